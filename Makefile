@@ -1,0 +1,148 @@
+# Berth - a Kubernetes scheduler in C
+#
+# Variables (make VAR=value ...):
+#   BUILD     build folder                                   (build)
+#   CC        compiler; gcc 12 and clang 14 are supported    (cc)
+#   OPT       optimisation flags                             (-O2 -g)
+#   WERROR    warnings are errors: 1 or empty                (1)
+#   SANITIZE  e.g. address,undefined or thread               (empty)
+#   V         1 shows the commands                           (empty)
+#   CORPUS    folder of recorded decisions for `conformance` (tests/conformance)
+#   DESTDIR, PREFIX, SYSCONFDIR, UNITDIR   for install       (/usr/local, /etc)
+#   UPFLAGS   flags of `berth up` for `make up`
+#   FUZZ, SECONDS   for fuzz
+#
+# `make help` lists the targets.
+
+BUILD  ?= build
+CC     ?= cc
+OPT    ?= -O2 -g
+WERROR ?= 1
+CORPUS ?= tests/conformance
+PREFIX ?= /usr/local
+SYSCONFDIR ?= /etc
+UNITDIR ?= $(if $(filter /usr,$(PREFIX)),/lib/systemd/system,$(PREFIX)/lib/systemd/system)
+V      ?=
+Q      := $(if $(V),,@)
+say     = $(if $(V),,@printf '  %-7s %s\n' $(1) $(2))
+
+.DEFAULT_GOAL := all
+.SECONDARY:
+.DELETE_ON_ERROR:
+
+# ---- what is where -------------------------------------------------------------------------------
+# Libraries, lowest first; an entry may use the ones before it (tools/check-layers proves it).
+LIBDIRS := common/base common/http common/data common/k8s common/snapshot common/api common/bus \
+           watcher scheduler binder simulator cli
+# scheduler is one library out of several folders.
+SUBDIRS_scheduler := queue daemon framework config cache preemption extender explain $(patsubst scheduler/%,%,$(wildcard scheduler/plugins scheduler/plugins/*))
+SUBDIRS_simulator := $(patsubst simulator/%/,%,$(filter-out simulator/web/,$(wildcard simulator/*/)))
+PROGRAMS := berth-watcher berth-scheduler berth-binder berth-simulator berth
+MAIN_berth-watcher   := watcher/main.c
+MAIN_berth-scheduler := scheduler/main.c
+MAIN_berth-binder    := binder/main.c
+MAIN_berth-simulator := simulator/main.c
+MAIN_berth           := cli/main.c
+LIBS_berth-watcher   := watcher common/bus common/api common/snapshot common/k8s common/data common/http common/base
+LIBS_berth-scheduler := scheduler common/bus common/snapshot common/k8s common/data common/http common/base
+LIBS_berth-binder    := binder common/bus common/api common/snapshot common/k8s common/data common/http common/base
+LIBS_berth-simulator := simulator common/k8s common/data common/http common/base
+LIBS_berth           := cli scheduler common/bus common/api common/snapshot common/k8s common/data common/http common/base
+
+# ---- flags ---------------------------------------------------------------------------------------
+PKGS     := libcurl libssl libcrypto libzmq libprotobuf-c yaml-0.1 libuv libmicrohttpd
+WARN     := -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wvla -Wpointer-arith \
+            -Wwrite-strings -Wformat=2 -Wundef -Wno-format-nonliteral \
+            $(if $(WERROR),-Werror)
+HARDEN   := $(if $(SANITIZE),,-D_FORTIFY_SOURCE=2) -fstack-protector-strong -fPIE
+CPPFLAGS := -I. -I$(BUILD)/gen -D_GNU_SOURCE $(shell pkg-config --cflags $(PKGS) 2>/dev/null) $(CPPFLAGS)
+CFLAGS   := -std=c17 $(OPT) $(WARN) $(HARDEN) -ffp-contract=off -fno-strict-aliasing \
+            -fno-omit-frame-pointer -pthread $(if $(SANITIZE),-fsanitize=$(SANITIZE)) $(CFLAGS)
+LDFLAGS  := -pie -Wl,-z,relro,-z,now -pthread $(if $(SANITIZE),-fsanitize=$(SANITIZE)) $(LDFLAGS)
+LDLIBS   := $(shell pkg-config --libs $(PKGS) 2>/dev/null) -lz -lm -lrt
+GENFLAGS := -Wno-unused-parameter -Wno-undef -Wno-shadow -Wno-missing-prototypes
+
+# ---- generated code ------------------------------------------------------------------------------
+PROTOS    := $(wildcard proto/*.proto proto/kubernetes/*.proto)
+GEN_C     := $(patsubst %.proto,$(BUILD)/gen/%.pb-c.c,$(PROTOS))
+GEN_H     := $(GEN_C:.c=.h)
+GEN_O     := $(GEN_C:.c=.o)
+PROTO_LIB := $(BUILD)/lib/proto.a
+
+$(BUILD)/gen/%.pb-c.c $(BUILD)/gen/%.pb-c.h: %.proto
+	$(call say,PROTO,$<)
+	@mkdir -p $(dir $@)
+	$(Q)protoc-c --proto_path=. --c_out=$(BUILD)/gen $<
+$(GEN_O): %.o: %.c $(GEN_H)
+	$(call say,CC,$<)
+	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) $(GENFLAGS) -c -o $@ $<
+$(PROTO_LIB): $(GEN_O)
+	@mkdir -p $(dir $@)
+	$(call say,AR,$@)
+	$(Q)rm -f $@; $(AR) rcs $@ $^
+
+# ---- libraries -----------------------------------------------------------------------------------
+libname = $(BUILD)/lib/$(subst /,_,$(1)).a
+srcs    = $(filter-out %/main.c,$(wildcard $(1)/*.c) $(foreach s,$(SUBDIRS_$(1)),$(wildcard $(1)/$(s)/*.c)))
+objs    = $(patsubst %.c,$(BUILD)/obj/%.o,$(call srcs,$(1)))
+
+$(BUILD)/obj/%.o: %.c | $(GEN_H)
+	$(call say,CC,$<)
+	@mkdir -p $(dir $@)
+	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) -MMD -MP -c -o $@ $<
+
+define LIB_RULE
+$(call libname,$(1)): $(call objs,$(1))
+	@mkdir -p $$(dir $$@)
+	$(call say,AR,$$@)
+	$(Q)rm -f $$@; $(AR) rcs $$@ $$^
+endef
+$(foreach d,$(LIBDIRS),$(eval $(call LIB_RULE,$(d))))
+
+# ---- programs ------------------------------------------------------------------------------------
+define PROGRAM_RULE
+$(BUILD)/bin/$(1): $(BUILD)/obj/$(MAIN_$(1):.c=.o) $(foreach l,$(LIBS_$(1)),$(call libname,$(l))) $(PROTO_LIB)
+	@mkdir -p $$(dir $$@)
+	$(call say,LD,$$@)
+	$(Q)$(CC) $(LDFLAGS) -o $$@ $$< -Wl,--start-group $$(filter %.a,$$^) -Wl,--end-group $(LDLIBS)
+endef
+$(foreach p,$(PROGRAMS),$(eval $(call PROGRAM_RULE,$(p))))
+BUILD_PROGRAMS := $(foreach p,$(PROGRAMS),$(if $(wildcard $(MAIN_$(p))),$(BUILD)/bin/$(p)))
+
+# build/ has the layout of an installation, so that programs find their data the same way
+$(BUILD)/share/berth/%: config/%
+	@mkdir -p $(dir $@)
+	$(Q)cp $< $@
+
+all: $(BUILD_PROGRAMS) $(BUILD)/share/berth/example-cluster.yaml ## build every program into build/bin
+
+# ---- unit tests: tests/unit/<folder>/test_x.c links the folder's library and what it may use ------
+LIBS_UNIT_common/base     := common/base
+LIBS_UNIT_common/http     := common/http common/base
+LIBS_UNIT_common/data     := common/data common/base
+LIBS_UNIT_common/k8s      := common/k8s common/data common/base
+LIBS_UNIT_common/snapshot := common/snapshot common/k8s common/data common/base
+LIBS_UNIT_common/api      := common/api common/k8s common/data common/http common/base
+LIBS_UNIT_common/bus      := common/bus common/k8s common/data common/base
+LIBS_UNIT_watcher         := watcher common/bus common/api common/snapshot common/k8s common/data common/http common/base
+LIBS_UNIT_scheduler       := scheduler common/bus common/snapshot common/k8s common/data common/http common/base
+LIBS_UNIT_binder          := binder common/bus common/api common/snapshot common/k8s common/data common/http common/base
+LIBS_UNIT_simulator       := simulator common/k8s common/data common/http common/base
+LIBS_UNIT_cli             := cli scheduler common/bus common/api common/snapshot common/k8s common/data common/http common/base
+
+UNIT_SRC  := $(sort $(shell find tests/unit -name 'test_*.c' 2>/dev/null))
+UNIT_BIN  := $(patsubst tests/unit/%.c,$(BUILD)/tests/%,$(UNIT_SRC))
+unit_room  = $(firstword $(foreach k,common/base common/http common/data common/k8s common/snapshot common/api common/bus watcher scheduler binder simulator cli,$(if $(findstring tests/unit/$(k)/,$(1)),$(k))))
+
+define UNIT_RULE
+$(BUILD)/tests/$(patsubst tests/unit/%.c,%,$(1)): $(1) $(BUILD)/obj/tests/unit/harness.o $(foreach l,$(LIBS_UNIT_$(call unit_room,$(1))),$(call libname,$(l))) $(PROTO_LIB) | $(GEN_H)
+	@mkdir -p $$(dir $$@)
+	$(call say,LD,$$@)
+	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) $(LDFLAGS) -MMD -MP -MF $$@.d -o $$@ $$< $(BUILD)/obj/tests/unit/harness.o -Wl,--start-group $$(filter %.a,$$^) -Wl,--end-group $(LDLIBS) -lcunit -ljansson
+endef
+$(foreach t,$(UNIT_SRC),$(eval $(call UNIT_RULE,$(t))))
+
+unit-tests: $(UNIT_BIN) ## build the unit tests
+
+-include $(shell find $(BUILD)/obj $(BUILD)/tests -name '*.d' 2>/dev/null)
+include tools/targets.mk

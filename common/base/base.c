@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * common/base/base.c - allocation that cannot fail, assertions
+ *
+ * Fails with: nothing; ends the process. Both ways out write one line with write(2) only, because
+ *             the heap may be what is broken.
+ * Runs in:    any thread.
+ */
+#include "common/base/base.h"
+
+#include <unistd.h>
+
+BH_NORETURN static void die(const char *line, int n)
+{
+    if (n > 0) {
+        ssize_t ignored BH_UNUSED = write(STDERR_FILENO, line, (size_t)n);
+    }
+    abort();
+}
+
+void bh_assert_fail(const char *expr, const char *file, int line, const char *func)
+{
+    char buf[512];
+    int n =
+        snprintf(buf, sizeof(buf), "assertion failed: %s (%s:%d, %s)\n", expr, file, line, func);
+    die(buf, BH_MIN(n, (int)sizeof(buf) - 1));
+}
+
+BH_NORETURN static void out_of_memory(size_t n)
+{
+    char buf[96];
+    int len = snprintf(buf, sizeof(buf), "out of memory: could not get %zu bytes\n", n);
+    die(buf, len);
+}
+
+void *bh_malloc(size_t n)
+{
+    void *p = malloc(n ? n : 1);
+    if (bh_unlikely(!p))
+        out_of_memory(n);
+    return p;
+}
+
+void *bh_calloc(size_t n, size_t size)
+{
+    void *p = n && size ? calloc(n, size) : calloc(1, 1);
+    if (bh_unlikely(!p))
+        out_of_memory(size && n > SIZE_MAX / size ? SIZE_MAX : n * size);
+    return p;
+}
+
+void *bh_realloc(void *p, size_t n)
+{
+    void *q = realloc(p, n ? n : 1);
+    if (bh_unlikely(!q))
+        out_of_memory(n);
+    return q;
+}
+
+void *bh_reallocarray(void *p, size_t n, size_t size)
+{
+    size_t bytes;
+    if (bh_unlikely(__builtin_mul_overflow(n, size, &bytes)))
+        out_of_memory(SIZE_MAX);
+    return bh_realloc(p, bytes);
+}
+
+char *bh_strdup(const char *s)
+{
+    return bh_memdup(s, strlen(s) + 1);
+}
+
+char *bh_strndup(const char *s, size_t n)
+{
+    size_t len = strnlen(s, n);
+    char *p = bh_malloc(len + 1);
+    memcpy(p, s, len);
+    p[len] = '\0';
+    return p;
+}
+
+void *bh_memdup(const void *p, size_t n)
+{
+    void *q = bh_malloc(n);
+    if (n)
+        memcpy(q, p, n);
+    return q;
+}
+
+char *bh_asprintf(const char *fmt, ...)
+{
+    va_list ap;
+    char *p = NULL;
+
+    va_start(ap, fmt);
+    int n = vasprintf(&p, fmt, ap);
+    va_end(ap);
+    if (n < 0)
+        out_of_memory(0);
+    return p;
+}
+
+void bh_freep(void *pp)
+{
+    /* memcpy, because *pp has a type of the caller's that this function does not know. */
+    void *p;
+    memcpy(&p, pp, sizeof(p));
+    free(p);
+    p = NULL;
+    memcpy(pp, &p, sizeof(p));
+}

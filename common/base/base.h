@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * common/base/base.h - what every file of Berth may rely on
+ *
+ * Allocation: bh_malloc() and friends never return NULL. Berth is crash-only (ARCHITECTURE.md): a
+ * process that cannot get ordinary memory writes one line and aborts, and its supervisor restarts
+ * it, which is the same path as SIGKILL. Memory whose size an outsider controls comes from an arena
+ * with a limit instead (arena.h) and can fail.
+ *
+ * Errors: three disjoint domains, never mixed in one return type: int = 0 or negative errno for
+ * system failures; an enum for protocol outcomes; struct bh_status for scheduling verdicts.
+ * Output parameters are called ret_x and are untouched on failure.
+ */
+#ifndef BH_BASE_H
+#define BH_BASE_H
+
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define BH_PRINTF(f, a)                    __attribute__((format(printf, f, a)))
+#define BH_CLEANUP(fn)                     __attribute__((cleanup(fn)))
+#define BH_NORETURN                        __attribute__((noreturn))
+#define BH_UNUSED                          __attribute__((unused))
+#define BH_ARRAY_LEN(a)                    (sizeof(a) / sizeof((a)[0]))
+#define BH_MIN(a, b)                       ((a) < (b) ? (a) : (b))
+#define BH_MAX(a, b)                       ((a) > (b) ? (a) : (b))
+#define bh_container_of(ptr, type, member) ((type *)((char *)(ptr)-offsetof(type, member)))
+#define bh_likely(x)                       __builtin_expect(!!(x), 1)
+#define bh_unlikely(x)                     __builtin_expect(!!(x), 0)
+#define bh_streq(a, b)                     (strcmp((a), (b)) == 0)
+
+/* bh_take_ptr(p): hand ownership over; p is NULL afterwards. */
+#define bh_take_ptr(p)                                                                             \
+    ({                                                                                             \
+        __auto_type bh_taken_ = (p);                                                               \
+        (p) = NULL;                                                                                \
+        bh_taken_;                                                                                 \
+    })
+
+/* A fact that only our own bug can break. Stays on in release builds. External input is validated,
+ * never asserted. */
+#define bh_assert(e)                                                                               \
+    do {                                                                                           \
+        if (bh_unlikely(!(e)))                                                                     \
+            bh_assert_fail(#e, __FILE__, __LINE__, __func__);                                      \
+    } while (0)
+BH_NORETURN void bh_assert_fail(const char *expr, const char *file, int line, const char *func);
+
+void *bh_malloc(size_t n);
+void *bh_calloc(size_t n, size_t size);
+void *bh_realloc(void *p, size_t n);
+/* Array growth: returns p with room for n items of size bytes; overflow of the product aborts. */
+void *bh_reallocarray(void *p, size_t n, size_t size);
+char *bh_strdup(const char *s);
+char *bh_strndup(const char *s, size_t n);
+void *bh_memdup(const void *p, size_t n);
+char *bh_asprintf(const char *fmt, ...) BH_PRINTF(1, 2);
+void bh_freep(void *pp); /* for BH_CLEANUP on any pointer variable: frees *pp */
+
+/* A borrowed byte string; not NUL-terminated unless its source says so. */
+struct bh_str {
+    const char *p;
+    size_t n;
+};
+#define BH_STR(lit) ((struct bh_str){(lit), sizeof(lit) - 1})
+static inline struct bh_str bh_str_c(const char *s)
+{
+    return (struct bh_str){s, s ? strlen(s) : 0};
+}
+static inline bool bh_str_eq(struct bh_str a, struct bh_str b)
+{
+    return a.n == b.n && (a.n == 0 || memcmp(a.p, b.p, a.n) == 0);
+}
+static inline bool bh_str_eqc(struct bh_str a, const char *b)
+{
+    return bh_str_eq(a, bh_str_c(b));
+}
+
+/* Human-readable cause of a failure, filled by the function that knows it (config, kubeconfig,
+ * decoding ...). One line, lower case, names the object and the field. Always NUL-terminated. */
+struct bh_err {
+    char msg[512];
+};
+/* Writes the message and returns rc, so that callers can `return bh_err_set(err, -EINVAL, ...)`.
+ * err may be NULL. */
+int bh_err_set(struct bh_err *err, int rc, const char *fmt, ...) BH_PRINTF(3, 4);
+/* Puts "fmt: " before the present message. Returns rc. */
+int bh_err_prefix(struct bh_err *err, int rc, const char *fmt, ...) BH_PRINTF(3, 4);
+
+/* Time. Every duration uses the monotonic or boot clock; the wall clock is only for timestamps that
+ * appear in API objects. */
+uint64_t bh_mono_ns(void);
+uint64_t bh_boot_ns(void);
+int64_t bh_wall_ns(void);
+
+/* xoshiro256**; one named stream per purpose so that draws in one do not shift another. */
+struct bh_rand {
+    uint64_t s[4];
+};
+void bh_rand_seed(struct bh_rand *r, uint64_t seed);
+uint64_t bh_rand_u64(struct bh_rand *r);
+uint64_t bh_rand_below(struct bh_rand *r, uint64_t bound); /* uniform in [0, bound), bound > 0 */
+double bh_rand_unit(struct bh_rand *r);                    /* [0, 1) */
+uint64_t bh_rand_entropy(void);                            /* getrandom(2) */
+void bh_uuid4(char out[static 37]);
+
+uint64_t bh_hash(const void *p, size_t n, uint64_t seed); /* XXH3_64 */
+
+/* Whole small file (configuration, tokens, certificates), NUL-terminated, at most max bytes.
+ * 0 or -errno; -EFBIG above max. Caller frees *ret_p. */
+int bh_read_file(const char *path, size_t max, char **ret_p, size_t *ret_n);
+/* Writes path atomically (temporary file + rename). */
+int bh_write_file(const char *path, const void *p, size_t n, unsigned mode);
+
+/* Runtime directory of this instance (sockets, segment names): --runtime-dir, else
+ * $BERTH_RUNTIME_DIR, else /run/berth. Creates it (0750) when missing. 0 or -errno. */
+int bh_runtime_dir(const char *from_option, char out[static 108], struct bh_err *err);
+
+#ifndef BH_VERSION
+#define BH_VERSION "0.1.0"
+#endif
+
+#include "common/base/banned.h"
+#endif

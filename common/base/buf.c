@@ -1,0 +1,202 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * common/base/buf.c - growable byte buffer
+ *
+ * Invariants: p is NULL (then n == cap == 0) or n < cap and p[n] == 0.
+ */
+#include "common/base/buf.h"
+
+#include <math.h>
+
+void bh_buf_fini(struct bh_buf *b)
+{
+    free(b->p);
+    *b = (struct bh_buf){0};
+}
+
+void bh_buf_reset(struct bh_buf *b)
+{
+    b->n = 0;
+    if (b->p)
+        b->p[0] = '\0';
+}
+
+void bh_buf_reserve(struct bh_buf *b, size_t more)
+{
+    if (bh_likely(more < b->cap - b->n))
+        return;
+    bh_assert(more < SIZE_MAX / 4 && b->n < SIZE_MAX / 4);
+    size_t need = b->n + more + 1;
+    size_t cap = BH_MAX(b->cap * 2, (size_t)64);
+    b->cap = BH_MAX(cap, need);
+    b->p = bh_realloc(b->p, b->cap);
+    b->p[b->n] = '\0';
+}
+
+void bh_buf_add(struct bh_buf *b, const void *p, size_t n)
+{
+    bh_buf_reserve(b, n);
+    if (n)
+        memcpy(b->p + b->n, p, n);
+    b->n += n;
+    b->p[b->n] = '\0';
+}
+
+void bh_buf_adds(struct bh_buf *b, const char *s)
+{
+    bh_buf_add(b, s, strlen(s));
+}
+
+void bh_buf_addc(struct bh_buf *b, char c)
+{
+    bh_buf_reserve(b, 1);
+    b->p[b->n++] = c;
+    b->p[b->n] = '\0';
+}
+
+void bh_buf_addf(struct bh_buf *b, const char *fmt, ...)
+{
+    va_list ap;
+    va_start(ap, fmt);
+    bh_buf_vaddf(b, fmt, ap);
+    va_end(ap);
+}
+
+void bh_buf_vaddf(struct bh_buf *b, const char *fmt, va_list ap)
+{
+    va_list again;
+
+    va_copy(again, ap);
+    bh_buf_reserve(b, 1);
+    int n = vsnprintf(b->p + b->n, b->cap - b->n, fmt, ap);
+    bh_assert(n >= 0);
+    if ((size_t)n >= b->cap - b->n) {
+        bh_buf_reserve(b, (size_t)n);
+        vsnprintf(b->p + b->n, b->cap - b->n, fmt, again);
+    }
+    va_end(again);
+    b->n += (size_t)n;
+}
+
+void bh_buf_addi64(struct bh_buf *b, int64_t v)
+{
+    char digits[20];
+    char *p = digits + sizeof(digits);
+    uint64_t u = v < 0 ? -(uint64_t)v : (uint64_t)v;
+
+    do {
+        *--p = (char)('0' + u % 10);
+        u /= 10;
+    } while (u);
+    if (v < 0)
+        *--p = '-';
+    bh_buf_add(b, p, (size_t)(digits + sizeof(digits) - p));
+}
+
+void bh_buf_addf64(struct bh_buf *b, double v)
+{
+    if (isnan(v)) {
+        bh_buf_adds(b, "NaN");
+    } else if (isinf(v)) {
+        bh_buf_adds(b, v > 0 ? "+Inf" : "-Inf");
+    } else if (v == (double)(int64_t)(fabs(v) < 1e15 ? v : 0) && !(v == 0 && signbit(v))) {
+        bh_buf_addi64(b, (int64_t)v);
+    } else {
+        char text[40];
+        for (int digits = 1; digits <= 17; digits++) {
+            snprintf(text, sizeof(text), "%.*g", digits, v);
+            if (strtod(text, NULL) == v)
+                break;
+        }
+        bh_buf_adds(b, text);
+    }
+}
+
+/* Length of the valid UTF-8 sequence at s, 0 when there is none. */
+static size_t utf8_len(const unsigned char *s, size_t n)
+{
+    size_t len;
+    uint32_t c, least;
+
+    if (s[0] < 0x80)
+        return 1;
+    if ((s[0] & 0xe0) == 0xc0)
+        len = 2, c = s[0] & 0x1f, least = 0x80;
+    else if ((s[0] & 0xf0) == 0xe0)
+        len = 3, c = s[0] & 0x0f, least = 0x800;
+    else if ((s[0] & 0xf8) == 0xf0)
+        len = 4, c = s[0] & 0x07, least = 0x10000;
+    else
+        return 0;
+    if (len > n)
+        return 0;
+    for (size_t i = 1; i < len; i++) {
+        if ((s[i] & 0xc0) != 0x80)
+            return 0;
+        c = c << 6 | (s[i] & 0x3f);
+    }
+    if (c < least || c > 0x10ffff || (c >= 0xd800 && c <= 0xdfff))
+        return 0;
+    return len;
+}
+
+static void add_escape(struct bh_buf *b, unsigned char c)
+{
+    static const char hex[] = "0123456789abcdef";
+    char e[6] = {'\\', 'u', '0', '0', hex[c >> 4], hex[c & 15]};
+    const char *from = "\"\\\b\f\n\r\t", *to = "\"\\bfnrt";
+    const char *hit = c ? strchr(from, c) : NULL;
+
+    if (hit) {
+        e[1] = to[hit - from];
+        bh_buf_add(b, e, 2);
+    } else {
+        bh_buf_add(b, e, sizeof(e));
+    }
+}
+
+void bh_buf_add_json_str(struct bh_buf *b, const char *s, size_t n)
+{
+    const unsigned char *p = (const unsigned char *)s;
+    size_t i = 0;
+
+    bh_buf_reserve(b, n + 2);
+    bh_buf_addc(b, '"');
+    while (i < n) {
+        size_t run = i;
+        while (run < n && p[run] >= 0x20 && p[run] < 0x80 && p[run] != '"' && p[run] != '\\')
+            run++;
+        if (run > i) {
+            bh_buf_add(b, p + i, run - i);
+            i = run;
+            continue;
+        }
+        if (p[i] < 0x80) {
+            add_escape(b, p[i++]);
+            continue;
+        }
+        size_t len = utf8_len(p + i, n - i);
+        if (len)
+            bh_buf_add(b, p + i, len);
+        else
+            bh_buf_add(b, "\xef\xbf\xbd", 3);
+        i += len ? len : 1;
+    }
+    bh_buf_addc(b, '"');
+}
+
+void bh_buf_consume(struct bh_buf *b, size_t n)
+{
+    bh_assert(n <= b->n);
+    if (n == 0)
+        return;
+    b->n -= n;
+    memmove(b->p, b->p + n, b->n + 1);
+}
+
+char *bh_buf_take(struct bh_buf *b)
+{
+    char *p = b->p ? b->p : bh_strdup("");
+    *b = (struct bh_buf){0};
+    return p;
+}

@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * common/base/metrics_process.c - what the kernel knows about this process
+ *
+ * Runs in:    the loop thread, at each scrape.
+ * Fails with: nothing; a value that /proc does not give keeps its last state.
+ * Upstream:   client_golang prometheus/process_collector.go; differences: none in names or meaning.
+ */
+#include "common/base/metrics.h"
+
+#include <dirent.h>
+#include <math.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+struct process_metrics {
+    struct bh_cell *cpu, *resident, *virtual_bytes, *open_fds, *max_fds, *start;
+};
+
+static double boot_time_s(void)
+{
+    char *text, *line;
+    double t = NAN;
+
+    if (bh_read_file("/proc/stat", 4 << 20, &text, NULL) < 0)
+        return t;
+    line = strstr(text, "\nbtime ");
+    if (line)
+        t = strtod(line + sizeof("\nbtime ") - 1, NULL);
+    free(text);
+    return t;
+}
+
+/* Field number (from 1, as in proc(5)) of /proc/self/stat, from 3 on. */
+static double stat_field(const char *text, int field)
+{
+    const char *p = strrchr(text, ')'); /* the command's name may contain blanks */
+    for (int at = 2; p && at < field; at++)
+        p = strchr(p + 1, ' ');
+    return p ? strtod(p, NULL) : NAN;
+}
+
+static double count_fds(void)
+{
+    DIR *d = opendir("/proc/self/fd");
+    if (!d)
+        return NAN;
+    int n = 0;
+    while (readdir(d))
+        n++;
+    closedir(d);
+    return n - 3; /* ".", ".." and the folder itself */
+}
+
+static void set_if(struct bh_cell *c, double v)
+{
+    if (!isnan(v))
+        bh_cell_set(c, v);
+}
+
+static void on_scrape(void *arg)
+{
+    struct process_metrics *p = arg;
+    struct rusage ru;
+    struct rlimit limit;
+    char *text;
+
+    if (getrusage(RUSAGE_SELF, &ru) == 0)
+        bh_cell_advance(p->cpu, (double)(ru.ru_utime.tv_sec + ru.ru_stime.tv_sec) +
+                                    (double)(ru.ru_utime.tv_usec + ru.ru_stime.tv_usec) / 1e6);
+    if (getrlimit(RLIMIT_NOFILE, &limit) == 0)
+        bh_cell_set(p->max_fds, (double)limit.rlim_cur);
+    set_if(p->open_fds, count_fds());
+    if (bh_read_file("/proc/self/stat", 4096, &text, NULL) == 0) {
+        set_if(p->virtual_bytes, stat_field(text, 23));
+        set_if(p->resident, stat_field(text, 24) * (double)sysconf(_SC_PAGESIZE));
+        free(text);
+    }
+}
+
+void bh_metrics_add_process(struct bh_metrics *m, const char *program)
+{
+    struct process_metrics *p = bh_calloc(1, sizeof(*p));
+    char *text;
+
+#define CELL(kind, name, help) bh_metric_cell(bh_metric_new(m, kind, name, help, "", NULL, 0))
+    p->cpu = CELL(BH_COUNTER, "process_cpu_seconds_total",
+                  "Total user and system CPU time spent in seconds.");
+    p->resident = CELL(BH_GAUGE, "process_resident_memory_bytes", "Resident memory size in bytes.");
+    p->virtual_bytes =
+        CELL(BH_GAUGE, "process_virtual_memory_bytes", "Virtual memory size in bytes.");
+    p->open_fds = CELL(BH_GAUGE, "process_open_fds", "Number of open file descriptors.");
+    p->max_fds = CELL(BH_GAUGE, "process_max_fds", "Maximum number of open file descriptors.");
+    p->start = CELL(BH_GAUGE, "process_start_time_seconds",
+                    "Start time of the process since unix epoch in seconds.");
+#undef CELL
+    if (bh_read_file("/proc/self/stat", 4096, &text, NULL) == 0) {
+        set_if(p->start, boot_time_s() + stat_field(text, 22) / (double)sysconf(_SC_CLK_TCK));
+        free(text);
+    }
+    struct bh_metric *info =
+        bh_metric_new(m, BH_GAUGE, "berth_build_info",
+                      "Version of the program; the value is always 1.", "program,version", NULL, 0);
+    bh_cell_set(bh_metric_cell(info, program, BH_VERSION), 1);
+    bh_metrics_own(m, p);
+    bh_metrics_on_scrape(m, on_scrape, p);
+}

@@ -1,0 +1,257 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * common/base/opt.c - the command line, from one table
+ *
+ * Fails with: -EINVAL and pflag's text in err.
+ * Upstream:   github.com/spf13/pflag flag.go, k8s.io/component-base/cli/flag
+ * (WordSepNormalizeFunc); differences: integers take no digit separators; lists no quoted commas.
+ */
+#include "common/base/opt.h"
+
+#include <errno.h>
+
+struct parse {
+    const struct bh_opt *table;
+    int argc, at; /* at: next argument */
+    char **argv;
+    bool *list_seen; /* by table index: the default is gone */
+    struct bh_opt_list args;
+    bool args_allowed;
+    bool help, version;
+    struct bh_err *err;
+};
+
+static bool same_name(const char *given, size_t n, const char *name)
+{
+    if (strlen(name) != n)
+        return false;
+    for (size_t i = 0; i < n; i++)
+        if ((given[i] == '_' ? '-' : given[i]) != name[i])
+            return false;
+    return true;
+}
+
+static const struct bh_opt *find_long(const struct parse *p, const char *name, size_t n)
+{
+    for (const struct bh_opt *o = p->table; o->name; o++)
+        if (same_name(name, n, o->name))
+            return o;
+    return NULL;
+}
+
+static const struct bh_opt *find_letter(const struct parse *p, char letter)
+{
+    for (const struct bh_opt *o = p->table; o->name; o++)
+        if (letter && o->letter == letter)
+            return o;
+    return NULL;
+}
+
+static int invalid(struct parse *p, const struct bh_opt *o, const char *v, const char *why)
+{
+    if (o->letter)
+        return bh_err_set(p->err, -EINVAL, "invalid argument \"%s\" for \"-%c, --%s\" flag: %s", v,
+                          o->letter, o->name, why);
+    return bh_err_set(p->err, -EINVAL, "invalid argument \"%s\" for \"--%s\" flag: %s", v, o->name,
+                      why);
+}
+
+static int set_bool(struct parse *p, const struct bh_opt *o, const char *v)
+{
+    static const char *const yes[] = {"1", "t", "T", "TRUE", "true", "True"};
+    static const char *const no[] = {"0", "f", "F", "FALSE", "false", "False"};
+
+    for (size_t i = 0; i < BH_ARRAY_LEN(yes); i++) {
+        if (bh_streq(v, yes[i]) || bh_streq(v, no[i])) {
+            *(bool *)o->target = bh_streq(v, yes[i]);
+            return 0;
+        }
+    }
+    struct bh_err why;
+    bh_err_set(&why, 0, "strconv.ParseBool: parsing \"%.64s\": invalid syntax", v);
+    return invalid(p, o, v, why.msg);
+}
+
+static int set_int(struct parse *p, const struct bh_opt *o, const char *v)
+{
+    const char *digits = v + (*v == '-' || *v == '+');
+    char *end = NULL;
+
+    errno = 0;
+    long long n = *digits >= '0' && *digits <= '9' ? strtoll(v, &end, 0) : 0;
+    if (end && !*end && errno == 0) {
+        *(int64_t *)o->target = n;
+        return 0;
+    }
+    struct bh_err why;
+    bh_err_set(&why, 0, "strconv.ParseInt: parsing \"%.64s\": %s", v,
+               end && !*end ? "value out of range" : "invalid syntax");
+    return invalid(p, o, v, why.msg);
+}
+
+static int set_duration(struct parse *p, const struct bh_opt *o, const char *v)
+{
+    if (bh_parse_duration_ns(v, o->target) == 0)
+        return 0;
+    struct bh_err why;
+    bh_err_set(&why, 0, "time: invalid duration \"%.64s\"", v);
+    return invalid(p, o, v, why.msg);
+}
+
+/* Array and text in one block: the pointers are laid out again for each use of the option. */
+static int set_list(struct parse *p, const struct bh_opt *o, const char *v)
+{
+    struct bh_opt_list *list = o->target;
+    bool *seen = &p->list_seen[o - p->table];
+    size_t kept = *seen ? list->n : 0, n = kept, bytes = strlen(v) + 1;
+
+    if (*v)
+        n++;
+    for (const char *c = v; *c; c++)
+        n += *c == ',';
+    for (size_t i = 0; i < kept; i++)
+        bytes += strlen(list->v[i]) + 1;
+
+    const char **block = bh_malloc(n * sizeof(*block) + bytes);
+    char *text = (char *)(block + n);
+    for (size_t i = 0; i < kept; i++) {
+        size_t len = strlen(list->v[i]) + 1;
+        block[i] = memcpy(text, list->v[i], len);
+        text += len;
+    }
+    memcpy(text, v, strlen(v) + 1);
+    for (size_t i = kept; i < n; i++) {
+        block[i] = text;
+        text += strcspn(text, ",");
+        *text++ = '\0';
+    }
+    if (*seen)
+        free(list->v);
+    *seen = true;
+    list->v = block;
+    list->n = n;
+    return 0;
+}
+
+static int set_value(struct parse *p, const struct bh_opt *o, const char *v)
+{
+    switch (o->kind) {
+    case BH_OPT_BOOL:
+        return set_bool(p, o, v);
+    case BH_OPT_INT:
+        return set_int(p, o, v);
+    case BH_OPT_DURATION_NS:
+        return set_duration(p, o, v);
+    case BH_OPT_STRLIST:
+        return set_list(p, o, v);
+    case BH_OPT_STR:
+        break;
+    }
+    *(const char **)o->target = v;
+    return 0;
+}
+
+static int parse_long(struct parse *p, const char *arg)
+{
+    const char *name = arg + 2, *eq = strchr(name, '=');
+    size_t n = eq ? (size_t)(eq - name) : strlen(name);
+
+    if (n == 0 || *name == '-')
+        return bh_err_set(p->err, -EINVAL, "bad flag syntax: %s", arg);
+    const struct bh_opt *o = find_long(p, name, n);
+    if (!o) {
+        p->help = same_name(name, n, "help");
+        p->version = same_name(name, n, "version");
+        if (p->help || p->version)
+            return 0;
+        return bh_err_set(p->err, -EINVAL, "unknown flag: --%.*s", (int)BH_MIN(n, 256), name);
+    }
+    if (eq)
+        return set_value(p, o, eq + 1);
+    if (o->kind == BH_OPT_BOOL)
+        return set_value(p, o, "true");
+    if (p->at == p->argc)
+        return bh_err_set(p->err, -EINVAL, "flag needs an argument: --%s", o->name);
+    return set_value(p, o, p->argv[p->at++]);
+}
+
+static int parse_letters(struct parse *p, const char *arg)
+{
+    for (const char *c = arg + 1; *c; c++) {
+        const struct bh_opt *o = find_letter(p, *c);
+        if (!o && *c == 'h') {
+            p->help = true;
+            return 0;
+        }
+        if (!o)
+            return bh_err_set(p->err, -EINVAL, "unknown shorthand flag: '%c' in %s", *c, arg);
+        if (c[1] == '=')
+            return set_value(p, o, c + 2);
+        if (o->kind == BH_OPT_BOOL) {
+            int rc = set_value(p, o, "true");
+            if (rc < 0)
+                return rc;
+            continue;
+        }
+        if (c[1])
+            return set_value(p, o, c + 1);
+        if (p->at == p->argc)
+            return bh_err_set(p->err, -EINVAL, "flag needs an argument: '%c' in %s", *c, arg);
+        return set_value(p, o, p->argv[p->at++]);
+    }
+    return 0;
+}
+
+static int parse_all(struct parse *p)
+{
+    bool options = true;
+
+    while (p->at < p->argc && !p->help && !p->version) {
+        const char *arg = p->argv[p->at++];
+        int rc = 0;
+        if (options && bh_streq(arg, "--"))
+            options = false;
+        else if (options && arg[0] == '-' && arg[1] == '-')
+            rc = parse_long(p, arg);
+        else if (options && arg[0] == '-' && arg[1])
+            rc = parse_letters(p, arg);
+        else if (p->args_allowed)
+            p->args.v[p->args.n++] = arg;
+        else
+            rc = bh_err_set(p->err, -EINVAL, "unexpected argument: %.256s", arg);
+        if (rc < 0)
+            return rc;
+    }
+    return 0;
+}
+
+int bh_opt_parse(const struct bh_opt *table, const struct bh_opt_usage *usage, int argc,
+                 char **argv, struct bh_opt_list *ret_args, struct bh_err *err)
+{
+    size_t n = 0;
+    while (table[n].name)
+        n++;
+    struct parse p = {.table = table,
+                      .argc = argc,
+                      .at = 1,
+                      .argv = argv,
+                      .list_seen = bh_calloc(n, sizeof(bool)),
+                      .args = {.v = bh_calloc((size_t)argc + 1, sizeof(char *))},
+                      .args_allowed = ret_args != NULL,
+                      .err = err};
+    int rc = parse_all(&p);
+
+    if (rc == 0 && p.help) {
+        bh_opt_help(table, usage);
+        rc = 1;
+    } else if (rc == 0 && p.version) {
+        printf("%s %s\n", usage->program, BH_VERSION);
+        rc = 1;
+    } else if (rc == 0 && ret_args) {
+        *ret_args = p.args;
+        p.args.v = NULL;
+    }
+    free(p.args.v);
+    free(p.list_seen);
+    return rc;
+}

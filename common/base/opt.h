@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * common/base/opt.h - the command line, from one table
+ *
+ * pflag's rules, because operators bring kube-scheduler's flags: --x=v and --x v, booleans only
+ * --x or --x=false, no abbreviations, `--` ends options, -v N / -vN / -v=N for single letters,
+ * boolean letters can be joined (-ab). '_' in a name counts as '-', as in kube-scheduler. A list
+ * takes commas, repeats append, and the first use replaces the default.
+ * The same table prints --help. Unknown option: "unknown flag: --foo", exit status 2 is the
+ * caller's (BH_EXIT_USAGE).
+ */
+#ifndef BH_OPT_H
+#define BH_OPT_H
+
+#include "common/base/base.h"
+
+enum bh_exit { BH_EXIT_OK = 0, BH_EXIT_FAIL = 1, BH_EXIT_USAGE = 2 };
+enum bh_opt_kind { BH_OPT_BOOL, BH_OPT_STR, BH_OPT_INT, BH_OPT_DURATION_NS, BH_OPT_STRLIST };
+/* What the parser puts in a list is one block, text included: free(v). Defaults may be static. */
+struct bh_opt_list {
+    const char **v;
+    size_t n;
+};
+struct bh_opt {
+    const char *name; /* without dashes; NULL ends the table */
+    char letter;      /* 0 = none */
+    enum bh_opt_kind kind;
+    void *target;    /* bool*, const char**, int64_t*, int64_t*, struct bh_opt_list* */
+    const char *arg; /* placeholder in --help, e.g. "FILE" */
+    const char *help;
+};
+struct bh_opt_usage {
+    const char *program;  /* "berth-watcher" or "berth load" */
+    const char *synopsis; /* "[flags]" */
+    const char *about;    /* paragraph */
+    const char *examples; /* printed verbatim, may be NULL */
+    const char *exits;    /* exit codes, printed verbatim, may be NULL */
+};
+/* Parses argv[1..]. Positional arguments are collected in *ret_args (may be NULL: then one is
+ * an error; the caller frees ret_args->v, which points into argv).
+ * 0; 1 when --help or --version was printed (exit 0); -EINVAL with err set. Strings point into
+ * argv. Targets keep their value, the default, unless the option is given. */
+int bh_opt_parse(const struct bh_opt *table, const struct bh_opt_usage *usage, int argc,
+                 char **argv, struct bh_opt_list *ret_args, struct bh_err *err);
+void bh_opt_help(const struct bh_opt *table, const struct bh_opt_usage *usage);
+/* Go duration text: "1h2m3.5s", "100ms", "0". 0 or -EINVAL. */
+int bh_parse_duration_ns(const char *s, int64_t *ret_ns);
+/* As Go prints it: "1h2m3.5s", "100ms", "0s". */
+void bh_format_duration_ns(int64_t ns, char out[static 32]);
+#endif

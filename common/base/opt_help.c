@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * common/base/opt_help.c - --help from the option table
+ *
+ * Upstream:   pflag's FlagUsagesWrapped (layout); differences: placeholders come from the table.
+ */
+#include "common/base/buf.h"
+#include "common/base/opt.h"
+
+#define COLUMNS         100
+#define HELP_COLUMN_MAX 44
+
+/* text in [indent, COLUMNS), broken at blanks; the cursor stands at indent already. */
+static void add_wrapped(struct bh_buf *b, const char *text, size_t indent)
+{
+    size_t room = COLUMNS - indent;
+
+    while (strlen(text) > room) {
+        size_t cut = room;
+        while (cut && text[cut] != ' ')
+            cut--;
+        if (!cut)
+            cut = strcspn(text, " ");
+        if (!text[cut])
+            break;
+        bh_buf_addf(b, "%.*s\n%*s", (int)cut, text, (int)indent, "");
+        text += cut + 1;
+    }
+    bh_buf_addf(b, "%s\n", text);
+}
+
+static void add_paragraphs(struct bh_buf *b, const char *text)
+{
+    while (*text) {
+        size_t n = strcspn(text, "\n");
+        char *line = bh_strndup(text, n);
+        add_wrapped(b, line, 0);
+        free(line);
+        text += n + (text[n] == '\n');
+    }
+}
+
+/* The default is the target's value before parsing; help is asked for alone, so it still stands. */
+static void add_default(struct bh_buf *b, const struct bh_opt *o)
+{
+    switch (o->kind) {
+    case BH_OPT_BOOL:
+        if (*(const bool *)o->target)
+            bh_buf_adds(b, " (default true)");
+        break;
+    case BH_OPT_STR: {
+        const char *s = *(const char *const *)o->target;
+        if (s && *s)
+            bh_buf_addf(b, " (default \"%s\")", s);
+        break;
+    }
+    case BH_OPT_INT:
+        if (*(const int64_t *)o->target)
+            bh_buf_addf(b, " (default %lld)", (long long)*(const int64_t *)o->target);
+        break;
+    case BH_OPT_DURATION_NS: {
+        char text[32];
+        if (*(const int64_t *)o->target) {
+            bh_format_duration_ns(*(const int64_t *)o->target, text);
+            bh_buf_addf(b, " (default %s)", text);
+        }
+        break;
+    }
+    case BH_OPT_STRLIST: {
+        const struct bh_opt_list *list = o->target;
+        for (size_t i = 0; i < list->n; i++)
+            bh_buf_addf(b, "%s%s", i ? "," : " (default ", list->v[i]);
+        if (list->n)
+            bh_buf_addc(b, ')');
+        break;
+    }
+    }
+}
+
+static const char *placeholder(const struct bh_opt *o)
+{
+    static const char *const usual[] = {[BH_OPT_STR] = "TEXT",
+                                        [BH_OPT_INT] = "N",
+                                        [BH_OPT_DURATION_NS] = "DURATION",
+                                        [BH_OPT_STRLIST] = "TEXT,..."};
+    if (o->kind == BH_OPT_BOOL)
+        return NULL;
+    return o->arg ? o->arg : usual[o->kind];
+}
+
+static void add_left(struct bh_buf *b, const struct bh_opt *o)
+{
+    if (o->letter)
+        bh_buf_addf(b, "  -%c, --%s", o->letter, o->name);
+    else
+        bh_buf_addf(b, "      --%s", o->name);
+    if (placeholder(o))
+        bh_buf_addf(b, " %s", placeholder(o));
+}
+
+static void add_option(struct bh_buf *b, const struct bh_opt *o, size_t column)
+{
+    struct bh_buf left = {0}, right = {0};
+
+    add_left(&left, o);
+    bh_buf_adds(&right, o->help);
+    add_default(&right, o);
+    if (left.n + 2 > column)
+        bh_buf_addf(b, "%s\n%*s", left.p, (int)column, "");
+    else
+        bh_buf_addf(b, "%-*s", (int)column, left.p);
+    add_wrapped(b, right.p, column);
+    bh_buf_fini(&left);
+    bh_buf_fini(&right);
+}
+
+static void add_flags(struct bh_buf *b, const struct bh_opt *table)
+{
+    static bool unused;
+    const struct bh_opt usual[] = {
+        {.name = "help", .letter = 'h', .target = &unused, .help = "print this text"},
+        {.name = "version", .target = &unused, .help = "print the version"},
+    };
+    size_t column = sizeof("  -h, --help") + 2;
+    struct bh_buf left = {0};
+
+    for (const struct bh_opt *o = table; o->name; o++) {
+        bh_buf_reset(&left);
+        add_left(&left, o);
+        if (left.n + 3 <= HELP_COLUMN_MAX)
+            column = BH_MAX(column, left.n + 3);
+    }
+    bh_buf_fini(&left);
+    for (const struct bh_opt *o = table; o->name; o++)
+        add_option(b, o, column);
+    for (size_t i = 0; i < BH_ARRAY_LEN(usual); i++)
+        add_option(b, &usual[i], column);
+}
+
+void bh_opt_help(const struct bh_opt *table, const struct bh_opt_usage *usage)
+{
+    struct bh_buf b = {0};
+
+    if (usage->about) {
+        add_paragraphs(&b, usage->about);
+        bh_buf_addc(&b, '\n');
+    }
+    bh_buf_addf(&b, "Usage:\n  %s %s\n\nFlags:\n", usage->program,
+                usage->synopsis ? usage->synopsis : "[flags]");
+    add_flags(&b, table);
+    if (usage->examples)
+        bh_buf_addf(
+            &b, "\nExamples:\n%s%s", usage->examples,
+            usage->examples[0] && usage->examples[strlen(usage->examples) - 1] == '\n' ? "" : "\n");
+    if (usage->exits)
+        bh_buf_addf(&b, "\nExit status:\n%s%s", usage->exits,
+                    usage->exits[0] && usage->exits[strlen(usage->exits) - 1] == '\n' ? "" : "\n");
+    fputs(b.p, stdout);
+    fflush(stdout);
+    bh_buf_fini(&b);
+}

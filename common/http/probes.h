@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * common/http/probes.h - /metrics, /healthz, /livez, /readyz of a daemon
+ *
+ * Replies follow kube-apiserver's: "ok" as text/plain; with ?verbose one "[+]name ok" line a check
+ * and the closing "healthz check passed"; a failing check gives 500 and "[-]name failed: reason
+ * withheld" for the public text. /metrics is text/plain; version=0.0.4. Unknown paths: 404.
+ * Address "127.0.0.1:10259" or "[::1]:10259" or ":0"; "0" or "" as a whole disables the server.
+ */
+#ifndef BH_PROBES_H
+#define BH_PROBES_H
+
+#include "common/base/metrics.h"
+#include "common/http/server.h"
+
+struct bh_probe_check {
+    const char *name;
+    bool (*ok)(void *arg);
+    void *arg;
+    bool live;  /* part of /livez and /healthz */
+    bool ready; /* part of /readyz */
+};
+struct bh_probes;
+/* checks: array copied; ends with name NULL. */
+int bh_probes_start(uv_loop_t *loop, const char *address, struct bh_metrics *m,
+                    const struct bh_probe_check *checks, struct bh_probes **ret_p,
+                    struct bh_err *err);
+uint16_t bh_probes_port(const struct bh_probes *p);
+void bh_probes_free(struct bh_probes *p);
+#endif

@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * common/http/server.h - an HTTP/1.1 server on a libuv loop (libmicrohttpd, external epoll, TLS)
+ *
+ * Used by the probe endpoint of every daemon (probes.h) and by the simulator's API server.
+ * One thread: handlers run in the loop. A handler gets the whole request (body bounded) and either
+ * answers at once (bh_http_reply), later (keeps the request and replies from another callback), or
+ * turns the reply into a stream (bh_http_stream_*), which ends when either side closes.
+ *
+ * A stream's bytes are queued without bound by this layer: the caller looks at
+ * bh_http_stream_pending() and closes a stream whose reader is too slow.
+ */
+#ifndef BH_HTTP_SERVER_H
+#define BH_HTTP_SERVER_H
+
+#include "common/base/buf.h"
+#include <uv.h>
+
+struct bh_http_server;
+struct bh_http_req;
+struct bh_http_stream;
+
+struct bh_http_options {
+    const char *address; /* "127.0.0.1" */
+    uint16_t port;       /* 0 = any free one, see bh_http_server_port() */
+    const char *tls_cert_pem, *tls_key_pem; /* both NULL = plain; contents, not paths */
+    const char *client_ca_pem;              /* ask for client certificates; may be NULL */
+    size_t max_body_bytes;                  /* 0 = 3 MiB; above it the server answers 413 */
+    unsigned max_connections;               /* 0 = 256 */
+};
+typedef void bh_http_handler(struct bh_http_req *r, void *arg);
+
+int bh_http_server_new(uv_loop_t *loop, const struct bh_http_options *o, bh_http_handler *handler,
+                       void *arg, struct bh_http_server **ret_s, struct bh_err *err);
+uint16_t bh_http_server_port(const struct bh_http_server *s);
+/* Ends all streams and connections, frees. Must be called from the loop, not from a handler. */
+void bh_http_server_free(struct bh_http_server *s);
+
+/* The request; everything borrowed until the reply is given. */
+const char *bh_http_method(const struct bh_http_req *r); /* "GET" */
+const char *bh_http_path(const struct bh_http_req *r);   /* decoded path, without query */
+/* Decoded value of a query parameter, NULL when absent; "" for ?x and ?x= */
+const char *bh_http_query(const struct bh_http_req *r, const char *name);
+/* Calls fn for each query parameter in order of appearance. */
+void bh_http_query_each(const struct bh_http_req *r,
+                        void (*fn)(void *arg, const char *name, const char *value), void *arg);
+const char *bh_http_header(const struct bh_http_req *r, const char *name); /* NULL when absent */
+struct bh_str bh_http_body(const struct bh_http_req *r);
+const char *bh_http_peer(const struct bh_http_req *r); /* "127.0.0.1" */
+
+/* Extra response header; before the reply, name and value are copied. */
+void bh_http_set_header(struct bh_http_req *r, const char *name, const char *value);
+/* Sends the reply and ends r. body is copied. */
+void bh_http_reply(struct bh_http_req *r, int code, const char *content_type, const void *body,
+                   size_t n);
+/* Called when the client goes away before a deferred reply: r is dead afterwards. */
+void bh_http_on_abort(struct bh_http_req *r, void (*fn)(void *arg), void *arg);
+
+/* A shared immutable chunk: one watch event's bytes are encoded once and queued on many streams. */
+struct bh_http_chunk {
+    uint32_t refs;
+    uint32_t n;
+    char p[];
+};
+struct bh_http_chunk *bh_http_chunk_new(const void *p, size_t n); /* refs = 1 */
+struct bh_http_chunk *bh_http_chunk_ref(struct bh_http_chunk *c);
+void bh_http_chunk_unref(struct bh_http_chunk *c);
+
+/* Starts a chunked 200 reply and ends r. on_close is called exactly once, when the stream is over
+ * for any reason (client gone, bh_http_stream_end flushed, server freed); s is dead afterwards. */
+struct bh_http_stream *bh_http_stream_start(struct bh_http_req *r, const char *content_type,
+                                            void (*on_close)(void *arg), void *arg);
+void bh_http_stream_add(struct bh_http_stream *s, struct bh_http_chunk *c); /* takes its own ref */
+size_t bh_http_stream_pending(const struct bh_http_stream *s); /* bytes queued, not yet sent */
+void bh_http_stream_end(struct bh_http_stream *s);             /* orderly end after the queue */
+void bh_http_stream_abort(struct bh_http_stream *s);           /* cut the connection now */
+#endif

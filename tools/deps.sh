@@ -1,0 +1,50 @@
+#!/usr/bin/env bash
+# Installs the Debian packages that building (and, with "test", checking) Berth needs.
+# usage: tools/deps.sh build|test|dev
+# Installs only what is missing; needs root or sudo only then.
+set -euo pipefail
+
+build="build-essential pkg-config libcurl4-openssl-dev libssl-dev zlib1g-dev libzmq3-dev libprotobuf-c-dev
+ protobuf-c-compiler libyaml-dev libuv1-dev libmicrohttpd-dev libxxhash-dev ca-certificates"
+test="$build libcunit1-dev libjansson-dev protobuf-compiler prometheus jq openssl nginx-light curl procps iproute2
+ python3 clang systemd"
+dev="$test clang-14 clang-tidy-14 clang-format-14 libclang-rt-14-dev cppcheck valgrind shellcheck scdoc"
+
+case "${1:-}" in
+build) want=$build ;;
+test) want=$test ;;
+dev) want=$dev ;;
+*) echo "usage: tools/deps.sh build|test|dev" >&2; exit 2 ;;
+esac
+
+missing=()
+for p in $want; do
+    dpkg-query -W -f='${Status}' "$p" 2>/dev/null | grep -q 'ok installed' || missing+=("$p")
+done
+# kubectl comes from Debian's kubernetes-client unless some kubectl is there already.
+if [ "$1" != build ] && ! command -v kubectl >/dev/null; then
+    missing+=(kubernetes-client)
+fi
+[ ${#missing[@]} -gt 0 ] || exit 0
+
+sudo=
+if [ "$(id -u)" -ne 0 ]; then
+    command -v sudo >/dev/null || {
+        echo "tools/deps.sh: missing packages: ${missing[*]}" >&2
+        echo "tools/deps.sh: run as root, or: apt-get install --no-install-recommends ${missing[*]}" >&2
+        exit 1
+    }
+    sudo=sudo
+fi
+echo "installing: ${missing[*]}"
+export DEBIAN_FRONTEND=noninteractive
+$sudo apt-get update -q
+$sudo env DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends "${missing[@]}"
+# A package that starts a daemon of its own (prometheus, nginx) is only a tool here.
+if command -v systemctl >/dev/null && [ -d /run/systemd/system ]; then
+    for s in prometheus prometheus-node-exporter nginx; do
+        if printf '%s\n' "${missing[@]}" | grep -qx "${s%%-*}\(-light\)\?"; then
+            $sudo systemctl disable --now "$s" 2>/dev/null || true
+        fi
+    done
+fi

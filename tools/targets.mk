@@ -1,0 +1,110 @@
+# Targets a person calls. Included by the Makefile, which holds the build rules.
+
+help: ## this list
+	@awk '/^#/ {sub(/^# ?/, ""); print; next} {exit}' Makefile
+	@grep -hE '^[a-z0-9_-]+:.*##' Makefile tools/targets.mk | sed 's/:.*##/\t/' | sort | awk -F'\t' '{printf "  %-16s %s\n", $$1, $$2}'
+
+deps: ## install what building needs (Debian packages)
+	@bash tools/deps.sh build
+deps-test: ## install what `make check` needs as well
+	@bash tools/deps.sh test
+deps-dev: ## install linters, sanitizer runtimes, fuzzers
+	@bash tools/deps.sh dev
+
+up: deps ## build, then run Berth with the built-in API server (Ctrl-C stops it)
+	@$(MAKE) --no-print-directory -j$$(nproc) all
+	@exec $(BUILD)/bin/berth up $(UPFLAGS)
+
+# The list of test programs: name, p(arallel) or s(erial), command.
+FUZZ_SRC  := $(sort $(wildcard tests/fuzz/fuzz_*.c))
+FUZZ_NAME := $(patsubst tests/fuzz/fuzz_%.c,%,$(FUZZ_SRC))
+INTEGRATION := $(sort $(wildcard tests/integration/*.sh))
+FUZZ_REPLAY := $(foreach f,$(FUZZ_NAME),$(BUILD)/tests/fuzz/$(f))
+FUZZ_LIBS := $(foreach l,simulator watcher scheduler binder common/bus common/api common/snapshot common/k8s common/data common/http common/base,$(call libname,$(l)))
+
+$(BUILD)/tests/fuzz/%: tests/fuzz/fuzz_%.c tests/fuzz/replay.c $(FUZZ_LIBS) $(PROTO_LIB) | $(GEN_H)
+	@mkdir -p $(dir $@)
+	$(call say,LD,$@)
+	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) $(LDFLAGS) -o $@ $(filter %.c,$^) -Wl,--start-group $(filter %.a,$^) -Wl,--end-group $(LDLIBS)
+
+$(BUILD)/checks: FORCE
+	@mkdir -p $(BUILD)
+	@{ printf 'layers\tp\tbash tools/check-layers.sh\n'; \
+	   $(foreach t,$(UNIT_BIN),printf 'unit/%s\tp\t%s\n' '$(patsubst $(BUILD)/tests/%,%,$(t))' '$(t)';) \
+	   $(foreach f,$(FUZZ_NAME),printf 'fuzz/%s\tp\t%s tests/fuzz/corpus/%s\n' '$(f)' '$(BUILD)/tests/fuzz/$(f)' '$(f)';) \
+	   $(if $(wildcard tests/conformance/*),printf 'conformance\ts\t$(BUILD)/bin/berth conformance tests/conformance\n';) \
+	   $(foreach s,$(INTEGRATION),printf 'integration/%s\ts\tBERTH_BIN=%s bash %s\n' '$(basename $(notdir $(s)))' '$(BUILD)/bin' '$(s)';) \
+	 } > $@
+
+check: deps-test ## install, build and test everything (the README's test command)
+	@$(MAKE) --no-print-directory -j$$(nproc) all unit-tests fuzz-replay
+	@$(MAKE) --no-print-directory $(BUILD)/checks
+	@bash tools/run-checks.sh $(BUILD)/check-logs < $(BUILD)/checks
+
+check-unit: unit-tests ## unit tests only
+	@$(MAKE) --no-print-directory $(BUILD)/checks
+	@grep -P '^(unit/|layers)' $(BUILD)/checks | bash tools/run-checks.sh $(BUILD)/check-logs
+
+fuzz-replay: $(FUZZ_REPLAY) ## fuzz targets linked to replay their corpus without an engine
+
+conformance: ## replay recorded decisions: make conformance CORPUS=DIR
+	@$(MAKE) --no-print-directory -j$$(nproc) $(BUILD)/bin/berth
+	@$(BUILD)/bin/berth conformance $(CORPUS)
+
+asan: ## unit tests and fuzz corpora under AddressSanitizer and UBSan
+	@$(MAKE) --no-print-directory BUILD=$(BUILD)-asan SANITIZE=address,undefined OPT="-O1 -g" -j$$(nproc) unit-tests fuzz-replay
+	@$(MAKE) --no-print-directory BUILD=$(BUILD)-asan SANITIZE=address,undefined $(BUILD)-asan/checks
+	@grep -P '^(unit/|fuzz/)' $(BUILD)-asan/checks | bash tools/run-checks.sh $(BUILD)-asan/check-logs
+tsan: ## unit tests under ThreadSanitizer
+	@$(MAKE) --no-print-directory BUILD=$(BUILD)-tsan SANITIZE=thread OPT="-O1 -g" -j$$(nproc) unit-tests
+	@$(MAKE) --no-print-directory BUILD=$(BUILD)-tsan SANITIZE=thread $(BUILD)-tsan/checks
+	@grep -P '^unit/common' $(BUILD)-tsan/checks | bash tools/run-checks.sh $(BUILD)-tsan/check-logs
+valgrind: unit-tests ## unit tests of common/ and scheduler/queue under valgrind
+	@$(MAKE) --no-print-directory $(BUILD)/checks
+	@grep -P '^unit/(common/(base|data|k8s)|scheduler/queue)' $(BUILD)/checks | sed 's|\t$(BUILD)|\tBH_TEST_TIMEOUT=600 valgrind -q --error-exitcode=9 --leak-check=full $(BUILD)|' | bash tools/run-checks.sh $(BUILD)/valgrind-logs
+fuzz: ## fuzz one target for a while: make fuzz FUZZ=json SECONDS=60 (clang)
+	@test -n "$(FUZZ)" || { echo "say which: make fuzz FUZZ=<$(subst $(eval) ,|,$(FUZZ_NAME))>"; exit 2; }
+	@$(MAKE) --no-print-directory BUILD=$(BUILD)-fuzz CC=clang SANITIZE=fuzzer-no-link,address,undefined OPT="-O1 -g" -j$$(nproc) $(BUILD)-fuzz/fuzz/$(FUZZ)
+	@mkdir -p $(BUILD)-fuzz/corpus/$(FUZZ)
+	$(BUILD)-fuzz/fuzz/$(FUZZ) -max_total_time=$(or $(SECONDS),60) -timeout=5 -rss_limit_mb=2048 $(BUILD)-fuzz/corpus/$(FUZZ) tests/fuzz/corpus/$(FUZZ)
+$(BUILD)/fuzz/%: tests/fuzz/fuzz_%.c $(FUZZ_LIBS) $(PROTO_LIB) | $(GEN_H)
+	@mkdir -p $(dir $@)
+	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) $(LDFLAGS) -fsanitize=fuzzer -o $@ $< -Wl,--start-group $(filter %.a,$^) -Wl,--end-group $(LDLIBS)
+
+lint: deps-dev ## clang build, layers, clang-tidy's analyzer, shellcheck
+	@bash tools/check-layers.sh
+	@$(MAKE) --no-print-directory BUILD=$(BUILD)-clang CC=clang-14 -j$$(nproc) all unit-tests
+	@shellcheck -S warning tools/*.sh tests/integration/*.sh .ci/run
+	@git ls-files '*.c' | grep -v '^tests/' | xargs -P$$(nproc) -n 4 clang-tidy-14 --quiet --checks='-*,clang-analyzer-*,-clang-analyzer-security.insecureAPI.DeprecatedOrUnsafeBufferHandling' --warnings-as-errors='*' 2>/dev/null -- $(CPPFLAGS) -std=c17 || { echo "clang-tidy found something"; exit 1; }
+format: ## clang-format every source
+	@git ls-files '*.c' '*.h' | xargs clang-format-14 -i
+sizes: ## longest files and functions
+	@git ls-files '*.c' '*.h' | xargs wc -l | sort -rn | sed -n '2,11p'
+
+BENCH_SRC := $(wildcard bench/*_bench.c)
+BENCH_BIN := $(patsubst bench/%.c,$(BUILD)/bench/%,$(BENCH_SRC))
+$(BUILD)/bench/%: bench/%.c $(foreach l,scheduler common/bus common/api common/snapshot common/k8s common/data common/http common/base,$(call libname,$(l))) $(PROTO_LIB) | $(GEN_H)
+	@mkdir -p $(dir $@)
+	$(call say,LD,$@)
+	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) $(LDFLAGS) -o $@ $< -Wl,--start-group $(filter %.a,$^) -Wl,--end-group $(LDLIBS)
+bench: deps ## measure: snapshot, engine, and the whole pipeline at 5,000 nodes
+	@$(MAKE) --no-print-directory -j$$(nproc) all $(BENCH_BIN)
+	@for b in $(BENCH_BIN); do echo "== $$(basename $$b)"; $$b || exit 1; done
+	@bash bench/pipeline.sh $(BUILD)/bin
+
+install: all ## install below DESTDIR and PREFIX
+	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/sbin $(DESTDIR)$(PREFIX)/share/berth $(DESTDIR)$(PREFIX)/share/doc/berth $(DESTDIR)$(UNITDIR) $(DESTDIR)$(PREFIX)/lib/tmpfiles.d $(DESTDIR)$(PREFIX)/lib/sysusers.d $(DESTDIR)$(SYSCONFDIR)/berth
+	install -m 755 $(BUILD)/bin/berth $(DESTDIR)$(PREFIX)/bin/
+	install -m 755 $(foreach p,watcher scheduler binder simulator,$(BUILD)/bin/berth-$(p)) $(DESTDIR)$(PREFIX)/sbin/
+	install -m 644 config/example-cluster.yaml $(DESTDIR)$(PREFIX)/share/berth/
+	install -m 644 README.md ARCHITECTURE.md $(DESTDIR)$(PREFIX)/share/doc/berth/
+	for u in systemd/*.service systemd/*.target; do sed 's|@sbindir@|$(PREFIX)/sbin|g' $$u > $(DESTDIR)$(UNITDIR)/$$(basename $$u); chmod 644 $(DESTDIR)$(UNITDIR)/$$(basename $$u); done
+	install -m 644 systemd/berth.tmpfiles $(DESTDIR)$(PREFIX)/lib/tmpfiles.d/berth.conf
+	install -m 644 systemd/berth.sysusers $(DESTDIR)$(PREFIX)/lib/sysusers.d/berth.conf
+	test -e $(DESTDIR)$(SYSCONFDIR)/berth/scheduler.yaml || install -m 644 config/scheduler.yaml $(DESTDIR)$(SYSCONFDIR)/berth/
+
+clean: ## remove the build folders
+	rm -rf $(BUILD) $(BUILD)-asan $(BUILD)-tsan $(BUILD)-fuzz $(BUILD)-clang
+
+FORCE:
+.PHONY: all help deps deps-test deps-dev up check check-unit fuzz-replay conformance asan tsan valgrind fuzz lint format sizes bench install clean unit-tests FORCE
