@@ -3,9 +3,13 @@
  * common/http/probes.h - /metrics, /healthz, /livez, /readyz of a daemon
  *
  * Replies follow kube-apiserver's: "ok" as text/plain; with ?verbose one "[+]name ok" line a check
- * and the closing "healthz check passed"; a failing check gives 500 and "[-]name failed: reason
- * withheld" for the public text. /metrics is text/plain; version=0.0.4. Unknown paths: 404.
- * Address "127.0.0.1:10259" or "[::1]:10259" or ":0"; "0" or "" as a whole disables the server.
+ * and the closing "healthz check passed"; a failing check gives 500, always verbose, with "[-]name
+ * failed: reason withheld" for the public text. /livez/NAME asks one check. A probe without checks
+ * has the check "ping". /metrics is text/plain; version=0.0.4. Unknown paths: 404; methods other
+ * than GET and HEAD: 405.
+ * Address "127.0.0.1:10259" or "[::1]:10259" or ":0"; "0" or "" as a whole disables the server:
+ * then *ret_p is NULL, which every function here accepts. -EINVAL when it is malformed, else
+ * listen's errno. Threads: the loop's.
  */
 #ifndef BH_PROBES_H
 #define BH_PROBES_H

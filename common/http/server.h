@@ -21,8 +21,8 @@ struct bh_http_req;
 struct bh_http_stream;
 
 struct bh_http_options {
-    const char *address; /* "127.0.0.1" */
-    uint16_t port;       /* 0 = any free one, see bh_http_server_port() */
+    const char *address;                    /* "127.0.0.1" */
+    uint16_t port;                          /* 0 = any free one, see bh_http_server_port() */
     const char *tls_cert_pem, *tls_key_pem; /* both NULL = plain; contents, not paths */
     const char *client_ca_pem;              /* ask for client certificates; may be NULL */
     size_t max_body_bytes;                  /* 0 = 3 MiB; above it the server answers 413 */

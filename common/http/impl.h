@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * common/http/impl.h - what the files of this folder share; nobody else includes it
+ *
+ * Life of a request (struct bh_http_req), all in the loop thread:
+ *   RECEIVING  made when libmicrohttpd has read the request line; the body is collected
+ *   HANDLING   the handler runs; an answer given here is queued when it returns
+ *   DEFERRED   the handler returned without an answer: the connection is suspended, and the hang-up
+ *              set tells when the client leaves, because libmicrohttpd does not look then
+ *   ANSWERED   the caller's part is over; the struct lives until libmicrohttpd has sent the reply
+ * A stream belongs to the response object, which libmicrohttpd frees after the request: so a
+ * request that ends cuts its tie to the stream, never the other way round.
+ */
+#ifndef BH_HTTP_IMPL_H
+#define BH_HTTP_IMPL_H
+
+#include <microhttpd.h>
+
+#include "common/http/server.h"
+#include "common/http/uri.h"
+
+struct bh_http_server {
+    uv_loop_t *loop;
+    struct MHD_Daemon *daemon;
+    bh_http_handler *handler;
+    void *arg;
+    uint16_t port;
+    size_t max_body_bytes;
+    bool closing;
+    struct bh_http_req *reqs; /* all that exist */
+    struct bh_http_req *to_resume;
+    unsigned suspended_count; /* includes those to resume */
+    uint64_t walk_after_ns;   /* when the next walk over suspended connections may happen */
+    int hangup_fd;            /* epoll set of connections whose clients we watch */
+    uv_poll_t mhd_poll, hangup_poll;
+    uv_timer_t timer; /* libmicrohttpd's next time-out */
+    uv_timer_t walk_timer;
+    uv_idle_t again; /* active while libmicrohttpd has work that no descriptor announces */
+    unsigned open_handles;
+    struct bh_err start_err; /* what libmicrohttpd said while it started */
+    bool started;
+};
+
+enum bh_http_state {
+    BH_HTTP_RECEIVING,
+    BH_HTTP_HANDLING,
+    BH_HTTP_DEFERRED,
+    BH_HTTP_ANSWERED,
+};
+struct bh_http_req {
+    struct bh_http_req *next, **prev_next;
+    struct bh_http_req *next_to_resume;
+    struct bh_http_server *server;
+    struct MHD_Connection *conn;
+    enum bh_http_state state;
+    const char *method;
+    struct bh_http_uri uri;
+    struct bh_buf body;
+    bool seen;      /* the access handler was called */
+    bool bad_uri;   /* answered with 400 */
+    bool too_large; /* answered with 413; the body is thrown away */
+    size_t thrown_bytes;
+    bool watched;                  /* in the hang-up set */
+    bool gone;                     /* the client left, or the server ends */
+    struct MHD_Response *response; /* decided, not yet queued */
+    unsigned code;
+    struct {
+        char *name, *value;
+    } * headers;
+    size_t n_headers;
+    void (*on_abort)(void *arg);
+    void *abort_arg;
+    struct bh_http_stream *stream;
+    char peer[46];
+};
+
+/* request.c */
+struct bh_http_req *bh_http_req_new(struct bh_http_server *s, struct MHD_Connection *conn,
+                                    const char *uri);
+void bh_http_req_free(struct bh_http_req *r); /* tells on_abort when there was no answer */
+/* Hands a decided response to libmicrohttpd. MHD_NO: end the connection. */
+enum MHD_Result bh_http_req_queue(struct bh_http_req *r);
+/* The answer of r is resp (takes the reference); resumes a deferred request. */
+void bh_http_req_answer(struct bh_http_req *r, unsigned code, struct MHD_Response *resp,
+                        const char *content_type);
+
+/* drive.c */
+int bh_http_enter_loop(struct bh_http_server *s); /* 0 or -errno */
+/* Out of the loop; every connection is resumed and marked gone, so the daemon can stop. */
+void bh_http_leave_loop(struct bh_http_server *s);
+/* The only ways to suspend and to resume; each suspend has one resume. */
+void bh_http_suspend(struct bh_http_req *r);
+void bh_http_resume(struct bh_http_req *r);
+void bh_http_watch_hangup(struct bh_http_req *r);
+void bh_http_unwatch_hangup(struct bh_http_req *r);
+
+/* stream.c */
+void bh_http_stream_cut(struct bh_http_stream *s);    /* the next read ends the connection */
+void bh_http_stream_detach(struct bh_http_stream *s); /* its request is gone */
+#endif

@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * common/http/uri.c - a request target, decoded
+ *
+ * Invariants: decoding never makes text longer, so it happens in place in one copy.
+ * Upstream:   Go net/url (unescape, parseQuery); differences: an escaped NUL is malformed.
+ */
+#include "common/http/uri.h"
+
+#include <errno.h>
+
+static int hex_value(char c)
+{
+    if (c >= '0' && c <= '9')
+        return c - '0';
+    if (c >= 'a' && c <= 'f')
+        return c - 'a' + 10;
+    if (c >= 'A' && c <= 'F')
+        return c - 'A' + 10;
+    return -1;
+}
+
+/* In place; '+' is a blank in queries only. False when malformed. */
+static bool unescape(char *s, bool plus)
+{
+    char *out = s;
+
+    for (; *s; s++) {
+        if (*s == '+' && plus) {
+            *out++ = ' ';
+        } else if (*s != '%') {
+            *out++ = *s;
+        } else {
+            int hi = hex_value(s[1]), lo = hi < 0 ? -1 : hex_value(s[2]);
+            if (lo < 0 || (hi == 0 && lo == 0))
+                return false;
+            *out++ = (char)(hi << 4 | lo);
+            s += 2;
+        }
+    }
+    *out = '\0';
+    return true;
+}
+
+static void parse_query(struct bh_http_uri *u, char *query)
+{
+    size_t most = 1;
+    for (const char *c = query; *c; c++)
+        most += *c == '&';
+    u->params = bh_reallocarray(NULL, most, sizeof(*u->params));
+
+    char *rest = query;
+    while (rest) {
+        char *pair = rest;
+        rest = strchr(pair, '&');
+        if (rest)
+            *rest++ = '\0';
+        if (!*pair)
+            continue;
+        char *value = strchr(pair, '=');
+        if (value)
+            *value++ = '\0';
+        if (unescape(pair, true) && (!value || unescape(value, true)))
+            u->params[u->n_params++] = (struct bh_http_param){pair, value ? value : ""};
+    }
+}
+
+int bh_http_uri_parse(const char *target, struct bh_http_uri *u)
+{
+    *u = (struct bh_http_uri){.text = bh_strdup(target)};
+    char *query = strchr(u->text, '?');
+    if (query)
+        *query++ = '\0';
+    if (!unescape(u->text, false)) {
+        bh_http_uri_fini(u);
+        return -EINVAL;
+    }
+    u->path = u->text;
+    if (query)
+        parse_query(u, query);
+    return 0;
+}
+
+void bh_http_uri_fini(struct bh_http_uri *u)
+{
+    free(u->params);
+    free(u->text);
+    *u = (struct bh_http_uri){0};
+}

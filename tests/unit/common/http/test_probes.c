@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * tests/unit/common/http/test_probes.c - /metrics, /healthz, /livez, /readyz of a daemon
+ */
+#include "common/http/probes.h"
+
+#include "tests/unit/common/http/fixture.h"
+
+static struct bh_probes *probes;
+static struct bh_metrics *metrics;
+static bool alive, ready;
+
+static bool check(void *arg)
+{
+    return *(bool *)arg;
+}
+static const struct bh_probe_check checks[] = {
+    {"loop", check, &alive, true, true}, {"synced", check, &ready, false, true}, {0}};
+
+static void start(void *arg)
+{
+    struct bh_err err = {{0}};
+    static const double bounds[] = {0.001, 0.01, 0.1, 1};
+    metrics = bh_metrics_new();
+    bh_metrics_add_process(metrics, "test");
+    bh_cell_add(bh_metric_cell(bh_metric_new(metrics, BH_COUNTER, "berth_things_total",
+                                             "Things that happened.", "result", NULL, 0),
+                               "ok \"quoted\" \\ \n line"),
+                1);
+    bh_cell_set(
+        bh_metric_cell(bh_metric_new(metrics, BH_GAUGE, "berth_depth", "Depth.", "", NULL, 0)), -1);
+    struct bh_metric *h = bh_metric_new(metrics, BH_HISTOGRAM, "berth_wait_seconds",
+                                        "Time spent waiting.", "queue,kind", bounds, 4);
+    bh_cell_observe(bh_metric_cell(h, "active", "a"), 0.02);
+    bh_cell_observe(bh_metric_cell(h, "backoff", ""), 5);
+    CU_ASSERT_EQUAL(bh_probes_start(&fx.loop, "127.0.0.1:0", metrics, arg, &probes, &err), 0);
+    fx.port = bh_probes_port(probes);
+}
+static void stop(void *arg)
+{
+    (void)arg;
+    bh_probes_free(probes);
+    bh_metrics_free(metrics);
+}
+static void begin(const struct bh_probe_check *c)
+{
+    alive = ready = true;
+    fixture_begin();
+    on_loop(start, (void *)(uintptr_t)c);
+}
+static void end(void)
+{
+    on_loop(stop, NULL);
+    fixture_end();
+}
+
+/* The reply to request_line is `status`, has `header` and exactly this body. */
+static void expect(const char *request_line, const char *status, const char *header,
+                   const char *body)
+{
+    char *text = ask(request_line, NULL, NULL);
+    const char *end_of_headers = strstr(text, "\r\n\r\n");
+    CU_ASSERT_PTR_NOT_NULL_FATAL(end_of_headers);
+    CU_ASSERT_EQUAL(strncmp(text + 9, status, strlen(status)), 0);
+    CU_ASSERT_PTR_NOT_NULL(strstr(text, header));
+    CU_ASSERT_STRING_EQUAL(end_of_headers + 4, body);
+    free(text);
+}
+
+static void test_healthy(void)
+{
+    begin(checks);
+    expect("GET /healthz", "200", "Content-Type: text/plain; charset=utf-8", "ok");
+    expect("GET /livez", "200", "X-Content-Type-Options: nosniff", "ok");
+    expect("GET /readyz/", "200", "text/plain", "ok");
+    expect("GET /healthz?verbose", "200", "text/plain", "[+]loop ok\nhealthz check passed\n");
+    expect("GET /readyz?verbose=1", "200", "text/plain",
+           "[+]loop ok\n[+]synced ok\nreadyz check passed\n");
+    expect("GET /readyz/synced", "200", "text/plain", "ok");
+    expect("HEAD /healthz", "200", "Content-Length: 2", "");
+    end();
+}
+
+static void test_unhealthy(void)
+{
+    begin(checks);
+    ready = false;
+    expect("GET /healthz", "200", "text/plain", "ok");
+    expect("GET /readyz", "500", "text/plain",
+           "[+]loop ok\n[-]synced failed: reason withheld\nreadyz check failed\n");
+    expect("GET /readyz/synced", "500", "text/plain", "internal server error: reason withheld\n");
+    alive = false;
+    expect("GET /livez", "500", "text/plain",
+           "[-]loop failed: reason withheld\nlivez check failed\n");
+    end();
+}
+
+static void test_without_checks_there_is_ping(void)
+{
+    begin(NULL);
+    expect("GET /livez?verbose", "200", "text/plain", "[+]ping ok\nlivez check passed\n");
+    expect("GET /livez/ping", "200", "text/plain", "ok");
+    end();
+}
+
+static void test_what_does_not_exist(void)
+{
+    begin(checks);
+    expect("GET /", "404", "text/plain", "404 page not found\n");
+    expect("GET /healthzz", "404", "text/plain", "404 page not found\n");
+    expect("GET /livez/synced", "404", "text/plain", "404 page not found\n"); /* readiness only */
+    expect("GET /readyz/", "200", "text/plain", "ok");
+    expect("DELETE /healthz", "405", "Allow: GET, HEAD", "405 method not allowed\n");
+    end();
+}
+
+static void test_promtool_finds_nothing_in_metrics(void)
+{
+    char path[4200], command[4300];
+    begin(checks);
+    char *text = ask("GET /metrics", NULL, NULL);
+    const char *body = strstr(text, "\r\n\r\n");
+    CU_ASSERT_PTR_NOT_NULL_FATAL(body);
+    CU_ASSERT_PTR_NOT_NULL(
+        strstr(text, "Content-Type: text/plain; version=0.0.4; charset=utf-8\r\n"));
+    CU_ASSERT_PTR_NOT_NULL(strstr(body, "\nberth_depth -1\n"));
+    CU_ASSERT_PTR_NOT_NULL(strstr(body, "berth_wait_seconds_bucket{queue=\"active\",kind=\"a\","
+                                        "le=\"0.1\"} 1\n"));
+    if (system("command -v promtool >/dev/null") != 0) {
+        bh_test_skip("promtool is not installed");
+    } else {
+        snprintf(path, sizeof(path), "%s/metrics", bh_test_tmpdir());
+        bh_write_file(path, body + 4, strlen(body + 4), 0600);
+        snprintf(command, sizeof(command), "promtool check metrics < %s", path);
+        CU_ASSERT_EQUAL(system(command), 0);
+    }
+    free(text);
+    end();
+}
+
+static void test_addresses(void)
+{
+    static const char *const bad[] = {
+        "10259",  "localhost:1", "127.0.0.1",       "127.0.0.1:",   "1.2.3.4:-1",
+        "::1:80", "[::1]",       "127.0.0.1:99999", "127.0.0.1:1x", "300.0.0.1:1"};
+    uv_loop_t loop;
+    uv_loop_init(&loop);
+    struct bh_probes *p = (struct bh_probes *)&loop;
+    struct bh_err err;
+    for (size_t i = 0; i < BH_ARRAY_LEN(bad); i++) {
+        CU_ASSERT_EQUAL(bh_probes_start(&loop, bad[i], NULL, NULL, &p, &err), -EINVAL);
+        CU_ASSERT_PTR_EQUAL(p, (struct bh_probes *)&loop);
+        CU_ASSERT_PTR_NOT_NULL(strstr(err.msg, "address "));
+    }
+    static const char *const off[] = {"", "0", NULL};
+    for (size_t i = 0; i < BH_ARRAY_LEN(off); i++) {
+        CU_ASSERT_EQUAL(bh_probes_start(&loop, off[i], NULL, NULL, &p, &err), 0);
+        CU_ASSERT_PTR_NULL(p);
+        CU_ASSERT_EQUAL(bh_probes_port(p), 0);
+        bh_probes_free(p);
+    }
+    CU_ASSERT_EQUAL(bh_probes_start(&loop, ":0", NULL, NULL, &p, &err), 0);
+    CU_ASSERT(bh_probes_port(p) > 0);
+    bh_probes_free(p);
+    bh_loop_drain_close(&loop);
+}
+
+BH_TESTS("common/http/probes", {"healthy", test_healthy}, {"unhealthy", test_unhealthy},
+         {"without checks there is ping", test_without_checks_there_is_ping},
+         {"what does not exist", test_what_does_not_exist},
+         {"promtool finds nothing in /metrics", test_promtool_finds_nothing_in_metrics},
+         {"addresses", test_addresses})
