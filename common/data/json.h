@@ -5,8 +5,9 @@
  * The tree is also what YAML becomes (yaml.h) and what the simulator patches (patch.h).
  * Objects keep the order of their members; a duplicate key is an error in strict reading
  * (message `duplicate field "x"`), last wins otherwise. Numbers are kept as text: int64 stays
- * exact, 1.0 stays 1.0. Depth is limited to BH_JSON_MAX_DEPTH, strings are checked UTF-8.
- * Ownership: everything lives in the arena given; a tree is freed by resetting it.
+ * exact, 1.0 stays 1.0. Depth is limited to BH_JSON_MAX_DEPTH, strings are checked UTF-8. A string
+ * may hold NUL (n counts it), a member name may not. Ownership: everything lives in the arena
+ * given; a tree is freed by resetting it.
  */
 #ifndef BH_JSON_H
 #define BH_JSON_H
@@ -26,8 +27,8 @@ enum bh_json_type {
 };
 struct bh_json {
     enum bh_json_type type;
-    uint32_t line;       /* 1-based line of the source, 0 when made by code */
-    struct bh_str key;   /* name when a member of an object; NUL-terminated */
+    uint32_t line;        /* 1-based line of the source, 0 when made by code */
+    struct bh_str key;    /* name when a member of an object; NUL-terminated */
     struct bh_json *next; /* next sibling */
     union {
         bool b;
@@ -49,7 +50,7 @@ int bh_json_parse(struct bh_arena *a, const char *p, size_t n, unsigned flags,
 struct bh_json *bh_json_get(const struct bh_json *obj, const char *key);
 struct bh_json *bh_json_path(const struct bh_json *v, const char *dotted); /* "spec.nodeName" */
 struct bh_json *bh_json_at(const struct bh_json *arr, size_t i);
-const char *bh_json_cstr(const struct bh_json *v); /* string's text or NULL */
+const char *bh_json_cstr(const struct bh_json *v);                       /* string's text or NULL */
 const char *bh_json_get_str(const struct bh_json *obj, const char *key); /* or NULL */
 bool bh_json_i64(const struct bh_json *v, int64_t *ret); /* integral number in range */
 int64_t bh_json_get_i64(const struct bh_json *obj, const char *key, int64_t dflt);

@@ -3,8 +3,8 @@
  * common/data/yaml.h - YAML into the JSON tree, with Kubernetes' typing rules (sigs.k8s.io/yaml)
  *
  * Text whose first non-blank is `{` goes to the JSON reader. Limits (hostile input): size by the
- * caller, depth 128, aliases expand at most 1,000,000 nodes in total. Duplicate keys are errors when
- * BH_JSON_STRICT. Every node carries its line. Mapping keys become strings as in YAML->JSON.
+ * caller, depth 128, aliases expand at most 1,000,000 nodes in total. Duplicate keys are errors
+ * when BH_JSON_STRICT. Every node carries its line. Mapping keys become strings as in YAML->JSON.
  */
 #ifndef BH_YAML_H
 #define BH_YAML_H

@@ -1,0 +1,477 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * common/data/apply.c - managedFields: server-side apply and the record of ordinary writes
+ *
+ * Invariants: one entry for each manager, operation, subresource and (Update only) apiVersion; an
+ *             entry whose set became empty is dropped. Entries are sorted as upstream sorts them.
+ * Fails with: -EINVAL, -EBUSY (conflicts), -E2BIG (arena limit).
+ * Upstream:   apimachinery/pkg/util/managedfields/internal, structured-merge-diff merge/update.go.
+ *             differences: all sets are taken as of one API version (no conversion between them).
+ */
+#include "common/data/apply.h"
+#include "common/data/apply_set.h"
+
+#include <errno.h>
+
+#define UPDATE_ENTRIES_MAX 10
+#define MANAGERS_MAX       1000 /* appliers are not capped upstream; this only bounds hostile input */
+static const char before_first_apply[] = "before-first-apply";
+static const char ancient_changes[] = "ancient-changes";
+
+struct manager {
+    const char *name, *operation, *api_version, *subresource, *time;
+    struct bh_json *set; /* NULL: empty */
+    struct bh_json *conflict;
+};
+struct managers {
+    struct manager *v;
+    size_t n;
+};
+struct run {
+    struct bh_arena *a;
+    const struct bh_apply_op *op;
+    struct managers m;
+    struct bh_fwalk walk;
+    struct bh_err *err;
+};
+
+static int too_big(struct run *r)
+{
+    return bh_err_set(r->err, -E2BIG, "object is too large");
+}
+
+static const char *or_empty(const char *s)
+{
+    return s ? s : "";
+}
+
+/* ---- entries
+ * ------------------------------------------------------------------------------------- */
+
+static bool is_update(const struct manager *m)
+{
+    return bh_streq(m->operation, "Update");
+}
+
+static int decode_entry(struct run *r, const struct bh_json *e)
+{
+    const struct bh_json *set = bh_json_get(e, "fieldsV1");
+    struct manager m = {
+        .name = or_empty(bh_json_get_str(e, "manager")),
+        .operation = or_empty(bh_json_get_str(e, "operation")),
+        .api_version = or_empty(bh_json_get_str(e, "apiVersion")),
+        .subresource = or_empty(bh_json_get_str(e, "subresource")),
+        .time = or_empty(bh_json_get_str(e, "time")),
+    };
+    if (!set || !bh_fset_valid(set) || (!is_update(&m) && !bh_streq(m.operation, "Apply")))
+        return -EINVAL;
+    m.set = bh_json_clone(r->a, set);
+    if (m.set && m.set->c.n)
+        r->m.v[r->m.n++] = m;
+    return 0;
+}
+
+/* -EINVAL when the list is not one that a server wrote. */
+static int decode(struct run *r, const struct bh_json *list)
+{
+    size_t n = list && list->type == BH_JSON_ARRAY ? list->c.n : 0;
+    r->m.n = 0;
+    if (n > MANAGERS_MAX)
+        return -EINVAL;
+    r->m.v =
+        bh_arena_new_array(r->a, struct manager, n + 2); /* the caller's own, before-first-apply */
+    if (!r->m.v)
+        return too_big(r);
+    if (!n)
+        return 0;
+    bh_json_each(e, list)
+    {
+        if (decode_entry(r, e) < 0)
+            return -EINVAL;
+    }
+    return 0;
+}
+
+static int by_time(const void *x, const void *y)
+{
+    const struct manager *a = x, *b = y;
+    int c = strcmp(a->operation, b->operation);
+    if (c == 0)
+        c = strcmp(a->time, b->time);
+    if (c == 0)
+        c = strcmp(a->name, b->name);
+    if (c == 0)
+        c = strcmp(a->api_version, b->api_version);
+    return c ? c : strcmp(a->subresource, b->subresource);
+}
+
+static void encode(struct run *r, struct bh_json *obj)
+{
+    struct bh_json *list = bh_json_new(r->a, BH_JSON_ARRAY);
+    struct bh_json *meta = bh_json_obj_at(r->a, obj, "metadata");
+    qsort(r->m.v, r->m.n, sizeof(*r->m.v), by_time);
+    for (size_t i = 0; i < r->m.n; i++) {
+        const struct manager *m = &r->m.v[i];
+        struct bh_json *e = bh_json_new(r->a, BH_JSON_OBJECT);
+        if (!m->set || m->set->c.n == 0)
+            continue;
+        bh_fset_sort(r->a, m->set);
+        bh_json_set_str(r->a, e, "manager", m->name);
+        bh_json_set_str(r->a, e, "operation", m->operation);
+        bh_json_set_str(r->a, e, "apiVersion", m->api_version);
+        if (*m->time)
+            bh_json_set_str(r->a, e, "time", m->time);
+        bh_json_set_str(r->a, e, "fieldsType", "FieldsV1");
+        bh_json_set(r->a, e, "fieldsV1", m->set);
+        if (*m->subresource)
+            bh_json_set_str(r->a, e, "subresource", m->subresource);
+        bh_json_push(list, e);
+    }
+    if (list && list->c.n)
+        bh_json_set(r->a, meta, "managedFields", list);
+    else if (meta)
+        bh_json_unset(meta, "managedFields");
+}
+
+/* The entry of this request's manager; NULL when there is none. */
+static struct manager *find_own(struct run *r, const char *operation)
+{
+    for (size_t i = 0; i < r->m.n; i++) {
+        struct manager *m = &r->m.v[i];
+        if (bh_streq(m->name, r->op->manager) && bh_streq(m->operation, operation) &&
+            bh_streq(m->subresource, or_empty(r->op->subresource)) &&
+            (!is_update(m) || bh_streq(m->api_version, r->op->api_version)))
+            return m;
+    }
+    return NULL;
+}
+
+static struct manager *add_manager(struct run *r, const char *name, const char *operation)
+{
+    struct manager *m = &r->m.v[r->m.n++];
+    *m = (struct manager){.name = name,
+                          .operation = operation,
+                          .api_version = r->op->api_version,
+                          .subresource = or_empty(r->op->subresource),
+                          .time = r->op->time};
+    return m;
+}
+
+/* Fields that belong to the server. */
+static void strip(struct bh_json *set)
+{
+    static const char *const own[] = {
+        "f:name",        "f:namespace",  "f:creationTimestamp", "f:selfLink",     "f:uid",
+        "f:clusterName", "f:generation", "f:resourceVersion",   "f:managedFields"};
+    struct bh_json *meta = set ? bh_json_get(set, "f:metadata") : NULL;
+    if (!set)
+        return;
+    bh_json_unset(set, "f:apiVersion");
+    bh_json_unset(set, "f:kind");
+    if (!meta)
+        return;
+    bh_json_unset(meta, ".");
+    for (size_t i = 0; i < BH_ARRAY_LEN(own); i++)
+        bh_json_unset(meta, own[i]);
+    if (meta->c.n == 0)
+        bh_json_remove(set, meta);
+}
+
+static void drop_nulls(struct bh_json *v)
+{
+    if (v->type != BH_JSON_OBJECT && v->type != BH_JSON_ARRAY)
+        return;
+    for (struct bh_json *m = v->c.first, *next; m; m = next) {
+        next = m->next;
+        if (m->type == BH_JSON_NULL && v->type == BH_JSON_OBJECT)
+            bh_json_remove(v, m);
+        else
+            drop_nulls(m);
+    }
+}
+
+/* ---- conflicts
+ * ----------------------------------------------------------------------------------- */
+
+struct report {
+    struct run *r;
+    struct bh_buf who, lines;
+    struct bh_json *causes;
+};
+
+/* "kubectl-edit" using apps/v1 */
+static void print_manager(struct bh_buf *b, const struct manager *m)
+{
+    bh_buf_add_json_str(b, m->name, strlen(m->name));
+    if (*m->subresource)
+        bh_buf_addf(b, " with subresource \"%s\"", m->subresource);
+    if (is_update(m))
+        bh_buf_addf(b, " using %s", m->api_version);
+}
+
+static void add_cause(void *arg, const char *path)
+{
+    struct report *p = arg;
+    struct bh_arena *a = p->r->a;
+    struct bh_json *c = bh_json_new(a, BH_JSON_OBJECT);
+    const char *text = bh_arena_printf(a, "conflict with %s", bh_buf_str(&p->who));
+    if (!c || !text)
+        return;
+    bh_json_set_str(a, c, "type", "FieldManagerConflict");
+    bh_json_set_str(a, c, "message", text);
+    bh_json_set_str(a, c, "field", path);
+    bh_json_push(p->causes, c);
+    bh_buf_addf(&p->lines, "\n- %s", path);
+}
+
+static struct bh_json *report(struct run *r)
+{
+    struct report p = {.r = r, .causes = bh_json_new(r->a, BH_JSON_ARRAY)};
+    struct bh_json *out = bh_json_new(r->a, BH_JSON_OBJECT);
+    for (size_t i = 0; p.causes && i < r->m.n; i++) {
+        if (!r->m.v[i].conflict)
+            continue;
+        bh_buf_reset(&p.who);
+        print_manager(&p.who, &r->m.v[i]);
+        bh_buf_addf(&p.lines, "%sconflicts with %s:", p.lines.n ? "\n" : "", bh_buf_str(&p.who));
+        bh_fset_each(r->m.v[i].conflict, add_cause, &p);
+    }
+    if (p.causes && p.causes->c.n == 1) {
+        const char *msg = bh_json_get_str(p.causes->c.first, "message");
+        const char *field = bh_json_get_str(p.causes->c.first, "field");
+        msg = bh_arena_printf(r->a, "Apply failed with 1 conflict: %s: %s", or_empty(msg),
+                              or_empty(field));
+        if (msg)
+            bh_json_set_str(r->a, out, "message", msg);
+    } else if (p.causes) {
+        BH_CLEANUP(bh_buf_fini) struct bh_buf b = {0};
+        bh_buf_addf(&b, "Apply failed with %zu conflicts: %s", p.causes->c.n, bh_buf_str(&p.lines));
+        bh_json_set_str(r->a, out, "message", bh_buf_str(&b));
+    }
+    bh_json_set(r->a, out, "causes", p.causes);
+    bh_buf_fini(&p.who);
+    bh_buf_fini(&p.lines);
+    return out;
+}
+
+/* ---- what a change means for the others
+ * ----------------------------------------------------------- */
+
+/* Notes which fields of other managers the change takes; true when there are any. */
+static bool find_conflicts(struct run *r, const struct manager *own, const struct bh_fdiff *d)
+{
+    bool any = false;
+    struct bh_json *taken = bh_fset_combine(r->a, BH_FSET_UNION, d->added, d->modified);
+    for (size_t i = 0; i < r->m.n; i++) {
+        struct manager *m = &r->m.v[i];
+        if (m == own)
+            continue;
+        m->conflict = bh_fset_combine(r->a, BH_FSET_COMMON, m->set, taken);
+        any = any || m->conflict;
+    }
+    return any;
+}
+
+static void take_over(struct run *r, const struct manager *own, const struct bh_fdiff *d)
+{
+    for (size_t i = 0; i < r->m.n; i++) {
+        struct manager *m = &r->m.v[i];
+        if (m == own)
+            continue;
+        if (m->conflict)
+            m->set = bh_fset_combine(r->a, BH_FSET_MINUS, m->set, m->conflict);
+        if (d->removed)
+            m->set = bh_fset_combine(r->a, BH_FSET_MINUS, m->set, d->removed);
+    }
+}
+
+static struct bh_json *all_owned(struct run *r)
+{
+    struct bh_json *all = NULL;
+    for (size_t i = 0; i < r->m.n; i++)
+        all = bh_fset_combine(r->a, BH_FSET_UNION, all, r->m.v[i].set);
+    return all;
+}
+
+/* ---- apply
+ * --------------------------------------------------------------------------------------- */
+
+/* Without any record everything that stands in the object counts as set by somebody else. */
+static void own_what_was_there(struct run *r, const struct bh_json *live)
+{
+    struct bh_fdiff d = bh_fwalk_compare(&r->walk, NULL, live);
+    strip(d.added);
+    if (d.added && d.added->c.n)
+        add_manager(r, before_first_apply, "Update")->set = d.added;
+}
+
+static int read_record(struct run *r, struct bh_json *live)
+{
+    struct bh_json *meta = bh_json_get(live, "metadata");
+    const struct bh_json *list = bh_json_get(meta, "managedFields");
+    int rc = decode(r, list);
+    if (rc == -EINVAL)
+        rc = decode(r, NULL); /* not readable: start anew, like upstream */
+    if (rc < 0)
+        return rc;
+    bh_json_unset(meta, "managedFields");
+    if (live && r->m.n == 0)
+        own_what_was_there(r, live);
+    return 0;
+}
+
+static int apply(struct run *r, const struct bh_json *live, const struct bh_json *config,
+                 struct bh_json **ret_obj, struct bh_json **ret_conflicts)
+{
+    struct bh_json *set = NULL, *base = bh_json_clone(r->a, live);
+    struct bh_json *over = bh_json_clone(r->a, config), *obj = over;
+    if (!over || (live && !base))
+        return too_big(r);
+    drop_nulls(over);
+    if (bh_json_path(over, "metadata.managedFields"))
+        return bh_err_set(r->err, -EINVAL, "metadata.managedFields must be nil");
+    int rc = read_record(r, base);
+    if (rc == 0)
+        rc = bh_fwalk_fields(&r->walk, over, &set);
+    if (r->a->failed) /* a list without room for its keys looks like one without keys */
+        return too_big(r);
+    if (rc < 0)
+        return rc;
+    strip(set);
+
+    struct manager *own = find_own(r, "Apply");
+    struct bh_json *last = own ? own->set : NULL;
+    const char *old_time = own ? own->time : NULL;
+    if (!own)
+        own = add_manager(r, r->op->manager, "Apply");
+    own->set = set;
+    own->api_version = r->op->api_version;
+    own->time = r->op->time;
+
+    struct bh_fdiff d = {0};
+    if (base) {
+        struct bh_json *before = bh_json_clone(r->a, base);
+        if (!before)
+            return too_big(r);
+        obj = bh_fwalk_merge(&r->walk, base, over);
+        bh_fwalk_prune(&r->walk, obj, last, all_owned(r));
+        d = bh_fwalk_compare(&r->walk, before, obj);
+        if (old_time && bh_fset_equal(last, set) && bh_json_equal(before, obj))
+            own->time = old_time;
+    }
+    bool conflicts = find_conflicts(r, own, &d);
+    if (conflicts && !r->op->force) {
+        struct bh_json *c = report(r);
+        if (r->a->failed)
+            return too_big(r);
+        *ret_conflicts = c;
+        return bh_err_set(r->err, -EBUSY, "%s", or_empty(bh_json_get_str(c, "message")));
+    }
+    take_over(r, own, &d);
+    encode(r, obj);
+    if (r->a->failed)
+        return too_big(r);
+    *ret_obj = obj;
+    return 0;
+}
+
+static void run_init(struct run *r, struct bh_arena *a, const struct bh_apply_op *op,
+                     struct bh_err *err)
+{
+    *r = (struct run){.a = a, .op = op, .err = err};
+    r->walk = (struct bh_fwalk){.a = a, .kind = op->kind, .err = err};
+}
+
+int bh_apply_ssa(struct bh_arena *a, const struct bh_apply_op *op, const struct bh_json *live,
+                 const struct bh_json *config, struct bh_json **ret_obj,
+                 struct bh_json **ret_conflicts, struct bh_err *err)
+{
+    struct run r;
+    if (config->type != BH_JSON_OBJECT)
+        return bh_err_set(err, -EINVAL, "apply: must be an object");
+    run_init(&r, a, op, err);
+    int rc = apply(&r, live, config, ret_obj, ret_conflicts);
+    bh_fwalk_fini(&r.walk);
+    return rc;
+}
+
+/* ---- ordinary writes
+ * ------------------------------------------------------------------------------ */
+
+/* Merges the oldest Update entries until few enough are left. */
+static void cap_updates(struct run *r)
+{
+    size_t updates = 0;
+    qsort(r->m.v, r->m.n, sizeof(*r->m.v), by_time);
+    for (size_t i = 0; i < r->m.n; i++)
+        updates += is_update(&r->m.v[i]) && r->m.v[i].set;
+    for (size_t i = 0; i + 1 < r->m.n && updates > UPDATE_ENTRIES_MAX; i++) {
+        struct manager *m = &r->m.v[i];
+        if (!is_update(m) || !m->set)
+            continue;
+        for (size_t k = i + 1; k < r->m.n; k++) {
+            struct manager *next = &r->m.v[k];
+            if (!is_update(next) || !next->set || !bh_streq(next->api_version, m->api_version))
+                continue;
+            next->set = bh_fset_combine(r->a, BH_FSET_UNION, next->set, m->set);
+            next->name = ancient_changes;
+            next->subresource = "";
+            m->set = NULL;
+            updates--;
+            break;
+        }
+    }
+}
+
+/* The record the write starts from: the client's own, else the stored one. */
+static int start_record(struct run *r, const struct bh_json *old, const struct bh_json *obj)
+{
+    const struct bh_json *sent = bh_json_path(obj, "metadata.managedFields");
+    const struct bh_json *stored = bh_json_path(old, "metadata.managedFields");
+    bool array = sent && sent->type == BH_JSON_ARRAY;
+    if (array && sent->c.n == 1 && sent->c.first->type == BH_JSON_OBJECT && sent->c.first->c.n == 0)
+        return decode(r, NULL); /* [{}] asks for a fresh start */
+    int rc = decode(r, array && sent->c.n ? sent : stored);
+    if (rc == -EINVAL)
+        rc = decode(r, stored);
+    return rc == -EINVAL ? decode(r, NULL) : rc;
+}
+
+static int track(struct run *r, const struct bh_json *old, struct bh_json *obj)
+{
+    int rc = start_record(r, old, obj);
+    if (rc < 0)
+        return rc;
+    struct bh_fdiff d = bh_fwalk_compare(&r->walk, old, obj);
+    strip(d.added);
+    strip(d.modified);
+    strip(d.removed);
+    struct bh_json *taken = bh_fset_combine(r->a, BH_FSET_UNION, d.added, d.modified);
+    find_conflicts(r, NULL, &d);
+    struct manager *own = find_own(r, "Update");
+    struct bh_json *kept = own ? own->set : NULL;
+    if (kept && d.removed)
+        kept = bh_fset_combine(r->a, BH_FSET_MINUS, kept, d.removed);
+    take_over(r, own, &d);
+    if (taken && taken->c.n) {
+        if (!own)
+            own = add_manager(r, r->op->manager, "Update");
+        own->time = r->op->time;
+        kept = bh_fset_combine(r->a, BH_FSET_UNION, kept, taken);
+    }
+    if (own)
+        own->set = kept;
+    cap_updates(r);
+    encode(r, obj);
+    return r->a->failed ? too_big(r) : 0;
+}
+
+int bh_apply_track_update(struct bh_arena *a, const struct bh_apply_op *op,
+                          const struct bh_json *old, struct bh_json *obj, struct bh_err *err)
+{
+    struct run r;
+    run_init(&r, a, op, err);
+    int rc = track(&r, old, obj);
+    bh_fwalk_fini(&r.walk);
+    return rc;
+}
