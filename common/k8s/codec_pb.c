@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * common/k8s/codec_pb.c - protobuf: arena allocator, bare messages, the "k8s\0" envelope
+ *
+ * Upstream: apimachinery/pkg/runtime/serializer/protobuf.
+ */
+#include "common/k8s/codec.h"
+
+#include <errno.h>
+
+#include "common/k8s/wire.h"
+
+static const char magic[4] = {'k', '8', 's', '\0'};
+
+static void *arena_alloc(void *arena, size_t n)
+{
+    return bh_arena_alloc(arena, n);
+}
+
+static void arena_free(void *arena BH_UNUSED, void *p BH_UNUSED)
+{
+}
+
+ProtobufCAllocator bh_arena_pb_allocator(struct bh_arena *a)
+{
+    return (ProtobufCAllocator){arena_alloc, arena_free, a};
+}
+
+int bh_pb_unpack(struct bh_arena *a, const ProtobufCMessageDescriptor *d, const void *p, size_t n,
+                 ProtobufCMessage **ret_m, struct bh_err *err)
+{
+    ProtobufCAllocator alloc = bh_arena_pb_allocator(a);
+    /* protobuf-c forms p + i even for n = 0. */
+    ProtobufCMessage *m = protobuf_c_message_unpack(d, &alloc, n, n ? p : (const void *)"");
+
+    if (!m && a->failed)
+        return bh_err_set(err, -E2BIG, "%s: needs more memory than allowed (%zu bytes)",
+                          d->short_name, n);
+    if (!m)
+        return bh_err_set(err, -EINVAL, "%s: %zu bytes are no valid protobuf", d->short_name, n);
+    *ret_m = m;
+    return 0;
+}
+
+bool bh_is_pb_envelope(const void *p, size_t n)
+{
+    return n >= sizeof(magic) && memcmp(p, magic, sizeof(magic)) == 0;
+}
+
+static int read_type_meta(struct bh_str bytes, struct bh_envelope *e)
+{
+    struct bh_wire w = bh_wire_of(bytes.p, bytes.n);
+    struct bh_wire_field f;
+    int rc;
+
+    while ((rc = bh_wire_next(&w, &f)) > 0) {
+        if (f.number > 2)
+            continue;
+        if (!f.is_bytes)
+            return -EINVAL;
+        *(f.number == 1 ? &e->api_version : &e->kind) = f.bytes;
+    }
+    return rc;
+}
+
+int bh_envelope_open(const void *p, size_t n, struct bh_envelope *ret_e, struct bh_err *err)
+{
+    struct bh_envelope e = {{"", 0}, {"", 0}, {NULL, 0}}; /* raw.p stays NULL when absent */
+    struct bh_wire_field f;
+    int rc;
+
+    if (!bh_is_pb_envelope(p, n))
+        return bh_err_set(err, -EINVAL, "protobuf envelope: does not start with \"k8s\\0\"");
+    struct bh_wire w = bh_wire_of((const char *)p + sizeof(magic), n - sizeof(magic));
+    while ((rc = bh_wire_next(&w, &f)) > 0) {
+        if (f.number > 4)
+            continue;
+        if (!f.is_bytes)
+            return bh_err_set(err, -EINVAL, "protobuf envelope: field %u is no byte string",
+                              f.number);
+        if (f.number == 1)
+            rc = read_type_meta(f.bytes, &e);
+        else if (f.number == 2)
+            e.raw = f.bytes;
+        else if (f.number == 3 && f.bytes.n)
+            return bh_err_set(err, -EINVAL, "protobuf envelope: content encoding is not supported");
+        if (rc < 0)
+            break;
+    }
+    if (rc < 0)
+        return bh_err_set(err, -EINVAL, "protobuf envelope: cut short or garbled");
+    *ret_e = e;
+    return 0;
+}
+
+void bh_envelope_write(struct bh_buf *out, const char *api_version, const char *kind,
+                       const void *raw, size_t n)
+{
+    size_t n_version = strlen(api_version), n_kind = strlen(kind);
+
+    bh_buf_add(out, magic, sizeof(magic));
+    bh_wire_add_varint(out, 1 << 3 | 2);
+    bh_wire_add_varint(out, 2 + bh_wire_varint_size(n_version) + n_version +
+                                bh_wire_varint_size(n_kind) + n_kind);
+    bh_wire_add_bytes(out, 1, api_version, n_version);
+    bh_wire_add_bytes(out, 2, kind, n_kind);
+    bh_wire_add_bytes(out, 2, raw, n);
+    bh_wire_add_bytes(out, 3, "", 0);
+    bh_wire_add_bytes(out, 4, "", 0);
+}
+
+void bh_pb_pack(struct bh_buf *out, const ProtobufCMessage *m)
+{
+    size_t n = protobuf_c_message_get_packed_size(m);
+
+    bh_buf_reserve(out, n);
+    if (n) {
+        n = protobuf_c_message_pack(m, (uint8_t *)out->p + out->n);
+        out->n += n;
+        out->p[out->n] = '\0';
+    }
+}
+
+int bh_decode_object(struct bh_arena *a, const ProtobufCMessageDescriptor *d, const void *p,
+                     size_t n, ProtobufCMessage **ret_m, struct bh_err *err)
+{
+    struct bh_envelope e;
+    struct bh_json *v;
+    int rc;
+
+    if (bh_is_pb_envelope(p, n)) {
+        rc = bh_envelope_open(p, n, &e, err);
+        return rc ? rc : bh_pb_unpack(a, d, e.raw.p, e.raw.n, ret_m, err);
+    }
+    rc = bh_json_parse(a, p, n, 0, &v, err);
+    return rc ? rc : bh_json_to_pb(a, d, v, ret_m, NULL, err);
+}

@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * common/k8s/compile_node.c - a Node into its record
+ *
+ * Upstream: pkg/scheduler/framework/types.go (NodeInfo.SetNode).
+ */
+#include <errno.h>
+
+#include "common/k8s/compile_priv.h"
+
+/* Of a set of pairs, whatever their order: duplicates do not occur in what a server sends. */
+static uint64_t pair_hash(const char *key, const char *value)
+{
+    return bh_hash(value, strlen(value), bh_hash(key, strlen(key), 0));
+}
+
+static struct bh_slice put_taints(struct bh_compiler *c, const K8s__NodeSpec *spec)
+{
+    struct bh_slice s = {0, 0};
+    struct bh_taint *out = bh_rec_room(&c->b, spec ? spec->n_taints : 0, sizeof(*out), &s);
+
+    for (size_t i = 0; out && i < spec->n_taints; i++)
+        out[i] = (struct bh_taint){.key = bh_compile_sym(c, spec->taints[i]->key),
+                                   .value = bh_compile_sym(c, spec->taints[i]->value),
+                                   .effect = bh_compile_effect(spec->taints[i]->effect)};
+    return s;
+}
+
+static struct bh_slice put_images(struct bh_compiler *c, const K8s__NodeStatus *st)
+{
+    struct bh_slice s = {0, 0};
+    size_t n = 0, at = 0;
+
+    for (size_t i = 0; st && i < st->n_images; i++)
+        n += st->images[i]->n_names;
+    struct bh_image *out = bh_rec_room(&c->b, n, sizeof(*out), &s);
+    for (size_t i = 0; out && i < st->n_images; i++) {
+        const K8s__ContainerImage *img = st->images[i];
+        for (size_t j = 0; j < img->n_names; j++)
+            out[at++] = (struct bh_image){.name = bh_compile_sym(c, img->names[j]),
+                                          .size_bytes = img->sizebytes};
+    }
+    return s;
+}
+
+static struct bh_slice put_features(struct bh_compiler *c, const K8s__NodeStatus *st)
+{
+    struct bh_slice s = {0, 0};
+    bh_sym *out = bh_rec_room(&c->b, st ? st->n_declaredfeatures : 0, sizeof(*out), &s);
+
+    for (size_t i = 0; out && i < st->n_declaredfeatures; i++)
+        out[i] = bh_compile_sym(c, st->declaredfeatures[i]);
+    return s;
+}
+
+/* `pods` is no resource of pods, so the amounts leave it out. */
+static int pods_of(struct bh_compiler *c, const K8s__NodeStatus *st, int64_t *ret)
+{
+    for (size_t i = 0; st && i < st->n_allocatable; i++) {
+        const K8s__QuantityEntry *e = st->allocatable[i];
+        bh_nano v;
+        if (!bh_streq(e->key, "pods") || !e->value || !e->value->string)
+            continue;
+        if (bh_quantity_parse(e->value->string, strlen(e->value->string), &v) != 0)
+            return bh_err_set(c->err, -EINVAL,
+                              "status.allocatable[pods]: quantity \"%.32s\" does not parse",
+                              e->value->string);
+        *ret = bh_quantity_value(v);
+    }
+    return 0;
+}
+
+static void fill_head(struct bh_compiler *c, const K8s__Node *n, struct bh_node_rec *r)
+{
+    const K8s__ObjectMeta *m = n->metadata;
+
+    r->name = bh_compile_sym(c, m->name);
+    r->uid = bh_compile_sym(c, m->uid);
+    r->flags = n->spec && n->spec->unschedulable ? BH_NODE_UNSCHEDULABLE : 0;
+    r->resource_version = bh_compile_version(m->resourceversion);
+    for (size_t i = 0; i < m->n_annotations; i++)
+        r->annotations_hash += pair_hash(m->annotations[i]->key, m->annotations[i]->value);
+    for (size_t i = 0; n->status && i < n->status->n_conditions; i++)
+        r->conditions_hash +=
+            pair_hash(n->status->conditions[i]->type, n->status->conditions[i]->status);
+}
+
+int bh_compile_node(struct bh_arena *a, const K8s__Node *n, const struct bh_interner *in,
+                    struct bh_node_rec **ret, struct bh_err *err)
+{
+    struct bh_compiler c = {.a = a, .in = in, .err = err};
+    struct bh_amounts alloc = {0};
+    struct bh_node_rec head = {0};
+
+    if (!n->metadata || !*n->metadata->name)
+        return bh_err_set(err, -EINVAL, "node: metadata.name is empty");
+    bh_rec_begin(&c.b, a, BH_REC_NODE, sizeof(head));
+    int rc = n->status ? bh_amounts_read(&c, &alloc, n->status->allocatable,
+                                         n->status->n_allocatable, "status.allocatable")
+                       : 0;
+    if (rc == 0)
+        rc = pods_of(&c, n->status, &head.alloc_pods);
+    if (rc == 0)
+        rc = bh_compile_map(&c, n->metadata->labels, n->metadata->n_labels, &head.labels);
+    if (rc)
+        return bh_err_prefix(err, rc, "node %s", n->metadata->name);
+    fill_head(&c, n, &head);
+    head.alloc_cpu_milli = bh_quantity_milli_value(alloc.std[BH_CPU]);
+    head.alloc_memory_bytes = bh_quantity_value(alloc.std[BH_MEMORY]);
+    head.alloc_ephemeral_bytes = bh_quantity_value(alloc.std[BH_EPHEMERAL]);
+    head.taints = put_taints(&c, n->spec);
+    head.scalars = bh_amounts_put(&c, &alloc);
+    head.images = put_images(&c, n->status);
+    head.features = put_features(&c, n->status);
+    if (!c.b.failed) {
+        struct bh_node_rec *r = (struct bh_node_rec *)c.b.p;
+        head.h = r->h;
+        *r = head;
+    }
+    return bh_compile_end(&c, "node", ret);
+}

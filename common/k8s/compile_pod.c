@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * common/k8s/compile_pod.c - a Pod's identity into its record
+ */
+#include <errno.h>
+
+#include "common/k8s/compile_priv.h"
+
+static int64_t unix_ns(const K8s__Time *t)
+{
+    int64_t v;
+
+    if (!t)
+        return 0;
+    if (__builtin_mul_overflow(t->seconds, (int64_t)1000000000, &v) ||
+        __builtin_add_overflow(v, (int64_t)t->nanos, &v))
+        return t->seconds < 0 ? INT64_MIN : INT64_MAX;
+    return v;
+}
+
+static bool preempted_by_scheduler(const K8s__PodStatus *st)
+{
+    for (size_t i = 0; st && i < st->n_conditions; i++) {
+        const K8s__PodCondition *k = st->conditions[i];
+        if (bh_streq(k->type, "DisruptionTarget"))
+            return bh_streq(k->status, "True") && bh_streq(k->reason, "PreemptionByScheduler");
+    }
+    return false;
+}
+
+static int check_identity(const K8s__Pod *p, struct bh_err *err)
+{
+    if (!p->metadata || !*p->metadata->name)
+        return bh_err_set(err, -EINVAL, "pod: metadata.name is empty");
+    if (!*p->metadata->uid)
+        return bh_err_set(err, -EINVAL, "pod %s/%s: metadata.uid is empty", p->metadata->namespace_,
+                          p->metadata->name);
+    return 0;
+}
+
+int bh_compile_pod(struct bh_arena *a, const K8s__Pod *p, const struct bh_interner *in,
+                   struct bh_pod_rec **ret, struct bh_err *err)
+{
+    struct bh_compiler c = {.a = a, .in = in, .err = err};
+    struct bh_pod_rec head = {0};
+    const K8s__ObjectMeta *m = p->metadata;
+    int rc = check_identity(p, err);
+
+    if (rc)
+        return rc;
+    head.flags = (m->deletiontimestamp ? BH_POD_TERMINATING : 0) |
+                 (preempted_by_scheduler(p->status) ? BH_POD_PREEMPTED_BY_SCHEDULER : 0);
+    head.node = p->spec ? bh_compile_sym(&c, p->spec->nodename) : BH_SYM_NONE;
+    head.nominated_node =
+        p->status ? bh_compile_sym(&c, p->status->nominatednodename) : BH_SYM_NONE;
+    head.resource_version = bh_compile_version(m->resourceversion);
+    head.generation = m->generation;
+    head.creation_ns = unix_ns(m->creationtimestamp);
+    head.start_ns = p->status ? unix_ns(p->status->starttime) : 0;
+    bh_rec_begin(&c.b, a, BH_REC_POD, sizeof(head));
+    head.name = bh_rec_put_text(&c.b, m->name);
+    head.namespace_ = bh_rec_put_text(&c.b, m->namespace_);
+    head.uid = bh_rec_put_text(&c.b, m->uid);
+    if (!c.b.failed) {
+        struct bh_pod_rec *r = (struct bh_pod_rec *)c.b.p;
+        head.h = r->h;
+        *r = head;
+    }
+    return bh_compile_end(&c, "pod", ret);
+}

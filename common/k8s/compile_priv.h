@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * common/k8s/compile_priv.h - shared by the compile_*.c files
+ */
+#ifndef BH_COMPILE_PRIV_H
+#define BH_COMPILE_PRIV_H
+
+#include "common/k8s/compile.h"
+#include "common/k8s/quantity.h"
+#include "common/k8s/record_layout.h"
+#include "proto/kubernetes/kubernetes.pb-c.h"
+
+struct bh_compiler {
+    struct bh_arena *a;
+    const struct bh_interner *in;
+    struct bh_err *err;
+    struct bh_rec_builder b;
+};
+
+bh_sym bh_compile_sym(struct bh_compiler *c, const char *s); /* NULL and "" give BH_SYM_NONE */
+uint32_t bh_compile_effect(const char *s);
+uint64_t bh_compile_version(const char *s); /* resourceVersion, 0 when it is no number */
+int bh_compile_no_memory(struct bh_compiler *c, const char *what);
+/* The finished record, or -E2BIG. */
+int bh_compile_end(struct bh_compiler *c, const char *what, void *ret_rec);
+
+/* Appends a string map sorted by key symbol; of duplicates (on the wire) the last wins. */
+int bh_compile_map(struct bh_compiler *c, K8s__StringEntry *const *map, size_t n,
+                   struct bh_slice *ret);
+/* Appends the terms of a node affinity into the shape at the front of the builder. */
+int bh_compile_affinity(struct bh_compiler *c, const K8s__NodeAffinity *na);
+
+/* ---- resource amounts: exact, before rounding ------------------------------------------------ */
+enum { BH_CPU, BH_MEMORY, BH_EPHEMERAL, BH_STD_RESOURCES };
+struct bh_amount {
+    bh_sym name;
+    bool hugepages;
+    bh_nano v;
+};
+struct bh_amounts {
+    bh_nano std[BH_STD_RESOURCES];
+    bool has[BH_STD_RESOURCES];
+    struct bh_amount *scalars; /* arena */
+    uint32_t n, cap;
+};
+/* Reads a ResourceList; names that are neither standard nor scalar are left out. path names the
+ * list in errors. */
+int bh_amounts_read(struct bh_compiler *c, struct bh_amounts *out, K8s__QuantityEntry *const *list,
+                    size_t n, const char *path);
+/* Sorted integers of the scalars. */
+struct bh_slice bh_amounts_put(struct bh_compiler *c, const struct bh_amounts *x);
+/* The three request vectors and the non-zero amounts, into the shape at the builder's front. */
+int bh_compile_requests(struct bh_compiler *c, const K8s__Pod *p);
+
+static inline struct bh_shape_rec *bh_shape_of(struct bh_compiler *c)
+{
+    return (struct bh_shape_rec *)c->b.p; /* NULL only before anything was reserved */
+}
+#endif

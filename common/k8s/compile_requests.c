@@ -1,0 +1,455 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * common/k8s/compile_requests.c - what a pod asks for: four vectors from one object
+ *
+ * Every container's lists are read once; the vectors differ in which of spec and status they look
+ * at, whether pod-level requests count, and what a container without a request is taken for. Sums
+ * and maxima are exact, each vector is rounded once at the end.
+ * Upstream: component-helpers/resource/helpers.go (PodRequests), pkg/scheduler/framework/types.go
+ * (PodInfo.CalculateResource), plugins/noderesources/resource_allocation.go.
+ */
+#include <errno.h>
+
+#include "common/k8s/compile_priv.h"
+
+#define MAX_SCALARS    256 /* distinct names in one list: look-up is linear */
+#define DEFAULT_CPU    ((bh_nano)100 * 1000000)
+#define DEFAULT_MEMORY ((bh_nano)(200 << 20) * 1000000000)
+
+struct status {
+    const K8s__ContainerStatus *st;
+    size_t order;
+};
+struct container {
+    bool init, restartable;
+    struct bh_amounts spec, effective;
+};
+struct pod_amounts {
+    struct container *containers; /* regular ones, then init containers in order */
+    size_t n, n_statuses;
+    struct status *statuses;     /* by container name */
+    struct bh_amounts pod_level; /* the supported ones of spec.resources.requests */
+    struct bh_amounts pod_effective;
+    struct bh_amounts overhead;
+    bool has_pod_level, has_pod_status, infeasible;
+};
+struct how {
+    bool status, pod_level, default_cpu, default_memory;
+};
+
+static bh_nano add_sat(bh_nano a, bh_nano b)
+{
+    bh_nano v = a + b; /* both within +-2^126 */
+    return v > BH_NANO_MAX ? BH_NANO_MAX : v < -BH_NANO_MAX ? -BH_NANO_MAX : v;
+}
+
+static int std_index(const char *name)
+{
+    if (bh_streq(name, "cpu"))
+        return BH_CPU;
+    if (bh_streq(name, "memory"))
+        return BH_MEMORY;
+    return bh_streq(name, "ephemeral-storage") ? BH_EPHEMERAL : -1;
+}
+
+static struct bh_amount *find(const struct bh_amounts *x, bh_sym name)
+{
+    for (uint32_t i = 0; i < x->n; i++) {
+        if (x->scalars[i].name == name)
+            return &x->scalars[i];
+    }
+    return NULL;
+}
+
+static int add_scalar(struct bh_compiler *c, struct bh_amounts *x, struct bh_amount v)
+{
+    if (x->n == x->cap) {
+        uint32_t cap = x->cap ? x->cap * 2 : 4;
+        struct bh_amount *next =
+            cap <= MAX_SCALARS ? bh_arena_new_array(c->a, struct bh_amount, cap) : NULL;
+        if (!next)
+            return bh_err_set(c->err, -E2BIG, "more than %d resource names", MAX_SCALARS);
+        if (x->n)
+            memcpy(next, x->scalars, x->n * sizeof(*next));
+        x->scalars = next;
+        x->cap = cap;
+    }
+    x->scalars[x->n++] = v;
+    return 0;
+}
+
+int bh_amounts_read(struct bh_compiler *c, struct bh_amounts *out, K8s__QuantityEntry *const *list,
+                    size_t n, const char *path)
+{
+    for (size_t i = 0; i < n; i++) {
+        const char *name = list[i]->key;
+        const char *text = list[i]->value && list[i]->value->string ? list[i]->value->string : "0";
+        int std = std_index(name);
+        bh_nano v;
+
+        if (std < 0 && !bh_resource_is_scalar(name))
+            continue;
+        if (bh_quantity_parse(text, strlen(text), &v) != 0)
+            return bh_err_set(c->err, -EINVAL, "%s[%s]: quantity \"%.32s\" does not parse", path,
+                              name, text);
+        if (std >= 0) {
+            out->std[std] = v;
+            out->has[std] = true;
+            continue;
+        }
+        bh_sym sym = bh_compile_sym(c, name);
+        struct bh_amount *same = find(out, sym);
+        if (same) {
+            same->v = v;
+            continue;
+        }
+        int rc =
+            add_scalar(c, out, (struct bh_amount){sym, strncmp(name, "hugepages-", 10) == 0, v});
+        if (rc)
+            return bh_err_prefix(c->err, rc, "%s", path);
+    }
+    return 0;
+}
+
+static int copy(struct bh_compiler *c, struct bh_amounts *out, const struct bh_amounts *x)
+{
+    *out = *x;
+    if (x->n == 0) {
+        out->scalars = NULL;
+        out->cap = 0;
+        return 0;
+    }
+    out->scalars = bh_arena_memdup(c->a, x->scalars, x->n * sizeof(*x->scalars));
+    out->cap = x->n;
+    return out->scalars ? 0 : bh_compile_no_memory(c, "requests");
+}
+
+/* dst[k] += src[k], or max(dst[k], src[k]); a key that only src has is taken over. */
+static int merge(struct bh_compiler *c, struct bh_amounts *dst, const struct bh_amounts *src,
+                 bool sum)
+{
+    for (int i = 0; i < BH_STD_RESOURCES; i++) {
+        if (!src->has[i])
+            continue;
+        bh_nano v = !dst->has[i] ? src->std[i]
+                    : sum        ? add_sat(dst->std[i], src->std[i])
+                                 : BH_MAX(dst->std[i], src->std[i]);
+        dst->std[i] = v;
+        dst->has[i] = true;
+    }
+    for (uint32_t i = 0; i < src->n; i++) {
+        const struct bh_amount *s = &src->scalars[i];
+        struct bh_amount *d = find(dst, s->name);
+        if (d) {
+            d->v = sum ? add_sat(d->v, s->v) : BH_MAX(d->v, s->v);
+            continue;
+        }
+        int rc = add_scalar(c, dst, *s);
+        if (rc)
+            return rc;
+    }
+    return 0;
+}
+
+/* ---- reading the pod ---------------------------------------------------------------------------
+ */
+static int by_container(const void *pa, const void *pb)
+{
+    const struct status *a = pa, *b = pb;
+    int cmp = strcmp(a->st->name, b->st->name);
+    return cmp ? cmp : a->order < b->order ? -1 : 1;
+}
+
+/* Sorted, because the number of containers is the
+ * sender's choice. Upstream puts both lists into one map, init containers last. */
+static int read_statuses(struct bh_compiler *c, const K8s__PodStatus *st, struct pod_amounts *pa)
+{
+    size_t n_regular = st ? st->n_containerstatuses : 0;
+    size_t n = n_regular + (st ? st->n_initcontainerstatuses : 0);
+
+    pa->statuses = bh_arena_new_array(c->a, struct status, n + 1);
+    if (!pa->statuses)
+        return bh_compile_no_memory(c, "status");
+    for (size_t i = 0; i < n; i++) {
+        const K8s__ContainerStatus *k =
+            i < n_regular ? st->containerstatuses[i] : st->initcontainerstatuses[i - n_regular];
+        pa->statuses[i] = (struct status){k, i};
+    }
+    if (n > 1)
+        qsort(pa->statuses, n, sizeof(*pa->statuses), by_container);
+    pa->n_statuses = n;
+    return 0;
+}
+
+/* The last one of that name, NULL when it has none. */
+static const K8s__ContainerStatus *status_of(const struct pod_amounts *pa, const char *name)
+{
+    size_t lo = 0, hi = pa->n_statuses;
+
+    while (lo < hi) {
+        size_t mid = lo + (hi - lo) / 2;
+        if (strcmp(pa->statuses[mid].st->name, name) <= 0)
+            lo = mid + 1;
+        else
+            hi = mid;
+    }
+    return lo && bh_streq(pa->statuses[lo - 1].st->name, name) ? pa->statuses[lo - 1].st : NULL;
+}
+
+static bool is_infeasible(const K8s__Pod *p)
+{
+    for (size_t i = 0; p->status && i < p->status->n_conditions; i++) {
+        if (bh_streq(p->status->conditions[i]->type, "PodResizePending"))
+            return bh_streq(p->status->conditions[i]->reason, "Infeasible");
+    }
+    return false;
+}
+
+/* max(spec, actual, allocated); without spec while a resize is infeasible. */
+static int effective(struct bh_compiler *c, const struct pod_amounts *pa,
+                     const struct bh_amounts *spec, const K8s__ResourceRequirements *actual,
+                     K8s__QuantityEntry *const *allocated, size_t n_allocated,
+                     struct bh_amounts *out)
+{
+    struct bh_amounts act = {0}, alloc = {0};
+    int rc =
+        bh_amounts_read(c, &act, actual->requests, actual->n_requests, "status.resources.requests");
+    if (rc == 0)
+        rc = bh_amounts_read(c, &alloc, allocated, n_allocated, "status.allocatedResources");
+    *out = (struct bh_amounts){0};
+    if (rc == 0 && !pa->infeasible)
+        rc = copy(c, out, spec);
+    if (rc == 0)
+        rc = merge(c, out, &act, false);
+    return rc ? rc : merge(c, out, &alloc, false);
+}
+
+static int read_container(struct bh_compiler *c, const struct pod_amounts *pa, const K8s__Pod *p,
+                          const K8s__Container *k, bool init, struct container *out)
+{
+    const K8s__ContainerStatus *st = NULL;
+    int rc = 0;
+
+    *out = (struct container){.init = init,
+                              .restartable =
+                                  init && k->restartpolicy && bh_streq(k->restartpolicy, "Always")};
+    if (k->resources)
+        rc = bh_amounts_read(c, &out->spec, k->resources->requests, k->resources->n_requests,
+                             "resources.requests");
+    if (rc)
+        return bh_err_prefix(c->err, rc, "pod %s: spec.%s[%.64s]", p->metadata->name,
+                             init ? "initContainers" : "containers", k->name);
+    if (!init || out->restartable)
+        st = status_of(pa, k->name);
+    if (!st || !st->resources) {
+        out->effective = out->spec;
+        return 0;
+    }
+    rc = effective(c, pa, &out->spec, st->resources, st->allocatedresources,
+                   st->n_allocatedresources, &out->effective);
+    return rc ? bh_err_prefix(c->err, rc, "pod %s: container %.64s", p->metadata->name, k->name)
+              : 0;
+}
+
+/* Pod-level requests count for cpu, memory and huge pages only. */
+static void keep_supported(struct bh_amounts *x)
+{
+    uint32_t kept = 0;
+
+    x->has[BH_EPHEMERAL] = false;
+    for (uint32_t i = 0; i < x->n; i++) {
+        if (x->scalars[i].hugepages)
+            x->scalars[kept++] = x->scalars[i];
+    }
+    x->n = kept;
+}
+
+static int read_pod_level(struct bh_compiler *c, const K8s__Pod *p, struct pod_amounts *pa)
+{
+    const K8s__ResourceRequirements *r = p->spec->resources;
+    int rc = 0;
+
+    if (r)
+        rc = bh_amounts_read(c, &pa->pod_level, r->requests, r->n_requests,
+                             "spec.resources.requests");
+    keep_supported(&pa->pod_level);
+    pa->has_pod_level =
+        pa->pod_level.has[BH_CPU] || pa->pod_level.has[BH_MEMORY] || pa->pod_level.n;
+    if (rc == 0 && pa->has_pod_level && p->status && p->status->resources) {
+        pa->has_pod_status = true;
+        rc = effective(c, pa, &pa->pod_level, p->status->resources, p->status->allocatedresources,
+                       p->status->n_allocatedresources, &pa->pod_effective);
+    }
+    if (rc == 0)
+        rc = bh_amounts_read(c, &pa->overhead, p->spec->overhead, p->spec->n_overhead,
+                             "spec.overhead");
+    return rc ? bh_err_prefix(c->err, rc, "pod %s", p->metadata->name) : 0;
+}
+
+static int read_pod(struct bh_compiler *c, const K8s__Pod *p, struct pod_amounts *pa)
+{
+    const K8s__PodSpec *spec = p->spec;
+    int rc = 0;
+
+    *pa = (struct pod_amounts){.n = spec->n_containers + spec->n_initcontainers,
+                               .infeasible = is_infeasible(p)};
+    pa->containers = bh_arena_new_array(c->a, struct container, pa->n + 1);
+    if (!pa->containers)
+        return bh_compile_no_memory(c, "containers");
+    rc = read_statuses(c, p->status, pa);
+    for (size_t i = 0; rc == 0 && i < pa->n; i++) {
+        bool init = i >= spec->n_containers;
+        const K8s__Container *k =
+            init ? spec->initcontainers[i - spec->n_containers] : spec->containers[i];
+        rc = read_container(c, pa, p, k, init, &pa->containers[i]);
+    }
+    return rc ? rc : read_pod_level(c, p, pa);
+}
+
+/* ---- the vectors -------------------------------------------------------------------------------
+ */
+static int container_amounts(struct bh_compiler *c, const struct container *k,
+                             const struct how *how, struct bh_amounts *out)
+{
+    int rc = copy(c, out, how->status ? &k->effective : &k->spec);
+
+    if (how->default_cpu && !out->has[BH_CPU]) {
+        out->std[BH_CPU] = DEFAULT_CPU;
+        out->has[BH_CPU] = true;
+    }
+    if (how->default_memory && !out->has[BH_MEMORY]) {
+        out->std[BH_MEMORY] = DEFAULT_MEMORY;
+        out->has[BH_MEMORY] = true;
+    }
+    return rc;
+}
+
+/* Sum of the containers, or what some init container needs beside the sidecars started before it.
+ */
+static int sum_containers(struct bh_compiler *c, const struct pod_amounts *pa,
+                          const struct how *how, struct bh_amounts *sum)
+{
+    struct bh_amounts sidecars = {0}, init_max = {0};
+    int rc = 0;
+
+    for (size_t i = 0; rc == 0 && i < pa->n; i++) {
+        const struct container *k = &pa->containers[i];
+        struct bh_amounts x;
+
+        rc = container_amounts(c, k, how, &x);
+        if (rc == 0 && (!k->init || k->restartable))
+            rc = merge(c, sum, &x, true);
+        if (rc || !k->init)
+            continue;
+        if (k->restartable) {
+            rc = merge(c, &sidecars, &x, true);
+            if (rc == 0)
+                rc = merge(c, &init_max, &sidecars, false);
+        } else {
+            rc = merge(c, &x, &sidecars, true);
+            if (rc == 0)
+                rc = merge(c, &init_max, &x, false);
+        }
+    }
+    return rc ? rc : merge(c, sum, &init_max, false);
+}
+
+/* Replaces the sums of resources that are requested for the pod as a whole. */
+static int apply_pod_level(struct bh_compiler *c, const struct pod_amounts *pa,
+                           const struct how *how, struct bh_amounts *sum)
+{
+    const struct bh_amounts *from =
+        how->status && pa->has_pod_status ? &pa->pod_effective : &pa->pod_level;
+
+    for (int i = 0; i < BH_STD_RESOURCES; i++) {
+        if (pa->pod_level.has[i]) {
+            sum->std[i] = from->has[i] ? from->std[i] : 0;
+            sum->has[i] = true;
+        }
+    }
+    for (uint32_t i = 0; i < pa->pod_level.n; i++) {
+        struct bh_amount v = pa->pod_level.scalars[i];
+        const struct bh_amount *now = find(from, v.name);
+        struct bh_amount *d = find(sum, v.name);
+        v.v = now ? now->v : 0;
+        if (d) {
+            d->v = v.v;
+            continue;
+        }
+        int rc = add_scalar(c, sum, v);
+        if (rc)
+            return rc;
+    }
+    return 0;
+}
+
+static int pod_requests(struct bh_compiler *c, const struct pod_amounts *pa, struct how how,
+                        struct bh_amounts *out)
+{
+    *out = (struct bh_amounts){0};
+    int rc = sum_containers(c, pa, &how, out);
+    if (rc == 0 && how.pod_level && pa->has_pod_level)
+        rc = apply_pod_level(c, pa, &how, out);
+    return rc ? rc : merge(c, out, &pa->overhead, true);
+}
+
+static int by_name(const void *pa, const void *pb)
+{
+    const struct bh_res *a = pa, *b = pb;
+    return a->name < b->name ? -1 : a->name > b->name;
+}
+
+struct bh_slice bh_amounts_put(struct bh_compiler *c, const struct bh_amounts *x)
+{
+    struct bh_slice s;
+    struct bh_res *out = bh_rec_room(&c->b, x->n, sizeof(*out), &s);
+
+    for (uint32_t i = 0; out && i < x->n; i++)
+        out[i] = (struct bh_res){.name = x->scalars[i].name,
+                                 .value = bh_quantity_value(x->scalars[i].v)};
+    if (out && x->n > 1)
+        qsort(out, x->n, sizeof(*out), by_name);
+    return s;
+}
+
+static struct bh_requests put_vector(struct bh_compiler *c, const struct bh_amounts *x)
+{
+    return (struct bh_requests){.cpu_milli = bh_quantity_milli_value(x->std[BH_CPU]),
+                                .memory_bytes = bh_quantity_value(x->std[BH_MEMORY]),
+                                .ephemeral_bytes = bh_quantity_value(x->std[BH_EPHEMERAL]),
+                                .scalars = bh_amounts_put(c, x)};
+}
+
+int bh_compile_requests(struct bh_compiler *c, const K8s__Pod *p)
+{
+    struct pod_amounts pa;
+    struct bh_amounts fit, used, score, nonzero;
+    struct how how = {.pod_level = true};
+    int rc = read_pod(c, p, &pa);
+
+    if (rc == 0)
+        rc = pod_requests(c, &pa, how, &fit);
+    how.status = true;
+    if (rc == 0)
+        rc = pod_requests(c, &pa, how, &used);
+    if (rc == 0) {
+        how.default_cpu = !pa.has_pod_level || !used.has[BH_CPU];
+        how.default_memory = !pa.has_pod_level || !used.has[BH_MEMORY];
+        rc = pod_requests(c, &pa, how, &nonzero);
+    }
+    how = (struct how){.default_cpu = true, .default_memory = true};
+    if (rc == 0)
+        rc = pod_requests(c, &pa, how, &score);
+    if (rc)
+        return rc;
+    struct bh_requests v[3] = {put_vector(c, &fit), put_vector(c, &used), put_vector(c, &score)};
+    struct bh_shape_rec *s = bh_shape_of(c);
+    if (c->b.failed)
+        return 0; /* bh_compile_end reports it */
+    s->fit = v[0];
+    s->used = v[1];
+    s->score = v[2];
+    s->nonzero_cpu_milli = bh_quantity_milli_value(nonzero.std[BH_CPU]);
+    s->nonzero_memory_bytes = bh_quantity_value(nonzero.std[BH_MEMORY]);
+    return 0;
+}

@@ -1,0 +1,221 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * common/k8s/compile_terms.c - node selector terms
+ *
+ * A term that upstream cannot parse keeps the requirements that have a known operator: the
+ * candidate-node narrowing of NodeAffinity reads `metadata.name In` of such terms too. A preferred
+ * term of weight 0 is marked EMPTY, because upstream skips it before parsing.
+ * Upstream: component-helpers/scheduling/corev1/nodeaffinity/nodeaffinity.go.
+ */
+#include <errno.h>
+#include <stdio.h>
+
+#include "common/k8s/compile_priv.h"
+#include "common/k8s/syntax.h"
+
+static const char *const op_names[] = {
+    [BH_REQ_IN] = "In",         [BH_REQ_NOT_IN] = "NotIn",
+    [BH_REQ_EXISTS] = "Exists", [BH_REQ_NOT_EXISTS] = "DoesNotExist",
+    [BH_REQ_GT] = "Gt",         [BH_REQ_LT] = "Lt",
+};
+
+static int op_of(const char *s)
+{
+    for (size_t i = 0; i < BH_ARRAY_LEN(op_names); i++) {
+        if (bh_streq(s, op_names[i]))
+            return (int)i;
+    }
+    return -1;
+}
+
+static void operator_why(struct bh_why *w, const char *path, const char *op, size_t n_supported)
+{
+    char full[160];
+
+    snprintf(full, sizeof(full), "%s.operator", path);
+    if (!bh_why_begin(w, full))
+        return;
+    bh_buf_adds(&w->text, "Unsupported value: ");
+    bh_buf_add_json_str(&w->text, op, strnlen(op, 256));
+    bh_buf_adds(&w->text, ": supported values: ");
+    for (size_t i = 0; i < n_supported; i++)
+        bh_buf_addf(&w->text, "%s\"%s\"", i ? ", " : "", op_names[i]);
+}
+
+static void expression_why(struct bh_why *w, const char *path,
+                           const K8s__NodeSelectorRequirement *r)
+{
+    int op = op_of(r->operator_);
+
+    if (op < 0)
+        operator_why(w, path, r->operator_, BH_ARRAY_LEN(op_names));
+    else
+        bh_why_requirement(w, path, r->key, (enum bh_selector_op)op, (const char *const *)r->values,
+                           r->n_values);
+}
+
+static void field_why(struct bh_why *w, const char *path, const K8s__NodeSelectorRequirement *r)
+{
+    int op = op_of(r->operator_);
+    char full[160];
+
+    if (op != BH_REQ_IN && op != BH_REQ_NOT_IN) {
+        operator_why(w, path, r->operator_, 2);
+        return;
+    }
+    if (r->n_values == 1)
+        return;
+    snprintf(full, sizeof(full), "%s.values", path);
+    if (!bh_why_begin(w, full))
+        return;
+    bh_buf_adds(&w->text, "Invalid value: ");
+    bh_why_values(w, (const char *const *)r->values, r->n_values);
+    bh_buf_adds(&w->text, ": must have one element");
+}
+
+/* The error text of a term, BH_SYM_NONE when it parses. */
+static bh_sym term_error(struct bh_compiler *c, const K8s__NodeSelectorTerm *t, const char *path)
+{
+    struct bh_why w = {0};
+    bh_sym error = BH_SYM_NONE;
+    char at[128];
+
+    for (size_t i = 0; i < t->n_matchexpressions; i++) {
+        snprintf(at, sizeof(at), "%s.matchExpressions[%zu]", path, i);
+        expression_why(&w, at, t->matchexpressions[i]);
+    }
+    for (size_t i = 0; i < t->n_matchfields; i++) {
+        snprintf(at, sizeof(at), "%s.matchFields[%zu]", path, i);
+        field_why(&w, at, t->matchfields[i]);
+    }
+    if (w.n) {
+        bh_why_finish(&w);
+        error = bh_compile_sym(c, bh_buf_str(&w.text));
+    }
+    bh_buf_fini(&w.text);
+    return error;
+}
+
+static struct bh_slice put_values(struct bh_compiler *c, const K8s__NodeSelectorRequirement *r)
+{
+    struct bh_slice s;
+    bh_sym *out = bh_rec_room(&c->b, r->n_values, sizeof(*out), &s);
+
+    /* The interner may be the snapshot writer's, but it never touches this builder. */
+    for (size_t i = 0; out && i < r->n_values; i++)
+        out[i] = bh_compile_sym(c, r->values[i]);
+    return s;
+}
+
+static struct bh_slice put_requirements(struct bh_compiler *c,
+                                        K8s__NodeSelectorRequirement *const *list, size_t n)
+{
+    struct bh_slice s;
+    size_t known = 0;
+
+    for (size_t i = 0; i < n; i++)
+        known += op_of(list[i]->operator_) >= 0;
+    bh_rec_room(&c->b, known, sizeof(struct bh_requirement), &s);
+    for (size_t i = 0, at = 0; i < n && s.n; i++) {
+        const K8s__NodeSelectorRequirement *r = list[i];
+        int op = op_of(r->operator_);
+        int64_t number = 0;
+        if (op < 0)
+            continue;
+        if ((op == BH_REQ_GT || op == BH_REQ_LT) && r->n_values == 1 &&
+            !bh_parse_int64(r->values[0], strlen(r->values[0]), &number))
+            number = 0;
+        struct bh_slice values = put_values(c, r);
+        if (c->b.failed)
+            break;
+        struct bh_requirement *out = (struct bh_requirement *)(c->b.p + s.off) + at++;
+        *out = (struct bh_requirement){.key = bh_compile_sym(c, r->key),
+                                       .op = (uint32_t)op,
+                                       .number = number,
+                                       .values = values};
+    }
+    return s;
+}
+
+static void put_term(struct bh_compiler *c, const K8s__NodeSelectorTerm *t, int32_t weight,
+                     bool weighted, const char *path, size_t off)
+{
+    struct bh_node_term v = {.weight = weight};
+
+    if ((weighted && weight == 0) || t->n_matchexpressions + t->n_matchfields == 0) {
+        v.flags = BH_TERM_EMPTY;
+    } else {
+        v.error = term_error(c, t, path);
+        v.flags = v.error != BH_SYM_NONE ? BH_TERM_INVALID : 0;
+    }
+    v.expressions = put_requirements(c, t->matchexpressions, t->n_matchexpressions);
+    v.fields = put_requirements(c, t->matchfields, t->n_matchfields);
+    if (!c->b.failed)
+        *(struct bh_node_term *)(c->b.p + off) = v;
+}
+
+static struct bh_slice put_required(struct bh_compiler *c, const K8s__NodeSelector *ns)
+{
+    struct bh_slice s;
+    char path[64];
+
+    bh_rec_room(&c->b, ns->n_nodeselectorterms, sizeof(struct bh_node_term), &s);
+    for (size_t i = 0; i < s.n; i++) {
+        snprintf(path, sizeof(path), "nodeSelectorTerms[%zu]", i);
+        put_term(c, ns->nodeselectorterms[i], 0, false, path,
+                 s.off + i * sizeof(struct bh_node_term));
+    }
+    return s;
+}
+
+static struct bh_slice put_preferred(struct bh_compiler *c, const K8s__NodeAffinity *na)
+{
+    static const K8s__NodeSelectorTerm nothing = K8S__NODE_SELECTOR_TERM__INIT;
+    size_t n = na->n_preferredduringschedulingignoredduringexecution;
+    struct bh_slice s;
+    char path[64];
+
+    bh_rec_room(&c->b, n, sizeof(struct bh_node_term), &s);
+    for (size_t i = 0; i < s.n; i++) {
+        const K8s__PreferredSchedulingTerm *t =
+            na->preferredduringschedulingignoredduringexecution[i];
+        snprintf(path, sizeof(path), "[%zu]", i);
+        put_term(c, t->preference ? t->preference : &nothing, t->weight, true, path,
+                 s.off + i * sizeof(struct bh_node_term));
+    }
+    return s;
+}
+
+int bh_compile_affinity(struct bh_compiler *c, const K8s__NodeAffinity *na)
+{
+    struct bh_slice required = {0, 0}, preferred = {0, 0};
+    uint32_t flags = 0;
+
+    if (!na)
+        return 0;
+    if (na->requiredduringschedulingignoredduringexecution) {
+        flags |= BH_SHAPE_HAS_REQUIRED_AFFINITY;
+        required = put_required(c, na->requiredduringschedulingignoredduringexecution);
+    }
+    /* Empty but present: the decoder keeps a pointer (json_to_pb.c); protobuf cannot express it. */
+    if (na->preferredduringschedulingignoredduringexecution)
+        flags |= BH_SHAPE_HAS_PREFERRED_LIST;
+    preferred = put_preferred(c, na);
+    if (!c->b.failed) {
+        bh_shape_of(c)->flags |= flags;
+        bh_shape_of(c)->required_terms = required;
+        bh_shape_of(c)->preferred_terms = preferred;
+    }
+    return 0;
+}
+
+int bh_compile_node_affinity(struct bh_arena *a, const K8s__NodeAffinity *na,
+                             const struct bh_interner *in, struct bh_shape_rec **ret,
+                             struct bh_err *err)
+{
+    struct bh_compiler c = {.a = a, .in = in, .err = err};
+
+    bh_rec_begin(&c.b, a, BH_REC_SHAPE, sizeof(struct bh_shape_rec));
+    bh_compile_affinity(&c, na);
+    return bh_compile_end(&c, "node affinity", ret);
+}

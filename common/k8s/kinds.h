@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * common/k8s/kinds.h - the API kinds Berth reads, in one table
+ *
+ * Objects in memory are the protobuf-c structs generated from proto/kubernetes/kubernetes.proto
+ * (package k8s: K8s__Pod, K8s__Node, ...): upstream's field numbers and JSON names, trimmed to what
+ * Berth reads and writes. One type per kind whatever the wire format was (codec.h).
+ */
+#ifndef BH_KINDS_H
+#define BH_KINDS_H
+
+#include "common/base/base.h"
+#include <protobuf-c/protobuf-c.h>
+
+enum bh_kind {
+    BH_KIND_NODE,
+    BH_KIND_POD,
+    BH_KIND_NAMESPACE,
+    BH_KIND_SERVICE,
+    BH_KIND_REPLICATIONCONTROLLER,
+    BH_KIND_REPLICASET,
+    BH_KIND_STATEFULSET,
+    BH_KIND_PERSISTENTVOLUME,
+    BH_KIND_PERSISTENTVOLUMECLAIM,
+    BH_KIND_STORAGECLASS,
+    BH_KIND_CSINODE,
+    BH_KIND_CSIDRIVER,
+    BH_KIND_CSISTORAGECAPACITY,
+    BH_KIND_VOLUMEATTACHMENT,
+    BH_KIND_PODDISRUPTIONBUDGET,
+    BH_KIND_PRIORITYCLASS,
+    BH_KIND_RESOURCECLAIM,
+    BH_KIND_RESOURCECLAIMTEMPLATE,
+    BH_KIND_RESOURCESLICE,
+    BH_KIND_DEVICECLASS,
+    BH_KIND_COUNT
+};
+
+struct bh_kind_info {
+    enum bh_kind kind;
+    const char *group;     /* "" for core */
+    const char *version;   /* "v1" */
+    const char *kind_name; /* "Pod" */
+    const char *plural;    /* "pods" */
+    bool namespaced;
+    bool watched; /* the watcher lists and watches it */
+    const char *list_field_selector; /* pods: "status.phase!=Succeeded,status.phase!=Failed" */
+    const char *event_resource;      /* upstream's cluster event resource, e.g. "storage.k8s.io/CSINode" */
+    const ProtobufCMessageDescriptor *desc;
+};
+extern const struct bh_kind_info bh_kinds[BH_KIND_COUNT];
+/* group of "apps/v1"; NULL when Berth does not know the kind. */
+const struct bh_kind_info *bh_kind_find(const char *api_version, const char *kind_name);
+/* Writes "/api/v1/pods" or "/apis/apps/v1/replicasets"; ns NULL = all namespaces. */
+void bh_kind_path(const struct bh_kind_info *k, const char *ns, char *out, size_t n);
+
+/* metadata of any kind's message (all have it as field 1); NULL when absent. */
+struct K8s__ObjectMeta;
+const struct K8s__ObjectMeta *bh_object_meta(const ProtobufCMessage *m);
+#endif

@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * common/k8s/record.h - compiled forms of nodes and pods: what the engine reads
+ *
+ * A record is one contiguous, immutable, position-independent blob: a fixed head, then arrays that
+ * slices {offset from the blob's start, count} point at. Text that plugins compare is interned
+ * (bh_sym). The same bytes live in the snapshot's shared memory (symbols of the segment's table) and
+ * in a process's private memory (symbols of its own table); bh_rec_remap turns one into the other
+ * and validates on the way, because shared memory is foreign input: copy first, check the copy, use.
+ *
+ * Pods are split: a SHAPE holds everything that two pods of one template share (namespace, labels,
+ * requests, selectors, tolerations, ports, images, priority ...), interned by content, and the POD
+ * adds identity (name, uid, node, times). So 10,000 replicas share one shape, and the shape's id is
+ * the signature under which the fast path caches results (design section 4).
+ *
+ * Units: cpu in milli, everything else in whole units (bytes, counts). Sums over pods of a node are
+ * __int128 in the cache (M9).
+ * Layout: fixed width, 8-byte aligned, padding zero (content hashing relies on it). Any change bumps
+ * BH_REC_LAYOUT, which is part of the snapshot's layout version.
+ */
+#ifndef BH_RECORD_H
+#define BH_RECORD_H
+
+#include "common/base/symtab.h"
+
+#define BH_REC_LAYOUT 1u
+#define BH_REC_MAX_BYTES (8u << 20)
+
+enum bh_rec_type { BH_REC_NODE = 1, BH_REC_SHAPE = 2, BH_REC_POD = 3 };
+
+struct bh_slice {
+    uint32_t off; /* bytes from the start of the blob, multiple of 8 */
+    uint32_t n;   /* elements */
+};
+struct bh_rec_head {
+    uint32_t size; /* of the whole blob, bytes, multiple of 8 */
+    uint16_t type; /* enum bh_rec_type */
+    uint16_t layout;
+};
+struct bh_kv {
+    bh_sym key, value;
+};
+struct bh_res { /* one resource; amounts in the unit above */
+    bh_sym name;
+    uint32_t pad;
+    int64_t value;
+};
+enum bh_effect { BH_EFFECT_NONE, BH_NO_SCHEDULE, BH_PREFER_NO_SCHEDULE, BH_NO_EXECUTE, BH_EFFECT_OTHER };
+struct bh_taint {
+    bh_sym key, value;
+    uint32_t effect; /* enum bh_effect */
+    uint32_t pad;
+};
+struct bh_image {
+    bh_sym name;
+    uint32_t pad;
+    int64_t size_bytes;
+};
+
+/* ---- node ------------------------------------------------------------------------------------ */
+enum bh_node_flags { BH_NODE_UNSCHEDULABLE = 1 };
+struct bh_node_rec {
+    struct bh_rec_head h;
+    bh_sym name, uid;
+    uint32_t flags;
+    uint32_t pad;
+    uint64_t resource_version; /* decimal value of metadata.resourceVersion, 0 if not a number */
+    int64_t alloc_cpu_milli, alloc_memory_bytes, alloc_ephemeral_bytes, alloc_pods;
+    uint64_t conditions_hash;  /* of type -> status: tells UpdateNodeCondition */
+    uint64_t annotations_hash; /* tells UpdateNodeAnnotation */
+    struct bh_slice labels;    /* struct bh_kv, sorted by key symbol */
+    struct bh_slice taints;    /* struct bh_taint, spec order */
+    struct bh_slice scalars;   /* struct bh_res, sorted by name symbol: status.allocatable */
+    struct bh_slice images;    /* struct bh_image, one per name in status.images[].names */
+    struct bh_slice features;  /* bh_sym: status.declaredFeatures */
+};
+
+/* ---- pod shape ------------------------------------------------------------------------------- */
+enum bh_toleration_op { BH_TOL_EQUAL, BH_TOL_EXISTS, BH_TOL_LT, BH_TOL_GT, BH_TOL_OTHER };
+struct bh_toleration {
+    bh_sym key, value; /* BH_SYM_NONE = empty */
+    uint32_t op;       /* enum bh_toleration_op */
+    uint32_t effect;   /* enum bh_effect, BH_EFFECT_NONE = all effects */
+};
+enum bh_req_op { BH_REQ_IN, BH_REQ_NOT_IN, BH_REQ_EXISTS, BH_REQ_NOT_EXISTS, BH_REQ_GT, BH_REQ_LT };
+struct bh_requirement { /* of a node selector term, or of a label selector */
+    bh_sym key;
+    uint32_t op;            /* enum bh_req_op */
+    int64_t number;         /* Gt, Lt: the operand */
+    struct bh_slice values; /* bh_sym */
+};
+enum bh_term_flags {
+    BH_TERM_EMPTY = 1,  /* neither expressions nor fields: matches nothing */
+    BH_TERM_INVALID = 2 /* does not parse: matches nothing; an error in preferred terms */
+};
+struct bh_node_term {
+    uint32_t flags;
+    int32_t weight;                  /* preferred terms; 0 otherwise */
+    bh_sym error;                    /* INVALID: upstream's error text */
+    uint32_t pad;
+    struct bh_slice expressions;     /* struct bh_requirement over labels */
+    struct bh_slice fields;          /* struct bh_requirement; key = field path text */
+};
+struct bh_host_port {
+    bh_sym ip;       /* "0.0.0.0" when empty in the spec */
+    bh_sym protocol; /* "TCP" when empty */
+    int32_t port;
+    uint32_t pad;
+};
+enum bh_shape_flags {
+    BH_SHAPE_HAS_NODE_SELECTOR = 1,     /* spec.nodeSelector non-empty */
+    BH_SHAPE_HAS_REQUIRED_AFFINITY = 2, /* nodeAffinity.required… object present */
+    BH_SHAPE_HAS_PREFERRED_LIST = 4,    /* nodeAffinity.preferred… list non-nil */
+    BH_SHAPE_NEVER_PREEMPT = 8,         /* preemptionPolicy Never */
+    BH_SHAPE_HOST_NETWORK = 16,
+    BH_SHAPE_HOST_USERS_FALSE = 32,
+    BH_SHAPE_RESTART_ALL_CONTAINERS = 64, /* some restartPolicyRules action RestartAllContainers */
+    /* Parts whose plugins are not in this release; see scheduler/plugins/README.md. */
+    BH_SHAPE_USES_POD_AFFINITY = 128,
+    BH_SHAPE_USES_SPREAD = 256,
+    BH_SHAPE_USES_VOLUMES = 512, /* any volume but configMap, secret, emptyDir, downwardAPI, projected, hostPath, image */
+    BH_SHAPE_USES_CLAIMS = 1024,
+    BH_SHAPE_HAS_POD_AFFINITY_OBJECT = 2048 /* podAffinity or podAntiAffinity object present */
+};
+/* Three request vectors, because upstream computes three (reference plugins.md 2.3). */
+struct bh_requests {
+    int64_t cpu_milli, memory_bytes, ephemeral_bytes;
+    struct bh_slice scalars; /* struct bh_res sorted by name symbol; present even when 0 */
+};
+struct bh_shape_rec {
+    struct bh_rec_head h;
+    bh_sym namespace_;
+    bh_sym scheduler_name;
+    int32_t priority; /* spec.priority, 0 when nil */
+    uint32_t flags;   /* enum bh_shape_flags */
+    struct bh_requests fit;    /* spec only, pod-level honoured: NodeResourcesFit's Filter */
+    struct bh_requests used;   /* status-aware: what a node's Requested grows by; Balanced's request */
+    struct bh_requests score;  /* no pod-level, 100m / 200Mi per container lacking it: Fit's Score */
+    int64_t nonzero_cpu_milli, nonzero_memory_bytes; /* NonZeroRequested */
+    struct bh_slice labels;         /* struct bh_kv sorted by key symbol */
+    struct bh_slice tolerations;    /* struct bh_toleration */
+    struct bh_slice node_selector;  /* struct bh_kv: spec.nodeSelector */
+    struct bh_slice required_terms; /* struct bh_node_term */
+    struct bh_slice preferred_terms;/* struct bh_node_term, weight set; weight 0 / empty are kept with flags */
+    struct bh_slice host_ports;     /* struct bh_host_port: sidecar init containers, then containers */
+    struct bh_slice images;         /* bh_sym: normalised names of init containers, containers, image volumes */
+    int32_t image_containers;       /* number of init containers + containers */
+    uint32_t pad;
+    struct bh_slice gates;          /* bh_sym: schedulingGates, spec order */
+};
+
+/* ---- pod ------------------------------------------------------------------------------------- */
+enum bh_pod_flags { BH_POD_TERMINATING = 1, BH_POD_PREEMPTED_BY_SCHEDULER = 2 /* first DisruptionTarget condition True, reason PreemptionByScheduler */ };
+struct bh_pod_rec {
+    struct bh_rec_head h;
+    uint32_t flags;
+    bh_sym node;                /* assigned node, BH_SYM_NONE = pending */
+    bh_sym nominated_node;      /* status.nominatedNodeName */
+    uint32_t pad;
+    uint64_t resource_version;
+    int64_t generation;
+    int64_t creation_ns, start_ns; /* unix, 0 = absent */
+    uint64_t shape;             /* snapshot: offset of the shape record; private: shape id */
+    struct bh_slice name, namespace_, uid; /* bytes (char), NUL-terminated, n without the NUL */
+};
+
+#define bh_rec_at(rec, slice, type) ((const type *)((const char *)(rec) + (slice).off))
+static inline struct bh_str bh_rec_text(const void *rec, struct bh_slice s)
+{
+    return (struct bh_str){(const char *)rec + s.off, s.n};
+}
+
+/* Checks sizes, types, every slice (bounds, alignment, nested ones) and enum ranges of a private copy
+ * of n bytes, and replaces each symbol s by map(arg, s). map may be NULL (validate only). Sorted
+ * slices are sorted again by the new symbols. 0 or -EBADMSG. Linear in n. */
+int bh_rec_remap(void *rec, size_t n, bh_sym (*map)(void *arg, bh_sym s), void *arg);
+/* Content hash of a record (all bytes but, for pods, none excluded). */
+uint64_t bh_rec_hash(const void *rec);
+
+/* ---- matching: the shared meaning of selectors (reference plugins.md 2.5 - 2.7) --------------- */
+/* value of key among sorted or unsorted labels; false when absent. */
+bool bh_labels_get(const struct bh_kv *labels, uint32_t n, bh_sym key, bh_sym *ret_value);
+/* One requirement against labels. tab is needed for Gt/Lt (numbers are parsed from the text). */
+bool bh_requirement_match(const void *rec, const struct bh_requirement *r,
+                          const struct bh_kv *labels, uint32_t n, const struct bh_symtab *tab);
+/* A node selector term; fields see metadata.name = node_name. */
+bool bh_node_term_match(const void *rec, const struct bh_node_term *t, const struct bh_node_rec *node,
+                        const struct bh_symtab *tab, bh_sym sym_metadata_name);
+bool bh_toleration_tolerates(const struct bh_toleration *t, const struct bh_taint *taint);
+#endif

@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * common/k8s/record_match.c - the shared meaning of selectors, terms and tolerations over symbols
+ *
+ * Upstream: apimachinery/pkg/labels/selector.go, component-helpers/scheduling/corev1
+ * (nodeaffinity.go, helpers.go).
+ */
+#include "common/k8s/record.h"
+#include "common/k8s/syntax.h"
+
+/* Linear: labels are few, and the scan touches one or two cache lines. */
+bool bh_labels_get(const struct bh_kv *labels, uint32_t n, bh_sym key, bh_sym *ret_value)
+{
+    for (uint32_t i = 0; i < n; i++) {
+        if (labels[i].key == key) {
+            *ret_value = labels[i].value;
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool has_value(const void *rec, const struct bh_requirement *r, bh_sym value)
+{
+    const bh_sym *v = bh_rec_at(rec, r->values, bh_sym);
+
+    for (uint32_t i = 0; i < r->values.n; i++) {
+        if (v[i] == value)
+            return true;
+    }
+    return false;
+}
+
+bool bh_requirement_match(const void *rec, const struct bh_requirement *r,
+                          const struct bh_kv *labels, uint32_t n, const struct bh_symtab *tab)
+{
+    bh_sym value = BH_SYM_NONE;
+    bool present = bh_labels_get(labels, n, r->key, &value);
+
+    switch ((enum bh_req_op)r->op) {
+    case BH_REQ_IN:
+        return present && has_value(rec, r, value);
+    case BH_REQ_NOT_IN:
+        return !present || !has_value(rec, r, value);
+    case BH_REQ_EXISTS:
+        return present;
+    case BH_REQ_NOT_EXISTS:
+        return !present;
+    case BH_REQ_GT:
+    case BH_REQ_LT: {
+        struct bh_str text = bh_sym_str(tab, value);
+        int64_t v;
+        if (!present || !bh_parse_int64(text.p, text.n, &v))
+            return false;
+        return r->op == BH_REQ_GT ? v > r->number : v < r->number;
+    }
+    }
+    return false;
+}
+
+/* A field that Berth does not know reads as the empty string. */
+static bool field_match(const void *rec, const struct bh_requirement *r, bh_sym node_name,
+                        bh_sym sym_metadata_name)
+{
+    bool in = has_value(rec, r, r->key == sym_metadata_name ? node_name : BH_SYM_NONE);
+
+    return r->op == BH_REQ_IN ? in : r->op == BH_REQ_NOT_IN && !in;
+}
+
+bool bh_node_term_match(const void *rec, const struct bh_node_term *t,
+                        const struct bh_node_rec *node, const struct bh_symtab *tab,
+                        bh_sym sym_metadata_name)
+{
+    const struct bh_kv *labels = bh_rec_at(node, node->labels, struct bh_kv);
+    const struct bh_requirement *r = bh_rec_at(rec, t->expressions, struct bh_requirement);
+
+    if (t->flags & (BH_TERM_EMPTY | BH_TERM_INVALID))
+        return false;
+    for (uint32_t i = 0; i < t->expressions.n; i++) {
+        if (!bh_requirement_match(rec, &r[i], labels, node->labels.n, tab))
+            return false;
+    }
+    if (node->name == BH_SYM_NONE)
+        return true;
+    r = bh_rec_at(rec, t->fields, struct bh_requirement);
+    for (uint32_t i = 0; i < t->fields.n; i++) {
+        if (!field_match(rec, &r[i], node->name, sym_metadata_name))
+            return false;
+    }
+    return true;
+}
+
+bool bh_toleration_tolerates(const struct bh_toleration *t, const struct bh_taint *taint)
+{
+    /* Two effects outside the known three are never compared: no plugin looks at such taints. */
+    if (t->effect != BH_EFFECT_NONE && (t->effect != taint->effect || t->effect == BH_EFFECT_OTHER))
+        return false;
+    if (t->key != BH_SYM_NONE && t->key != taint->key)
+        return false;
+    switch ((enum bh_toleration_op)t->op) {
+    case BH_TOL_EQUAL:
+        return t->value == taint->value;
+    case BH_TOL_EXISTS:
+        return true;
+    case BH_TOL_LT: /* gate TaintTolerationComparisonOperators is off */
+    case BH_TOL_GT:
+    case BH_TOL_OTHER:
+        return false;
+    }
+    return false;
+}

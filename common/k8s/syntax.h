@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * common/k8s/syntax.h - syntax of label keys, values and numbers with upstream's explanations;
+ * private to the folder (the plain checks are public, selector.h)
+ */
+#ifndef BH_SYNTAX_H
+#define BH_SYNTAX_H
+
+#include "common/base/buf.h"
+
+/* Base 10, optional sign, whole text, range of int64: what Gt and Lt accept. */
+bool bh_parse_int64(const char *s, size_t n, int64_t *ret);
+/* Appends why the text is no label key / label value ("name part must be non-empty; ..."); appends
+ * nothing and returns false when it is one. */
+bool bh_label_key_why(struct bh_buf *out, const char *s, size_t n);
+bool bh_label_value_why(struct bh_buf *out, const char *s, size_t n);
+
+enum bh_selector_op { /* order of the enums in record.h and selector.h */
+                      BH_OP_IN,
+                      BH_OP_NOT_IN,
+                      BH_OP_EXISTS,
+                      BH_OP_NOT_EXISTS,
+                      BH_OP_GT,
+                      BH_OP_LT
+};
+/* Errors of one selector, as upstream prints an aggregate: one alone, or "[a, b]". */
+struct bh_why {
+    struct bh_buf text;
+    unsigned n;
+};
+/* Begins the next error with "path: "; the caller appends the rest to w->text. False once there are
+ * so many that nobody reads them (hostile input): then nothing may be appended. */
+bool bh_why_begin(struct bh_why *w, const char *path);
+/* Checks one requirement as upstream's labels.NewRequirement does. path names it, "" for none. */
+void bh_why_requirement(struct bh_why *w, const char *path, const char *key, enum bh_selector_op op,
+                        const char *const *values, size_t n_values);
+void bh_why_finish(struct bh_why *w); /* adds the brackets */
+void bh_why_values(struct bh_why *w, const char *const *values, size_t n_values); /* ["a","b"] */
+#endif

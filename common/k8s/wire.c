@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * common/k8s/wire.c - protobuf wire format, read field by field
+ */
+#include "common/k8s/wire.h"
+
+#include <errno.h>
+
+enum { WIRE_VARINT = 0, WIRE_FIXED64 = 1, WIRE_BYTES = 2, WIRE_FIXED32 = 5 };
+
+static bool varint(struct bh_wire *w, uint64_t *ret)
+{
+    uint64_t v = 0;
+
+    for (unsigned shift = 0; shift < 70 && w->p < w->end; shift += 7) {
+        uint8_t c = *w->p++;
+        /* The tenth byte holds the 64th bit only. */
+        if (shift == 63 && c > 1)
+            return false;
+        v |= (uint64_t)(c & 0x7f) << shift;
+        if (!(c & 0x80)) {
+            *ret = v;
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool fixed(struct bh_wire *w, size_t n, uint64_t *ret)
+{
+    if ((size_t)(w->end - w->p) < n)
+        return false;
+    *ret = 0;
+    memcpy(ret, w->p, n); /* little endian, as every host Berth runs on */
+    w->p += n;
+    return true;
+}
+
+int bh_wire_next(struct bh_wire *w, struct bh_wire_field *f)
+{
+    uint64_t tag, len;
+
+    if (w->p == w->end)
+        return 0;
+    if (!varint(w, &tag) || tag >> 3 == 0 || tag > UINT32_MAX)
+        return -EINVAL;
+    *f = (struct bh_wire_field){.number = (uint32_t)(tag >> 3)};
+    switch (tag & 7) {
+    case WIRE_VARINT:
+        return varint(w, &f->value) ? 1 : -EINVAL;
+    case WIRE_FIXED64:
+        return fixed(w, 8, &f->value) ? 1 : -EINVAL;
+    case WIRE_FIXED32:
+        return fixed(w, 4, &f->value) ? 1 : -EINVAL;
+    case WIRE_BYTES:
+        if (!varint(w, &len) || len > (uint64_t)(w->end - w->p))
+            return -EINVAL;
+        f->is_bytes = true;
+        f->bytes = (struct bh_str){(const char *)w->p, (size_t)len};
+        w->p += len;
+        return 1;
+    default:
+        return -EINVAL;
+    }
+}
+
+int bh_wire_text(const struct bh_wire_field *f, char *out, size_t cap)
+{
+    if (!f->is_bytes || f->bytes.n >= cap || memchr(f->bytes.p, 0, f->bytes.n))
+        return -EINVAL;
+    memcpy(out, f->bytes.p, f->bytes.n);
+    out[f->bytes.n] = '\0';
+    return 0;
+}
+
+size_t bh_wire_varint_size(uint64_t v)
+{
+    size_t n = 1;
+    for (; v >= 0x80; v >>= 7)
+        n++;
+    return n;
+}
+
+void bh_wire_add_varint(struct bh_buf *b, uint64_t v)
+{
+    char tmp[10];
+    size_t n = 0;
+
+    for (; v >= 0x80; v >>= 7)
+        tmp[n++] = (char)(v | 0x80);
+    tmp[n++] = (char)v;
+    bh_buf_add(b, tmp, n);
+}
+
+void bh_wire_add_bytes(struct bh_buf *b, uint32_t number, const void *p, size_t n)
+{
+    bh_wire_add_varint(b, (uint64_t)number << 3 | WIRE_BYTES);
+    bh_wire_add_varint(b, n);
+    bh_buf_add(b, p, n);
+}
