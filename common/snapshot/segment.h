@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * common/snapshot/segment.h - shared memory objects: create, reserve, map, check
+ *
+ * Owns the mappings and the names' spelling; knows nothing of records' meaning.
+ * A named mapping has one holder; an anonymous one is shared by the writer and the readers of one
+ * process and goes with its last reference (the only atomic counter here that is not in the
+ * layout).
+ */
+#ifndef BH_SNAPSHOT_SEGMENT_H
+#define BH_SNAPSHOT_SEGMENT_H
+
+#include <sys/types.h>
+#include "common/snapshot/layout.h"
+
+#define BH_SNAP_NAME_MAX 64u /* with NUL; of the control segment */
+#define BH_SNAP_FILE_MAX 128u
+
+struct bh_snap_map {
+    void *base;
+    size_t bytes;
+    int refs; /* atomic */
+};
+/* A data segment as this process sees it. Readers have it mapped read-only. The bounds are this
+ * process's own copies, checked once; the segment's header is not asked for them again. */
+struct bh_snap_seg {
+    struct bh_snap_map *map;
+    struct bh_snap_header *h;
+    struct bh_snap_entry *log;
+    uint64_t log_entries;
+    struct bh_snap_sym *syms;
+    uint64_t sym_cap;
+    char *text;
+    uint64_t text_bytes;
+    uint64_t *dir;
+    uint64_t dir_cap;
+    uint64_t rec_begin, rec_end; /* offsets */
+};
+struct bh_snap_sizes {
+    uint64_t log_entries, syms, text_bytes, dir_slots, record_bytes;
+};
+
+bool bh_snap_name_valid(const char *name);
+void bh_snap_data_name(const char *name, uint64_t incarnation, uint64_t segment,
+                       char out[static BH_SNAP_FILE_MAX]);
+void bh_snap_slots_name(const char *name, uint64_t incarnation, char out[static BH_SNAP_FILE_MAX]);
+
+/* A new object: O_EXCL, mode, group (-1 = leave), bytes reserved. An fd, or -errno and nothing is
+ * left behind; no room is always -ENOSPC. */
+int bh_snap_object_create(const char *file, unsigned mode, gid_t group, uint64_t bytes);
+/* Reserves bytes for fd: 0, -ENOSPC, -errno. */
+int bh_snap_object_reserve(int fd, uint64_t bytes);
+/* Does this object look like one of ours (regular, trusted owner or group, nobody else may write)?
+ * allow_group_write for the reader slots. 0 and its size, or -EPERM. */
+int bh_snap_object_check(int fd, bool allow_group_write, uint64_t *ret_bytes);
+/* Whole-file lock on byte `at` of an open file description; 0 or -EAGAIN. Gone with the last copy
+ * of the descriptor, however the process ends and whatever pid namespace it is in. */
+int bh_snap_object_lock(int fd, uint64_t at);
+void bh_snap_object_unlock(int fd, uint64_t at);
+
+/* fd -1: anonymous memory. NULL when the kernel has no room for the mapping. */
+struct bh_snap_map *bh_snap_map_new(int fd, size_t bytes, bool writable);
+struct bh_snap_map *bh_snap_map_ref(struct bh_snap_map *m);
+void bh_snap_map_unref(struct bh_snap_map *m);
+
+uint64_t bh_snap_sizes_total(const struct bh_snap_sizes *z);
+/* Fills the header of fresh (zero) memory, except version, and the view. Takes the reference. */
+void bh_snap_seg_format(struct bh_snap_seg *s, struct bh_snap_map *m,
+                        const struct bh_snap_sizes *z);
+/* The view of a segment somebody else wrote; every bound is checked. NULL, or what is wrong with it
+ * (static text); takes the reference only on success. */
+const char *bh_snap_seg_open(struct bh_snap_seg *s, struct bh_snap_map *m);
+void bh_snap_seg_close(struct bh_snap_seg *s);
+#endif
