@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * common/bus/bus.h - messages between Berth's processes (ZeroMQ + protobuf-c)
+ *
+ * Endpoints: the watcher binds ROUTER <runtime>/watcher.sock, schedulers connect DEALER; the
+ * scheduler binds ROUTER <runtime>/scheduler.sock, binders connect DEALER. One frame = one
+ * berth.Envelope (proto/berth.proto), at most BH_BUS_MAX_BYTES, with a version.
+ * Delivery is the protocol's business (sequence numbers, credit, ids, repeat), never ZeroMQ's:
+ * every socket has LINGER 0, ROUTER_MANDATORY, ROUTER_HANDOVER, bounded HWM, MAXMSGSIZE. A message
+ * that does not decode, has another version, or breaks a rule of bh_bus_validate is counted and
+ * dropped. Sockets are 0660 in a 0750 directory; paths above 107 bytes are refused. Threads: one
+ * owner per socket.
+ */
+#ifndef BH_BUS_H
+#define BH_BUS_H
+
+#include "common/base/arena.h"
+#include "common/base/buf.h"
+#include "proto/berth.pb-c.h"
+
+#define BH_BUS_VERSION     1u
+#define BH_BUS_MAX_BYTES   (16u << 20)
+#define BH_BUS_BATCH_ITEMS 512u
+
+struct bh_bus;   /* one socket */
+struct bh_peer { /* routing id of a ROUTER's peer */
+    uint8_t id[32];
+    uint8_t n;
+};
+enum bh_bus_role { BH_BUS_ROUTER_BIND, BH_BUS_DEALER_CONNECT };
+/* endpoint: "ipc:///run/berth/watcher.sock". identity: DEALER's routing id (unique per process and
+ * start), NULL for ROUTER. */
+int bh_bus_open(enum bh_bus_role role, const char *endpoint, const char *identity,
+                struct bh_bus **ret, struct bh_err *err);
+void bh_bus_close(struct bh_bus *b);
+void *bh_bus_socket(struct bh_bus *b); /* for bh_zpoll */
+int bh_bus_fd(struct bh_bus *b);       /* for poll loops; see loop.h about edges */
+
+enum bh_bus_outcome {
+    BH_BUS_OK,
+    BH_BUS_EMPTY,   /* recv: nothing there */
+    BH_BUS_FULL,    /* send: the peer's queue is full, try later */
+    BH_BUS_NO_PEER, /* send: ROUTER does not know the peer (any more) */
+    BH_BUS_BAD      /* recv: a message was dropped as invalid (counted); call again.
+                       send: e breaks a rule or is larger than BH_BUS_MAX_BYTES, nothing was sent */
+};
+/* Never blocks. peer: ROUTER only. The version is filled in. */
+enum bh_bus_outcome bh_bus_send(struct bh_bus *b, const struct bh_peer *peer,
+                                const Berth__Envelope *e);
+/* The message lives in a until reset. */
+enum bh_bus_outcome bh_bus_recv(struct bh_bus *b, struct bh_arena *a, struct bh_peer *ret_peer,
+                                Berth__Envelope **ret_e);
+struct bh_bus_stats {
+    uint64_t sent, received, bytes_sent, bytes_received, bad, full, no_peer;
+};
+void bh_bus_stats(const struct bh_bus *b, struct bh_bus_stats *ret);
+/* The rules: exactly one payload, required fields present, counts within BH_BUS_BATCH_ITEMS,
+ * strings bounded. NULL when fine, else what is wrong. */
+const char *bh_bus_validate(const Berth__Envelope *e);
+/* "ipc://<runtime_dir>/<name>.sock" */
+int bh_bus_endpoint(const char *runtime_dir, const char *name, char out[static 128],
+                    struct bh_err *err);
+#endif

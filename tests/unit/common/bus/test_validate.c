@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * tests/unit/common/bus/test_validate.c - the rules that every message on the bus obeys
+ */
+#include "common/bus/bus.h"
+#include "common/k8s/kinds.h"
+#include "tests/unit/harness.h"
+
+static char text[] = "text";
+static char empty[] = "";
+static char huge[70000];
+
+static bool valid(const Berth__Envelope *e)
+{
+    return bh_bus_validate(e) == NULL;
+}
+
+static void test_one_payload(void)
+{
+    Berth__Envelope e = BERTH__ENVELOPE__INIT;
+    Berth__Heartbeat h = BERTH__HEARTBEAT__INIT;
+    Berth__SchedulerHello s = BERTH__SCHEDULER_HELLO__INIT;
+    CU_ASSERT(!valid(&e));
+    e.heartbeat = &h;
+    CU_ASSERT(!valid(&e));
+    h.has_progress = 1;
+    CU_ASSERT(valid(&e));
+    s.has_epoch = 1;
+    e.scheduler_hello = &s;
+    CU_ASSERT(!valid(&e));
+    e.heartbeat = NULL;
+    CU_ASSERT(valid(&e));
+    s.has_epoch = 0;
+    CU_ASSERT(!valid(&e));
+}
+
+static void test_feed_control(void)
+{
+    Berth__Envelope e = BERTH__ENVELOPE__INIT;
+    Berth__FeedHello h = BERTH__FEED_HELLO__INIT;
+    Berth__FeedAck a = BERTH__FEED_ACK__INIT;
+    Berth__FeedBegin b = BERTH__FEED_BEGIN__INIT;
+    e.feed_hello = &h;
+    h.has_epoch = 1;
+    CU_ASSERT(!valid(&e)); /* credit 0: it could never be sent anything */
+    h.has_credit = 1;
+    h.credit = 8;
+    CU_ASSERT(valid(&e));
+    h.credit = UINT32_MAX;
+    CU_ASSERT(!valid(&e));
+    e.feed_hello = NULL;
+
+    e.feed_ack = &a;
+    CU_ASSERT(!valid(&e));
+    a.has_seq = 1;
+    CU_ASSERT(valid(&e));
+    e.feed_ack = NULL;
+
+    e.feed_begin = &b;
+    CU_ASSERT(!valid(&e));
+    b.has_incarnation = 1;
+    CU_ASSERT(valid(&e));
+}
+
+static void test_changes(void)
+{
+    Berth__Envelope e = BERTH__ENVELOPE__INIT;
+    Berth__FeedBatch b = BERTH__FEED_BATCH__INIT;
+    Berth__ObjectChange c = BERTH__OBJECT_CHANGE__INIT;
+    static Berth__ObjectChange *list[BH_BUS_BATCH_ITEMS + 1];
+    for (size_t i = 0; i < BH_ARRAY_LEN(list); i++)
+        list[i] = &c;
+    e.feed_batch = &b;
+    CU_ASSERT(!valid(&e));
+    b.has_seq = 1;
+    CU_ASSERT(valid(&e)); /* empty: carries `synced` or `leading` */
+
+    b.change = list;
+    b.n_change = 1;
+    c.has_op = 1;
+    c.op = BERTH__CHANGE_OP__CHANGE_DELETED;
+    c.has_kind = 1;
+    c.kind = BH_KIND_POD;
+    c.name = text;
+    CU_ASSERT(valid(&e));
+    c.name = NULL;
+    CU_ASSERT(!valid(&e));
+    c.name = empty;
+    CU_ASSERT(!valid(&e));
+    c.name = huge;
+    CU_ASSERT(!valid(&e));
+    c.name = text;
+    c.kind = BH_KIND_COUNT;
+    CU_ASSERT(!valid(&e));
+    c.kind = BH_KIND_POD;
+    c.op = (Berth__ChangeOp)99;
+    CU_ASSERT(!valid(&e));
+    c.op = BERTH__CHANGE_OP__CHANGE_ADDED;
+    CU_ASSERT(!valid(&e)); /* no object */
+    c.has_object = 1;
+    c.object = (ProtobufCBinaryData){4, (uint8_t *)text};
+    CU_ASSERT(valid(&e));
+    c.op = BERTH__CHANGE_OP__CHANGE_BOUND;
+    CU_ASSERT(!valid(&e)); /* where is it? */
+    c.has_log_pos = 1;
+    CU_ASSERT(valid(&e));
+    b.n_change = BH_BUS_BATCH_ITEMS;
+    CU_ASSERT(valid(&e));
+    b.n_change = BH_BUS_BATCH_ITEMS + 1;
+    CU_ASSERT(!valid(&e));
+}
+
+static void test_work(void)
+{
+    Berth__Envelope e = BERTH__ENVELOPE__INIT;
+    Berth__WorkBatch b = BERTH__WORK_BATCH__INIT;
+    Berth__WorkItem w = BERTH__WORK_ITEM__INIT, *list[] = {&w};
+    Berth__Condition cond = BERTH__CONDITION__INIT;
+    Berth__EventText event = BERTH__EVENT_TEXT__INIT;
+    e.work = &b;
+    b.has_epoch = 1;
+    CU_ASSERT(!valid(&e)); /* nothing to do */
+    b.item = list;
+    b.n_item = 1;
+    w.has_id = w.has_kind = 1;
+    w.name = w.namespace_ = w.uid = w.node = text;
+    CU_ASSERT(valid(&e));
+    w.node = empty;
+    CU_ASSERT(!valid(&e));
+    w.node = text;
+    w.uid = NULL;
+    CU_ASSERT(!valid(&e)); /* a bind without uid could hit the next pod of that name */
+    w.uid = text;
+
+    w.kind = BERTH__WORK_KIND__WORK_PATCH_STATUS;
+    CU_ASSERT(!valid(&e));
+    w.has_set_nominated_node = w.set_nominated_node = 1;
+    CU_ASSERT(valid(&e));
+    w.condition = &cond;
+    CU_ASSERT(!valid(&e));
+    cond.type = cond.status = text;
+    CU_ASSERT(valid(&e));
+    cond.message = huge;
+    CU_ASSERT(!valid(&e));
+    w.condition = NULL;
+
+    w.kind = BERTH__WORK_KIND__WORK_EVENT;
+    CU_ASSERT(!valid(&e));
+    w.event = &event;
+    CU_ASSERT(!valid(&e));
+    event.type = event.reason = text;
+    CU_ASSERT(valid(&e));
+    w.kind = BERTH__WORK_KIND__WORK_DELETE;
+    CU_ASSERT(valid(&e));
+    w.kind = (Berth__WorkKind)17;
+    CU_ASSERT(!valid(&e));
+}
+
+static void test_binder_side(void)
+{
+    Berth__Envelope e = BERTH__ENVELOPE__INIT;
+    Berth__ResultBatch b = BERTH__RESULT_BATCH__INIT;
+    Berth__WorkResult r = BERTH__WORK_RESULT__INIT, *list[] = {&r};
+    Berth__BinderHello h = BERTH__BINDER_HELLO__INIT;
+    e.results = &b;
+    CU_ASSERT(valid(&e)); /* credit only */
+    b.result = list;
+    b.n_result = 1;
+    CU_ASSERT(!valid(&e));
+    r.has_id = r.has_epoch = r.has_outcome = 1;
+    CU_ASSERT(valid(&e));
+    r.outcome = (Berth__Outcome)6;
+    CU_ASSERT(!valid(&e));
+    r.outcome = BERTH__OUTCOME__OUTCOME_UNKNOWN;
+    CU_ASSERT(valid(&e));
+    r.message = huge;
+    CU_ASSERT(!valid(&e));
+    e.results = NULL;
+
+    e.binder_hello = &h;
+    CU_ASSERT(!valid(&e));
+    h.binder = text;
+    CU_ASSERT(valid(&e));
+}
+
+int main(int argc, char **argv)
+{
+    static const struct bh_test tests[] = {
+        {"exactly one payload with its required fields", test_one_payload},
+        {"hello, ack and begin carry what they are for", test_feed_control},
+        {"changes name a known kind, a known op and an object", test_changes},
+        {"work items carry what their kind needs", test_work},
+        {"results and binder hellos are complete", test_binder_side},
+    };
+    memset(huge, 'a', sizeof(huge) - 1);
+    return bh_test_main("common/bus/validate", tests, BH_ARRAY_LEN(tests), argc, argv);
+}
