@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * common/api/api_int.h - the client's parts, between the files of common/api
+ *
+ *   client.c     life of the client and its requests: start, wait, retry, finish, cancel
+ *   transfer.c   one request as a libcurl easy handle
+ *   pool.c       libcurl multi handles on libuv: sockets, timers, connection limits
+ *   creds.c      certificates and tokens, and their rotation
+ *   headers.c    shared header lists
+ */
+#ifndef BH_API_INT_H
+#define BH_API_INT_H
+
+#include "common/api/client.h"
+
+#include <curl/curl.h>
+#include <sys/queue.h>
+
+/* ---- certificates ------------------------------------------------------------------------------
+ */
+/* PEM texts of one moment; immutable, shared by the easy handles and pools that were set up with
+ * them (libcurl borrows the bytes). */
+struct bh_api_creds {
+    unsigned refs;
+    char *ca, *cert, *key; /* NULL = none given */
+};
+struct bh_api_creds *bh_api_creds_ref(struct bh_api_creds *k);
+void bh_api_creds_unref(struct bh_api_creds *k);
+int bh_api_creds_load(const struct bh_api_config *cfg, struct bh_api_creds **ret,
+                      struct bh_err *err);
+bool bh_api_creds_equal(const struct bh_api_creds *a, const struct bh_api_creds *b);
+
+/* ---- header lists ------------------------------------------------------------------------------
+ */
+/* One per (content type, accept, extra) and token. libcurl borrows the list while a request runs.
+ */
+struct bh_api_headers {
+    LIST_ENTRY(bh_api_headers) link;
+    unsigned refs; /* running requests, plus one while in the cache */
+    char *content_type, *accept, *extra;
+    struct curl_slist *list;
+};
+LIST_HEAD(bh_api_headers_list, bh_api_headers);
+struct bh_api_headers *bh_api_headers_get(struct bh_api_client *c, const struct bh_api_call *call);
+void bh_api_headers_unref(struct bh_api_headers *h);
+void bh_api_headers_flush(struct bh_api_client *c); /* the token changed */
+
+/* ---- pools -------------------------------------------------------------------------------------
+ */
+/* One multi handle with its connections. Watches and big lists have their own, so that they never
+ * delay writes. A pool that new certificates retired only finishes what runs on it. */
+struct bh_api_pool {
+    TAILQ_ENTRY(bh_api_pool) link;
+    struct bh_api_client *c;
+    CURLM *multi;
+    uv_timer_t timer;
+    struct bh_api_creds *creds;
+    bool long_lived, retired;
+    bool http1, known; /* version learnt from a reply, or plaintext */
+    unsigned in_flight;
+    long max_host; /* as told to libcurl */
+};
+TAILQ_HEAD(bh_api_pool_list, bh_api_pool);
+struct bh_api_pool *bh_api_pool_new(struct bh_api_client *c, bool long_lived);
+void bh_api_pool_add(struct bh_api_pool *p, struct bh_api_req *r);
+void bh_api_pool_remove(struct bh_api_pool *p, struct bh_api_req *r);
+void bh_api_pool_learn(struct bh_api_pool *p, CURL *easy); /* HTTP version, after a reply */
+void bh_api_pool_free(struct bh_api_pool *p); /* asynchronous; counts in c->open_handles */
+
+/* One poll handle per descriptor number, kept stopped between uses: libcurl reports every idle
+ * connection as removed, and making a new handle each time costs system calls. */
+struct bh_api_socket {
+    uv_poll_t poll;
+    struct bh_api_client *c;
+    struct bh_api_pool *pool; /* NULL while stopped */
+    int fd;
+};
+void bh_api_sockets_close(struct bh_api_client *c); /* asynchronous; counts in c->open_handles */
+
+/* ---- requests ----------------------------------------------------------------------------------
+ */
+enum bh_api_req_state {
+    BH_REQ_FREE,
+    BH_REQ_WAITING, /* for a token of the rate limiter */
+    BH_REQ_DELAYED, /* between two attempts */
+    BH_REQ_QUEUED,  /* started from inside a libcurl callback */
+    BH_REQ_RUNNING,
+    BH_REQ_CANCELED
+};
+struct bh_api_req {
+    TAILQ_ENTRY(bh_api_req) link;
+    struct bh_api_client *c;
+    struct bh_api_pool *pool; /* while RUNNING */
+    CURL *easy;
+    struct bh_api_creds *easy_creds; /* what easy is set up with */
+    struct bh_api_headers *headers;
+    enum bh_api_req_state state;
+    struct bh_api_call call; /* strings: url, method, and headers own them */
+    const char *method;      /* interned */
+    const char *easy_custom; /* CUSTOMREQUEST that easy is set up with */
+    struct bh_buf url, request_body, body;
+    char content_type[128];
+    int code, retry_after_s;
+    unsigned attempts;
+    bool head_done, too_large, stopped, sent;
+    uint64_t start_ns, deadline_ns, last_byte_ns, due_ns; /* monotonic; deadline 0 = none */
+    char error[CURL_ERROR_SIZE];
+};
+TAILQ_HEAD(bh_api_req_list, bh_api_req);
+void bh_api_transfer_prepare(struct bh_api_req *r); /* sets r->easy up for the next attempt */
+void bh_api_transfer_fini(struct bh_api_req *r);
+
+/* ---- client ------------------------------------------------------------------------------------
+ */
+struct bh_api_metric_cell {
+    const char *method; /* interned */
+    int code;           /* 0 = no reply */
+    struct bh_cell *requests;
+};
+struct bh_api_client {
+    uv_loop_t *loop;
+    struct bh_api_config *cfg; /* own copy */
+    char *base;                /* scheme://host[:port][/path] of every URL */
+    char *host;                /* host[:port] of the server, for the Host header and metrics */
+    struct curl_slist *connect_to;
+    bool tls, loopback;
+    char *user_agent;
+    unsigned max_connections;
+
+    struct bh_api_creds *creds;
+    uint64_t certs_checked_ns, token_checked_ns;
+    uint64_t files_seen; /* hash over the certificate files' identities when last read */
+    char *token;
+    struct bh_api_headers_list headers;
+    unsigned n_headers;
+
+    struct bh_api_pool *pool[2]; /* by long_lived */
+    struct bh_api_pool_list retired;
+    struct bh_api_socket **sockets; /* by descriptor */
+    size_t n_sockets;
+
+    double qps, tokens;
+    int burst;
+    uint64_t tokens_ns;
+
+    struct bh_api_req_list waiting, delayed, queued, running, running_idle, canceled, spare;
+    unsigned n_live, n_spare;
+    uv_timer_t alarm, pump;
+    unsigned in_curl; /* inside a libcurl call: no other one is allowed on the same multi */
+    unsigned busy;    /* inside our callbacks to the caller: nothing may be torn down */
+    bool closing;
+    unsigned open_handles;
+
+    struct bh_metric *m_requests, *m_duration, *m_retries;
+    struct bh_api_metric_cell cells[64];
+    unsigned n_cells;
+    struct {
+        const char *method;
+        struct bh_cell *duration;
+    } verbs[8];
+    unsigned n_verbs;
+};
+/* Ends what ++c->busy began. The outermost one does a tear-down that had to wait: c may be gone. */
+void bh_api_leave(struct bh_api_client *c);
+void bh_api_kick(struct bh_api_client *c);               /* deferred work soon, from the loop */
+void bh_api_finished(struct bh_api_req *r, CURLcode rc); /* libcurl is done with it */
+/* Re-reads what is due (force: everything). True when connections have to be new. */
+bool bh_api_certs_refresh(struct bh_api_client *c, bool force);
+void bh_api_token_refresh(struct bh_api_client *c, bool force);
+struct bh_api_config *bh_api_config_copy(const struct bh_api_config *c);
+void bh_api_handle_closed(struct bh_api_client *c); /* one of open_handles */
+void bh_api_metrics_init(struct bh_api_client *c, struct bh_metrics *m);
+void bh_api_metrics_done(struct bh_api_client *c, const struct bh_api_req *r);
+void bh_api_metrics_retry(struct bh_api_client *c, const struct bh_api_req *r);
+#endif

@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * common/api/headers.c - shared header lists
+ *
+ * Owns:       a small cache of lists by (content type, accept, extra header), all with the token of
+ *             the moment. A new token empties the cache; lists in use live on until released.
+ * Invariants: at most CACHE_MAX lists are cached; beyond that a list serves one request.
+ * Runs in:    the loop.
+ */
+#include "common/api/api_int.h"
+
+#define CACHE_MAX 64
+
+static bool same(const char *a, const char *b)
+{
+    return a == b || (a && b && bh_streq(a, b));
+}
+
+static void append(struct bh_api_headers *h, const char *fmt, ...) BH_PRINTF(2, 3);
+static void append(struct bh_api_headers *h, const char *fmt, ...)
+{
+    struct bh_buf line = {0};
+    va_list ap;
+    va_start(ap, fmt);
+    bh_buf_vaddf(&line, fmt, ap);
+    va_end(ap);
+    h->list = curl_slist_append(h->list, bh_buf_str(&line));
+    if (!h->list)
+        abort(); /* out of memory, as in base.h */
+    explicit_bzero(line.p, line.n);
+    bh_buf_fini(&line);
+}
+
+static void append_basic(struct bh_api_headers *h, const char *user, const char *password)
+{
+    static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    char *plain = bh_asprintf("%s:%s", user ? user : "", password ? password : "");
+    size_t n = strlen(plain);
+    struct bh_buf out = {0};
+    for (size_t i = 0; i < n; i += 3) {
+        uint32_t v = 0;
+        for (size_t k = 0; k < 3; k++)
+            v = v << 8 | (i + k < n ? (uint8_t)plain[i + k] : 0);
+        for (size_t k = 0; k < 4; k++)
+            bh_buf_addc(&out, i + k > n ? '=' : digits[v >> (18 - 6 * k) & 63]);
+    }
+    append(h, "Authorization: Basic %s", bh_buf_str(&out));
+    explicit_bzero(plain, n);
+    explicit_bzero(out.p, out.n);
+    free(plain);
+    bh_buf_fini(&out);
+}
+
+static struct bh_api_headers *make(struct bh_api_client *c, const struct bh_api_call *call)
+{
+    struct bh_api_headers *h = bh_calloc(1, sizeof(*h));
+    h->refs = 1;
+    h->content_type = call->content_type ? bh_strdup(call->content_type) : NULL;
+    h->accept = call->accept ? bh_strdup(call->accept) : NULL;
+    h->extra = call->extra_header ? bh_strdup(call->extra_header) : NULL;
+    append(h, "Accept: %s", call->accept ? call->accept : "application/json");
+    if (call->content_type)
+        append(h, "Content-Type: %s", call->content_type);
+    else
+        append(h, "Content-Type:"); /* libcurl would call an empty POST a form */
+    append(h, "Expect:");
+    if (c->connect_to)
+        append(h, "Host: %s", c->host);
+    if (call->extra_header)
+        append(h, "%s", call->extra_header);
+    if (c->token)
+        append(h, "Authorization: Bearer %s", c->token);
+    else if (c->cfg->username || c->cfg->password)
+        append_basic(h, c->cfg->username, c->cfg->password);
+    return h;
+}
+
+struct bh_api_headers *bh_api_headers_get(struct bh_api_client *c, const struct bh_api_call *call)
+{
+    struct bh_api_headers *h;
+    LIST_FOREACH(h, &c->headers, link)
+    {
+        if (same(h->content_type, call->content_type) && same(h->accept, call->accept) &&
+            same(h->extra, call->extra_header)) {
+            h->refs++;
+            return h;
+        }
+    }
+    h = make(c, call);
+    if (c->n_headers < CACHE_MAX) {
+        LIST_INSERT_HEAD(&c->headers, h, link);
+        c->n_headers++;
+        h->refs++;
+    }
+    return h;
+}
+
+void bh_api_headers_unref(struct bh_api_headers *h)
+{
+    if (!h || --h->refs)
+        return;
+    for (struct curl_slist *l = h->list; l; l = l->next) /* the token is in one of them */
+        explicit_bzero(l->data, strlen(l->data));
+    curl_slist_free_all(h->list);
+    free(h->content_type);
+    free(h->accept);
+    free(h->extra);
+    free(h);
+}
+
+void bh_api_headers_flush(struct bh_api_client *c)
+{
+    struct bh_api_headers *h;
+    while ((h = LIST_FIRST(&c->headers))) {
+        LIST_REMOVE(h, link);
+        bh_api_headers_unref(h);
+    }
+    c->n_headers = 0;
+}

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * common/api/kubeconfig.h - how to reach an API server, and as whom
+ *
+ * Sources in order: --kubeconfig FILE, $KUBECONFIG (list, merged as kubectl does), in-cluster
+ * service account, ~/.kube/config for the command line tool.
+ * Relative paths are relative to the file; -data beats the file of the same name; tokenFile beats
+ * token. exec credentials and auth-provider are refused with a message in this release (issue 4).
+ * Secrets are wiped when freed and never appear in an error text.
+ */
+#ifndef BH_KUBECONFIG_H
+#define BH_KUBECONFIG_H
+
+#include "common/base/base.h"
+
+struct bh_api_config {
+    char *server;          /* "https://10.0.0.1:6443" without trailing slash */
+    char *tls_server_name; /* NULL = host of server */
+    char *proxy_url;
+    bool insecure_skip_tls_verify;
+    char *ca_file, *ca_pem;     /* at most one; NULL = the system's CAs */
+    char *cert_file, *cert_pem; /* client certificate */
+    char *key_file, *key_pem;
+    char *token, *token_file; /* bearer */
+    char *username, *password;
+    char *namespace_; /* of the context, "default" */
+    char *source;     /* file the configuration came from, or "in-cluster" */
+};
+/* path NULL: the order above. context NULL: current-context. 0, -ENOENT (nothing found), -EINVAL.
+ */
+int bh_kubeconfig_load(const char *path, const char *context, struct bh_api_config **ret,
+                       struct bh_err *err);
+void bh_api_config_free(struct bh_api_config *c);
+#endif

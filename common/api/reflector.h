@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * common/api/reflector.h - LIST and WATCH of one kind, without losing or doubling anything
+ *
+ * LIST in pages (limit=500, first with resourceVersion=0), then WATCH with bookmarks from the
+ * list's version; 410 / Expired (as HTTP status, inside the stream, or on page >= 2) -> relist; a
+ * relist delivers the difference: on_object for what is there, on_gone for what vanished meanwhile.
+ * Half-open connections: no byte (bookmarks come about once a minute) for 3 minutes ends the watch,
+ * which is re-opened from the last version. Versions below the last one seen on a bookmark
+ * (restored etcd) -> full relist. Accept: protobuf first, JSON else; the reply's Content-Type
+ * decides. One undecodable object is reported (on_bad) and skipped, never fatal. Deduplication: an
+ * object whose (uid, resourceVersion) was already delivered is not delivered again. A change of uid
+ * under one name is delivered as gone + object. Upstream: client-go/tools/cache/reflector.go;
+ * differences: classic list+watch only (no WatchList); the back-off starts over once a watch
+ * brought something, and waits for a server that nobody can connect to are at most 4 s: after an
+ * outage the cluster is followed again within seconds.
+ */
+#ifndef BH_REFLECTOR_H
+#define BH_REFLECTOR_H
+
+#include "common/api/client.h"
+#include "common/k8s/codec.h"
+
+struct bh_reflector;
+struct bh_reflector_event {
+    enum bh_watch_type type; /* ADDED, MODIFIED, DELETED */
+    bool in_list;            /* part of a list */
+    const char *ns, *name, *uid, *resource_version;
+    const ProtobufCMessage *object; /* valid during the callback; DELETED: last state, NULL when
+                                       the deletion was inferred from a relist */
+};
+struct bh_reflector_callbacks {
+    void (*on_event)(void *arg, const struct bh_kind_info *k, const struct bh_reflector_event *ev);
+    /* The list is complete (every on_gone of a relist was delivered). relist: not the first. */
+    void (*on_synced)(void *arg, const struct bh_kind_info *k, bool relist);
+    void (*on_bad)(void *arg, const struct bh_kind_info *k, const char *name, const char *why);
+    /* State changes for readiness and logs: NULL text = healthy again. */
+    void (*on_trouble)(void *arg, const struct bh_kind_info *k, const char *text);
+    void *arg;
+};
+struct bh_reflector *bh_reflector_new(uv_loop_t *loop, struct bh_api_client *c,
+                                      const struct bh_kind_info *kind,
+                                      const struct bh_reflector_callbacks *cb);
+/* Asynchronous; not from inside a callback of the same reflector. No callback comes after it. */
+void bh_reflector_free(struct bh_reflector *r);
+/* Before the loop runs: silence that ends a watch (default 3 minutes), and a divisor for all waits
+ * (default 1), so that tests of recovery do not take minutes. */
+void bh_reflector_set_timing(struct bh_reflector *r, uint64_t idle_ns, unsigned hurry);
+bool bh_reflector_synced(const struct bh_reflector *r);
+uint64_t bh_reflector_last_byte_ns(const struct bh_reflector *r); /* boot clock, 0 = never */
+struct bh_reflector_stats {
+    uint64_t lists, watches, events, bookmarks, relists, bad_objects, duplicates, bytes;
+    size_t objects;
+};
+void bh_reflector_stats(const struct bh_reflector *r, struct bh_reflector_stats *ret);
+#endif
