@@ -1,0 +1,324 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * tests/unit/watcher/test_feed.c - schedulers and the watcher's feed: credit, gaps, drops
+ */
+#include "watcher/feed.h"
+#include "tests/unit/harness.h"
+
+#include <poll.h>
+
+#define DEADLINE_NS (UINT64_C(10) * 1000000000)
+
+struct env {
+    struct bh_objects objects;
+    struct bh_feed feed;
+    struct bh_bus *dealer;
+    struct bh_arena arena;
+    char *endpoint;
+    unsigned notes;
+};
+
+static void on_note(void *arg, const char *what, const struct bh_feed_peer *p)
+{
+    (void)what, (void)p;
+    ++*(unsigned *)arg;
+}
+
+static void setup(struct env *e)
+{
+    static unsigned n;
+    struct bh_bus *router = NULL;
+    struct bh_err err = {""};
+    *e = (struct env){.endpoint = bh_asprintf("ipc://%s/f%u.sock", bh_test_tmpdir(), n++)};
+    bh_objects_init(&e->objects);
+    bh_arena_init(&e->arena, 0);
+    CU_ASSERT_EQUAL_FATAL(bh_bus_open(BH_BUS_ROUTER_BIND, e->endpoint, NULL, &router, &err), 0);
+    CU_ASSERT_EQUAL_FATAL(
+        bh_bus_open(BH_BUS_DEALER_CONNECT, e->endpoint, "sched-1", &e->dealer, &err), 0);
+    bh_feed_init(&e->feed, router, &e->objects);
+    e->feed.incarnation = 77;
+    e->feed.lease_term = 1;
+    e->feed.leading = true;
+    e->feed.on_note = on_note;
+    e->feed.arg = &e->notes;
+}
+
+static void teardown(struct env *e)
+{
+    bh_bus_close(e->dealer);
+    bh_feed_fini(&e->feed);
+    bh_objects_fini(&e->objects);
+    bh_arena_fini(&e->arena);
+    free(e->endpoint);
+}
+
+static void put(struct env *e, int i, size_t bytes)
+{
+    static char block[3 << 20];
+    char name[16];
+    snprintf(name, sizeof(name), "p%d", i);
+    const struct bh_object_key k = {BH_KIND_POD, "ns", name, name, "1"};
+    bh_objects_put(&e->objects, &k, block, bytes, (uint64_t)i);
+}
+
+static void say_hello(struct env *e, uint32_t credit)
+{
+    Berth__FeedHello h = BERTH__FEED_HELLO__INIT;
+    Berth__Envelope m = BERTH__ENVELOPE__INIT;
+    h.has_epoch = h.has_credit = 1;
+    h.epoch = 5;
+    h.credit = credit;
+    m.feed_hello = &h;
+    CU_ASSERT_EQUAL(bh_bus_send(e->dealer, NULL, &m), BH_BUS_OK);
+}
+
+static void say_ack(struct env *e, uint64_t seq)
+{
+    Berth__FeedAck a = BERTH__FEED_ACK__INIT;
+    Berth__Envelope m = BERTH__ENVELOPE__INIT;
+    a.has_seq = 1;
+    a.seq = seq;
+    m.feed_ack = &a;
+    CU_ASSERT_EQUAL(bh_bus_send(e->dealer, NULL, &m), BH_BUS_OK);
+}
+
+/* The next message for the scheduler while the watcher's side turns; NULL after `quiet_ns`. */
+static Berth__Envelope *next(struct env *e, uint64_t quiet_ns)
+{
+    Berth__Envelope *m = NULL;
+    for (uint64_t until = bh_mono_ns() + quiet_ns; bh_mono_ns() < until; poll(NULL, 0, 1)) {
+        bh_feed_receive(&e->feed);
+        bh_feed_flush(&e->feed);
+        bh_arena_reset(&e->arena);
+        if (bh_bus_recv(e->dealer, &e->arena, NULL, &m) == BH_BUS_OK)
+            return m;
+    }
+    return NULL;
+}
+
+static const Berth__FeedBatch *next_batch(struct env *e)
+{
+    Berth__Envelope *m = next(e, DEADLINE_NS);
+    CU_ASSERT_PTR_NOT_NULL_FATAL(m);
+    CU_ASSERT_PTR_NOT_NULL_FATAL(m->feed_batch);
+    return m->feed_batch;
+}
+
+static void expect_begin(struct env *e)
+{
+    Berth__Envelope *m = next(e, DEADLINE_NS);
+    CU_ASSERT_PTR_NOT_NULL_FATAL(m);
+    CU_ASSERT_PTR_NOT_NULL_FATAL(m->feed_begin);
+    CU_ASSERT_EQUAL(m->feed_begin->incarnation, 77);
+    CU_ASSERT_EQUAL(m->feed_begin->lease_term, 1);
+}
+
+static void expect_quiet(struct env *e)
+{
+    CU_ASSERT_PTR_NULL(next(e, 30 * 1000000));
+}
+
+static void test_state_and_changes(void)
+{
+    struct env e;
+    setup(&e);
+    put(&e, 1, 10);
+    say_hello(&e, 8);
+    expect_begin(&e);
+    const Berth__FeedBatch *b = next_batch(&e);
+    CU_ASSERT_EQUAL(b->seq, 1);
+    CU_ASSERT_EQUAL(b->n_change, 1);
+    CU_ASSERT_EQUAL(b->change[0]->op, BERTH__CHANGE_OP__CHANGE_ADDED);
+    CU_ASSERT(b->change[0]->in_list);
+    CU_ASSERT_EQUAL(b->change[0]->object.len, 10);
+    CU_ASSERT_EQUAL(b->change[0]->log_pos, 1);
+    CU_ASSERT(!b->synced);
+    CU_ASSERT(b->leading);
+    expect_quiet(&e);
+
+    e.feed.synced = true; /* everything is listed now */
+    b = next_batch(&e);
+    CU_ASSERT_EQUAL(b->seq, 2);
+    CU_ASSERT_EQUAL(b->n_change, 0);
+    CU_ASSERT(b->synced);
+    expect_quiet(&e);
+
+    put(&e, 1, 20);
+    put(&e, 2, 5);
+    b = next_batch(&e);
+    CU_ASSERT_EQUAL(b->n_change, 2);
+    CU_ASSERT_EQUAL(b->change[0]->op, BERTH__CHANGE_OP__CHANGE_MODIFIED);
+    CU_ASSERT_EQUAL(b->change[1]->op, BERTH__CHANGE_OP__CHANGE_ADDED);
+    CU_ASSERT(!b->change[1]->in_list);
+    CU_ASSERT(!b->synced); /* said once */
+
+    const struct bh_object_key k = {BH_KIND_POD, "ns", "p1", "p1", "9"};
+    bh_objects_end(&e.objects, &k, BH_OBJ_BOUND, 99);
+    b = next_batch(&e);
+    CU_ASSERT_EQUAL(b->change[0]->op, BERTH__CHANGE_OP__CHANGE_BOUND);
+    CU_ASSERT_EQUAL(b->change[0]->log_pos, 99);
+    CU_ASSERT(!b->change[0]->has_object);
+
+    e.feed.leading = false; /* a change of leadership is told by itself */
+    b = next_batch(&e);
+    CU_ASSERT(!b->leading);
+    CU_ASSERT_EQUAL(b->n_change, 0);
+    teardown(&e);
+}
+
+static void test_credit(void)
+{
+    struct env e;
+    setup(&e);
+    e.feed.synced = true;
+    for (int i = 0; i < 2000; i++)
+        put(&e, i, 10);
+    say_hello(&e, 2);
+    expect_begin(&e);
+    CU_ASSERT_EQUAL(next_batch(&e)->n_change, BH_BUS_BATCH_ITEMS);
+    CU_ASSERT_EQUAL(next_batch(&e)->seq, 2);
+    expect_quiet(&e); /* two are under way */
+    CU_ASSERT_EQUAL(bh_feed_unacked(&e.feed), 2);
+    say_ack(&e, 1);
+    CU_ASSERT_EQUAL(next_batch(&e)->seq, 3);
+    expect_quiet(&e);
+    for (int i = 0; i < 2000; i++)
+        put(&e, i, 20); /* what was not sent yet comes in its newest version only */
+    say_ack(&e, 3);
+    size_t n = 0;
+    for (uint64_t seq = 4; n < 2000; seq++) {
+        const Berth__FeedBatch *b = next_batch(&e);
+        CU_ASSERT_EQUAL(b->seq, seq);
+        n += b->n_change;
+        for (size_t i = 0; i < b->n_change; i++)
+            CU_ASSERT_EQUAL(b->change[i]->object.len, 20);
+        say_ack(&e, seq);
+    }
+    CU_ASSERT_EQUAL(n, 2000);
+    say_ack(&e, 1);          /* old, ignored */
+    say_ack(&e, UINT64_MAX); /* of the future, ignored */
+    expect_quiet(&e);
+    CU_ASSERT(bh_feed_unacked(&e.feed) < 10);
+    teardown(&e);
+}
+
+static void test_large_objects(void)
+{
+    struct env e;
+    setup(&e);
+    e.feed.synced = true;
+    for (int i = 0; i < 6; i++)
+        put(&e, i, 600 << 10);
+    put(&e, 6, 3 << 20); /* above a batch's usual size, still one frame */
+    say_hello(&e, 64);
+    expect_begin(&e);
+    size_t n = 0;
+    while (n < 7) {
+        const Berth__FeedBatch *b = next_batch(&e);
+        CU_ASSERT(b->n_change >= 1 && b->n_change <= 2);
+        n += b->n_change;
+    }
+    teardown(&e);
+}
+
+static void test_hello_again(void)
+{
+    struct env e;
+    setup(&e);
+    e.feed.synced = true;
+    put(&e, 1, 10);
+    say_hello(&e, 8);
+    expect_begin(&e);
+    CU_ASSERT_EQUAL(next_batch(&e)->n_change, 1);
+    say_hello(&e, 8);
+    expect_begin(&e);
+    const Berth__FeedBatch *b = next_batch(&e);
+    CU_ASSERT_EQUAL(b->seq, 1); /* from the start */
+    CU_ASSERT_EQUAL(b->n_change, 1);
+    CU_ASSERT_EQUAL(b->change[0]->op, BERTH__CHANGE_OP__CHANGE_ADDED);
+    CU_ASSERT(b->synced);
+    CU_ASSERT_EQUAL(bh_feed_peers(&e.feed), 1);
+    teardown(&e);
+}
+
+static void test_stranger(void)
+{
+    struct env e;
+    setup(&e);
+    put(&e, 1, 10);
+    say_ack(&e, 17); /* we restarted, it did not notice */
+    const Berth__FeedBatch *b = next_batch(&e);
+    CU_ASSERT_EQUAL(b->seq, 0); /* never the successor of anything: a gap */
+    CU_ASSERT_EQUAL(b->n_change, 0);
+    CU_ASSERT_EQUAL(bh_feed_peers(&e.feed), 0);
+    teardown(&e);
+}
+
+static void test_silent_and_gone(void)
+{
+    struct env e;
+    setup(&e);
+    e.feed.synced = true;
+    put(&e, 1, 10);
+    say_hello(&e, 8);
+    expect_begin(&e);
+    next_batch(&e);
+    bh_feed_tick(&e.feed, bh_mono_ns());
+    CU_ASSERT_EQUAL(bh_feed_peers(&e.feed), 1);
+    const struct bh_object_key k = {BH_KIND_POD, "ns", "p1", "p1", "9"};
+    bh_objects_end(&e.objects, &k, BH_OBJ_DELETED, 1);
+    CU_ASSERT_EQUAL(e.objects.tombs, 1);
+    bh_feed_tick(&e.feed, bh_mono_ns() + BH_FEED_SILENT_NS + 1000000000);
+    CU_ASSERT_EQUAL(bh_feed_peers(&e.feed), 0);
+    CU_ASSERT_EQUAL(e.objects.tombs, 0); /* nothing is kept for it */
+    say_ack(&e, 1);                      /* it wakes up: a gap tells it */
+    CU_ASSERT_EQUAL(next_batch(&e)->seq, 0);
+
+    say_hello(&e, 8);
+    expect_begin(&e);
+    next_batch(&e);
+    bh_bus_close(e.dealer); /* killed */
+    e.dealer = NULL;
+    for (uint64_t until = bh_mono_ns() + DEADLINE_NS;
+         bh_feed_peers(&e.feed) && bh_mono_ns() < until; poll(NULL, 0, 1)) {
+        put(&e, 2, 5);
+        bh_feed_flush(&e.feed);
+    }
+    CU_ASSERT_EQUAL(bh_feed_peers(&e.feed), 0);
+    teardown(&e);
+}
+
+static void test_too_many(void)
+{
+    struct env e;
+    struct bh_bus *more[BH_OBJECTS_READERS + 1];
+    setup(&e);
+    bh_bus_close(e.dealer);
+    for (size_t i = 0; i < BH_ARRAY_LEN(more); i++) {
+        char id[16];
+        struct bh_err err;
+        snprintf(id, sizeof(id), "s%zu", i);
+        CU_ASSERT_EQUAL_FATAL(bh_bus_open(BH_BUS_DEALER_CONNECT, e.endpoint, id, &more[i], &err),
+                              0);
+        e.dealer = more[i];
+        say_hello(&e, 4);
+    }
+    for (uint64_t until = bh_mono_ns() + DEADLINE_NS;
+         e.feed.stats.hellos < BH_ARRAY_LEN(more) && bh_mono_ns() < until; poll(NULL, 0, 1)) {
+        bh_feed_receive(&e.feed);
+        bh_feed_flush(&e.feed);
+    }
+    CU_ASSERT_EQUAL(bh_feed_peers(&e.feed), BH_OBJECTS_READERS);
+    CU_ASSERT_EQUAL(e.feed.stats.refused, 1);
+    for (size_t i = 0; i + 1 < BH_ARRAY_LEN(more); i++)
+        bh_bus_close(more[i]);
+    teardown(&e);
+}
+
+BH_TESTS("watcher/feed", {"the whole state, then each change", test_state_and_changes},
+         {"never more batches under way than credit", test_credit},
+         {"large objects travel in few or alone", test_large_objects},
+         {"hello again starts from nothing", test_hello_again},
+         {"who is not known gets a gap", test_stranger},
+         {"a silent scheduler is dropped, a killed one noticed", test_silent_and_gone},
+         {"more schedulers than places are refused", test_too_many})

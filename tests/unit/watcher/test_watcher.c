@@ -1,0 +1,469 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * tests/unit/watcher/test_watcher.c - the whole watcher between a made-up API server, a reader of
+ * the snapshot and a scheduler on the bus
+ */
+#include "watcher/watcher.h"
+
+#include "common/base/loop.h"
+#include "common/bus/bus.h"
+#include "common/k8s/codec.h"
+#include "common/snapshot/snapshot.h"
+#include "proto/kubernetes/kubernetes.pb-c.h"
+#include "tests/unit/common/api/raw_server.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define MAX_SEEN 64
+
+struct env {
+    uv_loop_t loop;
+    struct raw_server server;
+    struct bh_watcher *watcher;
+    char *dir, url[64], shm[64];
+    unsigned synced, failed;
+    bool hold_claims; /* ResourceClaims are not answered */
+    struct raw_conn *held, *pods, *nodes, *namespaces;
+    /* as a scheduler sees it */
+    struct bh_symtab *symtab;
+    struct bh_snap_reader *reader;
+    unsigned nodes_seen, pods_seen;
+    struct bh_bus *bus;
+    struct bh_arena arena;
+    bool begun, feed_synced;
+    uint64_t seq, incarnation, bound_pos;
+    struct {
+        char op;
+        uint32_t kind;
+        char name[64];
+        bool in_list;
+        uint64_t log_pos;
+    } seen[MAX_SEEN];
+    unsigned n_seen;
+    /* condition being waited for */
+    unsigned want_nodes, want_pods, want_seen;
+};
+
+/* ---- API server --------------------------------------------------------------------------------
+ */
+
+#define META(name, uid, rv)                                                                        \
+    "\"metadata\":{\"name\":\"" name "\",\"namespace\":\"ns\",\"uid\":\"" uid                      \
+    "\",\"resourceVersion\":\"" rv "\"}"
+#define NODE(name, rv)                                                                             \
+    "{\"metadata\":{\"name\":\"" name "\",\"uid\":\"u-" name "\",\"resourceVersion\":\"" rv        \
+    "\"},\"status\":{\"allocatable\":{\"cpu\":\"4\",\"memory\":\"8Gi\",\"pods\":\"110\"}}}"
+#define POD(name, rv, spec)                                                                        \
+    "{" META(name, "u-" name, rv) ",\"spec\":{" spec "\"containers\":[{\"name\":\"c\","            \
+                                  "\"image\":\"i\",\"resources\":{\"requests\":{\"cpu\":"          \
+                                  "\"1\"}}}]}}"
+#define ON(node) "\"nodeName\":\"" node "\","
+#define LIST(items)                                                                                \
+    "{\"kind\":\"XList\",\"metadata\":{\"resourceVersion\":\"50\"},\"items\":[" items "]}"
+#define EVENT(type, object) "{\"type\":\"" type "\",\"object\":" object "}\n"
+
+static const char nodes_list[] =
+    LIST(NODE("n1", "1") ",{\"metadata\":{\"name\":\"broken\",\"uid\":"
+                         "\"x\",\"resourceVersion\":\"2\"},\"status\":{\"allocatable\":"
+                         "{\"cpu\":\"not a number\"}}},{\"metadata\":[]}");
+static const char pods_list[] =
+    LIST(POD("running", "11", ON("n1")) "," POD("waiting", "12", "") ",{" META(
+        "finished", "u-finished",
+        "13") ",\"spec\":{\"nodeName\":\"n1\"},\"status\":{\"phase\":\"Succeeded\"}}");
+
+static void list_reply(struct env *e, struct raw_conn *c, const char *target)
+{
+    if (strstr(target, "/nodes?"))
+        raw_json(c, 200, nodes_list);
+    else if (strstr(target, "/pods?"))
+        raw_json(c, 200, pods_list);
+    else if (strstr(target, "/namespaces?"))
+        raw_json(c, 200,
+                 LIST("{\"metadata\":{\"name\":\"ns\",\"uid\":\"u-ns\",\"resourceVersion\":"
+                      "\"3\",\"labels\":{\"team\":\"a\"}}}"));
+    else if (strstr(target, "/deviceclasses?"))
+        raw_json(c, 404, "{\"kind\":\"Status\",\"code\":404,\"reason\":\"NotFound\"}");
+    else if (strstr(target, "/resourceclaims?") && e->hold_claims)
+        e->held = c;
+    else
+        raw_json(c, 200, LIST(""));
+}
+
+static void handle(struct raw_server *s, const struct raw_request *r)
+{
+    struct env *e = s->arg;
+    CU_ASSERT_PTR_NOT_NULL(strstr(r->head, "Berth-Projection: scheduling"));
+    CU_ASSERT_PTR_NOT_NULL(strstr(r->head, "Accept: application/vnd.kubernetes.protobuf, "
+                                           "application/json"));
+    if (!strstr(r->target, "watch=true")) {
+        list_reply(e, r->conn, r->target);
+        return;
+    }
+    raw_stream(r->conn, "application/json");
+    if (strstr(r->target, "/pods?"))
+        e->pods = r->conn;
+    else if (strstr(r->target, "/nodes?"))
+        e->nodes = r->conn;
+    else if (strstr(r->target, "/namespaces?"))
+        e->namespaces = r->conn;
+}
+
+/* ---- a scheduler's eyes ------------------------------------------------------------------------
+ */
+
+static void on_snap(void *arg, const struct bh_snap_event *ev)
+{
+    struct env *e = arg;
+    e->nodes_seen += ev->op == BH_SNAP_NODE_PUT;
+    e->nodes_seen -= ev->op == BH_SNAP_NODE_DEL;
+    e->pods_seen += ev->op == BH_SNAP_POD_PUT;
+    e->pods_seen -= ev->op == BH_SNAP_POD_DEL;
+    if (ev->op == BH_SNAP_BEGIN)
+        e->nodes_seen = e->pods_seen = 0;
+}
+
+static void see(struct env *e, const Berth__ObjectChange *c)
+{
+    static const char ops[] = {'+', '~', '-', '='};
+    if (e->n_seen == MAX_SEEN)
+        return;
+    e->seen[e->n_seen].op = ops[c->op];
+    e->seen[e->n_seen].kind = c->kind;
+    e->seen[e->n_seen].in_list = c->in_list;
+    e->seen[e->n_seen].log_pos = c->log_pos;
+    snprintf(e->seen[e->n_seen++].name, 64, "%s", c->name);
+}
+
+static void look(struct env *e)
+{
+    Berth__Envelope *m;
+    for (;;) {
+        bh_arena_reset(&e->arena);
+        enum bh_bus_outcome o = bh_bus_recv(e->bus, &e->arena, NULL, &m);
+        if (o == BH_BUS_EMPTY)
+            break;
+        CU_ASSERT_EQUAL(o, BH_BUS_OK);
+        if (m->feed_begin) {
+            e->begun = true;
+            e->seq = 0;
+            e->incarnation = m->feed_begin->incarnation;
+        } else if (m->feed_batch) {
+            CU_ASSERT_EQUAL(m->feed_batch->seq, e->seq + 1);
+            CU_ASSERT(m->feed_batch->leading);
+            CU_ASSERT_EQUAL(m->feed_batch->lease_term, 1);
+            e->seq = m->feed_batch->seq;
+            e->feed_synced = e->feed_synced || m->feed_batch->synced;
+            for (size_t i = 0; i < m->feed_batch->n_change; i++)
+                see(e, m->feed_batch->change[i]);
+        }
+    }
+    (void)bh_snap_follow(e->reader, 1000, on_snap, e);
+}
+
+static void say_hello(struct env *e)
+{
+    Berth__FeedHello h = BERTH__FEED_HELLO__INIT;
+    Berth__Envelope m = BERTH__ENVELOPE__INIT;
+    h.has_epoch = h.has_credit = 1;
+    h.epoch = 1;
+    h.credit = 64;
+    m.feed_hello = &h;
+    CU_ASSERT_EQUAL(bh_bus_send(e->bus, NULL, &m), BH_BUS_OK);
+}
+
+static int find(const struct env *e, char op, const char *name)
+{
+    for (unsigned i = 0; i < e->n_seen; i++)
+        if (e->seen[i].op == op && bh_streq(e->seen[i].name, name))
+            return (int)i;
+    return -1;
+}
+
+/* ---- set-up ------------------------------------------------------------------------------------
+ */
+
+static void on_synced(void *arg)
+{
+    ((struct env *)arg)->synced++;
+}
+
+static void on_failed(void *arg)
+{
+    ((struct env *)arg)->failed++;
+}
+
+static int start(struct env *e, struct bh_watcher **ret, struct bh_err *err)
+{
+    struct bh_api_config api = {.server = e->url};
+    const struct bh_watcher_options o = {.api = &api,
+                                         .runtime_dir = e->dir,
+                                         .metrics_address = "127.0.0.1:0",
+                                         .user_agent = "berth-watcher/test"};
+    const struct bh_watcher_callbacks cb = {on_synced, on_failed, e};
+    return bh_watcher_new(&e->loop, &o, &cb, ret, err);
+}
+
+static void setup(struct env *e)
+{
+    static unsigned n;
+    struct bh_err err = {""};
+    char endpoint[128];
+    e->dir = bh_asprintf("%s/rt%u", bh_test_tmpdir(), n++);
+    CU_ASSERT_EQUAL_FATAL(mkdir(e->dir, 0750), 0);
+    bh_snap_name(e->dir, e->shm);
+    uv_loop_init(&e->loop);
+    raw_start(&e->server, &e->loop, handle, e);
+    snprintf(e->url, sizeof(e->url), "http://127.0.0.1:%u", e->server.port);
+    int rc = start(e, &e->watcher, &err);
+    if (rc < 0)
+        printf("# %s\n", err.msg);
+    CU_ASSERT_EQUAL_FATAL(rc, 0);
+    e->symtab = bh_symtab_new();
+    e->reader = bh_snap_reader_new(e->shm, e->symtab);
+    bh_arena_init(&e->arena, 0);
+    CU_ASSERT_EQUAL(bh_bus_endpoint(e->dir, "watcher", endpoint, &err), 0);
+    CU_ASSERT_EQUAL_FATAL(bh_bus_open(BH_BUS_DEALER_CONNECT, endpoint, "sched", &e->bus, &err), 0);
+}
+
+static unsigned shm_files(const struct env *e)
+{
+    unsigned n = 0;
+    struct dirent *d;
+    DIR *dir = opendir("/dev/shm");
+    while (dir && (d = readdir(dir)))
+        n += strncmp(d->d_name, e->shm + 1, strlen(e->shm + 1)) == 0;
+    closedir(dir);
+    return n;
+}
+
+static void teardown(struct env *e)
+{
+    char *socket = bh_asprintf("%s/watcher.sock", e->dir);
+    CU_ASSERT_EQUAL(access(socket, F_OK), 0);
+    CU_ASSERT(shm_files(e) > 0);
+    bh_snap_reader_free(e->reader);
+    bh_bus_close(e->bus);
+    bh_watcher_free(e->watcher);
+    raw_stop(&e->server);
+    bh_loop_drain_close(&e->loop);
+    CU_ASSERT_EQUAL(access(socket, F_OK), -1); /* a clean stop leaves nothing */
+    CU_ASSERT_EQUAL(shm_files(e), 0);
+    bh_symtab_free(e->symtab);
+    bh_arena_fini(&e->arena);
+    free(socket);
+    free(e->dir);
+}
+
+static bool is_there(void *arg)
+{
+    struct env *e = arg;
+    look(e);
+    return e->feed_synced && e->nodes_seen == e->want_nodes && e->pods_seen == e->want_pods &&
+           e->n_seen >= e->want_seen;
+}
+
+static void wait_for(struct env *e, unsigned nodes, unsigned pods, unsigned seen)
+{
+    e->want_nodes = nodes;
+    e->want_pods = pods;
+    e->want_seen = seen;
+    if (!run_until(&e->loop, is_there, e)) {
+        printf("# nodes %u pods %u seen %u synced %d\n", e->nodes_seen, e->pods_seen, e->n_seen,
+               e->feed_synced);
+        CU_FAIL("the state that was waited for did not come");
+    }
+}
+
+/* ---- tests -------------------------------------------------------------------------------------
+ */
+
+static void test_initial_state(void)
+{
+    struct env e = {.hold_claims = false};
+    struct bh_snap_stats s;
+    setup(&e);
+    say_hello(&e);
+    wait_for(&e, 1, 1, 2); /* node n1; pod running; to be told: pod waiting, namespace ns */
+    CU_ASSERT(find(&e, '+', "waiting") >= 0);
+    CU_ASSERT(find(&e, '+', "ns") >= 0);
+    CU_ASSERT_EQUAL(e.n_seen, 2);
+    CU_ASSERT(e.seen[0].in_list && e.seen[1].in_list);
+    CU_ASSERT_EQUAL(e.synced, 1);
+    CU_ASSERT(bh_watcher_synced(e.watcher));
+    CU_ASSERT(bh_watcher_healthy(e.watcher));
+    CU_ASSERT(bh_snap_reader_info(e.reader, &s));
+    CU_ASSERT(s.synced);
+    CU_ASSERT_EQUAL(s.incarnation, e.incarnation);
+    CU_ASSERT_EQUAL(s.lease_term, 1);
+    char line[128];
+    bh_watcher_status(e.watcher, line);
+    CU_ASSERT_STRING_EQUAL(line, "watching: 1 nodes, 1 assigned pods, 1 pending, 1 schedulers");
+    teardown(&e);
+}
+
+static bool claims_asked(void *arg)
+{
+    struct env *e = arg;
+    look(e);
+    return e->held && e->pods && e->nodes && e->n_seen == 2;
+}
+
+static void test_synced_means_everything(void)
+{
+    struct env e = {.hold_claims = true};
+    setup(&e);
+    say_hello(&e);
+    CU_ASSERT(run_until(&e.loop, claims_asked, &e));
+    CU_ASSERT(!e.feed_synced); /* told what is known, but not that it is all */
+    CU_ASSERT_EQUAL(e.synced, 0);
+    CU_ASSERT(!bh_watcher_synced(e.watcher));
+    CU_ASSERT_EQUAL(bh_snap_follow(e.reader, 100, on_snap, &e), BH_SNAP_NOT_READY);
+    raw_json(e.held, 200, LIST(""));
+    wait_for(&e, 1, 1, 2);
+    CU_ASSERT_EQUAL(e.synced, 1);
+    teardown(&e);
+}
+
+static void test_pod_transitions(void)
+{
+    struct env e = {.hold_claims = false};
+    setup(&e);
+    say_hello(&e);
+    wait_for(&e, 1, 1, 2);
+
+    raw_chunks(e.pods, EVENT("MODIFIED", POD("waiting", "60", ON("n1"))));
+    wait_for(&e, 1, 2, 3);
+    int i = find(&e, '=', "waiting");
+    CU_ASSERT_FATAL(i >= 0);
+    CU_ASSERT(!e.seen[i].in_list);
+    CU_ASSERT(e.seen[i].log_pos > 0 && e.seen[i].log_pos <= bh_snap_reader_pos(e.reader));
+
+    raw_chunks(e.pods, EVENT("ADDED", POD("new", "61", "")) EVENT("DELETED", POD("new", "62", ""))
+                           EVENT("ADDED", POD("born", "63", ON("n1"))));
+    raw_chunks(e.pods, EVENT("ADDED", POD("other", "64", "\"schedulerName\":\"mine\",")));
+    wait_for(&e, 1, 3, 4);
+    CU_ASSERT(find(&e, '+', "other") >= 0); /* schedulers choose by profile, not the watcher */
+
+    /* a terminated pod is none, whatever it was before */
+    raw_chunks(e.pods,
+               EVENT("MODIFIED", "{" META("born", "u-born", "65") ",\"spec\":{\"nodeName\":\"n1\"},"
+                                                                  "\"status\":{\"phase\":"
+                                                                  "\"Failed\"}}"));
+    raw_chunks(e.pods, EVENT("DELETED", POD("running", "66", ON("n1")))
+                           EVENT("DELETED", POD("other", "67", "")));
+    wait_for(&e, 1, 1, 5);
+    CU_ASSERT(find(&e, '-', "other") >= 0);
+    CU_ASSERT_EQUAL(find(&e, '-', "running"), -1); /* the snapshot says so */
+
+    /* same name, another pod */
+    raw_chunks(e.pods, EVENT("MODIFIED", "{" META("waiting", "u-2", "70") ",\"spec\":{}}"));
+    wait_for(&e, 1, 0, 6);
+    CU_ASSERT(find(&e, '+', "waiting") >= 0);
+    teardown(&e);
+}
+
+static void test_objects_and_nodes(void)
+{
+    struct env e = {.hold_claims = false};
+    setup(&e);
+    say_hello(&e);
+    wait_for(&e, 1, 1, 2);
+    raw_chunks(e.nodes, EVENT("ADDED", NODE("n2", "60")) EVENT("MODIFIED", "7")
+                            EVENT("ADDED", NODE("n3", "61")));
+    raw_chunks(e.namespaces, EVENT("DELETED", "{\"metadata\":{\"name\":\"ns\",\"uid\":\"u-ns\","
+                                              "\"resourceVersion\":\"62\"}}"));
+    wait_for(&e, 3, 1, 3);
+    CU_ASSERT(find(&e, '-', "ns") >= 0);
+    raw_chunks(e.nodes, EVENT("DELETED", NODE("n1", "63")));
+    wait_for(&e, 2, 1, 3);
+    teardown(&e);
+}
+
+static void test_late_scheduler(void)
+{
+    struct env e = {.hold_claims = false};
+    setup(&e);
+    say_hello(&e);
+    wait_for(&e, 1, 1, 2);
+    e.n_seen = 0;
+    e.feed_synced = false;
+    say_hello(&e); /* as after its restart: the whole state again, from a fresh FeedBegin */
+    wait_for(&e, 1, 1, 2);
+    CU_ASSERT(find(&e, '+', "waiting") >= 0);
+    CU_ASSERT(find(&e, '+', "ns") >= 0);
+    teardown(&e);
+}
+
+static void on_page(void *arg, const struct bh_api_reply *r)
+{
+    bh_buf_add(arg, r->body.p, r->body.n);
+    bh_buf_addc(arg, '\n');
+}
+
+static bool has_page(void *arg)
+{
+    return ((struct bh_buf *)arg)->n > 0;
+}
+
+static void test_metrics(void)
+{
+    struct env e = {.hold_claims = false};
+    struct bh_buf page = {0};
+    struct bh_api_client *c = NULL;
+    struct bh_err err = {""};
+    char url[64];
+    setup(&e);
+    say_hello(&e);
+    wait_for(&e, 1, 1, 2);
+    snprintf(url, sizeof(url), "http://127.0.0.1:%u", bh_watcher_metrics_port(e.watcher));
+    const struct bh_api_config cfg = {.server = url};
+    const struct bh_api_options o = {.qps = 0};
+    CU_ASSERT_EQUAL_FATAL(bh_api_client_new(&e.loop, &cfg, &o, &c, &err), 0);
+    bh_api_start(c, &(struct bh_api_call){
+                        .method = "GET", .path = "/metrics", .on_done = on_page, .arg = &page});
+    CU_ASSERT(run_until(&e.loop, has_page, &page));
+    static const char *const lines[] = {
+        "berth_watcher_bad_objects_total{kind=\"Node\"} 2\n",
+        "berth_watcher_objects{kind=\"Pod\"} 3\n",
+        "berth_watcher_snapshot_nodes 1\n",
+        "berth_watcher_snapshot_pods 1\n",
+        "berth_watcher_feed_schedulers 1\n",
+        "berth_watcher_feed_objects 2\n",
+        "berth_watcher_synced 1\n",
+        "rest_client_requests_total{code=\"404\",",
+    };
+    for (size_t i = 0; i < BH_ARRAY_LEN(lines); i++) {
+        if (!strstr(page.p, lines[i]))
+            printf("# missing: %s\n", lines[i]);
+        CU_ASSERT_PTR_NOT_NULL(strstr(page.p, lines[i]));
+    }
+    bh_buf_fini(&page);
+    bh_api_client_free(c);
+    teardown(&e);
+}
+
+static void test_second_watcher(void)
+{
+    struct env e = {.hold_claims = false};
+    struct bh_watcher *second = NULL;
+    struct bh_err err = {""};
+    setup(&e);
+    CU_ASSERT_EQUAL(start(&e, &second, &err), -EBUSY);
+    CU_ASSERT_PTR_NULL(second);
+    CU_ASSERT(*err.msg);
+    say_hello(&e);
+    wait_for(&e, 1, 1, 2); /* the first one is none the worse */
+    teardown(&e);
+}
+
+BH_TESTS("watcher/watcher",
+         {"nodes and assigned pods in the snapshot, the rest over the bus", test_initial_state},
+         {"synced only when every kind has been listed", test_synced_means_everything},
+         {"pods: pending, bound, terminated, deleted, replaced", test_pod_transitions},
+         {"nodes and other objects come and go; broken ones are skipped", test_objects_and_nodes},
+         {"a scheduler that says hello again gets everything again", test_late_scheduler},
+         {"metrics tell what was read, kept and skipped", test_metrics},
+         {"a second watcher in the same directory is refused", test_second_watcher})

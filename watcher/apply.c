@@ -1,0 +1,178 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * watcher/apply.c - one event of a reflector -> snapshot or objects
+ *
+ * Invariants: an object is in the snapshot (nodes, assigned pods) or among the objects (all else),
+ *             never in both; a pod that gets bound is in the snapshot before BOUND is told.
+ * Runs in:    the watcher's loop, for each event once; costs no allocation but the records' arena.
+ * Upstream:   pkg/scheduler/eventhandlers.go (which pods count as assigned; terminated ones do not)
+ */
+#include "watcher/watcher_int.h"
+
+#include <errno.h>
+
+#include "common/base/log.h"
+#include "proto/kubernetes/kubernetes.pb-c.h"
+
+#define RECORD_ARENA_BYTES ((size_t)64 << 20)
+#define TICK_EVENTS        1024
+#define TICK_NS            (UINT64_C(200) * 1000000)
+#define BAD_LOG_NS         (UINT64_C(60) * 1000000000)
+
+void bh_watcher_on_bad(void *arg, const struct bh_kind_info *k, const char *name, const char *why)
+{
+    struct bh_watcher *w = arg;
+    struct bh_watch_kind *wk = &w->kinds[k->kind];
+    const uint64_t now = bh_mono_ns();
+
+    w->bad_objects[k->kind]++;
+    /* One line a minute and kind: a broken controller can write the same thing all day. */
+    if (wk->bad_logged_ns && now - wk->bad_logged_ns < BAD_LOG_NS) {
+        wk->bad_unlogged++;
+        return;
+    }
+    bh_log_warn("Skipping a malformed object", bh_kv_s("kind", k->kind_name), bh_kv_s("name", name),
+                bh_kv_s("err", why), bh_kv_u("more", wk->bad_unlogged));
+    wk->bad_logged_ns = now;
+    wk->bad_unlogged = 0;
+}
+
+static bool accepted(struct bh_watcher *w, const struct bh_kind_info *k, const char *name, int rc,
+                     const struct bh_err *err)
+{
+    if (rc >= 0)
+        return true;
+    if (rc == -ENOSPC)
+        bh_watcher_fail(w, "Could not write the snapshot", "no space left in /dev/shm");
+    else
+        bh_watcher_on_bad(w, k, name, *err->msg ? err->msg : strerror(-rc));
+    return false;
+}
+
+/* ---- nodes -------------------------------------------------------------------------------------
+ */
+
+static void apply_node(struct bh_watcher *w, const struct bh_kind_info *k,
+                       const struct bh_reflector_event *ev)
+{
+    struct bh_node_rec *rec = NULL;
+    struct bh_err err = {""};
+    if (ev->type == BH_WATCH_DELETED) {
+        bh_snap_del_node(w->snapshot, ev->name, strlen(ev->name));
+        return;
+    }
+    int rc = bh_compile_node(&w->arena, (const K8s__Node *)ev->object, &w->interner, &rec, &err);
+    if (rc == 0)
+        rc = bh_snap_put_node(w->snapshot, rec);
+    accepted(w, k, ev->name, rc, &err);
+}
+
+/* ---- objects -----------------------------------------------------------------------------------
+ */
+
+/* Fields that the schema does not know travel along when a message is packed; nobody reads them. */
+static void drop_unknown(ProtobufCMessage *m)
+{
+    m->n_unknown_fields = 0;
+    for (unsigned i = 0; i < m->descriptor->n_fields; i++) {
+        const ProtobufCFieldDescriptor *f = &m->descriptor->fields[i];
+        char *member = (char *)m + f->offset;
+        if (f->type != PROTOBUF_C_TYPE_MESSAGE)
+            continue;
+        if (f->label == PROTOBUF_C_LABEL_REPEATED) {
+            size_t n = *(size_t *)((char *)m + f->quantifier_offset);
+            ProtobufCMessage **list = *(ProtobufCMessage ***)member;
+            for (size_t j = 0; j < n; j++)
+                drop_unknown(list[j]);
+        } else if (*(ProtobufCMessage **)member) {
+            drop_unknown(*(ProtobufCMessage **)member);
+        }
+    }
+}
+
+static void put_object(struct bh_watcher *w, const struct bh_object_key *key,
+                       const struct bh_reflector_event *ev)
+{
+    ProtobufCMessage *m = (ProtobufCMessage *)(uintptr_t)ev->object; /* lives in the arena: ours */
+    drop_unknown(m);
+    bh_buf_reset(&w->bytes);
+    bh_pb_pack(&w->bytes, m);
+    bh_objects_put(&w->objects, key, w->bytes.p, w->bytes.n, bh_snap_head(w->snapshot));
+}
+
+static void apply_object(struct bh_watcher *w, const struct bh_object_key *key,
+                         const struct bh_reflector_event *ev)
+{
+    if (ev->type == BH_WATCH_DELETED)
+        bh_objects_end(&w->objects, key, BH_OBJ_DELETED, bh_snap_head(w->snapshot));
+    else
+        put_object(w, key, ev);
+}
+
+/* ---- pods --------------------------------------------------------------------------------------
+ */
+
+static bool is_terminated(const K8s__Pod *p)
+{
+    const char *phase = p->status ? p->status->phase : "";
+    return bh_streq(phase, "Succeeded") || bh_streq(phase, "Failed");
+}
+
+static int put_assigned(struct bh_watcher *w, const K8s__Pod *p, struct bh_err *err)
+{
+    struct bh_shape_rec *shape = NULL;
+    struct bh_pod_rec *rec = NULL;
+    int rc = bh_compile_shape(&w->arena, p, &w->interner, &shape, err);
+    if (rc == 0)
+        rc = bh_compile_pod(&w->arena, p, &w->interner, &rec, err);
+    return rc < 0 ? rc : bh_snap_put_pod(w->snapshot, rec, shape);
+}
+
+static void apply_assigned(struct bh_watcher *w, const struct bh_kind_info *k,
+                           const struct bh_object_key *key, const struct bh_reflector_event *ev)
+{
+    struct bh_err err = {""};
+    int rc = put_assigned(w, (const K8s__Pod *)ev->object, &err);
+    /* Schedulers wait for a BOUND pod in the snapshot; one that could not go there is just gone. */
+    enum bh_object_state how = accepted(w, k, ev->name, rc, &err) ? BH_OBJ_BOUND : BH_OBJ_DELETED;
+    w->bound += bh_objects_end(&w->objects, key, how, bh_snap_head(w->snapshot));
+}
+
+static void apply_pod(struct bh_watcher *w, const struct bh_kind_info *k,
+                      const struct bh_object_key *key, const struct bh_reflector_event *ev)
+{
+    const K8s__Pod *p = (const K8s__Pod *)ev->object;
+    if (ev->type == BH_WATCH_DELETED || is_terminated(p)) {
+        bh_snap_del_pod(w->snapshot, ev->uid, strlen(ev->uid));
+        bh_objects_end(&w->objects, key, BH_OBJ_DELETED, bh_snap_head(w->snapshot));
+    } else if (p->spec && *p->spec->nodename) {
+        apply_assigned(w, k, key, ev);
+    } else {
+        put_object(w, key, ev);
+    }
+}
+
+/* ------------------------------------------------------------------------------------------------
+ */
+
+void bh_watcher_on_event(void *arg, const struct bh_kind_info *k,
+                         const struct bh_reflector_event *ev)
+{
+    struct bh_watcher *w = arg;
+    const struct bh_object_key key = {k->kind, ev->ns, ev->name, ev->uid, ev->resource_version};
+
+    if (w->failed || w->closing)
+        return;
+    w->events++;
+    bh_arena_reset(&w->arena);
+    w->arena.limit_bytes = RECORD_ARENA_BYTES;
+    if (k->kind == BH_KIND_NODE)
+        apply_node(w, k, ev);
+    else if (k->kind == BH_KIND_POD)
+        apply_pod(w, k, &key, ev);
+    else
+        apply_object(w, &key, ev);
+    /* A list of a million objects is one long callback; the heart has to beat in it. */
+    if (++w->events_since_tick >= TICK_EVENTS && bh_mono_ns() - w->last_tick_ns > TICK_NS)
+        bh_watcher_heartbeat(w);
+}

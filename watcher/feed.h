@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * watcher/feed.h - what the schedulers are told over the bus
+ *
+ * A scheduler says FeedHello; it gets FeedBegin, then FeedBatch 1, 2, 3 ... with the whole state
+ * and from then on every change. At most `credit` batches are under way unacknowledged. One that is
+ * not heard of for BH_FEED_SILENT_NS is dropped; whoever speaks without being known gets a batch
+ * with sequence number 0, which is a gap: it has to say hello again.
+ */
+#ifndef BH_WATCHER_FEED_H
+#define BH_WATCHER_FEED_H
+
+#include "common/base/arena.h"
+#include "common/bus/bus.h"
+#include "watcher/objects.h"
+
+#include <uv.h>
+
+#define BH_FEED_SILENT_NS   (UINT64_C(30) * 1000000000)
+#define BH_FEED_BATCH_BYTES ((size_t)1 << 20)
+
+struct bh_feed_peer {
+    struct bh_peer id;
+    bool used, begun, synced;
+    bool told_leading; /* what the last batch said */
+    int reader;
+    uint32_t credit;
+    uint64_t epoch, seq, acked; /* batches sent, batches acknowledged */
+    uint64_t heard_ns;
+};
+struct bh_feed_stats {
+    uint64_t batches, changes, hellos, dropped, refused;
+};
+struct bh_feed {
+    struct bh_bus *bus;
+    struct bh_objects *objects;
+    struct bh_arena arena;
+    struct bh_feed_peer peers[BH_OBJECTS_READERS];
+    uint64_t incarnation, lease_term;
+    bool synced, leading;
+    struct bh_feed_stats stats;
+    /* A line worth logging: a scheduler came, went or was dropped. */
+    void (*on_note)(void *arg, const char *what, const struct bh_feed_peer *p);
+    void *arg;
+};
+/* Owns bus from now on. */
+void bh_feed_init(struct bh_feed *f, struct bh_bus *bus, struct bh_objects *objects);
+void bh_feed_fini(struct bh_feed *f);
+bool bh_feed_receive(void *feed);      /* on_readable of bh_zpoll */
+void bh_feed_flush(struct bh_feed *f); /* sends what may be sent; cheap when there is nothing */
+void bh_feed_tick(struct bh_feed *f, uint64_t now_ns); /* drops the silent ones */
+unsigned bh_feed_peers(const struct bh_feed *f);
+uint64_t bh_feed_unacked(const struct bh_feed *f); /* batches under way, the largest of all peers */
+#endif

@@ -1,0 +1,314 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * watcher/watcher.c - life of the watcher: what is opened, the loop's hooks, readiness
+ *
+ * Owns:       everything in struct bh_watcher.
+ * Invariants: `synced` only when every watched kind has been listed once; the feed is flushed after
+ *             each turn of the loop, before it sleeps.
+ * Runs in:    the loop.
+ * Fails with: negative errno at start; later bh_watcher_fail(), after which the process should end
+ *             and be restarted.
+ */
+#include "watcher/watcher_int.h"
+
+#include <errno.h>
+
+#include "common/base/log.h"
+#include "common/base/notify.h"
+
+#define TICK_MS        250
+#define TROUBLE_LOG_NS (UINT64_C(60) * 1000000000)
+#define ALIVE_NS       (UINT64_C(10) * 1000000000)
+/* No leader election in this release: this host always decides. */
+#define LEASE_TERM 1
+
+void bh_watcher_fail(struct bh_watcher *w, const char *what, const char *why)
+{
+    if (w->failed)
+        return;
+    w->failed = true;
+    bh_log_error(what, bh_kv_s("err", why));
+    bh_snap_set_synced(w->snapshot, false);
+    w->cb.on_failed(w->cb.arg);
+}
+
+/* ---- reflectors --------------------------------------------------------------------------------
+ */
+
+static void everything_listed(struct bh_watcher *w)
+{
+    char line[128];
+    w->synced = true;
+    bh_snap_set_synced(w->snapshot, true);
+    w->feed.synced = true;
+    bh_watcher_heartbeat(w);
+    bh_watcher_status(w, line);
+    bh_log_info("Everything is listed", bh_kv_s("status", line));
+    w->cb.on_synced(w->cb.arg);
+}
+
+static void on_synced(void *arg, const struct bh_kind_info *k, bool relist)
+{
+    struct bh_watcher *w = arg;
+    struct bh_watch_kind *wk = &w->kinds[k->kind];
+    struct bh_reflector_stats s;
+
+    bh_reflector_stats(wk->reflector, &s);
+    bh_log_debug("Listed", bh_kv_s("kind", k->kind_name), bh_kv_u("objects", s.objects));
+    if (relist)
+        bh_log_info("Listed again", bh_kv_s("kind", k->kind_name), bh_kv_u("objects", s.objects));
+    if (wk->synced || w->failed)
+        return;
+    wk->synced = true;
+    if (++w->kinds_synced == w->watched)
+        everything_listed(w);
+}
+
+static void on_trouble(void *arg, const struct bh_kind_info *k, const char *text)
+{
+    struct bh_watcher *w = arg;
+    struct bh_watch_kind *wk = &w->kinds[k->kind];
+    const uint64_t now = bh_mono_ns();
+
+    if (!text) {
+        bh_log_info("Watching again", bh_kv_s("kind", k->kind_name));
+        wk->troubled = false;
+        return;
+    }
+    /* One line when it starts, then one a minute. */
+    if (wk->troubled && now - wk->trouble_logged_ns < TROUBLE_LOG_NS)
+        return;
+    wk->troubled = true;
+    wk->trouble_logged_ns = now;
+    bh_log_warn("Could not list or watch", bh_kv_s("kind", k->kind_name), bh_kv_s("err", text));
+}
+
+static void start_reflectors(struct bh_watcher *w)
+{
+    const struct bh_reflector_callbacks cb = {.on_event = bh_watcher_on_event,
+                                              .on_synced = on_synced,
+                                              .on_bad = bh_watcher_on_bad,
+                                              .on_trouble = on_trouble,
+                                              .arg = w};
+    for (size_t i = 0; i < BH_KIND_COUNT; i++) {
+        if (!bh_kinds[i].watched)
+            continue;
+        w->watched++;
+        w->kinds[i].reflector = bh_reflector_new(w->loop, w->client, &bh_kinds[i], &cb);
+    }
+}
+
+/* ---- the loop's hooks --------------------------------------------------------------------------
+ */
+
+void bh_watcher_heartbeat(struct bh_watcher *w)
+{
+    w->last_tick_ns = bh_mono_ns();
+    w->events_since_tick = 0;
+    bh_snap_writer_tick(w->snapshot);
+}
+
+static void on_flush(uv_prepare_t *h)
+{
+    struct bh_watcher *w = bh_container_of(h, struct bh_watcher, flush);
+    bh_feed_flush(&w->feed);
+}
+
+static void on_tick(uv_timer_t *h)
+{
+    struct bh_watcher *w = bh_container_of(h, struct bh_watcher, tick);
+    char line[128], state[160];
+
+    bh_watcher_heartbeat(w);
+    bh_feed_tick(&w->feed, w->last_tick_ns);
+    bh_watcher_status(w, line);
+    snprintf(state, sizeof(state), "STATUS=%s", line);
+    if (getenv("NOTIFY_SOCKET"))
+        bh_notify(state);
+}
+
+static void on_note(void *arg, const char *what, const struct bh_feed_peer *p)
+{
+    char id[sizeof(p->id.id) + 1];
+    (void)arg;
+    snprintf(id, sizeof(id), "%.*s", (int)p->id.n, (const char *)p->id.id);
+    bh_log_info(what, bh_kv_s("scheduler", id), bh_kv_u("epoch", p->epoch),
+                bh_kv_u("batches", p->seq));
+}
+
+/* ---- readiness ---------------------------------------------------------------------------------
+ */
+
+bool bh_watcher_synced(const struct bh_watcher *w)
+{
+    return w->synced && !w->failed;
+}
+
+bool bh_watcher_healthy(void *arg)
+{
+    const struct bh_watcher *w = arg;
+    return !w->failed && bh_mono_ns() - w->last_tick_ns < ALIVE_NS;
+}
+
+static bool is_ready(void *arg)
+{
+    return bh_watcher_synced(arg);
+}
+
+void bh_watcher_status(const struct bh_watcher *w, char out[static 128])
+{
+    struct bh_snap_stats s;
+    if (!w->synced) {
+        snprintf(out, 128, "listing: %u of %u kinds", w->kinds_synced, w->watched);
+        return;
+    }
+    bh_snap_writer_stats(w->snapshot, &s);
+    snprintf(out, 128, "watching: %llu nodes, %llu assigned pods, %zu pending, %u schedulers",
+             (unsigned long long)s.nodes, (unsigned long long)s.pods, w->objects.live[BH_KIND_POD],
+             bh_feed_peers(&w->feed));
+}
+
+uint16_t bh_watcher_metrics_port(const struct bh_watcher *w)
+{
+    return w->probes ? bh_probes_port(w->probes) : 0;
+}
+
+/* ---- life --------------------------------------------------------------------------------------
+ */
+
+static int open_snapshot(struct bh_watcher *w, const char *runtime_dir, struct bh_err *err)
+{
+    struct bh_snap_options o = {.initial_bytes = 0};
+    char name[64];
+    bh_snap_name(runtime_dir, name);
+    int rc = bh_snap_writer_new(name, &o, &w->snapshot, err);
+    if (rc < 0)
+        return rc;
+    w->interner = bh_snap_interner(w->snapshot);
+    bh_snap_set_term(w->snapshot, LEASE_TERM);
+    return 0;
+}
+
+static int open_feed(struct bh_watcher *w, const char *runtime_dir, struct bh_err *err)
+{
+    struct bh_snap_stats s;
+    struct bh_bus *bus = NULL;
+    char endpoint[128];
+    int rc = bh_bus_endpoint(runtime_dir, "watcher", endpoint, err);
+    if (rc == 0)
+        rc = bh_bus_open(BH_BUS_ROUTER_BIND, endpoint, NULL, &bus, err);
+    if (rc < 0)
+        return rc;
+    bh_snap_writer_stats(w->snapshot, &s);
+    bh_feed_init(&w->feed, bus, &w->objects);
+    w->feed.incarnation = s.incarnation;
+    w->feed.lease_term = LEASE_TERM;
+    w->feed.leading = true;
+    w->feed.on_note = on_note;
+    w->feed.arg = w;
+    return 0;
+}
+
+static int open_probes(struct bh_watcher *w, const char *address, struct bh_err *err)
+{
+    const struct bh_probe_check checks[] = {
+        {.name = "loop", .ok = bh_watcher_healthy, .arg = w, .live = true, .ready = true},
+        {.name = "synced", .ok = is_ready, .arg = w, .ready = true},
+        {.name = NULL},
+    };
+    return bh_probes_start(w->loop, address, w->metrics, checks, &w->probes, err);
+}
+
+static void start_hooks(struct bh_watcher *w)
+{
+    /* Prepare hooks run last started, first called: the feed sends, then bh_zpoll looks whether
+     * there is something to receive. */
+    w->zpoll = bh_zpoll_new(w->loop, bh_bus_socket(w->feed.bus), bh_feed_receive, NULL, &w->feed);
+    uv_prepare_init(w->loop, &w->flush);
+    uv_prepare_start(&w->flush, on_flush);
+    uv_timer_init(w->loop, &w->tick);
+    uv_timer_start(&w->tick, on_tick, TICK_MS, TICK_MS);
+    w->open_handles = 2;
+}
+
+static void free_memory(struct bh_watcher *w)
+{
+    bh_snap_writer_free(w->snapshot);
+    bh_objects_fini(&w->objects);
+    bh_arena_fini(&w->arena);
+    bh_buf_fini(&w->bytes);
+    bh_metrics_free(w->metrics);
+    bh_watcher_stats_fini(w);
+    free(w);
+}
+
+int bh_watcher_new(uv_loop_t *loop, const struct bh_watcher_options *o,
+                   const struct bh_watcher_callbacks *cb, struct bh_watcher **ret,
+                   struct bh_err *err)
+{
+    struct bh_watcher *w = bh_calloc(1, sizeof(*w));
+    w->loop = loop;
+    w->cb = *cb;
+    w->last_tick_ns = bh_mono_ns();
+    w->metrics = bh_metrics_new();
+    bh_objects_init(&w->objects);
+    bh_arena_init(&w->arena, 0);
+    bh_metrics_add_process(w->metrics, "berth-watcher");
+    bh_watcher_stats_init(w);
+    const struct bh_api_options api = {.user_agent = o->user_agent, .metrics = w->metrics};
+
+    int rc = open_snapshot(w, o->runtime_dir, err);
+    if (rc == 0)
+        rc = open_feed(w, o->runtime_dir, err);
+    if (rc == 0)
+        rc = bh_api_client_new(loop, o->api, &api, &w->client, err);
+    if (rc == 0)
+        rc = open_probes(w, o->metrics_address, err);
+    if (rc < 0) {
+        bh_api_client_free(w->client);
+        if (w->feed.bus)
+            bh_feed_fini(&w->feed);
+        free_memory(w);
+        return rc;
+    }
+    start_hooks(w);
+    start_reflectors(w);
+    *ret = w;
+    return 0;
+}
+
+void bh_watcher_reload(struct bh_watcher *w)
+{
+    bh_api_client_reload(w->client);
+}
+
+static void one_closed(struct bh_watcher *w)
+{
+    if (--w->open_handles == 0)
+        free_memory(w);
+}
+
+static void on_flush_closed(uv_handle_t *h)
+{
+    one_closed(bh_container_of(h, struct bh_watcher, flush));
+}
+
+static void on_tick_closed(uv_handle_t *h)
+{
+    one_closed(bh_container_of(h, struct bh_watcher, tick));
+}
+
+void bh_watcher_free(struct bh_watcher *w)
+{
+    if (!w)
+        return;
+    w->closing = true;
+    for (size_t i = 0; i < BH_KIND_COUNT; i++)
+        bh_reflector_free(w->kinds[i].reflector);
+    bh_api_client_free(w->client);
+    bh_probes_free(w->probes);
+    bh_zpoll_close(w->zpoll);
+    bh_feed_fini(&w->feed);
+    uv_close((uv_handle_t *)&w->flush, on_flush_closed);
+    uv_close((uv_handle_t *)&w->tick, on_tick_closed);
+}
