@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * simulator/admission/admission.h - what the per-kind files of this folder share
+ *
+ * The folder's doors are bh_sim_default(), bh_sim_validate() and bh_sim_default_binding() in
+ * simulator/sim.h. Per kind there is at most one default function (fills what upstream's
+ * defaulting, mutating admission plugins and create strategies fill) and one validate function
+ * (field errors). Defaulting comes first and must survive any shape of tree; it refuses only what
+ * upstream refuses while decoding or admitting (400, 403).
+ */
+#ifndef BH_SIM_ADMISSION_H
+#define BH_SIM_ADMISSION_H
+
+#include "simulator/admission/tree.h"
+#include "simulator/sim.h"
+
+typedef int bh_adm_default_fn(struct bh_sim_write *w);
+typedef void bh_adm_validate_fn(struct bh_sim_write *w);
+
+bh_adm_default_fn bh_adm_default_pod, bh_adm_default_node, bh_adm_default_namespace,
+    bh_adm_default_service, bh_adm_default_deployment, bh_adm_default_replicaset,
+    bh_adm_default_replicationcontroller, bh_adm_default_statefulset, bh_adm_default_daemonset,
+    bh_adm_default_job, bh_adm_default_cronjob, bh_adm_default_pv, bh_adm_default_pvc,
+    bh_adm_default_storageclass, bh_adm_default_csidriver, bh_adm_default_priorityclass,
+    bh_adm_default_pdb, bh_adm_default_secret, bh_adm_default_claim, bh_adm_default_claimtemplate,
+    bh_adm_default_hpa, bh_adm_default_limitrange;
+bh_adm_validate_fn bh_adm_validate_pod, bh_adm_validate_node, bh_adm_validate_service,
+    bh_adm_validate_deployment, bh_adm_validate_replicaset, bh_adm_validate_replicationcontroller,
+    bh_adm_validate_statefulset, bh_adm_validate_daemonset, bh_adm_validate_job,
+    bh_adm_validate_cronjob, bh_adm_validate_pv, bh_adm_validate_pvc, bh_adm_validate_storageclass,
+    bh_adm_validate_priorityclass, bh_adm_validate_pdb, bh_adm_validate_data;
+
+/* ---- shared defaults ---------------------------------------------------------------------------
+ */
+
+/* spec of a pod or of a pod template. 0 or 400 (a quantity that is none). */
+int bh_adm_default_pod_spec(struct bh_sim_write *w, struct bh_json *spec);
+/* obj's "template" member: metadata cleaned, spec defaulted. */
+int bh_adm_default_template(struct bh_sim_write *w, struct bh_json *holder);
+/* A map of quantities in canonical text ("1000m" -> "1", 2 -> "2"). 0 or 400. */
+int bh_adm_quantities(struct bh_sim_write *w, struct bh_json *map);
+int bh_adm_quantities_at(struct bh_sim_write *w, struct bh_json *obj, const char *dotted);
+/* Priority, DefaultTolerationSeconds and LimitRanger of a pod that is created. 0 or 403. */
+int bh_adm_pod_priority(struct bh_sim_write *w, struct bh_json *spec);
+int bh_adm_pod_limits(struct bh_sim_write *w, struct bh_json *spec);
+void bh_adm_pod_tolerations(struct bh_sim_write *w, struct bh_json *spec);
+/* matchLabelKeys and mismatchLabelKeys become selector requirements. */
+void bh_adm_pod_label_keys(struct bh_sim_write *w, struct bh_json *spec);
+/* "Guaranteed", "Burstable" or "BestEffort". */
+const char *bh_adm_pod_qos(const struct bh_json *spec);
+
+/* ---- shared validation -------------------------------------------------------------------------
+ */
+
+/* Path text in the write's arena. */
+const char *bh_adm_path(struct bh_sim_write *w, const char *fmt, ...) BH_PRINTF(2, 3);
+void bh_adm_required(struct bh_sim_write *w, const char *field, const char *text);
+void bh_adm_forbidden(struct bh_sim_write *w, const char *field, const char *text);
+/* v NULL is shown as "". */
+void bh_adm_invalid(struct bh_sim_write *w, const char *field, const struct bh_json *v,
+                    const char *text);
+void bh_adm_invalid_text(struct bh_sim_write *w, const char *field, const char *v,
+                         const char *text);
+void bh_adm_duplicate(struct bh_sim_write *w, const char *field, const char *v);
+/* One of: a NULL-terminated list in alphabetical order. Absent is "Required value" when required.
+ */
+void bh_adm_one_of(struct bh_sim_write *w, const char *field, const struct bh_json *v,
+                   const char *const *allowed, bool required);
+void bh_adm_not_negative(struct bh_sim_write *w, const char *field, const struct bh_json *v);
+/* Differs from the old value: "field is immutable". */
+void bh_adm_immutable(struct bh_sim_write *w, const char *dotted);
+bool bh_adm_same(const struct bh_json *a, const struct bh_json *b, const char *dotted);
+void bh_adm_dns_label(struct bh_sim_write *w, const char *field, const char *v);
+void bh_adm_dns_subdomain(struct bh_sim_write *w, const char *field, const char *v);
+void bh_adm_label_key(struct bh_sim_write *w, const char *field, const char *v);
+void bh_adm_label_value(struct bh_sim_write *w, const char *field, const struct bh_json *v);
+void bh_adm_label_map(struct bh_sim_write *w, const char *field, const struct bh_json *labels);
+/* metav1.LabelSelector. */
+void bh_adm_label_selector(struct bh_sim_write *w, const char *field, const struct bh_json *sel);
+/* v1.NodeSelector and v1.NodeSelectorTerm */
+void bh_adm_node_selector(struct bh_sim_write *w, const char *field, const struct bh_json *sel);
+/* {requests, limits} */
+void bh_adm_resources(struct bh_sim_write *w, const char *field, const struct bh_json *res);
+void bh_adm_resource_map(struct bh_sim_write *w, const char *field, const struct bh_json *map);
+/* IntOrString of a rolling update or a budget: not negative, percent syntax. */
+void bh_adm_int_or_percent(struct bh_sim_write *w, const char *field, const struct bh_json *v);
+void bh_adm_pod_spec(struct bh_sim_write *w, const char *field, const struct bh_json *spec);
+void bh_adm_affinity(struct bh_sim_write *w, const char *field, const struct bh_json *affinity);
+void bh_adm_spread(struct bh_sim_write *w, const char *field, const struct bh_json *list);
+void bh_adm_tolerations(struct bh_sim_write *w, const char *field, const struct bh_json *list);
+/* holder: an object with "template" (labels, spec); selector NULL = not compared. */
+void bh_adm_template(struct bh_sim_write *w, const char *field, const struct bh_json *template,
+                     const struct bh_json *selector);
+
+/* ---- shared knowledge --------------------------------------------------------------------------
+ */
+
+/* Now as RFC 3339, in the arena. */
+const char *bh_adm_now(struct bh_sim_write *w);
+bool bh_adm_parse_quantity(const struct bh_json *v, __int128 *ret_nano);
+#endif

@@ -1,0 +1,194 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * simulator/admission/fields.c - one field error each: texts, values, syntax of names and labels
+ *
+ * Upstream: apimachinery/pkg/util/validation/field/errors.go, apimachinery/pkg/api/validation,
+ * apimachinery/pkg/util/validation/validation.go (v1.36); differences: a value whose JSON is long
+ * is left out of the message, which would be cut otherwise.
+ */
+#include "simulator/admission/admission.h"
+
+#include "common/k8s/selector.h"
+
+#include <stdio.h>
+
+#define VALUE_BYTES_MAX 160
+#define NAME_TEXT                                                                                  \
+    "name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end "  \
+    "with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for " \
+    "validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')"
+#define VALUE_TEXT                                                                                 \
+    "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or "    \
+    "'.', and must start and end with an alphanumeric character (e.g. 'MyValue',  or 'my_value', " \
+    " or '12345', regex used for validation is '(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')"
+#define DNS_LABEL_TEXT                                                                             \
+    "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and "   \
+    "must start and end with an alphanumeric character (e.g. 'my-name',  or '123-abc', regex "     \
+    "used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?')"
+#define DNS_SUBDOMAIN_TEXT                                                                         \
+    "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or "   \
+    "'.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used "  \
+    "for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')"
+
+const char *bh_adm_path(struct bh_sim_write *w, const char *fmt, ...)
+{
+    struct bh_buf b = {0};
+    const char *s;
+    va_list ap;
+
+    va_start(ap, fmt);
+    bh_buf_vaddf(&b, fmt, ap);
+    va_end(ap);
+    s = bh_arena_strndup(w->arena, bh_buf_str(&b), b.n);
+    bh_buf_fini(&b);
+    return s ? s : "";
+}
+
+const char *bh_adm_now(struct bh_sim_write *w)
+{
+    char now[32];
+
+    bh_sim_time(now, bh_sim_now_ns(w->sim));
+    return bh_adm_path(w, "%s", now);
+}
+
+/* ---- kinds of errors ------------------------------------------------------------------------- */
+
+void bh_adm_required(struct bh_sim_write *w, const char *field, const char *text)
+{
+    bh_sim_field_error(w->error, field, "Required value", NULL, "%s", text);
+}
+
+void bh_adm_forbidden(struct bh_sim_write *w, const char *field, const char *text)
+{
+    bh_sim_field_error(w->error, field, "Forbidden", NULL, "%s", text);
+}
+
+static void with_value(struct bh_sim_write *w, const char *field, const char *kind,
+                       const struct bh_json *v, const char *text)
+{
+    struct bh_buf b = {0};
+
+    if (v)
+        bh_json_write(&b, v);
+    else
+        bh_buf_adds(&b, "\"\"");
+    bh_sim_field_error(w->error, field, kind, b.n <= VALUE_BYTES_MAX ? bh_buf_str(&b) : NULL, "%s",
+                       text);
+    bh_buf_fini(&b);
+}
+
+void bh_adm_invalid(struct bh_sim_write *w, const char *field, const struct bh_json *v,
+                    const char *text)
+{
+    with_value(w, field, "Invalid value", v, text);
+}
+
+void bh_adm_invalid_text(struct bh_sim_write *w, const char *field, const char *v, const char *text)
+{
+    struct bh_json j = {.type = BH_JSON_STRING, .s = bh_str_c(v ? v : "")};
+
+    with_value(w, field, "Invalid value", &j, text);
+}
+
+void bh_adm_duplicate(struct bh_sim_write *w, const char *field, const char *v)
+{
+    struct bh_json j = {.type = BH_JSON_STRING, .s = bh_str_c(v ? v : "")};
+
+    with_value(w, field, "Duplicate value", &j, "");
+}
+
+void bh_adm_one_of(struct bh_sim_write *w, const char *field, const struct bh_json *v,
+                   const char *const *allowed, bool required)
+{
+    const char *s = bh_json_cstr(v);
+    struct bh_buf b = {0};
+
+    if (!v || v->type == BH_JSON_NULL || (s && !*s)) {
+        if (required)
+            bh_adm_required(w, field, "");
+        return;
+    }
+    for (size_t i = 0; s && allowed[i]; i++) {
+        if (bh_streq(s, allowed[i]))
+            return;
+    }
+    bh_buf_adds(&b, "supported values: ");
+    for (size_t i = 0; allowed[i]; i++)
+        bh_buf_addf(&b, "%s\"%s\"", i ? ", " : "", allowed[i]);
+    with_value(w, field, "Unsupported value", v, bh_buf_str(&b));
+    bh_buf_fini(&b);
+}
+
+void bh_adm_not_negative(struct bh_sim_write *w, const char *field, const struct bh_json *v)
+{
+    int64_t n;
+
+    if (v && bh_json_i64(v, &n) && n < 0)
+        bh_adm_invalid(w, field, v, "must be greater than or equal to 0");
+}
+
+bool bh_adm_same(const struct bh_json *a, const struct bh_json *b, const char *dotted)
+{
+    const struct bh_json *x = bh_json_path(a, dotted), *y = bh_json_path(b, dotted);
+    bool no_x = !x || x->type == BH_JSON_NULL, no_y = !y || y->type == BH_JSON_NULL;
+
+    return no_x || no_y ? no_x == no_y : bh_json_equal(x, y);
+}
+
+void bh_adm_immutable(struct bh_sim_write *w, const char *dotted)
+{
+    if (w->old && !bh_adm_same(w->obj, w->old, dotted))
+        bh_adm_invalid(w, dotted, bh_json_path(w->obj, dotted), "field is immutable");
+}
+
+/* ---- names and labels ------------------------------------------------------------------------ */
+
+void bh_adm_dns_label(struct bh_sim_write *w, const char *field, const char *v)
+{
+    size_t n = v ? strlen(v) : 0;
+
+    if (!n)
+        bh_adm_required(w, field, "");
+    else if (n > 63)
+        bh_adm_invalid_text(w, field, v, "must be no more than 63 bytes");
+    else if (!bh_valid_dns1123_label(v, n))
+        bh_adm_invalid_text(w, field, v, DNS_LABEL_TEXT);
+}
+
+void bh_adm_dns_subdomain(struct bh_sim_write *w, const char *field, const char *v)
+{
+    size_t n = v ? strlen(v) : 0;
+
+    if (n > 253)
+        bh_adm_invalid_text(w, field, v, "must be no more than 253 bytes");
+    else if (!bh_valid_dns1123_subdomain(v ? v : "", n))
+        bh_adm_invalid_text(w, field, v, DNS_SUBDOMAIN_TEXT);
+}
+
+void bh_adm_label_key(struct bh_sim_write *w, const char *field, const char *v)
+{
+    if (!v || !*v)
+        bh_adm_invalid_text(w, field, "", "name part must be non-empty");
+    else if (!bh_valid_label_key(v, strlen(v)))
+        bh_adm_invalid_text(w, field, v, NAME_TEXT);
+}
+
+void bh_adm_label_value(struct bh_sim_write *w, const char *field, const struct bh_json *v)
+{
+    if (v->type != BH_JSON_STRING)
+        bh_adm_invalid(w, field, v, "must be a string");
+    else if (v->s.n > 63)
+        bh_adm_invalid(w, field, v, "must be no more than 63 bytes");
+    else if (!bh_valid_label_value(v->s.p, v->s.n))
+        bh_adm_invalid(w, field, v, VALUE_TEXT);
+}
+
+void bh_adm_label_map(struct bh_sim_write *w, const char *field, const struct bh_json *labels)
+{
+    bh_json_each(l, labels)
+    {
+        bh_adm_label_key(w, field, l->key.p);
+        bh_adm_label_value(w, field, l);
+    }
+}

@@ -1,0 +1,250 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * simulator/admission/misc.c - namespaces, budgets, priority classes, claims, and other small kinds
+ *
+ * Upstream: pkg/apis/<group>/v1/defaults.go, pkg/apis/<group>/validation/validation.go,
+ * pkg/registry/core/namespace/strategy.go (v1.36); differences: none known.
+ */
+#include "simulator/admission/admission.h"
+
+#include <inttypes.h>
+
+/* ---- Namespace ------------------------------------------------------------------------------- */
+
+int bh_adm_default_namespace(struct bh_sim_write *w)
+{
+    struct bh_json *meta = bh_tree_obj(w->obj, "metadata"), *spec, *list;
+    const char *name = bh_tree_str(meta, "name");
+
+    if (meta && name && *name)
+        bh_json_set_str(w->arena, bh_json_obj_at(w->arena, meta, "labels"),
+                        "kubernetes.io/metadata.name", name);
+    if (w->op != BH_SIM_OP_CREATE)
+        return 0;
+    spec = bh_json_obj_at(w->arena, w->obj, "spec");
+    list = bh_tree_dflt_arr(w->arena, spec, "finalizers");
+    if (list && !list->c.n)
+        bh_json_push(list, bh_json_new_cstr(w->arena, "kubernetes"));
+    bh_json_set_str(w->arena, bh_json_obj_at(w->arena, w->obj, "status"), "phase", "Active");
+    return 0;
+}
+
+/* ---- PodDisruptionBudget --------------------------------------------------------------------- */
+
+/* A status that says nothing until the controller has counted: no disruptions are allowed. */
+int bh_adm_default_pdb(struct bh_sim_write *w)
+{
+    static const char *const counts[] = {"currentHealthy", "desiredHealthy", "disruptionsAllowed",
+                                         "expectedPods"};
+    struct bh_json *st;
+
+    if (w->op != BH_SIM_OP_CREATE)
+        return 0;
+    st = bh_json_new(w->arena, BH_JSON_OBJECT);
+    for (size_t i = 0; i < BH_ARRAY_LEN(counts); i++)
+        bh_json_set_i64(w->arena, st, counts[i], 0);
+    bh_json_set(w->arena, w->obj, "status", st);
+    return 0;
+}
+
+void bh_adm_validate_pdb(struct bh_sim_write *w)
+{
+    const struct bh_json *spec = bh_tree_obj(w->obj, "spec");
+    static const char *const policies[] = {"AlwaysAllow", "IfHealthyBudget", NULL};
+
+    if (bh_tree_has(spec, "minAvailable") && bh_tree_has(spec, "maxUnavailable"))
+        bh_adm_invalid(w, "spec", spec, "minAvailable and maxUnavailable cannot be both set");
+    bh_adm_int_or_percent(w, "spec.minAvailable", bh_json_get(spec, "minAvailable"));
+    bh_adm_int_or_percent(w, "spec.maxUnavailable", bh_json_get(spec, "maxUnavailable"));
+    bh_adm_label_selector(w, "spec.selector", bh_tree_obj(spec, "selector"));
+    bh_adm_one_of(w, "spec.unhealthyPodEvictionPolicy",
+                  bh_json_get(spec, "unhealthyPodEvictionPolicy"), policies, false);
+}
+
+/* ---- PriorityClass --------------------------------------------------------------------------- */
+
+#define HIGHEST_USER_PRIORITY 1000000000
+
+int bh_adm_default_priorityclass(struct bh_sim_write *w)
+{
+    bh_tree_dflt_str(w->arena, w->obj, "preemptionPolicy", "PreemptLowerPriority");
+    return 0;
+}
+
+static bool known_system_class(const struct bh_json *o, int64_t value)
+{
+    const char *name = bh_tree_str(o, "metadata.name");
+
+    return name && !bh_tree_bool(o, "globalDefault", false) &&
+           ((bh_streq(name, "system-node-critical") && value == 2000001000) ||
+            (bh_streq(name, "system-cluster-critical") && value == 2000000000));
+}
+
+void bh_adm_validate_priorityclass(struct bh_sim_write *w)
+{
+    static const char *const policies[] = {"Never", "PreemptLowerPriority", NULL};
+    int64_t value = bh_tree_i64(w->obj, "value", 0);
+    const char *name = bh_tree_str(w->obj, "metadata.name");
+
+    if (name && strncmp(name, "system-", 7) == 0) {
+        if (!known_system_class(w->obj, value))
+            bh_adm_forbidden(w, "metadata.name",
+                             "priority class names with 'system-' prefix are reserved for system "
+                             "use only. error: no system priority class with this name and value");
+    } else if (value > HIGHEST_USER_PRIORITY) {
+        bh_adm_forbidden(w, "value",
+                         bh_adm_path(w, "maximum allowed value of a user defined priority is %d",
+                                     HIGHEST_USER_PRIORITY));
+    }
+    bh_adm_one_of(w, "preemptionPolicy", bh_json_get(w->obj, "preemptionPolicy"), policies, true);
+    if (w->old && bh_tree_i64(w->old, "value", 0) != value)
+        bh_adm_forbidden(w, "value", "may not be changed in an update.");
+    if (w->old && !bh_adm_same(w->obj, w->old, "preemptionPolicy"))
+        bh_adm_invalid(w, "preemptionPolicy", bh_json_get(w->obj, "preemptionPolicy"),
+                       "field is immutable");
+}
+
+/* ---- ConfigMap, Secret ----------------------------------------------------------------------- */
+
+int bh_adm_default_secret(struct bh_sim_write *w)
+{
+    static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    struct bh_json *plain = bh_tree_obj(w->obj, "stringData"), *data;
+    struct bh_buf b = {0};
+
+    bh_tree_dflt_str(w->arena, w->obj, "type", "Opaque");
+    if (!plain)
+        return 0;
+    /* stringData is write-only: it is folded into data. */
+    data = bh_json_obj_at(w->arena, w->obj, "data");
+    bh_json_each(m, plain)
+    {
+        const unsigned char *p = (const unsigned char *)(m->type == BH_JSON_STRING ? m->s.p : "");
+        size_t n = m->type == BH_JSON_STRING ? m->s.n : 0;
+        bh_buf_reset(&b);
+        for (size_t i = 0; i < n; i += 3) {
+            uint32_t v = (uint32_t)p[i] << 16 | (uint32_t)(i + 1 < n ? p[i + 1] : 0) << 8 |
+                         (uint32_t)(i + 2 < n ? p[i + 2] : 0);
+            bh_buf_addc(&b, digits[v >> 18 & 63]);
+            bh_buf_addc(&b, digits[v >> 12 & 63]);
+            bh_buf_addc(&b, i + 1 < n ? digits[v >> 6 & 63] : '=');
+            bh_buf_addc(&b, i + 2 < n ? digits[v & 63] : '=');
+        }
+        bh_json_set_str(w->arena, data, m->key.p, bh_buf_str(&b));
+    }
+    bh_buf_fini(&b);
+    bh_json_unset(w->obj, "stringData");
+    return 0;
+}
+
+static bool config_key(const char *s, size_t n)
+{
+    if (!n || n > 253 || (n == 1 && *s == '.') || (n >= 2 && s[0] == '.' && s[1] == '.'))
+        return false;
+    for (size_t i = 0; i < n; i++) {
+        if (!(s[i] >= 'a' && s[i] <= 'z') && !(s[i] >= 'A' && s[i] <= 'Z') &&
+            !(s[i] >= '0' && s[i] <= '9') && !strchr("-_.", s[i]))
+            return false;
+    }
+    return true;
+}
+
+void bh_adm_validate_data(struct bh_sim_write *w)
+{
+    static const char *const maps[] = {"data", "binaryData"};
+    bool frozen = bh_tree_bool(w->old, "immutable", false);
+
+    for (size_t i = 0; i < BH_ARRAY_LEN(maps); i++) {
+        bh_json_each(m, bh_tree_obj(w->obj, maps[i]))
+        {
+            if (!config_key(m->key.p, m->key.n))
+                bh_adm_invalid_text(w, bh_adm_path(w, "%s[%.100s]", maps[i], m->key.p), m->key.p,
+                                    "a valid config key must consist of alphanumeric characters, "
+                                    "'-', '_' or '.' (e.g. 'key.name',  or 'KEY_NAME',  or "
+                                    "'key-name', regex used for validation is '[-._a-zA-Z0-9]+')");
+        }
+        if (frozen && !bh_adm_same(w->obj, w->old, maps[i]))
+            bh_adm_forbidden(w, maps[i], "field is immutable when `immutable` is set");
+    }
+    if (frozen && !bh_tree_bool(w->obj, "immutable", false))
+        bh_adm_forbidden(w, "immutable", "field is immutable when `immutable` is set");
+}
+
+/* ---- LimitRange ------------------------------------------------------------------------------ */
+
+static void fill_from(struct bh_arena *a, struct bh_json *item, const char *key, const char *from)
+{
+    const struct bh_json *src = bh_tree_obj(item, from);
+    struct bh_json *to;
+
+    if (!bh_tree_len(src))
+        return;
+    to = bh_tree_dflt_obj(a, item, key);
+    bh_json_each(m, src)
+    {
+        if (to && !bh_json_get(to, m->key.p))
+            bh_json_set(a, to, m->key.p, bh_json_clone(a, m));
+    }
+}
+
+/* What is not said follows from what is: limits from max, requests from limits, then from min. */
+int bh_adm_default_limitrange(struct bh_sim_write *w)
+{
+    static const char *const maps[] = {"default", "defaultRequest", "max", "min"};
+
+    bh_json_each(item, bh_tree_arr(w->obj, "spec.limits"))
+    {
+        for (size_t i = 0; i < BH_ARRAY_LEN(maps); i++) {
+            if (bh_adm_quantities_at(w, item, maps[i]))
+                return w->error->code;
+        }
+        if (!bh_tree_is(item, "type", "Container"))
+            continue;
+        fill_from(w->arena, item, "default", "max");
+        fill_from(w->arena, item, "defaultRequest", "default");
+        fill_from(w->arena, item, "defaultRequest", "min");
+    }
+    return 0;
+}
+
+/* ---- resource.k8s.io ------------------------------------------------------------------------- */
+
+static void device_request(struct bh_arena *a, struct bh_json *r)
+{
+    if (!r)
+        return;
+    bh_tree_dflt_str(a, r, "allocationMode", "ExactCount");
+    if (bh_tree_is(r, "allocationMode", "ExactCount"))
+        bh_tree_dflt_i64(a, r, "count", 1);
+}
+
+static void claim_spec(struct bh_arena *a, struct bh_json *spec)
+{
+    bh_json_each(r, bh_tree_arr(spec, "devices.requests"))
+    {
+        device_request(a, bh_tree_obj(r, "exactly"));
+        bh_json_each(alt, bh_tree_arr(r, "firstAvailable")) device_request(a, alt);
+    }
+}
+
+int bh_adm_default_claim(struct bh_sim_write *w)
+{
+    claim_spec(w->arena, bh_tree_obj(w->obj, "spec"));
+    if (w->op == BH_SIM_OP_CREATE)
+        bh_json_set(w->arena, w->obj, "status", bh_json_new(w->arena, BH_JSON_OBJECT));
+    return 0;
+}
+
+int bh_adm_default_claimtemplate(struct bh_sim_write *w)
+{
+    claim_spec(w->arena, bh_tree_obj(w->obj, "spec.spec"));
+    return 0;
+}
+
+/* ---- HorizontalPodAutoscaler ----------------------------------------------------------------- */
+
+int bh_adm_default_hpa(struct bh_sim_write *w)
+{
+    bh_tree_dflt_i64(w->arena, bh_json_obj_at(w->arena, w->obj, "spec"), "minReplicas", 1);
+    return 0;
+}

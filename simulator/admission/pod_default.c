@@ -1,0 +1,234 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * simulator/admission/pod_default.c - what a pod is given when it is created
+ *
+ * Upstream: pkg/apis/core/v1/defaults.go SetDefaults_Pod, pkg/registry/core/pod/strategy.go
+ * PrepareForCreate, plugin/pkg/admission/{priority,defaulttolerationseconds} (v1.36); differences:
+ * the service account is named but neither looked up nor mounted.
+ */
+#include "simulator/admission/admission.h"
+
+#include "common/k8s/quantity.h"
+
+/* ---- requests -------------------------------------------------------------------------------- */
+
+static void requests_from_limits(struct bh_arena *a, struct bh_json *spec, const char *list)
+{
+    bh_json_each(c, bh_tree_arr(spec, list))
+    {
+        struct bh_json *res = bh_tree_obj(c, "resources"), *req;
+        const struct bh_json *limits = bh_tree_obj(res, "limits");
+        if (!bh_tree_len(limits))
+            continue;
+        req = bh_tree_dflt_obj(a, res, "requests");
+        bh_json_each(l, limits)
+        {
+            if (req && !bh_json_get(req, l->key.p))
+                bh_json_set(a, req, l->key.p, bh_json_clone(a, l));
+        }
+    }
+}
+
+static bool pod_level(const char *resource)
+{
+    return bh_streq(resource, "cpu") || bh_streq(resource, "memory");
+}
+
+static bh_nano request_of(const struct bh_json *container, const char *resource)
+{
+    bh_nano q;
+
+    return bh_adm_parse_quantity(
+               bh_json_get(bh_tree_obj(container, "resources.requests"), resource), &q)
+               ? q
+               : 0;
+}
+
+/* Side cars add up and stay; an ordinary init container needs its own on top of those before it. */
+static bh_nano containers_request(const struct bh_json *spec, const char *resource)
+{
+    bh_nano sum = 0, sidecars = 0, init_max = 0;
+
+    bh_json_each(c, bh_tree_arr(spec, "containers")) sum += request_of(c, resource);
+    bh_json_each(c, bh_tree_arr(spec, "initContainers"))
+    {
+        bh_nano q = request_of(c, resource);
+        if (bh_tree_is(c, "restartPolicy", "Always")) {
+            sum += q;
+            sidecars += q;
+            q = 0;
+        }
+        init_max = BH_MAX(init_max, q + sidecars);
+    }
+    return BH_MAX(sum, init_max);
+}
+
+static bool any_requests(const struct bh_json *spec, const char *list, const char *resource)
+{
+    bh_json_each(c, bh_tree_arr(spec, list))
+    {
+        if (bh_json_get(bh_tree_obj(c, "resources.requests"), resource))
+            return true;
+    }
+    return false;
+}
+
+/* Pod-level requests are filled only when pod-level limits are there. */
+static int default_pod_level(struct bh_sim_write *w, struct bh_json *spec)
+{
+    struct bh_json *res = bh_tree_obj(spec, "resources"), *req;
+    const struct bh_json *limits = bh_tree_obj(res, "limits");
+    static const char *const names[] = {"cpu", "memory"};
+    struct bh_buf b = {0};
+
+    if (bh_adm_quantities_at(w, res, "requests") || bh_adm_quantities_at(w, res, "limits"))
+        return w->error->code;
+    if (!bh_tree_len(limits))
+        return 0;
+    req = bh_tree_dflt_obj(w->arena, res, "requests");
+    for (size_t i = 0; i < BH_ARRAY_LEN(names); i++) {
+        if (bh_json_get(req, names[i]) || (!any_requests(spec, "containers", names[i]) &&
+                                           !any_requests(spec, "initContainers", names[i])))
+            continue;
+        bh_buf_reset(&b);
+        bh_quantity_format(&b, containers_request(spec, names[i]), i == 1);
+        bh_json_set_str(w->arena, req, names[i], bh_buf_str(&b));
+    }
+    bh_json_each(l, limits)
+    {
+        if (pod_level(l->key.p) && !bh_json_get(req, l->key.p))
+            bh_json_set(w->arena, req, l->key.p, bh_json_clone(w->arena, l));
+    }
+    bh_buf_fini(&b);
+    return 0;
+}
+
+/* ---- quality of service ---------------------------------------------------------------------- */
+
+struct qos_sum {
+    bh_nano request[2], limit[2];
+    bool any, every_limit;
+};
+
+static void qos_add(struct qos_sum *q, const struct bh_json *res)
+{
+    static const char *const names[] = {"cpu", "memory"};
+    const struct bh_json *req = bh_tree_obj(res, "requests"), *lim = bh_tree_obj(res, "limits");
+
+    for (size_t i = 0; i < BH_ARRAY_LEN(names); i++) {
+        bh_nano v;
+        if (bh_adm_parse_quantity(bh_json_get(req, names[i]), &v) && v > 0) {
+            q->request[i] += v;
+            q->any = true;
+        }
+        if (bh_adm_parse_quantity(bh_json_get(lim, names[i]), &v) && v > 0) {
+            q->limit[i] += v;
+            q->any = true;
+        } else {
+            q->every_limit = false;
+        }
+    }
+}
+
+const char *bh_adm_pod_qos(const struct bh_json *spec)
+{
+    struct qos_sum q = {.every_limit = true};
+    const struct bh_json *pod_res = bh_tree_obj(spec, "resources");
+
+    if (bh_tree_len(bh_tree_obj(pod_res, "requests")) ||
+        bh_tree_len(bh_tree_obj(pod_res, "limits"))) {
+        qos_add(&q, pod_res);
+    } else {
+        bh_json_each(c, bh_tree_arr(spec, "containers")) qos_add(&q, bh_tree_obj(c, "resources"));
+        bh_json_each(c, bh_tree_arr(spec, "initContainers"))
+            qos_add(&q, bh_tree_obj(c, "resources"));
+    }
+    if (!q.any)
+        return "BestEffort";
+    if (q.every_limit && q.request[0] == q.limit[0] && q.request[1] == q.limit[1])
+        return "Guaranteed";
+    return "Burstable";
+}
+
+/* ---- status ---------------------------------------------------------------------------------- */
+
+/* Whatever the client sent as status is dropped: a pod is born pending. */
+static void fresh_status(struct bh_sim_write *w, const struct bh_json *spec)
+{
+    struct bh_json *st = bh_json_new(w->arena, BH_JSON_OBJECT), *c;
+
+    bh_json_set_str(w->arena, st, "phase", "Pending");
+    bh_json_set_str(w->arena, st, "qosClass", bh_adm_pod_qos(spec));
+    if (bh_tree_len(bh_tree_arr(spec, "schedulingGates"))) {
+        c = bh_tree_push_obj(w->arena, bh_tree_dflt_arr(w->arena, st, "conditions"));
+        bh_json_set_str(w->arena, c, "type", "PodScheduled");
+        bh_json_set_str(w->arena, c, "status", "False");
+        bh_json_set(w->arena, c, "lastProbeTime", bh_json_new(w->arena, BH_JSON_NULL));
+        bh_json_set_str(w->arena, c, "lastTransitionTime", bh_adm_now(w));
+        bh_json_set_str(w->arena, c, "reason", "SchedulingGated");
+        bh_json_set_str(w->arena, c, "message",
+                        "Scheduling is blocked due to non-empty scheduling gates");
+    }
+    bh_json_set(w->arena, w->obj, "status", st);
+}
+
+static void host_ports(struct bh_arena *a, struct bh_json *spec, const char *list)
+{
+    bh_json_each(c, bh_tree_arr(spec, list))
+    {
+        bh_json_each(p, bh_tree_arr(c, "ports"))
+        {
+            if (!bh_tree_i64(p, "hostPort", 0) && bh_tree_has(p, "containerPort"))
+                bh_json_set(a, p, "hostPort", bh_json_clone(a, bh_json_get(p, "containerPort")));
+        }
+    }
+}
+
+/* A replacement without them means "as before". */
+static void keep_priority(struct bh_sim_write *w, struct bh_json *spec)
+{
+    static const char *const keys[] = {"priority", "preemptionPolicy"};
+    const struct bh_json *old = bh_tree_obj(w->old, "spec");
+
+    for (size_t i = 0; i < BH_ARRAY_LEN(keys); i++) {
+        const struct bh_json *v = bh_json_get(old, keys[i]);
+        if (v && !bh_tree_has(spec, keys[i]))
+            bh_json_set(w->arena, spec, keys[i], bh_json_clone(w->arena, v));
+    }
+}
+
+int bh_adm_default_pod(struct bh_sim_write *w)
+{
+    struct bh_arena *a = w->arena;
+    struct bh_json *spec = bh_tree_obj(w->obj, "spec");
+
+    /* A status write leaves the spec as it is, and the spec had its defaults. */
+    if (w->op == BH_SIM_OP_UPDATE_STATUS)
+        return 0;
+    if (!spec)
+        spec = bh_json_obj_at(a, w->obj, "spec");
+    if (bh_adm_default_pod_spec(w, spec))
+        return w->error->code;
+    requests_from_limits(a, spec, "containers");
+    requests_from_limits(a, spec, "initContainers");
+    if (default_pod_level(w, spec))
+        return w->error->code;
+    if (!bh_tree_has(spec, "enableServiceLinks"))
+        bh_json_set_bool(a, spec, "enableServiceLinks", true);
+    if (bh_tree_bool(spec, "hostNetwork", false)) {
+        host_ports(a, spec, "containers");
+        host_ports(a, spec, "initContainers");
+    }
+    if (w->op == BH_SIM_OP_CREATE) {
+        if (bh_tree_dflt_str(a, spec, "serviceAccountName", "default"))
+            bh_json_set_str(a, spec, "serviceAccount", "default");
+        if (bh_adm_pod_limits(w, spec) || bh_adm_pod_priority(w, spec))
+            return w->error->code;
+        bh_adm_pod_label_keys(w, spec);
+        fresh_status(w, spec);
+    }
+    if (w->op == BH_SIM_OP_UPDATE)
+        keep_priority(w, spec);
+    bh_adm_pod_tolerations(w, spec);
+    return 0;
+}

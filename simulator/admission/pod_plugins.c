@@ -1,0 +1,297 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * simulator/admission/pod_plugins.c - the admission plugins that change a pod's scheduling
+ *
+ * Upstream: plugin/pkg/admission/priority, plugin/pkg/admission/defaulttolerationseconds,
+ * plugin/pkg/admission/limitranger, pkg/registry/core/pod/strategy.go (match label keys) (v1.36);
+ * differences: LimitRanger sets defaults and checks min and max of containers, not ratios and not
+ * whole pods; a requirement that a label key would add is not added twice.
+ */
+#include "simulator/admission/admission.h"
+
+#include "common/k8s/quantity.h"
+
+#include <inttypes.h>
+
+static int forbid(struct bh_sim_write *w, const char *why)
+{
+    const char *name = bh_tree_str(w->obj, "metadata.name");
+
+    return bh_sim_fail(w->error, 403, "Forbidden", "pods \"%s\" is forbidden: %s", name ? name : "",
+                       why);
+}
+
+/* ---- Priority -------------------------------------------------------------------------------- */
+
+static const struct bh_sim_type *classes_type(void)
+{
+    static const struct bh_sim_type *t;
+
+    if (!t)
+        t = bh_sim_type_find("scheduling.k8s.io", "v1", "priorityclasses");
+    return t;
+}
+
+/* The default class with the lowest value. Stored text is compact, so that a class that is no
+ * default is told apart without parsing it: this runs for every pod. */
+static struct bh_json *default_class(struct bh_sim_write *w)
+{
+    struct bh_json *best = NULL;
+    struct bh_sim_objs l = {0};
+
+    bh_sim_list(w->sim, classes_type(), NULL, &l);
+    for (size_t i = 0; i < l.n; i++) {
+        struct bh_json *c;
+        if (!strstr(l.v[i]->json, "\"globalDefault\":true"))
+            continue;
+        c = bh_sim_obj_tree(w->arena, l.v[i]);
+        if (bh_tree_bool(c, "globalDefault", false) &&
+            (!best || bh_tree_i64(c, "value", 0) < bh_tree_i64(best, "value", 0)))
+            best = c;
+    }
+    bh_sim_objs_fini(&l);
+    return best;
+}
+
+static int check_given(struct bh_sim_write *w, const struct bh_json *spec, int64_t priority,
+                       const char *policy)
+{
+    const char *given = bh_tree_str(spec, "preemptionPolicy");
+    int64_t p = bh_tree_i64(spec, "priority", priority);
+
+    if (p != priority)
+        return forbid(w, bh_arena_printf(w->arena,
+                                         "the integer value of priority (%" PRId64
+                                         ") must not be provided in pod spec; priority admission "
+                                         "controller computed %" PRId64
+                                         " from the given PriorityClass name",
+                                         p, priority));
+    if (given && policy && !bh_streq(given, policy))
+        return forbid(
+            w, bh_arena_printf(w->arena,
+                               "the string value of PreemptionPolicy (%s) must not be provided in "
+                               "pod spec; priority admission controller computed %s from the given "
+                               "PriorityClass name",
+                               given, policy));
+    return 0;
+}
+
+int bh_adm_pod_priority(struct bh_sim_write *w, struct bh_json *spec)
+{
+    const char *name = bh_tree_str(spec, "priorityClassName"), *policy = "PreemptLowerPriority";
+    const struct bh_json *class;
+    int64_t priority = 0;
+
+    if (name && *name) {
+        const struct bh_sim_obj *o = bh_sim_get(w->sim, classes_type(), "", name);
+        if (!o)
+            return forbid(
+                w, bh_arena_printf(w->arena, "no PriorityClass with name %s was found", name));
+        class = bh_sim_obj_tree(w->arena, o);
+    } else {
+        class = default_class(w);
+        if (class)
+            bh_json_set_str(w->arena, spec, "priorityClassName",
+                            bh_tree_str(class, "metadata.name"));
+    }
+    if (class) {
+        priority = bh_tree_i64(class, "value", 0);
+        policy = bh_tree_str(class, "preemptionPolicy");
+    }
+    if (check_given(w, spec, priority, policy))
+        return w->error->code;
+    bh_json_set_i64(w->arena, spec, "priority", priority);
+    if (policy)
+        bh_json_set_str(w->arena, spec, "preemptionPolicy", policy);
+    return 0;
+}
+
+/* ---- DefaultTolerationSeconds ---------------------------------------------------------------- */
+
+static bool tolerates(const struct bh_json *list, const char *key)
+{
+    bh_json_each(t, list)
+    {
+        const char *k = bh_tree_str(t, "key"), *e = bh_tree_str(t, "effect");
+        if ((!k || !*k || bh_streq(k, key)) && (!e || !*e || bh_streq(e, "NoExecute")))
+            return true;
+    }
+    return false;
+}
+
+void bh_adm_pod_tolerations(struct bh_sim_write *w, struct bh_json *spec)
+{
+    static const char *const keys[] = {"node.kubernetes.io/not-ready",
+                                       "node.kubernetes.io/unreachable"};
+    struct bh_json *list = bh_tree_dflt_arr(w->arena, spec, "tolerations");
+
+    for (size_t i = 0; list && i < BH_ARRAY_LEN(keys); i++) {
+        struct bh_json *t;
+        if (tolerates(list, keys[i]))
+            continue;
+        t = bh_tree_push_obj(w->arena, list);
+        bh_json_set_str(w->arena, t, "key", keys[i]);
+        bh_json_set_str(w->arena, t, "operator", "Exists");
+        bh_json_set_str(w->arena, t, "effect", "NoExecute");
+        bh_json_set_i64(w->arena, t, "tolerationSeconds", 300);
+    }
+}
+
+/* ---- matchLabelKeys, mismatchLabelKeys ------------------------------------------------------- */
+
+static bool has_requirement(const struct bh_json *exprs, const char *key, const char *op,
+                            const char *value)
+{
+    bh_json_each(e, exprs)
+    {
+        const struct bh_json *values = bh_tree_arr(e, "values");
+        const char *v = values ? bh_json_cstr(values->c.first) : NULL;
+        if (bh_tree_is(e, "key", key) && bh_tree_is(e, "operator", op) && values->c.n == 1 && v &&
+            bh_streq(v, value))
+            return true;
+    }
+    return false;
+}
+
+/* Keys that the pod does not carry are ignored; a missing selector selects nothing and stays so. */
+static void merge_keys(struct bh_sim_write *w, struct bh_json *term, const char *keys,
+                       const char *op)
+{
+    struct bh_arena *a = w->arena;
+    struct bh_json *sel = bh_tree_obj(term, "labelSelector"), *exprs, *e, *values;
+    const struct bh_json *list = bh_tree_arr(term, keys);
+
+    if (!sel || !list)
+        return;
+    bh_json_each(k, list)
+    {
+        const char *key = bh_json_cstr(k), *v = key ? bh_tree_label(w->obj, key) : NULL;
+        if (!v)
+            continue;
+        exprs = bh_tree_dflt_arr(a, sel, "matchExpressions");
+        if (!exprs || has_requirement(exprs, key, op, v))
+            continue;
+        e = bh_tree_push_obj(a, exprs);
+        bh_json_set_str(a, e, "key", key);
+        bh_json_set_str(a, e, "operator", op);
+        values = bh_json_set(a, e, "values", bh_json_new(a, BH_JSON_ARRAY));
+        bh_json_push(values, bh_json_new_cstr(a, v));
+    }
+}
+
+static void merge_terms(struct bh_sim_write *w, const struct bh_json *affinity, const char *which)
+{
+    const struct bh_json *pa = bh_tree_obj(affinity, which);
+
+    bh_json_each(t, bh_tree_arr(pa, "requiredDuringSchedulingIgnoredDuringExecution"))
+    {
+        merge_keys(w, t, "matchLabelKeys", "In");
+        merge_keys(w, t, "mismatchLabelKeys", "NotIn");
+    }
+    bh_json_each(p, bh_tree_arr(pa, "preferredDuringSchedulingIgnoredDuringExecution"))
+    {
+        struct bh_json *t = bh_tree_obj(p, "podAffinityTerm");
+        merge_keys(w, t, "matchLabelKeys", "In");
+        merge_keys(w, t, "mismatchLabelKeys", "NotIn");
+    }
+}
+
+void bh_adm_pod_label_keys(struct bh_sim_write *w, struct bh_json *spec)
+{
+    const struct bh_json *affinity = bh_tree_obj(spec, "affinity");
+
+    bh_json_each(c, bh_tree_arr(spec, "topologySpreadConstraints"))
+        merge_keys(w, c, "matchLabelKeys", "In");
+    merge_terms(w, affinity, "podAffinity");
+    merge_terms(w, affinity, "podAntiAffinity");
+}
+
+/* ---- LimitRanger ----------------------------------------------------------------------------- */
+
+static void merge_missing(struct bh_arena *a, struct bh_json *res, const char *key,
+                          const struct bh_json *from)
+{
+    struct bh_json *to;
+
+    if (!bh_tree_len(from) || !res)
+        return;
+    to = bh_tree_dflt_obj(a, res, key);
+    bh_json_each(m, from)
+    {
+        if (to && !bh_json_get(to, m->key.p))
+            bh_json_set(a, to, m->key.p, bh_json_clone(a, m));
+    }
+}
+
+static int check_bound(struct bh_sim_write *w, const struct bh_json *res, const struct bh_json *m,
+                       bool is_min)
+{
+    const struct bh_json *have =
+        bh_json_get(bh_tree_obj(res, is_min ? "requests" : "limits"), m->key.p);
+    bh_nano bound, v;
+
+    if (!bh_adm_parse_quantity(m, &bound))
+        return 0;
+    if (!bh_adm_parse_quantity(have, &v))
+        return forbid(w, bh_arena_printf(w->arena,
+                                         "%simum %s usage per Container is %s.  No %s is "
+                                         "specified",
+                                         is_min ? "min" : "max", m->key.p, m->s.p,
+                                         is_min ? "request" : "limit"));
+    if (is_min ? v < bound : v > bound)
+        return forbid(w, bh_arena_printf(w->arena,
+                                         "%simum %s usage per Container is %s, but %s is "
+                                         "%s",
+                                         is_min ? "min" : "max", m->key.p, m->s.p,
+                                         is_min ? "request" : "limit", have->s.p));
+    return 0;
+}
+
+static int limit_containers(struct bh_sim_write *w, struct bh_json *spec, const char *list,
+                            const struct bh_json *item)
+{
+    bh_json_each(c, bh_tree_arr(spec, list))
+    {
+        struct bh_json *res = bh_tree_obj(c, "resources");
+        merge_missing(w->arena, res, "limits", bh_tree_obj(item, "default"));
+        merge_missing(w->arena, res, "requests", bh_tree_obj(item, "defaultRequest"));
+        bh_json_each(m, bh_tree_obj(item, "min"))
+        {
+            if (check_bound(w, res, m, true))
+                return w->error->code;
+        }
+        bh_json_each(m, bh_tree_obj(item, "max"))
+        {
+            if (check_bound(w, res, m, false))
+                return w->error->code;
+        }
+    }
+    return 0;
+}
+
+int bh_adm_pod_limits(struct bh_sim_write *w, struct bh_json *spec)
+{
+    static const struct bh_sim_type *ranges;
+    struct bh_sim_objs l = {0};
+    int rc = 0;
+
+    if (!ranges)
+        ranges = bh_sim_type_find("", "v1", "limitranges");
+    if (!bh_sim_count(w->sim, ranges))
+        return 0;
+    bh_sim_list(w->sim, ranges, bh_tree_str(w->obj, "metadata.namespace"), &l);
+    for (size_t i = 0; i < l.n && !rc; i++) {
+        struct bh_json *r = bh_sim_obj_tree(w->arena, l.v[i]);
+        bh_json_each(item, bh_tree_arr(r, "spec.limits"))
+        {
+            if (!bh_tree_is(item, "type", "Container"))
+                continue;
+            rc = limit_containers(w, spec, "containers", item);
+            rc = rc ? rc : limit_containers(w, spec, "initContainers", item);
+            if (rc)
+                break;
+        }
+    }
+    bh_sim_objs_fini(&l);
+    return rc;
+}

@@ -1,0 +1,191 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * simulator/admission/pod_update.c - what an update may change in a pod
+ *
+ * Upstream: pkg/apis/core/validation/validation.go ValidatePodUpdate (v1.36); differences: the
+ * message carries no diff; the node affinity of a gated pod may be changed freely, not only made
+ * stricter.
+ */
+#include "simulator/admission/admission.h"
+
+static const char frozen_text[] =
+    "pod updates may not change fields other than `spec.containers[*].image`,"
+    "`spec.initContainers[*].image`,`spec.activeDeadlineSeconds`,`spec.tolerations` (only "
+    "additions to existing tolerations),`spec.terminationGracePeriodSeconds` (allow it to be set "
+    "to 1 if it was previously negative)";
+
+static void copy_member(struct bh_arena *a, struct bh_json *to, const struct bh_json *from,
+                        const char *key)
+{
+    const struct bh_json *v = bh_json_get(from, key);
+
+    if (v)
+        bh_json_set(a, to, key, bh_json_clone(a, v));
+    else
+        bh_json_unset(to, key);
+}
+
+/* Images may change; everything else of a container is compared. */
+static void copy_images(struct bh_arena *a, struct bh_json *to, const struct bh_json *from,
+                        const char *list)
+{
+    struct bh_json *t = bh_tree_arr(to, list);
+    const struct bh_json *f = bh_tree_arr(from, list);
+    struct bh_json *c = t ? t->c.first : NULL;
+
+    bh_json_each(o, f)
+    {
+        if (!c)
+            return;
+        copy_member(a, c, o, "image");
+        c = c->next;
+    }
+}
+
+/* Existing tolerations stay (their tolerationSeconds may change), new ones may be added. */
+static void tolerations(struct bh_sim_write *w)
+{
+    struct bh_arena *a = w->arena;
+
+    bh_json_each(o, bh_tree_arr(w->old, "spec.tolerations"))
+    {
+        struct bh_json *want = bh_json_clone(a, o);
+        bool found = false;
+        if (!want)
+            return;
+        bh_json_unset(want, "tolerationSeconds");
+        bh_json_each(n, bh_tree_arr(w->obj, "spec.tolerations"))
+        {
+            struct bh_json *have = bh_json_clone(a, n);
+            if (have)
+                bh_json_unset(have, "tolerationSeconds");
+            found = found || (have && bh_json_equal(have, want));
+        }
+        if (!found) {
+            bh_adm_forbidden(w, "spec.tolerations",
+                             "existing toleration can not be modified except its "
+                             "tolerationSeconds");
+            return;
+        }
+    }
+}
+
+static void gates(struct bh_sim_write *w)
+{
+    bh_json_each(n, bh_tree_arr(w->obj, "spec.schedulingGates"))
+    {
+        const char *name = bh_tree_str(n, "name");
+        bool known = false;
+        bh_json_each(o, bh_tree_arr(w->old, "spec.schedulingGates")) known =
+            known || (name && bh_tree_is(o, "name", name));
+        if (!known)
+            bh_adm_forbidden(w, "spec.schedulingGates",
+                             bh_adm_path(w,
+                                         "only deletion is allowed, but found new scheduling "
+                                         "gate '%.63s'",
+                                         name ? name : ""));
+    }
+}
+
+/* A gated pod's node selector may grow. */
+static void gated_selector(struct bh_sim_write *w)
+{
+    const struct bh_json *now = bh_tree_obj(w->obj, "spec.nodeSelector");
+
+    bh_json_each(o, bh_tree_obj(w->old, "spec.nodeSelector"))
+    {
+        const struct bh_json *n = bh_json_get(now, o->key.p);
+        if (!n || !bh_json_equal(n, o)) {
+            bh_adm_invalid(w, "spec.nodeSelector", now, "only additions are allowed");
+            return;
+        }
+    }
+}
+
+static void deadline(struct bh_sim_write *w)
+{
+    int64_t now = bh_tree_i64(w->obj, "spec.activeDeadlineSeconds", -1);
+    int64_t old = bh_tree_i64(w->old, "spec.activeDeadlineSeconds", -1);
+
+    if (old >= 0 && (now < 0 || now > old))
+        bh_adm_invalid(w, "spec.activeDeadlineSeconds",
+                       bh_json_path(w->obj, "spec.activeDeadlineSeconds"),
+                       now < 0 ? "must not update from a positive integer to nil value"
+                               : "must be less than or equal to previous value");
+}
+
+static bool same_length(const struct bh_json *a, const struct bh_json *b, const char *list)
+{
+    return bh_tree_len(bh_tree_arr(a, list)) == bh_tree_len(bh_tree_arr(b, list));
+}
+
+/* The new spec with everything that may change put back must be the old one. */
+static void frozen(struct bh_sim_write *w)
+{
+    static const char *const may_change[] = {"activeDeadlineSeconds", "tolerations",
+                                             "schedulingGates", "ephemeralContainers"};
+    const struct bh_json *old = bh_tree_obj(w->old, "spec");
+    struct bh_json *spec = bh_json_clone(w->arena, bh_tree_obj(w->obj, "spec")), *affinity;
+
+    if (!spec || !old)
+        return;
+    copy_images(w->arena, spec, old, "containers");
+    copy_images(w->arena, spec, old, "initContainers");
+    for (size_t i = 0; i < BH_ARRAY_LEN(may_change); i++)
+        copy_member(w->arena, spec, old, may_change[i]);
+    if (bh_tree_i64(old, "terminationGracePeriodSeconds", 0) < 0 &&
+        bh_tree_i64(spec, "terminationGracePeriodSeconds", 0) == 1)
+        copy_member(w->arena, spec, old, "terminationGracePeriodSeconds");
+    if (bh_tree_len(bh_tree_arr(old, "schedulingGates"))) {
+        copy_member(w->arena, spec, old, "nodeSelector");
+        if (bh_tree_has(old, "affinity") || bh_tree_has(spec, "affinity")) {
+            affinity = bh_json_obj_at(w->arena, spec, "affinity");
+            copy_member(w->arena, affinity, bh_tree_obj(old, "affinity"), "nodeAffinity");
+            if (!affinity->c.n && !bh_tree_has(old, "affinity"))
+                bh_json_unset(spec, "affinity");
+        }
+        gated_selector(w);
+    }
+    if (!bh_json_equal(spec, old))
+        bh_adm_forbidden(w, "spec", frozen_text);
+}
+
+static void update(struct bh_sim_write *w)
+{
+    const struct bh_json *spec = bh_tree_obj(w->obj, "spec"), *old = bh_tree_obj(w->old, "spec");
+    const struct bh_json *whole = bh_json_get(w->obj, "spec");
+
+    if (whole && bh_json_get(w->old, "spec") && bh_json_equal(whole, bh_json_get(w->old, "spec")))
+        return;
+    if (!same_length(spec, old, "containers")) {
+        bh_adm_forbidden(w, "spec.containers", "pod updates may not add or remove containers");
+        return;
+    }
+    if (!same_length(spec, old, "initContainers")) {
+        bh_adm_forbidden(w, "spec.initContainers", "pod updates may not add or remove containers");
+        return;
+    }
+    deadline(w);
+    tolerations(w);
+    gates(w);
+    frozen(w);
+    bh_adm_pod_spec(w, "spec", spec);
+}
+
+static void status(struct bh_sim_write *w)
+{
+    const char *nominated = bh_tree_str(w->obj, "status.nominatedNodeName");
+
+    if (nominated && *nominated)
+        bh_adm_dns_subdomain(w, "status.nominatedNodeName", nominated);
+}
+
+void bh_adm_validate_pod(struct bh_sim_write *w)
+{
+    if (w->op == BH_SIM_OP_CREATE)
+        bh_adm_pod_spec(w, "spec", bh_tree_obj(w->obj, "spec"));
+    else if (w->op == BH_SIM_OP_UPDATE)
+        update(w);
+    else
+        status(w);
+}

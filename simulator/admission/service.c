@@ -1,0 +1,241 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * simulator/admission/service.c - services: defaults, addresses, node ports
+ *
+ * Addresses are given out in order from 10.96.0.10 (10.96.0.1 belongs to the service "kubernetes"),
+ * node ports from 30000; a free one is found by looking at the services that exist, so that nothing
+ * has to be remembered or given back.
+ * Upstream: pkg/apis/core/v1/defaults.go SetDefaults_Service, pkg/registry/core/service (v1.36);
+ * differences: IPv4 only; the order of addresses.
+ */
+#include "simulator/admission/admission.h"
+
+#include <stdio.h>
+
+#define CLUSTER_IPS      65536u /* 10.96.0.0/16 */
+#define FIRST_CLUSTER_IP 10u
+#define FIRST_NODE_PORT  30000
+#define LAST_NODE_PORT   32767
+
+static const struct bh_sim_type *services_type(void)
+{
+    static const struct bh_sim_type *t;
+
+    if (!t)
+        t = bh_sim_type_find("", "v1", "services");
+    return t;
+}
+
+/* ---- allocation ------------------------------------------------------------------------------ */
+
+static void mark_ip(uint8_t *used, const char *json)
+{
+    const char *at = strstr(json, "\"clusterIP\":\"10.96.");
+    unsigned x, y;
+
+    if (at && sscanf(at, "\"clusterIP\":\"10.96.%3u.%3u\"", &x, &y) == 2 && x < 256 && y < 256)
+        used[x * 256 + y] = 1;
+}
+
+static const char *next_ip(struct bh_sim_write *w)
+{
+    uint8_t *used = bh_calloc(CLUSTER_IPS, 1);
+    struct bh_sim_objs l = {0};
+    const char *ip = NULL;
+
+    bh_sim_list(w->sim, services_type(), NULL, &l);
+    for (size_t i = 0; i < l.n; i++)
+        mark_ip(used, l.v[i]->json);
+    bh_sim_objs_fini(&l);
+    for (unsigned i = FIRST_CLUSTER_IP; i < CLUSTER_IPS - 1 && !ip; i++) {
+        if (!used[i])
+            ip = bh_arena_printf(w->arena, "10.96.%u.%u", i / 256, i % 256);
+    }
+    free(used);
+    return ip;
+}
+
+static void mark_ports(uint8_t *used, const struct bh_json *svc)
+{
+    bh_json_each(p, bh_tree_arr(svc, "spec.ports"))
+    {
+        int64_t n = bh_tree_i64(p, "nodePort", 0);
+        if (n >= FIRST_NODE_PORT && n <= LAST_NODE_PORT)
+            used[n - FIRST_NODE_PORT] = 1;
+    }
+}
+
+static void allocate_node_ports(struct bh_sim_write *w, struct bh_json *spec)
+{
+    uint8_t used[LAST_NODE_PORT - FIRST_NODE_PORT + 1] = {0};
+    struct bh_sim_objs l = {0};
+    size_t next = 0;
+
+    bh_sim_list(w->sim, services_type(), NULL, &l);
+    for (size_t i = 0; i < l.n; i++) {
+        struct bh_arena a;
+        if (!strstr(l.v[i]->json, "\"nodePort\":"))
+            continue;
+        bh_arena_init(&a, 0);
+        mark_ports(used, bh_sim_obj_tree(&a, l.v[i]));
+        bh_arena_fini(&a);
+    }
+    bh_sim_objs_fini(&l);
+    mark_ports(used, w->obj);
+    bh_json_each(p, bh_tree_arr(spec, "ports"))
+    {
+        if (bh_tree_i64(p, "nodePort", 0))
+            continue;
+        while (next < sizeof(used) && used[next])
+            next++;
+        if (next == sizeof(used))
+            return;
+        bh_json_set_i64(w->arena, p, "nodePort", FIRST_NODE_PORT + (int64_t)next++);
+    }
+}
+
+static void set_strings(struct bh_arena *a, struct bh_json *obj, const char *key, const char *v)
+{
+    struct bh_json *l = bh_json_set(a, obj, key, bh_json_new(a, BH_JSON_ARRAY));
+
+    bh_json_push(l, bh_json_new_cstr(a, v));
+}
+
+/* On update an empty address means "keep it". */
+static void cluster_ip(struct bh_sim_write *w, struct bh_json *spec)
+{
+    const char *ip = bh_tree_str(spec, "clusterIP"), *old = bh_tree_str(w->old, "spec.clusterIP");
+
+    if (!ip || !*ip)
+        ip = old && *old ? old : next_ip(w);
+    if (!ip)
+        return;
+    bh_json_set_str(w->arena, spec, "clusterIP", ip);
+    set_strings(w->arena, spec, "clusterIPs", ip);
+    if (bh_streq(ip, "None") && !bh_tree_len(bh_tree_obj(spec, "selector")))
+        return;
+    if (!bh_tree_has(spec, "ipFamilies"))
+        set_strings(w->arena, spec, "ipFamilies", "IPv4");
+    bh_tree_dflt_str(w->arena, spec, "ipFamilyPolicy", "SingleStack");
+}
+
+/* ---- defaults -------------------------------------------------------------------------------- */
+
+static void default_ports(struct bh_arena *a, struct bh_json *spec)
+{
+    bh_json_each(p, bh_tree_arr(spec, "ports"))
+    {
+        const struct bh_json *target = bh_json_get(p, "targetPort"), *port = bh_json_get(p, "port");
+        int64_t n;
+        if (p->type != BH_JSON_OBJECT)
+            continue;
+        bh_tree_dflt_str(a, p, "protocol", "TCP");
+        if (port &&
+            (!target || target->type == BH_JSON_NULL || (bh_json_i64(target, &n) && n == 0)))
+            bh_json_set(a, p, "targetPort", bh_json_clone(a, port));
+    }
+}
+
+int bh_adm_default_service(struct bh_sim_write *w)
+{
+    struct bh_arena *a = w->arena;
+    struct bh_json *spec = bh_json_obj_at(a, w->obj, "spec");
+    bool node_ports, lb;
+
+    if (w->op == BH_SIM_OP_UPDATE_STATUS)
+        return 0;
+    bh_tree_dflt_str(a, spec, "sessionAffinity", "None");
+    bh_tree_dflt_str(a, spec, "type", "ClusterIP");
+    default_ports(a, spec);
+    if (!bh_tree_is(spec, "type", "ExternalName")) {
+        cluster_ip(w, spec);
+        bh_tree_dflt_str(a, spec, "internalTrafficPolicy", "Cluster");
+    }
+    lb = bh_tree_is(spec, "type", "LoadBalancer");
+    node_ports = bh_tree_is(spec, "type", "NodePort");
+    if (lb) {
+        bh_tree_dflt_bool(a, spec, "allocateLoadBalancerNodePorts", true);
+        node_ports = bh_tree_bool(spec, "allocateLoadBalancerNodePorts", true);
+    }
+    if (lb || node_ports)
+        bh_tree_dflt_str(a, spec, "externalTrafficPolicy", "Cluster");
+    if (node_ports)
+        allocate_node_ports(w, spec);
+    if (w->op == BH_SIM_OP_CREATE && !bh_tree_has(w->obj, "status"))
+        bh_json_obj_at(a, bh_json_obj_at(a, w->obj, "status"), "loadBalancer");
+    return 0;
+}
+
+/* ---- validation ------------------------------------------------------------------------------ */
+
+static bool ip_taken(struct bh_sim_write *w, const char *ip)
+{
+    char *needle = bh_arena_printf(w->arena, "\"clusterIP\":\"%s\"", ip);
+    struct bh_sim_objs l = {0};
+    bool taken = false;
+
+    bh_sim_list(w->sim, services_type(), NULL, &l);
+    for (size_t i = 0; needle && i < l.n && !taken; i++)
+        taken = strstr(l.v[i]->json, needle) != NULL;
+    bh_sim_objs_fini(&l);
+    return taken;
+}
+
+static void validate_port(struct bh_sim_write *w, const struct bh_json *p, size_t i, bool named)
+{
+    static const char *const protocols[] = {"SCTP", "TCP", "UDP", NULL};
+    int64_t n = bh_tree_i64(p, "port", 0), node = bh_tree_i64(p, "nodePort", 0);
+    const char *name = bh_tree_str(p, "name");
+
+    if (named && (!name || !*name))
+        bh_adm_required(w, bh_adm_path(w, "spec.ports[%zu].name", i), "");
+    else if (name && *name)
+        bh_adm_dns_label(w, bh_adm_path(w, "spec.ports[%zu].name", i), name);
+    if (n < 1 || n > 65535)
+        bh_sim_field_error(w->error, bh_adm_path(w, "spec.ports[%zu].port", i), "Invalid value",
+                           bh_adm_path(w, "%lld", (long long)n),
+                           "must be between 1 and 65535, inclusive");
+    if (node && (node < FIRST_NODE_PORT || node > LAST_NODE_PORT))
+        bh_sim_field_error(w->error, bh_adm_path(w, "spec.ports[%zu].nodePort", i), "Invalid value",
+                           bh_adm_path(w, "%lld", (long long)node),
+                           "provided port is not in the valid range. The range of valid ports is "
+                           "30000-32767");
+    bh_adm_one_of(w, bh_adm_path(w, "spec.ports[%zu].protocol", i), bh_json_get(p, "protocol"),
+                  protocols, true);
+}
+
+static void validate_address(struct bh_sim_write *w)
+{
+    const char *ip = bh_tree_str(w->obj, "spec.clusterIP");
+    const char *old = bh_tree_str(w->old, "spec.clusterIP");
+
+    if (bh_tree_is(w->obj, "spec.type", "ExternalName")) {
+        if (!bh_tree_has(w->obj, "spec.externalName"))
+            bh_adm_required(w, "spec.externalName", "");
+    } else if (old && *old && ip && !bh_streq(ip, old) &&
+               !bh_tree_is(w->old, "spec.type", "ExternalName")) {
+        bh_adm_invalid_text(w, "spec.clusterIPs[0]", ip, "may not change once set");
+    } else if (!w->old && ip && !bh_streq(ip, "None") && ip_taken(w, ip)) {
+        bh_adm_invalid_text(w, "spec.clusterIPs", ip,
+                            "failed to allocate IP: provided IP is already allocated");
+    }
+}
+
+void bh_adm_validate_service(struct bh_sim_write *w)
+{
+    static const char *const types[] = {"ClusterIP", "ExternalName", "LoadBalancer", "NodePort",
+                                        NULL};
+    static const char *const affinities[] = {"ClientIP", "None", NULL};
+    const struct bh_json *ports = bh_tree_arr(w->obj, "spec.ports");
+    size_t i = 0;
+
+    if (!bh_tree_len(ports) && !bh_tree_is(w->obj, "spec.clusterIP", "None") &&
+        !bh_tree_is(w->obj, "spec.type", "ExternalName"))
+        bh_adm_required(w, "spec.ports", "");
+    bh_json_each(p, ports) validate_port(w, p, i++, ports->c.n > 1);
+    bh_adm_one_of(w, "spec.type", bh_json_path(w->obj, "spec.type"), types, true);
+    bh_adm_one_of(w, "spec.sessionAffinity", bh_json_path(w->obj, "spec.sessionAffinity"),
+                  affinities, true);
+    bh_adm_label_map(w, "spec.selector", bh_tree_obj(w->obj, "spec.selector"));
+    validate_address(w);
+}

@@ -1,0 +1,212 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * simulator/admission/storage.c - volumes, claims, storage classes, drivers
+ *
+ * Upstream: pkg/apis/{core,storage}/v1/defaults.go, plugin/pkg/admission/storage/{storageclass}
+ * (v1.36); differences: no protection finalizers, because no controller here would take them away;
+ * validation looks at what decides scheduling, not at volume sources.
+ */
+#include "simulator/admission/admission.h"
+
+#include "common/k8s/quantity.h"
+
+/* ---- defaults -------------------------------------------------------------------------------- */
+
+int bh_adm_default_pv(struct bh_sim_write *w)
+{
+    struct bh_json *spec = bh_json_obj_at(w->arena, w->obj, "spec");
+
+    if (w->op == BH_SIM_OP_UPDATE_STATUS)
+        return 0;
+    bh_tree_dflt_str(w->arena, spec, "persistentVolumeReclaimPolicy", "Retain");
+    bh_tree_dflt_str(w->arena, spec, "volumeMode", "Filesystem");
+    if (w->op == BH_SIM_OP_CREATE) {
+        struct bh_json *st = bh_json_new(w->arena, BH_JSON_OBJECT);
+        bh_json_set_str(w->arena, st, "phase", "Pending");
+        bh_json_set_str(w->arena, st, "lastPhaseTransitionTime", bh_adm_now(w));
+        bh_json_set(w->arena, w->obj, "status", st);
+    }
+    return bh_adm_quantities_at(w, spec, "capacity");
+}
+
+static bool is_default(const struct bh_json *class)
+{
+    static const char *const keys[] = {"storageclass.kubernetes.io/is-default-class",
+                                       "storageclass.beta.kubernetes.io/is-default-class"};
+
+    for (size_t i = 0; i < BH_ARRAY_LEN(keys); i++) {
+        const char *v = bh_tree_annotation(class, keys[i]);
+        if (v && bh_streq(v, "true"))
+            return true;
+    }
+    return false;
+}
+
+/* The newest default class, then the lowest name (the list is in name order). */
+static const char *default_class(struct bh_sim_write *w)
+{
+    static const struct bh_sim_type *classes;
+    struct bh_sim_objs l = {0};
+    const char *best = NULL, *best_time = "";
+
+    if (!classes)
+        classes = bh_sim_type_find("storage.k8s.io", "v1", "storageclasses");
+    bh_sim_list(w->sim, classes, NULL, &l);
+    for (size_t i = 0; i < l.n; i++) {
+        const struct bh_json *c = bh_sim_obj_tree(w->arena, l.v[i]);
+        const char *created = bh_tree_str(c, "metadata.creationTimestamp");
+        if (!is_default(c) || (best && strcmp(created ? created : "", best_time) <= 0))
+            continue;
+        best = bh_tree_str(c, "metadata.name");
+        best_time = created ? created : "";
+    }
+    bh_sim_objs_fini(&l);
+    return best;
+}
+
+int bh_adm_default_pvc(struct bh_sim_write *w)
+{
+    struct bh_json *spec = bh_json_obj_at(w->arena, w->obj, "spec"), *st;
+    const char *class;
+
+    if (w->op == BH_SIM_OP_UPDATE_STATUS)
+        return bh_adm_quantities_at(w, w->obj, "status.capacity");
+    bh_tree_dflt_str(w->arena, spec, "volumeMode", "Filesystem");
+    bh_json_obj_at(w->arena, spec, "resources");
+    if (w->op == BH_SIM_OP_CREATE) {
+        st = bh_json_new(w->arena, BH_JSON_OBJECT);
+        bh_json_set_str(w->arena, st, "phase", "Pending");
+        bh_json_set(w->arena, w->obj, "status", st);
+        if (!bh_tree_has(spec, "storageClassName") &&
+            !bh_tree_annotation(w->obj, "volume.beta.kubernetes.io/storage-class") &&
+            (class = default_class(w)))
+            bh_json_set_str(w->arena, spec, "storageClassName", class);
+    }
+    return bh_adm_quantities_at(w, spec, "resources.requests");
+}
+
+int bh_adm_default_storageclass(struct bh_sim_write *w)
+{
+    bh_tree_dflt_str(w->arena, w->obj, "reclaimPolicy", "Delete");
+    bh_tree_dflt_str(w->arena, w->obj, "volumeBindingMode", "Immediate");
+    return 0;
+}
+
+int bh_adm_default_csidriver(struct bh_sim_write *w)
+{
+    struct bh_json *spec = bh_json_obj_at(w->arena, w->obj, "spec"), *modes;
+
+    bh_tree_dflt_bool(w->arena, spec, "attachRequired", true);
+    bh_tree_dflt_bool(w->arena, spec, "podInfoOnMount", false);
+    bh_tree_dflt_bool(w->arena, spec, "storageCapacity", false);
+    bh_tree_dflt_bool(w->arena, spec, "requiresRepublish", false);
+    bh_tree_dflt_str(w->arena, spec, "fsGroupPolicy", "ReadWriteOnceWithFSType");
+    modes = bh_tree_dflt_arr(w->arena, spec, "volumeLifecycleModes");
+    if (modes && !modes->c.n)
+        bh_json_push(modes, bh_json_new_cstr(w->arena, "Persistent"));
+    return 0;
+}
+
+/* ---- validation ------------------------------------------------------------------------------ */
+
+static void access_modes(struct bh_sim_write *w)
+{
+    static const char *const modes[] = {"ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce",
+                                        "ReadWriteOncePod", NULL};
+    const struct bh_json *list = bh_tree_arr(w->obj, "spec.accessModes");
+    size_t i = 0;
+
+    if (!bh_tree_len(list))
+        bh_adm_required(w, "spec.accessModes",
+                        bh_streq(w->type->kind, "PersistentVolumeClaim")
+                            ? "at least 1 access mode is required"
+                            : "");
+    bh_json_each(m, list)
+        bh_adm_one_of(w, bh_adm_path(w, "spec.accessModes[%zu]", i++), m, modes, true);
+}
+
+static void positive_storage(struct bh_sim_write *w, const char *field, const struct bh_json *v)
+{
+    bh_nano q;
+
+    if (!v)
+        bh_adm_required(w, field, "");
+    else if (bh_adm_parse_quantity(v, &q) && q <= 0)
+        bh_adm_invalid(w, field, v, "must be greater than zero");
+}
+
+void bh_adm_validate_pv(struct bh_sim_write *w)
+{
+    static const char *const policies[] = {"Delete", "Recycle", "Retain", NULL};
+    static const char *const modes[] = {"Block", "Filesystem", NULL};
+    const struct bh_json *capacity = bh_tree_obj(w->obj, "spec.capacity");
+
+    access_modes(w);
+    if (!bh_tree_len(capacity))
+        bh_adm_required(w, "spec.capacity", "");
+    else
+        positive_storage(w, "spec.capacity[storage]", bh_json_get(capacity, "storage"));
+    bh_adm_one_of(w, "spec.persistentVolumeReclaimPolicy",
+                  bh_json_path(w->obj, "spec.persistentVolumeReclaimPolicy"), policies, true);
+    bh_adm_one_of(w, "spec.volumeMode", bh_json_path(w->obj, "spec.volumeMode"), modes, true);
+    bh_adm_node_selector(w, "spec.nodeAffinity.required",
+                         bh_tree_obj(w->obj, "spec.nodeAffinity.required"));
+}
+
+static void claim_frozen(struct bh_sim_write *w)
+{
+    static const char *const free_fields[] = {"resources", "volumeName",
+                                              "volumeAttributesClassName", "storageClassName"};
+    struct bh_json *now = bh_json_clone(w->arena, bh_tree_obj(w->obj, "spec"));
+    struct bh_json *old = bh_json_clone(w->arena, bh_tree_obj(w->old, "spec"));
+    const char *volume = bh_tree_str(old, "volumeName");
+    bool bound = volume && *volume;
+
+    for (size_t i = 0; i < BH_ARRAY_LEN(free_fields); i++) {
+        if (bound && i == 1) /* what is bound stays where it is */
+            continue;
+        if (now)
+            bh_json_unset(now, free_fields[i]);
+        if (old)
+            bh_json_unset(old, free_fields[i]);
+    }
+    if (now && old && !bh_json_equal(now, old))
+        bh_adm_forbidden(w, "spec",
+                         "spec is immutable after creation except resources.requests and "
+                         "volumeAttributesClassName for bound claims");
+}
+
+void bh_adm_validate_pvc(struct bh_sim_write *w)
+{
+    static const char *const modes[] = {"Block", "Filesystem", NULL};
+
+    access_modes(w);
+    positive_storage(w, "spec.resources[storage]",
+                     bh_json_path(w->obj, "spec.resources.requests.storage"));
+    bh_adm_label_selector(w, "spec.selector", bh_tree_obj(w->obj, "spec.selector"));
+    bh_adm_one_of(w, "spec.volumeMode", bh_json_path(w->obj, "spec.volumeMode"), modes, true);
+    if (w->old)
+        claim_frozen(w);
+}
+
+void bh_adm_validate_storageclass(struct bh_sim_write *w)
+{
+    static const char *const policies[] = {"Delete", "Retain", NULL};
+    static const char *const modes[] = {"Immediate", "WaitForFirstConsumer", NULL};
+    static const char *const frozen[] = {"parameters", "provisioner"};
+
+    if (!bh_tree_has(w->obj, "provisioner"))
+        bh_adm_required(w, "provisioner", "");
+    bh_adm_one_of(w, "reclaimPolicy", bh_json_get(w->obj, "reclaimPolicy"), policies, true);
+    bh_adm_one_of(w, "volumeBindingMode", bh_json_get(w->obj, "volumeBindingMode"), modes, true);
+    for (size_t i = 0; w->old && i < BH_ARRAY_LEN(frozen); i++) {
+        if (!bh_adm_same(w->obj, w->old, frozen[i]))
+            bh_adm_forbidden(w, frozen[i],
+                             i ? "updates to provisioner are forbidden."
+                               : "updates to parameters are forbidden.");
+    }
+    if (w->old && !bh_adm_same(w->obj, w->old, "reclaimPolicy"))
+        bh_adm_forbidden(w, "reclaimPolicy", "updates to reclaimPolicy are forbidden.");
+    if (w->old)
+        bh_adm_immutable(w, "volumeBindingMode");
+}

@@ -1,0 +1,203 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * simulator/admission/tree.c - type-checked look-ups and "set when absent" on JSON trees
+ */
+#include "simulator/admission/tree.h"
+
+static struct bh_json *typed(const struct bh_json *v, const char *dotted, enum bh_json_type t)
+{
+    struct bh_json *m = strchr(dotted, '.') ? bh_json_path(v, dotted) : bh_json_get(v, dotted);
+
+    return m && m->type == t ? m : NULL;
+}
+
+struct bh_json *bh_tree_arr(const struct bh_json *v, const char *dotted)
+{
+    return typed(v, dotted, BH_JSON_ARRAY);
+}
+
+struct bh_json *bh_tree_obj(const struct bh_json *v, const char *dotted)
+{
+    return typed(v, dotted, BH_JSON_OBJECT);
+}
+
+const char *bh_tree_str(const struct bh_json *v, const char *dotted)
+{
+    return bh_json_cstr(typed(v, dotted, BH_JSON_STRING));
+}
+
+int64_t bh_tree_i64(const struct bh_json *v, const char *dotted, int64_t dflt)
+{
+    const struct bh_json *m = typed(v, dotted, BH_JSON_NUMBER);
+    int64_t n;
+
+    return m && bh_json_i64(m, &n) ? n : dflt;
+}
+
+bool bh_tree_bool(const struct bh_json *v, const char *dotted, bool dflt)
+{
+    const struct bh_json *m = typed(v, dotted, BH_JSON_BOOL);
+
+    return m ? m->b : dflt;
+}
+
+bool bh_tree_is(const struct bh_json *v, const char *dotted, const char *text)
+{
+    const char *s = bh_tree_str(v, dotted);
+
+    return s && bh_streq(s, text);
+}
+
+bool bh_tree_has(const struct bh_json *v, const char *dotted)
+{
+    const struct bh_json *m =
+        strchr(dotted, '.') ? bh_json_path(v, dotted) : bh_json_get(v, dotted);
+
+    return m && m->type != BH_JSON_NULL;
+}
+
+size_t bh_tree_len(const struct bh_json *v)
+{
+    return v && (v->type == BH_JSON_ARRAY || v->type == BH_JSON_OBJECT) ? v->c.n : 0;
+}
+
+bool bh_tree_scalar(struct bh_buf *b, const struct bh_json *v)
+{
+    if (!v)
+        return false;
+    if (v->type == BH_JSON_STRING || v->type == BH_JSON_NUMBER)
+        bh_buf_add(b, v->s.p, v->s.n);
+    else if (v->type == BH_JSON_BOOL)
+        bh_buf_adds(b, v->b ? "true" : "false");
+    else
+        return false;
+    return true;
+}
+
+bool bh_tree_deleting(const struct bh_json *obj)
+{
+    return bh_tree_str(obj, "metadata.deletionTimestamp") != NULL;
+}
+
+struct bh_json *bh_tree_condition(const struct bh_json *obj, const char *type)
+{
+    bh_json_each(c, bh_tree_arr(obj, "status.conditions"))
+    {
+        if (bh_tree_is(c, "type", type))
+            return c;
+    }
+    return NULL;
+}
+
+bool bh_tree_condition_true(const struct bh_json *obj, const char *type)
+{
+    return bh_tree_is(bh_tree_condition(obj, type), "status", "True");
+}
+
+const char *bh_tree_label(const struct bh_json *obj, const char *key)
+{
+    return bh_json_get_str(bh_tree_obj(obj, "metadata.labels"), key);
+}
+
+const char *bh_tree_annotation(const struct bh_json *obj, const char *key)
+{
+    return bh_json_get_str(bh_tree_obj(obj, "metadata.annotations"), key);
+}
+
+/* ---- setting --------------------------------------------------------------------------------- */
+
+/* Nothing is absent from what is no object: there is no place to put it. */
+static bool absent(const struct bh_json *obj, const char *key)
+{
+    const struct bh_json *m = bh_json_get(obj, key);
+
+    return obj && obj->type == BH_JSON_OBJECT && (!m || m->type == BH_JSON_NULL);
+}
+
+bool bh_tree_dflt_str(struct bh_arena *a, struct bh_json *obj, const char *key, const char *v)
+{
+    const char *s = bh_json_get_str(obj, key);
+
+    if (!absent(obj, key) && !(s && !*s))
+        return false;
+    bh_json_set_str(a, obj, key, v);
+    return true;
+}
+
+bool bh_tree_dflt_i64(struct bh_arena *a, struct bh_json *obj, const char *key, int64_t v)
+{
+    if (!absent(obj, key))
+        return false;
+    bh_json_set_i64(a, obj, key, v);
+    return true;
+}
+
+bool bh_tree_dflt_bool(struct bh_arena *a, struct bh_json *obj, const char *key, bool v)
+{
+    if (!absent(obj, key))
+        return false;
+    bh_json_set_bool(a, obj, key, v);
+    return true;
+}
+
+static struct bh_json *dflt_container(struct bh_arena *a, struct bh_json *obj, const char *key,
+                                      enum bh_json_type t)
+{
+    struct bh_json *m = bh_json_get(obj, key);
+
+    if (absent(obj, key))
+        m = bh_json_set(a, obj, key, bh_json_new(a, t));
+    return m && m->type == t ? m : NULL;
+}
+
+struct bh_json *bh_tree_dflt_obj(struct bh_arena *a, struct bh_json *obj, const char *key)
+{
+    return dflt_container(a, obj, key, BH_JSON_OBJECT);
+}
+
+struct bh_json *bh_tree_dflt_arr(struct bh_arena *a, struct bh_json *obj, const char *key)
+{
+    return dflt_container(a, obj, key, BH_JSON_ARRAY);
+}
+
+struct bh_json *bh_tree_push_obj(struct bh_arena *a, struct bh_json *arr)
+{
+    struct bh_json *o = bh_json_new(a, BH_JSON_OBJECT);
+
+    bh_json_push(arr, o);
+    return o;
+}
+
+static bool differs(const struct bh_json *obj, const char *key, const char *want)
+{
+    const char *s = bh_json_get_str(obj, key);
+
+    return !bh_streq(s ? s : "", want);
+}
+
+bool bh_tree_set_condition(struct bh_arena *a, struct bh_json *obj, const char *type,
+                           const char *status, const char *reason, const char *message,
+                           const char *now)
+{
+    struct bh_json *c = bh_tree_condition(obj, type), *list;
+    bool flipped, changed;
+
+    if (!c) {
+        list = bh_tree_dflt_arr(a, bh_json_obj_at(a, obj, "status"), "conditions");
+        if (!list)
+            return false;
+        c = bh_tree_push_obj(a, list);
+        bh_json_set_str(a, c, "type", type);
+    }
+    flipped = differs(c, "status", status);
+    changed = flipped || differs(c, "reason", reason) || differs(c, "message", message);
+    if (flipped) {
+        bh_json_set_str(a, c, "status", status);
+        bh_json_set_str(a, c, "lastTransitionTime", now);
+    }
+    if (changed) {
+        bh_json_set_str(a, c, "reason", reason);
+        bh_json_set_str(a, c, "message", message);
+    }
+    return changed;
+}

@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * simulator/bootstrap.h - the objects a fresh cluster has
+ */
+#ifndef BH_SIM_BOOTSTRAP_H
+#define BH_SIM_BOOTSTRAP_H
+
+#include "simulator/sim.h"
+
+/* Namespaces with their default service accounts, the two system priority classes, the service
+ * `kubernetes`. 0 or negative with err. */
+int bh_sim_bootstrap(struct bh_sim *s, struct bh_err *err);
+
+#endif

@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * simulator/controllers/controllers.h - what the controllers share: queue, counts, kubelet state
+ *
+ * The folder's doors are bh_sim_controllers_start() and _stop() in simulator/sim.h.
+ * One listener sees every commit and turns it into keys on one work queue; a key names a controller
+ * and an object, is queued at most once, and is worked off in order, a few milliseconds after the
+ * first change, so that a burst of changes costs one look. A sync compares the store as it is now
+ * with what the object wants and makes at most BH_CTL_BATCH writes before it queues itself again.
+ * Pods bypass the queue: the kubelet has a line of its own (kubelet.c), and counts per owner are
+ * kept by adding and subtracting at each commit (counts.c).
+ * Threads: one, the simulator's loop. Nothing here polls.
+ */
+#ifndef BH_SIM_CONTROLLERS_H
+#define BH_SIM_CONTROLLERS_H
+
+#include "common/base/map.h"
+#include "simulator/admission/tree.h"
+#include "simulator/sim.h"
+
+#define BH_CTL_BATCH    256        /* writes of one sync */
+#define BH_CTL_DELAY_NS 5000000    /* first change -> sync */
+#define BH_CTL_RETRY_NS 1000000000 /* after a refused write */
+
+enum bh_ctl {
+    BH_CTL_DEPLOYMENT,
+    BH_CTL_REPLICASET,
+    BH_CTL_REPLICATIONCONTROLLER,
+    BH_CTL_STATEFULSET,
+    BH_CTL_DAEMONSET,
+    BH_CTL_JOB,
+    BH_CTL_PDB, /* name = "": all budgets of the namespace */
+    BH_CTL_NAMESPACE,
+    BH_CTL_GC_ORPHANED,  /* name = uid of an owner that is gone */
+    BH_CTL_GC_DEPENDENTS /* object waits for its dependents (foreground, orphan); name = uid */
+};
+#define BH_CTL_N (BH_CTL_GC_DEPENDENTS + 1)
+
+struct bh_ctl_types {
+    const struct bh_sim_type *pods, *nodes, *namespaces, *serviceaccounts, *deployments,
+        *replicasets, *replicationcontrollers, *statefulsets, *daemonsets, *jobs, *revisions,
+        *claims, *pdbs;
+};
+
+/* ---- work queue (queue.c) ----------------------------------------------------------------------
+ */
+
+struct bh_ctl_item;
+struct bh_ctl_delayed;
+struct bh_ctl_queue {
+    struct bh_map known; /* key -> item, the items that wait */
+    struct bh_ctl_item *first, *last;
+    size_t n;
+    struct bh_sim_timer *timer; /* NULL = nothing waits */
+    struct bh_ctl_delayed *delayed;
+    struct bh_map delayed_known; /* key -> delayed */
+};
+
+/* ---- pods of one owner (counts.c) --------------------------------------------------------------
+ */
+
+struct bh_ctl_count {
+    int64_t active, ready; /* as of the last commit the listener saw */
+};
+
+/* ---- kubelet (kubelet.c) -----------------------------------------------------------------------
+ */
+
+struct bh_ctl_due {
+    struct bh_sim_obj *pod; /* referenced: names the pod, its state is looked up when due */
+    uint64_t at_ns;         /* monotonic */
+};
+struct bh_ctl_kubelet {
+    struct bh_ctl_due *ring; /* in order of time, because the delay is the same for all */
+    size_t cap, first, n;    /* cap is a power of two */
+    struct bh_sim_timer *timer;
+    struct bh_map node_ip; /* node -> address text */
+    uint32_t next_pod_ip, next_node_ip;
+    struct bh_arena arena;
+};
+
+/* Object that waits for dependents: found again by uid. */
+struct bh_ctl_waiting {
+    const struct bh_sim_type *type;
+    char *ns, *name;
+};
+
+/* A workload object, found by the uid that its pods and sets carry (commit.c). */
+struct bh_ctl_owner {
+    enum bh_ctl ctl;
+    char *ns, *name;
+};
+
+struct bh_sim_controllers {
+    struct bh_sim *sim;
+    struct bh_sim_controller_options opt;
+    struct bh_ctl_types t;
+    struct bh_ctl_queue queue;
+    struct bh_ctl_kubelet kubelet;
+    struct bh_map counts;      /* owner uid -> bh_ctl_count */
+    struct bh_map owners;      /* uid of a workload -> bh_ctl_owner */
+    struct bh_map pdb_due;     /* namespaces whose budgets will be counted soon */
+    struct bh_map terminating; /* namespaces being deleted */
+    struct bh_map waiting;     /* owner uid -> bh_ctl_waiting */
+    struct bh_arena arena;     /* of the sync under way */
+    struct bh_arena pod_arena; /* of the object being created in it */
+};
+
+/* Puts a key on the queue; no effect when it waits already. */
+void bh_ctl_enqueue(struct bh_sim_controllers *c, enum bh_ctl ctl, const char *ns,
+                    const char *name);
+/* The same after delay_ns, unless the key already waits for an earlier time. */
+void bh_ctl_enqueue_after(struct bh_sim_controllers *c, enum bh_ctl ctl, const char *ns,
+                          const char *name, int64_t delay_ns);
+void bh_ctl_queue_fini(struct bh_sim_controllers *c);
+
+/* One sync each: bring the world closer to what ns/name wants. */
+typedef void bh_ctl_sync_fn(struct bh_sim_controllers *c, const char *ns, const char *name);
+bh_ctl_sync_fn bh_ctl_sync_deployment, bh_ctl_sync_replicaset, bh_ctl_sync_replicationcontroller,
+    bh_ctl_sync_statefulset, bh_ctl_sync_daemonset, bh_ctl_sync_job, bh_ctl_sync_pdb,
+    bh_ctl_sync_namespace, bh_ctl_sync_orphaned, bh_ctl_sync_waiting;
+
+/* Called at every commit, in this order, by the one listener in start.c. */
+typedef void bh_ctl_commit_fn(struct bh_sim_controllers *c, enum bh_sim_change change,
+                              struct bh_sim_obj *old, struct bh_sim_obj *obj);
+bh_ctl_commit_fn bh_ctl_count_commit, bh_ctl_kubelet_commit, bh_ctl_workload_commit,
+    bh_ctl_namespace_commit, bh_ctl_gc_commit;
+
+void bh_ctl_kubelet_init(struct bh_sim_controllers *c);
+void bh_ctl_kubelet_fini(struct bh_sim_controllers *c);
+void bh_ctl_gc_fini(struct bh_sim_controllers *c);
+void bh_ctl_commit_fini(struct bh_sim_controllers *c);
+/* Status, conditions and capacity of a node that came without (node_init.c). */
+void bh_ctl_node_commit(struct bh_sim_controllers *c, enum bh_sim_change change,
+                        struct bh_sim_obj *node);
+/* Address of a node in text, "" when the node is unknown; valid until the next call. */
+const char *bh_ctl_node_ip(struct bh_sim_controllers *c, const char *node);
+
+struct bh_ctl_count bh_ctl_counted(struct bh_sim_controllers *c, const char *owner_uid);
+void bh_ctl_counts_fini(struct bh_sim_controllers *c);
+
+/* ---- pods --------------------------------------------------------------------------------------
+ */
+
+bool bh_ctl_pod_active(const struct bh_sim_obj *pod); /* not deleting, not finished */
+bool bh_ctl_pod_ready(const struct bh_sim_obj *pod);  /* active or not: condition Ready is True */
+/* A pod of the template in a: labels, annotations, spec, controller reference to owner. The caller
+ * sets name or generateName. */
+struct bh_json *bh_ctl_pod_of(struct bh_arena *a, const struct bh_sim_obj *owner,
+                              const struct bh_json *template);
+/* Creates it and records SuccessfulCreate or FailedCreate at owner. 0 or the code of the refusal,
+ * whose text goes to e. */
+int bh_ctl_pod_create(struct bh_sim_controllers *c, struct bh_sim_obj *owner, const char *component,
+                      struct bh_json *pod, struct bh_sim_error *e);
+void bh_ctl_pod_delete(struct bh_sim_controllers *c, struct bh_sim_obj *owner,
+                       const char *component, const struct bh_sim_obj *pod);
+/* Sorts pods so that those to delete first come first. */
+void bh_ctl_pods_rank(struct bh_sim_objs *pods);
+
+/* ---- objects -----------------------------------------------------------------------------------
+ */
+
+/* {apiVersion, kind, name, uid, controller, blockOwnerDeletion} appended to meta. */
+void bh_ctl_own(struct bh_arena *a, struct bh_json *meta, const struct bh_sim_obj *owner);
+const char *bh_ctl_now(struct bh_sim_controllers *c, struct bh_arena *a);
+/* Counts of status are left out when zero. */
+void bh_ctl_count_set(struct bh_arena *a, struct bh_json *status, const char *key, int64_t n);
+/* Ten characters from the contents of v, different for each salt. */
+const char *bh_ctl_hash(struct bh_arena *a, const struct bh_json *v, int64_t salt);
+/* IntOrString against total; percentages are rounded up or down. */
+int64_t bh_ctl_scaled(const struct bh_json *v, int64_t total, bool up);
+/* The ControllerRevision of owner's present template: found or made, with the highest number.
+ * Returns its hash, in a. */
+const char *bh_ctl_revision(struct bh_sim_controllers *c, struct bh_arena *a,
+                            struct bh_sim_obj *owner, const struct bh_json *template);
+/* A copy of the template whose labels carry key=value too. */
+struct bh_json *bh_ctl_template_with(struct bh_arena *a, const struct bh_json *template,
+                                     const char *key, const char *value);
+#endif

@@ -1,0 +1,395 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * simulator/controllers/daemonset.c - daemon sets: one pod on each node that fits
+ *
+ * The pod is not bound here: it carries a node affinity that only its node satisfies, and the
+ * scheduler binds it.
+ * Upstream: pkg/controller/daemon/daemon_controller.go, update.go, util/daemonset_util.go (v1.36);
+ * differences: maxSurge is not honoured.
+ */
+#include "simulator/controllers/controllers.h"
+
+#define COMPONENT "daemonset-controller"
+
+struct slot { /* one node */
+    struct bh_sim_obj *node;
+    bool fits;
+    struct bh_sim_obj *pod; /* the oldest active one */
+};
+struct daemons {
+    struct bh_sim_controllers *c;
+    struct bh_sim_obj *obj;
+    struct bh_json *tree, *template; /* template as it is made into pods */
+    const char *hash;
+    struct slot *slots; /* in name order of the nodes */
+    size_t n;
+    int64_t desired, current, ready, updated, misplaced;
+    size_t budget;
+};
+
+/* ---- which nodes fit ------------------------------------------------------------------------- */
+
+static bool in_values(const struct bh_json *e, const char *v)
+{
+    bh_json_each(x, bh_tree_arr(e, "values"))
+    {
+        const char *s = bh_json_cstr(x);
+        if (s && bh_streq(s, v))
+            return true;
+    }
+    return false;
+}
+
+static bool compare(const struct bh_json *e, const char *v, bool greater)
+{
+    const struct bh_json *values = bh_tree_arr(e, "values");
+    const char *want = values ? bh_json_cstr(values->c.first) : NULL;
+    char *end_a, *end_b;
+    long long a, b;
+
+    if (!v || !want || !*v || !*want)
+        return false;
+    a = strtoll(v, &end_a, 10);
+    b = strtoll(want, &end_b, 10);
+    return !*end_a && !*end_b && (greater ? a > b : a < b);
+}
+
+/* v: the label's value, NULL when absent. */
+static bool requirement(const struct bh_json *e, const char *v)
+{
+    if (bh_tree_is(e, "operator", "In"))
+        return v && in_values(e, v);
+    if (bh_tree_is(e, "operator", "NotIn"))
+        return !v || !in_values(e, v);
+    if (bh_tree_is(e, "operator", "Exists"))
+        return v != NULL;
+    if (bh_tree_is(e, "operator", "DoesNotExist"))
+        return !v;
+    if (bh_tree_is(e, "operator", "Gt"))
+        return compare(e, v, true);
+    return bh_tree_is(e, "operator", "Lt") && compare(e, v, false);
+}
+
+static bool term_matches(const struct bh_json *term, const struct bh_sim_obj *node)
+{
+    const struct bh_json *exprs = bh_tree_arr(term, "matchExpressions");
+    const struct bh_json *fields = bh_tree_arr(term, "matchFields");
+
+    if (!bh_tree_len(exprs) && !bh_tree_len(fields))
+        return false;
+    bh_json_each(e, exprs)
+    {
+        const char *key = bh_tree_str(e, "key");
+        if (!requirement(e, key ? bh_sim_obj_label(node, key) : NULL))
+            return false;
+    }
+    bh_json_each(e, fields)
+    {
+        if (!bh_tree_is(e, "key", "metadata.name") || !requirement(e, node->name))
+            return false;
+    }
+    return true;
+}
+
+static bool affinity_matches(const struct bh_json *spec, const struct bh_sim_obj *node)
+{
+    const struct bh_json *sel =
+        bh_tree_obj(spec, "affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution");
+
+    bh_json_each(m, bh_tree_obj(spec, "nodeSelector"))
+    {
+        const char *want = bh_json_cstr(m), *have = bh_sim_obj_label(node, m->key.p);
+        if (!want || !have || !bh_streq(want, have))
+            return false;
+    }
+    if (!sel)
+        return true;
+    bh_json_each(t, bh_tree_arr(sel, "nodeSelectorTerms"))
+    {
+        if (term_matches(t, node))
+            return true;
+    }
+    return false;
+}
+
+static bool same(const struct bh_json *a, const struct bh_json *b, const char *key)
+{
+    const char *x = bh_tree_str(a, key), *y = bh_tree_str(b, key);
+
+    return bh_streq(x ? x : "", y ? y : "");
+}
+
+static bool tolerated(const struct bh_json *spec, const struct bh_json *taint)
+{
+    bh_json_each(t, bh_tree_arr(spec, "tolerations"))
+    {
+        const char *effect = bh_tree_str(t, "effect"), *key = bh_tree_str(t, "key");
+        bool exists = bh_tree_is(t, "operator", "Exists");
+        if (effect && *effect && !same(t, taint, "effect"))
+            continue;
+        if (key && *key ? !same(t, taint, "key") : !exists)
+            continue;
+        if (exists || same(t, taint, "value"))
+            return true;
+    }
+    return false;
+}
+
+static bool taints_tolerated(struct bh_sim_controllers *c, const struct bh_json *spec,
+                             const struct bh_sim_obj *node)
+{
+    struct bh_arena_mark mark;
+    bool ok = true;
+
+    if (!strstr(node->json, "\"taints\""))
+        return true;
+    mark = bh_arena_mark(&c->arena);
+    bh_json_each(t, bh_tree_arr(bh_sim_obj_tree(&c->arena, node), "spec.taints"))
+    {
+        if (!bh_tree_is(t, "effect", "PreferNoSchedule") && !tolerated(spec, t))
+            ok = false;
+    }
+    bh_arena_rewind(&c->arena, mark);
+    return ok;
+}
+
+static bool fits(struct daemons *d, const struct bh_sim_obj *node)
+{
+    const struct bh_json *spec = bh_tree_obj(d->template, "spec");
+    const char *name = bh_tree_str(spec, "nodeName");
+
+    return (!name || !*name || bh_streq(name, node->name)) && affinity_matches(spec, node) &&
+           taints_tolerated(d->c, spec, node);
+}
+
+/* ---- the template ---------------------------------------------------------------------------- */
+
+static void tolerate(struct bh_arena *a, struct bh_json *list, const char *key, const char *effect)
+{
+    struct bh_json *t;
+
+    bh_json_each(o, list)
+    {
+        if (bh_tree_is(o, "key", key) && bh_tree_is(o, "effect", effect) &&
+            bh_tree_is(o, "operator", "Exists"))
+            return;
+    }
+    t = bh_tree_push_obj(a, list);
+    bh_json_set_str(a, t, "key", key);
+    bh_json_set_str(a, t, "operator", "Exists");
+    bh_json_set_str(a, t, "effect", effect);
+}
+
+/* Daemons stay on nodes that others have to leave. */
+static void prepare_template(struct daemons *d)
+{
+    static const char *const taints[][2] = {
+        {"node.kubernetes.io/not-ready", "NoExecute"},
+        {"node.kubernetes.io/unreachable", "NoExecute"},
+        {"node.kubernetes.io/disk-pressure", "NoSchedule"},
+        {"node.kubernetes.io/memory-pressure", "NoSchedule"},
+        {"node.kubernetes.io/pid-pressure", "NoSchedule"},
+        {"node.kubernetes.io/unschedulable", "NoSchedule"},
+        {"node.kubernetes.io/network-unavailable", "NoSchedule"},
+    };
+    struct bh_arena *a = &d->c->arena;
+    struct bh_json *spec, *list;
+    size_t n = BH_ARRAY_LEN(taints);
+
+    d->template = bh_ctl_template_with(a, bh_tree_obj(d->tree, "spec.template"),
+                                       "controller-revision-hash", d->hash);
+    spec = bh_json_obj_at(a, d->template, "spec");
+    list = bh_tree_dflt_arr(a, spec, "tolerations");
+    if (!bh_tree_bool(spec, "hostNetwork", false))
+        n--;
+    for (size_t i = 0; list && i < n; i++)
+        tolerate(a, list, taints[i][0], taints[i][1]);
+}
+
+/* Required terms are alternatives: each of them, or a single new one, gets the node's name. */
+static void pin(struct bh_arena *a, struct bh_json *spec, const char *node)
+{
+    struct bh_json *sel =
+        bh_json_obj_at(a, bh_json_obj_at(a, bh_json_obj_at(a, spec, "affinity"), "nodeAffinity"),
+                       "requiredDuringSchedulingIgnoredDuringExecution");
+    struct bh_json *term = bh_json_new(a, BH_JSON_OBJECT), *list, *f, *values;
+
+    /* The node is known to satisfy the other requirements, its name alone is enough. */
+    f = bh_tree_push_obj(a, bh_tree_dflt_arr(a, term, "matchFields"));
+    bh_json_set_str(a, f, "key", "metadata.name");
+    bh_json_set_str(a, f, "operator", "In");
+    values = bh_json_set(a, f, "values", bh_json_new(a, BH_JSON_ARRAY));
+    bh_json_push(values, bh_json_new_cstr(a, node));
+    list = bh_json_set(a, sel, "nodeSelectorTerms", bh_json_new(a, BH_JSON_ARRAY));
+    bh_json_push(list, term);
+}
+
+/* ---- pods and nodes -------------------------------------------------------------------------- */
+
+static const char *pinned_to(struct bh_sim_controllers *c, const struct bh_sim_obj *pod)
+{
+    const struct bh_json *tree;
+
+    if (*pod->node_name)
+        return pod->node_name;
+    tree = bh_sim_obj_tree(&c->arena, pod);
+    bh_json_each(t, bh_tree_arr(tree, "spec.affinity.nodeAffinity."
+                                      "requiredDuringSchedulingIgnoredDuringExecution."
+                                      "nodeSelectorTerms"))
+    {
+        bh_json_each(f, bh_tree_arr(t, "matchFields"))
+        {
+            const struct bh_json *v = bh_tree_arr(f, "values");
+            if (bh_tree_is(f, "key", "metadata.name") && v && bh_json_cstr(v->c.first))
+                return bh_json_cstr(v->c.first);
+        }
+    }
+    return "";
+}
+
+static int by_node_name(const void *key, const void *slot)
+{
+    return strcmp(key, ((const struct slot *)slot)->node->name);
+}
+
+static void remove_pod(struct daemons *d, struct bh_sim_obj *pod)
+{
+    if (!d->budget)
+        return;
+    d->budget--;
+    bh_ctl_pod_delete(d->c, d->obj, COMPONENT, pod);
+}
+
+/* Finished pods and pods without a node to run on go; of two on a node the first in line stays. */
+static void assign(struct daemons *d, struct bh_sim_objs *pods)
+{
+    for (size_t i = 0; i < pods->n; i++) {
+        struct bh_sim_obj *p = pods->v[i];
+        struct slot *s;
+        if (p->deleting)
+            continue;
+        s = bsearch(pinned_to(d->c, p), d->slots, d->n, sizeof(*d->slots), by_node_name);
+        if (!s || !bh_ctl_pod_active(p) || s->pod) {
+            remove_pod(d, p);
+        } else if (!s->fits) {
+            d->misplaced++;
+            remove_pod(d, p);
+        } else {
+            s->pod = p;
+        }
+    }
+}
+
+static void create_missing(struct daemons *d)
+{
+    for (size_t i = 0; i < d->n && d->budget; i++) {
+        struct bh_arena *a = &d->c->pod_arena;
+        struct bh_json *pod;
+        struct bh_sim_error e;
+        if (!d->slots[i].fits || d->slots[i].pod)
+            continue;
+        d->budget--;
+        pod = bh_ctl_pod_of(a, d->obj, d->template);
+        bh_json_set_str(a, bh_json_get(pod, "metadata"), "generateName",
+                        bh_arena_printf(a, "%s-", d->obj->name));
+        pin(a, bh_json_obj_at(a, pod, "spec"), d->slots[i].node->name);
+        if (bh_ctl_pod_create(d->c, d->obj, COMPONENT, pod, &e)) {
+            bh_ctl_enqueue_after(d->c, BH_CTL_DAEMONSET, d->obj->ns, d->obj->name, BH_CTL_RETRY_NS);
+            return;
+        }
+    }
+}
+
+static bool is_updated(const struct daemons *d, const struct bh_sim_obj *pod)
+{
+    const char *h = bh_sim_obj_label(pod, "controller-revision-hash");
+
+    return h && bh_streq(h, d->hash);
+}
+
+static void count(struct daemons *d)
+{
+    for (size_t i = 0; i < d->n; i++) {
+        const struct slot *s = &d->slots[i];
+        d->desired += s->fits;
+        if (!s->fits || !s->pod)
+            continue;
+        d->current++;
+        d->ready += bh_ctl_pod_ready(s->pod);
+        d->updated += is_updated(d, s->pod);
+    }
+}
+
+/* Old pods that are not ready go at once, ready ones as far as maxUnavailable allows. */
+static void roll(struct daemons *d)
+{
+    const struct bh_json *max =
+        bh_json_path(d->tree, "spec.updateStrategy.rollingUpdate.maxUnavailable");
+    int64_t allowed = BH_MAX(bh_ctl_scaled(max, d->desired, true), 1) - (d->desired - d->ready);
+
+    if (!bh_tree_is(d->tree, "spec.updateStrategy.type", "RollingUpdate"))
+        return;
+    for (size_t i = 0; i < d->n && d->budget; i++) {
+        struct slot *s = &d->slots[i];
+        if (!s->pod || !s->fits || is_updated(d, s->pod))
+            continue;
+        if (bh_ctl_pod_ready(s->pod) && allowed-- <= 0)
+            return;
+        remove_pod(d, s->pod);
+    }
+}
+
+static bool write_status(void *arg, struct bh_arena *a, struct bh_json *o)
+{
+    struct daemons *d = arg;
+    struct bh_json *st = bh_json_obj_at(a, o, "status");
+
+    bh_json_set_i64(a, st, "currentNumberScheduled", d->current);
+    bh_json_set_i64(a, st, "numberMisscheduled", d->misplaced);
+    bh_json_set_i64(a, st, "desiredNumberScheduled", d->desired);
+    bh_json_set_i64(a, st, "numberReady", d->ready);
+    bh_json_set_i64(a, st, "observedGeneration", bh_tree_i64(o, "metadata.generation", 0));
+    bh_ctl_count_set(a, st, "updatedNumberScheduled", d->updated);
+    bh_ctl_count_set(a, st, "numberAvailable", d->ready);
+    bh_ctl_count_set(a, st, "numberUnavailable", d->desired - d->ready);
+    return true;
+}
+
+static void move(struct daemons *d)
+{
+    struct bh_sim_objs nodes, pods;
+
+    d->hash = bh_ctl_revision(d->c, &d->c->arena, d->obj, bh_tree_obj(d->tree, "spec.template"));
+    prepare_template(d);
+    bh_sim_list(d->c->sim, d->c->t.nodes, NULL, &nodes);
+    bh_sim_owned_by(d->c->sim, d->obj->uid, d->c->t.pods, &pods);
+    d->slots = bh_calloc(nodes.n + 1, sizeof(*d->slots));
+    for (d->n = 0; d->n < nodes.n; d->n++)
+        d->slots[d->n] = (struct slot){.node = nodes.v[d->n], .fits = fits(d, nodes.v[d->n])};
+    assign(d, &pods);
+    count(d);
+    create_missing(d);
+    roll(d);
+    if (!d->budget)
+        bh_ctl_enqueue(d->c, BH_CTL_DAEMONSET, d->obj->ns, d->obj->name);
+    free(d->slots);
+    bh_sim_objs_fini(&pods);
+    bh_sim_objs_fini(&nodes);
+}
+
+void bh_ctl_sync_daemonset(struct bh_sim_controllers *c, const char *ns, const char *name)
+{
+    struct daemons d = {
+        .c = c, .obj = bh_sim_get(c->sim, c->t.daemonsets, ns, name), .budget = BH_CTL_BATCH};
+
+    if (!d.obj || d.obj->deleting)
+        return;
+    d.obj = bh_sim_obj_ref(d.obj);
+    d.tree = bh_sim_obj_tree(&c->arena, d.obj);
+    if (bh_tree_obj(d.tree, "spec.template")) {
+        move(&d);
+        bh_sim_edit(c->sim, c->t.daemonsets, ns, name, d.obj->uid, BH_SIM_STATUS, write_status, &d,
+                    NULL, NULL);
+    }
+    bh_sim_obj_unref(d.obj);
+}

@@ -1,0 +1,587 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * simulator/controllers/deployment.c - deployments: one replica set per template, rolled over
+ *
+ * A sync lists the deployment's replica sets, finds or makes the one with the present template,
+ * moves replicas from old to new within maxSurge and maxUnavailable, forgets history beyond the
+ * limit, and writes the status. Each step changes what the next sync sees, and every change of a
+ * replica set queues its deployment, so that a roll-out runs by itself.
+ * Upstream: pkg/controller/deployment (sync.go, rolling.go, recreate.go, util/deployment_util.go)
+ * (v1.36); differences: a change of spec.replicas during a roll-out goes to the new replica set
+ * instead of being spread in proportion.
+ */
+#include "simulator/controllers/controllers.h"
+
+#include <inttypes.h>
+
+#define COMPONENT    "deployment-controller"
+#define HASH_LABEL   "pod-template-hash"
+#define REVISION     "deployment.kubernetes.io/revision"
+#define REVISIONS    "deployment.kubernetes.io/revision-history"
+#define DESIRED      "deployment.kubernetes.io/desired-replicas"
+#define MAX_REPLICAS "deployment.kubernetes.io/max-replicas"
+#define LAST_APPLIED "kubectl.kubernetes.io/last-applied-configuration"
+
+/* One replica set as this sync knows it; replicas follow the writes made here. */
+struct set {
+    struct bh_sim_obj *obj;
+    struct bh_json *tree;
+    int64_t replicas, have, ready, available, revision;
+};
+struct dep {
+    struct bh_sim_controllers *c;
+    struct bh_sim_obj *obj;
+    struct bh_json *tree;
+    const struct bh_json *template;
+    struct bh_sim_objs objs;
+    struct set *sets; /* oldest first */
+    size_t n;
+    struct set *present; /* of the template, NULL = none yet */
+    int64_t want, surge, unavailable;
+    const char *reason, *message; /* of a condition Progressing that this sync decided, or NULL */
+};
+
+/* ---- reading --------------------------------------------------------------------------------- */
+
+static int64_t revision_of(const struct bh_json *tree)
+{
+    const char *v = bh_tree_annotation(tree, REVISION);
+
+    return v ? strtoll(v, NULL, 10) : 0;
+}
+
+static void read_set(struct set *s, struct bh_sim_obj *o, struct bh_arena *a)
+{
+    s->obj = o;
+    s->tree = bh_sim_obj_tree(a, o);
+    s->replicas = bh_tree_i64(s->tree, "spec.replicas", 1);
+    s->have = bh_tree_i64(s->tree, "status.replicas", 0);
+    s->ready = bh_tree_i64(s->tree, "status.readyReplicas", 0);
+    s->available = bh_tree_i64(s->tree, "status.availableReplicas", 0);
+    s->revision = revision_of(s->tree);
+}
+
+static int by_age(const void *pa, const void *pb)
+{
+    const struct set *a = pa, *b = pb;
+    const char *x = bh_tree_str(a->tree, "metadata.creationTimestamp");
+    const char *y = bh_tree_str(b->tree, "metadata.creationTimestamp");
+    int cmp = strcmp(x ? x : "", y ? y : "");
+
+    if (!cmp && a->revision != b->revision)
+        return a->revision < b->revision ? -1 : 1;
+    return cmp ? cmp : strcmp(a->obj->name, b->obj->name);
+}
+
+static bool same_template(struct bh_arena *a, const struct bh_json *template,
+                          const struct bh_json *of_set)
+{
+    struct bh_json *x = bh_json_clone(a, template), *y = bh_json_clone(a, of_set);
+
+    bh_json_unset(bh_tree_obj(x, "metadata.labels"), HASH_LABEL);
+    bh_json_unset(bh_tree_obj(y, "metadata.labels"), HASH_LABEL);
+    return x && y && bh_json_equal(x, y);
+}
+
+/* A percentage of nothing could keep a roll-out from moving: one pod may be missing then. */
+static void limits(struct dep *d)
+{
+    const struct bh_json *r = bh_tree_obj(d->tree, "spec.strategy.rollingUpdate");
+
+    d->want = bh_tree_i64(d->tree, "spec.replicas", 1);
+    if (!bh_tree_is(d->tree, "spec.strategy.type", "RollingUpdate"))
+        return;
+    d->surge = bh_ctl_scaled(bh_json_get(r, "maxSurge"), d->want, true);
+    d->unavailable = bh_ctl_scaled(bh_json_get(r, "maxUnavailable"), d->want, false);
+    if (!d->surge && !d->unavailable)
+        d->unavailable = 1;
+    d->unavailable = BH_MIN(d->unavailable, d->want);
+}
+
+static bool read_all(struct dep *d, struct bh_sim_controllers *c, const char *ns, const char *name)
+{
+    *d = (struct dep){.c = c, .obj = bh_sim_get(c->sim, c->t.deployments, ns, name)};
+    if (!d->obj)
+        return false;
+    d->obj = bh_sim_obj_ref(d->obj);
+    d->tree = bh_sim_obj_tree(&c->arena, d->obj);
+    d->template = bh_tree_obj(d->tree, "spec.template");
+    limits(d);
+    bh_sim_owned_by(c->sim, d->obj->uid, c->t.replicasets, &d->objs);
+    d->sets = bh_arena_new_array(&c->arena, struct set, d->objs.n + 1);
+    for (size_t i = 0; i < d->objs.n; i++)
+        read_set(&d->sets[d->n++], d->objs.v[i], &c->arena);
+    qsort(d->sets, d->n, sizeof(*d->sets), by_age);
+    for (size_t i = 0; i < d->n && !d->present; i++) {
+        if (!d->sets[i].obj->deleting &&
+            same_template(&c->arena, d->template, bh_tree_obj(d->sets[i].tree, "spec.template")))
+            d->present = &d->sets[i];
+    }
+    return true;
+}
+
+static void fini(struct dep *d)
+{
+    bh_sim_objs_fini(&d->objs);
+    bh_sim_obj_unref(d->obj);
+}
+
+static int64_t all_replicas(const struct dep *d)
+{
+    int64_t n = 0;
+
+    for (size_t i = 0; i < d->n; i++)
+        n += d->sets[i].replicas;
+    return n;
+}
+
+static int64_t all_available(const struct dep *d)
+{
+    int64_t n = 0;
+
+    for (size_t i = 0; i < d->n; i++)
+        n += d->sets[i].available;
+    return n;
+}
+
+/* ---- writing replica sets -------------------------------------------------------------------- */
+
+struct scale {
+    const struct dep *d;
+    int64_t replicas;
+};
+
+static void set_numbers(const struct dep *d, struct bh_arena *a, struct bh_json *meta)
+{
+    struct bh_json *ann = bh_json_obj_at(a, meta, "annotations");
+
+    bh_json_set_str(a, ann, DESIRED, bh_arena_printf(a, "%" PRId64, d->want));
+    bh_json_set_str(a, ann, MAX_REPLICAS, bh_arena_printf(a, "%" PRId64, d->want + d->surge));
+}
+
+static bool write_scale(void *arg, struct bh_arena *a, struct bh_json *o)
+{
+    struct scale *s = arg;
+
+    bh_json_set_i64(a, bh_json_obj_at(a, o, "spec"), "replicas", s->replicas);
+    set_numbers(s->d, a, bh_json_obj_at(a, o, "metadata"));
+    return true;
+}
+
+static void scale(struct dep *d, struct set *s, int64_t replicas)
+{
+    struct scale arg = {d, replicas};
+    int64_t was = s->replicas;
+
+    if (was == replicas)
+        return;
+    if (bh_sim_edit(d->c->sim, d->c->t.replicasets, s->obj->ns, s->obj->name, s->obj->uid,
+                    BH_SIM_MAIN, write_scale, &arg, NULL, NULL))
+        return;
+    s->replicas = replicas;
+    bh_sim_event(d->c->sim, d->obj, "Normal", "ScalingReplicaSet", COMPONENT,
+                 "Scaled %s replica set %s from %" PRId64 " to %" PRId64,
+                 replicas > was ? "up" : "down", s->obj->name, was, replicas);
+}
+
+/* Annotations that say something about the deployment only. */
+static bool own_annotation(const char *key)
+{
+    return bh_streq(key, LAST_APPLIED) || bh_streq(key, REVISION) || bh_streq(key, REVISIONS) ||
+           bh_streq(key, DESIRED) || bh_streq(key, MAX_REPLICAS) ||
+           bh_streq(key, "deprecated.deployment.rollback.to");
+}
+
+static void copy_annotations(const struct dep *d, struct bh_arena *a, struct bh_json *meta)
+{
+    struct bh_json *to = bh_json_obj_at(a, meta, "annotations");
+
+    bh_json_each(m, bh_tree_obj(d->tree, "metadata.annotations"))
+    {
+        if (!own_annotation(m->key.p))
+            bh_json_set(a, to, m->key.p, bh_json_clone(a, m));
+    }
+}
+
+static struct bh_json *new_set_tree(struct dep *d, const char *hash, int64_t revision)
+{
+    struct bh_arena *a = &d->c->arena;
+    struct bh_json *o = bh_json_new(a, BH_JSON_OBJECT), *meta = bh_json_obj_at(a, o, "metadata");
+    struct bh_json *spec = bh_json_obj_at(a, o, "spec"), *sel;
+    struct bh_json *template = bh_ctl_template_with(a, d->template, HASH_LABEL, hash);
+    int64_t min_ready = bh_tree_i64(d->tree, "spec.minReadySeconds", 0), room;
+
+    bh_json_set_str(a, meta, "name", bh_arena_printf(a, "%s-%s", d->obj->name, hash));
+    bh_json_set(a, meta, "labels", bh_json_clone(a, bh_tree_obj(template, "metadata.labels")));
+    copy_annotations(d, a, meta);
+    bh_json_set_str(a, bh_json_obj_at(a, meta, "annotations"), REVISION,
+                    bh_arena_printf(a, "%" PRId64, revision));
+    set_numbers(d, a, meta);
+    bh_ctl_own(a, meta, d->obj);
+    room = BH_MAX(d->want + d->surge - all_replicas(d), 0);
+    bh_json_set_i64(a, spec, "replicas", BH_MIN(room, d->want));
+    if (min_ready)
+        bh_json_set_i64(a, spec, "minReadySeconds", min_ready);
+    sel = bh_json_set(a, spec, "selector", bh_json_clone(a, bh_tree_obj(d->tree, "spec.selector")));
+    bh_json_set_str(a, bh_json_obj_at(a, sel, "matchLabels"), HASH_LABEL, hash);
+    bh_json_set(a, spec, "template", template);
+    return o;
+}
+
+static void made(struct dep *d, struct bh_sim_obj *o)
+{
+    struct set *s = &d->sets[d->n++];
+
+    read_set(s, o, &d->c->arena);
+    d->present = s;
+    d->reason = "NewReplicaSetCreated";
+    d->message = bh_arena_printf(&d->c->arena, "Created new replica set \"%s\"", o->name);
+    if (s->replicas)
+        bh_sim_event(d->c->sim, d->obj, "Normal", "ScalingReplicaSet", COMPONENT,
+                     "Scaled up replica set %s from 0 to %" PRId64, o->name, s->replicas);
+}
+
+/* The name's hash may collide with a set of another template: another salt is tried then. */
+static void make_present(struct dep *d, int64_t revision)
+{
+    struct bh_sim_obj *o = NULL;
+    struct bh_sim_error e = {0};
+    int64_t salt = bh_tree_i64(d->tree, "status.collisionCount", 0);
+
+    for (int tries = 0; tries < 8; tries++, salt++) {
+        const char *hash = bh_ctl_hash(&d->c->arena, d->template, salt);
+        e = (struct bh_sim_error){0};
+        if (!bh_sim_create(d->c->sim, d->c->t.replicasets, d->obj->ns, &d->c->arena,
+                           new_set_tree(d, hash, revision), &o, &e))
+            break;
+        if (!bh_streq(e.reason, "AlreadyExists"))
+            break;
+    }
+    if (o) {
+        made(d, o);
+        bh_sim_obj_unref(o);
+    } else {
+        d->reason = "ReplicaSetCreateError";
+        d->message = bh_arena_strdup(&d->c->arena, e.message);
+        bh_ctl_enqueue_after(d->c, BH_CTL_DEPLOYMENT, d->obj->ns, d->obj->name, BH_CTL_RETRY_NS);
+    }
+}
+
+/* ---- revisions ------------------------------------------------------------------------------- */
+
+struct revise {
+    const struct dep *d;
+    int64_t revision; /* 0 = keep */
+};
+
+static bool write_revision(void *arg, struct bh_arena *a, struct bh_json *o)
+{
+    struct revise *r = arg;
+    struct bh_json *meta = bh_json_obj_at(a, o, "metadata");
+    struct bh_json *ann = bh_json_obj_at(a, meta, "annotations");
+    int64_t old = revision_of(o), min_ready = bh_tree_i64(r->d->tree, "spec.minReadySeconds", 0);
+    const char *history = bh_tree_annotation(o, REVISIONS);
+
+    copy_annotations(r->d, a, meta);
+    if (min_ready != bh_tree_i64(o, "spec.minReadySeconds", 0))
+        bh_json_set_i64(a, bh_json_obj_at(a, o, "spec"), "minReadySeconds", min_ready);
+    if (r->revision && r->revision != old) {
+        if (old)
+            bh_json_set_str(a, ann, REVISIONS,
+                            history && *history ? bh_arena_printf(a, "%s,%" PRId64, history, old)
+                                                : bh_arena_printf(a, "%" PRId64, old));
+        bh_json_set_str(a, ann, REVISION, bh_arena_printf(a, "%" PRId64, r->revision));
+    }
+    return true;
+}
+
+static bool write_dep_revision(void *arg, struct bh_arena *a, struct bh_json *o)
+{
+    struct revise *r = arg;
+
+    bh_json_set_str(a, bh_json_obj_at(a, bh_json_obj_at(a, o, "metadata"), "annotations"), REVISION,
+                    bh_arena_printf(a, "%" PRId64, r->revision));
+    return true;
+}
+
+/* The present set always has the highest revision: an undo moves an old set to the top. */
+static void find_present(struct dep *d, bool may_make)
+{
+    struct revise r = {.d = d};
+    int64_t highest_old = 0;
+
+    for (size_t i = 0; i < d->n; i++) {
+        if (&d->sets[i] != d->present)
+            highest_old = BH_MAX(highest_old, d->sets[i].revision);
+    }
+    if (!d->present && !may_make)
+        return;
+    if (d->present) {
+        r.revision = BH_MAX(d->present->revision, highest_old + 1);
+        bh_sim_edit(d->c->sim, d->c->t.replicasets, d->obj->ns, d->present->obj->name,
+                    d->present->obj->uid, BH_SIM_MAIN, write_revision, &r, NULL, NULL);
+    } else {
+        r.revision = highest_old + 1;
+        make_present(d, r.revision);
+    }
+    if (d->present && revision_of(d->tree) != r.revision)
+        bh_sim_edit(d->c->sim, d->c->t.deployments, d->obj->ns, d->obj->name, d->obj->uid,
+                    BH_SIM_MAIN, write_dep_revision, &r, NULL, NULL);
+}
+
+/* ---- moving replicas ------------------------------------------------------------------------- */
+
+static void grow_present(struct dep *d)
+{
+    struct set *p = d->present;
+    int64_t room = d->want + d->surge - all_replicas(d);
+
+    if (p->replicas > d->want)
+        scale(d, p, d->want);
+    else if (p->replicas < d->want && room > 0)
+        scale(d, p, p->replicas + BH_MIN(room, d->want - p->replicas));
+}
+
+/* Pods that are not available anyway go first, then as many as availability allows. */
+static void shrink_old(struct dep *d)
+{
+    struct set *p = d->present;
+    int64_t floor = d->want - d->unavailable;
+    int64_t budget = all_replicas(d) - floor - BH_MAX(p->replicas - p->available, 0), spare;
+
+    for (size_t i = 0; i < d->n && budget > 0; i++) {
+        struct set *s = &d->sets[i];
+        int64_t sick = BH_MIN(BH_MAX(s->replicas - s->available, 0), budget);
+        if (s == p || !sick)
+            continue;
+        scale(d, s, s->replicas - sick);
+        budget -= sick;
+    }
+    spare = BH_MIN(budget, all_available(d) - floor);
+    for (size_t i = 0; i < d->n && spare > 0; i++) {
+        struct set *s = &d->sets[i];
+        int64_t n = BH_MIN(s->replicas, spare);
+        if (s == p || n <= 0)
+            continue;
+        scale(d, s, s->replicas - n);
+        spare -= n;
+    }
+}
+
+static void recreate(struct dep *d)
+{
+    bool old_pods = false;
+
+    for (size_t i = 0; i < d->n; i++) {
+        struct set *s = &d->sets[i];
+        struct bh_sim_objs pods;
+        if (s == d->present)
+            continue;
+        scale(d, s, 0);
+        bh_sim_owned_by(d->c->sim, s->obj->uid, d->c->t.pods, &pods);
+        old_pods = old_pods || pods.n > 0;
+        bh_sim_objs_fini(&pods);
+    }
+    if (old_pods) {
+        d->reason = d->present ? NULL : "ReplicaSetUpdated";
+        d->message = d->present ? NULL
+                                : bh_arena_printf(&d->c->arena, "Deployment \"%s\" is progressing.",
+                                                  d->obj->name);
+        return;
+    }
+    find_present(d, true);
+    if (d->present)
+        scale(d, d->present, d->want);
+}
+
+/* Paused: the template is not rolled out, but the number of replicas is followed. */
+static void scale_only(struct dep *d)
+{
+    struct set *active = NULL;
+    size_t n_active = 0;
+
+    for (size_t i = 0; i < d->n; i++) {
+        if (d->sets[i].replicas > 0) {
+            active = &d->sets[i];
+            n_active++;
+        }
+    }
+    if (n_active == 0)
+        active = d->present ? d->present : d->n ? &d->sets[d->n - 1] : NULL;
+    if (active && n_active <= 1)
+        scale(d, active, d->want);
+}
+
+static void forget_history(struct dep *d)
+{
+    int64_t limit = bh_tree_i64(d->tree, "spec.revisionHistoryLimit", 10), old = 0, extra;
+    struct bh_sim_delete_options o = {.grace_s = -1};
+
+    for (size_t i = 0; i < d->n; i++)
+        old += &d->sets[i] != d->present;
+    extra = old - limit;
+    while (extra > 0) {
+        struct set *lowest = NULL;
+        for (size_t i = 0; i < d->n; i++) {
+            struct set *s = &d->sets[i];
+            if (s != d->present && s->obj && !s->obj->deleting && !s->replicas && !s->have &&
+                (!lowest || s->revision < lowest->revision))
+                lowest = s;
+        }
+        if (!lowest)
+            return;
+        o.uid = lowest->obj->uid;
+        bh_sim_delete(d->c->sim, d->c->t.replicasets, d->obj->ns, lowest->obj->name, &o, NULL);
+        lowest->obj = NULL;
+        extra--;
+    }
+}
+
+/* ---- status ---------------------------------------------------------------------------------- */
+
+static void condition(struct dep *d, struct bh_arena *a, struct bh_json *o, const char *type,
+                      const char *status, const char *reason, const char *message)
+{
+    const char *now = bh_ctl_now(d->c, a);
+
+    if (bh_tree_set_condition(a, o, type, status, reason, message, now) ||
+        !bh_tree_has(bh_tree_condition(o, type), "lastUpdateTime"))
+        bh_json_set_str(a, bh_tree_condition(o, type), "lastUpdateTime", now);
+}
+
+static bool complete(const struct dep *d)
+{
+    int64_t total = 0;
+
+    for (size_t i = 0; i < d->n; i++)
+        total += d->sets[i].have;
+    return d->present && d->present->have == d->want && total == d->want &&
+           all_available(d) == d->want;
+}
+
+/* What the status says after this sync. */
+struct numbers {
+    int64_t total, updated, ready, available;
+};
+
+static struct numbers numbers_of(const struct dep *d)
+{
+    struct numbers n = {.available = all_available(d),
+                        .updated = d->present ? d->present->have : 0};
+
+    for (size_t i = 0; i < d->n; i++) {
+        n.total += d->sets[i].have;
+        n.ready += d->sets[i].ready;
+    }
+    return n;
+}
+
+/* More new pods, more of them useful, or fewer old ones than the stored status says. */
+static bool moved(const struct bh_json *o, const struct numbers *n)
+{
+    int64_t updated = bh_tree_i64(o, "status.updatedReplicas", 0);
+
+    return n->updated > updated || n->ready > bh_tree_i64(o, "status.readyReplicas", 0) ||
+           n->available > bh_tree_i64(o, "status.availableReplicas", 0) ||
+           n->total - n->updated < bh_tree_i64(o, "status.replicas", 0) - updated;
+}
+
+/* Looks at the clock, and again when the deadline will have passed. */
+static bool timed_out(struct dep *d, const struct bh_json *cond)
+{
+    int64_t deadline = bh_tree_i64(d->tree, "spec.progressDeadlineSeconds", 600), left;
+
+    if (!cond || deadline >= INT32_MAX || bh_tree_is(cond, "reason", "NewReplicaSetAvailable"))
+        return false;
+    left = bh_sim_parse_time(bh_tree_str(cond, "lastUpdateTime")) + deadline * 1000000000 -
+           bh_sim_now_ns(d->c->sim);
+    if (left <= 0)
+        return true;
+    bh_ctl_enqueue_after(d->c, BH_CTL_DEPLOYMENT, d->obj->ns, d->obj->name, left + BH_CTL_DELAY_NS);
+    return false;
+}
+
+static void set_progress(struct dep *d, struct bh_arena *a, struct bh_json *o, const char *status,
+                         const char *reason, const char *verb)
+{
+    const char *name = d->present ? d->present->obj->name : d->obj->name;
+
+    condition(d, a, o, "Progressing", status, reason,
+              bh_arena_printf(a, "ReplicaSet \"%s\" %s", name, verb));
+}
+
+static void progressing(struct dep *d, struct bh_arena *a, struct bh_json *o,
+                        const struct numbers *n, bool did_move)
+{
+    const struct bh_json *old = bh_tree_condition(o, "Progressing");
+    bool was_complete = old && bh_tree_is(old, "reason", "NewReplicaSetAvailable");
+
+    if (bh_tree_bool(d->tree, "spec.paused", false)) {
+        condition(d, a, o, "Progressing", "Unknown", "DeploymentPaused", "Deployment is paused");
+    } else if (d->reason) {
+        condition(d, a, o, "Progressing",
+                  bh_streq(d->reason, "ReplicaSetCreateError") ? "False" : "True", d->reason,
+                  d->message ? d->message : "");
+    } else if (complete(d)) {
+        set_progress(d, a, o, "True", "NewReplicaSetAvailable", "has successfully progressed.");
+    } else if (was_complete && n->total == n->updated) {
+        return; /* it was rolled out; pods that die later do not undo that */
+    } else if (did_move || !old) {
+        set_progress(d, a, o, "True", "ReplicaSetUpdated", "is progressing.");
+        bh_json_set_str(a, bh_tree_condition(o, "Progressing"), "lastUpdateTime",
+                        bh_ctl_now(d->c, a));
+    } else if (timed_out(d, old)) {
+        set_progress(d, a, o, "False", "ProgressDeadlineExceeded", "has timed out progressing.");
+    }
+    timed_out(d, bh_tree_condition(o, "Progressing"));
+}
+
+static bool write_status(void *arg, struct bh_arena *a, struct bh_json *o)
+{
+    struct dep *d = arg;
+    struct bh_json *st = bh_json_obj_at(a, o, "status");
+    struct numbers n = numbers_of(d);
+    bool did_move = moved(o, &n);
+
+    bh_json_set_i64(a, st, "observedGeneration", bh_tree_i64(o, "metadata.generation", 0));
+    bh_ctl_count_set(a, st, "replicas", n.total);
+    bh_ctl_count_set(a, st, "updatedReplicas", n.updated);
+    bh_ctl_count_set(a, st, "readyReplicas", n.ready);
+    bh_ctl_count_set(a, st, "availableReplicas", n.available);
+    bh_ctl_count_set(a, st, "unavailableReplicas", BH_MAX(all_replicas(d) - n.available, 0));
+    if (n.available >= d->want - d->unavailable)
+        condition(d, a, o, "Available", "True", "MinimumReplicasAvailable",
+                  "Deployment has minimum availability.");
+    else
+        condition(d, a, o, "Available", "False", "MinimumReplicasUnavailable",
+                  "Deployment does not have minimum availability.");
+    progressing(d, a, o, &n, did_move);
+    return true;
+}
+
+void bh_ctl_sync_deployment(struct bh_sim_controllers *c, const char *ns, const char *name)
+{
+    struct dep d;
+
+    if (!read_all(&d, c, ns, name))
+        return;
+    if (!d.obj->deleting && d.template) {
+        if (bh_tree_bool(d.tree, "spec.paused", false)) {
+            find_present(&d, false);
+            scale_only(&d);
+        } else if (bh_tree_is(d.tree, "spec.strategy.type", "Recreate")) {
+            recreate(&d);
+        } else {
+            find_present(&d, true);
+            if (d.present) {
+                grow_present(&d);
+                shrink_old(&d);
+            }
+        }
+    }
+    bh_sim_edit(c->sim, c->t.deployments, ns, name, d.obj->uid, BH_SIM_STATUS, write_status, &d,
+                NULL, NULL);
+    if (!d.obj->deleting && complete(&d))
+        forget_history(&d);
+    fini(&d);
+}

@@ -1,0 +1,281 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * simulator/controllers/gc.c - garbage collection along ownerReferences
+ *
+ * Background: when an owner is gone, dependents without another living owner are deleted.
+ * Foreground: an owner with the finalizer foregroundDeletion waits until those of its dependents
+ * that block it are gone. Orphan: the references are taken out of the dependents, then the owner
+ * goes.
+ * Invariants: waiting holds the objects that have one of the two finalizers, by uid.
+ * Upstream: pkg/controller/garbagecollector (v1.36); differences: an object that is created with an
+ * owner that never existed is kept, because imports from other clusters come like that.
+ */
+#include "simulator/controllers/controllers.h"
+
+/* ---- references ------------------------------------------------------------------------------ */
+
+static const struct bh_sim_obj *owner_of(struct bh_sim_controllers *c, const char *ns,
+                                         const struct bh_json *ref)
+{
+    const char *av = bh_tree_str(ref, "apiVersion"), *kind = bh_tree_str(ref, "kind");
+    const char *name = bh_tree_str(ref, "name"), *uid = bh_tree_str(ref, "uid");
+    const struct bh_sim_type *t = kind ? bh_sim_type_of_kind(av, kind) : NULL;
+    const struct bh_sim_obj *o = NULL;
+
+    if (t && name)
+        o = bh_sim_get(c->sim, bh_sim_type_stored(t), t->flags & BH_SIM_NAMESPACED ? ns : "", name);
+    return o && uid && bh_streq(o->uid, uid) ? o : NULL;
+}
+
+struct unlink {
+    const char *uid;
+};
+
+static bool drop_reference(void *arg, struct bh_arena *a, struct bh_json *o)
+{
+    struct unlink *u = arg;
+    struct bh_json *refs = bh_tree_arr(o, "metadata.ownerReferences");
+
+    (void)a;
+    bh_json_each(r, refs)
+    {
+        if (bh_tree_is(r, "uid", u->uid)) {
+            bh_json_remove(refs, r);
+            if (!refs->c.n)
+                bh_json_unset(bh_tree_obj(o, "metadata"), "ownerReferences");
+            return true;
+        }
+    }
+    return false;
+}
+
+static void unlink_owner(struct bh_sim_controllers *c, const struct bh_sim_obj *o, const char *uid)
+{
+    struct unlink u = {uid};
+
+    bh_sim_edit(c->sim, o->type, o->ns, o->name, o->uid, BH_SIM_MAIN, drop_reference, &u, NULL,
+                NULL);
+}
+
+/* ---- background ------------------------------------------------------------------------------ */
+
+static bool other_owner_lives(struct bh_sim_controllers *c, const struct bh_sim_obj *o,
+                              const char *gone)
+{
+    const struct bh_json *tree = bh_sim_obj_tree(&c->arena, o);
+
+    bh_json_each(r, bh_tree_arr(tree, "metadata.ownerReferences"))
+    {
+        if (!bh_tree_is(r, "uid", gone) && owner_of(c, o->ns, r))
+            return true;
+    }
+    return false;
+}
+
+void bh_ctl_sync_orphaned(struct bh_sim_controllers *c, const char *ns, const char *uid)
+{
+    struct bh_sim_objs l;
+    size_t budget = BH_CTL_BATCH;
+
+    (void)ns;
+    bh_sim_owned_by(c->sim, uid, NULL, &l);
+    for (size_t i = 0; i < l.n && budget; i++) {
+        struct bh_sim_obj *o = l.v[i];
+        struct bh_sim_delete_options d = {.grace_s = -1, .uid = o->uid};
+        if (o->deleting)
+            continue;
+        budget--;
+        if (other_owner_lives(c, o, uid))
+            unlink_owner(c, o, uid);
+        else
+            bh_sim_delete(c->sim, o->type, o->ns, o->name, &d, NULL);
+    }
+    bh_sim_objs_fini(&l);
+    if (!budget)
+        bh_ctl_enqueue(c, BH_CTL_GC_ORPHANED, "", uid);
+}
+
+/* ---- foreground, orphan ---------------------------------------------------------------------- */
+
+static bool drop_finalizer(void *arg, struct bh_arena *a, struct bh_json *o)
+{
+    const char *which = arg;
+    struct bh_json *list = bh_tree_arr(o, "metadata.finalizers");
+
+    (void)a;
+    bh_json_each(f, list)
+    {
+        const char *s = bh_json_cstr(f);
+        if (s && bh_streq(s, which)) {
+            bh_json_remove(list, f);
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool has_finalizer(const struct bh_json *tree, const char *which)
+{
+    bh_json_each(f, bh_tree_arr(tree, "metadata.finalizers"))
+    {
+        const char *s = bh_json_cstr(f);
+        if (s && bh_streq(s, which))
+            return true;
+    }
+    return false;
+}
+
+static bool blocks(struct bh_sim_controllers *c, const struct bh_sim_obj *o, const char *uid)
+{
+    const struct bh_json *tree = bh_sim_obj_tree(&c->arena, o);
+
+    bh_json_each(r, bh_tree_arr(tree, "metadata.ownerReferences"))
+    {
+        if (bh_tree_is(r, "uid", uid))
+            return bh_tree_bool(r, "blockOwnerDeletion", false);
+    }
+    return false;
+}
+
+/* True when no dependent stands in the way any more. */
+static bool foreground_done(struct bh_sim_controllers *c, const char *uid)
+{
+    struct bh_sim_objs l;
+    size_t budget = BH_CTL_BATCH;
+    bool blocked = false;
+
+    bh_sim_owned_by(c->sim, uid, NULL, &l);
+    for (size_t i = 0; i < l.n && budget; i++) {
+        struct bh_sim_obj *o = l.v[i];
+        struct bh_sim_delete_options d = {
+            .grace_s = -1, .uid = o->uid, .propagation = "Foreground"};
+        if (o->deleting)
+            continue;
+        budget--;
+        bh_sim_delete(c->sim, o->type, o->ns, o->name, &d, NULL);
+    }
+    bh_sim_objs_fini(&l);
+    if (!budget) {
+        bh_ctl_enqueue(c, BH_CTL_GC_DEPENDENTS, "", uid);
+        return false;
+    }
+    bh_sim_owned_by(c->sim, uid, NULL, &l);
+    for (size_t i = 0; i < l.n && !blocked; i++)
+        blocked = blocks(c, l.v[i], uid);
+    bh_sim_objs_fini(&l);
+    return !blocked;
+}
+
+static bool orphan_done(struct bh_sim_controllers *c, const char *uid)
+{
+    struct bh_sim_objs l;
+    size_t n;
+
+    bh_sim_owned_by(c->sim, uid, NULL, &l);
+    n = BH_MIN(l.n, (size_t)BH_CTL_BATCH);
+    for (size_t i = 0; i < n; i++)
+        unlink_owner(c, l.v[i], uid);
+    bh_sim_objs_fini(&l);
+    if (n == BH_CTL_BATCH)
+        bh_ctl_enqueue(c, BH_CTL_GC_DEPENDENTS, "", uid);
+    return n < BH_CTL_BATCH;
+}
+
+static void forget(struct bh_sim_controllers *c, const char *uid)
+{
+    struct bh_ctl_waiting *w = bh_map_del(&c->waiting, uid, strlen(uid));
+
+    if (!w)
+        return;
+    free(w->ns);
+    free(w->name);
+    free(w);
+}
+
+void bh_ctl_sync_waiting(struct bh_sim_controllers *c, const char *ns, const char *uid)
+{
+    static char foreground[] = "foregroundDeletion", orphan[] = "orphan";
+    const struct bh_ctl_waiting *w = bh_map_get(&c->waiting, uid, strlen(uid));
+    const struct bh_sim_obj *o;
+    const struct bh_json *tree;
+    char *done = NULL;
+
+    (void)ns;
+    if (!w)
+        return;
+    o = bh_sim_get(c->sim, w->type, w->ns, w->name);
+    if (!o || !bh_streq(o->uid, uid)) {
+        forget(c, uid);
+        return;
+    }
+    tree = bh_sim_obj_tree(&c->arena, o);
+    if (has_finalizer(tree, orphan))
+        done = orphan_done(c, uid) ? orphan : NULL;
+    else if (has_finalizer(tree, foreground))
+        done = foreground_done(c, uid) ? foreground : NULL;
+    if (done)
+        bh_sim_edit(c->sim, w->type, w->ns, w->name, uid, BH_SIM_MAIN, drop_finalizer, done, NULL,
+                    NULL);
+}
+
+/* ---- commits --------------------------------------------------------------------------------- */
+
+static void start_waiting(struct bh_sim_controllers *c, const struct bh_sim_obj *o)
+{
+    struct bh_ctl_waiting *w;
+
+    if (!strstr(o->json, "\"foregroundDeletion\"") && !strstr(o->json, "\"orphan\""))
+        return;
+    if (!bh_map_get(&c->waiting, o->uid, strlen(o->uid))) {
+        w = bh_calloc(1, sizeof(*w));
+        *w = (struct bh_ctl_waiting){o->type, bh_strdup(o->ns), bh_strdup(o->name)};
+        bh_map_put(&c->waiting, o->uid, strlen(o->uid), w);
+    }
+    bh_ctl_enqueue(c, BH_CTL_GC_DEPENDENTS, "", o->uid);
+}
+
+/* Those who wait for this one look again. Few wait at a time. */
+static void wake_waiting(struct bh_sim_controllers *c, const struct bh_sim_obj *gone)
+{
+    struct bh_map_entry *e;
+
+    for (size_t it = 0; (e = bh_map_next(&c->waiting, &it));) {
+        if (strstr(gone->json, e->key))
+            bh_ctl_enqueue(c, BH_CTL_GC_DEPENDENTS, "", e->key);
+    }
+}
+
+void bh_ctl_gc_commit(struct bh_sim_controllers *c, enum bh_sim_change change,
+                      struct bh_sim_obj *old, struct bh_sim_obj *obj)
+{
+    struct bh_sim_objs l;
+
+    (void)old;
+    if (change != BH_SIM_DELETED) {
+        if (obj->deleting && obj->has_finalizers)
+            start_waiting(c, obj);
+        return;
+    }
+    if (c->waiting.len) {
+        forget(c, obj->uid);
+        wake_waiting(c, obj);
+    }
+    bh_sim_owned_by(c->sim, obj->uid, NULL, &l);
+    if (l.n)
+        bh_ctl_enqueue(c, BH_CTL_GC_ORPHANED, "", obj->uid);
+    bh_sim_objs_fini(&l);
+}
+
+void bh_ctl_gc_fini(struct bh_sim_controllers *c)
+{
+    struct bh_map_entry *e;
+
+    for (size_t it = 0; (e = bh_map_next(&c->waiting, &it));) {
+        struct bh_ctl_waiting *w = e->value;
+        free(w->ns);
+        free(w->name);
+        free(w);
+    }
+    bh_map_fini(&c->waiting);
+    bh_map_fini(&c->terminating);
+}

@@ -1,0 +1,270 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * simulator/controllers/job.c - jobs: pods until enough have succeeded
+ *
+ * Upstream: pkg/controller/job/job_controller.go (v1.36); differences: pods carry no tracking
+ * finalizer, so that a finished pod that somebody deletes counts as never run; pod failure and
+ * success policies, and per-index back-off, are not looked at; failed pods are replaced at once.
+ */
+#include "simulator/controllers/controllers.h"
+
+#include <inttypes.h>
+
+#define COMPONENT   "job-controller"
+#define INDEX_LABEL "batch.kubernetes.io/job-completion-index"
+
+struct job {
+    struct bh_sim_controllers *c;
+    struct bh_sim_obj *obj;
+    const struct bh_json *tree;
+    int64_t active, ready, succeeded, failed;
+    int64_t completions, parallelism, backoff; /* completions -1 = any success ends it */
+    bool indexed, suspended;
+    const char *end, *reason, *message; /* condition that ends it now: Complete or Failed */
+};
+
+static int64_t index_of(const struct bh_sim_obj *pod)
+{
+    const char *v = bh_sim_obj_label(pod, INDEX_LABEL);
+
+    return v ? strtoll(v, NULL, 10) : -1;
+}
+
+static void count(struct job *j, const struct bh_sim_objs *pods, uint8_t *taken)
+{
+    for (size_t i = 0; i < pods->n; i++) {
+        const struct bh_sim_obj *p = pods->v[i];
+        bool ok = bh_streq(p->phase, "Succeeded");
+        int64_t idx = j->indexed ? index_of(p) : -1;
+        j->succeeded += ok;
+        j->failed += bh_streq(p->phase, "Failed");
+        if (bh_ctl_pod_active(p)) {
+            j->active++;
+            j->ready += bh_ctl_pod_ready(p);
+        }
+        if (taken && idx >= 0 && idx < j->completions && (ok || bh_ctl_pod_active(p)))
+            taken[idx] = 1;
+    }
+}
+
+static int64_t wanted_active(const struct job *j)
+{
+    if (j->suspended || j->end)
+        return 0;
+    if (j->completions < 0)
+        return j->succeeded ? j->active : j->parallelism;
+    return BH_MAX(BH_MIN(j->parallelism, j->completions - j->succeeded), 0);
+}
+
+static void decide_end(struct job *j)
+{
+    if (j->failed > j->backoff) {
+        j->end = "Failed";
+        j->reason = "BackoffLimitExceeded";
+        j->message = "Job has reached the specified backoff limit";
+    } else if (j->completions >= 0 ? j->succeeded >= j->completions
+                                   : j->succeeded > 0 && j->active == 0) {
+        j->end = "Complete";
+        j->reason = "CompletionsReached";
+        j->message = "Reached expected number of succeeded pods";
+    }
+}
+
+static struct bh_json *pod_for(struct job *j, int64_t idx)
+{
+    struct bh_arena *a = &j->c->pod_arena;
+    struct bh_json *pod = bh_ctl_pod_of(a, j->obj, bh_tree_obj(j->tree, "spec.template"));
+    struct bh_json *meta = bh_json_get(pod, "metadata");
+    char *n;
+
+    if (idx < 0) {
+        bh_json_set_str(a, meta, "generateName", bh_arena_printf(a, "%s-", j->obj->name));
+        return pod;
+    }
+    n = bh_arena_printf(a, "%" PRId64, idx);
+    bh_json_set_str(a, meta, "generateName", bh_arena_printf(a, "%s-%s-", j->obj->name, n));
+    bh_json_set_str(a, bh_json_obj_at(a, meta, "labels"), INDEX_LABEL, n);
+    bh_json_set_str(a, bh_json_obj_at(a, meta, "annotations"), INDEX_LABEL, n);
+    bh_json_set_str(a, bh_json_obj_at(a, pod, "spec"), "hostname",
+                    bh_arena_printf(a, "%s-%s", j->obj->name, n));
+    return pod;
+}
+
+static void create(struct job *j, int64_t n, uint8_t *taken)
+{
+    struct bh_sim_error e;
+    int64_t idx = -1, todo = BH_MIN(n, BH_CTL_BATCH);
+
+    for (int64_t i = 0; i < todo; i++) {
+        if (j->indexed) {
+            while (++idx < j->completions && taken[idx])
+                ;
+            if (idx >= j->completions)
+                return;
+        }
+        if (bh_ctl_pod_create(j->c, j->obj, COMPONENT, pod_for(j, idx), &e)) {
+            bh_ctl_enqueue_after(j->c, BH_CTL_JOB, j->obj->ns, j->obj->name, BH_CTL_RETRY_NS);
+            return;
+        }
+        j->active++;
+    }
+    if (todo < n)
+        bh_ctl_enqueue(j->c, BH_CTL_JOB, j->obj->ns, j->obj->name);
+}
+
+static void delete_some(struct job *j, struct bh_sim_objs *pods, int64_t n)
+{
+    bh_ctl_pods_rank(pods);
+    for (size_t i = 0; i < pods->n && n > 0; i++) {
+        if (!bh_ctl_pod_active(pods->v[i]))
+            continue;
+        bh_ctl_pod_delete(j->c, j->obj, COMPONENT, pods->v[i]);
+        j->active--;
+        n--;
+    }
+}
+
+/* ---- status ---------------------------------------------------------------------------------- */
+
+static void condition(struct job *j, struct bh_arena *a, struct bh_json *o, const char *type,
+                      const char *status, const char *reason, const char *message)
+{
+    const char *now = bh_ctl_now(j->c, a);
+
+    if (bh_tree_set_condition(a, o, type, status, reason, message, now))
+        bh_json_set_str(a, bh_tree_condition(o, type), "lastProbeTime", now);
+}
+
+/* Indexes that are done, as text: "0,2-4". */
+static void completed_indexes(struct job *j, struct bh_arena *a, struct bh_json *st)
+{
+    struct bh_sim_objs pods;
+    uint8_t *done = bh_calloc((size_t)j->completions + 1, 1);
+    struct bh_buf b = {0};
+
+    bh_sim_owned_by(j->c->sim, j->obj->uid, j->c->t.pods, &pods);
+    for (size_t i = 0; i < pods.n; i++) {
+        int64_t idx = index_of(pods.v[i]);
+        if (idx >= 0 && idx < j->completions && bh_streq(pods.v[i]->phase, "Succeeded"))
+            done[idx] = 1;
+    }
+    bh_sim_objs_fini(&pods);
+    for (int64_t i = 0, end; i < j->completions; i = end + 1) {
+        end = i;
+        if (!done[i])
+            continue;
+        while (end + 1 < j->completions && done[end + 1])
+            end++;
+        bh_buf_addf(&b, "%s%" PRId64, b.n ? "," : "", i);
+        if (end > i)
+            bh_buf_addf(&b, "%c%" PRId64, end == i + 1 ? ',' : '-', end);
+    }
+    if (b.n)
+        bh_json_set_str(a, st, "completedIndexes", bh_buf_str(&b));
+    bh_buf_fini(&b);
+    free(done);
+}
+
+static bool write_status(void *arg, struct bh_arena *a, struct bh_json *o)
+{
+    struct job *j = arg;
+    struct bh_json *st = bh_json_obj_at(a, o, "status");
+
+    if (!j->suspended)
+        bh_tree_dflt_str(a, st, "startTime", bh_ctl_now(j->c, a));
+    else if (!j->end)
+        bh_json_unset(st, "startTime");
+    bh_ctl_count_set(a, st, "active", j->active);
+    bh_ctl_count_set(a, st, "succeeded", j->succeeded);
+    bh_ctl_count_set(a, st, "failed", j->failed);
+    bh_json_set_i64(a, st, "ready", j->ready);
+    bh_json_set_i64(a, st, "terminating", 0);
+    bh_json_obj_at(a, st, "uncountedTerminatedPods");
+    if (j->indexed)
+        completed_indexes(j, a, st);
+    if (j->suspended && !j->end)
+        condition(j, a, o, "Suspended", "True", "JobSuspended", "Job suspended");
+    else if (bh_tree_condition_true(o, "Suspended"))
+        condition(j, a, o, "Suspended", "False", "JobResumed", "Job resumed");
+    if (j->end) {
+        bool ok = bh_streq(j->end, "Complete");
+        condition(j, a, o, ok ? "SuccessCriteriaMet" : "FailureTarget", "True", j->reason,
+                  j->message);
+        condition(j, a, o, j->end, "True", j->reason, j->message);
+        if (ok)
+            bh_tree_dflt_str(a, st, "completionTime", bh_ctl_now(j->c, a));
+    }
+    return true;
+}
+
+/* ---- sync ------------------------------------------------------------------------------------ */
+
+static void read_job(struct job *j)
+{
+    j->completions = bh_tree_i64(j->tree, "spec.completions", -1);
+    j->parallelism = bh_tree_i64(j->tree, "spec.parallelism", 1);
+    j->backoff = bh_tree_i64(j->tree, "spec.backoffLimit", 6);
+    j->indexed = bh_tree_is(j->tree, "spec.completionMode", "Indexed") && j->completions >= 0;
+    j->suspended = bh_tree_bool(j->tree, "spec.suspend", false);
+}
+
+/* ttlSecondsAfterFinished: a finished job goes by itself. */
+static void expire(struct job *j)
+{
+    int64_t ttl = bh_tree_i64(j->tree, "spec.ttlSecondsAfterFinished", -1), at;
+    const struct bh_json *c = bh_tree_condition(j->tree, "Complete");
+    struct bh_sim_delete_options o = {.grace_s = -1, .uid = j->obj->uid};
+
+    c = c ? c : bh_tree_condition(j->tree, "Failed");
+    if (ttl < 0 || j->obj->deleting)
+        return;
+    at = bh_sim_parse_time(bh_tree_str(c, "lastTransitionTime")) + ttl * 1000000000 -
+         bh_sim_now_ns(j->c->sim);
+    if (at > 0)
+        bh_ctl_enqueue_after(j->c, BH_CTL_JOB, j->obj->ns, j->obj->name, at + BH_CTL_DELAY_NS);
+    else
+        bh_sim_delete(j->c->sim, j->c->t.jobs, j->obj->ns, j->obj->name, &o, NULL);
+}
+
+static void move(struct job *j)
+{
+    struct bh_sim_objs pods;
+    uint8_t *taken = j->indexed ? bh_calloc((size_t)j->completions + 1, 1) : NULL;
+    int64_t want;
+
+    bh_sim_owned_by(j->c->sim, j->obj->uid, j->c->t.pods, &pods);
+    count(j, &pods, taken);
+    decide_end(j);
+    want = wanted_active(j);
+    if (j->active < want)
+        create(j, want - j->active, taken);
+    else if (j->active > want)
+        delete_some(j, &pods, j->active - want);
+    bh_sim_objs_fini(&pods);
+    free(taken);
+}
+
+void bh_ctl_sync_job(struct bh_sim_controllers *c, const char *ns, const char *name)
+{
+    struct job j = {.c = c, .obj = bh_sim_get(c->sim, c->t.jobs, ns, name)};
+
+    if (!j.obj)
+        return;
+    j.obj = bh_sim_obj_ref(j.obj);
+    j.tree = bh_sim_obj_tree(&c->arena, j.obj);
+    if (bh_tree_condition_true(j.tree, "Complete") || bh_tree_condition_true(j.tree, "Failed")) {
+        expire(&j);
+    } else if (!j.obj->deleting) {
+        read_job(&j);
+        move(&j);
+        bh_sim_edit(c->sim, c->t.jobs, ns, name, j.obj->uid, BH_SIM_STATUS, write_status, &j, NULL,
+                    NULL);
+        if (j.end) {
+            bh_sim_event(c->sim, j.obj, bh_streq(j.end, "Complete") ? "Normal" : "Warning",
+                         bh_streq(j.end, "Complete") ? "Completed" : j.reason, COMPONENT, "%s",
+                         bh_streq(j.end, "Complete") ? "Job completed" : j.message);
+            bh_ctl_enqueue(c, BH_CTL_JOB, ns, name);
+        }
+    }
+    bh_sim_obj_unref(j.obj);
+}

@@ -1,0 +1,290 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * simulator/controllers/kubelet.c - the stand-in for every node's kubelet
+ *
+ * A pod that is bound to a node that exists becomes Running and ready after the configured delay,
+ * in one status write; a pod of a Job finishes after the delay again; a pod that is being deleted
+ * is gone after the delay. Waiting pods stand in one line in order of time and are worked off in
+ * batches: thousands of pods a second pass here.
+ * Invariants: ring[first..first+n) is ordered by at_ns; the timer is armed exactly while n > 0.
+ *             What is due is looked up again before it is touched: pods may have changed meanwhile.
+ * Upstream:   pkg/kubelet (status manager), kwok's fast stages; differences: no events, no
+ * restarts, no probes; readiness gates are taken as met.
+ */
+#include "simulator/controllers/controllers.h"
+
+#include <stdio.h>
+
+#define TURN_PODS 256 /* status writes of one turn of the loop */
+
+/* ---- the line -------------------------------------------------------------------------------- */
+
+static void work(void *arg);
+
+static void arm(struct bh_sim_controllers *c)
+{
+    struct bh_ctl_kubelet *k = &c->kubelet;
+    uint64_t now = bh_mono_ns(), at;
+
+    if (!k->n || k->timer)
+        return;
+    at = k->ring[k->first].at_ns;
+    k->timer = bh_sim_after(c->sim, at > now ? (int64_t)(at - now) : 0, work, c);
+}
+
+static void push(struct bh_sim_controllers *c, struct bh_sim_obj *pod)
+{
+    struct bh_ctl_kubelet *k = &c->kubelet;
+
+    if (k->n == k->cap) {
+        size_t cap = k->cap ? k->cap * 2 : 256;
+        struct bh_ctl_due *ring = bh_calloc(cap, sizeof(*ring));
+        for (size_t i = 0; i < k->n; i++)
+            ring[i] = k->ring[(k->first + i) & (k->cap - 1)];
+        free(k->ring);
+        k->ring = ring;
+        k->cap = cap;
+        k->first = 0;
+    }
+    k->ring[(k->first + k->n++) & (k->cap - 1)] =
+        (struct bh_ctl_due){bh_sim_obj_ref(pod), bh_mono_ns() + (uint64_t)c->opt.kubelet_delay_ns};
+    arm(c);
+}
+
+/* ---- status ---------------------------------------------------------------------------------- */
+
+struct start {
+    struct bh_sim_controllers *c;
+    const char *now, *host_ip, *pod_ip;
+};
+
+/* Conditions stand in the order in which a kubelet writes them; others stay behind. */
+static void conditions(struct bh_arena *a, struct bh_json *pod, const char *now)
+{
+    static const char *const types[] = {"PodReadyToStartContainers", "Initialized", "Ready",
+                                        "ContainersReady"};
+    struct bh_json *status = bh_tree_obj(pod, "status");
+    const struct bh_json *old = bh_tree_arr(status, "conditions");
+    struct bh_json *list = bh_json_new(a, BH_JSON_ARRAY), *c;
+
+    for (size_t i = 0; i < BH_ARRAY_LEN(types); i++) {
+        c = bh_tree_push_obj(a, list);
+        bh_json_set_str(a, c, "type", types[i]);
+        bh_json_set_str(a, c, "status", "True");
+        bh_json_set(a, c, "lastProbeTime", bh_json_new(a, BH_JSON_NULL));
+        bh_json_set_str(a, c, "lastTransitionTime", now);
+    }
+    bh_json_each(o, old)
+    {
+        const char *t = bh_tree_str(o, "type");
+        bool ours = !t;
+        for (size_t i = 0; i < BH_ARRAY_LEN(types); i++)
+            ours = ours || bh_streq(t, types[i]);
+        if (!ours)
+            bh_json_push(list, bh_json_clone(a, o));
+    }
+    bh_json_set(a, status, "conditions", list);
+    bh_json_each(g, bh_tree_arr(pod, "spec.readinessGates"))
+    {
+        const char *t = bh_tree_str(g, "conditionType");
+        if (t)
+            bh_tree_set_condition(a, pod, t, "True", "", "", now);
+    }
+}
+
+enum run { RUNNING, COMPLETED };
+
+static void container_status(struct bh_arena *a, struct bh_json *list, const struct bh_json *c,
+                             const char *uid, enum run run, const char *started, const char *now)
+{
+    const char *name = bh_tree_str(c, "name"), *image = bh_tree_str(c, "image");
+    struct bh_json *s = bh_tree_push_obj(a, list), *state, *st;
+    char id[128];
+
+    snprintf(id, sizeof(id), "berth://%.40s/%.63s", uid, name ? name : "");
+    bh_json_set_str(a, s, "name", name ? name : "");
+    state = bh_json_obj_at(a, s, "state");
+    if (run == RUNNING) {
+        bh_json_set_str(a, bh_json_obj_at(a, state, "running"), "startedAt", started);
+    } else {
+        st = bh_json_obj_at(a, state, "terminated");
+        bh_json_set_i64(a, st, "exitCode", 0);
+        bh_json_set_str(a, st, "reason", "Completed");
+        bh_json_set_str(a, st, "startedAt", started);
+        bh_json_set_str(a, st, "finishedAt", now);
+        bh_json_set_str(a, st, "containerID", id);
+    }
+    bh_json_obj_at(a, s, "lastState");
+    bh_json_set_bool(a, s, "ready", true);
+    bh_json_set_i64(a, s, "restartCount", 0);
+    bh_json_set_str(a, s, "image", image ? image : "");
+    bh_json_set_str(a, s, "imageID", "");
+    bh_json_set_str(a, s, "containerID", id);
+    bh_json_set_bool(a, s, "started", run == RUNNING);
+}
+
+static void container_statuses(struct bh_arena *a, struct bh_json *pod, enum run run,
+                               const char *started, const char *now)
+{
+    struct bh_json *status = bh_tree_obj(pod, "status"), *list;
+    const struct bh_json *inits = bh_tree_arr(pod, "spec.initContainers");
+    const char *uid = bh_tree_str(pod, "metadata.uid");
+
+    if (bh_tree_len(inits)) {
+        list = bh_json_set(a, status, "initContainerStatuses", bh_json_new(a, BH_JSON_ARRAY));
+        bh_json_each(c, inits) container_status(
+            a, list, c, uid, bh_tree_is(c, "restartPolicy", "Always") ? run : COMPLETED, started,
+            now);
+    }
+    list = bh_json_set(a, status, "containerStatuses", bh_json_new(a, BH_JSON_ARRAY));
+    bh_json_each(c, bh_tree_arr(pod, "spec.containers"))
+        container_status(a, list, c, uid, run, started, now);
+}
+
+static void address(struct bh_arena *a, struct bh_json *status, const char *one, const char *many,
+                    const char *ip)
+{
+    struct bh_json *list;
+
+    if (!ip || !*ip)
+        return;
+    bh_json_set_str(a, status, one, ip);
+    list = bh_json_set(a, status, many, bh_json_new(a, BH_JSON_ARRAY));
+    bh_json_set_str(a, bh_tree_push_obj(a, list), "ip", ip);
+}
+
+static bool start_pod(void *arg, struct bh_arena *a, struct bh_json *pod)
+{
+    struct start *s = arg;
+    struct bh_json *status = bh_json_obj_at(a, pod, "status");
+    int64_t generation = bh_tree_i64(pod, "metadata.generation", 0);
+
+    if (generation)
+        bh_json_set_i64(a, status, "observedGeneration", generation);
+    bh_json_set_str(a, status, "phase", "Running");
+    conditions(a, pod, s->now);
+    address(a, status, "hostIP", "hostIPs", s->host_ip);
+    address(a, status, "podIP", "podIPs",
+            bh_tree_bool(pod, "spec.hostNetwork", false) ? s->host_ip : s->pod_ip);
+    bh_json_set_str(a, status, "startTime", s->now);
+    container_statuses(a, pod, RUNNING, s->now, s->now);
+    return true;
+}
+
+static bool complete_pod(void *arg, struct bh_arena *a, struct bh_json *pod)
+{
+    static const char *const done[] = {"Initialized", "Ready", "ContainersReady"};
+    struct start *s = arg;
+    struct bh_json *status = bh_json_obj_at(a, pod, "status");
+    const char *started = bh_tree_str(status, "startTime");
+
+    bh_json_set_str(a, status, "phase", "Succeeded");
+    for (size_t i = 0; i < BH_ARRAY_LEN(done); i++)
+        bh_tree_set_condition(a, pod, done[i], i ? "False" : "True", "PodCompleted", "", s->now);
+    bh_tree_set_condition(a, pod, "PodReadyToStartContainers", "False", "", "", s->now);
+    container_statuses(a, pod, COMPLETED, started ? started : s->now, s->now);
+    bh_json_each(c, bh_tree_arr(status, "containerStatuses"))
+        bh_json_set_bool(a, c, "ready", false);
+    return true;
+}
+
+/* 10.128.0.0/9, in order; used again after eight million pods. */
+static void next_pod_ip(struct bh_ctl_kubelet *k, char out[static 16])
+{
+    uint32_t n = k->next_pod_ip++ & 0x7fffff;
+
+    if ((n & 255) == 0 || (n & 255) == 255)
+        n = k->next_pod_ip++ & 0x7fffff;
+    if ((n & 255) == 0)
+        n = k->next_pod_ip++ & 0x7fffff;
+    snprintf(out, 16, "10.%u.%u.%u", (unsigned)(128 + (n >> 16)), (unsigned)(n >> 8 & 255),
+             (unsigned)(n & 255));
+}
+
+static void act(struct bh_sim_controllers *c, const struct bh_sim_obj *was)
+{
+    struct bh_sim_obj *pod = bh_sim_get(c->sim, c->t.pods, was->ns, was->name);
+    struct bh_sim_delete_options now = {.grace_s = 0, .uid = was->uid};
+    struct start s = {.c = c};
+    char ip[16] = "";
+
+    if (!pod || !bh_streq(pod->uid, was->uid) || !*pod->node_name)
+        return;
+    if (pod->deleting) {
+        bh_sim_delete(c->sim, c->t.pods, was->ns, was->name, &now, NULL);
+        return;
+    }
+    s.now = bh_ctl_now(c, &c->kubelet.arena);
+    if (bh_streq(pod->phase, "Pending")) {
+        s.host_ip = bh_ctl_node_ip(c, pod->node_name);
+        if (!*s.host_ip)
+            return; /* no such node: nobody runs it, until the node comes */
+        next_pod_ip(&c->kubelet, ip);
+        s.pod_ip = ip;
+        bh_sim_edit(c->sim, c->t.pods, was->ns, was->name, was->uid, BH_SIM_STATUS, start_pod, &s,
+                    NULL, NULL);
+    } else if (bh_streq(pod->phase, "Running") && bh_streq(pod->owner_kind, "Job")) {
+        bh_sim_edit(c->sim, c->t.pods, was->ns, was->name, was->uid, BH_SIM_STATUS, complete_pod,
+                    &s, NULL, NULL);
+    }
+}
+
+static void work(void *arg)
+{
+    struct bh_sim_controllers *c = arg;
+    struct bh_ctl_kubelet *k = &c->kubelet;
+    uint64_t now = bh_mono_ns();
+
+    k->timer = NULL;
+    for (size_t i = 0; i < TURN_PODS && k->n && k->ring[k->first].at_ns <= now; i++) {
+        struct bh_sim_obj *pod = k->ring[k->first].pod;
+        k->first = (k->first + 1) & (k->cap - 1);
+        k->n--;
+        act(c, pod);
+        bh_sim_obj_unref(pod);
+        bh_arena_reset(&k->arena);
+    }
+    arm(c);
+}
+
+/* ---- commits --------------------------------------------------------------------------------- */
+
+/* Only what moves a pod on is put in line: being bound, running as part of a job, being deleted. */
+void bh_ctl_kubelet_commit(struct bh_sim_controllers *c, enum bh_sim_change change,
+                           struct bh_sim_obj *old, struct bh_sim_obj *obj)
+{
+    if (!c->opt.kubelet || change == BH_SIM_DELETED || !*obj->node_name)
+        return;
+    if (obj->deleting) {
+        if (!old || !old->deleting)
+            push(c, obj);
+    } else if (bh_streq(obj->phase, "Pending")) {
+        if (!old || !*old->node_name || !bh_streq(old->phase, "Pending"))
+            push(c, obj);
+    } else if (bh_streq(obj->phase, "Running") && bh_streq(obj->owner_kind, "Job")) {
+        if (!old || !bh_streq(old->phase, "Running"))
+            push(c, obj);
+    }
+}
+
+void bh_ctl_kubelet_init(struct bh_sim_controllers *c)
+{
+    bh_arena_init(&c->kubelet.arena, 0);
+    c->kubelet.next_pod_ip = 1;
+    c->kubelet.next_node_ip = 1;
+}
+
+void bh_ctl_kubelet_fini(struct bh_sim_controllers *c)
+{
+    struct bh_ctl_kubelet *k = &c->kubelet;
+    struct bh_map_entry *e;
+
+    bh_sim_cancel(k->timer);
+    for (size_t i = 0; i < k->n; i++)
+        bh_sim_obj_unref(k->ring[(k->first + i) & (k->cap - 1)].pod);
+    free(k->ring);
+    for (size_t it = 0; (e = bh_map_next(&k->node_ip, &it));)
+        free(e->value);
+    bh_map_fini(&k->node_ip);
+    bh_arena_fini(&k->arena);
+}

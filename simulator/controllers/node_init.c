@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * simulator/controllers/node_init.c - what a kubelet says about its node when it registers
+ *
+ * A node without a Ready condition gets healthy conditions, addresses, node info and, where absent,
+ * capacity. A node that came with a Ready condition is left alone: somebody scripted it.
+ * Upstream: pkg/kubelet/nodestatus/setters.go, kwok's node-initialize stage; differences: defaults
+ * of capacity are our own; no heartbeats.
+ */
+#include "simulator/controllers/controllers.h"
+
+#include <stdio.h>
+
+#define KUBELET_VERSION "v1.36.0+berth." BH_VERSION
+
+struct init {
+    struct bh_sim_controllers *c;
+    const char *now;
+};
+
+static void resource(struct bh_arena *a, struct bh_json *capacity, const char *name,
+                     const char *value)
+{
+    bh_tree_dflt_str(a, capacity, name, value);
+}
+
+static void capacity(struct bh_arena *a, struct bh_json *status)
+{
+    struct bh_json *cap = bh_tree_dflt_obj(a, status, "capacity");
+    struct bh_json *alloc = bh_tree_obj(status, "allocatable");
+
+    if (!cap)
+        return;
+    resource(a, cap, "cpu", "1k");
+    resource(a, cap, "memory", "1Ti");
+    resource(a, cap, "pods", "110");
+    if (!alloc)
+        bh_json_set(a, status, "allocatable", bh_json_clone(a, cap));
+    else
+        resource(a, alloc, "pods", "110");
+}
+
+static void conditions(struct bh_arena *a, struct bh_json *node, const char *now)
+{
+    static const struct {
+        const char *type, *status, *reason, *message;
+    } all[] = {
+        {"MemoryPressure", "False", "KubeletHasSufficientMemory",
+         "kubelet has sufficient memory available"},
+        {"DiskPressure", "False", "KubeletHasNoDiskPressure", "kubelet has no disk pressure"},
+        {"PIDPressure", "False", "KubeletHasSufficientPID", "kubelet has sufficient PID available"},
+        {"Ready", "True", "KubeletReady", "kubelet is posting ready status"},
+    };
+
+    for (size_t i = 0; i < BH_ARRAY_LEN(all); i++) {
+        struct bh_json *c = bh_tree_condition(node, all[i].type);
+        if (c)
+            continue;
+        bh_tree_set_condition(a, node, all[i].type, all[i].status, all[i].reason, all[i].message,
+                              now);
+        bh_json_set_str(a, bh_tree_condition(node, all[i].type), "lastHeartbeatTime", now);
+    }
+}
+
+/* 172.16.0.0/12, in order. */
+static void addresses(struct bh_sim_controllers *c, struct bh_arena *a, struct bh_json *node)
+{
+    struct bh_json *list = bh_tree_dflt_arr(a, bh_tree_obj(node, "status"), "addresses"), *e;
+    uint32_t n;
+    char ip[16];
+
+    if (!list || list->c.n)
+        return;
+    n = c->kubelet.next_node_ip++ & 0xfffff;
+    snprintf(ip, sizeof(ip), "172.%u.%u.%u", (unsigned)(16 + (n >> 16)), (unsigned)(n >> 8 & 255),
+             (unsigned)(n & 255));
+    e = bh_tree_push_obj(a, list);
+    bh_json_set_str(a, e, "type", "InternalIP");
+    bh_json_set_str(a, e, "address", ip);
+    e = bh_tree_push_obj(a, list);
+    bh_json_set_str(a, e, "type", "Hostname");
+    bh_json_set_str(a, e, "address", bh_tree_str(node, "metadata.name"));
+}
+
+static void node_info(struct bh_arena *a, struct bh_json *status)
+{
+    static const char *const info[][2] = {
+        {"architecture", "amd64"},
+        {"bootID", ""},
+        {"containerRuntimeVersion", "berth://" BH_VERSION},
+        {"kernelVersion", "none"},
+        {"kubeProxyVersion", ""},
+        {"kubeletVersion", KUBELET_VERSION},
+        {"machineID", ""},
+        {"operatingSystem", "linux"},
+        {"osImage", "Berth simulator"},
+        {"systemUUID", ""},
+    };
+    struct bh_json *o = bh_tree_dflt_obj(a, status, "nodeInfo");
+
+    for (size_t i = 0; o && i < BH_ARRAY_LEN(info); i++)
+        bh_tree_dflt_str(a, o, info[i][0], info[i][1]);
+}
+
+static bool init_node(void *arg, struct bh_arena *a, struct bh_json *node)
+{
+    struct init *i = arg;
+    struct bh_json *status = bh_json_obj_at(a, node, "status");
+
+    if (bh_tree_condition(node, "Ready"))
+        return false;
+    capacity(a, status);
+    conditions(a, node, i->now);
+    addresses(i->c, a, node);
+    node_info(a, status);
+    return true;
+}
+
+/* Pods that were bound before their node existed wait for it. */
+static void wake_pods(struct bh_sim_controllers *c, const char *node)
+{
+    struct bh_sim_objs l = {0};
+
+    bh_sim_pods_on_node(c->sim, node, &l);
+    for (size_t i = 0; i < l.n; i++)
+        bh_ctl_kubelet_commit(c, BH_SIM_ADDED, NULL, l.v[i]);
+    bh_sim_objs_fini(&l);
+}
+
+void bh_ctl_node_commit(struct bh_sim_controllers *c, enum bh_sim_change change,
+                        struct bh_sim_obj *node)
+{
+    struct init i = {.c = c};
+
+    free(bh_map_del(&c->kubelet.node_ip, node->name, strlen(node->name)));
+    if (!c->opt.kubelet || change == BH_SIM_DELETED)
+        return;
+    i.now = bh_ctl_now(c, &c->kubelet.arena);
+    /* The whole object, not only its status: the taints follow from the conditions. */
+    if (change == BH_SIM_ADDED || !strstr(node->json, "\"Ready\""))
+        bh_sim_edit(c->sim, c->t.nodes, "", node->name, node->uid, BH_SIM_WHOLE, init_node, &i,
+                    NULL, NULL);
+    bh_arena_reset(&c->kubelet.arena);
+    if (change == BH_SIM_ADDED)
+        wake_pods(c, node->name);
+}
+
+const char *bh_ctl_node_ip(struct bh_sim_controllers *c, const char *node)
+{
+    struct bh_map *m = &c->kubelet.node_ip;
+    const struct bh_sim_obj *o;
+    struct bh_arena a;
+    char *ip = bh_map_get(m, node, strlen(node));
+
+    if (ip)
+        return ip;
+    o = bh_sim_get(c->sim, c->t.nodes, "", node);
+    if (!o)
+        return "";
+    bh_arena_init(&a, 0);
+    bh_json_each(e, bh_tree_arr(bh_sim_obj_tree(&a, o), "status.addresses"))
+    {
+        const char *s = bh_tree_str(e, "address");
+        if (!ip && s && bh_tree_is(e, "type", "InternalIP"))
+            ip = bh_strdup(s);
+    }
+    bh_arena_fini(&a);
+    ip = ip ? ip : bh_strdup("127.0.0.1"); /* the node exists: its pods run somewhere */
+    bh_map_put(m, node, strlen(node), ip);
+    return ip;
+}

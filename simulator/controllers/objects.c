@@ -1,0 +1,249 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * simulator/controllers/objects.c - pieces of objects that several controllers make
+ *
+ * Upstream: pkg/controller/controller_utils.go (v1.36); differences: the template hash is our own,
+ * so names of replica sets differ from what upstream would choose.
+ */
+#include "simulator/controllers/controllers.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+const char *bh_ctl_now(struct bh_sim_controllers *c, struct bh_arena *a)
+{
+    char now[32];
+
+    bh_sim_time(now, bh_sim_now_ns(c->sim));
+    return bh_arena_strdup(a, now);
+}
+
+void bh_ctl_count_set(struct bh_arena *a, struct bh_json *status, const char *key, int64_t n)
+{
+    if (n)
+        bh_json_set_i64(a, status, key, n);
+    else
+        bh_json_unset(status, key);
+}
+
+void bh_ctl_own(struct bh_arena *a, struct bh_json *meta, const struct bh_sim_obj *owner)
+{
+    struct bh_json *refs = bh_tree_dflt_arr(a, meta, "ownerReferences"), *r;
+    char api_version[80];
+
+    if (!refs)
+        return;
+    bh_sim_type_api_version(owner->type, api_version);
+    r = bh_tree_push_obj(a, refs);
+    bh_json_set_str(a, r, "apiVersion", api_version);
+    bh_json_set_str(a, r, "kind", owner->type->kind);
+    bh_json_set_str(a, r, "name", owner->name);
+    bh_json_set_str(a, r, "uid", owner->uid);
+    bh_json_set_bool(a, r, "controller", true);
+    bh_json_set_bool(a, r, "blockOwnerDeletion", true);
+}
+
+const char *bh_ctl_hash(struct bh_arena *a, const struct bh_json *v, int64_t salt)
+{
+    static const char alphabet[] = "bcdfghjklmnpqrstvwxz2456789";
+    struct bh_buf b = {0};
+    char out[11];
+    uint64_t h;
+
+    bh_json_write(&b, v);
+    h = bh_hash(b.p, b.n, (uint64_t)salt);
+    bh_buf_fini(&b);
+    for (size_t i = 0; i < sizeof(out) - 1; i++) {
+        out[i] = alphabet[h % (sizeof(alphabet) - 1)];
+        h /= sizeof(alphabet) - 1;
+    }
+    out[sizeof(out) - 1] = 0;
+    return bh_arena_strdup(a, out);
+}
+
+int64_t bh_ctl_scaled(const struct bh_json *v, int64_t total, bool up)
+{
+    const char *s = bh_json_cstr(v);
+    int64_t n = 0;
+
+    if (!v)
+        return 0;
+    if (!s)
+        return bh_json_i64(v, &n) ? n : 0;
+    n = strtoll(s, NULL, 10) * total;
+    return up ? (n + 99) / 100 : n / 100;
+}
+
+struct bh_json *bh_ctl_template_with(struct bh_arena *a, const struct bh_json *template,
+                                     const char *key, const char *value)
+{
+    struct bh_json *t = bh_json_clone(a, template);
+
+    if (t)
+        bh_json_set_str(a, bh_json_obj_at(a, bh_json_obj_at(a, t, "metadata"), "labels"), key,
+                        value);
+    return t;
+}
+
+/* ---- pods ------------------------------------------------------------------------------------ */
+
+struct bh_json *bh_ctl_pod_of(struct bh_arena *a, const struct bh_sim_obj *owner,
+                              const struct bh_json *template)
+{
+    static const char *const copied[] = {"labels", "annotations", "finalizers"};
+    struct bh_json *pod = bh_json_new(a, BH_JSON_OBJECT), *meta;
+    const struct bh_json *spec = bh_tree_obj(template, "spec");
+
+    bh_json_set_str(a, pod, "apiVersion", "v1");
+    bh_json_set_str(a, pod, "kind", "Pod");
+    meta = bh_json_obj_at(a, pod, "metadata");
+    for (size_t i = 0; i < BH_ARRAY_LEN(copied); i++) {
+        const struct bh_json *v = bh_json_get(bh_tree_obj(template, "metadata"), copied[i]);
+        if (v)
+            bh_json_set(a, meta, copied[i], bh_json_clone(a, v));
+    }
+    bh_ctl_own(a, meta, owner);
+    if (spec)
+        bh_json_set(a, pod, "spec", bh_json_clone(a, spec));
+    return pod;
+}
+
+int bh_ctl_pod_create(struct bh_sim_controllers *c, struct bh_sim_obj *owner, const char *component,
+                      struct bh_json *pod, struct bh_sim_error *e)
+{
+    struct bh_sim_obj *made = NULL;
+    int rc;
+
+    *e = (struct bh_sim_error){0};
+    rc = bh_sim_create(c->sim, c->t.pods, owner->ns, &c->pod_arena, pod, &made, e);
+    if (rc)
+        bh_sim_event(c->sim, owner, "Warning", "FailedCreate", component, "Error creating: %s",
+                     e->message);
+    else
+        bh_sim_event(c->sim, owner, "Normal", "SuccessfulCreate", component, "Created pod: %s",
+                     made->name);
+    bh_sim_obj_unref(made);
+    bh_arena_reset(&c->pod_arena);
+    return rc;
+}
+
+void bh_ctl_pod_delete(struct bh_sim_controllers *c, struct bh_sim_obj *owner,
+                       const char *component, const struct bh_sim_obj *pod)
+{
+    struct bh_sim_delete_options o = {.grace_s = -1, .uid = pod->uid};
+    char *name = bh_strdup(pod->name);
+
+    if (!bh_sim_delete(c->sim, c->t.pods, pod->ns, pod->name, &o, NULL))
+        bh_sim_event(c->sim, owner, "Normal", "SuccessfulDelete", component, "Deleted pod: %s",
+                     name);
+    free(name);
+}
+
+/* ---- which pods go first ----------------------------------------------------------------------
+ */
+
+struct rank {
+    struct bh_sim_obj *pod;
+    int64_t cost;      /* annotation; less goes first */
+    int phase;         /* 0 pending, 1 unknown, 2 running */
+    size_t neighbours; /* active pods of the same owner on the node; more goes first */
+    bool ready;
+    int64_t restarts;
+    char created[32];
+};
+
+static int by_rank(const void *pa, const void *pb)
+{
+    const struct rank *a = pa, *b = pb;
+    bool free_a = !*a->pod->node_name, free_b = !*b->pod->node_name;
+    int cmp;
+
+    if (free_a != free_b)
+        return free_a ? -1 : 1;
+    if (a->phase != b->phase)
+        return a->phase < b->phase ? -1 : 1;
+    if (a->ready != b->ready)
+        return a->ready ? 1 : -1;
+    if (a->cost != b->cost)
+        return a->cost < b->cost ? -1 : 1;
+    if (a->neighbours != b->neighbours)
+        return a->neighbours > b->neighbours ? -1 : 1;
+    if (a->restarts != b->restarts)
+        return a->restarts > b->restarts ? -1 : 1;
+    cmp = strcmp(b->created, a->created); /* newer first */
+    return cmp ? cmp : strcmp(b->pod->name, a->pod->name);
+}
+
+/* Some container has restarted: a count that does not begin with 0. */
+static bool restarted(const char *json)
+{
+    static const char key[] = "\"restartCount\":";
+
+    for (const char *at = json; (at = strstr(at, key)); at += sizeof(key) - 1) {
+        if (at[sizeof(key) - 1] != '0')
+            return true;
+    }
+    return false;
+}
+
+/* Stored text is compact, and the pod's own time is the first of its key. */
+static void copy_created(char out[static 32], const char *json)
+{
+    static const char key[] = "\"creationTimestamp\":\"";
+    const char *at = strstr(json, key);
+
+    at = at ? at + sizeof(key) - 1 : "";
+    snprintf(out, 32, "%.*s", (int)strcspn(at, "\""), at);
+}
+
+/* Thousands of pods may stand for deletion: those with nothing special are not parsed. */
+static void fill_rank(struct rank *r, struct bh_sim_obj *pod)
+{
+    struct bh_arena a;
+    const struct bh_json *t;
+    const char *cost;
+
+    *r = (struct rank){.pod = pod, .ready = bh_ctl_pod_ready(pod)};
+    r->phase = bh_streq(pod->phase, "Pending") ? 0 : bh_streq(pod->phase, "Running") ? 2 : 1;
+    copy_created(r->created, pod->json);
+    if (!strstr(pod->json, "pod-deletion-cost") && !restarted(pod->json))
+        return;
+    bh_arena_init(&a, 0);
+    t = bh_sim_obj_tree(&a, pod);
+    cost = bh_tree_annotation(t, "controller.kubernetes.io/pod-deletion-cost");
+    r->cost = cost ? strtoll(cost, NULL, 10) : 0;
+    bh_json_each(s, bh_tree_arr(t, "status.containerStatuses")) r->restarts =
+        BH_MAX(r->restarts, bh_tree_i64(s, "restartCount", 0));
+    bh_arena_fini(&a);
+}
+
+static int by_node(const void *pa, const void *pb)
+{
+    const struct rank *a = pa, *b = pb;
+
+    return strcmp(a->pod->node_name, b->pod->node_name);
+}
+
+static void count_neighbours(struct rank *r, size_t n)
+{
+    qsort(r, n, sizeof(*r), by_node);
+    for (size_t i = 0, end; i < n; i = end) {
+        for (end = i; end < n && bh_streq(r[end].pod->node_name, r[i].pod->node_name); end++)
+            ;
+        for (size_t k = i; k < end; k++)
+            r[k].neighbours = end - i;
+    }
+}
+
+void bh_ctl_pods_rank(struct bh_sim_objs *pods)
+{
+    struct rank *r = bh_calloc(pods->n + 1, sizeof(*r));
+
+    for (size_t i = 0; i < pods->n; i++)
+        fill_rank(&r[i], pods->v[i]);
+    count_neighbours(r, pods->n);
+    qsort(r, pods->n, sizeof(*r), by_rank);
+    for (size_t i = 0; i < pods->n; i++)
+        pods->v[i] = r[i].pod;
+    free(r);
+}

@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * simulator/controllers/pdb.c - how many disruptions each budget allows now
+ *
+ * Upstream: pkg/controller/disruption/disruption.go (v1.36); differences: pods of one namespace are
+ * counted together, at most every 100 ms; custom scale subresources are unknown.
+ */
+#include "simulator/controllers/controllers.h"
+
+#include "common/k8s/selector.h"
+
+#define DISRUPTED_NS 120000000000 /* an eviction that did not happen is forgotten after this */
+
+struct budget {
+    struct bh_sim_controllers *c;
+    int64_t expected, healthy, desired, allowed;
+    struct bh_json *disrupted; /* what stays of status.disruptedPods, or NULL */
+};
+
+static const char *label(void *pod, const char *key)
+{
+    return bh_sim_obj_label(pod, key);
+}
+
+/* Wanted replicas of the controller that decides: a replica set's deployment, or itself. */
+static int64_t scale_of(struct bh_sim_controllers *c, const char *uid, const char **ret_uid)
+{
+    const struct bh_ctl_owner *o = bh_map_get(&c->owners, uid, strlen(uid));
+    const struct bh_sim_type *types[BH_CTL_N] = {
+        [BH_CTL_REPLICASET] = c->t.replicasets,
+        [BH_CTL_DEPLOYMENT] = c->t.deployments,
+        [BH_CTL_STATEFULSET] = c->t.statefulsets,
+        [BH_CTL_REPLICATIONCONTROLLER] = c->t.replicationcontrollers,
+    };
+    const struct bh_sim_obj *obj;
+
+    if (!o || !types[o->ctl])
+        return 0;
+    obj = bh_sim_get(c->sim, types[o->ctl], o->ns, o->name);
+    if (!obj)
+        return 0;
+    if (o->ctl == BH_CTL_REPLICASET && *obj->owner_uid)
+        return scale_of(c, obj->owner_uid, ret_uid);
+    *ret_uid = bh_arena_strdup(&c->arena, obj->uid);
+    return bh_tree_i64(bh_sim_obj_tree(&c->arena, obj), "spec.replicas", 1);
+}
+
+/* Each controller once, whatever the number of its pods. */
+static int64_t expected_by_scale(struct bh_sim_controllers *c, const struct bh_sim_objs *pods)
+{
+    struct bh_map direct = {0}, top = {0};
+    int64_t sum = 0;
+
+    for (size_t i = 0; i < pods->n; i++) {
+        const char *uid = pods->v[i]->owner_uid, *top_uid = NULL;
+        int64_t n;
+        if (!*uid || bh_map_put(&direct, uid, strlen(uid), c))
+            continue;
+        n = scale_of(c, uid, &top_uid);
+        if (top_uid && !bh_map_put(&top, top_uid, strlen(top_uid), c))
+            sum += n;
+    }
+    bh_map_fini(&direct);
+    bh_map_fini(&top);
+    return sum;
+}
+
+/* Pods that were told to go and have not gone yet count as gone. */
+static void keep_disrupted(struct budget *b, const struct bh_json *pdb,
+                           const struct bh_sim_objs *pods)
+{
+    int64_t now = bh_sim_now_ns(b->c->sim);
+
+    bh_json_each(m, bh_tree_obj(pdb, "status.disruptedPods"))
+    {
+        for (size_t i = 0; i < pods->n; i++) {
+            if (!bh_streq(pods->v[i]->name, m->key.p) || pods->v[i]->deleting ||
+                now - bh_sim_parse_time(bh_json_cstr(m)) > DISRUPTED_NS)
+                continue;
+            if (!b->disrupted)
+                b->disrupted = bh_json_new(&b->c->arena, BH_JSON_OBJECT);
+            bh_json_set(&b->c->arena, b->disrupted, m->key.p, bh_json_clone(&b->c->arena, m));
+        }
+    }
+}
+
+static void count(struct budget *b, const struct bh_json *pdb, const struct bh_sim_objs *pods)
+{
+    const struct bh_json *min = bh_json_path(pdb, "spec.minAvailable");
+    const struct bh_json *max = bh_json_path(pdb, "spec.maxUnavailable");
+
+    keep_disrupted(b, pdb, pods);
+    for (size_t i = 0; i < pods->n; i++)
+        b->healthy += !pods->v[i]->deleting && bh_ctl_pod_ready(pods->v[i]) &&
+                      !bh_json_get(b->disrupted, pods->v[i]->name);
+    if (max) {
+        b->expected = expected_by_scale(b->c, pods);
+        b->desired = BH_MAX(b->expected - bh_ctl_scaled(max, b->expected, true), 0);
+    } else if (bh_json_cstr(min)) {
+        b->expected = expected_by_scale(b->c, pods);
+        b->desired = bh_ctl_scaled(min, b->expected, true);
+    } else {
+        b->expected = (int64_t)pods->n;
+        b->desired = bh_ctl_scaled(min, b->expected, true);
+    }
+    b->allowed = b->expected > 0 ? BH_MAX(b->healthy - b->desired, 0) : 0;
+}
+
+static bool write_status(void *arg, struct bh_arena *a, struct bh_json *o)
+{
+    struct budget *b = arg;
+    struct bh_json *st = bh_json_obj_at(a, o, "status");
+    const char *now = bh_ctl_now(b->c, a);
+
+    bh_json_set_i64(a, st, "currentHealthy", b->healthy);
+    bh_json_set_i64(a, st, "desiredHealthy", b->desired);
+    bh_json_set_i64(a, st, "disruptionsAllowed", b->allowed);
+    bh_json_set_i64(a, st, "expectedPods", b->expected);
+    bh_json_set_i64(a, st, "observedGeneration", bh_tree_i64(o, "metadata.generation", 0));
+    if (b->disrupted)
+        bh_json_set(a, st, "disruptedPods", bh_json_clone(a, b->disrupted));
+    else
+        bh_json_unset(st, "disruptedPods");
+    bh_tree_set_condition(a, o, "DisruptionAllowed", b->allowed > 0 ? "True" : "False",
+                          b->allowed > 0 ? "SufficientPods" : "InsufficientPods", "", now);
+    bh_json_set(a, bh_tree_condition(o, "DisruptionAllowed"), "observedGeneration",
+                bh_json_new_i64(a, bh_tree_i64(o, "metadata.generation", 0)));
+    return true;
+}
+
+/* The pods that count: matched by the selector, not finished. */
+static void matching(struct bh_sim_controllers *c, const struct bh_json *pdb, const char *ns,
+                     struct bh_sim_objs *ret)
+{
+    struct bh_selector *sel = NULL;
+    struct bh_err err;
+    size_t n = 0;
+
+    bh_sim_list(c->sim, c->t.pods, ns, ret);
+    if (bh_selector_from_json(bh_json_path(pdb, "spec.selector"), &sel, &err) < 0)
+        sel = NULL;
+    for (size_t i = 0; i < ret->n; i++) {
+        struct bh_sim_obj *p = ret->v[i];
+        if (sel && !bh_streq(p->phase, "Succeeded") && !bh_streq(p->phase, "Failed") &&
+            bh_selector_match(sel, label, p))
+            ret->v[n++] = p;
+        else
+            bh_sim_obj_unref(p);
+    }
+    ret->n = n;
+    bh_selector_free(sel);
+}
+
+static void sync_one(struct bh_sim_controllers *c, const struct bh_sim_obj *pdb)
+{
+    const struct bh_json *tree = bh_sim_obj_tree(&c->arena, pdb);
+    struct budget b = {.c = c};
+    struct bh_sim_objs pods;
+
+    matching(c, tree, pdb->ns, &pods);
+    count(&b, tree, &pods);
+    bh_sim_objs_fini(&pods);
+    bh_sim_edit(c->sim, c->t.pdbs, pdb->ns, pdb->name, pdb->uid, BH_SIM_STATUS, write_status, &b,
+                NULL, NULL);
+}
+
+void bh_ctl_sync_pdb(struct bh_sim_controllers *c, const char *ns, const char *name)
+{
+    struct bh_sim_objs l = {0};
+
+    if (!*name)
+        bh_map_del(&c->pdb_due, ns, strlen(ns));
+    bh_sim_list(c->sim, c->t.pdbs, ns, &l);
+    for (size_t i = 0; i < l.n; i++) {
+        if (!*name || bh_streq(l.v[i]->name, name))
+            sync_one(c, l.v[i]);
+    }
+    bh_sim_objs_fini(&l);
+}

@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * simulator/controllers/start.c - start, stop, and who is told about a commit
+ */
+#include "simulator/controllers/controllers.h"
+
+static void find_types(struct bh_ctl_types *t)
+{
+    t->pods = bh_sim_type_find("", "v1", "pods");
+    t->nodes = bh_sim_type_find("", "v1", "nodes");
+    t->namespaces = bh_sim_type_find("", "v1", "namespaces");
+    t->serviceaccounts = bh_sim_type_find("", "v1", "serviceaccounts");
+    t->claims = bh_sim_type_find("", "v1", "persistentvolumeclaims");
+    t->replicationcontrollers = bh_sim_type_find("", "v1", "replicationcontrollers");
+    t->deployments = bh_sim_type_find("apps", "v1", "deployments");
+    t->replicasets = bh_sim_type_find("apps", "v1", "replicasets");
+    t->statefulsets = bh_sim_type_find("apps", "v1", "statefulsets");
+    t->daemonsets = bh_sim_type_find("apps", "v1", "daemonsets");
+    t->revisions = bh_sim_type_find("apps", "v1", "controllerrevisions");
+    t->jobs = bh_sim_type_find("batch", "v1", "jobs");
+    t->pdbs = bh_sim_type_find("policy", "v1", "poddisruptionbudgets");
+}
+
+/* Every commit comes through here; most are pods, leases and events, which leave early. */
+static void on_commit(void *arg, enum bh_sim_change change, struct bh_sim_obj *old,
+                      struct bh_sim_obj *obj)
+{
+    struct bh_sim_controllers *c = arg;
+
+    if (obj->type == c->t.pods) {
+        bh_ctl_count_commit(c, change, old, obj);
+        bh_ctl_kubelet_commit(c, change, old, obj);
+    } else if (obj->type == c->t.nodes) {
+        bh_ctl_node_commit(c, change, obj);
+    }
+    bh_ctl_workload_commit(c, change, old, obj);
+    bh_ctl_namespace_commit(c, change, old, obj);
+    bh_ctl_gc_commit(c, change, old, obj);
+}
+
+/* What was there before the start is told as if it had just been added. */
+static void tell_present(struct bh_sim_controllers *c)
+{
+    for (size_t i = 0; i < bh_sim_n_types; i++) {
+        const struct bh_sim_type *t = &bh_sim_types[i];
+        struct bh_sim_objs l = {0};
+        if ((t->flags & BH_SIM_REVIEW) || t->stored_as)
+            continue;
+        bh_sim_list(c->sim, t, NULL, &l);
+        for (size_t k = 0; k < l.n; k++)
+            on_commit(c, BH_SIM_ADDED, NULL, l.v[k]);
+        bh_sim_objs_fini(&l);
+    }
+}
+
+struct bh_sim_controllers *bh_sim_controllers_start(struct bh_sim *s,
+                                                    const struct bh_sim_controller_options *o)
+{
+    struct bh_sim_controllers *c = bh_calloc(1, sizeof(*c));
+
+    c->sim = s;
+    c->opt = *o;
+    find_types(&c->t);
+    bh_arena_init(&c->arena, 0);
+    bh_arena_init(&c->pod_arena, 0);
+    bh_ctl_kubelet_init(c);
+    bh_sim_drain(s); /* commits made before are told by tell_present, once */
+    bh_sim_listen(s, NULL, on_commit, c);
+    tell_present(c);
+    return c;
+}
+
+void bh_sim_controllers_stop(struct bh_sim_controllers *c)
+{
+    if (!c)
+        return;
+    bh_ctl_queue_fini(c);
+    bh_ctl_kubelet_fini(c);
+    bh_ctl_gc_fini(c);
+    bh_ctl_counts_fini(c);
+    bh_ctl_commit_fini(c);
+    bh_arena_fini(&c->arena);
+    bh_arena_fini(&c->pod_arena);
+    free(c);
+}

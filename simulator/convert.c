@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * simulator/convert.c - second representations of stored objects
+ *
+ * Events: core/v1 is stored, events.k8s.io/v1 shows the same with other names. Autoscalers: v2 is
+ * stored, v1 knows only the CPU target. Both directions edit the tree in place.
+ * Upstream: pkg/apis/events/v1/conversion.go, pkg/apis/autoscaling/v1/conversion.go; differences:
+ *           v1 autoscalers do not carry foreign metrics in annotations: an update through v1 keeps
+ *           only the CPU target.
+ */
+#include "simulator/req.h"
+
+struct rename {
+    const char *stored, *shown;
+};
+static const struct rename event_names[] = {
+    {"involvedObject", "regarding"},
+    {"message", "note"},
+    {"reportingComponent", "reportingController"},
+    {"source", "deprecatedSource"},
+    {"firstTimestamp", "deprecatedFirstTimestamp"},
+    {"lastTimestamp", "deprecatedLastTimestamp"},
+    {"count", "deprecatedCount"},
+};
+
+static void rename_members(struct bh_arena *a, struct bh_json *obj, bool out)
+{
+    bh_json_each(m, obj)
+    {
+        for (size_t i = 0; i < BH_ARRAY_LEN(event_names); i++) {
+            const char *from = out ? event_names[i].stored : event_names[i].shown;
+            const char *to = out ? event_names[i].shown : event_names[i].stored;
+            if (bh_str_eqc(m->key, from)) {
+                m->key = bh_str_c(bh_arena_strdup(a, to));
+                break;
+            }
+        }
+    }
+}
+
+static struct bh_json *cpu_metric(struct bh_arena *a, const struct bh_json *percent)
+{
+    struct bh_json *m = bh_json_new(a, BH_JSON_OBJECT);
+    bh_json_set_str(a, m, "type", "Resource");
+    struct bh_json *res = bh_json_obj_at(a, m, "resource");
+    bh_json_set_str(a, res, "name", "cpu");
+    struct bh_json *target = bh_json_obj_at(a, res, "target");
+    bh_json_set_str(a, target, "type", "Utilization");
+    bh_json_set(a, target, "averageUtilization", bh_json_clone(a, percent));
+    return m;
+}
+
+static void hpa_in(struct bh_arena *a, struct bh_json *obj)
+{
+    struct bh_json *spec = bh_json_get(obj, "spec");
+    const struct bh_json *percent = bh_json_get(spec, "targetCPUUtilizationPercentage");
+    if (!percent || percent->type != BH_JSON_NUMBER)
+        return;
+    struct bh_json *list = bh_json_new(a, BH_JSON_ARRAY);
+    bh_json_push(list, cpu_metric(a, percent));
+    bh_json_unset(spec, "targetCPUUtilizationPercentage");
+    bh_json_set(a, spec, "metrics", list);
+}
+
+static void hpa_out(struct bh_arena *a, struct bh_json *obj)
+{
+    struct bh_json *spec = bh_json_get(obj, "spec"), *status = bh_json_get(obj, "status");
+    bh_json_each(m, bh_json_get(spec, "metrics"))
+    {
+        const char *name = bh_json_get_str(bh_json_get(m, "resource"), "name");
+        const struct bh_json *v = bh_json_path(m, "resource.target.averageUtilization");
+        if (name && bh_streq(name, "cpu") && v)
+            bh_json_set(a, spec, "targetCPUUtilizationPercentage", bh_json_clone(a, v));
+    }
+    bh_json_unset(spec, "metrics");
+    bh_json_unset(spec, "behavior");
+    bh_json_unset(status, "conditions");
+    bh_json_unset(status, "currentMetrics");
+}
+
+static bool is_event(const struct bh_sim_type *t)
+{
+    return bh_streq(t->kind, "Event");
+}
+
+static void set_version(struct bh_arena *a, const struct bh_sim_type *t, struct bh_json *obj)
+{
+    char api_version[80];
+    bh_sim_type_api_version(t, api_version);
+    bh_json_set_str(a, obj, "apiVersion", api_version);
+}
+
+void bh_sim_convert_out(struct bh_arena *a, const struct bh_sim_type *t, struct bh_json *obj)
+{
+    if (!t->stored_as)
+        return;
+    set_version(a, t, obj);
+    if (is_event(t))
+        rename_members(a, obj, true);
+    else
+        hpa_out(a, obj);
+}
+
+void bh_sim_convert_in(struct bh_arena *a, const struct bh_sim_type *t, struct bh_json *obj)
+{
+    if (!t->stored_as)
+        return;
+    set_version(a, bh_sim_type_stored(t), obj);
+    if (is_event(t))
+        rename_members(a, obj, false);
+    else
+        hpa_in(a, obj);
+}

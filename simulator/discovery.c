@@ -1,0 +1,324 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * simulator/discovery.c - what is served: aggregated (v2, v2beta1) and the legacy documents
+ *
+ * kubectl takes a reply as aggregated by its Content-Type; drain and can-i always read the legacy
+ * form. All documents come from the type table and never change while the server runs.
+ * Upstream: apiserver/pkg/endpoints/discovery
+ */
+#include "simulator/docs.h"
+#include "simulator/req.h"
+
+#include <stdio.h>
+
+static const char *const verb_names[] = {"create", "delete", "deletecollection", "get",
+                                         "list",   "patch",  "update",           "watch"};
+
+static void add_verbs(struct bh_buf *b, unsigned verbs)
+{
+    bool first = true;
+    bh_buf_adds(b, "\"verbs\":[");
+    for (size_t i = 0; i < BH_ARRAY_LEN(verb_names); i++) {
+        if (!(verbs & (1u << i)))
+            continue;
+        bh_buf_addf(b, "%s\"%s\"", first ? "" : ",", verb_names[i]);
+        first = false;
+    }
+    bh_buf_addc(b, ']');
+}
+
+static void add_words(struct bh_buf *b, const char *key, const char *csv)
+{
+    if (!*csv)
+        return;
+    bh_buf_addf(b, ",\"%s\":[", key);
+    for (const char *p = csv; *p;) {
+        size_t n = strcspn(p, ",");
+        bh_buf_addf(b, "%s\"%.*s\"", p == csv ? "" : ",", (int)n, p);
+        p += n + (p[n] == ',');
+    }
+    bh_buf_addc(b, ']');
+}
+
+/* ---- sub-resources
+ * -------------------------------------------------------------------------------- */
+
+struct sub {
+    const char *name, *group, *version, *kind; /* kind NULL = the type's own */
+    unsigned verbs;
+};
+#define GET_PATCH_UPDATE (BH_SIM_GET | BH_SIM_PATCH | BH_SIM_UPDATE)
+
+static size_t subs_of(const struct bh_sim_type *t, struct sub out[8])
+{
+    size_t n = 0;
+    if (t->flags & BH_SIM_GRACEFUL) {
+        out[n++] = (struct sub){"binding", "", "v1", "Binding", BH_SIM_CREATE};
+        out[n++] = (struct sub){"eviction", "policy", "v1", "Eviction", BH_SIM_CREATE};
+        out[n++] = (struct sub){"log", "", "v1", NULL, BH_SIM_GET};
+    }
+    if (!*t->group && bh_streq(t->kind, "Namespace"))
+        out[n++] = (struct sub){"finalize", "", "v1", NULL, BH_SIM_UPDATE};
+    if (t->flags & BH_SIM_HAS_SCALE)
+        out[n++] = (struct sub){"scale", "autoscaling", "v1", "Scale", GET_PATCH_UPDATE};
+    if (t->flags & BH_SIM_HAS_STATUS)
+        out[n++] = (struct sub){"status", t->group, t->version, NULL, GET_PATCH_UPDATE};
+    return n;
+}
+
+/* ---- aggregated
+ * ------------------------------------------------------------------------------------- */
+
+static void aggregated_type(struct bh_buf *b, const struct bh_sim_type *t)
+{
+    struct sub subs[8];
+    size_t n = subs_of(t, subs);
+    bh_buf_addf(b,
+                "{\"resource\":\"%s\",\"responseKind\":{\"group\":\"%s\",\"version\":\"%s\","
+                "\"kind\":\"%s\"},\"scope\":\"%s\",\"singularResource\":\"%s\",",
+                t->plural, t->group, t->version, t->kind,
+                t->flags & BH_SIM_NAMESPACED ? "Namespaced" : "Cluster", t->singular);
+    add_verbs(b, t->verbs);
+    add_words(b, "shortNames", t->short_names);
+    add_words(b, "categories", t->categories);
+    for (size_t i = 0; i < n; i++) {
+        bh_buf_addf(b,
+                    "%s{\"subresource\":\"%s\",\"responseKind\":{\"group\":\"%s\",\"version\":"
+                    "\"%s\",\"kind\":\"%s\"},",
+                    i ? "," : ",\"subresources\":[", subs[i].name, subs[i].group, subs[i].version,
+                    subs[i].kind ? subs[i].kind : t->kind);
+        add_verbs(b, subs[i].verbs);
+        bh_buf_addc(b, '}');
+    }
+    bh_buf_adds(b, n ? "]}" : "}");
+}
+
+static bool first_of_group(size_t i)
+{
+    for (size_t k = 0; k < i; k++) {
+        if (bh_streq(bh_sim_types[k].group, bh_sim_types[i].group))
+            return false;
+    }
+    return true;
+}
+
+static bool first_of_version(size_t i)
+{
+    for (size_t k = 0; k < i; k++) {
+        if (bh_streq(bh_sim_types[k].group, bh_sim_types[i].group) &&
+            bh_streq(bh_sim_types[k].version, bh_sim_types[i].version))
+            return false;
+    }
+    return true;
+}
+
+static void aggregated_version(struct bh_buf *b, size_t i)
+{
+    bool first = true;
+    bh_buf_addf(b, "{\"version\":\"%s\",\"freshness\":\"Current\",\"resources\":[",
+                bh_sim_types[i].version);
+    for (size_t k = i; k < bh_sim_n_types; k++) {
+        const struct bh_sim_type *t = &bh_sim_types[k];
+        if (!bh_streq(t->group, bh_sim_types[i].group) ||
+            !bh_streq(t->version, bh_sim_types[i].version))
+            continue;
+        if (!first)
+            bh_buf_addc(b, ',');
+        first = false;
+        aggregated_type(b, t);
+    }
+    bh_buf_adds(b, "]}");
+}
+
+static void aggregated(struct bh_buf *b, bool core, const char *version)
+{
+    bool first = true;
+    bh_buf_addf(b,
+                "{\"kind\":\"APIGroupDiscoveryList\",\"apiVersion\":\"apidiscovery.k8s.io/%s\","
+                "\"metadata\":{},\"items\":[",
+                version);
+    for (size_t i = 0; i < bh_sim_n_types; i++) {
+        const char *group = bh_sim_types[i].group;
+        if ((*group == 0) != core || !first_of_group(i))
+            continue;
+        bh_buf_addf(b,
+                    "%s{\"metadata\":{\"name\":\"%s\",\"creationTimestamp\":null},\"versions\":[",
+                    first ? "" : ",", group);
+        first = false;
+        bool first_v = true;
+        for (size_t k = i; k < bh_sim_n_types; k++) {
+            if (!bh_streq(bh_sim_types[k].group, group) || !first_of_version(k))
+                continue;
+            if (!first_v)
+                bh_buf_addc(b, ',');
+            first_v = false;
+            aggregated_version(b, k);
+        }
+        bh_buf_adds(b, "]}");
+    }
+    bh_buf_adds(b, "]}\n");
+}
+
+/* ---- legacy
+ * ------------------------------------------------------------------------------------------- */
+
+static void legacy_group(struct bh_buf *b, size_t i)
+{
+    const char *group = bh_sim_types[i].group;
+    bool first = true;
+    bh_buf_addf(b, "{\"name\":\"%s\",\"versions\":[", group);
+    for (size_t k = i; k < bh_sim_n_types; k++) {
+        if (!bh_streq(bh_sim_types[k].group, group) || !first_of_version(k))
+            continue;
+        bh_buf_addf(b, "%s{\"groupVersion\":\"%s/%s\",\"version\":\"%s\"}", first ? "" : ",", group,
+                    bh_sim_types[k].version, bh_sim_types[k].version);
+        first = false;
+    }
+    bh_buf_addf(b, "],\"preferredVersion\":{\"groupVersion\":\"%s/%s\",\"version\":\"%s\"}", group,
+                bh_sim_types[i].version, bh_sim_types[i].version);
+}
+
+static void legacy_groups(struct bh_buf *b)
+{
+    bool first = true;
+    bh_buf_adds(b, "{\"kind\":\"APIGroupList\",\"apiVersion\":\"v1\",\"groups\":[");
+    for (size_t i = 0; i < bh_sim_n_types; i++) {
+        if (!*bh_sim_types[i].group || !first_of_group(i))
+            continue;
+        if (!first)
+            bh_buf_addc(b, ',');
+        first = false;
+        legacy_group(b, i);
+        bh_buf_addc(b, '}');
+    }
+    bh_buf_adds(b, "]}\n");
+}
+
+static void legacy_type(struct bh_buf *b, const struct bh_sim_type *t)
+{
+    struct sub subs[8];
+    size_t n = subs_of(t, subs);
+    const char *namespaced = t->flags & BH_SIM_NAMESPACED ? "true" : "false";
+    bh_buf_addf(b, "{\"name\":\"%s\",\"singularName\":\"%s\",\"namespaced\":%s,\"kind\":\"%s\",",
+                t->plural, t->singular, namespaced, t->kind);
+    add_verbs(b, t->verbs);
+    add_words(b, "shortNames", t->short_names);
+    add_words(b, "categories", t->categories);
+    bh_buf_addc(b, '}');
+    for (size_t i = 0; i < n; i++) {
+        bh_buf_addf(b, ",{\"name\":\"%s/%s\",\"singularName\":\"\",\"namespaced\":%s,", t->plural,
+                    subs[i].name, namespaced);
+        if (subs[i].kind)
+            bh_buf_addf(b, "\"group\":\"%s\",\"version\":\"%s\",", subs[i].group, subs[i].version);
+        bh_buf_addf(b, "\"kind\":\"%s\",", subs[i].kind ? subs[i].kind : t->kind);
+        add_verbs(b, subs[i].verbs);
+        bh_buf_addc(b, '}');
+    }
+}
+
+/* false: no such group and version. */
+static bool legacy_resources(struct bh_buf *b, const char *group, const char *version)
+{
+    bool any = false;
+    bh_buf_addf(b,
+                "{\"kind\":\"APIResourceList\",\"apiVersion\":\"v1\",\"groupVersion\":\"%s%s%s\","
+                "\"resources\":[",
+                group, *group ? "/" : "", version);
+    for (size_t i = 0; i < bh_sim_n_types; i++) {
+        const struct bh_sim_type *t = &bh_sim_types[i];
+        if (!bh_streq(t->group, group) || !bh_streq(t->version, version))
+            continue;
+        if (any)
+            bh_buf_addc(b, ',');
+        any = true;
+        legacy_type(b, t);
+    }
+    bh_buf_adds(b, "]}\n");
+    return any;
+}
+
+/* ---- requests
+ * ------------------------------------------------------------------------------------------ */
+
+#define JSON_TYPE "application/json"
+
+static const char *aggregated_version_of(const struct bh_sim_req *r)
+{
+    const char *accept = bh_http_header(r->http, "Accept");
+    if (!accept || !strstr(accept, "as=APIGroupDiscoveryList"))
+        return NULL;
+    return strstr(accept, "v=v2;") || strstr(accept, "v=v2,") ? "v2" : "v2beta1";
+}
+
+static void build(const char *key, struct bh_buf *b)
+{
+    if (bh_streq(key, "/api+v2") || bh_streq(key, "/api+v2beta1"))
+        aggregated(b, true, key + 5);
+    else if (bh_streq(key, "/apis+v2") || bh_streq(key, "/apis+v2beta1"))
+        aggregated(b, false, key + 6);
+    else if (bh_streq(key, "/apis"))
+        legacy_groups(b);
+    else
+        bh_buf_adds(b, "{\"kind\":\"APIVersions\",\"versions\":[\"v1\"],"
+                       "\"serverAddressByClientCIDRs\":[]}\n");
+}
+
+static void reply_root(struct bh_sim_req *r)
+{
+    char key[32], type[128];
+    const char *v = aggregated_version_of(r);
+    snprintf(key, sizeof(key), "%s%s%s", r->path, v ? "+" : "", v ? v : "");
+    snprintf(type, sizeof(type), JSON_TYPE "%s%s%s", v ? ";g=apidiscovery.k8s.io;v=" : "",
+             v ? v : "", v ? ";as=APIGroupDiscoveryList" : "");
+    bh_sim_doc_reply(r, bh_sim_doc(r->sim, key, build), type);
+}
+
+static bool reply_group(struct bh_sim_req *r, const char *group)
+{
+    struct bh_buf b = {0};
+    for (size_t i = 0; i < bh_sim_n_types && !b.n; i++) {
+        if (!*group || !bh_streq(bh_sim_types[i].group, group))
+            continue;
+        legacy_group(&b, i);
+        bh_buf_adds(&b, ",\"kind\":\"APIGroup\",\"apiVersion\":\"v1\"}\n");
+    }
+    bool found = b.n > 0;
+    if (found)
+        bh_sim_reply_raw(r, 200, JSON_TYPE, b.p, b.n);
+    bh_buf_fini(&b);
+    return found;
+}
+
+static bool reply_version(struct bh_sim_req *r, const char *group, const char *version)
+{
+    struct bh_buf b = {0};
+    bool found = legacy_resources(&b, group, version);
+    if (found)
+        bh_sim_reply_raw(r, 200, JSON_TYPE, b.p, b.n);
+    bh_buf_fini(&b);
+    return found;
+}
+
+bool bh_sim_do_discovery(struct bh_sim_req *r)
+{
+    char path[200];
+    if (strlen(r->path) >= sizeof(path) || !bh_streq(r->method, "GET"))
+        return false;
+    snprintf(path, sizeof(path), "%s", r->path);
+    r->verb = "discovery";
+    if (bh_streq(path, "/api") || bh_streq(path, "/apis")) {
+        reply_root(r);
+        return true;
+    }
+    if (bh_streq(path, "/api/v1"))
+        return reply_version(r, "", "v1");
+    if (strncmp(path, "/apis/", 6) != 0)
+        return false;
+    char *group = path + 6, *slash = strchr(group, '/');
+    if (!slash)
+        return reply_group(r, group);
+    if (strchr(slash + 1, '/'))
+        return false;
+    *slash = 0;
+    return *group && reply_version(r, group, slash + 1);
+}

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * simulator/faults.h - misbehaving on purpose, for tests of clients
+ *
+ * --faults takes a comma separated list; N counts requests or events over the server's life:
+ *   429-every=N        every Nth API request is refused with 429 and Retry-After: 1
+ *   500-every=N        every Nth API request is refused with 500
+ *   410-every=N        every Nth watch starts with ERROR 410 Expired
+ *   drop-watch-every=N after every Nth watch event the connection is cut
+ *   truncate-every=N   every Nth API reply with a body is cut in the middle
+ *   lose-every=N       every Nth write is done, but the connection is cut instead of answered
+ *   delay-ms=N         every API request waits N milliseconds first
+ */
+#ifndef BH_SIM_FAULTS_H
+#define BH_SIM_FAULTS_H
+
+#include "simulator/req.h"
+
+struct bh_sim_faults;
+/* 0 or -EINVAL with err. spec NULL or "": *ret_f = NULL. */
+int bh_sim_faults_parse(const char *spec, struct bh_sim_faults **ret_f, struct bh_err *err);
+void bh_sim_faults_free(struct bh_sim_faults *f);
+
+/* All of these only with s->faults set. true = it happened. */
+bool bh_sim_fault_before(struct bh_sim_req *r); /* answered or waiting */
+bool bh_sim_fault_truncate(struct bh_sim_req *r, const char *content_type, const void *p, size_t n);
+bool bh_sim_fault_drop_watch(struct bh_sim *s);
+bool bh_sim_fault_expire(struct bh_sim *s);
+
+#endif

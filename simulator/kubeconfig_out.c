@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * simulator/kubeconfig_out.c - a kubeconfig that leads to this server
+ */
+#include "simulator/kubeconfig_out.h"
+
+#include "common/base/buf.h"
+#include <openssl/evp.h>
+
+static void add_base64(struct bh_buf *b, const char *text)
+{
+    size_t n = strlen(text);
+    bh_buf_reserve(b, n / 3 * 4 + 8);
+    b->n +=
+        (size_t)EVP_EncodeBlock((unsigned char *)b->p + b->n, (const unsigned char *)text, (int)n);
+    b->p[b->n] = 0;
+}
+
+int bh_sim_kubeconfig_write(const char *path, const char *address, uint16_t port,
+                            const char *ca_pem, const char *token, struct bh_err *err)
+{
+    struct bh_buf b = {0};
+    bool v6 = strchr(address, ':') != NULL;
+    bh_buf_addf(&b,
+                "apiVersion: v1\nkind: Config\ncurrent-context: berth\nclusters:\n- name: berth\n"
+                "  cluster:\n    server: http%s://%s%s%s:%u\n",
+                ca_pem ? "s" : "", v6 ? "[" : "", address, v6 ? "]" : "", port);
+    if (ca_pem) {
+        bh_buf_adds(&b, "    certificate-authority-data: ");
+        add_base64(&b, ca_pem);
+        bh_buf_addc(&b, '\n');
+    }
+    bh_buf_adds(&b, "contexts:\n- name: berth\n  context:\n    cluster: berth\n    user: berth\n"
+                    "users:\n- name: berth\n  user:");
+    if (token) {
+        bh_buf_adds(&b, "\n    token: ");
+        bh_buf_add_json_str(&b, token, strlen(token));
+        bh_buf_addc(&b, '\n');
+    } else {
+        bh_buf_adds(&b, " {}\n");
+    }
+    int rc = bh_write_file(path, b.p, b.n, 0600);
+    bh_buf_fini(&b);
+    return rc < 0 ? bh_err_set(err, rc, "cannot write kubeconfig %s: %s", path, strerror(-rc)) : 0;
+}

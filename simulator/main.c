@@ -1,0 +1,211 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * simulator/main.c - berth-simulator: the built-in API server as a program
+ */
+#include "common/base/log.h"
+#include "common/base/loop.h"
+#include "common/base/notify.h"
+#include "common/base/opt.h"
+#include "simulator/kubeconfig_out.h"
+#include "simulator/server.h"
+#include "simulator/tls.h"
+#include <errno.h>
+#include <stdio.h>
+#include <sys/resource.h>
+
+#define SMALL_FILE_MAX ((size_t)1 << 20)
+
+struct args {
+    const char *address, *kubeconfig_out, *cert_file, *key_file, *client_ca_file, *token_file;
+    const char *faults, *log_format;
+    int64_t port, history, bookmark_ns, kubelet_delay_ns, verbosity;
+    bool tls, no_controllers, no_kubelet;
+};
+struct daemon {
+    struct args args;
+    uv_loop_t loop;
+    struct bh_sim *sim;
+    struct bh_sim_tls tls;
+    char *client_ca, *tokens;
+    struct bh_signals *signals;
+    struct bh_keepalive *keepalive;
+};
+
+static int read_args(struct args *a, int argc, char **argv, struct bh_err *err)
+{
+    *a = (struct args){.address = "127.0.0.1", .log_format = "text", .bookmark_ns = 60000000000};
+    const struct bh_opt table[] = {
+        {"address", 0, BH_OPT_STR, &a->address, "IP",
+         "address to listen on; other than the loopback it needs --token-file and TLS"},
+        {"port", 0, BH_OPT_INT, &a->port, "N", "port to listen on, 0 for any free one"},
+        {"kubeconfig-out", 0, BH_OPT_STR, &a->kubeconfig_out, "FILE",
+         "write a kubeconfig for this server to FILE"},
+        {"tls", 0, BH_OPT_BOOL, &a->tls, NULL,
+         "serve HTTPS with a certificate made at start (its CA goes into --kubeconfig-out)"},
+        {"tls-cert-file", 0, BH_OPT_STR, &a->cert_file, "FILE",
+         "serve HTTPS with this certificate"},
+        {"tls-private-key-file", 0, BH_OPT_STR, &a->key_file, "FILE", "and this key"},
+        {"client-ca-file", 0, BH_OPT_STR, &a->client_ca_file, "FILE",
+         "ask clients for certificates signed by this CA"},
+        {"token-file", 0, BH_OPT_STR, &a->token_file, "FILE",
+         "require a bearer token; lines of TOKEN or TOKEN,user,uid"},
+        {"history-events", 0, BH_OPT_INT, &a->history, "N",
+         "changes kept per kind for watches to resume from (20000)"},
+        {"bookmark-interval", 0, BH_OPT_DURATION_NS, &a->bookmark_ns, "DURATION",
+         "time between bookmarks (1m)"},
+        {"kubelet-delay", 0, BH_OPT_DURATION_NS, &a->kubelet_delay_ns, "DURATION",
+         "time a bound pod takes until it runs, and a deleted one until it is gone (0s)"},
+        {"no-controllers", 0, BH_OPT_BOOL, &a->no_controllers, NULL,
+         "run no controllers and no kubelet"},
+        {"no-kubelet", 0, BH_OPT_BOOL, &a->no_kubelet, NULL, "bound pods stay Pending"},
+        {"faults", 0, BH_OPT_STR, &a->faults, "SPEC",
+         "misbehave for tests: 429-every=N, 500-every=N, 410-every=N, drop-watch-every=N, "
+         "truncate-every=N, lose-every=N, delay-ms=N, comma separated"},
+        {"v", 'v', BH_OPT_INT, &a->verbosity, "N", "log verbosity"},
+        {"logging-format", 0, BH_OPT_STR, &a->log_format, "text|json", "log format"},
+        {0},
+    };
+    static const struct bh_opt_usage usage = {
+        .program = "berth-simulator",
+        .synopsis = "[flags]",
+        .about = "A Kubernetes API server in memory, with the controllers and the kubelet that a "
+                 "scheduler's world needs.",
+        .examples = "  berth-simulator --port 8001 --kubeconfig-out sim.yaml\n"
+                    "  KUBECONFIG=sim.yaml kubectl get nodes\n",
+        .exits = "  0  stopped by SIGTERM or SIGINT\n  1  could not start\n  2  wrong usage\n"};
+    struct bh_opt_list rest = {0};
+    int rc = bh_opt_parse(table, &usage, argc, argv, &rest, err);
+    if (rc == 0 && rest.n)
+        rc = bh_err_set(err, -EINVAL, "unexpected argument \"%s\"", rest.v[0]);
+    free(rest.v);
+    if (rc == 0 && (a->port < 0 || a->port > 65535))
+        rc = bh_err_set(err, -EINVAL, "port %lld: want 0 to 65535", (long long)a->port);
+    if (rc == 0 && !a->cert_file != !a->key_file)
+        rc = bh_err_set(err, -EINVAL, "--tls-cert-file and --tls-private-key-file go together");
+    if (rc == 0 && !bh_streq(a->log_format, "text") && !bh_streq(a->log_format, "json"))
+        rc = bh_err_set(err, -EINVAL, "logging-format \"%s\": want text or json", a->log_format);
+    return rc;
+}
+
+static int load(const char *path, char **ret, struct bh_err *err)
+{
+    size_t n;
+    int rc = path ? bh_read_file(path, SMALL_FILE_MAX, ret, &n) : 0;
+    return rc < 0 ? bh_err_set(err, rc, "cannot read %s: %s", path, strerror(-rc)) : 0;
+}
+
+static int load_files(struct daemon *d, struct bh_err *err)
+{
+    const struct args *a = &d->args;
+    int rc = load(a->client_ca_file, &d->client_ca, err);
+    if (rc == 0)
+        rc = load(a->token_file, &d->tokens, err);
+    if (rc == 0 && a->cert_file) {
+        rc = load(a->cert_file, &d->tls.cert_pem, err);
+        if (rc == 0)
+            rc = load(a->key_file, &d->tls.key_pem, err);
+    } else if (rc == 0 && a->tls) {
+        rc = bh_sim_tls_make(a->address, &d->tls, err);
+    }
+    return rc;
+}
+
+/* One descriptor per watch: take what the system allows. */
+static void raise_descriptors(void)
+{
+    struct rlimit l;
+    if (getrlimit(RLIMIT_NOFILE, &l) == 0) {
+        l.rlim_cur = l.rlim_max;
+        setrlimit(RLIMIT_NOFILE, &l);
+    }
+}
+
+static int write_kubeconfig(struct daemon *d, struct bh_err *err)
+{
+    const struct args *a = &d->args;
+    if (!a->kubeconfig_out)
+        return 0;
+    const char *ca = d->tls.ca_pem ? d->tls.ca_pem : d->tls.cert_pem;
+    char *token = d->tokens ? bh_strndup(d->tokens, strcspn(d->tokens, ",\r\n")) : NULL;
+    int rc =
+        bh_sim_kubeconfig_write(a->kubeconfig_out, a->address, bh_sim_port(d->sim), ca, token, err);
+    free(token);
+    return rc;
+}
+
+static void on_stop(void *arg)
+{
+    struct daemon *d = arg;
+    bh_notify("STOPPING=1");
+    uv_stop(&d->loop);
+}
+
+static bool healthy(void *arg)
+{
+    (void)arg; /* one loop does everything: that it asks is the proof */
+    return true;
+}
+
+static int start(struct daemon *d, struct bh_err *err)
+{
+    const struct args *a = &d->args;
+    int rc = load_files(d, err);
+    const struct bh_sim_options o = {.address = a->address,
+                                     .port = (uint16_t)a->port,
+                                     .tls_cert_pem = d->tls.cert_pem,
+                                     .tls_key_pem = d->tls.key_pem,
+                                     .client_ca_pem = d->client_ca,
+                                     .tokens = d->tokens,
+                                     .faults = a->faults,
+                                     .history_events = a->history,
+                                     .bookmark_interval_ns = a->bookmark_ns,
+                                     .kubelet_delay_ns = a->kubelet_delay_ns,
+                                     .no_controllers = a->no_controllers,
+                                     .no_kubelet = a->no_kubelet};
+    raise_descriptors();
+    if (rc == 0)
+        rc = bh_sim_new(&d->loop, &o, &d->sim, err);
+    if (rc == 0)
+        rc = write_kubeconfig(d, err);
+    if (rc < 0)
+        return rc;
+    d->signals = bh_signals_new(&d->loop, on_stop, NULL, d);
+    d->keepalive = bh_keepalive_new(&d->loop, healthy, d);
+    printf("http%s://%s%s%s:%u\n", d->tls.cert_pem ? "s" : "", strchr(a->address, ':') ? "[" : "",
+           a->address, strchr(a->address, ':') ? "]" : "", bh_sim_port(d->sim));
+    fflush(stdout);
+    bh_log_info("Serving the Kubernetes API", bh_kv_s("address", a->address),
+                bh_kv_u("port", bh_sim_port(d->sim)), bh_kv_s("version", BH_VERSION));
+    return 0;
+}
+
+int main(int argc, char **argv)
+{
+    static struct daemon d;
+    struct bh_err err = {{0}};
+    int rc = read_args(&d.args, argc, argv, &err);
+    if (rc > 0)
+        return BH_EXIT_OK;
+    if (rc < 0) {
+        fprintf(stderr, "berth-simulator: %s\nSee 'berth-simulator --help'.\n", err.msg);
+        return BH_EXIT_USAGE;
+    }
+    bh_log_init("berth-simulator", (int)d.args.verbosity,
+                bh_streq(d.args.log_format, "json") ? BH_LOG_JSON : BH_LOG_TEXT);
+    uv_loop_init(&d.loop);
+    rc = start(&d, &err);
+    if (rc < 0)
+        bh_log_error("Cannot start", bh_kv_s("err", err.msg));
+    else
+        uv_run(&d.loop, UV_RUN_DEFAULT);
+    bh_sim_free(d.sim);
+    if (d.signals)
+        bh_signals_close(d.signals);
+    if (d.keepalive)
+        bh_keepalive_close(d.keepalive);
+    bh_loop_drain_close(&d.loop);
+    bh_sim_tls_fini(&d.tls);
+    free(d.client_ca);
+    free(d.tokens);
+    return rc < 0 ? BH_EXIT_FAIL : BH_EXIT_OK;
+}

@@ -1,0 +1,265 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * simulator/negotiate.c - media types: how a client wants its answer, what it sent
+ *
+ * protobuf answers hold only the fields of proto/kubernetes, which is a projection of the API. So
+ * a client that takes JSON too is answered in JSON, unless it says that it knows (header
+ * `Berth-Projection: scheduling`): no Go client ever loses fields in a read-modify-write.
+ * Upstream: apiserver/pkg/endpoints/handlers/negotiation; differences: q values are ignored (no
+ *           known client sends them), first match wins.
+ */
+#include "simulator/req.h"
+
+#include "common/data/yaml.h"
+#include "proto/kubernetes/kubernetes.pb-c.h"
+#include <stdio.h>
+
+#define PB_TYPE        "application/vnd.kubernetes.protobuf"
+#define TREE_BYTES_MAX ((size_t)256 << 20) /* what one body may grow to */
+
+static bool str_has(struct bh_str s, const char *needle)
+{
+    return memmem(s.p, s.n, needle, strlen(needle)) != NULL;
+}
+
+static struct bh_str trim(struct bh_str s)
+{
+    while (s.n && (*s.p == ' ' || *s.p == '\t'))
+        s.p++, s.n--;
+    while (s.n && (s.p[s.n - 1] == ' ' || s.p[s.n - 1] == '\t'))
+        s.n--;
+    return s;
+}
+
+struct clause {
+    bool json, pb, table, partial, other_as;
+};
+
+static struct clause read_clause(struct bh_str s)
+{
+    struct clause c = {0};
+    const char *semi = memchr(s.p, ';', s.n);
+    struct bh_str media = trim((struct bh_str){s.p, semi ? (size_t)(semi - s.p) : s.n});
+    c.json = bh_str_eqc(media, "application/json") || bh_str_eqc(media, "*/*") ||
+             bh_str_eqc(media, "application/*");
+    c.pb = bh_str_eqc(media, PB_TYPE);
+    if (str_has(s, "as=PartialObjectMetadata"))
+        c.partial = true;
+    else if (str_has(s, "as=Table"))
+        c.table = str_has(s, "v=v1;") || str_has(s, "v=v1,") ||
+                  (s.n > 4 && memcmp(s.p + s.n - 4, "v=v1", 4) == 0);
+    c.other_as = str_has(s, "as=") && !c.table && !c.partial;
+    return c;
+}
+
+static int choose(const struct bh_sim_req *r, const char *accept, bool tables)
+{
+    const char *projection = bh_http_header(r->http, "Berth-Projection");
+    bool wants_pb = projection && bh_streq(projection, "scheduling");
+    bool pb_possible = !r->type || r->type->pb, saw_pb = false;
+    for (const char *p = accept; *p;) {
+        const char *comma = strchrnul(p, ',');
+        struct clause c = read_clause(trim((struct bh_str){p, (size_t)(comma - p)}));
+        p = *comma ? comma + 1 : comma;
+        if (c.json && c.table && tables)
+            return BH_SIM_FMT_TABLE;
+        if (c.json && c.partial && tables)
+            return BH_SIM_FMT_PARTIAL;
+        if (c.other_as || c.table || c.partial)
+            continue;
+        if (c.pb && pb_possible && wants_pb)
+            return BH_SIM_FMT_PB;
+        if (c.json)
+            return BH_SIM_FMT_JSON;
+        saw_pb |= c.pb;
+    }
+    return saw_pb && pb_possible ? BH_SIM_FMT_PB : -1;
+}
+
+int bh_sim_negotiate(struct bh_sim_req *r, bool tables)
+{
+    const char *accept = bh_http_header(r->http, "Accept");
+    int f = accept && *accept ? choose(r, accept, tables) : BH_SIM_FMT_JSON;
+    if (f < 0)
+        return bh_sim_fail(&r->e, 406, "NotAcceptable",
+                           "only the following media types are accepted: application/json%s",
+                           r->type && r->type->pb ? ", " PB_TYPE : "");
+    r->format = (enum bh_sim_format)f;
+    return 0;
+}
+
+/* ---- bodies -------------------------------------------------------------------------------------
+ */
+
+void bh_sim_content_type(const struct bh_sim_req *r, char out[static 96])
+{
+    const char *v = bh_http_header(r->http, "Content-Type");
+    size_t n = v ? strcspn(v, ";") : 0;
+    struct bh_str s = trim((struct bh_str){v, n});
+    snprintf(out, 96, "%.*s", (int)BH_MIN(s.n, (size_t)95), v ? s.p : "");
+}
+
+static int bad_body(struct bh_sim_req *r, const char *why)
+{
+    return bh_sim_fail(&r->e, 400, "BadRequest", "error decoding the request body: %s", why);
+}
+
+static int parse_text(struct bh_sim_req *r, bool yaml, struct bh_json **ret_v)
+{
+    struct bh_str body = bh_http_body(r->http);
+    const char *strict = bh_http_query(r->http, "fieldValidation");
+    unsigned flags = strict && bh_streq(strict, "Strict") ? BH_JSON_STRICT : 0;
+    struct bh_err err = {{0}};
+    r->a->limit_bytes = r->a->used_bytes + TREE_BYTES_MAX;
+    int rc = yaml ? bh_yaml_parse(r->a, body.p, body.n, flags, ret_v, &err)
+                  : bh_json_parse(r->a, body.p, body.n, flags, ret_v, &err);
+    r->a->limit_bytes = 0;
+    return rc < 0 ? bad_body(r, err.msg) : 0;
+}
+
+int bh_sim_body_text(struct bh_sim_req *r, bool yaml, struct bh_json **ret_v)
+{
+    if (!bh_http_body(r->http).n)
+        return bad_body(r, "it is empty");
+    return parse_text(r, yaml, ret_v);
+}
+
+static int check_kind(struct bh_sim_req *r, const struct bh_sim_type *t, const char *api_version,
+                      const char *kind)
+{
+    char want[80];
+    bh_sim_type_api_version(t, want);
+    if (kind && *kind && !bh_streq(kind, t->kind))
+        return bh_sim_fail(&r->e, 400, "BadRequest",
+                           "%s in version \"%s\" cannot be handled as a %s", kind,
+                           api_version ? api_version : "", t->kind);
+    if (api_version && *api_version && !bh_streq(api_version, want))
+        return bh_sim_fail(&r->e, 400, "BadRequest",
+                           "the API version in the data (%s) does not match the expected API "
+                           "version (%s)",
+                           api_version, want);
+    return 0;
+}
+
+static int parse_pb(struct bh_sim_req *r, const struct bh_sim_type *t,
+                    const ProtobufCMessageDescriptor *desc, struct bh_json **ret_v)
+{
+    struct bh_str body = bh_http_body(r->http);
+    struct bh_envelope env;
+    struct bh_err err = {{0}};
+    ProtobufCMessage *m;
+    if (!desc)
+        return bh_sim_fail(&r->e, 415, "UnsupportedMediaType",
+                           "%s is served as JSON only: send application/json",
+                           t ? t->plural : "this resource");
+    if (bh_envelope_open(body.p, body.n, &env, &err) < 0)
+        return bad_body(r, err.msg);
+    char *api_version = bh_arena_strndup(r->a, env.api_version.p, env.api_version.n);
+    char *kind = bh_arena_strndup(r->a, env.kind.p, env.kind.n);
+    if (t && check_kind(r, t, api_version, kind))
+        return r->e.code;
+    r->a->limit_bytes = r->a->used_bytes + TREE_BYTES_MAX;
+    int rc = bh_pb_unpack(r->a, desc, env.raw.p, env.raw.n, &m, &err);
+    *ret_v = rc < 0 ? NULL : bh_pb_to_json(r->a, m);
+    r->a->limit_bytes = 0;
+    return *ret_v ? 0 : bad_body(r, rc < 0 ? err.msg : "it is too large");
+}
+
+int bh_sim_body(struct bh_sim_req *r, const struct bh_sim_type *t,
+                const ProtobufCMessageDescriptor *desc, struct bh_json **ret_v)
+{
+    char type[96];
+    struct bh_str body = bh_http_body(r->http);
+    *ret_v = NULL;
+    if (!body.n)
+        return 0;
+    bh_sim_content_type(r, type);
+    if (bh_is_pb_envelope(body.p, body.n))
+        return parse_pb(r, t, desc, ret_v);
+    bool yaml = bh_streq(type, "application/yaml") || bh_streq(type, "application/x-yaml");
+    /* A form can be sent by any web page; an API client says what it sends, or nothing. */
+    if (*type && !yaml && !bh_streq(type, "application/json"))
+        return bh_sim_fail(&r->e, 415, "UnsupportedMediaType",
+                           "the body of the request was in an unknown format - accepted media "
+                           "types include: application/json, application/yaml, " PB_TYPE);
+    if (parse_text(r, yaml, ret_v))
+        return r->e.code;
+    if ((*ret_v)->type != BH_JSON_OBJECT)
+        return bad_body(r, "it is not an object");
+    if (t &&
+        check_kind(r, t, bh_json_get_str(*ret_v, "apiVersion"), bh_json_get_str(*ret_v, "kind")))
+        return r->e.code;
+    return 0;
+}
+
+int bh_sim_check_schema(struct bh_sim_req *r, const struct bh_json *obj)
+{
+    struct bh_err err = {{0}};
+    ProtobufCMessage *m;
+    char av[80];
+    if (!r->type->pb)
+        return 0;
+    struct bh_arena_mark mark = bh_arena_mark(r->a);
+    int rc = bh_json_to_pb(r->a, r->type->pb, obj, &m, NULL, &err);
+    bh_arena_rewind(r->a, mark);
+    if (rc == 0)
+        return 0;
+    bh_sim_type_api_version(r->type, av);
+    return bh_sim_fail(&r->e, 400, "BadRequest",
+                       "%s in version \"%s\" cannot be handled as a %s: %s", r->type->kind, av,
+                       r->type->kind, err.msg);
+}
+
+/* ---- query --------------------------------------------------------------------------------------
+ */
+
+bool bh_sim_query_bool(const struct bh_sim_req *r, const char *name, bool dflt)
+{
+    const char *v = bh_http_query(r->http, name);
+    if (!v)
+        return dflt;
+    return *v == 0 || bh_streq(v, "true") || bh_streq(v, "1") || bh_streq(v, "True");
+}
+
+bool bh_sim_dry_run(struct bh_sim_req *r)
+{
+    const char *v = bh_http_query(r->http, "dryRun");
+    if (!v || !*v)
+        return false;
+    if (bh_streq(v, "All"))
+        return true;
+    bh_sim_fail(&r->e, 400, "BadRequest",
+                "dryRun: Unsupported value: \"%s\": supported values: \"All\"", v);
+    return false;
+}
+
+int bh_sim_parse_rv(struct bh_sim_req *r, const char *text, uint64_t *ret)
+{
+    uint64_t v = 0;
+    for (const char *p = text ? text : ""; *p; p++) {
+        if (*p < '0' || *p > '9' || v > UINT64_MAX / 10 - 1)
+            return bh_sim_fail(&r->e, 400, "BadRequest",
+                               "resourceVersion: Invalid value: \"%.40s\": not a number", text);
+        v = v * 10 + (uint64_t)(*p - '0');
+    }
+    *ret = v;
+    return 0;
+}
+
+bool bh_sim_rv_future(struct bh_sim_req *r, uint64_t rv)
+{
+    if (rv <= r->sim->rv)
+        return false;
+    if (!r->waited) {
+        bh_sim_wait(r, (int64_t)500 * 1000000);
+        return true;
+    }
+    bh_sim_field_error(&r->e, "", "Invalid value", NULL, "%s", "");
+    snprintf(r->e.causes[0].type, sizeof(r->e.causes[0].type), "ResourceVersionTooLarge");
+    snprintf(r->e.causes[0].message, sizeof(r->e.causes[0].message), "Too large resource version");
+    r->e.retry_after_s = 1;
+    bh_sim_fail(&r->e, 504, "Timeout", "Timeout: Too large resource version: %llu, current: %llu",
+                (unsigned long long)rv, (unsigned long long)r->sim->rv);
+    bh_sim_reply_error(r);
+    return true;
+}

@@ -1,0 +1,333 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * simulator/pod.c - binding and eviction of pods
+ *
+ * Upstream: pkg/registry/core/pod/storage/{storage,eviction}.go (v1.36); differences: an eviction
+ *           that races with another one is not retried, because nothing runs beside it.
+ */
+#include "simulator/pod.h"
+#include "simulator/sim_int.h"
+
+#include <stdio.h>
+
+static const struct bh_sim_type *pods_type(void)
+{
+    static const struct bh_sim_type *t;
+    if (!t)
+        t = bh_sim_type_find("", "v1", "pods");
+    return t;
+}
+
+/* ---- binding ------------------------------------------------------------------------------------
+ */
+
+static int refuse_bind(struct bh_sim_error *e, const char *pod, const char *why)
+{
+    snprintf(e->details_kind, sizeof(e->details_kind), "pods/binding");
+    snprintf(e->details_name, sizeof(e->details_name), "%s", pod);
+    return bh_sim_fail(e, 409, "Conflict",
+                       "Operation cannot be fulfilled on pods/binding \"%s\": %s", pod, why);
+}
+
+static void merge_map(struct bh_arena *a, struct bh_json *meta, const char *key,
+                      const struct bh_json *from)
+{
+    if (!from || from->type != BH_JSON_OBJECT || !from->c.n)
+        return;
+    struct bh_json *to = bh_json_obj_at(a, meta, key);
+    bh_json_each(m, from)
+    {
+        if (m->type == BH_JSON_STRING)
+            bh_json_set(a, to, m->key.p, bh_json_clone(a, m));
+    }
+}
+
+/* Sets the condition; lastTransitionTime moves only when the status changes. */
+static void set_scheduled(struct bh_sim *s, struct bh_arena *a, struct bh_json *status)
+{
+    struct bh_json *list = bh_json_get(status, "conditions");
+    if (!list || list->type != BH_JSON_ARRAY)
+        list = bh_json_set(a, status, "conditions", bh_json_new(a, BH_JSON_ARRAY));
+    struct bh_json *c = NULL;
+    bh_json_each(m, list)
+    {
+        const char *type = bh_json_get_str(m, "type");
+        if (type && bh_streq(type, "PodScheduled"))
+            c = m;
+    }
+    const char *was = bh_json_get_str(c, "status");
+    if (!c) {
+        c = bh_json_new(a, BH_JSON_OBJECT);
+        bh_json_set_str(a, c, "type", "PodScheduled");
+        bh_json_push(list, c);
+    }
+    if (!was || !bh_streq(was, "True")) {
+        char now[32];
+        bh_sim_time(now, bh_sim_now_ns(s));
+        bh_json_set_str(a, c, "status", "True");
+        bh_json_set(a, c, "lastProbeTime", bh_json_new(a, BH_JSON_NULL));
+        bh_json_set_str(a, c, "lastTransitionTime", now);
+    }
+    bh_json_unset(c, "reason");
+    bh_json_unset(c, "message");
+}
+
+static int check_bind(const struct bh_sim_obj *o, const struct bh_json *tree, const char *uid,
+                      struct bh_sim_error *e)
+{
+    char why[512];
+    if (uid && *uid && !bh_streq(uid, o->uid)) {
+        snprintf(why, sizeof(why),
+                 "StorageError: invalid object, Code: 4, Key: /registry/pods/%s/%s, "
+                 "ResourceVersion: 0, AdditionalErrorMsg: Precondition failed: UID in "
+                 "precondition: %.40s, UID in object meta: %s",
+                 o->ns, o->name, uid, o->uid);
+        return bh_sim_conflict(e, o->type, o->name, why);
+    }
+    if (o->deleting) {
+        snprintf(why, sizeof(why), "pod %s is being deleted, cannot be assigned to a host",
+                 o->name);
+        return refuse_bind(e, o->name, why);
+    }
+    if (*o->node_name) {
+        snprintf(why, sizeof(why), "pod %s is already assigned to node \"%s\"", o->name,
+                 o->node_name);
+        return refuse_bind(e, o->name, why);
+    }
+    const struct bh_json *gates = bh_json_get(bh_json_get(tree, "spec"), "schedulingGates");
+    if (gates && gates->type == BH_JSON_ARRAY && gates->c.n) {
+        snprintf(why, sizeof(why), "pod %s has non-empty .spec.schedulingGates", o->name);
+        return refuse_bind(e, o->name, why);
+    }
+    return 0;
+}
+
+struct bind {
+    const char *uid, *rv, *node;
+    const struct bh_json *labels, *annotations;
+    bool dry_run;
+};
+
+static int bind_pod(struct bh_sim *s, const char *ns, const char *name, const struct bind *b,
+                    struct bh_sim_error *e)
+{
+    struct bh_sim_slot *slot = bh_sim_slot_get(s, pods_type(), ns, name);
+    if (!slot)
+        return bh_sim_not_found(e, pods_type(), name);
+    char now[24];
+    snprintf(now, sizeof(now), "%llu", (unsigned long long)slot->cur->rv);
+    if (b->rv && *b->rv && !bh_streq(b->rv, now))
+        return bh_sim_conflict(e, pods_type(), name,
+                               "the object has been modified; please apply your changes to the "
+                               "latest version and try again");
+    struct bh_arena_mark mark = bh_arena_mark(&s->bind_arena);
+    struct bh_arena *a = &s->bind_arena;
+    struct bh_json *tree = bh_sim_obj_tree(a, slot->cur);
+    int rc = check_bind(slot->cur, tree, b->uid, e);
+    if (!rc) {
+        struct bh_json *meta = bh_json_get(tree, "metadata");
+        bh_json_set_str(a, bh_json_obj_at(a, tree, "spec"), "nodeName", b->node);
+        merge_map(a, meta, "labels", b->labels);
+        merge_map(a, meta, "annotations", b->annotations);
+        struct bh_json *status = bh_json_obj_at(a, tree, "status");
+        set_scheduled(s, a, status);
+        bh_json_unset(status, "nominatedNodeName");
+        bh_sim_default_binding(s, a, tree, b->node);
+        rc = bh_sim_store_update(s, slot, a, tree,
+                                 BH_SIM_STORE_CHANGED | BH_SIM_STORE_KEEP_GENERATION |
+                                     (b->dry_run ? BH_SIM_STORE_DRY_RUN : 0),
+                                 NULL);
+    }
+    bh_arena_rewind(a, mark);
+    return rc;
+}
+
+int bh_sim_pod_bind(struct bh_sim *s, const char *ns, const char *name,
+                    const struct bh_json *binding, bool dry_run, struct bh_sim_error *e)
+{
+    const struct bh_json *meta = bh_json_get(binding, "metadata");
+    const struct bh_json *target = bh_json_get(binding, "target");
+    const struct bh_sim_type *t = bh_sim_type_find("", "v1", "bindings");
+    const char *kind = bh_json_get_str(target, "kind");
+    const char *given = bh_json_get_str(meta, "name");
+    struct bind b = {.uid = bh_json_get_str(meta, "uid"),
+                     .rv = bh_json_get_str(meta, "resourceVersion"),
+                     .node = bh_json_get_str(target, "name"),
+                     .labels = bh_json_get(meta, "labels"),
+                     .annotations = bh_json_get(meta, "annotations"),
+                     .dry_run = dry_run};
+    if (given && *given && !bh_streq(given, name))
+        return bh_sim_fail(e, 400, "BadRequest",
+                           "name in URL does not match name in Binding object");
+    if (kind && *kind && !bh_streq(kind, "Node") && !bh_streq(kind, "Minion")) {
+        struct bh_buf v = {0};
+        bh_buf_add_json_str(&v, kind, BH_MIN(strlen(kind), (size_t)100));
+        bh_sim_field_error(e, "target.kind", "Unsupported value", bh_buf_str(&v),
+                           "supported values: \"Node\", \"<empty>\"");
+        bh_buf_fini(&v);
+    }
+    if (!b.node || !*b.node)
+        bh_sim_field_error(e, "target.name", "Required value", NULL, "%s", "");
+    if (bh_sim_error_close(e, t, name))
+        return e->code;
+    return bind_pod(s, ns, name, &b, e);
+}
+
+int bh_sim_bind(struct bh_sim *s, const char *ns, const char *pod, const char *uid,
+                const char *node, const struct bh_json *labels, const struct bh_json *annotations,
+                struct bh_sim_error *e)
+{
+    struct bh_sim_error own = {0};
+    const struct bind b = {.uid = uid, .node = node, .labels = labels, .annotations = annotations};
+    return bind_pod(s, ns, pod, &b, e ? e : &own);
+}
+
+/* ---- eviction -----------------------------------------------------------------------------------
+ */
+
+static bool is_ready(const struct bh_json *pod)
+{
+    bh_json_each(c, bh_json_path(pod, "status.conditions"))
+    {
+        const char *type = bh_json_get_str(c, "type"), *status = bh_json_get_str(c, "status");
+        if (type && bh_streq(type, "Ready"))
+            return status && bh_streq(status, "True");
+    }
+    return false;
+}
+
+/* The budgets of the pod's namespace that select it: how many, and the first one. */
+static size_t budgets_of(struct bh_sim *s, const struct bh_sim_obj *pod, const struct bh_json *tree,
+                         struct bh_sim_obj **ret_first)
+{
+    struct bh_sim_objs l;
+    struct bh_arena a;
+    size_t n = 0;
+    bh_arena_init(&a, 0);
+    bh_sim_list(s, bh_sim_type_find("policy", "v1", "poddisruptionbudgets"), pod->ns, &l);
+    for (size_t i = 0; i < l.n; i++) {
+        struct bh_selector *sel;
+        const struct bh_json *spec = bh_json_get(bh_sim_obj_tree(&a, l.v[i]), "spec");
+        if (bh_selector_from_json(bh_json_get(spec, "selector"), &sel, NULL) < 0)
+            continue;
+        if (bh_selector_match_json(sel, bh_json_path(tree, "metadata.labels")) && n++ == 0)
+            *ret_first = bh_sim_obj_ref(l.v[i]);
+        bh_selector_free(sel);
+    }
+    bh_arena_fini(&a);
+    bh_sim_objs_fini(&l);
+    return n;
+}
+
+static int too_many(struct bh_sim_error *e, int retry_s, const char *cause)
+{
+    if (cause) {
+        bh_sim_field_error(e, "", "Forbidden", NULL, "%s", "");
+        snprintf(e->causes[0].type, sizeof(e->causes[0].type), "DisruptionBudget");
+        snprintf(e->causes[0].message, sizeof(e->causes[0].message), "%s", cause);
+    }
+    e->retry_after_s = retry_s;
+    return bh_sim_fail(e, 429, "TooManyRequests",
+                       "Cannot evict pod as it would violate the pod's disruption budget.");
+}
+
+struct take {
+    const char *pod, *now;
+};
+
+static bool take_disruption(void *arg, struct bh_arena *a, struct bh_json *pdb)
+{
+    const struct take *t = arg;
+    struct bh_json *st = bh_json_obj_at(a, pdb, "status");
+    bh_json_set_i64(a, st, "disruptionsAllowed", bh_json_get_i64(st, "disruptionsAllowed", 0) - 1);
+    bh_json_set_str(a, bh_json_obj_at(a, st, "disruptedPods"), t->pod, t->now);
+    return true;
+}
+
+static int spend_budget(struct bh_sim *s, const struct bh_sim_obj *pod, const struct bh_json *tree,
+                        const struct bh_sim_obj *pdb, bool dry_run, struct bh_sim_error *e)
+{
+    struct bh_arena a;
+    bh_arena_init(&a, 0);
+    const struct bh_json *b = bh_sim_obj_tree(&a, pdb);
+    const struct bh_json *st = bh_json_get(b, "status");
+    const char *policy = bh_json_get_str(bh_json_get(b, "spec"), "unhealthyPodEvictionPolicy");
+    int64_t healthy = bh_json_get_i64(st, "currentHealthy", 0);
+    int64_t desired = bh_json_get_i64(st, "desiredHealthy", 0);
+    char text[320];
+    int rc = 0;
+    bool always = policy && bh_streq(policy, "AlwaysAllow");
+    if (!is_ready(tree) && (always || (desired > 0 && healthy >= desired))) {
+        rc = 0;
+    } else if (bh_json_get_i64(st, "observedGeneration", 0) < pdb->generation) {
+        snprintf(text, sizeof(text),
+                 "The disruption budget %s is still being processed by the server.", pdb->name);
+        rc = too_many(e, 10, text);
+    } else if (bh_json_get_i64(st, "disruptionsAllowed", 0) <= 0) {
+        snprintf(text, sizeof(text),
+                 "The disruption budget %s needs %lld healthy pods and has %lld currently",
+                 pdb->name, (long long)desired, (long long)healthy);
+        rc = too_many(e, 0, text);
+    } else if (!dry_run) {
+        char now[32];
+        bh_sim_time(now, bh_sim_now_ns(s));
+        struct take t = {pod->name, now};
+        rc = bh_sim_edit(s, pdb->type, pdb->ns, pdb->name, NULL, BH_SIM_STATUS, take_disruption, &t,
+                         NULL, e);
+    }
+    bh_arena_fini(&a);
+    return rc;
+}
+
+static int check_budgets(struct bh_sim *s, const struct bh_sim_obj *pod, bool dry_run,
+                         struct bh_sim_error *e)
+{
+    if (pod->deleting || bh_streq(pod->phase, "Succeeded") || bh_streq(pod->phase, "Failed") ||
+        bh_streq(pod->phase, "Pending"))
+        return 0;
+    struct bh_arena a;
+    bh_arena_init(&a, 0);
+    struct bh_sim_obj *pdb = NULL;
+    const struct bh_json *tree = bh_sim_obj_tree(&a, pod);
+    size_t n = budgets_of(s, pod, tree, &pdb);
+    int rc = 0;
+    if (n > 1)
+        rc = bh_sim_fail(e, 500, "InternalError",
+                         "Internal error occurred: This pod has more than one PodDisruptionBudget, "
+                         "which the eviction subresource does not support.");
+    else if (n == 1)
+        rc = spend_budget(s, pod, tree, pdb, dry_run, e);
+    bh_sim_obj_unref(pdb);
+    bh_arena_fini(&a);
+    return rc;
+}
+
+void bh_sim_delete_options_read(const struct bh_json *v, struct bh_sim_delete_options *o)
+{
+    int64_t grace;
+    if (bh_json_i64(bh_json_get(v, "gracePeriodSeconds"), &grace) && grace >= 0)
+        o->grace_s = grace;
+    const char *policy = bh_json_get_str(v, "propagationPolicy");
+    if (policy)
+        o->propagation = policy;
+    else if (bh_json_get_bool(v, "orphanDependents", false))
+        o->propagation = "Orphan";
+    o->uid = bh_json_get_str(bh_json_get(v, "preconditions"), "uid");
+    o->resource_version = bh_json_get_str(bh_json_get(v, "preconditions"), "resourceVersion");
+}
+
+int bh_sim_pod_evict(struct bh_sim *s, const char *ns, const char *name,
+                     const struct bh_json *eviction, bool dry_run, struct bh_sim_error *e)
+{
+    struct bh_sim_obj *pod = bh_sim_get(s, pods_type(), ns, name);
+    if (!pod)
+        return bh_sim_not_found(e, pods_type(), name);
+    struct bh_sim_delete_options o = {.grace_s = -1};
+    bh_sim_delete_options_read(bh_json_get(eviction, "deleteOptions"), &o);
+    bh_sim_obj_ref(pod);
+    int rc = check_budgets(s, pod, dry_run, e);
+    if (!rc)
+        rc = bh_sim_do_delete(s, pods_type(), ns, name, &o, dry_run, NULL, NULL, e);
+    bh_sim_obj_unref(pod);
+    return rc;
+}

@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * simulator/reply.c - answers: objects, Status, text
+ */
+#include "simulator/req.h"
+
+#include "simulator/faults.h"
+#include "proto/kubernetes/kubernetes.pb-c.h"
+#include <stdio.h>
+
+#define JSON_TYPE "application/json"
+#define PB_TYPE   "application/vnd.kubernetes.protobuf"
+
+static void set_headers(struct bh_sim_req *r)
+{
+    char v[600];
+    bh_http_set_header(r->http, "Cache-Control",
+                       r->immutable ? "public, immutable" : "no-cache, private");
+    for (const char *p = bh_buf_str(&r->warnings); *p;) {
+        size_t n = strcspn(p, "\n");
+        snprintf(v, sizeof(v), "299 - \"%.*s\"", (int)BH_MIN(n, (size_t)512), p);
+        bh_http_set_header(r->http, "Warning", v);
+        p += n + (p[n] == '\n');
+    }
+    if (r->e.code && r->e.retry_after_s) {
+        snprintf(v, sizeof(v), "%d", r->e.retry_after_s);
+        bh_http_set_header(r->http, "Retry-After", v);
+    }
+}
+
+static void count(struct bh_sim_req *r, int code)
+{
+    char text[12];
+    snprintf(text, sizeof(text), "%d", code);
+    const char *verb = r->verb ? r->verb : "other";
+    bh_cell_add(bh_metric_cell(r->sim->metrics.requests, verb, text), 1);
+    bh_cell_observe(bh_metric_cell(r->sim->metrics.latency, verb),
+                    (double)(bh_mono_ns() - r->start_ns) / 1e9);
+}
+
+void bh_sim_reply_raw(struct bh_sim_req *r, int code, const char *content_type, const void *p,
+                      size_t n)
+{
+    set_headers(r);
+    count(r, code);
+    r->done = true;
+    if (r->sim->faults && bh_sim_fault_truncate(r, content_type, p, n))
+        return;
+    bh_http_reply(r->http, code, content_type, p, n);
+}
+
+static void reply_json(struct bh_sim_req *r, int code, const struct bh_json *v)
+{
+    struct bh_buf *b = &r->sim->reply;
+    bh_buf_reset(b);
+    if (bh_sim_query_bool(r, "pretty", false))
+        bh_json_write_pretty(b, v);
+    else
+        bh_json_write(b, v);
+    bh_buf_addc(b, '\n');
+    bh_sim_reply_raw(r, code, JSON_TYPE, b->p, b->n);
+}
+
+void bh_sim_reply_tree(struct bh_sim_req *r, int code, const struct bh_json *v,
+                       const ProtobufCMessageDescriptor *desc)
+{
+    ProtobufCMessage *m;
+    const char *api_version = bh_json_get_str(v, "apiVersion"), *kind = bh_json_get_str(v, "kind");
+    if (r->format != BH_SIM_FMT_PB || !desc || bh_json_to_pb(r->a, desc, v, &m, NULL, NULL) < 0) {
+        reply_json(r, code, v);
+        return;
+    }
+    size_t n = protobuf_c_message_get_packed_size(m);
+    uint8_t *raw = bh_arena_alloc(r->a, n ? n : 1);
+    protobuf_c_message_pack(m, raw);
+    struct bh_buf *b = &r->sim->reply;
+    bh_buf_reset(b);
+    bh_envelope_write(b, api_version ? api_version : "v1", kind ? kind : "", raw, n);
+    bh_sim_reply_raw(r, code, PB_TYPE, b->p, b->n);
+}
+
+void bh_sim_reply_error(struct bh_sim_req *r)
+{
+    bh_sim_reply_tree(r, r->e.code, bh_sim_status_tree(r->a, &r->e), &k8s__status__descriptor);
+}
+
+static void reply_table(struct bh_sim_req *r, int code, const struct bh_sim_obj *o,
+                        const struct bh_json *tree)
+{
+    char meta[64];
+    struct bh_buf *b = &r->sim->reply;
+    bh_buf_reset(b);
+    snprintf(meta, sizeof(meta), "\"resourceVersion\":\"%llu\"", (unsigned long long)o->rv);
+    bh_sim_table_begin(o->type, meta, true, b);
+    bh_sim_table_row(o->type, tree, bh_sim_now_ns(r->sim), bh_sim_include_of(r), true, b);
+    bh_sim_table_end(b);
+    bh_sim_reply_raw(r, code, JSON_TYPE, b->p, b->n);
+}
+
+void bh_sim_reply_obj(struct bh_sim_req *r, int code, const struct bh_sim_obj *o)
+{
+    if (r->format == BH_SIM_FMT_JSON && !r->type->stored_as &&
+        !bh_sim_query_bool(r, "pretty", false)) {
+        bh_sim_reply_raw(r, code, JSON_TYPE, o->json, o->json_n);
+        return;
+    }
+    struct bh_json *tree = bh_sim_obj_tree(r->a, o);
+    struct bh_buf *b = &r->sim->reply;
+    if (r->format == BH_SIM_FMT_TABLE) {
+        reply_table(r, code, o, tree);
+    } else if (r->format == BH_SIM_FMT_PARTIAL) {
+        bh_buf_reset(b);
+        bh_sim_encode_partial(tree, "PartialObjectMetadata", b);
+        bh_sim_reply_raw(r, code, JSON_TYPE, b->p, b->n);
+    } else {
+        bh_sim_convert_out(r->a, r->type, tree);
+        bh_sim_reply_tree(r, code, tree, r->type->pb);
+    }
+}

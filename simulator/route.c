@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * simulator/route.c - from a request's path and method to its handler
+ *
+ * Upstream: apiserver/pkg/endpoints/request/requestinfo.go
+ */
+#include "simulator/req.h"
+
+#include "simulator/faults.h"
+
+#define SEGMENTS_MAX 8
+
+static void not_served(struct bh_sim_req *r)
+{
+    bh_sim_fail(&r->e, 404, "NotFound", "the server could not find the requested resource");
+    bh_sim_reply_error(r);
+}
+
+static void not_allowed(struct bh_sim_req *r)
+{
+    bh_sim_fail(&r->e, 405, "MethodNotAllowed",
+                "the server does not allow this method on the requested resource");
+    bh_sim_reply_error(r);
+}
+
+/* Splits path (without its first slash) in place; 0 when it has too many or empty segments. */
+static size_t split(char *path, const char *seg[SEGMENTS_MAX])
+{
+    size_t n = 0;
+    for (char *p = path; *p;) {
+        if (n == SEGMENTS_MAX)
+            return 0;
+        char *end = strchrnul(p, '/');
+        bool last = *end == 0;
+        if (end == p)
+            return 0;
+        *end = 0;
+        seg[n++] = p;
+        p = last ? end : end + 1;
+    }
+    return n;
+}
+
+/* [ns-part] plural [name [sub]] after the group and version. */
+static bool locate(struct bh_sim_req *r, const char *group, const char *version,
+                   const char *const *seg, size_t n)
+{
+    size_t i = 0;
+    bool own_sub =
+        !*group && n == 3 && (bh_streq(seg[2], "status") || bh_streq(seg[2], "finalize"));
+    if (n >= 3 && bh_streq(seg[0], "namespaces") && !own_sub) {
+        r->ns = seg[1];
+        i = 2;
+    }
+    if (n - i < 1 || n - i > 3)
+        return false;
+    r->type = bh_sim_type_find(group, version, seg[i]);
+    r->name = n - i > 1 ? seg[i + 1] : "";
+    r->sub = n - i > 2 ? seg[i + 2] : "";
+    if (!r->type)
+        return false;
+    bool namespaced = r->type->flags & BH_SIM_NAMESPACED;
+    return namespaced ? (*r->ns || !*r->name) : !*r->ns;
+}
+
+static bool sub_exists(const struct bh_sim_type *t, const char *sub)
+{
+    if (bh_streq(sub, "status"))
+        return t->flags & BH_SIM_HAS_STATUS;
+    if (bh_streq(sub, "scale"))
+        return t->flags & BH_SIM_HAS_SCALE;
+    if (bh_streq(sub, "finalize"))
+        return !*t->group && bh_streq(t->kind, "Namespace");
+    return (t->flags & BH_SIM_GRACEFUL) &&
+           (bh_streq(sub, "binding") || bh_streq(sub, "eviction") || bh_streq(sub, "log"));
+}
+
+/* Calls into a running container, which does not exist. */
+static bool refuse_streaming(struct bh_sim_req *r)
+{
+    static const char *const subs[] = {"exec", "attach", "portforward", "proxy"};
+    for (size_t i = 0; i < BH_ARRAY_LEN(subs); i++) {
+        if (!(r->type->flags & BH_SIM_GRACEFUL) || !bh_streq(r->sub, subs[i]))
+            continue;
+        bh_sim_fail(&r->e, 501, "NotImplemented", "pods are simulated: there is no container to %s",
+                    subs[i]);
+        bh_sim_reply_error(r);
+        return true;
+    }
+    return false;
+}
+
+static void do_subresource(struct bh_sim_req *r)
+{
+    const char *m = r->method;
+    if (bh_streq(r->sub, "scale")) {
+        if (bh_streq(m, "GET") || bh_streq(m, "PUT") || bh_streq(m, "PATCH"))
+            bh_sim_do_scale(r);
+        else
+            not_allowed(r);
+    } else if (bh_streq(r->sub, "log") && bh_streq(m, "GET")) {
+        bh_sim_do_log(r);
+    } else if (bh_streq(m, "POST") &&
+               (bh_streq(r->sub, "binding") || bh_streq(r->sub, "eviction"))) {
+        bh_sim_do_post(r);
+    } else if (bh_streq(r->sub, "finalize") && bh_streq(m, "PUT")) {
+        bh_sim_do_put(r);
+    } else if (bh_streq(r->sub, "status") && bh_streq(m, "GET")) {
+        bh_sim_do_get(r);
+    } else if (bh_streq(r->sub, "status") && bh_streq(m, "PUT")) {
+        bh_sim_do_put(r);
+    } else if (bh_streq(r->sub, "status") && bh_streq(m, "PATCH")) {
+        bh_sim_do_patch(r);
+    } else {
+        not_allowed(r);
+    }
+}
+
+static void do_resource(struct bh_sim_req *r)
+{
+    const char *m = r->method;
+    unsigned verbs = r->type->verbs;
+    if (bh_streq(m, "POST") && (verbs & BH_SIM_CREATE))
+        bh_sim_do_post(r);
+    else if (bh_streq(m, "GET") && (verbs & BH_SIM_WATCH) && bh_sim_query_bool(r, "watch", false))
+        bh_sim_do_watch(r);
+    else if (bh_streq(m, "GET") && *r->name && (verbs & BH_SIM_GET))
+        bh_sim_do_get(r);
+    else if (bh_streq(m, "GET") && !*r->name && (verbs & BH_SIM_LIST))
+        bh_sim_do_list(r);
+    else if (bh_streq(m, "PUT") && *r->name && (verbs & BH_SIM_UPDATE))
+        bh_sim_do_put(r);
+    else if (bh_streq(m, "PATCH") && *r->name && (verbs & BH_SIM_PATCH))
+        bh_sim_do_patch(r);
+    else if (bh_streq(m, "DELETE") && (verbs & BH_SIM_DELETE))
+        bh_sim_do_remove(r);
+    else
+        not_allowed(r);
+}
+
+static void do_api(struct bh_sim_req *r)
+{
+    const char *seg[SEGMENTS_MAX];
+    size_t n = split(bh_arena_strdup(r->a, r->path + 1), seg);
+    bool core = n > 0 && bh_streq(seg[0], "api");
+    size_t head = core ? 2 : 3;
+    if (n <= head || !locate(r, core ? "" : seg[1], seg[head - 1], seg + head, n - head)) {
+        not_served(r);
+    } else if (r->sim->faults && bh_sim_fault_before(r)) {
+        return;
+    } else if (!*r->sub) {
+        do_resource(r);
+    } else if (sub_exists(r->type, r->sub)) {
+        do_subresource(r);
+    } else if (!refuse_streaming(r)) {
+        not_served(r);
+    }
+}
+
+void bh_sim_route(struct bh_sim_req *r)
+{
+    if (bh_sim_check_client(r)) {
+        bh_sim_reply_error(r);
+        return;
+    }
+    if (bh_sim_do_misc(r) || bh_sim_do_openapi(r) || bh_sim_do_discovery(r))
+        return;
+    r->verb = "other";
+    if (strncmp(r->path, "/api/", 5) == 0 || strncmp(r->path, "/apis/", 6) == 0)
+        do_api(r);
+    else
+        not_served(r);
+}

@@ -1,0 +1,227 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * simulator/server.c - the built-in API server as a component: start, requests, stop
+ *
+ * Runs in: the caller's loop. One request at a time owns the arena; a request that was deferred
+ * (wait.c) starts over.
+ */
+#include "simulator/server.h"
+
+#include "simulator/bootstrap.h"
+#include "simulator/docs.h"
+#include "simulator/faults.h"
+#include "simulator/req.h"
+#include "simulator/watch.h"
+#include <errno.h>
+
+#define PAGES_LIVE_NS    ((uint64_t)300 * 1000000000)
+#define CONNECTIONS_MAX  20000
+#define ARENA_KEEP_BYTES ((size_t)16 << 20)
+
+/* ---- metrics
+ * -------------------------------------------------------------------------------------- */
+
+static void on_scrape(void *arg)
+{
+    struct bh_sim *s = arg;
+    bh_cell_set(s->metrics.revision, (double)s->rv);
+    bh_cell_set(s->metrics.listener_queue, (double)s->pending_n);
+    for (size_t i = 0; i < bh_sim_n_types; i++) {
+        const struct bh_sim_type *t = &bh_sim_types[i];
+        if (s->buckets[i].slots.len)
+            bh_cell_set(bh_metric_cell(s->metrics.objects, t->group, t->plural),
+                        (double)s->buckets[i].slots.len);
+    }
+}
+
+static void metrics_init(struct bh_sim *s)
+{
+    static const double buckets[] = {0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005,
+                                     0.01,   0.025,   0.05,   0.1,   0.5,    1};
+    struct bh_sim_metrics *m = &s->metrics;
+    m->m = bh_metrics_new();
+    bh_metrics_add_process(m->m, "berth-simulator");
+    m->requests =
+        bh_metric_new(m->m, BH_COUNTER, "berth_simulator_requests_total",
+                      "API requests answered, by verb and HTTP code.", "verb,code", NULL, 0);
+    m->latency = bh_metric_new(m->m, BH_HISTOGRAM, "berth_simulator_request_duration_seconds",
+                               "Time from the complete request to its answer.", "verb", buckets,
+                               BH_ARRAY_LEN(buckets));
+    m->objects = bh_metric_new(m->m, BH_GAUGE, "berth_simulator_objects",
+                               "Objects stored, by group and resource.", "group,resource", NULL, 0);
+    m->watch_events =
+        bh_metric_cell(bh_metric_new(m->m, BH_COUNTER, "berth_simulator_watch_events_total",
+                                     "Events sent to watchers.", "", NULL, 0));
+    m->watch_dropped = bh_metric_cell(
+        bh_metric_new(m->m, BH_COUNTER, "berth_simulator_watches_cut_total",
+                      "Watches cut because their client was too slow.", "", NULL, 0));
+    m->watches = bh_metric_cell(
+        bh_metric_new(m->m, BH_GAUGE, "berth_simulator_watches", "Open watches.", "", NULL, 0));
+    m->revision = bh_metric_cell(bh_metric_new(m->m, BH_GAUGE, "berth_simulator_revision",
+                                               "resourceVersion of the last commit.", "", NULL, 0));
+    m->commits = bh_metric_cell(bh_metric_new(m->m, BH_COUNTER, "berth_simulator_commits_total",
+                                              "Changes committed to the store.", "", NULL, 0));
+    m->listener_queue =
+        bh_metric_cell(bh_metric_new(m->m, BH_GAUGE, "berth_simulator_listener_queue",
+                                     "Commits the controllers have not seen yet.", "", NULL, 0));
+    bh_metrics_on_scrape(m->m, on_scrape, s);
+}
+
+/* ---- requests
+ * ------------------------------------------------------------------------------------- */
+
+void bh_sim_handle(struct bh_sim *s, struct bh_http_req *http, bool waited, uint64_t start_ns)
+{
+    struct bh_sim_req r = {.sim = s,
+                           .http = http,
+                           .a = &s->arena,
+                           .method = bh_http_method(http),
+                           .path = bh_http_path(http),
+                           .ns = "",
+                           .name = "",
+                           .sub = "",
+                           .waited = waited,
+                           .start_ns = start_ns};
+    bh_sim_route(&r);
+    bh_assert(r.done);
+    bh_buf_fini(&r.warnings);
+    if (s->arena.used_bytes > ARENA_KEEP_BYTES) {
+        bh_arena_fini(&s->arena);
+        bh_arena_init(&s->arena, 0);
+    } else {
+        bh_arena_reset(&s->arena);
+    }
+}
+
+static void on_request(struct bh_http_req *http, void *arg)
+{
+    bh_sim_handle(arg, http, false, bh_mono_ns());
+}
+
+static void on_bookmark(void *arg)
+{
+    struct bh_sim *s = arg;
+    bh_sim_watch_bookmarks(s);
+    bh_sim_pages_expire(s, PAGES_LIVE_NS);
+    bh_sim_events_tick(s);
+    s->bookmark_timer = bh_sim_after(s, s->opt.bookmark_interval_ns, on_bookmark, s);
+}
+
+/* ---- life
+ * ----------------------------------------------------------------------------------------- */
+
+static void set_defaults(struct bh_sim_options *o)
+{
+    if (!o->address)
+        o->address = "127.0.0.1";
+    if (o->history_events <= 0)
+        o->history_events = 20000;
+    if (o->bookmark_interval_ns <= 0)
+        o->bookmark_interval_ns = (int64_t)60 * 1000000000;
+    if (!o->watch_buffer_bytes)
+        o->watch_buffer_bytes = (size_t)64 << 20;
+}
+
+/* Ten thousand revisions a second from an epoch: a restarted server, whose store is empty, starts
+ * above everything clients remember, so they get 410 and list again. */
+static uint64_t revision_of_now(void)
+{
+    int64_t ms = bh_wall_ns() / 1000000 - (int64_t)1767225600 * 1000;
+    return ms > 0 ? (uint64_t)ms * 10 : 1;
+}
+
+static bool is_loopback(const char *address)
+{
+    return strncmp(address, "127.", 4) == 0 || bh_streq(address, "::1") ||
+           bh_streq(address, "localhost");
+}
+
+static void start_controllers(struct bh_sim *s)
+{
+    const struct bh_sim_controller_options o = {.kubelet_delay_ns = s->opt.kubelet_delay_ns,
+                                                .kubelet = !s->opt.no_kubelet};
+    if (!s->opt.no_controllers)
+        s->controllers = bh_sim_controllers_start(s, &o);
+}
+
+int bh_sim_new_bare(uv_loop_t *loop, const struct bh_sim_options *o, struct bh_sim **ret_s,
+                    struct bh_err *err)
+{
+    struct bh_sim *s = bh_calloc(1, sizeof(*s));
+    s->loop = loop;
+    s->opt = *o;
+    set_defaults(&s->opt);
+    s->rv = o->first_revision ? o->first_revision : revision_of_now();
+    bh_rand_seed(&s->rand, bh_rand_entropy());
+    bh_arena_init(&s->arena, 0);
+    bh_arena_init(&s->bind_arena, 0);
+    metrics_init(s);
+    bh_sim_listen_init(s);
+    bh_sim_store_init(s);
+    int rc = bh_sim_faults_parse(o->faults, &s->faults, err);
+    if (rc == 0)
+        rc = bh_sim_bootstrap(s, err);
+    if (rc < 0) {
+        bh_sim_free(s);
+        return rc;
+    }
+    start_controllers(s);
+    s->bookmark_timer = bh_sim_after(s, s->opt.bookmark_interval_ns, on_bookmark, s);
+    *ret_s = s;
+    return 0;
+}
+
+int bh_sim_new(uv_loop_t *loop, const struct bh_sim_options *o, struct bh_sim **ret_s,
+               struct bh_err *err)
+{
+    struct bh_sim *s = NULL;
+    const char *address = o->address ? o->address : "127.0.0.1";
+    if (!is_loopback(address) && (!o->tokens || !o->tls_cert_pem))
+        return bh_err_set(err, -EINVAL,
+                          "address %s is not the loopback: it needs --token-file and TLS", address);
+    int rc = bh_sim_new_bare(loop, o, &s, err);
+    if (rc < 0)
+        return rc;
+    s->any_host = !is_loopback(address);
+    const struct bh_http_options h = {.address = address,
+                                      .port = o->port,
+                                      .tls_cert_pem = o->tls_cert_pem,
+                                      .tls_key_pem = o->tls_key_pem,
+                                      .client_ca_pem = o->client_ca_pem,
+                                      .max_connections = CONNECTIONS_MAX};
+    rc = bh_http_server_new(loop, &h, on_request, s, &s->http, err);
+    if (rc < 0) {
+        bh_sim_free(s);
+        return rc;
+    }
+    *ret_s = s;
+    return 0;
+}
+
+uint16_t bh_sim_port(const struct bh_sim *s)
+{
+    return s->http ? bh_http_server_port(s->http) : 0;
+}
+
+void bh_sim_free(struct bh_sim *s)
+{
+    if (!s)
+        return;
+    s->stopping = true;
+    if (s->http)
+        bh_http_server_free(s->http);
+    bh_sim_controllers_stop(s->controllers);
+    bh_sim_listen_fini(s);
+    bh_sim_events_fini(s);
+    bh_sim_store_fini(s);
+    bh_sim_docs_fini(s);
+    bh_sim_faults_free(s->faults);
+    bh_metrics_free(s->metrics.m);
+    bh_arena_fini(&s->arena);
+    bh_arena_fini(&s->bind_arena);
+    bh_buf_fini(&s->scratch);
+    bh_buf_fini(&s->reply);
+    bh_buf_fini(&s->frame);
+    bh_buf_fini(&s->frame2);
+    free(s);
+}

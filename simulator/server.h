@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * simulator/server.h - the built-in API server as a component: options, start, stop
+ *
+ * For main.c, tests and (later) programs that embed it. Runs on the caller's libuv loop.
+ */
+#ifndef BH_SIM_SERVER_H
+#define BH_SIM_SERVER_H
+
+#include "common/base/base.h"
+#include <uv.h>
+
+struct bh_sim;
+
+struct bh_sim_options {
+    const char *address; /* NULL = 127.0.0.1; another one needs a token file and TLS */
+    uint16_t port;       /* 0 = any free one */
+    const char *tls_cert_pem, *tls_key_pem, *client_ca_pem; /* contents; NULL = plain HTTP */
+    const char *tokens;           /* contents of a token file, NULL = no authentication */
+    const char *faults;           /* specification of faults.h, NULL = none */
+    int64_t history_events;       /* per kind, 0 = 20000 */
+    int64_t bookmark_interval_ns; /* 0 = 60 s */
+    int64_t kubelet_delay_ns;
+    bool no_controllers, no_kubelet;
+    size_t watch_buffer_bytes; /* a watcher further behind than this is cut; 0 = 64 MiB */
+    uint64_t first_revision; /* 0 = from the clock, so that it never runs backwards over restarts */
+};
+/* Strings in o must outlive the server. 0 or -errno with err. */
+int bh_sim_new(uv_loop_t *loop, const struct bh_sim_options *o, struct bh_sim **ret_s,
+               struct bh_err *err);
+uint16_t bh_sim_port(const struct bh_sim *s);
+/* Ends all connections, frees. From the loop, not from inside a request. NULL allowed. */
+void bh_sim_free(struct bh_sim *s);
+/* The same without HTTP: for tests of store and admission. */
+int bh_sim_new_bare(uv_loop_t *loop, const struct bh_sim_options *o, struct bh_sim **ret_s,
+                    struct bh_err *err);
+#endif

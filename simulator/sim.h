@@ -1,0 +1,290 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * simulator/sim.h - the inside of berth-simulator: types, objects, store, admission, controllers
+ *
+ * The core (this folder) owns the store, HTTP and the watches. Three sub-folders are called by it:
+ * admission/ (defaults and validation per kind), tables/ (kubectl's columns) and controllers/
+ * (deployments, kubelet, ...). They use nothing but this header and common/.
+ *
+ * Objects: one immutable, reference-counted value per version. Its JSON text is what was stored;
+ * it always carries apiVersion, kind and metadata.{name,uid,resourceVersion,creationTimestamp}.
+ * Writes: every write, from HTTP or from a controller, takes the same path:
+ *     tree -> metadata rules (core) -> bh_sim_default() -> bh_sim_validate() -> commit -> watchers
+ *     -> listeners.
+ * A write that changes nothing commits nothing (same resourceVersion, no event, no listener call).
+ * Deletion: the core marks (deletionTimestamp, finalizers `foregroundDeletion` and `orphan` as the
+ * propagation policy asks; namespaces: status.phase Terminating, kept while spec.finalizers is not
+ * empty) and removes an object as soon as it is marked, out of grace and free of finalizers - also
+ * when an edit takes the last finalizer away. Emptying namespaces, deleting or orphaning dependents
+ * and stopping pods is the work of controllers/.
+ * The namespace's default spec.finalizers, a pod's status {phase, qosClass} at creation and all
+ * other per-kind content is the work of admission/; the core only drops or keeps `status` as a
+ * whole. Threads: one; everything runs in the loop. Listeners run deferred: never inside a write.
+ */
+#ifndef BH_SIM_H
+#define BH_SIM_H
+
+#include "common/base/arena.h"
+#include "common/base/buf.h"
+#include "common/data/json.h"
+#include <protobuf-c/protobuf-c.h>
+#include <uv.h>
+
+struct bh_sim;
+struct bh_sim_obj;
+
+/* ---- types -------------------------------------------------------------------------------------
+ * Static table in types.c, in discovery order. Compare types by pointer; switch by kind string. */
+enum bh_sim_verbs {
+    BH_SIM_CREATE = 1 << 0,
+    BH_SIM_DELETE = 1 << 1,
+    BH_SIM_DELETECOLLECTION = 1 << 2,
+    BH_SIM_GET = 1 << 3,
+    BH_SIM_LIST = 1 << 4,
+    BH_SIM_PATCH = 1 << 5,
+    BH_SIM_UPDATE = 1 << 6,
+    BH_SIM_WATCH = 1 << 7,
+    BH_SIM_ALL_VERBS = 0xff
+};
+enum bh_sim_type_flags {
+    BH_SIM_NAMESPACED = 1 << 0,
+    BH_SIM_HAS_STATUS = 1 << 1, /* status subresource: a main update keeps status, a status update
+                                   keeps the rest */
+    BH_SIM_HAS_SCALE = 1 << 2,
+    BH_SIM_GRACEFUL = 1 << 3,       /* delete waits for a grace period (pods) */
+    BH_SIM_GENERATION = 1 << 4,     /* metadata.generation counts changes of spec */
+    BH_SIM_KEEP_STATUS = 1 << 5,    /* create takes the given status (nodes) */
+    BH_SIM_UPSERT = 1 << 6,         /* PUT creates what is missing */
+    BH_SIM_NAME_LABEL = 1 << 7,     /* name is a DNS label, not a subdomain */
+    BH_SIM_NAME_FREE = 1 << 8,      /* name is any path segment (RBAC) */
+    BH_SIM_RETURN_DELETED = 1 << 9, /* DELETE answers with the object, not with a Status */
+    BH_SIM_REVIEW = 1 << 10         /* nothing is stored: POST answers (access reviews) */
+};
+struct bh_sim_type {
+    const char *group;       /* "" for core */
+    const char *version;     /* "v1" */
+    const char *kind;        /* "Pod" */
+    const char *plural;      /* "pods" */
+    const char *singular;    /* "pod" */
+    const char *short_names; /* comma separated, "" = none */
+    const char *categories;  /* comma separated: "all" */
+    const char *fields;      /* extra field selectors, comma separated JSON paths; metadata.name and
+                                metadata.namespace always work */
+    unsigned flags;          /* enum bh_sim_type_flags */
+    unsigned verbs;          /* enum bh_sim_verbs */
+    const ProtobufCMessageDescriptor *pb; /* NULL = JSON only */
+    const char *stored_as; /* NULL = itself, else "group/version" of the type whose store holds it:
+                              events.k8s.io/v1 events live as v1 events. Objects, listeners and
+                              admission see the stored type only. */
+};
+extern const struct bh_sim_type bh_sim_types[];
+extern const size_t bh_sim_n_types;
+/* group "" and "core" are the same; NULL when not served. */
+const struct bh_sim_type *bh_sim_type_find(const char *group, const char *version,
+                                           const char *plural);
+/* api_version "apps/v1"; NULL api_version = first type of that kind in table order. */
+const struct bh_sim_type *bh_sim_type_of_kind(const char *api_version, const char *kind);
+/* The type whose store holds t's objects: t itself for all but the second representations. */
+const struct bh_sim_type *bh_sim_type_stored(const struct bh_sim_type *t);
+/* "apps/v1" or "v1" */
+void bh_sim_type_api_version(const struct bh_sim_type *t, char out[static 80]);
+
+/* ---- refusals ----------------------------------------------------------------------------------
+ * What a client sees as a Status. code 0 = none. Messages live in the struct (no ownership). */
+struct bh_sim_cause {
+    char type[40]; /* "FieldValueInvalid", "FieldValueRequired", ... */
+    char field[160];
+    char message[320];
+};
+#define BH_SIM_MAX_CAUSES 16
+struct bh_sim_error {
+    int code;        /* HTTP */
+    char reason[40]; /* "NotFound", "Conflict", "Invalid", "Forbidden", ... */
+    char message[1024];
+    char details_group[64], details_kind[64], details_name[256], details_uid[40];
+    int retry_after_s;
+    unsigned n_causes;
+    struct bh_sim_cause causes[BH_SIM_MAX_CAUSES];
+};
+/* Fills e (the first refusal wins: a second call on a filled e changes nothing) and returns code.
+ */
+int bh_sim_fail(struct bh_sim_error *e, int code, const char *reason, const char *fmt, ...)
+    BH_PRINTF(4, 5);
+/* Adds one field error; all of them together become one 422 Invalid whose message the core writes:
+ *   Pod "x" is invalid: spec.containers: Required value
+ * kind: "Required value", "Invalid value", "Unsupported value", "Forbidden", "Duplicate value",
+ * "Not found", "Too long", "Too many". value: JSON text shown after the kind, so a string comes
+ * with its quotes ("\"x\"", "-1"); NULL = not shown. Text "" = none. Further errors than
+ * BH_SIM_MAX_CAUSES are dropped. */
+void bh_sim_field_error(struct bh_sim_error *e, const char *field, const char *kind,
+                        const char *value, const char *fmt, ...) BH_PRINTF(5, 6);
+
+/* ---- objects -----------------------------------------------------------------------------------
+ */
+struct bh_sim_label {
+    const char *key, *value;
+};
+struct bh_sim_obj {
+    uint32_t refs;
+    const struct bh_sim_type *type;
+    const char *ns, *name, *uid; /* ns "" for cluster-scoped; NUL-terminated, owned by the object */
+    uint64_t rv;
+    int64_t generation;
+    const char *json; /* text, NUL-terminated, compact */
+    uint32_t json_n;
+    /* hot fields, "" when absent */
+    const char *node_name;  /* pods: spec.nodeName */
+    const char *phase;      /* status.phase */
+    const char *owner_uid;  /* controller owner's uid (ownerReferences[controller=true]) */
+    const char *owner_kind; /* its kind */
+    bool deleting;          /* metadata.deletionTimestamp present */
+    bool has_finalizers; /* metadata.finalizers, or a namespace's spec.finalizers, is not empty */
+    uint32_t n_labels;
+    const struct bh_sim_label *labels;
+    uint32_t n_owners; /* uids of all ownerReferences */
+    const char *const *owner_uids;
+    uint32_t head_n; /* core only: bytes of this block before json */
+    /* core only: where in json the digits of resourceVersion, the values of spec and of status are
+     */
+    uint32_t rv_at, rv_n, spec_at, spec_n, status_at, status_n;
+};
+struct bh_sim_obj *bh_sim_obj_ref(struct bh_sim_obj *o);
+void bh_sim_obj_unref(struct bh_sim_obj *o); /* NULL allowed */
+/* The object as a fresh, editable tree. Never fails (stored text is valid). */
+struct bh_json *bh_sim_obj_tree(struct bh_arena *a, const struct bh_sim_obj *o);
+const char *bh_sim_obj_label(const struct bh_sim_obj *o, const char *key); /* NULL when absent */
+
+/* ---- reading -----------------------------------------------------------------------------------
+ * Borrowed results stay valid until the next write; take a reference to keep them. */
+struct bh_sim_obj *bh_sim_get(struct bh_sim *s, const struct bh_sim_type *t, const char *ns,
+                              const char *name);
+/* A set of referenced objects, in (namespace, name) order; free with bh_sim_objs_fini(). Safe
+ * against writes made while walking it (the objects are the versions of the moment of the call). */
+struct bh_sim_objs {
+    struct bh_sim_obj **v;
+    size_t n;
+};
+void bh_sim_objs_fini(struct bh_sim_objs *l);
+/* ns NULL or "" = all namespaces. */
+void bh_sim_list(struct bh_sim *s, const struct bh_sim_type *t, const char *ns,
+                 struct bh_sim_objs *ret);
+/* Pods whose spec.nodeName is node ("" = not assigned). Unordered. */
+void bh_sim_pods_on_node(struct bh_sim *s, const char *node, struct bh_sim_objs *ret);
+/* Objects of every type (t NULL) or of type t whose ownerReferences name uid (controller or not).
+ * Unordered. */
+void bh_sim_owned_by(struct bh_sim *s, const char *owner_uid, const struct bh_sim_type *t,
+                     struct bh_sim_objs *ret);
+size_t bh_sim_count(struct bh_sim *s, const struct bh_sim_type *t);
+uint64_t bh_sim_revision(const struct bh_sim *s); /* resourceVersion of the last commit */
+
+/* ---- writing -----------------------------------------------------------------------------------
+ * Return 0 or the HTTP code of the refusal, with e filled (e may be NULL). *ret_obj (may be NULL)
+ * gets a reference. obj is a tree in the caller's arena; the core edits it in place. */
+enum bh_sim_sub { BH_SIM_MAIN, BH_SIM_STATUS, BH_SIM_WHOLE /* both, for controllers */ };
+
+int bh_sim_create(struct bh_sim *s, const struct bh_sim_type *t, const char *ns, struct bh_arena *a,
+                  struct bh_json *obj, struct bh_sim_obj **ret_obj, struct bh_sim_error *e);
+/* metadata.resourceVersion in obj, when present, must be the current one (409 Conflict). */
+int bh_sim_update(struct bh_sim *s, const struct bh_sim_type *t, const char *ns, const char *name,
+                  enum bh_sim_sub sub, struct bh_arena *a, struct bh_json *obj,
+                  struct bh_sim_obj **ret_obj, struct bh_sim_error *e);
+/* Parses the current version once, lets edit() change the tree, writes it. edit returns false to
+ * leave the object alone (result 0, nothing written). 404 when the object is gone, or when uid is
+ * not NULL and another object of that name lives there. The cheapest way to change something. */
+typedef bool bh_sim_edit_fn(void *arg, struct bh_arena *a, struct bh_json *obj);
+int bh_sim_edit(struct bh_sim *s, const struct bh_sim_type *t, const char *ns, const char *name,
+                const char *uid, enum bh_sim_sub sub, bh_sim_edit_fn *edit, void *arg,
+                struct bh_sim_obj **ret_obj, struct bh_sim_error *e);
+struct bh_sim_delete_options {
+    int64_t grace_s; /* -1 = the object's own, 0 = at once */
+    const char *uid; /* preconditions, NULL = none */
+    const char *resource_version;
+    const char *propagation; /* "Background" (also NULL), "Foreground", "Orphan" */
+};
+/* With grace or finalizers left the object stays, marked with deletionTimestamp. o may be NULL.
+ * For a pod: grace_s = 0 (the kubelet's final delete) removes it; without finalizers for good. */
+int bh_sim_delete(struct bh_sim *s, const struct bh_sim_type *t, const char *ns, const char *name,
+                  const struct bh_sim_delete_options *o, struct bh_sim_error *e);
+/* Sets spec.nodeName etc. exactly as POST pods/NAME/binding does (labels/annotations NULL = none).
+ */
+int bh_sim_bind(struct bh_sim *s, const char *ns, const char *pod, const char *uid,
+                const char *node, const struct bh_json *labels, const struct bh_json *annotations,
+                struct bh_sim_error *e);
+/* Creates or counts up a v1 Event about regarding (source = component). Best effort. */
+void bh_sim_event(struct bh_sim *s, const struct bh_sim_obj *regarding, const char *type,
+                  const char *reason, const char *component, const char *fmt, ...) BH_PRINTF(6, 7);
+
+/* ---- listening, time ---------------------------------------------------------------------------
+ */
+enum bh_sim_change { BH_SIM_ADDED, BH_SIM_MODIFIED, BH_SIM_DELETED };
+/* old NULL when ADDED; new is the last state when DELETED. Called in commit order, once per commit,
+ * deferred; what it sees in the store may be newer than new. t NULL = every type. */
+typedef void bh_sim_listener(void *arg, enum bh_sim_change c, struct bh_sim_obj *old,
+                             struct bh_sim_obj *new_obj);
+void bh_sim_listen(struct bh_sim *s, const struct bh_sim_type *t, bh_sim_listener *fn, void *arg);
+/* Runs pending listener calls until none is left; for tests. */
+void bh_sim_drain(struct bh_sim *s);
+
+uv_loop_t *bh_sim_loop(struct bh_sim *s);
+int64_t bh_sim_now_ns(const struct bh_sim *s); /* wall clock of API objects */
+/* RFC 3339 with seconds ("2026-01-02T03:04:05Z") or microseconds. */
+void bh_sim_time(char out[static 32], int64_t wall_ns);
+void bh_sim_time_micro(char out[static 40], int64_t wall_ns);
+int64_t bh_sim_parse_time(const char *rfc3339); /* ns; 0 when unreadable */
+/* One call of fn after delay_ns (0 = next turn of the loop). Frees itself after the call. */
+struct bh_sim_timer;
+struct bh_sim_timer *bh_sim_after(struct bh_sim *s, int64_t delay_ns, void (*fn)(void *arg),
+                                  void *arg);
+void bh_sim_cancel(struct bh_sim_timer *t); /* before it fired; NULL allowed */
+/* 5 characters of "bcdfghjklmnpqrstvwxz2456789" */
+void bh_sim_suffix(struct bh_sim *s, char out[static 6]);
+
+/* ---- admission/ (called by the core) ------------------------------------------------------------
+ */
+enum bh_sim_op { BH_SIM_OP_CREATE, BH_SIM_OP_UPDATE, BH_SIM_OP_UPDATE_STATUS };
+/* One write on its way into the store. The core has already set name, namespace, uid,
+ * creationTimestamp, generation, checked the namespace, and (UPDATE) put the old status back or
+ * (UPDATE_STATUS) the old rest. obj may be edited; old is never. */
+struct bh_sim_write {
+    struct bh_sim *sim;
+    const struct bh_sim_type *type;
+    enum bh_sim_op op;
+    struct bh_arena *arena;
+    struct bh_json *obj;
+    const struct bh_json *old;        /* NULL on create */
+    const struct bh_sim_obj *old_obj; /* NULL on create */
+    struct bh_sim_error *error;       /* filled on refusal */
+    struct bh_buf *warnings;          /* lines for Warning headers */
+};
+/* Defaulting and mutating admission. 0, or the HTTP code when refused (403 of priority, ...). Must
+ * be idempotent: default(default(x)) = default(x), for it also runs on every update and patch. */
+int bh_sim_default(struct bh_sim_write *w);
+/* Validation, including immutable fields on update. Uses bh_sim_field_error(); the core looks at
+ * error->n_causes afterwards. */
+void bh_sim_validate(struct bh_sim_write *w);
+/* At binding, on the pod's tree, after the core's own edits (PodTopologyLabels). */
+void bh_sim_default_binding(struct bh_sim *s, struct bh_arena *a, struct bh_json *pod,
+                            const char *node);
+
+/* ---- tables/ (called by the core)
+ * ---------------------------------------------------------------- Appends JSON arrays: the
+ * columnDefinitions of the kind ([{"name":...,"type":...,"format":...,
+ * "description":...,"priority":0}, ...]) and one row's cells. obj is a parsed object. Unknown kinds
+ * get Name and Age. */
+void bh_sim_table_columns(const struct bh_sim_type *t, struct bh_buf *out);
+void bh_sim_table_cells(const struct bh_sim_type *t, const struct bh_json *obj, int64_t now_ns,
+                        struct bh_buf *out);
+
+/* ---- controllers/ (called by the core)
+ * ------------------------------------------------------------ */
+struct bh_sim_controller_options {
+    int64_t kubelet_delay_ns; /* bound -> Running; also graceful delete -> gone */
+    bool kubelet;             /* run bound pods, heartbeat nodes */
+};
+struct bh_sim_controllers;
+/* Registers listeners; looks at what is already in the store. */
+struct bh_sim_controllers *bh_sim_controllers_start(struct bh_sim *s,
+                                                    const struct bh_sim_controller_options *o);
+void bh_sim_controllers_stop(
+    struct bh_sim_controllers *c); /* before the store goes; NULL allowed */
+#endif

@@ -1,0 +1,217 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * simulator/sim_int.h - what the files of the core share: the server's state, the store, requests
+ *
+ * Private to simulator/ (not to its sub-folders). The functions stand under the file they live in.
+ */
+#ifndef BH_SIM_INT_H
+#define BH_SIM_INT_H
+
+#include "common/base/map.h"
+#include "common/data/apply.h"
+#include "common/base/metrics.h"
+#include "common/http/server.h"
+#include "common/k8s/codec.h"
+#include "common/k8s/selector.h"
+#include "simulator/server.h"
+#include "simulator/sim.h"
+
+/* ---- store.c: buckets, slots, history
+ * ------------------------------------------------------------ */
+
+struct bh_sim_slot;
+/* One ownerReference of one object, in the list of all objects that name this owner. */
+struct bh_sim_own {
+    struct bh_sim_slot *slot;
+    struct bh_sim_own *prev, *next; /* same owner */
+    struct bh_sim_own *more;        /* same object */
+    struct bh_sim_own_list *list;
+};
+struct bh_sim_own_list {
+    struct bh_sim_own *first;
+    char uid[];
+};
+struct bh_sim_node_list {
+    struct bh_sim_slot *first;
+    char node[];
+};
+/* One name. cur is NULL when the object is gone; the slot lives on until the next sort. */
+struct bh_sim_slot {
+    struct bh_sim_obj *cur;
+    struct bh_sim_slot *node_prev, *node_next;
+    struct bh_sim_node_list *node;
+    struct bh_sim_own *owners;
+};
+struct bh_sim_event {
+    enum bh_sim_change change;
+    uint64_t rv;
+    struct bh_sim_obj *old, *obj; /* referenced; old NULL when ADDED */
+};
+/* A frozen list that continue tokens read from, so that all pages show one moment. */
+struct bh_sim_page_set {
+    uint64_t rv, used; /* used: clock of the last page, for eviction */
+    struct bh_sim_objs objs;
+};
+#define BH_SIM_PAGE_SETS 4
+struct bh_sim_bucket {
+    const struct bh_sim_type *type;
+    struct bh_map slots; /* "ns/name" -> slot */
+    /* In order up to n_sorted, then new ones as they came; dead ones are dropped when sorting. */
+    struct bh_sim_slot **order;
+    size_t n_order, cap_order, n_sorted, n_dead;
+    /* History: a ring of the last commits. evicted_rv: the newest commit no longer in it. */
+    struct bh_sim_event *ring;
+    size_t ring_cap, ring_first, ring_n, ring_bytes;
+    uint64_t evicted_rv, last_rv;
+    struct bh_map watches; /* index key (watch.c) -> bh_sim_watch_list */
+    size_t n_watches;
+    struct bh_sim_page_set pages[BH_SIM_PAGE_SETS];
+};
+
+struct bh_sim_listen_entry {
+    const struct bh_sim_type *type;
+    bh_sim_listener *fn;
+    void *arg;
+};
+
+struct bh_sim_metrics {
+    struct bh_metrics *m;
+    struct bh_metric *requests, *latency, *objects;
+    struct bh_cell *watch_events, *watches, *revision, *commits, *watch_dropped, *listener_queue;
+};
+
+struct bh_sim {
+    uv_loop_t *loop;
+    struct bh_sim_options opt;
+    struct bh_http_server *http;
+    struct bh_sim_bucket *buckets; /* one per type; those of second representations stay empty */
+    uint64_t rv;
+    struct bh_map nodes;  /* node name -> bh_sim_node_list */
+    struct bh_map owners; /* uid -> bh_sim_own_list */
+    struct bh_sim_listen_entry *listen;
+    size_t n_listen;
+    struct bh_sim_event *pending; /* ring of commits the listeners have not seen */
+    size_t pending_cap, pending_first, pending_n;
+    bool draining;
+    uv_idle_t *idle;
+    struct bh_sim_timer *timers; /* all that are armed, for shutdown */
+    struct bh_sim_timer *bookmark_timer;
+    /* Events live an hour: the revision of each of the last 60 minutes, and those being removed. */
+    uint64_t minute_rv[60];
+    unsigned minute;
+    uint64_t minute_ns;
+    struct bh_sim_objs expired;
+    size_t expired_at;
+    struct bh_sim_waiter *waiters; /* requests waiting for their turn (faults, future versions) */
+    struct bh_rand rand;
+    struct bh_arena arena;      /* of the request being handled */
+    struct bh_arena bind_arena; /* of a binding, which can happen inside a request */
+    /* Kept for their memory: a commit's text, a reply, watch frames. */
+    struct bh_buf scratch, reply, frame, frame2;
+    struct bh_sim_controllers *controllers;
+    struct bh_sim_metrics metrics;
+    struct bh_sim_faults *faults;
+    struct bh_map docs; /* path -> bh_sim_doc: discovery and OpenAPI, built once */
+    bool any_host;      /* listens beyond the loopback: tokens protect it, names say nothing */
+    bool stopping;
+};
+
+struct bh_sim_bucket *bh_sim_bucket(struct bh_sim *s, const struct bh_sim_type *t);
+struct bh_sim_slot *bh_sim_slot_get(struct bh_sim *s, const struct bh_sim_type *t, const char *ns,
+                                    const char *name);
+void bh_sim_store_init(struct bh_sim *s);
+void bh_sim_store_fini(struct bh_sim *s);
+/* Puts obj (takes the reference) in place of the slot's present one; slot NULL = a new name. Tells
+ * history, watches and listeners. tree: obj's tree when at hand, else NULL. */
+void bh_sim_commit(struct bh_sim *s, struct bh_sim_slot *slot, struct bh_sim_obj *obj,
+                   const struct bh_json *tree);
+void bh_sim_commit_delete(struct bh_sim *s, struct bh_sim_slot *slot);
+/* Brings order up to date; afterwards order[0..n_order) is sorted and alive. */
+void bh_sim_sort(struct bh_sim_bucket *b);
+int bh_sim_key_cmp(const char *ns_a, const char *name_a, const char *ns_b, const char *name_b);
+/* Event i of the ring, oldest first. */
+const struct bh_sim_event *bh_sim_history_at(const struct bh_sim_bucket *b, size_t i);
+/* Index of the first event newer than rv. */
+size_t bh_sim_history_after(const struct bh_sim_bucket *b, uint64_t rv);
+/* The list as of revision rv, frozen now when nothing has changed since; NULL when it is lost. */
+const struct bh_sim_objs *bh_sim_page_get(struct bh_sim *s, struct bh_sim_bucket *b, uint64_t rv);
+void bh_sim_pages_expire(struct bh_sim *s, uint64_t older_than_ns);
+
+/* ---- object.c
+ * ------------------------------------------------------------------------------------ */
+
+/* Text and hot fields of tree, with revision rv. */
+struct bh_sim_obj *bh_sim_obj_new(struct bh_sim *s, const struct bh_sim_type *t,
+                                  const struct bh_json *tree, uint64_t rv);
+/* Whether writing tree would change nothing of o, and whether it would leave the spec alone. */
+bool bh_sim_obj_same(struct bh_sim *s, const struct bh_sim_obj *o, const struct bh_json *tree,
+                     bool *ret_same_spec);
+/* The same object with another resourceVersion. */
+struct bh_sim_obj *bh_sim_obj_with_rv(const struct bh_sim_obj *o, uint64_t rv);
+
+/* ---- write.c
+ * ------------------------------------------------------------------------------------- */
+
+struct bh_sim_wopt {
+    bool dry_run;
+    struct bh_buf *warnings;         /* may be NULL */
+    const struct bh_apply_op *track; /* record who owns the fields (managedFields); NULL = do not */
+    bool
+        reordered; /* update: members may come in another order than the stored ones (PUT, apply) */
+    const struct bh_json *old; /* update: the present object's tree when the caller has parsed it */
+};
+int bh_sim_do_create(struct bh_sim *s, const struct bh_sim_type *t, const char *ns,
+                     struct bh_arena *a, struct bh_json *obj, const struct bh_sim_wopt *w,
+                     struct bh_sim_obj **ret_obj, struct bh_sim_error *e);
+int bh_sim_do_update(struct bh_sim *s, const struct bh_sim_type *t, const char *ns,
+                     const char *name, enum bh_sim_sub sub, struct bh_arena *a, struct bh_json *obj,
+                     const struct bh_sim_wopt *w, struct bh_sim_obj **ret_obj,
+                     struct bh_sim_error *e);
+/* *ret_gone: the object left the store now. *ret_obj: its last state. */
+int bh_sim_do_delete(struct bh_sim *s, const struct bh_sim_type *t, const char *ns,
+                     const char *name, const struct bh_sim_delete_options *o, bool dry_run,
+                     bool *ret_gone, struct bh_sim_obj **ret_obj, struct bh_sim_error *e);
+enum bh_sim_store_flags {
+    BH_SIM_STORE_DRY_RUN = 1,
+    BH_SIM_STORE_KEEP_GENERATION = 2,
+    BH_SIM_STORE_CHANGED = 4 /* the caller knows that something changed */
+};
+/* The last step of every update: no-op check, generation, commit, removal when nothing holds a
+ * deleted object any more. */
+int bh_sim_store_update(struct bh_sim *s, struct bh_sim_slot *slot, struct bh_arena *a,
+                        struct bh_json *obj, unsigned flags, struct bh_sim_obj **ret_obj);
+int bh_sim_conflict(struct bh_sim_error *e, const struct bh_sim_type *t, const char *name,
+                    const char *why);
+int bh_sim_not_found(struct bh_sim_error *e, const struct bh_sim_type *t, const char *name);
+
+/* ---- pod.c
+ * --------------------------------------------------------------------------------------- */
+
+/* meta/v1 DeleteOptions into o; strings are borrowed from v, absent members leave o as it is. */
+void bh_sim_delete_options_read(const struct bh_json *v, struct bh_sim_delete_options *o);
+
+/* ---- error.c
+ * ------------------------------------------------------------------------------------- */
+
+/* Turns collected field errors into the 422. Returns e->code (0 when there are none). */
+int bh_sim_error_close(struct bh_sim_error *e, const struct bh_sim_type *t, const char *name);
+struct bh_json *bh_sim_status_tree(struct bh_arena *a, const struct bh_sim_error *e);
+
+/* ---- event.c
+ * -------------------------------------------------------------------------------------- */
+
+/* Called about once a minute: removes Events that were not written for an hour. */
+void bh_sim_events_tick(struct bh_sim *s);
+/* Removes Events last written at revision rv or before, a portion in each turn of the loop. */
+void bh_sim_events_expire(struct bh_sim *s, uint64_t rv);
+void bh_sim_events_fini(struct bh_sim *s);
+
+/* ---- listen.c
+ * ------------------------------------------------------------------------------------ */
+
+void bh_sim_listen_queue(struct bh_sim *s, enum bh_sim_change c, struct bh_sim_obj *old,
+                         struct bh_sim_obj *obj);
+void bh_sim_listen_init(struct bh_sim *s);
+void bh_sim_listen_fini(struct bh_sim *s);
+
+#endif

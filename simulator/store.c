@@ -1,0 +1,478 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * simulator/store.c - all objects, found by name, node and owner, and the history of commits
+ *
+ * Owns:       buckets (one per stored type), slots, the rings of history, frozen pages.
+ * Invariants: revisions rise by one with every commit of any type; a slot is in its bucket's map
+ *             exactly while cur is set; order[] names every live slot once.
+ *             history holds every commit of the bucket newer than evicted_rv.
+ * Cost:       a commit is O(1); a list is O(n), and O(t log t) for t names added since the last
+ * one.
+ */
+#include "simulator/sim_int.h"
+#include "simulator/watch.h"
+
+#include <errno.h>
+
+#define HISTORY_BYTES_MAX ((size_t)128 << 20)
+
+struct bh_sim_bucket *bh_sim_bucket(struct bh_sim *s, const struct bh_sim_type *t)
+{
+    return &s->buckets[bh_sim_type_stored(t) - bh_sim_types];
+}
+
+/* ---- indexes ------------------------------------------------------------------------------------
+ */
+
+static void node_unlink(struct bh_sim *s, struct bh_sim_slot *slot)
+{
+    struct bh_sim_node_list *l = slot->node;
+    if (!l)
+        return;
+    if (slot->node_prev)
+        slot->node_prev->node_next = slot->node_next;
+    else
+        l->first = slot->node_next;
+    if (slot->node_next)
+        slot->node_next->node_prev = slot->node_prev;
+    slot->node = NULL;
+    if (!l->first) {
+        bh_map_del(&s->nodes, l->node, strlen(l->node));
+        free(l);
+    }
+}
+
+static void node_link(struct bh_sim *s, struct bh_sim_slot *slot, const char *node)
+{
+    size_t n = strlen(node);
+    struct bh_sim_node_list *l = bh_map_get(&s->nodes, node, n);
+    if (!l) {
+        l = bh_malloc(sizeof(*l) + n + 1);
+        l->first = NULL;
+        memcpy(l->node, node, n + 1);
+        bh_map_put(&s->nodes, node, n, l);
+    }
+    slot->node = l;
+    slot->node_prev = NULL;
+    slot->node_next = l->first;
+    if (l->first)
+        l->first->node_prev = slot;
+    l->first = slot;
+}
+
+static void owners_unlink(struct bh_sim *s, struct bh_sim_slot *slot)
+{
+    while (slot->owners) {
+        struct bh_sim_own *o = slot->owners;
+        slot->owners = o->more;
+        if (o->prev)
+            o->prev->next = o->next;
+        else
+            o->list->first = o->next;
+        if (o->next)
+            o->next->prev = o->prev;
+        if (!o->list->first) {
+            bh_map_del(&s->owners, o->list->uid, strlen(o->list->uid));
+            free(o->list);
+        }
+        free(o);
+    }
+}
+
+static void owner_link(struct bh_sim *s, struct bh_sim_slot *slot, const char *uid)
+{
+    size_t n = strlen(uid);
+    struct bh_sim_own_list *l = bh_map_get(&s->owners, uid, n);
+    if (!l) {
+        l = bh_malloc(sizeof(*l) + n + 1);
+        l->first = NULL;
+        memcpy(l->uid, uid, n + 1);
+        bh_map_put(&s->owners, uid, n, l);
+    }
+    struct bh_sim_own *o = bh_malloc(sizeof(*o));
+    *o = (struct bh_sim_own){.slot = slot, .next = l->first, .more = slot->owners, .list = l};
+    if (l->first)
+        l->first->prev = o;
+    l->first = o;
+    slot->owners = o;
+}
+
+static bool same_owners(const struct bh_sim_obj *a, const struct bh_sim_obj *b)
+{
+    if (a->n_owners != b->n_owners)
+        return false;
+    for (uint32_t i = 0; i < a->n_owners; i++) {
+        if (!bh_streq(a->owner_uids[i], b->owner_uids[i]))
+            return false;
+    }
+    return true;
+}
+
+/* now NULL: the object is gone. */
+static void reindex(struct bh_sim *s, struct bh_sim_slot *slot, const struct bh_sim_obj *old,
+                    const struct bh_sim_obj *now)
+{
+    const struct bh_sim_obj *any = now ? now : old;
+    if ((any->type->flags & BH_SIM_GRACEFUL) &&
+        (!old || !now || !bh_streq(old->node_name, now->node_name))) {
+        node_unlink(s, slot);
+        if (now)
+            node_link(s, slot, now->node_name);
+    }
+    if (old && now && same_owners(old, now))
+        return;
+    owners_unlink(s, slot);
+    for (uint32_t i = 0; now && i < now->n_owners; i++)
+        owner_link(s, slot, now->owner_uids[i]);
+}
+
+/* ---- slots --------------------------------------------------------------------------------------
+ */
+
+static size_t make_key(char *out, size_t cap, const char *ns, const char *name)
+{
+    size_t a = strlen(ns), b = strlen(name);
+    if (a + b + 2 > cap)
+        return 0;
+    memcpy(out, ns, a);
+    out[a] = '/';
+    memcpy(out + a + 1, name, b + 1);
+    return a + 1 + b;
+}
+
+struct bh_sim_slot *bh_sim_slot_get(struct bh_sim *s, const struct bh_sim_type *t, const char *ns,
+                                    const char *name)
+{
+    char key[600];
+    size_t n = make_key(key, sizeof(key), ns, name);
+    return n ? bh_map_get(&bh_sim_bucket(s, t)->slots, key, n) : NULL;
+}
+
+static struct bh_sim_slot *slot_add(struct bh_sim_bucket *b, const struct bh_sim_obj *o)
+{
+    char key[600];
+    size_t n = make_key(key, sizeof(key), o->ns, o->name);
+    bh_assert(n > 0);
+    struct bh_sim_slot *slot = bh_calloc(1, sizeof(*slot));
+    bh_map_put(&b->slots, key, n, slot);
+    if (b->n_order == b->cap_order) {
+        b->cap_order = b->cap_order ? b->cap_order * 2 : 64;
+        b->order = bh_reallocarray(b->order, b->cap_order, sizeof(*b->order));
+    }
+    b->order[b->n_order++] = slot;
+    return slot;
+}
+
+/* ---- history ------------------------------------------------------------------------------------
+ */
+
+const struct bh_sim_event *bh_sim_history_at(const struct bh_sim_bucket *b, size_t i)
+{
+    return &b->ring[(b->ring_first + i) & (b->ring_cap - 1)];
+}
+
+size_t bh_sim_history_after(const struct bh_sim_bucket *b, uint64_t rv)
+{
+    size_t lo = 0, hi = b->ring_n;
+    while (lo < hi) {
+        size_t mid = lo + (hi - lo) / 2;
+        if (bh_sim_history_at(b, mid)->rv <= rv)
+            lo = mid + 1;
+        else
+            hi = mid;
+    }
+    return lo;
+}
+
+static void history_pop(struct bh_sim_bucket *b)
+{
+    struct bh_sim_event *e = &b->ring[b->ring_first];
+    b->evicted_rv = e->rv;
+    b->ring_bytes -= e->obj->json_n;
+    bh_sim_obj_unref(e->old);
+    bh_sim_obj_unref(e->obj);
+    b->ring_first = (b->ring_first + 1) & (b->ring_cap - 1);
+    b->ring_n--;
+}
+
+static const struct bh_sim_event *history_push(struct bh_sim *s, struct bh_sim_bucket *b,
+                                               enum bh_sim_change change, struct bh_sim_obj *old,
+                                               struct bh_sim_obj *obj)
+{
+    while (b->ring_n && (b->ring_n >= (size_t)s->opt.history_events ||
+                         b->ring_bytes + obj->json_n > HISTORY_BYTES_MAX))
+        history_pop(b);
+    if (b->ring_n == b->ring_cap) {
+        size_t cap = b->ring_cap ? b->ring_cap * 2 : 64;
+        struct bh_sim_event *ring = bh_reallocarray(NULL, cap, sizeof(*ring));
+        for (size_t i = 0; i < b->ring_n; i++)
+            ring[i] = *bh_sim_history_at(b, i);
+        free(b->ring);
+        b->ring = ring;
+        b->ring_cap = cap;
+        b->ring_first = 0;
+    }
+    struct bh_sim_event *e = &b->ring[(b->ring_first + b->ring_n++) & (b->ring_cap - 1)];
+    *e = (struct bh_sim_event){.change = change,
+                               .rv = obj->rv,
+                               .old = old ? bh_sim_obj_ref(old) : NULL,
+                               .obj = bh_sim_obj_ref(obj)};
+    b->ring_bytes += obj->json_n;
+    b->last_rv = obj->rv;
+    return e;
+}
+
+/* ---- commits ------------------------------------------------------------------------------------
+ */
+
+static void publish(struct bh_sim *s, struct bh_sim_bucket *b, enum bh_sim_change c,
+                    struct bh_sim_obj *old, struct bh_sim_obj *obj, const struct bh_json *tree)
+{
+    bh_assert(obj->rv == s->rv + 1);
+    s->rv = obj->rv;
+    bh_cell_add(s->metrics.commits, 1);
+    const struct bh_sim_event *e = history_push(s, b, c, old, obj);
+    if (b->n_watches)
+        bh_sim_watch_dispatch(s, b, e, tree);
+    bh_sim_listen_queue(s, c, old, obj);
+}
+
+void bh_sim_commit(struct bh_sim *s, struct bh_sim_slot *slot, struct bh_sim_obj *obj,
+                   const struct bh_json *tree)
+{
+    struct bh_sim_bucket *b = bh_sim_bucket(s, obj->type);
+    if (!slot)
+        slot = slot_add(b, obj);
+    struct bh_sim_obj *old = slot->cur;
+    slot->cur = obj;
+    reindex(s, slot, old, obj);
+    publish(s, b, old ? BH_SIM_MODIFIED : BH_SIM_ADDED, old, obj, tree);
+    bh_sim_obj_unref(old);
+}
+
+void bh_sim_commit_delete(struct bh_sim *s, struct bh_sim_slot *slot)
+{
+    struct bh_sim_obj *old = slot->cur;
+    struct bh_sim_bucket *b = bh_sim_bucket(s, old->type);
+    struct bh_sim_obj *last = bh_sim_obj_with_rv(old, s->rv + 1);
+    char key[600];
+    size_t n = make_key(key, sizeof(key), old->ns, old->name);
+    bh_map_del(&b->slots, key, n);
+    reindex(s, slot, old, NULL);
+    slot->cur = NULL;
+    b->n_dead++;
+    if (b->n_dead > 1024 && b->n_dead > b->n_order / 2)
+        bh_sim_sort(b);
+    publish(s, b, BH_SIM_DELETED, old, last, NULL);
+    bh_sim_obj_unref(old);
+    bh_sim_obj_unref(last);
+}
+
+/* ---- order, lists -------------------------------------------------------------------------------
+ */
+
+int bh_sim_key_cmp(const char *ns_a, const char *name_a, const char *ns_b, const char *name_b)
+{
+    int c = strcmp(ns_a, ns_b);
+    return c ? c : strcmp(name_a, name_b);
+}
+
+static int slot_cmp(const void *x, const void *y)
+{
+    const struct bh_sim_obj *a = (*(struct bh_sim_slot *const *)x)->cur;
+    const struct bh_sim_obj *b = (*(struct bh_sim_slot *const *)y)->cur;
+    return bh_sim_key_cmp(a->ns, a->name, b->ns, b->name);
+}
+
+static size_t drop_dead(struct bh_sim_slot **v, size_t n)
+{
+    size_t k = 0;
+    for (size_t i = 0; i < n; i++) {
+        if (v[i]->cur)
+            v[k++] = v[i];
+        else
+            free(v[i]);
+    }
+    return k;
+}
+
+void bh_sim_sort(struct bh_sim_bucket *b)
+{
+    if (!b->n_dead && b->n_sorted == b->n_order)
+        return;
+    struct bh_sim_slot **tail = b->order + b->n_sorted;
+    size_t n_tail = drop_dead(tail, b->n_order - b->n_sorted);
+    size_t n_head = drop_dead(b->order, b->n_sorted);
+    qsort(tail, n_tail, sizeof(*tail), slot_cmp);
+    struct bh_sim_slot **out = bh_reallocarray(NULL, b->cap_order ? b->cap_order : 1, sizeof(*out));
+    size_t i = 0, j = 0, n = 0;
+    while (i < n_head && j < n_tail)
+        out[n++] = slot_cmp(&b->order[i], &tail[j]) < 0 ? b->order[i++] : tail[j++];
+    while (i < n_head)
+        out[n++] = b->order[i++];
+    while (j < n_tail)
+        out[n++] = tail[j++];
+    free(b->order);
+    b->order = out;
+    b->n_order = b->n_sorted = n;
+    b->n_dead = 0;
+}
+
+struct bh_sim_obj *bh_sim_get(struct bh_sim *s, const struct bh_sim_type *t, const char *ns,
+                              const char *name)
+{
+    struct bh_sim_slot *slot = bh_sim_slot_get(s, t, ns, name);
+    return slot ? slot->cur : NULL;
+}
+
+static void objs_add(struct bh_sim_objs *l, size_t *cap, struct bh_sim_obj *o)
+{
+    if (l->n == *cap) {
+        *cap = *cap ? *cap * 2 : 16;
+        l->v = bh_reallocarray(l->v, *cap, sizeof(struct bh_sim_obj *));
+    }
+    l->v[l->n++] = bh_sim_obj_ref(o);
+}
+
+void bh_sim_objs_fini(struct bh_sim_objs *l)
+{
+    for (size_t i = 0; i < l->n; i++)
+        bh_sim_obj_unref(l->v[i]);
+    free(l->v);
+    *l = (struct bh_sim_objs){0};
+}
+
+void bh_sim_list(struct bh_sim *s, const struct bh_sim_type *t, const char *ns,
+                 struct bh_sim_objs *ret)
+{
+    struct bh_sim_bucket *b = bh_sim_bucket(s, t);
+    bool all = !ns || !*ns;
+    size_t cap = 0, lo = 0, hi = b->n_order;
+    *ret = (struct bh_sim_objs){0};
+    bh_sim_sort(b);
+    hi = b->n_order;
+    while (!all && lo < hi) {
+        size_t mid = lo + (hi - lo) / 2;
+        if (strcmp(b->order[mid]->cur->ns, ns) < 0)
+            lo = mid + 1;
+        else
+            hi = mid;
+    }
+    for (; lo < b->n_order; lo++) {
+        struct bh_sim_obj *o = b->order[lo]->cur;
+        if (!all && !bh_streq(o->ns, ns))
+            break;
+        objs_add(ret, &cap, o);
+    }
+}
+
+void bh_sim_pods_on_node(struct bh_sim *s, const char *node, struct bh_sim_objs *ret)
+{
+    size_t cap = 0;
+    *ret = (struct bh_sim_objs){0};
+    const struct bh_sim_node_list *l = bh_map_get(&s->nodes, node, strlen(node));
+    for (struct bh_sim_slot *p = l ? l->first : NULL; p; p = p->node_next)
+        objs_add(ret, &cap, p->cur);
+}
+
+void bh_sim_owned_by(struct bh_sim *s, const char *owner_uid, const struct bh_sim_type *t,
+                     struct bh_sim_objs *ret)
+{
+    size_t cap = 0;
+    *ret = (struct bh_sim_objs){0};
+    const struct bh_sim_own_list *l = bh_map_get(&s->owners, owner_uid, strlen(owner_uid));
+    for (struct bh_sim_own *o = l ? l->first : NULL; o; o = o->next) {
+        if (!t || o->slot->cur->type == t)
+            objs_add(ret, &cap, o->slot->cur);
+    }
+}
+
+size_t bh_sim_count(struct bh_sim *s, const struct bh_sim_type *t)
+{
+    return bh_sim_bucket(s, t)->slots.len;
+}
+
+uint64_t bh_sim_revision(const struct bh_sim *s)
+{
+    return s->rv;
+}
+
+/* ---- frozen pages -------------------------------------------------------------------------------
+ */
+
+const struct bh_sim_objs *bh_sim_page_get(struct bh_sim *s, struct bh_sim_bucket *b, uint64_t rv)
+{
+    struct bh_sim_page_set *oldest = &b->pages[0];
+    for (size_t i = 0; i < BH_SIM_PAGE_SETS; i++) {
+        struct bh_sim_page_set *p = &b->pages[i];
+        if (p->used && p->rv == rv) {
+            p->used = bh_mono_ns();
+            return &p->objs;
+        }
+        if (p->used < oldest->used)
+            oldest = p;
+    }
+    if (rv < b->last_rv || rv < b->evicted_rv || rv > s->rv)
+        return NULL;
+    bh_sim_objs_fini(&oldest->objs);
+    bh_sim_list(s, b->type, NULL, &oldest->objs);
+    oldest->rv = rv;
+    oldest->used = bh_mono_ns();
+    return &oldest->objs;
+}
+
+void bh_sim_pages_expire(struct bh_sim *s, uint64_t older_than_ns)
+{
+    uint64_t now = bh_mono_ns();
+    for (size_t i = 0; i < bh_sim_n_types; i++) {
+        for (size_t k = 0; k < BH_SIM_PAGE_SETS; k++) {
+            struct bh_sim_page_set *p = &s->buckets[i].pages[k];
+            if (p->used && now - p->used >= older_than_ns) {
+                bh_sim_objs_fini(&p->objs);
+                *p = (struct bh_sim_page_set){0};
+            }
+        }
+    }
+}
+
+/* ---- life ---------------------------------------------------------------------------------------
+ */
+
+void bh_sim_store_init(struct bh_sim *s)
+{
+    s->buckets = bh_calloc(bh_sim_n_types, sizeof(*s->buckets));
+    for (size_t i = 0; i < bh_sim_n_types; i++) {
+        s->buckets[i].type = &bh_sim_types[i];
+        s->buckets[i].evicted_rv = s->buckets[i].last_rv = s->rv;
+    }
+}
+
+static void bucket_fini(struct bh_sim *s, struct bh_sim_bucket *b)
+{
+    for (size_t i = 0; i < b->n_order; i++) {
+        struct bh_sim_slot *slot = b->order[i];
+        if (slot->cur) {
+            reindex(s, slot, slot->cur, NULL);
+            bh_sim_obj_unref(slot->cur);
+        }
+        free(slot);
+    }
+    while (b->ring_n)
+        history_pop(b);
+    for (size_t k = 0; k < BH_SIM_PAGE_SETS; k++)
+        bh_sim_objs_fini(&b->pages[k].objs);
+    free(b->order);
+    free(b->ring);
+    bh_map_fini(&b->slots);
+    bh_map_fini(&b->watches);
+}
+
+void bh_sim_store_fini(struct bh_sim *s)
+{
+    for (size_t i = 0; s->buckets && i < bh_sim_n_types; i++)
+        bucket_fini(s, &s->buckets[i]);
+    free(s->buckets);
+    s->buckets = NULL;
+    bh_map_fini(&s->nodes);
+    bh_map_fini(&s->owners);
+}

@@ -1,0 +1,458 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * simulator/verbs.c - POST, PUT, PATCH, DELETE of API objects
+ *
+ * Upstream: apiserver/pkg/endpoints/handlers/{create,update,patch,delete}.go
+ */
+#include "simulator/req.h"
+
+#include "common/data/patch.h"
+#include "proto/kubernetes/kubernetes.pb-c.h"
+#include "simulator/pod.h"
+#include <errno.h>
+#include <stdio.h>
+
+static const struct bh_apply_op *op_of(struct bh_sim_req *r)
+{
+    char now[32], api_version[80];
+    const char *manager = bh_http_query(r->http, "fieldManager");
+    if (!manager || !*manager) {
+        const char *agent = bh_http_header(r->http, "User-Agent");
+        manager = agent ? bh_arena_strndup(r->a, agent, strcspn(agent, "/ ")) : "unknown";
+    }
+    struct bh_apply_op *op = bh_arena_new(r->a, struct bh_apply_op);
+    bh_sim_time(now, bh_sim_now_ns(r->sim));
+    bh_sim_type_api_version(r->type, api_version);
+    op->kind = r->type->kind;
+    op->api_version = bh_arena_strdup(r->a, api_version);
+    op->manager = manager;
+    op->subresource = r->sub;
+    op->time = bh_arena_strdup(r->a, now);
+    op->force = bh_sim_query_bool(r, "force", false);
+    return op;
+}
+
+/* Ownership of fields is recorded for writers that name themselves (kubectl always does) and for
+ * objects that have a record already. All others' writes, the bulk of a benchmark, stay small; what
+ * they own is "before-first-apply" when somebody applies over it. */
+static const struct bh_apply_op *track_of(struct bh_sim_req *r, const struct bh_json *old)
+{
+    const char *manager = bh_http_query(r->http, "fieldManager");
+    bool recorded = (manager && *manager) || bh_json_path(old, "metadata.managedFields");
+    return recorded && !r->type->stored_as ? op_of(r) : NULL;
+}
+
+/* old: tree of the present object, NULL when it does not exist or was not parsed. */
+static struct bh_sim_wopt options_of(struct bh_sim_req *r, const struct bh_json *old)
+{
+    return (struct bh_sim_wopt){.dry_run = bh_sim_dry_run(r),
+                                .track = track_of(r, old),
+                                .warnings = &r->warnings,
+                                .old = old};
+}
+
+static void finish(struct bh_sim_req *r, int code, struct bh_sim_obj *o)
+{
+    if (r->e.code || !o)
+        bh_sim_reply_error(r);
+    else
+        bh_sim_reply_obj(r, code, o);
+    bh_sim_obj_unref(o);
+}
+
+static void reply_success(struct bh_sim_req *r, int code)
+{
+    struct bh_sim_error ok = {.code = code};
+    bh_sim_reply_tree(r, code, bh_sim_status_tree(r->a, &ok), &k8s__status__descriptor);
+}
+
+static int need_body(struct bh_sim_req *r, const struct bh_json *v)
+{
+    return v ? 0 : bh_sim_fail(&r->e, 400, "BadRequest", "the request needs a body");
+}
+
+/* ---- POST ---------------------------------------------------------------------------------------
+ */
+
+static void post_binding(struct bh_sim_req *r)
+{
+    struct bh_json *v;
+    const struct bh_sim_type *t = bh_sim_type_find("", "v1", "bindings");
+    r->verb = "bind";
+    r->type = t; /* what the body is; the answer is a Status */
+    if (bh_sim_negotiate(r, false) || bh_sim_body(r, t, t->pb, &v) || need_body(r, v)) {
+        bh_sim_reply_error(r);
+        return;
+    }
+    const char *name = *r->name ? r->name : bh_json_get_str(bh_json_get(v, "metadata"), "name");
+    bool dry_run = bh_sim_dry_run(r);
+    if (!r->e.code)
+        bh_sim_pod_bind(r->sim, r->ns, name ? name : "", v, dry_run, &r->e);
+    if (r->e.code)
+        bh_sim_reply_error(r);
+    else
+        reply_success(r, 201);
+}
+
+static void post_eviction(struct bh_sim_req *r)
+{
+    struct bh_json *v;
+    r->verb = "evict";
+    if (bh_sim_negotiate(r, false) || bh_sim_body(r, NULL, &k8s__eviction__descriptor, &v) ||
+        need_body(r, v)) {
+        bh_sim_reply_error(r);
+        return;
+    }
+    bool dry_run = bh_sim_dry_run(r);
+    if (!r->e.code)
+        bh_sim_pod_evict(r->sim, r->ns, r->name, v, dry_run, &r->e);
+    if (r->e.code)
+        bh_sim_reply_error(r);
+    else
+        reply_success(r, 201);
+}
+
+static void post_object(struct bh_sim_req *r)
+{
+    struct bh_json *v;
+    struct bh_sim_obj *o = NULL;
+    const struct bh_sim_type *stored = bh_sim_type_stored(r->type);
+    r->verb = "create";
+    if (bh_sim_negotiate(r, true) || bh_sim_body(r, r->type, r->type->pb, &v) || need_body(r, v) ||
+        bh_sim_check_schema(r, v)) {
+        bh_sim_reply_error(r);
+        return;
+    }
+    struct bh_sim_wopt w = options_of(r, NULL);
+    bh_sim_convert_in(r->a, r->type, v);
+    if (!r->e.code)
+        bh_sim_do_create(r->sim, stored, r->ns, r->a, v, &w, &o, &r->e);
+    finish(r, 201, o);
+}
+
+void bh_sim_do_post(struct bh_sim_req *r)
+{
+    bool pod = (r->type->flags & BH_SIM_GRACEFUL) != 0;
+    if (bh_streq(r->type->plural, "bindings") || (pod && bh_streq(r->sub, "binding"))) {
+        post_binding(r);
+    } else if (pod && bh_streq(r->sub, "eviction")) {
+        post_eviction(r);
+    } else if (r->type->flags & BH_SIM_REVIEW) {
+        bh_sim_do_review(r);
+    } else if (*r->name || *r->sub || ((r->type->flags & BH_SIM_NAMESPACED) && !*r->ns)) {
+        bh_sim_fail(&r->e, 405, "MethodNotAllowed",
+                    "the server does not allow this method on the requested resource");
+        bh_sim_reply_error(r);
+    } else {
+        post_object(r);
+    }
+}
+
+/* ---- PUT ----------------------------------------------------------------------------------------
+ */
+
+static enum bh_sim_sub sub_of(const struct bh_sim_req *r)
+{
+    return bh_streq(r->sub, "status") ? BH_SIM_STATUS : BH_SIM_MAIN;
+}
+
+static bool set_finalizers(void *arg, struct bh_arena *a, struct bh_json *obj)
+{
+    const struct bh_json *l = arg;
+    struct bh_json *spec = bh_json_obj_at(a, obj, "spec");
+    if (l)
+        bh_json_set(a, spec, "finalizers", bh_json_clone(a, l));
+    else
+        bh_json_unset(spec, "finalizers");
+    return true;
+}
+
+static void put_finalize(struct bh_sim_req *r, struct bh_json *body)
+{
+    struct bh_sim_obj *o = NULL;
+    bh_sim_edit(r->sim, r->type, "", r->name, NULL, BH_SIM_WHOLE, set_finalizers,
+                bh_json_path(body, "spec.finalizers"), &o, &r->e);
+    finish(r, 200, o);
+}
+
+void bh_sim_do_put(struct bh_sim_req *r)
+{
+    struct bh_json *v;
+    struct bh_sim_obj *o = NULL;
+    r->verb = "update";
+    if (bh_sim_negotiate(r, true) || bh_sim_body(r, r->type, r->type->pb, &v) || need_body(r, v) ||
+        bh_sim_check_schema(r, v)) {
+        bh_sim_reply_error(r);
+        return;
+    }
+    if (bh_streq(r->sub, "finalize")) {
+        put_finalize(r, v);
+        return;
+    }
+    const struct bh_sim_obj *cur = bh_sim_get(r->sim, r->type, r->ns, r->name);
+    struct bh_sim_wopt w = options_of(r, cur ? bh_sim_obj_tree(r->a, cur) : NULL);
+    w.reordered = true;
+    bh_sim_convert_in(r->a, r->type, v);
+    if (!r->e.code)
+        bh_sim_do_update(r->sim, bh_sim_type_stored(r->type), r->ns, r->name, sub_of(r), r->a, v,
+                         &w, &o, &r->e);
+    finish(r, 200, o);
+}
+
+/* ---- PATCH --------------------------------------------------------------------------------------
+ */
+
+static int patch_failed(struct bh_sim_req *r, int rc, const char *why)
+{
+    switch (rc) {
+    case -ENOTSUP:
+        return bh_sim_fail(&r->e, 415, "UnsupportedMediaType",
+                           "the body of the request was in an unknown format: %s", why);
+    case -E2BIG:
+        return bh_sim_fail(&r->e, 413, "RequestEntityTooLarge", "the patch is too large: %s", why);
+    case -ENOENT:
+    case -EBADMSG:
+        return bh_sim_fail(&r->e, 422, "Invalid",
+                           "the server rejected our request due to an error in our request: %s",
+                           why);
+    default:
+        return bh_sim_fail(&r->e, 400, "BadRequest", "error applying the patch: %s", why);
+    }
+}
+
+enum patch_kind { PATCH_JSON, PATCH_MERGE, PATCH_STRATEGIC, PATCH_APPLY, PATCH_UNKNOWN };
+
+static enum patch_kind kind_of_patch(const struct bh_sim_req *r)
+{
+    static const char *const types[] = {
+        "application/json-patch+json", "application/merge-patch+json",
+        "application/strategic-merge-patch+json", "application/apply-patch+yaml"};
+    char type[96];
+    bh_sim_content_type(r, type);
+    for (size_t i = 0; i < BH_ARRAY_LEN(types); i++) {
+        if (bh_streq(type, types[i]))
+            return (enum patch_kind)i;
+    }
+    return PATCH_UNKNOWN;
+}
+
+#define PATCH_BYTES_MAX ((size_t)256 << 20) /* JSON patch `copy` can multiply a document */
+
+int bh_sim_patch(struct bh_sim_req *r, const char *kind, const struct bh_json *doc,
+                 struct bh_json **ret)
+{
+    struct bh_json *patch;
+    struct bh_err err = {{0}};
+    enum patch_kind k = kind_of_patch(r);
+    if (k == PATCH_UNKNOWN)
+        return bh_sim_fail(&r->e, 415, "UnsupportedMediaType",
+                           "the body of the request was in an unknown format - accepted media "
+                           "types include: application/json-patch+json, "
+                           "application/merge-patch+json, application/strategic-merge-patch+json, "
+                           "application/apply-patch+yaml");
+    if (bh_sim_body_text(r, k == PATCH_APPLY, &patch))
+        return r->e.code;
+    int rc;
+    r->a->limit_bytes = r->a->used_bytes + PATCH_BYTES_MAX;
+    if (k == PATCH_JSON)
+        rc = bh_patch_json(r->a, doc, patch, ret, &err);
+    else if (k == PATCH_MERGE)
+        rc = bh_patch_merge(r->a, doc, patch, ret, &err);
+    else
+        rc = bh_patch_strategic(r->a, kind, doc, patch, ret, &err);
+    r->a->limit_bytes = 0;
+    return rc < 0 ? patch_failed(r, rc, err.msg) : 0;
+}
+
+static void patch_object(struct bh_sim_req *r, const struct bh_sim_obj *cur)
+{
+    const struct bh_sim_type *stored = bh_sim_type_stored(r->type);
+    struct bh_json *v, *doc = bh_sim_obj_tree(r->a, cur);
+    struct bh_sim_obj *o = NULL;
+    struct bh_sim_wopt w = options_of(r, doc);
+    if (r->type->stored_as) {
+        doc = bh_json_clone(r->a, doc);
+        bh_sim_convert_out(r->a, r->type, doc);
+    }
+    if (!r->e.code && !bh_sim_patch(r, r->type->kind, doc, &v) && !bh_sim_check_schema(r, v)) {
+        bh_sim_convert_in(r->a, r->type, v);
+        bh_sim_do_update(r->sim, stored, r->ns, r->name, sub_of(r), r->a, v, &w, &o, &r->e);
+    }
+    finish(r, 200, o);
+}
+
+static int apply_options(struct bh_sim_req *r)
+{
+    const char *manager = bh_http_query(r->http, "fieldManager");
+    if (manager && *manager)
+        return 0;
+    bh_sim_field_error(&r->e, "fieldManager", "Required value", NULL,
+                       "is required for apply patch");
+    return bh_sim_fail(&r->e, 422, "Invalid",
+                       "PatchOptions.meta.k8s.io \"\" is invalid: fieldManager: Required value: is "
+                       "required for apply patch");
+}
+
+static int apply_refused(struct bh_sim_req *r, int rc, const struct bh_json *conflicts,
+                         const char *why)
+{
+    if (rc != -EBUSY)
+        return patch_failed(r, rc, why);
+    bh_json_each(c, bh_json_get(conflicts, "causes"))
+    {
+        const char *field = bh_json_get_str(c, "field"), *text = bh_json_get_str(c, "message");
+        unsigned i = r->e.n_causes;
+        if (i == BH_SIM_MAX_CAUSES)
+            break;
+        bh_sim_field_error(&r->e, field ? field : "", "Forbidden", NULL, "%s", "");
+        snprintf(r->e.causes[i].type, sizeof(r->e.causes[i].type), "FieldManagerConflict");
+        snprintf(r->e.causes[i].message, sizeof(r->e.causes[i].message), "%s", text ? text : "");
+    }
+    const char *message = bh_json_get_str(conflicts, "message");
+    return bh_sim_fail(&r->e, 409, "Conflict", "%s", message ? message : why);
+}
+
+/* Server-side apply; cur NULL: the object is created. */
+static void apply_object(struct bh_sim_req *r, const struct bh_sim_obj *cur)
+{
+    const struct bh_sim_type *stored = bh_sim_type_stored(r->type);
+    struct bh_json *config, *v, *conflicts = NULL, *old = NULL, *live = NULL;
+    struct bh_sim_obj *o = NULL;
+    struct bh_err err = {{0}};
+    if (bh_sim_body_text(r, true, &config) || bh_sim_check_schema(r, config)) {
+        finish(r, 0, NULL);
+        return;
+    }
+    if (cur) {
+        old = bh_sim_obj_tree(r->a, cur);
+        live = bh_json_clone(r->a, old);
+        bh_sim_convert_out(r->a, r->type, live);
+    }
+    int rc = bh_apply_ssa(r->a, op_of(r), live, config, &v, &conflicts, &err);
+    if (rc < 0) {
+        apply_refused(r, rc, conflicts, err.msg);
+        finish(r, 0, NULL);
+        return;
+    }
+    struct bh_sim_wopt w = {
+        .dry_run = bh_sim_dry_run(r), .warnings = &r->warnings, .old = old, .reordered = true};
+    bh_json_set_str(r->a, bh_json_obj_at(r->a, v, "metadata"), "name", r->name);
+    bh_sim_convert_in(r->a, r->type, v);
+    if (!r->e.code && cur)
+        bh_sim_do_update(r->sim, stored, r->ns, r->name, sub_of(r), r->a, v, &w, &o, &r->e);
+    else if (!r->e.code)
+        bh_sim_do_create(r->sim, stored, r->ns, r->a, v, &w, &o, &r->e);
+    finish(r, cur ? 200 : 201, o);
+}
+
+void bh_sim_do_patch(struct bh_sim_req *r)
+{
+    enum patch_kind k = kind_of_patch(r);
+    const struct bh_sim_obj *cur = bh_sim_get(r->sim, r->type, r->ns, r->name);
+    r->verb = k == PATCH_APPLY ? "apply" : "patch";
+    if (bh_sim_negotiate(r, true) || (k == PATCH_APPLY && apply_options(r))) {
+        bh_sim_reply_error(r);
+    } else if (k == PATCH_APPLY && (cur || !*r->sub)) {
+        apply_object(r, cur);
+    } else if (cur) {
+        patch_object(r, cur);
+    } else {
+        bh_sim_not_found(&r->e, r->type, r->name);
+        bh_sim_reply_error(r);
+    }
+}
+
+/* ---- DELETE -------------------------------------------------------------------------------------
+ */
+
+static int delete_options(struct bh_sim_req *r, struct bh_sim_delete_options *o, bool *ret_dry_run)
+{
+    struct bh_json *v;
+    uint64_t grace;
+    const char *q = bh_http_query(r->http, "gracePeriodSeconds");
+    *o = (struct bh_sim_delete_options){.grace_s = -1};
+    if (bh_sim_body(r, NULL, &k8s__delete_options__descriptor, &v))
+        return r->e.code;
+    if (q && bh_sim_parse_rv(r, q, &grace))
+        return bh_sim_fail(&r->e, 400, "BadRequest", "gracePeriodSeconds: not a number");
+    if (q)
+        o->grace_s = (int64_t)BH_MIN(grace, (uint64_t)1 << 32);
+    q = bh_http_query(r->http, "propagationPolicy");
+    if (q)
+        o->propagation = q;
+    bh_sim_delete_options_read(v, o);
+    *ret_dry_run = bh_sim_dry_run(r);
+    const struct bh_json *dry = bh_json_at(bh_json_get(v, "dryRun"), 0);
+    if (dry)
+        *ret_dry_run = true;
+    if (o->propagation && *o->propagation && !bh_streq(o->propagation, "Background") &&
+        !bh_streq(o->propagation, "Foreground") && !bh_streq(o->propagation, "Orphan"))
+        return bh_sim_fail(&r->e, 422, "Invalid",
+                           "DeleteOptions.meta.k8s.io \"\" is invalid: propagationPolicy: Invalid "
+                           "value: \"%.40s\": supported values: \"Foreground\", \"Background\", "
+                           "\"Orphan\"",
+                           o->propagation);
+    return r->e.code;
+}
+
+static void reply_deleted(struct bh_sim_req *r, const struct bh_sim_obj *o, bool gone)
+{
+    if (!gone || (r->type->flags & BH_SIM_RETURN_DELETED)) {
+        bh_sim_reply_obj(r, 200, o);
+        return;
+    }
+    struct bh_sim_error ok = {.code = 200};
+    snprintf(ok.details_name, sizeof(ok.details_name), "%s", o->name);
+    snprintf(ok.details_group, sizeof(ok.details_group), "%s", r->type->group);
+    snprintf(ok.details_kind, sizeof(ok.details_kind), "%s", r->type->plural);
+    snprintf(ok.details_uid, sizeof(ok.details_uid), "%s", o->uid);
+    struct bh_json *v = bh_sim_status_tree(r->a, &ok);
+    bh_json_unset(v, "code"); /* as upstream's */
+    bh_sim_reply_tree(r, 200, v, &k8s__status__descriptor);
+}
+
+static void delete_all(struct bh_sim_req *r, const struct bh_sim_delete_options *o, bool dry_run)
+{
+    struct bh_sim_filter f;
+    struct bh_sim_objs l;
+    if (bh_sim_filter_init(r, &f)) {
+        bh_sim_reply_error(r);
+        return;
+    }
+    bh_sim_list(r->sim, bh_sim_type_stored(r->type), f.ns, &l);
+    for (size_t i = 0; i < l.n; i++) {
+        struct bh_sim_error e = {0};
+        if (bh_sim_filter_match(&f, l.v[i]) &&
+            bh_sim_do_delete(r->sim, l.v[i]->type, l.v[i]->ns, l.v[i]->name, o, dry_run, NULL, NULL,
+                             &e) &&
+            e.code != 404 && !r->e.code)
+            r->e = e;
+    }
+    bh_sim_objs_fini(&l);
+    bh_sim_filter_fini(&f);
+    if (r->e.code)
+        bh_sim_reply_error(r);
+    else
+        reply_success(r, 200);
+}
+
+void bh_sim_do_remove(struct bh_sim_req *r)
+{
+    struct bh_sim_delete_options o;
+    bool dry_run = false, gone = false;
+    struct bh_sim_obj *obj = NULL;
+    r->verb = *r->name ? "delete" : "deletecollection";
+    if (bh_sim_negotiate(r, true) || delete_options(r, &o, &dry_run)) {
+        bh_sim_reply_error(r);
+    } else if (!*r->name) {
+        delete_all(r, &o, dry_run);
+    } else {
+        bh_sim_do_delete(r->sim, bh_sim_type_stored(r->type), r->ns, r->name, &o, dry_run, &gone,
+                         &obj, &r->e);
+        if (r->e.code)
+            bh_sim_reply_error(r);
+        else
+            reply_deleted(r, obj, gone);
+        bh_sim_obj_unref(obj);
+    }
+}

@@ -1,0 +1,505 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * simulator/write.c - create, update, delete: the one path every write takes
+ *
+ * Upstream: apiserver/pkg/registry/rest/{create,update,delete}.go,
+ *           apiserver/pkg/registry/generic/registry/store.go; differences: a name that is generated
+ *           is made unique at once instead of answering 409.
+ */
+#include "simulator/sim_int.h"
+#include "simulator/meta.h"
+
+#include <errno.h>
+#include <stdio.h>
+
+static const struct bh_sim_wopt no_options = {.reordered = true};
+
+int bh_sim_not_found(struct bh_sim_error *e, const struct bh_sim_type *t, const char *name)
+{
+    if (!e->code) {
+        snprintf(e->details_group, sizeof(e->details_group), "%s", t->group);
+        snprintf(e->details_kind, sizeof(e->details_kind), "%s", t->plural);
+        snprintf(e->details_name, sizeof(e->details_name), "%s", name);
+    }
+    return bh_sim_fail(e, 404, "NotFound", "%s%s%s \"%s\" not found", t->plural,
+                       *t->group ? "." : "", t->group, name);
+}
+
+static void name_details(struct bh_sim_error *e, const struct bh_sim_type *t, const char *name)
+{
+    if (e->code)
+        return;
+    snprintf(e->details_group, sizeof(e->details_group), "%s", t->group);
+    snprintf(e->details_kind, sizeof(e->details_kind), "%s", t->plural);
+    snprintf(e->details_name, sizeof(e->details_name), "%s", name);
+}
+
+int bh_sim_conflict(struct bh_sim_error *e, const struct bh_sim_type *t, const char *name,
+                    const char *why)
+{
+    name_details(e, t, name);
+    return bh_sim_fail(e, 409, "Conflict", "Operation cannot be fulfilled on %s%s%s \"%s\": %s",
+                       t->plural, *t->group ? "." : "", t->group, name, why);
+}
+
+static struct bh_sim_write write_of(struct bh_sim *s, const struct bh_sim_type *t,
+                                    enum bh_sim_op op, struct bh_arena *a, struct bh_json *obj,
+                                    const struct bh_sim_wopt *w, struct bh_sim_error *e)
+{
+    return (struct bh_sim_write){
+        .sim = s, .type = t, .op = op, .arena = a, .obj = obj, .error = e, .warnings = w->warnings};
+}
+
+static void give(struct bh_sim_obj **ret, struct bh_sim_obj *o)
+{
+    if (ret)
+        *ret = bh_sim_obj_ref(o);
+}
+
+/* The tree goes on to the watchers, so it carries the revision the text will have. */
+static void set_revision(const struct bh_sim *s, struct bh_arena *a, struct bh_json *meta)
+{
+    bh_json_set_str(a, meta, "resourceVersion",
+                    bh_arena_printf(a, "%llu", (unsigned long long)s->rv + 1));
+}
+
+/* Notes in managedFields whose fields this write sets. old NULL: create. */
+static int track(struct bh_arena *a, const struct bh_sim_wopt *w, const struct bh_json *old,
+                 struct bh_json *obj, struct bh_sim_error *e)
+{
+    struct bh_err err = {{0}};
+    if (w->track && bh_apply_track_update(a, w->track, old, obj, &err) < 0)
+        return bh_sim_fail(e, 500, "InternalError", "Internal error occurred: %s", err.msg);
+    return 0;
+}
+
+/* ---- create -------------------------------------------------------------------------------------
+ */
+
+static int check_namespace(struct bh_sim *s, const struct bh_sim_type *t, const char *ns,
+                           const char *name, struct bh_sim_error *e)
+{
+    if (!(t->flags & BH_SIM_NAMESPACED))
+        return 0;
+    static const struct bh_sim_type *namespaces;
+    if (!namespaces)
+        namespaces = bh_sim_type_find("", "v1", "namespaces");
+    const struct bh_sim_obj *o = bh_sim_get(s, namespaces, "", ns);
+    if (!o)
+        return bh_sim_not_found(e, namespaces, ns);
+    if (!o->deleting)
+        return 0;
+    name_details(e, t, name);
+    bh_sim_field_error(e, "metadata.namespace", "Forbidden", NULL,
+                       "namespace %s is being terminated", ns);
+    snprintf(e->causes[0].type, sizeof(e->causes[0].type), "NamespaceTerminating");
+    return bh_sim_fail(e, 403, "Forbidden",
+                       "%s%s%s \"%s\" is forbidden: unable to create new content in namespace %s "
+                       "because it is being terminated",
+                       t->plural, *t->group ? "." : "", t->group, name, ns);
+}
+
+static int already_exists(struct bh_sim_error *e, const struct bh_sim_type *t, const char *name)
+{
+    name_details(e, t, name);
+    return bh_sim_fail(e, 409, "AlreadyExists", "%s%s%s \"%s\" already exists", t->plural,
+                       *t->group ? "." : "", t->group, name);
+}
+
+/* The name, generated when asked for; "" when neither is given. */
+static const char *settle_name(struct bh_sim *s, const struct bh_sim_type *t, const char *ns,
+                               struct bh_arena *a, struct bh_json *meta)
+{
+    const char *name = bh_json_get_str(meta, "name");
+    const char *prefix = bh_json_get_str(meta, "generateName");
+    if ((name && *name) || !prefix || !*prefix)
+        return name ? name : "";
+    for (int tries = 0; tries < 16; tries++) {
+        char suffix[6];
+        bh_sim_suffix(s, suffix);
+        char *made = bh_arena_printf(a, "%.58s%s", prefix, suffix);
+        if (!bh_sim_get(s, t, ns, made)) {
+            bh_json_set_str(a, meta, "name", made);
+            return made;
+        }
+    }
+    return "";
+}
+
+static void stamp_new(struct bh_sim *s, const struct bh_sim_type *t, struct bh_arena *a,
+                      struct bh_json *obj, struct bh_json *meta)
+{
+    static const char *const server_fields[] = {"deletionTimestamp", "deletionGracePeriodSeconds",
+                                                "selfLink", "generation"};
+    for (size_t i = 0; i < BH_ARRAY_LEN(server_fields); i++)
+        bh_json_unset(meta, server_fields[i]);
+    char uid[37], now[32];
+    bh_uuid4(uid);
+    bh_sim_time(now, bh_sim_now_ns(s));
+    bh_json_set_str(a, meta, "uid", uid);
+    bh_json_set_str(a, meta, "resourceVersion", "");
+    if (t->flags & BH_SIM_GENERATION)
+        bh_json_set_i64(a, meta, "generation", 1);
+    bh_json_set_str(a, meta, "creationTimestamp", now);
+    if ((t->flags & BH_SIM_HAS_STATUS) && !(t->flags & BH_SIM_KEEP_STATUS))
+        bh_json_unset(obj, "status");
+}
+
+int bh_sim_do_create(struct bh_sim *s, const struct bh_sim_type *t, const char *ns,
+                     struct bh_arena *a, struct bh_json *obj, const struct bh_sim_wopt *w,
+                     struct bh_sim_obj **ret_obj, struct bh_sim_error *e)
+{
+    struct bh_json *meta = bh_sim_meta_begin(t, ns, a, obj, e);
+    if (!meta)
+        return e->code;
+    const char *rv = bh_json_get_str(meta, "resourceVersion");
+    if (rv && *rv && !bh_streq(rv, "0"))
+        return bh_sim_fail(e, 400, "BadRequest",
+                           "resourceVersion should not be set on objects to be created");
+    ns = (t->flags & BH_SIM_NAMESPACED) ? ns : "";
+    const char *name = settle_name(s, t, ns, a, meta);
+    if (check_namespace(s, t, ns, name, e))
+        return e->code;
+    if (*name && bh_sim_get(s, t, ns, name))
+        return already_exists(e, t, name);
+    stamp_new(s, t, a, obj, meta);
+    struct bh_sim_write wr = write_of(s, t, BH_SIM_OP_CREATE, a, obj, w, e);
+    if (bh_sim_default(&wr))
+        return e->code;
+    bh_sim_meta_validate(t, name, meta, e);
+    if (!e->code)
+        bh_sim_validate(&wr);
+    if (bh_sim_error_close(e, t, name) || track(a, w, NULL, obj, e))
+        return e->code;
+    set_revision(s, a, meta);
+    struct bh_sim_obj *o = bh_sim_obj_new(s, t, obj, s->rv + 1);
+    give(ret_obj, o);
+    if (w->dry_run)
+        bh_sim_obj_unref(o);
+    else
+        bh_sim_commit(s, NULL, o, obj);
+    return 0;
+}
+
+/* ---- update -------------------------------------------------------------------------------------
+ */
+
+/* Out of grace and free of finalizers: nothing holds the object any more. */
+static bool may_go(const struct bh_sim_obj *o, const struct bh_json *obj)
+{
+    return o->deleting && !o->has_finalizers &&
+           bh_json_get_i64(bh_json_get(obj, "metadata"), "deletionGracePeriodSeconds", 0) == 0;
+}
+
+int bh_sim_store_update(struct bh_sim *s, struct bh_sim_slot *slot, struct bh_arena *a,
+                        struct bh_json *obj, unsigned flags, struct bh_sim_obj **ret_obj)
+{
+    struct bh_sim_obj *old = slot->cur;
+    const struct bh_sim_type *t = old->type;
+    bool same_spec = true;
+    if (!(flags & BH_SIM_STORE_CHANGED) && bh_sim_obj_same(s, old, obj, &same_spec) &&
+        !may_go(old, obj)) {
+        give(ret_obj, old);
+        return 0;
+    }
+    if (!same_spec && (t->flags & BH_SIM_GENERATION) && !(flags & BH_SIM_STORE_KEEP_GENERATION))
+        bh_json_set_i64(a, bh_json_get(obj, "metadata"), "generation", old->generation + 1);
+    set_revision(s, a, bh_json_get(obj, "metadata"));
+    struct bh_sim_obj *o = bh_sim_obj_new(s, t, obj, s->rv + 1);
+    give(ret_obj, o);
+    if (flags & BH_SIM_STORE_DRY_RUN) {
+        bh_sim_obj_unref(o);
+        return 0;
+    }
+    bool gone = may_go(o, obj);
+    bh_sim_commit(s, slot, o, obj);
+    if (gone)
+        bh_sim_commit_delete(s, slot);
+    return 0;
+}
+
+/* The request's identity against the stored object. */
+static int check_same(const struct bh_sim_obj *cur, const struct bh_json *meta,
+                      struct bh_sim_error *e)
+{
+    const struct bh_sim_type *t = cur->type;
+    const char *name = bh_json_get_str(meta, "name");
+    const char *uid = bh_json_get_str(meta, "uid");
+    const char *rv = bh_json_get_str(meta, "resourceVersion");
+    if (name && !bh_streq(name, cur->name))
+        return bh_sim_fail(e, 400, "BadRequest",
+                           "the name of the object (%s) does not match the name on the URL (%s)",
+                           name, cur->name);
+    if (uid && *uid && !bh_streq(uid, cur->uid)) {
+        char why[256];
+        snprintf(
+            why, sizeof(why),
+            "StorageError: invalid object, Code: 4, Key: /registry/%s/%s%s%s, ResourceVersion: "
+            "0, AdditionalErrorMsg: Precondition failed: UID in precondition: %.40s, UID in "
+            "object meta: %s",
+            t->plural, cur->ns, *cur->ns ? "/" : "", cur->name, uid, cur->uid);
+        return bh_sim_conflict(e, t, cur->name, why);
+    }
+    if (rv && *rv && !bh_streq(rv, "0")) {
+        char now[24];
+        snprintf(now, sizeof(now), "%llu", (unsigned long long)cur->rv);
+        if (!bh_streq(rv, now))
+            return bh_sim_conflict(e, t, cur->name,
+                                   "the object has been modified; please apply your changes to the "
+                                   "latest version and try again");
+    }
+    return 0;
+}
+
+/* Puts what the sub-resource may not touch back to what it was. */
+static void restore(const struct bh_sim_type *t, enum bh_sim_sub sub, struct bh_arena *a,
+                    struct bh_json *obj, const struct bh_json *old)
+{
+    if (sub == BH_SIM_MAIN && (t->flags & BH_SIM_HAS_STATUS)) {
+        const struct bh_json *st = bh_json_get(old, "status");
+        if (st)
+            bh_json_set(a, obj, "status", bh_json_clone(a, st));
+        else
+            bh_json_unset(obj, "status");
+    } else if (sub == BH_SIM_STATUS) {
+        for (struct bh_json *m = obj->c.first, *next; m; m = next) {
+            next = m->next;
+            if (!bh_str_eqc(m->key, "metadata") && !bh_str_eqc(m->key, "status") &&
+                !bh_json_get(old, m->key.p))
+                bh_json_remove(obj, m);
+        }
+        bh_json_each(m, old)
+        {
+            if (!bh_str_eqc(m->key, "metadata") && !bh_str_eqc(m->key, "status"))
+                bh_json_set(a, obj, m->key.p, bh_json_clone(a, m));
+        }
+    }
+}
+
+int bh_sim_do_update(struct bh_sim *s, const struct bh_sim_type *t, const char *ns,
+                     const char *name, enum bh_sim_sub sub, struct bh_arena *a, struct bh_json *obj,
+                     const struct bh_sim_wopt *w, struct bh_sim_obj **ret_obj,
+                     struct bh_sim_error *e)
+{
+    struct bh_json *meta = bh_sim_meta_begin(t, ns, a, obj, e);
+    if (!meta)
+        return e->code;
+    struct bh_sim_slot *slot = bh_sim_slot_get(s, t, ns, name);
+    if (!slot && (t->flags & BH_SIM_UPSERT) && sub == BH_SIM_MAIN) {
+        bh_json_unset(meta, "resourceVersion");
+        return bh_sim_do_create(s, t, ns, a, obj, w, ret_obj, e);
+    }
+    if (!slot)
+        return bh_sim_not_found(e, t, name);
+    struct bh_sim_obj *cur = slot->cur;
+    if (check_same(cur, meta, e))
+        return e->code;
+    const struct bh_json *old = w->old ? w->old : bh_sim_obj_tree(a, cur);
+    restore(t, sub, a, obj, old);
+    bh_sim_meta_keep(a, meta, bh_json_get(old, "metadata"), sub);
+    struct bh_sim_write wr = write_of(
+        s, t, sub == BH_SIM_STATUS ? BH_SIM_OP_UPDATE_STATUS : BH_SIM_OP_UPDATE, a, obj, w, e);
+    wr.old = old;
+    wr.old_obj = cur;
+    if (bh_sim_default(&wr))
+        return e->code;
+    bh_sim_meta_validate(t, name, meta, e);
+    if (!e->code)
+        bh_sim_validate(&wr);
+    if (bh_sim_error_close(e, t, name))
+        return e->code;
+    if (w->reordered)
+        bh_sim_meta_reorder(a, obj, old);
+    bool same_spec;
+    if (w->track && !bh_sim_obj_same(s, cur, obj, &same_spec) && track(a, w, old, obj, e))
+        return e->code;
+    return bh_sim_store_update(s, slot, a, obj, w->dry_run ? BH_SIM_STORE_DRY_RUN : 0, ret_obj);
+}
+
+/* ---- delete -------------------------------------------------------------------------------------
+ */
+
+static int check_preconditions(const struct bh_sim_obj *o, const struct bh_sim_delete_options *d,
+                               struct bh_sim_error *e)
+{
+    char why[256], now[24];
+    snprintf(now, sizeof(now), "%llu", (unsigned long long)o->rv);
+    if (d->uid && *d->uid && !bh_streq(d->uid, o->uid)) {
+        snprintf(why, sizeof(why),
+                 "Precondition failed: UID in precondition: %.40s, UID in object meta: %s", d->uid,
+                 o->uid);
+        return bh_sim_conflict(e, o->type, o->name, why);
+    }
+    if (d->resource_version && *d->resource_version && !bh_streq(d->resource_version, now)) {
+        snprintf(why, sizeof(why),
+                 "Precondition failed: ResourceVersion in precondition: %.24s, ResourceVersion in "
+                 "object meta: %s",
+                 d->resource_version, now);
+        return bh_sim_conflict(e, o->type, o->name, why);
+    }
+    return 0;
+}
+
+static bool is_namespace(const struct bh_sim_type *t)
+{
+    return !*t->group && bh_streq(t->kind, "Namespace");
+}
+
+static int64_t grace_of(const struct bh_sim_obj *o, const struct bh_json *tree,
+                        const struct bh_sim_delete_options *d)
+{
+    if (!(o->type->flags & BH_SIM_GRACEFUL))
+        return 0;
+    if (!*o->node_name || bh_streq(o->phase, "Succeeded") || bh_streq(o->phase, "Failed"))
+        return 0;
+    if (d->grace_s >= 0)
+        return d->grace_s;
+    return bh_json_get_i64(bh_json_get(tree, "spec"), "terminationGracePeriodSeconds", 30);
+}
+
+static bool has_str(const struct bh_json *list, const char *v)
+{
+    bh_json_each(m, list)
+    {
+        const char *s = bh_json_cstr(m);
+        if (s && bh_streq(s, v))
+            return true;
+    }
+    return false;
+}
+
+/* Finalizers that hand the dependents to the garbage collector; only when one is running and there
+ * is something to collect, else the object would wait for nobody. */
+static void policy_finalizers(struct bh_sim *s, const struct bh_sim_obj *o, struct bh_arena *a,
+                              struct bh_json *meta, const char *policy)
+{
+    const char *wanted = NULL;
+    if (policy && bh_streq(policy, "Foreground"))
+        wanted = "foregroundDeletion";
+    else if (policy && bh_streq(policy, "Orphan"))
+        wanted = "orphan";
+    if (!wanted || !s->controllers || !bh_map_get(&s->owners, o->uid, strlen(o->uid)))
+        return;
+    struct bh_json *l = bh_json_get(meta, "finalizers");
+    if (!l || l->type != BH_JSON_ARRAY)
+        l = bh_json_set(a, meta, "finalizers", bh_json_new(a, BH_JSON_ARRAY));
+    if (!has_str(l, wanted))
+        bh_json_push(l, bh_json_new_cstr(a, wanted));
+}
+
+static void mark_deleted(struct bh_sim *s, const struct bh_sim_obj *o, struct bh_arena *a,
+                         struct bh_json *tree, int64_t grace)
+{
+    struct bh_json *meta = bh_json_get(tree, "metadata");
+    char when[32];
+    bh_sim_time(when, bh_sim_now_ns(s) + grace * 1000000000);
+    if (!o->deleting && (o->type->flags & BH_SIM_GENERATION))
+        bh_json_set_i64(a, meta, "generation", o->generation + 1);
+    bh_json_set_str(a, meta, "deletionTimestamp", when);
+    bh_json_set_i64(a, meta, "deletionGracePeriodSeconds", grace);
+    if (is_namespace(o->type))
+        bh_json_set_str(a, bh_json_obj_at(a, tree, "status"), "phase", "Terminating");
+}
+
+static int refuse_delete(const struct bh_sim_obj *o, struct bh_sim_error *e)
+{
+    static const char *const kept[] = {"default", "kube-system", "kube-public", "kube-node-lease"};
+    for (size_t i = 0; is_namespace(o->type) && i < 3; i++) {
+        if (bh_streq(o->name, kept[i])) {
+            name_details(e, o->type, o->name);
+            return bh_sim_fail(e, 403, "Forbidden",
+                               "namespaces \"%s\" is forbidden: this namespace may not be deleted",
+                               o->name);
+        }
+    }
+    return 0;
+}
+
+int bh_sim_do_delete(struct bh_sim *s, const struct bh_sim_type *t, const char *ns,
+                     const char *name, const struct bh_sim_delete_options *d, bool dry_run,
+                     bool *ret_gone, struct bh_sim_obj **ret_obj, struct bh_sim_error *e)
+{
+    static const struct bh_sim_delete_options plain = {.grace_s = -1};
+    struct bh_sim_slot *slot = bh_sim_slot_get(s, t, ns, name);
+    if (!slot)
+        return bh_sim_not_found(e, t, name);
+    d = d ? d : &plain;
+    struct bh_sim_obj *o = slot->cur;
+    if (check_preconditions(o, d, e) || refuse_delete(o, e))
+        return e->code;
+    struct bh_arena a;
+    bh_arena_init(&a, 0);
+    struct bh_json *tree = bh_sim_obj_tree(&a, o);
+    struct bh_json *meta = bh_json_get(tree, "metadata");
+    int64_t grace = grace_of(o, tree, d);
+    int64_t present = bh_json_get_i64(meta, "deletionGracePeriodSeconds", 0);
+    policy_finalizers(s, o, &a, meta, d->propagation);
+    bool held = o->has_finalizers || bh_json_get(meta, "finalizers");
+    bool gone = grace == 0 && !held;
+    if (ret_gone)
+        *ret_gone = gone;
+    if (gone) {
+        give(ret_obj, o);
+        if (!dry_run)
+            bh_sim_commit_delete(s, slot);
+    } else if (o->deleting && grace >= present) {
+        give(ret_obj, o);
+    } else {
+        mark_deleted(s, o, &a, tree, grace);
+        bh_sim_store_update(s, slot, &a, tree,
+                            BH_SIM_STORE_KEEP_GENERATION | (dry_run ? BH_SIM_STORE_DRY_RUN : 0),
+                            ret_obj);
+    }
+    bh_arena_fini(&a);
+    return 0;
+}
+
+/* ---- the in-process interface -------------------------------------------------------------------
+ */
+
+int bh_sim_create(struct bh_sim *s, const struct bh_sim_type *t, const char *ns, struct bh_arena *a,
+                  struct bh_json *obj, struct bh_sim_obj **ret_obj, struct bh_sim_error *e)
+{
+    struct bh_sim_error own = {0};
+    return bh_sim_do_create(s, t, ns, a, obj, &no_options, ret_obj, e ? e : &own);
+}
+
+int bh_sim_update(struct bh_sim *s, const struct bh_sim_type *t, const char *ns, const char *name,
+                  enum bh_sim_sub sub, struct bh_arena *a, struct bh_json *obj,
+                  struct bh_sim_obj **ret_obj, struct bh_sim_error *e)
+{
+    struct bh_sim_error own = {0};
+    return bh_sim_do_update(s, t, ns, name, sub, a, obj, &no_options, ret_obj, e ? e : &own);
+}
+
+int bh_sim_edit(struct bh_sim *s, const struct bh_sim_type *t, const char *ns, const char *name,
+                const char *uid, enum bh_sim_sub sub, bh_sim_edit_fn *edit, void *arg,
+                struct bh_sim_obj **ret_obj, struct bh_sim_error *e)
+{
+    struct bh_sim_error own = {0};
+    e = e ? e : &own;
+    struct bh_sim_slot *slot = bh_sim_slot_get(s, t, ns, name);
+    if (!slot || (uid && !bh_streq(uid, slot->cur->uid)))
+        return bh_sim_not_found(e, t, name);
+    struct bh_arena a;
+    bh_arena_init(&a, 0);
+    struct bh_json *tree = bh_sim_obj_tree(&a, slot->cur);
+    int rc = 0;
+    if (!edit(arg, &a, tree)) {
+        give(ret_obj, slot->cur);
+    } else if (sub == BH_SIM_STATUS) {
+        /* Our own code changed status and nothing else: there is nothing to default or refuse. */
+        rc = bh_sim_store_update(s, slot, &a, tree, BH_SIM_STORE_KEEP_GENERATION, ret_obj);
+    } else {
+        rc = bh_sim_do_update(s, t, ns, name, sub, &a, tree, &no_options, ret_obj, e);
+    }
+    bh_arena_fini(&a);
+    return rc;
+}
+
+int bh_sim_delete(struct bh_sim *s, const struct bh_sim_type *t, const char *ns, const char *name,
+                  const struct bh_sim_delete_options *o, struct bh_sim_error *e)
+{
+    struct bh_sim_error own = {0};
+    return bh_sim_do_delete(s, t, ns, name, o, false, NULL, NULL, e ? e : &own);
+}
