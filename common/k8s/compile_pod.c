@@ -4,6 +4,7 @@
  */
 #include <errno.h>
 
+#include "common/k8s/codec.h"
 #include "common/k8s/compile_priv.h"
 
 static int64_t unix_ns(const K8s__Time *t)
@@ -26,6 +27,32 @@ static bool preempted_by_scheduler(const K8s__PodStatus *st)
             return bh_streq(k->status, "True") && bh_streq(k->reason, "PreemptionByScheduler");
     }
     return false;
+}
+
+static struct bh_slice put_claim_statuses(struct bh_compiler *c, const K8s__PodStatus *st)
+{
+    struct bh_slice s;
+    size_t n = st ? st->n_resourceclaimstatuses : 0;
+    struct bh_claim_status *out = bh_rec_room(&c->b, n, sizeof(*out), &s);
+
+    for (size_t i = 0; out && i < n; i++)
+        out[i] = (struct bh_claim_status){
+            .name = bh_compile_sym(c, st->resourceclaimstatuses[i]->name),
+            .claim = bh_compile_sym(c, st->resourceclaimstatuses[i]->resourceclaimname)};
+    return s;
+}
+
+static uint64_t extended_claim_hash(const K8s__PodStatus *st)
+{
+    struct bh_buf b = {0};
+    uint64_t h;
+
+    if (!st || !st->extendedresourceclaimstatus)
+        return 0;
+    bh_pb_pack(&b, &st->extendedresourceclaimstatus->base);
+    h = bh_hash(b.p, b.n, 0);
+    bh_buf_fini(&b);
+    return h ? h : 1;
 }
 
 static int check_identity(const K8s__Pod *p, struct bh_err *err)
@@ -57,10 +84,12 @@ int bh_compile_pod(struct bh_arena *a, const K8s__Pod *p, const struct bh_intern
     head.generation = m->generation;
     head.creation_ns = unix_ns(m->creationtimestamp);
     head.start_ns = p->status ? unix_ns(p->status->starttime) : 0;
+    head.extended_claim_hash = extended_claim_hash(p->status);
     bh_rec_begin(&c.b, a, BH_REC_POD, sizeof(head));
     head.name = bh_rec_put_text(&c.b, m->name);
     head.namespace_ = bh_rec_put_text(&c.b, m->namespace_);
     head.uid = bh_rec_put_text(&c.b, m->uid);
+    head.claim_statuses = put_claim_statuses(&c, p->status);
     if (!c.b.failed) {
         struct bh_pod_rec *r = (struct bh_pod_rec *)c.b.p;
         head.h = r->h;

@@ -29,6 +29,13 @@ int bh_compile_map(struct bh_compiler *c, K8s__StringEntry *const *map, size_t n
                    struct bh_slice *ret);
 /* Appends the terms of a node affinity into the shape at the front of the builder. */
 int bh_compile_affinity(struct bh_compiler *c, const K8s__NodeAffinity *na);
+/* Appends the volumes that plugins look at. */
+int bh_compile_volumes(struct bh_compiler *c, const K8s__PodSpec *spec, struct bh_slice *ret);
+/* Appends what a pod asks of devices. */
+int bh_compile_claims(struct bh_compiler *c, const K8s__PodSpec *spec, struct bh_slice *ret_claims,
+                      struct bh_slice *ret_extended);
+/* Appends pod affinity terms and spread constraints likewise. */
+void bh_compile_pod_terms(struct bh_compiler *c, const K8s__Pod *p);
 
 /* ---- resource amounts: exact, before rounding ------------------------------------------------ */
 enum { BH_CPU, BH_MEMORY, BH_EPHEMERAL, BH_STD_RESOURCES };

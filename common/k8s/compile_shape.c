@@ -184,6 +184,32 @@ static uint32_t spec_flags(const K8s__PodSpec *s)
     return f;
 }
 
+/* The owner that says `controller: true`, if its kind is one whose selector counts. */
+static void put_owner(struct bh_compiler *c, const K8s__ObjectMeta *m, struct bh_shape_rec *r)
+{
+    static const struct {
+        const char *version, *kind;
+    } known[] = {
+        [BH_OWNER_REPLICATIONCONTROLLER] = {"v1", "ReplicationController"},
+        [BH_OWNER_REPLICASET] = {"apps/v1", "ReplicaSet"},
+        [BH_OWNER_STATEFULSET] = {"apps/v1", "StatefulSet"},
+    };
+    size_t i = 0;
+
+    while (i < m->n_ownerreferences &&
+           !(m->ownerreferences[i]->has_controller && m->ownerreferences[i]->controller))
+        i++;
+    if (i == m->n_ownerreferences)
+        return;
+    const K8s__OwnerReference *o = m->ownerreferences[i];
+    for (unsigned k = BH_OWNER_REPLICATIONCONTROLLER; k < BH_ARRAY_LEN(known); k++) {
+        if (bh_streq(o->apiversion, known[k].version) && bh_streq(o->kind, known[k].kind)) {
+            r->owner_kind = k;
+            r->owner = bh_compile_sym(c, o->name);
+        }
+    }
+}
+
 static int put_arrays(struct bh_compiler *c, const K8s__Pod *p)
 {
     const K8s__ObjectMeta *m = p->metadata;
@@ -203,6 +229,15 @@ static int put_arrays(struct bh_compiler *c, const K8s__Pod *p)
     struct bh_slice ports = put_host_ports(c, p->spec);
     struct bh_slice images = put_images(c, p->spec);
     struct bh_slice gates = put_gates(c, p->spec);
+    bh_compile_pod_terms(c, p);
+    struct bh_slice volumes = {0, 0};
+    rc = bh_compile_volumes(c, p->spec, &volumes);
+    if (rc)
+        return rc;
+    struct bh_slice claims = {0, 0}, extended = {0, 0};
+    rc = bh_compile_claims(c, p->spec, &claims, &extended);
+    if (rc)
+        return rc;
     if (c->b.failed)
         return 0; /* bh_compile_end reports it */
     struct bh_shape_rec *r = bh_shape_of(c);
@@ -212,6 +247,9 @@ static int put_arrays(struct bh_compiler *c, const K8s__Pod *p)
     r->host_ports = ports;
     r->images = images;
     r->gates = gates;
+    r->volumes = volumes;
+    r->claims = claims;
+    r->extended = extended;
     return 0;
 }
 
@@ -238,6 +276,7 @@ int bh_compile_shape(struct bh_arena *a, const K8s__Pod *p, const struct bh_inte
         r->flags |= spec_flags(pod.spec);
         r->image_containers =
             (int32_t)BH_MIN(pod.spec->n_initcontainers + pod.spec->n_containers, (size_t)INT32_MAX);
+        put_owner(&c, p->metadata, r);
     }
     return bh_compile_end(&c, "pod", ret);
 }

@@ -180,6 +180,86 @@ static void terms(struct walk *w, const struct bh_slice *s)
     }
 }
 
+static void volumes(struct walk *w, const struct bh_slice *s)
+{
+    struct bh_volume *v = take(w, s, sizeof(*v));
+
+    for (uint32_t i = 0; v && !w->bad && i < s->n; i++) {
+        sym(w, &v[i].name);
+        sym(w, &v[i].source);
+        sym(w, &v[i].extra);
+        sym(w, &v[i].disk_name);
+        reject_if(w, v[i].type >= BH_VOL_TYPES || (v[i].flags & ~(uint32_t)BH_VOL_READ_ONLY) ||
+                         (v[i].monitors.n && v[i].type != BH_VOL_RBD));
+        syms(w, &v[i].monitors);
+    }
+}
+
+static void selector(struct walk *w, struct bh_label_selector *s)
+{
+    sym(w, &s->error);
+    reject_if(w, (s->flags & ~(uint32_t)(BH_SELECTOR_NIL | BH_SELECTOR_INVALID)) ||
+                     (s->flags && s->requirements.n));
+    requirements(w, &s->requirements);
+}
+
+static void pod_terms(struct walk *w, const struct bh_slice *s)
+{
+    struct bh_pod_term *v = take(w, s, sizeof(*v));
+
+    for (uint32_t i = 0; v && !w->bad && i < s->n; i++) {
+        sym(w, &v[i].topology_key);
+        selector(w, &v[i].selector);
+        selector(w, &v[i].namespace_selector);
+        syms(w, &v[i].namespaces);
+    }
+}
+
+static void spreads(struct walk *w, const struct bh_slice *s)
+{
+    const uint32_t known = BH_SPREAD_HONOR_TAINTS * 2 - 1;
+    struct bh_spread *v = take(w, s, sizeof(*v));
+
+    for (uint32_t i = 0; v && !w->bad && i < s->n; i++) {
+        sym(w, &v[i].topology_key);
+        reject_if(w, v[i].flags & ~known);
+        selector(w, &v[i].selector);
+    }
+}
+
+static void claims(struct walk *w, const struct bh_slice *s)
+{
+    struct bh_pod_claim *v = take(w, s, sizeof(*v));
+
+    for (uint32_t i = 0; v && i < s->n; i++) {
+        sym(w, &v[i].name);
+        sym(w, &v[i].claim);
+        sym(w, &v[i].template_);
+        reject_if(w, v[i].pad != 0);
+    }
+}
+
+static void extended(struct walk *w, const struct bh_slice *s)
+{
+    const uint32_t known = BH_CONTAINER_INIT | BH_CONTAINER_SIDECAR;
+    struct bh_extended_request *v = take(w, s, sizeof(*v));
+
+    for (uint32_t i = 0; v && i < s->n; i++) {
+        sym(w, &v[i].resource);
+        reject_if(w, v[i].flags & ~known);
+    }
+}
+
+static void claim_statuses(struct walk *w, const struct bh_slice *s)
+{
+    struct bh_claim_status *v = take(w, s, sizeof(*v));
+
+    for (uint32_t i = 0; v && i < s->n; i++) {
+        sym(w, &v[i].name);
+        sym(w, &v[i].claim);
+    }
+}
+
 static void node(struct walk *w, struct bh_node_rec *r)
 {
     sym(w, &r->name);
@@ -198,7 +278,9 @@ static void shape(struct walk *w, struct bh_shape_rec *r)
 
     sym(w, &r->namespace_);
     sym(w, &r->scheduler_name);
-    reject_if(w, (r->flags & ~known) || r->pad || r->image_containers < 0);
+    sym(w, &r->owner);
+    reject_if(w, (r->flags & ~known) || r->pad || r->image_containers < 0 ||
+                     r->owner_kind > BH_OWNER_STATEFULSET);
     resources(w, &r->fit.scalars);
     resources(w, &r->used.scalars);
     resources(w, &r->score.scalars);
@@ -210,6 +292,14 @@ static void shape(struct walk *w, struct bh_shape_rec *r)
     host_ports(w, &r->host_ports);
     syms(w, &r->images);
     syms(w, &r->gates);
+    pod_terms(w, &r->affinity);
+    pod_terms(w, &r->anti_affinity);
+    pod_terms(w, &r->preferred_affinity);
+    pod_terms(w, &r->preferred_anti_affinity);
+    spreads(w, &r->spread);
+    volumes(w, &r->volumes);
+    claims(w, &r->claims);
+    extended(w, &r->extended);
 }
 
 static void pod(struct walk *w, struct bh_pod_rec *r)
@@ -221,6 +311,7 @@ static void pod(struct walk *w, struct bh_pod_rec *r)
     texts(w, &r->name);
     texts(w, &r->namespace_);
     texts(w, &r->uid);
+    claim_statuses(w, &r->claim_statuses);
 }
 
 int bh_rec_remap(void *rec, size_t n, bh_sym (*map)(void *arg, bh_sym s), void *arg)

@@ -23,7 +23,7 @@
 
 #include "common/base/symtab.h"
 
-#define BH_REC_LAYOUT 1u
+#define BH_REC_LAYOUT 3u
 #define BH_REC_MAX_BYTES (8u << 20)
 
 enum bh_rec_type { BH_REC_NODE = 1, BH_REC_SHAPE = 2, BH_REC_POD = 3 };
@@ -101,6 +101,35 @@ struct bh_node_term {
     struct bh_slice expressions;     /* struct bh_requirement over labels */
     struct bh_slice fields;          /* struct bh_requirement; key = field path text */
 };
+/* metav1.LabelSelector. nil matches nothing, an empty one everything; both have no requirements. */
+enum bh_selector_flags {
+    BH_SELECTOR_NIL = 1,    /* absent: matches nothing */
+    BH_SELECTOR_INVALID = 2 /* does not parse: matches nothing; error has the text */
+};
+struct bh_label_selector {
+    uint32_t flags; /* enum bh_selector_flags; NIL and INVALID come without requirements */
+    bh_sym error;   /* INVALID: upstream's error text */
+    struct bh_slice requirements; /* struct bh_requirement, In ... DoesNotExist; ANDed */
+};
+/* One term of podAffinity or podAntiAffinity. */
+struct bh_pod_term {
+    int32_t weight; /* preferred terms; 0 otherwise */
+    bh_sym topology_key;
+    struct bh_label_selector selector, namespace_selector;
+    struct bh_slice namespaces; /* bh_sym; the pod's own where the spec names none and selects none */
+};
+enum bh_spread_flags {
+    BH_SPREAD_HARD = 1, /* DoNotSchedule */
+    BH_SPREAD_SOFT = 2, /* ScheduleAnyway */
+    BH_SPREAD_HONOR_AFFINITY = 4,
+    BH_SPREAD_HONOR_TAINTS = 8
+};
+struct bh_spread { /* one of topologySpreadConstraints, its defaults filled in */
+    int32_t max_skew, min_domains;
+    bh_sym topology_key;
+    uint32_t flags;                    /* enum bh_spread_flags */
+    struct bh_label_selector selector; /* matchLabelKeys folded in */
+};
 struct bh_host_port {
     bh_sym ip;       /* "0.0.0.0" when empty in the spec */
     bh_sym protocol; /* "TCP" when empty */
@@ -115,12 +144,57 @@ enum bh_shape_flags {
     BH_SHAPE_HOST_NETWORK = 16,
     BH_SHAPE_HOST_USERS_FALSE = 32,
     BH_SHAPE_RESTART_ALL_CONTAINERS = 64, /* some restartPolicyRules action RestartAllContainers */
-    /* Parts whose plugins are not in this release; see scheduler/plugins/README.md. */
-    BH_SHAPE_USES_POD_AFFINITY = 128,
-    BH_SHAPE_USES_SPREAD = 256,
+    BH_SHAPE_USES_POD_AFFINITY = 128, /* any term of podAffinity or podAntiAffinity */
+    BH_SHAPE_USES_SPREAD = 256,       /* any topologySpreadConstraints */
     BH_SHAPE_USES_VOLUMES = 512, /* any volume but configMap, secret, emptyDir, downwardAPI, projected, hostPath, image */
     BH_SHAPE_USES_CLAIMS = 1024,
     BH_SHAPE_HAS_POD_AFFINITY_OBJECT = 2048 /* podAffinity or podAntiAffinity object present */
+};
+/* A volume that some plugin looks at; volumes of other types are left out. */
+enum bh_volume_type {
+    BH_VOL_CLAIM,      /* source: claim name, BH_SYM_NONE = empty */
+    BH_VOL_EPHEMERAL,  /* claim "<pod>-<name>" */
+    BH_VOL_CSI,        /* source: driver */
+    BH_VOL_GCE_PD,     /* source: pdName */
+    BH_VOL_EBS,        /* source: volumeID */
+    BH_VOL_ISCSI,      /* source: iqn */
+    BH_VOL_RBD,        /* source: image; extra: pool, "rbd" when empty; monitors */
+    BH_VOL_AZURE_DISK, /* source: diskURI; extra: kind, BH_SYM_NONE = absent; disk_name */
+    BH_VOL_AZURE_FILE, /* source: shareName */
+    BH_VOL_CINDER,     /* source: volumeID */
+    BH_VOL_VSPHERE,    /* source: volumePath */
+    BH_VOL_PORTWORX,   /* source: volumeID */
+    BH_VOL_TYPES
+};
+enum bh_volume_flags { BH_VOL_READ_ONLY = 1 };
+struct bh_volume {
+    uint32_t type;  /* enum bh_volume_type */
+    uint32_t flags; /* enum bh_volume_flags; GCE_PD, ISCSI, RBD */
+    bh_sym name;    /* in the pod */
+    bh_sym source, extra, disk_name;
+    struct bh_slice monitors; /* bh_sym */
+};
+/* One of spec.resourceClaims: either a claim's name or a template's. */
+struct bh_pod_claim {
+    bh_sym name; /* in the pod */
+    bh_sym claim, template_;
+    uint32_t pad;
+};
+enum bh_container_flags { BH_CONTAINER_INIT = 1, BH_CONTAINER_SIDECAR = 2 /* restarts always */ };
+/* What one container asks of one resource that devices may provide; not 0. */
+struct bh_extended_request {
+    bh_sym resource;
+    uint32_t container; /* init containers first */
+    uint32_t position;  /* of the resource among the container's requests, by name */
+    uint32_t flags;     /* enum bh_container_flags */
+    int64_t value;
+};
+/* Owners whose selectors make default spread constraints; all others are alike. */
+enum bh_owner_kind {
+    BH_OWNER_OTHER,
+    BH_OWNER_REPLICATIONCONTROLLER,
+    BH_OWNER_REPLICASET,
+    BH_OWNER_STATEFULSET
 };
 /* Three request vectors, because upstream computes three (reference plugins.md 2.3). */
 struct bh_requests {
@@ -145,12 +219,25 @@ struct bh_shape_rec {
     struct bh_slice host_ports;     /* struct bh_host_port: sidecar init containers, then containers */
     struct bh_slice images;         /* bh_sym: normalised names of init containers, containers, image volumes */
     int32_t image_containers;       /* number of init containers + containers */
+    uint32_t owner_kind;            /* enum bh_owner_kind: of the controlling owner */
+    bh_sym owner;                   /* its name; BH_SYM_NONE with BH_OWNER_OTHER */
     uint32_t pad;
     struct bh_slice gates;          /* bh_sym: schedulingGates, spec order */
+    /* struct bh_pod_term, spec order */
+    struct bh_slice affinity, anti_affinity; /* requiredDuringSchedulingIgnoredDuringExecution */
+    struct bh_slice preferred_affinity, preferred_anti_affinity;
+    struct bh_slice spread; /* struct bh_spread, spec order */
+    struct bh_slice volumes;        /* struct bh_volume, spec order */
+    struct bh_slice claims;         /* struct bh_pod_claim, spec order */
+    struct bh_slice extended;       /* struct bh_extended_request by container, then position */
 };
 
 /* ---- pod ------------------------------------------------------------------------------------- */
 enum bh_pod_flags { BH_POD_TERMINATING = 1, BH_POD_PREEMPTED_BY_SCHEDULER = 2 /* first DisruptionTarget condition True, reason PreemptionByScheduler */ };
+struct bh_claim_status { /* which claim was made for an entry of spec.resourceClaims */
+    bh_sym name;
+    bh_sym claim; /* BH_SYM_NONE: none is needed */
+};
 struct bh_pod_rec {
     struct bh_rec_head h;
     uint32_t flags;
@@ -161,7 +248,9 @@ struct bh_pod_rec {
     int64_t generation;
     int64_t creation_ns, start_ns; /* unix, 0 = absent */
     uint64_t shape;             /* snapshot: offset of the shape record; private: shape id */
+    uint64_t extended_claim_hash; /* of status.extendedResourceClaimStatus, 0 = absent */
     struct bh_slice name, namespace_, uid; /* bytes (char), NUL-terminated, n without the NUL */
+    struct bh_slice claim_statuses;        /* struct bh_claim_status, status order */
 };
 
 #define bh_rec_at(rec, slice, type) ((const type *)((const char *)(rec) + (slice).off))
@@ -186,5 +275,16 @@ bool bh_requirement_match(const void *rec, const struct bh_requirement *r,
 /* A node selector term; fields see metadata.name = node_name. */
 bool bh_node_term_match(const void *rec, const struct bh_node_term *t, const struct bh_node_rec *node,
                         const struct bh_symtab *tab, bh_sym sym_metadata_name);
+/* A label selector against labels; nothing for nil and invalid ones. */
+bool bh_selector_matches(const void *rec, const struct bh_label_selector *s,
+                         const struct bh_kv *labels, uint32_t n, const struct bh_symtab *tab);
+/* Neither nil nor invalid, and no requirements: upstream's Empty(). */
+static inline bool bh_selector_is_everything(const struct bh_label_selector *s)
+{
+    return !s->flags && s->requirements.n == 0;
+}
+/* spec.nodeSelector and the required node affinity terms of a shape together. */
+bool bh_required_node_match(const struct bh_shape_rec *s, const struct bh_node_rec *node,
+                            const struct bh_symtab *tab, bh_sym sym_metadata_name);
 bool bh_toleration_tolerates(const struct bh_toleration *t, const struct bh_taint *taint);
 #endif

@@ -6,7 +6,8 @@
  * head come the arrays of the slices in the order of their members, each 8-byte aligned with zero
  * padding, nothing between them and nothing behind. An empty slice is {0, 0}. An array of terms is
  * followed by, for each term, its expressions (each array of requirements followed by its values,
- * one after the other), then its fields likewise. Text has its NUL, also when empty.
+ * one after the other), then its fields likewise; an array of volumes by the monitors of each. Text has
+ * its NUL, also when empty.
  */
 #ifndef BH_RECORD_LAYOUT_H
 #define BH_RECORD_LAYOUT_H

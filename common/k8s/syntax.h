@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * common/k8s/syntax.h - syntax of label keys, values and numbers with upstream's explanations;
- * private to the folder (the plain checks are public, selector.h)
+ * private to the folder (the plain checks are public, selector.h), except
+ * bh_label_key_why, which checks of the configuration use, too
  */
 #ifndef BH_SYNTAX_H
 #define BH_SYNTAX_H

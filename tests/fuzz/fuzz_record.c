@@ -28,6 +28,26 @@ static void use_terms(const struct bh_shape_rec *s, struct bh_slice list)
         (void)bh_node_term_match(s, &t[i], &node, tab, 1);
 }
 
+static void use_selectors(const struct bh_shape_rec *s)
+{
+    static struct bh_symtab *tab;
+    const struct bh_slice lists[] = {s->affinity, s->anti_affinity, s->preferred_affinity,
+                                     s->preferred_anti_affinity};
+    const struct bh_kv *labels = bh_rec_at(s, s->labels, struct bh_kv);
+    const struct bh_spread *spread = bh_rec_at(s, s->spread, struct bh_spread);
+    if (!tab)
+        tab = bh_symtab_new();
+    for (size_t k = 0; k < BH_ARRAY_LEN(lists); k++) {
+        const struct bh_pod_term *t = bh_rec_at(s, lists[k], struct bh_pod_term);
+        for (uint32_t i = 0; i < lists[k].n; i++) {
+            (void)bh_selector_matches(s, &t[i].selector, labels, s->labels.n, tab);
+            (void)bh_selector_matches(s, &t[i].namespace_selector, labels, s->labels.n, tab);
+        }
+    }
+    for (uint32_t i = 0; i < s->spread.n; i++)
+        (void)bh_selector_matches(s, &spread[i].selector, labels, s->labels.n, tab);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *p, size_t n)
 {
     size_t calls = 0;
@@ -43,6 +63,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *p, size_t n)
         if (h->type == BH_REC_SHAPE) {
             use_terms((struct bh_shape_rec *)h, ((struct bh_shape_rec *)h)->required_terms);
             use_terms((struct bh_shape_rec *)h, ((struct bh_shape_rec *)h)->preferred_terms);
+            use_selectors((struct bh_shape_rec *)h);
         }
         (void)bh_rec_hash(h);
     }

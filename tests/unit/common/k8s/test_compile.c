@@ -486,6 +486,62 @@ static void test_host_ports(void)
     CU_ASSERT(p[2].port == 81 && p[2].ip == s("10.0.0.1") && p[2].protocol == s("UDP"));
 }
 
+/* Columns: the volume's source, then what is kept of it; no type for volumes that are left out. */
+static void test_volumes(void)
+{
+    static const struct {
+        const char *json, *source, *extra, *disk_name;
+        int type;
+        uint32_t flags, monitors;
+    } rows[] = {
+        {"'persistentVolumeClaim':{'claimName':'c'}", "c", "", "", BH_VOL_CLAIM, 0, 0},
+        {"'persistentVolumeClaim':{}", "", "", "", BH_VOL_CLAIM, 0, 0},
+        {"'ephemeral':{}", "", "", "", BH_VOL_EPHEMERAL, 0, 0},
+        {"'csi':{'driver':'d','readOnly':true}", "d", "", "", BH_VOL_CSI, 0, 0},
+        {"'gcePersistentDisk':{'pdName':'p','readOnly':true}", "p", "", "", BH_VOL_GCE_PD,
+         BH_VOL_READ_ONLY, 0},
+        {"'awsElasticBlockStore':{'volumeID':'e'}", "e", "", "", BH_VOL_EBS, 0, 0},
+        {"'iscsi':{'targetPortal':'t','iqn':'q','readOnly':true}", "q", "", "", BH_VOL_ISCSI,
+         BH_VOL_READ_ONLY, 0},
+        {"'rbd':{'monitors':['a','b'],'image':'i'}", "i", "rbd", "", BH_VOL_RBD, 0, 2},
+        {"'rbd':{'image':'i','pool':'p','readOnly':true}", "i", "p", "", BH_VOL_RBD,
+         BH_VOL_READ_ONLY, 0},
+        {"'azureDisk':{'diskName':'n','diskURI':'u','kind':'Managed'}", "u", "Managed", "n",
+         BH_VOL_AZURE_DISK, 0, 0},
+        {"'azureFile':{'secretName':'s','shareName':'f'}", "f", "", "", BH_VOL_AZURE_FILE, 0, 0},
+        {"'cinder':{'volumeID':'x'}", "x", "", "", BH_VOL_CINDER, 0, 0},
+        {"'vsphereVolume':{'volumePath':'x'}", "x", "", "", BH_VOL_VSPHERE, 0, 0},
+        {"'portworxVolume':{'volumeID':'x'}", "x", "", "", BH_VOL_PORTWORX, 0, 0},
+        {"'emptyDir':{}", "", "", "", -1, 0, 0},
+        {"'nfs':{'server':'s'}", "", "", "", -1, 0, 0},
+    };
+    struct bh_buf b = {0};
+    uint32_t at = 0;
+
+    for (size_t i = 0; i < BH_ARRAY_LEN(rows); i++)
+        bh_buf_addf(&b, "%s{'name':'v%zu',%s}", i ? "," : "'volumes':[", i, rows[i].json);
+    bh_buf_adds(&b, ",{'name':'nothing'}]");
+    const struct bh_shape_rec *r = shape_spec(bh_buf_str(&b));
+    const struct bh_volume *v = bh_rec_at(r, r->volumes, struct bh_volume);
+    for (size_t i = 0; i < BH_ARRAY_LEN(rows); i++) {
+        char name[16];
+        if (rows[i].type < 0)
+            continue;
+        snprintf(name, sizeof(name), "v%zu", i);
+        CU_ASSERT_FATAL(at < r->volumes.n);
+        CU_ASSERT_EQUAL(v[at].type, (uint32_t)rows[i].type);
+        CU_ASSERT_EQUAL(v[at].flags, rows[i].flags);
+        CU_ASSERT_EQUAL(v[at].name, s(name));
+        CU_ASSERT_STRING_EQUAL(bh_sym_text(tab, v[at].source), rows[i].source);
+        CU_ASSERT_STRING_EQUAL(bh_sym_text(tab, v[at].extra), rows[i].extra);
+        CU_ASSERT_STRING_EQUAL(bh_sym_text(tab, v[at].disk_name), rows[i].disk_name);
+        CU_ASSERT_EQUAL(v[at].monitors.n, rows[i].monitors);
+        at++;
+    }
+    CU_ASSERT_EQUAL(at, r->volumes.n);
+    bh_buf_fini(&b);
+}
+
 static void test_flags(void)
 {
     static const struct {
@@ -532,6 +588,175 @@ static void test_flags(void)
     CU_ASSERT_EQUAL(r->scheduler_name, s("x"));
     CU_ASSERT_EQUAL_FATAL(r->gates.n, 2);
     CU_ASSERT_EQUAL(bh_rec_at(r, r->gates, bh_sym)[0], s("g2"));
+}
+
+/* ---- inter-pod affinity and topology spread ----------------------------------------------------
+ */
+/* Which of the label sets {}, {app=web}, {app=db}, {app=db, tier=x} the selector means. */
+static unsigned selected(const struct bh_shape_rec *r, const struct bh_label_selector *sel)
+{
+    const struct bh_kv none[1] = {{0, 0}}, web[] = {{s("app"), s("web")}},
+                       db[] = {{s("app"), s("db")}, {s("tier"), s("x")}};
+    return (unsigned)bh_selector_matches(r, sel, none, 0, tab) |
+           (unsigned)bh_selector_matches(r, sel, web, 1, tab) << 1 |
+           (unsigned)bh_selector_matches(r, sel, db, 1, tab) << 2 |
+           (unsigned)bh_selector_matches(r, sel, db, 2, tab) << 3;
+}
+
+static const struct bh_shape_rec *pod_of(const char *labels, const char *spec)
+{
+    char text[8192];
+    begin();
+    snprintf(text, sizeof(text),
+             "{'metadata':{'name':'p','namespace':'own','labels':{%s}},'spec':{%s}}", labels, spec);
+    for (char *c = text; *c; c++)
+        *c = *c == '\'' ? '"' : *c;
+    return shape_json(text);
+}
+
+#define REQUIRED(kind, list)                                                                       \
+    "'affinity':{'" kind "':{'requiredDuringSchedulingIgnoredDuringExecution':[" list "]}}"
+#define PREFERRED(kind, list)                                                                      \
+    "'affinity':{'" kind "':{'preferredDuringSchedulingIgnoredDuringExecution':[" list "]}}"
+
+static const struct bh_pod_term *first_term(const struct bh_shape_rec *r, struct bh_slice list)
+{
+    CU_ASSERT_FATAL(list.n > 0);
+    return bh_rec_at(r, list, struct bh_pod_term);
+}
+
+static void test_label_selectors(void)
+{
+    static const struct {
+        const char *selector;
+        uint32_t flags;
+        unsigned selected; /* see selected() */
+    } rows[] = {
+        {"", BH_SELECTOR_NIL, 0},
+        {",'labelSelector':{}", 0, 15},
+        {",'labelSelector':{'matchLabels':{'app':'db'}}", 0, 12},
+        {",'labelSelector':{'matchExpressions':[{'key':'app','operator':'In','values':['web','db']}"
+         "]}",
+         0, 14},
+        {",'labelSelector':{'matchExpressions':[{'key':'app','operator':'NotIn','values':['db']}]}",
+         0, 3},
+        {",'labelSelector':{'matchExpressions':[{'key':'tier','operator':'Exists'}]}", 0, 8},
+        {",'labelSelector':{'matchExpressions':[{'key':'tier','operator':'DoesNotExist'}]}", 0, 7},
+        {",'labelSelector':{'matchLabels':{'app':'db'},'matchExpressions':[{'key':'tier','operator'"
+         ":"
+         "'Exists'}]}",
+         0, 8},
+        {",'labelSelector':{'matchExpressions':[{'key':'app','operator':'Gt','values':['1']}]}",
+         BH_SELECTOR_INVALID, 0},
+        {",'labelSelector':{'matchExpressions':[{'key':'app','operator':'In'}]}",
+         BH_SELECTOR_INVALID, 0},
+        {",'labelSelector':{'matchLabels':{'app':'a b'}}", BH_SELECTOR_INVALID, 0},
+    };
+    for (size_t i = 0; i < BH_ARRAY_LEN(rows); i++) {
+        char spec[1024];
+        snprintf(spec, sizeof(spec), REQUIRED("podAffinity", "{'topologyKey':'z'%s}"),
+                 rows[i].selector);
+        const struct bh_shape_rec *r = pod_of("", spec);
+        const struct bh_pod_term *t = first_term(r, r->affinity);
+        CU_ASSERT_EQUAL(t->selector.flags, rows[i].flags);
+        CU_ASSERT_EQUAL(selected(r, &t->selector), rows[i].selected);
+        CU_ASSERT_EQUAL(bh_selector_is_everything(&t->selector), rows[i].selected == 15);
+        CU_ASSERT_EQUAL(t->selector.error != BH_SYM_NONE, rows[i].flags == BH_SELECTOR_INVALID);
+    }
+}
+
+static void test_pod_affinity_terms(void)
+{
+    const struct bh_shape_rec *r = pod_of(
+        "", REQUIRED("podAntiAffinity", "{'topologyKey':'z','labelSelector':{}},{'topologyKey':'y',"
+                                        "'namespaces':['b','a']},{'topologyKey':'x',"
+                                        "'namespaceSelector':{}}"));
+    const struct bh_pod_term *t = first_term(r, r->anti_affinity);
+    CU_ASSERT_EQUAL_FATAL(r->anti_affinity.n, 3);
+    CU_ASSERT(r->affinity.n == 0 && r->preferred_affinity.n == 0);
+    CU_ASSERT(t[0].topology_key == s("z") && t[0].namespaces.n == 1);
+    CU_ASSERT_EQUAL(*bh_rec_at(r, t[0].namespaces, bh_sym), s("own"));
+    CU_ASSERT_EQUAL(t[0].namespace_selector.flags, BH_SELECTOR_NIL);
+    CU_ASSERT_EQUAL_FATAL(t[1].namespaces.n, 2);
+    CU_ASSERT_EQUAL(bh_rec_at(r, t[1].namespaces, bh_sym)[1], s("a"));
+    /* a namespace selector, even an empty one, takes the place of the pod's own namespace */
+    CU_ASSERT(t[2].namespaces.n == 0 && bh_selector_is_everything(&t[2].namespace_selector));
+
+    r = pod_of("", PREFERRED("podAffinity", "{'weight':7,'podAffinityTerm':{'topologyKey':'z'}},"
+                                            "{'weight':-2,'podAffinityTerm':{'topologyKey':'y'}}"));
+    t = first_term(r, r->preferred_affinity);
+    CU_ASSERT_EQUAL_FATAL(r->preferred_affinity.n, 2);
+    CU_ASSERT(t[0].weight == 7 && t[1].weight == -2 && t[1].topology_key == s("y"));
+
+    /* one bad term spoils its list and no other */
+    r = pod_of("", "'affinity':{'podAffinity':{'requiredDuringSchedulingIgnoredDuringExecution':["
+                   "{'topologyKey':'z','labelSelector':{}},{'topologyKey':'y','labelSelector':{"
+                   "'matchExpressions':[{'key':'a','operator':'Like'}]}}],"
+                   "'preferredDuringSchedulingIgnoredDuringExecution':[{'weight':1,"
+                   "'podAffinityTerm':{'topologyKey':'z'}}]}}");
+    t = first_term(r, r->affinity);
+    CU_ASSERT(r->affinity.n == 1 && r->preferred_affinity.n == 1);
+    CU_ASSERT_EQUAL(t->topology_key, s("y"));
+    CU_ASSERT_STRING_EQUAL(bh_sym_text(tab, t->selector.error),
+                           "\"Like\" is not a valid label selector operator");
+}
+
+static void test_spread_constraints(void)
+{
+    const struct bh_shape_rec *r = pod_of(
+        "'app':'db','tier':'x'",
+        "'topologySpreadConstraints':["
+        "{'maxSkew':2,'topologyKey':'z','whenUnsatisfiable':'DoNotSchedule','labelSelector':{}},"
+        "{'maxSkew':1,'topologyKey':'z','whenUnsatisfiable':'ScheduleAnyway','minDomains':3,"
+        "'nodeAffinityPolicy':'Ignore','nodeTaintsPolicy':'Honor','labelSelector':{},"
+        "'matchLabelKeys':['tier','missing']},"
+        "{'maxSkew':1,'topologyKey':'z','whenUnsatisfiable':'Other','matchLabelKeys':['tier'],"
+        "'nodeAffinityPolicy':'Honor','nodeTaintsPolicy':'Ignore'}]");
+    const struct bh_spread *k = bh_rec_at(r, r->spread, struct bh_spread);
+    CU_ASSERT_EQUAL_FATAL(r->spread.n, 3);
+    CU_ASSERT(k[0].max_skew == 2 && k[0].min_domains == 1 && k[0].topology_key == s("z"));
+    CU_ASSERT_EQUAL(k[0].flags, BH_SPREAD_HARD | BH_SPREAD_HONOR_AFFINITY);
+    CU_ASSERT(bh_selector_is_everything(&k[0].selector));
+    CU_ASSERT_EQUAL(k[1].min_domains, 3);
+    CU_ASSERT_EQUAL(k[1].flags, BH_SPREAD_SOFT | BH_SPREAD_HONOR_TAINTS);
+    CU_ASSERT_EQUAL(selected(r, &k[1].selector), 8); /* tier=x, from the pod's labels */
+    CU_ASSERT(!bh_selector_is_everything(&k[1].selector));
+    CU_ASSERT_EQUAL(k[2].flags, BH_SPREAD_HONOR_AFFINITY);
+    CU_ASSERT_EQUAL(k[2].selector.flags, BH_SELECTOR_NIL); /* matchLabelKeys add nothing to nil */
+    CU_ASSERT_EQUAL(k[2].selector.requirements.n, 0);
+}
+
+static void test_owners(void)
+{
+    static const struct {
+        const char *refs;
+        uint32_t kind;
+        const char *name;
+    } rows[] = {
+        {"", BH_OWNER_OTHER, ""},
+        {"{'apiVersion':'apps/v1','kind':'ReplicaSet','name':'a','controller':true}",
+         BH_OWNER_REPLICASET, "a"},
+        {"{'apiVersion':'apps/v1','kind':'ReplicaSet','name':'a'}", BH_OWNER_OTHER, ""},
+        {"{'apiVersion':'apps/v1','kind':'ReplicaSet','name':'a','controller':false},"
+         "{'apiVersion':'apps/v1','kind':'StatefulSet','name':'b','controller':true}",
+         BH_OWNER_STATEFULSET, "b"},
+        {"{'apiVersion':'v1','kind':'ReplicationController','name':'c','controller':true}",
+         BH_OWNER_REPLICATIONCONTROLLER, "c"},
+        {"{'apiVersion':'apps/v1beta1','kind':'ReplicaSet','name':'a','controller':true}",
+         BH_OWNER_OTHER, ""},
+        {"{'apiVersion':'batch/v1','kind':'Job','name':'a','controller':true}", BH_OWNER_OTHER, ""},
+    };
+    for (size_t i = 0; i < BH_ARRAY_LEN(rows); i++) {
+        char text[1024];
+        begin();
+        snprintf(text, sizeof(text), "{'metadata':{'name':'p','ownerReferences':[%s]}}",
+                 rows[i].refs);
+        for (char *c = text; *c; c++)
+            *c = *c == '\'' ? '"' : *c;
+        const struct bh_shape_rec *r = shape_json(text);
+        CU_ASSERT_EQUAL(r->owner_kind, rows[i].kind);
+        CU_ASSERT_STRING_EQUAL(bh_sym_text(tab, r->owner), rows[i].name);
+    }
 }
 
 /* Replicas of one template give the same bytes, whatever order their maps arrive in. */
@@ -709,6 +934,11 @@ BH_TESTS("common/k8s/compile", {"requests, the documented table", test_requests_
          {"node affinity of the configuration", test_added_affinity},
          {"tolerations", test_tolerations}, {"image names are normalised", test_images},
          {"host ports", test_host_ports}, {"flags", test_flags},
+         {"volumes that plugins look at", test_volumes},
+         {"label selectors: nil, empty, requirements, errors", test_label_selectors},
+         {"pod affinity terms and their namespaces", test_pod_affinity_terms},
+         {"topology spread constraints and matchLabelKeys", test_spread_constraints},
+         {"the owner whose selector counts", test_owners},
          {"replicas share one shape", test_replicas_share_a_shape}, {"a node", test_node},
          {"a pod", test_pod}, {"missing identity is an error", test_missing_identity},
          {"records and memory are bounded", test_size_limits}, )

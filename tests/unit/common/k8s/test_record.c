@@ -30,12 +30,26 @@ static const char pod_text[] =
     "\"NotIn\","
     "\"values\":[\"n9\"]}]},{},{\"matchExpressions\":[{\"key\":\"x\",\"operator\":\"Like\"}]}]},"
     "\"preferredDuringSchedulingIgnoredDuringExecution\":[{\"weight\":5,\"preference\":{"
-    "\"matchExpressions\":[{\"key\":\"zone\",\"operator\":\"Exists\"}]}}]}},\"schedulingGates\":[{"
+    "\"matchExpressions\":[{\"key\":\"zone\",\"operator\":\"Exists\"}]}}]},\"podAffinity\":{"
+    "\"requiredDuringSchedulingIgnoredDuringExecution\":[{\"topologyKey\":\"zone\","
+    "\"labelSelector\":{\"matchLabels\":{\"app\":\"db\"},\"matchExpressions\":[{\"key\":\"tier\","
+    "\"operator\":\"NotIn\",\"values\":[\"x\",\"y\"]}]},\"namespaces\":[\"n1\",\"n2\"],"
+    "\"namespaceSelector\":{\"matchLabels\":{\"team\":\"t\"}}},{\"topologyKey\":\"host\"}]},"
+    "\"podAntiAffinity\":{\"preferredDuringSchedulingIgnoredDuringExecution\":[{\"weight\":3,"
+    "\"podAffinityTerm\":{\"topologyKey\":\"zone\",\"labelSelector\":{\"matchExpressions\":[{"
+    "\"key\":\"app\",\"operator\":\"Like\"}]}}}]}},\"topologySpreadConstraints\":[{\"maxSkew\":1,"
+    "\"topologyKey\":\"zone\",\"whenUnsatisfiable\":\"DoNotSchedule\",\"labelSelector\":{"
+    "\"matchLabels\":{\"app\":\"web\"}},\"matchLabelKeys\":[\"tier\"]}],\"volumes\":[{"
+    "\"name\":\"v\",\"persistentVolumeClaim\":{\"claimName\":\"c1\"}},{\"name\":\"r\",\"rbd\":{"
+    "\"monitors\":[\"m1\",\"m2\"],\"image\":\"i\",\"readOnly\":true}}],\"resourceClaims\":[{"
+    "\"name\":\"x\",\"resourceClaimName\":\"rc\"},{\"name\":\"y\","
+    "\"resourceClaimTemplateName\":\"t\"}],\"schedulingGates\":[{"
     "\"name\":"
     "\"g\"}],\"containers\":[{\"name\":\"c\",\"image\":\"web\",\"ports\":[{\"hostPort\":80},{"
     "\"hostPort\":"
     "81}],\"resources\":{\"requests\":{\"cpu\":\"1\",\"x/y\":\"2\",\"a/b\":\"1\",\"m/"
-    "n\":\"3\"}}}]}}";
+    "n\":\"3\"}}}]},\"status\":{\"resourceClaimStatuses\":[{\"name\":\"y\",\"resourceClaimName\":"
+    "\"ry\"},{\"name\":\"x\"}]}}";
 static const char node_text[] = "{\"metadata\":{\"name\":\"n1\",\"uid\":\"u\",\"labels\":{\"zone\":"
                                 "\"z2\",\"gen\":\"6\",\"disk\":\"ssd\"}},"
                                 "\"spec\":{\"taints\":[{\"key\":\"k2\",\"value\":\"v2\",\"effect\":"
@@ -172,8 +186,13 @@ static void test_every_symbol_is_mapped_once(void)
         /* node: name, uid, 3 labels, 1 taint (key, value), 2 scalars, 1 image, 1 feature */
         2 + 6 + 2 + 2 + 1 + 1,
         /* shape: namespace, scheduler, 9 scalars, 3 labels, 3 of 2 tolerations, 2 selectors,
-         * error, 3 requirements with 5 values, 1 requirement, 2 ports, image, gate */
-        2 + 9 + 6 + 3 + 4 + 1 + 3 + 5 + 1 + 4 + 1 + 1, 1, /* pod: node */
+         * error, 3 requirements with 5 values, 1 requirement, 2 ports, image, gate;
+         * affinity: 2 keys, 3 requirements with 4 values, 3 namespaces; anti-affinity: key, error,
+         * namespace; spread: key, 2 requirements with 2 values; volumes: 2 of a claim, 5 of a disk;
+         * 4 of claims, 3 extended resources */
+        2 + 9 + 6 + 3 + 4 + 1 + 3 + 5 + 1 + 4 + 1 + 1 + (2 + 3 + 4 + 3) + 3 + (1 + 2 + 2) +
+            (2 + 5) + 4 + 3,
+        1 + 3, /* pod: node, statuses of claims */
     };
     build(&w);
     for (int i = 0; i < 3; i++) {
@@ -252,9 +271,29 @@ static void test_enums_and_padding(void)
     struct bh_node_term *term = (void *)((char *)s + s->required_terms.off);
     struct bh_requirement *r = (void *)((char *)s + term->expressions.off);
     struct bh_host_port *port = (void *)((char *)s + s->host_ports.off);
-    uint32_t *const fields[] = {&t->op,     &t->effect, &term->flags,
-                                &term->pad, &r->op,     &port->pad,
-                                &s->flags,  &s->pad,    (uint32_t *)&port->port};
+    struct bh_pod_term *near = (void *)((char *)s + s->affinity.off);
+    struct bh_spread *spread = (void *)((char *)s + s->spread.off);
+    struct bh_volume *volume = (void *)((char *)s + s->volumes.off);
+    struct bh_pod_claim *asked = (void *)((char *)s + s->claims.off);
+    struct bh_extended_request *extended = (void *)((char *)s + s->extended.off);
+    uint32_t *const fields[] = {&t->op,
+                                &t->effect,
+                                &term->flags,
+                                &term->pad,
+                                &r->op,
+                                &port->pad,
+                                &s->flags,
+                                &s->pad,
+                                &s->owner_kind,
+                                &near->selector.flags,
+                                &near->namespace_selector.flags,
+                                &spread->flags,
+                                &spread->selector.flags,
+                                &volume->type,
+                                &volume->flags,
+                                &asked->pad,
+                                &extended->flags,
+                                (uint32_t *)&port->port};
     for (size_t i = 0; i < BH_ARRAY_LEN(fields); i++) {
         uint32_t was = *fields[i];
         *fields[i] = 0x80000000u;
@@ -262,6 +301,11 @@ static void test_enums_and_padding(void)
         *fields[i] = was;
         CU_ASSERT_EQUAL(bh_rec_remap(s, s->h.size, NULL, NULL), 0);
     }
+    volume[1].type = BH_VOL_CLAIM; /* has monitors */
+    CU_ASSERT_EQUAL(bh_rec_remap(s, s->h.size, NULL, NULL), -EBADMSG);
+    volume[1].type = BH_VOL_RBD;
+    near->selector.flags = BH_SELECTOR_NIL; /* has requirements */
+    CU_ASSERT_EQUAL(bh_rec_remap(s, s->h.size, NULL, NULL), -EBADMSG);
     struct bh_pod_rec *p = copy_of(w.rec[2]);
     char *name = (char *)p + p->name.off;
     name[1] = '\0'; /* text must not end early */
@@ -297,6 +341,26 @@ static void use_all(const void *rec, const struct world *w)
             for (uint32_t i = 0; i < lists[k].n; i++)
                 sum += bh_node_term_match(s, &t[i], w->rec[0], w->tab, 1);
         }
+        const struct bh_slice terms[] = {s->affinity, s->anti_affinity, s->preferred_affinity,
+                                         s->preferred_anti_affinity};
+        const struct bh_kv *labels = bh_rec_at(s, s->labels, struct bh_kv);
+        for (size_t k = 0; k < BH_ARRAY_LEN(terms); k++) {
+            const struct bh_pod_term *t = bh_rec_at(s, terms[k], struct bh_pod_term);
+            for (uint32_t i = 0; i < terms[k].n; i++) {
+                const bh_sym *ns = bh_rec_at(s, t[i].namespaces, bh_sym);
+                sum += bh_selector_matches(s, &t[i].selector, labels, s->labels.n, w->tab);
+                sum +=
+                    bh_selector_matches(s, &t[i].namespace_selector, labels, s->labels.n, w->tab);
+                sum += t[i].namespaces.n ? ns[t[i].namespaces.n - 1] : 0;
+            }
+        }
+        const struct bh_spread *spread = bh_rec_at(s, s->spread, struct bh_spread);
+        for (uint32_t i = 0; i < s->spread.n; i++)
+            sum += bh_selector_matches(s, &spread[i].selector, labels, s->labels.n, w->tab);
+        const struct bh_volume *volume = bh_rec_at(s, s->volumes, struct bh_volume);
+        for (uint32_t i = 0; i < s->volumes.n; i++)
+            for (uint32_t k = 0; k < volume[i].monitors.n; k++)
+                sum += bh_rec_at(s, volume[i].monitors, bh_sym)[k];
     } else if (h->type == BH_REC_POD) {
         const struct bh_pod_rec *p = rec;
         sum += strlen(bh_rec_text(p, p->name).p) + strlen(bh_rec_text(p, p->uid).p);
