@@ -1,0 +1,244 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * scheduler/cache/cache.c - nodes, and what a sync does with the changed ones
+ *
+ * Runs in:  the engine's thread.
+ * Upstream: pkg/scheduler/backend/cache/cache.go (nodes, UpdateSnapshot).
+ */
+#include "scheduler/cache/cache_int.h"
+
+void bh_cache_init(struct bh_cache *c, struct bh_symtab *tab, bool keep_order)
+{
+    memset(c, 0, sizeof *c);
+    c->tab = tab;
+    c->keep_order = keep_order;
+    c->sym = (struct bh_known_syms){
+        .any_ip = bh_sym_internc(tab, "0.0.0.0"),
+        .metadata_name = bh_sym_internc(tab, "metadata.name"),
+        .unschedulable = bh_sym_internc(tab, "node.kubernetes.io/unschedulable"),
+        .region = bh_sym_internc(tab, "topology.kubernetes.io/region"),
+        .region_beta = bh_sym_internc(tab, "failure-domain.beta.kubernetes.io/region"),
+        .zone = bh_sym_internc(tab, "topology.kubernetes.io/zone"),
+        .zone_beta = bh_sym_internc(tab, "failure-domain.beta.kubernetes.io/zone"),
+    };
+    bh_shapes_init(&c->shapes);
+    bh_columns_reserve(&c->cols, 64);
+}
+
+static struct bh_node_info *info_of(uint64_t v)
+{
+    return (struct bh_node_info *)(uintptr_t)v;
+}
+
+void bh_cache_fini(struct bh_cache *c)
+{
+    size_t it = 0;
+    uint64_t k, v;
+
+    bh_cache_free_pods(c);
+    while (bh_umap_next(&c->by_name, &it, &k, &v)) {
+        free((void *)(uintptr_t)info_of(v)->rec);
+        bh_node_info_fini(info_of(v));
+        free(info_of(v));
+    }
+    for (it = 0; bh_umap_next(&c->images, &it, &k, &v);)
+        free((void *)(uintptr_t)v);
+    bh_umap_fini(&c->by_name);
+    bh_umap_fini(&c->images);
+    bh_umap_fini(&c->claim_users);
+    bh_nominator_fini(c);
+    bh_order_fini(c);
+    free(c->rows);
+    free(c->row_changed);
+    free(c->free_rows);
+    free(c->changed);
+    free(c->affinity_shapes);
+    free(c->log);
+    bh_columns_fini(&c->cols);
+    bh_shapes_fini(&c->shapes);
+    bh_pool_fini(&c->pool);
+}
+
+static void push(uint32_t **v, uint32_t *n, uint32_t *cap, uint32_t x)
+{
+    if (*n == *cap) {
+        *cap = *cap ? *cap * 2 : 64;
+        *v = bh_reallocarray(*v, *cap, sizeof **v);
+    }
+    (*v)[(*n)++] = x;
+}
+
+void bh_cache_touch_row(struct bh_cache *c, uint32_t row)
+{
+    if (c->row_changed[row])
+        return;
+    c->row_changed[row] = 1;
+    push(&c->changed, &c->n_changed, &c->cap_changed, row);
+}
+
+void bh_cache_touch(struct bh_cache *c, struct bh_node_info *ni)
+{
+    if (ni->row != BH_ROW_NONE)
+        bh_cache_touch_row(c, ni->row);
+}
+
+static struct bh_node_info *find_info(const struct bh_cache *c, bh_sym name)
+{
+    uint64_t v;
+    return bh_umap_get(&c->by_name, name, &v) ? info_of(v) : NULL;
+}
+
+const struct bh_node_info *bh_cache_node(const struct bh_cache *c, bh_sym name)
+{
+    struct bh_node_info *ni = find_info(c, name);
+    return ni && ni->rec ? ni : NULL;
+}
+
+static void take_row(struct bh_cache *c, struct bh_node_info *ni)
+{
+    if (c->n_free) {
+        ni->row = c->free_rows[--c->n_free];
+    } else {
+        ni->row = c->n_nodes; /* no free row: rows 0 .. n_nodes-1 are all taken */
+        if (ni->row == c->cap_rows) {
+            c->cap_rows = c->cap_rows ? c->cap_rows * 2 : 64;
+            c->rows = bh_reallocarray(c->rows, c->cap_rows, sizeof *c->rows);
+            c->row_changed = bh_realloc(c->row_changed, c->cap_rows);
+        }
+        c->row_changed[ni->row] = 0;
+        bh_columns_reserve(&c->cols, ni->row + 1);
+    }
+    c->rows[ni->row] = ni;
+    c->n_nodes++;
+    c->membership++;
+    c->n_affinity_pods += ni->n_affinity_pods;
+    bh_claims_count_node(c, ni, true);
+    bh_row_bit_set(&c->cols, BH_ROW_NOMINATED, ni->row, bh_cache_nominations(c, ni->name) != NULL);
+}
+
+static void leave_row(struct bh_cache *c, struct bh_node_info *ni)
+{
+    bh_cache_touch_row(c, ni->row);
+    c->rows[ni->row] = NULL;
+    push(&c->free_rows, &c->n_free, &c->cap_free, ni->row);
+    bh_row_bit_set(&c->cols, BH_ROW_NOMINATED, ni->row, false);
+    c->n_nodes--;
+    c->membership++;
+    c->n_affinity_pods -= ni->n_affinity_pods;
+    bh_claims_count_node(c, ni, false);
+    ni->row = BH_ROW_NONE;
+}
+
+struct bh_node_info *bh_cache_get_info(struct bh_cache *c, bh_sym name)
+{
+    struct bh_node_info *ni = find_info(c, name);
+
+    if (!ni) {
+        ni = bh_calloc(1, sizeof *ni);
+        ni->name = name;
+        ni->row = BH_ROW_NONE;
+        bh_umap_put(&c->by_name, name, (uint64_t)(uintptr_t)ni);
+    }
+    return ni;
+}
+
+void bh_cache_drop_ghost(struct bh_cache *c, struct bh_node_info *ni)
+{
+    if (ni->rec || ni->n_pods)
+        return;
+    bh_umap_del(&c->by_name, ni->name);
+    bh_node_info_fini(ni);
+    free(ni);
+}
+
+void bh_cache_put_node(struct bh_cache *c, const struct bh_node_rec *n)
+{
+    struct bh_node_info *ni = bh_cache_get_info(c, n->name);
+    const struct bh_node_rec *old = ni->rec;
+    struct bh_node_rec *neu = bh_memdup(n, n->h.size);
+
+    bh_images_swap(c, old, neu);
+    ni->rec = neu;
+    ni->mark = c->rebuild_mark;
+    ni->images_known = false;
+    if (!old)
+        take_row(c, ni);
+    if (c->keep_order)
+        bh_order_update(c, ni->row, old, neu);
+    free((void *)(uintptr_t)old);
+    bh_cache_touch(c, ni);
+}
+
+void bh_cache_del_node(struct bh_cache *c, bh_sym name)
+{
+    struct bh_node_info *ni = find_info(c, name);
+
+    if (!ni || !ni->rec)
+        return;
+    bh_images_swap(c, ni->rec, NULL);
+    if (c->keep_order)
+        bh_order_update(c, ni->row, ni->rec, NULL);
+    leave_row(c, ni);
+    free((void *)(uintptr_t)ni->rec);
+    ni->rec = NULL;
+    free(ni->images);
+    ni->images = NULL;
+    ni->n_images = 0;
+    bh_cache_drop_ghost(c, ni);
+}
+
+/* ---- rebuild --------------------------------------------------------------------------------- */
+
+void bh_cache_rebuild_begin(struct bh_cache *c)
+{
+    c->rebuild_mark++;
+}
+
+void bh_cache_rebuild_end(struct bh_cache *c)
+{
+    bh_cache_drop_unseen_pods(c);
+    for (uint32_t row = 0; row < c->n_nodes + c->n_free; row++) {
+        struct bh_node_info *ni = c->rows[row];
+        if (ni && ni->mark != c->rebuild_mark)
+            bh_cache_del_node(c, ni->name);
+    }
+}
+
+/* ---- sync ------------------------------------------------------------------------------------ */
+
+/* The ring holds at least twice as many entries as there are rows: a reader that is further behind
+ * would re-evaluate everything anyway. */
+static void grow_log(struct bh_cache *c)
+{
+    uint32_t cap = c->log_cap ? c->log_cap : 256;
+
+    while (cap < 2 * c->cols.cap_rows)
+        cap *= 2;
+    if (cap == c->log_cap)
+        return;
+    /* Positions stay, contents do not: every reader further back than this rebuilds. */
+    free(c->log);
+    c->log = bh_malloc(cap * sizeof *c->log);
+    c->log_cap = cap;
+    c->log_begin = c->log_end;
+}
+
+void bh_cache_sync(struct bh_cache *c)
+{
+    if (c->log_cap < 2 * c->cols.cap_rows)
+        grow_log(c);
+    if (c->rebuilt && c->images_synced != c->images_version)
+        bh_images_touch(c);
+    for (uint32_t i = 0; i < c->n_changed; i++) {
+        uint32_t row = c->changed[i];
+        struct bh_node_info *ni = c->rows[row];
+        c->row_changed[row] = 0;
+        if (ni)
+            bh_images_freeze(c, ni);
+        bh_columns_refresh(&c->cols, row, ni);
+        c->log[c->log_end++ & (c->log_cap - 1)] = row;
+    }
+    c->n_changed = 0;
+    if (c->log_end - c->log_begin > c->log_cap)
+        c->log_begin = c->log_end - c->log_cap;
+}

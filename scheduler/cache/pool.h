@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * scheduler/cache/pool.h - memory for records that come and go: size classes over slabs
+ *
+ * Owns:       slabs of BH_POOL_SLAB_BYTES; they are returned when the pool ends, not before.
+ * Invariants: a freed block goes to the free list of its class and serves the next request of that
+ *             class, so a steady state of assume and forget calls malloc zero times.
+ *             Requests above BH_POOL_MAX_BYTES go to the heap.
+ * Runs in:    the engine's thread.
+ */
+#ifndef BH_POOL_H
+#define BH_POOL_H
+
+#include "common/base/base.h"
+
+#define BH_POOL_STEP       64u
+#define BH_POOL_MAX_BYTES  4096u
+#define BH_POOL_SLAB_BYTES (256u << 10)
+
+struct bh_pool {
+    void *free[BH_POOL_MAX_BYTES / BH_POOL_STEP + 1]; /* by class, linked through the first word */
+    void *slabs;                                      /* linked through the first word */
+    char *cur, *end;
+};
+void bh_pool_fini(struct bh_pool *p);
+void *bh_pool_alloc(struct bh_pool *p, size_t n);            /* 16-byte aligned, uninitialised */
+void bh_pool_free(struct bh_pool *p, void *block, size_t n); /* n as allocated; NULL allowed */
+#endif

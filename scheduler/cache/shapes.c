@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * scheduler/cache/shapes.c - pod shapes interned by content
+ *
+ * Runs in: the engine's thread.
+ */
+#include "scheduler/cache/shapes.h"
+
+#define NONE UINT32_MAX
+
+void bh_shapes_init(struct bh_shape_table *t)
+{
+    memset(t, 0, sizeof *t);
+    t->free_head = NONE;
+}
+
+void bh_shapes_fini(struct bh_shape_table *t)
+{
+    for (uint32_t i = 0; i < t->n; i++)
+        free(t->e[i].rec);
+    free(t->e);
+    free(t->bucket);
+    bh_shapes_init(t);
+}
+
+static void grow_buckets(struct bh_shape_table *t)
+{
+    uint32_t n = t->n_buckets ? t->n_buckets * 2 : 64;
+
+    free(t->bucket);
+    t->bucket = bh_malloc(n * sizeof *t->bucket);
+    t->n_buckets = n;
+    memset(t->bucket, 0xff, n * sizeof *t->bucket);
+    for (uint32_t i = 0; i < t->n; i++) {
+        if (!t->e[i].rec)
+            continue;
+        uint32_t b = (uint32_t)t->e[i].hash & (n - 1);
+        t->e[i].next = t->bucket[b];
+        t->bucket[b] = i;
+    }
+}
+
+static uint32_t new_id(struct bh_shape_table *t)
+{
+    if (t->free_head != NONE) {
+        uint32_t id = t->free_head;
+        t->free_head = t->e[id].next;
+        return id;
+    }
+    if (t->n == t->cap) {
+        t->cap = t->cap ? t->cap * 2 : 64;
+        t->e = bh_reallocarray(t->e, t->cap, sizeof *t->e);
+    }
+    return t->n++;
+}
+
+uint32_t bh_shapes_intern(struct bh_shape_table *t, const struct bh_shape_rec *s)
+{
+    uint64_t hash = bh_rec_hash(s);
+
+    if (t->used >= t->n_buckets)
+        grow_buckets(t);
+    uint32_t *head = &t->bucket[(uint32_t)hash & (t->n_buckets - 1)];
+    for (uint32_t i = *head; i != NONE; i = t->e[i].next) {
+        if (t->e[i].hash == hash && t->e[i].rec->h.size == s->h.size &&
+            memcmp(t->e[i].rec, s, s->h.size) == 0) {
+            bh_shapes_ref(t, i);
+            return i;
+        }
+    }
+    uint32_t id = new_id(t);
+    t->e[id] = (struct bh_shape_entry){
+        .rec = bh_memdup(s, s->h.size), .hash = hash, .born = ++t->born, .refs = 1, .next = *head};
+    *head = id;
+    t->used++;
+    return id;
+}
+
+void bh_shapes_ref(struct bh_shape_table *t, uint32_t id)
+{
+    bh_assert(id < t->n && t->e[id].rec);
+    t->e[id].refs++;
+    t->e[id].idle_since = 0;
+}
+
+static void drop(struct bh_shape_table *t, uint32_t id)
+{
+    struct bh_shape_entry *e = &t->e[id];
+    uint32_t *p = &t->bucket[(uint32_t)e->hash & (t->n_buckets - 1)];
+
+    while (*p != id)
+        p = &t->e[*p].next;
+    *p = e->next;
+    free(e->rec);
+    *e = (struct bh_shape_entry){.next = t->free_head};
+    t->free_head = id;
+    t->used--;
+}
+
+void bh_shapes_unref(struct bh_shape_table *t, uint32_t id)
+{
+    bh_assert(id < t->n && t->e[id].rec && t->e[id].refs > 0);
+    if (--t->e[id].refs > 0)
+        return;
+    /* The new idle shape takes the slot of the one that became idle BH_SHAPES_IDLE shapes ago. */
+    uint64_t ticket = ++t->idle_ticket;
+    uint32_t *slot = &t->idle_ring[ticket % BH_SHAPES_IDLE];
+    if (ticket > BH_SHAPES_IDLE && t->e[*slot].rec &&
+        t->e[*slot].idle_since == ticket - BH_SHAPES_IDLE)
+        drop(t, *slot);
+    *slot = id;
+    t->e[id].idle_since = ticket;
+}

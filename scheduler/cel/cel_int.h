@@ -1,0 +1,308 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * scheduler/cel/cel_int.h - what the files of this folder share
+ *
+ * A program is an array of nodes, children before parents, the last node being the result. Every
+ * node carries its static type; a node that passed check.c has operands its operator may accept,
+ * unless one of them is dyn, which is decided while evaluating.
+ *
+ * Values are 16 bytes and refer to bytes of the program, of the device or of the scratch arena;
+ * they never own anything. An error is a value of kind CEL_ERROR (its text is the string), so that
+ * && and || can absorb it. Running over the cost limit is not a value: it sets cel_eval.exhausted,
+ * and every loop ends when it sees it.
+ */
+#ifndef BH_CEL_INT_H
+#define BH_CEL_INT_H
+
+#include <errno.h>
+
+#include "common/base/arena.h"
+#include "common/k8s/quantity.h"
+#include "scheduler/cel/cel.h"
+
+enum {
+    CEL_TEXT_MAX = 10 * 1024, /* bytes of an expression, as upstream's validation */
+    CEL_NESTING_MAX = 64,     /* brackets, calls and operators that wait for an operand */
+    CEL_DEPTH_MAX = 256,      /* of the tree, which a long chain of + makes deep without nesting */
+    CEL_VARS_MAX = 128,       /* two for each level of nesting */
+    CEL_ARGS_MAX = 4,         /* of a function; literals have no limit of their own */
+};
+
+enum cel_kind {
+    CEL_ERROR,
+    CEL_NULL,
+    CEL_BOOL,
+    CEL_INT,
+    CEL_UINT,
+    CEL_DOUBLE,
+    CEL_STRING,
+    CEL_BYTES,
+    CEL_LIST,
+    CEL_MAP,
+    CEL_QUANTITY,
+    CEL_SEMVER,
+    CEL_TYPE,
+    CEL_OPTIONAL,
+    CEL_DEVICE,
+    CEL_DYN, /* static only: known while evaluating */
+};
+
+struct cel_semver {
+    uint64_t major, minor, patch;
+    struct bh_str pre; /* "" = release; build metadata is dropped, it never decides */
+};
+struct cel_value {
+    uint32_t kind; /* enum cel_kind */
+    uint32_t n;    /* bytes of a string, items of a list, 1 for a present optional */
+    union {
+        bool b;
+        int64_t i; /* also enum cel_kind of a CEL_TYPE */
+        uint64_t u;
+        double d;
+        const char *s; /* not NUL-terminated; of CEL_ERROR it is */
+        const struct cel_value *list;
+        const struct cel_map *map;
+        const bh_nano *q;
+        const struct cel_semver *v;
+        const struct cel_value *opt;
+        const struct bh_cel_device *dev;
+    };
+};
+struct cel_entry {
+    struct cel_value key, value;
+};
+struct cel_map {
+    const struct cel_entry *entry;
+    uint32_t n;
+    bool absent_is_empty; /* looking up an unknown key gives an empty map: domains of a device */
+};
+
+/* Static type. elem: of a list, map value or optional; key: of a map. */
+struct cel_type {
+    uint8_t kind;
+    const struct cel_type *elem, *key;
+};
+extern const struct cel_type bh_cel_types[CEL_DYN + 1]; /* the ones without parameters, by kind */
+
+enum cel_op {
+    OP_CONST,
+    OP_VAR,    /* slot */
+    OP_DEVICE, /* the variable device */
+    OP_SELECT, /* arg[0].name */
+    OP_HAS,    /* has(arg[0].name) */
+    OP_OPT_SELECT,
+    OP_INDEX,
+    OP_OPT_INDEX,
+    OP_AND, /* any number of operands, so that long chains stay shallow */
+    OP_OR,
+    OP_NOT,
+    OP_NEG,
+    OP_COND,
+    OP_EQ,
+    OP_NE,
+    OP_LT,
+    OP_LE,
+    OP_GT,
+    OP_GE,
+    OP_IN,
+    OP_ADD,
+    OP_SUB,
+    OP_MUL,
+    OP_DIV,
+    OP_MOD,
+    OP_LIST,
+    OP_MAP,  /* key, value, key, value ... */
+    OP_CALL, /* func */
+    OP_BIND, /* arg[0] into slot, then arg[1] */
+    OP_ALL,  /* the macros: arg[0] = range, slot = variable, arg[1] = condition */
+    OP_EXISTS,
+    OP_EXISTS_ONE,
+    OP_FILTER,
+    OP_MAP_MACRO,  /* arg[1] = transform, arg[2] = condition when there are three */
+    OP_OPT_MAP,    /* the result is wrapped */
+    OP_OPT_FLATMAP /* the result is an optional already */
+};
+struct cel_node {
+    uint8_t op;
+    bool two_vars; /* a macro with (index or key, value): slot and slot + 1 */
+    uint16_t slot;
+    uint16_t depth;
+    uint32_t pos;   /* in the text, for messages */
+    uint32_t first; /* of its operands in cel_program.arg */
+    uint32_t n_args;
+    const struct cel_type *type;
+    union {
+        struct cel_value value; /* OP_CONST */
+        struct bh_str name;     /* OP_SELECT, OP_HAS, OP_OPT_SELECT */
+        struct {
+            const struct cel_func *func;   /* OP_CALL: first row of its name */
+            const struct cel_regex *regex; /* a pattern known while compiling */
+        } call;
+    };
+};
+struct bh_cel_program {
+    struct bh_arena arena;
+    const char *text;
+    size_t text_n;
+    struct cel_node *node;
+    uint32_t *arg;
+    uint32_t n_nodes, n_args, cap_nodes, cap_args;
+    uint32_t root;
+    uint16_t n_slots;
+};
+
+struct cel_eval {
+    const struct bh_cel_program *prog;
+    struct bh_arena *arena;
+    struct cel_value device[4]; /* driver, attributes, capacity, allowMultipleAllocations */
+    struct cel_value *slot;
+    const struct cel_node *node; /* the call being made */
+    uint64_t cost;
+    bool exhausted;
+};
+
+/* One overload. `args` has a letter for each operand, the receiver first when member; see
+ * functions.c. Called with as many operands of those kinds, none of them an error. */
+typedef struct cel_value cel_fn(struct cel_eval *e, const struct cel_value *arg);
+struct cel_func {
+    const char *name;
+    bool member;
+    const char *args;
+    char ret;
+    cel_fn *fn;
+};
+
+/* ---- lexer ---- */
+enum cel_token {
+    TOK_END,
+    TOK_BAD,
+    TOK_IDENT,
+    TOK_INT,
+    TOK_UINT,
+    TOK_DOUBLE,
+    TOK_STRING,
+    TOK_BYTES,
+    TOK_AND,
+    TOK_OR,
+    TOK_EQ,
+    TOK_NE,
+    TOK_LE,
+    TOK_GE,
+    TOK_CHAR, /* punctuation of one character: cel_lexer.ch */
+};
+struct cel_lexer {
+    const char *text;
+    size_t n, at;
+    struct bh_arena *arena;
+    char *pool; /* room for the rest of the text's strings */
+    enum cel_token tok;
+    char ch;
+    size_t pos, end;        /* of the token in the text */
+    struct cel_value value; /* of a literal */
+    uint64_t magnitude;     /* of TOK_INT, so that -9223372036854775808 can be written */
+    const char *why;        /* of TOK_BAD */
+};
+void bh_cel_lex(struct cel_lexer *l); /* next token */
+
+/* ---- parser and checker ---- */
+struct cel_parser {
+    struct bh_cel_program *p;
+    struct cel_lexer lex;
+    struct bh_err *err;
+    int rc;
+    unsigned nesting;
+    unsigned n_vars;
+    struct {
+        struct bh_str name;
+        const struct cel_type *type;
+        uint16_t slot;
+    } var[CEL_VARS_MAX];
+};
+#define CEL_NONE UINT32_MAX /* instead of a node: failed, err is set */
+int bh_cel_parse(struct bh_cel_program *p, struct bh_err *err);
+/* Records the first failure only. Returns CEL_NONE. */
+uint32_t bh_cel_fail(struct cel_parser *ps, size_t pos, const char *fmt, ...) BH_PRINTF(3, 4);
+/* Finds the node's static type from those of its operands; false = failed. */
+bool bh_cel_check(struct cel_parser *ps, struct cel_node *n);
+bool bh_cel_check_call(struct cel_parser *ps, struct cel_node *n, struct bh_str name, bool member);
+const struct cel_type *bh_cel_type_of(struct bh_arena *a, enum cel_kind kind,
+                                      const struct cel_type *elem, const struct cel_type *key);
+/* What iterating over a value of this type yields; NULL = it cannot be iterated over. For two
+ * variables *ret_first is the type of the index or key. */
+const struct cel_type *bh_cel_iter_type(const struct cel_type *t, bool two,
+                                        const struct cel_type **ret_first);
+void bh_cel_type_text(struct bh_buf *b, const struct cel_type *t);
+
+/* ---- values ---- */
+struct cel_value bh_cel_error(struct cel_eval *e, const char *fmt, ...) BH_PRINTF(2, 3);
+struct cel_value bh_cel_no_overload(struct cel_eval *e, const char *name,
+                                    const struct cel_value *arg, unsigned n);
+const char *bh_cel_kind_name(uint32_t kind); /* as type() prints it */
+/* Equality never fails: values of different kinds differ. Charges for what it walks over. */
+bool bh_cel_equal(struct cel_eval *e, const struct cel_value *a, const struct cel_value *b);
+/* -1, 0, 1; 2 = not comparable (kinds that have no order together, NaN). */
+int bh_cel_compare(const struct cel_value *a, const struct cel_value *b);
+const struct cel_value *bh_cel_map_find(struct cel_eval *e, const struct cel_map *m,
+                                        const struct cel_value *key);
+size_t bh_cel_size(const struct cel_value *v); /* as size(); 1 for what has none */
+/* n cost units; false = the limit is reached and the evaluation must end. */
+bool bh_cel_charge(struct cel_eval *e, uint64_t n);
+struct cel_value bh_cel_eval(struct cel_eval *e, uint32_t node);
+struct cel_value bh_cel_binary(struct cel_eval *e, enum cel_op op, const struct cel_value *a,
+                               const struct cel_value *b);
+struct cel_value bh_cel_negate(struct cel_eval *e, const struct cel_value *a);
+/* Every macro that loops. */
+struct cel_value bh_cel_comprehension(struct cel_eval *e, const struct cel_node *n);
+struct cel_value bh_cel_call(struct cel_eval *e, const struct cel_node *n);
+
+static inline struct cel_value cel_bool(bool b)
+{
+    return (struct cel_value){.kind = CEL_BOOL, .b = b};
+}
+static inline struct cel_value cel_int(int64_t i)
+{
+    return (struct cel_value){.kind = CEL_INT, .i = i};
+}
+static inline struct cel_value cel_str(const char *s, size_t n)
+{
+    return (struct cel_value){.kind = CEL_STRING, .n = (uint32_t)n, .s = s};
+}
+static inline struct cel_value cel_list(const struct cel_value *v, size_t n)
+{
+    return (struct cel_value){.kind = CEL_LIST, .n = (uint32_t)n, .list = v};
+}
+static inline struct cel_value cel_optional(const struct cel_value *v)
+{
+    return (struct cel_value){.kind = CEL_OPTIONAL, .n = v ? 1 : 0, .opt = v};
+}
+
+/* ---- device ---- */
+/* Fills e->device. 0 or -EINVAL with the attribute's name in err. */
+int bh_cel_bind_device(struct cel_eval *e, const struct bh_cel_device *d, struct bh_err *err);
+
+/* ---- libraries: rows of the table in functions.c ---- */
+extern const struct cel_func bh_cel_funcs[];
+extern const size_t bh_cel_n_funcs;
+bool bh_cel_func_accepts(char letter, uint32_t kind);
+/* NULL or why not. The strings of *ret point into s or the arena. */
+const char *bh_cel_semver_parse(struct bh_arena *a, struct bh_str s, bool normalize,
+                                struct cel_semver *ret);
+int bh_cel_semver_compare(const struct cel_semver *a, const struct cel_semver *b);
+
+/* ---- regular expressions: RE2 syntax, linear time ---- */
+struct cel_regex;
+/* NULL with *ret_why when the pattern is malformed or uses what is not supported. */
+struct cel_regex *bh_cel_regex_compile(struct bh_arena *a, struct bh_str pattern,
+                                       const char **ret_why);
+/* Leftmost match at or after `from`. *steps counts the work done; the search gives up (false) once
+ * it passes max_steps. */
+bool bh_cel_regex_find(const struct cel_regex *re, struct bh_arena *scratch, struct bh_str s,
+                       size_t from, size_t *ret_from, size_t *ret_to, uint64_t *steps,
+                       uint64_t max_steps);
+
+/* ---- UTF-8 ---- */
+/* Decodes one code point at s[0..n), n > 0; a malformed byte counts as U+FFFD of width 1. */
+uint32_t bh_cel_rune(const char *s, size_t n, size_t *ret_width);
+size_t bh_cel_rune_put(char out[static 4], uint32_t c);
+size_t bh_cel_rune_count(const char *s, size_t n);
+#endif

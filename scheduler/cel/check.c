@@ -1,0 +1,532 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * scheduler/cel/check.c - static types
+ *
+ * Finds the type of a node from its operands' and refuses what can only fail. dyn fits everything
+ * and is decided while evaluating; attribute values are dyn, driver, domains and capacities are
+ * known. Upstream: cel-go/checker with HomogeneousAggregateLiterals and
+ * CrossTypeNumericComparisons; the device is declared in k8s.io/dynamic-resource-allocation/cel.
+ * Differences: types have no parameters besides the element's and the key's.
+ */
+#include "scheduler/cel/cel_int.h"
+
+const struct cel_type bh_cel_types[CEL_DYN + 1] = {
+    [CEL_ERROR] = {.kind = CEL_DYN},
+    [CEL_NULL] = {.kind = CEL_NULL},
+    [CEL_BOOL] = {.kind = CEL_BOOL},
+    [CEL_INT] = {.kind = CEL_INT},
+    [CEL_UINT] = {.kind = CEL_UINT},
+    [CEL_DOUBLE] = {.kind = CEL_DOUBLE},
+    [CEL_STRING] = {.kind = CEL_STRING},
+    [CEL_BYTES] = {.kind = CEL_BYTES},
+    [CEL_LIST] = {CEL_LIST, &bh_cel_types[CEL_DYN], NULL},
+    [CEL_MAP] = {CEL_MAP, &bh_cel_types[CEL_DYN], &bh_cel_types[CEL_DYN]},
+    [CEL_QUANTITY] = {.kind = CEL_QUANTITY},
+    [CEL_SEMVER] = {.kind = CEL_SEMVER},
+    [CEL_TYPE] = {.kind = CEL_TYPE},
+    [CEL_OPTIONAL] = {CEL_OPTIONAL, &bh_cel_types[CEL_DYN], NULL},
+    [CEL_DEVICE] = {.kind = CEL_DEVICE},
+    [CEL_DYN] = {.kind = CEL_DYN},
+};
+#define DYN    (&bh_cel_types[CEL_DYN])
+#define BOOL   (&bh_cel_types[CEL_BOOL])
+#define INT    (&bh_cel_types[CEL_INT])
+#define STRING (&bh_cel_types[CEL_STRING])
+
+static const struct cel_type attribute_map = {CEL_MAP, DYN, STRING};
+static const struct cel_type attributes_type = {CEL_MAP, &attribute_map, STRING};
+static const struct cel_type capacity_map = {CEL_MAP, &bh_cel_types[CEL_QUANTITY], STRING};
+static const struct cel_type capacity_type = {CEL_MAP, &capacity_map, STRING};
+static const struct cel_type string_list = {CEL_LIST, STRING, NULL};
+
+const struct cel_type *bh_cel_type_of(struct bh_arena *a, enum cel_kind kind,
+                                      const struct cel_type *elem, const struct cel_type *key)
+{
+    struct cel_type *t = bh_arena_new(a, struct cel_type);
+    *t = (struct cel_type){(uint8_t)kind, elem, key};
+    return t;
+}
+
+/* Types nest as deep as the expression, and their text must not grow with it. */
+static void type_text(struct bh_buf *b, const struct cel_type *t, unsigned depth)
+{
+    if (t->kind == CEL_DYN || depth == 0) {
+        bh_buf_adds(b, "dyn");
+        return;
+    }
+    bh_buf_adds(b, bh_cel_kind_name(t->kind));
+    if (!t->elem)
+        return;
+    bh_buf_addc(b, '(');
+    if (t->key) {
+        type_text(b, t->key, depth - 1);
+        bh_buf_adds(b, ", ");
+    }
+    type_text(b, t->elem, depth - 1);
+    bh_buf_addc(b, ')');
+}
+
+void bh_cel_type_text(struct bh_buf *b, const struct cel_type *t)
+{
+    type_text(b, t, 4);
+}
+
+/* May values of the two types be equal? */
+static bool compatible(const struct cel_type *a, const struct cel_type *b)
+{
+    while (a->kind != CEL_DYN && b->kind != CEL_DYN) {
+        if (a->kind != b->kind || (a->key && !compatible(a->key, b->key)))
+            return false;
+        if (!a->elem)
+            return true;
+        a = a->elem;
+        b = b->elem;
+    }
+    return true;
+}
+
+/* Of two compatible types the one that promises less. */
+static const struct cel_type *join(const struct cel_type *a, const struct cel_type *b)
+{
+    return a->kind == CEL_DYN || (a->elem && a->elem->kind == CEL_DYN) ? a : b;
+}
+
+const struct cel_type *bh_cel_iter_type(const struct cel_type *t, bool two,
+                                        const struct cel_type **ret_first)
+{
+    *ret_first = DYN;
+    if (t->kind == CEL_DYN)
+        return DYN;
+    if (t->kind == CEL_LIST) {
+        *ret_first = INT;
+        return t->elem;
+    }
+    if (t->kind != CEL_MAP)
+        return NULL;
+    *ret_first = t->key;
+    return two ? t->elem : t->key;
+}
+
+static const struct cel_type *arg_type(const struct cel_parser *ps, const struct cel_node *n,
+                                       uint32_t i)
+{
+    return ps->p->node[ps->p->arg[n->first + i]].type;
+}
+
+/* "found no matching overload for '_+_' applied to '(int, string)'". */
+static bool no_overload(struct cel_parser *ps, const struct cel_node *n, struct bh_str name,
+                        bool receiver)
+{
+    struct bh_buf b = {0};
+
+    for (uint32_t i = 0; i < n->n_args; i++) {
+        if (i)
+            bh_buf_adds(&b, receiver && i == 1 ? ".(" : ", ");
+        else if (!receiver)
+            bh_buf_addc(&b, '(');
+        bh_cel_type_text(&b, arg_type(ps, n, i));
+    }
+    bh_buf_adds(&b, receiver && n->n_args == 1 ? ".()" : n->n_args ? ")" : "()");
+    bh_cel_fail(ps, n->pos, "found no matching overload for '%.*s' applied to '%s'",
+                (int)BH_MIN(name.n, (size_t)64), name.p, bh_buf_str(&b));
+    bh_buf_fini(&b);
+    return false;
+}
+
+static const char *const op_name[] = {
+    [OP_INDEX] = "_[_]", [OP_OPT_INDEX] = "_[?_]", [OP_AND] = "_&&_",   [OP_OR] = "_||_",
+    [OP_NOT] = "!_",     [OP_NEG] = "-_",          [OP_COND] = "_?_:_", [OP_EQ] = "_==_",
+    [OP_NE] = "_!=_",    [OP_LT] = "_<_",          [OP_LE] = "_<=_",    [OP_GT] = "_>_",
+    [OP_GE] = "_>=_",    [OP_IN] = "@in",          [OP_ADD] = "_+_",    [OP_SUB] = "_-_",
+    [OP_MUL] = "_*_",    [OP_DIV] = "_/_",         [OP_MOD] = "_%_",
+};
+
+static bool refuse(struct cel_parser *ps, const struct cel_node *n)
+{
+    return no_overload(ps, n, bh_str_c(op_name[n->op]), false);
+}
+
+/* ---- members ---- */
+
+static const struct cel_type *field_type(const struct cel_type *t, struct bh_str name)
+{
+    if (t->kind == CEL_DYN)
+        return DYN;
+    if (t->kind == CEL_MAP)
+        return compatible(t->key, STRING) ? t->elem : NULL;
+    if (t->kind != CEL_DEVICE)
+        return NULL;
+    return bh_str_eqc(name, "driver")                     ? STRING
+           : bh_str_eqc(name, "attributes")               ? &attributes_type
+           : bh_str_eqc(name, "capacity")                 ? &capacity_type
+           : bh_str_eqc(name, "allowMultipleAllocations") ? BOOL
+                                                          : NULL;
+}
+
+/* Optionals are looked through; the result of that is an optional again. */
+static const struct cel_type *unwrap(const struct cel_type *t, bool *optional)
+{
+    if (t->kind != CEL_OPTIONAL)
+        return t;
+    *optional = true;
+    return t->elem;
+}
+
+static bool check_select(struct cel_parser *ps, struct cel_node *n)
+{
+    bool optional = n->op == OP_OPT_SELECT;
+    const struct cel_type *left = unwrap(arg_type(ps, n, 0), &optional);
+    const struct cel_type *t = field_type(left, n->name);
+
+    if (!t && left->kind == CEL_DEVICE) {
+        bh_cel_fail(ps, n->pos, "undefined field '%.*s'", (int)BH_MIN(n->name.n, (size_t)64),
+                    n->name.p);
+    } else if (!t) {
+        struct bh_buf b = {0};
+        bh_cel_type_text(&b, left);
+        bh_cel_fail(ps, n->pos, "type '%s' does not support field selection", bh_buf_str(&b));
+        bh_buf_fini(&b);
+    } else {
+        n->type = optional ? bh_cel_type_of(&ps->p->arena, CEL_OPTIONAL, t, NULL) : t;
+    }
+    return t != NULL;
+}
+
+static bool check_index(struct cel_parser *ps, struct cel_node *n)
+{
+    bool optional = n->op == OP_OPT_INDEX;
+    const struct cel_type *left = unwrap(arg_type(ps, n, 0), &optional);
+    const struct cel_type *key = arg_type(ps, n, 1), *t = DYN;
+
+    if (left->kind == CEL_MAP    ? !compatible(left->key, key)
+        : left->kind == CEL_LIST ? !compatible(key, INT)
+                                 : left->kind != CEL_DYN)
+        return refuse(ps, n);
+    if (left->kind != CEL_DYN)
+        t = left->elem;
+    n->type = optional ? bh_cel_type_of(&ps->p->arena, CEL_OPTIONAL, t, NULL) : t;
+    return true;
+}
+
+/* ---- operators ---- */
+
+static bool is_numeric(uint8_t kind)
+{
+    return kind == CEL_INT || kind == CEL_UINT || kind == CEL_DOUBLE || kind == CEL_DYN;
+}
+
+static bool check_order(struct cel_parser *ps, struct cel_node *n)
+{
+    uint8_t a = arg_type(ps, n, 0)->kind, b = arg_type(ps, n, 1)->kind;
+    bool same = a == b || a == CEL_DYN || b == CEL_DYN;
+    uint8_t known = a == CEL_DYN ? b : a;
+
+    n->type = BOOL;
+    if ((is_numeric(a) && is_numeric(b)) ||
+        (same && (known == CEL_STRING || known == CEL_BYTES || known == CEL_BOOL)))
+        return true;
+    return refuse(ps, n);
+}
+
+static bool check_arithmetic(struct cel_parser *ps, struct cel_node *n)
+{
+    const struct cel_type *a = arg_type(ps, n, 0), *b = arg_type(ps, n, 1);
+    uint8_t known = a->kind == CEL_DYN ? b->kind : a->kind;
+    bool fits = is_numeric(known);
+
+    if (n->op == OP_ADD)
+        fits |= known == CEL_STRING || known == CEL_BYTES || known == CEL_LIST;
+    if (n->op == OP_MOD)
+        fits &= known != CEL_DOUBLE;
+    if (!fits || !compatible(a, b))
+        return refuse(ps, n);
+    n->type = a->kind == CEL_DYN ? b : join(a, b);
+    return true;
+}
+
+static bool check_in(struct cel_parser *ps, struct cel_node *n)
+{
+    const struct cel_type *a = arg_type(ps, n, 0), *b = arg_type(ps, n, 1);
+
+    n->type = BOOL;
+    if (b->kind == CEL_DYN || (b->kind == CEL_LIST && compatible(a, b->elem)) ||
+        (b->kind == CEL_MAP && compatible(a, b->key)))
+        return true;
+    return refuse(ps, n);
+}
+
+static bool all_bool(struct cel_parser *ps, struct cel_node *n)
+{
+    n->type = BOOL;
+    for (uint32_t i = 0; i < n->n_args; i++) {
+        uint8_t kind = arg_type(ps, n, i)->kind;
+        if (kind != CEL_BOOL && kind != CEL_DYN)
+            return refuse(ps, n);
+    }
+    return true;
+}
+
+static bool check_cond(struct cel_parser *ps, struct cel_node *n)
+{
+    const struct cel_type *c = arg_type(ps, n, 0), *a = arg_type(ps, n, 1), *b = arg_type(ps, n, 2);
+
+    if ((c->kind != CEL_BOOL && c->kind != CEL_DYN) || !compatible(a, b))
+        return refuse(ps, n);
+    n->type = join(a, b);
+    return true;
+}
+
+static bool check_negate(struct cel_parser *ps, struct cel_node *n)
+{
+    n->type = arg_type(ps, n, 0);
+    if (n->type->kind == CEL_UINT || !is_numeric(n->type->kind))
+        return refuse(ps, n);
+    return true;
+}
+
+/* ---- literals ---- */
+
+/* Operands first, first + step ... have one type. */
+static const struct cel_type *common_type(struct cel_parser *ps, const struct cel_node *n,
+                                          uint32_t first, uint32_t step)
+{
+    const struct cel_type *t = n->n_args > first ? arg_type(ps, n, first) : DYN;
+
+    for (uint32_t i = first + step; i < n->n_args; i += step) {
+        const struct cel_type *other = arg_type(ps, n, i);
+        if (!compatible(t, other)) {
+            struct bh_buf want = {0}, got = {0};
+            bh_cel_type_text(&want, t);
+            bh_cel_type_text(&got, other);
+            bh_cel_fail(ps, ps->p->node[ps->p->arg[n->first + i]].pos,
+                        "expected type '%s' but found '%s'", bh_buf_str(&want), bh_buf_str(&got));
+            bh_buf_fini(&want);
+            bh_buf_fini(&got);
+            return NULL;
+        }
+        t = join(t, other);
+    }
+    return t;
+}
+
+static bool check_list(struct cel_parser *ps, struct cel_node *n)
+{
+    const struct cel_type *t = common_type(ps, n, 0, 1);
+
+    n->type = t ? bh_cel_type_of(&ps->p->arena, CEL_LIST, t, NULL) : NULL;
+    return t != NULL;
+}
+
+static bool check_map(struct cel_parser *ps, struct cel_node *n)
+{
+    const struct cel_type *k = common_type(ps, n, 0, 2), *v = k ? common_type(ps, n, 1, 2) : NULL;
+
+    if (!v)
+        return false;
+    /* Simple keys only, as evaluation demands; so a type is a chain and comparing two is linear. */
+    if (k->kind != CEL_BOOL && k->kind != CEL_INT && k->kind != CEL_UINT && k->kind != CEL_STRING &&
+        k->kind != CEL_DYN) {
+        bh_cel_fail(ps, n->pos, "unsupported key type: %s", bh_cel_kind_name(k->kind));
+        return false;
+    }
+    n->type = bh_cel_type_of(&ps->p->arena, CEL_MAP, v, k);
+    return true;
+}
+
+/* ---- macros ---- */
+
+static bool check_macro(struct cel_parser *ps, struct cel_node *n)
+{
+    const struct cel_type *range = arg_type(ps, n, 0), *body = arg_type(ps, n, 1), *key;
+    const struct cel_type *condition = n->n_args == 3 ? arg_type(ps, n, 2) : body;
+    struct bh_arena *a = &ps->p->arena;
+
+    if (n->op == OP_OPT_MAP) {
+        n->type = bh_cel_type_of(a, CEL_OPTIONAL, body, NULL);
+        return true;
+    }
+    if (n->op == OP_OPT_FLATMAP) {
+        n->type = body;
+        return body->kind == CEL_OPTIONAL || body->kind == CEL_DYN ||
+               no_overload(ps, n, BH_STR("optFlatMap"), true);
+    }
+    if ((n->op != OP_MAP_MACRO || n->n_args == 3) && condition->kind != CEL_BOOL &&
+        condition->kind != CEL_DYN) {
+        bh_cel_fail(ps, n->pos, "expected type 'bool' but found '%s'",
+                    bh_cel_kind_name(condition->kind));
+        return false;
+    }
+    if (n->op == OP_MAP_MACRO)
+        n->type = bh_cel_type_of(a, CEL_LIST, body, NULL);
+    else if (n->op == OP_FILTER)
+        n->type = bh_cel_type_of(a, CEL_LIST, bh_cel_iter_type(range, false, &key), NULL);
+    else
+        n->type = BOOL;
+    return true;
+}
+
+/* ---- functions ---- */
+
+static const struct cel_type *result_type(struct cel_parser *ps, const struct cel_node *n, char ret)
+{
+    const struct cel_type *first = n->n_args ? arg_type(ps, n, 0) : DYN;
+
+    switch (ret) {
+    case 'b':
+        return BOOL;
+    case 'i':
+        return INT;
+    case 'u':
+        return &bh_cel_types[CEL_UINT];
+    case 'd':
+        return &bh_cel_types[CEL_DOUBLE];
+    case 's':
+        return STRING;
+    case 'y':
+        return &bh_cel_types[CEL_BYTES];
+    case 'q':
+        return &bh_cel_types[CEL_QUANTITY];
+    case 'v':
+        return &bh_cel_types[CEL_SEMVER];
+    case 't':
+        return &bh_cel_types[CEL_TYPE];
+    case 'l':
+        return &string_list;
+    case '=': /* as the first operand */
+        return first;
+    case 'e': /* its element */
+        return first->elem ? first->elem : DYN;
+    case 'o': /* an optional of it */
+        return bh_cel_type_of(&ps->p->arena, CEL_OPTIONAL, first, NULL);
+    case 'O': /* an optional of who knows */
+        return &bh_cel_types[CEL_OPTIONAL];
+    default:
+        return DYN;
+    }
+}
+
+static bool row_fits(struct cel_parser *ps, const struct cel_node *n, const struct cel_func *f)
+{
+    if (strlen(f->args) != n->n_args)
+        return false;
+    for (uint32_t i = 0; i < n->n_args; i++) {
+        const struct cel_type *t = arg_type(ps, n, i);
+        if (t->kind != CEL_DYN && !bh_cel_func_accepts(f->args[i], t->kind))
+            return false;
+        if (f->args[i] == 'l' && t->kind == CEL_LIST && !compatible(t->elem, STRING))
+            return false;
+    }
+    return true;
+}
+
+/* A pattern that is a literal is compiled once, and fails here instead of on the first device. */
+static bool check_regex(struct cel_parser *ps, struct cel_node *n)
+{
+    const struct cel_node *pattern;
+    const char *why;
+
+    if (n->n_args < 2 || n->call.func->args[0] != 's' ||
+        !(bh_streq(n->call.func->name, "matches") || bh_streq(n->call.func->name, "find") ||
+          bh_streq(n->call.func->name, "findAll")))
+        return true;
+    pattern = &ps->p->node[ps->p->arg[n->first + 1]];
+    if (pattern->op != OP_CONST || pattern->value.kind != CEL_STRING)
+        return true;
+    n->call.regex = bh_cel_regex_compile(&ps->p->arena,
+                                         (struct bh_str){pattern->value.s, pattern->value.n}, &why);
+    if (!n->call.regex)
+        bh_cel_fail(ps, pattern->pos, "error parsing regexp: %s", why);
+    return n->call.regex != NULL;
+}
+
+bool bh_cel_check_call(struct cel_parser *ps, struct cel_node *n, struct bh_str name, bool member)
+{
+    bool known = false;
+
+    for (size_t i = 0; i < bh_cel_n_funcs; i++) {
+        const struct cel_func *f = &bh_cel_funcs[i];
+        if (!bh_str_eqc(name, f->name))
+            continue;
+        known = true;
+        if (f->member != member || !row_fits(ps, n, f))
+            continue;
+        const struct cel_type *t = result_type(ps, n, f->ret);
+        if (!n->type) {
+            n->call.func = f;
+            n->type = t;
+        } else if (n->type->kind != t->kind) {
+            n->type = DYN; /* which overload it is shows while evaluating */
+        }
+    }
+    if (n->type)
+        return check_regex(ps, n);
+    if (known)
+        return no_overload(ps, n, name, member);
+    bh_cel_fail(ps, n->pos, "undeclared reference to '%.*s' (in container '')",
+                (int)BH_MIN(name.n, (size_t)64), name.p);
+    return false;
+}
+
+bool bh_cel_check(struct cel_parser *ps, struct cel_node *n)
+{
+    switch ((enum cel_op)n->op) {
+    case OP_CONST:
+        n->type = &bh_cel_types[n->value.kind];
+        return true;
+    case OP_DEVICE:
+        n->type = &bh_cel_types[CEL_DEVICE];
+        return true;
+    case OP_SELECT:
+    case OP_OPT_SELECT:
+        return check_select(ps, n);
+    case OP_INDEX:
+    case OP_OPT_INDEX:
+        return check_index(ps, n);
+    case OP_AND:
+    case OP_OR:
+    case OP_NOT:
+        return all_bool(ps, n);
+    case OP_NEG:
+        return check_negate(ps, n);
+    case OP_COND:
+        return check_cond(ps, n);
+    case OP_EQ:
+    case OP_NE:
+        n->type = BOOL;
+        return compatible(arg_type(ps, n, 0), arg_type(ps, n, 1)) || refuse(ps, n);
+    case OP_LT:
+    case OP_LE:
+    case OP_GT:
+    case OP_GE:
+        return check_order(ps, n);
+    case OP_IN:
+        return check_in(ps, n);
+    case OP_ADD:
+    case OP_SUB:
+    case OP_MUL:
+    case OP_DIV:
+    case OP_MOD:
+        return check_arithmetic(ps, n);
+    case OP_LIST:
+        return check_list(ps, n);
+    case OP_MAP:
+        return check_map(ps, n);
+    case OP_BIND:
+        n->type = arg_type(ps, n, 1);
+        return true;
+    case OP_ALL:
+    case OP_EXISTS:
+    case OP_EXISTS_ONE:
+    case OP_FILTER:
+    case OP_MAP_MACRO:
+    case OP_OPT_MAP:
+    case OP_OPT_FLATMAP:
+        return check_macro(ps, n);
+    case OP_VAR:
+    case OP_HAS:
+    case OP_CALL:
+        break; /* typed where they are made */
+    }
+    bh_assert(n->type);
+    return true;
+}

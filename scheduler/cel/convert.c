@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * scheduler/cel/convert.c - size() and the conversions between scalar types
+ *
+ * Upstream: cel-go/common/types; a number that does not fit is a "range error".
+ */
+#include <math.h>
+
+#include "scheduler/cel/functions.h"
+
+struct cel_value bh_cel_size_fn(struct cel_eval *e, const struct cel_value *arg)
+{
+    if (arg->kind == CEL_STRING)
+        bh_cel_charge(e, arg->n / 64);
+    return cel_int((int64_t)bh_cel_size(arg));
+}
+
+/* Decimal digits of the whole string with an optional sign; false = something else, or too large.
+ */
+static bool parse_int(const struct cel_value *s, bool *ret_neg, uint64_t *ret)
+{
+    uint64_t v = 0;
+    uint32_t i = 0;
+
+    *ret_neg = s->n && s->s[0] == '-';
+    i += s->n && (s->s[0] == '-' || s->s[0] == '+');
+    if (i == s->n)
+        return false;
+    for (; i < s->n; i++) {
+        if (s->s[i] < '0' || s->s[i] > '9' || __builtin_mul_overflow(v, 10u, &v) ||
+            __builtin_add_overflow(v, (unsigned)(s->s[i] - '0'), &v))
+            return false;
+    }
+    *ret = v;
+    return true;
+}
+
+static struct cel_value conversion_error(struct cel_eval *e, const struct cel_value *s,
+                                         const char *to)
+{
+    return bh_cel_error(e, "type conversion error from 'string' to '%s': \"%.*s\"", to,
+                        (int)BH_MIN(s->n, 64u), s->s);
+}
+
+struct cel_value bh_cel_int(struct cel_eval *e, const struct cel_value *arg)
+{
+    uint64_t v;
+    bool neg;
+
+    switch (arg->kind) {
+    case CEL_INT:
+        return *arg;
+    case CEL_UINT:
+        return arg->u > INT64_MAX ? bh_cel_error(e, "integer overflow") : cel_int((int64_t)arg->u);
+    case CEL_DOUBLE:
+        if (!(arg->d > -0x1p63 && arg->d < 0x1p63))
+            return bh_cel_error(e, "integer overflow");
+        return cel_int((int64_t)arg->d);
+    default:
+        bh_cel_charge(e, arg->n / 10);
+        if (!parse_int(arg, &neg, &v) || v > (uint64_t)INT64_MAX + neg)
+            return conversion_error(e, arg, "int");
+        return cel_int((int64_t)(neg ? 0 - v : v));
+    }
+}
+
+struct cel_value bh_cel_uint(struct cel_eval *e, const struct cel_value *arg)
+{
+    struct cel_value r = {.kind = CEL_UINT};
+    bool neg;
+
+    switch (arg->kind) {
+    case CEL_UINT:
+        return *arg;
+    case CEL_INT:
+        r.u = (uint64_t)arg->i;
+        return arg->i < 0 ? bh_cel_error(e, "unsigned integer overflow") : r;
+    case CEL_DOUBLE:
+        if (!(arg->d >= 0 && arg->d < 0x1p64))
+            return bh_cel_error(e, "unsigned integer overflow");
+        r.u = (uint64_t)arg->d;
+        return r;
+    default:
+        bh_cel_charge(e, arg->n / 10);
+        if (!arg->n || arg->s[0] < '0' || !parse_int(arg, &neg, &r.u))
+            return conversion_error(e, arg, "uint");
+        return r;
+    }
+}
+
+struct cel_value bh_cel_double(struct cel_eval *e, const struct cel_value *arg)
+{
+    struct cel_value r = {.kind = CEL_DOUBLE};
+    char *end, *text;
+
+    switch (arg->kind) {
+    case CEL_DOUBLE:
+        return *arg;
+    case CEL_INT:
+        r.d = (double)arg->i;
+        return r;
+    case CEL_UINT:
+        r.d = (double)arg->u;
+        return r;
+    default:
+        bh_cel_charge(e, arg->n / 10);
+        text = bh_arena_strndup(e->arena, arg->s, arg->n);
+        r.d = strtod(text, &end);
+        /* what C accepts and Go does not: blanks in front, a text behind "nan" */
+        if (arg->n == 0 || end != text + arg->n || (unsigned char)text[0] <= ' ' ||
+            strchr(text, '('))
+            return conversion_error(e, arg, "double");
+        return r;
+    }
+}
+
+static bool is_utf8(const struct cel_value *v)
+{
+    size_t w;
+
+    for (size_t i = 0; i < v->n; i += w) {
+        if (bh_cel_rune(v->s + i, v->n - i, &w) == 0xfffd && w == 1)
+            return false;
+    }
+    return true;
+}
+
+struct cel_value bh_cel_string(struct cel_eval *e, const struct cel_value *arg)
+{
+    struct cel_value r = *arg;
+    struct bh_buf b = {0};
+
+    switch (arg->kind) {
+    case CEL_STRING:
+        return r;
+    case CEL_BYTES:
+        bh_cel_charge(e, arg->n / 10);
+        r.kind = CEL_STRING;
+        return is_utf8(arg) ? r
+                            : bh_cel_error(e, "invalid UTF-8 in bytes, cannot convert to string");
+    case CEL_BOOL:
+        return arg->b ? cel_str("true", 4) : cel_str("false", 5);
+    case CEL_INT:
+        bh_buf_addi64(&b, arg->i);
+        break;
+    case CEL_UINT:
+        bh_buf_addf(&b, "%llu", (unsigned long long)arg->u);
+        break;
+    default:
+        bh_buf_addf64(&b, arg->d);
+    }
+    r = cel_str(bh_arena_strndup(e->arena, bh_buf_str(&b), b.n), b.n);
+    bh_buf_fini(&b);
+    return r;
+}
+
+struct cel_value bh_cel_to_bool(struct cel_eval *e, const struct cel_value *arg)
+{
+    static const char *const text[] = {"0", "f", "F", "false", "False", "FALSE",
+                                       "1", "t", "T", "true",  "True",  "TRUE"};
+
+    if (arg->kind == CEL_BOOL)
+        return *arg;
+    for (size_t i = 0; i < BH_ARRAY_LEN(text); i++) {
+        if (bh_str_eqc((struct bh_str){arg->s, arg->n}, text[i]))
+            return cel_bool(i >= BH_ARRAY_LEN(text) / 2);
+    }
+    return conversion_error(e, arg, "bool");
+}
+
+struct cel_value bh_cel_bytes(struct cel_eval *e, const struct cel_value *arg)
+{
+    struct cel_value r = *arg;
+
+    bh_cel_charge(e, arg->n / 10);
+    r.kind = CEL_BYTES;
+    return r;
+}
+
+struct cel_value bh_cel_dyn(struct cel_eval *e, const struct cel_value *arg)
+{
+    (void)e;
+    return *arg;
+}
+
+struct cel_value bh_cel_type(struct cel_eval *e, const struct cel_value *arg)
+{
+    (void)e;
+    return (struct cel_value){.kind = CEL_TYPE, .i = arg->kind};
+}

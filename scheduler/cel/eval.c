@@ -1,0 +1,346 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * scheduler/cel/eval.c - a checked program against one device
+ *
+ * Recursion over the tree; its depth is bounded while parsing. Errors are values and absorbed by &&
+ * and
+ * || when the other side decides; running over the cost limit is not absorbed by anything.
+ * Upstream: cel-go/interpreter; costs as its runtimecost.go, with more where this implementation
+ * does more work than upstream (copying lists, walking maps).
+ */
+#include "scheduler/cel/cel_int.h"
+
+static struct cel_value eval_arg(struct cel_eval *e, const struct cel_node *n, uint32_t i)
+{
+    return bh_cel_eval(e, e->prog->arg[n->first + i]);
+}
+
+static const struct cel_value *keep(struct cel_eval *e, struct cel_value v)
+{
+    return bh_arena_memdup(e->arena, &v, sizeof(v));
+}
+
+/* ---- logic ---- */
+
+/* && and ||: `decisive` ends it, whatever stands beside it; else the first error; else the
+ * opposite. */
+static struct cel_value logic(struct cel_eval *e, const struct cel_node *n, bool decisive)
+{
+    struct cel_value err = {.kind = CEL_BOOL};
+
+    for (uint32_t i = 0; i < n->n_args && !e->exhausted; i++) {
+        struct cel_value v = eval_arg(e, n, i);
+        if (v.kind == CEL_BOOL && v.b == decisive)
+            return v;
+        if (v.kind != CEL_BOOL && err.kind == CEL_BOOL)
+            err = v.kind == CEL_ERROR ? v : bh_cel_error(e, "no such overload");
+    }
+    return err.kind == CEL_ERROR ? err : cel_bool(!decisive);
+}
+
+static struct cel_value not_(struct cel_eval *e, const struct cel_node *n)
+{
+    struct cel_value v = eval_arg(e, n, 0);
+
+    bh_cel_charge(e, 1);
+    if (v.kind == CEL_BOOL)
+        return cel_bool(!v.b);
+    return v.kind == CEL_ERROR ? v : bh_cel_error(e, "no such overload");
+}
+
+static struct cel_value conditional(struct cel_eval *e, const struct cel_node *n)
+{
+    struct cel_value v = eval_arg(e, n, 0);
+
+    if (v.kind == CEL_BOOL)
+        return eval_arg(e, n, v.b ? 1 : 2);
+    return v.kind == CEL_ERROR ? v : bh_cel_error(e, "no such overload");
+}
+
+/* ---- members ---- */
+
+static const struct cel_map empty_map;
+static const struct cel_value empty_domain = {.kind = CEL_MAP, .map = &empty_map};
+
+static struct cel_value no_such_key(struct cel_eval *e, const struct cel_value *key)
+{
+    switch (key->kind) {
+    case CEL_STRING:
+        return bh_cel_error(e, "no such key: %.*s", (int)BH_MIN(key->n, 200u), key->s);
+    case CEL_INT:
+        return bh_cel_error(e, "no such key: %lld", (long long)key->i);
+    case CEL_UINT:
+        return bh_cel_error(e, "no such key: %llu", (unsigned long long)key->u);
+    case CEL_BOOL:
+        return bh_cel_error(e, "no such key: %s", key->b ? "true" : "false");
+    case CEL_DOUBLE:
+        return bh_cel_error(e, "no such key: %g", key->d);
+    default:
+        return bh_cel_error(e, "unsupported key type: %s", bh_cel_kind_name(key->kind));
+    }
+}
+
+static struct cel_value list_item(struct cel_eval *e, const struct cel_value *list,
+                                  const struct cel_value *key)
+{
+    int64_t i = key->kind == CEL_INT ? key->i : -1;
+
+    if (key->kind == CEL_UINT)
+        i = key->u > INT64_MAX ? INT64_MAX : (int64_t)key->u;
+    else if (key->kind == CEL_DOUBLE && key->d >= 0 && key->d < 0x1p53 &&
+             key->d == (double)(int64_t)key->d)
+        i = (int64_t)key->d;
+    else if (key->kind != CEL_INT)
+        return bh_cel_error(e, "unsupported index type '%s' in list", bh_cel_kind_name(key->kind));
+    if (i < 0 || i >= (int64_t)list->n)
+        return bh_cel_error(e, "index out of bounds: %lld", (long long)i);
+    return list->list[i];
+}
+
+static struct cel_value device_field(struct cel_eval *e, const struct cel_value *key)
+{
+    static const char *const field[] = {"driver", "attributes", "capacity",
+                                        "allowMultipleAllocations"};
+
+    for (size_t i = 0; key->kind == CEL_STRING && i < BH_ARRAY_LEN(field); i++) {
+        if (bh_str_eqc((struct bh_str){key->s, key->n}, field[i]))
+            return e->device[i];
+    }
+    return no_such_key(e, key);
+}
+
+/* *ret_absent: an error, but one that only says that nothing is there. */
+static struct cel_value lookup(struct cel_eval *e, const struct cel_value *v,
+                               const struct cel_value *key, bool *ret_absent)
+{
+    const struct cel_value *found;
+    struct cel_value r;
+
+    *ret_absent = false;
+    switch (v->kind) {
+    case CEL_MAP:
+        found = bh_cel_map_find(e, v->map, key);
+        if (!found && v->map->absent_is_empty && key->kind == CEL_STRING)
+            found = &empty_domain;
+        *ret_absent = !found;
+        return found ? *found : no_such_key(e, key);
+    case CEL_LIST:
+        r = list_item(e, v, key);
+        *ret_absent = r.kind == CEL_ERROR && key->kind != CEL_STRING;
+        return r;
+    case CEL_DEVICE:
+        return device_field(e, key);
+    case CEL_ERROR:
+        return *v;
+    default:
+        return bh_cel_error(e, "no such overload");
+    }
+}
+
+/* Selection and index. What is looked up in an optional, or optionally, is an optional. */
+static struct cel_value get(struct cel_eval *e, const struct cel_value *from,
+                            const struct cel_value *key, bool optional)
+{
+    struct cel_value r;
+    bool absent;
+
+    if (!bh_cel_charge(e, 1))
+        return cel_bool(false);
+    if (from->kind != CEL_OPTIONAL && !optional)
+        return lookup(e, from, key, &absent);
+    if (from->kind == CEL_OPTIONAL && from->n == 0)
+        return *from;
+    r = lookup(e, from->kind == CEL_OPTIONAL ? from->opt : from, key, &absent);
+    if (r.kind == CEL_ERROR)
+        return absent ? cel_optional(NULL) : r;
+    return cel_optional(keep(e, r));
+}
+
+static struct cel_value has(struct cel_eval *e, const struct cel_value *from,
+                            const struct cel_value *key)
+{
+    struct cel_value r = get(e, from, key, true);
+
+    if (r.kind == CEL_ERROR)
+        return r;
+    return cel_bool(r.kind == CEL_OPTIONAL && r.n == 1);
+}
+
+static struct cel_value select_(struct cel_eval *e, const struct cel_node *n)
+{
+    struct cel_value from = eval_arg(e, n, 0), key = cel_str(n->name.p, n->name.n);
+
+    if (from.kind == CEL_ERROR)
+        return from;
+    return n->op == OP_HAS ? has(e, &from, &key) : get(e, &from, &key, n->op == OP_OPT_SELECT);
+}
+
+static struct cel_value index_(struct cel_eval *e, const struct cel_node *n)
+{
+    struct cel_value from = eval_arg(e, n, 0);
+
+    if (from.kind == CEL_ERROR)
+        return from;
+    struct cel_value key = eval_arg(e, n, 1);
+    return key.kind == CEL_ERROR ? key : get(e, &from, &key, n->op == OP_OPT_INDEX);
+}
+
+/* ---- literals ---- */
+
+/* Beyond upstream's flat price, so that long literals in a loop do not take more memory than they
+ * pay. */
+static uint64_t length_cost(uint32_t n_args)
+{
+    return n_args > 64 ? n_args / 4 : 0;
+}
+
+static struct cel_value list(struct cel_eval *e, const struct cel_node *n)
+{
+    if (!bh_cel_charge(e, 10 + length_cost(n->n_args)))
+        return cel_bool(false);
+    struct cel_value *item = bh_arena_new_array(e->arena, struct cel_value, n->n_args + 1);
+    for (uint32_t i = 0; i < n->n_args && !e->exhausted; i++) {
+        item[i] = eval_arg(e, n, i);
+        if (item[i].kind == CEL_ERROR)
+            return item[i];
+    }
+    return cel_list(item, n->n_args);
+}
+
+static bool is_key(uint32_t kind)
+{
+    return kind == CEL_BOOL || kind == CEL_INT || kind == CEL_UINT || kind == CEL_STRING;
+}
+
+static struct cel_value map(struct cel_eval *e, const struct cel_node *n)
+{
+    if (!bh_cel_charge(e, 30 + length_cost(n->n_args)))
+        return cel_bool(false);
+    struct cel_map *m = bh_arena_new(e->arena, struct cel_map);
+    struct cel_entry *entry = bh_arena_new_array(e->arena, struct cel_entry, n->n_args / 2 + 1);
+    m->entry = entry;
+    for (uint32_t i = 0; i < n->n_args && !e->exhausted; i += 2) {
+        struct cel_entry pair = {.key = eval_arg(e, n, i)};
+        if (pair.key.kind == CEL_ERROR)
+            return pair.key;
+        if (!is_key(pair.key.kind))
+            return bh_cel_error(e, "unsupported key type: %s", bh_cel_kind_name(pair.key.kind));
+        pair.value = eval_arg(e, n, i + 1);
+        if (pair.value.kind == CEL_ERROR)
+            return pair.value;
+        if (bh_cel_map_find(e, m, &pair.key))
+            return bh_cel_error(e, "Failed with repeated key");
+        entry[m->n++] = pair;
+    }
+    return (struct cel_value){.kind = CEL_MAP, .map = m};
+}
+
+/* ---- the rest ---- */
+
+/* The bound value may be an error: it counts where the variable is used, not before. */
+static struct cel_value bind(struct cel_eval *e, const struct cel_node *n)
+{
+    bh_cel_charge(e, 10);
+    e->slot[n->slot] = eval_arg(e, n, 0);
+    return eval_arg(e, n, 1);
+}
+
+static struct cel_value opt_map(struct cel_eval *e, const struct cel_node *n)
+{
+    struct cel_value from = eval_arg(e, n, 0);
+
+    if (from.kind == CEL_ERROR)
+        return from;
+    if (from.kind != CEL_OPTIONAL)
+        return bh_cel_error(e, "no such overload");
+    if (from.n == 0)
+        return from;
+    bh_cel_charge(e, 10);
+    e->slot[n->slot] = *from.opt;
+    struct cel_value r = eval_arg(e, n, 1);
+    if (r.kind == CEL_ERROR || n->op == OP_OPT_FLATMAP)
+        return r;
+    return cel_optional(keep(e, r));
+}
+
+static struct cel_value binary(struct cel_eval *e, const struct cel_node *n)
+{
+    struct cel_value a = eval_arg(e, n, 0), b;
+
+    if (a.kind == CEL_ERROR)
+        return a;
+    b = eval_arg(e, n, 1);
+    return b.kind == CEL_ERROR ? b : bh_cel_binary(e, (enum cel_op)n->op, &a, &b);
+}
+
+static struct cel_value negate(struct cel_eval *e, const struct cel_node *n)
+{
+    struct cel_value a = eval_arg(e, n, 0);
+    return a.kind == CEL_ERROR ? a : bh_cel_negate(e, &a);
+}
+
+struct cel_value bh_cel_eval(struct cel_eval *e, uint32_t node)
+{
+    const struct cel_node *n = &e->prog->node[node];
+
+    if (e->exhausted)
+        return cel_bool(false);
+    switch ((enum cel_op)n->op) {
+    case OP_CONST:
+        return n->value;
+    case OP_VAR:
+        bh_cel_charge(e, 1);
+        return e->slot[n->slot];
+    case OP_DEVICE:
+        bh_cel_charge(e, 1);
+        return (struct cel_value){.kind = CEL_DEVICE};
+    case OP_SELECT:
+    case OP_HAS:
+    case OP_OPT_SELECT:
+        return select_(e, n);
+    case OP_INDEX:
+    case OP_OPT_INDEX:
+        return index_(e, n);
+    case OP_AND:
+        return logic(e, n, false);
+    case OP_OR:
+        return logic(e, n, true);
+    case OP_NOT:
+        return not_(e, n);
+    case OP_NEG:
+        return negate(e, n);
+    case OP_COND:
+        return conditional(e, n);
+    case OP_LIST:
+        return list(e, n);
+    case OP_MAP:
+        return map(e, n);
+    case OP_CALL:
+        return bh_cel_call(e, n);
+    case OP_BIND:
+        return bind(e, n);
+    case OP_OPT_MAP:
+    case OP_OPT_FLATMAP:
+        return opt_map(e, n);
+    case OP_ALL:
+    case OP_EXISTS:
+    case OP_EXISTS_ONE:
+    case OP_FILTER:
+    case OP_MAP_MACRO:
+        return bh_cel_comprehension(e, n);
+    case OP_EQ:
+    case OP_NE:
+    case OP_LT:
+    case OP_LE:
+    case OP_GT:
+    case OP_GE:
+    case OP_IN:
+    case OP_ADD:
+    case OP_SUB:
+    case OP_MUL:
+    case OP_DIV:
+    case OP_MOD:
+        break;
+    }
+    return binary(e, n);
+}

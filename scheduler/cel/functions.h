@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * scheduler/cel/functions.h - every function a row of functions.c refers to
+ *
+ * All have the contract of cel_fn in cel_int.h. What depends on the length of an operand is charged
+ * by the function; the call itself is charged by the dispatcher.
+ */
+#ifndef BH_CEL_FUNCTIONS_H
+#define BH_CEL_FUNCTIONS_H
+
+#include "scheduler/cel/cel_int.h"
+
+/* convert.c */
+cel_fn bh_cel_size_fn, bh_cel_int, bh_cel_uint, bh_cel_double, bh_cel_string, bh_cel_to_bool,
+    bh_cel_bytes, bh_cel_dyn, bh_cel_type;
+/* strings.c */
+cel_fn bh_cel_contains, bh_cel_starts_with, bh_cel_ends_with, bh_cel_lower, bh_cel_upper,
+    bh_cel_trim, bh_cel_char_at, bh_cel_index_of, bh_cel_index_of_from, bh_cel_last_index_of,
+    bh_cel_substring, bh_cel_split, bh_cel_split_n, bh_cel_replace, bh_cel_replace_n, bh_cel_join,
+    bh_cel_join_with, bh_cel_reverse_string, bh_cel_matches, bh_cel_find, bh_cel_find_all,
+    bh_cel_find_all_n;
+/* lists.c */
+cel_fn bh_cel_sets_contains, bh_cel_sets_equivalent, bh_cel_sets_intersects, bh_cel_includes,
+    bh_cel_is_sorted, bh_cel_sum, bh_cel_min, bh_cel_max, bh_cel_list_index_of,
+    bh_cel_list_last_index_of, bh_cel_optional_of, bh_cel_optional_none, bh_cel_optional_non_zero,
+    bh_cel_has_value, bh_cel_value, bh_cel_or, bh_cel_or_value;
+/* quantity.c */
+cel_fn bh_cel_quantity, bh_cel_is_quantity, bh_cel_quantity_sign, bh_cel_quantity_less,
+    bh_cel_quantity_greater, bh_cel_quantity_compare, bh_cel_quantity_float, bh_cel_quantity_int,
+    bh_cel_quantity_is_int, bh_cel_quantity_add, bh_cel_quantity_sub;
+/* semver.c */
+cel_fn bh_cel_semver, bh_cel_semver_normal, bh_cel_is_semver, bh_cel_is_semver_normal,
+    bh_cel_semver_major, bh_cel_semver_minor, bh_cel_semver_patch, bh_cel_semver_less,
+    bh_cel_semver_greater, bh_cel_semver_compare_to;
+#endif

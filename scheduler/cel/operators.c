@@ -1,0 +1,202 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * scheduler/cel/operators.c - arithmetic, comparison and membership
+ *
+ * Operands are values, not errors. Integers that overflow are errors, doubles follow IEEE 754.
+ * Upstream: cel-go/common/types (int.go, uint.go, double.go, string.go, overflow.go).
+ */
+#include "scheduler/cel/cel_int.h"
+
+#include <math.h>
+
+static struct cel_value no_overload(struct cel_eval *e)
+{
+    return bh_cel_error(e, "no such overload");
+}
+
+static struct cel_value int_arithmetic(struct cel_eval *e, enum cel_op op, int64_t a, int64_t b)
+{
+    int64_t r = 0;
+    bool over = false;
+
+    switch (op) {
+    case OP_ADD:
+        over = __builtin_add_overflow(a, b, &r);
+        break;
+    case OP_SUB:
+        over = __builtin_sub_overflow(a, b, &r);
+        break;
+    case OP_MUL:
+        over = __builtin_mul_overflow(a, b, &r);
+        break;
+    default:
+        if (b == 0)
+            return bh_cel_error(e, op == OP_DIV ? "division by zero" : "modulus by zero");
+        over = a == INT64_MIN && b == -1;
+        if (!over)
+            r = op == OP_DIV ? a / b : a % b;
+    }
+    return over ? bh_cel_error(e, "integer overflow") : cel_int(r);
+}
+
+static struct cel_value uint_arithmetic(struct cel_eval *e, enum cel_op op, uint64_t a, uint64_t b)
+{
+    uint64_t r = 0;
+    bool over = false;
+
+    switch (op) {
+    case OP_ADD:
+        over = __builtin_add_overflow(a, b, &r);
+        break;
+    case OP_SUB:
+        over = __builtin_sub_overflow(a, b, &r);
+        break;
+    case OP_MUL:
+        over = __builtin_mul_overflow(a, b, &r);
+        break;
+    default:
+        if (b == 0)
+            return bh_cel_error(e, op == OP_DIV ? "division by zero" : "modulus by zero");
+        r = op == OP_DIV ? a / b : a % b;
+    }
+    if (over)
+        return bh_cel_error(e, "unsigned integer overflow");
+    return (struct cel_value){.kind = CEL_UINT, .u = r};
+}
+
+static struct cel_value double_arithmetic(struct cel_eval *e, enum cel_op op, double a, double b)
+{
+    double r;
+
+    switch (op) {
+    case OP_ADD:
+        r = a + b;
+        break;
+    case OP_SUB:
+        r = a - b;
+        break;
+    case OP_MUL:
+        r = a * b;
+        break;
+    case OP_DIV:
+        /* spelled out: dividing by zero is IEEE's business here, not undefined */
+        r = b != 0                     ? a / b
+            : a == 0 || a != a         ? (double)NAN
+            : signbit(a) == signbit(b) ? (double)INFINITY
+                                       : -(double)INFINITY;
+        break;
+    default:
+        return no_overload(e);
+    }
+    return (struct cel_value){.kind = CEL_DOUBLE, .d = r};
+}
+
+/* What is copied is charged first: the limit bounds the memory, too. */
+static struct cel_value concat(struct cel_eval *e, const struct cel_value *a,
+                               const struct cel_value *b)
+{
+    size_t n = (size_t)a->n + b->n, size = a->kind == CEL_LIST ? sizeof(struct cel_value) : 1;
+    struct cel_value v = {.kind = a->kind, .n = (uint32_t)n};
+
+    if (!bh_cel_charge(e, a->kind == CEL_LIST ? 1 + n / 4 : n / 10))
+        return v;
+    char *p = bh_arena_alloc(e->arena, n * size + 1);
+    if (a->n)
+        memcpy(p, a->s, a->n * size);
+    if (b->n)
+        memcpy(p + a->n * size, b->s, b->n * size);
+    v.s = p;
+    return v;
+}
+
+static struct cel_value arithmetic(struct cel_eval *e, enum cel_op op, const struct cel_value *a,
+                                   const struct cel_value *b)
+{
+    if (!bh_cel_charge(e, 1) || a->kind != b->kind)
+        return no_overload(e);
+    switch (a->kind) {
+    case CEL_INT:
+        return int_arithmetic(e, op, a->i, b->i);
+    case CEL_UINT:
+        return uint_arithmetic(e, op, a->u, b->u);
+    case CEL_DOUBLE:
+        return double_arithmetic(e, op, a->d, b->d);
+    case CEL_STRING:
+    case CEL_BYTES:
+    case CEL_LIST:
+        return op == OP_ADD ? concat(e, a, b) : no_overload(e);
+    default:
+        return no_overload(e);
+    }
+}
+
+static struct cel_value order(struct cel_eval *e, enum cel_op op, const struct cel_value *a,
+                              const struct cel_value *b)
+{
+    int c = bh_cel_compare(a, b);
+
+    if (c == 2 && a->kind != CEL_DOUBLE && b->kind != CEL_DOUBLE)
+        return no_overload(e);
+    if (c == 2)
+        return a->kind <= CEL_DOUBLE && b->kind <= CEL_DOUBLE && a->kind >= CEL_INT &&
+                       b->kind >= CEL_INT
+                   ? bh_cel_error(e, "NaN values cannot be ordered")
+                   : no_overload(e);
+    return cel_bool(op == OP_LT ? c < 0 : op == OP_LE ? c <= 0 : op == OP_GT ? c > 0 : c >= 0);
+}
+
+static struct cel_value in(struct cel_eval *e, const struct cel_value *a, const struct cel_value *b)
+{
+    bool found = false;
+
+    if (b->kind == CEL_MAP)
+        return bh_cel_charge(e, 1) ? cel_bool(bh_cel_map_find(e, b->map, a) != NULL)
+                                   : cel_bool(false);
+    if (b->kind != CEL_LIST)
+        return no_overload(e);
+    if (!bh_cel_charge(e, b->n))
+        return cel_bool(false);
+    for (uint32_t i = 0; i < b->n && !found && !e->exhausted; i++)
+        found = bh_cel_equal(e, a, &b->list[i]);
+    return cel_bool(found);
+}
+
+/* A tenth of the shorter operand, 1 for what has no size. */
+static uint64_t compare_cost(const struct cel_value *a, const struct cel_value *b)
+{
+    bool sized = (a->kind == CEL_STRING || a->kind == CEL_BYTES || a->kind == CEL_LIST) &&
+                 a->kind == b->kind;
+
+    return sized ? (BH_MIN(a->n, b->n) + 9) / 10 : 1;
+}
+
+struct cel_value bh_cel_binary(struct cel_eval *e, enum cel_op op, const struct cel_value *a,
+                               const struct cel_value *b)
+{
+    switch (op) {
+    case OP_EQ:
+    case OP_NE:
+        if (!bh_cel_charge(e, compare_cost(a, b)))
+            return cel_bool(false);
+        return cel_bool(bh_cel_equal(e, a, b) == (op == OP_EQ));
+    case OP_LT:
+    case OP_LE:
+    case OP_GT:
+    case OP_GE:
+        return bh_cel_charge(e, compare_cost(a, b)) ? order(e, op, a, b) : cel_bool(false);
+    case OP_IN:
+        return in(e, a, b);
+    default:
+        return arithmetic(e, op, a, b);
+    }
+}
+
+struct cel_value bh_cel_negate(struct cel_eval *e, const struct cel_value *a)
+{
+    bh_cel_charge(e, 1);
+    if (a->kind == CEL_DOUBLE)
+        return (struct cel_value){.kind = CEL_DOUBLE, .d = -a->d};
+    if (a->kind != CEL_INT)
+        return no_overload(e);
+    return a->i == INT64_MIN ? bh_cel_error(e, "integer overflow") : cel_int(-a->i);
+}

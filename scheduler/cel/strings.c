@@ -1,0 +1,433 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * scheduler/cel/strings.c - functions of strings
+ *
+ * Positions count code points. What walks over a string is charged a tenth of its bytes, what
+ * copies it before the copy is made. Upstream: cel-go/ext/strings.go (version 2),
+ * k8s.io/apiserver/pkg/cel/library/regex.go; differences: format, quote and the url, ip and cidr
+ * libraries are undeclared.
+ */
+#include "scheduler/cel/functions.h"
+#include "scheduler/cel/regex_int.h"
+
+static uint64_t tenth(uint64_t n)
+{
+    return (n + 9) / 10;
+}
+
+static struct bh_str str(const struct cel_value *v)
+{
+    return (struct bh_str){v->s, v->n};
+}
+
+/* Byte offset of the rune with this index; -1 when there are fewer. The end counts as one more. */
+static int64_t offset_of(const struct cel_value *s, int64_t rune)
+{
+    size_t at = 0, w;
+
+    for (; rune > 0 && at < s->n; rune--, at += w)
+        (void)bh_cel_rune(s->s + at, s->n - at, &w);
+    return rune == 0 ? (int64_t)at : -1;
+}
+
+/* Byte offset of the needle at or behind `from`; -1 = none. */
+static int64_t find_bytes(struct bh_str s, size_t from, struct bh_str needle)
+{
+    if (needle.n == 0)
+        return (int64_t)from;
+    const char *at = memmem(s.p + from, s.n - from, needle.p, needle.n);
+    return at ? at - s.p : -1;
+}
+
+struct cel_value bh_cel_contains(struct cel_eval *e, const struct cel_value *arg)
+{
+    if (!bh_cel_charge(e, tenth(arg[0].n) * tenth(arg[1].n)))
+        return cel_bool(false);
+    return cel_bool(find_bytes(str(&arg[0]), 0, str(&arg[1])) >= 0);
+}
+
+struct cel_value bh_cel_starts_with(struct cel_eval *e, const struct cel_value *arg)
+{
+    bh_cel_charge(e, tenth(arg[1].n));
+    return cel_bool(arg[0].n >= arg[1].n && memcmp(arg[0].s, arg[1].s, arg[1].n) == 0);
+}
+
+struct cel_value bh_cel_ends_with(struct cel_eval *e, const struct cel_value *arg)
+{
+    bh_cel_charge(e, tenth(arg[1].n));
+    return cel_bool(arg[0].n >= arg[1].n &&
+                    memcmp(arg[0].s + (arg[0].n - arg[1].n), arg[1].s, arg[1].n) == 0);
+}
+
+/* ---- regular expressions ---- */
+
+/* A pattern made while evaluating is compiled each time: its code is charged, what a malformed one
+ * left behind is given back. */
+static const struct cel_regex *compile(struct cel_eval *e, struct bh_str pattern,
+                                       struct cel_value *ret_err)
+{
+    struct bh_arena_mark mark = bh_arena_mark(e->arena);
+    const char *why = NULL;
+
+    if (!bh_cel_charge(e, 100 + pattern.n))
+        return NULL;
+    const struct cel_regex *re = bh_cel_regex_compile(e->arena, pattern, &why);
+    if (re)
+        return bh_cel_charge(e, re->n) ? re : NULL;
+    bh_arena_rewind(e->arena, mark);
+    *ret_err = bh_cel_error(e, "error parsing regexp: %s", why);
+    return NULL;
+}
+
+static const struct cel_regex *pattern_of(struct cel_eval *e, const struct cel_value *arg,
+                                          struct cel_value *ret_err)
+{
+    const struct cel_regex *re = e->node->call.regex;
+
+    if (!bh_cel_charge(e, tenth(arg[0].n + 1u) * ((arg[1].n + 3) / 4)))
+        return NULL;
+    return re ? re : compile(e, str(&arg[1]), ret_err);
+}
+
+/* Work that the estimate above did not foresee (counted repetitions) is charged as well. */
+static bool search(struct cel_eval *e, const struct cel_regex *re, struct bh_str s, size_t from,
+                   size_t *ret_from, size_t *ret_to)
+{
+    enum { STEPS_PER_UNIT = 100 };
+    uint64_t steps = 0, left = BH_CEL_COST_LIMIT - e->cost;
+    bool found = bh_cel_regex_find(re, e->arena, s, from, ret_from, ret_to, &steps,
+                                   (left + 1) * STEPS_PER_UNIT);
+
+    return bh_cel_charge(e, steps / STEPS_PER_UNIT) && found;
+}
+
+struct cel_value bh_cel_matches(struct cel_eval *e, const struct cel_value *arg)
+{
+    struct cel_value err = cel_bool(false);
+    const struct cel_regex *re = pattern_of(e, arg, &err);
+    size_t from, to;
+
+    return re ? cel_bool(search(e, re, str(arg), 0, &from, &to)) : err;
+}
+
+struct cel_value bh_cel_find(struct cel_eval *e, const struct cel_value *arg)
+{
+    struct cel_value err = cel_str("", 0);
+    const struct cel_regex *re = pattern_of(e, arg, &err);
+    size_t from, to;
+
+    if (!re)
+        return err;
+    return search(e, re, str(arg), 0, &from, &to) ? cel_str(arg->s + from, to - from)
+                                                  : cel_str("", 0);
+}
+
+/* Matches do not overlap; an empty one right behind another match does not count. */
+static struct cel_value find_all(struct cel_eval *e, const struct cel_value *arg, int64_t max)
+{
+    struct cel_value err = cel_list(NULL, 0), *item;
+    const struct cel_regex *re = pattern_of(e, arg, &err);
+    size_t at = 0, from, to, last = SIZE_MAX, n = 0, w = 1;
+    int64_t most = max < 0 || max > (int64_t)arg->n + 1 ? (int64_t)arg->n + 1 : max;
+
+    if (!re || !bh_cel_charge(e, arg->n / 2))
+        return err;
+    item = bh_arena_new_array(e->arena, struct cel_value, (size_t)most + 1);
+    while ((int64_t)n < most && at <= arg->n && search(e, re, str(arg), at, &from, &to)) {
+        if (to > from || from != last)
+            item[n++] = cel_str(arg->s + from, to - from);
+        last = to;
+        if (to == from && to < arg->n)
+            (void)bh_cel_rune(arg->s + to, arg->n - to, &w);
+        at = to + (to == from ? w : 0);
+    }
+    return cel_list(item, n);
+}
+
+struct cel_value bh_cel_find_all(struct cel_eval *e, const struct cel_value *arg)
+{
+    return find_all(e, arg, -1);
+}
+
+struct cel_value bh_cel_find_all_n(struct cel_eval *e, const struct cel_value *arg)
+{
+    return find_all(e, arg, arg[2].i);
+}
+
+/* ---- positions ---- */
+
+struct cel_value bh_cel_char_at(struct cel_eval *e, const struct cel_value *arg)
+{
+    bh_cel_charge(e, tenth(arg->n));
+    int64_t at = offset_of(arg, arg[1].i);
+    size_t w;
+
+    if (arg[1].i < 0 || at < 0)
+        return bh_cel_error(e, "index out of range: %lld", (long long)arg[1].i);
+    if (at == (int64_t)arg->n)
+        return cel_str("", 0);
+    (void)bh_cel_rune(arg->s + at, arg->n - (size_t)at, &w);
+    return cel_str(arg->s + at, w);
+}
+
+static struct cel_value index_from(struct cel_eval *e, const struct cel_value *arg, int64_t first)
+{
+    int64_t at;
+
+    if (!bh_cel_charge(e, tenth(arg[0].n) * tenth(arg[1].n)))
+        return cel_int(-1);
+    if (first < 0 || (at = offset_of(arg, first)) < 0)
+        return bh_cel_error(e, "index out of range: %lld", (long long)first);
+    at = find_bytes(str(&arg[0]), (size_t)at, str(&arg[1]));
+    return cel_int(at < 0 ? -1 : (int64_t)bh_cel_rune_count(arg->s, (size_t)at));
+}
+
+struct cel_value bh_cel_index_of(struct cel_eval *e, const struct cel_value *arg)
+{
+    return index_from(e, arg, 0);
+}
+
+struct cel_value bh_cel_index_of_from(struct cel_eval *e, const struct cel_value *arg)
+{
+    return index_from(e, arg, arg[2].i);
+}
+
+struct cel_value bh_cel_last_index_of(struct cel_eval *e, const struct cel_value *arg)
+{
+    if (!bh_cel_charge(e, tenth(arg[0].n) * tenth(arg[1].n)))
+        return cel_int(-1);
+    for (size_t at = arg[0].n + 1; at-- > 0;) {
+        if (arg[0].n - at >= arg[1].n && memcmp(arg[0].s + at, arg[1].s, arg[1].n) == 0)
+            return cel_int((int64_t)bh_cel_rune_count(arg->s, at));
+    }
+    return cel_int(-1);
+}
+
+/* substring(from) and substring(from, to); the call tells which. */
+struct cel_value bh_cel_substring(struct cel_eval *e, const struct cel_value *arg)
+{
+    bool open = e->node->n_args == 2;
+
+    bh_cel_charge(e, tenth(arg->n));
+    int64_t from = arg[1].i < 0 ? -1 : offset_of(arg, arg[1].i);
+    int64_t to = open ? (int64_t)arg->n : arg[2].i < 0 ? -1 : offset_of(arg, arg[2].i);
+    if (from < 0 || to < 0)
+        return bh_cel_error(e, "index out of range: %lld",
+                            (long long)(from < 0 ? arg[1].i : arg[2].i));
+    if (from > to)
+        return bh_cel_error(e, "invalid substring range. start: %lld, end: %lld",
+                            (long long)arg[1].i, (long long)arg[2].i);
+    return cel_str(arg->s + from, (size_t)(to - from));
+}
+
+/* ---- copies ---- */
+
+static struct cel_value map_ascii(struct cel_eval *e, const struct cel_value *arg, char first,
+                                  char last)
+{
+    if (!bh_cel_charge(e, tenth(arg->n)))
+        return *arg;
+    char *p = bh_arena_memdup(e->arena, arg->s, arg->n);
+    for (uint32_t i = 0; i < arg->n; i++) {
+        if (p[i] >= first && p[i] <= last)
+            p[i] ^= 'a' ^ 'A';
+    }
+    return cel_str(p, arg->n);
+}
+
+struct cel_value bh_cel_lower(struct cel_eval *e, const struct cel_value *arg)
+{
+    return map_ascii(e, arg, 'A', 'Z');
+}
+
+struct cel_value bh_cel_upper(struct cel_eval *e, const struct cel_value *arg)
+{
+    return map_ascii(e, arg, 'a', 'z');
+}
+
+static bool is_space(uint32_t c)
+{
+    return (c >= 9 && c <= 13) || c == ' ' || c == 0x85 || c == 0xa0 || c == 0x1680 ||
+           (c >= 0x2000 && c <= 0x200a) || c == 0x2028 || c == 0x2029 || c == 0x202f ||
+           c == 0x205f || c == 0x3000;
+}
+
+struct cel_value bh_cel_trim(struct cel_eval *e, const struct cel_value *arg)
+{
+    size_t from = 0, to = 0, w;
+    bool started = false;
+
+    bh_cel_charge(e, tenth(arg->n));
+    for (size_t i = 0; i < arg->n; i += w) {
+        if (is_space(bh_cel_rune(arg->s + i, arg->n - i, &w)))
+            continue;
+        from = started ? from : i;
+        started = true;
+        to = i + w;
+    }
+    return cel_str(arg->s + from, to - from);
+}
+
+struct cel_value bh_cel_reverse_string(struct cel_eval *e, const struct cel_value *arg)
+{
+    size_t w;
+
+    if (!bh_cel_charge(e, tenth(arg->n)))
+        return *arg;
+    char *p = bh_arena_alloc(e->arena, arg->n + 1);
+    for (size_t i = 0; i < arg->n; i += w) {
+        (void)bh_cel_rune(arg->s + i, arg->n - i, &w);
+        memcpy(p + arg->n - i - w, arg->s + i, w);
+    }
+    return cel_str(p, arg->n);
+}
+
+/* End of the piece that begins at `at`: before the separator, or behind one rune when it is empty.
+ */
+static size_t piece_end(struct bh_str s, size_t at, struct bh_str sep, bool *ret_last)
+{
+    size_t w;
+    int64_t end;
+
+    if (sep.n == 0) {
+        (void)bh_cel_rune(s.p + at, s.n - at, &w);
+        *ret_last = at + w == s.n;
+        return at + w;
+    }
+    end = find_bytes(s, at, sep);
+    *ret_last = end < 0;
+    return end < 0 ? s.n : (size_t)end;
+}
+
+static struct cel_value split(struct cel_eval *e, const struct cel_value *arg, int64_t max)
+{
+    struct bh_str s = str(&arg[0]), sep = str(&arg[1]);
+    size_t most = max < 0 || max > (int64_t)s.n + 1 ? s.n + 1 : (size_t)max, n = 0, at = 0;
+    bool last = false;
+
+    if (most == 0 || (s.n == 0 && sep.n == 0) ||
+        !bh_cel_charge(e, s.n / 2 + tenth(s.n) * tenth(sep.n)))
+        return cel_list(NULL, 0);
+    struct cel_value *item = bh_arena_new_array(e->arena, struct cel_value, most);
+    while (!last) {
+        size_t end = piece_end(s, at, sep, &last);
+        if (n + 1 == most) {
+            end = s.n;
+            last = true;
+        }
+        item[n++] = cel_str(s.p + at, end - at);
+        at = end + sep.n;
+    }
+    return cel_list(item, n);
+}
+
+struct cel_value bh_cel_split(struct cel_eval *e, const struct cel_value *arg)
+{
+    return split(e, arg, -1);
+}
+
+struct cel_value bh_cel_split_n(struct cel_eval *e, const struct cel_value *arg)
+{
+    return split(e, arg, arg[2].i);
+}
+
+struct replacing {
+    struct cel_eval *e;
+    struct bh_str s, old, new;
+    struct bh_buf out;
+    int64_t left;
+};
+
+static bool put(struct replacing *r, struct bh_str s)
+{
+    if (!bh_cel_charge(r->e, 1 + s.n / 10))
+        return false;
+    bh_buf_add(&r->out, s.p, s.n);
+    return true;
+}
+
+/* An empty `old` stands before every rune and at the end. */
+static void replace_between(struct replacing *r)
+{
+    size_t at = 0, w;
+
+    for (; r->left > 0 && put(r, r->new); r->left--, at += w) {
+        if (at == r->s.n)
+            return;
+        (void)bh_cel_rune(r->s.p + at, r->s.n - at, &w);
+        if (!put(r, (struct bh_str){r->s.p + at, w}))
+            return;
+    }
+    (void)put(r, (struct bh_str){r->s.p + at, r->s.n - at});
+}
+
+static void replace_found(struct replacing *r)
+{
+    size_t at = 0;
+    int64_t found = -1;
+
+    while (r->left-- > 0 && (found = find_bytes(r->s, at, r->old)) >= 0) {
+        if (!put(r, (struct bh_str){r->s.p + at, (size_t)found - at}) || !put(r, r->new))
+            return;
+        at = (size_t)found + r->old.n;
+    }
+    (void)put(r, (struct bh_str){r->s.p + at, r->s.n - at});
+}
+
+static struct cel_value replace(struct cel_eval *e, const struct cel_value *arg, int64_t max)
+{
+    struct replacing r = {e, str(&arg[0]), str(&arg[1]), str(&arg[2]), {0}, 0};
+    struct cel_value v;
+
+    r.left = max < 0 ? INT64_MAX : max;
+    if (bh_cel_charge(e, tenth(r.s.n) * tenth(r.old.n))) {
+        if (r.old.n == 0)
+            replace_between(&r);
+        else
+            replace_found(&r);
+    }
+    v = cel_str(bh_arena_memdup(e->arena, bh_buf_str(&r.out), r.out.n), r.out.n);
+    bh_buf_fini(&r.out);
+    return v;
+}
+
+struct cel_value bh_cel_replace(struct cel_eval *e, const struct cel_value *arg)
+{
+    return replace(e, arg, -1);
+}
+
+struct cel_value bh_cel_replace_n(struct cel_eval *e, const struct cel_value *arg)
+{
+    return replace(e, arg, arg[3].i);
+}
+
+static struct cel_value join(struct cel_eval *e, const struct cel_value *list, struct bh_str sep)
+{
+    struct bh_buf b = {0};
+    struct cel_value v;
+
+    for (uint32_t i = 0; i < list->n; i++) {
+        const struct cel_value *item = &list->list[i];
+        if (item->kind != CEL_STRING) {
+            bh_buf_fini(&b);
+            return bh_cel_no_overload(e, "join", list, 1);
+        }
+        if (!bh_cel_charge(e, 1 + (item->n + sep.n) / 10))
+            break;
+        bh_buf_add(&b, sep.p, i ? sep.n : 0);
+        bh_buf_add(&b, item->s, item->n);
+    }
+    v = cel_str(bh_arena_memdup(e->arena, bh_buf_str(&b), b.n), b.n);
+    bh_buf_fini(&b);
+    return v;
+}
+
+struct cel_value bh_cel_join(struct cel_eval *e, const struct cel_value *arg)
+{
+    return join(e, arg, BH_STR(""));
+}
+
+struct cel_value bh_cel_join_with(struct cel_eval *e, const struct cel_value *arg)
+{
+    return join(e, arg, str(&arg[1]));
+}

@@ -1,0 +1,250 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * scheduler/cel/value.c - values: errors, equality, order, lookup, UTF-8
+ *
+ * Lists may share parts ([a, a] of [b, b] ...), so walking a value can take exponentially longer
+ * than building it: every container walked over is charged. Upstream: cel-go/common/types.
+ */
+#include "scheduler/cel/cel_int.h"
+
+struct cel_value bh_cel_error(struct cel_eval *e, const char *fmt, ...)
+{
+    char text[256];
+    va_list ap;
+
+    va_start(ap, fmt);
+    vsnprintf(text, sizeof(text), fmt, ap);
+    va_end(ap);
+    return (struct cel_value){.kind = CEL_ERROR, .s = bh_arena_strdup(e->arena, text)};
+}
+
+const char *bh_cel_kind_name(uint32_t kind)
+{
+    static const char *const name[] = {
+        [CEL_ERROR] = "error",
+        [CEL_NULL] = "null_type",
+        [CEL_BOOL] = "bool",
+        [CEL_INT] = "int",
+        [CEL_UINT] = "uint",
+        [CEL_DOUBLE] = "double",
+        [CEL_STRING] = "string",
+        [CEL_BYTES] = "bytes",
+        [CEL_LIST] = "list",
+        [CEL_MAP] = "map",
+        [CEL_TYPE] = "type",
+        [CEL_QUANTITY] = "kubernetes.Quantity",
+        [CEL_DYN] = "dyn",
+        [CEL_SEMVER] = "kubernetes.Semver",
+        [CEL_DEVICE] = "kubernetes.DRADevice",
+        [CEL_OPTIONAL] = "optional_type",
+    };
+    return name[kind];
+}
+
+struct cel_value bh_cel_no_overload(struct cel_eval *e, const char *name,
+                                    const struct cel_value *arg, unsigned n)
+{
+    char kinds[160] = "";
+    size_t at = 0;
+
+    for (unsigned i = 0; i < n && at < sizeof(kinds); i++)
+        at += (size_t)snprintf(kinds + at, sizeof(kinds) - at, "%s%s", i ? ", " : "",
+                               bh_cel_kind_name(arg[i].kind));
+    return bh_cel_error(e, "no such overload: %s(%s)", name, kinds);
+}
+
+bool bh_cel_charge(struct cel_eval *e, uint64_t n)
+{
+    if (__builtin_add_overflow(e->cost, n, &e->cost) || e->cost > BH_CEL_COST_LIMIT)
+        e->exhausted = true;
+    return !e->exhausted;
+}
+
+/* ---- equality and order ---- */
+
+static bool equal_lists(struct cel_eval *e, const struct cel_value *a, const struct cel_value *b)
+{
+    if (a->n != b->n || !bh_cel_charge(e, 1 + a->n / 16))
+        return false;
+    for (uint32_t i = 0; i < a->n; i++) {
+        if (!bh_cel_equal(e, &a->list[i], &b->list[i]))
+            return false;
+    }
+    return true;
+}
+
+static bool equal_maps(struct cel_eval *e, const struct cel_map *a, const struct cel_map *b)
+{
+    if (a->n != b->n || !bh_cel_charge(e, 1 + a->n / 16))
+        return false;
+    for (uint32_t i = 0; i < a->n; i++) {
+        const struct cel_value *other = bh_cel_map_find(e, b, &a->entry[i].key);
+        if (!other || !bh_cel_equal(e, &a->entry[i].value, other))
+            return false;
+    }
+    return true;
+}
+
+static bool is_number(uint32_t kind)
+{
+    return kind == CEL_INT || kind == CEL_UINT || kind == CEL_DOUBLE;
+}
+
+bool bh_cel_equal(struct cel_eval *e, const struct cel_value *a, const struct cel_value *b)
+{
+    if (is_number(a->kind) && is_number(b->kind))
+        return bh_cel_compare(a, b) == 0;
+    if (a->kind != b->kind)
+        return false;
+    switch (a->kind) {
+    case CEL_BOOL:
+        return a->b == b->b;
+    case CEL_STRING:
+    case CEL_BYTES:
+        return a->n == b->n && bh_cel_charge(e, a->n / 100) && memcmp(a->s, b->s, a->n) == 0;
+    case CEL_LIST:
+        return equal_lists(e, a, b);
+    case CEL_MAP:
+        return equal_maps(e, a->map, b->map);
+    case CEL_QUANTITY:
+        return *a->q == *b->q;
+    case CEL_SEMVER:
+        return bh_cel_semver_compare(a->v, b->v) == 0;
+    case CEL_TYPE:
+        return a->i == b->i;
+    case CEL_OPTIONAL:
+        return a->n == b->n &&
+               (a->n == 0 || (bh_cel_charge(e, 1) && bh_cel_equal(e, a->opt, b->opt)));
+    case CEL_NULL:
+    case CEL_DEVICE:
+        return true;
+    default:
+        return false;
+    }
+}
+
+#define ORDER(a, b) ((a) < (b) ? -1 : (a) > (b) ? 1 : 0)
+
+/* As upstream: a double outside the other's range decides by itself, else both are doubles. */
+static int compare_double(double d, const struct cel_value *b)
+{
+    double low = b->kind == CEL_INT ? -0x1p63 : 0, high = b->kind == CEL_INT ? 0x1p63 : 0x1p64;
+
+    if (d != d)
+        return 2;
+    if (d < low)
+        return -1;
+    if (d >= high)
+        return 1;
+    double other = b->kind == CEL_INT ? (double)b->i : (double)b->u;
+    return ORDER(d, other);
+}
+
+static int compare_numbers(const struct cel_value *a, const struct cel_value *b)
+{
+    if (a->kind == CEL_DOUBLE && b->kind == CEL_DOUBLE)
+        return a->d != a->d || b->d != b->d ? 2 : ORDER(a->d, b->d);
+    if (a->kind == CEL_DOUBLE)
+        return compare_double(a->d, b);
+    if (b->kind == CEL_DOUBLE) {
+        int c = compare_double(b->d, a);
+        return c == 2 ? 2 : -c;
+    }
+    if (a->kind == b->kind)
+        return a->kind == CEL_INT ? ORDER(a->i, b->i) : ORDER(a->u, b->u);
+    if (a->kind == CEL_INT)
+        return a->i < 0 ? -1 : ORDER((uint64_t)a->i, b->u);
+    return b->i < 0 ? 1 : ORDER(a->u, (uint64_t)b->i);
+}
+
+int bh_cel_compare(const struct cel_value *a, const struct cel_value *b)
+{
+    if (is_number(a->kind) && is_number(b->kind))
+        return compare_numbers(a, b);
+    if (a->kind != b->kind)
+        return 2;
+    if (a->kind == CEL_BOOL)
+        return (int)a->b - (int)b->b;
+    if (a->kind != CEL_STRING && a->kind != CEL_BYTES)
+        return 2;
+    int c = memcmp(a->s, b->s, BH_MIN(a->n, b->n));
+    return c < 0 ? -1 : c > 0 ? 1 : ORDER(a->n, b->n);
+}
+
+/* Maps of devices have few entries and literals are as short as the text, so a walk is good enough;
+ * what makes it long is charged. */
+const struct cel_value *bh_cel_map_find(struct cel_eval *e, const struct cel_map *m,
+                                        const struct cel_value *key)
+{
+    if (!bh_cel_charge(e, m->n / 64))
+        return NULL;
+    for (uint32_t i = 0; i < m->n; i++) {
+        if (bh_cel_equal(e, &m->entry[i].key, key))
+            return &m->entry[i].value;
+    }
+    return NULL;
+}
+
+size_t bh_cel_size(const struct cel_value *v)
+{
+    switch (v->kind) {
+    case CEL_STRING:
+        return bh_cel_rune_count(v->s, v->n);
+    case CEL_BYTES:
+    case CEL_LIST:
+        return v->n;
+    case CEL_MAP:
+        return v->map->n;
+    default:
+        return 1;
+    }
+}
+
+/* ---- UTF-8 ---- */
+
+uint32_t bh_cel_rune(const char *s, size_t n, size_t *ret_width)
+{
+    static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
+    unsigned char c = (unsigned char)s[0];
+    size_t w = c < 0x80                ? 1
+               : c >= 0xc2 && c < 0xe0 ? 2
+               : c >= 0xe0 && c < 0xf0 ? 3
+               : c >= 0xf0 && c < 0xf5 ? 4
+                                       : 0;
+    uint32_t v = w == 1 ? c : w == 2 ? c & 0x1f : w == 3 ? c & 0x0f : c & 0x07;
+
+    *ret_width = 1;
+    if (w == 0 || w > n)
+        return 0xfffd;
+    for (size_t i = 1; i < w; i++) {
+        if (((unsigned char)s[i] & 0xc0) != 0x80)
+            return 0xfffd;
+        v = v << 6 | ((unsigned char)s[i] & 0x3f);
+    }
+    if (v < least[w] || v > 0x10ffff || (v >= 0xd800 && v <= 0xdfff))
+        return 0xfffd;
+    *ret_width = w;
+    return v;
+}
+
+size_t bh_cel_rune_put(char out[static 4], uint32_t c)
+{
+    if (c < 0x80) {
+        out[0] = (char)c;
+        return 1;
+    }
+    size_t w = c < 0x800 ? 2 : c < 0x10000 ? 3 : 4;
+    for (size_t i = w; i-- > 1; c >>= 6)
+        out[i] = (char)(0x80 | (c & 0x3f));
+    out[0] = (char)((w == 2 ? 0xc0 : w == 3 ? 0xe0 : 0xf0) | c);
+    return w;
+}
+
+size_t bh_cel_rune_count(const char *s, size_t n)
+{
+    size_t count = 0, w;
+
+    for (size_t i = 0; i < n; i += w, count++)
+        (void)bh_cel_rune(s + i, n - i, &w);
+    return count;
+}

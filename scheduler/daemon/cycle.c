@@ -1,0 +1,391 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * scheduler/daemon/cycle.c - take a pod, decide, hand the write to a binder; and what a failure
+ * does
+ *
+ * Upstream: pkg/scheduler/schedule_one.go (ScheduleOne, schedulingCycle, handleSchedulingFailure,
+ * handleBindingCycleError); differences: the binding cycle is a work item of the ledger, and its
+ * result a message.
+ */
+#include "common/base/log.h"
+#include "scheduler/daemon/daemon.h"
+
+#define NOTE_MAX 1024u /* bytes of an event's note, " ..." included */
+#define CONDITION_MAX                                                                              \
+    (32u << 10) /* bytes of a condition's message; the bus carries no more than 64 Ki */
+
+uint64_t bh_sched_condition_hash(const char *reason, const char *message)
+{
+    uint64_t h = bh_hash(message, strlen(message), bh_hash(reason, strlen(reason), 0));
+
+    return h ? h : 1;
+}
+
+static struct bh_str uid_of(const struct bh_pending *p)
+{
+    return bh_rec_text(p->pod, p->pod->uid);
+}
+
+static const char *profile_of(struct bh_sched_daemon *d, const struct bh_pending *p)
+{
+    return bh_sym_text(d->symtab, bh_engine_shape_rec(d->engine, p->shape)->scheduler_name);
+}
+
+static struct bh_work *work_for(Berth__WorkKind kind, const struct bh_pending *p)
+{
+    return bh_work_new(kind, bh_rec_text(p->pod, p->pod->namespace_),
+                       bh_rec_text(p->pod, p->pod->name), uid_of(p));
+}
+
+static char *cut(const char *text, size_t max)
+{
+    return strlen(text) <= max ? bh_strdup(text) : bh_asprintf("%.*s ...", (int)(max - 4), text);
+}
+
+static void set_event(struct bh_sched_daemon *d, struct bh_work *w, const struct bh_queued_pod *p,
+                      const char *type, const char *reason, const char *action, const char *note)
+{
+    w->event_type = bh_strdup(type);
+    w->event_reason = bh_strdup(reason);
+    w->event_action = bh_strdup(action);
+    w->event_note = cut(note, NOTE_MAX);
+    w->event_controller = bh_strdup(profile_of(d, &p->pending));
+    w->event_rv = bh_strdup(p->resource_version);
+}
+
+static void failed_scheduling_event(struct bh_sched_daemon *d, const struct bh_queued_pod *p,
+                                    const char *note)
+{
+    struct bh_work *w = work_for(BERTH__WORK_KIND__WORK_EVENT, &p->pending);
+
+    set_event(d, w, p, "Warning", "FailedScheduling", "Scheduling", note);
+    (void)bh_ledger_add(d->ledger, w);
+}
+
+/* PodScheduled=False, and the nomination where it changes. The same text again is an event, no
+ * patch. */
+static void patch_condition(struct bh_sched_daemon *d, const struct bh_queued_pod *p,
+                            const char *reason, const char *message, bool set_nominated,
+                            bh_sym nominated)
+{
+    uint64_t told = p->told_condition, now = bh_sched_condition_hash(reason, message);
+    struct bh_work *w;
+
+    set_nominated = set_nominated && nominated != p->told_nomination;
+    if (told == now && !set_nominated)
+        return;
+    w = work_for(BERTH__WORK_KIND__WORK_PATCH_STATUS, &p->pending);
+    w->cond_type = bh_strdup("PodScheduled");
+    w->cond_status = bh_strdup("False");
+    w->cond_reason = bh_strdup(reason);
+    w->cond_message = cut(message, CONDITION_MAX);
+    w->cond_generation = p->pending.pod->generation;
+    w->cond_transition = !told;
+    w->set_nominated = set_nominated;
+    if (set_nominated)
+        w->nominated = bh_strdup(nominated == BH_SYM_NONE ? "" : bh_sym_text(d->symtab, nominated));
+    bh_queue_told(d->queue, uid_of(&p->pending), now,
+                  set_nominated ? nominated : p->told_nomination);
+    (void)bh_ledger_add(d->ledger, w);
+}
+
+static void evict(struct bh_sched_daemon *d, const struct bh_queued_pod *preemptor,
+                  const struct bh_victim *v, bh_sym node)
+{
+    struct bh_work *w = bh_work_new(BERTH__WORK_KIND__WORK_DELETE, v->namespace_, v->name, v->uid);
+    const char *profile = profile_of(d, &preemptor->pending);
+    struct bh_str uid = uid_of(&preemptor->pending);
+
+    w->node = bh_strdup(bh_sym_text(d->symtab, node));
+    w->cond_type = bh_strdup("DisruptionTarget");
+    w->cond_status = bh_strdup("True");
+    w->cond_reason = bh_strdup("PreemptionByScheduler");
+    w->cond_message = bh_asprintf("%s: preempting to accommodate a higher priority pod", profile);
+    w->cond_transition = true;
+    w->event_type = bh_strdup("Normal");
+    w->event_reason = bh_strdup("Preempted");
+    w->event_action = bh_strdup("Preempting");
+    w->event_note = bh_asprintf("Preempted by pod %.*s on node %s", (int)uid.n, uid.p, w->node);
+    w->event_controller = bh_strdup(profile);
+    (void)bh_ledger_add(d->ledger, w);
+}
+
+/* The pod did not get a node: back to the queue, told to users (scheduler-core.md 5.5). */
+static void handle_failure(struct bh_sched_daemon *d, struct bh_queued_pod *p,
+                           const struct bh_decision *dec)
+{
+    struct bh_str uid = uid_of(&p->pending);
+    bool set_nominated = dec->clear_nomination || dec->nominated_node != BH_SYM_NONE;
+
+    failed_scheduling_event(d, p, dec->message);
+    patch_condition(d, p, dec->reason, dec->message, set_nominated, dec->nominated_node);
+    for (uint32_t i = 0; i < dec->n_victims; i++)
+        evict(d, p, &dec->victims[i], dec->nominated_node);
+    if (dec->n_victims)
+        bh_sched_count_preemption(d, dec->n_victims);
+    bh_queue_return(d->queue, uid, dec->unschedulable_plugins, dec->n_unschedulable_plugins,
+                    dec->pending_plugins, dec->n_pending_plugins, bh_sched_now(d));
+    if (dec->nominated_node != BH_SYM_NONE)
+        bh_engine_nominate(d->engine, &p->pending, dec->nominated_node);
+    else if (dec->clear_nomination)
+        bh_engine_unnominate(d->engine, uid);
+}
+
+static void send_bind(struct bh_sched_daemon *d, const struct bh_queued_pod *p, bh_sym node)
+{
+    struct bh_work *w = work_for(BERTH__WORK_KIND__WORK_BIND, &p->pending);
+    char *note = bh_asprintf("Successfully assigned %s/%s to %s", w->namespace_, w->name,
+                             bh_sym_text(d->symtab, node));
+
+    w->node = bh_strdup(bh_sym_text(d->symtab, node));
+    set_event(d, w, p, "Normal", "Scheduled", "Binding", note);
+    free(note);
+    (void)bh_ledger_add(d->ledger, w);
+}
+
+/* Reserve or Permit said no, or assume failed. The texts are copied into a before anything is
+ * undone: undoing runs plugins, which reuse the memory the status lives in. */
+static void decision_of_status(struct bh_arena *a, const struct bh_status *s,
+                               struct bh_decision *dec, const char **plugin)
+{
+    *dec = (struct bh_decision){.kind = BH_DECISION_ERROR, .clear_nomination = true};
+    *plugin = bh_arena_strdup(a, s->plugin ? s->plugin : "");
+    if (bh_status_rejected(s)) {
+        dec->reason = "Unschedulable";
+        dec->message =
+            bh_arena_printf(a, "0/1 nodes are available: 1 %s.", bh_status_message(a, s));
+        dec->unschedulable_plugins = plugin;
+        dec->n_unschedulable_plugins = 1;
+    } else {
+        dec->reason = "SchedulerError";
+        dec->message = bh_arena_strdup(a, bh_status_message(a, s));
+    }
+}
+
+static const struct bh_status *assume(struct bh_sched_daemon *d, const struct bh_pending *p,
+                                      bh_sym node)
+{
+    static const char *const reason = "pod is in the cache, so can't be assumed";
+    static const struct bh_status failed = {.code = BH_ERROR, .n_reasons = 1, .reasons = &reason};
+
+    return bh_engine_assume(d->engine, p, node) < 0 ? &failed : NULL;
+}
+
+/* Assume, reserve, permit, and the write is on its way. Returns the attempt's result for metrics.
+ */
+static const char *commit(struct bh_sched_daemon *d, struct bh_queued_pod *p, bh_sym node)
+{
+    struct bh_str uid = uid_of(&p->pending);
+    const struct bh_status *s = assume(d, &p->pending, node);
+    bool assumed = !s;
+    struct bh_decision dec;
+    const char *plugin;
+    int64_t timeout_ns = 0;
+
+    if (!s)
+        s = bh_engine_reserve(d->engine, &p->pending, node);
+    if (!s)
+        s = bh_engine_permit(d->engine, &p->pending, node, &timeout_ns);
+    if (!s) {
+        bh_engine_unnominate(d->engine, uid);
+        bh_queue_binding(d->queue, uid);
+        send_bind(d, p, node);
+        return "scheduled";
+    }
+    decision_of_status(&d->object_arena, s, &dec, &plugin);
+    if (assumed) {
+        bh_engine_unreserve(d->engine, &p->pending, node);
+        (void)bh_engine_forget(d->engine, uid);
+    }
+    handle_failure(d, p, &dec);
+    bh_arena_reset(&d->object_arena);
+    return dec.n_unschedulable_plugins ? "unschedulable" : "error";
+}
+
+/* Binds that were on the wire when the last scheduler died: the same pod to the same node again. */
+static bool adopt(struct bh_sched_daemon *d, struct bh_queued_pod *p)
+{
+    struct bh_str uid = uid_of(&p->pending);
+    struct bh_adopted *a = d->adopted.len ? bh_map_get(&d->adopted, uid.p, uid.n) : NULL;
+    bool done;
+    bh_sym node;
+
+    if (!a)
+        return false;
+    done = a->done;
+    node = bh_sym_internc(d->symtab, a->node);
+    bh_sched_unadopt(d, uid);
+    if (done) {
+        (void)bh_engine_assume(d->engine, &p->pending, node);
+        bh_queue_binding(d->queue, uid);
+        return true;
+    }
+    /* A node that went away meanwhile: the API server lets at most one of the two binds through. */
+    if (!bh_engine_find_node(d->engine, node))
+        return false;
+    (void)commit(d, p, node);
+    return true;
+}
+
+/* Pods that need no decision (upstream's skipPodSchedule): being deleted, or on their node already.
+ */
+static bool skip(struct bh_sched_daemon *d, const struct bh_queued_pod *p)
+{
+    struct bh_str uid = uid_of(&p->pending);
+
+    if (p->pending.pod->flags & BH_POD_TERMINATING) {
+        struct bh_str ns = bh_rec_text(p->pending.pod, p->pending.pod->namespace_);
+        struct bh_str name = bh_rec_text(p->pending.pod, p->pending.pod->name);
+        BH_CLEANUP(bh_freep)
+        char *note = bh_asprintf("skip schedule deleting pod: %.*s/%.*s", (int)ns.n, ns.p,
+                                 (int)name.n, name.p);
+        failed_scheduling_event(d, p, note);
+        bh_queue_done(d->queue, uid);
+        return true;
+    }
+    if (!bh_engine_find_pod(d->engine, uid, NULL))
+        return false;
+    if (bh_engine_is_assumed(d->engine, uid))
+        bh_queue_binding(d->queue, uid); /* the entry goes with its bind */
+    else
+        bh_queue_done(d->queue, uid);
+    return true;
+}
+
+/* The pod came back while a bind of it is out, whose outcome nobody knows: it waits for that on the
+ * same node. */
+static bool rejoin(struct bh_sched_daemon *d, const struct bh_queued_pod *p)
+{
+    struct bh_str uid = uid_of(&p->pending);
+    BH_CLEANUP(bh_freep) char *text = bh_strndup(uid.p, uid.n);
+    const struct bh_work *w = bh_ledger_bind_of(d->ledger, text);
+
+    if (!w)
+        return false;
+    (void)bh_engine_assume(d->engine, &p->pending, bh_sym_internc(d->symtab, w->node));
+    bh_queue_binding(d->queue, uid);
+    return true;
+}
+
+static void one_cycle(struct bh_sched_daemon *d, struct bh_queued_pod *p)
+{
+    const char *profile = profile_of(d, &p->pending);
+    const struct bh_decision *dec;
+    const char *result = "error";
+    uint64_t t0;
+    double took_s;
+
+    if (skip(d, p) || rejoin(d, p) || adopt(d, p))
+        return;
+    t0 = bh_mono_ns();
+    dec = bh_engine_schedule(d->engine, &p->pending, 0, bh_sched_now(d));
+    took_s = (double)(bh_mono_ns() - t0) / 1e9;
+    if (dec->kind == BH_DECIDED) {
+        result = commit(d, p, dec->node);
+    } else {
+        if (dec->kind == BH_NO_FIT || bh_streq(dec->reason, "Unschedulable"))
+            result = "unschedulable";
+        handle_failure(d, p, dec);
+    }
+    bh_sched_count_attempt(d, result, profile, took_s);
+}
+
+unsigned bh_sched_cycles(struct bh_sched_daemon *d, unsigned max)
+{
+    unsigned n = 0;
+
+    if (!bh_sched_may_decide(d))
+        return 0;
+    for (; n < max && bh_ledger_binds(d->ledger) < BH_LEDGER_MAX_BINDS; n++) {
+        struct bh_queued_pod *p = bh_queue_pop(d->queue, bh_sched_now(d));
+        if (!p)
+            break;
+        one_cycle(d, p);
+    }
+    return n;
+}
+
+/* ---- pods that come, change and go -------------------------------------------------------------
+ */
+
+/* Room on a node that a pod had, assumed or nominated: pods that wait for room hear of it. The
+ * records are copies: the queue may free what they were copied from. */
+static void tell_room(struct bh_sched_daemon *d, const struct bh_pod_rec *pod, bh_shape_id shape,
+                      bool forget)
+{
+    const struct bh_shape_rec *rec = bh_engine_shape_rec(d->engine, shape);
+    BH_CLEANUP(bh_freep) struct bh_pod_rec *old = bh_memdup(pod, pod->h.size);
+    BH_CLEANUP(bh_freep) struct bh_shape_rec *old_shape = bh_memdup(rec, rec->h.size);
+    const struct bh_cluster_event ev = {.resource = BH_EV_POD_ASSIGNED,
+                                        .action = BH_EV_DELETE,
+                                        .old_pod = old,
+                                        .old_shape = old_shape};
+
+    if (forget)
+        (void)bh_engine_forget(d->engine, bh_rec_text(old, old->uid));
+    bh_queue_event(d->queue, &ev, bh_sched_now(d));
+}
+
+/* The assumed pod leaves its node (upstream: handleBindingCycleError, handleAssumedPodDeletion). */
+static bool unassume(struct bh_sched_daemon *d, struct bh_str uid)
+{
+    bh_shape_id shape = 0;
+    const struct bh_pod_rec *rec = bh_engine_find_pod(d->engine, uid, &shape);
+
+    if (!rec || !bh_engine_is_assumed(d->engine, uid))
+        return false;
+    tell_room(d, rec, shape, true);
+    return true;
+}
+
+void bh_sched_bind_failed(struct bh_sched_daemon *d, struct bh_work *w, const char *message)
+{
+    struct bh_str uid = bh_str_c(w->uid);
+    enum bh_queue_place place;
+    const struct bh_queued_pod *p = bh_queue_find(d->queue, uid, &place);
+
+    if (p)
+        bh_engine_unreserve(d->engine, &p->pending, bh_sym_internc(d->symtab, w->node));
+    (void)unassume(d, uid); /* the move event before the pod returns: an error is not a rejection */
+    if (!p || place != BH_Q_BINDING)
+        return;
+    if (bh_engine_find_pod(d->engine, uid,
+                           NULL)) { /* bound after all, by another try or another hand */
+        bh_queue_done(d->queue, uid);
+        return;
+    }
+    failed_scheduling_event(d, p, message);
+    patch_condition(d, p, "SchedulerError", message, true, BH_SYM_NONE);
+    bh_queue_return(d->queue, uid, NULL, 0, NULL, 0, bh_sched_now(d));
+}
+
+void bh_sched_pod_update(struct bh_sched_daemon *d, const struct bh_pod_rec *pod,
+                         const struct bh_shape_rec *shape, const char *resource_version)
+{
+    struct bh_str uid = bh_rec_text(pod, pod->uid);
+    const struct bh_queued_pod *p = bh_queue_find(d->queue, uid, NULL);
+    bh_shape_id id = bh_engine_shape(d->engine, shape);
+
+    if (p && p->pending.pod->nominated_node != BH_SYM_NONE &&
+        p->pending.pod->nominated_node != pod->nominated_node &&
+        !bh_engine_is_assumed(d->engine, uid)) {
+        bh_shape_id old_id = p->pending.shape;
+        BH_CLEANUP(bh_freep)
+        struct bh_pod_rec *old = bh_memdup(p->pending.pod, p->pending.pod->h.size);
+        bh_shape_id kept = bh_engine_shape(d->engine, bh_engine_shape_rec(d->engine, old_id));
+        bh_queue_update(d->queue, pod, id, resource_version, bh_sched_now(d));
+        tell_room(d, old, kept, false);
+        bh_engine_shape_unref(d->engine, kept);
+        return;
+    }
+    bh_queue_update(d->queue, pod, id, resource_version, bh_sched_now(d));
+}
+
+void bh_sched_pod_gone(struct bh_sched_daemon *d, struct bh_str uid)
+{
+    const struct bh_queued_pod *p = bh_queue_find(d->queue, uid, NULL);
+
+    if (!unassume(d, uid) && p && p->told_nomination != BH_SYM_NONE)
+        tell_room(d, p->pending.pod, p->pending.shape, false);
+    bh_queue_delete(d->queue, uid);
+}

@@ -1,0 +1,210 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * scheduler/daemon/daemon.c - start, duty cycle, stop
+ */
+#include "scheduler/daemon/daemon.h"
+#include "common/base/log.h"
+
+#define OBJECT_MAX_BYTES (64u << 20) /* one decoded object */
+
+int64_t bh_sched_now(const struct bh_sched_daemon *d)
+{
+    return d->wall_base_ns + (int64_t)(bh_mono_ns() - d->mono_base_ns);
+}
+
+static bool check_live(void *arg)
+{
+    (void)arg;
+    return true;
+}
+
+static bool check_snapshot(void *arg)
+{
+    const struct bh_sched_daemon *d = arg;
+
+    return d->snapshot_ready && bh_sched_snapshot_fresh(d);
+}
+
+static bool check_feed(void *arg)
+{
+    const struct bh_sched_daemon *d = arg;
+
+    return d->feed_synced;
+}
+
+static bool check_binders(void *arg)
+{
+    const struct bh_sched_daemon *d = arg;
+    struct bh_ledger_stats s;
+
+    bh_ledger_stats(d->ledger, &s);
+    return s.binders > 0;
+}
+
+/* The sockets only wake the loop: draining happens in the turn, in its order. Returning true keeps
+ * the loop awake while the socket still has something. */
+static bool wake(void *arg)
+{
+    (void)arg;
+    return false;
+}
+
+static void on_idle_timer(uv_timer_t *t)
+{
+    (void)t;
+}
+
+static void on_stop(void *arg)
+{
+    struct bh_sched_daemon *d = arg;
+
+    d->stopping = true;
+}
+
+static int open_bus(struct bh_sched_daemon *d, struct bh_err *err)
+{
+    char watcher[128], binders[128], identity[32];
+    int rc;
+
+    rc = bh_bus_endpoint(d->o.runtime_dir, "watcher", watcher, err);
+    if (rc == 0)
+        rc = bh_bus_endpoint(d->o.runtime_dir, "scheduler", binders, err);
+    snprintf(identity, sizeof(identity), "s-%016llx", (unsigned long long)bh_rand_entropy());
+    if (rc == 0)
+        rc = bh_bus_open(BH_BUS_DEALER_CONNECT, watcher, identity, &d->feed, err);
+    if (rc == 0)
+        rc = bh_bus_open(BH_BUS_ROUTER_BIND, binders, NULL, &d->binders, err);
+    if (rc < 0)
+        return rc;
+    d->feed_poll = bh_zpoll_new(d->loop, bh_bus_socket(d->feed), wake, NULL, d);
+    d->binders_poll = bh_zpoll_new(d->loop, bh_bus_socket(d->binders), wake, NULL, d);
+    return 0;
+}
+
+static int start(struct bh_sched_daemon *d, struct bh_err *err)
+{
+    const struct bh_probe_check checks[] = {
+        {"ping", check_live, d, true, true},
+        {"snapshot", check_snapshot, d, false, true},
+        {"sched-handler-sync", check_feed, d, false, true},
+        {"binders", check_binders, d, false, true},
+        {0},
+    };
+    struct bh_engine_options eo = {.config = d->o.config,
+                                   .tie_break = d->o.tie_break,
+                                   .seed = d->o.seed,
+                                   .verify = d->o.verify};
+    struct bh_queue_options qo = {.initial_backoff_ns = 1000000000,
+                                  .max_backoff_ns = 10000000000,
+                                  .max_in_unschedulable_ns = 300 * INT64_C(1000000000)};
+    char name[64];
+    int rc;
+
+    if (d->o.config) {
+        qo.initial_backoff_ns = d->o.config->pod_initial_backoff_ns;
+        qo.max_backoff_ns = d->o.config->pod_max_backoff_ns;
+    }
+    rc = bh_engine_new(&eo, &d->engine, err);
+    if (rc < 0)
+        return rc;
+    d->symtab = bh_engine_symtab(d->engine);
+    d->queue = bh_queue_new(d->engine, &qo);
+    d->ledger = bh_ledger_new(d->epoch);
+    bh_sched_metrics_init(d);
+    bh_snap_name(d->o.runtime_dir, name);
+    d->reader = bh_snap_reader_new(name, d->symtab);
+    rc = open_bus(d, err);
+    if (rc == 0)
+        rc = bh_probes_start(d->loop, d->o.metrics_address, d->metrics, checks, &d->probes, err);
+    return rc;
+}
+
+int bh_sched_daemon_init(struct bh_sched_daemon *d, const struct bh_sched_daemon_options *o,
+                         uv_loop_t *loop, struct bh_err *err)
+{
+    *d = (struct bh_sched_daemon){
+        .o = *o,
+        .loop = loop,
+        .timing = {.snapshot_stale_ns = BH_SNAPSHOT_STALE_NS,
+                   .binder_grace_ns = BH_BINDER_GRACE_NS},
+        .epoch = bh_boot_ns(),
+        .wall_base_ns = bh_wall_ns(),
+    };
+    bh_arena_init(&d->object_arena, OBJECT_MAX_BYTES);
+    bh_arena_init(&d->bus_arena, 4u * BH_BUS_MAX_BYTES);
+    d->started_ns = d->mono_base_ns = bh_mono_ns();
+    uv_timer_init(loop, &d->idle);
+    return start(d, err);
+}
+
+void bh_sched_daemon_fini(struct bh_sched_daemon *d)
+{
+    struct bh_map_entry *m;
+
+    uv_close((uv_handle_t *)&d->idle, NULL);
+    bh_probes_free(d->probes);
+    bh_zpoll_close(d->feed_poll);
+    bh_zpoll_close(d->binders_poll);
+    bh_bus_close(d->feed);
+    bh_bus_close(d->binders);
+    bh_snap_reader_free(d->reader);
+    bh_sched_metrics_free(d);
+    bh_ledger_free(d->ledger);
+    bh_queue_free(d->queue);
+    bh_engine_free(d->engine);
+    for (size_t it = 0; (m = bh_map_next(&d->adopted, &it));)
+        bh_sched_unadopt(d, (struct bh_str){m->key, m->key_len});
+    bh_map_fini(&d->adopted);
+    bh_arena_fini(&d->object_arena);
+    bh_arena_fini(&d->bus_arena);
+}
+
+unsigned bh_sched_daemon_turn(struct bh_sched_daemon *d)
+{
+    unsigned work = bh_sched_follow(d);
+
+    bh_sched_sweep(d);
+    work += bh_sched_drain_feed(d);
+    work += bh_sched_drain_binders(d);
+    bh_sched_feed_tick(d);
+    (void)bh_ledger_expire(d->ledger, bh_mono_ns());
+    (void)bh_queue_tick(d->queue, bh_sched_now(d));
+    work += bh_sched_cycles(d, BH_TURN_CYCLES);
+    work += bh_ledger_flush(d->ledger, d->binders, d->lease_term, 0, bh_mono_ns());
+    return work;
+}
+
+int bh_sched_daemon_run(const struct bh_sched_daemon_options *o, struct bh_err *err)
+{
+    uv_loop_t loop;
+    struct bh_sched_daemon d;
+    struct bh_signals *signals;
+    bool deciding = false;
+    int rc;
+
+    uv_loop_init(&loop);
+    signals = bh_signals_new(&loop, on_stop, NULL, &d);
+    rc = bh_sched_daemon_init(&d, o, &loop, err);
+    if (rc == 0) {
+        uv_timer_start(&d.idle, on_idle_timer, BH_IDLE_MS, BH_IDLE_MS);
+        d.keepalive = bh_keepalive_new(&loop, check_live, &d);
+        bh_log_info("Scheduler started", bh_kv_s("runtime_dir", o->runtime_dir),
+                    bh_kv_s("version", BH_VERSION),
+                    bh_kv_i("metrics_port", bh_probes_port(d.probes)));
+        while (!d.stopping) {
+            unsigned work = bh_sched_daemon_turn(&d);
+            uv_run(&loop, work ? UV_RUN_NOWAIT : UV_RUN_ONCE);
+            if (deciding == bh_sched_may_decide(&d))
+                continue;
+            deciding = !deciding;
+            bh_log_info(deciding ? "Scheduler decides" : "Scheduler pauses",
+                        bh_kv_u("nodes", bh_engine_node_count(d.engine)));
+        }
+        bh_log_info("Scheduler stops");
+        bh_keepalive_close(d.keepalive);
+    }
+    bh_signals_close(signals);
+    bh_sched_daemon_fini(&d);
+    bh_loop_drain_close(&loop);
+    return rc;
+}

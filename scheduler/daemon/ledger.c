@@ -1,0 +1,519 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * scheduler/daemon/ledger.c - what binders were asked to do and have not answered yet
+ */
+#include "scheduler/daemon/ledger.h"
+
+#define LANES       4u
+#define LANE_EVENTS 3u
+#define BATCH_ITEMS 256u
+#define ANSWERS_EVERY_NS                                                                           \
+    UINT64_C(1000000000) /* how often items without an answer are looked for                       \
+                          */
+
+struct bh_ledger {
+    uint64_t epoch, next_id;
+    uint64_t silence_ns, answer_ns, answers_looked_ns;
+    struct bh_map by_id;        /* 8 bytes of id -> work, parked ones excepted */
+    struct bh_map bind_by_uid;  /* uid -> BIND work, wherever it is */
+    struct bh_map first_by_uid; /* uid -> BIND or PATCH_STATUS that is queued or out */
+    struct bh_work *head[LANES], *tail[LANES];
+    uint64_t n_lane[LANES], n_parked;
+    struct bh_binder binders[BH_LEDGER_MAX_BINDERS];
+    struct bh_ledger_stats stats;
+};
+
+/* Binds before deletes before status patches before events. */
+static uint8_t lane_of(Berth__WorkKind k)
+{
+    switch (k) {
+    case BERTH__WORK_KIND__WORK_BIND:
+        return 0;
+    case BERTH__WORK_KIND__WORK_DELETE:
+        return 1;
+    case BERTH__WORK_KIND__WORK_PATCH_STATUS:
+        return 2;
+    default:
+        return LANE_EVENTS;
+    }
+}
+
+/* Writes that change the pod's own state. */
+static bool in_turn(const struct bh_work *w)
+{
+    return w->kind == BERTH__WORK_KIND__WORK_BIND || w->kind == BERTH__WORK_KIND__WORK_PATCH_STATUS;
+}
+
+struct bh_ledger *bh_ledger_new(uint64_t epoch)
+{
+    struct bh_ledger *l = bh_calloc(1, sizeof(*l));
+
+    l->epoch = epoch;
+    l->next_id = 1;
+    bh_ledger_patience(l, BH_BINDER_SILENCE_NS, BH_BINDER_ANSWER_NS);
+    return l;
+}
+
+void bh_ledger_patience(struct bh_ledger *l, uint64_t silence_ns, uint64_t answer_ns)
+{
+    l->silence_ns = silence_ns;
+    l->answer_ns = answer_ns;
+}
+
+struct bh_work *bh_work_new(Berth__WorkKind kind, struct bh_str ns, struct bh_str name,
+                            struct bh_str uid)
+{
+    struct bh_work *w = bh_calloc(1, sizeof(*w));
+
+    w->kind = kind;
+    w->namespace_ = bh_strndup(ns.p, ns.n);
+    w->name = bh_strndup(name.p, name.n);
+    w->uid = bh_strndup(uid.p, uid.n);
+    return w;
+}
+
+static void work_free(struct bh_work *w)
+{
+    char *strings[] = {w->namespace_,       w->name,         w->uid,          w->node,
+                       w->event_type,       w->event_reason, w->event_action, w->event_note,
+                       w->event_controller, w->event_rv,     w->cond_type,    w->cond_status,
+                       w->cond_reason,      w->cond_message, w->nominated};
+
+    for (size_t i = 0; i < BH_ARRAY_LEN(strings); i++)
+        free(strings[i]);
+    free(w);
+}
+
+void bh_ledger_free(struct bh_ledger *l)
+{
+    struct bh_map_entry *m;
+
+    if (!l)
+        return;
+    for (size_t it = 0; (m = bh_map_next(&l->by_id, &it));) {
+        struct bh_work *w = m->value;
+        if (w->successor)
+            work_free(w->successor);
+        work_free(w);
+    }
+    bh_map_fini(&l->by_id);
+    bh_map_fini(&l->bind_by_uid);
+    bh_map_fini(&l->first_by_uid);
+    free(l);
+}
+
+/* ---- lanes -------------------------------------------------------------------------------------
+ */
+
+static void lane_push(struct bh_ledger *l, struct bh_work *w, bool front)
+{
+    struct bh_work **head = &l->head[w->lane], **tail = &l->tail[w->lane];
+
+    w->binder = NULL;
+    w->prev = w->next = NULL;
+    if (!*head) {
+        *head = *tail = w;
+    } else if (front) {
+        w->next = *head;
+        (*head)->prev = w;
+        *head = w;
+    } else {
+        w->prev = *tail;
+        (*tail)->next = w;
+        *tail = w;
+    }
+    l->n_lane[w->lane]++;
+}
+
+static void lane_remove(struct bh_ledger *l, struct bh_work *w)
+{
+    bh_assert(!w->binder);
+    if (w->prev)
+        w->prev->next = w->next;
+    else
+        l->head[w->lane] = w->next;
+    if (w->next)
+        w->next->prev = w->prev;
+    else
+        l->tail[w->lane] = w->prev;
+    l->n_lane[w->lane]--;
+}
+
+static void binder_push(struct bh_binder *b, struct bh_work *w)
+{
+    w->binder = b;
+    w->prev = NULL;
+    w->next = b->list;
+    if (b->list)
+        b->list->prev = w;
+    b->list = w;
+    b->out++;
+}
+
+static void binder_remove(struct bh_work *w)
+{
+    struct bh_binder *b = w->binder;
+
+    if (w->prev)
+        w->prev->next = w->next;
+    else
+        b->list = w->next;
+    if (w->next)
+        w->next->prev = w->prev;
+    b->out--;
+    w->binder = NULL;
+}
+
+/* ---- items -------------------------------------------------------------------------------------
+ */
+
+static void queue(struct bh_ledger *l, struct bh_work *w)
+{
+    (void)bh_map_put(&l->by_id, (const char *)&w->id, sizeof(w->id), w);
+    if (in_turn(w))
+        (void)bh_map_put(&l->first_by_uid, w->uid, strlen(w->uid), w);
+    lane_push(l, w, false);
+}
+
+/* Leaves every list; the caller frees it. */
+static void forget(struct bh_ledger *l, struct bh_work *w)
+{
+    if (w->binder)
+        binder_remove(w);
+    else
+        lane_remove(l, w);
+    (void)bh_map_del(&l->by_id, (const char *)&w->id, sizeof(w->id));
+    if (w->kind == BERTH__WORK_KIND__WORK_BIND)
+        (void)bh_map_del(&l->bind_by_uid, w->uid, strlen(w->uid));
+    if (in_turn(w))
+        (void)bh_map_del(&l->first_by_uid, w->uid, strlen(w->uid));
+}
+
+/* What the older patch wanted to write and the newer one leaves alone. */
+static void inherit(struct bh_work *w, struct bh_work *old)
+{
+    w->cond_transition |= old->cond_transition;
+    if (!w->set_nominated && old->set_nominated) {
+        w->set_nominated = true;
+        w->nominated = bh_take_ptr(old->nominated);
+    }
+}
+
+/* The pod has a write that is out: w has to wait for its end. */
+static bool park(struct bh_ledger *l, struct bh_work *first, struct bh_work *w)
+{
+    struct bh_work *old = first->successor;
+
+    if (old && w->kind == BERTH__WORK_KIND__WORK_PATCH_STATUS) {
+        if (old->kind == BERTH__WORK_KIND__WORK_BIND) { /* binding sets the condition anew */
+            work_free(w);
+            return false;
+        }
+        inherit(w, old);
+    }
+    if (old)
+        work_free(old);
+    else
+        l->n_parked++;
+    first->successor = w;
+    return true;
+}
+
+bool bh_ledger_add(struct bh_ledger *l, struct bh_work *w)
+{
+    struct bh_work *first = NULL;
+
+    w->lane = lane_of(w->kind);
+    if (w->lane == LANE_EVENTS && l->n_lane[LANE_EVENTS] >= BH_LEDGER_MAX_EVENTS) {
+        l->stats.dropped_events++;
+        work_free(w);
+        return false;
+    }
+    w->id = l->next_id++;
+    w->queued_ns = bh_mono_ns();
+    if (w->kind == BERTH__WORK_KIND__WORK_BIND) {
+        struct bh_work *former = bh_map_put(&l->bind_by_uid, w->uid, strlen(w->uid), w);
+        bh_assert(!former);
+    }
+    if (in_turn(w))
+        first = bh_map_get(&l->first_by_uid, w->uid, strlen(w->uid));
+    if (first && (first->binder || first->kind == BERTH__WORK_KIND__WORK_BIND))
+        return park(l, first, w);
+    if (first) { /* a patch nobody has seen: superseded */
+        if (w->kind == BERTH__WORK_KIND__WORK_PATCH_STATUS)
+            inherit(w, first);
+        forget(l, first);
+        work_free(first);
+    }
+    queue(l, w);
+    return true;
+}
+
+struct bh_work *bh_ledger_bind_of(struct bh_ledger *l, const char *uid)
+{
+    return bh_map_get(&l->bind_by_uid, uid, strlen(uid));
+}
+
+struct bh_work *bh_ledger_find(struct bh_ledger *l, uint64_t id)
+{
+    return bh_map_get(&l->by_id, (const char *)&id, sizeof(id));
+}
+
+void bh_ledger_finish(struct bh_ledger *l, struct bh_work *w)
+{
+    struct bh_work *successor = w->successor;
+
+    forget(l, w);
+    work_free(w);
+    if (successor) {
+        l->n_parked--;
+        queue(l, successor);
+    }
+}
+
+void bh_ledger_retry(struct bh_ledger *l, struct bh_work *w)
+{
+    if (w->kind == BERTH__WORK_KIND__WORK_PATCH_STATUS && w->successor) {
+        if (w->successor->kind == BERTH__WORK_KIND__WORK_PATCH_STATUS)
+            inherit(w->successor, w);
+        bh_ledger_finish(l, w);
+        return;
+    }
+    if (w->binder)
+        binder_remove(w);
+    else
+        lane_remove(l, w);
+    w->attempt++;
+    l->stats.reissued++;
+    lane_push(l, w, true);
+}
+
+/* ---- binders -----------------------------------------------------------------------------------
+ */
+
+static bool same_peer(const struct bh_peer *a, const struct bh_peer *b)
+{
+    return a->n == b->n && memcmp(a->id, b->id, a->n) == 0;
+}
+
+struct bh_binder *bh_ledger_binder(struct bh_ledger *l, const struct bh_peer *peer,
+                                   const char *name, uint64_t now_ns)
+{
+    struct bh_binder *spare = NULL;
+
+    for (size_t i = 0; i < BH_LEDGER_MAX_BINDERS; i++) {
+        struct bh_binder *b = &l->binders[i];
+        if (b->used && same_peer(&b->peer, peer)) {
+            b->last_seen_ns = now_ns;
+            return b;
+        }
+        if (!b->used && !spare)
+            spare = b;
+    }
+    if (!spare)
+        return NULL;
+    *spare = (struct bh_binder){.peer = *peer, .used = true, .last_seen_ns = now_ns};
+    snprintf(spare->name, sizeof(spare->name), "%s", name ? name : "");
+    return spare;
+}
+
+void bh_ledger_drop_binder(struct bh_ledger *l, struct bh_binder *b)
+{
+    while (b->list)
+        bh_ledger_retry(l, b->list);
+    b->used = false;
+}
+
+/* An answer can get lost only with the binder's connection; then nobody else would ever ask again.
+ */
+static void take_back_unanswered(struct bh_ledger *l, struct bh_binder *b, uint64_t now_ns)
+{
+    for (struct bh_work *w = b->list, *next; w; w = next) {
+        next = w->next;
+        if (now_ns - w->sent_ns > l->answer_ns)
+            bh_ledger_retry(l, w);
+    }
+}
+
+unsigned bh_ledger_expire(struct bh_ledger *l, uint64_t now_ns)
+{
+    bool answers = now_ns - l->answers_looked_ns > BH_MIN(ANSWERS_EVERY_NS, l->answer_ns);
+    unsigned n = 0;
+
+    if (answers)
+        l->answers_looked_ns = now_ns;
+    for (size_t i = 0; i < BH_LEDGER_MAX_BINDERS; i++) {
+        struct bh_binder *b = &l->binders[i];
+        if (!b->used)
+            continue;
+        if (now_ns - b->last_seen_ns > l->silence_ns) {
+            bh_ledger_drop_binder(l, b);
+            n++;
+        } else if (answers) {
+            take_back_unanswered(l, b, now_ns);
+        }
+    }
+    return n;
+}
+
+static uint32_t room(const struct bh_binder *b)
+{
+    return b->greeted && b->out < b->window ? b->window - b->out : 0;
+}
+
+static struct bh_binder *richest(struct bh_ledger *l)
+{
+    struct bh_binder *best = NULL;
+
+    for (size_t i = 0; i < BH_LEDGER_MAX_BINDERS; i++) {
+        struct bh_binder *b = &l->binders[i];
+        if (b->used && room(b) > (best ? room(best) : 0))
+            best = b;
+    }
+    return best;
+}
+
+/* ---- the wire ----------------------------------------------------------------------------------
+ */
+
+struct wire_item {
+    Berth__WorkItem item;
+    Berth__EventText event;
+    Berth__Condition cond;
+};
+
+static void to_wire(const struct bh_work *w, struct wire_item *o)
+{
+    berth__work_item__init(&o->item);
+    o->item.has_id = o->item.has_kind = o->item.has_attempt = true;
+    o->item.id = w->id;
+    o->item.kind = w->kind;
+    o->item.attempt = w->attempt;
+    o->item.namespace_ = w->namespace_;
+    o->item.name = w->name;
+    o->item.uid = w->uid;
+    o->item.node = w->node;
+    if (w->event_reason) {
+        berth__event_text__init(&o->event);
+        o->event.type = w->event_type;
+        o->event.reason = w->event_reason;
+        o->event.action = w->event_action;
+        o->event.note = w->event_note;
+        o->event.reporting_controller = w->event_controller;
+        o->event.regarding_resource_version = w->event_rv;
+        o->item.event = &o->event;
+    }
+    if (w->cond_type) {
+        berth__condition__init(&o->cond);
+        o->cond.type = w->cond_type;
+        o->cond.status = w->cond_status;
+        o->cond.reason = w->cond_reason;
+        o->cond.message = w->cond_message;
+        o->cond.has_observed_generation = true;
+        o->cond.observed_generation = w->cond_generation;
+        o->cond.has_transition = true;
+        o->cond.transition = w->cond_transition;
+        o->item.condition = &o->cond;
+    }
+    if (w->set_nominated) {
+        o->item.has_set_nominated_node = o->item.set_nominated_node = true;
+        o->item.nominated_node = w->nominated ? w->nominated : (char *)(uintptr_t) "";
+    }
+}
+
+/* The next items in priority order; they stay queued until the bus took them. */
+static unsigned collect(struct bh_ledger *l, struct bh_work **work, struct wire_item *wire,
+                        Berth__WorkItem **items, unsigned max)
+{
+    unsigned n = 0;
+
+    for (unsigned lane = 0; lane < LANES; lane++)
+        for (struct bh_work *w = l->head[lane]; w && n < max; w = w->next) {
+            to_wire(w, &wire[n]);
+            items[n] = &wire[n].item;
+            work[n++] = w;
+        }
+    return n;
+}
+
+/* A single item that the bus will not carry: too long a text. Nobody can write it, so it ends here.
+ */
+static void refuse(struct bh_ledger *l, struct bh_work *w)
+{
+    bh_assert(w->kind != BERTH__WORK_KIND__WORK_BIND); /* names are checked where pods come in */
+    l->stats.refused++;
+    bh_ledger_finish(l, w);
+}
+
+static unsigned send_batch(struct bh_ledger *l, struct bh_bus *bus, struct bh_binder *b,
+                           Berth__WorkBatch *batch, uint64_t now_ns)
+{
+    static struct wire_item wire[BATCH_ITEMS]; /* one thread; too large for the stack */
+    Berth__WorkItem *items[BATCH_ITEMS];
+    struct bh_work *work[BATCH_ITEMS];
+    Berth__Envelope env = BERTH__ENVELOPE__INIT;
+    unsigned n = collect(l, work, wire, items, BH_MIN(room(b), BATCH_ITEMS));
+    enum bh_bus_outcome o;
+
+    batch->item = items;
+    env.work = batch;
+    do { /* a batch that breaks a rule is tried in halves, down to the item that does */
+        batch->n_item = n;
+        o = bh_bus_send(bus, &b->peer, &env);
+    } while (o == BH_BUS_BAD && n > 1 && (n /= 2));
+    if (o == BH_BUS_BAD) {
+        refuse(l, work[0]);
+        return 0;
+    }
+    if (o == BH_BUS_NO_PEER) {
+        bh_ledger_drop_binder(l, b);
+        return 0;
+    }
+    if (o != BH_BUS_OK) { /* its queue is full: no more room until it speaks again */
+        b->window = 0;
+        return 0;
+    }
+    for (unsigned i = 0; i < n; i++) {
+        lane_remove(l, work[i]);
+        work[i]->sent_ns = now_ns;
+        binder_push(b, work[i]);
+    }
+    l->stats.sent += n;
+    return n;
+}
+
+unsigned bh_ledger_flush(struct bh_ledger *l, struct bh_bus *bus, uint64_t lease_term,
+                         uint64_t fence_boot_ns, uint64_t now_ns)
+{
+    Berth__WorkBatch batch = BERTH__WORK_BATCH__INIT;
+    unsigned total = 0;
+    struct bh_binder *b;
+
+    batch.has_epoch = batch.has_lease_term = batch.has_fence_boot_ns = true;
+    batch.epoch = l->epoch;
+    batch.lease_term = lease_term;
+    batch.fence_boot_ns = fence_boot_ns;
+    while ((l->head[0] || l->head[1] || l->head[2] || l->head[3]) && (b = richest(l)))
+        total += send_batch(l, bus, b, &batch, now_ns);
+    return total;
+}
+
+uint64_t bh_ledger_binds(const struct bh_ledger *l)
+{
+    return l->bind_by_uid.len;
+}
+
+void bh_ledger_stats(const struct bh_ledger *l, struct bh_ledger_stats *ret)
+{
+    *ret = l->stats;
+    ret->queued = l->n_parked;
+    ret->out = ret->binders = 0;
+    for (unsigned i = 0; i < LANES; i++)
+        ret->queued += l->n_lane[i];
+    for (size_t i = 0; i < BH_LEDGER_MAX_BINDERS; i++)
+        if (l->binders[i].used) {
+            ret->binders++;
+            ret->out += l->binders[i].out;
+        }
+    ret->binds = l->bind_by_uid.len;
+}

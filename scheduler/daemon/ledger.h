@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * scheduler/daemon/ledger.h - what binders were asked to do and have not answered yet
+ *
+ * Owns:       every work item from the decision to its definite outcome, and the list of binders.
+ * Invariants: an item is queued (one of four priorities), out with exactly one binder, or parked
+ * behind the item that is out for the same pod: binds and status patches of one pod go one after
+ * the other, so that an older state is never written last. A pod uid has at most one BIND item. A
+ * binder that is silent for `silence_ns` loses its items, and so does one that left an item
+ *             unanswered for `answer_ns` (the answer was lost): they go back to the front of the
+ * queue under the SAME id and node, since the first write may have happened (every write is safe to
+ * repeat; the second answer is ignored). Work goes only to binders that were greeted: they know our
+ * epoch and have told what they had on the wire before it. Bounds:     events above
+ * BH_LEDGER_MAX_EVENTS are dropped and counted, first of all work; status patches are coalesced per
+ * pod (newest wins), and a bind makes a queued one moot; binds and deletes are never dropped, they
+ * are bounded by the decisions the daemon allows in flight (BH_LEDGER_MAX_BINDS). Runs in:    the
+ * scheduler's duty cycle. No locks. Upstream:   none; kube-scheduler binds from goroutines of its
+ * own process.
+ */
+#ifndef BH_LEDGER_H
+#define BH_LEDGER_H
+
+#include "common/base/map.h"
+#include "common/bus/bus.h"
+
+#define BH_LEDGER_MAX_BINDS   20000u
+#define BH_LEDGER_MAX_EVENTS  20000u
+#define BH_LEDGER_MAX_BINDERS 64u
+#define BH_BINDER_SILENCE_NS  UINT64_C(3000000000)
+#define BH_BINDER_ANSWER_NS   UINT64_C(45000000000) /* a binder gives up after 30 s */
+
+struct bh_work { /* strings owned by the item */
+    uint64_t id;
+    Berth__WorkKind kind;
+    char *namespace_, *name, *uid, *node;
+    char *event_type, *event_reason, *event_action, *event_note, *event_controller, *event_rv;
+    char *cond_type, *cond_status, *cond_reason, *cond_message;
+    int64_t cond_generation;
+    bool cond_transition;
+    bool set_nominated;
+    char *nominated;
+    bool bound_seen; /* BIND: the watch was faster than the answer */
+    uint32_t attempt;
+    uint64_t queued_ns, sent_ns;
+    /* private */
+    struct bh_work *prev, *next;
+    struct bh_binder *binder;  /* NULL = queued or parked */
+    struct bh_work *successor; /* parked behind this one, which is out */
+    uint8_t lane;
+};
+struct bh_binder {
+    struct bh_peer peer;
+    char name[64];
+    bool used, greeted;   /* greeted: it said hello with our epoch */
+    uint32_t window, out; /* items it is willing to hold; items it holds */
+    uint64_t last_seen_ns, hello_sent_ns;
+    struct bh_work *list; /* items it holds */
+};
+struct bh_ledger;
+struct bh_ledger *bh_ledger_new(uint64_t epoch);
+/* Other bounds than BH_BINDER_SILENCE_NS and BH_BINDER_ANSWER_NS. */
+void bh_ledger_patience(struct bh_ledger *l, uint64_t silence_ns, uint64_t answer_ns);
+void bh_ledger_free(struct bh_ledger *l);
+/* Takes w over (fields but id filled in by the caller with bh_strdup). Frees it at once when the
+ * bound for events is reached, and a status patch when a bind of the pod is parked already (returns
+ * false). */
+bool bh_ledger_add(struct bh_ledger *l, struct bh_work *w);
+struct bh_work *bh_ledger_bind_of(struct bh_ledger *l, const char *uid); /* BIND item or NULL */
+struct bh_work *bh_ledger_find(struct bh_ledger *l, uint64_t id);
+/* Ends an item; what was parked behind it is queued. */
+void bh_ledger_finish(struct bh_ledger *l, struct bh_work *w);
+/* Puts an item back to the front of its lane (outcome unknown): same id, attempt + 1. A status
+ * patch with something newer behind it is not worth that: it ends instead. */
+void bh_ledger_retry(struct bh_ledger *l, struct bh_work *w);
+
+/* Any message of a binder. New: neither greeted nor any work. NULL when the table is full. */
+struct bh_binder *bh_ledger_binder(struct bh_ledger *l, const struct bh_peer *peer,
+                                   const char *name, uint64_t now_ns);
+void bh_ledger_drop_binder(struct bh_ledger *l,
+                           struct bh_binder *b); /* its items are queued again */
+/* Drops silent binders and takes back what was never answered; returns how many binders. */
+unsigned bh_ledger_expire(struct bh_ledger *l, uint64_t now_ns);
+/* Hands queued work to greeted binders with room in their window. Returns the number of items sent.
+ */
+unsigned bh_ledger_flush(struct bh_ledger *l, struct bh_bus *bus, uint64_t lease_term,
+                         uint64_t fence_boot_ns, uint64_t now_ns);
+struct bh_ledger_stats {
+    uint64_t queued, out, binds, binders, dropped_events, refused, reissued, sent;
+};
+uint64_t bh_ledger_binds(const struct bh_ledger *l);
+void bh_ledger_stats(const struct bh_ledger *l, struct bh_ledger_stats *ret);
+struct bh_work *bh_work_new(Berth__WorkKind kind, struct bh_str ns, struct bh_str name,
+                            struct bh_str uid);
+#endif

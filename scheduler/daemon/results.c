@@ -1,0 +1,257 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * scheduler/daemon/results.c - what binders answer
+ *
+ * An answer counts once: its item leaves the ledger, and a second answer for the same id (from a
+ * binder that was thought dead) finds nothing. An unknown outcome is repeated for the same node,
+ * never decided anew.
+ */
+#include "common/base/log.h"
+#include "scheduler/daemon/daemon.h"
+
+#define GREET_EVERY_NS UINT64_C(100000000)
+#define CROWD_LOG_NS   UINT64_C(60000000000)
+
+/* ---- binds of the scheduler before us ----------------------------------------------------------
+ */
+
+void bh_sched_unadopt(struct bh_sched_daemon *d, struct bh_str uid)
+{
+    struct bh_adopted *a = d->adopted.len ? bh_map_del(&d->adopted, uid.p, uid.n) : NULL;
+
+    if (a)
+        free(a->node);
+    free(a);
+}
+
+void bh_sched_review_adopted(struct bh_sched_daemon *d)
+{
+    struct bh_map_entry *m;
+
+    for (size_t it = 0; (m = bh_map_next(&d->adopted, &it));)
+        if (!bh_queue_find(d->queue, (struct bh_str){m->key, m->key_len}, NULL))
+            bh_sched_unadopt(d, (struct bh_str){m->key, m->key_len});
+}
+
+/* In-flight binds of a binder that outlived the last scheduler: the pods go where they were sent,
+ * when the watcher names them as pending. */
+static void adopt_in_flight(struct bh_sched_daemon *d, const Berth__BinderHello *h)
+{
+    for (size_t i = 0; i < h->n_in_flight; i++) {
+        const Berth__WorkItem *it = h->in_flight[i];
+        struct bh_str uid = bh_str_c(it->uid);
+        struct bh_adopted *a;
+
+        if (it->kind != BERTH__WORK_KIND__WORK_BIND || bh_ledger_bind_of(d->ledger, it->uid))
+            continue;
+        if (d->feed_synced && !bh_queue_find(d->queue, uid, NULL))
+            continue; /* not pending: bound or gone */
+        bh_sched_unadopt(d, uid);
+        a = bh_calloc(1, sizeof(*a));
+        a->node = bh_strdup(it->node);
+        (void)bh_map_put(&d->adopted, uid.p, uid.n, a);
+    }
+}
+
+static void on_old_result(struct bh_sched_daemon *d, const Berth__WorkResult *r)
+{
+    struct bh_str uid = bh_str_c(r->uid);
+    struct bh_adopted *a = d->adopted.len ? bh_map_get(&d->adopted, uid.p, uid.n) : NULL;
+
+    if (!a)
+        return;
+    switch (r->outcome) {
+    case BERTH__OUTCOME__OUTCOME_DONE:
+        a->done = true;
+        break;
+    case BERTH__OUTCOME__OUTCOME_REJECTED:
+    case BERTH__OUTCOME__OUTCOME_GONE:
+    case BERTH__OUTCOME__OUTCOME_BOUND_ELSEWHERE:
+        bh_sched_unadopt(d, uid);
+        break;
+    default: /* still unknown: repeated for the same node */
+        break;
+    }
+}
+
+/* ---- answers -----------------------------------------------------------------------------------
+ */
+
+/* The queue's entry stays until the watch shows the pod on its node, whichever comes first. */
+static void bound(struct bh_sched_daemon *d, struct bh_work *w)
+{
+    struct bh_str uid = bh_str_c(w->uid);
+    const struct bh_queued_pod *p = bh_queue_find(d->queue, uid, NULL);
+
+    if (p) {
+        bh_sched_count_bound(d, p, w->event_controller ? w->event_controller : "",
+                             (double)(bh_mono_ns() - w->queued_ns) / 1e9);
+        bh_log_debug("Bound pod", bh_kv_s("namespace", w->namespace_), bh_kv_s("pod", w->name),
+                     bh_kv_s("node", w->node), bh_kv_i("attempts", p->attempts));
+    }
+    if (!bh_engine_is_assumed(d->engine, uid))
+        bh_queue_done(d->queue, uid);
+    else if (!p || w->bound_seen)
+        d->sweep_due = true; /* nobody will tell us the end of it */
+    if (w->bound_seen)
+        bh_queue_done(d->queue, uid);
+}
+
+static void bind_result(struct bh_sched_daemon *d, struct bh_work *w, const Berth__WorkResult *r)
+{
+    BH_CLEANUP(bh_freep) char *text = NULL;
+
+    switch (r->outcome) {
+    case BERTH__OUTCOME__OUTCOME_DONE:
+        bound(d, w);
+        break;
+    case BERTH__OUTCOME__OUTCOME_GONE:
+    case BERTH__OUTCOME__OUTCOME_BOUND_ELSEWHERE:
+        bh_sched_pod_gone(d, bh_str_c(w->uid));
+        break;
+    default:
+        text = bh_asprintf("running Bind plugin \"DefaultBinder\": %s",
+                           r->message ? r->message : "binding failed");
+        bh_log_error("Binding failed", bh_kv_s("namespace", w->namespace_), bh_kv_s("pod", w->name),
+                     bh_kv_s("node", w->node), bh_kv_i("code", r->code),
+                     bh_kv_s("reason", r->reason), bh_kv_s("message", r->message));
+        bh_sched_bind_failed(d, w, text);
+        break;
+    }
+}
+
+/* No definite answer, or refused unseen. Only the binder that holds the item now can say so: for
+ * any other it is out elsewhere already. */
+static void on_unknown(struct bh_sched_daemon *d, struct bh_binder *b, struct bh_work *w,
+                       Berth__Outcome o)
+{
+    if (w->binder != b)
+        return;
+    if (o == BERTH__OUTCOME__OUTCOME_STALE)
+        b->window = 0; /* until its next hello: it knows a newer scheduler or term */
+    if (w->kind == BERTH__WORK_KIND__WORK_EVENT)
+        bh_ledger_finish(d->ledger, w); /* events are the first thing to give up */
+    else
+        bh_ledger_retry(d->ledger, w);
+}
+
+static void on_refused(struct bh_sched_daemon *d, const struct bh_work *w,
+                       const Berth__WorkResult *r)
+{
+    const struct bh_queued_pod *p;
+
+    bh_log_warn("Write was refused", bh_kv_i("kind", w->kind), bh_kv_s("namespace", w->namespace_),
+                bh_kv_s("pod", w->name), bh_kv_i("code", r->code), bh_kv_s("message", r->message));
+    p = bh_queue_find(d->queue, bh_str_c(w->uid), NULL);
+    if (p && w->kind == BERTH__WORK_KIND__WORK_PATCH_STATUS) /* the next failure tries again */
+        bh_queue_told(d->queue, bh_str_c(w->uid), 0, p->pending.pod->nominated_node);
+}
+
+static void on_result(struct bh_sched_daemon *d, struct bh_binder *b, const Berth__WorkResult *r)
+{
+    struct bh_work *w = r->epoch == d->epoch ? bh_ledger_find(d->ledger, r->id) : NULL;
+
+    bh_sched_count_outcome(d, r->outcome);
+    if (r->epoch != d->epoch) {
+        on_old_result(d, r);
+        return;
+    }
+    if (!w)
+        return;
+    if (r->outcome == BERTH__OUTCOME__OUTCOME_UNKNOWN ||
+        r->outcome == BERTH__OUTCOME__OUTCOME_STALE) {
+        on_unknown(d, b, w, r->outcome);
+        return;
+    }
+    if (w->kind == BERTH__WORK_KIND__WORK_BIND)
+        bind_result(d, w, r);
+    else if (r->outcome == BERTH__OUTCOME__OUTCOME_REJECTED)
+        on_refused(d, w, r);
+    bh_ledger_finish(d->ledger, w);
+}
+
+/* ---- binders -----------------------------------------------------------------------------------
+ */
+
+/* Asks a binder for what it has on the wire; it gets work once it answered with our epoch. */
+static void greet(struct bh_sched_daemon *d, struct bh_binder *b)
+{
+    Berth__SchedulerHello h = BERTH__SCHEDULER_HELLO__INIT;
+    Berth__Envelope e = BERTH__ENVELOPE__INIT;
+    uint64_t now = bh_mono_ns();
+
+    if (b->hello_sent_ns && now - b->hello_sent_ns < GREET_EVERY_NS)
+        return;
+    h.has_epoch = h.has_lease_term = true;
+    h.epoch = d->epoch;
+    h.lease_term = d->lease_term;
+    e.scheduler_hello = &h;
+    if (bh_bus_send(d->binders, &b->peer, &e) == BH_BUS_OK)
+        b->hello_sent_ns = now;
+}
+
+static void on_binder_hello(struct bh_sched_daemon *d, struct bh_binder *b,
+                            const Berth__BinderHello *h)
+{
+    snprintf(b->name, sizeof(b->name), "%s", h->binder);
+    if (h->epoch_seen != d->epoch) {
+        adopt_in_flight(d, h);
+        greet(d, b);
+        return;
+    }
+    if (!b->greeted)
+        bh_log_info("Binder is here", bh_kv_s("binder", b->name), bh_kv_u("window", h->window));
+    b->greeted = true;
+    b->window = h->window;
+}
+
+static void on_message(struct bh_sched_daemon *d, struct bh_binder *b, const Berth__Envelope *e)
+{
+    if (e->binder_hello) {
+        on_binder_hello(d, b, e->binder_hello);
+        return;
+    }
+    if (e->results) {
+        for (size_t i = 0; i < e->results->n_result; i++)
+            on_result(d, b, e->results->result[i]);
+        if (e->results->has_window)
+            b->window = e->results->window;
+    }
+    if (!b->greeted)
+        greet(d, b);
+}
+
+static void too_many(struct bh_sched_daemon *d)
+{
+    uint64_t now = bh_mono_ns();
+
+    if (d->crowd_logged_ns && now - d->crowd_logged_ns < CROWD_LOG_NS)
+        return;
+    d->crowd_logged_ns = now;
+    bh_log_warn("Too many binders, ignoring one", bh_kv_u("max", BH_LEDGER_MAX_BINDERS));
+}
+
+unsigned bh_sched_drain_binders(struct bh_sched_daemon *d)
+{
+    unsigned n = 0;
+    Berth__Envelope *e;
+
+    for (; n < BH_TURN_MESSAGES; n++) {
+        struct bh_peer peer;
+        struct bh_binder *b;
+        enum bh_bus_outcome o;
+        bh_arena_reset(&d->bus_arena);
+        o = bh_bus_recv(d->binders, &d->bus_arena, &peer, &e);
+        if (o == BH_BUS_EMPTY)
+            break;
+        if (o != BH_BUS_OK)
+            continue;
+        b = bh_ledger_binder(d->ledger, &peer, e->binder_hello ? e->binder_hello->binder : NULL,
+                             bh_mono_ns());
+        if (b)
+            on_message(d, b, e);
+        else
+            too_many(d);
+    }
+    return n;
+}

@@ -1,0 +1,398 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * scheduler/engine.c - the engine's API: state in, decisions out
+ *
+ * Runs in:  the engine's thread.
+ * Upstream: pkg/scheduler/scheduler.go, schedule_one.go, backend/cache; differences: see
+ *           scheduler/README.md.
+ */
+#include <errno.h>
+
+#include "common/k8s/compile.h"
+#include "scheduler/engine_int.h"
+#include "scheduler/plugins/registry.h"
+
+/* Results kept per shape: at 5,000 nodes a shape takes about 250 KB. */
+#define SHAPE_CACHE_BYTES_MAX ((size_t)512 << 20)
+
+static int add_profiles(struct bh_engine *e, struct bh_err *err)
+{
+    const struct bh_sched_config *c = e->opt.config;
+    const struct bh_plugin_env env = {.tab = e->tab, .cache = &e->cache, .objects = &e->objects};
+
+    e->profile = bh_calloc(c->n_profiles, sizeof *e->profile);
+    for (uint32_t i = 0; i < c->n_profiles; i++) {
+        struct bh_profile *p = &e->profile[i];
+        int rc =
+            bh_framework_new(&c->profiles[i], c->percentage_of_nodes_to_score, &env, &p->fw, err);
+        if (rc < 0)
+            return bh_err_prefix(err, rc,
+                                 "initializing profiles: creating profile for scheduler name %s",
+                                 c->profiles[i].scheduler_name);
+        p->name = bh_sym_internc(e->tab, c->profiles[i].scheduler_name);
+        p->fast = bh_fast_eligible(p->fw);
+        e->n_profiles++;
+        e->cache.keep_order |= p->fw->sampling;
+    }
+    return 0;
+}
+
+int bh_engine_new(const struct bh_engine_options *o, struct bh_engine **ret_e, struct bh_err *err)
+{
+    struct bh_engine *e = bh_calloc(1, sizeof *e);
+    int rc = 0;
+
+    e->opt = *o;
+    if (!o->config)
+        rc = bh_sched_config_new(NULL, &e->own_config, err);
+    if (rc < 0) {
+        free(e);
+        return rc;
+    }
+    if (!o->config)
+        e->opt.config = e->own_config;
+    e->tab = bh_symtab_new();
+    bh_cache_init(&e->cache, e->tab, false);
+    e->cache.rebuilt = o->rebuilt_snapshot;
+    bh_arena_init(&e->arena, 0);
+    bh_arena_init(&e->scratch, 0);
+    bh_arena_init(&e->aside, 0);
+    bh_rand_seed(&e->rand, o->seed);
+    e->cache_bytes_max = SHAPE_CACHE_BYTES_MAX;
+    rc = add_profiles(e, err);
+    if (rc < 0) {
+        bh_engine_free(e);
+        return rc;
+    }
+    *ret_e = e;
+    return 0;
+}
+
+void bh_engine_free(struct bh_engine *e)
+{
+    if (!e)
+        return;
+    bh_fast_drop_all(e);
+    for (uint32_t i = 0; i < e->n_profiles; i++) {
+        bh_framework_free(e->profile[i].fw);
+        free(e->profile[i].slot);
+    }
+    free(e->profile);
+    free(e->rows);
+    free(e->rows2);
+    free(e->rows3);
+    free(e->stamp);
+    free(e->values);
+    free(e->values2);
+    bh_objects_fini(&e->objects);
+    bh_cache_fini(&e->cache);
+    bh_symtab_free(e->tab);
+    bh_arena_fini(&e->arena);
+    bh_arena_fini(&e->scratch);
+    bh_arena_fini(&e->aside);
+    bh_sched_config_free(e->own_config);
+    free(e);
+}
+
+struct bh_symtab *bh_engine_symtab(struct bh_engine *e)
+{
+    return e->tab;
+}
+
+bool bh_engine_responsible(const struct bh_engine *e, const char *scheduler_name)
+{
+    for (uint32_t i = 0; i < e->n_profiles; i++)
+        if (bh_streq(bh_sym_text(e->tab, e->profile[i].name), scheduler_name))
+            return true;
+    return false;
+}
+
+static struct bh_profile *profile_of(struct bh_engine *e, const struct bh_shape_rec *s)
+{
+    for (uint32_t i = 0; i < e->n_profiles; i++)
+        if (e->profile[i].name == s->scheduler_name)
+            return &e->profile[i];
+    return NULL;
+}
+
+/* ---- state ------------------------------------------------------------------------------------
+ */
+
+bh_shape_id bh_engine_shape(struct bh_engine *e, const struct bh_shape_rec *s)
+{
+    return bh_shapes_intern(&e->cache.shapes, s);
+}
+
+void bh_engine_shape_unref(struct bh_engine *e, bh_shape_id id)
+{
+    bh_shapes_unref(&e->cache.shapes, id);
+}
+
+const struct bh_shape_rec *bh_engine_shape_rec(const struct bh_engine *e, bh_shape_id id)
+{
+    return bh_shapes_rec(&e->cache.shapes, id);
+}
+
+void bh_engine_put_node(struct bh_engine *e, const struct bh_node_rec *n)
+{
+    bh_cache_put_node(&e->cache, n);
+}
+
+void bh_engine_del_node(struct bh_engine *e, bh_sym name)
+{
+    bh_cache_del_node(&e->cache, name);
+}
+
+void bh_engine_put_pod(struct bh_engine *e, const struct bh_pod_rec *pod, bh_shape_id shape)
+{
+    if (pod->node == BH_SYM_NONE) /* not assigned: nothing of it belongs on a node */
+        bh_cache_del_pod(&e->cache, bh_rec_text(pod, pod->uid));
+    else
+        bh_cache_put_pod(&e->cache, pod, shape);
+}
+
+void bh_engine_del_pod(struct bh_engine *e, struct bh_str uid)
+{
+    bh_cache_del_pod(&e->cache, uid);
+}
+
+void bh_engine_rebuild_begin(struct bh_engine *e)
+{
+    bh_cache_rebuild_begin(&e->cache);
+}
+
+void bh_engine_rebuild_end(struct bh_engine *e)
+{
+    bh_cache_rebuild_end(&e->cache);
+}
+
+uint32_t bh_engine_node_count(const struct bh_engine *e)
+{
+    return e->cache.n_nodes;
+}
+
+uint32_t bh_engine_pod_count(const struct bh_engine *e)
+{
+    return e->cache.n_pods;
+}
+
+uint32_t bh_engine_assumed_count(const struct bh_engine *e)
+{
+    return e->cache.n_assumed;
+}
+
+int bh_engine_put_object(struct bh_engine *e, enum bh_kind kind, const char *ns, const char *name,
+                         const void *object, size_t n, struct bh_err *err)
+{
+    return bh_objects_put(&e->objects, kind, ns, name, object, n, err);
+}
+
+/* ---- a pending pod ----------------------------------------------------------------------------
+ */
+
+static struct bh_pod_info info_of(const struct bh_engine *e, const struct bh_pending *p)
+{
+    return (struct bh_pod_info){
+        .rec = p->pod, .shape = bh_shapes_rec(&e->cache.shapes, p->shape), .shape_id = p->shape};
+}
+
+/* A cycle for the points outside the scheduling cycle; its statuses live until the next of them. */
+static bool aside_cycle(struct bh_engine *e, const struct bh_pod_info *pod, struct bh_cycle *cy)
+{
+    struct bh_profile *p = profile_of(e, pod->shape);
+
+    bh_arena_reset(&e->aside);
+    if (p)
+        bh_cycle_init(cy, p->fw, &e->cache, &e->objects, pod, &e->aside, 0);
+    return p != NULL;
+}
+
+const struct bh_status *bh_engine_pre_enqueue(struct bh_engine *e, const struct bh_pending *p)
+{
+    struct bh_pod_info pod = info_of(e, p);
+    struct bh_cycle cy;
+
+    return aside_cycle(e, &pod, &cy) ? bh_run_pre_enqueue(&cy) : NULL;
+}
+
+static const struct bh_decision *refuse(struct bh_engine *e, const char *reason,
+                                        const char *message)
+{
+    e->decision = (struct bh_decision){
+        .kind = BH_DECISION_ERROR, .reason = reason, .message = message, .clear_nomination = true};
+    return &e->decision;
+}
+
+uint32_t bh_draw(struct bh_engine *e, uint32_t n_best)
+{
+    return e->opt.tie_break == BH_TIE_RANDOM && n_best > 1
+               ? (uint32_t)bh_rand_below(&e->rand, n_best)
+               : 0;
+}
+
+/* Among equals: the k-th in order of visit, or the smallest name. */
+static uint32_t pick(struct bh_engine *e, const struct bh_reference *r, uint32_t k)
+{
+    uint32_t row = r->best[k];
+
+    if (e->opt.tie_break == BH_TIE_RANDOM)
+        return row;
+    for (uint32_t i = 0; i < r->n_best; i++)
+        if (strcmp(bh_sym_text(e->tab, e->cache.rows[r->best[i]]->name),
+                   bh_sym_text(e->tab, e->cache.rows[row]->name)) < 0)
+            row = r->best[i];
+    return row;
+}
+
+static const struct bh_decision *decide_slowly(struct bh_engine *e, struct bh_profile *p,
+                                               const struct bh_pod_info *pod, unsigned flags,
+                                               int64_t now_ns)
+{
+    struct bh_reference r;
+    struct bh_fast f;
+    uint32_t row = BH_ROW_NONE;
+
+    bh_reference_run(e, p, pod, flags, now_ns, &r);
+    if (e->opt.verify)
+        bh_verify(e, p, pod, &r, now_ns);
+    if (!r.error && r.n_best) {
+        uint32_t k = bh_draw(e, r.n_best);
+        row = pick(e, &r, k);
+        if (e->opt.verify && bh_fast_run(e, p, pod, BH_FAST_KEEP, now_ns, &f))
+            bh_assert(bh_fast_pick(e, &f, k) == row);
+    }
+    return bh_decide(e, &r, row, flags);
+}
+
+const struct bh_decision *bh_engine_schedule(struct bh_engine *e, const struct bh_pending *p,
+                                             unsigned flags, int64_t now_ns)
+{
+    struct bh_pod_info pod = info_of(e, p);
+    struct bh_profile *prof = profile_of(e, pod.shape);
+    struct bh_fast f;
+
+    bh_arena_reset(&e->arena);
+    bh_cache_sync(&e->cache);
+    e->stats.cycles++;
+    if (!prof)
+        return refuse(e, "SchedulerError", "no profile of the pod's scheduler name");
+    if (!e->cache.n_nodes)
+        return refuse(e, "Unschedulable", "no nodes available to schedule pods");
+    if (flags & BH_EXPLAIN || e->opt.reference || e->opt.verify ||
+        !bh_fast_run(e, prof, &pod, BH_FAST_AUTO, now_ns, &f))
+        return decide_slowly(e, prof, &pod, flags, now_ns);
+    e->stats.fast_cycles++;
+    uint32_t row = bh_fast_pick(e, &f, bh_draw(e, f.n_best));
+    e->decision = (struct bh_decision){.kind = BH_DECIDED,
+                                       .node = e->cache.rows[row]->name,
+                                       .feasible = f.n_feasible,
+                                       .evaluated = f.evaluated};
+    return &e->decision;
+}
+
+int bh_engine_assume(struct bh_engine *e, const struct bh_pending *p, bh_sym node)
+{
+    int rc = bh_cache_assume(&e->cache, p->pod, p->shape, node);
+
+    if (rc == 0)
+        bh_cache_unnominate(&e->cache, bh_rec_text(p->pod, p->pod->uid));
+    return rc;
+}
+
+int bh_engine_forget(struct bh_engine *e, struct bh_str uid)
+{
+    return bh_cache_forget(&e->cache, uid);
+}
+
+bool bh_engine_is_assumed(const struct bh_engine *e, struct bh_str uid)
+{
+    const struct bh_cache_pod *p = bh_cache_pod(&e->cache, uid);
+    return p && p->assumed;
+}
+
+const struct bh_status *bh_engine_reserve(struct bh_engine *e, const struct bh_pending *p,
+                                          bh_sym node)
+{
+    struct bh_pod_info pod = info_of(e, p);
+    struct bh_cycle cy;
+
+    return aside_cycle(e, &pod, &cy) ? bh_run_reserve(&cy, node) : NULL;
+}
+
+void bh_engine_unreserve(struct bh_engine *e, const struct bh_pending *p, bh_sym node)
+{
+    struct bh_pod_info pod = info_of(e, p);
+    struct bh_cycle cy;
+
+    if (aside_cycle(e, &pod, &cy))
+        bh_run_unreserve(&cy, node);
+}
+
+const struct bh_status *bh_engine_permit(struct bh_engine *e, const struct bh_pending *p,
+                                         bh_sym node, int64_t *ret_timeout_ns)
+{
+    struct bh_pod_info pod = info_of(e, p);
+    struct bh_cycle cy;
+
+    *ret_timeout_ns = 0;
+    return aside_cycle(e, &pod, &cy) ? bh_run_permit(&cy, node, ret_timeout_ns) : NULL;
+}
+
+void bh_engine_nominate(struct bh_engine *e, const struct bh_pending *p, bh_sym node)
+{
+    if (node == BH_SYM_NONE)
+        bh_cache_unnominate(&e->cache, bh_rec_text(p->pod, p->pod->uid));
+    else
+        bh_cache_nominate(&e->cache, p->pod, p->shape, node);
+}
+
+void bh_engine_unnominate(struct bh_engine *e, struct bh_str uid)
+{
+    bh_cache_unnominate(&e->cache, uid);
+}
+
+/* ---- events -----------------------------------------------------------------------------------
+ */
+
+enum bh_hint bh_engine_hint(struct bh_engine *e, const char *plugin, const struct bh_pending *p,
+                            const struct bh_cluster_event *ev)
+{
+    const struct bh_shape_rec *s = bh_shapes_rec(&e->cache.shapes, p->shape);
+    struct bh_profile *prof = profile_of(e, s);
+    const struct bh_plugin *pl = bh_plugin_find(plugin);
+    struct bh_hint_call call = {.tab = e->tab,
+                                .sym = &e->cache.sym,
+                                .objects = &e->objects,
+                                .pod = p,
+                                .shape = s,
+                                .ev = ev};
+
+    if (!prof || !pl)
+        return BH_QUEUE;
+    for (uint32_t i = 0; i < prof->fw->n_plugins; i++)
+        if (prof->fw->plugins[i].plugin == pl)
+            call.args = prof->fw->plugins[i].args;
+    return bh_plugin_hint(pl, &call);
+}
+
+bool bh_engine_interested(struct bh_engine *e, const struct bh_cluster_event *ev)
+{
+    /* Only plugins at these points can have rejected a pod. */
+    const uint32_t rejecting = BH_POINT_BIT(BH_POINT_PRE_ENQUEUE) |
+                               BH_POINT_BIT(BH_POINT_PRE_FILTER) | BH_POINT_BIT(BH_POINT_FILTER) |
+                               BH_POINT_BIT(BH_POINT_RESERVE) | BH_POINT_BIT(BH_POINT_PERMIT);
+
+    for (uint32_t i = 0; i < e->n_profiles; i++) {
+        const struct bh_framework *fw = e->profile[i].fw;
+        for (uint32_t k = 0; k < fw->n_plugins; k++)
+            if (fw->plugins[k].plugin->points & rejecting &&
+                bh_plugin_interested(fw->plugins[k].plugin, ev))
+                return true;
+    }
+    return false;
+}
+
+void bh_engine_stats(const struct bh_engine *e, struct bh_engine_stats *ret)
+{
+    *ret = e->stats;
+}

@@ -1,0 +1,261 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * scheduler/engine.h - one engine, every door: the daemon, `berth simulate`, the conformance
+ * runner, the simulator and the benchmarks decide through these calls and no others
+ *
+ * The engine owns the symbol table, the cache (nodes, pods on nodes, assumed pods, columns), the
+ * interned shapes, the nominator and one framework per profile. It takes decisions; it does not
+ * queue pods, talk to anybody or look at a clock (times come in through arguments), so a run is
+ * reproducible from its inputs and its seed.
+ *
+ * Threads: one owner thread for everything here.
+ * Memory: a decision lives in the engine's cycle arena until the next bh_engine_schedule or
+ * bh_engine_preempt call. A steady cycle (known shape, no reasons wanted) allocates nothing.
+ * Upstream: pkg/scheduler/schedule_one.go, backend/cache; differences: see scheduler/README.md.
+ */
+#ifndef BH_ENGINE_H
+#define BH_ENGINE_H
+
+#include "common/k8s/record.h"
+#include "scheduler/config/config.h"
+#include "scheduler/framework/status.h"
+
+struct bh_engine;
+enum bh_tie_break { BH_TIE_RANDOM /* seeded */, BH_TIE_FIRST /* smallest node name */ };
+struct bh_engine_options {
+    const struct bh_sched_config *config; /* NULL = defaults; borrowed for the engine's life */
+    enum bh_tie_break tie_break;
+    uint64_t seed;
+    bool verify;    /* run reference path and fast path for every pod, abort on a difference */
+    bool reference; /* reference path only (the slow one); for tests */
+    /* Node state as a snapshot made of the objects for each decision gives it, not as upstream's
+     * long-lived cache keeps it (stale image counts, ports freed by the first of two users): what
+     * recordings of single decisions were made with. */
+    bool rebuilt_snapshot;
+};
+int bh_engine_new(const struct bh_engine_options *o, struct bh_engine **ret_e, struct bh_err *err);
+void bh_engine_free(struct bh_engine *e);
+struct bh_symtab *bh_engine_symtab(struct bh_engine *e);
+bool bh_engine_responsible(const struct bh_engine *e,
+                           const char *scheduler_name); /* a profile exists */
+
+/* ---- cluster state (records with symbols of bh_engine_symtab) ----------------------------------
+ */
+/* Interned shape: equal content, equal id. Ids are small, dense, never reused while referenced. */
+typedef uint32_t bh_shape_id;
+bh_shape_id bh_engine_shape(struct bh_engine *e,
+                            const struct bh_shape_rec *s); /* takes one reference */
+void bh_engine_shape_unref(struct bh_engine *e, bh_shape_id id);
+const struct bh_shape_rec *bh_engine_shape_rec(const struct bh_engine *e, bh_shape_id id);
+
+void bh_engine_put_node(struct bh_engine *e, const struct bh_node_rec *n);
+void bh_engine_del_node(struct bh_engine *e, bh_sym name);
+/* What the cache holds, NULL when absent; valid until the next change of that object. */
+const struct bh_node_rec *bh_engine_find_node(const struct bh_engine *e, bh_sym name);
+const struct bh_pod_rec *bh_engine_find_pod(const struct bh_engine *e, struct bh_str uid,
+                                            bh_shape_id *ret_shape);
+/* The engine copies the record and takes a shape reference of its own.
+ * Assigned pod (pod->node set) by uid: add, update or move. An assumed pod of this uid is
+ * confirmed. Pods on a node not (yet) known are kept aside until the node appears. */
+void bh_engine_put_pod(struct bh_engine *e, const struct bh_pod_rec *pod, bh_shape_id shape);
+void bh_engine_del_pod(struct bh_engine *e, struct bh_str uid);
+/* Rebuild from a snapshot: everything not put again between begin and end is dropped at end, except
+ * assumed pods. */
+void bh_engine_rebuild_begin(struct bh_engine *e);
+void bh_engine_rebuild_end(struct bh_engine *e);
+uint32_t bh_engine_node_count(const struct bh_engine *e);
+uint32_t bh_engine_pod_count(const struct bh_engine *e); /* on nodes, assumed ones included */
+uint32_t bh_engine_assumed_count(const struct bh_engine *e);
+
+/* Other kinds (services, volumes, claims ...): the newest object of each, message in engine memory.
+ * object: bare protobuf message (codec.h); NULL deletes. */
+#include "common/k8s/kinds.h"
+int bh_engine_put_object(struct bh_engine *e, enum bh_kind kind, const char *ns, const char *name,
+                         const void *object, size_t n, struct bh_err *err);
+
+/* The same, and tells in ev (resource OBJECT, kind and action set) what the change is about. */
+struct bh_cluster_event;
+int bh_engine_put_object_event(struct bh_engine *e, struct bh_cluster_event *ev, const char *ns,
+                               const char *name, const void *object, size_t n, struct bh_err *err);
+
+/* A new feed of objects: what is not put again between begin and end is dropped at end. */
+void bh_engine_objects_begin(struct bh_engine *e);
+void bh_engine_objects_end(struct bh_engine *e);
+
+/* ---- a pending pod ------------------------------------------------------------------------------
+ */
+struct bh_pending { /* what the queue keeps per pod; engine borrows */
+    const struct bh_pod_rec *pod;
+    bh_shape_id shape;
+};
+/* PreEnqueue of the pod's profile: NULL = may enter the active queue; else the gating status (in
+ * the cycle arena). */
+const struct bh_status *bh_engine_pre_enqueue(struct bh_engine *e, const struct bh_pending *p);
+
+enum bh_decision_kind {
+    BH_DECIDED,       /* node chosen */
+    BH_NO_FIT,        /* FitError: see message; PostFilter was run */
+    BH_DECISION_ERROR /* internal error or no nodes: message */
+};
+struct bh_node_verdict { /* one node that was considered and rejected */
+    bh_sym node;
+    const struct bh_status *status;
+};
+struct bh_plugin_score {
+    const char *plugin;
+    int64_t raw, weighted; /* weighted = normalised x weight */
+};
+struct bh_node_score {
+    bh_sym node;
+    int64_t total;
+    const struct bh_plugin_score
+        *plugins; /* n_score_plugins of the decision; NULL unless explain */
+};
+struct bh_decision {
+    enum bh_decision_kind kind;
+    bh_sym node;                  /* DECIDED */
+    uint32_t feasible, evaluated; /* counts, as upstream reports them */
+    const char *reason;           /* condition reason: "Unschedulable" or "SchedulerError" */
+    const char *message;     /* NO_FIT, ERROR: full text as upstream writes it into the condition */
+    const char *fit_message; /* NO_FIT: without PostFilter's part */
+    const char *post_filter_message;
+    /* plugins that rejected (for queueing hints), names, in profile order */
+    const char *const *unschedulable_plugins;
+    uint32_t n_unschedulable_plugins;
+    const char *const *pending_plugins;
+    uint32_t n_pending_plugins;
+    bool clear_nomination; /* Override "" */
+    bh_sym nominated_node; /* preemption chose this node */
+    const struct bh_victim *victims;
+    uint32_t n_victims;
+    uint32_t victims_violating;
+    /* Every candidate that ties with the chosen one by upstream's rules, that one first. */
+    const struct bh_preemption *preemptions;
+    uint32_t n_preemptions;
+    /* ---- only with BH_EXPLAIN ---- */
+    const struct bh_status *pre_filter; /* PreFilter rejection, NULL otherwise */
+    const bh_sym *pre_filter_nodes;     /* NodeSubset */
+    uint32_t n_pre_filter_nodes;
+    const char *const *pre_filter_plugins; /* that narrowed */
+    uint32_t n_pre_filter_plugins;
+    const struct bh_node_verdict *rejected; /* sorted by node name */
+    uint32_t n_rejected;
+    const struct bh_node_score
+        *scores; /* feasible nodes sorted by name; totals 0 when not scored */
+    uint32_t n_scores;
+    bool scored; /* false when at most one node is feasible */
+    uint32_t n_score_plugins;
+    const bh_sym *best; /* highest total, sorted by name */
+    uint32_t n_best;
+};
+struct bh_victim {
+    struct bh_str namespace_, name, uid;
+    int32_t priority;
+};
+struct bh_preemption { /* one way to make room */
+    bh_sym node;
+    const struct bh_victim *victims;
+    uint32_t n_victims;
+};
+enum bh_schedule_flags {
+    BH_EXPLAIN = 1,      /* fill the lists above (slower: reference path) */
+    BH_NO_PREEMPTION = 2 /* skip PostFilter */
+};
+/* One scheduling cycle up to the host: PreFilter, Filter, PostFilter or PreScore, Score. Changes
+ * nothing. Returns the decision (never NULL). now_ns: unix time, for start times that are missing.
+ */
+const struct bh_decision *bh_engine_schedule(struct bh_engine *e, const struct bh_pending *p,
+                                             unsigned flags, int64_t now_ns);
+
+/* Assume: the pod counts on the node from now on, before the API server knows. -EEXIST when the uid
+ * is already in the cache. forget undoes it; -ENOENT when not assumed. A confirmed pod cannot be
+ * forgotten. */
+int bh_engine_assume(struct bh_engine *e, const struct bh_pending *p, bh_sym node);
+int bh_engine_forget(struct bh_engine *e, struct bh_str uid);
+bool bh_engine_is_assumed(const struct bh_engine *e, struct bh_str uid);
+/* Visits every assumed pod, in no particular order; fn may not change the engine. Walks all pods.
+ */
+void bh_engine_each_assumed(const struct bh_engine *e, void (*fn)(void *arg, struct bh_str uid),
+                            void *arg);
+/* Reserve .. Permit of the profile after assume; Unreserve undoes (all plugins, reverse order). */
+const struct bh_status *bh_engine_reserve(struct bh_engine *e, const struct bh_pending *p,
+                                          bh_sym node);
+void bh_engine_unreserve(struct bh_engine *e, const struct bh_pending *p, bh_sym node);
+/* permit: Wait carries the timeout. */
+const struct bh_status *bh_engine_permit(struct bh_engine *e, const struct bh_pending *p,
+                                         bh_sym node, int64_t *ret_timeout_ns);
+
+/* Nominated pods count in filters against their node (reference scheduler-core.md 4.7). */
+void bh_engine_nominate(struct bh_engine *e, const struct bh_pending *p, bh_sym node);
+void bh_engine_unnominate(struct bh_engine *e, struct bh_str uid);
+
+/* ---- queueing hints
+ * ------------------------------------------------------------------------------ */
+enum bh_event_resource { BH_EV_POD_ASSIGNED, BH_EV_POD_UNSCHEDULED, BH_EV_NODE, BH_EV_OBJECT };
+enum bh_event_action { /* upstream's bits */
+                       BH_EV_ADD = 1,
+                       BH_EV_DELETE = 2,
+                       BH_EV_NODE_ALLOCATABLE = 4,
+                       BH_EV_NODE_LABEL = 8,
+                       BH_EV_NODE_TAINT = 16,
+                       BH_EV_NODE_CONDITION = 32,
+                       BH_EV_NODE_ANNOTATION = 64,
+                       BH_EV_NODE_FEATURE = 128,
+                       BH_EV_POD_LABEL = 256,
+                       BH_EV_POD_SCALE_DOWN = 512,
+                       BH_EV_POD_TOLERATION = 1024,
+                       BH_EV_POD_GATES_ELIMINATED = 2048,
+                       BH_EV_POD_CLAIM = 4096,
+                       BH_EV_UPDATE = 8188,
+                       BH_EV_ALL = 8191
+};
+struct bh_cluster_event {
+    enum bh_event_resource resource;
+    enum bh_kind kind; /* BH_EV_OBJECT */
+    uint32_t action;   /* one bit, or BH_EV_UPDATE for a general update */
+    const struct bh_node_rec *old_node, *new_node; /* NODE; NULL = absent */
+    const struct bh_pod_rec *old_pod, *new_pod;    /* POD_* */
+    const struct bh_shape_rec *old_shape, *new_shape;
+    /* OBJECT: which one, and what about it matters to hints; name BH_SYM_NONE = not known. Filled
+     * by bh_engine_put_object_event. */
+    bh_sym object_namespace, object_name;
+    bh_sym object_driver;    /* VolumeAttachment: spec.attacher */
+    uint32_t object_changes; /* enum bh_object_change */
+};
+enum bh_object_change {
+    BH_CLASS_WAITS = 1,           /* StorageClass: its mode is WaitForFirstConsumer */
+    BH_CLASS_TOPOLOGIES = 2,      /* StorageClass: other allowedTopologies */
+    BH_CSI_NODE_MIGRATION = 4,    /* CSINode: other migrated plugins */
+    BH_CSI_NODE_LIMIT_GREW = 8,   /* CSINode: some driver may attach more */
+    BH_CSI_DRIVER_UNCHECKED = 16, /* CSIDriver: capacity is no longer looked at */
+    BH_CAPACITY_GREW = 32,        /* CSIStorageCapacity */
+    BH_VOLUME_ZONES = 64,          /* PersistentVolume: other zone or region labels */
+    BH_CLAIM_DEALLOCATED = 128, /* ResourceClaim: its devices are free again */
+    BH_CLAIM_STATUS = 256        /* ResourceClaim: other status */
+};
+enum bh_hint { BH_QUEUE_SKIP, BH_QUEUE };
+/* Would this event make the plugin's rejection of p worth another try? plugin: a name from
+ * unschedulable_plugins. Unknown plugins answer BH_QUEUE. */
+enum bh_hint bh_engine_hint(struct bh_engine *e, const char *plugin, const struct bh_pending *p,
+                            const struct bh_cluster_event *ev);
+/* Does any plugin of any profile register for the event? */
+bool bh_engine_interested(struct bh_engine *e, const struct bh_cluster_event *ev);
+/* Did this plugin (of any profile) register for the event? Cheap: no pod is looked at. Plugins
+ * without a registration of their own and unknown names are always interested. */
+bool bh_engine_plugin_interested(struct bh_engine *e, const char *plugin,
+                                 const struct bh_cluster_event *ev);
+/* Node and pod diffs as upstream's (scheduler-core.md 1.5): fills at most 8 action bits in order.
+ */
+unsigned bh_node_diff(const struct bh_node_rec *old, const struct bh_node_rec *neu,
+                      uint32_t out[8]);
+unsigned bh_pod_diff(const struct bh_pod_rec *old, const struct bh_shape_rec *old_shape,
+                     const struct bh_pod_rec *neu, const struct bh_shape_rec *new_shape,
+                     uint32_t out[8]);
+
+/* What the engine did, for metrics. */
+struct bh_engine_stats {
+    uint64_t cycles, fast_cycles, reference_cycles, verified, shape_hits, shape_misses,
+        nodes_rescored;
+};
+void bh_engine_stats(const struct bh_engine *e, struct bh_engine_stats *ret);
+#endif

@@ -1,0 +1,624 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * scheduler/engine_fast.c - the reference path's answer without visiting every node for every pod
+ *
+ * A shape that is seen for the first time is evaluated over the columns and forgotten. From the
+ * second time on its results are kept: feasible or not, raw scores, totals and an index over them,
+ * brought up to date from the cache's change log by evaluating only the rows that changed. A row
+ * with nominated pods is asked through the per-node filters.
+ *
+ * Invariants (kept results): after catch_up() leaf[row] is the total the reference path would give,
+ * or -1 where a filter rejects; n_feasible counts the others; norm[k].max is the largest raw score
+ *             over feasible rows, at least 0.
+ * Gives up    (false, the caller takes the reference path): sampling, the pod itself is nominated,
+ * a plugin that is not node local takes part (plugin.h, idle), PreFilter rejects, nothing fits, a
+ * plugin fails. Runs in:    the engine's thread. Steady state: no malloc.
+ */
+#include "scheduler/engine_int.h"
+
+#define INFEASIBLE ((int64_t)-1)
+
+bool bh_fast_eligible(const struct bh_framework *fw)
+{
+    const enum bh_point points[] = {BH_POINT_PRE_FILTER, BH_POINT_FILTER, BH_POINT_PRE_SCORE,
+                                    BH_POINT_SCORE};
+    uint32_t n_norm = 0, n_epoch = 0;
+
+    for (unsigned k = 0; k < BH_ARRAY_LEN(points); k++) {
+        for (uint32_t i = 0; i < fw->n_point[points[k]]; i++) {
+            const struct bh_plugin *p = fw->plugins[fw->point[points[k]][i]].plugin;
+            if (p->idle)
+                continue; /* asked for each pod */
+            if (!(p->flags & BH_PLUGIN_NODE_LOCAL) || (p->normalize && p->normal == BH_NORMAL_NONE))
+                return false;
+            n_norm += points[k] == BH_POINT_SCORE && p->normal != BH_NORMAL_NONE;
+        }
+    }
+    for (uint32_t i = 0; i < fw->n_plugins; i++)
+        n_epoch += fw->plugins[i].plugin->epoch != NULL;
+    return !fw->sampling && n_norm <= BH_NORMALIZED_MAX && n_epoch <= BH_EPOCHS_MAX;
+}
+
+static void reserve_scratch(struct bh_engine *e)
+{
+    uint32_t n = e->cache.cols.cap_rows;
+
+    if (n <= e->n_scratch_rows)
+        return;
+    e->rows = bh_reallocarray(e->rows, n, sizeof *e->rows);
+    e->rows2 = bh_reallocarray(e->rows2, n, sizeof *e->rows2);
+    e->rows3 = bh_reallocarray(e->rows3, n, sizeof *e->rows3);
+    e->values = bh_reallocarray(e->values, n, sizeof *e->values);
+    e->values2 = bh_reallocarray(e->values2, n, sizeof *e->values2);
+    e->stamp = bh_reallocarray(e->stamp, n, sizeof *e->stamp);
+    memset(e->stamp, 0, n * sizeof *e->stamp);
+    e->stamp_now = 0;
+    e->n_scratch_rows = n;
+}
+
+static uint32_t live_rows(const struct bh_cache *c, uint32_t *rows)
+{
+    uint32_t n = 0;
+
+    for (uint32_t w = 0; w < (c->cols.n_rows + 63) / 64; w++)
+        for (uint64_t bits = c->cols.bits[BH_ROW_LIVE][w]; bits; bits &= bits - 1)
+            rows[n++] = w * 64 + (uint32_t)__builtin_ctzll(bits);
+    return n;
+}
+
+/* ---- filters and scores over rows -------------------------------------------------------------
+ */
+
+static uint32_t filter_one_by_one(struct bh_call *call, const struct bh_plugin *p, uint32_t *rows,
+                                  uint32_t n)
+{
+    uint32_t m = 0;
+
+    for (uint32_t i = 0; i < n; i++) {
+        uint32_t row = rows[i];
+        const struct bh_status *s = p->filter(call, call->cache->rows[row]);
+        if (!s)
+            rows[m++] = row;
+        else if (!bh_status_rejected(s))
+            call->cycle->filter_failed = true;
+    }
+    return m;
+}
+
+static uint32_t run_filters(struct bh_cycle *cy, uint32_t *rows, uint32_t n)
+{
+    const struct bh_framework *fw = cy->fw;
+
+    for (uint32_t k = 0; k < fw->n_point[BH_POINT_FILTER] && n; k++) {
+        unsigned i = fw->point[BH_POINT_FILTER][k];
+        const struct bh_plugin *p = fw->plugins[i].plugin;
+        if (cy->skip_filter >> i & 1)
+            continue;
+        n = p->filter_rows ? p->filter_rows(&cy->calls[i], rows, n)
+                           : filter_one_by_one(&cy->calls[i], p, rows, n);
+    }
+    return n;
+}
+
+/* The filters, nominated pods included; keeps the order of the rows. other: room for n rows. */
+static uint32_t feasible_rows(struct bh_cycle *cy, uint32_t *rows, uint32_t n, uint32_t *other)
+{
+    const struct bh_cache *c = cy->calls[0].cache;
+    uint32_t m = 0, at = 0, out = 0;
+    int by;
+
+    if (!c->nominated.len)
+        return run_filters(cy, rows, n);
+    for (uint32_t i = 0; i < n; i++)
+        if (!bh_row_bit(&c->cols, BH_ROW_NOMINATED, rows[i]))
+            other[m++] = rows[i];
+    m = run_filters(cy, other, m);
+    for (uint32_t i = 0; i < n; i++) {
+        uint32_t row = rows[i];
+        if (at < m && other[at] == row) {
+            rows[out++] = row;
+            at++;
+        } else if (bh_row_bit(&c->cols, BH_ROW_NOMINATED, row)) {
+            const struct bh_status *s = bh_run_filter_nominated(cy, c->rows[row], &by);
+            if (!s)
+                rows[out++] = row;
+            else if (!bh_status_rejected(s))
+                cy->filter_failed = true;
+        }
+    }
+    return out;
+}
+
+static bool score_rows(struct bh_cycle *cy, unsigned i, const uint32_t *rows, uint32_t n,
+                       int64_t *ret)
+{
+    const struct bh_plugin *p = cy->fw->plugins[i].plugin;
+    struct bh_call *call = &cy->calls[i];
+
+    if (p->score_rows) {
+        p->score_rows(call, rows, n, ret);
+    } else {
+        for (uint32_t k = 0; k < n; k++)
+            if (p->score(call, call->cache->rows[rows[k]], &ret[k]))
+                return false;
+    }
+    for (uint32_t k = 0; p->normal == BH_NORMAL_NONE && k < n; k++)
+        if (ret[k] < 0 || ret[k] > 100)
+            return false; /* the reference path says which plugin */
+    return true;
+}
+
+/* ---- once: evaluate, answer, forget -----------------------------------------------------------
+ */
+
+static bool total_once(struct bh_engine *e, struct bh_cycle *cy, const uint32_t *rows, uint32_t n,
+                       int64_t *total)
+{
+    const struct bh_framework *fw = cy->fw;
+
+    for (uint32_t r = 0; r < n; r++)
+        total[r] = 0;
+    if (fw->n_point[BH_POINT_SCORE] && bh_run_pre_score(cy, rows, n))
+        return false;
+    for (uint32_t k = 0; k < fw->n_point[BH_POINT_SCORE]; k++) {
+        unsigned i = fw->point[BH_POINT_SCORE][k];
+        enum bh_normal how = fw->plugins[i].plugin->normal;
+        int64_t weight = fw->plugins[i].weight, max = 0, *raw = e->values2;
+        if (cy->skip_score >> i & 1)
+            continue;
+        if (!score_rows(cy, i, rows, n, raw))
+            return false;
+        for (uint32_t r = 0; r < n && how != BH_NORMAL_NONE; r++)
+            max = BH_MAX(max, raw[r]);
+        if (max == 0 && how == BH_NORMAL_MAX_REVERSE) {
+            for (uint32_t r = 0; r < n; r++)
+                total[r] += 100 * weight;
+        } else {
+            for (uint32_t r = 0; r < n; r++)
+                total[r] += weight * bh_normalized(how, raw[r], max);
+        }
+    }
+    return true;
+}
+
+static uint32_t narrowed_rows(const struct bh_cache *c, const struct bh_node_set *set,
+                              uint32_t *rows)
+{
+    uint32_t n = 0;
+
+    for (uint32_t i = 0; i < set->n; i++) {
+        const struct bh_node_info *ni = bh_cache_node(c, set->names[i]);
+        if (ni)
+            rows[n++] = ni->row;
+    }
+    return n;
+}
+
+static bool run_once(struct bh_engine *e, struct bh_cycle *cy, const struct bh_node_set *nodes,
+                     struct bh_fast *ret)
+{
+    uint32_t n =
+        nodes->all ? live_rows(&e->cache, e->rows) : narrowed_rows(&e->cache, nodes, e->rows);
+
+    *ret = (struct bh_fast){.rows = e->rows, .evaluated = n};
+    n = feasible_rows(cy, e->rows, n, e->rows2);
+    ret->n_feasible = n;
+    if (n == 0 || cy->filter_failed)
+        return false;
+    ret->n_best = 1;
+    if (n == 1)
+        return true;
+    if (!total_once(e, cy, e->rows, n, e->values))
+        return false;
+    ret->totals = e->values;
+    int64_t max = e->values[0];
+    for (uint32_t i = 1; i < n; i++) {
+        ret->n_best = e->values[i] > max ? 1 : ret->n_best + (e->values[i] == max);
+        max = BH_MAX(max, e->values[i]);
+    }
+    return true;
+}
+
+/* ---- kept results -----------------------------------------------------------------------------
+ */
+
+static void unlink_cache(struct bh_engine *e, struct bh_shape_cache *sc)
+{
+    *(sc->newer ? &sc->newer->older : &e->newest) = sc->older;
+    *(sc->older ? &sc->older->newer : &e->oldest) = sc->newer;
+    sc->newer = sc->older = NULL;
+}
+
+static void link_newest(struct bh_engine *e, struct bh_shape_cache *sc)
+{
+    sc->older = e->newest;
+    *(e->newest ? &e->newest->newer : &e->oldest) = sc;
+    e->newest = sc;
+}
+
+static void drop(struct bh_engine *e, struct bh_shape_cache *sc)
+{
+    unlink_cache(e, sc);
+    e->profile[sc->profile].slot[sc->shape].cache = NULL;
+    e->cache_bytes -= sc->bytes;
+    bh_index_fini(&sc->index);
+    free(sc->base);
+    for (uint32_t k = 0; k < sc->n_norm; k++)
+        free(sc->norm[k].raw);
+    bh_arena_fini(&sc->arena);
+    free(sc);
+}
+
+void bh_fast_drop_all(struct bh_engine *e)
+{
+    while (e->newest)
+        drop(e, e->newest);
+}
+
+static void read_epochs(struct bh_cycle *cy, uint64_t *epoch)
+{
+    uint32_t n = 0;
+
+    for (uint32_t i = 0; i < cy->fw->n_plugins; i++)
+        if (cy->fw->plugins[i].plugin->epoch)
+            epoch[n++] = cy->fw->plugins[i].plugin->epoch(&cy->calls[i]);
+}
+
+static int64_t total_of(const struct bh_shape_cache *sc, uint32_t row)
+{
+    int64_t t = sc->base[row];
+
+    for (uint32_t k = 0; k < sc->n_norm; k++)
+        t += sc->norm[k].weight *
+             bh_normalized(sc->norm[k].how, sc->norm[k].raw[row], sc->norm[k].max);
+    return t;
+}
+
+static void leave(struct bh_shape_cache *sc, uint32_t row)
+{
+    if (bh_index_total(&sc->index, row) == INFEASIBLE)
+        return;
+    sc->n_feasible--;
+    for (uint32_t k = 0; k < sc->n_norm; k++)
+        sc->norm[k].n_max -= sc->norm[k].max > 0 && sc->norm[k].raw[row] == sc->norm[k].max;
+    bh_index_set_leaf(&sc->index, row, INFEASIBLE);
+}
+
+/* Raw score in; true when the maximum moved, so that every total moves. */
+static bool enter_norm(struct bh_normalized_score *nm, uint32_t row, int64_t raw)
+{
+    nm->raw[row] = raw;
+    if (raw > nm->max) {
+        nm->max = raw;
+        nm->n_max = 1;
+        return true;
+    }
+    nm->n_max += nm->max > 0 && raw == nm->max;
+    return false;
+}
+
+/* The last row at the maximum went: find the next one. */
+static void find_max(struct bh_engine *e, struct bh_shape_cache *sc, struct bh_normalized_score *nm)
+{
+    nm->max = 0;
+    nm->n_max = 0;
+    for (uint32_t row = 0; row < e->cache.cols.n_rows; row++) {
+        if (bh_index_total(&sc->index, row) == INFEASIBLE)
+            continue;
+        if (nm->raw[row] > nm->max) {
+            nm->max = nm->raw[row];
+            nm->n_max = 0;
+        }
+        nm->n_max += nm->max > 0 && nm->raw[row] == nm->max;
+    }
+}
+
+static void retotal(struct bh_engine *e, struct bh_shape_cache *sc)
+{
+    for (uint32_t row = 0; row < e->cache.cols.n_rows; row++)
+        if (bh_index_total(&sc->index, row) != INFEASIBLE)
+            bh_index_set_leaf(&sc->index, row, total_of(sc, row));
+    bh_index_rebuild(&sc->index, &e->cache);
+}
+
+/* Scores of the rows into base and raw; leaves of the rows become provisional. */
+static bool enter(struct bh_engine *e, struct bh_shape_cache *sc, const uint32_t *rows, uint32_t n,
+                  bool *moved)
+{
+    const struct bh_framework *fw = sc->cy.fw;
+    uint32_t norm = 0;
+
+    for (uint32_t r = 0; r < n; r++) {
+        sc->base[rows[r]] = 0;
+        bh_index_set_leaf(&sc->index, rows[r], 0);
+    }
+    sc->n_feasible += n;
+    for (uint32_t k = 0; k < fw->n_point[BH_POINT_SCORE]; k++) {
+        unsigned i = fw->point[BH_POINT_SCORE][k];
+        if (sc->cy.skip_score >> i & 1)
+            continue;
+        if (!score_rows(&sc->cy, i, rows, n, e->values))
+            return false;
+        if (fw->plugins[i].plugin->normal == BH_NORMAL_NONE) {
+            for (uint32_t r = 0; r < n; r++)
+                sc->base[rows[r]] += fw->plugins[i].weight * e->values[r];
+            continue;
+        }
+        for (uint32_t r = 0; r < n; r++)
+            *moved |= enter_norm(&sc->norm[norm], rows[r], e->values[r]);
+        norm++;
+    }
+    return true;
+}
+
+/* Evaluates the rows anew; whatever they were before is forgotten. touched: all of them, in any
+ * order, dead ones too; it is overwritten. */
+static bool reevaluate(struct bh_engine *e, struct bh_shape_cache *sc, uint32_t *touched,
+                       uint32_t n)
+{
+    bool moved = false, few = n < e->cache.cols.n_rows / 16;
+    uint32_t *live = e->rows2, m = 0;
+
+    for (uint32_t r = 0; r < n; r++) {
+        leave(sc, touched[r]);
+        if (bh_row_bit(&e->cache.cols, BH_ROW_LIVE, touched[r]))
+            live[m++] = touched[r];
+    }
+    e->stats.nodes_rescored += m;
+    m = feasible_rows(&sc->cy, live, m, e->rows3);
+    if (sc->cy.filter_failed || !enter(e, sc, live, m, &moved))
+        return false;
+    for (uint32_t k = 0; k < sc->n_norm; k++) {
+        if (sc->norm[k].max > 0 && sc->norm[k].n_max == 0) {
+            find_max(e, sc, &sc->norm[k]);
+            moved = true;
+        }
+    }
+    if (moved) {
+        retotal(e, sc);
+        return true;
+    }
+    for (uint32_t r = 0; r < m; r++)
+        bh_index_set_leaf(&sc->index, live[r], total_of(sc, live[r]));
+    if (!few)
+        bh_index_rebuild(&sc->index, &e->cache);
+    for (uint32_t r = 0; few && r < n; r++)
+        bh_index_raise(&sc->index, &e->cache, touched[r]);
+    return true;
+}
+
+static struct bh_shape_cache *new_cache(struct bh_engine *e, struct bh_profile *p,
+                                        const struct bh_pod_info *pod)
+{
+    struct bh_shape_cache *sc = bh_calloc(1, sizeof *sc);
+
+    sc->profile = (uint32_t)(p - e->profile);
+    sc->shape = pod->shape_id;
+    sc->born = e->cache.shapes.e[pod->shape_id].born;
+    sc->pod = *pod;
+    bh_arena_init(&sc->arena, 0);
+    bh_cycle_init(&sc->cy, p->fw, &e->cache, &e->objects, &sc->pod, &sc->arena, 0);
+    link_newest(e, sc);
+    p->slot[sc->shape].cache = sc;
+    return sc;
+}
+
+/* The arrays; raw scores for the plugins that normalise and did not skip. */
+static void add_arrays(struct bh_engine *e, struct bh_shape_cache *sc)
+{
+    const struct bh_framework *fw = sc->cy.fw;
+    uint32_t rows = e->cache.cols.cap_rows;
+
+    bh_index_init(&sc->index, rows, e->opt.tie_break == BH_TIE_FIRST);
+    sc->base = bh_calloc(rows, sizeof *sc->base);
+    sc->bytes = sizeof *sc + bh_index_bytes(rows) + rows * sizeof *sc->base;
+
+    for (uint32_t k = 0; k < fw->n_point[BH_POINT_SCORE]; k++) {
+        unsigned i = fw->point[BH_POINT_SCORE][k];
+        enum bh_normal how = fw->plugins[i].plugin->normal;
+        if (sc->cy.skip_score >> i & 1 || how == BH_NORMAL_NONE)
+            continue;
+        sc->norm[sc->n_norm++] = (struct bh_normalized_score){
+            .plugin = (uint8_t)i,
+            .how = how,
+            .weight = fw->plugins[i].weight,
+            .raw = bh_calloc(rows, sizeof(int64_t)),
+        };
+        sc->bytes += rows * sizeof(int64_t);
+    }
+}
+
+/* PreFilter narrowed the nodes: such pods (one per node, mostly) are not worth keeping. */
+static bool build(struct bh_engine *e, struct bh_shape_cache *sc, bool *narrowed)
+{
+    struct bh_pre_filter_result pf;
+
+    bh_run_pre_filter(&sc->cy, &pf);
+    *narrowed = !pf.status && !pf.nodes.all;
+    if (pf.status || *narrowed)
+        return false;
+    if (sc->cy.fw->n_point[BH_POINT_SCORE] && bh_run_pre_score(&sc->cy, NULL, 0))
+        return false;
+    add_arrays(e, sc);
+    /* What plugins allocate from here on is gone after the cycle. */
+    sc->cy.arena = &e->arena;
+    for (uint32_t i = 0; i < sc->cy.fw->n_plugins; i++)
+        sc->cy.calls[i].arena = &e->arena;
+    read_epochs(&sc->cy, sc->epoch);
+    sc->log_pos = e->cache.log_end;
+    return reevaluate(e, sc, e->rows, live_rows(&e->cache, e->rows));
+}
+
+static void keep_within_budget(struct bh_engine *e)
+{
+    while (e->cache_bytes > e->cache_bytes_max && e->oldest != e->newest)
+        drop(e, e->oldest);
+}
+
+/* Rows logged since the last time, each once. false: too many, build anew. */
+static bool changed_rows(struct bh_engine *e, const struct bh_shape_cache *sc, uint32_t *ret_n)
+{
+    const struct bh_cache *c = &e->cache;
+    uint32_t n = 0;
+
+    if (sc->log_pos < c->log_begin || c->cols.cap_rows > sc->index.cap ||
+        c->log_end - sc->log_pos > c->cols.n_rows)
+        return false;
+    if (++e->stamp_now == 0) {
+        memset(e->stamp, 0, e->n_scratch_rows * sizeof *e->stamp);
+        e->stamp_now = 1;
+    }
+    for (uint64_t pos = sc->log_pos; pos < c->log_end; pos++) {
+        uint32_t row = c->log[pos & (c->log_cap - 1)];
+        if (e->stamp[row] == e->stamp_now)
+            continue;
+        e->stamp[row] = e->stamp_now;
+        e->rows[n++] = row;
+    }
+    *ret_n = n;
+    return true;
+}
+
+static bool is_current(struct bh_engine *e, struct bh_shape_cache *sc)
+{
+    uint64_t now[BH_EPOCHS_MAX] = {0};
+    uint32_t n;
+
+    read_epochs(&sc->cy, now);
+    if (memcmp(now, sc->epoch, sizeof now) != 0 || !changed_rows(e, sc, &n))
+        return false;
+    sc->log_pos = e->cache.log_end;
+    return n == 0 || reevaluate(e, sc, e->rows, n);
+}
+
+static struct bh_shape_slot *slot_of(struct bh_engine *e, struct bh_profile *p, uint32_t shape)
+{
+    if (shape >= p->n_slots) {
+        uint32_t n = BH_MAX(64u, e->cache.shapes.cap);
+        p->slot = bh_reallocarray(p->slot, n, sizeof *p->slot);
+        memset(p->slot + p->n_slots, 0, (n - p->n_slots) * sizeof *p->slot);
+        p->n_slots = n;
+    }
+    return &p->slot[shape];
+}
+
+/* The shape's kept results, current; NULL: reference path, or *once: evaluate without keeping. */
+static struct bh_shape_cache *kept(struct bh_engine *e, struct bh_profile *p,
+                                   const struct bh_pod_info *pod, enum bh_fast_mode mode,
+                                   bool *once)
+{
+    struct bh_shape_slot *s = slot_of(e, p, pod->shape_id);
+    uint64_t born = e->cache.shapes.e[pod->shape_id].born;
+    bool narrowed = false;
+
+    if (s->cache && s->cache->born != born)
+        drop(e, s->cache);
+    if (!s->cache && s->seen != born && mode != BH_FAST_KEEP) {
+        s->seen = born;
+        *once = true;
+        return NULL;
+    }
+    if (s->cache) {
+        s->cache->pod = *pod;
+        if (is_current(e, s->cache)) {
+            e->stats.shape_hits++;
+            if (s->cache != e->newest) {
+                unlink_cache(e, s->cache);
+                link_newest(e, s->cache);
+            }
+            return s->cache;
+        }
+        drop(e, s->cache);
+    }
+    e->stats.shape_misses++;
+    struct bh_shape_cache *sc = new_cache(e, p, pod);
+    bool built = build(e, sc, &narrowed);
+    e->cache_bytes += sc->bytes;
+    if (!built) {
+        drop(e, sc);
+        *once = narrowed;
+        return NULL;
+    }
+    keep_within_budget(e);
+    return sc;
+}
+
+/* ---- entry ------------------------------------------------------------------------------------
+ */
+
+static bool run_once_for(struct bh_engine *e, struct bh_profile *p, const struct bh_pod_info *pod,
+                         int64_t now_ns, struct bh_fast *ret)
+{
+    struct bh_pre_filter_result pf;
+    struct bh_cycle cy;
+
+    bh_cycle_init(&cy, p->fw, &e->cache, &e->objects, pod, &e->arena, now_ns);
+    bh_run_pre_filter(&cy, &pf);
+    return !pf.status && run_once(e, &cy, &pf.nodes, ret);
+}
+
+/* Plugins whose results are not node local must have no part in the cycle. They are asked every
+ * time, so results kept from an earlier cycle never contain theirs. */
+static bool others_idle(struct bh_engine *e, const struct bh_profile *p,
+                        const struct bh_pod_info *pod, int64_t now_ns)
+{
+    struct bh_call call = {.cache = &e->cache,
+                           .tab = e->tab,
+                           .objects = &e->objects,
+                           .pod = pod,
+                           .arena = &e->arena,
+                           .now_ns = now_ns};
+
+    for (uint32_t i = 0; i < p->fw->n_plugins; i++) {
+        call.args = p->fw->plugins[i].args;
+        if (p->fw->plugins[i].plugin->idle && !p->fw->plugins[i].plugin->idle(&call))
+            return false;
+    }
+    return true;
+}
+
+bool bh_fast_run(struct bh_engine *e, struct bh_profile *p, const struct bh_pod_info *pod,
+                 enum bh_fast_mode mode, int64_t now_ns, struct bh_fast *ret)
+{
+    struct bh_shape_cache *sc = NULL;
+    bool once = mode == BH_FAST_ONCE;
+
+    if (!p->fast || pod->rec->nominated_node != BH_SYM_NONE ||
+        (e->cache.nominations.len &&
+         bh_cache_nominated_node(&e->cache, bh_rec_text(pod->rec, pod->rec->uid)) != BH_SYM_NONE) ||
+        !others_idle(e, p, pod, now_ns))
+        return false;
+    reserve_scratch(e);
+    if (!once)
+        sc = kept(e, p, pod, mode, &once);
+    if (!sc)
+        return once && run_once_for(e, p, pod, now_ns, ret);
+    *ret = (struct bh_fast){.n_feasible = sc->n_feasible,
+                            .evaluated = e->cache.n_nodes,
+                            .n_best = bh_index_count(&sc->index),
+                            .index = &sc->index};
+    return sc->n_feasible > 0;
+}
+
+uint32_t bh_fast_pick(const struct bh_engine *e, const struct bh_fast *f, uint32_t k)
+{
+    uint32_t best = BH_ROW_NONE;
+    int64_t max = -1;
+
+    if (f->index)
+        return bh_index_pick(f->index, k);
+    if (!f->totals)
+        return f->rows[0];
+    for (uint32_t i = 0; i < f->n_feasible; i++)
+        max = BH_MAX(max, f->totals[i]);
+    for (uint32_t i = 0; i < f->n_feasible; i++) {
+        if (f->totals[i] != max)
+            continue;
+        if (e->opt.tie_break == BH_TIE_RANDOM && k-- == 0)
+            return f->rows[i];
+        if (best == BH_ROW_NONE || strcmp(bh_sym_text(e->tab, e->cache.rows[f->rows[i]]->name),
+                                          bh_sym_text(e->tab, e->cache.rows[best]->name)) < 0)
+            best = f->rows[i];
+    }
+    return best;
+}

@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * scheduler/engine_int.h - what the engine's files share
+ *
+ * engine.c            the API
+ * engine_reference.c  one cycle, node by node, as upstream: the meaning
+ * engine_decision.c   from a reference cycle to a decision, with all texts and lists
+ * engine_fast.c       the same answer from columns and per-shape results
+ * engine_index.c      the best node of one shape, kept current row by row
+ * engine_verify.c     both, compared
+ */
+#ifndef BH_ENGINE_INT_H
+#define BH_ENGINE_INT_H
+
+#include "scheduler/engine.h"
+#include "scheduler/framework/framework.h"
+
+/* ---- reference path
+ * ------------------------------------------------------------------------------ */
+
+struct bh_reference { /* one cycle; everything in the cycle arena */
+    struct bh_cycle cy;
+    struct bh_pre_filter_result pf;
+    const struct bh_status *error;   /* the cycle failed */
+    const struct bh_status **by_row; /* explicit statuses */
+    const struct bh_status *absent;
+    uint64_t rejectors, pending; /* plugins by bit */
+    uint32_t n_rows;
+    uint32_t *feasible, n_feasible; /* rows, in order of visit */
+    uint32_t evaluated;
+    bool scored;
+    int64_t *total, *raw, *weighted; /* see bh_run_score; by index into feasible */
+    uint32_t *best, n_best;          /* rows with the highest total, in order of visit */
+};
+
+/* ---- fast path
+ * ----------------------------------------------------------------------------------- */
+
+/* The best of one shape: a tournament tree over rows. Leaves hold totals, -1 = infeasible. aux of
+ * an inner node: how many leaves have its best total (seeded choice), or the row of the smallest
+ * name among them (first choice). */
+struct bh_index {
+    int64_t *best; /* 2 * cap entries, root at 1 */
+    uint32_t *aux;
+    uint32_t cap; /* leaves, power of two */
+    bool first;   /* aux holds rows */
+};
+struct bh_engine;
+size_t bh_index_bytes(uint32_t rows);
+void bh_index_init(struct bh_index *x, uint32_t rows, bool first);
+void bh_index_fini(struct bh_index *x);
+static inline int64_t bh_index_total(const struct bh_index *x, uint32_t row)
+{
+    return x->best[x->cap + row];
+}
+/* Only the leaf; bh_index_rebuild or bh_index_raise makes the tree right again. */
+void bh_index_set_leaf(struct bh_index *x, uint32_t row, int64_t total);
+void bh_index_raise(struct bh_index *x, const struct bh_cache *c, uint32_t row);
+void bh_index_rebuild(struct bh_index *x, const struct bh_cache *c);
+uint32_t bh_index_count(const struct bh_index *x);            /* of the best; first choice: 1 */
+uint32_t bh_index_pick(const struct bh_index *x, uint32_t k); /* row of the k-th best */
+
+/* A Score plugin whose score depends on the extremes over all feasible nodes. */
+struct bh_normalized_score {
+    uint8_t plugin;
+    enum bh_normal how;
+    int64_t weight;
+    int64_t max;    /* at least 0 */
+    uint32_t n_max; /* feasible rows at max; only kept while max > 0 */
+    int64_t *raw;   /* by row */
+};
+#define BH_NORMALIZED_MAX 8u
+#define BH_EPOCHS_MAX     16u
+
+/* Cached results of one shape in one profile. */
+struct bh_shape_cache {
+    struct bh_shape_cache *older, *newer; /* by last use */
+    uint32_t profile, shape;
+    uint64_t born;    /* of the shape id, see shapes.h */
+    uint64_t log_pos; /* changes before this are in */
+    uint64_t epoch[BH_EPOCHS_MAX];
+    struct bh_arena arena;  /* plugin states */
+    struct bh_pod_info pod; /* stands for every pod of the shape; rec is the current one */
+    struct bh_cycle cy;
+    struct bh_index index;
+    int64_t *base; /* by row: weighted scores that need no extremes */
+    struct bh_normalized_score norm[BH_NORMALIZED_MAX];
+    uint32_t n_norm;
+    uint32_t n_feasible;
+    size_t bytes;
+};
+struct bh_shape_slot {
+    struct bh_shape_cache *cache;
+    uint64_t seen; /* born of the shape last seen here */
+};
+struct bh_profile {
+    struct bh_framework *fw;
+    bh_sym name;
+    bool fast;                  /* every plugin is node local */
+    struct bh_shape_slot *slot; /* by shape id */
+    uint32_t n_slots;
+};
+
+/* What a fast cycle found. */
+struct bh_fast {
+    uint32_t n_feasible, evaluated;
+    uint32_t n_best;
+    const struct bh_index *index; /* cached; else: */
+    const uint32_t *rows;         /* the feasible ones, in row order */
+    const int64_t *totals;        /* by index into rows; NULL when one is feasible */
+};
+
+struct bh_engine {
+    struct bh_engine_options opt;
+    struct bh_sched_config *own_config;
+    struct bh_symtab *tab;
+    struct bh_cache cache;
+    struct bh_objects objects;
+    struct bh_profile *profile;
+    uint32_t n_profiles;
+    struct bh_arena arena;   /* cycle */
+    struct bh_arena scratch; /* dry runs */
+    struct bh_arena aside;   /* PreEnqueue, Reserve ...: the last status handed out */
+    struct bh_rand rand;
+    struct bh_decision decision;
+    struct bh_engine_stats stats;
+    uint32_t next_start; /* sampling */
+
+    struct bh_shape_cache *newest, *oldest;
+    size_t cache_bytes, cache_bytes_max;
+    uint32_t n_scratch_rows; /* room in the arrays below */
+    uint32_t *rows, *rows2, *rows3, *stamp;
+    uint32_t stamp_now;
+    int64_t *values, *values2;
+};
+
+/* Runs one cycle up to the best nodes. flags: enum bh_schedule_flags. */
+void bh_reference_run(struct bh_engine *e, struct bh_profile *p, const struct bh_pod_info *pod,
+                      unsigned flags, int64_t now_ns, struct bh_reference *ret);
+/* PostFilter, texts, lists. chosen: row, or BH_ROW_NONE. */
+const struct bh_decision *bh_decide(struct bh_engine *e, struct bh_reference *r, uint32_t chosen,
+                                    unsigned flags);
+
+enum bh_fast_mode {
+    BH_FAST_AUTO, /* keep results from the second time on */
+    BH_FAST_ONCE, /* evaluate and forget */
+    BH_FAST_KEEP  /* keep at once */
+};
+/* false: this pod needs the reference path. */
+bool bh_fast_run(struct bh_engine *e, struct bh_profile *p, const struct bh_pod_info *pod,
+                 enum bh_fast_mode mode, int64_t now_ns, struct bh_fast *ret);
+uint32_t bh_fast_pick(const struct bh_engine *e, const struct bh_fast *f, uint32_t k);
+bool bh_fast_eligible(const struct bh_framework *fw);
+void bh_fast_drop_all(struct bh_engine *e);
+
+/* Runs the fast path in both of its forms and aborts with a dump when one differs from r. Also
+ * brings the kept results of another shape up to date and compares them with a fresh evaluation. */
+void bh_verify(struct bh_engine *e, struct bh_profile *p, const struct bh_pod_info *pod,
+               const struct bh_reference *r, int64_t now_ns);
+/* Draws once per cycle with more than one best. */
+uint32_t bh_draw(struct bh_engine *e, uint32_t n_best);
+#endif

@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * scheduler/engine_lookup.c - what the daemon asks of the engine beside decisions: what is known,
+ * what a new feed left out, which plugins an event concerns
+ */
+#include "scheduler/engine_int.h"
+#include "scheduler/plugins/registry.h"
+
+const struct bh_node_rec *bh_engine_find_node(const struct bh_engine *e, bh_sym name)
+{
+    const struct bh_node_info *n = bh_cache_node(&e->cache, name);
+
+    return n ? n->rec : NULL;
+}
+
+const struct bh_pod_rec *bh_engine_find_pod(const struct bh_engine *e, struct bh_str uid,
+                                            bh_shape_id *ret_shape)
+{
+    const struct bh_cache_pod *p = bh_cache_pod(&e->cache, uid);
+
+    if (!p)
+        return NULL;
+    if (ret_shape)
+        *ret_shape = p->info.shape_id;
+    return p->info.rec;
+}
+
+void bh_engine_each_assumed(const struct bh_engine *e, void (*fn)(void *arg, struct bh_str uid),
+                            void *arg)
+{
+    const struct bh_cache *c = &e->cache;
+
+    if (!c->n_assumed)
+        return;
+    for (uint32_t b = 0; b < c->n_pod_buckets; b++)
+        for (const struct bh_cache_pod *p = c->pod_bucket[b]; p; p = p->next)
+            if (p->assumed)
+                fn(arg, bh_rec_text(p->info.rec, p->info.rec->uid));
+}
+
+bool bh_engine_plugin_interested(struct bh_engine *e, const char *plugin,
+                                 const struct bh_cluster_event *ev)
+{
+    const struct bh_plugin *p = bh_plugin_find(plugin);
+
+    (void)e;
+    return !p || bh_plugin_interested(p, ev);
+}
+
+void bh_engine_objects_begin(struct bh_engine *e)
+{
+    e->objects.feed++;
+}
+
+void bh_engine_objects_end(struct bh_engine *e)
+{
+    bh_objects_sweep(&e->objects);
+}

@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * scheduler/engine_objects.c - what a change of an object is about, for queueing hints
+ *
+ * Events wait in the queue for longer than objects live, so they carry symbols and bits, no
+ * messages.
+ *
+ * Runs in:  the engine's thread.
+ * Upstream: the hints of
+ * pkg/scheduler/framework/plugins/{volumebinding,volumezone,nodevolumelimits,
+ *           dynamicresources}.
+ */
+#include "common/k8s/codec.h"
+#include "scheduler/engine_int.h"
+#include "scheduler/plugins/volumebinding/translate.h"
+
+static bool same_message(const ProtobufCMessage *a, const ProtobufCMessage *b)
+{
+    struct bh_buf pa = {0}, pb = {0};
+
+    bh_pb_pack(&pa, a);
+    bh_pb_pack(&pb, b);
+    bool same = pa.n == pb.n && (pa.n == 0 || memcmp(pa.p, pb.p, pa.n) == 0);
+    bh_buf_fini(&pa);
+    bh_buf_fini(&pb);
+    return same;
+}
+
+static uint32_t class_changes(const K8s__StorageClass *old, const K8s__StorageClass *neu)
+{
+    const char *mode = neu->volumebindingmode;
+    uint32_t bits = mode && bh_streq(mode, "WaitForFirstConsumer") ? BH_CLASS_WAITS : 0;
+    bool same = old && old->n_allowedtopologies == neu->n_allowedtopologies;
+
+    for (size_t i = 0; same && i < neu->n_allowedtopologies; i++)
+        same = same_message(&old->allowedtopologies[i]->base, &neu->allowedtopologies[i]->base);
+    return bits | (old && !same ? BH_CLASS_TOPOLOGIES : 0);
+}
+
+/* Of duplicates the last wins, as everywhere. */
+static int32_t limit_of(const K8s__CSINode *n, const char *driver)
+{
+    for (size_t i = n->spec ? n->spec->n_drivers : 0; i > 0; i--) {
+        const K8s__CSINodeDriver *d = n->spec->drivers[i - 1];
+        if (bh_streq(d->name, driver) && d->allocatable && d->allocatable->has_count)
+            return d->allocatable->count;
+    }
+    return 0;
+}
+
+static uint32_t csi_node_changes(const K8s__CSINode *old, const K8s__CSINode *neu)
+{
+    static const char key[] = "storage.alpha.kubernetes.io/migrated-plugins";
+    uint32_t bits = 0;
+
+    if (!old)
+        return 0;
+    const char *a = bh_meta_annotation(old->metadata, key);
+    const char *b = bh_meta_annotation(neu->metadata, key);
+    if (!bh_streq(a ? a : "", b ? b : ""))
+        bits |= BH_CSI_NODE_MIGRATION;
+    for (size_t i = 0; neu->spec && i < neu->spec->n_drivers; i++) {
+        const char *driver = neu->spec->drivers[i]->name;
+        if (limit_of(neu, driver) > limit_of(old, driver))
+            bits |= BH_CSI_NODE_LIMIT_GREW;
+    }
+    return bits;
+}
+
+static bool looks_at_capacity(const K8s__CSIDriver *d)
+{
+    return d->spec && d->spec->has_storagecapacity && d->spec->storagecapacity;
+}
+
+static bool limit(const K8s__CSIStorageCapacity *s, bh_nano *ret)
+{
+    const K8s__Quantity *q = s->maximumvolumesize ? s->maximumvolumesize : s->capacity;
+
+    return q && q->string && bh_quantity_parse(q->string, strlen(q->string), ret) == 0;
+}
+
+static uint32_t capacity_changes(const K8s__CSIStorageCapacity *old,
+                                 const K8s__CSIStorageCapacity *neu)
+{
+    bh_nano a, b;
+
+    return old && limit(neu, &b) && (!limit(old, &a) || b > a) ? BH_CAPACITY_GREW : 0;
+}
+
+/* Upstream compares the lists it would make constraints of; comparing the texts wakes a superset.
+ */
+static uint32_t volume_changes(const K8s__PersistentVolume *old, const K8s__PersistentVolume *neu)
+{
+    static const char *const keys[] = {
+        "failure-domain.beta.kubernetes.io/zone", "failure-domain.beta.kubernetes.io/region",
+        "topology.kubernetes.io/zone", "topology.kubernetes.io/region"};
+
+    for (unsigned i = 0; old && i < BH_ARRAY_LEN(keys); i++) {
+        const char *a = bh_meta_label(old->metadata, keys[i]);
+        const char *b = bh_meta_label(neu->metadata, keys[i]);
+        if (!a != !b || (a && !bh_streq(a, b)))
+            return BH_VOLUME_ZONES;
+    }
+    return 0;
+}
+
+static bool is_allocated(const K8s__ResourceClaim *c)
+{
+    return c->status && c->status->allocation;
+}
+
+static uint32_t claim_changes(const K8s__ResourceClaim *old, const K8s__ResourceClaim *neu)
+{
+    static const K8s__ResourceClaimStatus none = K8S__RESOURCE_CLAIM_STATUS__INIT;
+    const K8s__ResourceClaimStatus *a = old && old->status ? old->status : &none;
+    const K8s__ResourceClaimStatus *b = neu->status ? neu->status : &none;
+
+    if (!old)
+        return 0;
+    return (is_allocated(old) && !is_allocated(neu) ? BH_CLAIM_DEALLOCATED : 0) |
+           (same_message(&a->base, &b->base) ? 0 : BH_CLAIM_STATUS);
+}
+
+static uint32_t changes(enum bh_kind kind, const void *old, const void *neu)
+{
+    switch (kind) {
+    case BH_KIND_STORAGECLASS:
+        return class_changes(old, neu);
+    case BH_KIND_CSINODE:
+        return csi_node_changes(old, neu);
+    case BH_KIND_CSIDRIVER:
+        return old && looks_at_capacity(old) && !looks_at_capacity(neu) ? BH_CSI_DRIVER_UNCHECKED
+                                                                        : 0;
+    case BH_KIND_CSISTORAGECAPACITY:
+        return capacity_changes(old, neu);
+    case BH_KIND_PERSISTENTVOLUME:
+        return volume_changes(old, neu);
+    case BH_KIND_RESOURCECLAIM:
+        return claim_changes(old, neu);
+    default:
+        return 0;
+    }
+}
+
+static bool has_changes(enum bh_kind kind)
+{
+    return kind == BH_KIND_STORAGECLASS || kind == BH_KIND_CSINODE || kind == BH_KIND_CSIDRIVER ||
+           kind == BH_KIND_CSISTORAGECAPACITY || kind == BH_KIND_PERSISTENTVOLUME ||
+           kind == BH_KIND_RESOURCECLAIM;
+}
+
+/* The store frees the old object when the new one comes. */
+static const void *copy_of(struct bh_arena *a, enum bh_kind kind, const ProtobufCMessage *m)
+{
+    struct bh_buf b = {0};
+    ProtobufCMessage *copy = NULL;
+
+    bh_pb_pack(&b, m);
+    if (bh_pb_unpack(a, bh_kinds[kind].desc, bh_buf_str(&b), b.n, &copy, NULL) < 0)
+        copy = NULL;
+    bh_buf_fini(&b);
+    return copy;
+}
+
+int bh_engine_put_object_event(struct bh_engine *e, struct bh_cluster_event *ev, const char *ns,
+                               const char *name, const void *object, size_t n, struct bh_err *err)
+{
+    const ProtobufCMessage *m = bh_objects_get(&e->objects, ev->kind, ns, name);
+    const K8s__VolumeAttachment *va = (const void *)m;
+    struct bh_arena a;
+
+    ev->object_namespace = bh_sym_internc(e->tab, ns);
+    ev->object_name = bh_sym_internc(e->tab, name);
+    if (ev->kind == BH_KIND_VOLUMEATTACHMENT && va && va->spec)
+        ev->object_driver = bh_sym_internc(e->tab, va->spec->attacher);
+    bh_arena_init(&a, 0);
+    const void *old = m && object && has_changes(ev->kind) ? copy_of(&a, ev->kind, m) : NULL;
+    int rc = bh_engine_put_object(e, ev->kind, ns, name, object, n, err);
+    if (rc >= 0 && object && has_changes(ev->kind))
+        ev->object_changes =
+            changes(ev->kind, old, bh_objects_get(&e->objects, ev->kind, ns, name));
+    bh_arena_fini(&a);
+    return rc;
+}

@@ -1,0 +1,222 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * scheduler/engine_reference.c - one scheduling cycle, node by node
+ *
+ * Runs in:  the engine's thread.
+ * Upstream: pkg/scheduler/schedule_one.go (schedulePod, findNodesThatFitPod, prioritizeNodes);
+ *           differences: every node is looked at unless a percentage is configured; sampling visits
+ * the nodes one after the other (parallelism 1); ties: see engine.h.
+ */
+#include "scheduler/engine_int.h"
+
+struct search {
+    struct bh_engine *e;
+    struct bh_reference *r;
+    const uint32_t *rows; /* candidates in order of visit */
+    uint32_t n;
+};
+
+/* true: the node is feasible. Records the status otherwise. */
+static bool visit(struct search *s, uint32_t row)
+{
+    struct bh_reference *r = s->r;
+    int by = -1;
+    const struct bh_status *st = bh_run_filter_nominated(&r->cy, s->e->cache.rows[row], &by);
+
+    if (!st)
+        return true;
+    r->by_row[row] = st;
+    if (!bh_status_rejected(st)) {
+        if (!r->error)
+            r->error = st;
+    } else if (by >= 0) {
+        r->rejectors |= (uint64_t)1 << by;
+        if (st->code == BH_PENDING)
+            r->pending |= (uint64_t)1 << by;
+    }
+    return false;
+}
+
+/* The promised node first: if it fits it is taken as it is. An error there is not the cycle's. */
+static bool try_nominated(struct search *s, const struct bh_pod_info *pod, unsigned flags)
+{
+    struct bh_reference *r = s->r;
+    bh_sym name = bh_cache_nominated_node(&s->e->cache, bh_rec_text(pod->rec, pod->rec->uid));
+    if (name == BH_SYM_NONE)
+        name = pod->rec->nominated_node;
+    const struct bh_node_info *ni = name ? bh_cache_node(&s->e->cache, name) : NULL;
+
+    if (!ni)
+        return false;
+    bool fits = visit(s, ni->row);
+    if (r->error) {
+        r->by_row[ni->row] = NULL;
+        r->error = NULL;
+    }
+    if (!fits)
+        return false;
+    r->feasible[r->n_feasible++] = ni->row;
+    r->evaluated = 1;
+    /* The decision is made; whoever wants to know why hears about the other nodes as well. */
+    for (uint32_t i = 0; flags & BH_EXPLAIN && i < s->n; i++)
+        if (s->rows[i] != ni->row)
+            visit(s, s->rows[i]);
+    r->error = NULL;
+    return true;
+}
+
+static uint32_t *candidate_rows(struct bh_engine *e, const struct bh_reference *r, bool ordered,
+                                uint32_t *ret_n)
+{
+    uint32_t *rows = bh_arena_new_array(&e->arena, uint32_t, e->cache.n_nodes + 1);
+    uint32_t n = 0, n_order = 0;
+    const uint32_t *order = ordered ? bh_cache_order(&e->cache, &n_order) : NULL;
+
+    if (!r->pf.nodes.all) {
+        for (uint32_t i = 0; i < r->pf.nodes.n; i++) {
+            const struct bh_node_info *ni = bh_cache_node(&e->cache, r->pf.nodes.names[i]);
+            if (ni)
+                rows[n++] = ni->row;
+        }
+    } else if (ordered) {
+        memcpy(rows, order, n_order * sizeof *rows);
+        n = n_order;
+    } else {
+        for (uint32_t row = 0; row < e->cache.cols.n_rows && n < e->cache.n_nodes; row++)
+            if (bh_row_bit(&e->cache.cols, BH_ROW_LIVE, row))
+                rows[n++] = row;
+    }
+    *ret_n = n;
+    return rows;
+}
+
+/* An error ends the cycle at once, except for whoever wants to know about every node. */
+static void search_all(struct search *s, unsigned flags)
+{
+    struct bh_reference *r = s->r;
+
+    for (uint32_t i = 0; i < s->n && (!r->error || flags & BH_EXPLAIN); i++)
+        if (visit(s, s->rows[i]))
+            r->feasible[r->n_feasible++] = s->rows[i];
+}
+
+/* Stops at the first feasible node beyond the wanted number; the next pod starts there. */
+static void search_sampled(struct search *s)
+{
+    struct bh_engine *e = s->e;
+    struct bh_reference *r = s->r;
+    uint32_t want = bh_num_to_find(r->cy.fw, s->n), rejected = 0;
+
+    for (uint32_t i = 0; i < s->n && !r->error; i++) {
+        uint32_t row = s->rows[(e->next_start + i) % s->n];
+        if (!visit(s, row)) {
+            rejected += r->by_row[row] != NULL;
+            continue;
+        }
+        if (r->n_feasible == want)
+            break;
+        r->feasible[r->n_feasible++] = row;
+    }
+    e->next_start = (e->next_start + r->n_feasible + rejected) % e->cache.n_nodes;
+}
+
+static const char *narrowing_plugins(struct bh_reference *r)
+{
+    struct bh_cycle *cy = &r->cy;
+    const char *text = "", *names[BH_FRAMEWORK_PLUGINS_MAX];
+    uint32_t n = 0;
+
+    for (uint32_t i = 0; i < cy->fw->n_plugins; i++) {
+        if (!(r->pf.narrowed_by >> i & 1))
+            continue;
+        uint32_t k = n++;
+        for (; k > 0 && strcmp(names[k - 1], cy->fw->plugins[i].plugin->name) > 0; k--)
+            names[k] = names[k - 1];
+        names[k] = cy->fw->plugins[i].plugin->name;
+    }
+    for (uint32_t k = 0; k < n; k++)
+        text = k ? bh_arena_printf(cy->arena, "%s %s", text, names[k]) : names[0];
+    return text;
+}
+
+/* Feasible nodes into r; false when PreFilter ended it. */
+static bool find_feasible(struct bh_engine *e, const struct bh_pod_info *pod, unsigned flags,
+                          struct bh_reference *r)
+{
+    static const struct bh_status unspecified = {.code = BH_UNSCHEDULABLE_AND_UNRESOLVABLE};
+    struct search s = {.e = e, .r = r};
+
+    r->absent = &unspecified;
+    bh_run_pre_filter(&r->cy, &r->pf);
+    r->rejectors |= r->pf.narrowed_by;
+    if (r->pf.status) {
+        r->absent = r->pf.status;
+        if (!bh_status_rejected(r->pf.status))
+            r->error = r->pf.status;
+        if (r->pf.rejected_by >= 0)
+            r->rejectors = (uint64_t)1 << r->pf.rejected_by;
+        return false;
+    }
+    if (!r->pf.nodes.all)
+        r->absent = bh_status_new(&e->arena, BH_UNSCHEDULABLE_AND_UNRESOLVABLE, NULL,
+                                  "node(s) didn't satisfy plugin(s) [%s]", narrowing_plugins(r));
+    s.rows = candidate_rows(e, r, r->cy.fw->sampling, &s.n);
+    if (try_nominated(&s, pod, flags))
+        return true;
+    if (r->cy.fw->sampling && s.n)
+        search_sampled(&s);
+    else
+        search_all(&s, flags);
+    for (uint32_t row = 0; row < r->n_rows; row++)
+        r->evaluated += r->by_row[row] != NULL;
+    r->evaluated += r->n_feasible;
+    return true;
+}
+
+static void prioritize(struct bh_engine *e, struct bh_reference *r, unsigned flags)
+{
+    uint32_t n = r->n_feasible, n_score = r->cy.fw->n_point[BH_POINT_SCORE];
+    int64_t max = INT64_MIN;
+
+    if (n_score)
+        r->error = bh_run_pre_score(&r->cy, r->feasible, n);
+    if (r->error)
+        return;
+    r->total = bh_arena_new_array(&e->arena, int64_t, n);
+    if (flags & BH_EXPLAIN) {
+        r->raw = bh_arena_new_array(&e->arena, int64_t, (size_t)n * n_score + 1);
+        r->weighted = bh_arena_new_array(&e->arena, int64_t, (size_t)n * n_score + 1);
+    }
+    r->error = bh_run_score(&r->cy, r->feasible, n, r->total, r->raw, r->weighted);
+    if (r->error)
+        return;
+    r->scored = true;
+    for (uint32_t i = 0; i < n; i++)
+        max = BH_MAX(max, r->total[i]);
+    for (uint32_t i = 0; i < n; i++)
+        if (r->total[i] == max)
+            r->best[r->n_best++] = r->feasible[i];
+}
+
+void bh_reference_run(struct bh_engine *e, struct bh_profile *p, const struct bh_pod_info *pod,
+                      unsigned flags, int64_t now_ns, struct bh_reference *r)
+{
+    uint32_t n = e->cache.cols.n_rows;
+
+    memset(r, 0, sizeof *r);
+    bh_cycle_init(&r->cy, p->fw, &e->cache, &e->objects, pod, &e->arena, now_ns);
+    r->cy.scratch = &e->scratch;
+    r->cy.rand = e->opt.tie_break == BH_TIE_RANDOM ? &e->rand : NULL;
+    r->n_rows = n;
+    r->by_row = bh_arena_new_array(&e->arena, const struct bh_status *, n + 1);
+    r->feasible = bh_arena_new_array(&e->arena, uint32_t, e->cache.n_nodes + 1);
+    r->best = bh_arena_new_array(&e->arena, uint32_t, e->cache.n_nodes + 1);
+    e->stats.reference_cycles++;
+    if (!find_feasible(e, pod, flags, r) || r->error || !r->n_feasible)
+        return;
+    if (r->n_feasible == 1) {
+        r->best[r->n_best++] = r->feasible[0];
+        return;
+    }
+    prioritize(e, r, flags);
+}

@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * scheduler/engine_verify.c - the two paths side by side
+ *
+ * A difference is a bug of ours: the process says where and aborts, because every later decision
+ * could be wrong as well.
+ *
+ * Runs in: the engine's thread, under verify only.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "scheduler/engine_int.h"
+
+static const char *name_of(const struct bh_engine *e, uint32_t row)
+{
+    const struct bh_node_info *ni = e->cache.rows[row];
+    return ni ? bh_sym_text(e->tab, ni->name) : "(no node)";
+}
+
+BH_NORETURN static void differ(struct bh_engine *e, const struct bh_reference *r, const char *what,
+                               const char *field, uint32_t row, int64_t ref, int64_t fast)
+{
+    const struct bh_pod_info *pod = r->cy.calls[0].pod;
+    struct bh_str ns = bh_rec_text(pod->rec, pod->rec->namespace_);
+    struct bh_str name = bh_rec_text(pod->rec, pod->rec->name);
+
+    fprintf(stderr,
+            "verify: %s differs from the reference path\n"
+            "  cycle %" PRIu64 ", pod %.*s/%.*s, shape %u, %u nodes\n"
+            "  %s: reference %" PRId64 ", fast %" PRId64 "\n",
+            what, e->stats.cycles, (int)ns.n, ns.p, (int)name.n, name.p, pod->shape_id,
+            e->cache.n_nodes, field, ref, fast);
+    if (row != BH_ROW_NONE)
+        fprintf(stderr, "  node %s (row %u): %s\n", name_of(e, row), row,
+                r->by_row[row] ? bh_status_message(&e->arena, r->by_row[row]) : "feasible");
+    abort();
+}
+
+/* Totals by row, -1 = infeasible, 0 = feasible but not scored. */
+static int64_t *totals_of(struct bh_engine *e, const struct bh_fast *f)
+{
+    uint32_t n = e->cache.cols.n_rows;
+    int64_t *t = bh_arena_new_array(&e->arena, int64_t, n + 1);
+
+    for (uint32_t row = 0; row < n; row++)
+        t[row] = f->index ? bh_index_total(f->index, row) : -1;
+    for (uint32_t i = 0; !f->index && i < f->n_feasible; i++)
+        t[f->rows[i]] = f->totals ? f->totals[i] : 0;
+    return t;
+}
+
+static void compare(struct bh_engine *e, const struct bh_reference *r, const struct bh_fast *f,
+                    const char *what)
+{
+    const int64_t *fast = totals_of(e, f);
+    int64_t *ref = bh_arena_new_array(&e->arena, int64_t, r->n_rows + 1);
+
+    if (r->error)
+        differ(e, r, what, "error, feasible nodes", BH_ROW_NONE, -1, f->n_feasible);
+    for (uint32_t row = 0; row < r->n_rows; row++)
+        ref[row] = -1;
+    for (uint32_t i = 0; i < r->n_feasible; i++)
+        ref[r->feasible[i]] = r->scored ? r->total[i] : 0;
+    for (uint32_t row = 0; row < r->n_rows; row++)
+        if (r->scored ? ref[row] != fast[row] : (ref[row] == -1) != (fast[row] == -1))
+            differ(e, r, what, "total (-1 = infeasible)", row, ref[row], fast[row]);
+    if (f->n_feasible != r->n_feasible)
+        differ(e, r, what, "feasible nodes", BH_ROW_NONE, r->n_feasible, f->n_feasible);
+    if (f->evaluated != r->evaluated)
+        differ(e, r, what, "evaluated nodes", BH_ROW_NONE, r->evaluated, f->evaluated);
+    if (e->opt.tie_break == BH_TIE_RANDOM && f->n_best != r->n_best)
+        differ(e, r, what, "best nodes", BH_ROW_NONE, r->n_best, f->n_best);
+}
+
+/* The shape whose results were not used for the longest time has the most changes to catch up with.
+ */
+static void compare_other_shape(struct bh_engine *e, const struct bh_reference *r,
+                                const struct bh_pod_info *pod, int64_t now_ns)
+{
+    struct bh_shape_cache *sc = e->oldest;
+    struct bh_pod_info other = *pod;
+    struct bh_fast once, kept;
+
+    if (!sc || sc->born != e->cache.shapes.e[sc->shape].born)
+        return;
+    struct bh_profile *p = &e->profile[sc->profile];
+    other.shape_id = sc->shape;
+    other.shape = bh_shapes_rec(&e->cache.shapes, sc->shape);
+    if (!bh_fast_run(e, p, &other, BH_FAST_ONCE, now_ns, &once))
+        return;
+    const int64_t *want = totals_of(e, &once);
+    uint32_t n = once.n_feasible;
+    if (!bh_fast_run(e, p, &other, BH_FAST_KEEP, now_ns, &kept))
+        differ(e, r, "another shape's kept results", "feasible nodes", BH_ROW_NONE, n, 0);
+    const int64_t *have = totals_of(e, &kept);
+    for (uint32_t row = 0; row < r->n_rows && n > 1; row++)
+        if (want[row] != have[row])
+            differ(e, r, "another shape's kept results", "total (-1 = infeasible)", row, want[row],
+                   have[row]);
+}
+
+void bh_verify(struct bh_engine *e, struct bh_profile *p, const struct bh_pod_info *pod,
+               const struct bh_reference *r, int64_t now_ns)
+{
+    struct bh_fast f;
+
+    if (bh_fast_run(e, p, pod, BH_FAST_ONCE, now_ns, &f))
+        compare(e, r, &f, "evaluation over columns");
+    if (bh_fast_run(e, p, pod, BH_FAST_KEEP, now_ns, &f))
+        compare(e, r, &f, "kept results");
+    compare_other_shape(e, r, pod, now_ns);
+    e->stats.verified++;
+}

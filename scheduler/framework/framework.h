@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * scheduler/framework/framework.h - one profile's plugins, and running them with upstream's rules
+ *
+ * The rules in one place: who may return what, which codes stop a run, what an error is called.
+ *
+ *   point      | passes            | stops                                  | anything else
+ *   PreEnqueue | Success           | every other code gates the pod         | -
+ *   PreFilter  | Success, Skip     | U&U at once; Unschedulable is kept     | "running PreFilter
+ * plugin "X": ..." Filter     | Success           | Unschedulable, U&U, Pending            |
+ * "running "X" filter plugin: ..." PreScore   | Success, Skip     | - | "running PreScore plugin
+ * "X": ..." Score      | Success           | -                                      | "plugin "X"
+ * failed with: ..." Reserve    | Success           | Unschedulable, U&U, Pending            |
+ * "running Reserve plugin "X": ..." Permit     | Success, Wait     | Unschedulable, U&U, Pending |
+ * "running Permit plugin "X": ..."
+ *
+ * A PreFilter Skip removes the plugin's Filter, AddPod and RemovePod from the cycle; a PreScore
+ * Skip its Score and Normalize.
+ *
+ * Runs in:  the engine's thread.
+ * Upstream: pkg/scheduler/framework/runtime/framework.go.
+ */
+#ifndef BH_FRAMEWORK_H
+#define BH_FRAMEWORK_H
+
+#include "scheduler/framework/plugin.h"
+
+#define BH_FRAMEWORK_PLUGINS_MAX 64u
+
+struct bh_plugin_instance {
+    const struct bh_plugin *plugin;
+    void *args;
+    int32_t weight; /* score weight, never 0 when enabled at Score */
+};
+struct bh_framework {
+    struct bh_arena arena;
+    const struct bh_profile_config *config;
+    struct bh_plugin_instance *plugins; /* every plugin enabled anywhere, in order of appearance */
+    uint32_t n_plugins;
+    uint8_t *point[BH_POINT_COUNT]; /* indices into plugins, in order of execution */
+    uint32_t n_point[BH_POINT_COUNT];
+    bool sampling;      /* an explicit percentage of nodes is configured */
+    int32_t percentage; /* with sampling: 1..100 */
+};
+/* config is borrowed. 0 or -EINVAL with upstream's text (without the "initializing profiles:"
+ * part). */
+int bh_framework_new(const struct bh_profile_config *config, int32_t default_percentage,
+                     const struct bh_plugin_env *env, struct bh_framework **ret,
+                     struct bh_err *err);
+void bh_framework_free(struct bh_framework *fw);
+
+/* One pod's way through the points. calls[i] belongs to fw->plugins[i]. */
+struct bh_cycle {
+    const struct bh_framework *fw;
+    struct bh_arena *arena;
+    struct bh_call *calls;
+    uint64_t skip_filter, skip_score; /* bit i: plugin i skipped */
+    bool filter_failed; /* fast path: a Filter gave an Error, so the cycle ends as the reference
+                           path says */
+    struct bh_arena *scratch; /* PostFilter's dry runs reset it after each node */
+    struct bh_rand *rand;     /* NULL: choices among equals fall on the smallest node name */
+};
+/* scratch, rand: see above; may be NULL when PostFilter is not going to run. */
+void bh_cycle_init(struct bh_cycle *cy, const struct bh_framework *fw, struct bh_cache *cache,
+                   const struct bh_objects *objects, const struct bh_pod_info *pod,
+                   struct bh_arena *arena, int64_t now_ns);
+/* A copy, living in `arena`, whose AddPod/RemovePod states may be changed without touching src. */
+void bh_cycle_clone(struct bh_cycle *dst, const struct bh_cycle *src, struct bh_arena *arena);
+
+struct bh_pre_filter_result {
+    const struct bh_status *status; /* NULL: go on */
+    struct bh_node_set nodes;       /* after narrowing */
+    uint64_t narrowed_by;           /* plugins that narrowed */
+    int rejected_by;                /* plugin, -1 = none */
+};
+
+const struct bh_status *bh_run_pre_enqueue(struct bh_cycle *cy);
+void bh_run_pre_filter(struct bh_cycle *cy, struct bh_pre_filter_result *ret);
+/* ret_plugin: index of the rejecting plugin. */
+const struct bh_status *bh_run_filter(struct bh_cycle *cy, const struct bh_node_info *ni,
+                                      int *ret_plugin);
+/* With the pods nominated to the node counted in (priority at least the pod's, another uid). */
+const struct bh_status *bh_run_filter_nominated(struct bh_cycle *cy, const struct bh_node_info *ni,
+                                                int *ret_plugin);
+const struct bh_status *bh_run_add_pod(struct bh_cycle *cy, const struct bh_pod_info *pod,
+                                       const struct bh_node_info *ni);
+const struct bh_status *bh_run_remove_pod(struct bh_cycle *cy, const struct bh_pod_info *pod,
+                                          const struct bh_node_info *ni);
+/* status: what PostFilter as a whole said; its message is upstream's PostFilterMsg. */
+const struct bh_status *bh_run_post_filter(struct bh_cycle *cy, const struct bh_diagnosis *d,
+                                           struct bh_post_filter_result *ret);
+const struct bh_status *bh_run_pre_score(struct bh_cycle *cy, const uint32_t *rows, uint32_t n);
+/* Fills ret_total[n]; ret_raw and ret_weighted (may be NULL) hold n scores per Score plugin of the
+ * profile, plugin by plugin; skipped plugins are left alone. */
+const struct bh_status *bh_run_score(struct bh_cycle *cy, const uint32_t *rows, uint32_t n,
+                                     int64_t *ret_total, int64_t *ret_raw, int64_t *ret_weighted);
+const struct bh_status *bh_run_reserve(struct bh_cycle *cy, bh_sym node);
+void bh_run_unreserve(struct bh_cycle *cy, bh_sym node);
+const struct bh_status *bh_run_permit(struct bh_cycle *cy, bh_sym node, int64_t *ret_timeout_ns);
+const struct bh_status *bh_run_pre_bind(struct bh_cycle *cy, bh_sym node);
+const struct bh_status *bh_run_bind(struct bh_cycle *cy, bh_sym node, struct bh_bind_order *ret);
+void bh_run_post_bind(struct bh_cycle *cy, bh_sym node);
+
+/* ---- helpers ----------------------------------------------------------------------------------
+ */
+/* How many feasible nodes end the search; has_score: something scores. */
+uint32_t bh_num_to_find(const struct bh_framework *fw, uint32_t n_nodes);
+/* DefaultNormalizeScore. */
+void bh_default_normalize(int64_t *scores, uint32_t n, bool reverse);
+static inline int64_t bh_normalized(enum bh_normal how, int64_t raw, int64_t max)
+{
+    if (how == BH_NORMAL_NONE)
+        return raw;
+    if (max <= 0)
+        return how == BH_NORMAL_MAX_REVERSE ? 100 : raw;
+    int64_t s = 100 * raw / max;
+    return how == BH_NORMAL_MAX_REVERSE ? 100 - s : s;
+}
+/* FitError: n_nodes nodes, explicit statuses by row, the status of all others. */
+const char *bh_fit_error(struct bh_arena *a, uint32_t n_nodes,
+                         const struct bh_status *const *by_row, uint32_t n_rows,
+                         const struct bh_status *absent, const char *pre_filter_message);
+
+/* ---- events -----------------------------------------------------------------------------------
+ */
+bool bh_event_matches(const struct bh_event_reg *reg, const struct bh_cluster_event *ev);
+/* Registrations of a plugin for ev, the implied ones included; hint is asked when wanted. */
+enum bh_hint bh_plugin_hint(const struct bh_plugin *p, const struct bh_hint_call *call);
+bool bh_plugin_interested(const struct bh_plugin *p, const struct bh_cluster_event *ev);
+#endif

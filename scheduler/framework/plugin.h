@@ -1,0 +1,194 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * scheduler/framework/plugin.h - what a scheduling plugin is: one const descriptor
+ *
+ * A plugin fills a struct bh_plugin with designated initialisers at the end of its file and appears
+ * in scheduler/plugins/registry.c; nothing else is needed. Upstream's extension points, status
+ * codes and rules apply (who may return what: framework.h). A callback that a plugin does not need
+ * is NULL; the bits in `points` say which extension points it implements.
+ *
+ * State: a plugin has no globals. Per configuration it has `args` (built by args_new, freed by
+ * args_free), per cycle the pointer it left in pre_filter_state / pre_score_state (cycle arena).
+ * Batch forms answer for many nodes at once from the columns; they must equal the per-node forms
+ * bit for bit, which `verify` checks. A plugin without them is correct, only slower.
+ *
+ * Threads: all callbacks run in the engine's thread.
+ * Upstream: k8s.io/kube-scheduler/framework/interface.go; differences: Bind describes the binding,
+ * a binder process writes it.
+ */
+#ifndef BH_PLUGIN_H
+#define BH_PLUGIN_H
+
+#include "common/data/json.h"
+#include "scheduler/cache/cache.h"
+#include "scheduler/cache/objects.h"
+#include "scheduler/config/config.h"
+#include "scheduler/config/field.h"
+#include "scheduler/engine.h"
+
+#define BH_PLUGIN_ABI 1u
+
+#define BH_POINT_BIT(p) (1u << (p))
+
+enum bh_plugin_flags {
+    /* What pre_filter, pre_score, filter and score say depends on the pod's shape, on the node at
+     * hand and on epoch() only. Then the fast path may keep the results per shape and node. A
+     * plugin without this flag closes the fast path, except to pods for which it is idle(). */
+    BH_PLUGIN_NODE_LOCAL = 1
+};
+
+struct bh_framework;
+struct bh_cycle;
+
+/* What a constructor may use; valid as long as the instance. */
+struct bh_plugin_env {
+    struct bh_arena *arena; /* of the framework: lives as long as the instance */
+    struct bh_symtab *tab;
+    struct bh_cache *cache;
+    const struct bh_objects *objects;
+};
+
+/* What every callback of a cycle gets. */
+struct bh_call {
+    struct bh_cycle *cycle; /* for PostFilter, which runs the filters again */
+    struct bh_cache *cache;
+    struct bh_symtab *tab;
+    const struct bh_objects *objects;
+    const void *args;              /* args_new's result, NULL without one */
+    const struct bh_pod_info *pod; /* the pod being scheduled */
+    struct bh_arena *arena;        /* the cycle's */
+    void *pre_filter_state;        /* read and written by the plugin's own callbacks only */
+    void *pre_score_state;
+    int64_t now_ns;
+};
+
+/* PreFilter's narrowing: all == true means every node. Otherwise the names, sorted by symbol, each
+ * once. */
+struct bh_node_set {
+    bool all;
+    uint32_t n;
+    const bh_sym *names;
+};
+/* Why nodes were rejected, for PostFilter. */
+struct bh_diagnosis {
+    const struct bh_status *const *by_row; /* explicit statuses; NULL = passed or not looked at */
+    const struct bh_status *absent;        /* status of nodes without an explicit one */
+    const struct bh_status *pre_filter;    /* PreFilter rejected the pod: its status */
+    uint32_t n_rows;
+};
+struct bh_post_filter_result {
+    bool override_nomination; /* false: leave NNN as it is */
+    bh_sym node;              /* BH_SYM_NONE clears */
+    const struct bh_victim *victims;
+    uint32_t n_victims;
+    uint32_t violating;
+    const struct bh_preemption *ties; /* the chosen one first */
+    uint32_t n_ties;
+};
+
+/* One registration for cluster events. */
+struct bh_hint_call {
+    const void *args;
+    struct bh_symtab *tab;
+    const struct bh_known_syms *sym;
+    const struct bh_objects *objects;
+    const struct bh_pending *pod;     /* the waiting pod */
+    const struct bh_shape_rec *shape; /* its shape */
+    const struct bh_cluster_event *ev;
+};
+typedef enum bh_hint bh_hint_fn(const struct bh_hint_call *c);
+enum bh_event_on { BH_ON_POD, BH_ON_NODE, BH_ON_OBJECT };
+struct bh_event_reg {
+    enum bh_event_on on;
+    enum bh_kind kind; /* BH_ON_OBJECT */
+    uint32_t actions;  /* bits of enum bh_event_action; 0 ends the list */
+    bh_hint_fn *hint;  /* NULL: always worth another try */
+};
+static inline bool bh_same_pod(const struct bh_pod_rec *a, const struct bh_pod_rec *b)
+{
+    return a && b && bh_str_eq(bh_rec_text(a, a->uid), bh_rec_text(b, b->uid));
+}
+/* Assigned or nominated: only then can its going or shrinking make room. */
+static inline bool bh_had_node(const struct bh_pod_rec *p)
+{
+    return p && (p->node != BH_SYM_NONE || p->nominated_node != BH_SYM_NONE);
+}
+struct bh_queue_key { /* QueueSort compares these */
+    int32_t priority;
+    int64_t timestamp_ns;
+};
+struct bh_bind_order { /* what a binder shall write */
+    struct bh_str namespace_, name, uid;
+    bh_sym node;
+};
+
+struct bh_plugin {
+    uint32_t abi, size;
+    const char *name; /* upstream's registered name */
+    uint32_t points;  /* BH_POINT_BIT()s */
+    uint32_t flags;   /* enum bh_plugin_flags */
+
+    /* ---- configuration ---- */
+    const struct bh_field *args_schema; /* NULL: takes no args */
+    /* Checks the args of pluginConfig (NULL = absent). path: where they stand in the file. */
+    void (*args_check)(const struct bh_json *args, const char *path, struct bh_field_errors *errs);
+    bool check_at_construction; /* upstream checks in the constructor: another prefix and order */
+    /* Builds the instance from checked args (NULL = defaults). 0 or -EINVAL. */
+    int (*args_new)(const struct bh_plugin_env *env, const struct bh_json *args, void **ret,
+                    struct bh_err *err);
+    void (*args_free)(void *args);     /* for what is not in env->arena */
+    const struct bh_event_reg *events; /* NULL: woken by everything */
+
+    /* ---- queue ---- */
+    const struct bh_status *(*pre_enqueue)(struct bh_call *c);
+    bool (*less)(const struct bh_queue_key *a, const struct bh_queue_key *b);
+
+    /* ---- filtering ---- */
+    /* NULL, Skip, Unschedulable, U&U, or Error. */
+    const struct bh_status *(*pre_filter)(struct bh_call *c, struct bh_node_set *ret_nodes);
+    /* Change the state in place; it is a clone when the change is for one node's evaluation. */
+    const struct bh_status *(*add_pod)(struct bh_call *c, const struct bh_pod_info *pod,
+                                       const struct bh_node_info *node);
+    const struct bh_status *(*remove_pod)(struct bh_call *c, const struct bh_pod_info *pod,
+                                          const struct bh_node_info *node);
+    void *(*clone_state)(struct bh_call *c); /* of pre_filter_state; NULL: nothing changes it */
+    const struct bh_status *(*filter)(struct bh_call *c, const struct bh_node_info *node);
+    const struct bh_status *(*post_filter)(struct bh_call *c, const struct bh_diagnosis *d,
+                                           struct bh_post_filter_result *ret);
+
+    /* ---- scoring ---- */
+    const struct bh_status *(*pre_score)(struct bh_call *c, const uint32_t *rows, uint32_t n);
+    const struct bh_status *(*score)(struct bh_call *c, const struct bh_node_info *node,
+                                     int64_t *ret);
+    /* In place over the scores of all feasible nodes. NULL: scores are final. */
+    void (*normalize)(struct bh_call *c, int64_t *scores, uint32_t n);
+
+    /* ---- after a node was chosen ---- */
+    const struct bh_status *(*reserve)(struct bh_call *c, bh_sym node);
+    void (*unreserve)(struct bh_call *c, bh_sym node); /* idempotent */
+    const struct bh_status *(*permit)(struct bh_call *c, bh_sym node, int64_t *ret_timeout_ns);
+    const struct bh_status *(*pre_bind)(struct bh_call *c, bh_sym node);
+    const struct bh_status *(*bind)(struct bh_call *c, bh_sym node, struct bh_bind_order *ret);
+    void (*post_bind)(struct bh_call *c, bh_sym node);
+
+    /* ---- batch forms: rows are live nodes ---- */
+    /* Keeps the rows that pass, in order; returns how many. */
+    uint32_t (*filter_rows)(struct bh_call *c, uint32_t *rows, uint32_t n);
+    /* Raw scores of the rows. */
+    void (*score_rows)(struct bh_call *c, const uint32_t *rows, uint32_t n, int64_t *ret);
+    /* How the normalised score follows from the raw one and the extremes (fast path keeps totals).
+     */
+    enum bh_normal {
+        BH_NORMAL_NONE,       /* raw is final */
+        BH_NORMAL_MAX,        /* DefaultNormalize, forward */
+        BH_NORMAL_MAX_REVERSE /* DefaultNormalize, reverse */
+    } normal;
+    /* For plugins that are not node local. true: as things stand, PreFilter and PreScore skip for
+     * every pod of this shape, so the fast path need not know the plugin. May say false although
+     * they would. */
+    bool (*idle)(struct bh_call *c);
+    /* Everything but shape and node that the results depend on; a change invalidates all of them.
+     */
+    uint64_t (*epoch)(struct bh_call *c);
+};
+#endif

@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * scheduler/framework/run_bind.c - Reserve to PostBind
+ *
+ * Runs in:  the engine's thread.
+ * Upstream: pkg/scheduler/framework/runtime/framework.go; differences: the Bind point yields an
+ * order for a binder process instead of writing to the API server.
+ */
+#include "scheduler/framework/framework.h"
+
+#define PERMIT_TIMEOUT_MAX_NS ((int64_t)15 * 60 * 1000000000)
+
+static const struct bh_status *error_of(struct bh_cycle *cy, const char *point,
+                                        const struct bh_plugin *p, const struct bh_status *s)
+{
+    return bh_status_new(cy->arena, BH_ERROR, p->name, "running %s plugin \"%s\": %s", point,
+                         p->name, bh_status_message(cy->arena, s));
+}
+
+const struct bh_status *bh_run_reserve(struct bh_cycle *cy, bh_sym node)
+{
+    const struct bh_framework *fw = cy->fw;
+
+    for (uint32_t k = 0; k < fw->n_point[BH_POINT_RESERVE]; k++) {
+        unsigned i = fw->point[BH_POINT_RESERVE][k];
+        const struct bh_plugin *p = fw->plugins[i].plugin;
+        const struct bh_status *s = p->reserve(&cy->calls[i], node);
+        if (bh_status_code(s) != BH_SUCCESS)
+            return bh_status_rejected(s) ? s : error_of(cy, "Reserve", p, s);
+    }
+    return NULL;
+}
+
+void bh_run_unreserve(struct bh_cycle *cy, bh_sym node)
+{
+    const struct bh_framework *fw = cy->fw;
+
+    for (uint32_t k = fw->n_point[BH_POINT_RESERVE]; k-- > 0;) {
+        unsigned i = fw->point[BH_POINT_RESERVE][k];
+        fw->plugins[i].plugin->unreserve(&cy->calls[i], node);
+    }
+}
+
+const struct bh_status *bh_run_permit(struct bh_cycle *cy, bh_sym node, int64_t *ret_timeout_ns)
+{
+    const struct bh_framework *fw = cy->fw;
+    const struct bh_status *wait = NULL;
+
+    for (uint32_t k = 0; k < fw->n_point[BH_POINT_PERMIT]; k++) {
+        unsigned i = fw->point[BH_POINT_PERMIT][k];
+        const struct bh_plugin *p = fw->plugins[i].plugin;
+        int64_t timeout_ns = 0;
+        const struct bh_status *s = p->permit(&cy->calls[i], node, &timeout_ns);
+        if (bh_status_code(s) == BH_WAIT) {
+            timeout_ns = BH_MIN(timeout_ns, PERMIT_TIMEOUT_MAX_NS);
+            if (!wait || timeout_ns < *ret_timeout_ns)
+                *ret_timeout_ns = timeout_ns;
+            wait = s;
+        } else if (bh_status_code(s) != BH_SUCCESS) {
+            return bh_status_rejected(s) ? s : error_of(cy, "Permit", p, s);
+        }
+    }
+    return wait;
+}
+
+const struct bh_status *bh_run_pre_bind(struct bh_cycle *cy, bh_sym node)
+{
+    const struct bh_framework *fw = cy->fw;
+
+    for (uint32_t k = 0; k < fw->n_point[BH_POINT_PRE_BIND]; k++) {
+        unsigned i = fw->point[BH_POINT_PRE_BIND][k];
+        const struct bh_plugin *p = fw->plugins[i].plugin;
+        const struct bh_status *s = p->pre_bind(&cy->calls[i], node);
+        if (bh_status_code(s) != BH_SUCCESS)
+            return bh_status_rejected(s) ? s : error_of(cy, "PreBind", p, s);
+    }
+    return NULL;
+}
+
+const struct bh_status *bh_run_bind(struct bh_cycle *cy, bh_sym node, struct bh_bind_order *ret)
+{
+    const struct bh_framework *fw = cy->fw;
+
+    for (uint32_t k = 0; k < fw->n_point[BH_POINT_BIND]; k++) {
+        unsigned i = fw->point[BH_POINT_BIND][k];
+        const struct bh_plugin *p = fw->plugins[i].plugin;
+        const struct bh_status *s = p->bind(&cy->calls[i], node, ret);
+        if (bh_status_code(s) == BH_SKIP)
+            continue;
+        if (bh_status_code(s) != BH_SUCCESS && !bh_status_rejected(s))
+            return error_of(cy, "Bind", p, s);
+        return s;
+    }
+    return &bh_status_skip;
+}
+
+void bh_run_post_bind(struct bh_cycle *cy, bh_sym node)
+{
+    const struct bh_framework *fw = cy->fw;
+
+    for (uint32_t k = 0; k < fw->n_point[BH_POINT_POST_BIND]; k++) {
+        unsigned i = fw->point[BH_POINT_POST_BIND][k];
+        fw->plugins[i].plugin->post_bind(&cy->calls[i], node);
+    }
+}

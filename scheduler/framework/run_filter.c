@@ -1,0 +1,255 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * scheduler/framework/run_filter.c - PreEnqueue, PreFilter, Filter (with nominated pods),
+ * PostFilter
+ *
+ * Runs in:  the engine's thread.
+ * Upstream: pkg/scheduler/framework/runtime/framework.go (RunPreFilterPlugins,
+ *           RunFilterPluginsWithNominatedPods, RunPostFilterPlugins).
+ */
+#include <stdio.h>
+
+#include "scheduler/framework/framework.h"
+
+static bool skipped(uint64_t set, unsigned i)
+{
+    return set >> i & 1;
+}
+
+const struct bh_status *bh_run_pre_enqueue(struct bh_cycle *cy)
+{
+    const struct bh_framework *fw = cy->fw;
+
+    for (uint32_t k = 0; k < fw->n_point[BH_POINT_PRE_ENQUEUE]; k++) {
+        unsigned i = fw->point[BH_POINT_PRE_ENQUEUE][k];
+        const struct bh_status *s = fw->plugins[i].plugin->pre_enqueue(&cy->calls[i]);
+        if (bh_status_code(s) != BH_SUCCESS)
+            return s;
+    }
+    return NULL;
+}
+
+static int by_sym(const void *a, const void *b)
+{
+    bh_sym x = *(const bh_sym *)a, y = *(const bh_sym *)b;
+    return x < y ? -1 : x > y;
+}
+
+static void intersect(struct bh_arena *a, struct bh_node_set *into, const struct bh_node_set *with)
+{
+    if (into->all) {
+        *into = *with;
+        return;
+    }
+    bh_sym *both = bh_arena_new_array(a, bh_sym, into->n ? into->n : 1);
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < into->n; i++)
+        if (bsearch(&into->names[i], with->names, with->n, sizeof *with->names, by_sym))
+            both[n++] = into->names[i];
+    *into = (struct bh_node_set){.n = n, .names = both};
+}
+
+/* "A B" in the order of the names. */
+static const char *plugin_names(const struct bh_framework *fw, struct bh_arena *a, uint64_t set,
+                                uint32_t *ret_n)
+{
+    const char *names[BH_FRAMEWORK_PLUGINS_MAX];
+    uint32_t n = 0;
+
+    for (uint32_t i = 0; i < fw->n_plugins; i++) {
+        if (!skipped(set, i))
+            continue;
+        uint32_t k = n++;
+        for (; k > 0 && strcmp(names[k - 1], fw->plugins[i].plugin->name) > 0; k--)
+            names[k] = names[k - 1];
+        names[k] = fw->plugins[i].plugin->name;
+    }
+    const char *text = "";
+    for (uint32_t k = 0; k < n; k++)
+        text = k ? bh_arena_printf(a, "%s %s", text, names[k]) : names[0];
+    *ret_n = n;
+    return text;
+}
+
+static const struct bh_status *narrowed_to_nothing(struct bh_cycle *cy, uint64_t by)
+{
+    uint32_t n;
+    const char *names = plugin_names(cy->fw, cy->arena, by, &n);
+
+    if (n == 1)
+        return bh_status_new(cy->arena, BH_UNSCHEDULABLE_AND_UNRESOLVABLE, NULL,
+                             "node(s) didn't satisfy plugin %s", names);
+    return bh_status_new(cy->arena, BH_UNSCHEDULABLE_AND_UNRESOLVABLE, NULL,
+                         "node(s) didn't satisfy plugin(s) [%s] simultaneously", names);
+}
+
+void bh_run_pre_filter(struct bh_cycle *cy, struct bh_pre_filter_result *ret)
+{
+    const struct bh_framework *fw = cy->fw;
+
+    *ret = (struct bh_pre_filter_result){.nodes.all = true, .rejected_by = -1};
+    for (uint32_t k = 0; k < fw->n_point[BH_POINT_PRE_FILTER]; k++) {
+        unsigned i = fw->point[BH_POINT_PRE_FILTER][k];
+        const struct bh_plugin *p = fw->plugins[i].plugin;
+        struct bh_node_set nodes = {.all = true};
+        const struct bh_status *s = p->pre_filter(&cy->calls[i], &nodes);
+
+        switch (bh_status_code(s)) {
+        case BH_SKIP:
+            cy->skip_filter |= (uint64_t)1 << i;
+            break;
+        case BH_UNSCHEDULABLE_AND_UNRESOLVABLE:
+            ret->status = s;
+            ret->rejected_by = (int)i;
+            return;
+        case BH_UNSCHEDULABLE: /* preemption wants the other plugins' states */
+            ret->status = s;
+            ret->rejected_by = (int)i;
+            break;
+        case BH_SUCCESS:
+            if (nodes.all)
+                break;
+            ret->narrowed_by |= (uint64_t)1 << i;
+            intersect(cy->arena, &ret->nodes, &nodes);
+            if (ret->nodes.n == 0) {
+                ret->status = narrowed_to_nothing(cy, ret->narrowed_by);
+                return;
+            }
+            break;
+        default:
+            ret->status =
+                bh_status_new(cy->arena, BH_ERROR, p->name, "running PreFilter plugin \"%s\": %s",
+                              p->name, bh_status_message(cy->arena, s));
+            return;
+        }
+    }
+}
+
+const struct bh_status *bh_run_filter(struct bh_cycle *cy, const struct bh_node_info *ni,
+                                      int *ret_plugin)
+{
+    const struct bh_framework *fw = cy->fw;
+
+    for (uint32_t k = 0; k < fw->n_point[BH_POINT_FILTER]; k++) {
+        unsigned i = fw->point[BH_POINT_FILTER][k];
+        const struct bh_plugin *p = fw->plugins[i].plugin;
+        if (skipped(cy->skip_filter, i))
+            continue;
+        const struct bh_status *s = p->filter(&cy->calls[i], ni);
+        if (bh_likely(!s))
+            continue;
+        *ret_plugin = (int)i;
+        if (bh_status_rejected(s))
+            return s;
+        return bh_status_new(cy->arena, BH_ERROR, p->name, "running \"%s\" filter plugin: %s",
+                             p->name, bh_status_message(cy->arena, s));
+    }
+    return NULL;
+}
+
+static const struct bh_status *run_extension(struct bh_cycle *cy, const struct bh_pod_info *pod,
+                                             const struct bh_node_info *ni, bool add)
+{
+    const struct bh_framework *fw = cy->fw;
+
+    for (uint32_t k = 0; k < fw->n_point[BH_POINT_PRE_FILTER]; k++) {
+        unsigned i = fw->point[BH_POINT_PRE_FILTER][k];
+        const struct bh_plugin *p = fw->plugins[i].plugin;
+        if (skipped(cy->skip_filter, i) || !(add ? p->add_pod : p->remove_pod))
+            continue;
+        const struct bh_status *s = (add ? p->add_pod : p->remove_pod)(&cy->calls[i], pod, ni);
+        if (bh_status_code(s) != BH_SUCCESS)
+            return bh_status_new(
+                cy->arena, BH_ERROR, p->name, "running %s on PreFilter plugin \"%s\": %s",
+                add ? "AddPod" : "RemovePod", p->name, bh_status_message(cy->arena, s));
+    }
+    return NULL;
+}
+
+const struct bh_status *bh_run_add_pod(struct bh_cycle *cy, const struct bh_pod_info *pod,
+                                       const struct bh_node_info *ni)
+{
+    return run_extension(cy, pod, ni, true);
+}
+
+const struct bh_status *bh_run_remove_pod(struct bh_cycle *cy, const struct bh_pod_info *pod,
+                                          const struct bh_node_info *ni)
+{
+    return run_extension(cy, pod, ni, false);
+}
+
+static bool counts_in(const struct bh_pod_info *pod, const struct bh_pod_info *nominated)
+{
+    return nominated->shape->priority >= pod->shape->priority &&
+           !bh_str_eq(bh_rec_text(nominated->rec, nominated->rec->uid),
+                      bh_rec_text(pod->rec, pod->rec->uid));
+}
+
+const struct bh_status *bh_run_filter_nominated(struct bh_cycle *cy, const struct bh_node_info *ni,
+                                                int *ret_plugin)
+{
+    const struct bh_pod_info *pod = cy->fw->n_plugins ? cy->calls[0].pod : NULL;
+    const struct bh_nomination *nom =
+        pod ? bh_cache_nominations(cy->calls[0].cache, ni->name) : NULL;
+    struct bh_node_info *with = NULL;
+    struct bh_cycle clone;
+
+    for (; nom; nom = nom->next_on_node) {
+        if (!counts_in(pod, &nom->info))
+            continue;
+        if (!with) {
+            with = bh_node_info_fork(ni, cy->arena);
+            bh_cycle_clone(&clone, cy, cy->arena);
+        }
+        bh_node_info_add_pod(with, (struct bh_pod_info *)(uintptr_t)&nom->info);
+        const struct bh_status *s = bh_run_add_pod(&clone, &nom->info, with);
+        if (s)
+            return s;
+    }
+    if (with) {
+        const struct bh_status *s = bh_run_filter(&clone, with, ret_plugin);
+        if (s)
+            return s;
+    }
+    return bh_run_filter(cy, ni, ret_plugin);
+}
+
+/* A rejection goes on to the next plugin and the reasons gather; Success and U&U end it. */
+const struct bh_status *bh_run_post_filter(struct bh_cycle *cy, const struct bh_diagnosis *d,
+                                           struct bh_post_filter_result *ret)
+{
+    const struct bh_framework *fw = cy->fw;
+    const char **reasons = NULL;
+    uint32_t n = 0;
+    const char *last = NULL;
+
+    *ret = (struct bh_post_filter_result){0};
+    for (uint32_t k = 0; k < fw->n_point[BH_POINT_POST_FILTER]; k++) {
+        unsigned i = fw->point[BH_POINT_POST_FILTER][k];
+        const struct bh_plugin *p = fw->plugins[i].plugin;
+        struct bh_post_filter_result r = {0};
+        const struct bh_status *s = p->post_filter(&cy->calls[i], d, &r);
+
+        if (bh_status_code(s) == BH_SUCCESS ||
+            bh_status_code(s) == BH_UNSCHEDULABLE_AND_UNRESOLVABLE) {
+            *ret = r;
+            return s;
+        }
+        if (!bh_status_rejected(s))
+            return bh_status_new(cy->arena, BH_ERROR, p->name, "%s",
+                                 bh_status_message(cy->arena, s));
+        if (r.override_nomination)
+            *ret = r;
+        const char **more = bh_arena_new_array(cy->arena, const char *, n + s->n_reasons);
+        if (n)
+            memcpy(more, reasons, n * sizeof *reasons);
+        memcpy(more + n, s->reasons, s->n_reasons * sizeof *reasons);
+        reasons = more;
+        n += s->n_reasons;
+        last = p->name;
+    }
+    struct bh_status *all = bh_arena_new(cy->arena, struct bh_status);
+    *all = (struct bh_status){
+        .code = BH_UNSCHEDULABLE, .n_reasons = n, .reasons = reasons, .plugin = last};
+    return all;
+}

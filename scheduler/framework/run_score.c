@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * scheduler/framework/run_score.c - PreScore, Score, Normalize, weights
+ *
+ * Runs in:  the engine's thread.
+ * Upstream: pkg/scheduler/framework/runtime/framework.go (RunPreScorePlugins, RunScorePlugins),
+ *           plugins/helper/normalize_score.go.
+ */
+#include <inttypes.h>
+
+#include "scheduler/framework/framework.h"
+
+const struct bh_status *bh_run_pre_score(struct bh_cycle *cy, const uint32_t *rows, uint32_t n)
+{
+    const struct bh_framework *fw = cy->fw;
+
+    for (uint32_t k = 0; k < fw->n_point[BH_POINT_PRE_SCORE]; k++) {
+        unsigned i = fw->point[BH_POINT_PRE_SCORE][k];
+        const struct bh_plugin *p = fw->plugins[i].plugin;
+        const struct bh_status *s = p->pre_score(&cy->calls[i], rows, n);
+        if (bh_status_code(s) == BH_SKIP)
+            cy->skip_score |= (uint64_t)1 << i;
+        else if (bh_status_code(s) != BH_SUCCESS)
+            return bh_status_new(cy->arena, BH_ERROR, p->name, "running PreScore plugin \"%s\": %s",
+                                 p->name, bh_status_message(cy->arena, s));
+    }
+    return NULL;
+}
+
+void bh_default_normalize(int64_t *scores, uint32_t n, bool reverse)
+{
+    int64_t max = 0;
+
+    for (uint32_t i = 0; i < n; i++)
+        max = BH_MAX(max, scores[i]);
+    for (uint32_t i = 0; i < n; i++)
+        scores[i] = bh_normalized(reverse ? BH_NORMAL_MAX_REVERSE : BH_NORMAL_MAX, scores[i], max);
+}
+
+static const struct bh_status *score_one(struct bh_cycle *cy, unsigned i, const uint32_t *rows,
+                                         uint32_t n, int64_t *scores)
+{
+    const struct bh_plugin *p = cy->fw->plugins[i].plugin;
+    struct bh_call *call = &cy->calls[i];
+
+    for (uint32_t k = 0; k < n; k++) {
+        const struct bh_status *s = p->score(call, call->cache->rows[rows[k]], &scores[k]);
+        if (bh_status_code(s) != BH_SUCCESS)
+            return bh_status_new(cy->arena, BH_ERROR, p->name,
+                                 "running Score plugins: plugin \"%s\" failed with: %s", p->name,
+                                 bh_status_message(cy->arena, s));
+    }
+    return NULL;
+}
+
+const struct bh_status *bh_run_score(struct bh_cycle *cy, const uint32_t *rows, uint32_t n,
+                                     int64_t *ret_total, int64_t *ret_raw, int64_t *ret_weighted)
+{
+    const struct bh_framework *fw = cy->fw;
+    int64_t *scores = bh_arena_new_array(cy->arena, int64_t, n ? n : 1);
+
+    for (uint32_t k = 0; k < n; k++)
+        ret_total[k] = 0;
+    for (uint32_t k = 0; k < fw->n_point[BH_POINT_SCORE]; k++) {
+        unsigned i = fw->point[BH_POINT_SCORE][k];
+        const struct bh_plugin *p = fw->plugins[i].plugin;
+        if (cy->skip_score >> i & 1)
+            continue;
+        const struct bh_status *s = score_one(cy, i, rows, n, scores);
+        if (s)
+            return s;
+        if (ret_raw)
+            memcpy(ret_raw + (size_t)k * n, scores, n * sizeof *scores);
+        if (p->normalize)
+            p->normalize(&cy->calls[i], scores, n);
+        for (uint32_t j = 0; j < n; j++) {
+            if (scores[j] < 0 || scores[j] > 100)
+                return bh_status_new(
+                    cy->arena, BH_ERROR, p->name,
+                    "applying score defaultWeights on Score plugins: plugin \"%s\" returns an "
+                    "invalid score %" PRId64
+                    ", it should in the range of [0, 100] after normalizing",
+                    p->name, scores[j]);
+            ret_total[j] += scores[j] * fw->plugins[i].weight;
+            if (ret_weighted)
+                ret_weighted[(size_t)k * n + j] = scores[j] * fw->plugins[i].weight;
+        }
+    }
+    return NULL;
+}

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * scheduler/plugins/defaultbinder/default_binder.c - every pod is bound by a Binding of its own
+ *
+ * Runs in:  the engine's thread.
+ * Upstream: pkg/scheduler/framework/plugins/defaultbinder/default_binder.go; differences: describes
+ *           the Binding, a binder process posts it.
+ */
+#include "scheduler/framework/plugin.h"
+#include "scheduler/plugins/registry.h"
+
+static const struct bh_status *bind_order(struct bh_call *c, bh_sym node, struct bh_bind_order *ret)
+{
+    const struct bh_pod_rec *r = c->pod->rec;
+
+    *ret = (struct bh_bind_order){.namespace_ = bh_rec_text(r, r->namespace_),
+                                  .name = bh_rec_text(r, r->name),
+                                  .uid = bh_rec_text(r, r->uid),
+                                  .node = node};
+    return NULL;
+}
+
+const struct bh_plugin bh_plugin_default_binder = {
+    .abi = BH_PLUGIN_ABI,
+    .size = sizeof(struct bh_plugin),
+    .name = "DefaultBinder",
+    .points = BH_POINT_BIT(BH_POINT_BIND),
+    .flags = BH_PLUGIN_NODE_LOCAL,
+    .bind = bind_order,
+};

@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * scheduler/plugins/defaultpreemption/default_preemption.c - evict pods of lower priority when
+ * nothing fits
+ *
+ * Runs in:  the engine's thread.
+ * Upstream: pkg/scheduler/framework/plugins/defaultpreemption; differences: none.
+ */
+#include <inttypes.h>
+
+#include "scheduler/preemption/preemption.h"
+#include "scheduler/plugins/registry.h"
+
+static const struct bh_status *post_filter(struct bh_call *c, const struct bh_diagnosis *d,
+                                           struct bh_post_filter_result *ret)
+{
+    const struct bh_status *s = bh_preempt(c, c->args, d, ret);
+
+    if (!s)
+        return NULL;
+    return bh_status_new(c->arena, s->code, "DefaultPreemption", "preemption: %s",
+                         bh_status_message(c->arena, s));
+}
+
+/* The daemon holds a preemptor back while its victims are being evicted; see scheduler/README.md.
+ */
+static const struct bh_status *pre_enqueue(struct bh_call *c)
+{
+    (void)c;
+    return NULL;
+}
+
+static void args_check(const struct bh_json *args, const char *path, struct bh_field_errors *errs)
+{
+    int64_t pct = bh_json_get_i64(args, "minCandidateNodesPercentage", 10);
+    int64_t abs = bh_json_get_i64(args, "minCandidateNodesAbsolute", 100);
+
+    if (pct < 0 || pct > 100)
+        bh_field_error(errs,
+                       "%s.minCandidateNodesPercentage: Invalid value: %" PRId64
+                       ": not in valid range [0, 100]",
+                       path, pct);
+    if (abs < 0)
+        bh_field_error(errs,
+                       "%s.minCandidateNodesAbsolute: Invalid value: %" PRId64
+                       ": not in valid range [0, inf)",
+                       path, abs);
+    if (pct == 0 && abs == 0) {
+        bh_field_error(
+            errs,
+            "%s.minCandidateNodesPercentage: Invalid value: 0: cannot be zero at the same "
+            "time as minCandidateNodesAbsolute",
+            path);
+        bh_field_error(errs,
+                       "%s.minCandidateNodesAbsolute: Invalid value: 0: cannot be zero at the same "
+                       "time as minCandidateNodesPercentage",
+                       path);
+    }
+}
+
+static int args_new(const struct bh_plugin_env *env, const struct bh_json *args, void **ret,
+                    struct bh_err *err)
+{
+    struct bh_preemption_args *a = bh_arena_new(env->arena, struct bh_preemption_args);
+
+    (void)err;
+    a->min_candidates_percentage = bh_json_get_i64(args, "minCandidateNodesPercentage", 10);
+    a->min_candidates_absolute = bh_json_get_i64(args, "minCandidateNodesAbsolute", 100);
+    *ret = a;
+    return 0;
+}
+
+/* Registered only so that gated pods are looked at again; never a reason by itself. */
+static enum bh_hint on_pod_deleted(const struct bh_hint_call *c)
+{
+    (void)c;
+    return BH_QUEUE_SKIP;
+}
+
+static const struct bh_event_reg events[] = {
+    {.on = BH_ON_POD, .actions = BH_EV_DELETE, .hint = on_pod_deleted},
+    {.actions = 0},
+};
+
+static const struct bh_field schema[] = {
+    {"minCandidateNodesPercentage", BH_FIELD_INT32, NULL, NULL},
+    {"minCandidateNodesAbsolute", BH_FIELD_INT32, NULL, NULL},
+    {NULL, BH_FIELD_RAW, NULL, NULL},
+};
+
+const struct bh_plugin bh_plugin_default_preemption = {
+    .abi = BH_PLUGIN_ABI,
+    .size = sizeof(struct bh_plugin),
+    .name = "DefaultPreemption",
+    .points = BH_POINT_BIT(BH_POINT_POST_FILTER) | BH_POINT_BIT(BH_POINT_PRE_ENQUEUE),
+    .flags = BH_PLUGIN_NODE_LOCAL,
+    .args_schema = schema,
+    .args_check = args_check,
+    .args_new = args_new,
+    .events = events,
+    .pre_enqueue = pre_enqueue,
+    .post_filter = post_filter,
+};

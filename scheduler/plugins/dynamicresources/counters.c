@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * scheduler/plugins/dynamicresources/counters.c - counters that the devices of a pool share
+ *
+ * Runs in:  the engine's thread.
+ * Upstream: k8s.io/dynamic-resource-allocation/structured/internal/incubating
+ *           (allocator_incubating.go, checkAvailableCounters); differences: none, these defects
+ *           included: what is available is remembered by pool name without the driver, and all
+ *           counters of the pool are compared, not only the ones the device consumes.
+ */
+#include "scheduler/plugins/dynamicresources/allocator.h"
+
+static struct bh_dra_counter *find(struct bh_dra_counters *c, const char *set, const char *name)
+{
+    for (uint32_t i = 0; i < c->n; i++)
+        if (bh_streq(c->v[i].set, set) && bh_streq(c->v[i].name, name))
+            return &c->v[i];
+    return NULL;
+}
+
+static bh_nano value_of(const K8s__CounterEntry *e)
+{
+    return bh_dra_quantity(e->value ? e->value->value : NULL);
+}
+
+/* Adds sign times what the device consumes. Counters the pool lacks are never compared. */
+static void consume(struct bh_dra_counters *c, const K8s__Device *dev, int sign, bool available)
+{
+    for (size_t i = 0; i < dev->n_consumescounters; i++) {
+        const K8s__DeviceCounterConsumption *from = dev->consumescounters[i];
+        for (size_t k = 0; k < from->n_counters; k++) {
+            struct bh_dra_counter *to = find(c, from->counterset, from->counters[k]->key);
+            if (to)
+                *(available ? &to->available : &to->consumed) += sign * value_of(from->counters[k]);
+        }
+    }
+}
+
+static void read_sets(struct bh_dra_counters *c, const K8s__ResourceSliceSpec *s)
+{
+    for (size_t i = 0; i < s->n_sharedcounters; i++) {
+        const K8s__CounterSet *set = s->sharedcounters[i];
+        for (size_t k = 0; k < set->n_counters; k++)
+            c->v[c->n++] = (struct bh_dra_counter){.set = set->name,
+                                                   .name = set->counters[k]->key,
+                                                   .available = value_of(set->counters[k])};
+    }
+}
+
+static struct bh_dra_counters *new_counters(struct bh_dra_pod *p, uint32_t device)
+{
+    const struct bh_dra *d = p->d;
+    const struct bh_dra_slice *of = &d->slices[d->devices[device].slice];
+    const struct bh_dra_pool *pool = &d->pools[of->pool];
+    struct bh_dra_counters *c = bh_arena_new(p->arena, struct bh_dra_counters);
+    size_t n = 0;
+
+    for (uint32_t i = pool->first; i < pool->first + pool->n; i++)
+        for (size_t k = 0; k < d->slices[i].spec->n_sharedcounters; k++)
+            n += d->slices[i].spec->sharedcounters[k]->n_counters;
+    *c = (struct bh_dra_counters){.pool = bh_arena_strdup(p->arena, pool->name),
+                                  .v = bh_arena_new_array(p->arena, struct bh_dra_counter, n + 1),
+                                  .next = p->counters};
+    p->counters = c;
+    for (uint32_t i = pool->first; i < pool->first + pool->n; i++)
+        if (d->slices[i].generation == of->generation)
+            read_sets(c, d->slices[i].spec);
+    for (uint32_t i = pool->first; i < pool->first + pool->n; i++) {
+        const struct bh_dra_slice *s = &d->slices[i];
+        for (uint32_t k = 0; s->generation == of->generation && k < s->n; k++) {
+            const struct bh_dra_device *dev = &d->devices[s->first + k];
+            if (d->allocated[dev->id] || d->consumed_any[dev->id])
+                consume(c, dev->msg, -1, true);
+        }
+    }
+    return c;
+}
+
+static struct bh_dra_counters *counters_of(struct bh_dra_pod *p, uint32_t device)
+{
+    const char *pool = p->d->slices[p->d->devices[device].slice].pool_name;
+    struct bh_dra_counters *c = p->counters;
+
+    while (c && !bh_streq(c->pool, pool))
+        c = c->next;
+    if (!c)
+        c = new_counters(p, device);
+    for (uint32_t i = 0; c->attempt != p->attempt && i < c->n; i++)
+        c->v[i].consumed = 0;
+    c->attempt = p->attempt;
+    return c;
+}
+
+bool bh_dra_counters_take(struct bh_dra_pod *p, uint32_t device)
+{
+    const struct bh_dra_device *dev = &p->d->devices[device];
+
+    if (!dev->msg->n_consumescounters ||
+        (dev->flags & BH_DRA_SHARED && p->d->consumed_any[dev->id]))
+        return true;
+    struct bh_dra_counters *c = counters_of(p, device);
+    consume(c, dev->msg, 1, false);
+    for (uint32_t i = 0; i < c->n; i++) {
+        if (c->v[i].available < c->v[i].consumed) {
+            consume(c, dev->msg, -1, false);
+            return false;
+        }
+    }
+    return true;
+}
+
+void bh_dra_counters_return(struct bh_dra_pod *p, uint32_t device)
+{
+    if (p->d->devices[device].msg->n_consumescounters)
+        consume(counters_of(p, device), p->d->devices[device].msg, -1, false);
+}

@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * scheduler/plugins/dynamicresources/hints.c - which claim and pod events wake a pod
+ *
+ * Runs in:  the engine's thread.
+ * Upstream: pkg/scheduler/framework/plugins/dynamicresources (isSchedulableAfterClaimChange,
+ *           isSchedulableAfterPodChange).
+ */
+#include "scheduler/plugins/dynamicresources/claims.h"
+#include "scheduler/plugins/dynamicresources/hints.h"
+
+static bool resolves(const struct bh_hint_call *c, const struct bh_pod_rec *pod)
+{
+    const struct bh_dra_lookup l = {
+        .objects = c->objects, .tab = c->tab, .pod = pod, .shape = c->shape};
+    struct bh_err err;
+
+    return bh_dra_claims(&l, NULL, NULL, &err) == 0;
+}
+
+static bool uses(const struct bh_hint_call *c)
+{
+    const struct bh_pod_claim *v = bh_rec_at(c->shape, c->shape->claims, struct bh_pod_claim);
+    const struct bh_pod_rec *pod = c->pod->pod;
+    const struct bh_claim_status *st = bh_rec_at(pod, pod->claim_statuses, struct bh_claim_status);
+
+    if (c->ev->object_namespace != c->shape->namespace_)
+        return false;
+    for (uint32_t i = 0; i < c->shape->claims.n; i++)
+        if (v[i].claim == c->ev->object_name)
+            return true;
+    for (uint32_t i = 0; i < pod->claim_statuses.n; i++)
+        if (st[i].claim == c->ev->object_name)
+            return true;
+    return false;
+}
+
+enum bh_hint bh_dra_hint_claim(const struct bh_hint_call *c)
+{
+    if (c->ev->object_name == BH_SYM_NONE) /* of a message that told nothing */
+        return BH_QUEUE;
+    if (!resolves(c, c->pod->pod))
+        return BH_QUEUE_SKIP;
+    if (c->ev->object_changes & BH_CLAIM_DEALLOCATED)
+        return BH_QUEUE;
+    if (!uses(c))
+        return BH_QUEUE_SKIP;
+    return c->ev->action == BH_EV_ADD || c->ev->object_changes & BH_CLAIM_STATUS ? BH_QUEUE
+                                                                                 : BH_QUEUE_SKIP;
+}
+
+enum bh_hint bh_dra_hint_pod(const struct bh_hint_call *c)
+{
+    return bh_same_pod(c->ev->new_pod, c->pod->pod) && resolves(c, c->ev->new_pod) ? BH_QUEUE
+                                                                                   : BH_QUEUE_SKIP;
+}

@@ -1,0 +1,342 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * scheduler/plugins/dynamicresources/index.c - slices into pools and devices; claims into what is
+ * allocated
+ *
+ * Runs in: the engine's thread.
+ */
+#include <errno.h>
+
+#include "common/k8s/compile.h"
+#include "scheduler/plugins/dynamicresources/devices.h"
+
+void bh_dra_init(struct bh_dra *d, struct bh_symtab *tab)
+{
+    *d = (struct bh_dra){.tab = tab, .metadata_name = bh_sym_internc(tab, "metadata.name")};
+    bh_arena_init(&d->index_arena, 0);
+    bh_arena_init(&d->state_arena, 0);
+    bh_arena_init(&d->scratch, 0);
+    bh_arena_init(&d->cel, 0);
+}
+
+static void drop_programs(struct bh_dra *d)
+{
+    struct bh_map_entry *m;
+
+    for (size_t it = 0; (m = bh_map_next(&d->programs, &it));) {
+        struct bh_dra_program *p = m->value;
+        bh_cel_free(p->cel);
+        free(p->error);
+        free(p->known);
+        free(p);
+    }
+    bh_map_clear(&d->programs);
+}
+
+void bh_dra_fini(struct bh_dra *d)
+{
+    drop_programs(d);
+    bh_map_fini(&d->programs);
+    bh_map_fini(&d->ids);
+    bh_umap_fini(&d->by_node);
+    bh_arena_fini(&d->index_arena);
+    bh_arena_fini(&d->state_arena);
+    bh_arena_fini(&d->scratch);
+    bh_arena_fini(&d->cel);
+}
+
+/* ---- which nodes -------------------------------------------------------------------------------
+ */
+
+struct bh_dra_where bh_dra_where_of(struct bh_arena *a, struct bh_symtab *tab, const char *node,
+                                    bool all, const K8s__NodeSelector *selector)
+{
+    struct bh_dra_where w = {.kind = BH_DRA_ON_SELECTED};
+    struct bh_interner in = bh_symtab_interner(tab);
+    K8s__NodeAffinity na = K8S__NODE_AFFINITY__INIT;
+    struct bh_shape_rec *rec;
+
+    if (node && *node)
+        return (struct bh_dra_where){.kind = BH_DRA_ON_NODE, .node = bh_sym_internc(tab, node)};
+    if (all || !selector)
+        return (struct bh_dra_where){.kind = all ? BH_DRA_ON_ALL : BH_DRA_NOWHERE};
+    na.requiredduringschedulingignoredduringexecution =
+        (K8s__NodeSelector *)(uintptr_t)selector; /* only read */
+    if (bh_compile_node_affinity(a, &na, &in, &rec, NULL) < 0) {
+        w.error = "too large";
+        return w;
+    }
+    w.selector = rec;
+    const struct bh_node_term *t = bh_rec_at(rec, rec->required_terms, struct bh_node_term);
+    for (uint32_t i = 0; i < rec->required_terms.n && !w.error; i++)
+        if (t[i].flags & BH_TERM_INVALID)
+            w.error = bh_sym_text(tab, t[i].error);
+    return w;
+}
+
+bool bh_dra_matches_node(const struct bh_dra *d, const struct bh_dra_where *w,
+                         const struct bh_node_rec *node)
+{
+    if (w->kind == BH_DRA_ON_NODE)
+        return w->node == node->name;
+    if (w->kind != BH_DRA_ON_SELECTED || !w->selector)
+        return w->kind == BH_DRA_ON_ALL;
+    const struct bh_node_term *t =
+        bh_rec_at(w->selector, w->selector->required_terms, struct bh_node_term);
+    for (uint32_t i = 0; i < w->selector->required_terms.n; i++)
+        if (bh_node_term_match(w->selector, &t[i], node, d->tab, d->metadata_name))
+            return true;
+    return false;
+}
+
+/* ---- slices ------------------------------------------------------------------------------------
+ */
+
+static int by_name(const void *pa, const void *pb)
+{
+    const struct bh_dra_slice *a = pa, *b = pb;
+    int c = strcmp(a->driver, b->driver);
+
+    if (!c)
+        c = strcmp(a->pool_name, b->pool_name);
+    return c ? c : strcmp(a->name, b->name);
+}
+
+static void read_slices(struct bh_dra *d, const struct bh_objects *o)
+{
+    uint32_t n = 0;
+
+    bh_objects_each (ob, o, BH_KIND_RESOURCESLICE) {
+        n++;
+    }
+    d->slices = bh_arena_new_array(&d->index_arena, struct bh_dra_slice, n + 1);
+    d->n_slices = 0;
+    bh_objects_each (ob, o, BH_KIND_RESOURCESLICE) {
+        const K8s__ResourceSlice *m = (const void *)ob->msg;
+        const K8s__ResourceSliceSpec *s = m->spec;
+        if (!s || !s->pool)
+            continue;
+        d->slices[d->n_slices++] = (struct bh_dra_slice){
+            .spec = s,
+            .name = ob->name,
+            .driver = s->driver,
+            .pool_name = s->pool->name,
+            .generation = s->pool->generation,
+            .count = s->pool->resourceslicecount,
+            .per_device = s->has_perdevicenodeselection && s->perdevicenodeselection,
+            .where = bh_dra_where_of(&d->index_arena, d->tab, s->nodename,
+                                     s->has_allnodes && s->allnodes, s->nodeselector),
+            .n = (uint32_t)s->n_devices,
+        };
+        d->n_devices += (uint32_t)s->n_devices;
+    }
+    if (d->n_slices)
+        qsort(d->slices, d->n_slices, sizeof *d->slices, by_name);
+}
+
+static uint32_t id_of(struct bh_dra *d, const char *driver, const char *pool, const char *device,
+                      bool add)
+{
+    char *key = bh_asprintf("%s/%s/%s", driver, pool, device);
+    size_t n = strlen(key);
+    uintptr_t id = (uintptr_t)bh_map_get(&d->ids, key, n);
+
+    if (!id && add) {
+        id = ++d->n_ids;
+        bh_map_put(&d->ids, key, n, (void *)id); /* an integer, not an address */
+    }
+    free(key);
+    return id ? (uint32_t)(id - 1) : BH_DRA_NO_DEVICE;
+}
+
+static uint32_t device_flags(const K8s__Device *m)
+{
+    bool shared = m->has_allowmultipleallocations && m->allowmultipleallocations;
+    uint32_t f = (shared ? BH_DRA_SHARED : BH_DRA_PLAIN_CAPACITY) |
+                 (m->n_bindingconditions ? BH_DRA_BINDING : 0);
+
+    for (size_t i = 0; i < m->n_capacity; i++)
+        if (m->capacity[i]->value && m->capacity[i]->value->requestpolicy)
+            f &= ~(uint32_t)BH_DRA_PLAIN_CAPACITY;
+    return f;
+}
+
+static void read_devices(struct bh_dra *d)
+{
+    uint32_t at = 0;
+
+    d->devices = bh_arena_new_array(&d->index_arena, struct bh_dra_device, d->n_devices + 1);
+    for (uint32_t i = 0; i < d->n_slices; i++) {
+        struct bh_dra_slice *s = &d->slices[i];
+        s->first = at;
+        for (uint32_t k = 0; k < s->n; k++, at++) {
+            const K8s__Device *m = s->spec->devices[k];
+            struct bh_dra_device *dev = &d->devices[at];
+            *dev = (struct bh_dra_device){.msg = m,
+                                          .slice = i,
+                                          .id = id_of(d, s->driver, s->pool_name, m->name, true),
+                                          .flags = device_flags(m)};
+            if (s->per_device)
+                dev->where = bh_dra_where_of(&d->index_arena, d->tab, m->nodename,
+                                             m->has_allnodes && m->allnodes, m->nodeselector);
+        }
+    }
+    d->stamp = bh_arena_new_array(&d->index_arena, uint32_t, d->n_ids + 1);
+    d->stamp_now = 0;
+}
+
+/* Pools of a node are listed by falling number. */
+static void link_node(struct bh_dra *d, bh_sym node, uint32_t pool, uint32_t slot)
+{
+    uint64_t head = 0;
+
+    (void)bh_umap_get(&d->by_node, node, &head);
+    if (head && d->node_pools[head - 1].pool == pool)
+        return;
+    d->node_pools[slot].pool = pool;
+    d->node_pools[slot].next = (uint32_t)head;
+    bh_umap_put(&d->by_node, node, slot + 1);
+}
+
+static void read_pools(struct bh_dra *d)
+{
+    d->pools = bh_arena_new_array(&d->index_arena, struct bh_dra_pool, d->n_slices + 1);
+    d->everywhere = bh_arena_new_array(&d->index_arena, uint32_t, d->n_slices + 1);
+    d->node_pools = bh_arena_array(&d->index_arena, d->n_slices + 1, sizeof *d->node_pools);
+    for (uint32_t i = 0; i < d->n_slices; i++) {
+        struct bh_dra_slice *s = &d->slices[i];
+        struct bh_dra_pool *p = d->n_pools ? &d->pools[d->n_pools - 1] : NULL;
+        if (!p || strcmp(p->driver, s->driver) != 0 || strcmp(p->name, s->pool_name) != 0) {
+            p = &d->pools[d->n_pools++];
+            *p = (struct bh_dra_pool){.driver = s->driver, .name = s->pool_name, .first = i};
+        }
+        p->n++;
+        s->pool = d->n_pools - 1;
+        if (s->where.kind == BH_DRA_ON_NODE && !s->spec->n_sharedcounters)
+            link_node(d, s->where.node, s->pool, i);
+        else if (!d->n_everywhere || d->everywhere[d->n_everywhere - 1] != s->pool)
+            d->everywhere[d->n_everywhere++] = s->pool;
+    }
+}
+
+static void build_index(struct bh_dra *d, const struct bh_objects *o)
+{
+    bh_arena_reset(&d->index_arena);
+    bh_map_clear(&d->ids);
+    bh_umap_clear(&d->by_node);
+    d->n_slices = d->n_pools = d->n_devices = d->n_ids = d->n_everywhere = 0;
+    d->index_generation++;
+    d->index_version = o->version[BH_KIND_RESOURCESLICE];
+    read_slices(d, o);
+    read_devices(d);
+    read_pools(d);
+}
+
+/* ---- claims ------------------------------------------------------------------------------------
+ */
+
+static const K8s__AllocationResult *allocation_of(const struct bh_object *ob)
+{
+    const K8s__ResourceClaim *m = (const void *)ob->msg;
+
+    return m->status && m->status->allocation && m->status->allocation->devices
+               ? m->status->allocation
+               : NULL;
+}
+
+static void add_result(struct bh_dra *d, const K8s__DeviceRequestAllocationResult *r)
+{
+    uint32_t id = id_of(d, r->driver, r->pool, r->device, false);
+
+    if (id == BH_DRA_NO_DEVICE || (r->has_adminaccess && r->adminaccess))
+        return;
+    if (!r->shareid) {
+        d->allocated[id] = 1;
+        return;
+    }
+    d->consumed_any[id] = 1;
+    for (size_t i = 0; i < r->n_consumedcapacity; i++)
+        d->consumed[d->n_consumed++] =
+            (struct bh_dra_amount){.id = id,
+                                   .name = r->consumedcapacity[i]->key,
+                                   .v = bh_dra_quantity(r->consumedcapacity[i]->value)};
+}
+
+static void build_state(struct bh_dra *d, const struct bh_objects *o)
+{
+    size_t n = 0;
+
+    bh_arena_reset(&d->state_arena);
+    d->claims_version = o->version[BH_KIND_RESOURCECLAIM];
+    d->state_generation = d->index_generation;
+    bh_objects_each (ob, o, BH_KIND_RESOURCECLAIM) {
+        const K8s__AllocationResult *al = allocation_of(ob);
+        for (size_t i = 0; al && i < al->devices->n_results; i++)
+            n += al->devices->results[i]->n_consumedcapacity;
+    }
+    d->allocated = bh_arena_new_array(&d->state_arena, uint8_t, d->n_ids + 1);
+    d->consumed_any = bh_arena_new_array(&d->state_arena, uint8_t, d->n_ids + 1);
+    d->consumed = bh_arena_new_array(&d->state_arena, struct bh_dra_amount, n + 1);
+    d->n_consumed = 0;
+    bh_objects_each (ob, o, BH_KIND_RESOURCECLAIM) {
+        const K8s__AllocationResult *al = allocation_of(ob);
+        for (size_t i = 0; al && i < al->devices->n_results; i++)
+            add_result(d, al->devices->results[i]);
+    }
+}
+
+void bh_dra_sync(struct bh_dra *d, const struct bh_objects *o)
+{
+    if (!d->index_generation || d->index_version != o->version[BH_KIND_RESOURCESLICE])
+        build_index(d, o);
+    if (d->state_generation != d->index_generation ||
+        d->claims_version != o->version[BH_KIND_RESOURCECLAIM])
+        build_state(d, o);
+    if (d->programs.len > BH_DRA_PROGRAMS_MAX ||
+        d->programs.len * ((size_t)d->n_devices + 1) > BH_DRA_KNOWN_MAX)
+        drop_programs(d);
+}
+
+/* ---- selectors ---------------------------------------------------------------------------------
+ */
+
+enum { UNKNOWN, MATCHES, DIFFERS, FAILS };
+
+static struct bh_dra_program *program_of(struct bh_dra *d, const char *expression)
+{
+    struct bh_dra_program *p = bh_map_get(&d->programs, expression, strlen(expression));
+    struct bh_err err = {{0}};
+
+    if (!p) {
+        p = bh_calloc(1, sizeof *p);
+        if (bh_cel_compile(expression, &p->cel, &err) < 0)
+            p->error = bh_strdup(err.msg);
+        bh_map_put(&d->programs, expression, strlen(expression), p);
+    }
+    if (p->index != d->index_generation) {
+        free(p->known);
+        p->known = bh_calloc(d->n_devices + 1, 1);
+        p->index = d->index_generation;
+    }
+    return p;
+}
+
+int bh_dra_selector_match(struct bh_dra *d, const char *expression, uint32_t device, bool *ret,
+                          struct bh_err *err)
+{
+    struct bh_dra_program *p = program_of(d, expression);
+    const struct bh_dra_device *dev = &d->devices[device];
+    const struct bh_cel_device arg = {.driver = d->slices[dev->slice].driver, .device = dev->msg};
+
+    if (p->error)
+        return bh_err_set(err, -EINVAL, "CEL compile error: %s", p->error);
+    if (p->known[device] == UNKNOWN || p->known[device] == FAILS) { /* again for the text */
+        bh_arena_reset(&d->cel);
+        int rc = bh_cel_match_device(p->cel, &arg, &d->cel, ret, NULL, err);
+        p->known[device] = rc < 0 ? FAILS : *ret ? MATCHES : DIFFERS;
+        if (rc < 0)
+            return bh_err_prefix(err, -EINVAL, "CEL runtime error");
+    }
+    *ret = p->known[device] == MATCHES;
+    return 0;
+}

@@ -1,0 +1,370 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * scheduler/plugins/nodeaffinity/node_affinity.c - node selector, required and preferred node
+ * affinity
+ *
+ * Runs in:  the engine's thread.
+ * Upstream: pkg/scheduler/framework/plugins/nodeaffinity/node_affinity.go,
+ *           component-helpers/scheduling/corev1/nodeaffinity; differences: none.
+ */
+#include <errno.h>
+
+#include "common/base/buf.h"
+#include "common/k8s/codec.h"
+#include "common/k8s/compile.h"
+#include "proto/kubernetes/kubernetes.pb-c.h"
+#include "scheduler/framework/framework.h"
+#include "scheduler/plugins/registry.h"
+
+BH_STATUS_CONST(enforced, BH_UNSCHEDULABLE_AND_UNRESOLVABLE, "NodeAffinity",
+                "node(s) didn't match scheduler-enforced node affinity");
+BH_STATUS_CONST(no_match, BH_UNSCHEDULABLE_AND_UNRESOLVABLE, "NodeAffinity",
+                "node(s) didn't match Pod's node affinity/selector");
+BH_STATUS_CONST(conflict, BH_UNSCHEDULABLE_AND_UNRESOLVABLE, "NodeAffinity",
+                "pod affinity terms conflict");
+
+/* ---- matching ---------------------------------------------------------------------------------
+ */
+
+static bool any_term(const struct bh_shape_rec *s, const struct bh_node_rec *n,
+                     const struct bh_symtab *tab, bh_sym metadata_name)
+{
+    const struct bh_node_term *t = bh_rec_at(s, s->required_terms, struct bh_node_term);
+
+    for (uint32_t i = 0; i < s->required_terms.n; i++)
+        if (bh_node_term_match(s, &t[i], n, tab, metadata_name))
+            return true;
+    return false;
+}
+
+/* spec.nodeSelector and the required terms together. */
+static bool required_match(const struct bh_shape_rec *s, const struct bh_node_rec *n,
+                           const struct bh_symtab *tab, bh_sym metadata_name)
+{
+    const struct bh_kv *sel = bh_rec_at(s, s->node_selector, struct bh_kv);
+    const struct bh_kv *labels = bh_rec_at(n, n->labels, struct bh_kv);
+
+    for (uint32_t i = 0; i < s->node_selector.n; i++) {
+        bh_sym v;
+        if (!bh_labels_get(labels, n->labels.n, sel[i].key, &v) || v != sel[i].value)
+            return false;
+    }
+    return !(s->flags & BH_SHAPE_HAS_REQUIRED_AFFINITY) || any_term(s, n, tab, metadata_name);
+}
+
+static int64_t preferred_sum(const struct bh_shape_rec *s, const struct bh_node_rec *n,
+                             const struct bh_symtab *tab, bh_sym metadata_name)
+{
+    const struct bh_node_term *t = bh_rec_at(s, s->preferred_terms, struct bh_node_term);
+    int64_t sum = 0;
+
+    for (uint32_t i = 0; i < s->preferred_terms.n; i++)
+        if (t[i].weight && bh_node_term_match(s, &t[i], n, tab, metadata_name))
+            sum += t[i].weight;
+    return sum;
+}
+
+/* addedAffinity of the args, compiled like a pod's; NULL = none. */
+static const struct bh_shape_rec *added(const void *args)
+{
+    return args;
+}
+
+static bool has_added_required(const void *args)
+{
+    return added(args) && added(args)->flags & BH_SHAPE_HAS_REQUIRED_AFFINITY;
+}
+
+/* ---- PreFilter: terms that name their nodes ---------------------------------------------------
+ */
+
+static int by_sym(const void *a, const void *b)
+{
+    bh_sym x = *(const bh_sym *)a, y = *(const bh_sym *)b;
+    return x < y ? -1 : x > y;
+}
+
+static uint32_t sort_unique(bh_sym *v, uint32_t n)
+{
+    uint32_t m = 0;
+
+    if (n > 1)
+        qsort(v, n, sizeof *v, by_sym);
+    for (uint32_t i = 0; i < n; i++)
+        if (!i || v[i] != v[i - 1])
+            v[m++] = v[i];
+    return m;
+}
+
+/* The names one term leaves: the intersection of its metadata.name In [...] requirements. Whether
+ * the requirement is valid does not matter here, as upstream. false: the term names no nodes. */
+static bool names_of_term(struct bh_call *c, const struct bh_node_term *t, bh_sym **ret,
+                          uint32_t *ret_n)
+{
+    const struct bh_shape_rec *s = c->pod->shape;
+    const struct bh_requirement *r = bh_rec_at(s, t->fields, struct bh_requirement);
+    bool found = false;
+
+    for (uint32_t i = 0; i < t->fields.n; i++) {
+        const bh_sym *v = bh_rec_at(s, r[i].values, bh_sym);
+        if (r[i].key != c->cache->sym.metadata_name || r[i].op != BH_REQ_IN)
+            continue;
+        bh_sym *mine = bh_arena_new_array(c->arena, bh_sym, r[i].values.n ? r[i].values.n : 1);
+        uint32_t n = 0;
+        for (uint32_t k = 0; k < r[i].values.n; k++)
+            if (!found || bsearch(&v[k], *ret, *ret_n, sizeof **ret, by_sym))
+                mine[n++] = v[k];
+        *ret = mine;
+        *ret_n = sort_unique(mine, n);
+        found = true;
+    }
+    return found;
+}
+
+static const struct bh_status *pre_filter(struct bh_call *c, struct bh_node_set *ret_nodes)
+{
+    const struct bh_shape_rec *s = c->pod->shape;
+    const struct bh_node_term *t = bh_rec_at(s, s->required_terms, struct bh_node_term);
+    bh_sym *all = NULL;
+    uint32_t n = 0;
+
+    if (!(s->flags & (BH_SHAPE_HAS_NODE_SELECTOR | BH_SHAPE_HAS_REQUIRED_AFFINITY)) &&
+        !has_added_required(c->args))
+        return &bh_status_skip;
+    for (uint32_t i = 0; i < s->required_terms.n; i++) {
+        bh_sym *one = NULL;
+        uint32_t m = 0;
+        if (!names_of_term(c, &t[i], &one, &m))
+            return NULL;
+        bh_sym *both = bh_arena_new_array(c->arena, bh_sym, n + m ? n + m : 1);
+        if (n)
+            memcpy(both, all, n * sizeof *all);
+        if (m)
+            memcpy(both + n, one, m * sizeof *one);
+        all = both;
+        n += m;
+    }
+    if (!s->required_terms.n)
+        return NULL;
+    n = sort_unique(all, n);
+    if (!n)
+        return &conflict;
+    *ret_nodes = (struct bh_node_set){.n = n, .names = all};
+    return NULL;
+}
+
+/* ---- Filter -----------------------------------------------------------------------------------
+ */
+
+static const struct bh_status *check(struct bh_call *c, const struct bh_node_rec *n)
+{
+    bh_sym name = c->cache->sym.metadata_name;
+
+    if (has_added_required(c->args) && !any_term(added(c->args), n, c->tab, name))
+        return &enforced;
+    return required_match(c->pod->shape, n, c->tab, name) ? NULL : &no_match;
+}
+
+static const struct bh_status *filter(struct bh_call *c, const struct bh_node_info *node)
+{
+    return check(c, node->rec);
+}
+
+static uint32_t filter_rows(struct bh_call *c, uint32_t *rows, uint32_t n)
+{
+    uint32_t m = 0;
+
+    for (uint32_t i = 0; i < n; i++) {
+        uint32_t row = rows[i];
+        rows[m] = row;
+        m += check(c, c->cache->rows[row]->rec) == NULL;
+    }
+    return m;
+}
+
+/* ---- Score ------------------------------------------------------------------------------------
+ */
+
+/* A preferred term that does not parse fails the cycle; several give one error each, no text twice.
+ */
+static const struct bh_status *parse_errors(struct bh_call *c)
+{
+    const struct bh_shape_rec *s = c->pod->shape;
+    const struct bh_node_term *t = bh_rec_at(s, s->preferred_terms, struct bh_node_term);
+    struct bh_field_errors errs = {.a = c->arena};
+    struct bh_err err = {{0}};
+
+    for (uint32_t i = 0; i < s->preferred_terms.n; i++)
+        if (t[i].flags & BH_TERM_INVALID && t[i].weight)
+            bh_field_error(&errs, "%s", bh_sym_text(c->tab, t[i].error));
+    if (!errs.n)
+        return NULL;
+    bh_field_errors_join(&errs, &err);
+    return bh_status_new(c->arena, BH_ERROR, "NodeAffinity", "%s", err.msg);
+}
+
+static const struct bh_status *pre_score(struct bh_call *c, const uint32_t *rows, uint32_t n)
+{
+    (void)rows;
+    (void)n;
+    if (!(c->pod->shape->flags & BH_SHAPE_HAS_PREFERRED_LIST) &&
+        !(added(c->args) && added(c->args)->preferred_terms.n))
+        return &bh_status_skip;
+    return parse_errors(c);
+}
+
+static int64_t points(struct bh_call *c, const struct bh_node_rec *n)
+{
+    bh_sym name = c->cache->sym.metadata_name;
+    int64_t sum = added(c->args) ? preferred_sum(added(c->args), n, c->tab, name) : 0;
+
+    return sum + preferred_sum(c->pod->shape, n, c->tab, name);
+}
+
+static const struct bh_status *score(struct bh_call *c, const struct bh_node_info *node,
+                                     int64_t *ret)
+{
+    *ret = points(c, node->rec);
+    return NULL;
+}
+
+static void score_rows(struct bh_call *c, const uint32_t *rows, uint32_t n, int64_t *ret)
+{
+    for (uint32_t i = 0; i < n; i++)
+        ret[i] = points(c, c->cache->rows[rows[i]]->rec);
+}
+
+static void normalize(struct bh_call *c, int64_t *scores, uint32_t n)
+{
+    (void)c;
+    bh_default_normalize(scores, n, false);
+}
+
+/* ---- args -------------------------------------------------------------------------------------
+ */
+
+static void check_terms(const struct bh_json *terms, const char *path, bool preferred,
+                        struct bh_field_errors *errs)
+{
+    static const char *const ops[] = {"In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt"};
+    unsigned i = 0;
+
+    bh_json_each(t, terms)
+    {
+        const struct bh_json *term = preferred ? bh_json_get(t, "preference") : t;
+        unsigned k = 0;
+        bh_json_each(e, bh_json_get(term, "matchExpressions"))
+        {
+            const char *op = bh_json_get_str(e, "operator");
+            bool known = false;
+            for (unsigned o = 0; o < BH_ARRAY_LEN(ops); o++)
+                known |= op && bh_streq(op, ops[o]);
+            if (!known)
+                bh_field_error(errs,
+                               "%s[%u]%s.matchExpressions[%u].operator: Unsupported value: \"%s\": "
+                               "supported values: \"In\", \"NotIn\", \"Exists\", "
+                               "\"DoesNotExist\", \"Gt\", \"Lt\"",
+                               path, i, preferred ? ".preference" : "", k, op ? op : "");
+            k++;
+        }
+        i++;
+    }
+}
+
+static void args_check(const struct bh_json *args, const char *path, struct bh_field_errors *errs)
+{
+    const struct bh_json *aff = bh_json_get(args, "addedAffinity");
+    char at[512];
+
+    snprintf(at, sizeof at,
+             "%s.addedAffinity.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms",
+             path);
+    check_terms(
+        bh_json_path(aff, "requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms"), at,
+        false, errs);
+    snprintf(at, sizeof at, "%s.addedAffinity.preferredDuringSchedulingIgnoredDuringExecution",
+             path);
+    check_terms(bh_json_get(aff, "preferredDuringSchedulingIgnoredDuringExecution"), at, true,
+                errs);
+}
+
+static int args_new(const struct bh_plugin_env *env, const struct bh_json *args, void **ret,
+                    struct bh_err *err)
+{
+    const struct bh_json *aff = bh_json_get(args, "addedAffinity");
+    struct bh_interner in = bh_symtab_interner(env->tab);
+    ProtobufCMessage *m;
+    struct bh_shape_rec *s;
+
+    *ret = NULL;
+    if (!aff || aff->type == BH_JSON_NULL)
+        return 0;
+    int rc = bh_json_to_pb(env->arena, &k8s__node_affinity__descriptor, aff, &m, NULL, err);
+    if (rc >= 0)
+        rc = bh_compile_node_affinity(env->arena, (const struct K8s__NodeAffinity *)(const void *)m,
+                                      &in, &s, err);
+    if (rc < 0)
+        return rc;
+    const struct bh_slice lists[] = {s->required_terms, s->preferred_terms};
+    for (unsigned l = 0; l < BH_ARRAY_LEN(lists); l++) {
+        const struct bh_node_term *t = bh_rec_at(s, lists[l], struct bh_node_term);
+        for (uint32_t i = 0; i < lists[l].n; i++)
+            if (t[i].flags & BH_TERM_INVALID)
+                return bh_err_set(err, -EINVAL, "parsing addedAffinity: %s",
+                                  bh_sym_text(env->tab, t[i].error));
+    }
+    *ret = s;
+    return 0;
+}
+
+/* ---- events -----------------------------------------------------------------------------------
+ */
+
+static enum bh_hint on_node(const struct bh_hint_call *c)
+{
+    const struct bh_node_rec *old = c->ev->old_node, *neu = c->ev->new_node;
+    bh_sym name = c->sym->metadata_name;
+
+    if (has_added_required(c->args) && !any_term(added(c->args), neu, c->tab, name))
+        return BH_QUEUE_SKIP;
+    if (!required_match(c->shape, neu, c->tab, name))
+        return BH_QUEUE_SKIP;
+    if (!old)
+        return BH_QUEUE;
+    /* Upstream looks at the pod's own affinity only and so misses a node that begins to match the
+     * added one; waking a superset is safe. */
+    bool matched = required_match(c->shape, old, c->tab, name) &&
+                   (!has_added_required(c->args) || any_term(added(c->args), old, c->tab, name));
+    return matched ? BH_QUEUE_SKIP : BH_QUEUE;
+}
+
+static const struct bh_event_reg events[] = {
+    {.on = BH_ON_NODE, .actions = BH_EV_ADD | BH_EV_NODE_LABEL, .hint = on_node},
+    {.actions = 0},
+};
+
+static const struct bh_field schema[] = {
+    {"addedAffinity", BH_FIELD_RAW, NULL, NULL},
+    {NULL, BH_FIELD_RAW, NULL, NULL},
+};
+
+const struct bh_plugin bh_plugin_node_affinity = {
+    .abi = BH_PLUGIN_ABI,
+    .size = sizeof(struct bh_plugin),
+    .name = "NodeAffinity",
+    .points = BH_POINT_BIT(BH_POINT_PRE_FILTER) | BH_POINT_BIT(BH_POINT_FILTER) |
+              BH_POINT_BIT(BH_POINT_PRE_SCORE) | BH_POINT_BIT(BH_POINT_SCORE),
+    .flags = BH_PLUGIN_NODE_LOCAL,
+    .args_schema = schema,
+    .args_check = args_check,
+    .args_new = args_new,
+    .events = events,
+    .pre_filter = pre_filter,
+    .filter = filter,
+    .filter_rows = filter_rows,
+    .pre_score = pre_score,
+    .score = score,
+    .score_rows = score_rows,
+    .normalize = normalize,
+    .normal = BH_NORMAL_MAX,
+};

@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * scheduler/plugins/nodedeclaredfeatures/node_declared_features.c - pods that need a node feature
+ * go where it is declared
+ *
+ * Runs in:  the engine's thread.
+ * Upstream: pkg/scheduler/framework/plugins/nodedeclaredfeatures/nodedeclaredfeatures.go;
+ * differences: none.
+ */
+#include "scheduler/framework/plugin.h"
+#include "scheduler/plugins/registry.h"
+
+BH_STATUS_CONST(missing, BH_UNSCHEDULABLE_AND_UNRESOLVABLE, "NodeDeclaredFeatures",
+                "node(s) didn't match Pod's required features");
+
+/* The features of upstream's registry that can be inferred from a pod for scheduling. */
+static const struct feature {
+    const char *name;
+    uint32_t flags; /* all of enum bh_shape_flags */
+} features[] = {
+    {"RestartAllContainersOnContainerExits", BH_SHAPE_RESTART_ALL_CONTAINERS},
+    {"UserNamespacesHostNetworkSupport", BH_SHAPE_HOST_NETWORK | BH_SHAPE_HOST_USERS_FALSE},
+};
+
+static unsigned required(const struct bh_shape_rec *s)
+{
+    unsigned set = 0;
+
+    for (unsigned i = 0; i < BH_ARRAY_LEN(features); i++)
+        if ((s->flags & features[i].flags) == features[i].flags)
+            set |= 1u << i;
+    return set;
+}
+
+static const struct bh_status *pre_filter(struct bh_call *c, struct bh_node_set *ret_nodes)
+{
+    (void)ret_nodes;
+    return required(c->pod->shape) ? NULL : &bh_status_skip;
+}
+
+static bool declares(const struct bh_symtab *tab, const struct bh_node_rec *n, const char *name)
+{
+    const bh_sym *f = bh_rec_at(n, n->features, bh_sym);
+
+    for (uint32_t i = 0; i < n->features.n; i++)
+        if (bh_streq(bh_sym_text(tab, f[i]), name))
+            return true;
+    return false;
+}
+
+static const struct bh_status *filter(struct bh_call *c, const struct bh_node_info *node)
+{
+    unsigned set = required(c->pod->shape);
+
+    for (unsigned i = 0; i < BH_ARRAY_LEN(features); i++)
+        if (set >> i & 1 && !declares(c->tab, node->rec, features[i].name))
+            return &missing;
+    return NULL;
+}
+
+static enum bh_hint on_node(const struct bh_hint_call *c)
+{
+    const struct bh_node_rec *old = c->ev->old_node, *neu = c->ev->new_node;
+
+    if (!old || old->features.n != neu->features.n)
+        return BH_QUEUE;
+    return neu->features.n && memcmp(bh_rec_at(old, old->features, bh_sym),
+                                     bh_rec_at(neu, neu->features, bh_sym),
+                                     neu->features.n * sizeof(bh_sym)) != 0
+               ? BH_QUEUE
+               : BH_QUEUE_SKIP;
+}
+
+static enum bh_hint on_pod(const struct bh_hint_call *c)
+{
+    return bh_same_pod(c->pod->pod, c->ev->new_pod) && c->ev->old_shape &&
+                   required(c->ev->old_shape) != required(c->ev->new_shape)
+               ? BH_QUEUE
+               : BH_QUEUE_SKIP;
+}
+
+static const struct bh_event_reg events[] = {
+    {.on = BH_ON_NODE, .actions = BH_EV_ADD | BH_EV_NODE_FEATURE, .hint = on_node},
+    {.on = BH_ON_POD, .actions = BH_EV_UPDATE, .hint = on_pod},
+    {.actions = 0},
+};
+
+const struct bh_plugin bh_plugin_node_declared_features = {
+    .abi = BH_PLUGIN_ABI,
+    .size = sizeof(struct bh_plugin),
+    .name = "NodeDeclaredFeatures",
+    .points = BH_POINT_BIT(BH_POINT_PRE_FILTER) | BH_POINT_BIT(BH_POINT_FILTER),
+    .flags = BH_PLUGIN_NODE_LOCAL,
+    .events = events,
+    .pre_filter = pre_filter,
+    .filter = filter,
+};

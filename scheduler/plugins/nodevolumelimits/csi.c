@@ -1,0 +1,256 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * scheduler/plugins/nodevolumelimits/csi.c - how many volumes of a driver a node can attach
+ *
+ * Runs in:  the engine's thread.
+ * Upstream: pkg/scheduler/framework/plugins/nodevolumelimits; differences: none. The gate
+ *           VolumeLimitScaling is off.
+ */
+#include "scheduler/plugins/nodevolumelimits/attachments.h"
+#include "scheduler/plugins/registry.h"
+#include "scheduler/plugins/volumebinding/hints.h"
+
+BH_STATUS_CONST(too_many, BH_UNSCHEDULABLE, "NodeVolumeLimits", "node(s) exceed max volume count");
+
+struct args {
+    struct bh_claim_memory *memory;
+};
+/* The new pod's volumes, on nodes without [0] and with [1] a CSINode. */
+struct state {
+    struct bh_attachables wanted[2];
+    const struct bh_status *error[2];
+};
+
+static int args_new(const struct bh_plugin_env *env, const struct bh_json *args, void **ret,
+                    struct bh_err *err)
+{
+    struct args *a = bh_arena_new(env->arena, struct args);
+
+    (void)args;
+    (void)err;
+    a->memory = bh_calloc(1, sizeof *a->memory);
+    *ret = a;
+    return 0;
+}
+
+static void args_free(void *args)
+{
+    struct args *a = args;
+
+    bh_claim_memory_fini(a->memory);
+    free(a->memory);
+}
+
+static struct bh_claim_memory *memory(const struct bh_call *c)
+{
+    return ((const struct args *)c->args)->memory;
+}
+
+static bool is_relevant(const struct bh_volume *v)
+{
+    return bh_uses_claim(v) || bh_in_tree_inline(v) != BH_IN_TREE_NONE;
+}
+
+static bool any_relevant(const struct bh_shape_rec *s)
+{
+    const struct bh_volume *v = bh_shape_volumes(s);
+
+    for (uint32_t i = 0; i < s->volumes.n; i++)
+        if (is_relevant(&v[i]))
+            return true;
+    return false;
+}
+
+static int by_volume(const void *pa, const void *pb)
+{
+    const struct bh_attachable *a = pa, *b = pb;
+
+    return a->volume < b->volume ? -1 : a->volume > b->volume;
+}
+
+/* Each volume once. */
+static void make_set(struct bh_attachables *s)
+{
+    uint32_t kept = 0;
+
+    if (s->n > 1)
+        qsort(s->list, s->n, sizeof *s->list, by_volume);
+    for (uint32_t i = 0; i < s->n; i++)
+        if (i == 0 || s->list[i].volume != s->list[kept - 1].volume)
+            s->list[kept++] = s->list[i];
+    s->n = kept;
+}
+
+static const struct bh_status *pre_filter(struct bh_call *c, struct bh_node_set *ret_nodes)
+{
+    (void)ret_nodes;
+    if (!any_relevant(c->pod->shape))
+        return &bh_status_skip;
+    struct state *st = bh_arena_new(c->arena, struct state);
+    for (unsigned has_csi = 0; has_csi < 2; has_csi++) {
+        st->wanted[has_csi].list =
+            bh_arena_new_array(c->arena, struct bh_attachable, c->pod->shape->volumes.n);
+        st->error[has_csi] =
+            bh_attachables_of(c, memory(c), c->pod, has_csi != 0, true, &st->wanted[has_csi]);
+        make_set(&st->wanted[has_csi]);
+    }
+    c->pre_filter_state = st;
+    return NULL;
+}
+
+/* ---- a node
+ * ---------------------------------------------------------------------------------------- */
+
+static bool limit_of(const K8s__CSINode *n, const char *driver, int64_t *ret)
+{
+    for (size_t i = n->spec ? n->spec->n_drivers : 0; i > 0; i--) {
+        const K8s__CSINodeDriver *d = n->spec->drivers[i - 1];
+        if (!bh_streq(d->name, driver) || !d->allocatable || !d->allocatable->has_count)
+            continue;
+        *ret = d->allocatable->count;
+        return true;
+    }
+    return false;
+}
+
+static bool has_limits(const K8s__CSINode *n)
+{
+    for (size_t i = 0; n && n->spec && i < n->spec->n_drivers; i++)
+        if (n->spec->drivers[i]->allocatable && n->spec->drivers[i]->allocatable->has_count)
+            return true;
+    return false;
+}
+
+static const struct bh_status *volumes_in_use(struct bh_call *c, const struct bh_node_info *node,
+                                              struct bh_attachables *ret)
+{
+    size_t room = 0;
+
+    for (uint32_t i = 0; i < node->n_pods; i++)
+        room += node->pods[i]->shape->volumes.n;
+    *ret = (struct bh_attachables){
+        .list = room ? bh_arena_new_array(c->arena, struct bh_attachable, room) : NULL};
+    for (uint32_t i = 0; i < node->n_pods; i++) {
+        if (!node->pods[i]->shape->volumes.n)
+            continue;
+        const struct bh_status *s =
+            bh_attachables_of(c, memory(c), node->pods[i], true, false, ret);
+        if (s)
+            return s;
+    }
+    make_set(ret);
+    return NULL;
+}
+
+static bool contains(const struct bh_attachables *s, bh_sym volume)
+{
+    const struct bh_attachable key = {.volume = volume};
+
+    return s->n && bsearch(&key, s->list, s->n, sizeof *s->list, by_volume);
+}
+
+/* Volumes of the driver on the node: those of its pods, and attached ones that no pod there uses.
+ */
+static int64_t count_present(struct bh_call *c, const struct bh_attachables *used, bh_sym node,
+                             bh_sym driver)
+{
+    uint32_t n_attached;
+    const struct bh_attachment *attached = bh_attached_to(c, memory(c), node, &n_attached);
+    int64_t n = 0;
+
+    for (uint32_t i = 0; i < used->n; i++)
+        n += used->list[i].driver == driver;
+    for (uint32_t i = 0; i < n_attached; i++)
+        n += attached[i].driver == driver && !contains(used, attached[i].volume);
+    return n;
+}
+
+static bool exceeds(struct bh_call *c, const K8s__CSINode *csi, const struct bh_attachables *wanted,
+                    const struct bh_attachables *used, bh_sym node)
+{
+    for (uint32_t i = 0; i < wanted->n; i++) {
+        bh_sym driver = wanted->list[i].driver;
+        int64_t more = 0, limit;
+        if (contains(used, wanted->list[i].volume) ||
+            !limit_of(csi, bh_sym_text(c->tab, driver), &limit))
+            continue;
+        for (uint32_t k = 0; k < wanted->n; k++)
+            more += wanted->list[k].driver == driver && !contains(used, wanted->list[k].volume);
+        if (count_present(c, used, node, driver) + more > limit)
+            return true;
+    }
+    return false;
+}
+
+static const struct bh_status *filter(struct bh_call *c, const struct bh_node_info *node)
+{
+    const struct state *st = c->pre_filter_state;
+    const K8s__CSINode *csi = bh_find_csi_node(c->objects, bh_sym_text(c->tab, node->name));
+    struct bh_attachables used;
+
+    if (st->error[csi != NULL])
+        return st->error[csi != NULL];
+    if (!st->wanted[csi != NULL].n || !has_limits(csi))
+        return NULL;
+    struct bh_arena_mark mark = bh_arena_mark(c->arena);
+    const struct bh_status *s = volumes_in_use(c, node, &used);
+    if (s)
+        return s;
+    bool full = exceeds(c, csi, &st->wanted[1], &used, node->name);
+    bh_arena_rewind(c->arena, mark);
+    return full ? &too_many : NULL;
+}
+
+/* ---- events
+ * ---------------------------------------------------------------------------------------- */
+
+static enum bh_hint pod_gone(const struct bh_hint_call *c)
+{
+    if (!c->ev->old_pod || !c->ev->old_shape)
+        return BH_QUEUE;
+    return bh_had_node(c->ev->old_pod) && any_relevant(c->ev->old_shape) ? BH_QUEUE : BH_QUEUE_SKIP;
+}
+
+static enum bh_hint csi_node_changed(const struct bh_hint_call *c)
+{
+    return bh_hint_if(bh_hint_always(c->ev) || c->ev->object_changes & BH_CSI_NODE_LIMIT_GREW);
+}
+
+/* A pod that only has ephemeral volumes is not woken, as upstream. */
+static enum bh_hint detached(const struct bh_hint_call *c)
+{
+    const struct bh_volume *v = bh_shape_volumes(c->shape);
+
+    if (c->ev->object_driver == BH_SYM_NONE)
+        return BH_QUEUE;
+    for (uint32_t i = 0; i < c->shape->volumes.n; i++) {
+        enum bh_in_tree p = bh_in_tree_inline(&v[i]);
+        if (v[i].type == BH_VOL_CLAIM ||
+            (p != BH_IN_TREE_NONE &&
+             bh_streq(bh_in_tree_info[p].driver, bh_sym_text(c->tab, c->ev->object_driver))))
+            return BH_QUEUE;
+    }
+    return BH_QUEUE_SKIP;
+}
+
+static const struct bh_event_reg events[] = {
+    {BH_ON_OBJECT, BH_KIND_CSINODE, BH_EV_ADD | BH_EV_UPDATE, csi_node_changed},
+    {.on = BH_ON_POD, .actions = BH_EV_DELETE, .hint = pod_gone},
+    {BH_ON_OBJECT, BH_KIND_PERSISTENTVOLUMECLAIM, BH_EV_ADD, bh_hint_own_claim},
+    {BH_ON_OBJECT, BH_KIND_VOLUMEATTACHMENT, BH_EV_DELETE, detached},
+    {.actions = 0},
+};
+
+const struct bh_plugin bh_plugin_node_volume_limits = {
+    .abi = BH_PLUGIN_ABI,
+    .size = sizeof(struct bh_plugin),
+    .name = "NodeVolumeLimits",
+    .points = BH_POINT_BIT(BH_POINT_PRE_FILTER) | BH_POINT_BIT(BH_POINT_FILTER),
+    .flags = BH_PLUGIN_NODE_LOCAL,
+    .args_new = args_new,
+    .args_free = args_free,
+    .events = events,
+    .pre_filter = pre_filter,
+    .filter = filter,
+    .epoch = bh_storage_epoch,
+};

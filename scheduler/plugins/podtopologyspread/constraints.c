@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * scheduler/plugins/podtopologyspread/constraints.c - which constraints hold, and what they count
+ *
+ * Runs in:  the engine's thread.
+ * Upstream: pkg/scheduler/framework/plugins/podtopologyspread/common.go.
+ */
+#include "scheduler/plugins/podtopologyspread/spread.h"
+
+static struct bh_constraint constraint_of(const struct bh_spread *s, const void *rec,
+                                          const struct bh_label_selector *sel)
+{
+    return (struct bh_constraint){.max_skew = s->max_skew,
+                                  .min_domains = s->min_domains,
+                                  .key = s->topology_key,
+                                  .flags = s->flags,
+                                  .rec = rec,
+                                  .sel = sel};
+}
+
+/* The constraints of the list with the action; selector NULL: each has its own. */
+static struct bh_constraints pick(const struct bh_spread *v, uint32_t n, const void *rec,
+                                  uint32_t action, const struct bh_label_selector *selector,
+                                  const struct bh_symtab *tab, struct bh_arena *a)
+{
+    struct bh_constraints out = {.v = bh_arena_new_array(a, struct bh_constraint, n ? n : 1)};
+
+    for (uint32_t i = 0; i < n; i++) {
+        const struct bh_label_selector *sel = selector ? selector : &v[i].selector;
+        if (!(v[i].flags & action))
+            continue;
+        if (sel->flags & BH_SELECTOR_INVALID)
+            return (struct bh_constraints){
+                .error = bh_arena_printf(a, "obtaining pod's %s topology spread constraints: %s",
+                                         action == BH_SPREAD_HARD ? "hard" : "soft",
+                                         bh_sym_text(tab, sel->error))};
+        out.v[out.n++] = constraint_of(&v[i], selector ? (const void *)selector : rec, sel);
+    }
+    return out;
+}
+
+static bool any_default(const struct bh_spread_args *args, uint32_t action)
+{
+    for (uint32_t i = 0; i < args->n; i++)
+        if (args->v[i].flags & action)
+            return true;
+    return false;
+}
+
+struct bh_constraints bh_spread_constraints_with(const struct bh_spread_args *args,
+                                                 const struct bh_shape_rec *shape, uint32_t action,
+                                                 const struct bh_label_selector *selector,
+                                                 const struct bh_symtab *tab, struct bh_arena *a)
+{
+    if (shape->spread.n)
+        return pick(bh_rec_at(shape, shape->spread, struct bh_spread), shape->spread.n, shape,
+                    action, NULL, tab, a);
+    if (!selector || bh_selector_is_everything(selector))
+        return (struct bh_constraints){0};
+    return pick(args->v, args->n, NULL, action, selector, tab, a);
+}
+
+struct bh_constraints bh_spread_constraints(struct bh_call *c, uint32_t action)
+{
+    const struct bh_spread_args *args = c->args;
+    const struct bh_shape_rec *shape = c->pod->shape;
+    const struct bh_label_selector *selector = NULL;
+    size_t size;
+
+    if (!shape->spread.n && any_default(args, action)) {
+        selector = bh_selector_memo_get(args->memo, c, &size);
+        selector = bh_arena_memdup(c->arena, selector, size);
+    }
+    return bh_spread_constraints_with(args, shape, action, selector, c->tab, c->arena);
+}
+
+bool bh_constraint_matches(const struct bh_constraint *k, const struct bh_shape_rec *pod,
+                           const struct bh_symtab *tab)
+{
+    return bh_selector_matches(k->rec, k->sel, bh_rec_at(pod, pod->labels, struct bh_kv),
+                               pod->labels.n, tab);
+}
+
+/* ---- nodes ------------------------------------------------------------------------------------
+ */
+
+bool bh_has_all_keys(const struct bh_node_rec *n, const struct bh_constraints *k)
+{
+    bh_sym value;
+
+    for (uint32_t i = 0; i < k->n; i++)
+        if (!bh_topology_value(n, k->v[i].key, &value))
+            return false;
+    return true;
+}
+
+static bool tolerated(const struct bh_shape_rec *s, const struct bh_taint *taint)
+{
+    const struct bh_toleration *t = bh_rec_at(s, s->tolerations, struct bh_toleration);
+
+    for (uint32_t i = 0; i < s->tolerations.n; i++)
+        if (bh_toleration_tolerates(&t[i], taint))
+            return true;
+    return false;
+}
+
+static bool taints_allow(const struct bh_shape_rec *s, const struct bh_node_rec *n)
+{
+    const struct bh_taint *t = bh_rec_at(n, n->taints, struct bh_taint);
+
+    for (uint32_t i = 0; i < n->taints.n; i++)
+        if ((t[i].effect == BH_NO_SCHEDULE || t[i].effect == BH_NO_EXECUTE) && !tolerated(s, &t[i]))
+            return false;
+    return true;
+}
+
+uint32_t bh_node_inclusion(const struct bh_call *c, const struct bh_node_rec *n)
+{
+    const struct bh_shape_rec *s = c->pod->shape;
+    bool affinity = bh_required_node_match(s, n, c->tab, c->cache->sym.metadata_name);
+
+    return (affinity ? BH_SPREAD_HONOR_AFFINITY : 0) |
+           (taints_allow(s, n) ? BH_SPREAD_HONOR_TAINTS : 0);
+}
+
+/* ---- pods -------------------------------------------------------------------------------------
+ */
+
+void bh_pod_counter_init(struct bh_pod_counter *p, struct bh_call *c)
+{
+    uint32_t n = c->cache->shapes.n;
+
+    *p = (struct bh_pod_counter){.c = c, .memo = bh_arena_new_array(c->arena, uint8_t, n ? n : 1)};
+}
+
+void bh_pod_counter_begin(struct bh_pod_counter *p, const struct bh_constraint *k)
+{
+    if (p->k)
+        memset(p->memo, 0, p->c->cache->shapes.n);
+    p->k = k;
+}
+
+static bool counted(struct bh_pod_counter *p, const struct bh_pod_info *pod)
+{
+    uint8_t *m = &p->memo[pod->shape_id];
+
+    if (!*m)
+        *m = pod->shape->namespace_ == p->c->pod->shape->namespace_ &&
+                     bh_constraint_matches(p->k, pod->shape, p->c->tab)
+                 ? 2
+                 : 1;
+    return *m == 2 && !(pod->rec->flags & BH_POD_TERMINATING);
+}
+
+/* A selector that means every pod counts none: upstream's shortcut for constraints without one. */
+int64_t bh_count_pods(struct bh_pod_counter *p, const struct bh_node_info *ni)
+{
+    int64_t n = 0;
+
+    if (bh_selector_is_everything(p->k->sel))
+        return 0;
+    for (uint32_t i = 0; i < ni->n_pods; i++)
+        n += counted(p, ni->pods[i]);
+    return n;
+}

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * scheduler/plugins/queuesort/priority_sort.c - higher priority first, then the earlier one
+ *
+ * Runs in:  the engine's thread.
+ * Upstream: pkg/scheduler/framework/plugins/queuesort/priority_sort.go; differences: none.
+ */
+#include "scheduler/framework/plugin.h"
+#include "scheduler/plugins/registry.h"
+
+static bool less(const struct bh_queue_key *a, const struct bh_queue_key *b)
+{
+    return a->priority > b->priority ||
+           (a->priority == b->priority && a->timestamp_ns < b->timestamp_ns);
+}
+
+const struct bh_plugin bh_plugin_priority_sort = {
+    .abi = BH_PLUGIN_ABI,
+    .size = sizeof(struct bh_plugin),
+    .name = "PrioritySort",
+    .points = BH_POINT_BIT(BH_POINT_QUEUE_SORT),
+    .flags = BH_PLUGIN_NODE_LOCAL,
+    .less = less,
+};

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * scheduler/plugins/registry.c - every plugin this scheduler knows
+ *
+ * Upstream: pkg/scheduler/framework/plugins/registry.go.
+ */
+#include "scheduler/plugins/registry.h"
+
+const struct bh_plugin *const bh_plugins[] = {
+    &bh_plugin_scheduling_gates,
+    &bh_plugin_priority_sort,
+    &bh_plugin_node_unschedulable,
+    &bh_plugin_node_name,
+    &bh_plugin_taint_toleration,
+    &bh_plugin_node_affinity,
+    &bh_plugin_node_ports,
+    &bh_plugin_fit,
+    &bh_plugin_volume_restrictions,
+    &bh_plugin_node_volume_limits,
+    &bh_plugin_volume_binding,
+    &bh_plugin_volume_zone,
+    &bh_plugin_pod_topology_spread,
+    &bh_plugin_inter_pod_affinity,
+    &bh_plugin_dynamic_resources,
+    &bh_plugin_default_preemption,
+    &bh_plugin_balanced_allocation,
+    &bh_plugin_image_locality,
+    &bh_plugin_default_binder,
+    &bh_plugin_node_declared_features,
+    NULL,
+};
+
+const struct bh_plugin *bh_plugin_find(const char *name)
+{
+    for (unsigned i = 0; bh_plugins[i]; i++)
+        if (bh_streq(bh_plugins[i]->name, name))
+            return bh_plugins[i];
+    return NULL;
+}

@@ -1,0 +1,192 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * scheduler/plugins/volumebinding/find.c - one node: do the claims' volumes reach it
+ *
+ * Runs in:  the engine's thread.
+ * Upstream: pkg/scheduler/framework/plugins/volumebinding/binder.go (FindPodVolumes).
+ */
+#include "scheduler/plugins/volumebinding/binder.h"
+
+enum { CONFLICT = 1, NO_VOLUME = 2, NO_SPACE = 4, MISSING = 8, ALL_REASONS = 15 };
+#define R_CONFLICT  "node(s) didn't match PersistentVolume's node affinity"
+#define R_NO_VOLUME "node(s) didn't find available persistent volumes to bind"
+#define R_NO_SPACE  "node(s) did not have enough free storage"
+#define R_MISSING   "node(s) unavailable due to one or more pvc(s) bound to non-existent pv(s)"
+
+/* A status for each combination; reasons in upstream's order. */
+#define REASONS(set, count, ...)                                                                   \
+    [set] = {.code = BH_UNSCHEDULABLE_AND_UNRESOLVABLE,                                            \
+             .n_reasons = (count),                                                                 \
+             .reasons = (const char *const[]){__VA_ARGS__},                                        \
+             .plugin = "VolumeBinding"}
+static const struct bh_status by_reasons[ALL_REASONS + 1] = {
+    REASONS(CONFLICT, 1, R_CONFLICT),
+    REASONS(NO_VOLUME, 1, R_NO_VOLUME),
+    REASONS(NO_SPACE, 1, R_NO_SPACE),
+    REASONS(MISSING, 1, R_MISSING),
+    REASONS(CONFLICT | NO_VOLUME, 2, R_CONFLICT, R_NO_VOLUME),
+    REASONS(CONFLICT | NO_SPACE, 2, R_CONFLICT, R_NO_SPACE),
+    REASONS(NO_VOLUME | MISSING, 2, R_NO_VOLUME, R_MISSING),
+    REASONS(NO_SPACE | MISSING, 2, R_NO_SPACE, R_MISSING),
+};
+
+struct search {
+    struct bh_call *c;
+    const struct bh_pod_claims *p;
+    const struct bh_node_rec *node;
+    const struct bh_status *error;
+    const K8s__PersistentVolume **chosen; /* one volume serves one claim of the pod */
+    uint32_t n_chosen;
+};
+
+static void fail(struct search *s, const char *text)
+{
+    s->error = bh_status_new(s->c->arena, BH_ERROR, "VolumeBinding", "%s", text);
+}
+
+static bool reaches(const struct search *s, const struct bh_terms *t)
+{
+    return bh_terms_match_node(t, s->c->tab, s->node);
+}
+
+static unsigned check_bound(struct search *s)
+{
+    const K8s__CSINode *csi = NULL;
+    bool looked = false;
+
+    for (uint32_t i = 0; i < s->p->n_bound; i++) {
+        const struct bh_bound_claim *b = &s->p->bound[i];
+        bool migrated = false;
+        if (b->missing)
+            return MISSING;
+        if (b->in_tree != BH_IN_TREE_NONE) {
+            csi = looked ? csi
+                         : bh_find_csi_node(s->c->objects, bh_sym_text(s->c->tab, s->node->name));
+            looked = true;
+            migrated = bh_migrated_on(csi, b->in_tree);
+        }
+        if (migrated && b->csi_error) {
+            fail(s, bh_arena_printf(s->c->arena, "could not translate pv: %s", b->csi_error));
+            return 0;
+        }
+        if (!reaches(s, migrated ? &b->csi_affinity : &b->affinity))
+            return CONFLICT;
+    }
+    return 0;
+}
+
+static bool is_chosen(const struct search *s, const K8s__PersistentVolume *v)
+{
+    for (uint32_t i = 0; i < s->n_chosen; i++)
+        if (s->chosen[i] == v)
+            return true;
+    return false;
+}
+
+static bool is_open(const struct search *s, const struct bh_offer *o)
+{
+    return !is_chosen(s, o->volume) && reaches(s, &o->affinity);
+}
+
+/* First place at or after (key, value). */
+static uint32_t first_place(const struct bh_offer_index *x, bh_sym key, bh_sym value)
+{
+    uint32_t lo = 0, hi = x->n_places;
+
+    while (lo < hi) {
+        uint32_t mid = (lo + hi) / 2;
+        const struct bh_offer_place *p = &x->places[mid];
+        if (p->key < key || (p->key == key && p->value < value))
+            lo = mid + 1;
+        else
+            hi = mid;
+    }
+    return lo;
+}
+
+/* The first offer that reaches the node: by the node's labels, then among those without a place. */
+static const struct bh_offer *smallest(const struct search *s, const struct bh_waiting_claim *w)
+{
+    const struct bh_kv *labels = bh_rec_at(s->node, s->node->labels, struct bh_kv);
+    const struct bh_offer_index *x = &w->index;
+    uint32_t best = w->n_offers;
+
+    for (uint32_t k = 0; k < x->n_keys; k++) {
+        bh_sym value;
+        if (!bh_labels_get(labels, s->node->labels.n, x->keys[k], &value))
+            continue;
+        for (uint32_t i = first_place(x, x->keys[k], value);
+             i < x->n_places && x->places[i].key == x->keys[k] && x->places[i].value == value &&
+             x->places[i].at < best;
+             i++)
+            if (is_open(s, &w->offers[x->places[i].at]))
+                best = x->places[i].at;
+    }
+    for (uint32_t i = 0; i < x->n_anywhere && x->anywhere[i] < best; i++)
+        if (is_open(s, &w->offers[x->anywhere[i]]))
+            best = x->anywhere[i];
+    return best < w->n_offers ? &w->offers[best] : NULL;
+}
+
+/* A volume that was made for the claim ends the search, even when it cannot reach the node. */
+static const struct bh_offer *match(const struct search *s, const struct bh_waiting_claim *w)
+{
+    for (uint32_t i = 0; i < w->n_reserved; i++)
+        if (!is_chosen(s, w->reserved[i].volume))
+            return reaches(s, &w->reserved[i].affinity) ? &w->reserved[i] : NULL;
+    return smallest(s, w);
+}
+
+static unsigned check_provision(const struct search *s, const struct bh_waiting_claim *w)
+{
+    if (!w->can_provision || !reaches(s, &w->topologies))
+        return NO_VOLUME;
+    for (uint32_t i = 0; w->needs_capacity && i < w->n_capacities; i++)
+        if (reaches(s, &w->capacities[i]))
+            return 0;
+    return w->needs_capacity ? NO_SPACE : 0;
+}
+
+static unsigned check_waiting(struct search *s)
+{
+    const struct bh_pod_claims *p = s->p;
+    const char *node = bh_sym_text(s->c->tab, s->node->name);
+    bool *unmatched = bh_arena_new_array(s->c->arena, bool, p->n_waiting);
+    unsigned why = 0;
+
+    for (uint32_t i = 0; i < p->n_selected; i++)
+        if (!bh_streq(p->waiting[i].selected_node, node))
+            return NO_VOLUME;
+    s->chosen = bh_arena_new_array(s->c->arena, const K8s__PersistentVolume *, p->n_waiting);
+    for (uint32_t i = p->n_selected; i < p->n_waiting; i++) {
+        const struct bh_waiting_claim *w = &p->waiting[i];
+        if (w->match_error) {
+            fail(s, w->match_error);
+            return 0;
+        }
+        const struct bh_offer *o = match(s, w);
+        if (o)
+            s->chosen[s->n_chosen++] = o->volume;
+        else
+            unmatched[i] = true;
+    }
+    for (uint32_t i = 0; i < p->n_waiting && !why; i++)
+        if (i < p->n_selected || unmatched[i])
+            why = check_provision(s, &p->waiting[i]);
+    return why;
+}
+
+const struct bh_status *bh_claims_filter(struct bh_call *c, const struct bh_pod_claims *p,
+                                         const struct bh_node_rec *node)
+{
+    struct search s = {.c = c, .p = p, .node = node};
+    struct bh_arena_mark mark = bh_arena_mark(c->arena);
+    unsigned why = check_bound(&s);
+
+    if (!s.error && p->n_waiting)
+        why |= check_waiting(&s);
+    if (s.error)
+        return s.error;
+    bh_arena_rewind(c->arena, mark);
+    return why ? &by_reasons[why] : NULL;
+}

@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * scheduler/plugins/volumebinding/volume_binding.c - claims find volumes, volumes find nodes
+ *
+ * Runs in:  the engine's thread.
+ * Upstream: pkg/scheduler/framework/plugins/volumebinding; differences: no writes in this release,
+ * so Reserve refuses a pod whose claims are not all bound already. The gate StorageCapacityScoring
+ *           is off.
+ */
+#include "scheduler/plugins/refuse.h"
+#include "scheduler/plugins/registry.h"
+#include "scheduler/plugins/volumebinding/binder.h"
+#include "scheduler/plugins/volumebinding/hints.h"
+
+BH_STATUS_CONST(cannot_bind, BH_UNSCHEDULABLE, "VolumeBinding",
+                "berth: binding volumes is not supported in this release");
+
+static const struct bh_status *pre_filter(struct bh_call *c, struct bh_node_set *ret_nodes)
+{
+    const struct bh_pod_claims *claims;
+
+    (void)ret_nodes;
+    if (!c->pod->shape->volumes.n)
+        return &bh_status_skip;
+    const struct bh_status *s = bh_claims_read(c, &claims);
+    c->pre_filter_state = (void *)(uintptr_t)claims;
+    return s ? s : claims ? NULL : &bh_status_skip;
+}
+
+static const struct bh_status *filter(struct bh_call *c, const struct bh_node_info *node)
+{
+    return bh_claims_filter(c, c->pre_filter_state, node->rec);
+}
+
+static const struct bh_status *reserve(struct bh_call *c, bh_sym node)
+{
+    (void)node;
+    return bh_claims_all_bound(c) ? NULL : &cannot_bind;
+}
+
+static const struct bh_status *nothing(struct bh_call *c, bh_sym node)
+{
+    (void)c;
+    (void)node;
+    return NULL;
+}
+
+static void undo_nothing(struct bh_call *c, bh_sym node)
+{
+    (void)c;
+    (void)node;
+}
+
+static void args_check(const struct bh_json *args, const char *path, struct bh_field_errors *errs)
+{
+    int64_t s = bh_json_get_i64(args, "bindTimeoutSeconds", 600);
+    const struct bh_json *shape = bh_json_get(args, "shape");
+
+    if (s < 0)
+        bh_field_error(
+            errs,
+            "%s.bindTimeoutSeconds: Invalid value: %lld: invalid BindTimeoutSeconds, should "
+            "not be a negative value",
+            path, (long long)s);
+    if (shape && shape->type == BH_JSON_ARRAY && shape->c.n)
+        bh_field_error(
+            errs,
+            "%s.shape: Invalid value: %s: unexpected field `shape`, remove it or turn on "
+            "the feature gate StorageCapacityScoring",
+            path, bh_field_value(errs->a, shape));
+}
+
+static enum bh_hint class_changed(const struct bh_hint_call *c)
+{
+    return bh_hint_if(bh_hint_always(c->ev) || c->ev->object_changes & BH_CLASS_TOPOLOGIES);
+}
+
+static enum bh_hint csi_node_changed(const struct bh_hint_call *c)
+{
+    return bh_hint_if(bh_hint_always(c->ev) || c->ev->object_changes & BH_CSI_NODE_MIGRATION);
+}
+
+/* Only inline volumes are looked at, as upstream. */
+static enum bh_hint csi_driver_changed(const struct bh_hint_call *c)
+{
+    const struct bh_volume *v = bh_shape_volumes(c->shape);
+
+    if (c->ev->object_name == BH_SYM_NONE)
+        return BH_QUEUE;
+    for (uint32_t i = 0; i < c->shape->volumes.n; i++)
+        if (v[i].type == BH_VOL_CSI && v[i].source == c->ev->object_name)
+            return bh_hint_if(c->ev->object_changes & BH_CSI_DRIVER_UNCHECKED);
+    return BH_QUEUE_SKIP;
+}
+
+static enum bh_hint capacity_changed(const struct bh_hint_call *c)
+{
+    return bh_hint_if(bh_hint_always(c->ev) || c->ev->object_changes & BH_CAPACITY_GREW);
+}
+
+#define ADD_OR_UPDATE (BH_EV_ADD | BH_EV_UPDATE)
+static const struct bh_event_reg events[] = {
+    {BH_ON_OBJECT, BH_KIND_STORAGECLASS, ADD_OR_UPDATE, class_changed},
+    {BH_ON_OBJECT, BH_KIND_PERSISTENTVOLUMECLAIM, ADD_OR_UPDATE, bh_hint_own_claim},
+    {BH_ON_OBJECT, BH_KIND_PERSISTENTVOLUME, ADD_OR_UPDATE, NULL},
+    {.on = BH_ON_NODE, .actions = BH_EV_ADD | BH_EV_NODE_LABEL},
+    {BH_ON_OBJECT, BH_KIND_CSINODE, ADD_OR_UPDATE, csi_node_changed},
+    {BH_ON_OBJECT, BH_KIND_CSIDRIVER, BH_EV_UPDATE, csi_driver_changed},
+    {BH_ON_OBJECT, BH_KIND_CSISTORAGECAPACITY, ADD_OR_UPDATE, capacity_changed},
+    {.actions = 0},
+};
+
+static const struct bh_field schema[] = {
+    {"bindTimeoutSeconds", BH_FIELD_INT64, NULL, NULL},
+    {"shape", BH_FIELD_RAW, NULL, NULL},
+    {NULL, BH_FIELD_RAW, NULL, NULL},
+};
+
+const struct bh_plugin bh_plugin_volume_binding = {
+    .abi = BH_PLUGIN_ABI,
+    .size = sizeof(struct bh_plugin),
+    .name = "VolumeBinding",
+    .points = BH_POINT_BIT(BH_POINT_PRE_FILTER) | BH_POINT_BIT(BH_POINT_FILTER) |
+              BH_POINT_BIT(BH_POINT_PRE_SCORE) | BH_POINT_BIT(BH_POINT_SCORE) |
+              BH_POINT_BIT(BH_POINT_RESERVE) | BH_POINT_BIT(BH_POINT_PRE_BIND),
+    .flags = BH_PLUGIN_NODE_LOCAL,
+    .events = events,
+    .pre_filter = pre_filter,
+    .filter = filter,
+    .args_schema = schema,
+    .args_check = args_check,
+    .pre_score = bh_skip_score,
+    .score = bh_zero_score,
+    .score_rows = bh_zero_rows,
+    .reserve = reserve,
+    .unreserve = undo_nothing,
+    .pre_bind = nothing,
+    .epoch = bh_storage_epoch,
+};

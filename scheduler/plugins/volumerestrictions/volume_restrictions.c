@@ -1,0 +1,234 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * scheduler/plugins/volumerestrictions/volume_restrictions.c - volumes that only one pod at a time
+ * may use
+ *
+ * Runs in:  the engine's thread.
+ * Upstream: pkg/scheduler/framework/plugins/volumerestrictions.
+ */
+#include "scheduler/plugins/registry.h"
+#include "scheduler/plugins/volumebinding/hints.h"
+
+BH_STATUS_CONST(disk_conflict, BH_UNSCHEDULABLE, "VolumeRestrictions",
+                "node(s) had no available disk");
+BH_STATUS_CONST(
+    claim_in_use, BH_UNSCHEDULABLE, "VolumeRestrictions",
+    "node(s) unavailable due to PersistentVolumeClaim with ReadWriteOncePod access mode "
+    "already in-use by another pod");
+
+struct state {
+    int64_t conflicts;    /* uses of the claims below, by pods on any node */
+    const bh_sym *claims; /* ReadWriteOncePod, each name once */
+    uint32_t n_claims;
+};
+
+/* ---- disks
+ * ---------------------------------------------------------------------------------------- */
+
+static bool is_restricted(const struct bh_volume *v)
+{
+    return v->type == BH_VOL_GCE_PD || v->type == BH_VOL_EBS || v->type == BH_VOL_RBD ||
+           v->type == BH_VOL_ISCSI;
+}
+
+static bool share_monitor(const struct bh_shape_rec *sa, const struct bh_volume *a,
+                          const struct bh_shape_rec *sb, const struct bh_volume *b)
+{
+    const bh_sym *ma = bh_rec_at(sa, a->monitors, bh_sym), *mb = bh_rec_at(sb, b->monitors, bh_sym);
+
+    for (uint32_t i = 0; i < a->monitors.n; i++)
+        for (uint32_t k = 0; k < b->monitors.n; k++)
+            if (ma[i] == mb[k])
+                return true;
+    return false;
+}
+
+static bool clash(const struct bh_shape_rec *sa, const struct bh_volume *a,
+                  const struct bh_shape_rec *sb, const struct bh_volume *b)
+{
+    if (a->type != b->type || a->source != b->source)
+        return false;
+    if (a->type == BH_VOL_EBS)
+        return true; /* even when both only read */
+    if (a->type == BH_VOL_RBD && (a->extra != b->extra || !share_monitor(sa, a, sb, b)))
+        return false;
+    return !(a->flags & b->flags & BH_VOL_READ_ONLY);
+}
+
+/* Some restricted volume of sa clashes with a volume of sb. */
+static bool shapes_clash(const struct bh_shape_rec *sa, const struct bh_shape_rec *sb)
+{
+    const struct bh_volume *a = bh_shape_volumes(sa), *b = bh_shape_volumes(sb);
+
+    for (uint32_t i = 0; i < sa->volumes.n; i++)
+        for (uint32_t k = 0; is_restricted(&a[i]) && k < sb->volumes.n; k++)
+            if (clash(sa, &a[i], sb, &b[k]))
+                return true;
+    return false;
+}
+
+/* ---- claims for one pod
+ * ---------------------------------------------------------------------------- */
+
+static bool has(const struct state *st, bh_sym claim)
+{
+    for (uint32_t i = 0; i < st->n_claims; i++)
+        if (st->claims[i] == claim)
+            return true;
+    return false;
+}
+
+static bool is_for_one_pod(const K8s__PersistentVolumeClaim *c)
+{
+    for (size_t i = 0; c->spec && i < c->spec->n_accessmodes; i++)
+        if (bh_streq(c->spec->accessmodes[i], "ReadWriteOncePod"))
+            return true;
+    return false;
+}
+
+static const struct bh_status *read_claims(struct bh_call *c, struct state *st)
+{
+    const struct bh_shape_rec *s = c->pod->shape;
+    const struct bh_volume *v = bh_shape_volumes(s);
+    bh_sym *claims = bh_arena_new_array(c->arena, bh_sym, s->volumes.n + 1);
+
+    st->claims = claims;
+    for (uint32_t i = 0; i < s->volumes.n; i++) {
+        if (v[i].type != BH_VOL_CLAIM)
+            continue;
+        const char *name = bh_sym_text(c->tab, v[i].source);
+        const K8s__PersistentVolumeClaim *claim =
+            bh_find_claim(c->objects, bh_sym_text(c->tab, s->namespace_), name);
+        if (!claim)
+            return bh_status_new(c->arena, BH_UNSCHEDULABLE_AND_UNRESOLVABLE, "VolumeRestrictions",
+                                 "%s", bh_not_found(c->arena, "persistentvolumeclaim", name));
+        if (is_for_one_pod(claim) && !has(st, v[i].source))
+            claims[st->n_claims++] = v[i].source;
+    }
+    for (uint32_t i = 0; i < st->n_claims; i++)
+        st->conflicts += bh_cache_claim_in_use(c->cache, s->namespace_, claims[i]);
+    return NULL;
+}
+
+/* ---- extension points
+ * ------------------------------------------------------------------------------ */
+
+static const struct bh_status *pre_filter(struct bh_call *c, struct bh_node_set *ret_nodes)
+{
+    const struct bh_shape_rec *s = c->pod->shape;
+    const struct bh_volume *v = bh_shape_volumes(s);
+    bool restricted = false;
+
+    (void)ret_nodes;
+    if (!s->volumes.n)
+        return &bh_status_skip;
+    for (uint32_t i = 0; i < s->volumes.n; i++)
+        restricted |= is_restricted(&v[i]);
+    struct state *st = bh_arena_new(c->arena, struct state);
+    const struct bh_status *why = read_claims(c, st);
+    c->pre_filter_state = st;
+    return why ? why : restricted || st->conflicts ? NULL : &bh_status_skip;
+}
+
+/* Namespaces are not compared and every volume counts: upstream's arithmetic. */
+static void count(struct bh_call *c, const struct bh_pod_info *pod, int64_t by)
+{
+    const struct bh_volume *v = bh_shape_volumes(pod->shape);
+    struct state *st = c->pre_filter_state;
+
+    for (uint32_t i = 0; i < pod->shape->volumes.n; i++)
+        if (v[i].type == BH_VOL_CLAIM && has(st, v[i].source))
+            st->conflicts += by;
+}
+
+static const struct bh_status *add_pod(struct bh_call *c, const struct bh_pod_info *pod,
+                                       const struct bh_node_info *node)
+{
+    (void)node;
+    count(c, pod, 1);
+    return NULL;
+}
+
+static const struct bh_status *remove_pod(struct bh_call *c, const struct bh_pod_info *pod,
+                                          const struct bh_node_info *node)
+{
+    (void)node;
+    count(c, pod, -1);
+    return NULL;
+}
+
+static void *clone_state(struct bh_call *c)
+{
+    return bh_arena_memdup(c->arena, c->pre_filter_state, sizeof(struct state));
+}
+
+static const struct bh_status *filter(struct bh_call *c, const struct bh_node_info *node)
+{
+    const struct state *st = c->pre_filter_state;
+
+    for (uint32_t i = 0; i < node->n_pods; i++)
+        if (node->pods[i]->shape->volumes.n && shapes_clash(c->pod->shape, node->pods[i]->shape))
+            return &disk_conflict;
+    return st->conflicts > 0 ? &claim_in_use : NULL;
+}
+
+/* Conflicts count pods on every node, so they are part of what the results depend on. */
+static uint64_t epoch(struct bh_call *c)
+{
+    const struct bh_shape_rec *s = c->pod->shape;
+    const struct bh_volume *v = bh_shape_volumes(s);
+    uint64_t e = bh_storage_epoch(c);
+
+    for (uint32_t i = 0; i < s->volumes.n; i++)
+        if (v[i].type == BH_VOL_CLAIM)
+            e = (e << 1 | e >> 63) ^ bh_cache_claim_in_use(c->cache, s->namespace_, v[i].source);
+    return e;
+}
+
+/* ---- events
+ * ---------------------------------------------------------------------------------------- */
+
+static bool share_claim(const struct bh_shape_rec *sa, const struct bh_shape_rec *sb)
+{
+    const struct bh_volume *a = bh_shape_volumes(sa), *b = bh_shape_volumes(sb);
+
+    for (uint32_t i = 0; i < sa->volumes.n; i++)
+        for (uint32_t k = 0; a[i].type == BH_VOL_CLAIM && k < sb->volumes.n; k++)
+            if (b[k].type == BH_VOL_CLAIM && a[i].source == b[k].source)
+                return true;
+    return false;
+}
+
+static enum bh_hint pod_gone(const struct bh_hint_call *c)
+{
+    const struct bh_shape_rec *gone = c->ev->old_shape;
+
+    if (!gone)
+        return BH_QUEUE;
+    return gone->namespace_ == c->shape->namespace_ &&
+                   (shapes_clash(c->shape, gone) || share_claim(c->shape, gone))
+               ? BH_QUEUE
+               : BH_QUEUE_SKIP;
+}
+
+static const struct bh_event_reg events[] = {
+    {.on = BH_ON_POD, .actions = BH_EV_DELETE, .hint = pod_gone},
+    {.on = BH_ON_NODE, .actions = BH_EV_ADD},
+    {BH_ON_OBJECT, BH_KIND_PERSISTENTVOLUMECLAIM, BH_EV_ADD, bh_hint_named_claim},
+    {.actions = 0},
+};
+
+const struct bh_plugin bh_plugin_volume_restrictions = {
+    .abi = BH_PLUGIN_ABI,
+    .size = sizeof(struct bh_plugin),
+    .name = "VolumeRestrictions",
+    .points = BH_POINT_BIT(BH_POINT_PRE_FILTER) | BH_POINT_BIT(BH_POINT_FILTER),
+    .flags = BH_PLUGIN_NODE_LOCAL,
+    .events = events,
+    .pre_filter = pre_filter,
+    .add_pod = add_pod,
+    .remove_pod = remove_pod,
+    .clone_state = clone_state,
+    .filter = filter,
+    .epoch = epoch,
+};

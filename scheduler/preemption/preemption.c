@@ -1,0 +1,333 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * scheduler/preemption/preemption.c - candidates and their dry runs
+ *
+ * Runs in:  the engine's thread.
+ * Upstream: pkg/scheduler/framework/preemption/preemption.go,
+ *           plugins/defaultpreemption/default_preemption.go; differences: none.
+ */
+#include "scheduler/preemption/preemption.h"
+
+BH_STATUS_CONST(not_helpful, BH_UNSCHEDULABLE_AND_UNRESOLVABLE, NULL,
+                "Preemption is not helpful for scheduling");
+BH_STATUS_CONST(no_victims, BH_UNSCHEDULABLE_AND_UNRESOLVABLE, NULL,
+                "No preemption victims found for incoming pod");
+BH_STATUS_CONST(never, BH_UNSCHEDULABLE, NULL, "not eligible due to preemptionPolicy=Never.");
+BH_STATUS_CONST(terminating, BH_UNSCHEDULABLE, NULL,
+                "not eligible due to a terminating pod on the nominated node.");
+
+struct attempt {
+    struct bh_call *c;
+    struct bh_cycle *cy;
+    struct bh_budgets budgets;
+    const struct bh_status **status; /* by row: why the dry run failed */
+    const struct bh_status *error;   /* first internal error */
+};
+
+/* ---- eligibility ------------------------------------------------------------------------------
+ */
+
+static bh_sym nominated_node(struct bh_call *c)
+{
+    const struct bh_pod_rec *r = c->pod->rec;
+    bh_sym node = bh_cache_nominated_node(c->cache, bh_rec_text(r, r->uid));
+
+    return node != BH_SYM_NONE ? node : r->nominated_node;
+}
+
+/* A pod whose victims are still terminating waits for them instead of choosing more. */
+static const struct bh_status *ineligible(struct bh_call *c, const struct bh_diagnosis *d)
+{
+    const uint32_t by_scheduler = BH_POD_TERMINATING | BH_POD_PREEMPTED_BY_SCHEDULER;
+    const struct bh_node_info *ni = bh_cache_node(c->cache, nominated_node(c));
+
+    if (c->pod->shape->flags & BH_SHAPE_NEVER_PREEMPT)
+        return &never;
+    if (!ni)
+        return NULL;
+    const struct bh_status *s = d->by_row[ni->row] ? d->by_row[ni->row] : d->absent;
+    if (bh_status_code(s) == BH_UNSCHEDULABLE_AND_UNRESOLVABLE)
+        return NULL;
+    for (uint32_t i = 0; i < ni->n_pods; i++)
+        if (ni->pods[i]->shape->priority < c->pod->shape->priority &&
+            (ni->pods[i]->rec->flags & by_scheduler) == by_scheduler)
+            return &terminating;
+    return NULL;
+}
+
+/* ---- one node ---------------------------------------------------------------------------------
+ */
+
+struct ranked {
+    struct bh_pod_info *pod;
+    int64_t start_ns;
+    uint32_t at; /* decides among equals */
+};
+
+/* Pods that have not started yet: upstream reads the clock for each at every comparison, so
+ * whichever is asked first is the earlier one, and its insertion sort turns their order around.
+ * Mirrored, because it decides who is evicted. */
+static int by_importance(const void *a, const void *b)
+{
+    const struct ranked *x = a, *y = b;
+    bool both_waiting = !x->pod->rec->start_ns && !y->pod->rec->start_ns;
+
+    if (x->pod->shape->priority != y->pod->shape->priority)
+        return x->pod->shape->priority > y->pod->shape->priority ? -1 : 1;
+    if (x->start_ns != y->start_ns)
+        return x->start_ns < y->start_ns ? -1 : 1;
+    return (x->at < y->at) != both_waiting ? -1 : 1;
+}
+
+static void sort_pods(struct bh_pod_info **pods, uint32_t n, struct bh_arena *a, int64_t now_ns)
+{
+    struct ranked *r = bh_arena_new_array(a, struct ranked, n ? n : 1);
+
+    for (uint32_t i = 0; i < n; i++)
+        r[i] =
+            (struct ranked){.pod = pods[i], .start_ns = bh_pod_start_ns(pods[i], now_ns), .at = i};
+    if (n > 1)
+        qsort(r, n, sizeof *r, by_importance);
+    for (uint32_t i = 0; i < n; i++)
+        pods[i] = r[i].pod;
+}
+
+static const struct bh_status *take_off(struct bh_cycle *dry, struct bh_node_info *ni,
+                                        struct bh_pod_info *pod)
+{
+    bh_node_info_remove_pod(ni, pod);
+    return bh_run_remove_pod(dry, pod, ni);
+}
+
+/* Back on the node if the incoming pod then still fits. */
+static const struct bh_status *reprieve(struct bh_cycle *dry, struct bh_node_info *ni,
+                                        struct bh_pod_info *pod, bool *ret_kept)
+{
+    int by;
+
+    bh_node_info_add_pod(ni, pod);
+    const struct bh_status *s = bh_run_add_pod(dry, pod, ni);
+    if (s)
+        return s;
+    s = bh_run_filter_nominated(dry, ni, &by);
+    *ret_kept = s == NULL;
+    return s ? take_off(dry, ni, pod) : NULL;
+}
+
+static struct bh_pod_info **lower_pods(const struct bh_node_info *ni, int32_t priority,
+                                       struct bh_arena *a, uint32_t *ret_n)
+{
+    struct bh_pod_info **v =
+        bh_arena_new_array(a, struct bh_pod_info *, ni->n_pods ? ni->n_pods : 1);
+    uint32_t n = 0;
+
+    for (uint32_t i = 0; i < ni->n_pods; i++)
+        if (ni->pods[i]->shape->priority < priority)
+            v[n++] = ni->pods[i];
+    *ret_n = n;
+    return v;
+}
+
+/* Two rounds over the pool: pods that break a budget are spared first. */
+static const struct bh_status *spare(struct attempt *at, struct bh_cycle *dry,
+                                     struct bh_node_info *ni, struct bh_pod_info **pool, uint32_t n,
+                                     struct bh_candidate *out)
+{
+    bool *violating = bh_arena_new_array(dry->arena, bool, n);
+    uint32_t n_violating = 0;
+
+    bh_budgets_split(&at->budgets, dry->arena, at->c->tab, pool, n, violating);
+    out->victims = bh_arena_new_array(dry->arena, struct bh_pod_info *, n);
+    for (unsigned round = 0; round < 2; round++) {
+        for (uint32_t i = 0; i < n; i++) {
+            bool kept = false;
+            if (violating[i] != (round == 0))
+                continue;
+            n_violating += violating[i];
+            const struct bh_status *s = reprieve(dry, ni, pool[i], &kept);
+            if (s)
+                return s;
+            if (!kept) {
+                out->victims[out->n_victims++] = pool[i];
+                out->violating += violating[i];
+            }
+        }
+    }
+    if (n_violating && n_violating < n)
+        sort_pods(out->victims, out->n_victims, dry->arena, at->c->now_ns);
+    return NULL;
+}
+
+/* Who has to go from this node. Works in the scratch arena. */
+static const struct bh_status *dry_run(struct attempt *at, const struct bh_node_info *node,
+                                       struct bh_candidate *out)
+{
+    struct bh_arena *a = at->cy->scratch;
+    struct bh_cycle dry;
+    uint32_t n;
+    int by;
+
+    struct bh_pod_info **pool = lower_pods(node, at->c->pod->shape->priority, a, &n);
+    if (!n)
+        return &no_victims;
+    bh_cycle_clone(&dry, at->cy, a);
+    struct bh_node_info *ni = bh_node_info_fork(node, a);
+    for (uint32_t i = 0; i < n; i++) {
+        const struct bh_status *s = take_off(&dry, ni, pool[i]);
+        if (s)
+            return s;
+    }
+    const struct bh_status *s = bh_run_filter_nominated(&dry, ni, &by);
+    if (s)
+        return s;
+    sort_pods(pool, n, a, at->c->now_ns);
+    s = spare(at, &dry, ni, pool, n, out);
+    if (!s && !out->n_victims)
+        s = bh_status_new(a, BH_ERROR, NULL, "expected at least one victim pod on node \"%s\"",
+                          bh_sym_text(at->c->tab, node->name));
+    return s;
+}
+
+/* ---- all nodes --------------------------------------------------------------------------------
+ */
+
+static uint32_t potential_rows(struct bh_call *c, const struct bh_diagnosis *d, uint32_t *rows)
+{
+    bool absent_counts = bh_status_code(d->absent) == BH_UNSCHEDULABLE;
+    uint32_t n = 0;
+
+    for (uint32_t row = 0; row < d->n_rows; row++) {
+        if (!c->cache->rows[row])
+            continue;
+        if (d->by_row[row] ? d->by_row[row]->code == BH_UNSCHEDULABLE : absent_counts)
+            rows[n++] = row;
+    }
+    return n;
+}
+
+static int by_name(const void *a, const void *b, void *arg)
+{
+    struct bh_call *c = arg;
+    const struct bh_node_info *x = c->cache->rows[*(const uint32_t *)a],
+                              *y = c->cache->rows[*(const uint32_t *)b];
+    return strcmp(bh_sym_text(c->tab, x->name), bh_sym_text(c->tab, y->name));
+}
+
+static const struct bh_status *keep_status(struct bh_arena *a, const struct bh_status *s)
+{
+    struct bh_status *k = bh_arena_memdup(a, s, sizeof *s);
+    const char **reasons = bh_arena_new_array(a, const char *, s->n_reasons ? s->n_reasons : 1);
+
+    for (uint32_t i = 0; i < s->n_reasons; i++)
+        reasons[i] = bh_arena_strdup(a, s->reasons[i]);
+    k->reasons = reasons;
+    return k;
+}
+
+/* How many candidates are enough. */
+static uint32_t wanted(const struct bh_preemption_args *args, uint32_t m)
+{
+    int64_t n = (int64_t)m * args->min_candidates_percentage / 100;
+
+    n = BH_MAX(n, args->min_candidates_absolute);
+    return (uint32_t)BH_MIN(n, (int64_t)m);
+}
+
+/* Candidates without budget violation first, then the others; returns how many. */
+static uint32_t find_candidates(struct attempt *at, const uint32_t *rows, uint32_t m, uint32_t want,
+                                struct bh_candidate *ret)
+{
+    struct bh_arena *a = at->c->arena;
+    struct bh_candidate *violating = bh_arena_new_array(a, struct bh_candidate, m ? m : 1);
+    uint32_t offset = at->cy->rand && m ? (uint32_t)bh_rand_below(at->cy->rand, m) : 0;
+    uint32_t n = 0, n_violating = 0;
+
+    for (uint32_t i = 0; i < m && !(n && n + n_violating >= want); i++) {
+        uint32_t row = rows[(offset + i) % m];
+        struct bh_candidate cand = {.row = row};
+        const struct bh_status *s = dry_run(at, at->c->cache->rows[row], &cand);
+        if (s) {
+            at->status[row] = s == &no_victims ? s : keep_status(a, s);
+            if (s->code == BH_ERROR && !at->error)
+                at->error = at->status[row];
+        } else {
+            cand.victims = bh_arena_memdup(a, cand.victims, cand.n_victims * sizeof *cand.victims);
+            if (cand.violating)
+                violating[n_violating++] = cand;
+            else
+                ret[n++] = cand;
+        }
+        bh_arena_reset(at->cy->scratch);
+    }
+    if (n_violating)
+        memcpy(ret + n, violating, n_violating * sizeof *violating);
+    return n + n_violating;
+}
+
+static struct bh_str keep_text(struct bh_arena *a, const struct bh_pod_rec *r, struct bh_slice s)
+{
+    struct bh_str t = bh_rec_text(r, s);
+    return (struct bh_str){bh_arena_strndup(a, t.p, t.n), t.n};
+}
+
+static struct bh_preemption describe(struct bh_call *c, const struct bh_candidate *cand)
+{
+    struct bh_victim *v = bh_arena_new_array(c->arena, struct bh_victim, cand->n_victims);
+
+    for (uint32_t i = 0; i < cand->n_victims; i++) {
+        const struct bh_pod_rec *r = cand->victims[i]->rec;
+        v[i] = (struct bh_victim){.namespace_ = keep_text(c->arena, r, r->namespace_),
+                                  .name = keep_text(c->arena, r, r->name),
+                                  .uid = keep_text(c->arena, r, r->uid),
+                                  .priority = cand->victims[i]->shape->priority};
+    }
+    return (struct bh_preemption){
+        .node = c->cache->rows[cand->row]->name, .victims = v, .n_victims = cand->n_victims};
+}
+
+static void fill_result(struct bh_call *c, const struct bh_candidate *cand, uint32_t n,
+                        struct bh_post_filter_result *ret)
+{
+    uint32_t best = bh_pick_candidate(cand, n, c->now_ns), n_ties = 1;
+    struct bh_preemption *ties = bh_arena_new_array(c->arena, struct bh_preemption, n);
+
+    ties[0] = describe(c, &cand[best]);
+    for (uint32_t i = 0; i < n; i++)
+        if (i != best && bh_compare_candidates(&cand[i], &cand[best], c->now_ns) == 0)
+            ties[n_ties++] = describe(c, &cand[i]);
+    *ret = (struct bh_post_filter_result){.override_nomination = true,
+                                          .node = ties[0].node,
+                                          .victims = ties[0].victims,
+                                          .n_victims = ties[0].n_victims,
+                                          .violating = cand[best].violating,
+                                          .ties = ties,
+                                          .n_ties = n_ties};
+}
+
+const struct bh_status *bh_preempt(struct bh_call *c, const struct bh_preemption_args *args,
+                                   const struct bh_diagnosis *d, struct bh_post_filter_result *ret)
+{
+    struct attempt at = {.c = c, .cy = c->cycle};
+    const struct bh_status *s = ineligible(c, d);
+
+    if (s)
+        return s;
+    uint32_t *rows = bh_arena_new_array(c->arena, uint32_t, d->n_rows ? d->n_rows : 1);
+    uint32_t m = potential_rows(c, d, rows);
+    if (!at.cy->rand && m > 1)
+        qsort_r(rows, m, sizeof *rows, by_name, c);
+    at.status = bh_arena_new_array(c->arena, const struct bh_status *, d->n_rows ? d->n_rows : 1);
+    bh_budgets_list(&at.budgets, c->objects, c->arena);
+    struct bh_candidate *cand = bh_arena_new_array(c->arena, struct bh_candidate, m ? m : 1);
+    uint32_t n = find_candidates(&at, rows, m, wanted(args, m), cand);
+    if (n) {
+        fill_result(c, cand, n, ret);
+        return NULL;
+    }
+    if (at.error)
+        return at.error;
+    *ret = (struct bh_post_filter_result){.override_nomination = true};
+    return bh_status_new(
+        c->arena, BH_UNSCHEDULABLE, NULL, "%s",
+        bh_fit_error(c->arena, c->cache->n_nodes, at.status, d->n_rows, &not_helpful, NULL));
+}

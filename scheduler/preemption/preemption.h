@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * scheduler/preemption/preemption.h - making room: whom to evict where, so that a pod fits
+ *
+ * Runs in:  the engine's thread.
+ * Upstream: pkg/scheduler/framework/preemption, plugins/defaultpreemption; differences: none.
+ */
+#ifndef BH_PREEMPTION_H
+#define BH_PREEMPTION_H
+
+#include "scheduler/framework/framework.h"
+
+struct bh_preemption_args {
+    int64_t min_candidates_percentage, min_candidates_absolute;
+};
+/* The whole of DefaultPreemption's PostFilter but its message prefix: eligibility, dry runs,
+ * selection. Evicting the victims and clearing lower nominations is the caller's work. */
+const struct bh_status *bh_preempt(struct bh_call *c, const struct bh_preemption_args *args,
+                                   const struct bh_diagnosis *d, struct bh_post_filter_result *ret);
+
+/* ---- private to the folder --------------------------------------------------------------------
+ */
+/* One disruption budget, prepared for one attempt. */
+struct bh_budget {
+    const char *ns;
+    const struct K8s__PodDisruptionBudget *pdb;
+    int32_t allowed;
+};
+struct bh_budgets {
+    struct bh_budget *v;
+    uint32_t n;
+};
+void bh_budgets_list(struct bh_budgets *out, const struct bh_objects *o, struct bh_arena *a);
+/* Which of the pods (most important first) break a budget; every budget that covers a pod pays for
+ * it, in order. */
+void bh_budgets_split(const struct bh_budgets *b, struct bh_arena *a, const struct bh_symtab *tab,
+                      struct bh_pod_info *const *pods, uint32_t n, bool *ret_violating);
+
+struct bh_candidate {
+    uint32_t row;
+    struct bh_pod_info **victims; /* most important first */
+    uint32_t n_victims, violating;
+};
+/* Is a better (< 0), equal or worse than b for the cluster? */
+int bh_compare_candidates(const struct bh_candidate *a, const struct bh_candidate *b,
+                          int64_t now_ns);
+/* 0 <= index < n, n > 0. */
+uint32_t bh_pick_candidate(const struct bh_candidate *v, uint32_t n, int64_t now_ns);
+int64_t bh_pod_start_ns(const struct bh_pod_info *p, int64_t now_ns);
+#endif

@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * scheduler/queue/flight.c - events that arrive while pods are in flight
+ *
+ * One FIFO mixes "pod popped here" markers and events, so that each pod replays exactly what
+ * happened after its own pop. Events are copied only while at least one pod is in flight: in Berth
+ * a pod is in flight from pop to Permit, within one turn of the duty cycle, so in practice only
+ * waits at Permit and asynchronous preemption fill this list. Upstream:
+ * pkg/scheduler/backend/queue/active_queue.go (inFlightPods, inFlightEvents).
+ */
+#include "scheduler/queue/queue_int.h"
+
+static void unlink_node(struct flight_node *f)
+{
+    f->prev->next = f->next;
+    f->next->prev = f->prev;
+}
+
+static void append(struct bh_queue *q, struct flight_node *f)
+{
+    f->next = &q->flight;
+    f->prev = q->flight.prev;
+    f->prev->next = f;
+    q->flight.prev = f;
+}
+
+static void free_node(struct flight_node *f)
+{
+    for (size_t i = 0; i < BH_ARRAY_LEN(f->copies); i++)
+        free(f->copies[i]);
+    free(f->activate_uid);
+    free(f);
+}
+
+static void *copy_rec(const void *rec)
+{
+    return rec ? bh_memdup(rec, ((const struct bh_rec_head *)rec)->size) : NULL;
+}
+
+void bh_queue_flight_record(struct bh_queue *q, const struct bh_cluster_event *ev)
+{
+    struct flight_node *f;
+
+    if (q->count.in_flight == 0)
+        return;
+    f = bh_calloc(1, sizeof(*f));
+    f->ev = *ev;
+    f->ev.old_node = f->copies[0] = copy_rec(ev->old_node);
+    f->ev.new_node = f->copies[1] = copy_rec(ev->new_node);
+    f->ev.old_pod = f->copies[2] = copy_rec(ev->old_pod);
+    f->ev.new_pod = f->copies[3] = copy_rec(ev->new_pod);
+    f->ev.old_shape = f->copies[4] = copy_rec(ev->old_shape);
+    f->ev.new_shape = f->copies[5] = copy_rec(ev->new_shape);
+    append(q, f);
+}
+
+void bh_queue_flight_activate(struct bh_queue *q, struct bh_str uid)
+{
+    struct flight_node *f = bh_calloc(1, sizeof(*f));
+
+    f->activate = true;
+    f->activate_uid = bh_strndup(uid.p, uid.n);
+    append(q, f);
+}
+
+void bh_queue_flight_begin(struct bh_queue *q, struct entry *e)
+{
+    struct flight_node *f = bh_calloc(1, sizeof(*f));
+
+    bh_assert(!e->marker);
+    f->pod = e;
+    e->marker = f;
+    append(q, f);
+    q->count.in_flight++;
+}
+
+/* Drops the pod's marker and every event in front of the first marker that is left. */
+void bh_queue_flight_end(struct bh_queue *q, struct entry *e)
+{
+    if (!e->marker)
+        return;
+    unlink_node(e->marker);
+    free_node(e->marker);
+    e->marker = NULL;
+    q->count.in_flight--;
+    while (q->flight.next != &q->flight && !q->flight.next->pod) {
+        struct flight_node *f = q->flight.next;
+        unlink_node(f);
+        free_node(f);
+    }
+}
+
+enum worth bh_queue_flight_replay(struct bh_queue *q, struct entry *e)
+{
+    struct bh_str uid = bh_rec_text(e->pub.pending.pod, e->pub.pending.pod->uid);
+    enum worth best = WORTH_SKIP;
+
+    bh_assert(e->marker);
+    for (struct flight_node *f = e->marker->next; f != &q->flight; f = f->next) {
+        enum worth w = WORTH_SKIP;
+        if (f->pod)
+            continue;
+        if (f->activate)
+            w = bh_str_eqc(uid, f->activate_uid) ? WORTH_AFTER_BACKOFF : WORTH_SKIP;
+        else
+            w = bh_queue_worth(q, e, &f->ev);
+        if (w == WORTH_IMMEDIATELY)
+            return w;
+        if (w == WORTH_AFTER_BACKOFF) {
+            best = w;
+            if (!e->pendings)
+                return best;
+        }
+    }
+    return best;
+}

@@ -1,0 +1,630 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * scheduler/queue/queue.c - pods that wait, and the moves between the places
+ *
+ * Owns:       every entry, its record copy and its shape reference.
+ * Invariants: see queue_int.h.
+ * Runs in:    the scheduler's duty cycle. No locks.
+ * Upstream:   pkg/scheduler/backend/queue/scheduling_queue.go, backoff_queue.go; differences: pods
+ * are keyed by uid everywhere (the watcher splits a re-created name into delete and add).
+ */
+#include "scheduler/queue/queue_int.h"
+
+static bool less_active(const void *a, const void *b)
+{
+    const struct entry *x = a, *y = b;
+
+    if (x->priority != y->priority)
+        return x->priority > y->priority;
+    return x->pub.timestamp_ns < y->pub.timestamp_ns;
+}
+
+static bool less_backoff(const void *a, const void *b)
+{
+    const struct entry *x = a, *y = b;
+
+    if (x->backoff_expiry_ns != y->backoff_expiry_ns)
+        return x->backoff_expiry_ns < y->backoff_expiry_ns;
+    return less_active(a, b);
+}
+
+static bool less_error(const void *a, const void *b)
+{
+    return ((const struct entry *)a)->backoff_expiry_ns <
+           ((const struct entry *)b)->backoff_expiry_ns;
+}
+
+struct bh_queue *bh_queue_new(struct bh_engine *e, const struct bh_queue_options *o)
+{
+    struct bh_queue *q = bh_calloc(1, sizeof(*q));
+
+    q->engine = e;
+    q->o = *o;
+    bh_heap_init(&q->active, offsetof(struct entry, heap_index), less_active);
+    bh_heap_init(&q->backoff, offsetof(struct entry, heap_index), less_backoff);
+    bh_heap_init(&q->error_backoff, offsetof(struct entry, heap_index), less_error);
+    for (size_t i = 0; i < BH_ARRAY_LEN(q->pool); i++)
+        q->pool[i].prev = q->pool[i].next = &q->pool[i];
+    q->flight.prev = q->flight.next = &q->flight;
+    return q;
+}
+
+static void entry_free(struct bh_queue *q, struct entry *e)
+{
+    bh_queue_flight_end(q, e);
+    bh_engine_shape_unref(q->engine, e->pub.pending.shape);
+    free((void *)(uintptr_t)e->pub.pending.pod);
+    free(e->pub.resource_version);
+    free(e->links);
+    free(e);
+}
+
+void bh_queue_free(struct bh_queue *q)
+{
+    struct bh_map_entry *m;
+
+    if (!q)
+        return;
+    for (size_t it = 0; (m = bh_map_next(&q->by_uid, &it));)
+        entry_free(q, m->value);
+    bh_map_fini(&q->by_uid);
+    bh_heap_fini(&q->active);
+    bh_heap_fini(&q->backoff);
+    bh_heap_fini(&q->error_backoff);
+    for (uint32_t i = 0; i < q->n_plugins; i++)
+        free(q->plugins[i]);
+    free(q);
+}
+
+static uint32_t plugin_index(struct bh_queue *q, const char *name)
+{
+    for (uint32_t i = 0; i < q->n_plugins; i++)
+        if (bh_streq(q->plugins[i], name))
+            return i;
+    /* Plugins come from the configuration, so the set is small and fixed; past the bound a name
+     * shares the last index, which only makes its pods ask more hints. */
+    if (q->n_plugins == BH_QUEUE_MAX_PLUGINS)
+        return BH_QUEUE_MAX_PLUGINS - 1;
+    q->plugins[q->n_plugins] = bh_strdup(name);
+    return q->n_plugins++;
+}
+
+/* ---- backoff -----------------------------------------------------------------------------------
+ */
+
+static int64_t floor_s(int64_t ns)
+{
+    return ns - ns % NS_PER_S;
+}
+
+static int64_t backoff_expiry(struct bh_queue *q, struct entry *e)
+{
+    uint32_t count =
+        e->pub.consecutive_errors ? e->pub.consecutive_errors : e->pub.unschedulable_count;
+    int64_t d;
+
+    if (e->backoff_cached)
+        return e->backoff_expiry_ns;
+    if (q->o.max_backoff_ns == 0 || count == 0) {
+        e->backoff_expiry_ns = 0;
+    } else {
+        uint32_t shift = BH_MIN(count - 1, 62u);
+        d = q->o.initial_backoff_ns > (q->o.max_backoff_ns >> shift)
+                ? q->o.max_backoff_ns
+                : q->o.initial_backoff_ns << shift;
+        e->backoff_expiry_ns = floor_s(e->pub.timestamp_ns + d);
+    }
+    e->backoff_cached = true;
+    return e->backoff_expiry_ns;
+}
+
+static bool backing_off(struct bh_queue *q, struct entry *e, int64_t now_ns)
+{
+    int64_t expiry = backoff_expiry(q, e);
+
+    return expiry != 0 && expiry >= floor_s(now_ns);
+}
+
+/* ---- places ------------------------------------------------------------------------------------
+ */
+
+static bool waits(enum bh_queue_place p)
+{
+    return p != BH_Q_NONE && p != BH_Q_IN_FLIGHT && p != BH_Q_BINDING;
+}
+
+static void set_place(struct bh_queue *q, struct entry *e, enum bh_queue_place p)
+{
+    static const size_t off[] = {
+        [BH_Q_ACTIVE] = offsetof(struct bh_queue_stats, active),
+        [BH_Q_BACKOFF] = offsetof(struct bh_queue_stats, backoff),
+        [BH_Q_ERROR_BACKOFF] = offsetof(struct bh_queue_stats, backoff),
+        [BH_Q_UNSCHEDULABLE] = offsetof(struct bh_queue_stats, unschedulable),
+        [BH_Q_GATED] = offsetof(struct bh_queue_stats, gated),
+    };
+
+    /* in_flight is counted with the markers (flight.c) */
+    if (waits(e->place))
+        --*(uint64_t *)((char *)&q->count + off[e->place]);
+    e->place = p;
+    if (waits(p))
+        ++*(uint64_t *)((char *)&q->count + off[p]);
+}
+
+void bh_queue_pool_unlink(struct bh_queue *q, struct entry *e)
+{
+    (void)q;
+    for (uint32_t i = 0; i < e->n_links; i++) {
+        e->links[i].prev->next = e->links[i].next;
+        e->links[i].next->prev = e->links[i].prev;
+    }
+    e->n_links = 0;
+}
+
+static void link_tail(struct pool_link *head, struct pool_link *l, struct entry *e)
+{
+    l->entry = e;
+    l->next = head;
+    l->prev = head->prev;
+    l->prev->next = l;
+    head->prev = l;
+}
+
+/* Links are made per rejector; the array is sized once per entry for the worst case it has seen. */
+void bh_queue_pool_add(struct bh_queue *q, struct entry *e)
+{
+    uint64_t set = e->rejectors | e->pendings;
+    uint32_t n = (uint32_t)__builtin_popcountll(set), k = 0;
+
+    bh_assert(e->n_links == 0);
+    e->links = bh_reallocarray(e->links, BH_MAX(n, 1u), sizeof(*e->links));
+    if (!n)
+        link_tail(&q->pool[BH_QUEUE_MAX_PLUGINS], &e->links[k++], e);
+    for (; set; set &= set - 1)
+        link_tail(&q->pool[__builtin_ctzll(set)], &e->links[k++], e);
+    e->n_links = k;
+    set_place(q, e, e->gating_plugin == BH_QUEUE_NO_PLUGIN ? BH_Q_UNSCHEDULABLE : BH_Q_GATED);
+}
+
+static void take_out(struct bh_queue *q, struct entry *e)
+{
+    switch (e->place) {
+    case BH_Q_ACTIVE:
+        bh_heap_remove(&q->active, e);
+        break;
+    case BH_Q_BACKOFF:
+        bh_heap_remove(&q->backoff, e);
+        break;
+    case BH_Q_ERROR_BACKOFF:
+        bh_heap_remove(&q->error_backoff, e);
+        break;
+    case BH_Q_UNSCHEDULABLE:
+    case BH_Q_GATED:
+        bh_queue_pool_unlink(q, e);
+        break;
+    case BH_Q_IN_FLIGHT:
+    case BH_Q_BINDING:
+    case BH_Q_NONE:
+        break;
+    }
+    set_place(q, e, BH_Q_NONE);
+}
+
+static void count_incoming(struct bh_queue *q, const char *queue, const char *label)
+{
+    if (q->incoming)
+        q->incoming(q->incoming_arg, queue, label);
+}
+
+/* PreEnqueue: true when the pod may pass; else it is marked as gated. */
+static bool passes_gates(struct bh_queue *q, struct entry *e)
+{
+    const struct bh_status *s = bh_engine_pre_enqueue(q->engine, &e->pub.pending);
+
+    if (!s) {
+        e->gating_plugin = BH_QUEUE_NO_PLUGIN;
+        return true;
+    }
+    e->gating_plugin = plugin_index(q, s->plugin ? s->plugin : "");
+    e->rejectors |= UINT64_C(1) << e->gating_plugin;
+    return false;
+}
+
+static void gate(struct bh_queue *q, struct entry *e, const char *label)
+{
+    take_out(q, e);
+    bh_queue_pool_add(q, e);
+    count_incoming(q, "unschedulable", label);
+}
+
+void bh_queue_move_to_active(struct bh_queue *q, struct entry *e, const char *label,
+                             bool from_backoff, int64_t now_ns)
+{
+    if (!from_backoff && !passes_gates(q, e)) {
+        gate(q, e, label);
+        return;
+    }
+    take_out(q, e);
+    if (!e->pub.initial_attempt_ns)
+        e->pub.initial_attempt_ns = now_ns;
+    bh_heap_push(&q->active, e);
+    set_place(q, e, BH_Q_ACTIVE);
+    count_incoming(q, "active", label);
+}
+
+static void move_to_backoff(struct bh_queue *q, struct entry *e, const char *label)
+{
+    bool error = !(e->rejectors | e->pendings);
+
+    if (!passes_gates(q, e)) {
+        gate(q, e, label);
+        return;
+    }
+    take_out(q, e);
+    (void)backoff_expiry(q, e);
+    bh_heap_push(error ? &q->error_backoff : &q->backoff, e);
+    set_place(q, e, error ? BH_Q_ERROR_BACKOFF : BH_Q_BACKOFF);
+    count_incoming(q, "backoff", label);
+}
+
+void bh_queue_requeue(struct bh_queue *q, struct entry *e, enum worth w, const char *label,
+                      int64_t now_ns)
+{
+    if (w == WORTH_SKIP) {
+        take_out(q, e);
+        bh_queue_pool_add(q, e);
+        count_incoming(q, "unschedulable", label);
+    } else if (w == WORTH_AFTER_BACKOFF && backing_off(q, e, now_ns)) {
+        move_to_backoff(q, e, label);
+    } else {
+        bh_queue_move_to_active(q, e, label, false, now_ns);
+    }
+}
+
+/* ---- objects -----------------------------------------------------------------------------------
+ */
+
+static struct entry *find(const struct bh_queue *q, struct bh_str uid)
+{
+    return bh_map_get(&q->by_uid, uid.p, uid.n);
+}
+
+static void nominate(struct bh_queue *q, struct entry *e)
+{
+    if (e->pub.pending.pod->nominated_node != BH_SYM_NONE)
+        bh_engine_nominate(q->engine, &e->pub.pending, e->pub.pending.pod->nominated_node);
+}
+
+static void set_object(struct bh_queue *q, struct entry *e, const struct bh_pod_rec *pod,
+                       bh_shape_id shape, const char *resource_version)
+{
+    free((void *)(uintptr_t)e->pub.pending.pod);
+    free(e->pub.resource_version);
+    e->pub.pending.pod = bh_memdup(pod, pod->h.size);
+    e->pub.pending.shape = shape;
+    e->pub.resource_version = bh_strdup(resource_version ? resource_version : "");
+    e->pub.told_nomination = pod->nominated_node;
+    e->priority = bh_engine_shape_rec(q->engine, shape)->priority;
+    e->sync_generation = q->sync_generation;
+}
+
+void bh_queue_add(struct bh_queue *q, const struct bh_pod_rec *pod, bh_shape_id shape,
+                  const char *resource_version, int64_t now_ns)
+{
+    struct bh_str uid = bh_rec_text(pod, pod->uid);
+    struct entry *e = find(q, uid);
+
+    if (e) {
+        bh_queue_update(q, pod, shape, resource_version, now_ns);
+        return;
+    }
+    e = bh_calloc(1, sizeof(*e));
+    e->heap_index = BH_HEAP_NONE;
+    e->gating_plugin = BH_QUEUE_NO_PLUGIN;
+    e->pub.timestamp_ns = now_ns;
+    e->pub.impl = e;
+    set_object(q, e, pod, shape, resource_version);
+    (void)bh_map_put(&q->by_uid, uid.p, uid.n, e);
+    bh_queue_move_to_active(q, e, "UnschedulablePodAdd", false, now_ns);
+    nominate(q, e);
+}
+
+/* A nomination that only lives in memory survives an unrelated update; an explicit change of
+ * status.nominatedNodeName wins. */
+static void renominate(struct bh_queue *q, struct entry *e, bh_sym old_node)
+{
+    bh_sym new_node = e->pub.pending.pod->nominated_node;
+
+    if (old_node == BH_SYM_NONE && new_node == BH_SYM_NONE)
+        return;
+    bh_engine_unnominate(q->engine, bh_rec_text(e->pub.pending.pod, e->pub.pending.pod->uid));
+    nominate(q, e);
+}
+
+void bh_queue_update(struct bh_queue *q, const struct bh_pod_rec *pod, bh_shape_id shape,
+                     const char *resource_version, int64_t now_ns)
+{
+    struct entry *e = find(q, bh_rec_text(pod, pod->uid));
+    struct bh_cluster_event ev = {.resource = BH_EV_POD_UNSCHEDULED};
+    BH_CLEANUP(bh_freep) struct bh_pod_rec *old = NULL;
+    bh_shape_id old_shape;
+    uint32_t bits[8];
+    unsigned n;
+
+    if (!e) {
+        bh_queue_add(q, pod, shape, resource_version, now_ns);
+        return;
+    }
+    if (e->pub.pending.pod->resource_version == pod->resource_version &&
+        pod->resource_version != 0) {
+        e->sync_generation = q->sync_generation;
+        bh_engine_shape_unref(q->engine, shape);
+        return;
+    }
+    old = (struct bh_pod_rec *)(uintptr_t)e->pub.pending.pod;
+    old_shape = e->pub.pending.shape;
+    e->pub.pending.pod = NULL;
+    set_object(q, e, pod, shape, resource_version);
+    ev.old_pod = old;
+    ev.new_pod = e->pub.pending.pod;
+    ev.old_shape = bh_engine_shape_rec(q->engine, old_shape);
+    ev.new_shape = bh_engine_shape_rec(q->engine, shape);
+    n = bh_pod_diff(old, ev.old_shape, ev.new_pod, ev.new_shape, bits);
+    if (e->place == BH_Q_IN_FLIGHT) {
+        for (unsigned i = 0; i < n; i++) {
+            ev.action = bits[i];
+            bh_queue_flight_record(q, &ev);
+        }
+    } else if (e->place !=
+               BH_Q_BINDING) { /* its node is chosen: the object matters if the bind fails */
+        renominate(q, e, old->nominated_node);
+        if (e->place == BH_Q_ACTIVE)
+            bh_heap_fix(&q->active, e);
+        else if (e->place == BH_Q_BACKOFF)
+            bh_heap_fix(&q->backoff, e);
+        for (unsigned i = 0; i < n && (e->place == BH_Q_UNSCHEDULABLE || e->place == BH_Q_GATED);
+             i++) {
+            char label[96];
+            enum worth w;
+            ev.action = bits[i];
+            w = bh_queue_worth(q, e, &ev);
+            if (w != WORTH_SKIP)
+                bh_queue_requeue(q, e, w, bh_queue_event_label(&ev, label), now_ns);
+        }
+    }
+    bh_engine_shape_unref(q->engine, old_shape);
+}
+
+void bh_queue_told(struct bh_queue *q, struct bh_str uid, uint64_t condition, bh_sym nomination)
+{
+    struct entry *e = find(q, uid);
+
+    if (!e)
+        return;
+    e->pub.told_condition = condition;
+    e->pub.told_nomination = nomination;
+}
+
+void bh_queue_delete(struct bh_queue *q, struct bh_str uid)
+{
+    struct entry *e = find(q, uid);
+
+    if (!e)
+        return;
+    bh_engine_unnominate(q->engine, uid);
+    take_out(q, e);
+    (void)bh_map_del(&q->by_uid, uid.p, uid.n);
+    entry_free(q, e);
+}
+
+/* ---- the cycle's side --------------------------------------------------------------------------
+ */
+
+struct bh_queued_pod *bh_queue_pop(struct bh_queue *q, int64_t now_ns)
+{
+    struct entry *e = bh_heap_peek(&q->active);
+
+    (void)now_ns;
+    if (!e) {
+        e = bh_heap_peek(&q->backoff);
+        if (!e)
+            return NULL;
+        count_incoming(q, "active", "PopFromBackoffQ");
+    }
+    take_out(q, e);
+    set_place(q, e, BH_Q_IN_FLIGHT);
+    e->pub.attempts++;
+    bh_queue_flight_begin(q, e);
+    return &e->pub;
+}
+
+void bh_queue_binding(struct bh_queue *q, struct bh_str uid)
+{
+    struct entry *e = find(q, uid);
+
+    if (!e || e->place != BH_Q_IN_FLIGHT)
+        return;
+    bh_queue_flight_end(q, e);
+    set_place(q, e, BH_Q_BINDING);
+}
+
+void bh_queue_done(struct bh_queue *q, struct bh_str uid)
+{
+    struct entry *e = find(q, uid);
+
+    if (!e || waits(e->place))
+        return;
+    (void)bh_map_del(&q->by_uid, uid.p, uid.n);
+    set_place(q, e, BH_Q_NONE);
+    entry_free(q, e);
+}
+
+static uint64_t plugin_set(struct bh_queue *q, const char *const *names, uint32_t n)
+{
+    uint64_t set = 0;
+
+    for (uint32_t i = 0; i < n; i++)
+        set |= UINT64_C(1) << plugin_index(q, names[i]);
+    return set;
+}
+
+void bh_queue_return(struct bh_queue *q, struct bh_str uid, const char *const *plugins,
+                     uint32_t n_plugins, const char *const *pending_plugins, uint32_t n_pending,
+                     int64_t now_ns)
+{
+    struct entry *e = find(q, uid);
+    enum worth w;
+
+    if (!e || waits(e->place))
+        return;
+    e->pendings = plugin_set(q, pending_plugins, n_pending);
+    e->rejectors = plugin_set(q, plugins, n_plugins) | e->pendings;
+    e->gating_plugin = BH_QUEUE_NO_PLUGIN;
+    e->pub.timestamp_ns = now_ns;
+    e->backoff_cached = false;
+    if (e->rejectors) {
+        e->pub.unschedulable_count++;
+        e->pub.consecutive_errors = 0;
+    } else {
+        e->pub.consecutive_errors++;
+    }
+    /* without a rejector, or without a marker (after binding), nothing can be matched: backoff */
+    w = e->rejectors && e->marker ? bh_queue_flight_replay(q, e) : WORTH_AFTER_BACKOFF;
+    bh_queue_flight_end(q, e);
+    bh_queue_requeue(q, e, w, "ScheduleAttemptFailure", now_ns);
+}
+
+void bh_queue_activate(struct bh_queue *q, struct bh_str uid, int64_t now_ns)
+{
+    struct entry *e = find(q, uid);
+
+    if (!e)
+        return;
+    switch (e->place) {
+    case BH_Q_UNSCHEDULABLE:
+    case BH_Q_GATED:
+        bh_queue_move_to_active(q, e, "ForceActivate", false, now_ns);
+        break;
+    case BH_Q_BACKOFF:
+    case BH_Q_ERROR_BACKOFF:
+        bh_queue_move_to_active(q, e, "ForceActivate", true, now_ns);
+        break;
+    case BH_Q_IN_FLIGHT:
+        bh_queue_flight_activate(q, uid);
+        break;
+    case BH_Q_ACTIVE:
+    case BH_Q_BINDING:
+    case BH_Q_NONE:
+        break;
+    }
+}
+
+/* ---- time --------------------------------------------------------------------------------------
+ */
+
+static void flush_heap(struct bh_queue *q, struct bh_heap *h, int64_t now_ns)
+{
+    struct entry *e;
+
+    while ((e = bh_heap_peek(h)) && !backing_off(q, e, now_ns))
+        bh_queue_move_to_active(q, e, "BackoffComplete", true, now_ns);
+}
+
+/* Pods that waited longer than the bound are moved as by an event that helps everybody; gated pods
+ * stay (they are not in UNSCHEDULABLE). Walks the pool: once in 30 s. */
+static void flush_unschedulable(struct bh_queue *q, int64_t now_ns)
+{
+    struct bh_map_entry *m;
+
+    for (size_t it = 0; (m = bh_map_next(&q->by_uid, &it));) {
+        struct entry *e = m->value;
+        if (e->place == BH_Q_UNSCHEDULABLE &&
+            now_ns - e->pub.timestamp_ns > q->o.max_in_unschedulable_ns)
+            bh_queue_requeue(q, e, WORTH_AFTER_BACKOFF, "UnschedulableTimeout", now_ns);
+    }
+}
+
+void bh_queue_wake_all(struct bh_queue *q, int64_t now_ns)
+{
+    struct bh_map_entry *m;
+
+    for (size_t it = 0; (m = bh_map_next(&q->by_uid, &it));) {
+        struct entry *e = m->value;
+        if (e->place == BH_Q_UNSCHEDULABLE)
+            bh_queue_requeue(q, e, WORTH_AFTER_BACKOFF, "UnschedulableTimeout", now_ns);
+    }
+}
+
+int64_t bh_queue_tick(struct bh_queue *q, int64_t now_ns)
+{
+    flush_heap(q, &q->backoff, now_ns);
+    flush_heap(q, &q->error_backoff, now_ns);
+    if (now_ns >= q->next_flush_ns) {
+        flush_unschedulable(q, now_ns);
+        q->next_flush_ns = now_ns + 30 * NS_PER_S;
+    }
+    if (q->backoff.n || q->error_backoff.n)
+        return NS_PER_S - now_ns % NS_PER_S;
+    return q->count.unschedulable ? q->next_flush_ns - now_ns : INT64_MAX;
+}
+
+/* ---- look-up and resync ------------------------------------------------------------------------
+ */
+
+const struct bh_queued_pod *bh_queue_find(const struct bh_queue *q, struct bh_str uid,
+                                          enum bh_queue_place *ret_place)
+{
+    struct entry *e = find(q, uid);
+
+    if (ret_place)
+        *ret_place = e ? e->place : BH_Q_NONE;
+    return e ? &e->pub : NULL;
+}
+
+void bh_queue_each(const struct bh_queue *q,
+                   void (*fn)(void *arg, const struct bh_queued_pod *p, enum bh_queue_place place),
+                   void *arg)
+{
+    struct bh_map_entry *m;
+
+    for (size_t it = 0; (m = bh_map_next(&q->by_uid, &it));) {
+        const struct entry *e = m->value;
+        fn(arg, &e->pub, e->place);
+    }
+}
+
+void bh_queue_stats(const struct bh_queue *q, struct bh_queue_stats *ret)
+{
+    *ret = q->count;
+}
+
+void bh_queue_on_incoming(struct bh_queue *q,
+                          void (*fn)(void *arg, const char *queue, const char *event), void *arg)
+{
+    q->incoming = fn;
+    q->incoming_arg = arg;
+}
+
+void bh_queue_sync_begin(struct bh_queue *q)
+{
+    q->sync_generation++;
+    q->syncing = true;
+}
+
+void bh_queue_sync_end(struct bh_queue *q)
+{
+    struct bh_map_entry *m;
+
+    if (!q->syncing)
+        return;
+    q->syncing = false;
+    for (size_t it = 0; (m = bh_map_next(&q->by_uid, &it));) {
+        struct entry *e = m->value;
+        if (e->sync_generation == q->sync_generation)
+            continue;
+        bh_engine_unnominate(q->engine, bh_str_c(m->key));
+        take_out(q, e);
+        (void)bh_map_del(&q->by_uid, m->key, m->key_len);
+        entry_free(q, e);
+    }
+}

@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * scheduler/queue/queue.h - pods that wait: active, backoff, unschedulable; pods in flight
+ *
+ * Owns the entries of all pending pods of our profiles (record copy, shape reference, counters).
+ * A pod is in exactly one place: active heap (priority desc, then time of entry), backoff heap
+ * (rejected), error-backoff heap, the unschedulable pool (gated pods included), or in flight
+ * (popped, cycle running or bind under way). Wall-clock seconds and truncation as upstream's
+ * (scheduler-core.md 2.3); durations themselves come in as now_ns arguments: nothing here looks at
+ * a clock. Events that arrive while a pod is in flight are recorded and replayed when it returns
+ * (2.7, 2.10). Cost: the pool is indexed by rejecting plugin, so an event asks only pods it could
+ * help. Upstream: pkg/scheduler/backend/queue; differences: Berth wakes a superset only where
+ * upstream's hint is known to be wrong.
+ */
+#ifndef BH_QUEUE_H
+#define BH_QUEUE_H
+
+#include "scheduler/engine.h"
+
+struct bh_queue;
+struct bh_queue_options {
+    int64_t initial_backoff_ns, max_backoff_ns;
+    int64_t max_in_unschedulable_ns; /* 5 min */
+};
+struct bh_queued_pod { /* one entry; read-only outside the queue */
+    struct bh_pending pending;
+    int64_t timestamp_ns, initial_attempt_ns;
+    uint32_t attempts, unschedulable_count, consecutive_errors;
+    char *resource_version; /* of the API object (event's regarding.resourceVersion) */
+    /* What the API server was last told, or said itself: see bh_queue_told. */
+    uint64_t told_condition; /* fingerprint of the PodScheduled condition, 0 = none */
+    bh_sym told_nomination;  /* status.nominatedNodeName */
+    void *impl;
+};
+enum bh_queue_place {
+    BH_Q_NONE,
+    BH_Q_ACTIVE,
+    BH_Q_BACKOFF,
+    BH_Q_ERROR_BACKOFF,
+    BH_Q_UNSCHEDULABLE,
+    BH_Q_GATED,
+    BH_Q_IN_FLIGHT,
+    BH_Q_BINDING
+};
+
+struct bh_queue *bh_queue_new(struct bh_engine *e, const struct bh_queue_options *o);
+void bh_queue_free(struct bh_queue *q);
+/* Pod objects from the watcher. The record is copied; the shape reference is taken over. */
+void bh_queue_add(struct bh_queue *q, const struct bh_pod_rec *pod, bh_shape_id shape,
+                  const char *resource_version, int64_t now_ns);
+/* An unknown pod is added; of one whose bind is under way only the object is replaced. */
+void bh_queue_update(struct bh_queue *q, const struct bh_pod_rec *pod, bh_shape_id shape,
+                     const char *resource_version, int64_t now_ns);
+void bh_queue_told(struct bh_queue *q, struct bh_str uid, uint64_t condition, bh_sym nomination);
+void bh_queue_delete(struct bh_queue *q, struct bh_str uid);
+/* Next pod to try, NULL when there is none; it is in flight until done or return. Pops a rejected
+ * pod before its backoff ends when nothing is active (upstream's PopFromBackoffQ). */
+struct bh_queued_pod *bh_queue_pop(struct bh_queue *q, int64_t now_ns);
+/* The cycle ended well and the write is on its way: events are no longer recorded for the pod,
+ * which stays known until done (bound) or return (the write failed: error backoff, counters kept).
+ */
+void bh_queue_binding(struct bh_queue *q, struct bh_str uid);
+void bh_queue_done(struct bh_queue *q, struct bh_str uid); /* bound or gone */
+/* The attempt failed: d tells the rejecting plugins (none = error backoff). */
+void bh_queue_return(struct bh_queue *q, struct bh_str uid, const char *const *plugins,
+                     uint32_t n_plugins, const char *const *pending_plugins, uint32_t n_pending,
+                     int64_t now_ns);
+/* A cluster event: moves the pods it can help. */
+void bh_queue_event(struct bh_queue *q, const struct bh_cluster_event *ev, int64_t now_ns);
+/* Every rejected pod gets another try after its backoff: after a rebuild of the cluster's state,
+ * when the single events in between are not known. */
+void bh_queue_wake_all(struct bh_queue *q, int64_t now_ns);
+void bh_queue_activate(struct bh_queue *q, struct bh_str uid, int64_t now_ns);
+/* Backoff expiries and the 30 s / 5 min flush; returns when it wants to be called again (ns from
+ * now, INT64_MAX = only after a change). */
+int64_t bh_queue_tick(struct bh_queue *q, int64_t now_ns);
+const struct bh_queued_pod *bh_queue_find(const struct bh_queue *q, struct bh_str uid,
+                                          enum bh_queue_place *ret_place);
+/* Visits every waiting pod in no particular order; fn may not change the queue. */
+void bh_queue_each(const struct bh_queue *q,
+                   void (*fn)(void *arg, const struct bh_queued_pod *p, enum bh_queue_place place),
+                   void *arg);
+struct bh_queue_stats {
+    uint64_t active, backoff, unschedulable, gated, in_flight;
+};
+void bh_queue_stats(const struct bh_queue *q, struct bh_queue_stats *ret);
+/* queue_incoming_pods_total{queue,event}: called with upstream's labels. */
+void bh_queue_on_incoming(struct bh_queue *q,
+                          void (*fn)(void *arg, const char *queue, const char *event), void *arg);
+/* Start of a new feed from the watcher: entries not added again before sync_end are deleted. */
+void bh_queue_sync_begin(struct bh_queue *q);
+void bh_queue_sync_end(struct bh_queue *q);
+#endif

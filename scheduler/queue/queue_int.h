@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * scheduler/queue/queue_int.h - the queue's inside, shared by queue.c and events.c
+ *
+ * Invariants: an entry with place ACTIVE, BACKOFF or ERROR_BACKOFF is in exactly that heap; one
+ * with place UNSCHEDULABLE or GATED is in the pool, linked under each plugin of its rejector set;
+ * one IN_FLIGHT is in none and has a marker in the event list.
+ */
+#ifndef BH_QUEUE_INT_H
+#define BH_QUEUE_INT_H
+
+#include "common/base/map.h"
+#include "scheduler/queue/heap.h"
+#include "scheduler/queue/queue.h"
+
+#define BH_QUEUE_MAX_PLUGINS 63u /* distinct plugin names that ever rejected a pod */
+#define BH_QUEUE_NO_PLUGIN   UINT32_MAX
+#define NS_PER_S             INT64_C(1000000000)
+
+struct entry;
+struct pool_link { /* membership of an entry in one plugin's list of the pool */
+    struct pool_link *prev, *next;
+    struct entry *entry;
+};
+/* What happened while pods were in flight: markers (pod popped here) and recorded events, in order.
+ */
+struct flight_node {
+    struct flight_node *prev, *next;
+    struct entry *pod; /* marker: the pod popped here; NULL = event */
+    struct bh_cluster_event ev;
+    bool activate; /* Activate() of activate_uid */
+    char *activate_uid;
+    void *copies[6]; /* the event's records, owned */
+};
+struct entry {
+    struct bh_queued_pod pub;
+    enum bh_queue_place place;
+    uint32_t heap_index;
+    int32_t priority;             /* of the shape, cached for the heaps' comparison */
+    uint64_t rejectors, pendings; /* bit sets over bh_queue.plugins */
+    uint32_t gating_plugin;       /* BH_QUEUE_NO_PLUGIN = not gated */
+    int64_t backoff_expiry_ns;
+    bool backoff_cached;
+    uint32_t n_links;
+    struct pool_link *links;
+    struct flight_node *marker;
+    uint64_t sync_generation; /* last feed that named the pod */
+};
+struct bh_queue {
+    struct bh_engine *engine;
+    struct bh_queue_options o;
+    struct bh_map by_uid; /* uid -> entry */
+    struct bh_heap active, backoff, error_backoff;
+    struct pool_link
+        pool[BH_QUEUE_MAX_PLUGINS + 1]; /* list heads; the last: entries without rejector */
+    char *plugins[BH_QUEUE_MAX_PLUGINS];
+    uint32_t n_plugins;
+    struct flight_node flight; /* list head */
+    struct bh_queue_stats count;
+    uint64_t sync_generation;
+    bool syncing;
+    int64_t next_flush_ns;
+    void (*incoming)(void *arg, const char *queue, const char *event);
+    void *incoming_arg;
+};
+
+enum worth { WORTH_SKIP, WORTH_AFTER_BACKOFF, WORTH_IMMEDIATELY };
+enum worth bh_queue_worth(struct bh_queue *q, struct entry *e, const struct bh_cluster_event *ev);
+void bh_queue_requeue(struct bh_queue *q, struct entry *e, enum worth w, const char *label,
+                      int64_t now_ns);
+void bh_queue_pool_unlink(struct bh_queue *q, struct entry *e);
+void bh_queue_pool_add(struct bh_queue *q, struct entry *e);
+void bh_queue_move_to_active(struct bh_queue *q, struct entry *e, const char *label,
+                             bool from_backoff, int64_t now_ns);
+const char *bh_queue_event_label(const struct bh_cluster_event *ev, char out[static 96]);
+/* flight.c */
+void bh_queue_flight_record(struct bh_queue *q, const struct bh_cluster_event *ev);
+void bh_queue_flight_activate(struct bh_queue *q, struct bh_str uid);
+void bh_queue_flight_begin(struct bh_queue *q, struct entry *e);
+void bh_queue_flight_end(struct bh_queue *q, struct entry *e);
+enum worth bh_queue_flight_replay(struct bh_queue *q, struct entry *e);
+#endif

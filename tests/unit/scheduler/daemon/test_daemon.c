@@ -1,0 +1,676 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * tests/unit/scheduler/daemon/test_daemon.c - feed, cycle and results together: crashes, restarts,
+ * races
+ */
+#include "tests/unit/scheduler/daemon/fixture.h"
+
+#define BIND    BERTH__WORK_KIND__WORK_BIND
+#define PATCH   BERTH__WORK_KIND__WORK_PATCH_STATUS
+#define DELETE  BERTH__WORK_KIND__WORK_DELETE
+#define EVENT   BERTH__WORK_KIND__WORK_EVENT
+#define DONE    BERTH__OUTCOME__OUTCOME_DONE
+#define UNKNOWN BERTH__OUTCOME__OUTCOME_UNKNOWN
+#define BOUND   BERTH__CHANGE_OP__CHANGE_BOUND
+#define DELETED BERTH__CHANGE_OP__CHANGE_DELETED
+#define NO_FIT                                                                                     \
+    "0/1 nodes are available: 1 Insufficient cpu. no new claims to deallocate, preemption: 0/1 "   \
+    "nodes "                                                                                       \
+    "are available: 1 Preemption is not helpful for scheduling."
+
+static void test_nothing_is_decided_before_snapshot_and_feed_are_complete(void)
+{
+    struct fixture f;
+
+    setup(&f);
+    snap_node(&f, "n1", "4");
+    SPIN(&f, f.known);
+    feed_begin(&f);
+    add_pod(&f, "p", "1");
+    settle(&f);
+    CU_ASSERT(place(&f, "p") == BH_Q_ACTIVE); /* no synced snapshot, the list is not complete */
+    bh_snap_set_synced(f.snap, true);
+    settle(&f);
+    CU_ASSERT(f.d.snapshot_ready);
+    CU_ASSERT(place(&f, "p") == BH_Q_ACTIVE);
+    feed_batch(&f, NULL, true);
+    CU_ASSERT_STRING_EQUAL(await(&f, &f.b[0], BIND, "p")->node, "n1");
+    teardown(&f);
+}
+
+static void test_a_pod_is_bound_and_confirmed_whichever_news_is_first(void)
+{
+    struct fixture f;
+    struct item *i;
+
+    setup(&f);
+    snap_node(&f, "n1", "4");
+    go(&f);
+    add_pod(&f, "answer-first", "1");
+    i = await(&f, &f.b[0], BIND, "answer-first");
+    CU_ASSERT_STRING_EQUAL(i->event, "Scheduled");
+    CU_ASSERT_STRING_EQUAL(i->note, "Successfully assigned ns/answer-first to n1");
+    CU_ASSERT(is_assumed(&f, "answer-first"));
+    answer(&f.b[0], i, DONE, NULL);
+    SPIN(&f, bh_ledger_binds(f.d.ledger) == 0);
+    CU_ASSERT(is_assumed(&f, "answer-first"));
+    CU_ASSERT(place(&f, "answer-first") == BH_Q_BINDING); /* until the watch tells */
+    snap_pod(&f, "answer-first", "1", "n1", "");
+    end_pod(&f, "answer-first", BOUND);
+    SPIN(&f, place(&f, "answer-first") == BH_Q_NONE);
+    CU_ASSERT(!is_assumed(&f, "answer-first"));
+
+    add_pod(&f, "watch-first", "1");
+    i = await(&f, &f.b[0], BIND, "watch-first");
+    snap_pod(&f, "watch-first", "1", "n1", "");
+    end_pod(&f, "watch-first", BOUND);
+    SPIN(&f, !is_assumed(&f, "watch-first"));
+    settle(&f);
+    CU_ASSERT(place(&f, "watch-first") == BH_Q_BINDING); /* until the answer */
+    answer(&f.b[0], i, DONE, NULL);
+    SPIN(&f, place(&f, "watch-first") == BH_Q_NONE);
+    CU_ASSERT(bh_engine_pod_count(f.d.engine) == 2);
+    CU_ASSERT(bh_engine_assumed_count(f.d.engine) == 0);
+    teardown(&f);
+}
+
+static void test_a_dead_binders_bind_goes_to_another_and_counts_once(void)
+{
+    struct fixture f;
+    struct item *i;
+    uint64_t id;
+
+    setup(&f);
+    snap_node(&f, "n1", "4");
+    go(&f);
+    add_pod(&f, "p", "1");
+    id = await(&f, &f.b[0], BIND, "p")->id;
+    bh_ledger_patience(f.d.ledger, 150000000, BH_BINDER_ANSWER_NS);
+    f.b[0].mute = true; /* stopped, not dead: its connection stays */
+    f.b[1].mute = false;
+    i = await(&f, &f.b[1], BIND, "p");
+    CU_ASSERT(i->id == id);
+    CU_ASSERT(i->attempt >= 1);
+    CU_ASSERT_STRING_EQUAL(i->node, "n1");
+    answer(&f.b[1], i, DONE, NULL);
+    SPIN(&f, bh_ledger_binds(f.d.ledger) == 0);
+    f.b[0].mute = false; /* it was only slow */
+    answer(&f.b[0], find_item(&f.b[0], BIND, "p"), BERTH__OUTCOME__OUTCOME_REJECTED, "late");
+    settle(&f);
+    CU_ASSERT(is_assumed(&f, "p"));
+    CU_ASSERT(place(&f, "p") == BH_Q_BINDING);
+    CU_ASSERT(count_items(&f.b[0], EVENT, "p") + count_items(&f.b[1], EVENT, "p") == 0);
+    teardown(&f);
+}
+
+static void test_unknown_counts_only_from_the_binder_that_holds_the_item(void)
+{
+    struct fixture f;
+    struct item *i;
+
+    setup(&f);
+    snap_node(&f, "n1", "4");
+    go(&f);
+    add_pod(&f, "p", "1");
+    i = await(&f, &f.b[0], BIND, "p");
+    answer(&f.b[0], i, UNKNOWN, NULL);
+    SPIN(&f, count_items(&f.b[0], BIND, "p") == 2); /* the same node again */
+    i = find_item(&f.b[0], BIND, "p");
+    CU_ASSERT(i->attempt == 1);
+    f.b[1].mute = false;
+    SPIN(&f, f.b[1].epoch == f.d.epoch);
+    answer(&f.b[1], i, UNKNOWN, NULL); /* from somebody who does not hold it */
+    i->answered = false;
+    settle(&f);
+    CU_ASSERT(count_items(&f.b[0], BIND, "p") + count_items(&f.b[1], BIND, "p") == 2);
+    teardown(&f);
+}
+
+static void test_an_answer_that_got_lost_is_asked_for_again(void)
+{
+    struct fixture f;
+
+    setup(&f);
+    snap_node(&f, "n1", "4");
+    go(&f);
+    add_pod(&f, "p", "1");
+    (void)await(&f, &f.b[0], BIND, "p");
+    bh_ledger_patience(f.d.ledger, BH_BINDER_SILENCE_NS, 100000000);
+    SPIN(&f, count_items(&f.b[0], BIND, "p") >= 2); /* the binder lives and says nothing of it */
+    teardown(&f);
+}
+
+static void test_a_restarted_scheduler_sends_the_pod_where_it_was_sent(void)
+{
+    struct fixture f;
+    struct item *i;
+    uint64_t old_epoch;
+
+    setup(&f);
+    snap_node(&f, "n1", "4");
+    snap_node(&f, "n2", "4");
+    go(&f);
+    add_pod(&f, "p", "1");
+    i = await(&f, &f.b[0], BIND, "p");
+    CU_ASSERT_STRING_EQUAL(i->node, "n1");
+    old_epoch = f.d.epoch;
+    f.b[0].wire[0] = *i;
+    COPY(f.b[0].wire[0].node, "n2"); /* not what would be decided anew */
+    f.b[0].n_wire = 1;
+    f.b[0].n = 0;
+    scheduler_stop(&f);
+    f.hellos = 0;
+    scheduler_start(&f);
+    CU_ASSERT(f.d.epoch > old_epoch);
+    SPIN(&f, f.hellos > 0 && f.d.adopted.len == 1);
+    feed_begin(&f);
+    add_pod(&f, "p", "1");
+    feed_batch(&f, NULL, true);
+    i = await(&f, &f.b[0], BIND, "p");
+    CU_ASSERT_STRING_EQUAL(i->node, "n2");
+    CU_ASSERT(i->epoch == f.d.epoch);
+    CU_ASSERT(f.d.adopted.len == 0);
+    teardown(&f);
+}
+
+static void test_a_definite_answer_for_the_old_scheduler_is_not_repeated(void)
+{
+    struct fixture f;
+    struct item old = {.kind = BIND, .name = "p", .uid = "u-p", .node = "n2", .epoch = 1, .id = 7};
+    struct item gone = {.kind = BIND, .name = "q", .uid = "u-q", .node = "n2", .epoch = 1, .id = 8};
+
+    setup(&f);
+    f.b[0].wire[0] = old;
+    f.b[0].wire[1] = gone;
+    f.b[0].n_wire = 2;
+    snap_node(&f, "n1", "4");
+    snap_node(&f, "n2", "4");
+    bh_snap_set_synced(f.snap, true);
+    SPIN(&f, f.known && f.d.adopted.len == 2);
+    answer(&f.b[0], &old, DONE, NULL);
+    answer(&f.b[0], &gone, BERTH__OUTCOME__OUTCOME_REJECTED, "no");
+    SPIN(&f, f.d.adopted.len == 1);
+    feed_begin(&f);
+    add_pod(&f, "p", "1");
+    add_pod(&f, "q", "1");
+    feed_batch(&f, NULL, true);
+    CU_ASSERT_STRING_EQUAL(await(&f, &f.b[0], BIND, "q")->node, "n1"); /* decided anew */
+    CU_ASSERT(count_items(&f.b[0], BIND, "p") == 0);
+    CU_ASSERT(is_assumed(&f, "p")); /* counts on its node until the watch shows it */
+    snap_pod(&f, "p", "1", "n2", "");
+    end_pod(&f, "p", BOUND);
+    SPIN(&f, place(&f, "p") == BH_Q_NONE);
+    CU_ASSERT(!is_assumed(&f, "p"));
+    teardown(&f);
+}
+
+static void test_reports_about_pods_that_are_not_pending_are_forgotten(void)
+{
+    struct fixture f;
+
+    setup(&f);
+    f.b[0].wire[0] = (struct item){.kind = BIND, .name = "x", .uid = "u-x", .node = "n1", .id = 3};
+    f.b[0].n_wire = 1;
+    snap_node(&f, "n1", "4");
+    SPIN(&f, f.known && f.d.adopted.len == 1);
+    go(&f);
+    CU_ASSERT(f.d.adopted.len == 0);
+    teardown(&f);
+}
+
+static void test_work_goes_only_to_binders_that_know_the_epoch(void)
+{
+    struct fixture f;
+    struct bh_ledger_stats s;
+
+    setup(&f);
+    snap_node(&f, "n1", "4");
+    f.b[0].mute = true;
+    go(&f);
+    add_pod(&f, "p", "1");
+    SPIN(&f, bh_ledger_binds(f.d.ledger) == 1);
+    binder_hello(&f.b[0], 0); /* epoch 0, a window, and then silence */
+    settle(&f);
+    bh_ledger_stats(f.d.ledger, &s);
+    CU_ASSERT(s.binders == 1 && s.out == 0 && s.queued == 1);
+    f.b[0].mute = false;
+    (void)await(&f, &f.b[0], BIND, "p");
+    teardown(&f);
+}
+
+static void test_an_unschedulable_pod_is_told_once_and_woken_by_a_node(void)
+{
+    struct fixture f;
+    struct item *i;
+
+    setup(&f);
+    snap_node(&f, "n1", "1");
+    go(&f);
+    add_pod(&f, "big", "2");
+    i = await(&f, &f.b[0], EVENT, "big");
+    CU_ASSERT_STRING_EQUAL(i->event, "FailedScheduling");
+    CU_ASSERT_STRING_EQUAL(i->note, NO_FIT);
+    i = await(&f, &f.b[0], PATCH, "big");
+    CU_ASSERT_STRING_EQUAL(i->reason, "Unschedulable");
+    CU_ASSERT_STRING_EQUAL(i->message, NO_FIT);
+    CU_ASSERT(i->transition);
+    CU_ASSERT(place(&f, "big") == BH_Q_UNSCHEDULABLE);
+    answer(&f.b[0], i, DONE, NULL);
+    /* another try with the same outcome: an event, no second patch */
+    bh_queue_activate(f.d.queue, BH_STR("u-big"), bh_sched_now(&f.d));
+    SPIN(&f, count_items(&f.b[0], EVENT, "big") == 2);
+    settle(&f);
+    CU_ASSERT(count_items(&f.b[0], PATCH, "big") == 1);
+    snap_node(&f, "n2", "4");
+    CU_ASSERT_STRING_EQUAL(await(&f, &f.b[0], BIND, "big")->node, "n2");
+    teardown(&f);
+}
+
+static void test_a_condition_from_before_the_restart_is_not_written_again(void)
+{
+    struct fixture f;
+    K8s__Pod *p;
+    const char *json;
+
+    setup(&f);
+    snap_node(&f, "n1", "1");
+    go(&f);
+    json =
+        "{\"metadata\":{\"name\":\"big\",\"namespace\":\"ns\",\"uid\":\"u-big\"},\"spec\":{"
+        "\"schedulerName\":\"default-scheduler\",\"containers\":[{\"name\":\"c\",\"resources\":{"
+        "\"requests\":{\"cpu\":\"2\"}}}]},\"status\":{\"conditions\":[{\"type\":\"PodScheduled\","
+        "\"status\":\"False\",\"reason\":\"Unschedulable\",\"message\":\"" NO_FIT "\"}]}}";
+    p = (K8s__Pod *)decode(&f, &k8s__pod__descriptor, json);
+    feed_pod(&f, BERTH__CHANGE_OP__CHANGE_ADDED, p);
+    (void)await(&f, &f.b[0], EVENT, "big");
+    settle(&f);
+    CU_ASSERT(count_items(&f.b[0], PATCH, "big") == 0);
+    teardown(&f);
+}
+
+static void test_a_refused_patch_is_written_again(void)
+{
+    struct fixture f;
+
+    setup(&f);
+    snap_node(&f, "n1", "1");
+    go(&f);
+    add_pod(&f, "big", "2");
+    answer(&f.b[0], await(&f, &f.b[0], PATCH, "big"), BERTH__OUTCOME__OUTCOME_REJECTED, "422");
+    SPIN(&f, bh_queue_find(f.d.queue, BH_STR("u-big"), NULL)->told_condition == 0);
+    bh_queue_activate(f.d.queue, BH_STR("u-big"), bh_sched_now(&f.d));
+    (void)await(&f, &f.b[0], PATCH, "big");
+    teardown(&f);
+}
+
+static void test_a_preemptor_evicts_and_is_nominated(void)
+{
+    struct fixture f;
+    struct item *i;
+
+    setup(&f);
+    snap_node(&f, "n1", "1");
+    snap_pod(&f, "victim", "1", "n1", "\"priority\":0,");
+    go(&f);
+    feed_pod(&f, BERTH__CHANGE_OP__CHANGE_ADDED, pod(&f, "vip", "1", "\"priority\":100,", ""));
+    i = await(&f, &f.b[0], DELETE, "victim");
+    CU_ASSERT_STRING_EQUAL(i->uid, "u-victim");
+    CU_ASSERT_STRING_EQUAL(i->reason, "PreemptionByScheduler");
+    CU_ASSERT_STRING_EQUAL(i->message,
+                           "default-scheduler: preempting to accommodate a higher priority pod");
+    CU_ASSERT_STRING_EQUAL(i->event, "Preempted");
+    CU_ASSERT_STRING_EQUAL(i->note, "Preempted by pod u-vip on node n1");
+    answer(&f.b[0], i, DONE, NULL);
+    i = await(&f, &f.b[0], PATCH, "vip");
+    CU_ASSERT(i->set_nominated);
+    CU_ASSERT_STRING_EQUAL(i->nominated, "n1");
+    answer(&f.b[0], i, DONE, NULL);
+    CU_ASSERT_FATAL(bh_snap_del_pod(f.snap, "u-victim", 8) == 0);
+    CU_ASSERT_STRING_EQUAL(await(&f, &f.b[0], BIND, "vip")->node, "n1");
+    teardown(&f);
+}
+
+static void test_a_refused_bind_returns_the_pod_with_its_newest_object(void)
+{
+    struct fixture f;
+    struct item *i;
+
+    setup(&f);
+    snap_node(&f, "n1", "4");
+    go(&f);
+    add_pod(&f, "p", "1");
+    i = await(&f, &f.b[0], BIND, "p");
+    /* it changes while the bind is out: the assumed copy stays, the entry gets the new object */
+    feed_pod(&f, BERTH__CHANGE_OP__CHANGE_MODIFIED,
+             pod(&f, "p", "1", "", ",\"labels\":{\"a\":\"b\"}"));
+    settle(&f);
+    CU_ASSERT(is_assumed(&f, "p"));
+    CU_ASSERT(place(&f, "p") == BH_Q_BINDING);
+    CU_ASSERT(count_items(&f.b[0], BIND, "p") == 1);
+    answer(&f.b[0], i, BERTH__OUTCOME__OUTCOME_REJECTED, "pod is gated");
+    i = await(&f, &f.b[0], EVENT, "p");
+    CU_ASSERT_STRING_EQUAL(i->event, "FailedScheduling");
+    CU_ASSERT_STRING_EQUAL(i->note, "running Bind plugin \"DefaultBinder\": pod is gated");
+    /* no backoff here: the next bind made the status patch moot before it was sent */
+    SPIN(&f, count_items(&f.b[0], BIND, "p") == 2);
+    CU_ASSERT(count_items(&f.b[0], PATCH, "p") == 0);
+    CU_ASSERT(bh_queue_find(f.d.queue, BH_STR("u-p"), NULL)->attempts == 2);
+    teardown(&f);
+}
+
+static void test_a_bind_waits_for_the_status_patch_that_is_out(void)
+{
+    struct fixture f;
+    struct item *patch;
+
+    setup(&f);
+    snap_node(&f, "n1", "1");
+    go(&f);
+    add_pod(&f, "big", "2");
+    patch = await(&f, &f.b[0], PATCH, "big");
+    snap_node(&f, "n2", "4");
+    SPIN(&f, bh_ledger_bind_of(f.d.ledger, "u-big") != NULL);
+    settle(&f);
+    CU_ASSERT(count_items(&f.b[0], BIND, "big") == 0); /* else PodScheduled=False could be last */
+    answer(&f.b[0], patch, DONE, NULL);
+    (void)await(&f, &f.b[0], BIND, "big");
+    teardown(&f);
+}
+
+static void test_a_pod_deleted_while_its_bind_is_out_leaves_room_at_once(void)
+{
+    struct fixture f;
+    struct item *i;
+
+    setup(&f);
+    snap_node(&f, "n1", "1");
+    go(&f);
+    add_pod(&f, "p", "1");
+    i = await(&f, &f.b[0], BIND, "p");
+    add_pod(&f, "waits", "1");
+    (void)await(&f, &f.b[0], EVENT, "waits");
+    end_pod(&f, "p", DELETED);
+    answer(&f.b[0], await(&f, &f.b[0], PATCH, "waits"), DONE, NULL);
+    (void)await(&f, &f.b[0], BIND, "waits"); /* the room was announced */
+    CU_ASSERT(place(&f, "p") == BH_Q_NONE);
+    answer(&f.b[0], i, BERTH__OUTCOME__OUTCOME_GONE, NULL);
+    SPIN(&f, bh_ledger_bind_of(f.d.ledger, "u-p") == NULL);
+    CU_ASSERT(bh_engine_assumed_count(f.d.engine) == 1);
+    teardown(&f);
+}
+
+static void test_a_pod_that_came_back_waits_for_the_bind_that_is_out(void)
+{
+    struct fixture f;
+    struct item *i;
+
+    setup(&f);
+    snap_node(&f, "n1", "4");
+    go(&f);
+    add_pod(&f, "p", "1");
+    i = await(&f, &f.b[0], BIND, "p");
+    end_pod(&f, "p", DELETED); /* of a store that was restored from a backup */
+    add_pod(&f, "p", "1");
+    settle(&f);
+    CU_ASSERT(place(&f, "p") == BH_Q_BINDING);
+    CU_ASSERT(is_assumed(&f, "p"));
+    CU_ASSERT(count_items(&f.b[0], BIND, "p") == 1);
+    answer(&f.b[0], i, BERTH__OUTCOME__OUTCOME_REJECTED, "no");
+    (void)await(&f, &f.b[0], EVENT, "p");
+    CU_ASSERT(place(&f, "p") != BH_Q_NONE); /* and is tried again */
+    teardown(&f);
+}
+
+static void test_a_terminating_pod_is_skipped(void)
+{
+    struct fixture f;
+    struct item *i;
+
+    setup(&f);
+    snap_node(&f, "n1", "4");
+    go(&f);
+    feed_pod(&f, BERTH__CHANGE_OP__CHANGE_ADDED,
+             pod(&f, "p", "1", "", ",\"deletionTimestamp\":\"2026-01-01T00:00:00Z\""));
+    i = await(&f, &f.b[0], EVENT, "p");
+    CU_ASSERT_STRING_EQUAL(i->note, "skip schedule deleting pod: ns/p");
+    CU_ASSERT(place(&f, "p") == BH_Q_NONE);
+    CU_ASSERT(count_items(&f.b[0], BIND, "p") == 0);
+    teardown(&f);
+}
+
+static void test_a_node_deleted_while_a_pod_is_bound_to_it(void)
+{
+    struct fixture f;
+    struct item *i;
+
+    setup(&f);
+    snap_node(&f, "n1", "4");
+    go(&f);
+    add_pod(&f, "p", "1");
+    i = await(&f, &f.b[0], BIND, "p");
+    CU_ASSERT_FATAL(bh_snap_del_node(f.snap, "n1", 2) == 0);
+    settle(&f);
+    CU_ASSERT(is_assumed(&f, "p"));
+    answer(&f.b[0], i, UNKNOWN, NULL);
+    i = await(&f, &f.b[0], BIND, "p");
+    CU_ASSERT_STRING_EQUAL(i->node, "n1"); /* the first try may have happened */
+    answer(&f.b[0], i, DONE, NULL);
+    snap_pod(&f, "p", "1", "n1", "");
+    end_pod(&f, "p", BOUND);
+    SPIN(&f, place(&f, "p") == BH_Q_NONE);
+    teardown(&f);
+}
+
+static void test_a_pod_bound_by_another_hand_is_not_decided(void)
+{
+    struct fixture f;
+    struct item *i;
+
+    setup(&f);
+    snap_node(&f, "n1", "4");
+    go(&f);
+    snap_pod(&f, "p", "1", "n1", ""); /* the log is ahead of the feed */
+    add_pod(&f, "p", "1");
+    settle(&f);
+    CU_ASSERT(place(&f, "p") == BH_Q_NONE);
+    add_pod(&f, "q", "1");
+    i = await(&f, &f.b[0], BIND, "q");
+    answer(&f.b[0], i, BERTH__OUTCOME__OUTCOME_BOUND_ELSEWHERE, "n7");
+    SPIN(&f, place(&f, "q") == BH_Q_NONE);
+    CU_ASSERT(!is_assumed(&f, "q"));
+    CU_ASSERT(count_items(&f.b[0], EVENT, "p") + count_items(&f.b[0], EVENT, "q") == 0);
+    teardown(&f);
+}
+
+static void test_a_watcher_that_stopped_stops_decisions(void)
+{
+    struct fixture f;
+
+    setup(&f);
+    snap_node(&f, "n1", "4");
+    go(&f);
+    f.d.timing.snapshot_stale_ns = 100000000;
+    f.dead = true;
+    SPIN(&f, !bh_sched_may_decide(&f.d));
+    add_pod(&f, "p", "1");
+    settle(&f);
+    CU_ASSERT(place(&f, "p") == BH_Q_ACTIVE);
+    f.d.timing.snapshot_stale_ns = BH_SNAPSHOT_STALE_NS;
+    f.dead = false;
+    (void)await(&f, &f.b[0], BIND, "p");
+    teardown(&f);
+}
+
+static void test_a_gap_in_the_feed_asks_for_everything_again(void)
+{
+    struct fixture f;
+    unsigned hellos;
+
+    setup(&f);
+    snap_node(&f, "n1", "1");
+    go(&f);
+    add_pod(&f, "stays", "2");
+    add_pod(&f, "goes", "2");
+    (void)await(&f, &f.b[0], EVENT, "goes");
+    hellos = f.hellos;
+    f.seq++; /* one is lost */
+    end_pod(&f, "goes", DELETED);
+    SPIN(&f, f.hellos > hellos);
+    CU_ASSERT(!bh_sched_may_decide(&f.d));
+    feed_begin(&f);
+    add_pod(&f, "stays", "2");
+    feed_batch(&f, NULL, true);
+    SPIN(&f, bh_sched_may_decide(&f.d));
+    CU_ASSERT(place(&f, "goes") == BH_Q_NONE);
+    CU_ASSERT(place(&f, "stays") != BH_Q_NONE);
+    /* number 0: the watcher does not know us */
+    hellos = f.hellos;
+    f.seq = UINT64_MAX;
+    feed_batch(&f, NULL, false);
+    SPIN(&f, f.hellos > hellos);
+    teardown(&f);
+}
+
+static void test_a_batch_that_is_not_the_first_is_a_gap_too(void)
+{
+    struct fixture f;
+    unsigned hellos;
+
+    setup(&f);
+    SPIN(&f, f.known);
+    hellos = f.hellos;
+    feed_begin(&f);
+    f.seq = 6;
+    feed_batch(&f, NULL, true);
+    SPIN(&f, f.hellos > hellos);
+    CU_ASSERT(!f.d.feed_synced);
+    teardown(&f);
+}
+
+static void test_a_new_watcher_confirms_keeps_and_forgets_assumed_pods(void)
+{
+    struct fixture f;
+    struct item *kept;
+
+    setup(&f);
+    snap_node(&f, "n1", "8");
+    go(&f);
+    add_pod(&f, "bound", "1");
+    add_pod(&f, "deleted", "1");
+    add_pod(&f, "pending", "1");
+    add_pod(&f, "on-the-wire", "1");
+    kept = await(&f, &f.b[0], BIND, "on-the-wire");
+    answer(&f.b[0], await(&f, &f.b[0], BIND, "bound"), DONE, NULL);
+    answer(&f.b[0], await(&f, &f.b[0], BIND, "deleted"), DONE, NULL);
+    answer(&f.b[0], await(&f, &f.b[0], BIND, "pending"), DONE, NULL);
+    SPIN(&f, bh_ledger_binds(f.d.ledger) == 1);
+    watcher_stop(&f);
+    f.hellos = 0;
+    watcher_start(&f);
+    /* what the new watcher lists: one got its node, one was deleted meanwhile, two it saw as
+     * pending */
+    snap_node(&f, "n1", "8");
+    snap_pod(&f, "bound", "1", "n1", "");
+    SPIN(&f, f.known);
+    feed_begin(&f);
+    add_pod(&f, "pending", "1");
+    add_pod(&f, "on-the-wire", "1");
+    feed_batch(&f, NULL, true);
+    settle(&f);
+    CU_ASSERT(!bh_sched_may_decide(&f.d));
+    CU_ASSERT(is_assumed(&f, "deleted")); /* the snapshot is not there yet: nothing is known */
+    bh_snap_set_synced(f.snap, true);
+    SPIN(&f, bh_sched_may_decide(&f.d) && !f.d.sweep_due);
+    CU_ASSERT(!is_assumed(&f, "bound"));
+    CU_ASSERT(!is_assumed(&f, "deleted"));
+    CU_ASSERT(is_assumed(&f, "pending"));
+    CU_ASSERT(is_assumed(&f, "on-the-wire"));
+    CU_ASSERT(bh_engine_pod_count(f.d.engine) == 3);
+    /* the entry survived: a bind that fails now still returns the pod */
+    answer(&f.b[0], kept, BERTH__OUTCOME__OUTCOME_REJECTED, "no");
+    (void)await(&f, &f.b[0], EVENT, "on-the-wire");
+    CU_ASSERT(place(&f, "on-the-wire") != BH_Q_NONE);
+    teardown(&f);
+}
+
+static void test_hostile_changes_are_skipped(void)
+{
+    struct fixture f;
+    Berth__ObjectChange c = BERTH__OBJECT_CHANGE__INIT;
+    uint8_t garbage[] = {0xff, 0xff, 0xff};
+    char name[] = "x", uid[] = "u-x";
+    struct bh_buf bytes = {0};
+
+    setup(&f);
+    snap_node(&f, "n1", "4");
+    go(&f);
+    c.has_op = c.has_kind = c.has_object = c.has_log_pos = true;
+    c.name = name;
+    c.object = (ProtobufCBinaryData){sizeof(garbage), garbage};
+    for (uint32_t kind = 0; kind < BH_KIND_COUNT; kind++) {
+        c.kind = kind;
+        for (int op = BERTH__CHANGE_OP__CHANGE_ADDED; op <= BERTH__CHANGE_OP__CHANGE_BOUND; op++) {
+            c.op = (Berth__ChangeOp)op;
+            c.uid = NULL; /* no uid, no namespace, no version */
+            feed_batch(&f, &c, false);
+            c.uid = uid;
+            feed_batch(&f, &c, false);
+        }
+    }
+    bh_pb_pack(&bytes, &pod(&f, "inside", "1", "", "")->base); /* says another name inside */
+    c.kind = BH_KIND_POD;
+    c.op = BERTH__CHANGE_OP__CHANGE_ADDED;
+    c.object = (ProtobufCBinaryData){bytes.n, (uint8_t *)bytes.p};
+    feed_batch(&f, &c, false);
+    bh_buf_fini(&bytes);
+    settle(&f);
+    CU_ASSERT(f.d.feed_synced);
+    CU_ASSERT(place(&f, "inside") == BH_Q_NONE && place(&f, "x") == BH_Q_NONE);
+    add_pod(&f, "p", "1");
+    (void)await(&f, &f.b[0], BIND, "p");
+    teardown(&f);
+}
+
+BH_TESTS(
+    "scheduler/daemon",
+    {"nothing is decided before snapshot and feed are complete",
+     test_nothing_is_decided_before_snapshot_and_feed_are_complete},
+    {"a pod is bound and confirmed whichever news is first",
+     test_a_pod_is_bound_and_confirmed_whichever_news_is_first},
+    {"a dead binder's bind goes to another and counts once",
+     test_a_dead_binders_bind_goes_to_another_and_counts_once},
+    {"unknown counts only from the binder that holds the item",
+     test_unknown_counts_only_from_the_binder_that_holds_the_item},
+    {"an answer that got lost is asked for again", test_an_answer_that_got_lost_is_asked_for_again},
+    {"a restarted scheduler sends the pod where it was sent",
+     test_a_restarted_scheduler_sends_the_pod_where_it_was_sent},
+    {"a definite answer for the old scheduler is not repeated",
+     test_a_definite_answer_for_the_old_scheduler_is_not_repeated},
+    {"reports about pods that are not pending are forgotten",
+     test_reports_about_pods_that_are_not_pending_are_forgotten},
+    {"work goes only to binders that know the epoch",
+     test_work_goes_only_to_binders_that_know_the_epoch},
+    {"an unschedulable pod is told once and woken by a node",
+     test_an_unschedulable_pod_is_told_once_and_woken_by_a_node},
+    {"a condition from before the restart is not written again",
+     test_a_condition_from_before_the_restart_is_not_written_again},
+    {"a refused patch is written again", test_a_refused_patch_is_written_again},
+    {"a preemptor evicts and is nominated", test_a_preemptor_evicts_and_is_nominated},
+    {"a refused bind returns the pod with its newest object",
+     test_a_refused_bind_returns_the_pod_with_its_newest_object},
+    {"a bind waits for the status patch that is out",
+     test_a_bind_waits_for_the_status_patch_that_is_out},
+    {"a pod deleted while its bind is out leaves room at once",
+     test_a_pod_deleted_while_its_bind_is_out_leaves_room_at_once},
+    {"a pod that came back waits for the bind that is out",
+     test_a_pod_that_came_back_waits_for_the_bind_that_is_out},
+    {"a terminating pod is skipped", test_a_terminating_pod_is_skipped},
+    {"a node deleted while a pod is bound to it", test_a_node_deleted_while_a_pod_is_bound_to_it},
+    {"a pod bound by another hand is not decided", test_a_pod_bound_by_another_hand_is_not_decided},
+    {"a watcher that stopped stops decisions", test_a_watcher_that_stopped_stops_decisions},
+    {"a gap in the feed asks for everything again",
+     test_a_gap_in_the_feed_asks_for_everything_again},
+    {"a batch that is not the first is a gap too", test_a_batch_that_is_not_the_first_is_a_gap_too},
+    {"a new watcher confirms, keeps and forgets assumed pods",
+     test_a_new_watcher_confirms_keeps_and_forgets_assumed_pods},
+    {"hostile changes are skipped", test_hostile_changes_are_skipped})

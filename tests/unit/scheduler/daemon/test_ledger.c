@@ -1,0 +1,359 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * tests/unit/scheduler/daemon/test_ledger.c - work items, binders that come, go and fall silent
+ *
+ * The wire is real: a ROUTER of ours and DEALERs as binders over ipc.
+ */
+#include "scheduler/daemon/ledger.h"
+#include "tests/unit/harness.h"
+#include <time.h>
+
+static struct bh_work *work(Berth__WorkKind kind, const char *uid)
+{
+    struct bh_work *w = bh_work_new(kind, BH_STR("ns"), BH_STR("pod"), bh_str_c(uid));
+
+    if (kind == BERTH__WORK_KIND__WORK_BIND)
+        w->node = bh_strdup("node-1");
+    if (kind == BERTH__WORK_KIND__WORK_EVENT) {
+        w->event_reason = bh_strdup("Scheduled");
+        w->event_type = bh_strdup("Normal");
+    }
+    if (kind == BERTH__WORK_KIND__WORK_PATCH_STATUS) {
+        w->cond_type = bh_strdup("PodScheduled");
+        w->cond_status = bh_strdup("False");
+        w->cond_message = bh_strdup("first");
+    }
+    return w;
+}
+
+static void test_patches_of_one_pod_are_coalesced(void)
+{
+    struct bh_ledger *l = bh_ledger_new(1);
+    struct bh_ledger_stats s;
+    struct bh_work *a = work(BERTH__WORK_KIND__WORK_PATCH_STATUS, "u1"), *b;
+
+    a->set_nominated = true;
+    a->nominated = bh_strdup("node-7");
+    CU_ASSERT(bh_ledger_add(l, a));
+    b = work(BERTH__WORK_KIND__WORK_PATCH_STATUS, "u1");
+    CU_ASSERT(bh_ledger_add(l, b));
+    bh_ledger_stats(l, &s);
+    CU_ASSERT(s.queued == 1);
+    CU_ASSERT(b->set_nominated); /* what the older one wanted to write is not lost */
+    CU_ASSERT_STRING_EQUAL(b->nominated, "node-7");
+    CU_ASSERT(bh_ledger_add(l, work(BERTH__WORK_KIND__WORK_PATCH_STATUS, "u2")));
+    bh_ledger_stats(l, &s);
+    CU_ASSERT(s.queued == 2);
+    bh_ledger_free(l);
+}
+
+static void test_events_are_bounded_and_binds_are_not_dropped(void)
+{
+    struct bh_ledger *l = bh_ledger_new(1);
+    struct bh_ledger_stats s;
+    char uid[32];
+
+    for (unsigned i = 0; i < BH_LEDGER_MAX_EVENTS + 10; i++)
+        (void)bh_ledger_add(l, work(BERTH__WORK_KIND__WORK_EVENT, "u"));
+    for (unsigned i = 0; i < 100; i++) {
+        snprintf(uid, sizeof(uid), "b%u", i);
+        CU_ASSERT(bh_ledger_add(l, work(BERTH__WORK_KIND__WORK_BIND, uid)));
+    }
+    bh_ledger_stats(l, &s);
+    CU_ASSERT(s.dropped_events == 10);
+    CU_ASSERT(s.queued == BH_LEDGER_MAX_EVENTS + 100);
+    CU_ASSERT(s.binds == 100);
+    CU_ASSERT(bh_ledger_bind_of(l, "b42") != NULL);
+    CU_ASSERT(bh_ledger_bind_of(l, "nobody") == NULL);
+    bh_ledger_free(l);
+}
+
+struct wire {
+    struct bh_bus *router, *dealer[2];
+    struct bh_arena arena;
+    struct bh_peer peer[2];
+};
+
+static bool receive(struct bh_bus *b, struct bh_arena *a, struct bh_peer *peer, Berth__Envelope **e)
+{
+    for (int i = 0; i < 2000; i++) {
+        struct timespec ts = {.tv_nsec = 1000000};
+        bh_arena_reset(a);
+        if (bh_bus_recv(b, a, peer, e) == BH_BUS_OK)
+            return true;
+        nanosleep(&ts, NULL);
+    }
+    return false;
+}
+
+static void wire_open(struct wire *w)
+{
+    char endpoint[128];
+    struct bh_err err = {0};
+    Berth__BinderHello h = BERTH__BINDER_HELLO__INIT;
+    Berth__Envelope e = BERTH__ENVELOPE__INIT, *got;
+    char name[] = "host/1";
+
+    bh_arena_init(&w->arena, 64u << 20);
+    CU_ASSERT_FATAL(bh_bus_endpoint(bh_test_tmpdir(), "ledger", endpoint, &err) == 0);
+    CU_ASSERT_FATAL(bh_bus_open(BH_BUS_ROUTER_BIND, endpoint, NULL, &w->router, &err) == 0);
+    h.binder = name;
+    h.has_window = h.has_epoch_seen = true;
+    h.window = 8;
+    e.binder_hello = &h;
+    for (int i = 0; i < 2; i++) {
+        CU_ASSERT_FATAL(bh_bus_open(BH_BUS_DEALER_CONNECT, endpoint, i ? "b1" : "b0", &w->dealer[i],
+                                    &err) == 0);
+        CU_ASSERT_FATAL(bh_bus_send(w->dealer[i], NULL, &e) == BH_BUS_OK);
+        CU_ASSERT_FATAL(receive(w->router, &w->arena, &w->peer[i], &got));
+        CU_ASSERT_FATAL(got->binder_hello != NULL);
+    }
+}
+
+static void wire_close(struct wire *w)
+{
+    bh_bus_close(w->dealer[0]);
+    bh_bus_close(w->dealer[1]);
+    bh_bus_close(w->router);
+    bh_arena_fini(&w->arena);
+}
+
+static void test_a_silent_binders_work_goes_to_another_under_the_same_id(void)
+{
+    struct wire w;
+    struct bh_ledger *l = bh_ledger_new(5);
+    struct bh_binder *a, *b;
+    struct bh_ledger_stats s;
+    Berth__Envelope *e;
+    uint64_t now = bh_mono_ns(), id;
+
+    wire_open(&w);
+    a = bh_ledger_binder(l, &w.peer[0], "a", now);
+    CU_ASSERT_FATAL(a != NULL);
+    a->greeted = true;
+    a->window = 8;
+    CU_ASSERT(bh_ledger_add(l, work(BERTH__WORK_KIND__WORK_EVENT, "u0")));
+    CU_ASSERT(bh_ledger_add(l, work(BERTH__WORK_KIND__WORK_BIND, "u1")));
+    CU_ASSERT(bh_ledger_flush(l, w.router, 3, 0, now) == 2);
+    CU_ASSERT_FATAL(receive(w.dealer[0], &w.arena, NULL, &e));
+    CU_ASSERT_FATAL(e->work && e->work->n_item == 2);
+    CU_ASSERT(e->work->epoch == 5 && e->work->lease_term == 3);
+    CU_ASSERT(e->work->item[0]->kind == BERTH__WORK_KIND__WORK_BIND); /* binds first */
+    CU_ASSERT_STRING_EQUAL(e->work->item[0]->node, "node-1");
+    id = e->work->item[0]->id;
+
+    b = bh_ledger_binder(l, &w.peer[1], "b", now + BH_BINDER_SILENCE_NS + 1);
+    CU_ASSERT_FATAL(b != NULL && b != a);
+    b->greeted = true;
+    b->window = 1;
+    CU_ASSERT(bh_ledger_expire(l, now + BH_BINDER_SILENCE_NS + 1) == 1);
+    bh_ledger_stats(l, &s);
+    CU_ASSERT(s.queued == 2 && s.out == 0 && s.binders == 1 && s.reissued == 2);
+    CU_ASSERT(bh_ledger_flush(l, w.router, 3, 0, now) == 1); /* its window is 1 */
+    CU_ASSERT_FATAL(receive(w.dealer[1], &w.arena, NULL, &e));
+    CU_ASSERT(e->work->item[0]->id == id);
+    CU_ASSERT(e->work->item[0]->attempt == 1);
+    CU_ASSERT_FATAL(bh_ledger_find(l, id) != NULL);
+    bh_ledger_finish(l, bh_ledger_find(l, id));
+    CU_ASSERT(bh_ledger_find(l, id) == NULL);
+    CU_ASSERT(bh_ledger_bind_of(l, "u1") == NULL);
+    CU_ASSERT(b->out == 0);
+    bh_ledger_free(l);
+    wire_close(&w);
+}
+
+static void test_work_waits_without_room_and_unknown_peers_lose_theirs(void)
+{
+    struct wire w;
+    struct bh_ledger *l = bh_ledger_new(1);
+    struct bh_peer stranger = {.id = "nobody", .n = 6};
+    struct bh_binder *b;
+    struct bh_ledger_stats s;
+    uint64_t now = bh_mono_ns();
+
+    wire_open(&w);
+    CU_ASSERT(bh_ledger_add(l, work(BERTH__WORK_KIND__WORK_BIND, "u1")));
+    CU_ASSERT(bh_ledger_flush(l, w.router, 0, 0, now) == 0); /* nobody there */
+    b = bh_ledger_binder(l, &stranger, "x", now);
+    CU_ASSERT_FATAL(b != NULL);
+    b->greeted = true;
+    b->window = 4;
+    CU_ASSERT(bh_ledger_flush(l, w.router, 0, 0, now) == 0); /* the router does not know it */
+    bh_ledger_stats(l, &s);
+    CU_ASSERT(s.binders == 0 && s.queued == 1);
+    bh_ledger_free(l);
+    wire_close(&w);
+}
+
+/* A greeted binder on dealer[i] with room for `window` items. */
+static struct bh_binder *binder(struct wire *w, struct bh_ledger *l, int i, uint32_t window)
+{
+    struct bh_binder *b = bh_ledger_binder(l, &w->peer[i], "b", bh_mono_ns());
+
+    CU_ASSERT_FATAL(b != NULL);
+    b->greeted = true;
+    b->window = window;
+    return b;
+}
+
+static unsigned flush(struct wire *w, struct bh_ledger *l)
+{
+    return bh_ledger_flush(l, w->router, 0, 0, bh_mono_ns());
+}
+
+static void test_binds_and_patches_of_one_pod_go_one_after_the_other(void)
+{
+    struct wire w;
+    struct bh_ledger *l = bh_ledger_new(1);
+    struct bh_work *first = work(BERTH__WORK_KIND__WORK_PATCH_STATUS, "u1"), *second, *bind;
+
+    wire_open(&w);
+    (void)binder(&w, l, 0, 8);
+    first->cond_transition = true;
+    CU_ASSERT(bh_ledger_add(l, first));
+    CU_ASSERT(flush(&w, l) == 1);
+    second = work(BERTH__WORK_KIND__WORK_PATCH_STATUS, "u1");
+    CU_ASSERT(bh_ledger_add(l, second));
+    CU_ASSERT(flush(&w, l) == 0); /* parked behind the one that is out */
+    second = work(BERTH__WORK_KIND__WORK_PATCH_STATUS, "u1");
+    second->set_nominated = true;
+    CU_ASSERT(bh_ledger_add(l, second)); /* and replaced there */
+    CU_ASSERT(bh_ledger_add(l, work(BERTH__WORK_KIND__WORK_PATCH_STATUS, "u2")));
+    CU_ASSERT(flush(&w, l) == 1); /* other pods do not wait */
+    bh_ledger_finish(l, first);
+    CU_ASSERT(flush(&w, l) == 1);
+    CU_ASSERT(second->binder != NULL);
+    bind = work(BERTH__WORK_KIND__WORK_BIND, "u1");
+    CU_ASSERT(bh_ledger_add(l, bind));
+    CU_ASSERT(flush(&w, l) == 0);
+    CU_ASSERT(bh_ledger_bind_of(l, "u1") == bind);
+    /* a patch that would come after the bind was parked is moot */
+    CU_ASSERT(!bh_ledger_add(l, work(BERTH__WORK_KIND__WORK_PATCH_STATUS, "u1")));
+    bh_ledger_retry(l, second); /* outcome unknown, but the bind writes the condition anew */
+    CU_ASSERT(bh_ledger_find(l, bind->id) == bind);
+    CU_ASSERT(flush(&w, l) == 1);
+    CU_ASSERT(bind->binder != NULL);
+    bh_ledger_finish(l, bind);
+    CU_ASSERT(bh_ledger_binds(l) == 0);
+    bh_ledger_free(l);
+    wire_close(&w);
+}
+
+static void test_a_bind_makes_a_waiting_patch_moot_and_parked_work_is_freed(void)
+{
+    struct wire w;
+    struct bh_ledger *l = bh_ledger_new(1);
+    struct bh_ledger_stats s;
+
+    wire_open(&w);
+    CU_ASSERT(bh_ledger_add(l, work(BERTH__WORK_KIND__WORK_PATCH_STATUS, "u1")));
+    CU_ASSERT(bh_ledger_add(l, work(BERTH__WORK_KIND__WORK_BIND, "u1")));
+    bh_ledger_stats(l, &s);
+    CU_ASSERT(s.queued == 1 && s.binds == 1);
+    (void)binder(&w, l, 0, 8);
+    CU_ASSERT(flush(&w, l) == 1);
+    CU_ASSERT(bh_ledger_add(l, work(BERTH__WORK_KIND__WORK_PATCH_STATUS, "u1"))); /* parked */
+    bh_ledger_stats(l, &s);
+    CU_ASSERT(s.queued == 1 && s.out == 1);
+    bh_ledger_free(l); /* under a sanitizer: frees what is parked too */
+    wire_close(&w);
+}
+
+static void test_a_patch_keeps_what_the_one_before_it_had_to_say(void)
+{
+    struct bh_ledger *l = bh_ledger_new(1);
+    struct bh_work *a = work(BERTH__WORK_KIND__WORK_PATCH_STATUS, "u1");
+    struct bh_work *b = work(BERTH__WORK_KIND__WORK_PATCH_STATUS, "u1");
+
+    a->cond_transition = true;
+    CU_ASSERT(bh_ledger_add(l, a));
+    CU_ASSERT(bh_ledger_add(l, b));
+    CU_ASSERT(b->cond_transition); /* lastTransitionTime was never written */
+    CU_ASSERT(!b->set_nominated);
+    bh_ledger_free(l);
+}
+
+static void test_work_goes_only_to_greeted_binders(void)
+{
+    struct wire w;
+    struct bh_ledger *l = bh_ledger_new(1);
+    struct bh_binder *b;
+
+    wire_open(&w);
+    b = binder(&w, l, 0, 8);
+    b->greeted = false;
+    CU_ASSERT(bh_ledger_add(l, work(BERTH__WORK_KIND__WORK_BIND, "u1")));
+    CU_ASSERT(flush(&w, l) == 0);
+    b->greeted = true;
+    CU_ASSERT(flush(&w, l) == 1);
+    bh_ledger_drop_binder(l, b);
+    b = bh_ledger_binder(l, &w.peer[0], "b", bh_mono_ns()); /* it comes back: a stranger again */
+    CU_ASSERT(!b->greeted && b->out == 0);
+    CU_ASSERT(flush(&w, l) == 0);
+    bh_ledger_free(l);
+    wire_close(&w);
+}
+
+static void test_what_the_bus_refuses_does_not_block_the_rest(void)
+{
+    struct wire w;
+    struct bh_ledger *l = bh_ledger_new(1);
+    struct bh_ledger_stats s;
+    char *huge = bh_calloc(1, (64u << 10) + 2);
+
+    wire_open(&w);
+    memset(huge, 'x', (64u << 10) + 1);
+    (void)binder(&w, l, 0, 100);
+    for (int i = 0; i < 7; i++) {
+        struct bh_work *e = work(BERTH__WORK_KIND__WORK_EVENT, "u");
+        if (i == 3)
+            e->event_note = bh_strdup(huge);
+        CU_ASSERT(bh_ledger_add(l, e));
+    }
+    CU_ASSERT(flush(&w, l) == 6);
+    bh_ledger_stats(l, &s);
+    CU_ASSERT(s.refused == 1 && s.out == 6 && s.queued == 0);
+    free(huge);
+    bh_ledger_free(l);
+    wire_close(&w);
+}
+
+static void test_an_item_nobody_answers_is_taken_back_from_a_living_binder(void)
+{
+    struct wire w;
+    struct bh_ledger *l = bh_ledger_new(1);
+    struct bh_binder *b;
+    struct bh_ledger_stats s;
+    uint64_t later = bh_mono_ns() + BH_BINDER_ANSWER_NS + 1000000000;
+
+    wire_open(&w);
+    b = binder(&w, l, 0, 8);
+    CU_ASSERT(bh_ledger_add(l, work(BERTH__WORK_KIND__WORK_BIND, "u1")));
+    CU_ASSERT(flush(&w, l) == 1);
+    b->last_seen_ns = later - 1;
+    CU_ASSERT(bh_ledger_expire(l, later) == 0);
+    bh_ledger_stats(l, &s);
+    CU_ASSERT(s.queued == 1 && s.out == 0 && s.reissued == 1 && s.binders == 1);
+    bh_ledger_free(l);
+    wire_close(&w);
+}
+
+BH_TESTS("scheduler/daemon/ledger",
+         {"patches of one pod are coalesced", test_patches_of_one_pod_are_coalesced},
+         {"events are bounded and binds are not dropped",
+          test_events_are_bounded_and_binds_are_not_dropped},
+         {"a silent binder's work goes to another under the same id",
+          test_a_silent_binders_work_goes_to_another_under_the_same_id},
+         {"work waits without room and unknown peers lose theirs",
+          test_work_waits_without_room_and_unknown_peers_lose_theirs},
+         {"binds and patches of one pod go one after the other",
+          test_binds_and_patches_of_one_pod_go_one_after_the_other},
+         {"a bind makes a waiting patch moot, and parked work is freed",
+          test_a_bind_makes_a_waiting_patch_moot_and_parked_work_is_freed},
+         {"a patch keeps what the one before it had to say",
+          test_a_patch_keeps_what_the_one_before_it_had_to_say},
+         {"work goes only to greeted binders", test_work_goes_only_to_greeted_binders},
+         {"what the bus refuses does not block the rest",
+          test_what_the_bus_refuses_does_not_block_the_rest},
+         {"an item nobody answers is taken back from a living binder",
+          test_an_item_nobody_answers_is_taken_back_from_a_living_binder})

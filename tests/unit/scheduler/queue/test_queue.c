@@ -1,0 +1,346 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * tests/unit/scheduler/queue/test_queue.c - places, backoff, events and gates with the real
+ * engine's hints
+ *
+ * Times are arguments, so the tests run on a clock of their own; T0 is a whole second.
+ */
+#include "common/k8s/codec.h"
+#include "common/k8s/compile.h"
+#include "proto/kubernetes/kubernetes.pb-c.h"
+#include "scheduler/queue/queue.h"
+#include "tests/unit/harness.h"
+
+#define S  INT64_C(1000000000)
+#define T0 (1800000000 * S)
+
+struct fixture {
+    struct bh_engine *e;
+    struct bh_queue *q;
+    struct bh_arena a;
+    struct bh_interner in;
+};
+
+static void setup(struct fixture *f)
+{
+    struct bh_engine_options eo = {.tie_break = BH_TIE_FIRST};
+    struct bh_queue_options qo = {
+        .initial_backoff_ns = S, .max_backoff_ns = 10 * S, .max_in_unschedulable_ns = 300 * S};
+    struct bh_err err = {0};
+
+    CU_ASSERT_FATAL(bh_engine_new(&eo, &f->e, &err) == 0);
+    f->q = bh_queue_new(f->e, &qo);
+    bh_arena_init(&f->a, 0);
+    f->in = bh_symtab_interner(bh_engine_symtab(f->e));
+}
+
+static void teardown(struct fixture *f)
+{
+    bh_queue_free(f->q);
+    bh_engine_free(f->e);
+    bh_arena_fini(&f->a);
+}
+
+static K8s__Pod *decode(struct fixture *f, const char *name, int priority, const char *extra)
+{
+    ProtobufCMessage *m = NULL;
+    struct bh_err err = {0};
+    char *json = bh_arena_printf(
+        &f->a,
+        "{\"metadata\":{\"name\":\"%s\",\"namespace\":\"ns\",\"uid\":\"uid-%s\"},\"spec\":{"
+        "\"schedulerName\":\"default-scheduler\",\"priority\":%d,%s\"containers\":[{\"name\":\"c\","
+        "\"resources\":{\"requests\":{\"cpu\":\"1\"}}}]}}",
+        name, name, priority, extra);
+
+    CU_ASSERT_FATAL(bh_decode_object(&f->a, &k8s__pod__descriptor, json, strlen(json), &m, &err) ==
+                    0);
+    return (K8s__Pod *)m;
+}
+
+static void put(struct fixture *f, const char *name, int priority, const char *extra, uint64_t rv,
+                int64_t now, bool update)
+{
+    K8s__Pod *p = decode(f, name, priority, extra);
+    struct bh_shape_rec *shape;
+    struct bh_pod_rec *pod;
+    struct bh_err err = {0};
+    bh_shape_id id;
+
+    CU_ASSERT_FATAL(bh_compile_shape(&f->a, p, &f->in, &shape, &err) == 0);
+    CU_ASSERT_FATAL(bh_compile_pod(&f->a, p, &f->in, &pod, &err) == 0);
+    pod->resource_version = rv;
+    id = bh_engine_shape(f->e, shape);
+    if (update)
+        bh_queue_update(f->q, pod, id, "", now);
+    else
+        bh_queue_add(f->q, pod, id, "", now);
+}
+
+static void add(struct fixture *f, const char *name, int priority, int64_t now)
+{
+    put(f, name, priority, "", 1, now, false);
+}
+
+static const char *pop(struct fixture *f, int64_t now)
+{
+    struct bh_queued_pod *p = bh_queue_pop(f->q, now);
+
+    return p ? bh_rec_text(p->pending.pod, p->pending.pod->name).p : "";
+}
+
+static struct bh_str uid(struct fixture *f, const char *name)
+{
+    return bh_str_c(bh_arena_printf(&f->a, "uid-%s", name));
+}
+
+static enum bh_queue_place place(struct fixture *f, const char *name)
+{
+    enum bh_queue_place p;
+
+    (void)bh_queue_find(f->q, uid(f, name), &p);
+    return p;
+}
+
+static void reject(struct fixture *f, const char *name, const char *plugin, int64_t now)
+{
+    bh_queue_return(f->q, uid(f, name), &plugin, 1, NULL, 0, now);
+}
+
+static void node_added(struct fixture *f, const char *cpu, int64_t now)
+{
+    ProtobufCMessage *m = NULL;
+    struct bh_err err = {0};
+    struct bh_node_rec *n;
+    struct bh_cluster_event ev = {.resource = BH_EV_NODE, .action = BH_EV_ADD};
+    char *json = bh_arena_printf(
+        &f->a,
+        "{\"metadata\":{\"name\":\"n\"},\"status\":{\"allocatable\":{\"cpu\":\"%s\","
+        "\"memory\":\"8Gi\",\"pods\":\"10\"}}}",
+        cpu);
+
+    CU_ASSERT_FATAL(bh_decode_object(&f->a, &k8s__node__descriptor, json, strlen(json), &m, &err) ==
+                    0);
+    CU_ASSERT_FATAL(bh_compile_node(&f->a, (K8s__Node *)m, &f->in, &n, &err) == 0);
+    bh_engine_put_node(f->e, n);
+    ev.new_node = n;
+    bh_queue_event(f->q, &ev, now);
+}
+
+static void test_priority_first_then_age(void)
+{
+    struct fixture f;
+
+    setup(&f);
+    add(&f, "old-low", 0, T0);
+    add(&f, "new-low", 0, T0 + S);
+    add(&f, "high", 100, T0 + 2 * S);
+    add(&f, "negative", -5, T0);
+    CU_ASSERT_STRING_EQUAL(pop(&f, T0), "high");
+    CU_ASSERT_STRING_EQUAL(pop(&f, T0), "old-low");
+    CU_ASSERT_STRING_EQUAL(pop(&f, T0), "new-low");
+    CU_ASSERT_STRING_EQUAL(pop(&f, T0), "negative");
+    CU_ASSERT_STRING_EQUAL(pop(&f, T0), "");
+    teardown(&f);
+}
+
+static void test_a_rejected_pod_waits_for_an_event_that_helps(void)
+{
+    struct fixture f;
+
+    setup(&f);
+    add(&f, "p", 0, T0);
+    (void)pop(&f, T0);
+    reject(&f, "p", "NodeResourcesFit", T0);
+    CU_ASSERT(place(&f, "p") == BH_Q_UNSCHEDULABLE);
+    node_added(&f, "500m", T0 + S); /* too small: the hint says skip */
+    CU_ASSERT(place(&f, "p") == BH_Q_UNSCHEDULABLE);
+    node_added(&f, "4", T0 + S); /* expiry T0+1s, equality still counts as backing off */
+    CU_ASSERT(place(&f, "p") == BH_Q_BACKOFF);
+    (void)bh_queue_tick(f.q, T0 + S + S / 2);
+    CU_ASSERT(place(&f, "p") == BH_Q_BACKOFF);
+    (void)bh_queue_tick(f.q, T0 + 2 * S);
+    CU_ASSERT(place(&f, "p") == BH_Q_ACTIVE);
+    teardown(&f);
+}
+
+static void test_backoff_doubles_and_is_truncated_to_seconds(void)
+{
+    static const int want_s[] = {2, 3, 5, 9, 11, 11}; /* first second at which it leaves */
+    struct fixture f;
+
+    setup(&f);
+    add(&f, "p", 0, T0);
+    for (size_t i = 0; i < BH_ARRAY_LEN(want_s); i++) {
+        int64_t base = T0 + (int64_t)i * 1000 * S + 300000000; /* .300 of a second */
+        CU_ASSERT_STRING_EQUAL(pop(&f, base), "p");
+        bh_queue_return(f.q, uid(&f, "p"), NULL, 0, NULL, 0, base);
+        CU_ASSERT(place(&f, "p") == BH_Q_ERROR_BACKOFF);
+        (void)bh_queue_tick(f.q, base - 300000000 + (want_s[i] - 1) * S + S - 1);
+        CU_ASSERT(place(&f, "p") == BH_Q_ERROR_BACKOFF);
+        (void)bh_queue_tick(f.q, base - 300000000 + want_s[i] * S);
+        CU_ASSERT(place(&f, "p") == BH_Q_ACTIVE);
+    }
+    teardown(&f);
+}
+
+static void test_rejected_pods_are_popped_early_failed_ones_are_not(void)
+{
+    struct fixture f;
+
+    setup(&f);
+    add(&f, "rejected", 0, T0);
+    (void)pop(&f, T0);
+    reject(&f, "rejected", "NodeResourcesFit", T0);
+    node_added(&f, "4", T0);
+    CU_ASSERT(place(&f, "rejected") == BH_Q_BACKOFF);
+    add(&f, "failed", 0, T0);
+    CU_ASSERT_STRING_EQUAL(pop(&f, T0), "failed");
+    bh_queue_return(f.q, uid(&f, "failed"), NULL, 0, NULL, 0, T0);
+    CU_ASSERT_STRING_EQUAL(pop(&f, T0), "rejected");
+    CU_ASSERT_STRING_EQUAL(pop(&f, T0), "");
+    teardown(&f);
+}
+
+static void test_gated_pods_wait_for_their_own_update(void)
+{
+    struct fixture f;
+
+    setup(&f);
+    put(&f, "p", 0, "\"schedulingGates\":[{\"name\":\"a\"}],", 1, T0, false);
+    CU_ASSERT(place(&f, "p") == BH_Q_GATED);
+    node_added(&f, "4", T0);
+    (void)bh_queue_tick(f.q, T0 + 1000 * S);
+    CU_ASSERT(place(&f, "p") == BH_Q_GATED); /* not flushed either */
+    put(&f, "p", 0, "", 2, T0 + S, true);
+    CU_ASSERT(place(&f, "p") == BH_Q_ACTIVE);
+    teardown(&f);
+}
+
+static void test_events_during_the_cycle_are_replayed(void)
+{
+    struct fixture f;
+
+    setup(&f);
+    add(&f, "p", 0, T0);
+    (void)pop(&f, T0);
+    node_added(&f, "4", T0);
+    reject(&f, "p", "NodeResourcesFit", T0);
+    CU_ASSERT(place(&f, "p") == BH_Q_BACKOFF); /* the node came while it was in flight */
+    (void)pop(&f, T0);
+    reject(&f, "p", "NodeResourcesFit", T0);
+    CU_ASSERT(place(&f, "p") == BH_Q_UNSCHEDULABLE); /* and counts once */
+    teardown(&f);
+}
+
+static void test_the_flush_frees_what_waited_five_minutes(void)
+{
+    struct fixture f;
+
+    setup(&f);
+    add(&f, "p", 0, T0);
+    (void)pop(&f, T0);
+    reject(&f, "p", "NodeResourcesFit", T0);
+    (void)bh_queue_tick(f.q, T0 + 300 * S);
+    CU_ASSERT(place(&f, "p") == BH_Q_UNSCHEDULABLE);
+    (void)bh_queue_tick(f.q, T0 + 331 * S);
+    CU_ASSERT(place(&f, "p") == BH_Q_ACTIVE);
+    teardown(&f);
+}
+
+static void test_binding_keeps_the_entry_for_a_failed_write(void)
+{
+    struct fixture f;
+    struct bh_queue_stats s;
+
+    setup(&f);
+    add(&f, "p", 0, T0);
+    (void)pop(&f, T0);
+    bh_queue_binding(f.q, uid(&f, "p"));
+    bh_queue_stats(f.q, &s);
+    CU_ASSERT(s.in_flight == 0);
+    CU_ASSERT(place(&f, "p") == BH_Q_BINDING);
+    bh_queue_return(f.q, uid(&f, "p"), NULL, 0, NULL, 0, T0);
+    CU_ASSERT(place(&f, "p") == BH_Q_ERROR_BACKOFF);
+    (void)bh_queue_tick(f.q, T0 + 5 * S);
+    (void)pop(&f, T0);
+    bh_queue_binding(f.q, uid(&f, "p"));
+    bh_queue_done(f.q, uid(&f, "p"));
+    CU_ASSERT(place(&f, "p") == BH_Q_NONE);
+    teardown(&f);
+}
+
+static void test_a_new_feed_sweeps_what_it_does_not_name(void)
+{
+    struct fixture f;
+
+    setup(&f);
+    add(&f, "stays", 0, T0);
+    add(&f, "goes", 0, T0);
+    bh_queue_sync_begin(f.q);
+    add(&f, "stays", 0, T0);
+    bh_queue_sync_end(f.q);
+    CU_ASSERT(place(&f, "stays") == BH_Q_ACTIVE);
+    CU_ASSERT(place(&f, "goes") == BH_Q_NONE);
+    teardown(&f);
+}
+
+static void test_a_pod_whose_bind_is_under_way_only_gets_its_new_object(void)
+{
+    struct fixture f;
+    const struct bh_queued_pod *p;
+    struct bh_queue_stats st;
+
+    setup(&f);
+    add(&f, "a", 0, T0);
+    CU_ASSERT_STRING_EQUAL(pop(&f, T0), "a");
+    bh_queue_binding(f.q, uid(&f, "a"));
+    put(&f, "a", 7, "", 2, T0 + S, true);
+    CU_ASSERT(place(&f, "a") == BH_Q_BINDING);
+    bh_queue_stats(f.q, &st);
+    CU_ASSERT(st.active == 0 && st.in_flight == 0);
+    p = bh_queue_find(f.q, uid(&f, "a"), NULL);
+    CU_ASSERT(p->pending.pod->resource_version == 2);
+    CU_ASSERT(bh_engine_shape_rec(f.e, p->pending.shape)->priority == 7);
+    /* named by a new feed, by its object or by the same object again: it stays */
+    bh_queue_sync_begin(f.q);
+    put(&f, "a", 7, "", 2, T0 + S, true);
+    bh_queue_sync_end(f.q);
+    CU_ASSERT(place(&f, "a") == BH_Q_BINDING);
+    bh_queue_return(f.q, uid(&f, "a"), NULL, 0, NULL, 0, T0 + S); /* the write failed */
+    CU_ASSERT(place(&f, "a") == BH_Q_ERROR_BACKOFF);
+    teardown(&f);
+}
+
+static void test_what_was_told_stays_with_the_entry(void)
+{
+    struct fixture f;
+
+    setup(&f);
+    add(&f, "a", 0, T0);
+    bh_queue_told(f.q, uid(&f, "a"), 99, 5);
+    CU_ASSERT(bh_queue_find(f.q, uid(&f, "a"), NULL)->told_condition == 99);
+    CU_ASSERT(bh_queue_find(f.q, uid(&f, "a"), NULL)->told_nomination == 5);
+    put(&f, "a", 0, "", 2, T0, true); /* the object says there is no nomination */
+    CU_ASSERT(bh_queue_find(f.q, uid(&f, "a"), NULL)->told_condition == 99);
+    CU_ASSERT(bh_queue_find(f.q, uid(&f, "a"), NULL)->told_nomination == BH_SYM_NONE);
+    bh_queue_told(f.q, uid(&f, "nobody"), 1, 1);
+    teardown(&f);
+}
+
+BH_TESTS("scheduler/queue", {"priority first, then age", test_priority_first_then_age},
+         {"a rejected pod waits for an event that helps",
+          test_a_rejected_pod_waits_for_an_event_that_helps},
+         {"backoff doubles and is truncated to seconds",
+          test_backoff_doubles_and_is_truncated_to_seconds},
+         {"rejected pods are popped early, failed ones are not",
+          test_rejected_pods_are_popped_early_failed_ones_are_not},
+         {"gated pods wait for their own update", test_gated_pods_wait_for_their_own_update},
+         {"events during the cycle are replayed", test_events_during_the_cycle_are_replayed},
+         {"the flush frees what waited five minutes",
+          test_the_flush_frees_what_waited_five_minutes},
+         {"binding keeps the entry for a failed write",
+          test_binding_keeps_the_entry_for_a_failed_write},
+         {"a new feed sweeps what it does not name", test_a_new_feed_sweeps_what_it_does_not_name},
+         {"a pod whose bind is under way only gets its new object",
+          test_a_pod_whose_bind_is_under_way_only_gets_its_new_object},
+         {"what was told stays with the entry", test_what_was_told_stays_with_the_entry})
