@@ -1,0 +1,372 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * binder/binder.c - the owner object: bus, answers, heartbeat, start and stop
+ */
+#include "binder/binder.h"
+#include "common/base/log.h"
+#include "common/base/notify.h"
+#include <unistd.h>
+
+/* ---- answers -----------------------------------------------------------------------------------
+ */
+
+/* Items we are willing to hold for the scheduler of today. */
+static uint32_t window(const struct bh_binder *b)
+{
+    return b->stopping ? 0 : BH_BINDER_WINDOW - BH_MIN(b->n_old_jobs, BH_BINDER_WINDOW);
+}
+
+static enum bh_bus_outcome send_results(struct bh_binder *b, uint32_t from, uint32_t n)
+{
+    Berth__WorkResult *list[BH_BUS_BATCH_ITEMS];
+    Berth__ResultBatch batch = BERTH__RESULT_BATCH__INIT;
+    Berth__Envelope e = BERTH__ENVELOPE__INIT;
+
+    for (uint32_t i = 0; i < n; i++)
+        list[i] = &b->results[from + i];
+    batch.n_result = n;
+    batch.result = list;
+    batch.has_window = true;
+    batch.window = window(b);
+    e.results = &batch;
+    return bh_bus_send(b->bus, NULL, &e);
+}
+
+void bh_binder_flush(struct bh_binder *b)
+{
+    uint32_t sent = 0;
+
+    while (sent < b->n_results) {
+        uint32_t n = BH_MIN(b->n_results - sent, BH_BUS_BATCH_ITEMS);
+        if (send_results(b, sent, n) == BH_BUS_FULL)
+            break; /* the next turn goes on; bounded by the items we hold */
+        sent += n;
+    }
+    if (!sent)
+        return;
+    b->n_results -= sent;
+    memmove(b->results, b->results + sent, b->n_results * sizeof(*b->results));
+    if (!b->n_results)
+        bh_arena_reset(&b->result_arena);
+}
+
+void bh_binder_answer(struct bh_binder *b, uint64_t epoch, const Berth__WorkItem *item,
+                      Berth__Outcome o, int code, const char *reason, const char *message,
+                      uint64_t latency_ns)
+{
+    static const char *const kinds[] = {"bind", "patch_status", "delete", "event"};
+    static const char *const outcomes[] = {"done",  "rejected", "gone", "bound_elsewhere",
+                                           "stale", "unknown"};
+    Berth__WorkResult *r;
+
+    if (b->n_results == b->cap_results) {
+        b->cap_results = b->cap_results ? 2 * b->cap_results : BH_BINDER_WINDOW;
+        b->results = bh_reallocarray(b->results, b->cap_results, sizeof(*b->results));
+    }
+    r = &b->results[b->n_results++];
+    berth__work_result__init(r);
+    r->has_id = r->has_epoch = r->has_outcome = r->has_code = r->has_latency_ns = true;
+    r->id = item->id;
+    r->epoch = epoch;
+    r->outcome = o;
+    r->code = code;
+    r->latency_ns = latency_ns;
+    r->uid = bh_arena_strdup(&b->result_arena, item->uid ? item->uid : "");
+    if (reason && *reason)
+        r->reason = bh_arena_strdup(&b->result_arena, reason);
+    if (message && *message)
+        r->message = bh_arena_strndup(&b->result_arena, message, BH_MIN(strlen(message), 1024u));
+    bh_cell_add(bh_metric_cell(b->m_items,
+                               (unsigned)item->kind < BH_ARRAY_LEN(kinds) ? kinds[item->kind] : "?",
+                               outcomes[o]),
+                1);
+}
+
+/* ---- bus ---------------------------------------------------------------------------------------
+ */
+
+static bool say_hello(struct bh_binder *b, Berth__WorkItem **items, size_t n)
+{
+    Berth__BinderHello h = BERTH__BINDER_HELLO__INIT;
+    Berth__Envelope e = BERTH__ENVELOPE__INIT;
+
+    h.binder = b->name;
+    h.has_epoch_seen = h.has_window = true;
+    h.epoch_seen = b->epoch;
+    h.window = window(b);
+    h.n_in_flight = n;
+    h.in_flight = items;
+    e.binder_hello = &h;
+    return bh_bus_send(b->bus, NULL, &e) == BH_BUS_OK;
+}
+
+/* What is on the wire for earlier schedulers, under their epoch. */
+static bool report(struct bh_binder *b)
+{
+    static Berth__WorkItem items[BH_BUS_BATCH_ITEMS]; /* one thread; too large for the stack */
+    Berth__WorkItem *list[BH_BUS_BATCH_ITEMS];
+    struct bh_job *cursor = NULL;
+
+    do {
+        size_t n = bh_binder_in_flight(b, &cursor, items, BH_ARRAY_LEN(items));
+        for (size_t i = 0; i < n; i++)
+            list[i] = &items[i];
+        if (!say_hello(b, list, n))
+            return false;
+    } while (cursor);
+    return true;
+}
+
+bool bh_binder_raise_epoch(struct bh_binder *b, uint64_t epoch)
+{
+    if (b->n_jobs && !report(b))
+        return false;
+    bh_log_info("Scheduler is here", bh_kv_u("epoch", epoch), bh_kv_u("held", b->n_jobs));
+    b->epoch = epoch;
+    b->n_old_jobs = b->n_jobs;
+    return true;
+}
+
+static void on_message(struct bh_binder *b, struct bh_batch *batch, const Berth__Envelope *e)
+{
+    if (e->work) {
+        bh_binder_take(b, batch, e->work);
+    } else if (e->scheduler_hello) {
+        if (e->scheduler_hello->epoch > b->epoch &&
+            !bh_binder_raise_epoch(b, e->scheduler_hello->epoch))
+            return; /* it asks again at our next heartbeat */
+        (void)say_hello(b, NULL, 0);
+    }
+}
+
+static bool on_readable(void *arg)
+{
+    struct bh_binder *b = arg;
+
+    for (unsigned i = 0; i < BH_ZPOLL_BURST; i++) {
+        struct bh_batch *batch = bh_batch_new();
+        Berth__Envelope *e;
+        enum bh_bus_outcome o = bh_bus_recv(b->bus, bh_batch_arena(batch), NULL, &e);
+        if (o == BH_BUS_OK)
+            on_message(b, batch, e);
+        bh_batch_unref(batch);
+        if (o == BH_BUS_EMPTY)
+            return false;
+    }
+    return true;
+}
+
+static void on_heartbeat(uv_timer_t *t)
+{
+    struct bh_binder *b = t->data;
+
+    b->progress++;
+    (void)say_hello(b, NULL, 0);
+}
+
+static void on_prepare(uv_prepare_t *p)
+{
+    bh_binder_flush(p->data);
+}
+
+/* ---- stop --------------------------------------------------------------------------------------
+ */
+
+static void on_stop_timer(uv_timer_t *t)
+{
+    uv_stop(t->loop);
+}
+
+void bh_binder_ended(struct bh_binder *b)
+{
+    if (b->stopping && !b->n_jobs && !b->n_events && !b->n_events_running)
+        uv_stop(b->loop);
+}
+
+void bh_binder_wind_down(struct bh_binder *b)
+{
+    b->stopping = true;
+    (void)say_hello(b, NULL, 0); /* window 0: no more work for us */
+    bh_binder_drop_jobs(b);
+    uv_timer_start(&b->stop_timer, on_stop_timer, b->o.stop_ns / 1000000, 0);
+    bh_binder_ended(b);
+}
+
+static void on_stop(void *arg)
+{
+    bh_binder_wind_down(arg);
+}
+
+static void on_hup(void *arg)
+{
+    struct bh_binder *b = arg;
+
+    bh_log_info("Reading credentials again");
+    bh_api_client_reload(b->client);
+}
+
+/* ---- start and stop ----------------------------------------------------------------------------
+ */
+
+static void fill(void *arg)
+{
+    struct bh_binder *b = arg;
+
+    bh_cell_set(bh_metric_cell(b->m_held, "items"), b->n_jobs);
+    bh_cell_set(bh_metric_cell(b->m_held, "events_waiting"), b->n_events);
+    bh_cell_set(bh_metric_cell(b->m_held, "events_running"), b->n_events_running);
+}
+
+static void make_metrics(struct bh_binder *b)
+{
+    double bounds[15];
+
+    bh_buckets_exponential(0.001, 2, 15, bounds);
+    b->metrics = bh_metrics_new();
+    b->m_items =
+        bh_metric_new(b->metrics, BH_COUNTER, "berth_binder_items_total",
+                      "Work items answered, by kind and outcome.", "kind,outcome", NULL, 0);
+    b->m_held = bh_metric_new(b->metrics, BH_GAUGE, "berth_binder_held",
+                              "Work items and events held by this binder.", "what", NULL, 0);
+    b->m_events = bh_metric_new(b->metrics, BH_COUNTER, "berth_binder_events_total",
+                                "Kubernetes events, by what became of them.", "result", NULL, 0);
+    b->m_bind_s =
+        bh_metric_new(b->metrics, BH_HISTOGRAM, "berth_binder_bind_duration_seconds",
+                      "From taking a bind to the API server's definite answer.", "", bounds, 15);
+    bh_metrics_on_scrape(b->metrics, fill, b);
+    bh_metrics_add_process(b->metrics, "berth-binder");
+}
+
+static bool live(void *arg)
+{
+    (void)arg;
+    return true;
+}
+
+static bool has_scheduler(void *arg)
+{
+    const struct bh_binder *b = arg;
+
+    return b->epoch != 0;
+}
+
+static int open_clients(struct bh_binder *b, struct bh_err *err)
+{
+    struct bh_api_options ao = {.user_agent = "berth-binder/" BH_VERSION " (linux/amd64)",
+                                .max_connections = 8,
+                                .qps = b->o.qps,
+                                .burst = (int)b->o.burst,
+                                .metrics = b->metrics};
+    int rc = bh_api_client_new(b->loop, b->o.api, &ao, &b->client, err);
+
+    if (rc < 0)
+        return rc;
+    ao.max_connections = 4;
+    ao.metrics = NULL; /* events have a metric of their own */
+    return bh_api_client_new(b->loop, b->o.api, &ao, &b->event_client, err);
+}
+
+static int open_bus(struct bh_binder *b, struct bh_err *err)
+{
+    char endpoint[128], identity[32];
+    int rc = 0;
+
+    if (!b->o.scheduler_endpoint)
+        rc = bh_bus_endpoint(b->o.runtime_dir, "scheduler", endpoint, err);
+    if (rc < 0)
+        return rc;
+    snprintf(identity, sizeof(identity), "b-%016llx", (unsigned long long)bh_rand_entropy());
+    rc = bh_bus_open(BH_BUS_DEALER_CONNECT,
+                     b->o.scheduler_endpoint ? b->o.scheduler_endpoint : endpoint, identity,
+                     &b->bus, err);
+    if (rc == 0)
+        b->bus_poll = bh_zpoll_new(b->loop, bh_bus_socket(b->bus), on_readable, NULL, b);
+    return rc;
+}
+
+static void set_names(struct bh_binder *b)
+{
+    if (gethostname(b->hostname, sizeof(b->hostname) - 1) < 0)
+        snprintf(b->hostname, sizeof(b->hostname), "localhost");
+    snprintf(b->name, sizeof(b->name), "%s/%s", b->hostname, b->o.instance);
+}
+
+int bh_binder_open(struct bh_binder *b, const struct bh_binder_options *o, uv_loop_t *loop,
+                   struct bh_err *err)
+{
+    const struct bh_probe_check checks[] = {
+        {"ping", live, b, true, true}, {"scheduler", has_scheduler, b, false, true}, {0}};
+    int rc;
+
+    *b = (struct bh_binder){.o = *o, .loop = loop};
+    b->o.deadline_ns = o->deadline_ns ? o->deadline_ns : BH_BINDER_DEADLINE_NS;
+    b->o.request_ns = o->request_ns ? o->request_ns : BH_BINDER_REQUEST_NS;
+    b->o.stop_ns = o->stop_ns ? o->stop_ns : BH_BINDER_STOP_NS;
+    bh_arena_init(&b->result_arena, 0);
+    bh_rand_seed(&b->rand, bh_rand_entropy());
+    set_names(b);
+    make_metrics(b);
+    uv_timer_init(loop, &b->heartbeat);
+    uv_timer_init(loop, &b->stop_timer);
+    uv_prepare_init(loop, &b->flush);
+    b->heartbeat.data = b->flush.data = b;
+    rc = open_clients(b, err);
+    if (rc == 0)
+        rc = open_bus(b, err);
+    if (rc == 0)
+        rc = bh_probes_start(loop, b->o.metrics_address, b->metrics, checks, &b->probes, err);
+    if (rc < 0)
+        return rc;
+    uv_timer_start(&b->heartbeat, on_heartbeat, 0, BH_BINDER_HEARTBEAT_MS);
+    uv_prepare_start(&b->flush, on_prepare);
+    return 0;
+}
+
+void bh_binder_close(struct bh_binder *b)
+{
+    b->stopping = b->closing = true;
+    bh_binder_drop_jobs(b);
+    bh_binder_drop_events(b);
+    bh_api_client_free(b->client); /* cancels: every request gets its callback from the loop */
+    bh_api_client_free(b->event_client);
+    while (b->n_requests)
+        uv_run(b->loop, UV_RUN_ONCE);
+    if (b->bus) {
+        bh_binder_flush(b);
+        (void)say_hello(b, NULL, 0);
+    }
+    bh_probes_free(b->probes);
+    bh_zpoll_close(b->bus_poll);
+    bh_bus_close(b->bus);
+    uv_close((uv_handle_t *)&b->heartbeat, NULL);
+    uv_close((uv_handle_t *)&b->stop_timer, NULL);
+    uv_close((uv_handle_t *)&b->flush, NULL);
+    bh_metrics_free(b->metrics);
+    bh_arena_fini(&b->result_arena);
+    free(b->results);
+}
+
+int bh_binder_run(const struct bh_binder_options *o, struct bh_err *err)
+{
+    uv_loop_t loop;
+    struct bh_binder b;
+    struct bh_signals *signals;
+    int rc;
+
+    uv_loop_init(&loop);
+    signals = bh_signals_new(&loop, on_stop, on_hup, &b);
+    rc = bh_binder_open(&b, o, &loop, err);
+    if (rc == 0) {
+        b.keepalive = bh_keepalive_new(&loop, live, &b);
+        bh_log_info("Binder started", bh_kv_s("name", b.name), bh_kv_s("server", o->api->server),
+                    bh_kv_s("version", BH_VERSION),
+                    bh_kv_i("metrics_port", bh_probes_port(b.probes)));
+        uv_run(&loop, UV_RUN_DEFAULT);
+        bh_log_info("Binder stops", bh_kv_u("held", b.n_jobs));
+        bh_keepalive_close(b.keepalive);
+    }
+    bh_signals_close(signals);
+    bh_binder_close(&b);
+    bh_loop_drain_close(&loop);
+    return rc;
+}

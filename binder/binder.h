@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * binder/binder.h - decisions into API writes: one process of any number
+ *
+ * A binder holds at most `window` work items (credit), runs all of them concurrently over few
+ * connections, and answers each exactly once while it lives. Everything it does is safe to repeat,
+ * so it keeps no state across restarts: the scheduler re-issues what a dead binder held.
+ *
+ * A new scheduler (SchedulerHello with a higher epoch) is told first which binds are on the wire
+ * for its predecessor (BinderHello with the old epoch), then that its epoch is known (BinderHello
+ * with the new one): only then it sends work. What runs for the predecessor ends with the answer to
+ * the request that is out; nothing of it is written again.
+ *
+ * Meaning of the API server's answers (bind):
+ *   200/201  done
+ *   409      GET the pod: bound to our node = done (our own earlier write), to another = bound
+ * elsewhere, not bound = rejected (being deleted, gated, other uid) 404      gone 429, 5xx, 401
+ * repeat until the deadline (Retry-After honoured), then unknown other    rejected no reply
+ * unknown: repeat the same write until the deadline, then tell the scheduler "unknown" Status
+ * patches and deletions: 409 is a lost race (patch: repeated a few times) or another pod under the
+ * same name (deletion: gone); 404 gone; other 4xx rejected.
+ * Fence: an item of an older epoch or lease term, or past its fence, is answered "stale", never
+ * sent.
+ *
+ * Files: binder.c owner, bus and loop; work.c one item's life; requests.c bodies and paths;
+ * events.c Kubernetes events. Threads: one.
+ */
+#ifndef BH_BINDER_H
+#define BH_BINDER_H
+
+#include "common/api/client.h"
+#include "common/base/loop.h"
+#include "common/bus/bus.h"
+#include "common/http/probes.h"
+
+#define BH_BINDER_WINDOW       512u
+#define BH_BINDER_DEADLINE_NS  UINT64_C(30000000000) /* from taking an item to giving up */
+#define BH_BINDER_REQUEST_NS   UINT64_C(10000000000) /* one request */
+#define BH_BINDER_HEARTBEAT_MS 500u
+#define BH_BINDER_STOP_NS      UINT64_C(1000000000) /* at stop: what is out may still be answered */
+#define BH_BINDER_EVENTS_MAX   10000u /* events that wait; the oldest are dropped first */
+/* Event writes in flight at a time, on connections of their own. */
+#define BH_BINDER_EVENTS_RUNNING 128u
+
+struct bh_binder_options {
+    const char *runtime_dir;
+    const char *scheduler_endpoint; /* NULL = ipc in runtime_dir */
+    const char *instance;           /* part of the name: "1" of berth-binder@1 */
+    const char *metrics_address;
+    const struct bh_api_config *api;
+    double qps; /* client-side limit, <= 0 none; events have the same once more */
+    int64_t burst;
+    uint64_t deadline_ns, request_ns, stop_ns; /* 0 = the constants above */
+};
+struct bh_job; /* one work item */
+struct bh_event_job;
+struct bh_binder {
+    struct bh_binder_options o;
+    uv_loop_t *loop;
+    struct bh_api_client *client, *event_client;
+    struct bh_bus *bus;
+    struct bh_zpoll *bus_poll;
+    char name[128], hostname[96];
+    uint64_t epoch; /* newest scheduler seen */
+    uint64_t lease_term;
+    struct bh_job *jobs;                            /* list of running items, newest first */
+    uint32_t n_jobs, n_old_jobs;                    /* old: of an earlier epoch */
+    uint32_t n_requests;                            /* callbacks that the API clients owe us */
+    struct bh_event_job *events_head, *events_tail; /* waiting */
+    struct bh_event_job *events_running;
+    uint32_t n_events, n_events_running;
+    uint64_t event_serial;
+    struct bh_rand rand;
+
+    Berth__WorkResult
+        *results; /* answers not sent yet; never dropped: nobody would ask again for long */
+    uint32_t n_results, cap_results;
+    struct bh_arena result_arena;
+
+    uv_timer_t heartbeat, stop_timer;
+    uv_prepare_t flush;
+    uint64_t progress;
+    bool stopping; /* no new work; what is out may end */
+    bool closing;  /* nothing starts any more */
+    struct bh_metrics *metrics;
+    struct bh_metric *m_items, *m_held, *m_bind_s, *m_events;
+    struct bh_probes *probes;
+    struct bh_keepalive *keepalive;
+};
+
+int bh_binder_run(const struct bh_binder_options *o, struct bh_err *err);
+/* The parts of it, for tests: the caller owns and runs the loop. o and what it points to outlive b.
+ * close also cleans up after an open that failed; the loop is drained afterwards
+ * (bh_loop_drain_close). */
+int bh_binder_open(struct bh_binder *b, const struct bh_binder_options *o, uv_loop_t *loop,
+                   struct bh_err *err);
+void bh_binder_wind_down(struct bh_binder *b); /* uv_stop when nothing is out, or after stop_ns */
+void bh_binder_close(struct bh_binder *b);
+
+/* work.c */
+struct bh_batch; /* one message's memory, shared by its items */
+struct bh_batch *bh_batch_new(void);
+struct bh_arena *bh_batch_arena(struct bh_batch *b);
+void bh_batch_unref(struct bh_batch *b);
+void bh_binder_take(struct bh_binder *b, struct bh_batch *batch, const Berth__WorkBatch *w);
+/* The binds whose outcome the API server may know better than we: up to max, from *cursor on (NULL
+ * at the start; NULL again at the end), without what is not needed to adopt them. */
+size_t bh_binder_in_flight(struct bh_binder *b, struct bh_job **cursor, Berth__WorkItem *out,
+                           size_t max);
+void bh_binder_drop_jobs(
+    struct bh_binder *b); /* those that wait to be repeated are answered unknown */
+/* binder.c */
+void bh_binder_answer(struct bh_binder *b, uint64_t epoch, const Berth__WorkItem *item,
+                      Berth__Outcome o, int code, const char *reason, const char *message,
+                      uint64_t latency_ns);
+void bh_binder_flush(struct bh_binder *b);
+/* False: the report of what is on the wire could not be sent, the old epoch stays. */
+bool bh_binder_raise_epoch(struct bh_binder *b, uint64_t epoch);
+void bh_binder_ended(struct bh_binder *b); /* something that was out has ended */
+/* events.c */
+void bh_binder_event(struct bh_binder *b, const Berth__WorkItem *item);
+void bh_binder_drop_events(struct bh_binder *b); /* all but those on the wire */
+/* requests.c: path and body of the writes, into the buffers given (reset first) */
+void bh_request_bind(struct bh_buf *path, struct bh_buf *body, const Berth__WorkItem *it,
+                     unsigned timeout_s);
+void bh_request_get_pod(struct bh_buf *path, const Berth__WorkItem *it);
+void bh_request_patch_status(struct bh_buf *path, struct bh_buf *body, const Berth__WorkItem *it);
+void bh_request_delete(struct bh_buf *path, struct bh_buf *body, const Berth__WorkItem *it);
+void bh_request_event(struct bh_buf *path, struct bh_buf *body, const Berth__WorkItem *it,
+                      const char *hostname, uint64_t unique_ns);
+#endif

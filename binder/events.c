@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * binder/events.c - Kubernetes events: useful, never in the way
+ *
+ * Owns:   events that wait and events on the wire. Bounded: above BH_BINDER_EVENTS_MAX the oldest
+ * waiting one is dropped and counted; at most BH_BINDER_EVENTS_RUNNING are on the wire, so that
+ * binds always find room. A failed write is tried EVENT_TRIES times with a growing pause. Upstream:
+ * client-go/tools/events; differences: no series yet (each repeat is its own Event).
+ */
+#include "binder/binder.h"
+
+#define EVENT_TRIES       4u
+#define RETRY_AFTER_MAX_S 30
+
+struct bh_event_job {
+    struct bh_event_job *prev, *next; /* waiting: next only */
+    struct bh_binder *b;
+    char *path, *body;
+    size_t body_n;
+    unsigned tries;
+    uv_timer_t pause; /* active: waits to be repeated */
+};
+
+static void pump(struct bh_binder *b);
+
+static void count(struct bh_binder *b, const char *result)
+{
+    bh_cell_add(bh_metric_cell(b->m_events, result), 1);
+}
+
+static void job_free(struct bh_event_job *j)
+{
+    free(j->path);
+    free(j->body);
+    free(j);
+}
+
+static void on_pause_closed(uv_handle_t *h)
+{
+    job_free(h->data);
+}
+
+static void send_event(struct bh_event_job *j);
+
+static void on_pause(uv_timer_t *t)
+{
+    send_event(t->data);
+}
+
+static void finish(struct bh_event_job *j, const char *result)
+{
+    struct bh_binder *b = j->b;
+
+    count(b, result);
+    if (j->prev)
+        j->prev->next = j->next;
+    else
+        b->events_running = j->next;
+    if (j->next)
+        j->next->prev = j->prev;
+    b->n_events_running--;
+    uv_close((uv_handle_t *)&j->pause, on_pause_closed);
+    pump(b);
+    bh_binder_ended(b);
+}
+
+static void on_done(void *arg, const struct bh_api_reply *r)
+{
+    struct bh_event_job *j = arg;
+    bool unclear =
+        r->outcome == BH_API_TRANSPORT || r->outcome == BH_API_TIMEOUT ||
+        (r->outcome == BH_API_OK && (r->code == 429 || r->code == 401 || r->code >= 500));
+    uint64_t ms = r->retry_after_s > 0
+                      ? (uint64_t)BH_MIN(r->retry_after_s, RETRY_AFTER_MAX_S) * 1000
+                      : 125u << BH_MIN(j->tries, 8u);
+
+    j->b->progress++;
+    j->b->n_requests--;
+    if (r->outcome == BH_API_OK && (r->code == 201 || r->code == 200 || r->code == 409))
+        finish(j, "written"); /* 409: an earlier try of the same name arrived */
+    else if (unclear && ++j->tries < EVENT_TRIES && !j->b->stopping)
+        uv_timer_start(&j->pause, on_pause, ms + bh_rand_below(&j->b->rand, ms + 1), 0);
+    else
+        finish(j, "failed");
+}
+
+static void send_event(struct bh_event_job *j)
+{
+    const struct bh_api_call call = {
+        .method = "POST",
+        .path = j->path,
+        .content_type = "application/json",
+        .body = j->body,
+        .body_n = j->body_n,
+        .timeout_ns = j->b->o.request_ns,
+        .on_done = on_done,
+        .arg = j,
+    };
+
+    j->b->n_requests++;
+    if (!bh_api_start(j->b->event_client, &call)) { /* the client is being freed */
+        j->b->n_requests--;
+        finish(j, "failed");
+    }
+}
+
+static void pump(struct bh_binder *b)
+{
+    while (b->events_head && b->n_events_running < BH_BINDER_EVENTS_RUNNING && !b->closing) {
+        struct bh_event_job *j = b->events_head;
+        b->events_head = j->next;
+        if (!b->events_head)
+            b->events_tail = NULL;
+        b->n_events--;
+        b->n_events_running++;
+        j->prev = NULL;
+        j->next = b->events_running;
+        if (j->next)
+            j->next->prev = j;
+        b->events_running = j;
+        send_event(j);
+    }
+}
+
+static void drop_oldest(struct bh_binder *b)
+{
+    struct bh_event_job *j = b->events_head;
+
+    b->events_head = j->next;
+    if (!b->events_head)
+        b->events_tail = NULL;
+    b->n_events--;
+    count(b, "dropped");
+    uv_close((uv_handle_t *)&j->pause, on_pause_closed);
+}
+
+void bh_binder_event(struct bh_binder *b, const Berth__WorkItem *item)
+{
+    struct bh_event_job *j = bh_calloc(1, sizeof(*j));
+    struct bh_buf path = {0}, body = {0};
+    uint64_t unique = (uint64_t)bh_wall_ns();
+
+    /* the name must be unique even when two events fall into one tick of the clock */
+    b->event_serial = unique > b->event_serial ? unique : b->event_serial + 1;
+    bh_request_event(&path, &body, item, b->hostname, b->event_serial);
+    j->b = b;
+    j->body_n = body.n;
+    j->path = bh_buf_take(&path);
+    j->body = bh_buf_take(&body);
+    uv_timer_init(b->loop, &j->pause);
+    j->pause.data = j;
+    if (b->n_events >= BH_BINDER_EVENTS_MAX)
+        drop_oldest(b);
+    if (b->events_tail)
+        b->events_tail->next = j;
+    else
+        b->events_head = j;
+    b->events_tail = j;
+    b->n_events++;
+    pump(b);
+}
+
+void bh_binder_drop_events(struct bh_binder *b)
+{
+    struct bh_event_job *next;
+
+    while (b->events_head)
+        drop_oldest(b);
+    for (struct bh_event_job *j = b->events_running; j; j = next) {
+        next = j->next;
+        if (uv_is_active((uv_handle_t *)&j->pause))
+            finish(j, "dropped");
+    }
+}

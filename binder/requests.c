@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * binder/requests.c - the writes as paths and JSON bodies
+ *
+ * Upstream: pkg/scheduler/framework/api_calls, client-go/tools/events; differences: the pod's uid
+ * goes with every write (a re-created pod of the same name must not get an old pod's status), and a
+ * deletion carries it as a precondition.
+ */
+#include "binder/binder.h"
+#include "common/k8s/quantity.h"
+
+static void pod_path(struct bh_buf *path, const Berth__WorkItem *it, const char *sub)
+{
+    bh_buf_reset(path);
+    bh_buf_adds(path, "/api/v1/namespaces/");
+    bh_url_escape(path, it->namespace_);
+    bh_buf_adds(path, "/pods/");
+    bh_url_escape(path, it->name);
+    bh_buf_adds(path, sub);
+}
+
+static void add_str(struct bh_buf *b, const char *s)
+{
+    bh_buf_add_json_str(b, s ? s : "", s ? strlen(s) : 0);
+}
+
+static void add_field(struct bh_buf *b, const char *key, const char *value)
+{
+    bh_buf_addc(b, ',');
+    add_str(b, key);
+    bh_buf_addc(b, ':');
+    add_str(b, value);
+}
+
+void bh_request_bind(struct bh_buf *path, struct bh_buf *body, const Berth__WorkItem *it,
+                     unsigned timeout_s)
+{
+    pod_path(path, it, "/binding");
+    if (timeout_s)
+        bh_buf_addf(path, "?timeout=%us", timeout_s);
+    bh_buf_reset(body);
+    bh_buf_adds(body, "{\"apiVersion\":\"v1\",\"kind\":\"Binding\",\"metadata\":{\"name\":");
+    add_str(body, it->name);
+    add_field(body, "namespace", it->namespace_);
+    add_field(body, "uid", it->uid);
+    bh_buf_adds(body, "},\"target\":{\"kind\":\"Node\",\"name\":");
+    add_str(body, it->node);
+    bh_buf_adds(body, "}}");
+}
+
+void bh_request_get_pod(struct bh_buf *path, const Berth__WorkItem *it)
+{
+    pod_path(path, it, "");
+}
+
+static void add_condition(struct bh_buf *b, const Berth__Condition *c)
+{
+    char now[32];
+
+    bh_buf_adds(b, "\"conditions\":[{\"type\":");
+    add_str(b, c->type);
+    add_field(b, "status", c->status);
+    add_field(b, "reason", c->reason);
+    add_field(b, "message", c->message);
+    if (c->observed_generation)
+        bh_buf_addf(b, ",\"observedGeneration\":%lld", (long long)c->observed_generation);
+    if (c->transition) {
+        bh_time_format(now, bh_wall_ns() / 1000000000);
+        bh_buf_addf(b, ",\"lastProbeTime\":null,\"lastTransitionTime\":\"%s\"", now);
+    }
+    bh_buf_adds(b, "}]");
+}
+
+void bh_request_patch_status(struct bh_buf *path, struct bh_buf *body, const Berth__WorkItem *it)
+{
+    pod_path(path, it, "/status");
+    bh_buf_reset(body);
+    bh_buf_adds(body, "{\"metadata\":{\"uid\":");
+    add_str(body, it->uid);
+    bh_buf_adds(body, "},\"status\":{");
+    if (it->condition)
+        add_condition(body, it->condition);
+    if (it->set_nominated_node) {
+        if (it->condition)
+            bh_buf_addc(body, ',');
+        bh_buf_adds(body, "\"nominatedNodeName\":");
+        if (it->nominated_node && *it->nominated_node)
+            add_str(body, it->nominated_node);
+        else
+            bh_buf_adds(body, "null");
+    }
+    bh_buf_adds(body, "}}");
+}
+
+void bh_request_delete(struct bh_buf *path, struct bh_buf *body, const Berth__WorkItem *it)
+{
+    pod_path(path, it, "");
+    bh_buf_reset(body);
+    bh_buf_adds(body,
+                "{\"apiVersion\":\"v1\",\"kind\":\"DeleteOptions\",\"preconditions\":{\"uid\":");
+    add_str(body, it->uid);
+    bh_buf_adds(body, "}}");
+}
+
+/* A name of at most 253 bytes that ends in a letter or digit before the dot, however long the pod's
+ * is. */
+static void event_name(char out[static 256], const char *pod, uint64_t unique_ns)
+{
+    int n = (int)strnlen(pod, 253 - 17);
+
+    while (n > 0 && (pod[n - 1] == '-' || pod[n - 1] == '.'))
+        n--;
+    snprintf(out, 256, "%.*s.%llx", n, pod, (unsigned long long)unique_ns);
+}
+
+void bh_request_event(struct bh_buf *path, struct bh_buf *body, const Berth__WorkItem *it,
+                      const char *hostname, uint64_t unique_ns)
+{
+    const Berth__EventText *e = it->event;
+    const char *controller = e->reporting_controller ? e->reporting_controller : "";
+    char now[40], name[256], instance[640];
+    int64_t wall = bh_wall_ns();
+
+    event_name(name, it->name, unique_ns);
+    snprintf(instance, sizeof(instance), "%s-%s", controller, hostname);
+
+    bh_buf_reset(path);
+    bh_buf_adds(path, "/apis/events.k8s.io/v1/namespaces/");
+    bh_url_escape(path, it->namespace_);
+    bh_buf_adds(path, "/events");
+    bh_time_format_micro(now, wall / 1000000000, (int32_t)(wall % 1000000000));
+    bh_buf_reset(body);
+    bh_buf_adds(body,
+                "{\"apiVersion\":\"events.k8s.io/v1\",\"kind\":\"Event\",\"metadata\":{\"name\":");
+    add_str(body, name);
+    add_field(body, "namespace", it->namespace_);
+    bh_buf_addf(body, "},\"eventTime\":\"%s\"", now);
+    add_field(body, "reportingController", controller);
+    add_field(body, "reportingInstance", instance);
+    add_field(body, "action", e->action);
+    add_field(body, "reason", e->reason);
+    bh_buf_adds(body, ",\"regarding\":{\"kind\":\"Pod\",\"apiVersion\":\"v1\"");
+    add_field(body, "namespace", it->namespace_);
+    add_field(body, "name", it->name);
+    add_field(body, "uid", it->uid);
+    if (e->regarding_resource_version && *e->regarding_resource_version)
+        add_field(body, "resourceVersion", e->regarding_resource_version);
+    bh_buf_addc(body, '}');
+    add_field(body, "note", e->note);
+    add_field(body, "type", e->type);
+    bh_buf_addc(body, '}');
+}

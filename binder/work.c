@@ -1,0 +1,349 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * binder/work.c - one work item from taking it to its answer
+ *
+ * A job keeps its message's memory (struct bh_batch) alive, so items are not copied. Its states are
+ * the request that runs: bind -> (409) look; patch; evict = patch, then delete; event is answered
+ * at once.
+ */
+#include "binder/binder.h"
+#include "common/base/log.h"
+#include "common/k8s/codec.h"
+#include "proto/kubernetes/kubernetes.pb-c.h"
+
+struct bh_batch {
+    struct bh_arena arena;
+    uint32_t refs;
+};
+#define PATCH_CONFLICTS 5u /* a status patch that meets 409 this often is refused */
+
+enum step { STEP_BIND, STEP_LOOK, STEP_PATCH, STEP_DELETE };
+struct bh_job {
+    struct bh_job *prev, *next;
+    struct bh_binder *b;
+    struct bh_batch *batch;
+    const Berth__WorkItem *item;
+    uint64_t epoch, fence_boot_ns, taken_ns;
+    enum step step;
+    unsigned tries;
+    bool last_pause;  /* the deadline comes before the next try may */
+    uv_timer_t pause; /* active: waits to be repeated */
+};
+
+struct bh_batch *bh_batch_new(void)
+{
+    struct bh_batch *b = bh_calloc(1, sizeof(*b));
+
+    bh_arena_init(&b->arena, 4u * BH_BUS_MAX_BYTES);
+    b->refs = 1;
+    return b;
+}
+
+struct bh_arena *bh_batch_arena(struct bh_batch *b)
+{
+    return &b->arena;
+}
+
+void bh_batch_unref(struct bh_batch *b)
+{
+    bh_assert(b->refs > 0);
+    if (--b->refs)
+        return;
+    bh_arena_fini(&b->arena);
+    free(b);
+}
+
+static void on_closed(uv_handle_t *h)
+{
+    struct bh_job *j = h->data;
+
+    bh_batch_unref(j->batch);
+    free(j);
+}
+
+static void job_end(struct bh_job *j)
+{
+    struct bh_binder *b = j->b;
+
+    if (j->prev)
+        j->prev->next = j->next;
+    else
+        b->jobs = j->next;
+    if (j->next)
+        j->next->prev = j->prev;
+    b->n_jobs--;
+    if (j->epoch < b->epoch)
+        b->n_old_jobs--;
+    uv_close((uv_handle_t *)&j->pause, on_closed);
+    bh_binder_ended(b);
+}
+
+static void answer(struct bh_job *j, Berth__Outcome o, int code, const char *reason,
+                   const char *message)
+{
+    uint64_t took = bh_mono_ns() - j->taken_ns;
+
+    if (j->item->kind == BERTH__WORK_KIND__WORK_BIND && o == BERTH__OUTCOME__OUTCOME_DONE)
+        bh_cell_observe(bh_metric_cell(j->b->m_bind_s), (double)took / 1e9);
+    bh_binder_answer(j->b, j->epoch, j->item, o, code, reason, message, took);
+    if (o == BERTH__OUTCOME__OUTCOME_DONE && j->item->event)
+        bh_binder_event(j->b, j->item);
+    job_end(j);
+}
+
+static void run_step(struct bh_job *j);
+
+static uint64_t time_left(const struct bh_job *j)
+{
+    uint64_t took = bh_mono_ns() - j->taken_ns;
+
+    return took < j->b->o.deadline_ns ? j->b->o.deadline_ns - took : 0;
+}
+
+static void on_pause(uv_timer_t *t)
+{
+    struct bh_job *j = t->data;
+
+    if (time_left(j) && !j->last_pause)
+        run_step(j);
+    else
+        answer(j, BERTH__OUTCOME__OUTCOME_UNKNOWN, 0, "", "no definite answer before the deadline");
+}
+
+/* The outcome is not definite: the same write again, until the deadline. A server that asks for a
+ * longer pause gets it: the item is held till the deadline, not handed back to be tried elsewhere
+ * at once. */
+static void again(struct bh_job *j, const struct bh_api_reply *r, const char *why)
+{
+    uint64_t ms = BH_MIN(50u << BH_MIN(j->tries, 6u), 2000u), left = time_left(j);
+
+    ms = ms / 2 + bh_rand_below(&j->b->rand, ms / 2 + 1);
+    if (r->retry_after_s > 0)
+        ms = (uint64_t)r->retry_after_s * 1000;
+    j->tries++;
+    if (!left || j->b->stopping) {
+        answer(j, BERTH__OUTCOME__OUTCOME_UNKNOWN, r->code, "", why);
+        return;
+    }
+    j->last_pause = ms * 1000000 >= left;
+    uv_update_time(j->b->loop); /* else the pause would be short by the time since the loop woke */
+    uv_timer_start(&j->pause, on_pause, BH_MIN(ms, left / 1000000 + 1), 0);
+}
+
+/* After a 409: what does the API server say about this pod now? */
+static void on_look(struct bh_job *j, const struct bh_api_reply *r)
+{
+    struct bh_arena a;
+    struct bh_err err = {0};
+    ProtobufCMessage *m = NULL;
+    const K8s__Pod *p;
+
+    if (r->code == 404) {
+        answer(j, BERTH__OUTCOME__OUTCOME_GONE, 404, "NotFound", "pod is gone");
+        return;
+    }
+    bh_arena_init(&a, 64u << 20);
+    if (r->code != 200 ||
+        bh_decode_object(&a, &k8s__pod__descriptor, r->body.p, r->body.n, &m, &err) < 0) {
+        again(j, r, "could not read the pod after a conflict");
+        bh_arena_fini(&a);
+        return;
+    }
+    p = (const K8s__Pod *)m;
+    if (!p->metadata || !p->metadata->uid || !bh_streq(p->metadata->uid, j->item->uid))
+        answer(j, BERTH__OUTCOME__OUTCOME_GONE, 409, "Conflict", "pod was re-created");
+    else if (!p->spec || !p->spec->nodename || !*p->spec->nodename)
+        answer(j, BERTH__OUTCOME__OUTCOME_REJECTED, 409, "Conflict",
+               "the API server refused the binding: the pod is being deleted or gated");
+    else if (bh_streq(p->spec->nodename, j->item->node))
+        answer(j, BERTH__OUTCOME__OUTCOME_DONE, 409, "", "");
+    else
+        answer(j, BERTH__OUTCOME__OUTCOME_BOUND_ELSEWHERE, 409, "Conflict", p->spec->nodename);
+    bh_arena_fini(&a);
+}
+
+static void on_success(struct bh_job *j, int code)
+{
+    if (j->step == STEP_PATCH && j->item->kind == BERTH__WORK_KIND__WORK_DELETE) {
+        j->step = STEP_DELETE;
+        j->tries = 0;
+        run_step(j);
+        return;
+    }
+    answer(j, BERTH__OUTCOME__OUTCOME_DONE, code, "", "");
+}
+
+static void on_refusal(struct bh_job *j, const struct bh_api_reply *r)
+{
+    struct bh_api_status s;
+
+    bh_decode_status(r->body.p, r->body.n, r->code, &s);
+    if (r->code == 409 && j->step == STEP_BIND) {
+        j->step = STEP_LOOK;
+        run_step(j);
+    } else if (r->code == 404 || (r->code == 409 && j->step == STEP_DELETE)) {
+        answer(j, BERTH__OUTCOME__OUTCOME_GONE, r->code, s.reason, s.message);
+    } else if (r->code == 409 && j->tries < PATCH_CONFLICTS) {
+        again(j, r, s.message); /* lost a race on the server, or the pod is another one by now */
+    } else {
+        answer(j, BERTH__OUTCOME__OUTCOME_REJECTED, r->code, s.reason, s.message);
+    }
+}
+
+static void on_done(void *arg, const struct bh_api_reply *r)
+{
+    struct bh_job *j = arg;
+
+    j->b->progress++;
+    j->b->n_requests--;
+    if (r->outcome == BH_API_CANCELED)
+        answer(j, BERTH__OUTCOME__OUTCOME_UNKNOWN, 0, "", "the binder stops");
+    else if (r->outcome != BH_API_OK)
+        again(j, r, r->error ? r->error : "no reply from the API server");
+    else if (r->code == 429 || r->code >= 500 || r->code == 401)
+        again(j, r, "the API server is not ready for the request");
+    else if (j->step == STEP_LOOK)
+        on_look(j, r);
+    else if (r->code >= 200 && r->code < 300)
+        on_success(j, r->code);
+    else
+        on_refusal(j, r);
+}
+
+static bool past_fence(const struct bh_job *j)
+{
+    return j->fence_boot_ns && bh_boot_ns() > j->fence_boot_ns;
+}
+
+static void run_step(struct bh_job *j)
+{
+    static struct bh_buf path, body; /* one thread; bh_api_start copies */
+    struct bh_api_call call = {.timeout_ns = j->b->o.request_ns, .on_done = on_done, .arg = j};
+
+    if (past_fence(j)) {
+        answer(j, BERTH__OUTCOME__OUTCOME_STALE, 0, "",
+               "the lease this decision was taken under ended");
+        return;
+    }
+    if (j->epoch < j->b->epoch && j->step != STEP_LOOK) {
+        answer(j, BERTH__OUTCOME__OUTCOME_STALE, 0, "", "a newer scheduler took over");
+        return;
+    }
+    bh_buf_reset(&body);
+    switch (j->step) {
+    case STEP_BIND:
+        bh_request_bind(&path, &body, j->item, (unsigned)(j->b->o.request_ns / 1000000000 + 1));
+        call.method = "POST";
+        call.content_type = "application/json";
+        break;
+    case STEP_LOOK:
+        bh_request_get_pod(&path, j->item);
+        call.method = "GET";
+        break;
+    case STEP_PATCH:
+        bh_request_patch_status(&path, &body, j->item);
+        call.method = "PATCH";
+        call.content_type = "application/strategic-merge-patch+json";
+        break;
+    case STEP_DELETE:
+        bh_request_delete(&path, &body, j->item);
+        call.method = "DELETE";
+        call.content_type = "application/json";
+        break;
+    }
+    call.path = bh_buf_str(&path);
+    call.body = body.n ? body.p : NULL;
+    call.body_n = body.n;
+    j->b->n_requests++;
+    if (!bh_api_start(j->b->client, &call)) { /* the client is being freed */
+        j->b->n_requests--;
+        answer(j, BERTH__OUTCOME__OUTCOME_UNKNOWN, 0, "", "the binder stops");
+    }
+}
+
+static void take_item(struct bh_binder *b, struct bh_batch *batch, const Berth__WorkBatch *w,
+                      const Berth__WorkItem *it)
+{
+    struct bh_job *j;
+
+    if (it->kind == BERTH__WORK_KIND__WORK_EVENT) {
+        bh_binder_event(b, it);
+        bh_binder_answer(b, w->epoch, it, BERTH__OUTCOME__OUTCOME_DONE, 0, "", "", 0);
+        return;
+    }
+    j = bh_calloc(1, sizeof(*j));
+    j->b = b;
+    j->batch = batch;
+    batch->refs++;
+    j->item = it;
+    j->epoch = w->epoch;
+    j->fence_boot_ns = w->fence_boot_ns;
+    j->taken_ns = bh_mono_ns();
+    j->step = it->kind == BERTH__WORK_KIND__WORK_BIND                       ? STEP_BIND
+              : it->kind == BERTH__WORK_KIND__WORK_DELETE && !it->condition ? STEP_DELETE
+                                                                            : STEP_PATCH;
+    uv_timer_init(b->loop, &j->pause);
+    j->pause.data = j;
+    j->next = b->jobs;
+    if (b->jobs)
+        b->jobs->prev = j;
+    b->jobs = j;
+    b->n_jobs++;
+    run_step(j);
+}
+
+static void refuse(struct bh_binder *b, const Berth__WorkBatch *w, Berth__Outcome o,
+                   const char *why)
+{
+    for (size_t i = 0; i < w->n_item; i++)
+        bh_binder_answer(b, w->epoch, w->item[i], o, 0, "", why, 0);
+}
+
+void bh_binder_take(struct bh_binder *b, struct bh_batch *batch, const Berth__WorkBatch *w)
+{
+    if (w->epoch < b->epoch || w->lease_term < b->lease_term) {
+        refuse(b, w, BERTH__OUTCOME__OUTCOME_STALE, "a newer scheduler took over");
+        return;
+    }
+    if (b->stopping || (w->epoch > b->epoch && !bh_binder_raise_epoch(b, w->epoch))) {
+        refuse(b, w, BERTH__OUTCOME__OUTCOME_UNKNOWN, "the binder takes no work");
+        return;
+    }
+    b->lease_term = w->lease_term;
+    for (size_t i = 0; i < w->n_item; i++)
+        take_item(b, batch, w, w->item[i]);
+}
+
+size_t bh_binder_in_flight(struct bh_binder *b, struct bh_job **cursor, Berth__WorkItem *out,
+                           size_t max)
+{
+    struct bh_job *j = *cursor ? *cursor : b->jobs;
+    size_t n = 0;
+
+    for (; j && n < max; j = j->next) {
+        if (j->item->kind != BERTH__WORK_KIND__WORK_BIND)
+            continue;
+        berth__work_item__init(&out[n]);
+        out[n].has_id = out[n].has_kind = true;
+        out[n].id = j->item->id;
+        out[n].kind = j->item->kind;
+        out[n].namespace_ = j->item->namespace_;
+        out[n].name = j->item->name;
+        out[n].uid = j->item->uid;
+        out[n].node = j->item->node;
+        n++;
+    }
+    *cursor = j;
+    return n;
+}
+
+void bh_binder_drop_jobs(struct bh_binder *b)
+{
+    struct bh_job *next;
+
+    for (struct bh_job *j = b->jobs; j; j = next) {
+        next = j->next;
+        if (uv_is_active((uv_handle_t *)&j->pause))
+            answer(j, BERTH__OUTCOME__OUTCOME_UNKNOWN, 0, "", "the binder stops");
+    }
+}

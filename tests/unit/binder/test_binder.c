@@ -1,0 +1,859 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * tests/unit/binder/test_binder.c - a whole binder between a scheduler that the test plays and an
+ * API server that answers by script: every answer there is, cut connections, stops and take-overs
+ *
+ * Runs in one loop; nothing sleeps for a fixed time: SPIN turns the loop until a condition holds.
+ */
+#include "binder/binder.h"
+#include "common/data/json.h"
+#include "common/http/server.h"
+#include "tests/unit/harness.h"
+
+#define SPIN_NS     UINT64_C(20000000000)
+#define MAX_PODS    400u
+#define MAX_RESULTS 1000u
+#define BIND        BERTH__WORK_KIND__WORK_BIND
+#define PATCH       BERTH__WORK_KIND__WORK_PATCH_STATUS
+#define DELETE      BERTH__WORK_KIND__WORK_DELETE
+#define EVENT       BERTH__WORK_KIND__WORK_EVENT
+
+enum act {
+    AS_USUAL,
+    SAY_409, /* although nothing is wrong */
+    SAY_403,
+    SAY_429, /* Retry-After: 1 */
+    SAY_500,
+    CUT_BEFORE, /* the connection ends, nothing was written */
+    CUT_AFTER,  /* it was written, the reply is lost */
+    HANG        /* no answer ever */
+};
+struct pod {
+    char name[32], uid[32], node[32];
+    bool gated, gone;
+    unsigned bindings, patches;
+};
+struct result {
+    uint64_t id, epoch;
+    Berth__Outcome outcome;
+    int code;
+    char message[128];
+};
+struct fixture {
+    uv_loop_t loop;
+    uv_timer_t tick;
+    char dir[108];
+    struct bh_http_server *server;
+    struct bh_api_config api;
+    struct pod pods[MAX_PODS];
+    unsigned n_pods;
+    enum act script[16]; /* for the next writes, in order; then AS_USUAL */
+    unsigned n_script, at;
+    unsigned gets, writes, events, deletes;
+    unsigned event_failures; /* how many event writes get a 500 first */
+    char last_patch[1024], last_delete[512], last_event[2048];
+
+    struct bh_bus *router;
+    struct bh_peer peer;
+    struct bh_arena msg;
+    unsigned hellos;
+    uint64_t hello_epoch;
+    uint32_t window, in_flight; /* of the last hello; reported in all hellos */
+    char reported[32];
+    struct result results[MAX_RESULTS];
+    unsigned n_results;
+
+    struct bh_binder_options options;
+    struct bh_binder b;
+};
+
+/* ---- the API server ----------------------------------------------------------------------------
+ */
+
+static void reply(struct bh_http_req *r, int code, const char *json)
+{
+    bh_http_reply(r, code, "application/json", json, strlen(json));
+}
+
+static void reply_status(struct bh_http_req *r, int code, const char *reason, const char *message)
+{
+    char body[400];
+
+    snprintf(body, sizeof(body),
+             "{\"kind\":\"Status\",\"apiVersion\":\"v1\",\"status\":\"Failure\",\"reason\":\"%s\","
+             "\"message\":\"%s\",\"code\":%d}",
+             reason, message, code);
+    reply(r, code, body);
+}
+
+static void on_stream_end(void *arg)
+{
+    (void)arg;
+}
+
+static void cut(struct bh_http_req *r)
+{
+    bh_http_stream_abort(bh_http_stream_start(r, "application/json", on_stream_end, NULL));
+}
+
+static struct pod *find(struct fixture *f, const char *name, size_t n)
+{
+    for (unsigned i = 0; i < f->n_pods; i++)
+        if (strlen(f->pods[i].name) == n && memcmp(f->pods[i].name, name, n) == 0 &&
+            !f->pods[i].gone)
+            return &f->pods[i];
+    return NULL;
+}
+
+/* The write itself; the reply as code. */
+static int write_pod(struct pod *p, const char *method, const char *sub, const struct bh_json *body)
+{
+    const char *uid = bh_json_get_str(bh_json_get(body, "metadata"), "uid");
+
+    if (!p)
+        return 404;
+    if (bh_streq(method, "DELETE"))
+        uid = bh_json_get_str(bh_json_get(body, "preconditions"), "uid");
+    if (uid && !bh_streq(uid, p->uid))
+        return 409;
+    if (bh_streq(method, "DELETE")) {
+        p->gone = true;
+    } else if (bh_streq(sub, "/status")) {
+        p->patches++;
+    } else {
+        if (p->gated || *p->node)
+            return 409;
+        p->bindings++;
+        snprintf(p->node, sizeof(p->node), "%s",
+                 bh_json_get_str(bh_json_get(body, "target"), "name"));
+        return 201;
+    }
+    return 200;
+}
+
+static void answer_write(struct fixture *f, struct bh_http_req *r, struct pod *p, const char *sub)
+{
+    enum act act = f->at < f->n_script ? f->script[f->at++] : AS_USUAL;
+    struct bh_str text = bh_http_body(r);
+    struct bh_arena a;
+    struct bh_json *body = NULL;
+    struct bh_err err;
+    int code;
+
+    f->writes++;
+    if (act == HANG || act == CUT_BEFORE || act == SAY_500) {
+        if (act == CUT_BEFORE)
+            cut(r);
+        else if (act == SAY_500)
+            reply_status(r, 500, "InternalError", "etcd is away");
+        return;
+    }
+    if (act == SAY_409 || act == SAY_403) {
+        reply_status(r, act == SAY_409 ? 409 : 403, "Whatever", "no");
+        return;
+    }
+    if (act == SAY_429) {
+        bh_http_set_header(r, "Retry-After", "1");
+        reply_status(r, 429, "TooManyRequests", "slow down");
+        return;
+    }
+    bh_arena_init(&a, 0);
+    CU_ASSERT_FATAL(bh_json_parse(&a, text.p, text.n, BH_JSON_STRICT, &body, &err) == 0);
+    code = write_pod(p, bh_http_method(r), sub, body);
+    bh_arena_fini(&a);
+    if (act == CUT_AFTER)
+        cut(r);
+    else if (code < 300)
+        reply(r, code, "{\"kind\":\"Status\",\"apiVersion\":\"v1\",\"status\":\"Success\"}");
+    else
+        reply_status(r, code, code == 404 ? "NotFound" : "Conflict", "refused");
+}
+
+static void handler(struct bh_http_req *r, void *arg)
+{
+    struct fixture *f = arg;
+    const char *path = bh_http_path(r), *method = bh_http_method(r), *sub;
+    static const char pods[] = "/api/v1/namespaces/ns/pods/";
+    struct bh_str body = bh_http_body(r);
+    struct pod *p;
+    char json[256];
+
+    if (bh_streq(path, "/apis/events.k8s.io/v1/namespaces/ns/events")) {
+        snprintf(f->last_event, sizeof(f->last_event), "%.*s", (int)body.n, body.p);
+        if (f->event_failures) {
+            f->event_failures--;
+            reply_status(r, 503, "ServiceUnavailable", "later");
+            return;
+        }
+        f->events++;
+        reply(r, 201, "{}");
+        return;
+    }
+    CU_ASSERT_FATAL(strncmp(path, pods, sizeof(pods) - 1) == 0);
+    path += sizeof(pods) - 1;
+    sub = path + strcspn(path, "/");
+    p = find(f, path, (size_t)(sub - path));
+    if (bh_streq(method, "PATCH"))
+        snprintf(f->last_patch, sizeof(f->last_patch), "%.*s", (int)body.n, body.p);
+    if (bh_streq(method, "DELETE"))
+        snprintf(f->last_delete, sizeof(f->last_delete), "%.*s", (int)body.n, body.p);
+    if (!bh_streq(method, "GET")) {
+        f->deletes += bh_streq(method, "DELETE");
+        answer_write(f, r, p, sub);
+        return;
+    }
+    f->gets++;
+    if (!p) {
+        reply_status(r, 404, "NotFound", "not found");
+        return;
+    }
+    snprintf(
+        json, sizeof(json),
+        "{\"kind\":\"Pod\",\"apiVersion\":\"v1\",\"metadata\":{\"name\":\"%s\",\"uid\":\"%s\"},"
+        "\"spec\":{\"nodeName\":\"%s\"}}",
+        p->name, p->uid, p->node);
+    reply(r, 200, json);
+}
+
+/* ---- the scheduler -----------------------------------------------------------------------------
+ */
+
+static void greet(struct fixture *f, uint64_t epoch)
+{
+    Berth__SchedulerHello h = BERTH__SCHEDULER_HELLO__INIT;
+    Berth__Envelope e = BERTH__ENVELOPE__INIT;
+
+    h.has_epoch = true;
+    h.epoch = epoch;
+    e.scheduler_hello = &h;
+    CU_ASSERT(bh_bus_send(f->router, &f->peer, &e) == BH_BUS_OK);
+}
+
+static void on_hello(struct fixture *f, const Berth__BinderHello *h)
+{
+    f->hellos++;
+    f->hello_epoch = h->epoch_seen;
+    f->window = h->window;
+    f->in_flight += (uint32_t)h->n_in_flight;
+    if (h->n_in_flight)
+        snprintf(f->reported, sizeof(f->reported), "%s %s", h->in_flight[0]->uid,
+                 h->in_flight[0]->node);
+}
+
+static void hear(struct fixture *f)
+{
+    Berth__Envelope *e;
+
+    bh_arena_reset(&f->msg);
+    while (bh_bus_recv(f->router, &f->msg, &f->peer, &e) == BH_BUS_OK) {
+        if (e->binder_hello)
+            on_hello(f, e->binder_hello);
+        for (size_t i = 0; e->results && i < e->results->n_result; i++) {
+            const Berth__WorkResult *r = e->results->result[i];
+            CU_ASSERT_FATAL(f->n_results < MAX_RESULTS);
+            f->results[f->n_results] = (struct result){r->id, r->epoch, r->outcome, r->code, ""};
+            snprintf(f->results[f->n_results++].message, 128, "%s", r->message ? r->message : "");
+        }
+    }
+}
+
+static void work_of(Berth__WorkItem *w, uint64_t id, Berth__WorkKind kind, struct pod *p)
+{
+    static char ns[] = "ns", node[] = "n1";
+
+    berth__work_item__init(w);
+    w->has_id = w->has_kind = true;
+    w->id = id;
+    w->kind = kind;
+    w->namespace_ = ns;
+    w->name = p->name;
+    w->uid = p->uid;
+    if (kind == BIND)
+        w->node = node;
+}
+
+static void send_items(struct fixture *f, uint64_t epoch, Berth__WorkItem **items, size_t n,
+                       uint64_t fence)
+{
+    Berth__WorkBatch b = BERTH__WORK_BATCH__INIT;
+    Berth__Envelope e = BERTH__ENVELOPE__INIT;
+
+    b.has_epoch = b.has_fence_boot_ns = true;
+    b.epoch = epoch;
+    b.fence_boot_ns = fence;
+    b.n_item = n;
+    b.item = items;
+    e.work = &b;
+    CU_ASSERT_FATAL(bh_bus_send(f->router, &f->peer, &e) == BH_BUS_OK);
+}
+
+static void send_bind(struct fixture *f, uint64_t epoch, uint64_t id, struct pod *p)
+{
+    Berth__WorkItem w, *list = &w;
+
+    work_of(&w, id, BIND, p);
+    send_items(f, epoch, &list, 1, 0);
+}
+
+/* ---- life --------------------------------------------------------------------------------------
+ */
+
+static void on_tick(uv_timer_t *t)
+{
+    hear(t->data);
+}
+
+#define SPIN(f, expr)                                                                              \
+    do {                                                                                           \
+        uint64_t end_ = bh_mono_ns() + SPIN_NS;                                                    \
+        bool held_ = false;                                                                        \
+        while (!(held_ = (expr)) && bh_mono_ns() < end_)                                           \
+            uv_run(&(f)->loop, UV_RUN_ONCE);                                                       \
+        CU_ASSERT_FATAL(held_);                                                                    \
+    } while (0)
+
+static struct pod *add_pod(struct fixture *f, const char *name)
+{
+    struct pod *p = &f->pods[f->n_pods++];
+
+    snprintf(p->name, sizeof(p->name), "%s", name);
+    snprintf(p->uid, sizeof(p->uid), "u-%.20s", name);
+    return p;
+}
+
+static void setup(struct fixture *f)
+{
+    static unsigned n;
+    struct bh_http_options ho = {.address = "127.0.0.1"};
+    char endpoint[128];
+    struct bh_err err = {0};
+
+    memset(f, 0, sizeof(*f));
+    uv_loop_init(&f->loop);
+    bh_arena_init(&f->msg, 64u << 20);
+    snprintf(f->dir, sizeof(f->dir), "%s/b%u", bh_test_tmpdir(), n++);
+    CU_ASSERT_FATAL(bh_runtime_dir(f->dir, f->dir, &err) == 0);
+    CU_ASSERT_FATAL(bh_http_server_new(&f->loop, &ho, handler, f, &f->server, &err) == 0);
+    f->api.server = bh_asprintf("http://127.0.0.1:%u", bh_http_server_port(f->server));
+    CU_ASSERT_FATAL(bh_bus_endpoint(f->dir, "scheduler", endpoint, &err) == 0);
+    CU_ASSERT_FATAL(bh_bus_open(BH_BUS_ROUTER_BIND, endpoint, NULL, &f->router, &err) == 0);
+    uv_timer_init(&f->loop, &f->tick);
+    f->tick.data = f;
+    uv_timer_start(&f->tick, on_tick, 1, 1);
+    f->options = (struct bh_binder_options){.runtime_dir = f->dir,
+                                            .instance = "1",
+                                            .metrics_address = "0",
+                                            .api = &f->api,
+                                            .burst = 100};
+}
+
+static void open_binder(struct fixture *f)
+{
+    struct bh_err err = {0};
+
+    CU_ASSERT_FATAL(bh_binder_open(&f->b, &f->options, &f->loop, &err) == 0);
+    SPIN(f, f->hellos > 0);
+    greet(f, 10);
+    SPIN(f, f->hello_epoch == 10);
+}
+
+static void close_binder(struct fixture *f)
+{
+    bh_binder_close(&f->b);
+}
+
+static void teardown(struct fixture *f)
+{
+    uv_close((uv_handle_t *)&f->tick, NULL);
+    bh_http_server_free(f->server);
+    bh_loop_drain_close(&f->loop);
+    bh_bus_close(f->router);
+    bh_arena_fini(&f->msg);
+    free(f->api.server);
+}
+
+/* ---- answers of the API server -----------------------------------------------------------------
+ */
+
+struct bind_case {
+    const char *name;
+    enum act script[4];
+    unsigned n_script;
+    const char *node; /* where the pod is already */
+    bool gated, gone, recreated;
+    Berth__Outcome outcome;
+    int code;
+    unsigned writes, gets, bindings;
+};
+
+static void run_case(struct fixture *f, const struct bind_case *c, uint64_t id)
+{
+    struct pod *p = add_pod(f, c->name);
+    unsigned writes = f->writes, gets = f->gets, before = f->n_results;
+    Berth__WorkItem w, *list = &w;
+    char old_uid[] = "u-old";
+
+    if (c->node)
+        snprintf(p->node, sizeof(p->node), "%s", c->node);
+    p->gated = c->gated;
+    p->gone = c->gone;
+    memcpy(f->script, c->script, sizeof(c->script));
+    f->n_script = c->n_script;
+    f->at = 0;
+    work_of(&w, id, BIND, p);
+    if (c->recreated)
+        w.uid = old_uid;
+    send_items(f, 10, &list, 1, 0);
+    SPIN(f, f->n_results > before);
+    if (f->results[before].outcome != c->outcome || f->results[before].code != c->code ||
+        f->writes - writes != c->writes || f->gets - gets != c->gets || p->bindings != c->bindings)
+        printf("# %s: outcome %d code %d writes %u gets %u bindings %u\n", c->name,
+               f->results[before].outcome, f->results[before].code, f->writes - writes,
+               f->gets - gets, p->bindings);
+    CU_ASSERT(f->results[before].id == id);
+    CU_ASSERT(f->results[before].outcome == c->outcome);
+    CU_ASSERT(f->results[before].code == c->code);
+    CU_ASSERT(f->writes - writes == c->writes);
+    CU_ASSERT(f->gets - gets == c->gets);
+    CU_ASSERT(p->bindings == c->bindings);
+}
+
+static void test_every_answer_to_a_binding_has_its_meaning(void)
+{
+    static const struct bind_case cases[] = {
+        {"created",
+         {AS_USUAL},
+         0,
+         NULL,
+         false,
+         false,
+         false,
+         BERTH__OUTCOME__OUTCOME_DONE,
+         201,
+         1,
+         0,
+         1},
+        {"ours-already",
+         {AS_USUAL},
+         0,
+         "n1",
+         false,
+         false,
+         false,
+         BERTH__OUTCOME__OUTCOME_DONE,
+         409,
+         1,
+         1,
+         0},
+        {"elsewhere",
+         {AS_USUAL},
+         0,
+         "n9",
+         false,
+         false,
+         false,
+         BERTH__OUTCOME__OUTCOME_BOUND_ELSEWHERE,
+         409,
+         1,
+         1,
+         0},
+        {"gated",
+         {AS_USUAL},
+         0,
+         NULL,
+         true,
+         false,
+         false,
+         BERTH__OUTCOME__OUTCOME_REJECTED,
+         409,
+         1,
+         1,
+         0},
+        {"gone",
+         {AS_USUAL},
+         0,
+         NULL,
+         false,
+         true,
+         false,
+         BERTH__OUTCOME__OUTCOME_GONE,
+         404,
+         1,
+         0,
+         0},
+        {"recreated",
+         {AS_USUAL},
+         0,
+         NULL,
+         false,
+         false,
+         true,
+         BERTH__OUTCOME__OUTCOME_GONE,
+         409,
+         1,
+         1,
+         0},
+        {"forbidden",
+         {SAY_403},
+         1,
+         NULL,
+         false,
+         false,
+         false,
+         BERTH__OUTCOME__OUTCOME_REJECTED,
+         403,
+         1,
+         0,
+         0},
+        {"busy",
+         {SAY_429},
+         1,
+         NULL,
+         false,
+         false,
+         false,
+         BERTH__OUTCOME__OUTCOME_DONE,
+         201,
+         2,
+         0,
+         1},
+        {"broken",
+         {SAY_500, SAY_500},
+         2,
+         NULL,
+         false,
+         false,
+         false,
+         BERTH__OUTCOME__OUTCOME_DONE,
+         201,
+         3,
+         0,
+         1},
+        {"cut-before",
+         {CUT_BEFORE},
+         1,
+         NULL,
+         false,
+         false,
+         false,
+         BERTH__OUTCOME__OUTCOME_DONE,
+         201,
+         2,
+         0,
+         1},
+        {"cut-after",
+         {CUT_AFTER},
+         1,
+         NULL,
+         false,
+         false,
+         false,
+         BERTH__OUTCOME__OUTCOME_DONE,
+         409,
+         2,
+         1,
+         1},
+    };
+    struct fixture f;
+
+    setup(&f);
+    open_binder(&f);
+    for (size_t i = 0; i < BH_ARRAY_LEN(cases); i++)
+        run_case(&f, &cases[i], i + 1);
+    CU_ASSERT(f.n_results == BH_ARRAY_LEN(cases)); /* one answer an item */
+    close_binder(&f);
+    teardown(&f);
+}
+
+static void test_retry_after_is_honoured(void)
+{
+    struct fixture f;
+    uint64_t t0;
+
+    setup(&f);
+    open_binder(&f);
+    f.script[0] = SAY_429;
+    f.n_script = 1;
+    t0 = bh_mono_ns();
+    send_bind(&f, 10, 1, add_pod(&f, "p"));
+    SPIN(&f, f.n_results == 1);
+    CU_ASSERT(f.results[0].outcome == BERTH__OUTCOME__OUTCOME_DONE);
+    CU_ASSERT(bh_mono_ns() - t0 >= 1000000000); /* a lower bound: never too early */
+    close_binder(&f);
+    teardown(&f);
+}
+
+static void test_no_answer_before_the_deadline_is_unknown(void)
+{
+    struct fixture f;
+
+    setup(&f);
+    f.options.request_ns = 60000000;
+    f.options.deadline_ns = 300000000;
+    open_binder(&f);
+    for (unsigned i = 0; i < 16; i++)
+        f.script[i] = HANG;
+    f.n_script = 16;
+    send_bind(&f, 10, 1, add_pod(&f, "p"));
+    SPIN(&f, f.n_results == 1);
+    CU_ASSERT(f.results[0].outcome == BERTH__OUTCOME__OUTCOME_UNKNOWN);
+    CU_ASSERT(f.writes >= 2); /* it was tried again meanwhile */
+    /* a server that wants a longer pause than there is time: held, then unknown, not tried early */
+    f.script[0] = SAY_429;
+    f.n_script = 1;
+    f.at = f.writes = 0;
+    send_bind(&f, 10, 2, add_pod(&f, "q"));
+    SPIN(&f, f.n_results == 2);
+    CU_ASSERT(f.results[1].outcome == BERTH__OUTCOME__OUTCOME_UNKNOWN);
+    CU_ASSERT(f.writes == 1);
+    close_binder(&f);
+    teardown(&f);
+}
+
+static void test_status_patches_and_evictions(void)
+{
+    struct fixture f;
+    struct pod *p, *victim;
+    Berth__WorkItem w, *list = &w;
+    Berth__Condition c = BERTH__CONDITION__INIT;
+    Berth__EventText e = BERTH__EVENT_TEXT__INIT;
+    char t[] = "DisruptionTarget", s[] = "True", normal[] = "Normal", preempted[] = "Preempted";
+
+    setup(&f);
+    open_binder(&f);
+    p = add_pod(&f, "p");
+    victim = add_pod(&f, "victim");
+    c.type = t;
+    c.status = s;
+    work_of(&w, 1, PATCH, p);
+    w.condition = &c;
+    send_items(&f, 10, &list, 1, 0);
+    SPIN(&f, f.n_results == 1);
+    CU_ASSERT(f.results[0].outcome == BERTH__OUTCOME__OUTCOME_DONE && p->patches == 1);
+    CU_ASSERT_PTR_NOT_NULL(strstr(f.last_patch, "\"uid\":\"u-p\""));
+    /* 409 for ever: the pod under this name is another one; it must end */
+    snprintf(p->uid, sizeof(p->uid), "u-new");
+    work_of(&w, 2, PATCH, p);
+    w.condition = &c;
+    w.uid = t;
+    send_items(&f, 10, &list, 1, 0);
+    SPIN(&f, f.n_results == 2);
+    CU_ASSERT(f.results[1].outcome == BERTH__OUTCOME__OUTCOME_REJECTED && p->patches == 1);
+    /* a victim: condition, then deletion with its uid, then the event */
+    e.type = normal;
+    e.reason = preempted;
+    work_of(&w, 3, DELETE, victim);
+    w.condition = &c;
+    w.event = &e;
+    send_items(&f, 10, &list, 1, 0);
+    SPIN(&f, f.n_results == 3 && f.events == 1);
+    CU_ASSERT(f.results[2].outcome == BERTH__OUTCOME__OUTCOME_DONE);
+    CU_ASSERT(victim->patches == 1 && victim->gone);
+    CU_ASSERT_PTR_NOT_NULL(strstr(f.last_delete, "\"preconditions\":{\"uid\":\"u-victim\"}"));
+    CU_ASSERT_PTR_NOT_NULL(strstr(f.last_event, "Preempted"));
+    /* again, as after a lost answer: gone is an end too */
+    work_of(&w, 4, DELETE, victim);
+    send_items(&f, 10, &list, 1, 0);
+    SPIN(&f, f.n_results == 4);
+    CU_ASSERT(f.results[3].outcome == BERTH__OUTCOME__OUTCOME_GONE && f.deletes == 2);
+    close_binder(&f);
+    teardown(&f);
+}
+
+static void test_events_are_repeated_and_never_delay_answers(void)
+{
+    struct fixture f;
+    Berth__WorkItem w, *list = &w;
+    Berth__EventText e = BERTH__EVENT_TEXT__INIT;
+    char warning[] = "Warning", reason[] = "FailedScheduling", note[] = "a \"quoted\" note";
+
+    setup(&f);
+    open_binder(&f);
+    e.type = warning;
+    e.reason = reason;
+    e.note = note;
+    f.event_failures = 2;
+    work_of(&w, 1, EVENT, add_pod(&f, "p"));
+    w.event = &e;
+    send_items(&f, 10, &list, 1, 0);
+    SPIN(&f, f.n_results == 1);
+    CU_ASSERT(f.results[0].outcome == BERTH__OUTCOME__OUTCOME_DONE);
+    SPIN(&f, f.events == 1);
+    CU_ASSERT_PTR_NOT_NULL(strstr(f.last_event, "a \\\"quoted\\\" note"));
+    f.event_failures = 1000000; /* and gives up */
+    send_items(&f, 10, &list, 1, 0);
+    SPIN(&f, f.b.n_events_running == 0 && f.n_results == 2);
+    CU_ASSERT(f.events == 1);
+    close_binder(&f);
+    teardown(&f);
+}
+
+/* ---- epochs, fences, stops ---------------------------------------------------------------------
+ */
+
+static void test_old_epochs_and_passed_fences_are_not_written(void)
+{
+    struct fixture f;
+    Berth__WorkItem w, *list = &w;
+
+    setup(&f);
+    open_binder(&f);
+    send_bind(&f, 9, 1, add_pod(&f, "p"));
+    SPIN(&f, f.n_results == 1);
+    CU_ASSERT(f.results[0].outcome == BERTH__OUTCOME__OUTCOME_STALE);
+    work_of(&w, 2, BIND, add_pod(&f, "q"));
+    send_items(&f, 10, &list, 1, 1);
+    SPIN(&f, f.n_results == 2);
+    CU_ASSERT(f.results[1].outcome == BERTH__OUTCOME__OUTCOME_STALE);
+    CU_ASSERT(f.writes == 0);
+    close_binder(&f);
+    teardown(&f);
+}
+
+static void test_a_new_scheduler_is_told_what_is_on_the_wire(void)
+{
+    struct fixture f;
+    unsigned writes;
+
+    setup(&f);
+    f.options.request_ns = 100000000;
+    open_binder(&f);
+    for (unsigned i = 0; i < 16; i++)
+        f.script[i] = HANG;
+    f.n_script = 16;
+    send_bind(&f, 10, 1, add_pod(&f, "p"));
+    SPIN(&f, f.writes == 1);
+    CU_ASSERT(f.in_flight == 0); /* heartbeats carry nothing */
+    greet(&f, 11);
+    SPIN(&f, f.hello_epoch == 11);
+    CU_ASSERT(f.in_flight == 1);
+    CU_ASSERT_STRING_EQUAL(f.reported, "u-p n1");
+    CU_ASSERT(f.window == BH_BINDER_WINDOW - 1); /* one place is taken */
+    writes = f.writes;
+    SPIN(&f, f.n_results == 1); /* the request that is out ends; it is not repeated */
+    CU_ASSERT(f.results[0].outcome == BERTH__OUTCOME__OUTCOME_STALE);
+    CU_ASSERT(f.results[0].epoch == 10);
+    CU_ASSERT(f.writes == writes);
+    greet(&f, 11);
+    SPIN(&f, f.window == BH_BINDER_WINDOW);
+    close_binder(&f);
+    teardown(&f);
+}
+
+static void test_a_stop_lets_what_is_out_end_and_answers_the_rest(void)
+{
+    struct fixture f;
+
+    setup(&f);
+    open_binder(&f);
+    f.script[0] = SAY_429; /* waits a second */
+    f.n_script = 1;
+    send_bind(&f, 10, 1, add_pod(&f, "paused"));
+    SPIN(&f, f.writes == 1);
+    send_bind(&f, 10, 2, add_pod(&f, "running"));
+    SPIN(&f, f.writes == 2 || f.b.n_jobs == 2);
+    bh_binder_wind_down(&f.b);
+    SPIN(&f, f.window == 0);
+    SPIN(&f, f.n_results == 2);
+    for (unsigned i = 0; i < 2; i++)
+        CU_ASSERT(f.results[i].outcome == (f.results[i].id == 1 ? BERTH__OUTCOME__OUTCOME_UNKNOWN
+                                                                : BERTH__OUTCOME__OUTCOME_DONE));
+    send_bind(&f, 10, 3, add_pod(&f, "too-late"));
+    SPIN(&f, f.n_results == 3);
+    CU_ASSERT(f.results[2].outcome == BERTH__OUTCOME__OUTCOME_UNKNOWN);
+    close_binder(&f);
+    teardown(&f);
+}
+
+static void test_closing_with_requests_running_answers_and_leaks_nothing(void)
+{
+    struct fixture f;
+    Berth__WorkItem w, *list = &w;
+    Berth__EventText e = BERTH__EVENT_TEXT__INIT;
+    char warning[] = "Warning", reason[] = "FailedScheduling";
+
+    setup(&f);
+    open_binder(&f);
+    for (unsigned i = 0; i < 16; i++)
+        f.script[i] = i < 8 ? HANG : SAY_500;
+    f.n_script = 16;
+    for (unsigned i = 0; i < 16; i++) {
+        char name[16];
+        snprintf(name, sizeof(name), "p%u", i);
+        send_bind(&f, 10, i + 1, add_pod(&f, name));
+    }
+    e.type = warning;
+    e.reason = reason;
+    f.event_failures = 1000;
+    work_of(&w, 99, EVENT, &f.pods[0]);
+    w.event = &e;
+    for (unsigned i = 0; i < 300; i++)
+        send_items(&f, 10, &list, 1, 0);
+    SPIN(&f, f.writes >= 8 && f.b.n_events > 0);
+    close_binder(&f);
+    SPIN(&f, f.n_results >= 16 + 1);
+    teardown(&f);
+}
+
+static void test_hundreds_of_binds_run_at_once_and_each_is_answered(void)
+{
+    struct fixture f;
+    Berth__WorkItem items[MAX_PODS], *list[MAX_PODS];
+    bool seen[MAX_PODS + 1] = {false};
+
+    setup(&f);
+    open_binder(&f);
+    for (unsigned i = 0; i < MAX_PODS; i++) {
+        char name[16];
+        snprintf(name, sizeof(name), "p%u", i);
+        work_of(&items[i], i + 1, BIND, add_pod(&f, name));
+        list[i] = &items[i];
+    }
+    send_items(&f, 10, list, MAX_PODS, 0);
+    SPIN(&f, f.b.n_jobs > 200);
+    SPIN(&f, f.n_results == MAX_PODS);
+    for (unsigned i = 0; i < MAX_PODS; i++) {
+        CU_ASSERT(f.results[i].outcome == BERTH__OUTCOME__OUTCOME_DONE);
+        CU_ASSERT(!seen[f.results[i].id]);
+        seen[f.results[i].id] = true;
+        CU_ASSERT(f.pods[i].bindings == 1);
+    }
+    CU_ASSERT(f.b.n_jobs == 0);
+    close_binder(&f);
+    teardown(&f);
+}
+
+static void test_a_binder_that_cannot_start_says_why_and_leaks_nothing(void)
+{
+    struct fixture f;
+    struct bh_err err = {0};
+
+    setup(&f);
+    f.options.metrics_address = "not an address";
+    CU_ASSERT(bh_binder_open(&f.b, &f.options, &f.loop, &err) < 0);
+    CU_ASSERT(*err.msg);
+    close_binder(&f);
+    teardown(&f);
+}
+
+BH_TESTS("binder",
+         {"every answer to a binding has its meaning",
+          test_every_answer_to_a_binding_has_its_meaning},
+         {"Retry-After is honoured", test_retry_after_is_honoured},
+         {"no answer before the deadline is unknown",
+          test_no_answer_before_the_deadline_is_unknown},
+         {"status patches and evictions", test_status_patches_and_evictions},
+         {"events are repeated and never delay answers",
+          test_events_are_repeated_and_never_delay_answers},
+         {"old epochs and passed fences are not written",
+          test_old_epochs_and_passed_fences_are_not_written},
+         {"a new scheduler is told what is on the wire",
+          test_a_new_scheduler_is_told_what_is_on_the_wire},
+         {"a stop lets what is out end and answers the rest",
+          test_a_stop_lets_what_is_out_end_and_answers_the_rest},
+         {"closing with requests running answers and leaks nothing",
+          test_closing_with_requests_running_answers_and_leaks_nothing},
+         {"hundreds of binds run at once and each is answered",
+          test_hundreds_of_binds_run_at_once_and_each_is_answered},
+         {"a binder that cannot start says why and leaks nothing",
+          test_a_binder_that_cannot_start_says_why_and_leaks_nothing})

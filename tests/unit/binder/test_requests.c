@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * tests/unit/binder/test_requests.c - the writes a binder sends, byte by byte where it matters
+ */
+#include "binder/binder.h"
+#include "common/data/json.h"
+#include "tests/unit/harness.h"
+
+static char ns[] = "default", name[] = "web-0", uid[] = "u-1", node[] = "n1", empty[] = "";
+
+static struct bh_json *parse(struct bh_arena *a, const struct bh_buf *b)
+{
+    struct bh_json *v = NULL;
+    struct bh_err err = {0};
+
+    CU_ASSERT_FATAL(bh_json_parse(a, b->p, b->n, BH_JSON_STRICT, &v, &err) == 0);
+    return v;
+}
+
+static Berth__WorkItem item(void)
+{
+    Berth__WorkItem it = BERTH__WORK_ITEM__INIT;
+
+    it.namespace_ = ns;
+    it.name = name;
+    it.uid = uid;
+    it.node = node;
+    return it;
+}
+
+static void test_binding_names_pod_uid_and_node(void)
+{
+    struct bh_buf path = {0}, body = {0};
+    struct bh_arena a;
+    Berth__WorkItem it = item();
+    struct bh_json *v;
+
+    bh_arena_init(&a, 0);
+    bh_request_bind(&path, &body, &it, 30);
+    CU_ASSERT_STRING_EQUAL(bh_buf_str(&path),
+                           "/api/v1/namespaces/default/pods/web-0/binding?timeout=30s");
+    v = parse(&a, &body);
+    CU_ASSERT_STRING_EQUAL(bh_json_get_str(v, "kind"), "Binding");
+    CU_ASSERT_STRING_EQUAL(bh_json_cstr(bh_json_path(v, "metadata.uid")), "u-1");
+    CU_ASSERT_STRING_EQUAL(bh_json_cstr(bh_json_path(v, "target.name")), "n1");
+    CU_ASSERT_STRING_EQUAL(bh_json_cstr(bh_json_path(v, "target.kind")), "Node");
+    bh_arena_fini(&a);
+    bh_buf_fini(&path);
+    bh_buf_fini(&body);
+}
+
+static void test_status_patch_merges_the_condition_and_clears_the_nomination(void)
+{
+    struct bh_buf path = {0}, body = {0};
+    struct bh_arena a;
+    Berth__WorkItem it = item();
+    Berth__Condition c = BERTH__CONDITION__INIT;
+    char type[] = "PodScheduled", no[] = "False", why[] = "Unschedulable",
+         text[] = "0/1 nodes are available: 1 \"x\"\n.";
+    struct bh_json *v, *cond;
+
+    bh_arena_init(&a, 0);
+    c.type = type;
+    c.status = no;
+    c.reason = why;
+    c.message = text;
+    c.observed_generation = 3;
+    c.transition = false;
+    it.condition = &c;
+    it.set_nominated_node = true;
+    it.nominated_node = empty;
+    bh_request_patch_status(&path, &body, &it);
+    CU_ASSERT_STRING_EQUAL(bh_buf_str(&path), "/api/v1/namespaces/default/pods/web-0/status");
+    v = parse(&a, &body);
+    cond = bh_json_at(bh_json_path(v, "status.conditions"), 0);
+    CU_ASSERT_STRING_EQUAL(bh_json_get_str(cond, "message"), text);
+    CU_ASSERT(bh_json_get_i64(cond, "observedGeneration", 0) == 3);
+    CU_ASSERT(bh_json_get(cond, "lastTransitionTime") == NULL); /* kept while the status stays */
+    CU_ASSERT(bh_json_path(v, "status.nominatedNodeName")->type == BH_JSON_NULL);
+    CU_ASSERT_STRING_EQUAL(bh_json_cstr(bh_json_path(v, "metadata.uid")), "u-1");
+    c.transition = true;
+    bh_request_patch_status(&path, &body, &it);
+    v = parse(&a, &body);
+    cond = bh_json_at(bh_json_path(v, "status.conditions"), 0);
+    CU_ASSERT(bh_json_get_str(cond, "lastTransitionTime") != NULL);
+    CU_ASSERT(bh_json_get(cond, "lastProbeTime")->type == BH_JSON_NULL);
+    bh_arena_fini(&a);
+    bh_buf_fini(&path);
+    bh_buf_fini(&body);
+}
+
+static void test_delete_carries_the_uid_as_precondition(void)
+{
+    struct bh_buf path = {0}, body = {0};
+    struct bh_arena a;
+    Berth__WorkItem it = item();
+
+    bh_arena_init(&a, 0);
+    bh_request_delete(&path, &body, &it);
+    CU_ASSERT_STRING_EQUAL(bh_json_cstr(bh_json_path(parse(&a, &body), "preconditions.uid")),
+                           "u-1");
+    bh_arena_fini(&a);
+    bh_buf_fini(&path);
+    bh_buf_fini(&body);
+}
+
+static void test_event_survives_hostile_text(void)
+{
+    struct bh_buf path = {0}, body = {0};
+    struct bh_arena a;
+    Berth__WorkItem it = item();
+    Berth__EventText e = BERTH__EVENT_TEXT__INIT;
+    char type[] = "Warning", reason[] = "FailedScheduling", action[] = "Scheduling",
+         note[] = "100% \x1b[31m\xff %s %n", controller[] = "default-scheduler";
+    struct bh_json *v;
+
+    bh_arena_init(&a, 0);
+    e.type = type;
+    e.reason = reason;
+    e.action = action;
+    e.note = note;
+    e.reporting_controller = controller;
+    it.event = &e;
+    bh_request_event(&path, &body, &it, "host", 0xabc);
+    v = parse(&a, &body);
+    CU_ASSERT_STRING_EQUAL(bh_json_cstr(bh_json_path(v, "metadata.name")), "web-0.abc");
+    CU_ASSERT_STRING_EQUAL(bh_json_get_str(v, "reportingInstance"), "default-scheduler-host");
+    CU_ASSERT_STRING_EQUAL(bh_json_get_str(v, "note"), "100% \x1b[31m\xef\xbf\xbd %s %n");
+    CU_ASSERT_STRING_EQUAL(bh_json_cstr(bh_json_path(v, "regarding.kind")), "Pod");
+    bh_arena_fini(&a);
+    bh_buf_fini(&path);
+    bh_buf_fini(&body);
+}
+
+BH_TESTS("binder/requests",
+         {"binding names pod, uid and node", test_binding_names_pod_uid_and_node},
+         {"status patch merges the condition and clears the nomination",
+          test_status_patch_merges_the_condition_and_clears_the_nomination},
+         {"delete carries the uid as precondition", test_delete_carries_the_uid_as_precondition},
+         {"event survives hostile text", test_event_survives_hostile_text})
