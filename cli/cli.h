@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * cli/cli.h - the subcommands of `berth`, and what they share
+ *
+ * Each command parses its own flags (argv[0] is its name) and returns an exit status (enum
+ * bh_exit).
+ */
+#ifndef BH_CLI_H
+#define BH_CLI_H
+
+#include "common/api/client.h"
+#include "common/base/opt.h"
+#include "common/data/json.h"
+
+int bh_cmd_up(int argc, char **argv);
+int bh_cmd_load(int argc, char **argv);
+int bh_cmd_conformance(int argc, char **argv);
+int bh_cmd_get(int argc, char **argv);
+
+/* Says what is wrong and where to look; returns BH_EXIT_USAGE. */
+int bh_cli_usage_error(const char *program, const struct bh_err *err);
+
+/* ---- objects.c: creating objects from YAML or JSON, whatever their kind
+ * --------------------------- */
+struct bh_creator; /* knows the server's resources (discovery, cached) */
+struct bh_creator *bh_creator_new(uv_loop_t *loop, struct bh_api_client *c);
+void bh_creator_free(struct bh_creator *cr);
+/* The collection's path for an object: "/apis/apps/v1/namespaces/default/deployments". */
+int bh_creator_path(struct bh_creator *cr, const struct bh_json *obj, struct bh_buf *out,
+                    struct bh_err *err);
+/* Creates every object of a file (documents, kind List). Existing ones are left alone. Returns the
+ * number created or -errno. */
+int bh_creator_file(struct bh_creator *cr, const char *path, struct bh_err *err);
+
+/* ---- progress.c
+ * ------------------------------------------------------------------------------------ */
+/* One line on stderr, redrawn at most ten times a second; silent when stderr is no terminal. */
+struct bh_progress {
+    bool on;
+    uint64_t drawn_ns;
+    unsigned width;
+};
+void bh_progress_init(struct bh_progress *p);
+/* done of total as a bar, then the text. */
+void bh_progress_draw(struct bh_progress *p, uint64_t done, uint64_t total, const char *fmt, ...)
+    BH_PRINTF(4, 5);
+void bh_progress_end(struct bh_progress *p);
+#endif

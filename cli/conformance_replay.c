@@ -1,0 +1,344 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * cli/conformance_replay.c - a recorded case against the engine
+ *
+ * A small stand-in for API server and queue: pending pods by name, bound pods in the engine. A
+ * decided pod is bound at once; a preemptor's victims are deleted at once and the pod is nominated.
+ */
+#include <errno.h>
+
+#include "cli/conformance.h"
+#include "common/base/map.h"
+#include "common/k8s/codec.h"
+#include "common/k8s/compile.h"
+#include "proto/kubernetes/kubernetes.pb-c.h"
+
+/* A fixed clock: pods without a start time started now, whenever that was. */
+#define NOW_NS ((int64_t)1893456000 * 1000000000)
+
+struct pod { /* one pod the case has mentioned */
+    struct bh_pod_rec *rec;
+    bh_shape_id shape;
+    bool pending;
+    bool preempting; /* nominated by a preemption of this case */
+};
+struct bh_replay {
+    struct bh_engine *engine;
+    struct bh_sched_config *config;
+    struct bh_map pods; /* "ns/name" -> struct pod * */
+};
+
+int bh_replay_new(const struct bh_replay_options *o, const struct bh_json *config,
+                  struct bh_replay **ret, struct bh_err *err)
+{
+    struct bh_replay *r = bh_calloc(1, sizeof *r);
+    int rc = bh_sched_config_new(config, &r->config, err);
+
+    if (rc >= 0) {
+        const struct bh_engine_options eo = {.config = r->config,
+                                             .tie_break = BH_TIE_FIRST,
+                                             .verify = o->verify,
+                                             .rebuilt_snapshot = true};
+        rc = bh_engine_new(&eo, &r->engine, err);
+    }
+    if (rc < 0) {
+        bh_replay_free(r);
+        return rc;
+    }
+    *ret = r;
+    return 0;
+}
+
+void bh_replay_free(struct bh_replay *r)
+{
+    size_t it = 0;
+    struct bh_map_entry *m;
+
+    if (!r)
+        return;
+    while ((m = bh_map_next(&r->pods, &it))) {
+        struct pod *p = m->value;
+        free(p->rec);
+        free(p);
+    }
+    bh_map_fini(&r->pods);
+    bh_engine_free(r->engine);
+    bh_sched_config_free(r->config);
+    free(r);
+}
+
+/* ---- objects ----------------------------------------------------------------------------------
+ */
+
+static struct bh_str pod_uid(const struct pod *p)
+{
+    return bh_rec_text(p->rec, p->rec->uid);
+}
+
+static const char *pod_key(struct bh_arena *a, const char *ns, const char *name)
+{
+    return bh_arena_printf(a, "%s/%s", ns && *ns ? ns : "default", name ? name : "");
+}
+
+static void forget_pod(struct bh_replay *r, const char *key)
+{
+    struct pod *p = bh_map_del(&r->pods, key, strlen(key));
+
+    if (!p)
+        return;
+    bh_engine_unnominate(r->engine, pod_uid(p));
+    bh_engine_del_pod(r->engine, pod_uid(p));
+    bh_engine_shape_unref(r->engine, p->shape);
+    free(p->rec);
+    free(p);
+}
+
+static int decode(struct bh_arena *a, const struct bh_json *obj, const struct bh_kind_info *k,
+                  ProtobufCMessage **ret, struct bh_err *err)
+{
+    struct bh_json *copy = bh_json_clone(a, obj);
+
+    bh_api_defaults(a, copy);
+    if (bh_json_path(copy, "metadata.namespace") == NULL && k->namespaced)
+        bh_json_set_str(a, bh_json_obj_at(a, copy, "metadata"), "namespace", "default");
+    return bh_json_to_pb(a, k->desc, copy, ret, NULL, err);
+}
+
+static int put_node(struct bh_replay *r, struct bh_arena *a, const ProtobufCMessage *m,
+                    struct bh_err *err)
+{
+    struct bh_interner in = bh_symtab_interner(bh_engine_symtab(r->engine));
+    struct bh_node_rec *rec;
+    int rc = bh_compile_node(a, (const struct K8s__Node *)(const void *)m, &in, &rec, err);
+
+    if (rc >= 0)
+        bh_engine_put_node(r->engine, rec);
+    return rc;
+}
+
+static int put_pod(struct bh_replay *r, struct bh_arena *a, const ProtobufCMessage *m,
+                   struct pod **ret_pod, struct bh_err *err)
+{
+    struct bh_interner in = bh_symtab_interner(bh_engine_symtab(r->engine));
+    const struct K8s__Pod *msg = (const struct K8s__Pod *)(const void *)m;
+    struct bh_shape_rec *shape;
+    struct bh_pod_rec *rec;
+
+    int rc = bh_compile_shape(a, msg, &in, &shape, err);
+    if (rc >= 0)
+        rc = bh_compile_pod(a, msg, &in, &rec, err);
+    if (rc < 0)
+        return rc;
+    const char *key =
+        pod_key(a, bh_rec_text(rec, rec->namespace_).p, bh_rec_text(rec, rec->name).p);
+    forget_pod(r, key);
+    struct pod *p = bh_calloc(1, sizeof *p);
+    p->shape = bh_engine_shape(r->engine, shape);
+    p->rec = bh_memdup(rec, rec->h.size);
+    p->rec->shape = p->shape;
+    p->pending = rec->node == BH_SYM_NONE;
+    bh_map_put(&r->pods, key, strlen(key), p);
+    if (!p->pending)
+        bh_engine_put_pod(r->engine, p->rec, p->shape);
+    if (ret_pod)
+        *ret_pod = p;
+    return 0;
+}
+
+static int put_other(struct bh_replay *r, const struct bh_kind_info *k, const ProtobufCMessage *m,
+                     struct bh_err *err)
+{
+    const K8s__ObjectMeta *meta = bh_object_meta(m);
+    struct bh_buf b = {0};
+
+    bh_pb_pack(&b, m);
+    int rc = bh_engine_put_object(r->engine, k->kind, k->namespaced ? meta->namespace_ : "",
+                                  meta->name, bh_buf_str(&b), b.n, err);
+    bh_buf_fini(&b);
+    return rc;
+}
+
+static int put(struct bh_replay *r, const struct bh_json *obj, struct pod **ret_pod,
+               struct bh_err *err)
+{
+    const char *version = bh_json_get_str(obj, "apiVersion"), *kind = bh_json_get_str(obj, "kind");
+    const struct bh_kind_info *k = version && kind ? bh_kind_find(version, kind) : NULL;
+    ProtobufCMessage *m;
+    struct bh_arena a;
+
+    if (!k)
+        return bh_err_set(err, -EINVAL, "unknown object %s %s",
+                          version ? version : "(no apiVersion)", kind ? kind : "(no kind)");
+    bh_arena_init(&a, (size_t)64 << 20);
+    int rc = decode(&a, obj, k, &m, err);
+    if (rc >= 0 && !bh_object_meta(m))
+        rc = bh_err_set(err, -EINVAL, "no metadata");
+    if (rc >= 0 && k->kind == BH_KIND_NODE)
+        rc = put_node(r, &a, m, err);
+    else if (rc >= 0 && k->kind == BH_KIND_POD)
+        rc = put_pod(r, &a, m, ret_pod, err);
+    else if (rc >= 0)
+        rc = put_other(r, k, m, err);
+    bh_arena_fini(&a);
+    return rc < 0 ? bh_err_prefix(err, rc, "%s %s", kind,
+                                  bh_json_get_str(bh_json_get(obj, "metadata"), "name")
+                                      ? bh_json_get_str(bh_json_get(obj, "metadata"), "name")
+                                      : "")
+                  : 0;
+}
+
+int bh_replay_put(struct bh_replay *r, const struct bh_json *obj, struct bh_err *err)
+{
+    return put(r, obj, NULL, err);
+}
+
+static int delete_object(struct bh_replay *r, struct bh_arena *a, const struct bh_json *step,
+                         struct bh_err *err)
+{
+    const char *kind = bh_json_get_str(step, "kind"), *name = bh_json_get_str(step, "name");
+    const char *ns = bh_json_get_str(step, "namespace");
+
+    if (!kind || !name)
+        return bh_err_set(err, -EINVAL, "delete: kind or name is missing");
+    for (unsigned i = 0; i < BH_KIND_COUNT; i++) {
+        const struct bh_kind_info *k = &bh_kinds[i];
+        if (!bh_streq(k->kind_name, kind))
+            continue;
+        if (k->kind == BH_KIND_POD)
+            forget_pod(r, pod_key(a, ns, name));
+        else if (k->kind == BH_KIND_NODE)
+            bh_engine_del_node(r->engine,
+                               bh_sym_find(bh_engine_symtab(r->engine), name, strlen(name)));
+        else
+            return bh_engine_put_object(r->engine, k->kind, k->namespaced ? ns : "", name, NULL, 0,
+                                        err);
+        return 0;
+    }
+    return bh_err_set(err, -EINVAL, "delete: unknown kind %s", kind);
+}
+
+/* ---- decisions --------------------------------------------------------------------------------
+ */
+
+static void bind_pod(struct bh_replay *r, struct pod *p, bh_sym node)
+{
+    const struct bh_pending pending = {.pod = p->rec, .shape = p->shape};
+
+    bh_engine_assume(r->engine, &pending, node);
+    p->rec->node = node;
+    p->pending = false;
+    bh_engine_put_pod(r->engine, p->rec, p->shape);
+}
+
+/* A higher preemptor takes the node away from lower pods that were promised it. */
+static void clear_lower(struct bh_replay *r, const struct pod *preemptor, bh_sym node)
+{
+    int32_t priority = bh_engine_shape_rec(r->engine, preemptor->shape)->priority;
+    size_t it = 0;
+    struct bh_map_entry *m;
+
+    while ((m = bh_map_next(&r->pods, &it))) {
+        struct pod *p = m->value;
+        if (p == preemptor || p->rec->nominated_node != node ||
+            bh_engine_shape_rec(r->engine, p->shape)->priority >= priority)
+            continue;
+        p->rec->nominated_node = BH_SYM_NONE;
+        bh_engine_unnominate(r->engine, pod_uid(p));
+    }
+}
+
+/* Upstream's nominator finds a pod's priority and requests in the scheduling queue, and the
+ * recording was made without one: there a nominated pod counts as an empty pod of priority 0. */
+static void nominate(struct bh_replay *r, struct pod *p, bh_sym node)
+{
+    struct bh_shape_rec empty = {
+        .h = {.size = sizeof empty, .type = BH_REC_SHAPE, .layout = BH_REC_LAYOUT}};
+    bh_shape_id stub = bh_engine_shape(r->engine, &empty);
+    const struct bh_pending pending = {.pod = p->rec, .shape = stub};
+
+    clear_lower(r, p, node);
+    p->rec->nominated_node = node;
+    bh_engine_nominate(r->engine, &pending, node);
+    bh_engine_shape_unref(r->engine, stub);
+}
+
+/* Applies the first outcome of the record; without a record, the engine's own. */
+static void apply_preemption(struct bh_replay *r, struct pod *p, const struct bh_json *outcome)
+{
+    const char *node = bh_json_get_str(outcome, "node");
+
+    if (!node)
+        return;
+    bh_json_each(v, bh_json_get(outcome, "victims"))
+    {
+        if (v->type == BH_JSON_STRING)
+            forget_pod(r, v->s.p);
+    }
+
+    nominate(r, p, bh_sym_internc(bh_engine_symtab(r->engine), node));
+}
+
+static int decide(struct bh_replay *r, struct bh_arena *a, struct pod *p,
+                  const struct bh_json *expect, bool compact, const struct bh_json **ret_got)
+{
+    const struct bh_pending pending = {.pod = p->rec, .shape = p->shape};
+    const struct bh_shape_rec *s = bh_engine_shape_rec(r->engine, p->shape);
+    struct bh_symtab *tab = bh_engine_symtab(r->engine);
+
+    if (!bh_engine_responsible(r->engine, bh_sym_text(tab, s->scheduler_name))) {
+        *ret_got = bh_error_json(a, "no profile", compact);
+        return 0;
+    }
+    const struct bh_status *gate = bh_engine_pre_enqueue(r->engine, &pending);
+    if (gate) {
+        *ret_got = bh_gated_json(a, gate, compact);
+        return 0;
+    }
+    const struct bh_decision *d = bh_engine_schedule(r->engine, &pending, BH_EXPLAIN, NOW_NS);
+    *ret_got = bh_decision_json(a, tab, d, compact);
+    if (d->kind == BH_DECIDED) {
+        bind_pod(r, p, d->node);
+        return 0;
+    }
+    if (d->clear_nomination) {
+        p->rec->nominated_node = BH_SYM_NONE;
+        bh_engine_unnominate(r->engine, pod_uid(p));
+    }
+    const struct bh_json *outcomes = bh_json_get(expect, "preempt");
+    apply_preemption(r, p, bh_json_at(outcomes ? outcomes : bh_json_get(*ret_got, "preempt"), 0));
+    return 0;
+}
+
+int bh_replay_step(struct bh_replay *r, struct bh_arena *a, const struct bh_json *step,
+                   const struct bh_json *expect, bool compact, const struct bh_json **ret_got,
+                   struct bh_err *err)
+{
+    const char *op = bh_json_get_str(step, "op");
+    struct pod *p = NULL;
+
+    *ret_got = NULL;
+    if (!op)
+        return bh_err_set(err, -EINVAL, "step without op");
+    if (bh_streq(op, "apply"))
+        return bh_replay_put(r, bh_json_get(step, "object"), err);
+    if (bh_streq(op, "delete"))
+        return delete_object(r, a, step, err);
+    if (bh_streq(op, "schedule")) {
+        int rc = put(r, bh_json_get(step, "object"), &p, err);
+        if (rc < 0)
+            return rc;
+        if (!p)
+            return bh_err_set(err, -EINVAL, "schedule: the object is not a pod");
+    } else if (bh_streq(op, "reschedule")) {
+        const char *key =
+            pod_key(a, bh_json_get_str(step, "namespace"), bh_json_get_str(step, "name"));
+        p = bh_map_get(&r->pods, key, strlen(key));
+    } else {
+        return bh_err_set(err, -EINVAL, "unknown op %s", op);
+    }
+    if (!p || !p->pending) {
+        *ret_got = bh_error_json(a, "not pending", compact);
+        return 0;
+    }
+    return decide(r, a, p, expect, compact, ret_got);
+}

@@ -1,0 +1,512 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * cli/load.c - `berth load`: create nodes and pods, watch every pod until it is decided, report
+ *
+ * Latency of a pod: from the API server's answer to its creation until the watch shows it bound; so
+ * it holds watcher, scheduler, binder and both trips through the API server. A pod is decided when
+ * it has a node or a PodScheduled=False condition. Runs in: one libuv loop; at most `parallel`
+ * creations on the wire.
+ */
+#include "cli/load.h"
+#include "common/api/reflector.h"
+#include "common/base/loop.h"
+#include "common/base/map.h"
+#include "common/k8s/codec.h"
+#include "proto/kubernetes/kubernetes.pb-c.h"
+#include <errno.h>
+
+#define REQUEST_NS       UINT64_C(30000000000)
+#define MAX_ERRORS_SHOWN 5u
+#define CREATE_TRIES                                                                               \
+    5u /* when no definite reply came; a repeat of a creation that happened gets 409 */
+
+enum state { WAITS, UNSCHEDULABLE, BOUND };
+struct tracked {
+    uint64_t created_ns, decided_ns;
+    enum state state;
+    char *message; /* of the condition */
+};
+struct load {
+    uv_loop_t loop;
+    struct bh_api_client *client;
+    struct bh_reflector *pods_watch;
+    struct bh_signals *signals;
+    uv_timer_t timer;
+    struct bh_load_set set;
+    struct bh_map by_name; /* namespace/name -> tracked */
+    struct tracked *tracked;
+    bool creating_pods, stopping, watch_ready;
+    size_t next, done, failed, out;
+    size_t bound, unschedulable;
+    int64_t parallel;
+    int64_t timeout_ns;
+    uint64_t pods_start_ns, last_change_ns, first_bound_ns, last_bound_ns;
+    struct bh_progress progress;
+    char error[600];
+};
+
+/* ---- creating ----------------------------------------------------------------------------------
+ */
+
+struct creation {
+    struct load *l;
+    size_t i;
+    unsigned tries;
+    bool pod;
+};
+
+static void fill(struct load *l);
+static void create(struct creation *c);
+
+static void keep_error(struct load *l, const struct bh_api_reply *r)
+{
+    struct bh_api_status s = {0};
+
+    if (r->outcome == BH_API_OK)
+        bh_decode_status(r->body.p, r->body.n, r->code, &s);
+    if (!l->failed++)
+        snprintf(l->error, sizeof(l->error), "%s",
+                 r->outcome == BH_API_OK ? s.message
+                 : r->error              ? r->error
+                                         : "no reply");
+}
+
+static void on_created(void *arg, const struct bh_api_reply *r)
+{
+    struct creation *c = arg;
+    struct load *l = c->l;
+    bool unclear = r->outcome == BH_API_TRANSPORT || r->outcome == BH_API_TIMEOUT || r->code >= 500;
+
+    if (unclear && ++c->tries < CREATE_TRIES && !l->stopping) {
+        create(c);
+        return;
+    }
+    l->out--;
+    l->done++;
+    /* 409: it exists, from a try whose reply was lost or from before */
+    if (r->outcome != BH_API_OK || (r->code >= 300 && r->code != 409))
+        keep_error(l, r);
+    if (c->pod) {
+        struct tracked *t = &l->tracked[c->i];
+        t->created_ns = bh_mono_ns();
+        l->last_change_ns = t->created_ns;
+    }
+    free(c);
+    if (r->outcome != BH_API_CANCELED)
+        fill(l);
+}
+
+static void create(struct creation *c)
+{
+    const struct load *l = c->l;
+    const struct bh_load_item *it = c->pod ? &l->set.pods[c->i] : &l->set.nodes[c->i];
+    struct bh_buf path = {0};
+    struct bh_api_call call = {.method = "POST",
+                               .content_type = "application/json",
+                               .body = it->json,
+                               .body_n = it->json_n,
+                               .timeout_ns = REQUEST_NS,
+                               .retry_429_5xx = true,
+                               .on_done = on_created,
+                               .arg = c};
+
+    if (c->pod) {
+        bh_buf_adds(&path, "/api/v1/namespaces/");
+        bh_url_escape(&path, it->namespace_);
+        bh_buf_adds(&path, "/pods");
+    } else {
+        bh_buf_adds(&path, "/api/v1/nodes");
+    }
+    call.path = bh_buf_str(&path);
+    (void)bh_api_start(c->l->client, &call);
+    bh_buf_fini(&path);
+}
+
+static void fill(struct load *l)
+{
+    size_t n = l->creating_pods ? l->set.n_pods : l->set.n_nodes;
+
+    while (!l->stopping && l->next < n && l->out < (size_t)l->parallel) {
+        struct creation *c = bh_malloc(sizeof(*c));
+        *c = (struct creation){.l = l, .i = l->next++, .pod = l->creating_pods};
+        l->out++;
+        create(c);
+    }
+}
+
+/* ---- watching ----------------------------------------------------------------------------------
+ */
+
+static void set_state(struct load *l, struct tracked *t, enum state s)
+{
+    uint64_t now = bh_mono_ns();
+
+    if (t->state == s || t->state == BOUND)
+        return;
+    if (t->state == UNSCHEDULABLE)
+        l->unschedulable--;
+    t->state = s;
+    t->decided_ns = l->last_change_ns = now;
+    if (s == BOUND) {
+        l->bound++;
+        l->last_bound_ns = now;
+        if (!l->first_bound_ns)
+            l->first_bound_ns = now;
+    } else {
+        l->unschedulable++;
+    }
+}
+
+static void on_pod(void *arg, const struct bh_kind_info *k, const struct bh_reflector_event *ev)
+{
+    struct load *l = arg;
+    const K8s__Pod *p = (const K8s__Pod *)ev->object;
+    struct tracked *t;
+    char key[600];
+    int n;
+
+    (void)k;
+    if (ev->type == BH_WATCH_DELETED || !p || !p->spec)
+        return;
+    n = snprintf(key, sizeof(key), "%s/%s", ev->ns, ev->name);
+    t = n > 0 && (size_t)n < sizeof(key) ? bh_map_get(&l->by_name, key, (size_t)n) : NULL;
+    if (!t)
+        return;
+    if (p->spec->nodename && *p->spec->nodename) {
+        set_state(l, t, BOUND);
+        return;
+    }
+    for (size_t i = 0; p->status && i < p->status->n_conditions; i++) {
+        const K8s__PodCondition *c = p->status->conditions[i];
+        if (!c->type || !bh_streq(c->type, "PodScheduled") || !c->status ||
+            !bh_streq(c->status, "False"))
+            continue;
+        free(t->message);
+        t->message = bh_strdup(c->message ? c->message : "");
+        set_state(l, t, UNSCHEDULABLE);
+    }
+}
+
+static void on_synced(void *arg, const struct bh_kind_info *k, bool relist)
+{
+    struct load *l = arg;
+
+    (void)k;
+    (void)relist;
+    l->watch_ready = true;
+}
+
+static void on_trouble(void *arg, const struct bh_kind_info *k, const char *text)
+{
+    (void)arg;
+    (void)k;
+    if (text)
+        fprintf(stderr, "\nberth load: watching pods: %s\n", text);
+}
+
+static void on_stop(void *arg)
+{
+    struct load *l = arg;
+
+    l->stopping = true;
+}
+
+static void on_timer(uv_timer_t *t)
+{
+    (void)t;
+}
+
+/* ---- phases ------------------------------------------------------------------------------------
+ */
+
+static int create_nodes(struct load *l, struct bh_err *err)
+{
+    fill(l);
+    while (!l->stopping && l->done < l->set.n_nodes) {
+        bh_progress_draw(&l->progress, l->done, l->set.n_nodes, "nodes %zu/%zu", l->done,
+                         l->set.n_nodes);
+        uv_run(&l->loop, UV_RUN_ONCE);
+    }
+    bh_progress_end(&l->progress);
+    if (l->stopping)
+        return bh_err_set(err, -EINTR, "stopped after %zu of %zu nodes", l->done, l->set.n_nodes);
+    if (l->failed)
+        return bh_err_set(err, -EIO, "%zu of %zu nodes could not be created: %s", l->failed,
+                          l->set.n_nodes, l->error);
+    return 0;
+}
+
+static int wait_for_watch(struct load *l, struct bh_err *err)
+{
+    uint64_t end = bh_mono_ns() + REQUEST_NS;
+
+    while (!l->watch_ready && !l->stopping && bh_mono_ns() < end)
+        uv_run(&l->loop, UV_RUN_ONCE);
+    if (l->stopping)
+        return bh_err_set(err, -EINTR, "stopped before any pod");
+    return l->watch_ready ? 0 : bh_err_set(err, -ETIMEDOUT, "could not watch pods");
+}
+
+static void create_pods(struct load *l)
+{
+    uint64_t end;
+
+    l->creating_pods = true;
+    l->next = l->done = l->failed = 0;
+    l->pods_start_ns = l->last_change_ns = bh_mono_ns();
+    fill(l);
+    for (;;) {
+        size_t decided = l->bound + l->unschedulable;
+        double s = (double)(bh_mono_ns() - l->pods_start_ns) / 1e9;
+        bh_progress_draw(&l->progress, decided, l->set.n_pods,
+                         "created %zu/%zu  bound %zu  unschedulable %zu  %.0f pods/s", l->done,
+                         l->set.n_pods, l->bound, l->unschedulable,
+                         s > 0 ? (double)l->bound / s : 0);
+        end = l->last_change_ns + (uint64_t)l->timeout_ns;
+        if (l->stopping || bh_mono_ns() > end)
+            break;
+        /* every pod decided, and those without a node had a second to find one after all */
+        if (l->done == l->set.n_pods && decided + l->failed >= l->set.n_pods &&
+            (!l->unschedulable || bh_mono_ns() - l->last_change_ns > UINT64_C(1000000000)))
+            break;
+        uv_run(&l->loop, UV_RUN_ONCE);
+    }
+    bh_progress_end(&l->progress);
+}
+
+/* ---- report ------------------------------------------------------------------------------------
+ */
+
+static int by_value(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+
+    return (x > y) - (x < y);
+}
+
+struct report {
+    size_t pods, bound, unschedulable, undecided, failed;
+    double seconds, rate, p50, p90, p99, max;
+};
+
+static struct report make_report(const struct load *l)
+{
+    struct report r = {.pods = l->set.n_pods,
+                       .bound = l->bound,
+                       .unschedulable = l->unschedulable,
+                       .failed = l->failed};
+    double *ms = bh_reallocarray(NULL, BH_MAX(l->bound, (size_t)1), sizeof(*ms));
+    size_t n = 0;
+
+    for (size_t i = 0; i < l->set.n_pods; i++) {
+        const struct tracked *t = &l->tracked[i];
+        if (t->state == WAITS)
+            r.undecided++;
+        if (t->state == BOUND) /* the watch can be ahead of the creation's reply */
+            ms[n++] =
+                t->decided_ns > t->created_ns ? (double)(t->decided_ns - t->created_ns) / 1e6 : 0;
+    }
+    r.undecided -= BH_MIN(r.undecided, r.failed);
+    if (l->bound)
+        r.seconds = (double)(l->last_bound_ns - l->pods_start_ns) / 1e9;
+    r.rate = r.seconds > 0 ? (double)l->bound / r.seconds : 0;
+    qsort(ms, n, sizeof(*ms), by_value);
+    if (n) {
+        r.p50 = ms[n / 2];
+        r.p90 = ms[n * 9 / 10];
+        r.p99 = ms[n * 99 / 100];
+        r.max = ms[n - 1];
+    }
+    free(ms);
+    return r;
+}
+
+static void print_report(const struct load *l, const struct report *r, bool json)
+{
+    unsigned shown = 0;
+
+    if (json) {
+        printf("{\"pods\":%zu,\"bound\":%zu,\"unschedulable\":%zu,\"undecided\":%zu,\"failed\":%zu,"
+               "\"seconds\":%.3f,\"podsPerSecond\":%.1f,\"latencyMs\":{\"p50\":%.2f,\"p90\":%.2f,"
+               "\"p99\":%.2f,\"max\":%.2f}}\n",
+               r->pods, r->bound, r->unschedulable, r->undecided, r->failed, r->seconds, r->rate,
+               r->p50, r->p90, r->p99, r->max);
+        return;
+    }
+    printf("pods           %zu\nbound          %zu\nunschedulable  %zu\nundecided      %zu\n",
+           r->pods, r->bound, r->unschedulable, r->undecided);
+    if (r->failed)
+        printf("not created    %zu (%s)\n", r->failed, l->error);
+    printf("duration       %.2f s\nthroughput     %.0f pods/s\n", r->seconds, r->rate);
+    printf(
+        "latency        p50 %.1f ms  p90 %.1f ms  p99 %.1f ms  max %.1f ms  (created to bound)\n",
+        r->p50, r->p90, r->p99, r->max);
+    for (size_t i = 0; i < l->set.n_pods && shown < MAX_ERRORS_SHOWN; i++)
+        if (l->tracked[i].state == UNSCHEDULABLE) {
+            printf("%s%s/%s: %s\n", shown++ ? "  " : "\nwithout a node, for example:\n  ",
+                   l->set.pods[i].namespace_, l->set.pods[i].name, l->tracked[i].message);
+        }
+}
+
+/* ---- command -----------------------------------------------------------------------------------
+ */
+
+static const struct bh_opt_usage usage = {
+    .program = "berth load",
+    .synopsis = "openb|synthetic [flags]",
+    .about = "Creates nodes and pods through the API server, watches every pod until it is bound "
+             "or known "
+             "to be unschedulable, and prints throughput and latency.",
+    .examples = "  berth load openb --nodes openb_node_list_all_node.csv --pods "
+                "openb_pod_list_default.csv\n"
+                "  berth load synthetic --node-count 5000 --pod-count 10000 -o json\n",
+    .exits = "  0  every pod was decided\n  1  some pod was not, or something failed\n  2  wrong "
+             "usage\n",
+};
+
+struct arguments {
+    const char *kubeconfig, *nodes, *pods, *output, *ns, *prefix, *source;
+    int64_t node_count, pod_count, parallel, timeout_ns;
+};
+
+static int check_source(const struct arguments *a, const struct bh_opt_list *rest,
+                        struct bh_err *err)
+{
+    if (rest->n != 1)
+        return bh_err_set(err, -EINVAL, "say what to load: openb or synthetic");
+    if (!bh_streq(rest->v[0], "openb") && !bh_streq(rest->v[0], "synthetic"))
+        return bh_err_set(err, -EINVAL, "unknown source \"%s\": openb or synthetic", rest->v[0]);
+    if (bh_streq(rest->v[0], "openb") && !a->nodes && !a->pods)
+        return bh_err_set(err, -EINVAL, "openb needs --nodes FILE, --pods FILE or both");
+    return 0;
+}
+
+static int read_source(struct load *l, const struct arguments *a, struct bh_err *err)
+{
+    if (bh_streq(a->source, "openb"))
+        return bh_load_openb(&l->set, a->nodes, a->pods, err);
+    bh_load_synth(&l->set, a->node_count, a->pod_count, a->ns, a->prefix);
+    return 0;
+}
+
+static int open_cluster(struct load *l, const struct arguments *a, struct bh_api_config **cfg,
+                        struct bh_err *err)
+{
+    static const struct bh_reflector_callbacks none = {0};
+    struct bh_reflector_callbacks cb = none;
+    int rc = bh_kubeconfig_load(a->kubeconfig, NULL, cfg, err);
+
+    if (rc == 0)
+        rc = bh_api_client_new(
+            &l->loop, *cfg,
+            &(struct bh_api_options){.user_agent = "berth-load", .max_connections = 8}, &l->client,
+            err);
+    if (rc < 0)
+        return rc;
+    cb.on_event = on_pod;
+    cb.on_synced = on_synced;
+    cb.on_trouble = on_trouble;
+    cb.arg = l;
+    l->tracked = bh_calloc(BH_MAX(l->set.n_pods, (size_t)1), sizeof(*l->tracked));
+    for (size_t i = 0; i < l->set.n_pods; i++) {
+        char key[600];
+        int n = snprintf(key, sizeof(key), "%s/%s", l->set.pods[i].namespace_, l->set.pods[i].name);
+        (void)bh_map_put(&l->by_name, key, (size_t)n, &l->tracked[i]);
+    }
+    if (l->set.n_pods)
+        l->pods_watch = bh_reflector_new(&l->loop, l->client, &bh_kinds[BH_KIND_POD], &cb);
+    return 0;
+}
+
+static void cleanup(struct load *l)
+{
+    bh_reflector_free(l->pods_watch);
+    bh_api_client_free(l->client);
+    bh_signals_close(l->signals);
+    bh_loop_drain_close(&l->loop);
+    for (size_t i = 0; l->tracked && i < l->set.n_pods; i++)
+        free(l->tracked[i].message);
+    free(l->tracked);
+    bh_map_fini(&l->by_name);
+    bh_load_set_fini(&l->set);
+    free(l);
+}
+
+static int run(struct load *l, const struct arguments *a, struct bh_err *err)
+{
+    struct bh_api_config *cfg = NULL;
+    struct report r = {0};
+    int rc = open_cluster(l, a, &cfg, err);
+
+    if (rc == 0)
+        rc = create_nodes(l, err);
+    if (rc == 0 && l->set.n_pods)
+        rc = wait_for_watch(l, err);
+    if (rc == 0 && l->set.n_pods) {
+        create_pods(l);
+        r = make_report(l);
+        print_report(l, &r, bh_streq(a->output, "json"));
+        if (r.undecided || r.failed)
+            rc = bh_err_set(err, -EIO, "%zu pods were not decided, %zu not created", r.undecided,
+                            r.failed);
+    }
+    bh_api_config_free(cfg);
+    return rc;
+}
+
+int bh_cmd_load(int argc, char **argv)
+{
+    struct arguments a = {.output = "table",
+                          .ns = "default",
+                          .prefix = "load",
+                          .node_count = 100,
+                          .pod_count = 1000,
+                          .parallel = 64,
+                          .timeout_ns = INT64_C(30000000000)};
+    const struct bh_opt table[] = {
+        {"kubeconfig", 0, BH_OPT_STR, &a.kubeconfig, "FILE", "how to reach the API server"},
+        {"nodes", 0, BH_OPT_STR, &a.nodes, "FILE", "openb: CSV of nodes"},
+        {"pods", 0, BH_OPT_STR, &a.pods, "FILE", "openb: CSV of pods"},
+        {"node-count", 0, BH_OPT_INT, &a.node_count, "N", "synthetic: nodes"},
+        {"pod-count", 0, BH_OPT_INT, &a.pod_count, "N", "synthetic: pods"},
+        {"namespace", 'n', BH_OPT_STR, &a.ns, "NS", "synthetic: namespace of the pods"},
+        {"prefix", 0, BH_OPT_STR, &a.prefix, "TEXT", "synthetic: names start with this"},
+        {"parallel", 0, BH_OPT_INT, &a.parallel, "N", "creations on the wire at a time"},
+        {"timeout", 0, BH_OPT_DURATION_NS, &a.timeout_ns, "DURATION",
+         "give up when nothing changed for this long"},
+        {"output", 'o', BH_OPT_STR, &a.output, "table|json", "form of the summary"},
+        {0},
+    };
+    struct load *l = bh_calloc(1, sizeof(*l));
+    struct bh_opt_list rest = {0};
+    struct bh_err err = {0};
+    int rc = bh_opt_parse(table, &usage, argc, argv, &rest, &err);
+
+    if (rc == 0 && (a.parallel < 1 || a.node_count < 0 || a.pod_count < 0))
+        rc = bh_err_set(&err, -EINVAL, "counts must not be negative, --parallel at least 1");
+    if (rc == 0 && !bh_streq(a.output, "table") && !bh_streq(a.output, "json"))
+        rc =
+            bh_err_set(&err, -EINVAL, "invalid value \"%s\" for --output: table or json", a.output);
+    if (rc == 0)
+        rc = check_source(&a, &rest, &err);
+    a.source = rc == 0 ? rest.v[0] : NULL; /* argv's memory */
+    free(rest.v);
+    if (rc != 0) {
+        free(l);
+        return rc > 0 ? BH_EXIT_OK : bh_cli_usage_error("berth load", &err);
+    }
+    l->parallel = a.parallel;
+    l->timeout_ns = a.timeout_ns;
+    uv_loop_init(&l->loop);
+    bh_progress_init(&l->progress);
+    l->signals = bh_signals_new(&l->loop, on_stop, NULL, l);
+    uv_timer_init(&l->loop, &l->timer);
+    uv_timer_start(&l->timer, on_timer, 100, 100); /* deadlines are looked at ten times a second */
+    rc = read_source(l, &a, &err);
+    if (rc == 0)
+        rc = run(l, &a, &err);
+    if (rc < 0)
+        fprintf(stderr, "berth load: %s\n", err.msg);
+    cleanup(l);
+    return rc < 0 ? BH_EXIT_FAIL : BH_EXIT_OK;
+}

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * cli/main.c - `berth`: the one command a person types
+ */
+#include "cli/cli.h"
+
+static const struct command {
+    const char *name;
+    int (*run)(int argc, char **argv);
+    const char *about;
+} commands[] = {
+    {"up", bh_cmd_up, "run Berth on this machine, with the built-in API server or any other"},
+    {"load", bh_cmd_load, "create nodes and pods and watch them being scheduled"},
+    {"get", bh_cmd_get, "nodes and pods as the scheduler sees them, from the snapshot"},
+    {"conformance", bh_cmd_conformance, "replay recorded decisions and compare"},
+};
+
+static void help(void)
+{
+    puts("berth - a Kubernetes scheduler that takes kube-scheduler's decisions, faster, and "
+         "explains them\n"
+         "\nUsage: berth COMMAND [flags]\n\nCommands:");
+    for (size_t i = 0; i < BH_ARRAY_LEN(commands); i++)
+        printf("  %-13s %s\n", commands[i].name, commands[i].about);
+    puts("  version       print the version\n\n'berth COMMAND --help' tells more, with examples.");
+}
+
+int bh_cli_usage_error(const char *program, const struct bh_err *err)
+{
+    fprintf(stderr, "%s: %s\nSee '%s --help'.\n", program, err->msg, program);
+    return BH_EXIT_USAGE;
+}
+
+int main(int argc, char **argv)
+{
+    const char *name = argc > 1 ? argv[1] : "--help";
+
+    for (size_t i = 0; i < BH_ARRAY_LEN(commands); i++)
+        if (bh_streq(commands[i].name, name))
+            return commands[i].run(argc - 1, argv + 1);
+    if (bh_streq(name, "version") || bh_streq(name, "--version")) {
+        puts("berth " BH_VERSION);
+        return BH_EXIT_OK;
+    }
+    if (bh_streq(name, "--help") || bh_streq(name, "-h") || bh_streq(name, "help")) {
+        help();
+        return BH_EXIT_OK;
+    }
+    fprintf(stderr, "berth: unknown command \"%s\"\nSee 'berth --help'.\n", name);
+    return BH_EXIT_USAGE;
+}

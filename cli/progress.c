@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * cli/progress.c - one redrawn line on a terminal
+ */
+#include "cli/cli.h"
+#include <unistd.h>
+
+#define REDRAW_NS UINT64_C(100000000)
+#define BAR       30u
+
+void bh_progress_init(struct bh_progress *p)
+{
+    *p = (struct bh_progress){.on = isatty(STDERR_FILENO) == 1};
+}
+
+void bh_progress_draw(struct bh_progress *p, uint64_t done, uint64_t total, const char *fmt, ...)
+{
+    char bar[BAR + 1], text[160];
+    unsigned fill = total ? (unsigned)(BAR * BH_MIN(done, total) / total) : 0;
+    uint64_t now = bh_mono_ns();
+    va_list ap;
+
+    if (!p->on || (now - p->drawn_ns < REDRAW_NS && done < total))
+        return;
+    p->drawn_ns = now;
+    memset(bar, '.', BAR);
+    memset(bar, '#', fill);
+    bar[BAR] = '\0';
+    va_start(ap, fmt);
+    vsnprintf(text, sizeof(text), fmt, ap);
+    va_end(ap);
+    fprintf(stderr, "\r[%s] %s\x1b[K", bar, text);
+    fflush(stderr);
+}
+
+void bh_progress_end(struct bh_progress *p)
+{
+    if (p->on && p->drawn_ns)
+        fputs("\n", stderr);
+    p->drawn_ns = 0;
+}

@@ -1,0 +1,391 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * cli/up.c - `berth up`: all processes on one machine
+ *
+ * Owns:       the runtime directory when it made it, and the built-in server's kubeconfig.
+ * Invariants: nothing is started before what can be known to be wrong was checked; stopping goes in
+ * reverse order of starting; what we made in the file system goes with us. Runs in:    one libuv
+ * loop.
+ */
+#include "cli/up.h"
+#include "scheduler/config/config.h"
+#include <dirent.h>
+#include <errno.h>
+#include <signal.h>
+#include <unistd.h>
+
+#define MAX_BINDERS   32
+#define START_WAIT_NS UINT64_C(20000000000)
+#define SETTLE_NS     UINT64_C(200000000)
+#define GREETING_NS   UINT64_C(5000000000) /* first try to reach somebody else's API server */
+
+/* ---- runtime directory -------------------------------------------------------------------------
+ */
+
+static int make_dir(struct bh_up *u, const char *wanted, struct bh_err *err)
+{
+    const char *base = getenv("XDG_RUNTIME_DIR");
+    int n;
+
+    if (wanted)
+        return bh_runtime_dir(wanted, u->dir, err);
+    if (!base || !*base || access(base, W_OK) != 0)
+        base = getenv("TMPDIR");
+    if (!base || !*base)
+        base = "/tmp";
+    n = snprintf(u->dir, sizeof(u->dir), "%s/berth-up-XXXXXX", base);
+    if (n < 0 || (size_t)n >= sizeof(u->dir) - 24)
+        return bh_err_set(err, -ENAMETOOLONG, "runtime directory below \"%s\": path too long",
+                          base);
+    if (!mkdtemp(u->dir))
+        return bh_err_set(err, -errno, "could not make a runtime directory below \"%s\": %s", base,
+                          strerror(errno));
+    u->made_dir = true;
+    return 0;
+}
+
+static void remove_files(struct bh_up *u)
+{
+    DIR *d = u->made_dir ? opendir(u->dir) : NULL;
+    struct dirent *e;
+
+    if (u->own_server && *u->kubeconfig)
+        (void)unlink(u->kubeconfig); /* of a server that is gone */
+    if (!d)
+        return;
+    while ((e = readdir(d)))
+        if (e->d_name[0] != '.')
+            (void)unlinkat(dirfd(d), e->d_name, 0);
+    closedir(d);
+    (void)rmdir(u->dir);
+}
+
+/* ---- start -------------------------------------------------------------------------------------
+ */
+
+static void describe_children(struct bh_up *u, const char *config, int64_t binders,
+                              const char *port)
+{
+    char name[32], instance[16];
+
+    if (u->own_server)
+        (void)bh_up_add_child(
+            u, "berth-simulator", "simulator",
+            (const char *const[]){"--port", port, "--kubeconfig-out", u->kubeconfig, NULL});
+    (void)bh_up_add_child(u, "berth-watcher", "watcher",
+                          (const char *const[]){"--kubeconfig", u->kubeconfig, "--runtime-dir",
+                                                u->dir, "--metrics-address", "127.0.0.1:0", NULL});
+    (void)bh_up_add_child(u, "berth-scheduler", "scheduler",
+                          (const char *const[]){"--runtime-dir", u->dir, "--metrics-address",
+                                                "127.0.0.1:0", config ? "--config" : NULL, config,
+                                                NULL});
+    for (int64_t i = 1; i <= binders; i++) {
+        snprintf(name, sizeof(name), "binder-%d", (int)i);
+        snprintf(instance, sizeof(instance), "%d", (int)i);
+        (void)bh_up_add_child(u, "berth-binder", name,
+                              (const char *const[]){"--kubeconfig", u->kubeconfig, "--runtime-dir",
+                                                    u->dir, "--instance", instance, NULL});
+    }
+}
+
+static bool pump(struct bh_up *u)
+{
+    struct timespec ts = {.tv_nsec = 10000000};
+
+    uv_run(&u->loop, UV_RUN_NOWAIT);
+    nanosleep(&ts, NULL);
+    return !u->stopping;
+}
+
+static int start_child(struct bh_up *u, struct bh_up_child *c, struct bh_err *err)
+{
+    int rc = bh_up_spawn(c);
+
+    if (rc < 0)
+        return bh_err_set(err, rc, "could not start %s with log %s: %s", c->name, c->log,
+                          strerror(-rc));
+    if (c != u->child || !u->own_server)
+        return 0;
+    /* The built-in server tells where it listens by writing the kubeconfig. */
+    for (uint64_t end = bh_mono_ns() + START_WAIT_NS; rc == 0 && bh_mono_ns() < end && pump(u);) {
+        if (access(u->kubeconfig, R_OK) == 0)
+            return 0;
+        rc = bh_up_all_alive(u, err);
+    }
+    if (rc == 0 && !u->stopping) {
+        rc = bh_err_set(err, -ETIMEDOUT, "the built-in API server did not come up");
+        bh_up_last_words(c);
+    }
+    return rc;
+}
+
+static int find_example(struct bh_up *u, char out[static PATH_MAX])
+{
+    int n = snprintf(out, PATH_MAX, "%s/../share/berth/example-cluster.yaml", u->bindir);
+
+    return n > 0 && n < PATH_MAX && access(out, R_OK) == 0 ? 0 : -ENOENT;
+}
+
+/* A client of the server, on our loop: signals and ends of children are noticed meanwhile. */
+static int with_client(struct bh_up *u,
+                       int (*fn)(struct bh_up *u, struct bh_api_client *c, struct bh_err *err),
+                       struct bh_err *err)
+{
+    const struct bh_api_options o = {.user_agent = "berth-up"};
+    struct bh_api_config *cfg = NULL;
+    struct bh_api_client *client = NULL;
+    int rc = bh_kubeconfig_load(u->kubeconfig, NULL, &cfg, err);
+
+    if (rc == 0)
+        rc = bh_api_client_new(&u->loop, cfg, &o, &client, err);
+    if (rc == 0)
+        rc = fn(u, client, err);
+    bh_api_client_free(client);
+    bh_api_config_free(cfg);
+    return rc;
+}
+
+static int load_example(struct bh_up *u, struct bh_api_client *client, struct bh_err *err)
+{
+    char path[PATH_MAX];
+    struct bh_creator *cr;
+    int rc = find_example(u, path);
+
+    if (rc < 0)
+        return bh_err_set(err, rc, "example-cluster.yaml was not found near %s", u->bindir);
+    cr = bh_creator_new(&u->loop, client);
+    rc = bh_creator_file(cr, path, err);
+    bh_creator_free(cr);
+    return rc < 0 ? rc : 0;
+}
+
+/* Not an error: Berth waits for its API server as long as it takes. */
+static int look_at_server(struct bh_up *u, struct bh_api_client *client, struct bh_err *err)
+{
+    const struct bh_api_call call = {
+        .method = "GET", .path = "/version", .timeout_ns = GREETING_NS};
+    struct bh_buf body = {0};
+    int code = 0;
+
+    if (bh_api_do(&u->loop, client, &call, &code, &body, err) < 0)
+        fprintf(stderr, "berth up: the API server does not answer yet: %s\n", err->msg);
+    else if (code != 200)
+        fprintf(stderr, "berth up: the API server answers GET /version with %d\n", code);
+    bh_buf_fini(&body);
+    return 0;
+}
+
+static void greet(struct bh_up *u, bool example)
+{
+    struct bh_api_config *cfg = NULL;
+    struct bh_err err = {0};
+
+    if (bh_kubeconfig_load(u->kubeconfig, NULL, &cfg, &err) == 0)
+        printf("Berth is up.\n  API server   %s%s\n", cfg->server,
+               u->own_server ? " (built-in)" : "");
+    bh_api_config_free(cfg);
+    printf("  kubeconfig   %s\n  logs         %s/*.log\n\nTry, in another terminal:\n"
+           "  export KUBECONFIG=%s\n",
+           u->kubeconfig, u->dir, u->kubeconfig);
+    if (example)
+        puts("  kubectl get nodes,pods -o wide\n"
+             "  kubectl create deployment web --image=nginx --replicas=3\n"
+             "  kubectl get events --field-selector reason=Scheduled");
+    else
+        puts("  kubectl get pods -A -o wide\n  kubectl get events -A --field-selector "
+             "reason=Scheduled\n"
+             "  kubectl get --raw /readyz");
+    puts("\nCtrl-C stops everything.");
+    fflush(stdout);
+}
+
+static void on_stop(void *arg)
+{
+    struct bh_up *u = arg;
+
+    u->stopping = true;
+    uv_stop(&u->loop);
+}
+
+static int start_all(struct bh_up *u, bool example, struct bh_err *err)
+{
+    int rc = 0;
+
+    if (!u->own_server)
+        rc = with_client(u, look_at_server, err);
+    for (unsigned i = 0; i < u->n && rc == 0 && !u->stopping; i++)
+        rc = start_child(u, &u->child[i], err);
+    if (rc == 0 && example && !u->stopping)
+        rc = with_client(u, load_example, err);
+    /* one that cannot run at all ends within this time */
+    for (uint64_t end = bh_mono_ns() + SETTLE_NS; rc == 0 && bh_mono_ns() < end && pump(u);)
+        rc = bh_up_all_alive(u, err);
+    return rc;
+}
+
+static int run(struct bh_up *u, bool example, struct bh_err *err)
+{
+    int rc = start_all(u, example, err);
+
+    if (u->stopping)
+        return 0;
+    if (rc < 0)
+        return rc;
+    u->started = true;
+    greet(u, example);
+    while (!u->stopping)
+        uv_run(&u->loop, UV_RUN_DEFAULT);
+    return 0;
+}
+
+static void stop(struct bh_up *u)
+{
+    u->stopping = true;
+    for (unsigned i = 0; i < u->n; i++)
+        if (strncmp(u->child[i].name, "binder-", 7) == 0)
+            bh_up_tell_to_stop(&u->child[i]); /* all at once: each may take a second */
+    for (unsigned i = u->n; i-- > 0;)
+        bh_up_stop_child(u, &u->child[i]);
+    remove_files(u);
+    for (unsigned i = 0; i < u->n; i++)
+        for (unsigned k = 0; k < BH_UP_ARGS; k++)
+            free(u->child[i].argv[k]);
+}
+
+static int bin_dir(struct bh_up *u, struct bh_err *err)
+{
+    ssize_t n = readlink("/proc/self/exe", u->bindir, sizeof(u->bindir) - 1);
+    char *slash;
+
+    if (n < 0)
+        return bh_err_set(err, -errno, "could not find our own program: %s", strerror(errno));
+    u->bindir[n] = '\0';
+    slash = strrchr(u->bindir, '/');
+    if (slash)
+        *slash = '\0';
+    return 0;
+}
+
+/* What can be known to be wrong before anything runs. */
+static int check_inputs(const struct bh_up *u, const char *config, struct bh_err *err)
+{
+    static const char *const programs[] = {"berth-watcher", "berth-scheduler", "berth-binder",
+                                           "berth-simulator"};
+    struct bh_sched_config *sched = NULL;
+    struct bh_api_config *api = NULL;
+    char path[PATH_MAX + 32];
+    int rc;
+
+    for (size_t i = 0; i < BH_ARRAY_LEN(programs) - !u->own_server; i++) {
+        snprintf(path, sizeof(path), "%s/%s", u->bindir, programs[i]);
+        if (access(path, X_OK) < 0)
+            return bh_err_set(err, -errno, "%s is not next to this program: %s", path,
+                              strerror(errno));
+    }
+    rc = bh_sched_config_load(config, &sched, err);
+    bh_sched_config_free(sched);
+    if (rc == 0 && !u->own_server)
+        rc = bh_kubeconfig_load(u->kubeconfig, NULL, &api, err);
+    bh_api_config_free(api);
+    return rc;
+}
+
+static const struct bh_opt_usage usage = {
+    .program = "berth up",
+    .synopsis = "[flags]",
+    .about = "Runs watcher, scheduler and binders on this machine, restarts what dies, and stops "
+             "everything "
+             "on Ctrl-C. Without --kubeconfig it also runs the built-in API server with an example "
+             "cluster.",
+    .examples = "  berth up\n  berth up --kubeconfig ~/.kube/config --binders 4\n",
+    .exits = "  0  stopped by a signal\n  1  something could not be started\n  2  wrong usage\n",
+};
+
+struct arguments {
+    const char *kubeconfig, *config, *runtime;
+    int64_t binders, port;
+    bool no_example;
+};
+
+static int parse(struct arguments *a, int argc, char **argv, struct bh_err *err)
+{
+    const struct bh_opt table[] = {
+        {"kubeconfig", 0, BH_OPT_STR, &a->kubeconfig, "FILE",
+         "use this API server, not the built-in one"},
+        {"binders", 0, BH_OPT_INT, &a->binders, "N", "number of binders (1 to 32)"},
+        {"config", 0, BH_OPT_STR, &a->config, "FILE", "KubeSchedulerConfiguration"},
+        {"port", 0, BH_OPT_INT, &a->port, "N",
+         "port of the built-in API server; 0 takes a free one"},
+        {"runtime-dir", 0, BH_OPT_STR, &a->runtime, "DIR",
+         "sockets and logs (default: a temporary one)"},
+        {"no-example", 0, BH_OPT_BOOL, &a->no_example, NULL, "start with an empty cluster"},
+        {0},
+    };
+    struct bh_opt_list rest = {0};
+    int rc = bh_opt_parse(table, &usage, argc, argv, &rest, err);
+
+    if (rc == 0 && rest.n)
+        rc = bh_err_set(err, -EINVAL, "unexpected argument \"%s\"", rest.v[0]);
+    if (rc == 0 && (a->binders < 1 || a->binders > MAX_BINDERS))
+        rc = bh_err_set(err, -EINVAL, "invalid value %lld for --binders: 1 to %d",
+                        (long long)a->binders, MAX_BINDERS);
+    if (rc == 0 && (a->port < 0 || a->port > 65535))
+        rc = bh_err_set(err, -EINVAL, "invalid value %lld for --port: 0 to 65535",
+                        (long long)a->port);
+    if (rc == 0 && a->kubeconfig && a->port)
+        rc = bh_err_set(err, -EINVAL,
+                        "--port is of the built-in API server, --kubeconfig names another");
+    free(rest.v);
+    return rc;
+}
+
+static int prepare(struct bh_up *u, const struct arguments *a, struct bh_err *err)
+{
+    char port[16];
+    int n, rc = bin_dir(u, err);
+
+    if (a->kubeconfig)
+        snprintf(u->kubeconfig, sizeof(u->kubeconfig), "%s", a->kubeconfig);
+    if (rc == 0)
+        rc = check_inputs(u, a->config, err);
+    if (rc == 0)
+        rc = make_dir(u, a->runtime, err);
+    if (rc < 0)
+        return rc;
+    if (u->own_server) {
+        n = snprintf(u->kubeconfig, sizeof(u->kubeconfig), "%s/kubeconfig", u->dir);
+        bh_assert(n > 0 && (size_t)n < sizeof(u->kubeconfig));
+        (void)unlink(u->kubeconfig);
+    }
+    snprintf(port, sizeof(port), "%d", (int)a->port);
+    describe_children(u, a->config, a->binders, port);
+    return 0;
+}
+
+int bh_cmd_up(int argc, char **argv)
+{
+    struct arguments a = {.binders = 2};
+    struct bh_err err = {0};
+    int rc = parse(&a, argc, argv, &err);
+    struct bh_up *u;
+
+    if (rc != 0)
+        return rc > 0 ? BH_EXIT_OK : bh_cli_usage_error("berth up", &err);
+    u = bh_calloc(1, sizeof(*u));
+    u->own_server = !a.kubeconfig;
+    uv_loop_init(&u->loop);
+    u->signals = bh_signals_new(&u->loop, on_stop, on_stop, u); /* a closed terminal stops us too */
+    uv_signal_init(&u->loop, &u->sigchld);
+    u->sigchld.data = u;
+    uv_signal_start(&u->sigchld, bh_up_on_sigchld, SIGCHLD);
+    rc = prepare(u, &a, &err);
+    if (rc == 0)
+        rc = run(u, u->own_server && !a.no_example, &err);
+    if (rc < 0)
+        fprintf(stderr, "berth up: %s\n", err.msg);
+    stop(u);
+    bh_signals_close(u->signals);
+    bh_loop_drain_close(&u->loop);
+    free(u);
+    return rc < 0 ? BH_EXIT_FAIL : BH_EXIT_OK;
+}
