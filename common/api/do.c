@@ -13,6 +13,7 @@ struct waiting {
     const struct bh_api_call *call;
     struct bh_buf *body;
     struct bh_err *err;
+    uv_loop_t *loop;
     int rc, code;
     bool done;
 };
@@ -25,6 +26,7 @@ static void on_done(void *arg, const struct bh_api_reply *r)
                               [BH_API_CANCELED] = -ECANCELED};
     struct waiting *w = arg;
     w->done = true;
+    uv_stop(w->loop); /* the reply may come from a timer: do not sleep after it */
     w->rc = rcs[r->outcome];
     w->code = r->code;
     if (w->rc < 0)
@@ -36,7 +38,7 @@ static void on_done(void *arg, const struct bh_api_reply *r)
 int bh_api_do(uv_loop_t *loop, struct bh_api_client *c, const struct bh_api_call *call,
               int *ret_code, struct bh_buf *ret_body, struct bh_err *err)
 {
-    struct waiting w = {.call = call, .body = ret_body, .err = err};
+    struct waiting w = {.call = call, .body = ret_body, .err = err, .loop = loop};
     struct bh_api_call mine = *call;
     mine.on_done = on_done;
     mine.arg = &w;

@@ -7,6 +7,7 @@ SCALE=${BH_TEST_TIMEOUT_SCALE:-1}
 passed=0 failed=0 skipped=0
 work=$(mktemp -d)
 up_pid=
+also_stop= # one more process of the test
 
 ok() { passed=$((passed + 1)); echo "ok - $1"; }
 not_ok() { # name [detail]
@@ -44,7 +45,7 @@ start_up() { # flags of berth up
     "$BERTH_BIN/berth" up "$@" >"$work/up.out" 2>"$work/up.err" &
     up_pid=$!
     local end=$((SECONDS + 30 * SCALE))
-    until grep -q '^Berth is up' "$work/up.out"; do
+    until grep -qs '^Berth is up' "$work/up.out"; do
         if ! kill -0 "$up_pid" 2>/dev/null || [ "$SECONDS" -gt "$end" ]; then
             not_ok "berth up starts" "$(cat "$work/up.out" "$work/up.err")"
             return 1
@@ -53,16 +54,43 @@ start_up() { # flags of berth up
     done
     KUBECONFIG=$(awk '/kubeconfig/ {print $2; exit}' "$work/up.out")
     export KUBECONFIG
-    run=$(dirname "$KUBECONFIG")
+    run=$(awk '/^  logs/ {print $2; exit}' "$work/up.out")
+    run=${run%/\*.log}
     ok "berth up starts"
+}
+# Shared memory of berths whose runtime directory is ours: names are a hash of it, so look for new ones and
+# leave out those that other tests made meanwhile and that are still in use.
+our_shm() { find /dev/shm -maxdepth 1 -name 'berth-*' -printf '%f\n' | sort; }
+same_shm() { # before
+    local f
+    for f in $(comm -13 <(printf '%s\n' "$1") <(our_shm)); do
+        [ -e "/dev/shm/$f" ] && ! in_use "/dev/shm/$f" && { echo "left: $f"; return 1; }
+    done
+    echo same
+}
+in_use() { # some process has it open or mapped
+    local m
+    for m in /proc/[0-9]*/maps; do
+        grep -qF "$1" "$m" 2>/dev/null && return 0
+    done
+    find /proc/[0-9]*/fd -lname "$1" 2>/dev/null | grep -q .
+}
+wait_for_file() { # path
+    local end=$((SECONDS + 20 * SCALE))
+    until [ -s "$1" ]; do
+        [ "$SECONDS" -le "$end" ] || return 1
+        sleep 0.05
+    done
 }
 pid_of() { pgrep -P "$up_pid" -f "$1" | head -n 1; }
 metrics_port() { sed -n 's/.*metrics_port=\([0-9]*\).*/\1/p' "$run/$1.log" | tail -n 1; }
 finish() {
-    if [ -n "$up_pid" ] && kill -0 "$up_pid" 2>/dev/null; then
-        kill -TERM "$up_pid"
-        wait "$up_pid" 2>/dev/null
-    fi
+    local p
+    for p in $up_pid $also_stop; do
+        kill -0 "$p" 2>/dev/null || continue
+        kill -TERM "$p"
+        wait "$p" 2>/dev/null
+    done
     rm -rf "$work"
     echo "$passed passed, $failed failed, $skipped skipped"
     [ "$failed" -eq 0 ]
