@@ -287,4 +287,8 @@ static inline bool bh_selector_is_everything(const struct bh_label_selector *s)
 bool bh_required_node_match(const struct bh_shape_rec *s, const struct bh_node_rec *node,
                             const struct bh_symtab *tab, bh_sym sym_metadata_name);
 bool bh_toleration_tolerates(const struct bh_toleration *t, const struct bh_taint *taint);
+/* Some toleration of the shape tolerates the taint. */
+bool bh_tolerated(const struct bh_shape_rec *s, const struct bh_taint *taint);
+/* Every NoSchedule and NoExecute taint of the node is tolerated. */
+bool bh_taints_tolerated(const struct bh_shape_rec *s, const struct bh_node_rec *n);
 #endif

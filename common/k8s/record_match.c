@@ -144,3 +144,24 @@ bool bh_toleration_tolerates(const struct bh_toleration *t, const struct bh_tain
     }
     return false;
 }
+
+bool bh_tolerated(const struct bh_shape_rec *s, const struct bh_taint *taint)
+{
+    const struct bh_toleration *t = bh_rec_at(s, s->tolerations, struct bh_toleration);
+
+    for (uint32_t i = 0; i < s->tolerations.n; i++)
+        if (bh_toleration_tolerates(&t[i], taint))
+            return true;
+    return false;
+}
+
+bool bh_taints_tolerated(const struct bh_shape_rec *s, const struct bh_node_rec *n)
+{
+    const struct bh_taint *t = bh_rec_at(n, n->taints, struct bh_taint);
+
+    for (uint32_t i = 0; i < n->taints.n; i++)
+        if ((t[i].effect == BH_NO_SCHEDULE || t[i].effect == BH_NO_EXECUTE) &&
+            !bh_tolerated(s, &t[i]))
+            return false;
+    return true;
+}

@@ -37,21 +37,6 @@ static bool any_term(const struct bh_shape_rec *s, const struct bh_node_rec *n,
     return false;
 }
 
-/* spec.nodeSelector and the required terms together. */
-static bool required_match(const struct bh_shape_rec *s, const struct bh_node_rec *n,
-                           const struct bh_symtab *tab, bh_sym metadata_name)
-{
-    const struct bh_kv *sel = bh_rec_at(s, s->node_selector, struct bh_kv);
-    const struct bh_kv *labels = bh_rec_at(n, n->labels, struct bh_kv);
-
-    for (uint32_t i = 0; i < s->node_selector.n; i++) {
-        bh_sym v;
-        if (!bh_labels_get(labels, n->labels.n, sel[i].key, &v) || v != sel[i].value)
-            return false;
-    }
-    return !(s->flags & BH_SHAPE_HAS_REQUIRED_AFFINITY) || any_term(s, n, tab, metadata_name);
-}
-
 static int64_t preferred_sum(const struct bh_shape_rec *s, const struct bh_node_rec *n,
                              const struct bh_symtab *tab, bh_sym metadata_name)
 {
@@ -162,7 +147,7 @@ static const struct bh_status *check(struct bh_call *c, const struct bh_node_rec
 
     if (has_added_required(c->args) && !any_term(added(c->args), n, c->tab, name))
         return &enforced;
-    return required_match(c->pod->shape, n, c->tab, name) ? NULL : &no_match;
+    return bh_required_node_match(c->pod->shape, n, c->tab, name) ? NULL : &no_match;
 }
 
 static const struct bh_status *filter(struct bh_call *c, const struct bh_node_info *node)
@@ -327,13 +312,13 @@ static enum bh_hint on_node(const struct bh_hint_call *c)
 
     if (has_added_required(c->args) && !any_term(added(c->args), neu, c->tab, name))
         return BH_QUEUE_SKIP;
-    if (!required_match(c->shape, neu, c->tab, name))
+    if (!bh_required_node_match(c->shape, neu, c->tab, name))
         return BH_QUEUE_SKIP;
     if (!old)
         return BH_QUEUE;
     /* Upstream looks at the pod's own affinity only and so misses a node that begins to match the
      * added one; waking a superset is safe. */
-    bool matched = required_match(c->shape, old, c->tab, name) &&
+    bool matched = bh_required_node_match(c->shape, old, c->tab, name) &&
                    (!has_added_required(c->args) || any_term(added(c->args), old, c->tab, name));
     return matched ? BH_QUEUE_SKIP : BH_QUEUE;
 }

@@ -94,33 +94,13 @@ bool bh_has_all_keys(const struct bh_node_rec *n, const struct bh_constraints *k
     return true;
 }
 
-static bool tolerated(const struct bh_shape_rec *s, const struct bh_taint *taint)
-{
-    const struct bh_toleration *t = bh_rec_at(s, s->tolerations, struct bh_toleration);
-
-    for (uint32_t i = 0; i < s->tolerations.n; i++)
-        if (bh_toleration_tolerates(&t[i], taint))
-            return true;
-    return false;
-}
-
-static bool taints_allow(const struct bh_shape_rec *s, const struct bh_node_rec *n)
-{
-    const struct bh_taint *t = bh_rec_at(n, n->taints, struct bh_taint);
-
-    for (uint32_t i = 0; i < n->taints.n; i++)
-        if ((t[i].effect == BH_NO_SCHEDULE || t[i].effect == BH_NO_EXECUTE) && !tolerated(s, &t[i]))
-            return false;
-    return true;
-}
-
 uint32_t bh_node_inclusion(const struct bh_call *c, const struct bh_node_rec *n)
 {
     const struct bh_shape_rec *s = c->pod->shape;
     bool affinity = bh_required_node_match(s, n, c->tab, c->cache->sym.metadata_name);
 
     return (affinity ? BH_SPREAD_HONOR_AFFINITY : 0) |
-           (taints_allow(s, n) ? BH_SPREAD_HONOR_TAINTS : 0);
+           (bh_taints_tolerated(s, n) ? BH_SPREAD_HONOR_TAINTS : 0);
 }
 
 /* ---- pods -------------------------------------------------------------------------------------

@@ -12,29 +12,9 @@
 BH_STATUS_CONST(untolerated, BH_UNSCHEDULABLE_AND_UNRESOLVABLE, "TaintToleration",
                 "node(s) had untolerated taint(s)");
 
-static bool tolerated(const struct bh_shape_rec *s, const struct bh_taint *taint)
-{
-    const struct bh_toleration *t = bh_rec_at(s, s->tolerations, struct bh_toleration);
-
-    for (uint32_t i = 0; i < s->tolerations.n; i++)
-        if (bh_toleration_tolerates(&t[i], taint))
-            return true;
-    return false;
-}
-
-static bool fits(const struct bh_shape_rec *s, const struct bh_node_rec *n)
-{
-    const struct bh_taint *t = bh_rec_at(n, n->taints, struct bh_taint);
-
-    for (uint32_t i = 0; i < n->taints.n; i++)
-        if ((t[i].effect == BH_NO_SCHEDULE || t[i].effect == BH_NO_EXECUTE) && !tolerated(s, &t[i]))
-            return false;
-    return true;
-}
-
 static const struct bh_status *filter(struct bh_call *c, const struct bh_node_info *node)
 {
-    return fits(c->pod->shape, node->rec) ? NULL : &untolerated;
+    return bh_taints_tolerated(c->pod->shape, node->rec) ? NULL : &untolerated;
 }
 
 static uint32_t filter_rows(struct bh_call *c, uint32_t *rows, uint32_t n)
@@ -45,7 +25,7 @@ static uint32_t filter_rows(struct bh_call *c, uint32_t *rows, uint32_t n)
     for (uint32_t i = 0; i < n; i++) {
         uint32_t row = rows[i];
         if (!bh_row_bit(cols, BH_ROW_HARD_TAINT, row) ||
-            fits(c->pod->shape, c->cache->rows[row]->rec))
+            bh_taints_tolerated(c->pod->shape, c->cache->rows[row]->rec))
             rows[m++] = row;
     }
     return m;
@@ -67,7 +47,7 @@ static int64_t intolerable(const struct bh_shape_rec *s, const struct bh_node_re
     int64_t count = 0;
 
     for (uint32_t i = 0; i < n->taints.n; i++)
-        count += t[i].effect == BH_PREFER_NO_SCHEDULE && !tolerated(s, &t[i]);
+        count += t[i].effect == BH_PREFER_NO_SCHEDULE && !bh_tolerated(s, &t[i]);
     return count;
 }
 
@@ -97,9 +77,9 @@ static void normalize(struct bh_call *c, int64_t *scores, uint32_t n)
 static enum bh_hint on_node(const struct bh_hint_call *c)
 {
     const struct bh_shape_rec *s = c->shape;
-    bool was = c->ev->old_node && fits(s, c->ev->old_node);
+    bool was = c->ev->old_node && bh_taints_tolerated(s, c->ev->old_node);
 
-    return !was && fits(s, c->ev->new_node) ? BH_QUEUE : BH_QUEUE_SKIP;
+    return !was && bh_taints_tolerated(s, c->ev->new_node) ? BH_QUEUE : BH_QUEUE_SKIP;
 }
 
 static enum bh_hint on_toleration(const struct bh_hint_call *c)

@@ -7,7 +7,6 @@
  * so Reserve refuses a pod whose claims are not all bound already. The gate StorageCapacityScoring
  *           is off.
  */
-#include "scheduler/plugins/refuse.h"
 #include "scheduler/plugins/registry.h"
 #include "scheduler/plugins/volumebinding/binder.h"
 #include "scheduler/plugins/volumebinding/hints.h"
@@ -116,6 +115,30 @@ static const struct bh_field schema[] = {
     {NULL, BH_FIELD_RAW, NULL, NULL},
 };
 
+/* The gate StorageCapacityScoring is off: PreScore skips, and what is never called gives 0. */
+static const struct bh_status *skip_score(struct bh_call *c, const uint32_t *rows,
+                                                    uint32_t n)
+{
+    (void)c;
+    (void)rows;
+    (void)n;
+    return &bh_status_skip;
+}
+static const struct bh_status *zero_score(struct bh_call *c,
+                                                    const struct bh_node_info *node, int64_t *ret)
+{
+    (void)c;
+    (void)node;
+    *ret = 0;
+    return NULL;
+}
+static void zero_rows(struct bh_call *c, const uint32_t *rows, uint32_t n, int64_t *ret)
+{
+    (void)c;
+    (void)rows;
+    memset(ret, 0, n * sizeof *ret);
+}
+
 const struct bh_plugin bh_plugin_volume_binding = {
     .abi = BH_PLUGIN_ABI,
     .size = sizeof(struct bh_plugin),
@@ -129,9 +152,9 @@ const struct bh_plugin bh_plugin_volume_binding = {
     .filter = filter,
     .args_schema = schema,
     .args_check = args_check,
-    .pre_score = bh_skip_score,
-    .score = bh_zero_score,
-    .score_rows = bh_zero_rows,
+    .pre_score = skip_score,
+    .score = zero_score,
+    .score_rows = zero_rows,
     .reserve = reserve,
     .unreserve = undo_nothing,
     .pre_bind = nothing,
