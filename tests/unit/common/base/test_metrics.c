@@ -62,7 +62,7 @@ static void test_cells_are_kept_and_distinct(void)
     CU_ASSERT_PTR_NOT_EQUAL(x, bh_metric_cell(f, "1", "2\",b=\"3"));
     CU_ASSERT_PTR_NOT_EQUAL(x, bh_metric_cell(f, "1", "23"));
     for (int i = 0; i < 100; i++) {
-        char v[8];
+        char v[16];
         snprintf(v, sizeof(v), "%d", i);
         bh_metric_cell(f, v, v);
     }
