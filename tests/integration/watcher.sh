@@ -43,7 +43,7 @@ start_sim() { # start_sim PORT FLAGS...
 start_watcher() {
     rm -f "$work/watcher.log"
     "$BERTH_BIN/berth-watcher" --kubeconfig "$work/kubeconfig" --runtime-dir "$RT" \
-        --metrics-address 127.0.0.1:0 "$@" >>"$work/watcher.out" 2>"$work/watcher.log" &
+        --metrics-address 127.0.0.1:0 >>"$work/watcher.out" 2>"$work/watcher.log" &
     watcher_pid=$!
     within 10 grep -qs metrics_port= "$work/watcher.log" || return 1
     metrics=http://127.0.0.1:$(sed -n 's/.*metrics_port=\([0-9]*\).*/\1/p' "$work/watcher.log")
