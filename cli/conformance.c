@@ -25,9 +25,9 @@ struct totals {
 struct run {
     bool verify, no_verify;
     struct bh_opt_list filters;
-    const char *print;
+    bool print;
     int64_t max_shown;
-    FILE *out;
+    FILE *cases, *report; /* cases: NULL unless printing */
     struct totals all;
     uint64_t shown;
 };
@@ -52,8 +52,8 @@ static void show_diff(struct run *r, const char *name, size_t step, const char *
         return;
     shorten(w, want);
     shorten(h, have);
-    printf("  %s step %zu: %s differs\n    expected %s\n    got      %s\n", name, step, field, w,
-           h);
+    fprintf(r->report, "  %s step %zu: %s differs\n    expected %s\n    got      %s\n", name, step,
+            field, w, h);
 }
 
 /* "feasibleCount" tells the compact form; without expectations the size of the cluster does. */
@@ -91,7 +91,7 @@ static int run_steps(struct run *r, struct bh_replay *rep, struct bh_arena *a, s
             if (field)
                 show_diff(r, name ? name : "(no name)", i, field, want, have);
         }
-        if (got && r->out) {
+        if (got && r->cases) {
             struct bh_json *own = bh_json_clone(a, got);
             bh_only_first_preemption(own);
             bh_json_set(a, s, "expect", own);
@@ -121,10 +121,10 @@ static int run_case(struct run *r, struct bh_arena *a, struct bh_json *cas, stru
     if (rc >= 0)
         rc = run_steps(r, rep, a, cas, t, err);
     bh_replay_free(rep);
-    if (rc >= 0 && r->out) {
+    if (rc >= 0 && r->cases) {
         struct bh_buf b = {0};
         bh_json_write(&b, cas);
-        fprintf(r->out, "%s\n", bh_buf_str(&b));
+        fprintf(r->cases, "%s\n", bh_buf_str(&b));
         bh_buf_fini(&b);
     }
     return rc;
@@ -144,7 +144,7 @@ static void run_line(struct run *r, const char *file, size_t line, const struct 
     t->cases++;
     if (rc < 0) {
         t->failed_cases++;
-        printf("  %s:%zu: %s\n", file, line, err.msg);
+        fprintf(r->report, "  %s:%zu: %s\n", file, line, err.msg);
     }
     bh_arena_fini(&a);
 }
@@ -197,10 +197,10 @@ static int run_file(struct run *r, const char *path)
         fprintf(stderr, "berth conformance: %s: %s\n", path, too_long ? "line too long" : ztext);
     gzclose(f);
     bh_buf_fini(&line);
-    printf("%-28s %llu/%llu equal, %llu cases%s\n", base, (unsigned long long)t.equal,
-           (unsigned long long)t.decisions, (unsigned long long)t.cases,
-           t.failed_cases ? ", some not readable" : "");
-    fflush(stdout);
+    fprintf(r->report, "%-28s %llu/%llu equal, %llu cases%s\n", base, (unsigned long long)t.equal,
+            (unsigned long long)t.decisions, (unsigned long long)t.cases,
+            t.failed_cases ? ", some not readable" : "");
+    fflush(r->report);
     r->all.decisions += t.decisions;
     r->all.equal += t.equal;
     r->all.cases += t.cases;
@@ -239,11 +239,12 @@ static const struct bh_opt_usage usage = {
     .synopsis = "[flags] DIR|FILE...",
     .about =
         "Replays recorded decisions of kube-scheduler and compares Berth's with them, field by "
-        "field.",
+        "field. With --print the cases go to standard output, each with Berth's decisions as expect, and "
+        "the report to standard error.",
     .examples = "  berth conformance tests/conformance\n"
-                "  berth conformance --file-filter taints --print /dev/stdout recordings/\n",
+                "  berth conformance --print case.jsonl > decided.jsonl\n",
     .exits = "  0  every decision is equal\n"
-             "  1  some differ, or a file could not be read\n"
+             "  1  some differ (not with --print), or a file could not be read\n"
              "  2  wrong usage\n",
 };
 
@@ -256,7 +257,7 @@ int bh_cmd_conformance(int argc, char **argv)
         {"no-verify", 0, BH_OPT_BOOL, &r.no_verify, NULL, "the reference path only"},
         {"file-filter", 0, BH_OPT_STRLIST, &r.filters, "TEXT",
          "only files whose name contains TEXT (may be repeated)"},
-        {"print", 0, BH_OPT_STR, &r.print, "FILE",
+        {"print", 0, BH_OPT_BOOL, &r.print, NULL,
          "write every case back with Berth's own decisions as expect"},
         {"max-diffs", 0, BH_OPT_INT, &r.max_shown, "N", "differences to show (20)"},
         {NULL, 0, BH_OPT_BOOL, NULL, NULL, NULL},
@@ -274,19 +275,16 @@ int bh_cmd_conformance(int argc, char **argv)
         free(paths.v);
         return bh_cli_usage_error("berth conformance", &err);
     }
-    if (r.print && !(r.out = fopen(r.print, "w"))) {
-        fprintf(stderr, "berth conformance: cannot write %s: %s\n", r.print, strerror(errno));
-        free(paths.v);
-        return BH_EXIT_FAIL;
-    }
+    r.report = r.print ? stderr : stdout;
+    r.cases = r.print ? stdout : NULL;
     for (size_t i = 0; i < paths.n; i++)
         failed |= run_path(&r, paths.v[i]) < 0;
-    if (r.out && fclose(r.out) != 0)
+    if (fflush(stdout) != 0)
         failed = true;
-    printf("decisions: %llu/%llu equal\n", (unsigned long long)r.all.equal,
-           (unsigned long long)r.all.decisions);
+    fprintf(r.report, "decisions: %llu/%llu equal\n", (unsigned long long)r.all.equal,
+            (unsigned long long)r.all.decisions);
     free(paths.v);
     free(r.filters.v);
-    return failed || r.all.equal != r.all.decisions || r.all.failed_cases ? BH_EXIT_FAIL
-                                                                          : BH_EXIT_OK;
+    failed |= r.all.failed_cases != 0 || (!r.print && r.all.equal != r.all.decisions);
+    return failed ? BH_EXIT_FAIL : BH_EXIT_OK;
 }
