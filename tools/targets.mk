@@ -87,7 +87,7 @@ $(BUILD)/bench/%: bench/%.c $(foreach l,scheduler common/bus common/api common/s
 	@mkdir -p $(dir $@)
 	$(call say,LD,$@)
 	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) $(LDFLAGS) -o $@ $< -Wl,--start-group $(filter %.a,$^) -Wl,--end-group $(LDLIBS)
-bench: deps ## measure: snapshot, engine, and the whole pipeline at 5,000 nodes
+bench: deps ## measure: the snapshot, and the whole pipeline at 5,000 nodes
 	@$(MAKE) --no-print-directory -j$$(nproc) all $(BENCH_BIN)
 	@for b in $(BENCH_BIN); do echo "== $$(basename $$b)"; $$b || exit 1; done
 	@bash bench/pipeline.sh $(BUILD)/bin
