@@ -215,6 +215,8 @@ static void fill(void *arg)
     bh_cell_set(bh_metric_cell(b->m_held, "items"), b->n_jobs);
     bh_cell_set(bh_metric_cell(b->m_held, "events_waiting"), b->n_events);
     bh_cell_set(bh_metric_cell(b->m_held, "events_running"), b->n_events_running);
+    bh_cell_set(bh_metric_cell(b->m_held, "events_remembered"),
+                (uint64_t)bh_series_count(&b->series));
 }
 
 static void make_metrics(struct bh_binder *b)
@@ -248,6 +250,11 @@ static bool has_scheduler(void *arg)
     const struct bh_binder *b = arg;
 
     return b->epoch != 0;
+}
+
+static void on_series_timer(uv_timer_t *t)
+{
+    bh_binder_write_series(t->data, bh_wall_ns());
 }
 
 static int open_clients(struct bh_binder *b, struct bh_err *err)
@@ -308,8 +315,9 @@ int bh_binder_open(struct bh_binder *b, const struct bh_binder_options *o, uv_lo
     make_metrics(b);
     uv_timer_init(loop, &b->heartbeat);
     uv_timer_init(loop, &b->stop_timer);
+    uv_timer_init(loop, &b->series_timer);
     uv_prepare_init(loop, &b->flush);
-    b->heartbeat.data = b->flush.data = b;
+    b->heartbeat.data = b->flush.data = b->series_timer.data = b;
     rc = open_clients(b, err);
     if (rc == 0)
         rc = open_bus(b, err);
@@ -318,6 +326,7 @@ int bh_binder_open(struct bh_binder *b, const struct bh_binder_options *o, uv_lo
     if (rc < 0)
         return rc;
     uv_timer_start(&b->heartbeat, on_heartbeat, 0, BH_BINDER_HEARTBEAT_MS);
+    uv_timer_start(&b->series_timer, on_series_timer, BH_BINDER_SERIES_MS, BH_BINDER_SERIES_MS);
     uv_prepare_start(&b->flush, on_prepare);
     return 0;
 }
@@ -340,6 +349,8 @@ void bh_binder_close(struct bh_binder *b)
     bh_bus_close(b->bus);
     uv_close((uv_handle_t *)&b->heartbeat, NULL);
     uv_close((uv_handle_t *)&b->stop_timer, NULL);
+    uv_close((uv_handle_t *)&b->series_timer, NULL);
+    bh_series_fini(&b->series);
     uv_close((uv_handle_t *)&b->flush, NULL);
     bh_metrics_free(b->metrics);
     bh_arena_fini(&b->result_arena);

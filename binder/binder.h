@@ -23,7 +23,7 @@
  * sent.
  *
  * Files: binder.c owner, bus and loop; work.c one item's life; requests.c bodies and paths;
- * events.c Kubernetes events. Threads: one.
+ * events.c Kubernetes events; series.c which of them are repetitions. Threads: one.
  */
 #ifndef BH_BINDER_H
 #define BH_BINDER_H
@@ -32,6 +32,7 @@
 #include "common/base/loop.h"
 #include "common/bus/bus.h"
 #include "common/http/probes.h"
+#include "binder/series.h"
 
 #define BH_BINDER_WINDOW       512u
 #define BH_BINDER_DEADLINE_NS  UINT64_C(30000000000) /* from taking an item to giving up */
@@ -70,6 +71,7 @@ struct bh_binder {
     struct bh_event_job *events_running;
     uint32_t n_events, n_events_running;
     uint64_t event_serial;
+    struct bh_series_set series;
     struct bh_rand rand;
 
     Berth__WorkResult
@@ -77,7 +79,7 @@ struct bh_binder {
     uint32_t n_results, cap_results;
     struct bh_arena result_arena;
 
-    uv_timer_t heartbeat, stop_timer;
+    uv_timer_t heartbeat, stop_timer, series_timer;
     uv_prepare_t flush;
     uint64_t progress;
     bool stopping; /* no new work; what is out may end */
@@ -118,6 +120,8 @@ void bh_binder_flush(struct bh_binder *b);
 bool bh_binder_raise_epoch(struct bh_binder *b, uint64_t epoch);
 void bh_binder_ended(struct bh_binder *b); /* something that was out has ended */
 /* events.c */
+#define BH_BINDER_SERIES_MS 60000u /* how often series are looked at */
+void bh_binder_write_series(struct bh_binder *b, int64_t wall_ns); /* those that are due */
 void bh_binder_event(struct bh_binder *b, const Berth__WorkItem *item);
 void bh_binder_drop_events(struct bh_binder *b); /* all but those on the wire */
 /* requests.c: path and body of the writes, into the buffers given (reset first) */
@@ -126,6 +130,8 @@ void bh_request_bind(struct bh_buf *path, struct bh_buf *body, const Berth__Work
 void bh_request_get_pod(struct bh_buf *path, const Berth__WorkItem *it);
 void bh_request_patch_status(struct bh_buf *path, struct bh_buf *body, const Berth__WorkItem *it);
 void bh_request_delete(struct bh_buf *path, struct bh_buf *body, const Berth__WorkItem *it);
+/* metadata.name of an event about the pod */
+void bh_request_event_name(char out[static 256], const char *pod, uint64_t unique_ns);
 void bh_request_event(struct bh_buf *path, struct bh_buf *body, const Berth__WorkItem *it,
                       const char *hostname, uint64_t unique_ns);
 #endif

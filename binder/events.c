@@ -4,19 +4,22 @@
  *
  * Owns:   events that wait and events on the wire. Bounded: above BH_BINDER_EVENTS_MAX the oldest
  * waiting one is dropped and counted; at most BH_BINDER_EVENTS_RUNNING are on the wire, so that
- * binds always find room. A failed write is tried EVENT_TRIES times with a growing pause. Upstream:
- * client-go/tools/events; differences: no series yet (each repeat is its own Event).
+ * binds always find room. A failed write is tried EVENT_TRIES times with a growing pause. What
+ * repeats becomes a series (series.h): its PATCH that finds no Event becomes the POST of the whole
+ * one, and back when that one finds it after all. Upstream: client-go/tools/events.
  */
 #include "binder/binder.h"
 
 #define EVENT_TRIES       4u
 #define RETRY_AFTER_MAX_S 30
+#define SERIES_PER_TURN   500u
 
 struct bh_event_job {
     struct bh_event_job *prev, *next; /* waiting: next only */
     struct bh_binder *b;
-    char *path, *body;
-    size_t body_n;
+    char *path, *body;             /* creates the Event */
+    char *patch_path, *patch_body; /* updates it; NULL = this is not about a series */
+    bool patching;                 /* what is sent now */
     unsigned tries;
     uv_timer_t pause; /* active: waits to be repeated */
 };
@@ -32,6 +35,8 @@ static void job_free(struct bh_event_job *j)
 {
     free(j->path);
     free(j->body);
+    free(j->patch_path);
+    free(j->patch_body);
     free(j);
 }
 
@@ -64,12 +69,22 @@ static void finish(struct bh_event_job *j, const char *result)
     bh_binder_ended(b);
 }
 
+/* A series whose Event is not there is created, one that is there is updated. */
+static bool turned(struct bh_event_job *j, const struct bh_api_reply *r)
+{
+    if (!j->patch_path || r->outcome != BH_API_OK || r->code != (j->patching ? 404 : 409))
+        return false;
+    j->patching = !j->patching;
+    return true;
+}
+
 static void on_done(void *arg, const struct bh_api_reply *r)
 {
     struct bh_event_job *j = arg;
     bool unclear =
         r->outcome == BH_API_TRANSPORT || r->outcome == BH_API_TIMEOUT ||
-        (r->outcome == BH_API_OK && (r->code == 429 || r->code == 401 || r->code >= 500));
+        (r->outcome == BH_API_OK && (r->code == 429 || r->code == 401 || r->code >= 500)) ||
+        turned(j, r);
     uint64_t ms = r->retry_after_s > 0
                       ? (uint64_t)BH_MIN(r->retry_after_s, RETRY_AFTER_MAX_S) * 1000
                       : 125u << BH_MIN(j->tries, 8u);
@@ -87,11 +102,11 @@ static void on_done(void *arg, const struct bh_api_reply *r)
 static void send_event(struct bh_event_job *j)
 {
     const struct bh_api_call call = {
-        .method = "POST",
-        .path = j->path,
-        .content_type = "application/json",
-        .body = j->body,
-        .body_n = j->body_n,
+        .method = j->patching ? "PATCH" : "POST",
+        .path = j->patching ? j->patch_path : j->path,
+        .content_type = j->patching ? "application/strategic-merge-patch+json" : "application/json",
+        .body = j->patching ? j->patch_body : j->body,
+        .body_n = strlen(j->patching ? j->patch_body : j->body),
         .timeout_ns = j->b->o.request_ns,
         .on_done = on_done,
         .arg = j,
@@ -134,19 +149,9 @@ static void drop_oldest(struct bh_binder *b)
     uv_close((uv_handle_t *)&j->pause, on_pause_closed);
 }
 
-void bh_binder_event(struct bh_binder *b, const Berth__WorkItem *item)
+static void enqueue(struct bh_binder *b, struct bh_event_job *j)
 {
-    struct bh_event_job *j = bh_calloc(1, sizeof(*j));
-    struct bh_buf path = {0}, body = {0};
-    uint64_t unique = (uint64_t)bh_wall_ns();
-
-    /* the name must be unique even when two events fall into one tick of the clock */
-    b->event_serial = unique > b->event_serial ? unique : b->event_serial + 1;
-    bh_request_event(&path, &body, item, b->hostname, b->event_serial);
     j->b = b;
-    j->body_n = body.n;
-    j->path = bh_buf_take(&path);
-    j->body = bh_buf_take(&body);
     uv_timer_init(b->loop, &j->pause);
     j->pause.data = j;
     if (b->n_events >= BH_BINDER_EVENTS_MAX)
@@ -158,6 +163,69 @@ void bh_binder_event(struct bh_binder *b, const Berth__WorkItem *item)
     b->events_tail = j;
     b->n_events++;
     pump(b);
+}
+
+static void enqueue_series(struct bh_binder *b, struct bh_series_write *w)
+{
+    struct bh_event_job *j = bh_calloc(1, sizeof(*j));
+
+    j->path = bh_buf_take(&w->post_path);
+    j->body = bh_buf_take(&w->post_body);
+    j->patch_path = bh_buf_take(&w->patch_path);
+    j->patch_body = bh_buf_take(&w->patch_body);
+    j->patching = true;
+    enqueue(b, j);
+}
+
+static void create_event(struct bh_binder *b, const Berth__WorkItem *item, bool remember,
+                         int64_t wall_ns)
+{
+    struct bh_event_job *j = bh_calloc(1, sizeof(*j));
+    struct bh_buf path = {0}, body = {0};
+    char name[256];
+
+    /* the name must be unique even when two events fall into one tick of the clock */
+    b->event_serial = BH_MAX((uint64_t)wall_ns, b->event_serial + 1);
+    bh_request_event(&path, &body, item, b->hostname, b->event_serial);
+    if (remember) {
+        bh_request_event_name(name, item->name, b->event_serial);
+        bh_series_start(&b->series, item, wall_ns, name, &path, &body);
+    }
+    j->path = bh_buf_take(&path);
+    j->body = bh_buf_take(&body);
+    enqueue(b, j);
+}
+
+void bh_binder_event(struct bh_binder *b, const Berth__WorkItem *item)
+{
+    struct bh_series_write w = {0};
+    int64_t now = bh_wall_ns();
+
+    switch (bh_series_observe(&b->series, item, now, &w)) {
+    case BH_SERIES_ONCE:
+        create_event(b, item, false, now);
+        break;
+    case BH_SERIES_FIRST:
+        create_event(b, item, true, now);
+        break;
+    case BH_SERIES_SECOND:
+        enqueue_series(b, &w);
+        break;
+    case BH_SERIES_COUNTED:
+        count(b, "counted");
+        break;
+    }
+    bh_series_write_fini(&w);
+}
+
+void bh_binder_write_series(struct bh_binder *b, int64_t wall_ns)
+{
+    struct bh_series_write w = {0};
+
+    /* not all at once: the others are due a minute later just as well */
+    for (unsigned i = 0; i < SERIES_PER_TURN && bh_series_due(&b->series, wall_ns, &w); i++)
+        enqueue_series(b, &w);
+    bh_series_write_fini(&w);
 }
 
 void bh_binder_drop_events(struct bh_binder *b)

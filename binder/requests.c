@@ -104,7 +104,7 @@ void bh_request_delete(struct bh_buf *path, struct bh_buf *body, const Berth__Wo
 
 /* A name of at most 253 bytes that ends in a letter or digit before the dot, however long the pod's
  * is. */
-static void event_name(char out[static 256], const char *pod, uint64_t unique_ns)
+void bh_request_event_name(char out[static 256], const char *pod, uint64_t unique_ns)
 {
     int n = (int)strnlen(pod, 253 - 17);
 
@@ -121,7 +121,7 @@ void bh_request_event(struct bh_buf *path, struct bh_buf *body, const Berth__Wor
     char now[40], name[256], instance[640];
     int64_t wall = bh_wall_ns();
 
-    event_name(name, it->name, unique_ns);
+    bh_request_event_name(name, it->name, unique_ns);
     snprintf(instance, sizeof(instance), "%s-%s", controller, hostname);
 
     bh_buf_reset(path);

@@ -51,6 +51,8 @@ struct fixture {
     unsigned n_script, at;
     unsigned gets, writes, events, deletes;
     unsigned event_failures; /* how many event writes get a 500 first */
+    unsigned series;         /* events that were patched */
+    bool events_gone;        /* PATCH of an event finds none */
     char last_patch[1024], last_delete[512], last_event[2048];
 
     struct bh_bus *router;
@@ -174,19 +176,26 @@ static void handler(struct bh_http_req *r, void *arg)
     struct fixture *f = arg;
     const char *path = bh_http_path(r), *method = bh_http_method(r), *sub;
     static const char pods[] = "/api/v1/namespaces/ns/pods/";
+    static const char events[] = "/apis/events.k8s.io/v1/namespaces/ns/events";
     struct bh_str body = bh_http_body(r);
     struct pod *p;
     char json[256];
 
-    if (bh_streq(path, "/apis/events.k8s.io/v1/namespaces/ns/events")) {
+    if (strncmp(path, events, sizeof(events) - 1) == 0) {
+        bool patch = bh_streq(method, "PATCH");
         snprintf(f->last_event, sizeof(f->last_event), "%.*s", (int)body.n, body.p);
         if (f->event_failures) {
             f->event_failures--;
             reply_status(r, 503, "ServiceUnavailable", "later");
             return;
         }
-        f->events++;
-        reply(r, 201, "{}");
+        if (patch && f->events_gone) {
+            reply_status(r, 404, "NotFound", "no such event");
+            return;
+        }
+        CU_ASSERT(patch == (path[sizeof(events) - 1] == '/'));
+        *(patch ? &f->series : &f->events) += 1;
+        reply(r, patch ? 200 : 201, "{}");
         return;
     }
     CU_ASSERT_FATAL(strncmp(path, pods, sizeof(pods) - 1) == 0);
@@ -666,6 +675,7 @@ static void test_events_are_repeated_and_never_delay_answers(void)
     Berth__WorkItem w, *list = &w;
     Berth__EventText e = BERTH__EVENT_TEXT__INIT;
     char warning[] = "Warning", reason[] = "FailedScheduling", note[] = "a \"quoted\" note";
+    char other[] = "Other";
 
     setup(&f);
     open_binder(&f);
@@ -681,9 +691,56 @@ static void test_events_are_repeated_and_never_delay_answers(void)
     SPIN(&f, f.events == 1);
     CU_ASSERT_PTR_NOT_NULL(strstr(f.last_event, "a \\\"quoted\\\" note"));
     f.event_failures = 1000000; /* and gives up */
+    e.reason = other;
     send_items(&f, 10, &list, 1, 0);
     SPIN(&f, f.b.n_events_running == 0 && f.n_results == 2);
     CU_ASSERT(f.events == 1);
+    close_binder(&f);
+    teardown(&f);
+}
+
+static void test_events_that_repeat_become_a_series(void)
+{
+    struct fixture f;
+    Berth__WorkItem w, *list = &w;
+    Berth__EventText e = BERTH__EVENT_TEXT__INIT;
+    char warning[] = "Warning", reason[] = "FailedScheduling", note[] = "0/1 nodes are available";
+    char version[] = "7", scheduled[] = "Scheduled";
+    int64_t now = bh_wall_ns();
+
+    setup(&f);
+    open_binder(&f);
+    e.type = warning;
+    e.reason = reason;
+    e.note = note;
+    work_of(&w, 1, EVENT, add_pod(&f, "p"));
+    w.event = &e;
+    for (unsigned i = 1; i <= 4; i++) {
+        send_items(&f, 10, &list, 1, 0);
+        SPIN(&f, f.n_results == i && f.events == 1 && f.series == (i > 1));
+    }
+    CU_ASSERT_PTR_NOT_NULL(strstr(f.last_event, "{\"series\":{\"count\":2,\"lastObservedTime\""));
+    bh_binder_write_series(&f.b, now); /* nothing is due yet */
+    CU_ASSERT(f.b.n_events == 0 && f.b.n_events_running == 0);
+    bh_binder_write_series(&f.b, now + 10 * BH_SERIES_FINISH_NS);
+    SPIN(&f, f.series == 2);
+    CU_ASSERT_PTR_NOT_NULL(strstr(f.last_event, "\"count\":4"));
+    CU_ASSERT(bh_series_count(&f.b.series) == 0);
+
+    /* another version of the pod is another series; an Event that is gone is created again */
+    e.regarding_resource_version = version;
+    f.events_gone = true;
+    send_items(&f, 10, &list, 1, 0);
+    SPIN(&f, f.events == 2 && f.n_results == 5);
+    send_items(&f, 10, &list, 1, 0);
+    SPIN(&f, f.events == 3);
+    CU_ASSERT_PTR_NOT_NULL(strstr(f.last_event, "\"note\":\"0/1 nodes are available\""));
+    CU_ASSERT_PTR_NOT_NULL(strstr(f.last_event, "\"series\":{\"count\":2"));
+
+    e.reason = scheduled; /* happens once to a pod: nothing is kept of it */
+    send_items(&f, 10, &list, 1, 0);
+    SPIN(&f, f.events == 4);
+    CU_ASSERT(bh_series_count(&f.b.series) == 1);
     close_binder(&f);
     teardown(&f);
 }
@@ -770,7 +827,7 @@ static void test_closing_with_requests_running_answers_and_leaks_nothing(void)
     struct fixture f;
     Berth__WorkItem w, *list = &w;
     Berth__EventText e = BERTH__EVENT_TEXT__INIT;
-    char warning[] = "Warning", reason[] = "FailedScheduling";
+    char warning[] = "Warning", reason[] = "FailedScheduling", version[16];
 
     setup(&f);
     open_binder(&f);
@@ -787,8 +844,11 @@ static void test_closing_with_requests_running_answers_and_leaks_nothing(void)
     f.event_failures = 1000;
     work_of(&w, 99, EVENT, &f.pods[0]);
     w.event = &e;
-    for (unsigned i = 0; i < 300; i++)
+    e.regarding_resource_version = version;
+    for (unsigned i = 0; i < 300; i++) { /* each an event of its own */
+        snprintf(version, sizeof(version), "%u", i);
         send_items(&f, 10, &list, 1, 0);
+    }
     SPIN(&f, f.writes >= 8 && f.b.n_events > 0);
     close_binder(&f);
     SPIN(&f, f.n_results >= 16 + 1);
@@ -845,6 +905,7 @@ BH_TESTS("binder",
          {"status patches and evictions", test_status_patches_and_evictions},
          {"events are repeated and never delay answers",
           test_events_are_repeated_and_never_delay_answers},
+         {"events that repeat become a series", test_events_that_repeat_become_a_series},
          {"old epochs and passed fences are not written",
           test_old_epochs_and_passed_fences_are_not_written},
          {"a new scheduler is told what is on the wire",

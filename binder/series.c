@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * binder/series.c - which event is a repetition, and when its count is written
+ */
+#include "binder/series.h"
+
+#include "common/k8s/quantity.h"
+
+struct bh_series {
+    struct bh_series *older, *newer;
+    char *key, *name; /* name: of the Event, as its creation said */
+    size_t key_n;
+    char *path, *body;  /* the request that creates it */
+    uint32_t count;     /* 1 = no series yet */
+    int64_t seen_ns;    /* last time */
+    int64_t written_ns; /* last PATCH */
+};
+
+static void unlink_series(struct bh_series_set *s, struct bh_series *e)
+{
+    *(e->older ? &e->older->newer : &s->oldest) = e->newer;
+    *(e->newer ? &e->newer->older : &s->newest) = e->older;
+    e->older = e->newer = NULL;
+}
+
+static void link_newest(struct bh_series_set *s, struct bh_series *e)
+{
+    e->older = s->newest;
+    *(s->newest ? &s->newest->newer : &s->oldest) = e;
+    s->newest = e;
+}
+
+static void forget(struct bh_series_set *s, struct bh_series *e)
+{
+    unlink_series(s, e);
+    (void)bh_map_del(&s->by_key, e->key, e->key_n);
+    free(e->key);
+    free(e->name);
+    free(e->path);
+    free(e->body);
+    free(e);
+}
+
+void bh_series_fini(struct bh_series_set *s)
+{
+    while (s->oldest)
+        forget(s, s->oldest);
+    bh_map_fini(&s->by_key);
+    bh_buf_fini(&s->key);
+}
+
+static void make_key(struct bh_series_set *s, const Berth__WorkItem *it)
+{
+    const Berth__EventText *e = it->event;
+    const char *parts[] = {e->type,        e->action, e->reason, e->reporting_controller,
+                           it->namespace_, it->name,  it->uid,   e->regarding_resource_version};
+
+    bh_buf_reset(&s->key);
+    for (size_t i = 0; i < BH_ARRAY_LEN(parts); i++) {
+        bh_buf_adds(&s->key, parts[i] ? parts[i] : "");
+        bh_buf_addc(&s->key, '\0');
+    }
+}
+
+static void fill_write(const struct bh_series *e, struct bh_series_write *w)
+{
+    struct bh_buf series = {0};
+    size_t object = strlen(e->body) - 1; /* without the closing brace */
+    char now[40];
+
+    bh_time_format_micro(now, e->seen_ns / 1000000000, (int32_t)(e->seen_ns % 1000000000));
+    bh_buf_addf(&series, "\"series\":{\"count\":%u,\"lastObservedTime\":\"%s\"}}", e->count, now);
+    bh_buf_reset(&w->patch_path);
+    bh_buf_addf(&w->patch_path, "%s/%s", e->path, e->name);
+    bh_buf_reset(&w->patch_body);
+    bh_buf_addf(&w->patch_body, "{%s", bh_buf_str(&series));
+    bh_buf_reset(&w->post_path);
+    bh_buf_adds(&w->post_path, e->path);
+    bh_buf_reset(&w->post_body);
+    bh_buf_add(&w->post_body, e->body, object);
+    bh_buf_addf(&w->post_body, ",%s", bh_buf_str(&series));
+    bh_buf_fini(&series);
+}
+
+enum bh_series_verdict bh_series_observe(struct bh_series_set *s, const Berth__WorkItem *it,
+                                         int64_t wall_ns, struct bh_series_write *w)
+{
+    struct bh_series *e;
+
+    if (bh_streq(it->event->reason, "Scheduled"))
+        return BH_SERIES_ONCE;
+    make_key(s, it);
+    e = bh_map_get(&s->by_key, s->key.p, s->key.n);
+    if (!e)
+        return BH_SERIES_FIRST;
+    unlink_series(s, e);
+    link_newest(s, e);
+    e->seen_ns = wall_ns;
+    if (e->count < UINT32_MAX)
+        e->count++;
+    if (e->count > 2)
+        return BH_SERIES_COUNTED;
+    e->written_ns = wall_ns;
+    fill_write(e, w);
+    return BH_SERIES_SECOND;
+}
+
+void bh_series_start(struct bh_series_set *s, const Berth__WorkItem *it, int64_t wall_ns,
+                     const char *event_name, const struct bh_buf *post_path,
+                     const struct bh_buf *post_body)
+{
+    struct bh_series *e = bh_calloc(1, sizeof(*e));
+
+    make_key(s, it);
+    e->key = bh_memdup(s->key.p, s->key.n);
+    e->key_n = s->key.n;
+    e->name = bh_strdup(event_name);
+    e->path = bh_strdup(bh_buf_str(post_path));
+    e->body = bh_strdup(bh_buf_str(post_body));
+    e->count = 1;
+    e->seen_ns = e->written_ns = wall_ns;
+    (void)bh_map_put(&s->by_key, e->key, e->key_n, e);
+    link_newest(s, e);
+}
+
+bool bh_series_due(struct bh_series_set *s, int64_t wall_ns, struct bh_series_write *w)
+{
+    struct bh_series *e;
+
+    while ((e = s->oldest) &&
+           (s->by_key.len > BH_SERIES_MAX || wall_ns - e->seen_ns > BH_SERIES_FINISH_NS)) {
+        bool write = e->count > 1;
+        if (write)
+            fill_write(e, w);
+        forget(s, e);
+        if (write)
+            return true;
+    }
+    for (e = s->newest; e; e = e->older)
+        if (e->count > 1 && wall_ns - e->written_ns >= BH_SERIES_REFRESH_NS) {
+            e->written_ns = wall_ns;
+            fill_write(e, w);
+            return true;
+        }
+    return false;
+}
+
+size_t bh_series_count(const struct bh_series_set *s)
+{
+    return s->by_key.len;
+}
+
+void bh_series_write_fini(struct bh_series_write *w)
+{
+    bh_buf_fini(&w->patch_path);
+    bh_buf_fini(&w->patch_body);
+    bh_buf_fini(&w->post_path);
+    bh_buf_fini(&w->post_body);
+}
