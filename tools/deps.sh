@@ -8,7 +8,8 @@ build="build-essential pkg-config libcurl4-openssl-dev libssl-dev zlib1g-dev lib
  protobuf-c-compiler libyaml-dev libuv1-dev libmicrohttpd-dev libxxhash-dev ca-certificates"
 test="$build libcunit1-dev libjansson-dev protobuf-compiler prometheus jq openssl nginx-light curl procps iproute2
  python3 clang systemd"
-dev="$test clang-14 clang-tidy-14 clang-format-14 libclang-rt-14-dev cppcheck valgrind shellcheck scdoc"
+dev="$test clang-14 clang-tidy-14 clang-format-14 libclang-rt-14-dev cppcheck valgrind shellcheck
+ debhelper bash-completion help2man lintian man-db"
 
 case "${1:-}" in
 build) want=$build ;;

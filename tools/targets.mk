@@ -95,16 +95,20 @@ bench: deps ## measure: the snapshot, and the whole pipeline at 5,000 nodes
 install: all ## install below DESTDIR and PREFIX
 	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/sbin $(DESTDIR)$(PREFIX)/share/berth $(DESTDIR)$(PREFIX)/share/doc/berth $(DESTDIR)$(UNITDIR) $(DESTDIR)$(PREFIX)/lib/tmpfiles.d $(DESTDIR)$(PREFIX)/lib/sysusers.d $(DESTDIR)$(SYSCONFDIR)/berth
 	install -m 755 $(BUILD)/bin/berth $(DESTDIR)$(PREFIX)/bin/
+	ln -sf berth $(DESTDIR)$(PREFIX)/bin/kubectl-berth
 	install -m 755 $(foreach p,watcher scheduler binder simulator,$(BUILD)/bin/berth-$(p)) $(DESTDIR)$(PREFIX)/sbin/
-	install -m 644 config/example-cluster.yaml $(DESTDIR)$(PREFIX)/share/berth/
+	install -m 644 config/example-cluster.yaml config/rbac.yaml $(DESTDIR)$(PREFIX)/share/berth/
 	install -m 644 README.md ARCHITECTURE.md $(DESTDIR)$(PREFIX)/share/doc/berth/
 	for u in systemd/*.service systemd/*.target; do sed 's|@sbindir@|$(PREFIX)/sbin|g' $$u > $(DESTDIR)$(UNITDIR)/$$(basename $$u); chmod 644 $(DESTDIR)$(UNITDIR)/$$(basename $$u); done
 	install -m 644 systemd/berth.tmpfiles $(DESTDIR)$(PREFIX)/lib/tmpfiles.d/berth.conf
 	install -m 644 systemd/berth.sysusers $(DESTDIR)$(PREFIX)/lib/sysusers.d/berth.conf
 	test -e $(DESTDIR)$(SYSCONFDIR)/berth/scheduler.yaml || install -m 644 config/scheduler.yaml $(DESTDIR)$(SYSCONFDIR)/berth/
 
+deb: deps-dev ## build Debian packages into build/deb (with lintian's opinion)
+	@bash tools/deb.sh $(BUILD)/deb
+
 clean: ## remove the build folders
 	rm -rf $(BUILD) $(BUILD)-asan $(BUILD)-tsan $(BUILD)-fuzz $(BUILD)-clang
 
 FORCE:
-.PHONY: all help deps deps-test deps-dev up check check-unit fuzz-replay conformance asan tsan valgrind fuzz lint format sizes bench install clean unit-tests FORCE
+.PHONY: all help deps deps-test deps-dev up check check-unit fuzz-replay conformance asan tsan valgrind fuzz lint format sizes bench install deb clean unit-tests FORCE

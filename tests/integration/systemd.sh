@@ -21,7 +21,7 @@ done
 cp "$work/units/berth-binder@.service" "$work/units/berth-binder@1.service"
 verify() {
     local out
-    out=$(SYSTEMD_UNIT_PATH="$work/units:" systemd-analyze verify "$work/units/$1" 2>&1 | grep -E "$work/units|berth" || true)
+    out=$(SYSTEMD_UNIT_PATH="$work/units:" systemd-analyze verify --man=no "$work/units/$1" 2>&1 | grep -E "$work/units|berth" || true)
     [ -z "$out" ] || { echo "$out"; return 1; }
 }
 for u in berth-watcher.service berth-scheduler.service berth-binder@1.service berth.target; do

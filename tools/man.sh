@@ -1,0 +1,42 @@
+#!/usr/bin/env bash
+# Makes the manual pages out of each program's --help: one text, never two that differ.
+# usage: tools/man.sh BIN OUT      needs help2man
+set -euo pipefail
+bin=$1 out=$2
+mkdir -p "$out"
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+version=$("$bin/berth" version | cut -d' ' -f2)
+
+# help2man wants section titles between stars, and takes lines that start with a prompt as they are.
+cat >"$work/sections.awk" <<'EOF'
+/^[A-Z][A-Za-z ]*:$/ { examples = 0 }
+/^Usage:$/ { print "*Synopsis*"; next }
+/^(Flags|Commands):$/ { print "*" substr($0, 1, length($0) - 1) "*"; next }
+/^Exit status:$/ { print "*Exit status*"; next }
+/^Examples:$/ { examples = 1; print "*Examples*"; next }
+/^[^ ]/ { examples = 0 }
+examples && /^ +[^ ]/ { sub(/^ +/, "  $ ") }
+{ print }
+EOF
+
+page() { # page SECTION NAME ABOUT COMMAND...
+    local section=$1 name=$2 about=$3
+    shift 3
+    printf '#!/bin/sh\n%s --help | awk -f %s\n' "$(printf '%q ' "$@")" "$work/sections.awk" >"$work/$name"
+    chmod +x "$work/$name"
+    help2man --no-info --section "$section" --name "$about" --version-string "$version" \
+        --manual Berth --source "Berth $version" "$work/$name" >"$out/$name.$section"
+}
+
+page 8 berth-watcher "keeps the snapshot of a cluster, and the leader lease" "$bin/berth-watcher"
+page 8 berth-scheduler "takes the decisions of kube-scheduler, without API credentials" "$bin/berth-scheduler"
+page 8 berth-binder "writes decisions to the API server" "$bin/berth-binder"
+page 8 berth-simulator "an API server with controllers, for trying things out" "$bin/berth-simulator"
+page 1 berth "a Kubernetes scheduler that explains its decisions" "$bin/berth"
+# every command of `berth --help` has a page of its own
+"$bin/berth" --help | awk '/^Commands:$/ {on = 1; next} /^$/ {on = 0} on' | while read -r name about; do
+    [ "$name" != version ] || continue
+    page 1 "berth-$name" "$about" "$bin/berth" "$name"
+done
+echo ".so man1/berth.1" >"$out/kubectl-berth.1" # the same program under the name kubectl looks for
