@@ -32,14 +32,19 @@ enum bh_ctl {
     BH_CTL_PDB, /* name = "": all budgets of the namespace */
     BH_CTL_NAMESPACE,
     BH_CTL_GC_ORPHANED,  /* name = uid of an owner that is gone */
-    BH_CTL_GC_DEPENDENTS /* object waits for its dependents (foreground, orphan); name = uid */
+    BH_CTL_GC_DEPENDENTS, /* object waits for its dependents (foreground, orphan); name = uid */
+    BH_CTL_CLAIM,         /* persistent volume claim */
+    BH_CTL_VOLUME,
+    BH_CTL_VOLUME_SWEEP, /* ns and name "": all claims that have no volume yet */
+    BH_CTL_POD_CLAIMS,   /* pod: claims to be made for it */
+    BH_CTL_RESOURCE_CLAIM
 };
-#define BH_CTL_N (BH_CTL_GC_DEPENDENTS + 1)
+#define BH_CTL_N (BH_CTL_RESOURCE_CLAIM + 1)
 
 struct bh_ctl_types {
     const struct bh_sim_type *pods, *nodes, *namespaces, *serviceaccounts, *deployments,
         *replicasets, *replicationcontrollers, *statefulsets, *daemonsets, *jobs, *revisions,
-        *claims, *pdbs;
+        *claims, *pdbs, *volumes, *classes, *resource_claims, *claim_templates;
 };
 
 /* ---- work queue (queue.c) ----------------------------------------------------------------------
@@ -101,6 +106,7 @@ struct bh_sim_controllers {
     struct bh_map owners;      /* uid of a workload -> bh_ctl_owner */
     struct bh_map pdb_due;     /* namespaces whose budgets will be counted soon */
     struct bh_map terminating; /* namespaces being deleted */
+    struct bh_map pv_of_claim; /* "ns/name" of a claim -> name of the volume whose claimRef it is */
     struct bh_map waiting;     /* owner uid -> bh_ctl_waiting */
     struct bh_arena arena;     /* of the sync under way */
     struct bh_arena pod_arena; /* of the object being created in it */
@@ -118,16 +124,19 @@ void bh_ctl_queue_fini(struct bh_sim_controllers *c);
 typedef void bh_ctl_sync_fn(struct bh_sim_controllers *c, const char *ns, const char *name);
 bh_ctl_sync_fn bh_ctl_sync_deployment, bh_ctl_sync_replicaset, bh_ctl_sync_replicationcontroller,
     bh_ctl_sync_statefulset, bh_ctl_sync_daemonset, bh_ctl_sync_job, bh_ctl_sync_pdb,
-    bh_ctl_sync_namespace, bh_ctl_sync_orphaned, bh_ctl_sync_waiting;
+    bh_ctl_sync_namespace, bh_ctl_sync_orphaned, bh_ctl_sync_waiting, bh_ctl_sync_claim,
+    bh_ctl_sync_volume, bh_ctl_sync_volume_sweep, bh_ctl_sync_pod_claims,
+    bh_ctl_sync_resource_claim;
 
 /* Called at every commit, in this order, by the one listener in start.c. */
 typedef void bh_ctl_commit_fn(struct bh_sim_controllers *c, enum bh_sim_change change,
                               struct bh_sim_obj *old, struct bh_sim_obj *obj);
 bh_ctl_commit_fn bh_ctl_count_commit, bh_ctl_kubelet_commit, bh_ctl_workload_commit,
-    bh_ctl_namespace_commit, bh_ctl_gc_commit;
+    bh_ctl_namespace_commit, bh_ctl_gc_commit, bh_ctl_volume_commit, bh_ctl_podclaim_commit;
 
 void bh_ctl_kubelet_init(struct bh_sim_controllers *c);
 void bh_ctl_kubelet_fini(struct bh_sim_controllers *c);
+void bh_ctl_volume_fini(struct bh_sim_controllers *c);
 void bh_ctl_gc_fini(struct bh_sim_controllers *c);
 void bh_ctl_commit_fini(struct bh_sim_controllers *c);
 /* Status, conditions and capacity of a node that came without (node_init.c). */

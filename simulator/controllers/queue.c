@@ -38,6 +38,11 @@ static bh_ctl_sync_fn *const sync_fns[BH_CTL_N] = {
     [BH_CTL_NAMESPACE] = bh_ctl_sync_namespace,
     [BH_CTL_GC_ORPHANED] = bh_ctl_sync_orphaned,
     [BH_CTL_GC_DEPENDENTS] = bh_ctl_sync_waiting,
+    [BH_CTL_CLAIM] = bh_ctl_sync_claim,
+    [BH_CTL_VOLUME] = bh_ctl_sync_volume,
+    [BH_CTL_VOLUME_SWEEP] = bh_ctl_sync_volume_sweep,
+    [BH_CTL_POD_CLAIMS] = bh_ctl_sync_pod_claims,
+    [BH_CTL_RESOURCE_CLAIM] = bh_ctl_sync_resource_claim,
 };
 
 static struct bh_ctl_item *item_new(enum bh_ctl ctl, const char *ns, const char *name)

@@ -18,6 +18,10 @@ static void find_types(struct bh_ctl_types *t)
     t->daemonsets = bh_sim_type_find("apps", "v1", "daemonsets");
     t->revisions = bh_sim_type_find("apps", "v1", "controllerrevisions");
     t->jobs = bh_sim_type_find("batch", "v1", "jobs");
+    t->volumes = bh_sim_type_find("", "v1", "persistentvolumes");
+    t->classes = bh_sim_type_find("storage.k8s.io", "v1", "storageclasses");
+    t->resource_claims = bh_sim_type_find("resource.k8s.io", "v1", "resourceclaims");
+    t->claim_templates = bh_sim_type_find("resource.k8s.io", "v1", "resourceclaimtemplates");
     t->pdbs = bh_sim_type_find("policy", "v1", "poddisruptionbudgets");
 }
 
@@ -36,6 +40,8 @@ static void on_commit(void *arg, enum bh_sim_change change, struct bh_sim_obj *o
     bh_ctl_workload_commit(c, change, old, obj);
     bh_ctl_namespace_commit(c, change, old, obj);
     bh_ctl_gc_commit(c, change, old, obj);
+    bh_ctl_volume_commit(c, change, old, obj);
+    bh_ctl_podclaim_commit(c, change, old, obj);
 }
 
 /* What was there before the start is told as if it had just been added. */
@@ -77,6 +83,7 @@ void bh_sim_controllers_stop(struct bh_sim_controllers *c)
     bh_ctl_queue_fini(c);
     bh_ctl_kubelet_fini(c);
     bh_ctl_gc_fini(c);
+    bh_ctl_volume_fini(c);
     bh_ctl_counts_fini(c);
     bh_ctl_commit_fini(c);
     bh_arena_fini(&c->arena);

@@ -1,0 +1,284 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * simulator/controllers/podclaim.c - what a pod asks others to make for it: claims for ephemeral
+ * volumes, resource claims from templates; and giving devices back when nobody uses them any more
+ *
+ * Owns:       nothing; names that were given are in the pod's status.resourceClaimStatuses.
+ * Upstream:   pkg/controller/volume/ephemeral, pkg/controller/resourceclaim (v1.36); differences:
+ *             claims for extended resources are the scheduler's own and only released here.
+ */
+#include "simulator/controllers/controllers.h"
+
+#define ANN_POD_CLAIM "resource.kubernetes.io/pod-claim-name"
+#define COMPONENT     "resource-claim-controller"
+
+static bool finished(const struct bh_sim_obj *pod)
+{
+    return bh_streq(pod->phase, "Succeeded") || bh_streq(pod->phase, "Failed");
+}
+
+/* A claim made after template (or volumeClaimTemplate), owned by the pod. */
+static struct bh_json *claim_of(struct bh_arena *a, const struct bh_sim_obj *pod,
+                                const struct bh_json *template, const char *api_version,
+                                const char *kind)
+{
+    static const char *const copied[] = {"labels", "annotations"};
+    struct bh_json *o = bh_json_new(a, BH_JSON_OBJECT), *meta;
+    const struct bh_json *spec = bh_tree_obj(template, "spec");
+
+    bh_json_set_str(a, o, "apiVersion", api_version);
+    bh_json_set_str(a, o, "kind", kind);
+    meta = bh_json_obj_at(a, o, "metadata");
+    for (size_t i = 0; i < BH_ARRAY_LEN(copied); i++) {
+        const struct bh_json *v = bh_json_get(bh_tree_obj(template, "metadata"), copied[i]);
+        if (v)
+            bh_json_set(a, meta, copied[i], bh_json_clone(a, v));
+    }
+    bh_ctl_own(a, meta, pod);
+    if (spec)
+        bh_json_set(a, o, "spec", bh_json_clone(a, spec));
+    return o;
+}
+
+/* ---- ephemeral volumes -------------------------------------------------------------------------
+ */
+
+static void ephemeral(struct bh_sim_controllers *c, struct bh_sim_obj *pod,
+                      const struct bh_json *volume)
+{
+    const struct bh_json *template = bh_tree_obj(volume, "ephemeral.volumeClaimTemplate");
+    const char *name = bh_json_get_str(volume, "name"), *full;
+    struct bh_sim_error e = {0};
+    struct bh_json *claim;
+
+    if (!template || !name)
+        return;
+    full = bh_arena_printf(&c->arena, "%s-%s", pod->name, name);
+    if (bh_sim_get(c->sim, c->t.claims, pod->ns, full))
+        return;
+    claim = claim_of(&c->arena, pod, template, "v1", "PersistentVolumeClaim");
+    bh_json_set_str(&c->arena, bh_json_obj_at(&c->arena, claim, "metadata"), "name", full);
+    if (bh_sim_create(c->sim, c->t.claims, pod->ns, &c->arena, claim, NULL, &e))
+        bh_sim_event(c->sim, pod, "Warning", "FailedBinding", "ephemeral_volume",
+                     "ephemeral volume %s: %s", name, e.message);
+}
+
+/* ---- resource claims ---------------------------------------------------------------------------
+ */
+
+struct naming {
+    const char *entry, *claim;
+};
+
+static bool has_name(const struct bh_json *pod, const char *entry)
+{
+    bh_json_each (s, bh_tree_arr(pod, "status.resourceClaimStatuses"))
+        if (bh_tree_is(s, "name", entry))
+            return true;
+    return false;
+}
+
+static bool write_name(void *arg, struct bh_arena *a, struct bh_json *o)
+{
+    const struct naming *n = arg;
+    struct bh_json *list =
+                       bh_tree_dflt_arr(a, bh_json_obj_at(a, o, "status"), "resourceClaimStatuses"),
+                   *s;
+
+    if (!list || has_name(o, n->entry))
+        return false;
+    s = bh_tree_push_obj(a, list);
+    bh_json_set_str(a, s, "name", n->entry);
+    bh_json_set_str(a, s, "resourceClaimName", n->claim);
+    return true;
+}
+
+/* The claim made before a stop, whose name the pod does not know yet. */
+static struct bh_sim_obj *made_before(struct bh_sim_controllers *c, const struct bh_sim_obj *pod,
+                                      const char *entry)
+{
+    struct bh_sim_obj *found = NULL;
+    struct bh_sim_objs l = {0};
+
+    bh_sim_owned_by(c->sim, pod->uid, c->t.resource_claims, &l);
+    for (size_t i = 0; i < l.n && !found; i++) {
+        const char *of = bh_tree_annotation(bh_sim_obj_tree(&c->arena, l.v[i]), ANN_POD_CLAIM);
+        if (of && bh_streq(of, entry) && !l.v[i]->deleting)
+            found = bh_sim_obj_ref(l.v[i]);
+    }
+    bh_sim_objs_fini(&l);
+    return found;
+}
+
+static struct bh_sim_obj *make_claim(struct bh_sim_controllers *c, struct bh_sim_obj *pod,
+                                     const char *entry, const char *template)
+{
+    struct bh_arena *a = &c->arena;
+    const struct bh_sim_obj *t = bh_sim_get(c->sim, c->t.claim_templates, pod->ns, template);
+    struct bh_json *claim, *meta;
+    struct bh_sim_obj *made = NULL;
+    struct bh_sim_error e = {0};
+
+    if (!t) {
+        bh_sim_event(c->sim, pod, "Warning", "FailedResourceClaimCreation", COMPONENT,
+                     "PodResourceClaim %s: resource claim template \"%s\": not found", entry,
+                     template);
+        return NULL;
+    }
+    claim = claim_of(a, pod, bh_tree_obj(bh_sim_obj_tree(a, t), "spec"), "resource.k8s.io/v1",
+                     "ResourceClaim");
+    meta = bh_json_obj_at(a, claim, "metadata");
+    bh_json_set_str(a, meta, "generateName", bh_arena_printf(a, "%s-%s-", pod->name, entry));
+    bh_json_set_str(a, bh_json_obj_at(a, meta, "annotations"), ANN_POD_CLAIM, entry);
+    if (bh_sim_create(c->sim, c->t.resource_claims, pod->ns, a, claim, &made, &e))
+        bh_sim_event(c->sim, pod, "Warning", "FailedResourceClaimCreation", COMPONENT,
+                     "PodResourceClaim %s: %s", entry, e.message);
+    return made;
+}
+
+static void resource_claim(struct bh_sim_controllers *c, struct bh_sim_obj *pod,
+                           const struct bh_json *pod_tree, const struct bh_json *entry)
+{
+    const char *name = bh_json_get_str(entry, "name");
+    const char *template = bh_json_get_str(entry, "resourceClaimTemplateName");
+    struct bh_sim_obj *claim;
+    struct naming n;
+
+    if (!name || !template || has_name(pod_tree, name))
+        return;
+    claim = made_before(c, pod, name);
+    if (!claim)
+        claim = make_claim(c, pod, name, template);
+    if (!claim)
+        return;
+    n = (struct naming){name, claim->name};
+    bh_sim_edit(c->sim, c->t.pods, pod->ns, pod->name, pod->uid, BH_SIM_STATUS, write_name, &n,
+                NULL, NULL);
+    bh_sim_obj_unref(claim);
+}
+
+void bh_ctl_sync_pod_claims(struct bh_sim_controllers *c, const char *ns, const char *name)
+{
+    struct bh_sim_obj *pod = bh_sim_get(c->sim, c->t.pods, ns, name);
+    const struct bh_json *tree;
+
+    if (!pod || pod->deleting || finished(pod))
+        return;
+    bh_sim_obj_ref(pod);
+    tree = bh_sim_obj_tree(&c->arena, pod);
+    bh_json_each (v, bh_tree_arr(tree, "spec.volumes"))
+        ephemeral(c, pod, v);
+    bh_json_each (e, bh_tree_arr(tree, "spec.resourceClaims"))
+        resource_claim(c, pod, tree, e);
+    bh_sim_obj_unref(pod);
+}
+
+/* ---- devices go back ---------------------------------------------------------------------------
+ */
+
+static bool consumer_lives(struct bh_sim_controllers *c, const char *ns, const struct bh_json *ref)
+{
+    const char *name = bh_json_get_str(ref, "name"), *uid = bh_json_get_str(ref, "uid");
+    const struct bh_sim_obj *pod;
+
+    if (!bh_tree_is(ref, "resource", "pods") || !name || !uid)
+        return true; /* somebody else's */
+    pod = bh_sim_get(c->sim, c->t.pods, ns, name);
+    return pod && bh_streq(pod->uid, uid) && !finished(pod);
+}
+
+struct release {
+    struct bh_sim_controllers *c;
+    const char *ns;
+};
+
+static bool write_release(void *arg, struct bh_arena *a, struct bh_json *o)
+{
+    const struct release *r = arg;
+    struct bh_json *status = bh_tree_obj(o, "status");
+    struct bh_json *list = bh_tree_arr(o, "status.reservedFor"), *next;
+    bool changed = false;
+
+    (void)a;
+    for (struct bh_json *ref = list ? list->c.first : NULL; ref; ref = next) {
+        next = ref->next;
+        if (consumer_lives(r->c, r->ns, ref))
+            continue;
+        bh_json_remove(list, ref);
+        changed = true;
+    }
+    if (changed && !list->c.n) { /* nobody is left: the devices are free again */
+        bh_json_unset(status, "reservedFor");
+        bh_json_unset(status, "allocation");
+        bh_json_unset(status, "devices");
+    }
+    return changed;
+}
+
+void bh_ctl_sync_resource_claim(struct bh_sim_controllers *c, const char *ns, const char *name)
+{
+    struct release r = {c, ns};
+
+    bh_sim_edit(c->sim, c->t.resource_claims, ns, name, NULL, BH_SIM_STATUS, write_release, &r,
+                NULL, NULL);
+}
+
+/* ---- commits -----------------------------------------------------------------------------------
+ */
+
+/* Every claim that the pod names, or that was made for it. */
+static void enqueue_claims(struct bh_sim_controllers *c, const struct bh_sim_obj *pod)
+{
+    struct bh_arena a;
+    const struct bh_json *tree;
+
+    bh_arena_init(&a, 0);
+    tree = bh_sim_obj_tree(&a, pod);
+    bh_json_each (e, bh_tree_arr(tree, "spec.resourceClaims")) {
+        const char *name = bh_json_get_str(e, "resourceClaimName");
+        if (name)
+            bh_ctl_enqueue(c, BH_CTL_RESOURCE_CLAIM, pod->ns, name);
+    }
+    bh_json_each (s, bh_tree_arr(tree, "status.resourceClaimStatuses")) {
+        const char *name = bh_json_get_str(s, "resourceClaimName");
+        if (name)
+            bh_ctl_enqueue(c, BH_CTL_RESOURCE_CLAIM, pod->ns, name);
+    }
+    const char *extended =
+        bh_tree_str(tree, "status.extendedResourceClaimStatus.resourceClaimName");
+    if (extended)
+        bh_ctl_enqueue(c, BH_CTL_RESOURCE_CLAIM, pod->ns, extended);
+    bh_arena_fini(&a);
+}
+
+/* Stored text is compact: a pod without these members is not parsed. */
+static bool asks(const struct bh_sim_obj *pod)
+{
+    return strstr(pod->json, "\"resourceClaimTemplateName\":") ||
+           strstr(pod->json, "\"volumeClaimTemplate\":");
+}
+
+static bool uses_claims(const struct bh_sim_obj *pod)
+{
+    return strstr(pod->json, "\"resourceClaims\":") ||
+           strstr(pod->json, "\"extendedResourceClaimStatus\":");
+}
+
+void bh_ctl_podclaim_commit(struct bh_sim_controllers *c, enum bh_sim_change change,
+                            struct bh_sim_obj *old, struct bh_sim_obj *obj)
+{
+    if (obj->type == c->t.pods) {
+        if (change == BH_SIM_ADDED && asks(obj))
+            bh_ctl_enqueue(c, BH_CTL_POD_CLAIMS, obj->ns, obj->name);
+        if ((change == BH_SIM_DELETED || (finished(obj) && !(old && finished(old)))) &&
+            uses_claims(obj))
+            enqueue_claims(c, obj);
+    } else if (obj->type == c->t.claim_templates && change == BH_SIM_ADDED) {
+        struct bh_sim_objs l = {0};
+        bh_sim_list(c->sim, c->t.pods, obj->ns, &l); /* pods that were there before it */
+        for (size_t i = 0; i < l.n; i++)
+            if (asks(l.v[i]))
+                bh_ctl_enqueue(c, BH_CTL_POD_CLAIMS, l.v[i]->ns, l.v[i]->name);
+        bh_sim_objs_fini(&l);
+    }
+}

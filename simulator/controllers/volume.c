@@ -1,0 +1,492 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * simulator/controllers/volume.c - claims find volumes, or get new ones from a stand-in provisioner
+ *
+ * Owns:       pv_of_claim: which volume names which claim in spec.claimRef, as far as the listener
+ *             is. Volumes are few fields of a JSON text; nothing else is remembered.
+ * Invariants: a volume is given to a claim by its claimRef first, then the claim names the volume,
+ *             so that a stop in between is repaired by looking again.
+ * Upstream:   pkg/controller/volume/persistentvolume (v1.36); differences: every class with a
+ *             provisioner other than kubernetes.io/no-provisioner is served by the stand-in, at
+ *             once; volumes are recycled by nobody; protection finalizers are not set.
+ */
+#include "simulator/controllers/controllers.h"
+
+#include "common/k8s/quantity.h"
+#include "common/k8s/selector.h"
+
+#define ANN_COMPLETED   "pv.kubernetes.io/bind-completed"
+#define ANN_CONTROLLER  "pv.kubernetes.io/bound-by-controller"
+#define ANN_PROVISIONED "pv.kubernetes.io/provisioned-by"
+#define ANN_NODE        "volume.kubernetes.io/selected-node"
+#define COMPONENT       "persistentvolume-controller"
+#define SWEEP_NS        50000000 /* new volumes come in crowds */
+
+/* ---- look-ups -------------------------------------------------------------------------------- */
+
+static const char *class_name(const struct bh_json *o)
+{
+    const char *beta = bh_tree_annotation(o, "volume.beta.kubernetes.io/storage-class");
+    const char *name = bh_tree_str(o, "spec.storageClassName");
+
+    return beta ? beta : name ? name : "";
+}
+
+static struct bh_json *annotations(struct bh_arena *a, struct bh_json *o)
+{
+    return bh_json_obj_at(a, bh_json_obj_at(a, o, "metadata"), "annotations");
+}
+
+static bh_nano storage(const struct bh_json *holder)
+{
+    const char *s = bh_json_get_str(holder, "storage");
+    bh_nano q = 0;
+
+    return s && bh_quantity_parse(s, strlen(s), &q) == 0 ? q : 0;
+}
+
+static bool has_mode(const struct bh_json *modes, const char *mode)
+{
+    bh_json_each (m, modes) {
+        const char *s = bh_json_cstr(m);
+        if (s && bh_streq(s, mode))
+            return true;
+    }
+    return false;
+}
+
+static const char *volume_mode(const struct bh_json *o)
+{
+    const char *mode = bh_tree_str(o, "spec.volumeMode");
+
+    return mode ? mode : "Filesystem";
+}
+
+struct labels {
+    const struct bh_json *pv;
+};
+
+static const char *label(void *arg, const char *key)
+{
+    return bh_tree_label(((struct labels *)arg)->pv, key);
+}
+
+static bool selected(const struct bh_json *claim, const struct bh_json *pv)
+{
+    const struct bh_json *spec = bh_json_path(claim, "spec.selector");
+    struct labels l = {pv};
+    struct bh_selector *sel = NULL;
+    struct bh_err err;
+    bool is;
+
+    if (!spec)
+        return true;
+    if (bh_selector_from_json(spec, &sel, &err) < 0)
+        return false;
+    is = bh_selector_match(sel, label, &l);
+    bh_selector_free(sel);
+    return is;
+}
+
+/* Everything but the size. */
+static bool suits(const struct bh_json *claim, const struct bh_json *pv)
+{
+    if (!bh_streq(class_name(claim), class_name(pv)) ||
+        !bh_streq(volume_mode(claim), volume_mode(pv)))
+        return false;
+    bh_json_each (m, bh_tree_arr(claim, "spec.accessModes")) {
+        const char *mode = bh_json_cstr(m);
+        if (mode && !has_mode(bh_tree_arr(pv, "spec.accessModes"), mode))
+            return false;
+    }
+    return selected(claim, pv);
+}
+
+/* ---- the two writes of a binding ---------------------------------------------------------------
+ */
+
+struct binding {
+    struct bh_sim_controllers *c;
+    const struct bh_sim_obj *claim;
+    const struct bh_json *claim_tree, *pv_tree;
+    const char *pv;
+};
+
+static bool write_volume(void *arg, struct bh_arena *a, struct bh_json *o)
+{
+    const struct binding *b = arg;
+    struct bh_json *ref = bh_json_obj_at(a, bh_json_obj_at(a, o, "spec"), "claimRef");
+    bool ours = !bh_json_get_str(ref, "name");
+
+    bh_json_set_str(a, ref, "apiVersion", "v1");
+    bh_json_set_str(a, ref, "kind", "PersistentVolumeClaim");
+    bh_json_set_str(a, ref, "namespace", b->claim->ns);
+    bh_json_set_str(a, ref, "name", b->claim->name);
+    bh_json_set_str(a, ref, "uid", b->claim->uid);
+    if (ours)
+        bh_json_set_str(a, annotations(a, o), ANN_CONTROLLER, "yes");
+    bh_json_set_str(a, bh_json_obj_at(a, o, "status"), "phase", "Bound");
+    return true;
+}
+
+static bool write_claim(void *arg, struct bh_arena *a, struct bh_json *o)
+{
+    const struct binding *b = arg;
+    struct bh_json *status = bh_json_obj_at(a, o, "status");
+    const struct bh_json *modes = bh_json_path(b->pv_tree, "spec.accessModes");
+    const struct bh_json *capacity = bh_json_path(b->pv_tree, "spec.capacity");
+
+    if (!bh_tree_str(o, "spec.volumeName"))
+        bh_json_set_str(a, annotations(a, o), ANN_CONTROLLER, "yes");
+    bh_json_set_str(a, bh_json_obj_at(a, o, "spec"), "volumeName", b->pv);
+    bh_json_set_str(a, annotations(a, o), ANN_COMPLETED, "yes");
+    bh_json_set_str(a, status, "phase", "Bound");
+    if (modes)
+        bh_json_set(a, status, "accessModes", bh_json_clone(a, modes));
+    if (capacity)
+        bh_json_set(a, status, "capacity", bh_json_clone(a, capacity));
+    return true;
+}
+
+static void tie(struct binding *b)
+{
+    struct bh_sim_controllers *c = b->c;
+
+    if (bh_sim_edit(c->sim, c->t.volumes, "", b->pv, NULL, BH_SIM_WHOLE, write_volume, b, NULL,
+                    NULL))
+        return; /* gone meanwhile: its own commit brings us back */
+    bh_sim_edit(c->sim, c->t.claims, b->claim->ns, b->claim->name, b->claim->uid, BH_SIM_WHOLE,
+                write_claim, b, NULL, NULL);
+}
+
+static bool write_phase(void *arg, struct bh_arena *a, struct bh_json *o)
+{
+    const char *phase = arg;
+
+    if (bh_tree_is(o, "status.phase", phase))
+        return false;
+    bh_json_set_str(a, bh_json_obj_at(a, o, "status"), "phase", phase);
+    return true;
+}
+
+static void set_phase(struct bh_sim_controllers *c, const struct bh_sim_obj *o, const char *phase)
+{
+    bh_sim_edit(c->sim, o->type, o->ns, o->name, o->uid, BH_SIM_WHOLE, write_phase,
+                (void *)(uintptr_t)phase, NULL, NULL);
+}
+
+/* ---- provisioning ------------------------------------------------------------------------------
+ */
+
+/* The topology that the class allows, as the selected node has it. */
+static void add_topology(struct bh_sim_controllers *c, struct bh_arena *a, struct bh_json *spec,
+                         const struct bh_json *class, const char *node)
+{
+    const struct bh_sim_obj *n = node ? bh_sim_get(c->sim, c->t.nodes, "", node) : NULL;
+    const struct bh_json *terms = bh_tree_arr(class, "allowedTopologies");
+    struct bh_json *out = NULL;
+
+    bh_json_each (e, bh_tree_arr(terms ? terms->c.first : NULL, "matchLabelExpressions")) {
+        const char *key = bh_json_get_str(e, "key");
+        const char *value = n && key ? bh_sim_obj_label(n, key) : NULL;
+        const struct bh_json *values = bh_tree_arr(e, "values");
+        struct bh_json *x;
+        if (!value && values && values->c.first)
+            value = bh_json_cstr(values->c.first);
+        if (!key || !value)
+            continue;
+        if (!out) {
+            struct bh_json *required =
+                bh_json_obj_at(a, bh_json_obj_at(a, spec, "nodeAffinity"), "required");
+            struct bh_json *list = bh_tree_dflt_arr(a, required, "nodeSelectorTerms");
+            out = bh_tree_dflt_arr(a, bh_tree_push_obj(a, list), "matchExpressions");
+        }
+        x = bh_tree_push_obj(a, out);
+        bh_json_set_str(a, x, "key", key);
+        bh_json_set_str(a, x, "operator", "In");
+        bh_json_push(bh_tree_dflt_arr(a, x, "values"), bh_json_new_cstr(a, value));
+    }
+}
+
+static struct bh_json *new_volume(struct bh_sim_controllers *c, const struct binding *b,
+                                  const struct bh_json *class, const char *class_named)
+{
+    struct bh_arena *a = &c->arena;
+    struct bh_json *pv = bh_json_new(a, BH_JSON_OBJECT), *spec, *csi;
+    const char *provisioner = bh_tree_str(class, "provisioner");
+    const char *policy = bh_tree_str(class, "reclaimPolicy");
+    const struct bh_json *modes = bh_json_path(b->claim_tree, "spec.accessModes");
+    const char *size =
+        bh_json_get_str(bh_json_path(b->claim_tree, "spec.resources.requests"), "storage");
+
+    bh_json_set_str(a, pv, "apiVersion", "v1");
+    bh_json_set_str(a, pv, "kind", "PersistentVolume");
+    bh_json_set_str(a, bh_json_obj_at(a, pv, "metadata"), "name", b->pv);
+    bh_json_set_str(a, annotations(a, pv), ANN_PROVISIONED, provisioner);
+    spec = bh_json_obj_at(a, pv, "spec");
+    bh_json_set_str(a, bh_json_obj_at(a, spec, "capacity"), "storage", size ? size : "1Gi");
+    if (modes)
+        bh_json_set(a, spec, "accessModes", bh_json_clone(a, modes));
+    bh_json_set_str(a, spec, "persistentVolumeReclaimPolicy", policy ? policy : "Delete");
+    bh_json_set_str(a, spec, "storageClassName", class_named);
+    bh_json_set_str(a, spec, "volumeMode", volume_mode(b->claim_tree));
+    csi = bh_json_obj_at(a, spec, "csi");
+    bh_json_set_str(a, csi, "driver", provisioner);
+    bh_json_set_str(a, csi, "volumeHandle", b->claim->uid);
+    add_topology(c, a, spec, class, bh_tree_annotation(b->claim_tree, ANN_NODE));
+    (void)write_volume((void *)(uintptr_t)b, a, pv);
+    return pv;
+}
+
+static void provision(struct binding *b, const struct bh_json *class, const char *class_named)
+{
+    struct bh_sim_controllers *c = b->c;
+    struct bh_sim_error e = {0};
+
+    b->pv = bh_arena_printf(&c->arena, "pvc-%s", b->claim->uid);
+    if (!bh_sim_get(c->sim, c->t.volumes, "", b->pv) &&
+        bh_sim_create(c->sim, c->t.volumes, "", &c->arena, new_volume(c, b, class, class_named),
+                      NULL, &e)) {
+        bh_sim_event(c->sim, b->claim, "Warning", "ProvisioningFailed", COMPONENT, "%s", e.message);
+        return;
+    }
+    b->pv_tree = bh_sim_obj_tree(&c->arena, bh_sim_get(c->sim, c->t.volumes, "", b->pv));
+    tie(b);
+    bh_sim_event(c->sim, b->claim, "Normal", "ProvisioningSucceeded", COMPONENT,
+                 "Successfully provisioned volume %s", b->pv);
+}
+
+/* ---- one claim ---------------------------------------------------------------------------------
+ */
+
+/* The smallest free volume that suits. */
+static const char *find_volume(struct bh_sim_controllers *c, const struct bh_json *claim,
+                               const struct bh_json **ret_tree)
+{
+    bh_nano want = storage(bh_json_path(claim, "spec.resources.requests")), best = 0;
+    const char *found = NULL;
+    struct bh_sim_objs l = {0};
+
+    bh_sim_list(c->sim, c->t.volumes, NULL, &l);
+    for (size_t i = 0; i < l.n; i++) {
+        const struct bh_json *pv;
+        bh_nano size;
+        if (l.v[i]->deleting || !bh_streq(l.v[i]->phase, "Available"))
+            continue;
+        pv = bh_sim_obj_tree(&c->arena, l.v[i]);
+        size = storage(bh_json_path(pv, "spec.capacity"));
+        if (size < want || (found && size >= best) || bh_json_path(pv, "spec.claimRef") ||
+            !suits(claim, pv))
+            continue;
+        found = bh_arena_strdup(&c->arena, l.v[i]->name);
+        best = size;
+        *ret_tree = pv;
+    }
+    bh_sim_objs_fini(&l);
+    return found;
+}
+
+static void find_or_provision(struct binding *b)
+{
+    struct bh_sim_controllers *c = b->c;
+    const char *named = class_name(b->claim_tree), *provisioner = NULL;
+    const struct bh_sim_obj *sc = *named ? bh_sim_get(c->sim, c->t.classes, "", named) : NULL;
+    const struct bh_json *class = sc ? bh_sim_obj_tree(&c->arena, sc) : NULL;
+    bool chosen = bh_tree_annotation(b->claim_tree, ANN_NODE);
+
+    if (class && bh_tree_is(class, "volumeBindingMode", "WaitForFirstConsumer") && !chosen) {
+        bh_sim_event(c->sim, b->claim, "Normal", "WaitForFirstConsumer", COMPONENT,
+                     "waiting for first consumer to be created before binding");
+        return;
+    }
+    b->pv = find_volume(c, b->claim_tree, &b->pv_tree);
+    if (b->pv) {
+        tie(b);
+        return;
+    }
+    provisioner = class ? bh_tree_str(class, "provisioner") : NULL;
+    if (provisioner && !bh_streq(provisioner, "kubernetes.io/no-provisioner"))
+        provision(b, class, named);
+    else if (*named && !class)
+        bh_sim_event(c->sim, b->claim, "Warning", "ProvisioningFailed", COMPONENT,
+                     "storageclass.storage.k8s.io \"%s\" not found", named);
+    else
+        bh_sim_event(c->sim, b->claim, "Normal", "FailedBinding", COMPONENT,
+                     "no persistent volumes available for this claim and no storage class is set");
+}
+
+/* The volume that the claim names, or that names the claim. */
+static void join(struct binding *b)
+{
+    struct bh_sim_controllers *c = b->c;
+    const struct bh_sim_obj *pv = bh_sim_get(c->sim, c->t.volumes, "", b->pv);
+    bool completed = bh_tree_annotation(b->claim_tree, ANN_COMPLETED);
+    const struct bh_json *ref;
+    const char *uid, *name;
+
+    if (!pv) {
+        set_phase(c, b->claim, completed ? "Lost" : "Pending");
+        return;
+    }
+    b->pv_tree = bh_sim_obj_tree(&c->arena, pv);
+    ref = bh_json_path(b->pv_tree, "spec.claimRef");
+    uid = bh_json_get_str(ref, "uid");
+    name = bh_json_get_str(ref, "name");
+    if (name && (!bh_streq(name, b->claim->name) || !bh_tree_is(ref, "namespace", b->claim->ns) ||
+                 (uid && *uid && !bh_streq(uid, b->claim->uid)))) {
+        set_phase(c, b->claim, completed ? "Lost" : "Pending");
+        return;
+    }
+    if (completed && uid && *uid && bh_streq(pv->phase, "Bound") &&
+        bh_streq(b->claim->phase, "Bound"))
+        return;
+    tie(b);
+}
+
+static size_t claim_key(char out[static 520], const char *ns, const char *name)
+{
+    int n = snprintf(out, 520, "%s/%s", ns, name);
+
+    return BH_MIN((size_t)n, (size_t)519);
+}
+
+void bh_ctl_sync_claim(struct bh_sim_controllers *c, const char *ns, const char *name)
+{
+    struct bh_sim_obj *claim = bh_sim_get(c->sim, c->t.claims, ns, name);
+    struct binding b = {.c = c};
+    char key[520];
+    const char *volume, *named;
+
+    if (!claim || claim->deleting)
+        return;
+    b.claim = bh_sim_obj_ref(claim);
+    b.claim_tree = bh_sim_obj_tree(&c->arena, claim);
+    volume = bh_tree_str(b.claim_tree, "spec.volumeName");
+    named = bh_map_get(&c->pv_of_claim, key, claim_key(key, ns, name));
+    b.pv = bh_arena_strdup(&c->arena, volume && *volume ? volume : named ? named : "");
+    if (*b.pv)
+        join(&b);
+    else
+        find_or_provision(&b);
+    bh_sim_obj_unref(claim);
+}
+
+/* ---- one volume --------------------------------------------------------------------------------
+ */
+
+static void released(struct bh_sim_controllers *c, const struct bh_sim_obj *pv,
+                     const struct bh_json *tree)
+{
+    const struct bh_sim_delete_options o = {.grace_s = -1, .uid = pv->uid};
+
+    if (bh_tree_annotation(tree, ANN_PROVISIONED) &&
+        bh_tree_is(tree, "spec.persistentVolumeReclaimPolicy", "Delete"))
+        bh_sim_delete(c->sim, c->t.volumes, "", pv->name, &o, NULL);
+    else
+        set_phase(c, pv, "Released");
+}
+
+void bh_ctl_sync_volume(struct bh_sim_controllers *c, const char *ns, const char *name)
+{
+    struct bh_sim_obj *pv = bh_sim_get(c->sim, c->t.volumes, "", name);
+    const struct bh_json *tree, *ref;
+    const struct bh_sim_obj *claim;
+    const char *uid, *claim_ns, *claim_name;
+
+    (void)ns;
+    if (!pv || pv->deleting)
+        return;
+    bh_sim_obj_ref(pv);
+    tree = bh_sim_obj_tree(&c->arena, pv);
+    ref = bh_json_path(tree, "spec.claimRef");
+    uid = bh_json_get_str(ref, "uid");
+    claim_ns = bh_json_get_str(ref, "namespace");
+    claim_name = bh_json_get_str(ref, "name");
+    claim = claim_ns && claim_name ? bh_sim_get(c->sim, c->t.claims, claim_ns, claim_name) : NULL;
+    if (!claim_name) {
+        set_phase(c, pv, "Available");
+        bh_ctl_enqueue_after(c, BH_CTL_VOLUME_SWEEP, "", "", SWEEP_NS);
+    } else if (claim && (!uid || !*uid || bh_streq(uid, claim->uid))) {
+        bh_ctl_enqueue(c, BH_CTL_CLAIM, claim->ns, claim->name);
+    } else if (uid && *uid) {
+        released(c, pv, tree);
+    } else {
+        set_phase(c, pv, "Available"); /* kept for a claim that is not there yet */
+    }
+    bh_sim_obj_unref(pv);
+}
+
+/* Volumes became free: every claim that has none looks again. */
+void bh_ctl_sync_volume_sweep(struct bh_sim_controllers *c, const char *ns, const char *name)
+{
+    struct bh_sim_objs l = {0};
+
+    (void)ns, (void)name;
+    bh_sim_list(c->sim, c->t.claims, NULL, &l);
+    for (size_t i = 0; i < l.n; i++)
+        if (!bh_streq(l.v[i]->phase, "Bound"))
+            bh_ctl_enqueue(c, BH_CTL_CLAIM, l.v[i]->ns, l.v[i]->name);
+    bh_sim_objs_fini(&l);
+}
+
+/* ---- commits -----------------------------------------------------------------------------------
+ */
+
+static void index_volume(struct bh_sim_controllers *c, const struct bh_sim_obj *pv, bool gone)
+{
+    struct bh_arena a;
+    const struct bh_json *ref;
+    const char *ns, *name;
+    char key[520];
+    size_t n;
+
+    bh_arena_init(&a, 0);
+    ref = bh_json_path(bh_sim_obj_tree(&a, pv), "spec.claimRef");
+    ns = bh_json_get_str(ref, "namespace");
+    name = bh_json_get_str(ref, "name");
+    if (ns && name) {
+        n = claim_key(key, ns, name);
+        if (!gone) {
+            free(bh_map_put(&c->pv_of_claim, key, n, bh_strdup(pv->name)));
+        } else {
+            const char *have = bh_map_get(&c->pv_of_claim, key, n);
+            if (have && bh_streq(have, pv->name))
+                free(bh_map_del(&c->pv_of_claim, key, n));
+        }
+        bh_ctl_enqueue(c, BH_CTL_CLAIM, ns, name);
+    }
+    bh_arena_fini(&a);
+}
+
+void bh_ctl_volume_commit(struct bh_sim_controllers *c, enum bh_sim_change change,
+                          struct bh_sim_obj *old, struct bh_sim_obj *obj)
+{
+    if (obj->type == c->t.volumes) {
+        if (old)
+            index_volume(c, old, true);
+        if (change != BH_SIM_DELETED) {
+            index_volume(c, obj, false);
+            bh_ctl_enqueue(c, BH_CTL_VOLUME, "", obj->name);
+        } else if (!old) {
+            index_volume(c, obj, true);
+        }
+    } else if (obj->type == c->t.claims) {
+        char key[520];
+        const char *pv = bh_map_get(&c->pv_of_claim, key, claim_key(key, obj->ns, obj->name));
+        if (change != BH_SIM_DELETED)
+            bh_ctl_enqueue(c, BH_CTL_CLAIM, obj->ns, obj->name);
+        else if (pv)
+            bh_ctl_enqueue(c, BH_CTL_VOLUME, "", pv);
+    } else if (obj->type == c->t.classes) {
+        bh_ctl_enqueue_after(c, BH_CTL_VOLUME_SWEEP, "", "", SWEEP_NS);
+    }
+}
+
+void bh_ctl_volume_fini(struct bh_sim_controllers *c)
+{
+    struct bh_map_entry *e;
+
+    for (size_t it = 0; (e = bh_map_next(&c->pv_of_claim, &it));)
+        free(e->value);
+    bh_map_fini(&c->pv_of_claim);
+}
