@@ -119,6 +119,8 @@ int bh_write_file(const char *path, const void *p, size_t n, unsigned mode);
 /* Runtime directory of this instance (sockets, segment names): --runtime-dir, else
  * $BERTH_RUNTIME_DIR, else /run/berth. Creates it (0750) when missing. 0 or -errno. */
 int bh_runtime_dir(const char *from_option, char out[static 108], struct bh_err *err);
+/* The same for those who only look: a missing one is -ENOENT. */
+int bh_runtime_dir_find(const char *from_option, char out[static 108], struct bh_err *err);
 
 #ifndef BH_VERSION
 #define BH_VERSION "0.1.0"

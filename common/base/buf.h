@@ -27,6 +27,9 @@ void bh_buf_addi64(struct bh_buf *b, int64_t v); /* decimal, no printf */
 void bh_buf_addf64(struct bh_buf *b, double v);
 /* A JSON string literal with its quotes; invalid UTF-8 becomes U+FFFD. */
 void bh_buf_add_json_str(struct bh_buf *b, const char *s, size_t n);
+/* Age as kubectl prints it: 90 -> "90s", 150 -> "2m30s", ... Negative up to one second is "0s",
+ * beyond "<invalid>". */
+void bh_human_duration(struct bh_buf *b, int64_t seconds);
 void bh_buf_consume(struct bh_buf *b, size_t n); /* drop the first n bytes */
 static inline const char *bh_buf_str(const struct bh_buf *b)
 {

@@ -103,7 +103,7 @@ int bh_write_file(const char *path, const void *p, size_t n, unsigned mode)
     return rc;
 }
 
-int bh_runtime_dir(const char *from_option, char out[static 108], struct bh_err *err)
+static int name_runtime_dir(const char *from_option, char out[static 108], struct bh_err *err)
 {
     const char *dir = from_option && *from_option ? from_option : getenv("BERTH_RUNTIME_DIR");
     if (!dir || !*dir)
@@ -113,21 +113,38 @@ int bh_runtime_dir(const char *from_option, char out[static 108], struct bh_err 
         n--;
     if (n >= 108)
         return bh_err_set(err, -ENAMETOOLONG, "runtime directory %s: longer than 107 bytes", dir);
+    memcpy(out, dir, n);
+    out[n] = '\0';
+    return 0;
+}
+
+int bh_runtime_dir_find(const char *from_option, char out[static 108], struct bh_err *err)
+{
     char path[108];
-    memcpy(path, dir, n);
-    path[n] = '\0';
-    if (mkdir(path, 0750) < 0 && errno != EEXIST) {
-        int rc = -errno;
-        return bh_err_set(err, rc, "runtime directory %s: could not create it: %s", path,
-                          strerror(-rc));
-    }
     struct stat st;
+    int rc = name_runtime_dir(from_option, path, err);
+    if (rc < 0)
+        return rc;
     if (stat(path, &st) < 0) {
-        int rc = -errno;
+        rc = -errno;
         return bh_err_set(err, rc, "runtime directory %s: %s", path, strerror(-rc));
     }
     if (!S_ISDIR(st.st_mode))
         return bh_err_set(err, -ENOTDIR, "runtime directory %s: not a directory", path);
-    memcpy(out, path, n + 1);
+    memcpy(out, path, strlen(path) + 1);
     return 0;
+}
+
+int bh_runtime_dir(const char *from_option, char out[static 108], struct bh_err *err)
+{
+    char path[108];
+    int rc = name_runtime_dir(from_option, path, err);
+    if (rc < 0)
+        return rc;
+    if (mkdir(path, 0750) < 0 && errno != EEXIST) {
+        rc = -errno;
+        return bh_err_set(err, rc, "runtime directory %s: could not create it: %s", path,
+                          strerror(-rc));
+    }
+    return bh_runtime_dir_find(path, out, err);
 }

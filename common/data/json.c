@@ -67,6 +67,18 @@ const char *bh_json_get_str(const struct bh_json *obj, const char *key)
     return bh_json_cstr(bh_json_get(obj, key));
 }
 
+const char *bh_json_get_text(const struct bh_json *obj, const char *key)
+{
+    const char *s = bh_json_get_str(obj, key);
+    return s ? s : "";
+}
+
+struct bh_json *bh_json_get_list(const struct bh_json *obj, const char *key)
+{
+    struct bh_json *v = bh_json_get(obj, key);
+    return v && v->type == BH_JSON_ARRAY ? v : NULL;
+}
+
 bool bh_json_i64(const struct bh_json *v, int64_t *ret)
 {
     if (!v || v->type != BH_JSON_NUMBER || v->s.n == 0)
@@ -265,6 +277,12 @@ struct bh_json *bh_json_set_str(struct bh_arena *a, struct bh_json *obj, const c
                                 const char *s)
 {
     return bh_json_set(a, obj, key, bh_json_new_cstr(a, s));
+}
+
+void bh_json_set_text(struct bh_arena *a, struct bh_json *obj, const char *key, const char *s)
+{
+    if (s && *s)
+        bh_json_set_str(a, obj, key, s);
 }
 
 struct bh_json *bh_json_set_i64(struct bh_arena *a, struct bh_json *obj, const char *key, int64_t v)

@@ -40,9 +40,13 @@ struct bh_json {
     };
 };
 
-enum bh_json_flags { BH_JSON_STRICT = 1 /* duplicate keys are errors */ };
+enum bh_json_flags {
+    BH_JSON_STRICT = 1, /* duplicate keys are errors */
+    BH_JSON_FIRST = 2,  /* what follows the first value is not looked at */
+    BH_JSON_REPEATS = 4 /* repeated members all stay, for a caller that tells each of them */
+};
 /* 0 or -EINVAL (err: "line 3, column 7: ...") or -E2BIG (arena limit, depth). Trailing bytes other
- * than white space are an error. */
+ * than white space are an error, unless told otherwise. */
 int bh_json_parse(struct bh_arena *a, const char *p, size_t n, unsigned flags,
                   struct bh_json **ret_v, struct bh_err *err);
 
@@ -53,11 +57,18 @@ struct bh_json *bh_json_at(const struct bh_json *arr, size_t i);
 const char *bh_json_cstr(const struct bh_json *v);                       /* string's text or NULL */
 const char *bh_json_get_str(const struct bh_json *obj, const char *key); /* or NULL */
 bool bh_json_i64(const struct bh_json *v, int64_t *ret); /* integral number in range */
+const char *bh_json_get_text(const struct bh_json *obj, const char *key); /* or "" */
+struct bh_json *bh_json_get_list(const struct bh_json *obj, const char *key); /* array or NULL */
 int64_t bh_json_get_i64(const struct bh_json *obj, const char *key, int64_t dflt);
 bool bh_json_get_bool(const struct bh_json *obj, const char *key, bool dflt);
 bool bh_json_equal(const struct bh_json *a, const struct bh_json *b); /* object order ignored */
+/* Children of an array or object; of anything else, and of NULL, there are none. */
+static inline struct bh_json *bh_json_first(const struct bh_json *v)
+{
+    return v && (v->type == BH_JSON_ARRAY || v->type == BH_JSON_OBJECT) ? v->c.first : NULL;
+}
 #define bh_json_each(child, parent)                                                                \
-    for (struct bh_json *child = (parent) ? (parent)->c.first : NULL; child; child = child->next)
+    for (struct bh_json *child = bh_json_first(parent); child; child = child->next)
 
 /* Building. Keys and strings are copied into the arena. */
 struct bh_json *bh_json_new(struct bh_arena *a, enum bh_json_type t);
@@ -70,6 +81,8 @@ struct bh_json *bh_json_set(struct bh_arena *a, struct bh_json *obj, const char 
                             struct bh_json *v);
 struct bh_json *bh_json_set_str(struct bh_arena *a, struct bh_json *obj, const char *key,
                                 const char *s);
+/* Only when there is something to say: NULL and "" set nothing. */
+void bh_json_set_text(struct bh_arena *a, struct bh_json *obj, const char *key, const char *s);
 struct bh_json *bh_json_set_i64(struct bh_arena *a, struct bh_json *obj, const char *key,
                                 int64_t v);
 struct bh_json *bh_json_set_bool(struct bh_arena *a, struct bh_json *obj, const char *key, bool b);

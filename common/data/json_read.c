@@ -297,6 +297,8 @@ static int parse_member(struct reader *r, struct bh_json **ret)
 static int close_object(struct reader *r, struct bh_json *obj)
 {
     char what[300];
+    if (r->flags & BH_JSON_REPEATS)
+        return 0;
     struct bh_json *dup = bh_json_dedup(obj, r->flags & BH_JSON_STRICT);
     if (!dup)
         return 0;
@@ -393,7 +395,7 @@ int bh_json_parse(struct bh_arena *a, const char *p, size_t n, unsigned flags,
     if (rc < 0)
         return rc;
     skip_space(&r);
-    if (r.p != r.end)
+    if (r.p != r.end && !(flags & BH_JSON_FIRST))
         return fail(&r, "unexpected text after the value");
     *ret_v = v;
     return 0;

@@ -374,7 +374,10 @@ static int load_mapping(struct loader *l, const yaml_event_t *start, struct bh_j
         if (rc < 0)
             return rc;
     }
-    struct bh_json *dup = bh_json_dedup(obj, l->flags & BH_JSON_STRICT);
+    if (l->flags & BH_JSON_REPEATS && !merges.c.n)
+        return 0;
+    /* What << brings must not hide a repeated key. */
+    struct bh_json *dup = bh_json_dedup(obj, l->flags & (BH_JSON_STRICT | BH_JSON_REPEATS));
     if (dup)
         return bh_err_set(l->err, -EINVAL, "line %u: duplicate field \"%.250s\"", dup->line,
                           dup->key.p);

@@ -573,7 +573,32 @@ static void test_agrees_with_jansson(void)
     CU_ASSERT(rejected > 3000);
 }
 
+/* Foreign trees have strings and numbers where lists are expected. */
+static void test_only_containers_have_children(void)
+{
+    const char *const texts[] = {"5", "\"text\"", "true", "null", "[]", "{}"};
+    unsigned n = 0;
+
+    for (size_t i = 0; i < BH_ARRAY_LEN(texts); i++) {
+        bh_json_each(c, parse(texts[i]))
+        {
+            n += c != NULL;
+        }
+    }
+    bh_json_each(c, (const struct bh_json *)NULL)
+    {
+        n += c != NULL;
+    }
+    CU_ASSERT_EQUAL(n, 0);
+    bh_json_each(c, parse("[1,[2,3],{}]"))
+    {
+        n += c != NULL;
+    }
+    CU_ASSERT_EQUAL(n, 3);
+}
+
 BH_TESTS("common/data/json", {"what is read is written the same way", test_round_trip},
+         {"only lists and objects have children", test_only_containers_have_children},
          {"escapes become UTF-8, NUL included", test_escapes},
          {"everything outside RFC 8259 is rejected", test_rejects_what_is_not_json},
          {"errors name line and column of the source", test_errors_name_line_and_column},
