@@ -46,6 +46,8 @@ int bh_json_to_pb(struct bh_arena *a, const ProtobufCMessageDescriptor *d, const
 struct bh_json *bh_pb_to_json(struct bh_arena *a, const ProtobufCMessage *m);
 /* message -> bare bytes */
 void bh_pb_pack(struct bh_buf *out, const ProtobufCMessage *m);
+/* A copy with everything in it; NULL when the arena's limit was hit. */
+ProtobufCMessage *bh_pb_copy(struct bh_arena *a, const ProtobufCMessage *m);
 
 /* ---- lists ---------------------------------------------------------------------------------- */
 struct bh_list_meta {

@@ -121,6 +121,18 @@ void bh_pb_pack(struct bh_buf *out, const ProtobufCMessage *m)
     }
 }
 
+ProtobufCMessage *bh_pb_copy(struct bh_arena *a, const ProtobufCMessage *m)
+{
+    struct bh_buf b = {0};
+    ProtobufCMessage *copy = NULL;
+
+    bh_pb_pack(&b, m);
+    if (bh_pb_unpack(a, m->descriptor, bh_buf_str(&b), b.n, &copy, NULL) < 0)
+        copy = NULL;
+    bh_buf_fini(&b);
+    return copy;
+}
+
 int bh_decode_object(struct bh_arena *a, const ProtobufCMessageDescriptor *d, const void *p,
                      size_t n, ProtobufCMessage **ret_m, struct bh_err *err)
 {

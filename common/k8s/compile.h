@@ -39,6 +39,10 @@ struct K8s__NodeAffinity;
 int bh_compile_node_affinity(struct bh_arena *a, const struct K8s__NodeAffinity *na,
                              const struct bh_interner *in, struct bh_shape_rec **ret,
                              struct bh_err *err);
+/* What does not parse in it, one call an error with upstream's text ("PATH.required...: Invalid
+ * value: ..."); path: where the affinity stands. error is gone after the call. */
+void bh_node_affinity_errors(const struct K8s__NodeAffinity *na, const char *path,
+                             void (*fn)(void *arg, struct bh_str error), void *arg);
 
 /* Resource names (reference plugins.md 2.1). */
 bool bh_resource_is_extended(const char *name);

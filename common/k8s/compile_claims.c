@@ -62,14 +62,17 @@ static void add_container(struct bh_compiler *c, const K8s__Container *k, uint32
         const K8s__QuantityEntry *e = r->requests[i];
         bh_nano v;
         if (!may_be_devices(e->key) || !e->value || !e->value->string ||
-            bh_quantity_parse(e->value->string, strlen(e->value->string), &v) < 0 || v <= 0)
+            bh_quantity_parse(e->value->string, strlen(e->value->string), &v) < 0 || v <= 0 ||
+            v % 1000000000 != 0) /* upstream's AsInt64 */
             continue;
         if (out->v)
-            out->v[out->n] = (struct bh_extended_request){.resource = bh_compile_sym(c, e->key),
-                                                          .container = index,
-                                                          .position = position_of(r, e->key),
-                                                          .flags = flags,
-                                                          .value = bh_quantity_value(v)};
+            out->v[out->n] =
+                (struct bh_extended_request){.resource = bh_compile_sym(c, e->key),
+                                             .container = index,
+                                             .position = position_of(r, e->key),
+                                             .flags = flags,
+                                             .container_name = bh_compile_sym(c, k->name),
+                                             .value = bh_quantity_value(v)};
         out->n++;
     }
     if (out->v && out->n > first)

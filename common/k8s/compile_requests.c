@@ -92,6 +92,9 @@ int bh_amounts_read(struct bh_compiler *c, struct bh_amounts *out, K8s__Quantity
         if (bh_quantity_parse(text, strlen(text), &v) != 0)
             return bh_err_set(c->err, -EINVAL, "%s[%s]: quantity \"%.32s\" does not parse", path,
                               name, text);
+        if (v < 0) /* no API server lets it through; one such pod would spoil every score */
+            return bh_err_set(c->err, -EINVAL, "%s[%s]: %.32s: must be greater than or equal to 0",
+                              path, name, text);
         if (std >= 0) {
             out->std[std] = v;
             out->has[std] = true;

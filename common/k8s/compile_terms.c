@@ -13,6 +13,11 @@
 #include "common/k8s/compile_priv.h"
 #include "common/k8s/syntax.h"
 
+/* Of a field's path in an error: of the list of terms, of a requirement, of a field of that. */
+#define LIST_MAX        384
+#define REQUIREMENT_MAX (LIST_MAX + 64)
+#define FIELD_MAX       (REQUIREMENT_MAX + 16)
+
 static const char *const op_names[] = {
     [BH_REQ_IN] = "In",         [BH_REQ_NOT_IN] = "NotIn",
     [BH_REQ_EXISTS] = "Exists", [BH_REQ_NOT_EXISTS] = "DoesNotExist",
@@ -30,7 +35,7 @@ static int op_of(const char *s)
 
 static void operator_why(struct bh_why *w, const char *path, const char *op, size_t n_supported)
 {
-    char full[160];
+    char full[FIELD_MAX];
 
     snprintf(full, sizeof(full), "%s.operator", path);
     if (!bh_why_begin(w, full))
@@ -57,7 +62,7 @@ static void expression_why(struct bh_why *w, const char *path,
 static void field_why(struct bh_why *w, const char *path, const K8s__NodeSelectorRequirement *r)
 {
     int op = op_of(r->operator_);
-    char full[160];
+    char full[FIELD_MAX];
 
     if (op != BH_REQ_IN && op != BH_REQ_NOT_IN) {
         operator_why(w, path, r->operator_, 2);
@@ -73,21 +78,27 @@ static void field_why(struct bh_why *w, const char *path, const K8s__NodeSelecto
     bh_buf_adds(&w->text, ": must have one element");
 }
 
+static void term_why(struct bh_why *w, const char *path, const K8s__NodeSelectorTerm *t)
+{
+    char at[REQUIREMENT_MAX];
+
+    for (size_t i = 0; i < t->n_matchexpressions; i++) {
+        snprintf(at, sizeof(at), "%s.matchExpressions[%zu]", path, i);
+        expression_why(w, at, t->matchexpressions[i]);
+    }
+    for (size_t i = 0; i < t->n_matchfields; i++) {
+        snprintf(at, sizeof(at), "%s.matchFields[%zu]", path, i);
+        field_why(w, at, t->matchfields[i]);
+    }
+}
+
 /* The error text of a term, BH_SYM_NONE when it parses. */
 static bh_sym term_error(struct bh_compiler *c, const K8s__NodeSelectorTerm *t, const char *path)
 {
     struct bh_why w = {0};
     bh_sym error = BH_SYM_NONE;
-    char at[128];
 
-    for (size_t i = 0; i < t->n_matchexpressions; i++) {
-        snprintf(at, sizeof(at), "%s.matchExpressions[%zu]", path, i);
-        expression_why(&w, at, t->matchexpressions[i]);
-    }
-    for (size_t i = 0; i < t->n_matchfields; i++) {
-        snprintf(at, sizeof(at), "%s.matchFields[%zu]", path, i);
-        field_why(&w, at, t->matchfields[i]);
-    }
+    term_why(&w, path, t);
     if (w.n) {
         bh_why_finish(&w);
         error = bh_compile_sym(c, bh_buf_str(&w.text));
@@ -207,6 +218,42 @@ int bh_compile_affinity(struct bh_compiler *c, const K8s__NodeAffinity *na)
         bh_shape_of(c)->preferred_terms = preferred;
     }
     return 0;
+}
+
+static void hand_out(struct bh_why *w, void (*fn)(void *arg, struct bh_str error), void *arg)
+{
+    for (unsigned i = 0; i < w->n; i++) {
+        size_t end = i + 1 < w->n ? w->start[i + 1] - strlen(", ") : w->text.n;
+        fn(arg, (struct bh_str){bh_buf_str(&w->text) + w->start[i], end - w->start[i]});
+    }
+    bh_buf_fini(&w->text);
+    *w = (struct bh_why){0};
+}
+
+void bh_node_affinity_errors(const K8s__NodeAffinity *na, const char *path,
+                             void (*fn)(void *arg, struct bh_str error), void *arg)
+{
+    const K8s__NodeSelector *ns = na->requiredduringschedulingignoredduringexecution;
+    struct bh_why w = {0};
+    char at[LIST_MAX];
+
+    for (size_t i = 0; ns && i < ns->n_nodeselectorterms; i++) {
+        snprintf(at, sizeof(at),
+                 "%s.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms[%zu]", path,
+                 i);
+        term_why(&w, at, ns->nodeselectorterms[i]);
+        hand_out(&w, fn, arg);
+    }
+    for (size_t i = 0; i < na->n_preferredduringschedulingignoredduringexecution; i++) {
+        const K8s__PreferredSchedulingTerm *t =
+            na->preferredduringschedulingignoredduringexecution[i];
+        if (!t->weight || !t->preference)
+            continue; /* skipped before it is parsed */
+        snprintf(at, sizeof(at), "%s.preferredDuringSchedulingIgnoredDuringExecution[%zu]", path,
+                 i);
+        term_why(&w, at, t->preference);
+        hand_out(&w, fn, arg);
+    }
 }
 
 int bh_compile_node_affinity(struct bh_arena *a, const K8s__NodeAffinity *na,

@@ -246,7 +246,8 @@ static void extended(struct walk *w, const struct bh_slice *s)
 
     for (uint32_t i = 0; v && i < s->n; i++) {
         sym(w, &v[i].resource);
-        reject_if(w, v[i].flags & ~known);
+        sym(w, &v[i].container_name);
+        reject_if(w, (v[i].flags & ~known) || v[i].pad);
     }
 }
 

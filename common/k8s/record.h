@@ -23,7 +23,7 @@
 
 #include "common/base/symtab.h"
 
-#define BH_REC_LAYOUT 3u
+#define BH_REC_LAYOUT 4u
 #define BH_REC_MAX_BYTES (8u << 20)
 
 enum bh_rec_type { BH_REC_NODE = 1, BH_REC_SHAPE = 2, BH_REC_POD = 3 };
@@ -187,6 +187,8 @@ struct bh_extended_request {
     uint32_t container; /* init containers first */
     uint32_t position;  /* of the resource among the container's requests, by name */
     uint32_t flags;     /* enum bh_container_flags */
+    bh_sym container_name;
+    uint32_t pad;
     int64_t value;
 };
 /* Owners whose selectors make default spread constraints; all others are alike. */

@@ -17,7 +17,6 @@
     "alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric "       \
     "character"
 #define DNS_LABEL_PATTERN "[a-z0-9]([-a-z0-9]*[a-z0-9])?"
-#define MAX_ERRORS        32
 
 static bool is_lower_alnum(char c)
 {
@@ -182,10 +181,11 @@ bool bh_label_value_why(struct bh_buf *out, const char *s, size_t n)
  */
 bool bh_why_begin(struct bh_why *w, const char *path)
 {
-    if (w->n == MAX_ERRORS)
+    if (w->n == BH_WHY_MAX)
         return false;
     if (w->n++)
         bh_buf_adds(&w->text, ", ");
+    w->start[w->n - 1] = w->text.n;
     bh_buf_adds(&w->text, path);
     bh_buf_adds(&w->text, ": ");
     return true;
@@ -193,7 +193,7 @@ bool bh_why_begin(struct bh_why *w, const char *path)
 
 static bool begin(struct bh_why *w, const char *path, const char *child)
 {
-    char full[256];
+    char full[768];
 
     /* An absent root path is printed as the child alone. */
     snprintf(full, sizeof(full), "%s%s%s", path, *path ? "." : "", child);
@@ -207,7 +207,7 @@ void bh_why_values(struct bh_why *w, const char *const *values, size_t n_values)
         return;
     }
     bh_buf_addc(&w->text, '[');
-    for (size_t i = 0; i < BH_MIN(n_values, MAX_ERRORS); i++) {
+    for (size_t i = 0; i < BH_MIN(n_values, BH_WHY_MAX); i++) {
         if (i)
             bh_buf_addc(&w->text, ',');
         bh_buf_add_json_str(&w->text, values[i], strnlen(values[i], 256));

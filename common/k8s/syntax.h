@@ -24,10 +24,12 @@ enum bh_selector_op { /* order of the enums in record.h and selector.h */
                       BH_OP_GT,
                       BH_OP_LT
 };
+#define BH_WHY_MAX 32u
 /* Errors of one selector, as upstream prints an aggregate: one alone, or "[a, b]". */
 struct bh_why {
     struct bh_buf text;
     unsigned n;
+    size_t start[BH_WHY_MAX]; /* of each error begun with bh_why_begin, in text */
 };
 /* Begins the next error with "path: "; the caller appends the rest to w->text. False once there are
  * so many that nobody reads them (hostile input): then nothing may be appended. */

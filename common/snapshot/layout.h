@@ -17,7 +17,7 @@
 
 #define BH_SNAP_MAGIC_CONTROL 0x314c525443485442ull /* "BTHCTRL1" */
 #define BH_SNAP_MAGIC_DATA    0x3141544144485442ull /* "BTHDATA1" */
-#define BH_SNAP_LAYOUT        1u
+#define BH_SNAP_LAYOUT        2u
 #define BH_SNAP_VERSION_WORD  ((BH_SNAP_LAYOUT << 16) | BH_REC_LAYOUT)
 #define BH_SNAP_SLOTS         64u
 #define BH_SNAP_PAGE          4096u
@@ -35,7 +35,13 @@ struct bh_snap_control {
     uint32_t reserved[7];
     uint64_t segment; /* W (atomic, release): number of the current data segment, 0 = none yet */
     uint32_t gone; /* W or its successor (atomic, release): 1 = look for another control segment */
-    uint32_t reserved2[13];
+    uint32_t reserved2;
+    /* The leader lease. lease_until is 0 whenever lease_term changes, and is stored after it
+     * (release); a reader loads lease_until first (acquire), so that it never sees a deadline with
+     * an older term. */
+    uint64_t lease_term;          /* W (atomic) */
+    uint64_t lease_until_boot_ns; /* W (atomic, release): see bh_snap_set_lease */
+    uint64_t reserved3[4];
 };
 
 struct bh_snap_section {
@@ -77,13 +83,13 @@ struct bh_snap_header {
     uint64_t reserved4[7];
     /* Housekeeping lines, stored by bh_snap_writer_tick and the setters. */
     uint64_t heartbeat_boot_ns; /* W (atomic) */
-    uint64_t lease_term;        /* W (atomic) */
-    uint64_t synced;            /* W (atomic): 1 = the watcher has all lists */
-    uint64_t bytes_used;        /* W (atomic): record bytes live or waiting to be recycled */
-    uint64_t moves;             /* W (atomic) */
-    uint64_t retired_waiting;   /* W (atomic): records */
-    uint64_t readers;           /* W (atomic): registered */
-    uint64_t reserved5[1];
+    uint64_t reserved5;
+    uint64_t synced;          /* W (atomic): 1 = the watcher has all lists */
+    uint64_t bytes_used;      /* W (atomic): record bytes live or waiting to be recycled */
+    uint64_t moves;           /* W (atomic) */
+    uint64_t retired_waiting; /* W (atomic): records */
+    uint64_t readers;         /* W (atomic): registered */
+    uint64_t reserved6;
 };
 
 enum bh_snap_log_op {
@@ -163,6 +169,8 @@ BH_SNAP_AT(struct bh_snap_control, created_boot_ns, 24);
 BH_SNAP_AT(struct bh_snap_control, writer_pid, 32);
 BH_SNAP_AT(struct bh_snap_control, segment, 64);
 BH_SNAP_AT(struct bh_snap_control, gone, 72);
+BH_SNAP_AT(struct bh_snap_control, lease_term, 80);
+BH_SNAP_AT(struct bh_snap_control, lease_until_boot_ns, 88);
 _Static_assert(sizeof(struct bh_snap_control) == 128, "control");
 BH_SNAP_AT(struct bh_snap_header, version, 8);
 BH_SNAP_AT(struct bh_snap_header, bytes, 12);
@@ -181,7 +189,6 @@ BH_SNAP_AT(struct bh_snap_header, pods, 224);
 BH_SNAP_AT(struct bh_snap_header, shapes, 232);
 BH_SNAP_AT(struct bh_snap_header, horizon, 256);
 BH_SNAP_AT(struct bh_snap_header, heartbeat_boot_ns, 320);
-BH_SNAP_AT(struct bh_snap_header, lease_term, 328);
 BH_SNAP_AT(struct bh_snap_header, synced, 336);
 BH_SNAP_AT(struct bh_snap_header, bytes_used, 344);
 BH_SNAP_AT(struct bh_snap_header, moves, 352);

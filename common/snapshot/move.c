@@ -93,8 +93,6 @@ static void fill_header(const struct bh_snap_writer *w, struct bh_snap_seg *s, u
     h->synced = w->synced;
     h->moves = w->moves;
     h->readers = w->readers;
-    if (w->seg.h)
-        h->lease_term = w->seg.h->lease_term;
 }
 
 static uint64_t copy_block(struct bh_snap_writer *w, const struct bh_snap_seg *to,

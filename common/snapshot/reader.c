@@ -294,9 +294,21 @@ bool bh_snap_reader_info(const struct bh_snap_reader *r, struct bh_snap_stats *r
         .moves = bh_snap_load(&h->moves),
         .retired_waiting = bh_snap_load(&h->retired_waiting),
         .readers = bh_snap_load(&h->readers),
-        .lease_term = bh_snap_load(&h->lease_term),
         .synced = bh_snap_load_acquire(&h->synced) != 0,
     };
+    (void)bh_snap_reader_lease(r, &ret->lease_term, &ret->lease_until_boot_ns);
+    return true;
+}
+
+bool bh_snap_reader_lease(const struct bh_snap_reader *r, uint64_t *ret_term,
+                          uint64_t *ret_until_boot_ns)
+{
+    if (!r->control)
+        return false;
+    uint64_t until = bh_snap_load_acquire(&r->control->lease_until_boot_ns);
+    uint64_t term = bh_snap_load_acquire(&r->control->lease_term);
+    *ret_term = term;
+    *ret_until_boot_ns = until;
     return true;
 }
 

@@ -81,7 +81,7 @@ struct bh_snap_stats {
     uint64_t incarnation, segment, head, heartbeat_boot_ns;
     uint64_t nodes, pods, shapes, symbols;
     uint64_t bytes_used, bytes_size, moves, retired_waiting, readers;
-    uint64_t lease_term;
+    uint64_t lease_term, lease_until_boot_ns; /* see bh_snap_set_lease */
     bool synced;
 };
 int bh_snap_writer_new(const char *name, const struct bh_snap_options *o,
@@ -100,7 +100,11 @@ int bh_snap_del_node(struct bh_snap_writer *w, const char *name, size_t n); /* 0
 int bh_snap_del_pod(struct bh_snap_writer *w, const char *uid, size_t n);   /* 0 or -ENOENT */
 uint64_t bh_snap_head(const struct bh_snap_writer *w); /* log position after the last change */
 void bh_snap_set_synced(struct bh_snap_writer *w, bool synced);
-void bh_snap_set_term(struct bh_snap_writer *w, uint64_t lease_term);
+/* What this host may do under the leader lease, in the control segment: (0, 0) nobody has said yet;
+ * (0, BH_SNAP_NO_ELECTION) always; (term, t) decide and write until CLOCK_BOOTTIME t; (term, 0)
+ * given up. Seen by readers at once, whatever they have followed. */
+#define BH_SNAP_NO_ELECTION UINT64_MAX
+void bh_snap_set_lease(struct bh_snap_writer *w, uint64_t term, uint64_t until_boot_ns);
 /* Heartbeat + housekeeping (recycle, drop dead readers, move away from stalled ones). Call at least
  * once a second and after each burst. */
 void bh_snap_writer_tick(struct bh_snap_writer *w);
@@ -155,6 +159,9 @@ enum bh_snap_outcome bh_snap_follow(struct bh_snap_reader *r, unsigned max_event
                                     void *arg);
 uint64_t bh_snap_reader_pos(const struct bh_snap_reader *r);
 bool bh_snap_reader_info(const struct bh_snap_reader *r, struct bh_snap_stats *ret);
+/* False: not attached. */
+bool bh_snap_reader_lease(const struct bh_snap_reader *r, uint64_t *ret_term,
+                          uint64_t *ret_until_boot_ns);
 const char *bh_snap_reader_error(const struct bh_snap_reader *r);
 
 /* ---- crash points ------------------------------------------------------------------------------

@@ -552,9 +552,14 @@ void bh_snap_set_synced(struct bh_snap_writer *w, bool synced)
         bh_snap_announce(w);
 }
 
-void bh_snap_set_term(struct bh_snap_writer *w, uint64_t lease_term)
+void bh_snap_set_lease(struct bh_snap_writer *w, uint64_t term, uint64_t until_boot_ns)
 {
-    bh_snap_store(&w->seg.h->lease_term, lease_term);
+    struct bh_snap_control *c = w->control;
+    if (bh_snap_load(&c->lease_term) != term) {
+        bh_snap_store_release(&c->lease_until_boot_ns, 0);
+        bh_snap_store_release(&c->lease_term, term);
+    }
+    bh_snap_store_release(&c->lease_until_boot_ns, until_boot_ns);
 }
 
 void bh_snap_writer_tick(struct bh_snap_writer *w)
@@ -590,7 +595,8 @@ void bh_snap_writer_stats(const struct bh_snap_writer *w, struct bh_snap_stats *
         .moves = w->moves,
         .retired_waiting = w->space.retired_n,
         .readers = w->readers,
-        .lease_term = w->seg.h->lease_term,
+        .lease_term = bh_snap_load(&w->control->lease_term),
+        .lease_until_boot_ns = bh_snap_load(&w->control->lease_until_boot_ns),
         .synced = w->synced,
     };
 }

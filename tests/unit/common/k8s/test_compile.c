@@ -884,6 +884,22 @@ static void test_missing_identity(void)
     CU_ASSERT(!pod && !node && !shape);
 }
 
+static void test_negative_requests(void)
+{
+    struct bh_shape_rec *shape = NULL;
+    struct bh_err err = {""};
+    K8s__Pod *p = decode(&k8s__pod__descriptor,
+                         "{\"metadata\":{\"name\":\"p\",\"namespace\":\"ns\"},\"spec\":{"
+                         "\"containers\":[{\"name\":\"c\",\"resources\":{\"requests\":{"
+                         "\"memory\":\"-1\"}}}]}}");
+
+    CU_ASSERT_EQUAL(bh_compile_shape(&arena, p, &interner, &shape, &err), -EINVAL);
+    CU_ASSERT_STRING_EQUAL(err.msg, "pod p: spec.containers[c]: resources.requests[memory]: -1: "
+                                    "must be greater than or equal to 0");
+    p->spec->containers[0]->resources->requests[0]->value->string = bh_arena_strdup(&arena, "-0");
+    CU_ASSERT_EQUAL(bh_compile_shape(&arena, p, &interner, &shape, &err), 0);
+}
+
 static void test_size_limits(void)
 {
     /* 300,000 tolerations of 16 bytes fit, 600,000 do not. */
@@ -931,6 +947,7 @@ BH_TESTS("common/k8s/compile", {"requests, the documented table", test_requests_
          {"preferred node affinity, the documented table", test_preferred_terms},
          {"errors of terms read as upstream's", test_error_texts},
          {"a term that does not parse keeps its fields", test_invalid_term_keeps_fields},
+         {"negative requests are refused", test_negative_requests},
          {"node affinity of the configuration", test_added_affinity},
          {"tolerations", test_tolerations}, {"image names are normalised", test_images},
          {"host ports", test_host_ports}, {"flags", test_flags},

@@ -189,9 +189,10 @@ static void test_every_symbol_is_mapped_once(void)
          * error, 3 requirements with 5 values, 1 requirement, 2 ports, image, gate;
          * affinity: 2 keys, 3 requirements with 4 values, 3 namespaces; anti-affinity: key, error,
          * namespace; spread: key, 2 requirements with 2 values; volumes: 2 of a claim, 5 of a disk;
-         * 4 of claims, 3 extended resources */
+         * 4 of claims, 3 extended resources and their
+         * containers */
         2 + 9 + 6 + 3 + 4 + 1 + 3 + 5 + 1 + 4 + 1 + 1 + (2 + 3 + 4 + 3) + 3 + (1 + 2 + 2) +
-            (2 + 5) + 4 + 3,
+            (2 + 5) + 4 + 3 * 2,
         1 + 3, /* pod: node, statuses of claims */
     };
     build(&w);
@@ -293,6 +294,7 @@ static void test_enums_and_padding(void)
                                 &volume->flags,
                                 &asked->pad,
                                 &extended->flags,
+                                &extended->pad,
                                 (uint32_t *)&port->port};
     for (size_t i = 0; i < BH_ARRAY_LEN(fields); i++) {
         uint32_t was = *fields[i];

@@ -25,12 +25,12 @@ static void test_not_ready_until_synced(void)
     CU_ASSERT_EQUAL(once(&x), BH_SNAP_NOT_READY);
     CU_ASSERT(strstr(bh_snap_reader_error(x.r), "not synced") != NULL);
     CU_ASSERT_FALSE(bh_snap_reader_info(x.r, &st));
-    bh_snap_set_term(w, 77);
+    bh_snap_set_lease(w, 77, 1234);
     bh_snap_set_synced(w, true);
     CU_ASSERT_EQUAL(once(&x), BH_SNAP_OK);
     CU_ASSERT_EQUAL(x.state.count[FX_NODES], 1);
     CU_ASSERT_TRUE(bh_snap_reader_info(x.r, &st));
-    CU_ASSERT(st.synced && st.lease_term == 77 && st.nodes == 1 && st.segment == 1);
+    CU_ASSERT(st.synced && st.lease_term == 77 && st.lease_until_boot_ns == 1234 && st.nodes == 1 && st.segment == 1);
     bh_snap_set_synced(w, false); /* later: only told */
     CU_ASSERT_EQUAL(once(&x), BH_SNAP_OK);
     CU_ASSERT(bh_snap_reader_info(x.r, &st) && !st.synced);
