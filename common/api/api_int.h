@@ -6,12 +6,14 @@
  *   transfer.c   one request as a libcurl easy handle
  *   pool.c       libcurl multi handles on libuv: sockets, timers, connection limits
  *   creds.c      certificates and tokens, and their rotation
+ *   exec.c       credentials that a command prints
  *   headers.c    shared header lists
  */
 #ifndef BH_API_INT_H
 #define BH_API_INT_H
 
 #include "common/api/client.h"
+#include "common/data/json.h"
 
 #include <curl/curl.h>
 #include <sys/queue.h>
@@ -29,6 +31,40 @@ void bh_api_creds_unref(struct bh_api_creds *k);
 int bh_api_creds_load(const struct bh_api_config *cfg, struct bh_api_creds **ret,
                       struct bh_err *err);
 bool bh_api_creds_equal(const struct bh_api_creds *a, const struct bh_api_creds *b);
+
+/* ---- kubeconfig's users[].user.exec and as* (kubeconfig_exec.c) --------------------------------
+ */
+int bh_kubeconfig_exec(const struct bh_json *user, const char *path, struct bh_api_config *c,
+                       struct bh_err *err);
+void bh_kubeconfig_exec_cluster(const struct bh_json *cluster, struct bh_api_config *c);
+int bh_kubeconfig_impersonation(const struct bh_json *user, const char *path,
+                                struct bh_api_config *c, struct bh_err *err);
+struct bh_exec_config *bh_exec_config_copy(const struct bh_exec_config *x); /* NULL stays NULL */
+void bh_exec_config_free(struct bh_exec_config *x);
+char **bh_texts_copy(char **v); /* NULL-terminated lists */
+void bh_texts_free(char **v);   /* wipes: they may hold secrets */
+
+/* ---- a command's credentials (exec.c) ----------------------------------------------------------
+ */
+#define BH_API_EXEC_TIMEOUT_NS (UINT64_C(60) * 1000000000)
+struct bh_api_exec {
+    struct bh_api_client *c;
+    uv_process_t process;
+    uv_pipe_t out;
+    uv_timer_t timer; /* kills a command that hangs */
+    struct bh_buf text;
+    bool running, exited, ready;
+    unsigned open; /* handles of this run that are not closed yet */
+    int status, signal;
+    int64_t expires_s;     /* unix time, INT64_MAX = never */
+    uint64_t last_run_ns;  /* monotonic; 0 = never */
+    struct bh_err failure; /* of the last run, msg "" = it went well */
+};
+/* True: there are credentials (or no command is configured). False: a command is running, requests
+ * wait (BH_REQ_HELD); or, with failure.msg set and none running, they fail with it. */
+bool bh_api_exec_ready(struct bh_api_client *c);
+void bh_api_exec_expire(struct bh_api_client *c); /* the server refused them */
+void bh_api_exec_close(struct bh_api_client *c);  /* asynchronous; counts in c->open_handles */
 
 /* ---- header lists ------------------------------------------------------------------------------
  */
@@ -82,6 +118,7 @@ void bh_api_sockets_close(struct bh_api_client *c); /* asynchronous; counts in c
 enum bh_api_req_state {
     BH_REQ_FREE,
     BH_REQ_WAITING, /* for a token of the rate limiter */
+    BH_REQ_HELD,    /* until a command has printed credentials */
     BH_REQ_DELAYED, /* between two attempts */
     BH_REQ_QUEUED,  /* started from inside a libcurl callback */
     BH_REQ_RUNNING,
@@ -101,8 +138,10 @@ struct bh_api_req {
     struct bh_buf url, request_body, body;
     char content_type[128];
     int code, retry_after_s;
+    int curl_code; /* of a transfer that failed */
     unsigned attempts;
     bool head_done, too_large, stopped, sent;
+    bool fenced; /* its time was over before it could be sent */
     uint64_t start_ns, deadline_ns, last_byte_ns, due_ns; /* monotonic; deadline 0 = none */
     char error[CURL_ERROR_SIZE];
 };
@@ -134,6 +173,7 @@ struct bh_api_client {
     struct bh_api_headers_list headers;
     unsigned n_headers;
 
+    uint64_t fence_first_ns;     /* when the first running request may not be sent; boot clock */
     struct bh_api_pool *pool[2]; /* by long_lived */
     struct bh_api_pool_list retired;
     struct bh_api_socket **sockets; /* by descriptor */
@@ -143,7 +183,9 @@ struct bh_api_client {
     int burst;
     uint64_t tokens_ns;
 
-    struct bh_api_req_list waiting, delayed, queued, running, running_idle, canceled, spare;
+    struct bh_api_exec *exec; /* NULL = no command configured */
+
+    struct bh_api_req_list waiting, held, delayed, queued, running, running_idle, canceled, spare;
     unsigned n_live, n_spare;
     uv_timer_t alarm, pump;
     unsigned in_curl; /* inside a libcurl call: no other one is allowed on the same multi */
@@ -162,12 +204,14 @@ struct bh_api_client {
 };
 /* Ends what ++c->busy began. The outermost one does a tear-down that had to wait: c may be gone. */
 void bh_api_leave(struct bh_api_client *c);
-void bh_api_kick(struct bh_api_client *c);               /* deferred work soon, from the loop */
+void bh_api_kick(struct bh_api_client *c); /* deferred work soon, from the loop */
 void bh_api_finished(struct bh_api_req *r, CURLcode rc); /* libcurl is done with it */
 /* Re-reads what is due (force: everything). True when connections have to be new. */
 bool bh_api_certs_refresh(struct bh_api_client *c, bool force);
 void bh_api_token_refresh(struct bh_api_client *c, bool force);
 struct bh_api_config *bh_api_config_copy(const struct bh_api_config *c);
+void bh_api_use(struct bh_api_client *c, struct bh_api_creds *k); /* takes k; new connections */
+void bh_api_unhold(struct bh_api_client *c); /* credentials came, or did not: held requests go on */
 void bh_api_handle_closed(struct bh_api_client *c); /* one of open_handles */
 void bh_api_metrics_init(struct bh_api_client *c, struct bh_metrics *m);
 void bh_api_metrics_done(struct bh_api_client *c, const struct bh_api_req *r);

@@ -22,6 +22,7 @@
 #define MAX_CONNECTIONS_DEFAULT 8
 
 static void launch(struct bh_api_req *r);
+static void unhold(struct bh_api_client *c);
 static void on_alarm(uv_timer_t *h);
 static void on_pump(uv_timer_t *h);
 
@@ -31,6 +32,8 @@ static struct bh_api_req_list *list_of(struct bh_api_req *r)
     switch (r->state) {
     case BH_REQ_WAITING:
         return &c->waiting;
+    case BH_REQ_HELD:
+        return &c->held;
     case BH_REQ_DELAYED:
         return &c->delayed;
     case BH_REQ_QUEUED:
@@ -93,6 +96,8 @@ static void set_alarm(struct bh_api_client *c)
         earlier(&next, c->tokens_ns + (uint64_t)((1 - BH_MIN(c->tokens, 1.0)) * 1e9 / c->qps));
     TAILQ_FOREACH(r, &c->delayed, link)
     earlier(&next, r->due_ns);
+    TAILQ_FOREACH(r, &c->held, link)
+    earlier(&next, r->deadline_ns ? r->deadline_ns : UINT64_MAX);
     TAILQ_FOREACH(r, &c->running_idle, link)
     earlier(&next, r->last_byte_ns + r->call.idle_timeout_ns);
     if (next == UINT64_MAX) {
@@ -129,6 +134,20 @@ static void recycle(struct bh_api_req *r)
     }
 }
 
+static void describe(const struct bh_api_req *r, struct bh_api_reply *reply)
+{
+    long os_errno = 0;
+
+    if (reply->code >= 300 && reply->code < 400)
+        curl_easy_getinfo(r->easy, CURLINFO_REDIRECT_URL, &reply->redirect);
+    if (reply->outcome == BH_API_OK)
+        return;
+    reply->head = r->head_done;
+    reply->curl_code = r->curl_code;
+    if (r->easy && curl_easy_getinfo(r->easy, CURLINFO_OS_ERRNO, &os_errno) == CURLE_OK)
+        reply->os_errno = (int)os_errno;
+}
+
 static void deliver(struct bh_api_req *r, enum bh_api_outcome outcome, const char *error)
 {
     struct bh_api_client *c = r->c;
@@ -141,6 +160,7 @@ static void deliver(struct bh_api_req *r, enum bh_api_outcome outcome, const cha
         .body = {bh_buf_str(&r->body), r->body.n},
         .error = outcome == BH_API_OK ? NULL : error,
     };
+    describe(r, &reply);
     c->busy++;
     r->call.on_done(r->call.arg, &reply);
     c->busy--;
@@ -158,8 +178,10 @@ static void replied(struct bh_api_req *r)
 {
     struct bh_api_client *c = r->c;
     bh_api_metrics_done(c, r);
-    if (r->code == 401)
+    if (r->code == 401) {
         bh_api_token_refresh(c, true);
+        bh_api_exec_expire(c);
+    }
     if (may_retry(r)) {
         bh_api_metrics_retry(c, r);
         r->due_ns = bh_mono_ns() + (uint64_t)r->retry_after_s * NS_PER_S;
@@ -176,6 +198,8 @@ static const char *failure_text(const struct bh_api_req *r, CURLcode rc)
         return "reply is larger than allowed";
     if (r->stopped)
         return "stopped by its reader";
+    if (r->fenced)
+        return "it was not sent before its time was over";
     return r->error[0] ? r->error : curl_easy_strerror(rc);
 }
 
@@ -186,7 +210,7 @@ void bh_api_finished(struct bh_api_req *r, CURLcode rc)
     long request_bytes = 0;
 
     curl_easy_getinfo(r->easy, CURLINFO_REQUEST_SIZE, &request_bytes);
-    r->sent = r->sent || request_bytes > 0;
+    r->sent = r->sent || (request_bytes > 0 && !r->fenced);
     if (r->code)
         bh_api_pool_learn(p, r->easy);
     bh_api_pool_remove(p, r);
@@ -199,8 +223,10 @@ void bh_api_finished(struct bh_api_req *r, CURLcode rc)
         return;
     }
     r->code = 0;
+    r->curl_code = (int)rc;
     bh_api_metrics_done(c, r);
-    bool late = rc == CURLE_OPERATION_TIMEDOUT && r->deadline_ns && bh_mono_ns() >= r->deadline_ns;
+    bool late = r->fenced || (rc == CURLE_OPERATION_TIMEDOUT && r->deadline_ns &&
+                              bh_mono_ns() >= r->deadline_ns);
     deliver(r, late ? BH_API_TIMEOUT : BH_API_TRANSPORT, failure_text(r, rc));
 }
 
@@ -246,6 +272,13 @@ static void new_connections(struct bh_api_client *c)
     }
 }
 
+void bh_api_use(struct bh_api_client *c, struct bh_api_creds *k)
+{
+    bh_api_creds_unref(c->creds);
+    c->creds = k;
+    new_connections(c);
+}
+
 static void launch(struct bh_api_req *r)
 {
     struct bh_api_client *c = r->c;
@@ -254,10 +287,18 @@ static void launch(struct bh_api_req *r)
         bh_api_kick(c);
         return;
     }
+    if (!bh_api_exec_ready(c)) {
+        set_state(r, BH_REQ_HELD);
+        if (c->exec->running)
+            set_alarm(c);
+        else
+            bh_api_kick(c); /* fails, but not inside the caller's call */
+        return;
+    }
     bh_api_token_refresh(c, false);
     if (bh_api_certs_refresh(c, false))
         new_connections(c);
-    if (r->attempts++) { /* the token may have changed since */
+    if (r->attempts++ || c->exec) { /* the token may have changed since */
         bh_api_headers_unref(r->headers);
         r->headers = NULL;
     }
@@ -333,6 +374,35 @@ unsigned bh_api_in_flight(const struct bh_api_client *c)
     return c->n_live;
 }
 
+/* ---- requests that wait for a command's credentials --------------------------------------------
+ */
+
+/* Each once: one that is held again waits for the next run of the command. */
+static void unhold(struct bh_api_client *c)
+{
+    struct bh_api_req_list held;
+    struct bh_api_req *r;
+
+    TAILQ_INIT(&held);
+    TAILQ_CONCAT(&held, &c->held, link);
+    while ((r = TAILQ_FIRST(&held))) {
+        TAILQ_REMOVE(&held, r, link);
+        TAILQ_INSERT_TAIL(&c->held, r, link);
+        if (c->exec->failure.msg[0])
+            give_up(r, BH_API_TRANSPORT, c->exec->failure.msg);
+        else
+            launch(r);
+    }
+    set_alarm(c);
+}
+
+void bh_api_unhold(struct bh_api_client *c)
+{
+    c->busy++;
+    unhold(c);
+    bh_api_leave(c);
+}
+
 /* ---- deferred work -----------------------------------------------------------------------------
  */
 
@@ -347,6 +417,8 @@ static void on_pump(uv_timer_t *h)
         give_up(r, BH_API_CANCELED, "canceled");
     while ((r = TAILQ_FIRST(&c->queued)))
         launch(r);
+    if (!TAILQ_EMPTY(&c->held) && !c->exec->running)
+        unhold(c);
     for (p = TAILQ_FIRST(&c->retired); p; p = next) {
         next = TAILQ_NEXT(p, link);
         if (p->in_flight)
@@ -363,7 +435,8 @@ static void expire(struct bh_api_req_list *list, uint64_t now)
     for (r = TAILQ_FIRST(list); r; r = next) {
         next = TAILQ_NEXT(r, link);
         bool idle = r->state == BH_REQ_RUNNING && now >= r->last_byte_ns + r->call.idle_timeout_ns;
-        bool late = r->state == BH_REQ_WAITING && r->deadline_ns && now >= r->deadline_ns;
+        bool late = (r->state == BH_REQ_WAITING || r->state == BH_REQ_HELD) && r->deadline_ns &&
+                    now >= r->deadline_ns;
         if (idle || late) {
             give_up(r, BH_API_TIMEOUT,
                     idle ? "no byte arrived in time"
@@ -382,6 +455,7 @@ static void on_alarm(uv_timer_t *h)
     c->busy++;
     expire(&c->running_idle, now);
     expire(&c->waiting, now);
+    expire(&c->held, now);
     for (r = TAILQ_FIRST(&c->delayed); r; r = next) {
         next = TAILQ_NEXT(r, link);
         if (r->due_ns <= now)
@@ -431,6 +505,7 @@ static void curl_once(void)
 static void init_lists(struct bh_api_client *c)
 {
     TAILQ_INIT(&c->waiting);
+    TAILQ_INIT(&c->held);
     TAILQ_INIT(&c->delayed);
     TAILQ_INIT(&c->queued);
     TAILQ_INIT(&c->running);
@@ -462,6 +537,9 @@ static void free_memory(struct bh_api_client *c)
     free(c->base);
     free(c->host);
     free(c->user_agent);
+    if (c->exec)
+        bh_buf_fini(&c->exec->text);
+    free(c->exec);
     free(c);
 }
 
@@ -495,6 +573,10 @@ int bh_api_client_new(uv_loop_t *loop, const struct bh_api_config *cfg,
         free_memory(c);
         return rc;
     }
+    if (c->cfg->exec) {
+        c->exec = bh_calloc(1, sizeof(*c->exec));
+        c->exec->c = c;
+    }
     bh_api_metrics_init(c, o->metrics);
     uv_timer_init(loop, &c->alarm);
     uv_timer_init(loop, &c->pump);
@@ -508,6 +590,7 @@ int bh_api_client_new(uv_loop_t *loop, const struct bh_api_config *cfg,
 void bh_api_client_reload(struct bh_api_client *c)
 {
     bh_api_token_refresh(c, true);
+    bh_api_exec_expire(c);
     if (bh_api_certs_refresh(c, true))
         new_connections(c);
 }
@@ -535,8 +618,8 @@ static void on_pump_closed(uv_handle_t *h)
 /* Everything but the callbacks at once, so that a loop that is drained next finds no loose ends. */
 static void tear_down(struct bh_api_client *c)
 {
-    struct bh_api_req_list *lists[] = {&c->waiting, &c->delayed, &c->queued, &c->running,
-                                       &c->running_idle};
+    struct bh_api_req_list *lists[] = {&c->waiting, &c->held,    &c->delayed,
+                                       &c->queued,  &c->running, &c->running_idle};
     struct bh_api_req *r;
     struct bh_api_pool *p;
 
@@ -553,6 +636,7 @@ static void tear_down(struct bh_api_client *c)
     bh_api_pool_free(c->pool[0]);
     bh_api_pool_free(c->pool[1]);
     bh_api_sockets_close(c);
+    bh_api_exec_close(c);
     uv_close((uv_handle_t *)&c->alarm, on_alarm_closed);
     uv_close((uv_handle_t *)&c->pump, on_pump_closed);
 }

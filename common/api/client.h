@@ -48,8 +48,12 @@ struct bh_api_reply {
     int code;          /* HTTP, 0 unless OK */
     int retry_after_s; /* -1 = no such header */
     const char *content_type;
-    struct bh_str body; /* whole body of a non-streaming request */
-    const char *error;  /* transport error text, NULL when OK */
+    struct bh_str body;   /* whole body of a non-streaming request */
+    const char *error;    /* transport error text, NULL when OK */
+    const char *redirect; /* where a 3xx reply points to, as an absolute URL; NULL without */
+    bool head;            /* TRANSPORT, TIMEOUT: the reply had begun */
+    int curl_code;        /* TRANSPORT: libcurl's CURLcode */
+    int os_errno;         /* TRANSPORT: of a connection that could not be made, 0 = not known */
 };
 struct bh_api_req; /* handle of a running request */
 struct bh_api_call {
@@ -62,9 +66,13 @@ struct bh_api_call {
     size_t body_n;            /* copied */
     uint64_t timeout_ns;      /* whole request; 0 = none (watches) */
     uint64_t idle_timeout_ns; /* no byte for this long = BH_API_TIMEOUT; 0 = none */
-    size_t max_reply_bytes;   /* 0 = 64 MiB */
-    bool long_lived;          /* watch or big list: own connections, not rate limited */
-    bool retry_429_5xx;       /* repeat as client-go: with Retry-After, up to 10 attempts in all */
+    /* CLOCK_BOOTTIME after which no byte of it may leave: BH_API_TIMEOUT with sent = false. Looked
+     * at right before libcurl gets to send, so a process that was stopped, or a machine that slept,
+     * sends nothing late. What is out by then goes on. 0 = none. */
+    uint64_t not_after_boot_ns;
+    size_t max_reply_bytes; /* 0 = 64 MiB */
+    bool long_lived;        /* watch or big list: own connections, not rate limited */
+    bool retry_429_5xx;     /* repeat as client-go: with Retry-After, up to 10 attempts in all */
     /* Streaming: called with each chunk of a 2xx reply; non-zero ends the request (TRANSPORT). The
      * final callback then has an empty body. NULL = the body is gathered. */
     int (*on_head)(void *arg, int code, const char *content_type); /* 2xx: once, before data; may be

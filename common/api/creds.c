@@ -117,6 +117,10 @@ bool bh_api_certs_refresh(struct bh_api_client *c, bool force)
     if (bh_api_creds_load(cfg, &k, NULL) < 0)
         return false;
     c->files_seen = identity;
+    if (c->exec && c->creds->cert) { /* a command's: no file has it */
+        k->cert = bh_strdup(c->creds->cert);
+        k->key = bh_strdup(c->creds->key);
+    }
     if (bh_api_creds_equal(k, c->creds)) {
         bh_api_creds_unref(k);
         return false;

@@ -72,6 +72,8 @@ static struct bh_api_headers *make(struct bh_api_client *c, const struct bh_api_
         append(h, "Authorization: Bearer %s", c->token);
     else if (c->cfg->username || c->cfg->password)
         append_basic(h, c->cfg->username, c->cfg->password);
+    for (char **as = c->cfg->impersonate; as && *as; as++)
+        append(h, "%s", *as);
     return h;
 }
 

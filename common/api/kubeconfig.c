@@ -7,7 +7,7 @@
  * Runs in:    any thread; reads the environment.
  * Fails with: -ENOENT (nothing found), -EINVAL (says which entry), what reading a file gives.
  * Upstream:   client-go/tools/clientcmd (loader.go, client_config.go, validation.go); differences:
- *             impersonation, exec and auth-provider are refused instead of ignored or run.
+ *             auth-provider is refused.
  */
 #include "common/api/kubeconfig.h"
 #include "common/api/api_int.h"
@@ -48,7 +48,8 @@ static void wipe_tree(struct bh_json *v)
     if (v->type == BH_JSON_STRING)
         explicit_bzero((char *)(uintptr_t)v->s.p, v->s.n);
     else if (v->type == BH_JSON_ARRAY || v->type == BH_JSON_OBJECT)
-        bh_json_each(c, v) wipe_tree(c);
+        bh_json_each (c, v)
+            wipe_tree(c);
 }
 
 static void files_fini(struct files *fs)
@@ -105,8 +106,7 @@ static struct entry find(const struct files *fs, const char *list, const char *m
         const struct bh_json *l = bh_json_get(fs->f[i].root, list);
         if (!l || l->type != BH_JSON_ARRAY)
             continue;
-        bh_json_each(c, l)
-        {
+        bh_json_each (c, l) {
             const char *have = bh_json_get_str(c, "name");
             if (have && bh_streq(have, name))
                 return (struct entry){bh_json_get(c, member), fs->f[i].path};
@@ -233,20 +233,16 @@ static int refuse_user(const struct entry *e, struct bh_err *err)
         return bh_err_set(
             err, -EINVAL, "kubeconfig \"%s\": no Auth Provider found for name \"%s\"", e->path,
             bh_json_get_str(provider, "name") ? bh_json_get_str(provider, "name") : "");
-    if (bh_json_get(e->v, "exec"))
-        return bh_err_set(err, -EINVAL,
-                          "kubeconfig \"%s\": user.exec: credential commands are not supported by "
-                          "this release",
-                          e->path);
-    if (get(e, "as") || get(e, "as-uid") || bh_json_get(e->v, "as-groups"))
-        return bh_err_set(err, -EINVAL,
-                          "kubeconfig \"%s\": user.as: impersonation is not supported", e->path);
     return 0;
 }
 
 static int read_user(struct bh_api_config *c, const struct entry *e, struct bh_err *err)
 {
     int rc = refuse_user(e, err);
+    if (rc == 0)
+        rc = bh_kubeconfig_exec(e->v, e->path, c, err);
+    if (rc == 0)
+        rc = bh_kubeconfig_impersonation(e->v, e->path, c, err);
     if (rc == 0)
         rc = get_pem(e, "client-certificate", "user", &c->cert_file, &c->cert_pem, err);
     if (rc == 0)
@@ -311,6 +307,8 @@ static int resolve(const struct files *fs, const char *context, struct bh_api_co
     int rc = read_cluster(c, &cluster, err);
     if (rc == 0 && user.v)
         rc = read_user(c, &user, err);
+    if (rc == 0 && c->exec)
+        bh_kubeconfig_exec_cluster(cluster.v, c);
     return rc < 0 ? rc : set_server(c, get(&cluster, "server"), err);
 }
 
@@ -403,6 +401,8 @@ struct bh_api_config *bh_api_config_copy(const struct bh_api_config *from)
                       &c->password, &c->namespace_,      &c->source};
     for (size_t i = 0; i < BH_ARRAY_LEN(texts); i++)
         *texts[i] = copy_text(*texts[i]);
+    c->exec = bh_exec_config_copy(from->exec);
+    c->impersonate = bh_texts_copy(from->impersonate);
     return c;
 }
 
@@ -425,5 +425,7 @@ void bh_api_config_free(struct bh_api_config *c)
     wipe(c->password);
     free(c->namespace_);
     free(c->source);
+    bh_exec_config_free(c->exec);
+    bh_texts_free(c->impersonate);
     free(c);
 }

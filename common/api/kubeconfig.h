@@ -5,14 +5,23 @@
  * Sources in order: --kubeconfig FILE, $KUBECONFIG (list, merged as kubectl does), in-cluster
  * service account, ~/.kube/config for the command line tool.
  * Relative paths are relative to the file; -data beats the file of the same name; tokenFile beats
- * token. exec credentials and auth-provider are refused with a message in this release (issue 4).
- * Secrets are wiped when freed and never appear in an error text.
+ * token. auth-provider is refused, as upstream does since 1.26. Secrets are wiped when freed and
+ * never appear in an error text.
  */
 #ifndef BH_KUBECONFIG_H
 #define BH_KUBECONFIG_H
 
 #include "common/base/base.h"
 
+/* A command that prints credentials (users[].user.exec). */
+struct bh_exec_config {
+    char *command;      /* a path relative to the file is made absolute, a bare name is looked up */
+    char **args, **env; /* NULL-terminated; env: "NAME=value", added to our own */
+    char *api_version;  /* "client.authentication.k8s.io/v1" or "/v1beta1" */
+    char *install_hint;
+    bool provide_cluster_info;
+    char *cluster_config; /* JSON of the cluster's extension for it, NULL = none */
+};
 struct bh_api_config {
     char *server;          /* "https://10.0.0.1:6443" without trailing slash */
     char *tls_server_name; /* NULL = host of server */
@@ -23,8 +32,10 @@ struct bh_api_config {
     char *key_file, *key_pem;
     char *token, *token_file; /* bearer */
     char *username, *password;
-    char *namespace_; /* of the context, "default" */
-    char *source;     /* file the configuration came from, or "in-cluster" */
+    struct bh_exec_config *exec; /* NULL = none */
+    char **impersonate;          /* header lines, NULL-terminated; NULL = nobody */
+    char *namespace_;            /* of the context, "default" */
+    char *source;                /* file the configuration came from, or "in-cluster" */
 };
 /* path NULL: the order above. context NULL: current-context. 0, -ENOENT (nothing found), -EINVAL.
  */

@@ -38,6 +38,7 @@ struct bh_reflector {
     const struct bh_kind_info *kind;
     struct bh_reflector_callbacks cb;
     struct bh_api_req *req;
+    bool watching; /* what req is */
     uv_timer_t timer;
     enum next next; /* when the timer fires */
     struct bh_backoff backoff;
@@ -50,6 +51,8 @@ struct bh_reflector {
     char floor_rv[64]; /* highest version a list or bookmark gave: going below is a restore */
     char *cont;        /* continue token of the next page */
     bool whole;        /* the next list is asked in one piece: a token expired */
+    bool again;        /* a list is wanted that delivers everything */
+    bool repeating;    /* the running one does */
     bool synced, troubled, served, freed;
     bool unreachable;  /* the last request did not even leave */
     bool expired;      /* the running request ended with: version too old or too new */
@@ -106,7 +109,10 @@ static void object_present(struct bh_reflector *r, const ProtobufCMessage *m, bo
         break;
     }
     case BH_REFL_SAME:
-        r->stats.duplicates++;
+        if (in_list && r->repeating)
+            deliver(r, BH_WATCH_MODIFIED, in_list, k, m);
+        else
+            r->stats.duplicates++;
         break;
     case BH_REFL_INVALID:
         bad_object(r, k->name, "metadata.name: too long");
@@ -338,12 +344,16 @@ static void list_complete(struct bh_reflector *r)
     bh_refl_store_sweep(&r->store, deliver_gone, r);
     set_rv(r->floor_rv, r->rv);
     r->synced = true;
+    r->repeating = false;
     if (relisted)
         r->stats.relists++;
     trouble(r, NULL);
     if (r->cb.on_synced)
         r->cb.on_synced(r->cb.arg, r->kind, relisted);
-    start_watch(r);
+    if (r->again)
+        relist(r, false, false);
+    else
+        start_watch(r);
 }
 
 static void page_complete(struct bh_reflector *r)
@@ -377,6 +387,7 @@ static void page_complete(struct bh_reflector *r)
 /* The kind does not exist on this server, an old one or one with the group switched off. */
 static void absent(struct bh_reflector *r)
 {
+    r->again = r->repeating = false; /* there is nothing to repeat */
     if (!r->synced) { /* said once */
         r->synced = true;
         trouble(r, "the server does not have this kind: taken as empty, asked for once a minute");
@@ -431,6 +442,8 @@ static void start_list(struct bh_reflector *r)
     if (!r->cont) {
         bh_refl_store_begin_list(&r->store);
         r->stats.lists++;
+        r->repeating |= r->again;
+        r->again = false;
     }
     if (!r->whole)
         bh_buf_addf(&url, "limit=%d&", PAGE_ITEMS);
@@ -442,6 +455,7 @@ static void start_list(struct bh_reflector *r)
         bh_url_escape(&url, r->rv);
     }
     add_selector(r, &url);
+    r->watching = false;
     start(r, bh_buf_str(&url), LIST_IDLE_NS, on_list_head, on_list_data, on_list_done);
 }
 
@@ -589,8 +603,11 @@ static void on_watch_done(void *arg, const struct bh_api_reply *reply)
     const bool opened = r->watch != NULL;
     r->unreachable = reply->outcome == BH_API_TRANSPORT && !reply->sent;
     finished(r);
-    if (reply->outcome == BH_API_CANCELED)
-        return; /* the client is going away */
+    if (reply->outcome == BH_API_CANCELED) { /* the client is going away, unless we did it */
+        if (r->again)
+            relist(r, false, false);
+        return;
+    }
     if (opened)
         watch_over(r, reply);
     else
@@ -612,6 +629,7 @@ static void start_watch(struct bh_reflector *r)
     bh_buf_addf(&url, "&timeoutSeconds=%d&watch=true",
                 300 + (int)bh_rand_below(&r->backoff.rand, 300));
     add_selector(r, &url);
+    r->watching = true;
     start(r, bh_buf_str(&url), r->idle_ns, on_watch_head, on_watch_data, on_watch_done);
 }
 
@@ -662,6 +680,23 @@ void bh_reflector_free(struct bh_reflector *r)
 bool bh_reflector_synced(const struct bh_reflector *r)
 {
     return r->synced;
+}
+
+void bh_reflector_again(struct bh_reflector *r)
+{
+    if (uv_is_closing((uv_handle_t *)&r->timer))
+        return;
+    r->again = true;
+    if (!r->req)
+        relist(r, false, false);
+    else if (r->watching)
+        bh_api_cancel(r->req);
+    /* else a list runs: the next one follows it */
+}
+
+bool bh_reflector_repeats(const struct bh_reflector *r)
+{
+    return r->again || r->repeating;
 }
 
 uint64_t bh_reflector_last_byte_ns(const struct bh_reflector *r)

@@ -47,6 +47,11 @@ void bh_reflector_free(struct bh_reflector *r);
  * (default 1), so that tests of recovery do not take minutes. */
 void bh_reflector_set_timing(struct bh_reflector *r, uint64_t idle_ns, unsigned hurry);
 bool bh_reflector_synced(const struct bh_reflector *r);
+/* Lists once more and delivers every object, also those that did not change (as MODIFIED): for a
+ * consumer that wants more of them than before. Until then bh_reflector_repeats() is true; on_synced
+ * of the list finds it false. */
+void bh_reflector_again(struct bh_reflector *r);
+bool bh_reflector_repeats(const struct bh_reflector *r);
 uint64_t bh_reflector_last_byte_ns(const struct bh_reflector *r); /* boot clock, 0 = never */
 struct bh_reflector_stats {
     uint64_t lists, watches, events, bookmarks, relists, bad_objects, duplicates, bytes;

@@ -130,6 +130,15 @@ static size_t on_body(char *p, size_t size, size_t count, void *arg)
     return n;
 }
 
+/* Right before the request's first byte: the last moment to leave it. */
+static int on_prereq(void *arg, char *remote_ip, char *local_ip, int remote_port, int local_port)
+{
+    struct bh_api_req *r = arg;
+    (void)remote_ip, (void)local_ip, (void)remote_port, (void)local_port;
+    r->fenced = r->call.not_after_boot_ns && bh_boot_ns() >= r->call.not_after_boot_ns;
+    return r->fenced ? CURL_PREREQFUNC_ABORT : CURL_PREREQFUNC_OK;
+}
+
 static void set_blob(CURL *e, CURLoption option, const char *text)
 {
     struct curl_blob b = {(void *)(uintptr_t)text, strlen(text), CURL_BLOB_NOCOPY};
@@ -173,6 +182,7 @@ static void set_connection(struct bh_api_req *r)
                      (long)(c->tls ? CURL_HTTP_VERSION_2TLS : CURL_HTTP_VERSION_1_1));
     curl_easy_setopt(e, CURLOPT_PIPEWAIT, c->tls ? 1L : 0L);
     curl_easy_setopt(e, CURLOPT_NOSIGNAL, 1L);
+    curl_easy_setopt(e, CURLOPT_QUICK_EXIT, 1L); /* a name server that hangs holds nobody up */
     curl_easy_setopt(e, CURLOPT_CONNECTTIMEOUT_MS, CONNECT_TIMEOUT_MS);
     curl_easy_setopt(e, CURLOPT_TCP_NODELAY, 1L);
     curl_easy_setopt(e, CURLOPT_TCP_KEEPALIVE, 1L);
@@ -207,6 +217,8 @@ static void set_up(struct bh_api_req *r)
     curl_easy_setopt(e, CURLOPT_HEADERDATA, r);
     curl_easy_setopt(e, CURLOPT_WRITEFUNCTION, on_body);
     curl_easy_setopt(e, CURLOPT_WRITEDATA, r);
+    curl_easy_setopt(e, CURLOPT_PREREQFUNCTION, on_prereq);
+    curl_easy_setopt(e, CURLOPT_PREREQDATA, r);
     curl_easy_setopt(e, CURLOPT_USERAGENT, c->user_agent);
     set_connection(r);
     if (c->tls)
@@ -238,9 +250,9 @@ void bh_api_transfer_prepare(struct bh_api_req *r)
     if (!r->easy || r->easy_creds != r->c->creds)
         set_up(r);
     r->error[0] = r->content_type[0] = 0;
-    r->code = 0;
+    r->code = r->curl_code = 0;
     r->retry_after_s = -1;
-    r->head_done = r->too_large = r->stopped = false;
+    r->head_done = r->too_large = r->stopped = r->fenced = false;
     r->last_byte_ns = now;
     bh_buf_reset(&r->body);
     if (r->deadline_ns)

@@ -641,6 +641,73 @@ static void test_rate_limit(void)
     env_stop(&e);
 }
 
+/* ---- not after ---------------------------------------------------------------------------------
+ */
+
+struct hold { /* answers only when told to */
+    struct raw_conn *conn;
+    struct got *g;
+};
+
+static void keep_waiting(struct raw_server *s, const struct raw_request *r)
+{
+    ((struct hold *)s->arg)->conn = r->conn;
+}
+
+static bool arrived_or_done(void *arg)
+{
+    const struct hold *h = arg;
+    return h->conn || h->g->done;
+}
+
+/* As long as the process could have been stopped. */
+static void wait_past(uint64_t boot_ns)
+{
+    const struct timespec ms = {.tv_nsec = 1000000};
+    while (bh_boot_ns() < boot_ns)
+        nanosleep(&ms, NULL);
+}
+
+static void test_not_after(void)
+{
+    struct env e = {.opts.user_agent = "x"};
+    struct got g = {0};
+    struct hold h = {.g = &g};
+    env_start(&e, echo, NULL);
+    struct bh_api_call call = call_of(&g, "POST", "/first");
+    for (int i = 0; i < 2; i++) { /* on a new connection, then on one that is open */
+        call.not_after_boot_ns = bh_boot_ns() + 20 * MS;
+        g.req = bh_api_start(e.client, &call);
+        wait_past(call.not_after_boot_ns);
+        CU_ASSERT(run_until(&e.loop, is_done, &g));
+        CU_ASSERT_EQUAL(g.outcome, BH_API_TIMEOUT);
+        CU_ASSERT(!g.sent && g.n_done == 1);
+        CU_ASSERT_EQUAL(e.server.requests, (unsigned)i);
+        got_fini(&g);
+        call.not_after_boot_ns = bh_boot_ns() + 10 * S;
+        run(&e, &call, &g);
+        CU_ASSERT_EQUAL(g.code, 201);
+        got_fini(&g);
+    }
+
+    /* What is out goes on; a slow machine gets more time to send it. */
+    e.server.handler = keep_waiting;
+    e.server.arg = &h;
+    for (uint64_t ms = 100; !h.conn && ms < 10000; ms *= 2) {
+        got_fini(&g);
+        call.not_after_boot_ns = bh_boot_ns() + ms * MS;
+        g.req = bh_api_start(e.client, &call);
+        CU_ASSERT(run_until(&e.loop, arrived_or_done, &h));
+    }
+    wait_past(call.not_after_boot_ns);
+    CU_ASSERT_FATAL(h.conn && !g.done);
+    raw_json(h.conn, 200, "{}");
+    CU_ASSERT(run_until(&e.loop, is_done, &g));
+    CU_ASSERT(g.outcome == BH_API_OK && g.code == 200 && g.sent);
+    got_fini(&g);
+    env_stop(&e);
+}
+
 /* ---- tokens ------------------------------------------------------------------------------------
  */
 
@@ -688,6 +755,152 @@ static void test_token_file(void)
     CU_ASSERT_PTR_NOT_NULL(strstr(err.msg, path));
     uv_loop_close(&loop);
     free(path);
+}
+
+/* ---- credentials that a command prints ---------------------------------------------------------
+ */
+
+static char *no_texts[] = {NULL};
+
+/* A command of its own for each test: /bin/sh -c SCRIPT. */
+static void exec_start(struct env *e, struct bh_exec_config *x, char *script)
+{
+    static char sh[] = "/bin/sh", version[] = "client.authentication.k8s.io/v1", flag[] = "-c";
+    static char *args[3];
+
+    args[0] = flag;
+    args[1] = script;
+    *x = (struct bh_exec_config){
+        .command = sh, .args = args, .env = no_texts, .api_version = version};
+    x->provide_cluster_info = true;
+    e->cfg.exec = x;
+    env_start(e, want_new_token, NULL);
+}
+
+#define PRINT(status)                                                                              \
+    "echo '{\"kind\":\"ExecCredential\",\"apiVersion\":\"client.authentication.k8s.io/v1\","       \
+    "\"status\":" status "}'"
+
+static void test_exec_credentials(void)
+{
+    struct env e = {0};
+    struct bh_exec_config x;
+    char *script =
+        bh_asprintf("cd '%s' && echo run >>runs && echo \"$KUBERNETES_EXEC_INFO\" >info;"
+                    "if test -e fresh; then " PRINT("{\"token\":\"new\"}") "; else " PRINT(
+                        "{\"token\":\"old\"}") "; fi",
+                    bh_test_tmpdir());
+    char *info = bh_asprintf("%s/info", bh_test_tmpdir()), *fresh, *runs, *text = NULL;
+    struct got g[20] = {0};
+    size_t n = 0;
+
+    fresh = bh_asprintf("%s/fresh", bh_test_tmpdir());
+    runs = bh_asprintf("%s/runs", bh_test_tmpdir());
+    exec_start(&e, &x, script);
+    for (size_t i = 0; i < BH_ARRAY_LEN(g); i++) { /* all wait for the one command */
+        struct bh_api_call call = call_of(&g[i], "GET", "/x");
+        CU_ASSERT_PTR_NOT_NULL(bh_api_start(e.client, &call));
+    }
+    for (size_t i = 0; i < BH_ARRAY_LEN(g); i++) {
+        CU_ASSERT(run_until(&e.loop, is_done, &g[i]));
+        CU_ASSERT_EQUAL(g[i].code, 401);
+        got_fini(&g[i]);
+    }
+    CU_ASSERT_EQUAL(bh_read_file(runs, 100, &text, &n), 0);
+    CU_ASSERT_STRING_EQUAL(text, "run\n");
+    free(text);
+    CU_ASSERT_EQUAL_FATAL(bh_read_file(info, 4096, &text, &n), 0);
+    CU_ASSERT_PTR_NOT_NULL(strstr(text, "\"cluster\":{\"server\":\"http://127.0.0.1:"));
+    CU_ASSERT_PTR_NOT_NULL(strstr(text, "\"interactive\":false}}"));
+    free(text);
+    CU_ASSERT_EQUAL(bh_write_file(fresh, "", 0, 0600),
+                    0); /* refused: the next run prints another */
+    do {
+        struct bh_api_call call = call_of(&g[0], "GET", "/x");
+        got_fini(&g[0]);
+        run(&e, &call, &g[0]);
+    } while (g[0].code == 401);
+    CU_ASSERT_EQUAL(g[0].code, 200);
+    got_fini(&g[0]);
+    env_stop(&e);
+    free(script);
+    free(info);
+    free(fresh);
+    free(runs);
+}
+
+static void exec_fails(const char *script, const char *why)
+{
+    struct env e = {0};
+    struct bh_exec_config x;
+    struct got g = {0};
+    char *copy = bh_strdup(script);
+
+    exec_start(&e, &x, copy);
+    for (int i = 0; i < 2; i++) { /* the second does not wait for another run */
+        struct bh_api_call call = call_of(&g, "GET", "/x");
+        run(&e, &call, &g);
+        CU_ASSERT_EQUAL(g.outcome, BH_API_TRANSPORT);
+        CU_ASSERT(!g.sent);
+        if (!strstr(g.error, why))
+            printf("# \"%s\" does not say \"%s\"\n", g.error, why);
+        CU_ASSERT_PTR_NOT_NULL(strstr(g.error, why));
+        got_fini(&g);
+    }
+    env_stop(&e);
+    free(copy);
+}
+
+static void test_exec_failures(void)
+{
+    struct env e = {0};
+    struct bh_exec_config x;
+    struct got g = {0};
+    char hang[] = "sleep 1000 & wait", sh[] = "/no/such/command";
+
+    exec_fails("exit 3", "getting credentials: exec: executable /bin/sh failed with exit code 3");
+    exec_fails("kill -9 $$", "was killed by signal 9");
+    exec_fails("echo nonsense", "decoding stdout");
+    exec_fails("echo '{\"kind\":\"ExecCredential\",\"apiVersion\":\"x/v2\"}'",
+               "is configured to use API version client.authentication.k8s.io/v1, plugin returned "
+               "version x/v2");
+    exec_fails(PRINT("null"), "didn't return a status field");
+    exec_fails(PRINT("{}"), "didn't return a token or cert/key pair");
+    exec_fails(PRINT("{\"clientKeyData\":\"k\"}"), "only certificate or key");
+    exec_fails(PRINT("{\"token\":\"t\",\"expirationTimestamp\":\"soon\"}"), "not an RFC 3339 time");
+    exec_fails("yes | head -c 5000000", "printed more than");
+
+    exec_start(&e, &x, hang); /* a deadline holds while the command runs */
+    struct bh_api_call call = call_of(&g, "GET", "/x");
+    call.timeout_ns = 50 * MS;
+    run(&e, &call, &g);
+    CU_ASSERT_EQUAL(g.outcome, BH_API_TIMEOUT);
+    got_fini(&g);
+    env_stop(&e); /* and the client's end does not wait for it */
+
+    x.command = sh;
+    e = (struct env){.cfg.exec = &x};
+    env_start(&e, want_new_token, NULL);
+    run(&e, &call, &g);
+    CU_ASSERT_PTR_NOT_NULL(strstr(g.error, "/no/such/command failed with exit code 127"));
+    got_fini(&g);
+    env_stop(&e);
+}
+
+static void test_impersonation_headers(void)
+{
+    char user[] = "Impersonate-User: jane", group[] = "Impersonate-Group: dev";
+    char *as[] = {user, group, NULL};
+    struct env e = {.cfg.impersonate = as};
+    struct got g = {0};
+
+    env_start(&e, echo, NULL);
+    struct bh_api_call call = call_of(&g, "GET", "/x");
+    run(&e, &call, &g);
+    CU_ASSERT_PTR_NOT_NULL(strstr(bh_buf_str(&g.body), user));
+    CU_ASSERT_PTR_NOT_NULL(strstr(bh_buf_str(&g.body), group));
+    got_fini(&g);
+    env_stop(&e);
 }
 
 /* ---- small parts -------------------------------------------------------------------------------
@@ -744,27 +957,31 @@ static void test_backoff(void)
     CU_ASSERT((double)bh_backoff_next_ns(&b) / 1e9 <= 1.6);
 }
 
-BH_TESTS("common/api/client",
-         {"a request carries what was asked, the reply everything", test_request},
-         {"every method works with and without a body over one connection", test_methods},
-         {"bh_api_do runs the loop for one request", test_do},
-         {"a thousand requests share a few connections", test_few_connections},
-         {"thirty hanging watches do not delay a write, and end with the client",
-          test_watches_do_not_delay_writes},
-         {"a deadline ends a request whose outcome is then unknown", test_deadline},
-         {"a stream without bytes ends after its idle timeout", test_idle_timeout},
-         {"a cut connection is a transport error of a request that was sent", test_connection_lost},
-         {"a refused connection is one of a request that was not sent", test_nobody_listens},
-         {"a truncated reply is no reply", test_truncated_reply},
-         {"a reply above the limit is dropped", test_reply_too_large},
-         {"a reader that returns non-zero ends the stream", test_reader_stops},
-         {"cancel ends a request once, also from inside its own data", test_cancel},
-         {"the client may be freed from a callback", test_free_from_callback},
-         {"a request may be started from inside a stream's data", test_start_from_stream},
-         {"Retry-After is honoured to the second", test_retry_after},
-         {"retries have an end", test_retry_limits},
-         {"qps and burst hold for everything but watches", test_rate_limit},
-         {"token files are read again after a 401 and kept when unreadable", test_token_file},
-         {"requests are counted by code, host and method", test_metrics},
-         {"percent-encoding", test_escape},
-         {"back-off doubles with jitter up to 30 s", test_backoff})
+BH_TESTS(
+    "common/api/client", {"a request carries what was asked, the reply everything", test_request},
+    {"every method works with and without a body over one connection", test_methods},
+    {"bh_api_do runs the loop for one request", test_do},
+    {"a thousand requests share a few connections", test_few_connections},
+    {"thirty hanging watches do not delay a write, and end with the client",
+     test_watches_do_not_delay_writes},
+    {"a deadline ends a request whose outcome is then unknown", test_deadline},
+    {"a stream without bytes ends after its idle timeout", test_idle_timeout},
+    {"a cut connection is a transport error of a request that was sent", test_connection_lost},
+    {"a refused connection is one of a request that was not sent", test_nobody_listens},
+    {"a truncated reply is no reply", test_truncated_reply},
+    {"a reply above the limit is dropped", test_reply_too_large},
+    {"a reader that returns non-zero ends the stream", test_reader_stops},
+    {"cancel ends a request once, also from inside its own data", test_cancel},
+    {"the client may be freed from a callback", test_free_from_callback},
+    {"a request may be started from inside a stream's data", test_start_from_stream},
+    {"Retry-After is honoured to the second", test_retry_after},
+    {"retries have an end", test_retry_limits},
+    {"qps and burst hold for everything but watches", test_rate_limit},
+    {"nothing leaves after its time, what is out goes on", test_not_after},
+    {"token files are read again after a 401 and kept when unreadable", test_token_file},
+    {"a command's credentials serve all who waited, and are renewed after a 401",
+     test_exec_credentials},
+    {"a command that fails, hangs or talks rubbish says so in each request", test_exec_failures},
+    {"impersonation is said in every request", test_impersonation_headers},
+    {"requests are counted by code, host and method", test_metrics},
+    {"percent-encoding", test_escape}, {"back-off doubles with jitter up to 30 s", test_backoff})

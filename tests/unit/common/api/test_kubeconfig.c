@@ -13,6 +13,8 @@
     "contexts:\n- name: x\n  context:\n    cluster: c\n    user: u\ncurrent-context: x\n"
 #define NOBODY "contexts:\n- name: x\n  context:\n    cluster: c\ncurrent-context: x\n"
 #define USER   "users:\n- name: u\n  user:\n"
+#define EXEC(version, rest)                                                                        \
+    "    exec: {command: get-token, apiVersion: client.authentication.k8s.io/" version rest "}\n"
 
 static struct bh_err err;
 
@@ -143,10 +145,56 @@ static void test_refusals(void)
     refused(CLUSTER "https://h\n" CONTEXT USER "    client-key-data: '@@@'\n    "
                     "client-certificate: c.pem\n",
             "client-key-data does not hold base64 of PEM");
-    refused(CLUSTER "https://h\n" CONTEXT USER "    exec: {command: aws}\n", "user.exec");
+    refused(CLUSTER "https://h\n" CONTEXT USER "    exec: {args: [a]}\n", "command must be");
+    refused(CLUSTER "https://h\n" CONTEXT USER "    exec: {command: aws}\n",
+            "apiVersion must be specified for aws");
+    refused(CLUSTER "https://h\n" CONTEXT USER "    exec: {command: aws, apiVersion: v9}\n",
+            "invalid apiVersion \"v9\"");
+    refused(CLUSTER "https://h\n" CONTEXT USER EXEC("v1", ""), "interactiveMode must be specified");
+    refused(CLUSTER "https://h\n" CONTEXT USER EXEC("v1", ", interactiveMode: Always"),
+            "cannot support interactive mode");
+    refused(CLUSTER "https://h\n" CONTEXT USER EXEC("v1", ", interactiveMode: Maybe"),
+            "invalid interactiveMode for get-token: \"Maybe\"");
+    refused(CLUSTER "https://h\n" CONTEXT USER EXEC("v1beta1", ", args: [1]"),
+            "user.exec.args: must be a list of strings");
+    refused(CLUSTER "https://h\n" CONTEXT USER EXEC("v1beta1", ", env: [{name: 'A=B'}]"),
+            "user.exec.env: must be a list of {name, value}");
     refused(CLUSTER "https://h\n" CONTEXT USER "    auth-provider: {name: gcp}\n",
             "no Auth Provider found for name \"gcp\"");
-    refused(CLUSTER "https://h\n" CONTEXT USER "    as: root\n", "impersonation");
+    refused(CLUSTER "https://h\n" CONTEXT USER "    as-groups: [g]\n",
+            "without impersonating a user");
+    refused(CLUSTER "https://h\n" CONTEXT USER "    as: \"a\\r\\nX-Evil: 1\"\n",
+            "holds a control character");
+    refused(CLUSTER "https://h\n" CONTEXT USER "    as: a\n    as-groups: g\n",
+            "user.as-groups: must be a list of strings");
+}
+
+static void test_exec_and_impersonation(void)
+{
+    struct bh_api_config *c = load_ok(
+        "clusters:\n- name: c\n  cluster:\n    server: https://h\n    extensions:\n"
+        "    - {name: client.authentication.k8s.io/exec, extension: {audience: x}}\n" CONTEXT USER
+        "    as: jane\n    as-uid: '7'\n    as-groups: [dev, ops]\n"
+        "    as-user-extra: {Example.com/Reason: [why not]}\n"
+        "    exec: {command: bin/get-token, apiVersion: "
+        "client.authentication.k8s.io/v1, interactiveMode: IfAvailable, args: [-a, b], "
+        "env: [{name: K, value: 'v=w'}], provideClusterInfo: true, installHint: read}\n");
+    static const char *const want[] = {"Impersonate-User: jane", "Impersonate-Uid: 7",
+                                       "Impersonate-Group: dev", "Impersonate-Group: ops",
+                                       "Impersonate-Extra-example.com%2Freason: why not"};
+    char *command = bh_asprintf("%s/bin/get-token", bh_test_tmpdir());
+
+    for (size_t i = 0; i < BH_ARRAY_LEN(want); i++)
+        CU_ASSERT_STRING_EQUAL(c->impersonate[i], want[i]);
+    CU_ASSERT_PTR_NULL(c->impersonate[BH_ARRAY_LEN(want)]);
+    CU_ASSERT_STRING_EQUAL(c->exec->command, command); /* a path starts at the file */
+    CU_ASSERT_STRING_EQUAL(c->exec->args[1], "b");
+    CU_ASSERT_STRING_EQUAL(c->exec->env[0], "K=v=w");
+    CU_ASSERT_STRING_EQUAL(c->exec->install_hint, "read");
+    CU_ASSERT_STRING_EQUAL(c->exec->cluster_config, "{\"audience\":\"x\"}");
+    CU_ASSERT(c->exec->provide_cluster_info);
+    free(command);
+    bh_api_config_free(c);
 }
 
 static void test_secrets_stay_out_of_errors(void)
@@ -243,6 +291,7 @@ BH_TESTS("common/api/kubeconfig", {"a plain server with nothing else", test_plai
          {"a server without scheme is https when TLS is configured", test_scheme},
          {"a kubeconfig may be JSON", test_json},
          {"what cannot be honoured is refused and named", test_refusals},
+         {"exec commands and impersonation are read whole", test_exec_and_impersonation},
          {"secrets never appear in an error text", test_secrets_stay_out_of_errors},
          {"names with control characters stay on one line", test_odd_names_stay_on_one_line},
          {"--context chooses, and an unknown one is named", test_context_option},

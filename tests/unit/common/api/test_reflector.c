@@ -651,7 +651,44 @@ static void test_freed_while_running(void)
     finish(&f);
 }
 
-BH_TESTS("common/api/reflector", {"list, watch, bookmark and the next watch", test_normal},
+/* ---- once more -------------------------------------------------------------------------------
+ */
+
+/* Asked for while the list is being answered: this one does not count, the next one does. */
+static void list_then_again(struct env *e, struct raw_conn *c, const char *target)
+{
+    bh_reflector_again(e->reflector);
+    CU_ASSERT(bh_reflector_repeats(e->reflector));
+    list_ab(e, c, target);
+}
+
+static void watch_then_again(struct env *e, struct raw_conn *c, const char *target)
+{
+    watch_silent(e, c, target);
+    bh_reflector_again(e->reflector);
+}
+
+static void list_ab_500(struct env *e, struct raw_conn *c, const char *target)
+{
+    (void)e;
+    CU_ASSERT_PTR_NOT_NULL(strstr(target, "resourceVersion=10"));
+    raw_json(c, 500, "{}");
+}
+
+static void test_again(void)
+{
+    static step_fn *const steps[] = {list_then_again, list_ab_500, list_ab, watch_then_again,
+                                     list_ab,         watch_silent};
+    struct env e = {.kind = BH_KIND_NODE};
+    play(&e, steps, 6,
+         "+a/ua@5 +b/ub@6 | ~a/ua@5 ~b/ub@6 | ~a/ua@5 ~b/ub@6 | ");
+    CU_ASSERT(!bh_reflector_repeats(e.reflector));
+    CU_ASSERT_EQUAL(e.relists, 2);
+    finish(&e);
+}
+
+BH_TESTS("common/api/reflector", {"everything once more, when asked", test_again},
+         {"list, watch, bookmark and the next watch", test_normal},
          {"pods are selected by phase in list and watch", test_field_selector},
          {"a list comes in pages", test_pages},
          {"410 as status of a watch: relist, the difference is delivered", test_410_status},

@@ -1,0 +1,353 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * common/api/exec.c - credentials that a command prints
+ *
+ * Owns:       one run of the command at a time: process, pipe, timer.
+ * Invariants: requests wait while a command runs and all end when it does; a command is not started
+ *             again within PAUSE_NS, whatever it printed, so that neither a broken one nor one that
+ *             prints expired tokens is run for every request.
+ * Runs in:    the loop. The command gets no standard input; its standard error is ours.
+ * Upstream:   client-go/plugin/pkg/client/auth/exec/exec.go; differences: a hanging command is
+ *             killed after BH_API_EXEC_TIMEOUT_NS.
+ */
+#include "common/api/api_int.h"
+
+#include <errno.h>
+#include <openssl/evp.h>
+#include <signal.h>
+
+#include "common/base/log.h"
+#include "common/k8s/quantity.h"
+
+#define PAUSE_NS         (UINT64_C(1) * 1000000000)
+#define OUTPUT_MAX_BYTES ((size_t)4 << 20)
+
+extern char **environ;
+
+static void forget_text(struct bh_api_exec *x)
+{
+    if (x->text.p)
+        explicit_bzero(x->text.p, x->text.n);
+    bh_buf_reset(&x->text);
+}
+
+/* ---- what it is told ---------------------------------------------------------------------------
+ */
+
+static void member(struct bh_buf *b, const char *key, const char *value)
+{
+    if (!value)
+        return;
+    bh_buf_addf(b, ",\"%s\":", key);
+    bh_buf_add_json_str(b, value, strlen(value));
+}
+
+static void add_cluster(struct bh_buf *b, const struct bh_api_client *c)
+{
+    const struct bh_api_config *cfg = c->cfg;
+
+    bh_buf_adds(b, "\"cluster\":{\"server\":");
+    bh_buf_add_json_str(b, cfg->server, strlen(cfg->server));
+    member(b, "tls-server-name", cfg->tls_server_name);
+    if (cfg->insecure_skip_tls_verify)
+        bh_buf_adds(b, ",\"insecure-skip-tls-verify\":true");
+    if (c->creds->ca) {
+        size_t n = strlen(c->creds->ca);
+        char *out = bh_malloc(n / 3 * 4 + 8);
+        EVP_EncodeBlock((unsigned char *)out, (const unsigned char *)c->creds->ca, (int)n);
+        member(b, "certificate-authority-data", out);
+        free(out);
+    }
+    member(b, "proxy-url", cfg->proxy_url);
+    if (cfg->exec->cluster_config)
+        bh_buf_addf(b, ",\"config\":%s", cfg->exec->cluster_config);
+    bh_buf_adds(b, "},");
+}
+
+static char *exec_info(const struct bh_api_client *c)
+{
+    struct bh_buf b = {0};
+
+    bh_buf_addf(&b,
+                "KUBERNETES_EXEC_INFO={\"kind\":\"ExecCredential\",\"apiVersion\":\"%s\","
+                "\"spec\":{",
+                c->cfg->exec->api_version);
+    if (c->cfg->exec->provide_cluster_info)
+        add_cluster(&b, c);
+    bh_buf_adds(&b, "\"interactive\":false}}");
+    return bh_buf_take(&b);
+}
+
+/* Ours, then the configured ones (the last of a name wins: the earlier is left out), then the
+ * information. NOTIFY_SOCKET is the service manager's and ours alone. */
+static char **environment(const struct bh_api_client *c)
+{
+    char **extra = c->cfg->exec->env, **env;
+    size_t n = 0, n_extra = 0, at = 0;
+
+    while (environ[n])
+        n++;
+    while (extra[n_extra])
+        n_extra++;
+    env = bh_calloc(n + n_extra + 2, sizeof(*env));
+    for (size_t i = 0; i < n; i++) {
+        size_t name = strcspn(environ[i], "=") + 1;
+        bool skip = strncmp(environ[i], "NOTIFY_SOCKET=", 14) == 0 ||
+                    strncmp(environ[i], "KUBERNETES_EXEC_INFO=", 21) == 0;
+        for (size_t k = 0; k < n_extra && !skip; k++)
+            skip = strncmp(environ[i], extra[k], name) == 0;
+        if (!skip)
+            env[at++] = bh_strdup(environ[i]);
+    }
+    for (size_t k = 0; k < n_extra; k++)
+        env[at++] = bh_strdup(extra[k]);
+    env[at] = exec_info(c);
+    return env;
+}
+
+/* ---- what it prints ----------------------------------------------------------------------------
+ */
+
+static int take_status(struct bh_api_client *c, const struct bh_json *status, struct bh_err *err)
+{
+    const char *token = bh_json_get_str(status, "token");
+    const char *cert = bh_json_get_str(status, "clientCertificateData");
+    const char *key = bh_json_get_str(status, "clientKeyData");
+    const char *expires = bh_json_get_str(status, "expirationTimestamp");
+    int64_t expires_s = INT64_MAX;
+    bool has_token = token && *token, has_cert = cert && *cert, has_key = key && *key;
+
+    if (!status || status->type != BH_JSON_OBJECT)
+        return bh_err_set(err, -EPROTO, "exec plugin didn't return a status field");
+    if (!has_token && !has_cert && !has_key)
+        return bh_err_set(err, -EPROTO, "exec plugin didn't return a token or cert/key pair");
+    if (has_cert != has_key)
+        return bh_err_set(err, -EPROTO, "exec plugin returned only certificate or key, not both");
+    if (expires && bh_time_parse(expires, strlen(expires), &expires_s, NULL) < 0)
+        return bh_err_set(err, -EPROTO, "exec plugin: expirationTimestamp is not an RFC 3339 time");
+    if (has_token && strpbrk(token, "\r\n"))
+        return bh_err_set(err, -EPROTO, "exec plugin returned a token with a line end in it");
+
+    if (c->token)
+        explicit_bzero(c->token, strlen(c->token));
+    free(c->token);
+    c->token = has_token ? bh_strdup(token) : NULL;
+    bh_api_headers_flush(c);
+    if (has_cert) {
+        struct bh_api_creds *k = bh_calloc(1, sizeof(*k));
+        k->refs = 1;
+        k->ca = c->creds->ca ? bh_strdup(c->creds->ca) : NULL;
+        k->cert = bh_strdup(cert);
+        k->key = bh_strdup(key);
+        if (bh_api_creds_equal(k, c->creds))
+            bh_api_creds_unref(k);
+        else
+            bh_api_use(c, k);
+    }
+    c->exec->expires_s = expires_s;
+    return 0;
+}
+
+static int take_output(struct bh_api_exec *x, struct bh_err *err)
+{
+    const struct bh_exec_config *cfg = x->c->cfg->exec;
+    struct bh_arena a;
+    struct bh_json *tree = NULL;
+    int rc;
+
+    if (x->text.n > OUTPUT_MAX_BYTES)
+        return bh_err_set(err, -EPROTO, "exec: executable %s printed more than %zu bytes",
+                          cfg->command, OUTPUT_MAX_BYTES);
+    if (x->signal)
+        return bh_err_set(err, -EPROTO, "exec: executable %s was killed by signal %d", cfg->command,
+                          x->signal);
+    if (x->status)
+        return bh_err_set(err, -EPROTO, "exec: executable %s failed with exit code %d",
+                          cfg->command, x->status);
+    bh_arena_init(&a, 0);
+    rc = bh_json_parse(&a, bh_buf_str(&x->text), x->text.n, 0, &tree, err);
+    if (rc < 0) {
+        rc = bh_err_prefix(err, rc, "decoding stdout");
+    } else {
+        const char *version = bh_json_get_str(tree, "apiVersion");
+        const char *kind = bh_json_get_str(tree, "kind");
+        if (!version || !kind || !bh_streq(kind, "ExecCredential"))
+            rc = bh_err_set(err, -EPROTO, "decoding stdout: not an ExecCredential");
+        else if (!bh_streq(version, cfg->api_version))
+            rc = bh_err_set(err, -EPROTO,
+                            "exec plugin is configured to use API version %s, plugin returned "
+                            "version %s",
+                            cfg->api_version, version);
+        else
+            rc = take_status(x->c, bh_json_get(tree, "status"), err);
+    }
+    bh_arena_fini(&a);
+    return rc;
+}
+
+/* ---- one run -----------------------------------------------------------------------------------
+ */
+
+static void finish(struct bh_api_exec *x)
+{
+    struct bh_err err = {0};
+
+    x->running = false;
+    x->ready = false;
+    x->failure.msg[0] = 0;
+    if (x->c->closing) {
+        forget_text(x);
+        return;
+    }
+    if (take_output(x, &err) == 0) {
+        x->ready = true;
+    } else {
+        bh_err_set(&x->failure, -EACCES, "getting credentials: %.400s", err.msg);
+        bh_log_warn("Cannot get credentials", bh_kv_s("err", x->failure.msg));
+    }
+    forget_text(x);
+    bh_api_unhold(x->c);
+}
+
+static void on_closed(uv_handle_t *h)
+{
+    struct bh_api_exec *x = h->data;
+    struct bh_api_client *c = x->c;
+
+    if (--x->open == 0)
+        finish(x);
+    bh_api_handle_closed(c);
+}
+
+static void close_run(struct bh_api_exec *x)
+{
+    uv_handle_t *handles[] = {(uv_handle_t *)&x->process, (uv_handle_t *)&x->out,
+                              (uv_handle_t *)&x->timer};
+
+    for (size_t i = 0; i < BH_ARRAY_LEN(handles); i++)
+        if (!uv_is_closing(handles[i]))
+            uv_close(handles[i], on_closed);
+}
+
+static void on_process_exit(uv_process_t *p, int64_t status, int sig)
+{
+    struct bh_api_exec *x = p->data;
+
+    x->status = (int)status;
+    x->signal = sig;
+    x->exited = true;
+    if (uv_is_closing((uv_handle_t *)&x->out))
+        close_run(x);
+}
+
+static void on_alloc(uv_handle_t *h, size_t hint, uv_buf_t *buf)
+{
+    struct bh_api_exec *x = h->data;
+
+    (void)hint;
+    bh_buf_reserve(&x->text, 4096);
+    *buf = uv_buf_init(x->text.p + x->text.n, 4096);
+}
+
+static void on_read(uv_stream_t *s, ssize_t n, const uv_buf_t *buf)
+{
+    struct bh_api_exec *x = s->data;
+
+    (void)buf;
+    if (n > 0) {
+        x->text.n += (size_t)n;
+        x->text.p[x->text.n] = 0;
+    }
+    if (n >= 0 && x->text.n <= OUTPUT_MAX_BYTES)
+        return;
+    uv_close((uv_handle_t *)s, on_closed); /* its end, or more than anybody needs */
+    if (x->exited)
+        close_run(x);
+}
+
+static void on_timeout(uv_timer_t *t)
+{
+    struct bh_api_exec *x = t->data;
+
+    if (!x->exited)
+        (void)kill(-x->process.pid, SIGKILL); /* and whom it started */
+    close_run(x); /* a grandchild may hold the pipe open for ever */
+}
+
+static void start(struct bh_api_client *c)
+{
+    struct bh_api_exec *x = c->exec;
+    const struct bh_exec_config *cfg = c->cfg->exec;
+    size_t n = 0;
+
+    while (cfg->args[n])
+        n++;
+    char **argv = bh_calloc(n + 2, sizeof(*argv));
+    char **env = environment(c);
+    argv[0] = cfg->command;
+    memcpy(argv + 1, cfg->args, n * sizeof(*argv));
+    uv_stdio_container_t stdio[3] = {{.flags = UV_IGNORE},
+                                     {.flags = (uv_stdio_flags)(UV_CREATE_PIPE | UV_WRITABLE_PIPE),
+                                      .data.stream = (uv_stream_t *)&x->out},
+                                     {.flags = UV_INHERIT_FD, .data.fd = 2}};
+    const uv_process_options_t o = {.exit_cb = on_process_exit,
+                                    .file = cfg->command,
+                                    .args = argv,
+                                    .env = env,
+                                    .flags = UV_PROCESS_DETACHED, /* a group of its own */
+                                    .stdio_count = 3,
+                                    .stdio = stdio};
+
+    x->running = true;
+    x->exited = false;
+    x->status = x->signal = 0;
+    x->last_run_ns = bh_mono_ns();
+    uv_pipe_init(c->loop, &x->out, 0);
+    uv_timer_init(c->loop, &x->timer);
+    x->open = 3;
+    c->open_handles += 3;
+    x->process.data = x->out.data = x->timer.data = x;
+    int rc = uv_spawn(c->loop, &x->process, &o);
+    free(argv);
+    bh_texts_free(env);
+    if (rc < 0) { /* told when the handles are closed, like any other end */
+        x->exited = true;
+        x->status = 127;
+        bh_log_warn("Cannot run the credential command", bh_kv_s("command", cfg->command),
+                    bh_kv_s("err", uv_strerror(rc)),
+                    bh_kv_s("hint", cfg->install_hint ? cfg->install_hint : ""));
+        close_run(x);
+        return;
+    }
+    uv_timer_start(&x->timer, on_timeout, BH_API_EXEC_TIMEOUT_NS / 1000000, 0);
+    uv_read_start((uv_stream_t *)&x->out, on_alloc, on_read);
+}
+
+bool bh_api_exec_ready(struct bh_api_client *c)
+{
+    struct bh_api_exec *x = c->exec;
+
+    if (!x)
+        return true;
+    if (x->running)
+        return false;
+    if (x->ready && bh_wall_ns() / 1000000000 < x->expires_s)
+        return true;
+    if (x->last_run_ns && bh_mono_ns() - x->last_run_ns < PAUSE_NS)
+        return !x->failure.msg[0]; /* just ran: what it gave is what there is */
+    x->failure.msg[0] = 0;
+    start(c);
+    return false;
+}
+
+void bh_api_exec_expire(struct bh_api_client *c)
+{
+    if (c->exec)
+        c->exec->ready = false;
+}
+
+void bh_api_exec_close(struct bh_api_client *c)
+{
+    if (c->exec && c->exec->running)
+        on_timeout(&c->exec->timer);
+}

@@ -1,0 +1,267 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * common/api/lease.c - one Lease as a lock
+ *
+ * Owns:       the object last seen, and at most one request.
+ * Invariants: done is called exactly once a request, unless the lock is freed before.
+ * Runs in:    the loop.
+ */
+#include "common/api/lease.h"
+
+#include "common/base/opt.h"
+#include "common/data/json.h"
+#include "common/k8s/codec.h"
+
+#define OBJECT_MAX_BYTES ((size_t)4 << 20) /* decoded; the API server keeps 1.5 MiB at most */
+#define REPLY_MAX_BYTES  ((size_t)2 << 20)
+
+struct bh_lease {
+    struct bh_api_client *client;
+    char *namespace_, *name, *collection; /* collection: its URL path */
+    /* The object lives in one arena, the reply that may replace it in the other. */
+    struct bh_arena arena[2];
+    unsigned current;
+    struct bh_json *object; /* NULL = none seen, or gone */
+    struct bh_buf seen;     /* what an elector looks at, as of the last get */
+    struct bh_lease_record record;
+    struct bh_api_req *req; /* the one that runs */
+    bool closing;
+    bh_lease_done done;
+    void *arg;
+};
+
+struct bh_lease *bh_lease_new(struct bh_api_client *client, const char *namespace_,
+                              const char *name)
+{
+    struct bh_lease *l = bh_calloc(1, sizeof(*l));
+    struct bh_buf path = {0};
+
+    l->client = client;
+    l->namespace_ = bh_strdup(namespace_);
+    l->name = bh_strdup(name);
+    bh_buf_adds(&path, "/apis/coordination.k8s.io/v1/namespaces/");
+    bh_url_escape(&path, namespace_);
+    bh_buf_adds(&path, "/leases");
+    l->collection = bh_buf_take(&path);
+    for (int i = 0; i < 2; i++)
+        bh_arena_init(&l->arena[i], OBJECT_MAX_BYTES);
+    return l;
+}
+
+static void destroy(struct bh_lease *l)
+{
+    for (int i = 0; i < 2; i++)
+        bh_arena_fini(&l->arena[i]);
+    bh_buf_fini(&l->seen);
+    free(l->namespace_);
+    free(l->name);
+    free(l->collection);
+    free(l);
+}
+
+void bh_lease_free(struct bh_lease *l)
+{
+    if (!l)
+        return;
+    if (!l->req) {
+        destroy(l);
+        return;
+    }
+    l->closing = true;
+    bh_api_cancel(l->req);
+}
+
+static const char *meta(const struct bh_lease *l, const char *key)
+{
+    const char *s = bh_json_get_str(bh_json_get(l->object, "metadata"), key);
+    return s ? s : "";
+}
+
+const char *bh_lease_uid(const struct bh_lease *l)
+{
+    return meta(l, "uid");
+}
+
+const char *bh_lease_version(const struct bh_lease *l)
+{
+    return meta(l, "resourceVersion");
+}
+
+/* ---- replies -----------------------------------------------------------------------------------
+ */
+
+static void finish(struct bh_lease *l, struct bh_lease_result r)
+{
+    l->done(l->arg, &r);
+}
+
+static void failed(struct bh_lease *l, enum bh_lease_outcome o, const char *error)
+{
+    finish(l, (struct bh_lease_result){.outcome = o, .error = error});
+}
+
+static void copy_text(const struct bh_json *spec, const char *key, char *out, size_t size)
+{
+    const char *s = bh_json_get_str(spec, key);
+    snprintf(out, size, "%s", s ? s : "");
+}
+
+static void read_record(struct bh_lease *l)
+{
+    static const char *const keys[] = {"holderIdentity", "leaseDurationSeconds", "acquireTime",
+                                       "renewTime",      "leaseTransitions",     "strategy",
+                                       "preferredHolder"};
+    const struct bh_json *spec = bh_json_get(l->object, "spec");
+    struct bh_lease_record *r = &l->record;
+
+    *r = (struct bh_lease_record){.holder = ""};
+    copy_text(spec, "holderIdentity", r->holder, sizeof(r->holder));
+    copy_text(spec, "acquireTime", r->acquire_time, sizeof(r->acquire_time));
+    copy_text(spec, "renewTime", r->renew_time, sizeof(r->renew_time));
+    r->duration_s = bh_json_get_i64(spec, "leaseDurationSeconds", 0);
+    r->transitions = bh_json_get_i64(spec, "leaseTransitions", 0);
+    bh_buf_reset(&l->seen);
+    for (size_t i = 0; i < BH_ARRAY_LEN(keys); i++) {
+        const struct bh_json *v = bh_json_get(spec, keys[i]);
+        bh_buf_addc(&l->seen, ',');
+        if (v)
+            bh_json_write(&l->seen, v);
+    }
+}
+
+static void forget_object(struct bh_lease *l)
+{
+    l->object = NULL;
+    bh_buf_reset(&l->seen);
+}
+
+/* A 2xx: the body is the object as it is now. */
+static void take_object(struct bh_lease *l, const struct bh_api_reply *r)
+{
+    struct bh_arena *a = &l->arena[!l->current];
+    struct bh_err err = {""};
+    struct bh_json *tree = NULL;
+    struct bh_buf before = l->seen;
+
+    bh_arena_reset(a);
+    if (bh_json_parse(a, r->body.p, r->body.n, 0, &tree, &err) < 0 ||
+        !bh_json_get(tree, "metadata")) {
+        failed(l, BH_LEASE_FAILED, err.msg[0] ? err.msg : "the answer is no Lease");
+        return;
+    }
+    l->current = !l->current;
+    l->object = tree;
+    l->seen = (struct bh_buf){0};
+    read_record(l);
+    bool changed =
+        before.n != l->seen.n || memcmp(bh_buf_str(&before), bh_buf_str(&l->seen), l->seen.n) != 0;
+    bh_buf_fini(&before);
+    finish(l, (struct bh_lease_result){
+                  .outcome = BH_LEASE_OK, .record = &l->record, .changed = changed});
+}
+
+static void on_done(void *arg, const struct bh_api_reply *r)
+{
+    struct bh_lease *l = arg;
+    struct bh_api_status s;
+
+    l->req = NULL;
+    if (l->closing) {
+        destroy(l);
+        return;
+    }
+    if (r->outcome != BH_API_OK) {
+        failed(l, BH_LEASE_FAILED, r->error ? r->error : "no answer");
+        return;
+    }
+    if (r->code >= 200 && r->code < 300) {
+        take_object(l, r);
+        return;
+    }
+    bh_decode_status(r->body.p, r->body.n, r->code, &s);
+    if (r->code == 404)
+        forget_object(l);
+    failed(l,
+           r->code == 404   ? BH_LEASE_NOT_FOUND
+           : r->code == 409 ? BH_LEASE_CONFLICT
+                            : BH_LEASE_FAILED,
+           s.message[0] ? s.message : s.reason);
+}
+
+/* ---- requests ----------------------------------------------------------------------------------
+ */
+
+static void start(struct bh_lease *l, struct bh_api_call *call, bool create, uint64_t timeout_ns)
+{
+    struct bh_buf path = {0};
+    char timeout[32];
+
+    bh_buf_adds(&path, l->collection);
+    if (!create) {
+        bh_buf_addc(&path, '/');
+        bh_url_escape(&path, l->name);
+    }
+    bh_format_duration_ns((int64_t)timeout_ns, timeout);
+    bh_buf_addf(&path, "?timeout=%s", timeout);
+    call->path = bh_buf_str(&path);
+    call->timeout_ns = timeout_ns;
+    call->max_reply_bytes = REPLY_MAX_BYTES;
+    call->on_done = on_done;
+    call->arg = l;
+    l->req = bh_api_start(l->client, call);
+    bh_assert(l->req); /* whoever frees the client frees us first */
+    bh_buf_fini(&path);
+}
+
+void bh_lease_get(struct bh_lease *l, uint64_t timeout_ns, bh_lease_done done, void *arg)
+{
+    struct bh_api_call call = {.method = "GET"};
+
+    bh_assert(!l->req && !l->closing);
+    l->done = done;
+    l->arg = arg;
+    start(l, &call, false, timeout_ns);
+}
+
+static void add_field(struct bh_buf *b, const char *key, const char *value)
+{
+    bh_buf_addf(b, ",\"%s\":", key);
+    bh_buf_add_json_str(b, value, strlen(value));
+}
+
+static void add_metadata(const struct bh_lease *l, struct bh_buf *b)
+{
+    if (l->object) {
+        bh_json_write(b, bh_json_get(l->object, "metadata"));
+        return;
+    }
+    bh_buf_adds(b, "{\"name\":");
+    bh_buf_add_json_str(b, l->name, strlen(l->name));
+    add_field(b, "namespace", l->namespace_);
+    bh_buf_addc(b, '}');
+}
+
+void bh_lease_write(struct bh_lease *l, const struct bh_lease_record *record, uint64_t timeout_ns,
+                    bh_lease_done done, void *arg)
+{
+    struct bh_api_call call = {.method = l->object ? "PUT" : "POST",
+                               .content_type = "application/json"};
+    struct bh_buf body = {0};
+
+    bh_assert(!l->req && !l->closing);
+    l->done = done;
+    l->arg = arg;
+    bh_buf_adds(&body,
+                "{\"apiVersion\":\"coordination.k8s.io/v1\",\"kind\":\"Lease\",\"metadata\":");
+    add_metadata(l, &body);
+    bh_buf_adds(&body, ",\"spec\":{\"holderIdentity\":");
+    bh_buf_add_json_str(&body, record->holder, strlen(record->holder));
+    bh_buf_addf(&body, ",\"leaseDurationSeconds\":%lld", (long long)record->duration_s);
+    add_field(&body, "acquireTime", record->acquire_time);
+    add_field(&body, "renewTime", record->renew_time);
+    bh_buf_addf(&body, ",\"leaseTransitions\":%lld}}", (long long)record->transitions);
+    call.body = body.p;
+    call.body_n = body.n;
+    start(l, &call, !l->object, timeout_ns);
+    bh_buf_fini(&body);
+}
