@@ -4,7 +4,7 @@
  *
  * Owns:       one socket a struct bh_bus; the process's one ZeroMQ context, which lives from the
  *             first open to the last close.
- * Invariants: no call blocks; a socket never lingers, so closing it loses what it still holds.
+ * Invariants: no call blocks, but closing after bh_bus_linger; else it loses what it still holds.
  * Runs in:    the thread that owns the socket; opening and closing from any thread.
  * Fails with: negative errno at open, enum bh_bus_outcome afterwards.
  */
@@ -53,7 +53,7 @@ static void context_put(void)
     pthread_mutex_lock(&shared.lock);
     bh_assert(shared.users > 0);
     if (--shared.users == 0) {
-        /* Does not wait for unsent messages: LINGER is 0 everywhere. */
+        /* Waits for unsent messages only where somebody asked for it (bh_bus_linger). */
         while (zmq_ctx_term(shared.context) < 0 && errno == EINTR)
             ;
         shared.context = NULL;
@@ -66,11 +66,13 @@ static int set_int(void *socket, int option, int value)
     return zmq_setsockopt(socket, option, &value, sizeof(value));
 }
 
-static int set_options(void *s, bool router, const char *identity)
+static int set_options(void *s, enum bh_bus_role role, const char *identity)
 {
-    const int64_t max_bytes = BH_BUS_MAX_BYTES;
-    if (set_int(s, ZMQ_LINGER, 0) < 0 || set_int(s, ZMQ_SNDHWM, HWM_FRAMES) < 0 ||
-        set_int(s, ZMQ_RCVHWM, HWM_FRAMES) < 0 ||
+    const bool service = role == BH_BUS_SERVICE_BIND, router = role != BH_BUS_DEALER_CONNECT;
+    const int64_t max_bytes = service ? BH_BUS_SERVICE_BYTES : BH_BUS_MAX_BYTES;
+    const int hwm = service ? BH_BUS_SERVICE_QUEUE : HWM_FRAMES;
+    if (set_int(s, ZMQ_LINGER, 0) < 0 || set_int(s, ZMQ_SNDHWM, hwm) < 0 ||
+        set_int(s, ZMQ_RCVHWM, hwm) < 0 ||
         zmq_setsockopt(s, ZMQ_MAXMSGSIZE, &max_bytes, sizeof(max_bytes)) < 0 ||
         set_int(s, ZMQ_RECONNECT_IVL, RECONNECT_MS) < 0 ||
         set_int(s, ZMQ_RECONNECT_IVL_MAX, RECONNECT_MAX_MS) < 0)
@@ -102,7 +104,7 @@ static int attach(struct bh_bus *b, const char *endpoint, const char *path, stru
 int bh_bus_open(enum bh_bus_role role, const char *endpoint, const char *identity,
                 struct bh_bus **ret, struct bh_err *err)
 {
-    const bool router = role == BH_BUS_ROUTER_BIND;
+    const bool router = role != BH_BUS_DEALER_CONNECT;
     const char *path = NULL;
     size_t id_n = identity ? strlen(identity) : 0;
     bh_assert(router ? !identity : (id_n > 0 && id_n <= sizeof(((struct bh_peer *)0)->id)));
@@ -118,7 +120,7 @@ int bh_bus_open(enum bh_bus_role role, const char *endpoint, const char *identit
     b->socket = zmq_socket(ctx, router ? ZMQ_ROUTER : ZMQ_DEALER);
     if (!b->socket)
         rc = bh_err_set(err, -errno, "message socket: %s", zmq_strerror(errno));
-    if (rc == 0 && (rc = set_options(b->socket, router, identity)) < 0)
+    if (rc == 0 && (rc = set_options(b->socket, role, identity)) < 0)
         bh_err_set(err, rc, "socket \"%s\": %s", path, zmq_strerror(-rc));
     if (rc == 0)
         rc = attach(b, endpoint, path, err);
@@ -142,6 +144,11 @@ void bh_bus_close(struct bh_bus *b)
     context_put();
     free(b->path);
     free(b);
+}
+
+void bh_bus_linger(struct bh_bus *b, int ms)
+{
+    (void)set_int(b->socket, ZMQ_LINGER, ms);
 }
 
 void *bh_bus_socket(struct bh_bus *b)
@@ -282,13 +289,13 @@ enum bh_bus_outcome bh_bus_recv(struct bh_bus *b, struct bh_arena *a, struct bh_
     }
     drop_rest(b->socket, &msg);
     zmq_msg_close(&msg);
+    if (b->router)
+        *ret_peer = peer;
     if (!e) {
         b->stats.bad++;
         return BH_BUS_BAD;
     }
     b->stats.received++;
-    if (b->router)
-        *ret_peer = peer;
     *ret_e = e;
     return BH_BUS_OK;
 }

@@ -3,13 +3,14 @@
  * common/bus/bus.h - messages between Berth's processes (ZeroMQ + protobuf-c)
  *
  * Endpoints: the watcher binds ROUTER <runtime>/watcher.sock, schedulers connect DEALER; the
- * scheduler binds ROUTER <runtime>/scheduler.sock, binders connect DEALER. One frame = one
+ * scheduler binds ROUTER <runtime>/scheduler.sock, binders connect DEALER, and the service ROUTER
+ * <runtime>/control.sock for whoever asks (scheduler/daemon/control.h). One frame = one
  * berth.Envelope (proto/berth.proto), at most BH_BUS_MAX_BYTES, with a version.
  * Delivery is the protocol's business (sequence numbers, credit, ids, repeat), never ZeroMQ's:
- * every socket has LINGER 0, ROUTER_MANDATORY, ROUTER_HANDOVER, bounded HWM, MAXMSGSIZE. A message
- * that does not decode, has another version, or breaks a rule of bh_bus_validate is counted and
- * dropped. Sockets are 0660 in a 0750 directory; paths above 107 bytes are refused. Threads: one
- * owner per socket.
+ * every socket has LINGER 0 (but see bh_bus_linger), ROUTER_MANDATORY, ROUTER_HANDOVER, bounded
+ * HWM, MAXMSGSIZE. A message that does not decode, has another version, or breaks a rule of
+ * bh_bus_validate is counted and dropped. Sockets are 0660 in a 0750 directory; paths above 107
+ * bytes are refused. Threads: one owner per socket.
  */
 #ifndef BH_BUS_H
 #define BH_BUS_H
@@ -18,21 +19,35 @@
 #include "common/base/buf.h"
 #include "proto/berth.pb-c.h"
 
-#define BH_BUS_VERSION     1u
+#define BH_BUS_VERSION     2u /* 2: grants; who does not know them would write unfenced */
 #define BH_BUS_MAX_BYTES   (16u << 20)
 #define BH_BUS_BATCH_ITEMS 512u
+/* A service takes no larger requests, and keeps no more of them, or of answers, for one peer. */
+#define BH_BUS_SERVICE_BYTES ((size_t)64 << 10)
+#define BH_BUS_SERVICE_QUEUE 8
+#define BH_BUS_CONTROL_PODS  256u /* in one control_reply */
+
+/* A write that a binder began just before its grant ended is over by then, one way or the other. */
+#define BH_BUS_GRANT_TAIL_NS UINT64_C(2000000000)
 
 struct bh_bus;   /* one socket */
 struct bh_peer { /* routing id of a ROUTER's peer */
     uint8_t id[32];
     uint8_t n;
 };
-enum bh_bus_role { BH_BUS_ROUTER_BIND, BH_BUS_DEALER_CONNECT };
+enum bh_bus_role {
+    BH_BUS_ROUTER_BIND,
+    BH_BUS_DEALER_CONNECT,
+    BH_BUS_SERVICE_BIND /* a ROUTER that answers strangers: small requests, short queues */
+};
 /* endpoint: "ipc:///run/berth/watcher.sock". identity: DEALER's routing id (unique per process and
  * start), NULL for ROUTER. */
 int bh_bus_open(enum bh_bus_role role, const char *endpoint, const char *identity,
                 struct bh_bus **ret, struct bh_err *err);
 void bh_bus_close(struct bh_bus *b);
+/* For a last message: closing gives what was sent this long to leave. The close of the process's
+ * last socket waits for it. */
+void bh_bus_linger(struct bh_bus *b, int ms);
 void *bh_bus_socket(struct bh_bus *b); /* for bh_zpoll */
 int bh_bus_fd(struct bh_bus *b);       /* for poll loops; see loop.h about edges */
 
@@ -47,7 +62,8 @@ enum bh_bus_outcome {
 /* Never blocks. peer: ROUTER only. The version is filled in. */
 enum bh_bus_outcome bh_bus_send(struct bh_bus *b, const struct bh_peer *peer,
                                 const Berth__Envelope *e);
-/* The message lives in a until reset. */
+/* The message lives in a until reset. ret_peer is set with BH_BUS_BAD too; n = 0 when the message
+ * had no address. */
 enum bh_bus_outcome bh_bus_recv(struct bh_bus *b, struct bh_arena *a, struct bh_peer *ret_peer,
                                 Berth__Envelope **ret_e);
 struct bh_bus_stats {
@@ -57,6 +73,9 @@ void bh_bus_stats(const struct bh_bus *b, struct bh_bus_stats *ret);
 /* The rules: exactly one payload, required fields present, counts within BH_BUS_BATCH_ITEMS,
  * strings bounded. NULL when fine, else what is wrong. */
 const char *bh_bus_validate(const Berth__Envelope *e);
+/* Does anybody listen there? 0, -ENOENT, -ECONNREFUSED (left over from a process that was killed),
+ * -EACCES, -EINVAL. Connects for an instant. */
+int bh_bus_probe(const char *endpoint);
 /* "ipc://<runtime_dir>/<name>.sock" */
 int bh_bus_endpoint(const char *runtime_dir, const char *name, char out[static 128],
                     struct bh_err *err);

@@ -49,22 +49,27 @@ static int check_directory(const char *path, struct bh_err *err)
     return 0;
 }
 
+static const char scheme[] = "ipc://";
+
 /* A socket on which nobody listens is left over from a killed process; one that answers is not. */
-static bool somebody_listens(const char *path)
+int bh_bus_probe(const char *endpoint)
 {
     struct sockaddr_un sa = {.sun_family = AF_UNIX};
-    snprintf(sa.sun_path, sizeof(sa.sun_path), "%s", path);
+    if (strncmp(endpoint, scheme, sizeof(scheme) - 1) != 0 ||
+        strlen(endpoint + sizeof(scheme) - 1) > PATH_MAX_BYTES)
+        return -EINVAL;
+    snprintf(sa.sun_path, sizeof(sa.sun_path), "%s", endpoint + sizeof(scheme) - 1);
     int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (fd < 0)
-        return false;
-    int rc = connect(fd, (struct sockaddr *)&sa, sizeof(sa));
-    bool busy = rc == 0 || errno == EAGAIN; /* EAGAIN: its backlog is full */
+        return -errno;
+    int rc = connect(fd, (struct sockaddr *)&sa, sizeof(sa)) < 0 ? -errno : 0;
     close(fd);
-    return busy;
+    return rc == -EAGAIN ? 0 : rc; /* EAGAIN: its backlog is full */
 }
 
-static int check_obstacle(const char *path, struct bh_err *err)
+static int check_obstacle(const char *endpoint, struct bh_err *err)
 {
+    const char *path = endpoint + sizeof(scheme) - 1;
     struct stat st;
     if (lstat(path, &st) < 0)
         return errno == ENOENT
@@ -75,7 +80,7 @@ static int check_obstacle(const char *path, struct bh_err *err)
     if (st.st_uid != geteuid() && geteuid() != 0)
         return bh_err_set(err, -EPERM, "socket \"%s\" belongs to another user (uid %u)", path,
                           (unsigned)st.st_uid);
-    if (somebody_listens(path))
+    if (bh_bus_probe(endpoint) == 0)
         return bh_err_set(err, -EADDRINUSE, "socket \"%s\" is in use by a running process", path);
     return 0;
 }
@@ -83,7 +88,6 @@ static int check_obstacle(const char *path, struct bh_err *err)
 int bh_bus_check_path(const char *endpoint, bool for_bind, const char **ret_path,
                       struct bh_err *err)
 {
-    static const char scheme[] = "ipc://";
     if (strncmp(endpoint, scheme, sizeof(scheme) - 1) != 0 || endpoint[sizeof(scheme) - 1] != '/')
         return bh_err_set(err, -EINVAL, "endpoint \"%s\" is not ipc:// and an absolute path",
                           endpoint);
@@ -93,7 +97,7 @@ int bh_bus_check_path(const char *endpoint, bool for_bind, const char **ret_path
                           PATH_MAX_BYTES);
     int rc = check_directory(path, err);
     if (rc == 0 && for_bind)
-        rc = check_obstacle(path, err);
+        rc = check_obstacle(endpoint, err);
     if (rc < 0)
         return rc;
     *ret_path = path;

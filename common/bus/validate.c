@@ -73,15 +73,51 @@ static const char *check_item_parts(const Berth__WorkItem *w)
     return NULL;
 }
 
-static const char *check_item(const Berth__WorkItem *w)
+static const char *check_write(const Berth__WorkItem *w)
+{
+    bool create = w->kind == BERTH__WORK_KIND__WORK_NEW_CLAIM;
+    bool global = w->kind == BERTH__WORK_KIND__WORK_VOLUME_CLAIM;
+    const Berth__ObjectWrite *o = w->write;
+
+    if (!o || !o->has_object || !o->object.len)
+        return "work: write without an object";
+    if (!id_ok(o->namespace_, !global) || (global && o->namespace_ && *o->namespace_))
+        return "work: write without the object's namespace, or with one it cannot have";
+    if (!id_ok(o->resource_version, false) || !id_ok(o->uid, !create) || !id_ok(o->name, !create))
+        return "work: write without the object's name or uid, or oversized";
+    if (create && (!o->has_pod_status || !o->pod_status.len))
+        return "work: NEW_CLAIM without the pod's status";
+    return NULL;
+}
+
+static const char *check_identity(const Berth__WorkItem *w)
 {
     if (!w->has_id)
         return "work: item without id";
     if (!id_ok(w->name, true) || !id_ok(w->namespace_, true) || !id_ok(w->uid, true) ||
         !id_ok(w->node, false) || !id_ok(w->nominated_node, false))
         return "work: item without namespace, name or uid, or oversized";
-    if (!w->has_kind)
-        return "work: item without kind";
+    return w->has_kind ? NULL : "work: item without kind";
+}
+
+static bool is_write(const Berth__WorkItem *w)
+{
+    return (int)w->kind >= BERTH__WORK_KIND__WORK_VOLUME_CLAIM &&
+           (int)w->kind <= BERTH__WORK_KIND__WORK_UNRESERVATION;
+}
+
+static const char *check_item(const Berth__WorkItem *w)
+{
+    const char *why = check_identity(w);
+
+    if (why)
+        return why;
+    if (is_write(w))
+        why = check_write(w);
+    else if (w->write)
+        why = "work: an item of this kind writes no other object";
+    if (why)
+        return why;
     switch (w->kind) {
     case BERTH__WORK_KIND__WORK_BIND:
         if (!id_ok(w->node, true))
@@ -98,7 +134,8 @@ static const char *check_item(const Berth__WorkItem *w)
             return "work: EVENT without event";
         break;
     default:
-        return "work: item of an unknown kind";
+        if (!is_write(w))
+            return "work: item of an unknown kind";
     }
     return check_item_parts(w);
 }
@@ -126,7 +163,8 @@ static const char *check_hello(const Berth__BinderHello *h)
     if (h->n_in_flight > BH_BUS_BATCH_ITEMS)
         return "binder_hello: too many items in flight";
     for (size_t i = 0; i < h->n_in_flight; i++) {
-        const char *why = check_item(h->in_flight[i]);
+        const Berth__WorkItem *w = h->in_flight[i];
+        const char *why = is_write(w) ? check_identity(w) : check_item(w);
         if (why)
             return why;
     }
@@ -156,7 +194,16 @@ static const char *check_feed_hello(const Berth__FeedHello *h)
 {
     if (!h->has_epoch)
         return "feed_hello: no epoch";
+    if (h->raw >> 2)
+        return "feed_hello: raw of an unknown kind";
     return h->credit == 0 || h->credit > CREDIT_MAX ? "feed_hello: credit out of range" : NULL;
+}
+
+static const char *check_feed_begin(const Berth__FeedBegin *b)
+{
+    if (!b->has_incarnation)
+        return "feed_begin: no incarnation";
+    return id_ok(b->refused, false) ? NULL : "feed_begin: oversized text";
 }
 
 static const char *check_feed_ack(const Berth__FeedAck *a)
@@ -166,11 +213,66 @@ static const char *check_feed_ack(const Berth__FeedAck *a)
     return a->credit > CREDIT_MAX ? "feed_ack: credit out of range" : NULL;
 }
 
+static const char *check_grant(const Berth__Grant *g)
+{
+    if (!g->has_epoch || !g->has_lease_term || !g->has_serial)
+        return "grant: no epoch, term or serial";
+    return g->has_stamp_boot_ns && g->has_valid_ns ? NULL : "grant: no stamp or time";
+}
+
+static const char *check_control(const Berth__ControlRequest *c)
+{
+    if (!c->has_id)
+        return "control: no id";
+    if (!c->has_what || (int)c->what < BERTH__CONTROL_WHAT__CONTROL_STATUS ||
+        (int)c->what > BERTH__CONTROL_WHAT__CONTROL_POD)
+        return "control: not a known question";
+    if (!id_ok(c->namespace_, false) || !id_ok(c->uid, false))
+        return "control: oversized namespace or uid";
+    if (c->what == BERTH__CONTROL_WHAT__CONTROL_POD && !id_ok(c->uid, true))
+        return "control: POD without uid";
+    if (c->what == BERTH__CONTROL_WHAT__CONTROL_QUEUE &&
+        (c->limit == 0 || c->limit > BH_BUS_CONTROL_PODS))
+        return "control: limit out of range";
+    return NULL;
+}
+
+static const char *check_queue_pod(const Berth__QueuePod *p)
+{
+    if (!id_ok(p->namespace_, true) || !id_ok(p->name, true) || !id_ok(p->uid, true) ||
+        !id_ok(p->profile, false) || !id_ok(p->nominated_node, false) || !id_ok(p->node, false) ||
+        !id_ok(p->binder, false))
+        return "control_reply: pod without namespace, name or uid, or oversized";
+    if (!p->has_place || (int)p->place < BERTH__QUEUE_PLACE__QUEUE_NONE ||
+        (int)p->place > BERTH__QUEUE_PLACE__QUEUE_WAITING)
+        return "control_reply: pod in no known place";
+    for (size_t i = 0; i < p->n_plugin; i++)
+        if (!id_ok(p->plugin[i], false))
+            return "control_reply: oversized plugin name";
+    return id_ok(p->reason, false) && text_ok(p->message) ? NULL : "control_reply: oversized text";
+}
+
+static const char *check_control_reply(const Berth__ControlReply *r)
+{
+    if (!r->has_id)
+        return "control_reply: no id";
+    if (!text_ok(r->error))
+        return "control_reply: oversized error";
+    if (r->n_pod > BH_BUS_CONTROL_PODS)
+        return "control_reply: too many pods";
+    for (size_t i = 0; i < r->n_pod; i++) {
+        const char *why = check_queue_pod(r->pod[i]);
+        if (why)
+            return why;
+    }
+    return NULL;
+}
+
 const char *bh_bus_validate(const Berth__Envelope *e)
 {
     unsigned payloads = !!e->feed_hello + !!e->feed_ack + !!e->feed_begin + !!e->feed_batch +
                         !!e->binder_hello + !!e->scheduler_hello + !!e->work + !!e->results +
-                        !!e->heartbeat;
+                        !!e->heartbeat + !!e->control + !!e->control_reply + !!e->grant;
     if (payloads != 1)
         return "not exactly one payload";
     if (e->feed_batch)
@@ -184,9 +286,15 @@ const char *bh_bus_validate(const Berth__Envelope *e)
     if (e->feed_ack)
         return check_feed_ack(e->feed_ack);
     if (e->feed_begin)
-        return e->feed_begin->has_incarnation ? NULL : "feed_begin: no incarnation";
+        return check_feed_begin(e->feed_begin);
+    if (e->control)
+        return check_control(e->control);
+    if (e->control_reply)
+        return check_control_reply(e->control_reply);
     if (e->binder_hello)
         return check_hello(e->binder_hello);
+    if (e->grant)
+        return check_grant(e->grant);
     if (e->scheduler_hello)
         return e->scheduler_hello->has_epoch ? NULL : "scheduler_hello: no epoch";
     return e->heartbeat->has_progress ? NULL : "heartbeat: no progress";

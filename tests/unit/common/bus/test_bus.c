@@ -238,11 +238,11 @@ static void test_garbage(void)
         {"cut varint", "\x08\xff", 2},
         {"length beyond the frame", "\x52\x7f\x08\x01", 4},
         {"no version", "\x52\x02\x08\x01", 4},
-        {"another version", "\x08\x02\x52\x02\x08\x01", 6},
-        {"no payload", "\x08\x01", 2},
-        {"two payloads", "\x08\x01\x52\x02\x08\x01\x3a\x02\x08\x01", 10},
-        {"heartbeat without progress", "\x08\x01\x52\x00", 4},
-        {"group wire type", "\x08\x01\x53\x54", 4},
+        {"another version", "\x08\x01\x52\x02\x08\x01", 6},
+        {"no payload", "\x08\x02", 2},
+        {"two payloads", "\x08\x02\x52\x02\x08\x01\x3a\x02\x08\x01", 10},
+        {"heartbeat without progress", "\x08\x02\x52\x00", 4},
+        {"group wire type", "\x08\x02\x53\x54", 4},
     };
     struct pair p;
     struct bh_peer peer;
@@ -257,7 +257,7 @@ static void test_garbage(void)
         CU_ASSERT_EQUAL(o, BH_BUS_BAD);
     }
     /* more frames than the protocol has: dropped as one */
-    zmq_send(bh_bus_socket(p.dealer), "\x08\x01\x52\x02\x08\x01", 6, ZMQ_SNDMORE);
+    zmq_send(bh_bus_socket(p.dealer), "\x08\x02\x52\x02\x08\x01", 6, ZMQ_SNDMORE);
     zmq_send(bh_bus_socket(p.dealer), "x", 1, ZMQ_SNDMORE);
     zmq_send(bh_bus_socket(p.dealer), "y", 1, 0);
     CU_ASSERT_EQUAL(recv_wait(p.router, &p.arena, &peer, &e), BH_BUS_BAD);

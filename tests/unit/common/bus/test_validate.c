@@ -73,7 +73,7 @@ static void test_changes(void)
     e.feed_batch = &b;
     CU_ASSERT(!valid(&e));
     b.has_seq = 1;
-    CU_ASSERT(valid(&e)); /* empty: carries `synced` or `leading` */
+    CU_ASSERT(valid(&e)); /* empty: carries `synced` */
 
     b.change = list;
     b.n_change = 1;
@@ -107,6 +107,20 @@ static void test_changes(void)
     b.n_change = BH_BUS_BATCH_ITEMS;
     CU_ASSERT(valid(&e));
     b.n_change = BH_BUS_BATCH_ITEMS + 1;
+    CU_ASSERT(!valid(&e));
+}
+
+static void test_grant(void)
+{
+    Berth__Envelope e = BERTH__ENVELOPE__INIT;
+    Berth__Grant g = BERTH__GRANT__INIT;
+    e.grant = &g;
+    CU_ASSERT(!valid(&e));
+    g.has_epoch = g.has_lease_term = g.has_serial = g.has_stamp_boot_ns = 1;
+    CU_ASSERT(!valid(&e)); /* for how long? */
+    g.has_valid_ns = 1;
+    CU_ASSERT(valid(&e));
+    g.has_lease_term = 0;
     CU_ASSERT(!valid(&e));
 }
 
@@ -156,6 +170,51 @@ static void test_work(void)
     CU_ASSERT(!valid(&e));
 }
 
+static void test_object_writes(void)
+{
+    Berth__Envelope e = BERTH__ENVELOPE__INIT;
+    Berth__WorkBatch b = BERTH__WORK_BATCH__INIT;
+    Berth__WorkItem w = BERTH__WORK_ITEM__INIT, *list[] = {&w};
+    Berth__ObjectWrite o = BERTH__OBJECT_WRITE__INIT;
+    ProtobufCBinaryData bytes = {4, (uint8_t *)text};
+
+    e.work = &b;
+    b.has_epoch = 1;
+    b.item = list;
+    b.n_item = 1;
+    w.has_id = w.has_kind = 1;
+    w.name = w.namespace_ = w.uid = text;
+    w.kind = BERTH__WORK_KIND__WORK_ALLOCATION;
+    CU_ASSERT(!valid(&e)); /* nothing to write */
+    w.write = &o;
+    o.namespace_ = o.name = o.uid = text;
+    CU_ASSERT(!valid(&e));
+    o.has_object = 1;
+    o.object = bytes;
+    CU_ASSERT(valid(&e));
+    o.uid = empty;
+    CU_ASSERT(!valid(&e)); /* it could hit the next object of that name */
+    o.uid = text;
+    o.namespace_ = NULL;
+    CU_ASSERT(!valid(&e));
+    w.kind = BERTH__WORK_KIND__WORK_VOLUME_CLAIM;
+    CU_ASSERT(valid(&e));
+    o.namespace_ = text;
+    CU_ASSERT(!valid(&e)); /* volumes have none */
+    w.kind = BERTH__WORK_KIND__WORK_NEW_CLAIM;
+    CU_ASSERT(!valid(&e));
+    o.has_pod_status = 1;
+    o.pod_status = bytes;
+    CU_ASSERT(valid(&e));
+    o.name = o.uid = NULL;
+    CU_ASSERT(valid(&e)); /* it has none yet */
+    o.resource_version = huge;
+    CU_ASSERT(!valid(&e));
+    o.resource_version = NULL;
+    w.kind = BERTH__WORK_KIND__WORK_DELETE;
+    CU_ASSERT(!valid(&e)); /* a pod's deletion writes no claim */
+}
+
 static void test_binder_side(void)
 {
     Berth__Envelope e = BERTH__ENVELOPE__INIT;
@@ -183,14 +242,93 @@ static void test_binder_side(void)
     CU_ASSERT(valid(&e));
 }
 
+static void test_control(void)
+{
+    Berth__Envelope e = BERTH__ENVELOPE__INIT;
+    Berth__ControlRequest q = BERTH__CONTROL_REQUEST__INIT;
+    e.control = &q;
+    CU_ASSERT(!valid(&e));
+    q.has_id = 1;
+    CU_ASSERT(!valid(&e)); /* asks nothing */
+    q.has_what = 1;
+    q.what = BERTH__CONTROL_WHAT__CONTROL_STATUS;
+    CU_ASSERT(valid(&e));
+    q.what = (Berth__ControlWhat)4;
+    CU_ASSERT(!valid(&e));
+    q.what = (Berth__ControlWhat)-1;
+    CU_ASSERT(!valid(&e));
+    q.what = BERTH__CONTROL_WHAT__CONTROL_POD;
+    CU_ASSERT(!valid(&e)); /* which? */
+    q.uid = empty;
+    CU_ASSERT(!valid(&e));
+    q.uid = huge;
+    CU_ASSERT(!valid(&e));
+    q.uid = text;
+    CU_ASSERT(valid(&e));
+    q.what = BERTH__CONTROL_WHAT__CONTROL_QUEUE;
+    CU_ASSERT(!valid(&e)); /* limit 0: an answer could hold nothing */
+    q.limit = BH_BUS_CONTROL_PODS;
+    CU_ASSERT(valid(&e));
+    q.limit++;
+    CU_ASSERT(!valid(&e));
+    q.limit = 1;
+    q.namespace_ = huge;
+    CU_ASSERT(!valid(&e));
+}
+
+static void test_control_reply(void)
+{
+    Berth__Envelope e = BERTH__ENVELOPE__INIT;
+    Berth__ControlReply r = BERTH__CONTROL_REPLY__INIT;
+    Berth__QueuePod p = BERTH__QUEUE_POD__INIT;
+    static Berth__QueuePod *list[BH_BUS_CONTROL_PODS + 1];
+    char *plugins[] = {text};
+    for (size_t i = 0; i < BH_ARRAY_LEN(list); i++)
+        list[i] = &p;
+    e.control_reply = &r;
+    CU_ASSERT(!valid(&e));
+    r.has_id = 1;
+    CU_ASSERT(valid(&e));
+    r.error = huge;
+    CU_ASSERT(!valid(&e));
+    r.error = NULL;
+    r.pod = list;
+    r.n_pod = 1;
+    CU_ASSERT(!valid(&e));
+    p.namespace_ = p.name = p.uid = text;
+    CU_ASSERT(!valid(&e)); /* where is it? */
+    p.has_place = 1;
+    CU_ASSERT(valid(&e));
+    p.place = (Berth__QueuePlace)99;
+    CU_ASSERT(!valid(&e));
+    p.place = BERTH__QUEUE_PLACE__QUEUE_ACTIVE;
+    p.plugin = plugins;
+    p.n_plugin = 1;
+    CU_ASSERT(valid(&e));
+    plugins[0] = huge;
+    CU_ASSERT(!valid(&e));
+    plugins[0] = text;
+    p.message = huge;
+    CU_ASSERT(!valid(&e));
+    p.message = NULL;
+    r.n_pod = BH_BUS_CONTROL_PODS;
+    CU_ASSERT(valid(&e));
+    r.n_pod = BH_BUS_CONTROL_PODS + 1;
+    CU_ASSERT(!valid(&e));
+}
+
 int main(int argc, char **argv)
 {
     static const struct bh_test tests[] = {
         {"exactly one payload with its required fields", test_one_payload},
         {"hello, ack and begin carry what they are for", test_feed_control},
         {"changes name a known kind, a known op and an object", test_changes},
+        {"grants", test_grant},
         {"work items carry what their kind needs", test_work},
+        {"writes name their object and say what it shall be", test_object_writes},
         {"results and binder hellos are complete", test_binder_side},
+        {"questions ask for something that fits into an answer", test_control},
+        {"answers hold pods that are somewhere, and not too many", test_control_reply},
     };
     memset(huge, 'a', sizeof(huge) - 1);
     return bh_test_main("common/bus/validate", tests, BH_ARRAY_LEN(tests), argc, argv);
