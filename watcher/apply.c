@@ -49,24 +49,6 @@ static bool accepted(struct bh_watcher *w, const struct bh_kind_info *k, const c
     return false;
 }
 
-/* ---- nodes -------------------------------------------------------------------------------------
- */
-
-static void apply_node(struct bh_watcher *w, const struct bh_kind_info *k,
-                       const struct bh_reflector_event *ev)
-{
-    struct bh_node_rec *rec = NULL;
-    struct bh_err err = {""};
-    if (ev->type == BH_WATCH_DELETED) {
-        bh_snap_del_node(w->snapshot, ev->name, strlen(ev->name));
-        return;
-    }
-    int rc = bh_compile_node(&w->arena, (const K8s__Node *)ev->object, &w->interner, &rec, &err);
-    if (rc == 0)
-        rc = bh_snap_put_node(w->snapshot, rec);
-    accepted(w, k, ev->name, rc, &err);
-}
-
 /* ---- objects -----------------------------------------------------------------------------------
  */
 
@@ -90,14 +72,37 @@ static void drop_unknown(ProtobufCMessage *m)
     }
 }
 
-static void put_object(struct bh_watcher *w, const struct bh_object_key *key,
-                       const struct bh_reflector_event *ev)
+static void put_into(struct bh_watcher *w, struct bh_objects *o, const struct bh_object_key *key,
+                     const struct bh_reflector_event *ev)
 {
     ProtobufCMessage *m = (ProtobufCMessage *)(uintptr_t)ev->object; /* lives in the arena: ours */
+    const struct bh_object *old = bh_objects_find(o, key->kind, key->ns, key->name);
+
+    if (old && bh_streq(old->uid, key->uid) && bh_streq(old->rv, key->rv))
+        return; /* a list that repeats everything */
     drop_unknown(m);
     bh_buf_reset(&w->bytes);
     bh_pb_pack(&w->bytes, m);
-    bh_objects_put(&w->objects, key, w->bytes.p, w->bytes.n, bh_snap_head(w->snapshot));
+    bh_objects_put(o, key, w->bytes.p, w->bytes.n, bh_snap_head(w->snapshot));
+}
+
+static void put_object(struct bh_watcher *w, const struct bh_object_key *key,
+                       const struct bh_reflector_event *ev)
+{
+    put_into(w, &w->objects, key, ev);
+}
+
+/* The same object as a whole, behind its record in the snapshot. */
+static void put_raw(struct bh_watcher *w, const struct bh_object_key *key,
+                    const struct bh_reflector_event *ev)
+{
+    if (bh_watcher_wants_raw(w, key->kind))
+        put_into(w, &w->feed.raw, key, ev);
+}
+
+static void end_raw(struct bh_watcher *w, const struct bh_object_key *key)
+{
+    (void)bh_objects_end(&w->feed.raw, key, BH_OBJ_DELETED, bh_snap_head(w->snapshot));
 }
 
 static void apply_object(struct bh_watcher *w, const struct bh_object_key *key,
@@ -107,6 +112,26 @@ static void apply_object(struct bh_watcher *w, const struct bh_object_key *key,
         bh_objects_end(&w->objects, key, BH_OBJ_DELETED, bh_snap_head(w->snapshot));
     else
         put_object(w, key, ev);
+}
+
+/* ---- nodes -------------------------------------------------------------------------------------
+ */
+
+static void apply_node(struct bh_watcher *w, const struct bh_kind_info *k,
+                       const struct bh_object_key *key, const struct bh_reflector_event *ev)
+{
+    struct bh_node_rec *rec = NULL;
+    struct bh_err err = {""};
+    if (ev->type == BH_WATCH_DELETED) {
+        bh_snap_del_node(w->snapshot, ev->name, strlen(ev->name));
+        end_raw(w, key);
+        return;
+    }
+    int rc = bh_compile_node(&w->arena, (const K8s__Node *)ev->object, &w->interner, &rec, &err);
+    if (rc == 0)
+        rc = bh_snap_put_node(w->snapshot, rec);
+    if (accepted(w, k, ev->name, rc, &err))
+        put_raw(w, key, ev);
 }
 
 /* ---- pods --------------------------------------------------------------------------------------
@@ -136,6 +161,8 @@ static void apply_assigned(struct bh_watcher *w, const struct bh_kind_info *k,
     /* Schedulers wait for a BOUND pod in the snapshot; one that could not go there is just gone. */
     enum bh_object_state how = accepted(w, k, ev->name, rc, &err) ? BH_OBJ_BOUND : BH_OBJ_DELETED;
     w->bound += bh_objects_end(&w->objects, key, how, bh_snap_head(w->snapshot));
+    if (how == BH_OBJ_BOUND)
+        put_raw(w, key, ev);
 }
 
 static void apply_pod(struct bh_watcher *w, const struct bh_kind_info *k,
@@ -145,6 +172,7 @@ static void apply_pod(struct bh_watcher *w, const struct bh_kind_info *k,
     if (ev->type == BH_WATCH_DELETED || is_terminated(p)) {
         bh_snap_del_pod(w->snapshot, ev->uid, strlen(ev->uid));
         bh_objects_end(&w->objects, key, BH_OBJ_DELETED, bh_snap_head(w->snapshot));
+        end_raw(w, key);
     } else if (p->spec && *p->spec->nodename) {
         apply_assigned(w, k, key, ev);
     } else {
@@ -167,7 +195,7 @@ void bh_watcher_on_event(void *arg, const struct bh_kind_info *k,
     bh_arena_reset(&w->arena);
     w->arena.limit_bytes = RECORD_ARENA_BYTES;
     if (k->kind == BH_KIND_NODE)
-        apply_node(w, k, ev);
+        apply_node(w, k, &key, ev);
     else if (k->kind == BH_KIND_POD)
         apply_pod(w, k, &key, ev);
     else

@@ -13,12 +13,14 @@
 void bh_feed_init(struct bh_feed *f, struct bh_bus *bus, struct bh_objects *objects)
 {
     *f = (struct bh_feed){.bus = bus, .objects = objects};
+    bh_objects_init(&f->raw);
     bh_arena_init(&f->arena, 0);
 }
 
 void bh_feed_fini(struct bh_feed *f)
 {
     bh_bus_close(f->bus);
+    bh_objects_fini(&f->raw);
     bh_arena_fini(&f->arena);
     f->bus = NULL;
 }
@@ -42,12 +44,48 @@ static struct bh_feed_peer *find(struct bh_feed *f, const struct bh_peer *id)
     return NULL;
 }
 
+/* What anybody wants as whole objects; the last one to go takes them along. */
+static void count_wanted(struct bh_feed *f)
+{
+    uint32_t wanted = 0;
+    for (size_t i = 0; i < BH_ARRAY_LEN(f->peers); i++)
+        wanted |= f->peers[i].used ? f->peers[i].raw : 0;
+    if (wanted)
+        wanted |= f->raw_wanted; /* what is there stays as long as somebody reads */
+    if (wanted == f->raw_wanted)
+        return;
+    f->raw_missing = wanted & (f->raw_missing | ~f->raw_wanted);
+    f->raw_wanted = wanted;
+    if (!wanted) {
+        bh_objects_fini(&f->raw);
+        bh_objects_init(&f->raw);
+    }
+    if (f->on_raw)
+        f->on_raw(f->arg, wanted);
+}
+
+static void want_raw(struct bh_feed *f, struct bh_feed_peer *p, uint32_t raw)
+{
+    if (p->raw_reader >= 0 && !raw) {
+        bh_objects_reader_close(&f->raw, (unsigned)p->raw_reader);
+        p->raw_reader = -1;
+    } else if (p->raw_reader >= 0) {
+        bh_objects_reader_restart(&f->raw, (unsigned)p->raw_reader);
+    } else if (raw) {
+        p->raw_reader = bh_objects_reader_open(&f->raw);
+        bh_assert(p->raw_reader >= 0); /* as many readers as peers */
+    }
+    p->raw = raw;
+    count_wanted(f);
+}
+
 static void drop(struct bh_feed *f, struct bh_feed_peer *p, const char *why)
 {
     note(f, why, p);
     bh_objects_reader_close(f->objects, (unsigned)p->reader);
+    want_raw(f, p, 0);
     p->used = false;
-    f->stats.dropped++;
+    f->stats.dropped += !p->observer;
 }
 
 static struct bh_feed_peer *add(struct bh_feed *f, const struct bh_peer *id)
@@ -58,14 +96,79 @@ static struct bh_feed_peer *add(struct bh_feed *f, const struct bh_peer *id)
             continue;
         int reader = bh_objects_reader_open(f->objects);
         bh_assert(reader >= 0); /* as many readers as peers */
-        *p = (struct bh_feed_peer){.id = *id, .used = true, .reader = reader};
+        *p = (struct bh_feed_peer){.id = *id, .used = true, .reader = reader, .raw_reader = -1};
         return p;
     }
     return NULL;
 }
 
+/* False: the peer is gone or cannot take more now. */
+static bool tell(struct bh_feed *f, struct bh_feed_peer *p, const Berth__Envelope *e)
+{
+    switch (bh_bus_send(f->bus, &p->id, e)) {
+    case BH_BUS_OK:
+        return true;
+    case BH_BUS_FULL:
+        return false; /* the next flush tries again */
+    default:
+        drop(f, p, p->observer ? "Observer went away" : "Scheduler went away");
+        return false;
+    }
+}
+
+/* Sends observers something, only to find out who is not there any more. */
+static void look_for_observers(struct bh_feed *f)
+{
+    Berth__Heartbeat h = BERTH__HEARTBEAT__INIT;
+    Berth__Envelope e = BERTH__ENVELOPE__INIT;
+    h.has_progress = 1;
+    h.progress = f->stats.batches;
+    e.heartbeat = &h;
+    for (size_t i = 0; i < BH_ARRAY_LEN(f->peers); i++)
+        if (f->peers[i].used && f->peers[i].observer)
+            (void)tell(f, &f->peers[i], &e);
+}
+
+static unsigned count(const struct bh_feed *f, bool observers)
+{
+    unsigned n = 0;
+    for (size_t i = 0; i < BH_ARRAY_LEN(f->peers); i++)
+        n += f->peers[i].used && f->peers[i].observer == observers;
+    return n;
+}
+
+unsigned bh_feed_peers(const struct bh_feed *f)
+{
+    return count(f, false);
+}
+
+unsigned bh_feed_observers(const struct bh_feed *f)
+{
+    return count(f, true);
+}
+
+/* Room for one more? Those that just ended made some. */
+static bool room_for_observer(struct bh_feed *f)
+{
+    if (bh_feed_observers(f) == BH_FEED_OBSERVERS)
+        look_for_observers(f);
+    return bh_feed_observers(f) < BH_FEED_OBSERVERS;
+}
+
 /* ---- receiving ---------------------------------------------------------------------------------
  */
+
+static void refuse(struct bh_feed *f, const struct bh_peer *id)
+{
+    Berth__FeedBegin b = BERTH__FEED_BEGIN__INIT;
+    Berth__Envelope e = BERTH__ENVELOPE__INIT;
+    char why[] = "too many observers are being fed, try again later";
+
+    b.has_incarnation = 1;
+    b.refused = why;
+    e.feed_begin = &b;
+    (void)bh_bus_send(f->bus, id, &e);
+}
 
 static void on_hello(struct bh_feed *f, const struct bh_peer *id, const Berth__FeedHello *h)
 {
@@ -73,16 +176,34 @@ static void on_hello(struct bh_feed *f, const struct bh_peer *id, const Berth__F
     f->stats.hellos++;
     if (p) {
         bh_objects_reader_restart(f->objects, (unsigned)p->reader);
-    } else if (!(p = add(f, id))) {
+    } else if ((h->observer && !room_for_observer(f)) || !(p = add(f, id))) {
         f->stats.refused++;
+        if (h->observer)
+            refuse(f, id);
         return;
     }
+    p->observer = h->observer;
+    if (!p->observer)
+        f->quiet_term = 0;
+    want_raw(f, p, h->raw);
     p->begun = p->synced = false;
     p->epoch = h->epoch;
     p->credit = h->credit;
     p->seq = p->acked = 0;
     p->heard_ns = bh_mono_ns();
-    note(f, "Scheduler asked for the whole state", p);
+    note(f,
+         h->observer ? "Observer asked for the whole state" : "Scheduler asked for the whole state",
+         p);
+}
+
+static void take_life(struct bh_feed *f, struct bh_feed_peer *p, const Berth__FeedAck *a)
+{
+    f->turns += a->ready;
+    f->binder_turns += a->ready && a->binder_progress != p->binder_progress;
+    p->binder_progress = a->binder_progress;
+    f->quiet_term = a->quiet_term;
+    if (a->leaving)
+        drop(f, p, "Scheduler left");
 }
 
 static void on_ack(struct bh_feed *f, const struct bh_peer *id, const Berth__FeedAck *a)
@@ -102,6 +223,8 @@ static void on_ack(struct bh_feed *f, const struct bh_peer *id, const Berth__Fee
     p->acked = BH_MAX(p->acked, a->seq);
     if (a->has_credit && a->credit)
         p->credit = a->credit;
+    if (!p->observer)
+        take_life(f, p, a);
 }
 
 bool bh_feed_receive(void *feed)
@@ -129,27 +252,12 @@ bool bh_feed_receive(void *feed)
 /* ---- sending -----------------------------------------------------------------------------------
  */
 
-/* False: the peer is gone or cannot take more now. */
-static bool tell(struct bh_feed *f, struct bh_feed_peer *p, const Berth__Envelope *e)
-{
-    switch (bh_bus_send(f->bus, &p->id, e)) {
-    case BH_BUS_OK:
-        return true;
-    case BH_BUS_FULL:
-        return false; /* the next flush tries again */
-    default:
-        drop(f, p, "Scheduler went away");
-        return false;
-    }
-}
-
 static bool begin(struct bh_feed *f, struct bh_feed_peer *p)
 {
     Berth__FeedBegin b = BERTH__FEED_BEGIN__INIT;
     Berth__Envelope e = BERTH__ENVELOPE__INIT;
-    b.has_incarnation = b.has_lease_term = 1;
+    b.has_incarnation = 1;
     b.incarnation = f->incarnation;
-    b.lease_term = f->lease_term;
     e.feed_begin = &b;
     return p->begun = tell(f, p, &e);
 }
@@ -181,15 +289,31 @@ static void fill(Berth__ObjectChange *c, const struct bh_object *o, bool known, 
     }
 }
 
+/* One of the two lists a peer may read; a batch comes from one of them. */
+struct source {
+    struct bh_objects *objects;
+    unsigned reader;
+    bool raw;
+};
+
+/* What it acts on first, what it only looks at after that: BOUND before the pod's object. */
+static struct source source_of(struct bh_feed *f, const struct bh_feed_peer *p)
+{
+    bool known;
+    if (p->raw_reader < 0 || bh_objects_peek(f->objects, (unsigned)p->reader, &known))
+        return (struct source){f->objects, (unsigned)p->reader, false};
+    return (struct source){&f->raw, (unsigned)p->raw_reader, true};
+}
+
 /* The message borrows the objects' bytes, so the reader moves on only after it is sent. Peeking
  * ahead needs no cursor of its own: the list is walked by hand. */
-static size_t collect(struct bh_feed *f, struct bh_feed_peer *p, Berth__ObjectChange *changes,
-                      Berth__ObjectChange **list, bool *ret_end)
+static size_t collect(const struct source *s, const struct bh_feed_peer *p,
+                      Berth__ObjectChange *changes, Berth__ObjectChange **list, bool *ret_end)
 {
-    const unsigned reader = (unsigned)p->reader;
+    const unsigned reader = s->reader;
     size_t n = 0, bytes = 0;
     bool known = false;
-    const struct bh_object *o = bh_objects_peek(f->objects, reader, &known);
+    const struct bh_object *o = bh_objects_peek(s->objects, reader, &known);
     for (; o && n < BH_BUS_BATCH_ITEMS; o = TAILQ_NEXT(o, link)) {
         known = o->told >> reader & 1;
         if (o->state != BH_OBJ_LIVE && !known)
@@ -198,6 +322,7 @@ static size_t collect(struct bh_feed *f, struct bh_feed_peer *p, Berth__ObjectCh
             break;
         bytes += o->bytes_n;
         fill(&changes[n], o, known, !p->synced);
+        changes[n].has_raw = changes[n].raw = s->raw;
         list[n] = &changes[n];
         n++;
     }
@@ -211,31 +336,30 @@ static bool send_batch(struct bh_feed *f, struct bh_feed_peer *p)
     static Berth__ObjectChange *list[BH_BUS_BATCH_ITEMS];
     Berth__FeedBatch b = BERTH__FEED_BATCH__INIT;
     Berth__Envelope e = BERTH__ENVELOPE__INIT;
+    const struct source s = source_of(f, p);
     bool at_end = false;
 
-    b.n_change = collect(f, p, changes, list, &at_end);
-    bool completes = at_end && f->synced && !p->synced;
-    if (b.n_change == 0 && !completes && p->told_leading == f->leading)
+    b.n_change = collect(&s, p, changes, list, &at_end);
+    bool complete = f->synced && !(p->raw & f->raw_missing) && (s.raw || p->raw_reader < 0);
+    bool completes = at_end && complete && !p->synced;
+    if (b.n_change == 0 && !completes)
         return false;
     b.change = list;
-    b.has_seq = b.has_lease_term = b.has_leading = 1;
+    b.has_seq = 1;
     b.seq = p->seq + 1;
     b.has_synced = completes;
     b.synced = completes;
-    b.lease_term = f->lease_term;
-    b.leading = f->leading;
     e.feed_batch = &b;
     if (!tell(f, p, &e))
         return false;
     p->seq++;
     p->synced = p->synced || completes;
-    p->told_leading = f->leading;
     f->stats.batches++;
     f->stats.changes += b.n_change;
     for (size_t i = 0; i < b.n_change; i++) {
         bool known;
-        bh_objects_peek(f->objects, (unsigned)p->reader, &known);
-        bh_objects_advance(f->objects, (unsigned)p->reader);
+        bh_objects_peek(s.objects, s.reader, &known);
+        bh_objects_advance(s.objects, s.reader);
     }
     return true;
 }
@@ -256,23 +380,18 @@ void bh_feed_tick(struct bh_feed *f, uint64_t now_ns)
     for (size_t i = 0; i < BH_ARRAY_LEN(f->peers); i++) {
         struct bh_feed_peer *p = &f->peers[i];
         if (p->used && now_ns - p->heard_ns > BH_FEED_SILENT_NS)
-            drop(f, p, "Scheduler is silent, dropping it");
+            drop(f, p,
+                 p->observer ? "Observer is silent, dropping it"
+                             : "Scheduler is silent, dropping it");
     }
-}
-
-unsigned bh_feed_peers(const struct bh_feed *f)
-{
-    unsigned n = 0;
-    for (size_t i = 0; i < BH_ARRAY_LEN(f->peers); i++)
-        n += f->peers[i].used;
-    return n;
+    look_for_observers(f);
 }
 
 uint64_t bh_feed_unacked(const struct bh_feed *f)
 {
     uint64_t most = 0;
     for (size_t i = 0; i < BH_ARRAY_LEN(f->peers); i++)
-        if (f->peers[i].used)
+        if (f->peers[i].used && !f->peers[i].observer)
             most = BH_MAX(most, f->peers[i].seq - f->peers[i].acked);
     return most;
 }

@@ -6,6 +6,10 @@
  * and from then on every change. At most `credit` batches are under way unacknowledged. One that is
  * not heard of for BH_FEED_SILENT_NS is dropped; whoever speaks without being known gets a batch
  * with sequence number 0, which is a gap: it has to say hello again.
+ * An observer (FeedHello.observer) gets the same feed and counts for nothing else: not as a
+ * scheduler that is there, and no more than BH_FEED_OBSERVERS at a time, so that schedulers always
+ * find a place. One too many is told so (FeedBegin.refused). Observers come and go, often killed:
+ * each tick sends them a heartbeat, and whoever is not there any more is dropped at once.
  */
 #ifndef BH_WATCHER_FEED_H
 #define BH_WATCHER_FEED_H
@@ -18,15 +22,19 @@
 
 #define BH_FEED_SILENT_NS   (UINT64_C(30) * 1000000000)
 #define BH_FEED_BATCH_BYTES ((size_t)1 << 20)
+#define BH_FEED_OBSERVERS   8u /* of BH_OBJECTS_READERS */
 
 struct bh_feed_peer {
     struct bh_peer id;
     bool used, begun, synced;
-    bool told_leading; /* what the last batch said */
+    bool observer;
     int reader;
+    uint32_t raw;   /* bits 1 << Berth__RawKind: what it wants of `raw` below; 0 = nothing */
+    int raw_reader; /* -1 without */
     uint32_t credit;
     uint64_t epoch, seq, acked; /* batches sent, batches acknowledged */
     uint64_t heard_ns;
+    uint64_t binder_progress; /* as it said last */
 };
 struct bh_feed_stats {
     uint64_t batches, changes, hellos, dropped, refused;
@@ -36,8 +44,18 @@ struct bh_feed {
     struct bh_objects *objects;
     struct bh_arena arena;
     struct bh_feed_peer peers[BH_OBJECTS_READERS];
-    uint64_t incarnation, lease_term;
-    bool synced, leading;
+    uint64_t incarnation;
+    bool synced;
+    /* What schedulers say with their acknowledgements. turns: rises while one advances that would
+     * decide if it led; binder_turns: ... while a binder does too. quiet_term: nothing decided
+     * under this term or an older one is written any more; 0 again when a scheduler says hello. */
+    uint64_t turns, binder_turns, quiet_term;
+    /* Nodes and assigned pods as whole objects, for the schedulers that want them; those get both
+     * as soon as somebody wants both. wanted: what is to be kept; missing: what of it has not been
+     * listed yet, without that no feed is synced that wants it. on_raw: wanted has changed. */
+    struct bh_objects raw;
+    uint32_t raw_wanted, raw_missing;
+    void (*on_raw)(void *arg, uint32_t wanted);
     struct bh_feed_stats stats;
     /* A line worth logging: a scheduler came, went or was dropped. */
     void (*on_note)(void *arg, const char *what, const struct bh_feed_peer *p);
@@ -49,6 +67,8 @@ void bh_feed_fini(struct bh_feed *f);
 bool bh_feed_receive(void *feed);      /* on_readable of bh_zpoll */
 void bh_feed_flush(struct bh_feed *f); /* sends what may be sent; cheap when there is nothing */
 void bh_feed_tick(struct bh_feed *f, uint64_t now_ns); /* drops the silent ones */
-unsigned bh_feed_peers(const struct bh_feed *f);
-uint64_t bh_feed_unacked(const struct bh_feed *f); /* batches under way, the largest of all peers */
+unsigned bh_feed_peers(const struct bh_feed *f);       /* schedulers */
+unsigned bh_feed_observers(const struct bh_feed *f);
+/* Batches under way, the largest of all schedulers. */
+uint64_t bh_feed_unacked(const struct bh_feed *f);
 #endif

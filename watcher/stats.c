@@ -13,7 +13,7 @@ struct bh_watcher_stats {
         struct bh_cell *cell[KIND_METRICS];
     } kinds[BH_KIND_COUNT];
     struct bh_cell *synced, *bound;
-    struct bh_cell *snap[8], *feed[10];
+    struct bh_cell *snap[8], *feed[11];
 };
 
 struct family {
@@ -41,7 +41,7 @@ static const struct family snap_families[8] = {
     {BH_COUNTER, "berth_watcher_snapshot_changes_total", "Entries written to the change log."},
     {BH_COUNTER, "berth_watcher_snapshot_moves_total", "Moves to a new segment."},
 };
-static const struct family feed_families[10] = {
+static const struct family feed_families[11] = {
     {BH_GAUGE, "berth_watcher_feed_schedulers", "Schedulers that are being fed."},
     {BH_GAUGE, "berth_watcher_feed_unacknowledged_batches", "Batches under way, largest."},
     {BH_GAUGE, "berth_watcher_feed_objects", "Objects kept for schedulers, tombstones included."},
@@ -52,6 +52,7 @@ static const struct family feed_families[10] = {
     {BH_COUNTER, "berth_watcher_feed_dropped_total", "Schedulers that went away or were dropped."},
     {BH_COUNTER, "berth_watcher_bus_bad_messages_total", "Messages dropped as invalid."},
     {BH_GAUGE, "berth_watcher_snapshot_readers", "Processes that follow the snapshot."},
+    {BH_GAUGE, "berth_watcher_feed_observers", "Observers (berth explain) that are being fed."},
 };
 
 /* Counters have no "set": bring the cell up to the total. */
@@ -85,6 +86,7 @@ static void fill_snapshot(struct bh_watcher *w)
     for (size_t k = 0; k < BH_ARRAY_LEN(values); k++)
         bring(w->stats->snap[k], values[k]);
     bring(w->stats->feed[9], (double)s.readers);
+    bring(w->stats->feed[10], (double)bh_feed_observers(&w->feed));
 }
 
 static void fill_feed(struct bh_watcher *w)
@@ -98,7 +100,7 @@ static void fill_feed(struct bh_watcher *w)
                              (double)bh_feed_unacked(&w->feed),
                              (double)(live + w->objects.tombs),
                              (double)w->objects.tombs,
-                             (double)w->objects.bytes,
+                             (double)(w->objects.bytes + w->feed.raw.bytes),
                              (double)w->feed.stats.batches,
                              (double)w->feed.stats.changes,
                              (double)w->feed.stats.dropped,

@@ -19,8 +19,6 @@
 #define TICK_MS        250
 #define TROUBLE_LOG_NS (UINT64_C(60) * 1000000000)
 #define ALIVE_NS       (UINT64_C(10) * 1000000000)
-/* No leader election in this release: this host always decides. */
-#define LEASE_TERM 1
 
 void bh_watcher_fail(struct bh_watcher *w, const char *what, const char *why)
 {
@@ -47,6 +45,26 @@ static void everything_listed(struct bh_watcher *w)
     w->cb.on_synced(w->cb.arg);
 }
 
+static uint32_t raw_bit(enum bh_kind k)
+{
+    return k == BH_KIND_NODE  ? 1u << BERTH__RAW_KIND__RAW_NODES
+           : k == BH_KIND_POD ? 1u << BERTH__RAW_KIND__RAW_ASSIGNED_PODS
+                              : 0;
+}
+
+/* Schedulers want whole objects that were only compiled until now: list them once more. */
+static void on_raw(void *arg, uint32_t wanted)
+{
+    static const enum bh_kind kinds[] = {BH_KIND_NODE, BH_KIND_POD};
+    struct bh_watcher *w = arg;
+
+    for (size_t i = 0; i < BH_ARRAY_LEN(kinds); i++)
+        if (w->feed.raw_missing & raw_bit(kinds[i]) && w->kinds[kinds[i]].reflector)
+            bh_reflector_again(w->kinds[kinds[i]].reflector);
+    bh_log_info("Whole objects for extenders", bh_kv_s("nodes", wanted & 1 ? "yes" : "no"),
+                bh_kv_s("assigned_pods", wanted & 2 ? "yes" : "no"));
+}
+
 static void on_synced(void *arg, const struct bh_kind_info *k, bool relist)
 {
     struct bh_watcher *w = arg;
@@ -54,6 +72,8 @@ static void on_synced(void *arg, const struct bh_kind_info *k, bool relist)
     struct bh_reflector_stats s;
 
     bh_reflector_stats(wk->reflector, &s);
+    if (!bh_reflector_repeats(wk->reflector))
+        w->feed.raw_missing &= ~raw_bit(k->kind);
     bh_log_debug("Listed", bh_kv_s("kind", k->kind_name), bh_kv_u("objects", s.objects));
     if (relist)
         bh_log_info("Listed again", bh_kv_s("kind", k->kind_name), bh_kv_u("objects", s.objects));
@@ -121,6 +141,8 @@ static void on_tick(uv_timer_t *h)
 
     bh_watcher_heartbeat(w);
     bh_feed_tick(&w->feed, w->last_tick_ns);
+    if (w->leader)
+        bh_leader_poke(w->leader);
     bh_watcher_status(w, line);
     snprintf(state, sizeof(state), "STATUS=%s", line);
     if (getenv("NOTIFY_SOCKET"))
@@ -132,6 +154,10 @@ static void on_note(void *arg, const char *what, const struct bh_feed_peer *p)
     char id[sizeof(p->id.id) + 1];
     (void)arg;
     snprintf(id, sizeof(id), "%.*s", (int)p->id.n, (const char *)p->id.id);
+    if (p->observer) {
+        bh_log_debug(what, bh_kv_s("observer", id), bh_kv_u("batches", p->seq));
+        return;
+    }
     bh_log_info(what, bh_kv_s("scheduler", id), bh_kv_u("epoch", p->epoch),
                 bh_kv_u("batches", p->seq));
 }
@@ -163,14 +189,84 @@ void bh_watcher_status(const struct bh_watcher *w, char out[static 128])
         return;
     }
     bh_snap_writer_stats(w->snapshot, &s);
-    snprintf(out, 128, "watching: %llu nodes, %llu assigned pods, %zu pending, %u schedulers",
+    snprintf(out, 128, "watching: %llu nodes, %llu assigned pods, %zu pending, %u schedulers%s",
              (unsigned long long)s.nodes, (unsigned long long)s.pods, w->objects.live[BH_KIND_POD],
-             bh_feed_peers(&w->feed));
+             bh_feed_peers(&w->feed),
+             !w->leader                   ? ""
+             : bh_leader_leads(w->leader) ? ", leading"
+                                          : ", standing by");
 }
 
 uint16_t bh_watcher_metrics_port(const struct bh_watcher *w)
 {
     return w->probes ? bh_probes_port(w->probes) : 0;
+}
+
+/* ---- the lease ---------------------------------------------------------------------------------
+ */
+
+/* What the scheduler and the binders have done since the last yes. */
+static bool advanced(void *arg, const char **ret_why)
+{
+    struct bh_watcher *w = arg;
+    const struct bh_feed *f = &w->feed;
+
+    *ret_why = !w->synced                                ? "not everything is listed"
+               : f->turns == w->turns_used               ? "the scheduler does not advance"
+               : f->binder_turns == w->binder_turns_used ? "no binder advances"
+                                                         : NULL;
+    if (*ret_why)
+        return false;
+    w->turns_used = f->turns;
+    w->binder_turns_used = f->binder_turns;
+    return true;
+}
+
+static bool quiet(void *arg, uint64_t term)
+{
+    const struct bh_watcher *w = arg;
+    return w->feed.quiet_term >= term;
+}
+
+static void on_lease(void *arg, uint64_t term, uint64_t until_boot_ns)
+{
+    struct bh_watcher *w = arg;
+    bh_snap_set_lease(w->snapshot, term, until_boot_ns);
+}
+
+static int open_leader(struct bh_watcher *w, const struct bh_watcher_options *o, struct bh_err *err)
+{
+    const struct bh_leader_callbacks cb = {
+        .advanced = advanced, .quiet = quiet, .lease = on_lease, .arg = w};
+    const struct bh_leader_options lo = {.config = o->leader,
+                                         .api = o->api,
+                                         .user_agent = o->user_agent,
+                                         .runtime_dir = o->runtime_dir,
+                                         .component = o->event_source,
+                                         .metrics = w->metrics};
+    if (o->leader && o->leader->leader_elect)
+        return bh_leader_new(w->loop, &lo, &cb, &w->leader, err);
+    bh_snap_set_lease(w->snapshot, 0, BH_SNAP_NO_ELECTION);
+    return 0;
+}
+
+static bool leader_healthy(void *arg)
+{
+    const struct bh_watcher *w = arg;
+    return !w->leader || bh_leader_healthy(w->leader);
+}
+
+bool bh_watcher_leads(const struct bh_watcher *w)
+{
+    return !w->leader || bh_leader_leads(w->leader);
+}
+
+void bh_watcher_stop(struct bh_watcher *w, void (*stopped)(void *arg), void *arg)
+{
+    if (w->leader)
+        bh_leader_stop(w->leader, stopped, arg);
+    else
+        stopped(arg);
 }
 
 /* ---- life --------------------------------------------------------------------------------------
@@ -185,7 +281,6 @@ static int open_snapshot(struct bh_watcher *w, const char *runtime_dir, struct b
     if (rc < 0)
         return rc;
     w->interner = bh_snap_interner(w->snapshot);
-    bh_snap_set_term(w->snapshot, LEASE_TERM);
     return 0;
 }
 
@@ -202,9 +297,8 @@ static int open_feed(struct bh_watcher *w, const char *runtime_dir, struct bh_er
     bh_snap_writer_stats(w->snapshot, &s);
     bh_feed_init(&w->feed, bus, &w->objects);
     w->feed.incarnation = s.incarnation;
-    w->feed.lease_term = LEASE_TERM;
-    w->feed.leading = true;
     w->feed.on_note = on_note;
+    w->feed.on_raw = on_raw;
     w->feed.arg = w;
     return 0;
 }
@@ -213,6 +307,7 @@ static int open_probes(struct bh_watcher *w, const char *address, struct bh_err 
 {
     const struct bh_probe_check checks[] = {
         {.name = "loop", .ok = bh_watcher_healthy, .arg = w, .live = true, .ready = true},
+        {.name = "leaderElection", .ok = leader_healthy, .arg = w, .live = true, .ready = true},
         {.name = "synced", .ok = is_ready, .arg = w, .ready = true},
         {.name = NULL},
     };
@@ -264,7 +359,10 @@ int bh_watcher_new(uv_loop_t *loop, const struct bh_watcher_options *o,
         rc = bh_api_client_new(loop, o->api, &api, &w->client, err);
     if (rc == 0)
         rc = open_probes(w, o->metrics_address, err);
+    if (rc == 0)
+        rc = open_leader(w, o, err);
     if (rc < 0) {
+        bh_probes_free(w->probes);
         bh_api_client_free(w->client);
         if (w->feed.bus)
             bh_feed_fini(&w->feed);
@@ -280,6 +378,8 @@ int bh_watcher_new(uv_loop_t *loop, const struct bh_watcher_options *o,
 void bh_watcher_reload(struct bh_watcher *w)
 {
     bh_api_client_reload(w->client);
+    if (w->leader)
+        bh_leader_reload(w->leader);
 }
 
 static void one_closed(struct bh_watcher *w)
@@ -305,6 +405,7 @@ void bh_watcher_free(struct bh_watcher *w)
     w->closing = true;
     for (size_t i = 0; i < BH_KIND_COUNT; i++)
         bh_reflector_free(w->kinds[i].reflector);
+    bh_leader_free(w->leader);
     bh_api_client_free(w->client);
     bh_probes_free(w->probes);
     bh_zpoll_close(w->zpoll);

@@ -11,6 +11,7 @@
 #define BH_WATCHER_H
 
 #include "common/api/client.h"
+#include "common/data/component.h"
 #include "common/base/metrics.h"
 
 #include <uv.h>
@@ -21,6 +22,8 @@ struct bh_watcher_options {
     const char *runtime_dir;     /* existing: the socket and the snapshot's name belong to it */
     const char *metrics_address; /* "0" = none */
     const char *user_agent;
+    const struct bh_leader_config *leader; /* NULL or not leader_elect: this host always decides */
+    const char *event_source;              /* of LeaderElection events: first profile's name */
 };
 struct bh_watcher_callbacks {
     void (*on_synced)(void *arg); /* once: everything has been listed */
@@ -32,6 +35,9 @@ struct bh_watcher_callbacks {
 int bh_watcher_new(uv_loop_t *loop, const struct bh_watcher_options *o,
                    const struct bh_watcher_callbacks *cb, struct bh_watcher **ret,
                    struct bh_err *err);
+/* Gives the lease up while everything still runs, then calls stopped; free it after that. At once
+ * without election. */
+void bh_watcher_stop(struct bh_watcher *w, void (*stopped)(void *arg), void *arg);
 /* Clean stop: unlinks snapshot and socket. Asynchronous: drain and close the loop after it. */
 void bh_watcher_free(struct bh_watcher *w);
 void bh_watcher_reload(struct bh_watcher *w); /* SIGHUP: credentials */
@@ -39,5 +45,6 @@ bool bh_watcher_synced(const struct bh_watcher *w);
 bool bh_watcher_healthy(void *w); /* for the service manager's watchdog */
 /* Line for humans: "listing: 3 of 19 kinds" or "watching: 5000 nodes, 120 pods, 7 pending". */
 void bh_watcher_status(const struct bh_watcher *w, char out[static 128]);
+bool bh_watcher_leads(const struct bh_watcher *w);
 uint16_t bh_watcher_metrics_port(const struct bh_watcher *w); /* 0 = none */
 #endif

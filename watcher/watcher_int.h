@@ -16,6 +16,7 @@
 #include "common/http/probes.h"
 #include "common/snapshot/snapshot.h"
 #include "watcher/feed.h"
+#include "watcher/leader.h"
 #include "watcher/watcher.h"
 
 struct bh_watch_kind { /* one watched kind */
@@ -34,6 +35,8 @@ struct bh_watcher {
     struct bh_buf bytes;   /* one object's message */
     struct bh_objects objects;
     struct bh_feed feed;
+    struct bh_leader *leader; /* NULL = no election */
+    uint64_t turns_used, binder_turns_used; /* of feed, at the last look of the leader's */
     struct bh_zpoll *zpoll;
     struct bh_metrics *metrics;
     struct bh_probes *probes;
@@ -51,6 +54,12 @@ struct bh_watcher {
 void bh_watcher_on_event(void *arg, const struct bh_kind_info *k,
                          const struct bh_reflector_event *ev);
 void bh_watcher_on_bad(void *arg, const struct bh_kind_info *k, const char *name, const char *why);
+/* The whole objects of a kind of the snapshot are wanted by some scheduler. */
+static inline bool bh_watcher_wants_raw(const struct bh_watcher *w, enum bh_kind k)
+{
+    return w->feed.raw_wanted >> (k == BH_KIND_NODE ? BERTH__RAW_KIND__RAW_NODES
+                                                    : BERTH__RAW_KIND__RAW_ASSIGNED_PODS) & 1;
+}
 void bh_watcher_heartbeat(struct bh_watcher *w); /* snapshot upkeep; at least four times a second */
 void bh_watcher_fail(struct bh_watcher *w, const char *what, const char *why);
 void bh_watcher_stats_init(struct bh_watcher *w);

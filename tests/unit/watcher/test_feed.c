@@ -16,6 +16,7 @@ struct env {
     struct bh_arena arena;
     char *endpoint;
     unsigned notes;
+    uint32_t raw; /* as told last */
 };
 
 static void on_note(void *arg, const char *what, const struct bh_feed_peer *p)
@@ -37,8 +38,6 @@ static void setup(struct env *e)
         bh_bus_open(BH_BUS_DEALER_CONNECT, e->endpoint, "sched-1", &e->dealer, &err), 0);
     bh_feed_init(&e->feed, router, &e->objects);
     e->feed.incarnation = 77;
-    e->feed.lease_term = 1;
-    e->feed.leading = true;
     e->feed.on_note = on_note;
     e->feed.arg = &e->notes;
 }
@@ -61,15 +60,28 @@ static void put(struct env *e, int i, size_t bytes)
     bh_objects_put(&e->objects, &k, block, bytes, (uint64_t)i);
 }
 
-static void say_hello(struct env *e, uint32_t credit)
+static void say_hello_for(struct env *e, uint32_t credit, bool observer, uint32_t raw)
 {
     Berth__FeedHello h = BERTH__FEED_HELLO__INIT;
     Berth__Envelope m = BERTH__ENVELOPE__INIT;
     h.has_epoch = h.has_credit = 1;
     h.epoch = 5;
     h.credit = credit;
+    h.has_observer = h.observer = observer;
+    h.has_raw = raw != 0;
+    h.raw = raw;
     m.feed_hello = &h;
     CU_ASSERT_EQUAL(bh_bus_send(e->dealer, NULL, &m), BH_BUS_OK);
+}
+
+static void say_hello_as(struct env *e, uint32_t credit, bool observer)
+{
+    say_hello_for(e, credit, observer, 0);
+}
+
+static void say_hello(struct env *e, uint32_t credit)
+{
+    say_hello_as(e, credit, false);
 }
 
 static void say_ack(struct env *e, uint64_t seq)
@@ -110,7 +122,15 @@ static void expect_begin(struct env *e)
     CU_ASSERT_PTR_NOT_NULL_FATAL(m);
     CU_ASSERT_PTR_NOT_NULL_FATAL(m->feed_begin);
     CU_ASSERT_EQUAL(m->feed_begin->incarnation, 77);
-    CU_ASSERT_EQUAL(m->feed_begin->lease_term, 1);
+}
+
+/* FeedBegin, with or without a reason why there is no feed. */
+static void expect_answer(struct env *e, bool refused)
+{
+    Berth__Envelope *m = next(e, DEADLINE_NS);
+    CU_ASSERT_PTR_NOT_NULL_FATAL(m);
+    CU_ASSERT_PTR_NOT_NULL_FATAL(m->feed_begin);
+    CU_ASSERT_EQUAL(m->feed_begin->refused != NULL, refused);
 }
 
 static void expect_quiet(struct env *e)
@@ -133,7 +153,6 @@ static void test_state_and_changes(void)
     CU_ASSERT_EQUAL(b->change[0]->object.len, 10);
     CU_ASSERT_EQUAL(b->change[0]->log_pos, 1);
     CU_ASSERT(!b->synced);
-    CU_ASSERT(b->leading);
     expect_quiet(&e);
 
     e.feed.synced = true; /* everything is listed now */
@@ -158,11 +177,6 @@ static void test_state_and_changes(void)
     CU_ASSERT_EQUAL(b->change[0]->op, BERTH__CHANGE_OP__CHANGE_BOUND);
     CU_ASSERT_EQUAL(b->change[0]->log_pos, 99);
     CU_ASSERT(!b->change[0]->has_object);
-
-    e.feed.leading = false; /* a change of leadership is told by itself */
-    b = next_batch(&e);
-    CU_ASSERT(!b->leading);
-    CU_ASSERT_EQUAL(b->n_change, 0);
     teardown(&e);
 }
 
@@ -315,10 +329,129 @@ static void test_too_many(void)
     teardown(&e);
 }
 
-BH_TESTS("watcher/feed", {"the whole state, then each change", test_state_and_changes},
+static void test_observers_count_for_nothing(void)
+{
+    struct env e;
+    setup(&e);
+    e.feed.synced = true;
+    put(&e, 1, 10);
+    say_hello_as(&e, 8, true);
+    expect_begin(&e);
+    const Berth__FeedBatch *b = next_batch(&e); /* fed like a scheduler */
+    CU_ASSERT_EQUAL(b->n_change, 1);
+    CU_ASSERT(b->synced);
+    CU_ASSERT_EQUAL(bh_feed_peers(&e.feed), 0);
+    CU_ASSERT_EQUAL(bh_feed_observers(&e.feed), 1);
+    CU_ASSERT_EQUAL(bh_feed_unacked(&e.feed), 0);
+
+    bh_feed_tick(&e.feed, bh_mono_ns()); /* is it there? */
+    Berth__Envelope *m = next(&e, DEADLINE_NS);
+    CU_ASSERT_PTR_NOT_NULL_FATAL(m);
+    CU_ASSERT_PTR_NOT_NULL(m->heartbeat);
+    CU_ASSERT_EQUAL(bh_feed_observers(&e.feed), 1);
+    bh_bus_close(e.dealer); /* killed: the next look finds out, although there is no news for it */
+    e.dealer = NULL;
+    for (uint64_t until = bh_mono_ns() + DEADLINE_NS;
+         bh_feed_observers(&e.feed) && bh_mono_ns() < until; poll(NULL, 0, 1))
+        bh_feed_tick(&e.feed, bh_mono_ns());
+    CU_ASSERT_EQUAL(bh_feed_observers(&e.feed), 0);
+    CU_ASSERT_EQUAL(e.feed.stats.dropped, 0); /* no scheduler went away */
+    teardown(&e);
+}
+
+static void test_observers_leave_places_for_schedulers(void)
+{
+    struct env e;
+    struct bh_bus *more[BH_FEED_OBSERVERS + 2]; /* one too many, and a scheduler */
+    setup(&e);
+    bh_bus_close(e.dealer);
+    for (size_t i = 0; i < BH_ARRAY_LEN(more); i++) {
+        char id[16];
+        struct bh_err err;
+        snprintf(id, sizeof(id), "o%zu", i);
+        CU_ASSERT_EQUAL_FATAL(bh_bus_open(BH_BUS_DEALER_CONNECT, e.endpoint, id, &more[i], &err),
+                              0);
+        e.dealer = more[i];
+        say_hello_as(&e, 4, i <= BH_FEED_OBSERVERS);
+        expect_answer(&e, i == BH_FEED_OBSERVERS);
+    }
+    CU_ASSERT_EQUAL(bh_feed_observers(&e.feed), BH_FEED_OBSERVERS);
+    CU_ASSERT_EQUAL(bh_feed_peers(&e.feed), 1);
+    CU_ASSERT_EQUAL(e.feed.stats.refused, 1);
+    for (size_t i = 0; i + 1 < BH_ARRAY_LEN(more); i++)
+        bh_bus_close(more[i]);
+    teardown(&e);
+}
+
+static void on_raw(void *arg, uint32_t wanted)
+{
+    ((struct env *)((char *)arg - offsetof(struct env, notes)))->raw = wanted;
+}
+
+static void put_raw(struct env *e, enum bh_kind kind, const char *name, uint64_t pos)
+{
+    const struct bh_object_key k = {kind, "", name, name, "1"};
+    bh_objects_put(&e->feed.raw, &k, "x", 1, pos);
+}
+
+static void test_whole_objects(void)
+{
+    struct env e;
+    const Berth__FeedBatch *b;
+    setup(&e);
+    e.feed.on_raw = on_raw;
+    e.feed.synced = true;
+    put(&e, 1, 10);
+    say_hello_for(&e, 8, false, 1);
+    expect_begin(&e);
+    CU_ASSERT_EQUAL(e.raw, 1);
+    b = next_batch(&e); /* what there is; not all, because nodes have to be listed once more */
+    CU_ASSERT_EQUAL(b->n_change, 1);
+    CU_ASSERT(!b->change[0]->raw && !b->synced);
+    expect_quiet(&e);
+    put_raw(&e, BH_KIND_NODE, "n1", 5);
+    put(&e, 2, 10);
+    b = next_batch(&e); /* first what is acted on */
+    CU_ASSERT_EQUAL(b->n_change, 1);
+    CU_ASSERT(!b->change[0]->raw && !b->synced);
+    b = next_batch(&e);
+    CU_ASSERT_EQUAL(b->n_change, 1);
+    CU_ASSERT(b->change[0]->raw && b->change[0]->in_list && !b->synced);
+    CU_ASSERT_EQUAL(b->change[0]->kind, BH_KIND_NODE);
+    CU_ASSERT_EQUAL(b->change[0]->log_pos, 5);
+    e.feed.raw_missing = 0;
+    CU_ASSERT(next_batch(&e)->synced);
+
+    const struct bh_object_key n1 = {BH_KIND_NODE, "", "n1", "n1", "2"};
+    bh_objects_end(&e.feed.raw, &n1, BH_OBJ_DELETED, 6);
+    b = next_batch(&e);
+    CU_ASSERT(b->change[0]->raw && b->change[0]->op == BERTH__CHANGE_OP__CHANGE_DELETED);
+
+    /* it says hello again and wants more; then it wants nothing any more */
+    say_hello_for(&e, 8, false, 3);
+    expect_begin(&e);
+    CU_ASSERT_EQUAL(e.raw, 3);
+    CU_ASSERT_EQUAL(e.feed.raw_missing, 2);
+    put_raw(&e, BH_KIND_POD, "p", 7);
+    CU_ASSERT_EQUAL(next_batch(&e)->n_change, 2);
+    CU_ASSERT(next_batch(&e)->change[0]->raw);
+    say_hello(&e, 8);
+    expect_begin(&e);
+    CU_ASSERT_EQUAL(e.raw, 0);
+    CU_ASSERT_EQUAL(e.feed.raw.live[BH_KIND_POD], 0);
+    b = next_batch(&e);
+    CU_ASSERT(b->n_change == 2 && b->synced);
+    expect_quiet(&e);
+    teardown(&e);
+}
+
+BH_TESTS("watcher/feed", {"whole objects for those who want them", test_whole_objects},
+         {"the whole state, then each change", test_state_and_changes},
          {"never more batches under way than credit", test_credit},
          {"large objects travel in few or alone", test_large_objects},
          {"hello again starts from nothing", test_hello_again},
          {"who is not known gets a gap", test_stranger},
          {"a silent scheduler is dropped, a killed one noticed", test_silent_and_gone},
-         {"more schedulers than places are refused", test_too_many})
+         {"more schedulers than places are refused", test_too_many},
+         {"observers are fed and count for nothing", test_observers_count_for_nothing},
+         {"observers leave places for schedulers", test_observers_leave_places_for_schedulers})

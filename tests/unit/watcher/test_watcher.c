@@ -39,8 +39,9 @@ struct env {
         char op;
         uint32_t kind;
         char name[64];
-        bool in_list;
+        bool in_list, raw;
         uint64_t log_pos;
+        size_t bytes;
     } seen[MAX_SEEN];
     unsigned n_seen;
     /* condition being waited for */
@@ -133,6 +134,8 @@ static void see(struct env *e, const Berth__ObjectChange *c)
     e->seen[e->n_seen].op = ops[c->op];
     e->seen[e->n_seen].kind = c->kind;
     e->seen[e->n_seen].in_list = c->in_list;
+    e->seen[e->n_seen].raw = c->raw;
+    e->seen[e->n_seen].bytes = c->object.len;
     e->seen[e->n_seen].log_pos = c->log_pos;
     snprintf(e->seen[e->n_seen++].name, 64, "%s", c->name);
 }
@@ -152,8 +155,6 @@ static void look(struct env *e)
             e->incarnation = m->feed_begin->incarnation;
         } else if (m->feed_batch) {
             CU_ASSERT_EQUAL(m->feed_batch->seq, e->seq + 1);
-            CU_ASSERT(m->feed_batch->leading);
-            CU_ASSERT_EQUAL(m->feed_batch->lease_term, 1);
             e->seq = m->feed_batch->seq;
             e->feed_synced = e->feed_synced || m->feed_batch->synced;
             for (size_t i = 0; i < m->feed_batch->n_change; i++)
@@ -163,15 +164,22 @@ static void look(struct env *e)
     (void)bh_snap_follow(e->reader, 1000, on_snap, e);
 }
 
-static void say_hello(struct env *e)
+static void say_hello_for(struct env *e, uint32_t raw)
 {
     Berth__FeedHello h = BERTH__FEED_HELLO__INIT;
     Berth__Envelope m = BERTH__ENVELOPE__INIT;
     h.has_epoch = h.has_credit = 1;
     h.epoch = 1;
     h.credit = 64;
+    h.has_raw = true;
+    h.raw = raw;
     m.feed_hello = &h;
     CU_ASSERT_EQUAL(bh_bus_send(e->bus, NULL, &m), BH_BUS_OK);
+}
+
+static void say_hello(struct env *e)
+{
+    say_hello_for(e, 0);
 }
 
 static int find(const struct env *e, char op, const char *name)
@@ -297,7 +305,7 @@ static void test_initial_state(void)
     CU_ASSERT(bh_snap_reader_info(e.reader, &s));
     CU_ASSERT(s.synced);
     CU_ASSERT_EQUAL(s.incarnation, e.incarnation);
-    CU_ASSERT_EQUAL(s.lease_term, 1);
+    CU_ASSERT(s.lease_term == 0 && s.lease_until_boot_ns == BH_SNAP_NO_ELECTION);
     char line[128];
     bh_watcher_status(e.watcher, line);
     CU_ASSERT_STRING_EQUAL(line, "watching: 1 nodes, 1 assigned pods, 1 pending, 1 schedulers");
@@ -309,6 +317,12 @@ static bool claims_asked(void *arg)
     struct env *e = arg;
     look(e);
     return e->held && e->pods && e->nodes && e->n_seen == 2;
+}
+
+static bool watches_open(void *arg)
+{
+    struct env *e = arg;
+    return e->pods && e->nodes;
 }
 
 static void test_synced_means_everything(void)
@@ -397,6 +411,47 @@ static void test_late_scheduler(void)
     teardown(&e);
 }
 
+static bool is_raw(const struct env *e, char op, const char *name)
+{
+    int i = find(e, op, name);
+    return i >= 0 && e->seen[i].raw && (op == '-' || e->seen[i].bytes > 0);
+}
+
+/* A scheduler with extenders comes to a watcher that has kept nothing but records so far. */
+static void test_whole_objects(void)
+{
+    struct env e = {.hold_claims = false};
+    setup(&e);
+    say_hello(&e);
+    wait_for(&e, 1, 1, 2);
+    e.n_seen = 0;
+    e.feed_synced = false;
+    e.pods = e.nodes = NULL;
+    say_hello_for(&e, 3);
+    wait_for(&e, 1, 1, 4); /* both are listed again; nothing else changes by that */
+    CU_ASSERT_EQUAL(e.n_seen, 4);
+    CU_ASSERT(is_raw(&e, '+', "n1"));
+    CU_ASSERT(is_raw(&e, '+', "running"));
+    CU_ASSERT(!e.seen[find(&e, '+', "waiting")].raw);
+    CU_ASSERT(run_until(&e.loop, watches_open, &e)); /* the watches are back */
+
+    e.n_seen = 0;
+    raw_chunks(e.nodes, EVENT("ADDED", NODE("n2", "60")) EVENT("DELETED", NODE("n1", "61")));
+    wait_for(&e, 1, 1, 2);
+    CU_ASSERT(is_raw(&e, '+', "n2"));
+    CU_ASSERT(is_raw(&e, '-', "n1"));
+    e.n_seen = 0;
+    raw_chunks(e.pods, EVENT("MODIFIED", POD("waiting", "62", ON("n2"))));
+    wait_for(&e, 1, 2, 2);
+    CU_ASSERT_EQUAL(e.seen[0].op, '='); /* bound first, its object after that */
+    CU_ASSERT(is_raw(&e, '+', "waiting"));
+    e.n_seen = 0;
+    raw_chunks(e.pods, EVENT("DELETED", POD("waiting", "63", ON("n2"))));
+    wait_for(&e, 1, 1, 1);
+    CU_ASSERT(is_raw(&e, '-', "waiting"));
+    teardown(&e);
+}
+
 static void on_page(void *arg, const struct bh_api_reply *r)
 {
     bh_buf_add(arg, r->body.p, r->body.n);
@@ -465,5 +520,6 @@ BH_TESTS("watcher/watcher",
          {"pods: pending, bound, terminated, deleted, replaced", test_pod_transitions},
          {"nodes and other objects come and go; broken ones are skipped", test_objects_and_nodes},
          {"a scheduler that says hello again gets everything again", test_late_scheduler},
+         {"whole objects for a scheduler that wants them", test_whole_objects},
          {"metrics tell what was read, kept and skipped", test_metrics},
          {"a second watcher in the same directory is refused", test_second_watcher})

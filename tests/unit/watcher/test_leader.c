@@ -1,0 +1,762 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * tests/unit/watcher/test_leader.c - the elector against a made-up API server, with a clock that
+ * the test can put forward
+ *
+ * The server keeps one Lease as kube-apiserver does: versions, conflicts. Its time is real, so
+ * tries follow each other within milliseconds; leases of 15 s and more only end when the test says
+ * so.
+ */
+#include "watcher/leader.h"
+
+#include "common/base/loop.h"
+#include "common/data/json.h"
+#include "tests/unit/common/api/raw_server.h"
+
+#include <errno.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define MS UINT64_C(1000000)
+#define S  (UINT64_C(1000) * MS)
+
+static uint64_t skew_ns; /* how far the clock was put forward */
+
+static uint64_t test_clock(void)
+{
+    return bh_boot_ns() + skew_ns;
+}
+
+struct env {
+    uv_loop_t loop;
+    struct raw_server server;
+    struct bh_api_config api;
+    struct bh_metrics *metrics;
+    struct bh_leader_config cfg;
+    struct bh_leader *leader;
+    char url[64], *dir, *want_text;
+
+    /* the lease */
+    bool exists;
+    unsigned version;
+    char holder[64], acquire[64], renew[64], label[32];
+    int64_t duration, transitions;
+    /* what it is asked */
+    unsigned gets, posts, puts, events, conflicts;
+    char last_event[1024];
+    int say;             /* this code to everything about the lease; 0 = as it should be */
+    int say_writes;      /* ... to writes only */
+    const char *rubbish; /* the body of a 200 to the next get */
+
+    /* what the elector says and is told */
+    bool advancing, is_quiet;
+    uint64_t term, until;
+    unsigned told, stops;
+    unsigned base; /* for conditions */
+};
+
+/* ---- API server --------------------------------------------------------------------------------
+ */
+
+static void reply_lease(struct env *e, struct raw_conn *c, int code)
+{
+    struct bh_buf b = {0};
+    bh_buf_addf(&b,
+                "{\"kind\":\"Lease\",\"apiVersion\":\"coordination.k8s.io/v1\",\"metadata\":{"
+                "\"name\":\"kube-scheduler\",\"namespace\":\"kube-system\",\"uid\":\"u1\","
+                "\"resourceVersion\":\"%u\",\"labels\":{\"k\":\"%s\"}},\"spec\":{"
+                "\"holderIdentity\":\"%s\",\"leaseDurationSeconds\":%lld,\"acquireTime\":\"%s\","
+                "\"renewTime\":\"%s\",\"leaseTransitions\":%lld}}",
+                e->version, e->label, e->holder, (long long)e->duration, e->acquire, e->renew,
+                (long long)e->transitions);
+    raw_json(c, code, b.p);
+    bh_buf_fini(&b);
+}
+
+static void take(char *out, size_t size, const struct bh_json *spec, const char *key)
+{
+    const char *s = bh_json_get_str(spec, key);
+    CU_ASSERT_PTR_NOT_NULL_FATAL(s);
+    snprintf(out, size, "%s", s);
+}
+
+static void write_lease(struct env *e, const struct raw_request *r)
+{
+    struct bh_arena a;
+    struct bh_json *o = NULL;
+    bool post = bh_streq(r->method, "POST");
+    char version[16];
+
+    *(post ? &e->posts : &e->puts) += 1;
+    bh_arena_init(&a, 0);
+    CU_ASSERT_EQUAL_FATAL(bh_json_parse(&a, r->body, r->body_n, BH_JSON_STRICT, &o, NULL), 0);
+    const struct bh_json *spec = bh_json_get(o, "spec"), *meta = bh_json_get(o, "metadata");
+    const char *rv = bh_json_get_str(meta, "resourceVersion");
+    snprintf(version, sizeof(version), "%u", e->version);
+    CU_ASSERT_STRING_EQUAL(bh_json_get_str(o, "kind"), "Lease");
+    CU_ASSERT_EQUAL(spec->c.n, 5);
+    if (post ? e->exists : !e->exists || !rv || !bh_streq(rv, version)) {
+        e->conflicts++;
+        raw_json(r->conn, e->exists ? 409 : 404, "{\"kind\":\"Status\",\"message\":\"no\"}");
+    } else {
+        const char *label = bh_json_get_str(bh_json_get(meta, "labels"), "k");
+        snprintf(e->label, sizeof(e->label), "%s", label ? label : "");
+        take(e->holder, sizeof(e->holder), spec, "holderIdentity");
+        take(e->acquire, sizeof(e->acquire), spec, "acquireTime");
+        take(e->renew, sizeof(e->renew), spec, "renewTime");
+        e->duration = bh_json_get_i64(spec, "leaseDurationSeconds", -1);
+        e->transitions = bh_json_get_i64(spec, "leaseTransitions", -1);
+        e->exists = true;
+        e->version++;
+        reply_lease(e, r->conn, post ? 201 : 200);
+    }
+    bh_arena_fini(&a);
+}
+
+static void handle(struct raw_server *s, const struct raw_request *r)
+{
+    static const char path[] = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases";
+    struct env *e = s->arg;
+    bool get = bh_streq(r->method, "GET");
+
+    CU_ASSERT_PTR_NOT_NULL(strstr(r->head, "User-Agent: berth-test/leader-election"));
+    if (strstr(r->target, "/events")) {
+        CU_ASSERT_STRING_EQUAL(r->target, "/api/v1/namespaces/kube-system/events");
+        snprintf(e->last_event, sizeof(e->last_event), "%.*s", (int)r->body_n, r->body);
+        e->events++;
+        raw_json(r->conn, 201, "{}");
+        return;
+    }
+    CU_ASSERT(strncmp(r->target, path, sizeof(path) - 1) == 0);
+    CU_ASSERT_PTR_NOT_NULL(strstr(r->target, "?timeout=5s"));
+    e->gets += get;
+    if (e->say || (e->say_writes && !get)) {
+        *(bh_streq(r->method, "PUT") ? &e->puts : &e->posts) += !get;
+        raw_json(r->conn, e->say ? e->say : e->say_writes, "{\"kind\":\"Status\"}");
+    } else if (!get) {
+        write_lease(e, r);
+    } else if (e->rubbish) {
+        raw_json(r->conn, 200, e->rubbish);
+        e->rubbish = NULL;
+    } else if (e->exists) {
+        reply_lease(e, r->conn, 200);
+    } else {
+        raw_json(r->conn, 404, "{\"kind\":\"Status\",\"code\":404,\"reason\":\"NotFound\"}");
+    }
+}
+
+/* Somebody else's lease. */
+static void other_holds(struct env *e, const char *who, int64_t duration)
+{
+    e->exists = true;
+    e->version++;
+    e->duration = duration;
+    e->transitions++;
+    snprintf(e->holder, sizeof(e->holder), "%s", who);
+    snprintf(e->acquire, sizeof(e->acquire), "2026-01-02T03:04:05.%06uZ", e->version);
+    memcpy(e->renew, e->acquire, sizeof(e->renew));
+}
+
+/* ---- the elector's callbacks -------------------------------------------------------------------
+ */
+
+static bool advanced(void *arg, const char **ret_why)
+{
+    *ret_why = "the test says so";
+    return ((struct env *)arg)->advancing;
+}
+
+static bool quiet(void *arg, uint64_t term)
+{
+    struct env *e = arg;
+    CU_ASSERT_EQUAL(term, e->term);
+    return e->is_quiet;
+}
+
+static void on_lease(void *arg, uint64_t term, uint64_t until)
+{
+    struct env *e = arg;
+    e->term = term;
+    e->until = until;
+    e->told++;
+}
+
+static void on_stopped(void *arg)
+{
+    ((struct env *)arg)->stops++;
+}
+
+/* ---- set-up ------------------------------------------------------------------------------------
+ */
+
+static int open_leader(struct env *e, const char *identity, struct bh_leader **ret)
+{
+    struct bh_err err = {""};
+    const struct bh_leader_callbacks cb = {advanced, quiet, on_lease, e};
+    const struct bh_leader_options o = {.config = &e->cfg,
+                                        .api = &e->api,
+                                        .user_agent = "berth-test",
+                                        .runtime_dir = e->dir,
+                                        .component = "my-scheduler",
+                                        .identity = identity,
+                                        .metrics = e->metrics,
+                                        .boot_ns = test_clock,
+                                        .stop_ns = 300 * MS};
+    bh_metrics_free(e->metrics);
+    e->metrics = bh_metrics_new();
+    struct bh_leader_options with = o;
+    with.metrics = e->metrics;
+    return bh_leader_new(&e->loop, &with, &cb, ret, &err);
+}
+
+static void setup(struct env *e)
+{
+    static unsigned n;
+    struct bh_component_config c;
+
+    *e = (struct env){.advancing = true, .is_quiet = true};
+    CU_ASSERT_EQUAL_FATAL(bh_component_config_of(NULL, &c, NULL), 0);
+    e->cfg = c.leader;
+    e->cfg.retry_period_ns = 10 * MS;
+    e->dir = bh_asprintf("%s/l%u", bh_test_tmpdir(), n++);
+    CU_ASSERT_EQUAL_FATAL(mkdir(e->dir, 0750), 0);
+    uv_loop_init(&e->loop);
+    raw_start(&e->server, &e->loop, handle, e);
+    snprintf(e->url, sizeof(e->url), "http://127.0.0.1:%u", e->server.port);
+    e->api.server = e->url;
+    skew_ns = 0;
+}
+
+static void start(struct env *e)
+{
+    CU_ASSERT_EQUAL_FATAL(open_leader(e, "me", &e->leader), 0);
+}
+
+static void teardown(struct env *e)
+{
+    bh_leader_free(e->leader);
+    raw_stop(&e->server);
+    bh_loop_drain_close(&e->loop);
+    bh_metrics_free(e->metrics);
+    free(e->dir);
+}
+
+static bool leads(void *arg)
+{
+    struct env *e = arg;
+    return bh_leader_leads(e->leader) && e->until > test_clock();
+}
+
+static bool told_no(void *arg)
+{
+    struct env *e = arg;
+    return e->told && e->until == 0;
+}
+
+static bool gets_more(void *arg)
+{
+    struct env *e = arg;
+    return e->gets >= e->base;
+}
+
+static bool puts_more(void *arg)
+{
+    struct env *e = arg;
+    return e->puts >= e->base;
+}
+
+static bool has_stopped(void *arg)
+{
+    return ((struct env *)arg)->stops > 0;
+}
+
+static bool released(void *arg)
+{
+    return ((struct env *)arg)->holder[0] == 0;
+}
+
+static bool event_says(void *arg)
+{
+    struct env *e = arg;
+    return strstr(e->last_event, e->want_text) != NULL;
+}
+
+static void run_gets(struct env *e, unsigned more)
+{
+    e->base = e->gets + more;
+    CU_ASSERT(run_until(&e->loop, gets_more, e));
+}
+
+static void run_puts(struct env *e, unsigned more)
+{
+    e->base = e->puts + more;
+    CU_ASSERT(run_until(&e->loop, puts_more, e));
+}
+
+static void expect_event(struct env *e, const char *text)
+{
+    e->want_text = (char *)(uintptr_t)text;
+    CU_ASSERT(run_until(&e->loop, event_says, e));
+}
+
+static double metric(struct env *e, const char *line_start)
+{
+    struct bh_buf b = {0};
+    double v = -1;
+    bh_metrics_render(e->metrics, &b);
+    const char *p = strstr(bh_buf_str(&b), line_start);
+    if (p)
+        v = strtod(p + strlen(line_start), NULL);
+    bh_buf_fini(&b);
+    return v;
+}
+#define MASTER "leader_election_master_status{name=\"kube-scheduler\"} "
+
+/* ---- acquiring and renewing --------------------------------------------------------------------
+ */
+
+static void test_a_missing_lease_is_made_and_renewed(void)
+{
+    struct env e;
+    setup(&e);
+    uint64_t before = test_clock();
+    start(&e);
+    CU_ASSERT(run_until(&e.loop, leads, &e));
+    CU_ASSERT(e.posts == 1 && e.puts == 0 && e.told == 1);
+    CU_ASSERT_STRING_EQUAL(e.holder, "me");
+    CU_ASSERT(e.duration == 15 && e.transitions == 0);
+    CU_ASSERT_STRING_EQUAL(e.acquire, e.renew);
+    CU_ASSERT_EQUAL(strlen(e.acquire), strlen("2026-11-21T04:51:40.838984Z"));
+    CU_ASSERT_EQUAL(e.term, 1);
+    CU_ASSERT(e.until >= before + 10 * S && e.until <= test_clock() + 10 * S);
+    CU_ASSERT_EQUAL(metric(&e, MASTER), 1);
+    expect_event(&e, "me became leader");
+    static const char *const wanted[] = {
+        ("\"involvedObject\":{\"apiVersion\":\"coordination.k8s.io/v1\",\"kind\":\"Lease\","
+         "\"namespace\":\"kube-system\",\"name\":\"kube-scheduler\",\"uid\":\"u1\""),
+        "\"reason\":\"LeaderElection\"", "\"source\":{\"component\":\"my-scheduler\"}",
+        "\"type\":\"Normal\""};
+    for (size_t i = 0; i < BH_ARRAY_LEN(wanted); i++)
+        CU_ASSERT_PTR_NOT_NULL(strstr(e.last_event, wanted[i]));
+
+    char acquired[64];
+    memcpy(acquired, e.acquire, sizeof(acquired));
+    snprintf(e.label, sizeof(e.label), "kept");
+    uint64_t until = e.until;
+    unsigned gets = e.gets;
+    run_puts(&e, 3);
+    CU_ASSERT_EQUAL(e.gets, gets); /* the fast path */
+    CU_ASSERT(e.until > until && e.term == 1);
+    CU_ASSERT_STRING_EQUAL(e.acquire, acquired);
+    CU_ASSERT(strcmp(e.renew, acquired) > 0);
+    CU_ASSERT_EQUAL(e.transitions, 0);
+    CU_ASSERT_EQUAL(e.conflicts, 0);
+    teardown(&e);
+}
+
+static void test_a_held_lease_is_taken_only_when_it_ends_by_our_clock(void)
+{
+    struct env e;
+    setup(&e);
+    other_holds(&e, "them", 20); /* their duration counts, not ours; their times do not */
+    start(&e);
+    run_gets(&e, 4);
+    skew_ns = 19 * S;
+    run_gets(&e, 2);
+    CU_ASSERT_EQUAL(e.puts, 0);
+    other_holds(&e, "them", 20); /* renewed */
+    run_gets(&e, 2);
+    skew_ns += 19 * S;
+    run_gets(&e, 2);
+    CU_ASSERT(e.puts == 0 && e.told == 0);
+    CU_ASSERT_STRING_EQUAL(bh_leader_holder(e.leader), "them");
+    int64_t transitions = e.transitions;
+    skew_ns += 2 * S;
+    CU_ASSERT(run_until(&e.loop, leads, &e));
+    CU_ASSERT_STRING_EQUAL(e.holder, "me");
+    CU_ASSERT_EQUAL(e.transitions, transitions + 1);
+    CU_ASSERT_EQUAL(e.term, (uint64_t)transitions + 2);
+    teardown(&e);
+}
+
+static void test_a_released_lease_is_taken_at_once(void)
+{
+    struct env e;
+    setup(&e);
+    other_holds(&e, "", 1);
+    start(&e);
+    CU_ASSERT(run_until(&e.loop, leads, &e));
+    CU_ASSERT(e.transitions == 2 && e.gets == 1);
+    teardown(&e);
+}
+
+static void test_a_conflict_is_looked_at(void)
+{
+    struct env e;
+    setup(&e);
+    start(&e);
+    CU_ASSERT(run_until(&e.loop, leads, &e));
+    char acquired[64];
+    memcpy(acquired, e.acquire, sizeof(acquired));
+    e.version++; /* somebody labelled it */
+    run_gets(&e, 1);
+    run_puts(&e, 2);
+    CU_ASSERT(e.conflicts == 1 && e.transitions == 0 && e.term == 1);
+    CU_ASSERT_STRING_EQUAL(e.acquire, acquired);
+    CU_ASSERT_EQUAL(metric(&e, "leader_election_slowpath_total{name=\"kube-scheduler\"} "), 1);
+
+    other_holds(&e, "thief", 15); /* ours no more, whatever our deadline says */
+    CU_ASSERT(run_until(&e.loop, told_no, &e));
+    CU_ASSERT(!bh_leader_leads(e.leader) && e.term == 1);
+    run_gets(&e, 3);
+    CU_ASSERT_STRING_EQUAL(e.holder, "thief");
+    teardown(&e);
+}
+
+static void test_a_deleted_lease_is_made_again(void)
+{
+    struct env e;
+    setup(&e);
+    start(&e);
+    CU_ASSERT(run_until(&e.loop, leads, &e));
+    e.exists = false;
+    CU_ASSERT(run_until(&e.loop, told_no, &e));
+    CU_ASSERT(run_until(&e.loop, leads, &e));
+    CU_ASSERT(e.posts == 2 && e.transitions == 0);
+    CU_ASSERT_EQUAL(e.term, 2); /* the number does not start over */
+    teardown(&e);
+}
+
+static void test_rubbish_is_no_lease(void)
+{
+    static const char *const bodies[] = {
+        "", "[]", "{}", "{\"metadata\":7", "null", "{\"spec\":{\"holderIdentity\":\"\"}}"};
+    struct env e;
+    setup(&e);
+    other_holds(&e, "them", 15);
+    start(&e);
+    for (size_t i = 0; i < BH_ARRAY_LEN(bodies); i++) {
+        e.rubbish = bodies[i];
+        run_gets(&e, 2);
+    }
+    CU_ASSERT(e.puts == 0 && e.posts == 0);
+    /* an object without spec: nobody holds it */
+    e.rubbish = "{\"metadata\":{\"name\":\"kube-scheduler\",\"resourceVersion\":\"1\"}}";
+    CU_ASSERT(run_until(&e.loop, leads, &e));
+    teardown(&e);
+}
+
+/* ---- losing ------------------------------------------------------------------------------------
+ */
+
+static void test_a_lease_that_cannot_be_renewed_is_lost_at_the_deadline(void)
+{
+    struct env e;
+    setup(&e);
+    start(&e);
+    CU_ASSERT(run_until(&e.loop, leads, &e));
+    e.say = 500;
+    run_puts(&e, 2);
+    CU_ASSERT(leads(&e)); /* still: the deadline is what counts */
+    skew_ns += 10 * S;
+    CU_ASSERT(!bh_leader_leads(e.leader)); /* nothing had to run for it */
+    CU_ASSERT(run_until(&e.loop, told_no, &e));
+    CU_ASSERT_EQUAL(metric(&e, MASTER), 0);
+    expect_event(&e, "me stopped leading");
+    e.say = 0;
+    CU_ASSERT(run_until(&e.loop, leads, &e)); /* nobody took it: it is ours again, in a new term */
+    CU_ASSERT(e.term == 2 || e.term == 3);    /* 3: it was released in between */
+    CU_ASSERT_EQUAL(metric(&e, "\nberth_watcher_lease_term "), (double)e.term);
+    teardown(&e);
+}
+
+/* Stopped for longer than the lease: another host has it when we wake. */
+static void test_who_was_stopped_writes_nothing_and_waits(void)
+{
+    struct env e;
+    setup(&e);
+    start(&e);
+    CU_ASSERT(run_until(&e.loop, leads, &e));
+    run_puts(&e, 2);
+    skew_ns += 20 * S;
+    other_holds(&e, "them", 15);
+    unsigned writes = e.puts + e.posts;
+    CU_ASSERT(!bh_leader_leads(e.leader));
+    CU_ASSERT(run_until(&e.loop, told_no, &e));
+    run_gets(&e, 6);
+    CU_ASSERT_EQUAL(e.puts + e.posts, writes);
+    CU_ASSERT_STRING_EQUAL(e.holder, "them");
+    skew_ns += 16 * S;
+    CU_ASSERT(run_until(&e.loop, leads, &e));
+    CU_ASSERT_EQUAL(e.term, 3);
+    teardown(&e);
+}
+
+static void test_a_renewal_that_took_too_long_counts_from_its_start(void)
+{
+    struct env e;
+    setup(&e);
+    e.exists = true;
+    other_holds(&e, "", 1);
+    start(&e);
+    CU_ASSERT(run_until(&e.loop, leads, &e));
+    /* the clock goes on while the request is out: see that the deadline does not */
+    uint64_t until = e.until;
+    unsigned told = e.told;
+    skew_ns += 9 * S;
+    run_puts(&e, 1);
+    CU_ASSERT(e.told > told && e.until >= until && e.until <= test_clock() + 10 * S);
+    CU_ASSERT(bh_leader_healthy(e.leader));
+    skew_ns += 36 * S; /* leaseDuration + 20 s: a loop that hangs is not healthy */
+    CU_ASSERT(!bh_leader_healthy(e.leader));
+    CU_ASSERT(run_until(&e.loop, told_no, &e));
+    CU_ASSERT(bh_leader_healthy(e.leader));
+    teardown(&e);
+}
+
+/* ---- only while somebody works -----------------------------------------------------------------
+ */
+
+static void test_who_cannot_schedule_does_not_take_the_lease(void)
+{
+    struct env e;
+    setup(&e);
+    e.advancing = false;
+    e.cfg.retry_period_ns = 8 * (int64_t)S; /* a poke does not wait for it */
+    start(&e);
+    run_gets(&e, 1);
+    bh_leader_poke(e.leader);
+    CU_ASSERT(e.posts == 0 && e.told == 0);
+    e.advancing = true;
+    uint64_t until = bh_mono_ns() + 20 * S;
+    while (!leads(&e) && bh_mono_ns() < until) {
+        bh_leader_poke(e.leader);
+        uv_run(&e.loop, UV_RUN_NOWAIT);
+    }
+    CU_ASSERT(leads(&e));
+    CU_ASSERT_EQUAL(e.gets, 2);
+    teardown(&e);
+}
+
+static void test_who_stops_advancing_gives_it_up(void)
+{
+    struct env e;
+    setup(&e);
+    e.is_quiet = false;
+    start(&e);
+    CU_ASSERT(run_until(&e.loop, leads, &e));
+    e.advancing = false;
+    run_puts(&e, 0);
+    unsigned puts = e.puts;
+    skew_ns += 10 * S;
+    CU_ASSERT(run_until(&e.loop, told_no, &e));
+    CU_ASSERT(e.puts <= puts + 1);          /* one may have been out */
+    CU_ASSERT_STRING_EQUAL(e.holder, "me"); /* not before it is quiet here */
+    e.is_quiet = true;
+    CU_ASSERT(run_until(&e.loop, released, &e));
+    CU_ASSERT(e.duration == 1 && e.transitions == 0);
+    run_gets(&e, 3);
+    CU_ASSERT_STRING_EQUAL(e.holder, ""); /* others may have it, we do not want it */
+    teardown(&e);
+}
+
+static void test_after_the_deadline_it_is_quiet_by_itself(void)
+{
+    struct env e;
+    setup(&e);
+    e.is_quiet = false;
+    start(&e);
+    CU_ASSERT(run_until(&e.loop, leads, &e));
+    e.advancing = false;
+    skew_ns += 10 * S;
+    CU_ASSERT(run_until(&e.loop, told_no, &e));
+    skew_ns += BH_LEADER_SETTLE_NS;
+    CU_ASSERT(run_until(&e.loop, released, &e));
+    teardown(&e);
+}
+
+/* ---- stopping ----------------------------------------------------------------------------------
+ */
+
+static void test_a_stop_releases(void)
+{
+    struct env e;
+    setup(&e);
+    start(&e);
+    CU_ASSERT(run_until(&e.loop, leads, &e));
+    bh_leader_stop(e.leader, on_stopped, &e);
+    CU_ASSERT(told_no(&e)); /* at once */
+    CU_ASSERT(run_until(&e.loop, has_stopped, &e));
+    CU_ASSERT(e.holder[0] == 0 && e.duration == 1 && e.transitions == 0 && e.stops == 1);
+    CU_ASSERT_STRING_EQUAL(e.acquire, e.renew);
+    CU_ASSERT_PTR_NOT_NULL(strstr(e.last_event, "me stopped leading"));
+    teardown(&e);
+}
+
+static void test_a_stop_leaves_what_is_not_quiet(void)
+{
+    struct env e;
+    setup(&e);
+    e.is_quiet = false;
+    start(&e);
+    CU_ASSERT(run_until(&e.loop, leads, &e));
+    bh_leader_stop(e.leader, on_stopped, &e);
+    CU_ASSERT(run_until(&e.loop, has_stopped, &e));
+    CU_ASSERT_STRING_EQUAL(e.holder, "me");
+    teardown(&e);
+}
+
+static void test_a_stop_of_a_stand_by_host(void)
+{
+    struct env e;
+    setup(&e);
+    other_holds(&e, "them", 15);
+    start(&e);
+    run_gets(&e, 1);
+    bh_leader_stop(e.leader, on_stopped, &e);
+    CU_ASSERT(run_until(&e.loop, has_stopped, &e));
+    CU_ASSERT(e.puts == 0 && e.told == 0);
+    teardown(&e);
+}
+
+static void test_freeing_at_any_moment(void)
+{
+    for (unsigned i = 0; i < 12; i++) {
+        struct env e;
+        setup(&e);
+        start(&e);
+        for (unsigned k = 0; k < i; k++)
+            uv_run(&e.loop, UV_RUN_NOWAIT);
+        if (i % 3 == 2)
+            bh_leader_stop(e.leader, on_stopped, &e);
+        teardown(&e);
+    }
+}
+
+/* ---- successors --------------------------------------------------------------------------------
+ */
+
+static void test_a_successor_goes_on_in_the_same_term(void)
+{
+    struct env e;
+    struct bh_leader *second = NULL;
+    setup(&e);
+    e.transitions = 6;
+    other_holds(&e, "", 1);
+    start(&e);
+    CU_ASSERT(run_until(&e.loop, leads, &e));
+    CU_ASSERT_EQUAL(e.term, 9);
+    CU_ASSERT_EQUAL(open_leader(&e, "next", &second), -EBUSY);
+
+    bh_leader_free(e.leader); /* as if killed: nothing is released */
+    uv_run(&e.loop, UV_RUN_NOWAIT);
+    e.until = 0;
+    CU_ASSERT_EQUAL_FATAL(open_leader(&e, "next", &e.leader), 0);
+    CU_ASSERT(run_until(&e.loop, leads, &e)); /* without waiting for the lease to end */
+    CU_ASSERT_STRING_EQUAL(e.holder, "next");
+    CU_ASSERT(e.transitions == 9 && e.term == 9);
+
+    bh_leader_free(e.leader); /* the next one finds that somebody else was faster */
+    uv_run(&e.loop, UV_RUN_NOWAIT);
+    other_holds(&e, "them", 15);
+    e.until = 0;
+    CU_ASSERT_EQUAL_FATAL(open_leader(&e, "third", &e.leader), 0);
+    run_gets(&e, 3);
+    CU_ASSERT_STRING_EQUAL(e.holder, "them");
+    skew_ns += 16 * S;
+    CU_ASSERT(run_until(&e.loop, leads, &e));
+    CU_ASSERT_EQUAL(e.term, 12);
+    teardown(&e);
+}
+
+static void test_a_successor_of_one_that_died_while_acquiring(void)
+{
+    struct env e;
+    setup(&e);
+    e.say_writes = 503;
+    start(&e);
+    e.base = 2;
+    while (e.posts < 2)
+        uv_run(&e.loop, UV_RUN_ONCE);
+    bh_leader_free(e.leader);
+    uv_run(&e.loop, UV_RUN_NOWAIT);
+    e.say_writes = 0;
+    other_holds(&e, "me", 15); /* its write arrived after all */
+    CU_ASSERT_EQUAL_FATAL(open_leader(&e, "next", &e.leader), 0);
+    CU_ASSERT(run_until(&e.loop, leads, &e));
+    CU_ASSERT_STRING_EQUAL(e.holder, "next");
+    teardown(&e);
+}
+
+static void put_file(struct env *e, const char *text)
+{
+    char *path = bh_asprintf("%s/lease", e->dir);
+    CU_ASSERT_EQUAL(bh_write_file(path, text, strlen(text), 0640), 0);
+    free(path);
+}
+
+static void test_a_file_that_makes_no_sense_is_an_empty_one(void)
+{
+    static const char *const texts[] = {"",
+                                        "\n\n\n",
+                                        "me",
+                                        " me\n",
+                                        "0 me\n",
+                                        "-\n",
+                                        "99999999999999999999999 me\n",
+                                        "18446744073709551615 me\n",
+                                        "7\n",
+                                        "7 \n"};
+    struct bh_leader_file f;
+    struct bh_err err;
+    struct env e;
+    setup(&e);
+    for (size_t i = 0; i < BH_ARRAY_LEN(texts); i++) {
+        put_file(&e, texts[i]);
+        CU_ASSERT_EQUAL(bh_leader_file_open(&f, e.dir, &err), 0);
+        CU_ASSERT_EQUAL(f.n, 0);
+        bh_leader_file_close(&f);
+    }
+    put_file(&e, "rest\n3 me\n9 you and me\n5 too many\n");
+    CU_ASSERT_EQUAL(bh_leader_file_open(&f, e.dir, &err), 0);
+    CU_ASSERT_EQUAL(f.n, 2);
+    CU_ASSERT_PTR_NOT_NULL(bh_leader_file_find(&f, "me"));
+    CU_ASSERT_PTR_NOT_NULL(bh_leader_file_find(&f, "you and me"));
+    CU_ASSERT_EQUAL(bh_leader_file_last_term(&f), 9);
+    bh_leader_file_write(&f, "new", 4, bh_leader_file_find(&f, "me"));
+    bh_leader_file_close(&f);
+    CU_ASSERT_EQUAL(bh_leader_file_open(&f, e.dir, &err), 0);
+    CU_ASSERT(f.n == 2 && f.past[0].term == 4 && f.past[1].term == 3);
+    bh_leader_file_close(&f);
+    CU_ASSERT_EQUAL(bh_leader_file_open(&f, "/nonexistent", &err), -ENOENT);
+    CU_ASSERT_PTR_NOT_NULL(strstr(err.msg, "/nonexistent/lease"));
+    start(&e);
+    teardown(&e);
+}
+
+BH_TESTS(
+    "watcher/leader",
+    {"a missing lease is made and renewed", test_a_missing_lease_is_made_and_renewed},
+    {"a held lease is taken only when it ends by our clock",
+     test_a_held_lease_is_taken_only_when_it_ends_by_our_clock},
+    {"a released lease is taken at once", test_a_released_lease_is_taken_at_once},
+    {"a conflict is looked at: a label, a thief", test_a_conflict_is_looked_at},
+    {"a deleted lease is made again", test_a_deleted_lease_is_made_again},
+    {"rubbish is no lease", test_rubbish_is_no_lease},
+    {"a lease that cannot be renewed is lost at the deadline",
+     test_a_lease_that_cannot_be_renewed_is_lost_at_the_deadline},
+    {"who was stopped writes nothing and waits", test_who_was_stopped_writes_nothing_and_waits},
+    {"a deadline counts from the start of a renewal; health",
+     test_a_renewal_that_took_too_long_counts_from_its_start},
+    {"who cannot schedule does not take the lease",
+     test_who_cannot_schedule_does_not_take_the_lease},
+    {"who stops advancing gives it up when it is quiet", test_who_stops_advancing_gives_it_up},
+    {"after the deadline it is quiet by itself", test_after_the_deadline_it_is_quiet_by_itself},
+    {"a stop releases", test_a_stop_releases},
+    {"a stop leaves what is not quiet", test_a_stop_leaves_what_is_not_quiet},
+    {"a stop of a stand-by host", test_a_stop_of_a_stand_by_host},
+    {"freeing at any moment", test_freeing_at_any_moment},
+    {"a successor goes on in the same term", test_a_successor_goes_on_in_the_same_term},
+    {"a successor of one that died while acquiring",
+     test_a_successor_of_one_that_died_while_acquiring},
+    {"a file that makes no sense is an empty one", test_a_file_that_makes_no_sense_is_an_empty_one})
