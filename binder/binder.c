@@ -7,6 +7,8 @@
 #include "common/base/notify.h"
 #include <unistd.h>
 
+#define GOODBYE_MS 100 /* for the last hello to leave */
+
 /* ---- answers -----------------------------------------------------------------------------------
  */
 
@@ -38,7 +40,10 @@ void bh_binder_flush(struct bh_binder *b)
 
     while (sent < b->n_results) {
         uint32_t n = BH_MIN(b->n_results - sent, BH_BUS_BATCH_ITEMS);
-        if (send_results(b, sent, n) == BH_BUS_FULL)
+        enum bh_bus_outcome o;
+        while ((o = send_results(b, sent, n)) == BH_BUS_BAD && n > 1) /* objects may be large */
+            n /= 2;
+        if (o == BH_BUS_FULL)
             break; /* the next turn goes on; bounded by the items we hold */
         sent += n;
     }
@@ -54,7 +59,10 @@ void bh_binder_answer(struct bh_binder *b, uint64_t epoch, const Berth__WorkItem
                       Berth__Outcome o, int code, const char *reason, const char *message,
                       uint64_t latency_ns)
 {
-    static const char *const kinds[] = {"bind", "patch_status", "delete", "event"};
+    static const char *const kinds[] = {
+        "bind",        "patch_status",  "delete",     "event",
+        "volume_claim", "selected_node", "allocation", "reservation",
+        "new_claim",   "deallocation",  "delete_claim", "unreservation"};
     static const char *const outcomes[] = {"done",  "rejected", "gone", "bound_elsewhere",
                                            "stale", "unknown"};
     Berth__WorkResult *r;
@@ -82,6 +90,18 @@ void bh_binder_answer(struct bh_binder *b, uint64_t epoch, const Berth__WorkItem
                 1);
 }
 
+void bh_binder_answer_object(struct bh_binder *b, const struct bh_buf *object)
+{
+    Berth__WorkResult *r = &b->results[b->n_results - 1];
+
+    if (object->n > BH_BUS_MAX_BYTES / 2) /* no server's: the scheduler would never hear of it */
+        return;
+    r->has_object = true;
+    r->object.len = object->n;
+    r->object.data = bh_arena_alloc(&b->result_arena, object->n + 1);
+    memcpy(r->object.data, bh_buf_str(object), object->n);
+}
+
 /* ---- bus ---------------------------------------------------------------------------------------
  */
 
@@ -96,6 +116,11 @@ static bool say_hello(struct bh_binder *b, Berth__WorkItem **items, size_t n)
     h.window = window(b);
     h.n_in_flight = n;
     h.in_flight = items;
+    h.has_stamp_boot_ns = h.has_grant_seen = h.has_on_wire = h.has_leaving = true;
+    h.stamp_boot_ns = bh_boot_ns();
+    h.grant_seen = b->grant.serial;
+    h.on_wire = b->n_writing;
+    h.leaving = b->closing && !b->n_writing;
     e.binder_hello = &h;
     return bh_bus_send(b->bus, NULL, &e) == BH_BUS_OK;
 }
@@ -124,7 +149,34 @@ bool bh_binder_raise_epoch(struct bh_binder *b, uint64_t epoch)
     bh_log_info("Scheduler is here", bh_kv_u("epoch", epoch), bh_kv_u("held", b->n_jobs));
     b->epoch = epoch;
     b->n_old_jobs = b->n_jobs;
+    b->grant = (struct bh_binder_grant){0};
     return true;
+}
+
+bool bh_binder_may_write(const struct bh_binder *b, uint64_t term)
+{
+    return !term || (term == b->grant.term && bh_boot_ns() < b->grant.until_boot_ns);
+}
+
+static void on_grant(struct bh_binder *b, const Berth__Grant *g)
+{
+    bool news = g->serial != b->grant.serial;
+
+    if (g->epoch != b->epoch)
+        return;
+    b->grant.term = g->lease_term;
+    b->grant.serial = g->serial;
+    b->grant.until_boot_ns = g->valid_ns && g->stamp_boot_ns <= bh_boot_ns() /* a stamp of ours */
+                                 ? g->stamp_boot_ns + g->valid_ns
+                                 : 0;
+    if (news)
+        (void)say_hello(b, NULL, 0); /* the scheduler waits for it */
+}
+
+void bh_binder_write_ended(struct bh_binder *b)
+{
+    if (b->n_writing == 0 && b->grant.serial && !bh_binder_may_write(b, b->grant.term))
+        (void)say_hello(b, NULL, 0); /* so does it for this, when it gave the lease up */
 }
 
 static void on_message(struct bh_binder *b, struct bh_batch *batch, const Berth__Envelope *e)
@@ -136,6 +188,8 @@ static void on_message(struct bh_binder *b, struct bh_batch *batch, const Berth_
             !bh_binder_raise_epoch(b, e->scheduler_hello->epoch))
             return; /* it asks again at our next heartbeat */
         (void)say_hello(b, NULL, 0);
+    } else if (e->grant) {
+        on_grant(b, e->grant);
     }
 }
 
@@ -343,6 +397,7 @@ void bh_binder_close(struct bh_binder *b)
     if (b->bus) {
         bh_binder_flush(b);
         (void)say_hello(b, NULL, 0);
+        bh_bus_linger(b->bus, b->epoch ? GOODBYE_MS : 0);
     }
     bh_probes_free(b->probes);
     bh_zpoll_close(b->bus_poll);

@@ -19,10 +19,14 @@
  * unknown: repeat the same write until the deadline, then tell the scheduler "unknown" Status
  * patches and deletions: 409 is a lost race (patch: repeated a few times) or another pod under the
  * same name (deletion: gone); 404 gone; other 4xx rejected.
- * Fence: an item of an older epoch or lease term, or past its fence, is answered "stale", never
- * sent.
+ * Fence: with leader election an item is written only while the scheduler's last Grant is of its
+ * term and not over (proto Grant; CLOCK_BOOTTIME). That is looked at before each write, and by the
+ * API client right before its first byte; a write ends with its grant, but gets a second. An item
+ * past that, or of an older epoch or term, is answered "stale", never sent. Events tell what was
+ * done and follow it at any time; those that came as items of their own are fenced like the rest.
  *
  * Files: binder.c owner, bus and loop; work.c one item's life; requests.c bodies and paths;
+ * objects.c volumes and claims (objects.h);
  * events.c Kubernetes events; series.c which of them are repetitions. Threads: one.
  */
 #ifndef BH_BINDER_H
@@ -63,7 +67,11 @@ struct bh_binder {
     struct bh_zpoll *bus_poll;
     char name[128], hostname[96];
     uint64_t epoch; /* newest scheduler seen */
-    uint64_t lease_term;
+    struct bh_binder_grant {
+        uint64_t term, serial;  /* 0 = none since this scheduler is here */
+        uint64_t until_boot_ns; /* nothing of this term is written after it */
+    } grant;
+    uint32_t n_writing;                             /* writes on the wire, events excepted */
     struct bh_job *jobs;                            /* list of running items, newest first */
     uint32_t n_jobs, n_old_jobs;                    /* old: of an earlier epoch */
     uint32_t n_requests;                            /* callbacks that the API clients owe us */
@@ -115,14 +123,20 @@ void bh_binder_drop_jobs(
 void bh_binder_answer(struct bh_binder *b, uint64_t epoch, const Berth__WorkItem *item,
                       Berth__Outcome o, int code, const char *reason, const char *message,
                       uint64_t latency_ns);
+/* What the API server told goes with the answer given last. */
+void bh_binder_answer_object(struct bh_binder *b, const struct bh_buf *object);
 void bh_binder_flush(struct bh_binder *b);
 /* False: the report of what is on the wire could not be sent, the old epoch stays. */
 bool bh_binder_raise_epoch(struct bh_binder *b, uint64_t epoch);
 void bh_binder_ended(struct bh_binder *b); /* something that was out has ended */
+/* May what was decided under this term be written now? Term 0: no election. */
+bool bh_binder_may_write(const struct bh_binder *b, uint64_t term);
+void bh_binder_write_ended(struct bh_binder *b); /* n_writing has fallen */
 /* events.c */
 #define BH_BINDER_SERIES_MS 60000u /* how often series are looked at */
 void bh_binder_write_series(struct bh_binder *b, int64_t wall_ns); /* those that are due */
-void bh_binder_event(struct bh_binder *b, const Berth__WorkItem *item);
+/* term: of the lease it depends on, 0 = none. */
+void bh_binder_event(struct bh_binder *b, const Berth__WorkItem *item, uint64_t term);
 void bh_binder_drop_events(struct bh_binder *b); /* all but those on the wire */
 /* requests.c: path and body of the writes, into the buffers given (reset first) */
 void bh_request_bind(struct bh_buf *path, struct bh_buf *body, const Berth__WorkItem *it,

@@ -20,6 +20,7 @@ struct bh_event_job {
     char *path, *body;             /* creates the Event */
     char *patch_path, *patch_body; /* updates it; NULL = this is not about a series */
     bool patching;                 /* what is sent now */
+    uint64_t term;                 /* of the lease; 0 = written at any time */
     unsigned tries;
     uv_timer_t pause; /* active: waits to be repeated */
 };
@@ -108,10 +109,15 @@ static void send_event(struct bh_event_job *j)
         .body = j->patching ? j->patch_body : j->body,
         .body_n = strlen(j->patching ? j->patch_body : j->body),
         .timeout_ns = j->b->o.request_ns,
+        .not_after_boot_ns = j->term ? j->b->grant.until_boot_ns : 0,
         .on_done = on_done,
         .arg = j,
     };
 
+    if (!bh_binder_may_write(j->b, j->term)) {
+        finish(j, "stale");
+        return;
+    }
     j->b->n_requests++;
     if (!bh_api_start(j->b->event_client, &call)) { /* the client is being freed */
         j->b->n_requests--;
@@ -119,10 +125,26 @@ static void send_event(struct bh_event_job *j)
     }
 }
 
+static void drop_first(struct bh_binder *b, const char *result)
+{
+    struct bh_event_job *j = b->events_head;
+
+    b->events_head = j->next;
+    if (!b->events_head)
+        b->events_tail = NULL;
+    b->n_events--;
+    count(b, result);
+    uv_close((uv_handle_t *)&j->pause, on_pause_closed);
+}
+
 static void pump(struct bh_binder *b)
 {
     while (b->events_head && b->n_events_running < BH_BINDER_EVENTS_RUNNING && !b->closing) {
         struct bh_event_job *j = b->events_head;
+        if (!bh_binder_may_write(b, j->term)) {
+            drop_first(b, "stale");
+            continue;
+        }
         b->events_head = j->next;
         if (!b->events_head)
             b->events_tail = NULL;
@@ -137,25 +159,13 @@ static void pump(struct bh_binder *b)
     }
 }
 
-static void drop_oldest(struct bh_binder *b)
-{
-    struct bh_event_job *j = b->events_head;
-
-    b->events_head = j->next;
-    if (!b->events_head)
-        b->events_tail = NULL;
-    b->n_events--;
-    count(b, "dropped");
-    uv_close((uv_handle_t *)&j->pause, on_pause_closed);
-}
-
 static void enqueue(struct bh_binder *b, struct bh_event_job *j)
 {
     j->b = b;
     uv_timer_init(b->loop, &j->pause);
     j->pause.data = j;
     if (b->n_events >= BH_BINDER_EVENTS_MAX)
-        drop_oldest(b);
+        drop_first(b, "dropped");
     if (b->events_tail)
         b->events_tail->next = j;
     else
@@ -165,7 +175,7 @@ static void enqueue(struct bh_binder *b, struct bh_event_job *j)
     pump(b);
 }
 
-static void enqueue_series(struct bh_binder *b, struct bh_series_write *w)
+static void enqueue_series(struct bh_binder *b, struct bh_series_write *w, uint64_t term)
 {
     struct bh_event_job *j = bh_calloc(1, sizeof(*j));
 
@@ -174,11 +184,12 @@ static void enqueue_series(struct bh_binder *b, struct bh_series_write *w)
     j->patch_path = bh_buf_take(&w->patch_path);
     j->patch_body = bh_buf_take(&w->patch_body);
     j->patching = true;
+    j->term = term;
     enqueue(b, j);
 }
 
-static void create_event(struct bh_binder *b, const Berth__WorkItem *item, bool remember,
-                         int64_t wall_ns)
+static void create_event(struct bh_binder *b, const Berth__WorkItem *item, uint64_t term,
+                         bool remember, int64_t wall_ns)
 {
     struct bh_event_job *j = bh_calloc(1, sizeof(*j));
     struct bh_buf path = {0}, body = {0};
@@ -193,23 +204,24 @@ static void create_event(struct bh_binder *b, const Berth__WorkItem *item, bool 
     }
     j->path = bh_buf_take(&path);
     j->body = bh_buf_take(&body);
+    j->term = term;
     enqueue(b, j);
 }
 
-void bh_binder_event(struct bh_binder *b, const Berth__WorkItem *item)
+void bh_binder_event(struct bh_binder *b, const Berth__WorkItem *item, uint64_t term)
 {
     struct bh_series_write w = {0};
     int64_t now = bh_wall_ns();
 
     switch (bh_series_observe(&b->series, item, now, &w)) {
     case BH_SERIES_ONCE:
-        create_event(b, item, false, now);
+        create_event(b, item, term, false, now);
         break;
     case BH_SERIES_FIRST:
-        create_event(b, item, true, now);
+        create_event(b, item, term, true, now);
         break;
     case BH_SERIES_SECOND:
-        enqueue_series(b, &w);
+        enqueue_series(b, &w, term);
         break;
     case BH_SERIES_COUNTED:
         count(b, "counted");
@@ -224,7 +236,7 @@ void bh_binder_write_series(struct bh_binder *b, int64_t wall_ns)
 
     /* not all at once: the others are due a minute later just as well */
     for (unsigned i = 0; i < SERIES_PER_TURN && bh_series_due(&b->series, wall_ns, &w); i++)
-        enqueue_series(b, &w);
+        enqueue_series(b, &w, 0);
     bh_series_write_fini(&w);
 }
 
@@ -233,7 +245,7 @@ void bh_binder_drop_events(struct bh_binder *b)
     struct bh_event_job *next;
 
     while (b->events_head)
-        drop_oldest(b);
+        drop_first(b, "dropped");
     for (struct bh_event_job *j = b->events_running; j; j = next) {
         next = j->next;
         if (uv_is_active((uv_handle_t *)&j->pause))

@@ -3,10 +3,11 @@
  * binder/work.c - one work item from taking it to its answer
  *
  * A job keeps its message's memory (struct bh_batch) alive, so items are not copied. Its states are
- * the request that runs: bind -> (409) look; patch; evict = patch, then delete; event is answered
- * at once.
+ * the request that runs: bind -> (409) look; patch; evict = patch, then delete; object, as often as
+ * objects.h says; event is answered at once.
  */
 #include "binder/binder.h"
+#include "binder/objects.h"
 #include "common/base/log.h"
 #include "common/k8s/codec.h"
 #include "proto/kubernetes/kubernetes.pb-c.h"
@@ -15,16 +16,19 @@ struct bh_batch {
     struct bh_arena arena;
     uint32_t refs;
 };
+#define WRITE_MIN_NS    UINT64_C(1000000000) /* less than half of BH_BUS_GRANT_TAIL_NS */
 #define PATCH_CONFLICTS 5u /* a status patch that meets 409 this often is refused */
 
-enum step { STEP_BIND, STEP_LOOK, STEP_PATCH, STEP_DELETE };
+enum step { STEP_BIND, STEP_LOOK, STEP_PATCH, STEP_DELETE, STEP_OBJECT };
 struct bh_job {
     struct bh_job *prev, *next;
     struct bh_binder *b;
     struct bh_batch *batch;
     const Berth__WorkItem *item;
-    uint64_t epoch, fence_boot_ns, taken_ns;
+    uint64_t epoch, term, taken_ns;
     enum step step;
+    struct bh_object_job *object; /* STEP_OBJECT */
+    bool writing;                 /* the request that runs is counted in n_writing */
     unsigned tries;
     bool last_pause;  /* the deadline comes before the next try may */
     uv_timer_t pause; /* active: waits to be repeated */
@@ -57,8 +61,14 @@ static void on_closed(uv_handle_t *h)
 {
     struct bh_job *j = h->data;
 
+    bh_object_job_free(j->object);
     bh_batch_unref(j->batch);
     free(j);
+}
+
+static bool only_reads(const struct bh_job *j)
+{
+    return j->step == STEP_LOOK || (j->step == STEP_OBJECT && bh_object_job_reads(j->object));
 }
 
 static void job_end(struct bh_job *j)
@@ -81,13 +91,16 @@ static void job_end(struct bh_job *j)
 static void answer(struct bh_job *j, Berth__Outcome o, int code, const char *reason,
                    const char *message)
 {
+    static struct bh_buf object; /* one thread */
     uint64_t took = bh_mono_ns() - j->taken_ns;
 
     if (j->item->kind == BERTH__WORK_KIND__WORK_BIND && o == BERTH__OUTCOME__OUTCOME_DONE)
         bh_cell_observe(bh_metric_cell(j->b->m_bind_s), (double)took / 1e9);
     bh_binder_answer(j->b, j->epoch, j->item, o, code, reason, message, took);
+    if (j->object && bh_object_job_seen(j->object, &object))
+        bh_binder_answer_object(j->b, &object);
     if (o == BERTH__OUTCOME__OUTCOME_DONE && j->item->event)
-        bh_binder_event(j->b, j->item);
+        bh_binder_event(j->b, j->item, 0);
     job_end(j);
 }
 
@@ -190,18 +203,36 @@ static void on_refusal(struct bh_job *j, const struct bh_api_reply *r)
     }
 }
 
+static void on_object(struct bh_job *j, const struct bh_api_reply *r)
+{
+    struct bh_object_end e;
+
+    j->tries = 0;
+    if (bh_object_job_reply(j->object, r, &e))
+        answer(j, e.outcome, e.code, e.reason, e.message);
+    else
+        run_step(j);
+}
+
 static void on_done(void *arg, const struct bh_api_reply *r)
 {
     struct bh_job *j = arg;
 
     j->b->progress++;
     j->b->n_requests--;
+    if (j->writing) {
+        j->writing = false;
+        j->b->n_writing--;
+        bh_binder_write_ended(j->b);
+    }
     if (r->outcome == BH_API_CANCELED)
         answer(j, BERTH__OUTCOME__OUTCOME_UNKNOWN, 0, "", "the binder stops");
     else if (r->outcome != BH_API_OK)
         again(j, r, r->error ? r->error : "no reply from the API server");
     else if (r->code == 429 || r->code >= 500 || r->code == 401)
         again(j, r, "the API server is not ready for the request");
+    else if (j->step == STEP_OBJECT)
+        on_object(j, r);
     else if (j->step == STEP_LOOK)
         on_look(j, r);
     else if (r->code >= 200 && r->code < 300)
@@ -210,9 +241,15 @@ static void on_done(void *arg, const struct bh_api_reply *r)
         on_refusal(j, r);
 }
 
-static bool past_fence(const struct bh_job *j)
+/* A write of a term ends with the grant, but is given a second. */
+static void set_fence(const struct bh_job *j, struct bh_api_call *call)
 {
-    return j->fence_boot_ns && bh_boot_ns() > j->fence_boot_ns;
+    uint64_t now = bh_boot_ns(), until = j->b->grant.until_boot_ns;
+
+    if (!j->term || only_reads(j))
+        return;
+    call->not_after_boot_ns = until;
+    call->timeout_ns = BH_MIN(call->timeout_ns, BH_MAX(until - BH_MIN(now, until), WRITE_MIN_NS));
 }
 
 static void run_step(struct bh_job *j)
@@ -220,19 +257,20 @@ static void run_step(struct bh_job *j)
     static struct bh_buf path, body; /* one thread; bh_api_start copies */
     struct bh_api_call call = {.timeout_ns = j->b->o.request_ns, .on_done = on_done, .arg = j};
 
-    if (past_fence(j)) {
+    set_fence(j, &call);
+    if (!only_reads(j) && !bh_binder_may_write(j->b, j->term)) {
         answer(j, BERTH__OUTCOME__OUTCOME_STALE, 0, "",
                "the lease this decision was taken under ended");
         return;
     }
-    if (j->epoch < j->b->epoch && j->step != STEP_LOOK) {
+    if (j->epoch < j->b->epoch && !only_reads(j)) {
         answer(j, BERTH__OUTCOME__OUTCOME_STALE, 0, "", "a newer scheduler took over");
         return;
     }
     bh_buf_reset(&body);
     switch (j->step) {
     case STEP_BIND:
-        bh_request_bind(&path, &body, j->item, (unsigned)(j->b->o.request_ns / 1000000000 + 1));
+        bh_request_bind(&path, &body, j->item, (unsigned)(call.timeout_ns / 1000000000 + 1));
         call.method = "POST";
         call.content_type = "application/json";
         break;
@@ -250,25 +288,48 @@ static void run_step(struct bh_job *j)
         call.method = "DELETE";
         call.content_type = "application/json";
         break;
+    case STEP_OBJECT:
+        bh_object_job_request(j->object, &path, &body, &call);
+        break;
     }
     call.path = bh_buf_str(&path);
     call.body = body.n ? body.p : NULL;
     call.body_n = body.n;
     j->b->n_requests++;
+    j->writing = !only_reads(j);
+    j->b->n_writing += j->writing;
     if (!bh_api_start(j->b->client, &call)) { /* the client is being freed */
         j->b->n_requests--;
+        j->b->n_writing -= j->writing;
+        j->writing = false;
         answer(j, BERTH__OUTCOME__OUTCOME_UNKNOWN, 0, "", "the binder stops");
     }
+}
+
+static enum step first_step(const Berth__WorkItem *it)
+{
+    if (it->write)
+        return STEP_OBJECT;
+    if (it->kind == BERTH__WORK_KIND__WORK_BIND)
+        return STEP_BIND;
+    return it->kind == BERTH__WORK_KIND__WORK_DELETE && !it->condition ? STEP_DELETE : STEP_PATCH;
 }
 
 static void take_item(struct bh_binder *b, struct bh_batch *batch, const Berth__WorkBatch *w,
                       const Berth__WorkItem *it)
 {
+    struct bh_object_job *object = NULL;
+    struct bh_err err = {0};
     struct bh_job *j;
 
     if (it->kind == BERTH__WORK_KIND__WORK_EVENT) {
-        bh_binder_event(b, it);
+        bh_binder_event(b, it, w->lease_term);
         bh_binder_answer(b, w->epoch, it, BERTH__OUTCOME__OUTCOME_DONE, 0, "", "", 0);
+        return;
+    }
+    if (it->write && !(object = bh_object_job_new(it, &err))) {
+        bh_binder_answer(b, w->epoch, it, BERTH__OUTCOME__OUTCOME_REJECTED, 0, "BadRequest",
+                         err.msg, 0);
         return;
     }
     j = bh_calloc(1, sizeof(*j));
@@ -277,11 +338,10 @@ static void take_item(struct bh_binder *b, struct bh_batch *batch, const Berth__
     batch->refs++;
     j->item = it;
     j->epoch = w->epoch;
-    j->fence_boot_ns = w->fence_boot_ns;
+    j->term = w->lease_term;
     j->taken_ns = bh_mono_ns();
-    j->step = it->kind == BERTH__WORK_KIND__WORK_BIND                       ? STEP_BIND
-              : it->kind == BERTH__WORK_KIND__WORK_DELETE && !it->condition ? STEP_DELETE
-                                                                            : STEP_PATCH;
+    j->object = object;
+    j->step = first_step(it);
     uv_timer_init(b->loop, &j->pause);
     j->pause.data = j;
     j->next = b->jobs;
@@ -301,7 +361,7 @@ static void refuse(struct bh_binder *b, const Berth__WorkBatch *w, Berth__Outcom
 
 void bh_binder_take(struct bh_binder *b, struct bh_batch *batch, const Berth__WorkBatch *w)
 {
-    if (w->epoch < b->epoch || w->lease_term < b->lease_term) {
+    if (w->epoch < b->epoch || (w->lease_term && w->lease_term < b->grant.term)) {
         refuse(b, w, BERTH__OUTCOME__OUTCOME_STALE, "a newer scheduler took over");
         return;
     }
@@ -309,9 +369,16 @@ void bh_binder_take(struct bh_binder *b, struct bh_batch *batch, const Berth__Wo
         refuse(b, w, BERTH__OUTCOME__OUTCOME_UNKNOWN, "the binder takes no work");
         return;
     }
-    b->lease_term = w->lease_term;
     for (size_t i = 0; i < w->n_item; i++)
         take_item(b, batch, w, w->item[i]);
+}
+
+/* What of it is decided anew by the next scheduler could be somebody else's by then. */
+static bool takes_devices(const Berth__WorkItem *it)
+{
+    return it->kind == BERTH__WORK_KIND__WORK_ALLOCATION ||
+           it->kind == BERTH__WORK_KIND__WORK_RESERVATION ||
+           it->kind == BERTH__WORK_KIND__WORK_NEW_CLAIM;
 }
 
 size_t bh_binder_in_flight(struct bh_binder *b, struct bh_job **cursor, Berth__WorkItem *out,
@@ -321,7 +388,7 @@ size_t bh_binder_in_flight(struct bh_binder *b, struct bh_job **cursor, Berth__W
     size_t n = 0;
 
     for (; j && n < max; j = j->next) {
-        if (j->item->kind != BERTH__WORK_KIND__WORK_BIND)
+        if (j->item->kind != BERTH__WORK_KIND__WORK_BIND && !takes_devices(j->item))
             continue;
         berth__work_item__init(&out[n]);
         out[n].has_id = out[n].has_kind = true;

@@ -8,6 +8,8 @@
 #include "binder/binder.h"
 #include "common/data/json.h"
 #include "common/http/server.h"
+#include "common/k8s/codec.h"
+#include "proto/kubernetes/kubernetes.pb-c.h"
 #include "tests/unit/harness.h"
 
 #define SPIN_NS     UINT64_C(20000000000)
@@ -17,6 +19,8 @@
 #define PATCH       BERTH__WORK_KIND__WORK_PATCH_STATUS
 #define DELETE      BERTH__WORK_KIND__WORK_DELETE
 #define EVENT       BERTH__WORK_KIND__WORK_EVENT
+
+#define NS_PER_S UINT64_C(1000000000)
 
 enum act {
     AS_USUAL,
@@ -38,6 +42,7 @@ struct result {
     Berth__Outcome outcome;
     int code;
     char message[128];
+    unsigned objects;
 };
 struct fixture {
     uv_loop_t loop;
@@ -54,6 +59,10 @@ struct fixture {
     unsigned series;         /* events that were patched */
     bool events_gone;        /* PATCH of an event finds none */
     char last_patch[1024], last_delete[512], last_event[2048];
+    struct {
+        unsigned version, allocations;
+        bool is_protected, allocated;
+    } claim; /* ResourceClaim r; it exists when it has a version */
 
     struct bh_bus *router;
     struct bh_peer peer;
@@ -61,6 +70,9 @@ struct fixture {
     unsigned hellos;
     uint64_t hello_epoch;
     uint32_t window, in_flight; /* of the last hello; reported in all hellos */
+    uint64_t stamp, grant_seen;
+    uint32_t on_wire;
+    bool leaving;
     char reported[32];
     struct result results[MAX_RESULTS];
     unsigned n_results;
@@ -171,6 +183,69 @@ static void answer_write(struct fixture *f, struct bh_http_req *r, struct pod *p
         reply_status(r, code, code == 404 ? "NotFound" : "Conflict", "refused");
 }
 
+/* Patches with a version that is not today's are conflicts; the rest is taken as it comes. */
+static int write_claim(struct fixture *f, struct bh_http_req *r)
+{
+    BH_CLEANUP(bh_freep) char *body = bh_strndup(bh_http_body(r).p, bh_http_body(r).n);
+    char version[48];
+
+    snprintf(version, sizeof(version), "\"resourceVersion\":\"%u\"", f->claim.version);
+    if (!strstr(body, version))
+        return 409;
+    f->claim.version++;
+    f->claim.is_protected |= strstr(body, "delete-protection") != NULL;
+    if (strstr(bh_http_path(r), "/status")) {
+        f->claim.allocated = true;
+        f->claim.allocations++;
+    }
+    return 200;
+}
+
+static void on_claim(struct fixture *f, struct bh_http_req *r)
+{
+    bool get = bh_streq(bh_http_method(r), "GET");
+    enum act act = !get && f->at < f->n_script ? f->script[f->at++] : AS_USUAL;
+    int code = f->claim.version ? 200 : 404;
+    char json[512];
+
+    f->writes += !get;
+    f->gets += get;
+    if (act == HANG)
+        return;
+    if (act == CUT_BEFORE) {
+        cut(r);
+        return;
+    }
+    if (act == SAY_500) {
+        reply_status(r, 500, "InternalError", "etcd is away");
+        return;
+    }
+    if (!get && code == 200)
+        code = write_claim(f, r);
+    if (act == CUT_AFTER) {
+        cut(r);
+        return;
+    }
+    if (code != 200) {
+        reply_status(r, code, code == 404 ? "NotFound" : "Conflict", "refused");
+        return;
+    }
+    snprintf(json, sizeof(json),
+             "{\"kind\":\"ResourceClaim\",\"apiVersion\":\"resource.k8s.io/v1\",\"metadata\":{"
+             "\"name\":\"r\",\"namespace\":\"ns\",\"uid\":\"u-r\",\"resourceVersion\":\"%u\"%s},"
+             "\"status\":{%s}}",
+             f->claim.version,
+             f->claim.is_protected
+                 ? ",\"finalizers\":[\"resource.kubernetes.io/delete-protection\"]"
+                 : "",
+             f->claim.allocated ? "\"allocation\":{\"devices\":{\"results\":[{\"request\":\"q\","
+                                  "\"driver\":\"d\",\"pool\":\"n1\",\"device\":\"g0\"}]}},"
+                                  "\"reservedFor\":[{\"resource\":\"pods\",\"name\":\"p\","
+                                  "\"uid\":\"u-p\"}]"
+                                : "");
+    reply(r, 200, json);
+}
+
 static void handler(struct bh_http_req *r, void *arg)
 {
     struct fixture *f = arg;
@@ -196,6 +271,10 @@ static void handler(struct bh_http_req *r, void *arg)
         CU_ASSERT(patch == (path[sizeof(events) - 1] == '/'));
         *(patch ? &f->series : &f->events) += 1;
         reply(r, patch ? 200 : 201, "{}");
+        return;
+    }
+    if (strstr(path, "/resourceclaims/")) {
+        on_claim(f, r);
         return;
     }
     CU_ASSERT_FATAL(strncmp(path, pods, sizeof(pods) - 1) == 0);
@@ -243,6 +322,10 @@ static void on_hello(struct fixture *f, const Berth__BinderHello *h)
     f->hellos++;
     f->hello_epoch = h->epoch_seen;
     f->window = h->window;
+    f->stamp = h->stamp_boot_ns;
+    f->grant_seen = h->grant_seen;
+    f->on_wire = h->on_wire;
+    f->leaving = h->leaving;
     f->in_flight += (uint32_t)h->n_in_flight;
     if (h->n_in_flight)
         snprintf(f->reported, sizeof(f->reported), "%s %s", h->in_flight[0]->uid,
@@ -260,7 +343,8 @@ static void hear(struct fixture *f)
         for (size_t i = 0; e->results && i < e->results->n_result; i++) {
             const Berth__WorkResult *r = e->results->result[i];
             CU_ASSERT_FATAL(f->n_results < MAX_RESULTS);
-            f->results[f->n_results] = (struct result){r->id, r->epoch, r->outcome, r->code, ""};
+            f->results[f->n_results] =
+                (struct result){r->id, r->epoch, r->outcome, r->code, "", r->has_object};
             snprintf(f->results[f->n_results++].message, 128, "%s", r->message ? r->message : "");
         }
     }
@@ -282,14 +366,14 @@ static void work_of(Berth__WorkItem *w, uint64_t id, Berth__WorkKind kind, struc
 }
 
 static void send_items(struct fixture *f, uint64_t epoch, Berth__WorkItem **items, size_t n,
-                       uint64_t fence)
+                       uint64_t term)
 {
     Berth__WorkBatch b = BERTH__WORK_BATCH__INIT;
     Berth__Envelope e = BERTH__ENVELOPE__INIT;
 
-    b.has_epoch = b.has_fence_boot_ns = true;
+    b.has_epoch = b.has_lease_term = true;
     b.epoch = epoch;
-    b.fence_boot_ns = fence;
+    b.lease_term = term;
     b.n_item = n;
     b.item = items;
     e.work = &b;
@@ -748,21 +832,159 @@ static void test_events_that_repeat_become_a_series(void)
 /* ---- epochs, fences, stops ---------------------------------------------------------------------
  */
 
-static void test_old_epochs_and_passed_fences_are_not_written(void)
+static void test_old_epochs_are_not_written(void)
 {
     struct fixture f;
-    Berth__WorkItem w, *list = &w;
 
     setup(&f);
     open_binder(&f);
     send_bind(&f, 9, 1, add_pod(&f, "p"));
     SPIN(&f, f.n_results == 1);
     CU_ASSERT(f.results[0].outcome == BERTH__OUTCOME__OUTCOME_STALE);
-    work_of(&w, 2, BIND, add_pod(&f, "q"));
-    send_items(&f, 10, &list, 1, 1);
-    SPIN(&f, f.n_results == 2);
-    CU_ASSERT(f.results[1].outcome == BERTH__OUTCOME__OUTCOME_STALE);
     CU_ASSERT(f.writes == 0);
+    close_binder(&f);
+    teardown(&f);
+}
+
+/* ---- the lease ---------------------------------------------------------------------------------
+ */
+
+static void grant_at(struct fixture *f, uint64_t term, uint64_t serial, uint64_t stamp,
+                     uint64_t valid_ns)
+{
+    Berth__Grant g = BERTH__GRANT__INIT;
+    Berth__Envelope e = BERTH__ENVELOPE__INIT;
+
+    g.has_epoch = g.has_lease_term = g.has_serial = g.has_stamp_boot_ns = g.has_valid_ns = true;
+    g.epoch = 10;
+    g.lease_term = term;
+    g.serial = serial;
+    g.stamp_boot_ns = stamp;
+    g.valid_ns = valid_ns;
+    e.grant = &g;
+    CU_ASSERT_FATAL(bh_bus_send(f->router, &f->peer, &e) == BH_BUS_OK);
+}
+
+static void grant(struct fixture *f, uint64_t term, uint64_t serial, uint64_t valid_ns)
+{
+    grant_at(f, term, serial, f->stamp, valid_ns);
+    SPIN(f, f->grant_seen == serial); /* told at once, not with the next heartbeat */
+}
+
+/* Sends a bind of the term and returns its outcome. */
+static Berth__Outcome bind_under(struct fixture *f, uint64_t term, const char *name)
+{
+    Berth__WorkItem w, *list = &w;
+    unsigned before = f->n_results;
+
+    work_of(&w, 100 + before, BIND, add_pod(f, name));
+    send_items(f, 10, &list, 1, term);
+    SPIN(f, f->n_results == before + 1);
+    return f->results[before].outcome;
+}
+
+static void test_nothing_is_written_without_a_grant_that_holds(void)
+{
+    struct fixture f;
+
+    setup(&f);
+    open_binder(&f);
+    CU_ASSERT(bind_under(&f, 7, "nobody-granted") == BERTH__OUTCOME__OUTCOME_STALE);
+    grant(&f, 7, 1, 20 * NS_PER_S);
+    CU_ASSERT(bind_under(&f, 7, "granted") == BERTH__OUTCOME__OUTCOME_DONE);
+    CU_ASSERT(bind_under(&f, 6, "older-term") == BERTH__OUTCOME__OUTCOME_STALE);
+    CU_ASSERT(bind_under(&f, 8, "newer-term") == BERTH__OUTCOME__OUTCOME_STALE);
+    CU_ASSERT(bind_under(&f, 0, "no-election") == BERTH__OUTCOME__OUTCOME_DONE);
+    grant_at(&f, 7, 2, 1, 1); /* was over before this machine had counted to two */
+    SPIN(&f, f.grant_seen == 2);
+    CU_ASSERT(bind_under(&f, 7, "over") == BERTH__OUTCOME__OUTCOME_STALE);
+    grant(&f, 7, 3, 0);
+    CU_ASSERT(bind_under(&f, 7, "revoked") == BERTH__OUTCOME__OUTCOME_STALE);
+    grant(&f, 9, 4, 20 * NS_PER_S);
+    CU_ASSERT(bind_under(&f, 9, "new-term") == BERTH__OUTCOME__OUTCOME_DONE);
+    CU_ASSERT(f.writes == 3);
+    close_binder(&f);
+    teardown(&f);
+}
+
+/* A binder that was stopped has a request whose turn comes when the grant is over: it waits for the
+ * rate limit here. */
+static void test_a_write_that_waited_too_long_is_not_sent(void)
+{
+    struct fixture f;
+    Berth__WorkItem w[3], *list[3];
+    unsigned stale = 0;
+
+    setup(&f);
+    f.options.qps = 4;
+    f.options.burst = 1;
+    open_binder(&f);
+    grant(&f, 7, 1, 20 * NS_PER_S);
+    grant(&f, 7, 2, NS_PER_S / 8);
+    for (unsigned i = 0; i < 3; i++) {
+        static const char *const names[] = {"one", "two", "three"};
+        work_of(&w[i], i + 1, BIND, add_pod(&f, names[i]));
+        list[i] = &w[i];
+    }
+    send_items(&f, 10, list, 3, 7);
+    SPIN(&f, f.n_results == 3);
+    for (unsigned i = 0; i < 3; i++)
+        stale += f.results[i].outcome == BERTH__OUTCOME__OUTCOME_STALE;
+    CU_ASSERT(stale >= 2);
+    CU_ASSERT(f.writes == 3 - stale);
+    close_binder(&f);
+    teardown(&f);
+}
+
+static void test_a_revoked_binder_says_when_nothing_is_out(void)
+{
+    struct fixture f;
+    Berth__WorkItem w, *list = &w;
+
+    setup(&f);
+    f.options.request_ns = NS_PER_S / 2;
+    f.script[0] = HANG;
+    f.n_script = 1;
+    open_binder(&f);
+    grant(&f, 7, 1, 20 * NS_PER_S);
+    work_of(&w, 1, BIND, add_pod(&f, "p"));
+    send_items(&f, 10, &list, 1, 7);
+    SPIN(&f, f.writes == 1);
+    grant(&f, 7, 2, 0);
+    CU_ASSERT(f.on_wire == 1);
+    SPIN(&f, f.on_wire == 0);
+    SPIN(&f, f.n_results == 1);
+    CU_ASSERT(f.results[0].outcome == BERTH__OUTCOME__OUTCOME_STALE); /* not tried again */
+    CU_ASSERT(f.writes == 1 && !f.leaving);
+    close_binder(&f);
+    SPIN(&f, f.leaving);
+    teardown(&f);
+}
+
+static void test_events_of_their_own_end_with_the_lease(void)
+{
+    struct fixture f;
+    static char normal[] = "Normal", reason[] = "R", note[] = "n";
+    Berth__EventText e = BERTH__EVENT_TEXT__INIT;
+    Berth__WorkItem w, *list = &w;
+
+    setup(&f);
+    open_binder(&f);
+    e.type = normal;
+    e.reason = reason;
+    e.note = note;
+    grant(&f, 7, 1, 20 * NS_PER_S);
+    work_of(&w, 1, BERTH__WORK_KIND__WORK_EVENT, add_pod(&f, "p"));
+    w.event = &e;
+    send_items(&f, 10, &list, 1, 7);
+    SPIN(&f, f.events == 1);
+    grant(&f, 7, 2, 0);
+    work_of(&w, 2, BERTH__WORK_KIND__WORK_EVENT, add_pod(&f, "q"));
+    w.event = &e;
+    send_items(&f, 10, &list, 1, 7);
+    SPIN(&f, f.n_results == 2 && f.b.n_events == 0 && f.b.n_events_running == 0);
+    CU_ASSERT(f.events == 1);
+    CU_ASSERT(bh_cell_value(bh_metric_cell(f.b.m_events, "stale")) == 1);
     close_binder(&f);
     teardown(&f);
 }
@@ -793,6 +1015,109 @@ static void test_a_new_scheduler_is_told_what_is_on_the_wire(void)
     CU_ASSERT(f.writes == writes);
     greet(&f, 11);
     SPIN(&f, f.window == BH_BINDER_WINDOW);
+    close_binder(&f);
+    teardown(&f);
+}
+
+/* ---- claims ------------------------------------------------------------------------------------
+ */
+
+/* The allocation of device g0 to claim r, for pod p; decided when the claim was at version 5. */
+static void send_allocation(struct fixture *f, uint64_t id, uint64_t term)
+{
+    static const char json[] =
+        "{\"metadata\":{\"name\":\"r\",\"namespace\":\"ns\",\"uid\":\"u-r\",\"finalizers\":["
+        "\"resource.kubernetes.io/delete-protection\"]},\"status\":{\"allocation\":{\"devices\":{"
+        "\"results\":[{\"request\":\"q\",\"driver\":\"d\",\"pool\":\"n1\",\"device\":\"g0\"}]}},"
+        "\"reservedFor\":[{\"resource\":\"pods\",\"name\":\"p\",\"uid\":\"u-p\"}]}}";
+    static char ns[] = "ns", name[] = "r", uid[] = "u-r", version[] = "5";
+    Berth__ObjectWrite o = BERTH__OBJECT_WRITE__INIT;
+    Berth__WorkItem w, *list = &w;
+    ProtobufCMessage *m = NULL;
+    struct bh_buf b = {0};
+    struct bh_err err = {0};
+
+    CU_ASSERT_FATAL(bh_decode_object(&f->msg, &k8s__resource_claim__descriptor, json,
+                                     sizeof(json) - 1, &m, &err) == 0);
+    bh_pb_pack(&b, m);
+    work_of(&w, id, BERTH__WORK_KIND__WORK_ALLOCATION, f->n_pods ? &f->pods[0] : add_pod(f, "p"));
+    o.namespace_ = ns;
+    o.name = name;
+    o.uid = uid;
+    o.resource_version = version;
+    o.has_object = true;
+    o.object = (ProtobufCBinaryData){b.n, (uint8_t *)b.p};
+    w.write = &o;
+    send_items(f, 10, &list, 1, term);
+    bh_buf_fini(&b);
+}
+
+static void test_an_allocation_survives_cuts_errors_and_repeats(void)
+{
+    static const enum act scripts[][4] = {{AS_USUAL},
+                                          {CUT_BEFORE, AS_USUAL, CUT_AFTER},
+                                          {CUT_AFTER, CUT_AFTER, CUT_AFTER},
+                                          {SAY_500, AS_USUAL, SAY_500, CUT_AFTER}};
+
+    for (unsigned i = 0; i < BH_ARRAY_LEN(scripts); i++) {
+        struct fixture f;
+        setup(&f);
+        open_binder(&f);
+        memcpy(f.script, scripts[i], sizeof(scripts[i]));
+        f.n_script = 4;
+        f.claim.version = 5;
+        send_allocation(&f, 1, 0);
+        SPIN(&f, f.n_results == 1);
+        CU_ASSERT(f.results[0].outcome == BERTH__OUTCOME__OUTCOME_DONE);
+        send_allocation(&f, 1, 0); /* the answer was lost: another binder would do the same */
+        SPIN(&f, f.n_results == 2);
+        CU_ASSERT(f.results[1].outcome == BERTH__OUTCOME__OUTCOME_DONE);
+        CU_ASSERT(f.results[1].objects == 1);
+        CU_ASSERT(f.claim.is_protected && f.claim.allocated);
+        CU_ASSERT(f.claim.allocations == 1);
+        close_binder(&f);
+        teardown(&f);
+    }
+}
+
+static void test_an_allocation_needs_a_grant_and_a_claim(void)
+{
+    struct fixture f;
+
+    setup(&f);
+    open_binder(&f);
+    send_allocation(&f, 1, 0);
+    SPIN(&f, f.n_results == 1);
+    CU_ASSERT(f.results[0].outcome == BERTH__OUTCOME__OUTCOME_GONE);
+    f.claim.version = 5;
+    f.writes = 0;
+    grant(&f, 7, 1, 0); /* revoked */
+    send_allocation(&f, 2, 7);
+    SPIN(&f, f.n_results == 2);
+    CU_ASSERT(f.results[1].outcome == BERTH__OUTCOME__OUTCOME_STALE);
+    CU_ASSERT(f.writes == 0);
+    close_binder(&f);
+    teardown(&f);
+}
+
+static void test_a_new_scheduler_is_told_of_an_allocation_on_the_wire(void)
+{
+    struct fixture f;
+
+    setup(&f);
+    f.options.request_ns = 100000000;
+    open_binder(&f);
+    f.claim.version = 5;
+    f.script[0] = HANG;
+    f.n_script = 1;
+    send_allocation(&f, 1, 0);
+    SPIN(&f, f.writes == 1);
+    greet(&f, 11);
+    SPIN(&f, f.hello_epoch == 11);
+    CU_ASSERT(f.in_flight == 1);
+    SPIN(&f, f.n_results == 1);
+    CU_ASSERT(f.results[0].outcome == BERTH__OUTCOME__OUTCOME_STALE);
+    CU_ASSERT(f.writes == 1 && !f.claim.allocated);
     close_binder(&f);
     teardown(&f);
 }
@@ -896,25 +1221,33 @@ static void test_a_binder_that_cannot_start_says_why_and_leaks_nothing(void)
     teardown(&f);
 }
 
-BH_TESTS("binder",
-         {"every answer to a binding has its meaning",
-          test_every_answer_to_a_binding_has_its_meaning},
-         {"Retry-After is honoured", test_retry_after_is_honoured},
-         {"no answer before the deadline is unknown",
-          test_no_answer_before_the_deadline_is_unknown},
-         {"status patches and evictions", test_status_patches_and_evictions},
-         {"events are repeated and never delay answers",
-          test_events_are_repeated_and_never_delay_answers},
-         {"events that repeat become a series", test_events_that_repeat_become_a_series},
-         {"old epochs and passed fences are not written",
-          test_old_epochs_and_passed_fences_are_not_written},
-         {"a new scheduler is told what is on the wire",
-          test_a_new_scheduler_is_told_what_is_on_the_wire},
-         {"a stop lets what is out end and answers the rest",
-          test_a_stop_lets_what_is_out_end_and_answers_the_rest},
-         {"closing with requests running answers and leaks nothing",
-          test_closing_with_requests_running_answers_and_leaks_nothing},
-         {"hundreds of binds run at once and each is answered",
-          test_hundreds_of_binds_run_at_once_and_each_is_answered},
-         {"a binder that cannot start says why and leaks nothing",
-          test_a_binder_that_cannot_start_says_why_and_leaks_nothing})
+BH_TESTS(
+    "binder",
+    {"every answer to a binding has its meaning", test_every_answer_to_a_binding_has_its_meaning},
+    {"Retry-After is honoured", test_retry_after_is_honoured},
+    {"no answer before the deadline is unknown", test_no_answer_before_the_deadline_is_unknown},
+    {"status patches and evictions", test_status_patches_and_evictions},
+    {"events are repeated and never delay answers",
+     test_events_are_repeated_and_never_delay_answers},
+    {"events that repeat become a series", test_events_that_repeat_become_a_series},
+    {"old epochs are not written", test_old_epochs_are_not_written},
+    {"nothing is written without a grant that holds",
+     test_nothing_is_written_without_a_grant_that_holds},
+    {"a write that waited too long is not sent", test_a_write_that_waited_too_long_is_not_sent},
+    {"a revoked binder says when nothing is out", test_a_revoked_binder_says_when_nothing_is_out},
+    {"events of their own end with the lease", test_events_of_their_own_end_with_the_lease},
+    {"a new scheduler is told what is on the wire",
+     test_a_new_scheduler_is_told_what_is_on_the_wire},
+    {"an allocation survives cuts, errors and repeats",
+     test_an_allocation_survives_cuts_errors_and_repeats},
+    {"an allocation needs a grant and a claim", test_an_allocation_needs_a_grant_and_a_claim},
+    {"a new scheduler is told of an allocation on the wire",
+     test_a_new_scheduler_is_told_of_an_allocation_on_the_wire},
+    {"a stop lets what is out end and answers the rest",
+     test_a_stop_lets_what_is_out_end_and_answers_the_rest},
+    {"closing with requests running answers and leaks nothing",
+     test_closing_with_requests_running_answers_and_leaks_nothing},
+    {"hundreds of binds run at once and each is answered",
+     test_hundreds_of_binds_run_at_once_and_each_is_answered},
+    {"a binder that cannot start says why and leaks nothing",
+     test_a_binder_that_cannot_start_says_why_and_leaks_nothing})
