@@ -35,6 +35,19 @@ void bh_cel_free(struct bh_cel_program *p)
     free(p);
 }
 
+/* In the words of each type; only what an attribute can be gets here. */
+static const char *why_not_bool(uint32_t kind)
+{
+    switch (kind) {
+    case CEL_STRING:
+        return "unsupported native conversion from string to 'bool'";
+    case CEL_SEMVER:
+        return "type conversion error from 'Semver' to 'bool'";
+    default:
+        return "unsupported type conversion from 'int' to bool";
+    }
+}
+
 static int outcome(const struct cel_eval *e, const struct cel_value *v, bool *ret_match,
                    struct bh_err *err)
 {
@@ -43,8 +56,8 @@ static int outcome(const struct cel_eval *e, const struct cel_value *v, bool *re
     if (v->kind == CEL_ERROR)
         return bh_err_set(err, -EINVAL, "%s", v->s);
     if (v->kind != CEL_BOOL)
-        return bh_err_set(err, -EINVAL, "CEL result of type %s could not be converted to bool",
-                          bh_cel_kind_name(v->kind));
+        return bh_err_set(err, -EINVAL, "CEL result of type %s could not be converted to bool: %s",
+                          bh_cel_kind_name(v->kind), why_not_bool(v->kind));
     *ret_match = v->b;
     return 0;
 }

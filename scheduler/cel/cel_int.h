@@ -25,6 +25,7 @@ enum {
     CEL_NESTING_MAX = 64,     /* brackets, calls and operators that wait for an operand */
     CEL_DEPTH_MAX = 256,      /* of the tree, which a long chain of + makes deep without nesting */
     CEL_VARS_MAX = 128,       /* two for each level of nesting */
+    CEL_WORK_LIMIT = 5000000, /* half a second, a hundred MB */
     CEL_ARGS_MAX = 4,         /* of a function; literals have no limit of their own */
 };
 
@@ -41,15 +42,24 @@ enum cel_kind {
     CEL_MAP,
     CEL_QUANTITY,
     CEL_SEMVER,
+    CEL_IP,
+    CEL_CIDR,
     CEL_TYPE,
     CEL_OPTIONAL,
     CEL_DEVICE,
-    CEL_DYN, /* static only: known while evaluating */
+    CEL_LAZY, /* of a slot only: i is the node that gives it its value, n is 1 when that is an
+                 optional whose value is meant */
+    CEL_DYN,  /* static only: known while evaluating */
 };
 
 struct cel_semver {
     uint64_t major, minor, patch;
     struct bh_str pre; /* "" = release; build metadata is dropped, it never decides */
+};
+struct cel_net {
+    uint8_t addr[16]; /* the first 4 of an IPv4 address */
+    uint8_t n;        /* 4 or 16 */
+    uint8_t bits;     /* of a CIDR's prefix */
 };
 struct cel_value {
     uint32_t kind; /* enum cel_kind */
@@ -64,6 +74,7 @@ struct cel_value {
         const struct cel_map *map;
         const bh_nano *q;
         const struct cel_semver *v;
+        const struct cel_net *net;
         const struct cel_value *opt;
         const struct bh_cel_device *dev;
     };
@@ -82,6 +93,9 @@ struct cel_type {
     uint8_t kind;
     const struct cel_type *elem, *key;
 };
+/* Both are of kind CEL_DYN. any: an attribute's value, which upstream keeps apart from dyn. free:
+ * of what an empty literal or optional.none() holds. */
+extern const struct cel_type bh_cel_any, bh_cel_free_type;
 extern const struct cel_type bh_cel_types[CEL_DYN + 1]; /* the ones without parameters, by kind */
 
 enum cel_op {
@@ -111,20 +125,27 @@ enum cel_op {
     OP_DIV,
     OP_MOD,
     OP_LIST,
-    OP_MAP,  /* key, value, key, value ... */
-    OP_CALL, /* func */
-    OP_BIND, /* arg[0] into slot, then arg[1] */
-    OP_ALL,  /* the macros: arg[0] = range, slot = variable, arg[1] = condition */
+    OP_MAP,   /* key, value, key, value ... */
+    OP_CALL,  /* func */
+    OP_BIND,  /* arg[0] into slot when it is used, then arg[1] */
+    OP_ENTRY, /* of a literal: arg[0] is an optional, which leaves nothing when it is empty */
+    OP_ALL,   /* the macros: arg[0] = range, slot = variable, arg[1] = condition */
     OP_EXISTS,
     OP_EXISTS_ONE,
     OP_FILTER,
-    OP_MAP_MACRO,  /* arg[1] = transform, arg[2] = condition when there are three */
-    OP_OPT_MAP,    /* the result is wrapped */
-    OP_OPT_FLATMAP /* the result is an optional already */
+    OP_MAP_MACRO,   /* arg[1] = transform, arg[2] = condition when there are three */
+    OP_OPT_MAP,     /* the result is wrapped */
+    OP_OPT_FLATMAP, /* the result is an optional already */
+    OP_TO_LIST,     /* transformList: as OP_MAP_MACRO with two variables */
+    OP_TO_MAP,      /* transformMap: the keys stay */
+    OP_TO_ENTRIES,  /* transformMapEntry: arg[1] is a map */
+    OP_SORT_BY,     /* arg[1] is the key */
 };
 struct cel_node {
     uint8_t op;
     bool two_vars; /* a macro with (index or key, value): slot and slot + 1 */
+    bool many;     /* a call whose overload shows while evaluating */
+    bool no_root;  /* the root of a chain of members that costs nothing: see eval.c */
     uint16_t slot;
     uint16_t depth;
     uint32_t pos;   /* in the text, for messages */
@@ -132,7 +153,7 @@ struct cel_node {
     uint32_t n_args;
     const struct cel_type *type;
     union {
-        struct cel_value value; /* OP_CONST */
+        struct cel_value value; /* OP_CONST; folded ones as well */
         struct bh_str name;     /* OP_SELECT, OP_HAS, OP_OPT_SELECT */
         struct {
             const struct cel_func *func;   /* OP_CALL: first row of its name */
@@ -157,7 +178,8 @@ struct cel_eval {
     struct cel_value device[4]; /* driver, attributes, capacity, allowMultipleAllocations */
     struct cel_value *slot;
     const struct cel_node *node; /* the call being made */
-    uint64_t cost;
+    uint64_t cost;               /* as upstream counts */
+    uint64_t work;               /* what is done here beyond it, see bh_cel_work() */
     bool exhausted;
 };
 
@@ -169,6 +191,7 @@ struct cel_func {
     bool member;
     const char *args;
     char ret;
+    char cost;
     cel_fn *fn;
 };
 
@@ -240,16 +263,27 @@ struct cel_value bh_cel_no_overload(struct cel_eval *e, const char *name,
 const char *bh_cel_kind_name(uint32_t kind); /* as type() prints it */
 /* Equality never fails: values of different kinds differ. Charges for what it walks over. */
 bool bh_cel_equal(struct cel_eval *e, const struct cel_value *a, const struct cel_value *b);
+/* Is comparing the two an error? */
+bool bh_cel_no_equality(const struct cel_value *a, const struct cel_value *b);
 /* -1, 0, 1; 2 = not comparable (kinds that have no order together, NaN). */
 int bh_cel_compare(const struct cel_value *a, const struct cel_value *b);
 const struct cel_value *bh_cel_map_find(struct cel_eval *e, const struct cel_map *m,
                                         const struct cel_value *key);
 size_t bh_cel_size(const struct cel_value *v); /* as size(); 1 for what has none */
+uint64_t bh_cel_tenths(double n);              /* of n, rounded up */
 /* n cost units; false = the limit is reached and the evaluation must end. */
 bool bh_cel_charge(struct cel_eval *e, uint64_t n);
+/* The same for what upstream does not charge but takes time or memory here. The limit is so far
+ * away that only an expression made for it gets there. */
+bool bh_cel_work(struct cel_eval *e, uint64_t n);
+/* Does the node stand for a chain of members, as upstream's planner sees it? */
+bool bh_cel_is_attribute(const struct cel_node *n);
 struct cel_value bh_cel_eval(struct cel_eval *e, uint32_t node);
 struct cel_value bh_cel_binary(struct cel_eval *e, enum cel_op op, const struct cel_value *a,
                                const struct cel_value *b);
+/* What an operator with two operands costs; they may be errors. */
+uint64_t bh_cel_binary_cost(const struct cel_eval *e, const struct cel_node *n,
+                            const struct cel_value *a, const struct cel_value *b);
 struct cel_value bh_cel_negate(struct cel_eval *e, const struct cel_value *a);
 /* Every macro that loops. */
 struct cel_value bh_cel_comprehension(struct cel_eval *e, const struct cel_node *n);
@@ -284,6 +318,7 @@ int bh_cel_bind_device(struct cel_eval *e, const struct bh_cel_device *d, struct
 extern const struct cel_func bh_cel_funcs[];
 extern const size_t bh_cel_n_funcs;
 bool bh_cel_func_accepts(char letter, uint32_t kind);
+bool bh_cel_func_accepts_item(char letter, uint32_t kind);
 /* NULL or why not. The strings of *ret point into s or the arena. */
 const char *bh_cel_semver_parse(struct bh_arena *a, struct bh_str s, bool normalize,
                                 struct cel_semver *ret);

@@ -22,22 +22,30 @@ const struct cel_type bh_cel_types[CEL_DYN + 1] = {
     [CEL_LIST] = {CEL_LIST, &bh_cel_types[CEL_DYN], NULL},
     [CEL_MAP] = {CEL_MAP, &bh_cel_types[CEL_DYN], &bh_cel_types[CEL_DYN]},
     [CEL_QUANTITY] = {.kind = CEL_QUANTITY},
+    [CEL_IP] = {.kind = CEL_IP},
+    [CEL_CIDR] = {.kind = CEL_CIDR},
     [CEL_SEMVER] = {.kind = CEL_SEMVER},
     [CEL_TYPE] = {.kind = CEL_TYPE},
     [CEL_OPTIONAL] = {CEL_OPTIONAL, &bh_cel_types[CEL_DYN], NULL},
     [CEL_DEVICE] = {.kind = CEL_DEVICE},
     [CEL_DYN] = {.kind = CEL_DYN},
 };
+const struct cel_type bh_cel_any = {.kind = CEL_DYN};
+const struct cel_type bh_cel_free_type = {.kind = CEL_DYN};
 #define DYN    (&bh_cel_types[CEL_DYN])
 #define BOOL   (&bh_cel_types[CEL_BOOL])
 #define INT    (&bh_cel_types[CEL_INT])
 #define STRING (&bh_cel_types[CEL_STRING])
 
-static const struct cel_type attribute_map = {CEL_MAP, DYN, STRING};
+static const struct cel_type attribute_map = {CEL_MAP, &bh_cel_any, STRING};
+static const struct cel_type no_items = {CEL_LIST, &bh_cel_free_type, NULL};
+static const struct cel_type no_entries = {CEL_MAP, &bh_cel_free_type, &bh_cel_free_type};
+static const struct cel_type no_value = {CEL_OPTIONAL, &bh_cel_free_type, NULL};
 static const struct cel_type attributes_type = {CEL_MAP, &attribute_map, STRING};
 static const struct cel_type capacity_map = {CEL_MAP, &bh_cel_types[CEL_QUANTITY], STRING};
 static const struct cel_type capacity_type = {CEL_MAP, &capacity_map, STRING};
 static const struct cel_type string_list = {CEL_LIST, STRING, NULL};
+static const struct cel_type int_list = {CEL_LIST, INT, NULL};
 
 const struct cel_type *bh_cel_type_of(struct bh_arena *a, enum cel_kind kind,
                                       const struct cel_type *elem, const struct cel_type *key)
@@ -51,10 +59,10 @@ const struct cel_type *bh_cel_type_of(struct bh_arena *a, enum cel_kind kind,
 static void type_text(struct bh_buf *b, const struct cel_type *t, unsigned depth)
 {
     if (t->kind == CEL_DYN || depth == 0) {
-        bh_buf_adds(b, "dyn");
+        bh_buf_adds(b, t == &bh_cel_any ? "any" : "dyn");
         return;
     }
-    bh_buf_adds(b, bh_cel_kind_name(t->kind));
+    bh_buf_adds(b, t->kind == CEL_NULL ? "null" : bh_cel_kind_name(t->kind));
     if (!t->elem)
         return;
     bh_buf_addc(b, '(');
@@ -85,9 +93,29 @@ static bool compatible(const struct cel_type *a, const struct cel_type *b)
     return true;
 }
 
+/* The same, as literals demand; what an empty literal holds is like anything. */
+static bool same_type(const struct cel_type *a, const struct cel_type *b)
+{
+    while (a != b && a != &bh_cel_free_type && b != &bh_cel_free_type) {
+        if (a->kind != b->kind || a->kind == CEL_DYN || (a->key && !same_type(a->key, b->key)))
+            return false;
+        if (!a->elem)
+            return true;
+        a = a->elem;
+        b = b->elem;
+    }
+    return true;
+}
+
 /* Of two compatible types the one that promises less. */
 static const struct cel_type *join(const struct cel_type *a, const struct cel_type *b)
 {
+    if (a == &bh_cel_free_type || (a->elem && a->elem == &bh_cel_free_type))
+        return b;
+    if (b == &bh_cel_free_type || (b->elem && b->elem == &bh_cel_free_type))
+        return a;
+    if (a == &bh_cel_any && b->kind == CEL_DYN)
+        return b;
     return a->kind == CEL_DYN || (a->elem && a->elem->kind == CEL_DYN) ? a : b;
 }
 
@@ -95,6 +123,8 @@ const struct cel_type *bh_cel_iter_type(const struct cel_type *t, bool two,
                                         const struct cel_type **ret_first)
 {
     *ret_first = DYN;
+    if (t == &bh_cel_any)
+        return NULL;
     if (t->kind == CEL_DYN)
         return DYN;
     if (t->kind == CEL_LIST) {
@@ -153,7 +183,7 @@ static const struct cel_type *field_type(const struct cel_type *t, struct bh_str
     if (t->kind == CEL_DYN)
         return DYN;
     if (t->kind == CEL_MAP)
-        return compatible(t->key, STRING) ? t->elem : NULL;
+        return t->elem;
     if (t->kind != CEL_DEVICE)
         return NULL;
     return bh_str_eqc(name, "driver")                     ? STRING
@@ -240,7 +270,7 @@ static bool check_arithmetic(struct cel_parser *ps, struct cel_node *n)
         fits &= known != CEL_DOUBLE;
     if (!fits || !compatible(a, b))
         return refuse(ps, n);
-    n->type = a->kind == CEL_DYN ? b : join(a, b);
+    n->type = a->kind != CEL_DYN ? join(a, b) : b->kind != CEL_DYN ? b : DYN;
     return true;
 }
 
@@ -255,13 +285,26 @@ static bool check_in(struct cel_parser *ps, struct cel_node *n)
     return refuse(ps, n);
 }
 
+static bool not_bool(struct cel_parser *ps, uint32_t at)
+{
+    struct bh_buf b = {0};
+
+    bh_cel_type_text(&b, ps->p->node[at].type);
+    bh_cel_fail(ps, ps->p->node[at].pos, "expected type 'bool' but found '%s'", bh_buf_str(&b));
+    bh_buf_fini(&b);
+    return false;
+}
+
 static bool all_bool(struct cel_parser *ps, struct cel_node *n)
 {
     n->type = BOOL;
     for (uint32_t i = 0; i < n->n_args; i++) {
         uint8_t kind = arg_type(ps, n, i)->kind;
-        if (kind != CEL_BOOL && kind != CEL_DYN)
+        if (kind == CEL_BOOL || kind == CEL_DYN)
+            continue;
+        if (n->op == OP_NOT)
             return refuse(ps, n);
+        return not_bool(ps, ps->p->arg[n->first + i]);
     }
     return true;
 }
@@ -294,7 +337,7 @@ static const struct cel_type *common_type(struct cel_parser *ps, const struct ce
 
     for (uint32_t i = first + step; i < n->n_args; i += step) {
         const struct cel_type *other = arg_type(ps, n, i);
-        if (!compatible(t, other)) {
+        if (!same_type(t, other)) {
             struct bh_buf want = {0}, got = {0};
             bh_cel_type_text(&want, t);
             bh_cel_type_text(&got, other);
@@ -309,11 +352,30 @@ static const struct cel_type *common_type(struct cel_parser *ps, const struct ce
     return t;
 }
 
+/* What an optional entry of a literal may hold. */
+static bool check_entry(struct cel_parser *ps, struct cel_node *n)
+{
+    const struct cel_type *t = arg_type(ps, n, 0);
+
+    if (t->kind != CEL_OPTIONAL && t->kind != CEL_DYN) {
+        struct bh_buf b = {0};
+        bh_cel_type_text(&b, t);
+        bh_cel_fail(ps, n->pos, "expected type 'optional_type(dyn)' but found '%s'",
+                    bh_buf_str(&b));
+        bh_buf_fini(&b);
+        return false;
+    }
+    n->type = t->kind == CEL_OPTIONAL ? t->elem : DYN;
+    return true;
+}
+
 static bool check_list(struct cel_parser *ps, struct cel_node *n)
 {
     const struct cel_type *t = common_type(ps, n, 0, 1);
 
-    n->type = t ? bh_cel_type_of(&ps->p->arena, CEL_LIST, t, NULL) : NULL;
+    n->type = n->n_args == 0 ? &no_items
+              : t            ? bh_cel_type_of(&ps->p->arena, CEL_LIST, t, NULL)
+                             : NULL;
     return t != NULL;
 }
 
@@ -325,11 +387,11 @@ static bool check_map(struct cel_parser *ps, struct cel_node *n)
         return false;
     /* Simple keys only, as evaluation demands; so a type is a chain and comparing two is linear. */
     if (k->kind != CEL_BOOL && k->kind != CEL_INT && k->kind != CEL_UINT && k->kind != CEL_STRING &&
-        k->kind != CEL_DYN) {
+        k->kind != CEL_DOUBLE && k->kind != CEL_DYN) {
         bh_cel_fail(ps, n->pos, "unsupported key type: %s", bh_cel_kind_name(k->kind));
         return false;
     }
-    n->type = bh_cel_type_of(&ps->p->arena, CEL_MAP, v, k);
+    n->type = n->n_args ? bh_cel_type_of(&ps->p->arena, CEL_MAP, v, k) : &no_entries;
     return true;
 }
 
@@ -350,13 +412,25 @@ static bool check_macro(struct cel_parser *ps, struct cel_node *n)
         return body->kind == CEL_OPTIONAL || body->kind == CEL_DYN ||
                no_overload(ps, n, BH_STR("optFlatMap"), true);
     }
-    if ((n->op != OP_MAP_MACRO || n->n_args == 3) && condition->kind != CEL_BOOL &&
-        condition->kind != CEL_DYN) {
-        bh_cel_fail(ps, n->pos, "expected type 'bool' but found '%s'",
-                    bh_cel_kind_name(condition->kind));
-        return false;
+    bool transforms = n->op == OP_MAP_MACRO || n->op == OP_TO_LIST || n->op == OP_TO_MAP ||
+                      n->op == OP_TO_ENTRIES || n->op == OP_SORT_BY;
+    if ((!transforms || n->n_args == 3) && condition->kind != CEL_BOOL &&
+        condition->kind != CEL_DYN)
+        return not_bool(ps, ps->p->arg[n->first + (n->n_args == 3 ? 2 : 1)]);
+    if (n->op == OP_SORT_BY) {
+        n->type = range;
+        return true;
     }
-    if (n->op == OP_MAP_MACRO)
+    if (n->op == OP_TO_MAP) {
+        (void)bh_cel_iter_type(range, true, &key);
+        n->type = bh_cel_type_of(a, CEL_MAP, body, key);
+        return true;
+    }
+    if (n->op == OP_TO_ENTRIES) {
+        n->type = body->kind == CEL_DYN ? &bh_cel_types[CEL_MAP] : body;
+        return n->type->kind == CEL_MAP || no_overload(ps, n, BH_STR("cel.@mapInsert"), false);
+    }
+    if (n->op == OP_MAP_MACRO || n->op == OP_TO_LIST)
         n->type = bh_cel_type_of(a, CEL_LIST, body, NULL);
     else if (n->op == OP_FILTER)
         n->type = bh_cel_type_of(a, CEL_LIST, bh_cel_iter_type(range, false, &key), NULL);
@@ -392,17 +466,43 @@ static const struct cel_type *result_type(struct cel_parser *ps, const struct ce
         return &bh_cel_types[CEL_TYPE];
     case 'l':
         return &string_list;
+    case 'L':
+        return &bh_cel_types[CEL_LIST];
+    case 'I':
+        return &int_list;
+    case 'p':
+        return &bh_cel_types[CEL_IP];
+    case 'c':
+        return &bh_cel_types[CEL_CIDR];
+    case 'D': /* its element, which is a list */
+        return first->elem && first->elem->kind == CEL_LIST ? first->elem : &bh_cel_types[CEL_LIST];
+    case 'f': /* an optional of its element */
+        return bh_cel_type_of(&ps->p->arena, CEL_OPTIONAL, first->elem ? first->elem : DYN, NULL);
     case '=': /* as the first operand */
         return first;
     case 'e': /* its element */
+        if (n->n_args == 2 && (!first->elem || first->elem == &bh_cel_free_type))
+            return arg_type(ps, n, 1);
         return first->elem ? first->elem : DYN;
     case 'o': /* an optional of it */
         return bh_cel_type_of(&ps->p->arena, CEL_OPTIONAL, first, NULL);
     case 'O': /* an optional of who knows */
-        return &bh_cel_types[CEL_OPTIONAL];
+        return &no_value;
     default:
         return DYN;
     }
+}
+
+/* Two lists or optionals of one type, or one and what it holds. */
+static bool same_item(const struct cel_func *f, const struct cel_type *a, const struct cel_type *b)
+{
+    bool holder = f->args[0] == 'L' || f->args[0] == 'o';
+
+    if (!holder || !a->elem)
+        return true;
+    if (f->args[1] == '*')
+        return compatible(a->elem, b);
+    return f->args[1] != f->args[0] || compatible(a, b);
 }
 
 static bool row_fits(struct cel_parser *ps, const struct cel_node *n, const struct cel_func *f)
@@ -413,10 +513,11 @@ static bool row_fits(struct cel_parser *ps, const struct cel_node *n, const stru
         const struct cel_type *t = arg_type(ps, n, i);
         if (t->kind != CEL_DYN && !bh_cel_func_accepts(f->args[i], t->kind))
             return false;
-        if (f->args[i] == 'l' && t->kind == CEL_LIST && !compatible(t->elem, STRING))
+        if (t->kind == CEL_LIST && t->elem->kind != CEL_DYN &&
+            !bh_cel_func_accepts_item(f->args[i] == 'H' ? 'h' : f->args[i], t->elem->kind))
             return false;
     }
-    return true;
+    return n->n_args < 2 || same_item(f, arg_type(ps, n, 0), arg_type(ps, n, 1));
 }
 
 /* A pattern that is a literal is compiled once, and fails here instead of on the first device. */
@@ -434,8 +535,11 @@ static bool check_regex(struct cel_parser *ps, struct cel_node *n)
         return true;
     n->call.regex = bh_cel_regex_compile(&ps->p->arena,
                                          (struct bh_str){pattern->value.s, pattern->value.n}, &why);
-    if (!n->call.regex)
-        bh_cel_fail(ps, pattern->pos, "error parsing regexp: %s", why);
+    if (!n->call.regex && bh_streq(n->call.func->name, "matches"))
+        bh_cel_fail(ps, pattern->pos, "invalid matches argument");
+    else if (!n->call.regex)
+        ps->rc = bh_err_set(ps->err, -EINVAL,
+                            "program instantiation failed: error parsing regexp: %s", why);
     return n->call.regex != NULL;
 }
 
@@ -454,7 +558,10 @@ bool bh_cel_check_call(struct cel_parser *ps, struct cel_node *n, struct bh_str 
         if (!n->type) {
             n->call.func = f;
             n->type = t;
-        } else if (n->type->kind != t->kind) {
+            continue;
+        }
+        n->many = !bh_streq(f->name, "size") && !bh_streq(f->name, "sort");
+        if (n->type->kind != t->kind) {
             n->type = DYN; /* which overload it is shows while evaluating */
         }
     }
@@ -514,18 +621,14 @@ bool bh_cel_check(struct cel_parser *ps, struct cel_node *n)
     case OP_BIND:
         n->type = arg_type(ps, n, 1);
         return true;
-    case OP_ALL:
-    case OP_EXISTS:
-    case OP_EXISTS_ONE:
-    case OP_FILTER:
-    case OP_MAP_MACRO:
-    case OP_OPT_MAP:
-    case OP_OPT_FLATMAP:
-        return check_macro(ps, n);
+    case OP_ENTRY:
+        return check_entry(ps, n);
     case OP_VAR:
     case OP_HAS:
     case OP_CALL:
         break; /* typed where they are made */
+    default:
+        return check_macro(ps, n);
     }
     bh_assert(n->type);
     return true;

@@ -11,7 +11,7 @@
 struct cel_value bh_cel_size_fn(struct cel_eval *e, const struct cel_value *arg)
 {
     if (arg->kind == CEL_STRING)
-        bh_cel_charge(e, arg->n / 64);
+        bh_cel_work(e, arg->n / 64);
     return cel_int((int64_t)bh_cel_size(arg));
 }
 
@@ -35,11 +35,9 @@ static bool parse_int(const struct cel_value *s, bool *ret_neg, uint64_t *ret)
     return true;
 }
 
-static struct cel_value conversion_error(struct cel_eval *e, const struct cel_value *s,
-                                         const char *to)
+static struct cel_value conversion_error(struct cel_eval *e, const char *to)
 {
-    return bh_cel_error(e, "type conversion error from 'string' to '%s': \"%.*s\"", to,
-                        (int)BH_MIN(s->n, 64u), s->s);
+    return bh_cel_error(e, "type conversion error from 'string' to '%s'", to);
 }
 
 struct cel_value bh_cel_int(struct cel_eval *e, const struct cel_value *arg)
@@ -57,9 +55,9 @@ struct cel_value bh_cel_int(struct cel_eval *e, const struct cel_value *arg)
             return bh_cel_error(e, "integer overflow");
         return cel_int((int64_t)arg->d);
     default:
-        bh_cel_charge(e, arg->n / 10);
+        bh_cel_work(e, arg->n / 10);
         if (!parse_int(arg, &neg, &v) || v > (uint64_t)INT64_MAX + neg)
-            return conversion_error(e, arg, "int");
+            return conversion_error(e, "int");
         return cel_int((int64_t)(neg ? 0 - v : v));
     }
 }
@@ -81,9 +79,9 @@ struct cel_value bh_cel_uint(struct cel_eval *e, const struct cel_value *arg)
         r.u = (uint64_t)arg->d;
         return r;
     default:
-        bh_cel_charge(e, arg->n / 10);
+        bh_cel_work(e, arg->n / 10);
         if (!arg->n || arg->s[0] < '0' || !parse_int(arg, &neg, &r.u))
-            return conversion_error(e, arg, "uint");
+            return conversion_error(e, "uint");
         return r;
     }
 }
@@ -103,13 +101,13 @@ struct cel_value bh_cel_double(struct cel_eval *e, const struct cel_value *arg)
         r.d = (double)arg->u;
         return r;
     default:
-        bh_cel_charge(e, arg->n / 10);
+        bh_cel_work(e, arg->n / 10);
         text = bh_arena_strndup(e->arena, arg->s, arg->n);
         r.d = strtod(text, &end);
         /* what C accepts and Go does not: blanks in front, a text behind "nan" */
         if (arg->n == 0 || end != text + arg->n || (unsigned char)text[0] <= ' ' ||
             strchr(text, '('))
-            return conversion_error(e, arg, "double");
+            return conversion_error(e, "double");
         return r;
     }
 }
@@ -134,7 +132,7 @@ struct cel_value bh_cel_string(struct cel_eval *e, const struct cel_value *arg)
     case CEL_STRING:
         return r;
     case CEL_BYTES:
-        bh_cel_charge(e, arg->n / 10);
+        bh_cel_work(e, arg->n / 10);
         r.kind = CEL_STRING;
         return is_utf8(arg) ? r
                             : bh_cel_error(e, "invalid UTF-8 in bytes, cannot convert to string");
@@ -165,14 +163,14 @@ struct cel_value bh_cel_to_bool(struct cel_eval *e, const struct cel_value *arg)
         if (bh_str_eqc((struct bh_str){arg->s, arg->n}, text[i]))
             return cel_bool(i >= BH_ARRAY_LEN(text) / 2);
     }
-    return conversion_error(e, arg, "bool");
+    return conversion_error(e, "bool");
 }
 
 struct cel_value bh_cel_bytes(struct cel_eval *e, const struct cel_value *arg)
 {
     struct cel_value r = *arg;
 
-    bh_cel_charge(e, arg->n / 10);
+    bh_cel_work(e, arg->n / 10);
     r.kind = CEL_BYTES;
     return r;
 }

@@ -3,10 +3,12 @@
  * scheduler/cel/eval.c - a checked program against one device
  *
  * Recursion over the tree; its depth is bounded while parsing. Errors are values and absorbed by &&
- * and
- * || when the other side decides; running over the cost limit is not absorbed by anything.
- * Upstream: cel-go/interpreter; costs as its runtimecost.go, with more where this implementation
- * does more work than upstream (copying lists, walking maps).
+ * and || when the other side decides; running over the cost limit is not absorbed by anything.
+ *
+ * Costs are those of cel-go/interpreter/runtimecost.go. A chain of members costs one for its root,
+ * be that a name or the result of something else, and one for each step. Nothing for the root under
+ * has() and where a conditional picks the chain as its result (no_root, set by the parser).
+ * Upstream: cel-go/interpreter.
  */
 #include "scheduler/cel/cel_int.h"
 
@@ -46,6 +48,12 @@ static struct cel_value not_(struct cel_eval *e, const struct cel_node *n)
     if (v.kind == CEL_BOOL)
         return cel_bool(!v.b);
     return v.kind == CEL_ERROR ? v : bh_cel_error(e, "no such overload");
+}
+
+bool bh_cel_is_attribute(const struct cel_node *n)
+{
+    return n->op == OP_VAR || n->op == OP_DEVICE || n->op == OP_SELECT || n->op == OP_OPT_SELECT ||
+           n->op == OP_INDEX || n->op == OP_OPT_INDEX || n->op == OP_COND;
 }
 
 static struct cel_value conditional(struct cel_eval *e, const struct cel_node *n)
@@ -133,149 +141,218 @@ static struct cel_value lookup(struct cel_eval *e, const struct cel_value *v,
     case CEL_ERROR:
         return *v;
     default:
-        return bh_cel_error(e, "no such overload");
+        *ret_absent = true;
+        return no_such_key(e, key);
     }
 }
 
-/* Selection and index. What is looked up in an optional, or optionally, is an optional. */
+/* Selection and index, for which a step is paid unless there is nothing. What is looked up in an
+ * optional, or optionally, is an optional. */
 static struct cel_value get(struct cel_eval *e, const struct cel_value *from,
-                            const struct cel_value *key, bool optional)
+                            const struct cel_value *key, bool optional, uint64_t step)
 {
     struct cel_value r;
     bool absent;
 
-    if (!bh_cel_charge(e, 1))
-        return cel_bool(false);
-    if (from->kind != CEL_OPTIONAL && !optional)
-        return lookup(e, from, key, &absent);
     if (from->kind == CEL_OPTIONAL && from->n == 0)
         return *from;
     r = lookup(e, from->kind == CEL_OPTIONAL ? from->opt : from, key, &absent);
-    if (r.kind == CEL_ERROR)
-        return absent ? cel_optional(NULL) : r;
-    return cel_optional(keep(e, r));
+    optional |= from->kind == CEL_OPTIONAL;
+    if (optional && absent)
+        return cel_optional(NULL);
+    if (!bh_cel_charge(e, step))
+        return cel_bool(false);
+    return r.kind == CEL_ERROR || !optional ? r : cel_optional(keep(e, r));
 }
 
 static struct cel_value has(struct cel_eval *e, const struct cel_value *from,
                             const struct cel_value *key)
 {
-    struct cel_value r = get(e, from, key, true);
+    struct cel_value r = get(e, from, key, true, 0);
 
+    bh_cel_charge(e, 1);
     if (r.kind == CEL_ERROR)
         return r;
     return cel_bool(r.kind == CEL_OPTIONAL && r.n == 1);
 }
 
-static struct cel_value select_(struct cel_eval *e, const struct cel_node *n)
+static const struct cel_node *arg_node(const struct cel_eval *e, const struct cel_node *n,
+                                       uint32_t i)
 {
-    struct cel_value from = eval_arg(e, n, 0), key = cel_str(n->name.p, n->name.n);
-
-    if (from.kind == CEL_ERROR)
-        return from;
-    return n->op == OP_HAS ? has(e, &from, &key) : get(e, &from, &key, n->op == OP_OPT_SELECT);
+    return &e->prog->node[e->prog->arg[n->first + i]];
 }
 
-static struct cel_value index_(struct cel_eval *e, const struct cel_node *n)
+/* What the chain begins with. */
+static struct cel_value base(struct cel_eval *e, const struct cel_node *n)
 {
     struct cel_value from = eval_arg(e, n, 0);
 
+    if (!n->no_root && !bh_cel_is_attribute(arg_node(e, n, 0)))
+        bh_cel_charge(e, 1);
+    return from;
+}
+
+static struct cel_value select_(struct cel_eval *e, const struct cel_node *n)
+{
+    struct cel_value from = base(e, n), key = cel_str(n->name.p, n->name.n);
+
     if (from.kind == CEL_ERROR)
         return from;
+    return n->op == OP_HAS ? has(e, &from, &key) : get(e, &from, &key, n->op == OP_OPT_SELECT, 1);
+}
+
+/* A key that is a chain of members itself is the step, and has been paid. */
+static struct cel_value index_(struct cel_eval *e, const struct cel_node *n)
+{
+    struct cel_value from = base(e, n);
+
+    if (from.kind == CEL_ERROR || (from.kind == CEL_OPTIONAL && from.n == 0))
+        return from;
+    const struct cel_node *k = arg_node(e, n, 1);
+    uint64_t step = bh_cel_is_attribute(k) && k->op != OP_COND ? 0 : 1;
     struct cel_value key = eval_arg(e, n, 1);
-    return key.kind == CEL_ERROR ? key : get(e, &from, &key, n->op == OP_OPT_INDEX);
+    if (key.kind == CEL_ERROR)
+        return bh_cel_charge(e, step) ? key : cel_bool(false);
+    return get(e, &from, &key, n->op == OP_OPT_INDEX, step);
 }
 
 /* ---- literals ---- */
 
-/* Beyond upstream's flat price, so that long literals in a loop do not take more memory than they
- * pay. */
-static uint64_t length_cost(uint32_t n_args)
+/* An entry written with a question mark: the value, or *ret_none. */
+static struct cel_value entry_of(struct cel_eval *e, const struct cel_node *n, uint32_t i,
+                                 bool *ret_none)
 {
-    return n_args > 64 ? n_args / 4 : 0;
+    const struct cel_node *arg = arg_node(e, n, i);
+    struct cel_value v = eval_arg(e, n, i);
+
+    *ret_none = false;
+    if (arg->op != OP_ENTRY || v.kind == CEL_ERROR)
+        return v;
+    if (v.kind != CEL_OPTIONAL)
+        return bh_cel_error(e, "cannot initialize optional entry from non-optional value %s",
+                            bh_cel_kind_name(v.kind));
+    *ret_none = v.n == 0;
+    return *ret_none ? v : *v.opt;
 }
 
 static struct cel_value list(struct cel_eval *e, const struct cel_node *n)
 {
-    if (!bh_cel_charge(e, 10 + length_cost(n->n_args)))
+    struct cel_value *item;
+    uint32_t made = 0;
+    bool none;
+
+    if (!bh_cel_work(e, n->n_args))
         return cel_bool(false);
-    struct cel_value *item = bh_arena_new_array(e->arena, struct cel_value, n->n_args + 1);
+    item = bh_arena_new_array(e->arena, struct cel_value, n->n_args + 1);
     for (uint32_t i = 0; i < n->n_args && !e->exhausted; i++) {
-        item[i] = eval_arg(e, n, i);
-        if (item[i].kind == CEL_ERROR)
-            return item[i];
+        item[made] = entry_of(e, n, i, &none);
+        if (item[made].kind == CEL_ERROR)
+            return bh_cel_charge(e, 10) ? item[made] : cel_bool(false);
+        made += !none;
     }
-    return cel_list(item, n->n_args);
+    return bh_cel_charge(e, 10) ? cel_list(item, made) : cel_bool(false);
 }
 
 static bool is_key(uint32_t kind)
 {
-    return kind == CEL_BOOL || kind == CEL_INT || kind == CEL_UINT || kind == CEL_STRING;
+    return kind == CEL_BOOL || kind == CEL_INT || kind == CEL_UINT || kind == CEL_DOUBLE ||
+           kind == CEL_STRING;
 }
 
 static struct cel_value map(struct cel_eval *e, const struct cel_node *n)
 {
-    if (!bh_cel_charge(e, 30 + length_cost(n->n_args)))
+    struct cel_map *m;
+    struct cel_entry *entry;
+    struct cel_value *old;
+    bool none;
+
+    if (!bh_cel_work(e, n->n_args))
         return cel_bool(false);
-    struct cel_map *m = bh_arena_new(e->arena, struct cel_map);
-    struct cel_entry *entry = bh_arena_new_array(e->arena, struct cel_entry, n->n_args / 2 + 1);
-    m->entry = entry;
+    m = bh_arena_new(e->arena, struct cel_map);
+    m->entry = entry = bh_arena_new_array(e->arena, struct cel_entry, n->n_args / 2 + 1);
     for (uint32_t i = 0; i < n->n_args && !e->exhausted; i += 2) {
         struct cel_entry pair = {.key = eval_arg(e, n, i)};
         if (pair.key.kind == CEL_ERROR)
-            return pair.key;
+            return bh_cel_charge(e, 30) ? pair.key : cel_bool(false);
         if (!is_key(pair.key.kind))
             return bh_cel_error(e, "unsupported key type: %s", bh_cel_kind_name(pair.key.kind));
-        pair.value = eval_arg(e, n, i + 1);
+        pair.value = entry_of(e, n, i + 1, &none);
         if (pair.value.kind == CEL_ERROR)
-            return pair.value;
-        if (bh_cel_map_find(e, m, &pair.key))
-            return bh_cel_error(e, "Failed with repeated key");
-        entry[m->n++] = pair;
+            return bh_cel_charge(e, 30) ? pair.value : cel_bool(false);
+        old = (struct cel_value *)(uintptr_t)bh_cel_map_find(e, m, &pair.key);
+        if (old && !none)
+            *old = pair.value; /* the later one counts */
+        else if (!none)
+            entry[m->n++] = pair;
     }
+    bh_cel_charge(e, 30);
     return (struct cel_value){.kind = CEL_MAP, .map = m};
 }
 
 /* ---- the rest ---- */
 
-/* The bound value may be an error: it counts where the variable is used, not before. */
+/* Makes the variable stand for a node, which gets its value where it is used first. */
+static void bind_lazily(struct cel_eval *e, const struct cel_node *n)
+{
+    e->slot[n->slot] =
+        (struct cel_value){.kind = CEL_LAZY, .n = n->op != OP_BIND, .i = e->prog->arg[n->first]};
+}
+
 static struct cel_value bind(struct cel_eval *e, const struct cel_node *n)
 {
-    bh_cel_charge(e, 10);
-    e->slot[n->slot] = eval_arg(e, n, 0);
+    bind_lazily(e, n);
     return eval_arg(e, n, 1);
+}
+
+static struct cel_value variable(struct cel_eval *e, const struct cel_node *n)
+{
+    struct cel_value *v = &e->slot[n->slot];
+
+    if (v->kind == CEL_LAZY) {
+        bool optional = v->n;
+        struct cel_value now = bh_cel_eval(e, (uint32_t)v->i);
+        bh_cel_charge(e, optional ? 1 : 0); /* value() */
+        *v = optional && now.kind == CEL_OPTIONAL && now.n ? *now.opt : now;
+    }
+    bh_cel_charge(e, n->no_root ? 0 : 1);
+    return *v;
 }
 
 static struct cel_value opt_map(struct cel_eval *e, const struct cel_node *n)
 {
     struct cel_value from = eval_arg(e, n, 0);
 
+    bh_cel_charge(e, 1); /* hasValue() */
     if (from.kind == CEL_ERROR)
         return from;
     if (from.kind != CEL_OPTIONAL)
-        return bh_cel_error(e, "no such overload");
+        return bh_cel_no_overload(e, "hasValue", &from, 1);
     if (from.n == 0)
-        return from;
-    bh_cel_charge(e, 10);
-    e->slot[n->slot] = *from.opt;
+        return bh_cel_charge(e, 1) ? from : cel_bool(false);
+    bind_lazily(e, n);
     struct cel_value r = eval_arg(e, n, 1);
-    if (r.kind == CEL_ERROR || n->op == OP_OPT_FLATMAP)
+    if (n->op == OP_OPT_FLATMAP)
         return r;
-    return cel_optional(keep(e, r));
+    bh_cel_charge(e, 1); /* optional.of() */
+    return r.kind == CEL_ERROR ? r : cel_optional(keep(e, r));
 }
 
 static struct cel_value binary(struct cel_eval *e, const struct cel_node *n)
 {
-    struct cel_value a = eval_arg(e, n, 0), b;
+    struct cel_value a = eval_arg(e, n, 0), b = eval_arg(e, n, 1);
 
-    if (a.kind == CEL_ERROR)
-        return a;
-    b = eval_arg(e, n, 1);
-    return b.kind == CEL_ERROR ? b : bh_cel_binary(e, (enum cel_op)n->op, &a, &b);
+    if (!bh_cel_charge(e, bh_cel_binary_cost(e, n, &a, &b)))
+        return cel_bool(false);
+    if (a.kind == CEL_ERROR || b.kind == CEL_ERROR)
+        return a.kind == CEL_ERROR ? a : b;
+    return bh_cel_binary(e, (enum cel_op)n->op, &a, &b);
 }
 
 static struct cel_value negate(struct cel_eval *e, const struct cel_node *n)
 {
     struct cel_value a = eval_arg(e, n, 0);
+
+    bh_cel_charge(e, 1);
     return a.kind == CEL_ERROR ? a : bh_cel_negate(e, &a);
 }
 
@@ -289,10 +366,9 @@ struct cel_value bh_cel_eval(struct cel_eval *e, uint32_t node)
     case OP_CONST:
         return n->value;
     case OP_VAR:
-        bh_cel_charge(e, 1);
-        return e->slot[n->slot];
+        return variable(e, n);
     case OP_DEVICE:
-        bh_cel_charge(e, 1);
+        bh_cel_charge(e, n->no_root ? 0 : 1);
         return (struct cel_value){.kind = CEL_DEVICE};
     case OP_SELECT:
     case OP_HAS:
@@ -319,6 +395,8 @@ struct cel_value bh_cel_eval(struct cel_eval *e, uint32_t node)
         return bh_cel_call(e, n);
     case OP_BIND:
         return bind(e, n);
+    case OP_ENTRY:
+        return eval_arg(e, n, 0);
     case OP_OPT_MAP:
     case OP_OPT_FLATMAP:
         return opt_map(e, n);
@@ -327,20 +405,12 @@ struct cel_value bh_cel_eval(struct cel_eval *e, uint32_t node)
     case OP_EXISTS_ONE:
     case OP_FILTER:
     case OP_MAP_MACRO:
+    case OP_TO_LIST:
+    case OP_TO_MAP:
+    case OP_TO_ENTRIES:
+    case OP_SORT_BY:
         return bh_cel_comprehension(e, n);
-    case OP_EQ:
-    case OP_NE:
-    case OP_LT:
-    case OP_LE:
-    case OP_GT:
-    case OP_GE:
-    case OP_IN:
-    case OP_ADD:
-    case OP_SUB:
-    case OP_MUL:
-    case OP_DIV:
-    case OP_MOD:
-        break;
+    default: /* the operators with two operands */
+        return binary(e, n);
     }
-    return binary(e, n);
 }

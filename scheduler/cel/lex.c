@@ -119,8 +119,6 @@ static void number(struct cel_lexer *l)
         if (!fits || l->magnitude > (uint64_t)INT64_MAX + 1)
             bad(l, "invalid int literal");
     }
-    if (l->tok != TOK_BAD && is_ident(peek(l, 0)))
-        bad(l, "unexpected character after a number");
 }
 
 /* n digits of the given base at l->at, which moves behind them; -1 = malformed. */

@@ -10,7 +10,7 @@
 
 static bool list_has(struct cel_eval *e, const struct cel_value *list, const struct cel_value *v)
 {
-    if (!bh_cel_charge(e, list->n))
+    if (!bh_cel_work(e, list->n))
         return false;
     for (uint32_t i = 0; i < list->n && !e->exhausted; i++) {
         if (bh_cel_equal(e, &list->list[i], v))
@@ -59,15 +59,14 @@ struct cel_value bh_cel_includes(struct cel_eval *e, const struct cel_value *arg
 /* Long strings are charged by their length. */
 static int compare(struct cel_eval *e, const struct cel_value *a, const struct cel_value *b)
 {
-    if (a->kind == CEL_STRING && b->kind == CEL_STRING &&
-        !bh_cel_charge(e, BH_MIN(a->n, b->n) / 100))
+    if (a->kind == CEL_STRING && b->kind == CEL_STRING && !bh_cel_work(e, BH_MIN(a->n, b->n) / 100))
         return 0;
     return bh_cel_compare(a, b);
 }
 
 struct cel_value bh_cel_is_sorted(struct cel_eval *e, const struct cel_value *arg)
 {
-    if (!bh_cel_charge(e, arg->n))
+    if (!bh_cel_work(e, arg->n))
         return cel_bool(false);
     for (uint32_t i = 1; i < arg->n && !e->exhausted; i++) {
         int c = compare(e, &arg->list[i - 1], &arg->list[i]);
@@ -93,7 +92,7 @@ static struct cel_value extreme(struct cel_eval *e, const struct cel_value *arg,
     if (arg->n == 0)
         return bh_cel_error(e, sign < 0 ? "min called on empty list" : "max called on empty list");
     struct cel_value r = arg->list[0];
-    if (!bh_cel_charge(e, arg->n))
+    if (!bh_cel_work(e, arg->n))
         return r;
     for (uint32_t i = 1; i < arg->n && !e->exhausted; i++) {
         int c = compare(e, &arg->list[i], &r);
@@ -117,7 +116,7 @@ struct cel_value bh_cel_max(struct cel_eval *e, const struct cel_value *arg)
 
 struct cel_value bh_cel_list_index_of(struct cel_eval *e, const struct cel_value *arg)
 {
-    if (!bh_cel_charge(e, arg->n))
+    if (!bh_cel_work(e, arg->n))
         return cel_int(-1);
     for (uint32_t i = 0; i < arg->n && !e->exhausted; i++) {
         if (bh_cel_equal(e, &arg->list[i], &arg[1]))
@@ -128,7 +127,7 @@ struct cel_value bh_cel_list_index_of(struct cel_eval *e, const struct cel_value
 
 struct cel_value bh_cel_list_last_index_of(struct cel_eval *e, const struct cel_value *arg)
 {
-    if (!bh_cel_charge(e, arg->n))
+    if (!bh_cel_work(e, arg->n))
         return cel_int(-1);
     for (uint32_t i = arg->n; i-- > 0 && !e->exhausted;) {
         if (bh_cel_equal(e, &arg->list[i], &arg[1]))

@@ -14,6 +14,17 @@ static struct cel_value no_overload(struct cel_eval *e)
     return bh_cel_error(e, "no such overload");
 }
 
+/* The first operand knows nothing of the operation. */
+static struct cel_value unable(struct cel_eval *e, const char *op)
+{
+    return bh_cel_error(e, "no such overload: %s", op);
+}
+
+static const char *const op_name[] = {
+    [OP_LT] = "_<_",  [OP_LE] = "_<=_", [OP_GT] = "_>_",  [OP_GE] = "_>=_", [OP_ADD] = "_+_",
+    [OP_SUB] = "_-_", [OP_MUL] = "_*_", [OP_DIV] = "_/_", [OP_MOD] = "_%_",
+};
+
 static struct cel_value int_arithmetic(struct cel_eval *e, enum cel_op op, int64_t a, int64_t b)
 {
     int64_t r = 0;
@@ -86,7 +97,7 @@ static struct cel_value double_arithmetic(struct cel_eval *e, enum cel_op op, do
                                        : -(double)INFINITY;
         break;
     default:
-        return no_overload(e);
+        return unable(e, op_name[op]);
     }
     return (struct cel_value){.kind = CEL_DOUBLE, .d = r};
 }
@@ -98,7 +109,7 @@ static struct cel_value concat(struct cel_eval *e, const struct cel_value *a,
     size_t n = (size_t)a->n + b->n, size = a->kind == CEL_LIST ? sizeof(struct cel_value) : 1;
     struct cel_value v = {.kind = a->kind, .n = (uint32_t)n};
 
-    if (!bh_cel_charge(e, a->kind == CEL_LIST ? 1 + n / 4 : n / 10))
+    if (!bh_cel_work(e, 1 + n * size / 16))
         return v;
     char *p = bh_arena_alloc(e->arena, n * size + 1);
     if (a->n)
@@ -112,7 +123,11 @@ static struct cel_value concat(struct cel_eval *e, const struct cel_value *a,
 static struct cel_value arithmetic(struct cel_eval *e, enum cel_op op, const struct cel_value *a,
                                    const struct cel_value *b)
 {
-    if (!bh_cel_charge(e, 1) || a->kind != b->kind)
+    bool text = a->kind == CEL_STRING || a->kind == CEL_BYTES || a->kind == CEL_LIST;
+
+    if (text ? op != OP_ADD : a->kind != CEL_INT && a->kind != CEL_UINT && a->kind != CEL_DOUBLE)
+        return unable(e, op_name[op]);
+    if (a->kind != b->kind)
         return no_overload(e);
     switch (a->kind) {
     case CEL_INT:
@@ -121,12 +136,8 @@ static struct cel_value arithmetic(struct cel_eval *e, enum cel_op op, const str
         return uint_arithmetic(e, op, a->u, b->u);
     case CEL_DOUBLE:
         return double_arithmetic(e, op, a->d, b->d);
-    case CEL_STRING:
-    case CEL_BYTES:
-    case CEL_LIST:
-        return op == OP_ADD ? concat(e, a, b) : no_overload(e);
     default:
-        return no_overload(e);
+        return concat(e, a, b);
     }
 }
 
@@ -135,6 +146,8 @@ static struct cel_value order(struct cel_eval *e, enum cel_op op, const struct c
 {
     int c = bh_cel_compare(a, b);
 
+    if (a->kind < CEL_BOOL || a->kind > CEL_BYTES)
+        return unable(e, op_name[op]);
     if (c == 2 && a->kind != CEL_DOUBLE && b->kind != CEL_DOUBLE)
         return no_overload(e);
     if (c == 2)
@@ -150,24 +163,62 @@ static struct cel_value in(struct cel_eval *e, const struct cel_value *a, const 
     bool found = false;
 
     if (b->kind == CEL_MAP)
-        return bh_cel_charge(e, 1) ? cel_bool(bh_cel_map_find(e, b->map, a) != NULL)
-                                   : cel_bool(false);
+        return cel_bool(bh_cel_map_find(e, b->map, a) != NULL);
     if (b->kind != CEL_LIST)
         return no_overload(e);
-    if (!bh_cel_charge(e, b->n))
+    if (!bh_cel_work(e, b->n / 16))
         return cel_bool(false);
     for (uint32_t i = 0; i < b->n && !found && !e->exhausted; i++)
         found = bh_cel_equal(e, a, &b->list[i]);
     return cel_bool(found);
 }
 
-/* A tenth of the shorter operand, 1 for what has no size. */
-static uint64_t compare_cost(const struct cel_value *a, const struct cel_value *b)
+static bool is_text(const struct cel_type *t)
 {
-    bool sized = (a->kind == CEL_STRING || a->kind == CEL_BYTES || a->kind == CEL_LIST) &&
-                 a->kind == b->kind;
+    return t->kind == CEL_STRING || t->kind == CEL_BYTES;
+}
 
-    return sized ? (BH_MIN(a->n, b->n) + 9) / 10 : 1;
+/* A constant list of scalars is a set upstream. */
+static bool is_set(const struct cel_node *n)
+{
+    if (n->op != OP_CONST || n->type->kind != CEL_LIST)
+        return false;
+    for (uint32_t i = 0; i < n->value.n; i++) {
+        uint32_t kind = n->value.list[i].kind;
+        if (kind < CEL_BOOL || kind > CEL_STRING)
+            return false;
+    }
+    return true;
+}
+
+/* A tenth of the shorter operand for what walks over it, one for the rest. Upstream knows only what
+ * the checker found: an operand that is dyn leaves more than one overload and costs one. */
+uint64_t bh_cel_binary_cost(const struct cel_eval *e, const struct cel_node *n,
+                            const struct cel_value *a, const struct cel_value *b)
+{
+    const struct cel_node *na = &e->prog->node[e->prog->arg[n->first]];
+    const struct cel_node *nb = &e->prog->node[e->prog->arg[n->first + 1]];
+    bool text = is_text(na->type) || is_text(nb->type);
+
+    switch (n->op) {
+    case OP_EQ:
+        if (a->kind == CEL_IP || a->kind == CEL_CIDR)
+            return 1;
+        return bh_cel_tenths((double)BH_MIN(bh_cel_size(a), bh_cel_size(b)));
+    case OP_NE:
+        return bh_cel_tenths((double)BH_MIN(bh_cel_size(a), bh_cel_size(b)));
+    case OP_LT:
+    case OP_LE:
+    case OP_GT:
+    case OP_GE:
+        return text ? bh_cel_tenths((double)BH_MIN(bh_cel_size(a), bh_cel_size(b))) : 1;
+    case OP_ADD:
+        return text ? bh_cel_tenths((double)(bh_cel_size(a) + bh_cel_size(b))) : 1;
+    case OP_IN:
+        return is_set(nb) ? 0 : nb->type->kind == CEL_LIST ? bh_cel_size(b) : 1;
+    default:
+        return 1;
+    }
 }
 
 struct cel_value bh_cel_binary(struct cel_eval *e, enum cel_op op, const struct cel_value *a,
@@ -176,14 +227,14 @@ struct cel_value bh_cel_binary(struct cel_eval *e, enum cel_op op, const struct 
     switch (op) {
     case OP_EQ:
     case OP_NE:
-        if (!bh_cel_charge(e, compare_cost(a, b)))
-            return cel_bool(false);
+        if (op == OP_EQ && bh_cel_no_equality(a, b))
+            return no_overload(e);
         return cel_bool(bh_cel_equal(e, a, b) == (op == OP_EQ));
     case OP_LT:
     case OP_LE:
     case OP_GT:
     case OP_GE:
-        return bh_cel_charge(e, compare_cost(a, b)) ? order(e, op, a, b) : cel_bool(false);
+        return order(e, op, a, b);
     case OP_IN:
         return in(e, a, b);
     default:
@@ -193,7 +244,6 @@ struct cel_value bh_cel_binary(struct cel_eval *e, enum cel_op op, const struct 
 
 struct cel_value bh_cel_negate(struct cel_eval *e, const struct cel_value *a)
 {
-    bh_cel_charge(e, 1);
     if (a->kind == CEL_DOUBLE)
         return (struct cel_value){.kind = CEL_DOUBLE, .d = -a->d};
     if (a->kind != CEL_INT)

@@ -3,11 +3,12 @@
  * scheduler/cel/parse.c - expression text into checked nodes
  *
  * One pass: precedence climbing, names resolved and types found while a node is made, so a node
- * never refers to anything unchecked. Macros are nodes of their own; their variables are slots
- * numbered by nesting. Invariants: operands come before their node; nesting and depth are bounded
- * (cel_int.h), which bounds the C stack of parser and evaluator. Fails with: -EINVAL and the first
- * error only, as "compilation failed: ERROR: <input>:line:column: why". Upstream:   cel-go/parser;
- * differences: the text of syntax errors, one error instead of all.
+ * never refers to anything unchecked. Macros are nodes of their own; each variable has a slot of
+ * its own. What upstream's optimizer makes of constants is made here (literals, conversions).
+ * Invariants: operands come before their node; nesting and depth are bounded (cel_int.h), which
+ * bounds the C stack of parser and evaluator. Fails with: -EINVAL and the first error only, as
+ * upstream prints it with its line. Upstream: cel-go/parser, cel-go/interpreter/decorators.go;
+ * differences: one error instead of all; characters that are no token.
  */
 #include "scheduler/cel/cel_int.h"
 
@@ -16,21 +17,28 @@ static uint32_t expr(struct cel_parser *ps);
 uint32_t bh_cel_fail(struct cel_parser *ps, size_t pos, const char *fmt, ...)
 {
     unsigned line = 1, column = 1;
+    const char *text = ps->lex.text, *begin = text;
+    struct bh_buf dots = {0};
     char why[400];
     va_list ap;
 
     if (ps->rc != 0)
         return CEL_NONE;
     for (size_t i = 0; i < pos && i < ps->lex.n; i++) {
-        bool newline = ps->lex.text[i] == '\n';
+        bool newline = text[i] == '\n';
         line += newline;
-        column = newline ? 1 : column + ((ps->lex.text[i] & 0xc0) != 0x80);
+        column = newline ? 1 : column + ((text[i] & 0xc0) != 0x80);
+        begin = newline ? text + i + 1 : begin;
     }
     va_start(ap, fmt);
     vsnprintf(why, sizeof(why), fmt, ap);
     va_end(ap);
-    ps->rc = bh_err_set(ps->err, -EINVAL, "compilation failed: ERROR: <input>:%u:%u: %s", line,
-                        column, why);
+    for (unsigned i = 1; i < column; i++)
+        bh_buf_addc(&dots, '.');
+    ps->rc = bh_err_set(ps->err, -EINVAL,
+                        "compilation failed: ERROR: <input>:%u:%u: %s\n | %.*s\n | %s^", line,
+                        column, why, (int)strcspn(begin, "\n"), begin, bh_buf_str(&dots));
+    bh_buf_fini(&dots);
     return CEL_NONE;
 }
 
@@ -38,17 +46,40 @@ static void next(struct cel_parser *ps)
 {
     bh_cel_lex(&ps->lex);
     if (ps->lex.tok == TOK_BAD)
-        bh_cel_fail(ps, ps->lex.pos, "Syntax error: %s", ps->lex.why);
+        bh_cel_fail(ps, ps->lex.pos, "%s%s",
+                    strstr(ps->lex.why, " literal") ? "" : "Syntax error: ", ps->lex.why);
 }
 
-static uint32_t unexpected(struct cel_parser *ps)
+/* What can begin an expression; behind a bracket a question mark as well. */
+#define PRIMARY(more)                                                                              \
+    "{'[', '{', '(', '.', '-', '!', " more "'true', 'false', 'null', NUM_FLOAT, NUM_INT, "         \
+    "NUM_UINT, STRING, BYTES, IDENTIFIER}"
+
+/* May the token behind the present one follow instead of it? */
+static bool next_is(const struct cel_parser *ps, const char *expected)
+{
+    struct cel_lexer l = ps->lex;
+
+    bh_cel_lex(&l);
+    if (l.tok == TOK_END || l.tok == TOK_BAD)
+        return l.tok == TOK_END && bh_streq(expected, "<EOF>");
+    if (l.tok == TOK_CHAR)
+        return expected[0] == '\'' ? expected[1] == l.ch : strchr("[{(.-!", l.ch) != NULL;
+    return expected[0] == '{' && l.tok >= TOK_IDENT && l.tok <= TOK_BYTES;
+}
+
+/* In the words of upstream's parser generator, which first tries without the token. */
+static uint32_t unexpected(struct cel_parser *ps, const char *expected)
 {
     const struct cel_lexer *l = &ps->lex;
+    int n = l->tok == TOK_END ? 5 : (int)BH_MIN(l->end - l->pos, (size_t)40);
+    const char *text = l->tok == TOK_END ? "<EOF>" : l->text + l->pos;
 
-    if (l->tok == TOK_END)
-        return bh_cel_fail(ps, l->pos, "Syntax error: mismatched input '<EOF>'");
-    return bh_cel_fail(ps, l->pos, "Syntax error: mismatched input '%.*s'",
-                       (int)BH_MIN(l->end - l->pos, (size_t)40), l->text + l->pos);
+    if (expected[0] == '\'' && (l->tok == TOK_END || !next_is(ps, expected)))
+        return bh_cel_fail(ps, l->pos, "Syntax error: missing %s at '%.*s'", expected, n, text);
+    return bh_cel_fail(ps, l->pos, "Syntax error: %s input '%.*s' expecting %s",
+                       l->tok != TOK_END && next_is(ps, expected) ? "extraneous" : "mismatched", n,
+                       text, expected);
 }
 
 static bool at(const struct cel_parser *ps, char ch)
@@ -66,9 +97,11 @@ static bool accept(struct cel_parser *ps, char ch)
 
 static bool expect(struct cel_parser *ps, char ch)
 {
+    char expected[] = {'\'', ch, '\'', '\0'};
+
     if (accept(ps, ch))
         return true;
-    unexpected(ps);
+    unexpected(ps, expected);
     return false;
 }
 
@@ -163,8 +196,8 @@ static bool push_var(struct cel_parser *ps, struct bh_str name, const struct cel
     }
     ps->var[ps->n_vars].name = name;
     ps->var[ps->n_vars].type = type;
+    ps->var[ps->n_vars].slot = ps->p->n_slots++; /* its own: values of bind are found late */
     ps->n_vars++;
-    ps->p->n_slots = (uint16_t)BH_MAX(ps->p->n_slots, ps->n_vars);
     return true;
 }
 
@@ -179,6 +212,12 @@ static bool find_var(const struct cel_parser *ps, struct bh_str name, unsigned *
     return false;
 }
 
+static uint32_t undeclared(struct cel_parser *ps, struct bh_str name, size_t pos)
+{
+    return bh_cel_fail(ps, pos, "undeclared reference to '%.*s' (in container '')",
+                       (int)BH_MIN(name.n, (size_t)64), name.p);
+}
+
 static uint32_t identifier(struct cel_parser *ps, struct bh_str name, size_t pos)
 {
     static const uint8_t kinds[] = {CEL_BOOL,  CEL_INT,  CEL_UINT, CEL_DOUBLE, CEL_STRING,
@@ -187,7 +226,7 @@ static uint32_t identifier(struct cel_parser *ps, struct bh_str name, size_t pos
     unsigned var;
 
     if (find_var(ps, name, &var)) {
-        n.slot = (uint16_t)var;
+        n.slot = ps->var[var].slot;
         n.type = ps->var[var].type;
         return add_node(ps, &n, NULL, 0);
     }
@@ -203,8 +242,7 @@ static uint32_t identifier(struct cel_parser *ps, struct bh_str name, size_t pos
         if (bh_str_eqc(name, bh_cel_kind_name(kinds[i])))
             return add_const(ps, pos, (struct cel_value){.kind = CEL_TYPE, .i = kinds[i]});
     }
-    return bh_cel_fail(ps, pos, "undeclared reference to '%.*s' (in container '')",
-                       (int)BH_MIN(name.n, (size_t)64), name.p);
+    return undeclared(ps, name, pos);
 }
 
 /* The name of a new variable, the current token. */
@@ -221,20 +259,26 @@ static bool var_name(struct cel_parser *ps, struct bh_str *ret)
 
 /* ---- macros ---- */
 
+enum { ONE = 1, TWO = 2 };
+
 static const struct macro {
     const char *name;
     uint8_t op;
     uint8_t args_max; /* behind the variable */
-    bool two_vars;    /* may have two variables */
+    uint8_t vars;     /* how many there may be, as bits */
 } macros[] = {
-    {"all", OP_ALL, 1, true},
-    {"exists", OP_EXISTS, 1, true},
-    {"exists_one", OP_EXISTS_ONE, 1, false},
-    {"existsOne", OP_EXISTS_ONE, 1, true},
-    {"filter", OP_FILTER, 1, false},
-    {"map", OP_MAP_MACRO, 2, false},
-    {"optMap", OP_OPT_MAP, 1, false},
-    {"optFlatMap", OP_OPT_FLATMAP, 1, false},
+    {"all", OP_ALL, 1, ONE | TWO},
+    {"exists", OP_EXISTS, 1, ONE | TWO},
+    {"exists_one", OP_EXISTS_ONE, 1, ONE | TWO},
+    {"existsOne", OP_EXISTS_ONE, 1, TWO},
+    {"filter", OP_FILTER, 1, ONE},
+    {"map", OP_MAP_MACRO, 2, ONE},
+    {"sortBy", OP_SORT_BY, 1, ONE},
+    {"transformList", OP_TO_LIST, 2, TWO},
+    {"transformMap", OP_TO_MAP, 2, TWO},
+    {"transformMapEntry", OP_TO_ENTRIES, 2, TWO},
+    {"optMap", OP_OPT_MAP, 1, ONE},
+    {"optFlatMap", OP_OPT_FLATMAP, 1, ONE},
 };
 
 static const struct macro *find_macro(struct bh_str name)
@@ -248,9 +292,9 @@ static const struct macro *find_macro(struct bh_str name)
 
 /* Declares the macro's variables with the types the range gives them. */
 static bool macro_vars(struct cel_parser *ps, const struct macro *m, struct cel_node *n,
-                       const struct cel_type *range, const struct bh_str name[2])
+                       const struct cel_node *over, const struct bh_str name[2])
 {
-    const struct cel_type *first = NULL, *item;
+    const struct cel_type *range = over->type, *first = NULL, *item;
 
     if (m->op == OP_OPT_MAP || m->op == OP_OPT_FLATMAP) {
         if (range->kind != CEL_OPTIONAL && range->kind != CEL_DYN) {
@@ -265,14 +309,14 @@ static bool macro_vars(struct cel_parser *ps, const struct macro *m, struct cel_
         struct bh_buf b = {0};
         bh_cel_type_text(&b, range);
         bh_cel_fail(
-            ps, n->pos,
+            ps, over->pos,
             "expression of type '%s' cannot be range of a comprehension (must be list, map, or "
             "dynamic)",
             bh_buf_str(&b));
         bh_buf_fini(&b);
         return false;
     }
-    n->slot = (uint16_t)ps->n_vars;
+    n->slot = ps->p->n_slots;
     if (n->two_vars)
         return push_var(ps, name[0], first) && push_var(ps, name[1], item);
     return push_var(ps, name[0], item);
@@ -288,7 +332,7 @@ static uint32_t macro(struct cel_parser *ps, const struct macro *m, uint32_t ran
 
     if (!var_name(ps, &name[0]) || !expect(ps, ','))
         return CEL_NONE;
-    if (m->two_vars && ps->lex.tok == TOK_IDENT) {
+    if ((m->vars & TWO) && ps->lex.tok == TOK_IDENT) {
         struct cel_lexer back = ps->lex; /* a name alone is a variable only when more follows */
         if (var_name(ps, &name[1]) && at(ps, ','))
             n.two_vars = true;
@@ -297,7 +341,9 @@ static uint32_t macro(struct cel_parser *ps, const struct macro *m, uint32_t ran
         if (n.two_vars)
             next(ps);
     }
-    if (ps->rc != 0 || !macro_vars(ps, m, &n, ps->p->node[range].type, name))
+    if (ps->rc == 0 && !n.two_vars && !(m->vars & ONE))
+        return undeclared(ps, bh_str_c(m->name), pos);
+    if (ps->rc != 0 || !macro_vars(ps, m, &n, &ps->p->node[range], name))
         return CEL_NONE;
     do {
         args[n_args++] = expr(ps);
@@ -327,7 +373,7 @@ static uint32_t bind(struct cel_parser *ps, size_t pos)
     args[0] = expr(ps);
     if (args[0] == CEL_NONE || !expect(ps, ','))
         return CEL_NONE;
-    n.slot = (uint16_t)ps->n_vars;
+    n.slot = ps->p->n_slots;
     if (!push_var(ps, name, ps->p->node[args[0]].type))
         return CEL_NONE;
     args[1] = expr(ps);
@@ -337,7 +383,22 @@ static uint32_t bind(struct cel_parser *ps, size_t pos)
     return add_node(ps, &n, args, 2);
 }
 
-static uint32_t has(struct cel_parser *ps, size_t pos)
+/* The root of this chain of members, if it is one, is not paid for. */
+static void mark_root(struct cel_parser *ps, uint32_t at)
+{
+    struct cel_node *n = &ps->p->node[at];
+
+    while (n->op == OP_SELECT || n->op == OP_OPT_SELECT || n->op == OP_INDEX ||
+           n->op == OP_OPT_INDEX) {
+        struct cel_node *from = &ps->p->node[ps->p->arg[n->first]];
+        if (!bh_cel_is_attribute(from))
+            break;
+        n = from;
+    }
+    n->no_root = true;
+}
+
+static uint32_t has(struct cel_parser *ps)
 {
     uint32_t arg = expr(ps);
 
@@ -345,10 +406,70 @@ static uint32_t has(struct cel_parser *ps, size_t pos)
         return CEL_NONE;
     struct cel_node *n = &ps->p->node[arg];
     if (n->op != OP_SELECT)
-        return bh_cel_fail(ps, pos, "invalid argument to has() macro");
+        return bh_cel_fail(ps, n->pos, "invalid argument to has() macro");
+    mark_root(ps, arg);
     n->op = OP_HAS;
     n->type = &bh_cel_types[CEL_BOOL];
     return arg;
+}
+
+/* ---- literals ---- */
+
+static uint32_t entry(struct cel_parser *ps, bool optional)
+{
+    struct cel_node n = new_node(OP_ENTRY, ps->lex.pos);
+    uint32_t arg = expr(ps);
+
+    return optional && arg != CEL_NONE ? add_node(ps, &n, &arg, 1) : arg;
+}
+
+/* As upstream: what is made of constants alone is found now and costs nothing later; an error stays
+ * where it is. */
+static bool all_const(const struct cel_parser *ps, const uint32_t *args, uint32_t n_args)
+{
+    for (uint32_t i = 0; i < n_args; i++) {
+        if (ps->p->node[args[i]].op != OP_CONST)
+            return false;
+    }
+    return true;
+}
+
+static uint32_t replace_by_value(struct cel_parser *ps, uint32_t at, bool error_fails)
+{
+    struct cel_eval e = {.prog = ps->p, .arena = &ps->p->arena};
+    struct cel_value v = bh_cel_eval(&e, at);
+    struct cel_node *n = &ps->p->node[at];
+
+    if (v.kind == CEL_ERROR && error_fails) {
+        ps->rc = bh_err_set(ps->err, -EINVAL, "program instantiation failed: %s", v.s);
+        return CEL_NONE;
+    }
+    if (v.kind == CEL_ERROR || e.exhausted)
+        return at;
+    n->op = OP_CONST;
+    n->value = v;
+    return at;
+}
+
+static uint32_t add_literal(struct cel_parser *ps, struct cel_node *n, const struct operands *o)
+{
+    bool fold = ps->rc == 0 && all_const(ps, o->p, o->n);
+    uint32_t at = add_node(ps, n, o->p, o->n);
+
+    return fold && at != CEL_NONE ? replace_by_value(ps, at, false) : at;
+}
+
+/* Conversions of a constant. */
+static bool is_conversion(struct bh_str name)
+{
+    static const char *const names[] = {"int",  "uint",  "double", "string",
+                                        "bool", "bytes", "dyn",    "type"};
+
+    for (size_t i = 0; i < BH_ARRAY_LEN(names); i++) {
+        if (bh_str_eqc(name, names[i]))
+            return true;
+    }
+    return false;
 }
 
 /* ---- calls and postfix operators ---- */
@@ -361,44 +482,56 @@ static uint32_t call(struct cel_parser *ps, struct bh_str name, uint32_t receive
 
     if (receiver != CEL_NONE)
         args[n_args++] = receiver;
-    while (ps->rc == 0 && !at(ps, ')')) {
+    for (bool more = !at(ps, ')'); ps->rc == 0 && more; more = accept(ps, ',')) {
         if (n_args == CEL_ARGS_MAX)
             return bh_cel_fail(ps, pos, "found no matching overload for '%.*s'",
                                (int)BH_MIN(name.n, (size_t)64), name.p);
         args[n_args++] = expr(ps);
-        if (!accept(ps, ','))
-            break;
     }
     if (ps->rc != 0 || !expect(ps, ')'))
         return CEL_NONE;
     if (!set_args(ps, &n, args, n_args) || !bh_cel_check_call(ps, &n, name, receiver != CEL_NONE))
         return CEL_NONE;
-    return put_node(ps, &n);
+    uint32_t at = put_node(ps, &n);
+    if (receiver == CEL_NONE && n_args == 1 && is_conversion(name) && all_const(ps, args, 1))
+        return replace_by_value(ps, at, true);
+    return at;
 }
 
-static uint32_t member(struct cel_parser *ps, uint32_t left)
+static uint32_t no_alternative(struct cel_parser *ps)
 {
-    size_t pos = ps->lex.pos;
+    const struct cel_lexer *l = &ps->lex;
+
+    return bh_cel_fail(ps, l->pos, "Syntax error: no viable alternative at input '.%.*s'",
+                       (int)BH_MIN(l->end - l->pos, (size_t)40), l->text + l->pos);
+}
+
+static uint32_t member(struct cel_parser *ps, uint32_t left, size_t pos)
+{
     bool optional = accept(ps, '?');
     struct bh_str name = token_text(ps);
 
     if (ps->lex.tok != TOK_IDENT)
-        return ps->rc ? CEL_NONE : unexpected(ps);
+        return ps->rc ? CEL_NONE : no_alternative(ps);
     next(ps);
+    size_t open = ps->lex.pos;
     if (!optional && accept(ps, '(')) {
         const struct macro *m = find_macro(name);
-        return m ? macro(ps, m, left, pos) : call(ps, name, left, pos);
+        return m ? macro(ps, m, left, open) : call(ps, name, left, open);
     }
     struct cel_node n = new_node(optional ? OP_OPT_SELECT : OP_SELECT, pos);
     n.name = name;
     return add_node(ps, &n, &left, 1);
 }
 
-static uint32_t index_of(struct cel_parser *ps, uint32_t left)
+static uint32_t index_of(struct cel_parser *ps, uint32_t left, size_t pos)
 {
-    size_t pos = ps->lex.pos;
     bool optional = accept(ps, '?');
-    uint32_t args[2] = {left, expr(ps)};
+    uint32_t args[2] = {left, CEL_NONE};
+
+    if (!optional && (ps->lex.tok == TOK_END || at(ps, ']')))
+        return unexpected(ps, PRIMARY("'?', "));
+    args[1] = expr(ps);
     struct cel_node n = new_node(optional ? OP_OPT_INDEX : OP_INDEX, pos);
 
     if (args[1] == CEL_NONE || !expect(ps, ']'))
@@ -412,7 +545,19 @@ static bool is_namespace(const struct cel_parser *ps, struct bh_str name)
     unsigned var;
 
     return at(ps, '.') && !find_var(ps, name, &var) &&
-           (bh_str_eqc(name, "cel") || bh_str_eqc(name, "optional") || bh_str_eqc(name, "sets"));
+           (bh_str_eqc(name, "cel") || bh_str_eqc(name, "optional") || bh_str_eqc(name, "sets") ||
+            bh_str_eqc(name, "lists") || bh_str_eqc(name, "strings") || bh_str_eqc(name, "ip"));
+}
+
+static struct bh_str join_names(struct cel_parser *ps, struct bh_str a, struct bh_str b)
+{
+    char *p = bh_arena_alloc(&ps->p->arena, a.n + b.n + 2);
+
+    memcpy(p, a.p, a.n);
+    p[a.n] = '.';
+    memcpy(p + a.n + 1, b.p, b.n);
+    p[a.n + 1 + b.n] = '\0';
+    return (struct bh_str){p, a.n + 1 + b.n};
 }
 
 static uint32_t named(struct cel_parser *ps)
@@ -423,19 +568,27 @@ static uint32_t named(struct cel_parser *ps)
     next(ps);
     if (is_namespace(ps, name)) {
         next(ps);
-        const char *end = ps->lex.text + ps->lex.end;
+        struct bh_str inner = token_text(ps);
         bool ident = ps->lex.tok == TOK_IDENT;
-        bool adjacent = token_text(ps).p == name.p + name.n + 1;
         next(ps);
-        if (!ident || !adjacent || !accept(ps, '('))
-            return bh_cel_fail(ps, pos, "undeclared reference to '%.*s' (in container '')",
-                               (int)name.n, name.p);
-        name.n = (size_t)(end - name.p);
-        return bh_str_eqc(name, "cel.bind") ? bind(ps, pos) : call(ps, name, CEL_NONE, pos);
+        size_t open = ps->lex.pos;
+        if (!ident || !accept(ps, '('))
+            return undeclared(ps, name, pos);
+        struct bh_str full = join_names(ps, name, inner);
+        return bh_str_eqc(full, "cel.bind") ? bind(ps, open) : call(ps, full, CEL_NONE, open);
     }
+    size_t open = ps->lex.pos;
     if (accept(ps, '('))
-        return bh_str_eqc(name, "has") ? has(ps, pos) : call(ps, name, CEL_NONE, pos);
+        return bh_str_eqc(name, "has") ? has(ps) : call(ps, name, CEL_NONE, open);
     return identifier(ps, name, pos);
+}
+
+/* Of a literal, which a comma could have continued. */
+static bool expect_end(struct cel_parser *ps, char ch)
+{
+    if (!at(ps, ch))
+        unexpected(ps, ch == ']' ? "{']', ','}" : "{'}', ','}");
+    return accept(ps, ch);
 }
 
 static uint32_t list_literal(struct cel_parser *ps, size_t pos)
@@ -444,13 +597,13 @@ static uint32_t list_literal(struct cel_parser *ps, size_t pos)
     struct operands o = {0};
 
     while (ps->rc == 0 && !at(ps, ']')) {
-        push(ps, &o, expr(ps));
+        push(ps, &o, entry(ps, accept(ps, '?')));
         if (!accept(ps, ','))
             break;
     }
-    if (ps->rc != 0 || !expect(ps, ']'))
+    if (ps->rc != 0 || !expect_end(ps, ']'))
         return CEL_NONE;
-    return add_node(ps, &n, o.p, o.n);
+    return add_literal(ps, &n, &o);
 }
 
 static uint32_t map_literal(struct cel_parser *ps, size_t pos)
@@ -459,16 +612,17 @@ static uint32_t map_literal(struct cel_parser *ps, size_t pos)
     struct operands o = {0};
 
     while (ps->rc == 0 && !at(ps, '}')) {
+        bool optional = accept(ps, '?');
         push(ps, &o, expr(ps));
         if (ps->rc != 0 || !expect(ps, ':'))
             return CEL_NONE;
-        push(ps, &o, expr(ps));
+        push(ps, &o, entry(ps, optional));
         if (!accept(ps, ','))
             break;
     }
-    if (ps->rc != 0 || !expect(ps, '}'))
+    if (ps->rc != 0 || !expect_end(ps, '}'))
         return CEL_NONE;
-    return add_node(ps, &n, o.p, o.n);
+    return add_literal(ps, &n, &o);
 }
 
 static uint32_t primary(struct cel_parser *ps)
@@ -480,7 +634,7 @@ static uint32_t primary(struct cel_parser *ps)
     switch (ps->lex.tok) {
     case TOK_INT:
         if (ps->lex.magnitude > (uint64_t)INT64_MAX)
-            return bh_cel_fail(ps, pos, "Syntax error: invalid int literal");
+            return bh_cel_fail(ps, pos, "invalid int literal");
         break;
     case TOK_UINT:
     case TOK_DOUBLE:
@@ -490,12 +644,14 @@ static uint32_t primary(struct cel_parser *ps)
     case TOK_IDENT:
         return named(ps);
     default:
+        if (accept(ps, '.')) /* the root, where everything begins anyway */
+            return ps->lex.tok == TOK_IDENT ? named(ps) : no_alternative(ps);
         if (accept(ps, '[')) {
             return list_literal(ps, pos);
         } else if (accept(ps, '{')) {
             return map_literal(ps, pos);
         } else if (!accept(ps, '(')) {
-            return ps->rc ? CEL_NONE : unexpected(ps);
+            return ps->rc ? CEL_NONE : unexpected(ps, PRIMARY(""));
         }
         inner = expr(ps);
         return inner != CEL_NONE && expect(ps, ')') ? inner : CEL_NONE;
@@ -507,10 +663,11 @@ static uint32_t primary(struct cel_parser *ps)
 static uint32_t postfix(struct cel_parser *ps, uint32_t left)
 {
     while (ps->rc == 0 && left != CEL_NONE) {
+        size_t pos = ps->lex.pos;
         if (accept(ps, '.'))
-            left = member(ps, left);
+            left = member(ps, left, pos);
         else if (accept(ps, '['))
-            left = index_of(ps, left);
+            left = index_of(ps, left, pos);
         else
             return left;
     }
@@ -528,6 +685,10 @@ static uint32_t unary(struct cel_parser *ps)
     if (!at(ps, '!') && !at(ps, '-'))
         return postfix(ps, primary(ps));
     next(ps);
+    if (at(ps, n.op == OP_NOT ? '!' : '-')) { /* two of them are none */
+        next(ps);
+        return unary(ps);
+    }
     if (n.op == OP_NEG && (ps->lex.tok == TOK_INT || ps->lex.tok == TOK_DOUBLE)) {
         struct cel_value v = ps->lex.value;
         if (v.kind == CEL_INT)
@@ -600,6 +761,11 @@ static uint32_t logical(struct cel_parser *ps, uint32_t left, enum cel_op op, in
     return ps->rc ? CEL_NONE : add_node(ps, &n, o.p, o.n);
 }
 
+static bool is_empty_list(const struct cel_node *n)
+{
+    return n->op == OP_CONST && n->type->kind == CEL_LIST && n->value.n == 0;
+}
+
 static uint32_t binary(struct cel_parser *ps, int level)
 {
     uint32_t left = unary(ps);
@@ -616,6 +782,10 @@ static uint32_t binary(struct cel_parser *ps, int level)
         next(ps);
         uint32_t args[2] = {left, binary(ps, found + 1)};
         left = ps->rc ? CEL_NONE : add_node(ps, &n, args, 2);
+        if (ps->rc == 0 && op == OP_IN && is_empty_list(&ps->p->node[args[1]])) {
+            ps->p->node[left].op = OP_CONST; /* whatever stands on the left */
+            ps->p->node[left].value = cel_bool(false);
+        }
     }
     return ps->rc ? CEL_NONE : left;
 }
@@ -636,6 +806,8 @@ static uint32_t expr(struct cel_parser *ps)
         args[1] = binary(ps, LEVEL_OR);
         if (ps->rc == 0 && expect(ps, ':'))
             args[2] = expr(ps);
+        for (size_t i = 1; ps->rc == 0 && i < 3; i++)
+            mark_root(ps, args[i]);
         args[0] = ps->rc ? CEL_NONE : add_node(ps, &n, args, 3);
     }
     ps->nesting--;
@@ -646,7 +818,7 @@ static void check_result(struct cel_parser *ps, const struct cel_type *t)
 {
     struct bh_buf b = {0};
 
-    if (t->kind == CEL_BOOL || t->kind == CEL_DYN)
+    if (t->kind == CEL_BOOL || t == &bh_cel_any)
         return;
     bh_cel_type_text(&b, t);
     ps->rc = bh_err_set(ps->err, -EINVAL, "must evaluate to bool or the unknown type, not %s",
@@ -663,7 +835,7 @@ int bh_cel_parse(struct bh_cel_program *p, struct bh_err *err)
     next(&ps);
     p->root = expr(&ps);
     if (ps.rc == 0 && ps.lex.tok != TOK_END)
-        unexpected(&ps);
+        unexpected(&ps, "<EOF>");
     if (ps.rc == 0)
         check_result(&ps, p->node[p->root].type);
     return ps.rc;

@@ -11,7 +11,7 @@
 
 static bool parse(struct cel_eval *e, const struct cel_value *arg, bh_nano *ret)
 {
-    bh_cel_charge(e, arg->n / 10);
+    bh_cel_work(e, arg->n / 10);
     return bh_quantity_parse(arg->s, arg->n, ret) == 0;
 }
 

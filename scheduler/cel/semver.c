@@ -123,7 +123,7 @@ const char *bh_cel_semver_parse(struct bh_arena *a, struct bh_str s, bool normal
     s = cut(&pre, '-');
     struct bh_str major = cut(&s, '.'), minor = cut(&s, '.');
     if (s.n == 0)
-        return "no Major.Minor.Patch elements found";
+        return "No Major.Minor.Patch elements found";
     if ((why = number(major, &ret->major)) || (why = number(minor, &ret->minor)) ||
         (why = number(s, &ret->patch)) || (has_pre && (why = identifiers(pre, true))) ||
         (has_build && (why = identifiers(build, false))))
@@ -174,7 +174,7 @@ int bh_cel_semver_compare(const struct cel_semver *a, const struct cel_semver *b
 static struct cel_value make(struct cel_eval *e, const struct cel_value *arg, bool normal)
 {
     struct cel_semver *v = bh_arena_new(e->arena, struct cel_semver);
-    bh_cel_charge(e, arg->n / 10);
+    bh_cel_work(e, arg->n / 10);
     const char *why = bh_cel_semver_parse(e->arena, (struct bh_str){arg->s, arg->n}, normal, v);
 
     if (why)
@@ -185,7 +185,7 @@ static struct cel_value make(struct cel_eval *e, const struct cel_value *arg, bo
 static struct cel_value test(struct cel_eval *e, const struct cel_value *arg, bool normal)
 {
     struct cel_semver v;
-    bh_cel_charge(e, arg->n / 10);
+    bh_cel_work(e, arg->n / 10);
     return cel_bool(bh_cel_semver_parse(e->arena, (struct bh_str){arg->s, arg->n}, normal, &v) ==
                     NULL);
 }

@@ -2,18 +2,12 @@
  *
  * scheduler/cel/strings.c - functions of strings
  *
- * Positions count code points. What walks over a string is charged a tenth of its bytes, what
- * copies it before the copy is made. Upstream: cel-go/ext/strings.go (version 2),
- * k8s.io/apiserver/pkg/cel/library/regex.go; differences: format, quote and the url, ip and cidr
- * libraries are undeclared.
+ * Positions count code points. The price is paid by the caller; copies are work, which is limited
+ * before the copy is made. Upstream: cel-go/ext/strings.go (version 2),
+ * k8s.io/apiserver/pkg/cel/library/regex.go; differences: format is undeclared.
  */
 #include "scheduler/cel/functions.h"
 #include "scheduler/cel/regex_int.h"
-
-static uint64_t tenth(uint64_t n)
-{
-    return (n + 9) / 10;
-}
 
 static struct bh_str str(const struct cel_value *v)
 {
@@ -41,20 +35,19 @@ static int64_t find_bytes(struct bh_str s, size_t from, struct bh_str needle)
 
 struct cel_value bh_cel_contains(struct cel_eval *e, const struct cel_value *arg)
 {
-    if (!bh_cel_charge(e, tenth(arg[0].n) * tenth(arg[1].n)))
-        return cel_bool(false);
+    (void)e;
     return cel_bool(find_bytes(str(&arg[0]), 0, str(&arg[1])) >= 0);
 }
 
 struct cel_value bh_cel_starts_with(struct cel_eval *e, const struct cel_value *arg)
 {
-    bh_cel_charge(e, tenth(arg[1].n));
+    (void)e;
     return cel_bool(arg[0].n >= arg[1].n && memcmp(arg[0].s, arg[1].s, arg[1].n) == 0);
 }
 
 struct cel_value bh_cel_ends_with(struct cel_eval *e, const struct cel_value *arg)
 {
-    bh_cel_charge(e, tenth(arg[1].n));
+    (void)e;
     return cel_bool(arg[0].n >= arg[1].n &&
                     memcmp(arg[0].s + (arg[0].n - arg[1].n), arg[1].s, arg[1].n) == 0);
 }
@@ -69,13 +62,15 @@ static const struct cel_regex *compile(struct cel_eval *e, struct bh_str pattern
     struct bh_arena_mark mark = bh_arena_mark(e->arena);
     const char *why = NULL;
 
-    if (!bh_cel_charge(e, 100 + pattern.n))
+    if (!bh_cel_work(e, 100 + pattern.n))
         return NULL;
     const struct cel_regex *re = bh_cel_regex_compile(e->arena, pattern, &why);
     if (re)
-        return bh_cel_charge(e, re->n) ? re : NULL;
+        return bh_cel_work(e, re->n) ? re : NULL;
     bh_arena_rewind(e->arena, mark);
-    *ret_err = bh_cel_error(e, "error parsing regexp: %s", why);
+    *ret_err =
+        bh_cel_error(e, "%serror parsing regexp: %s",
+                     bh_streq(e->node->call.func->name, "matches") ? "" : "Illegal regex: ", why);
     return NULL;
 }
 
@@ -84,8 +79,6 @@ static const struct cel_regex *pattern_of(struct cel_eval *e, const struct cel_v
 {
     const struct cel_regex *re = e->node->call.regex;
 
-    if (!bh_cel_charge(e, tenth(arg[0].n + 1u) * ((arg[1].n + 3) / 4)))
-        return NULL;
     return re ? re : compile(e, str(&arg[1]), ret_err);
 }
 
@@ -93,12 +86,12 @@ static const struct cel_regex *pattern_of(struct cel_eval *e, const struct cel_v
 static bool search(struct cel_eval *e, const struct cel_regex *re, struct bh_str s, size_t from,
                    size_t *ret_from, size_t *ret_to)
 {
-    enum { STEPS_PER_UNIT = 100 };
-    uint64_t steps = 0, left = BH_CEL_COST_LIMIT - e->cost;
+    enum { STEPS_PER_UNIT = 20 };
+    uint64_t steps = 0, left = CEL_WORK_LIMIT - e->work;
     bool found = bh_cel_regex_find(re, e->arena, s, from, ret_from, ret_to, &steps,
                                    (left + 1) * STEPS_PER_UNIT);
 
-    return bh_cel_charge(e, steps / STEPS_PER_UNIT) && found;
+    return bh_cel_work(e, steps / STEPS_PER_UNIT) && found;
 }
 
 struct cel_value bh_cel_matches(struct cel_eval *e, const struct cel_value *arg)
@@ -130,7 +123,7 @@ static struct cel_value find_all(struct cel_eval *e, const struct cel_value *arg
     size_t at = 0, from, to, last = SIZE_MAX, n = 0, w = 1;
     int64_t most = max < 0 || max > (int64_t)arg->n + 1 ? (int64_t)arg->n + 1 : max;
 
-    if (!re || !bh_cel_charge(e, arg->n / 2))
+    if (!re || !bh_cel_work(e, arg->n))
         return err;
     item = bh_arena_new_array(e->arena, struct cel_value, (size_t)most + 1);
     while ((int64_t)n < most && at <= arg->n && search(e, re, str(arg), at, &from, &to)) {
@@ -158,7 +151,6 @@ struct cel_value bh_cel_find_all_n(struct cel_eval *e, const struct cel_value *a
 
 struct cel_value bh_cel_char_at(struct cel_eval *e, const struct cel_value *arg)
 {
-    bh_cel_charge(e, tenth(arg->n));
     int64_t at = offset_of(arg, arg[1].i);
     size_t w;
 
@@ -174,10 +166,15 @@ static struct cel_value index_from(struct cel_eval *e, const struct cel_value *a
 {
     int64_t at;
 
-    if (!bh_cel_charge(e, tenth(arg[0].n) * tenth(arg[1].n)))
+    if (!bh_cel_work(e, 1 + arg[0].n / 100))
         return cel_int(-1);
-    if (first < 0 || (at = offset_of(arg, first)) < 0)
+    if (arg[1].n == 0)
+        return cel_int(first);
+    if (first < 0)
         return bh_cel_error(e, "index out of range: %lld", (long long)first);
+    at = offset_of(arg, first);
+    if (at < 0)
+        return cel_int(-1);
     at = find_bytes(str(&arg[0]), (size_t)at, str(&arg[1]));
     return cel_int(at < 0 ? -1 : (int64_t)bh_cel_rune_count(arg->s, (size_t)at));
 }
@@ -192,15 +189,34 @@ struct cel_value bh_cel_index_of_from(struct cel_eval *e, const struct cel_value
     return index_from(e, arg, arg[2].i);
 }
 
-struct cel_value bh_cel_last_index_of(struct cel_eval *e, const struct cel_value *arg)
+/* The last needle that begins at or before this byte. */
+static struct cel_value last_before(struct cel_eval *e, const struct cel_value *arg, size_t first)
 {
-    if (!bh_cel_charge(e, tenth(arg[0].n) * tenth(arg[1].n)))
+    if (!bh_cel_work(e, 1 + arg[0].n / 100))
         return cel_int(-1);
-    for (size_t at = arg[0].n + 1; at-- > 0;) {
+    for (size_t at = first + 1; at-- > 0;) {
         if (arg[0].n - at >= arg[1].n && memcmp(arg[0].s + at, arg[1].s, arg[1].n) == 0)
             return cel_int((int64_t)bh_cel_rune_count(arg->s, at));
     }
     return cel_int(-1);
+}
+
+struct cel_value bh_cel_last_index_of(struct cel_eval *e, const struct cel_value *arg)
+{
+    return last_before(e, arg, arg[0].n);
+}
+
+struct cel_value bh_cel_last_index_of_from(struct cel_eval *e, const struct cel_value *arg)
+{
+    int64_t at = arg[2].i < 0 ? -1 : offset_of(arg, arg[2].i);
+
+    if (arg[1].n == 0)
+        return arg[2];
+    if (arg[2].i < 0)
+        return bh_cel_error(e, "index out of range: %lld", (long long)arg[2].i);
+    if (at < 0 || at == (int64_t)arg->n)
+        return cel_int(-1);
+    return last_before(e, arg, (size_t)at);
 }
 
 /* substring(from) and substring(from, to); the call tells which. */
@@ -208,7 +224,6 @@ struct cel_value bh_cel_substring(struct cel_eval *e, const struct cel_value *ar
 {
     bool open = e->node->n_args == 2;
 
-    bh_cel_charge(e, tenth(arg->n));
     int64_t from = arg[1].i < 0 ? -1 : offset_of(arg, arg[1].i);
     int64_t to = open ? (int64_t)arg->n : arg[2].i < 0 ? -1 : offset_of(arg, arg[2].i);
     if (from < 0 || to < 0)
@@ -225,7 +240,7 @@ struct cel_value bh_cel_substring(struct cel_eval *e, const struct cel_value *ar
 static struct cel_value map_ascii(struct cel_eval *e, const struct cel_value *arg, char first,
                                   char last)
 {
-    if (!bh_cel_charge(e, tenth(arg->n)))
+    if (!bh_cel_work(e, 1 + arg->n / 16))
         return *arg;
     char *p = bh_arena_memdup(e->arena, arg->s, arg->n);
     for (uint32_t i = 0; i < arg->n; i++) {
@@ -257,7 +272,7 @@ struct cel_value bh_cel_trim(struct cel_eval *e, const struct cel_value *arg)
     size_t from = 0, to = 0, w;
     bool started = false;
 
-    bh_cel_charge(e, tenth(arg->n));
+    (void)e;
     for (size_t i = 0; i < arg->n; i += w) {
         if (is_space(bh_cel_rune(arg->s + i, arg->n - i, &w)))
             continue;
@@ -268,18 +283,31 @@ struct cel_value bh_cel_trim(struct cel_eval *e, const struct cel_value *arg)
     return cel_str(arg->s + from, to - from);
 }
 
-struct cel_value bh_cel_reverse_string(struct cel_eval *e, const struct cel_value *arg)
+/* A literal of CEL with this value. */
+struct cel_value bh_cel_quote(struct cel_eval *e, const struct cel_value *arg)
 {
+    static const char from[] = "\a\b\f\n\r\t\v\\\"", to[] = "abfnrtv\\\"";
+    struct bh_buf b = {0};
+    struct cel_value v;
     size_t w;
 
-    if (!bh_cel_charge(e, tenth(arg->n)))
+    if (!bh_cel_work(e, 1 + arg->n / 16))
         return *arg;
-    char *p = bh_arena_alloc(e->arena, arg->n + 1);
+    bh_buf_addc(&b, '"');
     for (size_t i = 0; i < arg->n; i += w) {
-        (void)bh_cel_rune(arg->s + i, arg->n - i, &w);
-        memcpy(p + arg->n - i - w, arg->s + i, w);
+        uint32_t c = bh_cel_rune(arg->s + i, arg->n - i, &w);
+        const char *known = c && c < 0x80 ? strchr(from, (int)c) : NULL;
+        if (known)
+            bh_buf_addf(&b, "\\%c", to[known - from]);
+        else if (c == 0xfffd && w == 1)
+            bh_buf_adds(&b, "\xef\xbf\xbd");
+        else
+            bh_buf_add(&b, arg->s + i, w);
     }
-    return cel_str(p, arg->n);
+    bh_buf_addc(&b, '"');
+    v = cel_str(bh_arena_memdup(e->arena, bh_buf_str(&b), b.n), b.n);
+    bh_buf_fini(&b);
+    return v;
 }
 
 /* End of the piece that begins at `at`: before the separator, or behind one rune when it is empty.
@@ -305,8 +333,7 @@ static struct cel_value split(struct cel_eval *e, const struct cel_value *arg, i
     size_t most = max < 0 || max > (int64_t)s.n + 1 ? s.n + 1 : (size_t)max, n = 0, at = 0;
     bool last = false;
 
-    if (most == 0 || (s.n == 0 && sep.n == 0) ||
-        !bh_cel_charge(e, s.n / 2 + tenth(s.n) * tenth(sep.n)))
+    if (most == 0 || (s.n == 0 && sep.n == 0) || !bh_cel_work(e, s.n))
         return cel_list(NULL, 0);
     struct cel_value *item = bh_arena_new_array(e->arena, struct cel_value, most);
     while (!last) {
@@ -340,7 +367,7 @@ struct replacing {
 
 static bool put(struct replacing *r, struct bh_str s)
 {
-    if (!bh_cel_charge(r->e, 1 + s.n / 10))
+    if (!bh_cel_work(r->e, 1 + s.n / 10))
         return false;
     bh_buf_add(&r->out, s.p, s.n);
     return true;
@@ -380,7 +407,7 @@ static struct cel_value replace(struct cel_eval *e, const struct cel_value *arg,
     struct cel_value v;
 
     r.left = max < 0 ? INT64_MAX : max;
-    if (bh_cel_charge(e, tenth(r.s.n) * tenth(r.old.n))) {
+    if (bh_cel_work(e, 1 + r.s.n / 16)) {
         if (r.old.n == 0)
             replace_between(&r);
         else
@@ -410,9 +437,9 @@ static struct cel_value join(struct cel_eval *e, const struct cel_value *list, s
         const struct cel_value *item = &list->list[i];
         if (item->kind != CEL_STRING) {
             bh_buf_fini(&b);
-            return bh_cel_no_overload(e, "join", list, 1);
+            return bh_cel_no_overload(e, "join", list, e->node->n_args);
         }
-        if (!bh_cel_charge(e, 1 + (item->n + sep.n) / 10))
+        if (!bh_cel_work(e, 1 + (item->n + sep.n) / 10))
             break;
         bh_buf_add(&b, sep.p, i ? sep.n : 0);
         bh_buf_add(&b, item->s, item->n);

@@ -5,6 +5,8 @@
  * Lists may share parts ([a, a] of [b, b] ...), so walking a value can take exponentially longer
  * than building it: every container walked over is charged. Upstream: cel-go/common/types.
  */
+#include <math.h>
+
 #include "scheduler/cel/cel_int.h"
 
 struct cel_value bh_cel_error(struct cel_eval *e, const char *fmt, ...)
@@ -32,10 +34,13 @@ const char *bh_cel_kind_name(uint32_t kind)
         [CEL_LIST] = "list",
         [CEL_MAP] = "map",
         [CEL_TYPE] = "type",
+        [CEL_IP] = "net.IP",
+        [CEL_CIDR] = "net.CIDR",
         [CEL_QUANTITY] = "kubernetes.Quantity",
         [CEL_DYN] = "dyn",
         [CEL_SEMVER] = "kubernetes.Semver",
         [CEL_DEVICE] = "kubernetes.DRADevice",
+        [CEL_LAZY] = "lazy",
         [CEL_OPTIONAL] = "optional_type",
     };
     return name[kind];
@@ -60,14 +65,31 @@ bool bh_cel_charge(struct cel_eval *e, uint64_t n)
     return !e->exhausted;
 }
 
+bool bh_cel_work(struct cel_eval *e, uint64_t n)
+{
+    if (__builtin_add_overflow(e->work, n, &e->work) || e->work > CEL_WORK_LIMIT)
+        e->exhausted = true;
+    return !e->exhausted;
+}
+
 /* ---- equality and order ---- */
+
+/* Upstream's own types give an error instead of an answer beside a value of another type; in a list
+ * or map it passes for equality. */
+bool bh_cel_no_equality(const struct cel_value *a, const struct cel_value *b)
+{
+    return a->kind != b->kind && b->kind != CEL_NULL &&
+           (a->kind == CEL_QUANTITY || a->kind == CEL_SEMVER || a->kind == CEL_IP ||
+            a->kind == CEL_CIDR);
+}
 
 static bool equal_lists(struct cel_eval *e, const struct cel_value *a, const struct cel_value *b)
 {
-    if (a->n != b->n || !bh_cel_charge(e, 1 + a->n / 16))
+    if (a->n != b->n || !bh_cel_work(e, 1 + a->n / 16))
         return false;
     for (uint32_t i = 0; i < a->n; i++) {
-        if (!bh_cel_equal(e, &a->list[i], &b->list[i]))
+        if (!bh_cel_no_equality(&a->list[i], &b->list[i]) &&
+            !bh_cel_equal(e, &a->list[i], &b->list[i]))
             return false;
     }
     return true;
@@ -75,11 +97,12 @@ static bool equal_lists(struct cel_eval *e, const struct cel_value *a, const str
 
 static bool equal_maps(struct cel_eval *e, const struct cel_map *a, const struct cel_map *b)
 {
-    if (a->n != b->n || !bh_cel_charge(e, 1 + a->n / 16))
+    if (a->n != b->n || !bh_cel_work(e, 1 + a->n / 16))
         return false;
     for (uint32_t i = 0; i < a->n; i++) {
         const struct cel_value *other = bh_cel_map_find(e, b, &a->entry[i].key);
-        if (!other || !bh_cel_equal(e, &a->entry[i].value, other))
+        if (!other || (!bh_cel_no_equality(&a->entry[i].value, other) &&
+                       !bh_cel_equal(e, &a->entry[i].value, other)))
             return false;
     }
     return true;
@@ -101,7 +124,7 @@ bool bh_cel_equal(struct cel_eval *e, const struct cel_value *a, const struct ce
         return a->b == b->b;
     case CEL_STRING:
     case CEL_BYTES:
-        return a->n == b->n && bh_cel_charge(e, a->n / 100) && memcmp(a->s, b->s, a->n) == 0;
+        return a->n == b->n && bh_cel_work(e, a->n / 100) && memcmp(a->s, b->s, a->n) == 0;
     case CEL_LIST:
         return equal_lists(e, a, b);
     case CEL_MAP:
@@ -112,9 +135,13 @@ bool bh_cel_equal(struct cel_eval *e, const struct cel_value *a, const struct ce
         return bh_cel_semver_compare(a->v, b->v) == 0;
     case CEL_TYPE:
         return a->i == b->i;
+    case CEL_IP:
+    case CEL_CIDR:
+        return a->net->n == b->net->n && a->net->bits == b->net->bits &&
+               memcmp(a->net->addr, b->net->addr, a->net->n) == 0;
     case CEL_OPTIONAL:
         return a->n == b->n &&
-               (a->n == 0 || (bh_cel_charge(e, 1) && bh_cel_equal(e, a->opt, b->opt)));
+               (a->n == 0 || (bh_cel_work(e, 1) && bh_cel_equal(e, a->opt, b->opt)));
     case CEL_NULL:
     case CEL_DEVICE:
         return true;
@@ -176,13 +203,19 @@ int bh_cel_compare(const struct cel_value *a, const struct cel_value *b)
 const struct cel_value *bh_cel_map_find(struct cel_eval *e, const struct cel_map *m,
                                         const struct cel_value *key)
 {
-    if (!bh_cel_charge(e, m->n / 64))
+    if (!bh_cel_work(e, m->n / 64))
         return NULL;
     for (uint32_t i = 0; i < m->n; i++) {
         if (bh_cel_equal(e, &m->entry[i].key, key))
             return &m->entry[i].value;
     }
     return NULL;
+}
+
+/* In floating point as upstream, where a tenth of 70 is a little more than 7. */
+uint64_t bh_cel_tenths(double n)
+{
+    return (uint64_t)ceil(n * 0.1);
 }
 
 size_t bh_cel_size(const struct cel_value *v)
@@ -195,6 +228,12 @@ size_t bh_cel_size(const struct cel_value *v)
         return v->n;
     case CEL_MAP:
         return v->map->n;
+    case CEL_OPTIONAL:
+        return v->n ? bh_cel_size(v->opt) : 1;
+    case CEL_IP:
+        return v->net->n;
+    case CEL_CIDR:
+        return (v->net->bits + 7u) / 8;
     default:
         return 1;
     }

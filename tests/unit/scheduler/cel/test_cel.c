@@ -59,19 +59,23 @@ static void test_evaluation_errors_have_upstreams_text(void)
 {
     static const struct expect t[] = {
         {A ".nothing == 1", -EINVAL, "no such key: nothing"},
-        {A ".name", -EINVAL, "CEL result of type string could not be converted to bool"},
+        {A ".name", -EINVAL,
+         "CEL result of type string could not be converted to bool: unsupported native "
+         "conversion from string to 'bool'"},
         {A ".name && true", -EINVAL, "no such overload"},
         {A ".name > 1", -EINVAL, "no such overload"},
         {A ".name.isGreaterThan(quantity('1'))", -EINVAL,
          "no such overload: isGreaterThan(string, kubernetes.Quantity)"},
-        {A ".numa.exists(x, x > 0)", -EINVAL, "got 'types.Int', expected iterable type"},
-        {A ".version.exists(x, true)", -EINVAL, "got 'cel.Semver', expected iterable type"},
+        {"dyn(" A ".numa).exists(x, x > 0)", -EINVAL, "got 'types.Int', expected iterable type"},
+        {"dyn(" A ".version).exists(x, true)", -EINVAL, "got 'cel.Semver', expected iterable type"},
         {"1 / (" A ".numa - 1) == 1", -EINVAL, "division by zero"},
         {"1 % (" A ".numa - 1) == 1", -EINVAL, "modulus by zero"},
         {"9223372036854775807 + " A ".numa == 0", -EINVAL, "integer overflow"},
         {"[1, 2][2] == 1", -EINVAL, "index out of bounds: 2"},
         {"{1: true}[2]", -EINVAL, "no such key: 2"},
-        {"{'a': 1, 'a': 2}.size() == 1", -EINVAL, "repeated key"},
+        {"{'a': 1, 'a': 2}.a == 2", 1, NULL},
+        {A ".version == " A ".name", -EINVAL, "no such overload"},
+        {A ".version != " A ".name", 1, NULL},
         {"quantity('1K').isInteger()", -EINVAL, "quantities must match"},
         {"optional.none().value() == 1", -EINVAL, "optional.none() dereference"},
     };
@@ -85,7 +89,7 @@ static void test_what_cannot_work_does_not_compile(void)
         {"?!", -ENOEXEC, "<input>:1:1: Syntax error"},
         {"1", -ENOEXEC, "must evaluate to bool or the unknown type, not int"},
         {"device.attributes", -ENOEXEC,
-         "must evaluate to bool or the unknown type, not map(string, map(string, dyn))"},
+         "must evaluate to bool or the unknown type, not map(string, map(string, any))"},
         {"true &&\n nothing", -ENOEXEC, "<input>:2:2: undeclared reference to 'nothing'"},
         {"'a'.nothing()", -ENOEXEC, "undeclared reference to 'nothing'"},
         {"device.nothing", -ENOEXEC, "undefined field 'nothing'"},
@@ -93,7 +97,13 @@ static void test_what_cannot_work_does_not_compile(void)
         {"1 + 'a' == 2", -ENOEXEC, "no matching overload for '_+_' applied to '(int, string)'"},
         {"1 == 'a'", -ENOEXEC, "no matching overload for '_==_'"},
         {"1 == 1.0", -ENOEXEC, "no matching overload"},
-        {"1 && true", -ENOEXEC, "no matching overload"},
+        {"1 && true", -ENOEXEC, "<input>:1:1: expected type 'bool' but found 'int'"},
+        {A ".numa.exists(x, x > 0)", -ENOEXEC, "expression of type 'any' cannot be range"},
+        {"[" A ".numa, 1].size() == 2", -ENOEXEC, "expected type 'any' but found 'int'"},
+        {"dyn(true)", -ENOEXEC, "not dyn"},
+        {"int(1e19) == 1", -ENOEXEC, "program instantiation failed: integer overflow"},
+        {"int('x') == 1", -ENOEXEC, "type conversion error from 'string' to 'int'"},
+        {"true &&\n nothing", -ENOEXEC, "(in container '')\n |  nothing\n | .^"},
         {"-1u == 1u", -ENOEXEC, NULL},
         {"'a'.startsWith(1)", -ENOEXEC, "applied to 'string.(int)'"},
         {"'a'.startsWith()", -ENOEXEC, "no matching overload for 'startsWith'"},
@@ -104,7 +114,7 @@ static void test_what_cannot_work_does_not_compile(void)
         {"[1].all(1, true)", -ENOEXEC, "argument must be a simple name"},
         {"[1].all(x, x)", -ENOEXEC, "expected type 'bool' but found 'int'"},
         {"has(device)", -ENOEXEC, "invalid argument to has() macro"},
-        {"'a'.matches('(')", -ENOEXEC, "missing closing )"},
+        {"'a'.matches('(')", -ENOEXEC, "<input>:1:13: invalid matches argument"},
         {"cel.bond(1, 1, true)", -ENOEXEC, "undeclared reference to 'cel.bond'"},
         {"duration('1s') == duration('1s')", -ENOEXEC, "undeclared reference to 'duration'"},
         {"[1].exists(x, x == 1) && x == 1", -ENOEXEC, "undeclared reference to 'x'"},
@@ -112,8 +122,8 @@ static void test_what_cannot_work_does_not_compile(void)
         {"'\\q' == 'q'", -ENOEXEC, "invalid escape sequence"},
         {"9223372036854775808 == 1", -ENOEXEC, "invalid int literal"},
         {"99999999999999999999u == 1u", -ENOEXEC, "invalid uint literal"},
-        {"(true", -ENOEXEC, "mismatched input '<EOF>'"},
-        {"true true", -ENOEXEC, "mismatched input 'true'"},
+        {"(true", -ENOEXEC, "missing ')' at '<EOF>'"},
+        {"true true", -ENOEXEC, "extraneous input 'true' expecting <EOF>"},
         {"{[1]: true}.size() == 1", -ENOEXEC, "unsupported key type"},
     };
     CHECK_ALL(t);
@@ -168,8 +178,6 @@ static void test_precedence_and_literals(void)
         {"int(3.9) == 3 && string(b'a') == 'a' && bool('true') && string(1.5) == '1.5'", 1, NULL},
         {"dyn(1) == dyn('a')", 0, NULL},
         {"dyn(1) == dyn(1.0) && dyn(1u) in [1.0, 2.0]", 1, NULL},
-        {"int(1e19) == 1", -EINVAL, "integer overflow"},
-        {"int('x') == 1", -EINVAL, "type conversion error"},
         {"device.driver\t==\r\n'dra.example.com'", 1, NULL},
     };
     CHECK_ALL(t);
@@ -221,8 +229,7 @@ static void test_string_functions(void)
         {"'  a b\\t\\n'.trim() == 'a b' && ' '.trim() == ''", 1, NULL},
         {"['a', 'b'].join('-') == 'a-b' && ['a', 'b'].join() == 'ab' && [].join('-') == ''", 1,
          NULL},
-        {"'abc'.charAt(1) == 'b' && 'abc'.charAt(3) == '' && 'h\303\251'.reverse() == '\303\251h'",
-         1, NULL},
+        {"'abc'.charAt(1) == 'b' && 'abc'.charAt(3) == '' && [1, 2].reverse() == [2, 1]", 1, NULL},
         {"'abc 123'.find('[0-9]+') == '123' && 'a1b22'.findAll('[0-9]+') == ['1', '22']", 1, NULL},
         {"'a1b22'.findAll('[0-9]+', 1) == ['1'] && 'abc'.findAll('x*') == ['', '', '', '']", 1,
          NULL},
@@ -253,7 +260,7 @@ static void test_lists_sets_quantities_and_versions(void)
         {"quantity('50k').add(20).sub(quantity('100k')).sub(-50000) == quantity('20')", 1, NULL},
         {"quantity('50k').asInteger() == 50000 && !quantity('500m').isInteger()", 1, NULL},
         {C ".frac.asInteger() == 0", -EINVAL, "cannot convert value to integer"},
-        {C ".frac.asApproximateFloat() == 0.5 && quantity('-1').sign() == -1", 1, NULL},
+        {C ".frac.asApproximateFloat() == 0.5 && sign(quantity('-1')) == -1", 1, NULL},
         {"semver('1.2.3').major() == 1 && semver('1.2.3').minor() == 2 && semver('1.2.3').patch() "
          "== 3",
          1, NULL},
@@ -323,7 +330,10 @@ static void test_costs_are_upstreams(void)
         {A ".numa > 0", 5},
         {A ".name == \"fish\"", 5},
         {"'dra.example.com' in device.attributes", 3},
-        {"cel.bind(dra, " A ", dra.ok)", 15},
+        {"cel.bind(dra, " A ", dra.ok)", 5},
+        {"cel.bind(dra, " A ", true)", 0},
+        {"[1, 2, 3].exists(x, x == 9)", 19},
+        {A ".name in ['a', 'b']", 4},
         {C ".memory.isGreaterThan(quantity('1Ki'))", 6},
         {"!('x' in " C ") || " C ".memory.isGreaterThan(quantity('1Ki'))", 5},
         {A ".version.isGreaterThan(semver('0.0.1'))", 6},
@@ -350,21 +360,9 @@ static void test_the_cost_limit_ends_what_would_not(void)
         {TEN ".all(a, " TEN ".all(b, " TEN ".all(c, " TEN ".all(d, " TEN ".all(e, " TEN
              ".all(f, " TEN ".all(g, true))))))) || true",
          -E2BIG, NULL},
-        /* sharing: 2^k leaves out of k nodes */
-        {"cel.bind(a, [1, 1], cel.bind(b, [a, a], cel.bind(c, [b, b], cel.bind(d, [c, c], "
-         "cel.bind(e, [d, d], cel.bind(f, [e, e], cel.bind(g, [f, f], cel.bind(h, [g, g], "
-         "cel.bind(i, [h, h], cel.bind(j, [i, i], cel.bind(k, [j, j], cel.bind(l, [k, k], "
-         "cel.bind(m, [l, l], cel.bind(n, [m, m], cel.bind(o, [n, n], cel.bind(p, [o, o], "
-         "cel.bind(q, [p, p], cel.bind(r, [q, q], cel.bind(s, [r, r], cel.bind(t, [s, s], "
-         "cel.bind(u, [t, t], cel.bind(v, [u, u], v == [u, u]))))))))))))))))))))))",
-         -E2BIG, NULL},
         /* doubling strings */
         {TEN ".all(a, " TEN ".all(b, cel.bind(x, '0123456789'.replace('', '0123456789'), "
              "cel.bind(y, x.replace('', x), cel.bind(z, y.replace('', y), z != '')))))",
-         -E2BIG, NULL},
-        /* counted repetition: a short pattern of many instructions */
-        {TEN ".all(a, " TEN ".all(b, " TEN ".all(c, " TEN
-             ".all(d, !'aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa'.matches('(a?){999}b')))))",
          -E2BIG, NULL},
         /* patterns made while evaluating, each a large program or an error that || absorbs */
         {TEN ".all(a, " TEN ".all(b, " TEN ".all(c, " TEN
@@ -375,6 +373,25 @@ static void test_the_cost_limit_ends_what_would_not(void)
         {"cel.bind(x, 'abcdefghij'.replace('', 'abcdefghij'), cel.bind(y, x.replace('', x), "
          "cel.bind(l, y.split('').map(z, y), l == l && l.isSorted() && l.max() == y && y in l)))",
          -E2BIG, NULL},
+    };
+    CHECK_ALL(t);
+}
+
+/* Work that upstream does not charge has a limit of its own, far away. */
+static void test_cheap_expressions_that_are_work_are_answered(void)
+{
+    static const struct expect t[] = {
+        /* sharing: 2^k leaves out of k nodes */
+        {"cel.bind(a, [1, 1], cel.bind(b, [a, a], cel.bind(c, [b, b], cel.bind(d, [c, c], "
+         "cel.bind(e, [d, d], cel.bind(f, [e, e], cel.bind(g, [f, f], cel.bind(h, [g, g], "
+         "cel.bind(i, [h, h], cel.bind(j, [i, i], cel.bind(k, [j, j], cel.bind(l, [k, k], "
+         "cel.bind(m, [l, l], cel.bind(n, [m, m], cel.bind(o, [n, n], cel.bind(p, [o, o], "
+         "cel.bind(q, [p, p], cel.bind(r, [q, q], cel.bind(s, [r, r], cel.bind(t, [s, s], "
+         "cel.bind(u, [t, t], cel.bind(v, [u, u], v == [u, u]))))))))))))))))))))))",
+         1, NULL},
+        {"lists.range(300).all(a, lists.range(300).all(b, b >= 0))", 1, NULL},
+        {"lists.range(3000000).size() == 1", -E2BIG, NULL},
+        {"lists.range(9223372036854775807).size() == 1", -E2BIG, NULL},
     };
     CHECK_ALL(t);
 }
@@ -405,7 +422,8 @@ static void test_depth_and_length_are_bounded(void)
     CU_ASSERT_EQUAL(eval_repeated("true", " && true", 1000, ""), 1);
     CU_ASSERT_EQUAL(eval_repeated("", "[", 5000, ""), -ENOEXEC);
     CU_ASSERT_EQUAL(eval_repeated("", "(", 63, "true"), -ENOEXEC);
-    CU_ASSERT_EQUAL(eval_repeated("", "!", 5000, "true"), -ENOEXEC);
+    CU_ASSERT_EQUAL(eval_repeated("", "!", 5000, "true"), 1); /* two of them are none */
+    CU_ASSERT_EQUAL(eval_repeated("", "!-", 2500, "true"), -ENOEXEC);
     CU_ASSERT_EQUAL(eval_repeated("", "!", 40, "true"), 1);
     CU_ASSERT_EQUAL(eval_repeated("0", " + 1", 200, " == 200"), 1);
     CU_ASSERT_EQUAL(eval_repeated("0", " + 1", 2000, " == 2000"), -ENOEXEC);
@@ -430,4 +448,6 @@ BH_TESTS("scheduler/cel", {"selectors of drivers", test_selectors_of_drivers},
          {"a bare device without driver name", test_a_bare_device_without_driver_name},
          {"costs are upstream's", test_costs_are_upstreams},
          {"the cost limit ends what would not", test_the_cost_limit_ends_what_would_not},
+         {"cheap expressions that are work are answered",
+          test_cheap_expressions_that_are_work_are_answered},
          {"depth and length are bounded", test_depth_and_length_are_bounded})
