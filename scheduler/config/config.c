@@ -2,325 +2,293 @@
  *
  * scheduler/config/config.c - from file to profiles
  *
- * Upstream: pkg/scheduler/apis/config/scheme, cmd/kube-scheduler/app/options; differences: only v1
- * is read; extenders are refused in this release.
+ * Upstream: cmd/kube-scheduler/app/options, pkg/scheduler/scheduler.go (New), profile/profile.go.
  */
+#include <ctype.h>
 #include <errno.h>
 
-#include "common/data/yaml.h"
 #include "scheduler/config/config_int.h"
 #include "scheduler/plugins/registry.h"
 
 #define CONFIG_FILE_MAX ((size_t)4 << 20)
-#define GROUP           "kubescheduler.config.k8s.io"
-#define NS_PER_S        ((int64_t)1000000000)
 
-static const struct bh_field leader_schema[] = {
-    {"leaderElect", BH_FIELD_BOOL, NULL, NULL},
-    {"leaseDuration", BH_FIELD_DURATION, NULL, NULL},
-    {"renewDeadline", BH_FIELD_DURATION, NULL, NULL},
-    {"retryPeriod", BH_FIELD_DURATION, NULL, NULL},
-    {"resourceLock", BH_FIELD_STRING, NULL, NULL},
-    {"resourceName", BH_FIELD_STRING, NULL, NULL},
-    {"resourceNamespace", BH_FIELD_STRING, NULL, NULL},
-    {NULL, BH_FIELD_RAW, NULL, NULL},
-};
-static const struct bh_field client_schema[] = {
-    {"kubeconfig", BH_FIELD_STRING, NULL, NULL},
-    {"acceptContentTypes", BH_FIELD_STRING, NULL, NULL},
-    {"contentType", BH_FIELD_STRING, NULL, NULL},
-    {"qps", BH_FIELD_FLOAT, NULL, NULL},
-    {"burst", BH_FIELD_INT32, NULL, NULL},
-    {NULL, BH_FIELD_RAW, NULL, NULL},
-};
-static const struct bh_field plugin_schema[] = {
-    {"name", BH_FIELD_STRING, NULL, NULL},
-    {"weight", BH_FIELD_INT32, NULL, NULL},
-    {NULL, BH_FIELD_RAW, NULL, NULL},
-};
-static const struct bh_field set_schema[] = {
-    {"enabled", BH_FIELD_OBJECTS, plugin_schema, "Plugin"},
-    {"disabled", BH_FIELD_OBJECTS, plugin_schema, "Plugin"},
-    {NULL, BH_FIELD_RAW, NULL, NULL},
-};
-static const struct bh_field plugins_schema[] = {
-    {"preEnqueue", BH_FIELD_OBJECT, set_schema, "PluginSet"},
-    {"queueSort", BH_FIELD_OBJECT, set_schema, "PluginSet"},
-    {"preFilter", BH_FIELD_OBJECT, set_schema, "PluginSet"},
-    {"filter", BH_FIELD_OBJECT, set_schema, "PluginSet"},
-    {"postFilter", BH_FIELD_OBJECT, set_schema, "PluginSet"},
-    {"preScore", BH_FIELD_OBJECT, set_schema, "PluginSet"},
-    {"score", BH_FIELD_OBJECT, set_schema, "PluginSet"},
-    {"reserve", BH_FIELD_OBJECT, set_schema, "PluginSet"},
-    {"permit", BH_FIELD_OBJECT, set_schema, "PluginSet"},
-    {"preBind", BH_FIELD_OBJECT, set_schema, "PluginSet"},
-    {"bind", BH_FIELD_OBJECT, set_schema, "PluginSet"},
-    {"postBind", BH_FIELD_OBJECT, set_schema, "PluginSet"},
-    {"multiPoint", BH_FIELD_OBJECT, set_schema, "PluginSet"},
-    {"placementGenerate", BH_FIELD_OBJECT, set_schema, "PluginSet"},
-    {"placementScore", BH_FIELD_OBJECT, set_schema, "PluginSet"},
-    {NULL, BH_FIELD_RAW, NULL, NULL},
-};
-static const struct bh_field args_schema[] = {
-    {"name", BH_FIELD_STRING, NULL, NULL},
-    {"args", BH_FIELD_RAW, NULL, NULL},
-    {NULL, BH_FIELD_RAW, NULL, NULL},
-};
-static const struct bh_field profile_schema[] = {
-    {"schedulerName", BH_FIELD_STRING, NULL, NULL},
-    {"percentageOfNodesToScore", BH_FIELD_INT32, NULL, NULL},
-    {"plugins", BH_FIELD_OBJECT, plugins_schema, "Plugins"},
-    {"pluginConfig", BH_FIELD_OBJECTS, args_schema, "PluginConfig"},
-    {NULL, BH_FIELD_RAW, NULL, NULL},
-};
-const struct bh_field bh_config_schema[] = {
-    {"apiVersion", BH_FIELD_STRING, NULL, NULL},
-    {"kind", BH_FIELD_STRING, NULL, NULL},
-    {"parallelism", BH_FIELD_INT32, NULL, NULL},
-    {"leaderElection", BH_FIELD_OBJECT, leader_schema, "LeaderElectionConfiguration"},
-    {"clientConnection", BH_FIELD_OBJECT, client_schema, "ClientConnectionConfiguration"},
-    {"enableProfiling", BH_FIELD_BOOL, NULL, NULL},
-    {"enableContentionProfiling", BH_FIELD_BOOL, NULL, NULL},
-    {"percentageOfNodesToScore", BH_FIELD_INT32, NULL, NULL},
-    {"podInitialBackoffSeconds", BH_FIELD_INT64, NULL, NULL},
-    {"podMaxBackoffSeconds", BH_FIELD_INT64, NULL, NULL},
-    {"profiles", BH_FIELD_OBJECTS, profile_schema, "KubeSchedulerProfile"},
-    {"extenders", BH_FIELD_RAW, NULL, NULL},
-    {"delayCacheUntilActive", BH_FIELD_BOOL, NULL, NULL},
-    {NULL, BH_FIELD_RAW, NULL, NULL},
-};
-
-/* ---- decoding ---------------------------------------------------------------------------------
+/* ---- building --------------------------------------------------------------------------------
  */
 
-static int check_identity(struct bh_arena *a, const struct bh_json *tree, struct bh_err *err)
+static void build_components(struct bh_sched_config *c, const struct bh_json *tree)
 {
-    const char *kind = bh_json_get_str(tree, "kind");
-    const char *version = bh_json_get_str(tree, "apiVersion");
+    struct bh_component_config shared;
 
-    if (!kind || !*kind)
-        return bh_err_set(err, -EINVAL, "Object 'Kind' is missing in '%s'",
-                          tree->type == BH_JSON_NULL ? "" : bh_field_value(a, tree));
-    if (!version || !*version)
-        return bh_err_set(err, -EINVAL, "Object 'apiVersion' is missing in '%s'",
-                          bh_field_value(a, tree));
-    if (!bh_streq(version, GROUP "/v1"))
-        return bh_err_set(err, -EINVAL,
-                          "no kind \"%s\" is registered for version \"%s\" in scheme "
-                          "\"pkg/scheduler/apis/config/scheme/scheme.go:29\"",
-                          kind, version);
-    if (bh_streq(kind, "KubeSchedulerConfiguration"))
-        return 0;
-    for (unsigned i = 0; bh_plugins[i]; i++) {
-        const char *name = bh_plugins[i]->name;
-        size_t n = strlen(name);
-        if (strncmp(kind, name, n) == 0 && bh_streq(kind + n, "Args") && bh_plugins[i]->args_schema)
-            return bh_err_set(
-                err, -EINVAL,
-                "couldn't decode as KubeSchedulerConfiguration, got %s, Kind=%s: ", version, kind);
+    if (bh_component_config_of(tree, &shared, NULL) == 0) { /* its types have been checked */
+        c->leader_election = shared.leader;
+        c->client_connection = shared.client;
     }
-    return bh_err_set(err, -EINVAL,
-                      "no kind \"%s\" is registered for version \"%s\" in scheme "
-                      "\"pkg/scheduler/apis/config/scheme/scheme.go:29\"",
-                      kind, version);
-}
-
-static void join_unknown(const struct bh_field_errors *e, struct bh_err *err)
-{
-    struct bh_buf b = {0};
-
-    for (uint32_t i = 0; i < e->n; i++) {
-        if (i)
-            bh_buf_adds(&b, ", ");
-        bh_buf_adds(&b, e->v[i]);
-    }
-    bh_err_set(err, 0, "%s", bh_buf_str(&b));
-    bh_buf_fini(&b);
-}
-
-/* Args may name their own kind; apart from that they hold the plugin's fields and nothing else. */
-static int decode_args(struct bh_arena *a, const struct bh_json *entry, const char *at,
-                       struct bh_err *err)
-{
-    const char *name = bh_json_get_str(entry, "name");
-    const struct bh_plugin *p = name ? bh_plugin_find(name) : NULL;
-    const struct bh_json *args = bh_json_get(entry, "args");
-    struct bh_field_errors unknown = {.a = a};
-    char go_type[128];
-
-    if (!p || !p->args_schema || !args || args->type == BH_JSON_NULL)
-        return 0;
-    snprintf(go_type, sizeof go_type, "%sArgs", name);
-    const char *kind = bh_json_get_str(args, "kind");
-    if (kind && !bh_streq(kind, go_type))
-        return bh_err_set(err, -EINVAL,
-                          "decoding %s: args for plugin %s were not of type %s." GROUP
-                          ", got %s." GROUP,
-                          at, name, go_type, kind);
-    struct bh_json *own = bh_json_clone(a, args);
-    bh_json_unset(own, "kind");
-    bh_json_unset(own, "apiVersion");
-    int rc = bh_fields_check(own, p->args_schema, go_type, &unknown, err);
-    if (rc < 0)
-        return bh_err_prefix(err, rc, "decoding %s: decoding args for plugin %s", at, name);
-    if (!unknown.n)
-        return 0;
-    join_unknown(&unknown, err);
-    return bh_err_prefix(err, -EINVAL,
-                         "strict decoding error: decoding %s: strict decoding error: decoding args "
-                         "for plugin %s: strict decoding error",
-                         at, name);
-}
-
-static int decode(struct bh_arena *a, const struct bh_json *tree, struct bh_err *err)
-{
-    struct bh_field_errors unknown = {.a = a};
-    unsigned i = 0;
-
-    int rc = check_identity(a, tree, err);
-    if (rc >= 0)
-        rc = bh_fields_check(tree, bh_config_schema, "KubeSchedulerConfiguration", &unknown, err);
-    if (rc < 0)
-        return rc;
-    if (unknown.n) {
-        join_unknown(&unknown, err);
-        return bh_err_prefix(err, -EINVAL, "strict decoding error");
-    }
-    bh_json_each(p, bh_json_get(tree, "profiles"))
-    {
-        unsigned k = 0;
-        bh_json_each(entry, bh_json_get(p, "pluginConfig"))
-        {
-            char at[64];
-            snprintf(at, sizeof at, ".profiles[%u].pluginConfig[%u]", i, k++);
-            rc = decode_args(a, entry, at, err);
-            if (rc < 0)
-                return rc;
-        }
-        i++;
-    }
-    return 0;
-}
-
-/* ---- building ---------------------------------------------------------------------------------
- */
-
-static const struct bh_json *present(const struct bh_json *obj, const char *key)
-{
-    const struct bh_json *v = bh_json_get(obj, key);
-    return v && v->type != BH_JSON_NULL ? v : NULL;
-}
-
-static int build_profile(struct bh_sched_config *c, struct bh_profile_config *p,
-                         const struct bh_json *profile, struct bh_err *err)
-{
-    const struct bh_json *list = bh_json_get(profile, "pluginConfig");
-    const struct bh_json *pct = present(profile, "percentageOfNodesToScore");
-    const char *name = bh_json_get_str(profile, "schedulerName");
-
-    p->scheduler_name = name ? name : "default-scheduler";
-    p->has_percentage = pct != NULL;
-    p->percentage_of_nodes_to_score =
-        (int32_t)bh_json_get_i64(profile, "percentageOfNodesToScore", 0);
-    p->args = bh_arena_new_array(&c->arena, struct bh_plugin_args, list ? list->c.n + 1 : 1);
-    bh_json_each(entry, list)
-    {
-        const char *plugin = bh_json_get_str(entry, "name");
-        p->args[p->n_args++] =
-            (struct bh_plugin_args){.name = plugin ? plugin : "", .args = present(entry, "args")};
-    }
-    return bh_config_expand(c, p, profile, err);
+    c->parallelism = (int32_t)bh_json_get_i64(tree, "parallelism", 0);
+    c->percentage_of_nodes_to_score = (int32_t)bh_json_get_i64(tree, "percentageOfNodesToScore", 0);
+    c->pod_initial_backoff_ns =
+        BH_CONFIG_NS_PER_S * bh_json_get_i64(tree, "podInitialBackoffSeconds", 0);
+    c->pod_max_backoff_ns = BH_CONFIG_NS_PER_S * bh_json_get_i64(tree, "podMaxBackoffSeconds", 0);
+    c->enable_profiling = bh_json_get_bool(tree, "enableProfiling", false);
+    c->enable_contention_profiling = bh_json_get_bool(tree, "enableContentionProfiling", false);
+    c->delay_cache_until_active = bh_json_get_bool(tree, "delayCacheUntilActive", false);
 }
 
 /* Upstream checks these args when it makes the plugin, so its errors carry the constructor's
  * prefix. */
-static int check_constructors(struct bh_sched_config *c, const struct bh_profile_config *p,
-                              struct bh_err *err)
+static int check_constructors(struct bh_config_ctx *x, const struct bh_profile_config *p,
+                              const struct bh_json *profile)
 {
     for (uint32_t i = 0; i < p->n_args; i++) {
         const struct bh_plugin *pl = bh_plugin_find(p->args[i].name);
-        struct bh_field_errors errs = {.a = &c->arena};
-        if (!pl || !pl->check_at_construction)
+        struct bh_field_errors errs = {.a = x->a};
+        if (!pl || !pl->check_at_construction ||
+            !bh_config_needed(bh_json_get(profile, "plugins"), pl->name))
             continue;
         pl->args_check(p->args[i].args, "", &errs);
         if (!errs.n)
             continue;
-        bh_field_errors_join(&errs, err);
-        return bh_err_prefix(err, -EINVAL,
-                             "initializing profiles: creating profile for scheduler name %s: "
-                             "initializing plugin \"%s\"",
-                             p->scheduler_name, pl->name);
+        const char *prefix = bh_arena_printf(
+            x->a,
+            "initializing profiles: creating profile for scheduler name %s: initializing plugin "
+            "\"%s\": ",
+            p->scheduler_name, pl->name);
+        return bh_config_fail_all(x, p->args[i].args, prefix, &errs, false);
     }
     return 0;
 }
 
-static int build(struct bh_sched_config *c, const struct bh_json *tree, struct bh_err *err)
+static int build_profile(struct bh_config_ctx *x, struct bh_profile_config *p,
+                         const struct bh_json *profile)
 {
-    const struct bh_json *list = bh_json_get(tree, "profiles");
-    uint32_t n = list && list->type == BH_JSON_ARRAY ? (uint32_t)list->c.n : 0;
-    int rc = 0;
+    const struct bh_json *list = bh_json_get(profile, "pluginConfig");
+    const struct bh_json *pct = bh_json_get(profile, "percentageOfNodesToScore");
 
-    c->parallelism = (int32_t)bh_json_get_i64(tree, "parallelism", 16);
-    c->percentage_of_nodes_to_score = (int32_t)bh_json_get_i64(tree, "percentageOfNodesToScore", 0);
-    c->pod_initial_backoff_ns = NS_PER_S * bh_json_get_i64(tree, "podInitialBackoffSeconds", 1);
-    c->pod_max_backoff_ns = NS_PER_S * bh_json_get_i64(tree, "podMaxBackoffSeconds", 10);
-    c->client_connection = present(tree, "clientConnection");
-    c->leader_election = present(tree, "leaderElection");
-    c->n_profiles = n ? n : 1;
-    c->profiles = bh_arena_new_array(&c->arena, struct bh_profile_config, c->n_profiles);
-    for (uint32_t i = 0; i < c->n_profiles && rc >= 0; i++) {
-        rc = build_profile(c, &c->profiles[i], n ? bh_json_at(list, i) : NULL, err);
-        if (rc >= 0)
-            rc = check_constructors(c, &c->profiles[i], err);
+    p->scheduler_name = bh_json_get_text(profile, "schedulerName");
+    p->has_percentage = pct != NULL;
+    p->percentage_of_nodes_to_score =
+        (int32_t)bh_json_get_i64(profile, "percentageOfNodesToScore", 0);
+    p->args = bh_arena_new_array(x->a, struct bh_plugin_args, bh_config_len(list) + 1);
+    bh_json_each (entry, list) {
+        p->args[p->n_args++] = (struct bh_plugin_args){.name = bh_json_get_text(entry, "name"),
+                                                       .args = bh_json_get(entry, "args")};
     }
-    return rc;
+    int rc = check_constructors(x, p, profile);
+    return rc < 0 ? rc : bh_config_expand(x, p, profile);
+}
+
+static const struct bh_json *args_of(const struct bh_profile_config *p, const char *plugin)
+{
+    for (uint32_t i = 0; i < p->n_args; i++)
+        if (bh_streq(p->args[i].name, plugin))
+            return p->args[i].args;
+    return NULL;
+}
+
+/* One queue serves all profiles, whatever their sets look like. */
+static int check_same_queue(struct bh_config_ctx *x, const struct bh_profile_config *first,
+                            const struct bh_profile_config *p, const struct bh_json *profile)
+{
+    const char *mine = p->points[BH_POINT_QUEUE_SORT][0].name;
+    const char *other = first->points[BH_POINT_QUEUE_SORT][0].name;
+    const struct bh_json *args = args_of(p, mine), *other_args = args_of(first, other);
+
+    if (!bh_streq(mine, other))
+        return bh_config_fail(x, profile,
+                              "initializing profiles: different queue sort plugins for profile "
+                              "\"%s\": \"%s\", first: \"%s\"",
+                              p->scheduler_name, mine, other);
+    if (args && other_args ? !bh_json_equal(args, other_args) : args || other_args)
+        return bh_config_fail(
+            x, profile,
+            "initializing profiles: different queue sort plugin args for profile \"%s\"",
+            p->scheduler_name);
+    return 0;
+}
+
+static int build(struct bh_config_ctx *x, struct bh_sched_config *c, struct bh_json *tree)
+{
+    struct bh_json *profiles = bh_json_get(tree, "profiles");
+    int rc;
+
+    build_components(c, tree);
+    rc = bh_extenders_build(x, c, bh_json_get(tree, "extenders"));
+    if (rc >= 0)
+        rc = bh_extenders_ignore(x, c, profiles);
+    c->profiles = bh_arena_new_array(x->a, struct bh_profile_config, bh_config_len(profiles));
+    bh_json_each (profile, profiles) {
+        struct bh_profile_config *p = &c->profiles[c->n_profiles++];
+        if (rc >= 0)
+            rc = build_profile(x, p, profile);
+        if (rc >= 0)
+            rc = check_same_queue(x, &c->profiles[0], p, profile);
+        if (rc < 0)
+            return rc;
+    }
+    bh_config_in_force(x, c, tree);
+    c->tree = tree;
+    return 0;
+}
+
+/* ---- reading ---------------------------------------------------------------------------------
+ */
+
+static void keep_warnings(struct bh_sched_config *c, const struct bh_config_report *r)
+{
+    c->warnings = bh_arena_new_array(&c->arena, const char *, r->warnings.n + 1);
+    for (uint32_t i = 0; i < r->warnings.n; i++) {
+        const struct bh_config_finding *f = &r->warnings.v[i];
+        c->warnings[c->n_warnings++] =
+            f->line ? bh_arena_printf(&c->arena, "line %u: %s", f->line, f->text)
+                    : bh_arena_strdup(&c->arena, f->text);
+    }
+}
+
+/* Old plugins among the version's defaults, and whether this build has them. */
+static void note_legacy(struct bh_config_ctx *x, const struct bh_json *at)
+{
+    unsigned point = x->version == BH_CONFIG_V1BETA3 ? BH_POINT_MULTI : BH_POINT_FILTER;
+    const struct bh_plugin_ref *d = bh_config_defaults(x->version, point);
+
+    for (; d->name; d++)
+        if (bh_config_is_legacy(d->name))
+            bh_config_note(x, at,
+                           bh_plugin_find(d->name) ? "%s is enabled, as it was by default in %s"
+                                                   : "%s, a default of %s, is not part of this "
+                                                     "build: NodeVolumeLimits counts volumes",
+                           d->name, x->version_text);
+}
+
+static void warn_version(struct bh_config_ctx *x, const struct bh_json *tree)
+{
+    const struct bh_json *at = bh_json_get(tree, "apiVersion");
+
+    if (x->version != BH_CONFIG_V1BETA3 && x->version != BH_CONFIG_V1BETA2)
+        return;
+    bh_config_warn(x, at,
+                   "%s was removed from kube-scheduler in %s; it is read with that version's own "
+                   "defaults, and with SchedulingGates, DynamicResources and "
+                   "NodeDeclaredFeatures, which pods need today. `berth config show -o yaml` "
+                   "prints it as v1",
+                   x->version_text, x->version == BH_CONFIG_V1BETA3 ? "1.29" : "1.28");
+    note_legacy(x, at);
+}
+
+static int from_tree(struct bh_config_ctx *x, struct bh_sched_config *c, struct bh_json *tree)
+{
+    struct bh_field_errors errs = {.a = x->a};
+    const struct bh_json *source = tree;
+    struct bh_json *v1;
+    int rc = tree ? bh_config_decode(x, tree) : 0;
+
+    if (rc >= 0 && x->version == BH_CONFIG_POLICY) {
+        rc = bh_config_policy(x, tree, &v1);
+        source = v1;
+    }
+    if (rc < 0)
+        return rc;
+    warn_version(x, source);
+    v1 = bh_config_complete(x, source);
+    bh_config_validate(x, v1, source, &errs);
+    if (errs.n)
+        return bh_config_fail_all(x, source, "", &errs, false);
+    return build(x, c, v1);
+}
+
+static int finish(int rc, struct bh_sched_config *c, const struct bh_config_report *r,
+                  struct bh_sched_config **ret)
+{
+    if (rc < 0) {
+        bh_sched_config_free(c);
+        return rc;
+    }
+    keep_warnings(c, r);
+    *ret = c;
+    return 0;
+}
+
+static struct bh_sched_config *begin(struct bh_config_ctx *x, struct bh_config_report *r)
+{
+    struct bh_sched_config *c = bh_calloc(1, sizeof *c);
+
+    bh_arena_init(&c->arena, 0);
+    *x = (struct bh_config_ctx){
+        .a = &c->arena,
+        .report = r,
+        .version_text = "v1",
+        .strict = {.a = &c->arena},
+        .repeats = {.a = &c->arena},
+    };
+    return c;
 }
 
 int bh_sched_config_new(const struct bh_json *tree, struct bh_sched_config **ret,
                         struct bh_err *err)
 {
-    struct bh_sched_config *c = bh_calloc(1, sizeof *c);
-    struct bh_field_errors errs = {.a = &c->arena};
-    int rc = 0;
+    struct bh_config_report r;
+    struct bh_config_ctx x;
 
-    bh_arena_init(&c->arena, 0);
-    if (tree) {
-        tree = bh_json_clone(&c->arena, tree);
-        rc = decode(&c->arena, tree, err);
-        if (rc >= 0)
-            bh_config_validate(tree, &errs);
-        if (rc >= 0 && errs.n) {
-            bh_field_errors_join(&errs, err);
-            rc = -EINVAL;
-        }
-    }
+    bh_config_report_init(&r);
+    struct bh_sched_config *c = begin(&x, &r);
+    int rc = from_tree(&x, c, bh_json_clone(x.a, tree));
+    rc = finish(rc, c, &r, ret);
+    if (rc < 0)
+        bh_err_set(err, rc, "%s", r.summary);
+    bh_config_report_fini(&r);
+    return rc;
+}
+
+int bh_sched_config_read(const char *text, size_t n, struct bh_sched_config **ret,
+                         struct bh_config_report *r)
+{
+    BH_CLEANUP(bh_freep) char *own = bh_strndup(text, n);
+    struct bh_json *tree = NULL;
+    struct bh_config_ctx x;
+    struct bh_sched_config *c = begin(&x, r);
+
+    x.text = own;
+    int rc = bh_config_source(&x, text, n, &tree);
     if (rc >= 0)
-        rc = build(c, tree, err);
+        rc = from_tree(&x, c, tree);
+    return finish(rc, c, r, ret);
+}
+
+int bh_config_open_error(struct bh_err *err, const char *file, int rc)
+{
+    char text[64];
+
+    snprintf(text, sizeof text, "%s", strerror(-rc));
+    text[0] = (char)tolower((unsigned char)text[0]);
+    return bh_err_set(err, rc, "open %s: %s", file, text);
+}
+
+int bh_sched_config_load_report(const char *path, struct bh_sched_config **ret,
+                                struct bh_config_report *r)
+{
+    BH_CLEANUP(bh_freep) char *text = NULL;
+    struct bh_config_ctx x = {.report = r};
+    struct bh_err err;
+    size_t n;
+
+    if (!path)
+        return bh_sched_config_new(NULL, ret, &err);
+    int rc = bh_read_file(path, CONFIG_FILE_MAX, &text, &n);
     if (rc < 0) {
-        bh_sched_config_free(c);
+        bh_config_open_error(&err, path, rc);
+        bh_config_fail(&x, NULL, "%s", err.msg);
         return rc;
     }
-    *ret = c;
-    return 0;
+    return bh_sched_config_read(text, n, ret, r);
 }
 
 int bh_sched_config_load(const char *path, struct bh_sched_config **ret, struct bh_err *err)
 {
-    BH_CLEANUP(bh_freep) char *text = NULL;
-    struct bh_arena a;
-    struct bh_json *tree;
-    size_t n;
+    struct bh_config_report r;
 
-    if (!path)
-        return bh_sched_config_new(NULL, ret, err);
-    int rc = bh_read_file(path, CONFIG_FILE_MAX, &text, &n);
+    bh_config_report_init(&r);
+    int rc = bh_sched_config_load_report(path, ret, &r);
     if (rc < 0)
-        return bh_err_set(err, rc, "open %s: %s", path, strerror(-rc));
-    bh_arena_init(&a, 64 * CONFIG_FILE_MAX);
-    rc = bh_yaml_parse(&a, text, n, BH_JSON_STRICT, &tree, err);
-    if (rc >= 0)
-        rc = bh_sched_config_new(tree, ret, err);
-    bh_arena_fini(&a);
+        bh_err_set(err, rc, "%s", bh_config_report_line(&r, path));
+    bh_config_report_fini(&r);
     return rc;
 }
 

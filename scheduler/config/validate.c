@@ -1,92 +1,52 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * scheduler/config/validate.c - what a decoded configuration may say
+ * scheduler/config/validate.c - what a completed configuration may say
+ *
+ * Errors are added in upstream's order; duplicates by text are dropped, as its aggregate does.
  *
  * Upstream: pkg/scheduler/apis/config/validation/validation.go, component-base/config/validation.
  */
 #include <inttypes.h>
 
+#include "common/base/map.h"
 #include "common/base/opt.h"
 #include "scheduler/config/config_int.h"
 #include "scheduler/plugins/registry.h"
 
-#define NS_PER_S ((int64_t)1000000000)
-
-/* Go's canonical form: 10m0s, 1h0m0s, 1.5s, 0s. */
-const char *bh_go_duration(struct bh_arena *a, int64_t ns)
+static int64_t duration(const struct bh_json *obj, const char *key)
 {
-    const char *sign = ns < 0 ? "-" : "";
-    uint64_t u = ns < 0 ? 0 - (uint64_t)ns : (uint64_t)ns;
-    uint64_t s = u / NS_PER_S, frac = u % NS_PER_S;
-    char f[16] = "";
+    int64_t ns = 0;
 
-    if (u && u < NS_PER_S) {
-        uint64_t unit = u < 1000 ? 1 : u < 1000000 ? 1000 : 1000000;
-        const char *name = u < 1000 ? "ns" : u < 1000000 ? "\xc2\xb5s" : "ms";
-        return bh_arena_printf(a, "%s%g%s", sign, (double)u / (double)unit, name);
-    }
-    if (frac) {
-        snprintf(f, sizeof f, ".%09" PRIu64, frac);
-        for (size_t n = strlen(f); f[n - 1] == '0';)
-            f[--n] = 0;
-    }
-    if (s < 60)
-        return bh_arena_printf(a, "%s%" PRIu64 "%ss", sign, s, f);
-    if (s < 3600)
-        return bh_arena_printf(a, "%s%" PRIu64 "m%" PRIu64 "%ss", sign, s / 60, s % 60, f);
-    return bh_arena_printf(a, "%s%" PRIu64 "h%" PRIu64 "m%" PRIu64 "%ss", sign, s / 3600,
-                           s % 3600 / 60, s % 60, f);
-}
-
-static int64_t duration(const struct bh_json *obj, const char *key, int64_t dflt_ns)
-{
-    const char *s = bh_json_get_str(obj, key);
-    int64_t ns;
-
-    return s && bh_parse_duration_ns(s, &ns) == 0 ? ns : dflt_ns;
+    (void)bh_parse_duration_ns(bh_json_get_text(obj, key), &ns);
+    return ns;
 }
 
 static void check_leader(const struct bh_json *le, struct bh_field_errors *errs)
 {
-    int64_t lease = duration(le, "leaseDuration", 15 * NS_PER_S);
-    int64_t renew = duration(le, "renewDeadline", 10 * NS_PER_S);
-    int64_t retry = duration(le, "retryPeriod", 2 * NS_PER_S);
-    const char *lock = bh_json_get_str(le, "resourceLock");
-    const char *name = bh_json_get_str(le, "resourceName");
-    const char *ns = bh_json_get_str(le, "resourceNamespace");
+    static const char *const positive[] = {"leaseDuration", "renewDeadline", "retryPeriod"};
+    static const char *const required[] = {"resourceLock", "resourceNamespace", "resourceName"};
 
     if (!bh_json_get_bool(le, "leaderElect", true))
         return;
-    if (lease <= 0)
-        bh_field_error(
-            errs, "leaderElection.leaseDuration: Invalid value: \"%s\": must be greater than zero",
-            bh_go_duration(errs->a, lease));
-    if (renew <= 0)
-        bh_field_error(
-            errs, "leaderElection.renewDeadline: Invalid value: \"%s\": must be greater than zero",
-            bh_go_duration(errs->a, renew));
-    if (retry <= 0)
-        bh_field_error(
-            errs, "leaderElection.retryPeriod: Invalid value: \"%s\": must be greater than zero",
-            bh_go_duration(errs->a, retry));
-    if (lease <= renew) /* upstream prints the other value */
+    for (unsigned i = 0; i < BH_ARRAY_LEN(positive); i++)
+        if (duration(le, positive[i]) <= 0)
+            bh_field_error(errs,
+                           "leaderElection.%s: Invalid value: \"%s\": must be greater than zero",
+                           positive[i], bh_json_get_text(le, positive[i]));
+    if (duration(le, "leaseDuration") <= duration(le, "renewDeadline")) /* prints the other one */
         bh_field_error(errs,
                        "leaderElection.leaseDuration: Invalid value: \"%s\": must be greater than "
                        "`RenewDeadline`",
-                       bh_go_duration(errs->a, renew));
-    if (lock && !bh_streq(lock, "leases"))
+                       bh_json_get_text(le, "renewDeadline"));
+    for (unsigned i = 0; i < BH_ARRAY_LEN(required); i++)
+        if (!*bh_json_get_text(le, required[i]))
+            bh_field_error(errs, "leaderElection.%s: Required value", required[i]);
+    if (!bh_streq(bh_json_get_text(le, "resourceLock"), "leases"))
         bh_field_error(
             errs,
-            "leaderElection.resourceLock: Invalid value: \"%s\": resourceLock value must "
-            "be \"leases\"",
-            lock);
-    if (name && !*name)
-        bh_field_error(errs,
-                       "leaderElection.resourceName: Required value: resourceName is required");
-    if (ns && !*ns)
-        bh_field_error(
-            errs,
-            "leaderElection.resourceNamespace: Required value: resourceNamespace is required");
+            "leaderElection.resourceLock: Invalid value: \"%s\": resourceLock value must be "
+            "\"leases\"",
+            bh_json_get_text(le, "resourceLock"));
 }
 
 static void check_percentage(const struct bh_json *obj, const char *path,
@@ -101,30 +61,18 @@ static void check_percentage(const struct bh_json *obj, const char *path,
                        path, v);
 }
 
-static bool is_removed(const char *name)
-{
-    static const char *const removed[] = {"AzureDiskLimits", "CinderLimits", "EBSLimits",
-                                          "GCEPDLimits"};
-
-    for (unsigned i = 0; i < BH_ARRAY_LEN(removed); i++)
-        if (bh_streq(name, removed[i]))
-            return true;
-    return false;
-}
-
 #define WAS_INVALID                                                                                \
     "was invalid in version \"v1\" (KubeSchedulerConfiguration is version "                        \
-    "\"kubescheduler.config.k8s.io/v1\")"
+    "\"" BH_CONFIG_GROUP "/v1\")"
 
 static void check_plugins(const struct bh_json *plugins, unsigned i, struct bh_field_errors *errs)
 {
     for (unsigned pt = 0; pt < BH_POINT_COUNT; pt++) {
         const struct bh_json *set = bh_json_get(plugins, bh_point_names[pt].key);
         unsigned k = 0;
-        bh_json_each(e, bh_json_get(set, "enabled"))
-        {
-            const char *name = bh_json_get_str(e, "name");
-            if (name && is_removed(name))
+        bh_json_each (e, bh_json_get(set, "enabled")) {
+            const char *name = bh_json_get_text(e, "name");
+            if (bh_config_is_legacy(name))
                 bh_field_error(
                     errs,
                     "profiles[%u].plugins.%s.enabled[%u]: Invalid value: \"%s\": " WAS_INVALID, i,
@@ -134,117 +82,161 @@ static void check_plugins(const struct bh_json *plugins, unsigned i, struct bh_f
     }
 }
 
-static void check_args(const struct bh_json *list, unsigned i, struct bh_field_errors *errs)
+static void check_args(const struct bh_config_ctx *x, const struct bh_json *list, unsigned i,
+                       struct bh_field_errors *errs)
 {
+    struct bh_map seen = {0};
     unsigned k = 0;
 
-    bh_json_each(e, list)
-    {
-        const char *name = bh_json_get_str(e, "name");
-        const struct bh_plugin *p = name ? bh_plugin_find(name) : NULL;
+    bh_json_each (e, list) {
+        const char *name = bh_json_get_text(e, "name");
+        const struct bh_plugin *p = bh_plugin_find(name);
         char at[96];
         snprintf(at, sizeof at, "profiles[%u].pluginConfig[%u]", i, k++);
-        bool twice = false;
-        for (const struct bh_json *q = list->c.first; q != e && name; q = q->next)
-            twice |= bh_json_get_str(q, "name") && bh_streq(bh_json_get_str(q, "name"), name);
-        if (twice) {
+        if (bh_map_put(&seen, name, strlen(name), e))
             bh_field_error(errs, "%s: Duplicate value: \"%s\"", at, name);
-            continue;
-        }
-        if (name && is_removed(name))
+        if (x->version == BH_CONFIG_V1 && bh_config_is_legacy(name)) {
             bh_field_error(errs, "%s: Invalid value: \"%s\": " WAS_INVALID, at, name);
-        if (p && p->args_check && !p->check_at_construction) {
+        } else if (p && p->args_check && !p->check_at_construction) {
             char args_at[112];
             snprintf(args_at, sizeof args_at, "%s.args", at);
             p->args_check(bh_json_get(e, "args"), args_at, errs);
         }
     }
+    bh_map_fini(&seen);
 }
 
-static const struct bh_json *queue_sort(const struct bh_json *profile)
-{
-    return bh_json_path(profile, "plugins.queueSort");
-}
+/* ---- one queue serves all profiles -----------------------------------------------------------
+ */
 
-static const char *plugin_list(struct bh_arena *a, const struct bh_json *list)
+static void add_list(struct bh_buf *b, const struct bh_json *list)
 {
-    const char *text = "";
-
-    if (!list || list->type != BH_JSON_ARRAY || !list->c.n)
-        return "null";
-    bh_json_each(p, list)
-    {
-        const char *name = bh_json_get_str(p, "name");
-        text = bh_arena_printf(a, "%s%s{\"Name\":\"%s\",\"Weight\":%" PRId64 "}", text,
-                               *text ? "," : "", name ? name : "", bh_json_get_i64(p, "weight", 0));
+    if (!bh_config_len(list)) {
+        bh_buf_adds(b, "null");
+        return;
     }
-    return bh_arena_printf(a, "[%s]", text);
+    bh_buf_addc(b, '[');
+    bh_json_each (p, list) {
+        const char *name = bh_json_get_text(p, "name");
+        bh_buf_adds(b, p == list->c.first ? "{\"Name\":" : ",{\"Name\":");
+        bh_buf_add_json_str(b, name, strlen(name));
+        bh_buf_addf(b, ",\"Weight\":%" PRId64 "}", bh_json_get_i64(p, "weight", 0));
+    }
+    bh_buf_addc(b, ']');
 }
 
+/* JSON of the Go struct. */
 static const char *set_text(struct bh_arena *a, const struct bh_json *set)
 {
-    return bh_arena_printf(a, "{\"Enabled\":%s,\"Disabled\":%s}",
-                           plugin_list(a, bh_json_get(set, "enabled")),
-                           plugin_list(a, bh_json_get(set, "disabled")));
+    struct bh_buf b = {0};
+
+    bh_buf_adds(&b, "{\"Enabled\":");
+    add_list(&b, bh_json_get(set, "enabled"));
+    bh_buf_adds(&b, ",\"Disabled\":");
+    add_list(&b, bh_json_get(set, "disabled"));
+    bh_buf_addc(&b, '}');
+    const char *text = bh_arena_strndup(a, bh_buf_str(&b), b.n);
+    bh_buf_fini(&b);
+    return text;
 }
 
-/* One queue serves all profiles. */
+static const struct bh_json *args_of(const struct bh_json *profile, const char *plugin)
+{
+    bh_json_each (e, bh_json_get(profile, "pluginConfig"))
+        if (bh_streq(bh_json_get_text(e, "name"), plugin))
+            return bh_json_get(e, "args");
+    return NULL;
+}
+
+static bool same_args(const struct bh_json *a, const struct bh_json *b)
+{
+    return a && b ? bh_json_equal(a, b) : !a && !b;
+}
+
 static void check_queue_sort(const struct bh_json *profiles, struct bh_field_errors *errs)
 {
-    const struct bh_json *first = profiles ? profiles->c.first : NULL;
-    const struct bh_json *enabled = bh_json_get(queue_sort(first), "enabled");
+    const struct bh_json *first = profiles->c.first;
+    const struct bh_json *set = bh_json_path(first, "plugins.queueSort");
+    const struct bh_json *enabled = bh_json_get(set, "enabled");
+    const char *name = bh_config_len(enabled) ? bh_json_get_text(enabled->c.first, "name") : "";
+    const char *canon = set_text(errs->a, set);
     unsigned i = 0;
 
-    if (enabled && enabled->type == BH_JSON_ARRAY && enabled->c.n > 1)
+    if (bh_config_len(enabled) > 1)
         bh_field_error(errs,
-                       "profiles[0].plugins.queueSort.Enabled: Invalid value: %zu: only one queue "
+                       "profiles[0].plugins.queueSort.Enabled: Invalid value: %u: only one queue "
                        "sort plugin can be enabled",
-                       enabled->c.n);
-    bh_json_each(p, profiles)
-    {
-        const char *mine = set_text(errs->a, queue_sort(p));
-        if (!bh_streq(mine, set_text(errs->a, queue_sort(first))))
-            bh_field_error(
-                errs,
-                "profiles[%u].plugins.queueSort: Invalid value: %s: must be the same for "
-                "all profiles",
-                i, mine);
+                       bh_config_len(enabled));
+    for (const struct bh_json *p = first->next; p; p = p->next) {
+        const char *mine = set_text(errs->a, bh_json_path(p, "plugins.queueSort"));
+        const struct bh_json *args = args_of(p, name);
         i++;
+        if (!bh_streq(mine, canon))
+            bh_field_error(errs,
+                           "profiles[%u].plugins.queueSort: Invalid value: %s: must be the same "
+                           "for all profiles",
+                           i, mine);
+        if (*name && args && !same_args(args, args_of(first, name)))
+            bh_field_error(errs,
+                           "profiles[%u].pluginConfig.args: Invalid value: %s: queueSort must be "
+                           "the same for all profiles",
+                           i, bh_field_value(errs->a, args));
     }
 }
 
-static void check_profiles(const struct bh_json *profiles, struct bh_field_errors *errs)
+/* ---- everything ------------------------------------------------------------------------------
+ */
+
+static void check_profiles(const struct bh_config_ctx *x, const struct bh_json *profiles,
+                           struct bh_field_errors *errs)
 {
+    struct bh_map names = {0};
     unsigned i = 0;
 
-    bh_json_each(p, profiles)
-    {
+    if (bh_config_len(profiles) > BH_CONFIG_PROFILES_MAX) {
+        bh_field_error(errs, "profiles: Too many: %u: must have at most %u items",
+                       bh_config_len(profiles), BH_CONFIG_PROFILES_MAX);
+        return;
+    }
+    bh_json_each (p, profiles) {
         char at[32];
-        const char *name = bh_json_get_str(p, "schedulerName");
+        const char *name = bh_json_get_text(p, "schedulerName");
         snprintf(at, sizeof at, "profiles[%u].", i);
-        if (!name && profiles->c.n == 1)
-            name = "default-scheduler";
-        if (!name || !*name)
+        if (!*name)
             bh_field_error(errs, "%sschedulerName: Required value", at);
         check_percentage(p, at, errs);
-        for (const struct bh_json *q = profiles->c.first; q != p && name; q = q->next)
-            if (bh_json_get_str(q, "schedulerName") &&
-                bh_streq(bh_json_get_str(q, "schedulerName"), name))
-                bh_field_error(errs, "%sschedulerName: Duplicate value: {}", at);
-        check_plugins(bh_json_get(p, "plugins"), i, errs);
-        check_args(bh_json_get(p, "pluginConfig"), i, errs);
+        if (x->version == BH_CONFIG_V1)
+            check_plugins(bh_json_get(p, "plugins"), i, errs);
+        check_args(x, bh_json_get(p, "pluginConfig"), i, errs);
+        if (bh_map_put(&names, name, strlen(name), p)) /* the value prints as {} upstream */
+            bh_field_error(errs, "%sschedulerName: Duplicate value: {}", at);
         i++;
     }
+    bh_map_fini(&names);
     check_queue_sort(profiles, errs);
 }
 
-void bh_config_validate(const struct bh_json *tree, struct bh_field_errors *errs)
+/* v1beta2 still had the fields of the insecure ports that were gone: "" or port 0. */
+static void check_insecure_ports(const struct bh_json *source, struct bh_field_errors *errs)
 {
-    int64_t burst = bh_json_get_i64(bh_json_get(tree, "clientConnection"), "burst", 100);
-    int64_t parallelism = bh_json_get_i64(tree, "parallelism", 16);
-    int64_t initial = bh_json_get_i64(tree, "podInitialBackoffSeconds", 1);
-    int64_t max = bh_json_get_i64(tree, "podMaxBackoffSeconds", 10);
-    const struct bh_json *extenders = bh_json_get(tree, "extenders");
+    static const char *const fields[] = {"healthzBindAddress", "metricsBindAddress"};
+
+    for (unsigned i = 0; i < BH_ARRAY_LEN(fields); i++) {
+        const char *s = bh_json_get_text(source, fields[i]), *colon = strrchr(s, ':');
+        if (*s && !(colon && bh_streq(colon, ":0")))
+            bh_field_error(errs,
+                           "%s: Invalid value: \"%s\": must be empty or with an explicit 0 port",
+                           fields[i], s);
+    }
+}
+
+void bh_config_validate(struct bh_config_ctx *x, const struct bh_json *tree,
+                        const struct bh_json *source, struct bh_field_errors *errs)
+{
+    int64_t burst = bh_json_get_i64(bh_json_get(tree, "clientConnection"), "burst", 0);
+    int64_t parallelism = bh_json_get_i64(tree, "parallelism", 0);
+    int64_t initial = bh_json_get_i64(tree, "podInitialBackoffSeconds", 0);
+    int64_t max = bh_json_get_i64(tree, "podMaxBackoffSeconds", 0);
 
     if (burst < 0)
         bh_field_error(errs,
@@ -256,7 +248,9 @@ void bh_config_validate(const struct bh_json *tree, struct bh_field_errors *errs
                        "parallelism: Invalid value: %" PRId64
                        ": should be an integer value greater than zero",
                        parallelism);
-    check_profiles(bh_json_get(tree, "profiles"), errs);
+    check_profiles(x, bh_json_get(tree, "profiles"), errs);
+    if (x->version == BH_CONFIG_V1BETA2)
+        check_insecure_ports(source, errs);
     check_percentage(tree, "", errs);
     if (initial <= 0)
         bh_field_error(
@@ -267,6 +261,5 @@ void bh_config_validate(const struct bh_json *tree, struct bh_field_errors *errs
                        "podMaxBackoffSeconds: Invalid value: %" PRId64
                        ": must be greater than or equal to PodInitialBackoffSeconds",
                        max);
-    if (extenders && extenders->type == BH_JSON_ARRAY && extenders->c.n)
-        bh_field_error(errs, "extenders: Forbidden: extenders are not supported in this release");
+    bh_extenders_check(bh_json_get(tree, "extenders"), errs);
 }

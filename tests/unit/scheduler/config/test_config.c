@@ -1,58 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <errno.h>
-
-#include "common/data/yaml.h"
-#include "scheduler/config/config.h"
-#include "scheduler/config/field.h"
-#include "tests/unit/harness.h"
-
-#include <stdio.h>
-
-#define HEAD "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
-#define ARGS HEAD "profiles:\n- pluginConfig:\n"
-
-static int load(const char *yaml, struct bh_sched_config **ret, struct bh_err *err)
-{
-    struct bh_arena a;
-    struct bh_json *tree;
-
-    bh_arena_init(&a, 0);
-    int rc = bh_yaml_parse(&a, yaml, strlen(yaml), BH_JSON_STRICT, &tree, err);
-    if (rc >= 0)
-        rc = bh_sched_config_new(tree, ret, err);
-    bh_arena_fini(&a);
-    return rc;
-}
-
-static const char *list(struct bh_arena *a, const struct bh_profile_config *p, enum bh_point pt)
-{
-    const char *text = "";
-
-    for (uint32_t i = 0; i < p->n_points[pt]; i++) {
-        const struct bh_plugin_ref *r = &p->points[pt][i];
-        text = bh_arena_printf(a, "%s%s%s", text, i ? " " : "", r->name);
-        if (pt == BH_POINT_SCORE)
-            text = bh_arena_printf(a, "%s:%d", text, r->weight);
-    }
-    return text;
-}
+#include "tests/unit/scheduler/config/fixture.h"
 
 static void expect_list(const char *yaml, unsigned profile, enum bh_point pt, const char *want)
 {
     struct bh_sched_config *c = NULL;
-    struct bh_err err = {{0}};
-    struct bh_arena a;
+    struct fx_read f;
 
-    bh_arena_init(&a, 0);
-    int rc = yaml ? load(yaml, &c, &err) : bh_sched_config_new(NULL, &c, &err);
-    if (rc < 0)
-        fprintf(stderr, "  %s\n", err.msg);
-    CU_ASSERT_FATAL(rc == 0);
-    const char *have = list(&a, &c->profiles[profile], pt);
-    if (!bh_streq(have, want))
-        fprintf(stderr, "  have %s\n  want %s\n", have, want);
-    CU_ASSERT(bh_streq(have, want));
-    bh_arena_fini(&a);
+    if (yaml) {
+        f = fx_good(yaml);
+        fx_expect_plugins(f.c, profile, pt, want);
+        fx_done(&f);
+        return;
+    }
+    CU_ASSERT_FATAL(bh_sched_config_new(NULL, &c, NULL) == 0);
+    fx_expect_plugins(c, profile, pt, want);
     bh_sched_config_free(c);
 }
 
@@ -135,268 +96,220 @@ static void test_multi_point(void)
         "InterPodAffinity:2 DynamicResources:2 NodeResourcesBalancedAllocation:1");
 }
 
-struct bad {
-    const char *yaml, *message;
-};
-
-static void expect_errors(const struct bad *cases, size_t n)
-{
-    for (size_t i = 0; i < n; i++) {
-        struct bh_sched_config *c = NULL;
-        struct bh_err err = {{0}};
-        int rc = load(cases[i].yaml, &c, &err);
-        if (rc == 0 || !bh_streq(err.msg, cases[i].message))
-            fprintf(stderr, "  case %zu: have \"%s\"\n           want \"%s\"\n", i,
-                    rc == 0 ? "(accepted)" : err.msg, cases[i].message);
-        CU_ASSERT(rc < 0 && bh_streq(err.msg, cases[i].message));
-        if (rc == 0)
-            bh_sched_config_free(c);
-    }
-}
-
-static void test_decode_errors(void)
-{
-    static const struct bad cases[] = {
-        {HEAD "foo: 1\n", "strict decoding error: unknown field \"foo\""},
-        {HEAD "Parallelism: 1\n", "strict decoding error: unknown field \"Parallelism\""},
-        {HEAD "profiles: [{foo: 1}]\n", "strict decoding error: unknown field \"profiles[0].foo\""},
-        {HEAD "a: 1\nb: 2\n", "strict decoding error: unknown field \"a\", unknown field \"b\""},
-        {HEAD "parallelism: many\n", "json: cannot unmarshal string into Go struct field "
-                                     "KubeSchedulerConfiguration.parallelism of type int32"},
-        {HEAD "parallelism: 3.5\n", "json: cannot unmarshal number 3.5 into Go struct field "
-                                    "KubeSchedulerConfiguration.parallelism of type int32"},
-        {HEAD "leaderElection: {leaseDuration: 15}\n",
-         "json: cannot unmarshal number into Go struct field "
-         "LeaderElectionConfiguration.leaderElection.leaseDuration of type string"},
-        {HEAD "leaderElection: {leaseDuration: 15x}\n",
-         "time: unknown unit \"x\" in duration \"15x\""},
-        {"apiVersion: kubescheduler.config.k8s.io/v1beta3\nkind: KubeSchedulerConfiguration\n",
-         "no kind \"KubeSchedulerConfiguration\" is registered for version "
-         "\"kubescheduler.config.k8s.io/v1beta3\" in scheme "
-         "\"pkg/scheduler/apis/config/scheme/scheme.go:29\""},
-        {"apiVersion: kubescheduler.config.k8s.io/v1\nkind: DefaultPreemptionArgs\n",
-         "couldn't decode as KubeSchedulerConfiguration, got kubescheduler.config.k8s.io/v1, "
-         "Kind=DefaultPreemptionArgs: "},
-        {"apiVersion: kubescheduler.config.k8s.io/v1\n",
-         "Object 'Kind' is missing in '{\"apiVersion\":\"kubescheduler.config.k8s.io/v1\"}'"},
-        {"", "Object 'Kind' is missing in ''"},
-        {ARGS "  - name: InterPodAffinity\n    args: {x: 1}\n",
-         "strict decoding error: decoding .profiles[0].pluginConfig[0]: strict decoding error: "
-         "decoding "
-         "args for plugin InterPodAffinity: strict decoding error: unknown field \"x\""},
-        {ARGS "  - name: InterPodAffinity\n    args: {kind: NodeAffinityArgs}\n",
-         "decoding .profiles[0].pluginConfig[0]: args for plugin InterPodAffinity were not of type "
-         "InterPodAffinityArgs.kubescheduler.config.k8s.io, got "
-         "NodeAffinityArgs.kubescheduler.config.k8s.io"},
-    };
-
-    expect_errors(cases, BH_ARRAY_LEN(cases));
-}
-
-static void test_top_level_validation(void)
-{
-    static const struct bad cases[] = {
-        {HEAD "parallelism: 0\n",
-         "parallelism: Invalid value: 0: should be an integer value greater than zero"},
-        {HEAD "percentageOfNodesToScore: 101\n",
-         "percentageOfNodesToScore: Invalid value: 101: not in valid range [0-100]"},
-        {HEAD "podInitialBackoffSeconds: 0\n",
-         "podInitialBackoffSeconds: Invalid value: 0: must be greater than 0"},
-        {HEAD "podInitialBackoffSeconds: 5\npodMaxBackoffSeconds: 4\n",
-         "podMaxBackoffSeconds: Invalid value: 4: must be greater than or equal to "
-         "PodInitialBackoffSeconds"},
-        {HEAD "clientConnection: {burst: -1}\n",
-         "clientConnection.burst: Invalid value: -1: must be non-negative"},
-        {HEAD "leaderElection: {leaseDuration: 5s}\n",
-         "leaderElection.leaseDuration: Invalid value: \"10s\": must be greater than "
-         "`RenewDeadline`"},
-        {HEAD "leaderElection: {resourceLock: endpoints}\n",
-         "leaderElection.resourceLock: Invalid value: \"endpoints\": resourceLock value must be "
-         "\"leases\""},
-        {HEAD "parallelism: -1\npercentageOfNodesToScore: -2\n",
-         "[parallelism: Invalid value: -1: should be an integer value greater than zero, "
-         "percentageOfNodesToScore: Invalid value: -2: not in valid range [0-100]]"},
-        {HEAD "extenders: [{urlPrefix: 'http://x'}]\n",
-         "extenders: Forbidden: extenders are not supported in this release"},
-    };
-
-    expect_errors(cases, BH_ARRAY_LEN(cases));
-}
-
-static void test_profile_validation(void)
-{
-    static const struct bad cases[] = {
-        {HEAD "profiles: [{schedulerName: ''}]\n", "profiles[0].schedulerName: Required value"},
-        {HEAD "profiles: [{schedulerName: a}, {}]\n", "profiles[1].schedulerName: Required value"},
-        {HEAD "profiles: [{schedulerName: a}, {schedulerName: a}]\n",
-         "profiles[1].schedulerName: Duplicate value: {}"},
-        {HEAD "profiles: [{percentageOfNodesToScore: 200}]\n",
-         "profiles[0].percentageOfNodesToScore: Invalid value: 200: not in valid range [0-100]"},
-        {ARGS "  - name: Foo\n  - name: Foo\n",
-         "profiles[0].pluginConfig[1]: Duplicate value: \"Foo\""},
-        {HEAD "profiles: [{plugins: {filter: {enabled: [{name: EBSLimits}]}}}]\n",
-         "profiles[0].plugins.filter.enabled[0]: Invalid value: \"EBSLimits\": was invalid in "
-         "version "
-         "\"v1\" (KubeSchedulerConfiguration is version \"kubescheduler.config.k8s.io/v1\")"},
-        {HEAD "profiles:\n- schedulerName: a\n- schedulerName: b\n  plugins: {queueSort: {enabled: "
-              "[{name: "
-              "PrioritySort}]}}\n",
-         "profiles[1].plugins.queueSort: Invalid value: "
-         "{\"Enabled\":[{\"Name\":\"PrioritySort\",\"Weight\":0}],\"Disabled\":null}: must be the "
-         "same "
-         "for all profiles"},
-    };
-
-    expect_errors(cases, BH_ARRAY_LEN(cases));
-}
-
 #define CREATING "initializing profiles: creating profile for scheduler name default-scheduler: "
 
 static void test_expansion_errors(void)
 {
-    static const struct bad cases[] = {
-        {HEAD "profiles: [{plugins: {score: {enabled: [{name: Foo}]}}}]\n",
-         CREATING "ScorePlugin \"Foo\" does not exist"},
-        {HEAD "profiles: [{plugins: {multiPoint: {enabled: [{name: Foo}]}}}]\n",
-         CREATING "PreFilterPlugin \"Foo\" does not exist"},
-        {HEAD "profiles: [{plugins: {score: {enabled: [{name: NodePorts}]}}}]\n",
-         CREATING "plugin \"NodePorts\" does not extend ScorePlugin plugin"},
-        {HEAD "profiles: [{plugins: {score: {enabled: [{name: ImageLocality}, {name: "
-              "ImageLocality}]}}}]\n",
-         CREATING "plugin \"ImageLocality\" already registered as \"ScorePlugin\""},
+#define SET(point, entries) HEAD "profiles: [{plugins: {" point ": {enabled: [" entries "]}}}]\n"
+    static const struct fx_bad cases[] = {
+        {HEAD "profiles:\n- plugins:\n    score:\n      enabled:\n      - name: Foo\n",
+         CREATING "ScorePlugin \"Foo\" does not exist", 7},
+        {HEAD "profiles:\n- plugins:\n    multiPoint:\n      enabled: [{name: Foo}]\n",
+         CREATING "PreFilterPlugin \"Foo\" does not exist", 6},
+        {SET("score", "{name: NodePorts}"),
+         CREATING "plugin \"NodePorts\" does not extend ScorePlugin plugin", 3},
+        {SET("score", "{name: ImageLocality}, {name: ImageLocality}"),
+         CREATING "plugin \"ImageLocality\" already registered as \"ScorePlugin\"", 3},
+        {SET("multiPoint", "{name: ImageLocality}, {name: ImageLocality}"),
+         CREATING "plugin \"ImageLocality\" already registered as \"ScorePlugin\"", 3},
+        {SET("placementGenerate", "{name: NodePorts}"),
+         CREATING "plugin \"NodePorts\" does not extend PlacementGeneratePlugin plugin", 3},
+        {SET("placementScore", "{name: Foo}"),
+         CREATING "PlacementScorePlugin \"Foo\" does not exist", 3},
         {HEAD "profiles: [{plugins: {bind: {disabled: [{name: '*'}]}}}]\n",
          CREATING "at least one bind plugin is needed for profile with scheduler name "
-                  "\"default-scheduler\""},
+                  "\"default-scheduler\"",
+         3},
         {HEAD "profiles: [{plugins: {queueSort: {disabled: [{name: '*'}]}}}]\n",
          CREATING "only one queue sort plugin required for profile with scheduler name "
-                  "\"default-scheduler\", but got 0"},
-        {HEAD "profiles: [{plugins: {score: {enabled: [{name: ImageLocality, weight: -5}]}}}]\n",
-         CREATING "score plugins: total score of Score plugins could overflow"},
+                  "\"default-scheduler\", but got 0",
+         3},
+        {SET("score", "{name: ImageLocality, weight: -5}"),
+         CREATING "score plugins: total score of Score plugins could overflow", 3},
+        /* Counts although the point does not run it. */
+        {HEAD "profiles: [{plugins: {multiPoint: {enabled: [{name: TaintToleration, weight: "
+              "-5}]}, score: {disabled: [{name: TaintToleration}]}}}]\n",
+         CREATING "score plugins: total score of Score plugins could overflow", 3},
     };
+    struct fx_read f;
 
-    expect_errors(cases, BH_ARRAY_LEN(cases));
+    fx_refused(cases, BH_ARRAY_LEN(cases));
+    f = fx_good(SET("score", "{name: ImageLocality, weight: 2147483647}"));
+    fx_done(&f);
+    f = fx_good(SET("placementScore", "{name: NodeResourcesFit, weight: 3}"));
+    fx_done(&f);
 }
 
-#define AT0 "profiles[0].pluginConfig[0].args."
-#define FIT CREATING "initializing plugin \"NodeResourcesFit\": "
-
-static void test_args_validation(void)
+static void test_defaulted_values(void)
 {
-    static const struct bad cases[] = {
-        {ARGS "  - name: InterPodAffinity\n    args: {hardPodAffinityWeight: 101}\n",
-         AT0 "hardPodAffinityWeight: Invalid value: 101: not in valid range [0, 100]"},
-        {ARGS "  - name: DefaultPreemption\n    args: {minCandidateNodesPercentage: 0, "
-              "minCandidateNodesAbsolute: 0}\n",
-         "[" AT0
-         "minCandidateNodesPercentage: Invalid value: 0: cannot be zero at the same time as "
-         "minCandidateNodesAbsolute, " AT0
-         "minCandidateNodesAbsolute: Invalid value: 0: cannot be zero "
-         "at the same time as minCandidateNodesPercentage]"},
-        {ARGS "  - name: DefaultPreemption\n    args: {minCandidateNodesAbsolute: -1}\n",
-         AT0 "minCandidateNodesAbsolute: Invalid value: -1: not in valid range [0, inf)"},
-        {ARGS "  - name: PodTopologySpread\n    args: {defaultConstraints: [{maxSkew: 1, "
-              "topologyKey: a, "
-              "whenUnsatisfiable: ScheduleAnyway}]}\n",
-         AT0 "defaultingType: Invalid value: \"System\": when .defaultConstraints are not empty"},
-        {ARGS "  - name: PodTopologySpread\n    args: {defaultingType: Foo}\n",
-         AT0 "defaultingType: Unsupported value: \"Foo\": supported values: \"System\", \"List\""},
-        {ARGS "  - name: PodTopologySpread\n    args: {defaultingType: List, defaultConstraints: "
-              "[{maxSkew: "
-              "0, topologyKey: '', whenUnsatisfiable: ScheduleAnyway}]}\n",
-         "[" AT0
-         "defaultConstraints[0].maxSkew: Invalid value: 0: not in valid range (0, inf), " AT0
-         "defaultConstraints[0].topologyKey: Required value: can not be empty]"},
-        {ARGS "  - name: PodTopologySpread\n    args: {defaultingType: List, defaultConstraints: "
-              "[{maxSkew: "
-              "1, topologyKey: a, whenUnsatisfiable: Foo}]}\n",
-         AT0
-         "defaultConstraints[0].whenUnsatisfiable: Unsupported value: \"Foo\": supported values: "
-         "\"DoNotSchedule\", \"ScheduleAnyway\""},
-        {ARGS "  - name: PodTopologySpread\n    args: {defaultingType: List, defaultConstraints: "
-              "[{maxSkew: "
-              "1, topologyKey: a, whenUnsatisfiable: ScheduleAnyway}, {maxSkew: 2, topologyKey: a, "
-              "whenUnsatisfiable: ScheduleAnyway, labelSelector: {}}]}\n",
-         "[" AT0 "defaultConstraints[1].labelSelector: Forbidden: constraint must not define a "
-                 "selector, as "
-         "they deduced for each pod, " AT0
-         "defaultConstraints[1]: Duplicate value: \"{a, ScheduleAnyway}\"]"},
-        {ARGS "  - name: NodeResourcesBalancedAllocation\n    args: {resources: [{name: cpu, "
-              "weight: 2}, "
-              "{name: cpu}]}\n",
-         "[" AT0 "resources[0].weight: Invalid value: 2: must be 1, " AT0
-         "resources[1].name: Duplicate value: \"cpu\"]"},
-        {ARGS "  - name: VolumeBinding\n    args: {bindTimeoutSeconds: -1}\n",
-         AT0 "bindTimeoutSeconds: Invalid value: -1: invalid BindTimeoutSeconds, should not be a "
-             "negative "
-             "value"},
-        {ARGS
-         "  - name: NodeAffinity\n    args: {addedAffinity: "
-         "{requiredDuringSchedulingIgnoredDuringExecution: {nodeSelectorTerms: [{matchExpressions: "
-         "[{key: a, operator: Bar}]}]}}}\n",
-         AT0 "addedAffinity.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms[0]."
-             "matchExpressions[0].operator: Unsupported value: \"Bar\": supported values: \"In\", "
-             "\"NotIn\", \"Exists\", \"DoesNotExist\", \"Gt\", \"Lt\""},
-        {ARGS "  - name: NodeResourcesFit\n    args: {scoringStrategy: {}}\n",
-         FIT "scoringStrategy.type: Unsupported value: \"\": supported values: \"LeastAllocated\", "
-             "\"MostAllocated\", \"RequestedToCapacityRatio\""},
-        {ARGS "  - name: NodeResourcesFit\n    args: {scoringStrategy: {type: LeastAllocated, "
-              "resources: "
-              "[{name: cpu, weight: 101}]}}\n",
-         FIT "scoringStrategy.resources[0].weight: Invalid value: 101: resource weight of cpu not "
-             "in valid "
-             "range (0, 100]"},
-        {ARGS "  - name: NodeResourcesFit\n    args: {scoringStrategy: {type: "
-              "RequestedToCapacityRatio}}\n",
-         FIT
-         "scoringStrategy.requestedToCapacityRatio: Required value: must be specified when type is "
-         "RequestedToCapacityRatio"},
-        {ARGS
-         "  - name: NodeResourcesFit\n    args: {scoringStrategy: {type: RequestedToCapacityRatio, "
-         "requestedToCapacityRatio: {shape: [{utilization: 50, score: 11}, {utilization: 50, "
-         "score: "
-         "1}]}}}\n",
-         FIT "[scoringStrategy.requestedToCapacityRatio.shape[1].utilization: Invalid value: 50: "
-             "values "
-             "must be sorted in increasing order, "
-             "scoringStrategy.requestedToCapacityRatio.shape[0].score: "
-             "Invalid value: 11: not in valid range [0, 10]]"},
-        {ARGS "  - name: NodeResourcesFit\n    args: {ignoredResourceGroups: [a/b]}\n", FIT
-         "ignoredResourceGroups[0]: Invalid value: \"a/b\": resource group name can't contain '/'"},
-    };
+    struct fx_read f = fx_good(
+        HEAD "parallelism: 3\nclientConnection: {qps: -1, burst: 7, kubeconfig: /k, "
+             "acceptContentTypes: a, contentType: application/json}\nleaderElection: "
+             "{leaseDuration: 1m, renewDeadline: 40s, retryPeriod: 5s, resourceName: nn, "
+             "resourceNamespace: ns}\nenableContentionProfiling: false\npodMaxBackoffSeconds: 60\n"
+             "delayCacheUntilActive: true\n");
+    struct bh_sched_config *c = f.c;
 
-    expect_errors(cases, BH_ARRAY_LEN(cases));
+    CU_ASSERT(c->parallelism == 3 && c->client_connection.qps < 0 &&
+              c->client_connection.burst == 7);
+    CU_ASSERT_STRING_EQUAL(c->client_connection.kubeconfig, "/k");
+    CU_ASSERT_STRING_EQUAL(c->client_connection.accept_content_types, "a");
+    CU_ASSERT_STRING_EQUAL(c->client_connection.content_type, "application/json");
+    CU_ASSERT(c->leader_election.lease_duration_ns == 60000000000);
+    CU_ASSERT(c->leader_election.renew_deadline_ns == 40000000000);
+    CU_ASSERT(c->leader_election.retry_period_ns == 5000000000);
+    CU_ASSERT_STRING_EQUAL(c->leader_election.resource_name, "nn");
+    CU_ASSERT_STRING_EQUAL(c->leader_election.resource_namespace, "ns");
+    CU_ASSERT(c->enable_profiling && !c->enable_contention_profiling);
+    CU_ASSERT(c->pod_max_backoff_ns == 60000000000 && c->delay_cache_until_active);
+    fx_done(&f);
+    f = fx_good(HEAD "enableProfiling: false\nclientConnection: {qps: 0, burst: 0}\n");
+    CU_ASSERT(!f.c->enable_profiling && !f.c->enable_contention_profiling);
+    CU_ASSERT(f.c->client_connection.qps == 50 && f.c->client_connection.burst == 100);
+    CU_ASSERT(f.c->leader_election.leader_elect && f.c->n_extenders == 0);
+    fx_done(&f);
 }
 
-static void test_hostile_input(void)
+static void test_warnings(void)
+{
+    struct fx_read f = fx_good(HEAD "profiles:\n- plugins:\n    multiPoint:\n      enabled:\n"
+                                    "      - name: TaintToleration\n    score:\n      disabled:\n"
+                                    "      - name: NodeResourceFit\n");
+
+    CU_ASSERT(f.r.warnings.n == 2 && f.c->n_warnings == 2);
+    CU_ASSERT(fx_warned(&f, 7, "\"TaintToleration\" is listed again without a weight"));
+    CU_ASSERT(fx_warned(&f, 10, "there is no plugin \"NodeResourceFit\""));
+    CU_ASSERT(strncmp(f.c->warnings[0], "line 10: ", 9) == 0);
+    fx_done(&f);
+}
+
+/* ---- hostile input --------------------------------------------------------------------------- */
+
+static void many(struct bh_buf *b, const char *before, const char *fmt, unsigned n,
+                 const char *after)
+{
+    bh_buf_reset(b);
+    bh_buf_adds(b, before);
+    for (unsigned i = 0; i < n; i++)
+        bh_buf_addf(b, fmt, i);
+    bh_buf_adds(b, after);
+}
+
+static int refused(const struct bh_buf *b, const char *part)
+{
+    struct fx_read f;
+    int rc = fx_text(&f, bh_buf_str(b));
+    bool hit = rc < 0 && strstr(f.r.summary, part) && f.r.errors.n > 0;
+
+    if (!hit)
+        fprintf(stderr, "  %.200s\n", rc < 0 ? f.r.summary : "(accepted)");
+    fx_done(&f);
+    return hit;
+}
+
+static void test_long_lists(void)
+{
+    struct bh_buf b = {0};
+    struct fx_read f;
+
+    many(&b, HEAD "profiles: [{plugins: {score: {enabled: [", "{name: x%u},", 20000, "]}}}]\n");
+    CU_ASSERT(refused(&b, CREATING "ScorePlugin \"x0\" does not exist"));
+    many(&b, HEAD, "unknown-%u: 1\n", 20000, "");
+    CU_ASSERT(refused(&b, "unknown field \"unknown-0\", unknown field"));
+    many(&b, HEAD, "k%u: {a: 1, a: 2}\n", 5000, "");
+    CU_ASSERT(refused(&b, "key \"a\" already set in map"));
+    /* Lists whose pairs must not be compared one by one. */
+    many(&b, HEAD "profiles: [{pluginConfig: [", "{name: x%u},", 50000, "{name: x7}]}]\n");
+    CU_ASSERT(refused(&b, "pluginConfig[50000]: Duplicate value: \"x7\""));
+    many(&b, HEAD "extenders: [{managedResources: [", "{name: x.com/a%u},", 50000, "{name: b}]}]");
+    CU_ASSERT(refused(&b, "managedResources[50000].name: Invalid value: \"b\""));
+    many(&b, HEAD "profiles: [{plugins: {filter: {disabled: [", "{name: x%u},", 50000,
+         "]}, multiPoint: {disabled: [{name: NodeName}], enabled: [{name: NodeName}]}}}]\n");
+    f = fx_good(bh_buf_str(&b));
+    CU_ASSERT(f.r.warnings.n == 1000);
+    fx_done(&f);
+    many(&b,
+         ARGS "  - name: PodTopologySpread\n    args: {defaultingType: List, "
+              "defaultConstraints: [",
+         "{maxSkew: 1, topologyKey: k%u, whenUnsatisfiable: ScheduleAnyway},", 20000,
+         "{maxSkew: 1, topologyKey: k9, whenUnsatisfiable: ScheduleAnyway}]}\n");
+    CU_ASSERT(refused(&b, "[20000]: Duplicate value: \"{k9, ScheduleAnyway}\""));
+    bh_buf_fini(&b);
+}
+
+static void test_depth_and_bombs(void)
+{
+    struct bh_buf b = {0};
+
+    many(&b, "", "[", 100000, "");
+    CU_ASSERT(refused(&b, ""));
+    many(&b, HEAD "profiles: ", "{a: ", 1000, "");
+    CU_ASSERT(refused(&b, ""));
+    many(&b, "{\"kind\": ", "[", 1000, "");
+    CU_ASSERT(refused(&b, "nested too deeply"));
+    bh_buf_reset(&b);
+    bh_buf_adds(&b, "a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n");
+    for (unsigned i = 1; i < 12; i++) {
+        bh_buf_addf(&b, "a%u: &a%u [", i, i);
+        for (unsigned k = 0; k < 10; k++)
+            bh_buf_addf(&b, "*a%u,", i - 1);
+        bh_buf_adds(&b, "]\n");
+    }
+    CU_ASSERT(refused(&b, "document contains excessive aliasing"));
+    bh_buf_fini(&b);
+}
+
+static void test_sizes(void)
 {
     struct bh_sched_config *c = NULL;
     struct bh_err err = {{0}};
     struct bh_buf b = {0};
+    struct fx_read f;
+    char path[256];
 
-    bh_buf_adds(&b, HEAD "profiles: [{plugins: {score: {enabled: [");
-    for (unsigned i = 0; i < 20000; i++)
-        bh_buf_addf(&b, "{name: x%u},", i);
-    bh_buf_adds(&b, "]}}}]\n");
-    CU_ASSERT(load(bh_buf_str(&b), &c, &err) == -EINVAL);
-    CU_ASSERT_STRING_EQUAL(err.msg, CREATING "ScorePlugin \"x0\" does not exist");
-    bh_buf_reset(&b);
-    bh_buf_adds(&b, HEAD);
-    for (unsigned i = 0; i < 1000; i++)
-        bh_buf_addf(&b, "unknown-%u: 1\n", i);
-    CU_ASSERT(load(bh_buf_str(&b), &c, &err) == -EINVAL); /* the message is cut, not the process */
-    CU_ASSERT(load("profiles: 1\n", &c, &err) == -EINVAL);
-    CU_ASSERT(load("[]\n", &c, &err) == -EINVAL);
-    CU_ASSERT(load(HEAD "profiles: [1]\n", &c, &err) == -EINVAL);
-    CU_ASSERT(load(HEAD "profiles: [{pluginConfig: [{name: NodeResourcesFit, args: 7}]}]\n", &c,
-                   &err) == -EINVAL);
+    many(&b, HEAD "profiles: [{schedulerName: ", "x%07u", 250000, "}]\n");
+    f = fx_good(bh_buf_str(&b));
+    CU_ASSERT(strlen(f.c->profiles[0].scheduler_name) == 2000000);
+    fx_done(&f);
+    many(&b, HEAD "profiles: [{plugins: {filter: {enabled: [{name: ", "x%07u", 250000, "}]}}}]\n");
+    CU_ASSERT(refused(&b, "\" does not exist"));
+    /* 10 MB of a name: the file is not even read. */
+    many(&b, HEAD "profiles: [{schedulerName: ", "x%07u", 1250000, "}]\n");
+    snprintf(path, sizeof path, "%s/big.yaml", bh_test_tmpdir());
+    CU_ASSERT_FATAL(bh_write_file(path, b.p, b.n, 0600) == 0);
+    CU_ASSERT(bh_sched_config_load(path, &c, &err) == -EFBIG && c == NULL);
+    CU_ASSERT(strstr(err.msg, "big.yaml: file too large") != NULL);
     bh_buf_fini(&b);
+}
+
+/* Every prefix of a valid file is read without harm. */
+static void test_truncated(void)
+{
+    static const char text[] =
+        HEAD "profiles:\n- schedulerName: a\n  plugins:\n    score: {enabled: [{name: "
+             "ImageLocality, weight: 2}]}\n  pluginConfig:\n  - name: NodeAffinity\n    args: "
+             "{addedAffinity: null}\nextenders: [{urlPrefix: \"http://x\", tlsConfig: {caData: "
+             "QUI=}}]\n";
+    unsigned good = 0;
+
+    for (size_t n = 0; n < sizeof text; n++) {
+        struct bh_sched_config *c = NULL;
+        struct bh_config_report r;
+        bh_config_report_init(&r);
+        int rc = bh_sched_config_read(text, n, &c, &r);
+        CU_ASSERT((rc == 0) == (c != NULL) && (rc == 0 || (*r.summary && r.errors.n)));
+        good += rc == 0;
+        bh_sched_config_free(c);
+        bh_config_report_fini(&r);
+    }
+    CU_ASSERT(good > 1 && good < sizeof text);
 }
 
 static void test_file(void)
 {
     struct bh_sched_config *c = NULL;
     struct bh_err err = {{0}};
-    char path[256];
+    char path[256], want[512];
     const char *text =
         HEAD "percentageOfNodesToScore: 40\nprofiles: [{schedulerName: x, "
              "percentageOfNodesToScore: 0, pluginConfig: [{name: NodeAffinity, args: {}}]}]\n";
@@ -406,17 +319,25 @@ static void test_file(void)
     CU_ASSERT_FATAL(bh_sched_config_load(path, &c, &err) == 0);
     CU_ASSERT(c->percentage_of_nodes_to_score == 40);
     CU_ASSERT(c->profiles[0].has_percentage && c->profiles[0].percentage_of_nodes_to_score == 0);
-    CU_ASSERT(c->profiles[0].n_args == 1);
     bh_sched_config_free(c);
+    c = NULL;
+    text = HEAD "\nparallelism: 0\n";
+    CU_ASSERT(bh_write_file(path, text, strlen(text), 0600) == 0);
+    CU_ASSERT(bh_sched_config_load(path, &c, &err) == -EINVAL && c == NULL);
+    snprintf(want, sizeof want,
+             "parallelism: Invalid value: 0: should be an integer value greater than zero (%s: "
+             "line 4)",
+             path);
+    CU_ASSERT_STRING_EQUAL(err.msg, want);
     CU_ASSERT(bh_sched_config_load("/nonexistent/x", &c, &err) == -ENOENT);
-    CU_ASSERT_STRING_EQUAL(err.msg, "open /nonexistent/x: No such file or directory");
+    CU_ASSERT_STRING_EQUAL(err.msg, "open /nonexistent/x: no such file or directory");
+    CU_ASSERT(bh_sched_config_load("/", &c, &err) < 0 && err.msg[0]);
 }
 
 BH_TESTS("scheduler/config", {"the default profile expands as upstream's", test_defaults},
          {"multiPoint is merged, ordered and weighted", test_multi_point},
-         {"decode errors read as upstream's", test_decode_errors},
-         {"top-level values are validated", test_top_level_validation},
-         {"profiles are validated", test_profile_validation},
          {"expansion errors name point and plugin", test_expansion_errors},
-         {"plugin args are validated", test_args_validation},
-         {"hostile input gives an error", test_hostile_input}, {"a file is loaded", test_file})
+         {"values and defaults", test_defaulted_values}, {"slips are warned about", test_warnings},
+         {"long lists", test_long_lists}, {"depth and alias bombs", test_depth_and_bombs},
+         {"sizes", test_sizes}, {"truncated files", test_truncated},
+         {"a file is loaded", test_file})
