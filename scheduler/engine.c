@@ -18,7 +18,9 @@
 static int add_profiles(struct bh_engine *e, struct bh_err *err)
 {
     const struct bh_sched_config *c = e->opt.config;
-    const struct bh_plugin_env env = {.tab = e->tab, .cache = &e->cache, .objects = &e->objects};
+    const struct bh_plugin_env env = {
+        .tab = e->tab, .cache = &e->cache, .objects = &e->objects, .reserved = &e->reserved,
+        .waiting = &e->waiting};
 
     e->profile = bh_calloc(c->n_profiles, sizeof *e->profile);
     for (uint32_t i = 0; i < c->n_profiles; i++) {
@@ -60,6 +62,8 @@ int bh_engine_new(const struct bh_engine_options *o, struct bh_engine **ret_e, s
     bh_rand_seed(&e->rand, o->seed);
     e->cache_bytes_max = SHAPE_CACHE_BYTES_MAX;
     rc = add_profiles(e, err);
+    if (rc == 0)
+        rc = bh_extenders_start(e, err);
     if (rc < 0) {
         bh_engine_free(e);
         return rc;
@@ -73,6 +77,8 @@ void bh_engine_free(struct bh_engine *e)
     if (!e)
         return;
     bh_fast_drop_all(e);
+    bh_ext_free(e->ext);
+    bh_map_fini(&e->ext_strangers);
     for (uint32_t i = 0; i < e->n_profiles; i++) {
         bh_framework_free(e->profile[i].fw);
         free(e->profile[i].slot);
@@ -84,6 +90,8 @@ void bh_engine_free(struct bh_engine *e)
     free(e->stamp);
     free(e->values);
     free(e->values2);
+    bh_reservations_fini(&e->reserved);
+    bh_waiting_fini(&e->waiting);
     bh_objects_fini(&e->objects);
     bh_cache_fini(&e->cache);
     bh_symtab_free(e->tab);
@@ -145,10 +153,14 @@ void bh_engine_del_node(struct bh_engine *e, bh_sym name)
 
 void bh_engine_put_pod(struct bh_engine *e, const struct bh_pod_rec *pod, bh_shape_id shape)
 {
-    if (pod->node == BH_SYM_NONE) /* not assigned: nothing of it belongs on a node */
-        bh_cache_del_pod(&e->cache, bh_rec_text(pod, pod->uid));
-    else
-        bh_cache_put_pod(&e->cache, pod, shape);
+    struct bh_str uid = bh_rec_text(pod, pod->uid);
+
+    if (pod->node == BH_SYM_NONE) { /* not assigned: nothing of it belongs on a node */
+        bh_cache_del_pod(&e->cache, uid);
+        return;
+    }
+    bh_reservation_drop(&e->reserved, uid); /* it is bound: nothing is left to write */
+    bh_cache_put_pod(&e->cache, pod, shape);
 }
 
 void bh_engine_del_pod(struct bh_engine *e, struct bh_str uid)
@@ -196,23 +208,26 @@ static struct bh_pod_info info_of(const struct bh_engine *e, const struct bh_pen
         .rec = p->pod, .shape = bh_shapes_rec(&e->cache.shapes, p->shape), .shape_id = p->shape};
 }
 
-/* A cycle for the points outside the scheduling cycle; its statuses live until the next of them. */
-static bool aside_cycle(struct bh_engine *e, const struct bh_pod_info *pod, struct bh_cycle *cy)
+/* Its statuses live until the next of them. */
+bool bh_aside_cycle(struct bh_engine *e, const struct bh_pending *p, struct bh_pod_info *pod,
+                    struct bh_cycle *cy)
 {
-    struct bh_profile *p = profile_of(e, pod->shape);
+    const struct bh_profile *prof;
 
+    *pod = info_of(e, p);
+    prof = profile_of(e, pod->shape);
     bh_arena_reset(&e->aside);
-    if (p)
-        bh_cycle_init(cy, p->fw, &e->cache, &e->objects, pod, &e->aside, 0);
-    return p != NULL;
+    if (prof)
+        bh_cycle_init(cy, prof->fw, &e->cache, &e->objects, pod, &e->aside, 0);
+    return prof != NULL;
 }
 
 const struct bh_status *bh_engine_pre_enqueue(struct bh_engine *e, const struct bh_pending *p)
 {
-    struct bh_pod_info pod = info_of(e, p);
+    struct bh_pod_info pod;
     struct bh_cycle cy;
 
-    return aside_cycle(e, &pod, &cy) ? bh_run_pre_enqueue(&cy) : NULL;
+    return bh_aside_cycle(e, p, &pod, &cy) ? bh_run_pre_enqueue(&cy) : NULL;
 }
 
 static const struct bh_decision *refuse(struct bh_engine *e, const char *reason,
@@ -252,13 +267,19 @@ static const struct bh_decision *decide_slowly(struct bh_engine *e, struct bh_pr
     struct bh_fast f;
     uint32_t row = BH_ROW_NONE;
 
+    if (e->opt.verify && bh_extended(e, pod)) { /* the paths can be compared up to there only */
+        uint32_t next_start = e->next_start;
+        bh_reference_run(e, p, pod, BH_WITHOUT_EXTENDERS, now_ns, &r);
+        bh_verify(e, p, pod, &r, now_ns);
+        e->next_start = next_start;
+    }
     bh_reference_run(e, p, pod, flags, now_ns, &r);
-    if (e->opt.verify)
+    if (e->opt.verify && !r.extended)
         bh_verify(e, p, pod, &r, now_ns);
     if (!r.error && r.n_best) {
         uint32_t k = bh_draw(e, r.n_best);
         row = pick(e, &r, k);
-        if (e->opt.verify && bh_fast_run(e, p, pod, BH_FAST_KEEP, now_ns, &f))
+        if (e->opt.verify && !r.extended && bh_fast_run(e, p, pod, BH_FAST_KEEP, now_ns, &f))
             bh_assert(bh_fast_pick(e, &f, k) == row);
     }
     return bh_decide(e, &r, row, flags);
@@ -267,10 +288,15 @@ static const struct bh_decision *decide_slowly(struct bh_engine *e, struct bh_pr
 const struct bh_decision *bh_engine_schedule(struct bh_engine *e, const struct bh_pending *p,
                                              unsigned flags, int64_t now_ns)
 {
+    static const struct bh_decision waits = {.kind = BH_DECISION_ERROR,
+                                             .reason = "SchedulerError",
+                                             .message = "another decision waits for an extender"};
     struct bh_pod_info pod = info_of(e, p);
     struct bh_profile *prof = profile_of(e, pod.shape);
     struct bh_fast f;
 
+    if (bh_ext_busy(e->ext)) /* asked from inside of options.waiting */
+        return &waits;
     bh_arena_reset(&e->arena);
     bh_cache_sync(&e->cache);
     e->stats.cycles++;
@@ -278,7 +304,7 @@ const struct bh_decision *bh_engine_schedule(struct bh_engine *e, const struct b
         return refuse(e, "SchedulerError", "no profile of the pod's scheduler name");
     if (!e->cache.n_nodes)
         return refuse(e, "Unschedulable", "no nodes available to schedule pods");
-    if (flags & BH_EXPLAIN || e->opt.reference || e->opt.verify ||
+    if (flags & BH_EXPLAIN || e->opt.reference || e->opt.verify || bh_extended(e, &pod) ||
         !bh_fast_run(e, prof, &pod, BH_FAST_AUTO, now_ns, &f))
         return decide_slowly(e, prof, &pod, flags, now_ns);
     e->stats.fast_cycles++;
@@ -313,29 +339,47 @@ bool bh_engine_is_assumed(const struct bh_engine *e, struct bh_str uid)
 const struct bh_status *bh_engine_reserve(struct bh_engine *e, const struct bh_pending *p,
                                           bh_sym node)
 {
-    struct bh_pod_info pod = info_of(e, p);
+    struct bh_pod_info pod;
     struct bh_cycle cy;
 
-    return aside_cycle(e, &pod, &cy) ? bh_run_reserve(&cy, node) : NULL;
+    return bh_aside_cycle(e, p, &pod, &cy) ? bh_run_reserve(&cy, node) : NULL;
 }
 
 void bh_engine_unreserve(struct bh_engine *e, const struct bh_pending *p, bh_sym node)
 {
-    struct bh_pod_info pod = info_of(e, p);
+    struct bh_pod_info pod;
     struct bh_cycle cy;
 
-    if (aside_cycle(e, &pod, &cy))
+    if (bh_aside_cycle(e, p, &pod, &cy))
         bh_run_unreserve(&cy, node);
+    bh_reservation_drop(&e->reserved, bh_rec_text(p->pod, p->pod->uid));
 }
 
 const struct bh_status *bh_engine_permit(struct bh_engine *e, const struct bh_pending *p,
                                          bh_sym node, int64_t *ret_timeout_ns)
 {
-    struct bh_pod_info pod = info_of(e, p);
+    struct bh_pod_info pod;
     struct bh_cycle cy;
 
     *ret_timeout_ns = 0;
-    return aside_cycle(e, &pod, &cy) ? bh_run_permit(&cy, node, ret_timeout_ns) : NULL;
+    if (!bh_aside_cycle(e, p, &pod, &cy))
+        return NULL;
+    const struct bh_status *s = bh_run_permit(&cy, node, ret_timeout_ns);
+    if (bh_status_code(s) != BH_WAIT) /* one that said Wait was overruled */
+        bh_waiting_drop(&e->waiting, bh_rec_text(p->pod, p->pod->uid));
+    return s;
+}
+
+enum bh_permit_verdict bh_engine_permit_verdict(struct bh_engine *e, struct bh_str uid,
+                                                int64_t now_ns, const char **ret_plugin,
+                                                const char **ret_message)
+{
+    return bh_waiting_verdict(&e->waiting, uid, now_ns, ret_plugin, ret_message);
+}
+
+void bh_engine_permit_over(struct bh_engine *e, struct bh_str uid)
+{
+    bh_waiting_drop(&e->waiting, uid);
 }
 
 void bh_engine_nominate(struct bh_engine *e, const struct bh_pending *p, bh_sym node)
@@ -363,6 +407,7 @@ enum bh_hint bh_engine_hint(struct bh_engine *e, const char *plugin, const struc
     struct bh_hint_call call = {.tab = e->tab,
                                 .sym = &e->cache.sym,
                                 .objects = &e->objects,
+                                .cache = &e->cache,
                                 .pod = p,
                                 .shape = s,
                                 .ev = ev};
@@ -389,7 +434,7 @@ bool bh_engine_interested(struct bh_engine *e, const struct bh_cluster_event *ev
                 bh_plugin_interested(fw->plugins[k].plugin, ev))
                 return true;
     }
-    return false;
+    return e->ext && bh_extenders_wake(ev);
 }
 
 void bh_engine_stats(const struct bh_engine *e, struct bh_engine_stats *ret)

@@ -18,7 +18,9 @@
 
 #include "common/k8s/record.h"
 #include "scheduler/config/config.h"
+#include "scheduler/extender/extender.h"
 #include "scheduler/framework/status.h"
+#include "scheduler/framework/waiting.h"
 
 struct bh_engine;
 enum bh_tie_break { BH_TIE_RANDOM /* seeded */, BH_TIE_FIRST /* smallest node name */ };
@@ -32,6 +34,10 @@ struct bh_engine_options {
      * long-lived cache keeps it (stale image counts, ports freed by the first of two users): what
      * recordings of single decisions were made with. */
     bool rebuilt_snapshot;
+    /* Called every few milliseconds while a decision waits for an extender; must not call the
+     * engine. false: give up waiting, the decision ends with an error. May be NULL. */
+    bool (*waiting)(void *arg);
+    void *waiting_arg;
 };
 int bh_engine_new(const struct bh_engine_options *o, struct bh_engine **ret_e, struct bh_err *err);
 void bh_engine_free(struct bh_engine *e);
@@ -82,6 +88,28 @@ int bh_engine_put_object_event(struct bh_engine *e, struct bh_cluster_event *ev,
 void bh_engine_objects_begin(struct bh_engine *e);
 void bh_engine_objects_end(struct bh_engine *e);
 
+/* ---- extenders ----------------------------------------------------------------------------------
+ * The configuration's HTTP extenders are asked inside of bh_engine_schedule(), which waits for them
+ * (extender/extender.h). They want to see API objects as a whole, which records are not: */
+unsigned bh_engine_raw_needs(const struct bh_engine *e); /* enum bh_ext_need; 0 = none at all */
+/* The whole object, a bare protobuf message (codec.h), copied; NULL: it is gone. kind NODE: key is
+ * its name; POD, pending or on a node: its uid. Cheap when nobody needs it. Objects put between
+ * bh_engine_objects_begin and _end stay, the others go. */
+void bh_engine_put_raw(struct bh_engine *e, enum bh_kind kind, const char *key, const void *object,
+                       size_t n);
+/* The same for a K8s__Node or a K8s__Pod with its uid. */
+void bh_engine_put_raw_message(struct bh_engine *e, enum bh_kind kind, const ProtobufCMessage *m);
+/* Every node's object is there, as far as one is needed: without it a decision fails. */
+bool bh_engine_raw_complete(struct bh_engine *e);
+struct bh_pending;
+/* An extender binds this pod, not the Bind plugins. done: see bh_ext_bind. */
+bool bh_engine_extender_binds(const struct bh_engine *e, const struct bh_pending *p);
+void bh_engine_extender_bind(struct bh_engine *e, const struct bh_pending *p, bh_sym node,
+                             bh_ext_done_fn *done, void *arg, uint64_t id);
+void bh_engine_extenders_serve(struct bh_engine *e);   /* every turn, and when fd is readable */
+int bh_engine_extenders_fd(const struct bh_engine *e); /* -1: there are no extenders */
+void bh_engine_extenders_metrics(struct bh_engine *e, struct bh_metrics *m);
+
 /* ---- a pending pod ------------------------------------------------------------------------------
  */
 struct bh_pending { /* what the queue keeps per pod; engine borrows */
@@ -103,7 +131,8 @@ struct bh_node_verdict { /* one node that was considered and rejected */
 };
 struct bh_plugin_score {
     const char *plugin;
-    int64_t raw, weighted; /* weighted = normalised x weight */
+    int64_t raw, normalized, weighted; /* weighted = normalized x weight */
+    int32_t weight;
 };
 struct bh_node_score {
     bh_sym node;
@@ -132,7 +161,13 @@ struct bh_decision {
     /* Every candidate that ties with the chosen one by upstream's rules, that one first. */
     const struct bh_preemption *preemptions;
     uint32_t n_preemptions;
+    /* PostFilter wants these written: claims to deallocate or to delete, so that a later try may
+     * succeed. In the cycle arena. */
+    const struct bh_write *writes;
+    uint32_t n_writes;
     /* ---- only with BH_EXPLAIN ---- */
+    uint32_t n_nodes;                   /* in the cluster */
+    const struct bh_status *absent;     /* nodes that PreFilter's NodeSubset left out, or NULL */
     const struct bh_status *pre_filter; /* PreFilter rejection, NULL otherwise */
     const bh_sym *pre_filter_nodes;     /* NodeSubset */
     uint32_t n_pre_filter_nodes;
@@ -181,9 +216,93 @@ void bh_engine_each_assumed(const struct bh_engine *e, void (*fn)(void *arg, str
 const struct bh_status *bh_engine_reserve(struct bh_engine *e, const struct bh_pending *p,
                                           bh_sym node);
 void bh_engine_unreserve(struct bh_engine *e, const struct bh_pending *p, bh_sym node);
-/* permit: Wait carries the timeout. */
+/* permit: Wait carries the timeout. Who waits is asked about until the verdict is another one than
+ * WAITS (framework/waiting.h), and is over then. */
 const struct bh_status *bh_engine_permit(struct bh_engine *e, const struct bh_pending *p,
                                          bh_sym node, int64_t *ret_timeout_ns);
+enum bh_permit_verdict bh_engine_permit_verdict(struct bh_engine *e, struct bh_str uid,
+                                                int64_t now_ns, const char **ret_plugin,
+                                                const char **ret_message);
+void bh_engine_permit_over(struct bh_engine *e, struct bh_str uid);
+
+/* ---- what has to be written before a pod may be bound -------------------------------------------
+ * Reserve chooses volumes and devices for the pod's claims on the node and takes them: every later
+ * cycle, of any profile, sees them taken, until unreserve gives them back or the API server shows a
+ * newer version of the object. Nothing is written: what a binder has to write before it binds the
+ * pod is the list below, empty for most pods. Doors without an API server commit it instead.
+ * Upstream: PreBind of VolumeBinding and DynamicResources.
+ */
+enum bh_write_what {
+    /* PersistentVolume: spec.claimRef and, if object has it, the annotation
+     * pv.kubernetes.io/bound-by-controller. */
+    BH_WRITE_VOLUME_CLAIM,
+    /* PersistentVolumeClaim: the annotation volume.kubernetes.io/selected-node. */
+    BH_WRITE_SELECTED_NODE,
+    /* ResourceClaim: metadata.finalizers in a write of its own, if it is not there yet; then
+     * status.allocation and status.reservedFor. */
+    BH_WRITE_ALLOCATION,
+    /* ResourceClaim that is allocated already: status.reservedFor. */
+    BH_WRITE_RESERVATION,
+    /* ResourceClaim for extended resources: to be created, the server makes the name of
+     * metadata.generateName; then as ALLOCATION; then pod_status with that name into the pod. */
+    BH_WRITE_NEW_CLAIM,
+    /* Of PostFilter. ResourceClaim: status without allocation, reservedFor and devices. */
+    BH_WRITE_DEALLOCATION,
+    /* Of PostFilter, or undone. ResourceClaim for extended resources: without our finalizer, then
+     * deleted. */
+    BH_WRITE_DELETE_CLAIM,
+    /* Undone. ResourceClaim: the pod out of status.reservedFor; the allocation stays. */
+    BH_WRITE_UNRESERVATION
+};
+struct K8s__PodExtendedResourceClaimStatus;
+struct bh_write {
+    enum bh_write_what what;
+    enum bh_kind kind;
+    /* Of the object as it was when the decision was taken: another version means conflict. */
+    const char *namespace_, *name, *uid, *resource_version;
+    /* The whole object as it shall be (K8s__PersistentVolume ...). A new allocation comes without
+     * allocationTimestamp: the time of writing goes there. */
+    const ProtobufCMessage *object;
+    const struct K8s__PodExtendedResourceClaimStatus *pod_status; /* NEW_CLAIM; without the name */
+};
+/* What reserve left to write for the pod; NULL and 0 when nothing, or nothing is reserved. Valid
+ * until the pod's unreserve, commit, or its confirmation by bh_engine_put_pod. */
+const struct bh_write *bh_engine_prebind_work(const struct bh_engine *e, struct bh_str uid,
+                                              uint32_t *ret_n);
+/* Write i of the pod's work was done and this is the object the API server answered with. Needed
+ * for each write before bh_engine_prebind_check. -ENOENT: nothing is reserved; -EINVAL. */
+int bh_engine_prebind_written(struct bh_engine *e, struct bh_str uid, uint32_t i,
+                              const void *object, size_t n, struct bh_err *err);
+/* The API server has this version of an object that a write of somebody before us, or an undoing,
+ * was about: ResourceClaims count as such from now on, unless a newer one is known. -EINVAL. */
+int bh_engine_learn(struct bh_engine *e, enum bh_kind kind, const void *object, size_t n,
+                    struct bh_err *err);
+/* Changes when a volume or a claim does: then bh_engine_prebind_check may say something else. */
+uint64_t bh_engine_claims_version(const struct bh_engine *e);
+enum bh_prebind_state {
+    BH_PREBIND_READY, /* bind the pod */
+    BH_PREBIND_WAITS, /* controllers or drivers have not answered yet: ask again after their objects
+                         changed, or in a second; *ret_text: the plugin that waits */
+    BH_PREBIND_FAILED /* *ret_text as upstream writes it; unreserve */
+};
+/* After all writes: are the volumes bound, are the devices ready? since_ns: when the last write was
+ * done; the plugins' timeouts count from there. *ret_text lives until the next call for a pod. */
+enum bh_prebind_state bh_engine_prebind_check(struct bh_engine *e, const struct bh_pending *p,
+                                              bh_sym node, int64_t since_ns, int64_t now_ns,
+                                              const char **ret_text);
+/* What has to be undone at the API server when the pod does not get bound after all: ask before
+ * bh_engine_unreserve. Valid until the next call for a pod. */
+const struct bh_write *bh_engine_undo_work(struct bh_engine *e, const struct bh_pending *p,
+                                           uint32_t *ret_n);
+/* Without an API server (simulations): the engine's objects become what they would be after the
+ * writes and after the controllers' part, so that pods that share a claim may follow. A dynamically
+ * provisioned claim keeps its selected node and gets no volume. */
+void bh_engine_prebind_commit(struct bh_engine *e, struct bh_str uid);
+
+/* The newest object, an assumed one before the API server's; NULL when absent. Valid until the next
+ * change of the kind. */
+const ProtobufCMessage *bh_engine_get_object(const struct bh_engine *e, enum bh_kind kind,
+                                             const char *ns, const char *name);
 
 /* Nominated pods count in filters against their node (reference scheduler-core.md 4.7). */
 void bh_engine_nominate(struct bh_engine *e, const struct bh_pending *p, bh_sym node);
@@ -216,10 +335,12 @@ struct bh_cluster_event {
     const struct bh_node_rec *old_node, *new_node; /* NODE; NULL = absent */
     const struct bh_pod_rec *old_pod, *new_pod;    /* POD_* */
     const struct bh_shape_rec *old_shape, *new_shape;
+    bool was_assumed; /* POD_ASSIGNED, deleted: it was only assumed; what Reserve took is free again */
     /* OBJECT: which one, and what about it matters to hints; name BH_SYM_NONE = not known. Filled
      * by bh_engine_put_object_event. */
     bh_sym object_namespace, object_name;
     bh_sym object_driver;    /* VolumeAttachment: spec.attacher */
+    bh_sym object_resource;  /* DeviceClass: spec.extendedResourceName */
     uint32_t object_changes; /* enum bh_object_change */
 };
 enum bh_object_change {
@@ -231,7 +352,9 @@ enum bh_object_change {
     BH_CAPACITY_GREW = 32,        /* CSIStorageCapacity */
     BH_VOLUME_ZONES = 64,          /* PersistentVolume: other zone or region labels */
     BH_CLAIM_DEALLOCATED = 128, /* ResourceClaim: its devices are free again */
-    BH_CLAIM_STATUS = 256        /* ResourceClaim: other status */
+    BH_CLAIM_STATUS = 256,       /* ResourceClaim: other status */
+    BH_NAMESPACE_LABELS = 512,   /* Namespace: other labels */
+    BH_CLASS_RESOURCE = 1024     /* DeviceClass: another extendedResourceName */
 };
 enum bh_hint { BH_QUEUE_SKIP, BH_QUEUE };
 /* Would this event make the plugin's rejection of p worth another try? plugin: a name from

@@ -8,7 +8,7 @@
 #include "scheduler/engine_int.h"
 
 static const char *const *plugin_names(struct bh_engine *e, const struct bh_framework *fw,
-                                       uint64_t set, uint32_t *ret_n)
+                                       uint64_t set, const char *more, uint32_t *ret_n)
 {
     const char **names = bh_arena_new_array(&e->arena, const char *, fw->n_plugins + 1);
     uint32_t n = 0;
@@ -16,6 +16,8 @@ static const char *const *plugin_names(struct bh_engine *e, const struct bh_fram
     for (uint32_t i = 0; i < fw->n_plugins; i++)
         if (set >> i & 1)
             names[n++] = fw->plugins[i].plugin->name;
+    if (more)
+        names[n++] = more;
     *ret_n = n;
     return names;
 }
@@ -57,15 +59,20 @@ plugin_scores(struct bh_engine *e, const struct bh_reference *r, uint32_t at, ui
 {
     const struct bh_framework *fw = r->cy.fw;
     uint32_t n_score = fw->n_point[BH_POINT_SCORE], n = 0;
-    struct bh_plugin_score *s = bh_arena_new_array(&e->arena, struct bh_plugin_score, n_score + 1);
+    struct bh_plugin_score *s =
+        bh_arena_new_array(&e->arena, struct bh_plugin_score, n_score + r->n_ext_scores + 1);
 
     for (uint32_t k = 0; k < n_score; k++) {
         unsigned i = fw->point[BH_POINT_SCORE][k];
         size_t idx = (size_t)k * r->n_feasible + at;
         if (!(r->cy.skip_score >> i & 1))
-            s[n++] = (struct bh_plugin_score){fw->plugins[i].plugin->name, r->raw[idx],
-                                              r->weighted[idx]};
+            s[n++] = (struct bh_plugin_score){.plugin = fw->plugins[i].plugin->name,
+                                              .raw = r->raw[idx],
+                                              .normalized = r->weighted[idx] / fw->plugins[i].weight,
+                                              .weighted = r->weighted[idx],
+                                              .weight = fw->plugins[i].weight};
     }
+    n += bh_extend_explain(r, at, s + n);
     *ret_n = n;
     return s;
 }
@@ -100,14 +107,16 @@ static void list_best(struct bh_engine *e, const struct bh_reference *r, struct 
 
 static void explain(struct bh_engine *e, const struct bh_reference *r, struct bh_decision *d)
 {
+    d->n_nodes = e->cache.n_nodes;
+    d->absent = r->pf.nodes.all || r->pf.status ? NULL : r->absent;
     d->pre_filter = r->pf.status;
-    if (!r->pf.nodes.all && r->pf.nodes.n) {
+    if (d->absent) {
         bh_sym *v = bh_arena_memdup(&e->arena, r->pf.nodes.names, r->pf.nodes.n * sizeof *v);
         sort_by_name(e, v, r->pf.nodes.n, sizeof *v);
         d->pre_filter_nodes = v;
         d->n_pre_filter_nodes = r->pf.nodes.n;
         d->pre_filter_plugins =
-            plugin_names(e, r->cy.fw, r->pf.narrowed_by, &d->n_pre_filter_plugins);
+            plugin_names(e, r->cy.fw, r->pf.narrowed_by, NULL, &d->n_pre_filter_plugins);
     }
     list_rejected(e, r, d);
     list_scores(e, r, d);
@@ -132,19 +141,24 @@ static void run_post_filter(struct bh_engine *e, struct bh_reference *r, struct 
     d->victims_violating = res.violating;
     d->preemptions = res.ties;
     d->n_preemptions = res.n_ties;
+    d->writes = res.writes;
+    d->n_writes = res.n_writes;
 }
 
 static void no_fit(struct bh_engine *e, struct bh_reference *r, unsigned flags,
                    struct bh_decision *d)
 {
     const char *pre = r->pf.status ? bh_status_message(&e->arena, r->pf.status) : NULL;
+    uint32_t n_statuses;
+    const struct bh_status *const *statuses = bh_extend_statuses(e, r, &n_statuses);
 
     d->kind = BH_NO_FIT;
     d->reason = "Unschedulable";
-    d->unschedulable_plugins = plugin_names(e, r->cy.fw, r->rejectors, &d->n_unschedulable_plugins);
-    d->pending_plugins = plugin_names(e, r->cy.fw, r->pending, &d->n_pending_plugins);
+    d->unschedulable_plugins = plugin_names(e, r->cy.fw, r->rejectors, bh_extend_rejector(r),
+                                            &d->n_unschedulable_plugins);
+    d->pending_plugins = plugin_names(e, r->cy.fw, r->pending, NULL, &d->n_pending_plugins);
     d->fit_message =
-        bh_fit_error(&e->arena, e->cache.n_nodes, r->by_row, r->n_rows, r->absent, pre);
+        bh_fit_error(&e->arena, e->cache.n_nodes, statuses, n_statuses, r->absent, pre);
     d->post_filter_message = "";
     if (!r->cy.fw->n_point[BH_POINT_POST_FILTER])
         d->clear_nomination = true;

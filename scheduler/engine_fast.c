@@ -26,7 +26,10 @@ bool bh_fast_eligible(const struct bh_framework *fw)
 
     for (unsigned k = 0; k < BH_ARRAY_LEN(points); k++) {
         for (uint32_t i = 0; i < fw->n_point[points[k]]; i++) {
-            const struct bh_plugin *p = fw->plugins[fw->point[points[k]][i]].plugin;
+            const struct bh_plugin_instance *in = &fw->plugins[fw->point[points[k]][i]];
+            const struct bh_plugin *p = in->plugin;
+            if (in->no_pre_filter || in->no_pre_score)
+                return false; /* errors may come of it, which batch forms cannot tell */
             if (p->idle)
                 continue; /* asked for each pod */
             if (!(p->flags & BH_PLUGIN_NODE_LOCAL) || (p->normalize && p->normal == BH_NORMAL_NONE))

@@ -8,10 +8,13 @@
  * engine_fast.c       the same answer from columns and per-shape results
  * engine_index.c      the best node of one shape, kept current row by row
  * engine_verify.c     both, compared
+ * engine_prebind.c    what Reserve took: writes, their outcome, undoing
+ * engine_extender.c   what HTTP extenders change in a cycle
  */
 #ifndef BH_ENGINE_INT_H
 #define BH_ENGINE_INT_H
 
+#include "common/base/map.h"
 #include "scheduler/engine.h"
 #include "scheduler/framework/framework.h"
 
@@ -31,6 +34,18 @@ struct bh_reference { /* one cycle; everything in the cycle arena */
     bool scored;
     int64_t *total, *raw, *weighted; /* see bh_run_score; by index into feasible */
     uint32_t *best, n_best;          /* rows with the highest total, in order of visit */
+    /* ---- extenders ---- */
+    bool extended;                      /* some filter or prioritise for this pod */
+    bool ext_removed;                   /* they left nodes out */
+    const struct bh_json **ext_object;  /* by row: an extender's copy of a node; NULL = no copies */
+    const bool *ext_listed;             /* by row: scored by one; NULL = all nodes are alike */
+    struct bh_extender_score *ext_scores; /* with BH_EXPLAIN */
+    uint32_t n_ext_scores;
+};
+struct bh_extender_score {
+    const char *name;
+    int64_t weight;
+    int64_t *weighted; /* by index into feasible */
 };
 
 /* ---- fast path
@@ -116,6 +131,8 @@ struct bh_engine {
     struct bh_symtab *tab;
     struct bh_cache cache;
     struct bh_objects objects;
+    struct bh_reservations reserved;
+    struct bh_waiting_pods waiting; /* at Permit */
     struct bh_profile *profile;
     uint32_t n_profiles;
     struct bh_arena arena;   /* cycle */
@@ -126,6 +143,13 @@ struct bh_engine {
     struct bh_engine_stats stats;
     uint32_t next_start; /* sampling */
 
+    struct bh_ext *ext;          /* NULL: no extenders */
+    uint64_t ext_deciding;       /* those that filter or prioritise */
+    struct bh_map ext_strangers; /* name -> struct bh_status *: failed "nodes" that are none */
+    uint32_t ext_symbols;        /* texts that came from extenders */
+    bool raw_changed, raw_complete;
+    uint64_t raw_membership;
+
     struct bh_shape_cache *newest, *oldest;
     size_t cache_bytes, cache_bytes_max;
     uint32_t n_scratch_rows; /* room in the arrays below */
@@ -134,6 +158,7 @@ struct bh_engine {
     int64_t *values, *values2;
 };
 
+#define BH_WITHOUT_EXTENDERS (1u << 16) /* a flag more: they are not asked */
 /* Runs one cycle up to the best nodes. flags: enum bh_schedule_flags. */
 void bh_reference_run(struct bh_engine *e, struct bh_profile *p, const struct bh_pod_info *pod,
                       unsigned flags, int64_t now_ns, struct bh_reference *ret);
@@ -157,6 +182,24 @@ void bh_fast_drop_all(struct bh_engine *e);
  * brings the kept results of another shape up to date and compares them with a fresh evaluation. */
 void bh_verify(struct bh_engine *e, struct bh_profile *p, const struct bh_pod_info *pod,
                const struct bh_reference *r, int64_t now_ns);
+/* A cycle for what comes after the decision. false: no profile is responsible. */
+bool bh_aside_cycle(struct bh_engine *e, const struct bh_pending *p, struct bh_pod_info *pod,
+                    struct bh_cycle *cy);
+#define BH_EXTENDER_PLUGIN "Extender" /* upstream's pseudo plugin */
+int bh_extenders_start(struct bh_engine *e, struct bh_err *err);
+bool bh_extenders_wake(const struct bh_cluster_event *ev); /* pods that an extender rejected */
+bool bh_extended(const struct bh_engine *e, const struct bh_pod_info *pod); /* reference path */
+void bh_extend_begin(struct bh_engine *e, const struct bh_pod_info *pod, struct bh_reference *r);
+void bh_extend_filter(struct bh_engine *e, struct bh_reference *r); /* changes r->feasible */
+/* The promised node is feasible so far. false: not for the extenders; nothing is feasible now. */
+bool bh_extend_nominated(struct bh_engine *e, struct bh_reference *r);
+void bh_extend_scores(struct bh_engine *e, struct bh_reference *r, unsigned flags);
+void bh_extend_best(struct bh_reference *r);
+uint32_t bh_extend_explain(const struct bh_reference *r, uint32_t at, struct bh_plugin_score *ret);
+const char *bh_extend_rejector(const struct bh_reference *r); /* pseudo plugin, or NULL */
+/* r->by_row, and behind it the statuses of names that are no nodes. */
+const struct bh_status *const *bh_extend_statuses(struct bh_engine *e,
+                                                  const struct bh_reference *r, uint32_t *ret_n);
 /* Draws once per cycle with more than one best. */
 uint32_t bh_draw(struct bh_engine *e, uint32_t n_best);
 #endif

@@ -43,16 +43,28 @@ bool bh_engine_plugin_interested(struct bh_engine *e, const char *plugin,
 {
     const struct bh_plugin *p = bh_plugin_find(plugin);
 
-    (void)e;
+    if (!p && e->ext && bh_streq(plugin, BH_EXTENDER_PLUGIN))
+        return bh_extenders_wake(ev);
     return !p || bh_plugin_interested(p, ev);
 }
 
 void bh_engine_objects_begin(struct bh_engine *e)
 {
     e->objects.feed++;
+    if (e->ext)
+        bh_ext_objects_begin(e->ext);
 }
 
 void bh_engine_objects_end(struct bh_engine *e)
 {
     bh_objects_sweep(&e->objects);
+    if (e->ext)
+        bh_ext_objects_end(e->ext);
+    e->raw_changed = true;
+}
+
+const ProtobufCMessage *bh_engine_get_object(const struct bh_engine *e, enum bh_kind kind,
+                                             const char *ns, const char *name)
+{
+    return bh_objects_get(&e->objects, kind, ns, name);
 }

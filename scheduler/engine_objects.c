@@ -37,15 +37,36 @@ static uint32_t class_changes(const K8s__StorageClass *old, const K8s__StorageCl
     return bits | (old && !same ? BH_CLASS_TOPOLOGIES : 0);
 }
 
-/* Of duplicates the last wins, as everywhere. */
-static int32_t limit_of(const K8s__CSINode *n, const char *driver)
+/* Of duplicates the last wins, as everywhere. false: no limit. */
+static bool limit_of(const K8s__CSINode *n, const char *driver, int32_t *ret)
 {
+    *ret = 0;
     for (size_t i = n->spec ? n->spec->n_drivers : 0; i > 0; i--) {
         const K8s__CSINodeDriver *d = n->spec->drivers[i - 1];
-        if (bh_streq(d->name, driver) && d->allocatable && d->allocatable->has_count)
-            return d->allocatable->count;
+        if (!bh_streq(d->name, driver) || !d->allocatable || !d->allocatable->has_count)
+            continue;
+        *ret = d->allocatable->count;
+        return true;
     }
-    return 0;
+    return false;
+}
+
+static bool limits_grew(const K8s__CSINode *old, const K8s__CSINode *neu)
+{
+    int32_t before, after;
+
+    for (size_t i = 0; neu->spec && i < neu->spec->n_drivers; i++) {
+        const char *driver = neu->spec->drivers[i]->name;
+        (void)limit_of(old, driver, &before);
+        (void)limit_of(neu, driver, &after);
+        if (after > before)
+            return true;
+    }
+    for (size_t i = 0; old->spec && i < old->spec->n_drivers; i++) /* upstream misses these */
+        if (limit_of(old, old->spec->drivers[i]->name, &before) &&
+            !limit_of(neu, old->spec->drivers[i]->name, &after))
+            return true;
+    return false;
 }
 
 static uint32_t csi_node_changes(const K8s__CSINode *old, const K8s__CSINode *neu)
@@ -59,12 +80,7 @@ static uint32_t csi_node_changes(const K8s__CSINode *old, const K8s__CSINode *ne
     const char *b = bh_meta_annotation(neu->metadata, key);
     if (!bh_streq(a ? a : "", b ? b : ""))
         bits |= BH_CSI_NODE_MIGRATION;
-    for (size_t i = 0; neu->spec && i < neu->spec->n_drivers; i++) {
-        const char *driver = neu->spec->drivers[i]->name;
-        if (limit_of(neu, driver) > limit_of(old, driver))
-            bits |= BH_CSI_NODE_LIMIT_GREW;
-    }
-    return bits;
+    return bits | (limits_grew(old, neu) ? BH_CSI_NODE_LIMIT_GREW : 0);
 }
 
 static bool looks_at_capacity(const K8s__CSIDriver *d)
@@ -121,9 +137,29 @@ static uint32_t claim_changes(const K8s__ResourceClaim *old, const K8s__Resource
            (same_message(&a->base, &b->base) ? 0 : BH_CLAIM_STATUS);
 }
 
+static uint32_t namespace_changes(const K8s__Namespace *old, const K8s__Namespace *neu)
+{
+    const K8s__ObjectMeta *a = old ? old->metadata : NULL, *b = neu->metadata;
+    bool same = a && b && a->n_labels == b->n_labels;
+
+    /* In another order they count as others: one wake-up too many. */
+    for (size_t i = 0; same && i < a->n_labels; i++)
+        same = same_message(&a->labels[i]->base, &b->labels[i]->base);
+    return old && !same ? BH_NAMESPACE_LABELS : 0;
+}
+
+static const char *resource_of(const K8s__DeviceClass *c)
+{
+    return c->spec && c->spec->extendedresourcename ? c->spec->extendedresourcename : "";
+}
+
 static uint32_t changes(enum bh_kind kind, const void *old, const void *neu)
 {
     switch (kind) {
+    case BH_KIND_DEVICECLASS:
+        return old && !bh_streq(resource_of(old), resource_of(neu)) ? BH_CLASS_RESOURCE : 0;
+    case BH_KIND_NAMESPACE:
+        return namespace_changes(old, neu);
     case BH_KIND_STORAGECLASS:
         return class_changes(old, neu);
     case BH_KIND_CSINODE:
@@ -144,28 +180,16 @@ static uint32_t changes(enum bh_kind kind, const void *old, const void *neu)
 
 static bool has_changes(enum bh_kind kind)
 {
-    return kind == BH_KIND_STORAGECLASS || kind == BH_KIND_CSINODE || kind == BH_KIND_CSIDRIVER ||
-           kind == BH_KIND_CSISTORAGECAPACITY || kind == BH_KIND_PERSISTENTVOLUME ||
-           kind == BH_KIND_RESOURCECLAIM;
-}
-
-/* The store frees the old object when the new one comes. */
-static const void *copy_of(struct bh_arena *a, enum bh_kind kind, const ProtobufCMessage *m)
-{
-    struct bh_buf b = {0};
-    ProtobufCMessage *copy = NULL;
-
-    bh_pb_pack(&b, m);
-    if (bh_pb_unpack(a, bh_kinds[kind].desc, bh_buf_str(&b), b.n, &copy, NULL) < 0)
-        copy = NULL;
-    bh_buf_fini(&b);
-    return copy;
+    return kind == BH_KIND_NAMESPACE || kind == BH_KIND_STORAGECLASS || kind == BH_KIND_CSINODE ||
+           kind == BH_KIND_CSIDRIVER || kind == BH_KIND_CSISTORAGECAPACITY ||
+           kind == BH_KIND_PERSISTENTVOLUME || kind == BH_KIND_RESOURCECLAIM ||
+           kind == BH_KIND_DEVICECLASS;
 }
 
 int bh_engine_put_object_event(struct bh_engine *e, struct bh_cluster_event *ev, const char *ns,
                                const char *name, const void *object, size_t n, struct bh_err *err)
 {
-    const ProtobufCMessage *m = bh_objects_get(&e->objects, ev->kind, ns, name);
+    const ProtobufCMessage *m = bh_objects_told(&e->objects, ev->kind, ns, name);
     const K8s__VolumeAttachment *va = (const void *)m;
     struct bh_arena a;
 
@@ -173,12 +197,18 @@ int bh_engine_put_object_event(struct bh_engine *e, struct bh_cluster_event *ev,
     ev->object_name = bh_sym_internc(e->tab, name);
     if (ev->kind == BH_KIND_VOLUMEATTACHMENT && va && va->spec)
         ev->object_driver = bh_sym_internc(e->tab, va->spec->attacher);
+    if (ev->kind == BH_KIND_RESOURCECLAIM && m && !object && is_allocated((const void *)m))
+        ev->object_changes = BH_CLAIM_DEALLOCATED;
     bh_arena_init(&a, 0);
-    const void *old = m && object && has_changes(ev->kind) ? copy_of(&a, ev->kind, m) : NULL;
+    /* A copy: the store frees the old object when the new one comes. */
+    const void *old = m && object && has_changes(ev->kind) ? bh_pb_copy(&a, m) : NULL;
     int rc = bh_engine_put_object(e, ev->kind, ns, name, object, n, err);
     if (rc >= 0 && object && has_changes(ev->kind))
         ev->object_changes =
-            changes(ev->kind, old, bh_objects_get(&e->objects, ev->kind, ns, name));
+            changes(ev->kind, old, bh_objects_told(&e->objects, ev->kind, ns, name));
+    if (rc >= 0 && object && ev->kind == BH_KIND_DEVICECLASS)
+        ev->object_resource = bh_sym_internc(
+            e->tab, resource_of((const void *)bh_objects_told(&e->objects, ev->kind, ns, name)));
     bh_arena_fini(&a);
     return rc;
 }

@@ -56,6 +56,8 @@ static bool try_nominated(struct search *s, const struct bh_pod_info *pod, unsig
     if (!fits)
         return false;
     r->feasible[r->n_feasible++] = ni->row;
+    if (r->extended && !bh_extend_nominated(s->e, r))
+        return false;
     r->evaluated = 1;
     /* The decision is made; whoever wants to know why hears about the other nodes as well. */
     for (uint32_t i = 0; flags & BH_EXPLAIN && i < s->n; i++)
@@ -105,19 +107,20 @@ static void search_sampled(struct search *s)
 {
     struct bh_engine *e = s->e;
     struct bh_reference *r = s->r;
-    uint32_t want = bh_num_to_find(r->cy.fw, s->n), rejected = 0;
+    uint32_t want = bh_num_to_find(r->cy.fw, s->n), processed = 0;
 
     for (uint32_t i = 0; i < s->n && !r->error; i++) {
         uint32_t row = s->rows[(e->next_start + i) % s->n];
-        if (!visit(s, row)) {
-            rejected += r->by_row[row] != NULL;
+        if (!visit(s, row))
             continue;
-        }
         if (r->n_feasible == want)
             break;
         r->feasible[r->n_feasible++] = row;
     }
-    e->next_start = (e->next_start + r->n_feasible + rejected) % e->cache.n_nodes;
+    /* The promised node's rejection counts as well, wherever it stands. */
+    for (uint32_t row = 0; row < r->n_rows; row++)
+        processed += r->by_row[row] && bh_status_rejected(r->by_row[row]);
+    e->next_start = (e->next_start + r->n_feasible + processed) % e->cache.n_nodes;
 }
 
 static const char *narrowing_plugins(struct bh_reference *r)
@@ -154,7 +157,7 @@ static bool find_feasible(struct bh_engine *e, const struct bh_pod_info *pod, un
         if (!bh_status_rejected(r->pf.status))
             r->error = r->pf.status;
         if (r->pf.rejected_by >= 0)
-            r->rejectors = (uint64_t)1 << r->pf.rejected_by;
+            r->rejectors |= (uint64_t)1 << r->pf.rejected_by;
         return false;
     }
     if (!r->pf.nodes.all)
@@ -167,6 +170,12 @@ static bool find_feasible(struct bh_engine *e, const struct bh_pod_info *pod, un
         search_sampled(&s);
     else
         search_all(&s, flags);
+    if (r->extended && !r->error) {
+        uint32_t before = r->n_feasible;
+        bh_extend_filter(e, r);
+        r->ext_removed = r->n_feasible != before;
+        r->evaluated += (uint32_t)e->ext_strangers.len;
+    }
     for (uint32_t row = 0; row < r->n_rows; row++)
         r->evaluated += r->by_row[row] != NULL;
     r->evaluated += r->n_feasible;
@@ -190,12 +199,16 @@ static void prioritize(struct bh_engine *e, struct bh_reference *r, unsigned fla
     r->error = bh_run_score(&r->cy, r->feasible, n, r->total, r->raw, r->weighted);
     if (r->error)
         return;
+    if (r->extended)
+        bh_extend_scores(e, r, flags);
     r->scored = true;
     for (uint32_t i = 0; i < n; i++)
         max = BH_MAX(max, r->total[i]);
     for (uint32_t i = 0; i < n; i++)
         if (r->total[i] == max)
             r->best[r->n_best++] = r->feasible[i];
+    if (r->extended)
+        bh_extend_best(r);
 }
 
 void bh_reference_run(struct bh_engine *e, struct bh_profile *p, const struct bh_pod_info *pod,
@@ -212,6 +225,8 @@ void bh_reference_run(struct bh_engine *e, struct bh_profile *p, const struct bh
     r->feasible = bh_arena_new_array(&e->arena, uint32_t, e->cache.n_nodes + 1);
     r->best = bh_arena_new_array(&e->arena, uint32_t, e->cache.n_nodes + 1);
     e->stats.reference_cycles++;
+    if (e->ext && !(flags & BH_WITHOUT_EXTENDERS))
+        bh_extend_begin(e, pod, r);
     if (!find_feasible(e, pod, flags, r) || r->error || !r->n_feasible)
         return;
     if (r->n_feasible == 1) {

@@ -74,15 +74,27 @@ static void compare(struct bh_engine *e, const struct bh_reference *r, const str
 }
 
 /* The shape whose results were not used for the longest time has the most changes to catch up with.
- */
+ * A pod stands in for it, so it has to be of the pod's namespace: plugins look claims up by it. */
+static struct bh_shape_cache *other_shape(const struct bh_engine *e, const struct bh_pod_info *pod)
+{
+    struct bh_str ns = bh_rec_text(pod->rec, pod->rec->namespace_);
+    struct bh_shape_cache *sc = e->oldest;
+
+    while (sc && (sc->born != e->cache.shapes.e[sc->shape].born ||
+                  !bh_str_eqc(ns, bh_sym_text(e->tab, bh_shapes_rec(&e->cache.shapes, sc->shape)
+                                                          ->namespace_))))
+        sc = sc->newer;
+    return sc;
+}
+
 static void compare_other_shape(struct bh_engine *e, const struct bh_reference *r,
                                 const struct bh_pod_info *pod, int64_t now_ns)
 {
-    struct bh_shape_cache *sc = e->oldest;
+    struct bh_shape_cache *sc = other_shape(e, pod);
     struct bh_pod_info other = *pod;
     struct bh_fast once, kept;
 
-    if (!sc || sc->born != e->cache.shapes.e[sc->shape].born)
+    if (!sc)
         return;
     struct bh_profile *p = &e->profile[sc->profile];
     other.shape_id = sc->shape;

@@ -94,18 +94,27 @@ const struct bh_node_info *bh_cache_node(const struct bh_cache *c, bh_sym name)
     return ni && ni->rec ? ni : NULL;
 }
 
+/* Columns have room for as many rows from the start, and readers walk all of them: rows that never
+ * held a node read as empty. */
+static void grow_rows(struct bh_cache *c)
+{
+    uint32_t old = c->cap_rows;
+
+    c->cap_rows = old ? old * 2 : 64;
+    c->rows = bh_reallocarray(c->rows, c->cap_rows, sizeof *c->rows);
+    memset(c->rows + old, 0, (c->cap_rows - old) * sizeof *c->rows);
+    c->row_changed = bh_realloc(c->row_changed, c->cap_rows);
+    memset(c->row_changed + old, 0, c->cap_rows - old);
+}
+
 static void take_row(struct bh_cache *c, struct bh_node_info *ni)
 {
     if (c->n_free) {
         ni->row = c->free_rows[--c->n_free];
     } else {
         ni->row = c->n_nodes; /* no free row: rows 0 .. n_nodes-1 are all taken */
-        if (ni->row == c->cap_rows) {
-            c->cap_rows = c->cap_rows ? c->cap_rows * 2 : 64;
-            c->rows = bh_reallocarray(c->rows, c->cap_rows, sizeof *c->rows);
-            c->row_changed = bh_realloc(c->row_changed, c->cap_rows);
-        }
-        c->row_changed[ni->row] = 0;
+        if (ni->row == c->cap_rows)
+            grow_rows(c);
         bh_columns_reserve(&c->cols, ni->row + 1);
     }
     c->rows[ni->row] = ni;

@@ -126,4 +126,8 @@ bool bh_cache_claim_in_use(const struct bh_cache *c, bh_sym namespace_, bh_sym c
 void bh_cache_sync(struct bh_cache *c);
 /* Rows of the live nodes in upstream's order (zones in turn); needs keep_order. */
 const uint32_t *bh_cache_order(struct bh_cache *c, uint32_t *ret_n);
+/* A node's zone as upstream's GetZoneKey takes it: the beta labels before the stable ones.
+ * BH_SYM_NONE = none; a node without either has no zone. */
+void bh_cache_zone(const struct bh_cache *c, const struct bh_node_rec *n, bh_sym *region,
+                   bh_sym *zone);
 #endif

@@ -2,10 +2,20 @@
  *
  * scheduler/cache/objects.h - the newest object of every kind that is neither node nor pod
  *
+ * An object may be assumed: then a version that the scheduler means to write, or has written,
+ * counts instead of the one the API server told, until the API server tells a newer one.
+ * PersistentVolumes and their claims: another resourceVersion is newer (what is assumed of them was
+ * not written yet). ResourceClaims: only a greater one is (assumed are the answers to writes).
+ *
  * Owns:       the decoded messages, each in an arena of its own.
- * Invariants: version[kind] changes with every put and delete of the kind: results that depend on
- * the kind use it as their epoch. Runs in:    the engine's thread. Fails with: -EINVAL, -E2BIG for
- * messages that do not decode.
+ * Invariants: version[kind] changes with every put, delete, assume and restore of the kind: results
+ * that depend on the kind use it as their epoch.
+ * Runs in:    the engine's thread.
+ * Fails with: -EINVAL, -E2BIG for messages that do not decode.
+ * Upstream:   client-go listers; pkg/scheduler/util/assumecache and
+ *             plugins/volumebinding/passive_assume_cache.go; differences: one set of assumed
+ * volumes for all profiles (upstream: each profile its own, so that two profiles may take one
+ * volume).
  */
 #ifndef BH_OBJECTS_H
 #define BH_OBJECTS_H
@@ -14,11 +24,17 @@
 #include "common/base/map.h"
 #include "common/k8s/kinds.h"
 
+struct bh_assumed { /* a version in memory of its own */
+    struct bh_arena arena;
+    ProtobufCMessage *msg;
+};
 struct bh_object {
     struct bh_arena arena;
     char *ns, *name;
-    ProtobufCMessage *msg;
-    void *derived;                 /* what a plugin made of msg, in arena; NULL = nothing yet */
+    ProtobufCMessage *msg;         /* what counts: the assumed version while there is one */
+    ProtobufCMessage *told;        /* as the API server told it last; NULL: not yet */
+    struct bh_assumed *assumed;    /* NULL: nothing is */
+    void *derived;                 /* what a plugin made of told, in arena; NULL = nothing yet */
     uint64_t feed;                 /* of struct bh_objects when it was last put */
     struct bh_object *prev, *next; /* of the same kind, unordered */
 };
@@ -29,13 +45,28 @@ struct bh_objects {
     uint64_t feed; /* raised when everything is told anew */
 };
 void bh_objects_fini(struct bh_objects *o);
-/* p NULL deletes. */
+/* p NULL deletes, whatever is assumed. */
 int bh_objects_put(struct bh_objects *o, enum bh_kind kind, const char *ns, const char *name,
                    const void *p, size_t n, struct bh_err *err);
 /* Deletes what was not put since feed was raised. */
 void bh_objects_sweep(struct bh_objects *o);
+/* What counts. */
 const ProtobufCMessage *bh_objects_get(const struct bh_objects *o, enum bh_kind kind,
                                        const char *ns, const char *name);
+/* What the API server told; NULL: nothing. */
+const ProtobufCMessage *bh_objects_told(const struct bh_objects *o, enum bh_kind kind,
+                                        const char *ns, const char *name);
+/* From now on m, which is copied, counts for the object of its namespace and name. -ENOENT: not
+ * known; -ESTALE: the API server tells another version than m was made of (ResourceClaims: a newer
+ * one). */
+int bh_objects_assume(struct bh_objects *o, enum bh_kind kind, const ProtobufCMessage *m,
+                      struct bh_err *err);
+/* The same for an object that was just created: it need not be known yet. */
+int bh_objects_assume_new(struct bh_objects *o, enum bh_kind kind, const ProtobufCMessage *m,
+                          struct bh_err *err);
+/* What the API server told counts again, if what is assumed has this resourceVersion. */
+void bh_objects_restore(struct bh_objects *o, enum bh_kind kind, const char *ns, const char *name,
+                        const char *resource_version);
 #define bh_objects_each(obj, o, kind)                                                              \
     for (const struct bh_object *obj = (o)->first[kind]; obj; obj = obj->next)
 #endif

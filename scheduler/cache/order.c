@@ -11,8 +11,8 @@
  */
 #include "scheduler/cache/cache_int.h"
 
-static void zone_key(const struct bh_cache *c, const struct bh_node_rec *n, bh_sym *region,
-                     bh_sym *zone)
+void bh_cache_zone(const struct bh_cache *c, const struct bh_node_rec *n, bh_sym *region,
+                   bh_sym *zone)
 {
     const struct bh_kv *l = bh_rec_at(n, n->labels, struct bh_kv);
 
@@ -70,9 +70,9 @@ void bh_order_update(struct bh_cache *c, uint32_t row, const struct bh_node_rec 
     bh_sym r0 = BH_SYM_NONE, z0 = BH_SYM_NONE, r1 = BH_SYM_NONE, z1 = BH_SYM_NONE;
 
     if (old)
-        zone_key(c, old, &r0, &z0);
+        bh_cache_zone(c, old, &r0, &z0);
     if (neu)
-        zone_key(c, neu, &r1, &z1);
+        bh_cache_zone(c, neu, &r1, &z1);
     if (old && neu && r0 == r1 && z0 == z1)
         return;
     if (old)

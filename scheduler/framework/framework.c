@@ -73,6 +73,25 @@ static int add_points(struct bh_framework *fw, const struct bh_plugin_env *env, 
     return 0;
 }
 
+static bool has(const struct bh_framework *fw, enum bh_point pt, unsigned plugin)
+{
+    for (uint32_t i = 0; i < fw->n_point[pt]; i++)
+        if (fw->point[pt][i] == plugin)
+            return true;
+    return false;
+}
+
+static void find_missing(struct bh_framework *fw)
+{
+    for (unsigned i = 0; i < fw->n_plugins; i++) {
+        struct bh_plugin_instance *in = &fw->plugins[i];
+        in->no_pre_filter = in->plugin->pre_filter && !has(fw, BH_POINT_PRE_FILTER, i) &&
+                            (has(fw, BH_POINT_FILTER, i) || has(fw, BH_POINT_SCORE, i));
+        in->no_pre_score =
+            in->plugin->pre_score && has(fw, BH_POINT_SCORE, i) && !has(fw, BH_POINT_PRE_SCORE, i);
+    }
+}
+
 int bh_framework_new(const struct bh_profile_config *config, int32_t default_percentage,
                      const struct bh_plugin_env *env, struct bh_framework **ret, struct bh_err *err)
 {
@@ -82,6 +101,7 @@ int bh_framework_new(const struct bh_profile_config *config, int32_t default_per
     bh_arena_init(&fw->arena, 0);
     mine.arena = &fw->arena;
     fw->config = config;
+    fw->waiting = env->waiting;
     fw->plugins =
         bh_arena_new_array(&fw->arena, struct bh_plugin_instance, BH_FRAMEWORK_PLUGINS_MAX);
     fw->percentage =
@@ -92,6 +112,7 @@ int bh_framework_new(const struct bh_profile_config *config, int32_t default_per
         bh_framework_free(fw);
         return rc;
     }
+    find_missing(fw);
     *ret = fw;
     return 0;
 }
@@ -144,7 +165,7 @@ uint32_t bh_num_to_find(const struct bh_framework *fw, uint32_t n_nodes)
 {
     if (!fw->sampling)
         return n_nodes;
-    if (fw->n_point[BH_POINT_SCORE] == 0)
+    if (fw->n_point[BH_POINT_SCORE] == 0 && !fw->extended)
         return 1;
     if (n_nodes < 100)
         return n_nodes;

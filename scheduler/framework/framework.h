@@ -30,16 +30,19 @@
 struct bh_plugin_instance {
     const struct bh_plugin *plugin;
     void *args;
-    int32_t weight; /* score weight, never 0 when enabled at Score */
+    int32_t weight;                   /* score weight, never 0 when enabled at Score */
+    bool no_pre_filter, no_pre_score; /* left out, but not what comes after them */
 };
 struct bh_framework {
     struct bh_arena arena;
     const struct bh_profile_config *config;
+    struct bh_waiting_pods *waiting;    /* borrowed; NULL: nobody lets pods wait */
     struct bh_plugin_instance *plugins; /* every plugin enabled anywhere, in order of appearance */
     uint32_t n_plugins;
     uint8_t *point[BH_POINT_COUNT]; /* indices into plugins, in order of execution */
     uint32_t n_point[BH_POINT_COUNT];
     bool sampling;      /* an explicit percentage of nodes is configured */
+    bool extended;      /* some extender filters or prioritises */
     int32_t percentage; /* with sampling: 1..100 */
 };
 /* config is borrowed. 0 or -EINVAL with upstream's text (without the "initializing profiles:"
@@ -59,7 +62,17 @@ struct bh_cycle {
                            path says */
     struct bh_arena *scratch; /* PostFilter's dry runs reset it after each node */
     struct bh_rand *rand;     /* NULL: choices among equals fall on the smallest node name */
+    struct bh_ext *ext;       /* extenders; NULL = none */
+    uint64_t ext_interested;  /* in the pod; bit i: extender i */
+    /* By row: an extender's copy of a node stands for the cluster's when feasible nodes are scored.
+     * NULL = no copies. */
+    const struct bh_node_info **replaced;
 };
+static inline const struct bh_node_info *bh_scored_node(const struct bh_cycle *cy,
+                                                        const struct bh_cache *c, uint32_t row)
+{
+    return cy->replaced && cy->replaced[row] ? cy->replaced[row] : c->rows[row];
+}
 /* scratch, rand: see above; may be NULL when PostFilter is not going to run. */
 void bh_cycle_init(struct bh_cycle *cy, const struct bh_framework *fw, struct bh_cache *cache,
                    const struct bh_objects *objects, const struct bh_pod_info *pod,
@@ -97,7 +110,8 @@ const struct bh_status *bh_run_score(struct bh_cycle *cy, const uint32_t *rows, 
 const struct bh_status *bh_run_reserve(struct bh_cycle *cy, bh_sym node);
 void bh_run_unreserve(struct bh_cycle *cy, bh_sym node);
 const struct bh_status *bh_run_permit(struct bh_cycle *cy, bh_sym node, int64_t *ret_timeout_ns);
-const struct bh_status *bh_run_pre_bind(struct bh_cycle *cy, bh_sym node);
+/* Wait as long as some plugin waits; the first failure ends it. */
+const struct bh_status *bh_run_pre_bind(struct bh_cycle *cy, bh_sym node, int64_t since_ns);
 const struct bh_status *bh_run_bind(struct bh_cycle *cy, bh_sym node, struct bh_bind_order *ret);
 void bh_run_post_bind(struct bh_cycle *cy, bh_sym node);
 

@@ -22,9 +22,11 @@
 #include "common/data/json.h"
 #include "scheduler/cache/cache.h"
 #include "scheduler/cache/objects.h"
+#include "scheduler/cache/reservations.h"
 #include "scheduler/config/config.h"
 #include "scheduler/config/field.h"
 #include "scheduler/engine.h"
+#include "scheduler/framework/waiting.h"
 
 #define BH_PLUGIN_ABI 1u
 
@@ -45,7 +47,9 @@ struct bh_plugin_env {
     struct bh_arena *arena; /* of the framework: lives as long as the instance */
     struct bh_symtab *tab;
     struct bh_cache *cache;
-    const struct bh_objects *objects;
+    struct bh_objects *objects;       /* only Reserve and Unreserve change them (assume) */
+    struct bh_reservations *reserved; /* NULL: Reserve takes nothing */
+    struct bh_waiting_pods *waiting;  /* those at Permit; NULL: nobody lets them wait */
 };
 
 /* What every callback of a cycle gets. */
@@ -84,6 +88,8 @@ struct bh_post_filter_result {
     uint32_t violating;
     const struct bh_preemption *ties; /* the chosen one first */
     uint32_t n_ties;
+    const struct bh_write *writes; /* see struct bh_decision */
+    uint32_t n_writes;
 };
 
 /* One registration for cluster events. */
@@ -92,6 +98,7 @@ struct bh_hint_call {
     struct bh_symtab *tab;
     const struct bh_known_syms *sym;
     const struct bh_objects *objects;
+    const struct bh_cache *cache;
     const struct bh_pending *pod;     /* the waiting pod */
     const struct bh_shape_rec *shape; /* its shape */
     const struct bh_cluster_event *ev;
@@ -153,6 +160,9 @@ struct bh_plugin {
                                           const struct bh_node_info *node);
     void *(*clone_state)(struct bh_call *c); /* of pre_filter_state; NULL: nothing changes it */
     const struct bh_status *(*filter)(struct bh_call *c, const struct bh_node_info *node);
+    /* What stands for Filter's answer where the profile leaves the plugin's PreFilter out, and for
+     * Score's without PreScore; NULL: they do without, as upstream's. */
+    const struct bh_status *without_pre_filter, *without_pre_score;
     const struct bh_status *(*post_filter)(struct bh_call *c, const struct bh_diagnosis *d,
                                            struct bh_post_filter_result *ret);
 
@@ -167,7 +177,12 @@ struct bh_plugin {
     const struct bh_status *(*reserve)(struct bh_call *c, bh_sym node);
     void (*unreserve)(struct bh_call *c, bh_sym node); /* idempotent */
     const struct bh_status *(*permit)(struct bh_call *c, bh_sym node, int64_t *ret_timeout_ns);
-    const struct bh_status *(*pre_bind)(struct bh_call *c, bh_sym node);
+    /* After everything that reserve listed is written, as often as it takes. NULL: bind; Wait: ask
+     * again; else the text of the failure. since_ns: when the last write was done. */
+    const struct bh_status *(*pre_bind)(struct bh_call *c, bh_sym node, int64_t since_ns);
+    /* What of the pod's reservation has to be undone at the API server; before unreserve. In
+     * c->arena. */
+    uint32_t (*undo_work)(struct bh_call *c, const struct bh_write **ret);
     const struct bh_status *(*bind)(struct bh_call *c, bh_sym node, struct bh_bind_order *ret);
     void (*post_bind)(struct bh_call *c, bh_sym node);
 

@@ -41,6 +41,14 @@ void bh_run_unreserve(struct bh_cycle *cy, bh_sym node)
     }
 }
 
+static void enter(struct bh_cycle *cy, const struct bh_plugin *p, int64_t timeout_ns)
+{
+    const struct bh_pod_rec *pod = cy->calls[0].pod->rec;
+
+    if (cy->fw->waiting)
+        bh_waiting_add(cy->fw->waiting, bh_rec_text(pod, pod->uid), p->name, timeout_ns);
+}
+
 const struct bh_status *bh_run_permit(struct bh_cycle *cy, bh_sym node, int64_t *ret_timeout_ns)
 {
     const struct bh_framework *fw = cy->fw;
@@ -55,6 +63,7 @@ const struct bh_status *bh_run_permit(struct bh_cycle *cy, bh_sym node, int64_t 
             timeout_ns = BH_MIN(timeout_ns, PERMIT_TIMEOUT_MAX_NS);
             if (!wait || timeout_ns < *ret_timeout_ns)
                 *ret_timeout_ns = timeout_ns;
+            enter(cy, p, timeout_ns);
             wait = s;
         } else if (bh_status_code(s) != BH_SUCCESS) {
             return bh_status_rejected(s) ? s : error_of(cy, "Permit", p, s);
@@ -63,18 +72,21 @@ const struct bh_status *bh_run_permit(struct bh_cycle *cy, bh_sym node, int64_t 
     return wait;
 }
 
-const struct bh_status *bh_run_pre_bind(struct bh_cycle *cy, bh_sym node)
+const struct bh_status *bh_run_pre_bind(struct bh_cycle *cy, bh_sym node, int64_t since_ns)
 {
     const struct bh_framework *fw = cy->fw;
+    const struct bh_status *wait = NULL;
 
     for (uint32_t k = 0; k < fw->n_point[BH_POINT_PRE_BIND]; k++) {
         unsigned i = fw->point[BH_POINT_PRE_BIND][k];
         const struct bh_plugin *p = fw->plugins[i].plugin;
-        const struct bh_status *s = p->pre_bind(&cy->calls[i], node);
-        if (bh_status_code(s) != BH_SUCCESS)
+        const struct bh_status *s = p->pre_bind(&cy->calls[i], node, since_ns);
+        if (bh_status_code(s) == BH_WAIT)
+            wait = s;
+        else if (bh_status_code(s) != BH_SUCCESS)
             return bh_status_rejected(s) ? s : error_of(cy, "PreBind", p, s);
     }
-    return NULL;
+    return wait;
 }
 
 const struct bh_status *bh_run_bind(struct bh_cycle *cy, bh_sym node, struct bh_bind_order *ret)

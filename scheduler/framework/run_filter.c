@@ -98,9 +98,10 @@ void bh_run_pre_filter(struct bh_cycle *cy, struct bh_pre_filter_result *ret)
         case BH_SKIP:
             cy->skip_filter |= (uint64_t)1 << i;
             break;
-        case BH_UNSCHEDULABLE_AND_UNRESOLVABLE:
+        case BH_UNSCHEDULABLE_AND_UNRESOLVABLE: /* who narrowed before does not matter any more */
             ret->status = s;
             ret->rejected_by = (int)i;
+            ret->narrowed_by = 0;
             return;
         case BH_UNSCHEDULABLE: /* preemption wants the other plugins' states */
             ret->status = s;
@@ -111,8 +112,9 @@ void bh_run_pre_filter(struct bh_cycle *cy, struct bh_pre_filter_result *ret)
                 break;
             ret->narrowed_by |= (uint64_t)1 << i;
             intersect(cy->arena, &ret->nodes, &nodes);
-            if (ret->nodes.n == 0) {
+            if (ret->nodes.n == 0) { /* nobody's rejection: those who narrowed did it together */
                 ret->status = narrowed_to_nothing(cy, ret->narrowed_by);
+                ret->rejected_by = -1;
                 return;
             }
             break;
@@ -135,7 +137,9 @@ const struct bh_status *bh_run_filter(struct bh_cycle *cy, const struct bh_node_
         const struct bh_plugin *p = fw->plugins[i].plugin;
         if (skipped(cy->skip_filter, i))
             continue;
-        const struct bh_status *s = p->filter(&cy->calls[i], ni);
+        const struct bh_status *s = fw->plugins[i].no_pre_filter && p->without_pre_filter
+                                        ? p->without_pre_filter
+                                        : p->filter(&cy->calls[i], ni);
         if (bh_likely(!s))
             continue;
         *ret_plugin = (int)i;
@@ -214,6 +218,18 @@ const struct bh_status *bh_run_filter_nominated(struct bh_cycle *cy, const struc
     return bh_run_filter(cy, ni, ret_plugin);
 }
 
+/* A later result replaces an earlier one, but not what that wants written. */
+static void take_result(struct bh_post_filter_result *to, const struct bh_post_filter_result *r,
+                        bool whole)
+{
+    const struct bh_post_filter_result before = *to, *with = r->n_writes ? r : &before;
+
+    if (whole || r->override_nomination)
+        *to = *r;
+    to->writes = with->writes;
+    to->n_writes = with->n_writes;
+}
+
 /* A rejection goes on to the next plugin and the reasons gather; Success and U&U end it. */
 const struct bh_status *bh_run_post_filter(struct bh_cycle *cy, const struct bh_diagnosis *d,
                                            struct bh_post_filter_result *ret)
@@ -221,7 +237,7 @@ const struct bh_status *bh_run_post_filter(struct bh_cycle *cy, const struct bh_
     const struct bh_framework *fw = cy->fw;
     const char **reasons = NULL;
     uint32_t n = 0;
-    const char *last = NULL;
+    const char *first = NULL;
 
     *ret = (struct bh_post_filter_result){0};
     for (uint32_t k = 0; k < fw->n_point[BH_POINT_POST_FILTER]; k++) {
@@ -232,24 +248,25 @@ const struct bh_status *bh_run_post_filter(struct bh_cycle *cy, const struct bh_
 
         if (bh_status_code(s) == BH_SUCCESS ||
             bh_status_code(s) == BH_UNSCHEDULABLE_AND_UNRESOLVABLE) {
-            *ret = r;
+            take_result(ret, &r, true);
             return s;
         }
-        if (!bh_status_rejected(s))
+        if (!bh_status_rejected(s)) {
+            take_result(ret, &(struct bh_post_filter_result){0}, true);
             return bh_status_new(cy->arena, BH_ERROR, p->name, "%s",
                                  bh_status_message(cy->arena, s));
-        if (r.override_nomination)
-            *ret = r;
+        }
+        take_result(ret, &r, false);
         const char **more = bh_arena_new_array(cy->arena, const char *, n + s->n_reasons);
         if (n)
             memcpy(more, reasons, n * sizeof *reasons);
         memcpy(more + n, s->reasons, s->n_reasons * sizeof *reasons);
         reasons = more;
         n += s->n_reasons;
-        last = p->name;
+        first = first ? first : p->name;
     }
     struct bh_status *all = bh_arena_new(cy->arena, struct bh_status);
     *all = (struct bh_status){
-        .code = BH_UNSCHEDULABLE, .n_reasons = n, .reasons = reasons, .plugin = last};
+        .code = BH_UNSCHEDULABLE, .n_reasons = n, .reasons = reasons, .plugin = first};
     return all;
 }

@@ -41,10 +41,12 @@ static const struct bh_status *score_one(struct bh_cycle *cy, unsigned i, const 
                                          uint32_t n, int64_t *scores)
 {
     const struct bh_plugin *p = cy->fw->plugins[i].plugin;
+    const struct bh_status *fails = cy->fw->plugins[i].no_pre_score ? p->without_pre_score : NULL;
     struct bh_call *call = &cy->calls[i];
 
     for (uint32_t k = 0; k < n; k++) {
-        const struct bh_status *s = p->score(call, call->cache->rows[rows[k]], &scores[k]);
+        const struct bh_status *s =
+            fails ? fails : p->score(call, bh_scored_node(cy, call->cache, rows[k]), &scores[k]);
         if (bh_status_code(s) != BH_SUCCESS)
             return bh_status_new(cy->arena, BH_ERROR, p->name,
                                  "running Score plugins: plugin \"%s\" failed with: %s", p->name,

@@ -27,11 +27,19 @@ const struct bh_plugin *const bh_plugins[] = {
     &bh_plugin_image_locality,
     &bh_plugin_default_binder,
     &bh_plugin_node_declared_features,
+    &bh_plugin_ebs_limits,
+    &bh_plugin_gce_pd_limits,
+    &bh_plugin_azure_disk_limits,
+    &bh_plugin_cinder_limits,
+    &bh_plugin_selector_spread,
     NULL,
 };
 
 const struct bh_plugin *bh_plugin_find(const char *name)
 {
+    for (unsigned i = 0; bh_plugins_extra && bh_plugins_extra[i]; i++)
+        if (bh_streq(bh_plugins_extra[i]->name, name))
+            return bh_plugins_extra[i];
     for (unsigned i = 0; bh_plugins[i]; i++)
         if (bh_streq(bh_plugins[i]->name, name))
             return bh_plugins[i];

@@ -8,7 +8,9 @@
 #include "scheduler/framework/plugin.h"
 
 extern const struct bh_plugin
-    *const bh_plugins[]; /* in the order of the default profile; NULL ends */
+    *const bh_plugins[]; /* in the order of the default profile, then the others; NULL ends */
+/* A program may define more; NULL ends. (Tests do.) */
+extern const struct bh_plugin *const bh_plugins_extra[] __attribute__((weak));
 const struct bh_plugin *bh_plugin_find(const char *name); /* NULL: not registered */
 
 extern const struct bh_plugin bh_plugin_scheduling_gates;
@@ -31,4 +33,10 @@ extern const struct bh_plugin bh_plugin_balanced_allocation;
 extern const struct bh_plugin bh_plugin_image_locality;
 extern const struct bh_plugin bh_plugin_default_binder;
 extern const struct bh_plugin bh_plugin_node_declared_features;
+/* Off by default: what upstream had and dropped. */
+extern const struct bh_plugin bh_plugin_ebs_limits;
+extern const struct bh_plugin bh_plugin_gce_pd_limits;
+extern const struct bh_plugin bh_plugin_azure_disk_limits;
+extern const struct bh_plugin bh_plugin_cinder_limits;
+extern const struct bh_plugin bh_plugin_selector_spread;
 #endif

@@ -6,12 +6,14 @@
  * Upstream: pkg/scheduler/framework/preemption/preemption.go,
  *           plugins/defaultpreemption/default_preemption.go; differences: none.
  */
+#include "scheduler/preemption/go_sort.h"
 #include "scheduler/preemption/preemption.h"
 
 BH_STATUS_CONST(not_helpful, BH_UNSCHEDULABLE_AND_UNRESOLVABLE, NULL,
                 "Preemption is not helpful for scheduling");
 BH_STATUS_CONST(no_victims, BH_UNSCHEDULABLE_AND_UNRESOLVABLE, NULL,
                 "No preemption victims found for incoming pod");
+BH_STATUS_CONST(no_candidate, BH_UNSCHEDULABLE, NULL, "no candidate node for preemption");
 BH_STATUS_CONST(never, BH_UNSCHEDULABLE, NULL, "not eligible due to preemptionPolicy=Never.");
 BH_STATUS_CONST(terminating, BH_UNSCHEDULABLE, NULL,
                 "not eligible due to a terminating pod on the nominated node.");
@@ -21,7 +23,7 @@ struct attempt {
     struct bh_cycle *cy;
     struct bh_budgets budgets;
     const struct bh_status **status; /* by row: why the dry run failed */
-    const struct bh_status *error;   /* first internal error */
+    struct bh_field_errors errors;   /* internal ones, each text once */
 };
 
 /* ---- eligibility ------------------------------------------------------------------------------
@@ -58,38 +60,39 @@ static const struct bh_status *ineligible(struct bh_call *c, const struct bh_dia
 /* ---- one node ---------------------------------------------------------------------------------
  */
 
-struct ranked {
-    struct bh_pod_info *pod;
-    int64_t start_ns;
-    uint32_t at; /* decides among equals */
+struct ranking {
+    struct bh_pod_info **pods;
+    int64_t now_ns;
 };
 
 /* Pods that have not started yet: upstream reads the clock for each at every comparison, so
- * whichever is asked first is the earlier one, and its insertion sort turns their order around.
- * Mirrored, because it decides who is evicted. */
-static int by_importance(const void *a, const void *b)
+ * whichever is asked first is the earlier one. Mirrored, because it decides who is evicted. */
+static bool more_important(void *arg, int32_t i, int32_t j)
 {
-    const struct ranked *x = a, *y = b;
-    bool both_waiting = !x->pod->rec->start_ns && !y->pod->rec->start_ns;
+    const struct ranking *r = arg;
+    const struct bh_pod_info *x = r->pods[i], *y = r->pods[j];
 
-    if (x->pod->shape->priority != y->pod->shape->priority)
-        return x->pod->shape->priority > y->pod->shape->priority ? -1 : 1;
-    if (x->start_ns != y->start_ns)
-        return x->start_ns < y->start_ns ? -1 : 1;
-    return (x->at < y->at) != both_waiting ? -1 : 1;
+    if (x->shape->priority != y->shape->priority)
+        return x->shape->priority > y->shape->priority;
+    if (!x->rec->start_ns && !y->rec->start_ns)
+        return true;
+    return bh_pod_start_ns(x, r->now_ns) < bh_pod_start_ns(y, r->now_ns);
 }
 
-static void sort_pods(struct bh_pod_info **pods, uint32_t n, struct bh_arena *a, int64_t now_ns)
+static void swap_pods(void *arg, int32_t i, int32_t j)
 {
-    struct ranked *r = bh_arena_new_array(a, struct ranked, n ? n : 1);
+    struct ranking *r = arg;
+    struct bh_pod_info *t = r->pods[i];
 
-    for (uint32_t i = 0; i < n; i++)
-        r[i] =
-            (struct ranked){.pod = pods[i], .start_ns = bh_pod_start_ns(pods[i], now_ns), .at = i};
-    if (n > 1)
-        qsort(r, n, sizeof *r, by_importance);
-    for (uint32_t i = 0; i < n; i++)
-        pods[i] = r[i].pod;
+    r->pods[i] = r->pods[j];
+    r->pods[j] = t;
+}
+
+static void sort_pods(struct bh_pod_info **pods, uint32_t n, int64_t now_ns)
+{
+    struct ranking r = {.pods = pods, .now_ns = now_ns};
+
+    bh_go_sort(&(struct bh_go_sort){more_important, swap_pods, &r}, (int32_t)n);
 }
 
 static const struct bh_status *take_off(struct bh_cycle *dry, struct bh_node_info *ni,
@@ -154,7 +157,7 @@ static const struct bh_status *spare(struct attempt *at, struct bh_cycle *dry,
         }
     }
     if (n_violating && n_violating < n)
-        sort_pods(out->victims, out->n_victims, dry->arena, at->c->now_ns);
+        sort_pods(out->victims, out->n_victims, at->c->now_ns);
     return NULL;
 }
 
@@ -180,7 +183,7 @@ static const struct bh_status *dry_run(struct attempt *at, const struct bh_node_
     const struct bh_status *s = bh_run_filter_nominated(&dry, ni, &by);
     if (s)
         return s;
-    sort_pods(pool, n, a, at->c->now_ns);
+    sort_pods(pool, n, at->c->now_ns);
     s = spare(at, &dry, ni, pool, n, out);
     if (!s && !out->n_victims)
         s = bh_status_new(a, BH_ERROR, NULL, "expected at least one victim pod on node \"%s\"",
@@ -197,7 +200,7 @@ static uint32_t potential_rows(struct bh_call *c, const struct bh_diagnosis *d, 
     uint32_t n = 0;
 
     for (uint32_t row = 0; row < d->n_rows; row++) {
-        if (!c->cache->rows[row])
+        if (!bh_row_bit(&c->cache->cols, BH_ROW_LIVE, row))
             continue;
         if (d->by_row[row] ? d->by_row[row]->code == BH_UNSCHEDULABLE : absent_counts)
             rows[n++] = row;
@@ -233,12 +236,13 @@ static uint32_t wanted(const struct bh_preemption_args *args, uint32_t m)
     return (uint32_t)BH_MIN(n, (int64_t)m);
 }
 
-/* Candidates without budget violation first, then the others; returns how many. */
+/* Candidates without budget violation first, then the others; returns how many. At most `want` of
+ * either kind: further ones are forgotten. */
 static uint32_t find_candidates(struct attempt *at, const uint32_t *rows, uint32_t m, uint32_t want,
                                 struct bh_candidate *ret)
 {
     struct bh_arena *a = at->c->arena;
-    struct bh_candidate *violating = bh_arena_new_array(a, struct bh_candidate, m ? m : 1);
+    struct bh_candidate *violating = bh_arena_new_array(a, struct bh_candidate, want ? want : 1);
     uint32_t offset = at->cy->rand && m ? (uint32_t)bh_rand_below(at->cy->rand, m) : 0;
     uint32_t n = 0, n_violating = 0;
 
@@ -248,9 +252,9 @@ static uint32_t find_candidates(struct attempt *at, const uint32_t *rows, uint32
         const struct bh_status *s = dry_run(at, at->c->cache->rows[row], &cand);
         if (s) {
             at->status[row] = s == &no_victims ? s : keep_status(a, s);
-            if (s->code == BH_ERROR && !at->error)
-                at->error = at->status[row];
-        } else {
+            if (s->code == BH_ERROR)
+                bh_field_error(&at->errors, "%s", bh_status_message(a, s));
+        } else if ((cand.violating ? n_violating : n) < want) {
             cand.victims = bh_arena_memdup(a, cand.victims, cand.n_victims * sizeof *cand.victims);
             if (cand.violating)
                 violating[n_violating++] = cand;
@@ -299,7 +303,7 @@ static void fill_result(struct bh_call *c, const struct bh_candidate *cand, uint
                                           .node = ties[0].node,
                                           .victims = ties[0].victims,
                                           .n_victims = ties[0].n_victims,
-                                          .violating = cand[best].violating,
+                                          .violating = (uint32_t)BH_MAX(cand[best].violating, 0),
                                           .ties = ties,
                                           .n_ties = n_ties};
 }
@@ -307,7 +311,7 @@ static void fill_result(struct bh_call *c, const struct bh_candidate *cand, uint
 const struct bh_status *bh_preempt(struct bh_call *c, const struct bh_preemption_args *args,
                                    const struct bh_diagnosis *d, struct bh_post_filter_result *ret)
 {
-    struct attempt at = {.c = c, .cy = c->cycle};
+    struct attempt at = {.c = c, .cy = c->cycle, .errors = {.a = c->arena}};
     const struct bh_status *s = ineligible(c, d);
 
     if (s)
@@ -321,11 +325,16 @@ const struct bh_status *bh_preempt(struct bh_call *c, const struct bh_preemption
     struct bh_candidate *cand = bh_arena_new_array(c->arena, struct bh_candidate, m ? m : 1);
     uint32_t n = find_candidates(&at, rows, m, wanted(args, m), cand);
     if (n) {
+        s = bh_extend_candidates(c, &cand, &n);
+        if (s)
+            return s;
+        if (!n)
+            return &no_candidate;
         fill_result(c, cand, n, ret);
         return NULL;
     }
-    if (at.error)
-        return at.error;
+    if (at.errors.n)
+        return bh_status_new(c->arena, BH_ERROR, NULL, "%s", bh_field_errors_text(&at.errors));
     *ret = (struct bh_post_filter_result){.override_nomination = true};
     return bh_status_new(
         c->arena, BH_UNSCHEDULABLE, NULL, "%s",

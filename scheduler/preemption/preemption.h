@@ -39,8 +39,13 @@ void bh_budgets_split(const struct bh_budgets *b, struct bh_arena *a, const stru
 struct bh_candidate {
     uint32_t row;
     struct bh_pod_info **victims; /* most important first */
-    uint32_t n_victims, violating;
+    uint32_t n_victims;
+    int64_t violating; /* a number of pods; an extender may say what it likes */
 };
+/* Asks the extenders that have a say in preemption; what is left of the candidates, by node name.
+ * NULL, or the failure of one that is not ignorable. */
+const struct bh_status *bh_extend_candidates(struct bh_call *c, struct bh_candidate **cand,
+                                             uint32_t *n);
 /* Is a better (< 0), equal or worse than b for the cluster? */
 int bh_compare_candidates(const struct bh_candidate *a, const struct bh_candidate *b,
                           int64_t now_ns);

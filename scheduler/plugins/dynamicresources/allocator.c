@@ -5,7 +5,9 @@
  * Runs in:  the engine's thread.
  * Upstream: k8s.io/dynamic-resource-allocation/structured/internal/incubating
  *           (allocator_incubating.go); differences: none, these defects included: counters are not
- * given back when a device passes them and is then refused, nor when a shared device is undone.
+ * given back when a device passes them and is then refused, nor when a shared device is undone; a
+ * shared device counts as used after it was undone if it has no capacities; a device of "all" that
+ * lacks capacity stays counted in constraints.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -46,6 +48,17 @@ struct at { /* where the search stands */
 static const struct bh_dra_device *device_of(const struct search *s, uint32_t i)
 {
     return &s->d->devices[i];
+}
+
+/* Of the device's pool. */
+static const struct bh_dra_view *view_of(const struct search *s, uint32_t device)
+{
+    const struct bh_dra_pool *pool = &s->d->pools[s->d->slices[device_of(s, device)->slice].pool];
+    uint32_t i = 0;
+
+    while (s->views.v[i].pool != pool)
+        i++;
+    return &s->views.v[i];
 }
 
 static struct bh_dra_request *request_at(const struct search *s, const struct at *at)
@@ -89,8 +102,8 @@ static int is_selectable(struct search *s, const struct claim *c, const struct b
         return bh_err_prefix(s->err, rc, "claim %s/%s: selector #%zu", c->in->ns, c->in->name, at);
     if (*ret && s->d->slices[dev->slice].per_device) {
         if (dev->where.error)
-            return bh_err_set(s->err, -EINVAL, "failed to parse node selector: %s",
-                              dev->where.error);
+            return bh_err_set(s->err, -EINVAL, "%s",
+                              bh_dra_where_error(s->a, &dev->where, dev->msg->nodeselector));
         *ret = bh_dra_matches_node(s->d, &dev->where, s->node);
     }
     return 0;
@@ -108,7 +121,8 @@ static bh_nano being_taken(const struct search *s, uint32_t id, const K8s__Devic
                 &s->claims[c].slots[r->request].alt[BH_MAX(r->sub, 0)];
             if (device_of(s, r->device)->id != id)
                 continue;
-            (void)bh_dra_capacity_taken(cap->value, bh_dra_requested(by->capacity, cap->key), &v);
+            (void)bh_dra_capacity_taken(cap->value, bh_dra_requested(by->capacity, cap->key), &v,
+                                        NULL);
             sum += v;
         }
     return sum;
@@ -124,15 +138,13 @@ static bh_nano already_taken(const struct search *s, uint32_t id, const char *na
     return sum;
 }
 
-/* fresh: as if nothing of it were taken. */
-static bool has_capacity(const struct search *s, const struct bh_dra_request *r, uint32_t device,
-                         bool fresh)
+static bool has_capacity(const struct search *s, const struct bh_dra_request *r, uint32_t device)
 {
     const struct bh_dra_device *dev = device_of(s, device);
     const K8s__Device *m = dev->msg;
     bh_nano v;
 
-    if (!r->capacity && dev->flags & BH_DRA_PLAIN_CAPACITY)
+    if (!r->capacity && dev->flags & BH_DRA_PLAIN_CAPACITY && !s->d->consumed_any[dev->id])
         return true;
     if (!bh_dra_capacity_known(r->capacity, m))
         return false;
@@ -140,10 +152,11 @@ static bool has_capacity(const struct search *s, const struct bh_dra_request *r,
         const K8s__DeviceCapacityEntry *cap = m->capacity[i];
         if (!cap->value)
             continue;
-        if (!bh_dra_capacity_taken(cap->value, bh_dra_requested(r->capacity, cap->key), &v))
+        if (!bh_dra_capacity_taken(cap->value, bh_dra_requested(r->capacity, cap->key), &v, NULL))
             return false;
-        if (!fresh && dev->flags & BH_DRA_SHARED)
-            v += already_taken(s, dev->id, cap->key) + being_taken(s, dev->id, cap);
+        v += already_taken(s, dev->id, cap->key);
+        if (dev->flags & BH_DRA_SHARED)
+            v += being_taken(s, dev->id, cap);
         if (v > bh_dra_quantity(cap->value->value))
             return false;
     }
@@ -168,12 +181,12 @@ static int prepare_all(struct search *s, const struct claim *c, struct bh_dra_re
                               v->incomplete ? "being updated" : "invalid");
         for (uint32_t k = 0; k < v->n; k++) {
             const struct bh_dra_slice *sl = &s->d->slices[v->slices[k]];
-            for (uint32_t j = sl->first; j < sl->first + sl->n; j++) {
+            for (uint32_t j = sl->first; bh_dra_has_devices(sl) && j < sl->first + sl->n; j++) {
                 bool ok;
                 int rc = is_selectable(s, c, r, j, &ok);
                 if (rc < 0)
                     return rc;
-                if (ok && has_capacity(s, r, j, true))
+                if (ok && has_capacity(s, r, j))
                     r->list[n++] = j;
             }
         }
@@ -323,12 +336,12 @@ static bool in_use(const struct search *s, const struct at *at, uint32_t device)
 {
     const struct bh_dra_device *dev = device_of(s, device);
 
-    if (dev->flags & BH_DRA_SHARED)
-        return false;
     if (request_at(s, at)->admin)
-        return is_taken(s, at->claim, dev->id);
+        return !(dev->flags & BH_DRA_SHARED) && is_taken(s, at->claim, dev->id);
     if (s->d->allocated[dev->id])
         return true;
+    if (dev->flags & BH_DRA_SHARED)
+        return false;
     for (uint32_t c = 0; c < s->n_claims; c++)
         if (is_taken(s, c, dev->id))
             return true;
@@ -382,6 +395,19 @@ static uint32_t add_constraints(struct search *s, const struct at *at, uint32_t 
     return i;
 }
 
+/* Some of the shared device is taken already: its counters are counted then. */
+static bool is_shared_already(const struct search *s, const struct bh_dra_device *dev)
+{
+    return dev->flags & BH_DRA_SHARED &&
+           (s->d->consumed_any[dev->id] || s->d->sharing[dev->id] == s->d->attempt);
+}
+
+static bool take_counters(struct search *s, uint32_t device)
+{
+    return is_shared_already(s, device_of(s, device)) ||
+           bh_dra_counters_take(s->p, view_of(s, device), device);
+}
+
 static enum outcome take(struct search *s, const struct at *at, uint32_t device)
 {
     const struct claim *c = &s->claims[at->claim];
@@ -390,7 +416,7 @@ static enum outcome take(struct search *s, const struct at *at, uint32_t device)
     const struct bh_dra_slice *sl = &s->d->slices[dev->slice];
     struct bh_dra_allocation *out = &s->out[at->claim];
 
-    if (in_use(s, at, device) || !bh_dra_counters_take(s->p, device) || !tolerates_all(r, dev->msg))
+    if (in_use(s, at, device) || !take_counters(s, device) || !tolerates_all(r, dev->msg))
         return NO;
     uint32_t refused = add_constraints(s, at, device);
     if (refused < c->n_constraints) {
@@ -404,21 +430,34 @@ static enum outcome take(struct search *s, const struct at *at, uint32_t device)
         remove_constraints(s, at, refused);
         return NO;
     }
-    if (!has_capacity(s, r, device, false)) {
-        remove_constraints(s, at, c->n_constraints);
+    if (!has_capacity(s, r, device)) /* only of "all"; upstream undoes nothing */
         return NO;
-    }
+    if (dev->flags & BH_DRA_SHARED)
+        s->d->sharing[dev->id] = s->d->attempt;
     out->v[out->n++] = (struct bh_dra_result){
         .device = device, .request = at->request, .sub = at->sub, .admin = r->admin};
     return FOUND;
 }
 
+/* No share of this attempt takes any of the device's capacity. */
+static bool nothing_taken(const struct search *s, const struct bh_dra_device *dev)
+{
+    for (size_t i = 0; i < dev->msg->n_capacity; i++)
+        if (dev->msg->capacity[i]->value && being_taken(s, dev->id, dev->msg->capacity[i]))
+            return false;
+    return true;
+}
+
 static void undo(struct search *s, const struct at *at, uint32_t device)
 {
+    const struct bh_dra_device *dev = device_of(s, device);
+
     remove_constraints(s, at, s->claims[at->claim].n_constraints);
-    if (!(device_of(s, device)->flags & BH_DRA_SHARED))
-        bh_dra_counters_return(s->p, device);
     s->out[at->claim].n--;
+    if (!(dev->flags & BH_DRA_SHARED))
+        bh_dra_counters_return(s->p, view_of(s, device), device);
+    else if (dev->msg->n_capacity && nothing_taken(s, dev))
+        s->d->sharing[dev->id] = 0;
 }
 
 /* ---- the search
@@ -469,7 +508,7 @@ static enum outcome try_devices(struct search *s, const struct at *at)
             continue;
         if (is_selectable(s, c, r, device, &ok) < 0)
             return FAILED;
-        if (!ok || !has_capacity(s, r, device, false))
+        if (!ok || !has_capacity(s, r, device))
             continue;
         enum outcome o = with_device(s, at, device, i + 1);
         if (o != NO)
@@ -512,7 +551,7 @@ static void list_devices(struct search *s)
         const struct bh_dra_view *v = &s->views.v[i];
         for (uint32_t k = 0; !v->incomplete && !v->invalid && k < v->n; k++) {
             const struct bh_dra_slice *sl = &s->d->slices[v->slices[k]];
-            for (uint32_t j = 0; j < sl->n; j++)
+            for (uint32_t j = 0; bh_dra_has_devices(sl) && j < sl->n; j++)
                 s->devices[s->n_devices++] = sl->first + j;
         }
     }
@@ -531,7 +570,7 @@ enum bh_dra_outcome bh_dra_allocate(struct bh_dra_pod *p, const struct bh_node_r
         bh_err_set(err, -E2BIG, "more than %u claims and requests in one pod", BH_DRA_REQUESTS_MAX);
         return BH_DRA_ERROR;
     }
-    p->attempt++;
+    p->d->attempt++;
     s.n_claims = n;
     s.steps_left = p->d->filter_timeout_ns ? p->d->filter_timeout_ns / NS_PER_STEP : INT64_MAX;
     if (bh_dra_views(p->d, s.a, node, &s.views, err) < 0)
@@ -551,7 +590,9 @@ enum bh_dra_outcome bh_dra_allocate(struct bh_dra_pod *p, const struct bh_node_r
     enum outcome o = solve(&s, (struct at){.sub = -1});
     if (o == FOUND)
         return BH_DRA_DONE;
-    if (o == FAILED)
+    if (o == TOO_MANY)
+        bh_err_set(err, -E2BIG, "allocation max size exceeded");
+    if (o == FAILED || o == TOO_MANY)
         return s.timed_out ? BH_DRA_TIMED_OUT : BH_DRA_ERROR;
     for (uint32_t i = 0; i < s.views.n; i++)
         if (s.views.v[i].invalid)

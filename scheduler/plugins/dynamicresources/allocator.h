@@ -44,7 +44,6 @@ struct bh_dra_pod {
     const struct bh_objects *objects;
     struct bh_arena *arena; /* lives as long as the pod's cycle */
     struct bh_dra_counters *counters;
-    uint64_t attempt;
 };
 struct bh_dra_result { /* one device taken */
     uint32_t device;   /* of the index */
@@ -106,7 +105,7 @@ void bh_dra_constraint_remove(struct bh_dra_constraint *c, const struct bh_dra_s
                               uint32_t request, int32_t sub);
 
 /* Counts what the device consumes in, and says whether the pool has it. When not, nothing stays
- * counted. */
-bool bh_dra_counters_take(struct bh_dra_pod *p, uint32_t device);
-void bh_dra_counters_return(struct bh_dra_pod *p, uint32_t device);
+ * counted. v: the node's view of the device's pool. */
+bool bh_dra_counters_take(struct bh_dra_pod *p, const struct bh_dra_view *v, uint32_t device);
+void bh_dra_counters_return(struct bh_dra_pod *p, const struct bh_dra_view *v, uint32_t device);
 #endif

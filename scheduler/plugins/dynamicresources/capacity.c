@@ -39,6 +39,11 @@ bool bh_dra_capacity_known(const K8s__CapacityRequirements *r, const K8s__Device
     return true;
 }
 
+static bool same_text(const K8s__Quantity *a, const K8s__Quantity *b)
+{
+    return bh_streq(a->string ? a->string : "0", b->string ? b->string : "0");
+}
+
 /* In whole units, as upstream. */
 static bh_nano round_up(const K8s__CapacityRequestPolicyRange *range, bh_nano v)
 {
@@ -55,13 +60,25 @@ static bh_nano round_up(const K8s__CapacityRequestPolicyRange *range, bh_nano v)
     return (from + step * ((added + step - 1) / step)) * NANO;
 }
 
-static bh_nano rounded(const K8s__CapacityRequestPolicy *p, bh_nano v)
+/* *text: the quantity that the value stands in; it becomes NULL when the value is worked out. */
+static bh_nano rounded(const K8s__CapacityRequestPolicy *p, const K8s__Quantity **text)
 {
-    if (p->validrange && p->validrange->min)
-        return round_up(p->validrange, v);
-    for (size_t i = 0; i < p->n_validvalues; i++)
-        if (v <= bh_dra_quantity(p->validvalues[i]))
-            return bh_dra_quantity(p->validvalues[i]);
+    bh_nano v = bh_dra_quantity(*text), up;
+
+    if (p->validrange && p->validrange->min) {
+        up = round_up(p->validrange, v);
+        if (v < bh_dra_quantity(p->validrange->min))
+            *text = p->validrange->min;
+        else if (p->validrange->step)
+            *text = NULL;
+        return up;
+    }
+    for (size_t i = 0; i < p->n_validvalues; i++) {
+        if (v > bh_dra_quantity(p->validvalues[i]))
+            continue;
+        *text = p->validvalues[i];
+        return bh_dra_quantity(*text);
+    }
     return v;
 }
 
@@ -77,9 +94,11 @@ static bool in_range(const K8s__CapacityRequestPolicyRange *range, bh_nano v)
     return step > 0 && added % step == 0;
 }
 
-static bool allowed(const K8s__CapacityRequestPolicy *p, bh_nano v)
+/* The default is allowed whatever the policy says, if it is written the same: upstream compares
+ * quantities as they were read. */
+static bool allowed(const K8s__CapacityRequestPolicy *p, bh_nano v, const K8s__Quantity *text)
 {
-    if (p->default_ && v == bh_dra_quantity(p->default_))
+    if (p->default_ && text && same_text(p->default_, text))
         return true;
     if (p->validrange)
         return in_range(p->validrange, v);
@@ -90,13 +109,15 @@ static bool allowed(const K8s__CapacityRequestPolicy *p, bh_nano v)
 }
 
 bool bh_dra_capacity_taken(const K8s__DeviceCapacity *cap, const K8s__Quantity *request,
-                           bh_nano *ret)
+                           bh_nano *ret, const K8s__Quantity **ret_text)
 {
     const K8s__CapacityRequestPolicy *p = cap->requestpolicy;
+    const K8s__Quantity *text = request;
 
     if (!request)
-        *ret = bh_dra_quantity(p && p->default_ ? p->default_ : cap->value);
-    else
-        *ret = p ? rounded(p, bh_dra_quantity(request)) : bh_dra_quantity(request);
-    return !p || allowed(p, *ret);
+        text = p && p->default_ ? p->default_ : cap->value;
+    *ret = request && p ? rounded(p, &text) : bh_dra_quantity(text);
+    if (ret_text)
+        *ret_text = text;
+    return !p || allowed(p, *ret, text);
 }

@@ -113,16 +113,21 @@ bool bh_dra_reserved_for(const K8s__ResourceClaim *c, struct bh_str uid)
 /* ---- the claim that stands for extended resources
  * -------------------------------------------------- */
 
+/* Any owner by name and uid that says controller, and nobody looks whether it is being deleted. */
 static bool is_special(const struct bh_dra_lookup *l, const K8s__ResourceClaim *c)
 {
-    static const char key[] = "resource.kubernetes.io/extended-resource-claim";
     const K8s__ObjectMeta *m = c->metadata;
+    bool marked = false;
 
-    if (!m || m->deletiontimestamp || !is_owned(l, c))
-        return false;
-    for (size_t i = 0; i < m->n_annotations; i++)
-        if (bh_streq(m->annotations[i]->key, key))
-            return bh_streq(m->annotations[i]->value, "true");
+    for (size_t i = 0; m && i < m->n_annotations; i++)
+        if (bh_streq(m->annotations[i]->key, BH_DRA_SPECIAL_ANNOTATION))
+            marked = bh_streq(m->annotations[i]->value, "true");
+    for (size_t i = 0; marked && i < m->n_ownerreferences; i++) {
+        const K8s__OwnerReference *o = m->ownerreferences[i];
+        if (o->has_controller && o->controller && bh_streq(o->name, pod_name(l)) &&
+            bh_str_eq(bh_str_c(o->uid), bh_rec_text(l->pod, l->pod->uid)))
+            return true;
+    }
     return false;
 }
 

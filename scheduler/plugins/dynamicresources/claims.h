@@ -13,7 +13,8 @@
 
 #include "scheduler/plugins/dynamicresources/allocator.h"
 
-#define BH_DRA_SPECIAL_NAME "<extended-resources>"
+#define BH_DRA_SPECIAL_NAME       "<extended-resources>"
+#define BH_DRA_SPECIAL_ANNOTATION "resource.kubernetes.io/extended-resource-claim"
 
 /* What resolving needs; the hints have no cycle. */
 struct bh_dra_lookup {
@@ -50,4 +51,8 @@ enum bh_dra_extended {
 enum bh_dra_extended bh_dra_extended_requests(const struct bh_dra_lookup *l, struct bh_arena *a,
                                               const struct bh_node_rec *node,
                                               K8s__DeviceClaim *ret);
+/* Which of these requests serves which container's resource. In a. */
+K8s__PodExtendedResourceClaimStatus *bh_dra_extended_mappings(const struct bh_dra_lookup *l,
+                                                              struct bh_arena *a,
+                                                              const struct bh_node_rec *node);
 #endif

@@ -47,70 +47,86 @@ static void read_sets(struct bh_dra_counters *c, const K8s__ResourceSliceSpec *s
     }
 }
 
-static struct bh_dra_counters *new_counters(struct bh_dra_pod *p, uint32_t device)
+/* What the slice's allocated devices consume is not available. */
+static void subtract(struct bh_dra_counters *c, const struct bh_dra *d,
+                     const struct bh_dra_slice *s)
+{
+    for (uint32_t k = 0; bh_dra_has_devices(s) && k < s->n; k++) {
+        const struct bh_dra_device *dev = &d->devices[s->first + k];
+        if (d->allocated[dev->id] || d->shared[dev->id])
+            consume(c, dev->msg, -1, true);
+    }
+}
+
+static bool is_in_view(const struct bh_dra_view *v, uint32_t slice)
+{
+    for (uint32_t i = 0; i < v->n; i++)
+        if (v->slices[i] == slice)
+            return true;
+    return false;
+}
+
+static struct bh_dra_counters *new_counters(struct bh_dra_pod *p, const struct bh_dra_view *v)
 {
     const struct bh_dra *d = p->d;
-    const struct bh_dra_slice *of = &d->slices[d->devices[device].slice];
-    const struct bh_dra_pool *pool = &d->pools[of->pool];
+    const struct bh_dra_pool *pool = v->pool;
     struct bh_dra_counters *c = bh_arena_new(p->arena, struct bh_dra_counters);
     size_t n = 0;
 
-    for (uint32_t i = pool->first; i < pool->first + pool->n; i++)
-        for (size_t k = 0; k < d->slices[i].spec->n_sharedcounters; k++)
-            n += d->slices[i].spec->sharedcounters[k]->n_counters;
+    for (uint32_t i = 0; i < v->n; i++)
+        for (size_t k = 0; k < d->slices[v->slices[i]].spec->n_sharedcounters; k++)
+            n += d->slices[v->slices[i]].spec->sharedcounters[k]->n_counters;
     *c = (struct bh_dra_counters){.pool = bh_arena_strdup(p->arena, pool->name),
                                   .v = bh_arena_new_array(p->arena, struct bh_dra_counter, n + 1),
                                   .next = p->counters};
     p->counters = c;
-    for (uint32_t i = pool->first; i < pool->first + pool->n; i++)
-        if (d->slices[i].generation == of->generation)
-            read_sets(c, d->slices[i].spec);
-    for (uint32_t i = pool->first; i < pool->first + pool->n; i++) {
-        const struct bh_dra_slice *s = &d->slices[i];
-        for (uint32_t k = 0; s->generation == of->generation && k < s->n; k++) {
-            const struct bh_dra_device *dev = &d->devices[s->first + k];
-            if (d->allocated[dev->id] || d->consumed_any[dev->id])
-                consume(c, dev->msg, -1, true);
-        }
-    }
+    for (uint32_t i = 0; i < v->n; i++)
+        read_sets(c, d->slices[v->slices[i]].spec);
+    for (uint32_t i = 0; i < v->n; i++)
+        subtract(c, d, &d->slices[v->slices[i]]);
+    for (uint32_t i = pool->first; v->others && i < pool->first + pool->n; i++)
+        if (d->slices[i].generation == v->generation && !is_in_view(v, i))
+            subtract(c, d, &d->slices[i]);
     return c;
 }
 
-static struct bh_dra_counters *counters_of(struct bh_dra_pod *p, uint32_t device)
+/* v: of the device's pool; only asked the first time. */
+static struct bh_dra_counters *counters_of(struct bh_dra_pod *p, const char *pool,
+                                           const struct bh_dra_view *v)
 {
-    const char *pool = p->d->slices[p->d->devices[device].slice].pool_name;
     struct bh_dra_counters *c = p->counters;
 
     while (c && !bh_streq(c->pool, pool))
         c = c->next;
     if (!c)
-        c = new_counters(p, device);
-    for (uint32_t i = 0; c->attempt != p->attempt && i < c->n; i++)
+        c = new_counters(p, v);
+    for (uint32_t i = 0; c->attempt != p->d->attempt && i < c->n; i++)
         c->v[i].consumed = 0;
-    c->attempt = p->attempt;
+    c->attempt = p->d->attempt;
     return c;
 }
 
-bool bh_dra_counters_take(struct bh_dra_pod *p, uint32_t device)
+bool bh_dra_counters_take(struct bh_dra_pod *p, const struct bh_dra_view *v, uint32_t device)
 {
-    const struct bh_dra_device *dev = &p->d->devices[device];
+    const K8s__Device *m = p->d->devices[device].msg;
 
-    if (!dev->msg->n_consumescounters ||
-        (dev->flags & BH_DRA_SHARED && p->d->consumed_any[dev->id]))
+    if (!m->n_consumescounters)
         return true;
-    struct bh_dra_counters *c = counters_of(p, device);
-    consume(c, dev->msg, 1, false);
+    struct bh_dra_counters *c = counters_of(p, v->pool->name, v);
+    consume(c, m, 1, false);
     for (uint32_t i = 0; i < c->n; i++) {
         if (c->v[i].available < c->v[i].consumed) {
-            consume(c, dev->msg, -1, false);
+            consume(c, m, -1, false);
             return false;
         }
     }
     return true;
 }
 
-void bh_dra_counters_return(struct bh_dra_pod *p, uint32_t device)
+void bh_dra_counters_return(struct bh_dra_pod *p, const struct bh_dra_view *v, uint32_t device)
 {
-    if (p->d->devices[device].msg->n_consumescounters)
-        consume(counters_of(p, device), p->d->devices[device].msg, -1, false);
+    const K8s__Device *m = p->d->devices[device].msg;
+
+    if (m->n_consumescounters)
+        consume(counters_of(p, v->pool->name, v), m, -1, false);
 }

@@ -74,6 +74,8 @@ struct bh_dra {
     struct bh_symtab *tab;
     bh_sym metadata_name;
     int64_t filter_timeout_ns, binding_timeout_ns;
+    struct bh_reservations *reserved; /* claims in flight, and where Reserve puts them */
+    uint64_t shares;                  /* handed out: makes their ids different */
 
     struct bh_arena index_arena; /* everything from here ... */
     uint64_t index_version, index_generation;
@@ -89,10 +91,13 @@ struct bh_dra {
     uint32_t *everywhere, n_everywhere; /* pools with a slice that is not of one node, rising */
     uint32_t *stamp;                    /* by id */
     uint32_t stamp_now;
+    uint64_t *sharing; /* by id: attempt in which a share of the device is being taken */
+    uint64_t attempt;  /* searches so far */
 
     struct bh_arena state_arena;
-    uint64_t claims_version, state_generation;
-    uint8_t *allocated, *consumed_any; /* by id */
+    uint64_t claims_version, flight_version, state_generation;
+    /* By id: given to one claim; shared by some; of which some say how much they consume. */
+    uint8_t *allocated, *shared, *consumed_any;
     struct bh_dra_amount *consumed;
     uint32_t n_consumed;
 
@@ -107,17 +112,26 @@ void bh_dra_sync(struct bh_dra *d, const struct bh_objects *o);
 
 struct bh_dra_where bh_dra_where_of(struct bh_arena *a, struct bh_symtab *tab, const char *node,
                                     bool all, const K8s__NodeSelector *selector);
+/* w->error as upstream says it. */
+const char *bh_dra_where_error(struct bh_arena *a, const struct bh_dra_where *w,
+                               const K8s__NodeSelector *selector);
 bool bh_dra_matches_node(const struct bh_dra *d, const struct bh_dra_where *w,
                          const struct bh_node_rec *node);
 
-/* A pool as one node sees it. */
+/* A pool as one node sees it: the slices of its newest generation that are for the node, and those
+ * with shared counters, which have no devices. */
 struct bh_dra_view {
     const struct bh_dra_pool *pool;
     int64_t generation;
     const uint32_t *slices;
     uint32_t n;
-    bool incomplete, invalid;
+    bool incomplete, invalid; /* incomplete: nobody looked whether it is invalid */
+    bool others; /* it has slices for other nodes as well, whose devices consume counters */
 };
+static inline bool bh_dra_has_devices(const struct bh_dra_slice *s)
+{
+    return !s->spec->n_sharedcounters;
+}
 struct bh_dra_views {
     struct bh_dra_view *v;
     uint32_t n;
@@ -133,9 +147,10 @@ int bh_dra_selector_match(struct bh_dra *d, const char *expression, uint32_t dev
 
 /* ---- capacity ----------------------------------------------------------------------------------
  */
-/* What a request takes of a capacity; false: the policy forbids it. */
+/* What a request takes of a capacity; false: the policy forbids it. *ret_text: the quantity the
+ * amount was taken from as it stands, NULL when it was worked out. */
 bool bh_dra_capacity_taken(const K8s__DeviceCapacity *cap, const K8s__Quantity *request,
-                           bh_nano *ret);
+                           bh_nano *ret, const K8s__Quantity **ret_text);
 bh_nano bh_dra_quantity(const K8s__Quantity *q);
 const K8s__Quantity *bh_dra_requested(const K8s__CapacityRequirements *r, const char *name);
 /* Does every requested name exist? */

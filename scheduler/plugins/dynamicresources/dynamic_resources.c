@@ -7,13 +7,13 @@
  * itself (claims made from templates) and an error on any node ends the cycle.
  *
  * Runs in:  the engine's thread.
- * Upstream: pkg/scheduler/framework/plugins/dynamicresources; differences: no writes in this
- * release, so Reserve refuses a pod whose claims are not all allocated and reserved for it already,
- * and PostFilter deallocates nothing. Nothing is ever in flight for the same reason.
+ * Upstream: pkg/scheduler/framework/plugins/dynamicresources; differences: PreBind's and
+ * PostFilter's writes are lists for a binder (assume.c); of several claims that PostFilter may free
+ * it takes the first (upstream: any).
  */
 #include "common/base/opt.h"
 #include "scheduler/framework/framework.h"
-#include "scheduler/plugins/dynamicresources/claims.h"
+#include "scheduler/plugins/dynamicresources/cycle.h"
 #include "scheduler/plugins/dynamicresources/device_class.h"
 #include "scheduler/plugins/dynamicresources/hints.h"
 #include "scheduler/plugins/registry.h"
@@ -24,44 +24,14 @@
 
 BH_STATUS_CONST(nothing_to_free, BH_UNSCHEDULABLE, NAME, "no new claims to deallocate");
 BH_STATUS_CONST(still_not, BH_UNSCHEDULABLE, NAME, "still not schedulable");
-BH_STATUS_CONST(cannot_free, BH_UNSCHEDULABLE, NAME,
-                "berth: deallocating a ResourceClaim is not supported in this release");
+BH_STATUS_CONST(freed, BH_UNSCHEDULABLE, NAME, "deallocation of ResourceClaim completed");
+BH_STATUS_CONST(deleted, BH_UNSCHEDULABLE, NAME, "deletion of ResourceClaim completed");
 BH_STATUS_CONST(no_state, BH_ERROR, NAME, "not found");
 BH_STATUS_CONST(no_solution, UU, NAME, "cannot allocate all claims");
 BH_STATUS_CONST(bad_pools, UU, NAME, "invalid resource pools were encountered");
 BH_STATUS_CONST(elsewhere, UU, NAME, "resourceclaim not available on the node");
 BH_STATUS_CONST(left_over, UU, NAME, "cannot schedule extended resource claim");
 BH_STATUS_CONST(no_provider, UU, NAME, "cannot fit resource");
-BH_STATUS_CONST(cannot_allocate, BH_UNSCHEDULABLE, NAME,
-                "berth: allocating devices is not supported in this release");
-
-struct claim_state {
-    const K8s__ResourceClaim *msg; /* NULL: the claim for extended resources, not made yet */
-    const K8s__AllocationResult *allocation;
-    struct bh_dra_where where; /* allocated: NOWHERE = everywhere */
-    bool special;
-    bool unavailable; /* on some node */
-    int64_t score;    /* allocated: alternatives that were taken */
-};
-struct state {
-    struct claim_state *claims;
-    uint32_t n_claims, n_to_allocate;
-    struct claim_state *special;
-    struct bh_dra_pod pod;
-    int64_t *score; /* by row: alternatives taken there */
-    uint32_t n_rows;
-};
-
-static struct bh_dra *dra(const void *args)
-{
-    return (struct bh_dra *)(uintptr_t)args; /* the caches in it are the plugin's own */
-}
-
-static struct bh_dra_lookup lookup(const struct bh_call *c)
-{
-    return (struct bh_dra_lookup){
-        .objects = c->objects, .tab = c->tab, .pod = c->pod->rec, .shape = c->pod->shape};
-}
 
 static const struct bh_status *refuse(struct bh_call *c, enum bh_code code, const char *text)
 {
@@ -70,7 +40,7 @@ static const struct bh_status *refuse(struct bh_call *c, enum bh_code code, cons
 
 static const struct bh_status *pre_enqueue(struct bh_call *c)
 {
-    struct bh_dra_lookup l = lookup(c);
+    struct bh_dra_lookup l = bh_dra_lookup_of(c);
     struct bh_err err = {{0}};
 
     return bh_dra_claims(&l, NULL, NULL, &err) < 0 ? refuse(c, UU, err.msg) : NULL;
@@ -84,14 +54,9 @@ static const char *ns_of(const struct bh_call *c)
     return bh_rec_text(c->pod->rec, c->pod->rec->namespace_).p;
 }
 
-static const char *name_of(const struct claim_state *cs)
+static const char *name_of(const struct bh_dra_claim_state *cs)
 {
     return cs->msg && cs->msg->metadata ? cs->msg->metadata->name : BH_DRA_SPECIAL_NAME;
-}
-
-static const K8s__DeviceClaim *devices_of(const struct claim_state *cs)
-{
-    return cs->msg && cs->msg->spec ? cs->msg->spec->devices : NULL;
 }
 
 static const struct bh_status *check_class(struct bh_call *c, const char *request,
@@ -106,9 +71,10 @@ static const struct bh_status *check_class(struct bh_call *c, const char *reques
     return NULL;
 }
 
-static const struct bh_status *check_requests(struct bh_call *c, const struct claim_state *cs)
+static const struct bh_status *check_requests(struct bh_call *c,
+                                              const struct bh_dra_claim_state *cs)
 {
-    const K8s__DeviceClaim *d = devices_of(cs);
+    const K8s__DeviceClaim *d = bh_dra_devices_of(cs->msg);
     const struct bh_status *s = NULL;
 
     for (size_t i = 0; d && !s && i < d->n_requests; i++) {
@@ -127,37 +93,47 @@ static const struct bh_status *check_requests(struct bh_call *c, const struct cl
     return s;
 }
 
-static int64_t worth(const K8s__DeviceRequest *r, const char *sub)
+static int64_t worth(const K8s__DeviceRequest *r, size_t alternative)
 {
-    for (size_t i = 0; i < r->n_firstavailable && i < ALT_MAX; i++)
-        if (bh_streq(r->firstavailable[i]->name, sub))
-            return ALT_MAX - (int64_t)i;
-    return 0;
+    return r->exactly ? 0 : ALT_MAX - (int64_t)alternative;
 }
 
 /* The alternative is named behind the request's name in the results. */
-static int64_t allocated_score(const struct claim_state *cs)
+static bool is_of(const char *result, const K8s__DeviceRequest *r, const K8s__DeviceSubRequest *sub)
 {
-    const K8s__DeviceClaim *d = devices_of(cs);
+    size_t n = strlen(r->name);
+
+    return strncmp(result, r->name, n) == 0 && result[n] == '/' &&
+           bh_streq(result + n + 1, sub->name);
+}
+
+static int64_t allocated_score(const struct bh_dra_claim_state *cs)
+{
+    const K8s__DeviceClaim *d = bh_dra_devices_of(cs->msg);
     const K8s__DeviceAllocationResult *got = cs->allocation->devices;
     int64_t sum = 0;
 
     for (size_t i = 0; d && got && i < d->n_requests; i++) {
         const K8s__DeviceRequest *r = d->requests[i];
-        size_t n = strlen(r->name);
-        for (size_t k = 0; r->n_firstavailable && k < got->n_results; k++) {
-            const char *name = got->results[k]->request;
-            if (strncmp(name, r->name, n) != 0 || name[n] != '/')
-                continue;
-            sum += worth(r, name + n + 1);
-            break;
+        for (size_t j = 0; j < r->n_firstavailable; j++) {
+            size_t k = 0;
+            while (k < got->n_results && !is_of(got->results[k]->request, r, r->firstavailable[j]))
+                k++;
+            if (k < got->n_results)
+                sum += worth(r, j);
         }
     }
     return sum;
 }
 
-static const struct bh_status *read_claim(struct bh_call *c, struct state *st,
-                                          struct claim_state *cs)
+static bool is_in_flight(const struct bh_call *c, const struct bh_dra_claim_state *cs)
+{
+    return cs->msg && cs->msg->metadata &&
+           bh_in_flight_of(bh_dra_of(c)->reserved, cs->msg->metadata->uid);
+}
+
+static const struct bh_status *read_claim(struct bh_call *c, struct bh_dra_cycle *st,
+                                          struct bh_dra_claim_state *cs)
 {
     cs->allocation = cs->msg ? bh_dra_allocation_of(cs->msg) : NULL;
     if (cs->allocation) {
@@ -166,12 +142,16 @@ static const struct bh_status *read_claim(struct bh_call *c, struct state *st,
         return cs->where.error ? refuse(c, BH_ERROR, cs->where.error) : NULL;
     }
     st->n_to_allocate++;
+    if (is_in_flight(c, cs))
+        return bh_status_new(c->arena, UU, NAME,
+                             "resource claim %s/%s is in the process of being allocated", ns_of(c),
+                             name_of(cs));
     return cs->special ? NULL : check_requests(c, cs);
 }
 
-static const struct bh_status *read_claims(struct bh_call *c, struct state *st)
+static const struct bh_status *read_claims(struct bh_call *c, struct bh_dra_cycle *st)
 {
-    struct bh_dra_lookup l = lookup(c);
+    struct bh_dra_lookup l = bh_dra_lookup_of(c);
     struct bh_dra_found found;
     struct bh_err err = {{0}};
 
@@ -181,7 +161,7 @@ static const struct bh_status *read_claims(struct bh_call *c, struct state *st)
     bool extended = bh_dra_wants_extended(&l);
     if (n + extended == 0)
         return &bh_status_skip;
-    st->claims = bh_arena_new_array(c->arena, struct claim_state, n + extended);
+    st->claims = bh_arena_new_array(c->arena, struct bh_dra_claim_state, n + extended);
     for (uint32_t i = 0; i < n; i++)
         st->claims[i].msg = found.v[i];
     if (extended) {
@@ -198,21 +178,30 @@ static const struct bh_status *read_claims(struct bh_call *c, struct state *st)
     return NULL;
 }
 
+const struct bh_status *bh_dra_read(struct bh_call *c, struct bh_dra_cycle *st)
+{
+    const struct bh_status *s = read_claims(c, st);
+
+    if (s)
+        return s;
+    st->pod = (struct bh_dra_pod){.d = bh_dra_of(c), .objects = c->objects, .arena = c->arena};
+    if (st->n_to_allocate)
+        bh_dra_sync(st->pod.d, c->objects);
+    return NULL;
+}
+
 static const struct bh_status *pre_filter(struct bh_call *c, struct bh_node_set *ret_nodes)
 {
-    struct state *st = bh_arena_new(c->arena, struct state);
+    struct bh_dra_cycle *st = bh_arena_new(c->arena, struct bh_dra_cycle);
 
     (void)ret_nodes;
     /* Upstream leaves a state even when it skips, and PostFilter fails without one. */
     c->pre_filter_state = st;
-    const struct bh_status *s = read_claims(c, st);
+    const struct bh_status *s = bh_dra_read(c, st);
     if (s)
         return s;
     st->n_rows = c->cache->cols.n_rows;
     st->score = bh_arena_new_array(c->arena, int64_t, st->n_rows + 1);
-    st->pod = (struct bh_dra_pod){.d = dra(c->args), .objects = c->objects, .arena = c->arena};
-    if (st->n_to_allocate)
-        bh_dra_sync(st->pod.d, c->objects);
     return NULL;
 }
 
@@ -236,65 +225,80 @@ static bool is_true(const K8s__AllocatedDeviceStatus *d, const char *type)
 static bool same_device(const K8s__AllocatedDeviceStatus *d,
                         const K8s__DeviceRequestAllocationResult *r)
 {
+    /* not the share: upstream takes the first status of the device for all of its shares */
     return bh_streq(d->driver, r->driver) && bh_streq(d->pool, r->pool) &&
-           bh_streq(d->device, r->device) &&
-           bh_streq(d->shareid ? d->shareid : "", r->shareid ? r->shareid : "");
+           bh_streq(d->device, r->device);
 }
 
-enum binding { READY, WAITS, FAILED };
-
-static enum binding device_binding(const K8s__ResourceClaim *claim,
-                                   const K8s__DeviceRequestAllocationResult *r)
+static enum bh_dra_binding device_binding(const K8s__ResourceClaim *claim,
+                                          const K8s__DeviceRequestAllocationResult *r,
+                                          const K8s__Condition **ret_failure)
 {
     const K8s__AllocatedDeviceStatus *d = NULL;
 
     for (size_t i = 0; i < claim->status->n_devices && !d; i++)
         d = same_device(claim->status->devices[i], r) ? claim->status->devices[i] : NULL;
     if (!d)
-        return WAITS;
-    for (size_t i = 0; i < r->n_bindingfailureconditions; i++)
-        if (is_true(d, r->bindingfailureconditions[i]))
-            return FAILED;
+        return BH_DRA_NOT_READY;
+    for (size_t i = 0; i < r->n_bindingfailureconditions; i++) {
+        if (!is_true(d, r->bindingfailureconditions[i]))
+            continue;
+        if (ret_failure)
+            *ret_failure = condition(d, r->bindingfailureconditions[i]);
+        return BH_DRA_BINDING_FAILED;
+    }
     for (size_t i = 0; i < r->n_bindingconditions; i++)
         if (!is_true(d, r->bindingconditions[i]))
-            return WAITS;
-    return READY;
+            return BH_DRA_NOT_READY;
+    return BH_DRA_READY;
 }
 
-/* Its devices could not be bound, or not in time. */
-static bool binding_failed(const struct bh_call *c, const struct claim_state *cs)
+enum bh_dra_binding bh_dra_binding_of(const K8s__ResourceClaim *claim,
+                                      const K8s__Condition **ret_failure)
 {
-    const K8s__DeviceAllocationResult *got = cs->allocation->devices;
-    const K8s__Time *since = cs->allocation->allocationtimestamp;
-    enum binding b = READY;
+    const K8s__DeviceAllocationResult *got = claim->status->allocation->devices;
+    enum bh_dra_binding b = BH_DRA_READY;
 
-    for (size_t i = 0; got && b == READY && i < got->n_results; i++)
+    for (size_t i = 0; got && b == BH_DRA_READY && i < got->n_results; i++)
         if (got->results[i]->n_bindingconditions)
-            b = device_binding(cs->msg, got->results[i]);
-    if (b != WAITS || !since)
-        return b == FAILED;
-    return (__int128)c->now_ns >
-           (__int128)since->seconds * 1000000000 + since->nanos + dra(c->args)->binding_timeout_ns;
+            b = device_binding(claim, got->results[i], ret_failure);
+    return b;
 }
 
-/* Claims that are allocated, but not for this node. */
-static bool mark_unavailable(const struct bh_call *c, struct state *st,
-                             const struct bh_node_rec *node)
+bool bh_dra_binding_late(const struct bh_dra *d, const K8s__ResourceClaim *claim, int64_t now_ns)
+{
+    const K8s__Time *since = claim->status->allocation->allocationtimestamp;
+
+    return since && (__int128)since->seconds * 1000000000 + since->nanos + d->binding_timeout_ns <
+                        (__int128)now_ns;
+}
+
+/* Allocated, but not for this node, or its devices could not be bound, or not in time. */
+static bool is_unavailable(const struct bh_call *c, const struct bh_dra_claim_state *cs,
+                           const struct bh_node_rec *node)
+{
+    if (!cs->allocation)
+        return false;
+    if (cs->where.kind != BH_DRA_NOWHERE && !bh_dra_matches_node(bh_dra_of(c), &cs->where, node))
+        return true;
+    enum bh_dra_binding b = bh_dra_binding_of(cs->msg, NULL);
+    return b == BH_DRA_BINDING_FAILED ||
+           (b == BH_DRA_NOT_READY && bh_dra_binding_late(bh_dra_of(c), cs->msg, c->now_ns));
+}
+
+/* On a node that is good otherwise: only these are remembered for PostFilter. */
+static const struct bh_status *check_available(const struct bh_call *c, struct bh_dra_cycle *st,
+                                               const struct bh_node_rec *node)
 {
     bool any = false;
 
     for (uint32_t i = 0; i < st->n_claims; i++) {
-        struct claim_state *cs = &st->claims[i];
-        if (!cs->allocation)
+        if (!is_unavailable(c, &st->claims[i], node))
             continue;
-        if ((cs->where.kind == BH_DRA_NOWHERE ||
-             bh_dra_matches_node(dra(c->args), &cs->where, node)) &&
-            !binding_failed(c, cs))
-            continue;
-        cs->unavailable = true;
+        st->claims[i].unavailable = true;
         any = true;
     }
-    return any;
+    return any ? &elsewhere : NULL;
 }
 
 static int64_t result_score(const K8s__DeviceClaim *d, const struct bh_dra_allocation *al)
@@ -305,31 +309,15 @@ static int64_t result_score(const K8s__DeviceClaim *d, const struct bh_dra_alloc
         const struct bh_dra_result *r = &al->v[i];
         bool first = i == 0 || al->v[i - 1].request != r->request;
         if (r->sub >= 0 && first)
-            sum += worth(d->requests[r->request],
-                         d->requests[r->request]->firstavailable[r->sub]->name);
+            sum += worth(d->requests[r->request], (size_t)r->sub);
     }
     return sum;
 }
 
-/* extended: the special claim's requests on this node. */
-static const struct bh_status *allocate(struct bh_call *c, struct state *st,
-                                        const struct bh_node_info *node,
-                                        const K8s__DeviceClaim *extended)
+static const struct bh_status *refused(struct bh_call *c, enum bh_dra_outcome o,
+                                       const struct bh_node_rec *node, const struct bh_err *err)
 {
-    struct bh_dra_claim *in =
-        bh_arena_new_array(&st->pod.d->scratch, struct bh_dra_claim, st->n_to_allocate);
-    const struct bh_dra_allocation *out;
-    struct bh_err err = {{0}};
-    uint32_t n = 0;
-
-    for (uint32_t i = 0; i < st->n_claims; i++) {
-        struct claim_state *cs = &st->claims[i];
-        if (!cs->allocation)
-            in[n++] = (struct bh_dra_claim){.ns = ns_of(c),
-                                            .name = name_of(cs),
-                                            .devices = cs->special ? extended : devices_of(cs)};
-    }
-    switch (bh_dra_allocate(&st->pod, node->rec, in, n, &out, &err)) {
+    switch (o) {
     case BH_DRA_NONE:
         return &no_solution;
     case BH_DRA_BAD_POOLS:
@@ -339,40 +327,99 @@ static const struct bh_status *allocate(struct bh_call *c, struct state *st,
                              "node %s: timed out trying to allocate devices",
                              bh_sym_text(c->tab, node->name));
     case BH_DRA_ERROR:
-        return refuse(c, BH_ERROR, err.msg);
+        return refuse(c, BH_ERROR, err->msg);
     case BH_DRA_DONE:
         break;
     }
+    return NULL;
+}
+
+const struct bh_status *bh_dra_search(struct bh_call *c, struct bh_dra_cycle *st,
+                                      const struct bh_node_rec *node,
+                                      const K8s__DeviceClaim *extended,
+                                      const struct bh_dra_claim **ret_in,
+                                      const struct bh_dra_allocation **ret_out)
+{
+    struct bh_dra_claim *in =
+        bh_arena_new_array(&st->pod.d->scratch, struct bh_dra_claim, st->n_to_allocate);
+    struct bh_err err = {{0}};
+    uint32_t n = 0;
+
+    for (uint32_t i = 0; i < st->n_claims; i++) {
+        struct bh_dra_claim_state *cs = &st->claims[i];
+        if (!cs->allocation)
+            in[n++] = (struct bh_dra_claim){.ns = ns_of(c),
+                                            .name = name_of(cs),
+                                            .devices = cs->special ? extended
+                                                                   : bh_dra_devices_of(cs->msg)};
+    }
+    *ret_in = in;
+    const struct bh_status *s =
+        refused(c, bh_dra_allocate(&st->pod, node, in, n, ret_out, &err), node, &err);
+    for (uint32_t i = 0; !s && i < n; i++)
+        if (bh_dra_check_reach(&st->pod, &in[i], &(*ret_out)[i], &err) < 0)
+            s = refuse(c, BH_ERROR, err.msg);
+    return s;
+}
+
+static const struct bh_status *allocate(struct bh_call *c, struct bh_dra_cycle *st,
+                                        const struct bh_node_info *node,
+                                        const K8s__DeviceClaim *extended)
+{
+    const struct bh_dra_allocation *out;
+    const struct bh_dra_claim *in;
+    const struct bh_status *s = bh_dra_search(c, st, node->rec, extended, &in, &out);
     int64_t sum = 0;
-    for (uint32_t i = 0; i < n; i++)
+
+    if (s)
+        return s;
+    for (uint32_t i = 0; i < st->n_to_allocate; i++)
         sum += in[i].devices ? result_score(in[i].devices, &out[i]) : 0;
+    for (uint32_t i = 0; i < st->n_claims; i++)
+        sum += st->claims[i].score;
     if (node->row < st->n_rows)
         st->score[node->row] = sum;
     return NULL;
 }
 
+bool bh_dra_extended_on(struct bh_call *c, const struct bh_dra_cycle *st,
+                        const struct bh_node_rec *node, K8s__DeviceClaim *ret,
+                        const struct bh_status **ret_status)
+{
+    const struct bh_dra_claim_state *special = st->special;
+    struct bh_dra_lookup l = bh_dra_lookup_of(c);
+
+    k8s__device_claim__init(ret);
+    *ret_status = NULL;
+    if (!special)
+        return false;
+    if (bh_dra_devices_of(special->msg) && bh_dra_devices_of(special->msg)->n_requests) {
+        *ret_status = &left_over;
+        return true;
+    }
+    switch (bh_dra_extended_requests(&l, &st->pod.d->scratch, node, ret)) {
+    case BH_DRA_BY_NOBODY:
+        *ret_status = &no_provider;
+        return true;
+    case BH_DRA_BY_PLUGIN:
+        return st->n_claims == 1;
+    case BH_DRA_BY_DEVICES:
+        break;
+    }
+    return special->allocation && st->n_claims == 1;
+}
+
 static const struct bh_status *filter(struct bh_call *c, const struct bh_node_info *node)
 {
-    struct state *st = c->pre_filter_state;
-    struct bh_dra_lookup l = lookup(c);
-    K8s__DeviceClaim extended = K8S__DEVICE_CLAIM__INIT;
-    const struct bh_status *s = NULL;
+    struct bh_dra_cycle *st = c->pre_filter_state;
+    const struct bh_status *s;
+    K8s__DeviceClaim extended;
 
     bh_arena_reset(&st->pod.d->scratch);
-    if (st->special) {
-        if (devices_of(st->special) && devices_of(st->special)->n_requests)
-            return &left_over;
-        enum bh_dra_extended by =
-            bh_dra_extended_requests(&l, &st->pod.d->scratch, node->rec, &extended);
-        if (by == BH_DRA_BY_NOBODY)
-            return &no_provider;
-        if (by == BH_DRA_BY_PLUGIN && st->n_claims == 1)
-            return NULL;
-    }
-    bool unavailable = mark_unavailable(c, st, node->rec);
-    if (st->n_to_allocate)
-        s = allocate(c, st, node, &extended);
-    return s ? s : unavailable ? &elsewhere : NULL;
+    if (bh_dra_extended_on(c, st, node->rec, &extended, &s))
+        return s;
+    s = st->n_to_allocate ? allocate(c, st, node, &extended) : NULL;
+    return s ? s : check_available(c, st, node->rec);
 }
 
 /* ---- PostFilter
@@ -381,39 +428,44 @@ static const struct bh_status *filter(struct bh_call *c, const struct bh_node_in
 static const struct bh_status *post_filter(struct bh_call *c, const struct bh_diagnosis *d,
                                            struct bh_post_filter_result *ret)
 {
-    const struct state *st = c->pre_filter_state;
     struct bh_str uid = bh_rec_text(c->pod->rec, c->pod->rec->uid);
+    struct bh_write *w = bh_arena_new(c->arena, struct bh_write);
+    const struct bh_dra_cycle *st = c->pre_filter_state;
 
     (void)d;
-    (void)ret;
     if (!st)
         return &no_state;
     if (!st->n_claims)
         return &nothing_to_free;
+    ret->writes = w;
     for (uint32_t i = 0; i < st->n_claims; i++) {
-        const struct claim_state *cs = &st->claims[i];
-        if (cs->unavailable &&
-            (cs->msg->status->n_reservedfor == 0 ||
-             (cs->msg->status->n_reservedfor == 1 && bh_dra_reserved_for(cs->msg, uid))))
-            return &cannot_free;
+        const struct bh_dra_claim_state *cs = &st->claims[i];
+        if (!cs->unavailable || cs->special ||
+            !(cs->msg->status->n_reservedfor == 0 ||
+              (cs->msg->status->n_reservedfor == 1 && bh_dra_reserved_for(cs->msg, uid))))
+            continue;
+        *w = bh_dra_deallocation(c->arena, cs->msg);
+        ret->n_writes = 1;
+        return &freed;
     }
-    return &still_not;
+    if (!st->special || !st->special->msg)
+        return &still_not;
+    *w = bh_dra_deletion(c->arena, st->special->msg);
+    ret->n_writes = 1;
+    return &deleted;
 }
 
 /* ---- Score
  * ---------------------------------------------------------------------------------------- */
 
+/* 0 as well when nothing had to be allocated: upstream has no results to look at then. */
 static const struct bh_status *score(struct bh_call *c, const struct bh_node_info *node,
                                      int64_t *ret)
 {
-    const struct state *st = c->pre_filter_state;
+    const struct bh_dra_cycle *st = c->pre_filter_state;
 
-    *ret = 0;
-    for (uint32_t i = 0; st && i < st->n_claims; i++)
-        *ret += st->claims[i].score;
-    if (st && st->n_claims && node->row < st->n_rows)
-        *ret += st->score[node->row];
-    return NULL;
+    *ret = st && st->n_claims && node->row < st->n_rows ? st->score[node->row] : 0;
+    return st ? NULL : &no_state;
 }
 
 static void normalize(struct bh_call *c, int64_t *scores, uint32_t n)
@@ -432,7 +484,7 @@ static void score_rows(struct bh_call *c, const uint32_t *rows, uint32_t n, int6
 
 static bool idle(struct bh_call *c)
 {
-    struct bh_dra_lookup l = lookup(c);
+    struct bh_dra_lookup l = bh_dra_lookup_of(c);
 
     return !c->pod->shape->claims.n && !bh_dra_wants_extended(&l);
 }
@@ -441,45 +493,6 @@ static bool idle(struct bh_call *c)
 static uint64_t epoch(struct bh_call *c)
 {
     return c->objects->version[BH_KIND_DEVICECLASS];
-}
-
-/* ---- after a node was chosen
- * ------------------------------------------------------------------------ */
-
-static bool all_set(struct bh_call *c, bh_sym node)
-{
-    struct bh_dra_lookup l = lookup(c);
-    struct bh_str uid = bh_rec_text(c->pod->rec, c->pod->rec->uid);
-    const struct bh_node_info *ni = bh_cache_node(c->cache, node);
-    struct bh_dra_found found;
-    K8s__DeviceClaim extended;
-    struct bh_err err;
-
-    if (bh_dra_claims(&l, c->arena, &found, &err) < 0)
-        return false;
-    for (uint32_t i = 0; i < found.n; i++)
-        if (!bh_dra_allocation_of(found.v[i]) || !bh_dra_reserved_for(found.v[i], uid))
-            return false;
-    return !bh_dra_wants_extended(&l) ||
-           (ni && bh_dra_extended_requests(&l, c->arena, ni->rec, &extended) == BH_DRA_BY_PLUGIN);
-}
-
-static const struct bh_status *reserve(struct bh_call *c, bh_sym node)
-{
-    return idle(c) || all_set(c, node) ? NULL : &cannot_allocate;
-}
-
-static const struct bh_status *nothing(struct bh_call *c, bh_sym node)
-{
-    (void)c;
-    (void)node;
-    return NULL;
-}
-
-static void undo_nothing(struct bh_call *c, bh_sym node)
-{
-    (void)c;
-    (void)node;
 }
 
 /* ---- configuration
@@ -497,12 +510,12 @@ static int64_t duration(const struct bh_json *args, const char *name, int64_t df
 
 static void args_check(const struct bh_json *args, const char *path, struct bh_field_errors *errs)
 {
-    if (duration(args, "bindingTimeout", 600 * SECOND_NS) < SECOND_NS)
-        bh_field_error(errs, "%s.bindingTimeout: Invalid value: %s: must be at least 1 second",
-                       path, bh_field_value(errs->a, bh_json_get(args, "bindingTimeout")));
     if (duration(args, "filterTimeout", 10 * SECOND_NS) < 0)
         bh_field_error(errs, "%s.filterTimeout: Invalid value: %s: must be zero or positive", path,
                        bh_field_value(errs->a, bh_json_get(args, "filterTimeout")));
+    if (duration(args, "bindingTimeout", 600 * SECOND_NS) < SECOND_NS)
+        bh_field_error(errs, "%s.bindingTimeout: Invalid value: %s: must be at least 1 second",
+                       path, bh_field_value(errs->a, bh_json_get(args, "bindingTimeout")));
 }
 
 static int args_new(const struct bh_plugin_env *env, const struct bh_json *args, void **ret,
@@ -512,6 +525,7 @@ static int args_new(const struct bh_plugin_env *env, const struct bh_json *args,
 
     (void)err;
     bh_dra_init(d, env->tab);
+    d->reserved = env->reserved;
     d->filter_timeout_ns = duration(args, "filterTimeout", 10 * SECOND_NS);
     d->binding_timeout_ns = duration(args, "bindingTimeout", 600 * SECOND_NS);
     *ret = d;
@@ -526,8 +540,13 @@ static void args_free(void *args)
 
 static const struct bh_event_reg events[] = {
     {.on = BH_ON_NODE, .actions = BH_EV_ADD | BH_EV_NODE_LABEL | BH_EV_NODE_ALLOCATABLE},
-    {BH_ON_OBJECT, BH_KIND_RESOURCECLAIM, BH_EV_ADD | BH_EV_UPDATE, bh_dra_hint_claim},
+    /* Upstream leaves deletions out: a claim loses its devices before it goes. If it did not, they
+     * are free now. */
+    {BH_ON_OBJECT, BH_KIND_RESOURCECLAIM, BH_EV_ADD | BH_EV_UPDATE | BH_EV_DELETE,
+     bh_dra_hint_claim},
     {.on = BH_ON_POD, .actions = BH_EV_POD_CLAIM, .hint = bh_dra_hint_pod},
+    /* Upstream leaves this out, and who waited for those devices waits for the flush. */
+    {.on = BH_ON_POD, .actions = BH_EV_DELETE, .hint = bh_dra_hint_forgotten},
     {.on = BH_ON_OBJECT, .kind = BH_KIND_DEVICECLASS, .actions = BH_EV_ADD | BH_EV_UPDATE},
     {.on = BH_ON_OBJECT, .kind = BH_KIND_RESOURCESLICE, .actions = BH_EV_ADD | BH_EV_UPDATE},
     {.actions = 0},
@@ -555,13 +574,15 @@ const struct bh_plugin bh_plugin_dynamic_resources = {
     .pre_enqueue = pre_enqueue,
     .pre_filter = pre_filter,
     .filter = filter,
+    .without_pre_filter = &no_state,
     .post_filter = post_filter,
     .score = score,
     .score_rows = score_rows,
     .normalize = normalize,
-    .reserve = reserve,
-    .unreserve = undo_nothing,
-    .pre_bind = nothing,
+    .reserve = bh_dra_reserve,
+    .unreserve = bh_dra_unreserve,
+    .pre_bind = bh_dra_pre_bind,
+    .undo_work = bh_dra_undo_work,
     .idle = idle,
     .epoch = epoch,
 };

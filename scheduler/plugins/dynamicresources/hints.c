@@ -49,6 +49,14 @@ enum bh_hint bh_dra_hint_claim(const struct bh_hint_call *c)
                                                                                  : BH_QUEUE_SKIP;
 }
 
+enum bh_hint bh_dra_hint_forgotten(const struct bh_hint_call *c)
+{
+    const struct bh_shape_rec *gone = c->ev->old_shape;
+
+    return c->ev->was_assumed && gone && (gone->claims.n || gone->extended.n) ? BH_QUEUE
+                                                                              : BH_QUEUE_SKIP;
+}
+
 enum bh_hint bh_dra_hint_pod(const struct bh_hint_call *c)
 {
     return bh_same_pod(c->ev->new_pod, c->pod->pod) && resolves(c, c->ev->new_pod) ? BH_QUEUE

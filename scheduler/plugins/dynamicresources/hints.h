@@ -9,4 +9,6 @@
 
 enum bh_hint bh_dra_hint_claim(const struct bh_hint_call *c);
 enum bh_hint bh_dra_hint_pod(const struct bh_hint_call *c);
+/* An assumed pod gave its devices back without a claim being written. */
+enum bh_hint bh_dra_hint_forgotten(const struct bh_hint_call *c);
 #endif

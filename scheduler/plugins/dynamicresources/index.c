@@ -7,7 +7,6 @@
  */
 #include <errno.h>
 
-#include "common/k8s/compile.h"
 #include "scheduler/plugins/dynamicresources/devices.h"
 
 void bh_dra_init(struct bh_dra *d, struct bh_symtab *tab)
@@ -43,50 +42,6 @@ void bh_dra_fini(struct bh_dra *d)
     bh_arena_fini(&d->state_arena);
     bh_arena_fini(&d->scratch);
     bh_arena_fini(&d->cel);
-}
-
-/* ---- which nodes -------------------------------------------------------------------------------
- */
-
-struct bh_dra_where bh_dra_where_of(struct bh_arena *a, struct bh_symtab *tab, const char *node,
-                                    bool all, const K8s__NodeSelector *selector)
-{
-    struct bh_dra_where w = {.kind = BH_DRA_ON_SELECTED};
-    struct bh_interner in = bh_symtab_interner(tab);
-    K8s__NodeAffinity na = K8S__NODE_AFFINITY__INIT;
-    struct bh_shape_rec *rec;
-
-    if (node && *node)
-        return (struct bh_dra_where){.kind = BH_DRA_ON_NODE, .node = bh_sym_internc(tab, node)};
-    if (all || !selector)
-        return (struct bh_dra_where){.kind = all ? BH_DRA_ON_ALL : BH_DRA_NOWHERE};
-    na.requiredduringschedulingignoredduringexecution =
-        (K8s__NodeSelector *)(uintptr_t)selector; /* only read */
-    if (bh_compile_node_affinity(a, &na, &in, &rec, NULL) < 0) {
-        w.error = "too large";
-        return w;
-    }
-    w.selector = rec;
-    const struct bh_node_term *t = bh_rec_at(rec, rec->required_terms, struct bh_node_term);
-    for (uint32_t i = 0; i < rec->required_terms.n && !w.error; i++)
-        if (t[i].flags & BH_TERM_INVALID)
-            w.error = bh_sym_text(tab, t[i].error);
-    return w;
-}
-
-bool bh_dra_matches_node(const struct bh_dra *d, const struct bh_dra_where *w,
-                         const struct bh_node_rec *node)
-{
-    if (w->kind == BH_DRA_ON_NODE)
-        return w->node == node->name;
-    if (w->kind != BH_DRA_ON_SELECTED || !w->selector)
-        return w->kind == BH_DRA_ON_ALL;
-    const struct bh_node_term *t =
-        bh_rec_at(w->selector, w->selector->required_terms, struct bh_node_term);
-    for (uint32_t i = 0; i < w->selector->required_terms.n; i++)
-        if (bh_node_term_match(w->selector, &t[i], node, d->tab, d->metadata_name))
-            return true;
-    return false;
 }
 
 /* ---- slices ------------------------------------------------------------------------------------
@@ -134,19 +89,26 @@ static void read_slices(struct bh_dra *d, const struct bh_objects *o)
         qsort(d->slices, d->n_slices, sizeof *d->slices, by_name);
 }
 
-static uint32_t id_of(struct bh_dra *d, const char *driver, const char *pool, const char *device,
-                      bool add)
+/* Neither drivers nor devices have a slash in their names, pools may. */
+static uint32_t find_id(const struct bh_dra *d, const char *driver, const char *pool,
+                        const char *device)
 {
-    char *key = bh_asprintf("%s/%s/%s", driver, pool, device);
-    size_t n = strlen(key);
-    uintptr_t id = (uintptr_t)bh_map_get(&d->ids, key, n);
+    BH_CLEANUP(bh_freep) char *key = bh_asprintf("%s/%s/%s", driver, pool, device);
+    uintptr_t id = (uintptr_t)bh_map_get(&d->ids, key, strlen(key));
 
-    if (!id && add) {
-        id = ++d->n_ids;
-        bh_map_put(&d->ids, key, n, (void *)id); /* an integer, not an address */
-    }
-    free(key);
     return id ? (uint32_t)(id - 1) : BH_DRA_NO_DEVICE;
+}
+
+static uint32_t add_id(struct bh_dra *d, const char *driver, const char *pool, const char *device)
+{
+    BH_CLEANUP(bh_freep) char *key = bh_asprintf("%s/%s/%s", driver, pool, device);
+    uintptr_t id = (uintptr_t)bh_map_get(&d->ids, key, strlen(key));
+
+    if (!id) {
+        id = ++d->n_ids;
+        bh_map_put(&d->ids, key, strlen(key), (void *)id); /* an integer, not an address */
+    }
+    return (uint32_t)(id - 1);
 }
 
 static uint32_t device_flags(const K8s__Device *m)
@@ -174,7 +136,7 @@ static void read_devices(struct bh_dra *d)
             struct bh_dra_device *dev = &d->devices[at];
             *dev = (struct bh_dra_device){.msg = m,
                                           .slice = i,
-                                          .id = id_of(d, s->driver, s->pool_name, m->name, true),
+                                          .id = add_id(d, s->driver, s->pool_name, m->name),
                                           .flags = device_flags(m)};
             if (s->per_device)
                 dev->where = bh_dra_where_of(&d->index_arena, d->tab, m->nodename,
@@ -182,6 +144,7 @@ static void read_devices(struct bh_dra *d)
         }
     }
     d->stamp = bh_arena_new_array(&d->index_arena, uint32_t, d->n_ids + 1);
+    d->sharing = bh_arena_new_array(&d->index_arena, uint64_t, d->n_ids + 1);
     d->stamp_now = 0;
 }
 
@@ -235,54 +198,123 @@ static void build_index(struct bh_dra *d, const struct bh_objects *o)
 /* ---- claims ------------------------------------------------------------------------------------
  */
 
-static const K8s__AllocationResult *allocation_of(const struct bh_object *ob)
-{
-    const K8s__ResourceClaim *m = (const void *)ob->msg;
+struct claim_ids { /* of the results of a claim; kept with the object */
+    const ProtobufCMessage *msg;
+    uint64_t slices; /* version of the slices that the ids come from */
+    size_t cap;
+    uint32_t *v;
+};
 
-    return m->status && m->status->allocation && m->status->allocation->devices
-               ? m->status->allocation
-               : NULL;
+static const K8s__DeviceAllocationResult *results_of(const ProtobufCMessage *m)
+{
+    const K8s__ResourceClaim *c = (const void *)m;
+
+    return c->status && c->status->allocation ? c->status->allocation->devices : NULL;
 }
 
-static void add_result(struct bh_dra *d, const K8s__DeviceRequestAllocationResult *r)
+static void find_ids(const struct bh_dra *d, const K8s__DeviceAllocationResult *al, uint32_t *ids)
 {
-    uint32_t id = id_of(d, r->driver, r->pool, r->device, false);
+    for (size_t i = 0; i < al->n_results; i++)
+        ids[i] = find_id(d, al->results[i]->driver, al->results[i]->pool, al->results[i]->device);
+}
 
+/* Names are looked up once in the life of claim and index. */
+static const uint32_t *ids_of(struct bh_dra *d, const struct bh_object *o,
+                              const K8s__DeviceAllocationResult *al)
+{
+    struct bh_object *ob = (struct bh_object *)(uintptr_t)o; /* only its derived part changes */
+    struct claim_ids *k = ob->derived;
+    uint32_t *v;
+
+    if (k && k->msg == ob->msg && k->slices == d->index_version)
+        return k->v;
+    if (!k)
+        k = ob->derived = bh_arena_new(&ob->arena, struct claim_ids);
+    v = k && k->cap >= al->n_results ? k->v
+                                     : bh_arena_new_array(&ob->arena, uint32_t, al->n_results);
+    if (!k || !v) /* the arena's limit */
+        v = bh_arena_new_array(&d->state_arena, uint32_t, al->n_results);
+    else
+        *k = (struct claim_ids){ob->msg, d->index_version, BH_MAX(k->cap, al->n_results), v};
+    find_ids(d, al, v);
+    return v;
+}
+
+static size_t amounts_in(const K8s__DeviceAllocationResult *al)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; al && i < al->n_results; i++)
+        n += al->results[i]->n_consumedcapacity;
+    return n;
+}
+
+static void add_result(struct bh_dra *d, const K8s__DeviceRequestAllocationResult *r, uint32_t id)
+{
     if (id == BH_DRA_NO_DEVICE || (r->has_adminaccess && r->adminaccess))
         return;
     if (!r->shareid) {
         d->allocated[id] = 1;
         return;
     }
-    d->consumed_any[id] = 1;
-    for (size_t i = 0; i < r->n_consumedcapacity; i++)
+    d->shared[id] = 1;
+    for (size_t i = 0; i < r->n_consumedcapacity; i++) {
+        d->consumed_any[id] = 1;
         d->consumed[d->n_consumed++] =
             (struct bh_dra_amount){.id = id,
                                    .name = r->consumedcapacity[i]->key,
                                    .v = bh_dra_quantity(r->consumedcapacity[i]->value)};
+    }
+}
+
+static void add_results(struct bh_dra *d, const K8s__DeviceAllocationResult *al,
+                        const uint32_t *ids)
+{
+    for (size_t i = 0; i < al->n_results; i++)
+        add_result(d, al->results[i], ids[i]);
+}
+
+/* Claims in flight are few: no ids are kept for them. */
+static void add_in_flight(struct bh_dra *d)
+{
+    struct bh_map_entry *e;
+
+    for (size_t it = 0; (e = bh_map_next(&d->reserved->in_flight, &it));) {
+        const K8s__ResourceClaim *c = e->value;
+        const K8s__DeviceAllocationResult *al = results_of(&c->base);
+        if (!al)
+            continue;
+        uint32_t *ids = bh_arena_new_array(&d->state_arena, uint32_t, al->n_results + 1);
+        find_ids(d, al, ids);
+        add_results(d, al, ids);
+    }
 }
 
 static void build_state(struct bh_dra *d, const struct bh_objects *o)
 {
+    struct bh_map_entry *e;
     size_t n = 0;
 
     bh_arena_reset(&d->state_arena);
     d->claims_version = o->version[BH_KIND_RESOURCECLAIM];
+    d->flight_version = d->reserved->version;
     d->state_generation = d->index_generation;
     bh_objects_each (ob, o, BH_KIND_RESOURCECLAIM) {
-        const K8s__AllocationResult *al = allocation_of(ob);
-        for (size_t i = 0; al && i < al->devices->n_results; i++)
-            n += al->devices->results[i]->n_consumedcapacity;
+        n += amounts_in(results_of(ob->msg));
     }
+    for (size_t it = 0; (e = bh_map_next(&d->reserved->in_flight, &it));)
+        n += amounts_in(results_of(&((const K8s__ResourceClaim *)e->value)->base));
     d->allocated = bh_arena_new_array(&d->state_arena, uint8_t, d->n_ids + 1);
+    d->shared = bh_arena_new_array(&d->state_arena, uint8_t, d->n_ids + 1);
     d->consumed_any = bh_arena_new_array(&d->state_arena, uint8_t, d->n_ids + 1);
     d->consumed = bh_arena_new_array(&d->state_arena, struct bh_dra_amount, n + 1);
     d->n_consumed = 0;
     bh_objects_each (ob, o, BH_KIND_RESOURCECLAIM) {
-        const K8s__AllocationResult *al = allocation_of(ob);
-        for (size_t i = 0; al && i < al->devices->n_results; i++)
-            add_result(d, al->devices->results[i]);
+        const K8s__DeviceAllocationResult *al = results_of(ob->msg);
+        if (al && al->n_results)
+            add_results(d, al, ids_of(d, ob, al));
     }
+    add_in_flight(d);
 }
 
 void bh_dra_sync(struct bh_dra *d, const struct bh_objects *o)
@@ -290,7 +322,8 @@ void bh_dra_sync(struct bh_dra *d, const struct bh_objects *o)
     if (!d->index_generation || d->index_version != o->version[BH_KIND_RESOURCESLICE])
         build_index(d, o);
     if (d->state_generation != d->index_generation ||
-        d->claims_version != o->version[BH_KIND_RESOURCECLAIM])
+        d->claims_version != o->version[BH_KIND_RESOURCECLAIM] ||
+        d->flight_version != d->reserved->version)
         build_state(d, o);
     if (d->programs.len > BH_DRA_PROGRAMS_MAX ||
         d->programs.len * ((size_t)d->n_devices + 1) > BH_DRA_KNOWN_MAX)

@@ -4,7 +4,8 @@
  *
  * Runs in:  the engine's thread.
  * Upstream: k8s.io/dynamic-resource-allocation/structured/internal/incubating (GatherPools);
- *           differences: none known.
+ *           differences: none known. A pool that is complete by its slices for the node counts as
+ *           such even when slices for other nodes say otherwise.
  */
 #include <errno.h>
 
@@ -25,8 +26,8 @@ static int is_for_node(struct gather *g, const struct bh_dra_slice *s)
     if (s->where.error)
         return bh_err_set(g->err, -EINVAL,
                           "gather pool information: failed to perform node selection for slice %s: "
-                          "failed to parse node selector: %s",
-                          s->name, s->where.error);
+                          "%s",
+                          s->name, bh_dra_where_error(g->a, &s->where, s->spec->nodeselector));
     if (s->where.kind != BH_DRA_NOWHERE)
         return bh_dra_matches_node(g->d, &s->where, g->node);
     for (uint32_t k = 0; s->per_device && k < s->n; k++) {
@@ -34,8 +35,9 @@ static int is_for_node(struct gather *g, const struct bh_dra_slice *s)
         if (dev->where.error)
             return bh_err_set(g->err, -EINVAL,
                               "gather pool information: failed to perform node selection for "
-                              "device %s in slice %s: failed to parse node selector: %s",
-                              dev->msg->name, s->name, dev->where.error);
+                              "device %s in slice %s: %s",
+                              dev->msg->name, s->name,
+                              bh_dra_where_error(g->a, &dev->where, dev->msg->nodeselector));
         if (bh_dra_matches_node(g->d, &dev->where, g->node))
             return 1;
     }
@@ -50,7 +52,7 @@ static bool same_device_twice(struct bh_dra *d, const struct bh_dra_view *v)
     d->stamp_now++;
     for (uint32_t i = 0; i < v->n; i++) {
         const struct bh_dra_slice *s = &d->slices[v->slices[i]];
-        for (uint32_t k = 0; k < s->n; k++) {
+        for (uint32_t k = 0; bh_dra_has_devices(s) && k < s->n; k++) {
             uint32_t *stamp = &d->stamp[d->devices[s->first + k].id];
             if (*stamp == d->stamp_now)
                 return true;
@@ -90,31 +92,41 @@ static bool has_counters(const K8s__CounterSet *set, const K8s__DeviceCounterCon
     return true;
 }
 
-/* Devices for other nodes are looked at as well: what they consume counts. */
-static bool counters_are_broken(const struct bh_dra *d, const struct bh_dra_view *v)
+static bool consumes_unknown(const struct bh_dra *d, const struct bh_dra_view *v,
+                             const struct bh_dra_slice *s)
 {
     uint32_t times;
 
-    for (uint32_t i = 0; i < v->n; i++) {
-        const K8s__ResourceSliceSpec *s = d->slices[v->slices[i]].spec;
-        for (size_t k = 0; k < s->n_sharedcounters; k++) {
-            (void)find_set(d, v, s->sharedcounters[k]->name, &times);
-            if (times > 1)
+    for (uint32_t k = 0; k < s->n; k++) {
+        const K8s__Device *m = d->devices[s->first + k].msg;
+        for (size_t c = 0; c < m->n_consumescounters; c++) {
+            const K8s__CounterSet *set = find_set(d, v, m->consumescounters[c]->counterset, &times);
+            if (!set || !has_counters(set, m->consumescounters[c]))
                 return true;
         }
     }
-    for (uint32_t i = v->pool->first; i < v->pool->first + v->pool->n; i++) {
-        const struct bh_dra_slice *s = &d->slices[i];
-        for (uint32_t k = 0; s->generation == v->generation && k < s->n; k++) {
-            const K8s__Device *m = d->devices[s->first + k].msg;
-            for (size_t c = 0; c < m->n_consumescounters; c++) {
-                const K8s__CounterSet *set =
-                    find_set(d, v, m->consumescounters[c]->counterset, &times);
-                if (!set || !has_counters(set, m->consumescounters[c]))
-                    return true;
-            }
+    return false;
+}
+
+/* Devices for other nodes are looked at as well: what they consume counts. */
+static bool counters_are_broken(const struct bh_dra *d, const struct bh_dra_view *v)
+{
+    const struct bh_dra_pool *p = v->pool;
+    uint32_t times;
+
+    for (uint32_t i = 0; i < v->n; i++) {
+        const struct bh_dra_slice *s = &d->slices[v->slices[i]];
+        for (size_t k = 0; k < s->spec->n_sharedcounters; k++) {
+            (void)find_set(d, v, s->spec->sharedcounters[k]->name, &times);
+            if (times > 1)
+                return true;
         }
+        if (consumes_unknown(d, v, s))
+            return true;
     }
+    for (uint32_t i = p->first; v->others && i < p->first + p->n; i++)
+        if (d->slices[i].generation == v->generation && consumes_unknown(d, v, &d->slices[i]))
+            return true;
     return false;
 }
 
@@ -128,15 +140,16 @@ static bool judge(struct bh_dra *d, struct bh_dra_view *v)
     int64_t count = d->slices[v->slices[0]].count;
     uint32_t n = 0;
 
-    v->incomplete = (int64_t)v->n != count;
-    for (uint32_t i = p->first; v->incomplete && i < p->first + p->n; i++) {
-        if (d->slices[i].generation > v->generation)
-            return false;
-        n += d->slices[i].generation == v->generation;
-    }
-    if (v->incomplete)
+    if ((int64_t)v->n != count) {
+        for (uint32_t i = p->first; i < p->first + p->n; i++) {
+            if (d->slices[i].generation > v->generation)
+                return false;
+            n += d->slices[i].generation == v->generation;
+        }
         v->incomplete = (int64_t)n != count;
-    v->invalid = same_device_twice(d, v) || counters_are_broken(d, v);
+        v->others = n != v->n;
+    }
+    v->invalid = !v->incomplete && (same_device_twice(d, v) || counters_are_broken(d, v));
     return true;
 }
 
@@ -169,16 +182,16 @@ static int view_pool(struct gather *g, uint32_t pool, struct bh_dra_view *ret)
 
 static bool binds_later(const struct bh_dra *d, const struct bh_dra_view *v)
 {
-    for (uint32_t i = 0; i < v->n; i++) {
+    for (uint32_t i = 0; !v->incomplete && !v->invalid && i < v->n; i++) {
         const struct bh_dra_slice *s = &d->slices[v->slices[i]];
-        for (uint32_t k = 0; k < s->n; k++)
+        for (uint32_t k = 0; bh_dra_has_devices(s) && k < s->n; k++)
             if (d->devices[s->first + k].flags & BH_DRA_BINDING)
                 return true;
     }
     return false;
 }
 
-/* Pools with a device that has binding conditions come last; the order stays otherwise. */
+/* Usable pools with a device that has binding conditions come last; the order stays otherwise. */
 static void put_binding_last(struct bh_dra *d, struct bh_arena *a, struct bh_dra_views *views)
 {
     struct bh_dra_view *late = bh_arena_new_array(a, struct bh_dra_view, views->n + 1);

@@ -177,16 +177,24 @@ static const struct bh_status *parse_errors(struct bh_call *c)
     const struct bh_shape_rec *s = c->pod->shape;
     const struct bh_node_term *t = bh_rec_at(s, s->preferred_terms, struct bh_node_term);
     struct bh_field_errors errs = {.a = c->arena};
-    struct bh_err err = {{0}};
+    bool several = false;
 
-    for (uint32_t i = 0; i < s->preferred_terms.n; i++)
-        if (t[i].flags & BH_TERM_INVALID && t[i].weight)
-            bh_field_error(&errs, "%s", bh_sym_text(c->tab, t[i].error));
+    for (uint32_t i = 0; i < s->preferred_terms.n; i++) {
+        if (!(t[i].flags & BH_TERM_INVALID) || !t[i].weight)
+            continue;
+        /* A term with several errors brings them in brackets of its own. */
+        const char *e = bh_sym_text(c->tab, t[i].error);
+        bool list = strncmp(e, "[[", 2) == 0;
+        several |= list;
+        bh_field_error(&errs, "%.*s", (int)strlen(e) - 2 * list, e + list);
+    }
     if (!errs.n)
         return NULL;
-    bh_field_errors_join(&errs, &err);
-    return bh_status_new(c->arena, BH_ERROR, "NodeAffinity", "%s", err.msg);
+    return bh_status_new(c->arena, BH_ERROR, "NodeAffinity", several && errs.n == 1 ? "[%s]" : "%s",
+                         bh_field_errors_text(&errs));
 }
+
+static bool pre_scored; /* its address says: PreScore ran */
 
 static const struct bh_status *pre_score(struct bh_call *c, const uint32_t *rows, uint32_t n)
 {
@@ -195,6 +203,7 @@ static const struct bh_status *pre_score(struct bh_call *c, const uint32_t *rows
     if (!(c->pod->shape->flags & BH_SHAPE_HAS_PREFERRED_LIST) &&
         !(added(c->args) && added(c->args)->preferred_terms.n))
         return &bh_status_skip;
+    c->pre_score_state = &pre_scored;
     return parse_errors(c);
 }
 
@@ -209,8 +218,10 @@ static int64_t points(struct bh_call *c, const struct bh_node_rec *n)
 static const struct bh_status *score(struct bh_call *c, const struct bh_node_info *node,
                                      int64_t *ret)
 {
-    *ret = points(c, node->rec);
-    return NULL;
+    const struct bh_status *s = c->pre_score_state ? NULL : parse_errors(c);
+
+    *ret = s ? 0 : points(c, node->rec);
+    return s;
 }
 
 static void score_rows(struct bh_call *c, const uint32_t *rows, uint32_t n, int64_t *ret)
@@ -228,49 +239,24 @@ static void normalize(struct bh_call *c, int64_t *scores, uint32_t n)
 /* ---- args -------------------------------------------------------------------------------------
  */
 
-static void check_terms(const struct bh_json *terms, const char *path, bool preferred,
-                        struct bh_field_errors *errs)
+static void add_error(void *arg, struct bh_str error)
 {
-    static const char *const ops[] = {"In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt"};
-    unsigned i = 0;
-
-    bh_json_each(t, terms)
-    {
-        const struct bh_json *term = preferred ? bh_json_get(t, "preference") : t;
-        unsigned k = 0;
-        bh_json_each(e, bh_json_get(term, "matchExpressions"))
-        {
-            const char *op = bh_json_get_str(e, "operator");
-            bool known = false;
-            for (unsigned o = 0; o < BH_ARRAY_LEN(ops); o++)
-                known |= op && bh_streq(op, ops[o]);
-            if (!known)
-                bh_field_error(errs,
-                               "%s[%u]%s.matchExpressions[%u].operator: Unsupported value: \"%s\": "
-                               "supported values: \"In\", \"NotIn\", \"Exists\", "
-                               "\"DoesNotExist\", \"Gt\", \"Lt\"",
-                               path, i, preferred ? ".preference" : "", k, op ? op : "");
-            k++;
-        }
-        i++;
-    }
+    bh_field_error(arg, "%.*s", (int)error.n, error.p);
 }
 
+/* What is no NodeAffinity at all is refused when the instance is made. */
 static void args_check(const struct bh_json *args, const char *path, struct bh_field_errors *errs)
 {
     const struct bh_json *aff = bh_json_get(args, "addedAffinity");
-    char at[512];
+    ProtobufCMessage *m;
+    struct bh_err ignored;
+    char at[256];
 
-    snprintf(at, sizeof at,
-             "%s.addedAffinity.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms",
-             path);
-    check_terms(
-        bh_json_path(aff, "requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms"), at,
-        false, errs);
-    snprintf(at, sizeof at, "%s.addedAffinity.preferredDuringSchedulingIgnoredDuringExecution",
-             path);
-    check_terms(bh_json_get(aff, "preferredDuringSchedulingIgnoredDuringExecution"), at, true,
-                errs);
+    if (!aff || aff->type == BH_JSON_NULL ||
+        bh_json_to_pb(errs->a, &k8s__node_affinity__descriptor, aff, &m, NULL, &ignored) < 0)
+        return;
+    snprintf(at, sizeof at, "%s.addedAffinity", path);
+    bh_node_affinity_errors((const struct K8s__NodeAffinity *)(const void *)m, at, add_error, errs);
 }
 
 static int args_new(const struct bh_plugin_env *env, const struct bh_json *args, void **ret,
@@ -305,6 +291,17 @@ static int args_new(const struct bh_plugin_env *env, const struct bh_json *args,
 /* ---- events -----------------------------------------------------------------------------------
  */
 
+/* A term does not parse: an error upstream where none of the others matches, and errors wake. */
+static bool unparsable(const struct bh_shape_rec *s)
+{
+    const struct bh_node_term *t = bh_rec_at(s, s->required_terms, struct bh_node_term);
+
+    for (uint32_t i = 0; i < s->required_terms.n; i++)
+        if (t[i].flags & BH_TERM_INVALID)
+            return true;
+    return false;
+}
+
 static enum bh_hint on_node(const struct bh_hint_call *c)
 {
     const struct bh_node_rec *old = c->ev->old_node, *neu = c->ev->new_node;
@@ -313,7 +310,7 @@ static enum bh_hint on_node(const struct bh_hint_call *c)
     if (has_added_required(c->args) && !any_term(added(c->args), neu, c->tab, name))
         return BH_QUEUE_SKIP;
     if (!bh_required_node_match(c->shape, neu, c->tab, name))
-        return BH_QUEUE_SKIP;
+        return unparsable(c->shape) ? BH_QUEUE : BH_QUEUE_SKIP;
     if (!old)
         return BH_QUEUE;
     /* Upstream looks at the pod's own affinity only and so misses a node that begins to match the
@@ -328,8 +325,35 @@ static const struct bh_event_reg events[] = {
     {.actions = 0},
 };
 
+static const struct bh_field requirement_schema[] = {
+    {"key", BH_FIELD_STRING, NULL, NULL},
+    {"operator", BH_FIELD_STRING, NULL, NULL},
+    {"values", BH_FIELD_STRINGS, NULL, NULL},
+    {NULL, BH_FIELD_RAW, NULL, NULL},
+};
+static const struct bh_field term_schema[] = {
+    {"matchExpressions", BH_FIELD_OBJECTS, requirement_schema, "NodeSelectorRequirement"},
+    {"matchFields", BH_FIELD_OBJECTS, requirement_schema, "NodeSelectorRequirement"},
+    {NULL, BH_FIELD_RAW, NULL, NULL},
+};
+static const struct bh_field selector_schema[] = {
+    {"nodeSelectorTerms", BH_FIELD_OBJECTS, term_schema, "NodeSelectorTerm"},
+    {NULL, BH_FIELD_RAW, NULL, NULL},
+};
+static const struct bh_field preferred_schema[] = {
+    {"weight", BH_FIELD_INT32, NULL, NULL},
+    {"preference", BH_FIELD_OBJECT, term_schema, "NodeSelectorTerm"},
+    {NULL, BH_FIELD_RAW, NULL, NULL},
+};
+static const struct bh_field affinity_schema[] = {
+    {"requiredDuringSchedulingIgnoredDuringExecution", BH_FIELD_OBJECT, selector_schema,
+     "NodeSelector"},
+    {"preferredDuringSchedulingIgnoredDuringExecution", BH_FIELD_OBJECTS, preferred_schema,
+     "PreferredSchedulingTerm"},
+    {NULL, BH_FIELD_RAW, NULL, NULL},
+};
 static const struct bh_field schema[] = {
-    {"addedAffinity", BH_FIELD_RAW, NULL, NULL},
+    {"addedAffinity", BH_FIELD_OBJECT, affinity_schema, "NodeAffinity"},
     {NULL, BH_FIELD_RAW, NULL, NULL},
 };
 

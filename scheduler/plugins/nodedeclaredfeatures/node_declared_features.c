@@ -12,12 +12,17 @@
 
 BH_STATUS_CONST(missing, BH_UNSCHEDULABLE_AND_UNRESOLVABLE, "NodeDeclaredFeatures",
                 "node(s) didn't match Pod's required features");
+BH_STATUS_CONST(no_state, BH_ERROR, "NodeDeclaredFeatures",
+                "error reading \"PreFilterNodeDeclaredFeatures\" from cycle-state: not found");
 
-/* The features of upstream's registry that can be inferred from a pod for scheduling. */
+/* Upstream's registry, sorted; flags 0: no pod needs it to be scheduled. */
 static const struct feature {
     const char *name;
     uint32_t flags; /* all of enum bh_shape_flags */
 } features[] = {
+    {"ExtendWebSocketsToKubelet", 0},
+    {"InPlacePodLevelResourcesVerticalScaling", 0},
+    {"InPlacePodVerticalScalingInitContainers", 0},
     {"RestartAllContainersOnContainerExits", BH_SHAPE_RESTART_ALL_CONTAINERS},
     {"UserNamespacesHostNetworkSupport", BH_SHAPE_HOST_NETWORK | BH_SHAPE_HOST_USERS_FALSE},
 };
@@ -27,7 +32,7 @@ static unsigned required(const struct bh_shape_rec *s)
     unsigned set = 0;
 
     for (unsigned i = 0; i < BH_ARRAY_LEN(features); i++)
-        if ((s->flags & features[i].flags) == features[i].flags)
+        if (features[i].flags && (s->flags & features[i].flags) == features[i].flags)
             set |= 1u << i;
     return set;
 }
@@ -38,24 +43,26 @@ static const struct bh_status *pre_filter(struct bh_call *c, struct bh_node_set 
     return required(c->pod->shape) ? NULL : &bh_status_skip;
 }
 
-static bool declares(const struct bh_symtab *tab, const struct bh_node_rec *n, const char *name)
+/* Upstream walks the node's list and the registry side by side, because kubelets sort the list: in
+ * one that is not sorted it overlooks names. Mirrored, because it decides placement. */
+static unsigned declared(const struct bh_symtab *tab, const struct bh_node_rec *n)
 {
     const bh_sym *f = bh_rec_at(n, n->features, bh_sym);
+    unsigned set = 0, k = 0;
 
-    for (uint32_t i = 0; i < n->features.n; i++)
-        if (bh_streq(bh_sym_text(tab, f[i]), name))
-            return true;
-    return false;
+    for (uint32_t i = 0; i < n->features.n && k < BH_ARRAY_LEN(features);) {
+        int cmp = strcmp(bh_sym_text(tab, f[i]), features[k].name);
+        if (cmp == 0)
+            set |= 1u << k;
+        i += cmp <= 0;
+        k += cmp >= 0;
+    }
+    return set;
 }
 
 static const struct bh_status *filter(struct bh_call *c, const struct bh_node_info *node)
 {
-    unsigned set = required(c->pod->shape);
-
-    for (unsigned i = 0; i < BH_ARRAY_LEN(features); i++)
-        if (set >> i & 1 && !declares(c->tab, node->rec, features[i].name))
-            return &missing;
-    return NULL;
+    return required(c->pod->shape) & ~declared(c->tab, node->rec) ? &missing : NULL;
 }
 
 static enum bh_hint on_node(const struct bh_hint_call *c)
@@ -94,4 +101,5 @@ const struct bh_plugin bh_plugin_node_declared_features = {
     .events = events,
     .pre_filter = pre_filter,
     .filter = filter,
+    .without_pre_filter = &no_state,
 };

@@ -10,6 +10,8 @@
 
 BH_STATUS_CONST(no_ports, BH_UNSCHEDULABLE, "NodePorts",
                 "node(s) didn't have free ports for the requested pod ports");
+BH_STATUS_CONST(no_state, BH_ERROR, "NodePorts",
+                "reading \"PreFilterNodePorts\" from cycleState: not found");
 
 static const struct bh_status *pre_filter(struct bh_call *c, struct bh_node_set *ret_nodes)
 {
@@ -72,5 +74,6 @@ const struct bh_plugin bh_plugin_node_ports = {
     .events = events,
     .pre_filter = pre_filter,
     .filter = filter,
+    .without_pre_filter = &no_state,
     .filter_rows = filter_rows,
 };

@@ -9,7 +9,8 @@
  */
 #include <math.h>
 
-#include "scheduler/plugins/noderesources/resources.h"
+#include "common/base/map.h"
+#include "scheduler/plugins/noderesources/class_devices.h"
 #include "scheduler/plugins/registry.h"
 
 /* How even the fractions in use are, 0..100. The order of the floating point operations is
@@ -41,9 +42,25 @@ static int64_t balance(const struct bh_res_view *v)
     return 50 + (50 + evenness(v, true) - evenness(v, false)) / 2;
 }
 
+struct args {
+    struct bh_res_list resources;
+    struct bh_class_devices *devices;
+};
+
+static const struct bh_res_list *resources_of(const struct bh_call *c)
+{
+    return &((const struct args *)c->args)->resources;
+}
+
+static struct bh_class_devices *devices_of(const struct bh_call *c)
+{
+    return bh_class_devices_get(((const struct args *)c->args)->devices, resources_of(c),
+                                c->objects);
+}
+
 static const int64_t *requests_of(struct bh_call *c)
 {
-    const struct bh_res_list *l = c->args;
+    const struct bh_res_list *l = resources_of(c);
     int64_t *q = bh_arena_new_array(c->arena, int64_t, l->n);
 
     for (uint32_t i = 0; i < l->n; i++)
@@ -51,48 +68,52 @@ static const int64_t *requests_of(struct bh_call *c)
     return q;
 }
 
+static bool wants_any(struct bh_call *c, const int64_t *q)
+{
+    for (uint32_t i = 0; i < resources_of(c)->n; i++)
+        if (q[i] != 0)
+            return true;
+    return false;
+}
+
 static const struct bh_status *pre_score(struct bh_call *c, const uint32_t *rows, uint32_t n)
 {
-    const struct bh_res_list *l = c->args;
     const int64_t *q = requests_of(c);
-    bool any = false;
 
     (void)rows;
     (void)n;
-    for (uint32_t i = 0; i < l->n; i++)
-        any |= q[i] != 0;
     c->pre_score_state = (void *)(uintptr_t)q;
-    return any ? NULL : &bh_status_skip;
-}
-
-/* PreScore may be disabled while Score is not. */
-static const int64_t *state_of(struct bh_call *c)
-{
-    return c->pre_score_state ? c->pre_score_state : requests_of(c);
+    return wants_any(c, q) ? NULL : &bh_status_skip;
 }
 
 static const struct bh_status *score(struct bh_call *c, const struct bh_node_info *node,
                                      int64_t *ret)
 {
+    /* PreScore may be disabled while Score is not. */
+    const int64_t *q = c->pre_score_state ? c->pre_score_state : requests_of(c);
     struct bh_res_view v;
 
-    bh_res_view_node(&v, c->args, state_of(c), node, false);
+    *ret = 0;
+    if (!c->pre_score_state && !wants_any(c, q))
+        return NULL;
+    bh_res_view_node(&v, resources_of(c), q, node, false, devices_of(c));
     *ret = balance(&v);
     return NULL;
 }
 
 static void score_rows(struct bh_call *c, const uint32_t *rows, uint32_t n, int64_t *ret)
 {
-    const int64_t *q = state_of(c);
+    const int64_t *q = c->pre_score_state;
+    struct bh_class_devices *devices = devices_of(c);
     struct bh_res_columns cols;
     struct bh_res_view v;
 
-    bh_res_columns_resolve(&cols, c->args, q, &c->cache->cols, false);
+    bh_res_columns_resolve(&cols, resources_of(c), q, &c->cache->cols, false, devices);
     for (uint32_t i = 0; i < n; i++) {
         if (bh_likely(cols.complete))
             bh_res_view_row(&v, &cols, rows[i]);
         else
-            bh_res_view_node(&v, c->args, q, c->cache->rows[rows[i]], false);
+            bh_res_view_node(&v, resources_of(c), q, c->cache->rows[rows[i]], false, devices);
         ret[i] = balance(&v);
     }
 }
@@ -103,24 +124,21 @@ static void score_rows(struct bh_call *c, const uint32_t *rows, uint32_t n, int6
 static void args_check(const struct bh_json *args, const char *path, struct bh_field_errors *errs)
 {
     const struct bh_json *list = bh_json_get(args, "resources");
+    struct bh_map seen = {0};
     unsigned i = 0;
 
     bh_json_each(r, list)
     {
-        const char *name = bh_json_get_str(r, "name");
+        const char *name = bh_json_get_text(r, "name");
         int64_t weight = bh_json_get_i64(r, "weight", 0);
-        for (const struct bh_json *q = list->c.first; q != r; q = q->next) {
-            if (name && bh_json_get_str(q, "name") && bh_streq(name, bh_json_get_str(q, "name"))) {
-                bh_field_error(errs, "%s.resources[%u].name: Duplicate value: \"%s\"", path, i,
-                               name);
-                break;
-            }
-        }
+        if (bh_map_put(&seen, name, strlen(name), &seen))
+            bh_field_error(errs, "%s.resources[%u].name: Duplicate value: \"%s\"", path, i, name);
         if (weight != 0 && weight != 1)
             bh_field_error(errs, "%s.resources[%u].weight: Invalid value: %lld: must be 1", path, i,
                            (long long)weight);
         i++;
     }
+    bh_map_fini(&seen);
     if (i > BH_RES_MAX)
         bh_field_error(errs, "%s.resources: Too many: %u: must have at most %u items", path, i,
                        BH_RES_MAX);
@@ -129,12 +147,25 @@ static void args_check(const struct bh_json *args, const char *path, struct bh_f
 static int args_new(const struct bh_plugin_env *env, const struct bh_json *args, void **ret,
                     struct bh_err *err)
 {
-    struct bh_res_list *l = bh_arena_new(env->arena, struct bh_res_list);
+    struct args *a = bh_arena_new(env->arena, struct args);
 
     (void)err;
-    bh_res_list_new(l, bh_json_get(args, "resources"), env->tab);
-    *ret = l;
+    bh_res_list_new(&a->resources, bh_json_get(args, "resources"), env->tab);
+    a->devices = bh_class_devices_new(env);
+    *ret = a;
     return 0;
+}
+
+static void args_free(void *args)
+{
+    if (args)
+        bh_class_devices_free(((struct args *)args)->devices);
+}
+
+static uint64_t epoch(struct bh_call *c)
+{
+    return bh_class_devices_epoch(((const struct args *)c->args)->devices, resources_of(c),
+                                  c->objects);
 }
 
 static const struct bh_event_reg events[] = {{.actions = 0}};
@@ -158,8 +189,10 @@ const struct bh_plugin bh_plugin_balanced_allocation = {
     .args_schema = schema,
     .args_check = args_check,
     .args_new = args_new,
+    .args_free = args_free,
     .events = events,
     .pre_score = pre_score,
     .score = score,
     .score_rows = score_rows,
+    .epoch = epoch,
 };

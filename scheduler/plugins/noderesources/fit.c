@@ -13,6 +13,8 @@
 
 #define NAME "NodeResourcesFit"
 
+BH_STATUS_CONST(no_state, BH_ERROR, NAME,
+                "error reading \"PreFilterNodeResourcesFit\" from cycleState: not found");
 static const char *const too_many_pods = "Too many pods";
 static const char *const no_cpu = "Insufficient cpu";
 static const char *const no_memory = "Insufficient memory";
@@ -45,7 +47,7 @@ static bool is_extended(struct bh_fit_args *a, bh_sym name)
     return v;
 }
 
-static bool ignored(struct bh_fit_args *a, bh_sym name)
+bool bh_fit_ignores(struct bh_fit_args *a, bh_sym name)
 {
     if (!a->n_ignored && !a->n_ignored_groups)
         return false;
@@ -84,7 +86,7 @@ static void check_scalars(struct bh_fit_args *a, const struct bh_objects *object
     const struct bh_res *r = bh_rec_at(s, s->fit.scalars, struct bh_res);
 
     for (uint32_t i = 0; i < s->fit.scalars.n; i++) {
-        if (r[i].value == 0 || ignored(a, r[i].name))
+        if (r[i].value == 0 || bh_fit_ignores(a, r[i].name))
             continue;
         int64_t alloc = bh_node_rec_scalar(ni->rec, r[i].name, NULL);
         if (alloc == 0 && bh_device_class_maps(objects, bh_sym_text(a->tab, r[i].name)))
@@ -168,7 +170,7 @@ static uint32_t filter_rows(struct bh_call *c, uint32_t *rows, uint32_t n)
 
     n = filter_basic(s, &c->cache->cols, rows, n);
     for (uint32_t i = 0; i < s->fit.scalars.n && n; i++) {
-        if (r[i].value == 0 || ignored(a, r[i].name))
+        if (r[i].value == 0 || bh_fit_ignores(a, r[i].name))
             continue;
         bool delegated = bh_device_class_maps(c->objects, bh_sym_text(a->tab, r[i].name));
         const struct bh_scalar_column *col = bh_columns_scalar(&c->cache->cols, r[i].name);
@@ -218,9 +220,10 @@ static const struct bh_status *score(struct bh_call *c, const struct bh_node_inf
                                      int64_t *ret)
 {
     const struct bh_fit_args *a = c->args;
+    struct bh_class_devices *devices = bh_class_devices_get(a->devices, &a->resources, c->objects);
     struct bh_res_view v;
 
-    bh_res_view_node(&v, &a->resources, state_of(c), node, true);
+    bh_res_view_node(&v, &a->resources, state_of(c), node, true, devices);
     *ret = bh_fit_score(a, &v);
     return NULL;
 }
@@ -229,22 +232,25 @@ static void score_rows(struct bh_call *c, const uint32_t *rows, uint32_t n, int6
 {
     const struct bh_fit_args *a = c->args;
     const int64_t *q = state_of(c);
+    struct bh_class_devices *devices = bh_class_devices_get(a->devices, &a->resources, c->objects);
     struct bh_res_columns cols;
     struct bh_res_view v;
 
-    bh_res_columns_resolve(&cols, &a->resources, q, &c->cache->cols, true);
+    bh_res_columns_resolve(&cols, &a->resources, q, &c->cache->cols, true, devices);
     for (uint32_t i = 0; i < n; i++) {
         if (bh_likely(cols.complete))
             bh_res_view_row(&v, &cols, rows[i]);
         else
-            bh_res_view_node(&v, &a->resources, q, c->cache->rows[rows[i]], true);
+            bh_res_view_node(&v, &a->resources, q, c->cache->rows[rows[i]], true, devices);
         ret[i] = bh_fit_score(a, &v);
     }
 }
 
 static uint64_t epoch(struct bh_call *c)
 {
-    return c->objects->version[BH_KIND_DEVICECLASS];
+    const struct bh_fit_args *a = c->args;
+
+    return bh_class_devices_epoch(a->devices, &a->resources, c->objects);
 }
 
 const struct bh_plugin bh_plugin_fit = {
@@ -262,6 +268,7 @@ const struct bh_plugin bh_plugin_fit = {
     .events = bh_fit_events,
     .pre_filter = pre_filter,
     .filter = filter,
+    .without_pre_filter = &no_state,
     .filter_rows = filter_rows,
     .pre_score = pre_score,
     .score = score,

@@ -6,8 +6,8 @@
  * Upstream: pkg/scheduler/apis/config/validation/validation_pluginargs.go; differences: none.
  */
 #include <inttypes.h>
+#include <stdio.h>
 
-#include "common/k8s/selector.h"
 #include "scheduler/plugins/noderesources/fit.h"
 
 static const struct bh_field resource_schema[] = {
@@ -15,13 +15,8 @@ static const struct bh_field resource_schema[] = {
     {"weight", BH_FIELD_INT64, NULL, NULL},
     {NULL, BH_FIELD_RAW, NULL, NULL},
 };
-static const struct bh_field point_schema[] = {
-    {"utilization", BH_FIELD_INT32, NULL, NULL},
-    {"score", BH_FIELD_INT32, NULL, NULL},
-    {NULL, BH_FIELD_RAW, NULL, NULL},
-};
 static const struct bh_field ratio_schema[] = {
-    {"shape", BH_FIELD_OBJECTS, point_schema, "UtilizationShapePoint"},
+    {"shape", BH_FIELD_OBJECTS, bh_field_shape_point, "UtilizationShapePoint"},
     {NULL, BH_FIELD_RAW, NULL, NULL},
 };
 static const struct bh_field strategy_schema[] = {
@@ -37,34 +32,25 @@ const struct bh_field bh_fit_schema[] = {
     {NULL, BH_FIELD_RAW, NULL, NULL},
 };
 
-#define BAD_NAME                                                                                   \
-    "name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end "  \
-    "with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for " \
-    "validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')"
-
 static void check_ignored(const struct bh_json *args, struct bh_field_errors *errs)
 {
     unsigned i = 0;
+    char at[64];
 
     bh_json_each(r, bh_json_get(args, "ignoredResources"))
     {
-        if (!bh_valid_label_key(r->s.p, r->s.n))
-            bh_field_error(errs, "ignoredResources[%u]: Invalid value: \"%s\": " BAD_NAME, i,
-                           r->s.p);
-        i++;
+        snprintf(at, sizeof at, "ignoredResources[%u]", i++);
+        bh_field_qualified_name(errs, at, r->s.p);
     }
     i = 0;
     bh_json_each(g, bh_json_get(args, "ignoredResourceGroups"))
     {
+        snprintf(at, sizeof at, "ignoredResourceGroups[%u]", i++);
         if (memchr(g->s.p, '/', g->s.n))
             bh_field_error(errs,
-                           "ignoredResourceGroups[%u]: Invalid value: \"%s\": resource group name "
-                           "can't contain '/'",
-                           i, g->s.p);
-        if (!bh_valid_label_key(g->s.p, g->s.n))
-            bh_field_error(errs, "ignoredResourceGroups[%u]: Invalid value: \"%s\": " BAD_NAME, i,
+                           "%s: Invalid value: \"%s\": resource group name can't contain '/'", at,
                            g->s.p);
-        i++;
+        bh_field_qualified_name(errs, at, g->s.p);
     }
 }
 
@@ -193,6 +179,7 @@ int bh_fit_args_new(const struct bh_plugin_env *env, const struct bh_json *args,
     else if (type && bh_streq(type, "RequestedToCapacityRatio"))
         a->strategy = BH_FIT_RATIO;
     bh_res_list_new(&a->resources, bh_json_get(st, "resources"), env->tab);
+    a->devices = bh_class_devices_new(env);
     if (a->strategy == BH_FIT_RATIO)
         read_shape(a, bh_json_path(st, "requestedToCapacityRatio.shape"));
     a->ignored = bh_arena_new_array(a->arena, bh_sym, length(names) + 1);
@@ -219,4 +206,5 @@ void bh_fit_args_free(void *args)
         return;
     bh_umap_fini(&a->reasons);
     bh_umap_fini(&a->extended);
+    bh_class_devices_free(a->devices);
 }

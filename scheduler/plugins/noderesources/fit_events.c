@@ -4,7 +4,7 @@
  *
  * Runs in:  the engine's thread.
  * Upstream: pkg/scheduler/framework/plugins/noderesources/fit.go (EventsToRegister); differences:
- * none.
+ * a node helps a pod although it lacks a resource that the args ignore.
  */
 #include "proto/kubernetes/kubernetes.pb-c.h"
 #include "scheduler/plugins/dynamicresources/device_class.h"
@@ -35,8 +35,11 @@ static enum bh_hint on_pod(const struct bh_hint_call *c)
     return BH_QUEUE_SKIP;
 }
 
-/* ignoredResources do not count here, as upstream: a pod that only lacks an ignored resource has
- * other reasons to wait. */
+static bool ignores(const struct bh_hint_call *c, bh_sym name)
+{
+    return c->args && bh_fit_ignores((struct bh_fit_args *)(uintptr_t)c->args, name);
+}
+
 static bool fits_empty(const struct bh_hint_call *c, const struct bh_node_rec *n)
 {
     const struct bh_requests *q = &c->shape->fit;
@@ -48,7 +51,7 @@ static bool fits_empty(const struct bh_hint_call *c, const struct bh_node_rec *n
         return false;
     for (uint32_t i = 0; i < q->scalars.n; i++) {
         int64_t alloc = bh_node_rec_scalar(n, r[i].name, NULL);
-        if (r[i].value > alloc &&
+        if (r[i].value > alloc && !ignores(c, r[i].name) &&
             !(alloc == 0 && bh_device_class_maps(c->objects, bh_sym_text(c->tab, r[i].name))))
             return false;
     }
@@ -84,16 +87,44 @@ static enum bh_hint on_node(const struct bh_hint_call *c)
     return !c->ev->old_node || grew(c) ? BH_QUEUE : BH_QUEUE_SKIP;
 }
 
-/* The event does not carry the class: a pod that requests any extended resource some class maps now
- * is woken, a superset of upstream's. */
-static enum bh_hint on_device_class(const struct bh_hint_call *c)
+/* The pod names the resource, be it with 0. */
+static bool names(const struct bh_hint_call *c, bh_sym resource)
+{
+    bool present = false;
+
+    if (resource != BH_SYM_NONE)
+        (void)bh_requests_scalar(c->shape, &c->shape->fit, resource, &present);
+    return present;
+}
+
+/* By the implicit name of a class. */
+static bool names_class(const struct bh_hint_call *c, bh_sym class)
 {
     const struct bh_res *r = bh_rec_at(c->shape, c->shape->fit.scalars, struct bh_res);
+    size_t prefix = strlen(BH_IMPLICIT_RESOURCE_PREFIX);
 
-    for (uint32_t i = 0; i < c->shape->fit.scalars.n; i++)
-        if (r[i].value && bh_device_class_maps(c->objects, bh_sym_text(c->tab, r[i].name)))
-            return BH_QUEUE;
-    return BH_QUEUE_SKIP;
+    for (uint32_t i = 0; i < c->shape->fit.scalars.n; i++) {
+        const char *name = bh_sym_text(c->tab, r[i].name);
+        if (strncmp(name, BH_IMPLICIT_RESOURCE_PREFIX, prefix) == 0 &&
+            bh_streq(name + prefix, bh_sym_text(c->tab, class)))
+            return true;
+    }
+    return false;
+}
+
+/* A class that provides what the pod asks for under either of its names. */
+static enum bh_hint on_device_class(const struct bh_hint_call *c)
+{
+    const struct bh_cluster_event *ev = c->ev;
+    bool added = ev->action == BH_EV_ADD;
+
+    if (ev->object_name == BH_SYM_NONE) /* nobody knows which */
+        return BH_QUEUE;
+    if (added && names_class(c, ev->object_name))
+        return BH_QUEUE;
+    if (!added && !(ev->object_changes & BH_CLASS_RESOURCE))
+        return BH_QUEUE_SKIP;
+    return names(c, ev->object_resource) ? BH_QUEUE : BH_QUEUE_SKIP;
 }
 
 const struct bh_event_reg bh_fit_events[] = {

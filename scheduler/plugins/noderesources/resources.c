@@ -7,7 +7,7 @@
  * none.
  */
 #include "common/k8s/compile.h"
-#include "scheduler/plugins/noderesources/resources.h"
+#include "scheduler/plugins/noderesources/class_devices.h"
 
 static void add_spec(struct bh_res_list *l, const char *name, int64_t weight, struct bh_symtab *tab)
 {
@@ -79,7 +79,7 @@ static void node_figures(const struct bh_res_spec *r, const struct bh_node_info 
 }
 
 void bh_res_view_node(struct bh_res_view *out, const struct bh_res_list *l, const int64_t *requests,
-                      const struct bh_node_info *ni, bool nonzero)
+                      const struct bh_node_info *ni, bool nonzero, struct bh_class_devices *devices)
 {
     out->n = 0;
     for (uint32_t i = 0; i < l->n; i++) {
@@ -87,6 +87,8 @@ void bh_res_view_node(struct bh_res_view *out, const struct bh_res_list *l, cons
         if (requests[i] == 0 && l->v[i].scalar)
             continue;
         node_figures(&l->v[i], ni, nonzero, &alloc, &used);
+        if (alloc == 0 && devices && l->v[i].kind == BH_RES_OTHER)
+            bh_class_devices_count(devices, i, ni->rec, &alloc, &used);
         if (alloc == 0)
             continue;
         out->v[out->n].alloc = alloc;
@@ -98,10 +100,11 @@ void bh_res_view_node(struct bh_res_view *out, const struct bh_res_list *l, cons
 }
 
 void bh_res_columns_resolve(struct bh_res_columns *out, const struct bh_res_list *l,
-                            const int64_t *requests, const struct bh_columns *cols, bool nonzero)
+                            const int64_t *requests, const struct bh_columns *cols, bool nonzero,
+                            const struct bh_class_devices *devices)
 {
     out->n = 0;
-    out->complete = true;
+    out->complete = !devices;
     for (uint32_t i = 0; i < l->n; i++) {
         const struct bh_res_spec *r = &l->v[i];
         const struct bh_scalar_column *s = NULL;

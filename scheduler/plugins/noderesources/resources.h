@@ -39,21 +39,25 @@ struct bh_res_view {
         int64_t weight;
     } v[BH_RES_MAX];
 };
-/* nonzero: cpu and memory sums with defaults for containers that request nothing. */
+/* nonzero: cpu and memory sums with defaults for containers that request nothing. devices: counts
+ * for resources the node has nothing of; NULL = no class provides any. */
+struct bh_class_devices;
 void bh_res_view_node(struct bh_res_view *out, const struct bh_res_list *l, const int64_t *requests,
-                      const struct bh_node_info *ni, bool nonzero);
+                      const struct bh_node_info *ni, bool nonzero,
+                      struct bh_class_devices *devices);
 
 /* The same from the columns: resolve once per batch, then one cheap call per row. */
 struct bh_res_columns {
     uint32_t n;
-    bool complete; /* false: some resource has no column, use bh_res_view_node */
+    bool complete; /* false: some resource has no column or devices count, use bh_res_view_node */
     struct {
         const int64_t *alloc, *used;
         int64_t request, weight;
     } v[BH_RES_MAX];
 };
 void bh_res_columns_resolve(struct bh_res_columns *out, const struct bh_res_list *l,
-                            const int64_t *requests, const struct bh_columns *cols, bool nonzero);
+                            const int64_t *requests, const struct bh_columns *cols, bool nonzero,
+                            const struct bh_class_devices *devices);
 static inline void bh_res_view_row(struct bh_res_view *out, const struct bh_res_columns *c,
                                    uint32_t row)
 {

@@ -81,20 +81,26 @@ static void make_set(struct bh_attachables *s)
     s->n = kept;
 }
 
+static struct state *new_state(struct bh_call *c)
+{
+    struct state *st = bh_arena_new(c->arena, struct state);
+
+    for (unsigned has_csi = 0; has_csi < 2; has_csi++) {
+        st->wanted[has_csi].list =
+            bh_arena_new_array(c->arena, struct bh_attachable, c->pod->shape->volumes.n + 1);
+        st->error[has_csi] =
+            bh_attachables_of(c, memory(c), c->pod, has_csi != 0, true, &st->wanted[has_csi]);
+        make_set(&st->wanted[has_csi]);
+    }
+    return st;
+}
+
 static const struct bh_status *pre_filter(struct bh_call *c, struct bh_node_set *ret_nodes)
 {
     (void)ret_nodes;
     if (!any_relevant(c->pod->shape))
         return &bh_status_skip;
-    struct state *st = bh_arena_new(c->arena, struct state);
-    for (unsigned has_csi = 0; has_csi < 2; has_csi++) {
-        st->wanted[has_csi].list =
-            bh_arena_new_array(c->arena, struct bh_attachable, c->pod->shape->volumes.n);
-        st->error[has_csi] =
-            bh_attachables_of(c, memory(c), c->pod, has_csi != 0, true, &st->wanted[has_csi]);
-        make_set(&st->wanted[has_csi]);
-    }
-    c->pre_filter_state = st;
+    c->pre_filter_state = new_state(c);
     return NULL;
 }
 
@@ -184,7 +190,8 @@ static bool exceeds(struct bh_call *c, const K8s__CSINode *csi, const struct bh_
 
 static const struct bh_status *filter(struct bh_call *c, const struct bh_node_info *node)
 {
-    const struct state *st = c->pre_filter_state;
+    /* The profile may leave PreFilter out. */
+    const struct state *st = c->pre_filter_state ? c->pre_filter_state : new_state(c);
     const K8s__CSINode *csi = bh_find_csi_node(c->objects, bh_sym_text(c->tab, node->name));
     struct bh_attachables used;
 
@@ -211,6 +218,25 @@ static enum bh_hint pod_gone(const struct bh_hint_call *c)
     return bh_had_node(c->ev->old_pod) && any_relevant(c->ev->old_shape) ? BH_QUEUE : BH_QUEUE_SKIP;
 }
 
+/* A volume that the node holds already needs no place of its own. */
+static enum bh_hint pod_came(const struct bh_hint_call *c)
+{
+    const struct bh_shape_rec *other = c->ev->new_shape;
+    const struct bh_volume *mine = bh_shape_volumes(c->shape);
+
+    if (!c->ev->new_pod || !other)
+        return BH_QUEUE;
+    const struct bh_volume *v = bh_shape_volumes(other);
+    for (uint32_t i = 0; i < c->shape->volumes.n; i++) {
+        bool claim = mine[i].type == BH_VOL_CLAIM;
+        for (uint32_t k = 0; k < other->volumes.n; k++)
+            if (mine[i].type == v[k].type && mine[i].source == v[k].source &&
+                (!claim || c->shape->namespace_ == other->namespace_))
+                return BH_QUEUE;
+    }
+    return BH_QUEUE_SKIP;
+}
+
 static enum bh_hint csi_node_changed(const struct bh_hint_call *c)
 {
     return bh_hint_if(bh_hint_always(c->ev) || c->ev->object_changes & BH_CSI_NODE_LIMIT_GREW);
@@ -235,6 +261,8 @@ static enum bh_hint detached(const struct bh_hint_call *c)
 
 static const struct bh_event_reg events[] = {
     {BH_ON_OBJECT, BH_KIND_CSINODE, BH_EV_ADD | BH_EV_UPDATE, csi_node_changed},
+    {BH_ON_OBJECT, BH_KIND_CSINODE, BH_EV_DELETE, NULL}, /* not upstream: and its limits with it */
+    {.on = BH_ON_POD, .actions = BH_EV_ADD, .hint = pod_came}, /* not upstream */
     {.on = BH_ON_POD, .actions = BH_EV_DELETE, .hint = pod_gone},
     {BH_ON_OBJECT, BH_KIND_PERSISTENTVOLUMECLAIM, BH_EV_ADD, bh_hint_own_claim},
     {BH_ON_OBJECT, BH_KIND_VOLUMEATTACHMENT, BH_EV_DELETE, detached},

@@ -6,7 +6,7 @@
  */
 #include <stdio.h>
 
-#include "common/k8s/syntax.h"
+#include "common/base/map.h"
 #include "scheduler/plugins/podtopologyspread/spread.h"
 
 static bool is(const char *s, const char *want)
@@ -31,14 +31,13 @@ static bool is_system(const struct bh_json *args)
 
 static void check_key(const char *key, const char *at, struct bh_field_errors *errs)
 {
-    struct bh_buf why = {0};
+    char path[544];
 
+    snprintf(path, sizeof path, "%s.topologyKey", at);
     if (!*key)
-        bh_field_error(errs, "%s.topologyKey: Required value: can not be empty", at);
-    else if (bh_label_key_why(&why, key, strlen(key)))
-        bh_field_error(errs, "%s.topologyKey: Invalid value: \"%s\": %s", at, key,
-                       bh_buf_str(&why));
-    bh_buf_fini(&why);
+        bh_field_error(errs, "%s: Required value: can not be empty", path);
+    else
+        bh_field_qualified_name(errs, path, key);
 }
 
 static void check_action(const char *when, const char *at, struct bh_field_errors *errs)
@@ -52,7 +51,7 @@ static void check_action(const char *when, const char *at, struct bh_field_error
                        at, when);
 }
 
-static void check_constraint(const struct bh_json *list, const struct bh_json *k, const char *at,
+static void check_constraint(const struct bh_json *k, const char *at, struct bh_map *seen,
                              struct bh_field_errors *errs)
 {
     int64_t skew = bh_json_get_i64(k, "maxSkew", 0);
@@ -70,10 +69,9 @@ static void check_constraint(const struct bh_json *list, const struct bh_json *k
             "%s.labelSelector: Forbidden: constraint must not define a selector, as they "
             "deduced for each pod",
             at);
-    for (const struct bh_json *q = list->c.first; q != k; q = q->next)
-        if (bh_streq(text_of(q, "topologyKey"), key) &&
-            bh_streq(text_of(q, "whenUnsatisfiable"), when))
-            bh_field_error(errs, "%s: Duplicate value: \"{%s, %s}\"", at, key, when);
+    const char *pair = bh_arena_printf(errs->a, "{%s, %s}", key, when);
+    if (bh_map_put(seen, pair, strlen(pair), seen))
+        bh_field_error(errs, "%s: Duplicate value: \"%s\"", at, pair);
 }
 
 void bh_spread_args_check(const struct bh_json *args, const char *path,
@@ -81,6 +79,7 @@ void bh_spread_args_check(const struct bh_json *args, const char *path,
 {
     const struct bh_json *list = bh_json_get(args, "defaultConstraints");
     const char *type = text_of(args, "defaultingType");
+    struct bh_map seen = {0};
     unsigned i = 0;
 
     if (!is_system(args) && !bh_streq(type, "List"))
@@ -98,8 +97,9 @@ void bh_spread_args_check(const struct bh_json *args, const char *path,
     bh_json_each (k, list) {
         char at[512];
         snprintf(at, sizeof at, "%s.defaultConstraints[%u]", path, i++);
-        check_constraint(list, k, at, errs);
+        check_constraint(k, at, &seen, errs);
     }
+    bh_map_fini(&seen);
 }
 
 /* ---- instance ---------------------------------------------------------------------------------
@@ -157,11 +157,17 @@ void bh_spread_args_free(void *args)
         bh_selector_memo_free(((struct bh_spread_args *)args)->memo);
 }
 
+static const struct bh_field selector_schema[] = {
+    /* must not be given at all */
+    {"matchLabels", BH_FIELD_RAW, NULL, NULL},
+    {"matchExpressions", BH_FIELD_RAW, NULL, NULL},
+    {NULL, BH_FIELD_RAW, NULL, NULL},
+};
 static const struct bh_field constraint_schema[] = {
     {"maxSkew", BH_FIELD_INT32, NULL, NULL},
     {"topologyKey", BH_FIELD_STRING, NULL, NULL},
     {"whenUnsatisfiable", BH_FIELD_STRING, NULL, NULL},
-    {"labelSelector", BH_FIELD_RAW, NULL, NULL},
+    {"labelSelector", BH_FIELD_OBJECT, selector_schema, "LabelSelector"},
     {"minDomains", BH_FIELD_INT32, NULL, NULL},
     {"nodeAffinityPolicy", BH_FIELD_STRING, NULL, NULL},
     {"nodeTaintsPolicy", BH_FIELD_STRING, NULL, NULL},

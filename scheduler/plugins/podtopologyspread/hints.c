@@ -5,8 +5,9 @@
  *
  * Runs in:  the engine's thread.
  * Upstream: pkg/scheduler/framework/plugins/podtopologyspread/plugin.go; differences: Berth also
- * wakes the pod when a counted pod begins to terminate and when a node joins or leaves the set that
- *           nodeAffinityPolicy admits.
+ * wakes the pod when a counted pod begins to terminate, when a node joins or leaves the set that
+ * nodeAffinityPolicy admits, and when a service or controller comes, goes or changes by which
+ * default constraints count.
  */
 #include "scheduler/plugins/podtopologyspread/spread.h"
 
@@ -133,11 +134,30 @@ static enum bh_hint on_node(const struct bh_hint_call *c)
     return helps ? BH_QUEUE : BH_QUEUE_SKIP;
 }
 
+/* ---- what default constraints count by --------------------------------------------------------- */
+
+static enum bh_hint on_owner(const struct bh_hint_call *c)
+{
+    const struct bh_spread_args *args = c->args;
+
+    if (args && c->shape->spread.n)
+        return BH_QUEUE_SKIP;
+    for (uint32_t i = 0; args && i < args->n; i++)
+        if (args->v[i].flags & BH_SPREAD_HARD)
+            return BH_QUEUE;
+    return args ? BH_QUEUE_SKIP : BH_QUEUE;
+}
+
 const struct bh_event_reg bh_spread_events[] = {
     /* All updates: a pod that begins to terminate gives none of the specific ones. */
     {.on = BH_ON_POD, .actions = BH_EV_ALL, .hint = on_pod},
     {.on = BH_ON_NODE,
      .actions = BH_EV_ADD | BH_EV_DELETE | BH_EV_NODE_LABEL | BH_EV_NODE_TAINT,
      .hint = on_node},
+    /* Selectors of controllers do not change. */
+    {BH_ON_OBJECT, BH_KIND_SERVICE, BH_EV_ADD | BH_EV_DELETE | BH_EV_UPDATE, on_owner},
+    {BH_ON_OBJECT, BH_KIND_REPLICATIONCONTROLLER, BH_EV_ADD | BH_EV_DELETE, on_owner},
+    {BH_ON_OBJECT, BH_KIND_REPLICASET, BH_EV_ADD | BH_EV_DELETE, on_owner},
+    {BH_ON_OBJECT, BH_KIND_STATEFULSET, BH_EV_ADD | BH_EV_DELETE, on_owner},
     {.actions = 0},
 };

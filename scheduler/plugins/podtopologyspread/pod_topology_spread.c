@@ -104,7 +104,8 @@ static const struct bh_status *pre_filter(struct bh_call *c, struct bh_node_set 
 
     (void)ret_nodes;
     if (k.error)
-        return bh_status_new(c->arena, BH_ERROR, "PodTopologySpread", "%s", k.error);
+        return bh_status_new(c->arena, BH_ERROR, "PodTopologySpread",
+                             "get constraints from pod: %s", k.error);
     if (!k.n)
         return &bh_status_skip;
     struct state *st = bh_arena_new(c->arena, struct state);

@@ -11,6 +11,8 @@
 
 BH_STATUS_CONST(untolerated, BH_UNSCHEDULABLE_AND_UNRESOLVABLE, "TaintToleration",
                 "node(s) had untolerated taint(s)");
+BH_STATUS_CONST(no_state, BH_ERROR, "TaintToleration",
+                "failed to read \"PreScoreTaintToleration\" from cycleState: not found");
 
 static const struct bh_status *filter(struct bh_call *c, const struct bh_node_info *node)
 {
@@ -105,6 +107,7 @@ const struct bh_plugin bh_plugin_taint_toleration = {
     .filter_rows = filter_rows,
     .pre_score = pre_score,
     .score = score,
+    .without_pre_score = &no_state,
     .score_rows = score_rows,
     .normalize = normalize,
     .normal = BH_NORMAL_MAX_REVERSE,

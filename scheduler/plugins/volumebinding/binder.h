@@ -68,6 +68,28 @@ struct bh_offer_index bh_offers_index(struct bh_arena *a, const struct bh_offer 
 const struct bh_status *bh_claims_read(struct bh_call *c, const struct bh_pod_claims **ret);
 const struct bh_status *bh_claims_filter(struct bh_call *c, const struct bh_pod_claims *p,
                                          const struct bh_node_rec *node);
+/* The same, and tells by waiting claim the volume it gets on the node; NULL: it is provisioned. */
+const struct bh_status *bh_claims_choose(struct bh_call *c, const struct bh_pod_claims *p,
+                                         const struct bh_node_rec *node,
+                                         const struct bh_offer *const **ret);
 /* Nothing is left to bind or to provision for the pod. */
 bool bh_claims_all_bound(struct bh_call *c);
+
+/* What a volume (NULL: missing) means to the nodes that are to use it. */
+void bh_claims_read_bound(struct bh_call *c, const K8s__PersistentVolume *v,
+                          struct bh_bound_claim *out);
+/* Its affinity, translated where the plugin was migrated. *ret_error: it cannot be translated. */
+bool bh_bound_reaches(struct bh_call *c, const struct bh_bound_claim *b,
+                      const struct bh_node_rec *node, const char **ret_error);
+
+/* ---- assume.c ----------------------------------------------------------------------------------
+ */
+struct bh_binder { /* the plugin's instance */
+    int64_t timeout_ns;
+    struct bh_objects *objects;
+    struct bh_reservations *reserved;
+};
+const struct bh_status *bh_claims_reserve(struct bh_call *c, bh_sym node);
+void bh_claims_unreserve(struct bh_call *c, bh_sym node);
+const struct bh_status *bh_claims_check(struct bh_call *c, bh_sym node, int64_t since_ns);
 #endif

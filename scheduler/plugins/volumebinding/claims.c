@@ -8,8 +8,6 @@
  */
 #include "scheduler/plugins/volumebinding/binder.h"
 
-#define SELECTED_NODE "volume.kubernetes.io/selected-node"
-
 BH_STATUS_CONST(unbound_immediate, BH_UNSCHEDULABLE_AND_UNRESOLVABLE, "VolumeBinding",
                 "pod has unbound immediate PersistentVolumeClaims");
 
@@ -53,11 +51,9 @@ static const struct bh_status *read_claim(struct bh_call *c, const struct bh_vol
     return NULL;
 }
 
-static void read_bound(struct bh_call *c, const K8s__PersistentVolumeClaim *claim,
-                       struct bh_bound_claim *out)
+void bh_claims_read_bound(struct bh_call *c, const K8s__PersistentVolume *v,
+                          struct bh_bound_claim *out)
 {
-    const K8s__PersistentVolume *v = bh_find_volume(c->objects, bh_claim_volume_name(claim));
-
     *out = (struct bh_bound_claim){.missing = !v};
     if (!v)
         return;
@@ -266,7 +262,7 @@ static void read_waiting(struct bh_call *c, const K8s__PersistentVolumeClaim *cl
     const K8s__StorageClass *sc = bh_find_class(c->objects, class); /* it waits, so there is one */
 
     *w = (struct bh_waiting_claim){
-        .claim = claim, .selected_node = bh_meta_annotation(claim->metadata, SELECTED_NODE)};
+        .claim = claim, .selected_node = bh_meta_annotation(claim->metadata, BH_SELECTED_NODE)};
     (void)bh_claim_size(claim, &w->size);
     w->can_provision = *sc->provisioner && !bh_streq(sc->provisioner, BH_NO_PROVISIONER);
     w->topologies =
@@ -314,7 +310,8 @@ static const struct bh_status *sort_out(struct bh_call *c,
 
     for (uint32_t i = 0; i < n; i++) {
         if (bh_claim_is_bound(claims[i])) {
-            read_bound(c, claims[i], &bound[p->n_bound++]);
+            bh_claims_read_bound(c, bh_find_volume(c->objects, bh_claim_volume_name(claims[i])),
+                                 &bound[p->n_bound++]);
             continue;
         }
         bool waits = bh_claim_waits(c->objects, claims[i], &modeless);

@@ -35,8 +35,8 @@ struct search {
     const struct bh_pod_claims *p;
     const struct bh_node_rec *node;
     const struct bh_status *error;
-    const K8s__PersistentVolume **chosen; /* one volume serves one claim of the pod */
-    uint32_t n_chosen;
+    const struct bh_offer **match; /* by waiting claim; NULL: is to be provisioned. One volume
+                                      serves one claim of the pod */
 };
 
 static void fail(struct search *s, const char *text)
@@ -49,36 +49,42 @@ static bool reaches(const struct search *s, const struct bh_terms *t)
     return bh_terms_match_node(t, s->c->tab, s->node);
 }
 
+bool bh_bound_reaches(struct bh_call *c, const struct bh_bound_claim *b,
+                      const struct bh_node_rec *node, const char **ret_error)
+{
+    bool migrated =
+        b->in_tree != BH_IN_TREE_NONE &&
+        bh_migrated_on(bh_find_csi_node(c->objects, bh_sym_text(c->tab, node->name)), b->in_tree);
+
+    *ret_error = NULL;
+    if (migrated && b->csi_error) {
+        *ret_error = bh_arena_printf(c->arena, "could not translate pv: %s", b->csi_error);
+        return false;
+    }
+    return bh_terms_match_node(migrated ? &b->csi_affinity : &b->affinity, c->tab, node);
+}
+
 static unsigned check_bound(struct search *s)
 {
-    const K8s__CSINode *csi = NULL;
-    bool looked = false;
+    const char *error;
 
     for (uint32_t i = 0; i < s->p->n_bound; i++) {
-        const struct bh_bound_claim *b = &s->p->bound[i];
-        bool migrated = false;
-        if (b->missing)
+        if (s->p->bound[i].missing)
             return MISSING;
-        if (b->in_tree != BH_IN_TREE_NONE) {
-            csi = looked ? csi
-                         : bh_find_csi_node(s->c->objects, bh_sym_text(s->c->tab, s->node->name));
-            looked = true;
-            migrated = bh_migrated_on(csi, b->in_tree);
-        }
-        if (migrated && b->csi_error) {
-            fail(s, bh_arena_printf(s->c->arena, "could not translate pv: %s", b->csi_error));
-            return 0;
-        }
-        if (!reaches(s, migrated ? &b->csi_affinity : &b->affinity))
+        if (bh_bound_reaches(s->c, &s->p->bound[i], s->node, &error))
+            continue;
+        if (!error)
             return CONFLICT;
+        fail(s, error);
+        return 0;
     }
     return 0;
 }
 
 static bool is_chosen(const struct search *s, const K8s__PersistentVolume *v)
 {
-    for (uint32_t i = 0; i < s->n_chosen; i++)
-        if (s->chosen[i] == v)
+    for (uint32_t i = 0; i < s->p->n_waiting; i++)
+        if (s->match[i] && s->match[i]->volume == v)
             return true;
     return false;
 }
@@ -151,29 +157,33 @@ static unsigned check_waiting(struct search *s)
 {
     const struct bh_pod_claims *p = s->p;
     const char *node = bh_sym_text(s->c->tab, s->node->name);
-    bool *unmatched = bh_arena_new_array(s->c->arena, bool, p->n_waiting);
     unsigned why = 0;
 
     for (uint32_t i = 0; i < p->n_selected; i++)
         if (!bh_streq(p->waiting[i].selected_node, node))
             return NO_VOLUME;
-    s->chosen = bh_arena_new_array(s->c->arena, const K8s__PersistentVolume *, p->n_waiting);
+    s->match = bh_arena_new_array(s->c->arena, const struct bh_offer *, p->n_waiting);
     for (uint32_t i = p->n_selected; i < p->n_waiting; i++) {
         const struct bh_waiting_claim *w = &p->waiting[i];
         if (w->match_error) {
             fail(s, w->match_error);
             return 0;
         }
-        const struct bh_offer *o = match(s, w);
-        if (o)
-            s->chosen[s->n_chosen++] = o->volume;
-        else
-            unmatched[i] = true;
+        s->match[i] = match(s, w);
     }
     for (uint32_t i = 0; i < p->n_waiting && !why; i++)
-        if (i < p->n_selected || unmatched[i])
+        if (!s->match[i])
             why = check_provision(s, &p->waiting[i]);
     return why;
+}
+
+static const struct bh_status *find(struct search *s)
+{
+    unsigned why = check_bound(s);
+
+    if (!s->error && s->p->n_waiting)
+        why |= check_waiting(s);
+    return s->error ? s->error : why ? &by_reasons[why] : NULL;
 }
 
 const struct bh_status *bh_claims_filter(struct bh_call *c, const struct bh_pod_claims *p,
@@ -181,12 +191,20 @@ const struct bh_status *bh_claims_filter(struct bh_call *c, const struct bh_pod_
 {
     struct search s = {.c = c, .p = p, .node = node};
     struct bh_arena_mark mark = bh_arena_mark(c->arena);
-    unsigned why = check_bound(&s);
+    const struct bh_status *status = find(&s);
 
-    if (!s.error && p->n_waiting)
-        why |= check_waiting(&s);
-    if (s.error)
-        return s.error;
-    bh_arena_rewind(c->arena, mark);
-    return why ? &by_reasons[why] : NULL;
+    if (!s.error)
+        bh_arena_rewind(c->arena, mark);
+    return status;
+}
+
+const struct bh_status *bh_claims_choose(struct bh_call *c, const struct bh_pod_claims *p,
+                                         const struct bh_node_rec *node,
+                                         const struct bh_offer *const **ret)
+{
+    struct search s = {.c = c, .p = p, .node = node};
+    const struct bh_status *status = find(&s);
+
+    *ret = s.match;
+    return status;
 }

@@ -15,7 +15,9 @@
 #include "proto/kubernetes/kubernetes.pb-c.h"
 #include "scheduler/framework/plugin.h"
 
-#define BH_NO_PROVISIONER "kubernetes.io/no-provisioner"
+#define BH_NO_PROVISIONER  "kubernetes.io/no-provisioner"
+#define BH_SELECTED_NODE   "volume.kubernetes.io/selected-node"
+#define BH_BOUND_BY_BINDER "pv.kubernetes.io/bound-by-controller"
 
 const K8s__PersistentVolumeClaim *bh_find_claim(const struct bh_objects *o, const char *ns,
                                                 const char *name);

@@ -3,16 +3,17 @@
  * scheduler/plugins/volumebinding/volume_binding.c - claims find volumes, volumes find nodes
  *
  * Runs in:  the engine's thread.
- * Upstream: pkg/scheduler/framework/plugins/volumebinding; differences: no writes in this release,
- * so Reserve refuses a pod whose claims are not all bound already. The gate StorageCapacityScoring
- *           is off.
+ * Upstream: pkg/scheduler/framework/plugins/volumebinding; differences: PreBind's writes are a list
+ *           for a binder (assume.c). The gate StorageCapacityScoring is off.
  */
 #include "scheduler/plugins/registry.h"
 #include "scheduler/plugins/volumebinding/binder.h"
 #include "scheduler/plugins/volumebinding/hints.h"
 
-BH_STATUS_CONST(cannot_bind, BH_UNSCHEDULABLE, "VolumeBinding",
-                "berth: binding volumes is not supported in this release");
+#define BIND_TIMEOUT_S 600
+#define SECOND_NS      ((int64_t)1000000000)
+
+BH_STATUS_CONST(no_state, BH_ERROR, "VolumeBinding", "not found");
 
 static const struct bh_status *pre_filter(struct bh_call *c, struct bh_node_set *ret_nodes)
 {
@@ -31,29 +32,25 @@ static const struct bh_status *filter(struct bh_call *c, const struct bh_node_in
     return bh_claims_filter(c, c->pre_filter_state, node->rec);
 }
 
-static const struct bh_status *reserve(struct bh_call *c, bh_sym node)
+static int args_new(const struct bh_plugin_env *env, const struct bh_json *args, void **ret,
+                    struct bh_err *err)
 {
-    (void)node;
-    return bh_claims_all_bound(c) ? NULL : &cannot_bind;
-}
+    struct bh_binder *b = bh_arena_new(env->arena, struct bh_binder);
+    int64_t s = args ? bh_json_get_i64(args, "bindTimeoutSeconds", BIND_TIMEOUT_S) : BIND_TIMEOUT_S;
 
-static const struct bh_status *nothing(struct bh_call *c, bh_sym node)
-{
-    (void)c;
-    (void)node;
-    return NULL;
-}
-
-static void undo_nothing(struct bh_call *c, bh_sym node)
-{
-    (void)c;
-    (void)node;
+    (void)err;
+    *b = (struct bh_binder){.timeout_ns = BH_MIN(s, INT64_MAX / SECOND_NS) * SECOND_NS,
+                            .objects = env->objects,
+                            .reserved = env->reserved};
+    *ret = b;
+    return 0;
 }
 
 static void args_check(const struct bh_json *args, const char *path, struct bh_field_errors *errs)
 {
-    int64_t s = bh_json_get_i64(args, "bindTimeoutSeconds", 600);
+    int64_t s = bh_json_get_i64(args, "bindTimeoutSeconds", BIND_TIMEOUT_S);
     const struct bh_json *shape = bh_json_get(args, "shape");
+    const char *points = "";
 
     if (s < 0)
         bh_field_error(
@@ -61,12 +58,17 @@ static void args_check(const struct bh_json *args, const char *path, struct bh_f
             "%s.bindTimeoutSeconds: Invalid value: %lld: invalid BindTimeoutSeconds, should "
             "not be a negative value",
             path, (long long)s);
-    if (shape && shape->type == BH_JSON_ARRAY && shape->c.n)
-        bh_field_error(
-            errs,
-            "%s.shape: Invalid value: %s: unexpected field `shape`, remove it or turn on "
-            "the feature gate StorageCapacityScoring",
-            path, bh_field_value(errs->a, shape));
+    if (!shape || shape->type != BH_JSON_ARRAY)
+        return;
+    bh_json_each (p, shape)
+        points =
+            bh_arena_printf(errs->a, "%s%s{\"Utilization\":%lld,\"Score\":%lld}", points,
+                            *points ? "," : "", (long long)bh_json_get_i64(p, "utilization", 0),
+                            (long long)bh_json_get_i64(p, "score", 0));
+    bh_field_error(errs,
+                   "%s.shape: Invalid value: [%s]: unexpected field `shape`, remove it or turn on "
+                   "the feature gate StorageCapacityScoring",
+                   path, points);
 }
 
 static enum bh_hint class_changed(const struct bh_hint_call *c)
@@ -79,16 +81,18 @@ static enum bh_hint csi_node_changed(const struct bh_hint_call *c)
     return bh_hint_if(bh_hint_always(c->ev) || c->ev->object_changes & BH_CSI_NODE_MIGRATION);
 }
 
-/* Only inline volumes are looked at, as upstream. */
+/* Upstream looks at inline volumes only; claims that are to be provisioned wait for it as well. */
 static enum bh_hint csi_driver_changed(const struct bh_hint_call *c)
 {
     const struct bh_volume *v = bh_shape_volumes(c->shape);
 
     if (c->ev->object_name == BH_SYM_NONE)
         return BH_QUEUE;
+    if (!(c->ev->object_changes & BH_CSI_DRIVER_UNCHECKED))
+        return BH_QUEUE_SKIP;
     for (uint32_t i = 0; i < c->shape->volumes.n; i++)
-        if (v[i].type == BH_VOL_CSI && v[i].source == c->ev->object_name)
-            return bh_hint_if(c->ev->object_changes & BH_CSI_DRIVER_UNCHECKED);
+        if (bh_uses_claim(&v[i]) || (v[i].type == BH_VOL_CSI && v[i].source == c->ev->object_name))
+            return BH_QUEUE;
     return BH_QUEUE_SKIP;
 }
 
@@ -97,12 +101,20 @@ static enum bh_hint capacity_changed(const struct bh_hint_call *c)
     return bh_hint_if(bh_hint_always(c->ev) || c->ev->object_changes & BH_CAPACITY_GREW);
 }
 
+/* An assumed pod gave its volumes back without a volume being written. */
+static enum bh_hint forgotten(const struct bh_hint_call *c)
+{
+    return bh_hint_if(c->ev->was_assumed && c->ev->old_shape &&
+                      bh_shape_uses_claims(c->ev->old_shape, true));
+}
+
 #define ADD_OR_UPDATE (BH_EV_ADD | BH_EV_UPDATE)
 static const struct bh_event_reg events[] = {
     {BH_ON_OBJECT, BH_KIND_STORAGECLASS, ADD_OR_UPDATE, class_changed},
     {BH_ON_OBJECT, BH_KIND_PERSISTENTVOLUMECLAIM, ADD_OR_UPDATE, bh_hint_own_claim},
     {BH_ON_OBJECT, BH_KIND_PERSISTENTVOLUME, ADD_OR_UPDATE, NULL},
     {.on = BH_ON_NODE, .actions = BH_EV_ADD | BH_EV_NODE_LABEL},
+    {.on = BH_ON_POD, .actions = BH_EV_DELETE, .hint = forgotten}, /* not upstream */
     {BH_ON_OBJECT, BH_KIND_CSINODE, ADD_OR_UPDATE, csi_node_changed},
     {BH_ON_OBJECT, BH_KIND_CSIDRIVER, BH_EV_UPDATE, csi_driver_changed},
     {BH_ON_OBJECT, BH_KIND_CSISTORAGECAPACITY, ADD_OR_UPDATE, capacity_changed},
@@ -111,21 +123,20 @@ static const struct bh_event_reg events[] = {
 
 static const struct bh_field schema[] = {
     {"bindTimeoutSeconds", BH_FIELD_INT64, NULL, NULL},
-    {"shape", BH_FIELD_RAW, NULL, NULL},
+    {"shape", BH_FIELD_OBJECTS, bh_field_shape_point, "UtilizationShapePoint"},
     {NULL, BH_FIELD_RAW, NULL, NULL},
 };
 
 /* The gate StorageCapacityScoring is off: PreScore skips, and what is never called gives 0. */
-static const struct bh_status *skip_score(struct bh_call *c, const uint32_t *rows,
-                                                    uint32_t n)
+static const struct bh_status *skip_score(struct bh_call *c, const uint32_t *rows, uint32_t n)
 {
     (void)c;
     (void)rows;
     (void)n;
     return &bh_status_skip;
 }
-static const struct bh_status *zero_score(struct bh_call *c,
-                                                    const struct bh_node_info *node, int64_t *ret)
+static const struct bh_status *zero_score(struct bh_call *c, const struct bh_node_info *node,
+                                          int64_t *ret)
 {
     (void)c;
     (void)node;
@@ -150,13 +161,15 @@ const struct bh_plugin bh_plugin_volume_binding = {
     .events = events,
     .pre_filter = pre_filter,
     .filter = filter,
+    .without_pre_filter = &no_state,
     .args_schema = schema,
     .args_check = args_check,
+    .args_new = args_new,
     .pre_score = skip_score,
     .score = zero_score,
     .score_rows = zero_rows,
-    .reserve = reserve,
-    .unreserve = undo_nothing,
-    .pre_bind = nothing,
+    .reserve = bh_claims_reserve,
+    .unreserve = bh_claims_unreserve,
+    .pre_bind = bh_claims_check,
     .epoch = bh_storage_epoch,
 };

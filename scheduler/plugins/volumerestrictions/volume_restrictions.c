@@ -15,6 +15,8 @@ BH_STATUS_CONST(
     claim_in_use, BH_UNSCHEDULABLE, "VolumeRestrictions",
     "node(s) unavailable due to PersistentVolumeClaim with ReadWriteOncePod access mode "
     "already in-use by another pod");
+BH_STATUS_CONST(no_state, BH_ERROR, "VolumeRestrictions",
+                "cannot read \"PreFilterVolumeRestrictions\" from cycleState");
 
 struct state {
     int64_t conflicts;    /* uses of the claims below, by pods on any node */
@@ -169,6 +171,8 @@ static const struct bh_status *filter(struct bh_call *c, const struct bh_node_in
     for (uint32_t i = 0; i < node->n_pods; i++)
         if (node->pods[i]->shape->volumes.n && shapes_clash(c->pod->shape, node->pods[i]->shape))
             return &disk_conflict;
+    if (!st) /* the profile leaves PreFilter out */
+        return &no_state;
     return st->conflicts > 0 ? &claim_in_use : NULL;
 }
 
@@ -205,15 +209,17 @@ static enum bh_hint pod_gone(const struct bh_hint_call *c)
 
     if (!gone)
         return BH_QUEUE;
-    return gone->namespace_ == c->shape->namespace_ &&
-                   (shapes_clash(c->shape, gone) || share_claim(c->shape, gone))
+    /* Disks know no namespaces; upstream skips pods of others all the same. */
+    return shapes_clash(c->shape, gone) ||
+                   (gone->namespace_ == c->shape->namespace_ && share_claim(c->shape, gone))
                ? BH_QUEUE
                : BH_QUEUE_SKIP;
 }
 
 static const struct bh_event_reg events[] = {
     {.on = BH_ON_POD, .actions = BH_EV_DELETE, .hint = pod_gone},
-    {.on = BH_ON_NODE, .actions = BH_EV_ADD},
+    /* Upstream leaves deletions out: with a node go the users of a ReadWriteOncePod claim on it. */
+    {.on = BH_ON_NODE, .actions = BH_EV_ADD | BH_EV_DELETE},
     {BH_ON_OBJECT, BH_KIND_PERSISTENTVOLUMECLAIM, BH_EV_ADD, bh_hint_named_claim},
     {.actions = 0},
 };

@@ -130,10 +130,15 @@ static bool has_value(const struct constraint *k, bh_sym value)
 static const struct bh_status *filter(struct bh_call *c, const struct bh_node_info *node)
 {
     const struct bh_kv *labels = bh_rec_at(node->rec, node->rec->labels, struct bh_kv);
-    const struct state *st = c->pre_filter_state;
     bool present[N_KEYS], any = false;
     bh_sym keys[N_KEYS], value[N_KEYS];
 
+    if (!c->pre_filter_state) { /* the profile leaves PreFilter out */
+        const struct bh_status *s = pre_filter(c, NULL);
+        if (s)
+            return s->code == BH_SKIP ? NULL : s;
+    }
+    const struct state *st = c->pre_filter_state;
     keys_of(&c->cache->sym, keys);
     for (unsigned k = 0; k < N_KEYS; k++) {
         present[k] = bh_labels_get(labels, node->rec->labels.n, keys[k], &value[k]);

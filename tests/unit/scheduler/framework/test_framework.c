@@ -169,9 +169,11 @@ static void test_pre_filter_codes(void)
 
     setup(&w);
     answers.pre_filter[1] = &hopeless;
+    answers.nodes[0] = (struct bh_node_set){.n = 1, .names = (const bh_sym[]){3}};
     bh_run_pre_filter(&w.cy, &r);
     FX_STR(answers.log, "p0p1");
     FX_INT(r.rejected_by, 1);
+    FX_INT(r.narrowed_by, 0); /* A alone is to blame */
     teardown(&w);
 
     const struct bh_status *bad[] = {&failed, &wait_status, &pending};
@@ -201,6 +203,8 @@ static void test_node_sets_intersect(void)
     bh_run_pre_filter(&w.cy, &r);
     FX_INT(r.status->code, BH_UNSCHEDULABLE_AND_UNRESOLVABLE);
     FX_STR(r.status->reasons[0], "node(s) didn't satisfy plugin(s) [A B C] simultaneously");
+    FX_INT(r.narrowed_by, 7);
+    FX_INT(r.rejected_by, -1); /* no single one */
     teardown(&w);
 
     setup(&w);
@@ -260,6 +264,7 @@ static void test_post_filter(void)
     const struct bh_status *s = bh_run_post_filter(&w.cy, &d, &r);
     FX_INT(s->code, BH_UNSCHEDULABLE);
     FX_STR(bh_status_message(&w.arena, s), "no room, later, no room");
+    FX_STR(s->plugin, "C");           /* the first */
     CU_ASSERT(r.override_nomination); /* carried even on failure */
     answers.post_filter[1] = NULL;
     answers.result[1].node = 7;
@@ -270,6 +275,11 @@ static void test_post_filter(void)
     s = bh_run_post_filter(&w.cy, &d, &r);
     FX_INT(s->code, BH_ERROR);
     FX_STR(s->reasons[0], "boom");
+    answers.post_filter[0] = &unschedulable;
+    answers.result[0] = (struct bh_post_filter_result){.node = 5, .override_nomination = true};
+    answers.post_filter[1] = &failed;
+    CU_ASSERT(bh_run_post_filter(&w.cy, &d, &r)->code == BH_ERROR);
+    CU_ASSERT(!r.override_nomination && !r.node); /* an error takes it all back */
     teardown(&w);
 }
 

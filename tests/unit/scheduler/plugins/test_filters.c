@@ -105,6 +105,27 @@ static void test_node_affinity(void)
          "ac"},
         {"{" NAME_IN("'a','b'") "}",
          ""}, /* two names do not parse: narrowed, but matches nothing */
+        {"{'matchExpressions':[" EXPR("none", "NotIn", "'1'") "]}", "abc"},
+        {"{'matchExpressions':[" EXPR("n", "Gt", "'-5'") "]}", ""}, /* no label value */
+        {"{'matchExpressions':[" EXPR("n", "Gt", "'5','6'") "]}", ""},
+        {"{'matchExpressions':[" EXPR("n", "Gt", "") "]}", ""},
+        {"{'matchExpressions':[" EXPR("n", "Gt", "'x'") "]}", ""},
+        {"{'matchExpressions':[" EXPR("n", "Gt", "'007'") "]}", ""},
+        {"{'matchExpressions':[" EXPR("n", "Lt", "'008'") "]}", "a"},
+        {"{'matchExpressions':[" EXPR("n", "Lt", "'9223372036854775807'") "]}", "a"},
+        {"{'matchExpressions':[" EXPR("n", "Lt", "'9223372036854775808'") "]}", ""},
+        {"{'matchExpressions':[" EXPR("d", "Lt", "'9'") "]}", ""},
+        {"{'matchExpressions':[" EXPR("z", "In", "") "]}", ""},
+        {"{'matchExpressions':[" EXPR("z", "NotIn", "") "]}", ""},
+        {"{'matchExpressions':[" EXPR("z", "Exists", "'1'") "]}", ""},
+        {"{'matchExpressions':[" EXPR("z", "DoesNotExist", "'1'") "]}", ""},
+        {"{'matchExpressions':[" EXPR("a b", "NotIn", "'1'") "]}", ""},
+        {"{'matchExpressions':[" EXPR("z", "NotIn", "'a b'") "]}", ""},
+        {"{'matchFields':[{'key':'spec.x','operator':'NotIn','values':['a']}]}", "abc"},
+        {"{'matchFields':[{'key':'spec.x','operator':'In','values':['a']}]}", ""},
+        {"{'matchFields':[{'key':'metadata.name','operator':'Exists'}]}", ""},
+        {"{'matchFields':[{'key':'metadata.name','operator':'NotIn','values':['a','b']}]}", ""},
+        {"{" NAME_IN("'a'") ",'matchExpressions':[" EXPR("z", "In", "'2'") "]}", ""},
     };
     struct fx f;
 
@@ -122,6 +143,21 @@ static void test_node_affinity(void)
     }
     expect(&f, fx_pod(&f, "q", "", "'nodeSelector':{'z':'1','d':'ssd'}"), "a",
            "UnschedulableAndUnresolvable: node(s) didn't match Pod's node affinity/selector");
+    fx_fini(&f);
+}
+
+static void test_node_name(void)
+{
+    struct fx f;
+
+    fx_init(&f, NULL);
+    fx_node(&f, "a", BIG, "", "", "");
+    fx_node(&f, "b", BIG, "", "", "");
+    const struct bh_decision *d = fx_schedule(
+        &f, fx_pod_full(&f, "p", "", "'nodeName':'b','containers':[{'name':'c'}]", ""));
+    FX_STR(fx_verdict(&f, d, "a"),
+           "UnschedulableAndUnresolvable: node(s) didn't match the requested node name");
+    FX_STR(fx_verdict(&f, d, "b"), "");
     fx_fini(&f);
 }
 
@@ -290,6 +326,38 @@ static void test_declared_features(void)
     fx_fini(&f);
 }
 
+/* Upstream walks both lists side by side, so that it overlooks names in one that is not sorted. */
+static void test_features_out_of_order(void)
+{
+    static const struct {
+        const char *list;
+        bool found;
+    } rows[] = {
+        {"'UserNamespacesHostNetworkSupport'", true},
+        {"'A','UserNamespacesHostNetworkSupport','Z'", true},
+        {"'A','A','UserNamespacesHostNetworkSupport'", true},
+        {"'ExtendWebSocketsToKubelet','UserNamespacesHostNetworkSupport'", true},
+        {"'UserNamespacesHostNetworkSupport','A'", true},
+        {"'Z','UserNamespacesHostNetworkSupport'", false},
+        {"'Usually','UserNamespacesHostNetworkSupport'", false},
+        {"'T','A','UserNamespacesHostNetworkSupport'", true},
+        {"", false},
+    };
+    struct fx f;
+
+    fx_init(&f, NULL);
+    for (size_t i = 0; i < BH_ARRAY_LEN(rows); i++) {
+        fx_node(&f, "a", BIG, "", "",
+                bh_arena_printf(&f.arena, "'declaredFeatures':[%s]", rows[i].list));
+        const struct bh_decision *d = fx_schedule(
+            &f, fx_pod_full(&f, "p", "",
+                            "'hostNetwork':true,'hostUsers':false,'containers':[{'name':'c'}]",
+                            ""));
+        CU_ASSERT_EQUAL(!*fx_verdict(&f, d, "a"), rows[i].found);
+    }
+    fx_fini(&f);
+}
+
 static void test_order_decides_the_reason(void)
 {
     struct fx f;
@@ -336,6 +404,7 @@ BH_TESTS("scheduler/plugins/filters",
          {"NodeUnschedulable asks for the cordon taint", test_unschedulable},
          {"TaintToleration rejects hard taints that are not tolerated", test_taints},
          {"NodeAffinity matches terms as upstream", test_node_affinity},
+         {"NodeName wants its node", test_node_name},
          {"NodeAffinity enforces the added affinity", test_added_affinity},
          {"NodePorts knows one wildcard only", test_ports},
          {"used ports are a set", test_ports_are_a_set},
@@ -343,6 +412,7 @@ BH_TESTS("scheduler/plugins/filters",
          {"NodeResourcesFit leaves out ignored resources", test_fit_ignores_resources},
          {"sums beyond 64 bits are exact", test_exact_sums},
          {"NodeDeclaredFeatures wants every inferred feature", test_declared_features},
+         {"NodeDeclaredFeatures takes lists for sorted", test_features_out_of_order},
          {"the first rejecting plugin alone gives reasons", test_order_decides_the_reason},
          {"a device class takes an extended resource over where the node has none",
           test_device_class_takes_over})

@@ -60,6 +60,12 @@ static void test_unschedulable_and_taints(void)
     CU_ASSERT(!node_event(&f, "TaintToleration", p, BH_EV_NODE_TAINT, open, open));
     CU_ASSERT(!node_event(&f, "TaintToleration", p, BH_EV_ADD, NULL, tainted));
     CU_ASSERT(pod_event(&f, "TaintToleration", p, BH_EV_POD_TOLERATION, &p, &brave));
+    CU_ASSERT(!pod_event(&f, "TaintToleration", fx_pod(&f, "q", "", ""), BH_EV_POD_TOLERATION, &p,
+                         &brave));
+    /* For a cordon the tolerations have to be the right ones; TaintToleration tries any. */
+    struct fx_pod other = fx_pod(&f, "p", "", "'tolerations':[{'key':'a','operator':'Exists'}]");
+    CU_ASSERT(!pod_event(&f, "NodeUnschedulable", p, BH_EV_POD_TOLERATION, &p, &other));
+    CU_ASSERT(pod_event(&f, "TaintToleration", p, BH_EV_POD_TOLERATION, &p, &other));
     fx_fini(&f);
 }
 
@@ -78,6 +84,50 @@ static void test_affinity(void)
     CU_ASSERT(node_event(&f, "NodeAffinity", p, BH_EV_ADD, NULL, ssd));
     CU_ASSERT(!node_event(&f, "NodeAffinity", p, BH_EV_ADD, NULL, hdd));
     CU_ASSERT(!node_event(&f, "NodeAffinity", p, BH_EV_NODE_ALLOCATABLE, hdd, ssd));
+    fx_fini(&f);
+}
+
+#define TERMS(list)                                                                                \
+    "'affinity':{'nodeAffinity':{'requiredDuringSchedulingIgnoredDuringExecution':{"               \
+    "'nodeSelectorTerms':[" list "]}}}"
+#define SSD    "{'matchExpressions':[{'key':'d','operator':'In','values':['ssd']}]}"
+#define BROKEN "{'matchExpressions':[{'key':'d','operator':'Like','values':['ssd']}]}"
+
+/* A term that does not parse is an error, unless another one matches; an error is worth a try. */
+static void test_broken_affinity(void)
+{
+    struct fx f;
+
+    fx_init(&f, NULL);
+    struct bh_node_rec *ssd = fx_node_rec(&f, "n", BIG, "'d':'ssd'", "", "");
+    struct bh_node_rec *hdd = fx_node_rec(&f, "n", BIG, "'d':'hdd'", "", "");
+    struct fx_pod p = fx_pod(&f, "p", "", TERMS(SSD "," BROKEN));
+
+    CU_ASSERT(node_event(&f, "NodeAffinity", p, BH_EV_NODE_LABEL, ssd, hdd));
+    CU_ASSERT(node_event(&f, "NodeAffinity", p, BH_EV_ADD, NULL, hdd));
+    CU_ASSERT(node_event(&f, "NodeAffinity", p, BH_EV_NODE_LABEL, hdd, ssd));
+    CU_ASSERT(!node_event(&f, "NodeAffinity", p, BH_EV_NODE_LABEL, ssd, ssd));
+    CU_ASSERT(
+        !node_event(&f, "NodeAffinity", fx_pod(&f, "q", "", TERMS("{}")), BH_EV_ADD, NULL, ssd));
+    fx_fini(&f);
+}
+
+static void test_added_affinity(void)
+{
+    struct fx f;
+
+    fx_init(&f, "{'schedulerName':'default-scheduler','pluginConfig':[{'name':'NodeAffinity',"
+                "'args':{'addedAffinity':{'requiredDuringSchedulingIgnoredDuringExecution':{"
+                "'nodeSelectorTerms':[" SSD "]}}}}]}");
+    struct bh_node_rec *ssd = fx_node_rec(&f, "n", BIG, "'d':'ssd'", "", "");
+    struct bh_node_rec *hdd = fx_node_rec(&f, "n", BIG, "'d':'hdd'", "", "");
+    struct fx_pod p = fx_pod(&f, "p", "", ""), q = fx_pod(&f, "q", "", TERMS(BROKEN));
+
+    CU_ASSERT(node_event(&f, "NodeAffinity", p, BH_EV_ADD, NULL, ssd));
+    CU_ASSERT(!node_event(&f, "NodeAffinity", p, BH_EV_ADD, NULL, hdd));
+    CU_ASSERT(!node_event(&f, "NodeAffinity", q, BH_EV_ADD, NULL, hdd));
+    CU_ASSERT(node_event(&f, "NodeAffinity", p, BH_EV_NODE_LABEL, hdd, ssd));
+    CU_ASSERT(!node_event(&f, "NodeAffinity", p, BH_EV_NODE_LABEL, ssd, ssd));
     fx_fini(&f);
 }
 
@@ -120,8 +170,92 @@ static void test_fit(void)
     CU_ASSERT(!pod_event(&f, fit, p, BH_EV_POD_SCALE_DOWN, &other, &leaner));
     CU_ASSERT(pod_event(&f, fit, p, BH_EV_POD_SCALE_DOWN, &p, &p)); /* the waiting pod itself */
     CU_ASSERT(!pod_event(&f, fit, p, BH_EV_ADD, NULL, &other));
+    /* A smaller pod that has no node gives nothing back. */
+    struct fx_pod light = fx_pod(&f, "pending", "'cpu':'500m'", "");
+    CU_ASSERT(!pod_event(&f, fit, p, BH_EV_POD_SCALE_DOWN, &pending, &light));
     /* Registered for new nodes but not for taints: taint updates wake it nevertheless. */
     CU_ASSERT(node_event(&f, fit, p, BH_EV_NODE_TAINT, small, small));
+    fx_fini(&f);
+}
+
+static void put_class(struct fx *f, const char *name, const char *resource)
+{
+    struct bh_buf b = {0};
+    const char *json = bh_arena_printf(
+        &f->arena, "{'metadata':{'name':'%s'},'spec':{'extendedResourceName':'%s'}}", name,
+        resource);
+
+    bh_pb_pack(&b, fx_message(f, &k8s__device_class__descriptor, fx_json(f, json)));
+    CU_ASSERT(bh_engine_put_object(f->e, BH_KIND_DEVICECLASS, "", name,
+                                   resource ? bh_buf_str(&b) : NULL, b.n, NULL) == 0);
+    bh_buf_fini(&b);
+}
+
+/* An event of class "gpu": its resource before and after, NULL = there was or is none. */
+static bool class_event(struct fx *f, struct fx_pod p, const char *before, const char *after)
+{
+    const struct bh_pending pending = {.pod = p.rec, .shape = p.shape};
+    struct bh_cluster_event ev = {.resource = BH_EV_OBJECT,
+                                  .kind = BH_KIND_DEVICECLASS,
+                                  .action = before ? BH_EV_UPDATE : BH_EV_ADD};
+    struct bh_buf b = {0};
+    const char *format = "{'metadata':{'name':'gpu'},'spec':{'extendedResourceName':'%s'}}";
+
+    (void)bh_engine_put_object(f->e, BH_KIND_DEVICECLASS, "", "gpu", NULL, 0, NULL);
+    if (before)
+        put_class(f, "gpu", before);
+    bh_pb_pack(&b, fx_message(f, &k8s__device_class__descriptor,
+                              fx_json(f, bh_arena_printf(&f->arena, format, after))));
+    CU_ASSERT(bh_engine_put_object_event(f->e, &ev, "", "gpu", bh_buf_str(&b), b.n, NULL) == 0);
+    bh_buf_fini(&b);
+    return bh_engine_hint(f->e, "NodeResourcesFit", &pending, &ev) == BH_QUEUE;
+}
+
+static void test_device_class(void)
+{
+    struct fx f;
+
+    fx_init(&f, NULL);
+    struct fx_pod by_name = fx_pod(&f, "p", "'x.io/gpu':'1'", ""),
+                  by_class = fx_pod(&f, "q", "'deviceclass.resource.kubernetes.io/gpu':'1'", ""),
+                  none = fx_pod(&f, "r", "'cpu':'1'", "");
+
+    CU_ASSERT(class_event(&f, by_name, NULL, "x.io/gpu"));
+    CU_ASSERT(!class_event(&f, by_name, NULL, "x.io/other"));
+    CU_ASSERT(!class_event(&f, by_name, NULL, ""));
+    CU_ASSERT(class_event(&f, by_name, "x.io/other", "x.io/gpu"));
+    CU_ASSERT(!class_event(&f, by_name, "x.io/gpu", "x.io/gpu"));
+    CU_ASSERT(!class_event(&f, by_name, "x.io/gpu", "x.io/other"));
+    CU_ASSERT(class_event(&f, by_class, NULL, "x.io/other"));
+    CU_ASSERT(class_event(&f, by_class, NULL, ""));
+    CU_ASSERT(!class_event(&f, by_class, "x.io/other", "x.io/gpu"));
+    CU_ASSERT(!class_event(&f, none, NULL, "x.io/gpu"));
+    fx_fini(&f);
+}
+
+/* An empty node has to offer what is asked for; what is ignored or from a class it need not. */
+static void test_fit_empty_node(void)
+{
+    struct fx f;
+
+    fx_init(&f, "{'schedulerName':'default-scheduler','pluginConfig':[{'name':'NodeResourcesFit',"
+                "'args':{'ignoredResources':['x.io/nic']}}]}");
+    struct bh_node_rec *small = fx_node_rec(&f, "n", "'cpu':'1','pods':'5'", "", "", "");
+    struct bh_node_rec *big = fx_node_rec(&f, "n", "'cpu':'4','pods':'5'", "", "", "");
+    struct bh_node_rec *full =
+        fx_node_rec(&f, "n", "'cpu':'4','pods':'5','x.io/gpu':'1'", "", "", "");
+    struct fx_pod p = fx_pod(&f, "p", "'cpu':'2','x.io/gpu':'1'", "");
+    struct fx_pod ignored = fx_pod(&f, "q", "'cpu':'2','x.io/nic':'1'", "");
+
+    CU_ASSERT(!node_event(&f, "NodeResourcesFit", p, BH_EV_ADD, NULL, big));
+    CU_ASSERT(!node_event(&f, "NodeResourcesFit", p, BH_EV_NODE_ALLOCATABLE, small, big));
+    CU_ASSERT(node_event(&f, "NodeResourcesFit", p, BH_EV_NODE_ALLOCATABLE, big, full));
+    CU_ASSERT(node_event(&f, "NodeResourcesFit", ignored, BH_EV_NODE_ALLOCATABLE, small, big));
+    put_class(&f, "gpu", "x.io/gpu");
+    CU_ASSERT(node_event(&f, "NodeResourcesFit", p, BH_EV_ADD, NULL, big));
+    CU_ASSERT(node_event(&f, "NodeResourcesFit", p, BH_EV_NODE_ALLOCATABLE, small, big));
+    CU_ASSERT(node_event(&f, "NodeResourcesFit", p, BH_EV_NODE_ALLOCATABLE, big, big));
+    CU_ASSERT(!node_event(&f, "NodeResourcesFit", p, BH_EV_NODE_ALLOCATABLE, big, small));
     fx_fini(&f);
 }
 
@@ -143,6 +277,9 @@ static void test_ports(void)
     CU_ASSERT(!pod_event(&f, "NodePorts", p, BH_EV_DELETE, &plain, NULL));
     same.rec->node = BH_SYM_NONE;
     CU_ASSERT(!pod_event(&f, "NodePorts", p, BH_EV_DELETE, &same, NULL));
+    struct fx_pod nominated =
+        fx_pod_full(&f, "s", "", bh_arena_printf(&f.arena, port, 80), "'nominatedNodeName':'x'");
+    CU_ASSERT(pod_event(&f, "NodePorts", p, BH_EV_DELETE, &nominated, NULL));
     CU_ASSERT(
         node_event(&f, "NodePorts", p, BH_EV_ADD, NULL, fx_node_rec(&f, "n", BIG, "", "", "")));
     fx_fini(&f);
@@ -235,6 +372,10 @@ BH_TESTS("scheduler/plugins/hints",
          {"NodeUnschedulable and TaintToleration wait for open nodes",
           test_unschedulable_and_taints},
          {"NodeAffinity waits for nodes that begin to match", test_affinity},
+         {"NodeAffinity tries where terms do not parse", test_broken_affinity},
+         {"NodeAffinity knows the added affinity", test_added_affinity},
          {"NodeResourcesFit waits for room it asked for", test_fit},
+         {"NodeResourcesFit waits for classes", test_device_class},
+         {"NodeResourcesFit looks at the node as if it were empty", test_fit_empty_node},
          {"NodePorts waits for its port", test_ports}, {"the other plugins' hints", test_the_rest},
          {"events that concern nobody", test_interest}, {"diffs of nodes and pods", test_diffs})

@@ -23,8 +23,9 @@ static void expect_fit(const char *args, struct fx_pod (*make)(struct fx *), int
     const int want[] = {a, b, c};
     const char *profile =
         "{'schedulerName':'default-scheduler','plugins':{'filter':{'disabled':[{'name':'*'}]},"
-        "'preFilter':{'disabled':[{'name':'*'}]}},'pluginConfig':[{'name':'NodeResourcesFit','args'"
-        ":%s}]}";
+        "'preFilter':{'disabled':[{'name':'*'}]},'score':{'disabled':[{'name':'DynamicResources'}]}"
+        "},"
+        "'pluginConfig':[{'name':'NodeResourcesFit','args':%s}]}";
     char text[1024];
 
     snprintf(text, sizeof text, profile, args);

@@ -261,6 +261,117 @@ static void test_enough_candidates(void)
     fx_fini(&f);
 }
 
+#define ARGS(percent, absolute)                                                                    \
+    "{'schedulerName':'default-scheduler','pluginConfig':[{'name':'DefaultPreemption','args':{"    \
+    "'minCandidateNodesPercentage':" percent ",'minCandidateNodesAbsolute':" absolute "}}]}"
+
+/* Nodes n0, n1, … with one victim each: v0, v1, … of these priorities. */
+static void full_nodes(struct fx *f, const int *priorities, unsigned n)
+{
+    for (unsigned i = 0; i < n; i++) {
+        const char *node = bh_arena_printf(&f->arena, "n%u", i);
+        fx_node(f, node, NODE, "", "", "");
+        fx_place(f,
+                 victim(f, bh_arena_printf(&f->arena, "v%u", i), priorities[i], "2",
+                        priorities[i] % 2 ? "guarded" : "", ""),
+                 node);
+    }
+}
+
+/* Candidates beyond the wanted number are dropped, those that violate a budget in a list of their
+ * own, which does not end the search. */
+static void test_candidates_are_capped(void)
+{
+    static const struct {
+        const char *args;
+        unsigned n;
+        int priorities[5]; /* odd: guarded by a budget */
+        const char *want;
+    } rows[] = {
+        {ARGS("0", "1"), 3, {9, 7, 5}, "n0: v0"}, /* all guarded: the first one only */
+        {ARGS("0", "2"), 3, {9, 7, 5}, "n1: v1"},
+        {ARGS("0", "1"), 4, {9, 7, 20, 4}, "n2: v2"}, /* the first that is not */
+        {ARGS("100", "0"), 4, {9, 8, 6, 4}, "n3: v3"},
+        {ARGS("50", "0"), 4, {8, 6, 4, 2}, "n1: v1"},
+        {ARGS("0", "9"), 2, {8, 6}, "n1: v1"},
+    };
+
+    for (size_t i = 0; i < BH_ARRAY_LEN(rows); i++) {
+        struct fx f;
+        fx_init(&f, rows[i].args);
+        budget(&f, "b", "'matchLabels':{'app':'guarded'}", 0, "");
+        full_nodes(&f, rows[i].priorities, rows[i].n);
+        FX_STR(outcome(&f, fx_schedule(&f, fx_pod(&f, "p", "'cpu':'2'", "'priority':100"))),
+               rows[i].want);
+        fx_fini(&f);
+    }
+    /* Of few nodes 10 % are none: nothing is found, and nothing is said about any node. */
+    struct fx f;
+    fx_init(&f, ARGS("10", "0"));
+    full_nodes(&f, (const int[]){2, 4, 6}, 3);
+    FX_STR(outcome(&f, fx_schedule(&f, fx_pod(&f, "p", "'cpu':'2'", "'priority':100"))),
+           "no new claims to deallocate, preemption: 0/3 nodes are available: 3 Preemption is not "
+           "helpful for scheduling.");
+    fx_fini(&f);
+}
+
+/* More victims than an insertion sort takes, none of them started: Go's sort decides who is spared.
+ */
+static void test_many_waiting_victims(void)
+{
+    struct fx f;
+    const char *first, *second;
+
+    fx_init(&f, NULL);
+    fx_node(&f, "n", "'cpu':'40','memory':'8Gi','pods':'110'", "", "", "");
+    for (unsigned i = 0; i < 40; i++)
+        fx_place(&f, victim(&f, bh_arena_printf(&f.arena, "v%02u", i), 1, "1", "", ""), "n");
+    struct fx_pod p = fx_pod(&f, "p", "'cpu':'3'", "'priority':100");
+    const struct bh_decision *d = fx_schedule(&f, p);
+    FX_INT(d->n_victims, 3);
+    first = bh_arena_strdup(&f.arena, outcome(&f, d));
+    second = outcome(&f, fx_schedule(&f, p));
+    FX_STR(second, first); /* the same pods again: nothing is left to chance */
+    fx_fini(&f);
+}
+
+/* Only one pod at a time may use the claim. */
+static void test_claim_of_a_victim(void)
+{
+    static const struct {
+        enum bh_kind kind;
+        const char *ns, *json;
+    } objects[] = {
+        {BH_KIND_PERSISTENTVOLUMECLAIM, "default",
+         "{'metadata':{'name':'c','namespace':'default','annotations':{'pv.kubernetes.io/"
+         "bind-completed':''}},'spec':{'accessModes':['ReadWriteOncePod'],'volumeName':'c'}}"},
+        {BH_KIND_PERSISTENTVOLUME, "",
+         "{'metadata':{'name':'c'},'spec':{'claimRef':{'name':'c','namespace':'default'}}}"},
+    };
+    const char *use = "'priority':%d,'containers':[{'name':'c'}],'volumes':[{'name':'v',"
+                      "'persistentVolumeClaim':{'claimName':'c'}}]";
+    struct fx f;
+
+    fx_init(&f, NULL);
+    for (unsigned i = 0; i < 5; i++)
+        fx_node(&f, bh_arena_printf(&f.arena, "n%u", i), NODE, "", "", "");
+    for (unsigned i = 0; i < BH_ARRAY_LEN(objects); i++) {
+        struct bh_buf b = {0};
+        bh_pb_pack(&b,
+                   fx_message(&f, bh_kinds[objects[i].kind].desc, fx_json(&f, objects[i].json)));
+        CU_ASSERT(bh_engine_put_object(f.e, objects[i].kind, objects[i].ns, "c", bh_buf_str(&b),
+                                       b.n, NULL) == 0);
+        bh_buf_fini(&b);
+    }
+    bh_engine_del_node(f.e, bh_sym_internc(bh_engine_symtab(f.e), "n0"));
+    bh_engine_del_node(f.e, bh_sym_internc(bh_engine_symtab(f.e), "n3"));
+    fx_place(&f, fx_pod_full(&f, "v", "", bh_arena_printf(&f.arena, use, 1), ""), "n2");
+    const struct bh_decision *d =
+        fx_schedule(&f, fx_pod_full(&f, "p", "", bh_arena_printf(&f.arena, use, 9), ""));
+    FX_STR(outcome(&f, d), "n2: v");
+    fx_fini(&f);
+}
+
 static void test_ties_are_listed(void)
 {
     struct fx f;
@@ -349,5 +460,8 @@ BH_TESTS("scheduler/preemption",
          {"too many pods is worth a preemption", test_too_many_pods},
          {"a victim's host port becomes free", test_host_port_of_a_victim},
          {"the search stops at enough candidates", test_enough_candidates},
+         {"candidates are capped", test_candidates_are_capped},
+         {"many victims that have not started", test_many_waiting_victims},
+         {"a victim's claim becomes free", test_claim_of_a_victim},
          {"candidates that tie are listed, the chosen one first", test_ties_are_listed},
          {"selection goes respect by respect", test_selection_steps})

@@ -467,6 +467,83 @@ static void test_node_hints(void)
     CU_ASSERT(!node_event(&f, away, BH_EV_NODE_LABEL, none, z1));
     CU_ASSERT(!node_event(&f, away, BH_EV_NODE_LABEL, z1, d1));
     CU_ASSERT(node_event(&f, plain, BH_EV_ADD, NULL, none)); /* others' terms kept it out */
+    CU_ASSERT(node_event(&f, away, BH_EV_DELETE, z1, NULL)); /* whoever it avoids went with it */
+    CU_ASSERT(!node_event(&f, away, BH_EV_DELETE, none, NULL));
+    CU_ASSERT(!node_event(&f, near, BH_EV_DELETE, z1, NULL)); /* it could not begin the group */
+    fx_fini(&f);
+}
+
+/* The terms of a pod on a node keep this one out; it has none of its own. */
+static void test_hints_of_others_domains(void)
+{
+    struct fx f;
+
+    fx_init(&f, NULL);
+    struct fx_pod guard = w_pod(&f, "ns", "g", "", "", AFFINITY(AWAY("{" ZONE "," APP("inc") "}")));
+    struct fx_pod plain = w_pod(&f, "ns", "p", "'app':'inc'", "", "");
+    struct fx_pod other = w_pod(&f, "ns", "o", "'app':'else'", "", "");
+    struct fx_pod group =
+        w_pod(&f, "ns", "p", "'app':'inc'", "", AFFINITY(NEAR("{" ZONE "," APP("inc") "}")));
+    const struct bh_node_rec *none = w_node_rec(&f, "n", "", "", ""),
+                             *z1 = w_node_rec(&f, "n", "z1", "", ""),
+                             *d1 = w_node_rec(&f, "n", "z1", "'d':'1'", "");
+
+    CU_ASSERT(!node_event(&f, plain, BH_EV_DELETE, z1, NULL)); /* nobody is there yet */
+    fx_place(&f, guard, "n");
+    CU_ASSERT(node_event(&f, plain, BH_EV_DELETE, z1, NULL));
+    CU_ASSERT(node_event(&f, plain, BH_EV_NODE_LABEL, z1, none));
+    CU_ASSERT(!node_event(&f, plain, BH_EV_NODE_LABEL, z1, d1));
+    CU_ASSERT(!node_event(&f, other, BH_EV_DELETE, z1, NULL));
+    CU_ASSERT(node_event(&f, group, BH_EV_NODE_LABEL, z1, none)); /* it may begin the group now */
+    fx_fini(&f);
+}
+
+static bool namespace_event(struct fx *f, struct fx_pod p, uint32_t changes)
+{
+    return hint(f, p,
+                (struct bh_cluster_event){.resource = BH_EV_OBJECT,
+                                          .kind = BH_KIND_NAMESPACE,
+                                          .action = BH_EV_UPDATE,
+                                          .object_changes = changes});
+}
+
+static void test_namespace_hints(void)
+{
+    struct fx f;
+
+    fx_init(&f, NULL);
+    struct fx_pod plain = w_pod(&f, "ns", "p", "", "", "");
+    struct fx_pod team = w_pod(&f, "ns", "p", "", "",
+                               AFFINITY(NEAR("{" ZONE "," APP("web") ",'namespaceSelector':{}}")));
+    struct fx_pod guard =
+        w_pod(&f, "ns", "g", "", "", AFFINITY(AWAY("{" ZONE "," APP("a") ",'namespaceSelector':{}}")));
+
+    CU_ASSERT(namespace_event(&f, team, BH_NAMESPACE_LABELS));
+    CU_ASSERT(!namespace_event(&f, team, 0)); /* no label changed */
+    CU_ASSERT(!namespace_event(&f, plain, BH_NAMESPACE_LABELS));
+    fx_place(&f, guard, "n");
+    CU_ASSERT(namespace_event(&f, plain, BH_NAMESPACE_LABELS));
+    fx_fini(&f);
+}
+
+/* Terms that do not parse are an error in a hint, and errors wake. */
+static void test_broken_terms(void)
+{
+    const char *like =
+        "{" ZONE ",'labelSelector':{'matchExpressions':[{'key':'a','operator':'Like'}]}}";
+    struct fx f;
+
+    fx_init(&f, NULL);
+    const char *lists[] = {bh_arena_printf(&f.arena, AFFINITY(NEAR("%s")), like),
+                           bh_arena_printf(&f.arena, AFFINITY(AWAY("%s")), like)};
+    struct fx_pod other = assigned(&f, "ns", "", ""), waiting = w_pod(&f, "ns", "x", "", "", "");
+    for (unsigned i = 0; i < BH_ARRAY_LEN(lists); i++) {
+        struct fx_pod p = w_pod(&f, "ns", "p", "", "", lists[i]);
+        CU_ASSERT(pod_event(&f, p, BH_EV_ADD, NULL, &other));
+        CU_ASSERT(pod_event(&f, p, BH_EV_DELETE, &other, NULL));
+        CU_ASSERT(!pod_event(&f, p, BH_EV_ADD, NULL, &waiting));
+        CU_ASSERT(node_event(&f, p, BH_EV_ADD, NULL, w_node_rec(&f, "n", "", "", "")));
+    }
     fx_fini(&f);
 }
 
@@ -515,4 +592,7 @@ BH_TESTS("scheduler/plugins/interpodaffinity", {"scores, the documented table", 
           test_nominated_anti_affinity_is_not_heard_after_skip},
          {"pods that wake a rejected pod", test_pod_hints},
          {"nodes that wake a rejected pod", test_node_hints},
+         {"nodes leave domains that others guard", test_hints_of_others_domains},
+         {"namespaces that wake a rejected pod", test_namespace_hints},
+         {"terms that do not parse wake", test_broken_terms},
          {"args are checked with upstream's texts", test_args}, )

@@ -271,8 +271,9 @@ static void test_reasons(void)
                            "'a','operator':'Like'}]}")));
     CU_ASSERT_EQUAL(d->kind, BH_DECISION_ERROR);
     FX_STR(d->message,
-           "running PreFilter plugin \"PodTopologySpread\": obtaining pod's hard topology "
-           "spread constraints: \"Like\" is not a valid label selector operator");
+           "running PreFilter plugin \"PodTopologySpread\": get constraints from pod: obtaining "
+           "pod's hard topology spread constraints: \"Like\" is not a valid label selector "
+           "operator");
     d = schedule(&f, "",
                  LIST(SOFT("'maxSkew':1," ZONE ",'labelSelector':{'matchExpressions':[{'key':"
                            "'a','operator':'Like'}]}")));
@@ -312,6 +313,47 @@ static void test_points_disabled(void)
         FX_STR(schedule(&f, "", "")->message, rows[i].message);
         fx_fini(&f);
     }
+}
+
+/* These work it out where nothing is prepared. */
+static void test_points_not_needed(void)
+{
+    static const char *const profiles[] = {NULL, WITHOUT("preFilter", "NodeAffinity"),
+                                           WITHOUT("preScore", "NodeAffinity"),
+                                           WITHOUT("preScore", "NodeResourcesFit"),
+                                           WITHOUT("preScore", "NodeResourcesBalancedAllocation")};
+    static const char *const scorers[] = {"NodeAffinity", "NodeResourcesFit",
+                                          "NodeResourcesBalancedAllocation"};
+    static const char likes[] =
+        "'affinity':{'nodeAffinity':{'preferredDuringSchedulingIgnoredDuringExecution':[{'weight':"
+        "3,'preference':{'matchExpressions':[{'key':'topology.kubernetes.io/zone','operator':'%s',"
+        "'values':['z2']}]}}]}}";
+    static const char wants[] = ",'containers':[{'name':'c','resources':{'requests':{'cpu':'1'}}}]";
+    char want[3][64];
+
+    for (size_t i = 0; i < BH_ARRAY_LEN(profiles); i++) {
+        struct fx f;
+        begin(&f, profiles[i]);
+        const char *spec = bh_arena_printf(&f.arena, likes, "In");
+        const struct bh_decision *d = fx_schedule(
+            &f, fx_pod_full(&f, "p", "", bh_arena_printf(&f.arena, "%s%s", spec, wants), ""));
+        for (size_t k = 0; k < BH_ARRAY_LEN(scorers); k++) {
+            const char *have = w_scores(&f, d, scorers[k], "abcde", true);
+            if (i == 0)
+                snprintf(want[k], sizeof want[k], "%s", have);
+            FX_STR(have, want[k]);
+        }
+        d = schedule(&f, "", bh_arena_printf(&f.arena, likes, "Like"));
+        CU_ASSERT(strstr(d->message, i == 2
+                                         ? "running Score plugins: plugin \"NodeAffinity\" failed "
+                                           "with: [0].matchExpressions[0].operator: "
+                                         : "running PreScore plugin \"NodeAffinity\": "
+                                           "[0].matchExpressions[0].operator: ") == d->message);
+        /* A pod without requests: no score, or 0. */
+        FX_STR(w_scores(&f, schedule(&f, "", ""), scorers[2], "a", true), i == 4 ? "0" : "-1");
+        fx_fini(&f);
+    }
+    FX_STR(want[0], "0 0 3 0 0");
 }
 
 static void test_taints_policy(void)
@@ -581,6 +623,7 @@ BH_TESTS("scheduler/plugins/podtopologyspread", {"the logarithm is Go's", test_l
          {"hard constraints, the documented table", test_hard_constraints},
          {"reasons and errors", test_reasons},
          {"filters and scores without their preparation fail", test_points_disabled},
+         {"some do without it", test_points_not_needed},
          {"tainted nodes count or not", test_taints_policy},
          {"preemption lowers the counts", test_preemption_lowers_counts},
          {"terminating victims count down, as upstream", test_terminating_victims_count_down},

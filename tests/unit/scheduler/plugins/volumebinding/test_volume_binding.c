@@ -389,26 +389,6 @@ static void test_topology_translation(void)
     world_end(&w);
 }
 
-static void test_reserve(void)
-{
-    begin();
-    world_volume(&w, "pv", "", "'storageClassName':'wait'");
-    world_bound_claim(&w, "bound", "pv");
-    waiting("unbound", "wait", "1Gi", "");
-    struct bh_pending bound = world_pod(&w, "p", "", CLAIM("bound"));
-    struct bh_pending unbound = world_pod(&w, "q", "", CLAIM("unbound"));
-    struct bh_pending without = world_pod(&w, "r", "", "{'name':'v','emptyDir':{}}");
-    bh_sym node = bh_sym_internc(bh_engine_symtab(w.e), "a");
-    CU_ASSERT_PTR_NULL(bh_engine_reserve(w.e, &bound, node));
-    CU_ASSERT_PTR_NULL(bh_engine_reserve(w.e, &without, node));
-    const struct bh_status *s = bh_engine_reserve(w.e, &unbound, node);
-    CU_ASSERT_PTR_NOT_NULL_FATAL(s);
-    CU_ASSERT_EQUAL(s->code, BH_UNSCHEDULABLE);
-    CU_ASSERT_STRING_EQUAL(s->reasons[0],
-                           "berth: binding volumes is not supported in this release");
-    world_end(&w);
-}
-
 BH_TESTS("scheduler/plugins/volumebinding",
          {"claims that are missing, lost, going or somebody else's", test_missing_claims},
          {"claims that should be bound already", test_immediate},
@@ -422,5 +402,4 @@ BH_TESTS("scheduler/plugins/volumebinding",
          {"provisioning: topology and capacity", test_provisioning},
          {"in-tree volumes on migrated nodes", test_migrated_volume},
          {"CSI handles of in-tree volumes", test_handles},
-         {"topology of in-tree volumes", test_topology_translation},
-         {"Reserve refuses what it cannot bind", test_reserve})
+         {"topology of in-tree volumes", test_topology_translation})

@@ -82,13 +82,14 @@ static void test_nodes_and_drivers(void)
     CU_ASSERT(ADD("NodeVolumeLimits", CLAIM("c"), CSINODE, "n", plain));
     CU_ASSERT(UPDATE("NodeVolumeLimits", CLAIM("c"), CSINODE, "n", limited));
     CU_ASSERT(!UPDATE("NodeVolumeLimits", CLAIM("c"), CSINODE, "n", limited));
-    CU_ASSERT(!UPDATE("NodeVolumeLimits", CLAIM("c"), CSINODE, "n", plain));
+    CU_ASSERT(UPDATE("NodeVolumeLimits", CLAIM("c"), CSINODE, "n", plain)); /* no limit any more */
     CU_ASSERT(!UPDATE("VolumeBinding", CLAIM("c"), CSINODE, "n", limited));
     CU_ASSERT(UPDATE("VolumeBinding", CLAIM("c"), CSINODE, "n", migrated));
     CU_ASSERT(!ADD("VolumeBinding", inline_csi, CSIDRIVER, "d", on));
     CU_ASSERT(UPDATE("VolumeBinding", inline_csi, CSIDRIVER, "d", off));
     CU_ASSERT(!UPDATE("VolumeBinding", inline_csi, CSIDRIVER, "d", on));
-    CU_ASSERT(!UPDATE("VolumeBinding", CLAIM("c"), CSIDRIVER, "d", off));
+    CU_ASSERT(UPDATE("VolumeBinding", CLAIM("c"), CSIDRIVER, "d", off)); /* not upstream */
+    CU_ASSERT(!UPDATE("VolumeBinding", CLAIM("c"), CSIDRIVER, "d", on));
     world_end(&w);
 }
 

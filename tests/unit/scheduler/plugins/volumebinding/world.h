@@ -19,23 +19,44 @@
 
 struct world {
     struct bh_engine *e;
+    struct bh_sched_config *config; /* NULL: the default one */
     struct bh_arena a;
     struct bh_buf text; /* of the last answer */
 };
 
-static inline void world_begin(struct world *w)
+/* With one plugin besides those that queue and bind; NULL: with the default ones. */
+static inline void world_begin_with(struct world *w, const char *plugin)
 {
-    const struct bh_engine_options o = {.tie_break = BH_TIE_FIRST, .verify = true};
+    struct bh_engine_options o = {.tie_break = BH_TIE_FIRST, .verify = true};
+    struct bh_json *tree = NULL;
     struct bh_err err = {{0}};
 
     *w = (struct world){0};
     bh_arena_init(&w->a, 0);
+    if (plugin) {
+        const char *text = bh_arena_printf(
+            &w->a,
+            "{\"apiVersion\":\"kubescheduler.config.k8s.io/v1\",\"kind\":"
+            "\"KubeSchedulerConfiguration\",\"profiles\":[{\"plugins\":{\"multiPoint\":{"
+            "\"disabled\":[{\"name\":\"*\"}],\"enabled\":[{\"name\":\"PrioritySort\"},"
+            "{\"name\":\"%s\"},{\"name\":\"DefaultBinder\"}]}}}]}",
+            plugin);
+        CU_ASSERT_EQUAL_FATAL(bh_json_parse(&w->a, text, strlen(text), 0, &tree, &err), 0);
+        CU_ASSERT_EQUAL_FATAL(bh_sched_config_new(tree, &w->config, &err), 0);
+        o.config = w->config;
+    }
     CU_ASSERT_EQUAL_FATAL(bh_engine_new(&o, &w->e, &err), 0);
+}
+
+static inline void world_begin(struct world *w)
+{
+    world_begin_with(w, NULL);
 }
 
 static inline void world_end(struct world *w)
 {
     bh_engine_free(w->e);
+    bh_sched_config_free(w->config);
     bh_arena_fini(&w->a);
     bh_buf_fini(&w->text);
 }

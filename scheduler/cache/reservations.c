@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * scheduler/cache/reservations.c - what Reserve took for pods that are not bound yet
+ *
+ * Runs in: the engine's thread.
+ */
+#include "scheduler/cache/reservations.h"
+
+static void free_reservation(struct bh_reservation *v)
+{
+    bh_arena_fini(&v->arena);
+    free(v->v);
+    free(v->state);
+    free(v);
+}
+
+void bh_reservations_fini(struct bh_reservations *r)
+{
+    struct bh_map_entry *e;
+
+    for (size_t it = 0; (e = bh_map_next(&r->by_pod, &it));)
+        free_reservation(e->value);
+    bh_map_fini(&r->by_pod);
+    bh_map_fini(&r->in_flight);
+}
+
+struct bh_reservation *bh_reservation_of(const struct bh_reservations *r, struct bh_str uid)
+{
+    return r->by_pod.len ? bh_map_get(&r->by_pod, uid.p, uid.n) : NULL;
+}
+
+struct bh_reservation *bh_reservation_for(struct bh_reservations *r, struct bh_str uid, bh_sym node)
+{
+    struct bh_reservation *v = bh_reservation_of(r, uid);
+
+    if (v)
+        return v;
+    v = bh_calloc(1, sizeof *v);
+    bh_arena_init(&v->arena, 0);
+    v->uid = (struct bh_str){bh_arena_strndup(&v->arena, uid.p, uid.n), uid.n};
+    v->node = node;
+    (void)bh_map_put(&r->by_pod, uid.p, uid.n, v);
+    return v;
+}
+
+void bh_reservation_add(struct bh_reservation *v, const struct bh_write *w, const char *in_flight)
+{
+    if (v->n == v->cap) {
+        v->cap = v->cap ? v->cap * 2 : 4;
+        v->v = bh_reallocarray(v->v, v->cap, sizeof *v->v);
+        v->state = bh_reallocarray(v->state, v->cap, sizeof *v->state);
+    }
+    v->v[v->n] = *w;
+    v->state[v->n++] = (struct bh_reserved){.in_flight = in_flight};
+}
+
+void bh_reservation_drop(struct bh_reservations *r, struct bh_str uid)
+{
+    struct bh_reservation *v = bh_reservation_of(r, uid);
+
+    if (!v)
+        return;
+    for (uint32_t i = 0; i < v->n; i++)
+        if (v->state[i].in_flight)
+            bh_in_flight_del(r, v->state[i].in_flight);
+    (void)bh_map_del(&r->by_pod, uid.p, uid.n);
+    free_reservation(v);
+}
+
+void bh_in_flight_add(struct bh_reservations *r, const char *key, const K8s__ResourceClaim *claim)
+{
+    (void)bh_map_put(&r->in_flight, key, strlen(key), (void *)(uintptr_t)claim); /* only read */
+    r->version++;
+}
+
+void bh_in_flight_del(struct bh_reservations *r, const char *key)
+{
+    if (bh_map_del(&r->in_flight, key, strlen(key)))
+        r->version++;
+}

@@ -1,0 +1,196 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * scheduler/engine_prebind.c - what Reserve took: the writes, their outcome, undoing, and standing
+ * in for the API server and its controllers in simulations
+ *
+ * Runs in:  the engine's thread.
+ * Upstream: PreBind of pkg/scheduler/framework/plugins/{volumebinding,dynamicresources}, split into
+ *           writes that a binder does and checks of what came of them.
+ */
+#include <errno.h>
+#include <inttypes.h>
+
+#include "common/k8s/codec.h"
+#include "scheduler/engine_int.h"
+
+const struct bh_write *bh_engine_prebind_work(const struct bh_engine *e, struct bh_str uid,
+                                              uint32_t *ret_n)
+{
+    const struct bh_reservation *r = bh_reservation_of(&e->reserved, uid);
+
+    *ret_n = r ? r->n : 0;
+    return r && r->n ? r->v : NULL;
+}
+
+int bh_engine_prebind_written(struct bh_engine *e, struct bh_str uid, uint32_t i,
+                              const void *object, size_t n, struct bh_err *err)
+{
+    struct bh_reservation *r = bh_reservation_of(&e->reserved, uid);
+    ProtobufCMessage *m;
+
+    if (!r || i >= r->n)
+        return bh_err_set(err, -ENOENT, "nothing is reserved for the pod");
+    int rc = bh_pb_unpack(&r->arena, bh_kinds[r->v[i].kind].desc, object, n, &m, err);
+    if (rc < 0)
+        return rc;
+    const K8s__ObjectMeta *meta = bh_object_meta(m);
+    if (!meta || !*meta->name)
+        return bh_err_set(err, -EINVAL, "%s without name", bh_kinds[r->v[i].kind].kind_name);
+    r->state[i].written = m;
+    if (r->v[i].kind == BH_KIND_RESOURCECLAIM)
+        (void)bh_objects_assume_new(&e->objects, BH_KIND_RESOURCECLAIM, m, NULL); /* or newer */
+    if (r->state[i].in_flight)
+        bh_in_flight_del(&e->reserved, r->state[i].in_flight);
+    r->state[i].in_flight = NULL;
+    return 0;
+}
+
+int bh_engine_learn(struct bh_engine *e, enum bh_kind kind, const void *object, size_t n,
+                    struct bh_err *err)
+{
+    ProtobufCMessage *m;
+
+    if (kind != BH_KIND_RESOURCECLAIM)
+        return 0;
+    bh_arena_reset(&e->aside);
+    int rc = bh_pb_unpack(&e->aside, bh_kinds[kind].desc, object, n, &m, err);
+    if (rc == 0)
+        (void)bh_objects_assume_new(&e->objects, kind, m, NULL); /* or newer */
+    return rc;
+}
+
+uint64_t bh_engine_claims_version(const struct bh_engine *e)
+{
+    const uint64_t *v = e->objects.version;
+
+    return v[BH_KIND_PERSISTENTVOLUME] + v[BH_KIND_PERSISTENTVOLUMECLAIM] +
+           v[BH_KIND_RESOURCECLAIM];
+}
+
+enum bh_prebind_state bh_engine_prebind_check(struct bh_engine *e, const struct bh_pending *p,
+                                              bh_sym node, int64_t since_ns, int64_t now_ns,
+                                              const char **ret_text)
+{
+    struct bh_pod_info pod;
+    struct bh_cycle cy;
+
+    *ret_text = "";
+    if (!bh_aside_cycle(e, p, &pod, &cy))
+        return BH_PREBIND_READY;
+    for (uint32_t i = 0; i < cy.fw->n_plugins; i++)
+        cy.calls[i].now_ns = now_ns;
+    const struct bh_status *s = bh_run_pre_bind(&cy, node, since_ns);
+    if (!s)
+        return BH_PREBIND_READY;
+    if (bh_status_code(s) == BH_WAIT) {
+        *ret_text = s->plugin;
+        return BH_PREBIND_WAITS;
+    }
+    *ret_text = bh_status_message(&e->aside, s);
+    return BH_PREBIND_FAILED;
+}
+
+const struct bh_write *bh_engine_undo_work(struct bh_engine *e, const struct bh_pending *p,
+                                           uint32_t *ret_n)
+{
+    const struct bh_write *v = NULL;
+    struct bh_pod_info pod;
+    struct bh_cycle cy;
+
+    *ret_n = 0;
+    if (!bh_aside_cycle(e, p, &pod, &cy))
+        return NULL;
+    for (uint32_t i = 0; i < cy.fw->n_plugins && !*ret_n; i++)
+        if (cy.fw->plugins[i].plugin->undo_work)
+            *ret_n = cy.fw->plugins[i].plugin->undo_work(&cy.calls[i], &v);
+    return *ret_n ? v : NULL;
+}
+
+/* ---- without an API server ----------------------------------------------------------------------
+ */
+
+static void put(struct bh_engine *e, enum bh_kind kind, const ProtobufCMessage *m)
+{
+    const K8s__ObjectMeta *meta = bh_object_meta(m);
+    struct bh_buf b = {0};
+
+    bh_objects_restore(&e->objects, kind, meta->namespace_, meta->name, meta->resourceversion);
+    bh_pb_pack(&b, m);
+    (void)bh_engine_put_object(e, kind, meta->namespace_, meta->name, bh_buf_str(&b), b.n, NULL);
+    bh_buf_fini(&b);
+}
+
+static void annotate(struct bh_arena *a, K8s__ObjectMeta *m, const char *key, const char *value)
+{
+    K8s__StringEntry **v = bh_arena_new_array(a, K8s__StringEntry *, m->n_annotations + 1);
+    K8s__StringEntry *s = bh_arena_new(a, K8s__StringEntry);
+
+    k8s__string_entry__init(s);
+    s->key = bh_arena_strdup(a, key);
+    s->value = bh_arena_strdup(a, value);
+    if (m->n_annotations)
+        memcpy(v, m->annotations, m->n_annotations * sizeof *v);
+    v[m->n_annotations++] = s;
+    m->annotations = v;
+}
+
+/* The volume controller's part: the claim gets the volume that names it. */
+static void bind_claim(struct bh_engine *e, struct bh_arena *a, const K8s__PersistentVolume *v)
+{
+    const K8s__ObjectReference *ref = v->spec->claimref;
+    const ProtobufCMessage *m =
+        bh_objects_get(&e->objects, BH_KIND_PERSISTENTVOLUMECLAIM, ref->namespace_, ref->name);
+    K8s__PersistentVolumeClaim *c = m ? (void *)bh_pb_copy(a, m) : NULL;
+
+    if (!c || !c->spec)
+        return;
+    c->spec->volumename = v->metadata->name;
+    annotate(a, c->metadata, "pv.kubernetes.io/bind-completed", "yes");
+    if (!c->status) {
+        c->status = bh_arena_new(a, K8s__PersistentVolumeClaimStatus);
+        k8s__persistent_volume_claim_status__init(c->status);
+    }
+    c->status->phase = bh_arena_strdup(a, "Bound");
+    put(e, BH_KIND_PERSISTENTVOLUMECLAIM, &c->base);
+}
+
+static void commit_volume(struct bh_engine *e, struct bh_arena *a, const ProtobufCMessage *m)
+{
+    K8s__PersistentVolume *v = (void *)bh_pb_copy(a, m);
+
+    if (!v->status) {
+        v->status = bh_arena_new(a, K8s__PersistentVolumeStatus);
+        k8s__persistent_volume_status__init(v->status);
+    }
+    v->status->phase = bh_arena_strdup(a, "Bound");
+    bind_claim(e, a, v);
+    put(e, BH_KIND_PERSISTENTVOLUME, &v->base);
+}
+
+/* The server's part: a name that no other pod's claim has. */
+static void commit_new_claim(struct bh_engine *e, struct bh_arena *a, const struct bh_write *w,
+                             struct bh_str uid)
+{
+    K8s__ResourceClaim *c = (void *)bh_pb_copy(a, w->object);
+
+    c->metadata->name = bh_arena_printf(a, "%s%05" PRIx64, c->metadata->generatename,
+                                        bh_hash(uid.p, uid.n, 0) & 0xfffff);
+    c->metadata->uid = c->metadata->name;
+    put(e, BH_KIND_RESOURCECLAIM, &c->base);
+}
+
+void bh_engine_prebind_commit(struct bh_engine *e, struct bh_str uid)
+{
+    struct bh_reservation *r = bh_reservation_of(&e->reserved, uid);
+
+    for (uint32_t i = 0; r && i < r->n; i++) {
+        const struct bh_write *w = &r->v[i];
+        if (w->what == BH_WRITE_VOLUME_CLAIM)
+            commit_volume(e, &r->arena, w->object);
+        else if (w->what == BH_WRITE_NEW_CLAIM)
+            commit_new_claim(e, &r->arena, w, uid);
+        else
+            put(e, w->kind, w->object);
+    }
+    bh_reservation_drop(&e->reserved, uid);
+}

@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * scheduler/framework/waiting.c - pods that wait at Permit, and what plugins say about them
+ */
+#include "scheduler/framework/waiting.h"
+#include "common/base/opt.h"
+
+struct pending {
+    const char *plugin;
+    int64_t timeout_ns;
+    bool allowed;
+};
+struct bh_waiting_pod {
+    struct pending *v;
+    uint32_t n;
+    int64_t since_ns; /* 0: nobody has asked yet */
+    enum bh_permit_verdict verdict;
+    char *plugin, *message; /* REJECTED */
+};
+
+static void free_pod(struct bh_waiting_pod *p)
+{
+    if (!p)
+        return;
+    free(p->v);
+    free(p->plugin);
+    free(p->message);
+    free(p);
+}
+
+void bh_waiting_fini(struct bh_waiting_pods *w)
+{
+    struct bh_map_entry *m;
+
+    for (size_t it = 0; (m = bh_map_next(&w->by_uid, &it));)
+        free_pod(m->value);
+    bh_map_fini(&w->by_uid);
+}
+
+static struct bh_waiting_pod *find(const struct bh_waiting_pods *w, struct bh_str uid)
+{
+    return w->by_uid.len ? bh_map_get(&w->by_uid, uid.p, uid.n) : NULL;
+}
+
+void bh_waiting_add(struct bh_waiting_pods *w, struct bh_str uid, const char *plugin,
+                    int64_t timeout_ns)
+{
+    struct bh_waiting_pod *p = find(w, uid);
+
+    if (!p) {
+        p = bh_calloc(1, sizeof *p);
+        (void)bh_map_put(&w->by_uid, uid.p, uid.n, p);
+    }
+    p->v = bh_reallocarray(p->v, p->n + 1, sizeof *p->v);
+    p->v[p->n++] = (struct pending){.plugin = plugin, .timeout_ns = timeout_ns};
+}
+
+void bh_waiting_drop(struct bh_waiting_pods *w, struct bh_str uid)
+{
+    if (w->by_uid.len)
+        free_pod(bh_map_del(&w->by_uid, uid.p, uid.n));
+}
+
+bool bh_waiting_allow(struct bh_waiting_pods *w, struct bh_str uid, const char *plugin)
+{
+    struct bh_waiting_pod *p = find(w, uid);
+    bool all = true;
+
+    if (!p)
+        return false;
+    for (uint32_t i = 0; i < p->n; i++) {
+        p->v[i].allowed |= bh_streq(p->v[i].plugin, plugin);
+        all &= p->v[i].allowed;
+    }
+    if (all && p->verdict == BH_PERMIT_WAITS)
+        p->verdict = BH_PERMIT_ALLOWED;
+    return true;
+}
+
+bool bh_waiting_reject(struct bh_waiting_pods *w, struct bh_str uid, const char *plugin,
+                       const char *message)
+{
+    struct bh_waiting_pod *p = find(w, uid);
+
+    if (!p || p->verdict != BH_PERMIT_WAITS)
+        return false;
+    p->verdict = BH_PERMIT_REJECTED;
+    p->plugin = bh_strdup(plugin);
+    p->message = bh_strdup(message);
+    return true;
+}
+
+void bh_waiting_each(const struct bh_waiting_pods *w, void (*fn)(void *arg, struct bh_str uid),
+                     void *arg)
+{
+    struct bh_map_entry *m;
+
+    for (size_t it = 0; (m = bh_map_next(&w->by_uid, &it));)
+        fn(arg, (struct bh_str){m->key, m->key_len});
+}
+
+/* The timer that has run out first, if one has. */
+static void run_timers(struct bh_waiting_pods *w, struct bh_str uid, struct bh_waiting_pod *p,
+                       int64_t now_ns)
+{
+    const struct pending *first = NULL;
+    char text[32];
+
+    for (uint32_t i = 0; i < p->n; i++)
+        if (!p->v[i].allowed && now_ns - p->since_ns >= p->v[i].timeout_ns &&
+            (!first || p->v[i].timeout_ns < first->timeout_ns))
+            first = &p->v[i];
+    if (!first)
+        return;
+    bh_format_duration_ns(first->timeout_ns, text);
+    BH_CLEANUP(bh_freep)
+    char *message =
+        bh_asprintf("rejected due to timeout after waiting %s at plugin %s", text, first->plugin);
+    (void)bh_waiting_reject(w, uid, first->plugin, message);
+}
+
+enum bh_permit_verdict bh_waiting_verdict(struct bh_waiting_pods *w, struct bh_str uid,
+                                          int64_t now_ns, const char **ret_plugin,
+                                          const char **ret_message)
+{
+    struct bh_waiting_pod *p = find(w, uid);
+
+    *ret_plugin = *ret_message = "";
+    if (!p)
+        return BH_PERMIT_ALLOWED;
+    if (!p->since_ns)
+        p->since_ns = now_ns;
+    if (p->verdict == BH_PERMIT_WAITS)
+        run_timers(w, uid, p, now_ns);
+    if (p->verdict == BH_PERMIT_REJECTED) {
+        *ret_plugin = p->plugin;
+        *ret_message = p->message;
+    }
+    return p->verdict;
+}

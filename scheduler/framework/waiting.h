@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * scheduler/framework/waiting.h - pods that wait at Permit, and what plugins say about them
+ *
+ * Each plugin that said Wait has a timer of its own; the first to run out rejects the pod. The pod
+ * goes on when every one of them has allowed it. The first decision counts, later ones change
+ * nothing. One table for all profiles.
+ *
+ * Owns:     the entries; texts are copied.
+ * Runs in:  the engine's thread; plugins call it from their callbacks.
+ * Upstream: pkg/scheduler/framework/runtime/waiting_pods_map.go; differences: the timers run when
+ *           somebody asks for the verdict.
+ */
+#ifndef BH_WAITING_H
+#define BH_WAITING_H
+
+#include "common/base/map.h"
+
+enum bh_permit_verdict { BH_PERMIT_WAITS, BH_PERMIT_ALLOWED, BH_PERMIT_REJECTED };
+struct bh_waiting_pods {
+    struct bh_map by_uid; /* struct bh_waiting_pod * */
+};
+void bh_waiting_fini(struct bh_waiting_pods *w);
+/* The pod waits for one plugin more; the first makes it a waiting pod. plugin: static. */
+void bh_waiting_add(struct bh_waiting_pods *w, struct bh_str uid, const char *plugin,
+                    int64_t timeout_ns);
+void bh_waiting_drop(struct bh_waiting_pods *w, struct bh_str uid);
+
+/* ---- for plugins -------------------------------------------------------------------------------
+ */
+/* The plugin's part is settled; the last one lets the pod go. false: no such pod waits. */
+bool bh_waiting_allow(struct bh_waiting_pods *w, struct bh_str uid, const char *plugin);
+/* Back to the queue, as unschedulable because of the plugin. false: decided already. */
+bool bh_waiting_reject(struct bh_waiting_pods *w, struct bh_str uid, const char *plugin,
+                       const char *message);
+/* fn may allow and reject. */
+void bh_waiting_each(const struct bh_waiting_pods *w, void (*fn)(void *arg, struct bh_str uid),
+                     void *arg);
+
+/* ---- for who binds -----------------------------------------------------------------------------
+ */
+/* How it stands; the timers begin with the first call. REJECTED: by whom and why, valid until the
+ * pod is dropped. A pod that does not wait is allowed. */
+enum bh_permit_verdict bh_waiting_verdict(struct bh_waiting_pods *w, struct bh_str uid,
+                                          int64_t now_ns, const char **ret_plugin,
+                                          const char **ret_message);
+#endif

@@ -1,0 +1,284 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * scheduler/plugins/disklimits/disk_limits.c - how many in-tree cloud disks a node can attach
+ *
+ * Runs in: the engine's thread.
+ */
+#include <errno.h>
+
+#include "common/base/log.h"
+#include "scheduler/plugins/disklimits/disk_limits.h"
+
+/* Stands for upstream's random prefix of claims without a volume: no cloud makes such an id. */
+#define UNBOUND_PREFIX "\x01"
+
+#define LIMIT_FROM_ENV "KUBE_MAX_PD_VOLS"
+
+struct args {
+    const struct bh_disk_kind *kind;
+    bh_sym limit_key, instance_type, instance_type_beta;
+    int64_t env_limit;         /* 0 = none */
+    struct bh_status too_many; /* what a full node says */
+};
+struct ids { /* of volumes; sorted, each once, after make_set() */
+    bh_sym *v;
+    uint32_t n;
+};
+struct state {
+    struct ids wanted;
+    const struct bh_status *error;
+};
+
+/* ---- args ---- */
+
+/* A positive decimal number, as Go's Atoi reads it; anything else is as if it were not set. */
+static int64_t limit_from_env(void)
+{
+    const char *s = getenv(LIMIT_FROM_ENV);
+    char *end;
+
+    if (!s || !*s)
+        return 0;
+    bool number = (*s >= '0' && *s <= '9') || *s == '+' || *s == '-';
+    errno = 0;
+    long long v = number ? strtoll(s, &end, 10) : 0;
+    if (number && !errno && !*end && v > 0)
+        return v;
+    bh_log_warn("Unable to parse maximum PD volumes value, using default",
+                bh_kv_s(LIMIT_FROM_ENV, s));
+    return 0;
+}
+
+int bh_disk_limits_new(const struct bh_plugin_env *env, const struct bh_disk_kind *kind, void **ret)
+{
+    static const char *const too_many[] = {"node(s) exceed max volume count"};
+    struct args *a = bh_arena_new(env->arena, struct args);
+
+    *a = (struct args){
+        .kind = kind,
+        .limit_key = bh_sym_internc(env->tab, kind->limit_key),
+        .instance_type = bh_sym_internc(env->tab, "node.kubernetes.io/instance-type"),
+        .instance_type_beta = bh_sym_internc(env->tab, "beta.kubernetes.io/instance-type"),
+        .env_limit = limit_from_env(),
+        .too_many = {.code = BH_UNSCHEDULABLE,
+                     .n_reasons = 1,
+                     .reasons = too_many,
+                     .plugin = kind->plugin},
+    };
+    *ret = a;
+    return 0;
+}
+
+/* ---- volumes of a pod ---- */
+
+/* The disk's name in its cloud; NULL: a volume of another kind. */
+static const char *disk_of(const K8s__PersistentVolume *v, enum bh_in_tree kind)
+{
+    const K8s__PersistentVolumeSource *s = v->spec ? v->spec->persistentvolumesource : NULL;
+
+    if (!s)
+        return NULL;
+    switch (kind) {
+    case BH_IN_TREE_EBS:
+        return s->awselasticblockstore ? s->awselasticblockstore->volumeid : NULL;
+    case BH_IN_TREE_GCE_PD:
+        return s->gcepersistentdisk ? s->gcepersistentdisk->pdname : NULL;
+    case BH_IN_TREE_AZURE_DISK:
+        return s->azuredisk ? s->azuredisk->diskname : NULL;
+    case BH_IN_TREE_CINDER:
+        return s->cinder ? s->cinder->volumeid : NULL;
+    default:
+        return NULL;
+    }
+}
+
+/* The class that the claim names in its spec, not in the old annotation, makes such disks. */
+static bool provisions(struct bh_call *c, const K8s__PersistentVolumeClaim *claim)
+{
+    const struct args *a = c->args;
+    const char *name = claim->spec ? claim->spec->storageclassname : NULL;
+    const K8s__StorageClass *sc = name ? bh_find_class(c->objects, name) : NULL;
+
+    return sc && bh_streq(sc->provisioner, bh_in_tree_info[a->kind->in_tree].name);
+}
+
+static const struct bh_status *error_of(struct bh_call *c, const char *text)
+{
+    const struct args *a = c->args;
+    return bh_status_new(c->arena, BH_ERROR, a->kind->plugin, "%s", text);
+}
+
+/* A claim that has no volume yet, or whose volume is gone, counts as the disk it will be. */
+static bool id_of_claim(struct bh_call *c, const K8s__PersistentVolumeClaim *claim, const char *ns,
+                        const char *name, bh_sym *ret)
+{
+    const struct args *a = c->args;
+    const char *volume = bh_claim_volume_name(claim);
+    const K8s__PersistentVolume *v = *volume ? bh_find_volume(c->objects, volume) : NULL;
+
+    if (v) {
+        const char *disk = disk_of(v, a->kind->in_tree);
+        *ret = disk ? bh_sym_internc(c->tab, disk) : BH_SYM_NONE;
+        return disk != NULL;
+    }
+    if (!provisions(c, claim))
+        return false;
+    *ret = bh_sym_internc(c->tab, bh_arena_printf(c->arena, UNBOUND_PREFIX "%s/%s", ns, name));
+    return true;
+}
+
+/* is_new: the pod is being scheduled, its claims have to exist. */
+static const struct bh_status *add_claim(struct bh_call *c, const struct bh_pod_info *pod,
+                                         const struct bh_volume *v, bool is_new, struct ids *out)
+{
+    const struct args *a = c->args;
+    const char *ns = bh_rec_text(pod->rec, pod->rec->namespace_).p;
+    const char *name = bh_claim_name(c->arena, c->tab, pod->rec, v);
+
+    if (!*name)
+        return error_of(c, "PersistentVolumeClaim had no name");
+    const K8s__PersistentVolumeClaim *claim = bh_find_claim(c->objects, ns, name);
+    if (!claim && is_new)
+        return bh_status_new(c->arena, BH_UNSCHEDULABLE_AND_UNRESOLVABLE, a->kind->plugin,
+                             "looking up PVC %s/%s: %s", ns, name,
+                             bh_not_found(c->arena, "persistentvolumeclaim", name));
+    if (!claim)
+        return NULL;
+    if (v->type == BH_VOL_EPHEMERAL && !bh_claim_is_owned(claim, pod->rec))
+        return error_of(c, bh_not_owned(c->arena, claim, pod->rec));
+    out->n += id_of_claim(c, claim, ns, name, &out->v[out->n]);
+    return NULL;
+}
+
+static const struct bh_status *add_pod(struct bh_call *c, const struct bh_pod_info *pod,
+                                       bool is_new, struct ids *out)
+{
+    const struct args *a = c->args;
+    const struct bh_volume *v = bh_shape_volumes(pod->shape);
+
+    for (uint32_t i = 0; i < pod->shape->volumes.n; i++) {
+        if (bh_uses_claim(&v[i])) {
+            const struct bh_status *s = add_claim(c, pod, &v[i], is_new, out);
+            if (s)
+                return s;
+        } else if (bh_in_tree_inline(&v[i]) == a->kind->in_tree) {
+            out->v[out->n++] = v[i].type == BH_VOL_AZURE_DISK ? v[i].disk_name : v[i].source;
+        }
+    }
+    return NULL;
+}
+
+static int by_id(const void *pa, const void *pb)
+{
+    bh_sym a = *(const bh_sym *)pa, b = *(const bh_sym *)pb;
+    return a < b ? -1 : a > b;
+}
+
+static void make_set(struct ids *s)
+{
+    uint32_t kept = 0;
+
+    if (s->n > 1)
+        qsort(s->v, s->n, sizeof *s->v, by_id);
+    for (uint32_t i = 0; i < s->n; i++)
+        if (i == 0 || s->v[i] != s->v[kept - 1])
+            s->v[kept++] = s->v[i];
+    s->n = kept;
+}
+
+static bool is_relevant(const struct args *a, const struct bh_volume *v)
+{
+    return bh_uses_claim(v) || bh_in_tree_inline(v) == a->kind->in_tree;
+}
+
+static struct state *new_state(struct bh_call *c)
+{
+    struct state *st = bh_arena_new(c->arena, struct state);
+    uint32_t n = c->pod->shape->volumes.n;
+
+    st->wanted.v = bh_arena_new_array(c->arena, bh_sym, n ? n : 1);
+    st->error = add_pod(c, c->pod, true, &st->wanted);
+    make_set(&st->wanted);
+    return st;
+}
+
+/* ---- the plugin ---- */
+
+const struct bh_status *bh_disk_limits_pre_filter(struct bh_call *c, struct bh_node_set *ret_nodes)
+{
+    const struct bh_volume *v = bh_shape_volumes(c->pod->shape);
+
+    (void)ret_nodes;
+    for (uint32_t i = 0; i < c->pod->shape->volumes.n; i++) {
+        if (is_relevant(c->args, &v[i])) {
+            c->pre_filter_state = new_state(c);
+            return NULL;
+        }
+    }
+    return &bh_status_skip;
+}
+
+static int64_t limit_of(const struct bh_call *c, const struct bh_node_rec *n)
+{
+    const struct args *a = c->args;
+    const struct bh_kv *labels = bh_rec_at(n, n->labels, struct bh_kv);
+    bh_sym type = BH_SYM_NONE;
+    bool present;
+    int64_t limit = bh_node_rec_scalar(n, a->limit_key, &present);
+
+    if (present)
+        return limit;
+    if (a->env_limit)
+        return a->env_limit;
+    if (!a->kind->limit_of_type)
+        return a->kind->limit;
+    if (!bh_labels_get(labels, n->labels.n, a->instance_type, &type))
+        (void)bh_labels_get(labels, n->labels.n, a->instance_type_beta, &type);
+    return a->kind->limit_of_type(bh_sym_text(c->tab, type));
+}
+
+static const struct bh_status *disks_in_use(struct bh_call *c, const struct bh_node_info *node,
+                                            struct ids *ret)
+{
+    size_t room = 1;
+
+    for (uint32_t i = 0; i < node->n_pods; i++)
+        room += node->pods[i]->shape->volumes.n;
+    *ret = (struct ids){.v = bh_arena_new_array(c->arena, bh_sym, room)};
+    for (uint32_t i = 0; i < node->n_pods; i++) {
+        const struct bh_status *s = add_pod(c, node->pods[i], false, ret);
+        if (s)
+            return s;
+    }
+    make_set(ret);
+    return NULL;
+}
+
+const struct bh_status *bh_disk_limits_filter(struct bh_call *c, const struct bh_node_info *node)
+{
+    const struct args *a = c->args;
+    /* Filter may be configured without PreFilter. */
+    const struct state *st = c->pre_filter_state ? c->pre_filter_state : new_state(c);
+    struct ids used;
+
+    if (st->error)
+        return st->error;
+    if (!st->wanted.n || bh_find_csi_node(c->objects, bh_sym_text(c->tab, node->name)))
+        return NULL;
+    struct bh_arena_mark mark = bh_arena_mark(c->arena);
+    const struct bh_status *s = disks_in_use(c, node, &used);
+    if (s)
+        return s;
+    int64_t n = used.n;
+    for (uint32_t i = 0; i < st->wanted.n; i++)
+        n += !used.n || !bsearch(&st->wanted.v[i], used.v, used.n, sizeof *used.v, by_id);
+    bh_arena_rewind(c->arena, mark);
+    return n > limit_of(c, node->rec) ? &a->too_many : NULL;
+}
+
+const struct bh_event_reg bh_disk_limits_events[] = {
+    {.on = BH_ON_NODE, .actions = BH_EV_ADD | BH_EV_NODE_TAINT},
+    {.on = BH_ON_POD, .actions = BH_EV_DELETE},
+    {.on = BH_ON_OBJECT, .kind = BH_KIND_PERSISTENTVOLUMECLAIM, .actions = BH_EV_ADD},
+    {.actions = 0},
+};
