@@ -18,15 +18,32 @@ static const struct bh_opt_usage usage = {
     .exits = "  0  stopped by a signal\n  1  could not start, see the message\n  2  wrong usage\n",
 };
 
+static int write_config(struct bh_sched_config *cfg, const char *path)
+{
+    struct bh_buf text = {0};
+
+    bh_sched_config_write(cfg, BH_SCHED_CONFIG_YAML, true, &text);
+    int rc = bh_write_file(path, text.p, text.n, 0600);
+    if (rc < 0)
+        bh_log_error("command failed", bh_kv_s("err", strerror(-rc)), bh_kv_s("file", path));
+    else
+        bh_log_info("Wrote configuration", bh_kv_s("file", path));
+    bh_buf_fini(&text);
+    bh_sched_config_free(cfg);
+    return rc < 0 ? BH_EXIT_FAIL : BH_EXIT_OK;
+}
+
 int main(int argc, char **argv)
 {
-    const char *config = NULL, *runtime = NULL, *tie = "random", *format = "text";
+    const char *config = NULL, *write_to = NULL, *runtime = NULL, *tie = "random", *format = "text";
     const char *metrics = "127.0.0.1:10259";
     int64_t verbosity = 1, seed = 0;
     bool verify = false;
     const struct bh_opt table[] = {
         {"config", 0, BH_OPT_STR, &config, "FILE",
          "KubeSchedulerConfiguration; without it the defaults"},
+        {"write-config-to", 0, BH_OPT_STR, &write_to, "FILE",
+         "write the configuration with all defaults to this file and exit"},
         {"runtime-dir", 0, BH_OPT_STR, &runtime, "DIR",
          "sockets and snapshot of this instance (default $BERTH_RUNTIME_DIR or /run/berth)"},
         {"metrics-address", 0, BH_OPT_STR, &metrics, "ADDR",
@@ -61,14 +78,17 @@ int main(int argc, char **argv)
     }
     bh_log_init("berth-scheduler", (int)verbosity,
                 bh_streq(format, "json") ? BH_LOG_JSON : BH_LOG_TEXT);
+    if (bh_sched_config_load_logged(config, &cfg) < 0)
+        return BH_EXIT_FAIL;
+    if (write_to)
+        return write_config(cfg, write_to);
     rc = bh_runtime_dir(runtime, dir, &err);
-    if (rc == 0)
-        rc = bh_sched_config_load(config, &cfg, &err);
     if (rc == 0) {
         o = (struct bh_sched_daemon_options){
             .runtime_dir = dir,
             .metrics_address = metrics,
             .config = cfg,
+            .config_path = config,
             .tie_break = bh_streq(tie, "first") ? BH_TIE_FIRST : BH_TIE_RANDOM,
             .verify = verify,
             .seed = seed ? (uint64_t)seed : bh_rand_entropy(),

@@ -89,23 +89,31 @@ static void patch_condition(struct bh_sched_daemon *d, const struct bh_queued_po
     (void)bh_ledger_add(d->ledger, w);
 }
 
+/* A victim that is not bound yet is not deleted: it goes back to the queue. */
 static void evict(struct bh_sched_daemon *d, const struct bh_queued_pod *preemptor,
                   const struct bh_victim *v, bh_sym node)
 {
-    struct bh_work *w = bh_work_new(BERTH__WORK_KIND__WORK_DELETE, v->namespace_, v->name, v->uid);
+    bool memory = bh_sched_prebind_preempt(d, v->uid);
+    struct bh_work *w =
+        bh_work_new(memory ? BERTH__WORK_KIND__WORK_EVENT : BERTH__WORK_KIND__WORK_DELETE,
+                    v->namespace_, v->name, v->uid);
     const char *profile = profile_of(d, &preemptor->pending);
     struct bh_str uid = uid_of(&preemptor->pending);
 
     w->node = bh_strdup(bh_sym_text(d->symtab, node));
-    w->cond_type = bh_strdup("DisruptionTarget");
-    w->cond_status = bh_strdup("True");
-    w->cond_reason = bh_strdup("PreemptionByScheduler");
-    w->cond_message = bh_asprintf("%s: preempting to accommodate a higher priority pod", profile);
-    w->cond_transition = true;
+    if (!memory) {
+        w->cond_type = bh_strdup("DisruptionTarget");
+        w->cond_status = bh_strdup("True");
+        w->cond_reason = bh_strdup("PreemptionByScheduler");
+        w->cond_message =
+            bh_asprintf("%s: preempting to accommodate a higher priority pod", profile);
+        w->cond_transition = true;
+    }
     w->event_type = bh_strdup("Normal");
     w->event_reason = bh_strdup("Preempted");
     w->event_action = bh_strdup("Preempting");
-    w->event_note = bh_asprintf("Preempted by pod %.*s on node %s", (int)uid.n, uid.p, w->node);
+    w->event_note = bh_asprintf("Preempted by pod %.*s on node %s%s", (int)uid.n, uid.p, w->node,
+                                memory ? " (in kube-scheduler memory)." : "");
     w->event_controller = bh_strdup(profile);
     (void)bh_ledger_add(d->ledger, w);
 }
@@ -117,12 +125,15 @@ static void handle_failure(struct bh_sched_daemon *d, struct bh_queued_pod *p,
     struct bh_str uid = uid_of(&p->pending);
     bool set_nominated = dec->clear_nomination || dec->nominated_node != BH_SYM_NONE;
 
+    bh_queue_say(d->queue, uid, dec->reason, dec->message);
     failed_scheduling_event(d, p, dec->message);
     patch_condition(d, p, dec->reason, dec->message, set_nominated, dec->nominated_node);
     for (uint32_t i = 0; i < dec->n_victims; i++)
         evict(d, p, &dec->victims[i], dec->nominated_node);
     if (dec->n_victims)
         bh_sched_count_preemption(d, dec->n_victims);
+    if (dec->n_writes)
+        bh_sched_prebind_aside(d, p, dec->writes, dec->n_writes);
     bh_queue_return(d->queue, uid, dec->unschedulable_plugins, dec->n_unschedulable_plugins,
                     dec->pending_plugins, dec->n_pending_plugins, bh_sched_now(d));
     if (dec->nominated_node != BH_SYM_NONE)
@@ -131,7 +142,31 @@ static void handle_failure(struct bh_sched_daemon *d, struct bh_queued_pod *p,
         bh_engine_unnominate(d->engine, uid);
 }
 
-static void send_bind(struct bh_sched_daemon *d, const struct bh_queued_pod *p, bh_sym node)
+void bh_sched_say_waits(struct bh_sched_daemon *d, const struct bh_queued_pod *p, bh_sym node)
+{
+    struct bh_work *w = work_for(BERTH__WORK_KIND__WORK_EVENT, &p->pending);
+    BH_CLEANUP(bh_freep)
+    char *note = bh_asprintf("waiting for binding conditions for device on node %s",
+                             bh_sym_text(d->symtab, node));
+
+    set_event(d, w, p, "Normal", "BindingConditionsPending", "Scheduling", note);
+    (void)bh_ledger_add(d->ledger, w);
+}
+
+void bh_sched_tell_node(struct bh_sched_daemon *d, const struct bh_queued_pod *p, bh_sym node)
+{
+    struct bh_work *w;
+
+    if (p->told_nomination == node)
+        return;
+    w = work_for(BERTH__WORK_KIND__WORK_PATCH_STATUS, &p->pending);
+    w->set_nominated = true;
+    w->nominated = bh_strdup(bh_sym_text(d->symtab, node));
+    bh_queue_told(d->queue, uid_of(&p->pending), p->told_condition, node);
+    (void)bh_ledger_add(d->ledger, w);
+}
+
+void bh_sched_send_bind(struct bh_sched_daemon *d, const struct bh_queued_pod *p, bh_sym node)
 {
     struct bh_work *w = work_for(BERTH__WORK_KIND__WORK_BIND, &p->pending);
     char *note = bh_asprintf("Successfully assigned %s/%s to %s", w->namespace_, w->name,
@@ -140,6 +175,7 @@ static void send_bind(struct bh_sched_daemon *d, const struct bh_queued_pod *p, 
     w->node = bh_strdup(bh_sym_text(d->symtab, node));
     set_event(d, w, p, "Normal", "Scheduled", "Binding", note);
     free(note);
+    w->outside = bh_engine_extender_binds(d->engine, &p->pending);
     (void)bh_ledger_add(d->ledger, w);
 }
 
@@ -171,13 +207,42 @@ static const struct bh_status *assume(struct bh_sched_daemon *d, const struct bh
     return bh_engine_assume(d->engine, p, node) < 0 ? &failed : NULL;
 }
 
-/* Assume, reserve, permit, and the write is on its way. Returns the attempt's result for metrics.
+/* Room on a node that a pod had, assumed or nominated: pods that wait for room hear of it. The
+ * records are copies: the queue may free what they were copied from. */
+static void tell_room(struct bh_sched_daemon *d, const struct bh_pod_rec *pod, bh_shape_id shape,
+                      bool forget)
+{
+    const struct bh_shape_rec *rec = bh_engine_shape_rec(d->engine, shape);
+    BH_CLEANUP(bh_freep) struct bh_pod_rec *old = bh_memdup(pod, pod->h.size);
+    BH_CLEANUP(bh_freep) struct bh_shape_rec *old_shape = bh_memdup(rec, rec->h.size);
+    const struct bh_cluster_event ev = {.resource = BH_EV_POD_ASSIGNED,
+                                        .action = BH_EV_DELETE,
+                                        .old_pod = old,
+                                        .old_shape = old_shape,
+                                        .was_assumed = forget};
+
+    if (forget)
+        (void)bh_engine_forget(d->engine, bh_rec_text(old, old->uid));
+    bh_queue_event(d->queue, &ev, bh_sched_now(d));
+}
+
+/* The promise may be newer than the object. */
+static void tell_nominated_room(struct bh_sched_daemon *d, const struct bh_queued_pod *p)
+{
+    BH_CLEANUP(bh_freep)
+    struct bh_pod_rec *pod = bh_memdup(p->pending.pod, p->pending.pod->h.size);
+
+    pod->nominated_node = p->told_nomination;
+    tell_room(d, pod, p->pending.shape, false);
+}
+
+/* Assume, reserve, permit, and the write is on its way, or what has to come before it. Returns the attempt's result for metrics.
  */
 static const char *commit(struct bh_sched_daemon *d, struct bh_queued_pod *p, bh_sym node)
 {
     struct bh_str uid = uid_of(&p->pending);
     const struct bh_status *s = assume(d, &p->pending, node);
-    bool assumed = !s;
+    bool assumed = !s, waits;
     struct bh_decision dec;
     const char *plugin;
     int64_t timeout_ns = 0;
@@ -186,19 +251,24 @@ static const char *commit(struct bh_sched_daemon *d, struct bh_queued_pod *p, bh
         s = bh_engine_reserve(d->engine, &p->pending, node);
     if (!s)
         s = bh_engine_permit(d->engine, &p->pending, node, &timeout_ns);
-    if (!s) {
+    waits = bh_status_code(s) == BH_WAIT;
+    if (!s || waits) {
         bh_engine_unnominate(d->engine, uid);
+        if (p->told_nomination != BH_SYM_NONE && p->told_nomination != node)
+            tell_nominated_room(d, p); /* it was promised another node */
+        if (bh_sched_prebind_begin(d, p, node, waits))
+            return "scheduled";
         bh_queue_binding(d->queue, uid);
-        send_bind(d, p, node);
+        bh_sched_send_bind(d, p, node);
         return "scheduled";
     }
-    decision_of_status(&d->object_arena, s, &dec, &plugin);
+    decision_of_status(&d->text_arena, s, &dec, &plugin);
     if (assumed) {
         bh_engine_unreserve(d->engine, &p->pending, node);
         (void)bh_engine_forget(d->engine, uid);
     }
     handle_failure(d, p, &dec);
-    bh_arena_reset(&d->object_arena);
+    bh_arena_reset(&d->text_arena);
     return dec.n_unschedulable_plugins ? "unschedulable" : "error";
 }
 
@@ -275,10 +345,12 @@ static void one_cycle(struct bh_sched_daemon *d, struct bh_queued_pod *p)
     uint64_t t0;
     double took_s;
 
-    if (skip(d, p) || rejoin(d, p) || adopt(d, p))
+    if (skip(d, p) || bh_sched_prebind_rejoin(d, p) || rejoin(d, p) || adopt(d, p))
         return;
     t0 = bh_mono_ns();
     dec = bh_engine_schedule(d->engine, &p->pending, 0, bh_sched_now(d));
+    if (d->stopping) /* it was cut short: nothing it says is true */
+        return;
     took_s = (double)(bh_mono_ns() - t0) / 1e9;
     if (dec->kind == BH_DECIDED) {
         result = commit(d, p, dec->node);
@@ -292,11 +364,16 @@ static void one_cycle(struct bh_sched_daemon *d, struct bh_queued_pod *p)
 
 unsigned bh_sched_cycles(struct bh_sched_daemon *d, unsigned max)
 {
+    bool slow = bh_engine_raw_needs(d->engine) != 0;
+    uint64_t until = slow ? bh_mono_ns() + BH_TURN_DECIDING_NS : 0;
     unsigned n = 0;
 
     if (!bh_sched_may_decide(d))
         return 0;
-    for (; n < max && bh_ledger_binds(d->ledger) < BH_LEDGER_MAX_BINDS; n++) {
+    for (; n < max && bh_ledger_binds(d->ledger) + d->prebinds.by_uid.len < BH_LEDGER_MAX_BINDS;
+         n++) {
+        if (d->stopping || (slow && n && bh_mono_ns() > until))
+            break;
         struct bh_queued_pod *p = bh_queue_pop(d->queue, bh_sched_now(d));
         if (!p)
             break;
@@ -307,24 +384,6 @@ unsigned bh_sched_cycles(struct bh_sched_daemon *d, unsigned max)
 
 /* ---- pods that come, change and go -------------------------------------------------------------
  */
-
-/* Room on a node that a pod had, assumed or nominated: pods that wait for room hear of it. The
- * records are copies: the queue may free what they were copied from. */
-static void tell_room(struct bh_sched_daemon *d, const struct bh_pod_rec *pod, bh_shape_id shape,
-                      bool forget)
-{
-    const struct bh_shape_rec *rec = bh_engine_shape_rec(d->engine, shape);
-    BH_CLEANUP(bh_freep) struct bh_pod_rec *old = bh_memdup(pod, pod->h.size);
-    BH_CLEANUP(bh_freep) struct bh_shape_rec *old_shape = bh_memdup(rec, rec->h.size);
-    const struct bh_cluster_event ev = {.resource = BH_EV_POD_ASSIGNED,
-                                        .action = BH_EV_DELETE,
-                                        .old_pod = old,
-                                        .old_shape = old_shape};
-
-    if (forget)
-        (void)bh_engine_forget(d->engine, bh_rec_text(old, old->uid));
-    bh_queue_event(d->queue, &ev, bh_sched_now(d));
-}
 
 /* The assumed pod leaves its node (upstream: handleBindingCycleError, handleAssumedPodDeletion). */
 static bool unassume(struct bh_sched_daemon *d, struct bh_str uid)
@@ -338,25 +397,88 @@ static bool unassume(struct bh_sched_daemon *d, struct bh_str uid)
     return true;
 }
 
-void bh_sched_bind_failed(struct bh_sched_daemon *d, struct bh_work *w, const char *message)
+/* A Permit plugin said no: a rejection like one in the cycle, and only then the move event. */
+static void rejected(struct bh_sched_daemon *d, struct bh_queued_pod *p, const char *plugin,
+                     const char *text)
 {
-    struct bh_str uid = bh_str_c(w->uid);
+    bh_shape_id shape = 0;
+    const struct bh_pod_rec *rec = bh_engine_find_pod(d->engine, uid_of(&p->pending), &shape);
+    BH_CLEANUP(bh_freep) struct bh_pod_rec *old = bh_memdup(rec, rec->h.size);
+    BH_CLEANUP(bh_freep)
+    char *message = bh_asprintf("0/1 nodes are available: 1 %s.", text);
+    const struct bh_decision dec = {.kind = BH_NO_FIT,
+                                    .reason = "Unschedulable",
+                                    .message = message,
+                                    .unschedulable_plugins = &plugin,
+                                    .n_unschedulable_plugins = 1,
+                                    .clear_nomination = true};
+
+    shape = bh_engine_shape(d->engine, bh_engine_shape_rec(d->engine, shape));
+    (void)bh_engine_forget(d->engine, uid_of(&p->pending));
+    handle_failure(d, p, &dec);
+    tell_room(d, old, shape, true);
+    bh_engine_shape_unref(d->engine, shape);
+}
+
+void bh_sched_binding_over(struct bh_sched_daemon *d, struct bh_str uid, enum bh_over how,
+                           const char *plugin, const char *message)
+{
     enum bh_queue_place place;
     const struct bh_queued_pod *p = bh_queue_find(d->queue, uid, &place);
+    bool ours = p && (place == BH_Q_BINDING || place == BH_Q_WAITING);
 
-    if (p)
-        bh_engine_unreserve(d->engine, &p->pending, bh_sym_internc(d->symtab, w->node));
+    if (how == BH_OVER_REJECTED && ours && bh_engine_is_assumed(d->engine, uid)) {
+        rejected(d, (struct bh_queued_pod *)(uintptr_t)p, plugin, message);
+        return;
+    }
     (void)unassume(d, uid); /* the move event before the pod returns: an error is not a rejection */
-    if (!p || place != BH_Q_BINDING)
+    if (!ours || how == BH_OVER_GONE)
         return;
     if (bh_engine_find_pod(d->engine, uid,
                            NULL)) { /* bound after all, by another try or another hand */
         bh_queue_done(d->queue, uid);
         return;
     }
-    failed_scheduling_event(d, p, message);
-    patch_condition(d, p, "SchedulerError", message, true, BH_SYM_NONE);
+    if (how != BH_OVER_RECALLED) {
+        bh_queue_say(d->queue, uid, "SchedulerError", message);
+        failed_scheduling_event(d, p, message);
+        patch_condition(d, p, "SchedulerError", message, true, BH_SYM_NONE);
+    }
     bh_queue_return(d->queue, uid, NULL, 0, NULL, 0, bh_sched_now(d));
+}
+
+void bh_sched_bind_failed(struct bh_sched_daemon *d, struct bh_work *w, const char *message)
+{
+    struct bh_str uid = bh_str_c(w->uid);
+    const struct bh_queued_pod *p = bh_queue_find(d->queue, uid, NULL);
+
+    if (p)
+        bh_sched_unwind(d, p, bh_sym_internc(d->symtab, w->node), BH_OVER_ERROR, "", message);
+    else
+        (void)unassume(d, uid);
+}
+
+void bh_sched_bind_recalled(struct bh_sched_daemon *d, struct bh_work *w)
+{
+    struct bh_str uid = bh_str_c(w->uid);
+    const struct bh_queued_pod *p = bh_queue_find(d->queue, uid, NULL);
+
+    if (p)
+        bh_sched_unwind(d, p, bh_sym_internc(d->symtab, w->node), BH_OVER_RECALLED, "", "");
+    else
+        (void)unassume(d, uid);
+}
+
+void bh_sched_patch_recalled(struct bh_sched_daemon *d, struct bh_work *w)
+{
+    struct bh_str uid = bh_str_c(w->uid);
+    const struct bh_queued_pod *p = bh_queue_find(d->queue, uid, NULL);
+
+    if (!p)
+        return;
+    bh_queue_told(d->queue, uid, 0, p->pending.pod->nominated_node);
+    if (w->set_nominated && p->pending.pod->nominated_node == BH_SYM_NONE)
+        bh_engine_unnominate(d->engine, uid);
 }
 
 void bh_sched_pod_update(struct bh_sched_daemon *d, const struct bh_pod_rec *pod,
@@ -385,7 +507,12 @@ void bh_sched_pod_gone(struct bh_sched_daemon *d, struct bh_str uid)
 {
     const struct bh_queued_pod *p = bh_queue_find(d->queue, uid, NULL);
 
-    if (!unassume(d, uid) && p && p->told_nomination != BH_SYM_NONE)
-        tell_room(d, p->pending.pod, p->pending.shape, false);
+    if (!bh_sched_prebind_gone(d, uid)) {
+        if (p && bh_engine_is_assumed(d->engine, uid)) /* its bind may have been done */
+            bh_engine_unreserve(d->engine, &p->pending,
+                                bh_engine_find_pod(d->engine, uid, NULL)->node);
+        if (!unassume(d, uid) && p && p->told_nomination != BH_SYM_NONE)
+            tell_nominated_room(d, p);
+    }
     bh_queue_delete(d->queue, uid);
 }

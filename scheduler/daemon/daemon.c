@@ -5,7 +5,8 @@
 #include "scheduler/daemon/daemon.h"
 #include "common/base/log.h"
 
-#define OBJECT_MAX_BYTES (64u << 20) /* one decoded object */
+#define BH_LEAVE_NS UINT64_C(1000000000) /* at stop: binders may end what they have on the wire */
+#define GOODBYE_MS  100                  /* for the last message to leave */
 
 int64_t bh_sched_now(const struct bh_sched_daemon *d)
 {
@@ -22,14 +23,14 @@ static bool check_snapshot(void *arg)
 {
     const struct bh_sched_daemon *d = arg;
 
-    return d->snapshot_ready && bh_sched_snapshot_fresh(d);
+    return d->in.snapshot_ready && bh_sched_snapshot_fresh(d);
 }
 
 static bool check_feed(void *arg)
 {
     const struct bh_sched_daemon *d = arg;
 
-    return d->feed_synced;
+    return d->in.synced;
 }
 
 static bool check_binders(void *arg)
@@ -63,20 +64,20 @@ static void on_stop(void *arg)
 
 static int open_bus(struct bh_sched_daemon *d, struct bh_err *err)
 {
-    char watcher[128], binders[128], identity[32];
-    int rc;
+    const struct bh_intake_options in = {.runtime_dir = d->o.runtime_dir,
+                                         .engine = d->engine,
+                                         .epoch = d->epoch,
+                                         .cb = bh_sched_feed_callbacks(d)};
+    char binders[128];
+    int rc = bh_intake_init(&d->in, &in, err);
 
-    rc = bh_bus_endpoint(d->o.runtime_dir, "watcher", watcher, err);
     if (rc == 0)
         rc = bh_bus_endpoint(d->o.runtime_dir, "scheduler", binders, err);
-    snprintf(identity, sizeof(identity), "s-%016llx", (unsigned long long)bh_rand_entropy());
-    if (rc == 0)
-        rc = bh_bus_open(BH_BUS_DEALER_CONNECT, watcher, identity, &d->feed, err);
     if (rc == 0)
         rc = bh_bus_open(BH_BUS_ROUTER_BIND, binders, NULL, &d->binders, err);
     if (rc < 0)
         return rc;
-    d->feed_poll = bh_zpoll_new(d->loop, bh_bus_socket(d->feed), wake, NULL, d);
+    d->feed_poll = bh_zpoll_new(d->loop, bh_bus_socket(d->in.feed), wake, NULL, d);
     d->binders_poll = bh_zpoll_new(d->loop, bh_bus_socket(d->binders), wake, NULL, d);
     return 0;
 }
@@ -93,11 +94,12 @@ static int start(struct bh_sched_daemon *d, struct bh_err *err)
     struct bh_engine_options eo = {.config = d->o.config,
                                    .tie_break = d->o.tie_break,
                                    .seed = d->o.seed,
-                                   .verify = d->o.verify};
+                                   .verify = d->o.verify,
+                                   .waiting = bh_sched_waiting,
+                                   .waiting_arg = d};
     struct bh_queue_options qo = {.initial_backoff_ns = 1000000000,
                                   .max_backoff_ns = 10000000000,
                                   .max_in_unschedulable_ns = 300 * INT64_C(1000000000)};
-    char name[64];
     int rc;
 
     if (d->o.config) {
@@ -111,9 +113,10 @@ static int start(struct bh_sched_daemon *d, struct bh_err *err)
     d->queue = bh_queue_new(d->engine, &qo);
     d->ledger = bh_ledger_new(d->epoch);
     bh_sched_metrics_init(d);
-    bh_snap_name(d->o.runtime_dir, name);
-    d->reader = bh_snap_reader_new(name, d->symtab);
+    bh_sched_extenders_start(d);
     rc = open_bus(d, err);
+    if (rc == 0)
+        rc = bh_control_open(d, &d->control, err);
     if (rc == 0)
         rc = bh_probes_start(d->loop, d->o.metrics_address, d->metrics, checks, &d->probes, err);
     return rc;
@@ -130,7 +133,9 @@ int bh_sched_daemon_init(struct bh_sched_daemon *d, const struct bh_sched_daemon
         .epoch = bh_boot_ns(),
         .wall_base_ns = bh_wall_ns(),
     };
-    bh_arena_init(&d->object_arena, OBJECT_MAX_BYTES);
+    TAILQ_INIT(&d->letters);
+    bh_sched_prebind_init(d);
+    bh_arena_init(&d->text_arena, 0);
     bh_arena_init(&d->bus_arena, 4u * BH_BUS_MAX_BYTES);
     d->started_ns = d->mono_base_ns = bh_mono_ns();
     uv_timer_init(loop, &d->idle);
@@ -143,35 +148,59 @@ void bh_sched_daemon_fini(struct bh_sched_daemon *d)
 
     uv_close((uv_handle_t *)&d->idle, NULL);
     bh_probes_free(d->probes);
+    bh_control_close(d->control);
     bh_zpoll_close(d->feed_poll);
     bh_zpoll_close(d->binders_poll);
-    bh_bus_close(d->feed);
+    bh_intake_fini(&d->in);
     bh_bus_close(d->binders);
-    bh_snap_reader_free(d->reader);
     bh_sched_metrics_free(d);
+    bh_sched_drop_letters(d);
+    bh_sched_extenders_stop(d);
+    bh_sched_prebind_fini(d);
     bh_ledger_free(d->ledger);
     bh_queue_free(d->queue);
     bh_engine_free(d->engine);
     for (size_t it = 0; (m = bh_map_next(&d->adopted, &it));)
         bh_sched_unadopt(d, (struct bh_str){m->key, m->key_len});
     bh_map_fini(&d->adopted);
-    bh_arena_fini(&d->object_arena);
+    bh_arena_fini(&d->text_arena);
     bh_arena_fini(&d->bus_arena);
 }
 
 unsigned bh_sched_daemon_turn(struct bh_sched_daemon *d)
 {
-    unsigned work = bh_sched_follow(d);
+    unsigned work = bh_intake_follow(&d->in, BH_TURN_LOG_EVENTS);
 
     bh_sched_sweep(d);
-    work += bh_sched_drain_feed(d);
+    work += bh_intake_drain(&d->in, BH_TURN_MESSAGES);
     work += bh_sched_drain_binders(d);
-    bh_sched_feed_tick(d);
+    bh_engine_extenders_serve(d->engine);
+    bh_intake_tick(&d->in);
     (void)bh_ledger_expire(d->ledger, bh_mono_ns());
+    bh_sched_lease_turn(d);
     (void)bh_queue_tick(d->queue, bh_sched_now(d));
     work += bh_sched_cycles(d, BH_TURN_CYCLES);
-    work += bh_ledger_flush(d->ledger, d->binders, d->lease_term, 0, bh_mono_ns());
+    bh_sched_prebind_turn(d);
+    bh_sched_extenders_turn(d);
+    if (bh_sched_leads(d)) /* decisions take time, and a process may be stopped */
+        work += bh_ledger_flush(d->ledger, d->binders, bh_mono_ns());
+    work += bh_control_serve(d->control);
     return work;
+}
+
+/* Binders hear that nothing more is to be written, and the watcher, when that is so: it can give
+ * the lease up at once. */
+static void leave(struct bh_sched_daemon *d)
+{
+    uint64_t end = bh_mono_ns() + BH_LEAVE_NS;
+
+    while (!bh_sched_lease_left(d) && bh_mono_ns() < end) {
+        (void)bh_sched_daemon_turn(d);
+        uv_run(d->loop, UV_RUN_ONCE);
+    }
+    d->in.life.leaving = true;
+    bh_intake_tell(&d->in);
+    bh_bus_linger(d->in.feed, GOODBYE_MS);
 }
 
 int bh_sched_daemon_run(const struct bh_sched_daemon_options *o, struct bh_err *err)
@@ -201,6 +230,7 @@ int bh_sched_daemon_run(const struct bh_sched_daemon_options *o, struct bh_err *
                         bh_kv_u("nodes", bh_engine_node_count(d.engine)));
         }
         bh_log_info("Scheduler stops");
+        leave(&d);
         bh_keepalive_close(d.keepalive);
     }
     bh_signals_close(signals);

@@ -3,38 +3,46 @@
  * scheduler/daemon/daemon.h - the scheduler as a process: the owner object and its duty cycle
  *
  * One turn: follow the snapshot's change log -> drain the watcher's feed -> drain binders' answers
- * -> timers -> take decisions (at most BH_TURN_CYCLES) -> flush work to binders. A turn never
+ * -> timers -> take decisions (at most BH_TURN_CYCLES) -> flush work to binders -> answer at most
+ * one question (control.h). A turn never
  * blocks; when it found nothing to do the loop sleeps until a socket wakes it, at most BH_IDLE_MS
  * (the snapshot has no descriptor to wait on).
  *
  * The process holds no API credentials. All its state can be lost: it re-attaches to the snapshot,
  * asks the watcher for the pending pods and binders for what they have on the wire (ledger.h).
  *
- * Files: daemon.c owner, start and stop; feed.c snapshot and watcher; cycle.c decisions and
- * failures; results.c binders; daemon_metrics.c metrics and probes. Threads: one.
+ * Files: daemon.c owner, start and stop; intake.c snapshot and watcher; feed.c what follows from
+ * what they say; lease.c whether it may decide and write; cycle.c decisions and
+ * failures; prebind.c what comes between Reserve and Bind; results.c binders; daemon_metrics.c metrics and probes. Threads: one.
  */
 #ifndef BH_SCHED_DAEMON_H
 #define BH_SCHED_DAEMON_H
 
+#include <sys/queue.h>
+
 #include "common/base/loop.h"
 #include "common/bus/bus.h"
 #include "common/http/probes.h"
-#include "common/snapshot/snapshot.h"
+#include "scheduler/daemon/control.h"
+#include "scheduler/daemon/intake.h"
 #include "scheduler/daemon/ledger.h"
+#include "scheduler/daemon/prebind.h"
 #include "scheduler/queue/queue.h"
 
-#define BH_TURN_CYCLES       64u
-#define BH_TURN_MESSAGES     64u
-#define BH_TURN_LOG_EVENTS   4096u
-#define BH_IDLE_MS           5u
-#define BH_SNAPSHOT_STALE_NS UINT64_C(5000000000) /* no heartbeat for this long: stop deciding */
+#define BH_TURN_CYCLES     64u
+#define BH_TURN_MESSAGES   64u
+#define BH_TURN_LOG_EVENTS 4096u
+#define BH_IDLE_MS         5u
+#define BH_LETTERS_MAX     4096u
+/* With extenders a decision may take long: after this time the turn goes on with other things. */
+#define BH_TURN_DECIDING_NS  UINT64_C(20000000)
 #define BH_BINDER_GRACE_NS                                                                         \
     UINT64_C(1000000000) /* at start: wait for binders' in-flight reports                          \
                           */
 
 /* Invariants:
- * - A pod is assumed in the engine only while the queue has its entry (place BINDING) or the ledger
- * its bind. The entry goes when the watcher says BOUND and the bind is answered, whichever is last.
+ * - A pod is assumed in the engine only while the queue has its entry (place BINDING or WAITING) or
+ * the ledger its bind, or while it is undone (prebind.h). The entry goes when the watcher says BOUND and the bind is answered, whichever is last.
  * What breaks this (a watcher that restarted, a pod deleted while nobody looked) is found by
  *   bh_sched_sweep() once feed and snapshot are both complete.
  * - A pod that has a bind in the ledger, or that an earlier scheduler's binder reported, goes to
@@ -45,6 +53,7 @@ struct bh_sched_daemon_options {
     const char *runtime_dir;
     const char *metrics_address;
     const struct bh_sched_config *config;
+    const char *config_path; /* where it came from, NULL = defaults; for people (control.h) */
     enum bh_tie_break tie_break;
     bool verify;
     uint64_t seed;
@@ -56,6 +65,17 @@ struct bh_adopted { /* a bind of the scheduler before us */
     char *node;
     bool done; /* the API server has it: nothing to write, the watch will tell */
 };
+struct bh_sched_lease { /* lease.c; the lease itself is in the intake */
+    bool held;          /* at the last look: decisions are taken, binders may write */
+    bool leaving;       /* the process stops */
+    bool stood_by;      /* was here, attached, before the term began */
+    uint64_t term;      /* led last under this one; 0 = no election, or never */
+    uint64_t serial;    /* of the grants: rises when held changes */
+    uint64_t strays;    /* lost binders, as counted by the ledger */
+    uint64_t progress;  /* signs of life of binders */
+    /* Boot clock: the latest until which a binder may write; ... of those that were lost. */
+    uint64_t granted_until_ns, strays_until_ns;
+};
 struct bh_sched_daemon {
     struct bh_sched_daemon_options o;
     struct bh_sched_timing timing;
@@ -65,30 +85,28 @@ struct bh_sched_daemon {
     struct bh_engine *engine;
     struct bh_queue *queue;
     struct bh_ledger *ledger;
-    struct bh_symtab *symtab;     /* the engine's */
-    struct bh_arena object_arena; /* one decoded object at a time */
+    struct bh_prebinds prebinds; /* between Reserve and Bind */
+    struct bh_symtab *symtab;   /* the engine's */
+    struct bh_arena text_arena; /* of one failed commit */
 
-    struct bh_snap_reader *reader;
-    bool snapshot_ready;   /* attached, and what was delivered is consistent */
-    bool snapshot_current; /* the last follow reached the head of the log */
-    bool rebuilding;
-    bool sweep_due;    /* see bh_sched_sweep */
-    uint64_t followed; /* changes delivered since the start */
-    char snapshot_trouble[160];
-
-    struct bh_bus *feed;
+    struct bh_intake in; /* snapshot and watcher */
     struct bh_zpoll *feed_poll;
-    bool feed_begun, feed_synced, leading;
-    uint64_t feed_seq, feed_incarnation, hello_sent_ns, ack_sent_ns, lease_term;
+    bool sweep_due; /* see bh_sched_sweep */
+    struct bh_sched_lease lease;
 
     struct bh_bus *binders;
     struct bh_zpoll *binders_poll;
     struct bh_arena bus_arena;
     uint64_t started_ns;
+    TAILQ_HEAD(, bh_letter) letters; /* of binders, that came while a decision waited */
+    unsigned n_letters;
+    uv_poll_t extenders;    /* wakes the loop; only with extenders */
+    uint64_t raw_missed_ns; /* when the engine had all objects last, or it was said that it has not */
     struct bh_map
         adopted; /* uid -> struct bh_adopted; pods that are pending, or may turn out to be */
     uint64_t crowd_logged_ns; /* when "too many binders" was said */
 
+    struct bh_control *control;
     uv_timer_t idle;
     bool stopping;
     struct bh_metrics *metrics;
@@ -111,17 +129,37 @@ void bh_sched_daemon_fini(struct bh_sched_daemon *d);
 int64_t bh_sched_now(const struct bh_sched_daemon *d);
 
 /* feed.c */
-unsigned bh_sched_follow(struct bh_sched_daemon *d); /* 0 = nothing new */
+struct bh_intake_callbacks bh_sched_feed_callbacks(struct bh_sched_daemon *d);
 bool bh_sched_snapshot_fresh(const struct bh_sched_daemon *d);
-unsigned bh_sched_drain_feed(struct bh_sched_daemon *d);
-void bh_sched_feed_tick(struct bh_sched_daemon *d);
+bool bh_sched_ready(const struct bh_sched_daemon *d); /* could decide, if it leads */
 bool bh_sched_may_decide(const struct bh_sched_daemon *d);
+/* lease.c */
+bool bh_sched_leads(const struct bh_sched_daemon *d); /* right now */
+void bh_sched_lease_turn(struct bh_sched_daemon *d);
+void bh_sched_grant(struct bh_sched_daemon *d, struct bh_binder *b);
+/* A binder said hello under our epoch. */
+void bh_sched_binder_lives(struct bh_sched_daemon *d, struct bh_binder *b,
+                           const Berth__BinderHello *h);
+/* The process stops: from now on nothing is decided or granted. True when nothing can be written
+ * any more. */
+bool bh_sched_lease_left(struct bh_sched_daemon *d);
 /* cycle.c */
 unsigned bh_sched_cycles(struct bh_sched_daemon *d, unsigned max);
 /* Fingerprint of a PodScheduled condition, never 0: the same is not patched twice. */
 uint64_t bh_sched_condition_hash(const char *reason, const char *message);
+/* A pod that is written for before its bind, or waits: its status says where it goes. */
+void bh_sched_tell_node(struct bh_sched_daemon *d, const struct bh_queued_pod *p, bh_sym node);
+void bh_sched_send_bind(struct bh_sched_daemon *d, const struct bh_queued_pod *p, bh_sym node);
+/* An event: drivers have to make its devices ready first. */
+void bh_sched_say_waits(struct bh_sched_daemon *d, const struct bh_queued_pod *p, bh_sym node);
+/* Unreserve is done: Forget, the move event, and the pod back to the queue (prebind.h). */
+void bh_sched_binding_over(struct bh_sched_daemon *d, struct bh_str uid, enum bh_over how,
+                           const char *plugin, const char *message);
 /* A bind that did not happen: forget, tell the waiting pods, send the pod back. */
 void bh_sched_bind_failed(struct bh_sched_daemon *d, struct bh_work *w, const char *message);
+/* Writes that are not made after all, because the lease ended; nobody is told. */
+void bh_sched_bind_recalled(struct bh_sched_daemon *d, struct bh_work *w);
+void bh_sched_patch_recalled(struct bh_sched_daemon *d, struct bh_work *w);
 /* A pending pod, new or changed; one that was gone or whose nomination ended leaves room for
  * others. */
 void bh_sched_pod_update(struct bh_sched_daemon *d, const struct bh_pod_rec *pod,
@@ -130,8 +168,16 @@ void bh_sched_pod_gone(struct bh_sched_daemon *d, struct bh_str uid);
 /* Forgets assumed pods that neither queue nor ledger knows, when that is due and the snapshot and
  * the feed are complete: such a pod was deleted without anybody telling us. */
 void bh_sched_sweep(struct bh_sched_daemon *d);
+/* extend.c */
+bool bh_sched_waiting(void *daemon); /* engine options: waiting */
+void bh_sched_extenders_turn(struct bh_sched_daemon *d);
+void bh_sched_extenders_start(struct bh_sched_daemon *d);
+void bh_sched_extenders_stop(struct bh_sched_daemon *d);
 /* results.c */
 unsigned bh_sched_drain_binders(struct bh_sched_daemon *d);
+void bh_sched_receive_binders(struct bh_sched_daemon *d); /* while a decision waits */
+void bh_sched_drop_letters(struct bh_sched_daemon *d);
+void bh_sched_bound(struct bh_sched_daemon *d, struct bh_work *w); /* a bind is done */
 void bh_sched_unadopt(struct bh_sched_daemon *d, struct bh_str uid);
 /* Drops adopted binds of pods that are not pending (any more). */
 void bh_sched_review_adopted(struct bh_sched_daemon *d);
@@ -142,6 +188,7 @@ void bh_sched_count_attempt(struct bh_sched_daemon *d, const char *result, const
                             double algorithm_s);
 void bh_sched_count_bound(struct bh_sched_daemon *d, const struct bh_queued_pod *p,
                           const char *profile, double attempt_s);
+void bh_sched_count_permit(struct bh_sched_daemon *d, const char *result, int64_t waited_ns);
 void bh_sched_count_preemption(struct bh_sched_daemon *d, uint32_t victims);
 void bh_sched_count_outcome(struct bh_sched_daemon *d, Berth__Outcome o);
 #endif

@@ -7,8 +7,9 @@
 #include "scheduler/daemon/daemon.h"
 
 struct bh_sched_metrics {
-    struct bh_metric *attempts, *attempt_s, *algorithm_s, *sli_s, *attempts_hist, *pending,
-        *incoming, *cache, *preemptions, *victims, *outcomes, *ledger, *engine, *snapshot;
+    struct bh_metric *control, *attempts, *attempt_s, *algorithm_s, *sli_s, *attempts_hist,
+        *pending, *incoming, *cache, *preemptions, *victims, *outcomes, *ledger, *engine, *snapshot;
+    struct bh_metric *master, *permit;
 };
 
 static void on_incoming(void *arg, const char *queue, const char *event)
@@ -32,6 +33,19 @@ static void fill_queue(struct bh_sched_daemon *d)
     bh_cell_set(bh_metric_cell(d->m->cache, "assumed_pods"), bh_engine_assumed_count(d->engine));
 }
 
+static void fill_control(struct bh_sched_daemon *d)
+{
+    struct bh_control_stats c;
+
+    if (!d->control)
+        return;
+    bh_control_stats(d->control, &c);
+    bh_cell_set(bh_metric_cell(d->m->control, "answered"), (double)c.answered);
+    bh_cell_set(bh_metric_cell(d->m->control, "malformed"), (double)c.malformed);
+    bh_cell_set(bh_metric_cell(d->m->control, "dropped"), (double)c.dropped);
+    bh_cell_set(bh_metric_cell(d->m->control, "busy_seconds"), (double)c.busy_ns / 1e9);
+}
+
 static void fill(void *arg)
 {
     struct bh_sched_daemon *d = arg;
@@ -40,10 +54,12 @@ static void fill(void *arg)
     struct bh_snap_stats s;
 
     fill_queue(d);
+    fill_control(d);
     bh_ledger_stats(d->ledger, &l);
     bh_cell_set(bh_metric_cell(d->m->ledger, "queued"), (double)l.queued);
     bh_cell_set(bh_metric_cell(d->m->ledger, "out"), (double)l.out);
     bh_cell_set(bh_metric_cell(d->m->ledger, "binds"), (double)l.binds);
+    bh_cell_set(bh_metric_cell(d->m->ledger, "before_bind"), (double)d->prebinds.by_uid.len);
     bh_cell_set(bh_metric_cell(d->m->ledger, "binders"), (double)l.binders);
     bh_cell_set(bh_metric_cell(d->m->ledger, "dropped_events"), (double)l.dropped_events);
     bh_cell_set(bh_metric_cell(d->m->ledger, "refused"), (double)l.refused);
@@ -55,10 +71,12 @@ static void fill(void *arg)
     bh_cell_set(bh_metric_cell(d->m->engine, "shape_hits"), (double)e.shape_hits);
     bh_cell_set(bh_metric_cell(d->m->engine, "shape_misses"), (double)e.shape_misses);
     bh_cell_set(bh_metric_cell(d->m->engine, "nodes_rescored"), (double)e.nodes_rescored);
-    if (bh_snap_reader_info(d->reader, &s)) {
+    if (d->lease.term) /* as upstream: only with election */
+        bh_cell_set(bh_metric_cell(d->m->master, "kube-scheduler"), d->lease.held);
+    if (bh_snap_reader_info(d->in.reader, &s)) {
         bh_cell_set(bh_metric_cell(d->m->snapshot, "head"), (double)s.head);
         bh_cell_set(bh_metric_cell(d->m->snapshot, "position"),
-                    (double)bh_snap_reader_pos(d->reader));
+                    (double)bh_snap_reader_pos(d->in.reader));
         bh_cell_set(bh_metric_cell(d->m->snapshot, "heartbeat_age_seconds"),
                     (double)(bh_boot_ns() - BH_MIN(bh_boot_ns(), s.heartbeat_boot_ns)) / 1e9);
     }
@@ -84,6 +102,8 @@ static void make_histograms(struct bh_sched_metrics *m, struct bh_metrics *r)
                       "E2e latency for a pod being scheduled, from the time the pod enters the "
                       "scheduling queue and might involve multiple scheduling attempts.",
                       "attempts", b20, 20);
+    m->permit = bh_metric_new(r, BH_HISTOGRAM, "scheduler_permit_wait_duration_seconds",
+                              "Duration of waiting on permit", "result", b15, 15);
     m->attempts_hist =
         bh_metric_new(r, BH_HISTOGRAM, "scheduler_pod_scheduling_attempts",
                       "Number of attempts to successfully schedule a pod.", "", counts, 5);
@@ -122,6 +142,16 @@ void bh_sched_metrics_init(struct bh_sched_daemon *d)
     m->snapshot = bh_metric_new(
         r, BH_GAUGE, "berth_scheduler_snapshot",
         "Position in the snapshot's change log, and the watcher's heartbeat.", "what", NULL, 0);
+    m->control = bh_metric_new(r, BH_GAUGE, "berth_scheduler_control",
+                               "Questions to the control socket by what became of them, and the "
+                               "time they took.",
+                               "what", NULL, 0);
+    m->master = bh_metric_new(
+        r, BH_GAUGE, "leader_election_master_status",
+        "[ALPHA] Gauge of if the reporting system is master of the relevant lease, 0 indicates "
+        "backup, 1 indicates master. 'name' is the string used to identify the lease. Please make "
+        "sure to group by name.",
+        "name", NULL, 0);
     bh_metrics_on_scrape(r, fill, d);
     bh_metrics_add_process(r, "berth-scheduler");
     bh_queue_on_incoming(d->queue, on_incoming, d);
@@ -154,6 +184,11 @@ void bh_sched_count_bound(struct bh_sched_daemon *d, const struct bh_queued_pod 
     bh_cell_observe(bh_metric_cell(d->m->sli_s, attempts),
                     (double)(bh_sched_now(d) - p->initial_attempt_ns) / 1e9);
     bh_cell_observe(bh_metric_cell(d->m->attempts_hist), p->attempts);
+}
+
+void bh_sched_count_permit(struct bh_sched_daemon *d, const char *result, int64_t waited_ns)
+{
+    bh_cell_observe(bh_metric_cell(d->m->permit, result), (double)waited_ns / 1e9);
 }
 
 void bh_sched_count_preemption(struct bh_sched_daemon *d, uint32_t victims)

@@ -4,8 +4,9 @@
  */
 #include "scheduler/daemon/ledger.h"
 
-#define LANES       4u
-#define LANE_EVENTS 3u
+#define LANES        5u
+#define LANE_EVENTS  3u
+#define LANE_OUTSIDE 4u /* not for binders */
 #define BATCH_ITEMS 256u
 #define ANSWERS_EVERY_NS                                                                           \
     UINT64_C(1000000000) /* how often items without an answer are looked for                       \
@@ -19,13 +20,19 @@ struct bh_ledger {
     struct bh_map first_by_uid; /* uid -> BIND or PATCH_STATUS that is queued or out */
     struct bh_work *head[LANES], *tail[LANES];
     uint64_t n_lane[LANES], n_parked;
+    uint64_t term;
+    bool mixed; /* something came into a lane that may be of another term */
     struct bh_binder binders[BH_LEDGER_MAX_BINDERS];
+    struct bh_binder outside; /* stands for extenders: holds what they write */
     struct bh_ledger_stats stats;
 };
 
-/* Binds before deletes before status patches before events. */
+/* Binds, and what has to be written before them, before deletes before status patches before
+ * events. */
 static uint8_t lane_of(Berth__WorkKind k)
 {
+    if (bh_work_is_write(k))
+        return 0;
     switch (k) {
     case BERTH__WORK_KIND__WORK_BIND:
         return 0;
@@ -50,6 +57,7 @@ struct bh_ledger *bh_ledger_new(uint64_t epoch)
 
     l->epoch = epoch;
     l->next_id = 1;
+    snprintf(l->outside.name, sizeof(l->outside.name), "extender");
     bh_ledger_patience(l, BH_BINDER_SILENCE_NS, BH_BINDER_ANSWER_NS);
     return l;
 }
@@ -72,7 +80,20 @@ struct bh_work *bh_work_new(Berth__WorkKind kind, struct bh_str ns, struct bh_st
     return w;
 }
 
-static void work_free(struct bh_work *w)
+static void write_free(struct bh_object_write *o)
+{
+    if (!o)
+        return;
+    free(o->namespace_);
+    free(o->name);
+    free(o->uid);
+    free(o->resource_version);
+    bh_buf_fini(&o->object);
+    bh_buf_fini(&o->pod_status);
+    free(o);
+}
+
+void bh_work_free(struct bh_work *w)
 {
     char *strings[] = {w->namespace_,       w->name,         w->uid,          w->node,
                        w->event_type,       w->event_reason, w->event_action, w->event_note,
@@ -81,6 +102,7 @@ static void work_free(struct bh_work *w)
 
     for (size_t i = 0; i < BH_ARRAY_LEN(strings); i++)
         free(strings[i]);
+    write_free(w->write);
     free(w);
 }
 
@@ -93,8 +115,8 @@ void bh_ledger_free(struct bh_ledger *l)
     for (size_t it = 0; (m = bh_map_next(&l->by_id, &it));) {
         struct bh_work *w = m->value;
         if (w->successor)
-            work_free(w->successor);
-        work_free(w);
+            bh_work_free(w->successor);
+        bh_work_free(w);
     }
     bh_map_fini(&l->by_id);
     bh_map_fini(&l->bind_by_uid);
@@ -206,13 +228,13 @@ static bool park(struct bh_ledger *l, struct bh_work *first, struct bh_work *w)
 
     if (old && w->kind == BERTH__WORK_KIND__WORK_PATCH_STATUS) {
         if (old->kind == BERTH__WORK_KIND__WORK_BIND) { /* binding sets the condition anew */
-            work_free(w);
+            bh_work_free(w);
             return false;
         }
         inherit(w, old);
     }
     if (old)
-        work_free(old);
+        bh_work_free(old);
     else
         l->n_parked++;
     first->successor = w;
@@ -223,13 +245,14 @@ bool bh_ledger_add(struct bh_ledger *l, struct bh_work *w)
 {
     struct bh_work *first = NULL;
 
-    w->lane = lane_of(w->kind);
+    w->lane = w->outside ? LANE_OUTSIDE : lane_of(w->kind);
     if (w->lane == LANE_EVENTS && l->n_lane[LANE_EVENTS] >= BH_LEDGER_MAX_EVENTS) {
         l->stats.dropped_events++;
-        work_free(w);
+        bh_work_free(w);
         return false;
     }
     w->id = l->next_id++;
+    w->term = l->term;
     w->queued_ns = bh_mono_ns();
     if (w->kind == BERTH__WORK_KIND__WORK_BIND) {
         struct bh_work *former = bh_map_put(&l->bind_by_uid, w->uid, strlen(w->uid), w);
@@ -243,7 +266,7 @@ bool bh_ledger_add(struct bh_ledger *l, struct bh_work *w)
         if (w->kind == BERTH__WORK_KIND__WORK_PATCH_STATUS)
             inherit(w, first);
         forget(l, first);
-        work_free(first);
+        bh_work_free(first);
     }
     queue(l, w);
     return true;
@@ -252,6 +275,28 @@ bool bh_ledger_add(struct bh_ledger *l, struct bh_work *w)
 struct bh_work *bh_ledger_bind_of(struct bh_ledger *l, const char *uid)
 {
     return bh_map_get(&l->bind_by_uid, uid, strlen(uid));
+}
+
+struct bh_work *bh_ledger_next_outside(struct bh_ledger *l)
+{
+    struct bh_work *w = l->head[LANE_OUTSIDE];
+
+    if (!w)
+        return NULL;
+    lane_remove(l, w);
+    w->sent_ns = bh_mono_ns();
+    binder_push(&l->outside, w);
+    return w;
+}
+
+void bh_ledger_inside(struct bh_ledger *l, struct bh_work *w)
+{
+    bh_assert(w->binder == &l->outside);
+    binder_remove(w);
+    w->outside = false;
+    w->lane = lane_of(w->kind);
+    l->mixed = true;
+    lane_push(l, w, false);
 }
 
 struct bh_work *bh_ledger_find(struct bh_ledger *l, uint64_t id)
@@ -264,8 +309,9 @@ void bh_ledger_finish(struct bh_ledger *l, struct bh_work *w)
     struct bh_work *successor = w->successor;
 
     forget(l, w);
-    work_free(w);
+    bh_work_free(w);
     if (successor) {
+        l->mixed = true;
         l->n_parked--;
         queue(l, successor);
     }
@@ -284,6 +330,7 @@ void bh_ledger_retry(struct bh_ledger *l, struct bh_work *w)
     else
         lane_remove(l, w);
     w->attempt++;
+    l->mixed = true;
     l->stats.reissued++;
     lane_push(l, w, true);
 }
@@ -321,6 +368,7 @@ void bh_ledger_drop_binder(struct bh_ledger *l, struct bh_binder *b)
 {
     while (b->list)
         bh_ledger_retry(l, b->list);
+    l->stats.strays += !b->idle;
     b->used = false;
 }
 
@@ -356,6 +404,59 @@ unsigned bh_ledger_expire(struct bh_ledger *l, uint64_t now_ns)
     return n;
 }
 
+struct bh_binder *bh_ledger_next_binder(struct bh_ledger *l, size_t *it)
+{
+    while (*it < BH_LEDGER_MAX_BINDERS) {
+        struct bh_binder *b = &l->binders[(*it)++];
+        if (b->used)
+            return b;
+    }
+    return NULL;
+}
+
+/* What is parked behind it goes with it: nobody has seen that either. */
+static void recall(struct bh_ledger *l, struct bh_work *w, void (*fn)(void *arg, struct bh_work *w),
+                   void *arg)
+{
+    struct bh_work *parked = bh_take_ptr(w->successor);
+
+    fn(arg, w);
+    forget(l, w);
+    bh_work_free(w);
+    if (!parked)
+        return;
+    fn(arg, parked);
+    if (parked->kind == BERTH__WORK_KIND__WORK_BIND)
+        (void)bh_map_del(&l->bind_by_uid, parked->uid, strlen(parked->uid));
+    bh_work_free(parked);
+    l->n_parked--;
+}
+
+void bh_ledger_begin_term(struct bh_ledger *l, uint64_t term)
+{
+    l->term = term;
+    l->mixed = true;
+}
+
+unsigned bh_ledger_recall(struct bh_ledger *l, bool all, void (*fn)(void *arg, struct bh_work *w),
+                          void *arg)
+{
+    unsigned n = 0;
+
+    if (!all && !l->mixed)
+        return 0;
+    l->mixed = false;
+    for (unsigned lane = 0; lane < LANES; lane++)
+        for (struct bh_work *w = l->head[lane], *next; w; w = next) {
+            next = w->next;
+            if (!all && w->term == l->term)
+                continue;
+            recall(l, w, fn, arg);
+            n++;
+        }
+    return n;
+}
+
 static uint32_t room(const struct bh_binder *b)
 {
     return b->greeted && b->out < b->window ? b->window - b->out : 0;
@@ -380,7 +481,26 @@ struct wire_item {
     Berth__WorkItem item;
     Berth__EventText event;
     Berth__Condition cond;
+    Berth__ObjectWrite write;
 };
+
+static ProtobufCBinaryData bytes_of(const struct bh_buf *b)
+{
+    return (ProtobufCBinaryData){b->n, (uint8_t *)b->p};
+}
+
+static void write_to_wire(const struct bh_object_write *w, Berth__ObjectWrite *o)
+{
+    berth__object_write__init(o);
+    o->namespace_ = w->namespace_;
+    o->name = w->name;
+    o->uid = w->uid;
+    o->resource_version = w->resource_version;
+    o->has_object = true;
+    o->object = bytes_of(&w->object);
+    o->has_pod_status = w->pod_status.n > 0;
+    o->pod_status = bytes_of(&w->pod_status);
+}
 
 static void to_wire(const struct bh_work *w, struct wire_item *o)
 {
@@ -415,10 +535,29 @@ static void to_wire(const struct bh_work *w, struct wire_item *o)
         o->cond.transition = w->cond_transition;
         o->item.condition = &o->cond;
     }
+    if (w->write) {
+        write_to_wire(w->write, &o->write);
+        o->item.write = &o->write;
+    }
     if (w->set_nominated) {
         o->item.has_set_nominated_node = o->item.set_nominated_node = true;
         o->item.nominated_node = w->nominated ? w->nominated : (char *)(uintptr_t) "";
     }
+}
+
+bool bh_work_fits(const struct bh_work *w)
+{
+    Berth__WorkBatch batch = BERTH__WORK_BATCH__INIT;
+    Berth__Envelope env = BERTH__ENVELOPE__INIT;
+    struct wire_item wire;
+    Berth__WorkItem *item = &wire.item;
+
+    to_wire(w, &wire);
+    batch.has_epoch = true;
+    batch.n_item = 1;
+    batch.item = &item;
+    env.work = &batch;
+    return berth__envelope__get_packed_size(&env) < BH_BUS_MAX_BYTES / 2 && !bh_bus_validate(&env);
 }
 
 /* The next items in priority order; they stay queued until the bus took them. */
@@ -427,7 +566,7 @@ static unsigned collect(struct bh_ledger *l, struct bh_work **work, struct wire_
 {
     unsigned n = 0;
 
-    for (unsigned lane = 0; lane < LANES; lane++)
+    for (unsigned lane = 0; lane <= LANE_EVENTS; lane++)
         for (struct bh_work *w = l->head[lane]; w && n < max; w = w->next) {
             to_wire(w, &wire[n]);
             items[n] = &wire[n].item;
@@ -440,7 +579,8 @@ static unsigned collect(struct bh_ledger *l, struct bh_work **work, struct wire_
  */
 static void refuse(struct bh_ledger *l, struct bh_work *w)
 {
-    bh_assert(w->kind != BERTH__WORK_KIND__WORK_BIND); /* names are checked where pods come in */
+    /* names are checked where pods come in, objects before they are added */
+    bh_assert(w->kind != BERTH__WORK_KIND__WORK_BIND && !w->write);
     l->stats.refused++;
     bh_ledger_finish(l, w);
 }
@@ -482,17 +622,15 @@ static unsigned send_batch(struct bh_ledger *l, struct bh_bus *bus, struct bh_bi
     return n;
 }
 
-unsigned bh_ledger_flush(struct bh_ledger *l, struct bh_bus *bus, uint64_t lease_term,
-                         uint64_t fence_boot_ns, uint64_t now_ns)
+unsigned bh_ledger_flush(struct bh_ledger *l, struct bh_bus *bus, uint64_t now_ns)
 {
     Berth__WorkBatch batch = BERTH__WORK_BATCH__INIT;
     unsigned total = 0;
     struct bh_binder *b;
 
-    batch.has_epoch = batch.has_lease_term = batch.has_fence_boot_ns = true;
+    batch.has_epoch = batch.has_lease_term = true;
     batch.epoch = l->epoch;
-    batch.lease_term = lease_term;
-    batch.fence_boot_ns = fence_boot_ns;
+    batch.lease_term = l->term;
     while ((l->head[0] || l->head[1] || l->head[2] || l->head[3]) && (b = richest(l)))
         total += send_batch(l, bus, b, &batch, now_ns);
     return total;
@@ -507,7 +645,8 @@ void bh_ledger_stats(const struct bh_ledger *l, struct bh_ledger_stats *ret)
 {
     *ret = l->stats;
     ret->queued = l->n_parked;
-    ret->out = ret->binders = 0;
+    ret->out = l->outside.out;
+    ret->binders = 0;
     for (unsigned i = 0; i < LANES; i++)
         ret->queued += l->n_lane[i];
     for (size_t i = 0; i < BH_LEDGER_MAX_BINDERS; i++)

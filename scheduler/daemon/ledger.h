@@ -20,6 +20,7 @@
 #ifndef BH_LEDGER_H
 #define BH_LEDGER_H
 
+#include "common/base/buf.h"
 #include "common/base/map.h"
 #include "common/bus/bus.h"
 
@@ -29,6 +30,10 @@
 #define BH_BINDER_SILENCE_NS  UINT64_C(3000000000)
 #define BH_BINDER_ANSWER_NS   UINT64_C(45000000000) /* a binder gives up after 30 s */
 
+struct bh_object_write { /* of kinds from VOLUME_CLAIM on; memory owned by the item */
+    char *namespace_, *name, *uid, *resource_version;
+    struct bh_buf object, pod_status;
+};
 struct bh_work { /* strings owned by the item */
     uint64_t id;
     Berth__WorkKind kind;
@@ -39,9 +44,12 @@ struct bh_work { /* strings owned by the item */
     bool cond_transition;
     bool set_nominated;
     char *nominated;
+    struct bh_object_write *write;
     bool bound_seen; /* BIND: the watch was faster than the answer */
+    bool outside;    /* BIND: an extender writes it, see bh_ledger_next_outside */
     uint32_t attempt;
     uint64_t queued_ns, sent_ns;
+    uint64_t term; /* of the lease it was decided under */
     /* private */
     struct bh_work *prev, *next;
     struct bh_binder *binder;  /* NULL = queued or parked */
@@ -54,7 +62,9 @@ struct bh_binder {
     bool used, greeted;   /* greeted: it said hello with our epoch */
     uint32_t window, out; /* items it is willing to hold; items it holds */
     uint64_t last_seen_ns, hello_sent_ns;
-    struct bh_work *list; /* items it holds */
+    uint64_t stamp_boot_ns; /* its clock, of its last hello */
+    bool idle;              /* it has said that it may write nothing, and that nothing is out */
+    struct bh_work *list;   /* items it holds */
 };
 struct bh_ledger;
 struct bh_ledger *bh_ledger_new(uint64_t epoch);
@@ -66,6 +76,14 @@ void bh_ledger_free(struct bh_ledger *l);
  * false). */
 bool bh_ledger_add(struct bh_ledger *l, struct bh_work *w);
 struct bh_work *bh_ledger_bind_of(struct bh_ledger *l, const char *uid); /* BIND item or NULL */
+static inline bool bh_work_is_write(Berth__WorkKind k)
+{
+    return (int)k >= BERTH__WORK_KIND__WORK_VOLUME_CLAIM;
+}
+/* The next BIND whose turn it is and that is written outside, by an extender: it is out from now
+ * on, until bh_ledger_finish, or bh_ledger_inside: a binder shall write it after all. */
+struct bh_work *bh_ledger_next_outside(struct bh_ledger *l);
+void bh_ledger_inside(struct bh_ledger *l, struct bh_work *w);
 struct bh_work *bh_ledger_find(struct bh_ledger *l, uint64_t id);
 /* Ends an item; what was parked behind it is queued. */
 void bh_ledger_finish(struct bh_ledger *l, struct bh_work *w);
@@ -82,13 +100,24 @@ void bh_ledger_drop_binder(struct bh_ledger *l,
 unsigned bh_ledger_expire(struct bh_ledger *l, uint64_t now_ns);
 /* Hands queued work to greeted binders with room in their window. Returns the number of items sent.
  */
-unsigned bh_ledger_flush(struct bh_ledger *l, struct bh_bus *bus, uint64_t lease_term,
-                         uint64_t fence_boot_ns, uint64_t now_ns);
+unsigned bh_ledger_flush(struct bh_ledger *l, struct bh_bus *bus, uint64_t now_ns);
+/* Term of the lease under which everything added from now on was decided; 0 = no election. */
+void bh_ledger_begin_term(struct bh_ledger *l, uint64_t term);
+/* Ends the items that no binder has: all of them, or those of another term than today's. fn hears
+ * of each before it is gone. Returns how many. Cheap when there are none. */
+unsigned bh_ledger_recall(struct bh_ledger *l, bool all, void (*fn)(void *arg, struct bh_work *w),
+                          void *arg);
+struct bh_binder *bh_ledger_next_binder(struct bh_ledger *l, size_t *it); /* from 0; NULL = end */
 struct bh_ledger_stats {
     uint64_t queued, out, binds, binders, dropped_events, refused, reissued, sent;
+    uint64_t strays; /* binders that were lost while not idle */
 };
 uint64_t bh_ledger_binds(const struct bh_ledger *l);
 void bh_ledger_stats(const struct bh_ledger *l, struct bh_ledger_stats *ret);
 struct bh_work *bh_work_new(Berth__WorkKind kind, struct bh_str ns, struct bh_str name,
                             struct bh_str uid);
+void bh_work_free(struct bh_work *w); /* one that was not added */
+/* The bus takes it: what is written for a pod comes from objects that anybody may have made. Items
+ * that are no binds and are not taken are dropped when they are sent; a write must not be. */
+bool bh_work_fits(const struct bh_work *w);
 #endif

@@ -42,9 +42,13 @@ static void adopt_in_flight(struct bh_sched_daemon *d, const Berth__BinderHello 
         struct bh_str uid = bh_str_c(it->uid);
         struct bh_adopted *a;
 
+        if (bh_work_is_write(it->kind)) {
+            bh_sched_prebind_stranger(d, it);
+            continue;
+        }
         if (it->kind != BERTH__WORK_KIND__WORK_BIND || bh_ledger_bind_of(d->ledger, it->uid))
             continue;
-        if (d->feed_synced && !bh_queue_find(d->queue, uid, NULL))
+        if (d->in.synced && !bh_queue_find(d->queue, uid, NULL))
             continue; /* not pending: bound or gone */
         bh_sched_unadopt(d, uid);
         a = bh_calloc(1, sizeof(*a));
@@ -78,7 +82,7 @@ static void on_old_result(struct bh_sched_daemon *d, const Berth__WorkResult *r)
  */
 
 /* The queue's entry stays until the watch shows the pod on its node, whichever comes first. */
-static void bound(struct bh_sched_daemon *d, struct bh_work *w)
+void bh_sched_bound(struct bh_sched_daemon *d, struct bh_work *w)
 {
     struct bh_str uid = bh_str_c(w->uid);
     const struct bh_queued_pod *p = bh_queue_find(d->queue, uid, NULL);
@@ -103,7 +107,7 @@ static void bind_result(struct bh_sched_daemon *d, struct bh_work *w, const Bert
 
     switch (r->outcome) {
     case BERTH__OUTCOME__OUTCOME_DONE:
-        bound(d, w);
+        bh_sched_bound(d, w);
         break;
     case BERTH__OUTCOME__OUTCOME_GONE:
     case BERTH__OUTCOME__OUTCOME_BOUND_ELSEWHERE:
@@ -153,6 +157,7 @@ static void on_result(struct bh_sched_daemon *d, struct bh_binder *b, const Bert
 
     bh_sched_count_outcome(d, r->outcome);
     if (r->epoch != d->epoch) {
+        bh_sched_prebind_old_result(d, r);
         on_old_result(d, r);
         return;
     }
@@ -165,6 +170,8 @@ static void on_result(struct bh_sched_daemon *d, struct bh_binder *b, const Bert
     }
     if (w->kind == BERTH__WORK_KIND__WORK_BIND)
         bind_result(d, w, r);
+    else if (w->write)
+        bh_sched_prebind_answered(d, w, r);
     else if (r->outcome == BERTH__OUTCOME__OUTCOME_REJECTED)
         on_refused(d, w, r);
     bh_ledger_finish(d->ledger, w);
@@ -182,9 +189,8 @@ static void greet(struct bh_sched_daemon *d, struct bh_binder *b)
 
     if (b->hello_sent_ns && now - b->hello_sent_ns < GREET_EVERY_NS)
         return;
-    h.has_epoch = h.has_lease_term = true;
+    h.has_epoch = true;
     h.epoch = d->epoch;
-    h.lease_term = d->lease_term;
     e.scheduler_hello = &h;
     if (bh_bus_send(d->binders, &b->peer, &e) == BH_BUS_OK)
         b->hello_sent_ns = now;
@@ -203,6 +209,7 @@ static void on_binder_hello(struct bh_sched_daemon *d, struct bh_binder *b,
         bh_log_info("Binder is here", bh_kv_s("binder", b->name), bh_kv_u("window", h->window));
     b->greeted = true;
     b->window = h->window;
+    bh_sched_binder_lives(d, b, h);
 }
 
 static void on_message(struct bh_sched_daemon *d, struct bh_binder *b, const Berth__Envelope *e)
@@ -231,9 +238,88 @@ static void too_many(struct bh_sched_daemon *d)
     bh_log_warn("Too many binders, ignoring one", bh_kv_u("max", BH_LEDGER_MAX_BINDERS));
 }
 
+/* ---- while a decision waits --------------------------------------------------------------------
+ */
+
+/* A message that may change the engine and has to wait for the end of a decision. */
+struct bh_letter {
+    TAILQ_ENTRY(bh_letter) link;
+    struct bh_arena arena;
+    struct bh_peer peer;
+    Berth__Envelope *e;
+};
+
+static void letter_free(struct bh_letter *l)
+{
+    bh_arena_fini(&l->arena);
+    free(l);
+}
+
+/* A sign of life: changes nothing but the ledger's list of binders. */
+static bool is_greeting(const struct bh_sched_daemon *d, const Berth__Envelope *e)
+{
+    return e->binder_hello && e->binder_hello->epoch_seen == d->epoch &&
+           d->lease.term == d->in.lease_term;
+}
+
+/* False: nothing came. */
+static bool receive_one(struct bh_sched_daemon *d)
+{
+    struct bh_letter *l = bh_calloc(1, sizeof(*l));
+    enum bh_bus_outcome o;
+    struct bh_binder *b = NULL;
+
+    bh_arena_init(&l->arena, 4u * BH_BUS_MAX_BYTES);
+    o = bh_bus_recv(d->binders, &l->arena, &l->peer, &l->e);
+    if (o == BH_BUS_OK)
+        b = bh_ledger_binder(d->ledger, &l->peer,
+                             l->e->binder_hello ? l->e->binder_hello->binder : NULL, bh_mono_ns());
+    if (b && !is_greeting(d, l->e)) {
+        TAILQ_INSERT_TAIL(&d->letters, l, link);
+        d->n_letters++;
+        return true;
+    }
+    if (b)
+        on_message(d, b, l->e);
+    letter_free(l);
+    return o != BH_BUS_EMPTY;
+}
+
+void bh_sched_receive_binders(struct bh_sched_daemon *d)
+{
+    while (d->n_letters < BH_LETTERS_MAX && receive_one(d))
+        ;
+}
+
+static unsigned read_letters(struct bh_sched_daemon *d)
+{
+    struct bh_letter *l;
+    unsigned n = 0;
+
+    for (; (l = TAILQ_FIRST(&d->letters)); n++) {
+        struct bh_binder *b = bh_ledger_binder(d->ledger, &l->peer, NULL, bh_mono_ns());
+        TAILQ_REMOVE(&d->letters, l, link);
+        d->n_letters--;
+        if (b)
+            on_message(d, b, l->e);
+        letter_free(l);
+    }
+    return n;
+}
+
+void bh_sched_drop_letters(struct bh_sched_daemon *d)
+{
+    struct bh_letter *l;
+
+    while ((l = TAILQ_FIRST(&d->letters))) {
+        TAILQ_REMOVE(&d->letters, l, link);
+        letter_free(l);
+    }
+}
+
 unsigned bh_sched_drain_binders(struct bh_sched_daemon *d)
 {
-    unsigned n = 0;
+    unsigned n = read_letters(d);
     Berth__Envelope *e;
 
     for (; n < BH_TURN_MESSAGES; n++) {

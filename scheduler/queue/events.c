@@ -78,6 +78,9 @@ static void judge(struct bh_queue *q, struct entry *e, const struct bh_cluster_e
 {
     enum worth w;
 
+    if (ev->was_assumed && bh_str_eq(bh_rec_text(ev->old_pod, ev->old_pod->uid),
+                                     bh_rec_text(e->pub.pending.pod, e->pub.pending.pod->uid)))
+        return; /* it makes no room for itself */
     if (e->gating_plugin != BH_QUEUE_NO_PLUGIN &&
         !bh_engine_plugin_interested(q->engine, q->plugins[e->gating_plugin], ev))
         return;

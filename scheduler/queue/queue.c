@@ -55,6 +55,8 @@ static void entry_free(struct bh_queue *q, struct entry *e)
     bh_engine_shape_unref(q->engine, e->pub.pending.shape);
     free((void *)(uintptr_t)e->pub.pending.pod);
     free(e->pub.resource_version);
+    free(e->pub.last_reason);
+    free(e->pub.last_message);
     free(e->links);
     free(e);
 }
@@ -130,7 +132,7 @@ static bool backing_off(struct bh_queue *q, struct entry *e, int64_t now_ns)
 
 static bool waits(enum bh_queue_place p)
 {
-    return p != BH_Q_NONE && p != BH_Q_IN_FLIGHT && p != BH_Q_BINDING;
+    return p != BH_Q_NONE && p != BH_Q_IN_FLIGHT && p != BH_Q_BINDING && p != BH_Q_WAITING;
 }
 
 static void set_place(struct bh_queue *q, struct entry *e, enum bh_queue_place p)
@@ -204,6 +206,7 @@ static void take_out(struct bh_queue *q, struct entry *e)
         break;
     case BH_Q_IN_FLIGHT:
     case BH_Q_BINDING:
+    case BH_Q_WAITING:
     case BH_Q_NONE:
         break;
     }
@@ -370,7 +373,7 @@ void bh_queue_update(struct bh_queue *q, const struct bh_pod_rec *pod, bh_shape_
     ev.old_shape = bh_engine_shape_rec(q->engine, old_shape);
     ev.new_shape = bh_engine_shape_rec(q->engine, shape);
     n = bh_pod_diff(old, ev.old_shape, ev.new_pod, ev.new_shape, bits);
-    if (e->place == BH_Q_IN_FLIGHT) {
+    if (e->place == BH_Q_IN_FLIGHT || e->place == BH_Q_WAITING) {
         for (unsigned i = 0; i < n; i++) {
             ev.action = bits[i];
             bh_queue_flight_record(q, &ev);
@@ -442,10 +445,18 @@ void bh_queue_binding(struct bh_queue *q, struct bh_str uid)
 {
     struct entry *e = find(q, uid);
 
-    if (!e || e->place != BH_Q_IN_FLIGHT)
+    if (!e || (e->place != BH_Q_IN_FLIGHT && e->place != BH_Q_WAITING))
         return;
     bh_queue_flight_end(q, e);
     set_place(q, e, BH_Q_BINDING);
+}
+
+void bh_queue_waiting(struct bh_queue *q, struct bh_str uid)
+{
+    struct entry *e = find(q, uid);
+
+    if (e && e->place == BH_Q_IN_FLIGHT)
+        set_place(q, e, BH_Q_WAITING);
 }
 
 void bh_queue_done(struct bh_queue *q, struct bh_str uid)
@@ -514,6 +525,7 @@ void bh_queue_activate(struct bh_queue *q, struct bh_str uid, int64_t now_ns)
         break;
     case BH_Q_ACTIVE:
     case BH_Q_BINDING:
+    case BH_Q_WAITING:
     case BH_Q_NONE:
         break;
     }

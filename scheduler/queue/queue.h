@@ -28,8 +28,9 @@ struct bh_queued_pod { /* one entry; read-only outside the queue */
     uint32_t attempts, unschedulable_count, consecutive_errors;
     char *resource_version; /* of the API object (event's regarding.resourceVersion) */
     /* What the API server was last told, or said itself: see bh_queue_told. */
-    uint64_t told_condition; /* fingerprint of the PodScheduled condition, 0 = none */
-    bh_sym told_nomination;  /* status.nominatedNodeName */
+    uint64_t told_condition;          /* fingerprint of the PodScheduled condition, 0 = none */
+    bh_sym told_nomination;           /* status.nominatedNodeName */
+    char *last_reason, *last_message; /* of the last failed attempt (bh_queue_say), or NULL */
     void *impl;
 };
 enum bh_queue_place {
@@ -40,7 +41,8 @@ enum bh_queue_place {
     BH_Q_UNSCHEDULABLE,
     BH_Q_GATED,
     BH_Q_IN_FLIGHT,
-    BH_Q_BINDING
+    BH_Q_BINDING,
+    BH_Q_WAITING /* at Permit */
 };
 
 struct bh_queue *bh_queue_new(struct bh_engine *e, const struct bh_queue_options *o);
@@ -60,6 +62,9 @@ struct bh_queued_pod *bh_queue_pop(struct bh_queue *q, int64_t now_ns);
  * which stays known until done (bound) or return (the write failed: error backoff, counters kept).
  */
 void bh_queue_binding(struct bh_queue *q, struct bh_str uid);
+/* The cycle ended well but for Permit, where the pod waits: events go on being recorded for it. Then
+ * binding, done or return. */
+void bh_queue_waiting(struct bh_queue *q, struct bh_str uid);
 void bh_queue_done(struct bh_queue *q, struct bh_str uid); /* bound or gone */
 /* The attempt failed: d tells the rejecting plugins (none = error backoff). */
 void bh_queue_return(struct bh_queue *q, struct bh_str uid, const char *const *plugins,
@@ -80,6 +85,32 @@ const struct bh_queued_pod *bh_queue_find(const struct bh_queue *q, struct bh_st
 void bh_queue_each(const struct bh_queue *q,
                    void (*fn)(void *arg, const struct bh_queued_pod *p, enum bh_queue_place place),
                    void *arg);
+/* Why the last attempt failed; for people only, the queue does not look at it. */
+void bh_queue_say(struct bh_queue *q, struct bh_str uid, const char *reason, const char *message);
+
+/* ---- looking from outside (view.c) -------------------------------------------------------------
+ */
+struct bh_queue_view {
+    enum bh_queue_place place;
+    int64_t backoff_until_ns; /* BACKOFF, ERROR_BACKOFF; else 0 */
+    /* GATED: the one that gates it; else who rejected the last attempt. Names as in decisions. */
+    const char *plugins[64];
+    uint32_t n_plugins;
+};
+void bh_queue_view(const struct bh_queue *q, const struct bh_queued_pod *p,
+                   struct bh_queue_view *ret);
+enum bh_queue_walk {
+    BH_QUEUE_WALK_END,
+    BH_QUEUE_WALK_MORE, /* go on with *cursor */
+    BH_QUEUE_WALK_MOVED /* pods moved in memory: nothing was visited, begin again with 0 */
+};
+/* Visits pods from *cursor (0 = the start) on, until fn says false (that pod comes again) or budget
+ * slots of the table were looked at. A pod that comes or goes during the walk may be missed, one
+ * that stays is visited. */
+enum bh_queue_walk bh_queue_walk(const struct bh_queue *q, uint64_t *cursor, unsigned budget,
+                                 bool (*fn)(void *arg, const struct bh_queued_pod *p,
+                                            enum bh_queue_place place),
+                                 void *arg);
 struct bh_queue_stats {
     uint64_t active, backoff, unschedulable, gated, in_flight;
 };

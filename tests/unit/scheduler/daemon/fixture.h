@@ -31,6 +31,9 @@ struct item { /* a copy of what a binder was sent */
     char name[64], uid[64], node[64], reason[64], nominated[64];
     char message[512], note[512], event[64];
     bool transition, set_nominated, answered;
+    char object[64], object_uid[64], version[32]; /* what a write is about */
+    uint8_t bytes[2048];                          /* as it shall be */
+    size_t n_bytes;
 };
 struct binder {
     struct bh_bus *bus;
@@ -41,6 +44,11 @@ struct binder {
     unsigned n;
     struct item wire[4]; /* what it says is on the wire when a new scheduler greets it */
     unsigned n_wire;
+    uint64_t term; /* of the last work */
+    /* the last grant; acknowledged with the next hello unless deaf */
+    uint64_t grant_term, grant_serial, valid_ns;
+    uint32_t on_wire;
+    bool deaf;
 };
 struct fixture {
     char dir[108];
@@ -55,6 +63,8 @@ struct fixture {
     bool known, dead; /* dead: no heartbeat, no answers */
     uint64_t seq, incarnation;
     unsigned hellos, acks;
+    bool ready, leaving; /* of the last acknowledgement */
+    uint64_t quiet_term, binder_progress;
     struct binder b[2];
     struct bh_arena a, msg;
 };
@@ -95,6 +105,7 @@ static inline void watcher_start(struct fixture *f)
     CU_ASSERT_FATAL(bh_snap_writer_new(name, &so, &f->snap, &err) == 0);
     bh_snap_writer_stats(f->snap, &s);
     f->incarnation = s.incarnation;
+    bh_snap_set_lease(f->snap, 0, BH_SNAP_NO_ELECTION);
     CU_ASSERT_FATAL(bh_bus_endpoint(f->dir, "watcher", endpoint, &err) == 0);
     CU_ASSERT_FATAL(bh_bus_open(BH_BUS_ROUTER_BIND, endpoint, NULL, &f->feed, &err) == 0);
     f->known = false;
@@ -172,9 +183,8 @@ static inline void feed_batch(struct fixture *f, Berth__ObjectChange *c, bool sy
 
     b.n_change = c ? 1 : 0;
     b.change = &c;
-    b.has_seq = b.has_leading = b.has_synced = true;
+    b.has_seq = b.has_synced = true;
     b.seq = ++f->seq;
-    b.leading = true;
     b.synced = synced;
     e.feed_batch = &b;
     CU_ASSERT_FATAL(tell(f, &e));
@@ -295,6 +305,12 @@ static inline void watcher_listen(struct fixture *f)
             f->hellos++;
         }
         f->acks += e->feed_ack != NULL;
+        if (e->feed_ack) {
+            f->ready = e->feed_ack->ready;
+            f->leaving = e->feed_ack->leaving;
+            f->quiet_term = e->feed_ack->quiet_term;
+            f->binder_progress = e->feed_ack->binder_progress;
+        }
         if (e->feed_ack && !f->known)
             refuse_ack(f, &id);
     }
@@ -314,6 +330,10 @@ static inline void binder_hello(struct binder *b, unsigned n_wire)
     h.has_epoch_seen = h.has_window = true;
     h.epoch_seen = b->epoch;
     h.window = 32;
+    h.has_stamp_boot_ns = h.has_grant_seen = h.has_on_wire = true;
+    h.stamp_boot_ns = bh_boot_ns();
+    h.grant_seen = b->deaf ? 0 : b->grant_serial;
+    h.on_wire = b->on_wire;
     for (unsigned i = 0; i < n_wire; i++) {
         berth__work_item__init(&items[i]);
         items[i].has_id = items[i].has_kind = true;
@@ -355,6 +375,13 @@ static inline void binder_keep(struct binder *b, uint64_t epoch, const Berth__Wo
         COPY(i->event, w->event->reason);
         COPY(i->note, w->event->note);
     }
+    if (w->write) {
+        COPY(i->object, w->write->name);
+        COPY(i->object_uid, w->write->uid);
+        COPY(i->version, w->write->resource_version);
+        i->n_bytes = BH_MIN(w->write->object.len, sizeof(i->bytes));
+        memcpy(i->bytes, w->write->object.data, i->n_bytes);
+    }
 }
 
 static inline void binder_listen(struct fixture *f, struct binder *b)
@@ -369,6 +396,13 @@ static inline void binder_listen(struct fixture *f, struct binder *b)
     while (bh_bus_recv(b->bus, &f->msg, NULL, &e) == BH_BUS_OK) {
         for (size_t i = 0; e->work && i < e->work->n_item; i++)
             binder_keep(b, e->work->epoch, e->work->item[i]);
+        if (e->work)
+            b->term = e->work->lease_term;
+        if (e->grant) {
+            b->grant_term = e->grant->lease_term;
+            b->grant_serial = e->grant->serial;
+            b->valid_ns = e->grant->valid_ns;
+        }
         if (e->scheduler_hello && e->scheduler_hello->epoch != b->epoch) {
             if (b->n_wire && !b->forgetful)
                 binder_hello(b, b->n_wire);
@@ -378,7 +412,8 @@ static inline void binder_listen(struct fixture *f, struct binder *b)
     }
 }
 
-static inline void answer(struct binder *b, struct item *i, Berth__Outcome o, const char *message)
+static inline void answer_object(struct binder *b, struct item *i, Berth__Outcome o,
+                                 const char *message, const struct bh_buf *object)
 {
     Berth__WorkResult r = BERTH__WORK_RESULT__INIT, *list = &r;
     Berth__ResultBatch batch = BERTH__RESULT_BATCH__INIT;
@@ -390,6 +425,9 @@ static inline void answer(struct binder *b, struct item *i, Berth__Outcome o, co
     r.outcome = o;
     r.uid = i->uid;
     r.message = (char *)(uintptr_t)message;
+    r.has_object = object != NULL;
+    if (object)
+        r.object = (ProtobufCBinaryData){object->n, (uint8_t *)object->p};
     batch.n_result = 1;
     batch.result = &list;
     batch.has_window = true;
@@ -397,6 +435,11 @@ static inline void answer(struct binder *b, struct item *i, Berth__Outcome o, co
     e.results = &batch;
     i->answered = true;
     CU_ASSERT(bh_bus_send(b->bus, NULL, &e) == BH_BUS_OK);
+}
+
+static inline void answer(struct binder *b, struct item *i, Berth__Outcome o, const char *message)
+{
+    answer_object(b, i, o, message, NULL);
 }
 
 static inline struct item *find_item(struct binder *b, Berth__WorkKind kind, const char *name)
@@ -446,7 +489,7 @@ static inline void one_turn(struct fixture *f)
  * after that took a few more turns. */
 static inline void settle(struct fixture *f)
 {
-    SPIN(f, f->d.feed_seq == f->seq);
+    SPIN(f, f->d.in.seq == f->seq);
     for (int i = 0; i < 20; i++)
         one_turn(f);
 }

@@ -31,7 +31,7 @@ static void test_nothing_is_decided_before_snapshot_and_feed_are_complete(void)
     CU_ASSERT(place(&f, "p") == BH_Q_ACTIVE); /* no synced snapshot, the list is not complete */
     bh_snap_set_synced(f.snap, true);
     settle(&f);
-    CU_ASSERT(f.d.snapshot_ready);
+    CU_ASSERT(f.d.in.snapshot_ready);
     CU_ASSERT(place(&f, "p") == BH_Q_ACTIVE);
     feed_batch(&f, NULL, true);
     CU_ASSERT_STRING_EQUAL(await(&f, &f.b[0], BIND, "p")->node, "n1");
@@ -543,7 +543,7 @@ static void test_a_batch_that_is_not_the_first_is_a_gap_too(void)
     f.seq = 6;
     feed_batch(&f, NULL, true);
     SPIN(&f, f.hellos > hellos);
-    CU_ASSERT(!f.d.feed_synced);
+    CU_ASSERT(!f.d.in.synced);
     teardown(&f);
 }
 
@@ -624,7 +624,7 @@ static void test_hostile_changes_are_skipped(void)
     feed_batch(&f, &c, false);
     bh_buf_fini(&bytes);
     settle(&f);
-    CU_ASSERT(f.d.feed_synced);
+    CU_ASSERT(f.d.in.synced);
     CU_ASSERT(place(&f, "inside") == BH_Q_NONE && place(&f, "x") == BH_Q_NONE);
     add_pod(&f, "p", "1");
     (void)await(&f, &f.b[0], BIND, "p");

@@ -132,9 +132,10 @@ static void test_a_silent_binders_work_goes_to_another_under_the_same_id(void)
     CU_ASSERT_FATAL(a != NULL);
     a->greeted = true;
     a->window = 8;
+    bh_ledger_begin_term(l, 3);
     CU_ASSERT(bh_ledger_add(l, work(BERTH__WORK_KIND__WORK_EVENT, "u0")));
     CU_ASSERT(bh_ledger_add(l, work(BERTH__WORK_KIND__WORK_BIND, "u1")));
-    CU_ASSERT(bh_ledger_flush(l, w.router, 3, 0, now) == 2);
+    CU_ASSERT(bh_ledger_flush(l, w.router, now) == 2);
     CU_ASSERT_FATAL(receive(w.dealer[0], &w.arena, NULL, &e));
     CU_ASSERT_FATAL(e->work && e->work->n_item == 2);
     CU_ASSERT(e->work->epoch == 5 && e->work->lease_term == 3);
@@ -149,7 +150,7 @@ static void test_a_silent_binders_work_goes_to_another_under_the_same_id(void)
     CU_ASSERT(bh_ledger_expire(l, now + BH_BINDER_SILENCE_NS + 1) == 1);
     bh_ledger_stats(l, &s);
     CU_ASSERT(s.queued == 2 && s.out == 0 && s.binders == 1 && s.reissued == 2);
-    CU_ASSERT(bh_ledger_flush(l, w.router, 3, 0, now) == 1); /* its window is 1 */
+    CU_ASSERT(bh_ledger_flush(l, w.router, now) == 1); /* its window is 1 */
     CU_ASSERT_FATAL(receive(w.dealer[1], &w.arena, NULL, &e));
     CU_ASSERT(e->work->item[0]->id == id);
     CU_ASSERT(e->work->item[0]->attempt == 1);
@@ -173,12 +174,12 @@ static void test_work_waits_without_room_and_unknown_peers_lose_theirs(void)
 
     wire_open(&w);
     CU_ASSERT(bh_ledger_add(l, work(BERTH__WORK_KIND__WORK_BIND, "u1")));
-    CU_ASSERT(bh_ledger_flush(l, w.router, 0, 0, now) == 0); /* nobody there */
+    CU_ASSERT(bh_ledger_flush(l, w.router, now) == 0); /* nobody there */
     b = bh_ledger_binder(l, &stranger, "x", now);
     CU_ASSERT_FATAL(b != NULL);
     b->greeted = true;
     b->window = 4;
-    CU_ASSERT(bh_ledger_flush(l, w.router, 0, 0, now) == 0); /* the router does not know it */
+    CU_ASSERT(bh_ledger_flush(l, w.router, now) == 0); /* the router does not know it */
     bh_ledger_stats(l, &s);
     CU_ASSERT(s.binders == 0 && s.queued == 1);
     bh_ledger_free(l);
@@ -198,7 +199,7 @@ static struct bh_binder *binder(struct wire *w, struct bh_ledger *l, int i, uint
 
 static unsigned flush(struct wire *w, struct bh_ledger *l)
 {
-    return bh_ledger_flush(l, w->router, 0, 0, bh_mono_ns());
+    return bh_ledger_flush(l, w->router, bh_mono_ns());
 }
 
 static void test_binds_and_patches_of_one_pod_go_one_after_the_other(void)
@@ -338,7 +339,59 @@ static void test_an_item_nobody_answers_is_taken_back_from_a_living_binder(void)
     wire_close(&w);
 }
 
+static void never(void *arg, struct bh_work *w)
+{
+    (void)w;
+    ++*(unsigned *)arg;
+}
+
+/* Binds that an extender writes: not for binders, but in turn with the pod's other writes. */
+static void test_binds_that_are_written_outside(void)
+{
+    struct wire w;
+    struct bh_ledger *l = bh_ledger_new(1);
+    struct bh_work *patch = work(BERTH__WORK_KIND__WORK_PATCH_STATUS, "u1"),
+                   *bind = work(BERTH__WORK_KIND__WORK_BIND, "u1"),
+                   *other = work(BERTH__WORK_KIND__WORK_BIND, "u2");
+    struct bh_ledger_stats s;
+    unsigned recalled = 0;
+
+    wire_open(&w);
+    (void)binder(&w, l, 0, 10);
+    (void)bh_ledger_add(l, patch);
+    CU_ASSERT(flush(&w, l) == 1);
+    bind->outside = other->outside = true;
+    (void)bh_ledger_add(l, bind); /* behind the patch, which is out */
+    CU_ASSERT(bh_ledger_next_outside(l) == NULL);
+    (void)bh_ledger_add(l, other);
+    CU_ASSERT(flush(&w, l) == 0);
+    CU_ASSERT(bh_ledger_next_outside(l) == other);
+    CU_ASSERT(bh_ledger_next_outside(l) == NULL);
+    bh_ledger_finish(l, patch);
+    CU_ASSERT(flush(&w, l) == 0);
+    CU_ASSERT(bh_ledger_next_outside(l) == bind);
+    bh_ledger_stats(l, &s);
+    CU_ASSERT(s.out == 2 && s.queued == 0 && s.binds == 2);
+    (void)bh_ledger_expire(l, bh_mono_ns() + UINT64_C(1000000000000)); /* no binder's silence */
+    CU_ASSERT(bind->binder != NULL);
+
+    bh_ledger_inside(l, other); /* the extender cannot: a binder shall */
+    (void)binder(&w, l, 1, 10);
+    CU_ASSERT(flush(&w, l) == 1);
+    bh_ledger_finish(l, bind);
+    CU_ASSERT(bh_ledger_bind_of(l, "u1") == NULL);
+
+    bind = work(BERTH__WORK_KIND__WORK_BIND, "u3");
+    bind->outside = true;
+    (void)bh_ledger_add(l, bind);
+    CU_ASSERT(bh_ledger_recall(l, true, never, &recalled) == 1 && recalled == 1);
+    CU_ASSERT(bh_ledger_next_outside(l) == NULL);
+    wire_close(&w);
+    bh_ledger_free(l);
+}
+
 BH_TESTS("scheduler/daemon/ledger",
+         {"binds that are written outside", test_binds_that_are_written_outside},
          {"patches of one pod are coalesced", test_patches_of_one_pod_are_coalesced},
          {"events are bounded and binds are not dropped",
           test_events_are_bounded_and_binds_are_not_dropped},

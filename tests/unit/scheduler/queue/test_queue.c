@@ -327,6 +327,133 @@ static void test_what_was_told_stays_with_the_entry(void)
     teardown(&f);
 }
 
+/* ---- looking from outside ----------------------------------------------------------------------
+ */
+
+static void test_the_view_tells_place_backoff_and_rejectors(void)
+{
+    struct fixture f;
+    struct bh_queue_view v;
+    const struct bh_queued_pod *p;
+
+    setup(&f);
+    add(&f, "a", 0, T0);
+    p = bh_queue_find(f.q, uid(&f, "a"), NULL);
+    bh_queue_view(f.q, p, &v);
+    CU_ASSERT(v.place == BH_Q_ACTIVE && v.n_plugins == 0 && v.backoff_until_ns == 0);
+    (void)pop(&f, T0);
+    reject(&f, "a", "NodeResourcesFit", T0);
+    bh_queue_say(f.q, uid(&f, "a"), "Unschedulable", "no room");
+    bh_queue_view(f.q, p, &v);
+    CU_ASSERT(v.place == BH_Q_UNSCHEDULABLE);
+    CU_ASSERT_FATAL(v.n_plugins == 1);
+    CU_ASSERT_STRING_EQUAL(v.plugins[0], "NodeResourcesFit");
+    CU_ASSERT_STRING_EQUAL(p->last_reason, "Unschedulable");
+    CU_ASSERT_STRING_EQUAL(p->last_message, "no room");
+    node_added(&f, "4", T0);
+    bh_queue_view(f.q, p, &v);
+    CU_ASSERT(v.place == BH_Q_BACKOFF);
+    CU_ASSERT_EQUAL(v.backoff_until_ns, T0 + S);
+    bh_queue_say(f.q, uid(&f, "a"), "Unschedulable", "still no room");
+    CU_ASSERT_STRING_EQUAL(p->last_message, "still no room");
+    bh_queue_say(f.q, uid(&f, "nobody"), "x", "y");
+
+    put(&f, "g", 0, "\"schedulingGates\":[{\"name\":\"hold\"}],", 1, T0, false);
+    bh_queue_view(f.q, bh_queue_find(f.q, uid(&f, "g"), NULL), &v);
+    CU_ASSERT(v.place == BH_Q_GATED);
+    CU_ASSERT_FATAL(v.n_plugins == 1);
+    CU_ASSERT_STRING_EQUAL(v.plugins[0], "SchedulingGates");
+    teardown(&f);
+}
+
+struct walk {
+    unsigned n, max; /* seen in this page, room in a page */
+    char seen[64];   /* by the pod's number */
+};
+
+static bool on_pod(void *arg, const struct bh_queued_pod *p, enum bh_queue_place place_)
+{
+    struct walk *w = arg;
+
+    (void)place_;
+    if (w->n == w->max)
+        return false;
+    w->n++;
+    w->seen[strtol(bh_rec_text(p->pending.pod, p->pending.pod->name).p, NULL, 10)]++;
+    return true;
+}
+
+/* All pages; returns how many there were. */
+static unsigned walk_all(struct fixture *f, struct walk *w, unsigned budget)
+{
+    uint64_t cursor = 0;
+    unsigned pages = 0;
+    enum bh_queue_walk how;
+
+    do {
+        w->n = 0;
+        how = bh_queue_walk(f->q, &cursor, budget, on_pod, w);
+        CU_ASSERT(how != BH_QUEUE_WALK_MOVED);
+        CU_ASSERT((how == BH_QUEUE_WALK_END) == (cursor == 0));
+        CU_ASSERT(w->n <= w->max && w->n <= budget);
+        pages++;
+    } while (how == BH_QUEUE_WALK_MORE);
+    return pages;
+}
+
+static void test_a_walk_sees_every_pod_once(void)
+{
+    static const struct {
+        unsigned budget, max;
+    } pages[] = {{1, 1}, {3, 64}, {1000, 1}, {1000, 7}, {1000, 64}};
+    struct fixture f;
+    uint64_t cursor = 0;
+    struct walk none = {.max = 1};
+    char name[16];
+
+    setup(&f);
+    CU_ASSERT(bh_queue_walk(f.q, &cursor, 10, on_pod, &none) == BH_QUEUE_WALK_END);
+    for (unsigned i = 0; i < 40; i++) {
+        snprintf(name, sizeof(name), "%u", i);
+        add(&f, name, 0, T0);
+    }
+    for (size_t k = 0; k < BH_ARRAY_LEN(pages); k++) {
+        struct walk w = {.max = pages[k].max};
+        CU_ASSERT(walk_all(&f, &w, pages[k].budget) >= 40 / w.max / 64);
+        for (unsigned i = 0; i < 40; i++)
+            CU_ASSERT_EQUAL(w.seen[i], 1);
+    }
+    teardown(&f);
+}
+
+static void test_a_walk_says_when_pods_moved(void)
+{
+    struct fixture f;
+    struct walk w = {.max = 1};
+    uint64_t cursor = 0, forged = UINT64_MAX, beyond;
+    char name[16];
+
+    setup(&f);
+    add(&f, "0", 0, T0);
+    add(&f, "1", 0, T0);
+    CU_ASSERT(bh_queue_walk(f.q, &cursor, 1000, on_pod, &w) == BH_QUEUE_WALK_MORE);
+    beyond = cursor | UINT32_MAX;       /* of this table, but outside */
+    for (unsigned i = 2; i < 60; i++) { /* the table grows */
+        snprintf(name, sizeof(name), "%u", i);
+        add(&f, name, 0, T0);
+    }
+    w.n = 0;
+    CU_ASSERT(bh_queue_walk(f.q, &cursor, 1000, on_pod, &w) == BH_QUEUE_WALK_MOVED);
+    CU_ASSERT(w.n == 0 && cursor == 0);
+    CU_ASSERT(bh_queue_walk(f.q, &forged, 1000, on_pod, &w) == BH_QUEUE_WALK_MOVED);
+    CU_ASSERT(bh_queue_walk(f.q, &beyond, 1000, on_pod, &w) == BH_QUEUE_WALK_MOVED);
+    w.max = 1;
+    CU_ASSERT(bh_queue_walk(f.q, &cursor, 1000, on_pod, &w) == BH_QUEUE_WALK_MORE);
+    cursor |= UINT32_MAX;
+    CU_ASSERT(bh_queue_walk(f.q, &cursor, 1000, on_pod, &w) == BH_QUEUE_WALK_END);
+    teardown(&f);
+}
+
 BH_TESTS("scheduler/queue", {"priority first, then age", test_priority_first_then_age},
          {"a rejected pod waits for an event that helps",
           test_a_rejected_pod_waits_for_an_event_that_helps},
@@ -343,4 +470,8 @@ BH_TESTS("scheduler/queue", {"priority first, then age", test_priority_first_the
          {"a new feed sweeps what it does not name", test_a_new_feed_sweeps_what_it_does_not_name},
          {"a pod whose bind is under way only gets its new object",
           test_a_pod_whose_bind_is_under_way_only_gets_its_new_object},
-         {"what was told stays with the entry", test_what_was_told_stays_with_the_entry})
+         {"what was told stays with the entry", test_what_was_told_stays_with_the_entry},
+         {"the view tells place, backoff and rejectors",
+          test_the_view_tells_place_backoff_and_rejectors},
+         {"a walk sees every pod once", test_a_walk_sees_every_pod_once},
+         {"a walk says when pods moved", test_a_walk_says_when_pods_moved})

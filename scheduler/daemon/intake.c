@@ -1,0 +1,501 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * scheduler/daemon/intake.c - what a watcher tells, into an engine
+ *
+ * Upstream: pkg/scheduler/eventhandlers.go; differences: see intake.h.
+ */
+#include "scheduler/daemon/intake.h"
+
+#include <errno.h>
+
+#include "common/base/log.h"
+#include "common/k8s/codec.h"
+#include "proto/kubernetes/kubernetes.pb-c.h"
+
+#define OBJECT_MAX_BYTES (64u << 20) /* one decoded object */
+#define FOLLOW_EVENTS    4096u       /* at a time, on the way to an object's position */
+#define HELLO_AGAIN_NS   UINT64_C(1000000000)
+#define ACK_EVERY_NS     UINT64_C(500000000)
+#define FEED_CREDIT      64u
+
+/* ---- snapshot ----------------------------------------------------------------------------------
+ */
+
+static void tell(struct bh_intake *in, struct bh_cluster_event *ev, const uint32_t *bits,
+                 unsigned n)
+{
+    for (unsigned i = 0; i < n; i++) {
+        ev->action = bits[i];
+        in->cb.event(in->cb.arg, ev);
+    }
+}
+
+/* Nobody asks for single changes while everything is delivered anew. */
+static bool quiet(const struct bh_intake *in)
+{
+    return in->rebuilding || !in->cb.event;
+}
+
+static void node_put(struct bh_intake *in, const struct bh_node_rec *n)
+{
+    const struct bh_node_rec *known = bh_engine_find_node(in->engine, n->name);
+    BH_CLEANUP(bh_freep) struct bh_node_rec *old = NULL;
+    struct bh_cluster_event ev = {.resource = BH_EV_NODE, .new_node = n};
+    uint32_t bits[8] = {BH_EV_ADD};
+    unsigned count = 1;
+
+    if (quiet(in)) {
+        bh_engine_put_node(in->engine, n);
+        return;
+    }
+    if (known) {
+        ev.old_node = old = bh_memdup(known, known->h.size);
+        count = bh_node_diff(old, n, bits);
+    }
+    bh_engine_put_node(in->engine, n);
+    tell(in, &ev, bits, count);
+}
+
+static void node_del(struct bh_intake *in, const struct bh_node_rec *n)
+{
+    struct bh_cluster_event ev = {.resource = BH_EV_NODE, .old_node = n};
+    const uint32_t bit = BH_EV_DELETE;
+
+    /* queue first, cache second: as upstream */
+    if (!quiet(in))
+        tell(in, &ev, &bit, 1);
+    bh_engine_del_node(in->engine, n->name);
+}
+
+static void pod_put(struct bh_intake *in, const struct bh_pod_rec *pod,
+                    const struct bh_shape_rec *shape)
+{
+    struct bh_str uid = bh_rec_text(pod, pod->uid);
+    struct bh_cluster_event ev = {
+        .resource = BH_EV_POD_ASSIGNED, .new_pod = pod, .new_shape = shape};
+    bh_shape_id old_shape = 0, id;
+    const struct bh_pod_rec *known =
+        quiet(in) ? NULL : bh_engine_find_pod(in->engine, uid, &old_shape);
+    BH_CLEANUP(bh_freep) struct bh_pod_rec *old = NULL;
+    BH_CLEANUP(bh_freep) struct bh_shape_rec *old_rec = NULL;
+    uint32_t bits[8] = {BH_EV_ADD};
+    unsigned count = 1;
+
+    /* An assumed pod becoming visible is an add, as upstream's handler sees it. */
+    if (known && !bh_engine_is_assumed(in->engine, uid)) {
+        const struct bh_shape_rec *rec = bh_engine_shape_rec(in->engine, old_shape);
+        ev.old_pod = old = bh_memdup(known, known->h.size);
+        ev.old_shape = old_rec = bh_memdup(rec, rec->h.size);
+        count = bh_pod_diff(old, old_rec, pod, shape, bits);
+    }
+    id = bh_engine_shape(in->engine, shape);
+    bh_engine_put_pod(in->engine, pod, id);
+    bh_engine_shape_unref(in->engine, id);
+    if (in->cb.assigned)
+        in->cb.assigned(in->cb.arg, pod, shape);
+    if (!quiet(in))
+        tell(in, &ev, bits, count);
+}
+
+static void pod_del(struct bh_intake *in, const struct bh_pod_rec *pod,
+                    const struct bh_shape_rec *shape)
+{
+    struct bh_cluster_event ev = {
+        .resource = BH_EV_POD_ASSIGNED, .old_pod = pod, .old_shape = shape};
+    const uint32_t bit = BH_EV_DELETE;
+
+    bh_engine_del_pod(in->engine, bh_rec_text(pod, pod->uid));
+    if (!quiet(in))
+        tell(in, &ev, &bit, 1);
+}
+
+static void on_snapshot(void *arg, const struct bh_snap_event *ev)
+{
+    struct bh_intake *in = arg;
+
+    in->followed++;
+    switch (ev->op) {
+    case BH_SNAP_NODE_PUT:
+        node_put(in, ev->node);
+        break;
+    case BH_SNAP_NODE_DEL:
+        node_del(in, ev->node);
+        break;
+    case BH_SNAP_POD_PUT:
+        pod_put(in, ev->pod, ev->shape);
+        break;
+    case BH_SNAP_POD_DEL:
+        pod_del(in, ev->pod, ev->shape);
+        break;
+    case BH_SNAP_SHAPE_PUT: /* shapes come with their pods; the engine interns them itself */
+    case BH_SNAP_SHAPE_DEL:
+        break;
+    case BH_SNAP_BEGIN:
+        in->rebuilding = true;
+        bh_engine_rebuild_begin(in->engine);
+        break;
+    case BH_SNAP_END:
+        bh_engine_rebuild_end(in->engine);
+        in->rebuilding = false;
+        if (in->cb.rebuilt)
+            in->cb.rebuilt(in->cb.arg);
+        break;
+    }
+}
+
+static void trouble(struct bh_intake *in, const char *text)
+{
+    if (bh_streq(in->snapshot_trouble, text))
+        return;
+    snprintf(in->snapshot_trouble, sizeof(in->snapshot_trouble), "%s", text);
+    if (*text && !in->observer)
+        bh_log_warn("Waiting for the snapshot", bh_kv_s("why", text));
+}
+
+bool bh_intake_fresh(const struct bh_intake *in, uint64_t max_age_ns)
+{
+    struct bh_snap_stats s;
+    uint64_t now = bh_boot_ns();
+
+    return bh_snap_reader_info(in->reader, &s) &&
+           now - BH_MIN(s.heartbeat_boot_ns, now) < max_age_ns;
+}
+
+static void look_at_lease(struct bh_intake *in)
+{
+    uint64_t term, until;
+
+    if (bh_snap_reader_lease(in->reader, &term, &until)) {
+        if (term || until) {
+            in->lease_term = term;
+            in->lease_until_ns = until;
+        } else if (in->lease_until_ns == BH_SNAP_NO_ELECTION) {
+            in->lease_until_ns = 0; /* there is an election now, and nothing is known of it yet */
+        }
+    }
+    in->leading = bh_boot_ns() < in->lease_until_ns;
+}
+
+unsigned bh_intake_follow(struct bh_intake *in, unsigned max_events)
+{
+    uint64_t before = in->followed;
+    enum bh_snap_outcome o = bh_snap_follow(in->reader, max_events, on_snapshot, in);
+
+    look_at_lease(in);
+    in->snapshot_ready = o == BH_SNAP_OK || o == BH_SNAP_MORE;
+    in->snapshot_current = o == BH_SNAP_OK;
+    switch (o) {
+    case BH_SNAP_OK:
+    case BH_SNAP_MORE:
+        trouble(in, bh_intake_fresh(in, BH_SNAPSHOT_STALE_NS)
+                        ? ""
+                        : "its heartbeat stopped: is berth-watcher running?");
+        break;
+    case BH_SNAP_NOT_READY:
+        trouble(in, "no synced snapshot yet: is berth-watcher running?");
+        break;
+    case BH_SNAP_NEW_INCARNATION: /* the next turn attaches again and rebuilds */
+    case BH_SNAP_OVERRUN:
+        return 1;
+    case BH_SNAP_VERSION:
+    case BH_SNAP_CORRUPT:
+        trouble(in, bh_snap_reader_error(in->reader));
+        break;
+    }
+    return (unsigned)(in->followed - before);
+}
+
+bool bh_intake_one_incarnation(const struct bh_intake *in)
+{
+    struct bh_snap_stats s;
+
+    return bh_snap_reader_info(in->reader, &s) && s.incarnation == in->incarnation;
+}
+
+bool bh_intake_complete(const struct bh_intake *in)
+{
+    return in->snapshot_current && !in->rebuilding && in->synced && bh_intake_one_incarnation(in);
+}
+
+/* Up to the log position an object belongs to. The writer publishes before it sends, so this ends
+ * unless the segment was replaced meanwhile; then a rebuild covers what is missing. */
+static void follow_to(struct bh_intake *in, uint64_t pos)
+{
+    for (unsigned i = 0; i < 64 && bh_snap_reader_pos(in->reader) < pos; i++)
+        if (bh_intake_follow(in, FOLLOW_EVENTS) == 0)
+            break;
+}
+
+/* ---- objects -----------------------------------------------------------------------------------
+ */
+
+/* The names outside and inside of an object are the same, and short enough for every message they
+ * go into: the feed is checked, not trusted. */
+static bool names_match(const Berth__ObjectChange *c, const struct bh_pod_rec *pod)
+{
+    struct bh_str ns = bh_rec_text(pod, pod->namespace_);
+
+    return ns.n && bh_str_eqc(ns, c->namespace_) &&
+           bh_str_eqc(bh_rec_text(pod, pod->name), c->name) &&
+           bh_str_eqc(bh_rec_text(pod, pod->uid), c->uid);
+}
+
+static int compile(struct bh_intake *in, const Berth__ObjectChange *c, K8s__Pod **ret_p,
+                   struct bh_shape_rec **ret_shape, struct bh_pod_rec **ret_pod, struct bh_err *err)
+{
+    struct bh_interner interner = bh_symtab_interner(in->symtab);
+    ProtobufCMessage *m = NULL;
+    int rc = bh_pb_unpack(&in->object_arena, &k8s__pod__descriptor, c->object.data, c->object.len,
+                          &m, err);
+
+    *ret_p = (K8s__Pod *)m;
+    if (rc == 0)
+        rc = bh_compile_shape(&in->object_arena, *ret_p, &interner, ret_shape, err);
+    if (rc == 0)
+        rc = bh_compile_pod(&in->object_arena, *ret_p, &interner, ret_pod, err);
+    if (rc == 0 && !names_match(c, *ret_pod))
+        rc = bh_err_set(err, -EINVAL, "the pod inside has another name or uid");
+    return rc;
+}
+
+static void pod_changed(struct bh_intake *in, const Berth__ObjectChange *c)
+{
+    struct bh_err err = {0};
+    K8s__Pod *p = NULL;
+    struct bh_shape_rec *shape = NULL;
+    struct bh_pod_rec *pod = NULL;
+
+    if (compile(in, c, &p, &shape, &pod, &err) < 0) {
+        bh_log_error("Skipping a pod that cannot be read", bh_kv_s("namespace", c->namespace_),
+                     bh_kv_s("pod", c->name), bh_kv_s("err", err.msg));
+        return;
+    }
+    if (bh_engine_responsible(in->engine, bh_sym_text(in->symtab, shape->scheduler_name)))
+        bh_engine_put_raw(in->engine, BH_KIND_POD, c->uid, c->object.data, c->object.len);
+    in->cb.pending(
+        in->cb.arg,
+        &(struct bh_intake_pod){pod, shape, p, c->resource_version ? c->resource_version : ""});
+}
+
+/* For extenders' eyes; what it means is in the snapshot. A pod that was pending keeps its object
+ * until the one with the node comes, if that does come. */
+static void apply_raw(struct bh_intake *in, const Berth__ObjectChange *c)
+{
+    bool gone = c->op == BERTH__CHANGE_OP__CHANGE_DELETED;
+    const char *key = c->kind == BH_KIND_NODE ? c->name : c->uid;
+
+    if (key && *key)
+        bh_engine_put_raw(in->engine, (enum bh_kind)c->kind, key, gone ? NULL : c->object.data,
+                          c->object.len);
+}
+
+static void pod_left(struct bh_intake *in, const Berth__ObjectChange *c, bool bound)
+{
+    if (!bound || !(bh_engine_raw_needs(in->engine) & BH_EXT_NEED_ASSIGNED))
+        bh_engine_put_raw(in->engine, BH_KIND_POD, c->uid, NULL, 0);
+}
+
+static void apply_pod(struct bh_intake *in, const Berth__ObjectChange *c)
+{
+    if (!c->uid || !*c->uid) {
+        bh_log_error("Skipping a pod without uid", bh_kv_s("namespace", c->namespace_),
+                     bh_kv_s("pod", c->name));
+    } else if (c->op == BERTH__CHANGE_OP__CHANGE_BOUND) {
+        pod_left(in, c, true);
+        if (in->cb.bound)
+            in->cb.bound(in->cb.arg, c->uid);
+    } else if (c->op == BERTH__CHANGE_OP__CHANGE_DELETED) {
+        pod_left(in, c, false);
+        if (in->cb.deleted)
+            in->cb.deleted(in->cb.arg, c->uid);
+    } else if (in->cb.pending) {
+        pod_changed(in, c);
+    }
+}
+
+static void apply_object(struct bh_intake *in, const Berth__ObjectChange *c)
+{
+    bool gone = c->op == BERTH__CHANGE_OP__CHANGE_DELETED;
+    bool added = c->op == BERTH__CHANGE_OP__CHANGE_ADDED;
+    struct bh_err err = {0};
+    struct bh_cluster_event ev = {.resource = BH_EV_OBJECT,
+                                  .kind = (enum bh_kind)c->kind,
+                                  .action = gone    ? BH_EV_DELETE
+                                            : added ? BH_EV_ADD
+                                                    : BH_EV_UPDATE};
+
+    if (c->op == BERTH__CHANGE_OP__CHANGE_BOUND)
+        return; /* only pods are bound */
+    if (bh_engine_put_object_event(in->engine, &ev, c->namespace_, c->name,
+                                   gone ? NULL : c->object.data, c->object.len, &err) < 0)
+        bh_log_error("Skipping an object that cannot be read",
+                     bh_kv_s("kind", bh_kinds[c->kind].kind_name), bh_kv_s("name", c->name),
+                     bh_kv_s("err", err.msg));
+    else if (!c->in_list && in->cb.event)
+        in->cb.event(in->cb.arg, &ev);
+}
+
+static void apply(struct bh_intake *in, const Berth__ObjectChange *c)
+{
+    follow_to(in, c->log_pos);
+    if (c->raw)
+        apply_raw(in, c);
+    else if (c->kind == BH_KIND_POD)
+        apply_pod(in, c);
+    else
+        apply_object(in, c);
+    bh_arena_reset(&in->object_arena);
+}
+
+/* ---- feed --------------------------------------------------------------------------------------
+ */
+
+static uint32_t raw_kinds(const struct bh_engine *e)
+{
+    unsigned needs = bh_engine_raw_needs(e);
+
+    return (needs & BH_EXT_NEED_NODES ? 1u << BERTH__RAW_KIND__RAW_NODES : 0) |
+           (needs & BH_EXT_NEED_ASSIGNED ? 1u << BERTH__RAW_KIND__RAW_ASSIGNED_PODS : 0);
+}
+
+static void send_hello(struct bh_intake *in)
+{
+    Berth__FeedHello h = BERTH__FEED_HELLO__INIT;
+    Berth__Envelope e = BERTH__ENVELOPE__INIT;
+
+    h.has_epoch = h.has_credit = true;
+    h.epoch = in->epoch;
+    h.credit = FEED_CREDIT;
+    h.has_observer = h.observer = in->observer;
+    h.has_raw = true;
+    h.raw = raw_kinds(in->engine);
+    e.feed_hello = &h;
+    in->begun = in->synced = false;
+    in->hello_sent_ns = bh_mono_ns();
+    (void)bh_bus_send(in->feed, NULL, &e);
+}
+
+static void send_ack(struct bh_intake *in)
+{
+    Berth__FeedAck a = BERTH__FEED_ACK__INIT;
+    Berth__Envelope e = BERTH__ENVELOPE__INIT;
+
+    a.has_seq = a.has_credit = true;
+    a.seq = in->seq;
+    a.credit = FEED_CREDIT;
+    a.has_ready = a.has_leaving = a.has_binder_progress = a.has_quiet_term = !in->observer;
+    a.ready = in->life.ready;
+    a.leaving = in->life.leaving;
+    a.binder_progress = in->life.binder_progress;
+    a.quiet_term = in->life.quiet_term;
+    e.feed_ack = &a;
+    in->ack_sent_ns = bh_mono_ns();
+    (void)bh_bus_send(in->feed, NULL, &e);
+}
+
+void bh_intake_tell(struct bh_intake *in)
+{
+    if (in->begun)
+        send_ack(in);
+}
+
+static void on_begin(struct bh_intake *in, const Berth__FeedBegin *b)
+{
+    if (b->refused) { /* hello again later: a place may become free */
+        snprintf(in->refused, sizeof(in->refused), "%s", b->refused);
+        return;
+    }
+    in->refused[0] = '\0';
+    in->begun = true;
+    in->synced = false;
+    in->seq = 0;
+    in->incarnation = b->incarnation;
+    if (in->cb.begin)
+        in->cb.begin(in->cb.arg);
+    bh_engine_objects_begin(in->engine);
+}
+
+static void on_batch(struct bh_intake *in, const Berth__FeedBatch *b)
+{
+    if (!in->begun)
+        return;
+    if (b->seq != in->seq + 1) {
+        bh_log_warn("Gap in the watcher's feed, asking for everything again",
+                    bh_kv_u("expected", in->seq + 1), bh_kv_u("got", b->seq));
+        send_hello(in);
+        return;
+    }
+    for (size_t i = 0; i < b->n_change; i++)
+        apply(in, b->change[i]);
+    in->seq = b->seq;
+    if (b->synced && !in->synced) {
+        in->synced = true;
+        bh_engine_objects_end(in->engine);
+        if (in->cb.complete)
+            in->cb.complete(in->cb.arg);
+    }
+    send_ack(in);
+}
+
+unsigned bh_intake_drain(struct bh_intake *in, unsigned max)
+{
+    unsigned n = 0;
+    Berth__Envelope *e;
+
+    for (; n < max; n++) {
+        enum bh_bus_outcome o;
+        bh_arena_reset(&in->bus_arena);
+        o = bh_bus_recv(in->feed, &in->bus_arena, NULL, &e);
+        if (o == BH_BUS_EMPTY)
+            break;
+        if (o != BH_BUS_OK)
+            continue;
+        if (e->feed_begin)
+            on_begin(in, e->feed_begin);
+        else if (e->feed_batch)
+            on_batch(in, e->feed_batch);
+    }
+    return n;
+}
+
+void bh_intake_tick(struct bh_intake *in)
+{
+    uint64_t now = bh_mono_ns();
+
+    look_at_lease(in); /* a decision may take long */
+    if (!in->begun && now - in->hello_sent_ns > HELLO_AGAIN_NS)
+        send_hello(in);
+    else if (in->begun && now - in->ack_sent_ns > ACK_EVERY_NS)
+        send_ack(in);
+}
+
+/* ---- life --------------------------------------------------------------------------------------
+ */
+
+int bh_intake_init(struct bh_intake *in, const struct bh_intake_options *o, struct bh_err *err)
+{
+    char endpoint[128], identity[32], name[64];
+    int rc;
+
+    *in = (struct bh_intake){.engine = o->engine,
+                             .symtab = bh_engine_symtab(o->engine),
+                             .cb = o->cb,
+                             .observer = o->observer,
+                             .epoch = o->epoch};
+    bh_arena_init(&in->object_arena, OBJECT_MAX_BYTES);
+    bh_arena_init(&in->bus_arena, 4u * BH_BUS_MAX_BYTES);
+    bh_snap_name(o->runtime_dir, name);
+    in->reader = bh_snap_reader_new(name, in->symtab);
+    rc = bh_bus_endpoint(o->runtime_dir, "watcher", endpoint, err);
+    snprintf(identity, sizeof(identity), "%s-%016llx", o->observer ? "o" : "s",
+             (unsigned long long)bh_rand_entropy());
+    return rc < 0 ? rc : bh_bus_open(BH_BUS_DEALER_CONNECT, endpoint, identity, &in->feed, err);
+}
+
+void bh_intake_fini(struct bh_intake *in)
+{
+    bh_bus_close(in->feed);
+    bh_snap_reader_free(in->reader);
+    bh_arena_fini(&in->object_arena);
+    bh_arena_fini(&in->bus_arena);
+}

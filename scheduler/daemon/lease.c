@@ -1,0 +1,185 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * scheduler/daemon/lease.c - what the leader lease lets this scheduler do, and what follows from
+ * its end
+ *
+ * The watcher says in the snapshot under which term and until when this host may decide and write.
+ * That is looked at before each turn's decisions and again before work goes out; binders look again
+ * before each write, at what they were granted (proto Grant). So it does not matter where a process
+ * was stopped: nobody needs to be told that the time is over.
+ *
+ * At the end of a term everything that no binder has is taken back: its pods wait again, as if they
+ * had not been decided. What binders have is refused there or ends with what the API server says;
+ * an unknown outcome is not repeated, because another host may decide about the pod by now. (The
+ * API server binds a pod once, whoever asks.)
+ */
+#include "common/base/log.h"
+#include "scheduler/daemon/daemon.h"
+
+/* A new term is another time: what belongs to the old one ends first (bh_sched_lease_turn). */
+bool bh_sched_leads(const struct bh_sched_daemon *d)
+{
+    return !d->lease.leaving && bh_boot_ns() < d->in.lease_until_ns &&
+           (!d->lease.held || d->lease.term == d->in.lease_term);
+}
+
+static bool no_election(const struct bh_sched_daemon *d)
+{
+    return d->in.lease_until_ns == BH_SNAP_NO_ELECTION;
+}
+
+/* ---- binders -----------------------------------------------------------------------------------
+ */
+
+void bh_sched_grant(struct bh_sched_daemon *d, struct bh_binder *b)
+{
+    Berth__Grant g = BERTH__GRANT__INIT;
+    Berth__Envelope e = BERTH__ENVELOPE__INIT;
+    uint64_t now = bh_boot_ns();
+
+    if (!b->greeted || !d->lease.term || no_election(d))
+        return;
+    g.has_epoch = g.has_lease_term = g.has_serial = g.has_stamp_boot_ns = g.has_valid_ns = true;
+    g.epoch = d->epoch;
+    g.lease_term = d->lease.term;
+    g.serial = d->lease.serial;
+    g.stamp_boot_ns = b->stamp_boot_ns;
+    if (d->lease.held && bh_sched_leads(d) && b->stamp_boot_ns && now < d->in.lease_until_ns) {
+        g.valid_ns = d->in.lease_until_ns - now;
+        d->lease.granted_until_ns = BH_MAX(d->lease.granted_until_ns, d->in.lease_until_ns);
+        b->idle = false;
+    }
+    e.grant = &g;
+    (void)bh_bus_send(d->binders, &b->peer, &e); /* else with its next hello */
+}
+
+void bh_sched_binder_lives(struct bh_sched_daemon *d, struct bh_binder *b,
+                           const Berth__BinderHello *h)
+{
+    bool revoked = !d->lease.held && h->grant_seen == d->lease.serial;
+
+    d->lease.progress += h->window > 0;
+    b->stamp_boot_ns = h->stamp_boot_ns;
+    b->idle = h->leaving || (revoked && h->on_wire == 0);
+    if (!h->leaving)
+        bh_sched_grant(d, b);
+}
+
+static void grant_all(struct bh_sched_daemon *d)
+{
+    struct bh_binder *b;
+
+    d->lease.serial++;
+    for (size_t it = 0; (b = bh_ledger_next_binder(d->ledger, &it));)
+        bh_sched_grant(d, b);
+}
+
+/* Nothing of the last term can be written any more. */
+static bool quiet(struct bh_sched_daemon *d)
+{
+    struct bh_ledger_stats s;
+    struct bh_binder *b;
+
+    bh_ledger_stats(d->ledger, &s);
+    if (d->lease.held || s.out || bh_boot_ns() < d->lease.strays_until_ns)
+        return false;
+    for (size_t it = 0; (b = bh_ledger_next_binder(d->ledger, &it));)
+        if (!b->idle)
+            return false;
+    return true;
+}
+
+/* A binder that was lost, not stopped, may write until its grant ends. */
+static void count_strays(struct bh_sched_daemon *d)
+{
+    struct bh_ledger_stats s;
+
+    bh_ledger_stats(d->ledger, &s);
+    if (s.strays == d->lease.strays)
+        return;
+    d->lease.strays = s.strays;
+    d->lease.strays_until_ns = d->lease.granted_until_ns + BH_BUS_GRANT_TAIL_NS;
+}
+
+/* ---- the end of a term -------------------------------------------------------------------------
+ */
+
+static void taken_back(void *arg, struct bh_work *w)
+{
+    struct bh_sched_daemon *d = arg;
+
+    if (w->kind == BERTH__WORK_KIND__WORK_BIND)
+        bh_sched_bind_recalled(d, w);
+    else if (bh_work_is_write(w->kind))
+        bh_sched_prebind_recalled(d, w);
+    else if (w->kind == BERTH__WORK_KIND__WORK_PATCH_STATUS)
+        bh_sched_patch_recalled(d, w);
+}
+
+static void end_term(struct bh_sched_daemon *d)
+{
+    struct bh_map_entry *m;
+    unsigned n;
+
+    d->lease.held = false;
+    grant_all(d);
+    n = bh_ledger_recall(d->ledger, true, taken_back, d);
+    bh_sched_prebind_end_term(d);
+    for (size_t it = 0; (m = bh_map_next(&d->adopted, &it));)
+        bh_sched_unadopt(d, (struct bh_str){m->key, m->key_len});
+    bh_log_info("The lease is gone, standing by", bh_kv_u("term", d->lease.term),
+                bh_kv_u("taken_back", n));
+}
+
+/* Who started in the middle of a term does not know which binders an earlier scheduler had. */
+static void begin_term(struct bh_sched_daemon *d)
+{
+    d->lease.term = d->in.lease_term;
+    d->lease.held = true;
+    bh_ledger_begin_term(d->ledger, d->lease.term);
+    if (!d->lease.stood_by && !no_election(d))
+        d->lease.strays_until_ns = d->in.lease_until_ns + BH_BUS_GRANT_TAIL_NS;
+    grant_all(d);
+    if (d->lease.stood_by && d->lease.term)
+        bh_queue_wake_all(d->queue,
+                          bh_sched_now(d)); /* what a rejected pod waited for may be over */
+}
+
+/* ---- every turn --------------------------------------------------------------------------------
+ */
+
+static void tell_watcher(struct bh_sched_daemon *d)
+{
+    struct bh_intake_life *life = &d->in.life;
+    uint64_t quiet_term = quiet(d) ? BH_MAX(d->lease.term, d->in.lease_term) : 0;
+    bool ready = bh_sched_ready(d);
+    bool news = (ready && !life->ready) || (quiet_term && quiet_term != life->quiet_term);
+
+    life->ready = ready;
+    life->quiet_term = quiet_term;
+    life->binder_progress = d->lease.progress;
+    if (news)
+        bh_intake_tell(&d->in);
+}
+
+void bh_sched_lease_turn(struct bh_sched_daemon *d)
+{
+    bool leads = bh_sched_leads(d);
+
+    count_strays(d);
+    if (d->lease.held && !leads)
+        end_term(d);
+    if (!d->lease.held && bh_sched_leads(d))
+        begin_term(d);
+    if (!leads && d->in.snapshot_ready)
+        d->lease.stood_by = true;
+    /* What came back since: refused by a binder, or lost with one. */
+    (void)bh_ledger_recall(d->ledger, !d->lease.held, taken_back, d);
+    tell_watcher(d);
+}
+
+bool bh_sched_lease_left(struct bh_sched_daemon *d)
+{
+    d->lease.leaving = true;
+    return no_election(d) || !d->lease.term || quiet(d);
+}

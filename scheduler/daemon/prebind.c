@@ -1,0 +1,581 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * scheduler/daemon/prebind.c - pods between Reserve and Bind
+ */
+#include <errno.h>
+
+#include "common/base/log.h"
+#include "common/k8s/codec.h"
+#include "proto/kubernetes/kubernetes.pb-c.h"
+#include "scheduler/daemon/daemon.h"
+
+#define LOOK_EVERY_NS  UINT64_C(20000000)   /* when objects change, and at Permit */
+#define CHECK_EVERY_NS UINT64_C(1000000000) /* as upstream: without a change too */
+#define LOOKS_MAX      512u                 /* pods in one turn */
+/* A binder ends what is out for an earlier scheduler with its request, which takes 10 s at most. */
+#define STRANGER_NS UINT64_C(12000000000)
+
+enum phase { PERMIT, WRITES, CHECKS, UNDO };
+struct bh_prebind {
+    TAILQ_ENTRY(bh_prebind) link;
+    struct bh_pod_rec *pod; /* a copy */
+    bh_shape_id shape;
+    bh_sym node; /* NONE: PostFilter's writes */
+    enum phase phase;
+    uint32_t next;    /* of the reservation's writes, or of undo */
+    uint64_t work_id; /* in the ledger; 0 = none */
+    int64_t since_ns; /* PERMIT: it waits; CHECKS: the last write was done */
+    uint64_t looked_ns;
+    bool told_wait;    /* that devices are not ready yet */
+    enum bh_over over; /* 0: goes on */
+    char *plugin, *text;
+    struct bh_work **undo; /* not in the ledger yet from next on */
+    uint32_t n_undo;
+};
+struct bh_stranger {
+    uint64_t until_ns;
+};
+
+static struct bh_str uid_of(const struct bh_prebind *b)
+{
+    return bh_rec_text(b->pod, b->pod->uid);
+}
+
+static struct bh_pending pending_of(const struct bh_prebind *b)
+{
+    return (struct bh_pending){.pod = b->pod, .shape = b->shape};
+}
+
+static struct bh_prebind *find(const struct bh_sched_daemon *d, struct bh_str uid)
+{
+    const struct bh_map *m = &d->prebinds.by_uid;
+
+    return m->len ? bh_map_get(m, uid.p, uid.n) : NULL;
+}
+
+bool bh_sched_prebind_has(const struct bh_sched_daemon *d, struct bh_str uid)
+{
+    return find(d, uid) != NULL;
+}
+
+bh_sym bh_sched_prebind_node(const struct bh_sched_daemon *d, struct bh_str uid)
+{
+    const struct bh_prebind *b = find(d, uid);
+
+    return b ? b->node : BH_SYM_NONE;
+}
+
+/* ---- life --------------------------------------------------------------------------------------
+ */
+
+static struct bh_prebind *enter(struct bh_sched_daemon *d, const struct bh_pending *p, bh_sym node,
+                                enum phase phase)
+{
+    struct bh_prebind *b = bh_calloc(1, sizeof(*b)), *former;
+    struct bh_str uid;
+
+    b->pod = bh_memdup(p->pod, p->pod->h.size);
+    b->shape = bh_engine_shape(d->engine, bh_engine_shape_rec(d->engine, p->shape));
+    b->node = node;
+    b->phase = phase;
+    b->since_ns = bh_sched_now(d);
+    uid = uid_of(b);
+    former = bh_map_put(&d->prebinds.by_uid, uid.p, uid.n, b);
+    bh_assert(!former);
+    TAILQ_INSERT_TAIL(&d->prebinds.list, b, link);
+    return b;
+}
+
+static void leave(struct bh_sched_daemon *d, struct bh_prebind *b)
+{
+    struct bh_str uid = uid_of(b);
+
+    bh_engine_permit_over(d->engine, uid);
+    (void)bh_map_del(&d->prebinds.by_uid, uid.p, uid.n);
+    TAILQ_REMOVE(&d->prebinds.list, b, link);
+    bh_engine_shape_unref(d->engine, b->shape);
+    for (uint32_t i = b->next; b->phase == UNDO && i < b->n_undo; i++)
+        bh_work_free(b->undo[i]);
+    free(b->undo);
+    free(b->plugin);
+    free(b->text);
+    free(b->pod);
+    free(b);
+}
+
+void bh_sched_prebind_init(struct bh_sched_daemon *d)
+{
+    TAILQ_INIT(&d->prebinds.list);
+}
+
+void bh_sched_prebind_fini(struct bh_sched_daemon *d)
+{
+    struct bh_prebinds *all = &d->prebinds;
+    struct bh_map_entry *m;
+
+    while (d->engine && !TAILQ_EMPTY(&all->list))
+        leave(d, TAILQ_FIRST(&all->list));
+    for (size_t it = 0; (m = bh_map_next(&all->strangers, &it));)
+        free(m->value);
+    bh_map_fini(&all->strangers);
+    bh_map_fini(&all->by_uid);
+}
+
+/* ---- one write ---------------------------------------------------------------------------------
+ */
+
+static struct bh_work *item_of(const struct bh_prebind *b, const struct bh_write *w)
+{
+    const struct bh_pod_rec *pod = b->pod;
+    Berth__WorkKind kind =
+        (Berth__WorkKind)((int)BERTH__WORK_KIND__WORK_VOLUME_CLAIM + (int)w->what);
+    struct bh_work *item = bh_work_new(kind, bh_rec_text(pod, pod->namespace_),
+                                       bh_rec_text(pod, pod->name), uid_of(b));
+    struct bh_object_write *o = item->write = bh_calloc(1, sizeof(*o));
+
+    o->namespace_ = bh_strdup(w->namespace_ ? w->namespace_ : "");
+    o->name = bh_strdup(w->name ? w->name : "");
+    o->uid = bh_strdup(w->uid ? w->uid : "");
+    o->resource_version = bh_strdup(w->resource_version ? w->resource_version : "");
+    bh_pb_pack(&o->object, w->object);
+    if (w->pod_status)
+        bh_pb_pack(&o->pod_status, &w->pod_status->base);
+    return item;
+}
+
+_Static_assert((int)BH_WRITE_SELECTED_NODE == BERTH__WORK_KIND__WORK_SELECTED_NODE - 4 &&
+                   (int)BH_WRITE_ALLOCATION == BERTH__WORK_KIND__WORK_ALLOCATION - 4 &&
+                   (int)BH_WRITE_RESERVATION == BERTH__WORK_KIND__WORK_RESERVATION - 4 &&
+                   (int)BH_WRITE_NEW_CLAIM == BERTH__WORK_KIND__WORK_NEW_CLAIM - 4 &&
+                   (int)BH_WRITE_DEALLOCATION == BERTH__WORK_KIND__WORK_DEALLOCATION - 4 &&
+                   (int)BH_WRITE_DELETE_CLAIM == BERTH__WORK_KIND__WORK_DELETE_CLAIM - 4 &&
+                   (int)BH_WRITE_UNRESERVATION == BERTH__WORK_KIND__WORK_UNRESERVATION - 4,
+               "writes have the same numbers on the bus, from 4 on");
+
+static void send_out(struct bh_sched_daemon *d, struct bh_prebind *b, struct bh_work *item)
+{
+    (void)bh_ledger_add(d->ledger, item);
+    b->work_id = item->id;
+}
+
+/* ---- undo --------------------------------------------------------------------------------------
+ */
+
+/* Everything is undone at the API server: Unreserve, and the pod comes back by upstream's rules. */
+static void conclude(struct bh_sched_daemon *d, struct bh_prebind *b)
+{
+    const struct bh_pending p = pending_of(b);
+    BH_CLEANUP(bh_freep) char *uid = bh_strndup(uid_of(b).p, uid_of(b).n);
+    BH_CLEANUP(bh_freep) char *plugin = bh_take_ptr(b->plugin);
+    BH_CLEANUP(bh_freep) char *text = bh_take_ptr(b->text);
+    enum bh_over over = b->over;
+    bool aside = b->node == BH_SYM_NONE;
+
+    if (!aside)
+        bh_engine_unreserve(d->engine, &p, b->node);
+    leave(d, b);
+    if (!aside)
+        bh_sched_binding_over(d, bh_str_c(uid), over, plugin ? plugin : "", text ? text : "");
+}
+
+static void undo_next(struct bh_sched_daemon *d, struct bh_prebind *b)
+{
+    while (b->next < b->n_undo) {
+        struct bh_work *item = b->undo[b->next++];
+        if (bh_work_fits(item)) {
+            send_out(d, b, item);
+            return;
+        }
+        bh_work_free(item); /* it was not written either */
+    }
+    conclude(d, b);
+}
+
+static void list_undo(struct bh_prebind *b, const struct bh_write *v, uint32_t n)
+{
+    b->phase = UNDO;
+    b->next = 0;
+    b->n_undo = n;
+    b->undo = bh_calloc(n ? n : 1, sizeof(struct bh_work *));
+    for (uint32_t i = 0; i < n; i++)
+        b->undo[i] = item_of(b, &v[i]);
+}
+
+static void undo(struct bh_sched_daemon *d, struct bh_prebind *b)
+{
+    const struct bh_pending p = pending_of(b);
+    const struct bh_write *v = NULL;
+    uint32_t n = 0;
+
+    if (b->over != BH_OVER_RECALLED)
+        v = bh_engine_undo_work(d->engine, &p, &n);
+    list_undo(b, v, v ? n : 0);
+    undo_next(d, b);
+}
+
+/* The first reason counts, but who is gone does not come back. */
+static void end(struct bh_sched_daemon *d, struct bh_prebind *b, enum bh_over how,
+                const char *plugin, const char *text)
+{
+    struct bh_work *w = b->work_id ? bh_ledger_find(d->ledger, b->work_id) : NULL;
+
+    if (b->phase == PERMIT)
+        bh_sched_count_permit(d, how == BH_OVER_REJECTED ? "Unschedulable" : "Error",
+                              bh_sched_now(d) - b->since_ns);
+    if (how == BH_OVER_GONE || how == BH_OVER_RECALLED || !b->over) {
+        b->over = b->over == BH_OVER_GONE ? BH_OVER_GONE : how;
+        free(b->plugin);
+        free(b->text);
+        b->plugin = bh_strdup(plugin);
+        b->text = bh_strdup(text);
+    }
+    if (b->phase == UNDO)
+        return;
+    if (w && !w->binder && !w->attempt) { /* nobody has seen it */
+        bh_ledger_finish(d->ledger, w);
+        b->work_id = 0;
+    }
+    if (!b->work_id)
+        undo(d, b);
+}
+
+/* ---- forward -----------------------------------------------------------------------------------
+ */
+
+static void check(struct bh_sched_daemon *d, struct bh_prebind *b)
+{
+    const struct bh_pending p = pending_of(b);
+    const struct bh_queued_pod *queued = bh_queue_find(d->queue, uid_of(b), NULL);
+    const char *text;
+
+    b->looked_ns = bh_mono_ns();
+    switch (bh_engine_prebind_check(d->engine, &p, b->node, b->since_ns, bh_sched_now(d), &text)) {
+    case BH_PREBIND_WAITS:
+        if (queued && !b->told_wait && bh_streq(text, "DynamicResources"))
+            bh_sched_say_waits(d, queued, b->node);
+        b->told_wait |= bh_streq(text, "DynamicResources");
+        return;
+    case BH_PREBIND_FAILED:
+        end(d, b, BH_OVER_ERROR, "", text);
+        return;
+    case BH_PREBIND_READY:
+        break;
+    }
+    if (queued)
+        bh_sched_send_bind(d, queued, b->node);
+    leave(d, b);
+}
+
+static void write_next(struct bh_sched_daemon *d, struct bh_prebind *b)
+{
+    uint32_t n;
+    const struct bh_write *v = bh_engine_prebind_work(d->engine, uid_of(b), &n);
+
+    if (v && b->next < n) {
+        struct bh_work *item = item_of(b, &v[b->next]);
+        if (bh_work_fits(item)) {
+            send_out(d, b, item);
+            return;
+        }
+        bh_work_free(item);
+        end(d, b, BH_OVER_ERROR, "", "an object that the pod needs is too large to be written");
+        return;
+    }
+    b->phase = CHECKS;
+    b->since_ns = bh_sched_now(d);
+    check(d, b);
+}
+
+static void look_at_permit(struct bh_sched_daemon *d, struct bh_prebind *b)
+{
+    int64_t now = bh_sched_now(d);
+    const char *plugin, *text;
+
+    b->looked_ns = bh_mono_ns();
+    switch (bh_engine_permit_verdict(d->engine, uid_of(b), now, &plugin, &text)) {
+    case BH_PERMIT_WAITS:
+        break;
+    case BH_PERMIT_REJECTED:
+        end(d, b, BH_OVER_REJECTED, plugin, text);
+        break;
+    case BH_PERMIT_ALLOWED:
+        bh_sched_count_permit(d, "Success", now - b->since_ns);
+        bh_queue_binding(d->queue, uid_of(b));
+        b->phase = WRITES;
+        write_next(d, b);
+        break;
+    }
+}
+
+bool bh_sched_prebind_begin(struct bh_sched_daemon *d, const struct bh_queued_pod *p, bh_sym node,
+                            bool waits)
+{
+    const struct bh_shape_rec *shape = bh_engine_shape_rec(d->engine, p->pending.shape);
+    struct bh_str uid = bh_rec_text(p->pending.pod, p->pending.pod->uid);
+    struct bh_prebind *b;
+    uint32_t n;
+
+    (void)bh_engine_prebind_work(d->engine, uid, &n);
+    if (!waits && !n && !shape->claims.n)
+        return false;
+    b = enter(d, &p->pending, node, waits ? PERMIT : WRITES);
+    bh_sched_tell_node(d, p, node);
+    if (waits) {
+        bh_queue_waiting(d->queue, uid);
+        look_at_permit(d, b); /* starts the timers */
+    } else {
+        bh_queue_binding(d->queue, uid);
+        write_next(d, b);
+    }
+    return true;
+}
+
+void bh_sched_prebind_aside(struct bh_sched_daemon *d, const struct bh_queued_pod *p,
+                            const struct bh_write *v, uint32_t n)
+{
+    struct bh_prebind *b = enter(d, &p->pending, BH_SYM_NONE, UNDO);
+
+    list_undo(b, v, n);
+    undo_next(d, b);
+}
+
+static bool is_due(const struct bh_prebind *b, uint64_t now, bool stirred)
+{
+    if (b->phase == PERMIT)
+        return true;
+    return b->phase == CHECKS && !b->over && (stirred || now - b->looked_ns >= CHECK_EVERY_NS);
+}
+
+void bh_sched_prebind_turn(struct bh_sched_daemon *d)
+{
+    struct bh_prebinds *all = &d->prebinds;
+    uint64_t now = bh_mono_ns(), version;
+    struct bh_prebind *b, *next, *last = TAILQ_LAST(&all->list, bh_prebind_list);
+    unsigned looks = 0;
+
+    if (!last || now - all->looked_ns < LOOK_EVERY_NS || !bh_sched_may_decide(d))
+        return;
+    version = bh_engine_claims_version(d->engine);
+    all->looked_ns = now;
+    for (b = TAILQ_FIRST(&all->list); b && looks < LOOKS_MAX; b = next, looks++) {
+        bool was_last = b == last;
+        next = TAILQ_NEXT(b, link);
+        TAILQ_REMOVE(&all->list, b, link);
+        TAILQ_INSERT_TAIL(&all->list, b, link);
+        if (is_due(b, now, version != all->version))
+            (b->phase == PERMIT ? look_at_permit : check)(d, b);
+        if (was_last) {
+            all->version = version; /* every one has seen it */
+            break;
+        }
+    }
+}
+
+/* ---- from outside ------------------------------------------------------------------------------
+ */
+
+void bh_sched_unwind(struct bh_sched_daemon *d, const struct bh_queued_pod *p, bh_sym node,
+                     enum bh_over how, const char *plugin, const char *text)
+{
+    struct bh_prebind *b = find(d, bh_rec_text(p->pending.pod, p->pending.pod->uid));
+
+    if (!b)
+        b = enter(d, &p->pending, node, CHECKS);
+    end(d, b, how, plugin, text);
+}
+
+bool bh_sched_prebind_gone(struct bh_sched_daemon *d, struct bh_str uid)
+{
+    struct bh_prebind *b = find(d, uid);
+
+    if (!b || b->node == BH_SYM_NONE)
+        return false;
+    end(d, b, BH_OVER_GONE, "", "");
+    return true;
+}
+
+bool bh_sched_prebind_preempt(struct bh_sched_daemon *d, struct bh_str uid)
+{
+    struct bh_prebind *b = find(d, uid);
+
+    if (!b || b->node == BH_SYM_NONE)
+        return false;
+    end(d, b, BH_OVER_ERROR, "",
+        b->phase == PERMIT ? "waiting on permit for pod: preempted"
+                           : "preempted by DefaultPreemption");
+    return true;
+}
+
+void bh_sched_prebind_drop(struct bh_sched_daemon *d, struct bh_str uid)
+{
+    struct bh_prebind *b = find(d, uid);
+
+    if (b)
+        leave(d, b);
+}
+
+bool bh_sched_prebind_rejoin(struct bh_sched_daemon *d, const struct bh_queued_pod *p)
+{
+    struct bh_str uid = bh_rec_text(p->pending.pod, p->pending.pod->uid);
+    const struct bh_prebind *b = find(d, uid);
+
+    if (!b)
+        return false;
+    if (b->node == BH_SYM_NONE || b->over == BH_OVER_GONE) {
+        bh_queue_return(d->queue, uid, NULL, 0, NULL, 0, bh_sched_now(d));
+        return true;
+    }
+    (void)bh_engine_assume(d->engine, &p->pending, b->node);
+    if (b->phase == PERMIT)
+        bh_queue_waiting(d->queue, uid);
+    else
+        bh_queue_binding(d->queue, uid);
+    return true;
+}
+
+/* ---- answers -----------------------------------------------------------------------------------
+ */
+
+static bool is_volume(const struct bh_work *w)
+{
+    return w->kind == BERTH__WORK_KIND__WORK_VOLUME_CLAIM ||
+           w->kind == BERTH__WORK_KIND__WORK_SELECTED_NODE;
+}
+
+static void log_refusal(const struct bh_work *w, const Berth__WorkResult *r)
+{
+    bh_log_warn("Write was refused", bh_kv_i("kind", w->kind), bh_kv_s("namespace", w->namespace_),
+                bh_kv_s("pod", w->name), bh_kv_s("object", w->write->name),
+                bh_kv_i("code", r->code), bh_kv_s("message", r->message));
+}
+
+/* An object comes with a failure too, when some of the steps were done. */
+static void written(struct bh_sched_daemon *d, struct bh_prebind *b, const struct bh_work *w,
+                    const Berth__WorkResult *r)
+{
+    const char *plugin = is_volume(w) ? "VolumeBinding" : "DynamicResources";
+    bool done = r->outcome == BERTH__OUTCOME__OUTCOME_DONE;
+    const char *why = r->message && *r->message ? r->message : "the write failed";
+    struct bh_err err = {0};
+    int rc = 0;
+
+    if (r->has_object)
+        rc = bh_engine_prebind_written(d->engine, uid_of(b), b->next, r->object.data, r->object.len,
+                                       &err);
+    else if (done)
+        rc = bh_err_set(&err, -EINVAL, "the binder did not say what it wrote");
+    if (b->over) {
+        undo(d, b);
+    } else if (!done || rc < 0) {
+        BH_CLEANUP(bh_freep)
+        char *text = bh_asprintf("running PreBind plugin \"%s\": %s", plugin, done ? err.msg : why);
+        log_refusal(w, r);
+        end(d, b, BH_OVER_ERROR, "", text);
+    } else {
+        b->next++;
+        write_next(d, b);
+    }
+}
+
+void bh_sched_prebind_answered(struct bh_sched_daemon *d, struct bh_work *w,
+                               const Berth__WorkResult *r)
+{
+    struct bh_prebind *b = find(d, bh_str_c(w->uid));
+
+    if (!b || b->work_id != w->id) { /* bound by another hand meanwhile */
+        if (r->outcome == BERTH__OUTCOME__OUTCOME_REJECTED)
+            log_refusal(w, r);
+        return;
+    }
+    b->work_id = 0;
+    if (b->phase != UNDO) {
+        written(d, b, w, r);
+        return;
+    }
+    if (r->outcome != BERTH__OUTCOME__OUTCOME_DONE)
+        log_refusal(w, r);
+    else if (r->has_object && w->kind != BERTH__WORK_KIND__WORK_DELETE_CLAIM)
+        (void)bh_engine_learn(d->engine, BH_KIND_RESOURCECLAIM, r->object.data, r->object.len,
+                              NULL);
+    undo_next(d, b);
+}
+
+/* ---- the lease ---------------------------------------------------------------------------------
+ */
+
+static void recall(struct bh_sched_daemon *d, struct bh_prebind *b)
+{
+    b->work_id = 0;
+    if (b->phase != UNDO) {
+        end(d, b, BH_OVER_RECALLED, "", "");
+        return;
+    }
+    b->over = b->over == BH_OVER_GONE ? BH_OVER_GONE : BH_OVER_RECALLED;
+    for (; b->next < b->n_undo; b->next++)
+        bh_work_free(b->undo[b->next]);
+    conclude(d, b);
+}
+
+void bh_sched_prebind_recalled(struct bh_sched_daemon *d, struct bh_work *w)
+{
+    struct bh_prebind *b = find(d, bh_str_c(w->uid));
+
+    if (b && b->work_id == w->id)
+        recall(d, b);
+}
+
+void bh_sched_prebind_end_term(struct bh_sched_daemon *d)
+{
+    struct bh_prebind *next;
+
+    for (struct bh_prebind *b = TAILQ_FIRST(&d->prebinds.list); b; b = next) {
+        next = TAILQ_NEXT(b, link);
+        if (!b->work_id) /* the others end with their item */
+            recall(d, b);
+        else if (!b->over)
+            b->over = BH_OVER_RECALLED;
+    }
+}
+
+/* ---- the scheduler before us -------------------------------------------------------------------
+ */
+
+static char *stranger_key(const char *uid, uint64_t id)
+{
+    return bh_asprintf("%s/%llu", uid ? uid : "", (unsigned long long)id);
+}
+
+void bh_sched_prebind_stranger(struct bh_sched_daemon *d, const Berth__WorkItem *it)
+{
+    BH_CLEANUP(bh_freep) char *key = stranger_key(it->uid, it->id);
+    struct bh_stranger *s = bh_malloc(sizeof(*s));
+
+    s->until_ns = bh_mono_ns() + STRANGER_NS;
+    free(bh_map_put(&d->prebinds.strangers, key, strlen(key), s));
+}
+
+void bh_sched_prebind_old_result(struct bh_sched_daemon *d, const Berth__WorkResult *r)
+{
+    BH_CLEANUP(bh_freep) char *key = stranger_key(r->uid, r->id);
+    struct bh_stranger *s =
+        d->prebinds.strangers.len ? bh_map_del(&d->prebinds.strangers, key, strlen(key)) : NULL;
+
+    if (s && r->has_object)
+        (void)bh_engine_learn(d->engine, BH_KIND_RESOURCECLAIM, r->object.data, r->object.len,
+                              NULL);
+    free(s);
+}
+
+bool bh_sched_prebind_settled(const struct bh_sched_daemon *d)
+{
+    const struct bh_map_entry *m;
+    uint64_t now;
+
+    if (!d->prebinds.strangers.len)
+        return true;
+    now = bh_mono_ns();
+    for (size_t it = 0; (m = bh_map_next(&d->prebinds.strangers, &it));)
+        if (now < ((const struct bh_stranger *)m->value)->until_ns)
+            return false;
+    return true;
+}

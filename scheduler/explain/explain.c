@@ -1,0 +1,333 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * scheduler/explain/explain.c - a decision as a document
+ */
+#include "scheduler/explain/explain.h"
+
+#include "common/base/map.h"
+
+#define NAMED_PER_GROUP 5u /* nodes that a group names */
+
+static void set_text(struct bh_arena *a, struct bh_json *o, const char *key, const char *s)
+{
+    if (s && *s)
+        bh_json_set_str(a, o, key, s);
+}
+
+static void set_texts(struct bh_arena *a, struct bh_json *o, const char *key, const char *const *v,
+                      uint32_t n)
+{
+    struct bh_json *list = bh_json_new(a, BH_JSON_ARRAY);
+
+    for (uint32_t i = 0; i < n; i++)
+        bh_json_push(list, bh_json_new_cstr(a, v[i]));
+    if (n)
+        bh_json_set(a, o, key, list);
+}
+
+static struct bh_json *names_of(struct bh_arena *a, const struct bh_symtab *tab, const bh_sym *v,
+                                uint32_t n)
+{
+    struct bh_json *list = bh_json_new(a, BH_JSON_ARRAY);
+
+    for (uint32_t i = 0; i < n; i++)
+        bh_json_push(list, bh_json_new_cstr(a, bh_sym_text(tab, v[i])));
+    return list;
+}
+
+void bh_explain_verdict(struct bh_arena *a, struct bh_json *o, const struct bh_status *s)
+{
+    set_text(a, o, "plugin", s->plugin);
+    bh_json_set_str(a, o, "code", bh_code_name(s->code));
+    set_texts(a, o, "reasons", s->reasons, s->n_reasons);
+}
+
+static struct bh_json *verdict(struct bh_arena *a, const struct bh_status *s)
+{
+    struct bh_json *o = bh_json_new(a, BH_JSON_OBJECT);
+
+    bh_explain_verdict(a, o, s);
+    return o;
+}
+
+struct bh_explain_subject bh_explain_subject_of(struct bh_engine *e, const struct bh_pending *p)
+{
+    const struct bh_shape_rec *s = bh_engine_shape_rec(e, p->shape);
+
+    return (struct bh_explain_subject){.namespace_ = bh_rec_text(p->pod, p->pod->namespace_).p,
+                                       .name = bh_rec_text(p->pod, p->pod->name).p,
+                                       .uid = bh_rec_text(p->pod, p->pod->uid).p,
+                                       .scheduler_name =
+                                           bh_sym_text(bh_engine_symtab(e), s->scheduler_name),
+                                       .priority = s->priority};
+}
+
+static struct bh_json *begin(struct bh_arena *a, const struct bh_explain_subject *s,
+                             const char *result)
+{
+    struct bh_json *o = bh_json_new(a, BH_JSON_OBJECT), *pod = bh_json_new(a, BH_JSON_OBJECT);
+
+    set_text(a, pod, "namespace", s->namespace_);
+    set_text(a, pod, "name", s->name);
+    set_text(a, pod, "uid", s->uid);
+    set_text(a, pod, "schedulerName", s->scheduler_name);
+    bh_json_set_i64(a, pod, "priority", s->priority);
+    bh_json_set_str(a, o, "kind", "Explanation");
+    bh_json_set_str(a, o, "apiVersion", BH_EXPLAIN_API);
+    bh_json_set(a, o, "pod", pod);
+    bh_json_set_str(a, o, "result", result);
+    return o;
+}
+
+struct bh_json *bh_explain_gated(struct bh_arena *a, const struct bh_explain_subject *pod,
+                                 const struct bh_status *gate)
+{
+    struct bh_json *o = begin(a, pod, "Gated");
+
+    bh_json_set_str(a, o, "reason", "SchedulingGated");
+    set_text(a, o, "message", bh_status_message(a, gate));
+    bh_json_set(a, o, "preFilter", verdict(a, gate));
+    return o;
+}
+
+/* ---- rejected nodes ---------------------------------------------------------------------------
+ */
+
+struct group {
+    const struct bh_status *status;
+    uint32_t count, n_named;
+    bh_sym named[NAMED_PER_GROUP];
+};
+
+static int compare_reasons(const struct bh_status *x, const struct bh_status *y)
+{
+    for (uint32_t i = 0; i < x->n_reasons && i < y->n_reasons; i++) {
+        int c = strcmp(x->reasons[i], y->reasons[i]);
+        if (c)
+            return c;
+    }
+    return (x->n_reasons > y->n_reasons) - (x->n_reasons < y->n_reasons);
+}
+
+static int largest_first(const void *a, const void *b)
+{
+    const struct group *x = a, *y = b;
+    int c = (y->count > x->count) - (y->count < x->count);
+
+    if (!c)
+        c = strcmp(x->status->plugin ? x->status->plugin : "",
+                   y->status->plugin ? y->status->plugin : "");
+    if (!c)
+        c = (int)x->status->code - (int)y->status->code;
+    return c ? c : compare_reasons(x->status, y->status);
+}
+
+/* What makes two verdicts one group; NUL cannot be in a reason. */
+static void group_key(struct bh_buf *b, const struct bh_status *s)
+{
+    bh_buf_reset(b);
+    bh_buf_adds(b, s->plugin ? s->plugin : "");
+    bh_buf_addf(b, "%c%d", '\0', (int)s->code);
+    for (uint32_t i = 0; i < s->n_reasons; i++) {
+        bh_buf_addc(b, '\0');
+        bh_buf_adds(b, s->reasons[i]);
+    }
+}
+
+static uint32_t gather(const struct bh_decision *d, struct group *v)
+{
+    struct bh_map index = {0};
+    struct bh_buf key = {0};
+    uint32_t n = 0;
+
+    for (uint32_t i = 0; i < d->n_rejected; i++) {
+        const struct bh_node_verdict *r = &d->rejected[i];
+        group_key(&key, r->status);
+        struct group *g = bh_map_get(&index, bh_buf_str(&key), key.n);
+        if (!g) {
+            g = &v[n++];
+            g->status = r->status;
+            bh_map_put(&index, bh_buf_str(&key), key.n, g);
+        }
+        g->count++;
+        if (g->n_named < NAMED_PER_GROUP)
+            g->named[g->n_named++] = r->node;
+    }
+    bh_map_fini(&index);
+    bh_buf_fini(&key);
+    return n;
+}
+
+struct bh_json *bh_explain_groups(struct bh_arena *a, const struct bh_symtab *tab,
+                                  const struct bh_decision *d)
+{
+    struct bh_json *list = bh_json_new(a, BH_JSON_ARRAY);
+    struct group *v = bh_calloc(d->n_rejected + 1, sizeof *v);
+    uint32_t n = gather(d, v);
+
+    if (n > 1)
+        qsort(v, n, sizeof *v, largest_first);
+    for (uint32_t i = 0; i < n; i++) {
+        struct bh_json *o = verdict(a, v[i].status);
+        bh_json_set_i64(a, o, "count", v[i].count);
+        bh_json_set(a, o, "nodes", names_of(a, tab, v[i].named, v[i].n_named));
+        bh_json_push(list, o);
+    }
+    free(v);
+    return list;
+}
+
+static void add_rejected(struct bh_arena *a, const struct bh_symtab *tab,
+                         const struct bh_decision *d, struct bh_json *o)
+{
+    struct bh_json *list = bh_json_new(a, BH_JSON_ARRAY);
+
+    for (uint32_t i = 0; i < d->n_rejected; i++) {
+        struct bh_json *one = bh_json_new(a, BH_JSON_OBJECT);
+        bh_json_set_str(a, one, "node", bh_sym_text(tab, d->rejected[i].node));
+        bh_explain_verdict(a, one, d->rejected[i].status);
+        bh_json_push(list, one);
+    }
+    if (!d->n_rejected)
+        return;
+    bh_json_set(a, o, "rejected", list);
+    bh_json_set(a, o, "rejectedGroups", bh_explain_groups(a, tab, d));
+}
+
+/* ---- feasible nodes ---------------------------------------------------------------------------
+ */
+
+/* d->scores is sorted by name already; equal totals keep that order. */
+static int best_first(const void *a, const void *b)
+{
+    const struct bh_node_score *x = *(const struct bh_node_score *const *)a,
+                               *y = *(const struct bh_node_score *const *)b;
+
+    if (x->total != y->total)
+        return x->total < y->total ? 1 : -1;
+    return (x > y) - (x < y);
+}
+
+static struct bh_json *plugin_scores(struct bh_arena *a, const struct bh_decision *d,
+                                     const struct bh_node_score *s)
+{
+    struct bh_json *list = bh_json_new(a, BH_JSON_ARRAY);
+
+    for (uint32_t i = 0; s->plugins && i < d->n_score_plugins; i++) {
+        struct bh_json *o = bh_json_new(a, BH_JSON_OBJECT);
+        bh_json_set_str(a, o, "plugin", s->plugins[i].plugin);
+        bh_json_set_i64(a, o, "raw", s->plugins[i].raw);
+        bh_json_set_i64(a, o, "normalized", s->plugins[i].normalized);
+        bh_json_set_i64(a, o, "weight", s->plugins[i].weight);
+        bh_json_set_i64(a, o, "weighted", s->plugins[i].weighted);
+        bh_json_push(list, o);
+    }
+    return list;
+}
+
+static void add_ranking(struct bh_arena *a, const struct bh_symtab *tab,
+                        const struct bh_decision *d, struct bh_json *o)
+{
+    const struct bh_node_score **v = bh_calloc(d->n_scores + 1, sizeof *v);
+    struct bh_json *list = bh_json_new(a, BH_JSON_ARRAY);
+    uint32_t rank = 1;
+
+    for (uint32_t i = 0; i < d->n_scores; i++)
+        v[i] = &d->scores[i];
+    if (d->n_scores > 1)
+        qsort(v, d->n_scores, sizeof *v, best_first);
+    for (uint32_t i = 0; i < d->n_scores; i++) {
+        struct bh_json *one = bh_json_new(a, BH_JSON_OBJECT);
+        if (i && v[i]->total != v[i - 1]->total)
+            rank = i + 1;
+        bh_json_set_i64(a, one, "rank", rank);
+        bh_json_set_str(a, one, "node", bh_sym_text(tab, v[i]->node));
+        if (d->kind == BH_DECIDED && d->node == v[i]->node)
+            bh_json_set_bool(a, one, "chosen", true);
+        if (d->scored) {
+            bh_json_set_i64(a, one, "total", v[i]->total);
+            bh_json_set(a, one, "plugins", plugin_scores(a, d, v[i]));
+        }
+        bh_json_push(list, one);
+    }
+    bh_json_set_bool(a, o, "scored", d->scored);
+    if (d->n_scores)
+        bh_json_set(a, o, "ranking", list);
+    free(v);
+}
+
+/* ---- the whole --------------------------------------------------------------------------------
+ */
+
+static void add_counts(struct bh_arena *a, const struct bh_decision *d, struct bh_json *o)
+{
+    struct bh_json *n = bh_json_new(a, BH_JSON_OBJECT);
+    uint32_t seen = d->n_scores + d->n_rejected;
+
+    bh_json_set_i64(a, n, "total", d->n_nodes);
+    bh_json_set_i64(a, n, "evaluated", d->evaluated);
+    bh_json_set_i64(a, n, "feasible", d->feasible);
+    bh_json_set_i64(a, n, "rejected", d->n_rejected);
+    bh_json_set_i64(a, n, "notEvaluated", d->n_nodes > seen ? d->n_nodes - seen : 0);
+    bh_json_set(a, o, "nodes", n);
+}
+
+static void add_pre_filter(struct bh_arena *a, const struct bh_symtab *tab,
+                           const struct bh_decision *d, struct bh_json *o)
+{
+    if (d->pre_filter)
+        bh_json_set(a, o, "preFilter", verdict(a, d->pre_filter));
+    if (!d->absent)
+        return;
+    struct bh_json *s = bh_json_new(a, BH_JSON_OBJECT);
+    set_texts(a, s, "plugins", d->pre_filter_plugins, d->n_pre_filter_plugins);
+    bh_json_set(a, s, "nodes", names_of(a, tab, d->pre_filter_nodes, d->n_pre_filter_nodes));
+    bh_json_set(a, s, "others", verdict(a, d->absent));
+    bh_json_set(a, o, "preFilterSubset", s);
+}
+
+static void add_preemption(struct bh_arena *a, const struct bh_symtab *tab,
+                           const struct bh_decision *d, struct bh_json *o)
+{
+    struct bh_json *p = bh_json_new(a, BH_JSON_OBJECT), *victims = bh_json_new(a, BH_JSON_ARRAY);
+
+    if (d->nominated_node == BH_SYM_NONE)
+        return;
+    for (uint32_t i = 0; i < d->n_victims; i++) {
+        const struct bh_victim *v = &d->victims[i];
+        struct bh_json *one = bh_json_new(a, BH_JSON_OBJECT);
+        bh_json_set(a, one, "namespace", bh_json_new_str(a, v->namespace_.p, v->namespace_.n));
+        bh_json_set(a, one, "name", bh_json_new_str(a, v->name.p, v->name.n));
+        bh_json_set(a, one, "uid", bh_json_new_str(a, v->uid.p, v->uid.n));
+        bh_json_set_i64(a, one, "priority", v->priority);
+        bh_json_push(victims, one);
+    }
+    bh_json_set_str(a, p, "nominatedNode", bh_sym_text(tab, d->nominated_node));
+    bh_json_set(a, p, "victims", victims);
+    bh_json_set_i64(a, p, "pdbViolations", d->victims_violating);
+    bh_json_set_i64(a, p, "alternatives", d->n_preemptions ? d->n_preemptions - 1 : 0);
+    bh_json_set(a, o, "preemption", p);
+}
+
+struct bh_json *bh_explain_decision(struct bh_arena *a, const struct bh_explain_subject *pod,
+                                    const struct bh_symtab *tab, const struct bh_decision *d)
+{
+    static const char *const results[] = {
+        [BH_DECIDED] = "Scheduled", [BH_NO_FIT] = "Unschedulable", [BH_DECISION_ERROR] = "Error"};
+    struct bh_json *o = begin(a, pod, results[d->kind]);
+
+    if (d->kind == BH_DECIDED)
+        bh_json_set_str(a, o, "nodeName", bh_sym_text(tab, d->node));
+    set_text(a, o, "reason", d->reason);
+    set_text(a, o, "message", d->message);
+    set_text(a, o, "fitMessage", d->fit_message);
+    set_text(a, o, "postFilterMessage", d->post_filter_message);
+    add_counts(a, d, o);
+    add_pre_filter(a, tab, d, o);
+    set_texts(a, o, "unschedulablePlugins", d->unschedulable_plugins, d->n_unschedulable_plugins);
+    set_texts(a, o, "pendingPlugins", d->pending_plugins, d->n_pending_plugins);
+    add_ranking(a, tab, d, o);
+    add_rejected(a, tab, d, o);
+    add_preemption(a, tab, d, o);
+    return o;
+}

@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * scheduler/explain/grid.c - text in columns
+ */
+#include <stdio.h>
+
+#include "scheduler/explain/grid.h"
+
+void bh_grid_fini(struct bh_grid *g)
+{
+    bh_buf_fini(&g->text);
+    free(g->cell);
+    *g = (struct bh_grid){0};
+}
+
+static void add_cell(struct bh_grid *g, unsigned look, size_t off)
+{
+    if (g->n_cells == g->cap) {
+        g->cap = g->cap ? 2 * g->cap : 64;
+        g->cell = bh_reallocarray(g->cell, g->cap, sizeof *g->cell);
+    }
+    g->cell[g->n_cells++] = (struct bh_grid_cell){
+        .off = off, .n = (uint32_t)(g->text.n - off), .look = look, .column = g->column++};
+}
+
+void bh_grid_cell(struct bh_grid *g, unsigned look, const char *fmt, ...)
+{
+    size_t off = g->text.n;
+    va_list ap;
+
+    va_start(ap, fmt);
+    bh_buf_vaddf(&g->text, fmt, ap);
+    va_end(ap);
+    add_cell(g, look, off);
+}
+
+void bh_grid_row(struct bh_grid *g)
+{
+    g->column = 0;
+}
+
+void bh_grid_heading(struct bh_grid *g, unsigned look, ...)
+{
+    va_list ap;
+
+    va_start(ap, look);
+    for (const char *s; (s = va_arg(ap, const char *));)
+        bh_grid_cell(g, look | BH_CELL_BOLD | (*s == '>' ? BH_CELL_RIGHT : 0), "%s",
+                     s + (*s == '>'));
+    va_end(ap);
+    bh_grid_row(g);
+}
+
+static bool continues_utf8(char c)
+{
+    return ((unsigned char)c & 0xC0) == 0x80;
+}
+
+static size_t width_of(const char *p, size_t n)
+{
+    size_t w = 0;
+
+    for (size_t i = 0; i < n; i++)
+        w += !continues_utf8(p[i]);
+    return w;
+}
+
+/* C1 controls are two bytes in UTF-8, 0xC2 0x80 to 0xC2 0x9F. */
+static void add_harmless(struct bh_buf *out, const char *p, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        unsigned char c = (unsigned char)p[i];
+        bool c1 = c == 0xC2 && i + 1 < n && (unsigned char)p[i + 1] < 0xA0;
+        if (c < 0x20 || c == 0x7F || c1)
+            bh_buf_addc(out, '?');
+        else
+            bh_buf_addc(out, (char)c);
+        i += c1;
+    }
+}
+
+static void add_looking(struct bh_buf *out, unsigned look, bool colour, const char *p, size_t n)
+{
+    const char *on = look & BH_CELL_GOOD   ? "\x1b[32m"
+                     : look & BH_CELL_BAD  ? "\x1b[31m"
+                     : look & BH_CELL_DIM  ? "\x1b[2m"
+                     : look & BH_CELL_BOLD ? "\x1b[1m"
+                                           : NULL;
+
+    if (colour && on)
+        bh_buf_adds(out, on);
+    add_harmless(out, p, n);
+    if (colour && on)
+        bh_buf_adds(out, "\x1b[0m");
+}
+
+void bh_text_add(struct bh_buf *out, unsigned look, bool colour, const char *s)
+{
+    add_looking(out, look, colour, s, strlen(s));
+}
+
+static void add_spaces(struct bh_buf *out, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        bh_buf_addc(out, ' ');
+}
+
+/* gap: spaces owed before the next text, so that no line ends in blanks. */
+static void print_cell(const struct bh_grid *g, size_t i, size_t width, struct bh_buf *out,
+                       bool colour, size_t *gap)
+{
+    const struct bh_grid_cell *c = &g->cell[i];
+    const char *p = bh_buf_str(&g->text) + c->off;
+    size_t own = width_of(p, c->n), pad = width > own ? width - own : 0;
+
+    if (c->look & BH_CELL_RIGHT)
+        *gap += pad;
+    if (c->n) {
+        add_spaces(out, *gap);
+        add_looking(out, c->look, colour, p, c->n);
+        *gap = 0;
+    }
+    *gap += (c->look & BH_CELL_RIGHT ? 0 : pad) + 2;
+    if (i + 1 == g->n_cells || g->cell[i + 1].column == 0)
+        bh_buf_addc(out, '\n');
+}
+
+void bh_grid_print(struct bh_grid *g, struct bh_buf *out, unsigned indent, bool colour)
+{
+    uint32_t n_columns = 0;
+    size_t gap = 0;
+
+    for (size_t i = 0; i < g->n_cells; i++)
+        n_columns = BH_MAX(n_columns, g->cell[i].column + 1);
+    size_t *width = bh_calloc(n_columns + 1, sizeof *width);
+    for (size_t i = 0; i < g->n_cells; i++) {
+        const struct bh_grid_cell *c = &g->cell[i];
+        width[c->column] = BH_MAX(width[c->column], width_of(bh_buf_str(&g->text) + c->off, c->n));
+    }
+    for (size_t i = 0; i < g->n_cells; i++) {
+        if (g->cell[i].column == 0)
+            gap = indent;
+        print_cell(g, i, width[g->cell[i].column], out, colour, &gap);
+    }
+    free(width);
+    bh_buf_reset(&g->text);
+    g->n_cells = 0;
+    g->column = 0;
+}

@@ -1,0 +1,401 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * scheduler/explain/render.c - the document as text
+ *
+ * The tree may be foreign: every look-up tolerates what is missing or of another type.
+ */
+#include <errno.h>
+#include <unistd.h>
+
+#include "common/data/yaml.h"
+#include "scheduler/explain/explain.h"
+#include "scheduler/explain/grid.h"
+
+#define COLUMNS_MAX 5u  /* nodes side by side in the table form */
+#define GROUPS_MAX  20u /* groups in the table form */
+
+struct page {
+    struct bh_buf *out;
+    struct bh_grid grid;
+    bool wide, colour;
+};
+
+int bh_form_parse(const char *text, enum bh_form *ret, struct bh_err *err)
+{
+    static const char *const names[] = {[BH_FORM_TABLE] = "table",
+                                        [BH_FORM_WIDE] = "wide",
+                                        [BH_FORM_JSON] = "json",
+                                        [BH_FORM_YAML] = "yaml"};
+
+    for (unsigned i = 0; i < BH_ARRAY_LEN(names); i++) {
+        if (bh_streq(text, names[i])) {
+            *ret = (enum bh_form)i;
+            return 0;
+        }
+    }
+    return bh_err_set(err, -EINVAL, "invalid value \"%s\" for --output: table, wide, json or yaml",
+                      text);
+}
+
+bool bh_colour_wanted(int fd)
+{
+    const char *no = getenv("NO_COLOR"), *term = getenv("TERM");
+
+    return isatty(fd) == 1 && !(no && *no) && !(term && bh_streq(term, "dumb"));
+}
+
+void bh_form_write(struct bh_buf *out, const struct bh_json *doc, enum bh_form form)
+{
+    if (form == BH_FORM_YAML)
+        bh_yaml_write(out, doc);
+    else
+        bh_json_write_pretty(out, doc);
+    if (!out->n || out->p[out->n - 1] != '\n')
+        bh_buf_addc(out, '\n');
+}
+
+/* ---- look-ups that always give something ------------------------------------------------------
+ */
+
+static const char *text(const struct bh_json *o, const char *key)
+{
+    const char *s = bh_json_get_str(o, key);
+
+    return s ? s : "";
+}
+
+static const struct bh_json *list(const struct bh_json *o, const char *key)
+{
+    const struct bh_json *v = bh_json_get(o, key);
+
+    return v && v->type == BH_JSON_ARRAY ? v : NULL;
+}
+
+static size_t length(const struct bh_json *v)
+{
+    return v ? v->c.n : 0;
+}
+
+static void join(struct bh_buf *b, const struct bh_json *v, const char *between)
+{
+    bool first = true;
+
+    bh_json_each (e, v) {
+        const char *s = bh_json_cstr(e);
+        if (!s)
+            continue;
+        if (!first)
+            bh_buf_adds(b, between);
+        bh_buf_adds(b, s);
+        first = false;
+    }
+}
+
+/* ---- head -------------------------------------------------------------------------------------
+ */
+
+static void line(struct page *p, const char *name, unsigned look, const char *value)
+{
+    if (!*value)
+        return;
+    bh_grid_cell(&p->grid, BH_CELL_BOLD, "%s", name);
+    bh_grid_cell(&p->grid, look, "%s", value);
+    bh_grid_row(&p->grid);
+}
+
+static void counts(struct page *p, const struct bh_json *o)
+{
+    const struct bh_json *n = bh_json_get(o, "nodes");
+    int64_t missed = bh_json_get_i64(n, "notEvaluated", 0);
+    struct bh_buf b = {0};
+
+    if (!n || n->type != BH_JSON_OBJECT)
+        return;
+    bh_buf_addf(&b, "%lld: %lld feasible, %lld rejected", (long long)bh_json_get_i64(n, "total", 0),
+                (long long)bh_json_get_i64(n, "feasible", 0),
+                (long long)bh_json_get_i64(n, "rejected", 0));
+    if (missed)
+        bh_buf_addf(&b, ", %lld not looked at", (long long)missed);
+    line(p, "Nodes:", 0, bh_buf_str(&b));
+    bh_buf_fini(&b);
+}
+
+/* "NodeAffinity: Unschedulable: reason, reason" */
+static void verdict_line(struct page *p, const char *name, const struct bh_json *v)
+{
+    struct bh_buf b = {0};
+
+    if (!v || v->type != BH_JSON_OBJECT)
+        return;
+    bh_buf_addf(&b, "%s%s%s", text(v, "plugin"), *text(v, "plugin") ? ": " : "", text(v, "code"));
+    if (length(list(v, "reasons")))
+        bh_buf_adds(&b, ": ");
+    join(&b, list(v, "reasons"), ", ");
+    line(p, name, 0, bh_buf_str(&b));
+    bh_buf_fini(&b);
+}
+
+static void subset_line(struct page *p, const struct bh_json *o)
+{
+    const struct bh_json *s = bh_json_get(o, "preFilterSubset");
+    struct bh_buf b = {0};
+
+    if (!s || s->type != BH_JSON_OBJECT)
+        return;
+    bh_buf_addf(&b, "%zu nodes by ", length(list(s, "nodes")));
+    join(&b, list(s, "plugins"), ", ");
+    line(p, "Narrowed to:", 0, bh_buf_str(&b));
+    bh_buf_fini(&b);
+    verdict_line(p, "Other nodes:", bh_json_get(s, "others"));
+}
+
+static void head(struct page *p, const struct bh_json *o)
+{
+    const struct bh_json *pod = bh_json_get(o, "pod");
+    const char *result = text(o, "result"), *node = text(o, "nodeName");
+    BH_CLEANUP(bh_freep)
+    char *name = bh_asprintf("%s/%s", text(pod, "namespace"), text(pod, "name"));
+    BH_CLEANUP(bh_freep)
+    char *full = bh_asprintf("%s%s%s", result, *node ? " on " : "", node);
+
+    line(p, "Pod:", 0, name);
+    line(p, "Result:", *node ? BH_CELL_GOOD : BH_CELL_BAD, full);
+    line(p, "Message:", 0, text(o, "message"));
+    counts(p, o);
+    verdict_line(p, "Rejected by:", bh_json_get(o, "preFilter"));
+    subset_line(p, o);
+    bh_grid_print(&p->grid, p->out, 0, p->colour);
+}
+
+/* ---- feasible nodes ---------------------------------------------------------------------------
+ */
+
+static const struct bh_json *score_of(const struct bh_json *node, const char *plugin)
+{
+    bh_json_each (s, list(node, "plugins")) {
+        if (bh_streq(text(s, "plugin"), plugin))
+            return s;
+    }
+    return NULL;
+}
+
+static void number(struct page *p, const struct bh_json *o, const char *key, unsigned look)
+{
+    const struct bh_json *v = bh_json_get(o, key);
+    int64_t n;
+
+    if (bh_json_i64(v, &n))
+        bh_grid_cell(&p->grid, look | BH_CELL_RIGHT, "%lld", (long long)n);
+    else
+        bh_grid_cell(&p->grid, look | BH_CELL_RIGHT, "-");
+}
+
+static unsigned node_look(const struct bh_json *node)
+{
+    return bh_json_get_bool(node, "chosen", false) ? BH_CELL_GOOD : BH_CELL_PLAIN;
+}
+
+/* The nodes worth a column: the best ones, the chosen one among them. */
+static size_t columns(const struct bh_json *ranking, const struct bh_json *v[COLUMNS_MAX])
+{
+    size_t n = 0;
+
+    bh_json_each (node, ranking) {
+        if (n < COLUMNS_MAX)
+            v[n++] = node;
+        else if (bh_json_get_bool(node, "chosen", false))
+            v[COLUMNS_MAX - 1] = node;
+    }
+    return n;
+}
+
+/* Plugins down, nodes across. */
+static void scores_side_by_side(struct page *p, const struct bh_json *ranking)
+{
+    const struct bh_json *v[COLUMNS_MAX] = {0};
+    size_t n = columns(ranking, v);
+
+    bh_buf_addf(p->out, "\nWeighted scores of the best %zu of %zu feasible nodes\n", n,
+                length(ranking));
+    bh_grid_cell(&p->grid, BH_CELL_BOLD, "PLUGIN");
+    bh_grid_cell(&p->grid, BH_CELL_BOLD | BH_CELL_RIGHT, "WEIGHT");
+    for (size_t i = 0; i < n; i++)
+        bh_grid_cell(&p->grid, BH_CELL_BOLD | BH_CELL_RIGHT | node_look(v[i]), "%s",
+                     text(v[i], "node"));
+    bh_grid_row(&p->grid);
+    bh_json_each (s, list(v[0], "plugins")) {
+        bh_grid_cell(&p->grid, 0, "%s", text(s, "plugin"));
+        number(p, s, "weight", 0);
+        for (size_t i = 0; i < n; i++)
+            number(p, score_of(v[i], text(s, "plugin")), "weighted", 0);
+        bh_grid_row(&p->grid);
+    }
+
+    bh_grid_cell(&p->grid, BH_CELL_BOLD, "TOTAL");
+    bh_grid_cell(&p->grid, 0, "%s", "");
+    for (size_t i = 0; i < n; i++)
+        number(p, v[i], "total", BH_CELL_BOLD);
+    bh_grid_row(&p->grid);
+    bh_grid_print(&p->grid, p->out, 0, p->colour);
+}
+
+/* A line for each node and plugin. */
+static void scores_one_by_one(struct page *p, const struct bh_json *ranking)
+{
+    bh_buf_adds(p->out, "\nFeasible nodes, best first\n");
+    bh_grid_heading(&p->grid, 0, ">RANK", "NODE", ">TOTAL", "PLUGIN", ">RAW", ">NORMALIZED",
+                    ">WEIGHT", ">WEIGHTED", NULL);
+    bh_json_each (node, ranking) {
+        bool first = true;
+        bh_json_each (s, list(node, "plugins")) {
+            number(p, node, "rank", first ? 0 : BH_CELL_DIM);
+            bh_grid_cell(&p->grid, first ? node_look(node) : BH_CELL_DIM, "%s", text(node, "node"));
+            number(p, node, "total", first ? 0 : BH_CELL_DIM);
+            bh_grid_cell(&p->grid, 0, "%s", text(s, "plugin"));
+            number(p, s, "raw", 0);
+            number(p, s, "normalized", 0);
+            number(p, s, "weight", 0);
+            number(p, s, "weighted", 0);
+            bh_grid_row(&p->grid);
+            first = false;
+        }
+    }
+
+    bh_grid_print(&p->grid, p->out, 0, p->colour);
+}
+
+static void feasible(struct page *p, const struct bh_json *o)
+{
+    const struct bh_json *ranking = list(o, "ranking");
+
+    if (!length(ranking))
+        return;
+    if (!bh_json_get_bool(o, "scored", false)) {
+        if (length(ranking) == 1)
+            bh_buf_adds(p->out, "\nOne node is feasible: taken without scoring\n");
+        return;
+    }
+    if (p->wide)
+        scores_one_by_one(p, ranking);
+    else
+        scores_side_by_side(p, ranking);
+}
+
+/* ---- rejected nodes ---------------------------------------------------------------------------
+ */
+
+static void reasons_cell(struct page *p, const struct bh_json *v)
+{
+    struct bh_buf b = {0};
+
+    join(&b, list(v, "reasons"), ", ");
+    bh_grid_cell(&p->grid, 0, "%s", bh_buf_str(&b));
+    bh_buf_fini(&b);
+}
+
+static void verdict_cells(struct page *p, const struct bh_json *v)
+{
+    bh_grid_cell(&p->grid, 0, "%s", *text(v, "plugin") ? text(v, "plugin") : "-");
+    bh_grid_cell(&p->grid, 0, "%s", text(v, "code"));
+}
+
+static void group_row(struct page *p, const struct bh_json *g)
+{
+    const struct bh_json *named = list(g, "nodes");
+    int64_t more = bh_json_get_i64(g, "count", 0) - (int64_t)length(named);
+    struct bh_buf b = {0};
+
+    number(p, g, "count", 0);
+    verdict_cells(p, g);
+    reasons_cell(p, g);
+    join(&b, named, ", ");
+    if (more > 0)
+        bh_buf_addf(&b, " and %lld more", (long long)more);
+    bh_grid_cell(&p->grid, BH_CELL_DIM, "%s", bh_buf_str(&b));
+    bh_grid_row(&p->grid);
+    bh_buf_fini(&b);
+}
+
+static void groups_table(struct page *p, const struct bh_json *groups)
+{
+    size_t shown = 0;
+
+    bh_grid_heading(&p->grid, 0, ">NODES", "PLUGIN", "CODE", "REASONS", "NAMES", NULL);
+    bh_json_each (g, groups) {
+        if (shown++ == GROUPS_MAX)
+            break;
+        group_row(p, g);
+    }
+
+    bh_grid_print(&p->grid, p->out, 0, p->colour);
+    if (length(groups) > GROUPS_MAX)
+        bh_buf_addf(p->out, "... and %zu more reasons; -o wide lists every node\n",
+                    length(groups) - GROUPS_MAX);
+}
+
+static void rejected(struct page *p, const struct bh_json *o)
+{
+    const struct bh_json *all = list(o, "rejected"), *groups = list(o, "rejectedGroups");
+
+    if (p->wide && length(all)) {
+        bh_buf_adds(p->out, "\nRejected nodes\n");
+        bh_grid_heading(&p->grid, 0, "NODE", "PLUGIN", "CODE", "REASONS", NULL);
+        bh_json_each (v, all) {
+            bh_grid_cell(&p->grid, 0, "%s", text(v, "node"));
+            verdict_cells(p, v);
+            reasons_cell(p, v);
+            bh_grid_row(&p->grid);
+        }
+
+        bh_grid_print(&p->grid, p->out, 0, p->colour);
+    } else if (length(groups)) {
+        bh_buf_adds(p->out, "\nRejected nodes\n");
+        groups_table(p, groups);
+    }
+}
+
+static void preemption(struct page *p, const struct bh_json *o)
+{
+    const struct bh_json *pre = bh_json_get(o, "preemption");
+
+    if (!pre || pre->type != BH_JSON_OBJECT)
+        return;
+    bh_buf_adds(p->out, "\nPreemption on node ");
+    bh_text_add(p->out, BH_CELL_GOOD, p->colour, text(pre, "nominatedNode"));
+    bh_buf_addf(p->out, ": %zu victims, %lld of them against a disruption budget\n",
+                length(list(pre, "victims")), (long long)bh_json_get_i64(pre, "pdbViolations", 0));
+    bh_grid_heading(&p->grid, 0, "NAMESPACE", "VICTIM", ">PRIORITY", NULL);
+    bh_json_each (v, list(pre, "victims")) {
+        bh_grid_cell(&p->grid, 0, "%s", text(v, "namespace"));
+        bh_grid_cell(&p->grid, 0, "%s", text(v, "name"));
+        number(p, v, "priority", 0);
+        bh_grid_row(&p->grid);
+    }
+
+    bh_grid_print(&p->grid, p->out, 0, p->colour);
+}
+
+void bh_explain_render(struct bh_buf *out, const struct bh_json *explanation, enum bh_form form,
+                       bool colour)
+{
+    struct page p = {.out = out, .wide = form == BH_FORM_WIDE, .colour = colour};
+
+    if (form == BH_FORM_JSON || form == BH_FORM_YAML) {
+        bh_form_write(out, explanation, form);
+        return;
+    }
+    head(&p, explanation);
+    feasible(&p, explanation);
+    rejected(&p, explanation);
+    preemption(&p, explanation);
+    bh_grid_fini(&p.grid);
+}
+
+void bh_explain_render_groups(struct bh_buf *out, const struct bh_json *groups, bool colour)
+{
+    struct page p = {.out = out, .colour = colour};
+
+    if (groups && groups->type == BH_JSON_ARRAY && groups->c.n)
+        groups_table(&p, groups);
+    bh_grid_fini(&p.grid);
+}

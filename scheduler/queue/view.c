@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * scheduler/queue/view.c - looking at the queue from outside: one entry, all entries page by page
+ *
+ * A page costs what it is allowed to cost: the walk goes through the table's slots from a cursor on
+ * and stops at a budget, however many pods there are. When the table was laid out anew in between,
+ * a cursor means nothing any more, and the walk says so.
+ */
+#include "scheduler/queue/queue_int.h"
+
+void bh_queue_view(const struct bh_queue *q, const struct bh_queued_pod *p,
+                   struct bh_queue_view *ret)
+{
+    const struct entry *e = p->impl;
+    uint64_t set = e->rejectors | e->pendings;
+
+    *ret = (struct bh_queue_view){.place = e->place};
+    if (e->place == BH_Q_BACKOFF || e->place == BH_Q_ERROR_BACKOFF)
+        ret->backoff_until_ns = e->backoff_expiry_ns;
+    if (e->gating_plugin != BH_QUEUE_NO_PLUGIN && e->place == BH_Q_GATED)
+        set = UINT64_C(1) << e->gating_plugin;
+    for (; set; set &= set - 1)
+        ret->plugins[ret->n_plugins++] = q->plugins[__builtin_ctzll(set)];
+}
+
+/* Low half: the slot to go on with. High half: which table it belongs to. */
+static uint64_t layout_of(const struct bh_map *m)
+{
+    return bh_hash(&m->e, sizeof(m->e), m->seed + m->cap) << 32;
+}
+
+enum bh_queue_walk bh_queue_walk(const struct bh_queue *q, uint64_t *cursor, unsigned budget,
+                                 bool (*fn)(void *arg, const struct bh_queued_pod *p,
+                                            enum bh_queue_place place),
+                                 void *arg)
+{
+    const struct bh_map *m = &q->by_uid;
+    const uint64_t layout = layout_of(m);
+    size_t at = (uint32_t)*cursor, end;
+
+    bh_assert(m->cap < UINT32_MAX);
+    if (*cursor && *cursor >> 32 != layout >> 32) {
+        *cursor = 0;
+        return BH_QUEUE_WALK_MOVED;
+    }
+    end = BH_MIN(m->cap, at + budget);
+    for (; at < end; at++) {
+        const struct entry *e = m->e[at].key ? m->e[at].value : NULL;
+        if (e && !fn(arg, &e->pub, e->place))
+            break;
+    }
+    *cursor = at < m->cap ? layout | at : 0;
+    return *cursor ? BH_QUEUE_WALK_MORE : BH_QUEUE_WALK_END;
+}
+
+void bh_queue_say(struct bh_queue *q, struct bh_str uid, const char *reason, const char *message)
+{
+    struct entry *e = bh_map_get(&q->by_uid, uid.p, uid.n);
+
+    if (!e || (e->pub.last_message && bh_streq(e->pub.last_message, message) &&
+               bh_streq(e->pub.last_reason, reason)))
+        return;
+    free(e->pub.last_reason);
+    free(e->pub.last_message);
+    e->pub.last_reason = bh_strdup(reason);
+    e->pub.last_message = bh_strdup(message);
+}

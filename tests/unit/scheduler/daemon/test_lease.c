@@ -1,0 +1,285 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * tests/unit/scheduler/daemon/test_lease.c - standing by, taking over, and the end of a term
+ */
+#include "tests/unit/scheduler/daemon/fixture.h"
+
+#define BIND    BERTH__WORK_KIND__WORK_BIND
+#define PATCH   BERTH__WORK_KIND__WORK_PATCH_STATUS
+#define DONE    BERTH__OUTCOME__OUTCOME_DONE
+#define STALE   BERTH__OUTCOME__OUTCOME_STALE
+#define UNKNOWN BERTH__OUTCOME__OUTCOME_UNKNOWN
+#define BOUND   BERTH__CHANGE_OP__CHANGE_BOUND
+#define S       UINT64_C(1000000000)
+
+static void hold(struct fixture *f, uint64_t term, uint64_t for_ns)
+{
+    bh_snap_set_lease(f->snap, term, bh_boot_ns() + for_ns);
+}
+
+static void give_up(struct fixture *f, uint64_t term)
+{
+    bh_snap_set_lease(f->snap, term, 0);
+}
+
+/* A stand-by host with one node, everything known. */
+static void stand_by(struct fixture *f, const char *cpu)
+{
+    setup(f);
+    bh_snap_set_lease(f->snap, 0, 0);
+    snap_node(f, "n1", cpu);
+    bh_snap_set_synced(f->snap, true);
+    SPIN(f, f->known);
+    feed_begin(f);
+    feed_batch(f, NULL, true);
+    SPIN(f, f->ready);
+}
+
+static void test_a_stand_by_host_is_ready_and_decides_nothing(void)
+{
+    struct fixture f;
+
+    stand_by(&f, "4");
+    add_pod(&f, "p", "1");
+    settle(&f);
+    CU_ASSERT(place(&f, "p") == BH_Q_ACTIVE);
+    CU_ASSERT(!bh_sched_may_decide(&f.d) && bh_sched_ready(&f.d));
+    uint64_t progress = f.binder_progress;
+    SPIN(&f, f.binder_progress > progress); /* the watcher hears that somebody could write */
+    CU_ASSERT(f.b[0].valid_ns == 0);
+
+    hold(&f, 7, 20 * S);
+    (void)await(&f, &f.b[0], BIND, "p");
+    CU_ASSERT_EQUAL(f.b[0].term, 7);
+    CU_ASSERT(f.b[0].grant_term == 7 && f.b[0].valid_ns > 0 && f.b[0].valid_ns <= 20 * S);
+    CU_ASSERT_EQUAL(f.quiet_term, 0);
+    teardown(&f);
+}
+
+static void test_without_election_nothing_is_granted(void)
+{
+    struct fixture f;
+
+    setup(&f);
+    snap_node(&f, "n1", "4");
+    go(&f);
+    add_pod(&f, "p", "1");
+    (void)await(&f, &f.b[0], BIND, "p");
+    CU_ASSERT(f.b[0].term == 0 && f.b[0].grant_serial == 0);
+    teardown(&f);
+}
+
+/* The end of a term: what no binder has is taken back, what one has ends with its answer. */
+static void test_the_end_of_a_term(Berth__Outcome outcome)
+{
+    struct fixture f;
+    struct item *i;
+
+    stand_by(&f, "4");
+    hold(&f, 7, 20 * S);
+    SPIN(&f, f.b[0].valid_ns > 0);
+    f.b[0].on_wire = 1;
+    add_pod(&f, "out", "1");
+    i = await(&f, &f.b[0], BIND, "out");
+    f.b[0].mute = true; /* takes no more */
+    SPIN(&f, f.d.lease.progress > 0);
+    struct bh_binder *b;
+    size_t it = 0;
+    b = bh_ledger_next_binder(f.d.ledger, &it);
+    CU_ASSERT_PTR_NOT_NULL_FATAL(b);
+    b->window = b->out;
+    add_pod(&f, "unsent", "1");
+    SPIN(&f, is_assumed(&f, "unsent"));
+
+    give_up(&f, 7);
+    SPIN(&f, !is_assumed(&f, "unsent"));
+    CU_ASSERT(place(&f, "unsent") != BH_Q_BINDING && place(&f, "unsent") != BH_Q_NONE);
+    CU_ASSERT(bh_ledger_bind_of(f.d.ledger, "u-unsent") == NULL);
+    CU_ASSERT(is_assumed(&f, "out")); /* nobody knows yet */
+    f.b[0].mute = false;
+    SPIN(&f, f.b[0].valid_ns == 0 && f.b[0].grant_serial > 0);
+    settle(&f);
+    CU_ASSERT_EQUAL(f.quiet_term, 0); /* it has one on the wire */
+    f.b[0].on_wire = 0;
+    answer(&f.b[0], i, outcome, "x");
+    SPIN(&f, bh_ledger_binds(f.d.ledger) == 0);
+    CU_ASSERT_EQUAL(is_assumed(&f, "out"), outcome == DONE);
+    SPIN(&f, f.quiet_term == 7);
+    CU_ASSERT(count_items(&f.b[0], BIND, "unsent") == 0);
+    CU_ASSERT(count_items(&f.b[0], BIND, "out") == 1); /* not repeated */
+    CU_ASSERT(count_items(&f.b[0], PATCH, "unsent") == 0);
+
+    hold(&f, 9, 20 * S); /* and again, from the beginning */
+    (void)await(&f, &f.b[0], BIND, "unsent");
+    CU_ASSERT_EQUAL(f.b[0].term, 9);
+    SPIN(&f, f.quiet_term == 0);
+    if (outcome != DONE)
+        (void)await(&f, &f.b[0], BIND, "out");
+    teardown(&f);
+}
+
+static void test_the_end_when_it_was_done(void)
+{
+    test_the_end_of_a_term(DONE);
+}
+
+static void test_the_end_when_it_was_refused(void)
+{
+    test_the_end_of_a_term(STALE);
+}
+
+static void test_the_end_when_nobody_knows(void)
+{
+    test_the_end_of_a_term(UNKNOWN);
+}
+
+static void test_a_deadline_ends_a_term_without_a_word(void)
+{
+    struct fixture f;
+
+    stand_by(&f, "4");
+    hold(&f, 3, S / 5);
+    SPIN(&f, f.b[0].valid_ns > 0);
+    f.dead = true; /* a watcher that was stopped */
+    SPIN(&f, !bh_sched_leads(&f.d) && !f.d.lease.held);
+    SPIN(&f, f.b[0].valid_ns == 0);
+    teardown(&f);
+}
+
+static void test_a_new_term_takes_back_what_the_old_one_left(void)
+{
+    struct fixture f;
+    struct item *i;
+
+    stand_by(&f, "4");
+    hold(&f, 7, 20 * S);
+    add_pod(&f, "p", "1");
+    i = await(&f, &f.b[0], BIND, "p");
+    hold(&f, 8, 20 * S); /* lost and got again between two turns */
+    SPIN(&f, f.b[0].grant_term == 8);
+    answer(&f.b[0], i, UNKNOWN, "x");
+    SPIN(&f, count_items(&f.b[0], BIND, "p") == 2);
+    CU_ASSERT_EQUAL(f.b[0].term, 8);
+    CU_ASSERT(f.b[0].items[f.b[0].n - 1].id != i->id); /* decided anew */
+    teardown(&f);
+}
+
+static void test_the_other_leaders_binds_are_followed(void)
+{
+    struct fixture f;
+
+    stand_by(&f, "2");
+    add_pod(&f, "a", "1");
+    add_pod(&f, "b", "1");
+    settle(&f);
+    snap_pod(&f, "a", "1", "n1", "");
+    end_pod(&f, "a", BOUND);
+    settle(&f);
+    CU_ASSERT(place(&f, "a") == BH_Q_NONE);
+    snap_pod(&f, "c", "1", "n1", ""); /* never pending here */
+    hold(&f, 2, 20 * S);
+    (void)await(&f, &f.b[0], PATCH, "b"); /* no room: it knew at once */
+    CU_ASSERT(count_items(&f.b[0], BIND, "a") == 0 && count_items(&f.b[0], BIND, "b") == 0);
+    teardown(&f);
+}
+
+static void test_a_binder_that_was_lost_may_write_until_its_grant_ends(void)
+{
+    struct fixture f;
+
+    stand_by(&f, "4");
+    hold(&f, 7, 20 * S);
+    SPIN(&f, f.b[0].valid_ns > 0);
+    bh_ledger_patience(f.d.ledger, S / 10, 60 * S);
+    f.b[0].mute = true; /* stopped, for all we know */
+    SPIN(&f, f.d.lease.strays == 1);
+    give_up(&f, 7);
+    SPIN(&f, !f.d.lease.held);
+    settle(&f);
+    CU_ASSERT_EQUAL(f.quiet_term, 0);
+    f.d.lease.strays_until_ns = bh_boot_ns(); /* as if that time had come */
+    SPIN(&f, f.quiet_term == 7);
+    teardown(&f);
+}
+
+static void test_a_restarted_watcher_changes_nothing_until_it_knows(void)
+{
+    struct fixture f;
+
+    stand_by(&f, "4");
+    hold(&f, 7, 20 * S);
+    SPIN(&f, f.d.lease.held);
+    watcher_stop(&f);
+    watcher_start(&f);
+    bh_snap_set_lease(f.snap, 0, 0);
+    snap_node(&f, "n1", "4");
+    bh_snap_set_synced(f.snap, true);
+    SPIN(&f, f.known);
+    feed_begin(&f);
+    feed_batch(&f, NULL, true);
+    SPIN(&f, f.d.in.synced && f.d.in.snapshot_ready);
+    settle(&f);
+    CU_ASSERT(f.d.lease.held && bh_sched_leads(&f.d)); /* what was allowed holds */
+    hold(&f, 7, 20 * S);
+    settle(&f);
+    CU_ASSERT(f.d.lease.held && f.d.lease.term == 7);
+    give_up(&f, 7);
+    SPIN(&f, !f.d.lease.held);
+    teardown(&f);
+}
+
+static void test_election_that_begins_ends_always(void)
+{
+    struct fixture f;
+
+    setup(&f);
+    snap_node(&f, "n1", "4");
+    go(&f);
+    watcher_stop(&f);
+    watcher_start(&f);
+    bh_snap_set_lease(f.snap, 0, 0); /* started with --leader-elect this time */
+    bh_snap_set_synced(f.snap, true);
+    SPIN(&f, f.known);
+    feed_begin(&f);
+    feed_batch(&f, NULL, true);
+    SPIN(&f, f.ready);
+    CU_ASSERT(!bh_sched_leads(&f.d));
+    teardown(&f);
+}
+
+static void test_who_leaves_says_so_when_nothing_is_out(void)
+{
+    struct fixture f;
+
+    stand_by(&f, "4");
+    hold(&f, 7, 20 * S);
+    SPIN(&f, f.b[0].valid_ns > 0);
+    f.b[0].deaf = true;
+    CU_ASSERT(!bh_sched_lease_left(&f.d));
+    for (int i = 0; i < 50; i++)
+        one_turn(&f);
+    CU_ASSERT(!bh_sched_lease_left(&f.d)); /* the binder has not heard of it */
+    CU_ASSERT(!bh_sched_may_decide(&f.d));
+    f.b[0].deaf = false;
+    SPIN(&f, bh_sched_lease_left(&f.d));
+    SPIN(&f, f.quiet_term == 7);
+    teardown(&f);
+}
+
+BH_TESTS("scheduler/daemon/lease",
+         {"a stand-by host is ready and decides nothing",
+          test_a_stand_by_host_is_ready_and_decides_nothing},
+         {"without election nothing is granted", test_without_election_nothing_is_granted},
+         {"the end of a term: a bind that was done", test_the_end_when_it_was_done},
+         {"the end of a term: a bind that was refused", test_the_end_when_it_was_refused},
+         {"the end of a term: a bind nobody knows about", test_the_end_when_nobody_knows},
+         {"a deadline ends a term without a word", test_a_deadline_ends_a_term_without_a_word},
+         {"a new term takes back what the old one left",
+          test_a_new_term_takes_back_what_the_old_one_left},
+         {"the other leader's binds are followed", test_the_other_leaders_binds_are_followed},
+         {"a binder that was lost may write until its grant ends",
+          test_a_binder_that_was_lost_may_write_until_its_grant_ends},
+         {"a restarted watcher changes nothing until it knows",
+          test_a_restarted_watcher_changes_nothing_until_it_knows},
+         {"election that begins ends \"always\"", test_election_that_begins_ends_always},
+         {"who leaves says so when nothing is out", test_who_leaves_says_so_when_nothing_is_out})

@@ -1,0 +1,569 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * tests/unit/scheduler/daemon/test_prebind.c - between Reserve and Bind: waits at Permit, writes,
+ * what comes of them, and how every failure is undone
+ */
+#include "scheduler/framework/plugin.h"
+#include "tests/unit/scheduler/daemon/fixture.h"
+
+#define BIND       BERTH__WORK_KIND__WORK_BIND
+#define PATCH      BERTH__WORK_KIND__WORK_PATCH_STATUS
+#define DELETE     BERTH__WORK_KIND__WORK_DELETE
+#define EVENT      BERTH__WORK_KIND__WORK_EVENT
+#define VOLUME     BERTH__WORK_KIND__WORK_VOLUME_CLAIM
+#define SELECT     BERTH__WORK_KIND__WORK_SELECTED_NODE
+#define ALLOCATE   BERTH__WORK_KIND__WORK_ALLOCATION
+#define RESERVE    BERTH__WORK_KIND__WORK_RESERVATION
+#define UNRESERVE  BERTH__WORK_KIND__WORK_UNRESERVATION
+#define DEALLOCATE BERTH__WORK_KIND__WORK_DEALLOCATION
+#define DONE       BERTH__OUTCOME__OUTCOME_DONE
+#define REJECTED   BERTH__OUTCOME__OUTCOME_REJECTED
+#define UNKNOWN    BERTH__OUTCOME__OUTCOME_UNKNOWN
+#define SECONDS    INT64_C(1000000000)
+
+/* ---- a plugin that lets pods wait --------------------------------------------------------------
+ */
+
+static struct {
+    struct bh_waiting_pods *pods;
+    int64_t timeout_ns; /* 0: nobody waits */
+} permit;
+
+static int permit_new(const struct bh_plugin_env *env, const struct bh_json *args, void **ret,
+                      struct bh_err *err)
+{
+    (void)args, (void)err;
+    permit.pods = env->waiting;
+    *ret = NULL;
+    return 0;
+}
+
+BH_STATUS_CONST(please_wait, BH_WAIT, "TestPermit", "");
+
+/* Pods with the name "now..." do not wait. */
+static const struct bh_status *permit_permit(struct bh_call *c, bh_sym node, int64_t *ret)
+{
+    (void)node;
+    if (!permit.timeout_ns || strncmp(bh_rec_text(c->pod->rec, c->pod->rec->name).p, "now", 3) == 0)
+        return NULL;
+    *ret = permit.timeout_ns;
+    return &please_wait;
+}
+
+static const struct bh_plugin plugin = {.abi = BH_PLUGIN_ABI,
+                                        .size = sizeof(struct bh_plugin),
+                                        .name = "TestPermit",
+                                        .points = BH_POINT_BIT(BH_POINT_PERMIT),
+                                        .args_new = permit_new,
+                                        .permit = permit_permit};
+const struct bh_plugin *const bh_plugins_extra[] = {&plugin, NULL};
+
+/* ---- the world ---------------------------------------------------------------------------------
+ */
+
+static void setup_with(struct fixture *f, const char *yaml)
+{
+    struct bh_err err = {0};
+    char path[160];
+    FILE *file;
+
+    setup(f);
+    scheduler_stop(f);
+    snprintf(path, sizeof(path), "%s/config.yaml", f->dir);
+    file = fopen(path, "w");
+    CU_ASSERT_FATAL(file != NULL);
+    fprintf(file,
+            "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n%s",
+            yaml);
+    fclose(file);
+    bh_sched_config_free(f->config);
+    CU_ASSERT_FATAL(bh_sched_config_load(path, &f->config, &err) == 0);
+    f->config->pod_max_backoff_ns = 0;
+    scheduler_start(f);
+    snap_node(f, "n1", "4");
+}
+
+static void setup_permit(struct fixture *f, int64_t timeout_ns)
+{
+    permit.timeout_ns = timeout_ns;
+    setup_with(f, "profiles:\n- plugins: {permit: {enabled: [{name: TestPermit}]}}\n");
+    go(f);
+}
+
+static void feed_object(struct fixture *f, enum bh_kind kind, Berth__ChangeOp op, const char *name,
+                        const char *json)
+{
+    Berth__ObjectChange c = BERTH__OBJECT_CHANGE__INIT;
+    struct bh_buf bytes = {0};
+    char ns[] = "ns";
+
+    c.has_op = c.has_kind = c.has_log_pos = true;
+    c.op = op;
+    c.kind = kind;
+    c.namespace_ = bh_kinds[kind].namespaced ? ns : NULL;
+    c.name = (char *)(uintptr_t)name;
+    c.log_pos = bh_snap_head(f->snap);
+    if (json) {
+        bh_pb_pack(&bytes, decode(f, bh_kinds[kind].desc, json));
+        c.has_object = true;
+        c.object = (ProtobufCBinaryData){bytes.n, (uint8_t *)bytes.p};
+    }
+    feed_batch(f, &c, false);
+    bh_buf_fini(&bytes);
+}
+
+static void put(struct fixture *f, enum bh_kind kind, const char *name, const char *json)
+{
+    feed_object(f, kind, BERTH__CHANGE_OP__CHANGE_MODIFIED, name, json);
+}
+
+static void put_class(struct fixture *f, const char *name, const char *provisioner)
+{
+    put(f, BH_KIND_STORAGECLASS, name,
+        bh_arena_printf(&f->a,
+                        "{\"metadata\":{\"name\":\"%s\"},\"provisioner\":\"%s\","
+                        "\"volumeBindingMode\":\"WaitForFirstConsumer\"}",
+                        name, provisioner));
+}
+
+/* notes: annotations; volume: spec.volumeName. */
+static void put_claim(struct fixture *f, const char *class, const char *version, const char *notes,
+                      const char *volume)
+{
+    put(f, BH_KIND_PERSISTENTVOLUMECLAIM, "c",
+        bh_arena_printf(
+            &f->a,
+            "{\"metadata\":{\"name\":\"c\",\"namespace\":\"ns\",\"uid\":\"u-c\","
+            "\"resourceVersion\":\"%s\",\"annotations\":{%s}},\"spec\":{"
+            "\"storageClassName\":\"%s\",\"accessModes\":[\"ReadWriteOnce\"],"
+            "\"resources\":{\"requests\":{\"storage\":\"1Gi\"}},\"volumeName\":\"%s\"}}",
+            version, notes, class, volume));
+}
+
+static const char *volume_json(struct fixture *f, const char *version, const char *ref)
+{
+    return bh_arena_printf(
+        &f->a,
+        "{\"metadata\":{\"name\":\"v\",\"uid\":\"u-v\",\"resourceVersion\":\"%s\"},"
+        "\"spec\":{\"capacity\":{\"storage\":\"1Gi\"},\"storageClassName\":\"local\","
+        "\"accessModes\":[\"ReadWriteOnce\"]%s},\"status\":{\"phase\":\"Available\"}}",
+        version, ref);
+}
+
+#define REF                                                                                        \
+    ",\"claimRef\":{\"kind\":\"PersistentVolumeClaim\",\"namespace\":\"ns\",\"name\":\"c\","       \
+    "\"uid\":\"u-c\"}"
+#define BOUND_NOTE "\"pv.kubernetes.io/bind-completed\":\"yes\""
+#define CLAIMS     "\"volumes\":[{\"name\":\"v\",\"persistentVolumeClaim\":{\"claimName\":\"c\"}}],"
+#define DEVICES    "\"resourceClaims\":[{\"name\":\"d\",\"resourceClaimName\":\"r\"}],"
+
+/* A claim, a volume for it, and the pod p that wants it; the write that follows. */
+static struct item *want_volume(struct fixture *f)
+{
+    put_class(f, "local", "kubernetes.io/no-provisioner");
+    put_claim(f, "local", "1", "", "");
+    put(f, BH_KIND_PERSISTENTVOLUME, "v", volume_json(f, "1", ""));
+    feed_pod(f, BERTH__CHANGE_OP__CHANGE_ADDED, pod(f, "p", "1", CLAIMS, ""));
+    return await(f, &f->b[0], VOLUME, "p");
+}
+
+/* The write as the API server would have done it. */
+static void write_done(struct fixture *f, struct item *i, enum bh_kind kind, const char *version)
+{
+    ProtobufCMessage *m = NULL;
+    struct bh_err err = {0};
+    struct bh_buf b = {0};
+
+    CU_ASSERT_FATAL(bh_pb_unpack(&f->a, bh_kinds[kind].desc, i->bytes, i->n_bytes, &m, &err) == 0);
+    ((K8s__ObjectMeta *)(uintptr_t)bh_object_meta(m))->resourceversion =
+        bh_arena_strdup(&f->a, version);
+    bh_pb_pack(&b, m);
+    answer_object(&f->b[0], i, DONE, NULL, &b);
+    bh_buf_fini(&b);
+}
+
+static bool has_event(const struct binder *b, const char *reason, const char *note)
+{
+    for (unsigned i = 0; i < b->n; i++)
+        if (b->items[i].kind == EVENT && bh_streq(b->items[i].event, reason) &&
+            bh_streq(b->items[i].note, note))
+            return true;
+    return false;
+}
+
+/* A bind waits for the status patch that is out: each is answered. */
+static bool binds(struct fixture *f, const char *name)
+{
+    struct item *patch = find_item(&f->b[0], PATCH, name);
+
+    if (patch)
+        answer(&f->b[0], patch, DONE, NULL);
+    return find_item(&f->b[0], BIND, name) != NULL;
+}
+
+static void put_devices(struct fixture *f, const char *claim_status)
+{
+    put(f, BH_KIND_DEVICECLASS, "gpu", "{\"metadata\":{\"name\":\"gpu\"},\"spec\":{}}");
+    put(f, BH_KIND_RESOURCESLICE, "s",
+        "{\"metadata\":{\"name\":\"s\"},\"spec\":{\"driver\":\"d.x\",\"nodeName\":\"n1\",\"pool\":{"
+        "\"name\":\"n1\",\"generation\":1,\"resourceSliceCount\":1},\"devices\":[{\"name\":\"g0\"}]"
+        "}}");
+    put(f, BH_KIND_RESOURCECLAIM, "r",
+        bh_arena_printf(
+            &f->a,
+            "{\"metadata\":{\"name\":\"r\",\"namespace\":\"ns\",\"uid\":\"u-r\","
+            "\"resourceVersion\":\"5\"},\"spec\":{\"devices\":{\"requests\":[{\"name\":\"q\","
+            "\"exactly\":{\"deviceClassName\":\"gpu\",\"allocationMode\":\"ExactCount\","
+            "\"count\":1}}]}}%s}",
+            claim_status));
+}
+
+/* ---- volumes -----------------------------------------------------------------------------------
+ */
+
+static void test_a_volume_is_written_then_bound_then_the_pod(void)
+{
+    struct fixture f;
+    struct item *i;
+
+    setup_with(&f, "");
+    go(&f);
+    i = want_volume(&f);
+    CU_ASSERT_STRING_EQUAL(i->object, "v");
+    CU_ASSERT_STRING_EQUAL(i->object_uid, "u-v");
+    CU_ASSERT_STRING_EQUAL(i->version, "1");
+    CU_ASSERT(place(&f, "p") == BH_Q_BINDING);
+    CU_ASSERT_STRING_EQUAL(await(&f, &f.b[0], PATCH, "p")->nominated, "n1");
+    write_done(&f, i, BH_KIND_PERSISTENTVOLUME, "2");
+    settle(&f);
+    CU_ASSERT(is_assumed(&f, "p"));
+    CU_ASSERT(count_items(&f.b[0], BIND, "p") == 0); /* nobody has bound the claim */
+    put(&f, BH_KIND_PERSISTENTVOLUME, "v", volume_json(&f, "2", REF));
+    settle(&f);
+    CU_ASSERT(count_items(&f.b[0], BIND, "p") == 0);
+    answer(&f.b[0], find_item(&f.b[0], PATCH, "p"), DONE, NULL);
+    put_claim(&f, "local", "3", BOUND_NOTE, "v");
+    CU_ASSERT_STRING_EQUAL(await(&f, &f.b[0], BIND, "p")->node, "n1");
+    CU_ASSERT(count_items(&f.b[0], VOLUME, "p") == 1);
+    CU_ASSERT(f.d.prebinds.by_uid.len == 0);
+    teardown(&f);
+}
+
+static void test_a_refused_write_sends_the_pod_back_with_its_text(void)
+{
+    static const char text[] = "running PreBind plugin \"VolumeBinding\": it was modified";
+    struct fixture f;
+    struct item *i;
+
+    setup_with(&f, "");
+    go(&f);
+    i = want_volume(&f);
+    answer(&f.b[0], i, REJECTED, "it was modified");
+    SPIN(&f, has_event(&f.b[0], "FailedScheduling", text));
+    SPIN(&f, count_items(&f.b[0], VOLUME, "p") == 2); /* an error: tried again */
+    teardown(&f);
+}
+
+static void test_a_write_without_an_answer_is_repeated_and_keeps_the_pod(void)
+{
+    struct fixture f;
+    struct item *i;
+
+    setup_with(&f, "");
+    go(&f);
+    i = want_volume(&f);
+    answer(&f.b[0], i, UNKNOWN, NULL);
+    SPIN(&f, count_items(&f.b[0], VOLUME, "p") == 2);
+    CU_ASSERT(find_item(&f.b[0], VOLUME, "p")->id == i->id);
+    CU_ASSERT(find_item(&f.b[0], VOLUME, "p")->attempt == 1);
+    CU_ASSERT(is_assumed(&f, "p"));
+    teardown(&f);
+}
+
+static void test_a_pod_deleted_during_a_write_goes_with_the_answer(void)
+{
+    struct fixture f;
+    struct item *i;
+
+    setup_with(&f, "");
+    go(&f);
+    i = want_volume(&f);
+    end_pod(&f, "p", BERTH__CHANGE_OP__CHANGE_DELETED);
+    SPIN(&f, place(&f, "p") == BH_Q_NONE);
+    settle(&f);
+    CU_ASSERT(is_assumed(&f, "p")); /* what it took may be written in this moment */
+    write_done(&f, i, BH_KIND_PERSISTENTVOLUME, "2");
+    SPIN(&f, !is_assumed(&f, "p"));
+    CU_ASSERT(f.d.prebinds.by_uid.len == 0);
+    CU_ASSERT(count_items(&f.b[0], BIND, "p") == 0);
+    teardown(&f);
+}
+
+static void test_a_provisioner_that_gives_up_sends_the_pod_back(void)
+{
+    static const char text[] = "running PreBind plugin \"VolumeBinding\": binding volumes: "
+                               "provisioning failed for PVC \"c\"";
+    struct fixture f;
+    struct item *i;
+
+    setup_with(&f, "");
+    go(&f);
+    put_class(&f, "made", "made.example.com");
+    put_claim(&f, "made", "1", "", "");
+    feed_pod(&f, BERTH__CHANGE_OP__CHANGE_ADDED, pod(&f, "p", "1", CLAIMS, ""));
+    i = await(&f, &f.b[0], SELECT, "p");
+    CU_ASSERT_STRING_EQUAL(i->object, "c");
+    write_done(&f, i, BH_KIND_PERSISTENTVOLUMECLAIM, "2");
+    put_claim(&f, "made", "2", "\"volume.kubernetes.io/selected-node\":\"n1\"", "");
+    settle(&f);
+    CU_ASSERT(count_items(&f.b[0], BIND, "p") == 0);
+    put_claim(&f, "made", "3", "\"other\":\"note\"", "");
+    SPIN(&f, has_event(&f.b[0], "FailedScheduling", text));
+    SPIN(&f, count_items(&f.b[0], SELECT, "p") == 2);
+    teardown(&f);
+}
+
+static void test_the_time_for_binding_volumes_ends(void)
+{
+    static const char text[] = "running PreBind plugin \"VolumeBinding\": binding volumes: "
+                               "context deadline exceeded";
+    struct fixture f;
+
+    setup_with(&f, "profiles:\n- pluginConfig:\n  - name: VolumeBinding\n    args: "
+                   "{bindTimeoutSeconds: 0}\n");
+    go(&f);
+    write_done(&f, want_volume(&f), BH_KIND_PERSISTENTVOLUME, "2");
+    SPIN(&f, has_event(&f.b[0], "FailedScheduling", text));
+    teardown(&f);
+}
+
+static void test_an_object_that_no_message_can_carry_fails_its_pod_only(void)
+{
+    struct fixture f;
+    char uid[600] = "";
+
+    memset(uid, 'u', sizeof(uid) - 1);
+    setup_with(&f, "");
+    scheduler_stop(&f);
+    f.config->pod_max_backoff_ns = 10 * SECONDS; /* one try is enough */
+    scheduler_start(&f);
+    go(&f);
+    put_class(&f, "local", "kubernetes.io/no-provisioner");
+    put_claim(&f, "local", "1", "", "");
+    put(&f, BH_KIND_PERSISTENTVOLUME, "v",
+        bh_arena_printf(&f.a,
+                        "{\"metadata\":{\"name\":\"v\",\"uid\":\"%s\"},\"spec\":{\"capacity\":{"
+                        "\"storage\":\"1Gi\"},\"storageClassName\":\"local\",\"accessModes\":["
+                        "\"ReadWriteOnce\"]},\"status\":{\"phase\":\"Available\"}}",
+                        uid));
+    feed_pod(&f, BERTH__CHANGE_OP__CHANGE_ADDED, pod(&f, "p", "1", CLAIMS, ""));
+    SPIN(&f, has_event(&f.b[0], "FailedScheduling",
+                       "an object that the pod needs is too large to be written"));
+    end_pod(&f, "p", BERTH__CHANGE_OP__CHANGE_DELETED);
+    add_pod(&f, "q", "1");
+    (void)await(&f, &f.b[0], BIND, "q");
+    teardown(&f);
+}
+
+/* ---- devices -----------------------------------------------------------------------------------
+ */
+
+static void test_a_failed_bind_takes_the_reservation_back_first(void)
+{
+    struct fixture f;
+    struct item *i;
+
+    setup_with(&f, "");
+    go(&f);
+    put_devices(&f, "");
+    feed_pod(&f, BERTH__CHANGE_OP__CHANGE_ADDED, pod(&f, "p", "1", DEVICES, ""));
+    i = await(&f, &f.b[0], ALLOCATE, "p");
+    CU_ASSERT_STRING_EQUAL(i->object, "r");
+    write_done(&f, i, BH_KIND_RESOURCECLAIM, "6");
+    answer(&f.b[0], await(&f, &f.b[0], PATCH, "p"), DONE, NULL);
+    answer(&f.b[0], await(&f, &f.b[0], BIND, "p"), REJECTED, "no");
+    i = await(&f, &f.b[0], UNRESERVE, "p");
+    settle(&f);
+    CU_ASSERT(is_assumed(&f, "p") && place(&f, "p") == BH_Q_BINDING); /* not before that */
+    CU_ASSERT(!has_event(&f.b[0], "FailedScheduling", "running Bind plugin \"DefaultBinder\": no"));
+    write_done(&f, i, BH_KIND_RESOURCECLAIM, "7");
+    SPIN(&f, has_event(&f.b[0], "FailedScheduling", "running Bind plugin \"DefaultBinder\": no"));
+    (void)await(&f, &f.b[0], RESERVE, "p"); /* the allocation stays; reserved anew */
+    teardown(&f);
+}
+
+static void test_one_device_serves_one_pod(void)
+{
+    struct fixture f;
+    struct item *i;
+
+    setup_with(&f, "");
+    go(&f);
+    put_devices(&f, "");
+    put(&f, BH_KIND_RESOURCECLAIM, "r2",
+        "{\"metadata\":{\"name\":\"r2\",\"namespace\":\"ns\",\"uid\":\"u-r2\",\"resourceVersion\":"
+        "\"5\"},\"spec\":{\"devices\":{\"requests\":[{\"name\":\"q\",\"exactly\":{"
+        "\"deviceClassName\":"
+        "\"gpu\",\"allocationMode\":\"ExactCount\",\"count\":1}}]}}}");
+    feed_pod(&f, BERTH__CHANGE_OP__CHANGE_ADDED, pod(&f, "p", "1", DEVICES, ""));
+    i = await(&f, &f.b[0], ALLOCATE, "p");
+    feed_pod(&f, BERTH__CHANGE_OP__CHANGE_ADDED,
+             pod(&f, "q", "1",
+                 "\"resourceClaims\":[{\"name\":\"d\",\"resourceClaimName\":\"r2\"}],", ""));
+    SPIN(&f, place(&f, "q") == BH_Q_UNSCHEDULABLE);
+    end_pod(&f, "p", BERTH__CHANGE_OP__CHANGE_DELETED);
+    settle(&f);
+    CU_ASSERT(count_items(&f.b[0], ALLOCATE, "q") == 0); /* the write may happen yet */
+    answer(&f.b[0], i, REJECTED, "deleted");
+    (void)await(&f, &f.b[0], ALLOCATE, "q");
+    teardown(&f);
+}
+
+static void test_nothing_is_decided_while_a_strangers_claim_is_on_the_wire(void)
+{
+    struct item wire = {.kind = ALLOCATE, .name = "old", .uid = "u-old", .epoch = 1, .id = 7};
+    struct fixture f;
+
+    setup_with(&f, "");
+    f.b[0].wire[0] = wire;
+    f.b[0].n_wire = 1;
+    bh_snap_set_synced(f.snap, true);
+    SPIN(&f, f.known && f.d.prebinds.strangers.len == 1);
+    feed_begin(&f);
+    feed_batch(&f, NULL, true);
+    add_pod(&f, "p", "1");
+    settle(&f);
+    CU_ASSERT(place(&f, "p") == BH_Q_ACTIVE);
+    answer(&f.b[0], &wire, DONE, NULL);
+    (void)await(&f, &f.b[0], BIND, "p");
+    teardown(&f);
+}
+
+static void test_the_end_of_a_term_takes_everything_back(void)
+{
+    struct fixture f;
+    struct item *i;
+
+    setup_with(&f, "");
+    go(&f);
+    i = want_volume(&f);
+    bh_snap_set_lease(f.snap, 7, 0);
+    SPIN(&f, !f.d.lease.held);
+    CU_ASSERT(is_assumed(&f, "p")); /* until it is known what became of the write */
+    answer(&f.b[0], i, BERTH__OUTCOME__OUTCOME_STALE, NULL);
+    SPIN(&f, !is_assumed(&f, "p"));
+    CU_ASSERT(f.d.prebinds.by_uid.len == 0);
+    CU_ASSERT(place(&f, "p") != BH_Q_BINDING && place(&f, "p") != BH_Q_NONE);
+    teardown(&f);
+}
+
+/* ---- Permit ------------------------------------------------------------------------------------
+ */
+
+static void test_a_waiting_pod_is_bound_when_it_is_allowed(void)
+{
+    struct fixture f;
+
+    setup_permit(&f, 900 * SECONDS);
+    add_pod(&f, "p", "1");
+    SPIN(&f, place(&f, "p") == BH_Q_WAITING);
+    add_pod(&f, "now", "1");
+    (void)await(&f, &f.b[0], BIND, "now"); /* others go on */
+    CU_ASSERT(is_assumed(&f, "p"));
+    CU_ASSERT_STRING_EQUAL(await(&f, &f.b[0], PATCH, "p")->nominated, "n1");
+    answer(&f.b[0], find_item(&f.b[0], PATCH, "p"), DONE, NULL);
+    CU_ASSERT(count_items(&f.b[0], BIND, "p") == 0);
+    CU_ASSERT(bh_waiting_allow(permit.pods, bh_str_c("u-p"), "Another"));
+    settle(&f);
+    CU_ASSERT(place(&f, "p") == BH_Q_WAITING);
+    CU_ASSERT(bh_waiting_allow(permit.pods, bh_str_c("u-p"), "TestPermit"));
+    CU_ASSERT(!bh_waiting_reject(permit.pods, bh_str_c("u-p"), "TestPermit", "too late"));
+    CU_ASSERT_STRING_EQUAL(await(&f, &f.b[0], BIND, "p")->node, "n1");
+    CU_ASSERT(place(&f, "p") == BH_Q_BINDING);
+    CU_ASSERT(permit.pods->by_uid.len == 0);
+    teardown(&f);
+}
+
+static void test_a_waiting_pod_is_rejected_or_runs_out_of_time(void)
+{
+    struct fixture f;
+    struct item *i;
+
+    setup_permit(&f, 900 * SECONDS);
+    add_pod(&f, "p", "1");
+    SPIN(&f, place(&f, "p") == BH_Q_WAITING);
+    CU_ASSERT(bh_waiting_reject(permit.pods, bh_str_c("u-p"), "TestPermit", "not today"));
+    SPIN(&f, has_event(&f.b[0], "FailedScheduling", "0/1 nodes are available: 1 not today."));
+    SPIN(&f, place(&f, "p") == BH_Q_UNSCHEDULABLE);
+    CU_ASSERT(!is_assumed(&f, "p"));
+    permit.timeout_ns = SECONDS / 10;
+    add_pod(&f, "late", "1");
+    SPIN(&f, has_event(&f.b[0], "FailedScheduling",
+                       "0/1 nodes are available: 1 rejected due to timeout after waiting 100ms at "
+                       "plugin TestPermit."));
+    i = await(&f, &f.b[0], PATCH, "late");
+    answer(&f.b[0], i, DONE, NULL); /* the node it was to go to */
+    SPIN(&f, count_items(&f.b[0], PATCH, "late") == 2);
+    i = find_item(&f.b[0], PATCH, "late");
+    CU_ASSERT_STRING_EQUAL(i->reason, "Unschedulable");
+    CU_ASSERT(i->set_nominated && !*i->nominated);
+    teardown(&f);
+}
+
+static void test_a_deleted_waiting_pod_leaves_its_room(void)
+{
+    struct fixture f;
+
+    setup_permit(&f, 900 * SECONDS);
+    add_pod(&f, "p", "4");
+    SPIN(&f, place(&f, "p") == BH_Q_WAITING);
+    add_pod(&f, "now", "4");
+    SPIN(&f, place(&f, "now") == BH_Q_UNSCHEDULABLE);
+    end_pod(&f, "p", BERTH__CHANGE_OP__CHANGE_DELETED);
+    SPIN(&f, binds(&f, "now"));
+    CU_ASSERT(permit.pods->by_uid.len == 0 && f.d.prebinds.by_uid.len == 0);
+    teardown(&f);
+}
+
+static void test_a_waiting_pod_is_preempted_in_memory(void)
+{
+    struct fixture f;
+
+    setup_permit(&f, 900 * SECONDS);
+    add_pod(&f, "p", "4");
+    SPIN(&f, place(&f, "p") == BH_Q_WAITING);
+    feed_pod(&f, BERTH__CHANGE_OP__CHANGE_ADDED, pod(&f, "now", "4", "\"priority\":100,", ""));
+    SPIN(&f, has_event(&f.b[0], "Preempted",
+                       "Preempted by pod u-now on node n1 (in kube-scheduler memory)."));
+    SPIN(&f, has_event(&f.b[0], "FailedScheduling", "waiting on permit for pod: preempted"));
+    CU_ASSERT(count_items(&f.b[0], DELETE, "p") == 0);
+    SPIN(&f, binds(&f, "now"));
+    teardown(&f);
+}
+
+BH_TESTS("scheduler/daemon/prebind",
+         {"a volume is written, then bound, then the pod",
+          test_a_volume_is_written_then_bound_then_the_pod},
+         {"a refused write sends the pod back with its text",
+          test_a_refused_write_sends_the_pod_back_with_its_text},
+         {"a write without an answer is repeated and keeps the pod",
+          test_a_write_without_an_answer_is_repeated_and_keeps_the_pod},
+         {"a pod deleted during a write goes with the answer",
+          test_a_pod_deleted_during_a_write_goes_with_the_answer},
+         {"a provisioner that gives up sends the pod back",
+          test_a_provisioner_that_gives_up_sends_the_pod_back},
+         {"the time for binding volumes ends", test_the_time_for_binding_volumes_ends},
+         {"an object that no message can carry fails its pod only",
+          test_an_object_that_no_message_can_carry_fails_its_pod_only},
+         {"a failed bind takes the reservation back first",
+          test_a_failed_bind_takes_the_reservation_back_first},
+         {"one device serves one pod", test_one_device_serves_one_pod},
+         {"nothing is decided while a stranger's claim is on the wire",
+          test_nothing_is_decided_while_a_strangers_claim_is_on_the_wire},
+         {"the end of a term takes everything back", test_the_end_of_a_term_takes_everything_back},
+         {"a waiting pod is bound when it is allowed",
+          test_a_waiting_pod_is_bound_when_it_is_allowed},
+         {"a waiting pod is rejected or runs out of time",
+          test_a_waiting_pod_is_rejected_or_runs_out_of_time},
+         {"a deleted waiting pod leaves its room", test_a_deleted_waiting_pod_leaves_its_room},
+         {"a waiting pod is preempted in memory", test_a_waiting_pod_is_preempted_in_memory})
