@@ -17,7 +17,7 @@
 
 struct args {
     const char *address, *kubeconfig_out, *cert_file, *key_file, *client_ca_file, *token_file;
-    const char *faults, *log_format;
+    const char *faults, *audit_log, *log_format;
     int64_t port, history, bookmark_ns, kubelet_delay_ns, verbosity;
     bool tls, no_controllers, no_kubelet;
 };
@@ -61,6 +61,8 @@ static int read_args(struct args *a, int argc, char **argv, struct bh_err *err)
         {"faults", 0, BH_OPT_STR, &a->faults, "SPEC",
          "misbehave for tests: 429-every=N, 500-every=N, 410-every=N, drop-watch-every=N, "
          "truncate-every=N, lose-every=N, delay-ms=N, comma separated"},
+        {"audit-log-path", 0, BH_OPT_STR, &a->audit_log, "FILE",
+         "append a line to FILE for each answered request, as kube-apiserver does"},
         {"v", 'v', BH_OPT_INT, &a->verbosity, "N", "log verbosity"},
         {"logging-format", 0, BH_OPT_STR, &a->log_format, "text|json", "log format"},
         {0},
@@ -157,6 +159,7 @@ static int start(struct daemon *d, struct bh_err *err)
                                      .client_ca_pem = d->client_ca,
                                      .tokens = d->tokens,
                                      .faults = a->faults,
+                                     .audit_log = a->audit_log,
                                      .history_events = a->history,
                                      .bookmark_interval_ns = a->bookmark_ns,
                                      .kubelet_delay_ns = a->kubelet_delay_ns,

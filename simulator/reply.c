@@ -4,6 +4,7 @@
  */
 #include "simulator/req.h"
 
+#include "simulator/audit.h"
 #include "simulator/faults.h"
 #include "proto/kubernetes/kubernetes.pb-c.h"
 #include <stdio.h>
@@ -43,6 +44,7 @@ void bh_sim_reply_raw(struct bh_sim_req *r, int code, const char *content_type, 
 {
     set_headers(r);
     count(r, code);
+    bh_sim_audit(r, code);
     r->done = true;
     if (r->sim->faults && bh_sim_fault_truncate(r, content_type, p, n))
         return;

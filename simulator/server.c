@@ -7,12 +7,14 @@
  */
 #include "simulator/server.h"
 
+#include "simulator/audit.h"
 #include "simulator/bootstrap.h"
 #include "simulator/docs.h"
 #include "simulator/faults.h"
 #include "simulator/req.h"
 #include "simulator/watch.h"
 #include <errno.h>
+#include <unistd.h>
 
 #define PAGES_LIVE_NS    ((uint64_t)300 * 1000000000)
 #define CONNECTIONS_MAX  20000
@@ -158,7 +160,9 @@ int bh_sim_new_bare(uv_loop_t *loop, const struct bh_sim_options *o, struct bh_s
     metrics_init(s);
     bh_sim_listen_init(s);
     bh_sim_store_init(s);
-    int rc = bh_sim_faults_parse(o->faults, &s->faults, err);
+    int rc = bh_sim_audit_open(o->audit_log, &s->audit_fd, err);
+    if (rc == 0)
+        rc = bh_sim_faults_parse(o->faults, &s->faults, err);
     if (rc == 0)
         rc = bh_sim_bootstrap(s, err);
     if (rc < 0) {
@@ -216,6 +220,8 @@ void bh_sim_free(struct bh_sim *s)
     bh_sim_store_fini(s);
     bh_sim_docs_fini(s);
     bh_sim_faults_free(s->faults);
+    if (s->audit_fd >= 0)
+        close(s->audit_fd);
     bh_metrics_free(s->metrics.m);
     bh_arena_fini(&s->arena);
     bh_arena_fini(&s->bind_arena);

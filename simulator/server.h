@@ -18,6 +18,7 @@ struct bh_sim_options {
     const char *tls_cert_pem, *tls_key_pem, *client_ca_pem; /* contents; NULL = plain HTTP */
     const char *tokens;           /* contents of a token file, NULL = no authentication */
     const char *faults;           /* specification of faults.h, NULL = none */
+    const char *audit_log;        /* file, NULL = none; see audit.h */
     int64_t history_events;       /* per kind, 0 = 20000 */
     int64_t bookmark_interval_ns; /* 0 = 60 s */
     int64_t kubelet_delay_ns;

@@ -111,6 +111,7 @@ struct bh_sim {
     struct bh_sim_controllers *controllers;
     struct bh_sim_metrics metrics;
     struct bh_sim_faults *faults;
+    int audit_fd; /* -1 = none */
     struct bh_map docs; /* path -> bh_sim_doc: discovery and OpenAPI, built once */
     bool any_host;      /* listens beyond the loopback: tokens protect it, names say nothing */
     bool stopping;

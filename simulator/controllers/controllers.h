@@ -171,6 +171,8 @@ void bh_ctl_pods_rank(struct bh_sim_objs *pods);
 
 /* {apiVersion, kind, name, uid, controller, blockOwnerDeletion} appended to meta. */
 void bh_ctl_own(struct bh_arena *a, struct bh_json *meta, const struct bh_sim_obj *owner);
+/* An edit (bh_sim_edit_fn): takes this finalizer off. */
+bool bh_ctl_drop_finalizer(void *which, struct bh_arena *a, struct bh_json *o);
 const char *bh_ctl_now(struct bh_sim_controllers *c, struct bh_arena *a);
 /* Counts of status are left out when zero. */
 void bh_ctl_count_set(struct bh_arena *a, struct bh_json *status, const char *key, int64_t n);

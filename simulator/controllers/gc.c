@@ -97,9 +97,8 @@ void bh_ctl_sync_orphaned(struct bh_sim_controllers *c, const char *ns, const ch
 
 /* ---- foreground, orphan ---------------------------------------------------------------------- */
 
-static bool drop_finalizer(void *arg, struct bh_arena *a, struct bh_json *o)
+bool bh_ctl_drop_finalizer(void *which, struct bh_arena *a, struct bh_json *o)
 {
-    const char *which = arg;
     struct bh_json *list = bh_tree_arr(o, "metadata.finalizers");
 
     (void)a;
@@ -214,7 +213,7 @@ void bh_ctl_sync_waiting(struct bh_sim_controllers *c, const char *ns, const cha
     else if (has_finalizer(tree, foreground))
         done = foreground_done(c, uid) ? foreground : NULL;
     if (done)
-        bh_sim_edit(c->sim, w->type, w->ns, w->name, uid, BH_SIM_MAIN, drop_finalizer, done, NULL,
+        bh_sim_edit(c->sim, w->type, w->ns, w->name, uid, BH_SIM_MAIN, bh_ctl_drop_finalizer, done, NULL,
                     NULL);
 }
 

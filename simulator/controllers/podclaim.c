@@ -194,12 +194,12 @@ struct release {
 
 static bool write_release(void *arg, struct bh_arena *a, struct bh_json *o)
 {
+    static char protection[] = "resource.kubernetes.io/delete-protection";
     const struct release *r = arg;
     struct bh_json *status = bh_tree_obj(o, "status");
     struct bh_json *list = bh_tree_arr(o, "status.reservedFor"), *next;
     bool changed = false;
 
-    (void)a;
     for (struct bh_json *ref = list ? list->c.first : NULL; ref; ref = next) {
         next = ref->next;
         if (consumer_lives(r->c, r->ns, ref))
@@ -207,20 +207,22 @@ static bool write_release(void *arg, struct bh_arena *a, struct bh_json *o)
         bh_json_remove(list, ref);
         changed = true;
     }
-    if (changed && !list->c.n) { /* nobody is left: the devices are free again */
+    if ((list && list->c.n) || !(changed || bh_tree_str(o, "metadata.deletionTimestamp")))
+        return changed;
+    if (status) { /* nobody is left: the devices are free again */
         bh_json_unset(status, "reservedFor");
         bh_json_unset(status, "allocation");
         bh_json_unset(status, "devices");
     }
-    return changed;
+    return bh_ctl_drop_finalizer(protection, a, o) || changed;
 }
 
 void bh_ctl_sync_resource_claim(struct bh_sim_controllers *c, const char *ns, const char *name)
 {
     struct release r = {c, ns};
 
-    bh_sim_edit(c->sim, c->t.resource_claims, ns, name, NULL, BH_SIM_STATUS, write_release, &r,
-                NULL, NULL);
+    bh_sim_edit(c->sim, c->t.resource_claims, ns, name, NULL, BH_SIM_WHOLE, write_release, &r, NULL,
+                NULL);
 }
 
 /* ---- commits -----------------------------------------------------------------------------------
@@ -273,6 +275,10 @@ void bh_ctl_podclaim_commit(struct bh_sim_controllers *c, enum bh_sim_change cha
         if ((change == BH_SIM_DELETED || (finished(obj) && !(old && finished(old)))) &&
             uses_claims(obj))
             enqueue_claims(c, obj);
+    } else if (obj->type == c->t.resource_claims && change != BH_SIM_DELETED) {
+        /* deleted while somebody used it, or reserved for a pod that went meanwhile */
+        if (obj->deleting || strstr(obj->json, "\"reservedFor\":["))
+            bh_ctl_enqueue(c, BH_CTL_RESOURCE_CLAIM, obj->ns, obj->name);
     } else if (obj->type == c->t.claim_templates && change == BH_SIM_ADDED) {
         struct bh_sim_objs l = {0};
         bh_sim_list(c->sim, c->t.pods, obj->ns, &l); /* pods that were there before it */

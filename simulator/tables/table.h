@@ -72,10 +72,6 @@ extern const struct bh_table_set bh_table_set_pods, bh_table_set_core, bh_table_
         n, "string", "", 1, d                                                                      \
     }
 
-/* Age as kubectl prints it: 90 -> "90s", 150 -> "2m30s", ... Negative up to one second is "0s",
- * beyond "<invalid>". */
-void bh_human_duration(struct bh_buf *b, int64_t seconds);
-
 /* Cells, in column order. A NULL string is written as "". */
 void bh_cell_str(struct bh_table_row *r, const char *s);
 void bh_cell_or(struct bh_table_row *r, const char *s, const char *if_empty);

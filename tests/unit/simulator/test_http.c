@@ -116,6 +116,32 @@ static void test_bad_requests(void)
     fixture_fini(&f);
 }
 
+/* A list as wide as this would keep the only thread busy for a minute; patches count as well. */
+static void test_wide_bodies(void)
+{
+    struct fixture f;
+    struct bh_buf b = {0};
+    fixture_init(&f, NULL, true);
+    bh_buf_adds(&b, "{\"metadata\":{\"name\":\"wide\"},\"data\":{\"a\":\"v\"");
+    for (unsigned i = 0; i < 20000; i++)
+        bh_buf_addf(&b, ",\"k%u\":\"v\"", i);
+    bh_buf_adds(&b, "}}");
+    struct call c = {.method = "POST", .path = CMS, .body = b.p};
+    expect(&f, &c, 413);
+    CU_ASSERT_STRING_EQUAL(reply_str(&c, "reason"), "RequestEntityTooLarge");
+    call_fini(&c);
+    create(&f, "configmaps", "default", "{\"metadata\":{\"name\":\"wide\"}}", NULL);
+    just(&f,
+         (struct call){.method = "PATCH",
+                       .path = CMS "/wide",
+                       .content_type = "application/merge-patch+json",
+                       .body = b.p},
+         413);
+    just(&f, (struct call){.path = CMS "/wide"}, 200);
+    bh_buf_fini(&b);
+    fixture_fini(&f);
+}
+
 static void test_dry_run(void)
 {
     struct fixture f;
@@ -884,6 +910,7 @@ static void test_faults(void)
 
 BH_TESTS("simulator/http", {"create, read, update, delete", test_crud},
          {"wrong requests get the right codes", test_bad_requests},
+         {"bodies with too many members are refused", test_wide_bodies},
          {"a dry run commits nothing", test_dry_run},
          {"all pages of a list show one moment", test_pages_show_one_moment},
          {"a lost page is answered with 410", test_lost_page_is_410},
