@@ -78,7 +78,7 @@ static int run_steps(struct run *r, struct bh_replay *rep, struct bh_arena *a, s
     struct bh_json *steps = bh_json_get(cas, "steps");
     size_t i = 0;
 
-    for (struct bh_json *s = steps ? steps->c.first : NULL; s; s = s->next, i++) {
+    for (struct bh_json *s = bh_json_first(steps); s; s = s->next, i++) {
         struct bh_arena_mark mark = bh_arena_mark(a);
         const struct bh_json *expect = bh_json_get(s, "expect"), *got, *want, *have;
         int rc = bh_replay_step(rep, a, s, expect, wants_compact(cas, expect), &got, err);

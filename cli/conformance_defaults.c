@@ -29,9 +29,8 @@ static void default_container(struct bh_arena *a, struct bh_json *c, bool host_n
 
     if (is_object(limits) && limits->c.n)
         copy_missing(a, bh_json_obj_at(a, res, "requests"), limits);
-    for (struct bh_json *p =
-             host_network && bh_json_get(c, "ports") ? bh_json_get(c, "ports")->c.first : NULL;
-         p; p = p->next)
+    for (struct bh_json *p = host_network ? bh_json_first(bh_json_get(c, "ports")) : NULL; p;
+         p = p->next)
         if (bh_json_get_i64(p, "hostPort", 0) == 0)
             bh_json_set_i64(a, p, "hostPort", bh_json_get_i64(p, "containerPort", 0));
 }

@@ -232,7 +232,7 @@ static bool same_set(struct bh_arena *a, const struct bh_json *x, const struct b
 
 static bool same_filtered(struct bh_arena *a, const struct bh_json *x, const struct bh_json *y)
 {
-    if (!x || !y || x->c.n != y->c.n)
+    if (!x || !y || x->type != BH_JSON_OBJECT || y->type != BH_JSON_OBJECT || x->c.n != y->c.n)
         return false;
     bh_json_each(e, x)
     {

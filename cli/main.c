@@ -12,6 +12,10 @@ static const struct command {
     {"up", bh_cmd_up, "run Berth on this machine, with the built-in API server or any other"},
     {"load", bh_cmd_load, "create nodes and pods and watch them being scheduled"},
     {"get", bh_cmd_get, "nodes and pods as the scheduler sees them, from the snapshot"},
+    {"explain", bh_cmd_explain, "why a pod is where it is, or nowhere, node by node"},
+    {"queue", bh_cmd_queue, "the pods that wait for a node, and why"},
+    {"simulate", bh_cmd_simulate, "decide for nodes and pods in files, without any server"},
+    {"config", bh_cmd_config, "check configuration files, show the configuration in force"},
     {"conformance", bh_cmd_conformance, "replay recorded decisions and compare"},
 };
 

@@ -8,7 +8,7 @@
  * loop.
  */
 #include "cli/up.h"
-#include "scheduler/config/config.h"
+#include "cli/config.h"
 #include <dirent.h>
 #include <errno.h>
 #include <signal.h>
@@ -18,6 +18,12 @@
 #define START_WAIT_NS UINT64_C(20000000000)
 #define SETTLE_NS     UINT64_C(200000000)
 #define GREETING_NS   UINT64_C(5000000000) /* first try to reach somebody else's API server */
+
+struct arguments {
+    const char *kubeconfig, *config, *runtime;
+    int64_t binders, port;
+    bool no_example, leader_elect;
+};
 
 /* ---- runtime directory -------------------------------------------------------------------------
  */
@@ -63,23 +69,36 @@ static void remove_files(struct bh_up *u)
 /* ---- start -------------------------------------------------------------------------------------
  */
 
-static void describe_children(struct bh_up *u, const char *config, int64_t binders,
-                              const char *port)
+static void describe_watcher(struct bh_up *u, const struct arguments *a)
 {
+    const char *args[16] = {"--kubeconfig", u->kubeconfig,       "--runtime-dir",
+                            u->dir,         "--metrics-address", "127.0.0.1:0"};
+    unsigned n = 6;
+
+    if (!a->leader_elect)
+        args[n++] = "--leader-elect=false";
+    if (a->config) {
+        args[n++] = "--config";
+        args[n++] = a->config;
+    }
+    (void)bh_up_add_child(u, "berth-watcher", "watcher", args);
+}
+
+static void describe_children(struct bh_up *u, const struct arguments *a, const char *port)
+{
+    const char *config = a->config;
     char name[32], instance[16];
 
     if (u->own_server)
         (void)bh_up_add_child(
             u, "berth-simulator", "simulator",
             (const char *const[]){"--port", port, "--kubeconfig-out", u->kubeconfig, NULL});
-    (void)bh_up_add_child(u, "berth-watcher", "watcher",
-                          (const char *const[]){"--kubeconfig", u->kubeconfig, "--runtime-dir",
-                                                u->dir, "--metrics-address", "127.0.0.1:0", NULL});
+    describe_watcher(u, a);
     (void)bh_up_add_child(u, "berth-scheduler", "scheduler",
                           (const char *const[]){"--runtime-dir", u->dir, "--metrics-address",
                                                 "127.0.0.1:0", config ? "--config" : NULL, config,
                                                 NULL});
-    for (int64_t i = 1; i <= binders; i++) {
+    for (int64_t i = 1; i <= a->binders; i++) {
         snprintf(name, sizeof(name), "binder-%d", (int)i);
         snprintf(instance, sizeof(instance), "%d", (int)i);
         (void)bh_up_add_child(u, "berth-binder", name,
@@ -184,6 +203,9 @@ static void greet(struct bh_up *u, bool example)
         printf("Berth is up.\n  API server   %s%s\n", cfg->server,
                u->own_server ? " (built-in)" : "");
     bh_api_config_free(cfg);
+    if (u->elects && !u->own_server)
+        puts("  lease        if another scheduler holds kube-system/kube-scheduler, Berth stands "
+             "by");
     printf("  kubeconfig   %s\n  logs         %s/*.log\n\nTry, in another terminal:\n"
            "  export KUBECONFIG=%s\n",
            u->kubeconfig, u->dir, u->kubeconfig);
@@ -266,12 +288,31 @@ static int bin_dir(struct bh_up *u, struct bh_err *err)
     return 0;
 }
 
+static int check_config(const char *path, struct bh_err *err)
+{
+    struct bh_sched_config *c = NULL;
+    struct bh_config_report r;
+
+    bh_config_report_init(&r);
+    int rc = bh_sched_config_load_report(path, &c, &r);
+    if (path)
+        bh_config_print_warnings(stderr, path, &r.warnings);
+    if (rc < 0 && r.errors.n > 1) {
+        bh_config_print_errors(stderr, path, &r.errors);
+        bh_err_set(err, rc, "%u errors in %s", r.errors.n, path);
+    } else if (rc < 0) {
+        bh_err_set(err, rc, "%s", bh_config_report_line(&r, path));
+    }
+    bh_sched_config_free(c);
+    bh_config_report_fini(&r);
+    return rc;
+}
+
 /* What can be known to be wrong before anything runs. */
 static int check_inputs(const struct bh_up *u, const char *config, struct bh_err *err)
 {
     static const char *const programs[] = {"berth-watcher", "berth-scheduler", "berth-binder",
                                            "berth-simulator"};
-    struct bh_sched_config *sched = NULL;
     struct bh_api_config *api = NULL;
     char path[PATH_MAX + 32];
     int rc;
@@ -282,8 +323,7 @@ static int check_inputs(const struct bh_up *u, const char *config, struct bh_err
             return bh_err_set(err, -errno, "%s is not next to this program: %s", path,
                               strerror(errno));
     }
-    rc = bh_sched_config_load(config, &sched, err);
-    bh_sched_config_free(sched);
+    rc = check_config(config, err);
     if (rc == 0 && !u->own_server)
         rc = bh_kubeconfig_load(u->kubeconfig, NULL, &api, err);
     bh_api_config_free(api);
@@ -301,12 +341,6 @@ static const struct bh_opt_usage usage = {
     .exits = "  0  stopped by a signal\n  1  something could not be started\n  2  wrong usage\n",
 };
 
-struct arguments {
-    const char *kubeconfig, *config, *runtime;
-    int64_t binders, port;
-    bool no_example;
-};
-
 static int parse(struct arguments *a, int argc, char **argv, struct bh_err *err)
 {
     const struct bh_opt table[] = {
@@ -319,6 +353,8 @@ static int parse(struct arguments *a, int argc, char **argv, struct bh_err *err)
         {"runtime-dir", 0, BH_OPT_STR, &a->runtime, "DIR",
          "sockets and logs (default: a temporary one)"},
         {"no-example", 0, BH_OPT_BOOL, &a->no_example, NULL, "start with an empty cluster"},
+        {"leader-elect", 0, BH_OPT_BOOL, &a->leader_elect, NULL,
+         "schedule only while this machine holds the lease kube-system/kube-scheduler"},
         {0},
     };
     struct bh_opt_list rest = {0};
@@ -357,14 +393,15 @@ static int prepare(struct bh_up *u, const struct arguments *a, struct bh_err *er
         bh_assert(n > 0 && (size_t)n < sizeof(u->kubeconfig));
         (void)unlink(u->kubeconfig);
     }
+    u->elects = a->leader_elect;
     snprintf(port, sizeof(port), "%d", (int)a->port);
-    describe_children(u, a->config, a->binders, port);
+    describe_children(u, a, port);
     return 0;
 }
 
 int bh_cmd_up(int argc, char **argv)
 {
-    struct arguments a = {.binders = 2};
+    struct arguments a = {.binders = 2, .leader_elect = true};
     struct bh_err err = {0};
     int rc = parse(&a, argc, argv, &err);
     struct bh_up *u;

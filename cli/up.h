@@ -33,7 +33,7 @@ struct bh_up {
     struct bh_up_child child[BH_UP_CHILDREN];
     unsigned n;
     char bindir[PATH_MAX], dir[108], kubeconfig[PATH_MAX];
-    bool made_dir, own_server, started, stopping;
+    bool made_dir, own_server, elects, started, stopping;
 };
 
 /* args: NULL-terminated list without the program. */

@@ -1,0 +1,260 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * cli/config.c - `berth config check`: is a file a configuration, and where not
+ *
+ * Each error has a line of its own: FILE:LINE: and upstream's text. Line ends within a text (YAML's
+ * errors, a whole file in quotes) are shown as \n, so that one line is one error.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include "cli/cli.h"
+#include "cli/config.h"
+#include "common/data/yaml.h"
+
+#define STDIN_MAX ((size_t)4 << 20)
+
+/* ---- reading and telling, for both commands ---------------------------------------------------
+ */
+
+const char *bh_config_name_of(const char *path)
+{
+    return bh_streq(path, "-") ? "<stdin>" : path;
+}
+
+static int read_stdin(struct bh_buf *b)
+{
+    ssize_t n = 1;
+
+    while (n > 0 && b->n <= STDIN_MAX) {
+        bh_buf_reserve(b, 65536);
+        n = read(STDIN_FILENO, b->p + b->n, 65536);
+        if (n < 0 && errno == EINTR)
+            n = 1;
+        else if (n > 0)
+            b->n += (size_t)n;
+    }
+    bh_buf_adds(b, "");
+    return n < 0 ? -errno : b->n > STDIN_MAX ? -EFBIG : 0;
+}
+
+int bh_config_read_from(const char *path, struct bh_sched_config **ret, struct bh_config_report *r)
+{
+    struct bh_buf b = {0};
+
+    if (!bh_streq(path, "-"))
+        return bh_sched_config_load_report(path, ret, r);
+    int rc = read_stdin(&b);
+    if (rc < 0)
+        r->summary = bh_arena_printf(&r->arena, "read standard input: %s", strerror(-rc));
+    else
+        rc = bh_sched_config_read(bh_buf_str(&b), b.n, ret, r);
+    bh_buf_fini(&b);
+    return rc;
+}
+
+/* What a terminal would act on is escaped, as in the logs. */
+static void print_text(FILE *to, const char *s)
+{
+    for (; *s; s++) {
+        unsigned char c = (unsigned char)*s;
+        if (c == '\n')
+            fputs("\\n", to);
+        else if (c == '\t')
+            fputs("\\t", to);
+        else if (c < 0x20 || c == 0x7f)
+            fprintf(to, "\\x%02x", c);
+        else
+            putc(c, to);
+    }
+    putc('\n', to);
+}
+
+static void print_finding(FILE *to, const char *path, const struct bh_config_finding *f,
+                          const char *kind)
+{
+    fputs(bh_config_name_of(path), to);
+    if (f->line)
+        fprintf(to, ":%u", f->line);
+    fprintf(to, ": %s", kind);
+    print_text(to, f->text);
+}
+
+void bh_config_print_warnings(FILE *to, const char *path, const struct bh_config_findings *f)
+{
+    for (uint32_t i = 0; i < f->n; i++)
+        print_finding(to, path, &f->v[i], f->v[i].note ? "note: " : "warning: ");
+}
+
+void bh_config_print_errors(FILE *to, const char *path, const struct bh_config_findings *f)
+{
+    for (uint32_t i = 0; i < f->n; i++)
+        print_finding(to, path, &f->v[i], "");
+}
+
+/* ---- check ------------------------------------------------------------------------------------
+ */
+
+struct check {
+    const char *output;
+    bool strict, quiet;
+    struct bh_arena arena;
+    struct bh_json *items; /* -o json, yaml */
+    unsigned bad, warned;
+};
+
+static struct bh_json *findings(struct bh_arena *a, const struct bh_config_findings *f, bool kinds)
+{
+    struct bh_json *list = bh_json_new(a, BH_JSON_ARRAY);
+
+    for (uint32_t i = 0; i < f->n; i++) {
+        struct bh_json *o = bh_json_new(a, BH_JSON_OBJECT);
+        if (f->v[i].line)
+            bh_json_set_i64(a, o, "line", f->v[i].line);
+        if (kinds)
+            bh_json_set_str(a, o, "kind", f->v[i].note ? "note" : "warning");
+        bh_json_set_str(a, o, "message", f->v[i].text);
+        bh_json_push(list, o);
+    }
+    return list;
+}
+
+static void add_item(struct check *k, const char *path, bool valid,
+                     const struct bh_config_report *r)
+{
+    struct bh_json *o = bh_json_new(&k->arena, BH_JSON_OBJECT);
+
+    bh_json_set_str(&k->arena, o, "file", bh_config_name_of(path));
+    bh_json_set_bool(&k->arena, o, "valid", valid);
+    if (!valid)
+        bh_json_set_str(&k->arena, o, "error", r->summary);
+    bh_json_set(&k->arena, o, "errors", findings(&k->arena, &r->errors, false));
+    bh_json_set(&k->arena, o, "warnings", findings(&k->arena, &r->warnings, true));
+    bh_json_push(k->items, o);
+}
+
+static void check_one(struct check *k, const char *path)
+{
+    struct bh_sched_config *c = NULL;
+    struct bh_config_report r;
+
+    bh_config_report_init(&r);
+    bool valid = bh_config_read_from(path, &c, &r) == 0;
+    k->bad += !valid;
+    for (uint32_t i = 0; i < r.warnings.n; i++)
+        k->warned += !r.warnings.v[i].note;
+    if (k->items) {
+        add_item(k, path, valid, &r);
+    } else {
+        fflush(stdout);
+        bh_config_print_warnings(stderr, path, &r.warnings);
+        bh_config_print_errors(stdout, path, &r.errors);
+        if (!valid && !r.errors.n)
+            print_finding(stdout, path, &(struct bh_config_finding){.text = r.summary}, "");
+        if (valid && !k->quiet)
+            printf("%s: valid, %u profile%s, %u extender%s\n", bh_config_name_of(path),
+                   c->n_profiles, c->n_profiles == 1 ? "" : "s", c->n_extenders,
+                   c->n_extenders == 1 ? "" : "s");
+    }
+    bh_sched_config_free(c);
+    bh_config_report_fini(&r);
+}
+
+static void print_items(struct check *k, enum bh_form form)
+{
+    struct bh_json *doc = bh_json_new(&k->arena, BH_JSON_OBJECT);
+    struct bh_buf out = {0};
+
+    bh_json_set_str(&k->arena, doc, "apiVersion", BH_EXPLAIN_API);
+    bh_json_set_str(&k->arena, doc, "kind", "ConfigCheckList");
+    bh_json_set(&k->arena, doc, "items", k->items);
+    bh_form_write(&out, doc, form);
+    (void)fwrite(bh_buf_str(&out), 1, out.n, stdout);
+    bh_buf_fini(&out);
+}
+
+static const struct bh_opt_usage check_usage = {
+    .program = "berth config check",
+    .synopsis = "FILE... [flags]",
+    .about =
+        "Reads scheduler configurations as berth-scheduler does at its start, and tells everything "
+        "that is wrong with them: FILE:LINE: and kube-scheduler's own text, one error a line. "
+        "'-' is standard input. KubeSchedulerConfiguration v1, v1beta3 and v1beta2 and the old "
+        "Policy files are known, in YAML and JSON; warnings and notes go to stderr.",
+    .examples = "  berth config check /etc/berth/scheduler.yaml\n"
+                "  kubectl -n kube-system get cm scheduler -o jsonpath='{.data.config}' | "
+                "berth config check -\n"
+                "  berth config check -o json *.yaml | jq '.items[] | select(.valid | not)'\n",
+    .exits = "  0  every file is valid\n  1  a file is not, or cannot be read; with --strict also "
+             "when there are warnings\n  2  wrong usage\n",
+};
+
+static int check(int argc, char **argv)
+{
+    struct check k = {.output = "text"};
+    const struct bh_opt table[] = {
+        {"output", 'o', BH_OPT_STR, &k.output, "text|json|yaml", "form of the output"},
+        {"strict", 0, BH_OPT_BOOL, &k.strict, NULL, "warnings count as errors (notes do not)"},
+        {"quiet", 'q', BH_OPT_BOOL, &k.quiet, NULL, "say nothing about files that are valid"},
+        {0},
+    };
+    bool json, yaml;
+    struct bh_opt_list files = {0};
+    struct bh_err err = {0};
+    int rc = bh_opt_parse(table, &check_usage, argc, argv, &files, &err);
+
+    json = bh_streq(k.output, "json");
+    yaml = bh_streq(k.output, "yaml");
+    if (rc == 0 && !json && !yaml && !bh_streq(k.output, "text"))
+        rc = bh_err_set(&err, -EINVAL, "invalid value \"%s\" for --output: text, json or yaml",
+                        k.output);
+    if (rc == 0 && !files.n)
+        rc = bh_err_set(&err, -EINVAL, "say which file to check, or - for standard input");
+    if (rc != 0) {
+        free(files.v);
+        return rc > 0 ? BH_EXIT_OK : bh_cli_usage_error("berth config check", &err);
+    }
+    bh_arena_init(&k.arena, 0);
+    if (json || yaml)
+        k.items = bh_json_new(&k.arena, BH_JSON_ARRAY);
+    for (size_t i = 0; i < files.n; i++)
+        check_one(&k, files.v[i]);
+    if (k.items)
+        print_items(&k, json ? BH_FORM_JSON : BH_FORM_YAML);
+    bh_arena_fini(&k.arena);
+    free(files.v);
+    return k.bad || (k.strict && k.warned) ? BH_EXIT_FAIL : BH_EXIT_OK;
+}
+
+/* ---- berth config -----------------------------------------------------------------------------
+ */
+
+static const struct bh_opt_usage usage = {
+    .program = "berth config",
+    .synopsis = "check|show [flags]",
+    .about = "check tells what is wrong with configuration files. show prints the configuration "
+             "that is in force, or that a file would put in force, with every default: as a table, "
+             "or as KubeSchedulerConfiguration v1. Each has its own --help.",
+    .examples = "  berth config check scheduler.yaml\n  berth config show\n"
+                "  berth config show --config policy.json -o yaml\n",
+};
+
+int bh_cmd_config(int argc, char **argv)
+{
+    static const struct bh_opt none[] = {{0}};
+    struct bh_opt_list rest = {0};
+    struct bh_err err = {0};
+
+    if (argc > 1 && bh_streq(argv[1], "check"))
+        return check(argc - 1, argv + 1);
+    if (argc > 1 && bh_streq(argv[1], "show"))
+        return bh_config_show(argc - 1, argv + 1);
+    int rc = bh_opt_parse(none, &usage, argc, argv, &rest, &err);
+    if (rc == 0 && rest.n)
+        rc = bh_err_set(&err, -EINVAL, "unknown command \"%s\": check or show", rest.v[0]);
+    else if (rc == 0)
+        rc = bh_err_set(&err, -EINVAL, "say what to do: check or show");
+    free(rest.v);
+    return rc > 0 ? BH_EXIT_OK : bh_cli_usage_error("berth config", &err);
+}

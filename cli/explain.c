@@ -1,0 +1,452 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * cli/explain.c - `berth explain pod/NAME`: why here, why not there, on a running system
+ *
+ * Everything is computed in this process, in an engine of its own (observer.h), with the
+ * configuration that the running scheduler says is in force (ask.h).
+ */
+#include "cli/explain.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include "cli/cli.h"
+#include "common/data/yaml.h"
+
+#define NOTES_MAX 8u
+
+struct arguments {
+    const char *runtime, *ns, *output, *config, *node;
+    struct bh_opt_list what_if;
+    bool no_preemption;
+    enum bh_form form;
+    struct bh_opt_list rest;
+};
+struct session {
+    const struct arguments *a;
+    char dir[108];
+    struct bh_arena arena; /* documents and texts */
+    struct bh_ask ask;
+    bool asking; /* a scheduler answers */
+    bool draws;  /* ... and decides by lot among the best */
+    struct bh_sched_config *config;
+    struct bh_observer observer;
+    struct bh_whatif *what_if;
+    struct bh_explain_pod pod;
+    struct bh_explain_facts facts;
+    const char *notes[NOTES_MAX];
+};
+
+static void note(struct session *s, const char *text)
+{
+    bh_assert(s->facts.n_notes < NOTES_MAX);
+    s->notes[s->facts.n_notes++] = text;
+}
+
+/* ---- the scheduler -----------------------------------------------------------------------------
+ */
+
+static int ask_status(struct session *s, struct bh_err *err)
+{
+    const Berth__ControlReply *r = NULL;
+    int rc = bh_ask_open(&s->ask, s->dir, err);
+
+    if (rc == 0)
+        rc = bh_ask_for(&s->ask, BERTH__CONTROL_WHAT__CONTROL_STATUS, &r, err);
+    if (rc == -ENOENT || (rc < 0 && s->a->config)) {
+        s->facts.configuration = "defaults";
+        note(s, rc == -ENOENT ? "no scheduler runs here" : "the scheduler does not answer");
+        note(s, "pods whose binding is on its way are not known");
+        return 0;
+    }
+    if (rc < 0)
+        return rc != -ETIMEDOUT ? rc
+                                : bh_err_prefix(err, rc, "--config FILE would do without, but");
+    s->asking = s->facts.running = true;
+    if (r && r->status) {
+        s->facts.deciding = r->status->deciding;
+        s->facts.now_ns = r->status->now_ns;
+        s->facts.trouble = bh_arena_strdup(&s->arena, r->status->trouble ? r->status->trouble : "");
+    }
+    return 0;
+}
+
+/* Extenders are not asked, so nobody needs what they are asked with (files that only the scheduler
+ * may read); what they manage counts all the same. */
+static void without_tls(struct bh_json *doc)
+{
+    bh_json_each (e, bh_json_get_list(doc, "extenders"))
+        if (e->type == BH_JSON_OBJECT)
+            (void)bh_json_unset(e, "tlsConfig");
+}
+
+static int config_in_force(struct session *s, struct bh_err *err)
+{
+    const Berth__ControlReply *r;
+    const Berth__ControlConfig *c;
+    struct bh_json *doc = NULL;
+    int rc = bh_ask_for(&s->ask, BERTH__CONTROL_WHAT__CONTROL_CONFIG, &r, err);
+
+    if (rc < 0 || !r->config)
+        return rc < 0 ? rc : bh_err_set(err, -EPROTO, "the scheduler tells no configuration");
+    c = r->config;
+    s->draws = !c->tie_break_first;
+    s->facts.configuration = c->path && *c->path ? bh_arena_strdup(&s->arena, c->path) : "defaults";
+    if (c->in_force && *c->in_force)
+        rc = bh_yaml_parse(&s->arena, c->in_force, strlen(c->in_force), 0, &doc, err);
+    if (rc == 0) {
+        without_tls(doc);
+        rc = bh_sched_config_new(doc, &s->config, err);
+    }
+    return rc < 0 ? bh_err_prefix(err, rc,
+                                  "the scheduler's configuration, which --config could replace")
+                  : 0;
+}
+
+static int read_config(struct session *s, struct bh_err *err)
+{
+    int rc;
+
+    if (s->a->config) {
+        s->facts.configuration = s->a->config;
+        rc = bh_sched_config_load(s->a->config, &s->config, err);
+    } else {
+        rc = s->asking ? config_in_force(s, err) : bh_sched_config_load(NULL, &s->config, err);
+    }
+    if (rc == 0 && s->config->n_extenders) {
+        note(s, "extenders are configured; they are not asked here and may reject nodes or add to "
+                "scores");
+        s->config->n_extenders = 0;
+    }
+    return rc;
+}
+
+/* Pods whose bind is on its way count on their node, as in the scheduler. */
+static void on_binding(void *arg, const Berth__QueuePod *p)
+{
+    struct session *s = arg;
+    const struct bh_observed_pod *seen = bh_observer_uid(&s->observer, p->uid);
+    struct bh_pending pending;
+
+    if (!seen || !p->node || seen == s->pod.seen)
+        return;
+    pending = (struct bh_pending){.pod = seen->pod, .shape = seen->shape};
+    (void)bh_engine_assume(s->observer.engine, &pending,
+                           bh_sym_internc(bh_engine_symtab(s->observer.engine), p->node));
+}
+
+static int assume_bindings(struct session *s, struct bh_err *err)
+{
+    const uint32_t places =
+        1u << BERTH__QUEUE_PLACE__QUEUE_BINDING | 1u << BERTH__QUEUE_PLACE__QUEUE_IN_FLIGHT;
+
+    return s->asking ? bh_ask_queue(&s->ask, NULL, places, on_binding, s, err) : 0;
+}
+
+/* The queue's view of our pod. */
+static int ask_about_pod(struct session *s, struct bh_err *err)
+{
+    Berth__ControlRequest q = BERTH__CONTROL_REQUEST__INIT;
+    const Berth__ControlReply *r;
+    int rc;
+
+    if (!s->asking)
+        return 0;
+    q.what = BERTH__CONTROL_WHAT__CONTROL_POD;
+    q.uid = bh_arena_strdup(&s->arena, bh_rec_text(s->pod.rec, s->pod.rec->uid).p);
+    rc = bh_ask(&s->ask, &q, &r, err);
+    if (rc < 0 || !r->n_pod)
+        return rc;
+    s->facts.queue = bh_queue_pod_json(&s->arena, r->pod[0]);
+    if (r->pod[0]->node && bh_streq(s->pod.state, "Pending")) {
+        s->pod.state = "Binding";
+        s->pod.node = bh_arena_strdup(&s->arena, r->pod[0]->node);
+    }
+    return 0;
+}
+
+/* ---- the pod -----------------------------------------------------------------------------------
+ */
+
+/* pod/NAME, NAME or NAMESPACE/NAME. A namespace called "pod" needs -n. */
+static int split_name(const struct arguments *a, struct bh_explain_pod *pod, char **ret_copy,
+                      struct bh_err *err)
+{
+    char *slash, *front = NULL;
+
+    if (a->rest.n != 1)
+        return bh_err_set(err, -EINVAL, "say which pod: berth explain pod/NAME [-n NAMESPACE]");
+    pod->name = *ret_copy = bh_strdup(a->rest.v[0]);
+    slash = strchr(*ret_copy, '/');
+    if (slash) {
+        *slash = '\0';
+        front = *ret_copy;
+        pod->name = slash + 1;
+    }
+    if (front && (bh_streq(front, "pod") || bh_streq(front, "pods") || bh_streq(front, "po")))
+        front = NULL;
+    if (front && a->ns && !bh_streq(front, a->ns))
+        return bh_err_set(err, -EINVAL, "\"%s\" is in namespace \"%s\", --namespace says \"%s\"",
+                          a->rest.v[0], front, a->ns);
+    pod->ns = front ? front : a->ns ? a->ns : "default";
+    if (!*pod->name || strchr(pod->name, '/') || !*pod->ns)
+        return bh_err_set(err, -EINVAL, "\"%s\" names no pod: pod/NAME, NAME or NAMESPACE/NAME",
+                          a->rest.v[0]);
+    return 0;
+}
+
+static int unknown_pod(const struct session *s, struct bh_err *err)
+{
+    struct bh_buf hint = {0};
+    int rc;
+
+    bh_observer_hint(&s->observer, &hint);
+    rc = bh_err_set(err, -ENOENT, "there is no pod \"%s\" in namespace \"%s\" (%s)", s->pod.name,
+                    s->pod.ns, bh_buf_str(&hint));
+    bh_buf_fini(&hint);
+    return rc;
+}
+
+static int find_pod(struct session *s, struct bh_err *err)
+{
+    struct bh_engine *e = s->observer.engine;
+    struct bh_explain_pod *p = &s->pod;
+    const struct bh_shape_rec *shape;
+
+    p->state = "Pending";
+    p->seen = bh_observer_pending(&s->observer, p->ns, p->name);
+    if (!p->seen) {
+        p->state = "Bound";
+        p->seen = bh_observer_bound(&s->observer, p->ns, p->name);
+    }
+    if (!p->seen)
+        return unknown_pod(s, err);
+    shape = bh_engine_shape_rec(e, p->seen->shape);
+    if (!bh_engine_responsible(e, bh_sym_text(bh_engine_symtab(e), shape->scheduler_name)))
+        return bh_err_set(err, -EINVAL,
+                          "pod \"%s/%s\" is for scheduler \"%s\", of which the configuration (%s) "
+                          "has no profile",
+                          p->ns, p->name, bh_sym_text(bh_engine_symtab(e), shape->scheduler_name),
+                          s->facts.configuration);
+    p->rec = bh_memdup(p->seen->pod, p->seen->pod->h.size);
+    p->pending = (struct bh_pending){.pod = p->rec, .shape = bh_engine_shape(e, shape)};
+    return 0;
+}
+
+/* As if it were not there yet: its room is free, and it has no node. */
+static void take_off(struct session *s)
+{
+    struct bh_engine *e = s->observer.engine;
+    struct bh_pod_rec *rec = s->pod.rec;
+
+    if (rec->node == BH_SYM_NONE)
+        return;
+    s->pod.node = bh_arena_strdup(&s->arena, bh_sym_text(bh_engine_symtab(e), rec->node));
+    bh_engine_del_pod(e, bh_rec_text(rec, rec->uid));
+    rec->node = BH_SYM_NONE;
+    note(s, "the pod is on its node already: this is computed anew, as if it were not there yet; "
+            "claims "
+            "and volumes that it was given stay given");
+}
+
+/* Room that preemption promised to others. */
+static void nominate_others(struct session *s)
+{
+    struct bh_map_entry *m;
+
+    for (size_t it = 0; (m = bh_map_next(&s->observer.pending, &it));) {
+        const struct bh_observed_pod *p = m->value;
+        struct bh_pending pending = {.pod = p->pod, .shape = p->shape};
+        if (p->pod->nominated_node != BH_SYM_NONE)
+            bh_engine_nominate(s->observer.engine, &pending, p->pod->nominated_node);
+    }
+}
+
+/* ---- deciding ----------------------------------------------------------------------------------
+ */
+
+static struct bh_json *decide(struct session *s)
+{
+    struct bh_engine *e = s->observer.engine;
+    struct bh_explain_subject subject = bh_explain_subject_of(e, &s->pod.pending);
+    const struct bh_status *gate = bh_engine_pre_enqueue(e, &s->pod.pending);
+    const struct bh_decision *d;
+
+    if (gate)
+        return bh_explain_gated(&s->arena, &subject, gate);
+    d = bh_engine_schedule(e, &s->pod.pending,
+                           BH_EXPLAIN | (s->a->no_preemption ? BH_NO_PREEMPTION : 0), bh_wall_ns());
+    return bh_explain_decision(&s->arena, &subject, bh_engine_symtab(e), d);
+}
+
+static int only_node(struct session *s, struct bh_json *explanation, struct bh_err *err)
+{
+    return s->a->node ? bh_explain_only_node(explanation, s->a->node, err) : 0;
+}
+
+/* What is shown as chosen is the first by name; the scheduler may draw another one of the best. */
+static void note_ties(struct session *s, const struct bh_json *explanation)
+{
+    long long best = 0;
+
+    bh_json_each (v, bh_json_get_list(explanation, "ranking"))
+        best += bh_json_get_i64(v, "rank", 0) == 1;
+    if (s->draws && best > 1 && bh_json_get_bool(explanation, "scored", false))
+        note(s, bh_arena_printf(&s->arena,
+                                "%lld nodes are equally good: the scheduler draws one of them, "
+                                "here it is the first by name",
+                                best));
+}
+
+/* Changes the engine, so it comes last. */
+static int what_if(struct session *s, struct bh_json *doc, const struct bh_json *before,
+                   struct bh_err *err)
+{
+    struct bh_json *changes = NULL, *after, *w;
+    int rc = bh_whatif_apply(s->what_if, &s->arena, &s->observer, &s->pod, &changes, err);
+
+    if (rc < 0)
+        return rc;
+    after = decide(s);
+    w = bh_json_set(&s->arena, doc, "whatIf", bh_json_new(&s->arena, BH_JSON_OBJECT));
+    bh_json_set(&s->arena, w, "changes", changes);
+    bh_json_set(&s->arena, w, "difference", bh_explain_difference(&s->arena, before, after));
+    rc = only_node(s, after, err);
+    bh_json_set(&s->arena, w, "explanation", after);
+    return rc;
+}
+
+static int explain(struct session *s, struct bh_json **ret_doc, struct bh_err *err)
+{
+    struct bh_json *explanation, *doc, *whole;
+    int rc = find_pod(s, err);
+
+    if (rc == 0)
+        rc = ask_about_pod(s, err);
+    if (rc == 0)
+        rc = assume_bindings(s, err);
+    if (rc < 0)
+        return rc;
+    take_off(s);
+    nominate_others(s);
+    explanation = decide(s);
+    note_ties(s, explanation);
+    s->facts.notes = s->notes;
+    whole = s->what_if ? bh_json_clone(&s->arena, explanation) : NULL;
+    doc = bh_explain_document(&s->arena, &s->pod, &s->facts, explanation);
+    rc = only_node(s, explanation, err);
+    /* --node may name a node that only the files bring */
+    if (s->what_if && (rc == 0 || rc == -ENOENT))
+        rc = what_if(s, doc, whole, err);
+    *ret_doc = doc;
+    return rc;
+}
+
+static int run(struct session *s, struct bh_json **ret_doc, struct bh_err *err)
+{
+    int rc = bh_cli_find_dir(s->a->runtime, s->dir, err);
+
+    if (rc == 0)
+        rc = ask_status(s, err);
+    if (rc == 0)
+        rc = read_config(s, err);
+    if (rc == 0 && s->a->what_if.n)
+        rc = bh_whatif_read(&s->what_if, s->a->what_if.v, s->a->what_if.n, err);
+    if (rc == 0)
+        rc = bh_observer_open(&s->observer, s->dir, s->config, err);
+    if (rc < 0)
+        return rc;
+    bh_observer_want(&s->observer, s->pod.ns, s->pod.name);
+    if (s->what_if)
+        bh_whatif_want(s->what_if, &s->observer);
+    rc = bh_observer_read(&s->observer, s->dir, err);
+    return rc < 0 ? rc : explain(s, ret_doc, err);
+}
+
+/* ---- command -----------------------------------------------------------------------------------
+ */
+
+static const struct bh_opt_usage usage = {
+    .program = "berth explain",
+    .synopsis = "pod/NAME [flags]",
+    .about =
+        "Shows how a decision about the pod comes out now, node by node: the first plugin that "
+        "rejects the node and its reasons, or every plugin's score, raw, normalised and weighted. "
+        "A pod that is on a node already is decided again as if it were not there yet. Reads the "
+        "snapshot and the watcher's feed; the API server and the scheduler notice nothing.\n"
+        "--what-if puts the objects of a file into this computation only, and shows what changes: "
+        "an edited copy of the pod, a node more, other labels, a claim ...",
+    .examples =
+        "  berth explain pod/web-0 -n shop\n"
+        "  berth explain shop/web-0 -o wide\n"
+        "  berth explain web-0 --node node-a1\n"
+        "  kubectl get node node-a1 -o yaml | sed 's/disktype: hdd/disktype: ssd/' >new.yaml\n"
+        "  berth explain web-0 --what-if new.yaml\n",
+    .exits = "  0  explained\n  1  no such pod, nothing runs here, no permission, bad file\n"
+             "  2  wrong usage\n",
+};
+
+static int parse(int argc, char **argv, struct arguments *a, struct bh_explain_pod *pod,
+                 char **ret_copy, struct bh_err *err)
+{
+    const struct bh_opt table[] = {
+        {"namespace", 'n', BH_OPT_STR, &a->ns, "NS", "the pod's namespace (default \"default\")"},
+        {"node", 0, BH_OPT_STR, &a->node, "NAME", "only this node, in full"},
+        {"what-if", 'f', BH_OPT_STRLIST, &a->what_if, "FILE",
+         "objects that replace or join those of the cluster, in this computation only"},
+        {"no-preemption", 0, BH_OPT_BOOL, &a->no_preemption, NULL,
+         "do not look for pods that could be evicted"},
+        {"config", 0, BH_OPT_STR, &a->config, "FILE",
+         "KubeSchedulerConfiguration to decide with (default: the one in force)"},
+        {"output", 'o', BH_OPT_STR, &a->output, BH_FORMS, "form of the output"},
+        {"runtime-dir", 0, BH_OPT_STR, &a->runtime, "DIR",
+         "instance to look at (default $BERTH_RUNTIME_DIR or /run/berth)"},
+        {0},
+    };
+    int rc = bh_opt_parse(table, &usage, argc, argv, &a->rest, err);
+
+    if (rc == 0)
+        rc = bh_form_parse(a->output, &a->form, err);
+    return rc != 0 ? rc : split_name(a, pod, ret_copy, err);
+}
+
+static void session_end(struct session *s)
+{
+    if (s->pod.rec)
+        bh_engine_shape_unref(s->observer.engine, s->pod.pending.shape);
+    free(s->pod.rec);
+    bh_whatif_free(s->what_if);
+    bh_observer_close(&s->observer);
+    bh_ask_close(&s->ask);
+    bh_sched_config_free(s->config);
+    bh_arena_fini(&s->arena);
+}
+
+int bh_cmd_explain(int argc, char **argv)
+{
+    struct arguments a = {.output = "table"};
+    struct session s = {.a = &a};
+    struct bh_json *doc = NULL;
+    struct bh_err err = {0};
+    struct bh_buf out = {0};
+    char *copy = NULL;
+    int rc = parse(argc, argv, &a, &s.pod, &copy, &err), status = BH_EXIT_OK;
+
+    bh_arena_init(&s.arena, 0);
+    if (rc < 0) {
+        status = bh_cli_usage_error("berth explain", &err);
+    } else if (rc == 0 && run(&s, &doc, &err) < 0) {
+        fprintf(stderr, "berth explain: %s\n", err.msg);
+        status = BH_EXIT_FAIL;
+    } else if (rc == 0) {
+        bh_explain_print(&out, doc, a.form, a.node != NULL, bh_colour_wanted(STDOUT_FILENO));
+        (void)fwrite(bh_buf_str(&out), 1, out.n, stdout);
+    }
+    bh_buf_fini(&out);
+    session_end(&s);
+    free(a.rest.v);
+    free(a.what_if.v);
+    free(copy);
+    return status;
+}

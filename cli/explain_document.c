@@ -1,0 +1,265 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * cli/explain_document.c - what is known about the pod around its decision
+ */
+#include "cli/explain.h"
+
+#include <errno.h>
+
+#include "scheduler/explain/grid.h"
+
+/* ---- the document ------------------------------------------------------------------------------
+ */
+
+static struct bh_json *find_node(const struct bh_json *explanation, const char *list,
+                                 const char *node)
+{
+    bh_json_each (v, bh_json_get_list(explanation, list)) {
+        if (bh_streq(bh_json_get_text(v, "node"), node))
+            return v;
+    }
+    return NULL;
+}
+
+static void copy(struct bh_arena *a, struct bh_json *to, const struct bh_json *from,
+                 const char *key)
+{
+    const struct bh_json *v = bh_json_get(from, key);
+
+    if (v)
+        bh_json_set(a, to, key, bh_json_clone(a, v));
+}
+
+/* How the node that the pod is on does in the decision of now. */
+static void add_node_now(struct bh_arena *a, struct bh_json *doc, const struct bh_json *explanation,
+                         const char *node)
+{
+    const struct bh_json *ranked = find_node(explanation, "ranking", node);
+    const struct bh_json *rejected = find_node(explanation, "rejected", node);
+    struct bh_json *o;
+
+    if (!ranked && !rejected)
+        return;
+    o = bh_json_set(a, doc, "nodeNow", bh_json_new(a, BH_JSON_OBJECT));
+    if (ranked) {
+        copy(a, o, ranked, "rank");
+        bh_json_set_i64(a, o, "of", (int64_t)bh_json_get(explanation, "ranking")->c.n);
+        copy(a, o, ranked, "total");
+        return;
+    }
+    copy(a, o, rejected, "plugin");
+    copy(a, o, rejected, "code");
+    copy(a, o, rejected, "reasons");
+}
+
+static void add_scheduler(struct bh_arena *a, struct bh_json *doc, const struct bh_explain_facts *f)
+{
+    struct bh_json *o = bh_json_set(a, doc, "scheduler", bh_json_new(a, BH_JSON_OBJECT));
+
+    bh_json_set_bool(a, o, "running", f->running);
+    if (f->running)
+        bh_json_set_bool(a, o, "deciding", f->deciding);
+    bh_json_set_text(a, o, "trouble", f->trouble);
+    bh_json_set_text(a, o, "configuration", f->configuration);
+}
+
+static void add_condition(struct bh_arena *a, struct bh_json *doc, const struct bh_observed_pod *p)
+{
+    struct bh_json *o;
+
+    if (!p->reason)
+        return;
+    o = bh_json_set(a, doc, "condition", bh_json_new(a, BH_JSON_OBJECT));
+    bh_json_set_text(a, o, "reason", p->reason);
+    bh_json_set_text(a, o, "message", p->message);
+}
+
+struct bh_json *bh_explain_document(struct bh_arena *a, const struct bh_explain_pod *pod,
+                                    const struct bh_explain_facts *f, struct bh_json *explanation)
+{
+    struct bh_json *doc = bh_json_new(a, BH_JSON_OBJECT), *o;
+
+    bh_json_set_str(a, doc, "kind", "PodExplanation");
+    bh_json_set_str(a, doc, "apiVersion", BH_EXPLAIN_API);
+    o = bh_json_set(a, doc, "pod", bh_json_new(a, BH_JSON_OBJECT));
+    bh_json_set_str(a, o, "namespace", pod->ns);
+    bh_json_set_str(a, o, "name", pod->name);
+    bh_json_set_str(a, o, "uid", bh_rec_text(pod->rec, pod->rec->uid).p);
+    bh_json_set_str(a, doc, "state", pod->state);
+    bh_json_set_text(a, doc, "nodeName", pod->node);
+    if (pod->node)
+        add_node_now(a, doc, explanation, pod->node);
+    add_scheduler(a, doc, f);
+    if (f->queue)
+        bh_json_set(a, doc, "queue", bh_json_clone(a, f->queue));
+    add_condition(a, doc, pod->seen);
+    o = bh_json_new(a, BH_JSON_ARRAY);
+    for (unsigned i = 0; i < f->n_notes; i++)
+        bh_json_push(o, bh_json_new_cstr(a, f->notes[i]));
+    if (f->n_notes)
+        bh_json_set(a, doc, "notes", o);
+    bh_json_set(a, doc, "explanation", explanation);
+    return doc;
+}
+
+/* ---- one node ----------------------------------------------------------------------------------
+ */
+
+/* Keeps what is about the node; how many that were. */
+static size_t keep_node(struct bh_json *explanation, const char *list, const char *node)
+{
+    struct bh_json *l = bh_json_get_list(explanation, list), *next;
+
+    for (struct bh_json *v = l ? l->c.first : NULL; v; v = next) {
+        next = v->next;
+        if (!bh_streq(bh_json_get_text(v, "node"), node))
+            (void)bh_json_remove(l, v);
+    }
+    if (l && !l->c.n)
+        (void)bh_json_unset(explanation, list);
+    return l ? l->c.n : 0;
+}
+
+int bh_explain_only_node(struct bh_json *explanation, const char *node, struct bh_err *err)
+{
+    int64_t total = bh_json_get_i64(bh_json_get(explanation, "nodes"), "total", 0);
+    size_t kept = keep_node(explanation, "ranking", node);
+
+    kept += keep_node(explanation, "rejected", node);
+    (void)bh_json_unset(explanation, "rejectedGroups");
+    if (kept)
+        return 0;
+    return bh_err_set(err, -ENOENT,
+                      "the decision never came to a node \"%s\": the cluster has %lld nodes, see "
+                      "'berth get nodes'; -o wide shows those that were looked at",
+                      node, (long long)total);
+}
+
+/* ---- as text -----------------------------------------------------------------------------------
+ */
+
+static void line(struct bh_grid *g, const char *name, unsigned look, const char *value)
+{
+    if (!value || !*value)
+        return;
+    bh_grid_cell(g, BH_CELL_BOLD, "%s", name);
+    bh_grid_cell(g, look, "%s", value);
+    bh_grid_row(g);
+}
+
+static void join(struct bh_buf *b, const struct bh_json *list)
+{
+    bool first = true;
+
+    bh_json_each (v, list) {
+        bh_buf_addf(b, "%s%s", first ? "" : ", ", bh_json_cstr(v) ? bh_json_cstr(v) : "");
+        first = false;
+    }
+}
+
+/* "bound to node-a1 (now rank 2 of 3)" */
+static void state_line(struct bh_grid *g, const struct bh_json *doc)
+{
+    const struct bh_json *now = bh_json_get(doc, "nodeNow");
+    const char *state = bh_json_get_text(doc, "state"), *node = bh_json_get_text(doc, "nodeName");
+    struct bh_buf b = {0};
+
+    if (bh_streq(state, "Bound"))
+        bh_buf_addf(&b, "bound to %s", node);
+    else if (bh_streq(state, "Binding"))
+        bh_buf_addf(&b, "decided, being bound to %s", node);
+    else
+        bh_buf_adds(&b, "pending");
+    if (bh_json_get(now, "rank"))
+        bh_buf_addf(&b, " (now rank %lld of %lld)", (long long)bh_json_get_i64(now, "rank", 0),
+                    (long long)bh_json_get_i64(now, "of", 0));
+    else if (now) {
+        bh_buf_addf(&b, " (now rejected by %s: ", bh_json_get_text(now, "plugin"));
+        join(&b, bh_json_get_list(now, "reasons"));
+        bh_buf_addc(&b, ')');
+    }
+    line(g, "State:", 0, bh_buf_str(&b));
+    bh_buf_fini(&b);
+}
+
+static void queue_line(struct bh_grid *g, const struct bh_json *doc)
+{
+    const struct bh_json *q = bh_json_get(doc, "queue");
+    const char *until = bh_json_get_text(q, "backoffUntil"),
+               *nominated = bh_json_get_text(q, "nominatedNode");
+    int64_t attempts = bh_json_get_i64(q, "attempts", 0);
+    struct bh_buf b = {0};
+
+    if (!q)
+        return;
+    bh_buf_addf(&b, "%s, %lld attempt%s", bh_json_get_text(q, "queue"), (long long)attempts,
+                attempts == 1 ? "" : "s");
+    if (bh_json_get_list(q, "plugins") && bh_json_get_list(q, "plugins")->c.n) {
+        bh_buf_adds(&b, bh_streq(bh_json_get_text(q, "queue"), "gated") ? ", gated by "
+                                                                        : ", rejected by ");
+        join(&b, bh_json_get_list(q, "plugins"));
+    }
+    if (*until)
+        bh_buf_addf(&b, ", backing off until %s", until);
+    if (*nominated)
+        bh_buf_addf(&b, ", nominated to %s", nominated);
+    line(g, "Queue:", 0, bh_buf_str(&b));
+    bh_buf_fini(&b);
+}
+
+static void scheduler_line(struct bh_grid *g, const struct bh_json *doc)
+{
+    const struct bh_json *s = bh_json_get(doc, "scheduler");
+    bool running = bh_json_get_bool(s, "running", false);
+    bool deciding = bh_json_get_bool(s, "deciding", false);
+    struct bh_buf b = {0};
+
+    bh_buf_addf(&b, "%s, configuration: %s",
+                !running   ? "not running"
+                : deciding ? "running"
+                           : "running, takes no decisions now",
+                bh_json_get_text(s, "configuration"));
+    if (*bh_json_get_text(s, "trouble"))
+        bh_buf_addf(&b, " (%s)", bh_json_get_text(s, "trouble"));
+    line(g, "Scheduler:", running && deciding ? 0 : BH_CELL_BAD, bh_buf_str(&b));
+    bh_buf_fini(&b);
+}
+
+/* What users read elsewhere, when it is not what is decided now. */
+static void condition_line(struct bh_grid *g, const struct bh_json *doc)
+{
+    const struct bh_json *c = bh_json_get(doc, "condition");
+    const char *now = bh_json_get_text(bh_json_get(doc, "explanation"), "message");
+    struct bh_buf b = {0};
+
+    if (!c || bh_streq(bh_json_get_text(c, "message"), now))
+        return;
+    bh_buf_addf(&b, "%s: %s", bh_json_get_text(c, "reason"), bh_json_get_text(c, "message"));
+    line(g, "Condition:", 0, bh_buf_str(&b));
+    bh_buf_fini(&b);
+}
+
+void bh_explain_print(struct bh_buf *out, const struct bh_json *doc, enum bh_form form,
+                      bool one_node, bool colour)
+{
+    const struct bh_json *whatif = bh_json_get(doc, "whatIf");
+    struct bh_grid g = {0};
+
+    if (form == BH_FORM_JSON || form == BH_FORM_YAML) {
+        bh_form_write(out, doc, form);
+        return;
+    }
+    form = one_node ? BH_FORM_WIDE : form;
+    state_line(&g, doc);
+    queue_line(&g, doc);
+    condition_line(&g, doc);
+    scheduler_line(&g, doc);
+    bh_json_each (n, bh_json_get_list(doc, "notes"))
+        line(&g, "Note:", BH_CELL_DIM, bh_json_cstr(n));
+    bh_grid_print(&g, out, 0, colour);
+    bh_grid_fini(&g);
+    bh_buf_addc(out, '\n');
+    bh_explain_render(out, bh_json_get(doc, "explanation"), form, colour);
+    if (whatif)
+        bh_explain_print_difference(out, whatif, form, colour);
+}

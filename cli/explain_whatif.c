@@ -1,0 +1,457 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * cli/explain_whatif.c - objects from files put into the observer's engine, and the difference that
+ * they make
+ *
+ * Objects that came out of an API server (kubectl get -o yaml) are taken as they are; in others the
+ * fields that decisions depend on get the API server's defaults.
+ */
+#include "cli/explain.h"
+
+#include <errno.h>
+
+#include "cli/conformance.h"
+#include "cli/simulate.h"
+#include "common/k8s/compile.h"
+#include "proto/kubernetes/kubernetes.pb-c.h"
+#include "scheduler/explain/grid.h"
+
+#define NODES_SHOWN 20u
+
+struct object {
+    struct bh_trial_source at;
+    const struct bh_kind_info *kind;
+    struct bh_json *json;
+    const char *ns, *name; /* ns "" for kinds without */
+};
+struct bh_whatif {
+    struct bh_arena arena;
+    struct object *v;
+    size_t n;
+};
+
+/* ---- reading -----------------------------------------------------------------------------------
+ */
+
+static int blame(const struct object *o, int rc, struct bh_err *err)
+{
+    struct bh_buf b = {0};
+
+    bh_trial_where(&b, &o->at);
+    bh_err_prefix(err, rc, "%.200s: %s \"%.253s\"", bh_buf_str(&b), o->kind->kind_name, o->name);
+    bh_buf_fini(&b);
+    return rc;
+}
+
+static int on_object(void *arg, const struct bh_trial_source *at, struct bh_arena *a,
+                     struct bh_json *obj, struct bh_err *err)
+{
+    struct bh_whatif *w = arg;
+    struct object o = {.at = *at};
+    const char *ns;
+    struct bh_buf where = {0};
+    int rc;
+
+    (void)a;
+    o.kind = bh_kind_find(bh_json_get_str(obj, "apiVersion"), bh_json_get_str(obj, "kind"));
+    if (!o.kind) {
+        bh_trial_where(&where, at);
+        rc = bh_err_set(err, -EINVAL, "%.200s: %s %s: not a kind that decisions depend on",
+                        bh_buf_str(&where), bh_json_get_str(obj, "apiVersion"),
+                        bh_json_get_str(obj, "kind"));
+        bh_buf_fini(&where);
+        return rc;
+    }
+    o.json = bh_json_clone(&w->arena, obj);
+    o.name = bh_json_cstr(bh_json_path(o.json, "metadata.name"));
+    if (!o.name || !*o.name) {
+        o.name = "";
+        return blame(&o, bh_err_set(err, -EINVAL, "metadata.name: expected text"), err);
+    }
+    if (!bh_json_path(o.json, "metadata.uid"))
+        bh_api_defaults(&w->arena, o.json);
+    ns = bh_json_cstr(bh_json_path(o.json, "metadata.namespace"));
+    o.ns = !o.kind->namespaced ? "" : ns && *ns ? ns : "default";
+    if (o.kind->namespaced)
+        bh_json_set_str(&w->arena, bh_json_obj_at(&w->arena, o.json, "metadata"), "namespace",
+                        o.ns);
+    w->v = bh_reallocarray(w->v, w->n + 1, sizeof(*w->v));
+    w->v[w->n++] = o;
+    return 0;
+}
+
+int bh_whatif_read(struct bh_whatif **ret, const char *const *files, size_t n, struct bh_err *err)
+{
+    struct bh_whatif *w = bh_calloc(1, sizeof(*w));
+    int rc = 0;
+
+    bh_arena_init(&w->arena, 0);
+    for (size_t i = 0; i < n && rc >= 0; i++)
+        rc = bh_trial_read(files[i], &w->arena, on_object, w, err);
+    if (rc >= 0 && !w->n)
+        rc = bh_err_set(err, -EINVAL, "--what-if: the files hold no object");
+    if (rc < 0) {
+        bh_whatif_free(w);
+        return rc;
+    }
+    *ret = w;
+    return 0;
+}
+
+void bh_whatif_free(struct bh_whatif *w)
+{
+    if (!w)
+        return;
+    bh_arena_fini(&w->arena);
+    free(w->v);
+    free(w);
+}
+
+void bh_whatif_want(const struct bh_whatif *w, struct bh_observer *o)
+{
+    for (size_t i = 0; i < w->n; i++)
+        if (w->v[i].kind->kind == BH_KIND_POD)
+            bh_observer_want(o, w->v[i].ns, w->v[i].name);
+}
+
+/* ---- applying ----------------------------------------------------------------------------------
+ */
+
+struct apply { /* one object on its way into the engine */
+    struct bh_arena *a;
+    struct bh_observer *o;
+    struct bh_explain_pod *pod;
+    const struct object *obj;
+    const char *action; /* what it turned out to be */
+};
+
+static int apply_node(struct apply *p, const ProtobufCMessage *m, struct bh_err *err)
+{
+    struct bh_engine *e = p->o->engine;
+    struct bh_interner in = bh_symtab_interner(bh_engine_symtab(e));
+    struct bh_node_rec *rec;
+    int rc = bh_compile_node(p->a, (const struct K8s__Node *)(const void *)m, &in, &rec, err);
+
+    if (rc < 0)
+        return rc;
+    p->action = bh_engine_find_node(e, rec->name) ? "replaced" : "added";
+    bh_engine_put_node(e, rec);
+    return 0;
+}
+
+static int apply_other(struct apply *p, const ProtobufCMessage *m, struct bh_err *err)
+{
+    struct bh_buf bytes = {0};
+    int rc;
+
+    bh_pb_pack(&bytes, m);
+    rc = bh_engine_put_object(p->o->engine, p->obj->kind->kind, p->obj->ns, p->obj->name, bytes.p,
+                              bytes.n, err);
+    bh_buf_fini(&bytes);
+    p->action = "put";
+    return rc;
+}
+
+/* The pod that is explained: it has no node, whatever the file says. */
+static void replace_subject(struct apply *p, struct bh_pod_rec *rec, bh_shape_id shape)
+{
+    bh_engine_shape_unref(p->o->engine, p->pod->pending.shape);
+    free(p->pod->rec);
+    p->pod->rec = bh_memdup(rec, rec->h.size);
+    p->pod->rec->node = BH_SYM_NONE;
+    p->pod->pending = (struct bh_pending){.pod = p->pod->rec, .shape = shape};
+    p->action = "explained";
+}
+
+static void replace_other_pod(struct apply *p, struct bh_pod_rec *rec, bh_shape_id shape,
+                              bool terminated)
+{
+    const struct bh_observed_pod *old = bh_observer_bound(p->o, p->obj->ns, p->obj->name);
+    struct bh_engine *e = p->o->engine;
+
+    if (old)
+        bh_engine_del_pod(e, bh_rec_text(old->pod, old->pod->uid));
+    if (rec->node != BH_SYM_NONE && !terminated) {
+        bh_engine_put_pod(e, rec, shape);
+        p->action = old ? "replaced" : "added";
+    } else {
+        p->action = old ? "taken off its node" : "pending, without effect";
+    }
+    bh_engine_shape_unref(e, shape);
+}
+
+static bool is_terminated(const struct K8s__Pod *p)
+{
+    const char *phase = p->status && p->status->phase ? p->status->phase : "";
+
+    return bh_streq(phase, "Succeeded") || bh_streq(phase, "Failed");
+}
+
+/* A manifest has neither uid nor what admission would add to it; its priority is the one thing of
+ * that which decisions depend on most, so the explained pod keeps its own. */
+static void complete(struct apply *p, struct K8s__Pod *msg, bool ours)
+{
+    const struct bh_shape_rec *now = bh_engine_shape_rec(p->o->engine, p->pod->pending.shape);
+
+    if (!msg->metadata || (msg->metadata->uid && *msg->metadata->uid))
+        return;
+    msg->metadata->uid = ours ? bh_arena_strdup(p->a, bh_rec_text(p->pod->rec, p->pod->rec->uid).p)
+                              : bh_arena_printf(p->a, "what-if %s/%s", p->obj->ns, p->obj->name);
+    if (ours && msg->spec && !msg->spec->has_priority) {
+        msg->spec->has_priority = true;
+        msg->spec->priority = now->priority;
+    }
+}
+
+static int apply_pod(struct apply *p, ProtobufCMessage *m, struct bh_err *err)
+{
+    struct K8s__Pod *msg = (struct K8s__Pod *)(void *)m;
+    struct bh_interner in = bh_symtab_interner(bh_engine_symtab(p->o->engine));
+    bool ours = bh_streq(p->obj->ns, p->pod->ns) && bh_streq(p->obj->name, p->pod->name);
+    struct bh_shape_rec *shape;
+    struct bh_pod_rec *rec;
+    bh_shape_id id;
+    int rc;
+
+    complete(p, msg, ours);
+    rc = bh_compile_shape(p->a, msg, &in, &shape, err);
+    if (rc >= 0)
+        rc = bh_compile_pod(p->a, msg, &in, &rec, err);
+    if (rc < 0)
+        return rc;
+    if (ours && !bh_engine_responsible(p->o->engine, bh_sym_text(bh_engine_symtab(p->o->engine),
+                                                                 shape->scheduler_name)))
+        return bh_err_set(err, -EINVAL,
+                          "spec.schedulerName: the configuration has no profile \"%.100s\"",
+                          bh_sym_text(bh_engine_symtab(p->o->engine), shape->scheduler_name));
+    id = bh_engine_shape(p->o->engine, shape);
+    if (ours)
+        replace_subject(p, rec, id);
+    else
+        replace_other_pod(p, rec, id, is_terminated(msg));
+    return 0;
+}
+
+static int apply(struct apply *p, struct bh_err *err)
+{
+    const struct bh_kind_info *k = p->obj->kind;
+    ProtobufCMessage *m = NULL;
+    int rc = bh_json_to_pb(p->a, k->desc, p->obj->json, &m, NULL, err);
+
+    if (rc < 0)
+        return rc;
+    if (k->kind == BH_KIND_POD)
+        return apply_pod(p, m, err);
+    return k->kind == BH_KIND_NODE ? apply_node(p, m, err) : apply_other(p, m, err);
+}
+
+int bh_whatif_apply(const struct bh_whatif *w, struct bh_arena *a, struct bh_observer *o,
+                    struct bh_explain_pod *pod, struct bh_json **ret_changes, struct bh_err *err)
+{
+    struct bh_json *list = bh_json_new(a, BH_JSON_ARRAY);
+
+    for (size_t i = 0; i < w->n; i++) {
+        struct apply p = {.a = a, .o = o, .pod = pod, .obj = &w->v[i]};
+        struct bh_json *one = bh_json_new(a, BH_JSON_OBJECT);
+        int rc = apply(&p, err);
+        if (rc < 0)
+            return blame(&w->v[i], rc, err);
+        bh_json_set_str(a, one, "kind", w->v[i].kind->kind_name);
+        if (*w->v[i].ns)
+            bh_json_set_str(a, one, "namespace", w->v[i].ns);
+        bh_json_set_str(a, one, "name", w->v[i].name);
+        bh_json_set_str(a, one, "action", p.action);
+        bh_json_push(list, one);
+    }
+    *ret_changes = list;
+    return 0;
+}
+
+/* ---- the difference ----------------------------------------------------------------------------
+ */
+
+static char *verdict_of(struct bh_arena *a, const struct bh_json *rejected)
+{
+    struct bh_buf b = {0};
+    char *s;
+
+    bh_buf_addf(&b, "%s:", bh_json_get_text(rejected, "plugin"));
+    bh_json_each (r, bh_json_get_list(rejected, "reasons"))
+        bh_buf_addf(&b, "%s %s", b.p[b.n - 1] == ':' ? "" : ",",
+                    bh_json_cstr(r) ? bh_json_cstr(r) : "");
+    s = bh_arena_strdup(a, bh_buf_str(&b));
+    bh_buf_fini(&b);
+    return s;
+}
+
+/* Node -> how it came out, as text. */
+static void outcomes(struct bh_arena *a, const struct bh_json *explanation, struct bh_map *map)
+{
+    bool scored = bh_json_get_bool(explanation, "scored", false);
+
+    bh_json_each (v, bh_json_get_list(explanation, "ranking")) {
+        const char *node = bh_json_get_text(v, "node");
+        char *s = scored ? bh_arena_printf(a, "feasible, rank %lld, score %lld",
+                                           (long long)bh_json_get_i64(v, "rank", 0),
+                                           (long long)bh_json_get_i64(v, "total", 0))
+                         : bh_arena_strdup(a, "feasible");
+        (void)bh_map_put(map, node, strlen(node), s);
+    }
+    bh_json_each (v, bh_json_get_list(explanation, "rejected")) {
+        const char *node = bh_json_get_text(v, "node");
+        (void)bh_map_put(map, node, strlen(node), verdict_of(a, v));
+    }
+}
+
+static int by_text(const void *a, const void *b)
+{
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+static void add_node(struct bh_arena *a, struct bh_json *list, const char *node,
+                     const struct bh_map *before, const struct bh_map *after)
+{
+    const char *x = bh_map_get(before, node, strlen(node));
+    const char *y = bh_map_get(after, node, strlen(node));
+    struct bh_json *o = bh_json_new(a, BH_JSON_OBJECT);
+
+    bh_json_set_str(a, o, "node", node);
+    bh_json_set_str(a, o, "before", x ? x : "-");
+    bh_json_set_str(a, o, "after", y ? y : "-");
+    bh_json_push(list, o);
+}
+
+static struct bh_json *changed_nodes(struct bh_arena *a, const struct bh_map *before,
+                                     const struct bh_map *after, int64_t *ret_same)
+{
+    const char **names = bh_calloc(before->len + after->len + 1, sizeof(*names));
+    struct bh_json *list = bh_json_new(a, BH_JSON_ARRAY);
+    struct bh_map_entry *m;
+    size_t n = 0;
+
+    *ret_same = 0;
+    for (size_t it = 0; (m = bh_map_next(before, &it));) {
+        const char *y = bh_map_get(after, m->key, m->key_len);
+        if (y && bh_streq(y, m->value))
+            ++*ret_same;
+        else
+            names[n++] = m->key;
+    }
+    for (size_t it = 0; (m = bh_map_next(after, &it));)
+        if (!bh_map_get(before, m->key, m->key_len))
+            names[n++] = m->key;
+    if (n > 1)
+        qsort(names, n, sizeof(*names), by_text);
+    for (size_t i = 0; i < n; i++)
+        add_node(a, list, names[i], before, after);
+    free(names);
+    return list;
+}
+
+static char *result_of(struct bh_arena *a, const struct bh_json *e)
+{
+    const struct bh_json *p = bh_json_get(e, "preemption");
+    const char *node = bh_json_get_text(e, "nodeName");
+    const struct bh_json *victims = bh_json_get_list(p, "victims");
+
+    if (*node)
+        return bh_arena_printf(a, "%s on %s", bh_json_get_text(e, "result"), node);
+    if (p)
+        return bh_arena_printf(a, "%s, evicts %zu for node %s: %s", bh_json_get_text(e, "result"),
+                               victims ? victims->c.n : 0, bh_json_get_text(p, "nominatedNode"),
+                               bh_json_get_text(e, "message"));
+    return bh_arena_printf(a, "%s: %s", bh_json_get_text(e, "result"),
+                           bh_json_get_text(e, "message"));
+}
+
+struct bh_json *bh_explain_difference(struct bh_arena *a, const struct bh_json *before,
+                                      const struct bh_json *after)
+{
+    struct bh_json *d = bh_json_new(a, BH_JSON_OBJECT), *result;
+    struct bh_map x = {0}, y = {0};
+    int64_t same;
+
+    result = bh_json_set(a, d, "result", bh_json_new(a, BH_JSON_OBJECT));
+    bh_json_set_str(a, result, "before", result_of(a, before));
+    bh_json_set_str(a, result, "after", result_of(a, after));
+    outcomes(a, before, &x);
+    outcomes(a, after, &y);
+    bh_json_set(a, d, "nodes", changed_nodes(a, &x, &y, &same));
+    bh_json_set_i64(a, d, "unchanged", same);
+    bh_map_fini(&x);
+    bh_map_fini(&y);
+    return d;
+}
+
+/* ---- as text -----------------------------------------------------------------------------------
+ */
+
+static void print_changes(struct bh_buf *out, const struct bh_json *whatif, bool colour)
+{
+    struct bh_grid g = {0};
+
+    bh_buf_adds(out, "\nWhat if\n");
+    bh_grid_heading(&g, 0, "KIND", "NAMESPACE", "NAME", "ACTION", NULL);
+    bh_json_each (c, bh_json_get_list(whatif, "changes")) {
+        bh_grid_cell(&g, 0, "%s", bh_json_get_text(c, "kind"));
+        bh_grid_cell(&g, 0, "%s",
+                     *bh_json_get_text(c, "namespace") ? bh_json_get_text(c, "namespace") : "-");
+        bh_grid_cell(&g, 0, "%s", bh_json_get_text(c, "name"));
+        bh_grid_cell(&g, 0, "%s", bh_json_get_text(c, "action"));
+        bh_grid_row(&g);
+    }
+    bh_grid_print(&g, out, 0, colour);
+    bh_grid_fini(&g);
+}
+
+static void print_nodes(struct bh_buf *out, const struct bh_json *d, bool all, bool colour)
+{
+    const struct bh_json *nodes = bh_json_get_list(d, "nodes");
+    struct bh_grid g = {0};
+    size_t n = 0, changed = nodes ? nodes->c.n : 0;
+
+    bh_buf_addf(out, "\n%zu %s differently, %lld as before\n", changed,
+                changed == 1 ? "node comes out" : "nodes come out",
+                (long long)bh_json_get_i64(d, "unchanged", 0));
+    if (!changed)
+        return;
+    bh_grid_heading(&g, 0, "NODE", "BEFORE", "AFTER", NULL);
+    bh_json_each (v, nodes) {
+        if (!all && n++ == NODES_SHOWN)
+            break;
+        bh_grid_cell(&g, 0, "%s", bh_json_get_text(v, "node"));
+        bh_grid_cell(&g, 0, "%s", bh_json_get_text(v, "before"));
+        bh_grid_cell(&g, 0, "%s", bh_json_get_text(v, "after"));
+        bh_grid_row(&g);
+    }
+    bh_grid_print(&g, out, 0, colour);
+    bh_grid_fini(&g);
+    if (!all && changed > NODES_SHOWN)
+        bh_buf_addf(out, "... and %zu more; -o wide lists all\n", changed - NODES_SHOWN);
+}
+
+void bh_explain_print_difference(struct bh_buf *out, const struct bh_json *whatif,
+                                 enum bh_form form, bool colour)
+{
+    const struct bh_json *d = bh_json_get(whatif, "difference"), *r = bh_json_get(d, "result");
+    bool same = bh_streq(bh_json_get_text(r, "before"), bh_json_get_text(r, "after"));
+    struct bh_grid g = {0};
+
+    print_changes(out, whatif, colour);
+    print_nodes(out, d, form == BH_FORM_WIDE, colour);
+    bh_buf_addc(out, '\n');
+    if (same) {
+        bh_buf_adds(out, "The result stays the same.\n\n");
+    } else {
+        bh_grid_cell(&g, BH_CELL_BOLD, "Before:");
+        bh_grid_cell(&g, 0, "%s", bh_json_get_text(r, "before"));
+        bh_grid_row(&g);
+        bh_grid_cell(&g, BH_CELL_BOLD, "After:");
+        bh_grid_cell(&g, 0, "%s", bh_json_get_text(r, "after"));
+        bh_grid_row(&g);
+        bh_grid_print(&g, out, 0, colour);
+        bh_grid_fini(&g);
+        bh_buf_addc(out, '\n');
+    }
+    bh_explain_render(out, bh_json_get(whatif, "explanation"), form, colour);
+}

@@ -1,0 +1,320 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * cli/observer.c - a running system in an engine of one's own
+ */
+#include "cli/observer.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
+
+#include "cli/ask.h"
+#include "cli/cli.h"
+#include "common/k8s/codec.h"
+#include "proto/kubernetes/kubernetes.pb-c.h"
+
+#define FOLLOW_EVENTS 65536u
+#define MESSAGES      64u
+#define IDLE_MS       5
+/* Nothing at all for this long: whoever should answer does not. */
+#define PATIENCE_NS    UINT64_C(10000000000)
+#define NEAR_EDITS     2u
+#define NAME_MAX_BYTES 253u
+
+/* ---- what comes in -----------------------------------------------------------------------------
+ */
+
+static void pod_free(struct bh_observer *o, struct bh_observed_pod *p)
+{
+    if (!p)
+        return;
+    if (p->pod)
+        bh_engine_shape_unref(o->engine, p->shape);
+    free(p->pod);
+    free(p->reason);
+    free(p->message);
+    free(p);
+}
+
+static void pod_set(struct bh_observer *o, struct bh_observed_pod *p, const struct bh_pod_rec *pod,
+                    const struct bh_shape_rec *shape)
+{
+    bh_shape_id id = bh_engine_shape(o->engine, shape);
+
+    if (p->pod)
+        bh_engine_shape_unref(o->engine, p->shape);
+    free(p->pod);
+    p->pod = bh_memdup(pod, pod->h.size);
+    p->shape = id;
+}
+
+static unsigned edits(const char *a, const char *b)
+{
+    unsigned row[NAME_MAX_BYTES + 2];
+    size_t n = strnlen(b, NAME_MAX_BYTES);
+
+    for (size_t j = 0; j <= n; j++)
+        row[j] = (unsigned)j;
+    for (size_t i = 1; a[i - 1]; i++) {
+        unsigned diagonal = row[0];
+        row[0] = (unsigned)i;
+        for (size_t j = 1; j <= n; j++) {
+            unsigned up = row[j];
+            row[j] = BH_MIN(BH_MIN(up, row[j - 1]) + 1, diagonal + (a[i - 1] != b[j - 1]));
+            diagonal = up;
+        }
+    }
+    return row[n];
+}
+
+/* The same name elsewhere, one that begins like it, or one with a slip of the finger. */
+static bool comes_near(const struct bh_observer *o, const char *ns, const char *name)
+{
+    size_t n = strlen(o->near_name), m = strlen(name);
+
+    if (strncmp(name, o->near_name, n) == 0)
+        return true;
+    if (!bh_streq(ns, o->near_ns) || n <= NEAR_EDITS || n > NAME_MAX_BYTES)
+        return false;
+    return (n > 3 && strncmp(name, o->near_name, n - 1) == 0) ||
+           ((n > m ? n - m : m - n) <= NEAR_EDITS && edits(o->near_name, name) <= NEAR_EDITS);
+}
+
+static void note_name(struct bh_observer *o, const char *ns, const char *name)
+{
+    if (!o->near_name)
+        return;
+    o->pods_in_namespace += bh_streq(ns, o->near_ns);
+    if (o->n_hints < BH_OBSERVER_HINTS && comes_near(o, ns, name))
+        o->hints[o->n_hints++] = bh_asprintf("%s/%s", ns, name);
+}
+
+static struct bh_observed_pod *wanted(const struct bh_observer *o, const char *ns, const char *name)
+{
+    char key[1100];
+    int n = snprintf(key, sizeof(key), "%s/%s", ns, name);
+
+    return n > 0 && (size_t)n < sizeof(key) ? bh_map_get(&o->wanted, key, (size_t)n) : NULL;
+}
+
+static void on_assigned(void *arg, const struct bh_pod_rec *pod, const struct bh_shape_rec *shape)
+{
+    struct bh_observer *o = arg;
+    const char *ns = bh_rec_text(pod, pod->namespace_).p, *name = bh_rec_text(pod, pod->name).p;
+    struct bh_observed_pod *w = wanted(o, ns, name);
+
+    if (w)
+        pod_set(o, w, pod, shape);
+    note_name(o, ns, name);
+}
+
+static void set_condition(struct bh_observed_pod *p, const K8s__Pod *object)
+{
+    free(p->reason);
+    free(p->message);
+    p->reason = p->message = NULL;
+    for (size_t i = 0; object->status && i < object->status->n_conditions; i++) {
+        const K8s__PodCondition *c = object->status->conditions[i];
+        if (!c->type || !bh_streq(c->type, "PodScheduled") || p->reason)
+            continue;
+        p->reason = bh_strdup(c->reason ? c->reason : "");
+        p->message = bh_strdup(c->message ? c->message : "");
+    }
+}
+
+static void on_pending(void *arg, const struct bh_intake_pod *in)
+{
+    struct bh_observer *o = arg;
+    struct bh_str uid = bh_rec_text(in->pod, in->pod->uid);
+    struct bh_observed_pod *p = bh_map_get(&o->pending, uid.p, uid.n);
+
+    if (!p) {
+        p = bh_calloc(1, sizeof(*p));
+        (void)bh_map_put(&o->pending, uid.p, uid.n, p);
+        note_name(o, bh_rec_text(in->pod, in->pod->namespace_).p,
+                  bh_rec_text(in->pod, in->pod->name).p);
+    }
+    pod_set(o, p, in->pod, in->shape);
+    set_condition(p, in->object);
+}
+
+static void on_gone(void *arg, const char *uid)
+{
+    struct bh_observer *o = arg;
+
+    pod_free(o, bh_map_del(&o->pending, uid, strlen(uid)));
+}
+
+static void forget_pending(struct bh_observer *o)
+{
+    struct bh_map_entry *m;
+
+    for (size_t it = 0; (m = bh_map_next(&o->pending, &it));)
+        pod_free(o, m->value);
+    bh_map_clear(&o->pending);
+}
+
+static void on_begin(void *arg)
+{
+    forget_pending(arg);
+}
+
+/* ---- life --------------------------------------------------------------------------------------
+ */
+
+int bh_observer_open(struct bh_observer *o, const char *runtime_dir,
+                     const struct bh_sched_config *config, struct bh_err *err)
+{
+    const struct bh_engine_options eo = {.config = config, .tie_break = BH_TIE_FIRST};
+    int rc;
+
+    *o = (struct bh_observer){.n_hints = 0};
+    rc = bh_cli_probe(runtime_dir, "watcher", "berth-watcher", err);
+    if (rc == 0)
+        rc = bh_engine_new(&eo, &o->engine, err);
+    if (rc < 0)
+        return rc;
+    const struct bh_intake_options in = {.runtime_dir = runtime_dir,
+                                         .engine = o->engine,
+                                         .epoch = bh_boot_ns(),
+                                         .observer = true,
+                                         .cb = {.begin = on_begin,
+                                                .assigned = on_assigned,
+                                                .pending = on_pending,
+                                                .deleted = on_gone,
+                                                .bound = on_gone,
+                                                .arg = o}};
+    return bh_intake_init(&o->in, &in, err);
+}
+
+void bh_observer_close(struct bh_observer *o)
+{
+    struct bh_map_entry *m;
+
+    if (!o->engine)
+        return;
+    bh_intake_fini(&o->in);
+    forget_pending(o);
+    bh_map_fini(&o->pending);
+    for (size_t it = 0; (m = bh_map_next(&o->wanted, &it));)
+        pod_free(o, m->value);
+    bh_map_fini(&o->wanted);
+    for (unsigned i = 0; i < o->n_hints; i++)
+        free(o->hints[i]);
+    bh_engine_free(o->engine);
+    o->engine = NULL;
+}
+
+void bh_observer_want(struct bh_observer *o, const char *ns, const char *name)
+{
+    BH_CLEANUP(bh_freep) char *key = bh_asprintf("%s/%s", ns, name);
+
+    if (!o->near_name) {
+        o->near_ns = ns;
+        o->near_name = name;
+    }
+    if (!bh_map_get(&o->wanted, key, strlen(key)))
+        (void)bh_map_put(&o->wanted, key, strlen(key),
+                         bh_calloc(1, sizeof(struct bh_observed_pod)));
+}
+
+/* ---- reading -----------------------------------------------------------------------------------
+ */
+
+static int gave_up(const struct bh_observer *o, const char *runtime_dir, struct bh_err *err)
+{
+    if (*o->in.refused)
+        return bh_err_set(err, -EBUSY, "berth-watcher in \"%s\": %s", runtime_dir, o->in.refused);
+    if (*o->in.snapshot_trouble)
+        return bh_err_set(err, -ENOENT, "snapshot of \"%s\": %s", runtime_dir,
+                          o->in.snapshot_trouble);
+    if (!o->in.begun)
+        return bh_err_set(err, -ETIMEDOUT, "berth-watcher in \"%s\" does not answer", runtime_dir);
+    return bh_err_set(err, -ETIMEDOUT,
+                      "berth-watcher in \"%s\" has not listed the API server's objects yet",
+                      runtime_dir);
+}
+
+static void draw(const struct bh_observer *o, struct bh_progress *p, uint64_t since_ns)
+{
+    struct bh_snap_stats s;
+    uint64_t have = (uint64_t)bh_engine_node_count(o->engine) + bh_engine_pod_count(o->engine);
+
+    if (bh_mono_ns() - since_ns < UINT64_C(2000000000) || !bh_snap_reader_info(o->in.reader, &s))
+        return;
+    bh_progress_draw(p, have, s.nodes + s.pods, "reading %u nodes, %u pods, %zu pending",
+                     bh_engine_node_count(o->engine), bh_engine_pod_count(o->engine),
+                     o->pending.len);
+}
+
+int bh_observer_read(struct bh_observer *o, const char *runtime_dir, struct bh_err *err)
+{
+    uint64_t began = bh_mono_ns(), news = began;
+    struct bh_progress progress;
+    int rc = 0;
+
+    bh_progress_init(&progress);
+    while (rc == 0) {
+        unsigned work = bh_intake_follow(&o->in, FOLLOW_EVENTS);
+        struct pollfd pfd = {.fd = bh_bus_fd(o->in.feed), .events = POLLIN};
+        work += bh_intake_drain(&o->in, MESSAGES);
+        bh_intake_tick(&o->in);
+        if (bh_intake_complete(&o->in)) /* a busy cluster always has news */
+            break;
+        if (work)
+            news = bh_mono_ns();
+        if ((*o->in.refused && bh_mono_ns() - began > PATIENCE_NS) ||
+            bh_mono_ns() - news > PATIENCE_NS)
+            rc = gave_up(o, runtime_dir, err);
+        else if (!work)
+            (void)poll(&pfd, 1, IDLE_MS);
+        draw(o, &progress, began);
+    }
+    bh_progress_end(&progress);
+    return rc;
+}
+
+/* ---- looking -----------------------------------------------------------------------------------
+ */
+
+const struct bh_observed_pod *bh_observer_pending(const struct bh_observer *o, const char *ns,
+                                                  const char *name)
+{
+    struct bh_map_entry *m;
+
+    for (size_t it = 0; (m = bh_map_next(&o->pending, &it));) {
+        const struct bh_observed_pod *p = m->value;
+        if (bh_str_eqc(bh_rec_text(p->pod, p->pod->name), name) &&
+            bh_str_eqc(bh_rec_text(p->pod, p->pod->namespace_), ns))
+            return p;
+    }
+    return NULL;
+}
+
+const struct bh_observed_pod *bh_observer_bound(const struct bh_observer *o, const char *ns,
+                                                const char *name)
+{
+    const struct bh_observed_pod *w = wanted(o, ns, name);
+
+    /* Seen once, and still there. */
+    return w && w->pod && bh_engine_find_pod(o->engine, bh_rec_text(w->pod, w->pod->uid), NULL)
+               ? w
+               : NULL;
+}
+
+const struct bh_observed_pod *bh_observer_uid(const struct bh_observer *o, const char *uid)
+{
+    return bh_map_get(&o->pending, uid, strlen(uid));
+}
+
+void bh_observer_hint(const struct bh_observer *o, struct bh_buf *out)
+{
+    for (unsigned i = 0; i < o->n_hints; i++)
+        bh_buf_addf(out, "%s%s", i ? ", " : "did you mean ", o->hints[i]);
+    if (o->n_hints)
+        bh_buf_adds(out, "? ");
+    bh_buf_addf(out, "%llu pods are in namespace \"%s\", %u nodes and %llu pods in all",
+                (unsigned long long)o->pods_in_namespace, o->near_ns,
+                bh_engine_node_count(o->engine),
+                (unsigned long long)bh_engine_pod_count(o->engine) + o->pending.len);
+}

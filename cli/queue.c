@@ -1,0 +1,383 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * cli/queue.c - `berth queue`: the pods that wait for a node, as the running scheduler keeps them
+ *
+ * The scheduler is asked over its control socket; no API server is needed.
+ */
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <time.h>
+
+#include "cli/ask.h"
+#include "cli/cli.h"
+#include "common/base/map.h"
+#include "scheduler/explain/explain.h"
+#include "scheduler/explain/grid.h"
+
+#define MESSAGE_SHOWN 80u /* bytes of a message in the table form */
+#define WATCH_EVERY_S 1
+#define PROGRESS_NS   UINT64_C(2000000000)
+
+struct row {
+    char *ns, *name, *uid;
+    struct bh_json *doc; /* in the listing's arena */
+    Berth__QueuePlace place;
+    int64_t created_ns, added_ns, backoff_ns;
+};
+struct listing {
+    struct bh_arena arena;
+    struct row *rows;
+    size_t n;
+    int64_t now_ns; /* the scheduler's clock */
+    uint64_t expected, began_ns;
+    struct bh_progress progress;
+};
+struct arguments {
+    const char *runtime, *ns, *output;
+    bool all, watch, no_headers;
+    enum bh_form form;
+};
+
+/* ---- asking ------------------------------------------------------------------------------------
+ */
+
+static void on_pod(void *arg, const Berth__QueuePod *p)
+{
+    struct listing *l = arg;
+    struct bh_json *doc = bh_queue_pod_json(&l->arena, p);
+
+    l->rows = bh_reallocarray(l->rows, l->n + 1, sizeof(*l->rows));
+    l->rows[l->n++] = (struct row){
+        .ns = bh_arena_strdup(&l->arena, p->namespace_),
+        .name = bh_arena_strdup(&l->arena, p->name),
+        .uid = bh_arena_strdup(&l->arena, p->uid),
+        .doc = doc,
+        .place = p->place,
+        .created_ns = p->created_ns,
+        .added_ns = p->added_ns,
+        .backoff_ns = p->backoff_ns,
+    };
+    if (bh_mono_ns() - l->began_ns > PROGRESS_NS)
+        bh_progress_draw(&l->progress, l->n, BH_MAX(l->expected, l->n + 1), "%zu pods", l->n);
+}
+
+static int by_name(const void *a, const void *b)
+{
+    const struct row *x = a, *y = b;
+    int c = strcmp(x->ns, y->ns);
+
+    return c ? c : strcmp(x->name, y->name);
+}
+
+static uint32_t waiting_places(void)
+{
+    return 1u << BERTH__QUEUE_PLACE__QUEUE_ACTIVE | 1u << BERTH__QUEUE_PLACE__QUEUE_BACKOFF |
+           1u << BERTH__QUEUE_PLACE__QUEUE_ERROR_BACKOFF |
+           1u << BERTH__QUEUE_PLACE__QUEUE_UNSCHEDULABLE | 1u << BERTH__QUEUE_PLACE__QUEUE_GATED |
+           1u << BERTH__QUEUE_PLACE__QUEUE_WAITING;
+}
+
+static int ask(struct bh_ask *k, const struct arguments *a, struct listing *l, struct bh_err *err)
+{
+    const Berth__ControlReply *r;
+    int rc = bh_ask_for(k, BERTH__CONTROL_WHAT__CONTROL_STATUS, &r, err);
+
+    bh_arena_reset(&l->arena);
+    l->n = 0;
+    if (rc < 0)
+        return rc;
+    l->now_ns = r->status ? r->status->now_ns : bh_wall_ns();
+    l->expected = r->status ? r->status->active + r->status->backoff + r->status->unschedulable +
+                                  r->status->gated
+                            : 0;
+    l->began_ns = bh_mono_ns();
+    bh_progress_init(&l->progress);
+    rc = bh_ask_queue(k, a->ns, a->all ? 0 : waiting_places(), on_pod, l, err);
+    bh_progress_end(&l->progress);
+    if (l->n > 1)
+        qsort(l->rows, l->n, sizeof(*l->rows), by_name);
+    return rc;
+}
+
+/* ---- printing ----------------------------------------------------------------------------------
+ */
+
+static void seconds_cell(struct bh_grid *g, int64_t ns)
+{
+    struct bh_buf b = {0};
+
+    bh_human_duration(&b, ns / 1000000000);
+    bh_grid_cell(g, 0, "%s", bh_buf_str(&b));
+    bh_buf_fini(&b);
+}
+
+static unsigned place_look(Berth__QueuePlace p)
+{
+    switch (p) {
+    case BERTH__QUEUE_PLACE__QUEUE_UNSCHEDULABLE:
+    case BERTH__QUEUE_PLACE__QUEUE_ERROR_BACKOFF:
+        return BH_CELL_BAD;
+    case BERTH__QUEUE_PLACE__QUEUE_GATED:
+        return BH_CELL_DIM;
+    case BERTH__QUEUE_PLACE__QUEUE_BINDING:
+    case BERTH__QUEUE_PLACE__QUEUE_IN_FLIGHT:
+        return BH_CELL_GOOD;
+    default:
+        return 0;
+    }
+}
+
+static void text_cell(struct bh_grid *g, const char *s)
+{
+    bh_grid_cell(g, 0, "%s", s && *s ? s : "-");
+}
+
+static void plugins_cell(struct bh_grid *g, const struct bh_json *doc)
+{
+    struct bh_buf b = {0};
+
+    bh_json_each (p, bh_json_get_list(doc, "plugins"))
+        bh_buf_addf(&b, "%s%s", b.n ? "," : "", bh_json_cstr(p));
+    text_cell(g, bh_buf_str(&b));
+    bh_buf_fini(&b);
+}
+
+static void message_cell(struct bh_grid *g, const struct bh_json *doc, bool whole)
+{
+    const char *m = bh_json_get_str(doc, "message");
+
+    if (m && !whole && strlen(m) > MESSAGE_SHOWN)
+        bh_grid_cell(g, 0, "%.*s...", (int)MESSAGE_SHOWN - 3, m);
+    else
+        text_cell(g, m);
+}
+
+static void wide_cells(struct bh_grid *g, const struct row *r)
+{
+    const struct bh_json *b = bh_json_get(r->doc, "binding");
+
+    bh_grid_cell(g, BH_CELL_RIGHT, "%lld", (long long)bh_json_get_i64(r->doc, "priority", 0));
+    text_cell(g, bh_json_get_str(r->doc, "schedulerName"));
+    text_cell(g, bh_json_get_str(r->doc, "nominatedNode"));
+    text_cell(g, bh_json_get_str(b, "node"));
+    text_cell(g, bh_json_get_str(b, "binder"));
+}
+
+static void add_row(struct bh_grid *g, const struct listing *l, const struct row *r, bool wide)
+{
+    text_cell(g, r->ns);
+    text_cell(g, r->name);
+    bh_grid_cell(g, place_look(r->place), "%s", bh_queue_place_name(r->place));
+    bh_grid_cell(g, BH_CELL_RIGHT, "%lld", (long long)bh_json_get_i64(r->doc, "attempts", 0));
+    seconds_cell(g, l->now_ns - (r->created_ns ? r->created_ns : r->added_ns));
+    if (r->backoff_ns > l->now_ns)
+        seconds_cell(g, r->backoff_ns - l->now_ns + 999999999);
+    else
+        text_cell(g, NULL);
+    if (wide)
+        wide_cells(g, r);
+    plugins_cell(g, r->doc);
+    message_cell(g, r->doc, wide);
+    bh_grid_row(g);
+}
+
+static void add_heading(struct bh_grid *g, bool wide)
+{
+    if (wide)
+        bh_grid_heading(g, 0, "NAMESPACE", "NAME", "QUEUE", ">ATTEMPTS", "AGE", "BACKOFF",
+                        ">PRIORITY", "SCHEDULER", "NOMINATED", "NODE", "BINDER", "PLUGINS",
+                        "MESSAGE", NULL);
+    else
+        bh_grid_heading(g, 0, "NAMESPACE", "NAME", "QUEUE", ">ATTEMPTS", "AGE", "BACKOFF",
+                        "PLUGINS", "MESSAGE", NULL);
+}
+
+static void print_table(const struct listing *l, const struct arguments *a)
+{
+    struct bh_grid g = {0};
+    struct bh_buf out = {0};
+
+    if (!l->n) {
+        fprintf(stderr, a->ns ? "No pods wait in namespace \"%s\".\n" : "No pods wait.%.0s\n",
+                a->ns ? a->ns : "");
+        return;
+    }
+    if (!a->no_headers)
+        add_heading(&g, a->form == BH_FORM_WIDE);
+    for (size_t i = 0; i < l->n; i++)
+        add_row(&g, l, &l->rows[i], a->form == BH_FORM_WIDE);
+    bh_grid_print(&g, &out, 0, bh_colour_wanted(STDOUT_FILENO));
+    (void)fwrite(bh_buf_str(&out), 1, out.n, stdout);
+    bh_grid_fini(&g);
+    bh_buf_fini(&out);
+}
+
+static void print_document(struct listing *l, enum bh_form form)
+{
+    struct bh_json *doc = bh_json_new(&l->arena, BH_JSON_OBJECT), *items;
+    struct bh_buf out = {0};
+
+    bh_json_set_str(&l->arena, doc, "kind", "QueuedPodList");
+    bh_json_set_str(&l->arena, doc, "apiVersion", BH_EXPLAIN_API);
+    items = bh_json_set(&l->arena, doc, "items", bh_json_new(&l->arena, BH_JSON_ARRAY));
+    for (size_t i = 0; i < l->n; i++)
+        bh_json_push(items, l->rows[i].doc);
+    bh_form_write(&out, doc, form);
+    (void)fwrite(bh_buf_str(&out), 1, out.n, stdout);
+    bh_buf_fini(&out);
+}
+
+static void print(struct listing *l, const struct arguments *a)
+{
+    if (a->form == BH_FORM_TABLE || a->form == BH_FORM_WIDE)
+        print_table(l, a);
+    else
+        print_document(l, a->form);
+    (void)fflush(stdout);
+}
+
+/* ---- watching ----------------------------------------------------------------------------------
+ */
+
+struct seen { /* a pod that was printed; its hash tells whether it has to be again */
+    uint64_t hash, round;
+    char *ns, *name;
+};
+
+static uint64_t hash_of(const struct row *r)
+{
+    const char *m = bh_json_get_str(r->doc, "message");
+    const int64_t v[] = {(int64_t)r->place, bh_json_get_i64(r->doc, "attempts", 0)};
+
+    return bh_hash(v, sizeof(v), m ? bh_hash(m, strlen(m), 1) : 0);
+}
+
+static void seen_free(struct seen *s)
+{
+    free(s->ns);
+    free(s->name);
+    free(s);
+}
+
+/* Leaves only the rows that say something new, and adds one for each pod that left. */
+static void keep_news(struct listing *l, struct bh_map *known, uint64_t round)
+{
+    struct bh_map_entry *m;
+    size_t n = 0;
+
+    for (size_t i = 0; i < l->n; i++) {
+        struct row *r = &l->rows[i];
+        struct seen *s = bh_map_get(known, r->uid, strlen(r->uid));
+        uint64_t hash = hash_of(r);
+        bool news = !s || s->hash != hash;
+        if (!s) {
+            s = bh_calloc(1, sizeof(*s));
+            s->ns = bh_strdup(r->ns);
+            s->name = bh_strdup(r->name);
+            (void)bh_map_put(known, r->uid, strlen(r->uid), s);
+        }
+        s->hash = hash;
+        s->round = round;
+        if (news)
+            l->rows[n++] = *r;
+    }
+    l->n = n;
+    for (size_t it = 0; (m = bh_map_next(known, &it));) {
+        struct seen *s = m->value;
+        Berth__QueuePod gone = BERTH__QUEUE_POD__INIT;
+        if (s->round == round)
+            continue;
+        gone.namespace_ = s->ns;
+        gone.name = s->name;
+        gone.uid = m->key;
+        on_pod(l, &gone);
+        l->rows[l->n - 1].created_ns = l->now_ns;
+        seen_free(bh_map_del(known, m->key, m->key_len));
+    }
+}
+
+static int watch(struct bh_ask *k, struct arguments *a, struct listing *l, struct bh_err *err)
+{
+    struct bh_map known = {0};
+    struct bh_map_entry *m;
+    int rc = 0;
+
+    for (uint64_t round = 1; rc == 0; round++) {
+        rc = ask(k, a, l, err);
+        if (rc < 0)
+            break;
+        keep_news(l, &known, round);
+        if (l->n)
+            print(l, a);
+        a->no_headers = a->no_headers || l->n;
+        (void)nanosleep(&(struct timespec){.tv_sec = WATCH_EVERY_S}, NULL);
+    }
+    for (size_t it = 0; (m = bh_map_next(&known, &it));)
+        seen_free(m->value);
+    bh_map_fini(&known);
+    return rc;
+}
+
+/* ---- command -----------------------------------------------------------------------------------
+ */
+
+static const struct bh_opt_usage usage = {
+    .program = "berth queue",
+    .synopsis = "[flags]",
+    .about = "Lists the pods that wait for a node, as the running berth-scheduler keeps them: "
+             "active (next to be tried), backoff, unschedulable (until something changes that may "
+             "help), gated. BACKOFF is what is left of it; PLUGINS rejected the last attempt or "
+             "gate the pod.",
+    .examples = "  berth queue\n  berth queue -n default -o wide\n  berth queue --all --watch\n"
+                "  berth queue -o json | jq '.items[] | select(.attempts > 3) | .name'\n",
+    .exits = "  0  printed\n  1  no scheduler, or no permission to ask it\n  2  wrong usage\n",
+};
+
+static int parse(int argc, char **argv, struct arguments *a, struct bh_err *err)
+{
+    const struct bh_opt table[] = {
+        {"namespace", 'n', BH_OPT_STR, &a->ns, "NS", "only this namespace (default: all)"},
+        {"all", 0, BH_OPT_BOOL, &a->all, NULL,
+         "also pods whose decision is being taken or written to the API server"},
+        {"output", 'o', BH_OPT_STR, &a->output, BH_FORMS, "form of the output"},
+        {"watch", 'w', BH_OPT_BOOL, &a->watch, NULL, "go on and print what changes, once a second"},
+        {"no-headers", 0, BH_OPT_BOOL, &a->no_headers, NULL, "tables without their first line"},
+        {"runtime-dir", 0, BH_OPT_STR, &a->runtime, "DIR",
+         "instance to ask (default $BERTH_RUNTIME_DIR or /run/berth)"},
+        {0},
+    };
+    int rc = bh_opt_parse(table, &usage, argc, argv, NULL, err);
+
+    return rc != 0 ? rc : bh_form_parse(a->output, &a->form, err);
+}
+
+int bh_cmd_queue(int argc, char **argv)
+{
+    struct arguments a = {.output = "table"};
+    struct listing l = {.n = 0};
+    struct bh_err err = {0};
+    struct bh_ask k = {.id = 0};
+    char dir[108];
+    int rc = parse(argc, argv, &a, &err);
+
+    if (rc != 0)
+        return rc > 0 ? BH_EXIT_OK : bh_cli_usage_error("berth queue", &err);
+    bh_arena_init(&l.arena, 0);
+    rc = bh_cli_find_dir(a.runtime, dir, &err);
+    if (rc == 0)
+        rc = bh_ask_open(&k, dir, &err);
+    if (rc == 0 && a.watch) {
+        rc = watch(&k, &a, &l, &err);
+    } else if (rc == 0) {
+        rc = ask(&k, &a, &l, &err);
+        if (rc == 0)
+            print(&l, &a);
+    }
+    if (rc < 0)
+        fprintf(stderr, "berth queue: %s\n", err.msg);
+    bh_ask_close(&k);
+    bh_arena_fini(&l.arena);
+    free(l.rows);
+    return rc < 0 ? BH_EXIT_FAIL : BH_EXIT_OK;
+}

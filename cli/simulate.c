@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * cli/simulate.c - `berth simulate`: decisions for files, no server
+ */
+#include <errno.h>
+#include <unistd.h>
+
+#include "cli/simulate.h"
+#include "scheduler/explain/grid.h"
+#include "simulator/sim.h"
+
+#define EXIT_NOT_ALL 3
+
+struct options {
+    struct bh_opt_list files;
+    const char *output, *tie, *now, *only, *config;
+    int64_t seed, max;
+    bool count, explain, verify, strict, no_preemption;
+};
+
+static const struct bh_opt_usage usage = {
+    .program = "berth simulate",
+    .synopsis = "-f FILE [-f FILE ...] [flags]",
+    .about =
+        "Takes the scheduler's decisions for objects in files; no server is needed and nothing is "
+        "written anywhere. Pods that have a node are placed; the others are scheduled one after "
+        "the "
+        "other, each counting for the next. Workloads are expanded to their pods as their "
+        "controllers would. Objects without metadata.uid are treated as by kubectl apply "
+        "(defaults, "
+        "priority classes, limit ranges, validation), those with one are taken as they are, so "
+        "what "
+        "kubectl get -o yaml prints of a cluster can be read as it is.",
+    .examples = "  berth simulate -f cluster.yaml -f pods.yaml\n"
+                "  kubectl get nodes,pods,pv,pvc,sc -A -o yaml | berth simulate -f - -f new.yaml\n"
+                "  berth simulate -f cluster/ -f pod.yaml --pod default/web --explain -o wide\n"
+                "  berth simulate -f cluster.yaml -f pod.yaml --count -o json\n",
+    .exits = "  0  every pending pod was placed (with --count: counted)\n"
+             "  1  a file could not be read or an object is not valid\n"
+             "  2  wrong usage\n"
+             "  3  some pods were not placed: unschedulable, gated or failed\n",
+};
+
+static int read_options(struct options *o, int argc, char **argv, struct bh_err *err)
+{
+    const struct bh_opt table[] = {
+        {"filename", 'f', BH_OPT_STRLIST, &o->files, "FILE",
+         "file, folder or - (standard input) with objects as YAML or JSON (may be repeated)"},
+        {"output", 'o', BH_OPT_STR, &o->output, BH_FORMS, "form of the output"},
+        {"explain", 0, BH_OPT_BOOL, &o->explain, NULL,
+         "show for every pod why it went where it went, node by node"},
+        {"count", 0, BH_OPT_BOOL, &o->count, NULL,
+         "how many more of the one pending pod (see --pod) fit, per node, and why no more"},
+        {"max", 0, BH_OPT_INT, &o->max, "N", "with --count: stop at N (no limit)"},
+        {"pod", 0, BH_OPT_STR, &o->only, "NAMESPACE/NAME",
+         "schedule only this pod; other pending pods take no part"},
+        {"config", 0, BH_OPT_STR, &o->config, "FILE", "KubeSchedulerConfiguration (defaults)"},
+        {"tie-break", 0, BH_OPT_STR, &o->tie, "first|random",
+         "among equally good nodes: the smallest name, or a seeded draw"},
+        {"seed", 0, BH_OPT_INT, &o->seed, "N", "of the draws"},
+        {"no-preemption", 0, BH_OPT_BOOL, &o->no_preemption, NULL, "never evict a pod for another"},
+        {"now", 0, BH_OPT_STR, &o->now, "TIME",
+         "the time it is, as RFC 3339, for pods without a start time (the clock's)"},
+        {"strict", 0, BH_OPT_BOOL, &o->strict, NULL,
+         "objects of unknown kinds are errors, not warnings"},
+        {"verify", 0, BH_OPT_BOOL, &o->verify, NULL,
+         "decide every pod by both paths of the engine and abort on a difference"},
+        {NULL, 0, BH_OPT_BOOL, NULL, NULL, NULL},
+    };
+
+    return bh_opt_parse(table, &usage, argc, argv, NULL, err);
+}
+
+static int read_now(const char *text, int64_t *ret, struct bh_err *err)
+{
+    *ret = text ? bh_sim_parse_time(text) : bh_wall_ns();
+    return *ret > 0 ? 0
+                    : bh_err_set(err, -EINVAL,
+                                 "invalid value \"%s\" for --now: a time like 2026-01-02T03:04:05Z",
+                                 text);
+}
+
+static int check(const struct options *o, struct bh_trial_options *to, struct bh_err *err)
+{
+    const char *slash = o->only ? strchr(o->only, '/') : NULL;
+    enum bh_form form = BH_FORM_TABLE;
+    int rc = bh_form_parse(o->output, &form, err);
+
+    if (rc == 0 && !o->files.n)
+        rc = bh_err_set(err, -EINVAL, "no file given: -f FILE");
+    if (rc == 0 && !bh_streq(o->tie, "first") && !bh_streq(o->tie, "random"))
+        rc = bh_err_set(err, -EINVAL, "invalid value \"%s\" for --tie-break: first or random",
+                        o->tie);
+    if (rc == 0 && o->only && (!slash || slash == o->only || !slash[1] || strchr(slash + 1, '/')))
+        rc = bh_err_set(err, -EINVAL, "invalid value \"%s\" for --pod: NAMESPACE/NAME", o->only);
+    if (rc == 0 && o->max < 0)
+        rc = bh_err_set(err, -EINVAL, "invalid value %lld for --max: a number from 0 on",
+                        (long long)o->max);
+    if (rc == 0 && o->count && o->explain)
+        rc = bh_err_set(err, -EINVAL, "--count says itself why no more fit: not with --explain");
+    *to = (struct bh_trial_options){.config = o->config,
+                                    .tie_break =
+                                        bh_streq(o->tie, "first") ? BH_TIE_FIRST : BH_TIE_RANDOM,
+                                    .seed = (uint64_t)o->seed,
+                                    .verify = o->verify,
+                                    .explain = o->explain,
+                                    .no_preemption = o->no_preemption,
+                                    .strict = o->strict,
+                                    .form = form,
+                                    .colour = bh_colour_wanted(STDOUT_FILENO),
+                                    .only = o->only};
+    return rc == 0 ? read_now(o->now, &to->now_ns, err) : rc;
+}
+
+static int simulate(const struct options *o, const struct bh_trial_options *to, struct bh_buf *out,
+                    struct bh_err *err)
+{
+    struct bh_trial *t = NULL;
+    int code = BH_EXIT_OK, rc = bh_trial_new(to, &t, err);
+
+    if (rc >= 0)
+        rc = bh_trial_load(t, o->files.v, o->files.n, err);
+    if (rc >= 0 && o->only && !t->n_list)
+        rc = bh_err_set(err, -ENOENT, "no pending pod %s in the files", o->only);
+    if (rc >= 0 && o->count) {
+        rc = bh_trial_count(t, o->max, out, err);
+    } else if (rc >= 0) {
+        bh_trial_run(t);
+        bh_trial_report(t, out);
+        struct bh_trial_summary s = bh_trial_summarize(t);
+        code = s.unschedulable + s.gated + s.failed ? EXIT_NOT_ALL : BH_EXIT_OK;
+    }
+    if (t)
+        bh_progress_end(&t->progress);
+    bh_trial_free(t);
+    return rc < 0 ? BH_EXIT_FAIL : code;
+}
+
+int bh_cmd_simulate(int argc, char **argv)
+{
+    struct options o = {.output = "table", .tie = "first", .seed = 1};
+    struct bh_trial_options to;
+    struct bh_err err = {{0}};
+    struct bh_buf out = {0};
+    int rc = read_options(&o, argc, argv, &err), code;
+
+    if (rc == 0)
+        rc = check(&o, &to, &err);
+    if (rc != 0) {
+        free(o.files.v);
+        return rc > 0 ? BH_EXIT_OK : bh_cli_usage_error("berth simulate", &err);
+    }
+    code = simulate(&o, &to, &out, &err);
+    if (code == BH_EXIT_FAIL) { /* names in it are the files' */
+        struct bh_buf line = {0};
+        bh_text_add(&line, 0, false, err.msg);
+        fprintf(stderr, "berth simulate: %s\n", bh_buf_str(&line));
+        bh_buf_fini(&line);
+    }
+    fwrite(bh_buf_str(&out), 1, out.n, stdout);
+    if (fflush(stdout) != 0 && code != BH_EXIT_FAIL) {
+        fprintf(stderr, "berth simulate: could not write: %s\n", strerror(errno));
+        code = BH_EXIT_FAIL;
+    }
+    bh_buf_fini(&out);
+    free(o.files.v);
+    return code;
+}
