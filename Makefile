@@ -11,6 +11,8 @@
 #   DESTDIR, PREFIX, SYSCONFDIR, UNITDIR   for install       (/usr/local, /etc)
 #   UPFLAGS   flags of `berth up` for `make up`
 #   FUZZ, SECONDS   for fuzz
+#   SOAK_SECONDS    for soak                                 (1200)
+#   PROPERTY_ROUNDS, PROPERTY_FRESH   rounds of the property test in `check`   (3000, 1500)
 #
 # `make help` lists the targets.
 
@@ -44,10 +46,10 @@ MAIN_berth-binder    := binder/main.c
 MAIN_berth-simulator := simulator/main.c
 MAIN_berth           := cli/main.c
 LIBS_berth-watcher   := watcher common/bus common/api common/snapshot common/k8s common/data common/http common/base
-LIBS_berth-scheduler := scheduler common/bus common/snapshot common/k8s common/data common/http common/base
+LIBS_berth-scheduler := scheduler common/bus common/api common/snapshot common/k8s common/data common/http common/base
 LIBS_berth-binder    := binder common/bus common/api common/snapshot common/k8s common/data common/http common/base
 LIBS_berth-simulator := simulator common/k8s common/data common/http common/base
-LIBS_berth           := cli scheduler common/bus common/api common/snapshot common/k8s common/data common/http common/base
+LIBS_berth           := cli simulator scheduler common/bus common/api common/snapshot common/k8s common/data common/http common/base
 
 # ---- flags ---------------------------------------------------------------------------------------
 PKGS     := libcurl libssl libcrypto libzmq libprotobuf-c yaml-0.1 libuv libmicrohttpd
@@ -125,10 +127,10 @@ LIBS_UNIT_common/snapshot := common/snapshot common/k8s common/data common/base
 LIBS_UNIT_common/api      := common/api common/k8s common/data common/http common/base
 LIBS_UNIT_common/bus      := common/bus common/k8s common/data common/base
 LIBS_UNIT_watcher         := watcher common/bus common/api common/snapshot common/k8s common/data common/http common/base
-LIBS_UNIT_scheduler       := scheduler common/bus common/snapshot common/k8s common/data common/http common/base
+LIBS_UNIT_scheduler       := scheduler common/bus common/api common/snapshot common/k8s common/data common/http common/base
 LIBS_UNIT_binder          := binder common/bus common/api common/snapshot common/k8s common/data common/http common/base
 LIBS_UNIT_simulator       := simulator common/k8s common/data common/http common/base
-LIBS_UNIT_cli             := cli scheduler common/bus common/api common/snapshot common/k8s common/data common/http common/base
+LIBS_UNIT_cli             := cli simulator scheduler common/bus common/api common/snapshot common/k8s common/data common/http common/base
 
 UNIT_SRC  := $(sort $(shell find tests/unit -name 'test_*.c' 2>/dev/null))
 UNIT_BIN  := $(patsubst tests/unit/%.c,$(BUILD)/tests/%,$(UNIT_SRC))

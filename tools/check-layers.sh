@@ -17,7 +17,7 @@ watcher: common proto
 scheduler: common proto
 binder: common proto
 simulator: common proto scheduler
-cli: common proto scheduler
+cli: common proto scheduler simulator
 bench: common proto watcher scheduler binder simulator cli
 plugins: plugins
 '

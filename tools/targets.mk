@@ -19,6 +19,12 @@ up: deps ## build, then run Berth with the built-in API server (Ctrl-C stops it)
 FUZZ_SRC  := $(sort $(wildcard tests/fuzz/fuzz_*.c))
 FUZZ_NAME := $(patsubst tests/fuzz/fuzz_%.c,%,$(FUZZ_SRC))
 INTEGRATION := $(sort $(wildcard tests/integration/*.sh))
+# Programs that the integration tests play against.
+INTEGRATION_BIN := $(patsubst tests/integration/%.c,$(BUILD)/tests/integration/%,$(wildcard tests/integration/*.c))
+$(BUILD)/tests/integration/%: tests/integration/%.c $(foreach l,common/api common/k8s common/data common/http common/base,$(call libname,$(l))) $(PROTO_LIB) | $(GEN_H)
+	@mkdir -p $(dir $@)
+	$(call say,LD,$@)
+	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) $(LDFLAGS) -o $@ $< -Wl,--start-group $(filter %.a,$^) -Wl,--end-group $(LDLIBS)
 FUZZ_REPLAY := $(foreach f,$(FUZZ_NAME),$(BUILD)/tests/fuzz/$(f))
 FUZZ_LIBS := $(foreach l,simulator watcher scheduler binder common/bus common/api common/snapshot common/k8s common/data common/http common/base,$(call libname,$(l)))
 
@@ -27,34 +33,54 @@ $(BUILD)/tests/fuzz/%: tests/fuzz/fuzz_%.c tests/fuzz/replay.c $(FUZZ_LIBS) $(PR
 	$(call say,LD,$@)
 	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) $(LDFLAGS) -o $@ $(filter %.c,$^) -Wl,--start-group $(filter %.a,$^) -Wl,--end-group $(LDLIBS)
 
+# Random scenarios (tests/property): a fixed set of seeds and a few nobody has seen yet.
+PROPERTY_ROUNDS ?= 3000
+PROPERTY_FRESH  ?= 1500
+PROPERTY_SRC  := $(wildcard tests/property/*.c)
+PROPERTY_OBJ  := $(patsubst %.c,$(BUILD)/obj/%.o,$(PROPERTY_SRC))
+PROPERTY_BIN  := $(if $(PROPERTY_SRC),$(BUILD)/tests/property/property)
+PROPERTY_CASE := $(sort $(wildcard tests/property/cases/*.yaml))
+$(BUILD)/tests/property/property: $(PROPERTY_OBJ) $(foreach l,$(LIBS_UNIT_scheduler),$(call libname,$(l))) $(PROTO_LIB)
+	@mkdir -p $(dir $@)
+	$(call say,LD,$@)
+	$(Q)$(CC) $(LDFLAGS) -o $@ $(PROPERTY_OBJ) -Wl,--start-group $(filter %.a,$^) -Wl,--end-group $(LDLIBS)
+
 $(BUILD)/checks: FORCE
 	@mkdir -p $(BUILD)
 	@{ printf 'layers\tp\tbash tools/check-layers.sh\n'; \
 	   $(foreach t,$(UNIT_BIN),printf 'unit/%s\tp\t%s\n' '$(patsubst $(BUILD)/tests/%,%,$(t))' '$(t)';) \
 	   $(foreach f,$(FUZZ_NAME),printf 'fuzz/%s\tp\t%s tests/fuzz/corpus/%s\n' '$(f)' '$(BUILD)/tests/fuzz/$(f)' '$(f)';) \
+	   $(if $(PROPERTY_BIN),printf 'property/fixed\tp\t%s --seed 1 --rounds %s %s\n' '$(PROPERTY_BIN)' '$(PROPERTY_ROUNDS)' '$(PROPERTY_CASE)';) \
+	   $(if $(PROPERTY_BIN),printf 'property/fresh\tp\t%s --rounds %s\n' '$(PROPERTY_BIN)' '$(PROPERTY_FRESH)';) \
 	   $(if $(wildcard tests/conformance/*),printf 'conformance\ts\t$(BUILD)/bin/berth conformance tests/conformance\n';) \
 	   $(foreach s,$(INTEGRATION),printf 'integration/%s\ts\tBERTH_BIN=%s bash %s\n' '$(basename $(notdir $(s)))' '$(BUILD)/bin' '$(s)';) \
 	 } > $@
 
 check: deps-test ## install, build and test everything (the README's test command)
-	@$(MAKE) --no-print-directory -j$$(nproc) all unit-tests fuzz-replay
+	@$(MAKE) --no-print-directory -j$$(nproc) all unit-tests fuzz-replay property integration-programs
 	@$(MAKE) --no-print-directory $(BUILD)/checks
 	@bash tools/run-checks.sh $(BUILD)/check-logs < $(BUILD)/checks
+
+integration-programs: $(INTEGRATION_BIN) ## programs that the integration tests play against
 
 check-unit: unit-tests ## unit tests only
 	@$(MAKE) --no-print-directory $(BUILD)/checks
 	@grep -P '^(unit/|layers)' $(BUILD)/checks | bash tools/run-checks.sh $(BUILD)/check-logs
 
 fuzz-replay: $(FUZZ_REPLAY) ## fuzz targets linked to replay their corpus without an engine
+property: $(PROPERTY_BIN) ## build the random property test (build/tests/property/property --help)
+soak: ## everything random at length: make soak SOAK_SECONDS=1200
+	@$(MAKE) --no-print-directory -j$$(nproc) all property
+	@bash tools/soak.sh $(BUILD) $(or $(SOAK_SECONDS),1200)
 
 conformance: ## replay recorded decisions: make conformance CORPUS=DIR
 	@$(MAKE) --no-print-directory -j$$(nproc) $(BUILD)/bin/berth
 	@$(BUILD)/bin/berth conformance $(CORPUS)
 
-asan: ## unit tests and fuzz corpora under AddressSanitizer and UBSan
-	@$(MAKE) --no-print-directory BUILD=$(BUILD)-asan SANITIZE=address,undefined OPT="-O1 -g" WERROR= -j$$(nproc) unit-tests fuzz-replay
-	@$(MAKE) --no-print-directory BUILD=$(BUILD)-asan SANITIZE=address,undefined $(BUILD)-asan/checks
-	@grep -P '^(unit/|fuzz/)' $(BUILD)-asan/checks | bash tools/run-checks.sh $(BUILD)-asan/check-logs
+asan: ## unit tests, property test and fuzz corpora under AddressSanitizer and UBSan
+	@$(MAKE) --no-print-directory BUILD=$(BUILD)-asan SANITIZE=address,undefined OPT="-O1 -g" WERROR= -j$$(nproc) unit-tests fuzz-replay property
+	@$(MAKE) --no-print-directory BUILD=$(BUILD)-asan SANITIZE=address,undefined PROPERTY_ROUNDS=200 PROPERTY_FRESH=100 $(BUILD)-asan/checks
+	@grep -P '^(unit/|fuzz/|property/)' $(BUILD)-asan/checks | bash tools/run-checks.sh $(BUILD)-asan/check-logs
 tsan: ## unit tests under ThreadSanitizer
 	@$(MAKE) --no-print-directory BUILD=$(BUILD)-tsan SANITIZE=thread OPT="-O1 -g" WERROR= -j$$(nproc) unit-tests
 	@$(MAKE) --no-print-directory BUILD=$(BUILD)-tsan SANITIZE=thread $(BUILD)-tsan/checks
@@ -98,7 +124,7 @@ install: all ## install below DESTDIR and PREFIX
 	ln -sf berth $(DESTDIR)$(PREFIX)/bin/kubectl-berth
 	install -m 755 $(foreach p,watcher scheduler binder simulator,$(BUILD)/bin/berth-$(p)) $(DESTDIR)$(PREFIX)/sbin/
 	install -m 644 config/example-cluster.yaml config/rbac.yaml $(DESTDIR)$(PREFIX)/share/berth/
-	install -m 644 README.md ARCHITECTURE.md $(DESTDIR)$(PREFIX)/share/doc/berth/
+	install -m 644 README.md ARCHITECTURE.md systemd/berth-scheduler-extenders.conf $(DESTDIR)$(PREFIX)/share/doc/berth/
 	for u in systemd/*.service systemd/*.target; do sed 's|@sbindir@|$(PREFIX)/sbin|g' $$u > $(DESTDIR)$(UNITDIR)/$$(basename $$u); chmod 644 $(DESTDIR)$(UNITDIR)/$$(basename $$u); done
 	install -m 644 systemd/berth.tmpfiles $(DESTDIR)$(PREFIX)/lib/tmpfiles.d/berth.conf
 	install -m 644 systemd/berth.sysusers $(DESTDIR)$(PREFIX)/lib/sysusers.d/berth.conf
@@ -111,4 +137,4 @@ clean: ## remove the build folders
 	rm -rf $(BUILD) $(BUILD)-asan $(BUILD)-tsan $(BUILD)-fuzz $(BUILD)-clang
 
 FORCE:
-.PHONY: all help deps deps-test deps-dev up check check-unit fuzz-replay conformance asan tsan valgrind fuzz lint format sizes bench install deb clean unit-tests FORCE
+.PHONY: all integration-programs help deps deps-test deps-dev up check check-unit fuzz-replay property soak conformance asan tsan valgrind fuzz lint format sizes bench install deb clean unit-tests FORCE

@@ -27,6 +27,10 @@ verify() {
 for u in berth-watcher.service berth-scheduler.service berth-binder@1.service berth.target; do
     check "systemd-analyze verify $u" verify "$u"
 done
+mkdir "$work/units/berth-scheduler.service.d"
+cp systemd/berth-scheduler-extenders.conf "$work/units/berth-scheduler.service.d/extenders.conf"
+check "the drop-in for extenders" verify berth-scheduler.service
+rm -r "$work/units/berth-scheduler.service.d"
 for u in berth-watcher.service berth-scheduler.service berth-binder@1.service; do
     check "exposure of $u is at most 1.5" systemd-analyze security --offline=true --threshold=15 "$work/units/$u"
 done

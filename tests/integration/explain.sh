@@ -1,0 +1,181 @@
+#!/usr/bin/env bash
+# `berth explain` and `berth queue` on a live system: pending and bound pods, what-if, the scheduler's
+# control socket under rubbish, observers that come, are killed, and go.
+here=$(dirname "$0")
+# shellcheck source=tests/integration/lib/common.sh
+. "$here/lib/common.sh"
+command -v kubectl >/dev/null || { skip "explain" "no kubectl"; exit 0; }
+k() { kubectl --cache-dir "$work/cache" "$@"; }
+
+cat >"$work/scheduler.yaml" <<Y
+apiVersion: kubescheduler.config.k8s.io/v1
+kind: KubeSchedulerConfiguration
+podMaxBackoffSeconds: 600
+podInitialBackoffSeconds: 600
+profiles:
+- schedulerName: default-scheduler
+- schedulerName: no-taints
+  plugins: {multiPoint: {disabled: [{name: TaintToleration}]}}
+Y
+start_up --binders 1 --config "$work/scheduler.yaml" || exit 1
+export BERTH_RUNTIME_DIR=$run
+b() { "$BERTH_BIN/berth" "$@"; }
+# pod NAME SPEC-MEMBERS: a pod, its container aside
+pod() {
+    k create -f - <<Y
+apiVersion: v1
+kind: Pod
+metadata: {name: $1}
+spec: {$2 containers: [{name: c, image: pause, resources: {requests: {cpu: ${3:-100m}}}}]}
+Y
+}
+queue_of() { b queue "${@:2}" --no-headers | awk -v n="$1" '$2 == n {print $3}'; }
+in_queue() { [ "$(queue_of "$1")" = "$2" ]; }
+condition() { k get pod "$1" -o jsonpath='{.status.conditions[?(@.type=="PodScheduled")].message}'; }
+node_of() { k get pod "$1" -o jsonpath='{.spec.nodeName}'; }
+bound() { [ -n "$(node_of "$1")" ]; }
+explained() { b explain "$1" -o json | jq -r "$2"; }
+
+# ---- the queue
+pod here "" >/dev/null
+pod big "" 100 >/dev/null
+pod held "schedulingGates: [{name: example.com/hold}]," >/dev/null
+pod picky "nodeSelector: {disktype: ssd}," >/dev/null
+eventually "a pod is bound" 10 bound here
+eventually "big is unschedulable" 10 in_queue big unschedulable
+eventually "picky is unschedulable" 10 in_queue picky unschedulable
+eventually "held is gated" 10 in_queue held gated
+expect "queue tells plugins and message" 'default +big +unschedulable +1 .* TaintToleration,NodeResourcesFit +0/5 nodes' b queue
+expect "queue of a namespace" 'No pods wait in namespace "kube-system"' b queue -n kube-system
+expect "queue -o wide has the whole message" '5 Preemption is not helpful for scheduling\.$' b queue -o wide
+expect "queue -o json" '^waiting for scheduling gates: \[example.com/hold\]$' \
+    bash -c "'$BERTH_BIN/berth' queue -o json | jq -r '.items[] | select(.name == \"held\") | .message'"
+expect "queue -o yaml" 'queue: gated' b queue -o yaml
+
+# ---- pending pods
+expect "explain names the first rejecting plugin of each node" 'node-c1 +TaintToleration .*untolerated taint' b explain pod/big -o wide
+expect "explain: queue, scheduler, configuration" "configuration: $work/scheduler.yaml" b explain big
+expect "explain: the queue's view" '^Queue: +unschedulable, 1 attempt, rejected by TaintToleration, NodeResourcesFit' b explain big
+check "the message is what the API server has" test "$(explained big .explanation.message)" = "$(condition big)"
+check "no condition line when it says the same" bash -c "! '$BERTH_BIN/berth' explain big | grep -q '^Condition:'"
+check "the message without preemption" test "$(b explain big --no-preemption -o json | jq -r .explanation.message)" = "$(explained big .explanation.fitMessage)"
+expect "a gated pod" 'Gated' b explain pods/held
+expect "one node only" '^1$' bash -c "'$BERTH_BIN/berth' explain default/big --node node-b1 -o json | jq '.explanation.rejected | length'"
+sed 's/600/700/' "$work/scheduler.yaml" >"$work/other.yaml"
+check "another configuration" test "$(b explain big --config "$work/other.yaml" -o json | jq -r .scheduler.configuration)" = "$work/other.yaml"
+
+# ---- bound pods
+check "a bound pod: where it is" test "$(explained here .nodeName)" = "$(node_of here)"
+expect "a bound pod: decided anew" '^Scheduled$' explained here .explanation.result
+expect "a bound pod: how its node does now" '^[0-9]+$' explained here .nodeNow.rank
+expect "all scores add up" '^true$' explained here '[.explanation.ranking[] | .total == ([.plugins[].weighted] | add)] | all'
+check "its room is free for itself" test "$(explained here .explanation.nodes.feasible)" = 4
+
+# ---- what if
+k get node node-b2 -o json | jq '.metadata.labels.disktype = "ssd"' >"$work/ssd.json"
+expect "what if a label changed" '^After: +Scheduled on node-b2' b explain picky --what-if "$work/ssd.json"
+expect "what if: one node differs" '^node-b2 .*NodeAffinity: .*feasible' b explain picky -f "$work/ssd.json"
+cat >"$work/huge.yaml" <<Y
+apiVersion: v1
+kind: Node
+metadata: {name: huge}
+status: {allocatable: {cpu: "200", memory: 1Ti, pods: "110"}}
+---
+apiVersion: v1
+kind: Namespace
+metadata: {name: elsewhere}
+Y
+expect "what if a node joined" '^Scheduled on huge$' bash -c "'$BERTH_BIN/berth' explain big -f '$work/huge.yaml' -o json | jq -r .whatIf.difference.result.after"
+k get pod held -o json | jq 'del(.spec.schedulingGates)' >"$work/open.json"
+expect "what if the pod had no gates" '^After: +Scheduled on node-' b explain held -f "$work/open.json"
+k get pod here -o json | jq '.spec.containers[0].resources.requests.cpu = "3"' >"$work/fat.json"
+expect "what if another pod were fatter" "^Pod +default +here +replaced" b explain picky -f "$work/fat.json"
+check "nobody noticed" in_queue held gated
+check "the cluster has the nodes it had" test "$(k get nodes --no-headers | wc -l)" = 5
+
+# ---- refusals
+fails() { # NAME STATUS PATTERN COMMAND...
+    local name=$1 status=$2 pattern=$3 out rc
+    shift 3
+    out=$("$@" 2>&1)
+    rc=$?
+    if [ "$rc" -eq "$status" ] && grep -qE -- "$pattern" <<<"$out"; then ok "$name"; else not_ok "$name" "status $rc, wanted $status and: $pattern
+got: $out"; fi
+}
+fails "an unknown pod" 1 'no pod "her" in namespace "default" \(did you mean default/here, default/held\?' b explain her
+fails "the right name, the wrong namespace" 1 'did you mean default/here\?' b explain here -n kube-system
+fails "an unknown node" 1 'never came to a node "nope": the cluster has 5 nodes' b explain big --node nope
+fails "a scheduler without profile" 1 'profile' b explain big --what-if <(k get pod big -o json | jq '.spec.schedulerName = "other"')
+fails "a file that is none" 1 'could not read /nonexistent' b explain big -f /nonexistent
+fails "a kind that does not matter" 1 'document 1.*Deployment: not a kind' b explain big -f <(echo '{"kind":"Deployment","apiVersion":"apps/v1","metadata":{"name":"x"}}')
+fails "a broken quantity" 1 'Node "x".*quantit' b explain big -f <(echo '{"kind":"Node","apiVersion":"v1","metadata":{"name":"x"},"status":{"allocatable":{"cpu":"1e400x"}}}')
+fails "no pod named" 2 'say which pod' b explain
+fails "contradicting namespaces" 2 'is in namespace "default"' b explain default/big -n kube-system
+fails "another form" 2 'invalid value "html" for --output' b queue -o html
+fails "nothing runs there" 1 'No such file or directory' b queue --runtime-dir "$work/none"
+mkdir "$work/empty"
+fails "no scheduler" 1 "no berth-scheduler runs in \"$work/empty\"" b queue --runtime-dir "$work/empty"
+fails "no watcher" 1 "no berth-watcher runs in \"$work/empty\"" b explain big --runtime-dir "$work/empty"
+if [ "$(id -u)" -eq 0 ] && id nobody >/dev/null 2>&1 && command -v setpriv >/dev/null; then
+    chmod 755 "$work" # the directory above is not what is tested
+    fails "no permission" 1 'ermission denied' setpriv --reuid nobody --clear-groups "$BERTH_BIN/berth" queue
+else
+    skip "no permission" "needs root and setpriv"
+fi
+
+# ---- a decision on its way
+binder=$(pid_of berth-binder)
+kill -STOP "$binder"
+pod slow "" >/dev/null
+binding() { b queue --all -o wide | grep -E 'slow +binding .* node-[abc][12] '; }
+eventually "a pod whose bind is on its way" 10 binding
+expect "is not listed among those that wait" '^$' queue_of slow
+expect "is explained as decided" '^State: +decided, being bound to node-' b explain slow
+check "and its node knows its room is taken" test "$(explained slow .queue.binding.node)" = "$(explained slow .nodeName)"
+kill -CONT "$binder"
+eventually "it is bound" 20 bound slow
+
+# ---- the control socket and rubbish
+scheduler=$(pid_of berth-scheduler)
+head -c 100000 /dev/urandom >"$work/rubbish"
+for i in 1 2 3; do
+    curl -s -m 0.3 --unix-socket "$run/control.sock" --data-binary "@$work/rubbish" http://scheduler/ >/dev/null
+done
+expect "the queue answers all the same" 'big +unschedulable' b queue
+check "by the same scheduler" test "$(pid_of berth-scheduler)" = "$scheduler"
+
+# ---- observers
+b explain big -o json >"$work/o1" & p1=$!
+b explain here -o json >"$work/o2" & p2=$!
+b explain picky -o json >"$work/o3" & p3=$!
+for p in $p1 $p2 $p3; do
+    wait "$p"
+    expect "one of three observers at once" '^0$' echo $?
+done
+check "all have their answer" test "$(cat "$work/o1" "$work/o2" "$work/o3" | jq -s 'map(.explanation.result) | length')" = 3
+for i in 1 2 3 4 5 6 7 8 9 10 11 12; do # more than there are places
+    b explain big >/dev/null 2>&1 & p1=$!
+    [ "$i" -gt 6 ] && sleep 0.01
+    kill -9 "$p1" 2>/dev/null
+    wait "$p1" 2>/dev/null
+done
+metric() { curl -fsS "http://127.0.0.1:$(metrics_port watcher)/metrics" | awk -v m="$1" '$1 == m {print $2}'; }
+no_observers() { [ "$(metric berth_watcher_feed_observers)" = 0 ]; }
+eventually "killed observers are forgotten" 10 no_observers
+check "one scheduler is fed" test "$(metric berth_watcher_feed_schedulers)" = 1
+check "and none was lost" test "$(metric berth_watcher_feed_dropped_total)" = 0
+check "the scheduler is the same" test "$(pid_of berth-scheduler)" = "$scheduler"
+check "another observer finds a place" b explain big
+pod after "" >/dev/null
+eventually "pods are scheduled as before" 10 bound after
+
+# ---- without a scheduler that answers
+kill -STOP "$scheduler"
+expect "explain with a configuration of its own" 'Note: +the scheduler does not answer' b explain big --config "$work/scheduler.yaml"
+kill -CONT "$scheduler"
+check "it goes on" b queue
+
+# ---- kubectl berth
+mkdir "$work/bin"
+ln -s "$BERTH_BIN/berth" "$work/bin/kubectl-berth"
+expect "kubectl berth queue" 'big +unschedulable' env PATH="$work/bin:$PATH" kubectl berth queue

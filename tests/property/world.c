@@ -1,0 +1,953 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * tests/property/world.c - objects as the API server has them, and the engines that hear of every
+ * change as the daemon would tell them
+ */
+#include <errno.h>
+
+#include "common/k8s/codec.h"
+#include "common/k8s/compile.h"
+#include "proto/kubernetes/kubernetes.pb-c.h"
+#include "scheduler/queue/queue.h"
+#include "tests/property/property.h"
+
+bool failed(const struct world *w)
+{
+    return w->found->kind[0] != 0;
+}
+
+void fail(struct world *w, const char *kind, const char *fmt, ...)
+{
+    va_list ap;
+    int n;
+
+    if (failed(w))
+        return;
+    snprintf(w->found->kind, sizeof w->found->kind, "%s", kind);
+    n = snprintf(w->found->text, sizeof w->found->text, "op %zu (%s): ", w->op, w->why);
+    va_start(ap, fmt);
+    vsnprintf(w->found->text + n, sizeof w->found->text - (size_t)n, fmt, ap);
+    va_end(ap);
+}
+
+/* ---- things -------------------------------------------------------------------------------------
+ */
+
+static const char *id_of(struct bh_arena *a, enum bh_kind kind, const char *ns, const char *name)
+{
+    return bh_kinds[kind].namespaced
+               ? bh_arena_printf(a, "%s %s/%s", bh_kinds[kind].kind_name, ns, name)
+               : bh_arena_printf(a, "%s %s", bh_kinds[kind].kind_name, name);
+}
+
+static struct thing *find_id(const struct world *w, const char *id)
+{
+    return bh_map_get(&w->things, id, strlen(id));
+}
+
+struct thing *find_thing(const struct world *w, enum bh_kind kind, const char *ns, const char *name)
+{
+    struct bh_arena a;
+
+    bh_arena_init(&a, 0);
+    struct thing *t = find_id(w, id_of(&a, kind, ns ? ns : "", name ? name : ""));
+    bh_arena_fini(&a);
+    return t;
+}
+
+struct thing *find_pod(const struct world *w, const char *key)
+{
+    BH_CLEANUP(bh_freep) char *id = bh_asprintf("Pod %s", key ? key : "");
+
+    return find_id(w, id);
+}
+
+const char *thing_name(const struct thing *t)
+{
+    const char *s = bh_json_get_str(bh_json_get(t->object, "metadata"), "name");
+    return s ? s : "";
+}
+
+const char *thing_namespace(const struct thing *t)
+{
+    const char *s = bh_json_get_str(bh_json_get(t->object, "metadata"), "namespace");
+    return s ? s : "";
+}
+
+static int by_order(const void *a, const void *b)
+{
+    const struct thing *x = *(struct thing *const *)a, *y = *(struct thing *const *)b;
+    return x->order < y->order ? -1 : x->order > y->order;
+}
+
+struct thing **all_things(const struct world *w, struct bh_arena *a, enum bh_kind kind)
+{
+    struct thing **v = bh_arena_new_array(a, struct thing *, w->things.len + 1);
+    struct bh_map_entry *m;
+    size_t n = 0;
+
+    for (size_t it = 0; (m = bh_map_next(&w->things, &it));) {
+        struct thing *t = m->value;
+        if (kind == BH_KIND_COUNT || t->kind == kind)
+            v[n++] = t;
+    }
+    qsort(v, n, sizeof *v, by_order);
+    return v;
+}
+
+bool has_assumed(const struct world *w)
+{
+    struct bh_map_entry *m;
+
+    for (size_t it = 0; (m = bh_map_next(&w->things, &it));)
+        if (((struct thing *)m->value)->place == POD_ASSUMED)
+            return true;
+    return false;
+}
+
+struct bh_pending pending_of(const struct thing *pod, unsigned engine)
+{
+    return (struct bh_pending){.pod = pod->side[engine].rec, .shape = pod->side[engine].shape};
+}
+
+struct bh_str uid_of(const struct thing *pod)
+{
+    return bh_rec_text(pod->side[MAIN].rec, pod->side[MAIN].rec->uid);
+}
+
+bh_sym sym_in(struct bh_engine *e, const char *text)
+{
+    return bh_sym_internc(bh_engine_symtab(e), text);
+}
+
+static void drop_side(struct world *w, struct thing *t)
+{
+    for (unsigned e = 0; e < ENGINES; e++) {
+        if (!t->side[e].rec)
+            continue;
+        bh_engine_shape_unref(w->engine[e], t->side[e].shape);
+        free(t->side[e].rec);
+        t->side[e].rec = NULL;
+    }
+}
+
+static void free_thing(struct world *w, struct thing *t)
+{
+    drop_side(w, t);
+    free(t->id);
+    free(t);
+}
+
+static void remove_thing(struct world *w, struct thing *t)
+{
+    (void)bh_map_del(&w->things, t->id, strlen(t->id));
+    free_thing(w, t);
+}
+
+static struct thing *keep(struct world *w, enum bh_kind kind, struct bh_json *object)
+{
+    const struct bh_json *meta = bh_json_get(object, "metadata");
+    const char *ns = bh_json_get_str(meta, "namespace"), *name = bh_json_get_str(meta, "name");
+    const char *id = id_of(&w->arena, kind, ns ? ns : "", name ? name : "");
+    struct thing *t = find_id(w, id);
+
+    if (!t) {
+        t = bh_calloc(1, sizeof *t);
+        t->kind = kind;
+        t->id = bh_strdup(id);
+        bh_map_put(&w->things, id, strlen(id), t);
+    }
+    t->object = object;
+    t->order = ++w->order;
+    return t;
+}
+
+/* ---- into an engine
+ * ------------------------------------------------------------------------------ */
+
+static int decode(struct bh_arena *a, const struct bh_json *object, enum bh_kind kind,
+                  ProtobufCMessage **ret, struct bh_err *err)
+{
+    int rc = bh_json_to_pb(a, bh_kinds[kind].desc, object, ret, NULL, err);
+
+    return rc == 0 && !bh_object_meta(*ret) ? bh_err_set(err, -EINVAL, "no metadata") : rc;
+}
+
+static int compile_node(struct bh_engine *e, struct bh_arena *a, const struct bh_json *object,
+                        struct bh_node_rec **ret, struct bh_err *err)
+{
+    struct bh_interner in = bh_symtab_interner(bh_engine_symtab(e));
+    ProtobufCMessage *m;
+    int rc = decode(a, object, BH_KIND_NODE, &m, err);
+
+    return rc < 0 ? rc : bh_compile_node(a, (const void *)m, &in, ret, err);
+}
+
+int compile_pod(struct bh_engine *e, struct bh_arena *a, const struct bh_json *object,
+                struct bh_pod_rec **ret, bh_shape_id *ret_shape, struct bh_err *err)
+{
+    struct bh_interner in = bh_symtab_interner(bh_engine_symtab(e));
+    struct bh_shape_rec *shape = NULL;
+    ProtobufCMessage *m;
+    int rc = decode(a, object, BH_KIND_POD, &m, err);
+
+    if (rc == 0)
+        rc = bh_compile_shape(a, (const void *)m, &in, &shape, err);
+    if (rc == 0)
+        rc = bh_compile_pod(a, (const void *)m, &in, ret, err);
+    if (rc == 0) {
+        *ret_shape = bh_engine_shape(e, shape);
+        (*ret)->shape = *ret_shape;
+    }
+    return rc;
+}
+
+static int put_object(struct bh_engine *e, const struct thing *t, struct bh_cluster_event *ev,
+                      struct bh_err *err)
+{
+    struct bh_buf b = {0};
+    struct bh_arena a;
+    ProtobufCMessage *m;
+
+    bh_arena_init(&a, 0);
+    int rc = decode(&a, t->object, t->kind, &m, err);
+    if (rc == 0) {
+        bh_pb_pack(&b, m);
+        rc = ev ? bh_engine_put_object_event(e, ev, thing_namespace(t), thing_name(t),
+                                             bh_buf_str(&b), b.n, err)
+                : bh_engine_put_object(e, t->kind, thing_namespace(t), thing_name(t),
+                                       bh_buf_str(&b), b.n, err);
+    }
+    bh_buf_fini(&b);
+    bh_arena_fini(&a);
+    return rc;
+}
+
+int put_thing(struct bh_engine *e, const struct thing *t, struct bh_err *err)
+{
+    struct bh_node_rec *node;
+    struct bh_pod_rec *pod;
+    bh_shape_id shape;
+    struct bh_arena a;
+    int rc = 0;
+
+    if (t->kind != BH_KIND_NODE && t->kind != BH_KIND_POD)
+        return put_object(e, t, NULL, err);
+    bh_arena_init(&a, 0);
+    if (t->kind == BH_KIND_NODE) {
+        rc = compile_node(e, &a, t->object, &node, err);
+        if (rc == 0)
+            bh_engine_put_node(e, node);
+    } else if (t->place == POD_BOUND) {
+        rc = compile_pod(e, &a, t->object, &pod, &shape, err);
+        if (rc == 0) {
+            bh_engine_put_pod(e, pod, shape);
+            bh_engine_shape_unref(e, shape);
+        }
+    }
+    bh_arena_fini(&a);
+    return rc;
+}
+
+/* ---- changes ------------------------------------------------------------------------------------
+ */
+
+static void apply_node(struct world *w, struct bh_json *object)
+{
+    struct thing *t = keep(w, BH_KIND_NODE, object);
+    struct bh_err err = {{0}};
+    struct bh_node_rec *neu;
+    struct bh_arena a;
+
+    bh_arena_init(&a, 0);
+    if (compile_node(w->engine[MAIN], &a, object, &neu, &err) < 0) {
+        fail(w, "input", "%s", err.msg);
+    } else {
+        const struct bh_node_rec *known = bh_engine_find_node(w->engine[MAIN], neu->name);
+        struct bh_node_rec *old = known ? bh_arena_memdup(&a, known, known->h.size) : NULL;
+        struct bh_cluster_event ev = {.resource = BH_EV_NODE, .old_node = old, .new_node = neu};
+        uint32_t bits[8] = {BH_EV_ADD};
+        unsigned n = old ? bh_node_diff(old, neu, bits) : 1;
+        bh_engine_put_node(w->engine[MAIN], neu);
+        wake_event(w, &ev, bits, n);
+        (void)put_thing(w->engine[FAST], t, &err);
+    }
+    bh_arena_fini(&a);
+}
+
+static void delete_node(struct world *w, struct thing *t)
+{
+    bh_sym name = sym_in(w->engine[MAIN], thing_name(t));
+    const struct bh_node_rec *known = bh_engine_find_node(w->engine[MAIN], name);
+    struct bh_node_rec *old = known ? bh_memdup(known, known->h.size) : NULL;
+    struct bh_cluster_event ev = {.resource = BH_EV_NODE, .old_node = old};
+    const uint32_t bit = BH_EV_DELETE;
+
+    if (old)
+        wake_event(w, &ev, &bit, 1);
+    for (unsigned e = 0; e < ENGINES; e++)
+        bh_engine_del_node(w->engine[e], sym_in(w->engine[e], thing_name(t)));
+    free(old);
+    remove_thing(w, t);
+}
+
+static void apply_other(struct world *w, enum bh_kind kind, struct bh_json *object)
+{
+    const struct bh_json *meta = bh_json_get(object, "metadata");
+    struct thing *known =
+        find_thing(w, kind, bh_json_get_str(meta, "namespace"), bh_json_get_str(meta, "name"));
+    struct bh_cluster_event ev = {.resource = BH_EV_OBJECT, .kind = kind};
+    const uint32_t bit = known ? BH_EV_UPDATE : BH_EV_ADD;
+    struct thing *t = keep(w, kind, object);
+    struct bh_err err = {{0}};
+
+    ev.action = bit;
+    if (put_object(w->engine[MAIN], t, &ev, &err) < 0 ||
+        put_object(w->engine[FAST], t, NULL, &err) < 0)
+        fail(w, "input", "%s", err.msg);
+    wake_event(w, &ev, &bit, 1);
+    if (kind == BH_KIND_NAMESPACE && !known)
+        bh_queue_wake_all(w->queue, w->now_ns); /* a namespace comes before its pods, really */
+}
+
+static void delete_other(struct world *w, struct thing *t)
+{
+    struct bh_cluster_event ev = {
+        .resource = BH_EV_OBJECT, .kind = t->kind, .action = BH_EV_DELETE};
+    const uint32_t bit = BH_EV_DELETE;
+
+    (void)bh_engine_put_object_event(w->engine[MAIN], &ev, thing_namespace(t), thing_name(t), NULL,
+                                     0, NULL);
+    (void)bh_engine_put_object(w->engine[FAST], t->kind, thing_namespace(t), thing_name(t), NULL, 0,
+                               NULL);
+    wake_event(w, &ev, &bit, 1);
+    if (t->kind == BH_KIND_NAMESPACE)
+        bh_queue_wake_all(w->queue, w->now_ns); /* and goes after them */
+    remove_thing(w, t);
+}
+
+/* ---- pods ---------------------------------------------------------------------------------------
+ */
+
+/* A pod that leaves a node: del tells the engine, what it was is kept for the event. */
+static void leave_node(struct world *w, struct thing *t, bool forget)
+{
+    struct bh_engine *e = w->engine[MAIN];
+    bh_shape_id shape = 0;
+    const struct bh_pod_rec *known = bh_engine_find_pod(e, uid_of(t), &shape);
+    struct bh_cluster_event ev = {.resource = BH_EV_POD_ASSIGNED, .was_assumed = forget};
+    const uint32_t bit = BH_EV_DELETE;
+
+    if (!known) {
+        fail(w, "lost pod", "%s is not in the cache", t->id);
+        return;
+    }
+    const struct bh_shape_rec *rec = bh_engine_shape_rec(e, shape);
+    BH_CLEANUP(bh_freep) struct bh_pod_rec *old = bh_memdup(known, known->h.size);
+    BH_CLEANUP(bh_freep) struct bh_shape_rec *old_shape = bh_memdup(rec, rec->h.size);
+    ev.old_pod = old;
+    ev.old_shape = old_shape;
+    for (unsigned i = 0; i < ENGINES; i++) {
+        struct bh_str uid = bh_rec_text(t->side[i].rec, t->side[i].rec->uid);
+        int rc = 0;
+        if (forget)
+            rc = bh_engine_forget(w->engine[i], uid);
+        else
+            bh_engine_del_pod(w->engine[i], uid);
+        if (rc < 0)
+            fail(w, "forget", "engine %u: %s cannot be forgotten", i, t->id);
+    }
+    wake_event(w, &ev, &bit, 1);
+}
+
+static void tell_nominated_room(struct world *w, const struct thing *t)
+{
+    const struct bh_pod_rec *pod = t->side[MAIN].rec;
+    const struct bh_shape_rec *shape = bh_engine_shape_rec(w->engine[MAIN], t->side[MAIN].shape);
+    BH_CLEANUP(bh_freep) struct bh_pod_rec *old = bh_memdup(pod, pod->h.size);
+    BH_CLEANUP(bh_freep) struct bh_shape_rec *old_shape = bh_memdup(shape, shape->h.size);
+    const struct bh_cluster_event ev = {
+        .resource = BH_EV_POD_ASSIGNED, .old_pod = old, .old_shape = old_shape};
+    const uint32_t bit = BH_EV_DELETE;
+
+    wake_event(w, &ev, &bit, 1);
+}
+
+static bool compile_sides(struct world *w, struct thing *t, struct pod_side out[ENGINES])
+{
+    struct bh_err err = {{0}};
+    struct bh_pod_rec *rec;
+    struct bh_arena a;
+
+    bh_arena_init(&a, 0);
+    for (unsigned e = 0; e < ENGINES; e++) {
+        if (compile_pod(w->engine[e], &a, t->object, &rec, &out[e].shape, &err) < 0) {
+            fail(w, "input", "%s: %s", t->id, err.msg);
+            bh_arena_fini(&a);
+            return false;
+        }
+        out[e].rec = bh_memdup(rec, rec->h.size);
+    }
+    bh_arena_fini(&a);
+    return true;
+}
+
+static void queue_pod(struct world *w, struct thing *t)
+{
+    bh_queue_update(
+        w->queue, t->side[MAIN].rec,
+        bh_engine_shape(w->engine[MAIN], bh_engine_shape_rec(w->engine[MAIN], t->side[MAIN].shape)),
+        bh_json_get_str(bh_json_get(t->object, "metadata"), "resourceVersion"), w->now_ns);
+}
+
+/* As the queue does for its engine. */
+static void renominate(struct world *w, struct thing *t, const char *node)
+{
+    struct bh_pending p = pending_of(t, FAST);
+
+    if (t->nominated || node)
+        bh_engine_unnominate(w->engine[FAST], bh_rec_text(p.pod, p.pod->uid));
+    if (node)
+        bh_engine_nominate(w->engine[FAST], &p, sym_in(w->engine[FAST], node));
+    t->nominated = node;
+}
+
+static const char *nominated_in(const struct bh_json *pod)
+{
+    const char *s = bh_json_get_str(bh_json_get(pod, "status"), "nominatedNodeName");
+    return s && *s ? s : NULL;
+}
+
+/* New or changed, not on a node. */
+static void put_pending(struct world *w, struct thing *t, struct pod_side side[ENGINES])
+{
+    struct thing old = *t;
+
+    memcpy(t->side, side, sizeof t->side);
+    t->place = POD_PENDING;
+    t->node = NULL;
+    queue_pod(w, t);
+    if (old.side[MAIN].rec && old.nominated &&
+        !bh_streq(old.nominated, nominated_in(t->object) ? nominated_in(t->object) : ""))
+        tell_nominated_room(w, &old);
+    renominate(w, t, nominated_in(t->object));
+    drop_side(w, &old);
+}
+
+static void put_bound(struct world *w, struct thing *t, struct pod_side side[ENGINES])
+{
+    struct bh_engine *e = w->engine[MAIN];
+    const struct bh_shape_rec *shape = bh_engine_shape_rec(e, side[MAIN].shape);
+    struct bh_cluster_event ev = {
+        .resource = BH_EV_POD_ASSIGNED, .new_pod = side[MAIN].rec, .new_shape = shape};
+    uint32_t bits[8] = {BH_EV_ADD};
+    unsigned n = 1;
+    bool moved = false;
+    struct thing old = *t;
+
+    if (old.side[MAIN].rec && old.place == POD_BOUND) {
+        ev.old_pod = old.side[MAIN].rec;
+        ev.old_shape = bh_engine_shape_rec(e, old.side[MAIN].shape);
+        n = bh_pod_diff(ev.old_pod, ev.old_shape, ev.new_pod, ev.new_shape, bits);
+        moved = ev.old_pod->node != ev.new_pod->node;
+    }
+    memcpy(t->side, side, sizeof t->side);
+    t->place = POD_BOUND;
+    t->node = bh_json_get_str(bh_json_get(t->object, "spec"), "nodeName");
+    t->nominated = NULL;
+    for (unsigned i = 0; i < ENGINES; i++)
+        bh_engine_put_pod(w->engine[i], side[i].rec, side[i].shape);
+    if (moved) /* no API server does this; if one did, it would be gone here and new there */
+        wake_move(w, &ev);
+    else
+        wake_event(w, &ev, bits, n);
+    bh_queue_delete(w->queue, uid_of(t));
+    bh_engine_unnominate(w->engine[FAST], bh_rec_text(side[FAST].rec, side[FAST].rec->uid));
+    drop_side(w, &old);
+}
+
+static void unreserve(struct world *w, const struct thing *t)
+{
+    for (unsigned e = 0; e < ENGINES; e++) {
+        struct bh_pending p = pending_of(t, e);
+        bh_engine_unreserve(w->engine[e], &p, sym_in(w->engine[e], t->node));
+    }
+}
+
+static void delete_pod(struct world *w, struct thing *t)
+{
+    if (t->place == POD_PENDING) {
+        if (t->nominated)
+            tell_nominated_room(w, t);
+        bh_queue_delete(w->queue, uid_of(t));
+        bh_engine_unnominate(w->engine[FAST],
+                             bh_rec_text(t->side[FAST].rec, t->side[FAST].rec->uid));
+    } else {
+        if (t->place == POD_ASSUMED)
+            unreserve(w, t);
+        leave_node(w, t, t->place == POD_ASSUMED);
+    }
+    remove_thing(w, t);
+}
+
+static void apply_pod(struct world *w, struct bh_json *object)
+{
+    const struct bh_json *meta = bh_json_get(object, "metadata");
+    const char *uid = bh_json_get_str(meta, "uid");
+    const char *node = bh_json_get_str(bh_json_get(object, "spec"), "nodeName");
+    struct thing *t = find_thing(w, BH_KIND_POD, bh_json_get_str(meta, "namespace"),
+                                 bh_json_get_str(meta, "name"));
+    struct pod_side side[ENGINES] = {{0}};
+
+    if (t && !bh_streq(bh_json_get_str(bh_json_get(t->object, "metadata"), "uid"), uid)) {
+        delete_pod(w, t);
+        t = NULL;
+    }
+    if (t && t->place == POD_ASSUMED && !node)
+        return; /* its queue entry would change, nothing that is decided */
+    if (t && t->place == POD_BOUND && !node) {
+        node = t->node; /* no pod leaves its node */
+        bh_json_set_str(&w->arena, bh_json_obj_at(&w->arena, object, "spec"), "nodeName", node);
+    }
+    struct bh_json *before = t ? t->object : NULL;
+    t = keep(w, BH_KIND_POD, object);
+    if (!compile_sides(w, t, side)) {
+        t->object = before;
+        return;
+    }
+    if (node)
+        put_bound(w, t, side);
+    else
+        put_pending(w, t, side);
+}
+
+static void apply(struct world *w, const struct bh_json *object)
+{
+    const char *version = bh_json_get_str(object, "apiVersion");
+    const char *kind = bh_json_get_str(object, "kind");
+    const struct bh_kind_info *k = version && kind ? bh_kind_find(version, kind) : NULL;
+    struct bh_json *copy = bh_json_clone(&w->arena, object);
+
+    if (!k)
+        fail(w, "input", "unknown kind %s", kind ? kind : "(none)");
+    else if (k->kind == BH_KIND_NODE)
+        apply_node(w, copy);
+    else if (k->kind == BH_KIND_POD)
+        apply_pod(w, copy);
+    else
+        apply_other(w, k->kind, copy);
+}
+
+static void delete_thing(struct world *w, struct thing *t)
+{
+    if (t->kind == BH_KIND_NODE)
+        delete_node(w, t);
+    else if (t->kind == BH_KIND_POD)
+        delete_pod(w, t);
+    else
+        delete_other(w, t);
+}
+
+static void delete_op(struct world *w, const struct bh_json *op)
+{
+    const char *kind = bh_json_get_str(op, "kind"), *ns = bh_json_get_str(op, "namespace");
+    struct thing *t = NULL;
+
+    for (unsigned i = 0; i < BH_KIND_COUNT && !t; i++)
+        if (kind && bh_streq(bh_kinds[i].kind_name, kind))
+            t = find_thing(w, (enum bh_kind)i, ns, bh_json_get_str(op, "name"));
+    if (t)
+        delete_thing(w, t);
+}
+
+/* ---- decisions ----------------------------------------------------------------------------------
+ */
+
+static void new_version(struct world *w, struct bh_json *object)
+{
+    bh_json_set_str(&w->arena, bh_json_obj_at(&w->arena, object, "metadata"), "resourceVersion",
+                    bh_arena_printf(&w->arena, "%llu", (unsigned long long)w->order + 1000000));
+}
+
+/* One write of an engine's as the API server shows it afterwards. */
+static void write_one(struct world *w, struct thing *pod, const struct bh_write *wr,
+                      struct bh_json *object, struct bh_json *pod_status)
+{
+    const struct bh_kind_info *k = &bh_kinds[wr->kind];
+    struct bh_json *meta = bh_json_obj_at(&w->arena, object, "metadata");
+
+    bh_json_set_str(&w->arena, object, "apiVersion",
+                    *k->group ? bh_arena_printf(&w->arena, "%s/%s", k->group, k->version)
+                              : k->version);
+    bh_json_set_str(&w->arena, object, "kind", k->kind_name);
+    new_version(w, object);
+    if (wr->what == BH_WRITE_NEW_CLAIM) {
+        const char *name = bh_arena_printf(&w->arena, "made-%llu", (unsigned long long)w->order);
+        bh_json_set_str(&w->arena, meta, "name", name);
+        bh_json_set_str(&w->arena, meta, "uid", name);
+        if (pod_status) {
+            bh_json_set_str(&w->arena, pod_status, "resourceClaimName", name);
+            bh_json_set(&w->arena, bh_json_obj_at(&w->arena, pod->object, "status"),
+                        "extendedResourceClaimStatus", pod_status);
+        }
+    }
+    apply_other(w, wr->kind, object);
+}
+
+/* What binders write before the binding; or PostFilter's wishes. */
+static void write_all(struct world *w, struct thing *pod, const struct bh_write *v, uint32_t n)
+{
+    struct bh_write *copy = bh_arena_new_array(&w->arena, struct bh_write, n + 1);
+    struct bh_json **object = bh_arena_new_array(&w->arena, struct bh_json *, n + 1);
+    struct bh_json **status = bh_arena_new_array(&w->arena, struct bh_json *, n + 1);
+
+    for (uint32_t i = 0; i < n; i++) { /* whatever is written may end the list */
+        copy[i] = v[i];
+        if (v[i].object)
+            object[i] = bh_pb_to_json(&w->arena, v[i].object);
+        if (v[i].pod_status)
+            status[i] = bh_pb_to_json(&w->arena, (const void *)v[i].pod_status);
+        copy[i].namespace_ = bh_arena_strdup(&w->arena, v[i].namespace_);
+        copy[i].name = bh_arena_strdup(&w->arena, v[i].name);
+    }
+    for (uint32_t i = 0; i < n; i++) {
+        struct thing *t = find_thing(w, copy[i].kind, copy[i].namespace_, copy[i].name);
+        if (copy[i].what == BH_WRITE_DELETE_CLAIM) {
+            if (t)
+                delete_other(w, t);
+        } else if (object[i] && (t || copy[i].what == BH_WRITE_NEW_CLAIM)) {
+            write_one(w, pod, &copy[i], object[i], status[i]);
+        }
+        w->n->writes++;
+    }
+}
+
+static void write_prebind(struct world *w, struct thing *t)
+{
+    uint32_t n = 0;
+    const struct bh_write *v = bh_engine_prebind_work(w->engine[MAIN], uid_of(t), &n);
+
+    write_all(w, t, v, n);
+}
+
+/* What a cluster does after a binding: the pod shows up with its node. */
+static void bind_pod(struct world *w, struct thing *t, const char *node)
+{
+    write_prebind(w, t);
+    struct bh_json *copy = bh_json_clone(&w->arena, t->object);
+
+    bh_json_set_str(&w->arena, bh_json_obj_at(&w->arena, copy, "spec"), "nodeName", node);
+    bh_json_set_str(&w->arena, bh_json_obj_at(&w->arena, copy, "status"), "startTime",
+                    bh_arena_printf(&w->arena, "2029-10-01T%02u:%02u:%02uZ",
+                                    (unsigned)(w->order / 3600) % 24,
+                                    (unsigned)(w->order / 60) % 60, (unsigned)w->order % 60));
+    bh_json_unset(bh_json_get(copy, "status"), "nominatedNodeName");
+    apply_pod(w, copy);
+}
+
+static bool assume(struct world *w, struct thing *t, const char *node)
+{
+    bool all = true;
+
+    for (unsigned e = 0; e < ENGINES; e++) {
+        struct bh_pending p = pending_of(t, e);
+        if (bh_engine_assume(w->engine[e], &p, sym_in(w->engine[e], node)) < 0) {
+            fail(w, "assume", "engine %u: %s cannot be assumed", e, t->id);
+            return false;
+        }
+        all &= !bh_engine_reserve(w->engine[e], &p, sym_in(w->engine[e], node));
+    }
+    for (unsigned e = 0; e < ENGINES && !all; e++) {
+        struct bh_pending p = pending_of(t, e);
+        bh_engine_unreserve(w->engine[e], &p, sym_in(w->engine[e], node));
+        if (bh_engine_forget(w->engine[e], bh_rec_text(p.pod, p.pod->uid)) < 0)
+            fail(w, "forget", "engine %u: %s cannot be forgotten", e, t->id);
+        if (t->nominated) /* assuming ended it, the object still has it */
+            bh_engine_nominate(w->engine[e], &p, sym_in(w->engine[e], t->nominated));
+    }
+    if (!all)
+        return false;
+    bh_queue_delete(w->queue, uid_of(t));
+    if (t->nominated && !bh_streq(t->nominated, node)) /* the other node is free of it */
+        tell_nominated_room(w, t);
+    t->place = POD_ASSUMED;
+    t->node = bh_arena_strdup(&w->arena, node);
+    t->nominated = NULL;
+    return true;
+}
+
+static void set_nominated(struct world *w, const struct thing *t, const char *node)
+{
+    struct bh_json *copy = bh_json_clone(&w->arena, t->object);
+
+    bh_json_set_str(&w->arena, bh_json_obj_at(&w->arena, copy, "status"), "nominatedNodeName",
+                    node);
+    new_version(w, copy);
+    apply_pod(w, copy);
+}
+
+static void preempt(struct world *w, struct thing *t, const struct bh_decision *d)
+{
+    const char *node = bh_arena_strdup(
+        &w->arena, bh_sym_text(bh_engine_symtab(w->engine[MAIN]), d->nominated_node));
+    struct bh_arena a;
+    const char **victims;
+    uint32_t n = d->n_victims;
+
+    w->n->preemptions++;
+    bh_arena_init(&a, 0);
+    victims = bh_arena_new_array(&a, const char *, n + 1);
+    for (uint32_t i = 0; i < n; i++)
+        victims[i] = bh_arena_printf(&a, "%.*s/%.*s", (int)d->victims[i].namespace_.n,
+                                     d->victims[i].namespace_.p, (int)d->victims[i].name.n,
+                                     d->victims[i].name.p);
+    for (uint32_t i = 0; i < n; i++) {
+        struct thing *v = find_pod(w, victims[i]);
+        if (v)
+            delete_pod(w, v);
+        else
+            fail(w, "victim", "%s shall preempt %s, which is not there", t->id, victims[i]);
+    }
+    set_nominated(w, t, node);
+    bh_arena_fini(&a);
+}
+
+static void forget_pod(struct world *w, struct thing *t)
+{
+    unreserve(w, t);
+    leave_node(w, t, true);
+    t->place = POD_PENDING;
+    t->node = NULL;
+    bh_json_unset(bh_json_get(t->object, "status"), "nominatedNodeName");
+    apply_pod(w, bh_json_clone(&w->arena, t->object));
+}
+
+static void schedule(struct world *w, struct thing *t, const char *then)
+{
+    const struct bh_pending p = pending_of(t, MAIN);
+
+    if (bh_engine_pre_enqueue(w->engine[MAIN], &p)) {
+        w->n->gated++;
+        return;
+    }
+    const struct bh_decision *d = decide(w, t, 0);
+    if (failed(w))
+        return;
+    if (d->kind == BH_NO_FIT && d->n_writes) {
+        write_all(w, t, d->writes, d->n_writes);
+        return;
+    }
+    if (d->kind == BH_NO_FIT && d->n_victims) {
+        preempt(w, t, d);
+        return;
+    }
+    if (d->kind != BH_DECIDED) {
+        if (d->clear_nomination && t->nominated)
+            set_nominated(w, t, "");
+        return;
+    }
+    const char *node =
+        bh_arena_strdup(&w->arena, bh_sym_text(bh_engine_symtab(w->engine[MAIN]), d->node));
+    if (bh_streq(then, "forget"))
+        check_forget(w, t, node);
+    else if (!bh_streq(then, "look") && assume(w, t, node) && bh_streq(then, "bind"))
+        bind_pod(w, t, node);
+}
+
+/* ---- all at once --------------------------------------------------------------------------------
+ */
+
+static bool dropped(const struct bh_json *op, const struct thing *t)
+{
+    bh_json_each (d, bh_json_get(op, "drop")) {
+        if (bh_json_cstr(d) && bh_streq(bh_json_cstr(d), t->id))
+            return true;
+    }
+    return false;
+}
+
+/* Nodes and bound pods (rebuild), or everything else (feed), said again; what is left out is gone.
+ */
+static void say_again(struct world *w, const struct bh_json *op, bool snapshot)
+{
+    struct bh_err err = {{0}};
+    struct bh_arena a;
+
+    bh_arena_init(&a, 0);
+    struct thing **v = all_things(w, &a, BH_KIND_COUNT);
+    for (unsigned e = 0; e < ENGINES; e++) {
+        if (snapshot)
+            bh_engine_rebuild_begin(w->engine[e]);
+        else
+            bh_engine_objects_begin(w->engine[e]);
+        for (size_t i = 0; v[i]; i++) {
+            bool ours = v[i]->kind == BH_KIND_NODE || v[i]->kind == BH_KIND_POD;
+            if (ours == snapshot && !dropped(op, v[i]) && put_thing(w->engine[e], v[i], &err) < 0)
+                fail(w, "input", "%s: %s", v[i]->id, err.msg);
+        }
+        if (snapshot)
+            bh_engine_rebuild_end(w->engine[e]);
+        else
+            bh_engine_objects_end(w->engine[e]);
+    }
+    for (size_t i = 0; v[i]; i++) {
+        bool ours =
+            v[i]->kind == BH_KIND_NODE || (v[i]->kind == BH_KIND_POD && v[i]->place == POD_BOUND);
+        bool other = v[i]->kind != BH_KIND_NODE && v[i]->kind != BH_KIND_POD;
+        if (dropped(op, v[i]) && (snapshot ? ours : other))
+            remove_thing(w, v[i]);
+    }
+    bh_queue_wake_all(w->queue, w->now_ns);
+    bh_arena_fini(&a);
+}
+
+static void resync_queue(struct world *w)
+{
+    struct bh_arena a;
+
+    bh_arena_init(&a, 0);
+    bh_queue_sync_begin(w->queue);
+    for (struct thing **v = all_things(w, &a, BH_KIND_POD); *v; v++)
+        if ((*v)->place == POD_PENDING)
+            queue_pod(w, *v);
+    bh_queue_sync_end(w->queue);
+    bh_arena_fini(&a);
+}
+
+/* ---- ops ----------------------------------------------------------------------------------------
+ */
+
+static void pod_op(struct world *w, const char *what, const struct bh_json *op)
+{
+    struct thing *t = find_pod(w, bh_json_get_str(op, "pod"));
+
+    if (!t)
+        return;
+    if (bh_streq(what, "schedule")) {
+        const char *then = bh_json_get_str(op, "then");
+        if (t->place == POD_PENDING)
+            schedule(w, t, then ? then : "bind");
+    } else if (bh_streq(what, "confirm")) {
+        if (t->place == POD_ASSUMED)
+            bind_pod(w, t, t->node);
+    } else if (bh_streq(what, "forget")) {
+        if (t->place == POD_ASSUMED)
+            forget_pod(w, t);
+    } else if (bh_streq(what, "nominate")) {
+        if (t->place == POD_PENDING)
+            set_nominated(w, t, bh_json_get_str(op, "node") ? bh_json_get_str(op, "node") : "");
+    } else {
+        fail(w, "input", "unknown op %s", what);
+    }
+}
+
+static void describe(struct world *w, const struct bh_json *op)
+{
+    const char *what = bh_json_get_str(op, "op"), *pod = bh_json_get_str(op, "pod");
+    const struct bh_json *object = bh_json_get(op, "object");
+    const char *kind = bh_json_get_str(object ? object : op, "kind");
+    const char *name = object ? bh_json_get_str(bh_json_get(object, "metadata"), "name")
+                              : bh_json_get_str(op, "name");
+
+    snprintf(w->why, sizeof w->why, "%s %s%s%s", what ? what : "?",
+             pod    ? pod
+             : kind ? kind
+                    : "",
+             name ? " " : "", name ? name : "");
+}
+
+void step(struct world *w, const struct bh_json *op)
+{
+    const char *what = bh_json_get_str(op, "op");
+
+    describe(w, op);
+    w->n->ops++;
+    if (!what) {
+        fail(w, "input", "no op");
+    } else if (bh_streq(what, "apply")) {
+        apply(w, bh_json_get(op, "object"));
+    } else if (bh_streq(what, "delete")) {
+        delete_op(w, op);
+    } else if (bh_streq(what, "rebuild")) {
+        say_again(w, op, true);
+    } else if (bh_streq(what, "feed")) {
+        say_again(w, op, false);
+        resync_queue(w);
+    } else if (bh_streq(what, "check")) {
+        check_fresh(w, w->op);
+    } else {
+        pod_op(w, what, op);
+    }
+    if (!failed(w))
+        wake_check(w);
+}
+
+/* ---- a round ------------------------------------------------------------------------------------
+ */
+
+static bool open_world(struct world *w)
+{
+    const struct bh_json *config = bh_json_get(w->scenario, "config");
+    struct bh_queue_options qo = {.initial_backoff_ns = 1000000000,
+                                  .max_backoff_ns = 10000000000,
+                                  .max_in_unschedulable_ns = INT64_MAX / 4};
+    struct bh_err err = {{0}};
+
+    if (bh_sched_config_new(config, &w->config, &err) < 0) {
+        fail(w, "input", "configuration: %s", err.msg);
+        return false;
+    }
+    for (unsigned e = 0; e < ENGINES; e++) {
+        const struct bh_engine_options o = {.config = w->config,
+                                            .tie_break = w->first ? BH_TIE_FIRST : BH_TIE_RANDOM,
+                                            .seed = 1,
+                                            .verify = e == MAIN,
+                                            .rebuilt_snapshot = w->rebuilt};
+        if (bh_engine_new(&o, &w->engine[e], &err) < 0) {
+            fail(w, "input", "engine: %s", err.msg);
+            return false;
+        }
+    }
+    w->queue = bh_queue_new(w->engine[MAIN], &qo);
+    return true;
+}
+
+static void close_world(struct world *w)
+{
+    struct bh_map_entry *m;
+
+    for (size_t it = 0; (m = bh_map_next(&w->things, &it));)
+        free_thing(w, m->value);
+    bh_map_fini(&w->things);
+    for (size_t it = 0; (m = bh_map_next(&w->rejectors, &it));)
+        free(m->value);
+    bh_map_fini(&w->rejectors);
+    bh_queue_free(w->queue);
+    for (unsigned e = 0; e < ENGINES; e++)
+        bh_engine_free(w->engine[e]);
+    bh_sched_config_free(w->config);
+    bh_arena_fini(&w->arena);
+}
+
+bool play(const struct bh_json *scenario, struct counts *n, struct finding *f)
+{
+    struct world w = {.scenario = scenario,
+                      .rebuilt = bh_json_get_bool(scenario, "rebuilt", false),
+                      .first = bh_json_get_bool(scenario, "first", true),
+                      .n = n,
+                      .found = f,
+                      .now_ns = INT64_C(1893456000000000000)};
+
+    f->kind[0] = f->text[0] = 0;
+    bh_arena_init(&w.arena, 0);
+    if (open_world(&w)) {
+        bh_json_each (op, bh_json_get(scenario, "ops")) {
+            if (failed(&w))
+                break;
+            step(&w, op);
+            w.op++;
+        }
+    }
+    close_world(&w);
+    return f->kind[0] == 0;
+}
