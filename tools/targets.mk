@@ -51,7 +51,7 @@ $(BUILD)/checks: FORCE
 	   $(foreach t,$(UNIT_BIN),printf 'unit/%s\tp\t%s\n' '$(patsubst $(BUILD)/tests/%,%,$(t))' '$(t)';) \
 	   $(foreach f,$(FUZZ_NAME),printf 'fuzz/%s\tp\t%s tests/fuzz/corpus/%s\n' '$(f)' '$(BUILD)/tests/fuzz/$(f)' '$(f)';) \
 	   $(if $(PROPERTY_BIN),printf 'property/fixed\tp\t%s --seed 1 --rounds %s %s\n' '$(PROPERTY_BIN)' '$(PROPERTY_ROUNDS)' '$(PROPERTY_CASE)';) \
-	   $(if $(PROPERTY_BIN),printf 'property/fresh\tp\t%s --rounds %s\n' '$(PROPERTY_BIN)' '$(PROPERTY_FRESH)';) \
+	   $(if $(PROPERTY_BIN),printf 'property/fresh\tp\t%s --no-wake --rounds %s\n' '$(PROPERTY_BIN)' '$(PROPERTY_FRESH)';) \
 	   $(if $(wildcard tests/conformance/*),printf 'conformance\ts\t$(BUILD)/bin/berth conformance tests/conformance\n';) \
 	   $(foreach s,$(INTEGRATION),printf 'integration/%s\ts\tBERTH_BIN=%s bash %s\n' '$(basename $(notdir $(s)))' '$(BUILD)/bin' '$(s)';) \
 	 } > $@

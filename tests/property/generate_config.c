@@ -31,7 +31,7 @@ static const char *plugins(struct gen *g)
         return T(g,
                  ",'plugins':{'multiPoint':{'disabled':[{'name':'TaintToleration'}],'enabled':[{"
                  "'name':'TaintToleration','weight':%u}]},'filter':{'disabled':[{'name':'%s'}]}}",
-                 1 + below(g, 9), ONE(g, "NodePorts", "NodeAffinity", "NodeName"));
+                 1 + below(g, 9), ONE(g, "NodePorts", "NodeName"));
     default:
         return "";
     }

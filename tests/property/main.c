@@ -324,6 +324,7 @@ int main(int argc, char **argv)
         {"shrink-tries", 0, BH_OPT_INT, &r.shrink_tries, "N",
          "scenarios played per finding (3000)"},
         {"shrink-seconds", 0, BH_OPT_INT, &r.shrink_seconds, "N", "per finding (60)"},
+        {"no-wake", 0, BH_OPT_BOOL, &wake_off, NULL, "do not look for lost wake-ups"},
         {"dump", 0, BH_OPT_BOOL, &r.dump, NULL, "print the scenarios, play nothing"},
         {"no-fork", 0, BH_OPT_BOOL, &r.no_fork, NULL, "play in this process, for debuggers"},
         {NULL, 0, BH_OPT_BOOL, NULL, NULL, NULL},

@@ -122,6 +122,8 @@ static void check_sleeper(struct world *w, const struct sleeper *s)
          node, by);
 }
 
+bool wake_off;
+
 void wake_check(struct world *w)
 {
     struct sleepers *s = bh_calloc(1, sizeof *s);
@@ -131,7 +133,8 @@ void wake_check(struct world *w)
     (void)bh_queue_tick(w->queue, w->now_ns);
     for (unsigned i = 0; i < 2000 && (p = bh_queue_pop(w->queue, w->now_ns)); i++)
         try_popped(w, p);
-    bh_queue_each(w->queue, collect, s);
+    if (!wake_off)
+        bh_queue_each(w->queue, collect, s);
     for (size_t i = 0; i < s->n && !failed(w); i++)
         check_sleeper(w, &s->v[i]);
     free(s);

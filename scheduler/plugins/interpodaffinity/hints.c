@@ -141,18 +141,29 @@ static bool own_domains_moved(struct bh_terms *m, const struct bh_hint_call *c)
     return false;
 }
 
-/* The same for the terms of pods on nodes that keep this pod away. */
+static bool domain_moved(struct bh_terms *m, const struct bh_hint_call *c,
+                         const struct bh_shape_rec *other)
+{
+    const struct bh_pod_term *t = bh_rec_at(other, other->anti_affinity, struct bh_pod_term);
+
+    for (uint32_t k = 0; k < other->anti_affinity.n; k++)
+        if (moved(c->ev->old_node, c->ev->new_node, t[k].topology_key) &&
+            bh_other_term_matches(m, other, &t[k], c->shape))
+            return true;
+    return false;
+}
+
+/* The same for the terms of pods on nodes, or nominated to this one, that keep this pod away. */
 static bool others_domains_moved(struct bh_terms *m, const struct bh_hint_call *c)
 {
-    for (uint32_t i = 0; i < c->cache->n_affinity_shapes; i++) {
-        const struct bh_shape_rec *other =
-            bh_shapes_rec(&c->cache->shapes, c->cache->affinity_shapes[i]);
-        const struct bh_pod_term *t = bh_rec_at(other, other->anti_affinity, struct bh_pod_term);
-        for (uint32_t k = 0; k < other->anti_affinity.n; k++)
-            if (moved(c->ev->old_node, c->ev->new_node, t[k].topology_key) &&
-                bh_other_term_matches(m, other, &t[k], c->shape))
-                return true;
-    }
+    for (uint32_t i = 0; i < c->cache->n_affinity_shapes; i++)
+        if (domain_moved(m, c,
+                         bh_shapes_rec(&c->cache->shapes, c->cache->affinity_shapes[i])))
+            return true;
+    for (const struct bh_nomination *n = bh_cache_nominations(c->cache, c->ev->old_node->name); n;
+         n = n->next_on_node)
+        if (domain_moved(m, c, n->info.shape))
+            return true;
     return false;
 }
 

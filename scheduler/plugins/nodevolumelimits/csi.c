@@ -262,6 +262,7 @@ static enum bh_hint detached(const struct bh_hint_call *c)
 static const struct bh_event_reg events[] = {
     {BH_ON_OBJECT, BH_KIND_CSINODE, BH_EV_ADD | BH_EV_UPDATE, csi_node_changed},
     {BH_ON_OBJECT, BH_KIND_CSINODE, BH_EV_DELETE, NULL}, /* not upstream: and its limits with it */
+    {.on = BH_ON_NODE, .actions = BH_EV_ADD}, /* not upstream: without CSINode it has no limits */
     {.on = BH_ON_POD, .actions = BH_EV_ADD, .hint = pod_came}, /* not upstream */
     {.on = BH_ON_POD, .actions = BH_EV_DELETE, .hint = pod_gone},
     {BH_ON_OBJECT, BH_KIND_PERSISTENTVOLUMECLAIM, BH_EV_ADD, bh_hint_own_claim},
