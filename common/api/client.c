@@ -13,6 +13,7 @@
 
 #include <errno.h>
 #include <pthread.h>
+#include <signal.h>
 
 #define NS_PER_S                UINT64_C(1000000000)
 #define NS_PER_MS               UINT64_C(1000000)
@@ -500,6 +501,9 @@ static void curl_once(void)
 {
     CURLcode rc = curl_global_init(CURL_GLOBAL_DEFAULT);
     bh_assert(rc == CURLE_OK);
+    /* A peer that closes while TLS writes is an error of that request, not the end of the process;
+     * libcurl leaves the signal to us (CURLOPT_NOSIGNAL). */
+    signal(SIGPIPE, SIG_IGN);
 }
 
 static void init_lists(struct bh_api_client *c)
