@@ -9,7 +9,7 @@ for t in curl jq; do
     command -v $t >/dev/null || { skip "leadership" "no $t"; exit 0; }
 done
 LEASE=$((3 * SCALE))s RENEW=$((2 * SCALE))s RETRY=$((400 * SCALE))ms
-audit=$work/audit.log
+audit=$work/audit.log before=$(our_shm)
 declare -A pid
 
 cat >"$work/tokens" <<T
@@ -154,6 +154,8 @@ l=$(leader) o=$(other "$l")
 kill -9 "${pid[$l.watcher]}" "${pid[$l.scheduler]}" "${pid[$l.binder]}"
 eventually "the stand-by host takes over" 20 leads "$o"
 check "and schedules too" load killed 50
+start_host "$l" # its next start finds what the kill left behind
+eventually "the killed host is back" 15 backup
 
 # ---- over the whole history
 twice() {
@@ -175,4 +177,6 @@ bad "couldn't create leader elector: renewDeadline must be greater than retryPer
 bad "couldn't create resource lock: endpoints lock is removed, migrate to leases" --leader-elect-resource-lock=endpoints
 printf 'leaderElection: {leaseDuration: 15}\n' >"$work/bad.yaml"
 bad 'leaderElection.leaseDuration: a duration such as' --config "$work/bad.yaml"
+end_all
+expect "nothing is left in /dev/shm" '^same$' same_shm "$before"
 [ "$failed" -eq 0 ] || grep -HE '^[WE]|leader\.c|lease\.c|daemon\.c' "$work"/[ab].*.log | sed "s|^$work/|#   |" | sort -k2 | tail -n 120
