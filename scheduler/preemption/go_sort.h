@@ -6,7 +6,8 @@
  * pods that have not started: who is evicted depends on the algorithm. So this is Go's, exactly,
  * and less() need not be consistent (every less() returns, whatever it says).
  *
- * Upstream: Go's sort.Slice (pattern-defeating quicksort, since Go 1.19).
+ * Upstream: Go's sort.Slice (pattern-defeating quicksort, since Go 1.19). The algorithm is theirs,
+ * step by step: Copyright The Go Authors, BSD-3-Clause.
  */
 #ifndef BH_GO_SORT_H
 #define BH_GO_SORT_H
