@@ -399,7 +399,7 @@ void bh_engine_unnominate(struct bh_engine *e, struct bh_str uid)
  */
 
 enum bh_hint bh_engine_hint(struct bh_engine *e, const char *plugin, const struct bh_pending *p,
-                            const struct bh_cluster_event *ev)
+                            const struct bh_cluster_event *ev, bool *ret_by_pod)
 {
     const struct bh_shape_rec *s = bh_shapes_rec(&e->cache.shapes, p->shape);
     struct bh_profile *prof = profile_of(e, s);
@@ -408,7 +408,8 @@ enum bh_hint bh_engine_hint(struct bh_engine *e, const char *plugin, const struc
                                 .sym = &e->cache.sym,
                                 .objects = &e->objects,
                                 .cache = &e->cache,
-                                .pod = p,
+                                .waiting = p,
+                                .by_pod = ret_by_pod,
                                 .shape = s,
                                 .ev = ev};
 

@@ -358,9 +358,11 @@ enum bh_object_change {
 };
 enum bh_hint { BH_QUEUE_SKIP, BH_QUEUE };
 /* Would this event make the plugin's rejection of p worth another try? plugin: a name from
- * unschedulable_plugins. Unknown plugins answer BH_QUEUE. */
+ * unschedulable_plugins. Unknown plugins answer BH_QUEUE. *ret_by_pod becomes true when the answer
+ * is p's alone; else it holds for every pod of p's shape, but for one that is the event's old_pod or
+ * new_pod. */
 enum bh_hint bh_engine_hint(struct bh_engine *e, const char *plugin, const struct bh_pending *p,
-                            const struct bh_cluster_event *ev);
+                            const struct bh_cluster_event *ev, bool *ret_by_pod);
 /* Does any plugin of any profile register for the event? */
 bool bh_engine_interested(struct bh_engine *e, const struct bh_cluster_event *ev);
 /* Did this plugin (of any profile) register for the event? Cheap: no pod is looked at. Plugins

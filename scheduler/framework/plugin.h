@@ -99,8 +99,9 @@ struct bh_hint_call {
     const struct bh_known_syms *sym;
     const struct bh_objects *objects;
     const struct bh_cache *cache;
-    const struct bh_pending *pod;     /* the waiting pod */
-    const struct bh_shape_rec *shape; /* its shape */
+    const struct bh_pending *waiting; /* for bh_hint_pod() and bh_hint_is_self() only */
+    bool *by_pod;                     /* set by bh_hint_pod() */
+    const struct bh_shape_rec *shape; /* of the waiting pod */
     const struct bh_cluster_event *ev;
 };
 typedef enum bh_hint bh_hint_fn(const struct bh_hint_call *c);
@@ -114,6 +115,19 @@ struct bh_event_reg {
 static inline bool bh_same_pod(const struct bh_pod_rec *a, const struct bh_pod_rec *b)
 {
     return a && b && bh_str_eq(bh_rec_text(a, a->uid), bh_rec_text(b, b->uid));
+}
+/* The waiting pod itself. A hint that never asks has the same answer for every pod of the shape, so
+ * that the queue asks once for all of them. */
+static inline const struct bh_pod_rec *bh_hint_pod(const struct bh_hint_call *c)
+{
+    *c->by_pod = true;
+    return c->waiting->pod;
+}
+/* Is p, of the event, the waiting pod? The queue asks for the event's own pod apart from the others
+ * of its shape, so this does not make the answer that pod's alone. */
+static inline bool bh_hint_is_self(const struct bh_hint_call *c, const struct bh_pod_rec *p)
+{
+    return bh_same_pod(c->waiting->pod, p);
 }
 /* Assigned or nominated: only then can its going or shrinking make room. */
 static inline bool bh_had_node(const struct bh_pod_rec *p)

@@ -2,11 +2,12 @@
  *
  * scheduler/queue/events.c - which waiting pods a cluster event can help
  *
- * The pool is indexed by rejecting plugin: an event visits the lists of plugins that registered for
- * it and no others, so its cost grows with the pods it could help, not with all that wait.
+ * The pool is indexed by rejecting plugin, and pods of one shape form a group: an event visits the
+ * lists of plugins that registered for it and no others, and asks a group once. Its cost grows with
+ * the pods it helps and the kinds of pods it could help, not with all that wait.
  * Upstream: pkg/scheduler/backend/queue/scheduling_queue.go (isPodWorthRequeuing,
  * moveAllToActiveOrBackoffQueue); differences: a pod under several registered plugins is judged
- * once.
+ * once, pods of one shape together, where no hint looks at the single pod.
  */
 #include "scheduler/queue/queue_int.h"
 
@@ -50,11 +51,13 @@ const char *bh_queue_event_label(const struct bh_cluster_event *ev, char out[sta
     return out;
 }
 
-enum worth bh_queue_worth(struct bh_queue *q, struct entry *e, const struct bh_cluster_event *ev)
+enum worth bh_queue_worth(struct bh_queue *q, struct entry *e, const struct bh_cluster_event *ev,
+                          bool *ret_by_pod)
 {
     enum worth best = WORTH_SKIP;
     uint64_t set = e->rejectors | e->pendings;
 
+    *ret_by_pod = false;
     if (!set)
         return WORTH_AFTER_BACKOFF;
     while (set) {
@@ -62,7 +65,8 @@ enum worth bh_queue_worth(struct bh_queue *q, struct entry *e, const struct bh_c
         set &= set - 1;
         if (!bh_engine_plugin_interested(q->engine, q->plugins[i], ev))
             continue;
-        if (bh_engine_hint(q->engine, q->plugins[i], &e->pub.pending, ev) != BH_QUEUE)
+        q->count.hints++;
+        if (bh_engine_hint(q->engine, q->plugins[i], &e->pub.pending, ev, ret_by_pod) != BH_QUEUE)
             continue;
         if (e->pendings >> i & 1)
             return WORTH_IMMEDIATELY;
@@ -73,42 +77,99 @@ enum worth bh_queue_worth(struct bh_queue *q, struct entry *e, const struct bh_c
     return best;
 }
 
-static void judge(struct bh_queue *q, struct entry *e, const struct bh_cluster_event *ev,
-                  const char *label, int64_t now_ns)
+/* The event's own pod, when it is one of the pool: it is judged alone. */
+static struct entry *own_entry(const struct bh_queue *q, const struct bh_pod_rec *pod)
 {
-    enum worth w;
+    struct bh_str uid;
+    struct entry *e;
 
-    if (ev->was_assumed && bh_str_eq(bh_rec_text(ev->old_pod, ev->old_pod->uid),
-                                     bh_rec_text(e->pub.pending.pod, e->pub.pending.pod->uid)))
-        return; /* it makes no room for itself */
-    if (e->gating_plugin != BH_QUEUE_NO_PLUGIN &&
-        !bh_engine_plugin_interested(q->engine, q->plugins[e->gating_plugin], ev))
+    if (!pod)
+        return NULL;
+    uid = bh_rec_text(pod, pod->uid);
+    e = bh_map_get(&q->by_uid, uid.p, uid.n);
+    return e && e->group ? e : NULL;
+}
+
+struct walk {
+    const struct bh_cluster_event *ev;
+    const char *label;
+    int64_t now_ns;
+    struct entry *own[2]; /* judged before, or not at all */
+};
+
+static bool gate_is_deaf(struct bh_queue *q, uint32_t gating_plugin,
+                         const struct bh_cluster_event *ev)
+{
+    return gating_plugin != BH_QUEUE_NO_PLUGIN &&
+           !bh_engine_plugin_interested(q->engine, q->plugins[gating_plugin], ev);
+}
+
+static void judge_own(struct bh_queue *q, struct walk *w)
+{
+    w->own[0] = own_entry(q, w->ev->old_pod);
+    w->own[1] = own_entry(q, w->ev->new_pod);
+    for (int i = 0; i < 2; i++) {
+        struct entry *e = w->own[i];
+        enum worth worth;
+        bool by_pod;
+        if (!e || (i && e == w->own[0]) || gate_is_deaf(q, e->gating_plugin, w->ev))
+            continue;
+        if (i == 0 && w->ev->was_assumed)
+            continue; /* it makes no room for itself */
+        worth = bh_queue_worth(q, e, w->ev, &by_pod);
+        if (worth != WORTH_SKIP)
+            bh_queue_requeue(q, e, worth, w->label, w->now_ns);
+    }
+}
+
+static void judge_group(struct bh_queue *q, struct pool_group *g, const struct walk *w)
+{
+    struct entry *next, *last = g->last;
+    enum worth worth = WORTH_SKIP;
+    bool by_pod = true;
+
+    if (gate_is_deaf(q, g->key.gating_plugin, w->ev))
         return;
-    w = bh_queue_worth(q, e, ev);
-    if (w != WORTH_SKIP)
-        bh_queue_requeue(q, e, w, label, now_ns);
+    /* requeue() unlinks the entry, possibly puts it back (gated again) at the tail: stop at what
+     * was the tail when the walk began. */
+    bh_queue_pool_hold(g);
+    for (struct entry *e = g->first; e; e = next) {
+        bool end = e == last;
+        next = end ? NULL : e->pool_next;
+        if (e == w->own[0] || e == w->own[1])
+            continue;
+        if (by_pod)
+            worth = bh_queue_worth(q, e, w->ev, &by_pod);
+        if (worth != WORTH_SKIP)
+            bh_queue_requeue(q, e, worth, w->label, w->now_ns);
+        else if (!by_pod)
+            break; /* nor does it help the others */
+    }
+    bh_queue_pool_release(q, g);
 }
 
 void bh_queue_event(struct bh_queue *q, const struct bh_cluster_event *ev, int64_t now_ns)
 {
     char label[96];
-    uint64_t seen = 0; /* plugins whose list was walked: their entries are judged already */
+    struct walk w = {.ev = ev, .label = label, .now_ns = now_ns};
+    uint64_t seen = 0; /* plugins whose list was walked: their groups are judged already */
 
     if (!bh_engine_interested(q->engine, ev))
         return;
     bh_queue_event_label(ev, label);
+    judge_own(q, &w);
     for (uint32_t i = 0; i < q->n_plugins; i++) {
         struct pool_link *head = &q->pool[i], *l, *next;
         if (head->next == head || !bh_engine_plugin_interested(q->engine, q->plugins[i], ev))
             continue;
-        /* requeue() unlinks the entry, possibly puts it back (re-gated) at the tail of lists: stop
-         * at what was the tail when the walk began. */
+        /* New groups come at the tail: stop at what was the tail when the walk began. Judging
+         * empties no other group than the one it judges. */
         struct pool_link *last = head->prev;
         for (l = head->next; l != head; l = next) {
             bool end = l == last;
             next = l->next;
-            if (!((l->entry->rejectors | l->entry->pendings) & seen))
-                judge(q, l->entry, ev, label, now_ns);
+            if (!((l->group->key.rejectors | l->group->key.pendings) & seen))
+                judge_group(q, l->group, &w);
             if (end)
                 break;
         }

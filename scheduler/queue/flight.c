@@ -98,12 +98,13 @@ enum worth bh_queue_flight_replay(struct bh_queue *q, struct entry *e)
     bh_assert(e->marker);
     for (struct flight_node *f = e->marker->next; f != &q->flight; f = f->next) {
         enum worth w = WORTH_SKIP;
+        bool by_pod;
         if (f->pod)
             continue;
         if (f->activate)
             w = bh_str_eqc(uid, f->activate_uid) ? WORTH_AFTER_BACKOFF : WORTH_SKIP;
         else
-            w = bh_queue_worth(q, e, &f->ev);
+            w = bh_queue_worth(q, e, &f->ev, &by_pod);
         if (w == WORTH_IMMEDIATELY)
             return w;
         if (w == WORTH_AFTER_BACKOFF) {

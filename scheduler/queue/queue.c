@@ -52,12 +52,12 @@ struct bh_queue *bh_queue_new(struct bh_engine *e, const struct bh_queue_options
 static void entry_free(struct bh_queue *q, struct entry *e)
 {
     bh_queue_flight_end(q, e);
+    bh_queue_pool_unlink(q, e);
     bh_engine_shape_unref(q->engine, e->pub.pending.shape);
     free((void *)(uintptr_t)e->pub.pending.pod);
     free(e->pub.resource_version);
     free(e->pub.last_reason);
     free(e->pub.last_message);
-    free(e->links);
     free(e);
 }
 
@@ -70,6 +70,7 @@ void bh_queue_free(struct bh_queue *q)
     for (size_t it = 0; (m = bh_map_next(&q->by_uid, &it));)
         entry_free(q, m->value);
     bh_map_fini(&q->by_uid);
+    bh_map_fini(&q->groups);
     bh_heap_fini(&q->active);
     bh_heap_fini(&q->backoff);
     bh_heap_fini(&q->error_backoff);
@@ -153,38 +154,9 @@ static void set_place(struct bh_queue *q, struct entry *e, enum bh_queue_place p
         ++*(uint64_t *)((char *)&q->count + off[p]);
 }
 
-void bh_queue_pool_unlink(struct bh_queue *q, struct entry *e)
+static void pool_add(struct bh_queue *q, struct entry *e)
 {
-    (void)q;
-    for (uint32_t i = 0; i < e->n_links; i++) {
-        e->links[i].prev->next = e->links[i].next;
-        e->links[i].next->prev = e->links[i].prev;
-    }
-    e->n_links = 0;
-}
-
-static void link_tail(struct pool_link *head, struct pool_link *l, struct entry *e)
-{
-    l->entry = e;
-    l->next = head;
-    l->prev = head->prev;
-    l->prev->next = l;
-    head->prev = l;
-}
-
-/* Links are made per rejector; the array is sized once per entry for the worst case it has seen. */
-void bh_queue_pool_add(struct bh_queue *q, struct entry *e)
-{
-    uint64_t set = e->rejectors | e->pendings;
-    uint32_t n = (uint32_t)__builtin_popcountll(set), k = 0;
-
-    bh_assert(e->n_links == 0);
-    e->links = bh_reallocarray(e->links, BH_MAX(n, 1u), sizeof(*e->links));
-    if (!n)
-        link_tail(&q->pool[BH_QUEUE_MAX_PLUGINS], &e->links[k++], e);
-    for (; set; set &= set - 1)
-        link_tail(&q->pool[__builtin_ctzll(set)], &e->links[k++], e);
-    e->n_links = k;
+    bh_queue_pool_link(q, e);
     set_place(q, e, e->gating_plugin == BH_QUEUE_NO_PLUGIN ? BH_Q_UNSCHEDULABLE : BH_Q_GATED);
 }
 
@@ -236,7 +208,7 @@ static bool passes_gates(struct bh_queue *q, struct entry *e)
 static void gate(struct bh_queue *q, struct entry *e, const char *label)
 {
     take_out(q, e);
-    bh_queue_pool_add(q, e);
+    pool_add(q, e);
     count_incoming(q, "unschedulable", label);
 }
 
@@ -275,7 +247,7 @@ void bh_queue_requeue(struct bh_queue *q, struct entry *e, enum worth w, const c
 {
     if (w == WORTH_SKIP) {
         take_out(q, e);
-        bh_queue_pool_add(q, e);
+        pool_add(q, e);
         count_incoming(q, "unschedulable", label);
     } else if (w == WORTH_AFTER_BACKOFF && backing_off(q, e, now_ns)) {
         move_to_backoff(q, e, label);
@@ -353,6 +325,7 @@ void bh_queue_update(struct bh_queue *q, const struct bh_pod_rec *pod, bh_shape_
     bh_shape_id old_shape;
     uint32_t bits[8];
     unsigned n;
+    bool pooled;
 
     if (!e) {
         bh_queue_add(q, pod, shape, resource_version, now_ns);
@@ -367,7 +340,11 @@ void bh_queue_update(struct bh_queue *q, const struct bh_pod_rec *pod, bh_shape_
     old = (struct bh_pod_rec *)(uintptr_t)e->pub.pending.pod;
     old_shape = e->pub.pending.shape;
     e->pub.pending.pod = NULL;
+    pooled = e->group;
+    bh_queue_pool_unlink(q, e);
     set_object(q, e, pod, shape, resource_version);
+    if (pooled) /* perhaps of another group now */
+        bh_queue_pool_link(q, e);
     ev.old_pod = old;
     ev.new_pod = e->pub.pending.pod;
     ev.old_shape = bh_engine_shape_rec(q->engine, old_shape);
@@ -388,9 +365,10 @@ void bh_queue_update(struct bh_queue *q, const struct bh_pod_rec *pod, bh_shape_
         for (unsigned i = 0; i < n && (e->place == BH_Q_UNSCHEDULABLE || e->place == BH_Q_GATED);
              i++) {
             char label[96];
+            bool by_pod;
             enum worth w;
             ev.action = bits[i];
-            w = bh_queue_worth(q, e, &ev);
+            w = bh_queue_worth(q, e, &ev, &by_pod);
             if (w != WORTH_SKIP)
                 bh_queue_requeue(q, e, w, bh_queue_event_label(&ev, label), now_ns);
         }

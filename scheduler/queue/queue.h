@@ -8,9 +8,9 @@
  * (popped, cycle running or bind under way). Wall-clock seconds and truncation as upstream's
  * (scheduler-core.md 2.3); durations themselves come in as now_ns arguments: nothing here looks at
  * a clock. Events that arrive while a pod is in flight are recorded and replayed when it returns
- * (2.7, 2.10). Cost: the pool is indexed by rejecting plugin, so an event asks only pods it could
- * help. Upstream: pkg/scheduler/backend/queue; differences: Berth wakes a superset only where
- * upstream's hint is known to be wrong.
+ * (2.7, 2.10). Cost: the pool is indexed by rejecting plugin and shape, so an event asks once for
+ * each kind of pod that it could help (pool.c). Upstream: pkg/scheduler/backend/queue; differences:
+ * Berth wakes a superset only where upstream's hint is known to be wrong.
  */
 #ifndef BH_QUEUE_H
 #define BH_QUEUE_H
@@ -62,8 +62,8 @@ struct bh_queued_pod *bh_queue_pop(struct bh_queue *q, int64_t now_ns);
  * which stays known until done (bound) or return (the write failed: error backoff, counters kept).
  */
 void bh_queue_binding(struct bh_queue *q, struct bh_str uid);
-/* The cycle ended well but for Permit, where the pod waits: events go on being recorded for it. Then
- * binding, done or return. */
+/* The cycle ended well but for Permit, where the pod waits: events go on being recorded for it.
+ * Then binding, done or return. */
 void bh_queue_waiting(struct bh_queue *q, struct bh_str uid);
 void bh_queue_done(struct bh_queue *q, struct bh_str uid); /* bound or gone */
 /* The attempt failed: d tells the rejecting plugins (none = error backoff). */
@@ -113,6 +113,7 @@ enum bh_queue_walk bh_queue_walk(const struct bh_queue *q, uint64_t *cursor, uns
                                  void *arg);
 struct bh_queue_stats {
     uint64_t active, backoff, unschedulable, gated, in_flight;
+    uint64_t hints; /* asked since the start */
 };
 void bh_queue_stats(const struct bh_queue *q, struct bh_queue_stats *ret);
 /* queue_incoming_pods_total{queue,event}: called with upstream's labels. */

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * scheduler/queue/queue_int.h - the queue's inside, shared by queue.c and events.c
+ * scheduler/queue/queue_int.h - the queue's inside, shared by its files
  *
  * Invariants: an entry with place ACTIVE, BACKOFF or ERROR_BACKOFF is in exactly that heap; one
- * with place UNSCHEDULABLE or GATED is in the pool, linked under each plugin of its rejector set;
+ * with place UNSCHEDULABLE or GATED is in a group of the pool, linked under each plugin of its set;
  * one IN_FLIGHT is in none and has a marker in the event list.
  */
 #ifndef BH_QUEUE_INT_H
@@ -18,9 +18,24 @@
 #define NS_PER_S             INT64_C(1000000000)
 
 struct entry;
-struct pool_link { /* membership of an entry in one plugin's list of the pool */
+/* Pods of the pool for which an event has one answer, as long as no hint looks at the pod itself.
+ */
+struct pool_key { /* compared as bytes: no padding */
+    uint64_t rejectors, pendings;
+    bh_shape_id shape;
+    uint32_t gating_plugin;
+};
+_Static_assert(sizeof(struct pool_key) == 24, "pool_key has padding");
+struct pool_link { /* membership of a group in one plugin's list of the pool */
     struct pool_link *prev, *next;
-    struct entry *entry;
+    struct pool_group *group;
+};
+struct pool_group {
+    struct pool_key key;
+    struct entry *first, *last;
+    uint32_t busy; /* walks that hold it */
+    uint32_t n_links;
+    struct pool_link links[];
 };
 /* What happened while pods were in flight: markers (pod popped here) and recorded events, in order.
  */
@@ -41,8 +56,8 @@ struct entry {
     uint32_t gating_plugin;       /* BH_QUEUE_NO_PLUGIN = not gated */
     int64_t backoff_expiry_ns;
     bool backoff_cached;
-    uint32_t n_links;
-    struct pool_link *links;
+    struct pool_group *group; /* with its place in the group's list */
+    struct entry *pool_prev, *pool_next;
     struct flight_node *marker;
     uint64_t sync_generation; /* last feed that named the pod */
 };
@@ -52,7 +67,8 @@ struct bh_queue {
     struct bh_map by_uid; /* uid -> entry */
     struct bh_heap active, backoff, error_backoff;
     struct pool_link
-        pool[BH_QUEUE_MAX_PLUGINS + 1]; /* list heads; the last: entries without rejector */
+        pool[BH_QUEUE_MAX_PLUGINS + 1]; /* list heads; the last: groups without rejector */
+    struct bh_map groups;               /* pool_key -> pool_group */
     char *plugins[BH_QUEUE_MAX_PLUGINS];
     uint32_t n_plugins;
     struct flight_node flight; /* list head */
@@ -65,14 +81,20 @@ struct bh_queue {
 };
 
 enum worth { WORTH_SKIP, WORTH_AFTER_BACKOFF, WORTH_IMMEDIATELY };
-enum worth bh_queue_worth(struct bh_queue *q, struct entry *e, const struct bh_cluster_event *ev);
+/* *ret_by_pod becomes true when the answer is the entry's alone, see bh_engine_hint(). */
+enum worth bh_queue_worth(struct bh_queue *q, struct entry *e, const struct bh_cluster_event *ev,
+                          bool *ret_by_pod);
 void bh_queue_requeue(struct bh_queue *q, struct entry *e, enum worth w, const char *label,
                       int64_t now_ns);
-void bh_queue_pool_unlink(struct bh_queue *q, struct entry *e);
-void bh_queue_pool_add(struct bh_queue *q, struct entry *e);
 void bh_queue_move_to_active(struct bh_queue *q, struct entry *e, const char *label,
                              bool from_backoff, int64_t now_ns);
 const char *bh_queue_event_label(const struct bh_cluster_event *ev, char out[static 96]);
+/* pool.c: link by the entry's set, shape and gate as they are; unlink allows who is not linked. A
+ * group that is held stays, even empty, until it is released. */
+void bh_queue_pool_link(struct bh_queue *q, struct entry *e);
+void bh_queue_pool_unlink(struct bh_queue *q, struct entry *e);
+void bh_queue_pool_hold(struct pool_group *g);
+void bh_queue_pool_release(struct bh_queue *q, struct pool_group *g);
 /* flight.c */
 void bh_queue_flight_record(struct bh_queue *q, const struct bh_cluster_event *ev);
 void bh_queue_flight_activate(struct bh_queue *q, struct bh_str uid);

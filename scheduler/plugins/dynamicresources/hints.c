@@ -21,7 +21,7 @@ static bool resolves(const struct bh_hint_call *c, const struct bh_pod_rec *pod)
 static bool uses(const struct bh_hint_call *c)
 {
     const struct bh_pod_claim *v = bh_rec_at(c->shape, c->shape->claims, struct bh_pod_claim);
-    const struct bh_pod_rec *pod = c->pod->pod;
+    const struct bh_pod_rec *pod = bh_hint_pod(c);
     const struct bh_claim_status *st = bh_rec_at(pod, pod->claim_statuses, struct bh_claim_status);
 
     if (c->ev->object_namespace != c->shape->namespace_)
@@ -39,7 +39,7 @@ enum bh_hint bh_dra_hint_claim(const struct bh_hint_call *c)
 {
     if (c->ev->object_name == BH_SYM_NONE) /* of a message that told nothing */
         return BH_QUEUE;
-    if (!resolves(c, c->pod->pod))
+    if (!resolves(c, bh_hint_pod(c)))
         return BH_QUEUE_SKIP;
     if (c->ev->object_changes & BH_CLAIM_DEALLOCATED)
         return BH_QUEUE;
@@ -59,6 +59,6 @@ enum bh_hint bh_dra_hint_forgotten(const struct bh_hint_call *c)
 
 enum bh_hint bh_dra_hint_pod(const struct bh_hint_call *c)
 {
-    return bh_same_pod(c->ev->new_pod, c->pod->pod) && resolves(c, c->ev->new_pod) ? BH_QUEUE
+    return bh_hint_is_self(c, c->ev->new_pod) && resolves(c, c->ev->new_pod) ? BH_QUEUE
                                                                                    : BH_QUEUE_SKIP;
 }

@@ -93,7 +93,7 @@ static enum bh_hint on_pod(const struct bh_hint_call *c)
     struct bh_terms m;
     struct bh_arena a;
 
-    if (bh_same_pod(ev->new_pod, c->pod->pod) && ev->old_pod)
+    if (bh_hint_is_self(c, ev->new_pod) && ev->old_pod)
         return BH_QUEUE;
     if (!bh_had_node(ev->new_pod) && !bh_had_node(ev->old_pod))
         return BH_QUEUE_SKIP;

@@ -80,7 +80,7 @@ static enum bh_hint on_node(const struct bh_hint_call *c)
 
 static enum bh_hint on_pod(const struct bh_hint_call *c)
 {
-    return bh_same_pod(c->pod->pod, c->ev->new_pod) && c->ev->old_shape &&
+    return bh_hint_is_self(c, c->ev->new_pod) && c->ev->old_shape &&
                    required(c->ev->old_shape) != required(c->ev->new_shape)
                ? BH_QUEUE
                : BH_QUEUE_SKIP;

@@ -16,7 +16,7 @@ static enum bh_hint on_pod(const struct bh_hint_call *c)
 
     if (!ev->new_pod) /* deleted */
         return bh_had_node(ev->old_pod) ? BH_QUEUE : BH_QUEUE_SKIP;
-    if (bh_same_pod(c->pod->pod, ev->new_pod))
+    if (bh_hint_is_self(c, ev->new_pod))
         return BH_QUEUE; /* scaled down itself */
     if (ev->new_pod->node == BH_SYM_NONE || !ev->old_shape)
         return BH_QUEUE_SKIP;

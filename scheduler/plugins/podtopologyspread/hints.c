@@ -35,7 +35,7 @@ static bool hard_constraints(const struct bh_hint_call *c, struct bh_arena *a,
 static bool involved(const struct bh_hint_call *c, const struct bh_pod_rec *p,
                      const struct bh_shape_rec *s)
 {
-    return bh_same_pod(p, c->pod->pod) || (bh_had_node(p) && s->namespace_ == c->shape->namespace_);
+    return bh_hint_is_self(c, p) || (bh_had_node(p) && s->namespace_ == c->shape->namespace_);
 }
 
 static bool honors_taints(const struct bh_constraints *k)
@@ -65,7 +65,7 @@ static bool pod_helps(const struct bh_hint_call *c, const struct bh_constraints 
 
     if (!before || !after)
         return count_changes(c, k, before, after);
-    if (ev->action == BH_EV_POD_TOLERATION && bh_same_pod(ev->new_pod, c->pod->pod) &&
+    if (ev->action == BH_EV_POD_TOLERATION && bh_hint_is_self(c, ev->new_pod) &&
         honors_taints(k))
         return true;
     if (!(ev->old_pod->flags & BH_POD_TERMINATING) && ev->new_pod->flags & BH_POD_TERMINATING)

@@ -86,7 +86,7 @@ static enum bh_hint on_node(const struct bh_hint_call *c)
 
 static enum bh_hint on_toleration(const struct bh_hint_call *c)
 {
-    return bh_same_pod(c->pod->pod, c->ev->new_pod) ? BH_QUEUE : BH_QUEUE_SKIP;
+    return bh_hint_is_self(c, c->ev->new_pod) ? BH_QUEUE : BH_QUEUE_SKIP;
 }
 
 static const struct bh_event_reg events[] = {

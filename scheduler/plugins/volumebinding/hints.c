@@ -9,7 +9,8 @@
 /* "<pod>-<volume>" without building it. */
 static bool is_ephemeral_name(const struct bh_hint_call *c, const struct bh_volume *v)
 {
-    struct bh_str pod = bh_rec_text(c->pod->pod, c->pod->pod->name);
+    const struct bh_pod_rec *rec = bh_hint_pod(c);
+    struct bh_str pod = bh_rec_text(rec, rec->name);
     struct bh_str volume = bh_sym_str(c->tab, v->name);
     struct bh_str name = bh_sym_str(c->tab, c->ev->object_name);
 

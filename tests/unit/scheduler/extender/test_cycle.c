@@ -508,7 +508,7 @@ static void test_events(void)
     CU_ASSERT(bh_engine_plugin_interested(f.e, "Extender", &node_label));
     CU_ASSERT(!bh_engine_plugin_interested(f.e, "Extender", &service));
     CU_ASSERT(bh_engine_interested(f.e, &node_label));
-    FX_INT(bh_engine_hint(f.e, "Extender", &pending, &node_label), BH_QUEUE);
+    FX_INT(bh_engine_hint(f.e, "Extender", &pending, &node_label, &(bool){false}), BH_QUEUE);
     fx_fini(&f);
     ext_end();
 }

@@ -12,7 +12,7 @@ static bool node_event(struct fx *f, const char *plugin, struct fx_pod p, uint32
     const struct bh_pending pending = {.pod = p.rec, .shape = p.shape};
     const struct bh_cluster_event ev = {
         .resource = BH_EV_NODE, .action = action, .old_node = old, .new_node = neu};
-    return bh_engine_hint(f->e, plugin, &pending, &ev) == BH_QUEUE;
+    return bh_engine_hint(f->e, plugin, &pending, &ev, &(bool){false}) == BH_QUEUE;
 }
 
 static bool pod_event(struct fx *f, const char *plugin, struct fx_pod p, uint32_t action,
@@ -27,7 +27,7 @@ static bool pod_event(struct fx *f, const char *plugin, struct fx_pod p, uint32_
         .new_pod = neu ? neu->rec : NULL,
         .old_shape = old ? bh_engine_shape_rec(f->e, old->shape) : NULL,
         .new_shape = neu ? bh_engine_shape_rec(f->e, neu->shape) : NULL};
-    return bh_engine_hint(f->e, plugin, &pending, &ev) == BH_QUEUE;
+    return bh_engine_hint(f->e, plugin, &pending, &ev, &(bool){false}) == BH_QUEUE;
 }
 
 static struct fx_pod on_node(struct fx *f, struct fx_pod p)
@@ -208,7 +208,7 @@ static bool class_event(struct fx *f, struct fx_pod p, const char *before, const
                               fx_json(f, bh_arena_printf(&f->arena, format, after))));
     CU_ASSERT(bh_engine_put_object_event(f->e, &ev, "", "gpu", bh_buf_str(&b), b.n, NULL) == 0);
     bh_buf_fini(&b);
-    return bh_engine_hint(f->e, "NodeResourcesFit", &pending, &ev) == BH_QUEUE;
+    return bh_engine_hint(f->e, "NodeResourcesFit", &pending, &ev, &(bool){false}) == BH_QUEUE;
 }
 
 static void test_device_class(void)

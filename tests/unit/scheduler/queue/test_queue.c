@@ -454,6 +454,74 @@ static void test_a_walk_says_when_pods_moved(void)
     teardown(&f);
 }
 
+static uint64_t hints(struct fixture *f)
+{
+    struct bh_queue_stats s;
+
+    bh_queue_stats(f->q, &s);
+    return s.hints;
+}
+
+/* n pods of a few kinds, all rejected by NodeResourcesFit. */
+static void fill_pool(struct fixture *f, unsigned n, unsigned kinds)
+{
+    char name[32], extra[64];
+
+    for (unsigned i = 0; i < n; i++) {
+        snprintf(name, sizeof(name), "p%u", i);
+        snprintf(extra, sizeof(extra), "\"nodeSelector\":{\"kind\":\"k%u\"},", i % kinds);
+        put(f, name, 0, extra, 1, T0, false);
+    }
+    for (unsigned i = 0; i < n; i++) {
+        struct bh_queued_pod *p = bh_queue_pop(f->q, T0);
+        CU_ASSERT_FATAL(p != NULL);
+        bh_queue_return(f->q, bh_rec_text(p->pending.pod, p->pending.pod->uid),
+                        (const char *const[]){"NodeResourcesFit"}, 1, NULL, 0, T0);
+    }
+}
+
+static void test_an_event_asks_once_for_a_kind_of_pod(void)
+{
+    struct bh_queue_stats s;
+    struct fixture f;
+    uint64_t before;
+
+    setup(&f);
+    fill_pool(&f, 2000, 4);
+    before = hints(&f);
+    node_added(&f, "500m", T0 + S); /* helps nobody */
+    CU_ASSERT_EQUAL(hints(&f) - before, 4);
+    bh_queue_stats(f.q, &s);
+    CU_ASSERT_EQUAL(s.unschedulable, 2000);
+    before = hints(&f);
+    node_added(&f, "2", T0 + 20 * S); /* helps all, asked once a kind */
+    CU_ASSERT_EQUAL(hints(&f) - before, 4);
+    bh_queue_stats(f.q, &s);
+    CU_ASSERT_EQUAL(s.unschedulable, 0);
+    CU_ASSERT_EQUAL(s.active, 2000);
+    teardown(&f);
+}
+
+/* An update that gives a waiting pod another shape moves it to another group. */
+static void test_an_update_changes_the_group(void)
+{
+    struct fixture f;
+    uint64_t before;
+
+    setup(&f);
+    fill_pool(&f, 10, 1);
+    put(&f, "p3", 0, "\"nodeSelector\":{\"kind\":\"other\"},", 2, T0 + S, true);
+    CU_ASSERT_EQUAL(place(&f, "p3"), BH_Q_UNSCHEDULABLE);
+    before = hints(&f);
+    node_added(&f, "500m", T0 + S);
+    CU_ASSERT_EQUAL(hints(&f) - before, 2);
+    bh_queue_delete(f.q, uid(&f, "p3"));
+    before = hints(&f);
+    node_added(&f, "500m", T0 + S);
+    CU_ASSERT_EQUAL(hints(&f) - before, 1);
+    teardown(&f);
+}
+
 BH_TESTS("scheduler/queue", {"priority first, then age", test_priority_first_then_age},
          {"a rejected pod waits for an event that helps",
           test_a_rejected_pod_waits_for_an_event_that_helps},
@@ -474,4 +542,6 @@ BH_TESTS("scheduler/queue", {"priority first, then age", test_priority_first_the
          {"the view tells place, backoff and rejectors",
           test_the_view_tells_place_backoff_and_rejectors},
          {"a walk sees every pod once", test_a_walk_sees_every_pod_once},
-         {"a walk says when pods moved", test_a_walk_says_when_pods_moved})
+         {"a walk says when pods moved", test_a_walk_says_when_pods_moved},
+         {"an event asks once for a kind of pod", test_an_event_asks_once_for_a_kind_of_pod},
+         {"an update changes the group", test_an_update_changes_the_group})

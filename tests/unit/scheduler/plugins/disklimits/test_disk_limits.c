@@ -242,7 +242,7 @@ static bool wakes(uint32_t resource, uint32_t action, enum bh_kind kind)
 {
     struct bh_pending p = world_pod(&w, "p", "", EBS("1"));
     const struct bh_cluster_event ev = {.resource = resource, .action = action, .kind = kind};
-    bool is = bh_engine_hint(w.e, "EBSLimits", &p, &ev) == BH_QUEUE;
+    bool is = bh_engine_hint(w.e, "EBSLimits", &p, &ev, &(bool){false}) == BH_QUEUE;
 
     bh_engine_shape_unref(w.e, p.shape);
     return is;

@@ -445,7 +445,7 @@ static enum bh_hint hint(const struct bh_pending *p, const char *name, const cha
     struct bh_cluster_event ev = {.action = action};
 
     put_event(&ev, BH_KIND_RESOURCECLAIM, name, json);
-    return bh_engine_hint(e, "DynamicResources", p, &ev);
+    return bh_engine_hint(e, "DynamicResources", p, &ev, &(bool){false});
 }
 
 static void test_hints(void)
@@ -462,10 +462,10 @@ static void test_hints(void)
     CU_ASSERT_EQUAL(hint(&p, "other", plain, BH_EV_UPDATE), BH_QUEUE); /* its devices are free */
     struct bh_cluster_event ev = {
         .resource = BH_EV_POD_UNSCHEDULED, .action = BH_EV_POD_CLAIM, .new_pod = p.pod};
-    CU_ASSERT_EQUAL(bh_engine_hint(e, "DynamicResources", &p, &ev), BH_QUEUE);
+    CU_ASSERT_EQUAL(bh_engine_hint(e, "DynamicResources", &p, &ev, &(bool){false}), BH_QUEUE);
     struct bh_pending q = pod("q", ONE);
     ev.new_pod = q.pod;
-    CU_ASSERT_EQUAL(bh_engine_hint(e, "DynamicResources", &p, &ev), BH_QUEUE_SKIP);
+    CU_ASSERT_EQUAL(bh_engine_hint(e, "DynamicResources", &p, &ev, &(bool){false}), BH_QUEUE_SKIP);
     bh_engine_shape_unref(e, p.shape);
     bh_engine_shape_unref(e, q.shape);
     end();

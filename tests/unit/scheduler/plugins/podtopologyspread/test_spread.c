@@ -455,7 +455,7 @@ static void test_nominated_pods_count(void)
 static bool hint(struct fx *f, struct fx_pod p, struct bh_cluster_event ev)
 {
     const struct bh_pending pending = {.pod = p.rec, .shape = p.shape};
-    return bh_engine_hint(f->e, PTS, &pending, &ev) == BH_QUEUE;
+    return bh_engine_hint(f->e, PTS, &pending, &ev, &(bool){false}) == BH_QUEUE;
 }
 
 static bool pod_event(struct fx *f, struct fx_pod p, uint32_t action, const struct fx_pod *old,

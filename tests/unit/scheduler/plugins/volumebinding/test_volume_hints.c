@@ -15,7 +15,7 @@ static bool wakes(const char *plugin, const char *volumes, enum bh_event_action 
     struct bh_pending p = world_pod(&w, "p", "", volumes);
 
     world_object(&w, kind, ns, name, json, &ev);
-    bool yes = bh_engine_hint(w.e, plugin, &p, &ev) == BH_QUEUE;
+    bool yes = bh_engine_hint(w.e, plugin, &p, &ev, &(bool){false}) == BH_QUEUE;
     bh_engine_shape_unref(w.e, p.shape);
     return yes;
 }
@@ -144,7 +144,7 @@ static bool pod_gone_wakes(const char *plugin, const char *waiting, const char *
                                   .old_shape = bh_engine_shape_rec(w.e, g.shape)};
 
     rec.node = bh_sym_internc(bh_engine_symtab(w.e), node);
-    bool yes = bh_engine_hint(w.e, plugin, &p, &ev) == BH_QUEUE;
+    bool yes = bh_engine_hint(w.e, plugin, &p, &ev, &(bool){false}) == BH_QUEUE;
     bh_engine_shape_unref(w.e, p.shape);
     bh_engine_shape_unref(w.e, g.shape);
     return yes;

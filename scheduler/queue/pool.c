@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * scheduler/queue/pool.c - rejected and gated pods, grouped by what an event's answer depends on
+ *
+ * Owns:       the groups; entries are the queue's.
+ * Invariants: a group has at least one entry, unless it is being walked (busy); it is linked in the
+ * list of each plugin of its set. The shape of a group lives as long as its entries.
+ */
+#include "scheduler/queue/queue_int.h"
+
+static struct pool_group *group_new(struct bh_queue *q, const struct pool_key *key)
+{
+    uint64_t set = key->rejectors | key->pendings;
+    uint32_t n = BH_MAX((uint32_t)__builtin_popcountll(set), 1u), k = 0;
+    struct pool_group *g = bh_calloc(1, sizeof(*g) + n * sizeof(g->links[0]));
+
+    g->key = *key;
+    g->n_links = n;
+    do {
+        uint32_t list = set ? (uint32_t)__builtin_ctzll(set) : BH_QUEUE_MAX_PLUGINS;
+        struct pool_link *head = &q->pool[list], *l = &g->links[k++];
+        l->group = g;
+        l->next = head;
+        l->prev = head->prev;
+        l->prev->next = l;
+        head->prev = l;
+        set &= set - 1;
+    } while (k < n);
+    (void)bh_map_put(&q->groups, (const char *)&g->key, sizeof(g->key), g);
+    return g;
+}
+
+static void drop_if_empty(struct bh_queue *q, struct pool_group *g)
+{
+    if (g->first || g->busy)
+        return;
+    for (uint32_t i = 0; i < g->n_links; i++) {
+        g->links[i].prev->next = g->links[i].next;
+        g->links[i].next->prev = g->links[i].prev;
+    }
+    (void)bh_map_del(&q->groups, (const char *)&g->key, sizeof(g->key));
+    free(g);
+}
+
+void bh_queue_pool_link(struct bh_queue *q, struct entry *e)
+{
+    const struct pool_key key = {.rejectors = e->rejectors,
+                                 .pendings = e->pendings,
+                                 .shape = e->pub.pending.shape,
+                                 .gating_plugin = e->gating_plugin};
+    struct pool_group *g = bh_map_get(&q->groups, (const char *)&key, sizeof(key));
+
+    bh_assert(!e->group);
+    if (!g)
+        g = group_new(q, &key);
+    e->group = g;
+    e->pool_next = NULL;
+    e->pool_prev = g->last;
+    *(g->last ? &g->last->pool_next : &g->first) = e;
+    g->last = e;
+}
+
+void bh_queue_pool_unlink(struct bh_queue *q, struct entry *e)
+{
+    struct pool_group *g = e->group;
+
+    if (!g)
+        return;
+    *(e->pool_prev ? &e->pool_prev->pool_next : &g->first) = e->pool_next;
+    *(e->pool_next ? &e->pool_next->pool_prev : &g->last) = e->pool_prev;
+    e->group = NULL;
+    drop_if_empty(q, g);
+}
+
+void bh_queue_pool_hold(struct pool_group *g)
+{
+    g->busy++;
+}
+
+void bh_queue_pool_release(struct bh_queue *q, struct pool_group *g)
+{
+    g->busy--;
+    drop_if_empty(q, g);
+}
