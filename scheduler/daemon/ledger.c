@@ -4,10 +4,11 @@
  */
 #include "scheduler/daemon/ledger.h"
 
-#define LANES        5u
-#define LANE_EVENTS  3u
-#define LANE_OUTSIDE 4u /* not for binders */
-#define BATCH_ITEMS 256u
+#define LANES           5u
+#define LANE_EVENTS     3u
+#define LANE_OUTSIDE    4u /* not for binders */
+#define BATCH_ITEMS     256u
+#define HOMELESS_EVENTS 512u
 #define ANSWERS_EVERY_NS                                                                           \
     UINT64_C(1000000000) /* how often items without an answer are looked for                       \
                           */
@@ -18,6 +19,7 @@ struct bh_ledger {
     struct bh_map by_id;        /* 8 bytes of id -> work, parked ones excepted */
     struct bh_map bind_by_uid;  /* uid -> BIND work, wherever it is */
     struct bh_map first_by_uid; /* uid -> BIND or PATCH_STATUS that is queued or out */
+    struct bh_map evictions;    /* uid of a preemptor -> number of its DELETE items */
     struct bh_work *head[LANES], *tail[LANES];
     uint64_t n_lane[LANES], n_parked;
     uint64_t term;
@@ -25,6 +27,7 @@ struct bh_ledger {
     struct bh_binder binders[BH_LEDGER_MAX_BINDERS];
     struct bh_binder outside; /* stands for extenders: holds what they write */
     struct bh_ledger_stats stats;
+    uint64_t flushes;
 };
 
 /* Binds, and what has to be written before them, before deletes before status patches before
@@ -98,7 +101,7 @@ void bh_work_free(struct bh_work *w)
     char *strings[] = {w->namespace_,       w->name,         w->uid,          w->node,
                        w->event_type,       w->event_reason, w->event_action, w->event_note,
                        w->event_controller, w->event_rv,     w->cond_type,    w->cond_status,
-                       w->cond_reason,      w->cond_message, w->nominated};
+                       w->cond_reason,      w->cond_message, w->nominated,    w->on_behalf};
 
     for (size_t i = 0; i < BH_ARRAY_LEN(strings); i++)
         free(strings[i]);
@@ -121,6 +124,7 @@ void bh_ledger_free(struct bh_ledger *l)
     bh_map_fini(&l->by_id);
     bh_map_fini(&l->bind_by_uid);
     bh_map_fini(&l->first_by_uid);
+    bh_map_fini(&l->evictions);
     free(l);
 }
 
@@ -189,9 +193,23 @@ static void binder_remove(struct bh_work *w)
 /* ---- items -------------------------------------------------------------------------------------
  */
 
+static void count_eviction(struct bh_ledger *l, const char *uid, int by)
+{
+    uintptr_t n;
+
+    if (!uid)
+        return;
+    n = (uintptr_t)bh_map_get(&l->evictions, uid, strlen(uid)) + (uintptr_t)by;
+    if (n)
+        (void)bh_map_put(&l->evictions, uid, strlen(uid), (void *)n);
+    else
+        (void)bh_map_del(&l->evictions, uid, strlen(uid));
+}
+
 static void queue(struct bh_ledger *l, struct bh_work *w)
 {
     (void)bh_map_put(&l->by_id, (const char *)&w->id, sizeof(w->id), w);
+    count_eviction(l, w->on_behalf, 1);
     if (in_turn(w))
         (void)bh_map_put(&l->first_by_uid, w->uid, strlen(w->uid), w);
     lane_push(l, w, false);
@@ -205,6 +223,7 @@ static void forget(struct bh_ledger *l, struct bh_work *w)
     else
         lane_remove(l, w);
     (void)bh_map_del(&l->by_id, (const char *)&w->id, sizeof(w->id));
+    count_eviction(l, w->on_behalf, -1);
     if (w->kind == BERTH__WORK_KIND__WORK_BIND)
         (void)bh_map_del(&l->bind_by_uid, w->uid, strlen(w->uid));
     if (in_turn(w))
@@ -275,6 +294,11 @@ bool bh_ledger_add(struct bh_ledger *l, struct bh_work *w)
 struct bh_work *bh_ledger_bind_of(struct bh_ledger *l, const char *uid)
 {
     return bh_map_get(&l->bind_by_uid, uid, strlen(uid));
+}
+
+bool bh_ledger_evicts_for(const struct bh_ledger *l, struct bh_str uid)
+{
+    return bh_map_get(&l->evictions, uid.p, uid.n);
 }
 
 struct bh_work *bh_ledger_next_outside(struct bh_ledger *l)
@@ -462,16 +486,46 @@ static uint32_t room(const struct bh_binder *b)
     return b->greeted && b->out < b->window ? b->window - b->out : 0;
 }
 
+/* Who has the most room, without those that have nothing to do in this flush. */
 static struct bh_binder *richest(struct bh_ledger *l)
 {
     struct bh_binder *best = NULL;
 
     for (size_t i = 0; i < BH_LEDGER_MAX_BINDERS; i++) {
         struct bh_binder *b = &l->binders[i];
-        if (b->used && room(b) > (best ? room(best) : 0))
+        if (b->used && b->passed != l->flushes && room(b) > (best ? room(best) : 0))
             best = b;
     }
     return best;
+}
+
+/* The binder that writes all events about a pod, as long as the same binders are there: what
+ * repeats becomes a series, and the binder keeps the series. */
+static const struct bh_binder *home_of(const struct bh_ledger *l, const char *uid)
+{
+    unsigned n = 0, k;
+
+    for (size_t i = 0; i < BH_LEDGER_MAX_BINDERS; i++)
+        n += l->binders[i].used && l->binders[i].greeted;
+    if (n < 2)
+        return NULL;
+    k = (unsigned)(bh_hash(uid, strlen(uid), 0) % n);
+    for (size_t i = 0; i < BH_LEDGER_MAX_BINDERS; i++)
+        if (l->binders[i].used && l->binders[i].greeted && k-- == 0)
+            return &l->binders[i];
+    return NULL;
+}
+
+/* An event may go elsewhere when its home has no room, and when so many wait that looking for each
+ * one's home would cost more than a repeated event. */
+static bool takes(const struct bh_ledger *l, const struct bh_binder *b, const struct bh_work *w)
+{
+    const struct bh_binder *home;
+
+    if (w->kind != BERTH__WORK_KIND__WORK_EVENT || l->n_lane[LANE_EVENTS] > HOMELESS_EVENTS)
+        return true;
+    home = home_of(l, w->uid);
+    return !home || home == b || !room(home);
 }
 
 /* ---- the wire ----------------------------------------------------------------------------------
@@ -561,13 +615,15 @@ bool bh_work_fits(const struct bh_work *w)
 }
 
 /* The next items in priority order; they stay queued until the bus took them. */
-static unsigned collect(struct bh_ledger *l, struct bh_work **work, struct wire_item *wire,
-                        Berth__WorkItem **items, unsigned max)
+static unsigned collect(struct bh_ledger *l, const struct bh_binder *b, struct bh_work **work,
+                        struct wire_item *wire, Berth__WorkItem **items, unsigned max)
 {
     unsigned n = 0;
 
     for (unsigned lane = 0; lane <= LANE_EVENTS; lane++)
         for (struct bh_work *w = l->head[lane]; w && n < max; w = w->next) {
+            if (!takes(l, b, w))
+                continue;
             to_wire(w, &wire[n]);
             items[n] = &wire[n].item;
             work[n++] = w;
@@ -592,8 +648,13 @@ static unsigned send_batch(struct bh_ledger *l, struct bh_bus *bus, struct bh_bi
     Berth__WorkItem *items[BATCH_ITEMS];
     struct bh_work *work[BATCH_ITEMS];
     Berth__Envelope env = BERTH__ENVELOPE__INIT;
-    unsigned n = collect(l, work, wire, items, BH_MIN(room(b), BATCH_ITEMS));
+    unsigned n = collect(l, b, work, wire, items, BH_MIN(room(b), BATCH_ITEMS));
     enum bh_bus_outcome o;
+
+    if (!n) {
+        b->passed = l->flushes;
+        return 0;
+    }
 
     batch->item = items;
     env.work = batch;
@@ -628,6 +689,7 @@ unsigned bh_ledger_flush(struct bh_ledger *l, struct bh_bus *bus, uint64_t now_n
     unsigned total = 0;
     struct bh_binder *b;
 
+    l->flushes++;
     batch.has_epoch = batch.has_lease_term = true;
     batch.epoch = l->epoch;
     batch.lease_term = l->term;

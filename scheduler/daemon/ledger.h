@@ -44,6 +44,7 @@ struct bh_work { /* strings owned by the item */
     bool cond_transition;
     bool set_nominated;
     char *nominated;
+    char *on_behalf; /* DELETE: uid of the preemptor */
     struct bh_object_write *write;
     bool bound_seen; /* BIND: the watch was faster than the answer */
     bool outside;    /* BIND: an extender writes it, see bh_ledger_next_outside */
@@ -63,6 +64,7 @@ struct bh_binder {
     uint32_t window, out; /* items it is willing to hold; items it holds */
     uint64_t last_seen_ns, hello_sent_ns;
     uint64_t stamp_boot_ns; /* its clock, of its last hello */
+    uint64_t passed;        /* the flush in which nothing was for it */
     bool idle;              /* it has said that it may write nothing, and that nothing is out */
     struct bh_work *list;   /* items it holds */
 };
@@ -76,6 +78,8 @@ void bh_ledger_free(struct bh_ledger *l);
  * false). */
 bool bh_ledger_add(struct bh_ledger *l, struct bh_work *w);
 struct bh_work *bh_ledger_bind_of(struct bh_ledger *l, const char *uid); /* BIND item or NULL */
+/* Are victims of this preemptor still to be deleted, as far as answers have come? */
+bool bh_ledger_evicts_for(const struct bh_ledger *l, struct bh_str uid);
 static inline bool bh_work_is_write(Berth__WorkKind k)
 {
     return (int)k >= BERTH__WORK_KIND__WORK_VOLUME_CLAIM;

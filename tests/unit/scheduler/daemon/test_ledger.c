@@ -339,6 +339,55 @@ static void test_an_item_nobody_answers_is_taken_back_from_a_living_binder(void)
     wire_close(&w);
 }
 
+/* How many of the items that dealer i was sent are events about uid; ends the items. */
+static unsigned events_about(struct wire *w, struct bh_ledger *l, int i, const char *uid)
+{
+    Berth__Envelope *e;
+    unsigned n = 0;
+
+    for (int tries = 0; tries < 50; tries++) {
+        struct timespec ts = {.tv_nsec = 1000000};
+        bh_arena_reset(&w->arena);
+        while (bh_bus_recv(w->dealer[i], &w->arena, NULL, &e) == BH_BUS_OK)
+            for (size_t k = 0; k < e->work->n_item; k++) {
+                n += strcmp(e->work->item[k]->uid, uid) == 0;
+                bh_ledger_finish(l, bh_ledger_find(l, e->work->item[k]->id));
+            }
+        nanosleep(&ts, NULL);
+    }
+    return n;
+}
+
+static void test_events_about_one_pod_stay_with_one_binder(void)
+{
+    struct bh_ledger *l = bh_ledger_new(1);
+    unsigned got[2][2] = {0}, sent = 0;
+    struct bh_binder *b[2];
+    struct wire w;
+
+    wire_open(&w);
+    for (int i = 0; i < 2; i++)
+        b[i] = binder(&w, l, i, 1000);
+    for (int round = 0; round < 6; round++) {
+        CU_ASSERT(bh_ledger_add(l, work(BERTH__WORK_KIND__WORK_EVENT, "u1")));
+        sent += flush(&w, l);
+        for (int i = 0; i < 2; i++) {
+            got[i][0] += events_about(&w, l, i, "u1");
+            b[i]->window =
+                (uint32_t)(900 + 10 * round * (i ? 1 : -1)); /* room is not what counts */
+        }
+    }
+    CU_ASSERT_EQUAL(sent, 6);
+    CU_ASSERT((got[0][0] == 6 && got[1][0] == 0) || (got[0][0] == 0 && got[1][0] == 6));
+    /* one that is full does not hold them up */
+    b[got[0][0] ? 0 : 1]->window = 0;
+    CU_ASSERT(bh_ledger_add(l, work(BERTH__WORK_KIND__WORK_EVENT, "u1")));
+    CU_ASSERT_EQUAL(flush(&w, l), 1);
+    CU_ASSERT_EQUAL(events_about(&w, l, got[0][0] ? 1 : 0, "u1"), 1);
+    bh_ledger_free(l);
+    wire_close(&w);
+}
+
 static void never(void *arg, struct bh_work *w)
 {
     (void)w;
@@ -392,6 +441,8 @@ static void test_binds_that_are_written_outside(void)
 
 BH_TESTS("scheduler/daemon/ledger",
          {"binds that are written outside", test_binds_that_are_written_outside},
+         {"events about one pod stay with one binder",
+          test_events_about_one_pod_stay_with_one_binder},
          {"patches of one pod are coalesced", test_patches_of_one_pod_are_coalesced},
          {"events are bounded and binds are not dropped",
           test_events_are_bounded_and_binds_are_not_dropped},
