@@ -6,7 +6,7 @@ set -euo pipefail
 
 build="build-essential pkg-config libcurl4-openssl-dev libssl-dev zlib1g-dev libzmq3-dev libprotobuf-c-dev
  protobuf-c-compiler libyaml-dev libuv1-dev libmicrohttpd-dev libxxhash-dev ca-certificates"
-test="$build libcunit1-dev libjansson-dev protobuf-compiler prometheus jq openssl nginx-light curl procps iproute2
+test="$build libcunit1-dev libjansson-dev protobuf-compiler prometheus jq openssl nginx-light nghttp2-proxy curl procps iproute2
  python3 clang systemd"
 dev="$test clang-14 clang-tidy-14 clang-format-14 libclang-rt-14-dev cppcheck valgrind shellcheck
  debhelper bash-completion help2man lintian man-db"
@@ -43,8 +43,8 @@ $sudo apt-get update -q
 $sudo env DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends "${missing[@]}"
 # A package that starts a daemon of its own (prometheus, nginx) is only a tool here.
 if command -v systemctl >/dev/null && [ -d /run/systemd/system ]; then
-    for s in prometheus prometheus-node-exporter nginx; do
-        if printf '%s\n' "${missing[@]}" | grep -qx "${s%%-*}\(-light\)\?"; then
+    for s in prometheus prometheus-node-exporter nginx nghttpx; do
+        if printf '%s\n' "${missing[@]}" | grep -qx "${s%%-*}\(-light\)\?\|nghttp2-proxy"; then
             $sudo systemctl disable --now "$s" 2>/dev/null || true
         fi
     done
