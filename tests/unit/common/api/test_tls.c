@@ -328,6 +328,8 @@ static bool can_connect(uint16_t port)
     return ok;
 }
 
+/* Without a body: this nginx answers before it has read one and then resets the stream, which no API
+ * server does. */
 static void h2_requests(const struct cert *ca, uint16_t port)
 {
     struct bh_api_config cfg = {.ca_pem = ca->pem};
@@ -337,10 +339,8 @@ static void h2_requests(const struct cert *ca, uint16_t port)
     for (int round = 0; round < 2; round++) {
         h = (struct h2_run){0};
         for (int i = 0; i < H2_REQUESTS; i++)
-            bh_api_start(c.client, &(struct bh_api_call){.method = "POST",
+            bh_api_start(c.client, &(struct bh_api_call){.method = "GET",
                                                          .path = "/x",
-                                                         .body = "hello",
-                                                         .body_n = 5,
                                                          .timeout_ns = TIMEOUT_NS,
                                                          .on_done = on_h2_done,
                                                          .arg = &h});
