@@ -4,8 +4,9 @@
  *
  * All pods wait in the unschedulable set, rejected by NodeResourcesFit; the events are nodes that
  * are too small for every one of them, so nothing moves: this is the price of looking. Pods of 10
- * templates, and pods that all differ (each its own shape). Prints hints asked and time an event.
- * Argument: the largest number of waiting pods (100000).
+ * templates, pods that all have other labels (Jobs), and pods that all ask for another amount,
+ * which is the worst case: nothing is the same for two of them. Prints hints asked and time an
+ * event. Argument: the largest number of waiting pods (100000).
  */
 #include "common/k8s/codec.h"
 #include "common/k8s/compile.h"
@@ -55,7 +56,7 @@ static void *decode(struct bench *b, const ProtobufCMessageDescriptor *type, con
     return m;
 }
 
-static void add_pod(struct bench *b, unsigned i, unsigned template)
+static void add_pod(struct bench *b, unsigned i, unsigned template, bool amounts)
 {
     char json[512];
     struct bh_shape_rec *shape;
@@ -65,8 +66,8 @@ static void add_pod(struct bench *b, unsigned i, unsigned template)
     snprintf(json, sizeof(json),
              "{\"metadata\":{\"name\":\"p%u\",\"namespace\":\"ns\",\"uid\":\"uid-%u\",\"labels\":{"
              "\"app\":\"a%u\"}},\"spec\":{\"schedulerName\":\"default-scheduler\",\"containers\":[{"
-             "\"name\":\"c\",\"resources\":{\"requests\":{\"cpu\":\"64\",\"memory\":\"1Gi\"}}}]}}",
-             i, i, template);
+             "\"name\":\"c\",\"resources\":{\"requests\":{\"cpu\":\"%um\",\"memory\":\"1Gi\"}}}]}}",
+             i, i, template, 64000 + (amounts ? i : 0));
     bh_arena_reset(&b->a);
     K8s__Pod *p = decode(b, &k8s__pod__descriptor, json);
     if (bh_compile_shape(&b->a, p, &b->in, &shape, &err) < 0 ||
@@ -85,7 +86,7 @@ static void reject_all(struct bench *b)
         bh_queue_return(b->q, bh_rec_text(p->pending.pod, p->pending.pod->uid), &by, 1, NULL, 0, S);
 }
 
-static void measure(unsigned pods, unsigned templates)
+static void measure(unsigned pods, unsigned templates, bool amounts)
 {
     struct bench b;
     struct bh_queue_stats before, after;
@@ -94,7 +95,7 @@ static void measure(unsigned pods, unsigned templates)
 
     open_bench(&b);
     for (unsigned i = 0; i < pods; i++)
-        add_pod(&b, i, i % templates);
+        add_pod(&b, i, i % templates, amounts);
     reject_all(&b);
     bh_arena_reset(&b.a);
     K8s__Node *n = decode(&b, &k8s__node__descriptor,
@@ -113,8 +114,9 @@ static void measure(unsigned pods, unsigned templates)
     bh_queue_stats(b.q, &after);
     if (after.unschedulable != pods)
         abort(); /* the measure is of something else */
-    printf("%8u pods wait, %6u templates %10.1f hints an event %12.2f us an event\n", pods,
-           templates, (double)(after.hints - before.hints) / EVENTS, (double)t / EVENTS / 1e3);
+    printf("%8u pods wait, %6u templates%s %10.1f hints an event %12.2f us an event\n", pods,
+           templates, amounts ? ", other amounts" : "",
+           (double)(after.hints - before.hints) / EVENTS, (double)t / EVENTS / 1e3);
     close_bench(&b);
 }
 
@@ -123,8 +125,10 @@ int main(int argc, char **argv)
     unsigned max = argc > 1 ? (unsigned)strtoul(argv[1], NULL, 10) : 100000;
 
     for (unsigned pods = 1000; pods <= max; pods *= 10)
-        measure(pods, 10);
+        measure(pods, 10, false);
     for (unsigned pods = 1000; pods <= max; pods *= 10)
-        measure(pods, pods);
+        measure(pods, pods, false);
+    for (unsigned pods = 1000; pods <= max; pods *= 10)
+        measure(pods, pods, true);
     return 0;
 }

@@ -337,7 +337,8 @@ int bh_trial_new(const struct bh_trial_options *o, struct bh_trial **ret, struct
         return rc;
     }
     /* Nothing is tried again for the mere passing of time. */
-    const struct bh_queue_options qo = {.initial_backoff_ns = t->config->pod_initial_backoff_ns,
+    const struct bh_queue_options qo = {.verify = o->verify,
+                                        .initial_backoff_ns = t->config->pod_initial_backoff_ns,
                                         .max_backoff_ns = t->config->pod_max_backoff_ns,
                                         .max_in_unschedulable_ns = INT64_MAX / 4};
     t->queue = bh_queue_new(t->engine, &qo);

@@ -421,6 +421,13 @@ enum bh_hint bh_engine_hint(struct bh_engine *e, const char *plugin, const struc
     return bh_plugin_hint(pl, &call);
 }
 
+bool bh_engine_hints_by_essence(const char *plugin)
+{
+    const struct bh_plugin *pl = bh_plugin_find(plugin);
+
+    return pl && pl->flags & BH_PLUGIN_HINTS_BY_ESSENCE;
+}
+
 bool bh_engine_interested(struct bh_engine *e, const struct bh_cluster_event *ev)
 {
     /* Only plugins at these points can have rejected a pod. */

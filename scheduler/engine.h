@@ -369,6 +369,9 @@ bool bh_engine_interested(struct bh_engine *e, const struct bh_cluster_event *ev
  * without a registration of their own and unknown names are always interested. */
 bool bh_engine_plugin_interested(struct bh_engine *e, const char *plugin,
                                  const struct bh_cluster_event *ev);
+/* The plugin's answers hold for every pod of the same essence (bh_shape_essence), not only of the
+ * same shape. */
+bool bh_engine_hints_by_essence(const char *plugin);
 /* Node and pod diffs as upstream's (scheduler-core.md 1.5): fills at most 8 action bits in order.
  */
 unsigned bh_node_diff(const struct bh_node_rec *old, const struct bh_node_rec *neu,

@@ -216,8 +216,6 @@ static int put_arrays(struct bh_compiler *c, const K8s__Pod *p)
     struct bh_slice labels, tolerations, selector;
     int rc = bh_compile_requests(c, p);
 
-    if (rc == 0)
-        rc = bh_compile_map(c, m->labels, m->n_labels, &labels);
     if (rc)
         return rc;
     tolerations = put_tolerations(c, p->spec);
@@ -227,7 +225,6 @@ static int put_arrays(struct bh_compiler *c, const K8s__Pod *p)
     if (rc)
         return rc;
     struct bh_slice ports = put_host_ports(c, p->spec);
-    struct bh_slice images = put_images(c, p->spec);
     struct bh_slice gates = put_gates(c, p->spec);
     bh_compile_pod_terms(c, p);
     struct bh_slice volumes = {0, 0};
@@ -238,6 +235,11 @@ static int put_arrays(struct bh_compiler *c, const K8s__Pod *p)
     rc = bh_compile_claims(c, p->spec, &claims, &extended);
     if (rc)
         return rc;
+    /* Last, so that nothing else depends on their lengths: bh_shape_essence(). */
+    rc = bh_compile_map(c, m->labels, m->n_labels, &labels);
+    if (rc)
+        return rc;
+    struct bh_slice images = put_images(c, p->spec);
     if (c->b.failed)
         return 0; /* bh_compile_end reports it */
     struct bh_shape_rec *r = bh_shape_of(c);

@@ -165,3 +165,16 @@ bool bh_taints_tolerated(const struct bh_shape_rec *s, const struct bh_node_rec 
             return false;
     return true;
 }
+
+void bh_shape_essence(const struct bh_shape_rec *s, struct bh_buf *out)
+{
+    struct bh_shape_rec head = *s;
+    uint32_t end = s->labels.n ? s->labels.off : s->images.n ? s->images.off : s->h.size;
+
+    head.h.size = 0;
+    head.labels = head.images = (struct bh_slice){0, 0};
+    head.image_containers = head.priority = 0;
+    head.owner_kind = head.owner = 0;
+    bh_buf_add(out, &head, sizeof(head));
+    bh_buf_add(out, (const char *)s + sizeof(head), end - sizeof(head));
+}

@@ -97,7 +97,8 @@ static int start(struct bh_sched_daemon *d, struct bh_err *err)
                                    .verify = d->o.verify,
                                    .waiting = bh_sched_waiting,
                                    .waiting_arg = d};
-    struct bh_queue_options qo = {.initial_backoff_ns = 1000000000,
+    struct bh_queue_options qo = {.verify = d->o.verify,
+                                  .initial_backoff_ns = 1000000000,
                                   .max_backoff_ns = 10000000000,
                                   .max_in_unschedulable_ns = 300 * INT64_C(1000000000)};
     int rc;

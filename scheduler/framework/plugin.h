@@ -36,7 +36,10 @@ enum bh_plugin_flags {
     /* What pre_filter, pre_score, filter and score say depends on the pod's shape, on the node at
      * hand and on epoch() only. Then the fast path may keep the results per shape and node. A
      * plugin without this flag closes the fast path, except to pods for which it is idle(). */
-    BH_PLUGIN_NODE_LOCAL = 1
+    BH_PLUGIN_NODE_LOCAL = 1,
+    /* Its hints look at neither labels, images, priority nor owner of the waiting pod: pods that
+     * differ in nothing else (bh_shape_essence) have one answer. */
+    BH_PLUGIN_HINTS_BY_ESSENCE = 2
 };
 
 struct bh_framework;

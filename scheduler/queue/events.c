@@ -122,6 +122,15 @@ static void judge_own(struct bh_queue *q, struct walk *w)
     }
 }
 
+/* One answer was taken for many: was it everybody's? */
+static void verify(struct bh_queue *q, struct entry *e, enum worth taken, const struct walk *w)
+{
+    bool by_pod;
+
+    if (q->o.verify)
+        bh_assert(bh_queue_worth(q, e, w->ev, &by_pod) == taken);
+}
+
 static void judge_group(struct bh_queue *q, struct pool_group *g, const struct walk *w)
 {
     struct entry *next, *last = g->last;
@@ -140,9 +149,11 @@ static void judge_group(struct bh_queue *q, struct pool_group *g, const struct w
             continue;
         if (by_pod)
             worth = bh_queue_worth(q, e, w->ev, &by_pod);
+        else
+            verify(q, e, worth, w);
         if (worth != WORTH_SKIP)
             bh_queue_requeue(q, e, worth, w->label, w->now_ns);
-        else if (!by_pod)
+        else if (!by_pod && !q->o.verify)
             break; /* nor does it help the others */
     }
     bh_queue_pool_release(q, g);

@@ -8,13 +8,34 @@
  */
 #include "scheduler/queue/queue_int.h"
 
-static struct pool_group *group_new(struct bh_queue *q, const struct pool_key *key)
+/* Built in q->key: the head, and the essence when no plugin of the set looks at more. */
+static void build_key(struct bh_queue *q, const struct entry *e)
 {
-    uint64_t set = key->rejectors | key->pendings;
+    uint64_t set = e->rejectors | e->pendings;
+    struct pool_key head = {.rejectors = e->rejectors,
+                            .pendings = e->pendings,
+                            .gating_plugin = e->gating_plugin,
+                            .shape = e->pub.pending.shape};
+
+    bh_buf_reset(&q->key);
+    if (set & ~q->by_essence) {
+        bh_buf_add(&q->key, &head, sizeof(head));
+        return;
+    }
+    head.shape = UINT32_MAX;
+    bh_buf_add(&q->key, &head, sizeof(head));
+    bh_shape_essence(bh_engine_shape_rec(q->engine, e->pub.pending.shape), &q->key);
+}
+
+static struct pool_group *group_new(struct bh_queue *q)
+{
+    struct pool_key key;
+    memcpy(&key, q->key.p, sizeof(key));
+    uint64_t set = key.rejectors | key.pendings;
     uint32_t n = BH_MAX((uint32_t)__builtin_popcountll(set), 1u), k = 0;
     struct pool_group *g = bh_calloc(1, sizeof(*g) + n * sizeof(g->links[0]));
 
-    g->key = *key;
+    g->key = key;
     g->n_links = n;
     do {
         uint32_t list = set ? (uint32_t)__builtin_ctzll(set) : BH_QUEUE_MAX_PLUGINS;
@@ -26,7 +47,9 @@ static struct pool_group *group_new(struct bh_queue *q, const struct pool_key *k
         head->prev = l;
         set &= set - 1;
     } while (k < n);
-    (void)bh_map_put(&q->groups, (const char *)&g->key, sizeof(g->key), g);
+    g->key_n = (uint32_t)q->key.n;
+    g->whole_key = bh_memdup(q->key.p, q->key.n);
+    (void)bh_map_put(&q->groups, q->key.p, q->key.n, g);
     return g;
 }
 
@@ -38,21 +61,20 @@ static void drop_if_empty(struct bh_queue *q, struct pool_group *g)
         g->links[i].prev->next = g->links[i].next;
         g->links[i].next->prev = g->links[i].prev;
     }
-    (void)bh_map_del(&q->groups, (const char *)&g->key, sizeof(g->key));
+    (void)bh_map_del(&q->groups, g->whole_key, g->key_n);
+    free(g->whole_key);
     free(g);
 }
 
 void bh_queue_pool_link(struct bh_queue *q, struct entry *e)
 {
-    const struct pool_key key = {.rejectors = e->rejectors,
-                                 .pendings = e->pendings,
-                                 .shape = e->pub.pending.shape,
-                                 .gating_plugin = e->gating_plugin};
-    struct pool_group *g = bh_map_get(&q->groups, (const char *)&key, sizeof(key));
+    struct pool_group *g;
 
     bh_assert(!e->group);
+    build_key(q, e);
+    g = bh_map_get(&q->groups, q->key.p, q->key.n);
     if (!g)
-        g = group_new(q, &key);
+        g = group_new(q);
     e->group = g;
     e->pool_next = NULL;
     e->pool_prev = g->last;

@@ -71,6 +71,7 @@ void bh_queue_free(struct bh_queue *q)
         entry_free(q, m->value);
     bh_map_fini(&q->by_uid);
     bh_map_fini(&q->groups);
+    bh_buf_fini(&q->key);
     bh_heap_fini(&q->active);
     bh_heap_fini(&q->backoff);
     bh_heap_fini(&q->error_backoff);
@@ -89,6 +90,8 @@ static uint32_t plugin_index(struct bh_queue *q, const char *name)
     if (q->n_plugins == BH_QUEUE_MAX_PLUGINS)
         return BH_QUEUE_MAX_PLUGINS - 1;
     q->plugins[q->n_plugins] = bh_strdup(name);
+    if (bh_engine_hints_by_essence(name) && q->n_plugins < BH_QUEUE_MAX_PLUGINS - 1)
+        q->by_essence |= UINT64_C(1) << q->n_plugins;
     return q->n_plugins++;
 }
 

@@ -21,6 +21,8 @@ struct bh_queue;
 struct bh_queue_options {
     int64_t initial_backoff_ns, max_backoff_ns;
     int64_t max_in_unschedulable_ns; /* 5 min */
+    /* Ask for each pod too where one answer is taken for many, and abort on a difference. */
+    bool verify;
 };
 struct bh_queued_pod { /* one entry; read-only outside the queue */
     struct bh_pending pending;

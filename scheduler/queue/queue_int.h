@@ -20,10 +20,10 @@
 struct entry;
 /* Pods of the pool for which an event has one answer, as long as no hint looks at the pod itself.
  */
-struct pool_key { /* compared as bytes: no padding */
+struct pool_key { /* head of the key, which is compared as bytes: no padding */
     uint64_t rejectors, pendings;
-    bh_shape_id shape;
     uint32_t gating_plugin;
+    uint32_t shape; /* UINT32_MAX: by what follows, the essence */
 };
 _Static_assert(sizeof(struct pool_key) == 24, "pool_key has padding");
 struct pool_link { /* membership of a group in one plugin's list of the pool */
@@ -33,7 +33,9 @@ struct pool_link { /* membership of a group in one plugin's list of the pool */
 struct pool_group {
     struct pool_key key;
     struct entry *first, *last;
-    uint32_t busy; /* walks that hold it */
+    uint32_t busy;  /* walks that hold it */
+    uint32_t key_n; /* of whole_key, the group's key in the map */
+    char *whole_key;
     uint32_t n_links;
     struct pool_link links[];
 };
@@ -68,7 +70,9 @@ struct bh_queue {
     struct bh_heap active, backoff, error_backoff;
     struct pool_link
         pool[BH_QUEUE_MAX_PLUGINS + 1]; /* list heads; the last: groups without rejector */
-    struct bh_map groups;               /* pool_key -> pool_group */
+    struct bh_map groups;               /* pool_key and essence -> pool_group */
+    struct bh_buf key;                  /* being built */
+    uint64_t by_essence;                /* plugins that look at no more */
     char *plugins[BH_QUEUE_MAX_PLUGINS];
     uint32_t n_plugins;
     struct flight_node flight; /* list head */

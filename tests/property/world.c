@@ -888,7 +888,8 @@ void step(struct world *w, const struct bh_json *op)
 static bool open_world(struct world *w)
 {
     const struct bh_json *config = bh_json_get(w->scenario, "config");
-    struct bh_queue_options qo = {.initial_backoff_ns = 1000000000,
+    struct bh_queue_options qo = {.verify = true,
+                                  .initial_backoff_ns = 1000000000,
                                   .max_backoff_ns = 10000000000,
                                   .max_in_unschedulable_ns = INT64_MAX / 4};
     struct bh_err err = {{0}};

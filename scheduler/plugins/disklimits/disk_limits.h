@@ -45,7 +45,7 @@ extern const struct bh_event_reg bh_disk_limits_events[];
         .size = sizeof(struct bh_plugin),                                                          \
         .name = (name_),                                                                           \
         .points = BH_POINT_BIT(BH_POINT_PRE_FILTER) | BH_POINT_BIT(BH_POINT_FILTER),               \
-        .flags = BH_PLUGIN_NODE_LOCAL,                                                             \
+        .flags = BH_PLUGIN_NODE_LOCAL | BH_PLUGIN_HINTS_BY_ESSENCE,                                \
         .args_new = args_new,                                                                      \
         .events = bh_disk_limits_events,                                                           \
         .pre_filter = bh_disk_limits_pre_filter,                                                   \

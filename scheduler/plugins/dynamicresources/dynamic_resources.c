@@ -561,6 +561,7 @@ static const struct bh_field schema[] = {
 const struct bh_plugin bh_plugin_dynamic_resources = {
     .abi = BH_PLUGIN_ABI,
     .size = sizeof(struct bh_plugin),
+    .flags = BH_PLUGIN_HINTS_BY_ESSENCE,
     .name = NAME,
     .points = BH_POINT_BIT(BH_POINT_PRE_ENQUEUE) | BH_POINT_BIT(BH_POINT_PRE_FILTER) |
               BH_POINT_BIT(BH_POINT_FILTER) | BH_POINT_BIT(BH_POINT_POST_FILTER) |
