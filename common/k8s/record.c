@@ -285,13 +285,11 @@ static void shape(struct walk *w, struct bh_shape_rec *r)
     resources(w, &r->fit.scalars);
     resources(w, &r->used.scalars);
     resources(w, &r->score.scalars);
-    kvs(w, &r->labels);
     tolerations(w, &r->tolerations);
     kvs(w, &r->node_selector);
     terms(w, &r->required_terms);
     terms(w, &r->preferred_terms);
     host_ports(w, &r->host_ports);
-    syms(w, &r->images);
     syms(w, &r->gates);
     pod_terms(w, &r->affinity);
     pod_terms(w, &r->anti_affinity);
@@ -301,6 +299,8 @@ static void shape(struct walk *w, struct bh_shape_rec *r)
     volumes(w, &r->volumes);
     claims(w, &r->claims);
     extended(w, &r->extended);
+    kvs(w, &r->labels); /* last: see bh_shape_essence() */
+    syms(w, &r->images);
 }
 
 static void pod(struct walk *w, struct bh_pod_rec *r)

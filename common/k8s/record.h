@@ -24,7 +24,7 @@
 #include "common/base/buf.h"
 #include "common/base/symtab.h"
 
-#define BH_REC_LAYOUT 4u
+#define BH_REC_LAYOUT 5u
 #define BH_REC_MAX_BYTES (8u << 20)
 
 enum bh_rec_type { BH_REC_NODE = 1, BH_REC_SHAPE = 2, BH_REC_POD = 3 };
