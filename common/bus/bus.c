@@ -9,6 +9,7 @@
  * Fails with: negative errno at open, enum bh_bus_outcome afterwards.
  */
 #include "common/bus/bus_int.h"
+#include "common/bus/curve_int.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -26,6 +27,7 @@ struct bh_bus {
     bool router;
     char *path; /* ROUTER: the file we made, and which one it is; libzmq leaves it behind */
     ino_t inode;
+    struct bh_bus_gate *gate; /* who may talk over tcp; NULL: it does not listen there */
     struct bh_bus_stats stats;
 };
 
@@ -101,17 +103,14 @@ static int attach(struct bh_bus *b, const char *endpoint, const char *path, stru
     return 0;
 }
 
-int bh_bus_open(enum bh_bus_role role, const char *endpoint, const char *identity,
-                struct bh_bus **ret, struct bh_err *err)
+int bh_bus_bare(enum bh_bus_role role, const char *identity, struct bh_bus **ret,
+                struct bh_err *err)
 {
     const bool router = role != BH_BUS_DEALER_CONNECT;
-    const char *path = NULL;
     size_t id_n = identity ? strlen(identity) : 0;
-    bh_assert(router ? !identity : (id_n > 0 && id_n <= sizeof(((struct bh_peer *)0)->id)));
+    int rc = 0;
 
-    int rc = bh_bus_check_path(endpoint, router, &path, err);
-    if (rc < 0)
-        return rc;
+    bh_assert(router ? !identity : (id_n > 0 && id_n <= sizeof(((struct bh_peer *)0)->id)));
     void *ctx = context_get();
     if (!ctx)
         return bh_err_set(err, -errno, "message context: %s", zmq_strerror(errno));
@@ -121,7 +120,24 @@ int bh_bus_open(enum bh_bus_role role, const char *endpoint, const char *identit
     if (!b->socket)
         rc = bh_err_set(err, -errno, "message socket: %s", zmq_strerror(errno));
     if (rc == 0 && (rc = set_options(b->socket, role, identity)) < 0)
-        bh_err_set(err, rc, "socket \"%s\": %s", path, zmq_strerror(-rc));
+        bh_err_set(err, rc, "message socket: %s", zmq_strerror(-rc));
+    if (rc < 0) {
+        bh_bus_close(b);
+        return rc;
+    }
+    *ret = b;
+    return 0;
+}
+
+int bh_bus_open(enum bh_bus_role role, const char *endpoint, const char *identity,
+                struct bh_bus **ret, struct bh_err *err)
+{
+    struct bh_bus *b = NULL;
+    const char *path = NULL;
+    int rc = bh_bus_check_path(endpoint, role != BH_BUS_DEALER_CONNECT, &path, err);
+
+    if (rc == 0)
+        rc = bh_bus_bare(role, identity, &b, err);
     if (rc == 0)
         rc = attach(b, endpoint, path, err);
     if (rc < 0) {
@@ -130,6 +146,18 @@ int bh_bus_open(enum bh_bus_role role, const char *endpoint, const char *identit
     }
     *ret = b;
     return 0;
+}
+
+void *bh_bus_context(const struct bh_bus *b)
+{
+    (void)b; /* it holds the context as long as it lives */
+    return shared.context;
+}
+
+void bh_bus_set_gate(struct bh_bus *b, struct bh_bus_gate *g)
+{
+    bh_assert(!b->gate);
+    b->gate = g;
 }
 
 void bh_bus_close(struct bh_bus *b)
@@ -141,6 +169,7 @@ void bh_bus_close(struct bh_bus *b)
         unlink(b->path);
     if (b->socket)
         zmq_close(b->socket);
+    bh_bus_gate_free(b->gate);
     context_put();
     free(b->path);
     free(b);
@@ -271,6 +300,14 @@ static bool take_address(struct bh_bus *b, zmq_msg_t *msg, struct bh_peer *ret_p
     return recv_msg(b->socket, msg) == 0;
 }
 
+/* Peers over tcp come with the key that let them in; those of the host's sockets with none. */
+static bool may_talk(struct bh_bus *b, zmq_msg_t *msg)
+{
+    const char *key = b->gate ? zmq_msg_gets(msg, "User-Id") : NULL;
+
+    return !key || !*key || bh_bus_gate_open(b->gate, key);
+}
+
 enum bh_bus_outcome bh_bus_recv(struct bh_bus *b, struct bh_arena *a, struct bh_peer *ret_peer,
                                 Berth__Envelope **ret_e)
 {
@@ -283,7 +320,7 @@ enum bh_bus_outcome bh_bus_recv(struct bh_bus *b, struct bh_arena *a, struct bh_
         return BH_BUS_EMPTY;
     }
     Berth__Envelope *e = NULL;
-    if ((!b->router || take_address(b, &msg, &peer)) && !zmq_msg_more(&msg)) {
+    if ((!b->router || take_address(b, &msg, &peer)) && !zmq_msg_more(&msg) && may_talk(b, &msg)) {
         b->stats.bytes_received += zmq_msg_size(&msg);
         e = bh_bus_decode(a, zmq_msg_data(&msg), zmq_msg_size(&msg));
     }
