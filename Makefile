@@ -12,6 +12,7 @@
 #   UPFLAGS   flags of `berth up` for `make up`
 #   FUZZ, SECONDS   for fuzz
 #   SOAK_SECONDS    for soak                                 (1200)
+#   FAULT_SECONDS, FAULT_SEED   for faults                   (360, drawn)
 #   PROPERTY_ROUNDS, PROPERTY_FRESH   rounds of the property test in `check`   (3000, 1500)
 #
 # `make help` lists the targets.
@@ -35,24 +36,26 @@ say     = $(if $(V),,@printf '  %-7s %s\n' $(1) $(2))
 # ---- what is where -------------------------------------------------------------------------------
 # Libraries, lowest first; an entry may use the ones before it (tools/check-layers proves it).
 LIBDIRS := common/base common/http common/data common/k8s common/snapshot common/api common/bus \
-           watcher scheduler binder simulator cli
+           watcher scheduler binder front simulator cli
 # scheduler is one library out of several folders.
 SUBDIRS_scheduler := queue daemon cel framework config cache preemption extender explain $(patsubst scheduler/%,%,$(wildcard scheduler/plugins scheduler/plugins/*))
 SUBDIRS_simulator := $(patsubst simulator/%/,%,$(filter-out simulator/web/,$(wildcard simulator/*/)))
-PROGRAMS := berth-watcher berth-scheduler berth-binder berth-simulator berth
+PROGRAMS := berth-watcher berth-scheduler berth-binder berth-front berth-simulator berth
 MAIN_berth-watcher   := watcher/main.c
 MAIN_berth-scheduler := scheduler/main.c
 MAIN_berth-binder    := binder/main.c
+MAIN_berth-front     := front/main.c
 MAIN_berth-simulator := simulator/main.c
 MAIN_berth           := cli/main.c
 LIBS_berth-watcher   := watcher common/bus common/api common/snapshot common/k8s common/data common/http common/base
 LIBS_berth-scheduler := scheduler common/bus common/api common/snapshot common/k8s common/data common/http common/base
 LIBS_berth-binder    := binder common/bus common/api common/snapshot common/k8s common/data common/http common/base
+LIBS_berth-front     := front common/bus common/api common/k8s common/data common/http common/base
 LIBS_berth-simulator := simulator common/k8s common/data common/http common/base
 LIBS_berth           := cli simulator scheduler common/bus common/api common/snapshot common/k8s common/data common/http common/base
 
 # ---- flags ---------------------------------------------------------------------------------------
-PKGS     := libcurl libssl libcrypto libzmq libprotobuf-c yaml-0.1 libuv libmicrohttpd
+PKGS     := libcurl libssl libcrypto libzmq libprotobuf-c yaml-0.1 libuv libmicrohttpd gnutls
 WARN     := -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wvla -Wpointer-arith \
             -Wwrite-strings -Wformat=2 -Wundef -Wno-format-nonliteral \
             $(if $(WERROR),-Werror)
@@ -129,12 +132,13 @@ LIBS_UNIT_common/bus      := common/bus common/k8s common/data common/base
 LIBS_UNIT_watcher         := watcher common/bus common/api common/snapshot common/k8s common/data common/http common/base
 LIBS_UNIT_scheduler       := scheduler common/bus common/api common/snapshot common/k8s common/data common/http common/base
 LIBS_UNIT_binder          := binder common/bus common/api common/snapshot common/k8s common/data common/http common/base
+LIBS_UNIT_front           := front common/bus common/api common/k8s common/data common/http common/base
 LIBS_UNIT_simulator       := simulator common/k8s common/data common/http common/base
 LIBS_UNIT_cli             := cli simulator scheduler common/bus common/api common/snapshot common/k8s common/data common/http common/base
 
 UNIT_SRC  := $(sort $(shell find tests/unit -name 'test_*.c' 2>/dev/null))
 UNIT_BIN  := $(patsubst tests/unit/%.c,$(BUILD)/tests/%,$(UNIT_SRC))
-unit_room  = $(firstword $(foreach k,common/base common/http common/data common/k8s common/snapshot common/api common/bus watcher scheduler binder simulator cli,$(if $(findstring tests/unit/$(k)/,$(1)),$(k))))
+unit_room  = $(firstword $(foreach k,common/base common/http common/data common/k8s common/snapshot common/api common/bus watcher scheduler binder front simulator cli,$(if $(findstring tests/unit/$(k)/,$(1)),$(k))))
 
 define UNIT_RULE
 $(BUILD)/tests/$(patsubst tests/unit/%.c,%,$(1)): $(1) $(BUILD)/obj/tests/unit/harness.o $(foreach l,$(LIBS_UNIT_$(call unit_room,$(1))),$(call libname,$(l))) $(PROTO_LIB) | $(GEN_H)

@@ -5,6 +5,7 @@
 #include "binder/binder.h"
 #include "common/base/log.h"
 #include "common/base/notify.h"
+#include "common/bus/curve.h"
 #include <unistd.h>
 
 #define GOODBYE_MS 100 /* for the last hello to leave */
@@ -181,9 +182,12 @@ void bh_binder_write_ended(struct bh_binder *b)
 
 static void on_message(struct bh_binder *b, struct bh_batch *batch, const Berth__Envelope *e)
 {
+    b->heard_ns = bh_mono_ns();
     if (e->work) {
         bh_binder_take(b, batch, e->work);
     } else if (e->scheduler_hello) {
+        if (e->scheduler_hello->epoch == b->epoch)
+            return; /* a sign of life */
         if (e->scheduler_hello->epoch > b->epoch &&
             !bh_binder_raise_epoch(b, e->scheduler_hello->epoch))
             return; /* it asks again at our next heartbeat */
@@ -266,6 +270,10 @@ static void fill(void *arg)
 {
     struct bh_binder *b = arg;
 
+    bh_cell_set(bh_metric_cell(b->m_depth, "binder_items"), b->n_jobs);
+    bh_cell_set(bh_metric_cell(b->m_limit, "binder_items"), BH_BINDER_WINDOW);
+    bh_cell_set(bh_metric_cell(b->m_depth, "binder_events"), b->n_events);
+    bh_cell_set(bh_metric_cell(b->m_limit, "binder_events"), BH_BINDER_EVENTS_MAX);
     bh_cell_set(bh_metric_cell(b->m_held, "items"), b->n_jobs);
     bh_cell_set(bh_metric_cell(b->m_held, "events_waiting"), b->n_events);
     bh_cell_set(bh_metric_cell(b->m_held, "events_running"), b->n_events_running);
@@ -284,6 +292,12 @@ static void make_metrics(struct bh_binder *b)
                       "Work items answered, by kind and outcome.", "kind,outcome", NULL, 0);
     b->m_held = bh_metric_new(b->metrics, BH_GAUGE, "berth_binder_held",
                               "Work items and events held by this binder.", "what", NULL, 0);
+    b->m_depth = bh_metric_new(b->metrics, BH_GAUGE, "berth_queue_depth",
+                               "Entries in a bounded queue between processes.", "queue", NULL, 0);
+    b->m_limit = bh_metric_new(b->metrics, BH_GAUGE, "berth_queue_limit",
+                               "Bound of a queue between processes: at it, its source waits or the "
+                               "oldest are given up.",
+                               "queue", NULL, 0);
     b->m_events = bh_metric_new(b->metrics, BH_COUNTER, "berth_binder_events_total",
                                 "Kubernetes events, by what became of them.", "result", NULL, 0);
     b->m_bind_s =
@@ -299,11 +313,14 @@ static bool live(void *arg)
     return true;
 }
 
+bool bh_binder_has_scheduler(const struct bh_binder *b)
+{
+    return b->epoch && bh_mono_ns() - b->heard_ns < BH_BINDER_DEAF_NS;
+}
+
 static bool has_scheduler(void *arg)
 {
-    const struct bh_binder *b = arg;
-
-    return b->epoch != 0;
+    return bh_binder_has_scheduler(arg);
 }
 
 static void on_series_timer(uv_timer_t *t)
@@ -313,17 +330,21 @@ static void on_series_timer(uv_timer_t *t)
 
 static int open_clients(struct bh_binder *b, struct bh_err *err)
 {
-    struct bh_api_options ao = {.user_agent = "berth-binder/" BH_VERSION " (linux/amd64)",
-                                .max_connections = 8,
-                                .qps = b->o.qps,
-                                .burst = (int)b->o.burst,
-                                .metrics = b->metrics};
+    struct bh_api_options ao = b->o.limits;
+
+    ao.user_agent = "berth-binder/" BH_VERSION " (linux/" BH_ARCH ")";
+    ao.field_manager = BH_API_FIELD_MANAGER;
+    ao.max_connections = 8;
+    ao.metrics = b->metrics;
     int rc = bh_api_client_new(b->loop, b->o.api, &ao, &b->client, err);
 
     if (rc < 0)
         return rc;
+    ao = b->o.event_limits;
+    ao.user_agent = "berth-binder/" BH_VERSION " (linux/" BH_ARCH ")";
+    ao.field_manager = BH_API_FIELD_MANAGER;
     ao.max_connections = 4;
-    ao.metrics = NULL; /* events have a metric of their own */
+    ao.metrics = b->metrics; /* counted together, as upstream's clients */
     return bh_api_client_new(b->loop, b->o.api, &ao, &b->event_client, err);
 }
 
@@ -337,9 +358,14 @@ static int open_bus(struct bh_binder *b, struct bh_err *err)
     if (rc < 0)
         return rc;
     snprintf(identity, sizeof(identity), "b-%016llx", (unsigned long long)bh_rand_entropy());
-    rc = bh_bus_open(BH_BUS_DEALER_CONNECT,
-                     b->o.scheduler_endpoint ? b->o.scheduler_endpoint : endpoint, identity,
-                     &b->bus, err);
+    if (b->o.scheduler_endpoint && bh_bus_is_tcp(b->o.scheduler_endpoint)) {
+        const struct bh_bus_dial d = {b->o.scheduler_endpoint, b->o.key_file, b->o.scheduler_key};
+        rc = bh_bus_dial(&d, identity, &b->bus, err);
+    } else {
+        rc = bh_bus_open(BH_BUS_DEALER_CONNECT,
+                         b->o.scheduler_endpoint ? b->o.scheduler_endpoint : endpoint, identity,
+                         &b->bus, err);
+    }
     if (rc == 0)
         b->bus_poll = bh_zpoll_new(b->loop, bh_bus_socket(b->bus), on_readable, NULL, b);
     return rc;
@@ -357,6 +383,7 @@ int bh_binder_open(struct bh_binder *b, const struct bh_binder_options *o, uv_lo
 {
     const struct bh_probe_check checks[] = {
         {"ping", live, b, true, true}, {"scheduler", has_scheduler, b, false, true}, {0}};
+    char probes_name[64];
     int rc;
 
     *b = (struct bh_binder){.o = *o, .loop = loop};
@@ -366,6 +393,7 @@ int bh_binder_open(struct bh_binder *b, const struct bh_binder_options *o, uv_lo
     bh_arena_init(&b->result_arena, 0);
     bh_rand_seed(&b->rand, bh_rand_entropy());
     set_names(b);
+    snprintf(probes_name, sizeof(probes_name), "binder-%s", o->instance);
     make_metrics(b);
     uv_timer_init(loop, &b->heartbeat);
     uv_timer_init(loop, &b->stop_timer);
@@ -376,7 +404,8 @@ int bh_binder_open(struct bh_binder *b, const struct bh_binder_options *o, uv_lo
     if (rc == 0)
         rc = open_bus(b, err);
     if (rc == 0)
-        rc = bh_probes_start(loop, b->o.metrics_address, b->metrics, checks, &b->probes, err);
+        rc = bh_probes_start(loop, b->o.metrics_address, b->o.runtime_dir, probes_name, b->metrics,
+                             checks, &b->probes, err);
     if (rc < 0)
         return rc;
     uv_timer_start(&b->heartbeat, on_heartbeat, 0, BH_BINDER_HEARTBEAT_MS);

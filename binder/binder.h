@@ -42,6 +42,7 @@
 #define BH_BINDER_DEADLINE_NS  UINT64_C(30000000000) /* from taking an item to giving up */
 #define BH_BINDER_REQUEST_NS   UINT64_C(10000000000) /* one request */
 #define BH_BINDER_HEARTBEAT_MS 500u
+#define BH_BINDER_DEAF_NS      UINT64_C(5000000000) /* not ready; each heartbeat has an answer */
 #define BH_BINDER_STOP_NS      UINT64_C(1000000000) /* at stop: what is out may still be answered */
 #define BH_BINDER_EVENTS_MAX   10000u /* events that wait; the oldest are dropped first */
 /* Event writes in flight at a time, on connections of their own. */
@@ -49,12 +50,14 @@
 
 struct bh_binder_options {
     const char *runtime_dir;
-    const char *scheduler_endpoint; /* NULL = ipc in runtime_dir */
+    const char *scheduler_endpoint; /* NULL = ipc in runtime_dir; "tcp://..." needs the keys */
+    const char *key_file;           /* tcp: our secret key, common/bus/curve.h */
+    const char *scheduler_key;      /* tcp: file with the scheduler's public key */
     const char *instance;           /* part of the name: "1" of berth-binder@1 */
     const char *metrics_address;
     const struct bh_api_config *api;
-    double qps; /* client-side limit, <= 0 none; events have the same once more */
-    int64_t burst;
+    /* qps, burst, limit_file, json of the two clients; the rest is not looked at */
+    struct bh_api_options limits, event_limits;
     uint64_t deadline_ns, request_ns, stop_ns; /* 0 = the constants above */
 };
 struct bh_job; /* one work item */
@@ -66,7 +69,8 @@ struct bh_binder {
     struct bh_bus *bus;
     struct bh_zpoll *bus_poll;
     char name[128], hostname[96];
-    uint64_t epoch; /* newest scheduler seen */
+    uint64_t epoch;    /* newest scheduler seen */
+    uint64_t heard_ns; /* of it, last; bh_mono_ns() */
     struct bh_binder_grant {
         uint64_t term, serial;  /* 0 = none since this scheduler is here */
         uint64_t until_boot_ns; /* nothing of this term is written after it */
@@ -93,6 +97,7 @@ struct bh_binder {
     bool stopping; /* no new work; what is out may end */
     bool closing;  /* nothing starts any more */
     struct bh_metrics *metrics;
+    struct bh_metric *m_depth, *m_limit; /* of the queues between processes */
     struct bh_metric *m_items, *m_held, *m_bind_s, *m_events;
     struct bh_probes *probes;
     struct bh_keepalive *keepalive;
@@ -120,6 +125,7 @@ size_t bh_binder_in_flight(struct bh_binder *b, struct bh_job **cursor, Berth__W
 void bh_binder_drop_jobs(
     struct bh_binder *b); /* those that wait to be repeated are answered unknown */
 /* binder.c */
+bool bh_binder_has_scheduler(const struct bh_binder *b); /* part of /readyz */
 void bh_binder_answer(struct bh_binder *b, uint64_t epoch, const Berth__WorkItem *item,
                       Berth__Outcome o, int code, const char *reason, const char *message,
                       uint64_t latency_ns);
@@ -139,6 +145,9 @@ void bh_binder_write_series(struct bh_binder *b, int64_t wall_ns); /* those that
 void bh_binder_event(struct bh_binder *b, const Berth__WorkItem *item, uint64_t term);
 void bh_binder_drop_events(struct bh_binder *b); /* all but those on the wire */
 /* requests.c: path and body of the writes, into the buffers given (reset first) */
+/* Why an item is not written, even when the scheduler, which needs no credentials, asks for it:
+ * names that would lead to another path, conditions that are others'. NULL = it may be. */
+const char *bh_request_refused(const Berth__WorkItem *it);
 void bh_request_bind(struct bh_buf *path, struct bh_buf *body, const Berth__WorkItem *it,
                      unsigned timeout_s);
 void bh_request_get_pod(struct bh_buf *path, const Berth__WorkItem *it);

@@ -8,6 +8,7 @@
  */
 #include "binder/binder.h"
 #include "common/k8s/quantity.h"
+#include "common/k8s/selector.h"
 
 static void pod_path(struct bh_buf *path, const Berth__WorkItem *it, const char *sub)
 {
@@ -18,6 +19,44 @@ static void pod_path(struct bh_buf *path, const Berth__WorkItem *it, const char 
     bh_url_escape(path, it->name);
     bh_buf_adds(path, sub);
 }
+
+/* ---- what a binder does not do, whoever asks ---------------------------------------------------
+ */
+
+static bool is_name(const char *s)
+{
+    return s && bh_valid_dns1123_subdomain(s, strlen(s));
+}
+
+static bool condition_is(const Berth__WorkItem *it, const char *type)
+{
+    return !it->condition || bh_streq(it->condition->type, type);
+}
+
+const char *bh_request_refused(const Berth__WorkItem *it)
+{
+    const Berth__ObjectWrite *w = it->write;
+
+    if (!is_name(it->namespace_) || !is_name(it->name))
+        return "the pod's namespace and name are not ones that a pod can have";
+    if (!it->uid || !*it->uid)
+        return "the pod's uid is missing";
+    if (it->kind == BERTH__WORK_KIND__WORK_BIND && !is_name(it->node))
+        return "the node's name is not one that a node can have";
+    if (it->nominated_node && *it->nominated_node && !is_name(it->nominated_node))
+        return "the nominated node's name is not one that a node can have";
+    if (it->kind == BERTH__WORK_KIND__WORK_PATCH_STATUS && !condition_is(it, "PodScheduled"))
+        return "of a pod's conditions only PodScheduled is a scheduler's";
+    if (it->kind == BERTH__WORK_KIND__WORK_DELETE && !condition_is(it, "DisruptionTarget"))
+        return "a victim's condition is DisruptionTarget";
+    if (w && ((w->namespace_ && *w->namespace_ && !is_name(w->namespace_)) ||
+              (w->name && *w->name && !is_name(w->name))))
+        return "the object's namespace and name are not ones that it can have";
+    return NULL;
+}
+
+/* ---- bodies ------------------------------------------------------------------------------------
+ */
 
 static void add_str(struct bh_buf *b, const char *s)
 {

@@ -318,10 +318,18 @@ static enum step first_step(const Berth__WorkItem *it)
 static void take_item(struct bh_binder *b, struct bh_batch *batch, const Berth__WorkBatch *w,
                       const Berth__WorkItem *it)
 {
+    const char *why = bh_request_refused(it);
     struct bh_object_job *object = NULL;
     struct bh_err err = {0};
     struct bh_job *j;
 
+    if (why) {
+        bh_log_error("Refused what the scheduler asked for", bh_kv_u("kind", (unsigned)it->kind),
+                     bh_kv_s("why", why));
+        bh_binder_answer(b, w->epoch, it, BERTH__OUTCOME__OUTCOME_REJECTED, 0, "BadRequest", why,
+                         0);
+        return;
+    }
     if (it->kind == BERTH__WORK_KIND__WORK_EVENT) {
         bh_binder_event(b, it, w->lease_term);
         bh_binder_answer(b, w->epoch, it, BERTH__OUTCOME__OUTCOME_DONE, 0, "", "", 0);

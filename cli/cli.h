@@ -13,8 +13,10 @@
 #include "common/data/json.h"
 
 int bh_cmd_up(int argc, char **argv);
+int bh_cmd_run(int argc, char **argv);
 int bh_cmd_load(int argc, char **argv);
 int bh_cmd_conformance(int argc, char **argv);
+int bh_cmd_keygen(int argc, char **argv);
 int bh_cmd_get(int argc, char **argv);
 int bh_cmd_simulate(int argc, char **argv);
 int bh_cmd_queue(int argc, char **argv);

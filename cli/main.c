@@ -10,6 +10,7 @@ static const struct command {
     const char *about;
 } commands[] = {
     {"up", bh_cmd_up, "run Berth on this machine, with the built-in API server or any other"},
+    {"run", bh_cmd_run, "run Berth in the place of kube-scheduler, with its flags"},
     {"load", bh_cmd_load, "create nodes and pods and watch them being scheduled"},
     {"get", bh_cmd_get, "nodes and pods as the scheduler sees them, from the snapshot"},
     {"explain", bh_cmd_explain, "why a pod is where it is, or nowhere, node by node"},
@@ -17,6 +18,7 @@ static const struct command {
     {"simulate", bh_cmd_simulate, "decide for nodes and pods in files, without any server"},
     {"config", bh_cmd_config, "check configuration files, show the configuration in force"},
     {"conformance", bh_cmd_conformance, "replay recorded decisions and compare"},
+    {"keygen", bh_cmd_keygen, "make keys for binders on other hosts"},
 };
 
 static void help(void)

@@ -10,18 +10,19 @@
 #include "cli/up.h"
 #include "cli/config.h"
 #include <dirent.h>
+#include <arpa/inet.h>
 #include <errno.h>
-#include <signal.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #define MAX_BINDERS   32
 #define START_WAIT_NS UINT64_C(20000000000)
-#define SETTLE_NS     UINT64_C(200000000)
+#define FRONT_PORT    10259                /* kube-scheduler's */
 #define GREETING_NS   UINT64_C(5000000000) /* first try to reach somebody else's API server */
 
 struct arguments {
     const char *kubeconfig, *config, *runtime;
-    int64_t binders, port;
+    int64_t binders, port, front_port; /* front_port -1: the usual one, or a free one */
     bool no_example, leader_elect;
 };
 
@@ -69,19 +70,67 @@ static void remove_files(struct bh_up *u)
 /* ---- start -------------------------------------------------------------------------------------
  */
 
-static void describe_watcher(struct bh_up *u, const struct arguments *a)
+/* What watcher and front read of the configuration, behind the first n. */
+static void add_config(const char **args, unsigned n, const struct arguments *a)
 {
-    const char *args[16] = {"--kubeconfig", u->kubeconfig,       "--runtime-dir",
-                            u->dir,         "--metrics-address", "127.0.0.1:0"};
-    unsigned n = 6;
-
     if (!a->leader_elect)
         args[n++] = "--leader-elect=false";
     if (a->config) {
         args[n++] = "--config";
         args[n++] = a->config;
     }
+}
+
+static void describe_watcher(struct bh_up *u, const struct arguments *a)
+{
+    const char *args[16] = {"--api-kubeconfig",  u->kubeconfig, "--runtime-dir", u->dir,
+                            "--metrics-address", "127.0.0.1:0"};
+
+    add_config(args, 6, a);
     (void)bh_up_add_child(u, "berth-watcher", "watcher", args);
+}
+
+/* Is the port free on the loopback? 0 = take any. Returns the port, 0 = taken. */
+static uint16_t try_port(uint16_t port)
+{
+    struct sockaddr_in sa = {
+        .sin_family = AF_INET, .sin_port = htons(port), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    socklen_t len = sizeof(sa);
+    int on = 1, fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    bool ok = fd >= 0 && setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on)) == 0 &&
+              bind(fd, (struct sockaddr *)&sa, sizeof(sa)) == 0 &&
+              getsockname(fd, (struct sockaddr *)&sa, &len) == 0;
+
+    if (fd >= 0)
+        close(fd);
+    return ok ? ntohs(sa.sin_port) : 0;
+}
+
+static void choose_front_port(struct bh_up *u, const struct arguments *a)
+{
+    u->front_port = a->front_port > 0 ? (uint16_t)a->front_port : 0;
+    if (a->front_port < 0)
+        u->front_port = try_port(FRONT_PORT);
+    if (!u->front_port)
+        u->front_port = try_port(0);
+}
+
+/* Started last: it tells about the others. */
+static void describe_front(struct bh_up *u, const struct arguments *a)
+{
+    char port[16];
+    const char *args[16] = {"--runtime-dir",
+                            u->dir,
+                            "--secure-port",
+                            port,
+                            "--authentication-kubeconfig",
+                            u->kubeconfig,
+                            "--authorization-kubeconfig",
+                            u->kubeconfig};
+
+    snprintf(port, sizeof(port), "%u", u->front_port);
+    add_config(args, 8, a);
+    (void)bh_up_add_child(u, "berth-front", "front", args);
 }
 
 static void describe_children(struct bh_up *u, const struct arguments *a, const char *port)
@@ -102,18 +151,11 @@ static void describe_children(struct bh_up *u, const struct arguments *a, const 
         snprintf(name, sizeof(name), "binder-%d", (int)i);
         snprintf(instance, sizeof(instance), "%d", (int)i);
         (void)bh_up_add_child(u, "berth-binder", name,
-                              (const char *const[]){"--kubeconfig", u->kubeconfig, "--runtime-dir",
-                                                    u->dir, "--instance", instance, NULL});
+                              (const char *const[]){"--api-kubeconfig", u->kubeconfig,
+                                                    "--runtime-dir", u->dir, "--instance", instance,
+                                                    NULL});
     }
-}
-
-static bool pump(struct bh_up *u)
-{
-    struct timespec ts = {.tv_nsec = 10000000};
-
-    uv_run(&u->loop, UV_RUN_NOWAIT);
-    nanosleep(&ts, NULL);
-    return !u->stopping;
+    describe_front(u, a);
 }
 
 static int start_child(struct bh_up *u, struct bh_up_child *c, struct bh_err *err)
@@ -126,7 +168,8 @@ static int start_child(struct bh_up *u, struct bh_up_child *c, struct bh_err *er
     if (c != u->child || !u->own_server)
         return 0;
     /* The built-in server tells where it listens by writing the kubeconfig. */
-    for (uint64_t end = bh_mono_ns() + START_WAIT_NS; rc == 0 && bh_mono_ns() < end && pump(u);) {
+    for (uint64_t end = bh_mono_ns() + START_WAIT_NS;
+         rc == 0 && bh_mono_ns() < end && bh_up_pump(u);) {
         if (access(u->kubeconfig, R_OK) == 0)
             return 0;
         rc = bh_up_all_alive(u, err);
@@ -206,6 +249,7 @@ static void greet(struct bh_up *u, bool example)
     if (u->elects && !u->own_server)
         puts("  lease        if another scheduler holds kube-system/kube-scheduler, Berth stands "
              "by");
+    printf("  HTTPS        https://127.0.0.1:%u (health, metrics, configuration)\n", u->front_port);
     printf("  kubeconfig   %s\n  logs         %s/*.log\n\nTry, in another terminal:\n"
            "  export KUBECONFIG=%s\n",
            u->kubeconfig, u->dir, u->kubeconfig);
@@ -221,14 +265,6 @@ static void greet(struct bh_up *u, bool example)
     fflush(stdout);
 }
 
-static void on_stop(void *arg)
-{
-    struct bh_up *u = arg;
-
-    u->stopping = true;
-    uv_stop(&u->loop);
-}
-
 static int start_all(struct bh_up *u, bool example, struct bh_err *err)
 {
     int rc = 0;
@@ -239,9 +275,8 @@ static int start_all(struct bh_up *u, bool example, struct bh_err *err)
         rc = start_child(u, &u->child[i], err);
     if (rc == 0 && example && !u->stopping)
         rc = with_client(u, load_example, err);
-    /* one that cannot run at all ends within this time */
-    for (uint64_t end = bh_mono_ns() + SETTLE_NS; rc == 0 && bh_mono_ns() < end && pump(u);)
-        rc = bh_up_all_alive(u, err);
+    if (rc == 0)
+        rc = bh_up_settle(u, err);
     return rc;
 }
 
@@ -269,23 +304,6 @@ static void stop(struct bh_up *u)
     for (unsigned i = u->n; i-- > 0;)
         bh_up_stop_child(u, &u->child[i]);
     remove_files(u);
-    for (unsigned i = 0; i < u->n; i++)
-        for (unsigned k = 0; k < BH_UP_ARGS; k++)
-            free(u->child[i].argv[k]);
-}
-
-static int bin_dir(struct bh_up *u, struct bh_err *err)
-{
-    ssize_t n = readlink("/proc/self/exe", u->bindir, sizeof(u->bindir) - 1);
-    char *slash;
-
-    if (n < 0)
-        return bh_err_set(err, -errno, "could not find our own program: %s", strerror(errno));
-    u->bindir[n] = '\0';
-    slash = strrchr(u->bindir, '/');
-    if (slash)
-        *slash = '\0';
-    return 0;
 }
 
 static int check_config(const char *path, struct bh_err *err)
@@ -309,21 +327,19 @@ static int check_config(const char *path, struct bh_err *err)
 }
 
 /* What can be known to be wrong before anything runs. */
-static int check_inputs(const struct bh_up *u, const char *config, struct bh_err *err)
+static int check_inputs(struct bh_up *u, const char *config, struct bh_err *err)
 {
-    static const char *const programs[] = {"berth-watcher", "berth-scheduler", "berth-binder",
-                                           "berth-simulator"};
+    const char *const programs[] = {"berth-watcher",
+                                    "berth-scheduler",
+                                    "berth-binder",
+                                    "berth-front",
+                                    u->own_server ? "berth-simulator" : NULL,
+                                    NULL};
     struct bh_api_config *api = NULL;
-    char path[PATH_MAX + 32];
-    int rc;
+    int rc = bh_up_find_programs(u, programs, err);
 
-    for (size_t i = 0; i < BH_ARRAY_LEN(programs) - !u->own_server; i++) {
-        snprintf(path, sizeof(path), "%s/%s", u->bindir, programs[i]);
-        if (access(path, X_OK) < 0)
-            return bh_err_set(err, -errno, "%s is not next to this program: %s", path,
-                              strerror(errno));
-    }
-    rc = check_config(config, err);
+    if (rc == 0)
+        rc = check_config(config, err);
     if (rc == 0 && !u->own_server)
         rc = bh_kubeconfig_load(u->kubeconfig, NULL, &api, err);
     bh_api_config_free(api);
@@ -350,6 +366,10 @@ static int parse(struct arguments *a, int argc, char **argv, struct bh_err *err)
         {"config", 0, BH_OPT_STR, &a->config, "FILE", "KubeSchedulerConfiguration"},
         {"port", 0, BH_OPT_INT, &a->port, "N",
          "port of the built-in API server; 0 takes a free one"},
+        {"front-port", 0, BH_OPT_INT, &a->front_port, "N",
+         "port of HTTPS on the loopback (default: 10259 when it is free, else a free one); 0 takes "
+         "a "
+         "free one"},
         {"runtime-dir", 0, BH_OPT_STR, &a->runtime, "DIR",
          "sockets and logs (default: a temporary one)"},
         {"no-example", 0, BH_OPT_BOOL, &a->no_example, NULL, "start with an empty cluster"},
@@ -368,6 +388,9 @@ static int parse(struct arguments *a, int argc, char **argv, struct bh_err *err)
     if (rc == 0 && (a->port < 0 || a->port > 65535))
         rc = bh_err_set(err, -EINVAL, "invalid value %lld for --port: 0 to 65535",
                         (long long)a->port);
+    if (rc == 0 && (a->front_port < -1 || a->front_port > 65535))
+        rc = bh_err_set(err, -EINVAL, "invalid value %lld for --front-port: 0 to 65535",
+                        (long long)a->front_port);
     if (rc == 0 && a->kubeconfig && a->port)
         rc = bh_err_set(err, -EINVAL,
                         "--port is of the built-in API server, --kubeconfig names another");
@@ -378,12 +401,11 @@ static int parse(struct arguments *a, int argc, char **argv, struct bh_err *err)
 static int prepare(struct bh_up *u, const struct arguments *a, struct bh_err *err)
 {
     char port[16];
-    int n, rc = bin_dir(u, err);
+    int n, rc;
 
     if (a->kubeconfig)
         snprintf(u->kubeconfig, sizeof(u->kubeconfig), "%s", a->kubeconfig);
-    if (rc == 0)
-        rc = check_inputs(u, a->config, err);
+    rc = check_inputs(u, a->config, err);
     if (rc == 0)
         rc = make_dir(u, a->runtime, err);
     if (rc < 0)
@@ -395,34 +417,28 @@ static int prepare(struct bh_up *u, const struct arguments *a, struct bh_err *er
     }
     u->elects = a->leader_elect;
     snprintf(port, sizeof(port), "%d", (int)a->port);
+    choose_front_port(u, a);
     describe_children(u, a, port);
     return 0;
 }
 
 int bh_cmd_up(int argc, char **argv)
 {
-    struct arguments a = {.binders = 2, .leader_elect = true};
+    struct arguments a = {.binders = 2, .front_port = -1, .leader_elect = true};
     struct bh_err err = {0};
     int rc = parse(&a, argc, argv, &err);
     struct bh_up *u;
 
     if (rc != 0)
         return rc > 0 ? BH_EXIT_OK : bh_cli_usage_error("berth up", &err);
-    u = bh_calloc(1, sizeof(*u));
+    u = bh_up_open("berth up", NULL); /* a closed terminal stops us, too */
     u->own_server = !a.kubeconfig;
-    uv_loop_init(&u->loop);
-    u->signals = bh_signals_new(&u->loop, on_stop, on_stop, u); /* a closed terminal stops us too */
-    uv_signal_init(&u->loop, &u->sigchld);
-    u->sigchld.data = u;
-    uv_signal_start(&u->sigchld, bh_up_on_sigchld, SIGCHLD);
     rc = prepare(u, &a, &err);
     if (rc == 0)
         rc = run(u, u->own_server && !a.no_example, &err);
     if (rc < 0)
         fprintf(stderr, "berth up: %s\n", err.msg);
     stop(u);
-    bh_signals_close(u->signals);
-    bh_loop_drain_close(&u->loop);
-    free(u);
+    bh_up_close(u);
     return rc < 0 ? BH_EXIT_FAIL : BH_EXIT_OK;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * cli/up.h - what `berth up` keeps: the processes it started, and where they live
+ * cli/up.h - what `berth up` and `berth run` keep: the processes they started, and where they live
  *
  * Threads: one libuv loop.
  */
@@ -12,13 +12,12 @@
 #include <limits.h>
 
 #define BH_UP_CHILDREN 40
-#define BH_UP_ARGS     24
 
 struct bh_up;
 struct bh_up_child {
     struct bh_up *up;
-    char name[32], log[PATH_MAX];
-    char *argv[BH_UP_ARGS];
+    char name[32], log[PATH_MAX]; /* log "": our own stderr */
+    char **argv;                  /* NULL-terminated */
     pid_t pid;
     uint64_t started_ns;
     unsigned pause_ms;
@@ -32,10 +31,22 @@ struct bh_up {
     uv_signal_t sigchld;
     struct bh_up_child child[BH_UP_CHILDREN];
     unsigned n;
+    const char *who;  /* "berth up" */
+    bool speaks_klog; /* through the log, as the children do, not as sentences */
     char bindir[PATH_MAX], dir[108], kubeconfig[PATH_MAX];
+    uint16_t front_port; /* HTTPS */
     bool made_dir, own_server, elects, started, stopping;
 };
 
+/* A loop with signals and ends of children. on_hup NULL: SIGHUP stops, too. */
+struct bh_up *bh_up_open(const char *who, void (*on_hup)(void *up));
+void bh_up_close(struct bh_up *u); /* all have ended; frees */
+/* Where our own program lies, and these next to it. */
+int bh_up_find_programs(struct bh_up *u, const char *const *programs, struct bh_err *err);
+bool bh_up_has_program(const struct bh_up *u, const char *program);
+bool bh_up_pump(struct bh_up *u); /* one look at the loop; false: we are to stop */
+/* One that cannot run at all ends within this time. */
+int bh_up_settle(struct bh_up *u, struct bh_err *err);
 /* args: NULL-terminated list without the program. */
 struct bh_up_child *bh_up_add_child(struct bh_up *u, const char *program, const char *name,
                                     const char *const *args);

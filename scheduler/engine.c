@@ -20,7 +20,7 @@ static int add_profiles(struct bh_engine *e, struct bh_err *err)
     const struct bh_sched_config *c = e->opt.config;
     const struct bh_plugin_env env = {
         .tab = e->tab, .cache = &e->cache, .objects = &e->objects, .reserved = &e->reserved,
-        .waiting = &e->waiting};
+        .waiting = &e->waiting, .config = c};
 
     e->profile = bh_calloc(c->n_profiles, sizeof *e->profile);
     for (uint32_t i = 0; i < c->n_profiles; i++) {
@@ -33,6 +33,8 @@ static int add_profiles(struct bh_engine *e, struct bh_err *err)
                                  c->profiles[i].scheduler_name);
         p->name = bh_sym_internc(e->tab, c->profiles[i].scheduler_name);
         p->fast = bh_fast_eligible(p->fw);
+        p->fw->profile = i;
+        p->fw->observer = e->opt.observer;
         e->n_profiles++;
         e->cache.keep_order |= p->fw->sampling;
     }
@@ -227,7 +229,12 @@ const struct bh_status *bh_engine_pre_enqueue(struct bh_engine *e, const struct 
     struct bh_pod_info pod;
     struct bh_cycle cy;
 
-    return bh_aside_cycle(e, p, &pod, &cy) ? bh_run_pre_enqueue(&cy) : NULL;
+    if (!bh_aside_cycle(e, p, &pod, &cy))
+        return NULL;
+    uint64_t t = bh_aside_watch(e, cy.fw, BH_POINT_PRE_ENQUEUE);
+    const struct bh_status *s = bh_run_pre_enqueue(&cy);
+    bh_aside_point(e, cy.fw, BH_SEEN_PRE_ENQUEUE, bh_status_code(s), t);
+    return s;
 }
 
 static const struct bh_decision *refuse(struct bh_engine *e, const char *reason,
@@ -269,9 +276,12 @@ static const struct bh_decision *decide_slowly(struct bh_engine *e, struct bh_pr
 
     if (e->opt.verify && bh_extended(e, pod)) { /* the paths can be compared up to there only */
         uint32_t next_start = e->next_start;
+        struct bh_watch watch = e->watch;
+        e->watch.on = false;
         bh_reference_run(e, p, pod, BH_WITHOUT_EXTENDERS, now_ns, &r);
         bh_verify(e, p, pod, &r, now_ns);
         e->next_start = next_start;
+        e->watch = watch;
     }
     bh_reference_run(e, p, pod, flags, now_ns, &r);
     if (e->opt.verify && !r.extended)
@@ -285,8 +295,8 @@ static const struct bh_decision *decide_slowly(struct bh_engine *e, struct bh_pr
     return bh_decide(e, &r, row, flags);
 }
 
-const struct bh_decision *bh_engine_schedule(struct bh_engine *e, const struct bh_pending *p,
-                                             unsigned flags, int64_t now_ns)
+static const struct bh_decision *decide(struct bh_engine *e, const struct bh_pending *p,
+                                        unsigned flags, int64_t now_ns)
 {
     static const struct bh_decision waits = {.kind = BH_DECISION_ERROR,
                                              .reason = "SchedulerError",
@@ -297,23 +307,37 @@ const struct bh_decision *bh_engine_schedule(struct bh_engine *e, const struct b
 
     if (bh_ext_busy(e->ext)) /* asked from inside of options.waiting */
         return &waits;
+    uint64_t hits = e->stats.shape_hits;
     bh_arena_reset(&e->arena);
     bh_cache_sync(&e->cache);
+    bh_watch_begin(e, flags);
     e->stats.cycles++;
     if (!prof)
         return refuse(e, "SchedulerError", "no profile of the pod's scheduler name");
     if (!e->cache.n_nodes)
         return refuse(e, "Unschedulable", "no nodes available to schedule pods");
+    prof->cycles += !(flags & BH_EXPLAIN);
     if (flags & BH_EXPLAIN || e->opt.reference || e->opt.verify || bh_extended(e, &pod) ||
         !bh_fast_run(e, prof, &pod, BH_FAST_AUTO, now_ns, &f))
         return decide_slowly(e, prof, &pod, flags, now_ns);
     e->stats.fast_cycles++;
+    prof->hinted += e->stats.shape_hits - hits;
     uint32_t row = bh_fast_pick(e, &f, bh_draw(e, f.n_best));
+    bh_watch_fast(e, prof->fw);
     e->decision = (struct bh_decision){.kind = BH_DECIDED,
                                        .node = e->cache.rows[row]->name,
                                        .feasible = f.n_feasible,
                                        .evaluated = f.evaluated};
     return &e->decision;
+}
+
+const struct bh_decision *bh_engine_schedule(struct bh_engine *e, const struct bh_pending *p,
+                                             unsigned flags, int64_t now_ns)
+{
+    const struct bh_decision *d = decide(e, p, flags, now_ns);
+
+    bh_watch_end(e);
+    return d;
 }
 
 int bh_engine_assume(struct bh_engine *e, const struct bh_pending *p, bh_sym node)
@@ -342,7 +366,13 @@ const struct bh_status *bh_engine_reserve(struct bh_engine *e, const struct bh_p
     struct bh_pod_info pod;
     struct bh_cycle cy;
 
-    return bh_aside_cycle(e, p, &pod, &cy) ? bh_run_reserve(&cy, node) : NULL;
+    if (!bh_aside_cycle(e, p, &pod, &cy))
+        return NULL;
+    cy.samples = e->watch.samples;
+    uint64_t t = bh_aside_watch(e, cy.fw, BH_POINT_RESERVE);
+    const struct bh_status *s = bh_run_reserve(&cy, node);
+    bh_aside_point(e, cy.fw, BH_SEEN_RESERVE, bh_status_code(s), t);
+    return s;
 }
 
 void bh_engine_unreserve(struct bh_engine *e, const struct bh_pending *p, bh_sym node)
@@ -350,8 +380,11 @@ void bh_engine_unreserve(struct bh_engine *e, const struct bh_pending *p, bh_sym
     struct bh_pod_info pod;
     struct bh_cycle cy;
 
-    if (bh_aside_cycle(e, p, &pod, &cy))
+    if (bh_aside_cycle(e, p, &pod, &cy)) {
+        uint64_t t = bh_aside_watch(e, cy.fw, BH_POINT_RESERVE);
         bh_run_unreserve(&cy, node);
+        bh_aside_point(e, cy.fw, BH_SEEN_UNRESERVE, BH_SUCCESS, t);
+    }
     bh_reservation_drop(&e->reserved, bh_rec_text(p->pod, p->pod->uid));
 }
 
@@ -364,7 +397,10 @@ const struct bh_status *bh_engine_permit(struct bh_engine *e, const struct bh_pe
     *ret_timeout_ns = 0;
     if (!bh_aside_cycle(e, p, &pod, &cy))
         return NULL;
+    cy.samples = e->watch.samples;
+    uint64_t t = bh_aside_watch(e, cy.fw, BH_POINT_PERMIT);
     const struct bh_status *s = bh_run_permit(&cy, node, ret_timeout_ns);
+    bh_aside_point(e, cy.fw, BH_SEEN_PERMIT, bh_status_code(s), t);
     if (bh_status_code(s) != BH_WAIT) /* one that said Wait was overruled */
         bh_waiting_drop(&e->waiting, bh_rec_text(p->pod, p->pod->uid));
     return s;
@@ -393,6 +429,22 @@ void bh_engine_nominate(struct bh_engine *e, const struct bh_pending *p, bh_sym 
 void bh_engine_unnominate(struct bh_engine *e, struct bh_str uid)
 {
     bh_cache_unnominate(&e->cache, uid);
+}
+
+bool bh_engine_pod_stays(const struct bh_engine *e, struct bh_str uid)
+{
+    const struct bh_cache_pod *p = bh_cache_pod(&e->cache, uid);
+
+    return p && !(p->info.rec->flags & BH_POD_TERMINATING);
+}
+
+void bh_engine_each_nominated(const struct bh_engine *e, bh_sym node,
+                              void (*fn)(void *arg, struct bh_str uid, int32_t priority), void *arg)
+{
+    const struct bh_nomination *n = bh_cache_nominations(&e->cache, node);
+
+    for (; n; n = n->next_on_node)
+        fn(arg, bh_rec_text(n->info.rec, n->info.rec->uid), n->info.shape->priority);
 }
 
 /* ---- events -----------------------------------------------------------------------------------

@@ -19,6 +19,7 @@
 #include "common/k8s/record.h"
 #include "scheduler/config/config.h"
 #include "scheduler/extender/extender.h"
+#include "scheduler/framework/observe.h"
 #include "scheduler/framework/status.h"
 #include "scheduler/framework/waiting.h"
 
@@ -38,6 +39,7 @@ struct bh_engine_options {
      * engine. false: give up waiting, the decision ends with an error. May be NULL. */
     bool (*waiting)(void *arg);
     void *waiting_arg;
+    const struct bh_engine_observer *observer; /* framework/observe.h; borrowed; NULL: nothing is timed */
 };
 int bh_engine_new(const struct bh_engine_options *o, struct bh_engine **ret_e, struct bh_err *err);
 void bh_engine_free(struct bh_engine *e);
@@ -186,6 +188,9 @@ struct bh_decision {
 struct bh_victim {
     struct bh_str namespace_, name, uid;
     int32_t priority;
+    bool terminating; /* somebody deletes it already */
+    uint64_t resource_version;
+    int64_t generation;
 };
 struct bh_preemption { /* one way to make room */
     bh_sym node;
@@ -307,6 +312,12 @@ const ProtobufCMessage *bh_engine_get_object(const struct bh_engine *e, enum bh_
 /* Nominated pods count in filters against their node (reference scheduler-core.md 4.7). */
 void bh_engine_nominate(struct bh_engine *e, const struct bh_pending *p, bh_sym node);
 void bh_engine_unnominate(struct bh_engine *e, struct bh_str uid);
+/* Is it on a node, and does nobody delete it, as far as is known? */
+bool bh_engine_pod_stays(const struct bh_engine *e, struct bh_str uid);
+/* Visits the pods that are nominated to the node; fn may not change nominations. */
+void bh_engine_each_nominated(const struct bh_engine *e, bh_sym node,
+                              void (*fn)(void *arg, struct bh_str uid, int32_t priority),
+                              void *arg);
 
 /* ---- queueing hints
  * ------------------------------------------------------------------------------ */
@@ -335,7 +346,8 @@ struct bh_cluster_event {
     const struct bh_node_rec *old_node, *new_node; /* NODE; NULL = absent */
     const struct bh_pod_rec *old_pod, *new_pod;    /* POD_* */
     const struct bh_shape_rec *old_shape, *new_shape;
-    bool was_assumed; /* POD_ASSIGNED, deleted: it was only assumed; what Reserve took is free again */
+    bool was_assumed; /* POD_ASSIGNED, deleted: it was only assumed; what Reserve took is free again
+                       */
     /* OBJECT: which one, and what about it matters to hints; name BH_SYM_NONE = not known. Filled
      * by bh_engine_put_object_event. */
     bh_sym object_namespace, object_name;
@@ -350,17 +362,17 @@ enum bh_object_change {
     BH_CSI_NODE_LIMIT_GREW = 8,   /* CSINode: some driver may attach more */
     BH_CSI_DRIVER_UNCHECKED = 16, /* CSIDriver: capacity is no longer looked at */
     BH_CAPACITY_GREW = 32,        /* CSIStorageCapacity */
-    BH_VOLUME_ZONES = 64,          /* PersistentVolume: other zone or region labels */
-    BH_CLAIM_DEALLOCATED = 128, /* ResourceClaim: its devices are free again */
-    BH_CLAIM_STATUS = 256,       /* ResourceClaim: other status */
-    BH_NAMESPACE_LABELS = 512,   /* Namespace: other labels */
-    BH_CLASS_RESOURCE = 1024     /* DeviceClass: another extendedResourceName */
+    BH_VOLUME_ZONES = 64,         /* PersistentVolume: other zone or region labels */
+    BH_CLAIM_DEALLOCATED = 128,   /* ResourceClaim: its devices are free again */
+    BH_CLAIM_STATUS = 256,        /* ResourceClaim: other status */
+    BH_NAMESPACE_LABELS = 512,    /* Namespace: other labels */
+    BH_CLASS_RESOURCE = 1024      /* DeviceClass: another extendedResourceName */
 };
 enum bh_hint { BH_QUEUE_SKIP, BH_QUEUE };
 /* Would this event make the plugin's rejection of p worth another try? plugin: a name from
  * unschedulable_plugins. Unknown plugins answer BH_QUEUE. *ret_by_pod becomes true when the answer
- * is p's alone; else it holds for every pod of p's shape, but for one that is the event's old_pod or
- * new_pod. */
+ * is p's alone; else it holds for every pod of p's shape, but for one that is the event's old_pod
+ * or new_pod. */
 enum bh_hint bh_engine_hint(struct bh_engine *e, const char *plugin, const struct bh_pending *p,
                             const struct bh_cluster_event *ev, bool *ret_by_pod);
 /* Does any plugin of any profile register for the event? */
@@ -386,4 +398,22 @@ struct bh_engine_stats {
         nodes_rescored;
 };
 void bh_engine_stats(const struct bh_engine *e, struct bh_engine_stats *ret);
+/* How long the last bh_engine_schedule took, by the observer's clock; 0 without one. */
+uint64_t bh_engine_took_ns(const struct bh_engine *e);
+struct bh_profile_stats {
+    const char *name;
+    uint64_t cycles; /* decisions, those for people not counted */
+    uint64_t hinted; /* of them: taken from the results kept of an earlier pod of the same shape */
+};
+/* Profiles from 0 on; false: there are no more. */
+bool bh_engine_profile_stats(const struct bh_engine *e, uint32_t i, struct bh_profile_stats *ret);
+struct bh_plugin_stats {
+    const char *plugin, *profile;
+    struct bh_evaluations n;
+    bool at_pre_filter, at_filter, at_pre_score, at_score; /* enabled there */
+    bool filters_alone, scores_alone; /* ... and has no batch form: asked node by node */
+    bool closes_fast_path; /* for pods that it has something to say about */
+};
+void bh_engine_each_plugin(const struct bh_engine *e,
+                           void (*fn)(void *arg, const struct bh_plugin_stats *s), void *arg);
 #endif

@@ -131,7 +131,10 @@ static void run_post_filter(struct bh_engine *e, struct bh_reference *r, struct 
     struct bh_diagnosis diag = {
         .by_row = r->by_row, .absent = r->absent, .pre_filter = r->pf.status, .n_rows = r->n_rows};
     struct bh_post_filter_result res;
+    uint64_t t = bh_watch_now(e);
     const struct bh_status *s = bh_run_post_filter(&r->cy, &diag, &res);
+
+    bh_watch_point(e, r->cy.fw, BH_SEEN_POST_FILTER, bh_status_code(s), &t);
 
     d->post_filter_message = bh_status_message(&e->arena, s);
     d->clear_nomination = res.override_nomination && res.node == BH_SYM_NONE;

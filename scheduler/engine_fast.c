@@ -97,8 +97,11 @@ static uint32_t run_filters(struct bh_cycle *cy, uint32_t *rows, uint32_t n)
         const struct bh_plugin *p = fw->plugins[i].plugin;
         if (cy->skip_filter >> i & 1)
             continue;
+        uint64_t t = bh_sample_begin(cy);
+        fw->evaluations[i].filter += n;
         n = p->filter_rows ? p->filter_rows(&cy->calls[i], rows, n)
                            : filter_one_by_one(&cy->calls[i], p, rows, n);
+        bh_sample_end(cy, i, BH_SEEN_FILTER, BH_SUCCESS, t);
     }
     return n;
 }
@@ -137,7 +140,9 @@ static bool score_rows(struct bh_cycle *cy, unsigned i, const uint32_t *rows, ui
 {
     const struct bh_plugin *p = cy->fw->plugins[i].plugin;
     struct bh_call *call = &cy->calls[i];
+    uint64_t t = bh_sample_begin(cy);
 
+    cy->fw->evaluations[i].score += n;
     if (p->score_rows) {
         p->score_rows(call, rows, n, ret);
     } else {
@@ -145,6 +150,7 @@ static bool score_rows(struct bh_cycle *cy, unsigned i, const uint32_t *rows, ui
             if (p->score(call, call->cache->rows[rows[k]], &ret[k]))
                 return false;
     }
+    bh_sample_end(cy, i, BH_SEEN_SCORE, BH_SUCCESS, t);
     for (uint32_t k = 0; p->normal == BH_NORMAL_NONE && k < n; k++)
         if (ret[k] < 0 || ret[k] > 100)
             return false; /* the reference path says which plugin */
@@ -204,7 +210,9 @@ static bool run_once(struct bh_engine *e, struct bh_cycle *cy, const struct bh_n
         nodes->all ? live_rows(&e->cache, e->rows) : narrowed_rows(&e->cache, nodes, e->rows);
 
     *ret = (struct bh_fast){.rows = e->rows, .evaluated = n};
+    bh_watch_mark(e, BH_WATCH_FILTER);
     n = feasible_rows(cy, e->rows, n, e->rows2);
+    bh_watch_mark(e, BH_WATCH_SCORE);
     ret->n_feasible = n;
     if (n == 0 || cy->filter_failed)
         return false;
@@ -368,7 +376,9 @@ static bool reevaluate(struct bh_engine *e, struct bh_shape_cache *sc, uint32_t 
             live[m++] = touched[r];
     }
     e->stats.nodes_rescored += m;
+    bh_watch_mark(e, BH_WATCH_FILTER);
     m = feasible_rows(&sc->cy, live, m, e->rows3);
+    bh_watch_mark(e, BH_WATCH_SCORE);
     if (sc->cy.filter_failed || !enter(e, sc, live, m, &moved))
         return false;
     for (uint32_t k = 0; k < sc->n_norm; k++) {
@@ -401,6 +411,7 @@ static struct bh_shape_cache *new_cache(struct bh_engine *e, struct bh_profile *
     sc->pod = *pod;
     bh_arena_init(&sc->arena, 0);
     bh_cycle_init(&sc->cy, p->fw, &e->cache, &e->objects, &sc->pod, &sc->arena, 0);
+    sc->cy.samples = e->watch.samples;
     link_newest(e, sc);
     p->slot[sc->shape].cache = sc;
     return sc;
@@ -491,7 +502,11 @@ static bool is_current(struct bh_engine *e, struct bh_shape_cache *sc)
     if (memcmp(now, sc->epoch, sizeof now) != 0 || !changed_rows(e, sc, &n))
         return false;
     sc->log_pos = e->cache.log_end;
-    return n == 0 || reevaluate(e, sc, e->rows, n);
+    if (n)
+        return reevaluate(e, sc, e->rows, n);
+    bh_watch_mark(e, BH_WATCH_FILTER);
+    e->watch.at[BH_WATCH_SCORE] = e->watch.at[BH_WATCH_FILTER]; /* nothing changed */
+    return true;
 }
 
 static struct bh_shape_slot *slot_of(struct bh_engine *e, struct bh_profile *p, uint32_t shape)
@@ -523,6 +538,7 @@ static struct bh_shape_cache *kept(struct bh_engine *e, struct bh_profile *p,
     }
     if (s->cache) {
         s->cache->pod = *pod;
+        s->cache->cy.samples = e->watch.samples;
         if (is_current(e, s->cache)) {
             e->stats.shape_hits++;
             if (s->cache != e->newest) {
@@ -556,6 +572,7 @@ static bool run_once_for(struct bh_engine *e, struct bh_profile *p, const struct
     struct bh_cycle cy;
 
     bh_cycle_init(&cy, p->fw, &e->cache, &e->objects, pod, &e->arena, now_ns);
+    cy.samples = e->watch.samples;
     bh_run_pre_filter(&cy, &pf);
     return !pf.status && run_once(e, &cy, &pf.nodes, ret);
 }

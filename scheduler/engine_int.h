@@ -10,6 +10,7 @@
  * engine_verify.c     both, compared
  * engine_prebind.c    what Reserve took: writes, their outcome, undoing
  * engine_extender.c   what HTTP extenders change in a cycle
+ * engine_observe.c    how long it took, for an observer
  */
 #ifndef BH_ENGINE_INT_H
 #define BH_ENGINE_INT_H
@@ -114,6 +115,7 @@ struct bh_profile {
     bool fast;                  /* every plugin is node local */
     struct bh_shape_slot *slot; /* by shape id */
     uint32_t n_slots;
+    uint64_t cycles, hinted; /* decisions; those that came from kept results */
 };
 
 /* What a fast cycle found. */
@@ -123,6 +125,14 @@ struct bh_fast {
     const struct bh_index *index; /* cached; else: */
     const uint32_t *rows;         /* the feasible ones, in row order */
     const int64_t *totals;        /* by index into rows; NULL when one is feasible */
+};
+
+/* When the phases of the cycle under way began, see framework/observe.h. */
+enum bh_watch_phase { BH_WATCH_START, BH_WATCH_FILTER, BH_WATCH_SCORE, BH_WATCH_END, BH_WATCH_PHASES };
+struct bh_watch {
+    bool on;
+    uint32_t samples; /* for the cycle's plugin calls */
+    uint64_t at[BH_WATCH_PHASES];
 };
 
 struct bh_engine {
@@ -141,6 +151,7 @@ struct bh_engine {
     struct bh_rand rand;
     struct bh_decision decision;
     struct bh_engine_stats stats;
+    struct bh_watch watch;
     uint32_t next_start; /* sampling */
 
     struct bh_ext *ext;          /* NULL: no extenders */
@@ -200,6 +211,26 @@ const char *bh_extend_rejector(const struct bh_reference *r); /* pseudo plugin, 
 /* r->by_row, and behind it the statuses of names that are no nodes. */
 const struct bh_status *const *bh_extend_statuses(struct bh_engine *e,
                                                   const struct bh_reference *r, uint32_t *ret_n);
+/* ---- observer (engine_observe.c) ---------------------------------------------------------------
+ */
+static inline void bh_watch_mark(struct bh_engine *e, enum bh_watch_phase p)
+{
+    if (e->watch.on)
+        e->watch.at[p] = e->opt.observer->now_ns();
+}
+void bh_watch_begin(struct bh_engine *e, unsigned flags);
+void bh_watch_end(struct bh_engine *e);
+/* A decision of the fast path: all three phases. */
+void bh_watch_fast(struct bh_engine *e, const struct bh_framework *fw);
+/* Now, 0 when nobody watches the cycle. */
+uint64_t bh_watch_now(const struct bh_engine *e);
+/* A point that began at *since and ends now; the next one begins. */
+void bh_watch_point(struct bh_engine *e, const struct bh_framework *fw, enum bh_seen_point at,
+                    enum bh_code code, uint64_t *since);
+/* The same after the decision: without plugins at the point nobody looks at the clock. */
+uint64_t bh_aside_watch(const struct bh_engine *e, const struct bh_framework *fw, enum bh_point pt);
+void bh_aside_point(struct bh_engine *e, const struct bh_framework *fw, enum bh_seen_point at,
+                    enum bh_code code, uint64_t since);
 /* Draws once per cycle with more than one best. */
 uint32_t bh_draw(struct bh_engine *e, uint32_t n_best);
 #endif

@@ -48,7 +48,9 @@ static bool try_nominated(struct search *s, const struct bh_pod_info *pod, unsig
 
     if (!ni)
         return false;
+    uint64_t t = bh_watch_now(s->e);
     bool fits = visit(s, ni->row);
+    bh_watch_point(s->e, r->cy.fw, BH_SEEN_FILTER, r->error ? BH_ERROR : BH_SUCCESS, &t);
     if (r->error) {
         r->by_row[ni->row] = NULL;
         r->error = NULL;
@@ -149,8 +151,11 @@ static bool find_feasible(struct bh_engine *e, const struct bh_pod_info *pod, un
     static const struct bh_status unspecified = {.code = BH_UNSCHEDULABLE_AND_UNRESOLVABLE};
     struct search s = {.e = e, .r = r};
 
+    uint64_t t = bh_watch_now(e);
+
     r->absent = &unspecified;
     bh_run_pre_filter(&r->cy, &r->pf);
+    bh_watch_point(e, r->cy.fw, BH_SEEN_PRE_FILTER, bh_status_code(r->pf.status), &t);
     r->rejectors |= r->pf.narrowed_by;
     if (r->pf.status) {
         r->absent = r->pf.status;
@@ -166,10 +171,12 @@ static bool find_feasible(struct bh_engine *e, const struct bh_pod_info *pod, un
     s.rows = candidate_rows(e, r, r->cy.fw->sampling, &s.n);
     if (try_nominated(&s, pod, flags))
         return true;
+    t = bh_watch_now(e);
     if (r->cy.fw->sampling && s.n)
         search_sampled(&s);
     else
         search_all(&s, flags);
+    bh_watch_point(e, r->cy.fw, BH_SEEN_FILTER, r->error ? BH_ERROR : BH_SUCCESS, &t);
     if (r->extended && !r->error) {
         uint32_t before = r->n_feasible;
         bh_extend_filter(e, r);
@@ -186,9 +193,12 @@ static void prioritize(struct bh_engine *e, struct bh_reference *r, unsigned fla
 {
     uint32_t n = r->n_feasible, n_score = r->cy.fw->n_point[BH_POINT_SCORE];
     int64_t max = INT64_MIN;
+    uint64_t t = bh_watch_now(e);
 
-    if (n_score)
+    if (n_score) {
         r->error = bh_run_pre_score(&r->cy, r->feasible, n);
+        bh_watch_point(e, r->cy.fw, BH_SEEN_PRE_SCORE, bh_status_code(r->error), &t);
+    }
     if (r->error)
         return;
     r->total = bh_arena_new_array(&e->arena, int64_t, n);
@@ -197,6 +207,7 @@ static void prioritize(struct bh_engine *e, struct bh_reference *r, unsigned fla
         r->weighted = bh_arena_new_array(&e->arena, int64_t, (size_t)n * n_score + 1);
     }
     r->error = bh_run_score(&r->cy, r->feasible, n, r->total, r->raw, r->weighted);
+    bh_watch_point(e, r->cy.fw, BH_SEEN_SCORE, bh_status_code(r->error), &t);
     if (r->error)
         return;
     if (r->extended)
@@ -219,6 +230,7 @@ void bh_reference_run(struct bh_engine *e, struct bh_profile *p, const struct bh
     memset(r, 0, sizeof *r);
     bh_cycle_init(&r->cy, p->fw, &e->cache, &e->objects, pod, &e->arena, now_ns);
     r->cy.scratch = &e->scratch;
+    r->cy.samples = e->watch.samples;
     r->cy.rand = e->opt.tie_break == BH_TIE_RANDOM ? &e->rand : NULL;
     r->n_rows = n;
     r->by_row = bh_arena_new_array(&e->arena, const struct bh_status *, n + 1);

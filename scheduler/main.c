@@ -3,7 +3,6 @@
  * scheduler/main.c - berth-scheduler: parse, run, report
  */
 #include "common/base/log.h"
-#include "common/base/opt.h"
 #include "scheduler/daemon/daemon.h"
 #include <errno.h>
 
@@ -12,13 +11,24 @@ static const struct bh_opt_usage usage = {
     .synopsis = "[flags]",
     .about =
         "Takes scheduling decisions from the snapshot that berth-watcher keeps and hands them to "
-        "berth-binder processes. Needs no API credentials.",
+        "berth-binder processes. Needs no API credentials.\n"
+        "Takes kube-scheduler's flags as they are; --config, --write-config-to, --feature-gates "
+        "and "
+        "--pod-max-in-unschedulable-pods-duration are what it uses.",
     .examples = "  berth-scheduler --config /etc/berth/scheduler.yaml\n"
                 "  berth-scheduler --runtime-dir /tmp/berth --verify -v 2\n",
-    .exits = "  0  stopped by a signal\n  1  could not start, see the message\n  2  wrong usage\n",
+    .exits = BH_KUBE_FLAGS_EXITS,
 };
 
-static int write_config(struct bh_sched_config *cfg, const char *path)
+struct options {
+    struct bh_kube_flags flags;
+    const char *runtime, *tie, *metrics;
+    const char *binder_listen, *binder_keys, *key_file;
+    int64_t seed;
+    bool verify;
+};
+
+static int write_config(const struct bh_sched_config *cfg, const char *path)
 {
     struct bh_buf text = {0};
 
@@ -29,74 +39,121 @@ static int write_config(struct bh_sched_config *cfg, const char *path)
     else
         bh_log_info("Wrote configuration", bh_kv_s("file", path));
     bh_buf_fini(&text);
-    bh_sched_config_free(cfg);
     return rc < 0 ? BH_EXIT_FAIL : BH_EXIT_OK;
+}
+
+static void add_point(struct bh_buf *b, const struct bh_profile_config *p, enum bh_point at)
+{
+    bh_buf_addf(b, "%s\"%s\":[", b->n > 1 ? "," : "", bh_sched_point_name(at));
+    for (uint32_t i = 0; i < p->n_points[at]; i++)
+        bh_buf_addf(b, "%s\"%s\"", i ? "," : "", p->points[at][i].name);
+    bh_buf_addc(b, ']');
+}
+
+/* At V(2), as upstream: what is in force, and who runs where. */
+static void tell_configuration(const struct bh_sched_config *cfg)
+{
+    struct bh_buf b = {0};
+
+    if (!bh_log_v_on(2, __FILE__))
+        return;
+    bh_sched_config_write(cfg, BH_SCHED_CONFIG_YAML, false, &b);
+    bh_log_block(2, __FILE__, __LINE__, "Using component config", "config", bh_buf_str(&b));
+    for (uint32_t i = 0; i < cfg->n_profiles; i++) {
+        bh_buf_reset(&b);
+        bh_buf_addc(&b, '{');
+        for (enum bh_point at = 0; at < BH_POINT_COUNT; at++)
+            add_point(&b, &cfg->profiles[i], at);
+        bh_buf_addc(&b, '}');
+        bh_log_v(2, "the scheduler starts to work with those plugins",
+                 bh_kv_s("profile", cfg->profiles[i].scheduler_name),
+                 bh_kv_s("Plugins", bh_buf_str(&b)));
+    }
+    bh_buf_fini(&b);
+}
+
+static int run(const struct options *o, const struct bh_sched_config *cfg)
+{
+    struct bh_err err = {0};
+    char dir[108];
+    int rc = bh_runtime_dir(o->runtime, dir, &err);
+
+    if (rc == 0) {
+        bh_log_info("Starting Kubernetes Scheduler", bh_kv_s("version", BH_KUBERNETES_VERSION),
+                    bh_kv_s("berth", BH_VERSION));
+        tell_configuration(cfg);
+        bh_sched_gates_warn(&o->flags.gates);
+        const struct bh_sched_daemon_options so = {
+            .runtime_dir = dir,
+            .binder_listen = o->binder_listen,
+            .binder_keys = o->binder_keys,
+            .key_file = o->key_file,
+            .metrics_address = o->metrics,
+            .config = cfg,
+            .config_path = *o->flags.config ? o->flags.config : NULL,
+            .tie_break = bh_streq(o->tie, "first") ? BH_TIE_FIRST : BH_TIE_RANDOM,
+            .verify = o->verify,
+            .gates = &o->flags.gates,
+            .max_in_unschedulable_ns = o->flags.pod_max_in_unschedulable_ns,
+            .seed = o->seed ? (uint64_t)o->seed : bh_rand_entropy(),
+        };
+        rc = bh_sched_daemon_run(&so, &err);
+    }
+    if (rc < 0)
+        bh_log_error("command failed", bh_kv_s("err", err.msg));
+    return rc < 0 ? BH_EXIT_FAIL : BH_EXIT_OK;
+}
+
+static int work(const struct options *o)
+{
+    const char *path = *o->flags.config ? o->flags.config : NULL;
+    struct bh_sched_config *cfg = NULL;
+    int code;
+
+    if (bh_sched_config_load_logged(path, &cfg) < 0)
+        return BH_EXIT_FAIL;
+    bh_sched_config_apply_flags(cfg, &o->flags);
+    if (*o->flags.write_config_to)
+        code = write_config(cfg, o->flags.write_config_to);
+    else
+        code = run(o, cfg);
+    bh_sched_config_free(cfg);
+    return code;
 }
 
 int main(int argc, char **argv)
 {
-    const char *config = NULL, *write_to = NULL, *runtime = NULL, *tie = "random", *format = "text";
-    const char *metrics = "127.0.0.1:10259";
-    int64_t verbosity = 1, seed = 0;
-    bool verify = false;
-    const struct bh_opt table[] = {
-        {"config", 0, BH_OPT_STR, &config, "FILE",
-         "KubeSchedulerConfiguration; without it the defaults"},
-        {"write-config-to", 0, BH_OPT_STR, &write_to, "FILE",
-         "write the configuration with all defaults to this file and exit"},
-        {"runtime-dir", 0, BH_OPT_STR, &runtime, "DIR",
+    struct options o = {.tie = "random", .metrics = "127.0.0.1:10261"};
+    const struct bh_opt own[] = {
+        {"runtime-dir", 0, BH_OPT_STR, &o.runtime, "DIR",
          "sockets and snapshot of this instance (default $BERTH_RUNTIME_DIR or /run/berth)"},
-        {"metrics-address", 0, BH_OPT_STR, &metrics, "ADDR",
+        {"metrics-address", 0, BH_OPT_STR, &o.metrics, "ADDR",
          "address of /metrics and the health paths; 0 turns them off"},
-        {"tie-break", 0, BH_OPT_STR, &tie, "random|first",
+        {"tie-break", 0, BH_OPT_STR, &o.tie, "random|first",
          "among nodes of equal score: seeded choice, or the smallest name"},
-        {"seed", 0, BH_OPT_INT, &seed, "N", "seed of the random choice; 0 draws one"},
-        {"verify", 0, BH_OPT_BOOL, &verify, NULL,
+        {"seed", 0, BH_OPT_INT, &o.seed, "N", "seed of the random choice; 0 draws one"},
+        {"verify", 0, BH_OPT_BOOL, &o.verify, NULL,
          "take every decision on the reference path too and abort on a difference"},
-        {"logging-format", 0, BH_OPT_STR, &format, "text|json", "format of log lines"},
-        {"v", 'v', BH_OPT_INT, &verbosity, "N", "verbosity of the log"},
+        {"binder-listen", 0, BH_OPT_STR, &o.binder_listen, "tcp://HOST:PORT",
+         "take binders of other hosts there; needs --key-file and --binder-keys"},
+        {"key-file", 0, BH_OPT_STR, &o.key_file, "FILE", "our key, of 'berth keygen'"},
+        {"binder-keys", 0, BH_OPT_STR, &o.binder_keys, "DIR",
+         "NAME.pub of each binder that may connect; files may come and go at any time"},
         {0},
     };
-    struct bh_opt_list rest = {0};
-    struct bh_sched_config *cfg = NULL;
-    struct bh_sched_daemon_options o = {0};
-    struct bh_err err = {0};
-    char dir[108];
-    int rc = bh_opt_parse(table, &usage, argc, argv, &rest, &err);
+    int code = bh_kube_flags_start(&o.flags, own, &usage, argc, argv);
 
-    if (rc > 0)
-        return BH_EXIT_OK;
-    if (rc == 0 && rest.n)
-        rc = bh_err_set(&err, -EINVAL, "unexpected argument \"%s\"", rest.v[0]);
-    if (rc == 0 && !bh_streq(tie, "random") && !bh_streq(tie, "first"))
-        rc =
-            bh_err_set(&err, -EINVAL, "invalid value \"%s\" for --tie-break: random or first", tie);
-    free(rest.v);
-    if (rc < 0) {
-        fprintf(stderr, "berth-scheduler: %s\nSee 'berth-scheduler --help'.\n", err.msg);
-        return BH_EXIT_USAGE;
+    if (code >= 0)
+        return code;
+    if (!bh_streq(o.tie, "random") && !bh_streq(o.tie, "first")) {
+        fprintf(stderr,
+                "berth-scheduler: invalid value \"%s\" for --tie-break: random or first\nSee "
+                "'berth-scheduler --help'.\n",
+                o.tie);
+        code = BH_EXIT_USAGE;
+    } else {
+        code = work(&o);
     }
-    bh_log_init("berth-scheduler", (int)verbosity,
-                bh_streq(format, "json") ? BH_LOG_JSON : BH_LOG_TEXT);
-    if (bh_sched_config_load_logged(config, &cfg) < 0)
-        return BH_EXIT_FAIL;
-    if (write_to)
-        return write_config(cfg, write_to);
-    rc = bh_runtime_dir(runtime, dir, &err);
-    if (rc == 0) {
-        o = (struct bh_sched_daemon_options){
-            .runtime_dir = dir,
-            .metrics_address = metrics,
-            .config = cfg,
-            .config_path = config,
-            .tie_break = bh_streq(tie, "first") ? BH_TIE_FIRST : BH_TIE_RANDOM,
-            .verify = verify,
-            .seed = seed ? (uint64_t)seed : bh_rand_entropy(),
-        };
-        rc = bh_sched_daemon_run(&o, &err);
-    }
-    if (rc < 0)
-        bh_log_error("command failed", bh_kv_s("err", err.msg));
-    bh_sched_config_free(cfg);
-    return rc < 0 ? BH_EXIT_FAIL : BH_EXIT_OK;
+    bh_kube_flags_free(&o.flags);
+    return code;
 }

@@ -27,7 +27,7 @@ static void add(struct bh_buf *b, const char *key, const char *value)
     bh_buf_add_json_str(b, value, strlen(value));
 }
 
-static const char *verb_of(const struct bh_sim_req *r)
+const char *bh_sim_verb_of(const struct bh_sim_req *r)
 {
     if (bh_streq(r->method, "POST"))
         return "create";
@@ -40,18 +40,24 @@ static const char *verb_of(const struct bh_sim_req *r)
     return *r->name || !r->type ? "get" : "list";
 }
 
-/* The second column of the token's line, as far as the client gave a token at all. */
-static void add_user(const struct bh_sim_req *r, struct bh_buf *b)
+void bh_sim_user_name(const struct bh_sim_req *r, char out[static 128])
 {
     const char *auth = bh_http_header(r->http, "Authorization"), *file = r->sim->opt.tokens;
-    char name[128] = "system:anonymous";
 
+    snprintf(out, 128, "system:anonymous");
     for (const char *p = file && auth && strlen(auth) > 7 ? file : ""; *p;) {
         size_t line = strcspn(p, "\n"), n = strcspn(p, ",\r\n");
         if (n && strlen(auth + 7) == n && memcmp(auth + 7, p, n) == 0 && p[n] == ',')
-            snprintf(name, sizeof(name), "%.*s", (int)strcspn(p + n + 1, ",\r\n"), p + n + 1);
+            snprintf(out, 128, "%.*s", (int)strcspn(p + n + 1, ",\r\n"), p + n + 1);
         p += line + (p[line] == '\n');
     }
+}
+
+static void add_user(const struct bh_sim_req *r, struct bh_buf *b)
+{
+    char name[128];
+
+    bh_sim_user_name(r, name);
     bh_buf_adds(b, ",\"user\":{");
     add(b, "username", name);
     bh_buf_addc(b, '}');
@@ -124,7 +130,7 @@ void bh_sim_audit(struct bh_sim_req *r, int code)
     add(&b, "auditID", id);
     add(&b, "stage", "ResponseComplete");
     add(&b, "requestURI", bh_buf_str(&u.text));
-    add(&b, "verb", verb_of(r));
+    add(&b, "verb", bh_sim_verb_of(r));
     add_user(r, &b);
     bh_buf_adds(&b, ",\"sourceIPs\":[");
     bh_buf_add_json_str(&b, bh_http_peer(r->http), strlen(bh_http_peer(r->http)));

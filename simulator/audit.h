@@ -14,4 +14,8 @@
 /* Appends to path; NULL = no log. 0 or negative errno with err. */
 int bh_sim_audit_open(const char *path, int *ret_fd, struct bh_err *err);
 void bh_sim_audit(struct bh_sim_req *r, int code);
+/* "create", "patch", ...: the verb as authorisation knows it. */
+const char *bh_sim_verb_of(const struct bh_sim_req *r);
+/* The second column of the token's line, as far as the client gave a token at all. */
+void bh_sim_user_name(const struct bh_sim_req *r, char out[static 128]);
 #endif

@@ -6,10 +6,10 @@
 
 #include <errno.h>
 
-enum fault { F_429, F_500, F_410, F_DROP, F_TRUNCATE, F_LOSE, F_DELAY, N_FAULTS };
-static const char *const names[N_FAULTS] = {"429-every",        "500-every",      "410-every",
-                                            "drop-watch-every", "truncate-every", "lose-every",
-                                            "delay-ms"};
+enum fault { F_429, F_500, F_503, F_410, F_CUT, F_DROP, F_TRUNCATE, F_LOSE, F_DELAY, N_FAULTS };
+static const char *const names[N_FAULTS] = {"429-every",      "500-every",  "503-every",
+                                            "410-every",      "drop-every", "drop-watch-every",
+                                            "truncate-every", "lose-every", "delay-ms"};
 struct bh_sim_faults {
     uint64_t every[N_FAULTS], count[N_FAULTS];
 };
@@ -31,8 +31,8 @@ static int parse_one(struct bh_sim_faults *f, const char *p, size_t n, struct bh
         }
     }
     return bh_err_set(err, -EINVAL,
-                      "faults: \"%.*s\": want 429-every, 500-every, 410-every, drop-watch-every, "
-                      "truncate-every, lose-every or delay-ms, =N",
+                      "faults: \"%.*s\": want 429-every, 500-every, 503-every, 410-every, "
+                      "drop-every, drop-watch-every, truncate-every, lose-every or delay-ms, =N",
                       (int)n, p);
 }
 
@@ -61,6 +61,17 @@ static bool hit(struct bh_sim *s, enum fault i)
     return f->every[i] && ++f->count[i] % f->every[i] == 0;
 }
 
+static void nothing(void *arg)
+{
+    (void)arg;
+}
+
+static void cut_off(struct bh_sim_req *r)
+{
+    bh_http_stream_abort(bh_http_stream_start(r->http, "application/json", nothing, NULL));
+    r->done = true;
+}
+
 bool bh_sim_fault_before(struct bh_sim_req *r)
 {
     struct bh_sim *s = r->sim;
@@ -75,6 +86,12 @@ bool bh_sim_fault_before(struct bh_sim_req *r)
             "the server has received too many requests and has asked us to try again later");
     } else if (hit(s, F_500)) {
         bh_sim_fail(&r->e, 500, "InternalError", "Internal error occurred: injected fault");
+    } else if (hit(s, F_503)) {
+        bh_sim_fail(&r->e, 503, "ServiceUnavailable",
+                    "the server is currently unable to handle the request");
+    } else if (hit(s, F_CUT)) {
+        cut_off(r);
+        return true;
     } else {
         return false;
     }
@@ -110,14 +127,12 @@ bool bh_sim_fault_truncate(struct bh_sim_req *r, const char *content_type, const
     bool writes = !bh_streq(r->method, "GET") && !bh_streq(r->method, "HEAD");
     bool lose = writes && r->type && hit(r->sim, F_LOSE);
     bool half = !lose && r->type && n > 1 && hit(r->sim, F_TRUNCATE);
-    if (!lose && !half)
-        return false;
+    if (lose)
+        cut_off(r);
+    if (!half)
+        return lose;
     struct cut *c = bh_calloc(1, sizeof(*c));
     c->stream = bh_http_stream_start(r->http, content_type, cut_closed, c);
-    if (lose) {
-        bh_http_stream_abort(c->stream);
-        return true;
-    }
     struct bh_http_chunk *chunk = bh_http_chunk_new(p, n / 2);
     bh_http_stream_add(c->stream, chunk);
     bh_http_chunk_unref(chunk);

@@ -2,9 +2,11 @@
  *
  * simulator/faults.h - misbehaving on purpose, for tests of clients
  *
- * --faults takes a comma separated list; N counts requests or events over the server's life:
+ * --faults takes a comma separated list, or @FILE with one in it, read again at SIGHUP; N counts requests or events over the server's life:
  *   429-every=N        every Nth API request is refused with 429 and Retry-After: 1
  *   500-every=N        every Nth API request is refused with 500
+ *   503-every=N        every Nth API request is refused with 503, without Retry-After
+ *   drop-every=N       every Nth API request is not looked at: its connection is cut
  *   410-every=N        every Nth watch starts with ERROR 410 Expired
  *   drop-watch-every=N after every Nth watch event the connection is cut
  *   truncate-every=N   every Nth API reply with a body is cut in the middle

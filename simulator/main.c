@@ -17,7 +17,7 @@
 
 struct args {
     const char *address, *kubeconfig_out, *cert_file, *key_file, *client_ca_file, *token_file;
-    const char *faults, *audit_log, *log_format;
+    const char *faults, *audit_log, *history_file, *log_format;
     int64_t port, history, bookmark_ns, kubelet_delay_ns, verbosity;
     bool tls, no_controllers, no_kubelet;
 };
@@ -25,8 +25,9 @@ struct daemon {
     struct args args;
     uv_loop_t loop;
     struct bh_sim *sim;
-    struct bh_sim_tls tls;
+    struct bh_selfsigned tls;
     char *client_ca, *tokens;
+    char *faults; /* contents of --faults @FILE */
     struct bh_signals *signals;
     struct bh_keepalive *keepalive;
 };
@@ -48,7 +49,7 @@ static int read_args(struct args *a, int argc, char **argv, struct bh_err *err)
         {"client-ca-file", 0, BH_OPT_STR, &a->client_ca_file, "FILE",
          "ask clients for certificates signed by this CA"},
         {"token-file", 0, BH_OPT_STR, &a->token_file, "FILE",
-         "require a bearer token; lines of TOKEN or TOKEN,user,uid"},
+         "require a bearer token; lines of TOKEN or TOKEN,user,uid,\"group,group\""},
         {"history-events", 0, BH_OPT_INT, &a->history, "N",
          "changes kept per kind for watches to resume from (20000)"},
         {"bookmark-interval", 0, BH_OPT_DURATION_NS, &a->bookmark_ns, "DURATION",
@@ -59,8 +60,11 @@ static int read_args(struct args *a, int argc, char **argv, struct bh_err *err)
          "run no controllers and no kubelet"},
         {"no-kubelet", 0, BH_OPT_BOOL, &a->no_kubelet, NULL, "bound pods stay Pending"},
         {"faults", 0, BH_OPT_STR, &a->faults, "SPEC",
-         "misbehave for tests: 429-every=N, 500-every=N, 410-every=N, drop-watch-every=N, "
-         "truncate-every=N, lose-every=N, delay-ms=N, comma separated"},
+         "misbehave for tests: 429-every=N, 500-every=N, 503-every=N, 410-every=N, drop-every=N, "
+         "drop-watch-every=N, truncate-every=N, lose-every=N, delay-ms=N, comma separated; @FILE "
+         "has them in a file, read again at SIGHUP"},
+        {"history-file", 0, BH_OPT_STR, &a->history_file, "FILE",
+         "append each change to FILE; start with what FILE holds"},
         {"audit-log-path", 0, BH_OPT_STR, &a->audit_log, "FILE",
          "append a line to FILE for each answered request, as kube-apiserver does"},
         {"v", 'v', BH_OPT_INT, &a->verbosity, "N", "log verbosity"},
@@ -96,10 +100,26 @@ static int load(const char *path, char **ret, struct bh_err *err)
     return rc < 0 ? bh_err_set(err, rc, "cannot read %s: %s", path, strerror(-rc)) : 0;
 }
 
+static int load_faults(struct daemon *d, struct bh_err *err)
+{
+    const char *spec = d->args.faults;
+    char *text = NULL;
+    int rc = load(spec && *spec == '@' ? spec + 1 : NULL, &text, err);
+    if (rc < 0)
+        return rc;
+    if (text)
+        text[strcspn(text, "\r\n")] = '\0';
+    free(d->faults);
+    d->faults = text;
+    return 0;
+}
+
 static int load_files(struct daemon *d, struct bh_err *err)
 {
     const struct args *a = &d->args;
     int rc = load(a->client_ca_file, &d->client_ca, err);
+    if (rc == 0)
+        rc = load_faults(d, err);
     if (rc == 0)
         rc = load(a->token_file, &d->tokens, err);
     if (rc == 0 && a->cert_file) {
@@ -142,6 +162,17 @@ static void on_stop(void *arg)
     uv_stop(&d->loop);
 }
 
+static void on_hup(void *arg)
+{
+    struct daemon *d = arg;
+    struct bh_err err = {{0}};
+    int rc = load_faults(d, &err);
+    if (rc == 0 && d->faults)
+        rc = bh_sim_set_faults(d->sim, d->faults, &err);
+    if (rc < 0)
+        bh_log_error("The faults stay as they are", bh_kv_s("err", err.msg));
+}
+
 static bool healthy(void *arg)
 {
     (void)arg; /* one loop does everything: that it asks is the proof */
@@ -158,7 +189,8 @@ static int start(struct daemon *d, struct bh_err *err)
                                      .tls_key_pem = d->tls.key_pem,
                                      .client_ca_pem = d->client_ca,
                                      .tokens = d->tokens,
-                                     .faults = a->faults,
+                                     .faults = d->faults ? d->faults : a->faults,
+                                     .history_file = a->history_file,
                                      .audit_log = a->audit_log,
                                      .history_events = a->history,
                                      .bookmark_interval_ns = a->bookmark_ns,
@@ -172,7 +204,7 @@ static int start(struct daemon *d, struct bh_err *err)
         rc = write_kubeconfig(d, err);
     if (rc < 0)
         return rc;
-    d->signals = bh_signals_new(&d->loop, on_stop, NULL, d);
+    d->signals = bh_signals_new(&d->loop, on_stop, on_hup, d);
     d->keepalive = bh_keepalive_new(&d->loop, healthy, d);
     printf("http%s://%s%s%s:%u\n", d->tls.cert_pem ? "s" : "", strchr(a->address, ':') ? "[" : "",
            a->address, strchr(a->address, ':') ? "]" : "", bh_sim_port(d->sim));
@@ -207,8 +239,9 @@ int main(int argc, char **argv)
     if (d.keepalive)
         bh_keepalive_close(d.keepalive);
     bh_loop_drain_close(&d.loop);
-    bh_sim_tls_fini(&d.tls);
+    bh_selfsigned_fini(&d.tls);
     free(d.client_ca);
     free(d.tokens);
+    free(d.faults);
     return rc < 0 ? BH_EXIT_FAIL : BH_EXIT_OK;
 }

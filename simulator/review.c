@@ -2,19 +2,127 @@
  *
  * simulator/review.c - answers that are made up: access reviews, who am I, logs
  *
- * Whoever may talk to this server may do everything, so every review says yes.
+ * Whoever may talk to this server may do everything with objects, so reviews of resources say yes.
+ * Callers of other servers (SubjectAccessReview with nonResourceAttributes) get what a cluster's
+ * bootstrap roles give: system:masters everything, system:monitoring metrics and health, everybody
+ * health and version. TokenReview knows the tokens of the token file
+ * (TOKEN,user,uid,"group,group"); a line with the token alone, and any token without such a file,
+ * is the administrator's.
  */
 #include "simulator/req.h"
 
 #include <stdio.h>
 
+static struct bh_json *add_groups(struct bh_arena *a, struct bh_json *user, const char *list)
+{
+    struct bh_json *l = bh_json_set(a, user, "groups", bh_json_new(a, BH_JSON_ARRAY));
+
+    while (*list) {
+        size_t n = strcspn(list, ",");
+        if (n)
+            bh_json_push(l, bh_json_new_str(a, list, n));
+        list += n + (list[n] == ',');
+    }
+    bh_json_push(l, bh_json_new_cstr(a, "system:authenticated"));
+    return l;
+}
+
 static void user_info(struct bh_arena *a, struct bh_json *user)
 {
-    static const char *const groups[] = {"system:masters", "system:authenticated"};
     bh_json_set_str(a, user, "username", "kubernetes-admin");
-    struct bh_json *l = bh_json_set(a, user, "groups", bh_json_new(a, BH_JSON_ARRAY));
-    for (size_t i = 0; i < BH_ARRAY_LEN(groups); i++)
-        bh_json_push(l, bh_json_new_cstr(a, groups[i]));
+    (void)add_groups(a, user, "system:masters");
+}
+
+/* user,uid,"groups" behind a token; text is writable. */
+static void listed_user(struct bh_arena *a, struct bh_json *user, char *text)
+{
+    char *uid = strchr(text, ','), *groups = uid ? strchr(uid + 1, ',') : NULL;
+
+    if (uid)
+        *uid++ = '\0';
+    if (groups) {
+        *groups++ = '\0';
+        groups += *groups == '"';
+        groups[strcspn(groups, "\"")] = '\0';
+    }
+    bh_json_set_str(a, user, "username", text);
+    if (uid && *uid)
+        bh_json_set_str(a, user, "uid", uid);
+    (void)add_groups(a, user, groups ? groups : "");
+}
+
+static void review_token(struct bh_sim_req *r, const struct bh_json *v, struct bh_json *st)
+{
+    const char *token = bh_json_get_text(bh_json_get(v, "spec"), "token");
+    const char *file = r->sim->opt.tokens;
+    bool known = !file && *token;
+    char *line = NULL;
+
+    for (const char *p = file ? file : ""; *p && !known;) {
+        size_t n = strcspn(p, "\r\n"), k = strcspn(p, ",\r\n");
+        known = k && *p != '#' && strlen(token) == k && memcmp(token, p, k) == 0;
+        if (known && k < n)
+            line = bh_arena_strndup(r->a, p + k + 1, n - k - 1);
+        p += n + strspn(p + n, "\r\n");
+    }
+    bh_json_set_bool(r->a, st, "authenticated", known);
+    if (known && line && *line)
+        listed_user(r->a, bh_json_obj_at(r->a, st, "user"), line);
+    else if (known)
+        user_info(r->a, bh_json_obj_at(r->a, st, "user"));
+}
+
+static bool is_member(const struct bh_json *spec, const char *group)
+{
+    const struct bh_json *l = bh_json_get_list(spec, "groups");
+
+    for (const struct bh_json *g = l ? l->c.first : NULL; g; g = g->next)
+        if (bh_json_cstr(g) && bh_streq(bh_json_cstr(g), group))
+            return true;
+    return false;
+}
+
+/* path is one of the list; with below, also what is below one. */
+static bool path_in(const char *path, const char *const *list, size_t n, bool below)
+{
+    for (size_t i = 0; i < n; i++) {
+        size_t k = strlen(list[i]);
+        if (strncmp(path, list[i], k) == 0 && (!path[k] || (below && path[k] == '/')))
+            return true;
+    }
+    return false;
+}
+
+/* system:public-info-viewer and system:monitoring of a fresh cluster. */
+static bool path_allowed(const struct bh_json *spec)
+{
+    static const char *const open[] = {"/healthz", "/livez", "/readyz", "/version", "/version/"};
+    static const char *const watched[] = {"/metrics", "/metrics/slis"};
+    const struct bh_json *at = bh_json_get(spec, "nonResourceAttributes");
+    const char *path = bh_json_get_text(at, "path"), *verb = bh_json_get_text(at, "verb");
+    bool monitors = is_member(spec, "system:monitoring");
+
+    if (is_member(spec, "system:masters"))
+        return true;
+    if (!bh_streq(verb, "get"))
+        return false;
+    return path_in(path, open, BH_ARRAY_LEN(open), false) ||
+           (monitors &&
+            (path_in(path, open, 3, true) || path_in(path, watched, BH_ARRAY_LEN(watched), false)));
+}
+
+static void review_access(struct bh_sim_req *r, const struct bh_json *v, struct bh_json *st)
+{
+    const struct bh_json *spec = bh_json_get(v, "spec");
+    bool of_path = bh_streq(r->type->kind, "SubjectAccessReview") &&
+                   bh_json_get(spec, "nonResourceAttributes");
+    bool allowed = !of_path || path_allowed(spec);
+
+    bh_json_set_bool(r->a, st, "allowed", allowed);
+    if (allowed)
+        bh_json_set_str(r->a, st, "reason",
+                        of_path ? "RBAC: allowed by a bootstrap role"
+                                : "the simulator allows everything");
 }
 
 void bh_sim_do_review(struct bh_sim_req *r)
@@ -35,11 +143,9 @@ void bh_sim_do_review(struct bh_sim_req *r)
     if (bh_streq(r->type->kind, "SelfSubjectReview")) {
         user_info(r->a, bh_json_obj_at(r->a, st, "userInfo"));
     } else if (bh_streq(r->type->kind, "TokenReview")) {
-        bh_json_set_bool(r->a, st, "authenticated", true);
-        user_info(r->a, bh_json_obj_at(r->a, st, "user"));
+        review_token(r, v, st);
     } else {
-        bh_json_set_bool(r->a, st, "allowed", true);
-        bh_json_set_str(r->a, st, "reason", "the simulator allows everything");
+        review_access(r, v, st);
     }
     bh_sim_reply_tree(r, 201, v, r->type->pb);
 }

@@ -11,6 +11,7 @@
 #include "simulator/bootstrap.h"
 #include "simulator/docs.h"
 #include "simulator/faults.h"
+#include "simulator/history.h"
 #include "simulator/req.h"
 #include "simulator/watch.h"
 #include <errno.h>
@@ -84,7 +85,9 @@ void bh_sim_handle(struct bh_sim *s, struct bh_http_req *http, bool waited, uint
                            .sub = "",
                            .waited = waited,
                            .start_ns = start_ns};
+    s->request = &r;
     bh_sim_route(&r);
+    s->request = NULL;
     bh_assert(r.done);
     bh_buf_fini(&r.warnings);
     if (s->arena.used_bytes > ARENA_KEEP_BYTES) {
@@ -150,7 +153,9 @@ int bh_sim_new_bare(uv_loop_t *loop, const struct bh_sim_options *o, struct bh_s
                     struct bh_err *err)
 {
     struct bh_sim *s = bh_calloc(1, sizeof(*s));
+    uint64_t n_restored;
     s->loop = loop;
+    s->audit_fd = s->history_fd = -1;
     s->opt = *o;
     set_defaults(&s->opt);
     s->rv = o->first_revision ? o->first_revision : revision_of_now();
@@ -164,6 +169,8 @@ int bh_sim_new_bare(uv_loop_t *loop, const struct bh_sim_options *o, struct bh_s
     if (rc == 0)
         rc = bh_sim_faults_parse(o->faults, &s->faults, err);
     if (rc == 0)
+        rc = bh_sim_history_open(s, o->history_file, &n_restored, err);
+    if (rc == 0 && !n_restored)
         rc = bh_sim_bootstrap(s, err);
     if (rc < 0) {
         bh_sim_free(s);
@@ -202,6 +209,17 @@ int bh_sim_new(uv_loop_t *loop, const struct bh_sim_options *o, struct bh_sim **
     return 0;
 }
 
+int bh_sim_set_faults(struct bh_sim *s, const char *spec, struct bh_err *err)
+{
+    struct bh_sim_faults *f = NULL;
+    int rc = bh_sim_faults_parse(spec, &f, err);
+    if (rc < 0)
+        return rc;
+    bh_sim_faults_free(s->faults);
+    s->faults = f;
+    return 0;
+}
+
 uint16_t bh_sim_port(const struct bh_sim *s)
 {
     return s->http ? bh_http_server_port(s->http) : 0;
@@ -222,6 +240,9 @@ void bh_sim_free(struct bh_sim *s)
     bh_sim_faults_free(s->faults);
     if (s->audit_fd >= 0)
         close(s->audit_fd);
+    if (s->history_fd >= 0)
+        close(s->history_fd);
+    bh_buf_fini(&s->line);
     bh_metrics_free(s->metrics.m);
     bh_arena_fini(&s->arena);
     bh_arena_fini(&s->bind_arena);

@@ -19,6 +19,7 @@ struct bh_sim_options {
     const char *tokens;           /* contents of a token file, NULL = no authentication */
     const char *faults;           /* specification of faults.h, NULL = none */
     const char *audit_log;        /* file, NULL = none; see audit.h */
+    const char *history_file;     /* NULL = none; see history.h */
     int64_t history_events;       /* per kind, 0 = 20000 */
     int64_t bookmark_interval_ns; /* 0 = 60 s */
     int64_t kubelet_delay_ns;
@@ -30,6 +31,8 @@ struct bh_sim_options {
 int bh_sim_new(uv_loop_t *loop, const struct bh_sim_options *o, struct bh_sim **ret_s,
                struct bh_err *err);
 uint16_t bh_sim_port(const struct bh_sim *s);
+/* In place of the faults so far; their counters start again. -EINVAL with err: nothing changed. */
+int bh_sim_set_faults(struct bh_sim *s, const char *spec, struct bh_err *err);
 /* Ends all connections, frees. From the loop, not from inside a request. NULL allowed. */
 void bh_sim_free(struct bh_sim *s);
 /* The same without HTTP: for tests of store and admission. */

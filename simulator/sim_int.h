@@ -19,6 +19,7 @@
 /* ---- store.c: buckets, slots, history
  * ------------------------------------------------------------ */
 
+struct bh_sim_req;
 struct bh_sim_slot;
 /* One ownerReference of one object, in the list of all objects that name this owner. */
 struct bh_sim_own {
@@ -111,9 +112,13 @@ struct bh_sim {
     struct bh_sim_controllers *controllers;
     struct bh_sim_metrics metrics;
     struct bh_sim_faults *faults;
-    int audit_fd; /* -1 = none */
-    struct bh_map docs; /* path -> bh_sim_doc: discovery and OpenAPI, built once */
-    bool any_host;      /* listens beyond the loopback: tokens protect it, names say nothing */
+    int audit_fd;                     /* -1 = none */
+    int history_fd;                   /* -1 = none; history.h */
+    uint64_t restored_rv;             /* of the last line read from the history file */
+    const struct bh_sim_req *request; /* the one being handled; NULL: a controller is at work */
+    struct bh_buf line;               /* of the history file */
+    struct bh_map docs;               /* path -> bh_sim_doc: discovery and OpenAPI, built once */
+    bool any_host; /* listens beyond the loopback: tokens protect it, names say nothing */
     bool stopping;
 };
 
@@ -127,6 +132,11 @@ void bh_sim_store_fini(struct bh_sim *s);
 void bh_sim_commit(struct bh_sim *s, struct bh_sim_slot *slot, struct bh_sim_obj *obj,
                    const struct bh_json *tree);
 void bh_sim_commit_delete(struct bh_sim *s, struct bh_sim_slot *slot);
+/* Before anybody is there to be told: puts obj (takes the reference) into the store as it is, or
+ * takes the object of its name out. restored: all is in; the next commit is rv + 1, and no watch
+ * goes back behind rv. */
+void bh_sim_store_restore(struct bh_sim *s, struct bh_sim_obj *obj, bool gone);
+void bh_sim_store_restored(struct bh_sim *s, uint64_t rv);
 /* Brings order up to date; afterwards order[0..n_order) is sorted and alive. */
 void bh_sim_sort(struct bh_sim_bucket *b);
 int bh_sim_key_cmp(const char *ns_a, const char *name_a, const char *ns_b, const char *name_b);

@@ -9,7 +9,7 @@
  * Cost:       a commit is O(1); a list is O(n), and O(t log t) for t names added since the last
  * one.
  */
-#include "simulator/sim_int.h"
+#include "simulator/history.h"
 #include "simulator/watch.h"
 
 #include <errno.h>
@@ -231,6 +231,7 @@ static void publish(struct bh_sim *s, struct bh_sim_bucket *b, enum bh_sim_chang
     bh_assert(obj->rv == s->rv + 1);
     s->rv = obj->rv;
     bh_cell_add(s->metrics.commits, 1);
+    bh_sim_history_add(s, c, obj);
     const struct bh_sim_event *e = history_push(s, b, c, old, obj);
     if (b->n_watches)
         bh_sim_watch_dispatch(s, b, e, tree);
@@ -250,22 +251,56 @@ void bh_sim_commit(struct bh_sim *s, struct bh_sim_slot *slot, struct bh_sim_obj
     bh_sim_obj_unref(old);
 }
 
-void bh_sim_commit_delete(struct bh_sim *s, struct bh_sim_slot *slot)
+static void unlink_slot(struct bh_sim *s, struct bh_sim_bucket *b, struct bh_sim_slot *slot)
 {
-    struct bh_sim_obj *old = slot->cur;
-    struct bh_sim_bucket *b = bh_sim_bucket(s, old->type);
-    struct bh_sim_obj *last = bh_sim_obj_with_rv(old, s->rv + 1);
+    const struct bh_sim_obj *old = slot->cur;
     char key[600];
     size_t n = make_key(key, sizeof(key), old->ns, old->name);
     bh_map_del(&b->slots, key, n);
     reindex(s, slot, old, NULL);
     slot->cur = NULL;
     b->n_dead++;
+}
+
+void bh_sim_commit_delete(struct bh_sim *s, struct bh_sim_slot *slot)
+{
+    struct bh_sim_obj *old = slot->cur;
+    struct bh_sim_bucket *b = bh_sim_bucket(s, old->type);
+    struct bh_sim_obj *last = bh_sim_obj_with_rv(old, s->rv + 1);
+    unlink_slot(s, b, slot);
     if (b->n_dead > 1024 && b->n_dead > b->n_order / 2)
         bh_sim_sort(b);
     publish(s, b, BH_SIM_DELETED, old, last, NULL);
     bh_sim_obj_unref(old);
     bh_sim_obj_unref(last);
+}
+
+/* ---- from a file --------------------------------------------------------------------------------
+ */
+
+void bh_sim_store_restore(struct bh_sim *s, struct bh_sim_obj *obj, bool gone)
+{
+    struct bh_sim_bucket *b = bh_sim_bucket(s, obj->type);
+    struct bh_sim_slot *slot = bh_sim_slot_get(s, obj->type, obj->ns, obj->name);
+    struct bh_sim_obj *old = slot ? slot->cur : NULL;
+    if (gone) {
+        if (slot)
+            unlink_slot(s, b, slot);
+        bh_sim_obj_unref(obj);
+    } else {
+        if (!slot)
+            slot = slot_add(b, obj);
+        slot->cur = obj;
+        reindex(s, slot, old, obj);
+    }
+    bh_sim_obj_unref(old);
+}
+
+void bh_sim_store_restored(struct bh_sim *s, uint64_t rv)
+{
+    s->rv = rv;
+    for (size_t i = 0; i < bh_sim_n_types; i++)
+        s->buckets[i].evicted_rv = s->buckets[i].last_rv = rv;
 }
 
 /* ---- order, lists -------------------------------------------------------------------------------

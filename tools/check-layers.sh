@@ -16,9 +16,10 @@ common/bus: common/base common/k8s common/data proto
 watcher: common proto
 scheduler: common proto
 binder: common proto
+front: common proto
 simulator: common proto scheduler
 cli: common proto scheduler simulator
-bench: common proto watcher scheduler binder simulator cli
+bench: common proto watcher scheduler binder front simulator cli
 plugins: plugins
 '
 passed=0 failed=0

@@ -5,7 +5,7 @@
 set -euo pipefail
 
 build="build-essential pkg-config libcurl4-openssl-dev libssl-dev zlib1g-dev libzmq3-dev libprotobuf-c-dev
- protobuf-c-compiler libyaml-dev libuv1-dev libmicrohttpd-dev libxxhash-dev ca-certificates"
+ protobuf-c-compiler libyaml-dev libuv1-dev libmicrohttpd-dev libgnutls28-dev libxxhash-dev ca-certificates"
 test="$build libcunit1-dev libjansson-dev protobuf-compiler prometheus jq openssl nginx-light nghttp2-proxy curl procps iproute2
  python3 clang systemd"
 dev="$test clang-14 clang-tidy-14 clang-format-14 libclang-rt-14-dev cppcheck valgrind shellcheck

@@ -32,6 +32,7 @@ page() { # page SECTION NAME ABOUT COMMAND...
 page 8 berth-watcher "keeps the snapshot of a cluster, and the leader lease" "$bin/berth-watcher"
 page 8 berth-scheduler "takes the decisions of kube-scheduler, without API credentials" "$bin/berth-scheduler"
 page 8 berth-binder "writes decisions to the API server" "$bin/berth-binder"
+page 8 berth-front "kube-scheduler's HTTPS port for all of Berth" "$bin/berth-front"
 page 8 berth-simulator "an API server with controllers, for trying things out" "$bin/berth-simulator"
 page 1 berth "a Kubernetes scheduler that explains its decisions" "$bin/berth"
 # every command of `berth --help` has a page of its own

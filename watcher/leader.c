@@ -627,7 +627,8 @@ int bh_leader_new(uv_loop_t *loop, const struct bh_leader_options *o,
     *l = (struct bh_leader){.loop = loop, .cb = *cb, .refs = 1, .starved = true};
     own_config(l, o);
     snprintf(agent, sizeof(agent), "%s/leader-election", o->user_agent);
-    const struct bh_api_options api = {.user_agent = agent};
+    const struct bh_api_options api = {
+        .user_agent = agent, .field_manager = BH_API_FIELD_MANAGER, .metrics = o->metrics};
     rc = bh_leader_file_open(&l->file, o->runtime_dir, err);
     if (rc == 0)
         rc = bh_api_client_new(loop, o->api, &api, &l->client, err);

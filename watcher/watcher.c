@@ -205,6 +205,15 @@ uint16_t bh_watcher_metrics_port(const struct bh_watcher *w)
 /* ---- the lease ---------------------------------------------------------------------------------
  */
 
+/* Taking a lease over while cut off would mean to decide on what the last leader's cluster looked
+ * like some seconds ago: without its last bindings. Who leads already goes on with what it has; its
+ * own bindings it knows. */
+static bool sees(const struct bh_watcher *w)
+{
+    return bh_watcher_leads(w) || (bh_reflector_follows(w->kinds[BH_KIND_NODE].reflector) &&
+                                   bh_reflector_follows(w->kinds[BH_KIND_POD].reflector));
+}
+
 /* What the scheduler and the binders have done since the last yes. */
 static bool advanced(void *arg, const char **ret_why)
 {
@@ -212,6 +221,7 @@ static bool advanced(void *arg, const char **ret_why)
     const struct bh_feed *f = &w->feed;
 
     *ret_why = !w->synced                                ? "not everything is listed"
+               : !sees(w)                                ? "nodes and pods are not followed"
                : f->turns == w->turns_used               ? "the scheduler does not advance"
                : f->binder_turns == w->binder_turns_used ? "no binder advances"
                                                          : NULL;
@@ -303,7 +313,7 @@ static int open_feed(struct bh_watcher *w, const char *runtime_dir, struct bh_er
     return 0;
 }
 
-static int open_probes(struct bh_watcher *w, const char *address, struct bh_err *err)
+static int open_probes(struct bh_watcher *w, const struct bh_watcher_options *o, struct bh_err *err)
 {
     const struct bh_probe_check checks[] = {
         {.name = "loop", .ok = bh_watcher_healthy, .arg = w, .live = true, .ready = true},
@@ -311,7 +321,8 @@ static int open_probes(struct bh_watcher *w, const char *address, struct bh_err 
         {.name = "synced", .ok = is_ready, .arg = w, .ready = true},
         {.name = NULL},
     };
-    return bh_probes_start(w->loop, address, w->metrics, checks, &w->probes, err);
+    return bh_probes_start(w->loop, o->metrics_address, o->runtime_dir, "watcher", w->metrics,
+                           checks, &w->probes, err);
 }
 
 static void start_hooks(struct bh_watcher *w)
@@ -349,8 +360,12 @@ int bh_watcher_new(uv_loop_t *loop, const struct bh_watcher_options *o,
     bh_objects_init(&w->objects);
     bh_arena_init(&w->arena, 0);
     bh_metrics_add_process(w->metrics, "berth-watcher");
+    bh_metrics_add_network(w->metrics);
     bh_watcher_stats_init(w);
-    const struct bh_api_options api = {.user_agent = o->user_agent, .metrics = w->metrics};
+    struct bh_api_options api = o->limits;
+
+    api.user_agent = o->user_agent;
+    api.metrics = w->metrics;
 
     int rc = open_snapshot(w, o->runtime_dir, err);
     if (rc == 0)
@@ -358,7 +373,7 @@ int bh_watcher_new(uv_loop_t *loop, const struct bh_watcher_options *o,
     if (rc == 0)
         rc = bh_api_client_new(loop, o->api, &api, &w->client, err);
     if (rc == 0)
-        rc = open_probes(w, o->metrics_address, err);
+        rc = open_probes(w, o, err);
     if (rc == 0)
         rc = open_leader(w, o, err);
     if (rc < 0) {

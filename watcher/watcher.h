@@ -22,6 +22,7 @@ struct bh_watcher_options {
     const char *runtime_dir;     /* existing: the socket and the snapshot's name belong to it */
     const char *metrics_address; /* "0" = none */
     const char *user_agent;
+    struct bh_api_options limits; /* qps, burst, limit_file, json; the rest is not looked at */
     const struct bh_leader_config *leader; /* NULL or not leader_elect: this host always decides */
     const char *event_source;              /* of LeaderElection events: first profile's name */
 };

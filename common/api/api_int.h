@@ -8,6 +8,7 @@
  *   creds.c      certificates and tokens, and their rotation
  *   exec.c       credentials that a command prints
  *   headers.c    shared header lists
+ *   limit.c      requests a second, also of several processes
  */
 #ifndef BH_API_INT_H
 #define BH_API_INT_H
@@ -16,6 +17,7 @@
 #include "common/data/json.h"
 
 #include <curl/curl.h>
+#include <stdatomic.h>
 #include <sys/queue.h>
 
 /* ---- certificates ------------------------------------------------------------------------------
@@ -156,6 +158,18 @@ struct bh_api_metric_cell {
     int code;           /* 0 = no reply */
     struct bh_cell *requests;
 };
+/* limit.c: at most qps requests a second and burst at once; shared with whoever names the file. */
+struct bh_api_limit {
+    uint64_t gap_ns, burst_ns; /* gap 0 = no limit */
+    _Atomic uint64_t own;
+    _Atomic uint64_t *full_ns; /* monotonic clock, which all processes of a machine share */
+};
+int bh_api_limit_init(struct bh_api_limit *l, double qps, int burst, const char *file,
+                      struct bh_err *err);
+void bh_api_limit_fini(struct bh_api_limit *l);
+bool bh_api_limit_take(struct bh_api_limit *l, uint64_t now);
+uint64_t bh_api_limit_next(const struct bh_api_limit *l, uint64_t now); /* worth another try */
+
 struct bh_api_client {
     uv_loop_t *loop;
     struct bh_api_config *cfg; /* own copy */
@@ -163,7 +177,7 @@ struct bh_api_client {
     char *host;                /* host[:port] of the server, for the Host header and metrics */
     struct curl_slist *connect_to;
     bool tls, loopback;
-    char *user_agent;
+    char *user_agent, *field_manager;
     unsigned max_connections;
 
     struct bh_api_creds *creds;
@@ -179,9 +193,8 @@ struct bh_api_client {
     struct bh_api_socket **sockets; /* by descriptor */
     size_t n_sockets;
 
-    double qps, tokens;
-    int burst;
-    uint64_t tokens_ns;
+    struct bh_api_limit limit;
+    bool json;
 
     struct bh_api_exec *exec; /* NULL = no command configured */
 
@@ -193,12 +206,14 @@ struct bh_api_client {
     bool closing;
     unsigned open_handles;
 
-    struct bh_metric *m_requests, *m_duration, *m_retries;
+    struct bh_metric *m_requests, *m_duration, *m_retries, *m_limited, *m_sent, *m_received,
+        *m_exec_calls;
+    struct bh_cell *m_pools, *m_new_pools, *m_exec_ttl; /* NULL without metrics */
     struct bh_api_metric_cell cells[64];
     unsigned n_cells;
     struct {
         const char *method;
-        struct bh_cell *duration;
+        struct bh_cell *duration, *limited, *sent, *received;
     } verbs[8];
     unsigned n_verbs;
 };
@@ -216,4 +231,7 @@ void bh_api_handle_closed(struct bh_api_client *c); /* one of open_handles */
 void bh_api_metrics_init(struct bh_api_client *c, struct bh_metrics *m);
 void bh_api_metrics_done(struct bh_api_client *c, const struct bh_api_req *r);
 void bh_api_metrics_retry(struct bh_api_client *c, const struct bh_api_req *r);
+void bh_api_metrics_limited(struct bh_api_client *c, const struct bh_api_req *r); /* goes on now */
+void bh_api_metrics_pools(struct bh_api_client *c, int change);
+void bh_api_metrics_exec(struct bh_api_client *c, const struct bh_api_exec *x, bool ok);
 #endif

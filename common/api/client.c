@@ -67,15 +67,7 @@ void bh_api_kick(struct bh_api_client *c)
 
 static bool take_token(struct bh_api_client *c)
 {
-    const uint64_t now = bh_mono_ns();
-    if (c->qps <= 0)
-        return true;
-    c->tokens = BH_MIN(c->tokens + (double)(now - c->tokens_ns) * c->qps / 1e9, (double)c->burst);
-    c->tokens_ns = now;
-    if (c->tokens < 1)
-        return false;
-    c->tokens -= 1;
-    return true;
+    return bh_api_limit_take(&c->limit, bh_mono_ns());
 }
 
 /* ---- one alarm for all waiting -----------------------------------------------------------------
@@ -94,7 +86,7 @@ static void set_alarm(struct bh_api_client *c)
     const uint64_t now = bh_mono_ns();
 
     if (!TAILQ_EMPTY(&c->waiting))
-        earlier(&next, c->tokens_ns + (uint64_t)((1 - BH_MIN(c->tokens, 1.0)) * 1e9 / c->qps));
+        earlier(&next, bh_api_limit_next(&c->limit, now));
     TAILQ_FOREACH(r, &c->delayed, link)
     earlier(&next, r->due_ns);
     TAILQ_FOREACH(r, &c->held, link)
@@ -299,6 +291,8 @@ static void launch(struct bh_api_req *r)
     bh_api_token_refresh(c, false);
     if (bh_api_certs_refresh(c, false))
         new_connections(c);
+    if (!r->attempts && !r->call.long_lived)
+        bh_api_metrics_limited(c, r);
     if (r->attempts++ || c->exec) { /* the token may have changed since */
         bh_api_headers_unref(r->headers);
         r->headers = NULL;
@@ -326,6 +320,11 @@ static struct bh_api_req *take_spare(struct bh_api_client *c)
     return r;
 }
 
+static bool writes_fields(const char *method)
+{
+    return bh_streq(method, "POST") || bh_streq(method, "PUT") || bh_streq(method, "PATCH");
+}
+
 struct bh_api_req *bh_api_start(struct bh_api_client *c, const struct bh_api_call *call)
 {
     if (c->closing)
@@ -342,6 +341,9 @@ struct bh_api_req *bh_api_start(struct bh_api_client *c, const struct bh_api_cal
     bh_buf_reset(&r->url);
     bh_buf_adds(&r->url, c->base);
     bh_buf_adds(&r->url, call->path);
+    if (c->field_manager && writes_fields(r->method))
+        bh_buf_addf(&r->url, "%cfieldManager=%s", strchr(call->path, '?') ? '&' : '?',
+                    c->field_manager);
     bh_buf_reset(&r->request_body);
     if (call->body_n)
         bh_buf_add(&r->request_body, call->body, call->body_n);
@@ -532,6 +534,7 @@ static void free_memory(struct bh_api_client *c)
         free(r);
     }
     bh_api_headers_flush(c);
+    bh_api_limit_fini(&c->limit);
     bh_api_creds_unref(c->creds);
     bh_api_config_free(c->cfg);
     curl_slist_free_all(c->connect_to);
@@ -541,6 +544,7 @@ static void free_memory(struct bh_api_client *c)
     free(c->base);
     free(c->host);
     free(c->user_agent);
+    free(c->field_manager);
     if (c->exec)
         bh_buf_fini(&c->exec->text);
     free(c->exec);
@@ -559,13 +563,14 @@ int bh_api_client_new(uv_loop_t *loop, const struct bh_api_config *cfg,
     c->loop = loop;
     c->cfg = bh_api_config_copy(cfg);
     c->user_agent = bh_strdup(o->user_agent ? o->user_agent : "berth/" BH_VERSION);
+    c->field_manager = o->field_manager ? bh_strdup(o->field_manager) : NULL;
     c->max_connections = o->max_connections ? o->max_connections : MAX_CONNECTIONS_DEFAULT;
-    c->qps = o->qps;
-    c->burst = BH_MAX(o->burst, 1);
-    c->tokens = c->burst;
-    c->tokens_ns = c->certs_checked_ns = bh_mono_ns();
+    c->json = o->json;
+    c->certs_checked_ns = bh_mono_ns();
     split_server(c);
-    int rc = bh_api_creds_load(c->cfg, &c->creds, err);
+    int rc = bh_api_limit_init(&c->limit, o->qps, o->burst, o->limit_file, err);
+    if (rc == 0)
+        rc = bh_api_creds_load(c->cfg, &c->creds, err);
     if (rc == 0) {
         c->token = c->cfg->token ? bh_strdup(c->cfg->token) : NULL;
         bh_api_token_refresh(c, true);
@@ -589,6 +594,11 @@ int bh_api_client_new(uv_loop_t *loop, const struct bh_api_config *cfg,
     c->pool[1] = bh_api_pool_new(c, true);
     *ret = c;
     return 0;
+}
+
+bool bh_api_client_json(const struct bh_api_client *c)
+{
+    return c->json;
 }
 
 void bh_api_client_reload(struct bh_api_client *c)

@@ -21,20 +21,29 @@
 
 struct bh_api_client;
 struct bh_api_options {
-    const char *user_agent;   /* "berth-watcher/0.1.0 (linux/amd64)" */
+    const char *user_agent; /* "berth-watcher/0.1.0 (linux/amd64)" */
+    /* Who owns what the client writes (metadata.managedFields); NULL = the server takes the user
+     * agent's first word. */
+    const char *field_manager;
     unsigned max_connections; /* HTTP/1.1 connections for short requests; 0 = 8 */
     double qps;               /* <= 0: none */
     int burst;
+    const char *limit_file;     /* shares the limit with all that name it; NULL = for itself */
+    bool json;                  /* lists and watches ask for JSON, never for protobuf */
     struct bh_metrics *metrics; /* rest_client_requests_total{code,host,method}, may be NULL */
 };
 int bh_api_client_new(uv_loop_t *loop, const struct bh_api_config *cfg,
                       const struct bh_api_options *o, struct bh_api_client **ret,
                       struct bh_err *err);
+bool bh_api_client_json(const struct bh_api_client *c);
 /* Cancels everything (callbacks get BH_API_CANCELED) and frees once the loop has run; NULL allowed.
  * cfg above is copied. */
 void bh_api_client_free(struct bh_api_client *c);
 void bh_api_client_reload(
     struct bh_api_client *c); /* re-read tokens and certificates now (SIGHUP) */
+
+/* Fields that kube-scheduler wrote before us, or after us, stay under one owner. */
+#define BH_API_FIELD_MANAGER "kube-scheduler"
 
 enum bh_api_outcome {
     BH_API_OK,        /* an HTTP reply came, whatever its code */

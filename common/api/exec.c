@@ -199,9 +199,9 @@ static void finish(struct bh_api_exec *x)
         forget_text(x);
         return;
     }
-    if (take_output(x, &err) == 0) {
-        x->ready = true;
-    } else {
+    x->ready = take_output(x, &err) == 0;
+    bh_api_metrics_exec(x->c, x, x->ready);
+    if (!x->ready) {
         bh_err_set(&x->failure, -EACCES, "getting credentials: %.400s", err.msg);
         bh_log_warn("Cannot get credentials", bh_kv_s("err", x->failure.msg));
     }

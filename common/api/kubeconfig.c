@@ -387,6 +387,48 @@ int bh_kubeconfig_load(const char *path, const char *context, struct bh_api_conf
     return 0;
 }
 
+/* Only an address: nobody in particular asks. */
+static int bare(const char *master, struct bh_api_config **ret, struct bh_err *err)
+{
+    struct bh_api_config *c = bh_calloc(1, sizeof(*c));
+
+    c->source = bh_strdup("--master");
+    c->namespace_ = bh_strdup("default");
+    int rc = set_server(c, master, err);
+    if (rc < 0)
+        bh_api_config_free(c);
+    else
+        *ret = c;
+    return rc;
+}
+
+int bh_kubeconfig_load_master(const char *path, const char *context, const char *master,
+                              struct bh_api_config **ret, struct bh_err *err)
+{
+    const char *list = getenv("KUBECONFIG"), *fallback = getenv("KUBERNETES_MASTER");
+    bool file = path && *path;
+    struct bh_api_config *c = NULL;
+
+    if (master && *master && !file && !(list && *list))
+        return bare(master, ret, err);
+    int rc = bh_kubeconfig_load(file ? path : NULL, context, &c, err);
+    if (rc == -ENOENT && !file && fallback && *fallback)
+        return bare(fallback, ret, err);
+    if (rc == -ENOENT && !file && !getenv("KUBERNETES_SERVICE_HOST"))
+        return bh_err_set(err, rc,
+                          "invalid configuration: no configuration has been provided, try setting "
+                          "KUBERNETES_MASTER environment variable");
+    if (rc == 0 && master && *master) {
+        free(c->server);
+        rc = set_server(c, master, err);
+    }
+    if (rc < 0)
+        bh_api_config_free(c);
+    else
+        *ret = c;
+    return rc;
+}
+
 static char *copy_text(const char *s)
 {
     return s ? bh_strdup(s) : NULL;
@@ -398,7 +440,7 @@ struct bh_api_config *bh_api_config_copy(const struct bh_api_config *from)
     char **texts[] = {&c->server,   &c->tls_server_name, &c->proxy_url,  &c->ca_file,
                       &c->ca_pem,   &c->cert_file,       &c->cert_pem,   &c->key_file,
                       &c->key_pem,  &c->token,           &c->token_file, &c->username,
-                      &c->password, &c->namespace_,      &c->source};
+                      &c->password, &c->namespace_,      &c->source,     &c->unix_socket};
     for (size_t i = 0; i < BH_ARRAY_LEN(texts); i++)
         *texts[i] = copy_text(*texts[i]);
     c->exec = bh_exec_config_copy(from->exec);
@@ -425,6 +467,7 @@ void bh_api_config_free(struct bh_api_config *c)
     wipe(c->password);
     free(c->namespace_);
     free(c->source);
+    free(c->unix_socket);
     bh_exec_config_free(c->exec);
     bh_texts_free(c->impersonate);
     free(c);

@@ -26,6 +26,7 @@ struct bh_api_config {
     char *server;          /* "https://10.0.0.1:6443" without trailing slash */
     char *tls_server_name; /* NULL = host of server */
     char *proxy_url;
+    char *unix_socket; /* connect there, whatever server says; not read from files */
     bool insecure_skip_tls_verify;
     char *ca_file, *ca_pem;     /* at most one; NULL = the system's CAs */
     char *cert_file, *cert_pem; /* client certificate */
@@ -41,5 +42,11 @@ struct bh_api_config {
  */
 int bh_kubeconfig_load(const char *path, const char *context, struct bh_api_config **ret,
                        struct bh_err *err);
+/* The same for a daemon: master ("" or NULL = none) wins over the kubeconfig's server, or is all
+ * there is (then also $KUBERNETES_MASTER); path may be "", too. -ENOENT with upstream's text when
+ * nothing says where the API server is. Upstream: client-go/tools/clientcmd BuildConfigFromFlags;
+ * differences: $KUBECONFIG and ~/.kube/config count when there is no path. */
+int bh_kubeconfig_load_master(const char *path, const char *context, const char *master,
+                              struct bh_api_config **ret, struct bh_err *err);
 void bh_api_config_free(struct bh_api_config *c);
 #endif

@@ -154,6 +154,7 @@ struct bh_api_pool *bh_api_pool_new(struct bh_api_client *c, bool long_lived)
     p->multi = curl_multi_init();
     if (!p->multi)
         abort(); /* out of memory, as in base.h */
+    bh_api_metrics_pools(c, 1);
     uv_timer_init(c->loop, &p->timer);
     c->open_handles++;
     curl_multi_setopt(p->multi, CURLMOPT_SOCKETFUNCTION, on_socket);
@@ -178,6 +179,8 @@ void bh_api_pool_free(struct bh_api_pool *p)
 {
     bh_assert(p->in_flight == 0);
     curl_multi_cleanup(p->multi);
+    if (!p->c->closing) /* then the metrics may be gone */
+        bh_api_metrics_pools(p->c, -1);
     bh_api_creds_unref(p->creds);
     uv_close((uv_handle_t *)&p->timer, on_pool_closed);
 }

@@ -290,7 +290,8 @@ static void start(struct bh_reflector *r, const char *path, uint64_t idle_ns,
     r->why.msg[0] = 0;
     r->req = bh_api_start(r->client, &(struct bh_api_call){.method = "GET",
                                                            .path = path,
-                                                           .accept = ACCEPT,
+                                                           .accept = bh_api_client_json(r->client)
+ ? "application/json" : ACCEPT,
                                                            .extra_header = EXTRA,
                                                            .idle_timeout_ns = idle_ns,
                                                            .long_lived = true,
@@ -680,6 +681,11 @@ void bh_reflector_free(struct bh_reflector *r)
 bool bh_reflector_synced(const struct bh_reflector *r)
 {
     return r->synced;
+}
+
+bool bh_reflector_follows(const struct bh_reflector *r)
+{
+    return r->synced && r->watch;
 }
 
 void bh_reflector_again(struct bh_reflector *r)

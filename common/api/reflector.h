@@ -47,6 +47,9 @@ void bh_reflector_free(struct bh_reflector *r);
  * (default 1), so that tests of recovery do not take minutes. */
 void bh_reflector_set_timing(struct bh_reflector *r, uint64_t idle_ns, unsigned hurry);
 bool bh_reflector_synced(const struct bh_reflector *r);
+/* Synced, and a watch is open: what happens now will be told at once. False between two watches and
+ * while the server cannot be reached: what is known may be old by then. */
+bool bh_reflector_follows(const struct bh_reflector *r);
 /* Lists once more and delivers every object, also those that did not change (as MODIFIED): for a
  * consumer that wants more of them than before. Until then bh_reflector_repeats() is true; on_synced
  * of the list finds it false. */

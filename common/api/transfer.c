@@ -190,6 +190,8 @@ static void set_connection(struct bh_api_req *r)
     curl_easy_setopt(e, CURLOPT_TCP_KEEPINTVL, KEEPALIVE_INTERVAL_S);
     curl_easy_setopt(e, CURLOPT_SOCKOPTFUNCTION, on_sockopt);
     curl_easy_setopt(e, CURLOPT_SUPPRESS_CONNECT_HEADERS, 1L);
+    if (c->cfg->unix_socket)
+        curl_easy_setopt(e, CURLOPT_UNIX_SOCKET_PATH, c->cfg->unix_socket);
     if (c->connect_to)
         curl_easy_setopt(e, CURLOPT_CONNECT_TO, c->connect_to);
     /* As Go's client: never a proxy to this machine, whatever the environment says. */

@@ -125,6 +125,16 @@ int bh_runtime_dir_find(const char *from_option, char out[static 108], struct bh
 #ifndef BH_VERSION
 #define BH_VERSION "0.1.0"
 #endif
+#ifdef __clang__
+#define BH_COMPILER "clang"
+#else
+#define BH_COMPILER "gcc"
+#endif
+#ifdef __aarch64__
+#define BH_ARCH "arm64" /* Go's names, as in the labels of kubernetes_build_info */
+#else
+#define BH_ARCH "amd64"
+#endif
 
 #include "common/base/banned.h"
 #endif

@@ -4,7 +4,7 @@
  *
  * Invariants: a line is written with one call and is at most PIPE_BUF bytes: then a pipe takes it
  *             whole or poll(2) says that it is full, and lines of several processes never mix.
- *             Longer lines get their values shortened, never their structure.
+ *             Longer lines get their values shortened, never their structure (blocks excepted).
  * Runs in:    any thread after bh_log_init(); the line is built on the caller's side.
  * Fails with: nothing; what cannot be written at once is dropped and counted.
  * Upstream:   k8s.io/klog/v2 textlogger, k8s.io/component-base/logs/json (line formats);
@@ -13,6 +13,7 @@
 #include "common/base/log.h"
 
 #include <errno.h>
+#include <fnmatch.h>
 #include <limits.h>
 #include <math.h>
 #include <poll.h>
@@ -29,6 +30,7 @@ static struct {
     int verbosity;
     enum bh_log_format format;
     bool journal, socket;
+    const char *vmodule; /* checked; NULL = none */
 } logger;
 static _Atomic uint64_t dropped;
 
@@ -55,9 +57,79 @@ void bh_log_init(const char *program, int verbosity, enum bh_log_format format)
     logger.journal = logger.socket && stderr_is_journal(&st);
 }
 
+/* The next "pattern=N" of the list; false at its end. */
+static bool next_pattern(const char **list, const char **item, size_t *n)
+{
+    *list += strspn(*list, ",");
+    *item = *list;
+    *n = strcspn(*list, ",");
+    *list += *n;
+    return *n > 0;
+}
+
+int bh_log_check_vmodule(const char *patterns, struct bh_err *err)
+{
+    const char *rest = patterns, *item;
+    size_t n;
+
+    while (next_pattern(&rest, &item, &n)) {
+        const char *eq = memchr(item, '=', n), *end = item + n;
+        int len = (int)BH_MIN(n, 64);
+        if (!eq || eq == item || eq + 1 == end || memchr(eq + 1, '=', (size_t)(end - eq - 1)))
+            return bh_err_set(err, -EINVAL, "\"%.*s\" does not have the pattern=N format", len,
+                              item);
+        size_t digits = strspn(eq + 1, "0123456789");
+        bool number = digits == (size_t)(end - eq - 1);
+        if (!number || digits > 10 || strtoll(eq + 1, NULL, 10) > INT32_MAX)
+            return bh_err_set(err, -EINVAL,
+                              "parsing verbosity in \"%.*s\": strconv.ParseUint: parsing \"%.*s\": "
+                              "%s",
+                              len, item, (int)BH_MIN(end - eq - 1, 64), eq + 1,
+                              number ? "value out of range" : "invalid syntax");
+    }
+    return 0;
+}
+
+void bh_log_set_vmodule(const char *patterns)
+{
+    logger.vmodule = *patterns ? patterns : NULL;
+}
+
+static const char *base_name(const char *file)
+{
+    const char *slash = strrchr(file, '/');
+    return slash ? slash + 1 : file;
+}
+
+/* klog: the first pattern that matches decides. */
+static bool module_on(int v, const char *file)
+{
+    const char *rest = logger.vmodule, *item, *base = base_name(file);
+    char name[64], pattern[64];
+    size_t n;
+
+    snprintf(name, sizeof(name), "%.*s", (int)strcspn(base, "."), base);
+    while (next_pattern(&rest, &item, &n)) {
+        snprintf(pattern, sizeof(pattern), "%.*s", (int)strcspn(item, "="), item);
+        if (fnmatch(pattern, name, 0) == 0)
+            return strtoll(item + strcspn(item, "=") + 1, NULL, 10) >= v;
+    }
+    return false;
+}
+
+bool bh_log_v_on(int v, const char *file)
+{
+    return v <= logger.verbosity || (logger.vmodule && module_on(v, file));
+}
+
 int bh_log_verbosity(void)
 {
     return logger.verbosity;
+}
+
+void bh_log_set_verbosity(int verbosity)
+{
+    logger.verbosity = verbosity;
 }
 
 uint64_t bh_log_dropped(void)
@@ -80,12 +152,6 @@ static void put_line(const struct bh_buf *line)
     }
     if (put != (ssize_t)line->n)
         atomic_fetch_add_explicit(&dropped, 1, memory_order_relaxed);
-}
-
-static const char *base_name(const char *file)
-{
-    const char *slash = strrchr(file, '/');
-    return slash ? slash + 1 : file;
 }
 
 static void add_str(struct bh_buf *b, const char *s, size_t max_value)
@@ -135,7 +201,31 @@ struct event {
     const char *msg;
     const struct bh_log_kv *kv;
     int64_t wall_ns;
+    int v;
+    bool plain;        /* text: the message stands without quotes */
+    const char *block; /* a last value of several lines, under block_key */
+    const char *block_key;
 };
+
+/* Text of ours or flags' values: nothing in it may look like another line. */
+static void add_plain(struct bh_buf *b, const char *s, size_t max_value)
+{
+    for (size_t n = strnlen(s, max_value); n--; s++)
+        bh_buf_addc(b, (unsigned char)*s < ' ' || *s == 127 ? ' ' : *s);
+}
+
+static void add_block(struct bh_buf *b, const struct event *e)
+{
+    bh_buf_addf(b, " %s=<\n", e->block_key);
+    for (const char *p = e->block; *p;) {
+        size_t n = strcspn(p, "\n");
+        bh_buf_addc(b, '\t');
+        add_plain(b, p, n);
+        bh_buf_addc(b, '\n');
+        p += n + (p[n] == '\n');
+    }
+    bh_buf_adds(b, " >");
+}
 
 static void build_text(struct bh_buf *b, const struct event *e, size_t max_value)
 {
@@ -148,11 +238,16 @@ static void build_text(struct bh_buf *b, const struct event *e, size_t max_value
                     (int)(e->wall_ns % 1000000000 / 1000), (int)getpid());
     }
     bh_buf_addf(b, "%s:%d] ", base_name(e->file), e->line);
-    add_str(b, e->msg, max_value);
+    if (e->plain)
+        add_plain(b, e->msg, max_value);
+    else
+        add_str(b, e->msg, max_value);
     for (const struct bh_log_kv *kv = e->kv; kv->kind != BH_LOG_END; kv++) {
         bh_buf_addf(b, " %s=", kv->key);
         add_value(b, kv, max_value);
     }
+    if (e->block)
+        add_block(b, e);
 }
 
 static void build_json(struct bh_buf *b, const struct event *e, size_t max_value)
@@ -164,12 +259,16 @@ static void build_json(struct bh_buf *b, const struct event *e, size_t max_value
     if (e->level == BH_LOG_WARN)
         bh_buf_adds(b, ",\"level\":\"warn\"");
     if (e->level != BH_LOG_ERROR)
-        bh_buf_addf(b, ",\"v\":%d", e->level == BH_LOG_DEBUG ? 2 : 0);
+        bh_buf_addf(b, ",\"v\":%d", e->v);
     for (const struct bh_log_kv *kv = e->kv; kv->kind != BH_LOG_END; kv++) {
         bh_buf_addc(b, ',');
         bh_buf_add_json_str(b, kv->key, strlen(kv->key));
         bh_buf_addc(b, ':');
         add_value(b, kv, max_value);
+    }
+    if (e->block) {
+        bh_buf_addf(b, ",\"%s\":", e->block_key);
+        bh_buf_add_json_str(b, e->block, strlen(e->block));
     }
     bh_buf_addc(b, '}');
 }
@@ -189,22 +288,71 @@ static void build(struct bh_buf *b, const struct event *e, size_t max_value)
     bh_buf_addc(b, '\n');
 }
 
-void bh_log_write(enum bh_log_level level, const char *file, int line, const char *msg,
-                  const struct bh_log_kv *kv)
+static const struct bh_log_kv no_values = {.kind = BH_LOG_END};
+
+static void write_event(struct event *e)
 {
     int saved_errno = errno;
-    struct event e = {level, file, line, msg, kv, bh_wall_ns()};
     struct bh_buf b = {0};
 
-    build(&b, &e, SIZE_MAX);
-    for (size_t max_value = PIPE_BUF / 2; b.n > PIPE_BUF && max_value >= 8; max_value /= 2)
-        build(&b, &e, max_value);
-    if (b.n > PIPE_BUF) { /* hundreds of values */
-        static const struct bh_log_kv none = {.kind = BH_LOG_END};
-        e.kv = &none;
-        build(&b, &e, PIPE_BUF / 8);
+    e->wall_ns = bh_wall_ns();
+    build(&b, e, SIZE_MAX);
+    for (size_t max_value = PIPE_BUF / 2; b.n > PIPE_BUF && max_value >= 8 && !e->block;
+         max_value /= 2)
+        build(&b, e, max_value);
+    if (b.n > PIPE_BUF && !e->block) { /* hundreds of values */
+        e->kv = &no_values;
+        build(&b, e, PIPE_BUF / 8);
     }
     put_line(&b);
     bh_buf_fini(&b);
     errno = saved_errno;
+}
+
+void bh_log_write(enum bh_log_level level, const char *file, int line, const char *msg,
+                  const struct bh_log_kv *kv)
+{
+    struct event e = {.level = level, .file = file, .line = line, .msg = msg, .kv = kv};
+
+    e.v = level == BH_LOG_DEBUG ? 2 : 0;
+    write_event(&e);
+}
+
+/* What is said only to who asks for it has the journal's lowest priority. */
+static enum bh_log_level level_of(int v)
+{
+    return v >= 2 ? BH_LOG_DEBUG : BH_LOG_INFO;
+}
+
+void bh_log_write_v(int v, const char *file, int line, const char *msg, const struct bh_log_kv *kv)
+{
+    struct event e = {
+        .level = level_of(v), .file = file, .line = line, .msg = msg, .kv = kv, .v = v};
+    write_event(&e);
+}
+
+void bh_log_plain(int v, const char *file, int line, const char *text)
+{
+    struct event e = {.level = level_of(v),
+                      .file = file,
+                      .line = line,
+                      .msg = text,
+                      .kv = &no_values,
+                      .v = v,
+                      .plain = true};
+    write_event(&e);
+}
+
+void bh_log_block(int v, const char *file, int line, const char *msg, const char *key,
+                  const char *text)
+{
+    struct event e = {.level = level_of(v),
+                      .file = file,
+                      .line = line,
+                      .msg = msg,
+                      .kv = &no_values,
+                      .v = v,
+                      .block = text,
+                      .block_key = key};
+    write_event(&e);
 }

@@ -12,7 +12,7 @@
 
 #include "common/base/map.h"
 
-#define LABELS_MAX 8
+#define LABELS_MAX 10
 #define HOOKS_MAX  16
 
 struct bh_cell {
@@ -169,6 +169,29 @@ struct bh_cell *bh_metric_cell(struct bh_metric *f, ...)
     return c;
 }
 
+void bh_metric_each(struct bh_metric *f, void (*fn)(void *arg, struct bh_cell *c), void *arg)
+{
+    for (size_t i = 0; i < f->n_cells; i++)
+        fn(arg, f->order[i]);
+}
+
+struct bh_metric *bh_metric_find(const struct bh_metrics *m, const char *name)
+{
+    for (size_t i = 0; i < m->n; i++)
+        if (bh_streq(m->families[i]->name, name))
+            return m->families[i];
+    return NULL;
+}
+
+size_t bh_metrics_count(const struct bh_metrics *m, const char *help_prefix)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < m->n; i++)
+        n += strncmp(m->families[i]->help, help_prefix, strlen(help_prefix)) == 0;
+    return n;
+}
+
 void bh_cell_add(struct bh_cell *c, double v)
 {
     bh_assert(c->family->kind == BH_GAUGE || (c->family->kind == BH_COUNTER && v >= 0));
@@ -196,7 +219,7 @@ void bh_cell_observe_n(struct bh_cell *c, double v, uint64_t n)
 {
     const struct bh_metric *f = c->family;
     bh_assert(f->kind == BH_HISTOGRAM);
-    size_t lo = 0, hi = f->n_bounds;
+    size_t lo = 0, hi = v <= f->bounds[0] ? 0 : f->n_bounds; /* most are that short */
 
     while (lo < hi) { /* first bound that is not below v; NaN belongs to +Inf */
         size_t mid = (lo + hi) / 2;

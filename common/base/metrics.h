@@ -26,7 +26,12 @@ struct bh_metric *bh_metric_new(struct bh_metrics *m, enum bh_metric_kind kind, 
                                 size_t n_buckets);
 /* values: as many strings as labels, copied. */
 struct bh_cell *bh_metric_cell(struct bh_metric *f,
-                               ...);           /* const char * values, exactly n labels */
+                               ...); /* const char * values, exactly n labels */
+/* Every cell that the family has; fn makes none. */
+void bh_metric_each(struct bh_metric *f, void (*fn)(void *arg, struct bh_cell *c), void *arg);
+/* The family of this name, NULL: there is none yet. For what is made by several parts of one
+ * process that share it. */
+struct bh_metric *bh_metric_find(const struct bh_metrics *m, const char *name);
 void bh_cell_add(struct bh_cell *c, double v); /* counter, gauge */
 void bh_cell_set(struct bh_cell *c, double v); /* gauge */
 /* counter that somebody else counts (the kernel, a library): never goes back */
@@ -38,9 +43,13 @@ double bh_cell_value(const struct bh_cell *c); /* counter, gauge; histogram: cou
 void bh_metrics_on_scrape(struct bh_metrics *m, void (*fn)(void *), void *arg);
 /* p is free()d with m: the argument of a hook, for example. At most 16. */
 void bh_metrics_own(struct bh_metrics *m, void *p);
-/* process_* metrics (cpu seconds, resident memory, open fds, start time) as client_golang's, and
- * berth_build_info. program must outlive m. */
+/* How many families there are whose help begins with the text ("" = all). */
+size_t bh_metrics_count(const struct bh_metrics *m, const char *help_prefix);
+/* process_* (cpu seconds, memory, file descriptors, start time) as client_golang's, threads,
+ * registered_metrics_total and berth_build_info. program must outlive m. */
 void bh_metrics_add_process(struct bh_metrics *m, const char *program);
+/* process_network_*: of the network namespace, so one process of a host says it, not all. */
+void bh_metrics_add_network(struct bh_metrics *m);
 /* Families by name, cells by label text; a family without cells is left out. */
 void bh_metrics_render(struct bh_metrics *m, struct bh_buf *out);
 /* start, start*factor, ... n bounds into out */

@@ -4,7 +4,8 @@
  *
  * Runs in:    the loop thread, at each scrape.
  * Fails with: nothing; a value that /proc does not give keeps its last state.
- * Upstream:   client_golang prometheus/process_collector.go; differences: none in names or meaning.
+ * Upstream:   client_golang prometheus/{process_collector,go_collector}.go; differences: goroutines
+ *             are threads, nothing else of go_*.
  */
 #include "common/base/metrics.h"
 
@@ -14,8 +15,15 @@
 #include <unistd.h>
 
 struct process_metrics {
-    struct bh_cell *cpu, *resident, *virtual_bytes, *open_fds, *max_fds, *start;
+    const struct bh_metrics *all;
+    struct bh_cell *cpu, *resident, *virtual_bytes, *virtual_max, *open_fds, *max_fds, *start;
+    struct bh_cell *goroutines, *threads, *registered[3];
 };
+struct network_metrics {
+    struct bh_cell *received, *sent;
+};
+static const char *const levels[3][2] = {
+    {"STABLE", "[STABLE]"}, {"BETA", "[BETA]"}, {"ALPHA", "[ALPHA]"}};
 
 static double boot_time_s(void)
 {
@@ -70,12 +78,89 @@ static void on_scrape(void *arg)
                                     (double)(ru.ru_utime.tv_usec + ru.ru_stime.tv_usec) / 1e6);
     if (getrlimit(RLIMIT_NOFILE, &limit) == 0)
         bh_cell_set(p->max_fds, (double)limit.rlim_cur);
+    if (getrlimit(RLIMIT_AS, &limit) == 0)
+        bh_cell_set(p->virtual_max, (double)limit.rlim_cur);
+    for (size_t i = 0; i < BH_ARRAY_LEN(levels); i++)
+        bh_cell_advance(p->registered[i], (double)bh_metrics_count(p->all, levels[i][1]));
     set_if(p->open_fds, count_fds());
     if (bh_read_file("/proc/self/stat", 4096, &text, NULL) == 0) {
+        set_if(p->threads, stat_field(text, 20));
+        set_if(p->goroutines, stat_field(text, 20));
         set_if(p->virtual_bytes, stat_field(text, 23));
         set_if(p->resident, stat_field(text, 24) * (double)sysconf(_SC_PAGESIZE));
         free(text);
     }
+}
+
+/* IpExt of /proc/self/net/netstat: a line of names, then a line of values. */
+static double net_field(const char *text, const char *name)
+{
+    const char *names = strstr(text, "IpExt: "), *values, *at;
+    size_t n = strlen(name);
+
+    values = names ? strstr(names + 1, "\nIpExt: ") : NULL;
+    at = names;
+    while (values && at && at < values) {
+        const char *word = strchr(at, ' '), *value = strchr(values + 1, ' ');
+        if (!word || word > values || !value)
+            break;
+        if (strncmp(word + 1, name, n) == 0 && (word[1 + n] == ' ' || word[1 + n] == '\n'))
+            return strtod(value, NULL);
+        at = word + 1;
+        values = value;
+    }
+    return NAN;
+}
+
+static void on_network_scrape(void *arg)
+{
+    struct network_metrics *n = arg;
+    char *text;
+
+    if (bh_read_file("/proc/self/net/netstat", 1 << 16, &text, NULL) < 0)
+        return;
+    double in = net_field(text, "InOctets"), out = net_field(text, "OutOctets");
+    if (!isnan(in) && !isnan(out)) {
+        bh_cell_advance(n->received, in);
+        bh_cell_advance(n->sent, out);
+    }
+    free(text);
+}
+
+void bh_metrics_add_network(struct bh_metrics *m)
+{
+    struct network_metrics *n = bh_calloc(1, sizeof(*n));
+
+    n->received = bh_metric_cell(
+        bh_metric_new(m, BH_COUNTER, "process_network_receive_bytes_total",
+                      "Number of bytes received by the process over the network.", "", NULL, 0));
+    n->sent = bh_metric_cell(bh_metric_new(m, BH_COUNTER, "process_network_transmit_bytes_total",
+                                           "Number of bytes sent by the process over the network.",
+                                           "", NULL, 0));
+    bh_metrics_own(m, n);
+    bh_metrics_on_scrape(m, on_network_scrape, n);
+}
+
+/* What a dashboard made for a Go program asks of any process. */
+static void add_threads(struct process_metrics *p, struct bh_metrics *m)
+{
+    p->goroutines = bh_metric_cell(bh_metric_new(
+        m, BH_GAUGE, "go_goroutines",
+        "Number of goroutines that currently exist. Berth has none: its threads.", "", NULL, 0));
+    p->threads = bh_metric_cell(
+        bh_metric_new(m, BH_GAUGE, "go_threads", "Number of OS threads created.", "", NULL, 0));
+}
+
+static void add_registered(struct process_metrics *p, struct bh_metrics *m)
+{
+    struct bh_metric *f = bh_metric_new(
+        m, BH_COUNTER, "registered_metrics_total",
+        "[BETA] The count of registered metrics broken by stability level and deprecation version.",
+        "deprecated_version,stability_level", NULL, 0);
+
+    p->all = m;
+    for (size_t i = 0; i < BH_ARRAY_LEN(levels); i++)
+        p->registered[i] = bh_metric_cell(f, "", levels[i][0]);
 }
 
 void bh_metrics_add_process(struct bh_metrics *m, const char *program)
@@ -89,11 +174,15 @@ void bh_metrics_add_process(struct bh_metrics *m, const char *program)
     p->resident = CELL(BH_GAUGE, "process_resident_memory_bytes", "Resident memory size in bytes.");
     p->virtual_bytes =
         CELL(BH_GAUGE, "process_virtual_memory_bytes", "Virtual memory size in bytes.");
+    p->virtual_max = CELL(BH_GAUGE, "process_virtual_memory_max_bytes",
+                          "Maximum amount of virtual memory available in bytes.");
     p->open_fds = CELL(BH_GAUGE, "process_open_fds", "Number of open file descriptors.");
     p->max_fds = CELL(BH_GAUGE, "process_max_fds", "Maximum number of open file descriptors.");
     p->start = CELL(BH_GAUGE, "process_start_time_seconds",
                     "Start time of the process since unix epoch in seconds.");
 #undef CELL
+    add_threads(p, m);
+    add_registered(p, m);
     if (bh_read_file("/proc/self/stat", 4096, &text, NULL) == 0) {
         set_if(p->start, boot_time_s() + stat_field(text, 22) / (double)sysconf(_SC_CLK_TCK));
         free(text);

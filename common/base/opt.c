@@ -4,17 +4,22 @@
  *
  * Fails with: -EINVAL and pflag's text in err.
  * Upstream:   github.com/spf13/pflag flag.go, k8s.io/component-base/cli/flag
- * (WordSepNormalizeFunc); differences: integers take no digit separators; lists no quoted commas.
+ * (WordSepNormalizeFunc); differences: integers take no digit separators; lists no quoted commas;
+ * floats are C's.
  */
 #include "common/base/opt.h"
 
+#include <arpa/inet.h>
 #include <errno.h>
+#include <math.h>
+
+#include "common/base/buf.h"
 
 struct parse {
     const struct bh_opt *table;
     int argc, at; /* at: next argument */
     char **argv;
-    bool *list_seen; /* by table index: the default is gone */
+    bool *given; /* by table index; of a list: the default is gone */
     struct bh_opt_list args;
     bool args_allowed;
     bool help, version;
@@ -72,20 +77,52 @@ static int set_bool(struct parse *p, const struct bh_opt *o, const char *v)
     return invalid(p, o, v, why.msg);
 }
 
-static int set_int(struct parse *p, const struct bh_opt *o, const char *v)
+/* min 0: no sign and only decimal digits, as ParseUint with a base. */
+static int set_int(struct parse *p, const struct bh_opt *o, const char *v, int64_t min, int64_t max)
 {
-    const char *digits = v + (*v == '-' || *v == '+');
+    const char *digits = v + (min < 0 && (*v == '-' || *v == '+'));
     char *end = NULL;
 
     errno = 0;
-    long long n = *digits >= '0' && *digits <= '9' ? strtoll(v, &end, 0) : 0;
-    if (end && !*end && errno == 0) {
+    long long n = *digits >= '0' && *digits <= '9' ? strtoll(v, &end, min < 0 ? 0 : 10) : 0;
+    bool number = end && !*end;
+    if (number && errno == 0 && n >= min && n <= max) {
         *(int64_t *)o->target = n;
         return 0;
     }
     struct bh_err why;
-    bh_err_set(&why, 0, "strconv.ParseInt: parsing \"%.64s\": %s", v,
-               end && !*end ? "value out of range" : "invalid syntax");
+    bh_err_set(&why, 0, "strconv.Parse%s: parsing \"%.64s\": %s", min < 0 ? "Int" : "Uint", v,
+               number ? "value out of range" : "invalid syntax");
+    return invalid(p, o, v, why.msg);
+}
+
+static int set_float(struct parse *p, const struct bh_opt *o, const char *v)
+{
+    char *end = NULL;
+    double d = *v && !strchr(" \t\n\v\f\r", *v) ? strtod(v, &end) : 0;
+    bool number = end && !*end;
+
+    if (number &&
+        (isinf(d) ? !!strcasestr(v, "inf") : fabs(d) <= (double)__FLT_MAX__ || isnan(d))) {
+        *(double *)o->target = d;
+        return 0;
+    }
+    struct bh_err why;
+    bh_err_set(&why, 0, "strconv.ParseFloat: parsing \"%.64s\": %s", v,
+               number ? "value out of range" : "invalid syntax");
+    return invalid(p, o, v, why.msg);
+}
+
+static int set_ip(struct parse *p, const struct bh_opt *o, const char *v)
+{
+    unsigned char address[sizeof(struct in6_addr)];
+
+    if (!*v || inet_pton(AF_INET, v, address) == 1 || inet_pton(AF_INET6, v, address) == 1) {
+        *(const char **)o->target = v;
+        return 0;
+    }
+    struct bh_err why;
+    bh_err_set(&why, 0, "failed to parse IP: \"%.64s\"", v);
     return invalid(p, o, v, why.msg);
 }
 
@@ -102,13 +139,14 @@ static int set_duration(struct parse *p, const struct bh_opt *o, const char *v)
 static int set_list(struct parse *p, const struct bh_opt *o, const char *v)
 {
     struct bh_opt_list *list = o->target;
-    bool *seen = &p->list_seen[o - p->table];
+    const char *separators = o->kind == BH_OPT_ARRAY ? "" : ",";
+    bool *seen = &p->given[o - p->table];
     size_t kept = *seen ? list->n : 0, n = kept, bytes = strlen(v) + 1;
 
-    if (*v)
+    if (*v || !*separators)
         n++;
     for (const char *c = v; *c; c++)
-        n += *c == ',';
+        n += *c == *separators;
     for (size_t i = 0; i < kept; i++)
         bytes += strlen(list->v[i]) + 1;
 
@@ -122,12 +160,11 @@ static int set_list(struct parse *p, const struct bh_opt *o, const char *v)
     memcpy(text, v, strlen(v) + 1);
     for (size_t i = kept; i < n; i++) {
         block[i] = text;
-        text += strcspn(text, ",");
+        text += strcspn(text, separators);
         *text++ = '\0';
     }
     if (*seen)
         free(list->v);
-    *seen = true;
     list->v = block;
     list->n = n;
     return 0;
@@ -135,20 +172,44 @@ static int set_list(struct parse *p, const struct bh_opt *o, const char *v)
 
 static int set_value(struct parse *p, const struct bh_opt *o, const char *v)
 {
+    int rc = 0;
+
     switch (o->kind) {
     case BH_OPT_BOOL:
-        return set_bool(p, o, v);
+        rc = set_bool(p, o, v);
+        break;
     case BH_OPT_INT:
-        return set_int(p, o, v);
+        rc = set_int(p, o, v, INT64_MIN, INT64_MAX);
+        break;
+    case BH_OPT_INT32:
+        rc = set_int(p, o, v, INT32_MIN, INT32_MAX);
+        break;
+    case BH_OPT_LEVEL:
+        rc = set_int(p, o, v, 0, INT32_MAX);
+        break;
+    case BH_OPT_FLOAT:
+        rc = set_float(p, o, v);
+        break;
     case BH_OPT_DURATION_NS:
-        return set_duration(p, o, v);
+        rc = set_duration(p, o, v);
+        break;
     case BH_OPT_STRLIST:
-        return set_list(p, o, v);
+    case BH_OPT_ARRAY:
+        rc = set_list(p, o, v);
+        break;
+    case BH_OPT_IP:
+        rc = set_ip(p, o, v);
+        break;
     case BH_OPT_STR:
+    case BH_OPT_WORD:
+        *(const char **)o->target = v;
+        break;
+    case BH_OPT_SECTION:
         break;
     }
-    *(const char **)o->target = v;
-    return 0;
+    if (rc == 0)
+        p->given[o - p->table] = true;
+    return rc;
 }
 
 static int parse_long(struct parse *p, const char *arg)
@@ -168,7 +229,7 @@ static int parse_long(struct parse *p, const char *arg)
     }
     if (eq)
         return set_value(p, o, eq + 1);
-    if (o->kind == BH_OPT_BOOL)
+    if (o->kind == BH_OPT_BOOL || o->kind == BH_OPT_WORD)
         return set_value(p, o, "true");
     if (p->at == p->argc)
         return bh_err_set(p->err, -EINVAL, "flag needs an argument: --%s", o->name);
@@ -225,17 +286,14 @@ static int parse_all(struct parse *p)
     return 0;
 }
 
-int bh_opt_parse(const struct bh_opt *table, const struct bh_opt_usage *usage, int argc,
-                 char **argv, struct bh_opt_list *ret_args, struct bh_err *err)
+int bh_opt_parse_given(const struct bh_opt *table, const struct bh_opt_usage *usage, int argc,
+                       char **argv, struct bh_opt_list *ret_args, bool *given, struct bh_err *err)
 {
-    size_t n = 0;
-    while (table[n].name)
-        n++;
     struct parse p = {.table = table,
                       .argc = argc,
                       .at = 1,
                       .argv = argv,
-                      .list_seen = bh_calloc(n, sizeof(bool)),
+                      .given = given,
                       .args = {.v = bh_calloc((size_t)argc + 1, sizeof(char *))},
                       .args_allowed = ret_args != NULL,
                       .err = err};
@@ -252,6 +310,60 @@ int bh_opt_parse(const struct bh_opt *table, const struct bh_opt_usage *usage, i
         p.args.v = NULL;
     }
     free(p.args.v);
-    free(p.list_seen);
     return rc;
+}
+
+int bh_opt_parse(const struct bh_opt *table, const struct bh_opt_usage *usage, int argc,
+                 char **argv, struct bh_opt_list *ret_args, struct bh_err *err)
+{
+    size_t n = 0;
+    while (table[n].name)
+        n++;
+    bool *given = bh_calloc(n + 1, sizeof(bool));
+    int rc = bh_opt_parse_given(table, usage, argc, argv, ret_args, given, err);
+    free(given);
+    return rc;
+}
+
+static void add_list(const struct bh_opt_list *list, struct bh_buf *b)
+{
+    bh_buf_addc(b, '[');
+    for (size_t i = 0; i < list->n; i++)
+        bh_buf_addf(b, "%s%s", i ? "," : "", list->v[i]);
+    bh_buf_addc(b, ']');
+}
+
+void bh_opt_value(const struct bh_opt *o, struct bh_buf *b)
+{
+    char text[32];
+
+    switch (o->kind) {
+    case BH_OPT_BOOL:
+        bh_buf_adds(b, *(const bool *)o->target ? "true" : "false");
+        break;
+    case BH_OPT_INT:
+    case BH_OPT_INT32:
+    case BH_OPT_LEVEL:
+        bh_buf_addi64(b, *(const int64_t *)o->target);
+        break;
+    case BH_OPT_FLOAT:
+        bh_buf_addf64(b, *(const double *)o->target);
+        break;
+    case BH_OPT_DURATION_NS:
+        bh_format_duration_ns(*(const int64_t *)o->target, text);
+        bh_buf_adds(b, text);
+        break;
+    case BH_OPT_STRLIST:
+    case BH_OPT_ARRAY:
+        add_list(o->target, b);
+        break;
+    case BH_OPT_STR:
+    case BH_OPT_IP:
+    case BH_OPT_WORD:
+        if (*(const char *const *)o->target)
+            bh_buf_adds(b, *(const char *const *)o->target);
+        break;
+    case BH_OPT_SECTION:
+        break;
+    }
 }

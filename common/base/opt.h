@@ -15,7 +15,20 @@
 #include "common/base/base.h"
 
 enum bh_exit { BH_EXIT_OK = 0, BH_EXIT_FAIL = 1, BH_EXIT_USAGE = 2 };
-enum bh_opt_kind { BH_OPT_BOOL, BH_OPT_STR, BH_OPT_INT, BH_OPT_DURATION_NS, BH_OPT_STRLIST };
+enum bh_opt_kind {
+    BH_OPT_BOOL,
+    BH_OPT_STR,
+    BH_OPT_INT,
+    BH_OPT_DURATION_NS,
+    BH_OPT_STRLIST,
+    BH_OPT_INT32,  /* int64_t*, within int32_t */
+    BH_OPT_LEVEL,  /* int64_t*, decimal, 0 to INT32_MAX */
+    BH_OPT_FLOAT,  /* double*, within float */
+    BH_OPT_IP,     /* const char**, an address, or "" */
+    BH_OPT_ARRAY,  /* struct bh_opt_list*; each use is one item, commas and all */
+    BH_OPT_WORD,   /* const char**; --x alone is "true" */
+    BH_OPT_SECTION /* no option: name "", what follows stands in --help under this help text */
+};
 /* What the parser puts in a list is one block, text included: free(v). Defaults may be static. */
 struct bh_opt_list {
     const char **v;
@@ -25,7 +38,7 @@ struct bh_opt {
     const char *name; /* without dashes; NULL ends the table */
     char letter;      /* 0 = none */
     enum bh_opt_kind kind;
-    void *target;    /* bool*, const char**, int64_t*, int64_t*, struct bh_opt_list* */
+    void *target;    /* bool*, const char**, int64_t*, int64_t*, struct bh_opt_list*, or as above */
     const char *arg; /* placeholder in --help, e.g. "FILE" */
     const char *help;
 };
@@ -42,6 +55,13 @@ struct bh_opt_usage {
  * argv. Targets keep their value, the default, unless the option is given. */
 int bh_opt_parse(const struct bh_opt *table, const struct bh_opt_usage *usage, int argc,
                  char **argv, struct bh_opt_list *ret_args, struct bh_err *err);
+/* The same, and given[i] (as long as the table, false before) tells what was on the command line.
+ */
+int bh_opt_parse_given(const struct bh_opt *table, const struct bh_opt_usage *usage, int argc,
+                       char **argv, struct bh_opt_list *ret_args, bool *given, struct bh_err *err);
+/* The value of an option as pflag prints it: "true", "5m0s", "[a,b]". */
+struct bh_buf;
+void bh_opt_value(const struct bh_opt *o, struct bh_buf *b);
 void bh_opt_help(const struct bh_opt *table, const struct bh_opt_usage *usage);
 /* Go duration text: "1h2m3.5s", "100ms", "0". 0 or -EINVAL. */
 int bh_parse_duration_ns(const char *s, int64_t *ret_ns);

@@ -43,47 +43,30 @@ static void add_paragraphs(struct bh_buf *b, const char *text)
 /* The default is the target's value before parsing; help is asked for alone, so it still stands. */
 static void add_default(struct bh_buf *b, const struct bh_opt *o)
 {
-    switch (o->kind) {
-    case BH_OPT_BOOL:
-        if (*(const bool *)o->target)
-            bh_buf_adds(b, " (default true)");
-        break;
-    case BH_OPT_STR: {
-        const char *s = *(const char *const *)o->target;
-        if (s && *s)
-            bh_buf_addf(b, " (default \"%s\")", s);
-        break;
-    }
-    case BH_OPT_INT:
-        if (*(const int64_t *)o->target)
-            bh_buf_addf(b, " (default %lld)", (long long)*(const int64_t *)o->target);
-        break;
-    case BH_OPT_DURATION_NS: {
-        char text[32];
-        if (*(const int64_t *)o->target) {
-            bh_format_duration_ns(*(const int64_t *)o->target, text);
-            bh_buf_addf(b, " (default %s)", text);
-        }
-        break;
-    }
-    case BH_OPT_STRLIST: {
-        const struct bh_opt_list *list = o->target;
+    const struct bh_opt_list *list = o->target;
+    struct bh_buf value = {0};
+
+    bh_opt_value(o, &value);
+    const char *v = bh_buf_str(&value);
+    if (o->kind == BH_OPT_STRLIST || o->kind == BH_OPT_ARRAY) {
         for (size_t i = 0; i < list->n; i++)
             bh_buf_addf(b, "%s%s", i ? "," : " (default ", list->v[i]);
         if (list->n)
             bh_buf_addc(b, ')');
-        break;
+    } else if (*v && !bh_streq(v, "0") && !bh_streq(v, "0s") && !bh_streq(v, "false")) {
+        bool text = o->kind == BH_OPT_STR || o->kind == BH_OPT_WORD;
+        bh_buf_addf(b, text ? " (default \"%s\")" : " (default %s)", v);
     }
-    }
+    bh_buf_fini(&value);
 }
 
 static const char *placeholder(const struct bh_opt *o)
 {
-    static const char *const usual[] = {[BH_OPT_STR] = "TEXT",
-                                        [BH_OPT_INT] = "N",
-                                        [BH_OPT_DURATION_NS] = "DURATION",
-                                        [BH_OPT_STRLIST] = "TEXT,..."};
-    if (o->kind == BH_OPT_BOOL)
+    static const char *const usual[] = {
+        [BH_OPT_STR] = "TEXT",         [BH_OPT_INT] = "N",      [BH_OPT_DURATION_NS] = "DURATION",
+        [BH_OPT_STRLIST] = "TEXT,...", [BH_OPT_INT32] = "N",    [BH_OPT_LEVEL] = "N",
+        [BH_OPT_FLOAT] = "NUMBER",     [BH_OPT_IP] = "ADDRESS", [BH_OPT_ARRAY] = "TEXT"};
+    if (o->kind == BH_OPT_BOOL || o->kind == BH_OPT_WORD)
         return NULL;
     return o->arg ? o->arg : usual[o->kind];
 }
@@ -121,20 +104,33 @@ static void add_flags(struct bh_buf *b, const struct bh_opt *table)
         {.name = "help", .letter = 'h', .target = &unused, .help = "print this text"},
         {.name = "version", .target = &unused, .help = "print the version"},
     };
+    size_t n_usual = BH_ARRAY_LEN(usual); /* one less when the table says what --version does */
     size_t column = sizeof("  -h, --help") + 2;
     struct bh_buf left = {0};
 
     for (const struct bh_opt *o = table; o->name; o++) {
+        if (o->kind == BH_OPT_SECTION)
+            continue;
         bh_buf_reset(&left);
         add_left(&left, o);
+        if (bh_streq(o->name, "version"))
+            n_usual = 1;
         if (left.n + 3 <= HELP_COLUMN_MAX)
             column = BH_MAX(column, left.n + 3);
     }
     bh_buf_fini(&left);
-    for (const struct bh_opt *o = table; o->name; o++)
+    /* What belongs to no section stands first, and --help with it. */
+    const struct bh_opt *o = table;
+    for (; o->name && o->kind != BH_OPT_SECTION; o++)
         add_option(b, o, column);
-    for (size_t i = 0; i < BH_ARRAY_LEN(usual); i++)
+    for (size_t i = 0; i < n_usual; i++)
         add_option(b, &usual[i], column);
+    for (; o->name; o++) {
+        if (o->kind == BH_OPT_SECTION)
+            bh_buf_addf(b, "\n%s:\n", o->help);
+        else
+            add_option(b, o, column);
+    }
 }
 
 void bh_opt_help(const struct bh_opt *table, const struct bh_opt_usage *usage)

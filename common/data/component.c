@@ -80,7 +80,7 @@ static void read_client(struct reader *r, struct bh_client_config *c)
     if (qps && qps->type != BH_JSON_NUMBER)
         wrong(r, "qps", "a number");
     else if (qps && strtod(qps->s.p, NULL) != 0)
-        c->qps = strtod(qps->s.p, NULL);
+        c->qps = strtod(qps->s.p, NULL), c->limited = true;
     if (burst && (!bh_json_i64(burst, &n) || n < INT32_MIN || n > INT32_MAX))
         wrong(r, "burst", "an integer of 32 bits");
     else if (n)

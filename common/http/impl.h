@@ -25,6 +25,7 @@ struct bh_http_server {
     bh_http_handler *handler;
     void *arg;
     uint16_t port;
+    char *unix_path; /* removed when the server is freed */
     size_t max_body_bytes;
     bool closing;
     struct bh_http_req *reqs; /* all that exist */

@@ -11,7 +11,11 @@
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
 #include <unistd.h>
+
+#include "common/base/sockpath.h"
 
 #define BACKLOG 4096
 
@@ -44,7 +48,8 @@ static bool parse_literal(const char *address, uint16_t port, union any_addr *a,
     return inet_pton(AF_INET6, text, &a->in6.sin6_addr) == 1;
 }
 
-static int open_socket(const union any_addr *a, socklen_t len, bool v6_only, int *ret_fd)
+static int open_socket(const union any_addr *a, socklen_t len, bool v6_only, bool reuse_port,
+                       int *ret_fd)
 {
     int on = 1, only = v6_only, rc = 0;
     int fd = socket(a->sa.sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
@@ -52,6 +57,7 @@ static int open_socket(const union any_addr *a, socklen_t len, bool v6_only, int
     if (fd < 0)
         return -errno;
     if (setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on)) < 0 ||
+        (reuse_port && setsockopt(fd, SOL_SOCKET, SO_REUSEPORT, &on, sizeof(on)) < 0) ||
         (a->sa.sa_family == AF_INET6 &&
          setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &only, sizeof(only)) < 0) ||
         /* inherited by accepted sockets: a small event must not wait for an acknowledgement */
@@ -65,8 +71,37 @@ static int open_socket(const union any_addr *a, socklen_t len, bool v6_only, int
     return rc;
 }
 
-int bh_http_listen(const char *address, uint16_t port, int *ret_fd, uint16_t *ret_port,
-                   struct bh_err *err)
+static int bind_unix(int fd, const char *path)
+{
+    struct sockaddr_un sa = {.sun_family = AF_UNIX};
+
+    snprintf(sa.sun_path, sizeof(sa.sun_path), "%s", path);
+    (void)unlink(path);
+    if (bind(fd, (struct sockaddr *)&sa, sizeof(sa)) < 0 || chmod(path, 0660) < 0 ||
+        listen(fd, BACKLOG) < 0)
+        return -errno;
+    return 0;
+}
+
+int bh_http_listen_unix(const char *path, int *ret_fd, struct bh_err *err)
+{
+    int rc = bh_sockpath_check(path, true, err);
+
+    if (rc < 0)
+        return rc;
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    rc = fd < 0 ? -errno : bind_unix(fd, path);
+    if (rc < 0) {
+        if (fd >= 0)
+            close(fd);
+        return bh_err_set(err, rc, "could not listen on \"%s\": %s", path, strerror(-rc));
+    }
+    *ret_fd = fd;
+    return 0;
+}
+
+int bh_http_listen(const char *address, uint16_t port, bool reuse_port, int *ret_fd,
+                   uint16_t *ret_port, struct bh_err *err)
 {
     union any_addr a;
     socklen_t len;
@@ -76,15 +111,15 @@ int bh_http_listen(const char *address, uint16_t port, int *ret_fd, uint16_t *re
         if (!parse_literal(address, port, &a, &len))
             return bh_err_set(err, -EINVAL, "listen address %s: not an IPv4 or IPv6 address",
                               address);
-        rc = open_socket(&a, len, true, &fd);
+        rc = open_socket(&a, len, true, reuse_port, &fd);
     } else {
         bool ok = parse_literal("::", port, &a, &len);
         bh_assert(ok);
-        rc = open_socket(&a, len, false, &fd);
+        rc = open_socket(&a, len, false, reuse_port, &fd);
         if (rc == -EAFNOSUPPORT || rc == -EADDRNOTAVAIL) { /* a kernel without IPv6 */
             ok = parse_literal("0.0.0.0", port, &a, &len);
             bh_assert(ok);
-            rc = open_socket(&a, len, false, &fd);
+            rc = open_socket(&a, len, false, reuse_port, &fd);
         }
     }
     if (rc < 0)

@@ -11,11 +11,15 @@
 
 #include <errno.h>
 
-#define MAX_CONNECTIONS 256
-#define TEXT_PLAIN      "text/plain; charset=utf-8"
+#include "common/base/log.h"
+#include "common/base/sockpath.h"
+
+#define MAX_CONNECTIONS   256
+#define LOCAL_CONNECTIONS 32
+#define TEXT_PLAIN        "text/plain; charset=utf-8"
 
 struct bh_probes {
-    struct bh_http_server *server;
+    struct bh_http_server *server, *local; /* local: on the Unix socket */
     struct bh_metrics *metrics;
     struct bh_probe_check *checks;
     size_t n_checks;
@@ -105,6 +109,29 @@ static void serve_metrics(const struct bh_probes *p, struct bh_http_req *r)
     bh_buf_fini(&out);
 }
 
+/* As kube-scheduler's /debug/flags/v. */
+static void serve_verbosity(struct bh_http_req *r)
+{
+    struct bh_str body = bh_http_body(r);
+    char text[128], *end;
+    long v;
+
+    if (!bh_streq(bh_http_method(r), "PUT")) {
+        reply_text(r, 406, "unsupported http method");
+        return;
+    }
+    snprintf(text, sizeof(text), "%.*s", (int)BH_MIN(body.n, 32u), body.p);
+    errno = 0;
+    v = strtol(text, &end, 10);
+    if (end == text || *end || errno || v < INT32_MIN || v > INT32_MAX) {
+        reply_text(r, 400, "failed set klog.logging.verbosity: the body must be a number");
+        return;
+    }
+    bh_log_set_verbosity((int)v);
+    snprintf(text, sizeof(text), "successfully set klog.logging.verbosity to %ld", v);
+    reply_text(r, 200, text);
+}
+
 static void serve(struct bh_http_req *r, void *arg)
 {
     const struct bh_probes *p = arg;
@@ -161,26 +188,52 @@ static int split_address(const char *address, char ret_host[static 64], uint16_t
     return 0;
 }
 
-int bh_probes_start(uv_loop_t *loop, const char *address, struct bh_metrics *m,
-                    const struct bh_probe_check *checks, struct bh_probes **ret_p,
-                    struct bh_err *err)
+static void serve_local(struct bh_http_req *r, void *arg)
 {
+    if (bh_streq(bh_http_path(r), "/debug/flags/v"))
+        serve_verbosity(r);
+    else
+        serve(r, arg);
+}
+
+static int start_local(struct bh_probes *p, uv_loop_t *loop, const char *runtime_dir,
+                       const char *name, struct bh_err *err)
+{
+    char path[BH_SOCKPATH_MAX + 1];
+    const struct bh_http_options o = {
+        .unix_path = path, .max_connections = LOCAL_CONNECTIONS, .max_body_bytes = 4096};
+    int n = snprintf(path, sizeof(path), "%s/%s.http", runtime_dir, name);
+
+    if (n < 0 || (size_t)n >= sizeof(path))
+        return bh_err_set(err, -ENAMETOOLONG, "socket path \"%s/%s.http\" is longer than %u bytes",
+                          runtime_dir, name, BH_SOCKPATH_MAX);
+    return bh_http_server_new(loop, &o, serve_local, p, &p->local, err);
+}
+
+int bh_probes_start(uv_loop_t *loop, const char *address, const char *runtime_dir, const char *name,
+                    struct bh_metrics *m, const struct bh_probe_check *checks,
+                    struct bh_probes **ret_p, struct bh_err *err)
+{
+    bool tcp = address && *address && !bh_streq(address, "0");
     char host[64];
     struct bh_http_options o = {.address = host, .max_connections = MAX_CONNECTIONS};
 
-    if (!address || !*address || bh_streq(address, "0")) {
+    int rc = tcp ? split_address(address, host, &o.port, err) : 0;
+    if (rc < 0)
+        return rc;
+    if (!tcp && !runtime_dir) {
         *ret_p = NULL;
         return 0;
     }
-    int rc = split_address(address, host, &o.port, err);
-    if (rc < 0)
-        return rc;
     struct bh_probes *p = bh_calloc(1, sizeof(*p));
     p->metrics = m;
     while (checks && checks[p->n_checks].name)
         p->n_checks++;
     p->checks = bh_memdup(checks, p->n_checks * sizeof(*checks));
-    rc = bh_http_server_new(loop, &o, serve, p, &p->server, err);
+    if (tcp)
+        rc = bh_http_server_new(loop, &o, serve, p, &p->server, err);
+    if (rc == 0 && runtime_dir)
+        rc = start_local(p, loop, runtime_dir, name, err);
     if (rc < 0) {
         bh_probes_free(p);
         return rc;
@@ -191,7 +244,7 @@ int bh_probes_start(uv_loop_t *loop, const char *address, struct bh_metrics *m,
 
 uint16_t bh_probes_port(const struct bh_probes *p)
 {
-    return p ? bh_http_server_port(p->server) : 0;
+    return p && p->server ? bh_http_server_port(p->server) : 0;
 }
 
 void bh_probes_free(struct bh_probes *p)
@@ -199,6 +252,7 @@ void bh_probes_free(struct bh_probes *p)
     if (!p)
         return;
     bh_http_server_free(p->server);
+    bh_http_server_free(p->local);
     free(p->checks);
     free(p);
 }

@@ -7,9 +7,11 @@
  * failed: reason withheld" for the public text. /livez/NAME asks one check. A probe without checks
  * has the check "ping". /metrics is text/plain; version=0.0.4. Unknown paths: 404; methods other
  * than GET and HEAD: 405.
- * Address "127.0.0.1:10259" or "[::1]:10259" or ":0"; "0" or "" as a whole disables the server:
- * then *ret_p is NULL, which every function here accepts. -EINVAL when it is malformed, else
- * listen's errno. Threads: the loop's.
+ * The same is served on a Unix socket (mode 0660), where berth-front asks; there, and only there,
+ * PUT /debug/flags/v with a number as the body changes the verbosity of the log.
+ * Address "127.0.0.1:10259" or "[::1]:10259" or ":0"; "0" or "" as a whole disables it. With
+ * neither address nor socket *ret_p is NULL, which every function here accepts. -EINVAL when the
+ * address is malformed, else listen's errno. Threads: the loop's.
  */
 #ifndef BH_PROBES_H
 #define BH_PROBES_H
@@ -26,9 +28,10 @@ struct bh_probe_check {
 };
 struct bh_probes;
 /* checks: array copied; ends with name NULL. */
-int bh_probes_start(uv_loop_t *loop, const char *address, struct bh_metrics *m,
-                    const struct bh_probe_check *checks, struct bh_probes **ret_p,
-                    struct bh_err *err);
+/* runtime_dir, name: the socket is <runtime_dir>/<name>.http; NULL = none. */
+int bh_probes_start(uv_loop_t *loop, const char *address, const char *runtime_dir, const char *name,
+                    struct bh_metrics *m, const struct bh_probe_check *checks,
+                    struct bh_probes **ret_p, struct bh_err *err);
 uint16_t bh_probes_port(const struct bh_probes *p);
 void bh_probes_free(struct bh_probes *p);
 #endif

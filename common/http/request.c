@@ -103,6 +103,29 @@ const char *bh_http_header(const struct bh_http_req *r, const char *name)
     return MHD_lookup_connection_value(r->conn, MHD_HEADER_KIND, name);
 }
 
+struct header_walk {
+    void (*fn)(void *arg, const char *name, const char *value);
+    void *arg;
+};
+
+static enum MHD_Result on_header(void *cls, enum MHD_ValueKind kind, const char *name,
+                                 const char *value)
+{
+    const struct header_walk *w = cls;
+
+    (void)kind;
+    w->fn(w->arg, name, value ? value : "");
+    return MHD_YES;
+}
+
+void bh_http_header_each(const struct bh_http_req *r,
+                         void (*fn)(void *arg, const char *name, const char *value), void *arg)
+{
+    struct header_walk w = {fn, arg};
+
+    MHD_get_connection_values(r->conn, MHD_HEADER_KIND, on_header, &w);
+}
+
 struct bh_str bh_http_body(const struct bh_http_req *r)
 {
     return (struct bh_str){bh_buf_str(&r->body), r->body.n};

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "common/http/listen.h"
+#include "common/http/tls.h"
 
 #define DEFAULT_BODY_BYTES  ((size_t)3 << 20)
 #define DEFAULT_CONNECTIONS 256
@@ -142,10 +143,13 @@ static int start_daemon(struct bh_http_server *s, const struct bh_http_options *
                         unsigned connections, struct bh_err *err)
 {
     unsigned flags = MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ERROR_LOG;
-    struct MHD_OptionItem tls[4];
+    struct MHD_OptionItem tls[6];
     size_t n = 0;
 
-    if (o->tls_cert_pem) {
+    if (o->tls) {
+        flags |= MHD_USE_TLS;
+        n = bh_tls_options(o->tls, tls);
+    } else if (o->tls_cert_pem) {
         flags |= MHD_USE_TLS;
         tls[n++] = (struct MHD_OptionItem){MHD_OPTION_HTTPS_MEM_CERT, 0,
                                            (void *)(uintptr_t)o->tls_cert_pem};
@@ -160,8 +164,9 @@ static int start_daemon(struct bh_http_server *s, const struct bh_http_options *
         flags, 0, NULL, NULL, on_access, s, MHD_OPTION_EXTERNAL_LOGGER, on_mhd_message, s,
         MHD_OPTION_LISTEN_SOCKET, listen_fd, MHD_OPTION_CONNECTION_LIMIT, connections,
         MHD_OPTION_CONNECTION_MEMORY_LIMIT, CONNECTION_BYTES, MHD_OPTION_CONNECTION_TIMEOUT,
-        IDLE_TIMEOUT_S, MHD_OPTION_URI_LOG_CALLBACK, on_request_line, s,
-        MHD_OPTION_NOTIFY_COMPLETED, on_request_done, s, MHD_OPTION_ARRAY, tls, MHD_OPTION_END);
+        o->idle_timeout_s ? o->idle_timeout_s : IDLE_TIMEOUT_S, MHD_OPTION_URI_LOG_CALLBACK,
+        on_request_line, s, MHD_OPTION_NOTIFY_COMPLETED, on_request_done, s, MHD_OPTION_ARRAY, tls,
+        MHD_OPTION_END);
     if (!s->daemon) /* it has closed listen_fd */
         return bh_err_set(err, -EINVAL, "could not start the HTTP server on port %u: %s", s->port,
                           *s->start_err.msg ? s->start_err.msg : "no reason given");
@@ -183,7 +188,9 @@ int bh_http_server_new(uv_loop_t *loop, const struct bh_http_options *o, bh_http
     s->arg = arg;
     s->max_body_bytes = o->max_body_bytes ? o->max_body_bytes : DEFAULT_BODY_BYTES;
     raise_fd_limit(connections);
-    rc = bh_http_listen(o->address, o->port, &listen_fd, &s->port, err);
+    rc = o->unix_path
+             ? bh_http_listen_unix(o->unix_path, &listen_fd, err)
+             : bh_http_listen(o->address, o->port, o->reuse_port, &listen_fd, &s->port, err);
     if (rc == 0)
         rc = start_daemon(s, o, listen_fd, connections, err);
     if (rc < 0) {
@@ -196,6 +203,7 @@ int bh_http_server_new(uv_loop_t *loop, const struct bh_http_options *o, bh_http
         free(s);
         return bh_err_set(err, rc, "could not create an epoll set: %s", strerror(-rc));
     }
+    s->unix_path = o->unix_path ? bh_strdup(o->unix_path) : NULL;
     *ret_s = s;
     return 0;
 }
@@ -211,6 +219,9 @@ void bh_http_server_free(struct bh_http_server *s)
         return;
     bh_assert(!s->closing);
     s->closing = true;
+    if (s->unix_path)
+        (void)unlink(s->unix_path);
+    free(bh_take_ptr(s->unix_path));
     bh_http_leave_loop(s);
     MHD_stop_daemon(bh_take_ptr(s->daemon));
     bh_assert(!s->reqs);

@@ -18,6 +18,7 @@
 
 struct bh_http_server;
 struct bh_http_req;
+struct bh_tls;
 struct bh_http_stream;
 
 struct bh_http_options {
@@ -25,6 +26,10 @@ struct bh_http_options {
     uint16_t port;                          /* 0 = any free one, see bh_http_server_port() */
     const char *tls_cert_pem, *tls_key_pem; /* both NULL = plain; contents, not paths */
     const char *client_ca_pem;              /* ask for client certificates; may be NULL */
+    struct bh_tls *tls;                     /* instead of the three above; borrowed, see tls.h */
+    const char *unix_path;                  /* instead of address and port; see listen.h */
+    bool reuse_port;                        /* SO_REUSEPORT */
+    unsigned idle_timeout_s;                /* of a connection; 0 = 180 */
     size_t max_body_bytes;                  /* 0 = 3 MiB; above it the server answers 413 */
     unsigned max_connections;               /* 0 = 256 */
 };
@@ -45,6 +50,12 @@ const char *bh_http_query(const struct bh_http_req *r, const char *name);
 void bh_http_query_each(const struct bh_http_req *r,
                         void (*fn)(void *arg, const char *name, const char *value), void *arg);
 const char *bh_http_header(const struct bh_http_req *r, const char *name); /* NULL when absent */
+/* Every header in the order it came in; names as the client wrote them. */
+void bh_http_header_each(const struct bh_http_req *r,
+                         void (*fn)(void *arg, const char *name, const char *value), void *arg);
+/* The client's certificate and the chain it sent, DER, leaf first, at most max of them; not
+ * verified. 0 = none. Borrowed until the reply. */
+size_t bh_http_client_certs(const struct bh_http_req *r, struct bh_str *out, size_t max);
 struct bh_str bh_http_body(const struct bh_http_req *r);
 const char *bh_http_peer(const struct bh_http_req *r); /* "127.0.0.1" */
 

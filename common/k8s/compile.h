@@ -44,6 +44,13 @@ int bh_compile_node_affinity(struct bh_arena *a, const struct K8s__NodeAffinity 
 void bh_node_affinity_errors(const struct K8s__NodeAffinity *na, const char *path,
                              void (*fn)(void *arg, struct bh_str error), void *arg);
 
+/* What a pod asks for in the end (or may use at most), in base units: containers, side cars, init
+ * containers, overhead, pod-level resources; by spec alone. names: whose symbols fn gets.
+ * 0, -EINVAL, -E2BIG. Upstream: component-helpers/resource (PodRequests, PodLimits). */
+int bh_pod_amounts(struct bh_arena *a, const struct K8s__Pod *p, bool limits,
+                   struct bh_symtab *names, void (*fn)(void *arg, bh_sym name, double v), void *arg,
+                   struct bh_err *err);
+
 /* Resource names (reference plugins.md 2.1). */
 bool bh_resource_is_extended(const char *name);
 bool bh_resource_is_scalar(const char *name);

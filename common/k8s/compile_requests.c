@@ -32,6 +32,7 @@ struct pod_amounts {
     struct bh_amounts pod_effective;
     struct bh_amounts overhead;
     bool has_pod_level, has_pod_status, infeasible;
+    bool limits; /* limits are read where requests would be */
 };
 struct how {
     bool status, pod_level, default_cpu, default_memory;
@@ -227,6 +228,17 @@ static int effective(struct bh_compiler *c, const struct pod_amounts *pa,
     return rc ? rc : merge(c, out, &alloc, false);
 }
 
+static int read_resources(struct bh_compiler *c, const struct pod_amounts *pa,
+                          struct bh_amounts *out, const K8s__ResourceRequirements *r,
+                          const char *prefix)
+{
+    char path[64];
+
+    snprintf(path, sizeof(path), "%sresources.%s", prefix, pa->limits ? "limits" : "requests");
+    return pa->limits ? bh_amounts_read(c, out, r->limits, r->n_limits, path)
+                      : bh_amounts_read(c, out, r->requests, r->n_requests, path);
+}
+
 static int read_container(struct bh_compiler *c, const struct pod_amounts *pa, const K8s__Pod *p,
                           const K8s__Container *k, bool init, struct container *out)
 {
@@ -237,12 +249,11 @@ static int read_container(struct bh_compiler *c, const struct pod_amounts *pa, c
                               .restartable =
                                   init && k->restartpolicy && bh_streq(k->restartpolicy, "Always")};
     if (k->resources)
-        rc = bh_amounts_read(c, &out->spec, k->resources->requests, k->resources->n_requests,
-                             "resources.requests");
+        rc = read_resources(c, pa, &out->spec, k->resources, "");
     if (rc)
         return bh_err_prefix(c->err, rc, "pod %s: spec.%s[%.64s]", p->metadata->name,
                              init ? "initContainers" : "containers", k->name);
-    if (!init || out->restartable)
+    if (!pa->limits && (!init || out->restartable))
         st = status_of(pa, k->name);
     if (!st || !st->resources) {
         out->effective = out->spec;
@@ -273,12 +284,11 @@ static int read_pod_level(struct bh_compiler *c, const K8s__Pod *p, struct pod_a
     int rc = 0;
 
     if (r)
-        rc = bh_amounts_read(c, &pa->pod_level, r->requests, r->n_requests,
-                             "spec.resources.requests");
+        rc = read_resources(c, pa, &pa->pod_level, r, "spec.");
     keep_supported(&pa->pod_level);
     pa->has_pod_level =
         pa->pod_level.has[BH_CPU] || pa->pod_level.has[BH_MEMORY] || pa->pod_level.n;
-    if (rc == 0 && pa->has_pod_level && p->status && p->status->resources) {
+    if (rc == 0 && !pa->limits && pa->has_pod_level && p->status && p->status->resources) {
         pa->has_pod_status = true;
         rc = effective(c, pa, &pa->pod_level, p->status->resources, p->status->allocatedresources,
                        p->status->n_allocatedresources, &pa->pod_effective);
@@ -289,13 +299,14 @@ static int read_pod_level(struct bh_compiler *c, const K8s__Pod *p, struct pod_a
     return rc ? bh_err_prefix(c->err, rc, "pod %s", p->metadata->name) : 0;
 }
 
-static int read_pod(struct bh_compiler *c, const K8s__Pod *p, struct pod_amounts *pa)
+static int read_pod(struct bh_compiler *c, const K8s__Pod *p, bool limits, struct pod_amounts *pa)
 {
     const K8s__PodSpec *spec = p->spec;
     int rc = 0;
 
     *pa = (struct pod_amounts){.n = spec->n_containers + spec->n_initcontainers,
-                               .infeasible = is_infeasible(p)};
+                               .infeasible = is_infeasible(p),
+                               .limits = limits};
     pa->containers = bh_arena_new_array(c->a, struct container, pa->n + 1);
     if (!pa->containers)
         return bh_compile_no_memory(c, "containers");
@@ -428,7 +439,7 @@ int bh_compile_requests(struct bh_compiler *c, const K8s__Pod *p)
     struct pod_amounts pa;
     struct bh_amounts fit, used, score, nonzero;
     struct how how = {.pod_level = true};
-    int rc = read_pod(c, p, &pa);
+    int rc = read_pod(c, p, false, &pa);
 
     if (rc == 0)
         rc = pod_requests(c, &pa, how, &fit);
@@ -454,5 +465,51 @@ int bh_compile_requests(struct bh_compiler *c, const K8s__Pod *p)
     s->score = v[2];
     s->nonzero_cpu_milli = bh_quantity_milli_value(nonzero.std[BH_CPU]);
     s->nonzero_memory_bytes = bh_quantity_value(nonzero.std[BH_MEMORY]);
+    return 0;
+}
+
+/* ---- for people --------------------------------------------------------------------------------
+ */
+
+/* A limit of nothing stays one: overhead belongs to limits that are there. */
+static void add_overhead_to_limits(struct bh_amounts *sum, const struct bh_amounts *overhead)
+{
+    for (int i = 0; i < BH_STD_RESOURCES; i++)
+        if (sum->has[i] && sum->std[i] && overhead->has[i])
+            sum->std[i] = add_sat(sum->std[i], overhead->std[i]);
+    for (uint32_t i = 0; i < overhead->n; i++) {
+        struct bh_amount *d = find(sum, overhead->scalars[i].name);
+        if (d && d->v)
+            d->v = add_sat(d->v, overhead->scalars[i].v);
+    }
+}
+
+int bh_pod_amounts(struct bh_arena *a, const K8s__Pod *p, bool limits, struct bh_symtab *names,
+                   void (*fn)(void *arg, bh_sym name, double v), void *arg, struct bh_err *err)
+{
+    static const char *const std[BH_STD_RESOURCES] = {
+        [BH_CPU] = "cpu", [BH_MEMORY] = "memory", [BH_EPHEMERAL] = "ephemeral-storage"};
+    const struct bh_interner in = bh_symtab_interner(names);
+    struct bh_compiler c = {.a = a, .in = &in, .err = err};
+    const struct how how = {.pod_level = true};
+    struct pod_amounts pa;
+    struct bh_amounts x = {0};
+    int rc = read_pod(&c, p, limits, &pa);
+
+    if (rc == 0 && !limits)
+        rc = pod_requests(&c, &pa, how, &x);
+    if (rc == 0 && limits)
+        rc = sum_containers(&c, &pa, &how, &x);
+    if (rc == 0 && limits && pa.has_pod_level)
+        rc = apply_pod_level(&c, &pa, &how, &x);
+    if (rc < 0)
+        return rc;
+    if (limits)
+        add_overhead_to_limits(&x, &pa.overhead);
+    for (int i = 0; i < BH_STD_RESOURCES; i++)
+        if (x.has[i])
+            fn(arg, bh_compile_sym(&c, std[i]), (double)x.std[i] / 1e9);
+    for (uint32_t i = 0; i < x.n; i++)
+        fn(arg, x.scalars[i].name, (double)x.scalars[i].v / 1e9);
     return 0;
 }

@@ -11,6 +11,7 @@
 #define BH_SCHED_CONFIG_H
 
 #include "common/data/component.h"
+#include "common/data/kube_flags.h"
 #include "common/data/json.h"
 
 enum bh_point {
@@ -82,6 +83,7 @@ struct bh_sched_config {
     uint32_t n_warnings;
     const char **warnings;      /* "line 3: ..." */
     const struct bh_json *tree; /* what is in force, as a v1 tree with sorted members */
+    const struct bh_feature_gates *gates; /* NULL = defaults; borrowed, bh_sched_config_apply_flags */
 };
 /* NULL tree = all defaults. 0 or -EINVAL with upstream's text in err, cut to its size. */
 int bh_sched_config_new(const struct bh_json *tree, struct bh_sched_config **ret,
@@ -89,6 +91,13 @@ int bh_sched_config_new(const struct bh_json *tree, struct bh_sched_config **ret
 /* File in YAML or JSON; path NULL = defaults. The lines stand behind upstream's text in err. */
 int bh_sched_config_load(const char *path, struct bh_sched_config **ret, struct bh_err *err);
 void bh_sched_config_free(struct bh_sched_config *c);
+/* kube-scheduler's flags over a configuration just read, also in its tree; once, before anybody uses
+ * it. f outlives c. Plugins whose gate is off leave the profiles. */
+void bh_sched_config_apply_flags(struct bh_sched_config *c, const struct bh_kube_flags *f);
+/* A gate of the configuration (NULL = the defaults of BH_KUBERNETES_VERSION). */
+bool bh_sched_config_gate(const struct bh_sched_config *c, const char *name);
+/* A line in the log for each gate that is not at its default and that Berth cannot switch. */
+void bh_sched_gates_warn(const struct bh_feature_gates *g);
 
 /* ---- everything that was found ------------------------------------------------------------------
  * Filled whether reading fails or not. Owns its texts. */

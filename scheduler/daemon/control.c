@@ -20,7 +20,7 @@ struct bh_control {
     struct bh_zpoll *poll;
     struct bh_arena arena;  /* question and answer */
     uint64_t not_before_ns; /* the share of time is used up until then */
-    char *config_text;
+    char *config_text, *config_json;
     struct bh_control_stats stats;
 };
 struct page {
@@ -114,6 +114,7 @@ static void answer_config(struct bh_control *c, Berth__ControlReply *r)
     berth__control_config__init(m);
     m->path = bh_arena_strdup(&c->arena, c->d->o.config_path ? c->d->o.config_path : "");
     m->in_force = c->config_text;
+    m->in_force_json = c->config_json;
     m->has_tie_break_first = true;
     m->tie_break_first = c->d->o.tie_break == BH_TIE_FIRST;
     r->config = m;
@@ -347,6 +348,8 @@ int bh_control_open(struct bh_sched_daemon *d, struct bh_control **ret, struct b
         struct bh_buf text = {0};
         bh_sched_config_write(d->o.config, BH_SCHED_CONFIG_YAML, false, &text);
         c->config_text = bh_buf_take(&text); /* it stays the same while we run */
+        bh_sched_config_write(d->o.config, BH_SCHED_CONFIG_JSON, false, &text);
+        c->config_json = bh_buf_take(&text);
     }
     c->poll = bh_zpoll_new(d->loop, bh_bus_socket(c->bus), on_readable, NULL, c);
     *ret = c;
@@ -361,5 +364,6 @@ void bh_control_close(struct bh_control *c)
     bh_bus_close(c->bus);
     bh_arena_fini(&c->arena);
     free(c->config_text);
+    free(c->config_json);
     free(c);
 }

@@ -7,6 +7,8 @@
  * handleBindingCycleError); differences: the binding cycle is a work item of the ledger, and its
  * result a message.
  */
+#include <inttypes.h>
+
 #include "common/base/log.h"
 #include "scheduler/daemon/daemon.h"
 
@@ -75,6 +77,7 @@ static void patch_condition(struct bh_sched_daemon *d, const struct bh_queued_po
     if (told == now && !set_nominated)
         return;
     w = work_for(BERTH__WORK_KIND__WORK_PATCH_STATUS, &p->pending);
+    bh_sched_log_condition(p, reason);
     w->cond_type = bh_strdup("PodScheduled");
     w->cond_status = bh_strdup("False");
     w->cond_reason = bh_strdup(reason);
@@ -108,7 +111,11 @@ static void evict(struct bh_sched_daemon *d, const struct bh_queued_pod *preempt
         w->cond_message =
             bh_asprintf("%s: preempting to accommodate a higher priority pod", profile);
         w->cond_transition = true;
+        w->cond_generation = v->generation;
+        w->on_behalf = bh_strndup(uid.p, uid.n);
     }
+    if (v->resource_version)
+        w->event_rv = bh_asprintf("%" PRIu64, v->resource_version);
     w->event_type = bh_strdup("Normal");
     w->event_reason = bh_strdup("Preempted");
     w->event_action = bh_strdup("Preempting");
@@ -116,6 +123,45 @@ static void evict(struct bh_sched_daemon *d, const struct bh_queued_pod *preempt
                                 memory ? " (in kube-scheduler memory)." : "");
     w->event_controller = bh_strdup(profile);
     (void)bh_ledger_add(d->ledger, w);
+}
+
+struct nominated_below {
+    struct bh_sched_daemon *d;
+    int32_t priority;
+};
+
+static void withdraw(void *arg, struct bh_str uid, int32_t priority)
+{
+    const struct nominated_below *below = arg;
+    const struct bh_queued_pod *p = bh_queue_find(below->d->queue, uid, NULL);
+    struct bh_work *w;
+
+    if (!p || priority >= below->priority || p->told_nomination == BH_SYM_NONE)
+        return;
+    w = work_for(BERTH__WORK_KIND__WORK_PATCH_STATUS, &p->pending);
+    w->set_nominated = true;
+    w->nominated = bh_strdup("");
+    bh_queue_told(below->d->queue, uid, p->told_condition, BH_SYM_NONE);
+    (void)bh_ledger_add(below->d->ledger, w);
+}
+
+/* Victims that somebody deletes already are left alone; when nobody else is left, nothing is done
+ * at all. Pods of lower priority that were promised the node may look for another one. */
+static void make_room(struct bh_sched_daemon *d, const struct bh_queued_pod *p,
+                      const struct bh_decision *dec)
+{
+    struct nominated_below below = {d, bh_engine_shape_rec(d->engine, p->pending.shape)->priority};
+    uint32_t n = 0;
+
+    for (uint32_t i = 0; i < dec->n_victims; i++)
+        n += !dec->victims[i].terminating;
+    if (!n)
+        return;
+    bh_engine_each_nominated(d->engine, dec->nominated_node, withdraw, &below);
+    for (uint32_t i = 0; i < dec->n_victims; i++)
+        if (!dec->victims[i].terminating)
+            evict(d, p, &dec->victims[i], dec->nominated_node);
+    bh_sched_count_preemption(d, dec->n_victims);
 }
 
 /* The pod did not get a node: back to the queue, told to users (scheduler-core.md 5.5). */
@@ -128,10 +174,7 @@ static void handle_failure(struct bh_sched_daemon *d, struct bh_queued_pod *p,
     bh_queue_say(d->queue, uid, dec->reason, dec->message);
     failed_scheduling_event(d, p, dec->message);
     patch_condition(d, p, dec->reason, dec->message, set_nominated, dec->nominated_node);
-    for (uint32_t i = 0; i < dec->n_victims; i++)
-        evict(d, p, &dec->victims[i], dec->nominated_node);
-    if (dec->n_victims)
-        bh_sched_count_preemption(d, dec->n_victims);
+    make_room(d, p, dec);
     if (dec->n_writes)
         bh_sched_prebind_aside(d, p, dec->writes, dec->n_writes);
     bh_queue_return(d->queue, uid, dec->unschedulable_plugins, dec->n_unschedulable_plugins,
@@ -157,7 +200,8 @@ void bh_sched_tell_node(struct bh_sched_daemon *d, const struct bh_queued_pod *p
 {
     struct bh_work *w;
 
-    if (p->told_nomination == node)
+    if (p->told_nomination == node ||
+        !bh_sched_config_gate(d->o.config, "NominatedNodeNameForExpectation"))
         return;
     w = work_for(BERTH__WORK_KIND__WORK_PATCH_STATUS, &p->pending);
     w->set_nominated = true;
@@ -242,6 +286,7 @@ static const char *commit(struct bh_sched_daemon *d, struct bh_queued_pod *p, bh
 {
     struct bh_str uid = uid_of(&p->pending);
     const struct bh_status *s = assume(d, &p->pending, node);
+    const char *profile = profile_of(d, &p->pending);
     bool assumed = !s, waits;
     struct bh_decision dec;
     const char *plugin;
@@ -256,8 +301,11 @@ static const char *commit(struct bh_sched_daemon *d, struct bh_queued_pod *p, bh
         bh_engine_unnominate(d->engine, uid);
         if (p->told_nomination != BH_SYM_NONE && p->told_nomination != node)
             tell_nominated_room(d, p); /* it was promised another node */
-        if (bh_sched_prebind_begin(d, p, node, waits))
+        waits = bh_sched_prebind_begin(d, p, node, waits);
+        bh_sched_saw(d, profile, BH_SEEN_PRE_FLIGHT, waits ? BH_SUCCESS : BH_SKIP, 0);
+        if (waits)
             return "scheduled";
+        bh_sched_saw(d, profile, BH_SEEN_PRE_BIND, BH_SUCCESS, 0); /* nothing to do */
         bh_queue_binding(d->queue, uid);
         bh_sched_send_bind(d, p, node);
         return "scheduled";
@@ -342,21 +390,23 @@ static void one_cycle(struct bh_sched_daemon *d, struct bh_queued_pod *p)
     const char *profile = profile_of(d, &p->pending);
     const struct bh_decision *dec;
     const char *result = "error";
-    uint64_t t0;
     double took_s;
 
     if (skip(d, p) || bh_sched_prebind_rejoin(d, p) || rejoin(d, p) || adopt(d, p))
         return;
-    t0 = bh_mono_ns();
+    bh_sched_log_attempt(p);
     dec = bh_engine_schedule(d->engine, &p->pending, 0, bh_sched_now(d));
     if (d->stopping) /* it was cut short: nothing it says is true */
         return;
-    took_s = (double)(bh_mono_ns() - t0) / 1e9;
+    p->evaluated = dec->evaluated;
+    p->feasible = dec->feasible;
+    took_s = (double)bh_engine_took_ns(d->engine) / 1e9;
     if (dec->kind == BH_DECIDED) {
         result = commit(d, p, dec->node);
     } else {
         if (dec->kind == BH_NO_FIT || bh_streq(dec->reason, "Unschedulable"))
             result = "unschedulable";
+        bh_sched_log_no_fit(d, p, dec);
         handle_failure(d, p, dec);
     }
     bh_sched_count_attempt(d, result, profile, took_s);

@@ -4,6 +4,7 @@
  */
 #include "scheduler/daemon/daemon.h"
 #include "common/base/log.h"
+#include "common/bus/curve.h"
 
 #define BH_LEAVE_NS UINT64_C(1000000000) /* at stop: binders may end what they have on the wire */
 #define GOODBYE_MS  100                  /* for the last message to leave */
@@ -62,6 +63,26 @@ static void on_stop(void *arg)
     d->stopping = true;
 }
 
+/* As with kube-scheduler nothing is read again; who reloads all units of a host must not end us. */
+static void on_hup(void *arg)
+{
+    (void)arg;
+    bh_log_info("SIGHUP: configuration and flags are read at the start only; a restart loses "
+                "nothing");
+}
+
+static int listen_for_binders(struct bh_sched_daemon *d, struct bh_err *err)
+{
+    const struct bh_bus_listen l = {d->o.binder_listen, d->o.key_file, d->o.binder_keys};
+    char where[128];
+    int rc = bh_bus_listen(d->binders, &l, where, err);
+
+    if (rc == 0)
+        bh_log_info("Binders of other hosts may connect", bh_kv_s("endpoint", where),
+                    bh_kv_s("keys", l.allow_dir));
+    return rc;
+}
+
 static int open_bus(struct bh_sched_daemon *d, struct bh_err *err)
 {
     const struct bh_intake_options in = {.runtime_dir = d->o.runtime_dir,
@@ -75,11 +96,18 @@ static int open_bus(struct bh_sched_daemon *d, struct bh_err *err)
         rc = bh_bus_endpoint(d->o.runtime_dir, "scheduler", binders, err);
     if (rc == 0)
         rc = bh_bus_open(BH_BUS_ROUTER_BIND, binders, NULL, &d->binders, err);
+    if (rc == 0 && d->o.binder_listen)
+        rc = listen_for_binders(d, err);
     if (rc < 0)
         return rc;
     d->feed_poll = bh_zpoll_new(d->loop, bh_bus_socket(d->in.feed), wake, NULL, d);
     d->binders_poll = bh_zpoll_new(d->loop, bh_bus_socket(d->binders), wake, NULL, d);
     return 0;
+}
+
+static bool held_back(void *arg, struct bh_str uid)
+{
+    return bh_sched_evicts_for(arg, uid);
 }
 
 static int start(struct bh_sched_daemon *d, struct bh_err *err)
@@ -96,7 +124,8 @@ static int start(struct bh_sched_daemon *d, struct bh_err *err)
                                    .seed = d->o.seed,
                                    .verify = d->o.verify,
                                    .waiting = bh_sched_waiting,
-                                   .waiting_arg = d};
+                                   .waiting_arg = d,
+                                   .observer = &d->observer};
     struct bh_queue_options qo = {.verify = d->o.verify,
                                   .initial_backoff_ns = 1000000000,
                                   .max_backoff_ns = 10000000000,
@@ -107,19 +136,25 @@ static int start(struct bh_sched_daemon *d, struct bh_err *err)
         qo.initial_backoff_ns = d->o.config->pod_initial_backoff_ns;
         qo.max_backoff_ns = d->o.config->pod_max_backoff_ns;
     }
+    if (d->o.max_in_unschedulable_ns)
+        qo.max_in_unschedulable_ns = d->o.max_in_unschedulable_ns;
+    qo.keep_backoff = !bh_sched_config_gate(d->o.config, "SchedulerPopFromBackoffQ");
+    d->observer = bh_sched_observer(d);
     rc = bh_engine_new(&eo, &d->engine, err);
     if (rc < 0)
         return rc;
     d->symtab = bh_engine_symtab(d->engine);
     d->queue = bh_queue_new(d->engine, &qo);
     d->ledger = bh_ledger_new(d->epoch);
+    bh_queue_hold_if(d->queue, held_back, d);
     bh_sched_metrics_init(d);
     bh_sched_extenders_start(d);
     rc = open_bus(d, err);
     if (rc == 0)
         rc = bh_control_open(d, &d->control, err);
     if (rc == 0)
-        rc = bh_probes_start(d->loop, d->o.metrics_address, d->metrics, checks, &d->probes, err);
+        rc = bh_probes_start(d->loop, d->o.metrics_address, d->o.runtime_dir, "scheduler",
+                             d->metrics, checks, &d->probes, err);
     return rc;
 }
 
@@ -156,6 +191,7 @@ void bh_sched_daemon_fini(struct bh_sched_daemon *d)
     bh_bus_close(d->binders);
     bh_sched_metrics_free(d);
     bh_sched_drop_letters(d);
+    bh_sched_drop_leaving(d);
     bh_sched_extenders_stop(d);
     bh_sched_prebind_fini(d);
     bh_ledger_free(d->ledger);
@@ -175,6 +211,7 @@ unsigned bh_sched_daemon_turn(struct bh_sched_daemon *d)
     bh_sched_sweep(d);
     work += bh_intake_drain(&d->in, BH_TURN_MESSAGES);
     work += bh_sched_drain_binders(d);
+    bh_sched_see_victims_off(d);
     bh_engine_extenders_serve(d->engine);
     bh_intake_tick(&d->in);
     (void)bh_ledger_expire(d->ledger, bh_mono_ns());
@@ -213,7 +250,7 @@ int bh_sched_daemon_run(const struct bh_sched_daemon_options *o, struct bh_err *
     int rc;
 
     uv_loop_init(&loop);
-    signals = bh_signals_new(&loop, on_stop, NULL, &d);
+    signals = bh_signals_new(&loop, on_stop, on_hup, &d);
     rc = bh_sched_daemon_init(&d, o, &loop, err);
     if (rc == 0) {
         uv_timer_start(&d.idle, on_idle_timer, BH_IDLE_MS, BH_IDLE_MS);

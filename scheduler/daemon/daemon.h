@@ -13,7 +13,7 @@
  *
  * Files: daemon.c owner, start and stop; intake.c snapshot and watcher; feed.c what follows from
  * what they say; lease.c whether it may decide and write; cycle.c decisions and
- * failures; prebind.c what comes between Reserve and Bind; results.c binders; daemon_metrics.c metrics and probes. Threads: one.
+ * failures; prebind.c what comes between Reserve and Bind; results.c binders; daemon_metrics.c and daemon_observe.c metrics. Threads: one.
  */
 #ifndef BH_SCHED_DAEMON_H
 #define BH_SCHED_DAEMON_H
@@ -51,8 +51,12 @@
 struct bh_sched_metrics;
 struct bh_sched_daemon_options {
     const char *runtime_dir;
+    /* Binders on other hosts: where they connect, NULL = nowhere (common/bus/curve.h). */
+    const char *binder_listen, *binder_keys, *key_file;
     const char *metrics_address;
     const struct bh_sched_config *config;
+    const struct bh_feature_gates *gates; /* told in the metrics; NULL = all at their defaults */
+    int64_t max_in_unschedulable_ns;      /* 0 = 5 minutes */
     const char *config_path; /* where it came from, NULL = defaults; for people (control.h) */
     enum bh_tie_break tie_break;
     bool verify;
@@ -83,6 +87,7 @@ struct bh_sched_daemon {
     uint64_t epoch; /* start of this process: rises with every start (boot clock) */
 
     struct bh_engine *engine;
+    struct bh_engine_observer observer; /* daemon_observe.c */
     struct bh_queue *queue;
     struct bh_ledger *ledger;
     struct bh_prebinds prebinds; /* between Reserve and Bind */
@@ -100,6 +105,7 @@ struct bh_sched_daemon {
     uint64_t started_ns;
     TAILQ_HEAD(, bh_letter) letters; /* of binders, that came while a decision waited */
     unsigned n_letters;
+    LIST_HEAD(, bh_leaving) leaving; /* victims that are deleted and still seem to stay */
     uv_poll_t extenders;    /* wakes the loop; only with extenders */
     uint64_t raw_missed_ns; /* when the engine had all objects last, or it was said that it has not */
     struct bh_map
@@ -173,21 +179,48 @@ bool bh_sched_waiting(void *daemon); /* engine options: waiting */
 void bh_sched_extenders_turn(struct bh_sched_daemon *d);
 void bh_sched_extenders_start(struct bh_sched_daemon *d);
 void bh_sched_extenders_stop(struct bh_sched_daemon *d);
+/* lines.c: log lines about single pods and nodes, when --v asks for them */
+void bh_sched_log_attempt(const struct bh_queued_pod *p);
+void bh_sched_log_no_fit(const struct bh_sched_daemon *d, const struct bh_queued_pod *p,
+                         const struct bh_decision *dec);
+void bh_sched_log_bound(const struct bh_queued_pod *p, const char *node);
+void bh_sched_log_condition(const struct bh_queued_pod *p, const char *reason);
+void bh_sched_log_pending(const struct bh_pod_rec *pod, enum bh_event_action action);
+void bh_sched_log_event(const struct bh_sched_daemon *d, const struct bh_cluster_event *ev);
 /* results.c */
 unsigned bh_sched_drain_binders(struct bh_sched_daemon *d);
 void bh_sched_receive_binders(struct bh_sched_daemon *d); /* while a decision waits */
 void bh_sched_drop_letters(struct bh_sched_daemon *d);
+/* A preemptor stays out of the queue until its evictions are answered and the answers are visible:
+ * whoever decides in between evicts twice. */
+bool bh_sched_evicts_for(const struct bh_sched_daemon *d, struct bh_str preemptor);
+void bh_sched_see_victims_off(struct bh_sched_daemon *d); /* after the snapshot has moved */
+void bh_sched_drop_leaving(struct bh_sched_daemon *d);
 void bh_sched_bound(struct bh_sched_daemon *d, struct bh_work *w); /* a bind is done */
 void bh_sched_unadopt(struct bh_sched_daemon *d, struct bh_str uid);
 /* Drops adopted binds of pods that are not pending (any more). */
 void bh_sched_review_adopted(struct bh_sched_daemon *d);
-/* daemon_metrics.c */
+/* daemon_metrics.c, daemon_observe.c */
 void bh_sched_metrics_init(struct bh_sched_daemon *d);
 void bh_sched_metrics_free(struct bh_sched_daemon *d);
 void bh_sched_count_attempt(struct bh_sched_daemon *d, const char *result, const char *profile,
                             double algorithm_s);
+/* bind_s: from the bind's entry into the ledger to its answer. */
 void bh_sched_count_bound(struct bh_sched_daemon *d, const struct bh_queued_pod *p,
-                          const char *profile, double attempt_s);
+                          const char *profile, double bind_s);
+struct bh_engine_observer bh_sched_observer(struct bh_sched_daemon *d);
+/* A point that the engine does not see. */
+void bh_sched_saw(struct bh_sched_daemon *d, const char *profile, enum bh_seen_point at,
+                  enum bh_code code, int64_t ns);
+/* An event was handled, which began at began_ns (bh_sched_now). */
+void bh_sched_count_event(struct bh_sched_daemon *d, const struct bh_cluster_event *ev,
+                          int64_t began_ns);
+void bh_sched_count_pod_event(struct bh_sched_daemon *d, enum bh_event_action action,
+                              int64_t began_ns); /* of a pending pod */
+void bh_sched_count_claim_made(struct bh_sched_daemon *d, bool done);
+/* Writes and checks before the bind are over; waited_ns: for drivers, -1 = not at all. */
+void bh_sched_count_prebind(struct bh_sched_daemon *d, const struct bh_pending *p, bool failed,
+                            const char *text, int64_t took_ns, int64_t waited_ns);
 void bh_sched_count_permit(struct bh_sched_daemon *d, const char *result, int64_t waited_ns);
 void bh_sched_count_preemption(struct bh_sched_daemon *d, uint32_t victims);
 void bh_sched_count_outcome(struct bh_sched_daemon *d, Berth__Outcome o);

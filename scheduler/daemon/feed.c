@@ -15,8 +15,11 @@
 static void on_event(void *arg, const struct bh_cluster_event *ev)
 {
     struct bh_sched_daemon *d = arg;
+    int64_t began = bh_sched_now(d);
 
-    bh_queue_event(d->queue, ev, bh_sched_now(d));
+    bh_sched_log_event(d, ev);
+    bh_queue_event(d->queue, ev, began);
+    bh_sched_count_event(d, ev, began);
 }
 
 static void on_rebuilt(void *arg)
@@ -54,6 +57,8 @@ static void on_pending(void *arg, const struct bh_intake_pod *p)
     struct bh_str uid = bh_rec_text(p->pod, p->pod->uid);
     const K8s__PodCondition *told;
     const struct bh_queued_pod *queued;
+    int64_t began = bh_sched_now(d);
+    bool known = bh_queue_find(d->queue, uid, NULL) != NULL;
 
     if (!bh_engine_responsible(d->engine, bh_sym_text(d->symtab, p->shape->scheduler_name)))
         return;
@@ -66,7 +71,9 @@ static void on_pending(void *arg, const struct bh_intake_pod *p)
     } else if (bh_engine_find_pod(d->engine, uid, NULL)) {
         return; /* on its node in the cache: the log was ahead, BOUND follows */
     }
+    bh_sched_log_pending(p->pod, known ? BH_EV_UPDATE : BH_EV_ADD);
     bh_sched_pod_update(d, p->pod, p->shape, p->resource_version);
+    bh_sched_count_pod_event(d, known ? BH_EV_UPDATE : BH_EV_ADD, began);
     told = condition_of(p->object);
     if (!told)
         return;
@@ -81,9 +88,15 @@ static void on_deleted(void *arg, const char *text)
 {
     struct bh_sched_daemon *d = arg;
     struct bh_str uid = bh_str_c(text);
+    int64_t began = bh_sched_now(d);
 
+    const struct bh_queued_pod *p = bh_queue_find(d->queue, uid, NULL);
+
+    if (p)
+        bh_sched_log_pending(p->pending.pod, BH_EV_DELETE);
     bh_sched_unadopt(d, uid);
     bh_sched_pod_gone(d, uid);
+    bh_sched_count_pod_event(d, BH_EV_DELETE, began);
 }
 
 /* The binding is visible: the cache has the pod through the log already. */
@@ -92,6 +105,7 @@ static void on_bound(void *arg, const char *text)
     struct bh_sched_daemon *d = arg;
     struct bh_str uid = bh_str_c(text);
     struct bh_work *w = bh_ledger_bind_of(d->ledger, text);
+    int64_t began = bh_sched_now(d);
 
     bh_sched_unadopt(d, uid);
     bh_sched_prebind_drop(d, uid);
@@ -99,6 +113,7 @@ static void on_bound(void *arg, const char *text)
         w->bound_seen = true; /* its answer ends the entry */
     else
         bh_queue_delete(d->queue, uid);
+    bh_sched_count_pod_event(d, BH_EV_DELETE, began);
 }
 
 /* ---- feed --------------------------------------------------------------------------------------

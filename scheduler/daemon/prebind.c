@@ -25,6 +25,7 @@ struct bh_prebind {
     uint32_t next;    /* of the reservation's writes, or of undo */
     uint64_t work_id; /* in the ledger; 0 = none */
     int64_t since_ns; /* PERMIT: it waits; CHECKS: the last write was done */
+    int64_t began_ns; /* the first write; 0 = not yet */
     uint64_t looked_ns;
     bool told_wait;    /* that devices are not ready yet */
     enum bh_over over; /* 0: goes on */
@@ -242,6 +243,16 @@ static void end(struct bh_sched_daemon *d, struct bh_prebind *b, enum bh_over ho
 /* ---- forward -----------------------------------------------------------------------------------
  */
 
+static void count(struct bh_sched_daemon *d, const struct bh_prebind *b, bool failed,
+                  const char *text)
+{
+    const struct bh_pending p = pending_of(b);
+    int64_t now = bh_sched_now(d);
+
+    bh_sched_count_prebind(d, &p, failed, text, now - b->began_ns,
+                           b->phase == CHECKS ? now - b->since_ns : -1);
+}
+
 static void check(struct bh_sched_daemon *d, struct bh_prebind *b)
 {
     const struct bh_pending p = pending_of(b);
@@ -256,9 +267,11 @@ static void check(struct bh_sched_daemon *d, struct bh_prebind *b)
         b->told_wait |= bh_streq(text, "DynamicResources");
         return;
     case BH_PREBIND_FAILED:
+        count(d, b, true, text);
         end(d, b, BH_OVER_ERROR, "", text);
         return;
     case BH_PREBIND_READY:
+        count(d, b, false, "");
         break;
     }
     if (queued)
@@ -271,6 +284,8 @@ static void write_next(struct bh_sched_daemon *d, struct bh_prebind *b)
     uint32_t n;
     const struct bh_write *v = bh_engine_prebind_work(d->engine, uid_of(b), &n);
 
+    if (!b->began_ns)
+        b->began_ns = bh_sched_now(d);
     if (v && b->next < n) {
         struct bh_work *item = item_of(b, &v[b->next]);
         if (bh_work_fits(item)) {
@@ -459,6 +474,8 @@ static void written(struct bh_sched_daemon *d, struct bh_prebind *b, const struc
     struct bh_err err = {0};
     int rc = 0;
 
+    if (w->kind == BERTH__WORK_KIND__WORK_NEW_CLAIM)
+        bh_sched_count_claim_made(d, done || r->has_object);
     if (r->has_object)
         rc = bh_engine_prebind_written(d->engine, uid_of(b), b->next, r->object.data, r->object.len,
                                        &err);
@@ -470,6 +487,7 @@ static void written(struct bh_sched_daemon *d, struct bh_prebind *b, const struc
         BH_CLEANUP(bh_freep)
         char *text = bh_asprintf("running PreBind plugin \"%s\": %s", plugin, done ? err.msg : why);
         log_refusal(w, r);
+        count(d, b, true, text);
         end(d, b, BH_OVER_ERROR, "", text);
     } else {
         b->next++;

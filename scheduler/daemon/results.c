@@ -90,8 +90,7 @@ void bh_sched_bound(struct bh_sched_daemon *d, struct bh_work *w)
     if (p) {
         bh_sched_count_bound(d, p, w->event_controller ? w->event_controller : "",
                              (double)(bh_mono_ns() - w->queued_ns) / 1e9);
-        bh_log_debug("Bound pod", bh_kv_s("namespace", w->namespace_), bh_kv_s("pod", w->name),
-                     bh_kv_s("node", w->node), bh_kv_i("attempts", p->attempts));
+        bh_sched_log_bound(p, w->node);
     }
     if (!bh_engine_is_assumed(d->engine, uid))
         bh_queue_done(d->queue, uid);
@@ -151,9 +150,84 @@ static void on_refused(struct bh_sched_daemon *d, const struct bh_work *w,
         bh_queue_told(d->queue, bh_str_c(w->uid), 0, p->pending.pod->nominated_node);
 }
 
+struct bh_leaving {
+    LIST_ENTRY(bh_leaving) link;
+    char *victim, *preemptor; /* uids */
+};
+
+static void leaving_free(struct bh_leaving *l)
+{
+    LIST_REMOVE(l, link);
+    free(l->victim);
+    free(l->preemptor);
+    free(l);
+}
+
+bool bh_sched_evicts_for(const struct bh_sched_daemon *d, struct bh_str preemptor)
+{
+    const struct bh_leaving *l;
+
+    if (bh_ledger_evicts_for(d->ledger, preemptor))
+        return true;
+    for (l = LIST_FIRST(&d->leaving); l; l = LIST_NEXT(l, link))
+        if (bh_str_eq(bh_str_c(l->preemptor), preemptor))
+            return true;
+    return false;
+}
+
+static void evicted(struct bh_sched_daemon *d, const char *preemptor)
+{
+    struct bh_str uid = bh_str_c(preemptor);
+
+    if (!bh_sched_evicts_for(d, uid))
+        bh_queue_release(d->queue, uid, bh_sched_now(d));
+}
+
+void bh_sched_see_victims_off(struct bh_sched_daemon *d)
+{
+    struct bh_leaving *l, *next;
+
+    for (l = LIST_FIRST(&d->leaving); l; l = next) {
+        BH_CLEANUP(bh_freep) char *preemptor = NULL;
+        next = LIST_NEXT(l, link);
+        if (bh_engine_pod_stays(d->engine, bh_str_c(l->victim)))
+            continue;
+        preemptor = bh_take_ptr(l->preemptor);
+        leaving_free(l);
+        evicted(d, preemptor);
+    }
+}
+
+void bh_sched_drop_leaving(struct bh_sched_daemon *d)
+{
+    struct bh_leaving *l;
+
+    while ((l = LIST_FIRST(&d->leaving)))
+        leaving_free(l);
+}
+
+/* One answer less to wait for. When something went wrong the preemptor tries again at once, as
+ * upstream's does. */
+static void eviction_answered(struct bh_sched_daemon *d, const char *victim, const char *preemptor,
+                              Berth__Outcome o)
+{
+    struct bh_leaving *l;
+
+    if (o == BERTH__OUTCOME__OUTCOME_DONE && bh_engine_pod_stays(d->engine, bh_str_c(victim))) {
+        l = bh_calloc(1, sizeof(*l));
+        l->victim = bh_strdup(victim);
+        l->preemptor = bh_strdup(preemptor);
+        LIST_INSERT_HEAD(&d->leaving, l, link);
+    }
+    evicted(d, preemptor);
+    if (o == BERTH__OUTCOME__OUTCOME_REJECTED)
+        bh_queue_activate(d->queue, bh_str_c(preemptor), bh_sched_now(d));
+}
+
 static void on_result(struct bh_sched_daemon *d, struct bh_binder *b, const Berth__WorkResult *r)
 {
     struct bh_work *w = r->epoch == d->epoch ? bh_ledger_find(d->ledger, r->id) : NULL;
+    BH_CLEANUP(bh_freep) char *preemptor = NULL, *victim = NULL;
 
     bh_sched_count_outcome(d, r->outcome);
     if (r->epoch != d->epoch) {
@@ -174,7 +248,11 @@ static void on_result(struct bh_sched_daemon *d, struct bh_binder *b, const Bert
         bh_sched_prebind_answered(d, w, r);
     else if (r->outcome == BERTH__OUTCOME__OUTCOME_REJECTED)
         on_refused(d, w, r);
+    preemptor = w->on_behalf ? bh_strdup(w->on_behalf) : NULL;
+    victim = preemptor ? bh_strdup(w->uid) : NULL;
     bh_ledger_finish(d->ledger, w);
+    if (preemptor)
+        eviction_answered(d, victim, preemptor, r->outcome);
 }
 
 /* ---- binders -----------------------------------------------------------------------------------

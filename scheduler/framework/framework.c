@@ -113,6 +113,8 @@ int bh_framework_new(const struct bh_profile_config *config, int32_t default_per
         return rc;
     }
     find_missing(fw);
+    fw->evaluations = bh_arena_new_array(&fw->arena, struct bh_evaluations,
+                                         fw->n_plugins ? fw->n_plugins : 1);
     *ret = fw;
     return 0;
 }

@@ -23,6 +23,7 @@
 #ifndef BH_FRAMEWORK_H
 #define BH_FRAMEWORK_H
 
+#include "scheduler/framework/observe.h"
 #include "scheduler/framework/plugin.h"
 
 #define BH_FRAMEWORK_PLUGINS_MAX 64u
@@ -44,6 +45,9 @@ struct bh_framework {
     bool sampling;      /* an explicit percentage of nodes is configured */
     bool extended;      /* some extender filters or prioritises */
     int32_t percentage; /* with sampling: 1..100 */
+    uint32_t profile;   /* index in the configuration */
+    const struct bh_engine_observer *observer;  /* NULL: nothing is timed */
+    struct bh_evaluations *evaluations; /* by plugin; not part of what a cycle may not change */
 };
 /* config is borrowed. 0 or -EINVAL with upstream's text (without the "initializing profiles:"
  * part). */
@@ -67,7 +71,21 @@ struct bh_cycle {
     /* By row: an extender's copy of a node stands for the cluster's when feasible nodes are scored.
      * NULL = no copies. */
     const struct bh_node_info **replaced;
+    uint32_t samples; /* plugin calls that are still to be timed, see observe.h; 0 without observer */
 };
+/* Around one call of a plugin's code: 0 when it is not timed. */
+static inline uint64_t bh_sample_begin(const struct bh_cycle *cy)
+{
+    return bh_likely(!cy->samples) ? 0 : cy->fw->observer->now_ns();
+}
+void bh_sample_report(struct bh_cycle *cy, unsigned plugin, enum bh_seen_point at,
+                      enum bh_code code, uint64_t began_ns);
+static inline void bh_sample_end(struct bh_cycle *cy, unsigned plugin, enum bh_seen_point at,
+                                 enum bh_code code, uint64_t began_ns)
+{
+    if (began_ns)
+        bh_sample_report(cy, plugin, at, code, began_ns);
+}
 static inline const struct bh_node_info *bh_scored_node(const struct bh_cycle *cy,
                                                         const struct bh_cache *c, uint32_t row)
 {

@@ -53,6 +53,7 @@ struct bh_plugin_env {
     struct bh_objects *objects;       /* only Reserve and Unreserve change them (assume) */
     struct bh_reservations *reserved; /* NULL: Reserve takes nothing */
     struct bh_waiting_pods *waiting;  /* those at Permit; NULL: nobody lets them wait */
+    const struct bh_sched_config *config; /* for bh_sched_config_gate; NULL = defaults */
 };
 
 /* What every callback of a cycle gets. */

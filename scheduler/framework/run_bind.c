@@ -24,7 +24,9 @@ const struct bh_status *bh_run_reserve(struct bh_cycle *cy, bh_sym node)
     for (uint32_t k = 0; k < fw->n_point[BH_POINT_RESERVE]; k++) {
         unsigned i = fw->point[BH_POINT_RESERVE][k];
         const struct bh_plugin *p = fw->plugins[i].plugin;
+        uint64_t t = bh_sample_begin(cy);
         const struct bh_status *s = p->reserve(&cy->calls[i], node);
+        bh_sample_end(cy, i, BH_SEEN_RESERVE, bh_status_code(s), t);
         if (bh_status_code(s) != BH_SUCCESS)
             return bh_status_rejected(s) ? s : error_of(cy, "Reserve", p, s);
     }
@@ -58,7 +60,9 @@ const struct bh_status *bh_run_permit(struct bh_cycle *cy, bh_sym node, int64_t 
         unsigned i = fw->point[BH_POINT_PERMIT][k];
         const struct bh_plugin *p = fw->plugins[i].plugin;
         int64_t timeout_ns = 0;
+        uint64_t t = bh_sample_begin(cy);
         const struct bh_status *s = p->permit(&cy->calls[i], node, &timeout_ns);
+        bh_sample_end(cy, i, BH_SEEN_PERMIT, bh_status_code(s), t);
         if (bh_status_code(s) == BH_WAIT) {
             timeout_ns = BH_MIN(timeout_ns, PERMIT_TIMEOUT_MAX_NS);
             if (!wait || timeout_ns < *ret_timeout_ns)

@@ -22,7 +22,9 @@ const struct bh_status *bh_run_pre_enqueue(struct bh_cycle *cy)
 
     for (uint32_t k = 0; k < fw->n_point[BH_POINT_PRE_ENQUEUE]; k++) {
         unsigned i = fw->point[BH_POINT_PRE_ENQUEUE][k];
+        uint64_t t = bh_sample_begin(cy);
         const struct bh_status *s = fw->plugins[i].plugin->pre_enqueue(&cy->calls[i]);
+        bh_sample_end(cy, i, BH_SEEN_PRE_ENQUEUE, bh_status_code(s), t);
         if (bh_status_code(s) != BH_SUCCESS)
             return s;
     }
@@ -92,7 +94,10 @@ void bh_run_pre_filter(struct bh_cycle *cy, struct bh_pre_filter_result *ret)
         unsigned i = fw->point[BH_POINT_PRE_FILTER][k];
         const struct bh_plugin *p = fw->plugins[i].plugin;
         struct bh_node_set nodes = {.all = true};
+        uint64_t t = bh_sample_begin(cy);
         const struct bh_status *s = p->pre_filter(&cy->calls[i], &nodes);
+        bh_sample_end(cy, i, BH_SEEN_PRE_FILTER, bh_status_code(s), t);
+        fw->evaluations[i].pre_filter += bh_status_code(s) != BH_SKIP;
 
         switch (bh_status_code(s)) {
         case BH_SKIP:
@@ -131,15 +136,21 @@ const struct bh_status *bh_run_filter(struct bh_cycle *cy, const struct bh_node_
                                       int *ret_plugin)
 {
     const struct bh_framework *fw = cy->fw;
+    struct bh_evaluations *n = fw->evaluations;
+    const bool timed = cy->samples; /* this is the inner loop of the reference path */
 
     for (uint32_t k = 0; k < fw->n_point[BH_POINT_FILTER]; k++) {
         unsigned i = fw->point[BH_POINT_FILTER][k];
         const struct bh_plugin *p = fw->plugins[i].plugin;
         if (skipped(cy->skip_filter, i))
             continue;
+        uint64_t t = timed ? bh_sample_begin(cy) : 0;
         const struct bh_status *s = fw->plugins[i].no_pre_filter && p->without_pre_filter
                                         ? p->without_pre_filter
                                         : p->filter(&cy->calls[i], ni);
+        if (bh_unlikely(timed))
+            bh_sample_end(cy, i, BH_SEEN_FILTER, bh_status_code(s), t);
+        n[i].filter++;
         if (bh_likely(!s))
             continue;
         *ret_plugin = (int)i;
@@ -161,7 +172,9 @@ static const struct bh_status *run_extension(struct bh_cycle *cy, const struct b
         const struct bh_plugin *p = fw->plugins[i].plugin;
         if (skipped(cy->skip_filter, i) || !(add ? p->add_pod : p->remove_pod))
             continue;
+        uint64_t t = bh_sample_begin(cy);
         const struct bh_status *s = (add ? p->add_pod : p->remove_pod)(&cy->calls[i], pod, ni);
+        bh_sample_end(cy, i, add ? BH_SEEN_ADD_POD : BH_SEEN_REMOVE_POD, bh_status_code(s), t);
         if (bh_status_code(s) != BH_SUCCESS)
             return bh_status_new(
                 cy->arena, BH_ERROR, p->name, "running %s on PreFilter plugin \"%s\": %s",
@@ -244,7 +257,9 @@ const struct bh_status *bh_run_post_filter(struct bh_cycle *cy, const struct bh_
         unsigned i = fw->point[BH_POINT_POST_FILTER][k];
         const struct bh_plugin *p = fw->plugins[i].plugin;
         struct bh_post_filter_result r = {0};
+        uint64_t t = bh_sample_begin(cy);
         const struct bh_status *s = p->post_filter(&cy->calls[i], d, &r);
+        bh_sample_end(cy, i, BH_SEEN_POST_FILTER, bh_status_code(s), t);
 
         if (bh_status_code(s) == BH_SUCCESS ||
             bh_status_code(s) == BH_UNSCHEDULABLE_AND_UNRESOLVABLE) {

@@ -17,7 +17,10 @@ const struct bh_status *bh_run_pre_score(struct bh_cycle *cy, const uint32_t *ro
     for (uint32_t k = 0; k < fw->n_point[BH_POINT_PRE_SCORE]; k++) {
         unsigned i = fw->point[BH_POINT_PRE_SCORE][k];
         const struct bh_plugin *p = fw->plugins[i].plugin;
+        uint64_t t = bh_sample_begin(cy);
         const struct bh_status *s = p->pre_score(&cy->calls[i], rows, n);
+        bh_sample_end(cy, i, BH_SEEN_PRE_SCORE, bh_status_code(s), t);
+        fw->evaluations[i].pre_score += bh_status_code(s) != BH_SKIP;
         if (bh_status_code(s) == BH_SKIP)
             cy->skip_score |= (uint64_t)1 << i;
         else if (bh_status_code(s) != BH_SUCCESS)
@@ -43,10 +46,15 @@ static const struct bh_status *score_one(struct bh_cycle *cy, unsigned i, const 
     const struct bh_plugin *p = cy->fw->plugins[i].plugin;
     const struct bh_status *fails = cy->fw->plugins[i].no_pre_score ? p->without_pre_score : NULL;
     struct bh_call *call = &cy->calls[i];
+    const bool timed = cy->samples;
 
+    cy->fw->evaluations[i].score += n;
     for (uint32_t k = 0; k < n; k++) {
+        uint64_t t = timed ? bh_sample_begin(cy) : 0;
         const struct bh_status *s =
             fails ? fails : p->score(call, bh_scored_node(cy, call->cache, rows[k]), &scores[k]);
+        if (bh_unlikely(timed))
+            bh_sample_end(cy, i, BH_SEEN_SCORE, bh_status_code(s), t);
         if (bh_status_code(s) != BH_SUCCESS)
             return bh_status_new(cy->arena, BH_ERROR, p->name,
                                  "running Score plugins: plugin \"%s\" failed with: %s", p->name,
@@ -73,8 +81,11 @@ const struct bh_status *bh_run_score(struct bh_cycle *cy, const uint32_t *rows, 
             return s;
         if (ret_raw)
             memcpy(ret_raw + (size_t)k * n, scores, n * sizeof *scores);
-        if (p->normalize)
+        if (p->normalize) {
+            uint64_t t = bh_sample_begin(cy);
             p->normalize(&cy->calls[i], scores, n);
+            bh_sample_end(cy, i, BH_SEEN_NORMALIZE, BH_SUCCESS, t);
+        }
         for (uint32_t j = 0; j < n; j++) {
             if (scores[j] < 0 || scores[j] > 100)
                 return bh_status_new(

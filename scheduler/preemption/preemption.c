@@ -283,7 +283,10 @@ static struct bh_preemption describe(struct bh_call *c, const struct bh_candidat
         v[i] = (struct bh_victim){.namespace_ = keep_text(c->arena, r, r->namespace_),
                                   .name = keep_text(c->arena, r, r->name),
                                   .uid = keep_text(c->arena, r, r->uid),
-                                  .priority = cand->victims[i]->shape->priority};
+                                  .priority = cand->victims[i]->shape->priority,
+                                  .terminating = r->flags & BH_POD_TERMINATING,
+                                  .resource_version = r->resource_version,
+                                  .generation = r->generation};
     }
     return (struct bh_preemption){
         .node = c->cache->rows[cand->row]->name, .victims = v, .n_victims = cand->n_victims};

@@ -66,7 +66,7 @@ enum worth bh_queue_worth(struct bh_queue *q, struct entry *e, const struct bh_c
         if (!bh_engine_plugin_interested(q->engine, q->plugins[i], ev))
             continue;
         q->count.hints++;
-        if (bh_engine_hint(q->engine, q->plugins[i], &e->pub.pending, ev, ret_by_pod) != BH_QUEUE)
+        if (bh_queue_hint(q, q->plugins[i], e, ev, ret_by_pod) != BH_QUEUE)
             continue;
         if (e->pendings >> i & 1)
             return WORTH_IMMEDIATELY;

@@ -53,6 +53,7 @@ static void entry_free(struct bh_queue *q, struct entry *e)
 {
     bh_queue_flight_end(q, e);
     bh_queue_pool_unlink(q, e);
+    bh_queue_count_rejected(q, e, 0);
     bh_engine_shape_unref(q->engine, e->pub.pending.shape);
     free((void *)(uintptr_t)e->pub.pending.pod);
     free(e->pub.resource_version);
@@ -77,6 +78,7 @@ void bh_queue_free(struct bh_queue *q)
     bh_heap_fini(&q->error_backoff);
     for (uint32_t i = 0; i < q->n_plugins; i++)
         free(q->plugins[i]);
+    free(q->rejected);
     free(q);
 }
 
@@ -194,17 +196,25 @@ static void count_incoming(struct bh_queue *q, const char *queue, const char *la
         q->incoming(q->incoming_arg, queue, label);
 }
 
+static bool held(const struct bh_queue *q, const struct entry *e)
+{
+    const struct bh_pod_rec *pod = e->pub.pending.pod;
+
+    return q->held && q->held(q->held_arg, bh_rec_text(pod, pod->uid));
+}
+
 /* PreEnqueue: true when the pod may pass; else it is marked as gated. */
 static bool passes_gates(struct bh_queue *q, struct entry *e)
 {
     const struct bh_status *s = bh_engine_pre_enqueue(q->engine, &e->pub.pending);
 
-    if (!s) {
+    if (!s && !held(q, e)) {
         e->gating_plugin = BH_QUEUE_NO_PLUGIN;
         return true;
     }
-    e->gating_plugin = plugin_index(q, s->plugin ? s->plugin : "");
+    e->gating_plugin = plugin_index(q, !s ? "DefaultPreemption" : s->plugin ? s->plugin : "");
     e->rejectors |= UINT64_C(1) << e->gating_plugin;
+    bh_queue_count_rejected(q, e, e->counted | UINT64_C(1) << e->gating_plugin);
     return false;
 }
 
@@ -408,9 +418,8 @@ struct bh_queued_pod *bh_queue_pop(struct bh_queue *q, int64_t now_ns)
 {
     struct entry *e = bh_heap_peek(&q->active);
 
-    (void)now_ns;
     if (!e) {
-        e = bh_heap_peek(&q->backoff);
+        e = q->o.keep_backoff ? NULL : bh_heap_peek(&q->backoff);
         if (!e)
             return NULL;
         count_incoming(q, "active", "PopFromBackoffQ");
@@ -418,6 +427,8 @@ struct bh_queued_pod *bh_queue_pop(struct bh_queue *q, int64_t now_ns)
     take_out(q, e);
     set_place(q, e, BH_Q_IN_FLIGHT);
     e->pub.attempts++;
+    e->pub.popped_ns = now_ns;
+    bh_queue_count_rejected(q, e, 0);
     bh_queue_flight_begin(q, e);
     return &e->pub;
 }
@@ -472,6 +483,8 @@ void bh_queue_return(struct bh_queue *q, struct bh_str uid, const char *const *p
     e->pendings = plugin_set(q, pending_plugins, n_pending);
     e->rejectors = plugin_set(q, plugins, n_plugins) | e->pendings;
     e->gating_plugin = BH_QUEUE_NO_PLUGIN;
+    bh_queue_count_rejected(q, e, e->rejectors);
+    e->pub.flushed = false;
     e->pub.timestamp_ns = now_ns;
     e->backoff_cached = false;
     if (e->rejectors) {
@@ -512,6 +525,26 @@ void bh_queue_activate(struct bh_queue *q, struct bh_str uid, int64_t now_ns)
     }
 }
 
+/* It waits behind held() alone. */
+static bool kept(const struct bh_queue *q, const struct entry *e)
+{
+    return e->place == BH_Q_GATED && strcmp(q->plugins[e->gating_plugin], "DefaultPreemption") == 0;
+}
+
+void bh_queue_hold_if(struct bh_queue *q, bool (*fn)(void *arg, struct bh_str uid), void *arg)
+{
+    q->held = fn;
+    q->held_arg = arg;
+}
+
+void bh_queue_release(struct bh_queue *q, struct bh_str uid, int64_t now_ns)
+{
+    struct entry *e = find(q, uid);
+
+    if (e && kept(q, e))
+        bh_queue_requeue(q, e, WORTH_AFTER_BACKOFF, "AssignedPodDelete", now_ns);
+}
+
 /* ---- time --------------------------------------------------------------------------------------
  */
 
@@ -532,8 +565,10 @@ static void flush_unschedulable(struct bh_queue *q, int64_t now_ns)
     for (size_t it = 0; (m = bh_map_next(&q->by_uid, &it));) {
         struct entry *e = m->value;
         if (e->place == BH_Q_UNSCHEDULABLE &&
-            now_ns - e->pub.timestamp_ns > q->o.max_in_unschedulable_ns)
+            now_ns - e->pub.timestamp_ns > q->o.max_in_unschedulable_ns) {
+            e->pub.flushed = true;
             bh_queue_requeue(q, e, WORTH_AFTER_BACKOFF, "UnschedulableTimeout", now_ns);
+        }
     }
 }
 
@@ -543,13 +578,17 @@ void bh_queue_wake_all(struct bh_queue *q, int64_t now_ns)
 
     for (size_t it = 0; (m = bh_map_next(&q->by_uid, &it));) {
         struct entry *e = m->value;
-        if (e->place == BH_Q_UNSCHEDULABLE)
+        if (e->place == BH_Q_UNSCHEDULABLE || e->place == BH_Q_GATED)
             bh_queue_requeue(q, e, WORTH_AFTER_BACKOFF, "UnschedulableTimeout", now_ns);
     }
 }
 
 int64_t bh_queue_tick(struct bh_queue *q, int64_t now_ns)
 {
+    if (now_ns >= q->hint_second_ns) {
+        q->hint_samples = BH_HINT_SAMPLES;
+        q->hint_second_ns = now_ns + NS_PER_S;
+    }
     flush_heap(q, &q->backoff, now_ns);
     flush_heap(q, &q->error_backoff, now_ns);
     if (now_ns >= q->next_flush_ns) {

@@ -23,11 +23,15 @@ struct bh_queue_options {
     int64_t max_in_unschedulable_ns; /* 5 min */
     /* Ask for each pod too where one answer is taken for many, and abort on a difference. */
     bool verify;
+    bool keep_backoff; /* nothing is popped before its backoff ends (SchedulerPopFromBackoffQ off) */
 };
 struct bh_queued_pod { /* one entry; read-only outside the queue */
     struct bh_pending pending;
     int64_t timestamp_ns, initial_attempt_ns;
     uint32_t attempts, unschedulable_count, consecutive_errors;
+    int64_t popped_ns; /* when the attempt under way began */
+    uint32_t evaluated, feasible; /* nodes of the last decision, for the log */
+    bool flushed;      /* it was moved because it had waited too long, and was not rejected since */
     char *resource_version; /* of the API object (event's regarding.resourceVersion) */
     /* What the API server was last told, or said itself: see bh_queue_told. */
     uint64_t told_condition;          /* fingerprint of the PodScheduled condition, 0 = none */
@@ -74,10 +78,15 @@ void bh_queue_return(struct bh_queue *q, struct bh_str uid, const char *const *p
                      int64_t now_ns);
 /* A cluster event: moves the pods it can help. */
 void bh_queue_event(struct bh_queue *q, const struct bh_cluster_event *ev, int64_t now_ns);
-/* Every rejected pod gets another try after its backoff: after a rebuild of the cluster's state,
- * when the single events in between are not known. */
+/* Every rejected pod gets another try after its backoff, and every gated one asks its gates again:
+ * after a rebuild of the cluster's state, when the single events in between are not known. (A claim
+ * that came after its pod, for one.) */
 void bh_queue_wake_all(struct bh_queue *q, int64_t now_ns);
 void bh_queue_activate(struct bh_queue *q, struct bh_str uid, int64_t now_ns);
+/* DefaultPreemption's PreEnqueue: a pod that is about to move stays, gated, as long as held() says
+ * that its victims are being evicted. Release: that is over; a pod that was kept is moved now. */
+void bh_queue_hold_if(struct bh_queue *q, bool (*held)(void *arg, struct bh_str uid), void *arg);
+void bh_queue_release(struct bh_queue *q, struct bh_str uid, int64_t now_ns);
 /* Backoff expiries and the 30 s / 5 min flush; returns when it wants to be called again (ns from
  * now, INT64_MAX = only after a change). */
 int64_t bh_queue_tick(struct bh_queue *q, int64_t now_ns);
@@ -121,6 +130,24 @@ void bh_queue_stats(const struct bh_queue *q, struct bh_queue_stats *ret);
 /* queue_incoming_pods_total{queue,event}: called with upstream's labels. */
 void bh_queue_on_incoming(struct bh_queue *q,
                           void (*fn)(void *arg, const char *queue, const char *event), void *arg);
+/* How long single queueing hints took, by clock_ns: told of the first BH_HINT_SAMPLES of a second
+ * (upstream: what fits into a buffer of that size, flushed each second). fn may not use the queue. */
+#define BH_HINT_SAMPLES 1000u
+typedef void bh_queue_hint_fn(void *arg, const char *plugin, const struct bh_cluster_event *ev,
+                              enum bh_hint hint, uint64_t ns);
+void bh_queue_on_hint(struct bh_queue *q, uint64_t (*clock_ns)(void), bh_queue_hint_fn *fn,
+                      void *arg);
+/* unschedulable_pods: how many pods a plugin holds back, from its rejection or its gate to the next
+ * attempt; 0 for pairs that were once above it. */
+void bh_queue_each_rejector(const struct bh_queue *q,
+                            void (*fn)(void *arg, const char *plugin, bh_sym profile, uint64_t n),
+                            void *arg);
+/* inflight_events: the label of every event that is kept while pods are in flight, "PodPopped" for
+ * the pods themselves. */
+void bh_queue_each_in_flight(const struct bh_queue *q, void (*fn)(void *arg, const char *label),
+                             void *arg);
+/* "NodeUpdateNodeTaint": upstream's name of an event, written to out. */
+const char *bh_queue_event_label(const struct bh_cluster_event *ev, char out[static 96]);
 /* Start of a new feed from the watcher: entries not added again before sync_end are deleted. */
 void bh_queue_sync_begin(struct bh_queue *q);
 void bh_queue_sync_end(struct bh_queue *q);

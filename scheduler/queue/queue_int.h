@@ -62,6 +62,12 @@ struct entry {
     struct entry *pool_prev, *pool_next;
     struct flight_node *marker;
     uint64_t sync_generation; /* last feed that named the pod */
+    uint64_t counted;         /* in bh_queue.rejected of counted_profile; bit set over plugins */
+    uint32_t counted_profile;
+};
+struct rejected { /* pods of one profile that wait, by plugin that holds them back */
+    bh_sym profile;
+    uint64_t n[BH_QUEUE_MAX_PLUGINS];
 };
 struct bh_queue {
     struct bh_engine *engine;
@@ -80,8 +86,17 @@ struct bh_queue {
     uint64_t sync_generation;
     bool syncing;
     int64_t next_flush_ns;
+    bool (*held)(void *arg, struct bh_str uid);
+    void *held_arg;
     void (*incoming)(void *arg, const char *queue, const char *event);
     void *incoming_arg;
+    struct rejected *rejected;
+    uint32_t n_rejected;
+    uint64_t (*clock_ns)(void); /* NULL: hints are not timed */
+    bh_queue_hint_fn *on_hint;
+    void *on_hint_arg;
+    uint32_t hint_samples; /* left until hint_second_ns */
+    int64_t hint_second_ns;
 };
 
 enum worth { WORTH_SKIP, WORTH_AFTER_BACKOFF, WORTH_IMMEDIATELY };
@@ -92,7 +107,10 @@ void bh_queue_requeue(struct bh_queue *q, struct entry *e, enum worth w, const c
                       int64_t now_ns);
 void bh_queue_move_to_active(struct bh_queue *q, struct entry *e, const char *label,
                              bool from_backoff, int64_t now_ns);
-const char *bh_queue_event_label(const struct bh_cluster_event *ev, char out[static 96]);
+/* stats.c: the plugins that hold e back are these. */
+void bh_queue_count_rejected(struct bh_queue *q, struct entry *e, uint64_t plugins);
+enum bh_hint bh_queue_hint(struct bh_queue *q, const char *plugin, struct entry *e,
+                           const struct bh_cluster_event *ev, bool *ret_by_pod);
 /* pool.c: link by the entry's set, shape and gate as they are; unlink allows who is not linked. A
  * group that is held stays, even empty, until it is released. */
 void bh_queue_pool_link(struct bh_queue *q, struct entry *e);

@@ -67,7 +67,7 @@ for p in watcher scheduler binder-1; do
         skip "$p promtool check metrics" "no promtool"
     fi
 done
-expect "scheduler_schedule_attempts_total" 'scheduler_schedule_attempts_total\{result="scheduled",profile="default-scheduler"\} [1-9]' cat "$work/scheduler.prom"
+expect "scheduler_schedule_attempts_total" 'scheduler_schedule_attempts_total\{profile="default-scheduler",result="scheduled"\} [1-9]' cat "$work/scheduler.prom"
 expect "berth get nodes reads the snapshot" 'node-a1 +Schedulable' "$BERTH_BIN/berth" get nodes --runtime-dir "$run"
 expect "berth get pods reads the snapshot" "default +$pod" "$BERTH_BIN/berth" get pods --runtime-dir "$run"
 

@@ -304,6 +304,11 @@ static int prepare_claim(struct search *s, struct claim *c)
     for (uint32_t i = 0; i < c->n_slots; i++) {
         struct bh_dra_slot *slot = &c->slots[i];
         int64_t smallest = INT64_MAX;
+        if (s->p->d->no_alternatives && spec->requests[i]->n_firstavailable)
+            return bh_err_set(s->err, -EINVAL,
+                              "claim %s/%s, request %s: has subrequests, but the "
+                              "DRAPrioritizedList feature is disabled",
+                              c->in->ns, c->in->name, spec->requests[i]->name);
         read_slot(s, spec->requests[i], slot);
         for (uint32_t k = 0; k < slot->n_alt; k++) {
             int rc = prepare(s, c, &slot->alt[k]);
@@ -416,7 +421,8 @@ static enum outcome take(struct search *s, const struct at *at, uint32_t device)
     const struct bh_dra_slice *sl = &s->d->slices[dev->slice];
     struct bh_dra_allocation *out = &s->out[at->claim];
 
-    if (in_use(s, at, device) || !take_counters(s, device) || !tolerates_all(r, dev->msg))
+    if (in_use(s, at, device) || !take_counters(s, device) ||
+        (!s->p->d->no_taints && !tolerates_all(r, dev->msg)))
         return NO;
     uint32_t refused = add_constraints(s, at, device);
     if (refused < c->n_constraints) {

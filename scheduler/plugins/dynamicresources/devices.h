@@ -74,6 +74,7 @@ struct bh_dra {
     struct bh_symtab *tab;
     bh_sym metadata_name;
     int64_t filter_timeout_ns, binding_timeout_ns;
+    bool no_taints, no_alternatives; /* gates DRADeviceTaints, DRAPrioritizedList are off */
     struct bh_reservations *reserved; /* claims in flight, and where Reserve puts them */
     uint64_t shares;                  /* handed out: makes their ids different */
 

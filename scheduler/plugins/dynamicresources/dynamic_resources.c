@@ -526,7 +526,10 @@ static int args_new(const struct bh_plugin_env *env, const struct bh_json *args,
     (void)err;
     bh_dra_init(d, env->tab);
     d->reserved = env->reserved;
-    d->filter_timeout_ns = duration(args, "filterTimeout", 10 * SECOND_NS);
+    d->no_taints = !bh_sched_config_gate(env->config, "DRADeviceTaints");
+    d->no_alternatives = !bh_sched_config_gate(env->config, "DRAPrioritizedList");
+    if (bh_sched_config_gate(env->config, "DRASchedulerFilterTimeout"))
+        d->filter_timeout_ns = duration(args, "filterTimeout", 10 * SECOND_NS);
     d->binding_timeout_ns = duration(args, "bindingTimeout", 600 * SECOND_NS);
     *ret = d;
     return 0;

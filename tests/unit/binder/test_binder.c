@@ -437,7 +437,7 @@ static void setup(struct fixture *f)
                                             .instance = "1",
                                             .metrics_address = "0",
                                             .api = &f->api,
-                                            .burst = 100};
+                                            .limits.burst = 100};
 }
 
 static void open_binder(struct fixture *f)
@@ -711,12 +711,13 @@ static void test_status_patches_and_evictions(void)
     Berth__Condition c = BERTH__CONDITION__INIT;
     Berth__EventText e = BERTH__EVENT_TEXT__INIT;
     char t[] = "DisruptionTarget", s[] = "True", normal[] = "Normal", preempted[] = "Preempted";
+    char scheduled[] = "PodScheduled";
 
     setup(&f);
     open_binder(&f);
     p = add_pod(&f, "p");
     victim = add_pod(&f, "victim");
-    c.type = t;
+    c.type = scheduled;
     c.status = s;
     work_of(&w, 1, PATCH, p);
     w.condition = &c;
@@ -735,6 +736,7 @@ static void test_status_patches_and_evictions(void)
     /* a victim: condition, then deletion with its uid, then the event */
     e.type = normal;
     e.reason = preempted;
+    c.type = t;
     work_of(&w, 3, DELETE, victim);
     w.condition = &c;
     w.event = &e;
@@ -846,6 +848,71 @@ static void test_old_epochs_are_not_written(void)
     teardown(&f);
 }
 
+static void test_readiness_ends_with_the_scheduler(void)
+{
+    struct fixture f;
+
+    setup(&f);
+    open_binder(&f);
+    send_bind(&f, 10, 1, add_pod(&f, "p"));
+    SPIN(&f, f.n_results == 1);
+    CU_ASSERT(bh_binder_has_scheduler(&f.b));
+    f.b.heard_ns -= BH_BINDER_DEAF_NS; /* as if that time had passed */
+    CU_ASSERT(!bh_binder_has_scheduler(&f.b));
+    send_bind(&f, 10, 2, add_pod(&f, "q"));
+    SPIN(&f, f.n_results == 2);
+    CU_ASSERT(bh_binder_has_scheduler(&f.b));
+    close_binder(&f);
+    teardown(&f);
+}
+
+static void test_what_no_scheduler_may_ask_for_is_not_written(void)
+{
+    struct fixture f;
+    Berth__WorkItem w, *list = &w;
+    Berth__Condition c = BERTH__CONDITION__INIT;
+    struct bad {
+        Berth__WorkKind kind;
+        char name[24], ns[12], node[12], nominated[12], type[20];
+    } bad[] = {{BIND, "..", "default", "node-1", "", ""},
+               {BIND, "p/../../nodes", "default", "node-1", "", ""},
+               {BIND, "p", "..", "node-1", "", ""},
+               {BIND, "p", "default", "../etc", "", ""},
+               {BIND, "p", "default", "Node", "", ""},
+               {PATCH, "p", "default", "", "a/b", "PodScheduled"},
+               {PATCH, "p", "default", "", "", "Ready"},
+               {DELETE, "p", "default", "", "", "PodScheduled"},
+               {DELETE, "P", "default", "", "", "DisruptionTarget"},
+               {EVENT, "p", "a?b", "", "", ""}};
+    char status[] = "True", type[] = "Normal", reason[] = "Scheduled";
+
+    setup(&f);
+    open_binder(&f);
+    add_pod(&f, "p");
+    for (unsigned i = 0; i < BH_ARRAY_LEN(bad); i++) {
+        work_of(&w, i + 1, bad[i].kind, &f.pods[0]);
+        w.name = bad[i].name;
+        w.namespace_ = bad[i].ns;
+        w.node = bad[i].node;
+        w.nominated_node = bad[i].nominated;
+        c.type = bad[i].type;
+        c.status = status;
+        w.condition = *c.type ? &c : NULL;
+        w.set_nominated_node = w.has_set_nominated_node = bad[i].kind == PATCH;
+        Berth__EventText t = BERTH__EVENT_TEXT__INIT;
+        t.type = type;
+        t.reason = reason;
+        w.event = bad[i].kind == EVENT ? &t : NULL;
+        send_items(&f, 10, &list, 1, 0);
+        SPIN(&f, f.n_results == i + 1);
+        CU_ASSERT(f.results[i].outcome == BERTH__OUTCOME__OUTCOME_REJECTED);
+        CU_ASSERT(*f.results[i].message != '\0');
+    }
+    CU_ASSERT(f.writes == 0 && f.deletes == 0 && f.events == 0);
+    close_binder(&f);
+    teardown(&f);
+}
+
 /* ---- the lease ---------------------------------------------------------------------------------
  */
 
@@ -916,8 +983,8 @@ static void test_a_write_that_waited_too_long_is_not_sent(void)
     unsigned stale = 0;
 
     setup(&f);
-    f.options.qps = 4;
-    f.options.burst = 1;
+    f.options.limits.qps = 4;
+    f.options.limits.burst = 1;
     open_binder(&f);
     grant(&f, 7, 1, 20 * NS_PER_S);
     grant(&f, 7, 2, NS_PER_S / 8);
@@ -1231,6 +1298,9 @@ BH_TESTS(
      test_events_are_repeated_and_never_delay_answers},
     {"events that repeat become a series", test_events_that_repeat_become_a_series},
     {"old epochs are not written", test_old_epochs_are_not_written},
+    {"readiness ends with the scheduler", test_readiness_ends_with_the_scheduler},
+    {"what no scheduler may ask for is not written",
+     test_what_no_scheduler_may_ask_for_is_not_written},
     {"nothing is written without a grant that holds",
      test_nothing_is_written_without_a_grant_that_holds},
     {"a write that waited too long is not sent", test_a_write_that_waited_too_long_is_not_sent},

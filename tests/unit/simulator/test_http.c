@@ -834,7 +834,7 @@ static void test_who_may_talk(void)
     CU_ASSERT(bh_sim_new(&loop, &open_door, &s, &err) < 0);
     CU_ASSERT_PTR_NOT_NULL(strstr(err.msg, "not the loopback"));
     uv_loop_close(&loop);
-    struct bh_sim_tls t;
+    struct bh_selfsigned t;
     CU_ASSERT_EQUAL_FATAL(bh_sim_tls_make("0.0.0.0", &t, NULL), 0);
     const struct bh_sim_options guarded = {.no_controllers = true,
                                            .first_revision = 100,
@@ -850,13 +850,13 @@ static void test_who_may_talk(void)
          200);
     just(&f, (struct call){.path = CMS, .ca_pem = t.ca_pem, .headers = {"Host: some.name"}}, 401);
     fixture_fini(&f);
-    bh_sim_tls_fini(&t);
+    bh_selfsigned_fini(&t);
 }
 
 static void test_tls(void)
 {
     struct fixture f;
-    struct bh_sim_tls t;
+    struct bh_selfsigned t;
     CU_ASSERT_EQUAL_FATAL(bh_sim_tls_make("127.0.0.1", &t, NULL), 0);
     const struct bh_sim_options o = {.no_controllers = true,
                                      .first_revision = 100,
@@ -865,7 +865,7 @@ static void test_tls(void)
     fixture_init(&f, &o, true);
     just(&f, (struct call){.path = "/version", .ca_pem = t.ca_pem}, 200);
     fixture_fini(&f);
-    bh_sim_tls_fini(&t);
+    bh_selfsigned_fini(&t);
 }
 
 static void test_faults(void)

@@ -121,7 +121,8 @@ static void handle(struct raw_server *s, const struct raw_request *r)
 
     CU_ASSERT_PTR_NOT_NULL(strstr(r->head, "User-Agent: berth-test/leader-election"));
     if (strstr(r->target, "/events")) {
-        CU_ASSERT_STRING_EQUAL(r->target, "/api/v1/namespaces/kube-system/events");
+        CU_ASSERT_STRING_EQUAL(
+            r->target, "/api/v1/namespaces/kube-system/events?fieldManager=kube-scheduler");
         snprintf(e->last_event, sizeof(e->last_event), "%.*s", (int)r->body_n, r->body);
         e->events++;
         raw_json(r->conn, 201, "{}");

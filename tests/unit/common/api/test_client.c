@@ -182,6 +182,28 @@ static void test_methods(void)
     env_stop(&e);
 }
 
+/* Only writes of fields name their owner. */
+static void test_field_manager(void)
+{
+    static const char *const cases[][3] = {
+        {"GET", "/x", "GET /x\n"},
+        {"DELETE", "/x", "DELETE /x\n"},
+        {"POST", "/x", "POST /x?fieldManager=kube-scheduler\n"},
+        {"PUT", "/x", "PUT /x?fieldManager=kube-scheduler\n"},
+        {"PATCH", "/x?force=true", "PATCH /x?force=true&fieldManager=kube-scheduler\n"}};
+    struct env e = {.opts.field_manager = BH_API_FIELD_MANAGER};
+
+    env_start(&e, echo, NULL);
+    for (size_t i = 0; i < BH_ARRAY_LEN(cases); i++) {
+        struct got g = {0};
+        struct bh_api_call call = call_of(&g, cases[i][0], cases[i][1]);
+        run(&e, &call, &g);
+        CU_ASSERT_EQUAL(strncmp(bh_buf_str(&g.body), cases[i][2], strlen(cases[i][2])), 0);
+        got_fini(&g);
+    }
+    env_stop(&e);
+}
+
 static void test_do(void)
 {
     struct env e = {0};
@@ -984,4 +1006,5 @@ BH_TESTS(
     {"a command that fails, hangs or talks rubbish says so in each request", test_exec_failures},
     {"impersonation is said in every request", test_impersonation_headers},
     {"requests are counted by code, host and method", test_metrics},
+    {"writes name the owner of their fields", test_field_manager},
     {"percent-encoding", test_escape}, {"back-off doubles with jitter up to 30 s", test_backoff})

@@ -270,6 +270,38 @@ static void test_nothing_found(void)
     clean_environment();
 }
 
+static void test_master(void)
+{
+    struct bh_api_config *c = NULL;
+    char *path = file("config", CLUSTER "https://first\n" CONTEXT USER "    token: t\n");
+
+    clean_environment();
+    unsetenv("KUBERNETES_MASTER");
+    CU_ASSERT_EQUAL_FATAL(bh_kubeconfig_load_master(path, NULL, "10.0.0.1:6443/", &c, &err), 0);
+    CU_ASSERT_STRING_EQUAL(c->server, "http://10.0.0.1:6443"); /* no TLS in the file */
+    CU_ASSERT_STRING_EQUAL(c->token, "t");
+    bh_api_config_free(c);
+    CU_ASSERT_EQUAL_FATAL(bh_kubeconfig_load_master(path, NULL, "", &c, &err), 0);
+    CU_ASSERT_STRING_EQUAL(c->server, "https://first");
+    bh_api_config_free(c);
+    /* alone: an address and nobody in particular */
+    CU_ASSERT_EQUAL_FATAL(bh_kubeconfig_load_master("", NULL, "https://m", &c, &err), 0);
+    CU_ASSERT(bh_streq(c->server, "https://m") && !c->token && !c->ca_file);
+    bh_api_config_free(c);
+    CU_ASSERT_EQUAL(bh_kubeconfig_load_master("", NULL, "https://a@b", &c, &err), -EINVAL);
+    CU_ASSERT_EQUAL(bh_kubeconfig_load_master("", NULL, "", &c, &err), -ENOENT);
+    CU_ASSERT_STRING_EQUAL(err.msg,
+                           "invalid configuration: no configuration has been provided, try setting "
+                           "KUBERNETES_MASTER environment variable");
+    setenv("KUBERNETES_MASTER", "https://e", 1);
+    CU_ASSERT_EQUAL_FATAL(bh_kubeconfig_load_master("", NULL, "", &c, &err), 0);
+    CU_ASSERT_STRING_EQUAL(c->server, "https://e");
+    bh_api_config_free(c);
+    unsetenv("KUBERNETES_MASTER");
+    unlink(path);
+    free(path);
+}
+
 static void test_home(void)
 {
     struct bh_api_config *c = NULL;
@@ -297,4 +329,5 @@ BH_TESTS("common/api/kubeconfig", {"a plain server with nothing else", test_plai
          {"--context chooses, and an unknown one is named", test_context_option},
          {"$KUBECONFIG is a list: first entry wins, missing files are left out", test_merge},
          {"finding nothing says what to give", test_nothing_found},
+         {"--master wins over the file, or stands alone", test_master},
          {"~/.kube/config is the last resort", test_home})

@@ -116,6 +116,64 @@ static void test_json_lines_parse(void)
         json_decref(line[i]);
 }
 
+static void say_levels(void)
+{
+    bh_log_init("t", 2, BH_LOG_TEXT);
+    bh_log_v(3, "Too detailed");
+    bh_log_v(2, "Second", bh_kv_i("n", 1));
+    bh_log_set_vmodule("other=9,test_*=4,test_log=1");
+    bh_log_v(4, "By file");
+    bh_log_v(5, "Not even by file");
+    bh_log_plain(1, "a/flags.c", 3, "FLAG: --x=\"y\"\nE1121 not a line");
+    bh_log_block(2, "a/b.c", 7, "Using component config", "config", "a: 1\nb:\n- c\n");
+    bh_log_init("t", 3, BH_LOG_JSON);
+    bh_log_v(3, "Third");
+    bh_log_block(2, "a/b.c", 7, "Block", "config", "a: 1\n");
+}
+
+static void test_levels(void)
+{
+    static const char *const wanted[] = {
+        "] \"Second\" n=1\n",
+        "] \"By file\"\n",
+        " flags.c:3] FLAG: --x=\"y\" E1121 not a line\n",
+        " b.c:7] \"Using component config\" config=<\n\ta: 1\n\tb:\n\t- c\n >\n",
+        ",\"msg\":\"Third\",\"v\":3}\n",
+        ",\"msg\":\"Block\",\"v\":2,\"config\":\"a: 1\\n\"}\n"};
+    const char *at = said;
+
+    CU_ASSERT_EQUAL(run_piped(say_levels), 0);
+    for (size_t i = 0; i < BH_ARRAY_LEN(wanted); i++) {
+        const char *found = strstr(at, wanted[i]);
+        CU_ASSERT_PTR_NOT_NULL_FATAL(found);
+        at = found;
+    }
+    CU_ASSERT(!strstr(said, "Too detailed") && !strstr(said, "Not even"));
+}
+
+static void test_vmodule_refusals(void)
+{
+    static const struct {
+        const char *list, *text;
+    } cases[] = {
+        {"a=1,,b=2147483647,", NULL},
+        {"", NULL},
+        {"a", "\"a\" does not have the pattern=N format"},
+        {"a=1,=2", "\"=2\" does not have the pattern=N format"},
+        {"a=1=2", "\"a=1=2\" does not have the pattern=N format"},
+        {"a=x", "parsing verbosity in \"a=x\": strconv.ParseUint: parsing \"x\": invalid syntax"},
+        {"a=2147483648", "parsing verbosity in \"a=2147483648\": strconv.ParseUint: parsing "
+                         "\"2147483648\": value out of range"}};
+    struct bh_err err;
+
+    for (size_t i = 0; i < BH_ARRAY_LEN(cases); i++) {
+        int rc = bh_log_check_vmodule(cases[i].list, &err);
+        CU_ASSERT_EQUAL(rc < 0, cases[i].text != NULL);
+        if (rc < 0 && cases[i].text)
+            CU_ASSERT_STRING_EQUAL(err.msg, cases[i].text);
+    }
+}
+
 static void say_long(void)
 {
     static char text[300000];
@@ -249,4 +307,6 @@ BH_TESTS("common/base/log", {"text lines are klog's", test_text_lines},
          {"a full pipe drops and counts", test_a_full_pipe_drops_and_counts},
          {"a full socket drops and counts", test_a_full_socket_drops_and_counts},
          {"a closed stderr does no harm", test_a_closed_stderr_does_no_harm},
-         {"the journal gets a priority and no time", test_the_journal_gets_a_priority_and_no_time})
+         {"the journal gets a priority and no time", test_the_journal_gets_a_priority_and_no_time},
+         {"levels, --vmodule, plain lines and blocks", test_levels},
+         {"--vmodule that cannot be read: klog's texts", test_vmodule_refusals})

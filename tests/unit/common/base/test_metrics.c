@@ -132,7 +132,16 @@ static void test_process_metrics_tell_the_truth(void)
 {
     struct bh_metrics *m = bh_metrics_new();
     bh_metrics_add_process(m, "test");
+    bh_metrics_add_network(m);
+    CU_ASSERT_PTR_NULL(bh_metric_find(m, "go_gc"));
+    CU_ASSERT_PTR_NOT_NULL(bh_metric_find(m, "go_threads"));
+    CU_ASSERT(bh_metrics_count(m, "[BETA]") == 1);
     char *text = render(m);
+    CU_ASSERT(sample(text, "go_goroutines") == 1);
+    CU_ASSERT(sample(text, "process_network_receive_bytes_total") >= 0);
+    CU_ASSERT(sample(text, "process_virtual_memory_max_bytes") > 0);
+    CU_ASSERT_PTR_NOT_NULL(strstr(
+        text, "registered_metrics_total{deprecated_version=\"\",stability_level=\"BETA\"} 1\n"));
     CU_ASSERT(sample(text, "process_resident_memory_bytes") > 100000);
     CU_ASSERT(sample(text, "process_virtual_memory_bytes") >
               sample(text, "process_resident_memory_bytes"));

@@ -4,6 +4,11 @@
  */
 #include "common/http/probes.h"
 
+#include <sys/stat.h>
+#include <sys/un.h>
+
+#include "common/base/log.h"
+
 #include "tests/unit/common/http/fixture.h"
 
 static struct bh_probes *probes;
@@ -33,7 +38,8 @@ static void start(void *arg)
                                         "Time spent waiting.", "queue,kind", bounds, 4);
     bh_cell_observe(bh_metric_cell(h, "active", "a"), 0.02);
     bh_cell_observe(bh_metric_cell(h, "backoff", ""), 5);
-    CU_ASSERT_EQUAL(bh_probes_start(&fx.loop, "127.0.0.1:0", metrics, arg, &probes, &err), 0);
+    CU_ASSERT_EQUAL(
+        bh_probes_start(&fx.loop, "127.0.0.1:0", NULL, NULL, metrics, arg, &probes, &err), 0);
     fx.port = bh_probes_port(probes);
 }
 static void stop(void *arg)
@@ -148,24 +154,103 @@ static void test_addresses(void)
     struct bh_probes *p = (struct bh_probes *)&loop;
     struct bh_err err;
     for (size_t i = 0; i < BH_ARRAY_LEN(bad); i++) {
-        CU_ASSERT_EQUAL(bh_probes_start(&loop, bad[i], NULL, NULL, &p, &err), -EINVAL);
+        CU_ASSERT_EQUAL(bh_probes_start(&loop, bad[i], NULL, NULL, NULL, NULL, &p, &err), -EINVAL);
         CU_ASSERT_PTR_EQUAL(p, (struct bh_probes *)&loop);
         CU_ASSERT_PTR_NOT_NULL(strstr(err.msg, "address "));
     }
     static const char *const off[] = {"", "0", NULL};
     for (size_t i = 0; i < BH_ARRAY_LEN(off); i++) {
-        CU_ASSERT_EQUAL(bh_probes_start(&loop, off[i], NULL, NULL, &p, &err), 0);
+        CU_ASSERT_EQUAL(bh_probes_start(&loop, off[i], NULL, NULL, NULL, NULL, &p, &err), 0);
         CU_ASSERT_PTR_NULL(p);
         CU_ASSERT_EQUAL(bh_probes_port(p), 0);
         bh_probes_free(p);
     }
-    CU_ASSERT_EQUAL(bh_probes_start(&loop, ":0", NULL, NULL, &p, &err), 0);
+    CU_ASSERT_EQUAL(bh_probes_start(&loop, ":0", NULL, NULL, NULL, NULL, &p, &err), 0);
     CU_ASSERT(bh_probes_port(p) > 0);
     bh_probes_free(p);
     bh_loop_drain_close(&loop);
 }
 
+/* ---- the Unix socket ---------------------------------------------------------------------------
+ */
+
+static struct bh_probes *local;
+static int local_rc;
+static struct bh_err local_err;
+
+static void start_local(void *arg)
+{
+    local_rc =
+        bh_probes_start(&fx.loop, "0", bh_test_tmpdir(), arg, NULL, checks, &local, &local_err);
+}
+
+static void stop_local(void *arg)
+{
+    (void)arg;
+    bh_probes_free(local);
+}
+
+static void ask_local(const char *path, const char *request, char out[static 2048])
+{
+    struct sockaddr_un sa = {.sun_family = AF_UNIX};
+    int fd = socket(AF_UNIX, SOCK_STREAM, 0);
+    size_t n = 0;
+    ssize_t k;
+
+    snprintf(sa.sun_path, sizeof(sa.sun_path), "%s", path);
+    CU_ASSERT_EQUAL_FATAL(connect(fd, (struct sockaddr *)&sa, sizeof(sa)), 0);
+    CU_ASSERT_EQUAL(write(fd, request, strlen(request)), (ssize_t)strlen(request));
+    while (n < 2047 && (k = read(fd, out + n, 2047 - n)) > 0)
+        n += (size_t)k;
+    out[n] = '\0';
+    close(fd);
+}
+
+static void test_socket(void)
+{
+    char path[4200], text[2048];
+    struct stat st;
+    int stale = socket(AF_UNIX, SOCK_STREAM, 0);
+    struct sockaddr_un sa = {.sun_family = AF_UNIX};
+
+    snprintf(path, sizeof(path), "%s/x.http", bh_test_tmpdir());
+    snprintf(sa.sun_path, sizeof(sa.sun_path), "%.100s", path);
+    CU_ASSERT_EQUAL(bind(stale, (struct sockaddr *)&sa, sizeof(sa)), 0);
+    close(stale); /* as a killed process leaves it */
+    alive = ready = true;
+    fixture_begin();
+    on_loop(start_local, (void *)(uintptr_t) "x");
+    CU_ASSERT_EQUAL_FATAL(local_rc, 0);
+    CU_ASSERT_EQUAL(bh_probes_port(local), 0);
+    CU_ASSERT_EQUAL(stat(path, &st), 0);
+    CU_ASSERT_EQUAL(st.st_mode & 07777, 0660);
+    ask_local(path, "GET /livez HTTP/1.0\r\n\r\n", text);
+    CU_ASSERT_PTR_NOT_NULL(strstr(text, "\r\n\r\nok"));
+    int before = bh_log_verbosity();
+    ask_local(path, "PUT /debug/flags/v HTTP/1.0\r\nContent-Length: 1\r\n\r\n7", text);
+    CU_ASSERT_PTR_NOT_NULL(strstr(text, "successfully set klog.logging.verbosity to 7"));
+    CU_ASSERT_EQUAL(bh_log_verbosity(), 7);
+    ask_local(path, "PUT /debug/flags/v HTTP/1.0\r\nContent-Length: 1\r\n\r\nx", text);
+    CU_ASSERT_PTR_NOT_NULL(strstr(text, " 400 "));
+    ask_local(path, "GET /debug/flags/v HTTP/1.0\r\n\r\n", text);
+    CU_ASSERT_PTR_NOT_NULL(strstr(text, " 406 "));
+    bh_log_set_verbosity(before);
+
+    struct bh_probes *first = local;
+    on_loop(start_local, (void *)(uintptr_t) "x"); /* it lives */
+    CU_ASSERT_EQUAL(local_rc, -EADDRINUSE);
+    CU_ASSERT_PTR_NOT_NULL(strstr(local_err.msg, "in use by a running process"));
+    local = first;
+    on_loop(stop_local, NULL);
+    CU_ASSERT_EQUAL(stat(path, &st), -1);
+    bh_write_file(path, "x", 1, 0600);
+    on_loop(start_local, (void *)(uintptr_t) "x"); /* no socket: not ours to remove */
+    CU_ASSERT_EQUAL(local_rc, -EEXIST);
+    fixture_end();
+}
+
 BH_TESTS("common/http/probes", {"healthy", test_healthy}, {"unhealthy", test_unhealthy},
+         {"the Unix socket", test_socket},
          {"without checks there is ping", test_without_checks_there_is_ping},
          {"what does not exist", test_what_does_not_exist},
          {"promtool finds nothing in /metrics", test_promtool_finds_nothing_in_metrics},

@@ -330,6 +330,101 @@ static void test_a_preemptor_evicts_and_is_nominated(void)
     teardown(&f);
 }
 
+/* What was said about the room that comes free must not start another round of evictions. */
+static void test_a_preemptor_waits_for_its_evictions(void)
+{
+    struct fixture f;
+    enum bh_queue_place place;
+    struct item *one, *two;
+
+    setup(&f);
+    snap_node(&f, "n1", "2");
+    snap_pod(&f, "v1", "1", "n1", "\"priority\":0,");
+    snap_pod(&f, "v2", "1", "n1", "\"priority\":0,");
+    go(&f);
+    feed_pod(&f, BERTH__CHANGE_OP__CHANGE_ADDED, pod(&f, "vip", "2", "\"priority\":100,", ""));
+    one = await(&f, &f.b[0], DELETE, "v1");
+    two = await(&f, &f.b[0], DELETE, "v2");
+    CU_ASSERT_FATAL(bh_snap_del_pod(f.snap, "u-v1", 4) == 0);
+    SPIN(&f, (bh_queue_find(f.d.queue, BH_STR("u-vip"), &place), place == BH_Q_GATED));
+    settle(&f);
+    CU_ASSERT(count_items(&f.b[0], EVENT, "vip") == 1);
+    CU_ASSERT(count_items(&f.b[0], DELETE, "v2") == 1);
+    answer(&f.b[0], one, DONE, NULL);
+    settle(&f);
+    CU_ASSERT(bh_queue_find(f.d.queue, BH_STR("u-vip"), &place) && place == BH_Q_GATED);
+    answer(&f.b[0], two, DONE, NULL); /* answered, but the watch has not shown it */
+    settle(&f);
+    CU_ASSERT(bh_queue_find(f.d.queue, BH_STR("u-vip"), &place) && place == BH_Q_GATED);
+    CU_ASSERT(count_items(&f.b[0], DELETE, "v2") == 1);
+    CU_ASSERT_FATAL(bh_snap_del_pod(f.snap, "u-v2", 4) == 0);
+    answer(&f.b[0], await(&f, &f.b[0], PATCH, "vip"), DONE, NULL);
+    CU_ASSERT_STRING_EQUAL(await(&f, &f.b[0], BIND, "vip")->node, "n1");
+    teardown(&f);
+}
+
+static void test_a_preemptor_that_was_refused_an_eviction_tries_again(void)
+{
+    struct fixture f;
+
+    setup(&f);
+    snap_node(&f, "n1", "1");
+    snap_pod(&f, "v1", "1", "n1", "\"priority\":0,");
+    go(&f);
+    feed_pod(&f, BERTH__CHANGE_OP__CHANGE_ADDED, pod(&f, "vip", "1", "\"priority\":100,", ""));
+    answer(&f.b[0], await(&f, &f.b[0], DELETE, "v1"), BERTH__OUTCOME__OUTCOME_REJECTED, "403");
+    SPIN(&f, count_items(&f.b[0], DELETE, "v1") == 2);
+    teardown(&f);
+}
+
+static void test_victims_that_go_already_are_left_alone(void)
+{
+    struct fixture f;
+    struct bh_interner in;
+    struct bh_shape_rec *shape;
+    struct bh_pod_rec *rec;
+    struct bh_err err = {0};
+    K8s__Pod *p;
+
+    setup(&f);
+    in = bh_snap_interner(f.snap);
+    snap_node(&f, "n1", "2");
+    snap_pod(&f, "v1", "1", "n1", "\"priority\":0,");
+    p = pod(&f, "v2", "1", "\"nodeName\":\"n1\",\"priority\":0,",
+            ",\"deletionTimestamp\":\"2026-01-01T00:00:00Z\"");
+    CU_ASSERT_FATAL(bh_compile_shape(&f.a, p, &in, &shape, &err) == 0);
+    CU_ASSERT_FATAL(bh_compile_pod(&f.a, p, &in, &rec, &err) == 0);
+    CU_ASSERT_FATAL(bh_snap_put_pod(f.snap, rec, shape) == 0);
+    go(&f);
+    feed_pod(&f, BERTH__CHANGE_OP__CHANGE_ADDED, pod(&f, "vip", "2", "\"priority\":100,", ""));
+    (void)await(&f, &f.b[0], DELETE, "v1");
+    settle(&f);
+    CU_ASSERT(count_items(&f.b[0], DELETE, "v2") == 0);
+    teardown(&f);
+}
+
+static void test_a_lower_nomination_is_withdrawn(void)
+{
+    struct fixture f;
+    struct item *i;
+
+    setup(&f);
+    snap_node(&f, "n1", "1");
+    snap_pod(&f, "v1", "1", "n1", "\"priority\":0,");
+    go(&f);
+    feed_pod(&f, BERTH__CHANGE_OP__CHANGE_ADDED, pod(&f, "mid", "1", "\"priority\":50,", ""));
+    i = await(&f, &f.b[0], PATCH, "mid");
+    CU_ASSERT_STRING_EQUAL(i->nominated, "n1");
+    answer(&f.b[0], i, DONE, NULL);
+    feed_pod(&f, BERTH__CHANGE_OP__CHANGE_ADDED, pod(&f, "vip", "1", "\"priority\":100,", ""));
+    SPIN(&f, count_items(&f.b[0], PATCH, "mid") == 2);
+    i = await(&f, &f.b[0], PATCH, "mid");
+    CU_ASSERT(i->set_nominated);
+    CU_ASSERT_STRING_EQUAL(i->nominated, "");
+    CU_ASSERT_STRING_EQUAL(i->message, "");
+    teardown(&f);
+}
+
 static void test_a_refused_bind_returns_the_pod_with_its_newest_object(void)
 {
     struct fixture f;
@@ -656,6 +751,11 @@ BH_TESTS(
      test_a_condition_from_before_the_restart_is_not_written_again},
     {"a refused patch is written again", test_a_refused_patch_is_written_again},
     {"a preemptor evicts and is nominated", test_a_preemptor_evicts_and_is_nominated},
+    {"a preemptor waits for its evictions", test_a_preemptor_waits_for_its_evictions},
+    {"a preemptor that was refused an eviction tries again",
+     test_a_preemptor_that_was_refused_an_eviction_tries_again},
+    {"victims that go already are left alone", test_victims_that_go_already_are_left_alone},
+    {"a lower nomination is withdrawn", test_a_lower_nomination_is_withdrawn},
     {"a refused bind returns the pod with its newest object",
      test_a_refused_bind_returns_the_pod_with_its_newest_object},
     {"a bind waits for the status patch that is out",

@@ -47,6 +47,26 @@ static void test_patches_of_one_pod_are_coalesced(void)
     bh_ledger_free(l);
 }
 
+static void test_evictions_are_known_by_their_preemptor(void)
+{
+    struct bh_ledger *l = bh_ledger_new(1);
+    struct bh_work *w[2];
+
+    for (int i = 0; i < 2; i++) {
+        w[i] = work(BERTH__WORK_KIND__WORK_DELETE, i ? "v2" : "v1");
+        w[i]->on_behalf = bh_strdup("vip");
+        CU_ASSERT(bh_ledger_add(l, w[i]));
+    }
+    CU_ASSERT(bh_ledger_evicts_for(l, BH_STR("vip")));
+    CU_ASSERT(!bh_ledger_evicts_for(l, BH_STR("v1")));
+    bh_ledger_retry(l, w[0]);
+    bh_ledger_finish(l, w[0]);
+    CU_ASSERT(bh_ledger_evicts_for(l, BH_STR("vip")));
+    bh_ledger_finish(l, w[1]);
+    CU_ASSERT(!bh_ledger_evicts_for(l, BH_STR("vip")));
+    bh_ledger_free(l);
+}
+
 static void test_events_are_bounded_and_binds_are_not_dropped(void)
 {
     struct bh_ledger *l = bh_ledger_new(1);
@@ -444,6 +464,7 @@ BH_TESTS("scheduler/daemon/ledger",
          {"events about one pod stay with one binder",
           test_events_about_one_pod_stay_with_one_binder},
          {"patches of one pod are coalesced", test_patches_of_one_pod_are_coalesced},
+         {"evictions are known by their preemptor", test_evictions_are_known_by_their_preemptor},
          {"events are bounded and binds are not dropped",
           test_events_are_bounded_and_binds_are_not_dropped},
          {"a silent binder's work goes to another under the same id",

@@ -232,7 +232,10 @@ static void test_pre_filter_and_gates(void)
 
 static void test_preemption(void)
 {
-    const struct bh_victim v[] = {{BH_STR("default"), BH_STR("low"), BH_STR("u2"), -5}};
+    const struct bh_victim v[] = {{.namespace_ = BH_STR("default"),
+                                   .name = BH_STR("low"),
+                                   .uid = BH_STR("u2"),
+                                   .priority = -5}};
     struct world w;
     struct bh_buf b = {0};
 

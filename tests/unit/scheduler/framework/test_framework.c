@@ -118,6 +118,7 @@ struct world {
     struct bh_objects objects;
     struct bh_arena arena;
     struct bh_framework fw;
+    struct bh_evaluations counts[PLUGINS];
     struct bh_plugin_instance in[PLUGINS];
     struct bh_shape_rec shape;
     struct bh_pod_rec rec;
@@ -142,6 +143,7 @@ static void setup(struct world *w)
         w->fw.point[pt] = order;
         w->fw.n_point[pt] = PLUGINS;
     }
+    w->fw.evaluations = w->counts;
     w->pod = (struct bh_pod_info){.rec = &w->rec, .shape = &w->shape};
     bh_cycle_init(&w->cy, &w->fw, &w->cache, &w->objects, &w->pod, &w->arena, 0);
 }
@@ -165,6 +167,7 @@ static void test_pre_filter_codes(void)
     FX_STR(answers.log, "p0p1p2");
     CU_ASSERT(r.status == &unschedulable && r.rejected_by == 0);
     FX_INT(w.cy.skip_filter, 2);
+    CU_ASSERT(w.counts[0].pre_filter == 1 && w.counts[1].pre_filter == 0); /* Skip counts not */
     teardown(&w);
 
     setup(&w);

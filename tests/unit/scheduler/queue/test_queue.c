@@ -216,6 +216,34 @@ static void test_gated_pods_wait_for_their_own_update(void)
     teardown(&f);
 }
 
+/* A feed tells of a pod before it tells of the pod's claim, and single events of a feed are not
+ * raised. */
+static void test_a_gate_that_opened_unseen_is_asked_again(void)
+{
+    static const char json[] = "{\"metadata\":{\"name\":\"c\",\"namespace\":\"ns\",\"uid\":\"u\"},"
+                               "\"spec\":{}}";
+    const ProtobufCMessageDescriptor *desc = &k8s__resource_claim__descriptor;
+    struct fixture f;
+    struct bh_buf b = {0};
+    struct bh_err err = {0};
+    ProtobufCMessage *m = NULL;
+
+    setup(&f);
+    put(&f, "p", 0, "\"resourceClaims\":[{\"name\":\"r\",\"resourceClaimName\":\"c\"}],", 1, T0,
+        false);
+    put(&f, "q", 0, "\"schedulingGates\":[{\"name\":\"a\"}],", 1, T0, false);
+    CU_ASSERT(place(&f, "p") == BH_Q_GATED);
+    CU_ASSERT_FATAL(bh_decode_object(&f.a, desc, json, strlen(json), &m, &err) == 0);
+    bh_pb_pack(&b, m);
+    CU_ASSERT(bh_engine_put_object(f.e, BH_KIND_RESOURCECLAIM, "ns", "c", b.p, b.n, &err) == 0);
+    CU_ASSERT(place(&f, "p") == BH_Q_GATED);
+    bh_queue_wake_all(f.q, T0 + S);
+    CU_ASSERT(place(&f, "p") == BH_Q_ACTIVE);
+    CU_ASSERT(place(&f, "q") == BH_Q_GATED);
+    bh_buf_fini(&b);
+    teardown(&f);
+}
+
 static void test_events_during_the_cycle_are_replayed(void)
 {
     struct fixture f;
@@ -522,26 +550,26 @@ static void test_an_update_changes_the_group(void)
     teardown(&f);
 }
 
-BH_TESTS("scheduler/queue", {"priority first, then age", test_priority_first_then_age},
-         {"a rejected pod waits for an event that helps",
-          test_a_rejected_pod_waits_for_an_event_that_helps},
-         {"backoff doubles and is truncated to seconds",
-          test_backoff_doubles_and_is_truncated_to_seconds},
-         {"rejected pods are popped early, failed ones are not",
-          test_rejected_pods_are_popped_early_failed_ones_are_not},
-         {"gated pods wait for their own update", test_gated_pods_wait_for_their_own_update},
-         {"events during the cycle are replayed", test_events_during_the_cycle_are_replayed},
-         {"the flush frees what waited five minutes",
-          test_the_flush_frees_what_waited_five_minutes},
-         {"binding keeps the entry for a failed write",
-          test_binding_keeps_the_entry_for_a_failed_write},
-         {"a new feed sweeps what it does not name", test_a_new_feed_sweeps_what_it_does_not_name},
-         {"a pod whose bind is under way only gets its new object",
-          test_a_pod_whose_bind_is_under_way_only_gets_its_new_object},
-         {"what was told stays with the entry", test_what_was_told_stays_with_the_entry},
-         {"the view tells place, backoff and rejectors",
-          test_the_view_tells_place_backoff_and_rejectors},
-         {"a walk sees every pod once", test_a_walk_sees_every_pod_once},
-         {"a walk says when pods moved", test_a_walk_says_when_pods_moved},
-         {"an event asks once for a kind of pod", test_an_event_asks_once_for_a_kind_of_pod},
-         {"an update changes the group", test_an_update_changes_the_group})
+BH_TESTS(
+    "scheduler/queue", {"priority first, then age", test_priority_first_then_age},
+    {"a rejected pod waits for an event that helps",
+     test_a_rejected_pod_waits_for_an_event_that_helps},
+    {"backoff doubles and is truncated to seconds",
+     test_backoff_doubles_and_is_truncated_to_seconds},
+    {"rejected pods are popped early, failed ones are not",
+     test_rejected_pods_are_popped_early_failed_ones_are_not},
+    {"gated pods wait for their own update", test_gated_pods_wait_for_their_own_update},
+    {"a gate that opened unseen is asked again", test_a_gate_that_opened_unseen_is_asked_again},
+    {"events during the cycle are replayed", test_events_during_the_cycle_are_replayed},
+    {"the flush frees what waited five minutes", test_the_flush_frees_what_waited_five_minutes},
+    {"binding keeps the entry for a failed write", test_binding_keeps_the_entry_for_a_failed_write},
+    {"a new feed sweeps what it does not name", test_a_new_feed_sweeps_what_it_does_not_name},
+    {"a pod whose bind is under way only gets its new object",
+     test_a_pod_whose_bind_is_under_way_only_gets_its_new_object},
+    {"what was told stays with the entry", test_what_was_told_stays_with_the_entry},
+    {"the view tells place, backoff and rejectors",
+     test_the_view_tells_place_backoff_and_rejectors},
+    {"a walk sees every pod once", test_a_walk_sees_every_pod_once},
+    {"a walk says when pods moved", test_a_walk_says_when_pods_moved},
+    {"an event asks once for a kind of pod", test_an_event_asks_once_for_a_kind_of_pod},
+    {"an update changes the group", test_an_update_changes_the_group})

@@ -1,0 +1,244 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * cli/run.c - `berth run`: kube-scheduler's command line for all of Berth's processes
+ *
+ * A static pod or a plain unit has one command and one stream of log lines; this is it. Watcher,
+ * scheduler, binders and berth-front run below it with the same flags, write to its stderr, are
+ * started again when they die, and stop in an order that lets the lease go at once.
+ * Differences from kube-scheduler: SIGTERM ends with status 0 without leader election, too; a lost
+ * lease ends nothing, Berth stands by; SIGHUP reads credentials again.
+ */
+#include "cli/up.h"
+#include "common/api/from_flags.h"
+#include "common/base/log.h"
+#include "common/base/notify.h"
+#include "scheduler/config/config.h"
+#include <errno.h>
+#include <signal.h>
+#include <unistd.h>
+
+#define WHO         "berth run"
+#define MAX_BINDERS 32
+
+static const struct bh_opt_usage usage = {
+    .program = WHO,
+    .synopsis = "[kube-scheduler's flags] [flags]",
+    .about = "Runs watcher, scheduler, binders and berth-front with kube-scheduler's flags, as one "
+             "service: a drop-in for kube-scheduler in a static pod or a unit. Restarts what dies.",
+    .examples = "  berth run --kubeconfig=/etc/kubernetes/scheduler.conf "
+                "--authentication-kubeconfig=/etc/kubernetes/scheduler.conf \\\n"
+                "    --authorization-kubeconfig=/etc/kubernetes/scheduler.conf "
+                "--bind-address=127.0.0.1 --leader-elect=true\n"
+                "  berth run --config=/etc/kubernetes/kube-scheduler.yaml --v=2 --binders 4\n",
+    .exits = "  0  stopped by SIGTERM or SIGINT\n  1  could not start, see the message\n  2  wrong "
+             "usage\n",
+};
+
+struct run {
+    struct bh_kube_flags flags;
+    const char *runtime;
+    int64_t binders;
+    char **words; /* for each process: the flags that were given, NULL-terminated */
+    size_t n_words;
+};
+
+static void add_word(void *arg, const char *word)
+{
+    struct run *r = arg;
+
+    r->words = bh_realloc(r->words, (r->n_words + 2) * sizeof(char *));
+    r->words[r->n_words++] = bh_strdup(word);
+    r->words[r->n_words] = NULL;
+}
+
+static void free_words(struct run *r)
+{
+    for (size_t i = 0; i < r->n_words; i++)
+        free(r->words[i]);
+    free(r->words);
+}
+
+/* The common flags behind the process's own, which end with NULL. */
+static void add_child(struct bh_up *u, const struct run *r, const char *program, const char *name,
+                      const char *const *own)
+{
+    const char **args = bh_calloc(r->n_words + 8, sizeof(char *));
+    size_t n = 0;
+
+    for (; own[n]; n++)
+        args[n] = own[n];
+    bh_assert(n < 8);
+    for (size_t i = 0; i < r->n_words; i++)
+        args[n++] = r->words[i];
+    (void)bh_up_add_child(u, program, name, args);
+    free(args);
+}
+
+/* Metrics and health are asked for at berth-front; without it each process has its usual port. */
+static void describe_children(struct bh_up *u, const struct run *r)
+{
+    bool front = r->flags.serving.secure_port != 0 && bh_up_has_program(u, "berth-front");
+    const char *quiet = front ? "--metrics-address=0" : NULL;
+    char dir[sizeof(u->dir) + 16], name[32], instance[32];
+
+    snprintf(dir, sizeof(dir), "--runtime-dir=%s", u->dir);
+    if (front)
+        add_child(u, r, "berth-front", "front", (const char *const[]){dir, NULL});
+    else if (r->flags.serving.secure_port != 0)
+        bh_log_warn("Not serving HTTPS: berth-front is not next to this program",
+                    bh_kv_s("folder", u->bindir));
+    add_child(u, r, "berth-watcher", "watcher", (const char *const[]){dir, quiet, NULL});
+    add_child(u, r, "berth-scheduler", "scheduler", (const char *const[]){dir, quiet, NULL});
+    for (int64_t i = 1; i <= r->binders; i++) {
+        snprintf(name, sizeof(name), "binder-%d", (int)i);
+        snprintf(instance, sizeof(instance), "--instance=%d", (int)i);
+        add_child(u, r, "berth-binder", name, (const char *const[]){dir, instance, quiet, NULL});
+    }
+}
+
+/* What can be known to be wrong before anything runs: one message then, not one a process. */
+static int check(struct bh_up *u, struct run *r, struct bh_err *err)
+{
+    static const char *const programs[] = {"berth-watcher", "berth-scheduler", "berth-binder",
+                                           NULL};
+    const char *path = *r->flags.config ? r->flags.config : NULL;
+    const struct bh_api_own_flags own = {NULL, NULL};
+    struct bh_sched_config *c = NULL;
+    struct bh_api_setup setup = {0};
+    int rc = bh_up_find_programs(u, programs, err);
+
+    if (rc < 0)
+        return rc;
+    if (bh_sched_config_load_logged(path, &c) < 0)
+        return -ECANCELED; /* said already */
+    bh_sched_config_free(c);
+    rc = bh_api_setup_load(&setup, &r->flags, &own, NULL, err);
+    if (rc == 0)
+        rc = bh_leader_config_check(&setup.file.leader, err);
+    bh_api_setup_fini(&setup);
+    return rc < 0 ? rc : bh_runtime_dir(r->runtime, u->dir, err);
+}
+
+/* Credentials are read again, as by a unit's reload. */
+static void on_hup(void *up)
+{
+    struct bh_up *u = up;
+
+    bh_log_info("Passing SIGHUP on");
+    for (unsigned i = 0; i < u->n; i++)
+        if (u->child[i].pid)
+            kill(u->child[i].pid, SIGHUP);
+}
+
+static int serve(struct bh_up *u, struct bh_err *err)
+{
+    int rc = 0;
+
+    for (unsigned i = 0; i < u->n && rc == 0 && !u->stopping; i++) {
+        rc = bh_up_spawn(&u->child[i]);
+        if (rc < 0)
+            bh_err_set(err, rc, "could not start %s: %s", u->child[i].name, strerror(-rc));
+    }
+    if (rc == 0)
+        rc = bh_up_settle(u, err);
+    if (rc < 0)
+        return rc;
+    u->started = true;
+    if (!u->stopping) {
+        bh_log_info("Started", bh_kv_u("processes", u->n), bh_kv_s("runtime_dir", u->dir));
+        bh_notify("READY=1");
+    }
+    while (!u->stopping)
+        uv_run(&u->loop, UV_RUN_DEFAULT);
+    return 0;
+}
+
+static void stop_named(struct bh_up *u, const char *prefix)
+{
+    for (unsigned i = 0; i < u->n; i++)
+        if (strncmp(u->child[i].name, prefix, strlen(prefix)) == 0)
+            bh_up_stop_child(u, &u->child[i]);
+}
+
+/* The scheduler first: it calls back what its binders may still write, and tells the watcher, which
+ * then gives the lease up at once. Health and metrics are served until the end. */
+static void stop(struct bh_up *u)
+{
+    static const char *const order[] = {"scheduler", "watcher", "binder-", "front"};
+
+    if (u->started) {
+        bh_log_info("Requested to terminate, exiting");
+        bh_notify("STOPPING=1");
+    }
+    u->stopping = true;
+    for (size_t i = 0; i < BH_ARRAY_LEN(order); i++) {
+        if (bh_streq(order[i], "binder-"))
+            for (unsigned k = 0; k < u->n; k++)
+                if (strncmp(u->child[k].name, "binder-", 7) == 0)
+                    bh_up_tell_to_stop(&u->child[k]); /* all at once: each may take a second */
+        stop_named(u, order[i]);
+    }
+}
+
+/* --write-config-to: berth-scheduler does that, and nothing else runs. */
+static int write_config(struct bh_up *u, const struct run *r)
+{
+    char **argv = bh_calloc(r->n_words + 2, sizeof(char *));
+
+    argv[0] = bh_asprintf("%s/berth-scheduler", u->bindir);
+    for (size_t i = 0; i < r->n_words; i++)
+        argv[i + 1] = r->words[i];
+    execv(argv[0], argv);
+    bh_log_error("command failed", bh_kv_s("err", strerror(errno)), bh_kv_s("file", argv[0]));
+    free(argv[0]);
+    free(argv);
+    return BH_EXIT_FAIL;
+}
+
+static int work(struct run *r)
+{
+    struct bh_up *u = bh_up_open(WHO, on_hup);
+    struct bh_err err = {0};
+    int code = BH_EXIT_OK, rc;
+
+    u->speaks_klog = true;
+    rc = check(u, r, &err);
+    if (rc == 0 && *r->flags.write_config_to) {
+        code = write_config(u, r);
+    } else if (rc == 0) {
+        describe_children(u, r);
+        rc = serve(u, &err);
+    }
+    if (rc < 0 && rc != -ECANCELED)
+        bh_log_error("command failed", bh_kv_s("err", err.msg));
+    stop(u);
+    bh_up_close(u);
+    return rc < 0 ? BH_EXIT_FAIL : code;
+}
+
+int bh_cmd_run(int argc, char **argv)
+{
+    struct run r = {.binders = 2};
+    const struct bh_opt own[] = {
+        {"binders", 0, BH_OPT_INT, &r.binders, "N", "number of binders (1 to 32)"},
+        {"runtime-dir", 0, BH_OPT_STR, &r.runtime, "DIR",
+         "sockets of this instance (default: $BERTH_RUNTIME_DIR, /run/berth)"},
+        {0},
+    };
+    int code = bh_kube_flags_start(&r.flags, own, &usage, argc, argv);
+
+    if (code >= 0)
+        return code;
+    if (r.binders < 1 || r.binders > MAX_BINDERS) {
+        struct bh_err err;
+        bh_err_set(&err, -EINVAL, "invalid value %lld for --binders: 1 to %d", (long long)r.binders,
+                   MAX_BINDERS);
+        code = bh_cli_usage_error(WHO, &err);
+    } else {
+        bh_kube_flags_forward(&r.flags, add_word, &r);
+        code = work(&r);
+    }
+    free_words(&r);
+    bh_kube_flags_free(&r.flags);
+    return code;
+}

@@ -1,0 +1,271 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * common/http/tls.c - what a TLS server of ours shows and accepts
+ *
+ * libmicrohttpd has one set of certificates for its whole life. So each new connection is given
+ * ours before its handshake; a set lives as long as some connection uses it.
+ */
+#include "common/http/tls.h"
+
+#include <errno.h>
+#include <gnutls/gnutls.h>
+#include <gnutls/x509.h>
+#include <stdio.h>
+
+#include "common/http/impl.h"
+
+#define CHAIN_MAX      16u
+#define NAME_MAX_BYTES 256u
+/* RSA key exchange has no forward secrecy; Go's server does not offer it either. */
+#define PRIORITIES "NORMAL:-VERS-ALL:+VERS-TLS1.3:+VERS-TLS1.2:-RSA"
+
+struct pair {
+    gnutls_certificate_credentials_t gnutls;
+    char **names; /* lower case */
+    size_t n_names;
+};
+struct creds { /* all pairs of one time */
+    unsigned refs;
+    struct pair *pairs;
+    size_t n;
+};
+struct bh_tls {
+    struct creds *now;
+    char *cert_pem, *key_pem; /* libmicrohttpd wants some at the start */
+    char *priorities;
+    bool ask_client;
+};
+
+static void creds_unref(struct creds *c)
+{
+    if (!c || --c->refs)
+        return;
+    for (size_t i = 0; i < c->n; i++) {
+        gnutls_certificate_free_credentials(c->pairs[i].gnutls);
+        for (size_t k = 0; k < c->pairs[i].n_names; k++)
+            free(c->pairs[i].names[k]);
+        free(c->pairs[i].names);
+    }
+    free(c->pairs);
+    free(c);
+}
+
+static gnutls_datum_t datum(const char *text)
+{
+    return (gnutls_datum_t){(unsigned char *)(uintptr_t)text, (unsigned)strlen(text)};
+}
+
+static void add_name(struct pair *p, const char *name)
+{
+    char *lower = bh_strdup(name);
+
+    for (char *c = lower; *c; c++)
+        if (*c >= 'A' && *c <= 'Z')
+            *c = (char)(*c + ('a' - 'A'));
+    p->names = bh_reallocarray(p->names, p->n_names + 1, sizeof(*p->names));
+    p->names[p->n_names++] = lower;
+}
+
+/* The names that the leaf carries. */
+static void add_own_names(struct pair *p, const gnutls_datum_t *pem)
+{
+    gnutls_x509_crt_t list[CHAIN_MAX];
+    unsigned n = CHAIN_MAX;
+
+    if (gnutls_x509_crt_list_import(list, &n, pem, GNUTLS_X509_FMT_PEM, 0) < 0)
+        return;
+    for (unsigned i = 0;; i++) {
+        char name[NAME_MAX_BYTES];
+        size_t size = sizeof(name);
+        int rc = gnutls_x509_crt_get_subject_alt_name(list[0], i, name, &size, NULL);
+        if (rc == GNUTLS_E_REQUESTED_DATA_NOT_AVAILABLE)
+            break;
+        if (rc == GNUTLS_SAN_DNSNAME && size < sizeof(name)) {
+            name[size] = '\0';
+            add_name(p, name);
+        }
+    }
+    for (unsigned i = 0; i < n; i++)
+        gnutls_x509_crt_deinit(list[i]);
+}
+
+static int add_pair(struct creds *c, const struct bh_tls_pair *from)
+{
+    const gnutls_datum_t cert = datum(from->cert_pem), key = datum(from->key_pem);
+    struct pair *p = &c->pairs[c->n];
+    int rc = gnutls_certificate_allocate_credentials(&p->gnutls);
+
+    if (rc < 0)
+        return rc;
+    c->n++;
+    rc = gnutls_certificate_set_x509_key_mem(p->gnutls, &cert, &key, GNUTLS_X509_FMT_PEM);
+    for (size_t i = 0; rc >= 0 && i < from->n_names; i++)
+        add_name(p, from->names[i]);
+    if (rc >= 0 && !from->n_names)
+        add_own_names(p, &cert);
+    return rc;
+}
+
+static int creds_new(const struct bh_tls_pair *pairs, size_t n, struct creds **ret,
+                     struct bh_err *err)
+{
+    struct creds *c = bh_calloc(1, sizeof(*c));
+    int rc = 0;
+
+    c->refs = 1;
+    c->pairs = bh_calloc(n, sizeof(*c->pairs));
+    for (size_t i = 0; i < n && rc >= 0; i++)
+        rc = add_pair(c, &pairs[i]);
+    if (rc < 0) {
+        creds_unref(c);
+        return bh_err_set(err, -EINVAL, "%s", gnutls_strerror(rc));
+    }
+    *ret = c;
+    return 0;
+}
+
+static const struct pair *pair_named(const struct creds *c, const char *name)
+{
+    for (size_t i = 0; i < c->n; i++)
+        for (size_t k = 0; k < c->pairs[i].n_names; k++)
+            if (bh_streq(c->pairs[i].names[k], name))
+                return &c->pairs[i];
+    return NULL;
+}
+
+/* As Go: the name itself, then with one label after the other made a star. */
+static const struct pair *choose_pair(const struct creds *c, const char *name)
+{
+    const struct pair *p = pair_named(c, name);
+    char pattern[2 * NAME_MAX_BYTES] = "";
+
+    for (const char *rest = name; !p && (rest = strchr(rest, '.')); rest++) {
+        size_t n = strlen(pattern);
+        snprintf(pattern + n, sizeof(pattern) - n, n ? ".*" : "*");
+        char whole[3 * NAME_MAX_BYTES];
+        snprintf(whole, sizeof(whole), "%s%s", pattern, rest);
+        p = pair_named(c, whole);
+    }
+    return p ? p : &c->pairs[0];
+}
+
+/* The client has said whom it wants. The pointer of GnuTLS's session cache, which nobody has here,
+ * carries the connection's set. */
+static int on_client_hello(gnutls_session_t s)
+{
+    const struct creds *c = gnutls_db_get_ptr(s);
+    char name[NAME_MAX_BYTES];
+    size_t size = sizeof(name);
+    unsigned type = 0;
+
+    if (gnutls_server_name_get(s, name, &size, &type, 0) < 0 || type != GNUTLS_NAME_DNS)
+        return 0;
+    for (char *p = name; *p; p++)
+        if (*p >= 'A' && *p <= 'Z')
+            *p = (char)(*p + ('a' - 'A'));
+    return gnutls_credentials_set(s, GNUTLS_CRD_CERTIFICATE, choose_pair(c, name)->gnutls);
+}
+
+int bh_tls_new(const char *priorities, bool ask_client, const struct bh_tls_pair *pairs, size_t n,
+               struct bh_tls **ret, struct bh_err *err)
+{
+    struct creds *c;
+    gnutls_priority_t parsed;
+    const char *bad;
+
+    bh_assert(n > 0);
+    if (gnutls_priority_init(&parsed, priorities ? priorities : PRIORITIES, &bad) < 0)
+        return bh_err_set(err, -EINVAL, "TLS priorities near \"%s\" make no sense", bad);
+    gnutls_priority_deinit(parsed);
+    int rc = creds_new(pairs, n, &c, err);
+    if (rc < 0)
+        return rc;
+    struct bh_tls *t = bh_calloc(1, sizeof(*t));
+    t->now = c;
+    t->cert_pem = bh_strdup(pairs[0].cert_pem);
+    t->key_pem = bh_strdup(pairs[0].key_pem);
+    t->priorities = bh_strdup(priorities ? priorities : PRIORITIES);
+    t->ask_client = ask_client;
+    *ret = t;
+    return 0;
+}
+
+int bh_tls_replace(struct bh_tls *t, const struct bh_tls_pair *pairs, size_t n, struct bh_err *err)
+{
+    struct creds *c;
+    int rc = creds_new(pairs, n, &c, err);
+
+    if (rc < 0)
+        return rc;
+    creds_unref(t->now);
+    t->now = c;
+    return 0;
+}
+
+void bh_tls_free(struct bh_tls *t)
+{
+    if (!t)
+        return;
+    creds_unref(t->now);
+    if (t->key_pem)
+        explicit_bzero(t->key_pem, strlen(t->key_pem));
+    free(t->key_pem);
+    free(t->cert_pem);
+    free(t->priorities);
+    free(t);
+}
+
+static gnutls_session_t session_of(struct MHD_Connection *conn)
+{
+    const union MHD_ConnectionInfo *i =
+        MHD_get_connection_info(conn, MHD_CONNECTION_INFO_GNUTLS_SESSION);
+
+    return i ? i->tls_session : NULL;
+}
+
+static void on_connection(void *cls, struct MHD_Connection *conn, void **context,
+                          enum MHD_ConnectionNotificationCode what)
+{
+    struct bh_tls *t = cls;
+    gnutls_session_t s;
+
+    if (what == MHD_CONNECTION_NOTIFY_CLOSED) {
+        creds_unref(bh_take_ptr(*context));
+        return;
+    }
+    s = session_of(conn);
+    if (!s)
+        return;
+    t->now->refs++;
+    *context = t->now;
+    gnutls_credentials_set(s, GNUTLS_CRD_CERTIFICATE, t->now->pairs[0].gnutls);
+    gnutls_db_set_ptr(s, t->now);
+    gnutls_handshake_set_post_client_hello_function(s, on_client_hello);
+    if (t->ask_client) {
+        gnutls_certificate_server_set_request(s, GNUTLS_CERT_REQUEST);
+        gnutls_certificate_send_x509_rdn_sequence(s, 1); /* 1 = do not */
+    }
+}
+
+size_t bh_tls_options(struct bh_tls *t, struct MHD_OptionItem *out)
+{
+    out[0] = (struct MHD_OptionItem){MHD_OPTION_HTTPS_MEM_CERT, 0, t->cert_pem};
+    out[1] = (struct MHD_OptionItem){MHD_OPTION_HTTPS_MEM_KEY, 0, t->key_pem};
+    out[2] = (struct MHD_OptionItem){MHD_OPTION_HTTPS_PRIORITIES, 0, t->priorities};
+    out[3] = (struct MHD_OptionItem){MHD_OPTION_NOTIFY_CONNECTION, (intptr_t)on_connection, t};
+    return 4;
+}
+
+size_t bh_http_client_certs(const struct bh_http_req *r, struct bh_str *out, size_t max)
+{
+    gnutls_session_t s = session_of(r->conn);
+    unsigned n = 0;
+    const gnutls_datum_t *list = s ? gnutls_certificate_get_peers(s, &n) : NULL;
+
+    if (!list)
+        return 0;
+    n = (unsigned)BH_MIN(n, max);
+    for (unsigned i = 0; i < n; i++)
+        out[i] = (struct bh_str){(const char *)list[i].data, list[i].size};
+    return n;
+}

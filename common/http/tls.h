@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * common/http/tls.h - what a TLS server of ours shows and accepts (GnuTLS, through libmicrohttpd)
+ *
+ * Certificates can be replaced while the server runs: connections that exist keep theirs, new ones
+ * take the new ones. Several pairs are told apart by the server name a client asks for; the first
+ * one answers everybody else. Clients may be asked for a certificate; nobody looks at it here
+ * (bh_http_client_certs), and no list of acceptable CAs is sent, so any client sends what it has.
+ * Threads: the loop's.
+ */
+#ifndef BH_HTTP_TLS_H
+#define BH_HTTP_TLS_H
+
+#include "common/base/base.h"
+
+struct MHD_OptionItem;
+struct bh_tls;
+struct bh_tls_pair {
+    const char *cert_pem, *key_pem; /* leaf first; contents, not paths */
+    const char *const *names;       /* server names; none = those of the certificate */
+    size_t n_names;
+};
+/* priorities: GnuTLS's syntax, NULL = its defaults with TLS 1.2 and up. 0, -EINVAL. */
+int bh_tls_new(const char *priorities, bool ask_client, const struct bh_tls_pair *pairs, size_t n,
+               struct bh_tls **ret, struct bh_err *err);
+/* For connections from now on; nothing changes on failure. 0, -EINVAL. */
+int bh_tls_replace(struct bh_tls *t, const struct bh_tls_pair *pairs, size_t n, struct bh_err *err);
+void bh_tls_free(struct bh_tls *t); /* after the server; NULL allowed */
+/* Inside common/http: fills out (room for 5) without an end mark, returns how many. */
+size_t bh_tls_options(struct bh_tls *t, struct MHD_OptionItem *out);
+#endif

@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * front/authn.h - who is calling
+ *
+ * The first that knows the caller wins: request headers of a front proxy, a client certificate, a
+ * bearer token (TokenReview), anonymous. What a caller brings and nobody accepts is an error
+ * ("Unauthorized"), never anonymous; what nobody here can check is ignored, as upstream does: a
+ * token without --authentication-kubeconfig, a certificate without a client CA.
+ * Client CA and front proxy come from flags, or from the configmap
+ * kube-system/extension-apiserver-authentication, which is read again once a minute.
+ * Threads: the loop's. Upstream: apiserver/pkg/authentication/authenticatorfactory/delegating.go.
+ */
+#ifndef BH_FRONT_AUTHN_H
+#define BH_FRONT_AUTHN_H
+
+#include "common/data/kube_flags.h"
+#include "common/http/server.h"
+#include "front/review.h"
+#include "front/x509.h"
+
+struct bh_front_header {
+    const char *key, *value;
+};
+/* What the request brings; a test can fill it without a connection. */
+struct bh_credentials {
+    const struct bh_str *certs; /* DER, leaf first */
+    size_t n_certs;
+    const struct bh_front_header *headers; /* all of them */
+    size_t n_headers;
+};
+/* Who may speak for others, and in which headers. */
+struct bh_front_proxy {
+    struct bh_ca *ca; /* NULL = nobody */
+    char **allowed_names, **user_headers, **group_headers, **uid_headers, **extra_prefixes;
+    size_t n_allowed, n_user, n_group, n_uid, n_extra;
+};
+
+struct bh_authn;
+struct bh_authn_options {
+    const struct bh_authn_flags *flags; /* borrowed */
+    struct bh_api_client *client;       /* NULL = no TokenReview, no configmap */
+    struct bh_metrics *metrics;         /* may be NULL */
+};
+/* Reads the files of the flags: 0, or -errno with a text that names the flag. */
+int bh_authn_new(uv_loop_t *loop, const struct bh_authn_options *o, struct bh_authn **ret,
+                 struct bh_err *err);
+void bh_authn_free(struct bh_authn *a); /* NULL allowed; drain the loop */
+/* Files and configmap again, now. What cannot be read stays as it was. */
+void bh_authn_reload(struct bh_authn *a);
+/* False while the first look at the configmap is under way. */
+bool bh_authn_settled(const struct bh_authn *a);
+/* Fatal trouble with the first look (authentication-tolerate-lookup-failure=false), or NULL. */
+const char *bh_authn_failure(const struct bh_authn *a);
+
+/* done is called once, maybe at once: user (borrowed during the call), or NULL = unauthorized, with
+ * the reason for the log. */
+typedef void bh_authn_done(void *arg, struct bh_user *user, const char *why);
+void bh_authn_ask(struct bh_authn *a, const struct bh_credentials *c, bh_authn_done *done,
+                  void *arg);
+
+/* The token of an Authorization header, NULL when there is none. */
+const char *bh_bearer_token(const char *header);
+/* The user that the proxy's headers name, a new one; NULL = none of them is there. */
+struct bh_user *bh_front_proxy_user(const struct bh_front_proxy *p, const struct bh_credentials *c);
+/* extension.c: the configmap's data into what it stands for. Members that are not there or make no
+ * sense leave *client_ca, *proxy alone; -EINVAL then. */
+int bh_extension_read(const struct bh_json *configmap, struct bh_ca **client_ca,
+                      struct bh_front_proxy *proxy, struct bh_err *err);
+void bh_front_proxy_fini(struct bh_front_proxy *p);
+#endif

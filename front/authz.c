@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * front/authz.c - may this caller do that
+ */
+#include "front/authz.h"
+
+#include <errno.h>
+
+#define PATH "/apis/authorization.k8s.io/v1/subjectaccessreviews"
+/* What is longer is asked and not remembered: upstream's limit for a key. */
+#define KEY_MAX_BYTES 10000u
+
+struct bh_authz {
+    uv_loop_t *loop;
+    struct bh_authz_options o;
+    struct bh_reviews *reviews; /* NULL = nobody can be asked */
+    uint64_t unique;            /* makes keys of their own */
+};
+
+static bool covers(const char *pattern, const char *path)
+{
+    size_t n;
+
+    while (*pattern == '/')
+        pattern++;
+    while (*path == '/')
+        path++;
+    n = strlen(pattern);
+    return n && pattern[n - 1] == '*' ? strncmp(pattern, path, n - 1) == 0
+                                      : bh_streq(pattern, path);
+}
+
+bool bh_authz_path_allowed(const struct bh_opt_list *patterns, const char *path)
+{
+    for (size_t i = 0; i < patterns->n; i++)
+        if (*patterns->v[i] && covers(patterns->v[i], path))
+            return true;
+    return false;
+}
+
+static struct bh_verdict *judge(const struct bh_json *status)
+{
+    return bh_verdict_new(bh_json_get_bool(status, "allowed", false) ? BH_VERDICT_YES
+                                                                     : BH_VERDICT_NO,
+                          bh_json_get_text(status, "reason"));
+}
+
+static void write_review(const struct bh_user *u, const char *verb, const char *path,
+                         struct bh_buf *out)
+{
+    bh_buf_adds(out, "{\"kind\":\"SubjectAccessReview\",\"apiVersion\":\"authorization.k8s.io/v1\","
+                     "\"metadata\":{},\"spec\":{\"nonResourceAttributes\":{\"path\":");
+    bh_buf_add_json_str(out, path, strlen(path));
+    bh_buf_adds(out, ",\"verb\":");
+    bh_buf_add_json_str(out, verb, strlen(verb));
+    bh_buf_adds(out, "},");
+    bh_user_write(u, out);
+    bh_buf_adds(out, "}}");
+}
+
+struct wait {
+    void (*done)(void *arg, enum bh_verdict_is is, const char *why);
+    void *arg;
+};
+
+static void on_verdict(void *arg, const struct bh_verdict *v)
+{
+    struct wait w = *(struct wait *)arg;
+
+    free(arg);
+    w.done(w.arg, v->is, v->why);
+}
+
+void bh_authz_ask(struct bh_authz *a, const struct bh_user *u, const char *verb, const char *path,
+                  void (*done)(void *arg, enum bh_verdict_is is, const char *why), void *arg)
+{
+    struct bh_buf body = {0};
+    struct wait *w;
+
+    if (bh_user_in(u, BH_GROUP_MASTERS) ||
+        bh_authz_path_allowed(&a->o.flags->always_allow_paths, path)) {
+        done(arg, BH_VERDICT_YES, "");
+        return;
+    }
+    if (!a->reviews) {
+        done(arg, BH_VERDICT_NO, "");
+        return;
+    }
+    w = bh_calloc(1, sizeof(*w));
+    *w = (struct wait){done, arg};
+    write_review(u, verb, path, &body);
+    a->unique++;
+    if (body.n > KEY_MAX_BYTES)
+        bh_reviews_ask(a->reviews, &a->unique, sizeof(a->unique), &body, on_verdict, w);
+    else
+        bh_reviews_ask(a->reviews, body.p, body.n, &body, on_verdict, w);
+    bh_buf_fini(&body);
+}
+
+static int check_paths(const struct bh_opt_list *l, struct bh_err *err)
+{
+    for (size_t i = 0; i < l->n; i++) {
+        const char *star = strchr(l->v[i], '*');
+        if (star && star[1])
+            return bh_err_set(err, -EINVAL, "only trailing * allowed in \"%s\"", l->v[i]);
+    }
+    return 0;
+}
+
+int bh_authz_new(uv_loop_t *loop, const struct bh_authz_options *o, struct bh_authz **ret,
+                 struct bh_err *err)
+{
+    struct bh_reviews_options ro = {.client = o->client,
+                                    .path = PATH,
+                                    .yes_ttl_ns = (uint64_t)o->flags->authorized_ttl_ns,
+                                    .no_ttl_ns = (uint64_t)o->flags->unauthorized_ttl_ns,
+                                    .judge = judge};
+    int rc = check_paths(&o->flags->always_allow_paths, err);
+
+    if (rc < 0)
+        return rc;
+    struct bh_authz *a = bh_calloc(1, sizeof(*a));
+    a->loop = loop;
+    a->o = *o;
+    bh_reviews_metrics(&ro, o->metrics, "berth_front_access_reviews_total",
+                       "Access reviews: asked about, answered from memory, failed.");
+    if (o->client)
+        a->reviews = bh_reviews_new(loop, &ro);
+    *ret = a;
+    return 0;
+}
+
+void bh_authz_forget(struct bh_authz *a)
+{
+    if (a->reviews)
+        bh_reviews_forget(a->reviews);
+}
+
+void bh_authz_free(struct bh_authz *a)
+{
+    if (!a)
+        return;
+    bh_reviews_free(a->reviews);
+    free(a);
+}

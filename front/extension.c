@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * front/extension.c - what the API server tells extension servers about its clients
+ *
+ * Upstream: apiserver/pkg/server/dynamiccertificates/configmap_cafile_content.go,
+ * authentication/request/headerrequest/requestheader_controller.go: lists are JSON arrays of
+ * strings inside the configmap's strings.
+ */
+#include "front/authn.h"
+
+#include <errno.h>
+
+static void free_list(char **v, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        free(v[i]);
+    free(v);
+}
+
+void bh_front_proxy_fini(struct bh_front_proxy *p)
+{
+    bh_ca_free(p->ca);
+    free_list(p->allowed_names, p->n_allowed);
+    free_list(p->user_headers, p->n_user);
+    free_list(p->group_headers, p->n_group);
+    free_list(p->uid_headers, p->n_uid);
+    free_list(p->extra_prefixes, p->n_extra);
+    *p = (struct bh_front_proxy){0};
+}
+
+/* data[name] = "[\"a\",\"b\"]"; absent = none. */
+static int read_list(const struct bh_json *data, const char *name, char ***ret, size_t *ret_n,
+                     struct bh_err *err)
+{
+    const char *text = bh_json_get_str(data, name);
+    struct bh_arena a;
+    struct bh_json *v = NULL;
+    int rc = 0;
+
+    *ret = NULL;
+    *ret_n = 0;
+    if (!text || !*text)
+        return 0;
+    bh_arena_init(&a, (size_t)1 << 20);
+    rc = bh_json_parse(&a, text, strlen(text), 0, &v, err);
+    if (rc == 0 && v->type == BH_JSON_ARRAY) {
+        *ret = v->c.n ? bh_calloc(v->c.n, sizeof(**ret)) : NULL;
+        for (const struct bh_json *e = v->c.first; e; e = e->next)
+            if (bh_json_cstr(e))
+                (*ret)[(*ret_n)++] = bh_strdup(bh_json_cstr(e));
+    } else if (rc == 0 && v->type != BH_JSON_NULL) {
+        rc = bh_err_set(err, -EINVAL, "not a list of strings");
+    }
+    bh_arena_fini(&a);
+    return rc < 0 ? bh_err_prefix(err, rc, "data[%s]", name) : 0;
+}
+
+static int read_ca(const struct bh_json *data, const char *name, struct bh_ca **ret,
+                   struct bh_err *err)
+{
+    const char *pem = bh_json_get_str(data, name);
+    int rc = pem && *pem ? bh_ca_new(pem, strlen(pem), ret, err) : 0;
+
+    return rc < 0 ? bh_err_prefix(err, rc, "data[%s]", name) : 0;
+}
+
+static int read_proxy(const struct bh_json *data, struct bh_front_proxy *p, struct bh_err *err)
+{
+    int rc = read_ca(data, "requestheader-client-ca-file", &p->ca, err);
+
+    if (rc == 0)
+        rc = read_list(data, "requestheader-allowed-names", &p->allowed_names, &p->n_allowed, err);
+    if (rc == 0)
+        rc = read_list(data, "requestheader-username-headers", &p->user_headers, &p->n_user, err);
+    if (rc == 0)
+        rc = read_list(data, "requestheader-group-headers", &p->group_headers, &p->n_group, err);
+    if (rc == 0)
+        rc = read_list(data, "requestheader-uid-headers", &p->uid_headers, &p->n_uid, err);
+    if (rc == 0)
+        rc = read_list(data, "requestheader-extra-headers-prefix", &p->extra_prefixes, &p->n_extra,
+                       err);
+    return rc;
+}
+
+int bh_extension_read(const struct bh_json *configmap, struct bh_ca **client_ca,
+                      struct bh_front_proxy *proxy, struct bh_err *err)
+{
+    const struct bh_json *data = bh_json_get(configmap, "data");
+    struct bh_front_proxy p = {0};
+    int rc = read_ca(data, "client-ca-file", client_ca, err);
+    int rc2 = read_proxy(data, &p, err);
+
+    if (rc2 == 0)
+        *proxy = p;
+    else
+        bh_front_proxy_fini(&p);
+    return rc < 0 ? rc : rc2;
+}

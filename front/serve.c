@@ -1,0 +1,279 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * front/serve.c - a request's way: who, may he, what
+ *
+ * Invariants: every call is ended once, by bh_call_reply; a client that left is noticed there.
+ */
+#include <errno.h>
+#include <strings.h>
+
+#include "common/base/log.h"
+#include "front/front.h"
+
+#define CERTS_MAX   10u
+#define HEADERS_MAX 128u
+#define TEXT_PLAIN  "text/plain; charset=utf-8"
+
+/* ---- ending ------------------------------------------------------------------------------------
+ */
+
+static void count(struct bh_front *f, const char *path, int code)
+{
+    static const char *const known[] = {"/metrics", "/metrics/slis", "/metrics/resources",
+                                        "/configz", "/flagz",        "/statusz",
+                                        "/healthz", "/livez",        "/readyz"};
+    const char *name = "other";
+    char text[16];
+
+    for (size_t i = 0; i < BH_ARRAY_LEN(known); i++)
+        if (bh_streq(known[i], path))
+            name = known[i];
+    snprintf(text, sizeof(text), "%d", code);
+    bh_cell_add(bh_metric_cell(f->m_requests, name, text), 1);
+}
+
+void bh_call_reply(struct bh_call *c, int code, const char *type, const void *body, size_t n)
+{
+    struct bh_http_req *r = c->http;
+
+    if (r) {
+        bh_log_v(2, "HTTP", bh_kv_s("verb", c->verb), bh_kv_s("URI", c->path),
+                 bh_kv_s("srcIP", bh_http_peer(r)), bh_kv_i("resp", code),
+                 bh_kv_s("user", c->user ? c->user->name : ""));
+        count(c->f, c->path, code);
+        bh_http_on_abort(r, NULL, NULL);
+        bh_http_reply(r, code, type ? type : TEXT_PLAIN, body, n);
+    }
+    c->f->under_way--;
+    bh_user_unref(c->user);
+    free(c->path);
+    free(c->verb);
+    free(c);
+}
+
+void bh_call_text(struct bh_call *c, int code, const char *text)
+{
+    bh_call_reply(c, code, NULL, text, strlen(text));
+}
+
+void bh_call_error(struct bh_call *c, int code, const char *text)
+{
+    BH_CLEANUP(bh_freep) char *line = bh_asprintf("%s\n", text);
+
+    if (c->http)
+        bh_http_set_header(c->http, "X-Content-Type-Options", "nosniff");
+    bh_call_text(c, code, line);
+}
+
+/* Nothing that looks like HTML: & < > as entities. */
+static void add_sanitized(struct bh_buf *b, const char *s)
+{
+    for (; *s; s++)
+        switch (*s) {
+        case '&':
+            bh_buf_adds(b, "&amp;");
+            break;
+        case '<':
+            bh_buf_adds(b, "&lt;");
+            break;
+        case '>':
+            bh_buf_adds(b, "&gt;");
+            break;
+        default:
+            bh_buf_addc(b, *s);
+        }
+}
+
+static void reply_status(struct bh_call *c, int code, const char *reason, const char *message)
+{
+    struct bh_buf out = {0};
+
+    bh_buf_adds(&out, "{\"kind\":\"Status\",\"apiVersion\":\"v1\",\"metadata\":{},\"status\":"
+                      "\"Failure\",\"message\":");
+    bh_buf_add_json_str(&out, message, strlen(message));
+    bh_buf_addf(&out, ",\"reason\":\"%s\"%s,\"code\":%d}\n", reason,
+                code == 403 ? ",\"details\":{}" : "", code);
+    if (c->http)
+        bh_http_set_header(c->http, "X-Content-Type-Options", "nosniff");
+    bh_call_reply(c, code, "application/json", out.p, out.n);
+    bh_buf_fini(&out);
+}
+
+static void forbid(struct bh_call *c, const char *why)
+{
+    struct bh_buf plain = {0}, text = {0};
+
+    bh_buf_adds(&plain, "User ");
+    bh_buf_add_json_str(&plain, c->user->name, strlen(c->user->name));
+    bh_buf_addf(&plain, " cannot %s path ", c->verb);
+    bh_buf_add_json_str(&plain, c->path, strlen(c->path));
+    bh_buf_adds(&text, "forbidden: ");
+    add_sanitized(&text, bh_buf_str(&plain));
+    if (*why)
+        bh_buf_addf(&text, ": %s", why);
+    reply_status(c, 403, "Forbidden", bh_buf_str(&text));
+    bh_buf_fini(&plain);
+    bh_buf_fini(&text);
+}
+
+/* ---- what --------------------------------------------------------------------------------------
+ */
+
+static bool reads(const struct bh_call *c)
+{
+    return bh_streq(c->verb, "get") || bh_streq(c->verb, "head");
+}
+
+static void not_allowed(struct bh_call *c)
+{
+    if (c->http)
+        bh_http_set_header(c->http, "Allow", "GET, HEAD");
+    bh_call_error(c, 405, "405 method not allowed");
+}
+
+static void debug(struct bh_call *c)
+{
+    static const char none[] =
+        "404 page not found: profiles are Go's; of a C program take perf, gdb or /metrics";
+
+    if (c->f->o.flags->profiling && bh_streq(c->path, "/debug/flags/v"))
+        bh_front_verbosity(c);
+    else if (strncmp(c->path, "/debug/pprof", 12) == 0)
+        bh_call_error(c, 404, none);
+    else
+        bh_call_error(c, 404, "404 page not found");
+}
+
+static bool health(struct bh_call *c)
+{
+    static const char *const probes[] = {"healthz", "livez", "readyz"};
+
+    for (size_t i = 0; i < BH_ARRAY_LEN(probes); i++) {
+        size_t n = strlen(probes[i]);
+        if (strncmp(c->path + 1, probes[i], n) != 0 || (c->path[n + 1] && c->path[n + 1] != '/'))
+            continue;
+        bh_front_health(c, probes[i], c->path[n + 1] ? c->path + n + 2 : NULL);
+        return true;
+    }
+    return false;
+}
+
+static void route(struct bh_call *c)
+{
+    static const struct {
+        const char *path;
+        void (*serve)(struct bh_call *c);
+    } pages[] = {{"/metrics", bh_front_metrics},
+                 {"/metrics/slis", bh_front_slis},
+                 {"/metrics/resources", bh_front_pod_resources},
+                 {"/configz", bh_front_configz},
+                 {"/flagz", bh_front_flagz},
+                 {"/statusz", bh_front_statusz}};
+
+    if (c->path[0] != '/') {
+        bh_call_error(c, 404, "404 page not found");
+        return;
+    }
+    if (health(c))
+        return;
+    for (size_t i = 0; i < BH_ARRAY_LEN(pages); i++) {
+        if (!bh_streq(c->path, pages[i].path))
+            continue;
+        if (reads(c))
+            pages[i].serve(c);
+        else
+            not_allowed(c);
+        return;
+    }
+    if (strncmp(c->path, "/debug/", 7) == 0)
+        debug(c);
+    else
+        bh_call_error(c, 404, "404 page not found");
+}
+
+/* ---- may he, who -------------------------------------------------------------------------------
+ */
+
+static void on_authorized(void *arg, enum bh_verdict_is is, const char *why)
+{
+    struct bh_call *c = arg;
+
+    if (is == BH_VERDICT_YES) {
+        route(c);
+    } else if (is == BH_VERDICT_NO) {
+        forbid(c, why);
+    } else {
+        struct bh_buf text = {0};
+        bh_log_warn("Could not find out what a caller may do", bh_kv_s("user", c->user->name),
+                    bh_kv_s("err", why));
+        bh_buf_adds(&text, "Internal Server Error: ");
+        bh_buf_add_json_str(&text, c->path, strlen(c->path));
+        bh_buf_adds(&text, ": ");
+        add_sanitized(&text, why);
+        bh_call_error(c, 500, bh_buf_str(&text));
+        bh_buf_fini(&text);
+    }
+}
+
+static void on_authenticated(void *arg, struct bh_user *user, const char *why)
+{
+    struct bh_call *c = arg;
+
+    if (!user) {
+        bh_log_v(2, "Unable to authenticate the request", bh_kv_s("err", why));
+        reply_status(c, 401, "Unauthorized", "Unauthorized");
+        return;
+    }
+    c->user = bh_user_ref(user);
+    bh_authz_ask(c->f->authz, c->user, c->verb, c->path, on_authorized, c);
+}
+
+struct headers {
+    struct bh_front_header v[HEADERS_MAX];
+    size_t n;
+};
+
+static void on_header(void *arg, const char *name, const char *value)
+{
+    struct headers *h = arg;
+
+    if (h->n < HEADERS_MAX)
+        h->v[h->n++] = (struct bh_front_header){name, value};
+}
+
+static void on_abort(void *arg)
+{
+    ((struct bh_call *)arg)->http = NULL;
+}
+
+void bh_front_serve(struct bh_http_req *r, void *front)
+{
+    struct bh_front *f = front;
+    struct bh_call *c;
+    struct bh_str certs[CERTS_MAX];
+    struct headers h = {.n = 0};
+    struct bh_credentials cred = {.certs = certs};
+
+    if (f->closed) {
+        bh_http_reply(r, 503, TEXT_PLAIN, "", 0);
+        return;
+    }
+    c = bh_calloc(1, sizeof(*c));
+    *c = (struct bh_call){.f = f,
+                          .http = r,
+                          .path = bh_strdup(bh_http_path(r)),
+                          .verb = bh_strdup(bh_http_method(r))};
+    for (char *p = c->verb; *p; p++)
+        if (*p >= 'A' && *p <= 'Z')
+            *p = (char)(*p + ('a' - 'A'));
+    f->under_way++;
+    bh_http_set_header(r, "Cache-Control", "no-cache, private");
+    if (f->stopping)
+        bh_http_set_header(r, "Connection", "close");
+    bh_http_on_abort(r, on_abort, c);
+    bh_http_header_each(r, on_header, &h);
+    cred.headers = h.v;
+    cred.n_headers = h.n;
+    cred.n_certs = bh_http_client_certs(r, certs, CERTS_MAX);
+    bh_authn_ask(f->authn, &cred, on_authenticated, c);
+}

@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * scheduler/config/flags.c - what the command line changes in a configuration that has been read
+ *
+ * Upstream: cmd/kube-scheduler/app/options/options.go (ApplyTo, ApplyDeprecated,
+ *           ApplyLeaderElectionTo), apis/config/v1/default_plugins.go (applyFeatureGates).
+ */
+#include "common/base/buf.h"
+#include "common/base/log.h"
+#include "scheduler/config/config_int.h"
+
+/* ---- the tree that people are shown ------------------------------------------------------------
+ */
+
+static void put_text(struct bh_arena *a, struct bh_json *o, const char *key, const char *text)
+{
+    if (!bh_streq(bh_json_get_text(o, key), text))
+        bh_json_set(a, o, key, bh_json_new_cstr(a, text));
+}
+
+static void put_bool(struct bh_arena *a, struct bh_json *o, const char *key, bool v)
+{
+    if (bh_json_get_bool(o, key, !v) != v)
+        bh_json_set(a, o, key, bh_json_new_bool(a, v));
+}
+
+static void put_number(struct bh_arena *a, struct bh_json *o, const char *key, double v)
+{
+    const struct bh_json *old = bh_json_get(o, key);
+
+    if (old && old->type == BH_JSON_NUMBER && strtod(old->s.p, NULL) == v)
+        return;
+    struct bh_json *n = bh_json_new(a, BH_JSON_NUMBER);
+    struct bh_buf text = {0};
+    bh_buf_addf64(&text, v);
+    n->s = (struct bh_str){bh_arena_strdup(a, text.p), text.n};
+    bh_buf_fini(&text);
+    bh_json_set(a, o, key, n);
+}
+
+static void put_duration(struct bh_arena *a, struct bh_json *o, const char *key, int64_t ns)
+{
+    const char *old = bh_json_get_text(o, key);
+    int64_t was;
+    char text[32];
+
+    bh_format_duration_ns(ns, text);
+    if (!old || bh_parse_duration_ns(old, &was) < 0 || was != ns)
+        bh_json_set(a, o, key, bh_json_new_cstr(a, text));
+}
+
+static void show(struct bh_sched_config *c)
+{
+    struct bh_json *tree = (struct bh_json *)c->tree;
+    struct bh_json *l = bh_json_get(tree, "leaderElection");
+    struct bh_json *k = bh_json_get(tree, "clientConnection");
+    struct bh_arena *a = &c->arena;
+
+    put_bool(a, tree, "enableProfiling", c->enable_profiling);
+    put_bool(a, tree, "enableContentionProfiling", c->enable_contention_profiling);
+    if (l) {
+        put_bool(a, l, "leaderElect", c->leader_election.leader_elect);
+        put_duration(a, l, "leaseDuration", c->leader_election.lease_duration_ns);
+        put_duration(a, l, "renewDeadline", c->leader_election.renew_deadline_ns);
+        put_duration(a, l, "retryPeriod", c->leader_election.retry_period_ns);
+        put_text(a, l, "resourceLock", c->leader_election.resource_lock);
+        put_text(a, l, "resourceName", c->leader_election.resource_name);
+        put_text(a, l, "resourceNamespace", c->leader_election.resource_namespace);
+    }
+    if (k) {
+        put_text(a, k, "kubeconfig", c->client_connection.kubeconfig);
+        put_text(a, k, "contentType", c->client_connection.content_type);
+        put_number(a, k, "qps", c->client_connection.qps);
+        put_number(a, k, "burst", c->client_connection.burst);
+    }
+    bh_config_sort(tree);
+}
+
+/* ---- plugins that belong to a gate -------------------------------------------------------------
+ */
+
+static void drop_plugin(struct bh_sched_config *c, const char *name)
+{
+    for (uint32_t i = 0; i < c->n_profiles; i++) {
+        struct bh_profile_config *p = &c->profiles[i];
+        for (unsigned pt = 0; pt < BH_POINT_COUNT; pt++) {
+            uint32_t kept = 0;
+            for (uint32_t k = 0; k < p->n_points[pt]; k++)
+                if (!bh_streq(p->points[pt][k].name, name))
+                    p->points[pt][kept++] = p->points[pt][k];
+            p->n_points[pt] = kept;
+        }
+    }
+}
+
+void bh_sched_config_apply_flags(struct bh_sched_config *c, const struct bh_kube_flags *f)
+{
+    struct bh_component_config shared = {.leader = c->leader_election,
+                                         .client = c->client_connection};
+
+    bh_kube_flags_apply(f, &shared);
+    c->leader_election = shared.leader;
+    c->client_connection = shared.client;
+    if (!*f->config && bh_kube_flags_given(f, "profiling"))
+        c->enable_profiling = f->profiling;
+    if (!*f->config && bh_kube_flags_given(f, "contention-profiling"))
+        c->enable_contention_profiling = f->contention_profiling;
+    show(c);
+    c->gates = &f->gates;
+    if (!bh_kube_flags_gate(f, "NodeDeclaredFeatures"))
+        drop_plugin(c, "NodeDeclaredFeatures");
+    if (!bh_kube_flags_gate(f, "DynamicResourceAllocation"))
+        drop_plugin(c, "DynamicResources");
+}
+
+bool bh_sched_config_gate(const struct bh_sched_config *c, const char *name)
+{
+    static struct bh_feature_gates defaults;
+
+    if (c && c->gates)
+        return bh_feature_enabled(c->gates, name);
+    if (!defaults.emulated)
+        bh_feature_gates_init(&defaults);
+    return bh_feature_enabled(&defaults, name);
+}
+
+/* ---- gates that Berth cannot switch ------------------------------------------------------------
+ */
+
+#define SAME "Berth decides the same either way"
+static const struct {
+    const char *name, *instead; /* when its value is not the default of v1.36 */
+} fixed[] = {
+    {"CoordinatedLeaderElection", "the lease is acquired in the classic way"},
+    {"DRAAdminAccess", "claims with adminAccess are always allocated"},
+    {"DRAConsumableCapacity", "devices that allow multiple allocations are always shared"},
+    {"DRADeviceBindingConditions", "devices with binding conditions are allocated and waited for"},
+    {"DRADeviceTaintRules", "only taints in ResourceSlices count, not DeviceTaintRules"},
+    {"DRAExtendedResource", "extended resources of device classes are always allocated"},
+    {"DRAListTypeAttributes", "attributes with lists match no selector and no constraint"},
+    {"DRANodeAllocatableResources", "devices do not count as node-allocatable resources"},
+    {"DRAPartitionableDevices", "devices with counters are always allocated"},
+    {"DRAResourceClaimDeviceStatus", "the status of allocated devices is always looked at"},
+    {"DRAWorkloadResourceClaims", "claims belong to pods, not to workloads"},
+    {"GangScheduling", "pods are scheduled one by one"},
+    {"GenericWorkload", "Workload objects are not looked at"},
+    {"InPlacePodLevelResourcesVerticalScaling", "resized pod-level resources always count"},
+    {"InPlacePodVerticalScaling", "resized requests always count"},
+    {"MatchLabelKeysInPodAffinity", "the API server's merged selectors are used as they are"},
+    {"MatchLabelKeysInPodTopologySpread", "matchLabelKeys always counts"},
+    {"NativeHistograms", "only classic histograms are exported"},
+    {"NodeInclusionPolicyInPodTopologySpread", "the policies always count"},
+    {"OpportunisticBatching", SAME},
+    {"PodLevelResources", "pod-level requests always count"},
+    {"SchedulerAsyncAPICalls", "binders write everything, and the scheduler waits for none of it"},
+    {"SchedulerAsyncPreemption", "binders delete victims while other pods are scheduled"},
+    {"SchedulerQueueingHints", "the queue always asks the plugins"},
+    {"SidecarContainers", "restartable init containers always count as such"},
+    {"StorageCapacityScoring", "storage classes are not scored"},
+    {"TaintTolerationComparisonOperators", "tolerations with Gt and Lt tolerate nothing"},
+    {"TopologyAwareWorkloadScheduling", "pods are scheduled one by one"},
+    {"VolumeAttributesClass", "the classes of claims always count"},
+    {"VolumeLimitScaling", "limits come from CSINode objects alone"},
+    {"WorkloadAwarePreemption", "victims are chosen pod by pod"},
+};
+
+static void warn(void *arg, const struct bh_feature_state *s)
+{
+    (void)arg;
+    for (size_t i = 0; s->differs && i < BH_ARRAY_LEN(fixed); i++)
+        if (bh_streq(fixed[i].name, s->name))
+            bh_log_warn("Feature gate has no effect", bh_kv_s("featureGate", s->name),
+                        bh_kv_s("value", s->enabled ? "true" : "false"),
+                        bh_kv_s("instead", fixed[i].instead));
+}
+
+void bh_sched_gates_warn(const struct bh_feature_gates *g)
+{
+    bh_feature_gates_each(g, warn, NULL);
+}

@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * scheduler/daemon/lines.c - what the log says about each pod and node, in kube-scheduler's words
+ *
+ * Nothing is built unless --v or --vmodule asks for it.
+ * Upstream: pkg/scheduler/schedule_one.go, pkg/scheduler/eventhandlers.go.
+ */
+#include "common/base/log.h"
+#include "scheduler/daemon/daemon.h"
+
+struct ref { /* "namespace/name" */
+    char text[320];
+};
+
+static const char *ref_of(struct ref *r, const struct bh_pod_rec *pod)
+{
+    struct bh_str ns = bh_rec_text(pod, pod->namespace_), name = bh_rec_text(pod, pod->name);
+
+    snprintf(r->text, sizeof(r->text), "%.*s/%.*s", (int)BH_MIN(ns.n, 64), ns.p,
+             (int)BH_MIN(name.n, 254), name.p);
+    return r->text;
+}
+
+void bh_sched_log_attempt(const struct bh_queued_pod *p)
+{
+    struct ref r;
+
+    if (!bh_log_v_on(3, __FILE__))
+        return;
+    bh_log_v(4, "About to try and schedule pod", bh_kv_s("pod", ref_of(&r, p->pending.pod)));
+    bh_log_v(3, "Attempting to schedule pod", bh_kv_s("pod", ref_of(&r, p->pending.pod)));
+}
+
+void bh_sched_log_no_fit(const struct bh_sched_daemon *d, const struct bh_queued_pod *p,
+                         const struct bh_decision *dec)
+{
+    struct ref r;
+
+    if (!bh_log_v_on(2, __FILE__))
+        return;
+    if (!bh_engine_node_count(d->engine))
+        bh_log_v(2, "Unable to schedule pod; no nodes are registered to the cluster; waiting",
+                 bh_kv_s("pod", ref_of(&r, p->pending.pod)));
+    else if (dec->kind == BH_NO_FIT)
+        bh_log_v(2, "Unable to schedule pod; no fit; waiting",
+                 bh_kv_s("pod", ref_of(&r, p->pending.pod)), bh_kv_s("err", dec->message));
+    if (dec->nominated_node != BH_SYM_NONE)
+        bh_log_v(2, "Preempting pods for a pod", bh_kv_s("pod", ref_of(&r, p->pending.pod)),
+                 bh_kv_s("node", bh_sym_text(d->symtab, dec->nominated_node)),
+                 bh_kv_u("victims", dec->n_victims));
+}
+
+void bh_sched_log_bound(const struct bh_queued_pod *p, const char *node)
+{
+    struct ref r;
+
+    if (bh_log_v_on(2, __FILE__))
+        bh_log_v(2, "Successfully bound pod to node", bh_kv_s("pod", ref_of(&r, p->pending.pod)),
+                 bh_kv_s("node", node), bh_kv_u("evaluatedNodes", p->evaluated),
+                 bh_kv_u("feasibleNodes", p->feasible), bh_kv_u("attempts", p->attempts));
+}
+
+void bh_sched_log_condition(const struct bh_queued_pod *p, const char *reason)
+{
+    struct ref r;
+
+    if (bh_log_v_on(3, __FILE__))
+        bh_log_v(3, "Updating pod condition and nominated node name",
+                 bh_kv_s("pod", ref_of(&r, p->pending.pod)),
+                 bh_kv_s("conditionType", "PodScheduled"), bh_kv_s("conditionStatus", "False"),
+                 bh_kv_s("conditionReason", reason));
+}
+
+void bh_sched_log_pending(const struct bh_pod_rec *pod, enum bh_event_action action)
+{
+    struct ref r;
+
+    if (!bh_log_v_on(3, __FILE__))
+        return;
+    if (action == BH_EV_ADD)
+        bh_log_v(3, "Add event for unscheduled pod", bh_kv_s("pod", ref_of(&r, pod)));
+    else if (action == BH_EV_DELETE)
+        bh_log_v(3, "Delete event for unscheduled pod", bh_kv_s("pod", ref_of(&r, pod)));
+    else
+        bh_log_v(4, "Update event for unscheduled pod", bh_kv_s("pod", ref_of(&r, pod)));
+}
+
+void bh_sched_log_event(const struct bh_sched_daemon *d, const struct bh_cluster_event *ev)
+{
+    const struct bh_node_rec *node = ev->new_node ? ev->new_node : ev->old_node;
+    const struct bh_pod_rec *pod = ev->new_pod ? ev->new_pod : ev->old_pod;
+    bool added, gone;
+    struct ref r;
+
+    if (!bh_log_v_on(3, __FILE__))
+        return;
+    if (node) {
+        const char *name = bh_sym_text(d->symtab, node->name);
+        added = !ev->old_node, gone = !ev->new_node;
+        if (added)
+            bh_log_v(3, "Add event for node", bh_kv_s("node", name));
+        else if (gone)
+            bh_log_v(3, "Delete event for node", bh_kv_s("node", name));
+        else
+            bh_log_v(4, "Update event for node", bh_kv_s("node", name));
+    } else if (pod) {
+        added = !ev->old_pod, gone = !ev->new_pod;
+        if (added)
+            bh_log_v(3, "Add event for scheduled pod", bh_kv_s("pod", ref_of(&r, pod)));
+        else if (gone)
+            bh_log_v(3, "Delete event for scheduled pod", bh_kv_s("pod", ref_of(&r, pod)));
+        else
+            bh_log_v(4, "Update event for scheduled pod", bh_kv_s("pod", ref_of(&r, pod)));
+    }
+}

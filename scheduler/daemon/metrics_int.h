@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * scheduler/daemon/metrics_int.h - the metrics' inside, shared by daemon_metrics.c (families, what
+ * is read at a scrape) and daemon_observe.c (what is counted where it happens)
+ *
+ * What a decision touches is resolved once and kept: a cell per profile, point and status. A cell
+ * exists from its first use on, as upstream's vectors; those that upstream makes at the start are
+ * made at the start.
+ */
+#ifndef BH_SCHED_METRICS_INT_H
+#define BH_SCHED_METRICS_INT_H
+
+#include "scheduler/daemon/daemon.h"
+
+#define BH_RESULTS       3u /* scheduled, unschedulable, error */
+#define BH_EVENT_ACTIONS 14u
+#define BH_EVENT_KINDS   (BH_KIND_COUNT + 3u) /* assigned pods, pending pods, nodes, objects */
+#define BH_INCOMING_KEPT 32u
+
+struct bh_profile_cells {
+    char *name;
+    struct bh_cell *attempts[BH_RESULTS], *attempt_s[BH_RESULTS];
+    struct bh_cell *point[BH_SEEN_COUNT][BH_PENDING + 1];
+    struct bh_cell *hint_used, *no_hint;
+};
+struct bh_sched_metrics {
+    struct bh_profile_cells *profiles; /* in the order of the configuration */
+    uint32_t n_profiles;
+    struct bh_metric *attempts, *attempt_s, *point_s, *plugin_s, *hint_s, *event_s, *sli_s, *permit,
+        *incoming, *evaluations, *unschedulable, *in_flight, *goroutines, *batch, *claims,
+        *binding_conditions, *binding_conditions_s, *volume_errors, *preemption_runs, *preemption_s;
+    struct bh_cell *algorithm_s, *attempts_hist, *preemptions, *victims, *flushed, *permit_s[2],
+        *sli[15], *pending[4], *cache[3], *binding, *pre_bind;
+    struct bh_cell *event_cells[BH_EVENT_KINDS][BH_EVENT_ACTIONS];
+    struct { /* the last ones used; the label is compared, it may be anybody's memory */
+        const char *queue;
+        char label[96];
+        struct bh_cell *cell;
+    } incoming_cells[BH_INCOMING_KEPT];
+    unsigned n_incoming;
+    unsigned plugin_samples; /* left in this second */
+    uint64_t plugin_second_ns;
+
+    /* Berth's own */
+    struct bh_metric *outcomes, *ledger, *engine, *snapshot, *control, *depth, *limit, *alone;
+};
+/* daemon_observe.c */
+void bh_sched_observe_init(struct bh_sched_daemon *d);
+struct bh_profile_cells *bh_sched_profile_cells(struct bh_sched_metrics *m, const char *name);
+#endif

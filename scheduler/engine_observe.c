@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * scheduler/engine_observe.c - what the engine tells about its work: durations for an observer,
+ * counts for anybody
+ *
+ * Runs in:  the engine's thread.
+ * Upstream: pkg/scheduler/schedule_one.go, framework/runtime/framework.go (where it observes).
+ */
+#include "scheduler/engine_int.h"
+
+void bh_watch_begin(struct bh_engine *e, unsigned flags)
+{
+    struct bh_watch *w = &e->watch;
+
+    w->on = e->opt.observer && !(flags & BH_EXPLAIN); /* a person's question is no scheduling */
+    w->samples = w->on && e->stats.cycles % BH_SAMPLE_EVERY == 0 ? BH_SAMPLES_MAX : 0;
+    w->at[BH_WATCH_END] = 0;
+    bh_watch_mark(e, BH_WATCH_START);
+}
+
+void bh_watch_end(struct bh_engine *e)
+{
+    if (!e->watch.at[BH_WATCH_END])
+        bh_watch_mark(e, BH_WATCH_END);
+}
+
+uint64_t bh_engine_took_ns(const struct bh_engine *e)
+{
+    return e->watch.on ? e->watch.at[BH_WATCH_END] - e->watch.at[BH_WATCH_START] : 0;
+}
+
+void bh_watch_fast(struct bh_engine *e, const struct bh_framework *fw)
+{
+    const struct bh_engine_observer *o = e->opt.observer;
+    const uint64_t *at = e->watch.at;
+
+    if (!e->watch.on)
+        return;
+    bh_watch_mark(e, BH_WATCH_END);
+    o->point(o->arg, fw->profile, BH_SEEN_PRE_FILTER, BH_SUCCESS,
+             at[BH_WATCH_FILTER] - at[BH_WATCH_START]);
+    o->point(o->arg, fw->profile, BH_SEEN_FILTER, BH_SUCCESS,
+             at[BH_WATCH_SCORE] - at[BH_WATCH_FILTER]);
+    o->point(o->arg, fw->profile, BH_SEEN_SCORE, BH_SUCCESS, at[BH_WATCH_END] - at[BH_WATCH_SCORE]);
+}
+
+uint64_t bh_watch_now(const struct bh_engine *e)
+{
+    return e->watch.on ? e->opt.observer->now_ns() : 0;
+}
+
+void bh_watch_point(struct bh_engine *e, const struct bh_framework *fw, enum bh_seen_point at,
+                    enum bh_code code, uint64_t *since)
+{
+    const struct bh_engine_observer *o = e->opt.observer;
+
+    if (!e->watch.on)
+        return;
+    uint64_t now = o->now_ns();
+    o->point(o->arg, fw->profile, at, code, now - *since);
+    *since = now;
+}
+
+uint64_t bh_aside_watch(const struct bh_engine *e, const struct bh_framework *fw, enum bh_point pt)
+{
+    return e->opt.observer && fw->n_point[pt] ? e->opt.observer->now_ns() : 0;
+}
+
+void bh_aside_point(struct bh_engine *e, const struct bh_framework *fw, enum bh_seen_point at,
+                    enum bh_code code, uint64_t since)
+{
+    const struct bh_engine_observer *o = e->opt.observer;
+
+    if (o)
+        o->point(o->arg, fw->profile, at, code, since ? o->now_ns() - since : 0);
+}
+
+bool bh_engine_profile_stats(const struct bh_engine *e, uint32_t i, struct bh_profile_stats *ret)
+{
+    if (i >= e->n_profiles)
+        return false;
+    *ret = (struct bh_profile_stats){.name = bh_sym_text(e->tab, e->profile[i].name),
+                                     .cycles = e->profile[i].cycles,
+                                     .hinted = e->profile[i].hinted};
+    return true;
+}
+
+static bool enabled_at(const struct bh_framework *fw, enum bh_point pt, uint32_t plugin)
+{
+    for (uint32_t i = 0; i < fw->n_point[pt]; i++)
+        if (fw->point[pt][i] == plugin)
+            return true;
+    return false;
+}
+
+void bh_engine_each_plugin(const struct bh_engine *e,
+                           void (*fn)(void *arg, const struct bh_plugin_stats *s), void *arg)
+{
+    for (uint32_t i = 0; i < e->n_profiles; i++) {
+        const struct bh_framework *fw = e->profile[i].fw;
+        for (uint32_t k = 0; k < fw->n_plugins; k++) {
+            const struct bh_plugin *p = fw->plugins[k].plugin;
+            struct bh_plugin_stats s = {
+                .plugin = p->name,
+                .profile = bh_sym_text(e->tab, e->profile[i].name),
+                .n = fw->evaluations[k],
+                .at_pre_filter = enabled_at(fw, BH_POINT_PRE_FILTER, k),
+                .at_filter = enabled_at(fw, BH_POINT_FILTER, k),
+                .at_pre_score = enabled_at(fw, BH_POINT_PRE_SCORE, k),
+                .at_score = enabled_at(fw, BH_POINT_SCORE, k),
+            };
+            s.filters_alone = s.at_filter && !p->filter_rows;
+            s.scores_alone = s.at_score && !p->score_rows;
+            s.closes_fast_path = (s.at_pre_filter || s.at_filter || s.at_pre_score || s.at_score) &&
+                                 (p->idle || !(p->flags & BH_PLUGIN_NODE_LOCAL));
+            fn(arg, &s);
+        }
+    }
+}

@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * scheduler/framework/observe.h - who watches the engine's work, if anybody does
+ *
+ * The engine does not look at a clock and knows no metrics. Whoever wants durations gives it an
+ * observer (bh_engine_options.observer): a clock, and what to do with what it measured. Without one
+ * nothing is timed; a cycle then pays for a few comparisons with NULL.
+ *
+ * Points: how long all plugins of an extension point took for one pod, as upstream's
+ * framework_extension_point_duration_seconds.
+ *
+ *   - Reference path: PreFilter, Filter (the search over all nodes: once per pod, and Success even
+ *     when no node fits), PostFilter, PreScore, Score, as upstream.
+ *   - Fast path, from results kept of an earlier pod of the same shape: PreFilter is the look at
+ *     what has changed since, Filter the filters of the nodes that changed, Score their scores, the
+ *     totals and the choice. PreScore has no work there and is not reported. Both paths report
+ *     PreFilter and Filter exactly once for a pod that got a node.
+ *   - Reserve, Unreserve, Permit, PreEnqueue: both paths, as upstream. A point without plugins is
+ *     reported with 0 and without a look at the clock.
+ *
+ * Plugins: every BH_SAMPLE_EVERYth cycle the calls of single plugins are timed as well, at most
+ * BH_SAMPLES_MAX of them (upstream: a random tenth of the cycles, and no more than fit into a
+ * buffer of 1,000 a second). One sample is one call of a plugin's code. On the reference path that
+ * is one node, as upstream; on the fast path a batch form answers for all nodes at hand in one
+ * call, so the number says what the plugin costs for the pod, not for a node.
+ *
+ * Evaluations (struct bh_evaluations) are counted always: calls that were really made, PreFilter
+ * and PreScore without those that said Skip; a batch form counts one per node it was asked about.
+ * Results that were kept are not evaluated again and do not count.
+ *
+ * Runs in:  the engine's thread, in the middle of a cycle: the callbacks may not call the engine.
+ * Upstream: pkg/scheduler/framework/runtime/framework.go, instrumented_plugins.go, metrics.go.
+ */
+#ifndef BH_OBSERVE_H
+#define BH_OBSERVE_H
+
+#include "scheduler/framework/status.h"
+
+#define BH_SAMPLE_EVERY 10u
+#define BH_SAMPLES_MAX  1000u
+
+enum bh_seen_point { /* upstream's values of the label extension_point, see bh_seen_point_name */
+                     BH_SEEN_PRE_ENQUEUE,
+                     BH_SEEN_PRE_FILTER,
+                     BH_SEEN_FILTER,
+                     BH_SEEN_ADD_POD,
+                     BH_SEEN_REMOVE_POD,
+                     BH_SEEN_POST_FILTER,
+                     BH_SEEN_PRE_SCORE,
+                     BH_SEEN_SCORE,
+                     BH_SEEN_NORMALIZE,
+                     BH_SEEN_RESERVE,
+                     BH_SEEN_UNRESERVE,
+                     BH_SEEN_PERMIT,
+                     BH_SEEN_PRE_BIND,
+                     BH_SEEN_PRE_FLIGHT,
+                     BH_SEEN_BIND,
+                     BH_SEEN_POST_BIND,
+                     BH_SEEN_COUNT
+};
+struct bh_engine_observer {
+    uint64_t (*now_ns)(void); /* monotonic */
+    /* profile: index as in the configuration. */
+    void (*point)(void *arg, uint32_t profile, enum bh_seen_point at, enum bh_code code,
+                  uint64_t ns);
+    void (*plugin)(void *arg, const char *plugin, enum bh_seen_point at, enum bh_code code,
+                   uint64_t ns);
+    void *arg;
+};
+struct bh_evaluations { /* of one plugin in one profile */
+    uint64_t pre_filter, filter, pre_score, score;
+};
+const char *bh_seen_point_name(enum bh_seen_point at);
+#endif

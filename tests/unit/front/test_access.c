@@ -1,0 +1,459 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * tests/unit/front/test_access.c - who is calling, and may he: against an API server that is played
+ * here, in the same loop
+ */
+#include <errno.h>
+
+#include "front/authn.h"
+#include "front/authz.h"
+#include "front/tls_flags.h"
+#include "common/base/loop.h"
+#include "tests/unit/harness.h"
+
+static struct {
+    uv_loop_t loop;
+    struct bh_http_server *server;
+    struct bh_api_client *client;
+    unsigned asked;
+    int code;               /* of the answer */
+    const char *status;     /* JSON, "status" of the answer */
+    unsigned failures_left; /* answers with 503 before that */
+    char body[1024];        /* of the last question */
+    uint64_t now_ns;
+    enum bh_verdict_is is;
+    char why[256], name[64];
+    bool in_masters;
+    unsigned done;
+} fx;
+
+static void handle(struct bh_http_req *r, void *arg)
+{
+    char text[1024];
+
+    (void)arg;
+    fx.asked++;
+    snprintf(fx.body, sizeof(fx.body), "%s", bh_http_body(r).p);
+    int n = snprintf(text, sizeof(text), "{\"kind\":\"X\",\"status\":%s}", fx.status);
+    if (fx.failures_left) {
+        fx.failures_left--;
+        bh_http_reply(r, 503, "text/plain", "", 0);
+        return;
+    }
+    bh_http_reply(r, fx.code, "application/json", text, (size_t)n);
+}
+
+static void begin(const char *status)
+{
+    const struct bh_http_options o = {.address = "127.0.0.1"};
+    struct bh_err err;
+    char url[64];
+
+    memset(&fx, 0, sizeof(fx));
+    fx.code = 201;
+    fx.status = status;
+    fx.now_ns = 1;
+    uv_loop_init(&fx.loop);
+    CU_ASSERT_EQUAL_FATAL(bh_http_server_new(&fx.loop, &o, handle, NULL, &fx.server, &err), 0);
+    snprintf(url, sizeof(url), "http://127.0.0.1:%u", bh_http_server_port(fx.server));
+    const struct bh_api_config cfg = {.server = url};
+    const struct bh_api_options ao = {.user_agent = "test"};
+    CU_ASSERT_EQUAL_FATAL(bh_api_client_new(&fx.loop, &cfg, &ao, &fx.client, &err), 0);
+}
+
+static void end(void)
+{
+    bh_api_client_free(fx.client);
+    bh_http_server_free(fx.server);
+    bh_loop_drain_close(&fx.loop);
+}
+
+static uint64_t clock_ns(void)
+{
+    return fx.now_ns;
+}
+
+static void on_verdict(void *arg, const struct bh_verdict *v)
+{
+    (void)arg;
+    fx.done++;
+    fx.is = v->is;
+    snprintf(fx.why, sizeof(fx.why), "%s", v->why);
+}
+
+static void wait_done(unsigned n)
+{
+    while (fx.done < n)
+        uv_run(&fx.loop, UV_RUN_ONCE);
+}
+
+static struct bh_verdict *judge(const struct bh_json *status)
+{
+    return bh_verdict_new(bh_json_get_bool(status, "allowed", false) ? BH_VERDICT_YES
+                                                                     : BH_VERDICT_NO,
+                          bh_json_get_text(status, "reason"));
+}
+
+static struct bh_reviews *reviews(void)
+{
+    const struct bh_reviews_options o = {.client = fx.client,
+                                         .path = "/x",
+                                         .yes_ttl_ns = 100,
+                                         .no_ttl_ns = 10,
+                                         .judge = judge,
+                                         .mono_ns = clock_ns,
+                                         .retry_ns = 1000000};
+    return bh_reviews_new(&fx.loop, &o);
+}
+
+static void ask(struct bh_reviews *r, const char *key)
+{
+    struct bh_buf body = {0};
+
+    bh_buf_adds(&body, "{}");
+    bh_reviews_ask(r, key, strlen(key), &body, on_verdict, NULL);
+    bh_buf_fini(&body);
+}
+
+static void test_answers_are_remembered(void)
+{
+    begin("{\"allowed\":true}");
+    struct bh_reviews *r = reviews();
+    ask(r, "a");
+    ask(r, "a"); /* while it is under way */
+    wait_done(2);
+    ask(r, "a");
+    CU_ASSERT_EQUAL(fx.done, 3); /* at once */
+    CU_ASSERT_EQUAL(fx.asked, 1);
+    CU_ASSERT_EQUAL(fx.is, BH_VERDICT_YES);
+    fx.now_ns += 100; /* its time is over */
+    fx.status = "{\"allowed\":false,\"reason\":\"so\"}";
+    ask(r, "a");
+    wait_done(4);
+    CU_ASSERT_EQUAL(fx.asked, 2);
+    CU_ASSERT_EQUAL(fx.is, BH_VERDICT_NO);
+    CU_ASSERT_STRING_EQUAL(fx.why, "so");
+    fx.now_ns += 10; /* a no is kept for less long */
+    ask(r, "a");
+    wait_done(5);
+    CU_ASSERT_EQUAL(fx.asked, 3);
+    bh_reviews_free(r);
+    end();
+}
+
+static void test_failures_are_repeated_and_not_remembered(void)
+{
+    begin("{\"allowed\":true}");
+    struct bh_reviews *r = reviews();
+    fx.failures_left = BH_REVIEW_TRIES - 1;
+    ask(r, "a");
+    wait_done(1);
+    CU_ASSERT_EQUAL(fx.is, BH_VERDICT_YES);
+    CU_ASSERT_EQUAL(fx.asked, BH_REVIEW_TRIES);
+    fx.failures_left = BH_REVIEW_TRIES;
+    ask(r, "b");
+    wait_done(2);
+    CU_ASSERT_EQUAL(fx.is, BH_VERDICT_ERROR);
+    CU_ASSERT_EQUAL(bh_reviews_count(r), 1); /* a */
+    fx.code = 403;                           /* will not pass: once */
+    fx.asked = 0;
+    ask(r, "c");
+    wait_done(3);
+    CU_ASSERT_EQUAL(fx.is, BH_VERDICT_ERROR);
+    CU_ASSERT_EQUAL(fx.asked, 1);
+    fx.code = 201;
+    fx.status = "3,\"nonsense\":1"; /* status is no object */
+    ask(r, "d");
+    wait_done(4);
+    CU_ASSERT_NOT_EQUAL(fx.is, BH_VERDICT_YES);
+    fx.status = "{";
+    ask(r, "e");
+    wait_done(5);
+    CU_ASSERT_EQUAL(fx.is, BH_VERDICT_ERROR);
+    bh_reviews_free(r);
+    end();
+}
+
+static void test_the_end_answers_everybody(void)
+{
+    begin("{\"allowed\":true}");
+    struct bh_reviews *r = reviews();
+    ask(r, "a");
+    ask(r, "a");
+    ask(r, "b");
+    bh_reviews_free(r);
+    CU_ASSERT_EQUAL(fx.done, 3);
+    CU_ASSERT_EQUAL(fx.is, BH_VERDICT_ERROR);
+    end();
+}
+
+static void test_memory_is_bounded(void)
+{
+    char key[32];
+
+    begin("{\"allowed\":true}");
+    struct bh_reviews *r = reviews();
+    for (unsigned i = 0; i < BH_REVIEW_ENTRIES + 100; i++) {
+        snprintf(key, sizeof(key), "%u", i);
+        ask(r, key);
+        wait_done(i + 1);
+    }
+    CU_ASSERT_EQUAL(bh_reviews_count(r), BH_REVIEW_ENTRIES);
+    fx.asked = 0;
+    ask(r, key); /* the newest is there, the oldest is not */
+    ask(r, "0");
+    wait_done(BH_REVIEW_ENTRIES + 102);
+    CU_ASSERT_EQUAL(fx.asked, 1);
+    bh_reviews_free(r);
+    end();
+}
+
+/* ---- authorization -----------------------------------------------------------------------------
+ */
+
+static void on_authorized(void *arg, enum bh_verdict_is is, const char *why)
+{
+    (void)arg;
+    fx.done++;
+    fx.is = is;
+    snprintf(fx.why, sizeof(fx.why), "%s", why);
+}
+
+static void test_authorization(void)
+{
+    const char *paths[] = {"/healthz", "/open/*"};
+    const struct bh_authz_flags flags = {.always_allow_paths = {paths, 2},
+                                         .authorized_ttl_ns = 1000000000,
+                                         .unauthorized_ttl_ns = 1000000000};
+    struct bh_err err;
+    struct bh_authz *a;
+
+    begin("{\"allowed\":false,\"reason\":\"no\"}");
+    const struct bh_authz_options o = {&flags, fx.client, NULL};
+    CU_ASSERT_EQUAL_FATAL(bh_authz_new(&fx.loop, &o, &a, &err), 0);
+    struct bh_user *u = bh_user_new("al\"ice", "7");
+    bh_user_add_group(u, "dev");
+    bh_user_add_extra(u, "k", "1");
+    bh_user_add_extra(u, "other", "x");
+    bh_user_add_extra(u, "k", "2");
+    bh_authz_ask(a, u, "get", "/open/x", on_authorized, NULL);
+    CU_ASSERT_EQUAL(fx.is, BH_VERDICT_YES);
+    bh_authz_ask(a, u, "get", "/metrics", on_authorized, NULL);
+    wait_done(2);
+    CU_ASSERT_EQUAL(fx.is, BH_VERDICT_NO);
+    CU_ASSERT_STRING_EQUAL(fx.why, "no");
+    CU_ASSERT_PTR_NOT_NULL(
+        strstr(fx.body, "\"spec\":{\"nonResourceAttributes\":{\"path\":\"/metrics\",\"verb\":"
+                        "\"get\"},\"user\":\"al\\\"ice\",\"groups\":[\"dev\"],\"uid\":\"7\","
+                        "\"extra\":{\"k\":[\"1\",\"2\"],\"other\":[\"x\"]}}"));
+    bh_user_add_group(u, BH_GROUP_MASTERS);
+    bh_authz_ask(a, u, "delete", "/metrics", on_authorized, NULL);
+    CU_ASSERT_EQUAL(fx.is, BH_VERDICT_YES);
+    CU_ASSERT_EQUAL(fx.asked, 1);
+    bh_user_unref(u);
+    bh_authz_free(a);
+    end();
+}
+
+static void test_paths(void)
+{
+    const char *paths[] = {"/healthz", "/a/*", "/b*", "", "/x*y"};
+    const struct bh_opt_list l = {paths, 4};
+    const struct bh_authz_flags bad = {.always_allow_paths = {paths, 5}};
+    const struct bh_authz_options o = {.flags = &bad};
+    struct bh_authz *a;
+    struct bh_err err;
+
+    CU_ASSERT(bh_authz_path_allowed(&l, "/healthz"));
+    CU_ASSERT(!bh_authz_path_allowed(&l, "/healthz/"));
+    CU_ASSERT(!bh_authz_path_allowed(&l, "/healthzz"));
+    CU_ASSERT(bh_authz_path_allowed(&l, "/a/x/y"));
+    CU_ASSERT(!bh_authz_path_allowed(&l, "/a"));
+    CU_ASSERT(bh_authz_path_allowed(&l, "/bcd"));
+    CU_ASSERT(!bh_authz_path_allowed(&l, "/"));
+    CU_ASSERT_EQUAL(bh_authz_new(NULL, &o, &a, &err), -EINVAL);
+}
+
+/* ---- authentication ----------------------------------------------------------------------------
+ */
+
+static void on_user(void *arg, struct bh_user *u, const char *why)
+{
+    (void)arg;
+    fx.done++;
+    snprintf(fx.name, sizeof(fx.name), "%s", u ? u->name : "");
+    snprintf(fx.why, sizeof(fx.why), "%s", why ? why : "");
+    fx.in_masters = u && bh_user_in(u, BH_GROUP_MASTERS) && bh_user_in(u, BH_GROUP_AUTHENTICATED);
+}
+
+static void call_with(struct bh_authn *a, const char *authorization)
+{
+    const struct bh_front_header h[] = {{"authorization", authorization ? authorization : ""}};
+    const struct bh_credentials c = {.headers = h, .n_headers = 1};
+    unsigned before = fx.done;
+
+    bh_authn_ask(a, &c, on_user, NULL);
+    wait_done(before + 1);
+}
+
+static void test_tokens(void)
+{
+    const struct bh_authn_flags flags = {.skip_lookup = true, .token_cache_ttl_ns = 1000000000};
+    struct bh_authn *a;
+    struct bh_err err;
+
+    begin("{\"authenticated\":true,\"user\":{\"username\":\"root\",\"uid\":\"1\",\"groups\":"
+          "[\"system:masters\"],\"extra\":{\"a\":[\"b\"]}}}");
+    const struct bh_authn_options o = {&flags, fx.client, NULL};
+    CU_ASSERT_EQUAL_FATAL(bh_authn_new(&fx.loop, &o, &a, &err), 0);
+    call_with(a, "Bearer good");
+    CU_ASSERT_STRING_EQUAL(fx.name, "root");
+    CU_ASSERT(fx.in_masters);
+    CU_ASSERT_PTR_NOT_NULL(strstr(fx.body, "\"spec\":{\"token\":\"good\"}"));
+    fx.status = "{\"authenticated\":false}";
+    call_with(a, "bearer bad");
+    CU_ASSERT_STRING_EQUAL(fx.name, "");
+    CU_ASSERT_STRING_EQUAL(fx.why, "invalid bearer token");
+    call_with(a, "Bearer good");
+    CU_ASSERT_STRING_EQUAL(fx.name, "root");
+    CU_ASSERT_EQUAL(fx.asked, 2);
+    fx.status = "{\"authenticated\":true}"; /* as whom? */
+    call_with(a, "Bearer odd");
+    CU_ASSERT_STRING_EQUAL(fx.name, "");
+    call_with(a, "Basic eDp5");
+    CU_ASSERT_STRING_EQUAL(fx.name, BH_USER_ANONYMOUS);
+    call_with(a, NULL);
+    CU_ASSERT_STRING_EQUAL(fx.name, BH_USER_ANONYMOUS);
+    bh_authn_free(a);
+    end();
+}
+
+static void test_without_anybody_to_ask(void)
+{
+    const struct bh_authn_flags flags = {0};
+    const struct bh_authn_options o = {&flags, NULL, NULL};
+    struct bh_authn *a;
+    struct bh_err err;
+
+    begin("{}");
+    CU_ASSERT_EQUAL_FATAL(bh_authn_new(&fx.loop, &o, &a, &err), 0);
+    call_with(a, "Bearer good");
+    CU_ASSERT_STRING_EQUAL(fx.name, BH_USER_ANONYMOUS);
+    CU_ASSERT_EQUAL(fx.asked, 0);
+    bh_authn_free(a);
+    end();
+}
+
+static void test_bearer(void)
+{
+    CU_ASSERT_STRING_EQUAL(bh_bearer_token("Bearer x"), "x");
+    CU_ASSERT_STRING_EQUAL(bh_bearer_token("  bEARER x"), "x");
+    CU_ASSERT_PTR_NULL(bh_bearer_token(NULL));
+    CU_ASSERT_PTR_NULL(bh_bearer_token("Bearer"));
+    CU_ASSERT_PTR_NULL(bh_bearer_token("Bearer "));
+    CU_ASSERT_PTR_NULL(bh_bearer_token("Bearer  x"));
+    CU_ASSERT_PTR_NULL(bh_bearer_token("Basic x"));
+}
+
+static int read_extension(const char *text, struct bh_front_proxy *p, struct bh_err *err)
+{
+    struct bh_ca *ca = NULL;
+    struct bh_arena a;
+    struct bh_json *v;
+
+    bh_arena_init(&a, 0);
+    CU_ASSERT_EQUAL_FATAL(bh_json_parse(&a, text, strlen(text), 0, &v, err), 0);
+    int rc = bh_extension_read(v, &ca, p, err);
+    bh_arena_fini(&a);
+    bh_ca_free(ca);
+    return rc;
+}
+
+static void test_front_proxy_headers(void)
+{
+    struct bh_front_proxy p = {0};
+    struct bh_err err = {""};
+    struct bh_front_header h[] = {{"x-remote-user", "bob"},     {"X-Remote-Group", "one"},
+                                  {"X-REMOTE-GROUP", "two"},    {"X-Remote-Extra-A%2fB", "v"},
+                                  {"X-Remote-Extra-C%zz", "w"}, {"X-Other", "n"}};
+    struct bh_credentials c = {.headers = h, .n_headers = BH_ARRAY_LEN(h)};
+
+    CU_ASSERT_EQUAL(
+        read_extension("{\"data\":{\"requestheader-username-headers\":\"[\\\"X-Remote-User\\\"]\","
+                       "\"requestheader-group-headers\":\"[\\\"X-Remote-Group\\\"]\","
+                       "\"requestheader-extra-headers-prefix\":\"[\\\"X-Remote-Extra-\\\"]\"}}",
+                       &p, &err),
+        0);
+    struct bh_user *u = bh_front_proxy_user(&p, &c);
+    CU_ASSERT_PTR_NOT_NULL_FATAL(u);
+    CU_ASSERT_STRING_EQUAL(u->name, "bob");
+    CU_ASSERT_EQUAL(u->n_groups, 2);
+    CU_ASSERT_EQUAL_FATAL(u->n_extra, 2);
+    CU_ASSERT_STRING_EQUAL(u->extra[0].key, "a/b");
+    CU_ASSERT_STRING_EQUAL(u->extra[1].key, "c%zz");
+    bh_user_unref(u);
+    h[0].value = "";
+    CU_ASSERT_PTR_NULL(bh_front_proxy_user(&p, &c));
+    bh_front_proxy_fini(&p);
+}
+
+static void test_bad_configmaps(void)
+{
+    static const char *const bad[] = {
+        "{\"data\":{\"client-ca-file\":\"no certificate\"}}",
+        "{\"data\":{\"requestheader-client-ca-file\":\"x\"}}",
+        "{\"data\":{\"requestheader-allowed-names\":\"[\"}}",
+        "{\"data\":{\"requestheader-group-headers\":\"{}\"}}",
+    };
+    struct bh_front_proxy p = {0};
+    struct bh_err err;
+
+    for (size_t i = 0; i < BH_ARRAY_LEN(bad); i++) {
+        CU_ASSERT_EQUAL(read_extension(bad[i], &p, &err), -EINVAL);
+        CU_ASSERT_PTR_NOT_NULL(strstr(err.msg, "data["));
+        CU_ASSERT_PTR_NULL(p.ca);
+    }
+    CU_ASSERT_EQUAL(read_extension("{}", &p, &err), 0);
+}
+
+/* ---- flags of TLS ------------------------------------------------------------------------------
+ */
+
+static void priorities(const char *min, const char *suite, const char *curve, int rc,
+                       const char *text)
+{
+    const struct bh_opt_list l = {&suite, suite != NULL};
+    const struct bh_opt_list curves = {&curve, curve != NULL};
+    struct bh_buf out = {0};
+    struct bh_err err = {""};
+
+    CU_ASSERT_EQUAL(bh_tls_priorities(min, &l, &curves, &out, &err), rc);
+    CU_ASSERT_STRING_EQUAL(rc ? err.msg : bh_buf_str(&out), text);
+    bh_buf_fini(&out);
+}
+
+static void test_tls_flags(void)
+{
+    priorities("", NULL, NULL, 0, "NORMAL:-RSA:-VERS-ALL:+VERS-TLS1.3:+VERS-TLS1.2");
+    priorities("VersionTLS13", NULL, NULL, 0, "NORMAL:-RSA:-VERS-ALL:+VERS-TLS1.3");
+    priorities("VersionTLS9", NULL, NULL, -EINVAL, "unknown tls version \"VersionTLS9\"");
+    priorities(NULL, "TLS_ECDHE_RSA_WITH_AES_128_CBC_SHA", NULL, 0,
+               "NORMAL:-CIPHER-ALL:-KX-ALL:-MAC-ALL:-VERS-ALL:+VERS-TLS1.3:+VERS-TLS1.2:"
+               "+AES-128-CBC:+SHA1:+ECDHE-RSA:-VERS-TLS1.3");
+    priorities(NULL, NULL, "29", 0,
+               "NORMAL:-RSA:-VERS-ALL:+VERS-TLS1.3:+VERS-TLS1.2:-GROUP-ALL:+GROUP-X25519");
+    priorities(NULL, NULL, "4588", -ENOTSUP,
+               "curve 4588 is not available in GnuTLS; 23, 24, 25 and 29 are");
+    priorities(NULL, "FOO", NULL, -EINVAL, "Cipher suite FOO not supported or doesn't exist");
+    priorities(NULL, "TLS_RSA_WITH_RC4_128_SHA", NULL, -ENOTSUP,
+               "Cipher suite TLS_RSA_WITH_RC4_128_SHA is not available in GnuTLS");
+}
+
+BH_TESTS("front/access", {"answers are remembered", test_answers_are_remembered},
+         {"failures are repeated", test_failures_are_repeated_and_not_remembered},
+         {"the end answers everybody", test_the_end_answers_everybody},
+         {"memory is bounded", test_memory_is_bounded}, {"authorization", test_authorization},
+         {"always allowed paths", test_paths}, {"tokens", test_tokens},
+         {"nobody to ask", test_without_anybody_to_ask}, {"bearer", test_bearer},
+         {"headers of a proxy", test_front_proxy_headers}, {"bad configmaps", test_bad_configmaps},
+         {"flags of TLS", test_tls_flags})

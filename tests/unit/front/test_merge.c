@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * tests/unit/front/test_merge.c - the metrics of several processes as if they were one's
+ */
+#include "front/merge.h"
+
+#include "tests/unit/harness.h"
+
+static struct bh_merge *m;
+static struct bh_buf out;
+
+static size_t add(const char *process, const char *text)
+{
+    return bh_merge_add(m, process, text, strlen(text));
+}
+
+static const char *written(const struct bh_opt_list *disabled)
+{
+    bh_buf_reset(&out);
+    bh_merge_write(m, disabled, &out);
+    return bh_buf_str(&out);
+}
+
+static void begin(void)
+{
+    m = bh_merge_new();
+}
+
+static void end(void)
+{
+    bh_merge_free(m);
+    bh_buf_fini(&out);
+}
+
+static void test_sums(void)
+{
+    begin();
+    CU_ASSERT_EQUAL(add("a", "# HELP x_total Things.\n# TYPE x_total counter\n"
+                             "x_total{k=\"1\"} 2\nx_total{k=\"2\"} 3\n"),
+                    0);
+    CU_ASSERT_EQUAL(add("b", "# HELP x_total Other words.\n# TYPE x_total counter\n"
+                             "x_total{k=\"2\"} 4\nx_total{k=\"}\\\"{\"} 1"),
+                    0);
+    CU_ASSERT_STRING_EQUAL(written(NULL), "# HELP x_total Things.\n# TYPE x_total counter\n"
+                                          "x_total{k=\"1\"} 2\nx_total{k=\"2\"} 7\n"
+                                          "x_total{k=\"}\\\"{\"} 1\n");
+    end();
+}
+
+static void test_histograms(void)
+{
+    static const char text[] = "# TYPE h_seconds histogram\n"
+                               "h_seconds_bucket{le=\"0.1\"} 1\nh_seconds_bucket{le=\"+Inf\"} 2\n"
+                               "h_seconds_sum 0.5\nh_seconds_count 2\n";
+    begin();
+    add("a", text);
+    add("b", text);
+    add("b", "# TYPE h_seconds_count gauge\n"); /* a family of its own from here on */
+    CU_ASSERT_STRING_EQUAL(written(NULL),
+                           "# TYPE h_seconds histogram\n"
+                           "h_seconds_bucket{le=\"0.1\"} 2\nh_seconds_bucket{le=\"+Inf\"} 4\n"
+                           "h_seconds_sum 1\nh_seconds_count 4\n");
+    end();
+}
+
+static void test_smallest_and_largest(void)
+{
+    double v;
+
+    begin();
+    add("a", "process_start_time_seconds 100\nleader_election_master_status{name=\"k\"} 0\n");
+    add("b", "process_start_time_seconds 90\nleader_election_master_status{name=\"k\"} 1\n");
+    add("c", "process_start_time_seconds 95\n");
+    CU_ASSERT(bh_merge_value(m, "process_start_time_seconds", &v));
+    CU_ASSERT_EQUAL(v, 90);
+    CU_ASSERT_PTR_NOT_NULL(strstr(written(NULL), "leader_election_master_status{name=\"k\"} 1\n"));
+    CU_ASSERT(!bh_merge_value(m, "nothing", &v));
+    end();
+}
+
+static void test_each_process_alone(void)
+{
+    begin();
+    add("watcher", "# HELP process_open_fds Number.\n# TYPE process_open_fds gauge\n"
+                   "process_open_fds 7\n");
+    add("binder-1", "process_open_fds 5\n");
+    CU_ASSERT_STRING_EQUAL(written(NULL),
+                           "# HELP berth_process_open_fds Number.\n"
+                           "# TYPE berth_process_open_fds gauge\n"
+                           "berth_process_open_fds{process=\"watcher\"} 7\n"
+                           "berth_process_open_fds{process=\"binder-1\"} 5\n"
+                           "# HELP process_open_fds Number.\n# TYPE process_open_fds gauge\n"
+                           "process_open_fds 12\n");
+    end();
+}
+
+static void test_nonsense_is_left_out(void)
+{
+    static const char *const bad[] = {
+        "1abc 2\n",        "x\n",    "x \n",         "x{a=\"b\" 1\n",    "x{a=\"b\\",
+        "x 1.5zz\n",       "{} 1\n", "x{a=\"b\"}\n", "# TYPE 9 gauge\n", "# HELP \n",
+        "x{a=\"\n\"} 1\n",
+    };
+
+    begin();
+    for (size_t i = 0; i < BH_ARRAY_LEN(bad); i++)
+        CU_ASSERT(add("a", bad[i]) > 0);
+    CU_ASSERT_EQUAL(bh_merge_add(m, "a", "x\0y 1\n", 6), 1);
+    CU_ASSERT_EQUAL(add("a", "# a comment\n\n   \n"), 1);
+    CU_ASSERT_EQUAL(add("a", "y{} 1 1700000000\ny 2\nz +Inf\nw NaN\n"), 0);
+    CU_ASSERT_STRING_EQUAL(written(NULL), "w NaN\ny 3\nz +Inf\n");
+    end();
+}
+
+static void test_disabled(void)
+{
+    const char *names[] = {"a_total"};
+    const struct bh_opt_list l = {names, 1};
+
+    begin();
+    add("a", "# TYPE a_total counter\na_total 1\na_total_more 2\n");
+    CU_ASSERT_STRING_EQUAL(written(&l), "a_total_more 2\n");
+    end();
+}
+
+BH_TESTS("front/merge", {"counters are added", test_sums}, {"histograms too", test_histograms},
+         {"smallest and largest", test_smallest_and_largest},
+         {"each process alone", test_each_process_alone},
+         {"nonsense is left out", test_nonsense_is_left_out}, {"disabled metrics", test_disabled})

@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * tests/unit/scheduler/config/test_flags.c - kube-scheduler's flags over a configuration
+ */
+#include "common/base/buf.h"
+#include "scheduler/config/config.h"
+#include "tests/unit/harness.h"
+
+static const struct bh_opt_usage usage = {.program = "prog"};
+static struct bh_kube_flags flags;
+static struct bh_sched_config *c;
+
+static void load_v(const char *const *words)
+{
+    static char *argv[16];
+    struct bh_err err;
+    int argc = 0;
+
+    for (; words[argc]; argc++)
+        argv[argc] = (char *)words[argc];
+    CU_ASSERT_EQUAL_FATAL(bh_kube_flags_parse(&flags, NULL, &usage, argc, argv, &err), 0);
+    CU_ASSERT_EQUAL_FATAL(bh_sched_config_new(NULL, &c, &err), 0);
+    bh_sched_config_apply_flags(c, &flags);
+}
+#define LOAD(...) load_v((const char *const[]){"prog", __VA_ARGS__ __VA_OPT__(, ) NULL})
+
+static void done(void)
+{
+    bh_sched_config_free(c);
+    bh_kube_flags_free(&flags);
+}
+
+static bool runs(const char *plugin)
+{
+    for (unsigned pt = 0; pt < BH_POINT_COUNT; pt++)
+        for (uint32_t i = 0; i < c->profiles[0].n_points[pt]; i++)
+            if (bh_streq(c->profiles[0].points[pt][i].name, plugin))
+                return true;
+    return false;
+}
+
+static void test_nothing_given_changes_nothing(void)
+{
+    struct bh_sched_config *plain = NULL;
+    struct bh_buf a = {0}, b = {0};
+
+    LOAD("--v=2");
+    CU_ASSERT_EQUAL_FATAL(bh_sched_config_new(NULL, &plain, NULL), 0);
+    bh_sched_config_write(c, BH_SCHED_CONFIG_YAML, true, &a);
+    bh_sched_config_write(plain, BH_SCHED_CONFIG_YAML, true, &b);
+    CU_ASSERT_STRING_EQUAL(a.p, b.p);
+    CU_ASSERT(runs("NodeDeclaredFeatures") && runs("DynamicResources"));
+    bh_buf_fini(&a);
+    bh_buf_fini(&b);
+    bh_sched_config_free(plain);
+    done();
+}
+
+static void test_flags_are_shown(void)
+{
+    static const char *const lines[] = {"\n  kubeconfig: /k\n",     "\n  qps: 7.5\n",
+                                        "\n  burst: 9\n",           "\n  leaderElect: false\n",
+                                        "\n  leaseDuration: 30s\n", "\nenableProfiling: false\n",
+                                        "\n  resourceName: mine\n"};
+    struct bh_buf b = {0};
+
+    LOAD("--kubeconfig=/k", "--kube-api-qps=7.5", "--kube-api-burst=9", "--leader-elect=false",
+         "--leader-elect-lease-duration=30s", "--profiling=false",
+         "--leader-elect-resource-name=mine");
+    bh_sched_config_write(c, BH_SCHED_CONFIG_YAML, true, &b);
+    for (size_t i = 0; i < BH_ARRAY_LEN(lines); i++)
+        CU_ASSERT_PTR_NOT_NULL(strstr(b.p, lines[i]));
+    CU_ASSERT(!c->enable_profiling && !c->leader_election.leader_elect);
+    bh_buf_fini(&b);
+    done();
+}
+
+static void test_gates(void)
+{
+    LOAD("--feature-gates=NodeDeclaredFeatures=false,InPlacePodLevelResourcesVerticalScaling=false,"
+         "ExtendWebSocketsToKubelet=false,InPlacePodVerticalScalingInitContainers=false,"
+         "RestartAllContainersOnContainerExits=false");
+    CU_ASSERT(!runs("NodeDeclaredFeatures") && runs("DynamicResources") && runs("NodePorts"));
+    CU_ASSERT(!bh_sched_config_gate(c, "NodeDeclaredFeatures"));
+    CU_ASSERT(bh_sched_config_gate(c, "SchedulerPopFromBackoffQ"));
+    done();
+    LOAD("--emulated-version=1.33");
+    CU_ASSERT(!runs("NodeDeclaredFeatures") && !runs("DynamicResources"));
+    done();
+    CU_ASSERT(bh_sched_config_gate(NULL, "NodeDeclaredFeatures"));
+}
+
+BH_TESTS("scheduler/config/flags",
+         {"without flags everything stays as it was", test_nothing_given_changes_nothing},
+         {"flags stand in the configuration that is shown and written", test_flags_are_shown},
+         {"plugins whose gate is off leave the profiles", test_gates})

@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The scheduler's metrics: what exists from the start, what a scheduled and a rejected pod leave
+ * behind, upstream's names and labels.
+ */
+#include "tests/unit/scheduler/daemon/fixture.h"
+
+static char *scrape(struct fixture *f)
+{
+    struct bh_buf out = {0};
+
+    bh_metrics_render(f->d.metrics, &out);
+    return bh_buf_take(&out);
+}
+
+/* The value of a series, -1 when it does not exist. */
+static double value(struct fixture *f, const char *series)
+{
+    char *text = scrape(f), *line = text;
+    size_t n = strlen(series);
+    double v = -1;
+
+    for (; line; line = strchr(line, '\n'), line += line != NULL)
+        if (strncmp(line, series, n) == 0 && line[n] == ' ')
+            v = strtod(line + n, NULL);
+    free(text);
+    return v;
+}
+
+#define P "profile=\"default-scheduler\""
+#define VALUE(series, want)                                                                        \
+    do {                                                                                           \
+        double v_ = value(&f, series);                                                             \
+        if (v_ != (want))                                                                          \
+            fprintf(stderr, "%s is %g\n", series, v_);                                             \
+        CU_ASSERT(v_ == (want));                                                                   \
+    } while (0)
+
+static void test_from_the_start(void)
+{
+    struct fixture f;
+
+    setup(&f);
+    VALUE("scheduler_pending_pods{queue=\"active\"}", 0);
+    VALUE("scheduler_pending_pods{queue=\"backoff\"}", 0);
+    VALUE("scheduler_pending_pods{queue=\"unschedulable\"}", 0);
+    VALUE("scheduler_pending_pods{queue=\"gated\"}", 0);
+    VALUE("scheduler_plugin_evaluation_total{extension_point=\"Filter\",plugin=\"NodeName\"," P "}",
+          0);
+    VALUE("scheduler_plugin_evaluation_total{extension_point=\"Filter\",plugin=\"ImageLocality\"," P
+          "}",
+          -1); /* not enabled there */
+    VALUE("scheduler_schedule_attempts_total{" P ",result=\"scheduled\"}", -1);
+    VALUE("scheduler_preemption_attempts_total", 0);
+    VALUE("kubernetes_feature_enabled{name=\"SchedulerQueueingHints\",stage=\"\"}", 1);
+    VALUE(
+        "version_info{binary=\"1.36.2\",component=\"kube\",emulation=\"1.36\",min_compat=\"1.35\"}",
+        1);
+    teardown(&f);
+}
+
+static void bind_one(struct fixture *f)
+{
+    struct item *i = await(f, &f->b[0], BERTH__WORK_KIND__WORK_BIND, "fits");
+
+    CU_ASSERT_FATAL(i != NULL);
+    answer(&f->b[0], i, BERTH__OUTCOME__OUTCOME_DONE, NULL);
+    settle(f);
+}
+
+static void test_scheduled_and_rejected(void)
+{
+    struct fixture f;
+
+    setup(&f);
+    snap_node(&f, "n1", "4");
+    go(&f);
+    add_pod(&f, "fits", "1");
+    bind_one(&f);
+    add_pod(&f, "large", "64");
+    settle(&f);
+    VALUE("scheduler_schedule_attempts_total{" P ",result=\"scheduled\"}", 1);
+    VALUE("scheduler_schedule_attempts_total{" P ",result=\"unschedulable\"}", 1);
+    VALUE("scheduler_scheduling_attempt_duration_seconds_count{" P ",result=\"scheduled\"}", 1);
+    VALUE("scheduler_pod_scheduling_attempts_count", 1);
+    VALUE("scheduler_pod_scheduling_sli_duration_seconds_count{attempts=\"1\"}", 1);
+    VALUE("scheduler_unschedulable_pods{plugin=\"NodeResourcesFit\"," P "}", 1);
+    VALUE("scheduler_preemption_attempts_total", 1);
+    VALUE("scheduler_inflight_events{event=\"PodPopped\"}", -1);
+    for (unsigned i = 0; i < 2; i++) { /* both pods passed these */
+        static const char *const points[] = {"PreFilter", "Filter"};
+        char *s = bh_asprintf("scheduler_framework_extension_point_duration_seconds_count{"
+                              "extension_point=\"%s\"," P ",status=\"Success\"}",
+                              points[i]);
+        VALUE(s, 2);
+        free(s);
+    }
+    VALUE("scheduler_framework_extension_point_duration_seconds_count{extension_point=\"Bind\"," P
+          ",status=\"Success\"}",
+          1);
+    VALUE("scheduler_queue_incoming_pods_total{event=\"UnschedulablePodAdd\",queue=\"active\"}", 2);
+    VALUE("scheduler_event_handling_duration_seconds_count{event=\"UnschedulablePodAdd\"}", 2);
+    VALUE("berth_queue_limit{queue=\"scheduler_binds\"}", BH_LEDGER_MAX_BINDS);
+    /* an event that does not help it, and the time that it waits at most */
+    snap_node(&f, "n2", "2");
+    settle(&f);
+    VALUE("scheduler_queueing_hint_execution_duration_seconds_count{event=\"NodeAdd\",hint="
+          "\"QueueSkip\",plugin=\"NodeResourcesFit\"}",
+          1);
+    VALUE("scheduler_event_handling_duration_seconds_count{event=\"NodeAdd\"}", 1);
+    (void)bh_queue_tick(f.d.queue, bh_sched_now(&f.d) + INT64_C(400000000000));
+    VALUE("scheduler_queue_incoming_pods_total{event=\"UnschedulableTimeout\",queue=\"active\"}",
+          1);
+    settle(&f);
+    VALUE("scheduler_schedule_attempts_total{" P ",result=\"unschedulable\"}", 2);
+    VALUE("scheduler_pod_scheduled_after_flush_total", 0);
+    VALUE("scheduler_unschedulable_pods{plugin=\"NodeResourcesFit\"," P "}", 1);
+    /* the rejected pod goes: nobody is held back any more */
+    end_pod(&f, "large", BERTH__CHANGE_OP__CHANGE_DELETED);
+    settle(&f);
+    VALUE("scheduler_unschedulable_pods{plugin=\"NodeResourcesFit\"," P "}", 0);
+    VALUE("scheduler_event_handling_duration_seconds_count{event=\"UnschedulablePodDelete\"}", 1);
+    teardown(&f);
+}
+
+BH_TESTS("scheduler/daemon/metrics", {"series that exist from the start", test_from_the_start},
+         {"a scheduled and a rejected pod", test_scheduled_and_rejected})
