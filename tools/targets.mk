@@ -52,6 +52,7 @@ $(BUILD)/checks: FORCE
 	   $(foreach f,$(FUZZ_NAME),printf 'fuzz/%s\tp\t%s tests/fuzz/corpus/%s\n' '$(f)' '$(BUILD)/tests/fuzz/$(f)' '$(f)';) \
 	   $(if $(PROPERTY_BIN),printf 'property/fixed\tp\t%s --seed 1 --rounds %s %s\n' '$(PROPERTY_BIN)' '$(PROPERTY_ROUNDS)' '$(PROPERTY_CASE)';) \
 	   $(if $(PROPERTY_BIN),printf 'property/fresh\tp\t%s --no-wake --rounds %s\n' '$(PROPERTY_BIN)' '$(PROPERTY_FRESH)';) \
+	   printf 'faults/checker\tp\tpython3 tests/faults/test_check.py\n'; \
 	   $(if $(wildcard tests/conformance/*),printf 'conformance\ts\t$(BUILD)/bin/berth conformance tests/conformance\n';) \
 	   $(foreach s,$(INTEGRATION),printf 'integration/%s\ts\tBERTH_BIN=%s bash %s\n' '$(basename $(notdir $(s)))' '$(BUILD)/bin' '$(s)';) \
 	 } > $@
@@ -72,6 +73,10 @@ property: $(PROPERTY_BIN) ## build the random property test (build/tests/propert
 soak: ## everything random at length: make soak SOAK_SECONDS=1200
 	@$(MAKE) --no-print-directory -j$$(nproc) all property
 	@bash tools/soak.sh $(BUILD) $(or $(SOAK_SECONDS),1200)
+
+faults: ## kills, stops, cuts and errors under load, with a checker: make faults FAULT_SECONDS=360 FAULT_SEED=1
+	@$(MAKE) --no-print-directory -j$$(nproc) all
+	@python3 tests/faults/run.py --bin $(BUILD)/bin --seconds $(or $(FAULT_SECONDS),360) $(if $(FAULT_SEED),--seed $(FAULT_SEED))
 
 conformance: ## replay recorded decisions: make conformance CORPUS=DIR
 	@$(MAKE) --no-print-directory -j$$(nproc) $(BUILD)/bin/berth
@@ -122,9 +127,9 @@ install: all ## install below DESTDIR and PREFIX
 	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/sbin $(DESTDIR)$(PREFIX)/share/berth $(DESTDIR)$(PREFIX)/share/doc/berth $(DESTDIR)$(UNITDIR) $(DESTDIR)$(PREFIX)/lib/tmpfiles.d $(DESTDIR)$(PREFIX)/lib/sysusers.d $(DESTDIR)$(SYSCONFDIR)/berth
 	install -m 755 $(BUILD)/bin/berth $(DESTDIR)$(PREFIX)/bin/
 	ln -sf berth $(DESTDIR)$(PREFIX)/bin/kubectl-berth
-	install -m 755 $(foreach p,watcher scheduler binder simulator,$(BUILD)/bin/berth-$(p)) $(DESTDIR)$(PREFIX)/sbin/
-	install -m 644 config/example-cluster.yaml config/rbac.yaml $(DESTDIR)$(PREFIX)/share/berth/
-	install -m 644 README.md ARCHITECTURE.md systemd/berth-scheduler-extenders.conf $(DESTDIR)$(PREFIX)/share/doc/berth/
+	install -m 755 $(foreach p,watcher scheduler binder front simulator,$(BUILD)/bin/berth-$(p)) $(DESTDIR)$(PREFIX)/sbin/
+	install -m 644 config/example-cluster.yaml config/rbac.yaml config/kube-scheduler.yaml $(DESTDIR)$(PREFIX)/share/berth/
+	install -m 644 README.md ARCHITECTURE.md systemd/berth-scheduler-extenders.conf systemd/berth-scheduler-binders.conf $(DESTDIR)$(PREFIX)/share/doc/berth/
 	for u in systemd/*.service systemd/*.target; do sed 's|@sbindir@|$(PREFIX)/sbin|g' $$u > $(DESTDIR)$(UNITDIR)/$$(basename $$u); chmod 644 $(DESTDIR)$(UNITDIR)/$$(basename $$u); done
 	install -m 644 systemd/berth.tmpfiles $(DESTDIR)$(PREFIX)/lib/tmpfiles.d/berth.conf
 	install -m 644 systemd/berth.sysusers $(DESTDIR)$(PREFIX)/lib/sysusers.d/berth.conf
@@ -137,4 +142,4 @@ clean: ## remove the build folders
 	rm -rf $(BUILD) $(BUILD)-asan $(BUILD)-tsan $(BUILD)-fuzz $(BUILD)-clang
 
 FORCE:
-.PHONY: all integration-programs help deps deps-test deps-dev up check check-unit fuzz-replay property soak conformance asan tsan valgrind fuzz lint format sizes bench install deb clean unit-tests FORCE
+.PHONY: all integration-programs help deps deps-test deps-dev up check check-unit fuzz-replay property soak faults conformance asan tsan valgrind fuzz lint format sizes bench install deb clean unit-tests FORCE
