@@ -61,9 +61,8 @@ void bh_binder_answer(struct bh_binder *b, uint64_t epoch, const Berth__WorkItem
                       uint64_t latency_ns)
 {
     static const char *const kinds[] = {
-        "bind",        "patch_status",  "delete",     "event",
-        "volume_claim", "selected_node", "allocation", "reservation",
-        "new_claim",   "deallocation",  "delete_claim", "unreservation"};
+        "bind",       "patch_status", "delete",    "event",        "volume_claim", "selected_node",
+        "allocation", "reservation",  "new_claim", "deallocation", "delete_claim", "unreservation"};
     static const char *const outcomes[] = {"done",  "rejected", "gone", "bound_elsewhere",
                                            "stale", "unknown"};
     Berth__WorkResult *r;
@@ -218,6 +217,17 @@ static void on_heartbeat(uv_timer_t *t)
 {
     struct bh_binder *b = t->data;
 
+    bool hears = bh_binder_has_scheduler(b);
+
+    if (b->epoch && hears == b->deaf) { /* its start is told with its epoch */
+        b->deaf = !hears;
+        if (hears)
+            bh_log_info("The scheduler is heard again");
+        else
+            bh_log_warn("The scheduler is not heard any more: is it running, is our key allowed?",
+                        bh_kv_s("endpoint", b->o.scheduler_endpoint ? b->o.scheduler_endpoint
+                                                                    : "in the runtime directory"));
+    }
     b->progress++;
     (void)say_hello(b, NULL, 0);
 }

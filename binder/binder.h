@@ -70,6 +70,7 @@ struct bh_binder {
     struct bh_zpoll *bus_poll;
     char name[128], hostname[96];
     uint64_t epoch;    /* newest scheduler seen */
+    bool deaf;         /* told so */
     uint64_t heard_ns; /* of it, last; bh_mono_ns() */
     struct bh_binder_grant {
         uint64_t term, serial;  /* 0 = none since this scheduler is here */

@@ -197,6 +197,7 @@ int bh_bus_fd(struct bh_bus *b)
 void bh_bus_stats(const struct bh_bus *b, struct bh_bus_stats *ret)
 {
     *ret = b->stats;
+    ret->turned_away = b->gate ? bh_bus_gate_turned_away(b->gate) : 0;
 }
 
 /* ---- send -------------------------------------------------------------------------------------

@@ -68,6 +68,7 @@ enum bh_bus_outcome bh_bus_recv(struct bh_bus *b, struct bh_arena *a, struct bh_
                                 Berth__Envelope **ret_e);
 struct bh_bus_stats {
     uint64_t sent, received, bytes_sent, bytes_received, bad, full, no_peer;
+    uint64_t turned_away; /* handshakes over tcp with a key that is not allowed */
 };
 void bh_bus_stats(const struct bh_bus *b, struct bh_bus_stats *ret);
 /* The rules: exactly one payload, required fields present, counts within BH_BUS_BATCH_ITEMS,

@@ -30,6 +30,7 @@ struct bh_bus_gate {
     struct bh_bus_allow seen;  /* the owner's */
     struct bh_bus_allow asked; /* the handshake thread's */
     uint64_t seen_ns;
+    _Atomic uint64_t turned_away;
 };
 
 /* ---- the handshake thread ----------------------------------------------------------------------
@@ -93,7 +94,13 @@ static void answer(struct bh_bus_gate *g)
     yes = yes && bh_streq(r.version, "1.0") && bh_streq(r.mechanism, "CURVE") &&
           bh_streq(r.domain, ZAP_DOMAIN) && zmq_z85_encode(key, r.key, r.key_n) != NULL &&
           bh_bus_allow_load(&g->asked, g->dir, NULL) == 0 && bh_bus_allow_has(&g->asked, key);
+    g->turned_away += !yes;
     zap_reply(g->zap, r.id, yes, key);
+}
+
+uint64_t bh_bus_gate_turned_away(const struct bh_bus_gate *g)
+{
+    return g->turned_away;
 }
 
 static void *run(void *arg)
@@ -198,9 +205,9 @@ static int set_int(void *s, int option, int value)
 }
 
 /* A host that is gone is noticed by its silence: TCP alone takes minutes. */
-static int set_tcp(void *s)
+static int set_tcp(void *s, bool ipv6)
 {
-    if (set_int(s, ZMQ_IPV6, 1) < 0 || set_int(s, ZMQ_HANDSHAKE_IVL, HANDSHAKE_MS) < 0 ||
+    if (set_int(s, ZMQ_IPV6, ipv6) < 0 || set_int(s, ZMQ_HANDSHAKE_IVL, HANDSHAKE_MS) < 0 ||
         set_int(s, ZMQ_HEARTBEAT_IVL, HEARTBEAT_MS) < 0 ||
         set_int(s, ZMQ_HEARTBEAT_TIMEOUT, PEER_DEAD_MS) < 0 ||
         set_int(s, ZMQ_HEARTBEAT_TTL, PEER_DEAD_MS) < 0)
@@ -227,7 +234,7 @@ int bh_bus_listen(struct bh_bus *b, const struct bh_bus_listen *l, char ret_endp
         rc = bh_bus_gate_new(bh_bus_context(b), l->allow_dir, &gate, err);
     if (rc < 0)
         return rc;
-    rc = set_tcp(s);
+    rc = set_tcp(s, strchr(l->endpoint, '[') != NULL);
     if (rc == 0 && (set_int(s, ZMQ_CURVE_SERVER, 1) < 0 ||
                     zmq_setsockopt(s, ZMQ_CURVE_SECRETKEY, key, sizeof(key)) < 0 ||
                     zmq_setsockopt(s, ZMQ_ZAP_DOMAIN, ZAP_DOMAIN, strlen(ZAP_DOMAIN)) < 0 ||
@@ -277,7 +284,7 @@ int bh_bus_dial(const struct bh_bus_dial *d, const char *identity, struct bh_bus
     if (rc < 0)
         return rc;
     rc = set_client_keys(bh_bus_socket(b), d, err);
-    if (rc == 0 && (rc = set_tcp(bh_bus_socket(b))) < 0)
+    if (rc == 0 && (rc = set_tcp(bh_bus_socket(b), true)) < 0)
         bh_err_set(err, rc, "endpoint \"%s\": %s", d->endpoint, zmq_strerror(-rc));
     if (rc == 0 && zmq_connect(bh_bus_socket(b), d->endpoint) < 0)
         rc = bh_err_set(err, -errno, "endpoint \"%s\": %s", d->endpoint, zmq_strerror(errno));

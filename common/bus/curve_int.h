@@ -25,6 +25,7 @@ int bh_bus_gate_new(void *context, const char *allow_dir, struct bh_bus_gate **r
 void bh_bus_gate_free(struct bh_bus_gate *g);
 /* The owner's thread: may the peer with this key still talk? */
 bool bh_bus_gate_open(struct bh_bus_gate *g, const char *key);
+uint64_t bh_bus_gate_turned_away(const struct bh_bus_gate *g);
 void *bh_bus_context(const struct bh_bus *b);
 void bh_bus_set_gate(struct bh_bus *b, struct bh_bus_gate *g);
 /* A socket of this process with the options of its role and nothing attached. */

@@ -6,8 +6,9 @@
 #include "common/base/log.h"
 #include "common/bus/curve.h"
 
-#define BH_LEAVE_NS UINT64_C(1000000000) /* at stop: binders may end what they have on the wire */
-#define GOODBYE_MS  100                  /* for the last message to leave */
+#define TURNED_AWAY_EVERY_NS UINT64_C(10000000000)
+#define BH_LEAVE_NS          UINT64_C(1000000000) /* at stop: binders may end what they have on the wire */
+#define GOODBYE_MS           100                  /* for the last message to leave */
 
 int64_t bh_sched_now(const struct bh_sched_daemon *d)
 {
@@ -204,6 +205,23 @@ void bh_sched_daemon_fini(struct bh_sched_daemon *d)
     bh_arena_fini(&d->bus_arena);
 }
 
+/* Who knocks with a key that is not allowed does so again and again: one line in ten seconds. */
+static void tell_turned_away(struct bh_sched_daemon *d)
+{
+    uint64_t now = bh_mono_ns();
+    struct bh_bus_stats s;
+
+    if (!d->o.binder_listen || now - d->told_turned_away_ns < TURNED_AWAY_EVERY_NS)
+        return;
+    d->told_turned_away_ns = now;
+    bh_bus_stats(d->binders, &s);
+    if (s.turned_away != d->told_turned_away)
+        bh_log_warn("Turned binders away: their keys are not allowed",
+                    bh_kv_u("handshakes", s.turned_away - d->told_turned_away),
+                    bh_kv_s("keys", d->o.binder_keys));
+    d->told_turned_away = s.turned_away;
+}
+
 unsigned bh_sched_daemon_turn(struct bh_sched_daemon *d)
 {
     unsigned work = bh_intake_follow(&d->in, BH_TURN_LOG_EVENTS);
@@ -214,6 +232,7 @@ unsigned bh_sched_daemon_turn(struct bh_sched_daemon *d)
     bh_sched_see_victims_off(d);
     bh_engine_extenders_serve(d->engine);
     bh_intake_tick(&d->in);
+    tell_turned_away(d);
     (void)bh_ledger_expire(d->ledger, bh_mono_ns());
     bh_sched_lease_turn(d);
     (void)bh_queue_tick(d->queue, bh_sched_now(d));

@@ -101,6 +101,7 @@ struct bh_sched_daemon {
 
     struct bh_bus *binders;
     struct bh_zpoll *binders_poll;
+    uint64_t told_turned_away, told_turned_away_ns;
     struct bh_arena bus_arena;
     uint64_t started_ns;
     TAILQ_HEAD(, bh_letter) letters; /* of binders, that came while a decision waited */

@@ -269,7 +269,9 @@ static void fill_ledger(struct bh_sched_daemon *d)
 {
     struct bh_sched_metrics *m = d->m;
     struct bh_ledger_stats l;
+    struct bh_bus_stats bus;
 
+    bh_bus_stats(d->binders, &bus);
     bh_ledger_stats(d->ledger, &l);
     set(m->ledger, "queued", (double)l.queued);
     set(m->ledger, "out", (double)l.out);
@@ -279,6 +281,7 @@ static void fill_ledger(struct bh_sched_daemon *d)
     set(m->ledger, "dropped_events", (double)l.dropped_events);
     set(m->ledger, "refused", (double)l.refused);
     set(m->ledger, "reissued", (double)l.reissued);
+    set(m->ledger, "turned_away", (double)bus.turned_away);
     bh_cell_set(m->binding, (double)(l.binds + d->prebinds.by_uid.len));
     bh_cell_set(m->pre_bind, (double)d->prebinds.by_uid.len);
     set(m->depth, "scheduler_binds", (double)(l.binds + d->prebinds.by_uid.len));

@@ -141,7 +141,8 @@ followed_all() {
     grep '"Pod"' "$work/watcher.log" | tail -n 4
     return 1
 }
-eventually "410s, dropped and truncated watches and 429s lose nothing" 90 followed_all
+# Back-off goes up to 30 s, jittered to twice that, and is forgotten after two quiet minutes only, as client-go's.
+eventually "410s, dropped and truncated watches and 429s lose nothing" 200 followed_all
 WANTED_CODE=
 stop "$watcher_pid"
 stop "$sim_pid"
