@@ -178,6 +178,46 @@ eventually "in the end all devices are free" 20 bash -c "[ -z \"\$(kubectl --cac
 claims_left() { [ "$(k get resourceclaims --no-headers 2>/dev/null | awk '{print $1}')" = shared ] || { k get resourceclaims -o yaml; return 1; }; }
 eventually "and of the claims only the one that nobody made for a pod is left" 20 claims_left
 
+# Devices that are attached to the node after the allocation: the pod waits until their driver says so; when it says that it
+# failed, the claim is freed with all that was said about it, and allocated anew.
+{
+    class fabric fabric.example.com
+    slice node-b1 fabric.example.com f0 f1 | sed 's/- name: \(f[01]\)$/- {name: \1, bindsToNode: true, bindingConditions: [Attached], bindingFailureConditions: [Broken]}/'
+    cat <<Y
+---
+apiVersion: resource.k8s.io/v1
+kind: ResourceClaim
+metadata: {name: far}
+spec: {devices: {requests: [{name: r, exactly: {deviceClassName: fabric}}]}}
+Y
+    pod far far <<<"$container
+resourceClaims: [{name: d, resourceClaimName: far}]"
+} >"$work/far.yaml"
+check "a pod for a device that has to be attached" k apply -f "$work/far.yaml"
+allocated() { k get resourceclaim far -o 'jsonpath={.status.allocation.devices.results[0].device}'; }
+has_device() { k get resourceclaim far -o json | jq -e '.status.allocation and ((.status.devices // []) | length == 0)'; }
+eventually "a device is allocated" 20 has_device
+waits() { k get events -o json | jq -e '[.items[] | select(.reason == "BindingConditionsPending" and .involvedObject.name == "far" and
+    .type == "Normal" and .message == "waiting for binding conditions for device on node node-b1")] | length >= 1'; }
+eventually "an event tells what the pod waits for" 10 waits
+expect "it is not bound yet" '^$' k get pod far -o 'jsonpath={.spec.nodeName}'
+server=$(awk '$1 == "server:" {print $2}' "$KUBECONFIG")
+driver_says() { # condition device
+    curl -fsS -X PATCH -H 'Content-Type: application/merge-patch+json' "$server/apis/resource.k8s.io/v1/namespaces/default/resourceclaims/far/status" -d '{"status":
+        {"devices": [{"driver": "fabric.example.com", "pool": "node-b1", "device": "'"$2"'", "conditions": [{"type": "'"$1"'", "status": "True",
+        "reason": "Test", "message": "says the test", "lastTransitionTime": "2026-01-01T00:00:00Z"}]}]}}'
+}
+check "its driver cannot attach it" driver_says Broken "$(allocated)"
+eventually "the pod gets a device again" 30 has_device
+expect "it waits again" '^$' k get pod far -o 'jsonpath={.spec.nodeName}'
+check "whose driver can" driver_says Attached "$(allocated)"
+eventually "the pod runs" 20 running far 1
+metric_of() { curl -fsS "http://127.0.0.1:$(metrics_port scheduler)/metrics" | grep "^$1"; }
+expect "metrics: one that was bound" 'driver="fabric.example.com",profile="default-scheduler",status="success".* 1$' \
+    metric_of scheduler_dra_bindingconditions_allocations_total
+expect "and one that failed" 'driver="fabric.example.com",profile="default-scheduler",status="failure".* [1-9]' \
+    metric_of scheduler_dra_bindingconditions_allocations_total
+
 # what volumes went through
 kill -9 "$(pid_of berth-scheduler)" "$(pid_of 'berth-binder .*--instance 1')"
 for i in $(seq 6); do
