@@ -218,6 +218,7 @@ int main(int argc, char **argv)
 {
     static struct daemon d;
     struct bh_err err = {{0}};
+    bh_signals_early();
     int rc = read_args(&d.args, argc, argv, &err);
     if (rc > 0)
         return BH_EXIT_OK;

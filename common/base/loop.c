@@ -48,6 +48,11 @@ static void watch_signal(struct bh_signals *s, uv_loop_t *loop, uv_signal_t *h, 
     s->open++;
 }
 
+void bh_signals_early(void)
+{
+    (void)signal(SIGHUP, SIG_IGN);
+}
+
 struct bh_signals *bh_signals_new(uv_loop_t *loop, void (*on_stop)(void *), void (*on_hup)(void *),
                                   void *arg)
 {

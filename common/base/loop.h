@@ -23,6 +23,9 @@ struct bh_zpoll *bh_zpoll_new(uv_loop_t *loop, void *zmq_socket, bool (*on_reada
 void bh_zpoll_want_write(struct bh_zpoll *z, bool want);
 void bh_zpoll_close(struct bh_zpoll *z); /* asynchronous, frees itself; NULL allowed */
 
+/* First thing in main: a SIGHUP before bh_signals_new() would end the process; what it asks for is
+ * about to be read anyway. */
+void bh_signals_early(void);
 /* SIGTERM and SIGINT call on_stop once (a second signal exits at once with 128+n); SIGHUP calls
  * on_hup when not NULL; SIGPIPE is ignored. */
 struct bh_signals;

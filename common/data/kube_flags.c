@@ -13,6 +13,7 @@
 
 #include "common/base/buf.h"
 #include "common/base/log.h"
+#include "common/base/loop.h"
 
 #define NS_PER_S ((int64_t)1000000000)
 
@@ -433,8 +434,9 @@ int bh_kube_flags_start(struct bh_kube_flags *f, const struct bh_opt *own,
                         const struct bh_opt_usage *usage, int argc, char **argv)
 {
     struct bh_err err = {""};
-    int rc = bh_kube_flags_parse(f, own, usage, argc, argv, &err);
 
+    bh_signals_early();
+    int rc = bh_kube_flags_parse(f, own, usage, argc, argv, &err);
     if (rc > 0)
         return BH_EXIT_OK;
     if (rc < 0) {
