@@ -25,6 +25,16 @@ static void make_metrics(struct bh_front *f)
     f->m_scrape_errors =
         bh_metric_new(f->metrics, BH_COUNTER, "berth_front_scrape_errors_total",
                       "Times a process did not give its metrics.", "process", NULL, 0);
+    f->m_disabled = bh_metric_new(f->metrics, BH_COUNTER, "disabled_metrics_total",
+                                  "[BETA] The count of disabled metrics.", "", NULL, 0);
+    f->m_hidden = bh_metric_new(f->metrics, BH_COUNTER, "hidden_metrics_total",
+                                "[BETA] The count of hidden metrics.", "", NULL, 0);
+    f->m_unexpected = bh_metric_new(
+        f->metrics, BH_COUNTER, "cardinality_enforcement_unexpected_categorizations_total",
+        "[ALPHA] The count of unexpected categorizations during cardinality enforcement.", "", NULL,
+        0);
+    f->label_rules = bh_label_rules_new(&f->o.flags->allow_metric_labels,
+                                        f->o.flags->allow_metric_labels_manifest);
     f->health = bh_health_new(f->metrics);
 }
 
@@ -155,4 +165,5 @@ void bh_front_close(struct bh_front *f)
     uv_close((uv_handle_t *)&f->refresh, NULL);
     bh_health_free(f->health);
     bh_metrics_free(f->metrics);
+    bh_label_rules_free(f->label_rules);
 }

@@ -16,6 +16,7 @@
 #include "front/cert.h"
 #include "front/control.h"
 #include "front/health.h"
+#include "front/labels.h"
 #include "front/peers.h"
 #include "front/resources.h"
 
@@ -41,9 +42,11 @@ struct bh_front {
     struct bh_health *health;
     struct bh_metrics *metrics;
     struct bh_metric *m_requests, *m_scrape_errors;
-    uv_timer_t refresh;    /* certificates */
-    unsigned under_way;    /* requests */
-    bool stopping, closed; /* closed: nobody is asked any more */
+    struct bh_metric *m_disabled, *m_hidden, *m_unexpected; /* upstream's about its flags */
+    struct bh_label_rules *label_rules;                     /* NULL = none */
+    uv_timer_t refresh;                                     /* certificates */
+    unsigned under_way;                                     /* requests */
+    bool stopping, closed;                                  /* closed: nobody is asked any more */
     uint64_t started_mono_ns;
     int64_t started_wall_ns;
 };

@@ -23,6 +23,9 @@ struct family {
 struct bh_merge {
     struct bh_map families; /* name -> family */
     struct bh_map series;   /* key -> series */
+    const struct bh_label_rules *rules;
+    struct bh_buf key; /* as the rules leave it */
+    double unexpected;
 };
 
 enum rule { ADD, SMALLEST, LARGEST };
@@ -49,9 +52,12 @@ static const char *const own[] = {"process_cpu_seconds_total",
                                   "process_max_fds",
                                   "process_start_time_seconds"};
 
-struct bh_merge *bh_merge_new(void)
+struct bh_merge *bh_merge_new(const struct bh_label_rules *labels)
 {
-    return bh_calloc(1, sizeof(struct bh_merge));
+    struct bh_merge *m = bh_calloc(1, sizeof(*m));
+
+    m->rules = labels;
+    return m;
 }
 
 void bh_merge_free(struct bh_merge *m)
@@ -72,6 +78,7 @@ void bh_merge_free(struct bh_merge *m)
     }
     bh_map_fini(&m->families);
     bh_map_fini(&m->series);
+    bh_buf_fini(&m->key);
     free(m);
 }
 
@@ -156,6 +163,13 @@ static void put(struct bh_merge *m, struct family *f, struct bh_str key, double 
     }
 }
 
+static bool belongs_as(const struct family *f, struct bh_str name, const char *suffix)
+{
+    size_t n = strlen(f->name);
+
+    return bh_str_eqc((struct bh_str){name.p + n, name.n - n}, suffix);
+}
+
 /* A histogram's and a summary's series have names longer than the family's. */
 static bool belongs(const struct family *f, struct bh_str name)
 {
@@ -165,7 +179,7 @@ static bool belongs(const struct family *f, struct bh_str name)
     if (!f || name.n < n || memcmp(name.p, f->name, n) != 0)
         return false;
     for (size_t i = 0; i < BH_ARRAY_LEN(suffixes); i++)
-        if (bh_str_eqc((struct bh_str){name.p + n, name.n - n}, suffixes[i]))
+        if (belongs_as(f, name, suffixes[i]))
             return i == 0 ||
                    (f->type && (bh_streq(f->type, "histogram") || bh_streq(f->type, "summary")));
     return false;
@@ -187,6 +201,22 @@ static void also_alone(struct bh_merge *m, const char *process, const struct fam
             f->type = bh_strdup(from->type);
         put(m, f, bh_str_c(key), v);
     }
+}
+
+/* The key without values that are not on their label's list. */
+static struct bh_str constrained(struct bh_merge *m, const struct family *f, struct bh_str name,
+                                 struct bh_str key, double v)
+{
+    bool histogram = f->type && bh_streq(f->type, "histogram");
+    bool counts =
+        histogram ? belongs_as(f, name, "_count") : f->type && bh_streq(f->type, "counter");
+    unsigned n = bh_label_rules_apply(m->rules, f->name, key, &m->key);
+
+    if (!n)
+        return key;
+    if (!histogram || counts)
+        m->unexpected += (counts && isfinite(v) && v > 0 ? v : !counts) * n;
+    return (struct bh_str){m->key.p, m->key.n};
 }
 
 static bool read_sample(struct bh_merge *m, const char *process, struct family **at, const char *p,
@@ -217,7 +247,7 @@ static bool read_sample(struct bh_merge *m, const char *process, struct family *
         *at = family_of(m, name);
     if (key.n == name.n + 2) /* "name{}" */
         key.n = name.n;
-    put(m, *at, key, v);
+    put(m, *at, constrained(m, *at, name, key, v), v);
     also_alone(m, process, *at, v);
     return true;
 }
@@ -265,8 +295,15 @@ static int by_name(const void *a, const void *b)
     return strcmp((*(struct family *const *)a)->name, (*(struct family *const *)b)->name);
 }
 
+static bool may_be_disabled(const char *name)
+{
+    return strncmp(name, "process_", 8) != 0 && strncmp(name, "go_", 3) != 0;
+}
+
 static bool is_disabled(const struct bh_opt_list *disabled, const char *name)
 {
+    if (!may_be_disabled(name))
+        return false;
     for (size_t i = 0; disabled && i < disabled->n; i++)
         if (bh_streq(disabled->v[i], name))
             return true;
@@ -301,6 +338,16 @@ void bh_merge_write(const struct bh_merge *m, const struct bh_opt_list *disabled
         if (list[i]->first && !is_disabled(disabled, list[i]->name))
             write_family(list[i], out);
     free(list);
+}
+
+bool bh_merge_can_hide(const struct bh_merge *m, const char *family)
+{
+    return may_be_disabled(family) && bh_map_get(&m->families, family, strlen(family));
+}
+
+double bh_merge_unexpected(const struct bh_merge *m)
+{
+    return m->unexpected;
 }
 
 bool bh_merge_value(const struct bh_merge *m, const char *family, double *ret)

@@ -15,15 +15,24 @@
 
 #include "common/base/buf.h"
 #include "common/base/opt.h"
+#include "front/labels.h"
 
 struct bh_merge;
-struct bh_merge *bh_merge_new(void);
+/* labels: borrowed; NULL = labels stay as they are. */
+struct bh_merge *bh_merge_new(const struct bh_label_rules *labels);
 void bh_merge_free(struct bh_merge *m);
 /* Returns how many lines were left out. text need not end with a newline. */
 size_t bh_merge_add(struct bh_merge *m, const char *process, const char *text, size_t n);
-/* disabled: full names of families that are left out (--disabled-metrics); may be NULL. */
+/* How often the rules said "unexpected" where something was counted: of counters and histograms
+ * what they counted, of gauges each. */
+double bh_merge_unexpected(const struct bh_merge *m);
+/* disabled: full names of families that are left out (--disabled-metrics); may be NULL. As with
+ * upstream, names that do not exist do not matter, and process_* and go_*, which are no metrics of
+ * its own registry, stay. */
 void bh_merge_write(const struct bh_merge *m, const struct bh_opt_list *disabled,
                     struct bh_buf *out);
+/* Is there such a family, and is it one that can be left out? */
+bool bh_merge_can_hide(const struct bh_merge *m, const char *family);
 /* The value of the first series of that family. False: there is none. */
 bool bh_merge_value(const struct bh_merge *m, const char *family, double *ret);
 #endif

@@ -63,11 +63,30 @@ static const char *bounded(const char *name)
     return strncmp(name, "binder-", 7) == 0 && strlen(name) > 10 ? "binder-other" : name;
 }
 
+/* Of the other processes' metrics: what --disabled-metrics and --allow-metric-labels did. Twice the
+ * same name counts once. */
+static void count_flags(struct bh_front *f, const struct bh_merge *m)
+{
+    const struct bh_opt_list *off = &f->o.flags->disabled_metrics;
+    unsigned hidden = 0, disabled = 0;
+
+    for (size_t i = 0; i < off->n; i++) {
+        bool again = false;
+        for (size_t k = 0; k < i && !again; k++)
+            again = bh_streq(off->v[i], off->v[k]);
+        disabled += !again;
+        hidden += !again && bh_merge_can_hide(m, off->v[i]);
+    }
+    bh_cell_advance(bh_metric_cell(f->m_disabled), disabled);
+    bh_cell_advance(bh_metric_cell(f->m_hidden), hidden);
+    bh_cell_advance(bh_metric_cell(f->m_unexpected), bh_merge_unexpected(m));
+}
+
 static void on_scraped(void *arg, struct bh_peer_answer *v, size_t n)
 {
     struct bh_call *c = arg;
     struct bh_front *f = c->f;
-    struct bh_merge *m = bh_merge_new();
+    struct bh_merge *m = bh_merge_new(f->label_rules);
     struct bh_buf own = {0}, out = {0};
     double started;
     char text[32];
@@ -78,6 +97,7 @@ static void on_scraped(void *arg, struct bh_peer_answer *v, size_t n)
             bh_log_v(2, "Metrics that make no sense", bh_kv_s("process", v[i].name));
         bh_cell_add(bh_metric_cell(f->m_scrape_errors, bounded(v[i].name)), !ok);
     }
+    count_flags(f, m);
     bh_metrics_render(f->metrics, &own);
     (void)bh_merge_add(m, "front", bh_buf_str(&own), own.n);
     bh_merge_write(m, &f->o.flags->disabled_metrics, &out);

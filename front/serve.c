@@ -84,15 +84,40 @@ static void add_sanitized(struct bh_buf *b, const char *s)
         }
 }
 
+/* One line per field for people, as upstream knows them: ?pretty= says so, else the user agent. */
+static bool wants_lines(const struct bh_call *c)
+{
+    static const char *const yes[] = {"1", "t", "T", "true", "TRUE", "True"};
+    static const char *const agents[] = {"curl", "Wget", "Mozilla/5.0"};
+    const char *pretty = c->http ? bh_http_query(c->http, "pretty") : NULL;
+    const char *agent = c->http ? bh_http_header(c->http, "User-Agent") : NULL;
+
+    if (pretty && *pretty) {
+        for (size_t i = 0; i < BH_ARRAY_LEN(yes); i++)
+            if (strcmp(pretty, yes[i]) == 0)
+                return true;
+        return false;
+    }
+    for (size_t i = 0; agent && i < BH_ARRAY_LEN(agents); i++)
+        if (strncmp(agent, agents[i], strlen(agents[i])) == 0)
+            return true;
+    return false;
+}
+
 static void reply_status(struct bh_call *c, int code, const char *reason, const char *message)
 {
+    bool lines = wants_lines(c);
+    const char *nl = lines ? "\n  " : "", *sp = lines ? " " : "";
     struct bh_buf out = {0};
 
-    bh_buf_adds(&out, "{\"kind\":\"Status\",\"apiVersion\":\"v1\",\"metadata\":{},\"status\":"
-                      "\"Failure\",\"message\":");
+    bh_buf_addf(&out, "{%s\"kind\":%s\"Status\",%s\"apiVersion\":%s\"v1\",", nl, sp, nl, sp);
+    bh_buf_addf(&out, "%s\"metadata\":%s{},%s\"status\":%s\"Failure\",", nl, sp, nl, sp);
+    bh_buf_addf(&out, "%s\"message\":%s", nl, sp);
     bh_buf_add_json_str(&out, message, strlen(message));
-    bh_buf_addf(&out, ",\"reason\":\"%s\"%s,\"code\":%d}\n", reason,
-                code == 403 ? ",\"details\":{}" : "", code);
+    bh_buf_addf(&out, ",%s\"reason\":%s\"%s\",", nl, sp, reason);
+    if (code == 403)
+        bh_buf_addf(&out, "%s\"details\":%s{},", nl, sp);
+    bh_buf_addf(&out, "%s\"code\":%s%d%s", nl, sp, code, lines ? "\n}" : "}\n");
     if (c->http)
         bh_http_set_header(c->http, "X-Content-Type-Options", "nosniff");
     bh_call_reply(c, code, "application/json", out.p, out.n);

@@ -63,7 +63,8 @@ cp one.example.crt serving.crt && cp one.example.key serving.key
 front $base second.log $api --tls-cert-file serving.crt --tls-private-key-file serving.key \
     --tls-sni-cert-key "two.example.crt,two.example.key:two.example,*.two.example" --tls-min-version VersionTLS13
 front $((base + 1)) third.log --client-ca-file clients.crt --authorization-always-allow-paths '/healthz,/metrics*' \
-    --tls-cipher-suites TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256
+    --tls-cipher-suites TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256 --show-hidden-metrics-for-version 1.35 \
+    --disabled-metrics scheduler_pending_pods,nosuch,process_open_fds --allow-metric-labels scheduler_cache_size,type=nodes
 second=https://127.0.0.1:$base third=https://127.0.0.1:$((base + 1))
 
 get() { curl -sk --max-time 20 "$@"; }
@@ -83,7 +84,7 @@ as() { printf -- '--cert %s.crt --key %s.key' "$1" "$1"; }
 eventually "readyz becomes ok" 30 gives 200 "$url/readyz"
 eventually "the others serve" 20 gives 200 "$second/livez"
 eventually "also the third" 20 gives 200 "$third/healthz"
-check "the plain answer is ok without a newline" test "$(get "$url/livez" | xxd -p)" = 6f6b
+check "the plain answer is ok without a newline" test "$(get "$url/livez" | od -An -tx1)" = " 6f 6b"
 check "readyz in full" test "$(get "$url/readyz?verbose")" = "[+]leaderElection ok
 [+]shutdown ok
 [+]sched-handler-sync ok
@@ -104,10 +105,11 @@ expect "nosniff" '^X-Content-Type-Options: nosniff' headers
 
 # ---- who: anonymous, tokens, certificates, proxies
 forbidden='{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure","message":"forbidden: User \"system:anonymous\" cannot get path \"/metrics\"","reason":"Forbidden","details":{},"code":403}'
-check "anonymous may not" test "$(get "$url/metrics")" = "$forbidden"
+check "anonymous may not" test "$(get "$url/metrics?pretty=0")" = "$forbidden"
+check "for people on lines" test "$(get "$url/metrics")" = "$(jq . <<<"$forbidden")"
 check "what does not exist is forbidden first" gives 403 "$url/nosuch"
 check "a wrong token is unauthorized" gives 401 -H 'Authorization: Bearer wrong' "$url/metrics"
-expect "and says so" '"message":"Unauthorized","reason":"Unauthorized","code":401' get -H 'Authorization: Bearer wrong' "$url/livez"
+expect "and says so" '"message":"Unauthorized","reason":"Unauthorized","code":401' get -A '' -H 'Authorization: Bearer wrong' "$url/livez"
 check "the administrator's token may" gives 200 "${admin[@]}" "$url/metrics"
 check "a monitoring token may" gives 200 "${viewer[@]}" "$url/metrics"
 check "but not everything" gives 403 "${viewer[@]}" "$url/configz"
@@ -187,6 +189,15 @@ check "binders'" grep -q '^berth_binder_held' metrics.txt
 metric_headers() { get "${admin[@]}" -D - -o /dev/null "$url/metrics" | tr -d '\r'; }
 expect "content type" '^Content-Type: text/plain; version=0.0.4; charset=utf-8; escaping=underscores$' metric_headers
 expect "start time" '^Process-Start-Time-Unix: [0-9]+$' metric_headers
+get "$third/metrics" >others.txt
+check "--disabled-metrics" bash -c "! grep -q '^scheduler_pending_pods' others.txt"
+check "but not those of the process itself" grep -q '^process_open_fds ' others.txt
+expect "counted as upstream counts" '^disabled_metrics_total 3$' cat others.txt
+expect "hidden are those that exist" '^hidden_metrics_total 1$' cat others.txt
+expect "--allow-metric-labels" '^scheduler_cache_size\{type="nodes"\}' cat others.txt
+expect "the others are unexpected" '^scheduler_cache_size\{type="unexpected"\}' cat others.txt
+expect "and counted" '^cardinality_enforcement_unexpected_categorizations_total [1-9]' cat others.txt
+expect "a metric's name is checked" 'metrics.disabledMetrics: Invalid value: .{1,2}a b' bad_flag --disabled-metrics 'a b'
 check "HEAD" gives 200 "${admin[@]}" -I "$url/metrics"
 check "gzip" bash -c "curl -sk -H 'Authorization: Bearer admin-token' -H 'Accept-Encoding: gzip' $url/metrics | gzip -t"
 check "gzip with q=0 is none" bash -c "curl -sk -H 'Authorization: Bearer admin-token' -H 'Accept-Encoding: gzip;q=0' $url/metrics | grep -q '^# HELP'"
