@@ -92,7 +92,7 @@ static void on_done(void *arg, const struct bh_api_reply *r)
 
     j->b->progress++;
     j->b->n_requests--;
-    if (r->outcome == BH_API_OK && (r->code == 201 || r->code == 200 || r->code == 409))
+    if (!unclear && r->outcome == BH_API_OK && (r->code == 201 || r->code == 200 || r->code == 409))
         finish(j, "written"); /* 409: an earlier try of the same name arrived */
     else if (unclear && ++j->tries < EVENT_TRIES && !j->b->stopping)
         uv_timer_start(&j->pause, on_pause, ms + bh_rand_below(&j->b->rand, ms + 1), 0);

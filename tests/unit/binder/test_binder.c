@@ -58,6 +58,7 @@ struct fixture {
     unsigned event_failures; /* how many event writes get a 500 first */
     unsigned series;         /* events that were patched */
     bool events_gone;        /* PATCH of an event finds none */
+    bool events_late;        /* nor does the next one, but POST finds it is there by then */
     char last_patch[1024], last_delete[512], last_event[2048];
     struct {
         unsigned version, allocations;
@@ -264,8 +265,13 @@ static void handler(struct bh_http_req *r, void *arg)
             reply_status(r, 503, "ServiceUnavailable", "later");
             return;
         }
-        if (patch && f->events_gone) {
+        if (patch && (f->events_gone || f->events_late)) {
             reply_status(r, 404, "NotFound", "no such event");
+            return;
+        }
+        if (f->events_late) {
+            f->events_late = false;
+            reply_status(r, 409, "AlreadyExists", "it is there");
             return;
         }
         CU_ASSERT(patch == (path[sizeof(events) - 1] == '/'));
@@ -823,10 +829,19 @@ static void test_events_that_repeat_become_a_series(void)
     CU_ASSERT_PTR_NOT_NULL(strstr(f.last_event, "\"note\":\"0/1 nodes are available\""));
     CU_ASSERT_PTR_NOT_NULL(strstr(f.last_event, "\"series\":{\"count\":2"));
 
-    e.reason = scheduled; /* happens once to a pod: nothing is kept of it */
+    version[0] = '8'; /* the update overtakes the Event itself */
+    f.events_gone = false;
     send_items(&f, 10, &list, 1, 0);
     SPIN(&f, f.events == 4);
-    CU_ASSERT(bh_series_count(&f.b.series) == 1);
+    f.events_late = true;
+    send_items(&f, 10, &list, 1, 0);
+    SPIN(&f, f.series == 3 && !f.events_late);
+    CU_ASSERT_PTR_NOT_NULL(strstr(f.last_event, "{\"series\":{\"count\":2"));
+
+    e.reason = scheduled; /* happens once to a pod: nothing is kept of it */
+    send_items(&f, 10, &list, 1, 0);
+    SPIN(&f, f.events == 5);
+    CU_ASSERT(bh_series_count(&f.b.series) == 2);
     close_binder(&f);
     teardown(&f);
 }
