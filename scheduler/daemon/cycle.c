@@ -94,7 +94,7 @@ static void patch_condition(struct bh_sched_daemon *d, const struct bh_queued_po
 
 /* A victim that is not bound yet is not deleted: it goes back to the queue. */
 static void evict(struct bh_sched_daemon *d, const struct bh_queued_pod *preemptor,
-                  const struct bh_victim *v, bh_sym node)
+                  const struct bh_victim *v, bh_sym node, bool last)
 {
     bool memory = bh_sched_prebind_preempt(d, v->uid);
     struct bh_work *w =
@@ -113,6 +113,7 @@ static void evict(struct bh_sched_daemon *d, const struct bh_queued_pod *preempt
         w->cond_transition = true;
         w->cond_generation = v->generation;
         w->on_behalf = bh_strndup(uid.p, uid.n);
+        w->last = last;
     }
     if (v->resource_version)
         w->event_rv = bh_asprintf("%" PRIu64, v->resource_version);
@@ -146,7 +147,9 @@ static void withdraw(void *arg, struct bh_str uid, int32_t priority)
 }
 
 /* Victims that somebody deletes already are left alone; when nobody else is left, nothing is done
- * at all. Pods of lower priority that were promised the node may look for another one. */
+ * at all. The last one is deleted when all others were, and not if one of them could not be: the
+ * preemptor then looks again. Pods of lower priority that were promised the node may look for
+ * another one. */
 static void make_room(struct bh_sched_daemon *d, const struct bh_queued_pod *p,
                       const struct bh_decision *dec)
 {
@@ -160,7 +163,7 @@ static void make_room(struct bh_sched_daemon *d, const struct bh_queued_pod *p,
     bh_engine_each_nominated(d->engine, dec->nominated_node, withdraw, &below);
     for (uint32_t i = 0; i < dec->n_victims; i++)
         if (!dec->victims[i].terminating)
-            evict(d, p, &dec->victims[i], dec->nominated_node);
+            evict(d, p, &dec->victims[i], dec->nominated_node, --n == 0);
     bh_sched_count_preemption(d, dec->n_victims);
 }
 

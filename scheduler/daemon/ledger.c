@@ -4,9 +4,10 @@
  */
 #include "scheduler/daemon/ledger.h"
 
-#define LANES           5u
+#define LANES           6u
 #define LANE_EVENTS     3u
 #define LANE_OUTSIDE    4u /* not for binders */
+#define LANE_LAST       5u /* victims that wait for the others */
 #define BATCH_ITEMS     256u
 #define HOMELESS_EVENTS 512u
 #define ANSWERS_EVERY_NS                                                                           \
@@ -20,6 +21,7 @@ struct bh_ledger {
     struct bh_map bind_by_uid;  /* uid -> BIND work, wherever it is */
     struct bh_map first_by_uid; /* uid -> BIND or PATCH_STATUS that is queued or out */
     struct bh_map evictions;    /* uid of a preemptor -> number of its DELETE items */
+    struct bh_map last;         /* uid of a preemptor -> its item in LANE_LAST */
     struct bh_work *head[LANES], *tail[LANES];
     uint64_t n_lane[LANES], n_parked;
     uint64_t term;
@@ -125,6 +127,7 @@ void bh_ledger_free(struct bh_ledger *l)
     bh_map_fini(&l->bind_by_uid);
     bh_map_fini(&l->first_by_uid);
     bh_map_fini(&l->evictions);
+    bh_map_fini(&l->last);
     free(l);
 }
 
@@ -210,6 +213,8 @@ static void queue(struct bh_ledger *l, struct bh_work *w)
 {
     (void)bh_map_put(&l->by_id, (const char *)&w->id, sizeof(w->id), w);
     count_eviction(l, w->on_behalf, 1);
+    if (w->lane == LANE_LAST)
+        (void)bh_map_put(&l->last, w->on_behalf, strlen(w->on_behalf), w);
     if (in_turn(w))
         (void)bh_map_put(&l->first_by_uid, w->uid, strlen(w->uid), w);
     lane_push(l, w, false);
@@ -224,6 +229,8 @@ static void forget(struct bh_ledger *l, struct bh_work *w)
         lane_remove(l, w);
     (void)bh_map_del(&l->by_id, (const char *)&w->id, sizeof(w->id));
     count_eviction(l, w->on_behalf, -1);
+    if (w->lane == LANE_LAST)
+        (void)bh_map_del(&l->last, w->on_behalf, strlen(w->on_behalf));
     if (w->kind == BERTH__WORK_KIND__WORK_BIND)
         (void)bh_map_del(&l->bind_by_uid, w->uid, strlen(w->uid));
     if (in_turn(w))
@@ -260,11 +267,17 @@ static bool park(struct bh_ledger *l, struct bh_work *first, struct bh_work *w)
     return true;
 }
 
+static bool waits_for_others(const struct bh_ledger *l, const struct bh_work *w)
+{
+    return w->last && w->on_behalf && bh_ledger_evicts_for(l, bh_str_c(w->on_behalf)) &&
+           !bh_map_get(&l->last, w->on_behalf, strlen(w->on_behalf));
+}
+
 bool bh_ledger_add(struct bh_ledger *l, struct bh_work *w)
 {
     struct bh_work *first = NULL;
 
-    w->lane = w->outside ? LANE_OUTSIDE : lane_of(w->kind);
+    w->lane = w->outside ? LANE_OUTSIDE : waits_for_others(l, w) ? LANE_LAST : lane_of(w->kind);
     if (w->lane == LANE_EVENTS && l->n_lane[LANE_EVENTS] >= BH_LEDGER_MAX_EVENTS) {
         l->stats.dropped_events++;
         bh_work_free(w);
@@ -328,11 +341,38 @@ struct bh_work *bh_ledger_find(struct bh_ledger *l, uint64_t id)
     return bh_map_get(&l->by_id, (const char *)&id, sizeof(id));
 }
 
+/* Nobody else is left: the last victim's turn has come. */
+static void end_wait(struct bh_ledger *l, const char *preemptor)
+{
+    size_t n = strlen(preemptor);
+    struct bh_work *w = bh_map_get(&l->last, preemptor, n);
+
+    if (!w || (uintptr_t)bh_map_get(&l->evictions, preemptor, n) > 1)
+        return;
+    (void)bh_map_del(&l->last, preemptor, n);
+    lane_remove(l, w);
+    w->lane = lane_of(w->kind);
+    l->mixed = true;
+    lane_push(l, w, false);
+}
+
+void bh_ledger_spare(struct bh_ledger *l, const char *preemptor)
+{
+    struct bh_work *w = bh_map_get(&l->last, preemptor, strlen(preemptor));
+
+    if (!w)
+        return;
+    forget(l, w);
+    bh_work_free(w);
+}
+
 void bh_ledger_finish(struct bh_ledger *l, struct bh_work *w)
 {
     struct bh_work *successor = w->successor;
 
     forget(l, w);
+    if (w->on_behalf)
+        end_wait(l, w->on_behalf);
     bh_work_free(w);
     if (successor) {
         l->mixed = true;

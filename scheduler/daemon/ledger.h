@@ -45,6 +45,7 @@ struct bh_work { /* strings owned by the item */
     bool set_nominated;
     char *nominated;
     char *on_behalf; /* DELETE: uid of the preemptor */
+    bool last;       /* DELETE: waits for the end of the others on_behalf of that preemptor */
     struct bh_object_write *write;
     bool bound_seen; /* BIND: the watch was faster than the answer */
     bool outside;    /* BIND: an extender writes it, see bh_ledger_next_outside */
@@ -80,6 +81,8 @@ bool bh_ledger_add(struct bh_ledger *l, struct bh_work *w);
 struct bh_work *bh_ledger_bind_of(struct bh_ledger *l, const char *uid); /* BIND item or NULL */
 /* Are victims of this preemptor still to be deleted, as far as answers have come? */
 bool bh_ledger_evicts_for(const struct bh_ledger *l, struct bh_str uid);
+/* The victim that waits for the others of this preemptor (bh_work.last) is left alone. */
+void bh_ledger_spare(struct bh_ledger *l, const char *preemptor);
 static inline bool bh_work_is_write(Berth__WorkKind k)
 {
     return (int)k >= BERTH__WORK_KIND__WORK_VOLUME_CLAIM;

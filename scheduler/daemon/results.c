@@ -250,6 +250,8 @@ static void on_result(struct bh_sched_daemon *d, struct bh_binder *b, const Bert
         on_refused(d, w, r);
     preemptor = w->on_behalf ? bh_strdup(w->on_behalf) : NULL;
     victim = preemptor ? bh_strdup(w->uid) : NULL;
+    if (preemptor && r->outcome == BERTH__OUTCOME__OUTCOME_REJECTED)
+        bh_ledger_spare(d->ledger, preemptor);
     bh_ledger_finish(d->ledger, w);
     if (preemptor)
         eviction_answered(d, victim, preemptor, r->outcome);

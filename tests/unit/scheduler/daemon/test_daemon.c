@@ -343,21 +343,21 @@ static void test_a_preemptor_waits_for_its_evictions(void)
     snap_pod(&f, "v2", "1", "n1", "\"priority\":0,");
     go(&f);
     feed_pod(&f, BERTH__CHANGE_OP__CHANGE_ADDED, pod(&f, "vip", "2", "\"priority\":100,", ""));
-    one = await(&f, &f.b[0], DELETE, "v1");
-    two = await(&f, &f.b[0], DELETE, "v2");
-    CU_ASSERT_FATAL(bh_snap_del_pod(f.snap, "u-v1", 4) == 0);
+    one = await(&f, &f.b[0], DELETE, "v2");
+    CU_ASSERT_FATAL(bh_snap_del_pod(f.snap, "u-v2", 4) == 0);
     SPIN(&f, (bh_queue_find(f.d.queue, BH_STR("u-vip"), &place), place == BH_Q_GATED));
     settle(&f);
     CU_ASSERT(count_items(&f.b[0], EVENT, "vip") == 1);
-    CU_ASSERT(count_items(&f.b[0], DELETE, "v2") == 1);
+    CU_ASSERT(count_items(&f.b[0], DELETE, "v1") == 0); /* the last one when all others are gone */
     answer(&f.b[0], one, DONE, NULL);
+    two = await(&f, &f.b[0], DELETE, "v1");
     settle(&f);
     CU_ASSERT(bh_queue_find(f.d.queue, BH_STR("u-vip"), &place) && place == BH_Q_GATED);
     answer(&f.b[0], two, DONE, NULL); /* answered, but the watch has not shown it */
     settle(&f);
     CU_ASSERT(bh_queue_find(f.d.queue, BH_STR("u-vip"), &place) && place == BH_Q_GATED);
-    CU_ASSERT(count_items(&f.b[0], DELETE, "v2") == 1);
-    CU_ASSERT_FATAL(bh_snap_del_pod(f.snap, "u-v2", 4) == 0);
+    CU_ASSERT(count_items(&f.b[0], DELETE, "v1") == 1);
+    CU_ASSERT_FATAL(bh_snap_del_pod(f.snap, "u-v1", 4) == 0);
     answer(&f.b[0], await(&f, &f.b[0], PATCH, "vip"), DONE, NULL);
     CU_ASSERT_STRING_EQUAL(await(&f, &f.b[0], BIND, "vip")->node, "n1");
     teardown(&f);
@@ -374,6 +374,22 @@ static void test_a_preemptor_that_was_refused_an_eviction_tries_again(void)
     feed_pod(&f, BERTH__CHANGE_OP__CHANGE_ADDED, pod(&f, "vip", "1", "\"priority\":100,", ""));
     answer(&f.b[0], await(&f, &f.b[0], DELETE, "v1"), BERTH__OUTCOME__OUTCOME_REJECTED, "403");
     SPIN(&f, count_items(&f.b[0], DELETE, "v1") == 2);
+    teardown(&f);
+}
+
+static void test_the_last_victim_is_spared_when_another_one_stays(void)
+{
+    struct fixture f;
+
+    setup(&f);
+    snap_node(&f, "n1", "2");
+    snap_pod(&f, "v1", "1", "n1", "\"priority\":0,");
+    snap_pod(&f, "v2", "1", "n1", "\"priority\":0,");
+    go(&f);
+    feed_pod(&f, BERTH__CHANGE_OP__CHANGE_ADDED, pod(&f, "vip", "2", "\"priority\":100,", ""));
+    answer(&f.b[0], await(&f, &f.b[0], DELETE, "v2"), BERTH__OUTCOME__OUTCOME_REJECTED, "403");
+    SPIN(&f, count_items(&f.b[0], DELETE, "v2") == 2); /* another try */
+    CU_ASSERT(count_items(&f.b[0], DELETE, "v1") == 0);
     teardown(&f);
 }
 
@@ -752,6 +768,8 @@ BH_TESTS(
     {"a refused patch is written again", test_a_refused_patch_is_written_again},
     {"a preemptor evicts and is nominated", test_a_preemptor_evicts_and_is_nominated},
     {"a preemptor waits for its evictions", test_a_preemptor_waits_for_its_evictions},
+    {"the last victim is spared when another one stays",
+     test_the_last_victim_is_spared_when_another_one_stays},
     {"a preemptor that was refused an eviction tries again",
      test_a_preemptor_that_was_refused_an_eviction_tries_again},
     {"victims that go already are left alone", test_victims_that_go_already_are_left_alone},

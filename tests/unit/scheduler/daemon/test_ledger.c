@@ -67,6 +67,57 @@ static void test_evictions_are_known_by_their_preemptor(void)
     bh_ledger_free(l);
 }
 
+static bool queued_id(struct bh_ledger *l, uint64_t id)
+{
+    return bh_ledger_find(l, id) != NULL;
+}
+
+static void count(void *arg, struct bh_work *w)
+{
+    (void)w;
+    ++*(int *)arg;
+}
+
+/* v0 and v1 go at once, v2 when both are gone; it is spared when one could not be deleted. */
+static void test_the_last_victim_waits_for_the_others(void)
+{
+    for (int refused = 0; refused < 3; refused++) {
+        struct bh_ledger *l = bh_ledger_new(1);
+        struct bh_work *w[3];
+        uint64_t id;
+        int n = 0;
+
+        for (int i = 0; i < 3; i++) {
+            w[i] = work(BERTH__WORK_KIND__WORK_DELETE, "v");
+            w[i]->on_behalf = bh_strdup("vip");
+            w[i]->last = i == 2;
+            CU_ASSERT(bh_ledger_add(l, w[i]));
+        }
+        id = w[2]->id;
+        CU_ASSERT(w[2]->lane != w[1]->lane);
+        if (refused == 2) { /* the term ends */
+            CU_ASSERT(bh_ledger_recall(l, true, count, &n) == 3 && n == 3);
+        } else {
+            bh_ledger_finish(l, w[1]);
+            CU_ASSERT(w[2]->lane != w[0]->lane);
+            if (refused)
+                bh_ledger_spare(l, "vip");
+            else
+                bh_ledger_retry(l, w[0]);
+            CU_ASSERT(queued_id(l, id) == !refused);
+            bh_ledger_finish(l, w[0]);
+            CU_ASSERT(bh_ledger_evicts_for(l, BH_STR("vip")) == !refused);
+            if (!refused) {
+                CU_ASSERT(w[2]->lane == 1);
+                bh_ledger_finish(l, w[2]);
+            }
+        }
+        CU_ASSERT(!queued_id(l, id));
+        CU_ASSERT(!bh_ledger_evicts_for(l, BH_STR("vip")));
+        bh_ledger_free(l);
+    }
+}
+
 static void test_events_are_bounded_and_binds_are_not_dropped(void)
 {
     struct bh_ledger *l = bh_ledger_new(1);
@@ -465,6 +516,7 @@ BH_TESTS("scheduler/daemon/ledger",
           test_events_about_one_pod_stay_with_one_binder},
          {"patches of one pod are coalesced", test_patches_of_one_pod_are_coalesced},
          {"evictions are known by their preemptor", test_evictions_are_known_by_their_preemptor},
+         {"the last victim waits for the others", test_the_last_victim_waits_for_the_others},
          {"events are bounded and binds are not dropped",
           test_events_are_bounded_and_binds_are_not_dropped},
          {"a silent binder's work goes to another under the same id",
