@@ -98,6 +98,8 @@ void bh_sched_config_apply_flags(struct bh_sched_config *c, const struct bh_kube
 bool bh_sched_config_gate(const struct bh_sched_config *c, const char *name);
 /* A line in the log for each gate that is not at its default and that Berth cannot switch. */
 void bh_sched_gates_warn(const struct bh_feature_gates *g);
+/* What Berth does whatever the gate says, NULL for gates that it can switch. */
+const char *bh_sched_gate_instead(const char *name);
 
 /* ---- everything that was found ------------------------------------------------------------------
  * Filled whether reading fails or not. Owns its texts. */

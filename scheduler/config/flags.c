@@ -164,14 +164,22 @@ static const struct {
     {"WorkloadAwarePreemption", "victims are chosen pod by pod"},
 };
 
+const char *bh_sched_gate_instead(const char *name)
+{
+    for (size_t i = 0; i < BH_ARRAY_LEN(fixed); i++)
+        if (bh_streq(fixed[i].name, name))
+            return fixed[i].instead;
+    return NULL;
+}
+
 static void warn(void *arg, const struct bh_feature_state *s)
 {
+    const char *instead = s->differs ? bh_sched_gate_instead(s->name) : NULL;
+
     (void)arg;
-    for (size_t i = 0; s->differs && i < BH_ARRAY_LEN(fixed); i++)
-        if (bh_streq(fixed[i].name, s->name))
-            bh_log_warn("Feature gate has no effect", bh_kv_s("featureGate", s->name),
-                        bh_kv_s("value", s->enabled ? "true" : "false"),
-                        bh_kv_s("instead", fixed[i].instead));
+    if (instead)
+        bh_log_warn("Feature gate has no effect", bh_kv_s("featureGate", s->name),
+                    bh_kv_s("value", s->enabled ? "true" : "false"), bh_kv_s("instead", instead));
 }
 
 void bh_sched_gates_warn(const struct bh_feature_gates *g)

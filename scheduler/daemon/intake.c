@@ -36,7 +36,7 @@ static bool quiet(const struct bh_intake *in)
     return in->rebuilding || !in->cb.event;
 }
 
-static void node_put(struct bh_intake *in, const struct bh_node_rec *n)
+void bh_intake_put_node(struct bh_intake *in, const struct bh_node_rec *n)
 {
     const struct bh_node_rec *known = bh_engine_find_node(in->engine, n->name);
     BH_CLEANUP(bh_freep) struct bh_node_rec *old = NULL;
@@ -56,7 +56,7 @@ static void node_put(struct bh_intake *in, const struct bh_node_rec *n)
     tell(in, &ev, bits, count);
 }
 
-static void node_del(struct bh_intake *in, const struct bh_node_rec *n)
+void bh_intake_del_node(struct bh_intake *in, const struct bh_node_rec *n)
 {
     struct bh_cluster_event ev = {.resource = BH_EV_NODE, .old_node = n};
     const uint32_t bit = BH_EV_DELETE;
@@ -67,8 +67,8 @@ static void node_del(struct bh_intake *in, const struct bh_node_rec *n)
     bh_engine_del_node(in->engine, n->name);
 }
 
-static void pod_put(struct bh_intake *in, const struct bh_pod_rec *pod,
-                    const struct bh_shape_rec *shape)
+void bh_intake_put_pod(struct bh_intake *in, const struct bh_pod_rec *pod,
+                       const struct bh_shape_rec *shape)
 {
     struct bh_str uid = bh_rec_text(pod, pod->uid);
     struct bh_cluster_event ev = {
@@ -97,8 +97,8 @@ static void pod_put(struct bh_intake *in, const struct bh_pod_rec *pod,
         tell(in, &ev, bits, count);
 }
 
-static void pod_del(struct bh_intake *in, const struct bh_pod_rec *pod,
-                    const struct bh_shape_rec *shape)
+void bh_intake_del_pod(struct bh_intake *in, const struct bh_pod_rec *pod,
+                       const struct bh_shape_rec *shape)
 {
     struct bh_cluster_event ev = {
         .resource = BH_EV_POD_ASSIGNED, .old_pod = pod, .old_shape = shape};
@@ -116,16 +116,16 @@ static void on_snapshot(void *arg, const struct bh_snap_event *ev)
     in->followed++;
     switch (ev->op) {
     case BH_SNAP_NODE_PUT:
-        node_put(in, ev->node);
+        bh_intake_put_node(in, ev->node);
         break;
     case BH_SNAP_NODE_DEL:
-        node_del(in, ev->node);
+        bh_intake_del_node(in, ev->node);
         break;
     case BH_SNAP_POD_PUT:
-        pod_put(in, ev->pod, ev->shape);
+        bh_intake_put_pod(in, ev->pod, ev->shape);
         break;
     case BH_SNAP_POD_DEL:
-        pod_del(in, ev->pod, ev->shape);
+        bh_intake_del_pod(in, ev->pod, ev->shape);
         break;
     case BH_SNAP_SHAPE_PUT: /* shapes come with their pods; the engine interns them itself */
     case BH_SNAP_SHAPE_DEL:

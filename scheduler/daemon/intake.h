@@ -103,4 +103,14 @@ bool bh_intake_fresh(const struct bh_intake *in, uint64_t max_age_ns);
 bool bh_intake_one_incarnation(const struct bh_intake *in);
 /* Everything there is has been delivered, and both channels agree. */
 bool bh_intake_complete(const struct bh_intake *in);
+
+/* One change of a node or of a pod on a node: into the engine, and what it means to the event
+ * callback. For owners whose objects come another way than through a snapshot: engine, symtab and
+ * cb are all they have to set. */
+void bh_intake_put_node(struct bh_intake *in, const struct bh_node_rec *n);
+void bh_intake_del_node(struct bh_intake *in, const struct bh_node_rec *n);
+void bh_intake_put_pod(struct bh_intake *in, const struct bh_pod_rec *pod,
+                       const struct bh_shape_rec *shape);
+void bh_intake_del_pod(struct bh_intake *in, const struct bh_pod_rec *pod,
+                       const struct bh_shape_rec *shape);
 #endif
