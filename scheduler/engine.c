@@ -360,12 +360,39 @@ bool bh_engine_is_assumed(const struct bh_engine *e, struct bh_str uid)
     return p && p->assumed;
 }
 
+/* Most pods: no volumes, no claims. Nobody has to be called then, unless calls are to be timed. */
+static bool nothing_to_reserve(struct bh_engine *e, const struct bh_framework *fw,
+                               const struct bh_pod_info *pod)
+{
+    struct bh_call call = {.cache = &e->cache,
+                           .tab = e->tab,
+                           .objects = &e->objects,
+                           .pod = pod,
+                           .arena = &e->aside};
+
+    if (e->watch.samples || pod->shape->flags & BH_SHAPE_USES_VOLUMES)
+        return false;
+    for (uint32_t k = 0; k < fw->n_point[BH_POINT_RESERVE]; k++) {
+        unsigned i = fw->point[BH_POINT_RESERVE][k];
+        const struct bh_plugin *p = fw->plugins[i].plugin;
+        call.args = fw->plugins[i].args;
+        if (!(p->flags & BH_PLUGIN_RESERVES_CLAIMS) || (p->idle && !p->idle(&call)))
+            return false;
+    }
+    return true;
+}
+
 const struct bh_status *bh_engine_reserve(struct bh_engine *e, const struct bh_pending *p,
                                           bh_sym node)
 {
-    struct bh_pod_info pod;
+    struct bh_pod_info pod = info_of(e, p);
+    struct bh_profile *prof = profile_of(e, pod.shape);
     struct bh_cycle cy;
 
+    if (prof && nothing_to_reserve(e, prof->fw, &pod)) {
+        prof->quiet_reserve++;
+        return NULL;
+    }
     if (!bh_aside_cycle(e, p, &pod, &cy))
         return NULL;
     cy.samples = e->watch.samples;
@@ -391,10 +418,16 @@ void bh_engine_unreserve(struct bh_engine *e, const struct bh_pending *p, bh_sym
 const struct bh_status *bh_engine_permit(struct bh_engine *e, const struct bh_pending *p,
                                          bh_sym node, int64_t *ret_timeout_ns)
 {
-    struct bh_pod_info pod;
+    struct bh_pod_info pod = info_of(e, p);
+    struct bh_profile *prof = profile_of(e, pod.shape);
     struct bh_cycle cy;
 
     *ret_timeout_ns = 0;
+    if (prof && !prof->fw->n_point[BH_POINT_PERMIT]) {
+        prof->quiet_permit++;
+        bh_waiting_drop(&e->waiting, bh_rec_text(p->pod, p->pod->uid));
+        return NULL;
+    }
     if (!bh_aside_cycle(e, p, &pod, &cy))
         return NULL;
     cy.samples = e->watch.samples;

@@ -404,6 +404,11 @@ struct bh_profile_stats {
     const char *name;
     uint64_t cycles; /* decisions, those for people not counted */
     uint64_t hinted; /* of them: taken from the results kept of an earlier pod of the same shape */
+    /* Reserve and Permit that had nothing to do: Success, 0 s, no call of the observer. */
+    uint64_t quiet_reserve, quiet_permit;
+    /* Decisions of the fast path that took less than BH_QUIET_NS, and their PreFilter, Filter,
+     * Score in all. */
+    uint64_t quiet_fast, quiet_fast_ns[3];
 };
 /* Profiles from 0 on; false: there are no more. */
 bool bh_engine_profile_stats(const struct bh_engine *e, uint32_t i, struct bh_profile_stats *ret);

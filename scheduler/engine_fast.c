@@ -210,9 +210,10 @@ static bool run_once(struct bh_engine *e, struct bh_cycle *cy, const struct bh_n
         nodes->all ? live_rows(&e->cache, e->rows) : narrowed_rows(&e->cache, nodes, e->rows);
 
     *ret = (struct bh_fast){.rows = e->rows, .evaluated = n};
-    bh_watch_mark(e, BH_WATCH_FILTER);
+    bh_watch_rows(e, n);
+    bh_watch_phase(e, BH_WATCH_FILTER);
     n = feasible_rows(cy, e->rows, n, e->rows2);
-    bh_watch_mark(e, BH_WATCH_SCORE);
+    bh_watch_phase(e, BH_WATCH_SCORE);
     ret->n_feasible = n;
     if (n == 0 || cy->filter_failed)
         return false;
@@ -376,9 +377,10 @@ static bool reevaluate(struct bh_engine *e, struct bh_shape_cache *sc, uint32_t 
             live[m++] = touched[r];
     }
     e->stats.nodes_rescored += m;
-    bh_watch_mark(e, BH_WATCH_FILTER);
+    bh_watch_rows(e, m);
+    bh_watch_phase(e, BH_WATCH_FILTER);
     m = feasible_rows(&sc->cy, live, m, e->rows3);
-    bh_watch_mark(e, BH_WATCH_SCORE);
+    bh_watch_phase(e, BH_WATCH_SCORE);
     if (sc->cy.filter_failed || !enter(e, sc, live, m, &moved))
         return false;
     for (uint32_t k = 0; k < sc->n_norm; k++) {
@@ -504,7 +506,7 @@ static bool is_current(struct bh_engine *e, struct bh_shape_cache *sc)
     sc->log_pos = e->cache.log_end;
     if (n)
         return reevaluate(e, sc, e->rows, n);
-    bh_watch_mark(e, BH_WATCH_FILTER);
+    bh_watch_phase(e, BH_WATCH_FILTER);
     e->watch.at[BH_WATCH_SCORE] = e->watch.at[BH_WATCH_FILTER]; /* nothing changed */
     return true;
 }

@@ -36,10 +36,10 @@ struct bh_reference { /* one cycle; everything in the cycle arena */
     int64_t *total, *raw, *weighted; /* see bh_run_score; by index into feasible */
     uint32_t *best, n_best;          /* rows with the highest total, in order of visit */
     /* ---- extenders ---- */
-    bool extended;                      /* some filter or prioritise for this pod */
-    bool ext_removed;                   /* they left nodes out */
-    const struct bh_json **ext_object;  /* by row: an extender's copy of a node; NULL = no copies */
-    const bool *ext_listed;             /* by row: scored by one; NULL = all nodes are alike */
+    bool extended;                     /* some filter or prioritise for this pod */
+    bool ext_removed;                  /* they left nodes out */
+    const struct bh_json **ext_object; /* by row: an extender's copy of a node; NULL = no copies */
+    const bool *ext_listed;            /* by row: scored by one; NULL = all nodes are alike */
     struct bh_extender_score *ext_scores; /* with BH_EXPLAIN */
     uint32_t n_ext_scores;
 };
@@ -116,6 +116,7 @@ struct bh_profile {
     struct bh_shape_slot *slot; /* by shape id */
     uint32_t n_slots;
     uint64_t cycles, hinted; /* decisions; those that came from kept results */
+    uint64_t quiet_reserve, quiet_permit, quiet_fast, quiet_fast_ns[3];
 };
 
 /* What a fast cycle found. */
@@ -128,10 +129,18 @@ struct bh_fast {
 };
 
 /* When the phases of the cycle under way began, see framework/observe.h. */
-enum bh_watch_phase { BH_WATCH_START, BH_WATCH_FILTER, BH_WATCH_SCORE, BH_WATCH_END, BH_WATCH_PHASES };
+enum bh_watch_phase {
+    BH_WATCH_START,
+    BH_WATCH_FILTER,
+    BH_WATCH_SCORE,
+    BH_WATCH_END,
+    BH_WATCH_PHASES
+};
 struct bh_watch {
     bool on;
-    uint32_t samples; /* for the cycle's plugin calls */
+    bool split;                  /* the cycle's phases are timed one by one */
+    uint32_t pre_filter, filter; /* their 1024ths of the last cycle that was split */
+    uint32_t samples;            /* for the cycle's plugin calls */
     uint64_t at[BH_WATCH_PHASES];
 };
 
@@ -209,10 +218,20 @@ void bh_extend_best(struct bh_reference *r);
 uint32_t bh_extend_explain(const struct bh_reference *r, uint32_t at, struct bh_plugin_score *ret);
 const char *bh_extend_rejector(const struct bh_reference *r); /* pseudo plugin, or NULL */
 /* r->by_row, and behind it the statuses of names that are no nodes. */
-const struct bh_status *const *bh_extend_statuses(struct bh_engine *e,
-                                                  const struct bh_reference *r, uint32_t *ret_n);
+const struct bh_status *const *bh_extend_statuses(struct bh_engine *e, const struct bh_reference *r,
+                                                  uint32_t *ret_n);
 /* ---- observer (engine_observe.c) ---------------------------------------------------------------
  */
+/* Of a fast cycle: n nodes have changed and are looked at. See observe.h. */
+static inline void bh_watch_rows(struct bh_engine *e, uint32_t n)
+{
+    e->watch.split |= e->watch.on && n > BH_SPLIT_ROWS;
+}
+static inline void bh_watch_phase(struct bh_engine *e, enum bh_watch_phase p)
+{
+    if (e->watch.split)
+        e->watch.at[p] = e->opt.observer->now_ns();
+}
 static inline void bh_watch_mark(struct bh_engine *e, enum bh_watch_phase p)
 {
     if (e->watch.on)

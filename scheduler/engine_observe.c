@@ -10,12 +10,17 @@
 
 void bh_watch_begin(struct bh_engine *e, unsigned flags)
 {
+    const struct bh_engine_observer *o = e->opt.observer;
     struct bh_watch *w = &e->watch;
 
-    w->on = e->opt.observer && !(flags & BH_EXPLAIN); /* a person's question is no scheduling */
-    w->samples = w->on && e->stats.cycles % BH_SAMPLE_EVERY == 0 ? BH_SAMPLES_MAX : 0;
+    w->on = o && !(flags & BH_EXPLAIN); /* a person's question is no scheduling */
+    w->samples = 0;
     w->at[BH_WATCH_END] = 0;
+    w->split = w->on && e->stats.cycles % BH_SAMPLE_EVERY == 0;
     bh_watch_mark(e, BH_WATCH_START);
+    if (w->split)
+        w->samples = o->samples ? BH_MIN(o->samples(o->arg, w->at[BH_WATCH_START]), BH_SAMPLES_MAX)
+                                : BH_SAMPLES_MAX;
 }
 
 void bh_watch_end(struct bh_engine *e)
@@ -32,16 +37,31 @@ uint64_t bh_engine_took_ns(const struct bh_engine *e)
 void bh_watch_fast(struct bh_engine *e, const struct bh_framework *fw)
 {
     const struct bh_engine_observer *o = e->opt.observer;
-    const uint64_t *at = e->watch.at;
+    struct bh_watch *w = &e->watch;
+    const uint64_t *at = w->at;
 
-    if (!e->watch.on)
+    if (!w->on)
         return;
     bh_watch_mark(e, BH_WATCH_END);
-    o->point(o->arg, fw->profile, BH_SEEN_PRE_FILTER, BH_SUCCESS,
-             at[BH_WATCH_FILTER] - at[BH_WATCH_START]);
-    o->point(o->arg, fw->profile, BH_SEEN_FILTER, BH_SUCCESS,
-             at[BH_WATCH_SCORE] - at[BH_WATCH_FILTER]);
-    o->point(o->arg, fw->profile, BH_SEEN_SCORE, BH_SUCCESS, at[BH_WATCH_END] - at[BH_WATCH_SCORE]);
+    uint64_t all = at[BH_WATCH_END] - at[BH_WATCH_START], ns[3];
+    if (w->split) {
+        ns[0] = at[BH_WATCH_FILTER] - at[BH_WATCH_START];
+        ns[1] = at[BH_WATCH_SCORE] - at[BH_WATCH_FILTER];
+        w->pre_filter = all ? (uint32_t)(ns[0] * 1024 / all) : 0;
+        w->filter = all ? (uint32_t)(ns[1] * 1024 / all) : 0;
+    } else {
+        ns[0] = all * w->pre_filter / 1024;
+        ns[1] = all * w->filter / 1024;
+    }
+    ns[2] = all - ns[0] - ns[1];
+    if (w->split || all >= BH_QUIET_NS) {
+        o->fast(o->arg, fw->profile, ns);
+        return;
+    }
+    struct bh_profile *p = &e->profile[fw->profile];
+    p->quiet_fast++;
+    for (unsigned i = 0; i < 3; i++)
+        p->quiet_fast_ns[i] += ns[i];
 }
 
 uint64_t bh_watch_now(const struct bh_engine *e)
@@ -81,7 +101,11 @@ bool bh_engine_profile_stats(const struct bh_engine *e, uint32_t i, struct bh_pr
         return false;
     *ret = (struct bh_profile_stats){.name = bh_sym_text(e->tab, e->profile[i].name),
                                      .cycles = e->profile[i].cycles,
-                                     .hinted = e->profile[i].hinted};
+                                     .hinted = e->profile[i].hinted,
+                                     .quiet_reserve = e->profile[i].quiet_reserve,
+                                     .quiet_permit = e->profile[i].quiet_permit,
+                                     .quiet_fast = e->profile[i].quiet_fast};
+    memcpy(ret->quiet_fast_ns, e->profile[i].quiet_fast_ns, sizeof ret->quiet_fast_ns);
     return true;
 }
 

@@ -212,14 +212,22 @@ void bh_cell_advance(struct bh_cell *c, double v)
 
 void bh_cell_observe(struct bh_cell *c, double v)
 {
-    bh_cell_observe_n(c, v, 1);
+    const struct bh_metric *f = c->family;
+
+    if (f->kind != BH_HISTOGRAM || !(v <= f->bounds[0])) {
+        bh_cell_observe_n(c, v, 1);
+        return;
+    }
+    c->buckets[0]++; /* most are that short */
+    c->count++;
+    c->value += v;
 }
 
 void bh_cell_observe_n(struct bh_cell *c, double v, uint64_t n)
 {
     const struct bh_metric *f = c->family;
     bh_assert(f->kind == BH_HISTOGRAM);
-    size_t lo = 0, hi = v <= f->bounds[0] ? 0 : f->n_bounds; /* most are that short */
+    size_t lo = 0, hi = f->n_bounds;
 
     while (lo < hi) { /* first bound that is not below v; NaN belongs to +Inf */
         size_t mid = (lo + hi) / 2;

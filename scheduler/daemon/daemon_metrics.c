@@ -309,6 +309,7 @@ static void fill_engine(struct bh_sched_daemon *d)
     for (uint32_t i = 0; bh_engine_profile_stats(d->engine, i, &p); i++) {
         bh_cell_advance(bh_metric_cell(m->batch, p.name, "hint_used"), (double)p.hinted);
         bh_cell_advance(bh_metric_cell(m->batch, p.name, "no_hint"), (double)(p.cycles - p.hinted));
+        bh_sched_count_quiet(m, i, &p);
     }
 }
 

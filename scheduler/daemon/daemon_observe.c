@@ -24,43 +24,96 @@ struct bh_profile_cells *bh_sched_profile_cells(struct bh_sched_metrics *m, cons
 /* ---- the engine's observer (framework/observe.h) -----------------------------------------------
  */
 
+static struct bh_cell *point_cell(struct bh_sched_metrics *m, struct bh_profile_cells *p,
+                                  enum bh_seen_point at, enum bh_code code)
+{
+    struct bh_cell **c = &p->point[at][code];
+
+    if (!*c)
+        *c = bh_metric_cell(m->point_s, bh_seen_point_name(at), p->name, bh_code_name(code));
+    return *c;
+}
+
 static void on_point(void *arg, uint32_t profile, enum bh_seen_point at, enum bh_code code,
                      uint64_t ns)
 {
     struct bh_sched_metrics *m = ((struct bh_sched_daemon *)arg)->m;
-    struct bh_profile_cells *p;
-    struct bh_cell **c;
 
     if (!m || profile >= m->n_profiles)
         return;
-    p = &m->profiles[profile];
-    c = &p->point[at][code];
-    if (!*c)
-        *c = bh_metric_cell(m->point_s, bh_seen_point_name(at), p->name, bh_code_name(code));
-    bh_cell_observe(*c, (double)ns * 1e-9);
+    bh_cell_observe(point_cell(m, &m->profiles[profile], at, code), (double)ns * 1e-9);
     if (at == BH_SEEN_POST_FILTER)
         bh_cell_add(m->preemptions, 1);
 }
 
-/* A tenth of the cycles, and of those as many calls as upstream's buffer takes. */
+static void on_fast(void *arg, uint32_t profile, const uint64_t ns[static 3])
+{
+    struct bh_sched_metrics *m = ((struct bh_sched_daemon *)arg)->m;
+    struct bh_profile_cells *p;
+
+    if (!m || profile >= m->n_profiles)
+        return;
+    p = &m->profiles[profile];
+    bh_cell_observe(point_cell(m, p, BH_SEEN_PRE_FILTER, BH_SUCCESS),
+                    (double)(int64_t)ns[0] * 1e-9);
+    bh_cell_observe(point_cell(m, p, BH_SEEN_FILTER, BH_SUCCESS), (double)(int64_t)ns[1] * 1e-9);
+    bh_cell_observe(point_cell(m, p, BH_SEEN_SCORE, BH_SUCCESS), (double)(int64_t)ns[2] * 1e-9);
+}
+
+/* n of them, each within the first bucket, ns in all. */
+static void add_quiet(struct bh_sched_metrics *m, uint32_t profile, enum bh_seen_point at,
+                      uint64_t n, uint64_t ns)
+{
+    if (n)
+        bh_cell_observe_n(point_cell(m, &m->profiles[profile], at, BH_SUCCESS),
+                          (double)ns * 1e-9 / (double)n, n);
+}
+
+void bh_sched_count_quiet(struct bh_sched_metrics *m, uint32_t profile,
+                          const struct bh_profile_stats *p)
+{
+    static const enum bh_seen_point points[3] = {BH_SEEN_PRE_FILTER, BH_SEEN_FILTER, BH_SEEN_SCORE};
+
+    if (profile >= m->n_profiles)
+        return;
+    struct bh_profile_stats *told = &m->profiles[profile].told;
+    add_quiet(m, profile, BH_SEEN_RESERVE, p->quiet_reserve - told->quiet_reserve, 0);
+    add_quiet(m, profile, BH_SEEN_PERMIT, p->quiet_permit - told->quiet_permit, 0);
+    for (unsigned i = 0; i < BH_ARRAY_LEN(points); i++)
+        add_quiet(m, profile, points[i], p->quiet_fast - told->quiet_fast,
+                  p->quiet_fast_ns[i] - told->quiet_fast_ns[i]);
+    *told = *p;
+}
+
+/* Of a tenth of the cycles, as many calls as upstream's buffer takes. */
+static uint32_t wanted_samples(void *arg, uint64_t now_ns)
+{
+    struct bh_sched_metrics *m = ((struct bh_sched_daemon *)arg)->m;
+
+    if (!m)
+        return 0;
+    if (now_ns >= m->plugin_second_ns) {
+        m->plugin_second_ns = now_ns + UINT64_C(1000000000);
+        m->plugin_samples = BH_SAMPLES_MAX;
+    }
+    return m->plugin_samples;
+}
+
 static void on_plugin(void *arg, const char *plugin, enum bh_seen_point at, enum bh_code code,
                       uint64_t ns)
 {
     struct bh_sched_metrics *m = ((struct bh_sched_daemon *)arg)->m;
-    uint64_t now;
+    struct bh_plugin_cell *c;
 
-    if (!m)
+    if (!m || !m->plugin_samples)
         return;
-    if (!m->plugin_samples) {
-        now = bh_mono_ns();
-        if (now < m->plugin_second_ns)
-            return;
-        m->plugin_second_ns = now + UINT64_C(1000000000);
-        m->plugin_samples = BH_SAMPLES_MAX;
-    }
     m->plugin_samples--;
-    bh_cell_observe(bh_metric_cell(m->plugin_s, bh_seen_point_name(at), plugin, bh_code_name(code)),
-                    (double)ns * 1e-9);
+    c = &m->plugin_cells[((uintptr_t)plugin / 8 * 31 + at * 7u + code) % BH_PLUGIN_KEPT];
+    if (c->plugin != plugin || c->at != at || c->code != code)
+        *c = (struct bh_plugin_cell){
+            plugin, at, code,
+            bh_metric_cell(m->plugin_s, bh_seen_point_name(at), plugin, bh_code_name(code))};
+    bh_cell_observe(c->cell, (double)ns * 1e-9);
 }
 
 void bh_sched_saw(struct bh_sched_daemon *d, const char *profile, enum bh_seen_point at,
@@ -268,8 +321,12 @@ void bh_sched_count_prebind(struct bh_sched_daemon *d, const struct bh_pending *
 
 struct bh_engine_observer bh_sched_observer(struct bh_sched_daemon *d)
 {
-    return (struct bh_engine_observer){
-        .now_ns = bh_mono_ns, .point = on_point, .plugin = on_plugin, .arg = d};
+    return (struct bh_engine_observer){.now_ns = bh_mono_ns,
+                                       .point = on_point,
+                                       .fast = on_fast,
+                                       .samples = wanted_samples,
+                                       .plugin = on_plugin,
+                                       .arg = d};
 }
 
 void bh_sched_observe_init(struct bh_sched_daemon *d)

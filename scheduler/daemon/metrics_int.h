@@ -16,12 +16,20 @@
 #define BH_EVENT_ACTIONS 14u
 #define BH_EVENT_KINDS   (BH_KIND_COUNT + 3u) /* assigned pods, pending pods, nodes, objects */
 #define BH_INCOMING_KEPT 32u
+#define BH_PLUGIN_KEPT   256u
 
 struct bh_profile_cells {
     char *name;
     struct bh_cell *attempts[BH_RESULTS], *attempt_s[BH_RESULTS];
     struct bh_cell *point[BH_SEEN_COUNT][BH_PENDING + 1];
     struct bh_cell *hint_used, *no_hint;
+    struct bh_profile_stats told; /* of what is told at a scrape */
+};
+struct bh_plugin_cell {
+    const char *plugin; /* by address: a plugin's name lives as long as it */
+    enum bh_seen_point at;
+    enum bh_code code;
+    struct bh_cell *cell;
 };
 struct bh_sched_metrics {
     struct bh_profile_cells *profiles; /* in the order of the configuration */
@@ -38,13 +46,17 @@ struct bh_sched_metrics {
         struct bh_cell *cell;
     } incoming_cells[BH_INCOMING_KEPT];
     unsigned n_incoming;
-    unsigned plugin_samples; /* left in this second */
+    struct bh_plugin_cell plugin_cells[BH_PLUGIN_KEPT]; /* by hash; the last one used stays */
+    unsigned plugin_samples;                            /* left in this second */
     uint64_t plugin_second_ns;
 
     /* Berth's own */
     struct bh_metric *outcomes, *ledger, *engine, *snapshot, *control, *depth, *limit, *alone;
 };
 /* daemon_observe.c */
+/* At a scrape: what was only counted. */
+void bh_sched_count_quiet(struct bh_sched_metrics *m, uint32_t profile,
+                          const struct bh_profile_stats *p);
 void bh_sched_observe_init(struct bh_sched_daemon *d);
 struct bh_profile_cells *bh_sched_profile_cells(struct bh_sched_metrics *m, const char *name);
 #endif

@@ -39,7 +39,10 @@ enum bh_plugin_flags {
     BH_PLUGIN_NODE_LOCAL = 1,
     /* Its hints look at neither labels, images, priority nor owner of the waiting pod: pods that
      * differ in nothing else (bh_shape_essence) have one answer. */
-    BH_PLUGIN_HINTS_BY_ESSENCE = 2
+    BH_PLUGIN_HINTS_BY_ESSENCE = 2,
+    /* reserve does nothing for a pod without BH_SHAPE_USES_VOLUMES for which the plugin, if it has
+     * idle(), is idle: it need not be called. */
+    BH_PLUGIN_RESERVES_CLAIMS = 4
 };
 
 struct bh_framework;

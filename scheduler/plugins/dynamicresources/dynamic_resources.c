@@ -564,7 +564,7 @@ static const struct bh_field schema[] = {
 const struct bh_plugin bh_plugin_dynamic_resources = {
     .abi = BH_PLUGIN_ABI,
     .size = sizeof(struct bh_plugin),
-    .flags = BH_PLUGIN_HINTS_BY_ESSENCE,
+    .flags = BH_PLUGIN_HINTS_BY_ESSENCE | BH_PLUGIN_RESERVES_CLAIMS,
     .name = NAME,
     .points = BH_POINT_BIT(BH_POINT_PRE_ENQUEUE) | BH_POINT_BIT(BH_POINT_PRE_FILTER) |
               BH_POINT_BIT(BH_POINT_FILTER) | BH_POINT_BIT(BH_POINT_POST_FILTER) |

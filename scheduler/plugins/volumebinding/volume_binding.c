@@ -157,7 +157,7 @@ const struct bh_plugin bh_plugin_volume_binding = {
     .points = BH_POINT_BIT(BH_POINT_PRE_FILTER) | BH_POINT_BIT(BH_POINT_FILTER) |
               BH_POINT_BIT(BH_POINT_PRE_SCORE) | BH_POINT_BIT(BH_POINT_SCORE) |
               BH_POINT_BIT(BH_POINT_RESERVE) | BH_POINT_BIT(BH_POINT_PRE_BIND),
-    .flags = BH_PLUGIN_NODE_LOCAL | BH_PLUGIN_HINTS_BY_ESSENCE,
+    .flags = BH_PLUGIN_NODE_LOCAL | BH_PLUGIN_HINTS_BY_ESSENCE | BH_PLUGIN_RESERVES_CLAIMS,
     .events = events,
     .pre_filter = pre_filter,
     .filter = filter,

@@ -26,6 +26,13 @@ static void on_point(void *arg, uint32_t profile, enum bh_seen_point at, enum bh
     s->ns[at] += ns;
 }
 
+static void on_fast(void *arg, uint32_t profile, const uint64_t ns[static 3])
+{
+    on_point(arg, profile, BH_SEEN_PRE_FILTER, BH_SUCCESS, ns[0]);
+    on_point(arg, profile, BH_SEEN_FILTER, BH_SUCCESS, ns[1]);
+    on_point(arg, profile, BH_SEEN_SCORE, BH_SUCCESS, ns[2]);
+}
+
 static void on_plugin(void *arg, const char *plugin, enum bh_seen_point at, enum bh_code code,
                       uint64_t ns)
 {
@@ -47,7 +54,8 @@ static void setup(struct watched *w, bool reference)
 
     memset(w, 0, sizeof *w);
     ticks = 0;
-    w->observer = (struct bh_engine_observer){tick, on_point, on_plugin, &w->seen};
+    w->observer = (struct bh_engine_observer){
+        .now_ns = tick, .point = on_point, .fast = on_fast, .plugin = on_plugin, .arg = &w->seen};
     fx_init_with(&w->f, NULL,
                  (struct bh_engine_options){
                      .tie_break = BH_TIE_FIRST, .reference = reference, .observer = &w->observer});
@@ -97,9 +105,14 @@ static void test_fast_path(void)
     schedule(&w, 30, "'cpu':'100m'", 0);
     bh_engine_stats(w.f.e, &st);
     CU_ASSERT(st.fast_cycles == 30);
-    CU_ASSERT(w.seen.point[BH_SEEN_PRE_FILTER][BH_SUCCESS] == 30);
-    CU_ASSERT(w.seen.point[BH_SEEN_FILTER][BH_SUCCESS] == 30);
-    CU_ASSERT(w.seen.point[BH_SEEN_SCORE][BH_SUCCESS] == 30);
+    CU_ASSERT(bh_engine_profile_stats(w.f.e, 0, &p));
+    /* the first two are about 20 nodes, and every tenth is told; the others are summed up */
+    CU_ASSERT(p.quiet_fast == 26);
+    CU_ASSERT(p.quiet_fast_ns[0] > 0 && p.quiet_fast_ns[1] > 0 && p.quiet_fast_ns[2] > 0);
+    CU_ASSERT(p.quiet_fast_ns[0] + p.quiet_fast_ns[1] + p.quiet_fast_ns[2] == 26 * 1000);
+    CU_ASSERT(w.seen.point[BH_SEEN_PRE_FILTER][BH_SUCCESS] == 4);
+    CU_ASSERT(w.seen.point[BH_SEEN_FILTER][BH_SUCCESS] == 4);
+    CU_ASSERT(w.seen.point[BH_SEEN_SCORE][BH_SUCCESS] == 4);
     CU_ASSERT(w.seen.point[BH_SEEN_PRE_SCORE][BH_SUCCESS] == 0);
     CU_ASSERT(w.seen.samples[BH_SEEN_FILTER] > 0);
     CU_ASSERT(w.seen.samples[BH_SEEN_FILTER] < 30 * 20); /* batch forms: calls, not nodes */
@@ -169,6 +182,7 @@ static void test_questions_do_not_count(void)
 static void test_after_the_decision(void)
 {
     struct watched w;
+    struct bh_profile_stats stats;
     int64_t timeout;
 
     setup(&w, false);
@@ -184,11 +198,18 @@ static void test_after_the_decision(void)
     bh_engine_unreserve(w.f.e, &p, node);
     CU_ASSERT(!bh_engine_pre_enqueue(w.f.e, &p));
     CU_ASSERT(w.seen.point[BH_SEEN_RESERVE][BH_SUCCESS] == 1);
-    CU_ASSERT(w.seen.point[BH_SEEN_PERMIT][BH_SUCCESS] == 1);
+    CU_ASSERT(bh_engine_profile_stats(w.f.e, 0, &stats) && stats.quiet_permit == 1);
+    CU_ASSERT(stats.quiet_reserve == 0);
     CU_ASSERT(w.seen.point[BH_SEEN_UNRESERVE][BH_SUCCESS] == 1);
     CU_ASSERT(w.seen.point[BH_SEEN_PRE_ENQUEUE][BH_SUCCESS] == 1);
-    CU_ASSERT(w.seen.ns[BH_SEEN_RESERVE] > 0);
-    CU_ASSERT(w.seen.ns[BH_SEEN_PERMIT] == 0);
+    CU_ASSERT(w.seen.ns[BH_SEEN_RESERVE] > 0); /* the first cycle is sampled */
+    struct fx_pod other = fx_pod(&w.f, "q", "'cpu':'100m'", "");
+    const struct bh_pending q = {.pod = other.rec, .shape = other.shape};
+    CU_ASSERT(bh_engine_assume(w.f.e, &q, bh_engine_schedule(w.f.e, &q, 0, 0)->node) == 0);
+    before = ticks; /* no volumes, no claims, not sampled */
+    CU_ASSERT(!bh_engine_reserve(w.f.e, &q, node));
+    CU_ASSERT(ticks == before);
+    CU_ASSERT(bh_engine_profile_stats(w.f.e, 0, &stats) && stats.quiet_reserve == 1);
     fx_fini(&w.f);
 }
 

@@ -201,6 +201,35 @@ static void test_rejected_pods_are_popped_early_failed_ones_are_not(void)
     teardown(&f);
 }
 
+/* Whatever volume changes: who was rejected for volumes tries again, at once when nothing else is
+ * to be done, and once per change. kube-scheduler does the same (36 pods, 15 changes: 540
+ * attempts). */
+static void test_each_change_of_a_volume_is_one_more_try(void)
+{
+    struct bh_cluster_event ev = {
+        .resource = BH_EV_OBJECT, .kind = BH_KIND_PERSISTENTVOLUME, .action = BH_EV_UPDATE};
+    struct fixture f;
+
+    setup(&f);
+    add(&f, "volumes", 0, T0);
+    (void)pop(&f, T0);
+    add(&f, "cpu", 0, T0);
+    (void)pop(&f, T0);
+    reject(&f, "volumes", "VolumeBinding", T0);
+    reject(&f, "cpu", "NodeResourcesFit", T0);
+    for (int i = 1; i <= 15; i++) {
+        bh_queue_event(f.q, &ev, T0);
+        bh_queue_event(f.q, &ev, T0); /* nobody is in the pool any more */
+        CU_ASSERT(place(&f, "volumes") == BH_Q_BACKOFF);
+        CU_ASSERT(place(&f, "cpu") == BH_Q_UNSCHEDULABLE);
+        CU_ASSERT_STRING_EQUAL(pop(&f, T0), "volumes");
+        CU_ASSERT_STRING_EQUAL(pop(&f, T0), "");
+        reject(&f, "volumes", "VolumeBinding", T0);
+        CU_ASSERT(place(&f, "volumes") == BH_Q_UNSCHEDULABLE);
+    }
+    teardown(&f);
+}
+
 static void test_gated_pods_wait_for_their_own_update(void)
 {
     struct fixture f;
@@ -556,6 +585,7 @@ BH_TESTS(
      test_a_rejected_pod_waits_for_an_event_that_helps},
     {"backoff doubles and is truncated to seconds",
      test_backoff_doubles_and_is_truncated_to_seconds},
+    {"each change of a volume is one more try", test_each_change_of_a_volume_is_one_more_try},
     {"rejected pods are popped early, failed ones are not",
      test_rejected_pods_are_popped_early_failed_ones_are_not},
     {"gated pods wait for their own update", test_gated_pods_wait_for_their_own_update},
