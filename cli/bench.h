@@ -114,7 +114,12 @@ void bh_bench_spell(const struct bh_json *obj, const ProtobufCMessageDescriptor 
 /* ---- measuring (bench_measure.c) ---------------------------------------------------------------
  */
 
-enum bh_bench_result { BH_BENCH_SCHEDULED, BH_BENCH_UNSCHEDULABLE, BH_BENCH_ERROR, BH_BENCH_RESULTS };
+enum bh_bench_result {
+    BH_BENCH_SCHEDULED,
+    BH_BENCH_UNSCHEDULABLE,
+    BH_BENCH_ERROR,
+    BH_BENCH_RESULTS
+};
 struct bh_bench_sample {
     uint64_t ns;
     enum bh_bench_result result;
@@ -137,13 +142,13 @@ struct bh_bench_window { /* between start and stop of the collectors */
 };
 struct bh_bench_item {
     const char *metric, *unit;
-    const char *name;                    /* label Name */
-    const char *labels[2][2];            /* further ones; NULL = not given */
-    const char *bucket[8];               /* NULL ends */
+    const char *name;         /* label Name */
+    const char *labels[2][2]; /* further ones; NULL = not given */
+    const char *bucket[8];    /* NULL ends */
     double value[8];
 };
-struct bh_bench_row { /* of the table */
-    const char *name; /* CASE/WORKLOAD */
+struct bh_bench_row {   /* of the table */
+    const char *name;   /* CASE/WORKLOAD */
     const char *failed; /* why, NULL = it ran */
     uint64_t pods, attempts, failures, fast, reference;
     double pods_per_s, p50_us, p99_us, max_us, engine_s, cpu_s, threshold;
@@ -169,7 +174,8 @@ void bh_bench_note(struct bh_bench_report *r, const char *workload, const char *
     BH_PRINTF(3, 4);
 /* Index rule of upstream's percentiles; v is sorted, n > 0. */
 double bh_bench_percentile(const double *v, size_t n, unsigned q);
-/* Adds the items of a window and its row; compares with the threshold. failed lines go to stderr. */
+/* Adds the items of a window and its row; compares with the threshold. failed lines go to stderr.
+ */
 struct bh_bench_target {
     const struct bh_bench_file *file;
     const struct bh_bench_case *test_case;
@@ -178,7 +184,9 @@ struct bh_bench_target {
 };
 void bh_bench_collect(struct bh_bench_report *r, const struct bh_bench_target *t,
                       struct bh_bench_world *w);
-void bh_bench_failed(struct bh_bench_report *r, const struct bh_bench_target *t, const char *why);
+/* w: where it failed, for what its open window holds so far; NULL = it did not begin. */
+void bh_bench_failed(struct bh_bench_report *r, const struct bh_bench_target *t, const char *why,
+                     struct bh_bench_world *w);
 void bh_bench_write_json(const struct bh_bench_report *r, struct bh_buf *out);
 void bh_bench_write_table(const struct bh_bench_report *r, struct bh_buf *out);
 
@@ -190,6 +198,7 @@ struct bh_bench_namespace {
     bool known;        /* in upstream's table of namespaces to wait for */
     int64_t expected;  /* pods that a barrier waits for */
     int64_t scheduled; /* pods there that have a node now */
+    int64_t bound;     /* pods there that got one since the start */
 };
 struct bh_bench_background { /* goes on until the workload ends */
     struct bh_bench_background *next;
@@ -197,17 +206,23 @@ struct bh_bench_background { /* goes on until the workload ends */
     /* false: it is over */
     bool (*tick)(struct bh_bench_world *w, struct bh_bench_background *b);
     const struct bh_bench_step *step;
-    int64_t n;                     /* ticks so far */
-    const struct bh_sim_type *type; /* deletePods */
-    char **names;                  /* churn: slots; deletePods: who is left to go */
-    size_t n_names;
+    int64_t n;    /* ticks so far */
+    char **texts; /* churn: its templates */
+    size_t n_texts;
+    /* churn: what the slots hold (name NULL = nothing); deletePods: who has to go */
+    struct bh_bench_victim {
+        const struct bh_sim_type *type;
+        char *ns, *name;
+    } * slots;
+    size_t n_slots;
 };
 struct bh_bench_options {
     const char *config; /* where the workload names none; NULL = defaults */
     enum bh_tie_break tie_break;
     uint64_t seed;
     bool verify;
-    double pace; /* attempts a second */
+    double pace;      /* attempts a second */
+    int64_t limit_ns; /* of real time, for a workload; looked at between two attempts */
 };
 struct bh_bench_world {
     const struct bh_bench_options *o;
@@ -228,18 +243,18 @@ struct bh_bench_world {
     struct bh_err trouble;   /* first object that could not be read */
     int trouble_rc;
 
-    int64_t now_ns; /* made up */
+    uint64_t began_ns; /* real */
+    int64_t now_ns;    /* made up */
     /* Real time spent in the scheduler's library: deciding (from the pop to Permit, and putting
      * back what was rejected), and taking in changes (records, shapes, cache, queue, hints). */
     uint64_t decide_ns, intake_ns;
     uint64_t attempts, bound;
-    struct bh_map attempted; /* uid of pods that were rejected once */
+    struct bh_map attempted;  /* uid of pods that were rejected once */
     struct bh_map namespaces; /* struct bh_bench_namespace by name */
     struct bh_bench_background *background;
     struct bh_bench_window window;
-    int64_t nodes_created;
-    int64_t churn_namespace;
-    size_t done, total; /* of the step, for the progress line */
+    const struct bh_bench_step *step; /* under way; with done of total for the progress line */
+    size_t done, total;
 };
 int bh_bench_world_init(struct bh_bench_world *w, const struct bh_bench_options *o,
                         const struct bh_bench_target *t, struct bh_bench_report *r,
@@ -261,15 +276,17 @@ bool bh_bench_attempt(struct bh_bench_world *w);
 bool bh_bench_jump(struct bh_bench_world *w, int64_t until_ns);
 /* Attempts and jumps until the clock is there. */
 void bh_bench_pass(struct bh_bench_world *w, int64_t until_ns);
-/* Controllers of the store act on what was created. */
-void bh_bench_controllers(struct bh_bench_world *w);
+/* Controllers of the store act on what was created. false: there are none, or nothing changed. */
+bool bh_bench_controllers(struct bh_bench_world *w);
 /* A claim gets devices without a pod. -ENOSPC with err: there are none that fit. */
 int bh_bench_allocate(struct bh_bench_world *w, const struct bh_sim_obj *claim, struct bh_err *err);
 static inline uint64_t bh_bench_engine_ns(const struct bh_bench_world *w)
 {
     return w->decide_ns + w->intake_ns;
 }
-void bh_bench_window_begin(struct bh_bench_world *w, const char *name,
-                           const struct bh_json *namespaces, struct bh_selector *selector);
+/* Takes the selector over. -EBUSY: the last window is still open. */
+int bh_bench_window_begin(struct bh_bench_world *w, const char *name,
+                          const struct bh_json *namespaces, struct bh_selector *selector,
+                          struct bh_err *err);
 void bh_bench_window_end(struct bh_bench_world *w); /* adds its items and row to the report */
 #endif

@@ -22,6 +22,7 @@ int bh_cmd_simulate(int argc, char **argv);
 int bh_cmd_queue(int argc, char **argv);
 int bh_cmd_explain(int argc, char **argv);
 int bh_cmd_config(int argc, char **argv);
+int bh_cmd_bench(int argc, char **argv);
 
 /* Says what is wrong and where to look; returns BH_EXIT_USAGE. */
 int bh_cli_usage_error(const char *program, const struct bh_err *err);

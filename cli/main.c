@@ -17,6 +17,7 @@ static const struct command {
     {"queue", bh_cmd_queue, "the pods that wait for a node, and why"},
     {"simulate", bh_cmd_simulate, "decide for nodes and pods in files, without any server"},
     {"config", bh_cmd_config, "check configuration files, show the configuration in force"},
+    {"bench", bh_cmd_bench, "run kube-scheduler's benchmark workloads"},
     {"conformance", bh_cmd_conformance, "replay recorded decisions and compare"},
     {"keygen", bh_cmd_keygen, "make keys for binders on other hosts"},
 };

@@ -1,0 +1,35 @@
+#!/usr/bin/env bash
+# `berth bench perf`: scheduler_perf files of our own through the engine; filters, thresholds, exit codes, data items.
+here=$(dirname "$0")
+# shellcheck source=tests/integration/lib/common.sh
+. "$here/lib/common.sh"
+p() { "$BERTH_BIN/berth" bench perf "$here/bench/performance-config.yaml" "$@"; }
+status() { # WANT COMMAND...
+    local want=$1 out rc
+    shift
+    out=$("$@" 2>&1)
+    rc=$?
+    [ "$rc" -eq "$want" ] || { printf 'exit status %s, not %s\n%s\n' "$rc" "$want" "$out"; return 1; }
+}
+both() { "$@" 2>&1 || true; }
+
+check "all short ones run: status 0" status 0 p --labels short
+check "both paths of the engine agree" status 0 p --labels short --verify
+expect "a row: 40 pods, 40 attempts" '^Basic/4Nodes +40 +40 +[0-9]+ .* ok$' p --labels short
+expect "an event helps pods that were rejected" '^Events/2Nodes +4 +8 ' p --labels short
+expect "steady state goes on" '^Churn/steady +[1-9][0-9][0-9]+ ' p --labels short
+expect "names are filtered" '^Basic/missed$' p --labels '' --name missed --list
+check "no workload matches: status 1" status 1 p --name nothing
+check "a missed threshold: status 1" status 1 p --labels slow
+expect "a missed threshold is named" 'Basic/missed/namespace-1: expected "SchedulingThroughput" "Average" to be higher: got' \
+    both p --labels slow
+expect "a gate that has no effect is named" 'note: feature gate SchedulerQueueingHints=false has no effect' both p --labels gate
+check "pods that fit nowhere: status 1" status 1 p --labels full
+expect "pods that fit nowhere are counted" 'Basic/full: op 1 \(createPods\): namespace namespace-1: 40 of 41 pods have a node: ' \
+    both p --labels full
+expect "data items" '"Metric": "SchedulingThroughput"' p --labels short -o json
+check "data items go into a folder" p --labels short --data-items-dir "$work/items"
+expect "named as upstream's" '^BenchmarkPerfScheduling_benchmark_bench_20.*Z.json$' ls "$work/items"
+check "no file: status 2" status 2 "$BERTH_BIN/berth" bench perf
+check "a wrong flag: status 2" status 2 p --mode cluster
+check "a file that is not there: status 1" status 1 "$BERTH_BIN/berth" bench perf "$work/none.yaml"

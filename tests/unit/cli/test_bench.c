@@ -1,0 +1,273 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * tests/unit/cli/test_bench.c - scheduler_perf files: reading, plans, templates, filters,
+ * thresholds, percentiles, data items
+ */
+#include "cli/bench.h"
+#include "tests/unit/harness.h"
+
+#include <errno.h>
+
+static int load(const char *text, struct bh_bench_file **ret, struct bh_err *err)
+{
+    static char path[512];
+
+    snprintf(path, sizeof path, "%s/performance-config.yaml", bh_test_tmpdir());
+    CU_ASSERT_FATAL(bh_write_file(path, text, strlen(text), 0600) == 0);
+    return bh_bench_load(path, ret, err);
+}
+
+#define CASE(ops, workloads)                                                                       \
+    "- name: C\n  labels: [short]\n  workloadTemplate:\n" ops                                      \
+    "  - opcode: stopCollectingMetrics\n  workloads:\n" workloads
+#define W(more) "  - name: W\n" more
+
+/* ---- files -------------------------------------------------------------------------------------
+ */
+
+static void test_names_in_any_case_and_sets_taken_apart(void)
+{
+    struct bh_bench_file *f;
+    struct bh_bench_step *s;
+    struct bh_err err = {0};
+    struct bh_arena a;
+    uint32_t n;
+
+    bh_arena_init(&a, 0);
+    CU_ASSERT_FATAL(
+        load(CASE("  - OpCode: createPodSets\n    COUNTPARAM: $sets\n    namespacePrefix: p\n"
+                  "    createPodsOp: {opcode: createPods, countParam: $pods, "
+                  "SkipWaitToCompletion: true}\n"
+                  "  - opcode: sleep\n    durationParam: $pause\n",
+                  W("    params: {sets: 2.9, pods: 7, pause: 1m30s}\n")),
+             &f, &err) == 0);
+    CU_ASSERT_FATAL(bh_bench_plan(&a, f, &f->cases[0], &f->cases[0].workloads[0], &s, &n, &err) ==
+                    0);
+    CU_ASSERT_FATAL(n == 4);
+    CU_ASSERT_STRING_EQUAL(s[1].op->name, "createPods");
+    CU_ASSERT_STRING_EQUAL(s[1].namespace_, "p-1");
+    CU_ASSERT(s[1].count == 7 && s[1].skip_wait && s[1].index == 1);
+    CU_ASSERT(s[2].duration_ns == INT64_C(90000000000));
+    bh_bench_file_free(f);
+    bh_arena_fini(&a);
+}
+
+/* what load, or the plan of the first workload, says about a text */
+static const char *complaint(const char *text)
+{
+    static struct bh_err err;
+    struct bh_bench_file *f;
+    struct bh_bench_step *s;
+    struct bh_arena a;
+    uint32_t n;
+
+    err = (struct bh_err){0};
+    if (load(text, &f, &err) < 0)
+        return err.msg;
+    bh_arena_init(&a, 0);
+    if (bh_bench_plan(&a, f, &f->cases[0], &f->cases[0].workloads[0], &s, &n, &err) == 0)
+        snprintf(err.msg, sizeof err.msg, "nothing");
+    bh_bench_file_free(f);
+    bh_arena_fini(&a);
+    return err.msg;
+}
+
+static void test_errors_name_case_op_and_field(void)
+{
+    static const struct {
+        const char *text, *says;
+    } all[] = {
+        {"", "a list of test cases is expected"},
+        {"- name: C\n", "test case C: workloadTemplate: missing"},
+        {"- nam: C\n", "unknown field \"nam\""},
+        {"- name: C\n  workloadTemplate:\n  - opcode: sleep\n    duration: 1s\n  workloads:\n" W(
+             ""),
+         "no operation collects metrics"},
+        {CASE("  - opcode: createPod\n", W("")), "test case C: op 0: opcode: unknown opcode "},
+        {CASE("  - count: 1\n", W("")), "op 0: opcode: missing"},
+        {CASE("  - opcode: createNodes\n    pods: 1\n", W("")),
+         "op 0: (createNodes): unknown field \"pods\""},
+        {CASE("  - opcode: createNodes\n    count: many\n", W("")),
+         "(createNodes): count: must be a number"},
+        {CASE("  - opcode: createNodes\n    countParam: size\n", W("")),
+         "countParam: must be the name"},
+        {CASE("  - opcode: createNodes\n    countParam: $size\n", W("")),
+         "C/W: op 0: (createNodes): countParam: parameter $size is not defined"},
+        {CASE("  - opcode: createNodes\n    countParam: $size\n", W("    params: {size: x}\n")),
+         "countParam: must be a number"},
+        {CASE("  - opcode: createNodes\n    count: -1\n", W("")), "-1: must be a number from 0"},
+        {CASE("  - opcode: createNodes\n    count: 1\n", W("    params: {a: 1, b: 2}\n")),
+         "C/W: the parameters [a b] are defined, but unused"},
+        {CASE("  - opcode: churn\n    mode: recreate\n    templatePaths: [a]\n", W("")),
+         "number: must be > 0 with mode recreate"},
+        {CASE("  - opcode: createPods\n    skipWaitToCompletion: true\n    collectMetrics: true\n",
+              W("")),
+         "skipWaitToCompletion: excludes collectMetrics"},
+        {CASE("  - opcode: sleep\n    duration: soon\n", W("")),
+         "duration: \"soon\" is no duration"},
+        {CASE("  - opcode: barrier\n    stageRequirement: Bound\n", W("")),
+         "stageRequirement: must be Scheduled or Attempted"},
+        {CASE("  - opcode: createPodSets\n    count: 1\n    createPodsOp: {opcode: sleep}\n",
+              W("")),
+         "createPodsOp: opcode: must be createPods"},
+        {CASE("  - opcode: sleep\n    duration: 1s\n", W("") W("")), "workload W: Duplicate value"},
+        {CASE("  - opcode: sleep\n    duration: 1s\n", W("    threshold: -3\n")),
+         "workload W: threshold: must be a number >= 0"},
+        {CASE("  - opcode: sleep\n    duration: 1s\n", W("    featureGates: {A: 1}\n")),
+         "featureGates: A: must be true or false"},
+        {CASE("  - opcode: sleep\n    duration: 1s\n", W("")), "nothing"},
+    };
+
+    for (size_t i = 0; i < BH_ARRAY_LEN(all); i++) {
+        const char *got = complaint(all[i].text);
+        if (!strstr(got, all[i].says))
+            printf("# %zu: %s\n", i, got);
+        CU_ASSERT(strstr(got, all[i].says) != NULL);
+    }
+}
+
+/* ---- filters, thresholds -----------------------------------------------------------------------
+ */
+
+static void test_label_filters(void)
+{
+    struct bh_bench_file *f;
+    struct bh_err err = {0};
+
+    CU_ASSERT_FATAL(
+        load(
+            CASE("  - opcode: sleep\n    duration: 1s\n",
+                 W("    labels: [performance]\n    threshold: {misc: 5, dra: 7}\n") "  - name: V\n "
+                                                                                    "   threshold: "
+                                                                                    "3\n"),
+            &f, &err) == 0);
+    const struct bh_bench_case *c = &f->cases[0];
+    const struct bh_bench_workload *w = &c->workloads[0], *v = &c->workloads[1];
+    CU_ASSERT(bh_bench_labels_match("", c, w));
+    CU_ASSERT(bh_bench_labels_match("performance", c, w) &&
+              !bh_bench_labels_match("performance", c, v));
+    CU_ASSERT(bh_bench_labels_match("short,,+performance", c, w)); /* the case's and its own */
+    CU_ASSERT(!bh_bench_labels_match("short,-performance", c, w) &&
+              bh_bench_labels_match("short,-performance", c, v));
+    CU_ASSERT(!bh_bench_labels_match("perf", c, w)); /* no prefixes */
+    CU_ASSERT(bh_bench_threshold(w, "dra") == 7 && bh_bench_threshold(w, "volumes") == 0);
+    CU_ASSERT(bh_bench_threshold(v, "volumes") == 3);
+    bh_bench_file_free(f);
+}
+
+/* ---- templates ---------------------------------------------------------------------------------
+ */
+
+static const char *render(const char *text, int64_t index, int64_t count)
+{
+    static char out[600];
+    struct bh_buf b = {0};
+    struct bh_err err = {0};
+    int rc = bh_bench_render(&b, text, index, count, &err);
+
+    snprintf(out, sizeof out, "%s", rc < 0 ? err.msg : bh_buf_str(&b));
+    bh_buf_fini(&b);
+    return out;
+}
+
+static void test_templates(void)
+{
+    CU_ASSERT_STRING_EQUAL(render("a{{.Index}}b{{ .Count }}", 3, 10), "a3b10");
+    CU_ASSERT_STRING_EQUAL(render("{{DivideInt .Index 5}}", 14, 0), "2");
+    CU_ASSERT_STRING_EQUAL(render("{{ DivideInt 30000 .Count }}Mi", 0, 7), "4285Mi");
+    CU_ASSERT_STRING_EQUAL(render("{{Mod .Index 12}} {{Mod -7 3}}", 25, 0), "1 -1");
+    CU_ASSERT_STRING_EQUAL(render("{{AddInt 1.6 1.6 \"2\"}} {{AddInt}}", 0, 0), "5 0");
+    CU_ASSERT_STRING_EQUAL(render("{{DivideFloat 1 4}} {{MultiplyFloat 0.5 3}}", 0, 0), "0.25 1.5");
+    CU_ASSERT_STRING_EQUAL(render("{{SubtractInt .Count 1}}", 0, 9), "8");
+    CU_ASSERT(strstr(render("x\ny {{ if .Index }}", 0, 0), "line 2: template: \"if\"") != NULL);
+    CU_ASSERT(strstr(render("{{ .Index | AddInt 1 }}", 0, 0), "\"|\" after \".Index\"") != NULL);
+    CU_ASSERT(strstr(render("{{ Mod 1 0.5 }}", 0, 0), "division by zero") != NULL);
+    CU_ASSERT(strstr(render("{{ .Index", 0, 0), "is not closed") != NULL);
+    CU_ASSERT(strstr(render("{{ }}", 0, 0), "an action is empty") != NULL);
+    CU_ASSERT(strstr(render("{{ Mod 1 }}", 0, 0), "at least 2 operands") != NULL);
+    CU_ASSERT(strstr(render("{{ DivideInt 1 2 3 }}", 0, 0), "at most 2 operands") != NULL);
+}
+
+static void test_spelling_follows_the_schema(void)
+{
+    static const char text[] =
+        "{\"Spec\":{\"topologySpreadConstraints\":[{\"NodeAffinityPolicy\":\"Honor\"}]},"
+        "\"metadata\":{\"labels\":{\"Value\":\"x\"}}}";
+    struct bh_json *v;
+    struct bh_arena a;
+
+    bh_arena_init(&a, 0);
+    CU_ASSERT_FATAL(bh_json_parse(&a, text, strlen(text), 0, &v, NULL) == 0);
+    bh_bench_spell(v, bh_kind_find("v1", "Pod")->desc);
+    const struct bh_json *c = bh_json_at(bh_json_path(v, "spec.topologySpreadConstraints"), 0);
+    CU_ASSERT(bh_json_get_str(c, "nodeAffinityPolicy") != NULL);
+    CU_ASSERT(bh_json_get_str(bh_json_path(v, "metadata.labels"), "Value") != NULL);
+    bh_arena_fini(&a);
+}
+
+/* ---- results -----------------------------------------------------------------------------------
+ */
+
+static void test_percentiles_use_upstreams_index(void)
+{
+    const double v[] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11};
+
+    CU_ASSERT(bh_bench_percentile(v, 11, 50) == 6);
+    CU_ASSERT(bh_bench_percentile(v, 10, 50) == 5);
+    CU_ASSERT(bh_bench_percentile(v, 11, 99) == 11);
+    CU_ASSERT(bh_bench_percentile(v, 1, 50) == 1);
+}
+
+static void test_items_carry_every_label(void)
+{
+    struct bh_bench_item items[] = {{.metric = "A",
+                                     .unit = "s",
+                                     .name = "n",
+                                     .labels = {{"zone", "z"}},
+                                     .bucket = {"Max", "Average"},
+                                     .value = {2, 0.5}},
+                                    {.metric = "", .unit = "s", .name = "m"}};
+    struct bh_bench_report r = {.items = items, .n_items = 2};
+    struct bh_buf out = {0};
+    struct bh_json *v;
+    struct bh_arena a;
+
+    bh_arena_init(&a, 0);
+    bh_bench_write_json(&r, &out);
+    CU_ASSERT_FATAL(bh_json_parse(&a, out.p, out.n, BH_JSON_STRICT, &v, NULL) == 0);
+    const struct bh_json *list = bh_json_get(v, "dataItems");
+    const struct bh_json *first = bh_json_at(list, 0), *second = bh_json_at(list, 1);
+    CU_ASSERT_STRING_EQUAL(bh_json_get_text(v, "version"), "v1");
+    CU_ASSERT_STRING_EQUAL(bh_json_first(bh_json_get(first, "data"))->key.p, "Average");
+    CU_ASSERT_STRING_EQUAL(bh_json_get_text(bh_json_get(first, "labels"), "zone"), "z");
+    CU_ASSERT_STRING_EQUAL(bh_json_get_text(bh_json_get(first, "labels"), "plugin"),
+                           "not applicable");
+    CU_ASSERT_STRING_EQUAL(bh_json_get_text(bh_json_get(second, "labels"), "zone"),
+                           "not applicable");
+    CU_ASSERT_STRING_EQUAL(bh_json_get_text(bh_json_get(second, "labels"), "Metric"),
+                           "not applicable");
+    bh_buf_fini(&out);
+    bh_arena_fini(&a);
+}
+
+static void test_notes_are_told_once(void)
+{
+    struct bh_bench_report r;
+
+    bh_bench_report_init(&r);
+    bh_bench_note(&r, "a", "gate %s", "X");
+    bh_bench_note(&r, "b", "gate X");
+    bh_bench_note(&r, "b", "gate Y");
+    CU_ASSERT(r.n_notes == 2 && r.notes[0].n == 2);
+    CU_ASSERT_STRING_EQUAL(r.notes[0].first, "a");
+    bh_bench_report_fini(&r);
+}
+
+BH_TESTS("cli/bench",
+         {"names in any case, sets taken apart", test_names_in_any_case_and_sets_taken_apart},
+         {"errors name test case, op and field", test_errors_name_case_op_and_field},
+         {"label filters and thresholds", test_label_filters}, {"templates", test_templates},
+         {"spelling follows the schema", test_spelling_follows_the_schema},
+         {"percentiles use upstream's index", test_percentiles_use_upstreams_index},
+         {"items carry every label", test_items_carry_every_label},
+         {"notes are told once", test_notes_are_told_once})
