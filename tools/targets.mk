@@ -128,7 +128,7 @@ install: all ## install below DESTDIR and PREFIX
 	install -m 755 $(BUILD)/bin/berth $(DESTDIR)$(PREFIX)/bin/
 	ln -sf berth $(DESTDIR)$(PREFIX)/bin/kubectl-berth
 	install -m 755 $(foreach p,watcher scheduler binder front simulator,$(BUILD)/bin/berth-$(p)) $(DESTDIR)$(PREFIX)/sbin/
-	install -m 644 config/example-cluster.yaml config/rbac.yaml config/kube-scheduler.yaml $(DESTDIR)$(PREFIX)/share/berth/
+	install -m 644 config/example-cluster.yaml config/rbac.yaml config/kube-scheduler.yaml config/grafana-dashboard.json config/prometheus-rules.yaml $(DESTDIR)$(PREFIX)/share/berth/
 	install -m 644 README.md ARCHITECTURE.md systemd/berth-scheduler-extenders.conf systemd/berth-scheduler-binders.conf $(DESTDIR)$(PREFIX)/share/doc/berth/
 	for u in systemd/*.service systemd/*.target; do sed 's|@sbindir@|$(PREFIX)/sbin|g' $$u > $(DESTDIR)$(UNITDIR)/$$(basename $$u); chmod 644 $(DESTDIR)$(UNITDIR)/$$(basename $$u); done
 	install -m 644 systemd/berth.tmpfiles $(DESTDIR)$(PREFIX)/lib/tmpfiles.d/berth.conf
