@@ -84,7 +84,9 @@ class Process:
         self.wanted, self.stopped, self.started = True, False, time.monotonic()
         self.starts += 1
         with open(self.log, "ab") as out:
-            self.popen = subprocess.Popen(self.argv, stdout=out, stderr=out, stdin=subprocess.DEVNULL)
+            # A SIGHUP may come before the program has got as far as its main().
+            self.popen = subprocess.Popen(self.argv, stdout=out, stderr=out, stdin=subprocess.DEVNULL,
+                                          preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN))
 
     @property
     def alive(self):
