@@ -355,6 +355,10 @@ class Run:
         known = sum(v for k, v in m.items() if k.startswith("scheduler_pending_pods"))
         if waiting != known:
             return f"{waiting} pods have no node, the scheduler's queue knows {known:.0f}"
+        seen = h.metrics("watcher") or {}
+        for kind in ("ResourceClaim", "PersistentVolumeClaim", "PersistentVolume"):  # their watches come back one by one
+            if (n := int(seen.get(f'berth_watcher_objects{{kind="{kind}"}}', 0))) != len(self.checker.of(kind)):
+                return f"{h.name}: the watcher knows {n} objects of kind {kind}, the API server {len(self.checker.of(kind))}"
         if time.clock_gettime_ns(time.CLOCK_BOOTTIME) - self.last_write < 1.2e9:
             return "writes go on"
         return "; ".join(self.compare_caches())
