@@ -54,7 +54,7 @@ $(BUILD)/checks: FORCE
 	   $(if $(PROPERTY_BIN),printf 'property/fresh\tp\t%s --no-wake --rounds %s\n' '$(PROPERTY_BIN)' '$(PROPERTY_FRESH)';) \
 	   printf 'faults/checker\tp\tpython3 tests/faults/test_check.py\n'; \
 	   $(if $(wildcard tests/conformance/*),printf 'conformance\ts\t$(BUILD)/bin/berth conformance tests/conformance\n';) \
-	   $(foreach s,$(INTEGRATION),printf 'integration/%s\ts\tBERTH_BIN=%s bash %s\n' '$(basename $(notdir $(s)))' '$(BUILD)/bin' '$(s)';) \
+	   $(foreach s,$(INTEGRATION),printf 'integration/%s\tp\tBERTH_BIN=%s bash %s\n' '$(basename $(notdir $(s)))' '$(BUILD)/bin' '$(s)';) \
 	 } > $@
 
 check: deps-test ## install, build and test everything (the README's test command)
