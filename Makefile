@@ -51,11 +51,11 @@ LIBS_berth-watcher   := watcher common/bus common/api common/snapshot common/k8s
 LIBS_berth-scheduler := scheduler common/bus common/api common/snapshot common/k8s common/data common/http common/base
 LIBS_berth-binder    := binder common/bus common/api common/snapshot common/k8s common/data common/http common/base
 LIBS_berth-front     := front common/bus common/api common/k8s common/data common/http common/base
-LIBS_berth-simulator := simulator common/k8s common/data common/http common/base
+LIBS_berth-simulator := simulator scheduler common/bus common/api common/snapshot common/k8s common/data common/http common/base
 LIBS_berth           := cli simulator scheduler common/bus common/api common/snapshot common/k8s common/data common/http common/base
 
 # ---- flags ---------------------------------------------------------------------------------------
-PKGS     := libcurl libssl libcrypto libzmq libprotobuf-c yaml-0.1 libuv libmicrohttpd gnutls
+PKGS     := libcurl libssl libcrypto libzmq libprotobuf-c yaml-0.1 libuv libmicrohttpd gnutls sqlite3
 WARN     := -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wvla -Wpointer-arith \
             -Wwrite-strings -Wformat=2 -Wundef -Wno-format-nonliteral \
             $(if $(WERROR),-Werror)
@@ -119,7 +119,13 @@ $(BUILD)/share/berth/%: config/%
 	@mkdir -p $(dir $@)
 	$(Q)cp $< $@
 
-all: $(BUILD_PROGRAMS) $(BUILD)/share/berth/example-cluster.yaml ## build every program into build/bin
+# The page is served from share/berth/web as it is: there is no build step for it.
+WEB := $(patsubst simulator/web/%,$(BUILD)/share/berth/web/%,$(wildcard simulator/web/*.html simulator/web/*.css simulator/web/*.js simulator/web/*.svg))
+$(BUILD)/share/berth/web/%: simulator/web/%
+	@mkdir -p $(dir $@)
+	$(Q)cp $< $@
+
+all: $(BUILD_PROGRAMS) $(BUILD)/share/berth/example-cluster.yaml $(WEB) ## build every program into build/bin
 
 # ---- unit tests: tests/unit/<folder>/test_x.c links the folder's library and what it may use ------
 LIBS_UNIT_common/base     := common/base
@@ -133,7 +139,7 @@ LIBS_UNIT_watcher         := watcher common/bus common/api common/snapshot commo
 LIBS_UNIT_scheduler       := scheduler common/bus common/api common/snapshot common/k8s common/data common/http common/base
 LIBS_UNIT_binder          := binder common/bus common/api common/snapshot common/k8s common/data common/http common/base
 LIBS_UNIT_front           := front common/bus common/api common/k8s common/data common/http common/base
-LIBS_UNIT_simulator       := simulator common/k8s common/data common/http common/base
+LIBS_UNIT_simulator       := simulator scheduler common/bus common/api common/snapshot common/k8s common/data common/http common/base
 LIBS_UNIT_cli             := cli simulator scheduler common/bus common/api common/snapshot common/k8s common/data common/http common/base
 
 UNIT_SRC  := $(sort $(shell find tests/unit -name 'test_*.c' 2>/dev/null))

@@ -4,6 +4,7 @@
  *
  * Upstream: apiserver/pkg/endpoints/request/requestinfo.go
  */
+#include "simulator/console/console.h"
 #include "simulator/req.h"
 
 #include "simulator/faults.h"
@@ -163,7 +164,7 @@ void bh_sim_route(struct bh_sim_req *r)
         bh_sim_reply_error(r);
         return;
     }
-    if (bh_sim_do_misc(r) || bh_sim_do_openapi(r) || bh_sim_do_discovery(r))
+    if (bh_console_route(r) || bh_sim_do_misc(r) || bh_sim_do_openapi(r) || bh_sim_do_discovery(r))
         return;
     r->verb = "other";
     if (strncmp(r->path, "/api/", 5) == 0 || strncmp(r->path, "/apis/", 6) == 0)

@@ -124,11 +124,12 @@ bench: deps ## measure: the snapshot, and the whole pipeline at 5,000 nodes
 	@bash bench/pipeline.sh $(BUILD)/bin
 
 install: all ## install below DESTDIR and PREFIX
-	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/sbin $(DESTDIR)$(PREFIX)/share/berth $(DESTDIR)$(PREFIX)/share/doc/berth $(DESTDIR)$(UNITDIR) $(DESTDIR)$(PREFIX)/lib/tmpfiles.d $(DESTDIR)$(PREFIX)/lib/sysusers.d $(DESTDIR)$(SYSCONFDIR)/berth
+	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/sbin $(DESTDIR)$(PREFIX)/share/berth/web $(DESTDIR)$(PREFIX)/share/doc/berth $(DESTDIR)$(UNITDIR) $(DESTDIR)$(PREFIX)/lib/tmpfiles.d $(DESTDIR)$(PREFIX)/lib/sysusers.d $(DESTDIR)$(SYSCONFDIR)/berth
 	install -m 755 $(BUILD)/bin/berth $(DESTDIR)$(PREFIX)/bin/
 	ln -sf berth $(DESTDIR)$(PREFIX)/bin/kubectl-berth
 	install -m 755 $(foreach p,watcher scheduler binder front simulator,$(BUILD)/bin/berth-$(p)) $(DESTDIR)$(PREFIX)/sbin/
 	install -m 644 config/example-cluster.yaml config/rbac.yaml config/kube-scheduler.yaml config/grafana-dashboard.json config/prometheus-rules.yaml $(DESTDIR)$(PREFIX)/share/berth/
+	install -m 644 $(WEB) $(DESTDIR)$(PREFIX)/share/berth/web/
 	install -m 644 README.md ARCHITECTURE.md systemd/berth-scheduler-extenders.conf systemd/berth-scheduler-binders.conf $(DESTDIR)$(PREFIX)/share/doc/berth/
 	for u in systemd/*.service systemd/*.target; do sed 's|@sbindir@|$(PREFIX)/sbin|g' $$u > $(DESTDIR)$(UNITDIR)/$$(basename $$u); chmod 644 $(DESTDIR)$(UNITDIR)/$$(basename $$u); done
 	install -m 644 systemd/berth.tmpfiles $(DESTDIR)$(PREFIX)/lib/tmpfiles.d/berth.conf
