@@ -33,6 +33,8 @@ static int add_profiles(struct bh_engine *e, struct bh_err *err)
                                  c->profiles[i].scheduler_name);
         p->name = bh_sym_internc(e->tab, c->profiles[i].scheduler_name);
         p->fast = bh_fast_eligible(p->fw);
+        for (uint32_t k = 0; k < p->fw->n_plugins; k++)
+            p->tracked |= (uint64_t)(p->fw->plugins[k].plugin->track != NULL) << k;
         p->fw->profile = i;
         p->fw->observer = e->opt.observer;
         e->n_profiles++;

@@ -10,9 +10,11 @@
  * Invariants (kept results): after catch_up() leaf[row] is the total the reference path would give,
  * or -1 where a filter rejects; n_feasible counts the others; norm[k].max is the largest raw score
  *             over feasible rows, at least 0.
+ * Plugins that are not node local and keep track (plugin.h) are left out of all that; their part
+ * comes on top of it for each pod anew (engine_track.c).
  * Gives up    (false, the caller takes the reference path): sampling, the pod itself is nominated,
- * a plugin that is not node local takes part (plugin.h, idle), PreFilter rejects, nothing fits, a
- * plugin fails. Runs in:    the engine's thread. Steady state: no malloc.
+ * a plugin takes part that is neither node local nor keeps track, one that keeps track while some
+ * pod is nominated, PreFilter rejects, nothing fits, a plugin fails. Runs in:    the engine's thread. Steady state: no malloc.
  */
 #include "scheduler/engine_int.h"
 
@@ -22,7 +24,7 @@ bool bh_fast_eligible(const struct bh_framework *fw)
 {
     const enum bh_point points[] = {BH_POINT_PRE_FILTER, BH_POINT_FILTER, BH_POINT_PRE_SCORE,
                                     BH_POINT_SCORE};
-    uint32_t n_norm = 0, n_epoch = 0;
+    uint32_t n_norm = 0, n_epoch = 0, n_track = 0;
 
     for (unsigned k = 0; k < BH_ARRAY_LEN(points); k++) {
         for (uint32_t i = 0; i < fw->n_point[points[k]]; i++) {
@@ -37,9 +39,12 @@ bool bh_fast_eligible(const struct bh_framework *fw)
             n_norm += points[k] == BH_POINT_SCORE && p->normal != BH_NORMAL_NONE;
         }
     }
-    for (uint32_t i = 0; i < fw->n_plugins; i++)
+    for (uint32_t i = 0; i < fw->n_plugins; i++) {
         n_epoch += fw->plugins[i].plugin->epoch != NULL;
-    return !fw->sampling && n_norm <= BH_NORMALIZED_MAX && n_epoch <= BH_EPOCHS_MAX;
+        n_track += fw->plugins[i].plugin->track != NULL;
+    }
+    return !fw->sampling && n_norm <= BH_NORMALIZED_MAX && n_epoch <= BH_EPOCHS_MAX &&
+           n_track <= BH_TRACKERS_MAX;
 }
 
 static void reserve_scratch(struct bh_engine *e)
@@ -190,6 +195,18 @@ static bool total_once(struct bh_engine *e, struct bh_cycle *cy, const uint32_t 
     return true;
 }
 
+uint32_t bh_fast_best(const int64_t *totals, uint32_t n)
+{
+    int64_t max = totals[0];
+    uint32_t n_best = 1;
+
+    for (uint32_t i = 1; i < n; i++) {
+        n_best = totals[i] > max ? 1 : n_best + (totals[i] == max);
+        max = BH_MAX(max, totals[i]);
+    }
+    return n_best;
+}
+
 static uint32_t narrowed_rows(const struct bh_cache *c, const struct bh_node_set *set,
                               uint32_t *rows)
 {
@@ -223,11 +240,7 @@ static bool run_once(struct bh_engine *e, struct bh_cycle *cy, const struct bh_n
     if (!total_once(e, cy, e->rows, n, e->values))
         return false;
     ret->totals = e->values;
-    int64_t max = e->values[0];
-    for (uint32_t i = 1; i < n; i++) {
-        ret->n_best = e->values[i] > max ? 1 : ret->n_best + (e->values[i] == max);
-        max = BH_MAX(max, e->values[i]);
-    }
+    ret->n_best = bh_fast_best(e->values, n);
     return true;
 }
 
@@ -257,6 +270,7 @@ static void drop(struct bh_engine *e, struct bh_shape_cache *sc)
     free(sc->base);
     for (uint32_t k = 0; k < sc->n_norm; k++)
         free(sc->norm[k].raw);
+    bh_track_drop_all(sc);
     bh_arena_fini(&sc->arena);
     free(sc);
 }
@@ -413,6 +427,7 @@ static struct bh_shape_cache *new_cache(struct bh_engine *e, struct bh_profile *
     sc->pod = *pod;
     bh_arena_init(&sc->arena, 0);
     bh_cycle_init(&sc->cy, p->fw, &e->cache, &e->objects, &sc->pod, &sc->arena, 0);
+    sc->cy.left_out = sc->cy.skip_filter = sc->cy.skip_score = p->tracked;
     sc->cy.samples = e->watch.samples;
     link_newest(e, sc);
     p->slot[sc->shape].cache = sc;
@@ -504,6 +519,7 @@ static bool is_current(struct bh_engine *e, struct bh_shape_cache *sc)
     if (memcmp(now, sc->epoch, sizeof now) != 0 || !changed_rows(e, sc, &n))
         return false;
     sc->log_pos = e->cache.log_end;
+    bh_track_update(sc, e->rows, n);
     if (n)
         return reevaluate(e, sc, e->rows, n);
     bh_watch_phase(e, BH_WATCH_FILTER);
@@ -579,10 +595,11 @@ static bool run_once_for(struct bh_engine *e, struct bh_profile *p, const struct
     return !pf.status && run_once(e, &cy, &pf.nodes, ret);
 }
 
-/* Plugins whose results are not node local must have no part in the cycle. They are asked every
- * time, so results kept from an earlier cycle never contain theirs. */
+/* Plugins whose results are not node local must have no part in the cycle, or keep track of it:
+ * *ret_tracked. They are asked every time, so results kept from an earlier cycle never contain
+ * theirs. */
 static bool others_idle(struct bh_engine *e, const struct bh_profile *p,
-                        const struct bh_pod_info *pod, int64_t now_ns)
+                        const struct bh_pod_info *pod, int64_t now_ns, uint64_t *ret_tracked)
 {
     struct bh_call call = {.cache = &e->cache,
                            .tab = e->tab,
@@ -591,10 +608,15 @@ static bool others_idle(struct bh_engine *e, const struct bh_profile *p,
                            .arena = &e->arena,
                            .now_ns = now_ns};
 
+    *ret_tracked = 0;
     for (uint32_t i = 0; i < p->fw->n_plugins; i++) {
+        const struct bh_plugin *plugin = p->fw->plugins[i].plugin;
         call.args = p->fw->plugins[i].args;
-        if (p->fw->plugins[i].plugin->idle && !p->fw->plugins[i].plugin->idle(&call))
+        if (!plugin->idle || plugin->idle(&call))
+            continue;
+        if (!plugin->track || e->cache.nominations.len)
             return false;
+        *ret_tracked |= (uint64_t)1 << i;
     }
     return true;
 }
@@ -604,17 +626,22 @@ bool bh_fast_run(struct bh_engine *e, struct bh_profile *p, const struct bh_pod_
 {
     struct bh_shape_cache *sc = NULL;
     bool once = mode == BH_FAST_ONCE;
+    uint64_t tracked;
 
     if (!p->fast || pod->rec->nominated_node != BH_SYM_NONE ||
         (e->cache.nominations.len &&
          bh_cache_nominated_node(&e->cache, bh_rec_text(pod->rec, pod->rec->uid)) != BH_SYM_NONE) ||
-        !others_idle(e, p, pod, now_ns))
+        !others_idle(e, p, pod, now_ns, &tracked))
         return false;
     reserve_scratch(e);
+    if (tracked)
+        bh_watch_rows(e, e->cache.n_nodes);
     if (!once)
         sc = kept(e, p, pod, mode, &once);
-    if (!sc)
-        return once && run_once_for(e, p, pod, now_ns, ret);
+    if (!sc) /* counting once is what the reference path does */
+        return once && !tracked && run_once_for(e, p, pod, now_ns, ret);
+    if (tracked)
+        return bh_track_ensure(e, sc, tracked) && bh_track_run(e, sc, tracked, ret);
     *ret = (struct bh_fast){.n_feasible = sc->n_feasible,
                             .evaluated = e->cache.n_nodes,
                             .n_best = bh_index_count(&sc->index),

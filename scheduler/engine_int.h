@@ -6,6 +6,7 @@
  * engine_reference.c  one cycle, node by node, as upstream: the meaning
  * engine_decision.c   from a reference cycle to a decision, with all texts and lists
  * engine_fast.c       the same answer from columns and per-shape results
+ * engine_track.c      ... with what the other nodes' pods mean for the shape
  * engine_index.c      the best node of one shape, kept current row by row
  * engine_verify.c     both, compared
  * engine_prebind.c    what Reserve took: writes, their outcome, undoing
@@ -86,6 +87,12 @@ struct bh_normalized_score {
     int64_t *raw;   /* by row */
 };
 #define BH_NORMALIZED_MAX 8u
+/* What a plugin that is not node local keeps for one shape, see struct bh_track_ops. */
+struct bh_tracker {
+    uint8_t plugin;
+    void *t; /* counts everything before the cache's log_pos */
+};
+#define BH_TRACKERS_MAX   4u
 #define BH_EPOCHS_MAX     16u
 
 /* Cached results of one shape in one profile. */
@@ -102,6 +109,8 @@ struct bh_shape_cache {
     int64_t *base; /* by row: weighted scores that need no extremes */
     struct bh_normalized_score norm[BH_NORMALIZED_MAX];
     uint32_t n_norm;
+    struct bh_tracker tracker[BH_TRACKERS_MAX];
+    uint32_t n_trackers;
     uint32_t n_feasible;
     size_t bytes;
 };
@@ -112,7 +121,8 @@ struct bh_shape_slot {
 struct bh_profile {
     struct bh_framework *fw;
     bh_sym name;
-    bool fast;                  /* every plugin is node local */
+    bool fast;                  /* every plugin is node local, idle at times, or keeps track */
+    uint64_t tracked;           /* plugins that keep track */
     struct bh_shape_slot *slot; /* by shape id */
     uint32_t n_slots;
     uint64_t cycles, hinted; /* decisions; those that came from kept results */
@@ -194,9 +204,21 @@ enum bh_fast_mode {
 /* false: this pod needs the reference path. */
 bool bh_fast_run(struct bh_engine *e, struct bh_profile *p, const struct bh_pod_info *pod,
                  enum bh_fast_mode mode, int64_t now_ns, struct bh_fast *ret);
+uint32_t bh_fast_best(const int64_t *totals, uint32_t n); /* how many have the highest; n > 0 */
 uint32_t bh_fast_pick(const struct bh_engine *e, const struct bh_fast *f, uint32_t k);
 bool bh_fast_eligible(const struct bh_framework *fw);
 void bh_fast_drop_all(struct bh_engine *e);
+
+/* ---- engine_track.c ---- */
+/* Trackers for these plugins (bits), each made anew when it is not current. false: some plugin has
+ * none for this shape. */
+bool bh_track_ensure(struct bh_engine *e, struct bh_shape_cache *sc, uint64_t plugins);
+/* The rows are not what they were. */
+void bh_track_update(struct bh_shape_cache *sc, const uint32_t *rows, uint32_t n);
+void bh_track_drop_all(struct bh_shape_cache *sc);
+/* The answer of the kept results and of these plugins together. */
+bool bh_track_run(struct bh_engine *e, struct bh_shape_cache *sc, uint64_t plugins,
+                  struct bh_fast *ret);
 
 /* Runs the fast path in both of its forms and aborts with a dump when one differs from r. Also
  * brings the kept results of another shape up to date and compares them with a fresh evaluation. */

@@ -62,6 +62,7 @@ struct bh_cycle {
     struct bh_arena *arena;
     struct bh_call *calls;
     uint64_t skip_filter, skip_score; /* bit i: plugin i skipped */
+    uint64_t left_out; /* fast path: plugins that are not asked in this cycle, as if they skipped */
     bool filter_failed; /* fast path: a Filter gave an Error, so the cycle ends as the reference
                            path says */
     struct bh_arena *scratch; /* PostFilter's dry runs reset it after each node */

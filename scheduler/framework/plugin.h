@@ -35,7 +35,8 @@
 enum bh_plugin_flags {
     /* What pre_filter, pre_score, filter and score say depends on the pod's shape, on the node at
      * hand and on epoch() only. Then the fast path may keep the results per shape and node. A
-     * plugin without this flag closes the fast path, except to pods for which it is idle(). */
+     * plugin without this flag closes the fast path, except to pods for which it is idle(), unless
+     * it keeps track. */
     BH_PLUGIN_NODE_LOCAL = 1,
     /* Its hints look at neither labels, images, priority nor owner of the waiting pod: pods that
      * differ in nothing else (bh_shape_essence) have one answer. */
@@ -150,6 +151,25 @@ struct bh_bind_order { /* what a binder shall write */
     bh_sym node;
 };
 
+/* For plugins that are not node local: what the other nodes' pods mean for pods of one shape,
+ * counted once and from then on kept from cycle to cycle. With it the fast path need not ask
+ * PreFilter, Filter, PreScore, Score and Normalize, whose answers these must equal bit for bit as
+ * long as no pod is nominated. */
+struct bh_track_ops {
+    /* For c->pod's shape; counts no row yet. NULL: PreFilter or PreScore would fail. */
+    void *(*make)(struct bh_call *c);
+    void (*drop)(void *t);
+    size_t (*bytes)(const void *t);
+    /* false: something else than nodes and pods on them has changed, t is to be made anew. */
+    bool (*current)(struct bh_call *c, void *t);
+    /* These rows (each once; live or empty now) are not what they were at the last update. */
+    void (*update)(struct bh_call *c, void *t, const uint32_t *rows, uint32_t n);
+    /* Keeps the rows that pass, in order; returns how many. */
+    uint32_t (*filter)(struct bh_call *c, void *t, uint32_t *rows, uint32_t n);
+    /* Normalised scores; rows: all that are feasible, at least two. false: all of them 0. */
+    bool (*score)(struct bh_call *c, void *t, const uint32_t *rows, uint32_t n, int64_t *ret);
+};
+
 struct bh_plugin {
     uint32_t abi, size;
     const char *name; /* upstream's registered name */
@@ -223,6 +243,7 @@ struct bh_plugin {
      * every pod of this shape, so the fast path need not know the plugin. May say false although
      * they would. */
     bool (*idle)(struct bh_call *c);
+    const struct bh_track_ops *track; /* where it is not idle; NULL: the reference path */
     /* Everything but shape and node that the results depend on; a change invalidates all of them.
      */
     uint64_t (*epoch)(struct bh_call *c);

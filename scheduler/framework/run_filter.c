@@ -94,6 +94,8 @@ void bh_run_pre_filter(struct bh_cycle *cy, struct bh_pre_filter_result *ret)
         unsigned i = fw->point[BH_POINT_PRE_FILTER][k];
         const struct bh_plugin *p = fw->plugins[i].plugin;
         struct bh_node_set nodes = {.all = true};
+        if (skipped(cy->left_out, i))
+            continue;
         uint64_t t = bh_sample_begin(cy);
         const struct bh_status *s = p->pre_filter(&cy->calls[i], &nodes);
         bh_sample_end(cy, i, BH_SEEN_PRE_FILTER, bh_status_code(s), t);

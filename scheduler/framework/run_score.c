@@ -17,6 +17,8 @@ const struct bh_status *bh_run_pre_score(struct bh_cycle *cy, const uint32_t *ro
     for (uint32_t k = 0; k < fw->n_point[BH_POINT_PRE_SCORE]; k++) {
         unsigned i = fw->point[BH_POINT_PRE_SCORE][k];
         const struct bh_plugin *p = fw->plugins[i].plugin;
+        if (cy->left_out >> i & 1)
+            continue;
         uint64_t t = bh_sample_begin(cy);
         const struct bh_status *s = p->pre_score(&cy->calls[i], rows, n);
         bh_sample_end(cy, i, BH_SEEN_PRE_SCORE, bh_status_code(s), t);

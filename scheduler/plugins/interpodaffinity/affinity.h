@@ -6,6 +6,7 @@
  * score.c               PreScore, Score, Normalize
  * hints.c               which events may help a rejected pod
  * scan.c                existing pods into tallies, each shape looked at once
+ * track.c               the same tallies, kept from cycle to cycle
  * terms.c               does a term mean a pod?
  */
 #ifndef BH_IPA_AFFINITY_H
@@ -19,6 +20,14 @@ struct bh_ipa_args {
     bool ignore_preferred; /* ignorePreferredTermsOfExistingPods */
 };
 
+/* Tallies: what existing pods refuse, what the pod seeks, what it avoids; and PreScore's one. */
+enum bh_ipa_map {
+    BH_IPA_EXISTING,
+    BH_IPA_AFFINITY,
+    BH_IPA_ANTI_AFFINITY,
+    BH_IPA_FILTER_MAPS,
+    BH_IPA_LIKES = BH_IPA_FILTER_MAPS
+};
 /* What one existing pod adds to the tallies, at its node's value of the key. */
 struct bh_ipa_share {
     bh_sym key;
@@ -32,12 +41,20 @@ struct bh_ipa_scan {
     const struct bh_ipa_args *args;
     /* Pushes the shares of a pod of this shape. */
     void (*fill)(struct bh_ipa_scan *s, const struct bh_shape_rec *pod);
-    uint32_t *memo; /* by shape id: 0 = not looked at, else 1 + index of its list in v */
+    uint32_t *memo; /* by shape id: 0 = not looked at, else 1 + index of its list in v; or NULL */
     struct bh_ipa_share *v;
     uint32_t n, cap;
     uint32_t first; /* of the list being filled */
 };
 void bh_ipa_push(struct bh_ipa_scan *s, uint32_t map, bh_sym key, int64_t n);
+/* remember: shapes are looked at once; for many nodes. */
+void bh_ipa_scan_begin(struct bh_ipa_scan *s, const struct bh_cache *c, bool remember);
+/* The shares of a pod; the first entry's map says how many follow. Valid until the next call. */
+const struct bh_ipa_share *bh_ipa_shares(struct bh_ipa_scan *s, const struct bh_pod_info *p);
+void bh_ipa_fill_filter(struct bh_ipa_scan *s, const struct bh_shape_rec *pod);
+void bh_ipa_fill_score(struct bh_ipa_scan *s, const struct bh_shape_rec *pod);
+/* Terms of the pod that do not parse; NULL: all do. */
+const struct bh_status *bh_ipa_parse_error(struct bh_call *c);
 /* Adds every pod's shares to the tallies (by map). all: every pod, otherwise those with terms only.
  */
 void bh_ipa_scan_nodes(struct bh_ipa_scan *s, const struct bh_cache *c, bool all,
@@ -48,4 +65,5 @@ const struct bh_status *bh_ipa_score(struct bh_call *c, const struct bh_node_inf
                                      int64_t *ret);
 void bh_ipa_normalize(struct bh_call *c, int64_t *scores, uint32_t n);
 extern const struct bh_event_reg bh_ipa_events[];
+extern const struct bh_track_ops bh_ipa_track;
 #endif

@@ -20,11 +20,9 @@ BH_STATUS_CONST(existing_rules, BH_UNSCHEDULABLE, "InterPodAffinity",
 BH_STATUS_CONST(no_state, BH_ERROR, "InterPodAffinity",
                 "error reading \"PreFilterInterPodAffinity\" from cycleState: not found");
 
-enum { EXISTING, AFFINITY, ANTI_AFFINITY, N_MAPS };
-
 struct state {
     struct bh_terms *terms;           /* shared by all clones */
-    struct bh_tally_view map[N_MAPS]; /* (key, value) -> matches */
+    struct bh_tally_view map[BH_IPA_FILTER_MAPS]; /* (key, value) -> matches */
     bool first_of_group;              /* the pod matches all its own affinity terms */
 };
 
@@ -45,7 +43,7 @@ static const char *list_error(struct bh_call *c, struct bh_slice list)
     return NULL;
 }
 
-static const struct bh_status *parse_error(struct bh_call *c)
+const struct bh_status *bh_ipa_parse_error(struct bh_call *c)
 {
     const struct bh_shape_rec *s = c->pod->shape;
     const struct {
@@ -74,22 +72,22 @@ static const struct bh_status *parse_error(struct bh_call *c)
 /* ---- PreFilter --------------------------------------------------------------------------------
  */
 
-static void fill(struct bh_ipa_scan *s, const struct bh_shape_rec *pod)
+void bh_ipa_fill_filter(struct bh_ipa_scan *s, const struct bh_shape_rec *pod)
 {
     const struct bh_shape_rec *own = s->incoming;
     const struct bh_pod_term *t = bh_rec_at(pod, pod->anti_affinity, struct bh_pod_term);
 
     for (uint32_t i = 0; i < pod->anti_affinity.n; i++)
         if (bh_other_term_matches(s->terms, pod, &t[i], own))
-            bh_ipa_push(s, EXISTING, t[i].topology_key, 1);
+            bh_ipa_push(s, BH_IPA_EXISTING, t[i].topology_key, 1);
     t = bh_rec_at(own, own->affinity, struct bh_pod_term);
     if (bh_own_terms_match(s->terms, own, own->affinity, pod))
         for (uint32_t i = 0; i < own->affinity.n; i++)
-            bh_ipa_push(s, AFFINITY, t[i].topology_key, 1);
+            bh_ipa_push(s, BH_IPA_AFFINITY, t[i].topology_key, 1);
     t = bh_rec_at(own, own->anti_affinity, struct bh_pod_term);
     for (uint32_t i = 0; i < own->anti_affinity.n; i++)
         if (bh_own_term_matches(s->terms, own, &t[i], pod))
-            bh_ipa_push(s, ANTI_AFFINITY, t[i].topology_key, 1);
+            bh_ipa_push(s, BH_IPA_ANTI_AFFINITY, t[i].topology_key, 1);
 }
 
 static const struct bh_status *pre_filter(struct bh_call *c, struct bh_node_set *ret_nodes)
@@ -98,25 +96,25 @@ static const struct bh_status *pre_filter(struct bh_call *c, struct bh_node_set 
     bool own = shape->affinity.n || shape->anti_affinity.n;
 
     (void)ret_nodes;
-    const struct bh_status *bad = shape->flags & BH_SHAPE_USES_POD_AFFINITY ? parse_error(c) : NULL;
+    const struct bh_status *bad = shape->flags & BH_SHAPE_USES_POD_AFFINITY ? bh_ipa_parse_error(c) : NULL;
     if (bad)
         return bad;
     if (!own && !c->cache->n_affinity_pods)
         return &bh_status_skip;
-    struct bh_tally *tally = bh_arena_new_array(c->arena, struct bh_tally, N_MAPS);
+    struct bh_tally *tally = bh_arena_new_array(c->arena, struct bh_tally, BH_IPA_FILTER_MAPS);
     struct state *st = bh_arena_new(c->arena, struct state);
     st->terms = bh_arena_new(c->arena, struct bh_terms);
     bh_terms_init(st->terms, c->tab, c->objects, c->arena);
     struct bh_ipa_scan s = {
-        .a = c->arena, .incoming = shape, .terms = st->terms, .args = c->args, .fill = fill};
-    for (unsigned i = 0; i < N_MAPS; i++)
+        .a = c->arena, .incoming = shape, .terms = st->terms, .args = c->args, .fill = bh_ipa_fill_filter};
+    for (unsigned i = 0; i < BH_IPA_FILTER_MAPS; i++)
         tally[i] = bh_tally(c->arena);
     bh_ipa_scan_nodes(&s, c->cache, own, tally);
-    for (unsigned i = 0; i < N_MAPS; i++)
+    for (unsigned i = 0; i < BH_IPA_FILTER_MAPS; i++)
         st->map[i] = bh_tally_view(&tally[i]);
     st->first_of_group = bh_own_terms_match(st->terms, shape, shape->affinity, shape);
     c->pre_filter_state = st;
-    return own || tally[EXISTING].used ? NULL : &bh_status_skip;
+    return own || tally[BH_IPA_EXISTING].used ? NULL : &bh_status_skip;
 }
 
 static void *clone_state(struct bh_call *c)
@@ -124,7 +122,7 @@ static void *clone_state(struct bh_call *c)
     const struct state *st = c->pre_filter_state;
     struct state *copy = bh_arena_memdup(c->arena, st, sizeof *st);
 
-    for (unsigned i = 0; i < N_MAPS; i++)
+    for (unsigned i = 0; i < BH_IPA_FILTER_MAPS; i++)
         copy->map[i] = bh_tally_view_clone(&st->map[i], c->arena);
     return copy;
 }
@@ -143,7 +141,7 @@ static const struct bh_status *update(struct bh_call *c, const struct bh_pod_inf
     terms.a = c->arena;
     terms.seen = bh_tally(c->arena);
     terms.n_ns = terms.cap_ns = 0;
-    fill(&s, pod->shape);
+    bh_ipa_fill_filter(&s, pod->shape);
     const struct bh_kv *labels = bh_rec_at(node->rec, node->rec->labels, struct bh_kv);
     for (uint32_t i = 0; i < s.n; i++)
         if (bh_labels_get(labels, node->rec->labels.n, s.v[i].key, &value))
@@ -177,10 +175,10 @@ static bool affinity_holds(const struct state *st, const struct bh_shape_rec *s,
         bh_sym value;
         if (!bh_labels_get(labels, n->labels.n, t[i].topology_key, &value))
             return false;
-        found &= bh_tally_view_get(&st->map[AFFINITY], t[i].topology_key, value) > 0;
+        found &= bh_tally_view_get(&st->map[BH_IPA_AFFINITY], t[i].topology_key, value) > 0;
     }
     /* Nobody in the whole cluster to be near to: the first of a group may begin anywhere. */
-    return found || (st->map[AFFINITY].nonzero == 0 && st->first_of_group);
+    return found || (st->map[BH_IPA_AFFINITY].nonzero == 0 && st->first_of_group);
 }
 
 static bool anti_affinity_holds(const struct state *st, const struct bh_shape_rec *s,
@@ -192,7 +190,7 @@ static bool anti_affinity_holds(const struct state *st, const struct bh_shape_re
     for (uint32_t i = 0; i < s->anti_affinity.n; i++) {
         bh_sym value;
         if (bh_labels_get(labels, n->labels.n, t[i].topology_key, &value) &&
-            bh_tally_view_get(&st->map[ANTI_AFFINITY], t[i].topology_key, value) > 0)
+            bh_tally_view_get(&st->map[BH_IPA_ANTI_AFFINITY], t[i].topology_key, value) > 0)
             return false;
     }
     return true;
@@ -202,10 +200,10 @@ static bool existing_hold(const struct state *st, const struct bh_node_rec *n)
 {
     const struct bh_kv *labels = bh_rec_at(n, n->labels, struct bh_kv);
 
-    if (!st->map[EXISTING].nonzero)
+    if (!st->map[BH_IPA_EXISTING].nonzero)
         return true;
     for (uint32_t i = 0; i < n->labels.n; i++)
-        if (bh_tally_view_get(&st->map[EXISTING], labels[i].key, labels[i].value) > 0)
+        if (bh_tally_view_get(&st->map[BH_IPA_EXISTING], labels[i].key, labels[i].value) > 0)
             return false;
     return true;
 }
@@ -313,4 +311,5 @@ const struct bh_plugin bh_plugin_inter_pod_affinity = {
     .score = bh_ipa_score,
     .normalize = bh_ipa_normalize,
     .idle = idle,
+    .track = &bh_ipa_track,
 };

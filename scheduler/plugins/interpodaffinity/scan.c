@@ -36,10 +36,18 @@ void bh_ipa_push(struct bh_ipa_scan *s, uint32_t map, bh_sym key, int64_t n)
     *append(s) = (struct bh_ipa_share){.key = key, .map = map, .n = n};
 }
 
-static const struct bh_ipa_share *shares_of(struct bh_ipa_scan *s, const struct bh_pod_info *p)
+void bh_ipa_scan_begin(struct bh_ipa_scan *s, const struct bh_cache *c, bool remember)
 {
-    uint32_t *at = &s->memo[p->shape_id];
+    s->memo =
+        remember ? bh_arena_new_array(s->a, uint32_t, c->shapes.n ? c->shapes.n : 1) : NULL;
+}
 
+const struct bh_ipa_share *bh_ipa_shares(struct bh_ipa_scan *s, const struct bh_pod_info *p)
+{
+    uint32_t once = 0, *at = s->memo ? &s->memo[p->shape_id] : &once;
+
+    if (!s->memo)
+        s->n = 0;
     if (!*at) {
         uint32_t head = s->n;
         append(s)->map = 0;
@@ -60,7 +68,7 @@ static void add_node(struct bh_ipa_scan *s, const struct bh_node_info *ni, bool 
     for (uint32_t i = 0; i < ni->n_pods; i++) {
         if (!all && !(ni->pods[i]->shape->flags & BH_SHAPE_USES_POD_AFFINITY))
             continue;
-        const struct bh_ipa_share *list = shares_of(s, ni->pods[i]);
+        const struct bh_ipa_share *list = bh_ipa_shares(s, ni->pods[i]);
         for (uint32_t k = 1; k <= list->map; k++)
             if (bh_labels_get(labels, ni->rec->labels.n, list[k].key, &value))
                 bh_tally_add(&tallies[list[k].map], list[k].key, value, list[k].n);
@@ -70,7 +78,7 @@ static void add_node(struct bh_ipa_scan *s, const struct bh_node_info *ni, bool 
 void bh_ipa_scan_nodes(struct bh_ipa_scan *s, const struct bh_cache *c, bool all,
                        struct bh_tally *tallies)
 {
-    s->memo = bh_arena_new_array(s->a, uint32_t, c->shapes.n ? c->shapes.n : 1);
+    bh_ipa_scan_begin(s, c, true);
     for (uint32_t row = 0; row < c->cols.n_rows; row++) {
         const struct bh_node_info *ni =
             bh_row_bit(&c->cols, BH_ROW_LIVE, row) ? c->rows[row] : NULL;

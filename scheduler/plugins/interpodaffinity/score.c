@@ -24,7 +24,7 @@ static void push_own(struct bh_ipa_scan *s, struct bh_slice list, int64_t sign,
 
     for (uint32_t i = 0; i < list.n; i++)
         if (bh_own_term_matches(s->terms, s->incoming, &t[i], pod))
-            bh_ipa_push(s, 0, t[i].topology_key, sign * t[i].weight);
+            bh_ipa_push(s, BH_IPA_LIKES, t[i].topology_key, sign * t[i].weight);
 }
 
 /* An existing pod's feelings about the incoming one; weight 0: each term's own. */
@@ -35,10 +35,10 @@ static void push_other(struct bh_ipa_scan *s, const struct bh_shape_rec *pod, st
 
     for (uint32_t i = 0; i < list.n; i++)
         if (bh_other_term_matches(s->terms, pod, &t[i], s->incoming))
-            bh_ipa_push(s, 0, t[i].topology_key, sign * (weight ? weight : t[i].weight));
+            bh_ipa_push(s, BH_IPA_LIKES, t[i].topology_key, sign * (weight ? weight : t[i].weight));
 }
 
-static void fill(struct bh_ipa_scan *s, const struct bh_shape_rec *pod)
+void bh_ipa_fill_score(struct bh_ipa_scan *s, const struct bh_shape_rec *pod)
 {
     push_own(s, s->incoming->preferred_affinity, 1, pod);
     push_own(s, s->incoming->preferred_anti_affinity, -1, pod);
@@ -57,13 +57,14 @@ const struct bh_status *bh_ipa_pre_score(struct bh_call *c, const uint32_t *rows
     (void)rows;
     if (!n || (!own && (args->ignore_preferred || !c->cache->n_affinity_pods)))
         return &bh_status_skip;
-    struct bh_tally *score = bh_arena_new(c->arena, struct bh_tally);
+    struct bh_tally *tally = bh_arena_new_array(c->arena, struct bh_tally, BH_IPA_LIKES + 1);
+    struct bh_tally *score = &tally[BH_IPA_LIKES];
     *score = bh_tally(c->arena);
     struct bh_terms terms;
     bh_terms_init(&terms, c->tab, c->objects, c->arena);
     struct bh_ipa_scan s = {
-        .a = c->arena, .incoming = shape, .terms = &terms, .args = args, .fill = fill};
-    bh_ipa_scan_nodes(&s, c->cache, own, score);
+        .a = c->arena, .incoming = shape, .terms = &terms, .args = args, .fill = bh_ipa_fill_score};
+    bh_ipa_scan_nodes(&s, c->cache, own, tally);
     c->pre_score_state = score;
     return score->used ? NULL : &bh_status_skip;
 }

@@ -106,30 +106,38 @@ uint32_t bh_node_inclusion(const struct bh_call *c, const struct bh_node_rec *n)
 /* ---- pods -------------------------------------------------------------------------------------
  */
 
-void bh_pod_counter_init(struct bh_pod_counter *p, struct bh_call *c)
+void bh_pod_counter_init(struct bh_pod_counter *p, struct bh_call *c, bool remember)
 {
-    uint32_t n = c->cache->shapes.n;
+    uint32_t n = BH_MAX(c->cache->shapes.n, 1u);
 
-    *p = (struct bh_pod_counter){.c = c, .memo = bh_arena_new_array(c->arena, uint8_t, n ? n : 1)};
+    *p = (struct bh_pod_counter){.c = c,
+                                 .memo = remember ? bh_arena_new_array(c->arena, uint8_t, n) : NULL};
 }
 
 void bh_pod_counter_begin(struct bh_pod_counter *p, const struct bh_constraint *k)
 {
-    if (p->k)
+    if (p->k && p->memo)
         memset(p->memo, 0, p->c->cache->shapes.n);
     p->k = k;
 }
 
+static bool meant(const struct bh_pod_counter *p, const struct bh_pod_info *pod)
+{
+    return pod->shape->namespace_ == p->c->pod->shape->namespace_ &&
+           bh_constraint_matches(p->k, pod->shape, p->c->tab);
+}
+
 static bool counted(struct bh_pod_counter *p, const struct bh_pod_info *pod)
 {
-    uint8_t *m = &p->memo[pod->shape_id];
+    uint8_t *m = p->memo ? &p->memo[pod->shape_id] : NULL;
 
+    if (pod->rec->flags & BH_POD_TERMINATING)
+        return false;
+    if (!m)
+        return meant(p, pod);
     if (!*m)
-        *m = pod->shape->namespace_ == p->c->pod->shape->namespace_ &&
-                     bh_constraint_matches(p->k, pod->shape, p->c->tab)
-                 ? 2
-                 : 1;
-    return *m == 2 && !(pod->rec->flags & BH_POD_TERMINATING);
+        *m = meant(p, pod) ? 2 : 1;
+    return *m == 2;
 }
 
 /* A selector that means every pod counts none: upstream's shortcut for constraints without one. */

@@ -81,7 +81,7 @@ static struct hard *count_all(struct bh_call *c, const struct bh_constraints *k)
     struct bh_pod_counter counter;
     bh_sym value;
 
-    bh_pod_counter_init(&counter, c);
+    bh_pod_counter_init(&counter, c, true);
     for (uint32_t i = 0; i < k->n; i++) {
         hard[i].domains = bh_tally(c->arena);
         hard[i].self = bh_constraint_matches(&k->v[i], c->pod->shape, c->tab);
@@ -250,4 +250,5 @@ const struct bh_plugin bh_plugin_pod_topology_spread = {
     .score = bh_spread_score,
     .normalize = bh_spread_normalize,
     .idle = idle,
+    .track = &bh_spread_track,
 };

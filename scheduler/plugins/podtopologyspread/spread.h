@@ -4,6 +4,7 @@
  *
  * pod_topology_spread.c  PreFilter, Filter, AddPod, RemovePod, the descriptor
  * score.c                PreScore, Score, Normalize
+ * track.c                the same counts, kept from cycle to cycle
  * constraints.c          which constraints hold for a pod; which nodes and pods they count
  * default_selector.c     the selector of default constraints: services and controllers of a pod
  * args.c                 PodTopologySpreadArgs
@@ -92,19 +93,21 @@ static inline bool bh_counts_node(const struct bh_constraint *k, uint32_t inclus
 struct bh_pod_counter {
     struct bh_call *c;
     const struct bh_constraint *k;
-    uint8_t *memo; /* by shape id: 0 not looked at, 1 no, 2 yes */
+    uint8_t *memo; /* by shape id: 0 not looked at, 1 no, 2 yes; may be NULL */
 };
-void bh_pod_counter_init(struct bh_pod_counter *p, struct bh_call *c);
+/* remember: with a memo, for many nodes. */
+void bh_pod_counter_init(struct bh_pod_counter *p, struct bh_call *c, bool remember);
 void bh_pod_counter_begin(struct bh_pod_counter *p, const struct bh_constraint *k);
 int64_t bh_count_pods(struct bh_pod_counter *p, const struct bh_node_info *ni);
 
-/* ---- score.c, hints.c, go_log.c ----------------------------------------------------------------
+/* ---- score.c, track.c, hints.c, go_log.c ----------------------------------------------------------------
  */
 const struct bh_status *bh_spread_pre_score(struct bh_call *c, const uint32_t *rows, uint32_t n);
 const struct bh_status *bh_spread_score(struct bh_call *c, const struct bh_node_info *node,
                                         int64_t *ret);
 void bh_spread_normalize(struct bh_call *c, int64_t *scores, uint32_t n);
 extern const struct bh_event_reg bh_spread_events[];
+extern const struct bh_track_ops bh_spread_track;
 /* ln(x) for x > 0, normal, as Go computes it on amd64: in some cases one unit in the last place
  * away from the C library's, which can move a score. */
 double bh_go_log(double x);

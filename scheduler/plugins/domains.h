@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * scheduler/plugins/domains.h - the nodes' values of one topology key as small integers, by row
+ *
+ * For counts that are kept from cycle to cycle (struct bh_track_ops). Domain 0 is that of nodes
+ * without the label, which upstream's maps do not tell from an empty value.
+ *
+ * Invariants: of_row and has are right for every row as of its last bh_domains_set(). Ids are never
+ *             given back: who keeps domains starts anew when bh_domains_crowded().
+ * Memory:     the heap. Runs in: the engine's thread.
+ */
+#ifndef BH_PLUGIN_DOMAINS_H
+#define BH_PLUGIN_DOMAINS_H
+
+#include "common/base/map.h"
+#include "common/k8s/record.h"
+
+struct bh_domains {
+    bh_sym key;
+    uint32_t *of_row;
+    bool *has; /* by row: the node has the label */
+    uint32_t cap_rows;
+    struct bh_umap ids; /* value -> id */
+    uint32_t n;         /* ids are below n */
+};
+void bh_domains_init(struct bh_domains *d, bh_sym key);
+void bh_domains_fini(struct bh_domains *d);
+/* Room for rows below n, which have no node yet. */
+void bh_domains_reserve(struct bh_domains *d, uint32_t n);
+/* rec NULL: the row is empty. */
+void bh_domains_set(struct bh_domains *d, uint32_t row, const struct bh_node_rec *rec);
+static inline bool bh_domains_crowded(const struct bh_domains *d)
+{
+    return d->n > 4 * d->cap_rows + 1024;
+}
+static inline size_t bh_domains_bytes(const struct bh_domains *d)
+{
+    return d->cap_rows * (sizeof *d->of_row + sizeof *d->has) + d->n * 2 * sizeof(uint64_t);
+}
+#endif

@@ -1,0 +1,397 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * scheduler/plugins/podtopologyspread/track.c - the counts of one shape, kept from cycle to cycle
+ *
+ * Per constraint: how many pods it counts on each node and in each domain. A node that changed
+ * takes its old share out of its old domain and puts the new one into the new; the fewest pods of
+ * any domain follow, and are looked for again only when the last domain that had so few is gone.
+ *
+ * Invariants: a domain's pods and nodes are the sums over the rows with counts[row];
+ *             n_least > 0: `least` is the fewest pods of any domain with nodes, and n_least domains
+ *             have so few; n_least == 0: not known, but no domain with nodes has `least` pods or
+ *             fewer.
+ * Runs in:    the engine's thread.
+ * Upstream:   the same numbers as filtering.go and scoring.go count for every pod.
+ */
+#include "scheduler/plugins/domains.h"
+#include "scheduler/plugins/podtopologyspread/spread.h"
+
+#define NO_DOMAIN INT32_MAX
+
+struct domain {
+    int64_t pods;
+    uint32_t nodes;
+};
+struct counted { /* one constraint */
+    struct bh_constraint k;
+    struct bh_domains *at;
+    bool hard, self;
+    bool *counts;    /* by row: the node counts in its domain */
+    int64_t *on_row; /* by row: pods on the node that the constraint means */
+    struct domain *domain;
+    uint32_t cap_domains, n_domains; /* room; domains with nodes */
+    int64_t least;
+    uint32_t n_least;
+};
+struct track {
+    struct bh_constraints hard, soft;
+    struct counted *v; /* the hard ones first */
+    uint32_t n;
+    struct bh_domains *keys;
+    uint32_t n_keys;
+    bool *has_hard, *has_soft; /* by row: the node has all keys */
+    uint32_t cap_rows;
+    bool require_all;
+    struct bh_label_selector
+        *defaults; /* what default constraints select; NULL = own constraints */
+    size_t defaults_size;
+};
+
+/* ---- making -----------------------------------------------------------------------------------
+ */
+
+static struct bh_domains *domains_of(struct track *t, bh_sym key)
+{
+    for (uint32_t i = 0; i < t->n_keys; i++)
+        if (t->keys[i].key == key)
+            return &t->keys[i];
+    bh_domains_init(&t->keys[t->n_keys], key);
+    return &t->keys[t->n_keys++];
+}
+
+static void add_constraints(struct bh_call *c, struct track *t, struct bh_constraints *k, bool hard)
+{
+    for (uint32_t i = 0; i < k->n; i++) {
+        struct counted *o = &t->v[t->n++];
+        if (t->defaults) { /* bh_spread_constraints() left it in the cycle's arena */
+            k->v[i].rec = t->defaults;
+            k->v[i].sel = t->defaults;
+        }
+        *o = (struct counted){.k = k->v[i], .at = domains_of(t, k->v[i].key), .hard = hard};
+        o->self = bh_constraint_matches(&o->k, c->pod->shape, c->tab);
+    }
+}
+
+static void drop(void *p)
+{
+    struct track *t = p;
+
+    for (uint32_t i = 0; i < t->n; i++) {
+        free(t->v[i].counts);
+        free(t->v[i].on_row);
+        free(t->v[i].domain);
+    }
+    for (uint32_t i = 0; i < t->n_keys; i++)
+        bh_domains_fini(&t->keys[i]);
+    free(t->hard.v);
+    free(t->soft.v);
+    free(t->v);
+    free(t->keys);
+    free(t->has_hard);
+    free(t->has_soft);
+    free(t->defaults);
+    free(t);
+}
+
+static void *make(struct bh_call *c)
+{
+    const struct bh_spread_args *args = c->args;
+    struct bh_constraints hard = bh_spread_constraints(c, BH_SPREAD_HARD);
+    struct bh_constraints soft = bh_spread_constraints(c, BH_SPREAD_SOFT);
+    struct track *t;
+
+    if (hard.error || soft.error)
+        return NULL;
+    t = bh_calloc(1, sizeof *t);
+    t->require_all = c->pod->shape->spread.n || !args->system;
+    if (!c->pod->shape->spread.n && args->n) {
+        const struct bh_label_selector *s = bh_selector_memo_get(args->memo, c, &t->defaults_size);
+        t->defaults = bh_memdup(s, t->defaults_size);
+    }
+    t->v = bh_calloc(hard.n + soft.n + 1, sizeof *t->v);
+    t->keys = bh_calloc(hard.n + soft.n + 1, sizeof *t->keys);
+    t->hard = hard;
+    t->soft = soft;
+    t->hard.v = hard.n ? bh_memdup(hard.v, hard.n * sizeof *hard.v) : NULL;
+    t->soft.v = soft.n ? bh_memdup(soft.v, soft.n * sizeof *soft.v) : NULL;
+    add_constraints(c, t, &t->hard, true);
+    add_constraints(c, t, &t->soft, false);
+    return t;
+}
+
+static size_t bytes(const void *p)
+{
+    const struct track *t = p;
+    size_t n = sizeof *t + t->cap_rows * 2;
+
+    for (uint32_t i = 0; i < t->n; i++)
+        n += sizeof t->v[i] + t->cap_rows * (sizeof(int64_t) + 1) +
+             t->v[i].cap_domains * sizeof(struct domain);
+    for (uint32_t i = 0; i < t->n_keys; i++)
+        n += bh_domains_bytes(&t->keys[i]);
+    return n;
+}
+
+/* Own constraints are part of the shape. The selector of default ones follows the services. */
+static bool current(struct bh_call *c, void *p)
+{
+    const struct bh_spread_args *args = c->args;
+    struct track *t = p;
+    size_t size;
+
+    for (uint32_t i = 0; i < t->n_keys; i++)
+        if (bh_domains_crowded(&t->keys[i]))
+            return false;
+    if (!t->defaults)
+        return true;
+    const struct bh_label_selector *s = bh_selector_memo_get(args->memo, c, &size);
+    return size == t->defaults_size && memcmp(s, t->defaults, size) == 0;
+}
+
+/* ---- following the nodes ----------------------------------------------------------------------
+ */
+
+static void reserve(struct track *t, uint32_t rows)
+{
+    if (rows <= t->cap_rows)
+        return;
+    uint32_t more = rows - t->cap_rows;
+    t->has_hard = bh_reallocarray(t->has_hard, rows, sizeof(bool));
+    t->has_soft = bh_reallocarray(t->has_soft, rows, sizeof(bool));
+    memset(t->has_hard + t->cap_rows, 0, more);
+    memset(t->has_soft + t->cap_rows, 0, more);
+    for (uint32_t i = 0; i < t->n; i++) {
+        struct counted *o = &t->v[i];
+        o->counts = bh_reallocarray(o->counts, rows, sizeof(bool));
+        o->on_row = bh_reallocarray(o->on_row, rows, sizeof(int64_t));
+        memset(o->counts + t->cap_rows, 0, more);
+        memset(o->on_row + t->cap_rows, 0, more * sizeof(int64_t));
+    }
+    for (uint32_t i = 0; i < t->n_keys; i++)
+        bh_domains_reserve(&t->keys[i], rows);
+    t->cap_rows = rows;
+}
+
+static void reserve_domains(struct counted *o)
+{
+    if (o->at->n <= o->cap_domains)
+        return;
+    uint32_t cap = BH_MAX(16u, o->cap_domains * 2);
+    cap = BH_MAX(cap, o->at->n);
+    o->domain = bh_reallocarray(o->domain, cap, sizeof *o->domain);
+    memset(o->domain + o->cap_domains, 0, (cap - o->cap_domains) * sizeof *o->domain);
+    o->cap_domains = cap;
+}
+
+static void shift(struct counted *o, uint32_t id, int64_t pods, int nodes)
+{
+    struct domain *d = &o->domain[id];
+    bool was = d->nodes > 0;
+
+    if (was && d->pods == o->least)
+        o->n_least -= o->n_least > 0;
+    d->pods += pods;
+    d->nodes += (uint32_t)nodes;
+    o->n_domains += (d->nodes > 0) - (unsigned)was;
+    if (!d->nodes)
+        return;
+    if (d->pods < o->least || o->n_domains == 1) {
+        o->least = d->pods;
+        o->n_least = 1;
+    } else if (d->pods == o->least) {
+        o->n_least++;
+    }
+}
+
+static void leave(struct counted *o, uint32_t row)
+{
+    if (o->counts[row])
+        shift(o, o->at->of_row[row], -o->on_row[row], -1);
+    o->counts[row] = false;
+    o->on_row[row] = 0;
+}
+
+static void enter(struct bh_call *c, struct track *t, uint32_t row, uint32_t inclusion,
+                  struct counted *o, struct bh_pod_counter *counter)
+{
+    bool all = o->hard ? t->has_hard[row] : !t->require_all || t->has_soft[row];
+
+    reserve_domains(o);
+    o->on_row[row] = bh_count_pods(counter, c->cache->rows[row]);
+    o->counts[row] = all && bh_counts_node(&o->k, inclusion);
+    if (o->counts[row])
+        shift(o, o->at->of_row[row], o->on_row[row], 1);
+}
+
+static void update(struct bh_call *c, void *p, const uint32_t *rows, uint32_t n)
+{
+    struct track *t = p;
+    struct bh_pod_counter counter;
+    uint8_t *inclusion = bh_arena_new_array(c->arena, uint8_t, n + 1);
+    const bool remember = n > 32; /* below, asking again is cheaper than a memo */
+
+    reserve(t, c->cache->cols.cap_rows);
+    for (uint32_t r = 0; r < n; r++) {
+        bool live = bh_row_bit(&c->cache->cols, BH_ROW_LIVE, rows[r]);
+        const struct bh_node_rec *rec = live ? c->cache->rows[rows[r]]->rec : NULL;
+        for (uint32_t i = 0; i < t->n; i++)
+            leave(&t->v[i], rows[r]);
+        for (uint32_t i = 0; i < t->n_keys; i++)
+            bh_domains_set(&t->keys[i], rows[r], rec);
+        t->has_hard[rows[r]] = rec && bh_has_all_keys(rec, &t->hard);
+        t->has_soft[rows[r]] = rec && bh_has_all_keys(rec, &t->soft);
+        inclusion[r] = rec ? (uint8_t)bh_node_inclusion(c, rec) : 0;
+    }
+    for (uint32_t i = 0; i < t->n; i++) {
+        if (i == 0)
+            bh_pod_counter_init(&counter, c, remember);
+        bh_pod_counter_begin(&counter, &t->v[i].k);
+        for (uint32_t r = 0; r < n; r++)
+            if (bh_row_bit(&c->cache->cols, BH_ROW_LIVE, rows[r]))
+                enter(c, t, rows[r], inclusion[r], &t->v[i], &counter);
+    }
+}
+
+/* ---- Filter -----------------------------------------------------------------------------------
+ */
+
+static int64_t fewest(struct counted *o)
+{
+    if (!o->n_domains)
+        return o->k.min_domains > 0 ? 0 : NO_DOMAIN;
+    if (!o->n_least) {
+        o->least = INT64_MAX;
+        for (uint32_t i = 0; i < o->cap_domains; i++) {
+            if (!o->domain[i].nodes || o->domain[i].pods > o->least)
+                continue;
+            o->n_least = o->domain[i].pods < o->least ? 1 : o->n_least + 1;
+            o->least = o->domain[i].pods;
+        }
+    }
+    return o->n_domains < (int64_t)o->k.min_domains ? 0 : o->least;
+}
+
+static uint32_t filter(struct bh_call *c, void *p, uint32_t *rows, uint32_t n)
+{
+    struct track *t = p;
+    uint32_t m = 0;
+
+    (void)c;
+    for (uint32_t r = 0; r < n && t->hard.n; r++)
+        if (t->has_hard[rows[r]])
+            rows[m++] = rows[r];
+    n = t->hard.n ? m : n;
+    for (uint32_t i = 0; i < t->hard.n; i++) {
+        struct counted *o = &t->v[i];
+        int64_t most = o->k.max_skew - o->self + fewest(o);
+        m = 0;
+        for (uint32_t r = 0; r < n; r++)
+            if (o->domain[o->at->of_row[rows[r]]].pods <= most)
+                rows[m++] = rows[r];
+        n = m;
+    }
+    return n;
+}
+
+/* ---- Score ------------------------------------------------------------------------------------
+ */
+
+struct scoring {
+    struct bh_call *c;
+    const struct track *t;
+    const uint32_t *rows;
+    uint32_t n, n_ignored;
+    double *sum; /* by index into rows */
+};
+
+static bool ignored(const struct scoring *s, uint32_t i)
+{
+    return s->t->require_all && !s->t->has_soft[s->rows[i]];
+}
+
+/* A sum is made of the constraints in their order, see score.c. */
+static void add_nodes(const struct scoring *s, const struct counted *o)
+{
+    double weight = bh_go_log((double)(s->n - s->n_ignored) + 2);
+
+    for (uint32_t i = 0; i < s->n; i++)
+        if (o->at->has[s->rows[i]] && !ignored(s, i))
+            s->sum[i] += (double)o->on_row[s->rows[i]] * weight + (double)(o->k.max_skew - 1);
+}
+
+static void add_domains(const struct scoring *s, const struct counted *o)
+{
+    bool *seen = bh_arena_new_array(s->c->arena, bool, o->cap_domains);
+    uint32_t size = 0;
+
+    for (uint32_t i = 0; i < s->n; i++) {
+        uint32_t id = o->at->of_row[s->rows[i]];
+        size += !seen[id] && !ignored(s, i);
+        seen[id] |= !ignored(s, i);
+    }
+    double weight = bh_go_log((double)size + 2);
+    for (uint32_t i = 0; i < s->n; i++)
+        if (o->at->has[s->rows[i]] && !ignored(s, i))
+            s->sum[i] += (double)o->domain[o->at->of_row[s->rows[i]]].pods * weight +
+                         (double)(o->k.max_skew - 1);
+}
+
+/* round() for what is not negative and far below 2^52. */
+static int64_t rounded(double x)
+{
+    int64_t whole = (int64_t)x;
+    return whole + (x - (double)whole >= 0.5);
+}
+
+/* Truncated, as between integers: the quotient is at most 200, so the double next to it is on the
+ * same side of every integer as long as b is below 2^40. */
+static int64_t quotient(int64_t a, int64_t b)
+{
+    return b < (int64_t)1 << 40 ? (int64_t)((double)a / (double)b) : a / b;
+}
+
+static void normalize(const struct scoring *s, int64_t *ret)
+{
+    int64_t min = INT64_MAX, max = 0;
+
+    for (uint32_t i = 0; i < s->n; i++) {
+        ret[i] = rounded(s->sum[i]);
+        if (ignored(s, i))
+            continue;
+        min = BH_MIN(min, ret[i]);
+        max = BH_MAX(max, ret[i]);
+    }
+    for (uint32_t i = 0; i < s->n; i++)
+        ret[i] = ignored(s, i) ? 0 : max == 0 ? 100 : quotient(100 * (max + min - ret[i]), max);
+}
+
+static bool score(struct bh_call *c, void *p, const uint32_t *rows, uint32_t n, int64_t *ret)
+{
+    const struct bh_spread_args *args = c->args;
+    struct scoring s = {.c = c, .t = p, .rows = rows, .n = n};
+
+    if (!s.t->soft.n)
+        return false;
+    s.sum = bh_arena_new_array(c->arena, double, n);
+    for (uint32_t i = 0; i < n; i++)
+        s.n_ignored += ignored(&s, i);
+    for (uint32_t i = s.t->hard.n; i < s.t->n; i++) {
+        const struct counted *o = &s.t->v[i];
+        if (o->k.key == args->hostname)
+            add_nodes(&s, o);
+        else
+            add_domains(&s, o);
+    }
+    normalize(&s, ret);
+    return true;
+}
+
+const struct bh_track_ops bh_spread_track = {
+    .make = make,
+    .drop = drop,
+    .bytes = bytes,
+    .current = current,
+    .update = update,
+    .filter = filter,
+    .score = score,
+};
