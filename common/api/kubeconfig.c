@@ -388,7 +388,7 @@ int bh_kubeconfig_load(const char *path, const char *context, struct bh_api_conf
 }
 
 /* Only an address: nobody in particular asks. */
-static int bare(const char *master, struct bh_api_config **ret, struct bh_err *err)
+int bh_kubeconfig_bare(const char *master, struct bh_api_config **ret, struct bh_err *err)
 {
     struct bh_api_config *c = bh_calloc(1, sizeof(*c));
 
@@ -410,10 +410,10 @@ int bh_kubeconfig_load_master(const char *path, const char *context, const char 
     struct bh_api_config *c = NULL;
 
     if (master && *master && !file && !(list && *list))
-        return bare(master, ret, err);
+        return bh_kubeconfig_bare(master, ret, err);
     int rc = bh_kubeconfig_load(file ? path : NULL, context, &c, err);
     if (rc == -ENOENT && !file && fallback && *fallback)
-        return bare(fallback, ret, err);
+        return bh_kubeconfig_bare(fallback, ret, err);
     if (rc == -ENOENT && !file && !getenv("KUBERNETES_SERVICE_HOST"))
         return bh_err_set(err, rc,
                           "invalid configuration: no configuration has been provided, try setting "

@@ -48,5 +48,7 @@ int bh_kubeconfig_load(const char *path, const char *context, struct bh_api_conf
  * differences: $KUBECONFIG and ~/.kube/config count when there is no path. */
 int bh_kubeconfig_load_master(const char *path, const char *context, const char *master,
                               struct bh_api_config **ret, struct bh_err *err);
+/* An address and nothing else, whatever files and the environment say. */
+int bh_kubeconfig_bare(const char *server, struct bh_api_config **ret, struct bh_err *err);
 void bh_api_config_free(struct bh_api_config *c);
 #endif

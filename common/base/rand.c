@@ -78,11 +78,8 @@ uint64_t bh_rand_entropy(void)
     return v;
 }
 
-void bh_uuid4(char out[static 37])
+static void uuid4_text(uint8_t b[static 16], char out[static 37])
 {
-    uint8_t b[16];
-
-    entropy(b, sizeof(b));
     b[6] = (uint8_t)((b[6] & 0x0f) | 0x40);
     b[8] = (uint8_t)((b[8] & 0x3f) | 0x80);
     static const char hex[] = "0123456789abcdef";
@@ -94,4 +91,21 @@ void bh_uuid4(char out[static 37])
         *o++ = hex[b[i] & 15];
     }
     *o = '\0';
+}
+
+void bh_uuid4(char out[static 37])
+{
+    uint8_t b[16];
+
+    entropy(b, sizeof(b));
+    uuid4_text(b, out);
+}
+
+void bh_uuid4_rand(struct bh_rand *r, char out[static 37])
+{
+    uint64_t v[2] = {bh_rand_u64(r), bh_rand_u64(r)};
+    uint8_t b[16];
+
+    memcpy(b, v, sizeof(b));
+    uuid4_text(b, out);
 }

@@ -225,7 +225,7 @@ static const char *check_control(const Berth__ControlRequest *c)
     if (!c->has_id)
         return "control: no id";
     if (!c->has_what || (int)c->what < BERTH__CONTROL_WHAT__CONTROL_STATUS ||
-        (int)c->what > BERTH__CONTROL_WHAT__CONTROL_POD)
+        (int)c->what > BERTH__CONTROL_WHAT__CONTROL_RELOAD)
         return "control: not a known question";
     if (!id_ok(c->namespace_, false) || !id_ok(c->uid, false))
         return "control: oversized namespace or uid";

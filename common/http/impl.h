@@ -27,6 +27,7 @@ struct bh_http_server {
     uint16_t port;
     char *unix_path; /* removed when the server is freed */
     size_t max_body_bytes;
+    size_t (*body_limit)(const char *path);
     bool closing;
     struct bh_http_req *reqs; /* all that exist */
     struct bh_http_req *to_resume;
@@ -57,6 +58,7 @@ struct bh_http_req {
     const char *method;
     struct bh_http_uri uri;
     struct bh_buf body;
+    size_t max_body_bytes;
     bool seen;      /* the access handler was called */
     bool bad_uri;   /* answered with 400 */
     bool too_large; /* answered with 413; the body is thrown away */

@@ -46,7 +46,7 @@ static void on_request_done(void *cls, struct MHD_Connection *conn, void **con_c
 static bool announces_too_much(const struct bh_http_req *r)
 {
     const char *length = bh_http_header(r, MHD_HTTP_HEADER_CONTENT_LENGTH);
-    return length && strtoull(length, NULL, 10) > r->server->max_body_bytes;
+    return length && strtoull(length, NULL, 10) > r->max_body_bytes;
 }
 
 static void reply_text(struct bh_http_req *r, int code, const char *text)
@@ -58,6 +58,10 @@ static enum MHD_Result begin_request(struct bh_http_req *r, const char *method)
 {
     r->seen = true;
     r->method = method;
+    if (r->server->body_limit && !r->bad_uri)
+        r->max_body_bytes = r->server->body_limit(r->uri.path);
+    if (!r->max_body_bytes)
+        r->max_body_bytes = r->server->max_body_bytes;
     if (announces_too_much(r)) {
         /* Answered before the body: libmicrohttpd then closes instead of reading it. */
         reply_text(r, MHD_HTTP_CONTENT_TOO_LARGE, "request body too large\n");
@@ -68,11 +72,11 @@ static enum MHD_Result begin_request(struct bh_http_req *r, const char *method)
 
 static enum MHD_Result take_body(struct bh_http_req *r, const char *p, size_t n)
 {
-    if (r->too_large || n > r->server->max_body_bytes - r->body.n) {
+    if (r->too_large || n > r->max_body_bytes - r->body.n) {
         r->too_large = true;
         bh_buf_fini(&r->body);
         r->thrown_bytes += n;
-        return r->thrown_bytes > r->server->max_body_bytes ? MHD_NO : MHD_YES;
+        return r->thrown_bytes > r->max_body_bytes ? MHD_NO : MHD_YES;
     }
     bh_buf_add(&r->body, p, n);
     return MHD_YES;
@@ -187,6 +191,7 @@ int bh_http_server_new(uv_loop_t *loop, const struct bh_http_options *o, bh_http
     s->handler = handler;
     s->arg = arg;
     s->max_body_bytes = o->max_body_bytes ? o->max_body_bytes : DEFAULT_BODY_BYTES;
+    s->body_limit = o->body_limit;
     raise_fd_limit(connections);
     rc = o->unix_path
              ? bh_http_listen_unix(o->unix_path, &listen_fd, err)

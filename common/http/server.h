@@ -31,6 +31,8 @@ struct bh_http_options {
     bool reuse_port;                        /* SO_REUSEPORT */
     unsigned idle_timeout_s;                /* of a connection; 0 = 180 */
     size_t max_body_bytes;                  /* 0 = 3 MiB; above it the server answers 413 */
+    /* Paths whose bodies may be larger: their limit, 0 = max_body_bytes. NULL = none. */
+    size_t (*body_limit)(const char *path);
     unsigned max_connections;               /* 0 = 256 */
 };
 typedef void bh_http_handler(struct bh_http_req *r, void *arg);

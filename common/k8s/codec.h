@@ -30,6 +30,9 @@ struct bh_envelope {
 };
 bool bh_is_pb_envelope(const void *p, size_t n); /* starts with "k8s\0" */
 int bh_envelope_open(const void *p, size_t n, struct bh_envelope *ret_e, struct bh_err *err);
+/* The same in parts: what comes before n raw bytes, and behind them. */
+void bh_envelope_begin(struct bh_buf *out, const char *api_version, const char *kind, size_t n);
+void bh_envelope_end(struct bh_buf *out);
 void bh_envelope_write(struct bh_buf *out, const char *api_version, const char *kind,
                        const void *raw, size_t n);
 

@@ -93,8 +93,7 @@ int bh_envelope_open(const void *p, size_t n, struct bh_envelope *ret_e, struct 
     return 0;
 }
 
-void bh_envelope_write(struct bh_buf *out, const char *api_version, const char *kind,
-                       const void *raw, size_t n)
+void bh_envelope_begin(struct bh_buf *out, const char *api_version, const char *kind, size_t n)
 {
     size_t n_version = strlen(api_version), n_kind = strlen(kind);
 
@@ -104,9 +103,22 @@ void bh_envelope_write(struct bh_buf *out, const char *api_version, const char *
                                 bh_wire_varint_size(n_kind) + n_kind);
     bh_wire_add_bytes(out, 1, api_version, n_version);
     bh_wire_add_bytes(out, 2, kind, n_kind);
-    bh_wire_add_bytes(out, 2, raw, n);
+    bh_wire_add_varint(out, 2 << 3 | 2);
+    bh_wire_add_varint(out, n);
+}
+
+void bh_envelope_end(struct bh_buf *out)
+{
     bh_wire_add_bytes(out, 3, "", 0);
     bh_wire_add_bytes(out, 4, "", 0);
+}
+
+void bh_envelope_write(struct bh_buf *out, const char *api_version, const char *kind,
+                       const void *raw, size_t n)
+{
+    bh_envelope_begin(out, api_version, kind, n);
+    bh_buf_add(out, raw, n);
+    bh_envelope_end(out);
 }
 
 void bh_pb_pack(struct bh_buf *out, const ProtobufCMessage *m)

@@ -253,7 +253,7 @@ static void test_control(void)
     q.has_what = 1;
     q.what = BERTH__CONTROL_WHAT__CONTROL_STATUS;
     CU_ASSERT(valid(&e));
-    q.what = (Berth__ControlWhat)4;
+    q.what = (Berth__ControlWhat)(BERTH__CONTROL_WHAT__CONTROL_RELOAD + 1);
     CU_ASSERT(!valid(&e));
     q.what = (Berth__ControlWhat)-1;
     CU_ASSERT(!valid(&e));
