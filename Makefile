@@ -38,7 +38,7 @@ say     = $(if $(V),,@printf '  %-7s %s\n' $(1) $(2))
 LIBDIRS := common/base common/http common/data common/k8s common/snapshot common/api common/bus \
            watcher scheduler binder front simulator cli
 # scheduler is one library out of several folders.
-SUBDIRS_scheduler := queue daemon cel framework config cache preemption extender explain $(patsubst scheduler/%,%,$(wildcard scheduler/plugins scheduler/plugins/*))
+SUBDIRS_scheduler := queue daemon decisions cel framework config cache preemption extender explain $(patsubst scheduler/%,%,$(wildcard scheduler/plugins scheduler/plugins/*))
 SUBDIRS_simulator := $(patsubst simulator/%/,%,$(filter-out simulator/web/,$(wildcard simulator/*/)))
 PROGRAMS := berth-watcher berth-scheduler berth-binder berth-front berth-simulator berth
 MAIN_berth-watcher   := watcher/main.c

@@ -3,6 +3,7 @@
  * bench/engine_bench.c - what a decision of the engine costs, and what watching it costs
  *
  *   engine_bench [one|different|nowhere] [DECISIONS] [fast|reference] [observer|alone] [NODES]
+ *                [off|summary|full]
  *
  * Without arguments every combination is run once. Each pod that gets a node stays there, so one
  * node has changed before the next decision; now and then the oldest ones go.
@@ -10,6 +11,8 @@
  *   different  no two pods ask for the same
  *   nowhere    pods of ten shapes that fit on no node
  * observer: durations go into histograms as in berth-scheduler's /metrics; alone: nobody watches.
+ * off, summary, full: decisions are recorded as by berth-scheduler --record-decisions, into a file
+ * in $TMPDIR; what the writing thread does is not in the time, but competes for the processors.
  * Prints decisions a second. Instructions, where callgrind is installed:
  *   valgrind --tool=callgrind --toggle-collect=measured --callgrind-out-file=/dev/null \
  *       build/bench/engine_bench one 2000 fast observer
@@ -18,7 +21,10 @@
 #include "common/k8s/codec.h"
 #include "common/k8s/compile.h"
 #include "proto/kubernetes/kubernetes.pb-c.h"
+#include "scheduler/decisions/recorder.h"
 #include "scheduler/engine.h"
+#include <time.h>
+#include <unistd.h>
 
 enum load { ONE, DIFFERENT, NOWHERE };
 static const char *const loads[] = {"one", "different", "nowhere"};
@@ -41,6 +47,8 @@ struct bench {
     struct bh_engine_observer observer;
     uint64_t samples;
     double wanted, more; /* samples, and how many more a sampled cycle brings */
+    struct bh_recorder *recorder;
+    char file[256];
 };
 struct one_pod {
     struct bh_pod_rec *rec;
@@ -194,18 +202,89 @@ static struct one_pod make_pod(struct bench *b, unsigned i, enum load load)
     return p;
 }
 
+/* On a busy machine the only time that means something. */
+static uint64_t cpu_ns(void)
+{
+    struct timespec t;
+
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+    return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
+}
+
 /* ---- measuring ---------------------------------------------------------------------------------
  */
+
+static void start_recorder(struct bench *b, enum bh_record_mode mode)
+{
+    const char *dir = getenv("TMPDIR");
+    const struct bh_recorder_options o = {.mode = mode, .path = b->file};
+
+    if (mode == BH_RECORD_OFF)
+        return;
+    snprintf(b->file, sizeof(b->file), "%s/engine_bench.%d.db", dir ? dir : "/tmp", getpid());
+    b->recorder = bh_recorder_new(&o);
+}
+
+static void record(struct bench *b, const struct one_pod *p, const struct bh_decision *d)
+{
+    static const struct bh_record_after after = {.n_reserve = 1,
+                                                 .reserve = {{"VolumeBinding", "success", 0}},
+                                                 .n_bind = 1,
+                                                 .bind = {"DefaultBinder"}};
+    const struct bh_recorder_pod pod = {.namespace_ = bh_rec_text(p->rec, p->rec->namespace_),
+                                        .name = bh_rec_text(p->rec, p->rec->name),
+                                        .uid = bh_rec_text(p->rec, p->rec->uid),
+                                        .profile = "default-scheduler",
+                                        .trigger = "UnschedulablePodAdd",
+                                        .attempt = 1};
+    uint64_t n = bh_recorder_begin(b->recorder, b->e, &pod, d, 1000);
+
+    bh_recorder_end(b->recorder, &after, NULL);
+    if (d->kind == BH_DECIDED)
+        bh_recorder_outcome(b->recorder, n, BH_OUTCOME_BOUND, "");
+    if (n % 64 == 0)
+        bh_recorder_turn(b->recorder);
+}
+
+/* What was written, and what the thread could not keep up with. */
+static void report_recorder(struct bench *b, unsigned n)
+{
+    static const char *const ends[] = {"", "-wal", "-shm", "-lock"};
+    static const struct timespec pause = {.tv_nsec = 10000000};
+    uint64_t until = bh_mono_ns() + UINT64_C(60000000000);
+    struct bh_recorder_stats s = {0};
+    char path[280];
+
+    while (b->recorder && s.recorded + s.dropped < n && bh_mono_ns() < until) {
+        bh_recorder_turn(b->recorder);
+        nanosleep(&pause, NULL);
+        bh_recorder_stats(b->recorder, &s);
+    }
+    if (b->recorder)
+        printf("          recorded %llu, dropped %llu, in the file %llu, %.0f bytes each\n",
+               (unsigned long long)s.recorded, (unsigned long long)s.dropped,
+               (unsigned long long)s.attempts,
+               s.attempts ? (double)s.bytes / (double)s.attempts : 0);
+    bh_recorder_free(b->recorder);
+    for (size_t i = 0; *b->file && i < BH_ARRAY_LEN(ends); i++) {
+        snprintf(path, sizeof(path), "%s%s", b->file, ends[i]);
+        (void)unlink(path);
+    }
+}
 
 /* Not inlined: callgrind collects while this is running. */
 __attribute__((noinline)) void measured(struct bench *b, struct one_pod *p, unsigned n,
                                         unsigned stay);
 void measured(struct bench *b, struct one_pod *p, unsigned n, unsigned stay)
 {
+    bool full = b->recorder && bh_recorder_mode(b->recorder) == BH_RECORD_FULL;
+    unsigned flags = full ? BH_EXPLAIN | BH_RECORD : 0;
     int64_t timeout;
 
     for (unsigned i = 0; i < n; i++) {
-        const struct bh_decision *d = bh_engine_schedule(b->e, &p[i].pending, 0, 0);
+        const struct bh_decision *d = bh_engine_schedule(b->e, &p[i].pending, flags, 0);
+        if (bh_unlikely(b->recorder))
+            record(b, &p[i], d);
         if (d->kind == BH_DECIDED && (bh_engine_assume(b->e, &p[i].pending, d->node) < 0 ||
                                       bh_engine_reserve(b->e, &p[i].pending, d->node) ||
                                       bh_engine_permit(b->e, &p[i].pending, d->node, &timeout)))
@@ -215,7 +294,8 @@ void measured(struct bench *b, struct one_pod *p, unsigned n, unsigned stay)
     }
 }
 
-static void measure(enum load load, unsigned n, bool reference, bool observed, unsigned nodes)
+static void measure(enum load load, unsigned n, bool reference, bool observed, unsigned nodes,
+                    enum bh_record_mode mode)
 {
     static const double a_second[] = {200000, 2500, 2000};
     struct bench b;
@@ -230,16 +310,20 @@ static void measure(enum load load, unsigned n, bool reference, bool observed, u
         p[i] = make_pod(&b, i, load);
     (void)bh_engine_schedule(b.e, &p[n].pending, 0, 0); /* what grows once has grown */
     b.samples = 0;
-    uint64_t t = bh_mono_ns();
+    start_recorder(&b, mode);
+    uint64_t t = bh_mono_ns(), cpu = cpu_ns();
     measured(&b, p, n, 20000);
     t = bh_mono_ns() - t;
+    cpu = cpu_ns() - cpu;
     bh_engine_stats(b.e, &st);
-    if (reference ? st.fast_cycles : load != NOWHERE && st.reference_cycles)
+    if (mode != BH_RECORD_FULL &&
+        (reference ? st.fast_cycles : load != NOWHERE && st.reference_cycles))
         abort(); /* the measure is of something else */
-    printf(
-        "%-9s %-9s %-8s %u nodes %9u decisions %11.0f a second %9.3f us each %5.2f samples each\n",
-        loads[load], reference ? "reference" : "fast", observed ? "observer" : "alone", nodes, n,
-        n * 1e9 / (double)t, (double)t / n / 1e3, (double)b.samples / n);
+    printf("%-9s %-9s %-8s %u nodes %9u decisions %11.0f a second %9.3f us each (CPU %.3f) %5.2f "
+           "samples each\n",
+           loads[load], reference ? "reference" : "fast", observed ? "observer" : "alone", nodes, n,
+           n * 1e9 / (double)t, (double)t / n / 1e3, (double)cpu / n / 1e3, (double)b.samples / n);
+    report_recorder(&b, n);
     free(p);
     close_bench(&b);
 }
@@ -247,7 +331,7 @@ static void measure(enum load load, unsigned n, bool reference, bool observed, u
 static int usage(void)
 {
     fputs("usage: engine_bench [one|different|nowhere [DECISIONS [fast|reference "
-          "[observer|alone [NODES]]]]]\n",
+          "[observer|alone [NODES [off|summary|full]]]]]]\n",
           stderr);
     return 2;
 }
@@ -255,22 +339,24 @@ static int usage(void)
 int main(int argc, char **argv)
 {
     static const unsigned usual[] = {100000, 2000, 2000};
+    enum bh_record_mode mode = BH_RECORD_OFF;
     unsigned load = 0;
 
     for (unsigned i = 0; argc == 1 && i < 12; i++)
-        measure(i / 4, i & 2 ? 100 : usual[i / 4], i & 2, i & 1, 5000);
+        measure(i / 4, i & 2 ? 100 : usual[i / 4], i & 2, i & 1, 5000, BH_RECORD_OFF);
     if (argc == 1)
         return 0;
     while (load < BH_ARRAY_LEN(loads) && strcmp(loads[load], argv[1]) != 0)
         load++;
-    if (load == BH_ARRAY_LEN(loads) || argc > 6)
+    if (load == BH_ARRAY_LEN(loads) || argc > 7)
         return usage();
     unsigned n = argc > 2 ? (unsigned)strtoul(argv[2], NULL, 10) : usual[load];
     unsigned nodes = argc > 5 ? (unsigned)strtoul(argv[5], NULL, 10) : 5000;
     if (!n || !nodes || (argc > 3 && strcmp(argv[3], "fast") && strcmp(argv[3], "reference")) ||
-        (argc > 4 && strcmp(argv[4], "observer") && strcmp(argv[4], "alone")))
+        (argc > 4 && strcmp(argv[4], "observer") && strcmp(argv[4], "alone")) ||
+        (argc > 6 && bh_record_mode_parse(argv[6], &mode, NULL) < 0))
         return usage();
     measure(load, n, argc > 3 && !strcmp(argv[3], "reference"),
-            argc <= 4 || !strcmp(argv[4], "observer"), nodes);
+            argc <= 4 || !strcmp(argv[4], "observer"), nodes, mode);
     return 0;
 }

@@ -318,7 +318,7 @@ static const struct bh_decision *decide(struct bh_engine *e, const struct bh_pen
         return refuse(e, "SchedulerError", "no profile of the pod's scheduler name");
     if (!e->cache.n_nodes)
         return refuse(e, "Unschedulable", "no nodes available to schedule pods");
-    prof->cycles += !(flags & BH_EXPLAIN);
+    prof->cycles += bh_counts(flags);
     if (flags & BH_EXPLAIN || e->opt.reference || e->opt.verify || bh_extended(e, &pod) ||
         !bh_fast_run(e, prof, &pod, BH_FAST_AUTO, now_ns, &f))
         return decide_slowly(e, prof, &pod, flags, now_ns);

@@ -72,6 +72,8 @@ void bh_engine_del_pod(struct bh_engine *e, struct bh_str uid);
 void bh_engine_rebuild_begin(struct bh_engine *e);
 void bh_engine_rebuild_end(struct bh_engine *e);
 uint32_t bh_engine_node_count(const struct bh_engine *e);
+/* Visits every node of the cluster, in the order of their coming. */
+void bh_engine_each_node(const struct bh_engine *e, void (*fn)(void *arg, bh_sym name), void *arg);
 uint32_t bh_engine_pod_count(const struct bh_engine *e); /* on nodes, assumed ones included */
 uint32_t bh_engine_assumed_count(const struct bh_engine *e);
 
@@ -121,6 +123,9 @@ struct bh_pending { /* what the queue keeps per pod; engine borrows */
 /* PreEnqueue of the pod's profile: NULL = may enter the active queue; else the gating status (in
  * the cycle arena). */
 const struct bh_status *bh_engine_pre_enqueue(struct bh_engine *e, const struct bh_pending *p);
+/* Names of the plugins that the pod's profile runs at a point, in order; as many as fit. */
+uint32_t bh_engine_plugins_at(const struct bh_engine *e, const struct bh_pending *p,
+                              enum bh_point at, const char *names[], uint32_t max);
 
 enum bh_decision_kind {
     BH_DECIDED,       /* node chosen */
@@ -184,6 +189,19 @@ struct bh_decision {
     uint32_t n_score_plugins;
     const bh_sym *best; /* highest total, sorted by name */
     uint32_t n_best;
+    /* What PreFilter, PreScore and PostFilter plugins said, in the order of their calls, and the
+     * Filter plugins that were not skipped. The PreFilter ones that were not called are missing. */
+    const struct bh_plugin_note *pre_filters, *pre_scores, *post_filters;
+    uint32_t n_pre_filters, n_pre_scores, n_post_filters;
+    const char *const *filter_plugins;
+    uint32_t n_filter_plugins;
+};
+struct bh_plugin_note { /* one plugin's answer about the pod as a whole */
+    const char *plugin;
+    const struct bh_status *status; /* NULL: Success */
+    bool narrowed;                  /* PreFilter: to these nodes */
+    const bh_sym *nodes;
+    uint32_t n_nodes;
 };
 struct bh_victim {
     struct bh_str namespace_, name, uid;
@@ -199,7 +217,10 @@ struct bh_preemption { /* one way to make room */
 };
 enum bh_schedule_flags {
     BH_EXPLAIN = 1,      /* fill the lists above (slower: reference path) */
-    BH_NO_PREEMPTION = 2 /* skip PostFilter */
+    BH_NO_PREEMPTION = 2, /* skip PostFilter */
+    /* With BH_EXPLAIN: a real decision that is kept for people. Observed and counted as one, and
+     * the lists come in no particular order (sorting them by name costs as much as deciding). */
+    BH_RECORD = 4
 };
 /* One scheduling cycle up to the host: PreFilter, Filter, PostFilter or PreScore, Score. Changes
  * nothing. Returns the decision (never NULL). now_ns: unix time, for start times that are missing.

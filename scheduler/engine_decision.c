@@ -40,7 +40,8 @@ static void sort_by_name(struct bh_engine *e, void *v, uint32_t n, size_t size)
         qsort_r(v, n, size, by_name, e->tab);
 }
 
-static void list_rejected(struct bh_engine *e, const struct bh_reference *r, struct bh_decision *d)
+static void list_rejected(struct bh_engine *e, const struct bh_reference *r, bool sorted,
+                          struct bh_decision *d)
 {
     struct bh_node_verdict *v =
         bh_arena_new_array(&e->arena, struct bh_node_verdict, e->cache.n_nodes + 1);
@@ -49,7 +50,8 @@ static void list_rejected(struct bh_engine *e, const struct bh_reference *r, str
     for (uint32_t row = 0; row < r->n_rows; row++)
         if (r->by_row[row])
             v[n++] = (struct bh_node_verdict){e->cache.rows[row]->name, r->by_row[row]};
-    sort_by_name(e, v, n, sizeof *v);
+    if (sorted)
+        sort_by_name(e, v, n, sizeof *v);
     d->rejected = v;
     d->n_rejected = n;
 }
@@ -77,7 +79,8 @@ plugin_scores(struct bh_engine *e, const struct bh_reference *r, uint32_t at, ui
     return s;
 }
 
-static void list_scores(struct bh_engine *e, const struct bh_reference *r, struct bh_decision *d)
+static void list_scores(struct bh_engine *e, const struct bh_reference *r, bool sorted,
+                        struct bh_decision *d)
 {
     struct bh_node_score *v =
         bh_arena_new_array(&e->arena, struct bh_node_score, r->n_feasible + 1);
@@ -88,24 +91,50 @@ static void list_scores(struct bh_engine *e, const struct bh_reference *r, struc
         if (r->scored && r->raw)
             v[i].plugins = plugin_scores(e, r, i, &d->n_score_plugins);
     }
-    sort_by_name(e, v, r->n_feasible, sizeof *v);
+    if (sorted)
+        sort_by_name(e, v, r->n_feasible, sizeof *v);
     d->scores = v;
     d->n_scores = r->n_feasible;
     d->scored = r->scored;
 }
 
-static void list_best(struct bh_engine *e, const struct bh_reference *r, struct bh_decision *d)
+static void list_best(struct bh_engine *e, const struct bh_reference *r, bool sorted,
+                      struct bh_decision *d)
 {
     bh_sym *v = bh_arena_new_array(&e->arena, bh_sym, r->n_best + 1);
 
     for (uint32_t i = 0; i < r->n_best; i++)
         v[i] = e->cache.rows[r->best[i]]->name;
-    sort_by_name(e, v, r->n_best, sizeof *v);
+    if (sorted)
+        sort_by_name(e, v, r->n_best, sizeof *v);
     d->best = v;
     d->n_best = r->n_best;
 }
 
-static void explain(struct bh_engine *e, const struct bh_reference *r, struct bh_decision *d)
+static void list_notes(struct bh_engine *e, const struct bh_reference *r, struct bh_decision *d)
+{
+    const struct bh_framework *fw = r->cy.fw;
+    const struct bh_cycle_notes *notes = r->cy.notes;
+    const char **filters = bh_arena_new_array(&e->arena, const char *, fw->n_plugins + 1);
+    uint32_t n = 0;
+
+    for (uint32_t k = 0; k < fw->n_point[BH_POINT_FILTER]; k++) {
+        unsigned i = fw->point[BH_POINT_FILTER][k];
+        if (!(r->cy.skip_filter >> i & 1))
+            filters[n++] = fw->plugins[i].plugin->name;
+    }
+    d->filter_plugins = filters;
+    d->n_filter_plugins = n;
+    d->pre_filters = notes->pre_filter;
+    d->n_pre_filters = notes->n_pre_filter;
+    d->pre_scores = notes->pre_score;
+    d->n_pre_scores = notes->n_pre_score;
+    d->post_filters = notes->post_filter;
+    d->n_post_filters = notes->n_post_filter;
+}
+
+static void explain(struct bh_engine *e, const struct bh_reference *r, bool sorted,
+                    struct bh_decision *d)
 {
     d->n_nodes = e->cache.n_nodes;
     d->absent = r->pf.nodes.all || r->pf.status ? NULL : r->absent;
@@ -118,9 +147,10 @@ static void explain(struct bh_engine *e, const struct bh_reference *r, struct bh
         d->pre_filter_plugins =
             plugin_names(e, r->cy.fw, r->pf.narrowed_by, NULL, &d->n_pre_filter_plugins);
     }
-    list_rejected(e, r, d);
-    list_scores(e, r, d);
-    list_best(e, r, d);
+    list_rejected(e, r, sorted, d);
+    list_scores(e, r, sorted, d);
+    list_best(e, r, sorted, d);
+    list_notes(e, r, d);
 }
 
 /* ---- no node ----------------------------------------------------------------------------------
@@ -192,6 +222,6 @@ const struct bh_decision *bh_decide(struct bh_engine *e, struct bh_reference *r,
         no_fit(e, r, flags, d);
     }
     if (flags & BH_EXPLAIN)
-        explain(e, r, d);
+        explain(e, r, !(flags & BH_RECORD), d);
     return d;
 }

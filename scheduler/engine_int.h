@@ -259,6 +259,11 @@ static inline void bh_watch_mark(struct bh_engine *e, enum bh_watch_phase p)
     if (e->watch.on)
         e->watch.at[p] = e->opt.observer->now_ns();
 }
+/* A person's question is no scheduling. */
+static inline bool bh_counts(unsigned flags)
+{
+    return !(flags & BH_EXPLAIN) || flags & BH_RECORD;
+}
 void bh_watch_begin(struct bh_engine *e, unsigned flags);
 void bh_watch_end(struct bh_engine *e);
 /* A decision of the fast path: all three phases. */

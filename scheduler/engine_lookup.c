@@ -68,3 +68,29 @@ const ProtobufCMessage *bh_engine_get_object(const struct bh_engine *e, enum bh_
 {
     return bh_objects_get(&e->objects, kind, ns, name);
 }
+
+void bh_engine_each_node(const struct bh_engine *e, void (*fn)(void *arg, bh_sym name), void *arg)
+{
+    const struct bh_cache *c = &e->cache;
+
+    for (uint32_t row = 0; row < c->cols.n_rows; row++)
+        if (bh_row_bit(&c->cols, BH_ROW_LIVE, row))
+            fn(arg, c->rows[row]->name);
+}
+
+uint32_t bh_engine_plugins_at(const struct bh_engine *e, const struct bh_pending *p,
+                              enum bh_point at, const char *names[], uint32_t max)
+{
+    const struct bh_shape_rec *s = bh_engine_shape_rec(e, p->shape);
+
+    for (uint32_t i = 0; i < e->n_profiles; i++) {
+        const struct bh_framework *fw = e->profile[i].fw;
+        uint32_t n = BH_MIN(fw->n_point[at], max);
+        if (e->profile[i].name != s->scheduler_name)
+            continue;
+        for (uint32_t k = 0; k < n; k++)
+            names[k] = fw->plugins[fw->point[at][k]].plugin->name;
+        return n;
+    }
+    return 0;
+}

@@ -13,7 +13,7 @@ void bh_watch_begin(struct bh_engine *e, unsigned flags)
     const struct bh_engine_observer *o = e->opt.observer;
     struct bh_watch *w = &e->watch;
 
-    w->on = o && !(flags & BH_EXPLAIN); /* a person's question is no scheduling */
+    w->on = o && bh_counts(flags);
     w->samples = 0;
     w->at[BH_WATCH_END] = 0;
     w->split = w->on && e->stats.cycles % BH_SAMPLE_EVERY == 0;

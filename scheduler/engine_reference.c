@@ -222,6 +222,17 @@ static void prioritize(struct bh_engine *e, struct bh_reference *r, unsigned fla
         bh_extend_best(r);
 }
 
+static void take_notes(struct bh_engine *e, struct bh_cycle *cy)
+{
+    uint32_t n = cy->fw->n_plugins + 1;
+    struct bh_cycle_notes *notes = bh_arena_new(&e->arena, struct bh_cycle_notes);
+
+    notes->pre_filter = bh_arena_new_array(&e->arena, struct bh_plugin_note, n);
+    notes->pre_score = bh_arena_new_array(&e->arena, struct bh_plugin_note, n);
+    notes->post_filter = bh_arena_new_array(&e->arena, struct bh_plugin_note, n);
+    cy->notes = notes;
+}
+
 void bh_reference_run(struct bh_engine *e, struct bh_profile *p, const struct bh_pod_info *pod,
                       unsigned flags, int64_t now_ns, struct bh_reference *r)
 {
@@ -237,6 +248,8 @@ void bh_reference_run(struct bh_engine *e, struct bh_profile *p, const struct bh
     r->feasible = bh_arena_new_array(&e->arena, uint32_t, e->cache.n_nodes + 1);
     r->best = bh_arena_new_array(&e->arena, uint32_t, e->cache.n_nodes + 1);
     e->stats.reference_cycles++;
+    if (flags & BH_EXPLAIN)
+        take_notes(e, &r->cy);
     if (e->ext && !(flags & BH_WITHOUT_EXTENDERS))
         bh_extend_begin(e, pod, r);
     if (!find_feasible(e, pod, flags, r) || r->error || !r->n_feasible)

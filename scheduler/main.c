@@ -3,8 +3,13 @@
  * scheduler/main.c - berth-scheduler: parse, run, report
  */
 #include "common/base/log.h"
+#include "common/base/loop.h"
 #include "scheduler/daemon/daemon.h"
 #include <errno.h>
+#include <limits.h>
+#include <unistd.h>
+
+#define START_AGAIN (-2) /* no exit status */
 
 static const struct bh_opt_usage usage = {
     .program = "berth-scheduler",
@@ -26,6 +31,9 @@ struct options {
     const char *binder_listen, *binder_keys, *key_file;
     int64_t seed;
     bool verify;
+    const char *record, *decisions_file;
+    enum bh_record_mode record_mode;
+    int64_t decisions_max_bytes, decisions_max_age_ns;
 };
 
 static int write_config(const struct bh_sched_config *cfg, const char *path)
@@ -72,13 +80,26 @@ static void tell_configuration(const struct bh_sched_config *cfg)
     bh_buf_fini(&b);
 }
 
-static int run(const struct options *o, const struct bh_sched_config *cfg)
+/* A unit's own folder outlives a reboot, the runtime directory does not. */
+static char *decisions_file(const struct options *o, const char *runtime_dir)
+{
+    const char *state = getenv("STATE_DIRECTORY");
+
+    if (*o->decisions_file)
+        return bh_strdup(o->decisions_file);
+    return bh_asprintf("%s/%s", state && *state == '/' ? state : runtime_dir, BH_DECISIONS_FILE);
+}
+
+/* text: the file's, before flags */
+static int run(const struct options *o, const struct bh_sched_config *cfg, const char *text)
 {
     struct bh_err err = {0};
+    BH_CLEANUP(bh_freep) char *file = NULL;
     char dir[108];
     int rc = bh_runtime_dir(o->runtime, dir, &err);
 
     if (rc == 0) {
+        file = decisions_file(o, dir);
         bh_log_info("Starting Kubernetes Scheduler", bh_kv_s("version", BH_KUBERNETES_VERSION),
                     bh_kv_s("berth", BH_VERSION));
         tell_configuration(cfg);
@@ -91,39 +112,66 @@ static int run(const struct options *o, const struct bh_sched_config *cfg)
             .metrics_address = o->metrics,
             .config = cfg,
             .config_path = *o->flags.config ? o->flags.config : NULL,
+            .config_text = text,
             .tie_break = bh_streq(o->tie, "first") ? BH_TIE_FIRST : BH_TIE_RANDOM,
             .verify = o->verify,
             .gates = &o->flags.gates,
             .max_in_unschedulable_ns = o->flags.pod_max_in_unschedulable_ns,
             .seed = o->seed ? (uint64_t)o->seed : bh_rand_entropy(),
+            .record = {.mode = o->record_mode,
+                       .path = file,
+                       .max_bytes = o->decisions_max_bytes,
+                       .max_age_ns = o->decisions_max_age_ns},
         };
         rc = bh_sched_daemon_run(&so, &err);
     }
     if (rc < 0)
         bh_log_error("command failed", bh_kv_s("err", err.msg));
-    return rc < 0 ? BH_EXIT_FAIL : BH_EXIT_OK;
+    return rc < 0 ? BH_EXIT_FAIL : rc == BH_SCHED_RELOAD ? START_AGAIN : BH_EXIT_OK;
 }
 
 static int work(const struct options *o)
 {
     const char *path = *o->flags.config ? o->flags.config : NULL;
     struct bh_sched_config *cfg = NULL;
+    struct bh_buf text = {0};
     int code;
 
     if (bh_sched_config_load_logged(path, &cfg) < 0)
         return BH_EXIT_FAIL;
+    bh_sched_config_write(cfg, BH_SCHED_CONFIG_YAML, true, &text);
     bh_sched_config_apply_flags(cfg, &o->flags);
     if (*o->flags.write_config_to)
         code = write_config(cfg, o->flags.write_config_to);
     else
-        code = run(o, cfg);
+        code = run(o, cfg, bh_buf_str(&text));
+    bh_buf_fini(&text);
     bh_sched_config_free(cfg);
     return code;
 }
 
+/* Keeps the process and its arguments; everything else is read and made anew, as after a kill. */
+static int start_again(char **argv)
+{
+    char path[PATH_MAX];
+    ssize_t n = readlink("/proc/self/exe", path, sizeof(path) - 1);
+
+    bh_signals_early(); /* no signal between two programs ends us */
+    path[BH_MAX(n, (ssize_t)0)] = '\0';
+    execv(path, argv); /* by its name, which process lists show */
+    execv("/proc/self/exe", argv);
+    bh_log_error("command failed", bh_kv_s("err", strerror(errno)));
+    return BH_EXIT_FAIL;
+}
+
 int main(int argc, char **argv)
 {
-    struct options o = {.tie = "random", .metrics = "127.0.0.1:10261"};
+    char **given = bh_memdup(argv, ((size_t)argc + 1) * sizeof(*argv)); /* parsing sorts them */
+    struct options o = {.tie = "random",
+                        .metrics = "127.0.0.1:10261",
+                        .record = "off",
+                        .decisions_file = "",
+                        .decisions_max_bytes = BH_DECISIONS_MAX_BYTES};
     const struct bh_opt own[] = {
         {"runtime-dir", 0, BH_OPT_STR, &o.runtime, "DIR",
          "sockets and snapshot of this instance (default $BERTH_RUNTIME_DIR or /run/berth)"},
@@ -139,21 +187,31 @@ int main(int argc, char **argv)
         {"key-file", 0, BH_OPT_STR, &o.key_file, "FILE", "our key, of 'berth keygen'"},
         {"binder-keys", 0, BH_OPT_STR, &o.binder_keys, "DIR",
          "NAME.pub of each binder that may connect; files may come and go at any time"},
+        BH_RECORD_OPTIONS(o.record, o.decisions_file, o.decisions_max_bytes, o.decisions_max_age_ns),
         {0},
     };
+    struct bh_err err = {0};
     int code = bh_kube_flags_start(&o.flags, own, &usage, argc, argv);
 
-    if (code >= 0)
+    if (code >= 0) {
+        free(given);
         return code;
+    }
     if (!bh_streq(o.tie, "random") && !bh_streq(o.tie, "first")) {
         fprintf(stderr,
                 "berth-scheduler: invalid value \"%s\" for --tie-break: random or first\nSee "
                 "'berth-scheduler --help'.\n",
                 o.tie);
         code = BH_EXIT_USAGE;
+    } else if (bh_record_mode_parse(o.record, &o.record_mode, &err) < 0) {
+        fprintf(stderr, "berth-scheduler: %s\nSee 'berth-scheduler --help'.\n", err.msg);
+        code = BH_EXIT_USAGE;
     } else {
         code = work(&o);
     }
     bh_kube_flags_free(&o.flags);
+    if (code == START_AGAIN)
+        code = start_again(given);
+    free(given);
     return code;
 }

@@ -5,6 +5,8 @@
  * Upstream: cmd/kube-scheduler/app/options/options.go (ApplyTo, ApplyDeprecated,
  *           ApplyLeaderElectionTo), apis/config/v1/default_plugins.go (applyFeatureGates).
  */
+#include <pthread.h>
+
 #include "common/base/buf.h"
 #include "common/base/log.h"
 #include "scheduler/config/config_int.h"
@@ -113,15 +115,21 @@ void bh_sched_config_apply_flags(struct bh_sched_config *c, const struct bh_kube
         drop_plugin(c, "DynamicResources");
 }
 
+static struct bh_feature_gates default_gates; /* of every engine of the process; constant once made */
+
+static void make_default_gates(void)
+{
+    bh_feature_gates_init(&default_gates);
+}
+
 bool bh_sched_config_gate(const struct bh_sched_config *c, const char *name)
 {
-    static struct bh_feature_gates defaults;
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
 
     if (c && c->gates)
         return bh_feature_enabled(c->gates, name);
-    if (!defaults.emulated)
-        bh_feature_gates_init(&defaults);
-    return bh_feature_enabled(&defaults, name);
+    pthread_once(&once, make_default_gates);
+    return bh_feature_enabled(&default_gates, name);
 }
 
 /* ---- gates that Berth cannot switch ------------------------------------------------------------

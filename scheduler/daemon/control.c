@@ -13,6 +13,7 @@
 #define PAGE_TEXT_MAX   1024u
 #define POD_TEXT_MAX    (32u << 10)
 #define NAME_MAX_BYTES  253u
+#define GOODBYE_MS      200
 
 struct bh_control {
     struct bh_sched_daemon *d;
@@ -253,6 +254,23 @@ static void answer_pod(struct bh_control *c, const Berth__ControlRequest *q, Ber
     r->n_pod = 1;
 }
 
+/* ---- RELOAD ------------------------------------------------------------------------------------
+ */
+
+static void answer_reload(struct bh_control *c, Berth__ControlReply *r)
+{
+    struct bh_err err = {0};
+    int rc = bh_sched_reload(c->d, &err);
+
+    if (rc < 0) {
+        r->error = bh_arena_strdup(&c->arena, err.msg);
+        return;
+    }
+    r->has_restart = true;
+    r->restart = rc == 1;
+    bh_bus_linger(c->bus, GOODBYE_MS); /* the answer leaves before we do */
+}
+
 /* ---- the socket --------------------------------------------------------------------------------
  */
 
@@ -283,6 +301,9 @@ static void answer(struct bh_control *c, const Berth__ControlRequest *q, Berth__
         break;
     case BERTH__CONTROL_WHAT__CONTROL_POD:
         answer_pod(c, q, r);
+        break;
+    case BERTH__CONTROL_WHAT__CONTROL_RELOAD:
+        answer_reload(c, r);
         break;
     default: /* refused by the bus */
         break;

@@ -4,7 +4,7 @@
  *
  * SOCKET  <runtime>/control.sock, a ROUTER (BH_BUS_SERVICE_BIND): ipc, mode 0660, in the runtime
  * directory, so whoever may open the other sockets may ask: root, the user of the service, its
- * group. Nothing can be changed through it.
+ * group. Nothing can be changed through it, but that the scheduler reads its own file again.
  * MESSAGE One frame, one Envelope (proto/berth.proto) with `control`; the answer is one Envelope
  * with `control_reply` and the same id. Several questions may be under way; the order is kept.
  *   STATUS  what the scheduler waits for and how much it holds.
@@ -14,6 +14,9 @@
  *           `cursor` for the next. `restart`: pods moved in memory since the page before, which the
  *           asker notices as cursor 0: it begins again. Messages are cut to 1,024 bytes.
  *   POD     one pod by uid, with the whole message; no pod in the answer: not pending here.
+ *   RELOAD  reads the configuration's file and validates it; `error` says what is wrong with it, and
+ *           nothing changed. Otherwise `restart`: the scheduler starts again with it right after the
+ *           answer, in the same process, with a later epoch; false: the file says what is in force.
  * ERRORS  `error` in the answer. What is no question of this version is answered with id 0.
  * BOUNDS  A question has at most BH_BUS_SERVICE_BYTES (a longer one ends the connection), an
  * answer to QUEUE at most BH_BUS_CONTROL_PODS pods. A page looks at BH_CONTROL_SLOTS slots of the

@@ -223,6 +223,7 @@ void bh_sched_send_bind(struct bh_sched_daemon *d, const struct bh_queued_pod *p
     set_event(d, w, p, "Normal", "Scheduled", "Binding", note);
     free(note);
     w->outside = bh_engine_extender_binds(d->engine, &p->pending);
+    w->decision = p->decision;
     (void)bh_ledger_add(d->ledger, w);
 }
 
@@ -294,13 +295,18 @@ static const char *commit(struct bh_sched_daemon *d, struct bh_queued_pod *p, bh
     struct bh_decision dec;
     const char *plugin;
     int64_t timeout_ns = 0;
+    enum bh_point at = BH_POINT_RESERVE;
 
     if (!s)
         s = bh_engine_reserve(d->engine, &p->pending, node);
-    if (!s)
+    if (!s) {
+        at = BH_POINT_PERMIT;
         s = bh_engine_permit(d->engine, &p->pending, node, &timeout_ns);
+    }
     waits = bh_status_code(s) == BH_WAIT;
     if (!s || waits) {
+        if (bh_unlikely(p->decision))
+            bh_sched_record_commit(d, &p->pending, at, s, timeout_ns, NULL);
         bh_engine_unnominate(d->engine, uid);
         if (p->told_nomination != BH_SYM_NONE && p->told_nomination != node)
             tell_nominated_room(d, p); /* it was promised another node */
@@ -314,6 +320,8 @@ static const char *commit(struct bh_sched_daemon *d, struct bh_queued_pod *p, bh
         return "scheduled";
     }
     decision_of_status(&d->text_arena, s, &dec, &plugin);
+    if (bh_unlikely(p->decision))
+        bh_sched_record_commit(d, &p->pending, at, s, timeout_ns, &dec);
     if (assumed) {
         bh_engine_unreserve(d->engine, &p->pending, node);
         (void)bh_engine_forget(d->engine, uid);
@@ -395,21 +403,28 @@ static void one_cycle(struct bh_sched_daemon *d, struct bh_queued_pod *p)
     const char *result = "error";
     double took_s;
 
+    p->decision = 0;
     if (skip(d, p) || bh_sched_prebind_rejoin(d, p) || rejoin(d, p) || adopt(d, p))
         return;
     bh_sched_log_attempt(p);
-    dec = bh_engine_schedule(d->engine, &p->pending, 0, bh_sched_now(d));
+    if (bh_unlikely(d->recorder))
+        bh_recorder_clear(d->recorder);
+    dec = bh_engine_schedule(d->engine, &p->pending, d->decide_flags, bh_sched_now(d));
     if (d->stopping) /* it was cut short: nothing it says is true */
         return;
     p->evaluated = dec->evaluated;
     p->feasible = dec->feasible;
     took_s = (double)bh_engine_took_ns(d->engine) / 1e9;
+    if (bh_unlikely(d->recorder))
+        bh_sched_record_begin(d, p, dec);
     if (dec->kind == BH_DECIDED) {
         result = commit(d, p, dec->node);
     } else {
         if (dec->kind == BH_NO_FIT || bh_streq(dec->reason, "Unschedulable"))
             result = "unschedulable";
         bh_sched_log_no_fit(d, p, dec);
+        if (bh_unlikely(d->recorder))
+            bh_sched_record_no_fit(d);
         handle_failure(d, p, dec);
     }
     bh_sched_count_attempt(d, result, profile, took_s);
@@ -417,7 +432,7 @@ static void one_cycle(struct bh_sched_daemon *d, struct bh_queued_pod *p)
 
 unsigned bh_sched_cycles(struct bh_sched_daemon *d, unsigned max)
 {
-    bool slow = bh_engine_raw_needs(d->engine) != 0;
+    bool slow = bh_engine_raw_needs(d->engine) != 0 || d->decide_flags;
     uint64_t until = slow ? bh_mono_ns() + BH_TURN_DECIDING_NS : 0;
     unsigned n = 0;
 
@@ -473,6 +488,13 @@ static void rejected(struct bh_sched_daemon *d, struct bh_queued_pod *p, const c
     bh_engine_shape_unref(d->engine, shape);
 }
 
+static const char *what_ended(enum bh_over how, const char *message)
+{
+    return how == BH_OVER_GONE       ? "the pod was deleted"
+           : how == BH_OVER_RECALLED ? "the lease ended before it was written"
+                                     : message;
+}
+
 void bh_sched_binding_over(struct bh_sched_daemon *d, struct bh_str uid, enum bh_over how,
                            const char *plugin, const char *message)
 {
@@ -480,6 +502,8 @@ void bh_sched_binding_over(struct bh_sched_daemon *d, struct bh_str uid, enum bh
     const struct bh_queued_pod *p = bh_queue_find(d->queue, uid, &place);
     bool ours = p && (place == BH_Q_BINDING || place == BH_Q_WAITING);
 
+    if (ours)
+        bh_sched_record_outcome(d, p->decision, BH_OUTCOME_FAILED, what_ended(how, message));
     if (how == BH_OVER_REJECTED && ours && bh_engine_is_assumed(d->engine, uid)) {
         rejected(d, (struct bh_queued_pod *)(uintptr_t)p, plugin, message);
         return;
@@ -509,6 +533,8 @@ void bh_sched_bind_failed(struct bh_sched_daemon *d, struct bh_work *w, const ch
         bh_sched_unwind(d, p, bh_sym_internc(d->symtab, w->node), BH_OVER_ERROR, "", message);
     else
         (void)unassume(d, uid);
+    if (!p)
+        bh_sched_record_outcome(d, w->decision, BH_OUTCOME_FAILED, message);
 }
 
 void bh_sched_bind_recalled(struct bh_sched_daemon *d, struct bh_work *w)
@@ -558,8 +584,12 @@ void bh_sched_pod_update(struct bh_sched_daemon *d, const struct bh_pod_rec *pod
 
 void bh_sched_pod_gone(struct bh_sched_daemon *d, struct bh_str uid)
 {
-    const struct bh_queued_pod *p = bh_queue_find(d->queue, uid, NULL);
+    enum bh_queue_place place = BH_Q_NONE;
+    const struct bh_queued_pod *p = bh_queue_find(d->queue, uid, &place);
 
+    if (p && (place == BH_Q_BINDING || place == BH_Q_WAITING))
+        bh_sched_record_outcome(d, p->decision, BH_OUTCOME_FAILED,
+                                what_ended(BH_OVER_GONE, ""));
     if (!bh_sched_prebind_gone(d, uid)) {
         if (p && bh_engine_is_assumed(d->engine, uid)) /* its bind may have been done */
             bh_engine_unreserve(d->engine, &p->pending,

@@ -3,6 +3,9 @@
  * scheduler/daemon/daemon.c - start, duty cycle, stop
  */
 #include "scheduler/daemon/daemon.h"
+
+#include <errno.h>
+
 #include "common/base/log.h"
 #include "common/bus/curve.h"
 
@@ -64,12 +67,53 @@ static void on_stop(void *arg)
     d->stopping = true;
 }
 
-/* As with kube-scheduler nothing is read again; who reloads all units of a host must not end us. */
+/* Files that extenders are asked with may have changed without the configuration. */
+static bool same_config(const struct bh_sched_daemon *d, const struct bh_sched_config *c)
+{
+    struct bh_buf text = {0};
+    bool same = false;
+
+    if (d->o.config_text && !c->n_extenders) {
+        bh_sched_config_write(c, BH_SCHED_CONFIG_YAML, true, &text);
+        same = bh_streq(bh_buf_str(&text), d->o.config_text);
+    }
+    bh_buf_fini(&text);
+    return same;
+}
+
+int bh_sched_reload(struct bh_sched_daemon *d, struct bh_err *err)
+{
+    struct bh_sched_config *c = NULL;
+    struct bh_config_report r;
+    int rc;
+
+    if (!d->o.config_path)
+        return bh_err_set(err, -ENOENT,
+                          "there is no file to read: the scheduler runs without --config");
+    bh_config_report_init(&r);
+    rc = bh_sched_config_load_report(d->o.config_path, &c, &r);
+    if (rc < 0)
+        bh_err_set(err, rc, "%s", bh_config_report_line(&r, d->o.config_path));
+    else if (!same_config(d, c))
+        rc = BH_SCHED_RELOAD;
+    bh_sched_config_free(c);
+    bh_config_report_fini(&r);
+    if (rc == BH_SCHED_RELOAD)
+        d->stopping = d->reloading = true;
+    return rc;
+}
+
 static void on_hup(void *arg)
 {
-    (void)arg;
-    bh_log_info("SIGHUP: configuration and flags are read at the start only; a restart loses "
-                "nothing");
+    struct bh_sched_daemon *d = arg;
+    struct bh_err err = {0};
+    int rc = bh_sched_reload(d, &err);
+
+    if (rc < 0)
+        bh_log_error("SIGHUP: the configuration stays as it is", bh_kv_s("err", err.msg));
+    else if (rc == 0)
+        bh_log_info("SIGHUP: the configuration's file says what is in force",
+                    bh_kv_s("file", d->o.config_path));
 }
 
 static int listen_for_binders(struct bh_sched_daemon *d, struct bh_err *err)
@@ -148,6 +192,10 @@ static int start(struct bh_sched_daemon *d, struct bh_err *err)
     d->queue = bh_queue_new(d->engine, &qo);
     d->ledger = bh_ledger_new(d->epoch);
     bh_queue_hold_if(d->queue, held_back, d);
+    if (d->o.record.mode != BH_RECORD_OFF)
+        d->recorder = bh_recorder_new(&d->o.record);
+    if (d->o.record.mode == BH_RECORD_FULL)
+        d->decide_flags = BH_EXPLAIN | BH_RECORD;
     bh_sched_metrics_init(d);
     bh_sched_extenders_start(d);
     rc = open_bus(d, err);
@@ -191,6 +239,7 @@ void bh_sched_daemon_fini(struct bh_sched_daemon *d)
     bh_intake_fini(&d->in);
     bh_bus_close(d->binders);
     bh_sched_metrics_free(d);
+    bh_recorder_free(d->recorder);
     bh_sched_drop_letters(d);
     bh_sched_drop_leaving(d);
     bh_sched_extenders_stop(d);
@@ -241,6 +290,8 @@ unsigned bh_sched_daemon_turn(struct bh_sched_daemon *d)
     bh_sched_extenders_turn(d);
     if (bh_sched_leads(d)) /* decisions take time, and a process may be stopped */
         work += bh_ledger_flush(d->ledger, d->binders, bh_mono_ns());
+    if (bh_unlikely(d->recorder))
+        bh_recorder_turn(d->recorder);
     work += bh_control_serve(d->control);
     return work;
 }
@@ -286,9 +337,15 @@ int bh_sched_daemon_run(const struct bh_sched_daemon_options *o, struct bh_err *
             bh_log_info(deciding ? "Scheduler decides" : "Scheduler pauses",
                         bh_kv_u("nodes", bh_engine_node_count(d.engine)));
         }
-        bh_log_info("Scheduler stops");
-        leave(&d);
-        bh_keepalive_close(d.keepalive);
+        if (d.reloading) {
+            bh_log_info("Scheduler starts again with a changed configuration",
+                        bh_kv_s("file", o->config_path));
+            rc = BH_SCHED_RELOAD; /* the service manager goes on hearing from this process */
+        } else {
+            bh_log_info("Scheduler stops");
+            leave(&d);
+            bh_keepalive_close(d.keepalive);
+        }
     }
     bh_signals_close(signals);
     bh_sched_daemon_fini(&d);

@@ -11,7 +11,7 @@
  * The process holds no API credentials. All its state can be lost: it re-attaches to the snapshot,
  * asks the watcher for the pending pods and binders for what they have on the wire (ledger.h).
  *
- * Files: daemon.c owner, start and stop; intake.c snapshot and watcher; feed.c what follows from
+ * Files: daemon.c owner, start and stop; record.c what is kept of decisions; intake.c snapshot and watcher; feed.c what follows from
  * what they say; lease.c whether it may decide and write; cycle.c decisions and
  * failures; prebind.c what comes between Reserve and Bind; results.c binders; daemon_metrics.c and daemon_observe.c metrics. Threads: one.
  */
@@ -27,6 +27,7 @@
 #include "scheduler/daemon/intake.h"
 #include "scheduler/daemon/ledger.h"
 #include "scheduler/daemon/prebind.h"
+#include "scheduler/decisions/recorder.h"
 #include "scheduler/queue/queue.h"
 
 #define BH_TURN_CYCLES     64u
@@ -34,7 +35,7 @@
 #define BH_TURN_LOG_EVENTS 4096u
 #define BH_IDLE_MS         5u
 #define BH_LETTERS_MAX     4096u
-/* With extenders a decision may take long: after this time the turn goes on with other things. */
+/* With extenders, or recorded in full, a decision may take long: after this time the turn goes on with other things. */
 #define BH_TURN_DECIDING_NS  UINT64_C(20000000)
 #define BH_BINDER_GRACE_NS                                                                         \
     UINT64_C(1000000000) /* at start: wait for binders' in-flight reports                          \
@@ -57,10 +58,12 @@ struct bh_sched_daemon_options {
     const struct bh_sched_config *config;
     const struct bh_feature_gates *gates; /* told in the metrics; NULL = all at their defaults */
     int64_t max_in_unschedulable_ns;      /* 0 = 5 minutes */
-    const char *config_path; /* where it came from, NULL = defaults; for people (control.h) */
+    const char *config_path; /* where it came from, NULL = defaults (control.h) */
+    const char *config_text; /* what the file came to, before flags; NULL = not known */
     enum bh_tie_break tie_break;
     bool verify;
     uint64_t seed;
+    struct bh_recorder_options record; /* mode OFF: nothing is kept */
 };
 struct bh_sched_timing { /* set from the constants above; tests change it after init */
     uint64_t snapshot_stale_ns, binder_grace_ns;
@@ -91,6 +94,8 @@ struct bh_sched_daemon {
     struct bh_queue *queue;
     struct bh_ledger *ledger;
     struct bh_prebinds prebinds; /* between Reserve and Bind */
+    struct bh_recorder *recorder; /* of decisions; NULL: they are not kept */
+    unsigned decide_flags;        /* of bh_engine_schedule */
     struct bh_symtab *symtab;   /* the engine's */
     struct bh_arena text_arena; /* of one failed commit */
 
@@ -115,7 +120,7 @@ struct bh_sched_daemon {
 
     struct bh_control *control;
     uv_timer_t idle;
-    bool stopping;
+    bool stopping, reloading;
     struct bh_metrics *metrics;
     struct bh_sched_metrics *m;
     struct bh_probes *probes;
@@ -124,7 +129,14 @@ struct bh_sched_daemon {
     uint64_t mono_base_ns;
 };
 
+/* Until it is told to stop. 0; BH_SCHED_RELOAD: the caller executes the program again, with the same
+ * arguments: the file of the configuration has changed and is valid. Nothing was said to anybody:
+ * to the other processes it is as if this one had been killed. Or -errno. */
+#define BH_SCHED_RELOAD 1
 int bh_sched_daemon_run(const struct bh_sched_daemon_options *o, struct bh_err *err);
+/* Reads the configuration's file. 1: it is another one than the one in force, and valid: the daemon
+ * stops with BH_SCHED_RELOAD; 0: it is the same; -errno with what is wrong with it. */
+int bh_sched_reload(struct bh_sched_daemon *d, struct bh_err *err);
 /* The parts of it, for tests: the caller owns the loop, runs it between turns and drains it after
  * fini. fini also cleans up after an init that failed. */
 int bh_sched_daemon_init(struct bh_sched_daemon *d, const struct bh_sched_daemon_options *o,
@@ -188,6 +200,22 @@ void bh_sched_log_bound(const struct bh_queued_pod *p, const char *node);
 void bh_sched_log_condition(const struct bh_queued_pod *p, const char *reason);
 void bh_sched_log_pending(const struct bh_pod_rec *pod, enum bh_event_action action);
 void bh_sched_log_event(const struct bh_sched_daemon *d, const struct bh_cluster_event *ev);
+/* record.c; only with a recorder */
+void bh_sched_record_begin(struct bh_sched_daemon *d, struct bh_queued_pod *p,
+                           const struct bh_decision *dec);
+/* Reserve and Permit are through: s, and timeout_ns of who waits. dec: instead of the decision. */
+void bh_sched_record_commit(struct bh_sched_daemon *d, const struct bh_pending *p,
+                            enum bh_point at, const struct bh_status *s, int64_t timeout_ns,
+                            const struct bh_decision *dec);
+void bh_sched_record_no_fit(struct bh_sched_daemon *d);
+void bh_sched_record_metrics(struct bh_sched_daemon *d);
+/* What became of a bind; nothing without a recorder. */
+static inline void bh_sched_record_outcome(struct bh_sched_daemon *d, uint64_t decision,
+                                           enum bh_record_outcome o, const char *message)
+{
+    if (bh_unlikely(d->recorder) && decision)
+        bh_recorder_outcome(d->recorder, decision, o, message);
+}
 /* results.c */
 unsigned bh_sched_drain_binders(struct bh_sched_daemon *d);
 void bh_sched_receive_binders(struct bh_sched_daemon *d); /* while a decision waits */

@@ -366,6 +366,8 @@ void bh_sched_metrics_init(struct bh_sched_daemon *d)
     bh_metrics_on_scrape(r, fill, d);
     bh_metrics_add_process(r, "berth-scheduler");
     bh_sched_observe_init(d);
+    if (d->recorder)
+        bh_sched_record_metrics(d);
 }
 
 void bh_sched_metrics_free(struct bh_sched_daemon *d)

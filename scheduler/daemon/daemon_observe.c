@@ -37,10 +37,13 @@ static struct bh_cell *point_cell(struct bh_sched_metrics *m, struct bh_profile_
 static void on_point(void *arg, uint32_t profile, enum bh_seen_point at, enum bh_code code,
                      uint64_t ns)
 {
-    struct bh_sched_metrics *m = ((struct bh_sched_daemon *)arg)->m;
+    const struct bh_sched_daemon *d = arg;
+    struct bh_sched_metrics *m = d->m;
 
     if (!m || profile >= m->n_profiles)
         return;
+    if (bh_unlikely(d->recorder) && at != BH_SEEN_PRE_ENQUEUE)
+        bh_recorder_point(d->recorder, bh_seen_point_name(at), ns);
     bh_cell_observe(point_cell(m, &m->profiles[profile], at, code), (double)ns * 1e-9);
     if (at == BH_SEEN_POST_FILTER)
         bh_cell_add(m->preemptions, 1);

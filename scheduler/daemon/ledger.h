@@ -52,6 +52,7 @@ struct bh_work { /* strings owned by the item */
     uint32_t attempt;
     uint64_t queued_ns, sent_ns;
     uint64_t term; /* of the lease it was decided under */
+    uint64_t decision; /* BIND: the attempt's number in the record, 0 = none */
     /* private */
     struct bh_work *prev, *next;
     struct bh_binder *binder;  /* NULL = queued or parked */

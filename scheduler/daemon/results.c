@@ -87,6 +87,7 @@ void bh_sched_bound(struct bh_sched_daemon *d, struct bh_work *w)
     struct bh_str uid = bh_str_c(w->uid);
     const struct bh_queued_pod *p = bh_queue_find(d->queue, uid, NULL);
 
+    bh_sched_record_outcome(d, w->decision, BH_OUTCOME_BOUND, "");
     if (p) {
         bh_sched_count_bound(d, p, w->event_controller ? w->event_controller : "",
                              (double)(bh_mono_ns() - w->queued_ns) / 1e9);

@@ -208,6 +208,18 @@ static int best_first(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
+const struct bh_node_score **bh_explain_ranked(struct bh_arena *a, const struct bh_decision *d)
+{
+    const struct bh_node_score **v =
+        bh_arena_new_array(a, const struct bh_node_score *, d->n_scores + 1);
+
+    for (uint32_t i = 0; i < d->n_scores; i++)
+        v[i] = &d->scores[i];
+    if (d->n_scores > 1)
+        qsort(v, d->n_scores, sizeof *v, best_first);
+    return v;
+}
+
 static struct bh_json *plugin_scores(struct bh_arena *a, const struct bh_decision *d,
                                      const struct bh_node_score *s)
 {
@@ -228,14 +240,10 @@ static struct bh_json *plugin_scores(struct bh_arena *a, const struct bh_decisio
 static void add_ranking(struct bh_arena *a, const struct bh_symtab *tab,
                         const struct bh_decision *d, struct bh_json *o)
 {
-    const struct bh_node_score **v = bh_calloc(d->n_scores + 1, sizeof *v);
+    const struct bh_node_score **v = bh_explain_ranked(a, d);
     struct bh_json *list = bh_json_new(a, BH_JSON_ARRAY);
     uint32_t rank = 1;
 
-    for (uint32_t i = 0; i < d->n_scores; i++)
-        v[i] = &d->scores[i];
-    if (d->n_scores > 1)
-        qsort(v, d->n_scores, sizeof *v, best_first);
     for (uint32_t i = 0; i < d->n_scores; i++) {
         struct bh_json *one = bh_json_new(a, BH_JSON_OBJECT);
         if (i && v[i]->total != v[i - 1]->total)
@@ -253,7 +261,6 @@ static void add_ranking(struct bh_arena *a, const struct bh_symtab *tab,
     bh_json_set_bool(a, o, "scored", d->scored);
     if (d->n_scores)
         bh_json_set(a, o, "ranking", list);
-    free(v);
 }
 
 /* ---- the whole --------------------------------------------------------------------------------
@@ -286,13 +293,13 @@ static void add_pre_filter(struct bh_arena *a, const struct bh_symtab *tab,
     bh_json_set(a, o, "preFilterSubset", s);
 }
 
-static void add_preemption(struct bh_arena *a, const struct bh_symtab *tab,
-                           const struct bh_decision *d, struct bh_json *o)
+struct bh_json *bh_explain_preemption(struct bh_arena *a, const struct bh_symtab *tab,
+                                      const struct bh_decision *d)
 {
     struct bh_json *p = bh_json_new(a, BH_JSON_OBJECT), *victims = bh_json_new(a, BH_JSON_ARRAY);
 
     if (d->nominated_node == BH_SYM_NONE)
-        return;
+        return NULL;
     for (uint32_t i = 0; i < d->n_victims; i++) {
         const struct bh_victim *v = &d->victims[i];
         struct bh_json *one = bh_json_new(a, BH_JSON_OBJECT);
@@ -306,7 +313,7 @@ static void add_preemption(struct bh_arena *a, const struct bh_symtab *tab,
     bh_json_set(a, p, "victims", victims);
     bh_json_set_i64(a, p, "pdbViolations", d->victims_violating);
     bh_json_set_i64(a, p, "alternatives", d->n_preemptions ? d->n_preemptions - 1 : 0);
-    bh_json_set(a, o, "preemption", p);
+    return p;
 }
 
 struct bh_json *bh_explain_decision(struct bh_arena *a, const struct bh_explain_subject *pod,
@@ -314,7 +321,7 @@ struct bh_json *bh_explain_decision(struct bh_arena *a, const struct bh_explain_
 {
     static const char *const results[] = {
         [BH_DECIDED] = "Scheduled", [BH_NO_FIT] = "Unschedulable", [BH_DECISION_ERROR] = "Error"};
-    struct bh_json *o = begin(a, pod, results[d->kind]);
+    struct bh_json *o = begin(a, pod, results[d->kind]), *preemption;
 
     if (d->kind == BH_DECIDED)
         bh_json_set_str(a, o, "nodeName", bh_sym_text(tab, d->node));
@@ -328,6 +335,8 @@ struct bh_json *bh_explain_decision(struct bh_arena *a, const struct bh_explain_
     set_texts(a, o, "pendingPlugins", d->pending_plugins, d->n_pending_plugins);
     add_ranking(a, tab, d, o);
     add_rejected(a, tab, d, o);
-    add_preemption(a, tab, d, o);
+    preemption = bh_explain_preemption(a, tab, d);
+    if (preemption)
+        bh_json_set(a, o, "preemption", preemption);
     return o;
 }

@@ -68,6 +68,11 @@ void bh_explain_verdict(struct bh_arena *a, struct bh_json *o, const struct bh_s
 /* rejectedGroups of a decision, for other documents. */
 struct bh_json *bh_explain_groups(struct bh_arena *a, const struct bh_symtab *tab,
                                   const struct bh_decision *d);
+/* preemption of a decision; NULL: no node was nominated. */
+struct bh_json *bh_explain_preemption(struct bh_arena *a, const struct bh_symtab *tab,
+                                      const struct bh_decision *d);
+/* Feasible nodes, best first, equals by name; n_scores of them. */
+const struct bh_node_score **bh_explain_ranked(struct bh_arena *a, const struct bh_decision *d);
 
 /* ---- printing ---------------------------------------------------------------------------------
  */

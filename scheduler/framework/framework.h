@@ -73,6 +73,11 @@ struct bh_cycle {
      * NULL = no copies. */
     const struct bh_node_info **replaced;
     uint32_t samples; /* plugin calls that are still to be timed, see observe.h; 0 without observer */
+    struct bh_cycle_notes *notes; /* NULL: nobody wants to know what single plugins said */
+};
+struct bh_cycle_notes { /* room for every plugin of the framework */
+    struct bh_plugin_note *pre_filter, *pre_score, *post_filter;
+    uint32_t n_pre_filter, n_pre_score, n_post_filter;
 };
 /* Around one call of a plugin's code: 0 when it is not timed. */
 static inline uint64_t bh_sample_begin(const struct bh_cycle *cy)

@@ -100,6 +100,9 @@ void bh_run_pre_filter(struct bh_cycle *cy, struct bh_pre_filter_result *ret)
         const struct bh_status *s = p->pre_filter(&cy->calls[i], &nodes);
         bh_sample_end(cy, i, BH_SEEN_PRE_FILTER, bh_status_code(s), t);
         fw->evaluations[i].pre_filter += bh_status_code(s) != BH_SKIP;
+        if (bh_unlikely(cy->notes))
+            cy->notes->pre_filter[cy->notes->n_pre_filter++] =
+                (struct bh_plugin_note){p->name, s, !nodes.all, nodes.names, nodes.n};
 
         switch (bh_status_code(s)) {
         case BH_SKIP:
@@ -262,6 +265,9 @@ const struct bh_status *bh_run_post_filter(struct bh_cycle *cy, const struct bh_
         uint64_t t = bh_sample_begin(cy);
         const struct bh_status *s = p->post_filter(&cy->calls[i], d, &r);
         bh_sample_end(cy, i, BH_SEEN_POST_FILTER, bh_status_code(s), t);
+        if (bh_unlikely(cy->notes))
+            cy->notes->post_filter[cy->notes->n_post_filter++] =
+                (struct bh_plugin_note){.plugin = p->name, .status = s};
 
         if (bh_status_code(s) == BH_SUCCESS ||
             bh_status_code(s) == BH_UNSCHEDULABLE_AND_UNRESOLVABLE) {

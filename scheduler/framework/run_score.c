@@ -23,6 +23,9 @@ const struct bh_status *bh_run_pre_score(struct bh_cycle *cy, const uint32_t *ro
         const struct bh_status *s = p->pre_score(&cy->calls[i], rows, n);
         bh_sample_end(cy, i, BH_SEEN_PRE_SCORE, bh_status_code(s), t);
         fw->evaluations[i].pre_score += bh_status_code(s) != BH_SKIP;
+        if (bh_unlikely(cy->notes))
+            cy->notes->pre_score[cy->notes->n_pre_score++] =
+                (struct bh_plugin_note){.plugin = p->name, .status = s};
         if (bh_status_code(s) == BH_SKIP)
             cy->skip_score |= (uint64_t)1 << i;
         else if (bh_status_code(s) != BH_SUCCESS)

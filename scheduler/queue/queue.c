@@ -78,6 +78,8 @@ void bh_queue_free(struct bh_queue *q)
     bh_heap_fini(&q->error_backoff);
     for (uint32_t i = 0; i < q->n_plugins; i++)
         free(q->plugins[i]);
+    for (uint32_t i = 0; i < q->n_labels; i++)
+        free(q->labels[i]);
     free(q->rejected);
     free(q);
 }
@@ -196,6 +198,30 @@ static void count_incoming(struct bh_queue *q, const char *queue, const char *la
         q->incoming(q->incoming_arg, queue, label);
 }
 
+/* Labels are few, and mostly that of the pod before. */
+static void set_trigger(struct bh_queue *q, struct entry *e, const char *label)
+{
+    uint16_t i = q->last_label;
+
+    if (!i || !bh_streq(q->labels[i], label)) {
+        for (i = 1; i < q->n_labels && !bh_streq(q->labels[i], label); i++)
+            ;
+        if (i >= BH_QUEUE_MAX_LABELS)
+            return;
+        if (i >= q->n_labels) {
+            q->labels[i] = bh_strdup(label);
+            q->n_labels = i + 1;
+        }
+        q->last_label = i;
+    }
+    e->pub.trigger = i;
+}
+
+const char *bh_queue_trigger(const struct bh_queue *q, const struct bh_queued_pod *p)
+{
+    return p->trigger && p->trigger < q->n_labels ? q->labels[p->trigger] : "";
+}
+
 static bool held(const struct bh_queue *q, const struct entry *e)
 {
     const struct bh_pod_rec *pod = e->pub.pending.pod;
@@ -233,6 +259,8 @@ void bh_queue_move_to_active(struct bh_queue *q, struct entry *e, const char *la
         return;
     }
     take_out(q, e);
+    if (!from_backoff)
+        set_trigger(q, e, label);
     if (!e->pub.initial_attempt_ns)
         e->pub.initial_attempt_ns = now_ns;
     bh_heap_push(&q->active, e);
@@ -249,6 +277,7 @@ static void move_to_backoff(struct bh_queue *q, struct entry *e, const char *lab
         return;
     }
     take_out(q, e);
+    set_trigger(q, e, label);
     (void)backoff_expiry(q, e);
     bh_heap_push(error ? &q->error_backoff : &q->backoff, e);
     set_place(q, e, error ? BH_Q_ERROR_BACKOFF : BH_Q_BACKOFF);

@@ -31,6 +31,8 @@ struct bh_queued_pod { /* one entry; read-only outside the queue */
     uint32_t attempts, unschedulable_count, consecutive_errors;
     int64_t popped_ns; /* when the attempt under way began */
     uint32_t evaluated, feasible; /* nodes of the last decision, for the log */
+    uint16_t trigger;             /* what brought it back to the queue: bh_queue_trigger */
+    uint64_t decision;            /* the attempt's number in the record, 0 = none */
     bool flushed;      /* it was moved because it had waited too long, and was not rejected since */
     char *resource_version; /* of the API object (event's regarding.resourceVersion) */
     /* What the API server was last told, or said itself: see bh_queue_told. */
@@ -148,6 +150,9 @@ void bh_queue_each_in_flight(const struct bh_queue *q, void (*fn)(void *arg, con
                              void *arg);
 /* "NodeUpdateNodeTaint": upstream's name of an event, written to out. */
 const char *bh_queue_event_label(const struct bh_cluster_event *ev, char out[static 96]);
+/* What brought the pod to its attempt, upstream's name of an event ("PodAdd", "AssignedPodDelete",
+ * "ScheduleAttemptFailure" after an error); the wait for a backoff's end does not count. */
+const char *bh_queue_trigger(const struct bh_queue *q, const struct bh_queued_pod *p);
 /* Start of a new feed from the watcher: entries not added again before sync_end are deleted. */
 void bh_queue_sync_begin(struct bh_queue *q);
 void bh_queue_sync_end(struct bh_queue *q);

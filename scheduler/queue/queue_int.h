@@ -14,6 +14,7 @@
 #include "scheduler/queue/queue.h"
 
 #define BH_QUEUE_MAX_PLUGINS 63u /* distinct plugin names that ever rejected a pod */
+#define BH_QUEUE_MAX_LABELS  512u
 #define BH_QUEUE_NO_PLUGIN   UINT32_MAX
 #define NS_PER_S             INT64_C(1000000000)
 
@@ -81,6 +82,8 @@ struct bh_queue {
     uint64_t by_essence;                /* plugins that look at no more */
     char *plugins[BH_QUEUE_MAX_PLUGINS];
     uint32_t n_plugins;
+    char *labels[BH_QUEUE_MAX_LABELS]; /* of events that brought pods back; 0: none */
+    uint16_t n_labels, last_label;
     struct flight_node flight; /* list head */
     struct bh_queue_stats count;
     uint64_t sync_generation;

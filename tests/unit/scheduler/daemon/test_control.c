@@ -5,6 +5,7 @@
  */
 #include "tests/unit/scheduler/daemon/fixture.h"
 
+#include <errno.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
@@ -267,6 +268,51 @@ static void test_the_configuration_is_told_without_keys(void)
     teardown(&f);
 }
 
+static void write_config(const char *path, const char *more)
+{
+    char text[200];
+
+    snprintf(text, sizeof(text),
+             "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n%s",
+             more);
+    CU_ASSERT_FATAL(bh_write_file(path, text, strlen(text), 0600) == 0);
+}
+
+static void test_the_file_is_read_again(void)
+{
+    struct fixture f;
+    struct asker k;
+    Berth__ControlRequest q = BERTH__CONTROL_REQUEST__INIT;
+    struct bh_sched_config *c = NULL;
+    struct bh_buf now = {0};
+    struct bh_err err = {0};
+    char path[160];
+
+    setup(&f);
+    CU_ASSERT_EQUAL(bh_sched_reload(&f.d, &err), -ENOENT); /* there is no file */
+    snprintf(path, sizeof(path), "%s/config.yaml", f.dir);
+    write_config(path, "");
+    CU_ASSERT_FATAL(bh_sched_config_load(path, &c, &err) == 0);
+    bh_sched_config_write(c, BH_SCHED_CONFIG_YAML, true, &now);
+    f.d.o.config_path = path;
+    f.d.o.config_text = bh_buf_str(&now);
+    CU_ASSERT_EQUAL(bh_sched_reload(&f.d, &err), 0);
+    write_config(path, "podInitialBackoffSeconds: 0\n");
+    CU_ASSERT_EQUAL(bh_sched_reload(&f.d, &err), -EINVAL);
+    CU_ASSERT_PTR_NOT_NULL(strstr(err.msg, "podInitialBackoffSeconds: Invalid value: 0"));
+    CU_ASSERT_FALSE(f.d.stopping);
+    write_config(path, "podInitialBackoffSeconds: 2\n");
+    asker_open(&f, &k);
+    q.what = BERTH__CONTROL_WHAT__CONTROL_RELOAD;
+    CU_ASSERT(ask(&f, &k, &q)->restart);
+    CU_ASSERT(f.d.stopping && f.d.reloading);
+    unlink(path);
+    bh_buf_fini(&now);
+    bh_sched_config_free(c);
+    asker_close(&k);
+    teardown(&f);
+}
+
 static void send_raw(struct asker *k, const void *p, size_t n)
 {
     CU_ASSERT_FATAL(zmq_send(bh_bus_socket(k->bus), p, n, 0) == (int)n);
@@ -410,6 +456,7 @@ BH_TESTS("scheduler/control",
          {"a pod is followed through its places", test_a_pod_is_followed_through_its_places},
          {"the queue comes in pages", test_the_queue_comes_in_pages},
          {"the configuration is told without keys", test_the_configuration_is_told_without_keys},
+         {"the file is read again", test_the_file_is_read_again},
          {"rubbish is answered with an error", test_rubbish_is_answered_with_an_error},
          {"strangers on the socket", test_strangers_on_the_socket},
          {"who does not read loses answers", test_who_does_not_read_loses_answers},

@@ -1,0 +1,622 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * scheduler/decisions/view.c - an attempt as documents: docs/simulator-api.md section 3
+ */
+#include <errno.h>
+
+#include "common/k8s/quantity.h"
+#include "scheduler/decisions/store.h"
+#include "scheduler/explain/explain.h"
+
+#define TOP            10u
+#define NODES_PAGE     200u
+#define NODES_PAGE_MAX 5000u
+
+/* ---- summary -----------------------------------------------------------------------------------
+ */
+
+static void add_time(struct bh_arena *a, struct bh_json *o, int64_t ns)
+{
+    char text[40];
+
+    bh_time_format_micro(text, ns / 1000000000, (int32_t)(ns % 1000000000));
+    bh_json_set_str(a, o, "time", text);
+}
+
+struct bh_json *bh_decisions_summary(struct bh_arena *a, const struct bh_decision_row *row)
+{
+    struct bh_json *o = bh_json_new(a, BH_JSON_OBJECT), *pod = bh_json_new(a, BH_JSON_OBJECT),
+                   *nodes = bh_json_new(a, BH_JSON_OBJECT);
+    bool decided = row->result == BH_DECIDED;
+
+    bh_json_set_i64(a, o, "id", row->id);
+    add_time(a, o, row->time_ns);
+    bh_json_set_str(a, pod, "namespace", row->namespace_);
+    bh_json_set_str(a, pod, "name", row->name);
+    bh_json_set_str(a, pod, "uid", row->uid);
+    bh_json_set(a, o, "pod", pod);
+    bh_json_set_str(a, o, "profile", row->h.profile);
+    bh_json_set_i64(a, o, "priority", row->h.priority);
+    bh_json_set_i64(a, o, "attempt", row->h.attempt);
+    bh_json_set_str(a, o, "result", bh_record_results[row->result]);
+    bh_json_set_str(a, o, "nodeName", decided ? row->node : "");
+    bh_json_set_str(a, o, "nominatedNodeName", row->h.nominated);
+    bh_json_set_i64(a, o, "victims", row->h.n_victims);
+    bh_json_set_str(a, o, "reason", row->h.reason);
+    bh_json_set_str(a, o, "message", row->h.message);
+    bh_json_set_i64(a, o, "duration_ns", (int64_t)row->h.duration_ns);
+    bh_json_set_i64(a, nodes, "total", row->h.n_nodes);
+    bh_json_set_i64(a, nodes, "evaluated", row->h.evaluated);
+    bh_json_set_i64(a, nodes, "feasible", row->h.feasible);
+    bh_json_set(a, o, "nodes", nodes);
+    bh_json_set_str(a, o, "outcome", bh_record_outcomes[row->outcome]);
+    bh_json_set_str(a, o, "outcomeMessage", row->outcome_message);
+    bh_json_set_str(a, o, "trigger", row->h.trigger);
+    bh_json_set_str(a, o, "mode", bh_record_modes[row->h.mode]);
+    return o;
+}
+
+/* ---- parts of the whole ------------------------------------------------------------------------
+ */
+
+static struct bh_json *texts(struct bh_arena *a, const char *const *v, uint32_t n)
+{
+    struct bh_json *list = bh_json_new(a, BH_JSON_ARRAY);
+
+    for (uint32_t i = 0; i < n; i++)
+        bh_json_push(list, bh_json_new_cstr(a, v[i]));
+    return list;
+}
+
+static const char *status_text(struct bh_arena *a, const struct bh_status *s)
+{
+    switch (bh_status_code(s)) {
+    case BH_SUCCESS:
+        return "success";
+    case BH_SKIP:
+        return "skip";
+    default:
+        return bh_status_message(a, s);
+    }
+}
+
+static struct bh_json *notes(struct bh_arena *a, const struct bh_symtab *tab,
+                             const struct bh_plugin_note *v, uint32_t n)
+{
+    struct bh_json *list = bh_json_new(a, BH_JSON_ARRAY);
+
+    for (uint32_t i = 0; i < n; i++) {
+        struct bh_json *o = bh_json_new(a, BH_JSON_OBJECT), *nodes;
+        bh_json_set_str(a, o, "plugin", v[i].plugin);
+        bh_json_set_str(a, o, "status", status_text(a, v[i].status));
+        if (v[i].narrowed) {
+            nodes = bh_json_new(a, BH_JSON_ARRAY);
+            for (uint32_t k = 0; k < v[i].n_nodes; k++)
+                bh_json_push(nodes, bh_json_new_cstr(a, bh_sym_text(tab, v[i].nodes[k])));
+            bh_json_set(a, o, "nodes", nodes);
+        }
+        bh_json_push(list, o);
+    }
+    return list;
+}
+
+static struct bh_json *steps(struct bh_arena *a, const struct bh_record_step *v, uint32_t n)
+{
+    struct bh_json *list = bh_json_new(a, BH_JSON_ARRAY);
+
+    for (uint32_t i = 0; i < n; i++) {
+        struct bh_json *o = bh_json_new(a, BH_JSON_OBJECT);
+        bh_json_set_str(a, o, "plugin", v[i].plugin);
+        bh_json_set_str(a, o, "status", v[i].message);
+        bh_json_push(list, o);
+    }
+    return list;
+}
+
+static struct bh_json *score_plugins(struct bh_arena *a, const struct bh_decision *d)
+{
+    struct bh_json *list = bh_json_new(a, BH_JSON_ARRAY);
+
+    for (uint32_t k = 0; d->n_scores && d->scores[0].plugins && k < d->n_score_plugins; k++) {
+        struct bh_json *o = bh_json_new(a, BH_JSON_OBJECT);
+        bh_json_set_str(a, o, "name", d->scores[0].plugins[k].plugin);
+        bh_json_set_i64(a, o, "weight", d->scores[0].plugins[k].weight);
+        bh_json_push(list, o);
+    }
+    return list;
+}
+
+static void add_scores(struct bh_arena *a, struct bh_json *o, const struct bh_decision *d,
+                       const struct bh_node_score *s)
+{
+    struct bh_json *raw = bh_json_new(a, BH_JSON_ARRAY),
+                   *normalized = bh_json_new(a, BH_JSON_ARRAY),
+                   *weighted = bh_json_new(a, BH_JSON_ARRAY);
+
+    for (uint32_t k = 0; s->plugins && k < d->n_score_plugins; k++) {
+        bh_json_push(raw, bh_json_new_i64(a, s->plugins[k].raw));
+        bh_json_push(normalized, bh_json_new_i64(a, s->plugins[k].normalized));
+        bh_json_push(weighted, bh_json_new_i64(a, s->plugins[k].weighted));
+    }
+    bh_json_set_i64(a, o, "total", s->total);
+    bh_json_set(a, o, "raw", raw);
+    bh_json_set(a, o, "normalized", normalized);
+    bh_json_set(a, o, "weighted", weighted);
+}
+
+static struct bh_json *top(struct bh_arena *a, const struct bh_symtab *tab,
+                           const struct bh_decision *d)
+{
+    const struct bh_node_score **v = bh_explain_ranked(a, d);
+    struct bh_json *list = bh_json_new(a, BH_JSON_ARRAY);
+
+    for (uint32_t i = 0; i < d->n_scores && i < TOP; i++) {
+        struct bh_json *o = bh_json_new(a, BH_JSON_OBJECT);
+        bh_json_set_str(a, o, "node", bh_sym_text(tab, v[i]->node));
+        add_scores(a, o, d, v[i]);
+        bh_json_push(list, o);
+    }
+    return list;
+}
+
+/* ---- the funnel --------------------------------------------------------------------------------
+ */
+
+static void add_step(struct bh_arena *a, struct bh_json *list, const char *step, const char *plugin,
+                     uint32_t removed, uint32_t left)
+{
+    struct bh_json *o = bh_json_new(a, BH_JSON_OBJECT);
+
+    bh_json_set_str(a, o, "step", step);
+    if (plugin) {
+        bh_json_set_str(a, o, "plugin", plugin);
+        bh_json_set_i64(a, o, "removed", removed);
+    }
+    bh_json_set_i64(a, o, "count", left);
+    bh_json_push(list, o);
+}
+
+/* How many nodes of the cluster are in every set up to this one: the sets are names, which need not
+ * be nodes. */
+static uint32_t count_common(const struct bh_recorded *r, uint32_t through)
+{
+    const struct bh_decision *d = &r->d;
+    struct bh_umap seen = {0};
+    uint64_t sets = 0, n = 0;
+    uint32_t common = 0;
+
+    for (uint32_t i = 0; i <= through; i++) {
+        if (!d->pre_filters[i].narrowed)
+            continue;
+        for (uint32_t k = 0; k < d->pre_filters[i].n_nodes; k++) {
+            uint64_t had = 0;
+            (void)bh_umap_get(&seen, d->pre_filters[i].nodes[k], &had);
+            if (had == sets)
+                bh_umap_put(&seen, d->pre_filters[i].nodes[k], had + 1);
+        }
+        sets++;
+    }
+    for (uint32_t i = 0; i < d->n_rejected; i++)
+        common += bh_umap_get(&seen, d->rejected[i].node, &n) && n == sets;
+    for (uint32_t i = 0; i < d->n_scores; i++)
+        common += bh_umap_get(&seen, d->scores[i].node, &n) && n == sets;
+    for (uint32_t i = 0; i < r->n_others; i++)
+        common += bh_umap_get(&seen, r->others[i], &n) && n == sets;
+    bh_umap_fini(&seen);
+    return common;
+}
+
+static uint32_t pre_filter_steps(struct bh_arena *a, struct bh_json *list,
+                                 const struct bh_recorded *r)
+{
+    uint32_t left = r->d.n_nodes;
+
+    for (uint32_t i = 0; i < r->d.n_pre_filters; i++) {
+        const struct bh_plugin_note *p = &r->d.pre_filters[i];
+        uint32_t now = left;
+        if (p->narrowed)
+            now = count_common(r, i);
+        else if (bh_status_rejected(p->status) || bh_status_code(p->status) == BH_ERROR)
+            now = 0;
+        if (p->narrowed || now != left)
+            add_step(a, list, "PreFilter", p->plugin, left - BH_MIN(left, now), now);
+        left = BH_MIN(left, now);
+    }
+    return left;
+}
+
+static uint32_t rejected_by(const struct bh_decision *d, const char *plugin)
+{
+    uint32_t n = 0;
+
+    for (uint32_t i = 0; i < d->n_rejected; i++)
+        n += d->rejected[i].status->plugin && bh_streq(d->rejected[i].status->plugin, plugin);
+    return n;
+}
+
+static struct bh_json *funnel(struct bh_arena *a, const struct bh_recorded *r)
+{
+    const struct bh_decision *d = &r->d;
+    struct bh_json *list = bh_json_new(a, BH_JSON_ARRAY);
+    uint32_t left, by_filters = 0, unseen;
+
+    add_step(a, list, "all nodes", NULL, 0, d->n_nodes);
+    left = pre_filter_steps(a, list, r);
+    for (uint32_t i = 0; left && i < d->n_filter_plugins; i++) {
+        uint32_t n = rejected_by(d, d->filter_plugins[i]);
+        by_filters += n;
+        left -= BH_MIN(left, n);
+        add_step(a, list, "Filter", d->filter_plugins[i], n, left);
+    }
+    if (left && by_filters < d->n_rejected) { /* extenders, nominated pods that cannot be added */
+        uint32_t n = d->n_rejected - by_filters;
+        left -= BH_MIN(left, n);
+        add_step(a, list, "Filter", "Extender", n, left);
+    }
+    unseen = left - BH_MIN(left, d->n_scores);
+    if (unseen)
+        add_step(a, list, "not evaluated", "", unseen, d->n_scores);
+    add_step(a, list, "feasible", NULL, 0, d->n_scores);
+    return list;
+}
+
+/* ---- one attempt -------------------------------------------------------------------------------
+ */
+
+static struct bh_json *timings(struct bh_arena *a, const struct bh_record_head *h)
+{
+    struct bh_json *o = bh_json_new(a, BH_JSON_OBJECT);
+
+    for (uint32_t i = 0; i < h->n_points; i++)
+        bh_json_set_i64(a, o, h->points[i].point, (int64_t)h->points[i].ns);
+    return o;
+}
+
+static void add_body(struct bh_arena *a, struct bh_json *o, const struct bh_recorded *r,
+                     const struct bh_symtab *tab)
+{
+    const struct bh_decision *d = &r->d;
+    struct bh_json *preemption = bh_explain_preemption(a, tab, d), *tie;
+
+    bh_json_set(a, o, "preFilter", notes(a, tab, d->pre_filters, d->n_pre_filters));
+    bh_json_set(a, o, "filterPlugins", texts(a, d->filter_plugins, d->n_filter_plugins));
+    bh_json_set(a, o, "funnel", funnel(a, r));
+    bh_json_set(a, o, "rejectedGroups", bh_explain_groups(a, tab, d));
+    bh_json_set(a, o, "preScore", notes(a, tab, d->pre_scores, d->n_pre_scores));
+    bh_json_set(a, o, "scorePlugins", score_plugins(a, d));
+    bh_json_set_bool(a, o, "scored", d->scored);
+    bh_json_set(a, o, "top", top(a, tab, d));
+    bh_json_set(a, o, "postFilter", notes(a, tab, d->post_filters, d->n_post_filters));
+    bh_json_set(a, o, "preemption", preemption ? preemption : bh_json_new(a, BH_JSON_NULL));
+    if (d->fit_message)
+        bh_json_set_str(a, o, "fitMessage", d->fit_message);
+    bh_json_set_str(a, o, "postFilterMessage",
+                    d->post_filter_message ? d->post_filter_message : "");
+    tie = bh_json_new(a, BH_JSON_OBJECT);
+    bh_json_set_i64(a, tie, "equals", d->n_best);
+    bh_json_set(a, o, "tie", tie);
+    bh_json_set(a, o, "reserve", steps(a, r->after.reserve, r->after.n_reserve));
+    bh_json_set(a, o, "permit", steps(a, r->after.permit, r->after.n_permit));
+    bh_json_set(a, o, "unschedulablePlugins",
+                texts(a, d->unschedulable_plugins, d->n_unschedulable_plugins));
+}
+
+int bh_decisions_get(struct bh_decisions *d, struct bh_arena *a, int64_t id, struct bh_json **ret,
+                     struct bh_err *err)
+{
+    int rc = bh_decisions_load(d, id, err);
+
+    *ret = NULL;
+    if (rc < 0)
+        return rc;
+    *ret = bh_decisions_summary(a, &d->row);
+    if (d->has_body)
+        add_body(a, *ret, &d->got, d->names.tab);
+    bh_json_set(a, *ret, "timings_ns", timings(a, &d->row.h));
+    return 0;
+}
+
+static struct bh_json *head_alone(struct bh_arena *a, const struct bh_explain_subject *s,
+                                  const struct bh_decision_row *row, struct bh_decision *dec)
+{
+    struct bh_symtab *tab = bh_symtab_new();
+    struct bh_json *o;
+
+    dec->node = bh_sym_internc(tab, row->result == BH_DECIDED ? row->node : "");
+    o = bh_explain_decision(a, s, tab, dec);
+    bh_json_unset(o, "scored");
+    bh_symtab_free(tab);
+    return o;
+}
+
+int bh_decisions_explanation(struct bh_decisions *d, struct bh_arena *a, int64_t id,
+                             struct bh_json **ret, struct bh_err *err)
+{
+    int rc = bh_decisions_load(d, id, err);
+    const struct bh_decision_row *row = &d->row;
+    struct bh_explain_subject s;
+    struct bh_decision dec;
+
+    *ret = NULL;
+    if (rc < 0)
+        return rc;
+    s = (struct bh_explain_subject){row->namespace_, row->name, row->uid, row->h.profile,
+                                    row->h.priority};
+    if (d->has_body) {
+        *ret = bh_explain_decision(a, &s, d->names.tab, &d->got.d);
+        if (d->got.after.overruled) { /* the decision stood until Reserve or Permit */
+            bh_json_set_str(a, *ret, "result", bh_record_results[row->result]);
+            bh_json_set_str(a, *ret, "reason", row->h.reason);
+            bh_json_set_str(a, *ret, "message", row->h.message);
+        }
+        return 0;
+    }
+    dec = (struct bh_decision){.kind = row->result,
+                               .n_nodes = row->h.n_nodes,
+                               .evaluated = row->h.evaluated,
+                               .feasible = row->h.feasible,
+                               .reason = row->h.reason,
+                               .message = row->h.message};
+    *ret = head_alone(a, &s, row, &dec);
+    return 0;
+}
+
+/* ---- nodes -------------------------------------------------------------------------------------
+ */
+
+enum status { FEASIBLE, REJECTED, EXCLUDED, NOT_EVALUATED, STATUSES };
+static const char *const status_names[] = {"feasible", "rejected", "excluded", "not-evaluated"};
+
+struct item {
+    const char *name;
+    enum status status;
+    const struct bh_node_score *score; /* FEASIBLE */
+    const struct bh_status *verdict;   /* REJECTED, EXCLUDED */
+};
+struct items {
+    struct item *v;
+    uint32_t n;
+    int plugin; /* sorted by this one's score; -1 = by total, -2 = by name */
+};
+
+static bool in_subset(const struct bh_decision *d, bh_sym node)
+{
+    for (uint32_t i = 0; i < d->n_pre_filter_nodes; i++)
+        if (d->pre_filter_nodes[i] == node)
+            return true;
+    return false;
+}
+
+/* PreFilter left the node out: with which words. */
+static const struct bh_status *excluded_by(struct bh_arena *a, const struct bh_decision *d,
+                                           bh_sym node)
+{
+    struct bh_status *s;
+
+    if (d->pre_filter)
+        return d->pre_filter;
+    if (!d->absent || in_subset(d, node))
+        return NULL;
+    s = bh_arena_memdup(a, d->absent, sizeof(*s));
+    if (!s->plugin && d->n_pre_filter_plugins)
+        s->plugin = d->pre_filter_plugins[0];
+    return s;
+}
+
+static void gather(struct bh_arena *a, const struct bh_symtab *tab, const struct bh_recorded *r,
+                   struct items *ret)
+{
+    const struct bh_decision *d = &r->d;
+
+    *ret = (struct items){
+        .v = bh_arena_new_array(a, struct item, d->n_scores + d->n_rejected + r->n_others + 1)};
+    for (uint32_t i = 0; i < d->n_scores; i++)
+        ret->v[ret->n++] = (struct item){.name = bh_sym_text(tab, d->scores[i].node),
+                                         .status = FEASIBLE,
+                                         .score = &d->scores[i]};
+    for (uint32_t i = 0; i < d->n_rejected; i++)
+        ret->v[ret->n++] = (struct item){.name = bh_sym_text(tab, d->rejected[i].node),
+                                         .status = REJECTED,
+                                         .verdict = d->rejected[i].status};
+    for (uint32_t i = 0; i < r->n_others; i++) {
+        const struct bh_status *by = excluded_by(a, d, r->others[i]);
+        ret->v[ret->n++] = (struct item){.name = bh_sym_text(tab, r->others[i]),
+                                         .status = by ? EXCLUDED : NOT_EVALUATED,
+                                         .verdict = by};
+    }
+}
+
+static int64_t sort_value(const struct items *list, const struct item *i)
+{
+    if (!i->score)
+        return INT64_MIN;
+    return list->plugin < 0 ? i->score->total : i->score->plugins[list->plugin].weighted;
+}
+
+static int in_order(const void *a, const void *b, void *arg)
+{
+    const struct item *x = a, *y = b;
+    const struct items *list = arg;
+    int64_t vx = sort_value(list, x), vy = sort_value(list, y);
+
+    if (list->plugin != -2) {
+        if (x->status != y->status)
+            return x->status < y->status ? -1 : 1;
+        if (vx != vy)
+            return vx < vy ? 1 : -1;
+    }
+    return strcmp(x->name, y->name);
+}
+
+static int sort_items(struct items *list, const struct bh_decision *d, const char *sort,
+                      struct bh_err *err)
+{
+    list->plugin = -1;
+    if (sort && bh_streq(sort, "name")) {
+        list->plugin = -2;
+    } else if (sort && !bh_streq(sort, "total")) {
+        for (uint32_t k = 0; d->n_scores && d->scores[0].plugins && k < d->n_score_plugins; k++)
+            if (bh_streq(d->scores[0].plugins[k].plugin, sort))
+                list->plugin = (int)k;
+        if (list->plugin < 0)
+            return bh_err_set(err, -EINVAL, "sort \"%s\": total, name, or a score plugin", sort);
+    }
+    if (list->n > 1)
+        qsort_r(list->v, list->n, sizeof(*list->v), in_order, list);
+    return 0;
+}
+
+static bool matches_text(const struct item *i, const char *q)
+{
+    if (strcasestr(i->name, q))
+        return true;
+    for (uint32_t k = 0; i->verdict && k < i->verdict->n_reasons; k++)
+        if (strcasestr(i->verdict->reasons[k], q))
+            return true;
+    return i->verdict && i->verdict->plugin && strcasestr(i->verdict->plugin, q);
+}
+
+static int select_items(struct items *list, const struct bh_decision_nodes_query *q,
+                        struct bh_err *err)
+{
+    const char *want = q->status && !bh_streq(q->status, "all") ? q->status : NULL;
+    uint32_t n = 0;
+    bool known = !want;
+
+    for (unsigned i = 0; want && i < STATUSES; i++)
+        known |= bh_streq(want, status_names[i]);
+    if (!known)
+        return bh_err_set(err, -EINVAL,
+                          "status \"%s\": feasible, rejected, excluded, not-evaluated or all",
+                          q->status);
+    for (uint32_t i = 0; i < list->n; i++)
+        if ((!want || bh_streq(want, status_names[list->v[i].status])) &&
+            (!q->q || !*q->q || matches_text(&list->v[i], q->q)))
+            list->v[n++] = list->v[i];
+    list->n = n;
+    return 0;
+}
+
+static struct bh_json *item_json(struct bh_arena *a, const struct bh_decision *d,
+                                 const struct item *i)
+{
+    static const struct bh_node_score none = {0};
+    struct bh_json *o = bh_json_new(a, BH_JSON_OBJECT);
+    const struct bh_status *s = i->verdict;
+
+    bh_json_set_str(a, o, "node", i->name);
+    bh_json_set_str(a, o, "status", status_names[i->status]);
+    bh_json_set_str(a, o, "plugin", s && s->plugin ? s->plugin : "");
+    bh_json_set_str(a, o, "code", s ? bh_code_name(s->code) : "");
+    bh_json_set(a, o, "reasons",
+                s ? texts(a, s->reasons, s->n_reasons) : bh_json_new(a, BH_JSON_ARRAY));
+    add_scores(a, o, d, i->score ? i->score : &none);
+    return o;
+}
+
+static int load_with_body(struct bh_decisions *d, int64_t id, struct bh_err *err)
+{
+    int rc = bh_decisions_load(d, id, err);
+
+    if (rc == 0 && !d->has_body)
+        rc = bh_err_set(err, -ENOENT,
+                        "attempt %lld was recorded in mode summary: nothing is known of its nodes",
+                        (long long)id);
+    return rc;
+}
+
+int bh_decisions_nodes(struct bh_decisions *d, struct bh_arena *a, int64_t id,
+                       const struct bh_decision_nodes_query *q, struct bh_json **ret,
+                       struct bh_err *err)
+{
+    unsigned limit = BH_MIN(q->limit ? q->limit : NODES_PAGE, NODES_PAGE_MAX);
+    struct bh_json *o, *items;
+    struct items list;
+    int rc = load_with_body(d, id, err);
+
+    *ret = NULL;
+    if (rc < 0)
+        return rc;
+    gather(a, d->names.tab, &d->got, &list);
+    rc = select_items(&list, q, err);
+    if (rc == 0)
+        rc = sort_items(&list, &d->got.d, q->sort, err);
+    if (rc < 0)
+        return rc;
+    o = bh_json_new(a, BH_JSON_OBJECT);
+    items = bh_json_new(a, BH_JSON_ARRAY);
+    for (uint32_t i = q->offset; i < list.n && i - q->offset < limit; i++)
+        bh_json_push(items, item_json(a, &d->got.d, &list.v[i]));
+    bh_json_set(a, o, "plugins", score_plugins(a, &d->got.d));
+    bh_json_set_i64(a, o, "total", list.n);
+    bh_json_set(a, o, "items", items);
+    *ret = o;
+    return 0;
+}
+
+/* Filter plugins that let the node pass. */
+static struct bh_json *passed(struct bh_arena *a, const struct bh_decision *d, const struct item *i)
+{
+    struct bh_json *list = bh_json_new(a, BH_JSON_ARRAY);
+    const char *by = i->verdict && i->verdict->plugin ? i->verdict->plugin : NULL;
+
+    for (uint32_t k = 0; i->status <= REJECTED && k < d->n_filter_plugins; k++) {
+        if (by && bh_streq(by, d->filter_plugins[k]))
+            break;
+        bh_json_push(list, bh_json_new_cstr(a, d->filter_plugins[k]));
+    }
+    return list;
+}
+
+static const struct bh_node_score *winner_of(const struct bh_decision *d)
+{
+    for (uint32_t i = 0; d->kind == BH_DECIDED && i < d->n_scores; i++)
+        if (d->scores[i].node == d->node)
+            return &d->scores[i];
+    return NULL;
+}
+
+static void add_difference(struct bh_arena *a, struct bh_json *o, const struct bh_decision *d,
+                           const struct item *i, const struct bh_node_score *winner)
+{
+    struct bh_json *list = bh_json_new(a, BH_JSON_ARRAY);
+
+    for (uint32_t k = 0; i->score && i->score->plugins && k < d->n_score_plugins; k++) {
+        struct bh_json *one = bh_json_new(a, BH_JSON_OBJECT);
+        bh_json_set_str(a, one, "plugin", i->score->plugins[k].plugin);
+        bh_json_set_i64(a, one, "weighted",
+                        i->score->plugins[k].weighted - winner->plugins[k].weighted);
+        bh_json_push(list, one);
+    }
+    bh_json_set(a, o, "difference", list);
+}
+
+int bh_decisions_node(struct bh_decisions *d, struct bh_arena *a, int64_t id, const char *node,
+                      struct bh_json **ret, struct bh_err *err)
+{
+    const struct bh_node_score *winner;
+    const struct item *found = NULL;
+    struct items list;
+    int rc = load_with_body(d, id, err);
+
+    *ret = NULL;
+    if (rc < 0)
+        return rc;
+    gather(a, d->names.tab, &d->got, &list);
+    for (uint32_t i = 0; i < list.n && !found; i++)
+        if (bh_streq(list.v[i].name, node))
+            found = &list.v[i];
+    if (!found)
+        return bh_err_set(err, -ENOENT, "attempt %lld knew no node %s", (long long)id, node);
+    *ret = item_json(a, &d->got.d, found);
+    bh_json_set(a, *ret, "passed", passed(a, &d->got.d, found));
+    winner = winner_of(&d->got.d);
+    if (winner) {
+        struct bh_json *w = bh_json_new(a, BH_JSON_OBJECT);
+        bh_json_set_str(a, w, "node", bh_sym_text(d->names.tab, winner->node));
+        bh_json_set_i64(a, w, "total", winner->total);
+        bh_json_set(a, *ret, "winner", w);
+        add_difference(a, *ret, &d->got.d, found, winner);
+    }
+    return 0;
+}
