@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
 # The whole pipeline with real processes and the built-in API server: throughput, latency and the CPU time
 # of each process per pod.
-# usage: bench/pipeline.sh [BINDIR]     NODES=5000 PODS=20000 BINDERS=2 PARALLEL=64
+# usage: bench/pipeline.sh [BINDIR]     NODES=5000 PODS=20000 BINDERS=2 PARALLEL=64 RECORD=off|summary|full
 set -euo pipefail
 bin=$(cd "${1:-build/bin}" && pwd)
 NODES=${NODES:-5000} PODS=${PODS:-20000} BINDERS=${BINDERS:-2} PARALLEL=${PARALLEL:-64}
 work=$(mktemp -d)
 trap 'kill -TERM "$up" 2>/dev/null; wait "$up" 2>/dev/null; rm -rf "$work"' EXIT
-"$bin/berth" up --no-example --binders "$BINDERS" >"$work/out" 2>&1 &
+"$bin/berth" up --no-example --binders "$BINDERS" --record-decisions "${RECORD:-off}" >"$work/out" 2>&1 &
 up=$!
 until grep -q '^Berth is up' "$work/out"; do
     kill -0 "$up" || { cat "$work/out"; exit 1; }

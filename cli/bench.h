@@ -5,7 +5,8 @@
  * A file is a list of test cases; a test case has operations (opcodes) and workloads, which give
  * the operations their numbers. bench_config.c reads and checks files and makes a plan (struct
  * bh_bench_step) of one workload; bench_template.c renders objects; bench_ops.c carries the steps
- * out; bench_world.c is the cluster they act on; bench_measure.c collects, judges and prints.
+ * out; bench_world.c is the cluster they act on, a world of simulator/scenario/world.h;
+ * bench_measure.c collects, judges and prints.
  *
  * Engine mode, the only one: one process, one thread, no server and no bus. The simulator's store
  * admits every object as an API server does and tells about commits; these go straight into the
@@ -23,14 +24,9 @@
 #define BH_BENCH_H
 
 #include "cli/cli.h"
-#include "common/base/loop.h"
 #include "common/base/map.h"
 #include "common/k8s/selector.h"
-#include "scheduler/daemon/intake.h"
-#include "scheduler/engine.h"
-#include "scheduler/queue/queue.h"
-#include "simulator/server.h"
-#include "simulator/sim.h"
+#include "simulator/scenario/world.h"
 
 /* ---- files (bench_config.c) --------------------------------------------------------------------
  */
@@ -229,25 +225,14 @@ struct bh_bench_world {
     const struct bh_bench_target *target;
     struct bh_bench_report *report;
     struct bh_progress *progress;
-    uv_loop_t loop;
-    struct bh_sim *sim;
+    struct bh_world cluster; /* engine, store, queue, clock */
+    bool has_cluster;
     struct bh_sim_controllers *controllers; /* NULL: nobody needs them */
     struct bh_kube_flags flags;
     bool has_flags;
     struct bh_sched_config *config;
-    struct bh_engine *engine;
-    struct bh_queue *queue;
-    struct bh_intake intake; /* only what turns records into events */
-    struct bh_arena arena;   /* of the object at hand */
-    struct bh_arena decoded; /* of the commit at hand */
-    struct bh_err trouble;   /* first object that could not be read */
-    int trouble_rc;
-
-    uint64_t began_ns; /* real */
-    int64_t now_ns;    /* made up */
-    /* Real time spent in the scheduler's library: deciding (from the pop to Permit, and putting
-     * back what was rejected), and taking in changes (records, shapes, cache, queue, hints). */
-    uint64_t decide_ns, intake_ns;
+    struct bh_arena arena; /* of the object at hand */
+    uint64_t began_ns;     /* real */
     uint64_t attempts, bound;
     struct bh_map attempted;  /* uid of pods that were rejected once */
     struct bh_map namespaces; /* struct bh_bench_namespace by name */
@@ -282,7 +267,7 @@ bool bh_bench_controllers(struct bh_bench_world *w);
 int bh_bench_allocate(struct bh_bench_world *w, const struct bh_sim_obj *claim, struct bh_err *err);
 static inline uint64_t bh_bench_engine_ns(const struct bh_bench_world *w)
 {
-    return w->decide_ns + w->intake_ns;
+    return w->cluster.decide_ns + w->cluster.intake_ns;
 }
 /* Takes the selector over. -EBUSY: the last window is still open. */
 int bh_bench_window_begin(struct bh_bench_world *w, const char *name,

@@ -308,7 +308,7 @@ void bh_bench_collect(struct bh_bench_report *r, const struct bh_bench_target *t
     struct bh_engine_stats now;
     size_t from = r->n_items;
 
-    bh_engine_stats(w->engine, &now);
+    bh_engine_stats(w->cluster.engine, &now);
     row->measured = true;
     row->pods = x->n_bound;
     row->attempts = x->n_attempts;
@@ -323,7 +323,7 @@ void bh_bench_collect(struct bh_bench_report *r, const struct bh_bench_target *t
     for (unsigned i = 0; i < BH_BENCH_RESULTS; i++)
         histogram(r, x, name, (enum bh_bench_result)i);
     memory_and_time(r, x, row, name);
-    if (w->trouble_rc < 0) {
+    if (w->cluster.trouble_rc < 0) {
         r->n_items = from; /* half a window is for people's eyes only */
         return;
     }
@@ -336,7 +336,7 @@ void bh_bench_failed(struct bh_bench_report *r, const struct bh_bench_target *t,
 {
     struct bh_bench_row *row;
 
-    if (w && w->window.on && w->trouble_rc < 0)
+    if (w && w->window.on && w->cluster.trouble_rc < 0)
         bh_bench_window_end(w);
     else
         (void)add_row(r, t->name);

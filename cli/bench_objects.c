@@ -11,7 +11,7 @@
 #include <inttypes.h>
 
 #include "cli/bench_ops.h"
-#include "cli/simulate_admit.h"
+#include "simulator/trial/admit.h"
 #include "common/data/yaml.h"
 #include "simulator/admission/tree.h"
 
@@ -97,7 +97,7 @@ int bh_bench_give_class(struct bh_bench_world *w, struct bh_json *pod, struct bh
     const char *name = bh_arena_printf(&w->arena, "perf-%s", v->s.p);
     int rc = 0;
     bh_json_set_str(&w->arena, spec, "priorityClassName", name);
-    if (!bh_sim_get(w->sim, t, "", name)) {
+    if (!bh_sim_get(w->cluster.sim, t, "", name)) {
         struct bh_json *c = bh_bench_literal(w, "{\"metadata\":{}}");
         bh_json_set_str(&w->arena, bh_json_get(c, "metadata"), "name", name);
         bh_json_set(&w->arena, c, "value", bh_json_clone(&w->arena, v));
@@ -235,7 +235,7 @@ static int one_node(struct bh_bench_world *w, const struct bh_bench_step *s, con
         const char *prefix = bh_json_get_str(meta, "generateName");
         if (!*name) {
             char suffix[6];
-            bh_sim_suffix(w->sim, suffix);
+            bh_sim_suffix(w->cluster.sim, suffix);
             name = prefix ? bh_arena_printf(&w->arena, "%s%s", prefix, suffix)
                           : bh_arena_printf(&w->arena, "node-%u-%s", s->index, suffix);
             bh_json_set_str(&w->arena, meta, "name", name);
@@ -364,7 +364,7 @@ static void keep_admitted(struct bh_bench_world *w, const struct bh_sim_type *t,
 {
     static const char *const keys[] = {"priority", "priorityClassName", "preemptionPolicy",
                                        "serviceAccount", "serviceAccountName"};
-    const struct bh_sim_obj *stored = bh_sim_get(w->sim, t, ns, name);
+    const struct bh_sim_obj *stored = bh_sim_get(w->cluster.sim, t, ns, name);
     struct bh_json *spec = bh_tree_obj(o, "spec");
 
     if (!stored || !spec || !bh_streq(t->kind, "Pod"))
@@ -391,11 +391,11 @@ static int put_object(struct bh_bench_world *w, const struct bh_bench_step *s,
     if (s->subresources && s->subresources->c.n)
         return bh_err_set(err, -ENOTSUP, "subresources: %s: not served by the built-in API server",
                           bh_json_first(s->subresources)->s.p);
-    if (bh_sim_update(w->sim, t, ns, name, BH_SIM_MAIN, &w->arena, o, NULL, &e))
+    if (bh_sim_update(w->cluster.sim, t, ns, name, BH_SIM_MAIN, &w->arena, o, NULL, &e))
         rc = bh_err_set(err, -EINVAL, "%s", e.message);
     if (rc < 0 || !(t->flags & BH_SIM_HAS_STATUS))
         return rc;
-    if (bh_sim_update(w->sim, t, ns, name, BH_SIM_STATUS, &w->arena, status, NULL, &e))
+    if (bh_sim_update(w->cluster.sim, t, ns, name, BH_SIM_STATUS, &w->arena, status, NULL, &e))
         return bh_err_set(err, -EINVAL, "status: %s", e.message);
     return 0;
 }
@@ -413,7 +413,7 @@ int bh_bench_update_any(struct bh_bench_world *w, const struct bh_bench_step *s,
     w->total = (size_t)s->count;
     for (int64_t i = 0; i < s->count && rc >= 0; i++) {
         if (tick)
-            bh_bench_pass(w, w->now_ns + tick);
+            bh_bench_pass(w, w->cluster.now_ns + tick);
         rc = bh_bench_object(w, text, false, i, s->count, &o, &t, err);
         if (rc >= 0)
             rc = check_scope(t, s->namespace_, err);
@@ -439,7 +439,7 @@ int bh_bench_allocate_claims(struct bh_bench_world *w, const struct bh_bench_ste
     struct bh_sim_objs l = {0};
     int rc = 0;
 
-    bh_sim_list(w->sim, t, s->namespace_, &l);
+    bh_sim_list(w->cluster.sim, t, s->namespace_, &l);
     w->total = l.n;
     for (size_t i = 0; i < l.n && rc >= 0; i++) {
         w->done = i;
@@ -488,7 +488,7 @@ int bh_bench_create_driver(struct bh_bench_world *w, const struct bh_bench_step 
     struct bh_sim_objs l = {0};
     int rc = 0;
 
-    bh_sim_list(w->sim, bh_sim_type_find("", "v1", "nodes"), NULL, &l);
+    bh_sim_list(w->cluster.sim, bh_sim_type_find("", "v1", "nodes"), NULL, &l);
     w->total = l.n;
     for (size_t i = 0; i < l.n && rc >= 0; i++) {
         w->done = i;

@@ -56,7 +56,8 @@ struct wait {
 
 static struct wait wait_begin(struct bh_bench_world *w, int64_t until_ns)
 {
-    return (struct wait){.w = w, .progress_ns = w->now_ns, .until_ns = until_ns, .bound = w->bound};
+    return (struct wait){
+        .w = w, .progress_ns = w->cluster.now_ns, .until_ns = until_ns, .bound = w->bound};
 }
 
 /* One step. 1: go on; 0: until_ns is there; -ETIMEDOUT: nothing has moved for long. */
@@ -73,17 +74,17 @@ static int wait_step(struct wait *x, bool *ret_idle, struct bh_err *err)
     } else {
         x->looked = false;
         if (!bh_bench_jump(w, BH_MIN(give_up, x->until_ns)))
-            w->now_ns = BH_MIN(give_up, x->until_ns);
+            w->cluster.now_ns = BH_MIN(give_up, x->until_ns);
     }
-    if (w->trouble_rc < 0)
+    if (w->cluster.trouble_rc < 0)
         return bh_bench_settle(w, err);
     if (w->bound != x->bound) {
         x->bound = w->bound;
-        x->progress_ns = w->now_ns;
+        x->progress_ns = w->cluster.now_ns;
     }
-    if (w->now_ns >= x->until_ns)
+    if (w->cluster.now_ns >= x->until_ns)
         return 0;
-    if (w->now_ns - x->progress_ns >= WAIT_NS)
+    if (w->cluster.now_ns - x->progress_ns >= WAIT_NS)
         return bh_err_set(err, -ETIMEDOUT, "no pod got a node for ten minutes");
     return 1;
 }
@@ -173,8 +174,8 @@ static int create_bound(struct bh_bench_world *w, const struct bh_sim_type *t, c
     struct bh_sim_error e = {0};
     int rc = bh_bench_create(w, t, ns, o, &made, err);
 
-    if (rc >= 0 && bh_sim_edit(w->sim, t, ns, made->name, NULL, BH_SIM_STATUS, set_phase_bound,
-                               NULL, NULL, &e))
+    if (rc >= 0 && bh_sim_edit(w->cluster.sim, t, ns, made->name, NULL, BH_SIM_STATUS,
+                               set_phase_bound, NULL, NULL, &e))
         rc = bh_err_set(err, -EINVAL, "%s", e.message);
     bh_sim_obj_unref(made);
     return rc;
@@ -285,9 +286,9 @@ static int delete_all(struct bh_bench_world *w, const char *ns, struct bh_err *e
     const struct bh_sim_delete_options at_once = {.grace_s = 0};
     struct bh_sim_objs l = {0};
 
-    bh_sim_list(w->sim, pods_type(), ns, &l);
+    bh_sim_list(w->cluster.sim, pods_type(), ns, &l);
     for (size_t i = 0; i < l.n; i++)
-        (void)bh_sim_delete(w->sim, pods_type(), ns, l.v[i]->name, &at_once, NULL);
+        (void)bh_sim_delete(w->cluster.sim, pods_type(), ns, l.v[i]->name, &at_once, NULL);
     bh_sim_objs_fini(&l);
     return bh_bench_settle(w, err);
 }
@@ -295,15 +296,15 @@ static int delete_all(struct bh_bench_world *w, const char *ns, struct bh_err *e
 static int steady(struct maker *m, struct bh_bench_namespace *ns, struct bh_err *err)
 {
     struct bh_bench_world *w = m->w;
-    int64_t until_ns = w->now_ns + m->s->duration_ns, began = ns->bound;
+    int64_t until_ns = w->cluster.now_ns + m->s->duration_ns, began = ns->bound;
     int rc = 0;
 
-    while (rc >= 0 && w->now_ns < until_ns) {
+    while (rc >= 0 && w->cluster.now_ns < until_ns) {
         int64_t from = ns->bound;
         rc = make_pods(m, err);
         if (rc >= 0)
             rc = wait_for(w, ns, &ns->bound, from + m->s->count, until_ns, err);
-        if (rc >= 0 && w->now_ns < until_ns) {
+        if (rc >= 0 && w->cluster.now_ns < until_ns) {
             rc = delete_all(w, m->ns, err);
             bh_bench_controllers(w);
         }
@@ -357,7 +358,7 @@ static int64_t count_pods(struct bh_bench_world *w, const char *ns, const struct
     struct bh_sim_objs l = {0};
     int64_t n = 0;
 
-    bh_sim_list(w->sim, pods_type(), ns, &l);
+    bh_sim_list(w->cluster.sim, pods_type(), ns, &l);
     for (size_t i = 0; i < l.n; i++) {
         struct bh_sim_obj *o = l.v[i];
         if (sel && !bh_selector_match(sel, label, o))
@@ -436,7 +437,8 @@ static void delete_one(struct bh_bench_world *w, struct bh_bench_victim *v)
 {
     const struct bh_sim_delete_options own_grace = {.grace_s = -1};
 
-    (void)bh_sim_delete(w->sim, v->type, v->ns, v->name, &own_grace, NULL); /* gone is as good */
+    (void)bh_sim_delete(w->cluster.sim, v->type, v->ns, v->name, &own_grace,
+                        NULL); /* gone is as good */
     free(v->name);
     v->name = NULL;
 }
@@ -455,7 +457,7 @@ background(struct bh_bench_world *w, const struct bh_bench_step *s, int64_t inte
     struct bh_bench_background *b = bh_calloc(1, sizeof *b);
 
     *b = (struct bh_bench_background){.next = w->background,
-                                      .due_ns = w->now_ns + interval_ns,
+                                      .due_ns = w->cluster.now_ns + interval_ns,
                                       .interval_ns = interval_ns,
                                       .tick = tick,
                                       .step = s};
@@ -475,7 +477,7 @@ int bh_bench_delete_pods(struct bh_bench_world *w, const struct bh_bench_step *s
         return rc;
     if (!s->namespace_)
         return bh_err_set(err, -EINVAL, "namespace: missing");
-    bh_sim_list(w->sim, pods_type(), s->namespace_, &l);
+    bh_sim_list(w->cluster.sim, pods_type(), s->namespace_, &l);
     b = background(w, s, tick, delete_tick);
     b->slots = bh_calloc(l.n + 1, sizeof *b->slots);
     for (size_t i = 0; i < l.n; i++)
@@ -492,7 +494,7 @@ int bh_bench_delete_pods(struct bh_bench_world *w, const struct bh_bench_step *s
         b->n = (int64_t)b->n_slots;
         return bh_bench_settle(w, err);
     }
-    bh_bench_pass(w, w->now_ns + tick * (int64_t)b->n_slots);
+    bh_bench_pass(w, w->cluster.now_ns + tick * (int64_t)b->n_slots);
     return bh_bench_settle(w, err);
 }
 
@@ -570,7 +572,7 @@ int bh_bench_churn(struct bh_bench_world *w, const struct bh_bench_step *s, stru
 
 int bh_bench_sleep(struct bh_bench_world *w, const struct bh_bench_step *s, struct bh_err *err)
 {
-    bh_bench_pass(w, w->now_ns + s->duration_ns);
+    bh_bench_pass(w, w->cluster.now_ns + s->duration_ns);
     return bh_bench_settle(w, err);
 }
 
@@ -599,7 +601,7 @@ int bh_bench_stop_collecting(struct bh_bench_world *w, const struct bh_bench_ste
 /* What the scheduler can do at once it does between two operations, too. */
 static int between(struct bh_bench_world *w, struct bh_err *err)
 {
-    while (w->trouble_rc >= 0 && bh_bench_attempt(w))
+    while (w->cluster.trouble_rc >= 0 && bh_bench_attempt(w))
         ;
     return bh_bench_settle(w, err);
 }

@@ -15,13 +15,9 @@
 #include "common/k8s/compile.h"
 #include "proto/kubernetes/kubernetes.pb-c.h"
 
-#define SECOND_NS INT64_C(1000000000)
-#define CONTROLLERS_QUIET                                                                          \
-    UINT64_C(12000000) /* they act within milliseconds of the loop's clock                         \
-                        */
-#define CONTROLLERS_MOST   UINT64_C(300000000000)
+#define SECOND_NS          INT64_C(1000000000)
+#define CONTROLLERS_QUIET  (10 * SECOND_NS) /* what they do later belongs to the time after */
 #define RSS_EVERY          4096u
-#define DECODED_MAX(n)     (((size_t)4 << 20) + 64 * (size_t)(n))
 #define BACKGROUND_AT_ONCE 1000000u
 
 static uint64_t cpu_ns(void)
@@ -79,7 +75,7 @@ int bh_bench_window_begin(struct bh_bench_world *w, const char *name,
                                          .began_wall_ns = bh_mono_ns(),
                                          .began_engine_ns = bh_bench_engine_ns(w),
                                          .began_cpu_ns = cpu_ns()};
-    bh_engine_stats(w->engine, &w->window.began);
+    bh_engine_stats(w->cluster.engine, &w->window.began);
     see_memory(&w->window);
     return 0;
 }
@@ -104,7 +100,7 @@ static const char *label(void *arg, const char *key)
     return bh_sim_obj_label(arg, key);
 }
 
-static void saw_bound(struct bh_bench_world *w, struct bh_sim_obj *pod)
+static void saw_bound(struct bh_bench_world *w, const struct bh_sim_obj *pod)
 {
     struct bh_bench_namespace *ns = bh_bench_namespace(w, pod->ns);
     struct bh_bench_window *x = &w->window;
@@ -116,7 +112,7 @@ static void saw_bound(struct bh_bench_world *w, struct bh_sim_obj *pod)
     bh_json_each (n, x->on ? x->namespaces : NULL) {
         counts |= n->type == BH_JSON_STRING && bh_streq(n->s.p, pod->ns);
     }
-    if (!counts || (x->selector && !bh_selector_match(x->selector, label, pod)))
+    if (!counts || (x->selector && !bh_selector_match(x->selector, label, (void *)(uintptr_t)pod)))
         return;
     if (x->n_bound == x->cap_bound) {
         x->cap_bound = BH_MAX(2 * x->cap_bound, (size_t)1024);
@@ -140,151 +136,44 @@ static void saw_attempt(struct bh_bench_world *w, uint64_t ns, enum bh_bench_res
     x->attempts[x->n_attempts++] = (struct bh_bench_sample){ns, result};
 }
 
-/* ---- commits into the engine -------------------------------------------------------------------
+/* ---- what the cluster tells --------------------------------------------------------------------
  */
 
-static void on_event(void *arg, const struct bh_cluster_event *ev)
+static void on_commit(void *arg, const struct bh_world_commit *c)
 {
     struct bh_bench_world *w = arg;
 
-    bh_queue_event(w->queue, ev, w->now_ns);
+    if (!bh_streq(c->obj->type->kind, "Pod") || !*c->obj->node_name)
+        return;
+    if (c->change == BH_SIM_DELETED)
+        bh_bench_namespace(w, c->obj->ns)->scheduled--;
+    else if (c->change == BH_SIM_ADDED || !*c->old->node_name)
+        saw_bound(w, c->obj);
 }
 
-static int take_node(struct bh_bench_world *w, enum bh_sim_change c, const ProtobufCMessage *m,
-                     struct bh_err *err)
-{
-    struct bh_interner in = bh_symtab_interner(bh_engine_symtab(w->engine));
-    struct bh_node_rec *rec;
-    int rc =
-        bh_compile_node(&w->decoded, (const struct K8s__Node *)(const void *)m, &in, &rec, err);
-
-    if (rc < 0)
-        return rc;
-    if (c == BH_SIM_DELETED)
-        bh_intake_del_node(&w->intake, rec);
-    else
-        bh_intake_put_node(&w->intake, rec);
-    bh_engine_put_raw_message(w->engine, BH_KIND_NODE, m);
-    return 0;
-}
-
-static void pending_gone(struct bh_bench_world *w, struct bh_str uid)
-{
-    bh_queue_delete(w->queue, uid);
-    bh_engine_unnominate(w->engine, uid);
-}
-
-static int take_pod(struct bh_bench_world *w, enum bh_sim_change c, const struct bh_sim_obj *old,
-                    const ProtobufCMessage *m, struct bh_err *err)
-{
-    struct bh_interner in = bh_symtab_interner(bh_engine_symtab(w->engine));
-    const struct K8s__Pod *msg = (const struct K8s__Pod *)(const void *)m;
-    struct bh_shape_rec *shape;
-    struct bh_pod_rec *rec;
-    int rc = bh_compile_shape(&w->decoded, msg, &in, &shape, err);
-
-    if (rc >= 0)
-        rc = bh_compile_pod(&w->decoded, msg, &in, &rec, err);
-    if (rc < 0)
-        return rc;
-    struct bh_str uid = bh_rec_text(rec, rec->uid);
-    const char *profile = bh_sym_text(bh_engine_symtab(w->engine), shape->scheduler_name);
-    bh_engine_put_raw_message(w->engine, BH_KIND_POD, m);
-    if (c == BH_SIM_DELETED && rec->node != BH_SYM_NONE)
-        bh_intake_del_pod(&w->intake, rec, shape);
-    else if (c == BH_SIM_DELETED)
-        pending_gone(w, uid);
-    else if (rec->node != BH_SYM_NONE) {
-        bh_intake_put_pod(&w->intake, rec, shape);
-        if (old && !*old->node_name)
-            pending_gone(w, uid);
-    } else if (bh_engine_responsible(w->engine, profile)) {
-        bh_queue_update(w->queue, rec, bh_engine_shape(w->engine, shape), "", w->now_ns);
-    }
-    return 0;
-}
-
-static int take_object(struct bh_bench_world *w, enum bh_sim_change c, const struct bh_kind_info *k,
-                       const ProtobufCMessage *m, struct bh_err *err)
-{
-    const K8s__ObjectMeta *meta = bh_object_meta(m);
-    struct bh_cluster_event ev = {.resource = BH_EV_OBJECT,
-                                  .kind = k->kind,
-                                  .action = c == BH_SIM_ADDED     ? BH_EV_ADD
-                                            : c == BH_SIM_DELETED ? BH_EV_DELETE
-                                                                  : BH_EV_UPDATE};
-    struct bh_buf b = {0};
-
-    bh_pb_pack(&b, m);
-    int rc = bh_engine_put_object_event(w->engine, &ev, k->namespaced ? meta->namespace_ : "",
-                                        meta->name, c == BH_SIM_DELETED ? NULL : bh_buf_str(&b),
-                                        b.n, err);
-    bh_buf_fini(&b);
-    if (rc >= 0)
-        bh_queue_event(w->queue, &ev, w->now_ns);
-    return rc;
-}
-
-static int take(struct bh_bench_world *w, enum bh_sim_change c, const struct bh_sim_obj *old,
-                const struct bh_sim_obj *obj, const struct bh_kind_info *k, struct bh_err *err)
-{
-    struct bh_json *tree;
-    ProtobufCMessage *m;
-    int rc = bh_json_parse(&w->decoded, obj->json, obj->json_n, 0, &tree, err);
-
-    if (rc >= 0)
-        rc = bh_json_to_pb(&w->decoded, k->desc, tree, &m, NULL, err);
-    if (rc < 0)
-        return rc;
-    uint64_t began = bh_mono_ns();
-    if (k->kind == BH_KIND_NODE)
-        rc = take_node(w, c, m, err);
-    else if (k->kind == BH_KIND_POD)
-        rc = take_pod(w, c, old, m, err);
-    else
-        rc = take_object(w, c, k, m, err);
-    w->intake_ns += bh_mono_ns() - began;
-    return rc;
-}
-
-static void on_commit(void *arg, enum bh_sim_change c, struct bh_sim_obj *old,
-                      struct bh_sim_obj *obj)
+static void on_tried(void *arg, const struct bh_world_try *t)
 {
     struct bh_bench_world *w = arg;
-    char version[80];
-    struct bh_err err = {0};
+    struct bh_str uid = bh_rec_text(t->pod, t->pod->uid);
 
-    bh_sim_type_api_version(obj->type, version);
-    const struct bh_kind_info *k = bh_kind_find(version, obj->type->kind);
-    if (!k)
-        return;
-    w->decoded.limit_bytes = DECODED_MAX(obj->json_n);
-    int rc = take(w, c, old, obj, k, &err);
-    bh_arena_reset(&w->decoded);
-    if (rc < 0 && w->trouble_rc >= 0) {
-        w->trouble_rc = bh_err_prefix(&err, rc, "%s %s%s%s", obj->type->kind, obj->ns,
-                                      *obj->ns ? "/" : "", obj->name);
-        w->trouble = err;
-    }
-    if (k->kind != BH_KIND_POD || !*obj->node_name)
-        return;
-    if (c == BH_SIM_DELETED)
-        bh_bench_namespace(w, obj->ns)->scheduled--;
-    else if (c == BH_SIM_ADDED || !*old->node_name)
-        saw_bound(w, obj);
+    if (t->failed)
+        bh_map_put(&w->attempted, uid.p, uid.n, w);
+    saw_attempt(w, t->took_ns,
+                !t->failed                     ? BH_BENCH_SCHEDULED
+                : t->failed->kind == BH_NO_FIT ? BH_BENCH_UNSCHEDULABLE
+                                               : BH_BENCH_ERROR);
 }
 
 int bh_bench_settle(struct bh_bench_world *w, struct bh_err *err)
 {
-    bh_sim_drain(w->sim);
+    struct bh_world *in = &w->cluster;
+
     if (w->total)
         bh_progress_draw(w->progress, w->done, w->total, "%s: %s %zu of %zu", w->target->name,
                          w->step ? w->step->op->name : "", w->done, w->total);
-    if (w->trouble_rc >= 0 && bh_mono_ns() - w->began_ns > (uint64_t)w->o->limit_ns)
-        w->trouble_rc = bh_err_set(&w->trouble, -ETIMEDOUT, "it took longer than --time-limit");
-    if (w->trouble_rc < 0)
-        return bh_err_set(err, w->trouble_rc, "%s", w->trouble.msg);
-    return 0;
+    if (in->trouble_rc >= 0 && bh_mono_ns() - w->began_ns > (uint64_t)w->o->limit_ns)
+        in->trouble_rc = bh_err_set(&in->trouble, -ETIMEDOUT, "it took longer than --time-limit");
+    return bh_world_settle(in, err);
 }
 
 int bh_bench_create(struct bh_bench_world *w, const struct bh_sim_type *t, const char *ns,
@@ -292,177 +181,32 @@ int bh_bench_create(struct bh_bench_world *w, const struct bh_sim_type *t, const
 {
     struct bh_sim_error e = {0};
 
-    if (bh_sim_create(w->sim, t, ns, &w->arena, obj, ret, &e))
+    if (bh_sim_create(w->cluster.sim, t, ns, &w->arena, obj, ret, &e))
         return bh_err_set(err, e.code == 409 ? -EEXIST : -EINVAL, "%s", e.message);
     if (bh_streq(t->kind, "ResourceClaimTemplate") && !w->controllers) {
         const struct bh_sim_controller_options o = {.kubelet = false};
-        w->controllers = bh_sim_controllers_start(w->sim, &o);
+        w->controllers = bh_sim_controllers_start(w->cluster.sim, &o);
     }
     return 0;
 }
 
 bool bh_bench_controllers(struct bh_bench_world *w)
 {
-    uint64_t before = bh_sim_revision(w->sim), seen = before, begin = bh_mono_ns(), last = begin;
+    struct bh_world *in = &w->cluster;
+    uint64_t before = bh_sim_revision(in->sim);
 
-    if (!w->controllers)
-        return false;
-    for (uint64_t now = begin; now - last < CONTROLLERS_QUIET && now - begin < CONTROLLERS_MOST;
-         now = bh_mono_ns()) {
-        uv_run(&w->loop, UV_RUN_NOWAIT);
-        bh_sim_drain(w->sim);
-        if (bh_sim_revision(w->sim) != seen) {
-            seen = bh_sim_revision(w->sim);
-            last = bh_mono_ns();
-        } else {
-            usleep(300);
-        }
+    for (int64_t due; w->controllers && in->trouble_rc >= 0;) {
+        due = bh_world_store_due(in);
+        if (due - in->now_ns > CONTROLLERS_QUIET)
+            break;
+        in->now_ns = BH_MAX(due, in->now_ns);
+        (void)bh_world_settle(in, NULL);
     }
-    return seen != before;
+    return bh_sim_revision(in->sim) != before;
 }
 
 /* ---- attempts ----------------------------------------------------------------------------------
  */
-
-struct evicted { /* copies: what the engine gave lives until its next call */
-    char *ns, *name;
-};
-
-static struct evicted *victims_of(const struct bh_decision *d, uint32_t *ret_n)
-{
-    struct evicted *v = bh_calloc(d->n_victims + 1, sizeof *v);
-
-    *ret_n = 0;
-    for (uint32_t i = 0; i < d->n_victims; i++)
-        if (!d->victims[i].terminating)
-            v[(*ret_n)++] =
-                (struct evicted){bh_strndup(d->victims[i].namespace_.p, d->victims[i].namespace_.n),
-                                 bh_strndup(d->victims[i].name.p, d->victims[i].name.n)};
-    return v;
-}
-
-static void evict(struct bh_bench_world *w, struct evicted *v, uint32_t n)
-{
-    const struct bh_sim_delete_options own_grace = {.grace_s = -1};
-    const struct bh_sim_type *t = bh_sim_type_find("", "v1", "pods");
-
-    for (uint32_t i = 0; i < n; i++) {
-        (void)bh_sim_delete(w->sim, t, v[i].ns, v[i].name, &own_grace, NULL);
-        free(v[i].ns);
-        free(v[i].name);
-    }
-    free(v);
-}
-
-/* PostFilter's writes: nobody else has these claims, so the engine's own copy is enough. */
-static void apply_writes(struct bh_bench_world *w, const struct bh_decision *d)
-{
-    for (uint32_t i = 0; i < d->n_writes; i++) {
-        const struct bh_write *x = &d->writes[i];
-        bool gone = x->what == BH_WRITE_DELETE_CLAIM;
-        struct bh_cluster_event ev = {.resource = BH_EV_OBJECT,
-                                      .kind = x->kind,
-                                      .action = gone ? BH_EV_DELETE : BH_EV_UPDATE};
-        struct bh_buf b = {0};
-        if (!gone)
-            bh_pb_pack(&b, x->object);
-        if (bh_engine_put_object_event(w->engine, &ev, x->namespace_, x->name,
-                                       gone ? NULL : bh_buf_str(&b), b.n, NULL) >= 0)
-            bh_queue_event(w->queue, &ev, w->now_ns);
-        bh_buf_fini(&b);
-    }
-}
-
-/* Back to the queue. began: of the attempt; what the store does is not counted. */
-static void rejected(struct bh_bench_world *w, const struct bh_pending *p,
-                     const struct bh_decision *d, uint64_t began)
-{
-    BH_CLEANUP(bh_freep) struct bh_pod_rec *pod = bh_memdup(p->pod, p->pod->h.size);
-    struct bh_str uid = bh_rec_text(pod, pod->uid);
-    uint32_t n_victims;
-    struct evicted *v = victims_of(d, &n_victims);
-
-    bh_map_put(&w->attempted, uid.p, uid.n, w);
-    apply_writes(w, d);
-    bh_queue_return(w->queue, uid, d->unschedulable_plugins, d->n_unschedulable_plugins,
-                    d->pending_plugins, d->n_pending_plugins, w->now_ns);
-    if (d->nominated_node != BH_SYM_NONE)
-        bh_engine_nominate(w->engine, p, d->nominated_node);
-    else if (d->clear_nomination)
-        bh_engine_unnominate(w->engine, uid);
-    uint64_t ns = bh_mono_ns() - began;
-    w->decide_ns += ns;
-    saw_attempt(w, ns, d->kind == BH_NO_FIT ? BH_BENCH_UNSCHEDULABLE : BH_BENCH_ERROR);
-    evict(w, v, n_victims);
-}
-
-/* Reserve or Permit said no: undone, and rejected by that plugin. */
-static void refused(struct bh_bench_world *w, const struct bh_pending *p, bh_sym node,
-                    const struct bh_status *s, uint64_t began)
-{
-    BH_CLEANUP(bh_freep) char *plugin = s->plugin ? bh_strdup(s->plugin) : NULL;
-    const char *by = plugin;
-    const struct bh_decision d = {
-        .kind = bh_status_rejected(s) ? BH_NO_FIT : BH_DECISION_ERROR,
-        .clear_nomination = true,
-        .unschedulable_plugins = &by,
-        .n_unschedulable_plugins = bh_status_rejected(s) && by,
-    };
-
-    bh_engine_unreserve(w->engine, p, node);
-    (void)bh_engine_forget(w->engine, bh_rec_text(p->pod, p->pod->uid));
-    rejected(w, p, &d, began);
-}
-
-static void bind_pod(struct bh_bench_world *w, const struct bh_pending *p, bh_sym node)
-{
-    const char *ns = bh_rec_text(p->pod, p->pod->namespace_).p;
-    const char *name = bh_rec_text(p->pod, p->pod->name).p;
-    const char *uid = bh_rec_text(p->pod, p->pod->uid).p;
-    struct bh_sim_error e = {0};
-
-    if (bh_sim_bind(w->sim, ns, name, uid, bh_sym_text(bh_engine_symtab(w->engine), node), NULL,
-                    NULL, &e) &&
-        w->trouble_rc >= 0)
-        w->trouble_rc =
-            bh_err_set(&w->trouble, -EIO, "binding of pod %s/%s: %s", ns, name, e.message);
-}
-
-static void attempt(struct bh_bench_world *w, struct bh_queued_pod *q, uint64_t began)
-{
-    const struct bh_pending *p = &q->pending;
-    struct bh_str uid = bh_rec_text(p->pod, p->pod->uid);
-    const struct bh_decision *d;
-    int64_t timeout_ns;
-
-    if (p->pod->flags & BH_POD_TERMINATING) { /* as upstream: skipped */
-        bh_queue_done(w->queue, uid);
-        w->decide_ns += bh_mono_ns() - began;
-        return;
-    }
-    d = bh_engine_schedule(w->engine, p, 0, w->now_ns);
-    if (d->kind != BH_DECIDED) {
-        rejected(w, p, d, began);
-        return;
-    }
-    bh_sym node = d->node;
-    int rc = bh_engine_assume(w->engine, p, node);
-    bh_assert(rc == 0); /* a pending pod is on no node */
-    const struct bh_status *s = bh_engine_reserve(w->engine, p, node);
-    if (!s)
-        s = bh_engine_permit(w->engine, p, node, &timeout_ns);
-    if (s && s->code != BH_WAIT) {
-        refused(w, p, node, s, began);
-        return;
-    }
-    bh_engine_unnominate(w->engine, uid);
-    bh_engine_prebind_commit(w->engine, uid);
-    bh_queue_binding(w->queue, uid);
-    uint64_t ns = bh_mono_ns() - began;
-    w->decide_ns += ns;
-    saw_attempt(w, ns, BH_BENCH_SCHEDULED);
-    bind_pod(w, p, node);
-}
 
 /* Steps whose time has come. */
 static bool run_background(struct bh_bench_world *w)
@@ -472,7 +216,7 @@ static bool run_background(struct bh_bench_world *w)
 
     while ((b = *at)) {
         bool on = true;
-        for (unsigned i = 0; on && b->due_ns <= w->now_ns && i < BACKGROUND_AT_ONCE; i++) {
+        for (unsigned i = 0; on && b->due_ns <= w->cluster.now_ns && i < BACKGROUND_AT_ONCE; i++) {
             b->due_ns += b->interval_ns;
             on = b->tick(w, b);
             ran = true;
@@ -487,44 +231,34 @@ static bool run_background(struct bh_bench_world *w)
 bool bh_bench_attempt(struct bh_bench_world *w)
 {
     bool ran = run_background(w);
-    uint64_t began;
-    struct bh_queued_pod *q;
 
     if (ran)
         (void)bh_bench_settle(w, NULL);
-    began = bh_mono_ns();
-    q = bh_queue_pop(w->queue, w->now_ns);
-    if (!q) {
-        w->decide_ns += bh_mono_ns() - began;
+    if (!bh_world_attempt(&w->cluster))
         return ran;
-    }
-    attempt(w, q, began);
-    w->now_ns += (int64_t)(1e9 / w->o->pace);
+    w->cluster.now_ns += (int64_t)(1e9 / w->o->pace);
     (void)bh_bench_settle(w, NULL);
     return true;
 }
 
 bool bh_bench_jump(struct bh_bench_world *w, int64_t until_ns)
 {
-    uint64_t began = bh_mono_ns();
-    int64_t wait = bh_queue_tick(w->queue, w->now_ns);
-    int64_t next = wait < INT64_MAX - w->now_ns ? w->now_ns + BH_MAX(wait, 1) : INT64_MAX;
+    int64_t next = bh_world_queue_due(&w->cluster);
 
-    w->intake_ns += bh_mono_ns() - began;
     for (const struct bh_bench_background *b = w->background; b; b = b->next)
         next = BH_MIN(next, b->due_ns);
     if (next >= until_ns)
         return false;
-    w->now_ns = BH_MAX(next, w->now_ns);
+    w->cluster.now_ns = BH_MAX(next, w->cluster.now_ns);
     return true;
 }
 
 void bh_bench_pass(struct bh_bench_world *w, int64_t until_ns)
 {
-    while (w->now_ns < until_ns && w->trouble_rc >= 0)
+    while (w->cluster.now_ns < until_ns && w->cluster.trouble_rc >= 0)
         if (!bh_bench_attempt(w) && !bh_bench_jump(w, until_ns))
             break;
-    w->now_ns = BH_MAX(w->now_ns, until_ns);
+    w->cluster.now_ns = BH_MAX(w->cluster.now_ns, until_ns);
     (void)run_background(w);
 }
 
@@ -541,7 +275,7 @@ static bool set_allocation(void *arg, struct bh_arena *a, struct bh_json *obj)
 static int stand_in(struct bh_bench_world *w, const struct bh_sim_obj *claim,
                     struct bh_pending *ret, struct bh_err *err)
 {
-    struct bh_interner in = bh_symtab_interner(bh_engine_symtab(w->engine));
+    struct bh_interner in = bh_symtab_interner(bh_engine_symtab(w->cluster.engine));
     const char *text = bh_arena_printf(
         &w->arena,
         "{\"metadata\":{\"name\":\"allocate\",\"namespace\":\"%s\",\"uid\":\"allocate\"},"
@@ -564,7 +298,7 @@ static int stand_in(struct bh_bench_world *w, const struct bh_sim_obj *claim,
         rc = bh_compile_pod(&w->arena, pod, &in, &rec, err);
     if (rc < 0)
         return rc;
-    *ret = (struct bh_pending){.pod = rec, .shape = bh_engine_shape(w->engine, shape)};
+    *ret = (struct bh_pending){.pod = rec, .shape = bh_engine_shape(w->cluster.engine, shape)};
     rec->shape = ret->shape;
     return 0;
 }
@@ -574,14 +308,14 @@ static int keep_allocation(struct bh_bench_world *w, const struct bh_sim_obj *cl
                            struct bh_err *err)
 {
     const ProtobufCMessage *m =
-        bh_engine_get_object(w->engine, BH_KIND_RESOURCECLAIM, claim->ns, claim->name);
+        bh_engine_get_object(w->cluster.engine, BH_KIND_RESOURCECLAIM, claim->ns, claim->name);
     const struct bh_json *allocation =
         m ? bh_json_path(bh_pb_to_json(&w->arena, m), "status.allocation") : NULL;
     struct bh_sim_error e = {0};
 
     if (!allocation)
         return bh_err_set(err, -ENOSPC, "it got no allocation");
-    if (bh_sim_edit(w->sim, claim->type, claim->ns, claim->name, NULL, BH_SIM_STATUS,
+    if (bh_sim_edit(w->cluster.sim, claim->type, claim->ns, claim->name, NULL, BH_SIM_STATUS,
                     set_allocation, (void *)(uintptr_t)allocation, NULL, &e))
         return bh_err_set(err, -EINVAL, "%s", e.message);
     return 0;
@@ -595,22 +329,23 @@ int bh_bench_allocate(struct bh_bench_world *w, const struct bh_sim_obj *claim, 
     int rc = stand_in(w, claim, &p, err);
     if (rc < 0)
         return rc;
-    const struct bh_decision *d = bh_engine_schedule(w->engine, &p, BH_NO_PREEMPTION, w->now_ns);
+    const struct bh_decision *d =
+        bh_engine_schedule(w->cluster.engine, &p, BH_NO_PREEMPTION, w->cluster.now_ns);
     if (d->kind != BH_DECIDED) {
         rc = bh_err_set(err, -ENOSPC, "%s", d->message ? d->message : "no node has its devices");
     } else {
         bh_sym node = d->node;
-        (void)bh_engine_assume(w->engine, &p, node);
-        const struct bh_status *s = bh_engine_reserve(w->engine, &p, node);
+        (void)bh_engine_assume(w->cluster.engine, &p, node);
+        const struct bh_status *s = bh_engine_reserve(w->cluster.engine, &p, node);
         if (s)
             rc = bh_err_set(err, -ENOSPC, "%s", bh_status_message(&w->arena, s));
         else
-            bh_engine_prebind_commit(w->engine, BH_STR("allocate"));
+            bh_engine_prebind_commit(w->cluster.engine, BH_STR("allocate"));
         if (s)
-            bh_engine_unreserve(w->engine, &p, node);
-        (void)bh_engine_forget(w->engine, BH_STR("allocate"));
+            bh_engine_unreserve(w->cluster.engine, &p, node);
+        (void)bh_engine_forget(w->cluster.engine, BH_STR("allocate"));
     }
-    bh_engine_shape_unref(w->engine, p.shape);
+    bh_engine_shape_unref(w->cluster.engine, p.shape);
     return rc < 0 ? rc : keep_allocation(w, claim, err);
 }
 
@@ -697,58 +432,26 @@ static int load_config(struct bh_bench_world *w, struct bh_err *err)
     return BH_MIN(rc, 0);
 }
 
-static int start(struct bh_bench_world *w, struct bh_err *err)
-{
-    const struct bh_sim_options so = {
-        .no_controllers = true, .history_events = 1, .first_revision = 1};
-    int rc = bh_sim_new_bare(&w->loop, &so, &w->sim, err);
-
-    if (rc < 0)
-        return rc;
-    const struct bh_engine_options eo = {.config = w->config,
-                                         .tie_break = w->o->tie_break,
-                                         .seed = w->o->seed,
-                                         .verify = w->o->verify};
-    rc = bh_engine_new(&eo, &w->engine, err);
-    if (rc < 0)
-        return rc;
-    const struct bh_queue_options qo = {.verify = w->o->verify,
-                                        .initial_backoff_ns = w->config->pod_initial_backoff_ns,
-                                        .max_backoff_ns = w->config->pod_max_backoff_ns,
-                                        .max_in_unschedulable_ns = 300 * SECOND_NS};
-    w->queue = bh_queue_new(w->engine, &qo);
-    w->intake = (struct bh_intake){.engine = w->engine,
-                                   .symtab = bh_engine_symtab(w->engine),
-                                   .cb = {.event = on_event, .arg = w}};
-    bh_sim_listen(w->sim, NULL, on_commit, w);
-    /* what a fresh cluster has: namespaces, priority classes */
-    for (size_t i = 0; i < bh_sim_n_types; i++) {
-        struct bh_sim_objs l = {0};
-        if ((bh_sim_types[i].flags & BH_SIM_REVIEW) || bh_sim_types[i].stored_as)
-            continue;
-        bh_sim_list(w->sim, &bh_sim_types[i], NULL, &l);
-        for (size_t k = 0; k < l.n; k++)
-            on_commit(w, BH_SIM_ADDED, NULL, l.v[k]);
-        bh_sim_objs_fini(&l);
-    }
-    return bh_bench_settle(w, err);
-}
-
 int bh_bench_world_init(struct bh_bench_world *w, const struct bh_bench_options *o,
                         const struct bh_bench_target *t, struct bh_bench_report *r,
                         struct bh_progress *p, struct bh_err *err)
 {
-    *w = (struct bh_bench_world){.o = o,
-                                 .target = t,
-                                 .report = r,
-                                 .progress = p,
-                                 .began_ns = bh_mono_ns(),
-                                 .now_ns = bh_wall_ns()};
-    uv_loop_init(&w->loop);
+    *w = (struct bh_bench_world){
+        .o = o, .target = t, .report = r, .progress = p, .began_ns = bh_mono_ns()};
     bh_arena_init(&w->arena, 0);
-    bh_arena_init(&w->decoded, 0);
     int rc = load_config(w, err);
-    return rc < 0 ? rc : start(w, err);
+    if (rc < 0)
+        return rc;
+    const struct bh_world_options wo = {.config = w->config,
+                                        .tie_break = o->tie_break,
+                                        .seed = o->seed,
+                                        .verify = o->verify,
+                                        .start_ns = bh_wall_ns(),
+                                        .commit = on_commit,
+                                        .tried = on_tried,
+                                        .arg = w};
+    w->has_cluster = true;
+    return bh_world_init(&w->cluster, &wo, err);
 }
 
 static void background_free(struct bh_bench_background *b)
@@ -774,11 +477,9 @@ void bh_bench_world_fini(struct bh_bench_world *w)
         background_free(b);
     }
     bh_sim_controllers_stop(w->controllers);
-    bh_sim_free(w->sim);
-    bh_loop_drain_close(&w->loop);
+    if (w->has_cluster)
+        bh_world_fini(&w->cluster);
     window_fini(&w->window);
-    bh_queue_free(w->queue);
-    bh_engine_free(w->engine);
     bh_sched_config_free(w->config);
     if (w->has_flags)
         bh_kube_flags_free(&w->flags);
@@ -790,5 +491,4 @@ void bh_bench_world_fini(struct bh_bench_world *w)
     bh_map_fini(&w->namespaces);
     bh_map_fini(&w->attempted);
     bh_arena_fini(&w->arena);
-    bh_arena_fini(&w->decoded);
 }

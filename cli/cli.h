@@ -20,9 +20,15 @@ int bh_cmd_keygen(int argc, char **argv);
 int bh_cmd_get(int argc, char **argv);
 int bh_cmd_simulate(int argc, char **argv);
 int bh_cmd_queue(int argc, char **argv);
+int bh_cmd_decisions(int argc, char **argv);
 int bh_cmd_explain(int argc, char **argv);
 int bh_cmd_config(int argc, char **argv);
 int bh_cmd_bench(int argc, char **argv);
+int bh_cmd_scenario(int argc, char **argv);
+int bh_cmd_import(int argc, char **argv);
+int bh_cmd_sync(int argc, char **argv);
+int bh_cmd_record(int argc, char **argv);
+int bh_cmd_replay(int argc, char **argv);
 
 /* Says what is wrong and where to look; returns BH_EXIT_USAGE. */
 int bh_cli_usage_error(const char *program, const struct bh_err *err);

@@ -23,7 +23,7 @@ struct totals {
     uint64_t decisions, equal, cases, failed_cases;
 };
 struct run {
-    bool verify, no_verify;
+    bool verify, no_verify, through_record;
     struct bh_opt_list filters;
     bool print;
     int64_t max_shown;
@@ -105,7 +105,8 @@ static int run_steps(struct run *r, struct bh_replay *rep, struct bh_arena *a, s
 static int run_case(struct run *r, struct bh_arena *a, struct bh_json *cas, struct totals *t,
                     struct bh_err *err)
 {
-    const struct bh_replay_options o = {.verify = !r->no_verify};
+    const struct bh_replay_options o = {.verify = !r->no_verify,
+                                         .through_record = r->through_record};
     const struct bh_json *config = bh_json_get(cas, "config");
     struct bh_replay *rep = NULL;
 
@@ -255,6 +256,9 @@ int bh_cmd_conformance(int argc, char **argv)
         {"verify", 0, BH_OPT_BOOL, &r.verify, NULL,
          "decide every pod by both paths and abort on a difference (the default)"},
         {"no-verify", 0, BH_OPT_BOOL, &r.no_verify, NULL, "the reference path only"},
+        {"through-record", 0, BH_OPT_BOOL, &r.through_record, NULL,
+         "pack and unpack every decision as --record-decisions=full does, and compare what comes "
+         "back"},
         {"file-filter", 0, BH_OPT_STRLIST, &r.filters, "TEXT",
          "only files whose name contains TEXT (may be repeated)"},
         {"print", 0, BH_OPT_BOOL, &r.print, NULL,

@@ -8,14 +8,13 @@
 #include "common/data/json.h"
 #include "scheduler/engine.h"
 
-/* Fills in what the API server would before the scheduler sees the object: requests from limits,
- * host network ports, pod-level requests; allocatable from capacity. In place. */
-void bh_api_defaults(struct bh_arena *a, struct bh_json *obj);
-
 /* One case: objects, then steps against the state they begin. */
 struct bh_replay;
 struct bh_replay_options {
     bool verify;
+    /* Each decision is packed as --record-decisions=full does, unpacked, must explain itself as
+     * before, and what came back stands for it. */
+    bool through_record;
 };
 /* config: NULL = defaults. Errors name the object. */
 int bh_replay_new(const struct bh_replay_options *o, const struct bh_json *config,
@@ -27,6 +26,13 @@ int bh_replay_put(struct bh_replay *r, const struct bh_json *obj, struct bh_err 
 int bh_replay_step(struct bh_replay *r, struct bh_arena *a, const struct bh_json *step,
                    const struct bh_json *expect, bool compact, const struct bh_json **ret_got,
                    struct bh_err *err);
+
+/* conformance_record.c: there and back, see through_record. NULL: it is not the same, see err. */
+struct bh_through;
+struct bh_through *bh_through_new(struct bh_engine *e);
+void bh_through_free(struct bh_through *t);
+const struct bh_decision *bh_through_record(struct bh_through *t, struct bh_arena *a,
+                                            const struct bh_decision *d, struct bh_err *err);
 
 /* Recorded form of a decision. */
 struct bh_json *bh_decision_json(struct bh_arena *a, const struct bh_symtab *tab,

@@ -8,6 +8,7 @@
 #include <errno.h>
 
 #include "cli/conformance.h"
+#include "simulator/trial/trial.h"
 #include "common/base/map.h"
 #include "common/k8s/codec.h"
 #include "common/k8s/compile.h"
@@ -26,6 +27,7 @@ struct bh_replay {
     struct bh_engine *engine;
     struct bh_sched_config *config;
     struct bh_map pods; /* "ns/name" -> struct pod * */
+    struct bh_through *through; /* NULL: decisions are compared as they are */
 };
 
 int bh_replay_new(const struct bh_replay_options *o, const struct bh_json *config,
@@ -40,6 +42,8 @@ int bh_replay_new(const struct bh_replay_options *o, const struct bh_json *confi
                                              .verify = o->verify,
                                              .rebuilt_snapshot = true};
         rc = bh_engine_new(&eo, &r->engine, err);
+        if (rc >= 0 && o->through_record)
+            r->through = bh_through_new(r->engine);
     }
     if (rc < 0) {
         bh_replay_free(r);
@@ -62,6 +66,7 @@ void bh_replay_free(struct bh_replay *r)
         free(p);
     }
     bh_map_fini(&r->pods);
+    bh_through_free(r->through);
     bh_engine_free(r->engine);
     bh_sched_config_free(r->config);
     free(r);
@@ -279,8 +284,10 @@ static void apply_preemption(struct bh_replay *r, struct pod *p, const struct bh
 }
 
 static int decide(struct bh_replay *r, struct bh_arena *a, struct pod *p,
-                  const struct bh_json *expect, bool compact, const struct bh_json **ret_got)
+                  const struct bh_json *expect, bool compact, const struct bh_json **ret_got,
+                  struct bh_err *err)
 {
+    const struct bh_decision *shown;
     const struct bh_pending pending = {.pod = p->rec, .shape = p->shape};
     const struct bh_shape_rec *s = bh_engine_shape_rec(r->engine, p->shape);
     struct bh_symtab *tab = bh_engine_symtab(r->engine);
@@ -295,7 +302,10 @@ static int decide(struct bh_replay *r, struct bh_arena *a, struct pod *p,
         return 0;
     }
     const struct bh_decision *d = bh_engine_schedule(r->engine, &pending, BH_EXPLAIN, NOW_NS);
-    *ret_got = bh_decision_json(a, tab, d, compact);
+    shown = r->through ? bh_through_record(r->through, a, d, err) : d;
+    if (!shown)
+        return -EIO;
+    *ret_got = bh_decision_json(a, tab, shown, compact);
     if (d->kind == BH_DECIDED) {
         bind_pod(r, p, d->node);
         return 0;
@@ -340,5 +350,5 @@ int bh_replay_step(struct bh_replay *r, struct bh_arena *a, const struct bh_json
         *ret_got = bh_error_json(a, "not pending", compact);
         return 0;
     }
-    return decide(r, a, p, expect, compact, ret_got);
+    return decide(r, a, p, expect, compact, ret_got, err);
 }

@@ -13,6 +13,7 @@
 
 #include "cli/cli.h"
 #include "common/data/yaml.h"
+#include "simulator/trial/trial.h"
 
 #define NOTES_MAX 8u
 

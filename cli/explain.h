@@ -23,7 +23,7 @@
 #ifndef BH_CLI_EXPLAIN_H
 #define BH_CLI_EXPLAIN_H
 
-#include "cli/ask.h"
+#include "scheduler/daemon/ask.h"
 #include "cli/observer.h"
 #include "scheduler/explain/explain.h"
 
@@ -65,8 +65,6 @@ void bh_whatif_want(const struct bh_whatif *w, struct bh_observer *o);
  * *ret_changes: whatIf.changes. */
 int bh_whatif_apply(const struct bh_whatif *w, struct bh_arena *a, struct bh_observer *o,
                     struct bh_explain_pod *pod, struct bh_json **ret_changes, struct bh_err *err);
-struct bh_json *bh_explain_difference(struct bh_arena *a, const struct bh_json *before,
-                                      const struct bh_json *after);
 void bh_explain_print_difference(struct bh_buf *out, const struct bh_json *whatif,
                                  enum bh_form form, bool colour);
 #endif

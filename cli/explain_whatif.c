@@ -10,8 +10,7 @@
 
 #include <errno.h>
 
-#include "cli/conformance.h"
-#include "cli/simulate.h"
+#include "simulator/trial/trial.h"
 #include "common/k8s/compile.h"
 #include "proto/kubernetes/kubernetes.pb-c.h"
 #include "scheduler/explain/grid.h"
@@ -265,122 +264,6 @@ int bh_whatif_apply(const struct bh_whatif *w, struct bh_arena *a, struct bh_obs
     }
     *ret_changes = list;
     return 0;
-}
-
-/* ---- the difference ----------------------------------------------------------------------------
- */
-
-static char *verdict_of(struct bh_arena *a, const struct bh_json *rejected)
-{
-    struct bh_buf b = {0};
-    char *s;
-
-    bh_buf_addf(&b, "%s:", bh_json_get_text(rejected, "plugin"));
-    bh_json_each (r, bh_json_get_list(rejected, "reasons"))
-        bh_buf_addf(&b, "%s %s", b.p[b.n - 1] == ':' ? "" : ",",
-                    bh_json_cstr(r) ? bh_json_cstr(r) : "");
-    s = bh_arena_strdup(a, bh_buf_str(&b));
-    bh_buf_fini(&b);
-    return s;
-}
-
-/* Node -> how it came out, as text. */
-static void outcomes(struct bh_arena *a, const struct bh_json *explanation, struct bh_map *map)
-{
-    bool scored = bh_json_get_bool(explanation, "scored", false);
-
-    bh_json_each (v, bh_json_get_list(explanation, "ranking")) {
-        const char *node = bh_json_get_text(v, "node");
-        char *s = scored ? bh_arena_printf(a, "feasible, rank %lld, score %lld",
-                                           (long long)bh_json_get_i64(v, "rank", 0),
-                                           (long long)bh_json_get_i64(v, "total", 0))
-                         : bh_arena_strdup(a, "feasible");
-        (void)bh_map_put(map, node, strlen(node), s);
-    }
-    bh_json_each (v, bh_json_get_list(explanation, "rejected")) {
-        const char *node = bh_json_get_text(v, "node");
-        (void)bh_map_put(map, node, strlen(node), verdict_of(a, v));
-    }
-}
-
-static int by_text(const void *a, const void *b)
-{
-    return strcmp(*(const char *const *)a, *(const char *const *)b);
-}
-
-static void add_node(struct bh_arena *a, struct bh_json *list, const char *node,
-                     const struct bh_map *before, const struct bh_map *after)
-{
-    const char *x = bh_map_get(before, node, strlen(node));
-    const char *y = bh_map_get(after, node, strlen(node));
-    struct bh_json *o = bh_json_new(a, BH_JSON_OBJECT);
-
-    bh_json_set_str(a, o, "node", node);
-    bh_json_set_str(a, o, "before", x ? x : "-");
-    bh_json_set_str(a, o, "after", y ? y : "-");
-    bh_json_push(list, o);
-}
-
-static struct bh_json *changed_nodes(struct bh_arena *a, const struct bh_map *before,
-                                     const struct bh_map *after, int64_t *ret_same)
-{
-    const char **names = bh_calloc(before->len + after->len + 1, sizeof(*names));
-    struct bh_json *list = bh_json_new(a, BH_JSON_ARRAY);
-    struct bh_map_entry *m;
-    size_t n = 0;
-
-    *ret_same = 0;
-    for (size_t it = 0; (m = bh_map_next(before, &it));) {
-        const char *y = bh_map_get(after, m->key, m->key_len);
-        if (y && bh_streq(y, m->value))
-            ++*ret_same;
-        else
-            names[n++] = m->key;
-    }
-    for (size_t it = 0; (m = bh_map_next(after, &it));)
-        if (!bh_map_get(before, m->key, m->key_len))
-            names[n++] = m->key;
-    if (n > 1)
-        qsort(names, n, sizeof(*names), by_text);
-    for (size_t i = 0; i < n; i++)
-        add_node(a, list, names[i], before, after);
-    free(names);
-    return list;
-}
-
-static char *result_of(struct bh_arena *a, const struct bh_json *e)
-{
-    const struct bh_json *p = bh_json_get(e, "preemption");
-    const char *node = bh_json_get_text(e, "nodeName");
-    const struct bh_json *victims = bh_json_get_list(p, "victims");
-
-    if (*node)
-        return bh_arena_printf(a, "%s on %s", bh_json_get_text(e, "result"), node);
-    if (p)
-        return bh_arena_printf(a, "%s, evicts %zu for node %s: %s", bh_json_get_text(e, "result"),
-                               victims ? victims->c.n : 0, bh_json_get_text(p, "nominatedNode"),
-                               bh_json_get_text(e, "message"));
-    return bh_arena_printf(a, "%s: %s", bh_json_get_text(e, "result"),
-                           bh_json_get_text(e, "message"));
-}
-
-struct bh_json *bh_explain_difference(struct bh_arena *a, const struct bh_json *before,
-                                      const struct bh_json *after)
-{
-    struct bh_json *d = bh_json_new(a, BH_JSON_OBJECT), *result;
-    struct bh_map x = {0}, y = {0};
-    int64_t same;
-
-    result = bh_json_set(a, d, "result", bh_json_new(a, BH_JSON_OBJECT));
-    bh_json_set_str(a, result, "before", result_of(a, before));
-    bh_json_set_str(a, result, "after", result_of(a, after));
-    outcomes(a, before, &x);
-    outcomes(a, after, &y);
-    bh_json_set(a, d, "nodes", changed_nodes(a, &x, &y, &same));
-    bh_json_set_i64(a, d, "unchanged", same);
-    bh_map_fini(&x);
-    bh_map_fini(&y);
-    return d;
 }
 
 /* ---- as text -----------------------------------------------------------------------------------

@@ -8,7 +8,7 @@
 #include <poll.h>
 #include <stdio.h>
 
-#include "cli/ask.h"
+#include "scheduler/daemon/ask.h"
 #include "cli/cli.h"
 #include "common/k8s/codec.h"
 #include "proto/kubernetes/kubernetes.pb-c.h"

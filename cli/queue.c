@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <time.h>
 
-#include "cli/ask.h"
+#include "scheduler/daemon/ask.h"
 #include "cli/cli.h"
 #include "common/base/map.h"
 #include "scheduler/explain/explain.h"

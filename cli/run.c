@@ -13,6 +13,7 @@
 #include "common/base/log.h"
 #include "common/base/notify.h"
 #include "scheduler/config/config.h"
+#include "scheduler/decisions/recorder.h"
 #include <errno.h>
 #include <signal.h>
 #include <unistd.h>
@@ -38,6 +39,8 @@ struct run {
     struct bh_kube_flags flags;
     const char *runtime;
     int64_t binders;
+    const char *record, *decisions_file; /* the scheduler's own */
+    int64_t decisions_max_bytes, decisions_max_age_ns;
     char **words; /* for each process: the flags that were given, NULL-terminated */
     size_t n_words;
 };
@@ -74,6 +77,22 @@ static void add_child(struct bh_up *u, const struct run *r, const char *program,
     free(args);
 }
 
+static void add_scheduler(struct bh_up *u, const struct run *r, const char *dir, const char *quiet)
+{
+    BH_CLEANUP(bh_freep) char *mode = bh_asprintf("--record-decisions=%s", r->record);
+    BH_CLEANUP(bh_freep) char *file = bh_asprintf("--decisions-file=%s", r->decisions_file);
+    BH_CLEANUP(bh_freep)
+    char *bytes = bh_asprintf("--decisions-max-bytes=%lld", (long long)r->decisions_max_bytes);
+    BH_CLEANUP(bh_freep)
+    char *age = bh_asprintf("--decisions-max-age=%lldns", (long long)r->decisions_max_age_ns);
+
+    if (bh_streq(r->record, "off"))
+        add_child(u, r, "berth-scheduler", "scheduler", (const char *const[]){dir, quiet, NULL});
+    else
+        add_child(u, r, "berth-scheduler", "scheduler",
+                  (const char *const[]){dir, mode, file, bytes, age, quiet, NULL});
+}
+
 /* Metrics and health are asked for at berth-front; without it each process has its usual port. */
 static void describe_children(struct bh_up *u, const struct run *r)
 {
@@ -88,7 +107,7 @@ static void describe_children(struct bh_up *u, const struct run *r)
         bh_log_warn("Not serving HTTPS: berth-front is not next to this program",
                     bh_kv_s("folder", u->bindir));
     add_child(u, r, "berth-watcher", "watcher", (const char *const[]){dir, quiet, NULL});
-    add_child(u, r, "berth-scheduler", "scheduler", (const char *const[]){dir, quiet, NULL});
+    add_scheduler(u, r, dir, quiet);
     for (int64_t i = 1; i <= r->binders; i++) {
         snprintf(name, sizeof(name), "binder-%d", (int)i);
         snprintf(instance, sizeof(instance), "--instance=%d", (int)i);
@@ -218,11 +237,18 @@ static int work(struct run *r)
 
 int bh_cmd_run(int argc, char **argv)
 {
-    struct run r = {.binders = 2};
+    struct run r = {.binders = 2,
+                    .record = "off",
+                    .decisions_file = "",
+                    .decisions_max_bytes = BH_DECISIONS_MAX_BYTES};
+    enum bh_record_mode mode;
+    struct bh_err err;
     const struct bh_opt own[] = {
         {"binders", 0, BH_OPT_INT, &r.binders, "N", "number of binders (1 to 32)"},
         {"runtime-dir", 0, BH_OPT_STR, &r.runtime, "DIR",
          "sockets of this instance (default: $BERTH_RUNTIME_DIR, /run/berth)"},
+        BH_RECORD_OPTIONS(r.record, r.decisions_file, r.decisions_max_bytes,
+                          r.decisions_max_age_ns),
         {0},
     };
     int code = bh_kube_flags_start(&r.flags, own, &usage, argc, argv);
@@ -230,9 +256,10 @@ int bh_cmd_run(int argc, char **argv)
     if (code >= 0)
         return code;
     if (r.binders < 1 || r.binders > MAX_BINDERS) {
-        struct bh_err err;
         bh_err_set(&err, -EINVAL, "invalid value %lld for --binders: 1 to %d", (long long)r.binders,
                    MAX_BINDERS);
+        code = bh_cli_usage_error(WHO, &err);
+    } else if (bh_record_mode_parse(r.record, &mode, &err) < 0) {
         code = bh_cli_usage_error(WHO, &err);
     } else {
         bh_kube_flags_forward(&r.flags, add_word, &r);

@@ -5,11 +5,19 @@
 #include <errno.h>
 #include <unistd.h>
 
-#include "cli/simulate.h"
+#include "cli/cli.h"
 #include "scheduler/explain/grid.h"
 #include "simulator/sim.h"
+#include "simulator/trial/trial.h"
 
-#define EXIT_NOT_ALL 3
+#define EXIT_NOT_ALL   3
+#define WARNINGS_SHOWN 20u
+#define PATIENCE_NS    UINT64_C(2000000000)
+
+struct screen { /* what a person sees while a trial runs */
+    struct bh_progress progress;
+    uint64_t started_ns; /* monotonic */
+};
 
 struct options {
     struct bh_opt_list files;
@@ -112,6 +120,30 @@ static int check(const struct options *o, struct bh_trial_options *to, struct bh
     return rc == 0 ? read_now(o->now, &to->now_ns, err) : rc;
 }
 
+/* Draws only when the run takes longer than a glance. */
+static void on_progress(void *arg, const char *what, size_t done, size_t total)
+{
+    struct screen *s = arg;
+
+    if (!what)
+        bh_progress_end(&s->progress);
+    else if (s->progress.on && bh_mono_ns() - s->started_ns > PATIENCE_NS)
+        bh_progress_draw(&s->progress, done, total, "%s: %zu of %zu", what, done, total);
+}
+
+static void on_warning(void *arg, size_t n, const char *text)
+{
+    struct bh_buf line = {0};
+
+    (void)arg;
+    bh_text_add(&line, 0, false, text);
+    if (n <= WARNINGS_SHOWN)
+        fprintf(stderr, "berth simulate: warning: %s\n", bh_buf_str(&line));
+    else if (n == WARNINGS_SHOWN + 1)
+        fputs("berth simulate: warning: more warnings are not shown; -o json has all\n", stderr);
+    bh_buf_fini(&line);
+}
+
 static int simulate(const struct options *o, const struct bh_trial_options *to, struct bh_buf *out,
                     struct bh_err *err)
 {
@@ -130,8 +162,7 @@ static int simulate(const struct options *o, const struct bh_trial_options *to, 
         struct bh_trial_summary s = bh_trial_summarize(t);
         code = s.unschedulable + s.gated + s.failed ? EXIT_NOT_ALL : BH_EXIT_OK;
     }
-    if (t)
-        bh_progress_end(&t->progress);
+    on_progress(to->watcher.arg, NULL, 0, 0);
     bh_trial_free(t);
     return rc < 0 ? BH_EXIT_FAIL : code;
 }
@@ -139,6 +170,7 @@ static int simulate(const struct options *o, const struct bh_trial_options *to, 
 int bh_cmd_simulate(int argc, char **argv)
 {
     struct options o = {.output = "table", .tie = "first", .seed = 1};
+    struct screen screen = {.started_ns = bh_mono_ns()};
     struct bh_trial_options to;
     struct bh_err err = {{0}};
     struct bh_buf out = {0};
@@ -150,6 +182,9 @@ int bh_cmd_simulate(int argc, char **argv)
         free(o.files.v);
         return rc > 0 ? BH_EXIT_OK : bh_cli_usage_error("berth simulate", &err);
     }
+    bh_progress_init(&screen.progress);
+    to.watcher =
+        (struct bh_trial_watcher){.progress = on_progress, .warning = on_warning, .arg = &screen};
     code = simulate(&o, &to, &out, &err);
     if (code == BH_EXIT_FAIL) { /* names in it are the files' */
         struct bh_buf line = {0};

@@ -9,6 +9,7 @@
  */
 #include "cli/up.h"
 #include "cli/config.h"
+#include "scheduler/decisions/recorder.h"
 #include <dirent.h>
 #include <arpa/inet.h>
 #include <errno.h>
@@ -21,7 +22,8 @@
 #define GREETING_NS   UINT64_C(5000000000) /* first try to reach somebody else's API server */
 
 struct arguments {
-    const char *kubeconfig, *config, *runtime;
+    const char *kubeconfig, *config, *runtime, *data, *record;
+    bool annotate;
     int64_t binders, port, front_port; /* front_port -1: the usual one, or a free one */
     bool no_example, leader_elect;
 };
@@ -51,13 +53,41 @@ static int make_dir(struct bh_up *u, const char *wanted, struct bh_err *err)
     return 0;
 }
 
+/* The scheduler's file, which the page may change: a copy, never the one that was given. */
+static void own_config_path(const struct bh_up *u, char out[static 160])
+{
+    snprintf(out, 160, "%s/scheduler.yaml", u->dir);
+}
+
+static int copy_config(struct bh_up *u, const char *from, struct bh_err *err)
+{
+    static const char nothing[] = "apiVersion: kubescheduler.config.k8s.io/v1\n"
+                                  "kind: KubeSchedulerConfiguration\n";
+    BH_CLEANUP(bh_freep) char *text = NULL;
+    size_t n = sizeof(nothing) - 1;
+    char path[160];
+    int rc = from ? bh_read_file(from, (size_t)4 << 20, &text, &n) : 0;
+
+    own_config_path(u, path);
+    if (rc == 0)
+        rc = bh_write_file(path, text ? text : nothing, n, 0600);
+    return rc < 0 ? bh_err_set(err, rc, "could not copy %s to %s: %s", from ? from : "the defaults",
+                               path, strerror(-rc))
+                  : 0;
+}
+
 static void remove_files(struct bh_up *u)
 {
+    char config[160];
+
     DIR *d = u->made_dir ? opendir(u->dir) : NULL;
     struct dirent *e;
 
-    if (u->own_server && *u->kubeconfig)
-        (void)unlink(u->kubeconfig); /* of a server that is gone */
+    own_config_path(u, config);
+    if (u->own_server && *u->kubeconfig) { /* of a server that is gone */
+        (void)unlink(u->kubeconfig);
+        (void)unlink(config);
+    }
     if (!d)
         return;
     while ((e = readdir(d)))
@@ -133,20 +163,40 @@ static void describe_front(struct bh_up *u, const struct arguments *a)
     (void)bh_up_add_child(u, "berth-front", "front", args);
 }
 
+static void describe_scheduler(struct bh_up *u, const struct arguments *a)
+{
+    const char *args[16] = {"--runtime-dir", u->dir, "--metrics-address", "127.0.0.1:0"};
+    char copy[160], file[sizeof(u->dir) + sizeof(BH_DECISIONS_FILE) + 1];
+    unsigned n = 4;
+
+    snprintf(file, sizeof(file), "%s/" BH_DECISIONS_FILE, u->dir);
+    own_config_path(u, copy);
+    if (!bh_streq(a->record, "off")) {
+        args[n++] = "--record-decisions";
+        args[n++] = a->record;
+        args[n++] = "--decisions-file"; /* where the simulator looks */
+        args[n++] = file;
+    }
+    if (u->own_server || a->config) {
+        args[n++] = "--config";
+        args[n++] = u->own_server ? copy : a->config;
+    }
+    (void)bh_up_add_child(u, "berth-scheduler", "scheduler", args);
+}
+
 static void describe_children(struct bh_up *u, const struct arguments *a, const char *port)
 {
-    const char *config = a->config;
     char name[32], instance[16];
 
     if (u->own_server)
         (void)bh_up_add_child(
             u, "berth-simulator", "simulator",
-            (const char *const[]){"--port", port, "--kubeconfig-out", u->kubeconfig, NULL});
+            (const char *const[]){"--port", port, "--kubeconfig-out", u->kubeconfig,
+                                  "--runtime-dir", u->dir, "--annotate-decisions",
+                                  a->annotate ? "full" : "off", a->data ? "--data" : NULL, a->data,
+                                  NULL});
     describe_watcher(u, a);
-    (void)bh_up_add_child(u, "berth-scheduler", "scheduler",
-                          (const char *const[]){"--runtime-dir", u->dir, "--metrics-address",
-                                                "127.0.0.1:0", config ? "--config" : NULL, config,
-                                                NULL});
+    describe_scheduler(u, a);
     for (int64_t i = 1; i <= a->binders; i++) {
         snprintf(name, sizeof(name), "binder-%d", (int)i);
         snprintf(instance, sizeof(instance), "%d", (int)i);
@@ -207,6 +257,18 @@ static int with_client(struct bh_up *u,
     return rc;
 }
 
+/* What the page's reset goes back to: with the example. */
+static int mark_start(struct bh_up *u, struct bh_api_client *client, struct bh_err *err)
+{
+    const struct bh_api_call call = {
+        .method = "PUT", .path = "/api/v1/reset?mark=true", .timeout_ns = GREETING_NS};
+    struct bh_buf body = {0};
+    int code = 0, rc = bh_api_do(&u->loop, client, &call, &code, &body, err);
+
+    bh_buf_fini(&body);
+    return rc;
+}
+
 static int load_example(struct bh_up *u, struct bh_api_client *client, struct bh_err *err)
 {
     char path[PATH_MAX];
@@ -218,7 +280,7 @@ static int load_example(struct bh_up *u, struct bh_api_client *client, struct bh
     cr = bh_creator_new(&u->loop, client);
     rc = bh_creator_file(cr, path, err);
     bh_creator_free(cr);
-    return rc < 0 ? rc : 0;
+    return rc < 0 ? rc : mark_start(u, client, err);
 }
 
 /* Not an error: Berth waits for its API server as long as it takes. */
@@ -245,6 +307,8 @@ static void greet(struct bh_up *u, bool example)
     if (bh_kubeconfig_load(u->kubeconfig, NULL, &cfg, &err) == 0)
         printf("Berth is up.\n  API server   %s%s\n", cfg->server,
                u->own_server ? " (built-in)" : "");
+    if (cfg && u->own_server)
+        printf("  web page     %s/ui/\n", cfg->server);
     bh_api_config_free(cfg);
     if (u->elects && !u->own_server)
         puts("  lease        if another scheduler holds kube-system/kube-scheduler, Berth stands "
@@ -353,7 +417,8 @@ static const struct bh_opt_usage usage = {
              "everything "
              "on Ctrl-C. Without --kubeconfig it also runs the built-in API server with an example "
              "cluster.",
-    .examples = "  berth up\n  berth up --kubeconfig ~/.kube/config --binders 4\n",
+    .examples = "  berth up\n  berth up --kubeconfig ~/.kube/config --binders 4\n"
+                "  berth up --data cluster.db\n",
     .exits = "  0  stopped by a signal\n  1  something could not be started\n  2  wrong usage\n",
 };
 
@@ -372,6 +437,15 @@ static int parse(struct arguments *a, int argc, char **argv, struct bh_err *err)
          "free one"},
         {"runtime-dir", 0, BH_OPT_STR, &a->runtime, "DIR",
          "sockets and logs (default: a temporary one)"},
+        {"data", 0, BH_OPT_STR, &a->data, "FILE",
+         "keep the built-in API server's objects in FILE; one that is there is gone on with, "
+         "without the example"},
+        {"record-decisions", 0, BH_OPT_STR, &a->record, "full|summary|off",
+         "what is kept of every decision, for the page and 'berth decisions' (default full, with "
+         "--kubeconfig off)"},
+        {"annotate-decisions", 0, BH_OPT_BOOL, &a->annotate, NULL,
+         "write them onto the built-in server's pods as well, with kube-scheduler-simulator's "
+         "annotations"},
         {"no-example", 0, BH_OPT_BOOL, &a->no_example, NULL, "start with an empty cluster"},
         {"leader-elect", 0, BH_OPT_BOOL, &a->leader_elect, NULL,
          "schedule only while this machine holds the lease kube-system/kube-scheduler"},
@@ -385,6 +459,13 @@ static int parse(struct arguments *a, int argc, char **argv, struct bh_err *err)
     if (rc == 0 && (a->binders < 1 || a->binders > MAX_BINDERS))
         rc = bh_err_set(err, -EINVAL, "invalid value %lld for --binders: 1 to %d",
                         (long long)a->binders, MAX_BINDERS);
+    if (!a->record) /* it costs something, which is no business of other people's clusters */
+        a->record = a->kubeconfig ? "off" : "full";
+    if (rc == 0 && !bh_streq(a->record, "full") && !bh_streq(a->record, "summary") &&
+        !bh_streq(a->record, "off"))
+        rc = bh_err_set(err, -EINVAL,
+                        "invalid value \"%s\" for --record-decisions: full, summary or off",
+                        a->record);
     if (rc == 0 && (a->port < 0 || a->port > 65535))
         rc = bh_err_set(err, -EINVAL, "invalid value %lld for --port: 0 to 65535",
                         (long long)a->port);
@@ -394,6 +475,11 @@ static int parse(struct arguments *a, int argc, char **argv, struct bh_err *err)
     if (rc == 0 && a->kubeconfig && a->port)
         rc = bh_err_set(err, -EINVAL,
                         "--port is of the built-in API server, --kubeconfig names another");
+    if (rc == 0 && a->kubeconfig && a->data)
+        rc = bh_err_set(err, -EINVAL,
+                        "--data is of the built-in API server, --kubeconfig names another");
+    if (rc == 0 && a->data && access(a->data, F_OK) == 0)
+        a->no_example = true; /* it was made when FILE was, or not wanted */
     free(rest.v);
     return rc;
 }
@@ -414,17 +500,20 @@ static int prepare(struct bh_up *u, const struct arguments *a, struct bh_err *er
         n = snprintf(u->kubeconfig, sizeof(u->kubeconfig), "%s/kubeconfig", u->dir);
         bh_assert(n > 0 && (size_t)n < sizeof(u->kubeconfig));
         (void)unlink(u->kubeconfig);
+        rc = copy_config(u, a->config, err);
     }
     u->elects = a->leader_elect;
-    snprintf(port, sizeof(port), "%d", (int)a->port);
+    /* The same one for each of its lives: the others go on where it was. */
+    snprintf(port, sizeof(port), "%d", a->port ? (int)a->port : try_port(0));
     choose_front_port(u, a);
     describe_children(u, a, port);
-    return 0;
+    return rc;
 }
 
 int bh_cmd_up(int argc, char **argv)
 {
-    struct arguments a = {.binders = 2, .front_port = -1, .leader_elect = true};
+    struct arguments a = {
+        .binders = 2, .front_port = -1, .leader_elect = true};
     struct bh_err err = {0};
     int rc = parse(&a, argc, argv, &err);
     struct bh_up *u;

@@ -25,8 +25,7 @@ static const struct rename event_names[] = {
 
 static void rename_members(struct bh_arena *a, struct bh_json *obj, bool out)
 {
-    bh_json_each(m, obj)
-    {
+    bh_json_each (m, obj) {
         for (size_t i = 0; i < BH_ARRAY_LEN(event_names); i++) {
             const char *from = out ? event_names[i].stored : event_names[i].shown;
             const char *to = out ? event_names[i].shown : event_names[i].stored;
@@ -65,8 +64,7 @@ static void hpa_in(struct bh_arena *a, struct bh_json *obj)
 static void hpa_out(struct bh_arena *a, struct bh_json *obj)
 {
     struct bh_json *spec = bh_json_get(obj, "spec"), *status = bh_json_get(obj, "status");
-    bh_json_each(m, bh_json_get(spec, "metrics"))
-    {
+    bh_json_each (m, bh_json_get(spec, "metrics")) {
         const char *name = bh_json_get_str(bh_json_get(m, "resource"), "name");
         const struct bh_json *v = bh_json_path(m, "resource.target.averageUtilization");
         if (name && bh_streq(name, "cpu") && v)
@@ -95,6 +93,8 @@ void bh_sim_convert_out(struct bh_arena *a, const struct bh_sim_type *t, struct 
     if (!t->stored_as)
         return;
     set_version(a, t, obj);
+    if (t->custom)
+        return;
     if (is_event(t))
         rename_members(a, obj, true);
     else
@@ -106,6 +106,8 @@ void bh_sim_convert_in(struct bh_arena *a, const struct bh_sim_type *t, struct b
     if (!t->stored_as)
         return;
     set_version(a, bh_sim_type_stored(t), obj);
+    if (t->custom)
+        return;
     if (is_event(t))
         rename_members(a, obj, false);
     else

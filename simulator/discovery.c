@@ -3,7 +3,8 @@
  * simulator/discovery.c - what is served: aggregated (v2, v2beta1) and the legacy documents
  *
  * kubectl takes a reply as aggregated by its Content-Type; drain and can-i always read the legacy
- * form. All documents come from the type table and never change while the server runs.
+ * form. All documents come from the types of this server: they change with its
+ * CustomResourceDefinitions only.
  * Upstream: apiserver/pkg/endpoints/discovery
  */
 #include "simulator/docs.h"
@@ -56,6 +57,7 @@ static size_t subs_of(const struct bh_sim_type *t, struct sub out[8])
         out[n++] = (struct sub){"binding", "", "v1", "Binding", BH_SIM_CREATE};
         out[n++] = (struct sub){"eviction", "policy", "v1", "Eviction", BH_SIM_CREATE};
         out[n++] = (struct sub){"log", "", "v1", NULL, BH_SIM_GET};
+        out[n++] = (struct sub){"resize", "", "v1", NULL, GET_PATCH_UPDATE};
     }
     if (!*t->group && bh_streq(t->kind, "Namespace"))
         out[n++] = (struct sub){"finalize", "", "v1", NULL, BH_SIM_UPDATE};
@@ -93,34 +95,33 @@ static void aggregated_type(struct bh_buf *b, const struct bh_sim_type *t)
     bh_buf_adds(b, n ? "]}" : "}");
 }
 
-static bool first_of_group(size_t i)
+/* Type i when clients see it, else NULL. */
+static const struct bh_sim_type *at(const struct bh_sim *s, size_t i)
 {
-    for (size_t k = 0; k < i; k++) {
-        if (bh_streq(bh_sim_types[k].group, bh_sim_types[i].group))
-            return false;
-    }
-    return true;
+    const struct bh_sim_type *t = bh_sim_type_at(s, i);
+    return t && bh_sim_type_served(t) ? t : NULL;
 }
 
-static bool first_of_version(size_t i)
+/* Whether type i is the first one of its group, or (version) of its group and version. */
+static bool first_of(const struct bh_sim *s, size_t i, bool version)
 {
-    for (size_t k = 0; k < i; k++) {
-        if (bh_streq(bh_sim_types[k].group, bh_sim_types[i].group) &&
-            bh_streq(bh_sim_types[k].version, bh_sim_types[i].version))
+    const struct bh_sim_type *t = at(s, i), *o;
+    for (size_t k = 0; t && k < i; k++) {
+        if ((o = at(s, k)) && bh_streq(o->group, t->group) &&
+            (!version || bh_streq(o->version, t->version)))
             return false;
     }
-    return true;
+    return t != NULL;
 }
 
-static void aggregated_version(struct bh_buf *b, size_t i)
+static void aggregated_version(const struct bh_sim *s, struct bh_buf *b, size_t i)
 {
+    const struct bh_sim_type *v = at(s, i);
     bool first = true;
-    bh_buf_addf(b, "{\"version\":\"%s\",\"freshness\":\"Current\",\"resources\":[",
-                bh_sim_types[i].version);
-    for (size_t k = i; k < bh_sim_n_types; k++) {
-        const struct bh_sim_type *t = &bh_sim_types[k];
-        if (!bh_streq(t->group, bh_sim_types[i].group) ||
-            !bh_streq(t->version, bh_sim_types[i].version))
+    bh_buf_addf(b, "{\"version\":\"%s\",\"freshness\":\"Current\",\"resources\":[", v->version);
+    for (size_t k = i; k < bh_sim_type_count(s); k++) {
+        const struct bh_sim_type *t = at(s, k);
+        if (!t || !bh_streq(t->group, v->group) || !bh_streq(t->version, v->version))
             continue;
         if (!first)
             bh_buf_addc(b, ',');
@@ -130,31 +131,37 @@ static void aggregated_version(struct bh_buf *b, size_t i)
     bh_buf_adds(b, "]}");
 }
 
-static void aggregated(struct bh_buf *b, bool core, const char *version)
+static void aggregated_group(const struct bh_sim *s, struct bh_buf *b, size_t i)
+{
+    const char *group = at(s, i)->group;
+    bool first = true;
+    bh_buf_addf(b, "{\"metadata\":{\"name\":\"%s\",\"creationTimestamp\":null},\"versions\":[",
+                group);
+    for (size_t k = i; k < bh_sim_type_count(s); k++) {
+        if (!first_of(s, k, true) || !bh_streq(at(s, k)->group, group))
+            continue;
+        if (!first)
+            bh_buf_addc(b, ',');
+        first = false;
+        aggregated_version(s, b, k);
+    }
+    bh_buf_adds(b, "]}");
+}
+
+static void aggregated(const struct bh_sim *s, struct bh_buf *b, bool core, const char *version)
 {
     bool first = true;
     bh_buf_addf(b,
                 "{\"kind\":\"APIGroupDiscoveryList\",\"apiVersion\":\"apidiscovery.k8s.io/%s\","
                 "\"metadata\":{},\"items\":[",
                 version);
-    for (size_t i = 0; i < bh_sim_n_types; i++) {
-        const char *group = bh_sim_types[i].group;
-        if ((*group == 0) != core || !first_of_group(i))
+    for (size_t i = 0; i < bh_sim_type_count(s); i++) {
+        if (!first_of(s, i, false) || (*at(s, i)->group == 0) != core)
             continue;
-        bh_buf_addf(b,
-                    "%s{\"metadata\":{\"name\":\"%s\",\"creationTimestamp\":null},\"versions\":[",
-                    first ? "" : ",", group);
+        if (!first)
+            bh_buf_addc(b, ',');
         first = false;
-        bool first_v = true;
-        for (size_t k = i; k < bh_sim_n_types; k++) {
-            if (!bh_streq(bh_sim_types[k].group, group) || !first_of_version(k))
-                continue;
-            if (!first_v)
-                bh_buf_addc(b, ',');
-            first_v = false;
-            aggregated_version(b, k);
-        }
-        bh_buf_adds(b, "]}");
+        aggregated_group(s, b, i);
     }
     bh_buf_adds(b, "]}\n");
 }
@@ -162,33 +169,33 @@ static void aggregated(struct bh_buf *b, bool core, const char *version)
 /* ---- legacy
  * ------------------------------------------------------------------------------------------- */
 
-static void legacy_group(struct bh_buf *b, size_t i)
+static void legacy_group(const struct bh_sim *s, struct bh_buf *b, size_t i)
 {
-    const char *group = bh_sim_types[i].group;
+    const struct bh_sim_type *g = at(s, i);
     bool first = true;
-    bh_buf_addf(b, "{\"name\":\"%s\",\"versions\":[", group);
-    for (size_t k = i; k < bh_sim_n_types; k++) {
-        if (!bh_streq(bh_sim_types[k].group, group) || !first_of_version(k))
+    bh_buf_addf(b, "{\"name\":\"%s\",\"versions\":[", g->group);
+    for (size_t k = i; k < bh_sim_type_count(s); k++) {
+        if (!first_of(s, k, true) || !bh_streq(at(s, k)->group, g->group))
             continue;
-        bh_buf_addf(b, "%s{\"groupVersion\":\"%s/%s\",\"version\":\"%s\"}", first ? "" : ",", group,
-                    bh_sim_types[k].version, bh_sim_types[k].version);
+        bh_buf_addf(b, "%s{\"groupVersion\":\"%s/%s\",\"version\":\"%s\"}", first ? "" : ",",
+                    g->group, at(s, k)->version, at(s, k)->version);
         first = false;
     }
-    bh_buf_addf(b, "],\"preferredVersion\":{\"groupVersion\":\"%s/%s\",\"version\":\"%s\"}", group,
-                bh_sim_types[i].version, bh_sim_types[i].version);
+    bh_buf_addf(b, "],\"preferredVersion\":{\"groupVersion\":\"%s/%s\",\"version\":\"%s\"}",
+                g->group, g->version, g->version);
 }
 
-static void legacy_groups(struct bh_buf *b)
+static void legacy_groups(const struct bh_sim *s, struct bh_buf *b)
 {
     bool first = true;
     bh_buf_adds(b, "{\"kind\":\"APIGroupList\",\"apiVersion\":\"v1\",\"groups\":[");
-    for (size_t i = 0; i < bh_sim_n_types; i++) {
-        if (!*bh_sim_types[i].group || !first_of_group(i))
+    for (size_t i = 0; i < bh_sim_type_count(s); i++) {
+        if (!first_of(s, i, false) || !*at(s, i)->group)
             continue;
         if (!first)
             bh_buf_addc(b, ',');
         first = false;
-        legacy_group(b, i);
+        legacy_group(s, b, i);
         bh_buf_addc(b, '}');
     }
     bh_buf_adds(b, "]}\n");
@@ -217,16 +224,17 @@ static void legacy_type(struct bh_buf *b, const struct bh_sim_type *t)
 }
 
 /* false: no such group and version. */
-static bool legacy_resources(struct bh_buf *b, const char *group, const char *version)
+static bool legacy_resources(const struct bh_sim *s, struct bh_buf *b, const char *group,
+                             const char *version)
 {
     bool any = false;
     bh_buf_addf(b,
                 "{\"kind\":\"APIResourceList\",\"apiVersion\":\"v1\",\"groupVersion\":\"%s%s%s\","
                 "\"resources\":[",
                 group, *group ? "/" : "", version);
-    for (size_t i = 0; i < bh_sim_n_types; i++) {
-        const struct bh_sim_type *t = &bh_sim_types[i];
-        if (!bh_streq(t->group, group) || !bh_streq(t->version, version))
+    for (size_t i = 0; i < bh_sim_type_count(s); i++) {
+        const struct bh_sim_type *t = at(s, i);
+        if (!t || !bh_streq(t->group, group) || !bh_streq(t->version, version))
             continue;
         if (any)
             bh_buf_addc(b, ',');
@@ -250,14 +258,14 @@ static const char *aggregated_version_of(const struct bh_sim_req *r)
     return strstr(accept, "v=v2;") || strstr(accept, "v=v2,") ? "v2" : "v2beta1";
 }
 
-static void build(const char *key, struct bh_buf *b)
+static void build(const struct bh_sim *s, const char *key, struct bh_buf *b)
 {
     if (bh_streq(key, "/api+v2") || bh_streq(key, "/api+v2beta1"))
-        aggregated(b, true, key + 5);
+        aggregated(s, b, true, key + 5);
     else if (bh_streq(key, "/apis+v2") || bh_streq(key, "/apis+v2beta1"))
-        aggregated(b, false, key + 6);
+        aggregated(s, b, false, key + 6);
     else if (bh_streq(key, "/apis"))
-        legacy_groups(b);
+        legacy_groups(s, b);
     else
         bh_buf_adds(b, "{\"kind\":\"APIVersions\",\"versions\":[\"v1\"],"
                        "\"serverAddressByClientCIDRs\":[]}\n");
@@ -276,10 +284,10 @@ static void reply_root(struct bh_sim_req *r)
 static bool reply_group(struct bh_sim_req *r, const char *group)
 {
     struct bh_buf b = {0};
-    for (size_t i = 0; i < bh_sim_n_types && !b.n; i++) {
-        if (!*group || !bh_streq(bh_sim_types[i].group, group))
+    for (size_t i = 0; i < bh_sim_type_count(r->sim) && !b.n; i++) {
+        if (!*group || !at(r->sim, i) || !bh_streq(at(r->sim, i)->group, group))
             continue;
-        legacy_group(&b, i);
+        legacy_group(r->sim, &b, i);
         bh_buf_adds(&b, ",\"kind\":\"APIGroup\",\"apiVersion\":\"v1\"}\n");
     }
     bool found = b.n > 0;
@@ -292,7 +300,7 @@ static bool reply_group(struct bh_sim_req *r, const char *group)
 static bool reply_version(struct bh_sim_req *r, const char *group, const char *version)
 {
     struct bh_buf b = {0};
-    bool found = legacy_resources(&b, group, version);
+    bool found = legacy_resources(r->sim, &b, group, version);
     if (found)
         bh_sim_reply_raw(r, 200, JSON_TYPE, b.p, b.n);
     bh_buf_fini(&b);

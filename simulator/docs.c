@@ -6,14 +6,13 @@
 
 #include <stdio.h>
 
-const struct bh_sim_doc *bh_sim_doc(struct bh_sim *s, const char *key,
-                                    void (*build)(const char *key, struct bh_buf *out))
+const struct bh_sim_doc *bh_sim_doc(struct bh_sim *s, const char *key, bh_sim_doc_build *build)
 {
     struct bh_sim_doc *d = bh_map_get(&s->docs, key, strlen(key));
     if (d)
         return d;
     d = bh_calloc(1, sizeof(*d));
-    build(key, &d->text);
+    build(s, key, &d->text);
     snprintf(d->etag, sizeof(d->etag), "%016llX",
              (unsigned long long)bh_hash(d->text.p, d->text.n, 0));
     bh_map_put(&s->docs, key, strlen(key), d);
@@ -33,7 +32,7 @@ void bh_sim_doc_reply(struct bh_sim_req *r, const struct bh_sim_doc *d, const ch
         bh_sim_reply_raw(r, 200, content_type, d->text.p, d->text.n);
 }
 
-void bh_sim_docs_fini(struct bh_sim *s)
+void bh_sim_docs_drop(struct bh_sim *s)
 {
     struct bh_map_entry *e;
     for (size_t it = 0; (e = bh_map_next(&s->docs, &it));) {
@@ -41,5 +40,11 @@ void bh_sim_docs_fini(struct bh_sim *s)
         bh_buf_fini(&d->text);
         free(d);
     }
+    bh_map_clear(&s->docs);
+}
+
+void bh_sim_docs_fini(struct bh_sim *s)
+{
+    bh_sim_docs_drop(s);
     bh_map_fini(&s->docs);
 }

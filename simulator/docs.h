@@ -11,9 +11,11 @@ struct bh_sim_doc {
     struct bh_buf text;
     char etag[20];
 };
-/* The document of that key, built on first use. Lives as long as the server. */
-const struct bh_sim_doc *bh_sim_doc(struct bh_sim *s, const char *key,
-                                    void (*build)(const char *key, struct bh_buf *out));
+typedef void bh_sim_doc_build(const struct bh_sim *s, const char *key, struct bh_buf *out);
+/* The document of that key, built on first use. Lives until bh_sim_docs_drop(). */
+const struct bh_sim_doc *bh_sim_doc(struct bh_sim *s, const char *key, bh_sim_doc_build *build);
+/* What is served has changed: all documents are built anew when somebody asks. */
+void bh_sim_docs_drop(struct bh_sim *s);
 /* 200, or 304 when the client has it. */
 void bh_sim_doc_reply(struct bh_sim_req *r, const struct bh_sim_doc *d, const char *content_type);
 void bh_sim_docs_fini(struct bh_sim *s);

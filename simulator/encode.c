@@ -38,6 +38,11 @@ enum bh_sim_include bh_sim_include_of(const struct bh_sim_req *r)
     return v && bh_streq(v, "None") ? BH_SIM_INCLUDE_NONE : BH_SIM_INCLUDE_METADATA;
 }
 
+const struct bh_sim_type *bh_sim_table_type(const struct bh_sim_type *t)
+{
+    return t->custom ? t : bh_sim_type_stored(t); /* versions of a definition have their own */
+}
+
 void bh_sim_table_begin(const struct bh_sim_type *t, const char *meta, bool columns,
                         struct bh_buf *out)
 {

@@ -11,6 +11,8 @@
 
 #include <stdio.h>
 
+#define MINUTE_NS ((uint64_t)60 * 1000000000)
+
 struct text {
     const char *type, *reason, *component, *message;
 };
@@ -118,14 +120,19 @@ void bh_sim_events_expire(struct bh_sim *s, uint64_t rv)
 
 void bh_sim_events_tick(struct bh_sim *s)
 {
-    uint64_t now = bh_mono_ns();
-    if (now - s->minute_ns < (uint64_t)60 * 1000000000)
+    uint64_t now = bh_sim_mono_ns(s), old = 0;
+    uint64_t minutes = s->minute_ns ? (now - s->minute_ns) / MINUTE_NS : 1;
+    if (!minutes)
         return;
     s->minute_ns = now;
-    if (s->minute_rv[s->minute])
-        bh_sim_events_expire(s, s->minute_rv[s->minute]);
-    s->minute_rv[s->minute] = s->rv;
-    s->minute = (s->minute + 1) % BH_ARRAY_LEN(s->minute_rv);
+    /* A clock that is moved by hand can skip minutes: nothing was written in those. */
+    for (uint64_t i = 0; i < BH_MIN(minutes, BH_ARRAY_LEN(s->minute_rv) + 1); i++) {
+        old = BH_MAX(old, s->minute_rv[s->minute]);
+        s->minute_rv[s->minute] = s->rv;
+        s->minute = (s->minute + 1) % BH_ARRAY_LEN(s->minute_rv);
+    }
+    if (old)
+        bh_sim_events_expire(s, old);
 }
 
 void bh_sim_events_fini(struct bh_sim *s)

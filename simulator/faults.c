@@ -136,7 +136,7 @@ bool bh_sim_fault_truncate(struct bh_sim_req *r, const char *content_type, const
     struct bh_http_chunk *chunk = bh_http_chunk_new(p, n / 2);
     bh_http_stream_add(c->stream, chunk);
     bh_http_chunk_unref(chunk);
-    c->timer = bh_sim_after(r->sim, CUT_AFTER_NS, cut_now, c);
+    c->timer = bh_sim_after_real(r->sim, CUT_AFTER_NS, cut_now, c);
     return true;
 }
 

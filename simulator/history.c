@@ -62,29 +62,21 @@ void bh_sim_history_add(struct bh_sim *s, enum bh_sim_change c, const struct bh_
 static int restore_line(struct bh_sim *s, const char *p, size_t n, struct bh_err *err)
 {
     struct bh_json *line = NULL;
-    const struct bh_json *obj;
-    const struct bh_sim_type *t = NULL;
-    const char *change, *version, *kind;
+    const char *change;
     int64_t rv;
     int rc = bh_json_parse(&s->arena, p, n, 0, &line, err);
 
     if (rc < 0)
         return rc;
-    obj = bh_json_get(line, "object");
     rv = bh_json_get_i64(line, "rv", 0);
     change = bh_json_get_str(line, "change");
-    version = bh_json_get_str(obj, "apiVersion");
-    kind = bh_json_get_str(obj, "kind");
-    if (version && kind)
-        t = bh_sim_type_of_kind(version, kind);
-    if (!t || t->stored_as || !change)
-        return bh_err_set(err, -EINVAL, "want change, and object of a kind that is stored");
-    if (rv <= 0 || (uint64_t)rv <= s->restored_rv ||
-        !bh_json_get_str(bh_json_get(obj, "metadata"), "resourceVersion"))
+    if (!change)
+        return bh_err_set(err, -EINVAL, "want change and object");
+    if (rv <= 0 || (uint64_t)rv <= s->restored_rv)
         return bh_err_set(err, -EINVAL, "want versions that rise from line to line");
     s->restored_rv = (uint64_t)rv;
-    bh_sim_store_restore(s, bh_sim_obj_new(s, t, obj, (uint64_t)rv), bh_streq(change, "DELETED"));
-    return 0;
+    return bh_sim_store_restore_tree(s, bh_json_get(line, "object"), (uint64_t)rv,
+                                     bh_streq(change, "DELETED"), err);
 }
 
 /* *ret_whole: bytes of the whole lines. */

@@ -9,10 +9,13 @@
  */
 #include "simulator/req.h"
 
+#include "common/k8s/wire.h"
 #include "proto/kubernetes/kubernetes.pb-c.h"
 #include <stdio.h>
 
-#define TOO_OLD_LIST "The resourceVersion for the provided list is too old."
+#define YAML_LIST_BYTES_MAX ((size_t)512 << 20) /* of its tree; nobody reads that much YAML */
+#define AT_ONCE             1000                /* items; more are sent a portion at a time */
+#define TOO_OLD_LIST        "The resourceVersion for the provided list is too old."
 #define TOO_OLD_CONTINUE                                                                           \
     "The provided continue parameter is too old to display a consistent list result. You must "    \
     "start a new list without the continue parameter."
@@ -138,33 +141,70 @@ static size_t seek(const struct page *p, const struct bh_sim_bucket *b, size_t n
     return lo;
 }
 
+static void take(struct page *p, struct bh_sim_obj *o)
+{
+    if (p->n == p->cap) {
+        p->cap = p->cap ? p->cap * 2 : 64;
+        p->v = bh_reallocarray(p->v, p->cap, sizeof(struct bh_sim_obj *));
+    }
+    p->v[p->n++] = o;
+}
+
+static int by_key(const void *x, const void *y)
+{
+    const struct bh_sim_obj *a = *(struct bh_sim_obj *const *)x;
+    const struct bh_sim_obj *b = *(struct bh_sim_obj *const *)y;
+    return bh_sim_key_cmp(a->ns, a->name, b->ns, b->name);
+}
+
+/* The pods of one node, from the index: true when that was all that was asked for. */
+static bool collect_node(struct bh_sim_req *r, struct page *p)
+{
+    const char *node = NULL;
+    struct bh_sim_objs l;
+    if (!(r->type->flags & BH_SIM_GRACEFUL) || p->limit || p->frozen)
+        return false;
+    for (unsigned i = 0; i < p->filter.n_terms; i++) {
+        if (p->filter.terms[i].what == BH_SIM_F_NODE && p->filter.terms[i].equal)
+            node = p->filter.terms[i].value;
+    }
+    if (!node || !*node)
+        return false;
+    bh_sim_pods_on_node(r->sim, node, &l);
+    for (size_t i = 0; i < l.n; i++) {
+        if (bh_sim_filter_match(&p->filter, l.v[i]))
+            take(p, l.v[i]);
+    }
+    if (p->n)
+        qsort(p->v, p->n, sizeof(struct bh_sim_obj *), by_key);
+    bh_sim_objs_fini(&l); /* the store holds them */
+    return true;
+}
+
 static void collect(struct bh_sim_req *r, struct page *p)
 {
     struct bh_sim_bucket *b = bh_sim_bucket(r->sim, r->type);
-    bh_sim_sort(b);
+    if (collect_node(r, p))
+        return;
+    if (!p->frozen)
+        bh_sim_sort(b);
     size_t n = p->frozen ? p->frozen->n : b->n_order, i = 0;
     if (*p->after)
         i = seek(p, b, n, p->after_ns, p->after);
     else if (p->filter.ns)
         i = seek(p, b, n, p->filter.ns, "");
-    for (; i < n; i++) {
+    if (p->filter.ns) /* the end of the namespace: no text goes behind this */
+        n = seek(p, b, n, p->filter.ns, "\xff");
+    for (; i < n && !p->more; i++) {
         struct bh_sim_obj *o = at(p, b, i);
-        if (p->filter.ns && !bh_streq(o->ns, p->filter.ns))
-            break;
         if (!bh_sim_filter_match(&p->filter, o))
             continue;
         if (p->limit && p->n == p->limit) {
             p->more = true;
-            p->remaining++;
-            if (bh_sim_filter_selects(&p->filter))
-                break;
-            continue;
+            p->remaining = n - i;
+        } else {
+            take(p, o);
         }
-        if (p->n == p->cap) {
-            p->cap = p->cap ? p->cap * 2 : 64;
-            p->v = bh_reallocarray(p->v, p->cap, sizeof(struct bh_sim_obj *));
-        }
-        p->v[p->n++] = o;
     }
     /* Later pages read from here; the references stay alive in it. */
     if (p->more && !p->frozen)
@@ -186,125 +226,112 @@ static void list_meta(const struct page *p, struct bh_buf *out)
         bh_buf_addf(out, ",\"remainingItemCount\":%zu", p->remaining);
 }
 
-static void write_json(struct bh_sim_req *r, const struct page *p, struct bh_buf *out)
-{
-    char api_version[80];
-    bool partial = r->format == BH_SIM_FMT_PARTIAL;
-    bh_sim_type_api_version(r->type, api_version);
-    bh_buf_addf(out, "{\"kind\":\"%sList\",\"apiVersion\":\"%s\",\"metadata\":{",
-                partial ? "PartialObjectMetadata" : r->type->kind,
-                partial ? "meta.k8s.io/v1" : api_version);
-    list_meta(p, out);
-    bh_buf_adds(out, "},\"items\":[");
-    for (size_t i = 0; i < p->n; i++) {
-        const struct bh_sim_obj *o = p->v[i];
-        if (i)
-            bh_buf_addc(out, ',');
-        if (!partial && !r->type->stored_as) {
-            bh_buf_add(out, o->json, o->json_n);
-            continue;
-        }
-        struct bh_arena_mark m = bh_arena_mark(r->a);
-        struct bh_json *tree = bh_sim_obj_tree(r->a, o);
-        bh_sim_convert_out(r->a, r->type, tree);
-        if (partial)
-            bh_sim_encode_partial(tree, "PartialObjectMetadata", out);
-        else
-            bh_json_write(out, tree);
-        bh_arena_rewind(r->a, m);
-    }
-    bh_buf_adds(out, "]}\n");
-}
-
-static void write_table(struct bh_sim_req *r, const struct page *p, struct bh_buf *out)
-{
-    struct bh_buf meta = {0};
-    int64_t now = bh_sim_now_ns(r->sim);
-    enum bh_sim_include inc = bh_sim_include_of(r);
-    list_meta(p, &meta);
-    bh_sim_table_begin(p->n ? p->v[0]->type : bh_sim_type_stored(r->type), bh_buf_str(&meta), true,
-                       out);
-    for (size_t i = 0; i < p->n; i++) {
-        struct bh_arena_mark m = bh_arena_mark(r->a);
-        bh_sim_table_row(p->v[i]->type, bh_sim_obj_tree(r->a, p->v[i]), now, inc, i == 0, out);
-        bh_arena_rewind(r->a, m);
-    }
-    bh_sim_table_end(out);
-    bh_buf_fini(&meta);
-}
-
-static void add_varint(struct bh_buf *b, uint64_t v)
-{
-    for (; v >= 0x80; v >>= 7)
-        bh_buf_addc(b, (char)(v | 0x80));
-    bh_buf_addc(b, (char)v);
-}
-
-static void add_bytes(struct bh_buf *b, char tag, const void *p, size_t n)
-{
-    bh_buf_addc(b, tag);
-    add_varint(b, n);
-    bh_buf_add(b, p, n);
-}
-
-/* An item whose content does not fit the schema is left out, as a watch leaves it out: the typed
- * client that asked for protobuf could not have read it either. */
-static void write_pb(struct bh_sim_req *r, const struct page *p, struct bh_buf *out)
+void bh_sim_list_head_pb(const struct bh_sim_list_out *o, size_t items_n, struct bh_buf *out)
 {
     char rv[24], kind[80], api_version[80];
-    struct bh_buf raw = {0}, item = {0}, token = {0};
+    struct bh_buf packed = {0}, field = {0};
     K8s__ListMeta meta = K8S__LIST_META__INIT;
-    snprintf(rv, sizeof(rv), "%llu", (unsigned long long)p->rv);
+    snprintf(rv, sizeof(rv), "%llu", (unsigned long long)o->rv);
     meta.resourceversion = rv;
+    if (*o->token) {
+        meta.continue_ = (char *)o->token;
+        meta.has_remainingitemcount = o->remaining > 0;
+        meta.remainingitemcount = (int64_t)o->remaining;
+    }
+    bh_pb_pack(&packed, &meta.base);
+    bh_wire_add_bytes(&field, 1, packed.p, packed.n);
+    bh_sim_type_api_version(o->type, api_version);
+    snprintf(kind, sizeof(kind), "%sList", o->type->kind);
+    bh_envelope_begin(out, api_version, kind, field.n + items_n);
+    bh_buf_add(out, field.p, field.n);
+    bh_buf_fini(&packed);
+    bh_buf_fini(&field);
+}
+
+/* What the writers of list_out.c have to know of this page. */
+static struct bh_sim_list_out out_of(struct bh_sim_req *r, const struct page *p)
+{
+    struct bh_sim_list_out o = {.type = r->type,
+                                .table_type = bh_sim_table_type(r->type),
+                                .format = r->format,
+                                .include = bh_sim_include_of(r),
+                                .now_ns = bh_sim_now_ns(r->sim),
+                                .a = r->a,
+                                .rv = p->rv,
+                                .remaining = bh_sim_filter_selects(&p->filter) ? 0 : p->remaining};
+    struct bh_buf token = {0};
     if (p->more) {
         token_write(&token, p->rv, p->v[p->n - 1]);
-        meta.continue_ = token.p;
-        meta.has_remainingitemcount = !bh_sim_filter_selects(&p->filter);
-        meta.remainingitemcount = (int64_t)p->remaining;
+        snprintf(o.token, sizeof(o.token), "%s", bh_buf_str(&token));
+        bh_buf_fini(&token);
     }
-    bh_pb_pack(&item, &meta.base);
-    add_bytes(&raw, 0x0a, item.p, item.n);
-    for (size_t i = 0; i < p->n; i++) {
-        struct bh_arena_mark m = bh_arena_mark(r->a);
-        struct bh_json *tree = bh_sim_obj_tree(r->a, p->v[i]);
-        bh_sim_convert_out(r->a, r->type, tree);
-        bh_buf_reset(&item);
-        if (bh_sim_encode_pb(r->a, r->type, tree, false, &item))
-            add_bytes(&raw, 0x12, item.p, item.n);
-        bh_arena_rewind(r->a, m);
+    return o;
+}
+
+static void write_list(struct bh_sim_list_out *o, const char *meta, const struct page *p,
+                       struct bh_buf *out)
+{
+    struct bh_buf items = {0};
+    bool pb = o->format == BH_SIM_FMT_PB;
+    bh_sim_list_begin(o, meta, out);
+    for (size_t i = 0; i < p->n; i++)
+        bh_sim_list_item(o, p->v[i], pb ? &items : out);
+    if (pb) {
+        bh_sim_list_head_pb(o, items.n, out);
+        bh_buf_add(out, items.p, items.n);
     }
-    bh_sim_type_api_version(r->type, api_version);
-    snprintf(kind, sizeof(kind), "%sList", r->type->kind);
-    bh_envelope_write(out, api_version, kind, raw.p, raw.n);
-    bh_buf_fini(&raw);
-    bh_buf_fini(&item);
-    bh_buf_fini(&token);
+    bh_sim_list_end(o, out);
+    bh_buf_fini(&items);
+}
+
+/* The JSON text once more, as YAML. */
+static void reply_yaml(struct bh_sim_req *r, const struct bh_buf *text)
+{
+    struct bh_json *v;
+    struct bh_err err = {{0}};
+    r->a->limit_bytes = r->a->used_bytes + YAML_LIST_BYTES_MAX;
+    int rc = bh_json_parse(r->a, text->p, text->n, 0, &v, &err);
+    r->a->limit_bytes = 0;
+    if (rc == 0) {
+        bh_sim_reply_yaml(r, 200, v);
+        return;
+    }
+    bh_sim_fail(&r->e, 413, "RequestEntityTooLarge",
+                "the list is too large as YAML: ask with a limit, or for application/json");
+    r->format = BH_SIM_FMT_JSON;
+    bh_sim_reply_error(r);
 }
 
 void bh_sim_do_list(struct bh_sim_req *r)
 {
     struct page p = {0};
+    struct bh_buf meta = {0};
     r->verb = "list";
     if (bh_sim_negotiate(r, true) || bh_sim_filter_init(r, &p.filter) || read_options(r, &p))
         goto out;
     if (r->done)
         goto out;
     collect(r, &p);
+    struct bh_sim_list_out o = out_of(r, &p);
+    list_meta(&p, &meta);
+    if (p.n > AT_ONCE && r->format != BH_SIM_FMT_YAML && !r->sim->faults) {
+        bh_sim_list_slowly(r, &o, bh_buf_str(&meta), p.v, p.n);
+        goto out;
+    }
     struct bh_buf *b = &r->sim->reply;
     bh_buf_reset(b);
-    if (r->format == BH_SIM_FMT_TABLE)
-        write_table(r, &p, b);
-    else if (r->format == BH_SIM_FMT_PB)
-        write_pb(r, &p, b);
+    write_list(&o, bh_buf_str(&meta), &p, b);
+    if (r->format == BH_SIM_FMT_YAML)
+        reply_yaml(r, b);
     else
-        write_json(r, &p, b);
-    bh_sim_reply_raw(r, 200,
-                     r->format == BH_SIM_FMT_PB ? "application/vnd.kubernetes.protobuf"
-                                                : "application/json",
-                     b->p, b->n);
+        bh_sim_reply_raw(r, 200,
+                         r->format == BH_SIM_FMT_PB ? "application/vnd.kubernetes.protobuf"
+                                                    : "application/json",
+                         b->p, b->n);
     if (b->cap > ((size_t)8 << 20))
         bh_buf_fini(b);
 out:
+    bh_buf_fini(&meta);
     bh_sim_filter_fini(&p.filter);
     free(p.v);
     if (!r->done)

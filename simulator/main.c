@@ -6,10 +6,12 @@
 #include "common/base/loop.h"
 #include "common/base/notify.h"
 #include "common/base/opt.h"
+#include "scheduler/decisions/recorder.h"
 #include "simulator/kubeconfig_out.h"
 #include "simulator/server.h"
 #include "simulator/tls.h"
 #include <errno.h>
+#include <signal.h>
 #include <stdio.h>
 #include <sys/resource.h>
 
@@ -17,9 +19,11 @@
 
 struct args {
     const char *address, *kubeconfig_out, *cert_file, *key_file, *client_ca_file, *token_file;
-    const char *faults, *audit_log, *history_file, *log_format;
-    int64_t port, history, bookmark_ns, kubelet_delay_ns, verbosity;
-    bool tls, no_controllers, no_kubelet;
+    const char *faults, *audit_log, *history_file, *data, *data_sync, *log_format, *runtime_dir;
+    const char *decisions, *annotate;
+    int64_t annotate_nodes;
+    int64_t port, history, bookmark_ns, kubelet_delay_ns, node_grace_ns, verbosity;
+    bool tls, no_controllers, no_kubelet, read_only;
 };
 struct daemon {
     struct args args;
@@ -28,13 +32,18 @@ struct daemon {
     struct bh_selfsigned tls;
     char *client_ca, *tokens;
     char *faults; /* contents of --faults @FILE */
+    char *decisions;
     struct bh_signals *signals;
     struct bh_keepalive *keepalive;
 };
 
 static int read_args(struct args *a, int argc, char **argv, struct bh_err *err)
 {
-    *a = (struct args){.address = "127.0.0.1", .log_format = "text", .bookmark_ns = 60000000000};
+    *a = (struct args){.address = "127.0.0.1",
+                       .log_format = "text",
+                       .data_sync = "batch",
+                       .annotate = "off",
+                       .bookmark_ns = 60000000000};
     const struct bh_opt table[] = {
         {"address", 0, BH_OPT_STR, &a->address, "IP",
          "address to listen on; other than the loopback it needs --token-file and TLS"},
@@ -56,6 +65,10 @@ static int read_args(struct args *a, int argc, char **argv, struct bh_err *err)
          "time between bookmarks (1m)"},
         {"kubelet-delay", 0, BH_OPT_DURATION_NS, &a->kubelet_delay_ns, "DURATION",
          "time a bound pod takes until it runs, and a deleted one until it is gone (0s)"},
+        {"node-monitor-grace-period", 0, BH_OPT_DURATION_NS, &a->node_grace_ns, "DURATION",
+         "time after which a node whose kubelet is stopped (annotation sim.berth.dev/kubelet: "
+         "stopped) "
+         "is NotReady (40s)"},
         {"no-controllers", 0, BH_OPT_BOOL, &a->no_controllers, NULL,
          "run no controllers and no kubelet"},
         {"no-kubelet", 0, BH_OPT_BOOL, &a->no_kubelet, NULL, "bound pods stay Pending"},
@@ -63,10 +76,28 @@ static int read_args(struct args *a, int argc, char **argv, struct bh_err *err)
          "misbehave for tests: 429-every=N, 500-every=N, 503-every=N, 410-every=N, drop-every=N, "
          "drop-watch-every=N, truncate-every=N, lose-every=N, delay-ms=N, comma separated; @FILE "
          "has them in a file, read again at SIGHUP"},
+        {"data", 0, BH_OPT_STR, &a->data, "FILE",
+         "keep all objects in FILE (SQLite, made when missing) and start with what it holds; a "
+         "crash can take back the last 20 ms"},
+        {"data-sync", 0, BH_OPT_STR, &a->data_sync, "batch|full",
+         "full: answer a write when it is on the disk, so that a crash takes back nothing that was "
+         "answered (batch)"},
         {"history-file", 0, BH_OPT_STR, &a->history_file, "FILE",
          "append each change to FILE; start with what FILE holds"},
         {"audit-log-path", 0, BH_OPT_STR, &a->audit_log, "FILE",
          "append a line to FILE for each answered request, as kube-apiserver does"},
+        {"runtime-dir", 0, BH_OPT_STR, &a->runtime_dir, "DIR",
+         "runtime directory of the scheduler that works here, for the page's questions to it"},
+        {"decisions", 0, BH_OPT_STR, &a->decisions, "FILE",
+         "the file that berth-scheduler --record-decisions writes (its --decisions-file; "
+         "default decisions.db in --runtime-dir)"},
+        {"annotate-decisions", 0, BH_OPT_STR, &a->annotate, "off|full",
+         "full: write each attempt's results onto its pod with kube-scheduler-simulator's keys; "
+         "needs --decisions, and --record-decisions=full at the scheduler (off)"},
+        {"annotate-nodes", 0, BH_OPT_INT, &a->annotate_nodes, "N",
+         "nodes in an annotation at most; 0: as many as fit into 192 KiB (0)"},
+        {"read-only", 0, BH_OPT_BOOL, &a->read_only, NULL,
+         "the page may change nothing: refuse writes of browsers, import, reset, configuration"},
         {"v", 'v', BH_OPT_INT, &a->verbosity, "N", "log verbosity"},
         {"logging-format", 0, BH_OPT_STR, &a->log_format, "text|json", "log format"},
         {0},
@@ -88,6 +119,18 @@ static int read_args(struct args *a, int argc, char **argv, struct bh_err *err)
         rc = bh_err_set(err, -EINVAL, "port %lld: want 0 to 65535", (long long)a->port);
     if (rc == 0 && !a->cert_file != !a->key_file)
         rc = bh_err_set(err, -EINVAL, "--tls-cert-file and --tls-private-key-file go together");
+    if (rc == 0 && !bh_streq(a->data_sync, "batch") && !bh_streq(a->data_sync, "full"))
+        rc = bh_err_set(err, -EINVAL, "data-sync \"%s\": want batch or full", a->data_sync);
+    if (rc == 0 && !bh_streq(a->annotate, "off") && !bh_streq(a->annotate, "full"))
+        rc = bh_err_set(err, -EINVAL, "annotate-decisions \"%s\": want off or full", a->annotate);
+    if (rc == 0 && bh_streq(a->annotate, "full") && !a->decisions && !a->runtime_dir)
+        rc = bh_err_set(err, -EINVAL,
+                        "--annotate-decisions needs --decisions FILE or --runtime-dir");
+    if (rc == 0 && (a->annotate_nodes < 0 || a->annotate_nodes > 1000000))
+        rc = bh_err_set(err, -EINVAL, "annotate-nodes %lld: want 0 to 1000000",
+                        (long long)a->annotate_nodes);
+    if (rc == 0 && a->data && a->history_file)
+        rc = bh_err_set(err, -EINVAL, "--data and --history-file exclude each other");
     if (rc == 0 && !bh_streq(a->log_format, "text") && !bh_streq(a->log_format, "json"))
         rc = bh_err_set(err, -EINVAL, "logging-format \"%s\": want text or json", a->log_format);
     return rc;
@@ -179,10 +222,23 @@ static bool healthy(void *arg)
     return true;
 }
 
+/* Where the scheduler of that runtime directory keeps them, if it does. */
+static void find_decisions(struct daemon *d)
+{
+    const struct args *a = &d->args;
+
+    if (a->decisions)
+        d->decisions = bh_strdup(a->decisions);
+    else if (a->runtime_dir)
+        d->decisions = bh_asprintf("%s/" BH_DECISIONS_FILE, a->runtime_dir);
+}
+
 static int start(struct daemon *d, struct bh_err *err)
 {
     const struct args *a = &d->args;
     int rc = load_files(d, err);
+
+    find_decisions(d);
     const struct bh_sim_options o = {.address = a->address,
                                      .port = (uint16_t)a->port,
                                      .tls_cert_pem = d->tls.cert_pem,
@@ -191,10 +247,18 @@ static int start(struct daemon *d, struct bh_err *err)
                                      .tokens = d->tokens,
                                      .faults = d->faults ? d->faults : a->faults,
                                      .history_file = a->history_file,
+                                     .data_file = a->data,
+                                     .data_full = bh_streq(a->data_sync, "full"),
                                      .audit_log = a->audit_log,
+                                     .runtime_dir = a->runtime_dir,
+                                     .decisions_file = d->decisions,
+                                     .annotate = bh_streq(a->annotate, "full"),
+                                     .annotate_nodes = a->annotate_nodes,
+                                     .read_only = a->read_only,
                                      .history_events = a->history,
                                      .bookmark_interval_ns = a->bookmark_ns,
                                      .kubelet_delay_ns = a->kubelet_delay_ns,
+                                     .node_grace_ns = a->node_grace_ns,
                                      .no_controllers = a->no_controllers,
                                      .no_kubelet = a->no_kubelet};
     raise_descriptors();
@@ -219,6 +283,7 @@ int main(int argc, char **argv)
     static struct daemon d;
     struct bh_err err = {{0}};
     bh_signals_early();
+    signal(SIGXFSZ, SIG_IGN); /* a limit of file sizes is an error like a full disk */
     int rc = read_args(&d.args, argc, argv, &err);
     if (rc > 0)
         return BH_EXIT_OK;
@@ -243,6 +308,7 @@ int main(int argc, char **argv)
     bh_selfsigned_fini(&d.tls);
     free(d.client_ca);
     free(d.tokens);
+    free(d.decisions);
     free(d.faults);
     return rc < 0 ? BH_EXIT_FAIL : BH_EXIT_OK;
 }

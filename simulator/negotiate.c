@@ -12,9 +12,11 @@
 
 #include "common/data/yaml.h"
 #include "proto/kubernetes/kubernetes.pb-c.h"
+#include "simulator/crd/crd.h"
 #include <stdio.h>
 
 #define PB_TYPE        "application/vnd.kubernetes.protobuf"
+#define YAML_TYPE      "application/yaml"
 #define TREE_BYTES_MAX ((size_t)256 << 20) /* what one body may grow to */
 
 static bool str_has(struct bh_str s, const char *needle)
@@ -32,7 +34,7 @@ static struct bh_str trim(struct bh_str s)
 }
 
 struct clause {
-    bool json, pb, table, partial, other_as;
+    bool json, yaml, pb, table, partial, other_as;
 };
 
 static struct clause read_clause(struct bh_str s)
@@ -42,6 +44,7 @@ static struct clause read_clause(struct bh_str s)
     struct bh_str media = trim((struct bh_str){s.p, semi ? (size_t)(semi - s.p) : s.n});
     c.json = bh_str_eqc(media, "application/json") || bh_str_eqc(media, "*/*") ||
              bh_str_eqc(media, "application/*");
+    c.yaml = bh_str_eqc(media, YAML_TYPE) || bh_str_eqc(media, "application/x-yaml");
     c.pb = bh_str_eqc(media, PB_TYPE);
     if (str_has(s, "as=PartialObjectMetadata"))
         c.partial = true;
@@ -57,6 +60,7 @@ static int choose(const struct bh_sim_req *r, const char *accept, bool tables)
     const char *projection = bh_http_header(r->http, "Berth-Projection");
     bool wants_pb = projection && bh_streq(projection, "scheduling");
     bool pb_possible = !r->type || r->type->pb, saw_pb = false;
+    bool stream = r->verb && bh_streq(r->verb, "watch");
     for (const char *p = accept; *p;) {
         const char *comma = strchrnul(p, ',');
         struct clause c = read_clause(trim((struct bh_str){p, (size_t)(comma - p)}));
@@ -71,6 +75,8 @@ static int choose(const struct bh_sim_req *r, const char *accept, bool tables)
             return BH_SIM_FMT_PB;
         if (c.json)
             return BH_SIM_FMT_JSON;
+        if (c.yaml && !stream)
+            return BH_SIM_FMT_YAML;
         saw_pb |= c.pb;
     }
     return saw_pb && pb_possible ? BH_SIM_FMT_PB : -1;
@@ -81,9 +87,10 @@ int bh_sim_negotiate(struct bh_sim_req *r, bool tables)
     const char *accept = bh_http_header(r->http, "Accept");
     int f = accept && *accept ? choose(r, accept, tables) : BH_SIM_FMT_JSON;
     if (f < 0)
-        return bh_sim_fail(&r->e, 406, "NotAcceptable",
-                           "only the following media types are accepted: application/json%s",
-                           r->type && r->type->pb ? ", " PB_TYPE : "");
+        return bh_sim_fail(
+            &r->e, 406, "NotAcceptable",
+            "only the following media types are accepted: application/json, " YAML_TYPE "%s",
+            r->type && r->type->pb ? ", " PB_TYPE : "");
     r->format = (enum bh_sim_format)f;
     return 0;
 }
@@ -99,8 +106,9 @@ void bh_sim_content_type(const struct bh_sim_req *r, char out[static 96])
     snprintf(out, 96, "%.*s", (int)BH_MIN(s.n, (size_t)95), v ? s.p : "");
 }
 
-/* Members are looked up one by one, and field management does it for each: a label list of a hundred
- * thousand would keep the only thread busy for a minute. A real API server's limit is in bytes. */
+/* Members are looked up one by one, and field management does it for each: a label list of a
+ * hundred thousand would keep the only thread busy for a minute. A real API server's limit is in
+ * bytes. */
 #define MEMBERS_MAX 16384
 
 static const struct bh_json *too_wide(const struct bh_json *v)
@@ -130,16 +138,79 @@ static int bad_body(struct bh_sim_req *r, const char *why)
     return bh_sim_fail(&r->e, 400, "BadRequest", "error decoding the request body: %s", why);
 }
 
-static int parse_text(struct bh_sim_req *r, bool yaml, struct bh_json **ret_v)
+enum validation { IGNORE, WARN, STRICT };
+
+/* ?fieldValidation=; a client that does not say gets warnings. */
+static int validation_of(struct bh_sim_req *r, enum validation *ret)
+{
+    static const char *const names[] = {"Ignore", "Warn", "Strict"};
+    const char *v = bh_http_query(r->http, "fieldValidation");
+    *ret = WARN;
+    for (size_t i = 0; v && *v && i < BH_ARRAY_LEN(names); i++) {
+        if (bh_streq(v, names[i])) {
+            *ret = (enum validation)i;
+            return 0;
+        }
+    }
+    return v && *v ? bh_sim_fail(&r->e, 400, "BadRequest",
+                                 "fieldValidation: Unsupported value: \"%.40s\": supported values: "
+                                 "\"Ignore\", \"Strict\", \"Warn\"",
+                                 v)
+                   : 0;
+}
+
+/* Unknown and repeated members: an error, warnings, or nothing. */
+static int judge(struct bh_sim_req *r, enum validation how, const char *who,
+                 const struct bh_oas_report *rep)
+{
+    struct bh_buf all = {0};
+    if (!rep->n || how == IGNORE)
+        return 0;
+    if (how == WARN) {
+        bh_buf_add(&r->warnings, rep->unknown.p, rep->unknown.n);
+        return 0;
+    }
+    for (const char *p = rep->unknown.p; *p;) {
+        size_t n = strcspn(p, "\n");
+        bh_buf_addf(&all, "%s%.*s", all.n ? ", " : "", (int)n, p);
+        p += n + (p[n] == '\n');
+    }
+    bh_sim_fail(&r->e, 400, "BadRequest", "%sstrict decoding error: %s", who, all.p);
+    bh_buf_fini(&all);
+    return r->e.code;
+}
+
+static int parse_as(struct bh_sim_req *r, bool yaml, unsigned flags, struct bh_json **ret_v,
+                    struct bh_err *err)
 {
     struct bh_str body = bh_http_body(r->http);
-    const char *strict = bh_http_query(r->http, "fieldValidation");
-    unsigned flags = strict && bh_streq(strict, "Strict") ? BH_JSON_STRICT : 0;
-    struct bh_err err = {{0}};
     r->a->limit_bytes = r->a->used_bytes + TREE_BYTES_MAX;
-    int rc = yaml ? bh_yaml_parse(r->a, body.p, body.n, flags, ret_v, &err)
-                  : bh_json_parse(r->a, body.p, body.n, flags, ret_v, &err);
+    int rc = yaml ? bh_yaml_parse(r->a, body.p, body.n, flags, ret_v, err)
+                  : bh_json_parse(r->a, body.p, body.n, flags, ret_v, err);
     r->a->limit_bytes = 0;
+    return rc;
+}
+
+/* The reader stops at the first member that stands twice. So when it does, the text is read again
+ * for all of them, with their paths, and once more for the last of each, which are the ones that
+ * count. */
+static int parse_text(struct bh_sim_req *r, bool yaml, struct bh_json **ret_v)
+{
+    enum validation how;
+    struct bh_err err = {{0}};
+    struct bh_oas_report rep = {0};
+    if (validation_of(r, &how))
+        return r->e.code;
+    int rc = parse_as(r, yaml, how == IGNORE ? 0 : BH_JSON_STRICT, ret_v, &err);
+    if (rc < 0 && how != IGNORE && strstr(err.msg, "duplicate field") &&
+        parse_as(r, yaml, BH_JSON_REPEATS, ret_v, &err) == 0) {
+        bh_oas_repeats(*ret_v, &rep);
+        judge(r, how, "", &rep);
+        bh_buf_fini(&rep.unknown);
+        rc = r->e.code ? 0 : parse_as(r, yaml, 0, ret_v, &err);
+    }
+    if (r->e.code)
+        return r->e.code;
     return rc < 0 ? bad_body(r, err.msg) : check_width(r, *ret_v);
 }
 
@@ -202,7 +273,7 @@ int bh_sim_body(struct bh_sim_req *r, const struct bh_sim_type *t,
     bh_sim_content_type(r, type);
     if (bh_is_pb_envelope(body.p, body.n))
         return parse_pb(r, t, desc, ret_v);
-    bool yaml = bh_streq(type, "application/yaml") || bh_streq(type, "application/x-yaml");
+    bool yaml = bh_streq(type, YAML_TYPE) || bh_streq(type, "application/x-yaml");
     /* A form can be sent by any web page; an API client says what it sends, or nothing. */
     if (*type && !yaml && !bh_streq(type, "application/json"))
         return bh_sim_fail(&r->e, 415, "UnsupportedMediaType",
@@ -218,24 +289,48 @@ int bh_sim_body(struct bh_sim_req *r, const struct bh_sim_type *t,
     return 0;
 }
 
-int bh_sim_check_schema(struct bh_sim_req *r, const struct bh_json *obj)
+/* The type's whole schema: takes out what it does not have, names what has the wrong JSON type. */
+static int check_fields(struct bh_sim_req *r, struct bh_json *obj, char *who)
+{
+    enum validation how;
+    struct bh_oas_report rep = {0};
+    const struct bh_oas_type *t = bh_oas_root(r->type);
+    char text[512];
+    if ((!t && !r->type->custom) || validation_of(r, &how))
+        return r->e.code;
+    if (t)
+        bh_oas_check(t, obj, NULL, &rep);
+    else if (bh_json_get(obj, "metadata"))
+        bh_oas_check(bh_oas_find("meta.v1", "ObjectMeta"), bh_json_get(obj, "metadata"), "metadata",
+                     &rep);
+    if (r->type->custom)
+        bh_crd_prune(r->type->custom->schema, obj, &rep);
+    snprintf(text, sizeof(text), "%s: ", who);
+    if (*rep.mismatch)
+        bh_sim_fail(&r->e, 400, "BadRequest", "%s%s", text, rep.mismatch);
+    judge(r, how, text, &rep);
+    bh_buf_fini(&rep.unknown);
+    return r->e.code;
+}
+
+int bh_sim_check_schema(struct bh_sim_req *r, struct bh_json *obj)
 {
     struct bh_err err = {{0}};
     ProtobufCMessage *m;
-    char av[80];
+    char av[80], who[400];
     if (check_width(r, obj)) /* a patch may have put together what neither part was */
         return r->e.code;
-    if (!r->type->pb)
-        return 0;
+    bh_sim_type_api_version(r->type, av);
+    snprintf(who, sizeof(who), "%s in version \"%s\" cannot be handled as a %s", r->type->kind, av,
+             r->type->kind);
+    if (check_fields(r, obj, who) || !r->type->pb)
+        return r->e.code;
     struct bh_arena_mark mark = bh_arena_mark(r->a);
     int rc = bh_json_to_pb(r->a, r->type->pb, obj, &m, NULL, &err);
     bh_arena_rewind(r->a, mark);
     if (rc == 0)
         return 0;
-    bh_sim_type_api_version(r->type, av);
-    return bh_sim_fail(&r->e, 400, "BadRequest",
-                       "%s in version \"%s\" cannot be handled as a %s: %s", r->type->kind, av,
-                       r->type->kind, err.msg);
+    return bh_sim_fail(&r->e, 400, "BadRequest", "%s: %s", who, err.msg);
 }
 
 /* ---- query --------------------------------------------------------------------------------------

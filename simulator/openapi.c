@@ -1,17 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * simulator/openapi.c - the least of OpenAPI that kubectl needs
+ * simulator/openapi.c - what kubectl reads of OpenAPI
  *
- * v3: one document per group and version without schemas, only PATCH operations with their kind and
- * the parameters fieldValidation and dryRun. With it kubectl leaves validation to the server, and
- * computes its apply patches from its built-in types. strategic-merge-patch is not listed: kubectl
- * would look for schemas then.
- * v2: the same operations as protobuf (openapi.v2.Document) for older kubectl, which looks there
- * for dryRun; its definitions are empty too.
+ * v3: one document per group and version: the schemas of its kinds (schema/, crd/), and of the
+ * paths PATCH operations with their kind and the parameters fieldValidation and dryRun. With it
+ * kubectl leaves validation to the server, explains fields, and computes its apply patches from its
+ * built-in types. strategic-merge-patch is not listed: kubectl would compute them from the schemas
+ * then.
+ * v2: the same operations and schemas as protobuf (openapi.v2.Document) for kubectl before 1.27;
+ * custom resources have none there.
  * Upstream: kube-openapi/pkg/handler, handler3; kubectl/pkg/util/openapi
  */
+#include "simulator/crd/crd.h"
 #include "simulator/docs.h"
 #include "simulator/req.h"
+#include "simulator/schema/schema.h"
 
 #include <stdio.h>
 
@@ -28,7 +31,7 @@ static void type_path(const struct bh_sim_type *t, char *out, size_t n)
 static void v3_type(struct bh_buf *b, const struct bh_sim_type *t)
 {
     static const char *const params[] = {"dryRun", "fieldManager", "fieldValidation", "force"};
-    char path[256];
+    char path[600];
     type_path(t, path, sizeof(path));
     bh_buf_addf(b,
                 "\"%s\":{\"patch\":{\"x-kubernetes-action\":\"patch\","
@@ -43,22 +46,51 @@ static void v3_type(struct bh_buf *b, const struct bh_sim_type *t)
                    "\"responses\":{\"200\":{\"description\":\"OK\"}}}}");
 }
 
+/* Type i when it has a document, else NULL. */
+static const struct bh_sim_type *at(const struct bh_sim *s, size_t i)
+{
+    const struct bh_sim_type *t = bh_sim_type_at(s, i);
+    return t && bh_sim_type_served(t) && (t->verbs & BH_SIM_PATCH) ? t : NULL;
+}
+
+/* "/openapi/v3/apis/apps/v1" */
+static void v3_path(const struct bh_sim_type *t, char *out, size_t n)
+{
+    snprintf(out, n, "/openapi/v3/%s%s%s/%s", *t->group ? "apis" : "api", *t->group ? "/" : "",
+             t->group, t->version);
+}
+
+static void emit(const struct bh_sim_type *t, struct bh_map *done, struct bh_buf *out)
+{
+    if (!t->custom) {
+        bh_oas_emit(t, done, out);
+        return;
+    }
+    bh_oas_emit_named("meta.v1", "ObjectMeta", done, out);
+    bh_buf_addc(out, ',');
+    bh_crd_emit(t, out);
+}
+
 static bool same_version(const struct bh_sim_type *a, const struct bh_sim_type *b)
 {
     return bh_streq(a->group, b->group) && bh_streq(a->version, b->version);
 }
 
 /* key: "/openapi/v3/apis/apps/v1". Unknown group: empty text. */
-static void build_v3(const char *key, struct bh_buf *b)
+static void build_v3(const struct bh_sim *s, const char *key, struct bh_buf *b)
 {
     bool any = false;
-    for (size_t i = 0; i < bh_sim_n_types; i++) {
-        const struct bh_sim_type *t = &bh_sim_types[i];
-        char mine[128];
-        snprintf(mine, sizeof(mine), "/openapi/v3/%s%s%s/%s", *t->group ? "apis" : "api",
-                 *t->group ? "/" : "", t->group, t->version);
-        if (!bh_streq(mine, key) || !(t->verbs & BH_SIM_PATCH))
+    struct bh_buf schemas = {0};
+    struct bh_map done = {0};
+    for (size_t i = 0; i < bh_sim_type_count(s); i++) {
+        const struct bh_sim_type *t = at(s, i);
+        char mine[400];
+        if (!t)
             continue;
+        v3_path(t, mine, sizeof(mine));
+        if (!bh_streq(mine, key))
+            continue;
+        emit(t, &done, &schemas);
         bh_buf_adds(b, any ? ","
                            : "{\"openapi\":\"3.0.0\",\"info\":{\"title\":\"Kubernetes\","
                              "\"version\":\"v1.36.0\"},\"paths\":{");
@@ -66,7 +98,9 @@ static void build_v3(const char *key, struct bh_buf *b)
         v3_type(b, t);
     }
     if (any)
-        bh_buf_adds(b, "},\"components\":{\"schemas\":{}}}\n");
+        bh_buf_addf(b, "},\"components\":{\"schemas\":{%s}}}\n", bh_buf_str(&schemas));
+    bh_buf_fini(&schemas);
+    bh_map_fini(&done);
 }
 
 static void reply_v3_index(struct bh_sim_req *r)
@@ -74,16 +108,15 @@ static void reply_v3_index(struct bh_sim_req *r)
     struct bh_buf b = {0};
     bool first = true;
     bh_buf_adds(&b, "{\"paths\":{");
-    for (size_t i = 0; i < bh_sim_n_types; i++) {
-        const struct bh_sim_type *t = &bh_sim_types[i];
-        bool seen = !(t->verbs & BH_SIM_PATCH);
+    for (size_t i = 0; i < bh_sim_type_count(r->sim); i++) {
+        const struct bh_sim_type *t = at(r->sim, i);
+        char path[400];
+        bool seen = !t;
         for (size_t k = 0; k < i && !seen; k++)
-            seen = same_version(&bh_sim_types[k], t) && (bh_sim_types[k].verbs & BH_SIM_PATCH);
+            seen = at(r->sim, k) && same_version(at(r->sim, k), t);
         if (seen)
             continue;
-        char path[128];
-        snprintf(path, sizeof(path), "/openapi/v3/%s%s%s/%s", *t->group ? "apis" : "api",
-                 *t->group ? "/" : "", t->group, t->version);
+        v3_path(t, path, sizeof(path));
         bh_buf_addf(&b, "%s\"%s\":{\"serverRelativeURL\":\"%s?hash=%s\"}", first ? "" : ",",
                     path + strlen("/openapi/v3/"), path, bh_sim_doc(r->sim, path, build_v3)->etag);
         first = false;
@@ -93,14 +126,13 @@ static void reply_v3_index(struct bh_sim_req *r)
     bh_buf_fini(&b);
 }
 
-static bool known_version(const char *path)
+static bool known_version(const struct bh_sim *s, const char *path)
 {
-    for (size_t i = 0; i < bh_sim_n_types; i++) {
-        const struct bh_sim_type *t = &bh_sim_types[i];
-        char mine[128];
-        snprintf(mine, sizeof(mine), "/openapi/v3/%s%s%s/%s", *t->group ? "apis" : "api",
-                 *t->group ? "/" : "", t->group, t->version);
-        if (bh_streq(mine, path) && (t->verbs & BH_SIM_PATCH))
+    for (size_t i = 0; i < bh_sim_type_count(s); i++) {
+        char mine[400] = "";
+        if (at(s, i))
+            v3_path(at(s, i), mine, sizeof(mine));
+        if (bh_streq(mine, path))
             return true;
     }
     return false;
@@ -127,80 +159,54 @@ static void reply_v3(struct bh_sim_req *r)
 /* ---- v2, protobuf
  * --------------------------------------------------------------------------------- */
 
-static void put_varint(struct bh_buf *b, uint64_t v)
-{
-    for (; v >= 0x80; v >>= 7)
-        bh_buf_addc(b, (char)(v | 0x80));
-    bh_buf_addc(b, (char)v);
-}
-
-static void put_bytes(struct bh_buf *b, unsigned field, const void *p, size_t n)
-{
-    put_varint(b, field << 3 | 2);
-    put_varint(b, n);
-    bh_buf_add(b, p, n);
-}
-
-static void put_str(struct bh_buf *b, unsigned field, const char *s)
-{
-    put_bytes(b, field, s, strlen(s));
-}
-
-/* Puts msg into b as field and empties msg. */
-static void put_msg(struct bh_buf *b, unsigned field, struct bh_buf *msg)
-{
-    put_bytes(b, field, msg->p, msg->n);
-    bh_buf_reset(msg);
-}
-
-/* Operation { 8 parameters, 12 vendor_extension }: ParametersItem{1 parameter{2 non_body{3 query{
- * 1 required, 2 in, 4 name, 6 type}}}}; vendor extension: NamedAny{1 name, 2 Any{2 yaml}}. */
+/* Operation { 8 parameters, 13 vendor_extension }: ParametersItem{1 parameter{2 non_body{3 query{
+ * 1 required, 2 in, 4 name, 6 type}}}}. */
 static void v2_operation(const struct bh_sim_type *t, struct bh_buf *op)
 {
-    struct bh_buf a = {0}, b = {0};
-    char yaml[200];
-    put_str(&a, 2, "query");
-    put_str(&a, 4, "dryRun");
-    put_str(&a, 6, "string");
-    put_msg(&b, 3, &a); /* NonBodyParameter.query_parameter_sub_schema */
-    put_msg(&a, 2, &b); /* Parameter.non_body_parameter */
-    put_msg(&b, 1, &a); /* ParametersItem.parameter */
-    put_msg(op, 8, &b); /* Operation.parameters */
+    struct bh_buf a = {0}, b = {0}, c = {0}, d = {0};
+    char yaml[500];
+    bh_oas_put_str(&a, 2, "query");
+    bh_oas_put_str(&a, 4, "dryRun");
+    bh_oas_put_str(&a, 6, "string");
+    bh_oas_put_msg(&b, 3, &a); /* NonBodyParameter.query_parameter_sub_schema */
+    bh_oas_put_msg(&c, 2, &b); /* Parameter.non_body_parameter */
+    bh_oas_put_msg(&d, 1, &c); /* ParametersItem.parameter */
+    bh_oas_put_msg(op, 8, &d); /* Operation.parameters */
     snprintf(yaml, sizeof(yaml), "group: \"%s\"\nkind: %s\nversion: %s\n", t->group, t->kind,
              t->version);
-    put_str(&a, 2, yaml);
-    put_str(&b, 1, "x-kubernetes-group-version-kind");
-    put_msg(&b, 2, &a);
-    put_msg(op, 13, &b);
-    bh_buf_fini(&a);
-    bh_buf_fini(&b);
+    bh_oas_put_extension(op, 13, "x-kubernetes-group-version-kind", yaml);
 }
 
-static void build_v2(const char *key, struct bh_buf *out)
+static void v2_path(const struct bh_sim_type *t, struct bh_buf *paths)
 {
-    struct bh_buf a = {0}, b = {0}, paths = {0};
+    struct bh_buf op = {0}, item = {0}, named = {0};
+    char path[600];
+    type_path(t, path, sizeof(path));
+    v2_operation(t, &op);
+    bh_oas_put_msg(&item, 8, &op); /* PathItem.patch */
+    bh_oas_put_str(&named, 1, path);
+    bh_oas_put_msg(&named, 2, &item);
+    bh_oas_put_msg(paths, 2, &named); /* Paths.path: NamedPathItem */
+}
+
+static void build_v2(const struct bh_sim *s, const char *key, struct bh_buf *out)
+{
+    struct bh_buf info = {0}, paths = {0}, definitions = {0};
+    struct bh_map done = {0};
     (void)key;
-    put_str(out, 1, "2.0");
-    put_str(&a, 1, "Kubernetes");
-    put_str(&a, 2, "v1.36.0");
-    put_msg(out, 2, &a); /* Info */
-    for (size_t i = 0; i < bh_sim_n_types; i++) {
-        const struct bh_sim_type *t = &bh_sim_types[i];
-        char path[256];
-        if (!(t->verbs & BH_SIM_PATCH))
+    bh_oas_put_str(out, 1, "2.0");
+    bh_oas_put_str(&info, 1, "Kubernetes");
+    bh_oas_put_str(&info, 2, "v1.36.0");
+    bh_oas_put_msg(out, 2, &info);
+    for (size_t i = 0; i < bh_sim_type_count(s); i++) {
+        if (!at(s, i))
             continue;
-        type_path(t, path, sizeof(path));
-        v2_operation(t, &a);
-        put_msg(&b, 8, &a); /* PathItem.patch */
-        put_str(&a, 1, path);
-        put_msg(&a, 2, &b);
-        put_msg(&paths, 2, &a); /* Paths.path: NamedPathItem */
+        v2_path(at(s, i), &paths);
+        bh_oas_emit_v2(at(s, i), &done, &definitions);
     }
-    put_msg(out, 8, &paths);
-    put_bytes(out, 9, "", 0); /* Definitions */
-    bh_buf_fini(&a);
-    bh_buf_fini(&b);
-    bh_buf_fini(&paths);
+    bh_oas_put_msg(out, 8, &paths);
+    bh_oas_put_msg(out, 9, &definitions);
+    bh_map_fini(&done);
 }
 
 bool bh_sim_do_openapi(struct bh_sim_req *r)
@@ -210,7 +216,7 @@ bool bh_sim_do_openapi(struct bh_sim_req *r)
     r->verb = "openapi";
     if (bh_streq(r->path, "/openapi/v3")) {
         reply_v3_index(r);
-    } else if (known_version(r->path)) {
+    } else if (known_version(r->sim, r->path)) {
         reply_v3(r);
     } else if (bh_streq(r->path, "/openapi/v2")) {
         const char *accept = bh_http_header(r->http, "Accept");

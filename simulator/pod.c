@@ -6,13 +6,13 @@
  *           that races with another one is not retried, because nothing runs beside it.
  */
 #include "simulator/pod.h"
-#include "simulator/sim_int.h"
+#include "simulator/data.h"
 
 #include <stdio.h>
 
 static const struct bh_sim_type *pods_type(void)
 {
-    static const struct bh_sim_type *t;
+    static _Thread_local const struct bh_sim_type *t;
     if (!t)
         t = bh_sim_type_find("", "v1", "pods");
     return t;
@@ -114,6 +114,8 @@ static int bind_pod(struct bh_sim *s, const char *ns, const char *name, const st
     struct bh_sim_slot *slot = bh_sim_slot_get(s, pods_type(), ns, name);
     if (!slot)
         return bh_sim_not_found(e, pods_type(), name);
+    if (bh_sim_data_refuses(s, e))
+        return e->code;
     char now[24];
     snprintf(now, sizeof(now), "%llu", (unsigned long long)slot->cur->rv);
     if (b->rv && *b->rv && !bh_streq(b->rv, now))

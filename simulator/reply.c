@@ -5,22 +5,39 @@
 #include "simulator/req.h"
 
 #include "simulator/audit.h"
+#include "simulator/data.h"
 #include "simulator/faults.h"
+#include "common/data/yaml.h"
 #include "proto/kubernetes/kubernetes.pb-c.h"
 #include <stdio.h>
 
 #define JSON_TYPE "application/json"
+#define YAML_TYPE "application/yaml"
 #define PB_TYPE   "application/vnd.kubernetes.protobuf"
+
+/* Warning: 299 - "text", where quotes and backslashes of the text are escaped (RFC 7234). */
+static void set_warning(struct bh_sim_req *r, const char *p, size_t n)
+{
+    struct bh_buf b = {0};
+    bh_buf_adds(&b, "299 - \"");
+    for (size_t i = 0; i < BH_MIN(n, (size_t)512); i++) {
+        if (p[i] == '"' || p[i] == '\\')
+            bh_buf_addc(&b, '\\');
+        bh_buf_addc(&b, p[i]);
+    }
+    bh_buf_addc(&b, '"');
+    bh_http_set_header(r->http, "Warning", b.p);
+    bh_buf_fini(&b);
+}
 
 static void set_headers(struct bh_sim_req *r)
 {
-    char v[600];
+    char v[16];
     bh_http_set_header(r->http, "Cache-Control",
                        r->immutable ? "public, immutable" : "no-cache, private");
     for (const char *p = bh_buf_str(&r->warnings); *p;) {
         size_t n = strcspn(p, "\n");
-        snprintf(v, sizeof(v), "299 - \"%.*s\"", (int)BH_MIN(n, (size_t)512), p);
-        bh_http_set_header(r->http, "Warning", v);
+        set_warning(r, p, n);
         p += n + (p[n] == '\n');
     }
     if (r->e.code && r->e.retry_after_s) {
@@ -39,14 +56,21 @@ static void count(struct bh_sim_req *r, int code)
                     (double)(bh_mono_ns() - r->start_ns) / 1e9);
 }
 
-void bh_sim_reply_raw(struct bh_sim_req *r, int code, const char *content_type, const void *p,
-                      size_t n)
+void bh_sim_reply_begin(struct bh_sim_req *r, int code)
 {
     set_headers(r);
     count(r, code);
     bh_sim_audit(r, code);
     r->done = true;
+}
+
+void bh_sim_reply_raw(struct bh_sim_req *r, int code, const char *content_type, const void *p,
+                      size_t n)
+{
+    bh_sim_reply_begin(r, code);
     if (r->sim->faults && bh_sim_fault_truncate(r, content_type, p, n))
+        return;
+    if (bh_sim_data_hold(r, code, content_type, p, n))
         return;
     bh_http_reply(r->http, code, content_type, p, n);
 }
@@ -63,11 +87,56 @@ static void reply_json(struct bh_sim_req *r, int code, const struct bh_json *v)
     bh_sim_reply_raw(r, code, JSON_TYPE, b->p, b->n);
 }
 
+/* Merge sort of a list of members by name. */
+static struct bh_json *sorted(struct bh_json *l, size_t n)
+{
+    struct bh_json *half = l, *rest, head = {0}, *tail = &head;
+    if (n < 2)
+        return l;
+    for (size_t i = 1; i < n / 2; i++)
+        half = half->next;
+    rest = half->next;
+    half->next = NULL;
+    l = sorted(l, n / 2);
+    rest = sorted(rest, n - n / 2);
+    while (l && rest) {
+        struct bh_json **least = strcmp(rest->key.p, l->key.p) < 0 ? &rest : &l;
+        tail = tail->next = *least;
+        *least = (*least)->next;
+    }
+    tail->next = l ? l : rest;
+    return head.next;
+}
+
+static void sort_members(struct bh_json *v)
+{
+    if (v->type == BH_JSON_OBJECT && v->c.n > 1) {
+        v->c.first = sorted(v->c.first, v->c.n);
+        for (v->c.last = v->c.first; v->c.last->next;)
+            v->c.last = v->c.last->next;
+    }
+    bh_json_each (m, v)
+        sort_members(m);
+}
+
+void bh_sim_reply_yaml(struct bh_sim_req *r, int code, struct bh_json *v)
+{
+    struct bh_buf b = {0};
+    sort_members(v);
+    bh_yaml_write(&b, v);
+    bh_sim_reply_raw(r, code, YAML_TYPE, b.p, b.n);
+    bh_buf_fini(&b);
+}
+
 void bh_sim_reply_tree(struct bh_sim_req *r, int code, const struct bh_json *v,
                        const ProtobufCMessageDescriptor *desc)
 {
     ProtobufCMessage *m;
     const char *api_version = bh_json_get_str(v, "apiVersion"), *kind = bh_json_get_str(v, "kind");
+    if (r->format == BH_SIM_FMT_YAML) {
+        bh_sim_reply_yaml(r, code, bh_json_clone(r->a, v));
+        return;
+    }
     if (r->format != BH_SIM_FMT_PB || !desc || bh_json_to_pb(r->a, desc, v, &m, NULL, NULL) < 0) {
         reply_json(r, code, v);
         return;
@@ -93,8 +162,9 @@ static void reply_table(struct bh_sim_req *r, int code, const struct bh_sim_obj 
     struct bh_buf *b = &r->sim->reply;
     bh_buf_reset(b);
     snprintf(meta, sizeof(meta), "\"resourceVersion\":\"%llu\"", (unsigned long long)o->rv);
-    bh_sim_table_begin(o->type, meta, true, b);
-    bh_sim_table_row(o->type, tree, bh_sim_now_ns(r->sim), bh_sim_include_of(r), true, b);
+    bh_sim_table_begin(bh_sim_table_type(r->type), meta, true, b);
+    bh_sim_table_row(bh_sim_table_type(r->type), tree, bh_sim_now_ns(r->sim), bh_sim_include_of(r),
+                     true, b);
     bh_sim_table_end(b);
     bh_sim_reply_raw(r, code, JSON_TYPE, b->p, b->n);
 }

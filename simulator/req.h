@@ -15,6 +15,7 @@ enum bh_sim_format {
     BH_SIM_FMT_PB,
     BH_SIM_FMT_TABLE,   /* meta.k8s.io/v1 Table */
     BH_SIM_FMT_PARTIAL, /* meta.k8s.io/v1 PartialObjectMetadata(List) */
+    BH_SIM_FMT_YAML,    /* as JSON, members in the order of their names; never a watch */
 };
 struct bh_sim_req {
     struct bh_sim *sim;
@@ -36,7 +37,8 @@ struct bh_sim_req {
 /* ---- negotiate.c
  * ---------------------------------------------------------------------------------- */
 
-/* Chooses r->format. 0 or 406. tables: the answer is an object or a list. */
+/* Chooses r->format. 0 or 406. tables: the answer is an object or a list. A watch (r->verb) is not
+ * to be had as YAML, which has no end of a document that a reader could wait for. */
 int bh_sim_negotiate(struct bh_sim_req *r, bool tables);
 /* The body as a tree of type t's representation (or of desc when t is NULL: options objects).
  * An empty body gives NULL. 0, 400 or 415. */
@@ -47,8 +49,9 @@ int bh_sim_body_text(struct bh_sim_req *r, bool yaml, struct bh_json **ret_v);
 /* What kind of content the body is, without parameters; "" when absent. */
 void bh_sim_content_type(const struct bh_sim_req *r, char out[static 96]);
 /* Refuses members whose JSON type the schema does not allow (400), as decoding into Go types does.
- */
-int bh_sim_check_schema(struct bh_sim_req *r, const struct bh_json *obj);
+ * Takes out members that the type does not have: ?fieldValidation=Strict refuses them too, Warn
+ * and no value answer with warnings. */
+int bh_sim_check_schema(struct bh_sim_req *r, struct bh_json *obj);
 
 /* ---- reply.c
  * -------------------------------------------------------------------------------------- */
@@ -58,8 +61,13 @@ void bh_sim_reply_obj(struct bh_sim_req *r, int code, const struct bh_sim_obj *o
 void bh_sim_reply_tree(struct bh_sim_req *r, int code, const struct bh_json *v,
                        const ProtobufCMessageDescriptor *desc);
 void bh_sim_reply_error(struct bh_sim_req *r); /* from r->e */
+/* A tree as YAML; its members are sorted in place. */
+void bh_sim_reply_yaml(struct bh_sim_req *r, int code, struct bh_json *v);
 void bh_sim_reply_raw(struct bh_sim_req *r, int code, const char *content_type, const void *p,
                       size_t n);
+
+/* The part of bh_sim_reply_raw() before the body: headers, counting, the audit log. r->done. */
+void bh_sim_reply_begin(struct bh_sim_req *r, int code);
 
 /* ---- encode.c: objects in the representation a client asked for
  * ------------------------------------ */
@@ -78,11 +86,38 @@ enum bh_sim_include { BH_SIM_INCLUDE_METADATA, BH_SIM_INCLUDE_OBJECT, BH_SIM_INC
 enum bh_sim_include bh_sim_include_of(const struct bh_sim_req *r); /* ?includeObject= */
 /* Table text around rows. columns false: "columnDefinitions":null, for later watch events. meta:
  * the list's metadata members as JSON text, e.g. "\"resourceVersion\":\"5\"". */
+/* Whose columns a table of t's objects has. */
+const struct bh_sim_type *bh_sim_table_type(const struct bh_sim_type *t);
 void bh_sim_table_begin(const struct bh_sim_type *t, const char *meta, bool columns,
                         struct bh_buf *out);
 void bh_sim_table_row(const struct bh_sim_type *t, const struct bh_json *tree, int64_t now_ns,
                       enum bh_sim_include inc, bool first, struct bh_buf *out);
 void bh_sim_table_end(struct bh_buf *out);
+
+/* ---- list_out.c: the text of a list
+ * -------------------------------------------------------------------------------------- */
+
+struct bh_sim_list_out {
+    const struct bh_sim_type *type, *table_type; /* as asked for; whose columns */
+    enum bh_sim_format format;
+    enum bh_sim_include include;
+    int64_t now_ns;
+    uint64_t rv;
+    char token[1240]; /* continue, "" = the last page */
+    size_t remaining; /* 0 = not told */
+    struct bh_arena *a;
+    size_t n;           /* items so far */
+    struct bh_buf item; /* own; freed by _end */
+};
+/* Head, items, tail. meta: members of the list's metadata as JSON. Protobuf: head and tail are
+ * none; bh_sim_list_head_pb() (list.c) writes the head when the items' bytes are known. */
+void bh_sim_list_begin(struct bh_sim_list_out *o, const char *meta, struct bh_buf *out);
+void bh_sim_list_item(struct bh_sim_list_out *o, const struct bh_sim_obj *obj, struct bh_buf *out);
+void bh_sim_list_end(struct bh_sim_list_out *o, struct bh_buf *out);
+void bh_sim_list_head_pb(const struct bh_sim_list_out *o, size_t items_n, struct bh_buf *out);
+/* Answers r with v[0..n), a portion in each turn of the loop. */
+void bh_sim_list_slowly(struct bh_sim_req *r, const struct bh_sim_list_out *o, const char *meta,
+                        struct bh_sim_obj *const *v, size_t n);
 
 /* ---- filter.c
  * ------------------------------------------------------------------------------------- */
@@ -122,6 +157,7 @@ int bh_sim_patch(struct bh_sim_req *r, const char *kind, const struct bh_json *d
 void bh_sim_do_scale(struct bh_sim_req *r);  /* scale.c */
 void bh_sim_do_review(struct bh_sim_req *r); /* review.c */
 void bh_sim_do_log(struct bh_sim_req *r);    /* review.c */
+void bh_sim_do_metrics(struct bh_sim_req *r); /* metrics_api.c */
 /* discovery.c, openapi.c, misc.c: everything outside /api/v1/x and /apis/g/v/x. false = not theirs.
  */
 bool bh_sim_do_discovery(struct bh_sim_req *r);

@@ -114,7 +114,7 @@ static bool path_allowed(const struct bh_json *spec)
 static void review_access(struct bh_sim_req *r, const struct bh_json *v, struct bh_json *st)
 {
     const struct bh_json *spec = bh_json_get(v, "spec");
-    bool of_path = bh_streq(r->type->kind, "SubjectAccessReview") &&
+    bool of_path = !bh_streq(r->type->kind, "SelfSubjectAccessReview") &&
                    bh_json_get(spec, "nonResourceAttributes");
     bool allowed = !of_path || path_allowed(spec);
 
@@ -125,12 +125,36 @@ static void review_access(struct bh_sim_req *r, const struct bh_json *v, struct 
                                 : "the simulator allows everything");
 }
 
+/* `kubectl auth can-i --list`: the same for every namespace, so the body is not even read. */
+static void review_rules(struct bh_arena *a, struct bh_json *st)
+{
+    static const char *const of_objects[] = {"apiGroups", "resources"};
+    struct bh_json *rule, *l;
+
+    l = bh_json_set(a, st, "resourceRules", bh_json_new(a, BH_JSON_ARRAY));
+    bh_json_push(l, rule = bh_json_new(a, BH_JSON_OBJECT));
+    for (size_t i = 0; i < BH_ARRAY_LEN(of_objects); i++)
+        bh_json_push(bh_json_set(a, rule, of_objects[i], bh_json_new(a, BH_JSON_ARRAY)),
+                     bh_json_new_cstr(a, "*"));
+    bh_json_push(bh_json_set(a, rule, "verbs", bh_json_new(a, BH_JSON_ARRAY)),
+                 bh_json_new_cstr(a, "*"));
+    l = bh_json_set(a, st, "nonResourceRules", bh_json_new(a, BH_JSON_ARRAY));
+    bh_json_push(l, rule = bh_json_new(a, BH_JSON_OBJECT));
+    bh_json_push(bh_json_set(a, rule, "nonResourceURLs", bh_json_new(a, BH_JSON_ARRAY)),
+                 bh_json_new_cstr(a, "*"));
+    bh_json_push(bh_json_set(a, rule, "verbs", bh_json_new(a, BH_JSON_ARRAY)),
+                 bh_json_new_cstr(a, "*"));
+    bh_json_set_bool(a, st, "incomplete", false);
+}
+
 void bh_sim_do_review(struct bh_sim_req *r)
 {
     struct bh_json *v;
     char api_version[80];
+    bool rules = bh_streq(r->type->kind, "SelfSubjectRulesReview");
     r->verb = "review";
-    if (bh_sim_negotiate(r, false) || bh_sim_body(r, r->type, r->type->pb, &v)) {
+    v = NULL;
+    if (bh_sim_negotiate(r, false) || (!rules && bh_sim_body(r, r->type, r->type->pb, &v))) {
         bh_sim_reply_error(r);
         return;
     }
@@ -144,6 +168,9 @@ void bh_sim_do_review(struct bh_sim_req *r)
         user_info(r->a, bh_json_obj_at(r->a, st, "userInfo"));
     } else if (bh_streq(r->type->kind, "TokenReview")) {
         review_token(r, v, st);
+    } else if (rules) {
+        bh_json_obj_at(r->a, v, "spec");
+        review_rules(r->a, st);
     } else {
         review_access(r, v, st);
     }

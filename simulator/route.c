@@ -55,7 +55,7 @@ static bool locate(struct bh_sim_req *r, const char *group, const char *version,
     }
     if (n - i < 1 || n - i > 3)
         return false;
-    r->type = bh_sim_type_find(group, version, seg[i]);
+    r->type = bh_sim_find_type(r->sim, group, version, seg[i]);
     r->name = n - i > 1 ? seg[i + 1] : "";
     r->sub = n - i > 2 ? seg[i + 2] : "";
     if (!r->type)
@@ -72,23 +72,41 @@ static bool sub_exists(const struct bh_sim_type *t, const char *sub)
         return t->flags & BH_SIM_HAS_SCALE;
     if (bh_streq(sub, "finalize"))
         return !*t->group && bh_streq(t->kind, "Namespace");
-    return (t->flags & BH_SIM_GRACEFUL) &&
-           (bh_streq(sub, "binding") || bh_streq(sub, "eviction") || bh_streq(sub, "log"));
+    return (t->flags & BH_SIM_GRACEFUL) && (bh_streq(sub, "binding") || bh_streq(sub, "eviction") ||
+                                            bh_streq(sub, "log") || bh_streq(sub, "resize"));
 }
 
-/* Calls into a running container, which does not exist. */
-static bool refuse_streaming(struct bh_sim_req *r)
+/* What a simulated cluster has not got: containers that run, and tokens of service accounts. */
+static bool refuse_unreal(struct bh_sim_req *r)
 {
-    static const char *const subs[] = {"exec", "attach", "portforward", "proxy"};
-    for (size_t i = 0; i < BH_ARRAY_LEN(subs); i++) {
-        if (!(r->type->flags & BH_SIM_GRACEFUL) || !bh_streq(r->sub, subs[i]))
+    static const struct {
+        const char *plural, *sub, *text;
+    } unreal[] = {
+        {"pods", "exec", "pods are simulated: there is no container to exec"},
+        {"pods", "attach", "pods are simulated: there is no container to attach"},
+        {"pods", "portforward", "pods are simulated: there is no container to portforward"},
+        {"pods", "proxy", "pods are simulated: there is no container to proxy"},
+        {"pods", "ephemeralcontainers",
+         "pods are simulated: no container can be added to one for debugging"},
+        {"services", "proxy", "pods are simulated: there is nothing behind a service"},
+        {"nodes", "proxy", "nodes are simulated: there is no kubelet behind one"},
+        {"serviceaccounts", "token",
+         "service accounts have no tokens here: see berth-simulator --token-file"},
+    };
+    for (size_t i = 0; i < BH_ARRAY_LEN(unreal) && !*r->type->group; i++) {
+        if (!bh_streq(r->type->plural, unreal[i].plural) || !bh_streq(r->sub, unreal[i].sub))
             continue;
-        bh_sim_fail(&r->e, 501, "NotImplemented", "pods are simulated: there is no container to %s",
-                    subs[i]);
+        bh_sim_fail(&r->e, 501, "NotImplemented", "%s", unreal[i].text);
         bh_sim_reply_error(r);
         return true;
     }
     return false;
+}
+
+/* Parts of an object that are read and written as the object is. */
+static bool is_part(const char *sub)
+{
+    return bh_streq(sub, "status") || bh_streq(sub, "resize");
 }
 
 static void do_subresource(struct bh_sim_req *r)
@@ -106,11 +124,11 @@ static void do_subresource(struct bh_sim_req *r)
         bh_sim_do_post(r);
     } else if (bh_streq(r->sub, "finalize") && bh_streq(m, "PUT")) {
         bh_sim_do_put(r);
-    } else if (bh_streq(r->sub, "status") && bh_streq(m, "GET")) {
+    } else if (is_part(r->sub) && bh_streq(m, "GET")) {
         bh_sim_do_get(r);
-    } else if (bh_streq(r->sub, "status") && bh_streq(m, "PUT")) {
+    } else if (is_part(r->sub) && bh_streq(m, "PUT")) {
         bh_sim_do_put(r);
-    } else if (bh_streq(r->sub, "status") && bh_streq(m, "PATCH")) {
+    } else if (is_part(r->sub) && bh_streq(m, "PATCH")) {
         bh_sim_do_patch(r);
     } else {
         not_allowed(r);
@@ -121,7 +139,9 @@ static void do_resource(struct bh_sim_req *r)
 {
     const char *m = r->method;
     unsigned verbs = r->type->verbs;
-    if (bh_streq(m, "POST") && (verbs & BH_SIM_CREATE))
+    if (bh_streq(m, "GET") && (r->type->flags & BH_SIM_COMPUTED))
+        bh_sim_do_metrics(r);
+    else if (bh_streq(m, "POST") && (verbs & BH_SIM_CREATE))
         bh_sim_do_post(r);
     else if (bh_streq(m, "GET") && (verbs & BH_SIM_WATCH) && bh_sim_query_bool(r, "watch", false))
         bh_sim_do_watch(r);
@@ -153,7 +173,7 @@ static void do_api(struct bh_sim_req *r)
         do_resource(r);
     } else if (sub_exists(r->type, r->sub)) {
         do_subresource(r);
-    } else if (!refuse_streaming(r)) {
+    } else if (!refuse_unreal(r)) {
         not_served(r);
     }
 }

@@ -14,13 +14,11 @@ static void selector_text(const struct bh_json *sel, struct bh_buf *out)
     const struct bh_json *labels = bh_json_get(sel, "matchLabels");
     if (!labels && !bh_json_get(sel, "matchExpressions"))
         labels = sel; /* a replication controller's plain map */
-    bh_json_each(l, labels)
-    {
+    bh_json_each (l, labels) {
         if (l->type == BH_JSON_STRING)
             bh_buf_addf(out, "%s%s=%s", out->n ? "," : "", l->key.p, l->s.p);
     }
-    bh_json_each(x, bh_json_get(sel, "matchExpressions"))
-    {
+    bh_json_each (x, bh_json_get(sel, "matchExpressions")) {
         const char *key = bh_json_get_str(x, "key"), *op = bh_json_get_str(x, "operator");
         if (!key || !op)
             continue;
@@ -32,10 +30,42 @@ static void selector_text(const struct bh_json *sel, struct bh_buf *out)
         }
         bh_buf_addf(out, "%s %s (", key, bh_streq(op, "In") ? "in" : "notin");
         size_t i = 0;
-        bh_json_each(v, bh_json_get(x, "values"))
+        bh_json_each (v, bh_json_get(x, "values"))
             bh_buf_addf(out, "%s%s", i++ ? "," : "", bh_json_cstr(v) ? bh_json_cstr(v) : "");
         bh_buf_addc(out, ')');
     }
+}
+
+/* Where a kind keeps its replicas; custom resources say so themselves. */
+struct paths {
+    const char *spec, *status, *selector; /* dotted, without the first dot; NULL = none */
+};
+
+static struct paths paths_of(const struct bh_sim_type *t)
+{
+    static const char *const members[] = {"specReplicasPath", "statusReplicasPath",
+                                          "labelSelectorPath"};
+    const char *p[3] = {"spec.replicas", "status.replicas", NULL};
+    for (size_t i = 0; t->custom && i < 3; i++) {
+        const char *own = bh_json_get_str(t->custom->scale, members[i]);
+        if (own && *own == '.')
+            p[i] = own + 1;
+    }
+    return (struct paths){p[0], p[1], p[2]};
+}
+
+/* Sets the number at the path, with the objects on the way. */
+static void set_at(struct bh_arena *a, struct bh_json *v, const char *path, int64_t n)
+{
+    for (const char *dot; (dot = strchr(path, '.')); path = dot + 1)
+        v = bh_json_obj_at(a, v, bh_arena_strndup(a, path, (size_t)(dot - path)));
+    bh_json_set_i64(a, v, path, n);
+}
+
+static int64_t number_at(const struct bh_json *v, const char *path, int64_t dflt)
+{
+    int64_t n;
+    return bh_json_i64(bh_json_path(v, path), &n) ? n : dflt;
 }
 
 static struct bh_json *scale_of(struct bh_sim_req *r, const struct bh_sim_obj *o)
@@ -45,6 +75,7 @@ static struct bh_json *scale_of(struct bh_sim_req *r, const struct bh_sim_obj *o
     struct bh_arena *a = r->a;
     const struct bh_json *tree = bh_sim_obj_tree(a, o);
     const struct bh_json *meta = bh_json_get(tree, "metadata"), *spec = bh_json_get(tree, "spec");
+    struct paths p = paths_of(o->type);
     struct bh_buf sel = {0};
     struct bh_json *v = bh_json_new(a, BH_JSON_OBJECT);
     bh_json_set_str(a, v, "kind", "Scale");
@@ -56,10 +87,13 @@ static struct bh_json *scale_of(struct bh_sim_req *r, const struct bh_sim_obj *o
             bh_json_set(a, m, copied[i], bh_json_clone(a, x));
     }
     bh_json_set_i64(a, bh_json_obj_at(a, v, "spec"), "replicas",
-                    bh_json_get_i64(spec, "replicas", 1));
+                    number_at(tree, p.spec, o->type->custom ? 0 : 1));
     struct bh_json *st = bh_json_obj_at(a, v, "status");
-    bh_json_set_i64(a, st, "replicas", bh_json_get_i64(bh_json_get(tree, "status"), "replicas", 0));
-    selector_text(bh_json_get(spec, "selector"), &sel);
+    bh_json_set_i64(a, st, "replicas", number_at(tree, p.status, 0));
+    if (p.selector && bh_json_cstr(bh_json_path(tree, p.selector)))
+        bh_buf_adds(&sel, bh_json_cstr(bh_json_path(tree, p.selector)));
+    else if (!o->type->custom)
+        selector_text(bh_json_get(spec, "selector"), &sel);
     if (sel.n)
         bh_json_set_str(a, st, "selector", sel.p);
     bh_buf_fini(&sel);
@@ -70,23 +104,26 @@ static void write_scale(struct bh_sim_req *r, const struct bh_sim_obj *o, const 
 {
     const struct bh_json *replicas = bh_json_path(v, "spec.replicas");
     const char *rv = bh_json_get_str(bh_json_get(v, "metadata"), "resourceVersion");
+    const char *shown = ""; /* anything can stand there */
     int64_t n = 0;
+    if (replicas && (replicas->type == BH_JSON_NUMBER || replicas->type == BH_JSON_STRING))
+        shown = replicas->s.p;
     if (replicas && (!bh_json_i64(replicas, &n) || n < 0)) {
-        bh_sim_field_error(&r->e, "spec.replicas", "Invalid value", replicas->s.p,
+        bh_sim_field_error(&r->e, "spec.replicas", "Invalid value", shown,
                            "must be greater than or equal to 0");
         snprintf(r->e.details_kind, sizeof(r->e.details_kind), "Scale");
         bh_sim_fail(
             &r->e, 422, "Invalid",
             "Scale.autoscaling \"%s\" is invalid: spec.replicas: Invalid value: %s: must be "
             "greater than or equal to 0",
-            o->name, replicas->s.p);
+            o->name, shown);
         bh_sim_reply_error(r);
         return;
     }
     struct bh_sim_wopt w = {.dry_run = bh_sim_dry_run(r), .warnings = &r->warnings};
     struct bh_json *tree = bh_sim_obj_tree(r->a, o);
     struct bh_sim_obj *now = NULL;
-    bh_json_set_i64(r->a, bh_json_obj_at(r->a, tree, "spec"), "replicas", n);
+    set_at(r->a, tree, paths_of(o->type).spec, n);
     if (rv && *rv)
         bh_json_set_str(r->a, bh_json_get(tree, "metadata"), "resourceVersion", rv);
     if (!r->e.code)

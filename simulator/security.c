@@ -4,7 +4,8 @@
  *
  * The server listens on the loopback, where every web page of the machine's browser can reach it:
  * a Host name other than the loopback's stops DNS rebinding, an Origin that is not our own stops
- * writes from other pages. With a token file every API request needs a token.
+ * writes from other pages, and what browsers say about a request (Sec-Fetch-Site) everything of
+ * other pages but following a link to us. With a token file every API request needs a token.
  */
 #include "simulator/req.h"
 
@@ -60,10 +61,74 @@ static bool token_known(const char *file, const char *given)
     return known;
 }
 
+/* The page's files hold no secrets, and it is the page that asks for the token. */
 static bool is_public(const char *path)
 {
     return bh_streq(path, "/healthz") || bh_streq(path, "/livez") || bh_streq(path, "/readyz") ||
-           bh_streq(path, "/version");
+           bh_streq(path, "/version") || bh_streq(path, "/ui") || strncmp(path, "/ui/", 4) == 0;
+}
+
+static bool header_is(const struct bh_sim_req *r, const char *name, const char *value)
+{
+    const char *v = bh_http_header(r->http, name);
+
+    return v && strcasecmp(v, value) == 0;
+}
+
+/* Another page, in a browser that says so, asks for more than to show us. */
+static bool is_cross_site(const struct bh_sim_req *r, bool reads)
+{
+    if (!bh_http_header(r->http, "Sec-Fetch-Site") ||
+        header_is(r, "Sec-Fetch-Site", "same-origin") || header_is(r, "Sec-Fetch-Site", "none"))
+        return false;
+    return !reads || !header_is(r, "Sec-Fetch-Mode", "navigate");
+}
+
+static bool is_browser(const struct bh_sim_req *r)
+{
+    const char *agent = bh_http_header(r->http, "User-Agent");
+
+    return bh_http_header(r->http, "Origin") || bh_http_header(r->http, "Sec-Fetch-Mode") ||
+           (agent && strncmp(agent, "Mozilla/", 8) == 0);
+}
+
+/* Forms need no leave of ours to be sent here by any page, and old browsers name no Origin. */
+static bool is_nameless_form(const struct bh_sim_req *r)
+{
+    static const char *const types[] = {"application/x-www-form-urlencoded", "multipart/form-data",
+                                        "text/plain"};
+    char type[96];
+
+    bh_sim_content_type(r, type);
+    for (size_t i = 0; i < BH_ARRAY_LEN(types); i++) {
+        if (strcasecmp(type, types[i]) == 0)
+            return is_browser(r) && !bh_http_header(r->http, "Origin");
+    }
+    return false;
+}
+
+/* Nothing is changed by these, though they are no GET. */
+static bool only_asks(struct bh_sim_req *r)
+{
+    static const char *const paths[] = {"whatif",   "capacity", "drain",
+                                        "configs/", "manifest", "scenarios"};
+    const char *rest = r->path + strlen("/berth/v1/"), *dry = bh_http_query(r->http, "dryRun");
+
+    if (strncmp(r->path, "/berth/v1/", strlen("/berth/v1/")) != 0)
+        return dry && bh_streq(dry, "All");
+    for (size_t i = 0; i < BH_ARRAY_LEN(paths); i++) {
+        if (strncmp(rest, paths[i], strlen(paths[i])) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* Paths of the console that change something, whoever asks. */
+static bool is_console_write(const struct bh_sim_req *r)
+{
+    return strncmp(r->path, "/berth/", 7) == 0 || bh_streq(r->path, "/api/v1/reset") ||
+           bh_streq(r->path, "/api/v1/import") ||
+           bh_streq(r->path, "/api/v1/schedulerconfiguration");
 }
 
 int bh_sim_check_client(struct bh_sim_req *r)
@@ -78,6 +143,11 @@ int bh_sim_check_client(struct bh_sim_req *r)
     if (origin && !reads && !same_origin(origin, host))
         return bh_sim_fail(&r->e, 403, "Forbidden",
                            "forbidden: requests of other web origins may not change anything");
+    if (is_cross_site(r, reads) || (!reads && is_nameless_form(r)))
+        return bh_sim_fail(&r->e, 403, "Forbidden",
+                           "forbidden: other web pages may not ask this server for anything");
+    if (r->sim->opt.read_only && !reads && (is_browser(r) || is_console_write(r)) && !only_asks(r))
+        return bh_sim_fail(&r->e, 403, "Forbidden", "forbidden: the server runs with --read-only");
     if (!r->sim->opt.tokens || is_public(r->path))
         return 0;
     if (!auth || strncasecmp(auth, "Bearer ", 7) != 0 || !token_known(r->sim->opt.tokens, auth + 7))

@@ -9,6 +9,8 @@
 
 #include "simulator/audit.h"
 #include "simulator/bootstrap.h"
+#include "simulator/data.h"
+#include "simulator/console/console.h"
 #include "simulator/docs.h"
 #include "simulator/faults.h"
 #include "simulator/history.h"
@@ -17,9 +19,12 @@
 #include <errno.h>
 #include <unistd.h>
 
-#define PAGES_LIVE_NS    ((uint64_t)300 * 1000000000)
-#define CONNECTIONS_MAX  20000
-#define ARENA_KEEP_BYTES ((size_t)16 << 20)
+#define PAGES_LIVE_NS     ((uint64_t)300 * 1000000000)
+#define CONNECTIONS_MAX   20000
+#define ARENA_KEEP_BYTES  ((size_t)16 << 20)
+#define FILE_BODY_BYTES   ((size_t)256 << 20)
+#define IMPORT_BODY_BYTES ((size_t)64 << 20)
+#define EPOCH_NS          ((int64_t)1767225600 * 1000000000) /* 2026-01-01T00:00:00Z */
 
 /* ---- metrics
  * -------------------------------------------------------------------------------------- */
@@ -29,11 +34,13 @@ static void on_scrape(void *arg)
     struct bh_sim *s = arg;
     bh_cell_set(s->metrics.revision, (double)s->rv);
     bh_cell_set(s->metrics.listener_queue, (double)s->pending_n);
-    for (size_t i = 0; i < bh_sim_n_types; i++) {
-        const struct bh_sim_type *t = &bh_sim_types[i];
-        if (s->buckets[i].slots.len)
+    bh_cell_set(s->metrics.turn_max, s->turn_max);
+    s->turn_max = 0;
+    for (size_t i = 0; i < bh_sim_type_count(s); i++) {
+        const struct bh_sim_type *t = bh_sim_type_at(s, i);
+        if (t && bh_sim_type_stores(t) && bh_sim_count(s, t))
             bh_cell_set(bh_metric_cell(s->metrics.objects, t->group, t->plural),
-                        (double)s->buckets[i].slots.len);
+                        (double)bh_sim_count(s, t));
     }
 }
 
@@ -67,6 +74,13 @@ static void metrics_init(struct bh_sim *s)
     m->listener_queue =
         bh_metric_cell(bh_metric_new(m->m, BH_GAUGE, "berth_simulator_listener_queue",
                                      "Commits the controllers have not seen yet.", "", NULL, 0));
+    m->turn = bh_metric_cell(
+        bh_metric_new(m->m, BH_HISTOGRAM, "berth_simulator_loop_turn_seconds",
+                      "Time a turn of the loop takes: nobody else is served meanwhile.", "",
+                      buckets, BH_ARRAY_LEN(buckets)));
+    m->turn_max = bh_metric_cell(bh_metric_new(
+        m->m, BH_GAUGE, "berth_simulator_loop_turn_max_seconds",
+        "The longest turn of the loop since the last time this was asked.", "", NULL, 0));
     bh_metrics_on_scrape(m->m, on_scrape, s);
 }
 
@@ -108,8 +122,9 @@ static void on_bookmark(void *arg)
     struct bh_sim *s = arg;
     bh_sim_watch_bookmarks(s);
     bh_sim_pages_expire(s, PAGES_LIVE_NS);
-    bh_sim_events_tick(s);
-    s->bookmark_timer = bh_sim_after(s, s->opt.bookmark_interval_ns, on_bookmark, s);
+    if (!s->opt.manual_clock)
+        bh_sim_events_tick(s);
+    s->bookmark_timer = bh_sim_after_real(s, s->opt.bookmark_interval_ns, on_bookmark, s);
 }
 
 /* ---- life
@@ -131,7 +146,7 @@ static void set_defaults(struct bh_sim_options *o)
  * above everything clients remember, so they get 410 and list again. */
 static uint64_t revision_of_now(void)
 {
-    int64_t ms = bh_wall_ns() / 1000000 - (int64_t)1767225600 * 1000;
+    int64_t ms = (bh_wall_ns() - EPOCH_NS) / 1000000;
     return ms > 0 ? (uint64_t)ms * 10 : 1;
 }
 
@@ -144,6 +159,7 @@ static bool is_loopback(const char *address)
 static void start_controllers(struct bh_sim *s)
 {
     const struct bh_sim_controller_options o = {.kubelet_delay_ns = s->opt.kubelet_delay_ns,
+                                                .node_grace_ns = s->opt.node_grace_ns,
                                                 .kubelet = !s->opt.no_kubelet};
     if (!s->opt.no_controllers)
         s->controllers = bh_sim_controllers_start(s, &o);
@@ -158,18 +174,26 @@ int bh_sim_new_bare(uv_loop_t *loop, const struct bh_sim_options *o, struct bh_s
     s->audit_fd = s->history_fd = -1;
     s->opt = *o;
     set_defaults(&s->opt);
-    s->rv = o->first_revision ? o->first_revision : revision_of_now();
-    bh_rand_seed(&s->rand, bh_rand_entropy());
+    s->clock_ns = o->clock_ns ? o->clock_ns : EPOCH_NS;
+    s->rv = o->first_revision ? o->first_revision : o->manual_clock ? 1 : revision_of_now();
+    bh_rand_seed(&s->rand, o->seed ? o->seed : bh_rand_entropy());
+    bh_rand_seed(&s->uid_rand, o->seed ? ~o->seed : bh_rand_entropy());
     bh_arena_init(&s->arena, 0);
     bh_arena_init(&s->bind_arena, 0);
     metrics_init(s);
-    bh_sim_listen_init(s);
+    bh_sim_clock_init(s);
     bh_sim_store_init(s);
     int rc = bh_sim_audit_open(o->audit_log, &s->audit_fd, err);
     if (rc == 0)
         rc = bh_sim_faults_parse(o->faults, &s->faults, err);
     if (rc == 0)
         rc = bh_sim_history_open(s, o->history_file, &n_restored, err);
+    if (rc == 0 && o->history_file && o->data_file)
+        rc = bh_err_set(err, -EINVAL,
+                        "a history file and a data file: both are what is started "
+                        "from; want one of them");
+    if (rc == 0 && o->data_file)
+        rc = bh_sim_data_open(s, o->data_file, o->data_full, &n_restored, err);
     if (rc == 0 && !n_restored)
         rc = bh_sim_bootstrap(s, err);
     if (rc < 0) {
@@ -177,9 +201,17 @@ int bh_sim_new_bare(uv_loop_t *loop, const struct bh_sim_options *o, struct bh_s
         return rc;
     }
     start_controllers(s);
-    s->bookmark_timer = bh_sim_after(s, s->opt.bookmark_interval_ns, on_bookmark, s);
+    s->bookmark_timer = bh_sim_after_real(s, s->opt.bookmark_interval_ns, on_bookmark, s);
     *ret_s = s;
     return 0;
+}
+
+/* Whole clusters and record files come in one body. */
+static size_t body_limit(const char *path)
+{
+    if (bh_streq(path, "/berth/v1/replay"))
+        return FILE_BODY_BYTES;
+    return bh_streq(path, "/api/v1/import") ? IMPORT_BODY_BYTES : 0;
 }
 
 int bh_sim_new(uv_loop_t *loop, const struct bh_sim_options *o, struct bh_sim **ret_s,
@@ -193,13 +225,15 @@ int bh_sim_new(uv_loop_t *loop, const struct bh_sim_options *o, struct bh_sim **
     int rc = bh_sim_new_bare(loop, o, &s, err);
     if (rc < 0)
         return rc;
+    bh_console_start(s);
     s->any_host = !is_loopback(address);
     const struct bh_http_options h = {.address = address,
                                       .port = o->port,
                                       .tls_cert_pem = o->tls_cert_pem,
                                       .tls_key_pem = o->tls_key_pem,
                                       .client_ca_pem = o->client_ca_pem,
-                                      .max_connections = CONNECTIONS_MAX};
+                                      .max_connections = CONNECTIONS_MAX,
+                                      .body_limit = body_limit};
     rc = bh_http_server_new(loop, &h, on_request, s, &s->http, err);
     if (rc < 0) {
         bh_sim_free(s);
@@ -232,8 +266,11 @@ void bh_sim_free(struct bh_sim *s)
     s->stopping = true;
     if (s->http)
         bh_http_server_free(s->http);
+    bh_console_stop(s);
     bh_sim_controllers_stop(s->controllers);
+    bh_sim_data_close(s);
     bh_sim_listen_fini(s);
+    bh_sim_clock_fini(s);
     bh_sim_events_fini(s);
     bh_sim_store_fini(s);
     bh_sim_docs_fini(s);

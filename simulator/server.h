@@ -20,12 +20,24 @@ struct bh_sim_options {
     const char *faults;           /* specification of faults.h, NULL = none */
     const char *audit_log;        /* file, NULL = none; see audit.h */
     const char *history_file;     /* NULL = none; see history.h */
+    const char *data_file;        /* NULL = none; see data.h. Not together with history_file */
+    bool data_full;               /* writes are answered when they are on the disk */
     int64_t history_events;       /* per kind, 0 = 20000 */
     int64_t bookmark_interval_ns; /* 0 = 60 s */
-    int64_t kubelet_delay_ns;
+    int64_t kubelet_delay_ns, node_grace_ns; /* see bh_sim_controller_options */
     bool no_controllers, no_kubelet;
-    size_t watch_buffer_bytes; /* a watcher further behind than this is cut; 0 = 64 MiB */
+    const char *runtime_dir;    /* of the scheduler that works here; NULL = none is known */
+    const char *decisions_file; /* written by that scheduler (decisions.h); NULL = none */
+    bool annotate;              /* its attempts onto the pods, as kube-scheduler-simulator does */
+    int64_t annotate_nodes;     /* at most so many nodes in an annotation; 0 = as many as fit */
+    bool read_only;             /* browsers and the console's paths may change nothing */
+    size_t watch_buffer_bytes;  /* a watcher further behind than this is cut; 0 = 64 MiB */
     uint64_t first_revision; /* 0 = from the clock, so that it never runs backwards over restarts */
+    /* A clock that only bh_sim_advance() moves (contract in sim.h), from clock_ns on (wall clock;
+     * 0 = 2026-01-01T00:00:00Z). first_revision 0 is 1 then. */
+    bool manual_clock;
+    int64_t clock_ns;
+    uint64_t seed; /* of generated names and uids; 0 = a different one each time */
 };
 /* Strings in o must outlive the server. 0 or -errno with err. */
 int bh_sim_new(uv_loop_t *loop, const struct bh_sim_options *o, struct bh_sim **ret_s,

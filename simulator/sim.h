@@ -34,7 +34,9 @@ struct bh_sim;
 struct bh_sim_obj;
 
 /* ---- types -------------------------------------------------------------------------------------
- * Static table in types.c, in discovery order. Compare types by pointer; switch by kind string. */
+ * Static table in types.c, in discovery order, and for each server the types of its
+ * CustomResourceDefinitions (custom.c). Compare types by pointer; switch by kind string. A type
+ * stays where it is until the server ends. */
 enum bh_sim_verbs {
     BH_SIM_CREATE = 1 << 0,
     BH_SIM_DELETE = 1 << 1,
@@ -58,7 +60,24 @@ enum bh_sim_type_flags {
     BH_SIM_NAME_LABEL = 1 << 7,     /* name is a DNS label, not a subdomain */
     BH_SIM_NAME_FREE = 1 << 8,      /* name is any path segment (RBAC) */
     BH_SIM_RETURN_DELETED = 1 << 9, /* DELETE answers with the object, not with a Status */
-    BH_SIM_REVIEW = 1 << 10         /* nothing is stored: POST answers (access reviews) */
+    BH_SIM_REVIEW = 1 << 10,        /* nothing is stored: POST answers (access reviews) */
+    BH_SIM_CUSTOM = 1 << 11,        /* of a CustomResourceDefinition (crd/crd.h) */
+    BH_SIM_COMPUTED = 1 << 12,      /* nothing is stored: GET answers (metrics.k8s.io) */
+    BH_SIM_DEFINES = 1 << 13        /* its objects make types: CustomResourceDefinitions */
+};
+struct bh_sim_bucket;
+struct bh_sim_type;
+/* What a version of a CustomResourceDefinition adds to its type. Trees are borrowed until the
+ * definition is written again. */
+struct bh_sim_custom {
+    const struct bh_json *schema;     /* openAPIV3Schema; NULL: anything goes */
+    const struct bh_json *columns;    /* additionalPrinterColumns, NULL = none */
+    const struct bh_json *scale;      /* subresources.scale, NULL = none */
+    const struct bh_sim_type *stored; /* the version whose store holds the objects */
+    struct bh_sim_bucket *bucket;     /* that store; core only */
+    bool live;                        /* false: the definition is gone */
+    bool served;                      /* clients can reach it */
+    bool terminating;                 /* nothing may be created any more */
 };
 struct bh_sim_type {
     const char *group;       /* "" for core */
@@ -76,6 +95,7 @@ struct bh_sim_type {
     const char *stored_as; /* NULL = itself, else "group/version" of the type whose store holds it:
                               events.k8s.io/v1 events live as v1 events. Objects, listeners and
                               admission see the stored type only. */
+    const struct bh_sim_custom *custom; /* NULL for the table's types */
 };
 extern const struct bh_sim_type bh_sim_types[];
 extern const size_t bh_sim_n_types;
@@ -84,6 +104,21 @@ const struct bh_sim_type *bh_sim_type_find(const char *group, const char *versio
                                            const char *plural);
 /* api_version "apps/v1"; NULL api_version = first type of that kind in table order. */
 const struct bh_sim_type *bh_sim_type_of_kind(const char *api_version, const char *kind);
+/* The same among all types of this server. */
+const struct bh_sim_type *bh_sim_find_type(const struct bh_sim *s, const char *group,
+                                           const char *version, const char *plural);
+const struct bh_sim_type *bh_sim_find_kind(const struct bh_sim *s, const char *api_version,
+                                           const char *kind);
+/* All types of this server; NULL where one was that is gone. */
+size_t bh_sim_type_count(const struct bh_sim *s);
+const struct bh_sim_type *bh_sim_type_at(const struct bh_sim *s, size_t i);
+/* Whether clients see it: not every version of a custom resource is served. */
+bool bh_sim_type_served(const struct bh_sim_type *t);
+/* Whether objects of t are kept under t itself: no review, no metrics, no second representation. */
+bool bh_sim_type_stores(const struct bh_sim_type *t);
+#define BH_SIM_CRD_GROUP     "apiextensions.k8s.io"
+#define BH_SIM_CRD_PLURAL    "customresourcedefinitions"
+#define BH_SIM_CRD_FINALIZER "customresourcecleanup.apiextensions.k8s.io"
 /* The type whose store holds t's objects: t itself for all but the second representations. */
 const struct bh_sim_type *bh_sim_type_stored(const struct bh_sim_type *t);
 /* "apps/v1" or "v1" */
@@ -180,7 +215,12 @@ uint64_t bh_sim_revision(const struct bh_sim *s); /* resourceVersion of the last
 /* ---- writing -----------------------------------------------------------------------------------
  * Return 0 or the HTTP code of the refusal, with e filled (e may be NULL). *ret_obj (may be NULL)
  * gets a reference. obj is a tree in the caller's arena; the core edits it in place. */
-enum bh_sim_sub { BH_SIM_MAIN, BH_SIM_STATUS, BH_SIM_WHOLE /* both, for controllers */ };
+enum bh_sim_sub {
+    BH_SIM_MAIN,
+    BH_SIM_STATUS,
+    BH_SIM_WHOLE, /* both, for controllers */
+    BH_SIM_RESIZE /* pods: resources of containers and nothing else */
+};
 
 int bh_sim_create(struct bh_sim *s, const struct bh_sim_type *t, const char *ns, struct bh_arena *a,
                   struct bh_json *obj, struct bh_sim_obj **ret_obj, struct bh_sim_error *e);
@@ -227,6 +267,9 @@ void bh_sim_drain(struct bh_sim *s);
 
 uv_loop_t *bh_sim_loop(struct bh_sim *s);
 int64_t bh_sim_now_ns(const struct bh_sim *s); /* wall clock of API objects */
+/* The clock that timers and durations go by: never runs back. Equal to bh_sim_now_ns() under a
+ * manual clock. Controllers ask no other clock than these two. */
+uint64_t bh_sim_mono_ns(const struct bh_sim *s);
 /* RFC 3339 with seconds ("2026-01-02T03:04:05Z") or microseconds. */
 void bh_sim_time(char out[static 32], int64_t wall_ns);
 void bh_sim_time_micro(char out[static 40], int64_t wall_ns);
@@ -236,18 +279,40 @@ struct bh_sim_timer;
 struct bh_sim_timer *bh_sim_after(struct bh_sim *s, int64_t delay_ns, void (*fn)(void *arg),
                                   void *arg);
 void bh_sim_cancel(struct bh_sim_timer *t); /* before it fired; NULL allowed */
+
+/* ---- a clock of its own -------------------------------------------------------------------------
+ * With bh_sim_options.manual_clock time stands still until bh_sim_advance() moves it. Neither
+ * listeners nor timers run in the loop then: everything the simulated cluster does by itself
+ * happens inside bh_sim_advance(), in an order that depends on nothing but what was done to the
+ * store. With the same seed, first_revision and the same calls two runs commit the same objects, to
+ * the byte: names, uids, versions, times. The loop is needed for HTTP only (whose own timers, for
+ * bookmarks and slow clients, follow the machine's clock). Writes may be made at any time; they
+ * carry the present virtual time, and controllers hear of them at the next bh_sim_advance().
+ * Controllers take no time of their own: what follows from a step at T happens at T, except where
+ * the API says otherwise (kubelet delay, grace periods, tolerationSeconds, run times, ...). */
+bool bh_sim_manual_clock(const struct bh_sim *s);
+/* Moves the clock to to_ns, stopping at each timer that is due until then: tells listeners of all
+ * commits, fires one timer, tells again, and so on; ends with nothing left to do at to_ns. Timers
+ * of the same time fire in the order in which they were armed. A to_ns of now or before settles
+ * what is due now. -ELOOP: something arms itself again and again without time passing. Not from
+ * inside a listener or timer. */
+int bh_sim_advance(struct bh_sim *s, int64_t to_ns);
+/* When the simulation would do something next by itself: now (when commits wait for listeners), a
+ * time, or INT64_MAX = never, unless something is written. Server housekeeping does not count. */
+int64_t bh_sim_next_ns(const struct bh_sim *s);
 /* 5 characters of "bcdfghjklmnpqrstvwxz2456789" */
 void bh_sim_suffix(struct bh_sim *s, char out[static 6]);
 
 /* ---- admission/ (called by the core) ------------------------------------------------------------
  */
-enum bh_sim_op { BH_SIM_OP_CREATE, BH_SIM_OP_UPDATE, BH_SIM_OP_UPDATE_STATUS };
+enum bh_sim_op { BH_SIM_OP_CREATE, BH_SIM_OP_UPDATE, BH_SIM_OP_UPDATE_STATUS, BH_SIM_OP_RESIZE };
 /* One write on its way into the store. The core has already set name, namespace, uid,
  * creationTimestamp, generation, checked the namespace, and (UPDATE) put the old status back or
  * (UPDATE_STATUS) the old rest. obj may be edited; old is never. */
 struct bh_sim_write {
     struct bh_sim *sim;
     const struct bh_sim_type *type;
+    const struct bh_sim_type *as; /* the representation the client used; NULL = type */
     enum bh_sim_op op;
     struct bh_arena *arena;
     struct bh_json *obj;
@@ -262,6 +327,9 @@ int bh_sim_default(struct bh_sim_write *w);
 /* Validation, including immutable fields on update. Uses bh_sim_field_error(); the core looks at
  * error->n_causes afterwards. */
 void bh_sim_validate(struct bh_sim_write *w);
+/* Last step of a creation that is otherwise in order: adds it to the quotas of its namespace, or
+ * refuses it with 403. Writes the quotas, unless dry_run. */
+int bh_sim_charge(struct bh_sim_write *w, bool dry_run);
 /* At binding, on the pod's tree, after the core's own edits (PodTopologyLabels). */
 void bh_sim_default_binding(struct bh_sim *s, struct bh_arena *a, struct bh_json *pod,
                             const char *node);
@@ -279,8 +347,18 @@ void bh_sim_table_cells(const struct bh_sim_type *t, const struct bh_json *obj, 
  * ------------------------------------------------------------ */
 struct bh_sim_controller_options {
     int64_t kubelet_delay_ns; /* bound -> Running; also graceful delete -> gone */
-    bool kubelet;             /* run bound pods, heartbeat nodes */
+    bool kubelet;             /* run bound pods, bring up nodes */
+    int64_t node_grace_ns;    /* stopped kubelet -> node Unknown; 0 = 40 s */
 };
+/* Annotations that tell the stand-in kubelet what to do. Of a node: "stopped" = it is silent.
+ * Of a pod: how long it runs (Go duration), and with what exit code it ends then (0). The pod's end
+ * comes for Job pods without the first one at once, for others never. KWOK's name for the run time
+ * is understood too. */
+#define BH_SIM_KUBELET   "sim.berth.dev/kubelet"
+#define BH_SIM_RUN_TIME  "sim.berth.dev/run-time"
+#define BH_SIM_EXIT_CODE "sim.berth.dev/exit-code"
+#define BH_SIM_KWOK_TIME "pod-complete.stage.kwok.x-k8s.io/delay"
+
 struct bh_sim_controllers;
 /* Registers listeners; looks at what is already in the store. */
 struct bh_sim_controllers *bh_sim_controllers_start(struct bh_sim *s,

@@ -78,14 +78,21 @@ struct bh_sim_listen_entry {
 struct bh_sim_metrics {
     struct bh_metrics *m;
     struct bh_metric *requests, *latency, *objects;
+    struct bh_cell *turn, *turn_max;
     struct bh_cell *watch_events, *watches, *revision, *commits, *watch_dropped, *listener_queue;
+};
+
+struct bh_sim_timers {
+    struct bh_sim_timer **v; /* a heap; the first is due first */
+    size_t n, cap;
 };
 
 struct bh_sim {
     uv_loop_t *loop;
     struct bh_sim_options opt;
     struct bh_http_server *http;
-    struct bh_sim_bucket *buckets; /* one per type; those of second representations stay empty */
+    struct bh_sim_bucket *buckets;  /* one per type; those of second representations stay empty */
+    struct bh_sim_customs *customs; /* types and buckets of definitions (custom.c); NULL = none */
     uint64_t rv;
     struct bh_map nodes;  /* node name -> bh_sim_node_list */
     struct bh_map owners; /* uid -> bh_sim_own_list */
@@ -94,8 +101,14 @@ struct bh_sim {
     struct bh_sim_event *pending; /* ring of commits the listeners have not seen */
     size_t pending_cap, pending_first, pending_n;
     bool draining;
-    uv_idle_t *idle;
-    struct bh_sim_timer *timers; /* all that are armed, for shutdown */
+    uv_idle_t *idle;   /* runs while there is something to do at once (clock.c) */
+    uv_timer_t *alarm; /* for the first timer of both lines */
+    uv_prepare_t *turn_end;
+    uint64_t turn_ns, idle_ns; /* when the last turn ended; time in poll until then */
+    double turn_max;           /* seconds, since the last scrape */
+    struct bh_sim_timers timers, real_timers;
+    uint64_t timer_seq;
+    int64_t clock_ns; /* now, under a manual clock */
     struct bh_sim_timer *bookmark_timer;
     /* Events live an hour: the revision of each of the last 60 minutes, and those being removed. */
     uint64_t minute_rv[60];
@@ -104,14 +117,16 @@ struct bh_sim {
     struct bh_sim_objs expired;
     size_t expired_at;
     struct bh_sim_waiter *waiters; /* requests waiting for their turn (faults, future versions) */
-    struct bh_rand rand;
-    struct bh_arena arena;      /* of the request being handled */
-    struct bh_arena bind_arena; /* of a binding, which can happen inside a request */
+    struct bh_rand rand, uid_rand; /* suffixes of names; uids */
+    struct bh_arena arena;         /* of the request being handled */
+    struct bh_arena bind_arena;    /* of a binding, which can happen inside a request */
     /* Kept for their memory: a commit's text, a reply, watch frames. */
     struct bh_buf scratch, reply, frame, frame2;
     struct bh_sim_controllers *controllers;
+    struct bh_console *console; /* NULL without HTTP */
     struct bh_sim_metrics metrics;
     struct bh_sim_faults *faults;
+    struct bh_sim_data *data;         /* NULL = none; data.h */
     int audit_fd;                     /* -1 = none */
     int history_fd;                   /* -1 = none; history.h */
     uint64_t restored_rv;             /* of the last line read from the history file */
@@ -127,6 +142,8 @@ struct bh_sim_slot *bh_sim_slot_get(struct bh_sim *s, const struct bh_sim_type *
                                     const char *name);
 void bh_sim_store_init(struct bh_sim *s);
 void bh_sim_store_fini(struct bh_sim *s);
+/* Forgets objects, history and frozen pages, without telling anybody. */
+void bh_sim_bucket_clear(struct bh_sim *s, struct bh_sim_bucket *b);
 /* Puts obj (takes the reference) in place of the slot's present one; slot NULL = a new name. Tells
  * history, watches and listeners. tree: obj's tree when at hand, else NULL. */
 void bh_sim_commit(struct bh_sim *s, struct bh_sim_slot *slot, struct bh_sim_obj *obj,
@@ -137,6 +154,10 @@ void bh_sim_commit_delete(struct bh_sim *s, struct bh_sim_slot *slot);
  * goes back behind rv. */
 void bh_sim_store_restore(struct bh_sim *s, struct bh_sim_obj *obj, bool gone);
 void bh_sim_store_restored(struct bh_sim *s, uint64_t rv);
+/* The same for an object as text had it: finds its type. -EINVAL with err: no such kind, no name.
+ */
+int bh_sim_store_restore_tree(struct bh_sim *s, const struct bh_json *obj, uint64_t rv, bool gone,
+                              struct bh_err *err);
 /* Brings order up to date; afterwards order[0..n_order) is sorted and alive. */
 void bh_sim_sort(struct bh_sim_bucket *b);
 int bh_sim_key_cmp(const char *ns_a, const char *name_a, const char *ns_b, const char *name_b);
@@ -170,6 +191,7 @@ struct bh_sim_wopt {
     bool
         reordered; /* update: members may come in another order than the stored ones (PUT, apply) */
     const struct bh_json *old; /* update: the present object's tree when the caller has parsed it */
+    const struct bh_sim_type *as; /* the representation the client used; NULL = the stored one */
 };
 int bh_sim_do_create(struct bh_sim *s, const struct bh_sim_type *t, const char *ns,
                      struct bh_arena *a, struct bh_json *obj, const struct bh_sim_wopt *w,
@@ -222,7 +244,18 @@ void bh_sim_events_fini(struct bh_sim *s);
 
 void bh_sim_listen_queue(struct bh_sim *s, enum bh_sim_change c, struct bh_sim_obj *old,
                          struct bh_sim_obj *obj);
-void bh_sim_listen_init(struct bh_sim *s);
+void bh_sim_listen_burst(struct bh_sim *s, size_t burst); /* tells up to burst commits */
 void bh_sim_listen_fini(struct bh_sim *s);
+
+/* ---- clock.c
+ * ------------------------------------------------------------------------------------- */
+
+void bh_sim_clock_init(struct bh_sim *s);
+void bh_sim_clock_fini(struct bh_sim *s); /* frees the timers that are left */
+void bh_sim_clock_wake(struct bh_sim *s); /* there may be something to do at once */
+/* As bh_sim_after(), on the machine's clock in any case: for what belongs to HTTP, not to the
+ * simulated cluster. */
+struct bh_sim_timer *bh_sim_after_real(struct bh_sim *s, int64_t delay_ns, void (*fn)(void *arg),
+                                       void *arg);
 
 #endif

@@ -9,16 +9,19 @@
  * Cost:       a commit is O(1); a list is O(n), and O(t log t) for t names added since the last
  * one.
  */
+#include "simulator/data.h"
+#include "simulator/custom.h"
 #include "simulator/history.h"
 #include "simulator/watch.h"
 
 #include <errno.h>
 
 #define HISTORY_BYTES_MAX ((size_t)128 << 20)
+#define UNSORTED_MAX      8192
 
 struct bh_sim_bucket *bh_sim_bucket(struct bh_sim *s, const struct bh_sim_type *t)
 {
-    return &s->buckets[bh_sim_type_stored(t) - bh_sim_types];
+    return t->custom ? t->custom->bucket : &s->buckets[bh_sim_type_stored(t) - bh_sim_types];
 }
 
 /* ---- indexes ------------------------------------------------------------------------------------
@@ -153,6 +156,8 @@ static struct bh_sim_slot *slot_add(struct bh_sim_bucket *b, const struct bh_sim
     char key[600];
     size_t n = make_key(key, sizeof(key), o->ns, o->name);
     bh_assert(n > 0);
+    if (b->n_order - b->n_sorted >= UNSORTED_MAX)
+        bh_sim_sort(b); /* a little each time, rather than all of it when a list asks */
     struct bh_sim_slot *slot = bh_calloc(1, sizeof(*slot));
     bh_map_put(&b->slots, key, n, slot);
     if (b->n_order == b->cap_order) {
@@ -232,10 +237,13 @@ static void publish(struct bh_sim *s, struct bh_sim_bucket *b, enum bh_sim_chang
     s->rv = obj->rv;
     bh_cell_add(s->metrics.commits, 1);
     bh_sim_history_add(s, c, obj);
+    bh_sim_data_add(s, c, obj);
     const struct bh_sim_event *e = history_push(s, b, c, old, obj);
     if (b->n_watches)
         bh_sim_watch_dispatch(s, b, e, tree);
     bh_sim_listen_queue(s, c, old, obj);
+    if (obj->type->flags & BH_SIM_DEFINES)
+        bh_sim_custom_commit(s, obj, c == BH_SIM_DELETED);
 }
 
 void bh_sim_commit(struct bh_sim *s, struct bh_sim_slot *slot, struct bh_sim_obj *obj,
@@ -265,6 +273,8 @@ static void unlink_slot(struct bh_sim *s, struct bh_sim_bucket *b, struct bh_sim
 void bh_sim_commit_delete(struct bh_sim *s, struct bh_sim_slot *slot)
 {
     struct bh_sim_obj *old = slot->cur;
+    if (old->type->flags & BH_SIM_DEFINES)
+        bh_sim_custom_empty(s, old);
     struct bh_sim_bucket *b = bh_sim_bucket(s, old->type);
     struct bh_sim_obj *last = bh_sim_obj_with_rv(old, s->rv + 1);
     unlink_slot(s, b, slot);
@@ -283,6 +293,8 @@ void bh_sim_store_restore(struct bh_sim *s, struct bh_sim_obj *obj, bool gone)
     struct bh_sim_bucket *b = bh_sim_bucket(s, obj->type);
     struct bh_sim_slot *slot = bh_sim_slot_get(s, obj->type, obj->ns, obj->name);
     struct bh_sim_obj *old = slot ? slot->cur : NULL;
+    if (obj->type->flags & BH_SIM_DEFINES)
+        bh_sim_custom_commit(s, obj, gone);
     if (gone) {
         if (slot)
             unlink_slot(s, b, slot);
@@ -296,11 +308,33 @@ void bh_sim_store_restore(struct bh_sim *s, struct bh_sim_obj *obj, bool gone)
     bh_sim_obj_unref(old);
 }
 
+int bh_sim_store_restore_tree(struct bh_sim *s, const struct bh_json *obj, uint64_t rv, bool gone,
+                              struct bh_err *err)
+{
+    const char *version = bh_json_get_str(obj, "apiVersion"), *kind = bh_json_get_str(obj, "kind");
+    const struct bh_json *meta = bh_json_get(obj, "metadata");
+    const char *name = bh_json_get_str(meta, "name");
+    const struct bh_sim_type *t = NULL;
+    if (version && kind)
+        t = bh_sim_find_kind(s, version, kind);
+    if (version && kind && (!t || t->stored_as))
+        obj = bh_sim_custom_adopt(s, obj, &t);
+    if (!t || t->stored_as)
+        return bh_err_set(err, -EINVAL, "want an object of a kind that is stored, got %s %s",
+                          version ? version : "none", kind ? kind : "");
+    if (!name || !*name || !bh_json_get_str(meta, "resourceVersion"))
+        return bh_err_set(err, -EINVAL, "want metadata with name and resourceVersion");
+    bh_sim_store_restore(s, bh_sim_obj_new(s, t, obj, rv), gone);
+    return 0;
+}
+
 void bh_sim_store_restored(struct bh_sim *s, uint64_t rv)
 {
     s->rv = rv;
-    for (size_t i = 0; i < bh_sim_n_types; i++)
-        s->buckets[i].evicted_rv = s->buckets[i].last_rv = rv;
+    for (size_t i = 0; i < bh_sim_bucket_count(s); i++) {
+        struct bh_sim_bucket *b = bh_sim_bucket_at(s, i);
+        b->evicted_rv = b->last_rv = rv;
+    }
 }
 
 /* ---- order, lists -------------------------------------------------------------------------------
@@ -331,6 +365,27 @@ static size_t drop_dead(struct bh_sim_slot **v, size_t n)
     return k;
 }
 
+/* The first of v[lo..hi) that comes after slot: strides that double, then halves, because what is
+ * new mostly lies close together, and comparing costs cache misses. */
+static size_t behind(struct bh_sim_slot *const *v, size_t lo, size_t hi,
+                     struct bh_sim_slot *const slot)
+{
+    size_t step = 1;
+    while (lo + step < hi && slot_cmp(&v[lo + step - 1], &slot) < 0) {
+        lo += step;
+        step *= 2;
+    }
+    hi = BH_MIN(hi, lo + step);
+    while (lo < hi) {
+        size_t mid = lo + (hi - lo) / 2;
+        if (slot_cmp(&v[mid], &slot) < 0)
+            lo = mid + 1;
+        else
+            hi = mid;
+    }
+    return lo;
+}
+
 void bh_sim_sort(struct bh_sim_bucket *b)
 {
     if (!b->n_dead && b->n_sorted == b->n_order)
@@ -338,15 +393,20 @@ void bh_sim_sort(struct bh_sim_bucket *b)
     struct bh_sim_slot **tail = b->order + b->n_sorted;
     size_t n_tail = drop_dead(tail, b->n_order - b->n_sorted);
     size_t n_head = drop_dead(b->order, b->n_sorted);
-    qsort(tail, n_tail, sizeof(*tail), slot_cmp);
+    if (n_tail)
+        qsort(tail, n_tail, sizeof(*tail), slot_cmp);
     struct bh_sim_slot **out = bh_reallocarray(NULL, b->cap_order ? b->cap_order : 1, sizeof(*out));
-    size_t i = 0, j = 0, n = 0;
-    while (i < n_head && j < n_tail)
-        out[n++] = slot_cmp(&b->order[i], &tail[j]) < 0 ? b->order[i++] : tail[j++];
-    while (i < n_head)
-        out[n++] = b->order[i++];
-    while (j < n_tail)
-        out[n++] = tail[j++];
+    size_t i = 0, n = 0;
+    for (size_t j = 0; j < n_tail; j++) {
+        size_t upto = behind(b->order, i, n_head, tail[j]);
+        memcpy(out + n, b->order + i, (upto - i) * sizeof(*out));
+        n += upto - i;
+        i = upto;
+        out[n++] = tail[j];
+    }
+    if (n_head > i)
+        memcpy(out + n, b->order + i, (n_head - i) * sizeof(*out));
+    n += n_head - i;
     free(b->order);
     b->order = out;
     b->n_order = b->n_sorted = n;
@@ -459,9 +519,9 @@ const struct bh_sim_objs *bh_sim_page_get(struct bh_sim *s, struct bh_sim_bucket
 void bh_sim_pages_expire(struct bh_sim *s, uint64_t older_than_ns)
 {
     uint64_t now = bh_mono_ns();
-    for (size_t i = 0; i < bh_sim_n_types; i++) {
+    for (size_t i = 0; i < bh_sim_bucket_count(s); i++) {
         for (size_t k = 0; k < BH_SIM_PAGE_SETS; k++) {
-            struct bh_sim_page_set *p = &s->buckets[i].pages[k];
+            struct bh_sim_page_set *p = &bh_sim_bucket_at(s, i)->pages[k];
             if (p->used && now - p->used >= older_than_ns) {
                 bh_sim_objs_fini(&p->objs);
                 *p = (struct bh_sim_page_set){0};
@@ -482,7 +542,7 @@ void bh_sim_store_init(struct bh_sim *s)
     }
 }
 
-static void bucket_fini(struct bh_sim *s, struct bh_sim_bucket *b)
+void bh_sim_bucket_clear(struct bh_sim *s, struct bh_sim_bucket *b)
 {
     for (size_t i = 0; i < b->n_order; i++) {
         struct bh_sim_slot *slot = b->order[i];
@@ -494,18 +554,25 @@ static void bucket_fini(struct bh_sim *s, struct bh_sim_bucket *b)
     }
     while (b->ring_n)
         history_pop(b);
-    for (size_t k = 0; k < BH_SIM_PAGE_SETS; k++)
+    for (size_t k = 0; k < BH_SIM_PAGE_SETS; k++) {
         bh_sim_objs_fini(&b->pages[k].objs);
+        b->pages[k] = (struct bh_sim_page_set){0};
+    }
     free(b->order);
     free(b->ring);
+    b->order = NULL;
+    b->ring = NULL;
+    b->n_order = b->cap_order = b->n_sorted = b->n_dead = b->ring_cap = b->ring_first = 0;
     bh_map_fini(&b->slots);
-    bh_map_fini(&b->watches);
 }
 
 void bh_sim_store_fini(struct bh_sim *s)
 {
-    for (size_t i = 0; s->buckets && i < bh_sim_n_types; i++)
-        bucket_fini(s, &s->buckets[i]);
+    for (size_t i = 0; s->buckets && i < bh_sim_bucket_count(s); i++) {
+        bh_sim_bucket_clear(s, bh_sim_bucket_at(s, i));
+        bh_map_fini(&bh_sim_bucket_at(s, i)->watches);
+    }
+    bh_sim_customs_fini(s);
     free(s->buckets);
     s->buckets = NULL;
     bh_map_fini(&s->nodes);

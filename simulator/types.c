@@ -41,6 +41,12 @@
         .categories = "", .fields = "", .flags = BH_SIM_REVIEW | (fl), .verbs = BH_SIM_CREATE,     \
         .pb = pbd                                                                                  \
     }
+#define METRICS(k, p, s, fl)                                                                       \
+    {                                                                                              \
+        .group = "metrics.k8s.io", .version = "v1beta1", .kind = k, .plural = p, .singular = s,    \
+        .short_names = "", .categories = "", .fields = "", .flags = BH_SIM_COMPUTED | (fl),        \
+        .verbs = BH_SIM_GET | BH_SIM_LIST                                                          \
+    }
 #define PB(x) &k8s__##x##__descriptor
 
 const struct bh_sim_type bh_sim_types[] = {
@@ -92,6 +98,10 @@ const struct bh_sim_type bh_sim_types[] = {
            PB(token_review)),
     REVIEW("authorization.k8s.io", "v1", "SelfSubjectAccessReview", "selfsubjectaccessreviews",
            "selfsubjectaccessreview", 0, PB(self_subject_access_review)),
+    REVIEW("authorization.k8s.io", "v1", "LocalSubjectAccessReview", "localsubjectaccessreviews",
+           "localsubjectaccessreview", NS, PB(subject_access_review)),
+    REVIEW("authorization.k8s.io", "v1", "SelfSubjectRulesReview", "selfsubjectrulesreviews",
+           "selfsubjectrulesreview", 0, NULL),
     REVIEW("authorization.k8s.io", "v1", "SubjectAccessReview", "subjectaccessreviews",
            "subjectaccessreview", 0, PB(subject_access_review)),
 
@@ -111,6 +121,8 @@ const struct bh_sim_type bh_sim_types[] = {
       NULL),
     T("networking.k8s.io", "v1", "NetworkPolicy", "networkpolicies", "networkpolicy", "netpol", "",
       "", NS | GEN, NULL),
+
+    T("node.k8s.io", "v1", "RuntimeClass", "runtimeclasses", "runtimeclass", "", "", "", 0, NULL),
 
     T("policy", "v1", "PodDisruptionBudget", "poddisruptionbudgets", "poddisruptionbudget", "pdb",
       "", "", NS | ST | GEN, PB(pod_disruption_budget)),
@@ -136,6 +148,8 @@ const struct bh_sim_type bh_sim_types[] = {
     T("scheduling.k8s.io", "v1", "PriorityClass", "priorityclasses", "priorityclass", "pc", "", "",
       GEN, PB(priority_class)),
 
+    T("sim.berth.dev", "v1alpha1", "Scenario", "scenarios", "scenario", "", "", "", ST | GEN, NULL),
+
     T("coordination.k8s.io", "v1", "Lease", "leases", "lease", "", "", "", NS | BH_SIM_UPSERT,
       PB(lease)),
 
@@ -153,6 +167,13 @@ const struct bh_sim_type bh_sim_types[] = {
       "", ST | RET, PB(volume_attachment)),
     T("storage.k8s.io", "v1", "VolumeAttributesClass", "volumeattributesclasses",
       "volumeattributesclass", "vac", "", "", 0, NULL),
+
+    T(BH_SIM_CRD_GROUP, "v1", "CustomResourceDefinition", BH_SIM_CRD_PLURAL,
+      "customresourcedefinition", "crd,crds", "api-extensions", "", ST | GEN | RET | BH_SIM_DEFINES,
+      NULL),
+
+    METRICS("NodeMetrics", "nodes", "", 0),
+    METRICS("PodMetrics", "pods", "", NS),
 };
 const size_t bh_sim_n_types = BH_ARRAY_LEN(bh_sim_types);
 
@@ -186,7 +207,14 @@ const struct bh_sim_type *bh_sim_type_of_kind(const char *api_version, const cha
 
 const struct bh_sim_type *bh_sim_type_stored(const struct bh_sim_type *t)
 {
+    if (t->custom)
+        return t->custom->stored;
     return t->stored_as ? bh_sim_type_of_kind(t->stored_as, t->kind) : t;
+}
+
+bool bh_sim_type_stores(const struct bh_sim_type *t)
+{
+    return !t->stored_as && !(t->flags & (BH_SIM_REVIEW | BH_SIM_COMPUTED));
 }
 
 void bh_sim_type_api_version(const struct bh_sim_type *t, char out[static 80])

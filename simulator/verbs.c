@@ -23,7 +23,7 @@ static const struct bh_apply_op *op_of(struct bh_sim_req *r)
     struct bh_apply_op *op = bh_arena_new(r->a, struct bh_apply_op);
     bh_sim_time(now, bh_sim_now_ns(r->sim));
     bh_sim_type_api_version(r->type, api_version);
-    op->kind = r->type->kind;
+    op->kind = r->type->custom ? "" : r->type->kind; /* lists of custom resources are atomic */
     op->api_version = bh_arena_strdup(r->a, api_version);
     op->manager = manager;
     op->subresource = r->sub;
@@ -48,7 +48,8 @@ static struct bh_sim_wopt options_of(struct bh_sim_req *r, const struct bh_json 
     return (struct bh_sim_wopt){.dry_run = bh_sim_dry_run(r),
                                 .track = track_of(r, old),
                                 .warnings = &r->warnings,
-                                .old = old};
+                                .old = old,
+                                .as = r->type};
 }
 
 static void finish(struct bh_sim_req *r, int code, struct bh_sim_obj *o)
@@ -118,8 +119,11 @@ static void post_object(struct bh_sim_req *r)
     struct bh_sim_obj *o = NULL;
     const struct bh_sim_type *stored = bh_sim_type_stored(r->type);
     r->verb = "create";
-    if (bh_sim_negotiate(r, true) || bh_sim_body(r, r->type, r->type->pb, &v) || need_body(r, v) ||
-        bh_sim_check_schema(r, v)) {
+    if (r->type->custom && r->type->custom->terminating)
+        bh_sim_fail(&r->e, 405, "MethodNotAllowed",
+                    "create not allowed while custom resource definition is terminating");
+    if (r->e.code || bh_sim_negotiate(r, true) || bh_sim_body(r, r->type, r->type->pb, &v) ||
+        need_body(r, v) || bh_sim_check_schema(r, v)) {
         bh_sim_reply_error(r);
         return;
     }
@@ -153,6 +157,8 @@ void bh_sim_do_post(struct bh_sim_req *r)
 
 static enum bh_sim_sub sub_of(const struct bh_sim_req *r)
 {
+    if (bh_streq(r->sub, "resize"))
+        return BH_SIM_RESIZE;
     return bh_streq(r->sub, "status") ? BH_SIM_STATUS : BH_SIM_MAIN;
 }
 
@@ -244,12 +250,13 @@ int bh_sim_patch(struct bh_sim_req *r, const char *kind, const struct bh_json *d
     struct bh_json *patch;
     struct bh_err err = {{0}};
     enum patch_kind k = kind_of_patch(r);
-    if (k == PATCH_UNKNOWN)
+    if (k == PATCH_UNKNOWN ||
+        (k == PATCH_STRATEGIC && r->type->custom && bh_streq(kind, r->type->kind)))
         return bh_sim_fail(&r->e, 415, "UnsupportedMediaType",
                            "the body of the request was in an unknown format - accepted media "
                            "types include: application/json-patch+json, "
-                           "application/merge-patch+json, application/strategic-merge-patch+json, "
-                           "application/apply-patch+yaml");
+                           "application/merge-patch+json, %sapplication/apply-patch+yaml",
+                           r->type->custom ? "" : "application/strategic-merge-patch+json, ");
     if (bh_sim_body_text(r, k == PATCH_APPLY, &patch))
         return r->e.code;
     int rc;
@@ -298,8 +305,7 @@ static int apply_refused(struct bh_sim_req *r, int rc, const struct bh_json *con
 {
     if (rc != -EBUSY)
         return patch_failed(r, rc, why);
-    bh_json_each(c, bh_json_get(conflicts, "causes"))
-    {
+    bh_json_each (c, bh_json_get(conflicts, "causes")) {
         const char *field = bh_json_get_str(c, "field"), *text = bh_json_get_str(c, "message");
         unsigned i = r->e.n_causes;
         if (i == BH_SIM_MAX_CAUSES)
@@ -334,8 +340,11 @@ static void apply_object(struct bh_sim_req *r, const struct bh_sim_obj *cur)
         finish(r, 0, NULL);
         return;
     }
-    struct bh_sim_wopt w = {
-        .dry_run = bh_sim_dry_run(r), .warnings = &r->warnings, .old = old, .reordered = true};
+    struct bh_sim_wopt w = {.dry_run = bh_sim_dry_run(r),
+                            .warnings = &r->warnings,
+                            .old = old,
+                            .as = r->type,
+                            .reordered = true};
     bh_json_set_str(r->a, bh_json_obj_at(r->a, v, "metadata"), "name", r->name);
     bh_sim_convert_in(r->a, r->type, v);
     if (!r->e.code && cur)

@@ -54,7 +54,7 @@ void bh_sim_wait(struct bh_sim_req *r, int64_t delay_ns)
     if (w->next)
         w->next->prev = w;
     r->sim->waiters = w;
-    w->timer = bh_sim_after(r->sim, delay_ns, on_time, w);
+    w->timer = bh_sim_after_real(r->sim, delay_ns, on_time, w);
     bh_http_on_abort(r->http, on_abort, w);
     r->done = true;
 }

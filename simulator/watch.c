@@ -14,6 +14,7 @@
  * Upstream: apiserver/pkg/storage/cacher/{cacher,cache_watcher}.go,
  *           apiserver/pkg/endpoints/handlers/watch.go; differences: bookmarks at a fixed interval.
  */
+#include "simulator/custom.h"
 #include "simulator/watch.h"
 
 #include "simulator/faults.h"
@@ -118,9 +119,10 @@ static void index_remove(struct bh_sim_watch *w)
 enum { REP_STORED, REP_OTHER, N_REPS };
 struct frames {
     struct bh_sim *sim;
-    struct bh_sim_obj *obj;     /* the object this is about */
-    const struct bh_json *tree; /* of obj; parsed on demand */
-    struct bh_json *other;      /* converted to the second representation */
+    struct bh_sim_obj *obj;               /* the object this is about */
+    const struct bh_json *tree;           /* of obj; parsed on demand */
+    struct bh_json *other;                /* converted to the second representation, other_type */
+    const struct bh_sim_type *other_type; /* custom resources can have more than two: see other() */
     struct bh_http_chunk *json[N_REPS][3], *pb[N_REPS][3];
     bool pb_failed[N_REPS];
     struct bh_arena arena;
@@ -160,8 +162,9 @@ static struct bh_arena *frames_arena(struct frames *f)
 static const struct bh_json *frames_tree(struct frames *f, const struct bh_sim_type *t)
 {
     if (t->stored_as) {
-        if (!f->other) {
+        if (!f->other || f->other_type != t) {
             f->other = bh_sim_obj_tree(frames_arena(f), f->obj);
+            f->other_type = t;
             bh_sim_convert_out(&f->arena, t, f->other);
         }
         return f->other;
@@ -171,9 +174,22 @@ static const struct bh_json *frames_tree(struct frames *f, const struct bh_sim_t
     return f->tree;
 }
 
+/* Frames are kept for the stored representation and one other; a further one takes its place. */
+static void other(struct frames *f, const struct bh_sim_type *t)
+{
+    if (!t->stored_as || !f->other_type || f->other_type == t)
+        return;
+    for (int c = 0; c < 3; c++) {
+        bh_http_chunk_unref(f->json[REP_OTHER][c]);
+        bh_http_chunk_unref(f->pb[REP_OTHER][c]);
+        f->json[REP_OTHER][c] = f->pb[REP_OTHER][c] = NULL;
+    }
+}
+
 static struct bh_http_chunk *json_chunk(struct frames *f, const struct bh_sim_type *t, int change)
 {
     struct bh_http_chunk **slot = &f->json[t->stored_as ? REP_OTHER : REP_STORED][change];
+    other(f, t);
     if (*slot)
         return *slot;
     struct bh_buf *b = &f->sim->frame;
@@ -258,8 +274,8 @@ static void send_table(struct bh_sim_watch *w, struct frames *f, int change)
     struct bh_buf b = {0};
     char meta[64];
     snprintf(meta, sizeof(meta), "\"resourceVersion\":\"%llu\"", (unsigned long long)f->obj->rv);
-    bh_sim_table_begin(f->obj->type, meta, !w->columns_sent, &b);
-    bh_sim_table_row(f->obj->type, frames_tree(f, bh_sim_type_stored(w->type)),
+    bh_sim_table_begin(bh_sim_table_type(w->type), meta, !w->columns_sent, &b);
+    bh_sim_table_row(bh_sim_table_type(w->type), frames_tree(f, bh_sim_type_stored(w->type)),
                      bh_sim_now_ns(w->sim), w->include, true, &b);
     bh_sim_table_end(&b);
     w->columns_sent = true;
@@ -271,6 +287,7 @@ static void send_object(struct bh_sim_watch *w, struct frames *f, int change)
 {
     struct bh_buf b = {0};
     switch (w->format) {
+    case BH_SIM_FMT_YAML: /* never negotiated */
     case BH_SIM_FMT_JSON:
         send_chunk(w, json_chunk(f, w->type, change));
         break;
@@ -422,15 +439,25 @@ static void send_bookmark(struct bh_sim_watch *w, bool initial_end)
 
 void bh_sim_watch_bookmarks(struct bh_sim *s)
 {
-    for (size_t i = 0; i < bh_sim_n_types; i++) {
+    for (size_t i = 0; i < bh_sim_bucket_count(s); i++) {
         const struct bh_map_entry *e;
-        for (size_t it = 0; (e = bh_map_next(&s->buckets[i].watches, &it));) {
+        for (size_t it = 0; (e = bh_map_next(&bh_sim_bucket_at(s, i)->watches, &it));) {
             const struct bh_sim_watch_list *l = e->value;
             for (struct bh_sim_watch *w = l->first; w; w = w->next) {
                 if (w->live && w->bookmarks && !w->ended)
                     send_bookmark(w, false);
             }
         }
+    }
+}
+
+void bh_sim_watch_end_all(struct bh_sim_bucket *b)
+{
+    const struct bh_map_entry *e;
+    for (size_t it = 0; (e = bh_map_next(&b->watches, &it));) {
+        const struct bh_sim_watch_list *l = e->value;
+        for (struct bh_sim_watch *w = l->first; w; w = w->next)
+            watch_end(w);
     }
 }
 
@@ -488,7 +515,7 @@ static void feed(void *arg)
         return;
     if (w->feed_at < w->feed.n) {
         bool full = bh_http_stream_pending(w->stream) > FEED_PENDING_MAX;
-        w->feed_timer = bh_sim_after(w->sim, full ? FEED_PAUSE_NS : 0, feed, w);
+        w->feed_timer = bh_sim_after_real(w->sim, full ? FEED_PAUSE_NS : 0, feed, w);
         return;
     }
     bh_sim_objs_fini(&w->feed);
@@ -567,9 +594,9 @@ static void arm_end(struct bh_sim_req *r, struct bh_sim_watch *w)
         s = 0;
     r->e = keep;
     if (!s) /* upstream: between one and two times --min-request-timeout */
-        s = 1800 + bh_rand_below(&r->sim->rand, 1800);
+        s = 1800 + bh_mono_ns() / 1000 % 1800;
     w->end_timer =
-        bh_sim_after(r->sim, (int64_t)BH_MIN(s, (uint64_t)86400) * 1000000000, on_end, w);
+        bh_sim_after_real(r->sim, (int64_t)BH_MIN(s, (uint64_t)86400) * 1000000000, on_end, w);
 }
 
 static const char *stream_type(const struct bh_sim_watch *w)

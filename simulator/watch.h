@@ -12,5 +12,7 @@ void bh_sim_watch_dispatch(struct bh_sim *s, struct bh_sim_bucket *b, const stru
                            const struct bh_json *tree);
 /* A BOOKMARK with the present revision to every watch that wants them. */
 void bh_sim_watch_bookmarks(struct bh_sim *s);
+/* Ends all watches of b: its type is no longer served. */
+void bh_sim_watch_end_all(struct bh_sim_bucket *b);
 
 #endif

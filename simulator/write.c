@@ -6,7 +6,7 @@
  *           apiserver/pkg/registry/generic/registry/store.go; differences: a name that is generated
  *           is made unique at once instead of answering 409.
  */
-#include "simulator/sim_int.h"
+#include "simulator/data.h"
 #include "simulator/meta.h"
 
 #include <errno.h>
@@ -47,7 +47,8 @@ static struct bh_sim_write write_of(struct bh_sim *s, const struct bh_sim_type *
                                     const struct bh_sim_wopt *w, struct bh_sim_error *e)
 {
     return (struct bh_sim_write){
-        .sim = s, .type = t, .op = op, .arena = a, .obj = obj, .error = e, .warnings = w->warnings};
+        .sim = s, .type = t, .as = w->as, .op = op, .arena = a, .obj = obj, .error = e,
+        .warnings = w->warnings};
 }
 
 static void give(struct bh_sim_obj **ret, struct bh_sim_obj *o)
@@ -81,7 +82,7 @@ static int check_namespace(struct bh_sim *s, const struct bh_sim_type *t, const 
 {
     if (!(t->flags & BH_SIM_NAMESPACED))
         return 0;
-    static const struct bh_sim_type *namespaces;
+    static _Thread_local const struct bh_sim_type *namespaces;
     if (!namespaces)
         namespaces = bh_sim_type_find("", "v1", "namespaces");
     const struct bh_sim_obj *o = bh_sim_get(s, namespaces, "", ns);
@@ -134,7 +135,7 @@ static void stamp_new(struct bh_sim *s, const struct bh_sim_type *t, struct bh_a
     for (size_t i = 0; i < BH_ARRAY_LEN(server_fields); i++)
         bh_json_unset(meta, server_fields[i]);
     char uid[37], now[32];
-    bh_uuid4(uid);
+    bh_uuid4_rand(&s->uid_rand, uid);
     bh_sim_time(now, bh_sim_now_ns(s));
     bh_json_set_str(a, meta, "uid", uid);
     bh_json_set_str(a, meta, "resourceVersion", "");
@@ -150,7 +151,7 @@ int bh_sim_do_create(struct bh_sim *s, const struct bh_sim_type *t, const char *
                      struct bh_sim_obj **ret_obj, struct bh_sim_error *e)
 {
     struct bh_json *meta = bh_sim_meta_begin(t, ns, a, obj, e);
-    if (!meta)
+    if (!meta || bh_sim_data_refuses(s, e))
         return e->code;
     const char *rv = bh_json_get_str(meta, "resourceVersion");
     if (rv && *rv && !bh_streq(rv, "0"))
@@ -169,7 +170,8 @@ int bh_sim_do_create(struct bh_sim *s, const struct bh_sim_type *t, const char *
     bh_sim_meta_validate(t, name, meta, e);
     if (!e->code)
         bh_sim_validate(&wr);
-    if (bh_sim_error_close(e, t, name) || track(a, w, NULL, obj, e))
+    if (bh_sim_error_close(e, t, name) || track(a, w, NULL, obj, e) ||
+        bh_sim_charge(&wr, w->dry_run))
         return e->code;
     set_revision(s, a, meta);
     struct bh_sim_obj *o = bh_sim_obj_new(s, t, obj, s->rv + 1);
@@ -255,7 +257,7 @@ static int check_same(const struct bh_sim_obj *cur, const struct bh_json *meta,
 static void restore(const struct bh_sim_type *t, enum bh_sim_sub sub, struct bh_arena *a,
                     struct bh_json *obj, const struct bh_json *old)
 {
-    if (sub == BH_SIM_MAIN && (t->flags & BH_SIM_HAS_STATUS)) {
+    if ((sub == BH_SIM_MAIN || sub == BH_SIM_RESIZE) && (t->flags & BH_SIM_HAS_STATUS)) {
         const struct bh_json *st = bh_json_get(old, "status");
         if (st)
             bh_json_set(a, obj, "status", bh_json_clone(a, st));
@@ -282,7 +284,7 @@ int bh_sim_do_update(struct bh_sim *s, const struct bh_sim_type *t, const char *
                      struct bh_sim_error *e)
 {
     struct bh_json *meta = bh_sim_meta_begin(t, ns, a, obj, e);
-    if (!meta)
+    if (!meta || bh_sim_data_refuses(s, e))
         return e->code;
     struct bh_sim_slot *slot = bh_sim_slot_get(s, t, ns, name);
     if (!slot && (t->flags & BH_SIM_UPSERT) && sub == BH_SIM_MAIN) {
@@ -298,7 +300,11 @@ int bh_sim_do_update(struct bh_sim *s, const struct bh_sim_type *t, const char *
     restore(t, sub, a, obj, old);
     bh_sim_meta_keep(a, meta, bh_json_get(old, "metadata"), sub);
     struct bh_sim_write wr = write_of(
-        s, t, sub == BH_SIM_STATUS ? BH_SIM_OP_UPDATE_STATUS : BH_SIM_OP_UPDATE, a, obj, w, e);
+        s, t,
+        sub == BH_SIM_STATUS   ? BH_SIM_OP_UPDATE_STATUS
+        : sub == BH_SIM_RESIZE ? BH_SIM_OP_RESIZE
+                               : BH_SIM_OP_UPDATE,
+        a, obj, w, e);
     wr.old = old;
     wr.old_obj = cur;
     if (bh_sim_default(&wr))
@@ -425,7 +431,7 @@ int bh_sim_do_delete(struct bh_sim *s, const struct bh_sim_type *t, const char *
         return bh_sim_not_found(e, t, name);
     d = d ? d : &plain;
     struct bh_sim_obj *o = slot->cur;
-    if (check_preconditions(o, d, e) || refuse_delete(o, e))
+    if (check_preconditions(o, d, e) || refuse_delete(o, e) || bh_sim_data_refuses(s, e))
         return e->code;
     struct bh_arena a;
     bh_arena_init(&a, 0);
@@ -481,6 +487,8 @@ int bh_sim_edit(struct bh_sim *s, const struct bh_sim_type *t, const char *ns, c
     struct bh_sim_slot *slot = bh_sim_slot_get(s, t, ns, name);
     if (!slot || (uid && !bh_streq(uid, slot->cur->uid)))
         return bh_sim_not_found(e, t, name);
+    if (bh_sim_data_refuses(s, e))
+        return e->code;
     struct bh_arena a;
     bh_arena_init(&a, 0);
     struct bh_json *tree = bh_sim_obj_tree(&a, slot->cur);

@@ -23,12 +23,16 @@ bh_adm_default_fn bh_adm_default_pod, bh_adm_default_node, bh_adm_default_namesp
     bh_adm_default_job, bh_adm_default_cronjob, bh_adm_default_pv, bh_adm_default_pvc,
     bh_adm_default_storageclass, bh_adm_default_csidriver, bh_adm_default_priorityclass,
     bh_adm_default_pdb, bh_adm_default_secret, bh_adm_default_claim, bh_adm_default_claimtemplate,
-    bh_adm_default_hpa, bh_adm_default_limitrange;
+    bh_adm_default_hpa, bh_adm_default_limitrange, bh_adm_default_crd,
+    bh_adm_default_quota;
 bh_adm_validate_fn bh_adm_validate_pod, bh_adm_validate_node, bh_adm_validate_service,
     bh_adm_validate_deployment, bh_adm_validate_replicaset, bh_adm_validate_replicationcontroller,
     bh_adm_validate_statefulset, bh_adm_validate_daemonset, bh_adm_validate_job,
     bh_adm_validate_cronjob, bh_adm_validate_pv, bh_adm_validate_pvc, bh_adm_validate_storageclass,
-    bh_adm_validate_priorityclass, bh_adm_validate_pdb, bh_adm_validate_data;
+    bh_adm_validate_priorityclass, bh_adm_validate_pdb, bh_adm_validate_data, bh_adm_validate_crd;
+/* Custom resources, by the schema of their definition (crd/crd.h). */
+void bh_adm_default_custom(struct bh_sim_write *w);
+void bh_adm_validate_custom(struct bh_sim_write *w);
 
 /* ---- shared defaults ---------------------------------------------------------------------------
  */
@@ -42,6 +46,7 @@ int bh_adm_quantities(struct bh_sim_write *w, struct bh_json *map);
 int bh_adm_quantities_at(struct bh_sim_write *w, struct bh_json *obj, const char *dotted);
 /* Priority, DefaultTolerationSeconds and LimitRanger of a pod that is created. 0 or 403. */
 int bh_adm_pod_priority(struct bh_sim_write *w, struct bh_json *spec);
+int bh_adm_pod_runtime_class(struct bh_sim_write *w, struct bh_json *spec);
 int bh_adm_pod_limits(struct bh_sim_write *w, struct bh_json *spec);
 void bh_adm_pod_tolerations(struct bh_sim_write *w, struct bh_json *spec);
 /* matchLabelKeys and mismatchLabelKeys become selector requirements. */
@@ -97,5 +102,10 @@ void bh_adm_template(struct bh_sim_write *w, const char *field, const struct bh_
 
 /* Now as RFC 3339, in the arena. */
 const char *bh_adm_now(struct bh_sim_write *w);
+/* What a pod's containers have of a resource in map ("requests", "limits"), in nano-units: side
+ * cars add up and stay, an ordinary init container needs its own on top of those before it. */
+__int128 bh_adm_containers_sum(const struct bh_json *spec, const char *map, const char *resource);
+/* Fills in status.hard and status.used of a ResourceQuota from what its namespace holds. */
+void bh_adm_quota_count(struct bh_sim *s, struct bh_arena *a, struct bh_json *quota);
 bool bh_adm_parse_quantity(const struct bh_json *v, __int128 *ret_nano);
 #endif

@@ -31,6 +31,7 @@ static const struct kind kinds[] = {
     {"", "Namespace", bh_adm_default_namespace, NULL},
     {"", "ConfigMap", NULL, bh_adm_validate_data},
     {"", "Secret", bh_adm_default_secret, bh_adm_validate_data},
+    {"", "ResourceQuota", bh_adm_default_quota, NULL},
     {"", "LimitRange", bh_adm_default_limitrange, NULL},
     {"policy", "PodDisruptionBudget", bh_adm_default_pdb, bh_adm_validate_pdb},
     {"scheduling.k8s.io", "PriorityClass", bh_adm_default_priorityclass,
@@ -42,10 +43,13 @@ static const struct kind kinds[] = {
     {"resource.k8s.io", "ResourceClaim", bh_adm_default_claim, NULL},
     {"resource.k8s.io", "ResourceClaimTemplate", bh_adm_default_claimtemplate, NULL},
     {"autoscaling", "HorizontalPodAutoscaler", bh_adm_default_hpa, NULL},
+    {BH_SIM_CRD_GROUP, "CustomResourceDefinition", bh_adm_default_crd, bh_adm_validate_crd},
 };
 
 static const struct kind *find(const struct bh_sim_type *t)
 {
+    if (t->custom)
+        return NULL;
     for (size_t i = 0; i < BH_ARRAY_LEN(kinds); i++) {
         if (bh_streq(kinds[i].kind, t->kind) && bh_streq(kinds[i].group, t->group))
             return &kinds[i];
@@ -57,6 +61,8 @@ int bh_sim_default(struct bh_sim_write *w)
 {
     const struct kind *k = find(w->type);
 
+    if (w->type->custom)
+        bh_adm_default_custom(w);
     return k && k->dflt ? k->dflt(w) : 0;
 }
 
@@ -64,6 +70,8 @@ void bh_sim_validate(struct bh_sim_write *w)
 {
     const struct kind *k = find(w->type);
 
+    if (w->type->custom)
+        bh_adm_validate_custom(w);
     if (k && k->validate)
         k->validate(w);
 }
@@ -74,7 +82,7 @@ void bh_sim_default_binding(struct bh_sim *s, struct bh_arena *a, struct bh_json
 {
     static const char *const keys[] = {"topology.kubernetes.io/zone",
                                        "topology.kubernetes.io/region"};
-    static const struct bh_sim_type *nodes;
+    static _Thread_local const struct bh_sim_type *nodes;
     const struct bh_sim_obj *n;
 
     if (!nodes)

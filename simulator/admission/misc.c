@@ -190,7 +190,8 @@ static void fill_from(struct bh_arena *a, struct bh_json *item, const char *key,
 /* What is not said follows from what is: limits from max, requests from limits, then from min. */
 int bh_adm_default_limitrange(struct bh_sim_write *w)
 {
-    static const char *const maps[] = {"default", "defaultRequest", "max", "min"};
+    static const char *const maps[] = {"default", "defaultRequest", "max", "min",
+                                       "maxLimitRequestRatio"};
 
     bh_json_each(item, bh_tree_arr(w->obj, "spec.limits"))
     {

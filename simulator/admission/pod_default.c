@@ -14,15 +14,13 @@
 
 static void requests_from_limits(struct bh_arena *a, struct bh_json *spec, const char *list)
 {
-    bh_json_each(c, bh_tree_arr(spec, list))
-    {
+    bh_json_each (c, bh_tree_arr(spec, list)) {
         struct bh_json *res = bh_tree_obj(c, "resources"), *req;
         const struct bh_json *limits = bh_tree_obj(res, "limits");
         if (!bh_tree_len(limits))
             continue;
         req = bh_tree_dflt_obj(a, res, "requests");
-        bh_json_each(l, limits)
-        {
+        bh_json_each (l, limits) {
             if (req && !bh_json_get(req, l->key.p))
                 bh_json_set(a, req, l->key.p, bh_json_clone(a, l));
         }
@@ -34,25 +32,22 @@ static bool pod_level(const char *resource)
     return bh_streq(resource, "cpu") || bh_streq(resource, "memory");
 }
 
-static bh_nano request_of(const struct bh_json *container, const char *resource)
+static bh_nano amount_of(const struct bh_json *container, const char *map, const char *resource)
 {
+    const struct bh_json *m = bh_json_get(bh_tree_obj(container, "resources"), map);
     bh_nano q;
 
-    return bh_adm_parse_quantity(
-               bh_json_get(bh_tree_obj(container, "resources.requests"), resource), &q)
-               ? q
-               : 0;
+    return bh_adm_parse_quantity(bh_json_get(m, resource), &q) ? q : 0;
 }
 
-/* Side cars add up and stay; an ordinary init container needs its own on top of those before it. */
-static bh_nano containers_request(const struct bh_json *spec, const char *resource)
+__int128 bh_adm_containers_sum(const struct bh_json *spec, const char *map, const char *resource)
 {
     bh_nano sum = 0, sidecars = 0, init_max = 0;
 
-    bh_json_each(c, bh_tree_arr(spec, "containers")) sum += request_of(c, resource);
-    bh_json_each(c, bh_tree_arr(spec, "initContainers"))
-    {
-        bh_nano q = request_of(c, resource);
+    bh_json_each (c, bh_tree_arr(spec, "containers"))
+        sum += amount_of(c, map, resource);
+    bh_json_each (c, bh_tree_arr(spec, "initContainers")) {
+        bh_nano q = amount_of(c, map, resource);
         if (bh_tree_is(c, "restartPolicy", "Always")) {
             sum += q;
             sidecars += q;
@@ -65,8 +60,7 @@ static bh_nano containers_request(const struct bh_json *spec, const char *resour
 
 static bool any_requests(const struct bh_json *spec, const char *list, const char *resource)
 {
-    bh_json_each(c, bh_tree_arr(spec, list))
-    {
+    bh_json_each (c, bh_tree_arr(spec, list)) {
         if (bh_json_get(bh_tree_obj(c, "resources.requests"), resource))
             return true;
     }
@@ -91,11 +85,10 @@ static int default_pod_level(struct bh_sim_write *w, struct bh_json *spec)
                                            !any_requests(spec, "initContainers", names[i])))
             continue;
         bh_buf_reset(&b);
-        bh_quantity_format(&b, containers_request(spec, names[i]), i == 1);
+        bh_quantity_format(&b, bh_adm_containers_sum(spec, "requests", names[i]), i == 1);
         bh_json_set_str(w->arena, req, names[i], bh_buf_str(&b));
     }
-    bh_json_each(l, limits)
-    {
+    bh_json_each (l, limits) {
         if (pod_level(l->key.p) && !bh_json_get(req, l->key.p))
             bh_json_set(w->arena, req, l->key.p, bh_json_clone(w->arena, l));
     }
@@ -139,8 +132,9 @@ const char *bh_adm_pod_qos(const struct bh_json *spec)
         bh_tree_len(bh_tree_obj(pod_res, "limits"))) {
         qos_add(&q, pod_res);
     } else {
-        bh_json_each(c, bh_tree_arr(spec, "containers")) qos_add(&q, bh_tree_obj(c, "resources"));
-        bh_json_each(c, bh_tree_arr(spec, "initContainers"))
+        bh_json_each (c, bh_tree_arr(spec, "containers"))
+            qos_add(&q, bh_tree_obj(c, "resources"));
+        bh_json_each (c, bh_tree_arr(spec, "initContainers"))
             qos_add(&q, bh_tree_obj(c, "resources"));
     }
     if (!q.any)
@@ -174,10 +168,8 @@ static void fresh_status(struct bh_sim_write *w, const struct bh_json *spec)
 
 static void host_ports(struct bh_arena *a, struct bh_json *spec, const char *list)
 {
-    bh_json_each(c, bh_tree_arr(spec, list))
-    {
-        bh_json_each(p, bh_tree_arr(c, "ports"))
-        {
+    bh_json_each (c, bh_tree_arr(spec, list)) {
+        bh_json_each (p, bh_tree_arr(c, "ports")) {
             if (!bh_tree_i64(p, "hostPort", 0) && bh_tree_has(p, "containerPort"))
                 bh_json_set(a, p, "hostPort", bh_json_clone(a, bh_json_get(p, "containerPort")));
         }
@@ -222,12 +214,13 @@ int bh_adm_default_pod(struct bh_sim_write *w)
     if (w->op == BH_SIM_OP_CREATE) {
         if (bh_tree_dflt_str(a, spec, "serviceAccountName", "default"))
             bh_json_set_str(a, spec, "serviceAccount", "default");
-        if (bh_adm_pod_limits(w, spec) || bh_adm_pod_priority(w, spec))
+        if (bh_adm_pod_runtime_class(w, spec) || bh_adm_pod_limits(w, spec) ||
+            bh_adm_pod_priority(w, spec))
             return w->error->code;
         bh_adm_pod_label_keys(w, spec);
         fresh_status(w, spec);
     }
-    if (w->op == BH_SIM_OP_UPDATE)
+    if (w->op == BH_SIM_OP_UPDATE || w->op == BH_SIM_OP_RESIZE)
         keep_priority(w, spec);
     bh_adm_pod_tolerations(w, spec);
     return 0;

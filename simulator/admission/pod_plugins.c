@@ -4,8 +4,8 @@
  *
  * Upstream: plugin/pkg/admission/priority, plugin/pkg/admission/defaulttolerationseconds,
  * plugin/pkg/admission/limitranger, pkg/registry/core/pod/strategy.go (match label keys) (v1.36);
- * differences: LimitRanger sets defaults and checks min and max of containers, not ratios and not
- * whole pods; a requirement that a label key would add is not added twice.
+ * differences: LimitRanger looks at pods only, not at the sizes of claims; a requirement that a
+ * label key would add is not added twice.
  */
 #include "simulator/admission/admission.h"
 
@@ -25,7 +25,7 @@ static int forbid(struct bh_sim_write *w, const char *why)
 
 static const struct bh_sim_type *classes_type(void)
 {
-    static const struct bh_sim_type *t;
+    static _Thread_local const struct bh_sim_type *t;
 
     if (!t)
         t = bh_sim_type_find("scheduling.k8s.io", "v1", "priorityclasses");
@@ -110,8 +110,7 @@ int bh_adm_pod_priority(struct bh_sim_write *w, struct bh_json *spec)
 
 static bool tolerates(const struct bh_json *list, const char *key)
 {
-    bh_json_each(t, list)
-    {
+    bh_json_each (t, list) {
         const char *k = bh_tree_str(t, "key"), *e = bh_tree_str(t, "effect");
         if ((!k || !*k || bh_streq(k, key)) && (!e || !*e || bh_streq(e, "NoExecute")))
             return true;
@@ -142,8 +141,7 @@ void bh_adm_pod_tolerations(struct bh_sim_write *w, struct bh_json *spec)
 static bool has_requirement(const struct bh_json *exprs, const char *key, const char *op,
                             const char *value)
 {
-    bh_json_each(e, exprs)
-    {
+    bh_json_each (e, exprs) {
         const struct bh_json *values = bh_tree_arr(e, "values");
         const char *v = values ? bh_json_cstr(values->c.first) : NULL;
         if (bh_tree_is(e, "key", key) && bh_tree_is(e, "operator", op) && values->c.n == 1 && v &&
@@ -163,8 +161,7 @@ static void merge_keys(struct bh_sim_write *w, struct bh_json *term, const char 
 
     if (!sel || !list)
         return;
-    bh_json_each(k, list)
-    {
+    bh_json_each (k, list) {
         const char *key = bh_json_cstr(k), *v = key ? bh_tree_label(w->obj, key) : NULL;
         if (!v)
             continue;
@@ -183,13 +180,11 @@ static void merge_terms(struct bh_sim_write *w, const struct bh_json *affinity, 
 {
     const struct bh_json *pa = bh_tree_obj(affinity, which);
 
-    bh_json_each(t, bh_tree_arr(pa, "requiredDuringSchedulingIgnoredDuringExecution"))
-    {
+    bh_json_each (t, bh_tree_arr(pa, "requiredDuringSchedulingIgnoredDuringExecution")) {
         merge_keys(w, t, "matchLabelKeys", "In");
         merge_keys(w, t, "mismatchLabelKeys", "NotIn");
     }
-    bh_json_each(p, bh_tree_arr(pa, "preferredDuringSchedulingIgnoredDuringExecution"))
-    {
+    bh_json_each (p, bh_tree_arr(pa, "preferredDuringSchedulingIgnoredDuringExecution")) {
         struct bh_json *t = bh_tree_obj(p, "podAffinityTerm");
         merge_keys(w, t, "matchLabelKeys", "In");
         merge_keys(w, t, "mismatchLabelKeys", "NotIn");
@@ -200,7 +195,7 @@ void bh_adm_pod_label_keys(struct bh_sim_write *w, struct bh_json *spec)
 {
     const struct bh_json *affinity = bh_tree_obj(spec, "affinity");
 
-    bh_json_each(c, bh_tree_arr(spec, "topologySpreadConstraints"))
+    bh_json_each (c, bh_tree_arr(spec, "topologySpreadConstraints"))
         merge_keys(w, c, "matchLabelKeys", "In");
     merge_terms(w, affinity, "podAffinity");
     merge_terms(w, affinity, "podAntiAffinity");
@@ -216,62 +211,110 @@ static void merge_missing(struct bh_arena *a, struct bh_json *res, const char *k
     if (!bh_tree_len(from) || !res)
         return;
     to = bh_tree_dflt_obj(a, res, key);
-    bh_json_each(m, from)
-    {
+    bh_json_each (m, from) {
         if (to && !bh_json_get(to, m->key.p))
             bh_json_set(a, to, m->key.p, bh_json_clone(a, m));
     }
 }
 
-static int check_bound(struct bh_sim_write *w, const struct bh_json *res, const struct bh_json *m,
-                       bool is_min)
+/* One bound on one amount; kind: "Container" or "Pod". v < 0: nothing is specified. */
+static int check_amount(struct bh_sim_write *w, const char *kind, const struct bh_json *m,
+                        bool is_min, bh_nano v)
 {
-    const struct bh_json *have =
-        bh_json_get(bh_tree_obj(res, is_min ? "requests" : "limits"), m->key.p);
-    bh_nano bound, v;
+    const char *what = is_min ? "request" : "limit";
+    struct bh_buf b = {0};
+    bh_nano bound;
+    int rc = 0;
 
     if (!bh_adm_parse_quantity(m, &bound))
         return 0;
-    if (!bh_adm_parse_quantity(have, &v))
-        return forbid(w, bh_arena_printf(w->arena,
-                                         "%simum %s usage per Container is %s.  No %s is "
-                                         "specified",
-                                         is_min ? "min" : "max", m->key.p, m->s.p,
-                                         is_min ? "request" : "limit"));
+    if (v < 0)
+        return forbid(w,
+                      bh_arena_printf(w->arena, "%simum %s usage per %s is %s.  No %s is specified",
+                                      is_min ? "min" : "max", m->key.p, kind, m->s.p, what));
+    bh_quantity_format(&b, v, m->s.n && m->s.p[m->s.n - 1] == 'i');
     if (is_min ? v < bound : v > bound)
+        rc = forbid(w, bh_arena_printf(w->arena, "%simum %s usage per %s is %s, but %s is %s",
+                                       is_min ? "min" : "max", m->key.p, kind, m->s.p, what,
+                                       bh_buf_str(&b)));
+    bh_buf_fini(&b);
+    return rc;
+}
+
+/* How far a limit may be above its request. */
+static int check_ratio(struct bh_sim_write *w, const char *kind, const struct bh_json *m,
+                       bh_nano request, bh_nano limit)
+{
+    bh_nano bound;
+
+    if (!bh_adm_parse_quantity(m, &bound))
+        return 0;
+    if (request <= 0 || limit < 0)
+        return forbid(
+            w, bh_arena_printf(w->arena,
+                               "%s max limit to request ratio per %s is %s, but no %s is specified",
+                               m->key.p, kind, m->s.p, limit < 0 ? "limit" : "request"));
+    double ratio = (double)limit / (double)request;
+    if (ratio * 1e9 > (double)bound)
         return forbid(w, bh_arena_printf(w->arena,
-                                         "%simum %s usage per Container is %s, but %s is "
-                                         "%s",
-                                         is_min ? "min" : "max", m->key.p, m->s.p,
-                                         is_min ? "request" : "limit", have->s.p));
+                                         "%s max limit to request ratio per %s is %s, but provided "
+                                         "ratio is %f",
+                                         m->key.p, kind, m->s.p, ratio));
+    return 0;
+}
+
+typedef bh_nano amount_fn(const struct bh_json *of, const char *map, const char *resource);
+
+static bh_nano container_amount(const struct bh_json *c, const char *map, const char *resource)
+{
+    const struct bh_json *l = bh_json_get(bh_tree_obj(c, "resources"), map);
+    bh_nano v;
+
+    return bh_adm_parse_quantity(bh_json_get(l, resource), &v) ? v : -1;
+}
+
+static bh_nano pod_amount(const struct bh_json *spec, const char *map, const char *resource)
+{
+    bh_nano v = bh_adm_containers_sum(spec, map, resource);
+
+    return v > 0 ? v : -1;
+}
+
+static int check_bounds(struct bh_sim_write *w, const char *kind, const struct bh_json *item,
+                        const struct bh_json *of, amount_fn *amount)
+{
+    bh_json_each (m, bh_tree_obj(item, "min")) {
+        if (check_amount(w, kind, m, true, amount(of, "requests", m->key.p)))
+            return w->error->code;
+    }
+    bh_json_each (m, bh_tree_obj(item, "max")) {
+        if (check_amount(w, kind, m, false, amount(of, "limits", m->key.p)))
+            return w->error->code;
+    }
+    bh_json_each (m, bh_tree_obj(item, "maxLimitRequestRatio")) {
+        if (check_ratio(w, kind, m, amount(of, "requests", m->key.p),
+                        amount(of, "limits", m->key.p)))
+            return w->error->code;
+    }
     return 0;
 }
 
 static int limit_containers(struct bh_sim_write *w, struct bh_json *spec, const char *list,
                             const struct bh_json *item)
 {
-    bh_json_each(c, bh_tree_arr(spec, list))
-    {
+    bh_json_each (c, bh_tree_arr(spec, list)) {
         struct bh_json *res = bh_tree_obj(c, "resources");
         merge_missing(w->arena, res, "limits", bh_tree_obj(item, "default"));
         merge_missing(w->arena, res, "requests", bh_tree_obj(item, "defaultRequest"));
-        bh_json_each(m, bh_tree_obj(item, "min"))
-        {
-            if (check_bound(w, res, m, true))
-                return w->error->code;
-        }
-        bh_json_each(m, bh_tree_obj(item, "max"))
-        {
-            if (check_bound(w, res, m, false))
-                return w->error->code;
-        }
+        if (check_bounds(w, "Container", item, c, container_amount))
+            return w->error->code;
     }
     return 0;
 }
 
 int bh_adm_pod_limits(struct bh_sim_write *w, struct bh_json *spec)
 {
-    static const struct bh_sim_type *ranges;
+    static _Thread_local const struct bh_sim_type *ranges;
     struct bh_sim_objs l = {0};
     int rc = 0;
 
@@ -282,12 +325,13 @@ int bh_adm_pod_limits(struct bh_sim_write *w, struct bh_json *spec)
     bh_sim_list(w->sim, ranges, bh_tree_str(w->obj, "metadata.namespace"), &l);
     for (size_t i = 0; i < l.n && !rc; i++) {
         struct bh_json *r = bh_sim_obj_tree(w->arena, l.v[i]);
-        bh_json_each(item, bh_tree_arr(r, "spec.limits"))
-        {
-            if (!bh_tree_is(item, "type", "Container"))
-                continue;
-            rc = limit_containers(w, spec, "containers", item);
-            rc = rc ? rc : limit_containers(w, spec, "initContainers", item);
+        bh_json_each (item, bh_tree_arr(r, "spec.limits")) {
+            if (bh_tree_is(item, "type", "Container")) {
+                rc = limit_containers(w, spec, "containers", item);
+                rc = rc ? rc : limit_containers(w, spec, "initContainers", item);
+            } else if (bh_tree_is(item, "type", "Pod")) {
+                rc = check_bounds(w, "Pod", item, spec, pod_amount);
+            }
             if (rc)
                 break;
         }

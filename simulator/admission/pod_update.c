@@ -33,8 +33,7 @@ static void copy_images(struct bh_arena *a, struct bh_json *to, const struct bh_
     const struct bh_json *f = bh_tree_arr(from, list);
     struct bh_json *c = t ? t->c.first : NULL;
 
-    bh_json_each(o, f)
-    {
+    bh_json_each (o, f) {
         if (!c)
             return;
         copy_member(a, c, o, "image");
@@ -47,15 +46,13 @@ static void tolerations(struct bh_sim_write *w)
 {
     struct bh_arena *a = w->arena;
 
-    bh_json_each(o, bh_tree_arr(w->old, "spec.tolerations"))
-    {
+    bh_json_each (o, bh_tree_arr(w->old, "spec.tolerations")) {
         struct bh_json *want = bh_json_clone(a, o);
         bool found = false;
         if (!want)
             return;
         bh_json_unset(want, "tolerationSeconds");
-        bh_json_each(n, bh_tree_arr(w->obj, "spec.tolerations"))
-        {
+        bh_json_each (n, bh_tree_arr(w->obj, "spec.tolerations")) {
             struct bh_json *have = bh_json_clone(a, n);
             if (have)
                 bh_json_unset(have, "tolerationSeconds");
@@ -72,12 +69,11 @@ static void tolerations(struct bh_sim_write *w)
 
 static void gates(struct bh_sim_write *w)
 {
-    bh_json_each(n, bh_tree_arr(w->obj, "spec.schedulingGates"))
-    {
+    bh_json_each (n, bh_tree_arr(w->obj, "spec.schedulingGates")) {
         const char *name = bh_tree_str(n, "name");
         bool known = false;
-        bh_json_each(o, bh_tree_arr(w->old, "spec.schedulingGates")) known =
-            known || (name && bh_tree_is(o, "name", name));
+        bh_json_each (o, bh_tree_arr(w->old, "spec.schedulingGates"))
+            known = known || (name && bh_tree_is(o, "name", name));
         if (!known)
             bh_adm_forbidden(w, "spec.schedulingGates",
                              bh_adm_path(w,
@@ -92,8 +88,7 @@ static void gated_selector(struct bh_sim_write *w)
 {
     const struct bh_json *now = bh_tree_obj(w->obj, "spec.nodeSelector");
 
-    bh_json_each(o, bh_tree_obj(w->old, "spec.nodeSelector"))
-    {
+    bh_json_each (o, bh_tree_obj(w->old, "spec.nodeSelector")) {
         const struct bh_json *n = bh_json_get(now, o->key.p);
         if (!n || !bh_json_equal(n, o)) {
             bh_adm_invalid(w, "spec.nodeSelector", now, "only additions are allowed");
@@ -172,6 +167,69 @@ static void update(struct bh_sim_write *w)
     bh_adm_pod_spec(w, "spec", spec);
 }
 
+/* ---- resize ---------------------------------------------------------------------------------- */
+
+/* Only cpu and memory may differ, and nothing may be taken away. */
+static void same_others(struct bh_sim_write *w, const struct bh_json *now,
+                        const struct bh_json *old, const char *field)
+{
+    bh_json_each (o, old) {
+        const struct bh_json *n = bh_json_get(now, o->key.p);
+        if (!n)
+            bh_adm_forbidden(w, field,
+                             bh_adm_path(w, "resource %s cannot be removed",
+                                         strstr(field, "limits") ? "limits" : "requests"));
+        else if (!bh_streq(o->key.p, "cpu") && !bh_streq(o->key.p, "memory") &&
+                 !bh_json_equal(n, o))
+            bh_adm_forbidden(w, field, "only cpu and memory resources are mutable");
+    }
+    bh_json_each (n, now) {
+        if (!bh_json_get(old, n->key.p) && !bh_streq(n->key.p, "cpu") &&
+            !bh_streq(n->key.p, "memory"))
+            bh_adm_forbidden(w, field, "only cpu and memory resources are mutable");
+    }
+}
+
+/* spec: a copy of the new one, which gets the old resources back. */
+static void resize_list(struct bh_sim_write *w, struct bh_json *spec, const struct bh_json *old,
+                        const char *list)
+{
+    static const char *const maps[] = {"requests", "limits"};
+    struct bh_json *c = bh_json_first(bh_tree_arr(spec, list));
+    size_t i = 0;
+
+    for (const struct bh_json *o = bh_json_first(bh_tree_arr(old, list)); o && c;
+         o = o->next, c = c->next, i++) {
+        for (size_t k = 0; k < 2; k++)
+            same_others(w, bh_json_get(bh_tree_obj(c, "resources"), maps[k]),
+                        bh_json_get(bh_tree_obj(o, "resources"), maps[k]),
+                        bh_adm_path(w, "spec.%s[%zu].resources.%s", list, i, maps[k]));
+        if (bh_streq(list, "containers") || bh_tree_is(o, "restartPolicy", "Always"))
+            copy_member(w->arena, c, o, "resources");
+        copy_member(w->arena, c, o, "resizePolicy");
+    }
+}
+
+static void resize(struct bh_sim_write *w)
+{
+    const struct bh_json *old = bh_tree_obj(w->old, "spec");
+    struct bh_json *spec = bh_json_clone(w->arena, bh_tree_obj(w->obj, "spec"));
+
+    if (!spec || !old)
+        return;
+    if (bh_tree_is(w->old, "status.phase", "Succeeded") ||
+        bh_tree_is(w->old, "status.phase", "Failed"))
+        bh_adm_forbidden(w, "spec", "a finished pod cannot be resized");
+    resize_list(w, spec, old, "containers");
+    resize_list(w, spec, old, "initContainers");
+    if (!bh_json_equal(spec, old))
+        bh_adm_forbidden(w, "spec", "only cpu and memory resources are mutable");
+    if (!bh_streq(bh_adm_pod_qos(bh_tree_obj(w->obj, "spec")), bh_adm_pod_qos(old)))
+        bh_adm_invalid_text(w, "spec", bh_adm_pod_qos(bh_tree_obj(w->obj, "spec")),
+                            "Pod QOS Class may not change as a result of resizing");
+    bh_adm_pod_spec(w, "spec", bh_tree_obj(w->obj, "spec"));
+}
+
 static void status(struct bh_sim_write *w)
 {
     const char *nominated = bh_tree_str(w->obj, "status.nominatedNodeName");
@@ -184,6 +242,8 @@ void bh_adm_validate_pod(struct bh_sim_write *w)
 {
     if (w->op == BH_SIM_OP_CREATE)
         bh_adm_pod_spec(w, "spec", bh_tree_obj(w->obj, "spec"));
+    else if (w->op == BH_SIM_OP_RESIZE)
+        resize(w);
     else if (w->op == BH_SIM_OP_UPDATE)
         update(w);
     else

@@ -19,7 +19,7 @@
 
 static const struct bh_sim_type *services_type(void)
 {
-    static const struct bh_sim_type *t;
+    static _Thread_local const struct bh_sim_type *t;
 
     if (!t)
         t = bh_sim_type_find("", "v1", "services");

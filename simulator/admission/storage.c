@@ -45,7 +45,7 @@ static bool is_default(const struct bh_json *class)
 /* The newest default class, then the lowest name (the list is in name order). */
 static const char *default_class(struct bh_sim_write *w)
 {
-    static const struct bh_sim_type *classes;
+    static _Thread_local const struct bh_sim_type *classes;
     struct bh_sim_objs l = {0};
     const char *best = NULL, *best_time = "";
 

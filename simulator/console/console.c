@@ -7,15 +7,90 @@
 #include <stdarg.h>
 #include <stdio.h>
 
+#include "simulator/console/decisions.h"
+#include "simulator/console/replay.h"
+#include "simulator/console/kss.h"
+#include "simulator/console/past.h"
+#include "simulator/console/questions.h"
+#include "simulator/console/scenarios.h"
+#include "simulator/console/scheduler.h"
+#include "simulator/console/stream.h"
+#include "simulator/console/tally.h"
+#include "simulator/console/work.h"
+
 #define BERTH_PREFIX "/berth/v1/"
+#define KSS_PREFIX   "/api/v1/" /* kube-scheduler-simulator's */
 
 static const struct route {
     const char *prefix, *method, *name; /* the first segment after the prefix */
     unsigned n_min, n_max;              /* segments in all */
     bh_console_fn *fn;
 } routes[] = {
+    {KSS_PREFIX, "GET", "schedulerconfiguration", 1, 1, bh_console_config_get},
+    {KSS_PREFIX, "POST", "schedulerconfiguration", 1, 1, bh_console_config_post},
+    {KSS_PREFIX, "PUT", "reset", 1, 1, bh_console_reset},
+    {KSS_PREFIX, "GET", "export", 1, 1, bh_console_export},
+    {KSS_PREFIX, "POST", "import", 1, 1, bh_console_import},
+    {KSS_PREFIX, "GET", "listwatchresources", 1, 1, bh_console_list_watch},
+    {BERTH_PREFIX, "GET", "overview", 1, 1, bh_console_overview},
+    {BERTH_PREFIX, "GET", "decisions", 1, 4, bh_console_decisions},
+    {BERTH_PREFIX, "GET", "pods", 4, 4, bh_console_pod_decisions},
+    {BERTH_PREFIX, "GET", "watch", 1, 1, bh_console_watch},
+    {BERTH_PREFIX, "POST", "whatif", 1, 1, bh_console_whatif},
+    {BERTH_PREFIX, "POST", "capacity", 1, 1, bh_console_capacity},
+    {BERTH_PREFIX, "POST", "drain", 1, 1, bh_console_drain},
+    {BERTH_PREFIX, "POST", "configs", 2, 2, bh_console_configs},
+    {BERTH_PREFIX, "GET", "queue", 1, 1, bh_console_queue},
+    {BERTH_PREFIX, "GET", "timeline", 1, 1, bh_console_timeline},
+    {BERTH_PREFIX, "GET", "asof", 1, 1, bh_console_asof},
+    {BERTH_PREFIX, "GET", "utilisation", 1, 1, bh_console_utilisation},
+    {BERTH_PREFIX, "POST", "manifest", 1, 1, bh_console_manifest},
+    {BERTH_PREFIX, "GET", "replay", 1, 1, bh_console_replay_get},
+    {BERTH_PREFIX, "POST", "replay", 1, 1, bh_console_replay_post},
+    {BERTH_PREFIX, "PATCH", "replay", 1, 1, bh_console_replay_patch},
+    {BERTH_PREFIX, "DELETE", "replay", 1, 1, bh_console_replay_delete},
+    {BERTH_PREFIX, "GET", "scenarios", 1, 3, bh_console_scenarios_get},
+    {BERTH_PREFIX, "POST", "scenarios", 1, 1, bh_console_scenarios_post},
+    {BERTH_PREFIX, "DELETE", "scenarios", 2, 2, bh_console_scenarios_delete},
     {NULL, NULL, NULL, 0, 0, NULL}, /* the end */
 };
+
+/* What has state: in this order, and back in the opposite one. */
+static const struct part {
+    void (*start)(struct bh_console *c);
+    void (*stop)(struct bh_console *c);
+} parts[] = {
+    {bh_console_decisions_start, bh_console_decisions_stop},
+    {bh_console_jobs_start, bh_console_jobs_stop},
+    {bh_console_tally_start, bh_console_tally_stop},
+    {bh_console_streams_start, bh_console_streams_stop},
+    {bh_console_scheduler_start, bh_console_scheduler_stop},
+    {bh_console_decision_rows_start, bh_console_decision_rows_stop},
+    {bh_console_annotator_start, bh_console_annotator_stop},
+    {bh_console_baseline_start, bh_console_baseline_stop},
+    {bh_console_past_start, bh_console_past_stop},
+    {bh_console_import_start, bh_console_import_stop},
+    {bh_console_replay_start, bh_console_replay_stop},
+    {bh_console_scenarios_start, bh_console_scenarios_stop},
+};
+
+void bh_console_start(struct bh_sim *s)
+{
+    s->console = bh_calloc(1, sizeof(*s->console));
+    s->console->sim = s;
+    for (size_t i = 0; i < BH_ARRAY_LEN(parts); i++)
+        parts[i].start(s->console);
+}
+
+void bh_console_stop(struct bh_sim *s)
+{
+    if (!s->console)
+        return;
+    for (size_t i = BH_ARRAY_LEN(parts); i--;)
+        parts[i].stop(s->console);
+    free(s->console);
+    s->console = NULL;
+}
 
 void bh_console_reply(struct bh_sim_req *r, int code, const struct bh_json *v)
 {
@@ -29,22 +104,34 @@ void bh_console_reply(struct bh_sim_req *r, int code, const struct bh_json *v)
     bh_sim_reply_raw(r, code, "application/json", b->p, b->n);
 }
 
+void bh_console_error_text(struct bh_buf *out, const char *field, unsigned line, const char *fmt,
+                           va_list ap)
+{
+    char text[2048];
+    int n = vsnprintf(text, sizeof(text), fmt, ap);
+
+    bh_buf_adds(out, "{\"message\":");
+    bh_buf_add_json_str(out, text, n < 0 ? 0 : BH_MIN((size_t)n, sizeof(text) - 1));
+    if (field) {
+        bh_buf_adds(out, ",\"field\":");
+        bh_buf_add_json_str(out, field, strlen(field));
+    }
+    if (line)
+        bh_buf_addf(out, ",\"line\":%u", line);
+    bh_buf_adds(out, "}\n");
+}
+
 void bh_console_fail(struct bh_sim_req *r, int code, const char *field, unsigned line,
                      const char *fmt, ...)
 {
-    struct bh_json *v = bh_json_new(r->a, BH_JSON_OBJECT);
-    char text[2048];
+    struct bh_buf *b = &r->sim->reply;
     va_list ap;
 
+    bh_buf_reset(b);
     va_start(ap, fmt);
-    vsnprintf(text, sizeof(text), fmt, ap);
+    bh_console_error_text(b, field, line, fmt, ap);
     va_end(ap);
-    bh_json_set_str(r->a, v, "message", text);
-    if (field)
-        bh_json_set_str(r->a, v, "field", field);
-    if (line)
-        bh_json_set_i64(r->a, v, "line", line);
-    bh_console_reply(r, code, v);
+    bh_sim_reply_raw(r, code, "application/json", b->p, b->n);
 }
 
 /* Segments of path behind prefix; 0 when it is not below the prefix, or too deep. */

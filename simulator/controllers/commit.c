@@ -23,6 +23,8 @@ static int workload_of(const struct bh_sim_controllers *c, const struct bh_sim_t
         {c->t.daemonsets, BH_CTL_DAEMONSET},
         {c->t.replicationcontrollers, BH_CTL_REPLICATIONCONTROLLER},
         {c->t.pdbs, BH_CTL_PDB},
+        {c->t.cronjobs, BH_CTL_CRONJOB},
+        {c->t.hpas, BH_CTL_HPA},
     };
 
     for (size_t i = 0; i < BH_ARRAY_LEN(table); i++) {
@@ -75,7 +77,7 @@ static void budgets(struct bh_sim_controllers *c, const struct bh_sim_obj *obj)
     if (!bh_sim_count(c->sim, c->t.pdbs) || bh_map_get(&c->pdb_due, obj->ns, n))
         return;
     bh_map_put(&c->pdb_due, obj->ns, n, c);
-    bh_ctl_enqueue_after(c, BH_CTL_PDB, obj->ns, "", PDB_DELAY_NS);
+    bh_ctl_enqueue_after(c, BH_CTL_PDB, obj->ns, "", bh_ctl_delay(c, PDB_DELAY_NS));
 }
 
 static void pod_commit(struct bh_sim_controllers *c, enum bh_sim_change change,
@@ -89,17 +91,44 @@ static void pod_commit(struct bh_sim_controllers *c, enum bh_sim_change change,
     budgets(c, obj);
 }
 
-/* Labels and taints decide where daemons run; a node's status alone does not. */
-static void node_commit(struct bh_sim_controllers *c)
+/* All objects of one type and namespace (NULL = all) look again. */
+static void enqueue_all(struct bh_sim_controllers *c, const struct bh_sim_type *t, enum bh_ctl ctl,
+                        const char *ns)
 {
     struct bh_sim_objs l;
 
-    if (!bh_sim_count(c->sim, c->t.daemonsets))
+    if (!bh_sim_count(c->sim, t))
         return;
-    bh_sim_list(c->sim, c->t.daemonsets, NULL, &l);
+    bh_sim_list(c->sim, t, ns, &l);
     for (size_t i = 0; i < l.n; i++)
-        bh_ctl_enqueue(c, BH_CTL_DAEMONSET, l.v[i]->ns, l.v[i]->name);
+        bh_ctl_enqueue(c, ctl, l.v[i]->ns, l.v[i]->name);
     bh_sim_objs_fini(&l);
+}
+
+static bool same_labels(const struct bh_sim_obj *a, const struct bh_sim_obj *b)
+{
+    if (a->n_labels != b->n_labels)
+        return false;
+    for (uint32_t i = 0; i < a->n_labels; i++) {
+        if (!bh_streq(a->labels[i].key, b->labels[i].key) ||
+            !bh_streq(a->labels[i].value, b->labels[i].value))
+            return false;
+    }
+    return true;
+}
+
+/* Labels and taints decide where daemons run; a node's status alone does not. */
+static void node_commit(struct bh_sim_controllers *c, enum bh_sim_change change,
+                        const struct bh_sim_obj *old, const struct bh_sim_obj *obj)
+{
+    if (change == BH_SIM_MODIFIED && bh_ctl_same_spec(old, obj) && same_labels(old, obj))
+        return;
+    enqueue_all(c, c->t.daemonsets, BH_CTL_DAEMONSET, NULL);
+}
+
+static bool is_scaled(const struct bh_sim_obj *obj)
+{
+    return (obj->type->flags & BH_SIM_HAS_SCALE) != 0;
 }
 
 void bh_ctl_workload_commit(struct bh_sim_controllers *c, enum bh_sim_change change,
@@ -112,7 +141,7 @@ void bh_ctl_workload_commit(struct bh_sim_controllers *c, enum bh_sim_change cha
         return;
     }
     if (obj->type == c->t.nodes) {
-        node_commit(c);
+        node_commit(c, change, old, obj);
         return;
     }
     ctl = workload_of(c, obj->type);
@@ -126,7 +155,9 @@ void bh_ctl_workload_commit(struct bh_sim_controllers *c, enum bh_sim_change cha
     if (change != BH_SIM_DELETED && (!old || old->generation != obj->generation ||
                                      old->deleting != obj->deleting || ctl == BH_CTL_DEPLOYMENT))
         bh_ctl_enqueue(c, (enum bh_ctl)ctl, obj->ns, obj->name);
-    enqueue_owner(c, obj); /* a replica set's deployment */
+    if (is_scaled(obj))
+        enqueue_all(c, c->t.hpas, BH_CTL_HPA, obj->ns);
+    enqueue_owner(c, obj); /* a replica set's deployment, a job's cron job */
 }
 
 void bh_ctl_commit_fini(struct bh_sim_controllers *c)

@@ -31,20 +31,29 @@ enum bh_ctl {
     BH_CTL_JOB,
     BH_CTL_PDB, /* name = "": all budgets of the namespace */
     BH_CTL_NAMESPACE,
-    BH_CTL_GC_ORPHANED,  /* name = uid of an owner that is gone */
+    BH_CTL_GC_ORPHANED,   /* name = uid of an owner that is gone */
     BH_CTL_GC_DEPENDENTS, /* object waits for its dependents (foreground, orphan); name = uid */
     BH_CTL_CLAIM,         /* persistent volume claim */
     BH_CTL_VOLUME,
     BH_CTL_VOLUME_SWEEP, /* ns and name "": all claims that have no volume yet */
     BH_CTL_POD_CLAIMS,   /* pod: claims to be made for it */
-    BH_CTL_RESOURCE_CLAIM
+    BH_CTL_RESOURCE_CLAIM,
+    BH_CTL_NODE,           /* is its kubelet heard of? */
+    BH_CTL_TAINT_EVICTION, /* pod that has to leave its node */
+    BH_CTL_PODGC,          /* name of a node that was deleted */
+    BH_CTL_POD_END,        /* pod whose run time is over */
+    BH_CTL_CRONJOB,
+    BH_CTL_HPA,
+    BH_CTL_RESIZE, /* running pod whose containers ask for something else */
+    BH_CTL_QUOTA   /* name "": all quotas of the namespace */
 };
-#define BH_CTL_N (BH_CTL_RESOURCE_CLAIM + 1)
+#define BH_CTL_N (BH_CTL_QUOTA + 1)
 
 struct bh_ctl_types {
     const struct bh_sim_type *pods, *nodes, *namespaces, *serviceaccounts, *deployments,
         *replicasets, *replicationcontrollers, *statefulsets, *daemonsets, *jobs, *revisions,
-        *claims, *pdbs, *volumes, *classes, *resource_claims, *claim_templates;
+        *cronjobs, *hpas, *claims, *pdbs, *volumes, *classes, *resource_claims, *claim_templates,
+        *quotas;
 };
 
 /* ---- work queue (queue.c) ----------------------------------------------------------------------
@@ -102,6 +111,8 @@ struct bh_sim_controllers {
     struct bh_ctl_types t;
     struct bh_ctl_queue queue;
     struct bh_ctl_kubelet kubelet;
+    struct bh_map nodes;       /* name -> bh_ctl_node (nodelife.c), those that are not well */
+    struct bh_map tainted;     /* name -> NoExecute taints as text (tainteviction.c) */
     struct bh_map counts;      /* owner uid -> bh_ctl_count */
     struct bh_map owners;      /* uid of a workload -> bh_ctl_owner */
     struct bh_map pdb_due;     /* namespaces whose budgets will be counted soon */
@@ -118,7 +129,14 @@ void bh_ctl_enqueue(struct bh_sim_controllers *c, enum bh_ctl ctl, const char *n
 /* The same after delay_ns, unless the key already waits for an earlier time. */
 void bh_ctl_enqueue_after(struct bh_sim_controllers *c, enum bh_ctl ctl, const char *ns,
                           const char *name, int64_t delay_ns);
+/* Whether the key waits, in line or for its time. */
+bool bh_ctl_waits(struct bh_sim_controllers *c, enum bh_ctl ctl, const char *ns, const char *name);
+/* A key that waits for its time does so no longer; true when there was one. */
+bool bh_ctl_dequeue(struct bh_sim_controllers *c, enum bh_ctl ctl, const char *ns,
+                    const char *name);
 void bh_ctl_queue_fini(struct bh_sim_controllers *c);
+/* ns, a pause that only gathers changes; 0 under a manual clock, where gathering takes no time. */
+int64_t bh_ctl_delay(const struct bh_sim_controllers *c, int64_t ns);
 
 /* One sync each: bring the world closer to what ns/name wants. */
 typedef void bh_ctl_sync_fn(struct bh_sim_controllers *c, const char *ns, const char *name);
@@ -126,13 +144,16 @@ bh_ctl_sync_fn bh_ctl_sync_deployment, bh_ctl_sync_replicaset, bh_ctl_sync_repli
     bh_ctl_sync_statefulset, bh_ctl_sync_daemonset, bh_ctl_sync_job, bh_ctl_sync_pdb,
     bh_ctl_sync_namespace, bh_ctl_sync_orphaned, bh_ctl_sync_waiting, bh_ctl_sync_claim,
     bh_ctl_sync_volume, bh_ctl_sync_volume_sweep, bh_ctl_sync_pod_claims,
-    bh_ctl_sync_resource_claim;
+    bh_ctl_sync_resource_claim, bh_ctl_sync_node, bh_ctl_sync_taint_eviction, bh_ctl_sync_podgc,
+    bh_ctl_sync_pod_end, bh_ctl_sync_cronjob, bh_ctl_sync_hpa, bh_ctl_sync_resize,
+    bh_ctl_sync_quota;
 
 /* Called at every commit, in this order, by the one listener in start.c. */
 typedef void bh_ctl_commit_fn(struct bh_sim_controllers *c, enum bh_sim_change change,
                               struct bh_sim_obj *old, struct bh_sim_obj *obj);
-bh_ctl_commit_fn bh_ctl_count_commit, bh_ctl_kubelet_commit, bh_ctl_workload_commit,
-    bh_ctl_namespace_commit, bh_ctl_gc_commit, bh_ctl_volume_commit, bh_ctl_podclaim_commit;
+bh_ctl_commit_fn bh_ctl_nodelife_commit, bh_ctl_taint_commit, bh_ctl_count_commit,
+    bh_ctl_kubelet_commit, bh_ctl_workload_commit, bh_ctl_namespace_commit, bh_ctl_gc_commit,
+    bh_ctl_volume_commit, bh_ctl_podclaim_commit;
 
 void bh_ctl_kubelet_init(struct bh_sim_controllers *c);
 void bh_ctl_kubelet_fini(struct bh_sim_controllers *c);
@@ -142,6 +163,38 @@ void bh_ctl_commit_fini(struct bh_sim_controllers *c);
 /* Status, conditions and capacity of a node that came without (node_init.c). */
 void bh_ctl_node_commit(struct bh_sim_controllers *c, enum bh_sim_change change,
                         struct bh_sim_obj *node);
+/* What a kubelet says about its node, as far as it is not said yet. */
+void bh_ctl_node_healthy(struct bh_sim_controllers *c, struct bh_arena *a, struct bh_json *node);
+/* Pods that waited for their node, or for its kubelet. */
+void bh_ctl_wake_pods(struct bh_sim_controllers *c, const char *node);
+
+/* ---- nodes that are not well (nodelife.c, tainteviction.c, podgc.c) ----------------------------
+ */
+
+/* Nothing happens on the node: its kubelet is stopped, or has not been heard of for long. */
+bool bh_ctl_node_deaf(const struct bh_sim_controllers *c, const char *node);
+bool bh_ctl_kubelet_stopped(const struct bh_json *node); /* by its annotation */
+void bh_ctl_nodelife_fini(struct bh_sim_controllers *c);
+/* The node's taints, as they are now; NULL = none, or no node. */
+void bh_ctl_taints_of(struct bh_sim_controllers *c, const char *node, const struct bh_json *taints);
+void bh_ctl_taint_fini(struct bh_sim_controllers *c);
+void bh_ctl_podgc_commit(struct bh_sim_controllers *c, const struct bh_sim_obj *gone_node);
+void bh_ctl_quota_commit(struct bh_sim_controllers *c, enum bh_sim_change change,
+                         const struct bh_sim_obj *old, const struct bh_sim_obj *obj);
+void bh_ctl_resize_commit(struct bh_sim_controllers *c, const struct bh_sim_obj *old,
+                          const struct bh_sim_obj *obj);
+/* An edit (bh_sim_edit_fn) of a pod's status: the condition DisruptionTarget, and with fail the
+ * phase of a pod that nobody runs any more. */
+struct bh_ctl_disruption {
+    struct bh_sim_controllers *c;
+    const char *reason, *message;
+    bool fail;
+};
+bool bh_ctl_set_disrupted(void *disruption, struct bh_arena *a, struct bh_json *pod);
+bool bh_ctl_same_spec(const struct bh_sim_obj *a, const struct bh_sim_obj *b);
+/* One toleration against one taint. */
+bool bh_ctl_tolerates(const struct bh_json *toleration, const struct bh_json *taint);
+
 /* Address of a node in text, "" when the node is unknown; valid until the next call. */
 const char *bh_ctl_node_ip(struct bh_sim_controllers *c, const char *node);
 

@@ -13,7 +13,7 @@
 
 struct slot { /* one node */
     struct bh_sim_obj *node;
-    bool fits;
+    bool fits, stays;       /* a new pod would go there; one that is there may stay */
     struct bh_sim_obj *pod; /* the oldest active one */
 };
 struct daemons {
@@ -31,8 +31,7 @@ struct daemons {
 
 static bool in_values(const struct bh_json *e, const char *v)
 {
-    bh_json_each(x, bh_tree_arr(e, "values"))
-    {
+    bh_json_each (x, bh_tree_arr(e, "values")) {
         const char *s = bh_json_cstr(x);
         if (s && bh_streq(s, v))
             return true;
@@ -77,14 +76,12 @@ static bool term_matches(const struct bh_json *term, const struct bh_sim_obj *no
 
     if (!bh_tree_len(exprs) && !bh_tree_len(fields))
         return false;
-    bh_json_each(e, exprs)
-    {
+    bh_json_each (e, exprs) {
         const char *key = bh_tree_str(e, "key");
         if (!requirement(e, key ? bh_sim_obj_label(node, key) : NULL))
             return false;
     }
-    bh_json_each(e, fields)
-    {
+    bh_json_each (e, fields) {
         if (!bh_tree_is(e, "key", "metadata.name") || !requirement(e, node->name))
             return false;
     }
@@ -96,47 +93,32 @@ static bool affinity_matches(const struct bh_json *spec, const struct bh_sim_obj
     const struct bh_json *sel =
         bh_tree_obj(spec, "affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution");
 
-    bh_json_each(m, bh_tree_obj(spec, "nodeSelector"))
-    {
+    bh_json_each (m, bh_tree_obj(spec, "nodeSelector")) {
         const char *want = bh_json_cstr(m), *have = bh_sim_obj_label(node, m->key.p);
         if (!want || !have || !bh_streq(want, have))
             return false;
     }
     if (!sel)
         return true;
-    bh_json_each(t, bh_tree_arr(sel, "nodeSelectorTerms"))
-    {
+    bh_json_each (t, bh_tree_arr(sel, "nodeSelectorTerms")) {
         if (term_matches(t, node))
             return true;
     }
     return false;
 }
 
-static bool same(const struct bh_json *a, const struct bh_json *b, const char *key)
-{
-    const char *x = bh_tree_str(a, key), *y = bh_tree_str(b, key);
-
-    return bh_streq(x ? x : "", y ? y : "");
-}
-
 static bool tolerated(const struct bh_json *spec, const struct bh_json *taint)
 {
-    bh_json_each(t, bh_tree_arr(spec, "tolerations"))
-    {
-        const char *effect = bh_tree_str(t, "effect"), *key = bh_tree_str(t, "key");
-        bool exists = bh_tree_is(t, "operator", "Exists");
-        if (effect && *effect && !same(t, taint, "effect"))
-            continue;
-        if (key && *key ? !same(t, taint, "key") : !exists)
-            continue;
-        if (exists || same(t, taint, "value"))
+    bh_json_each (t, bh_tree_arr(spec, "tolerations")) {
+        if (bh_ctl_tolerates(t, taint))
             return true;
     }
     return false;
 }
 
+/* *ret_stay: a pod that is there already need not go. */
 static bool taints_tolerated(struct bh_sim_controllers *c, const struct bh_json *spec,
-                             const struct bh_sim_obj *node)
+                             const struct bh_sim_obj *node, bool *ret_stay)
 {
     struct bh_arena_mark mark;
     bool ok = true;
@@ -144,22 +126,27 @@ static bool taints_tolerated(struct bh_sim_controllers *c, const struct bh_json 
     if (!strstr(node->json, "\"taints\""))
         return true;
     mark = bh_arena_mark(&c->arena);
-    bh_json_each(t, bh_tree_arr(bh_sim_obj_tree(&c->arena, node), "spec.taints"))
-    {
-        if (!bh_tree_is(t, "effect", "PreferNoSchedule") && !tolerated(spec, t))
-            ok = false;
+    bh_json_each (t, bh_tree_arr(bh_sim_obj_tree(&c->arena, node), "spec.taints")) {
+        if (bh_tree_is(t, "effect", "PreferNoSchedule") || tolerated(spec, t))
+            continue;
+        ok = false;
+        if (bh_tree_is(t, "effect", "NoExecute"))
+            *ret_stay = false;
     }
     bh_arena_rewind(&c->arena, mark);
     return ok;
 }
 
-static bool fits(struct daemons *d, const struct bh_sim_obj *node)
+static struct slot slot_of(struct daemons *d, struct bh_sim_obj *node)
 {
     const struct bh_json *spec = bh_tree_obj(d->template, "spec");
     const char *name = bh_tree_str(spec, "nodeName");
 
-    return (!name || !*name || bh_streq(name, node->name)) && affinity_matches(spec, node) &&
-           taints_tolerated(d->c, spec, node);
+    struct slot s = {.node = node};
+
+    s.stays = (!name || !*name || bh_streq(name, node->name)) && affinity_matches(spec, node);
+    s.fits = s.stays && taints_tolerated(d->c, spec, node, &s.stays);
+    return s;
 }
 
 /* ---- the template ---------------------------------------------------------------------------- */
@@ -168,8 +155,7 @@ static void tolerate(struct bh_arena *a, struct bh_json *list, const char *key, 
 {
     struct bh_json *t;
 
-    bh_json_each(o, list)
-    {
+    bh_json_each (o, list) {
         if (bh_tree_is(o, "key", key) && bh_tree_is(o, "effect", effect) &&
             bh_tree_is(o, "operator", "Exists"))
             return;
@@ -228,17 +214,22 @@ static void pin(struct bh_arena *a, struct bh_json *spec, const char *node)
 
 static const char *pinned_to(struct bh_sim_controllers *c, const struct bh_sim_obj *pod)
 {
+    static const char pinned[] = "\"key\":\"metadata.name\",\"operator\":\"In\",\"values\":[\"";
     const struct bh_json *tree;
+    const char *at;
 
     if (*pod->node_name)
         return pod->node_name;
+    at = strstr(pod->json, pinned); /* as pin() has written it: no need to parse thousands */
+    if (at) {
+        at += sizeof(pinned) - 1;
+        return bh_arena_strndup(&c->arena, at, strcspn(at, "\""));
+    }
     tree = bh_sim_obj_tree(&c->arena, pod);
-    bh_json_each(t, bh_tree_arr(tree, "spec.affinity.nodeAffinity."
-                                      "requiredDuringSchedulingIgnoredDuringExecution."
-                                      "nodeSelectorTerms"))
-    {
-        bh_json_each(f, bh_tree_arr(t, "matchFields"))
-        {
+    bh_json_each (t, bh_tree_arr(tree, "spec.affinity.nodeAffinity."
+                                       "requiredDuringSchedulingIgnoredDuringExecution."
+                                       "nodeSelectorTerms")) {
+        bh_json_each (f, bh_tree_arr(t, "matchFields")) {
             const struct bh_json *v = bh_tree_arr(f, "values");
             if (bh_tree_is(f, "key", "metadata.name") && v && bh_json_cstr(v->c.first))
                 return bh_json_cstr(v->c.first);
@@ -271,10 +262,11 @@ static void assign(struct daemons *d, struct bh_sim_objs *pods)
         s = bsearch(pinned_to(d->c, p), d->slots, d->n, sizeof(*d->slots), by_node_name);
         if (!s || !bh_ctl_pod_active(p) || s->pod) {
             remove_pod(d, p);
-        } else if (!s->fits) {
+        } else if (!s->stays) {
             d->misplaced++;
             remove_pod(d, p);
         } else {
+            d->misplaced += !s->fits;
             s->pod = p;
         }
     }
@@ -365,7 +357,7 @@ static void move(struct daemons *d)
     bh_sim_owned_by(d->c->sim, d->obj->uid, d->c->t.pods, &pods);
     d->slots = bh_calloc(nodes.n + 1, sizeof(*d->slots));
     for (d->n = 0; d->n < nodes.n; d->n++)
-        d->slots[d->n] = (struct slot){.node = nodes.v[d->n], .fits = fits(d, nodes.v[d->n])};
+        d->slots[d->n] = slot_of(d, nodes.v[d->n]);
     assign(d, &pods);
     count(d);
     create_missing(d);

@@ -497,7 +497,8 @@ static bool timed_out(struct dep *d, const struct bh_json *cond)
            bh_sim_now_ns(d->c->sim);
     if (left <= 0)
         return true;
-    bh_ctl_enqueue_after(d->c, BH_CTL_DEPLOYMENT, d->obj->ns, d->obj->name, left + BH_CTL_DELAY_NS);
+    bh_ctl_enqueue_after(d->c, BH_CTL_DEPLOYMENT, d->obj->ns, d->obj->name,
+                         left + bh_ctl_delay(d->c, BH_CTL_DELAY_NS));
     return false;
 }
 

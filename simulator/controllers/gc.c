@@ -19,7 +19,7 @@ static const struct bh_sim_obj *owner_of(struct bh_sim_controllers *c, const cha
 {
     const char *av = bh_tree_str(ref, "apiVersion"), *kind = bh_tree_str(ref, "kind");
     const char *name = bh_tree_str(ref, "name"), *uid = bh_tree_str(ref, "uid");
-    const struct bh_sim_type *t = kind ? bh_sim_type_of_kind(av, kind) : NULL;
+    const struct bh_sim_type *t = kind ? bh_sim_find_kind(c->sim, av, kind) : NULL;
     const struct bh_sim_obj *o = NULL;
 
     if (t && name)
@@ -233,14 +233,13 @@ static void start_waiting(struct bh_sim_controllers *c, const struct bh_sim_obj 
     bh_ctl_enqueue(c, BH_CTL_GC_DEPENDENTS, "", o->uid);
 }
 
-/* Those who wait for this one look again. Few wait at a time. */
+/* Those who wait for this one look again. */
 static void wake_waiting(struct bh_sim_controllers *c, const struct bh_sim_obj *gone)
 {
-    struct bh_map_entry *e;
-
-    for (size_t it = 0; (e = bh_map_next(&c->waiting, &it));) {
-        if (strstr(gone->json, e->key))
-            bh_ctl_enqueue(c, BH_CTL_GC_DEPENDENTS, "", e->key);
+    for (uint32_t i = 0; i < gone->n_owners; i++) {
+        const char *uid = gone->owner_uids[i];
+        if (bh_map_get(&c->waiting, uid, strlen(uid)))
+            bh_ctl_enqueue(c, BH_CTL_GC_DEPENDENTS, "", uid);
     }
 }
 

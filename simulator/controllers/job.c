@@ -4,14 +4,16 @@
  *
  * Upstream: pkg/controller/job/job_controller.go (v1.36); differences: pods carry no tracking
  * finalizer, so that a finished pod that somebody deletes counts as never run; pod failure and
- * success policies, and per-index back-off, are not looked at; failed pods are replaced at once.
+ * success policies, and per-index back-off, are not looked at.
  */
 #include "simulator/controllers/controllers.h"
 
 #include <inttypes.h>
 
-#define COMPONENT   "job-controller"
-#define INDEX_LABEL "batch.kubernetes.io/job-completion-index"
+#define COMPONENT      "job-controller"
+#define BACKOFF_NS     ((int64_t)10 * 1000000000)
+#define BACKOFF_MAX_NS ((int64_t)360 * 1000000000)
+#define INDEX_LABEL    "batch.kubernetes.io/job-completion-index"
 
 struct job {
     struct bh_sim_controllers *c;
@@ -21,6 +23,8 @@ struct job {
     int64_t completions, parallelism, backoff; /* completions -1 = any success ends it */
     bool indexed, suspended;
     const char *end, *reason, *message; /* condition that ends it now: Complete or Failed */
+    int64_t deadline_ns;                /* wall clock; 0 = none */
+    int64_t next_ns;                    /* when failed pods may be replaced; wall clock, 0 = now */
 };
 
 static int64_t index_of(const struct bh_sim_obj *pod)
@@ -58,7 +62,11 @@ static int64_t wanted_active(const struct job *j)
 
 static void decide_end(struct job *j)
 {
-    if (j->failed > j->backoff) {
+    if (j->deadline_ns && bh_sim_now_ns(j->c->sim) >= j->deadline_ns) {
+        j->end = "Failed";
+        j->reason = "DeadlineExceeded";
+        j->message = "Job was active longer than specified deadline";
+    } else if (j->failed > j->backoff) {
         j->end = "Failed";
         j->reason = "BackoffLimitExceeded";
         j->message = "Job has reached the specified backoff limit";
@@ -68,6 +76,61 @@ static void decide_end(struct job *j)
         j->reason = "CompletionsReached";
         j->message = "Reached expected number of succeeded pods";
     }
+}
+
+/* ---- deadline, back-off ---------------------------------------------------------------------- */
+
+static void look_again_at(struct job *j, int64_t wall_ns)
+{
+    bh_ctl_enqueue_after(j->c, BH_CTL_JOB, j->obj->ns, j->obj->name,
+                         wall_ns - bh_sim_now_ns(j->c->sim));
+}
+
+/* A job that is not suspended has its time; the first sync of a new job starts it. */
+static void read_deadline(struct job *j)
+{
+    int64_t seconds = bh_tree_i64(j->tree, "spec.activeDeadlineSeconds", -1);
+    const char *started = bh_tree_str(j->tree, "status.startTime");
+
+    if (seconds < 0 || seconds > INT32_MAX || j->suspended)
+        return;
+    j->deadline_ns =
+        (started ? bh_sim_parse_time(started) : bh_sim_now_ns(j->c->sim)) + seconds * 1000000000;
+    look_again_at(j, j->deadline_ns);
+}
+
+static int64_t finished_ns(struct job *j, const struct bh_sim_obj *pod)
+{
+    struct bh_arena_mark mark = bh_arena_mark(&j->c->arena);
+    const struct bh_json *tree = bh_sim_obj_tree(&j->c->arena, pod);
+    int64_t last = 0;
+
+    bh_json_each (s, bh_tree_arr(tree, "status.containerStatuses")) {
+        last = BH_MAX(last, bh_sim_parse_time(bh_tree_str(s, "state.terminated.finishedAt")));
+    }
+    bh_arena_rewind(&j->c->arena, mark);
+    return last;
+}
+
+/* Pods that failed since the last success are replaced 10 s, 20 s, 40 s ... after the last one. */
+static void read_backoff(struct job *j, const struct bh_sim_objs *pods)
+{
+    int64_t success = 0, last = 0, delay = BACKOFF_NS / 2, t;
+
+    if (!j->failed)
+        return;
+    for (size_t i = 0; i < pods->n; i++) {
+        if (bh_streq(pods->v[i]->phase, "Succeeded"))
+            success = BH_MAX(success, finished_ns(j, pods->v[i]));
+    }
+    for (size_t i = 0; i < pods->n; i++) {
+        if (!bh_streq(pods->v[i]->phase, "Failed") || (t = finished_ns(j, pods->v[i])) < success)
+            continue;
+        last = BH_MAX(last, t);
+        delay = BH_MIN(delay * 2, BACKOFF_MAX_NS);
+    }
+    if (last && last + delay > bh_sim_now_ns(j->c->sim))
+        j->next_ns = last + delay;
 }
 
 static struct bh_json *pod_for(struct job *j, int64_t idx)
@@ -216,12 +279,13 @@ static void expire(struct job *j)
     struct bh_sim_delete_options o = {.grace_s = -1, .uid = j->obj->uid};
 
     c = c ? c : bh_tree_condition(j->tree, "Failed");
-    if (ttl < 0 || j->obj->deleting)
+    if (ttl < 0 || ttl > INT32_MAX || j->obj->deleting)
         return;
     at = bh_sim_parse_time(bh_tree_str(c, "lastTransitionTime")) + ttl * 1000000000 -
          bh_sim_now_ns(j->c->sim);
     if (at > 0)
-        bh_ctl_enqueue_after(j->c, BH_CTL_JOB, j->obj->ns, j->obj->name, at + BH_CTL_DELAY_NS);
+        bh_ctl_enqueue_after(j->c, BH_CTL_JOB, j->obj->ns, j->obj->name,
+                             at + bh_ctl_delay(j->c, BH_CTL_DELAY_NS));
     else
         bh_sim_delete(j->c->sim, j->c->t.jobs, j->obj->ns, j->obj->name, &o, NULL);
 }
@@ -234,9 +298,12 @@ static void move(struct job *j)
 
     bh_sim_owned_by(j->c->sim, j->obj->uid, j->c->t.pods, &pods);
     count(j, &pods, taken);
+    read_backoff(j, &pods);
     decide_end(j);
     want = wanted_active(j);
-    if (j->active < want)
+    if (j->active < want && j->next_ns)
+        look_again_at(j, j->next_ns);
+    else if (j->active < want)
         create(j, want - j->active, taken);
     else if (j->active > want)
         delete_some(j, &pods, j->active - want);
@@ -256,6 +323,7 @@ void bh_ctl_sync_job(struct bh_sim_controllers *c, const char *ns, const char *n
         expire(&j);
     } else if (!j.obj->deleting) {
         read_job(&j);
+        read_deadline(&j);
         move(&j);
         bh_sim_edit(c->sim, c->t.jobs, ns, name, j.obj->uid, BH_SIM_STATUS, write_status, &j, NULL,
                     NULL);

@@ -3,16 +3,17 @@
  * simulator/controllers/kubelet.c - the stand-in for every node's kubelet
  *
  * A pod that is bound to a node that exists becomes Running and ready after the configured delay,
- * in one status write; a pod of a Job finishes after the delay again; a pod that is being deleted
- * is gone after the delay. Waiting pods stand in one line in order of time and are worked off in
- * batches: thousands of pods a second pass here.
- * Invariants: ring[first..first+n) is ordered by at_ns; the timer is armed exactly while n > 0.
- *             What is due is looked up again before it is touched: pods may have changed meanwhile.
+ * in one status write; a pod with a run time (BH_SIM_RUN_TIME) finishes after it, a pod of a Job
+ * without one after the delay again; a pod that is being deleted is gone after the delay. Waiting
+ * pods stand in one line in order of time and are worked off in batches: thousands of pods a second
+ * pass here. Invariants: ring[first..first+n) is ordered by at_ns; the timer is armed exactly while
+ * n > 0. What is due is looked up again before it is touched: pods may have changed meanwhile.
  * Upstream:   pkg/kubelet (status manager), kwok's fast stages; differences: no events, no
  * restarts, no probes; readiness gates are taken as met.
  */
 #include "simulator/controllers/controllers.h"
 
+#include "common/base/opt.h"
 #include <stdio.h>
 
 #define TURN_PODS 256 /* status writes of one turn of the loop */
@@ -24,7 +25,7 @@ static void work(void *arg);
 static void arm(struct bh_sim_controllers *c)
 {
     struct bh_ctl_kubelet *k = &c->kubelet;
-    uint64_t now = bh_mono_ns(), at;
+    uint64_t now = bh_sim_mono_ns(c->sim), at;
 
     if (!k->n || k->timer)
         return;
@@ -46,8 +47,8 @@ static void push(struct bh_sim_controllers *c, struct bh_sim_obj *pod)
         k->cap = cap;
         k->first = 0;
     }
-    k->ring[(k->first + k->n++) & (k->cap - 1)] =
-        (struct bh_ctl_due){bh_sim_obj_ref(pod), bh_mono_ns() + (uint64_t)c->opt.kubelet_delay_ns};
+    k->ring[(k->first + k->n++) & (k->cap - 1)] = (struct bh_ctl_due){
+        bh_sim_obj_ref(pod), bh_sim_mono_ns(c->sim) + (uint64_t)c->opt.kubelet_delay_ns};
     arm(c);
 }
 
@@ -74,8 +75,7 @@ static void conditions(struct bh_arena *a, struct bh_json *pod, const char *now)
         bh_json_set(a, c, "lastProbeTime", bh_json_new(a, BH_JSON_NULL));
         bh_json_set_str(a, c, "lastTransitionTime", now);
     }
-    bh_json_each(o, old)
-    {
+    bh_json_each (o, old) {
         const char *t = bh_tree_str(o, "type");
         bool ours = !t;
         for (size_t i = 0; i < BH_ARRAY_LEN(types); i++)
@@ -84,18 +84,18 @@ static void conditions(struct bh_arena *a, struct bh_json *pod, const char *now)
             bh_json_push(list, bh_json_clone(a, o));
     }
     bh_json_set(a, status, "conditions", list);
-    bh_json_each(g, bh_tree_arr(pod, "spec.readinessGates"))
-    {
+    bh_json_each (g, bh_tree_arr(pod, "spec.readinessGates")) {
         const char *t = bh_tree_str(g, "conditionType");
         if (t)
             bh_tree_set_condition(a, pod, t, "True", "", "", now);
     }
 }
 
-enum run { RUNNING, COMPLETED };
+enum run { RUNNING, COMPLETED, FAILED };
 
 static void container_status(struct bh_arena *a, struct bh_json *list, const struct bh_json *c,
-                             const char *uid, enum run run, const char *started, const char *now)
+                             const char *uid, enum run run, int64_t exit_code, const char *started,
+                             const char *now)
 {
     const char *name = bh_tree_str(c, "name"), *image = bh_tree_str(c, "image");
     struct bh_json *s = bh_tree_push_obj(a, list), *state, *st;
@@ -108,8 +108,8 @@ static void container_status(struct bh_arena *a, struct bh_json *list, const str
         bh_json_set_str(a, bh_json_obj_at(a, state, "running"), "startedAt", started);
     } else {
         st = bh_json_obj_at(a, state, "terminated");
-        bh_json_set_i64(a, st, "exitCode", 0);
-        bh_json_set_str(a, st, "reason", "Completed");
+        bh_json_set_i64(a, st, "exitCode", run == FAILED ? exit_code : 0);
+        bh_json_set_str(a, st, "reason", run == FAILED ? "Error" : "Completed");
         bh_json_set_str(a, st, "startedAt", started);
         bh_json_set_str(a, st, "finishedAt", now);
         bh_json_set_str(a, st, "containerID", id);
@@ -124,7 +124,7 @@ static void container_status(struct bh_arena *a, struct bh_json *list, const str
 }
 
 static void container_statuses(struct bh_arena *a, struct bh_json *pod, enum run run,
-                               const char *started, const char *now)
+                               int64_t exit_code, const char *started, const char *now)
 {
     struct bh_json *status = bh_tree_obj(pod, "status"), *list;
     const struct bh_json *inits = bh_tree_arr(pod, "spec.initContainers");
@@ -132,13 +132,15 @@ static void container_statuses(struct bh_arena *a, struct bh_json *pod, enum run
 
     if (bh_tree_len(inits)) {
         list = bh_json_set(a, status, "initContainerStatuses", bh_json_new(a, BH_JSON_ARRAY));
-        bh_json_each(c, inits) container_status(
-            a, list, c, uid, bh_tree_is(c, "restartPolicy", "Always") ? run : COMPLETED, started,
-            now);
+        bh_json_each (c, inits)
+            container_status(a, list, c, uid,
+                             bh_tree_is(c, "restartPolicy", "Always") && run == RUNNING ? run
+                                                                                        : COMPLETED,
+                             0, started, now);
     }
     list = bh_json_set(a, status, "containerStatuses", bh_json_new(a, BH_JSON_ARRAY));
-    bh_json_each(c, bh_tree_arr(pod, "spec.containers"))
-        container_status(a, list, c, uid, run, started, now);
+    bh_json_each (c, bh_tree_arr(pod, "spec.containers"))
+        container_status(a, list, c, uid, run, exit_code, started, now);
 }
 
 static void address(struct bh_arena *a, struct bh_json *status, const char *one, const char *many,
@@ -167,7 +169,7 @@ static bool start_pod(void *arg, struct bh_arena *a, struct bh_json *pod)
     address(a, status, "podIP", "podIPs",
             bh_tree_bool(pod, "spec.hostNetwork", false) ? s->host_ip : s->pod_ip);
     bh_json_set_str(a, status, "startTime", s->now);
-    container_statuses(a, pod, RUNNING, s->now, s->now);
+    container_statuses(a, pod, RUNNING, 0, s->now, s->now);
     return true;
 }
 
@@ -177,13 +179,19 @@ static bool complete_pod(void *arg, struct bh_arena *a, struct bh_json *pod)
     struct start *s = arg;
     struct bh_json *status = bh_json_obj_at(a, pod, "status");
     const char *started = bh_tree_str(status, "startTime");
+    const char *code = bh_tree_annotation(pod, BH_SIM_EXIT_CODE);
+    int64_t exit_code = code ? strtoll(code, NULL, 10) & 255 : 0;
+    const char *phase = exit_code ? "Failed" : "Succeeded";
+    const char *reason = exit_code ? "PodFailed" : "PodCompleted";
 
-    bh_json_set_str(a, status, "phase", "Succeeded");
+    bh_json_set_str(a, status, "phase", phase);
     for (size_t i = 0; i < BH_ARRAY_LEN(done); i++)
-        bh_tree_set_condition(a, pod, done[i], i ? "False" : "True", "PodCompleted", "", s->now);
+        bh_tree_set_condition(a, pod, done[i], i ? "False" : "True", i || !exit_code ? reason : "",
+                              "", s->now);
     bh_tree_set_condition(a, pod, "PodReadyToStartContainers", "False", "", "", s->now);
-    container_statuses(a, pod, COMPLETED, started ? started : s->now, s->now);
-    bh_json_each(c, bh_tree_arr(status, "containerStatuses"))
+    container_statuses(a, pod, exit_code ? FAILED : COMPLETED, exit_code,
+                       started ? started : s->now, s->now);
+    bh_json_each (c, bh_tree_arr(status, "containerStatuses"))
         bh_json_set_bool(a, c, "ready", false);
     return true;
 }
@@ -201,6 +209,17 @@ static void next_pod_ip(struct bh_ctl_kubelet *k, char out[static 16])
              (unsigned)(n & 255));
 }
 
+/* Pods that came with an address, as after a restart: it is not given away again. */
+static void keep_pod_ip(struct bh_ctl_kubelet *k, const struct bh_sim_obj *pod)
+{
+    const char *at = strstr(pod->json, "\"podIP\":\"10.");
+    unsigned a, b, c;
+
+    if (at && sscanf(at + 12, "%3u.%3u.%3u", &a, &b, &c) == 3 && a >= 128 && a < 256 && b < 256 &&
+        c < 256)
+        k->next_pod_ip = BH_MAX(k->next_pod_ip, ((a - 128) << 16 | b << 8 | c) + 1);
+}
+
 static void act(struct bh_sim_controllers *c, const struct bh_sim_obj *was)
 {
     struct bh_sim_obj *pod = bh_sim_get(c->sim, c->t.pods, was->ns, was->name);
@@ -208,7 +227,8 @@ static void act(struct bh_sim_controllers *c, const struct bh_sim_obj *was)
     struct start s = {.c = c};
     char ip[16] = "";
 
-    if (!pod || !bh_streq(pod->uid, was->uid) || !*pod->node_name)
+    if (!pod || !bh_streq(pod->uid, was->uid) || !*pod->node_name ||
+        bh_ctl_node_deaf(c, pod->node_name))
         return;
     if (pod->deleting) {
         bh_sim_delete(c->sim, c->t.pods, was->ns, was->name, &now, NULL);
@@ -229,11 +249,50 @@ static void act(struct bh_sim_controllers *c, const struct bh_sim_obj *was)
     }
 }
 
+/* ---- run time -------------------------------------------------------------------------------- */
+
+/* How long the pod still runs, from its annotations; -1 = they say nothing. fresh: it began just
+ * now; else its start time tells, to the second. */
+static int64_t run_time(struct bh_sim_controllers *c, const struct bh_sim_obj *pod, bool fresh)
+{
+    struct bh_arena_mark mark;
+    const struct bh_json *tree;
+    const char *text;
+    int64_t ns = -1;
+
+    if (!strstr(pod->json, "\"" BH_SIM_RUN_TIME "\"") &&
+        !strstr(pod->json, "\"" BH_SIM_KWOK_TIME "\""))
+        return -1;
+    mark = bh_arena_mark(&c->kubelet.arena);
+    tree = bh_sim_obj_tree(&c->kubelet.arena, pod);
+    text = bh_tree_annotation(tree, BH_SIM_RUN_TIME);
+    text = text ? text : bh_tree_annotation(tree, BH_SIM_KWOK_TIME);
+    if (!text || bh_parse_duration_ns(text, &ns) < 0 || ns < 0)
+        ns = -1;
+    else if (!fresh && ns < INT64_MAX / 4)
+        ns = BH_MAX(bh_sim_parse_time(bh_tree_str(tree, "status.startTime")) + ns -
+                        bh_sim_now_ns(c->sim),
+                    0);
+    bh_arena_rewind(&c->kubelet.arena, mark);
+    return ns;
+}
+
+void bh_ctl_sync_pod_end(struct bh_sim_controllers *c, const char *ns, const char *name)
+{
+    const struct bh_sim_obj *pod = bh_sim_get(c->sim, c->t.pods, ns, name);
+    struct start s = {.c = c, .now = bh_ctl_now(c, &c->arena)};
+
+    if (pod && !pod->deleting && bh_streq(pod->phase, "Running") &&
+        !bh_ctl_node_deaf(c, pod->node_name))
+        bh_sim_edit(c->sim, c->t.pods, ns, name, pod->uid, BH_SIM_STATUS, complete_pod, &s, NULL,
+                    NULL);
+}
+
 static void work(void *arg)
 {
     struct bh_sim_controllers *c = arg;
     struct bh_ctl_kubelet *k = &c->kubelet;
-    uint64_t now = bh_mono_ns();
+    uint64_t now = bh_sim_mono_ns(c->sim);
 
     k->timer = NULL;
     for (size_t i = 0; i < TURN_PODS && k->n && k->ring[k->first].at_ns <= now; i++) {
@@ -249,20 +308,29 @@ static void work(void *arg)
 
 /* ---- commits --------------------------------------------------------------------------------- */
 
-/* Only what moves a pod on is put in line: being bound, running as part of a job, being deleted. */
+/* Only what moves a pod on is put in line: being bound, running to an end, being deleted. */
 void bh_ctl_kubelet_commit(struct bh_sim_controllers *c, enum bh_sim_change change,
                            struct bh_sim_obj *old, struct bh_sim_obj *obj)
 {
-    if (!c->opt.kubelet || change == BH_SIM_DELETED || !*obj->node_name)
+    int64_t ns;
+
+    if (!c->opt.kubelet || !*obj->node_name)
         return;
-    if (obj->deleting) {
+    if (!old && !bh_streq(obj->phase, "Pending"))
+        keep_pod_ip(&c->kubelet, obj);
+    if (change == BH_SIM_DELETED) {
+        bh_ctl_dequeue(c, BH_CTL_POD_END, obj->ns, obj->name);
+    } else if (obj->deleting) {
         if (!old || !old->deleting)
             push(c, obj);
     } else if (bh_streq(obj->phase, "Pending")) {
         if (!old || !*old->node_name || !bh_streq(old->phase, "Pending"))
             push(c, obj);
-    } else if (bh_streq(obj->phase, "Running") && bh_streq(obj->owner_kind, "Job")) {
-        if (!old || !bh_streq(old->phase, "Running"))
+    } else if (bh_streq(obj->phase, "Running") && (!old || !bh_streq(old->phase, "Running"))) {
+        ns = run_time(c, obj, old != NULL);
+        if (ns >= 0)
+            bh_ctl_enqueue_after(c, BH_CTL_POD_END, obj->ns, obj->name, ns);
+        else if (bh_streq(obj->owner_kind, "Job"))
             push(c, obj);
     }
 }

@@ -75,10 +75,9 @@ void bh_ctl_sync_namespace(struct bh_sim_controllers *c, const char *ns, const c
         add_service_account(c, name);
         return;
     }
-    for (size_t i = 0; i < bh_sim_n_types && budget; i++) {
-        const struct bh_sim_type *t = &bh_sim_types[i];
-        if ((t->flags & BH_SIM_NAMESPACED) && !(t->flags & BH_SIM_REVIEW) && !t->stored_as &&
-            bh_sim_count(c->sim, t))
+    for (size_t i = 0; i < bh_sim_type_count(c->sim) && budget; i++) {
+        const struct bh_sim_type *t = bh_sim_type_at(c->sim, i);
+        if (t && (t->flags & BH_SIM_NAMESPACED) && bh_sim_type_stores(t) && bh_sim_count(c->sim, t))
             left = empty_type(c, t, name, &budget) || left;
     }
     if (!budget)

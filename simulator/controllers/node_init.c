@@ -13,11 +13,6 @@
 
 #define KUBELET_VERSION "v1.36.0+berth." BH_VERSION
 
-struct init {
-    struct bh_sim_controllers *c;
-    const char *now;
-};
-
 static void resource(struct bh_arena *a, struct bh_json *capacity, const char *name,
                      const char *value)
 {
@@ -62,6 +57,17 @@ static void conditions(struct bh_arena *a, struct bh_json *node, const char *now
     }
 }
 
+/* Nodes that came with an address, as after a restart: it is not given away again. */
+static void keep_node_ip(struct bh_ctl_kubelet *k, const struct bh_sim_obj *node)
+{
+    const char *at = strstr(node->json, "\"address\":\"172.");
+    unsigned a, b, c;
+
+    if (at && sscanf(at + 15, "%3u.%3u.%3u", &a, &b, &c) == 3 && a >= 16 && a < 32 && b < 256 &&
+        c < 256)
+        k->next_node_ip = BH_MAX(k->next_node_ip, ((a - 16) << 16 | b << 8 | c) + 1);
+}
+
 /* 172.16.0.0/12, in order. */
 static void addresses(struct bh_sim_controllers *c, struct bh_arena *a, struct bh_json *node)
 {
@@ -102,22 +108,25 @@ static void node_info(struct bh_arena *a, struct bh_json *status)
         bh_tree_dflt_str(a, o, info[i][0], info[i][1]);
 }
 
-static bool init_node(void *arg, struct bh_arena *a, struct bh_json *node)
+void bh_ctl_node_healthy(struct bh_sim_controllers *c, struct bh_arena *a, struct bh_json *node)
 {
-    struct init *i = arg;
     struct bh_json *status = bh_json_obj_at(a, node, "status");
 
-    if (bh_tree_condition(node, "Ready"))
-        return false;
     capacity(a, status);
-    conditions(a, node, i->now);
-    addresses(i->c, a, node);
+    conditions(a, node, bh_ctl_now(c, a));
+    addresses(c, a, node);
     node_info(a, status);
+}
+
+static bool init_node(void *arg, struct bh_arena *a, struct bh_json *node)
+{
+    if (bh_tree_condition(node, "Ready") || bh_ctl_kubelet_stopped(node))
+        return false;
+    bh_ctl_node_healthy(arg, a, node);
     return true;
 }
 
-/* Pods that were bound before their node existed wait for it. */
-static void wake_pods(struct bh_sim_controllers *c, const char *node)
+void bh_ctl_wake_pods(struct bh_sim_controllers *c, const char *node)
 {
     struct bh_sim_objs l = {0};
 
@@ -130,19 +139,17 @@ static void wake_pods(struct bh_sim_controllers *c, const char *node)
 void bh_ctl_node_commit(struct bh_sim_controllers *c, enum bh_sim_change change,
                         struct bh_sim_obj *node)
 {
-    struct init i = {.c = c};
-
     free(bh_map_del(&c->kubelet.node_ip, node->name, strlen(node->name)));
     if (!c->opt.kubelet || change == BH_SIM_DELETED)
         return;
-    i.now = bh_ctl_now(c, &c->kubelet.arena);
+    if (change == BH_SIM_ADDED)
+        keep_node_ip(&c->kubelet, node);
     /* The whole object, not only its status: the taints follow from the conditions. */
     if (change == BH_SIM_ADDED || !strstr(node->json, "\"Ready\""))
-        bh_sim_edit(c->sim, c->t.nodes, "", node->name, node->uid, BH_SIM_WHOLE, init_node, &i,
-                    NULL, NULL);
-    bh_arena_reset(&c->kubelet.arena);
+        bh_sim_edit(c->sim, c->t.nodes, "", node->name, node->uid, BH_SIM_WHOLE, init_node, c, NULL,
+                    NULL);
     if (change == BH_SIM_ADDED)
-        wake_pods(c, node->name);
+        bh_ctl_wake_pods(c, node->name);
 }
 
 const char *bh_ctl_node_ip(struct bh_sim_controllers *c, const char *node)
@@ -158,8 +165,7 @@ const char *bh_ctl_node_ip(struct bh_sim_controllers *c, const char *node)
     if (!o)
         return "";
     bh_arena_init(&a, 0);
-    bh_json_each(e, bh_tree_arr(bh_sim_obj_tree(&a, o), "status.addresses"))
-    {
+    bh_json_each (e, bh_tree_arr(bh_sim_obj_tree(&a, o), "status.addresses")) {
         const char *s = bh_tree_str(e, "address");
         if (!ip && s && bh_tree_is(e, "type", "InternalIP"))
             ip = bh_strdup(s);

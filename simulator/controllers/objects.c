@@ -74,6 +74,25 @@ int64_t bh_ctl_scaled(const struct bh_json *v, int64_t total, bool up)
     return up ? (n + 99) / 100 : n / 100;
 }
 
+static bool same(const struct bh_json *a, const struct bh_json *b, const char *key)
+{
+    const char *x = bh_tree_str(a, key), *y = bh_tree_str(b, key);
+
+    return bh_streq(x ? x : "", y ? y : "");
+}
+
+bool bh_ctl_tolerates(const struct bh_json *toleration, const struct bh_json *taint)
+{
+    const char *effect = bh_tree_str(toleration, "effect"), *key = bh_tree_str(toleration, "key");
+    bool exists = bh_tree_is(toleration, "operator", "Exists");
+
+    if (effect && *effect && !same(toleration, taint, "effect"))
+        return false;
+    if (key && *key ? !same(toleration, taint, "key") : !exists)
+        return false;
+    return exists || same(toleration, taint, "value");
+}
+
 struct bh_json *bh_ctl_template_with(struct bh_arena *a, const struct bh_json *template,
                                      const char *key, const char *value)
 {

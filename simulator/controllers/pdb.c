@@ -128,52 +128,54 @@ static bool write_status(void *arg, struct bh_arena *a, struct bh_json *o)
     return true;
 }
 
-/* The pods that count: matched by the selector, not finished. */
-static void matching(struct bh_sim_controllers *c, const struct bh_json *pdb, const char *ns,
-                     struct bh_sim_objs *ret)
+/* The pods that count: matched by the selector, not finished. Borrowed from all, in the arena. */
+static struct bh_sim_objs matching(struct bh_sim_controllers *c, const struct bh_json *pdb,
+                                   const struct bh_sim_objs *all)
 {
     struct bh_selector *sel = NULL;
     struct bh_err err;
-    size_t n = 0;
+    struct bh_sim_objs ret = {0};
 
-    bh_sim_list(c->sim, c->t.pods, ns, ret);
     if (bh_selector_from_json(bh_json_path(pdb, "spec.selector"), &sel, &err) < 0)
-        sel = NULL;
-    for (size_t i = 0; i < ret->n; i++) {
-        struct bh_sim_obj *p = ret->v[i];
-        if (sel && !bh_streq(p->phase, "Succeeded") && !bh_streq(p->phase, "Failed") &&
+        return ret;
+    ret.v = bh_arena_alloc(&c->arena, (all->n + 1) * sizeof(struct bh_sim_obj *));
+    for (size_t i = 0; i < all->n; i++) {
+        struct bh_sim_obj *p = all->v[i];
+        if (!bh_streq(p->phase, "Succeeded") && !bh_streq(p->phase, "Failed") &&
             bh_selector_match(sel, label, p))
-            ret->v[n++] = p;
-        else
-            bh_sim_obj_unref(p);
+            ret.v[ret.n++] = p;
     }
-    ret->n = n;
     bh_selector_free(sel);
+    return ret;
 }
 
-static void sync_one(struct bh_sim_controllers *c, const struct bh_sim_obj *pdb)
+static void sync_one(struct bh_sim_controllers *c, const struct bh_sim_obj *pdb,
+                     const struct bh_sim_objs *all)
 {
+    struct bh_arena_mark mark = bh_arena_mark(&c->arena);
     const struct bh_json *tree = bh_sim_obj_tree(&c->arena, pdb);
     struct budget b = {.c = c};
-    struct bh_sim_objs pods;
+    const struct bh_sim_objs pods = matching(c, tree, all);
 
-    matching(c, tree, pdb->ns, &pods);
     count(&b, tree, &pods);
-    bh_sim_objs_fini(&pods);
     bh_sim_edit(c->sim, c->t.pdbs, pdb->ns, pdb->name, pdb->uid, BH_SIM_STATUS, write_status, &b,
                 NULL, NULL);
+    bh_arena_rewind(&c->arena, mark);
 }
 
 void bh_ctl_sync_pdb(struct bh_sim_controllers *c, const char *ns, const char *name)
 {
-    struct bh_sim_objs l = {0};
+    struct bh_sim_objs l = {0}, all = {0};
 
     if (!*name)
         bh_map_del(&c->pdb_due, ns, strlen(ns));
     bh_sim_list(c->sim, c->t.pdbs, ns, &l);
+    if (l.n)
+        bh_sim_list(c->sim, c->t.pods, ns, &all);
     for (size_t i = 0; i < l.n; i++) {
         if (!*name || bh_streq(l.v[i]->name, name))
-            sync_one(c, l.v[i]);
+            sync_one(c, l.v[i], &all);
     }
     bh_sim_objs_fini(&l);
+    bh_sim_objs_fini(&all);
 }

@@ -43,7 +43,20 @@ static bh_ctl_sync_fn *const sync_fns[BH_CTL_N] = {
     [BH_CTL_VOLUME_SWEEP] = bh_ctl_sync_volume_sweep,
     [BH_CTL_POD_CLAIMS] = bh_ctl_sync_pod_claims,
     [BH_CTL_RESOURCE_CLAIM] = bh_ctl_sync_resource_claim,
+    [BH_CTL_NODE] = bh_ctl_sync_node,
+    [BH_CTL_TAINT_EVICTION] = bh_ctl_sync_taint_eviction,
+    [BH_CTL_PODGC] = bh_ctl_sync_podgc,
+    [BH_CTL_POD_END] = bh_ctl_sync_pod_end,
+    [BH_CTL_CRONJOB] = bh_ctl_sync_cronjob,
+    [BH_CTL_HPA] = bh_ctl_sync_hpa,
+    [BH_CTL_RESIZE] = bh_ctl_sync_resize,
+    [BH_CTL_QUOTA] = bh_ctl_sync_quota,
 };
+
+int64_t bh_ctl_delay(const struct bh_sim_controllers *c, int64_t ns)
+{
+    return bh_sim_manual_clock(c->sim) ? 0 : ns;
+}
 
 static struct bh_ctl_item *item_new(enum bh_ctl ctl, const char *ns, const char *name)
 {
@@ -75,6 +88,7 @@ static void turn(void *arg)
 {
     struct bh_sim_controllers *c = arg;
     struct bh_ctl_queue *q = &c->queue;
+    bool manual = bh_sim_manual_clock(c->sim); /* nobody else waits for a turn */
     uint64_t end = bh_mono_ns() + TURN_NS;
 
     q->timer = NULL;
@@ -83,11 +97,11 @@ static void turn(void *arg)
         sync_fns[it->ctl](c, it->ns, it->name);
         bh_arena_reset(&c->arena);
         free(it);
-        if (bh_mono_ns() > end)
+        if (!manual && bh_mono_ns() > end)
             break;
     }
     if (q->n && !q->timer)
-        q->timer = bh_sim_after(c->sim, BH_CTL_DELAY_NS, turn, c);
+        q->timer = bh_sim_after(c->sim, bh_ctl_delay(c, BH_CTL_DELAY_NS), turn, c);
 }
 
 static void append(struct bh_sim_controllers *c, struct bh_ctl_item *it)
@@ -106,7 +120,7 @@ static void append(struct bh_sim_controllers *c, struct bh_ctl_item *it)
     q->last = it;
     q->n++;
     if (!q->timer)
-        q->timer = bh_sim_after(c->sim, BH_CTL_DELAY_NS, turn, c);
+        q->timer = bh_sim_after(c->sim, bh_ctl_delay(c, BH_CTL_DELAY_NS), turn, c);
 }
 
 void bh_ctl_enqueue(struct bh_sim_controllers *c, enum bh_ctl ctl, const char *ns, const char *name)
@@ -147,7 +161,7 @@ void bh_ctl_enqueue_after(struct bh_sim_controllers *c, enum bh_ctl ctl, const c
     struct bh_ctl_queue *q = &c->queue;
     struct bh_ctl_item *it = item_new(ctl, ns, name);
     struct bh_ctl_delayed *d = bh_map_get(&q->delayed_known, it->key, it->key_n);
-    uint64_t at = bh_mono_ns() + (uint64_t)BH_MAX(delay_ns, 0);
+    uint64_t at = bh_sim_mono_ns(c->sim) + (uint64_t)BH_MAX(delay_ns, 0);
 
     if (d && d->at_ns <= at) {
         free(it);
@@ -164,6 +178,33 @@ void bh_ctl_enqueue_after(struct bh_sim_controllers *c, enum bh_ctl ctl, const c
     q->delayed = d;
     bh_map_put(&q->delayed_known, it->key, it->key_n, d);
     d->timer = bh_sim_after(c->sim, delay_ns, delay_over, d);
+}
+
+bool bh_ctl_waits(struct bh_sim_controllers *c, enum bh_ctl ctl, const char *ns, const char *name)
+{
+    struct bh_ctl_item *it = item_new(ctl, ns, name);
+    bool waits = bh_map_get(&c->queue.known, it->key, it->key_n) ||
+                 bh_map_get(&c->queue.delayed_known, it->key, it->key_n);
+
+    free(it);
+    return waits;
+}
+
+bool bh_ctl_dequeue(struct bh_sim_controllers *c, enum bh_ctl ctl, const char *ns, const char *name)
+{
+    struct bh_ctl_delayed *d;
+    struct bh_ctl_item *it;
+
+    if (!c->queue.delayed_known.len)
+        return false;
+    it = item_new(ctl, ns, name);
+    d = bh_map_get(&c->queue.delayed_known, it->key, it->key_n);
+    free(it);
+    if (!d)
+        return false;
+    bh_sim_cancel(d->timer);
+    free(drop_delayed(d));
+    return true;
 }
 
 void bh_ctl_queue_fini(struct bh_sim_controllers *c)

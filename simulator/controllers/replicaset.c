@@ -128,7 +128,8 @@ static int64_t available(struct bh_sim_controllers *c, const struct set_kind *k,
     }
     bh_sim_objs_fini(&pods);
     if (next != INT64_MAX)
-        bh_ctl_enqueue_after(c, k->ctl, set->ns, set->name, next + BH_CTL_DELAY_NS);
+        bh_ctl_enqueue_after(c, k->ctl, set->ns, set->name,
+                             next + bh_ctl_delay(c, BH_CTL_DELAY_NS));
     return n;
 }
 

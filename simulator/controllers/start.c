@@ -18,9 +18,12 @@ static void find_types(struct bh_ctl_types *t)
     t->daemonsets = bh_sim_type_find("apps", "v1", "daemonsets");
     t->revisions = bh_sim_type_find("apps", "v1", "controllerrevisions");
     t->jobs = bh_sim_type_find("batch", "v1", "jobs");
+    t->cronjobs = bh_sim_type_find("batch", "v1", "cronjobs");
+    t->hpas = bh_sim_type_find("autoscaling", "v2", "horizontalpodautoscalers");
     t->volumes = bh_sim_type_find("", "v1", "persistentvolumes");
     t->classes = bh_sim_type_find("storage.k8s.io", "v1", "storageclasses");
     t->resource_claims = bh_sim_type_find("resource.k8s.io", "v1", "resourceclaims");
+    t->quotas = bh_sim_type_find("", "v1", "resourcequotas");
     t->claim_templates = bh_sim_type_find("resource.k8s.io", "v1", "resourceclaimtemplates");
     t->pdbs = bh_sim_type_find("policy", "v1", "poddisruptionbudgets");
 }
@@ -34,23 +37,29 @@ static void on_commit(void *arg, enum bh_sim_change change, struct bh_sim_obj *o
     if (obj->type == c->t.pods) {
         bh_ctl_count_commit(c, change, old, obj);
         bh_ctl_kubelet_commit(c, change, old, obj);
+        bh_ctl_resize_commit(c, old, obj);
+        bh_ctl_taint_commit(c, change, old, obj);
     } else if (obj->type == c->t.nodes) {
         bh_ctl_node_commit(c, change, obj);
+        bh_ctl_nodelife_commit(c, change, old, obj);
+        if (change == BH_SIM_DELETED)
+            bh_ctl_podgc_commit(c, obj);
     }
     bh_ctl_workload_commit(c, change, old, obj);
     bh_ctl_namespace_commit(c, change, old, obj);
     bh_ctl_gc_commit(c, change, old, obj);
     bh_ctl_volume_commit(c, change, old, obj);
     bh_ctl_podclaim_commit(c, change, old, obj);
+    bh_ctl_quota_commit(c, change, old, obj);
 }
 
 /* What was there before the start is told as if it had just been added. */
 static void tell_present(struct bh_sim_controllers *c)
 {
-    for (size_t i = 0; i < bh_sim_n_types; i++) {
-        const struct bh_sim_type *t = &bh_sim_types[i];
+    for (size_t i = 0; i < bh_sim_type_count(c->sim); i++) {
+        const struct bh_sim_type *t = bh_sim_type_at(c->sim, i);
         struct bh_sim_objs l = {0};
-        if ((t->flags & BH_SIM_REVIEW) || t->stored_as)
+        if (!t || !bh_sim_type_stores(t))
             continue;
         bh_sim_list(c->sim, t, NULL, &l);
         for (size_t k = 0; k < l.n; k++)
@@ -66,6 +75,8 @@ struct bh_sim_controllers *bh_sim_controllers_start(struct bh_sim *s,
 
     c->sim = s;
     c->opt = *o;
+    if (c->opt.node_grace_ns <= 0)
+        c->opt.node_grace_ns = 40000000000;
     find_types(&c->t);
     bh_arena_init(&c->arena, 0);
     bh_arena_init(&c->pod_arena, 0);
@@ -83,6 +94,8 @@ void bh_sim_controllers_stop(struct bh_sim_controllers *c)
     bh_ctl_queue_fini(c);
     bh_ctl_kubelet_fini(c);
     bh_ctl_gc_fini(c);
+    bh_ctl_nodelife_fini(c);
+    bh_ctl_taint_fini(c);
     bh_ctl_volume_fini(c);
     bh_ctl_counts_fini(c);
     bh_ctl_commit_fini(c);

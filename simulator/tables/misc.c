@@ -71,8 +71,7 @@ static void hpa_targets_cell(struct bh_table_row *r, const struct bh_json *o)
         bh_tree_scalar(&b, v1);
         bh_buf_addc(&b, '%');
     }
-    bh_json_each(m, bh_tree_arr(o, "spec.metrics"))
-    {
+    bh_json_each (m, bh_tree_arr(o, "spec.metrics")) {
         const char *name = bh_tree_str(m, "resource.name");
         int64_t pct = bh_tree_i64(m, "resource.target.averageUtilization", -1);
         if (b.n)
@@ -164,8 +163,7 @@ static void subjects_cell(struct bh_table_row *r, const struct bh_json *o, const
 {
     struct bh_buf b = {0};
 
-    bh_json_each(s, bh_tree_arr(o, "subjects"))
-    {
+    bh_json_each (s, bh_tree_arr(o, "subjects")) {
         const char *k = bh_tree_str(s, "kind"), *ns = bh_tree_str(s, "namespace");
         const char *name = bh_tree_str(s, "name");
         if (!k || !name || !bh_streq(k, kind))
@@ -195,6 +193,42 @@ static void binding_cells(struct bh_table_row *r, const struct bh_json *o)
     subjects_cell(r, o, "ServiceAccount");
 }
 
+static const struct bh_table_col crd_cols[] = {
+    BH_COL_NAME,
+    BH_COL_S("Created At", "when it was created"),
+};
+static void crd_cells(struct bh_table_row *r, const struct bh_json *o)
+{
+    bh_cell_name(r, o);
+    bh_cell_time(r, bh_tree_str(o, "metadata.creationTimestamp"));
+}
+
+static const struct bh_table_col runtime_cols[] = {
+    BH_COL_NAME,
+    BH_COL_S("Handler", "configuration of the container runtime"),
+    BH_COL_AGE,
+};
+static void runtime_cells(struct bh_table_row *r, const struct bh_json *o)
+{
+    bh_cell_name(r, o);
+    bh_cell_str(r, bh_tree_str(o, "handler"));
+    bh_cell_age(r, o);
+}
+
+static const struct bh_table_col scenario_cols[] = {
+    BH_COL_NAME,
+    BH_COL_S("Phase", "Pending, Running, Succeeded or Failed"),
+    BH_COL_S("Message", "why it failed"),
+    BH_COL_AGE,
+};
+static void scenario_cells(struct bh_table_row *r, const struct bh_json *o)
+{
+    bh_cell_name(r, o);
+    bh_cell_str(r, bh_tree_str(o, "status.phase"));
+    bh_cell_str(r, bh_tree_str(o, "status.message"));
+    bh_cell_age(r, o);
+}
+
 #define RBAC "rbac.authorization.k8s.io"
 #define KIND(group, kind, cols, cells)                                                             \
     {                                                                                              \
@@ -211,5 +245,8 @@ static const struct bh_table_kind misc_kinds[] = {
     KIND(RBAC, "ClusterRoleBinding", binding_cols, binding_cells),
     KIND("resource.k8s.io", "ResourceClaim", claim_cols, claim_cells),
     KIND("resource.k8s.io", "ResourceSlice", slice_cols, slice_cells),
+    KIND("apiextensions.k8s.io", "CustomResourceDefinition", crd_cols, crd_cells),
+    KIND("node.k8s.io", "RuntimeClass", runtime_cols, runtime_cells),
+    KIND("sim.berth.dev", "Scenario", scenario_cols, scenario_cells),
 };
 const struct bh_table_set bh_table_set_misc = {misc_kinds, BH_ARRAY_LEN(misc_kinds)};

@@ -8,6 +8,7 @@
  */
 #include "simulator/tables/table.h"
 
+#include "simulator/crd/crd.h"
 #include "simulator/sim.h"
 
 static const struct bh_table_col default_cols[] = {BH_COL_NAME, BH_COL_AGE};
@@ -48,6 +49,10 @@ void bh_sim_table_columns(const struct bh_sim_type *t, struct bh_buf *out)
 {
     const struct bh_table_kind *k = find(t);
 
+    if (t->custom) {
+        bh_crd_columns(t->custom->columns, out);
+        return;
+    }
     bh_buf_addc(out, '[');
     for (size_t i = 0; i < k->n_cols; i++) {
         if (i)
@@ -62,6 +67,10 @@ void bh_sim_table_cells(const struct bh_sim_type *t, const struct bh_json *obj, 
 {
     struct bh_table_row r = {.out = out, .now_s = now_ns / 1000000000};
 
+    if (t->custom) {
+        bh_crd_cells(t->custom->columns, obj, now_ns, out);
+        return;
+    }
     bh_buf_addc(out, '[');
     find(t)->cells(&r, obj);
     bh_buf_addc(out, ']');

@@ -108,7 +108,7 @@ extenders:
 Y
 start_up --binders 1 --config "$work/live.yaml" || exit 1
 expect "warnings are logged" 'v1beta3 was removed from kube-scheduler in 1.29' cat "$run/scheduler.log"
-expect "show asks the running scheduler" "the scheduler running in $run, from $work/live.yaml" b config show --runtime-dir "$run"
+expect "show asks the running scheduler" "the scheduler running in $run, from $run/scheduler.yaml" b config show --runtime-dir "$run"
 check "it is what the file put in force" diff <(b config show --config "$work/live.yaml" -o yaml 2>/dev/null | grep -v c2VjcmV0) \
     <(b config show --runtime-dir "$run" -o yaml)
 check "keys stay with the scheduler" bash -c "! BERTH_RUNTIME_DIR='$run' '$BERTH_BIN/berth' config show -o yaml | grep -q c2VjcmV0"

@@ -54,7 +54,7 @@ expect "queue -o yaml" 'queue: gated' b queue -o yaml
 
 # ---- pending pods
 expect "explain names the first rejecting plugin of each node" 'node-c1 +TaintToleration .*untolerated taint' b explain pod/big -o wide
-expect "explain: queue, scheduler, configuration" "configuration: $work/scheduler.yaml" b explain big
+expect "explain: queue, scheduler, configuration" "configuration: $run/scheduler.yaml" b explain big
 expect "explain: the queue's view" '^Queue: +unschedulable, 1 attempt, rejected by TaintToleration, NodeResourcesFit' b explain big
 check "the message is what the API server has" test "$(explained big .explanation.message)" = "$(condition big)"
 check "no condition line when it says the same" bash -c "! '$BERTH_BIN/berth' explain big | grep -q '^Condition:'"

@@ -106,8 +106,8 @@ expect "the log says so in upstream's words" '"Successfully bound pod to node" p
 expect "... and the attempt before" '"Attempting to schedule pod" pod="default/a-000000"' cat "$work/log"
 
 kill -HUP "$service"
-reread() { [ "$(grep -c '"Reading credentials again"' "$work/log")" -ge 3 ] && grep -q 'read at the start only' "$work/log"; }
-eventually "SIGHUP: watcher and binders read credentials, the scheduler says that it reads nothing" 20 reread
+reread() { [ "$(grep -c '"Reading credentials again"' "$work/log")" -ge 3 ] && grep -q "configuration's file says what is in force" "$work/log"; }
+eventually "SIGHUP: watcher and binders read credentials, the scheduler its configuration" 20 reread
 check "nobody died of it" load c 20
 stop_service "with leader election"
 check "the lease is free" test "$(lease of-the-file)" = ""

@@ -152,7 +152,7 @@ apiVersion: v1
 kind: Pod
 metadata: {name: p1, labels: {app: solo}}
 spec:
-  containers: [{name: c, image: busybox, env: [{name: A, value: "1"}]}]
+  containers: [{name: c, image: busybox, env: [{name: A, value: "1"}], resources: {requests: {cpu: 10m}}}]
 Y
     cat >"$tmp/list.yaml" <<'Y'
 apiVersion: v1
@@ -169,6 +169,63 @@ metadata: {name: ssa, labels: {v: one}}
 data: {a: "1"}
 Y
     sed 's/one/two/; s/"1"/"2"/' "$tmp/ssa.yaml" >"$tmp/ssa2.yaml"
+    cat >"$tmp/typo.yaml" <<'Y'
+apiVersion: v1
+kind: Pod
+metadata: {name: typo}
+spec:
+  nodeSelecter: {a: b}
+  containers: [{name: c, image: x, resorces: {}}]
+Y
+    cat >"$tmp/quota.yaml" <<'Y'
+apiVersion: v1
+kind: List
+items:
+- {apiVersion: v1, kind: Namespace, metadata: {name: small}}
+- {apiVersion: v1, kind: ResourceQuota, metadata: {name: q, namespace: small}, spec: {hard: {pods: "1", requests.cpu: 500m}}}
+- {apiVersion: v1, kind: LimitRange, metadata: {name: l, namespace: small}, spec: {limits: [{type: Container, defaultRequest: {cpu: 200m}}]}}
+Y
+    cat >"$tmp/crd.yaml" <<'Y'
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: crontabs.stable.example.com}
+spec:
+  group: stable.example.com
+  scope: Namespaced
+  names: {plural: crontabs, kind: CronTab, shortNames: [ct], categories: [all]}
+  versions:
+  - name: v1
+    served: true
+    storage: true
+    subresources:
+      status: {}
+      scale: {specReplicasPath: .spec.replicas, statusReplicasPath: .status.replicas}
+    additionalPrinterColumns:
+    - {name: Spec, type: string, jsonPath: .spec.cronSpec}
+    - {name: Replicas, type: integer, jsonPath: .spec.replicas}
+    schema:
+      openAPIV3Schema:
+        type: object
+        properties:
+          spec:
+            type: object
+            required: [cronSpec]
+            properties:
+              cronSpec: {type: string, pattern: '^\S+( \S+){4}$', description: When to run.}
+              replicas: {type: integer, minimum: 1, maximum: 10, default: 1}
+  - name: v1beta1
+    served: true
+    storage: false
+    schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}
+Y
+    cat >"$tmp/ct.yaml" <<'Y'
+apiVersion: stable.example.com/v1
+kind: CronTab
+metadata: {name: my}
+spec: {cronSpec: "* * * * *"}
+Y
+    sed 's/\* \* \* \* \*/x/; s/"}/", replicas: 20}/' "$tmp/ct.yaml" >"$tmp/ct-bad.yaml"
+    sed 's/"}/", extra: 1}/' "$tmp/ct.yaml" >"$tmp/ct-typo.yaml"
     printf '#!/bin/sh\nsed -i s/replicas:\\ 2/replicas:\\ 4/ "$1"\n' >"$tmp/editor"
     chmod +x "$tmp/editor"
 }
@@ -185,6 +242,12 @@ discovery() {
     check "get of an unknown kind fails" 1 "doesn't have a resource type" k get nonsense
     check "get of a missing pod fails" 1 'pods "nope" not found' k get pod nope
     check "auth can-i" 0 'yes' k auth can-i create pods
+    check "auth can-i --list" 0 '\*\.\*' k auth can-i --list
+    check "explain" 0 'Taints of nodes that the pod puts up with' k explain pod.spec.tolerations
+    check "explain --recursive" 0 'livenessProbe.*terminationMessagePolicy' \
+        k explain pod.spec.containers --recursive
+    check "explain of another group" 0 'Which pods it protects' k explain pdb.spec
+    check "explain of an unknown field fails" 1 'does not exist' k explain pod.spec.nonsense
     if [ "$minor" -ge 28 ]; then
         check "auth whoami" 0 'kubernetes-admin' k auth whoami
     else
@@ -215,6 +278,8 @@ nodes() {
     else
         skip "patch --subresource=status node"
     fi
+    k annotate node n1 kwok.x-k8s.io/usage-memory=8Gi >/dev/null
+    check "top nodes" 0 'n1 +0m +0% +8192Mi +25%' k top nodes
     check "describe priorityclass" 0 'Value: +2000001000' k describe pc system-node-critical
 }
 
@@ -230,6 +295,7 @@ tutorial() {
     eventually "bound pods become Running" '^3$' names pods -n t --field-selector status.phase=Running
     check "get -o wide shows the node" 0 'web-.* n1 ' k get pods -n t -o wide
     check "rollout status" 0 'successfully rolled out' k rollout status deploy/web -n t --timeout=20s
+    check "top pods" 0 'web-[^ ]+ +100m +64Mi' k top pods -n t
     eventually "get -w saw the change" 'MODIFIED +web-' cat "$tmp/watch"
     kill $watcher 2>/dev/null
     wait $watcher 2>/dev/null
@@ -360,6 +426,65 @@ changing() {
     check "exec is refused" 1 'simulated' k exec p1 -n t -- ls
 }
 
+refusing() {
+    check "debug is refused" 1 'simulated' k debug p1 --image=x -n t
+    check "port-forward is refused" 1 'simulated' k port-forward p1 8080:80 -n t
+    if [ "$minor" -ge 24 ]; then
+        check "create token is refused" 1 'no tokens here' k create token default -n t
+    else
+        skip "create token is refused"
+    fi
+    check "unknown fields are refused" 1 'unknown field "(spec.)?nodeSelecter".*|.*resorces' \
+        k create -f "$tmp/typo.yaml" -n t
+    if [ "$minor" -ge 27 ]; then
+        check "or named in warnings" 0 'unknown field "spec.containers\[0\].resorces"' \
+            k create -f "$tmp/typo.yaml" -n t --validate=warn
+    else
+        skip "or named in warnings"
+    fi
+    check "a conflict of server-side apply names the manager" 1 'conflicts? with "kubectl"' \
+        k apply --server-side --field-manager=other -n t -f "$tmp/ssa.yaml"
+    check "create -f quota" 0 'resourcequota/q created' k create -f "$tmp/quota.yaml"
+    check "within the quota" 0 'created' k run one --image=x -n small
+    check "the limit range gave a request" 0 '200m' \
+        k get pod one -n small -o 'jsonpath={.spec.containers[0].resources.requests.cpu}'
+    check "get quota" 0 'pods: 1/1, requests.cpu: 200m/500m' k get quota -n small
+    check "beyond the quota" 1 'exceeded quota: q, requested: pods=1, used: pods=1, limited: pods=1' \
+        k run two --image=x -n small
+    k delete pod one -n small --force --grace-period=0 >/dev/null 2>&1
+    eventually "the quota counts what is gone" 'pods: 0/1' k get quota -n small
+    if [ "$minor" -ge 32 ]; then
+        check "patch --subresource=resize" 0 'patched' k patch pod p1 -n t --subresource=resize \
+            -p '{"spec":{"containers":[{"name":"c","resources":{"requests":{"cpu":"500m"}}}]}}'
+        eventually "the kubelet follows" '^500m' k get pod p1 -n t \
+            -o 'jsonpath={.status.containerStatuses[0].resources.requests.cpu}'
+    else
+        skip "patch --subresource=resize"
+    fi
+}
+
+custom() {
+    check "apply of a definition" 0 'created' k apply -f "$tmp/crd.yaml"
+    check "wait until it is established" 0 'condition met' \
+        k wait --for=condition=Established crd/crontabs.stable.example.com --timeout=20s
+    check "apply of a custom object" 0 'crontab.stable.example.com/my created' k apply -f "$tmp/ct.yaml"
+    check "get by its short name shows its columns" 0 'SPEC +REPLICAS.*\* \* \* \* \* +1' k get ct
+    check "get all includes it" 0 'crontab.stable.example.com/my' k get all
+    check "scale of it" 0 'scaled' k scale ct/my --replicas=4
+    check "another version of it" 0 'v1beta1 4' \
+        k get crontabs.v1beta1.stable.example.com my -o 'jsonpath={.apiVersion} {.spec.replicas}'
+    check "its schema refuses" 1 'cronSpec in body should match|should be less than or equal to 10' \
+        k apply --validate=false -f "$tmp/ct-bad.yaml"
+    if [ "$minor" -ge 27 ]; then
+        check "explain of it" 0 'When to run' k explain ct.spec.cronSpec
+        check "unknown fields of it are refused" 1 'unknown field "spec.extra"' k apply -f "$tmp/ct-typo.yaml"
+    else
+        skip "explain of it, its unknown fields"
+    fi
+    check "delete of the definition" 0 'deleted' k delete crd crontabs.stable.example.com --timeout=20s
+    check "its objects and its kind are gone" 1 '' k get ct
+}
+
 deleting() {
     check "drain --dry-run=client" 0 '' k drain n1 --ignore-daemonsets --force --dry-run=client
     check "drain" 0 'drained|evicted' k drain n1 --ignore-daemonsets --force --delete-emptydir-data --timeout=50s
@@ -411,6 +536,8 @@ for kubectl in $KUBECTLS; do
     tutorial
     creating
     changing
+    refusing
+    custom
     deleting
     check "the server stops cleanly" 0 '' stop_server
     secure

@@ -4,6 +4,7 @@
  * running system is played in tests/integration/explain.sh
  */
 #include "cli/explain.h"
+#include "simulator/trial/trial.h"
 
 #include <errno.h>
 

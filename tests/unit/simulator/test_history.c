@@ -143,12 +143,12 @@ static void refused(const char *text, const char *why)
 static void test_files_that_are_no_history(void)
 {
     refused("rubbish\n", "line 1");
-    refused("{}\n", "line 1: want change, and object of a kind that is stored");
+    refused("{}\n", "line 1: want change and object");
     refused("{\"rv\":5,\"change\":\"ADDED\",\"object\":{\"apiVersion\":\"v1\",\"kind\":\"X\"}}\n",
-            "want change, and object of a kind that is stored");
+            "want an object of a kind that is stored, got v1 X");
     refused(LINE("7") LINE("8") LINE("8"), "line 3: want versions that rise from line to line");
     refused("{\"rv\":5,\"change\":\"ADDED\",\"object\":{\"apiVersion\":\"v1\",\"kind\":\"Pod\"}}\n",
-            "line 1: want versions");
+            "line 1: want metadata with name");
 }
 
 BH_TESTS("simulator/history", {"a line a change", test_a_line_a_change},

@@ -559,6 +559,112 @@ static void test_yaml_body(void)
     fixture_fini(&f);
 }
 
+/* The reply's body is this text. */
+static void expect_text(struct fixture *f, struct call c, long code, const char *want)
+{
+    expect(f, &c, code);
+    if (!strstr(bh_buf_str(&c.data), want))
+        fprintf(stderr, "want %s\ngot  %s\n", want, bh_buf_str(&c.data));
+    CU_ASSERT_PTR_NOT_NULL(strstr(bh_buf_str(&c.data), want));
+    call_fini(&c);
+}
+
+#define YAML_TYPE "application/yaml"
+
+static void test_yaml_answers(void)
+{
+    struct fixture f;
+    fixture_init(&f, NULL, true);
+    expect_text(&f,
+                (struct call){.method = "POST",
+                              .path = CMS,
+                              .content_type = YAML_TYPE,
+                              .accept = YAML_TYPE,
+                              .body = "metadata: {name: yam}\ndata: {b: \"no\", a: x}\n"},
+                201, "apiVersion: v1\ndata:\n  a: x\n  b: \"no\"\nkind: ConfigMap\n");
+    expect_text(&f, (struct call){.path = CMS "/yam", .accept = YAML_TYPE}, 200, "  name: yam\n");
+    expect_text(&f, (struct call){.path = CMS, .accept = YAML_TYPE}, 200,
+                "items:\n- apiVersion: v1\n  data:\n    a: x\n");
+    expect_text(&f,
+                (struct call){.method = "PATCH",
+                              .path = CMS "/yam",
+                              .content_type = "application/merge-patch+json",
+                              .accept = YAML_TYPE,
+                              .body = "{\"data\":{\"c\":\"1\"}}"},
+                200, "  c: \"1\"\n");
+    expect_text(&f, (struct call){.path = CMS "/none", .accept = YAML_TYPE}, 404,
+                "code: 404\ndetails:\n  kind: configmaps\n  name: none\n");
+    /* A mistake is named with its line. */
+    expect_text(&f,
+                (struct call){.method = "POST",
+                              .path = CMS,
+                              .content_type = YAML_TYPE,
+                              .body = "metadata:\n  name: x\ndata:\n  a: [\n"},
+                400, "line 5");
+    expect_text(&f, (struct call){.path = CMS "?watch=1", .accept = YAML_TYPE}, 406,
+                "NotAcceptable");
+    fixture_fini(&f);
+}
+
+static void test_field_validation(void)
+{
+    static const char body[] = "{\"metadata\":{\"name\":\"v\",\"lables\":{}},\"data\":{\"a\":\"1\","
+                               "\"a\":\"2\"},\"dat\":{}}";
+    struct fixture f;
+    fixture_init(&f, NULL, true);
+    expect_text(
+        &f, (struct call){.method = "POST", .path = CMS "?fieldValidation=Strict", .body = body},
+        400, "strict decoding error: duplicate field \\\"data.a\\\"");
+    expect_text(&f,
+                (struct call){.method = "POST",
+                              .path = CMS "?fieldValidation=Strict",
+                              .body = "{\"metadata\":{\"name\":\"v\",\"lables\":{}},\"dat\":{}}"},
+                400,
+                "ConfigMap in version \\\"v1\\\" cannot be handled as a ConfigMap: strict decoding "
+                "error: unknown field \\\"metadata.lables\\\", unknown field \\\"dat\\\"");
+    expect_text(&f,
+                (struct call){.method = "POST", .path = CMS "?fieldValidation=Loud", .body = body},
+                400, "supported values");
+    struct call c = {.method = "POST", .path = CMS, .body = body};
+    expect(&f, &c, 201);
+    CU_ASSERT(reply_header(&c, "Warning: 299 - \"unknown field \\\"dat\\\"\""));
+    CU_ASSERT(reply_header(&c, "Warning: 299 - \"duplicate field \\\"data.a\\\"\""));
+    call_fini(&c);
+    CU_ASSERT_STRING_EQUAL(field(&f, get(&f, "configmaps", "default", "v"), "data"),
+                           "{\"a\":\"2\"}");
+    CU_ASSERT_STRING_EQUAL(field(&f, get(&f, "configmaps", "default", "v"), "dat"), "");
+    expect_text(&f,
+                (struct call){.method = "PATCH",
+                              .path = CMS "/v?fieldValidation=Strict",
+                              .content_type = "application/merge-patch+json",
+                              .body = "{\"datum\":1}"},
+                400, "unknown field \\\"datum\\\"");
+    fixture_fini(&f);
+}
+
+static void test_metrics_api(void)
+{
+    struct fixture f;
+    fixture_init(&f, NULL, true);
+    just(&f,
+         (struct call){.method = "POST",
+                       .path = "/api/v1/nodes",
+                       .body = "{\"metadata\":{\"name\":\"n\",\"annotations\":{"
+                               "\"kwok.x-k8s.io/usage-cpu\":\"1500m\"}}}"},
+         201);
+    expect_text(&f, (struct call){.path = "/apis/metrics.k8s.io/v1beta1/nodes"}, 200,
+                "\"usage\":{\"cpu\":\"1500m\",\"memory\":\"0\"}");
+    expect_text(&f, (struct call){.path = "/apis/metrics.k8s.io/v1beta1/nodes/x"}, 404, "NotFound");
+    create_pod(&f, "p"); /* pending: there is nothing to tell */
+    expect_text(&f, (struct call){.path = "/apis/metrics.k8s.io/v1beta1/pods"}, 200,
+                "\"items\":[]");
+    just(
+        &f,
+        (struct call){.method = "POST", .path = "/apis/metrics.k8s.io/v1beta1/nodes", .body = "{}"},
+        405);
+    fixture_fini(&f);
+}
+
 static void test_binding_request(void)
 {
     struct fixture f;
@@ -924,6 +1030,9 @@ BH_TESTS("simulator/http", {"create, read, update, delete", test_crud},
          {"patches of three kinds", test_patches},
          {"server-side apply owns, conflicts, forces and removes", test_apply},
          {"YAML bodies are understood", test_yaml_body},
+         {"answers come as YAML, mistakes with their line", test_yaml_answers},
+         {"unknown and repeated fields are refused, or warned of", test_field_validation},
+         {"metrics come from annotations and requests", test_metrics_api},
          {"bindings are requested in two ways", test_binding_request},
          {"the scale sub-resource reads and writes replicas", test_scale},
          {"a namespace without finalizers goes", test_finalize_namespace},

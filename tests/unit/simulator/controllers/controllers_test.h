@@ -84,6 +84,37 @@ static inline void settle(struct world *w)
         turn_world(w);
 }
 
+/* The same under a manual clock: no turns of a loop, no waiting. */
+#define SECOND 1000000000
+
+static inline void world_manual(struct world *w, struct bh_sim_options o)
+{
+    o.manual_clock = true;
+    o.seed = 1;
+    world_init(w, &o);
+}
+
+/* Settles what is due, lets time pass, settles again; pods are bound in between when bind is set.
+ */
+static inline void pass(struct world *w, double seconds)
+{
+    int64_t end = bh_sim_now_ns(w->f.s) + (int64_t)(seconds * SECOND), next;
+
+    for (;;) {
+        CU_ASSERT_EQUAL(bh_sim_advance(w->f.s, 0), 0);
+        if (w->bind)
+            bind_all(w);
+        next = bh_sim_next_ns(w->f.s);
+        if (next > end)
+            break;
+        CU_ASSERT_EQUAL(bh_sim_advance(w->f.s, next), 0);
+    }
+    CU_ASSERT_EQUAL(bh_sim_advance(w->f.s, end), 0);
+    if (w->bind)
+        bind_all(w);
+    CU_ASSERT_EQUAL(bh_sim_advance(w->f.s, 0), 0);
+}
+
 /* Number at a path of an object; -1 when the object is gone, 0 when the field is absent. */
 static inline int64_t num(struct world *w, const char *plural, const char *name, const char *path)
 {

@@ -29,8 +29,8 @@ static void test_scripted_node(void)
          "metadata: {name: n1}\nstatus: {conditions: [{type: Ready, status: \"False\"}]}");
     settle(&w);
     CU_ASSERT_PTR_NULL(strstr(get(&w.f, "nodes", "", "n1")->json, "KubeletReady"));
-    EQ(field(&w.f, get(&w.f, "nodes", "", "n1"), "spec.taints"),
-       "[{\"key\":\"node.kubernetes.io/not-ready\",\"effect\":\"NoSchedule\"}]");
+    EQ(field(&w.f, get(&w.f, "nodes", "", "n1"), "status.conditions"),
+       "[{\"type\":\"Ready\",\"status\":\"False\"}]");
     world_fini(&w);
 }
 

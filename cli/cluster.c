@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * cli/cluster.c - an API server to read from or write to, and what is wanted of it
+ */
+#include "cli/cluster.h"
+
+#include <errno.h>
+
+#include "common/k8s/codec.h"
+
+#define REQUEST_NS UINT64_C(60000000000)
+
+static bool is_url(const char *spec)
+{
+    return spec && (strncmp(spec, "http://", 7) == 0 || strncmp(spec, "https://", 8) == 0);
+}
+
+int bh_cluster_open(struct bh_cluster *c, uv_loop_t *loop, const char *spec, const char *context,
+                    const char *user_agent, struct bh_err *err)
+{
+    const struct bh_api_options o = {
+        .user_agent = user_agent, .field_manager = "berth", .max_connections = 16};
+    int rc = is_url(spec) ? bh_kubeconfig_bare(spec, &c->cfg, err)
+                          : bh_kubeconfig_load(spec, context, &c->cfg, err);
+
+    c->loop = loop;
+    return rc < 0 ? rc : bh_api_client_new(loop, c->cfg, &o, &c->client, err);
+}
+
+void bh_cluster_close(struct bh_cluster *c)
+{
+    bh_api_client_free(c->client);
+    bh_api_config_free(c->cfg);
+    *c = (struct bh_cluster){0};
+}
+
+int bh_cluster_get(struct bh_cluster *c, const char *path, int *ret_code, struct bh_buf *body,
+                   struct bh_err *err)
+{
+    const struct bh_api_call call = {.method = "GET",
+                                     .path = path,
+                                     .timeout_ns = REQUEST_NS,
+                                     .max_reply_bytes = (size_t)256 << 20,
+                                     .long_lived = true,
+                                     .retry_429_5xx = true};
+
+    bh_buf_reset(body);
+    return bh_api_do(c->loop, c->client, &call, ret_code, body, err);
+}
+
+int bh_cluster_reach(struct bh_cluster *c, const char *whose, struct bh_err *err)
+{
+    struct bh_buf body = {0};
+    int code = 0, rc = bh_cluster_get(c, "/version", &code, &body, err);
+
+    if (rc < 0)
+        rc = bh_err_prefix(err, rc, "the %s at %s cannot be reached", whose, c->cfg->server);
+    else if (code == 401)
+        rc = bh_err_set(err, -EACCES, "the %s at %s does not accept these credentials (401)", whose,
+                        c->cfg->server);
+    bh_buf_fini(&body);
+    return rc;
+}
+
+int bh_cluster_may_list(struct bh_cluster *c, const struct bh_clean_kind *k, struct bh_err *err)
+{
+    struct bh_buf path = {0}, body = {0};
+    struct bh_api_status s;
+    int code = 0, rc;
+
+    bh_clean_path(k, NULL, &path);
+    bh_buf_adds(&path, "?limit=1");
+    rc = bh_cluster_get(c, bh_buf_str(&path), &code, &body, err);
+    if (rc == 0 && code == 404) {
+        rc = bh_err_set(err, -ENOENT, "%s are not served", k->plural);
+    } else if (rc == 0 && code != 200) {
+        bh_decode_status(body.p, body.n, code, &s);
+        rc = bh_err_set(err, code == 401 || code == 403 ? -EACCES : -EIO, "%s: %s (%d)", k->plural,
+                        s.message, code);
+    }
+    bh_buf_fini(&path);
+    bh_buf_fini(&body);
+    return rc;
+}
+
+/* ---- what is taken -----------------------------------------------------------------------------
+ */
+
+int bh_take_init(struct bh_take *t, struct bh_err *err)
+{
+    int rc = 0;
+
+    for (size_t i = 0; i < t->kinds.n && rc == 0; i++)
+        if (!bh_clean_kind_named(t->kinds.v[i]))
+            rc = bh_err_set(err, -EINVAL,
+                            "unknown kind \"%s\" for --kinds: plural names of kinds that "
+                            "scheduling looks at, as in \"nodes,pods\"",
+                            t->kinds.v[i]);
+    if (rc == 0 && t->selector)
+        rc = bh_selector_parse(t->selector, &t->labels, err);
+    if (rc == 0 && t->node_selector)
+        rc = bh_selector_parse(t->node_selector, &t->node_labels, err);
+    if (t->anonymise_key)
+        t->anonymise = true;
+    if (t->anonymise)
+        bh_anon_init(&t->anon, t->anonymise_key);
+    return rc;
+}
+
+void bh_take_fini(struct bh_take *t)
+{
+    bh_selector_free(t->labels);
+    bh_selector_free(t->node_labels);
+    free(t->kinds.v);
+    free(t->namespaces.v);
+    free(t->exclude.v);
+}
+
+static bool in_list(const struct bh_opt_list *l, const char *s)
+{
+    for (size_t i = 0; i < l->n; i++)
+        if (bh_streq(l->v[i], s))
+            return true;
+    return false;
+}
+
+bool bh_take_kind(const struct bh_take *t, const struct bh_clean_kind *k, bool once)
+{
+    if ((k->flags & BH_CLEAN_ONCE) && !once)
+        return false;
+    if (t->kinds.n)
+        return in_list(&t->kinds, k->plural) || in_list(&t->kinds, k->kind);
+    return !(k->flags & BH_CLEAN_WORKLOAD);
+}
+
+static bool takes_namespace(const struct bh_take *t, const char *ns)
+{
+    return (!t->namespaces.n || in_list(&t->namespaces, ns)) && !in_list(&t->exclude, ns);
+}
+
+static const char *refuses(const struct bh_take *t, const struct bh_clean_kind *k,
+                           const struct bh_json *meta)
+{
+    const struct bh_json *labels = bh_json_get(meta, "labels");
+    const char *name = bh_json_get_text(meta, "name");
+
+    if (k->flags & BH_CLEAN_NAMESPACED) {
+        if (!takes_namespace(t, bh_json_get_text(meta, "namespace")))
+            return "namespace not selected";
+        if (t->labels && !bh_selector_match_json(t->labels, labels))
+            return "labels not selected";
+    } else if (bh_streq(k->kind, "Namespace") && !takes_namespace(t, name)) {
+        return "namespace not selected";
+    } else if (bh_streq(k->kind, "Node") && t->node_labels &&
+               !bh_selector_match_json(t->node_labels, labels)) {
+        return "node not selected";
+    } else if (bh_streq(k->kind, "PriorityClass") && strncmp(name, "system-", 7) == 0) {
+        return "every cluster has it";
+    }
+    if (bh_streq(k->kind, "Service") && bh_streq(name, "kubernetes"))
+        return "every cluster has it";
+    return NULL;
+}
+
+struct bh_json *bh_take_object(const struct bh_take *t, struct bh_arena *a,
+                               const struct bh_clean_kind *k, const struct bh_json *obj,
+                               const char **ret_why)
+{
+    struct bh_json *o;
+
+    *ret_why = refuses(t, k, bh_json_get(obj, "metadata"));
+    if (*ret_why)
+        return NULL;
+    o = bh_clean(a, k, obj, t->annotations, ret_why);
+    if (*ret_why && !bh_streq(*ret_why, "finished"))
+        return NULL;
+    if (t->anonymise)
+        bh_anon_object(&t->anon, a, o);
+    return o;
+}

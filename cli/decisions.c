@@ -1,0 +1,456 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * cli/decisions.c - `berth decisions`: attempts that a scheduler has recorded
+ *
+ * The file is read where it lies (scheduler/decisions/decisions.h); the scheduler need not run, and
+ * is not asked.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include "cli/cli.h"
+#include "scheduler/decisions/decisions.h"
+#include "scheduler/decisions/recorder.h"
+#include "scheduler/explain/explain.h"
+#include "scheduler/explain/grid.h"
+
+#define WHO           "berth decisions"
+#define STATE_FILE    "/var/lib/berth/" BH_DECISIONS_FILE
+#define MESSAGE_SHOWN 80
+
+static const struct bh_opt_usage usage = {
+    .program = WHO,
+    .synopsis = "[list | show ID | annotations ID] [flags]",
+    .about = "Shows scheduling attempts that berth-scheduler --record-decisions has kept: a list, "
+             "newest first, or one attempt as 'berth explain' would have told it at that moment. "
+             "annotations prints what kube-scheduler-simulator would write onto the pod.",
+    .examples = "  berth decisions\n"
+                "  berth decisions --pod default/web-1 -o wide\n"
+                "  berth decisions --result Unschedulable --limit 20\n"
+                "  berth decisions show 4711\n"
+                "  berth decisions show 4711 --node n1\n"
+                "  berth decisions annotations 4711 -o json\n",
+    .exits =
+        "  0  printed\n  1  no such attempt, no file, or it cannot be read\n  2  wrong usage\n",
+};
+
+struct arguments {
+    const char *runtime, *file, *pod, *ns, *uid, *node, *result, *output;
+    int64_t limit, before;
+    bool no_headers;
+    enum bh_form form;
+    struct bh_opt_list words;
+};
+
+/* ---- which file --------------------------------------------------------------------------------
+ */
+
+/* Named, or that of the runtime directory, or that of the packages' unit. */
+static char *find_file(const struct arguments *a)
+{
+    char dir[108];
+    char *path;
+
+    if (a->file)
+        return bh_strdup(a->file);
+    if (bh_runtime_dir_find(a->runtime, dir, NULL) == 0) {
+        path = bh_asprintf("%s/" BH_DECISIONS_FILE, dir);
+        if (access(path, F_OK) == 0 || a->runtime)
+            return path;
+        free(path);
+    }
+    return bh_strdup(STATE_FILE);
+}
+
+static int fail(const char *path, int rc, const struct bh_err *err)
+{
+    fprintf(stderr, WHO ": %s\n", err->msg);
+    if (rc == -ENOENT && access(path, F_OK) < 0)
+        fprintf(stderr, "Is a scheduler recording (berth-scheduler --record-decisions)? "
+                        "--decisions-file names another file.\n");
+    return BH_EXIT_FAIL;
+}
+
+static void print(const struct bh_buf *b)
+{
+    fwrite(bh_buf_str(b), 1, b->n, stdout);
+}
+
+/* ---- list --------------------------------------------------------------------------------------
+ */
+
+static unsigned result_look(const char *result)
+{
+    return bh_streq(result, "Scheduled") ? BH_CELL_GOOD : BH_CELL_BAD;
+}
+
+static void duration_cell(struct bh_grid *g, unsigned look, int64_t ns)
+{
+    if (ns < 1000000)
+        bh_grid_cell(g, look, "%.1fus", (double)ns / 1e3);
+    else
+        bh_grid_cell(g, look, "%.1fms", (double)ns / 1e6);
+}
+
+static void text_cell(struct bh_grid *g, const char *s)
+{
+    bh_grid_cell(g, 0, "%s", *s ? s : "-");
+}
+
+/* What happened in the end, in one word; the node, also a promised one. */
+static void outcome_cells(struct bh_grid *g, const struct bh_json *row)
+{
+    const char *result = bh_json_get_text(row, "result"),
+               *outcome = bh_json_get_text(row, "outcome");
+    const char *node = bh_json_get_text(row, "nodeName"),
+               *promised = bh_json_get_text(row, "nominatedNodeName");
+
+    bh_grid_cell(g, result_look(result), "%s", result);
+    bh_grid_cell(g, bh_streq(outcome, "Failed") ? BH_CELL_BAD : 0, "%s", *outcome ? outcome : "-");
+    if (!*node && *promised)
+        bh_grid_cell(g, BH_CELL_DIM, "(%s)", promised);
+    else
+        text_cell(g, node);
+}
+
+static void add_row(struct bh_grid *g, const struct bh_json *row, bool wide)
+{
+    const struct bh_json *pod = bh_json_get(row, "pod"), *nodes = bh_json_get(row, "nodes");
+    const char *why = bh_json_get_text(row, "outcomeMessage");
+    const char *time = bh_json_get_text(row, "time");
+
+    if (!*why)
+        why = bh_json_get_text(row, "message");
+    bh_grid_cell(g, BH_CELL_RIGHT, "%lld", (long long)bh_json_get_i64(row, "id", 0));
+    bh_grid_cell(g, 0, "%.*s", wide ? (int)strlen(time) : 19, time);
+    bh_grid_cell(g, BH_CELL_BOLD, "%s/%s", bh_json_get_text(pod, "namespace"),
+                 bh_json_get_text(pod, "name"));
+    bh_grid_cell(g, BH_CELL_RIGHT, "%lld", (long long)bh_json_get_i64(row, "attempt", 0));
+    outcome_cells(g, row);
+    bh_grid_cell(g, BH_CELL_RIGHT, "%lld/%lld", (long long)bh_json_get_i64(nodes, "feasible", 0),
+                 (long long)bh_json_get_i64(nodes, "total", 0));
+    if (wide) {
+        duration_cell(g, BH_CELL_RIGHT, bh_json_get_i64(row, "duration_ns", 0));
+        text_cell(g, bh_json_get_text(row, "trigger"));
+        text_cell(g, bh_json_get_text(row, "profile"));
+    }
+    if (!wide && strlen(why) > MESSAGE_SHOWN)
+        bh_grid_cell(g, 0, "%.*s...", MESSAGE_SHOWN, why);
+    else
+        text_cell(g, why);
+    bh_grid_row(g);
+}
+
+static void render_list(struct bh_buf *out, const struct bh_json *list, const struct arguments *a)
+{
+    bool wide = a->form == BH_FORM_WIDE;
+    struct bh_grid g = {0};
+
+    if (!a->no_headers && wide)
+        bh_grid_heading(&g, BH_CELL_BOLD, ">ID", "TIME", "POD", ">ATTEMPT", "RESULT", "OUTCOME",
+                        "NODE", ">FEASIBLE", ">TOOK", "TRIGGER", "PROFILE", "MESSAGE", NULL);
+    else if (!a->no_headers)
+        bh_grid_heading(&g, BH_CELL_BOLD, ">ID", "TIME", "POD", ">ATTEMPT", "RESULT", "OUTCOME",
+                        "NODE", ">FEASIBLE", "MESSAGE", NULL);
+    bh_json_each (row, bh_json_get_list(list, "items"))
+        add_row(&g, row, wide);
+    bh_grid_print(&g, out, 0, bh_colour_wanted(STDOUT_FILENO));
+    bh_grid_fini(&g);
+}
+
+/* --pod NS/NAME, or NAME with -n. */
+static void split_pod(struct bh_arena *arena, const struct arguments *a,
+                      struct bh_decision_filter *f)
+{
+    const char *slash = a->pod ? strchr(a->pod, '/') : NULL;
+
+    f->namespace_ = a->ns;
+    f->pod = a->pod;
+    if (slash) {
+        f->namespace_ = bh_arena_strndup(arena, a->pod, (size_t)(slash - a->pod));
+        f->pod = slash + 1;
+    } else if (a->pod && !a->ns) {
+        f->namespace_ = "default";
+    }
+}
+
+static int list(struct bh_decisions *d, const char *path, const struct arguments *a,
+                struct bh_arena *arena, struct bh_buf *out)
+{
+    struct bh_decision_filter f = {.uid = a->uid,
+                                   .node = a->node,
+                                   .result = a->result,
+                                   .before = a->before,
+                                   .limit = (unsigned)a->limit};
+    struct bh_json *v = NULL;
+    struct bh_err err = {{0}};
+    int rc;
+
+    split_pod(arena, a, &f);
+    if (access(path, F_OK) < 0) {
+        rc = -errno;
+        bh_err_set(&err, rc, "%s: %s", path, strerror(-rc));
+    } else {
+        rc = bh_decisions_list(d, arena, &f, &v, &err);
+    }
+    if (rc < 0)
+        return fail(path, rc, &err);
+    if (a->form == BH_FORM_TABLE || a->form == BH_FORM_WIDE)
+        render_list(out, v, a);
+    else
+        bh_form_write(out, v, a->form);
+    print(out);
+    if (bh_json_get_bool(v, "more", false) && isatty(STDERR_FILENO))
+        fprintf(
+            stderr, "There are more: --limit, or --before=%lld for the next page.\n",
+            (long long)bh_json_get_i64(
+                bh_json_at(bh_json_get(v, "items"), bh_json_get(v, "items")->c.n - 1), "id", 0));
+    return BH_EXIT_OK;
+}
+
+/* ---- one attempt -------------------------------------------------------------------------------
+ */
+
+static void add_field(struct bh_grid *g, const char *name, const char *value)
+{
+    if (!*value)
+        return;
+    bh_grid_cell(g, BH_CELL_BOLD, "%s", name);
+    bh_grid_cell(g, 0, "%s", value);
+    bh_grid_row(g);
+}
+
+static void add_number(struct bh_grid *g, const char *name, int64_t v)
+{
+    bh_grid_cell(g, BH_CELL_BOLD, "%s", name);
+    bh_grid_cell(g, 0, "%lld", (long long)v);
+    bh_grid_row(g);
+}
+
+/* What the explanation does not say: when, which attempt, what came of it. */
+static void render_head(struct bh_buf *out, const struct bh_json *v, bool colour)
+{
+    struct bh_grid g = {0};
+
+    add_number(&g, "Attempt:", bh_json_get_i64(v, "attempt", 0));
+    add_field(&g, "Time:", bh_json_get_text(v, "time"));
+    add_field(&g, "Trigger:", bh_json_get_text(v, "trigger"));
+    bh_grid_cell(&g, BH_CELL_BOLD, "Took:");
+    duration_cell(&g, 0, bh_json_get_i64(v, "duration_ns", 0));
+    bh_grid_row(&g);
+    add_field(&g, "Outcome:", bh_json_get_text(v, "outcome"));
+    add_field(&g, "Because:", bh_json_get_text(v, "outcomeMessage"));
+    bh_grid_print(&g, out, 0, colour);
+    bh_grid_fini(&g);
+    bh_buf_addc(out, '\n');
+}
+
+static void add_list(struct bh_buf *b, const struct bh_json *v, const char *between)
+{
+    bh_json_each (i, v)
+        bh_buf_addf(b, "%s%s", b->n ? between : "", bh_json_cstr(i) ? bh_json_cstr(i) : "");
+}
+
+static void render_scores(struct bh_buf *out, const struct bh_json *plugins,
+                          const struct bh_json *v, bool colour)
+{
+    const struct bh_json *difference = bh_json_get(v, "difference");
+    struct bh_grid g = {0};
+    size_t k = 0;
+
+    bh_grid_heading(&g, BH_CELL_BOLD, "SCORE", ">WEIGHT", ">RAW", ">NORMALIZED", ">WEIGHTED",
+                    ">AGAINST WINNER", NULL);
+    bh_json_each (p, plugins) {
+        int64_t raw = 0, normalized = 0, weighted = 0;
+        (void)bh_json_i64(bh_json_at(bh_json_get(v, "raw"), k), &raw);
+        (void)bh_json_i64(bh_json_at(bh_json_get(v, "normalized"), k), &normalized);
+        (void)bh_json_i64(bh_json_at(bh_json_get(v, "weighted"), k), &weighted);
+        bh_grid_cell(&g, 0, "%s", bh_json_get_text(p, "name"));
+        bh_grid_cell(&g, BH_CELL_RIGHT, "%lld", (long long)bh_json_get_i64(p, "weight", 0));
+        bh_grid_cell(&g, BH_CELL_RIGHT, "%lld", (long long)raw);
+        bh_grid_cell(&g, BH_CELL_RIGHT, "%lld", (long long)normalized);
+        bh_grid_cell(&g, BH_CELL_RIGHT, "%lld", (long long)weighted);
+        bh_grid_cell(&g, BH_CELL_RIGHT, "%+lld",
+                     (long long)bh_json_get_i64(bh_json_at(difference, k), "weighted", 0));
+        bh_grid_row(&g);
+        k++;
+    }
+    bh_buf_addc(out, '\n');
+    bh_grid_print(&g, out, 0, colour);
+    bh_grid_fini(&g);
+}
+
+static void render_node(struct bh_buf *out, const struct bh_json *plugins, const struct bh_json *v,
+                        bool colour)
+{
+    const struct bh_json *winner = bh_json_get(v, "winner");
+    bool feasible = bh_streq(bh_json_get_text(v, "status"), "feasible");
+    struct bh_buf reasons = {0}, passed = {0};
+    struct bh_grid g = {0};
+
+    add_list(&reasons, bh_json_get(v, "reasons"), ", ");
+    add_list(&passed, bh_json_get(v, "passed"), ", ");
+    add_field(&g, "Node:", bh_json_get_text(v, "node"));
+    add_field(&g, "Status:", bh_json_get_text(v, "status"));
+    add_field(&g, "Plugin:", bh_json_get_text(v, "plugin"));
+    add_field(&g, "Code:", bh_json_get_text(v, "code"));
+    add_field(&g, "Reasons:", bh_buf_str(&reasons));
+    add_field(&g, "Passed:", bh_buf_str(&passed));
+    if (feasible)
+        add_number(&g, "Total:", bh_json_get_i64(v, "total", 0));
+    add_field(&g, "Winner:", bh_json_get_text(winner, "node"));
+    if (winner && feasible)
+        add_number(&g, "Its total:", bh_json_get_i64(winner, "total", 0));
+    bh_grid_print(&g, out, 0, colour);
+    bh_grid_fini(&g);
+    if (feasible && bh_json_first(plugins))
+        render_scores(out, plugins, v, colour);
+    bh_buf_fini(&reasons);
+    bh_buf_fini(&passed);
+}
+
+static int show_node(struct bh_decisions *d, const struct arguments *a, int64_t id,
+                     struct bh_arena *arena, struct bh_buf *out, struct bh_err *err)
+{
+    struct bh_json *v = NULL, *whole = NULL;
+    int rc = bh_decisions_node(d, arena, id, a->node, &v, err);
+
+    if (rc == 0)
+        rc = bh_decisions_get(d, arena, id, &whole, err);
+    if (rc < 0)
+        return rc;
+    if (a->form == BH_FORM_TABLE || a->form == BH_FORM_WIDE)
+        render_node(out, bh_json_get(whole, "scorePlugins"), v, bh_colour_wanted(STDOUT_FILENO));
+    else
+        bh_form_write(out, v, a->form);
+    return 0;
+}
+
+static int show(struct bh_decisions *d, const struct arguments *a, int64_t id,
+                struct bh_arena *arena, struct bh_buf *out, struct bh_err *err)
+{
+    bool colour = bh_colour_wanted(STDOUT_FILENO);
+    struct bh_json *v = NULL, *whole = NULL;
+    int rc;
+
+    if (a->node)
+        return show_node(d, a, id, arena, out, err);
+    rc = bh_decisions_explanation(d, arena, id, &v, err);
+    if (rc == 0)
+        rc = bh_decisions_get(d, arena, id, &whole, err);
+    if (rc < 0)
+        return rc;
+    if (a->form == BH_FORM_TABLE || a->form == BH_FORM_WIDE)
+        render_head(out, whole, colour);
+    bh_explain_render(out, v, a->form, colour);
+    return 0;
+}
+
+static int annotations(struct bh_decisions *d, const struct arguments *a, int64_t id,
+                       struct bh_arena *arena, struct bh_buf *out, struct bh_err *err)
+{
+    struct bh_json *v = NULL;
+    int rc = bh_decisions_annotations(d, arena, id, NULL, &v, err);
+
+    if (rc < 0)
+        return rc;
+    if (a->form == BH_FORM_JSON || a->form == BH_FORM_YAML) {
+        bh_form_write(out, v, a->form);
+        return 0;
+    }
+    bh_json_each (i, v) {
+        bh_text_add(out, BH_CELL_BOLD, bh_colour_wanted(STDOUT_FILENO), i->key.p);
+        bh_buf_adds(out, ": ");
+        bh_text_add(out, 0, false, bh_json_cstr(i));
+        bh_buf_addc(out, '\n');
+    }
+    return 0;
+}
+
+static int one(struct bh_decisions *d, const char *path, const struct arguments *a,
+               struct bh_arena *arena, struct bh_buf *out)
+{
+    struct bh_err err = {{0}};
+    char *end = NULL;
+    long long id = a->words.n > 1 ? strtoll(a->words.v[1], &end, 10) : 0;
+    int rc;
+
+    if (a->words.n != 2 || !end || *end || id <= 0) {
+        bh_err_set(&err, -EINVAL, "%s wants the number of an attempt, see 'berth decisions list'",
+                   a->words.v[0]);
+        return bh_cli_usage_error(WHO, &err);
+    }
+    rc = bh_streq(a->words.v[0], "show") ? show(d, a, id, arena, out, &err)
+                                         : annotations(d, a, id, arena, out, &err);
+    if (rc < 0)
+        return fail(path, rc, &err);
+    print(out);
+    return BH_EXIT_OK;
+}
+
+/* ---- the command -------------------------------------------------------------------------------
+ */
+
+static int read_arguments(struct arguments *a, int argc, char **argv, struct bh_err *err)
+{
+    const struct bh_opt table[] = {
+        {"decisions-file", 0, BH_OPT_STR, &a->file, "FILE",
+         "the scheduler's file (default decisions.db in the runtime directory, or " STATE_FILE ")"},
+        {"runtime-dir", 0, BH_OPT_STR, &a->runtime, "DIR",
+         "runtime directory of the scheduler (default $BERTH_RUNTIME_DIR or /run/berth)"},
+        {"pod", 0, BH_OPT_STR, &a->pod, "NAMESPACE/NAME", "attempts of this pod"},
+        {"namespace", 'n', BH_OPT_STR, &a->ns, "NAME", "attempts of pods of this namespace"},
+        {"uid", 0, BH_OPT_STR, &a->uid, "UID", "attempts of the pod with this uid"},
+        {"node", 0, BH_OPT_STR, &a->node, "NAME",
+         "list: attempts that chose or nominated this node; show: why (not) this node"},
+        {"result", 0, BH_OPT_STR, &a->result, "RESULT", "Scheduled, Unschedulable or Error"},
+        {"limit", 0, BH_OPT_INT, &a->limit, "N", "at most so many, up to 1000"},
+        {"before", 0, BH_OPT_INT, &a->before, "ID", "older than this one"},
+        {"output", 'o', BH_OPT_STR, &a->output, BH_FORMS, "output form"},
+        {"no-headers", 0, BH_OPT_BOOL, &a->no_headers, NULL, "no line of headings"},
+        {0},
+    };
+    int rc = bh_opt_parse(table, &usage, argc, argv, &a->words, err);
+    const char *verb = rc == 0 && a->words.n ? a->words.v[0] : "list";
+
+    if (rc == 0)
+        rc = bh_form_parse(a->output, &a->form, err);
+    if (rc == 0 && (a->limit < 1 || a->limit > (int64_t)BH_DECISIONS_PAGE_MAX))
+        rc = bh_err_set(err, -EINVAL, "limit %lld: want 1 to %u", (long long)a->limit,
+                        BH_DECISIONS_PAGE_MAX);
+    if (rc == 0 && !bh_streq(verb, "list") && !bh_streq(verb, "show") &&
+        !bh_streq(verb, "annotations"))
+        rc = bh_err_set(err, -EINVAL, "unknown verb \"%s\": list, show or annotations", verb);
+    if (rc == 0 && bh_streq(verb, "list") && a->words.n > 1)
+        rc = bh_err_set(err, -EINVAL, "unexpected argument \"%s\"", a->words.v[1]);
+    return rc;
+}
+
+int bh_cmd_decisions(int argc, char **argv)
+{
+    struct arguments a = {.limit = BH_DECISIONS_PAGE, .output = "table"};
+    struct bh_err err = {{0}};
+    BH_CLEANUP(bh_freep) char *path = NULL;
+    struct bh_decisions *d;
+    struct bh_buf out = {0};
+    struct bh_arena arena;
+    int rc = read_arguments(&a, argc, argv, &err), code;
+
+    if (rc != 0) {
+        free(a.words.v);
+        return rc > 0 ? BH_EXIT_OK : bh_cli_usage_error(WHO, &err);
+    }
+    bh_arena_init(&arena, 0);
+    path = find_file(&a);
+    d = bh_decisions_new(path);
+    if (!a.words.n || bh_streq(a.words.v[0], "list"))
+        code = list(d, path, &a, &arena, &out);
+    else
+        code = one(d, path, &a, &arena, &out);
+    bh_decisions_free(d);
+    bh_buf_fini(&out);
+    bh_arena_fini(&arena);
+    free(a.words.v);
+    return code;
+}

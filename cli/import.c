@@ -1,0 +1,443 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * cli/import.c - `berth import`: a real cluster's scheduling state, once, into another API server
+ *
+ * Kind by kind in the order in which they refer to one another, page by page; a page is written
+ * before the next is asked for, so memory does not grow with the cluster. A list that expires in
+ * the middle (410) begins again: what was written already is found unchanged.
+ */
+#include "cli/cluster.h"
+
+#include <errno.h>
+#include <unistd.h>
+
+#include "common/base/loop.h"
+#include "common/data/yaml.h"
+#include "common/k8s/codec.h"
+#include "scheduler/explain/grid.h"
+
+#define PAGE          500
+#define RELISTS       3
+#define PARALLEL      32
+#define LISTED        20
+#define MESSAGE_BYTES 400
+
+struct count {
+    uint64_t read, by[BH_APPLIED_COUNT], skipped, finished;
+    char refused[MESSAGE_BYTES]; /* the source does not let us read this kind */
+};
+struct failure {
+    const char *kind;
+    char *name, *message;
+};
+struct import {
+    uv_loop_t loop;
+    struct bh_cluster from, to;
+    struct bh_take take;
+    struct bh_applier *applier;
+    struct bh_signals *signals;
+    struct bh_progress progress;
+    struct bh_arena arena; /* of a page */
+    FILE *manifests;
+    struct count count[64]; /* by kind's place in the table */
+    struct failure fail[LISTED];
+    size_t n_fail;
+    uint64_t total;
+    bool dry_run, stopping;
+};
+
+static struct count *count_of(struct import *im, const struct bh_clean_kind *k)
+{
+    bh_assert(bh_clean_n_kinds <= BH_ARRAY_LEN(im->count));
+    return &im->count[k - bh_clean_kinds];
+}
+
+static void on_result(void *arg, const struct bh_clean_kind *k, const char *ns, const char *name,
+                      enum bh_applied what, const char *message)
+{
+    struct import *im = arg;
+    bool bad = what == BH_APPLIED_FAILED || what == BH_APPLIED_DIFFERENT;
+
+    count_of(im, k)->by[what]++;
+    if (!bad || im->n_fail == LISTED)
+        return;
+    im->fail[im->n_fail++] = (struct failure){
+        k->kind, bh_asprintf("%s%s%s", ns, *ns ? "/" : "", name), bh_strdup(message)};
+}
+
+/* ---- reading -----------------------------------------------------------------------------------
+ */
+
+static void write_manifest(struct import *im, const struct bh_clean_kind *k, struct bh_json *o)
+{
+    struct bh_json *status;
+    struct bh_buf b = {0};
+
+    status = bh_clean_new(&im->arena, k, o);
+    if (bh_streq(k->kind, "Pod") && status)
+        bh_json_set(&im->arena, o, "status", status);
+    bh_buf_adds(&b, "---\n");
+    bh_yaml_write(&b, o);
+    fwrite(b.p, 1, b.n, im->manifests);
+    bh_buf_fini(&b);
+}
+
+static void take_one(struct import *im, const struct bh_clean_kind *k, struct bh_json *obj)
+{
+    struct count *n = count_of(im, k);
+    struct bh_json *o;
+    const char *why;
+    char av[80];
+
+    bh_json_set_str(&im->arena, obj, "apiVersion", bh_clean_api_version(k, av));
+    bh_json_set_str(&im->arena, obj, "kind", k->kind);
+    o = bh_take_object(&im->take, &im->arena, k, obj, &why);
+    n->read++;
+    if (why) {
+        n->skipped++;
+        n->finished += bh_streq(why, "finished");
+        return;
+    }
+    if (im->manifests)
+        write_manifest(im, k, o);
+    else if (!im->dry_run)
+        bh_applier_put(im->applier, k, o);
+}
+
+static void settle(struct import *im)
+{
+    while (im->applier && bh_applier_backlog(im->applier) && !im->stopping)
+        uv_run(&im->loop, UV_RUN_ONCE);
+}
+
+/* 0 with the list's tree; -ESTALE: it expired; -EACCES, -ENOENT, -EIO. */
+static int get_page(struct import *im, const struct bh_clean_kind *k, const char *cont,
+                    struct bh_json **ret, struct bh_err *err)
+{
+    struct bh_buf path = {0}, body = {0};
+    struct bh_api_status s;
+    int code = 0, rc;
+
+    bh_clean_path(k, NULL, &path);
+    bh_buf_addf(&path, "?limit=%d", PAGE);
+    if (*cont) {
+        bh_buf_adds(&path, "&continue=");
+        bh_url_escape(&path, cont);
+    }
+    rc = bh_cluster_get(&im->from, bh_buf_str(&path), &code, &body, err);
+    if (rc == 0 && code == 200)
+        rc = bh_json_parse(&im->arena, body.p, body.n, 0, ret, err);
+    else if (rc == 0) {
+        bh_decode_status(body.p, body.n, code, &s);
+        rc = bh_err_set(err,
+                        code == 410                  ? -ESTALE
+                        : code == 401 || code == 403 ? -EACCES
+                        : code == 404                ? -ENOENT
+                                                     : -EIO,
+                        "%s", s.message);
+    }
+    bh_buf_fini(&path);
+    bh_buf_fini(&body);
+    return rc;
+}
+
+static int read_pages(struct import *im, const struct bh_clean_kind *k, struct bh_err *err)
+{
+    BH_CLEANUP(bh_freep) char *cont = bh_strdup("");
+    int rc;
+
+    do {
+        struct bh_json *list = NULL;
+        const char *next;
+        bh_arena_reset(&im->arena);
+        rc = get_page(im, k, cont, &list, err);
+        if (rc < 0)
+            return rc;
+        for (struct bh_json *m = bh_json_first(bh_json_get(list, "items")), *after; m; m = after) {
+            after = m->next;
+            if (m->type == BH_JSON_OBJECT)
+                take_one(im, k, m);
+        }
+        im->total = count_of(im, k)->read;
+        settle(im);
+        bh_progress_draw(&im->progress, 0, 0, "%s: %llu", k->plural, (unsigned long long)im->total);
+        next = bh_json_get_text(bh_json_get(list, "metadata"), "continue");
+        if (*next && bh_streq(next, cont))
+            return bh_err_set(err, -EPROTO, "%s: the list goes round in circles", k->plural);
+        free(cont);
+        cont = bh_strdup(next);
+    } while (*cont && !im->stopping);
+    return 0;
+}
+
+/* A kind that cannot be read is reported; only a source that is gone ends the import. */
+static int read_kind(struct import *im, const struct bh_clean_kind *k, struct bh_err *err)
+{
+    struct count *n = count_of(im, k);
+    int rc = -ESTALE;
+
+    for (unsigned i = 0; rc == -ESTALE && i < RELISTS; i++) {
+        n->read = n->skipped = n->finished = 0; /* what was written is now found unchanged */
+        rc = read_pages(im, k, err);
+    }
+    if (rc == -ENOENT)
+        return 0; /* an older server, or an API group that is not on */
+    if (rc == -EACCES || rc == -EIO || rc == -ESTALE) {
+        snprintf(n->refused, sizeof(n->refused), "%.*s", MESSAGE_BYTES - 1, err->msg);
+        return 0;
+    }
+    return rc;
+}
+
+static int read_all(struct import *im, struct bh_err *err)
+{
+    int rc = 0;
+
+    for (size_t i = 0; i < bh_clean_n_kinds && rc == 0 && !im->stopping; i++)
+        if (bh_take_kind(&im->take, &bh_clean_kinds[i], true))
+            rc = read_kind(im, &bh_clean_kinds[i], err);
+    bh_progress_end(&im->progress);
+    return rc < 0 ? bh_err_prefix(err, rc, "reading from %s", im->from.cfg->server) : 0;
+}
+
+/* ---- report ------------------------------------------------------------------------------------
+ */
+
+static struct bh_json *report_json(const struct import *im, struct bh_arena *a)
+{
+    static const char *const names[] = {"created", "updated",   "unchanged", "deleted",
+                                        "bound",   "different", "failed"};
+    struct bh_json *o = bh_json_new(a, BH_JSON_OBJECT), *kinds, *fails;
+
+    bh_json_set_bool(a, o, "dryRun", im->dry_run);
+    kinds = bh_json_set(a, o, "kinds", bh_json_new(a, BH_JSON_ARRAY));
+    for (size_t i = 0; i < bh_clean_n_kinds; i++) {
+        const struct count *n = &im->count[i];
+        struct bh_json *k;
+        if (!n->read && !*n->refused)
+            continue;
+        k = bh_json_new(a, BH_JSON_OBJECT);
+        bh_json_set_str(a, k, "kind", bh_clean_kinds[i].kind);
+        bh_json_set_i64(a, k, "read", (int64_t)n->read);
+        for (size_t j = 0; j < BH_ARRAY_LEN(names); j++)
+            if (j != BH_APPLIED_DELETED && j != BH_APPLIED_BOUND)
+                bh_json_set_i64(a, k, names[j], (int64_t)n->by[j]);
+        bh_json_set_i64(a, k, "skipped", (int64_t)n->skipped);
+        bh_json_set_i64(a, k, "finished", (int64_t)n->finished);
+        bh_json_set_text(a, k, "refused", n->refused);
+        bh_json_push(kinds, k);
+    }
+    fails = bh_json_set(a, o, "failures", bh_json_new(a, BH_JSON_ARRAY));
+    for (size_t i = 0; i < im->n_fail; i++) {
+        struct bh_json *f = bh_json_new(a, BH_JSON_OBJECT);
+        bh_json_set_str(a, f, "kind", im->fail[i].kind);
+        bh_json_set_str(a, f, "name", im->fail[i].name);
+        bh_json_set_str(a, f, "message", im->fail[i].message);
+        bh_json_push(fails, f);
+    }
+    return o;
+}
+
+static void print_table(const struct import *im, struct bh_buf *out)
+{
+    struct bh_grid g = {0};
+
+    bh_grid_heading(&g, 0, "KIND", ">READ", ">CREATED", ">UPDATED", ">UNCHANGED", ">SKIPPED",
+                    ">FAILED", NULL);
+    for (size_t i = 0; i < bh_clean_n_kinds; i++) {
+        const struct count *n = &im->count[i];
+        const uint64_t cells[] = {n->read,
+                                  n->by[BH_APPLIED_CREATED],
+                                  n->by[BH_APPLIED_UPDATED],
+                                  n->by[BH_APPLIED_UNCHANGED],
+                                  n->skipped,
+                                  n->by[BH_APPLIED_FAILED] + n->by[BH_APPLIED_DIFFERENT]};
+        if (!n->read)
+            continue;
+        bh_grid_cell(&g, 0, "%s", bh_clean_kinds[i].plural);
+        for (size_t j = 0; j < BH_ARRAY_LEN(cells); j++)
+            bh_grid_cell(&g, BH_CELL_RIGHT, "%llu", (unsigned long long)cells[j]);
+        bh_grid_row(&g);
+    }
+    bh_grid_print(&g, out, 0, false);
+    bh_grid_fini(&g);
+    for (size_t i = 0; i < bh_clean_n_kinds; i++)
+        if (*im->count[i].refused)
+            bh_buf_addf(out, "%s could not be read: %s\n", bh_clean_kinds[i].plural,
+                        im->count[i].refused);
+    for (size_t i = 0; i < im->n_fail; i++) {
+        bh_buf_addf(out, "%s ", im->fail[i].kind);
+        bh_text_add(out, 0, false, im->fail[i].name);
+        bh_buf_adds(out, ": ");
+        bh_text_add(out, 0, false, im->fail[i].message);
+        bh_buf_addc(out, '\n');
+    }
+}
+
+/* Returns the exit status. */
+static int report(const struct import *im, bool json)
+{
+    FILE *to = im->manifests == stdout ? stderr : stdout;
+    struct bh_buf out = {0};
+    struct bh_arena a;
+    uint64_t bad = 0;
+
+    bh_arena_init(&a, 0);
+    if (json) {
+        bh_json_write_pretty(&out, report_json(im, &a));
+        bh_buf_addc(&out, '\n');
+    } else {
+        print_table(im, &out);
+    }
+    fputs(bh_buf_str(&out), to);
+    bh_buf_fini(&out);
+    bh_arena_fini(&a);
+    for (size_t i = 0; i < bh_clean_n_kinds; i++)
+        bad += im->count[i].by[BH_APPLIED_FAILED] + im->count[i].by[BH_APPLIED_DIFFERENT] +
+               (*im->count[i].refused != '\0');
+    return bad ? 3 : BH_EXIT_OK;
+}
+
+/* ---- command -----------------------------------------------------------------------------------
+ */
+
+static const struct bh_opt_usage usage = {
+    .program = "berth import",
+    .synopsis =
+        "--from KUBECONFIG|URL (--to KUBECONFIG|URL | --manifests FILE | --dry-run) [flags]",
+    .about = "Reads what scheduling looks at from a real cluster and writes it to another API "
+             "server, normally Berth's simulator: nodes with their status, pods on their nodes, "
+             "volumes, classes, budgets. Secrets, config maps, tokens, environments and commands "
+             "are not read, or dropped (docs/replay.md). Nothing is written to the source.",
+    .examples =
+        "  berth import --from ~/.kube/config --context production --to http://127.0.0.1:10251\n"
+        "  berth import --from ~/.kube/config --dry-run\n"
+        "  berth import --from ~/.kube/config --anonymise --manifests cluster.yaml\n"
+        "  berth simulate -f cluster.yaml -f pods.yaml\n",
+    .exits = "  0  everything was imported\n  1  the source or the destination failed\n  2  wrong "
+             "usage\n  3  some objects were refused, or some kinds could not be read\n",
+};
+
+struct arguments {
+    const char *from, *context, *to, *to_context, *manifests, *output;
+};
+
+static int check_arguments(const struct import *im, const struct arguments *a, struct bh_err *err)
+{
+    if (!a->from)
+        return bh_err_set(err, -EINVAL, "--from is required: the cluster to read");
+    if ((a->to != NULL) + (a->manifests != NULL) + im->dry_run != 1)
+        return bh_err_set(err, -EINVAL, "one of --to, --manifests and --dry-run is required");
+    if (!bh_streq(a->output, "table") && !bh_streq(a->output, "json"))
+        return bh_err_set(err, -EINVAL, "invalid value \"%s\" for --output: table or json",
+                          a->output);
+    return 0;
+}
+
+static void on_stop(void *arg)
+{
+    ((struct import *)arg)->stopping = true;
+}
+
+static int open_ends(struct import *im, const struct arguments *a, struct bh_err *err)
+{
+    int rc = bh_cluster_open(&im->from, &im->loop, a->from, a->context, "berth-import", err);
+
+    if (rc == 0)
+        rc = bh_cluster_reach(&im->from, "source", err);
+    if (rc == 0 && a->to) {
+        struct bh_applier_options o = {
+            .to = &im->to, .parallel = PARALLEL, .on_result = on_result, .arg = im};
+        rc = bh_cluster_open(&im->to, &im->loop, a->to, a->to_context, "berth-import", err);
+        if (rc == 0)
+            rc = bh_cluster_reach(&im->to, "destination", err);
+        if (rc == 0)
+            im->applier = bh_applier_new(&o);
+    }
+    if (rc == 0 && a->manifests) {
+        im->manifests = bh_streq(a->manifests, "-") ? stdout : fopen(a->manifests, "we");
+        if (!im->manifests)
+            rc = bh_err_set(err, -errno, "could not write \"%s\": %s", a->manifests,
+                            strerror(errno));
+    }
+    return rc;
+}
+
+static int close_manifests(struct import *im, const char *path, struct bh_err *err)
+{
+    FILE *f = bh_take_ptr(im->manifests);
+    bool bad = f && (ferror(f) || fflush(f) != 0);
+
+    if (f && f != stdout && fclose(f) != 0)
+        bad = true;
+    return bad ? bh_err_set(err, -EIO, "could not write \"%s\" to its end", path) : 0;
+}
+
+static void cleanup(struct import *im)
+{
+    bh_applier_free(im->applier);
+    bh_cluster_close(&im->from);
+    bh_cluster_close(&im->to);
+    bh_signals_close(im->signals);
+    bh_loop_drain_close(&im->loop);
+    bh_take_fini(&im->take);
+    bh_arena_fini(&im->arena);
+    for (size_t i = 0; i < im->n_fail; i++) {
+        free(im->fail[i].name);
+        free(im->fail[i].message);
+    }
+    free(im);
+}
+
+static int parse(struct import *im, struct arguments *a, int argc, char **argv, struct bh_err *err)
+{
+    const struct bh_opt table[] = {
+        {"from", 0, BH_OPT_STR, &a->from, "KUBECONFIG|URL", "the cluster to read"},
+        {"context", 0, BH_OPT_STR, &a->context, "NAME", "context of --from"},
+        {"to", 0, BH_OPT_STR, &a->to, "KUBECONFIG|URL", "the API server to write to"},
+        {"to-context", 0, BH_OPT_STR, &a->to_context, "NAME", "context of --to"},
+        {"manifests", 0, BH_OPT_STR, &a->manifests, "FILE", "write YAML instead (- = output)"},
+        {"dry-run", 0, BH_OPT_BOOL, &im->dry_run, NULL, "only read, and report"},
+        BH_TAKE_OPTS(&im->take),
+        {"output", 'o', BH_OPT_STR, &a->output, "table|json", "form of the report"},
+        {0},
+    };
+    int rc = bh_opt_parse(table, &usage, argc, argv, NULL, err);
+
+    if (rc == 0)
+        rc = check_arguments(im, a, err);
+    return rc == 0 ? bh_take_init(&im->take, err) : rc;
+}
+
+int bh_cmd_import(int argc, char **argv)
+{
+    struct arguments a = {.output = "table"};
+    struct import *im = bh_calloc(1, sizeof(*im));
+    struct bh_err err = {0};
+    int status = BH_EXIT_FAIL, rc = parse(im, &a, argc, argv, &err);
+
+    if (rc != 0) {
+        bh_take_fini(&im->take);
+        free(im);
+        return rc > 0 ? BH_EXIT_OK : bh_cli_usage_error("berth import", &err);
+    }
+    uv_loop_init(&im->loop);
+    bh_arena_init(&im->arena, 0);
+    bh_progress_init(&im->progress);
+    im->signals = bh_signals_new(&im->loop, on_stop, NULL, im);
+    rc = open_ends(im, &a, &err);
+    if (rc == 0)
+        rc = read_all(im, &err);
+    if (rc == 0 && im->stopping)
+        rc = bh_err_set(&err, -EINTR, "stopped; what was imported stays");
+    if (rc == 0)
+        status = report(im, bh_streq(a.output, "json"));
+    if (rc == 0)
+        rc = close_manifests(im, a.manifests, &err);
+    if (rc < 0) {
+        fprintf(stderr, "berth import: %s\n", err.msg);
+        status = BH_EXIT_FAIL;
+    }
+    cleanup(im);
+    return status;
+}

@@ -1,0 +1,241 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * cli/record.c - `berth record`: a real cluster's changes to a file
+ *
+ * Lines are written to the file at least every FLUSH_NS: a killed recorder loses no more.
+ */
+#include "cli/cluster.h"
+
+#include <errno.h>
+
+#include "cli/record.h"
+#include "common/base/loop.h"
+
+#define FLUSH_NS UINT64_C(500000000)
+
+struct record {
+    uv_loop_t loop;
+    struct bh_cluster from;
+    struct bh_take take;
+    struct bh_follow *follow;
+    struct bh_signals *signals;
+    uv_timer_t timer, end;
+    struct bh_record_file out;
+    struct bh_progress progress;
+    int64_t start_ns; /* of the state at the beginning */
+    int64_t duration_ns;
+    bool header, stopping;
+};
+
+/* ---- following ---------------------------------------------------------------------------------
+ */
+
+static void on_change(void *arg, const struct bh_clean_kind *k, bool added, bool initial,
+                      const struct bh_json *obj)
+{
+    struct record *r = arg;
+
+    (void)k;
+    bh_record_file_add(&r->out, initial ? r->start_ns : bh_wall_ns(),
+                       added ? BH_RECORD_ADD : BH_RECORD_UPDATE, obj);
+}
+
+static void on_gone(void *arg, const struct bh_clean_kind *k, const char *ns, const char *name)
+{
+    struct record *r = arg;
+    struct bh_arena a;
+    char av[80];
+
+    bh_arena_init(&a, 0);
+    bh_record_file_add(&r->out, bh_wall_ns(), BH_RECORD_DELETE,
+                       bh_record_tombstone(&a, bh_clean_api_version(k, av), k->kind, ns, name));
+    bh_arena_fini(&a);
+}
+
+static void on_all_synced(void *arg)
+{
+    struct record *r = arg;
+
+    bh_record_file_flush(&r->out);
+    fprintf(stderr, "berth record: %llu objects are there; recording changes, Ctrl-C ends it\n",
+            (unsigned long long)r->out.records);
+}
+
+static void on_timer(uv_timer_t *t)
+{
+    struct record *r = t->data;
+
+    bh_record_file_flush(&r->out);
+    bh_progress_draw(&r->progress, 0, 0, "%llu records, %llu KiB",
+                     (unsigned long long)r->out.records, (unsigned long long)r->out.bytes >> 10);
+    if (r->out.error)
+        r->stopping = true;
+}
+
+static void on_stop(void *arg)
+{
+    ((struct record *)arg)->stopping = true;
+}
+
+static void on_end(uv_timer_t *t)
+{
+    on_stop(t->data);
+}
+
+static int follow_source(struct record *r, struct bh_err *err)
+{
+    const struct bh_follow_options o = {.from = &r->from,
+                                        .take = &r->take,
+                                        .on_change = on_change,
+                                        .on_gone = on_gone,
+                                        .on_all_synced = on_all_synced,
+                                        .arg = r,
+                                        .program = "berth record"};
+    int rc = bh_cluster_reach(&r->from, "source", err);
+
+    if (rc < 0)
+        return rc;
+    r->start_ns = bh_wall_ns();
+    if (r->header)
+        bh_record_file_header(&r->out, r->start_ns, r->take.anonymise);
+    rc = bh_follow_start(&o, &r->follow, err);
+    uv_timer_init(&r->loop, &r->timer);
+    uv_timer_init(&r->loop, &r->end);
+    r->timer.data = r->end.data = r;
+    uv_timer_start(&r->timer, on_timer, FLUSH_NS / 1000000, FLUSH_NS / 1000000);
+    if (r->duration_ns > 0)
+        uv_timer_start(&r->end, on_end, (uint64_t)(r->duration_ns / 1000000), 0);
+    while (rc == 0 && !r->stopping)
+        uv_run(&r->loop, UV_RUN_ONCE);
+    bh_progress_end(&r->progress);
+    return rc;
+}
+
+/* ---- command -----------------------------------------------------------------------------------
+ */
+
+static const struct bh_opt_usage usage = {
+    .program = "berth record",
+    .synopsis =
+        "(--from KUBECONFIG|URL | --openb --nodes CSV --pods CSV | --kwok FILE) --output FILE[.gz] "
+        "[flags]",
+    .about =
+        "Records what scheduling looks at in a real cluster: the state at the beginning, then "
+        "every change, with its time and the nodes the cluster's own scheduler chose. Secrets "
+        "and everything else that scheduling does not look at stay behind (docs/replay.md). "
+        "`berth replay` plays the file. With --openb, the files of the openb trace become such "
+        "a record; with --kwok, a recording of kwokctl.",
+    .examples =
+        "  berth record --from ~/.kube/config --output day.jsonl.gz --duration 24h\n"
+        "  berth record --from ~/.kube/config --anonymise --output - | gzip >shared.jsonl.gz\n"
+        "  berth record --openb --nodes nodes.csv --pods pods.csv --start 2880h --output "
+        "trace.jsonl.gz\n",
+    .exits = "  0  recorded, until --duration or a signal\n  1  the source cannot be read, or the "
+             "file not written\n  2  wrong usage\n",
+};
+
+struct arguments {
+    const char *from, *context, *output, *kwok;
+    int64_t start_ns, end_ns;
+    bool force;
+    bool openb;
+    struct bh_record_openb c;
+};
+
+static int check_arguments(const struct arguments *a, struct bh_err *err)
+{
+    if (!a->output)
+        return bh_err_set(err, -EINVAL, "--output is required: the file to write");
+    if (a->openb + (a->from != NULL) + (a->kwok != NULL) != 1)
+        return bh_err_set(err, -EINVAL, "one of --from, --openb and --kwok is required");
+    if (a->start_ns < 0 || a->end_ns < 0)
+        return bh_err_set(err, -EINVAL, "--start and --end must not be negative");
+    if (a->openb && (!a->c.nodes || !a->c.pods))
+        return bh_err_set(err, -EINVAL, "--openb needs --nodes FILE and --pods FILE");
+    if (!a->openb && (a->c.nodes || a->c.pods))
+        return bh_err_set(err, -EINVAL, "--nodes and --pods are files of --openb");
+    return 0;
+}
+
+static int parse(struct record *r, struct arguments *a, int argc, char **argv, struct bh_err *err)
+{
+    const struct bh_opt table[] = {
+        {"from", 0, BH_OPT_STR, &a->from, "KUBECONFIG|URL", "the cluster to record"},
+        {"context", 0, BH_OPT_STR, &a->context, "NAME", "context of --from"},
+        {"output", 'o', BH_OPT_STR, &a->output, "FILE", "JSON lines; packed when it ends in .gz"},
+        {"force", 0, BH_OPT_BOOL, &a->force, NULL, "replace the file"},
+        {"header", 0, BH_OPT_BOOL, &r->header, NULL,
+         "begin with a line about the recording (kube-scheduler-simulator does not know it)"},
+        {"duration", 0, BH_OPT_DURATION_NS, &r->duration_ns, "DURATION", "stop after this long"},
+        BH_TAKE_OPTS(&r->take),
+        {"", 0, BH_OPT_SECTION, NULL, NULL, "The openb trace:"},
+        {"openb", 0, BH_OPT_BOOL, &a->openb, NULL, "make a record of the trace's files"},
+        {"nodes", 0, BH_OPT_STR, &a->c.nodes, "FILE", "its CSV of nodes"},
+        {"pods", 0, BH_OPT_STR, &a->c.pods, "FILE", "its CSV of pods"},
+        {"start", 0, BH_OPT_DURATION_NS, &a->start_ns, "DURATION",
+         "begin here; pods that were alive then are there at the beginning"},
+        {"end", 0, BH_OPT_DURATION_NS, &a->end_ns, "DURATION", "stop here (default: its end)"},
+        {"", 0, BH_OPT_SECTION, NULL, NULL, "A recording of kwokctl:"},
+        {"kwok", 0, BH_OPT_STR, &a->kwok, "FILE", "YAML: objects, then ResourcePatch documents"},
+        {0},
+    };
+    int rc = bh_opt_parse(table, &usage, argc, argv, NULL, err);
+
+    if (rc == 0)
+        rc = check_arguments(a, err);
+    a->c.header = r->header;
+    a->c.start_s = a->start_ns / 1000000000;
+    a->c.end_s = a->end_ns ? a->end_ns / 1000000000 : -1;
+    return rc == 0 ? bh_take_init(&r->take, err) : rc;
+}
+
+static int run(struct record *r, const struct arguments *a, struct bh_err *err)
+{
+    struct bh_err second;
+    int rc = 0;
+
+    if (a->from)
+        rc = bh_cluster_open(&r->from, &r->loop, a->from, a->context, "berth-record", err);
+    if (rc == 0)
+        rc = bh_record_file_open(&r->out, a->output, a->force, err);
+    if (rc == 0)
+        rc = a->openb  ? bh_record_openb(&r->out, &a->c, err)
+             : a->kwok ? bh_record_kwok(&r->out, a->kwok, r->header, err)
+                       : follow_source(r, err);
+    if (bh_record_file_close(&r->out, &second) < 0 && rc == 0) {
+        *err = second;
+        rc = -EIO;
+    }
+    if (rc == 0)
+        fprintf(stderr, "berth record: %llu records in %s (%llu bytes)\n",
+                (unsigned long long)r->out.records, a->output, (unsigned long long)r->out.bytes);
+    return rc;
+}
+
+int bh_cmd_record(int argc, char **argv)
+{
+    struct arguments a = {0};
+    struct record *r = bh_calloc(1, sizeof(*r));
+    struct bh_err err = {0};
+    int rc = parse(r, &a, argc, argv, &err);
+
+    if (rc != 0) {
+        bh_take_fini(&r->take);
+        free(r);
+        return rc > 0 ? BH_EXIT_OK : bh_cli_usage_error("berth record", &err);
+    }
+    uv_loop_init(&r->loop);
+    r->out.fd = -1;
+    bh_progress_init(&r->progress);
+    r->signals = bh_signals_new(&r->loop, on_stop, NULL, r);
+    rc = run(r, &a, &err);
+    if (rc < 0)
+        fprintf(stderr, "berth record: %s\n", err.msg);
+    bh_follow_free(r->follow);
+    bh_cluster_close(&r->from);
+    bh_signals_close(r->signals);
+    bh_loop_drain_close(&r->loop);
+    bh_take_fini(&r->take);
+    free(r);
+    return rc < 0 ? BH_EXIT_FAIL : BH_EXIT_OK;
+}

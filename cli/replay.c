@@ -1,0 +1,336 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * cli/replay.c - `berth replay`: a record file into the simulator's replay, watched and steered
+ */
+#include "cli/cluster.h"
+
+#include <errno.h>
+#include <math.h>
+#include <unistd.h>
+
+#include "common/base/loop.h"
+#include "simulator/replay/engine.h"
+
+#define POLL_MS   200
+#define ASK_NS    UINT64_C(60000000000)
+#define SPEED_MAX 1e6
+#define STEP_MAX  1000000
+#define SHOWN     10
+
+struct replay {
+    uv_loop_t loop;
+    struct bh_cluster server;
+    struct bh_signals *signals;
+    uv_timer_t timer;
+    struct bh_progress progress;
+    struct bh_arena arena;
+    struct bh_json *state;
+    bool stopping;
+};
+struct arguments {
+    const char *server, *context, *speed, *output, *file;
+    bool pause, resume, stop, status, paused, clear, follow, compare, no_wait;
+    int64_t step;
+    bool has_speed;
+};
+
+/* ---- asking -------------------------------------------------------------------------------------
+ */
+
+/* The answer's state; an error's text into err. */
+static int ask(struct replay *r, const char *method, const char *path, const char *type,
+               const void *body, size_t n, struct bh_err *err)
+{
+    const struct bh_api_call call = {.method = method,
+                                     .path = path,
+                                     .content_type = type,
+                                     .body = body,
+                                     .body_n = n,
+                                     .timeout_ns = ASK_NS};
+    struct bh_buf reply = {0};
+    int code = 0, rc = bh_api_do(&r->loop, r->server.client, &call, &code, &reply, err);
+
+    bh_arena_reset(&r->arena);
+    r->state = NULL;
+    if (rc == 0 && bh_json_parse(&r->arena, reply.p, reply.n, 0, &r->state, err) < 0)
+        rc = bh_err_set(err, -EPROTO, "%s answers with %d: is it Berth's simulator?",
+                        r->server.cfg->server, code);
+    if (rc == 0 && code >= 300) {
+        const char *text = bh_json_get_str(r->state, "message");
+        rc = bh_err_set(err, code == 409 ? -EBUSY : -EIO, "%s", text ? text : "refused");
+        if (code == 404 && bh_streq(bh_json_get_text(r->state, "kind"), "Status"))
+            bh_err_set(err, -ENOENT, "%s has no replay: is it Berth's simulator?",
+                       r->server.cfg->server);
+    }
+    bh_buf_fini(&reply);
+    return rc;
+}
+
+static int upload(struct replay *r, const struct arguments *a, struct bh_err *err)
+{
+    BH_CLEANUP(bh_freep) char *text = NULL;
+    const char *name = strrchr(a->file, '/');
+    struct bh_buf path = {0};
+    size_t n = 0;
+    int rc = bh_read_file(a->file, BH_REPLAY_BODY_MAX, &text, &n);
+
+    if (rc == -EFBIG)
+        return bh_err_set(err, rc, "\"%s\" is larger than %zu MiB; pack it with gzip", a->file,
+                          BH_REPLAY_BODY_MAX >> 20);
+    if (rc < 0)
+        return bh_err_set(err, rc, "could not read \"%s\": %s", a->file, strerror(-rc));
+    bh_buf_adds(&path, "/berth/v1/replay?name=");
+    bh_url_escape(&path, name ? name + 1 : a->file);
+    bh_buf_addf(&path, "&speed=%s%s%s%s", a->speed, a->paused ? "&paused=true" : "",
+                a->clear ? "&clear=true" : "", a->follow ? "&follow=true" : "");
+    rc = ask(r, "POST", bh_buf_str(&path), "application/x-ndjson", text, n, err);
+    bh_buf_fini(&path);
+    return rc;
+}
+
+static int steer(struct replay *r, const struct arguments *a, struct bh_err *err)
+{
+    struct bh_buf b = {0};
+    int rc;
+
+    bh_buf_addc(&b, '{');
+    if (a->has_speed)
+        bh_buf_addf(&b, "\"speed\":\"%s\",", a->speed);
+    if (a->pause || a->resume)
+        bh_buf_addf(&b, "\"paused\":%s,", a->pause ? "true" : "false");
+    if (a->step)
+        bh_buf_addf(&b, "\"step\":%lld,", (long long)a->step);
+    b.p[b.n - 1] = '}'; /* something was asked for: check_arguments() */
+    rc = ask(r, "PATCH", "/berth/v1/replay", "application/json", b.p, b.n, err);
+    bh_buf_fini(&b);
+    return rc;
+}
+
+/* ---- showing ------------------------------------------------------------------------------------
+ */
+
+static long long number(const struct replay *r, const char *path)
+{
+    int64_t v = 0;
+
+    (void)bh_json_i64(bh_json_path(r->state, path), &v);
+    return v;
+}
+
+static bool in_phase(const struct replay *r, const char *phase)
+{
+    return bh_streq(bh_json_get_text(r->state, "phase"), phase);
+}
+
+static void print_list(const struct replay *r, bool differences)
+{
+    unsigned n = 0;
+
+    bh_json_each (e, bh_json_get(r->state, "errors"))
+        if (n++ < SHOWN)
+            printf("  %s\n", bh_json_get_text(e, "message"));
+    if (number(r, "errorCount") > SHOWN)
+        printf("  ... %lld errors in all\n", number(r, "errorCount"));
+    if (!differences)
+        return;
+    bh_json_each (d, bh_json_path(r->state, "compared.differences"))
+        printf("  %s/%s: recorded %s, here %s\n", bh_json_get_text(d, "namespace"),
+               bh_json_get_text(d, "name"), bh_json_get_text(d, "recorded"),
+               bh_json_get_text(d, "actual"));
+}
+
+static void print_state(const struct replay *r, const struct arguments *a)
+{
+    struct bh_buf b = {0};
+
+    if (bh_streq(a->output, "json")) {
+        bh_json_write_pretty(&b, r->state);
+        puts(bh_buf_str(&b));
+        bh_buf_fini(&b);
+        return;
+    }
+    printf("%s  %s  %lld of %lld records, at %s\n", bh_json_get_text(r->state, "phase"),
+           bh_json_get_text(r->state, "name"), number(r, "applied"), number(r, "total"),
+           bh_json_get_text(r->state, "at"));
+    printf("pods waiting %lld  same node %lld  another node %lld  errors %lld  late %.1f ms, at "
+           "most %.1f ms\n",
+           number(r, "waiting"), number(r, "compared.same"), number(r, "compared.different"),
+           number(r, "errorCount"), (double)number(r, "lateness.mean_ns") / 1e6,
+           (double)number(r, "lateness.max_ns") / 1e6);
+    if (*bh_json_get_text(r->state, "message"))
+        printf("%s\n", bh_json_get_text(r->state, "message"));
+    print_list(r, a->compare);
+}
+
+static void on_timer(uv_timer_t *t)
+{
+    (void)t; /* ends a turn of the loop */
+}
+
+static void on_stop(void *arg)
+{
+    ((struct replay *)arg)->stopping = true;
+}
+
+/* Until it ends, or a signal: the replay itself goes on without us. */
+static int watch(struct replay *r, struct bh_err *err)
+{
+    int rc = 0;
+
+    while (rc == 0 && !r->stopping && (in_phase(r, "Running") || in_phase(r, "Loading"))) {
+        bh_progress_draw(&r->progress, (uint64_t)number(r, "applied"), (uint64_t)number(r, "total"),
+                         "%s  %lld/%lld  waiting %lld", bh_json_get_text(r->state, "at"),
+                         number(r, "applied"), number(r, "total"), number(r, "waiting"));
+        uv_timer_start(&r->timer, on_timer, POLL_MS, 0);
+        while (uv_is_active((uv_handle_t *)&r->timer) && !r->stopping)
+            uv_run(&r->loop, UV_RUN_ONCE);
+        if (!r->stopping)
+            rc = ask(r, "GET", "/berth/v1/replay", NULL, NULL, 0, err);
+    }
+    bh_progress_end(&r->progress);
+    if (r->stopping)
+        fprintf(stderr, "berth replay: no longer watching; `berth replay --stop` ends it\n");
+    return rc;
+}
+
+/* ---- command -----------------------------------------------------------------------------------
+ */
+
+static const struct bh_opt_usage usage = {
+    .program = "berth replay",
+    .synopsis = "FILE [flags] | --status | --pause | --resume | --step N | --speed X | --stop",
+    .about =
+        "Plays a record file (of `berth record` or kube-scheduler-simulator; plain or gzip) in "
+        "a running simulator: nodes and pods appear, change and go at their times, divided by "
+        "the speed, and this cluster's scheduler decides. Without a file a replay that runs is "
+        "steered.",
+    .examples = "  berth replay day.jsonl.gz --speed 100 --clear\n"
+                "  berth replay day.jsonl.gz --paused && berth replay --step 1\n"
+                "  berth replay --speed max\n  berth replay --status --compare\n",
+    .exits = "  0  played to the end, or steered\n  1  it failed, or no simulator answers\n  2  "
+             "wrong usage\n  3  played, but some records were refused\n",
+};
+
+static bool is_speed(const char *s)
+{
+    char *end;
+    double v = strtod(s, &end);
+
+    return bh_streq(s, "max") || (end != s && !*end && isfinite(v) && v > 0 && v <= SPEED_MAX);
+}
+
+static int check_arguments(const struct arguments *a, struct bh_err *err)
+{
+    unsigned asks = (unsigned)a->pause + a->resume + (a->step != 0) + a->has_speed;
+
+    if (!is_speed(a->speed))
+        return bh_err_set(err, -EINVAL,
+                          "invalid value \"%s\" for --speed: a number above 0 up to %.0f, or max",
+                          a->speed, SPEED_MAX);
+    if (a->step < 0 || a->step > STEP_MAX)
+        return bh_err_set(err, -EINVAL, "invalid value %lld for --step: 1 to %d",
+                          (long long)a->step, STEP_MAX);
+    if (!bh_streq(a->output, "table") && !bh_streq(a->output, "json"))
+        return bh_err_set(err, -EINVAL, "invalid value \"%s\" for --output: table or json",
+                          a->output);
+    if (a->pause && a->resume)
+        return bh_err_set(err, -EINVAL, "--pause and --resume contradict each other");
+    if (a->file && (a->pause || a->resume || a->step || a->stop || a->status))
+        return bh_err_set(err, -EINVAL,
+                          "--pause, --resume, --step, --stop and --status are for a replay that "
+                          "runs: not with a file");
+    if (!a->file && (a->paused || a->clear || a->follow))
+        return bh_err_set(err, -EINVAL, "--paused, --clear and --follow need a file");
+    if (!a->file && !asks && !a->stop && !a->status)
+        return bh_err_set(err, -EINVAL, "say which file to play");
+    return 0;
+}
+
+static int parse(struct arguments *a, int argc, char **argv, struct bh_err *err)
+{
+    const struct bh_opt table[] = {
+        {"server", 0, BH_OPT_STR, &a->server, "KUBECONFIG|URL",
+         "the simulator (default: as kubectl finds it)"},
+        {"context", 0, BH_OPT_STR, &a->context, "NAME", "context of the kubeconfig"},
+        {"speed", 0, BH_OPT_STR, &a->speed, "X|max",
+         "so many times as fast; max: as fast as the scheduler decides"},
+        {"paused", 0, BH_OPT_BOOL, &a->paused, NULL,
+         "load the file, begin with --resume or --step"},
+        {"clear", 0, BH_OPT_BOOL, &a->clear, NULL, "delete what is in the simulator first"},
+        {"follow", 0, BH_OPT_BOOL, &a->follow, NULL,
+         "bind pods as recorded; no scheduler decides about them"},
+        {"no-wait", 0, BH_OPT_BOOL, &a->no_wait, NULL, "do not wait for the end"},
+        {"compare", 0, BH_OPT_BOOL, &a->compare, NULL, "list the pods that got another node"},
+        {"", 0, BH_OPT_SECTION, NULL, NULL, "A replay that runs:"},
+        {"status", 0, BH_OPT_BOOL, &a->status, NULL, "show where it is"},
+        {"pause", 0, BH_OPT_BOOL, &a->pause, NULL, "stop its clock"},
+        {"resume", 0, BH_OPT_BOOL, &a->resume, NULL, "let it go on"},
+        {"step", 0, BH_OPT_INT, &a->step, "N", "apply the next N records, while paused"},
+        {"stop", 0, BH_OPT_BOOL, &a->stop, NULL, "end and forget it"},
+        {"output", 'o', BH_OPT_STR, &a->output, "table|json", "form of the report"},
+        {0},
+    };
+    bool given[BH_ARRAY_LEN(table)] = {false};
+    struct bh_opt_list rest = {0};
+    int rc = bh_opt_parse_given(table, &usage, argc, argv, &rest, given, err);
+
+    a->has_speed = given[2];
+    if (rc == 0 && rest.n > 1)
+        rc = bh_err_set(err, -EINVAL, "unexpected argument \"%s\"", rest.v[1]);
+    a->file = rest.n ? rest.v[0] : NULL;
+    free(rest.v);
+    return rc == 0 ? check_arguments(a, err) : rc;
+}
+
+static int run(struct replay *r, const struct arguments *a, struct bh_err *err)
+{
+    int rc = bh_cluster_open(&r->server, &r->loop, a->server, a->context, "berth-replay", err);
+
+    if (rc < 0)
+        return rc;
+    if (a->file)
+        rc = upload(r, a, err);
+    else if (a->stop)
+        rc = ask(r, "DELETE", "/berth/v1/replay", NULL, NULL, 0, err);
+    else if (a->status)
+        rc = ask(r, "GET", "/berth/v1/replay", NULL, NULL, 0, err);
+    else
+        rc = steer(r, a, err);
+    if (rc == 0 && a->file && !a->no_wait)
+        rc = watch(r, err);
+    if (rc == 0)
+        print_state(r, a);
+    return rc;
+}
+
+int bh_cmd_replay(int argc, char **argv)
+{
+    struct arguments a = {.speed = "1", .output = "table"};
+    struct replay *r;
+    struct bh_err err = {0};
+    int status = BH_EXIT_OK, rc = parse(&a, argc, argv, &err);
+
+    if (rc != 0)
+        return rc > 0 ? BH_EXIT_OK : bh_cli_usage_error("berth replay", &err);
+    r = bh_calloc(1, sizeof(*r));
+    uv_loop_init(&r->loop);
+    uv_timer_init(&r->loop, &r->timer);
+    bh_arena_init(&r->arena, 0);
+    bh_progress_init(&r->progress);
+    r->signals = bh_signals_new(&r->loop, on_stop, NULL, r);
+    rc = run(r, &a, &err);
+    if (rc < 0) {
+        fprintf(stderr, "berth replay: %s\n", err.msg);
+        status = BH_EXIT_FAIL;
+    } else if (in_phase(r, "Failed")) {
+        status = BH_EXIT_FAIL;
+    } else if (a.file && in_phase(r, "Done") && number(r, "errorCount")) {
+        status = 3;
+    }
+    bh_cluster_close(&r->server);
+    bh_signals_close(r->signals);
+    bh_loop_drain_close(&r->loop);
+    bh_arena_fini(&r->arena);
+    free(r);
+    return status;
+}

@@ -1,0 +1,303 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * cli/scenario.c - `berth scenario`: a file of steps at virtual times, run without any server
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include "cli/cli.h"
+#include "scheduler/explain/explain.h"
+#include "simulator/scenario/scenario.h"
+
+#define FILE_MAX_BYTES ((size_t)1 << 30)
+#define PATIENCE_NS    UINT64_C(2000000000)
+#define EXIT_EXPECTED  3
+
+struct options {
+    const char *output, *html, *out;
+    struct bh_opt_list configs;
+    bool verify, times;
+    int64_t seed;
+};
+
+static int fail(const char *program, const struct bh_err *err)
+{
+    fprintf(stderr, "%s: %s\n", program, err->msg);
+    return BH_EXIT_FAIL;
+}
+
+static int read_all(FILE *f, struct bh_buf *b)
+{
+    char part[65536];
+    size_t n;
+
+    while ((n = fread(part, 1, sizeof part, f)) > 0 && b->n <= FILE_MAX_BYTES)
+        bh_buf_add(b, part, n);
+    return ferror(f) ? -EIO : b->n > FILE_MAX_BYTES ? -EFBIG : 0;
+}
+
+/* "-" is the standard input. */
+static int read_text(const char *path, struct bh_buf *b, struct bh_err *err)
+{
+    FILE *f = bh_streq(path, "-") ? stdin : fopen(path, "re");
+    int rc = f ? read_all(f, b) : -errno;
+
+    if (f && f != stdin)
+        fclose(f);
+    return rc < 0 ? bh_err_set(err, rc, "could not read \"%s\": %s", path, strerror(-rc)) : 0;
+}
+
+static int write_text(const char *path, const struct bh_buf *b, struct bh_err *err)
+{
+    int rc = bh_streq(path, "-")
+                 ? (fwrite(b->p, 1, b->n, stdout) == b->n && fflush(stdout) == 0 ? 0 : -errno)
+                 : bh_write_file(path, b->p, b->n, 0644);
+
+    return rc < 0 ? bh_err_set(err, rc, "could not write \"%s\": %s", path, strerror(-rc)) : 0;
+}
+
+static int read_scenario(const char *path, const struct bh_opt_list *configs,
+                         struct bh_scenario **ret, struct bh_err *err)
+{
+    struct bh_buf text = {0}, list = {0};
+    int rc = read_text(path, &text, err);
+
+    for (size_t i = 0; configs && i < configs->n; i++)
+        bh_buf_addf(&list, "%s%s", i ? "," : "", configs->v[i]);
+    const struct bh_scenario_source src = {.file = path,
+                                           .text = bh_buf_str(&text),
+                                           .n = text.n,
+                                           .files_allowed = true,
+                                           .configs = list.n ? bh_buf_str(&list) : NULL};
+    if (rc >= 0)
+        rc = bh_scenario_read(&src, ret, NULL, err);
+    bh_buf_fini(&text);
+    bh_buf_fini(&list);
+    return rc;
+}
+
+/* ---- run ---------------------------------------------------------------------------------------
+ */
+
+static const struct bh_opt_usage run_usage = {
+    .program = "berth scenario run",
+    .synopsis = "FILE [flags]",
+    .about =
+        "Runs a scenario: steps that create, change and delete objects at virtual times, in a "
+        "cluster that exists only in this process, with the controllers and the scheduler that a "
+        "real one has. It is run once under each scheduler configuration that it names, and the "
+        "results are compared. The same file and seed give the same bytes. FILE - is the standard "
+        "input; docs/scenarios.md describes the file and the result.",
+    .examples =
+        "  berth scenario run scenario.yaml\n"
+        "  berth scenario run scenario.yaml --config default,packed.yaml --html report.html\n"
+        "  berth scenario run scenario.yaml -o json --out result.json\n",
+    .exits = "  0  it ran, and all expectations were met\n"
+             "  1  the file is not valid, or a step could not be carried out\n"
+             "  2  wrong usage\n"
+             "  3  an expectation was not met\n",
+};
+
+struct screen {
+    struct bh_progress progress;
+    struct bh_scenario_progress at;
+    uint64_t began_ns;
+};
+
+static void on_tick(void *arg)
+{
+    struct screen *s = arg;
+    int64_t at = atomic_load(&s->at.at_ns), end = atomic_load(&s->at.end_ns);
+
+    if (s->progress.on && bh_mono_ns() - s->began_ns > PATIENCE_NS)
+        bh_progress_draw(&s->progress, (uint64_t)at, end > 0 ? (uint64_t)end : UINT64_MAX,
+                         "%.1f s of virtual time", (double)at / 1e9);
+}
+
+/* What --out says goes there; the rest to the standard output. */
+static int put_results(const struct options *o, const struct bh_buf *json, struct bh_err *err)
+{
+    struct bh_buf text = {0};
+    int rc = 0;
+
+    if (o->html) {
+        rc = bh_scenario_html(json->p, json->n, &text, err);
+        rc = rc < 0 ? rc : write_text(o->html, &text, err);
+        bh_buf_reset(&text);
+    }
+    if (rc >= 0 && o->out)
+        rc = write_text(o->out, json, err);
+    if (rc >= 0 && bh_streq(o->output, "json") && !o->out) {
+        rc = write_text("-", json, err);
+    } else if (rc >= 0 && bh_streq(o->output, "table")) {
+        rc = bh_scenario_text(json->p, json->n, bh_colour_wanted(STDOUT_FILENO), &text, err);
+        rc = rc < 0 ? rc : write_text("-", &text, err);
+    }
+    bh_buf_fini(&text);
+    return rc;
+}
+
+static int run_file(const char *path, const struct options *o, bool *passed, struct bh_err *err)
+{
+    struct screen screen = {.began_ns = bh_mono_ns()};
+    struct bh_scenario *s = NULL;
+    struct bh_buf json = {0};
+    int rc = read_scenario(path, &o->configs, &s, err);
+
+    bh_progress_init(&screen.progress);
+    if (rc >= 0) {
+        const struct bh_scenario_options so = {.progress = &screen.at,
+                                               .tick = on_tick,
+                                               .arg = &screen,
+                                               .verify = o->verify,
+                                               .times = o->times};
+        if (o->seed >= 0)
+            s->seed = (uint64_t)o->seed;
+        rc = bh_scenario_run(s, &so, &json, passed, err);
+        bh_progress_end(&screen.progress);
+    }
+    if (rc >= 0)
+        rc = put_results(o, &json, err);
+    bh_buf_fini(&json);
+    bh_scenario_free(s);
+    return rc;
+}
+
+static int run(int argc, char **argv)
+{
+    struct options o = {.output = "table", .seed = -1};
+    const struct bh_opt table[] = {
+        {"config", 0, BH_OPT_STRLIST, &o.configs, "FILE,...",
+         "scheduler configurations to compare, in place of the scenario's; \"default\" is one"},
+        {"seed", 0, BH_OPT_INT, &o.seed, "N", "in place of the scenario's"},
+        {"output", 'o', BH_OPT_STR, &o.output, "table|json|none", "what is printed"},
+        {"out", 0, BH_OPT_STR, &o.out, "FILE", "the result as JSON"},
+        {"html", 0, BH_OPT_STR, &o.html, "FILE", "the report: one file, opens in any browser"},
+        {"times", 0, BH_OPT_BOOL, &o.times, NULL,
+         "real times of decisions in the result too, which then differs from run to run"},
+        {"verify", 0, BH_OPT_BOOL, &o.verify, NULL,
+         "decide every pod by both paths of the engine and abort on a difference"},
+        {0}};
+    struct bh_opt_list args = {0};
+    struct bh_err err = {0};
+    bool passed = false;
+    int rc = bh_opt_parse(table, &run_usage, argc, argv, &args, &err);
+
+    if (rc > 0)
+        return BH_EXIT_OK;
+    if (rc == 0 && args.n != 1)
+        rc = bh_err_set(&err, -EINVAL, args.n ? "one FILE at a time" : "FILE is missing");
+    if (rc == 0 && !bh_streq(o.output, "table") && !bh_streq(o.output, "json") &&
+        !bh_streq(o.output, "none"))
+        rc = bh_err_set(&err, -EINVAL, "invalid value \"%s\" for --output: table, json or none",
+                        o.output);
+    if (rc < 0) {
+        free(args.v);
+        return bh_cli_usage_error(run_usage.program, &err);
+    }
+    rc = run_file(args.v[0], &o, &passed, &err);
+    free(args.v);
+    free(o.configs.v);
+    if (rc < 0)
+        return fail(run_usage.program, &err);
+    return passed ? BH_EXIT_OK : EXIT_EXPECTED;
+}
+
+/* ---- check, report -----------------------------------------------------------------------------
+ */
+
+static const struct bh_opt_usage check_usage = {
+    .program = "berth scenario check",
+    .synopsis = "FILE...",
+    .about = "Reads scenarios and says what is wrong with them: document, line, field, and what "
+             "was expected. Nothing is run.",
+    .examples = "  berth scenario check scenario.yaml\n",
+    .exits = "  0  all are valid\n  1  one is not\n  2  wrong usage\n",
+};
+static const struct bh_opt_usage report_usage = {
+    .program = "berth scenario report",
+    .synopsis = "RESULT.json [flags]",
+    .about = "Makes the HTML report, or the short account, of a result that was kept with --out.",
+    .examples = "  berth scenario report result.json --html report.html\n",
+    .exits = "  0  done\n  1  the file is not a result\n  2  wrong usage\n",
+};
+
+static int check(int argc, char **argv)
+{
+    const struct bh_opt table[] = {{0}};
+    struct bh_opt_list args = {0};
+    struct bh_err err = {0};
+    int rc = bh_opt_parse(table, &check_usage, argc, argv, &args, &err), status = BH_EXIT_OK;
+
+    if (rc > 0)
+        return BH_EXIT_OK;
+    if (rc == 0 && !args.n)
+        rc = bh_err_set(&err, -EINVAL, "FILE is missing");
+    if (rc < 0) {
+        free(args.v);
+        return bh_cli_usage_error(check_usage.program, &err);
+    }
+    for (size_t i = 0; i < args.n; i++) {
+        struct bh_scenario *s = NULL;
+        if (read_scenario(args.v[i], NULL, &s, &err) < 0)
+            status = fail(check_usage.program, &err);
+        else
+            printf("%s: valid\n", args.v[i]);
+        bh_scenario_free(s);
+    }
+    free(args.v);
+    return status;
+}
+
+static int report(int argc, char **argv)
+{
+    struct options o = {.output = "table"};
+    const struct bh_opt table[] = {
+        {"html", 0, BH_OPT_STR, &o.html, "FILE", "where the report goes (- = standard output)"},
+        {0}};
+    struct bh_opt_list args = {0};
+    struct bh_buf json = {0};
+    struct bh_err err = {0};
+    int rc = bh_opt_parse(table, &report_usage, argc, argv, &args, &err);
+
+    if (rc > 0)
+        return BH_EXIT_OK;
+    if (rc == 0 && args.n != 1)
+        rc = bh_err_set(&err, -EINVAL, args.n ? "one RESULT at a time" : "RESULT is missing");
+    if (rc < 0) {
+        free(args.v);
+        return bh_cli_usage_error(report_usage.program, &err);
+    }
+    o.output = o.html ? "none" : "table";
+    rc = read_text(args.v[0], &json, &err);
+    if (rc >= 0)
+        rc = put_results(&o, &json, &err);
+    bh_buf_fini(&json);
+    free(args.v);
+    return rc < 0 ? fail(report_usage.program, &err) : BH_EXIT_OK;
+}
+
+int bh_cmd_scenario(int argc, char **argv)
+{
+    static const struct {
+        const char *name;
+        int (*run)(int argc, char **argv);
+    } commands[] = {{"run", run}, {"check", check}, {"report", report}};
+    const char *what = argc > 1 ? argv[1] : "--help";
+
+    for (size_t i = 0; i < BH_ARRAY_LEN(commands); i++)
+        if (bh_streq(what, commands[i].name))
+            return commands[i].run(argc - 1, argv + 1);
+    if (bh_streq(what, "--help") || bh_streq(what, "-h")) {
+        puts("berth scenario - steps at virtual times, run without a server\n\n"
+             "Usage: berth scenario COMMAND [flags]\n\n"
+             "  run     run a scenario, compare scheduler configurations\n"
+             "  check   is a scenario file valid?\n"
+             "  report  HTML report of a result\n\n"
+             "'berth scenario COMMAND --help' tells more, with examples.");
+        return BH_EXIT_OK;
+    }
+    fprintf(stderr, "berth scenario: unknown command \"%s\"\nSee 'berth scenario --help'.\n", what);
+    return BH_EXIT_USAGE;
+}

@@ -1,0 +1,287 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * cli/sync.c - `berth sync`: a copy of a real cluster's scheduling state that stays up to date
+ *
+ * The source is followed (follow.c), the destination written (apply.c). Pods that were bound when
+ * they were first seen are bound in the copy. What becomes of the others is --pods: `schedule`
+ * leaves them to the destination's scheduler and counts where the two differ; `follow` keeps them
+ * from it and binds them as the source did.
+ */
+#include "cli/sync_compare.h"
+
+#include <errno.h>
+
+#include "common/base/loop.h"
+
+#define PARALLEL  32
+#define LISTED    20
+#define REPORT_NS UINT64_C(10000000000)
+
+struct sync {
+    uv_loop_t loop;
+    struct bh_cluster from, to;
+    struct bh_take take;
+    struct bh_follow *follow;
+    struct bh_applier *applier;
+    struct bh_compare *compare; /* --pods schedule */
+    struct bh_signals *signals;
+    uv_timer_t timer;
+    struct bh_progress progress;
+    struct bh_arena arena;
+    uint64_t count[BH_APPLIED_COUNT], reported, told_ns;
+    unsigned n_shown;
+    bool schedule, once, synced, settled, stopping;
+};
+
+/* ---- from the source ----------------------------------------------------------------------------
+ */
+
+/* The destination's scheduler decides: what the source chose is not taken over. */
+static const struct bh_json *undecided(struct sync *s, const struct bh_clean_kind *k,
+                                       const struct bh_json *obj)
+{
+    struct bh_json *copy = bh_json_clone(&s->arena, obj);
+
+    if (bh_streq(k->kind, "Pod"))
+        bh_json_unset(bh_json_get(copy, "spec"), "nodeName");
+    else if (bh_streq(k->kind, "ResourceClaim"))
+        bh_json_unset(copy, "status");
+    return copy;
+}
+
+static void on_change(void *arg, const struct bh_clean_kind *k, bool added, bool initial,
+                      const struct bh_json *obj)
+{
+    struct sync *s = arg;
+
+    bool given = initial && *bh_json_get_text(bh_json_get(obj, "spec"), "nodeName");
+
+    bh_arena_reset(&s->arena);
+    if (s->compare && bh_streq(k->kind, "Pod"))
+        bh_compare_source(s->compare, obj, added, given);
+    if (added && !initial && s->schedule)
+        obj = undecided(s, k, obj);
+    bh_applier_put(s->applier, k, obj);
+}
+
+static void on_gone(void *arg, const struct bh_clean_kind *k, const char *ns, const char *name)
+{
+    struct sync *s = arg;
+
+    if (s->compare && bh_streq(k->kind, "Pod"))
+        bh_compare_gone(s->compare, ns, name);
+    bh_applier_delete(s->applier, k, ns, name);
+}
+
+static void on_all_synced(void *arg)
+{
+    ((struct sync *)arg)->synced = true;
+}
+
+/* ---- from the destination -----------------------------------------------------------------------
+ */
+
+static void say(struct sync *s, const char *kind, const char *name, const char *text)
+{
+    if (s->n_shown++ < LISTED)
+        fprintf(stderr, "berth sync: %s %s: %s\n", kind, name, text);
+    else if (s->n_shown == LISTED + 1)
+        fprintf(stderr, "berth sync: more of these are only counted\n");
+}
+
+static void on_result(void *arg, const struct bh_clean_kind *k, const char *ns, const char *name,
+                      enum bh_applied what, const char *message)
+{
+    struct sync *s = arg;
+    char key[600];
+
+    s->count[what]++;
+    snprintf(key, sizeof(key), "%.253s%s%.253s", ns, *ns ? "/" : "", name);
+    if (what == BH_APPLIED_FAILED)
+        say(s, k->kind, key, message);
+}
+
+static void on_different(void *arg, const char *pod, const char *source, const char *here)
+{
+    char text[600];
+
+    snprintf(text, sizeof(text), "on %.253s here, on %.253s in the source", here, source);
+    say(arg, "Pod", pod, text);
+}
+
+static uint64_t sum(const struct sync *s)
+{
+    uint64_t n = 0;
+
+    for (unsigned i = 0; i < BH_APPLIED_COUNT; i++)
+        n += s->count[i];
+    return n;
+}
+
+static void tell(struct sync *s)
+{
+    const uint64_t *n = s->count;
+    struct bh_compare_counts c = {0};
+
+    printf("created %llu  updated %llu  deleted %llu  bound %llu  unchanged %llu  failed %llu  "
+           "waiting %zu\n",
+           (unsigned long long)n[BH_APPLIED_CREATED], (unsigned long long)n[BH_APPLIED_UPDATED],
+           (unsigned long long)n[BH_APPLIED_DELETED], (unsigned long long)n[BH_APPLIED_BOUND],
+           (unsigned long long)n[BH_APPLIED_UNCHANGED], (unsigned long long)n[BH_APPLIED_FAILED],
+           bh_applier_backlog(s->applier));
+    if (s->compare)
+        bh_compare_counts(s->compare, &c);
+    if (c.same + c.different + c.waiting)
+        printf("new pods: same node %llu  another node %llu  not placed here %zu\n",
+               (unsigned long long)c.same, (unsigned long long)c.different, c.waiting);
+    fflush(stdout);
+    s->reported = sum(s);
+    s->told_ns = bh_mono_ns();
+}
+
+static void on_timer(uv_timer_t *t)
+{
+    struct sync *s = t->data;
+
+    if (s->synced && !s->settled && bh_applier_backlog(s->applier) == 0) {
+        s->settled = true;
+        bh_progress_end(&s->progress);
+        printf("in step with %s\n", s->from.cfg->server);
+        tell(s);
+        s->stopping = s->once;
+    } else if (!s->settled) {
+        bh_progress_draw(&s->progress, 0, 0, "%llu objects written", (unsigned long long)sum(s));
+    } else if (sum(s) != s->reported && bh_mono_ns() - s->told_ns > REPORT_NS) {
+        tell(s);
+    }
+}
+
+static void on_stop(void *arg)
+{
+    ((struct sync *)arg)->stopping = true;
+}
+
+/* ---- command -----------------------------------------------------------------------------------
+ */
+
+static const struct bh_opt_usage usage = {
+    .program = "berth sync",
+    .synopsis = "--from KUBECONFIG|URL --to KUBECONFIG|URL [flags]",
+    .about = "Copies what scheduling looks at from a real cluster to another API server, normally "
+             "Berth's simulator, and keeps the copy up to date until it is stopped. Nothing is "
+             "written to the source; secrets stay there (docs/replay.md). What the source changes "
+             "is changed in the copy, over what was edited there by hand; what was added there by "
+             "hand stays.",
+    .examples = "  berth sync --from ~/.kube/config --to http://127.0.0.1:10251\n"
+                "  berth sync --from ~/.kube/config --to sim.kubeconfig --pods follow\n",
+    .exits = "  0  stopped by a signal\n  1  the source or the destination failed\n  2  wrong "
+             "usage\n",
+};
+
+struct arguments {
+    const char *from, *context, *to, *to_context, *pods;
+};
+
+static int check_arguments(struct sync *s, const struct arguments *a, struct bh_err *err)
+{
+    if (!a->from || !a->to)
+        return bh_err_set(err, -EINVAL, "--from and --to are required");
+    s->schedule = bh_streq(a->pods, "schedule");
+    if (!s->schedule && !bh_streq(a->pods, "follow"))
+        return bh_err_set(err, -EINVAL, "invalid value \"%s\" for --pods: schedule or follow",
+                          a->pods);
+    return 0;
+}
+
+static int parse(struct sync *s, struct arguments *a, int argc, char **argv, struct bh_err *err)
+{
+    const struct bh_opt table[] = {
+        {"from", 0, BH_OPT_STR, &a->from, "KUBECONFIG|URL", "the cluster to follow"},
+        {"context", 0, BH_OPT_STR, &a->context, "NAME", "context of --from"},
+        {"to", 0, BH_OPT_STR, &a->to, "KUBECONFIG|URL", "the API server to write to"},
+        {"to-context", 0, BH_OPT_STR, &a->to_context, "NAME", "context of --to"},
+        {"pods", 0, BH_OPT_STR, &a->pods, "schedule|follow",
+         "new pods: the destination's scheduler decides, or they are bound as in the source"},
+        {"once", 0, BH_OPT_BOOL, &s->once, NULL, "end when the copy is in step"},
+        BH_TAKE_OPTS(&s->take),
+        {0},
+    };
+    int rc = bh_opt_parse(table, &usage, argc, argv, NULL, err);
+
+    if (rc == 0)
+        rc = check_arguments(s, a, err);
+    return rc == 0 ? bh_take_init(&s->take, err) : rc;
+}
+
+static int run(struct sync *s, const struct arguments *a, struct bh_err *err)
+{
+    const struct bh_applier_options ao = {.to = &s->to,
+                                          .parallel = PARALLEL,
+                                          .follow = !s->schedule,
+                                          .decides = s->schedule,
+                                          .on_result = on_result,
+                                          .arg = s};
+    const struct bh_follow_options fo = {.from = &s->from,
+                                         .take = &s->take,
+                                         .on_change = on_change,
+                                         .on_gone = on_gone,
+                                         .on_all_synced = on_all_synced,
+                                         .arg = s,
+                                         .program = "berth sync"};
+    const struct bh_compare_options co = {.to = &s->to, .on_different = on_different, .arg = s};
+    int rc = bh_cluster_open(&s->from, &s->loop, a->from, a->context, "berth-sync", err);
+
+    if (rc == 0)
+        rc = bh_cluster_reach(&s->from, "source", err);
+    if (rc == 0)
+        rc = bh_cluster_open(&s->to, &s->loop, a->to, a->to_context, "berth-sync", err);
+    if (rc == 0)
+        rc = bh_cluster_reach(&s->to, "destination", err);
+    if (rc < 0)
+        return rc;
+    s->applier = bh_applier_new(&ao);
+    if (s->schedule && !s->once)
+        s->compare = bh_compare_new(&co);
+    rc = bh_follow_start(&fo, &s->follow, err);
+    uv_timer_init(&s->loop, &s->timer);
+    s->timer.data = s;
+    uv_timer_start(&s->timer, on_timer, 100, 100);
+    while (rc == 0 && !s->stopping)
+        uv_run(&s->loop, UV_RUN_ONCE);
+    bh_progress_end(&s->progress);
+    if (rc == 0 && !s->once)
+        tell(s);
+    return rc;
+}
+
+int bh_cmd_sync(int argc, char **argv)
+{
+    struct arguments a = {.pods = "schedule"};
+    struct sync *s = bh_calloc(1, sizeof(*s));
+    struct bh_err err = {0};
+    int rc = parse(s, &a, argc, argv, &err);
+
+    if (rc != 0) {
+        bh_take_fini(&s->take);
+        free(s);
+        return rc > 0 ? BH_EXIT_OK : bh_cli_usage_error("berth sync", &err);
+    }
+    uv_loop_init(&s->loop);
+    bh_arena_init(&s->arena, 0);
+    bh_progress_init(&s->progress);
+    s->signals = bh_signals_new(&s->loop, on_stop, NULL, s);
+    rc = run(s, &a, &err);
+    if (rc < 0)
+        fprintf(stderr, "berth sync: %s\n", err.msg);
+    bh_follow_free(s->follow);
+    bh_compare_free(s->compare);
+    bh_applier_free(s->applier);
+    bh_cluster_close(&s->from);
+    bh_cluster_close(&s->to);
+    bh_signals_close(s->signals);
+    bh_loop_drain_close(&s->loop);
+    bh_take_fini(&s->take);
+    bh_arena_fini(&s->arena);
+    free(s);
+    return rc < 0 ? BH_EXIT_FAIL : BH_EXIT_OK;
+}

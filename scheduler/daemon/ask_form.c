@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * scheduler/daemon/ask_form.c - a pod of the queue as a document
+ */
+#include "scheduler/daemon/ask.h"
+
+#include "common/k8s/quantity.h"
+
+const char *bh_queue_place_name(Berth__QueuePlace p)
+{
+    switch (p) {
+    case BERTH__QUEUE_PLACE__QUEUE_ACTIVE:
+        return "active";
+    case BERTH__QUEUE_PLACE__QUEUE_BACKOFF:
+        return "backoff";
+    case BERTH__QUEUE_PLACE__QUEUE_ERROR_BACKOFF:
+        return "error-backoff";
+    case BERTH__QUEUE_PLACE__QUEUE_UNSCHEDULABLE:
+        return "unschedulable";
+    case BERTH__QUEUE_PLACE__QUEUE_GATED:
+        return "gated";
+    case BERTH__QUEUE_PLACE__QUEUE_IN_FLIGHT:
+        return "in-flight";
+    case BERTH__QUEUE_PLACE__QUEUE_BINDING:
+        return "binding";
+    case BERTH__QUEUE_PLACE__QUEUE_WAITING:
+        return "waiting";
+    default:
+        return "gone";
+    }
+}
+
+static void set_time(struct bh_arena *a, struct bh_json *o, const char *key, int64_t ns)
+{
+    char text[40];
+
+    if (!ns)
+        return;
+    bh_time_format_micro(text, ns / 1000000000, (int32_t)(ns % 1000000000));
+    bh_json_set_str(a, o, key, text);
+}
+
+static void set_binding(struct bh_arena *a, struct bh_json *o, const Berth__QueuePod *p)
+{
+    struct bh_json *b;
+
+    if (!p->node)
+        return;
+    b = bh_json_set(a, o, "binding", bh_json_new(a, BH_JSON_OBJECT));
+    bh_json_set_text(a, b, "node", p->node);
+    bh_json_set_text(a, b, "binder", p->binder);
+    bh_json_set_i64(a, b, "attempt", p->bind_attempt);
+    set_time(a, b, "since", p->bind_ns);
+}
+
+struct bh_json *bh_queue_pod_json(struct bh_arena *a, const Berth__QueuePod *p)
+{
+    struct bh_json *o = bh_json_new(a, BH_JSON_OBJECT), *plugins;
+
+    bh_json_set_str(a, o, "namespace", p->namespace_);
+    bh_json_set_str(a, o, "name", p->name);
+    bh_json_set_str(a, o, "uid", p->uid);
+    bh_json_set_text(a, o, "schedulerName", p->profile);
+    bh_json_set_i64(a, o, "priority", p->priority);
+    bh_json_set_str(a, o, "queue", bh_queue_place_name(p->place));
+    bh_json_set_i64(a, o, "attempts", p->attempts);
+    set_time(a, o, "createdAt", p->created_ns);
+    set_time(a, o, "queuedAt", p->added_ns);
+    set_time(a, o, "firstAttemptAt", p->first_attempt_ns);
+    set_time(a, o, "backoffUntil", p->backoff_ns);
+    plugins = bh_json_set(a, o, "plugins", bh_json_new(a, BH_JSON_ARRAY));
+    for (size_t i = 0; i < p->n_plugin; i++)
+        bh_json_push(plugins, bh_json_new_cstr(a, p->plugin[i]));
+    bh_json_set_text(a, o, "reason", p->reason);
+    bh_json_set_text(a, o, "message", p->message);
+    bh_json_set_text(a, o, "nominatedNode", p->nominated_node);
+    set_binding(a, o, p);
+    return o;
+}

@@ -1,0 +1,252 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * simulator/admission/crd.c - CustomResourceDefinitions, and custom resources by their schema
+ *
+ * Names are judged at once, so a definition is established in the answer to its creation.
+ * Upstream: apiextensions-apiserver/pkg/apis/apiextensions/{v1/defaults.go,validation},
+ * pkg/controller/{status,establish}; differences: a definition whose names are taken stays without
+ * a type until it is written again; conversion by webhook is refused.
+ */
+#include "simulator/admission/admission.h"
+
+#include "simulator/crd/crd.h"
+
+/* ---- custom resources ------------------------------------------------------------------------ */
+
+static const struct bh_json *schema_of(const struct bh_sim_write *w)
+{
+    const struct bh_sim_type *t = w->as && w->as->custom ? w->as : w->type;
+
+    return t->custom->schema;
+}
+
+void bh_adm_default_custom(struct bh_sim_write *w)
+{
+    bh_crd_prune(schema_of(w), w->obj, NULL);
+    bh_crd_default(w->arena, schema_of(w), w->obj);
+}
+
+void bh_adm_validate_custom(struct bh_sim_write *w)
+{
+    bh_crd_validate(w->arena, schema_of(w), w->obj, w->error);
+}
+
+/* ---- definitions ----------------------------------------------------------------------------- */
+
+static void set_status(struct bh_sim_write *w, const char *type, const char *status,
+                       const char *reason, const char *message)
+{
+    bh_tree_set_condition(w->arena, w->obj, type, status, reason, message, bh_adm_now(w));
+}
+
+/* Why the names cannot be had; NULL when they can. */
+static const char *taken(struct bh_sim_write *w, const struct bh_json *spec)
+{
+    const char *group = bh_json_get_text(spec, "group");
+    const char *plural = bh_tree_str(spec, "names.plural"), *kind = bh_tree_str(spec, "names.kind");
+    const char *mine = bh_tree_str(w->obj, "metadata.name"), *why = NULL;
+    struct bh_sim_objs l;
+
+    bh_sim_list(w->sim, w->type, NULL, &l);
+    for (size_t i = 0; i < l.n && !why; i++) {
+        const struct bh_json *o = bh_json_get(bh_sim_obj_tree(w->arena, l.v[i]), "spec");
+        if ((mine && bh_streq(l.v[i]->name, mine)) ||
+            !bh_streq(bh_json_get_text(o, "group"), group))
+            continue;
+        if (kind && bh_tree_is(o, "names.kind", kind))
+            why = bh_arena_printf(w->arena, "\"%s\" is already in use", kind);
+        else if (plural && bh_tree_is(o, "names.plural", plural))
+            why = bh_arena_printf(w->arena, "\"%s\" is already in use", plural);
+    }
+    bh_sim_objs_fini(&l);
+    return why;
+}
+
+static void note_storage(struct bh_sim_write *w, const struct bh_json *spec)
+{
+    struct bh_json *st = bh_json_obj_at(w->arena, w->obj, "status");
+    struct bh_json *l = bh_tree_dflt_arr(w->arena, st, "storedVersions");
+
+    bh_json_each (v, bh_tree_arr(spec, "versions")) {
+        const char *name = bh_tree_str(v, "name");
+        bool known = false;
+        if (!name || !bh_tree_bool(v, "storage", false))
+            continue;
+        bh_json_each (o, l)
+            known |= bh_json_cstr(o) && bh_streq(bh_json_cstr(o), name);
+        if (l && !known)
+            bh_json_push(l, bh_json_new_cstr(w->arena, name));
+    }
+}
+
+static void judge_names(struct bh_sim_write *w, const struct bh_json *spec)
+{
+    const char *why = taken(w, spec);
+    struct bh_json *st = bh_json_obj_at(w->arena, w->obj, "status");
+
+    if (why) {
+        set_status(w, "NamesAccepted", "False", "NameConflict", why);
+        set_status(w, "Established", "False", "NotAccepted", "not all names are accepted");
+        return;
+    }
+    bh_json_set(w->arena, st, "acceptedNames", bh_json_clone(w->arena, bh_json_get(spec, "names")));
+    set_status(w, "NamesAccepted", "True", "NoConflicts", "no conflicts found");
+    set_status(w, "Established", "True", "InitialNamesAccepted",
+               "the initial names have been accepted");
+}
+
+static void add_finalizer(struct bh_sim_write *w)
+{
+    struct bh_json *meta = bh_json_obj_at(w->arena, w->obj, "metadata");
+    struct bh_json *l = bh_tree_dflt_arr(w->arena, meta, "finalizers");
+
+    bh_json_each (m, l) {
+        if (bh_json_cstr(m) && bh_streq(bh_json_cstr(m), BH_SIM_CRD_FINALIZER))
+            return;
+    }
+    if (l)
+        bh_json_push(l, bh_json_new_cstr(w->arena, BH_SIM_CRD_FINALIZER));
+}
+
+int bh_adm_default_crd(struct bh_sim_write *w)
+{
+    struct bh_json *spec = bh_json_obj_at(w->arena, w->obj, "spec");
+    struct bh_json *names = bh_json_obj_at(w->arena, spec, "names");
+    const char *kind = bh_tree_str(names, "kind");
+
+    if (kind && *kind) {
+        char lower[128];
+        snprintf(lower, sizeof(lower), "%s", kind);
+        for (char *p = lower; *p; p++)
+            *p = *p >= 'A' && *p <= 'Z' ? (char)(*p + 32) : *p;
+        bh_tree_dflt_str(w->arena, names, "singular", lower);
+        bh_tree_dflt_str(w->arena, names, "listKind", bh_arena_printf(w->arena, "%sList", kind));
+    }
+    bh_tree_dflt_str(w->arena, bh_json_obj_at(w->arena, spec, "conversion"), "strategy", "None");
+    if (w->op == BH_SIM_OP_CREATE)
+        add_finalizer(w);
+    if (w->op != BH_SIM_OP_UPDATE_STATUS) {
+        judge_names(w, spec);
+        note_storage(w, spec);
+    }
+    return 0;
+}
+
+static void need(struct bh_sim_write *w, const struct bh_json *obj, const char *key,
+                 const char *field)
+{
+    if (!*bh_json_get_text(obj, key))
+        bh_adm_required(w, field, "");
+}
+
+static void check_version(struct bh_sim_write *w, const struct bh_json *v, size_t i)
+{
+    const struct bh_json *schema = bh_json_path(v, "schema.openAPIV3Schema");
+    const char *name = bh_json_get_text(v, "name");
+
+    if (!*name)
+        bh_adm_required(w, bh_adm_path(w, "spec.versions[%zu].name", i), "");
+    else
+        bh_adm_dns_label(w, bh_adm_path(w, "spec.versions[%zu].name", i), name);
+    if (!schema)
+        bh_adm_required(w, bh_adm_path(w, "spec.versions[%zu].schema.openAPIV3Schema", i),
+                        "schemas are required");
+    else if (!bh_tree_is(schema, "type", "object"))
+        bh_adm_invalid_text(w, bh_adm_path(w, "spec.versions[%zu].schema.openAPIV3Schema.type", i),
+                            bh_json_get_text(schema, "type"), "must be object at the root");
+    else
+        bh_crd_check_schema(w->arena, schema,
+                            bh_adm_path(w, "spec.versions[%zu].schema.openAPIV3Schema", i),
+                            w->error);
+}
+
+static void check_versions(struct bh_sim_write *w, const struct bh_json *spec)
+{
+    const struct bh_json *l = bh_tree_arr(spec, "versions");
+    size_t i = 0, stored = 0;
+
+    if (!bh_tree_len(l))
+        bh_adm_required(w, "spec.versions", "");
+    bh_json_each (v, l) {
+        check_version(w, v, i++);
+        stored += bh_tree_bool(v, "storage", false);
+    }
+    if (i && stored != 1)
+        bh_adm_invalid(w, "spec.versions", l,
+                       "must have exactly one version marked as storage version");
+}
+
+/* Names end up in paths and documents: letters, digits and dashes only. */
+static void check_words(struct bh_sim_write *w, const struct bh_json *names)
+{
+    static const char *const words[] = {"kind", "listKind", "singular"};
+    static const char *const lists[] = {"shortNames", "categories"};
+
+    for (size_t i = 0; i < BH_ARRAY_LEN(words); i++) {
+        const char *v = bh_json_get_text(names, words[i]);
+        char lower[128];
+        size_t n = 0;
+        for (; v[n] && n + 1 < sizeof(lower); n++)
+            lower[n] = v[n] >= 'A' && v[n] <= 'Z' ? (char)(v[n] + 32) : v[n];
+        lower[n] = 0;
+        if (*v)
+            bh_adm_dns_label(w, bh_adm_path(w, "spec.names.%s", words[i]), v[n] ? v : lower);
+    }
+    for (size_t i = 0; i < BH_ARRAY_LEN(lists); i++) {
+        bh_json_each (m, bh_tree_arr(names, lists[i])) {
+            bh_adm_dns_label(w, bh_adm_path(w, "spec.names.%s", lists[i]),
+                             bh_json_cstr(m) ? bh_json_cstr(m) : "");
+        }
+    }
+}
+
+/* A kind of the server's own cannot be replaced. */
+static void check_shadow(struct bh_sim_write *w, const struct bh_json *spec)
+{
+    const char *group = bh_json_get_text(spec, "group"),
+               *plural = bh_tree_str(spec, "names.plural");
+
+    bh_json_each (v, bh_tree_arr(spec, "versions")) {
+        if (plural && bh_sim_type_find(group, bh_json_get_text(v, "name"), plural))
+            bh_adm_forbidden(w, "spec.names.plural", "this resource is part of the API already");
+    }
+}
+
+void bh_adm_validate_crd(struct bh_sim_write *w)
+{
+    const struct bh_json *spec = bh_json_get(w->obj, "spec"), *names = bh_json_get(spec, "names");
+    const char *group = bh_json_get_text(spec, "group"),
+               *plural = bh_json_get_text(names, "plural");
+    const char *name = bh_tree_str(w->obj, "metadata.name");
+    const char *want = bh_arena_printf(w->arena, "%s.%s", plural, group);
+    const char *scope = bh_json_get_text(spec, "scope");
+
+    need(w, spec, "group", "spec.group");
+    need(w, names, "plural", "spec.names.plural");
+    need(w, names, "kind", "spec.names.kind");
+    need(w, spec, "scope", "spec.scope");
+    if (name && *group && *plural && !bh_streq(name, want))
+        bh_adm_invalid_text(w, "metadata.name", name, "must be spec.names.plural+\".\"+spec.group");
+    if (*group)
+        bh_adm_dns_subdomain(w, "spec.group", group);
+    if (*group && !strchr(group, '.'))
+        bh_adm_invalid_text(w, "spec.group", group, "should be a domain with at least one dot");
+    if (*plural)
+        bh_adm_dns_label(w, "spec.names.plural", plural);
+    if (*scope && !bh_streq(scope, "Namespaced") && !bh_streq(scope, "Cluster"))
+        bh_sim_field_error(w->error, "spec.scope", "Unsupported value",
+                           bh_arena_printf(w->arena, "\"%.40s\"", scope),
+                           "supported values: \"Cluster\", \"Namespaced\"");
+    if (!bh_tree_is(spec, "conversion.strategy", "None"))
+        bh_adm_forbidden(w, "spec.conversion.strategy",
+                         "the simulator converts by apiVersion alone: want None");
+    check_words(w, names);
+    check_versions(w, spec);
+    check_shadow(w, spec);
+    if (w->op == BH_SIM_OP_UPDATE) {
+        bh_adm_immutable(w, "spec.group");
+        bh_adm_immutable(w, "spec.names.plural");
+        bh_adm_immutable(w, "spec.names.kind");
+        bh_adm_immutable(w, "spec.scope");
+    }
+}

@@ -1,0 +1,389 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * simulator/admission/quota.c - ResourceQuota: what a namespace may hold
+ *
+ * A quota's status.used is kept as the API server keeps it: a creation adds to it or is refused;
+ * what goes away is taken off by counting anew (controllers/quota.c). Counted are pods with their
+ * requests and limits, claims with their sizes, services by type, and any kind by
+ * count/RESOURCE.GROUP.
+ * Upstream: apiserver/pkg/admission/plugin/resourcequota, pkg/quota/v1/evaluator/core; differences:
+ * updates (a resize) are counted afterwards, never refused; devices of claims are not counted.
+ */
+#include "simulator/admission/admission.h"
+
+#include "common/k8s/quantity.h"
+
+#define USES_MAX 64
+
+struct use {
+    const char *name;
+    bh_nano v;
+};
+struct usage {
+    struct bh_arena *a;
+    struct use u[USES_MAX];
+    size_t n;
+};
+
+static void add(struct usage *u, const char *name, bh_nano v)
+{
+    for (size_t i = 0; i < u->n; i++) {
+        if (bh_streq(u->u[i].name, name)) {
+            u->u[i].v = v > BH_NANO_MAX - u->u[i].v ? BH_NANO_MAX : u->u[i].v + v;
+            return;
+        }
+    }
+    if (u->n < USES_MAX)
+        u->u[u->n++] = (struct use){name, v};
+}
+
+static void add_one(struct usage *u, const char *name)
+{
+    add(u, name, 1000000000);
+}
+
+/* ---- what an object uses --------------------------------------------------------------------- */
+
+static bool is_compute(const char *name)
+{
+    return bh_streq(name, "cpu") || bh_streq(name, "memory") ||
+           bh_streq(name, "ephemeral-storage") || strncmp(name, "hugepages-", 10) == 0;
+}
+
+static void add_resource(struct usage *u, const struct bh_json *spec, const char *map,
+                         const char *name)
+{
+    bh_nano v = bh_adm_containers_sum(spec, map, name), over;
+    const char *full = bh_arena_printf(u->a, "%s.%s", map, name);
+
+    for (size_t i = 0; i < u->n; i++) {
+        if (bh_streq(u->u[i].name, full))
+            return; /* another container asks for it too: it is in the sum */
+    }
+    if (bh_adm_parse_quantity(bh_json_get(bh_tree_obj(spec, "overhead"), name), &over))
+        v += over;
+    add(u, full, v);
+    if (bh_streq(map, "requests") && is_compute(name))
+        add(u, name, v);
+}
+
+static void pod_usage(struct usage *u, const struct bh_json *pod)
+{
+    static const char *const lists[] = {"containers", "initContainers"};
+    static const char *const maps[] = {"requests", "limits"};
+    const struct bh_json *spec = bh_tree_obj(pod, "spec");
+
+    if (bh_tree_is(pod, "status.phase", "Succeeded") || bh_tree_is(pod, "status.phase", "Failed"))
+        return;
+    add_one(u, "pods");
+    for (size_t i = 0; i < 4; i++) {
+        bh_json_each (c, bh_tree_arr(spec, lists[i / 2])) {
+            bh_json_each (m, bh_json_get(bh_tree_obj(c, "resources"), maps[i % 2]))
+                add_resource(u, spec, maps[i % 2], m->key.p);
+        }
+    }
+}
+
+static void claim_usage(struct usage *u, const struct bh_json *pvc)
+{
+    const char *class = bh_tree_str(pvc, "spec.storageClassName");
+    bh_nano v = 0;
+
+    (void)bh_adm_parse_quantity(bh_json_get(bh_tree_obj(pvc, "spec.resources.requests"), "storage"),
+                                &v);
+    add(u, "requests.storage", v);
+    if (!class)
+        return;
+    add(u, bh_arena_printf(u->a, "%s.storageclass.storage.k8s.io/requests.storage", class), v);
+    add_one(u,
+            bh_arena_printf(u->a, "%s.storageclass.storage.k8s.io/persistentvolumeclaims", class));
+}
+
+static void service_usage(struct usage *u, const struct bh_json *svc)
+{
+    bool balanced = bh_tree_is(svc, "spec.type", "LoadBalancer");
+    size_t ports = bh_tree_len(bh_tree_arr(svc, "spec.ports"));
+
+    if (balanced)
+        add_one(u, "services.loadbalancers");
+    if (balanced || bh_tree_is(svc, "spec.type", "NodePort"))
+        add(u, "services.nodeports", (bh_nano)ports * 1000000000);
+}
+
+static void usage_of(struct usage *u, const struct bh_sim_type *t, const struct bh_json *obj)
+{
+    add_one(u, bh_arena_printf(u->a, "count/%s%s%s", t->plural, *t->group ? "." : "", t->group));
+    if (*t->group)
+        return;
+    if (bh_streq(t->plural, "pods")) {
+        pod_usage(u, obj);
+        return;
+    }
+    add_one(u, t->plural);
+    if (bh_streq(t->plural, "persistentvolumeclaims"))
+        claim_usage(u, obj);
+    else if (bh_streq(t->plural, "services"))
+        service_usage(u, obj);
+}
+
+/* ---- which objects a quota is about ---------------------------------------------------------- */
+
+static bool in_list(const struct bh_json *l, const char *v)
+{
+    bh_json_each (m, l) {
+        if (bh_json_cstr(m) && bh_streq(bh_json_cstr(m), v))
+            return true;
+    }
+    return false;
+}
+
+static bool in_scope(const char *scope, const char *op, const struct bh_json *values,
+                     const struct bh_json *pod)
+{
+    bool best_effort = bh_streq(bh_adm_pod_qos(bh_tree_obj(pod, "spec")), "BestEffort");
+    bool ends = bh_tree_has(pod, "spec.activeDeadlineSeconds");
+    const char *class = bh_tree_str(pod, "spec.priorityClassName");
+
+    if (bh_streq(scope, "BestEffort"))
+        return best_effort;
+    if (bh_streq(scope, "NotBestEffort"))
+        return !best_effort;
+    if (bh_streq(scope, "Terminating"))
+        return ends;
+    if (bh_streq(scope, "NotTerminating"))
+        return !ends;
+    if (!bh_streq(scope, "PriorityClass"))
+        return false;
+    if (bh_streq(op, "Exists"))
+        return class && *class;
+    if (bh_streq(op, "DoesNotExist"))
+        return !class || !*class;
+    return in_list(values, class ? class : "") == bh_streq(op, "In");
+}
+
+static bool is_about(const struct bh_json *quota, const struct bh_sim_type *t,
+                     const struct bh_json *obj)
+{
+    const struct bh_json *scopes = bh_tree_arr(quota, "spec.scopes");
+    const struct bh_json *terms = bh_tree_arr(quota, "spec.scopeSelector.matchExpressions");
+
+    if (!bh_tree_len(scopes) && !bh_tree_len(terms))
+        return true;
+    if (*t->group || !bh_streq(t->plural, "pods"))
+        return false;
+    bh_json_each (s, scopes) {
+        if (!bh_json_cstr(s) || !in_scope(bh_json_cstr(s), "Exists", NULL, obj))
+            return false;
+    }
+    bh_json_each (m, terms) {
+        if (!in_scope(bh_json_get_text(m, "scopeName"), bh_json_get_text(m, "operator"),
+                      bh_json_get_list(m, "values"), obj))
+            return false;
+    }
+    return true;
+}
+
+/* ---- counting anew --------------------------------------------------------------------------- */
+
+/* Whether one of the quota's names is about objects of type t. */
+static bool counts_type(const struct bh_json *hard, const struct bh_sim_type *t)
+{
+    char count[300];
+
+    snprintf(count, sizeof(count), "count/%s%s%s", t->plural, *t->group ? "." : "", t->group);
+    if (bh_json_get(hard, count))
+        return true;
+    return !*t->group &&
+           (bh_streq(t->plural, "pods") || bh_streq(t->plural, "services") ||
+            bh_streq(t->plural, "persistentvolumeclaims") || bh_json_get(hard, t->plural));
+}
+
+static void set_used(struct bh_arena *a, struct bh_json *status, const struct bh_json *hard,
+                     const struct usage *u)
+{
+    struct bh_json *used = bh_json_new(a, BH_JSON_OBJECT);
+    struct bh_buf b = {0};
+
+    bh_json_each (h, hard) {
+        bh_nano v = 0;
+        for (size_t i = 0; i < u->n; i++)
+            v = bh_streq(u->u[i].name, h->key.p) ? u->u[i].v : v;
+        bh_buf_reset(&b);
+        bh_quantity_format(&b, v, strstr(h->key.p, "memory") || strstr(h->key.p, "storage"));
+        bh_json_set_str(a, used, h->key.p, bh_buf_str(&b));
+    }
+    bh_buf_fini(&b);
+    bh_json_set(a, status, "hard", bh_json_clone(a, hard));
+    bh_json_set(a, status, "used", used);
+}
+
+void bh_adm_quota_count(struct bh_sim *s, struct bh_arena *a, struct bh_json *quota)
+{
+    const struct bh_json *hard = bh_tree_obj(quota, "spec.hard");
+    const char *ns = bh_tree_str(quota, "metadata.namespace");
+    struct usage all = {.a = a};
+
+    for (size_t i = 0; i < bh_sim_type_count(s) && ns; i++) {
+        const struct bh_sim_type *t = bh_sim_type_at(s, i);
+        struct bh_sim_objs l;
+        if (!t || !bh_sim_type_stores(t) || !(t->flags & BH_SIM_NAMESPACED) ||
+            !counts_type(hard, t) || !bh_sim_count(s, t))
+            continue;
+        bh_sim_list(s, t, ns, &l);
+        for (size_t k = 0; k < l.n; k++) {
+            const struct bh_json *o = bh_sim_obj_tree(a, l.v[k]);
+            struct usage u = {.a = a};
+            if (!is_about(quota, t, o))
+                continue;
+            usage_of(&u, t, o);
+            for (size_t j = 0; j < u.n; j++)
+                add(&all, u.u[j].name, u.u[j].v);
+        }
+        bh_sim_objs_fini(&l);
+    }
+    set_used(a, bh_json_obj_at(a, quota, "status"), hard ? hard : bh_json_new(a, BH_JSON_OBJECT),
+             &all);
+}
+
+int bh_adm_default_quota(struct bh_sim_write *w)
+{
+    if (bh_adm_quantities_at(w, w->obj, "spec.hard"))
+        return w->error->code;
+    if (w->op != BH_SIM_OP_UPDATE_STATUS)
+        bh_adm_quota_count(w->sim, w->arena, w->obj);
+    return 0;
+}
+
+/* ---- at a creation --------------------------------------------------------------------------- */
+
+static const struct bh_sim_type *quotas_type(void)
+{
+    static _Thread_local const struct bh_sim_type *t;
+
+    if (!t)
+        t = bh_sim_type_find("", "v1", "resourcequotas");
+    return t;
+}
+
+static int forbidden(struct bh_sim_write *w, const char *text)
+{
+    const char *name = bh_tree_str(w->obj, "metadata.name");
+    struct bh_sim_error *e = w->error;
+
+    snprintf(e->details_kind, sizeof(e->details_kind), "%s", w->type->plural);
+    snprintf(e->details_group, sizeof(e->details_group), "%s", w->type->group);
+    snprintf(e->details_name, sizeof(e->details_name), "%s", name ? name : "");
+    return bh_sim_fail(e, 403, "Forbidden", "%s%s%s \"%s\" is forbidden: %s", w->type->plural,
+                       *w->type->group ? "." : "", w->type->group, name ? name : "", text);
+}
+
+/* A quota of cpu or memory binds everybody to say what they want of it. */
+static int must_specify(struct bh_sim_write *w, const char *quota, const struct bh_json *hard)
+{
+    static const struct {
+        const char *name, *map, *resource;
+    } bound[] = {{"cpu", "requests", "cpu"},
+                 {"limits.cpu", "limits", "cpu"},
+                 {"limits.memory", "limits", "memory"},
+                 {"memory", "requests", "memory"},
+                 {"requests.cpu", "requests", "cpu"},
+                 {"requests.memory", "requests", "memory"}};
+    struct bh_buf b = {0};
+    int rc = 0;
+
+    for (size_t i = 0; i < BH_ARRAY_LEN(bound); i++) {
+        bool first = true;
+        bh_json_each (c, bh_tree_arr(w->obj, "spec.containers")) {
+            const struct bh_json *map = bh_json_get(bh_tree_obj(c, "resources"), bound[i].map);
+            if (!bh_json_get(hard, bound[i].name) || bh_json_get(map, bound[i].resource))
+                continue;
+            if (first)
+                bh_buf_addf(&b, "%s%s for: ", b.n ? "; " : "", bound[i].name);
+            bh_buf_addf(&b, "%s%s", first ? "" : ",", bh_json_get_text(c, "name"));
+            first = false;
+        }
+    }
+    if (b.n)
+        rc = forbidden(w,
+                       bh_arena_printf(w->arena, "failed quota: %s: must specify %s", quota, b.p));
+    bh_buf_fini(&b);
+    return rc;
+}
+
+static void list_amount(struct bh_buf *b, const char *name, bh_nano v)
+{
+    bh_buf_addf(b, "%s%s=", b->n ? "," : "", name);
+    bh_quantity_format(b, v, strstr(name, "memory") || strstr(name, "storage"));
+}
+
+/* Adds u to the tree's status.used; 403 when that is too much. */
+static int charge(struct bh_sim_write *w, struct bh_json *quota, const struct usage *u)
+{
+    const char *name = bh_json_get_text(bh_json_get(quota, "metadata"), "name");
+    const struct bh_json *hard = bh_tree_obj(quota, "spec.hard");
+    struct bh_json *used =
+        bh_json_obj_at(w->arena, bh_json_obj_at(w->arena, quota, "status"), "used");
+    struct bh_buf want = {0}, have = {0}, limit = {0}, text = {0};
+    int rc = 0;
+
+    for (size_t i = 0; i < u->n; i++) {
+        bh_nano max, now = 0;
+        if (!bh_adm_parse_quantity(bh_json_get(hard, u->u[i].name), &max))
+            continue;
+        (void)bh_adm_parse_quantity(bh_json_get(used, u->u[i].name), &now);
+        if (u->u[i].v > 0 && now + u->u[i].v > max) {
+            list_amount(&want, u->u[i].name, u->u[i].v);
+            list_amount(&have, u->u[i].name, now);
+            list_amount(&limit, u->u[i].name, max);
+        }
+        bh_buf_reset(&text);
+        bh_quantity_format(&text, now + u->u[i].v,
+                           strstr(u->u[i].name, "memory") || strstr(u->u[i].name, "storage"));
+        bh_json_set_str(w->arena, used, u->u[i].name, bh_buf_str(&text));
+    }
+    if (want.n)
+        rc = forbidden(
+            w, bh_arena_printf(w->arena, "exceeded quota: %s, requested: %s, used: %s, limited: %s",
+                               name, want.p, have.p, limit.p));
+    bh_buf_fini(&want);
+    bh_buf_fini(&have);
+    bh_buf_fini(&limit);
+    bh_buf_fini(&text);
+    return rc;
+}
+
+static bool take_status(void *arg, struct bh_arena *a, struct bh_json *obj)
+{
+    bh_json_set(a, obj, "status", bh_json_clone(a, bh_json_get(arg, "status")));
+    return true;
+}
+
+int bh_sim_charge(struct bh_sim_write *w, bool dry_run)
+{
+    const struct bh_sim_type *t = quotas_type();
+    const char *ns = bh_tree_str(w->obj, "metadata.namespace");
+    struct bh_json *charged[16];
+    struct usage u = {.a = w->arena};
+    struct bh_sim_objs l;
+    size_t n = 0;
+
+    if (!ns || w->type == t || !bh_sim_count(w->sim, t))
+        return 0;
+    usage_of(&u, w->type, w->obj);
+    bh_sim_list(w->sim, t, ns, &l);
+    for (size_t i = 0; i < l.n && !w->error->code && n < BH_ARRAY_LEN(charged); i++) {
+        struct bh_json *q = bh_sim_obj_tree(w->arena, l.v[i]);
+        if (!is_about(q, w->type, w->obj))
+            continue;
+        if (!*w->type->group && bh_streq(w->type->plural, "pods") &&
+            must_specify(w, l.v[i]->name, bh_tree_obj(q, "spec.hard")))
+            break;
+        if (!charge(w, q, &u))
+            charged[n++] = q;
+    }
+    bh_sim_objs_fini(&l);
+    for (size_t i = 0; i < n && !w->error->code && !dry_run; i++)
+        bh_sim_edit(w->sim, t, ns, bh_json_get_text(bh_json_get(charged[i], "metadata"), "name"),
+                    NULL, BH_SIM_STATUS, take_status, charged[i], NULL, NULL);
+    return w->error->code;
+}

@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * simulator/admission/runtime_class.c - what a RuntimeClass adds to the pods that name it
+ *
+ * Upstream: plugin/pkg/admission/runtimeclass, component-helpers/node/util/runtimeclass (v1.36);
+ * differences: a pod whose class does not exist is taken as it is, because imported clusters rarely
+ * bring their classes along.
+ */
+#include "simulator/admission/admission.h"
+
+static int rejected(struct bh_sim_write *w, const char *why)
+{
+    const char *name = bh_tree_str(w->obj, "metadata.name");
+
+    return bh_sim_fail(w->error, 403, "Forbidden", "pods \"%s\" is forbidden: pod rejected: %s",
+                       name ? name : "", why);
+}
+
+static int overhead(struct bh_sim_write *w, struct bh_json *spec, struct bh_json *class)
+{
+    const struct bh_json *fixed = bh_tree_obj(class, "overhead.podFixed");
+    const struct bh_json *given = bh_tree_obj(spec, "overhead");
+
+    if (bh_adm_quantities_at(w, class, "overhead.podFixed") ||
+        bh_adm_quantities_at(w, spec, "overhead"))
+        return w->error->code;
+    if (given && (!fixed || !bh_json_equal(given, fixed)))
+        return rejected(w, "Pod's Overhead doesn't match RuntimeClass's defined Overhead");
+    if (fixed && !given)
+        bh_json_set(w->arena, spec, "overhead", bh_json_clone(w->arena, fixed));
+    return 0;
+}
+
+static int place(struct bh_sim_write *w, struct bh_json *spec, const struct bh_json *class)
+{
+    bh_json_each (m, bh_tree_obj(class, "scheduling.nodeSelector")) {
+        struct bh_json *to = bh_json_obj_at(w->arena, spec, "nodeSelector");
+        const struct bh_json *have = bh_json_get(to, m->key.p);
+        if (have && !bh_json_equal(have, m))
+            return rejected(w, "conflict: pod.spec.nodeSelector and runtimeClass.scheduling."
+                               "nodeSelector want different values of one label");
+        if (!have)
+            bh_json_set(w->arena, to, m->key.p, bh_json_clone(w->arena, m));
+    }
+    bh_json_each (t, bh_tree_arr(class, "scheduling.tolerations")) {
+        struct bh_json *l = bh_tree_dflt_arr(w->arena, spec, "tolerations");
+        bool there = false;
+        bh_json_each (o, l)
+            there = there || bh_json_equal(o, t);
+        if (!there)
+            bh_json_push(l, bh_json_clone(w->arena, t));
+    }
+    return 0;
+}
+
+int bh_adm_pod_runtime_class(struct bh_sim_write *w, struct bh_json *spec)
+{
+    static _Thread_local const struct bh_sim_type *classes;
+    const char *name = bh_tree_str(spec, "runtimeClassName");
+    const struct bh_sim_obj *o;
+    struct bh_json *class;
+
+    if (!name)
+        return 0;
+    if (!classes)
+        classes = bh_sim_type_find("node.k8s.io", "v1", "runtimeclasses");
+    o = bh_sim_get(w->sim, classes, "", name);
+    if (!o)
+        return 0;
+    class = bh_sim_obj_tree(w->arena, o);
+    return overhead(w, spec, class) ? w->error->code : place(w, spec, class);
+}

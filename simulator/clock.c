@@ -1,0 +1,354 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * simulator/clock.c - the simulator's clock, its timers, and the turns of the loop
+ *
+ * Two lines of timers, each a heap ordered by (time, order of arming): those of the simulation, and
+ * those of the server itself (bookmarks, waiting requests), which follow the machine's clock even
+ * when the simulation has one of its own. The loop has one timer handle, for whatever is due first,
+ * and one idle handle, which runs exactly while there is something to do now; so a turn of the loop
+ * always looks at the clients in between.
+ * Under a clock of its own (bh_sim_options.manual_clock) the simulation's timers and the listeners
+ * run nowhere but in bh_sim_advance().
+ */
+#include "simulator/sim_int.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <time.h>
+
+#define LISTEN_BURST   256
+#define TIMERS_TURN_NS 5000000            /* due timers of one turn: clients want the loop too */
+#define DELAY_MAX_NS   ((int64_t)1 << 61) /* 73 years: later is never, and sums do not overflow */
+#define INSTANT_MAX    4000000 /* timers at one instant of a manual clock: more is a circle */
+
+struct bh_sim_timer {
+    struct bh_sim *sim;
+    struct bh_sim_timers *line;
+    size_t pos; /* in line->v */
+    uint64_t at_ns, seq;
+    void (*fn)(void *arg);
+    void *arg;
+};
+
+/* ---- the heap -----------------------------------------------------------------------------------
+ */
+
+static bool before(const struct bh_sim_timer *a, const struct bh_sim_timer *b)
+{
+    return a->at_ns != b->at_ns ? a->at_ns < b->at_ns : a->seq < b->seq;
+}
+
+static void place(struct bh_sim_timers *l, size_t i, struct bh_sim_timer *t)
+{
+    l->v[i] = t;
+    t->pos = i;
+}
+
+static void sift_up(struct bh_sim_timers *l, size_t i, struct bh_sim_timer *t)
+{
+    for (; i && before(t, l->v[(i - 1) / 2]); i = (i - 1) / 2)
+        place(l, i, l->v[(i - 1) / 2]);
+    place(l, i, t);
+}
+
+static void sift_down(struct bh_sim_timers *l, size_t i, struct bh_sim_timer *t)
+{
+    for (size_t k; (k = 2 * i + 1) < l->n; i = k) {
+        if (k + 1 < l->n && before(l->v[k + 1], l->v[k]))
+            k++;
+        if (!before(l->v[k], t))
+            break;
+        place(l, i, l->v[k]);
+    }
+    place(l, i, t);
+}
+
+static void heap_add(struct bh_sim_timers *l, struct bh_sim_timer *t)
+{
+    if (l->n == l->cap) {
+        l->cap = l->cap ? l->cap * 2 : 64;
+        l->v = bh_reallocarray(l->v, l->cap, sizeof(struct bh_sim_timer *));
+    }
+    sift_up(l, l->n++, t);
+}
+
+static void heap_del(struct bh_sim_timers *l, struct bh_sim_timer *t)
+{
+    size_t i = t->pos;
+    struct bh_sim_timer *last = l->v[--l->n];
+    if (last == t)
+        return;
+    if (i && before(last, l->v[(i - 1) / 2]))
+        sift_up(l, i, last);
+    else
+        sift_down(l, i, last);
+}
+
+/* ---- turns of the loop --------------------------------------------------------------------------
+ */
+
+static void on_timer(uv_timer_t *h);
+static void on_idle(uv_idle_t *h);
+
+/* Whether something is to be done at once; *ret_ms: until the first timer, UINT64_MAX = none. */
+static bool work_now(struct bh_sim *s, uint64_t *ret_ms)
+{
+    uint64_t now = bh_mono_ns(), first = UINT64_MAX;
+    if (s->real_timers.n)
+        first = s->real_timers.v[0]->at_ns;
+    if (!s->opt.manual_clock && s->timers.n)
+        first = BH_MIN(first, s->timers.v[0]->at_ns);
+    *ret_ms = first == UINT64_MAX ? first : first > now ? (first - now + 999999) / 1000000 : 0;
+    return first <= now || (s->pending_n && !s->opt.manual_clock);
+}
+
+void bh_sim_clock_wake(struct bh_sim *s)
+{
+    uint64_t ms;
+    if (!s->idle || s->stopping)
+        return;
+    if (work_now(s, &ms)) {
+        uv_idle_start(s->idle, on_idle);
+        uv_timer_stop(s->alarm);
+        return;
+    }
+    uv_idle_stop(s->idle);
+    if (ms == UINT64_MAX) {
+        uv_timer_stop(s->alarm);
+        return;
+    }
+    uv_update_time(s->loop);
+    uv_timer_start(s->alarm, on_timer, ms, 0);
+}
+
+static void fire(struct bh_sim_timer *t)
+{
+    void (*fn)(void *) = t->fn;
+    void *arg = t->arg;
+    heap_del(t->line, t);
+    free(t);
+    fn(arg);
+}
+
+/* Those that were armed before and are due; what they arm waits for the next turn. */
+static void fire_due(struct bh_sim *s, struct bh_sim_timers *l)
+{
+    uint64_t seq = s->timer_seq, start = bh_mono_ns();
+    while (l->n && l->v[0]->at_ns <= start && l->v[0]->seq < seq) {
+        fire(l->v[0]);
+        if (bh_mono_ns() - start > TIMERS_TURN_NS)
+            break;
+    }
+}
+
+static void turn(struct bh_sim *s)
+{
+    fire_due(s, &s->real_timers);
+    if (!s->opt.manual_clock) {
+        bh_sim_listen_burst(s, LISTEN_BURST);
+        fire_due(s, &s->timers);
+    }
+    bh_sim_clock_wake(s);
+}
+
+static void on_timer(uv_timer_t *h)
+{
+    turn(h->data);
+}
+
+/* How long a turn kept everybody waiting: what was not spent waiting for something to do. */
+static void on_turn_end(uv_prepare_t *h)
+{
+    struct bh_sim *s = h->data;
+    uint64_t now = bh_mono_ns(), idle = uv_metrics_idle_time(s->loop);
+    if (s->turn_ns) {
+        uint64_t all = now - s->turn_ns, waited = idle - s->idle_ns;
+        double busy = (double)(all - BH_MIN(waited, all)) / 1e9;
+        bh_cell_observe(s->metrics.turn, busy);
+        s->turn_max = BH_MAX(s->turn_max, busy);
+    }
+    s->turn_ns = now;
+    s->idle_ns = idle;
+}
+
+static void on_idle(uv_idle_t *h)
+{
+    turn(h->data);
+}
+
+/* ---- timers -------------------------------------------------------------------------------------
+ */
+
+static struct bh_sim_timer *arm(struct bh_sim *s, struct bh_sim_timers *l, uint64_t now,
+                                int64_t delay_ns, void (*fn)(void *arg), void *arg)
+{
+    struct bh_sim_timer *t = bh_malloc(sizeof(*t));
+    *t = (struct bh_sim_timer){.sim = s,
+                               .line = l,
+                               .at_ns = now + (uint64_t)BH_MIN(BH_MAX(delay_ns, 0), DELAY_MAX_NS),
+                               .seq = s->timer_seq++,
+                               .fn = fn,
+                               .arg = arg};
+    heap_add(l, t);
+    if (t->pos == 0)
+        bh_sim_clock_wake(s);
+    return t;
+}
+
+struct bh_sim_timer *bh_sim_after(struct bh_sim *s, int64_t delay_ns, void (*fn)(void *arg),
+                                  void *arg)
+{
+    return arm(s, &s->timers, bh_sim_mono_ns(s), delay_ns, fn, arg);
+}
+
+struct bh_sim_timer *bh_sim_after_real(struct bh_sim *s, int64_t delay_ns, void (*fn)(void *arg),
+                                       void *arg)
+{
+    return arm(s, &s->real_timers, bh_mono_ns(), delay_ns, fn, arg);
+}
+
+void bh_sim_cancel(struct bh_sim_timer *t)
+{
+    if (!t)
+        return;
+    heap_del(t->line, t);
+    free(t);
+}
+
+/* ---- the clock ----------------------------------------------------------------------------------
+ */
+
+uv_loop_t *bh_sim_loop(struct bh_sim *s)
+{
+    return s->loop;
+}
+
+int64_t bh_sim_now_ns(const struct bh_sim *s)
+{
+    return s->opt.manual_clock ? s->clock_ns : bh_wall_ns();
+}
+
+uint64_t bh_sim_mono_ns(const struct bh_sim *s)
+{
+    return s->opt.manual_clock ? (uint64_t)s->clock_ns : bh_mono_ns();
+}
+
+bool bh_sim_manual_clock(const struct bh_sim *s)
+{
+    return s->opt.manual_clock;
+}
+
+int64_t bh_sim_next_ns(const struct bh_sim *s)
+{
+    if (s->pending_n)
+        return s->clock_ns;
+    return s->timers.n ? BH_MAX((int64_t)s->timers.v[0]->at_ns, s->clock_ns) : INT64_MAX;
+}
+
+int bh_sim_advance(struct bh_sim *s, int64_t to_ns)
+{
+    size_t at_once = 0;
+    bh_assert(s->opt.manual_clock && !s->draining);
+    for (;;) {
+        bh_sim_drain(s);
+        if (!s->timers.n || (int64_t)s->timers.v[0]->at_ns > BH_MAX(to_ns, s->clock_ns))
+            break;
+        int64_t at = (int64_t)s->timers.v[0]->at_ns;
+        if (at <= s->clock_ns && ++at_once > INSTANT_MAX)
+            return -ELOOP;
+        if (at > s->clock_ns) {
+            at_once = 0;
+            s->clock_ns = at;
+            bh_sim_events_tick(s);
+        }
+        fire(s->timers.v[0]);
+    }
+    if (to_ns > s->clock_ns) {
+        s->clock_ns = to_ns;
+        bh_sim_events_tick(s);
+    }
+    return 0;
+}
+
+static void split_time(int64_t wall_ns, struct tm *tm, int *us)
+{
+    time_t sec = (time_t)(wall_ns / 1000000000);
+    *us = (int)(wall_ns % 1000000000 / 1000);
+    gmtime_r(&sec, tm);
+}
+
+void bh_sim_time(char out[static 32], int64_t wall_ns)
+{
+    struct tm tm;
+    int us;
+    split_time(wall_ns, &tm, &us);
+    strftime(out, 32, "%Y-%m-%dT%H:%M:%SZ", &tm);
+}
+
+void bh_sim_time_micro(char out[static 40], int64_t wall_ns)
+{
+    struct tm tm;
+    int us;
+    split_time(wall_ns, &tm, &us);
+    size_t n = strftime(out, 40, "%Y-%m-%dT%H:%M:%S", &tm);
+    snprintf(out + n, 40 - n, ".%06dZ", us);
+}
+
+int64_t bh_sim_parse_time(const char *rfc3339)
+{
+    struct tm tm = {0};
+    const char *p = rfc3339 ? strptime(rfc3339, "%Y-%m-%dT%H:%M:%S", &tm) : NULL;
+    if (!p)
+        return 0;
+    int64_t frac = 0, unit = 100000000;
+    if (*p == '.') {
+        for (p++; *p >= '0' && *p <= '9'; p++, unit /= 10)
+            frac += (*p - '0') * unit;
+    }
+    int off_h = 0, off_m = 0;
+    if ((*p == '+' || *p == '-') && sscanf(p + 1, "%2d:%2d", &off_h, &off_m) != 2)
+        return 0;
+    int64_t off = (int64_t)off_h * 3600 + off_m * 60;
+    return ((int64_t)timegm(&tm) - (*p == '-' ? -off : off)) * 1000000000 + frac;
+}
+
+/* ---- life ---------------------------------------------------------------------------------------
+ */
+
+static void handle_closed(uv_handle_t *h)
+{
+    free(h);
+}
+
+void bh_sim_clock_init(struct bh_sim *s)
+{
+    s->idle = bh_calloc(1, sizeof(*s->idle));
+    s->alarm = bh_calloc(1, sizeof(*s->alarm));
+    uv_idle_init(s->loop, s->idle);
+    uv_timer_init(s->loop, s->alarm);
+    s->turn_end = bh_calloc(1, sizeof(*s->turn_end));
+    uv_prepare_init(s->loop, s->turn_end);
+    s->idle->data = s->alarm->data = s->turn_end->data = s;
+    if (uv_loop_configure(s->loop, UV_METRICS_IDLE_TIME) == 0) {
+        uv_prepare_start(s->turn_end, on_turn_end);
+        uv_unref((uv_handle_t *)s->turn_end); /* it keeps no loop alive */
+    }
+}
+
+static void line_fini(struct bh_sim_timers *l)
+{
+    for (size_t i = 0; i < l->n; i++)
+        free(l->v[i]);
+    free(l->v);
+    *l = (struct bh_sim_timers){0};
+}
+
+void bh_sim_clock_fini(struct bh_sim *s)
+{
+    uv_close((uv_handle_t *)s->idle, handle_closed);
+    uv_close((uv_handle_t *)s->alarm, handle_closed);
+    uv_close((uv_handle_t *)s->turn_end, handle_closed);
+    s->idle = NULL;
+    line_fini(&s->timers);
+    line_fini(&s->real_timers);
+}

@@ -1,0 +1,245 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * simulator/console/configs.c - is this configuration right, and what would it change?
+ */
+#include "simulator/console/questions.h"
+
+#include <stdlib.h>
+
+#include "common/data/yaml.h"
+#include "simulator/console/moment.h"
+
+/* ---- check ------------------------------------------------------------------------------------
+ */
+
+struct bh_json *bh_console_findings(struct bh_arena *a, const struct bh_config_findings *f)
+{
+    struct bh_json *list = bh_json_new(a, BH_JSON_ARRAY);
+
+    for (uint32_t i = 0; i < f->n; i++) {
+        struct bh_json *o = bh_json_new(a, BH_JSON_OBJECT);
+        const char *text = f->v[i].text, *colon = strstr(text, ": ");
+        bh_json_set_str(a, o, "message", text);
+        if (colon && strcspn(text, " ") > (size_t)(colon - text)) /* "profiles[0].plugins: ..." */
+            bh_json_set(a, o, "field", bh_json_new_str(a, text, (size_t)(colon - text)));
+        if (f->v[i].line)
+            bh_json_set_i64(a, o, "line", f->v[i].line);
+        bh_json_push(list, o);
+    }
+    return list;
+}
+
+static void run_check(struct bh_console_job *j, void *arg)
+{
+    static const char *const members[] = {"config", NULL};
+    struct bh_sched_config *c = NULL;
+    struct bh_config_report report;
+    struct bh_console_question q;
+    const struct bh_json *body;
+    struct bh_buf yaml = {0};
+    const char *text;
+
+    bh_console_question_init(&q, j, arg);
+    bh_config_report_init(&report);
+    if (bh_console_question_body(&q, members, &body) == 0) {
+        struct bh_json *v = bh_json_new(&q.a, BH_JSON_OBJECT);
+        text = bh_json_get_text(body, "config");
+        int rc = bh_sched_config_read(text, strlen(text), &c, &report);
+        bh_json_set_bool(&q.a, v, "valid", rc == 0);
+        bh_json_set(&q.a, v, "errors", bh_console_findings(&q.a, &report.errors));
+        bh_json_set(&q.a, v, "warnings", bh_console_findings(&q.a, &report.warnings));
+        if (rc == 0 && c->tree)
+            bh_sched_config_write(c, BH_SCHED_CONFIG_YAML, false, &yaml);
+        bh_json_set_str(&q.a, v, "effective", bh_buf_str(&yaml));
+        bh_console_job_reply(j, 200, v);
+    }
+    bh_buf_fini(&yaml);
+    bh_sched_config_free(c);
+    bh_config_report_fini(&report);
+    bh_console_question_fini(&q);
+}
+
+/* Nothing of the cluster is needed: only the body. */
+static struct bh_console_moment *body_only(struct bh_sim_req *r)
+{
+    struct bh_console_moment *m = bh_calloc(1, sizeof(*m));
+    struct bh_str body = bh_http_body(r->http);
+
+    m->body = bh_strndup(body.p ? body.p : "", body.n);
+    m->body_n = body.n;
+    return m;
+}
+
+/* ---- difference -------------------------------------------------------------------------------
+ */
+
+struct diff {
+    struct bh_console_question q;
+    const struct bh_json *body;
+    bool all; /* placed pods are decided anew, too */
+};
+
+/* Every pod without its node, in the order of their creation. */
+static int unbind_all(struct diff *d, struct bh_trial *t)
+{
+    const struct bh_trial_source at = {.file = "the cluster", .document = 1};
+    struct bh_err err = {0};
+
+    for (size_t i = 0; i < d->q.moment->objs.n; i++) {
+        const struct bh_sim_obj *o = d->q.moment->objs.v[i];
+        struct bh_arena a;
+        struct bh_json *v;
+        int rc;
+        if (!bh_streq(o->type->kind, "Pod") || !*o->node_name || *o->phase == 'S' ||
+            *o->phase == 'F' || bh_streq(o->owner_kind, "DaemonSet"))
+            continue;
+        bh_arena_init(&a, 0);
+        v = bh_sim_obj_tree(&a, o);
+        bh_json_unset(bh_json_get(v, "spec"), "nodeName");
+        bh_json_unset(v, "status");
+        rc = bh_trial_add_item(t, &at, v, &err);
+        bh_arena_fini(&a);
+        if (rc < 0)
+            return bh_console_question_fail(&d->q, 500, NULL, &err);
+    }
+    return 0;
+}
+
+static int decide(struct diff *d, const char *field, const char *text, struct bh_trial **ret)
+{
+    const struct bh_json *config;
+
+    if (bh_console_question_config(&d->q, field, text, &config) < 0 ||
+        bh_console_question_trial(&d->q, config, NULL, ret) < 0 ||
+        (d->all && unbind_all(d, *ret) < 0) || bh_console_question_prepare(&d->q, *ret, field) < 0)
+        return -1;
+    bh_trial_run(*ret);
+    if (bh_trial_stopped(*ret)) {
+        bh_console_job_fail(d->q.job, 503, NULL, 0, "cancelled");
+        return -1;
+    }
+    return 0;
+}
+
+static const char *node_of(const struct bh_trial *t, const struct bh_trial_pod *p)
+{
+    return p && p->result == BH_TRIAL_SCHEDULED ? bh_sym_text(bh_engine_symtab(t->engine), p->node)
+                                                : "";
+}
+
+static const char *message_of(const struct bh_trial_pod *p)
+{
+    if (!p)
+        return "takes no part: the configuration has no profile for its scheduler";
+    if (p->result == BH_TRIAL_PREEMPTED)
+        return "evicted for a pod of higher priority";
+    return p->result != BH_TRIAL_SCHEDULED && p->message ? p->message : "";
+}
+
+static struct bh_json *compare(struct diff *d, struct bh_trial *x, struct bh_trial *y)
+{
+    struct bh_arena *a = &d->q.a;
+    struct bh_json *v = bh_json_new(a, BH_JSON_OBJECT), *list = bh_json_new(a, BH_JSON_ARRAY);
+    int64_t n = 0, same = 0;
+
+    for (unsigned turn = 0; turn < 2; turn++) {
+        struct bh_trial *t = turn ? y : x;
+        for (size_t i = 0; i < t->n_list; i++) {
+            const struct bh_trial_pod *p = t->list[i], *pa, *pb;
+            struct bh_json *o;
+            if (turn && bh_trial_pod_of(x, bh_trial_uid(p)))
+                continue;
+            pa = bh_trial_pod_of(x, bh_trial_uid(p));
+            pb = bh_trial_pod_of(y, bh_trial_uid(p));
+            n++;
+            if (bh_streq(node_of(x, pa), node_of(y, pb))) {
+                same++;
+                continue;
+            }
+            o = bh_json_new(a, BH_JSON_OBJECT);
+            bh_json_set_str(a, o, "namespace", bh_trial_pod_ns(p));
+            bh_json_set_str(a, o, "name", bh_trial_pod_name(p));
+            bh_json_set_str(a, o, "a", node_of(x, pa));
+            bh_json_set_str(a, o, "b", node_of(y, pb));
+            bh_json_set_str(a, o, "messageA", message_of(pa));
+            bh_json_set_str(a, o, "messageB", message_of(pb));
+            bh_json_push(list, o);
+        }
+    }
+    bh_json_set_i64(a, v, "compared", n);
+    bh_json_set_i64(a, v, "same", same);
+    bh_json_set(a, v, "different", list);
+    return v;
+}
+
+static struct bh_json *summary(struct bh_arena *a, const struct bh_trial *t)
+{
+    struct bh_trial_summary s = bh_trial_summarize(t);
+    struct bh_json *v = bh_json_new(a, BH_JSON_OBJECT);
+    struct bh_map nodes = {0};
+
+    for (size_t i = 0; i < t->n_list; i++) {
+        const char *node = node_of(t, t->list[i]);
+        if (*node)
+            bh_map_put(&nodes, node, strlen(node), (void *)1);
+    }
+    bh_json_set_i64(a, v, "scheduled", s.scheduled);
+    bh_json_set_i64(a, v, "unschedulable", s.unschedulable);
+    bh_json_set_i64(a, v, "gated", s.gated);
+    bh_json_set_i64(a, v, "preempted", s.preempted);
+    bh_json_set_i64(a, v, "nodesUsed", (int64_t)nodes.len);
+    bh_map_fini(&nodes);
+    return v;
+}
+
+static void answer(struct diff *d)
+{
+    static const char *const members[] = {"a", "b", "pods", NULL};
+    struct bh_trial *x = NULL, *y = NULL;
+    struct bh_json *v, *u;
+    const char *pods;
+
+    if (bh_console_question_body(&d->q, members, &d->body) < 0 ||
+        bh_console_question_running(&d->q) < 0)
+        return;
+    pods = bh_json_get_text(d->body, "pods");
+    d->all = bh_streq(pods, "all");
+    if (*pods && !d->all && !bh_streq(pods, "pending")) {
+        bh_console_job_fail(d->q.job, 400, "pods", 0, "pending or all");
+        return;
+    }
+    if (!bh_json_get_str(d->body, "b")) {
+        bh_console_job_fail(d->q.job, 400, "b", 0, "the configuration to compare with, as text");
+        return;
+    }
+    if (decide(d, "a", bh_json_get_str(d->body, "a"), &x) == 0 &&
+        decide(d, "b", bh_json_get_str(d->body, "b"), &y) == 0) {
+        v = compare(d, x, y);
+        u = bh_json_obj_at(&d->q.a, v, "utilisation");
+        bh_json_set(&d->q.a, u, "a", summary(&d->q.a, x));
+        bh_json_set(&d->q.a, u, "b", summary(&d->q.a, y));
+        bh_json_set_i64(&d->q.a, v, "took_ns", (int64_t)(bh_mono_ns() - d->q.started_ns));
+        bh_console_job_reply(d->q.job, 200, v);
+    }
+    bh_trial_free(x);
+    bh_trial_free(y);
+}
+
+static void run_diff(struct bh_console_job *j, void *arg)
+{
+    struct diff d = {0};
+
+    bh_console_question_init(&d.q, j, arg);
+    answer(&d);
+    bh_console_question_fini(&d.q);
+}
+
+void bh_console_configs(struct bh_console_req *c)
+{
+    if (bh_streq(c->seg[1], "check"))
+        bh_console_work(c, run_check, bh_console_moment_drop, body_only(c->r));
+    else if (bh_streq(c->seg[1], "diff"))
+        bh_console_work(c, run_diff, bh_console_moment_drop, bh_console_moment_take(c->r));
+    else
+        bh_console_fail(c->r, 404, NULL, 0, "nothing is served at %s", c->r->path);
+}

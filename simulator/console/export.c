@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * simulator/console/export.c - GET /api/v1/export: the cluster as one document
+ *
+ * kube-scheduler-simulator's document: lists of objects without apiVersion and kind, and the
+ * scheduler's configuration. ?kinds=all adds every other kind under "others", as whole objects.
+ */
+#include "simulator/console/kss.h"
+
+#include "common/data/yaml.h"
+#include "simulator/console/transfer.h"
+
+const struct bh_console_list bh_console_lists[BH_CONSOLE_LISTS] = {
+    {"pods", "v1", "Pod"},
+    {"nodes", "v1", "Node"},
+    {"pvs", "v1", "PersistentVolume"},
+    {"pvcs", "v1", "PersistentVolumeClaim"},
+    {"storageClasses", "storage.k8s.io/v1", "StorageClass"},
+    {"priorityClasses", "scheduling.k8s.io/v1", "PriorityClass"},
+    {"namespaces", "v1", "Namespace"},
+    {NULL, NULL, NULL},
+};
+
+struct export_job {
+    char *runtime_dir;
+    bool yaml, all;
+    struct bh_sim_objs list[BH_CONSOLE_LISTS]; /* as bh_console_lists; the others last */
+};
+
+/* ---- in the loop ------------------------------------------------------------------------------
+ */
+
+static void take(struct bh_sim *s, const struct bh_sim_type *t, struct bh_sim_objs *out)
+{
+    struct bh_sim_objs l;
+
+    bh_sim_list(s, t, NULL, &l);
+    out->v = bh_reallocarray(out->v, out->n + l.n + 1, sizeof(*l.v));
+    for (size_t i = 0; i < l.n; i++) {
+        if (bh_console_is_system(t, l.v[i]->ns, l.v[i]->name))
+            bh_sim_obj_unref(l.v[i]);
+        else
+            out->v[out->n++] = l.v[i];
+    }
+    free(l.v);
+}
+
+static size_t list_of(const struct bh_sim_type *t)
+{
+    char api_version[80];
+    size_t i = 0;
+
+    bh_sim_type_api_version(t, api_version);
+    while (bh_console_lists[i].name && !(bh_streq(bh_console_lists[i].kind, t->kind) &&
+                                         bh_streq(bh_console_lists[i].api_version, api_version)))
+        i++;
+    return i;
+}
+
+/* ---- in the worker ----------------------------------------------------------------------------
+ */
+
+static void add_object(struct bh_buf *out, struct bh_arena *a, const struct bh_sim_obj *o,
+                       bool whole, bool first)
+{
+    struct bh_json *v = bh_sim_obj_tree(a, o);
+
+    if (!whole) {
+        bh_json_unset(v, "apiVersion");
+        bh_json_unset(v, "kind");
+    }
+    if (!first)
+        bh_buf_addc(out, ',');
+    bh_json_write(out, v);
+    bh_arena_reset(a);
+}
+
+static void write_document(struct bh_buf *out, const struct export_job *k, const char *config,
+                           const struct bh_console_job *j)
+{
+    struct bh_arena a;
+
+    bh_arena_init(&a, 0);
+    bh_buf_addc(out, '{');
+    for (size_t i = 0; i < BH_CONSOLE_LISTS; i++) {
+        bool whole = !bh_console_lists[i].name;
+        if (whole && !k->all)
+            continue;
+        bh_buf_addf(out, "%s\"%s\":[", i ? "," : "", whole ? "others" : bh_console_lists[i].name);
+        for (size_t n = 0; n < k->list[i].n && !bh_console_job_dropped(j); n++)
+            add_object(out, &a, k->list[i].v[n], whole, n == 0);
+        bh_buf_addc(out, ']');
+    }
+    bh_buf_addf(out, ",\"schedulerConfig\":%s}\n", config ? config : "null");
+    bh_arena_fini(&a);
+}
+
+static void run(struct bh_console_job *j, void *arg)
+{
+    const struct export_job *k = arg;
+    BH_CLEANUP(bh_freep) char *config = NULL;
+    struct bh_buf text = {0};
+    struct bh_json *v = NULL;
+    struct bh_err err = {0};
+    struct bh_arena a;
+
+    (void)bh_console_config_running(k->runtime_dir, false, &config, &err); /* nobody runs: null */
+    if (!k->yaml) {
+        write_document(bh_console_job_body(j, 200, NULL), k, config, j);
+        return;
+    }
+    write_document(&text, k, config, j);
+    bh_arena_init(&a, 0);
+    if (bh_json_parse(&a, text.p, text.n, 0, &v, &err) < 0)
+        bh_console_job_fail(j, 500, NULL, 0, "%s", err.msg);
+    else
+        bh_yaml_write(bh_console_job_body(j, 200, "application/yaml"), v);
+    bh_arena_fini(&a);
+    bh_buf_fini(&text);
+}
+
+static void release(void *arg)
+{
+    struct export_job *k = arg;
+
+    for (size_t i = 0; i < BH_CONSOLE_LISTS; i++)
+        bh_sim_objs_fini(&k->list[i]);
+    free(k->runtime_dir);
+    free(k);
+}
+
+/* ---- the request ------------------------------------------------------------------------------
+ */
+
+void bh_console_export(struct bh_console_req *c)
+{
+    const char *kinds = bh_http_query(c->r->http, "kinds"),
+               *format = bh_http_query(c->r->http, "format");
+    struct export_job *k;
+
+    if (kinds && !bh_streq(kinds, "all")) {
+        bh_console_fail(c->r, 400, "kinds", 0, "all, or nothing for the seven kinds");
+        return;
+    }
+    if (format && !bh_streq(format, "yaml") && !bh_streq(format, "json")) {
+        bh_console_fail(c->r, 400, "format", 0, "json or yaml");
+        return;
+    }
+    k = bh_calloc(1, sizeof(*k));
+    k->runtime_dir = c->r->sim->opt.runtime_dir ? bh_strdup(c->r->sim->opt.runtime_dir) : NULL;
+    k->yaml = format && bh_streq(format, "yaml");
+    k->all = kinds != NULL;
+    for (size_t i = 0; i < bh_sim_n_types; i++) {
+        const struct bh_sim_type *t = &bh_sim_types[i];
+        size_t at = list_of(t);
+        if (t->stored_as || (t->flags & BH_SIM_REVIEW) || bh_streq(t->kind, "Event") ||
+            (!bh_console_lists[at].name && !k->all))
+            continue;
+        take(c->r->sim, t, &k->list[at]);
+    }
+    bh_console_work(c, run, release, k);
+}

@@ -1,0 +1,554 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * simulator/console/import.c - POST /api/v1/import: a cluster out of one document
+ *
+ * The body is read in a worker thread into single objects; the store takes them in portions, so
+ * that others are answered meanwhile, and controllers hear of all of them at the end, so that none
+ * makes anew what comes a little later. Uids are the server's:
+ * references to owners and claims are put right with those of the objects that came along, and
+ * references to owners that are nowhere are dropped, since the garbage collector would follow them.
+ * What a document says about an object's status is kept.
+ * Order: what others refer to goes first; volumes last, because their claims have uids by then.
+ */
+#include "simulator/console/kss.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "common/data/yaml.h"
+#include "simulator/console/past.h"
+#include "simulator/console/transfer.h"
+#include "simulator/trial/trial.h"
+
+#define TREE_BYTES ((size_t)1 << 30)
+#define ERRORS_MAX 1000
+#define MOMENT_NS  UINT64_C(8000000)
+
+struct entry {
+    unsigned turn;
+    size_t at; /* order in the document */
+    char *json;
+    size_t n;
+};
+struct import_job {
+    char *runtime_dir, *text;
+    size_t n;
+    bool merge;
+    struct bh_arena names; /* of the reader */
+    struct entry *v;
+    size_t n_v, cap;
+    char *config, *config_error; /* schedulerConfig; why it was not taken */
+};
+struct bh_console_applying {
+    struct bh_sim *s;
+    struct import_job job;
+    size_t at; /* in the job's objects */
+    struct bh_http_req *http;
+    uint64_t start_ns;
+    struct bh_sim_timer *timer;
+    struct bh_arena a;  /* of the object at hand */
+    struct bh_map uids; /* of the document -> of the store */
+    struct bh_arena kept;
+    struct bh_json *errors;
+    int64_t created, updated, deleted, skipped;
+};
+
+/* ---- in the worker: objects -------------------------------------------------------------------
+ */
+
+static unsigned turn_of(const char *kind)
+{
+    static const char *const order[] = {"CustomResourceDefinition",
+                                        "Namespace",
+                                        "PriorityClass",
+                                        "StorageClass",
+                                        "RuntimeClass",
+                                        "LimitRange",
+                                        "Node",
+                                        "ServiceAccount",
+                                        "ConfigMap",
+                                        "Secret",
+                                        "Service",
+                                        "PersistentVolumeClaim",
+                                        "ResourceClaimTemplate",
+                                        "ResourceClaim",
+                                        "Deployment",
+                                        "StatefulSet",
+                                        "DaemonSet",
+                                        "CronJob",
+                                        "Job",
+                                        "ReplicaSet",
+                                        "ReplicationController",
+                                        "PodDisruptionBudget",
+                                        "Pod"};
+
+    for (unsigned i = 0; i < BH_ARRAY_LEN(order); i++) {
+        if (bh_streq(order[i], kind))
+            return i;
+    }
+    return bh_streq(kind, "PersistentVolume") ? BH_ARRAY_LEN(order) + 1 : BH_ARRAY_LEN(order);
+}
+
+static void keep(struct import_job *k, const struct bh_json *obj)
+{
+    struct bh_buf b = {0};
+    struct entry *e;
+
+    if (k->n_v == k->cap) {
+        k->cap = k->cap ? 2 * k->cap : 256;
+        k->v = bh_reallocarray(k->v, k->cap, sizeof(*k->v));
+    }
+    e = &k->v[k->n_v];
+    bh_json_write(&b, obj);
+    *e = (struct entry){.turn = turn_of(bh_json_get_text(obj, "kind")), .at = k->n_v++, .n = b.n};
+    e->json = bh_buf_take(&b);
+}
+
+static int on_object(void *arg, const struct bh_trial_source *at, struct bh_arena *a,
+                     struct bh_json *obj, struct bh_err *err)
+{
+    (void)at;
+    (void)a;
+    (void)err;
+    keep(arg, obj);
+    return 0;
+}
+
+static int by_turn(const void *pa, const void *pb)
+{
+    const struct entry *a = pa, *b = pb;
+
+    if (a->turn != b->turn)
+        return a->turn < b->turn ? -1 : 1;
+    return (a->at > b->at) - (a->at < b->at);
+}
+
+/* Does the text begin a document of lists, which has no kind? */
+static bool is_document(const struct bh_json *v)
+{
+    if (!v || v->type != BH_JSON_OBJECT || bh_json_get(v, "kind"))
+        return false;
+    if (bh_json_get(v, "schedulerConfig"))
+        return true;
+    for (size_t i = 0; bh_console_lists[i].name; i++) {
+        if (bh_json_get(v, bh_console_lists[i].name))
+            return true;
+    }
+    return false;
+}
+
+static int read_document(struct import_job *k, struct bh_arena *a, const struct bh_json *v,
+                         struct bh_err *err)
+{
+    const struct bh_json *config = bh_json_get(v, "schedulerConfig");
+    struct bh_buf b = {0};
+
+    for (size_t i = 0; i < BH_CONSOLE_LISTS; i++) {
+        const struct bh_console_list *l = &bh_console_lists[i];
+        const struct bh_json *list = bh_json_get(v, l->name ? l->name : "others");
+        if (list && list->type != BH_JSON_ARRAY && list->type != BH_JSON_NULL)
+            return bh_err_set(err, -EINVAL, "line %u: %s: expected a list", list->line,
+                              l->name ? l->name : "others");
+        bh_json_each (o, bh_json_first(list) ? list : NULL) {
+            if (o->type != BH_JSON_OBJECT)
+                return bh_err_set(err, -EINVAL, "line %u: expected an object", o->line);
+            if (l->name && !bh_json_get(o, "kind")) {
+                bh_json_set_str(a, o, "apiVersion", l->api_version);
+                bh_json_set_str(a, o, "kind", l->kind);
+            }
+            keep(k, o);
+        }
+    }
+    if (config && config->type == BH_JSON_OBJECT) {
+        bh_json_write(&b, config);
+        k->config = bh_buf_take(&b);
+    }
+    return 0;
+}
+
+/* Kind-less documents are told from manifests by their beginning, so that long lists of manifests
+ * need never be one tree. */
+static bool may_be_document(const char *p)
+{
+    p += strspn(p, " \t\r\n");
+    while (*p == '#' || strncmp(p, "---", 3) == 0) { /* before the first member */
+        p += strcspn(p, "\n");
+        p += strspn(p, " \t\r\n");
+    }
+    for (size_t i = 0; i < BH_CONSOLE_LISTS; i++) {
+        const char *name = bh_console_lists[i].name ? bh_console_lists[i].name : "schedulerConfig";
+        const char *q = *p == '{' ? p + 1 + strspn(p + 1, " \t\r\n") : p;
+        q += *q == '"';
+        if (strncmp(q, name, strlen(name)) == 0)
+            return true;
+    }
+    return false;
+}
+
+static int read_body(struct import_job *k, struct bh_err *err)
+{
+    struct bh_json *v = NULL;
+    struct bh_arena a;
+    int rc;
+
+    if (!may_be_document(k->text))
+        return bh_trial_read_text("body", k->text, k->n, &k->names, on_object, k, err);
+    bh_arena_init(&a, TREE_BYTES);
+    rc = bh_yaml_parse(&a, k->text, k->n, BH_JSON_STRICT, &v, err);
+    if (rc == 0 && is_document(v))
+        rc = read_document(k, &a, v, err);
+    else if (rc == 0)
+        rc = bh_err_set(err, -EINVAL, "neither a document of lists nor manifests");
+    bh_arena_fini(&a);
+    return rc;
+}
+
+static void take_config(struct import_job *k)
+{
+    struct bh_err err = {0};
+    struct bh_console_place at;
+
+    if (k->config && k->runtime_dir &&
+        bh_console_config_apply(k->runtime_dir, k->config, strlen(k->config), &at, &err) < 0)
+        k->config_error = bh_strdup(err.msg);
+}
+
+static unsigned line_of(const char *text)
+{
+    const char *p = strstr(text, "line ");
+
+    return p ? (unsigned)strtoul(p + 5, NULL, 10) : 0;
+}
+
+static void run(struct bh_console_job *j, void *arg)
+{
+    struct import_job *k = arg;
+    struct bh_err err = {0};
+
+    if (read_body(k, &err) < 0) {
+        bh_console_job_fail(j, 400, NULL, line_of(err.msg), "%s", err.msg);
+        return;
+    }
+    if (!k->n_v && !k->config) {
+        bh_console_job_fail(j, 400, NULL, 0, "there is no object in it");
+        return;
+    }
+    if (k->n_v > 1)
+        qsort(k->v, k->n_v, sizeof(*k->v), by_turn);
+    take_config(k);
+}
+
+/* ---- in the loop: into the store --------------------------------------------------------------
+ */
+
+static void refuse(struct bh_console_applying *p, const char *kind, const char *ns,
+                   const char *name, const char *message)
+{
+    struct bh_json *o;
+
+    if (p->errors->c.n >= ERRORS_MAX)
+        return;
+    o = bh_json_new(&p->kept, BH_JSON_OBJECT);
+    bh_json_set_str(&p->kept, o, "kind", kind);
+    bh_json_set_str(&p->kept, o, "namespace", ns);
+    bh_json_set_str(&p->kept, o, "name", name);
+    bh_json_set_str(&p->kept, o, "message", message);
+    bh_json_push(p->errors, o);
+}
+
+static const char *new_uid(const struct bh_console_applying *p, const char *old)
+{
+    return old && *old ? bh_map_get(&p->uids, old, strlen(old)) : NULL;
+}
+
+static void link_owners(struct bh_console_applying *p, struct bh_json *meta)
+{
+    struct bh_json *list = bh_json_get_list(meta, "ownerReferences"), *next;
+
+    for (struct bh_json *o = list ? list->c.first : NULL; o; o = next) {
+        const char *uid = new_uid(p, bh_json_get_str(o, "uid"));
+        next = o->next;
+        if (uid)
+            bh_json_set_str(&p->a, o, "uid", uid);
+        else
+            bh_json_remove(list, o);
+    }
+    if (list && !list->c.n)
+        bh_json_unset(meta, "ownerReferences");
+}
+
+static void link_claim(struct bh_console_applying *p, struct bh_json *obj)
+{
+    struct bh_json *ref = bh_json_path(obj, "spec.claimRef");
+    const struct bh_sim_type *claims = bh_sim_type_find("", "v1", "persistentvolumeclaims");
+    const struct bh_sim_obj *claim;
+
+    if (!ref || ref->type != BH_JSON_OBJECT)
+        return;
+    claim =
+        bh_sim_get(p->s, claims, bh_json_get_text(ref, "namespace"), bh_json_get_text(ref, "name"));
+    bh_json_unset(ref, "resourceVersion");
+    if (claim)
+        bh_json_set_str(&p->a, ref, "uid", claim->uid);
+    else
+        bh_json_unset(ref, "uid");
+}
+
+/* Leaves what an author would have written. Returns the uid it had. */
+static const char *strip(struct bh_console_applying *p, struct bh_json *obj)
+{
+    static const char *const server[] = {"uid",
+                                         "resourceVersion",
+                                         "generation",
+                                         "selfLink",
+                                         "managedFields",
+                                         "deletionTimestamp",
+                                         "deletionGracePeriodSeconds"};
+    struct bh_json *meta = bh_json_obj_at(&p->a, obj, "metadata");
+    const char *uid = bh_json_get_str(meta, "uid");
+
+    uid = uid ? bh_arena_strdup(&p->a, uid) : NULL;
+    for (size_t i = 0; i < BH_ARRAY_LEN(server); i++)
+        bh_json_unset(meta, server[i]);
+    link_owners(p, meta);
+    if (bh_streq(bh_json_get_text(obj, "kind"), "PersistentVolume"))
+        link_claim(p, obj);
+    return uid;
+}
+
+/* Creation leaves the status out, as an API server does. */
+static struct bh_sim_obj *put_status(struct bh_console_applying *p, struct bh_sim_obj *o,
+                                     const struct bh_json *status)
+{
+    struct bh_sim_obj *after = NULL;
+    struct bh_sim_error e = {0};
+    struct bh_json *v;
+
+    if (!status || status->type != BH_JSON_OBJECT || !(o->type->flags & BH_SIM_HAS_STATUS) ||
+        (o->type->flags & BH_SIM_KEEP_STATUS))
+        return o;
+    v = bh_sim_obj_tree(&p->a, o);
+    bh_json_set(&p->a, v, "status", bh_json_clone(&p->a, status));
+    if (bh_sim_update(p->s, o->type, o->ns, o->name, BH_SIM_STATUS, &p->a, v, &after, &e))
+        refuse(p, o->type->kind, o->ns, o->name, e.message);
+    if (!after)
+        return o;
+    bh_sim_obj_unref(o);
+    return after;
+}
+
+static int store(struct bh_console_applying *p, const struct bh_sim_type *t, const char *ns,
+                 const char *name, struct bh_json *obj, struct bh_sim_obj **ret,
+                 struct bh_sim_error *e)
+{
+    const struct bh_sim_obj *there = *name ? bh_sim_get(p->s, t, ns, name) : NULL;
+    int rc;
+
+    if (!there) {
+        rc = bh_sim_create(p->s, t, ns, &p->a, obj, ret, e);
+        p->created += rc == 0;
+        return rc;
+    }
+    rc = bh_sim_update(p->s, t, ns, name, BH_SIM_MAIN, &p->a, obj, ret, e);
+    p->updated += rc == 0;
+    return rc;
+}
+
+static void put(struct bh_console_applying *p, const struct entry *x)
+{
+    struct bh_sim_obj *o = NULL;
+    struct bh_sim_error e = {0};
+    struct bh_json *obj, *status;
+    const struct bh_sim_type *t;
+    const char *kind, *ns, *name, *uid;
+
+    if (bh_json_parse(&p->a, x->json, x->n, 0, &obj, NULL) < 0)
+        return; /* we wrote it */
+    kind = bh_json_get_text(obj, "kind");
+    t = bh_sim_type_of_kind(bh_json_get_str(obj, "apiVersion"), kind);
+    name = bh_json_get_text(bh_json_get(obj, "metadata"), "name");
+    ns = t && !(t->flags & BH_SIM_NAMESPACED)
+             ? ""
+             : bh_json_get_text(bh_json_get(obj, "metadata"), "namespace");
+    if (t && (t->flags & BH_SIM_NAMESPACED) && !*ns)
+        ns = "default";
+    if (!t || (t->flags & BH_SIM_REVIEW)) {
+        refuse(p, kind, ns, name, "this server has no such kind");
+        return;
+    }
+    if (bh_console_is_system(t, ns, name) || bh_streq(kind, "Event")) {
+        p->skipped++;
+        return;
+    }
+    ns = bh_arena_strdup(&p->a, ns);
+    name = bh_arena_strdup(&p->a, name);
+    status = bh_json_get(obj, "status");
+    status = status ? bh_json_clone(&p->a, status) : NULL;
+    uid = strip(p, obj);
+    if (store(p, t, ns, name, obj, &o, &e)) {
+        refuse(p, kind, ns, name, e.message);
+        return;
+    }
+    if (!o) /* an update that changed nothing */
+        o = bh_sim_get(p->s, t, ns, name) ? bh_sim_obj_ref(bh_sim_get(p->s, t, ns, name)) : NULL;
+    if (o)
+        o = put_status(p, o, status);
+    if (o && uid)
+        (void)bh_map_put(&p->uids, uid, strlen(uid), bh_arena_strdup(&p->kept, o->uid));
+    bh_sim_obj_unref(o);
+}
+
+static struct bh_json *result(struct bh_console_applying *p)
+{
+    struct bh_json *v = bh_json_new(&p->kept, BH_JSON_OBJECT);
+
+    bh_json_set_i64(&p->kept, v, "created", p->created);
+    bh_json_set_i64(&p->kept, v, "updated", p->updated);
+    bh_json_set_i64(&p->kept, v, "deleted", p->deleted);
+    bh_json_set_i64(&p->kept, v, "skipped", p->skipped);
+    bh_json_set(&p->kept, v, "errors", p->errors);
+    return v;
+}
+
+static void job_fini(struct import_job *k)
+{
+    for (size_t i = 0; i < k->n_v; i++)
+        free(k->v[i].json);
+    free(k->v);
+    free(k->config);
+    free(k->config_error);
+    free(k->runtime_dir);
+    free(k->text);
+    bh_arena_fini(&k->names);
+}
+
+/* Controllers hear of everything from now on. */
+static void let_go(struct bh_console_applying *p)
+{
+    p->s->draining = false;
+    p->s->console->importing = NULL;
+    bh_sim_cancel(p->timer);
+    job_fini(&p->job);
+    bh_map_fini(&p->uids);
+    bh_arena_fini(&p->a);
+    bh_arena_fini(&p->kept);
+    free(p);
+}
+
+static void finish(struct bh_console_applying *p)
+{
+    struct bh_sim_req r = {.sim = p->s,
+                           .http = p->http,
+                           .a = &p->a,
+                           .method = "POST",
+                           .path = "/api/v1/import",
+                           .ns = "",
+                           .name = "",
+                           .sub = "",
+                           .verb = "console",
+                           .start_ns = p->start_ns};
+
+    bh_console_past_note(p->s->console, "import", p->job.merge ? "merge" : "replace");
+    if (p->http) {
+        bh_http_on_abort(p->http, NULL, NULL);
+        bh_console_reply(&r, 200, result(p));
+        bh_buf_fini(&r.warnings);
+    }
+    let_go(p);
+}
+
+static void put_some(void *arg)
+{
+    struct bh_console_applying *p = arg;
+    uint64_t end = bh_mono_ns() + MOMENT_NS;
+
+    p->timer = NULL;
+    while (p->at < p->job.n_v && bh_mono_ns() < end) {
+        put(p, &p->job.v[p->at++]);
+        bh_arena_reset(&p->a);
+    }
+    if (p->at < p->job.n_v)
+        p->timer = bh_sim_after(p->s, 0, put_some, p);
+    else
+        finish(p);
+}
+
+static void on_abort(void *arg)
+{
+    struct bh_console_applying *p = arg;
+
+    p->http = NULL; /* it is done all the same: a half is nothing */
+}
+
+static void done(struct bh_sim_req *r, struct bh_sim *s, void *arg)
+{
+    struct import_job *k = arg;
+    struct bh_console_applying *p;
+
+    if (s->console->importing) {
+        if (r)
+            bh_console_fail(r, 409, NULL, 0, "another import is under way");
+        return;
+    }
+    p = bh_calloc(1, sizeof(*p));
+    p->s = s;
+    p->job = *k;
+    *k = (struct import_job){.n = 0}; /* nothing is left to release */
+    bh_arena_init(&k->names, 0);
+    bh_arena_init(&p->a, 0);
+    bh_arena_init(&p->kept, 0);
+    p->errors = bh_json_new(&p->kept, BH_JSON_ARRAY);
+    if (p->job.config_error)
+        refuse(p, "KubeSchedulerConfiguration", "", "", p->job.config_error);
+    s->console->importing = p;
+    s->draining = true; /* holds the listeners back */
+    if (!p->job.merge && p->job.n_v)
+        p->deleted = (int64_t)bh_console_wipe(s);
+    if (r) {
+        p->http = r->http;
+        p->start_ns = r->start_ns;
+        bh_http_on_abort(p->http, on_abort, p);
+        r->done = true;
+    }
+    p->timer = bh_sim_after(s, 0, put_some, p);
+}
+
+void bh_console_import_start(struct bh_console *c)
+{
+    c->importing = NULL;
+}
+
+void bh_console_import_stop(struct bh_console *c)
+{
+    if (c->importing)
+        let_go(c->importing);
+}
+
+/* ---- the request ------------------------------------------------------------------------------
+ */
+
+static void release(void *arg)
+{
+    job_fini(arg);
+    free(arg);
+}
+
+void bh_console_import(struct bh_console_req *c)
+{
+    const char *mode = bh_http_query(c->r->http, "mode");
+    struct bh_str body = bh_http_body(c->r->http);
+    struct import_job *k;
+
+    if (mode && !bh_streq(mode, "replace") && !bh_streq(mode, "merge")) {
+        bh_console_fail(c->r, 400, "mode", 0, "replace or merge");
+        return;
+    }
+    k = bh_calloc(1, sizeof(*k));
+    bh_arena_init(&k->names, 0);
+    k->merge = mode && bh_streq(mode, "merge");
+    k->runtime_dir = c->r->sim->opt.runtime_dir ? bh_strdup(c->r->sim->opt.runtime_dir) : NULL;
+    k->text = bh_strndup(body.p ? body.p : "", body.n);
+    k->n = body.n;
+    bh_console_work_then(c, run, done, release, k);
+}

@@ -1,0 +1,339 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * simulator/console/moment.c - the cluster at one moment, and trials made of it
+ */
+#include "simulator/console/moment.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "common/data/yaml.h"
+#include "scheduler/config/config.h"
+#include "scheduler/daemon/ask.h"
+
+#define TREE_BYTES ((size_t)256 << 20)
+
+/* ---- in the loop ------------------------------------------------------------------------------
+ */
+
+/* Workloads have their pods already. */
+static bool matters(const struct bh_sim_type *t)
+{
+    static const char *const not [] = {"Deployment", "DaemonSet", "Job"};
+    char api_version[80];
+
+    bh_sim_type_api_version(t, api_version);
+    for (size_t i = 0; i < BH_ARRAY_LEN(not ); i++) {
+        if (bh_streq(t->kind, not [i]))
+            return false;
+    }
+    return !t->stored_as && !(t->flags & BH_SIM_REVIEW) && bh_trial_wants(api_version, t->kind);
+}
+
+struct bh_console_moment *bh_console_moment_take(struct bh_sim_req *r)
+{
+    struct bh_console_moment *m = bh_calloc(1, sizeof(*m));
+    struct bh_str body = bh_http_body(r->http);
+
+    m->revision = r->sim->rv;
+    m->runtime_dir = r->sim->opt.runtime_dir ? bh_strdup(r->sim->opt.runtime_dir) : NULL;
+    m->body = bh_strndup(body.p ? body.p : "", body.n);
+    m->body_n = body.n;
+    for (size_t i = 0; i < bh_sim_n_types; i++) {
+        struct bh_sim_objs l;
+        if (!matters(&bh_sim_types[i]) || !bh_sim_count(r->sim, &bh_sim_types[i]))
+            continue;
+        bh_sim_list(r->sim, &bh_sim_types[i], NULL, &l);
+        m->objs.v = bh_reallocarray(m->objs.v, m->objs.n + l.n + 1, sizeof(*m->objs.v));
+        memcpy(m->objs.v + m->objs.n, l.v, l.n * sizeof(*l.v));
+        m->objs.n += l.n;
+        free(l.v);
+    }
+    return m;
+}
+
+void bh_console_moment_drop(void *arg)
+{
+    struct bh_console_moment *m = arg;
+
+    bh_sim_objs_fini(&m->objs);
+    free(m->runtime_dir);
+    free(m->body);
+    free(m);
+}
+
+/* ---- in the worker ----------------------------------------------------------------------------
+ */
+
+const struct bh_sim_obj *bh_console_moment_find(const struct bh_console_moment *m, const char *kind,
+                                                const char *ns, const char *name)
+{
+    for (size_t i = 0; i < m->objs.n; i++) {
+        const struct bh_sim_obj *o = m->objs.v[i];
+        if (bh_streq(o->name, name) && bh_streq(o->ns, ns) && bh_streq(o->type->kind, kind))
+            return o;
+    }
+    return NULL;
+}
+
+void bh_console_question_init(struct bh_console_question *q, struct bh_console_job *j,
+                              const struct bh_console_moment *m)
+{
+    *q = (struct bh_console_question){.job = j, .moment = m, .started_ns = bh_mono_ns()};
+    bh_arena_init(&q->a, 0);
+}
+
+void bh_console_question_fini(struct bh_console_question *q)
+{
+    bh_arena_fini(&q->a);
+}
+
+/* The number behind the first "line " of a text, 0 when it names none. */
+static unsigned line_of(const char *text)
+{
+    const char *p = strstr(text, "line ");
+
+    return p ? (unsigned)strtoul(p + 5, NULL, 10) : 0;
+}
+
+/* Texts about manifests begin with the field they came from: "changes[0].manifest: document 1". */
+int bh_console_question_fail(struct bh_console_question *q, int code, const char *field,
+                             const struct bh_err *err)
+{
+    const char *end = strstr(err->msg, ": document ");
+
+    if (end && end - err->msg < 100 && !memchr(err->msg, ' ', (size_t)(end - err->msg)))
+        field = bh_arena_strndup(&q->a, err->msg, (size_t)(end - err->msg));
+    bh_console_job_fail(q->job, code, field, line_of(err->msg), "%s", err->msg);
+    return -1;
+}
+
+int bh_console_question_members(struct bh_console_question *q, const struct bh_json *obj,
+                                const char *field, const char *const *members)
+{
+    if (!obj || obj->type != BH_JSON_OBJECT) {
+        bh_console_job_fail(q->job, 400, field, obj ? obj->line : 0, "expected an object");
+        return -1;
+    }
+    bh_json_each (m, obj) {
+        size_t i = 0;
+        while (members[i] && !bh_streq(members[i], m->key.p))
+            i++;
+        if (members[i])
+            continue;
+        char name[300];
+        snprintf(name, sizeof(name), "%s%s%.100s", field ? field : "", field ? "." : "", m->key.p);
+        bh_console_job_fail(q->job, 400, name, m->line, "unknown member");
+        return -1;
+    }
+    return 0;
+}
+
+int bh_console_question_body(struct bh_console_question *q, const char *const *members,
+                             const struct bh_json **ret)
+{
+    struct bh_err err = {0};
+    struct bh_json *v = NULL;
+
+    if (bh_json_parse(&q->a, q->moment->body, q->moment->body_n, BH_JSON_STRICT, &v, &err) < 0)
+        return bh_console_question_fail(q, 400, NULL, &err);
+    *ret = v;
+    return bh_console_question_members(q, v, NULL, members);
+}
+
+/* ---- configuration ----------------------------------------------------------------------------
+ */
+
+static int in_force(struct bh_console_question *q, const Berth__ControlConfig *c,
+                    struct bh_err *err)
+{
+    struct bh_json *doc = NULL;
+
+    if (!c || !c->in_force_json)
+        return bh_err_set(err, -EPROTO, "the scheduler tells no configuration");
+    if (bh_json_parse(&q->a, c->in_force_json, strlen(c->in_force_json), 0, &doc, err) < 0)
+        return -EPROTO;
+    /* they are not asked, so nobody needs what they are asked with */
+    bh_json_each (e, bh_json_get_list(doc, "extenders"))
+        if (e->type == BH_JSON_OBJECT)
+            (void)bh_json_unset(e, "tlsConfig");
+    q->running = doc;
+    q->configuration = c->path && *c->path ? bh_arena_strdup(&q->a, c->path) : "defaults";
+    return 0;
+}
+
+int bh_console_question_running(struct bh_console_question *q)
+{
+    const Berth__ControlReply *r = NULL;
+    struct bh_err err = {0};
+    struct bh_ask ask = {0};
+    int rc = -ENOENT;
+
+    q->configuration = "defaults";
+    if (q->moment->runtime_dir)
+        rc = bh_ask_open(&ask, q->moment->runtime_dir, &err);
+    if (rc == 0)
+        rc = bh_ask_for(&ask, BERTH__CONTROL_WHAT__CONTROL_CONFIG, &r, &err);
+    if (rc == 0)
+        rc = in_force(q, r->config, &err);
+    bh_ask_close(&ask);
+    if (rc == -ENOENT) /* nobody runs: the defaults */
+        return 0;
+    return rc < 0 ? bh_console_question_fail(q, 503, NULL, &err) : 0;
+}
+
+int bh_console_question_config(struct bh_console_question *q, const char *field, const char *text,
+                               const struct bh_json **ret)
+{
+    struct bh_sched_config *c = NULL;
+    struct bh_config_report report;
+    struct bh_json *doc = NULL;
+
+    *ret = q->running;
+    if (!text)
+        return 0;
+    bh_config_report_init(&report);
+    int rc = bh_sched_config_read(text, strlen(text), &c, &report);
+    if (rc < 0)
+        bh_console_job_fail(q->job, 400, field, report.errors.n ? report.errors.v[0].line : 0, "%s",
+                            report.summary && *report.summary ? report.summary : "not readable");
+    else if (c->tree)
+        doc = bh_json_clone(&q->a, c->tree);
+    bh_sched_config_free(c);
+    bh_config_report_fini(&report);
+    bh_json_each (e, bh_json_get_list(doc, "extenders"))
+        if (e->type == BH_JSON_OBJECT)
+            (void)bh_json_unset(e, "tlsConfig");
+    *ret = doc;
+    return rc < 0 ? -1 : 0;
+}
+
+/* ---- trials -----------------------------------------------------------------------------------
+ */
+
+static bool is_dropped(void *arg)
+{
+    return bh_console_job_dropped(arg);
+}
+
+int bh_console_question_trial(struct bh_console_question *q, const struct bh_json *config,
+                              const char *unbind, struct bh_trial **ret)
+{
+    const struct bh_trial_options o = {.config_object = config,
+                                       .tie_break = BH_TIE_FIRST,
+                                       .unbind = unbind,
+                                       .no_extenders = true,
+                                       .form = BH_FORM_JSON,
+                                       .watcher = {.stop = is_dropped, .arg = q->job},
+                                       .now_ns = bh_wall_ns()};
+    const struct bh_trial_source at = {.file = "the cluster", .document = 1};
+    struct bh_err err = {0};
+
+    if (bh_trial_new(&o, ret, &err) < 0)
+        return bh_console_question_fail(q, 400, "config", &err);
+    for (size_t i = 0; i < q->moment->objs.n; i++) {
+        const struct bh_sim_obj *x = q->moment->objs.v[i];
+        char api_version[80];
+        bh_sim_type_api_version(x->type, api_version);
+        bh_trial_add_stored(*ret, &at, api_version, x->type->kind, x->ns, x->name, x->json,
+                            x->json_n);
+    }
+    return 0;
+}
+
+struct adding {
+    struct bh_trial *t;
+    bh_trial_object_fn *fn;
+    void *arg;
+};
+
+static int on_object(void *arg, const struct bh_trial_source *at, struct bh_arena *a,
+                     struct bh_json *obj, struct bh_err *err)
+{
+    struct adding *x = arg;
+    struct bh_trial_source place = *at;
+    int rc = 0;
+
+    if (x->fn)
+        rc = x->fn(x->arg, at, a, obj, err);
+    if (rc < 0)
+        return rc;
+    if (!bh_trial_wants(bh_json_get_text(obj, "apiVersion"), bh_json_get_text(obj, "kind")))
+        return bh_err_set(err, -EINVAL,
+                          "%s: document %u (line %u): kind %.80s says nothing about placement",
+                          at->file, at->document, at->line, bh_json_get_text(obj, "kind"));
+    place.rank = ++x->t->n_read;
+    bh_json_unset(bh_json_get(obj, "metadata"), "managedFields");
+    return bh_trial_add_item(x->t, &place, obj, err);
+}
+
+int bh_console_question_add(struct bh_console_question *q, struct bh_trial *t, const char *field,
+                            const struct bh_json *manifest, bh_trial_object_fn *fn, void *arg)
+{
+    struct adding x = {.t = t, .fn = fn, .arg = arg};
+    const char *text = bh_json_cstr(manifest);
+    char *label = bh_arena_strdup(&q->a, field);
+    struct bh_buf b = {0};
+    struct bh_err err = {0};
+    uint32_t before = t->n_read;
+    int rc;
+
+    if (!text && manifest && manifest->type == BH_JSON_OBJECT) {
+        bh_json_write(&b, manifest);
+        text = bh_buf_str(&b);
+    }
+    if (!text) {
+        bh_console_job_fail(q->job, 400, field, 0, "expected YAML text or an object");
+        return -1;
+    }
+    rc = bh_trial_read_text(label, text, strlen(text), &t->names, on_object, &x, &err);
+    bh_buf_fini(&b);
+    if (rc < 0)
+        return bh_console_question_fail(q, 400, field, &err);
+    if (t->n_read == before) {
+        bh_console_job_fail(q->job, 400, field, 0, "there is no object in it");
+        return -1;
+    }
+    return 0;
+}
+
+/* Pods whose bind is on its way count on their node, as in the scheduler. */
+static void on_binding(void *arg, const Berth__QueuePod *p)
+{
+    struct bh_trial *t = arg;
+    const struct bh_trial_pod *x = bh_trial_pod_of(t, bh_str_c(p->uid));
+    struct bh_pending pending;
+    bh_sym node;
+
+    if (!x || !p->node || (t->o.unbind && bh_streq(p->name, strchr(t->o.unbind, '/') + 1)))
+        return;
+    pending = (struct bh_pending){.pod = x->rec, .shape = x->shape};
+    node = bh_sym_internc(bh_engine_symtab(t->engine), p->node);
+    if (bh_engine_assume(t->engine, &pending, node) == 0)
+        bh_queue_delete(t->queue, bh_trial_uid(x));
+}
+
+static void assume_bindings(const struct bh_console_question *q, struct bh_trial *t)
+{
+    const uint32_t places =
+        1u << BERTH__QUEUE_PLACE__QUEUE_BINDING | 1u << BERTH__QUEUE_PLACE__QUEUE_IN_FLIGHT;
+    struct bh_ask ask = {0};
+
+    if (!q->moment->runtime_dir)
+        return;
+    if (bh_ask_open(&ask, q->moment->runtime_dir, NULL) == 0)
+        (void)bh_ask_queue(&ask, NULL, places, on_binding, t, NULL);
+    bh_ask_close(&ask);
+}
+
+int bh_console_question_prepare(struct bh_console_question *q, struct bh_trial *t,
+                                const char *field)
+{
+    struct bh_err err = {0};
+    int rc = bh_trial_prepare(t, &err);
+
+    if (rc < 0)
+        return bh_console_question_fail(q, 400, field, &err);
+    assume_bindings(q, t);
+    return 0;
+}

@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * simulator/console/moment.h - the cluster at one moment, for questions in worker threads
+ *
+ * Taken in the loop: references to every object that says something about placement. In the worker
+ * it becomes a trial (simulator/trial/trial.h), whose engine decides as the scheduler would.
+ * Extenders are not asked. What the scheduler has decided and nobody has written yet counts, as in
+ * `berth explain`.
+ */
+#ifndef BH_CONSOLE_MOMENT_H
+#define BH_CONSOLE_MOMENT_H
+
+#include "simulator/console/console.h"
+#include "simulator/trial/trial.h"
+
+struct bh_console_moment {
+    uint64_t revision;
+    struct bh_sim_objs objs;
+    char *runtime_dir; /* NULL = no scheduler is known */
+    char *body;        /* of the request, NUL-terminated */
+    size_t body_n;
+};
+/* In the loop. */
+struct bh_console_moment *bh_console_moment_take(struct bh_sim_req *r);
+void bh_console_moment_drop(void *m); /* a bh_console_release_fn */
+/* What stands there under that name, or NULL. */
+const struct bh_sim_obj *bh_console_moment_find(const struct bh_console_moment *m, const char *kind,
+                                                const char *ns, const char *name);
+
+/* ---- in the worker ----------------------------------------------------------------------------
+ */
+
+/* One question: its job, moment, and memory. */
+struct bh_console_question {
+    struct bh_console_job *job;
+    const struct bh_console_moment *moment;
+    struct bh_arena a;
+    uint64_t started_ns;
+    const struct bh_json *running; /* configuration in force, without extenders; NULL = defaults */
+    const char *configuration;     /* where that came from: a path or "defaults" */
+};
+void bh_console_question_init(struct bh_console_question *q, struct bh_console_job *j,
+                              const struct bh_console_moment *m);
+void bh_console_question_fini(struct bh_console_question *q);
+/* These return 0, or -1 with the job answered. */
+/* The body as an object with no other members than these (NULL-terminated). */
+int bh_console_question_body(struct bh_console_question *q, const char *const *members,
+                             const struct bh_json **ret);
+int bh_console_question_members(struct bh_console_question *q, const struct bh_json *obj,
+                                const char *field, const char *const *members);
+/* Fills running and configuration. */
+int bh_console_question_running(struct bh_console_question *q);
+/* A configuration given as text; text NULL: the running one. */
+int bh_console_question_config(struct bh_console_question *q, const char *field, const char *text,
+                               const struct bh_json **ret);
+/* A trial with all objects of the moment, to which more may be added before it is prepared.
+ * unbind: "ns/name" or NULL. */
+int bh_console_question_trial(struct bh_console_question *q, const struct bh_json *config,
+                              const char *unbind, struct bh_trial **ret);
+/* Objects of a manifest, which is text or an object, into the trial. fn may be NULL. */
+int bh_console_question_add(struct bh_console_question *q, struct bh_trial *t, const char *field,
+                            const struct bh_json *manifest, bh_trial_object_fn *fn, void *arg);
+/* Then this, before anything is decided. field: what to blame for objects that are not valid. */
+int bh_console_question_prepare(struct bh_console_question *q, struct bh_trial *t,
+                                const char *field);
+/* err as the answer, with the line that its text names. */
+int bh_console_question_fail(struct bh_console_question *q, int code, const char *field,
+                             const struct bh_err *err);
+#endif

@@ -1,0 +1,210 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * simulator/console/overview.c - GET /berth/v1/overview: the cluster in one look
+ */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "common/base/base.h"
+#include "simulator/console/decisions.h"
+#include "simulator/console/scheduler.h"
+#include "simulator/console/stream.h"
+#include "simulator/console/tally.h"
+
+#define WAIT_NS     ((int64_t)20 * 1000000)
+#define REASONS_MAX 50
+
+/* ---- why pods wait ----------------------------------------------------------------------------
+ */
+
+struct reasons {
+    struct bh_arena *a;
+    struct bh_map by_text;
+};
+struct reason {
+    const char *text;
+    int64_t pods;
+};
+
+static void count_reason(struct reasons *r, const char *p, size_t n, int64_t pods)
+{
+    struct reason *x;
+
+    while (n && (p[n - 1] == '.' || p[n - 1] == ' '))
+        n--;
+    if (!n)
+        return;
+    x = bh_map_get(&r->by_text, p, n);
+    if (!x) {
+        x = bh_arena_zalloc(r->a, sizeof(*x));
+        x->text = bh_arena_strndup(r->a, p, n);
+        bh_map_put(&r->by_text, p, n, x);
+    }
+    x->pods += pods;
+}
+
+/* The end of the reason that starts at p: before ", 2 node(s) ..." or the next sentence. */
+static const char *reason_end(const char *p)
+{
+    for (; *p; p++) {
+        if (strncmp(p, ", ", 2) == 0 && p[2] >= '0' && p[2] <= '9')
+            return p;
+        if (strncmp(p, ". ", 2) == 0) /* what PostFilter says */
+            return p;
+    }
+    return p;
+}
+
+/* "0/3 nodes are available: 1 Insufficient cpu, 2 node(s) were unschedulable. preemption: ..." */
+static void on_message(void *arg, const char *message, int64_t pods)
+{
+    const char *p = strstr(message, " nodes are available: ");
+
+    if (!p) {
+        count_reason(arg, message, strlen(message), pods);
+        return;
+    }
+    p += strlen(" nodes are available: ");
+    while (*p) {
+        const char *end = reason_end(p), *text = p + strspn(p, "0123456789");
+        count_reason(arg, *text == ' ' ? text + 1 : p,
+                     (size_t)(end - (*text == ' ' ? text + 1 : p)), pods);
+        p = *end == ',' ? end + 2 : "";
+    }
+}
+
+static int by_count(const void *pa, const void *pb)
+{
+    const struct reason *a = *(struct reason *const *)pa, *b = *(struct reason *const *)pb;
+
+    if (a->pods != b->pods)
+        return a->pods > b->pods ? -1 : 1;
+    return strcmp(a->text, b->text);
+}
+
+static struct bh_json *pending_reasons(struct bh_console *c, struct bh_arena *a)
+{
+    struct bh_json *list = bh_json_new(a, BH_JSON_ARRAY);
+    struct reasons r = {.a = a};
+    struct bh_map_entry *e;
+    struct reason **v;
+    size_t n = 0;
+
+    bh_console_tally_waiting(c, on_message, &r);
+    v = bh_arena_array(a, r.by_text.len + 1, sizeof(*v));
+    for (size_t it = 0; (e = bh_map_next(&r.by_text, &it));)
+        v[n++] = e->value;
+    if (n > 1)
+        qsort(v, n, sizeof(*v), by_count);
+    for (size_t i = 0; i < BH_MIN(n, (size_t)REASONS_MAX); i++) {
+        struct bh_json *x = bh_json_new(a, BH_JSON_OBJECT);
+        bh_json_set_str(a, x, "reason", v[i]->text);
+        bh_json_set_i64(a, x, "count", v[i]->pods);
+        bh_json_push(list, x);
+    }
+    bh_map_fini(&r.by_text);
+    return list;
+}
+
+/* ---- numbers ----------------------------------------------------------------------------------
+ */
+
+static struct bh_json *nodes(struct bh_arena *a, const struct bh_console_counts *t)
+{
+    struct bh_json *v = bh_json_new(a, BH_JSON_OBJECT);
+
+    bh_json_set_i64(a, v, "total", t->nodes.total);
+    bh_json_set_i64(a, v, "ready", t->nodes.ready);
+    bh_json_set_i64(a, v, "unschedulable", t->nodes.unschedulable);
+    return v;
+}
+
+static struct bh_json *pods(struct bh_arena *a, const struct bh_console_counts *t)
+{
+    struct bh_json *v = bh_json_new(a, BH_JSON_OBJECT);
+
+    bh_json_set_i64(a, v, "total", t->pods.total);
+    bh_json_set_i64(a, v, "pending", t->pods.pending);
+    bh_json_set_i64(a, v, "scheduled", t->pods.scheduled);
+    bh_json_set_i64(a, v, "running", t->pods.running);
+    bh_json_set_i64(a, v, "succeeded", t->pods.succeeded);
+    bh_json_set_i64(a, v, "failed", t->pods.failed);
+    bh_json_set_i64(a, v, "gated", t->pods.gated);
+    bh_json_set_i64(a, v, "terminating", t->pods.terminating);
+    return v;
+}
+
+static void resource(struct bh_arena *a, struct bh_json *list, const char *name, const char *unit,
+                     int64_t allocatable, int64_t requested)
+{
+    struct bh_json *v = bh_json_new(a, BH_JSON_OBJECT);
+
+    bh_json_set_str(a, v, "name", name);
+    bh_json_set_str(a, v, "unit", unit);
+    bh_json_set_i64(a, v, "allocatable", allocatable);
+    bh_json_set_i64(a, v, "requested", requested);
+    bh_json_push(list, v);
+}
+
+static int64_t find(const struct bh_console_amounts *x, const char *name)
+{
+    for (unsigned i = 0; i < x->n; i++) {
+        if (bh_streq(x->more[i].name, name))
+            return x->more[i].value;
+    }
+    return 0;
+}
+
+static struct bh_json *resources(struct bh_arena *a, const struct bh_console_counts *t)
+{
+    const struct bh_console_amounts *have = &t->allocatable, *want = &t->requested;
+    struct bh_json *list = bh_json_new(a, BH_JSON_ARRAY);
+
+    resource(a, list, "cpu", "milli", have->cpu_milli, want->cpu_milli);
+    resource(a, list, "memory", "bytes", have->memory_bytes, want->memory_bytes);
+    resource(a, list, "pods", "count", have->pods, want->pods);
+    for (unsigned i = 0; i < have->n; i++) {
+        const char *name = have->more[i].name;
+        bool bytes = bh_streq(name, "ephemeral-storage") || strncmp(name, "hugepages-", 10) == 0;
+        resource(a, list, name, bytes ? "bytes" : "count", have->more[i].value, find(want, name));
+    }
+    return list;
+}
+
+static struct bh_json *scheduler(struct bh_console *c, struct bh_arena *a)
+{
+    const struct bh_console_scheduler_view *s = bh_console_scheduler(c);
+    struct bh_json *v = bh_json_new(a, BH_JSON_OBJECT);
+
+    bh_json_set_bool(a, v, "running", s->running);
+    bh_json_set_bool(a, v, "deciding", s->deciding);
+    bh_json_set_str(a, v, "trouble", s->trouble);
+    return v;
+}
+
+void bh_console_overview(struct bh_console_req *c)
+{
+    struct bh_sim_req *r = c->r;
+    struct bh_console *console = r->sim->console;
+    const struct bh_console_counts *t = bh_console_tally(console);
+    struct bh_json *v;
+    char time[40];
+
+    if (!t || !bh_console_scheduler(console)->known) { /* being found out */
+        bh_sim_wait(r, WAIT_NS);
+        return;
+    }
+    v = bh_json_new(r->a, BH_JSON_OBJECT);
+    bh_sim_time_micro(time, bh_sim_now_ns(r->sim));
+    bh_json_set_str(r->a, v, "version", BH_VERSION);
+    bh_json_set_i64(r->a, v, "revision", (int64_t)bh_console_tally_revision(console));
+    bh_json_set_str(r->a, v, "time", time);
+    bh_json_set(r->a, v, "nodes", nodes(r->a, t));
+    bh_json_set(r->a, v, "pods", pods(r->a, t));
+    bh_json_set(r->a, v, "pendingReasons", pending_reasons(console, r->a));
+    bh_json_set(r->a, v, "resources", resources(r->a, t));
+    bh_json_set(r->a, v, "scheduler", scheduler(console, r->a));
+    bh_json_set(r->a, v, "recording", bh_console_recording(console, r->a));
+    bh_json_set_bool(r->a, v, "readOnly", r->sim->opt.read_only);
+    bh_console_reply(r, 200, v);
+}

@@ -1,0 +1,320 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * simulator/controllers/cronjob.c - cron jobs: a job at each time of the schedule
+ *
+ * Upstream: pkg/controller/cronjob/cronjob_controllerv2.go, utils.go (v1.36); differences:
+ * schedules are in UTC, another spec.timeZone is reported as unknown; of many missed times only the
+ * last is started, as upstream, but they are not counted.
+ */
+#include "simulator/controllers/controllers.h"
+
+#include "simulator/controllers/cron.h"
+
+#include <inttypes.h>
+
+#define COMPONENT "cronjob-controller"
+#define S         ((int64_t)1000000000)
+
+struct cron {
+    struct bh_sim_controllers *c;
+    struct bh_sim_obj *obj;
+    const struct bh_json *tree;
+    struct bh_sim_objs jobs; /* its own */
+    struct bh_cron schedule;
+    int64_t now, next;        /* seconds; next INT64_MAX = never */
+    int64_t started;          /* the schedule time that is started now; 0 = none */
+    const char *last_success; /* latest completionTime seen */
+    struct bh_sim_obj *made;  /* referenced */
+};
+
+static void warn(struct cron *k, const char *reason, const char *what, const char *why)
+{
+    bh_sim_event(k->c->sim, k->obj, "Warning", reason, COMPONENT, "%s%s", what, why);
+}
+
+/* "Complete", "Failed" or NULL. */
+static const char *finished(const struct bh_json *job)
+{
+    return bh_tree_condition_true(job, "Complete") ? "Complete"
+           : bh_tree_condition_true(job, "Failed") ? "Failed"
+                                                   : NULL;
+}
+
+static const char *finish_of(struct cron *k, const struct bh_sim_obj *job)
+{
+    return finished(bh_sim_obj_tree(&k->c->arena, job));
+}
+
+/* ---- what is finished -------------------------------------------------------------------------
+ */
+
+static int oldest_first(const void *a, const void *b)
+{
+    const struct bh_sim_obj *x = *(struct bh_sim_obj *const *)a,
+                            *y = *(struct bh_sim_obj *const *)b;
+    int c =
+        strcmp(strstr(x->json, "\"creationTimestamp\""), strstr(y->json, "\"creationTimestamp\""));
+
+    return c ? c : strcmp(x->name, y->name);
+}
+
+static void delete_job(struct cron *k, const struct bh_sim_obj *job)
+{
+    struct bh_sim_delete_options o = {.grace_s = -1, .uid = job->uid};
+
+    if (!bh_sim_delete(k->c->sim, k->c->t.jobs, job->ns, job->name, &o, NULL))
+        bh_sim_event(k->c->sim, k->obj, "Normal", "SuccessfulDelete", COMPONENT, "Deleted job %s",
+                     job->name);
+}
+
+/* The oldest beyond the limit go. */
+static void limit(struct cron *k, const char *how, int64_t keep)
+{
+    int64_t n = 0;
+
+    for (size_t i = 0; i < k->jobs.n; i++) {
+        const char *f = finish_of(k, k->jobs.v[i]);
+        n += f && bh_streq(f, how) && !k->jobs.v[i]->deleting;
+    }
+    for (size_t i = 0; i < k->jobs.n && n > keep; i++) {
+        const char *f = finish_of(k, k->jobs.v[i]);
+        if (!f || !bh_streq(f, how) || k->jobs.v[i]->deleting)
+            continue;
+        delete_job(k, k->jobs.v[i]);
+        n--;
+    }
+}
+
+static void clean_up(struct cron *k)
+{
+    if (k->jobs.n)
+        qsort(k->jobs.v, k->jobs.n, sizeof(struct bh_sim_obj *), oldest_first);
+    limit(k, "Complete", bh_tree_i64(k->tree, "spec.successfulJobsHistoryLimit", 3));
+    limit(k, "Failed", bh_tree_i64(k->tree, "spec.failedJobsHistoryLimit", 1));
+}
+
+static bool was_active(const struct cron *k, const char *uid)
+{
+    bh_json_each (a, bh_tree_arr(k->tree, "status.active")) {
+        if (bh_tree_is(a, "uid", uid))
+            return true;
+    }
+    return false;
+}
+
+/* Says which jobs have ended since the last look. */
+static void see_finished(struct cron *k)
+{
+    for (size_t i = 0; i < k->jobs.n; i++) {
+        const struct bh_json *job = bh_sim_obj_tree(&k->c->arena, k->jobs.v[i]);
+        const char *how = finished(job), *when = bh_tree_str(job, "status.completionTime");
+        if (!how || !was_active(k, k->jobs.v[i]->uid))
+            continue;
+        bh_sim_event(k->c->sim, k->obj, "Normal", "SawCompletedJob", COMPONENT,
+                     "Saw completed job: %s, condition: %s", k->jobs.v[i]->name, how);
+        if (when && (!k->last_success || strcmp(when, k->last_success) > 0))
+            k->last_success = when;
+    }
+}
+
+/* ---- starting ---------------------------------------------------------------------------------
+ */
+
+static size_t active(struct cron *k)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < k->jobs.n; i++)
+        n += !finish_of(k, k->jobs.v[i]);
+    return n;
+}
+
+/* -1 = none. */
+static int64_t deadline_of(const struct cron *k)
+{
+    int64_t s = bh_tree_i64(k->tree, "spec.startingDeadlineSeconds", -1);
+
+    return BH_MIN(s, INT32_MAX);
+}
+
+/* The last time of the schedule that is due, 0 = none; sets next. */
+static int64_t due(struct cron *k)
+{
+    const char *last = bh_tree_str(k->tree, "status.lastScheduleTime");
+    int64_t deadline = deadline_of(k), found = 0, t;
+    int64_t from =
+        bh_sim_parse_time(last ? last : bh_tree_str(k->tree, "metadata.creationTimestamp")) / S;
+
+    if (deadline >= 0)
+        from = BH_MAX(from, k->now - deadline);
+    if (k->schedule.every_s) { /* no need to walk */
+        t = k->schedule.every_s;
+        found = k->now >= from + t ? from + (k->now - from) / t * t : 0;
+        k->next = (found ? found : from) + t;
+        return found;
+    }
+    /* From a while ago, when much was missed: only the last time counts. */
+    for (int64_t back = 60; back < k->now - from; back *= 8) {
+        t = bh_cron_next(&k->schedule, k->now - back);
+        if (t <= k->now) {
+            from = BH_MAX(from, k->now - back);
+            break;
+        }
+    }
+    while ((t = bh_cron_next(&k->schedule, from)) <= k->now)
+        from = found = t;
+    k->next = t;
+    return found;
+}
+
+static struct bh_json *job_for(struct cron *k, int64_t at)
+{
+    static const char *const copied[] = {"labels", "annotations"};
+    struct bh_arena *a = &k->c->pod_arena;
+    const struct bh_json *template = bh_tree_obj(k->tree, "spec.jobTemplate");
+    const struct bh_json *spec = bh_tree_obj(template, "spec");
+    struct bh_json *job = bh_json_new(a, BH_JSON_OBJECT), *meta;
+    char when[32];
+
+    bh_json_set_str(a, job, "apiVersion", "batch/v1");
+    bh_json_set_str(a, job, "kind", "Job");
+    meta = bh_json_obj_at(a, job, "metadata");
+    bh_json_set_str(a, meta, "name", bh_arena_printf(a, "%s-%" PRId64, k->obj->name, at / 60));
+    for (size_t i = 0; i < BH_ARRAY_LEN(copied); i++) {
+        const struct bh_json *v = bh_json_get(bh_tree_obj(template, "metadata"), copied[i]);
+        if (v)
+            bh_json_set(a, meta, copied[i], bh_json_clone(a, v));
+    }
+    bh_sim_time(when, at * S);
+    bh_json_set_str(a, bh_json_obj_at(a, meta, "annotations"),
+                    "batch.kubernetes.io/cronjob-scheduled-timestamp", when);
+    bh_ctl_own(a, meta, k->obj);
+    if (spec)
+        bh_json_set(a, job, "spec", bh_json_clone(a, spec));
+    return job;
+}
+
+static void start(struct cron *k, int64_t at)
+{
+    struct bh_sim_error e = {0};
+    int rc = bh_sim_create(k->c->sim, k->c->t.jobs, k->obj->ns, &k->c->pod_arena, job_for(k, at),
+                           &k->made, &e);
+
+    bh_arena_reset(&k->c->pod_arena);
+    if (rc == 409) {
+        k->started = at; /* it was started, but not noted */
+    } else if (rc) {
+        warn(k, "FailedCreate", "Error creating job: ", e.message);
+        bh_ctl_enqueue_after(k->c, BH_CTL_CRONJOB, k->obj->ns, k->obj->name, BH_CTL_RETRY_NS);
+    } else {
+        k->started = at;
+        bh_sim_event(k->c->sim, k->obj, "Normal", "SuccessfulCreate", COMPONENT, "Created job %s",
+                     k->made->name);
+    }
+}
+
+static bool readable(struct cron *k)
+{
+    const char *text = bh_tree_str(k->tree, "spec.schedule");
+    const char *zone = bh_tree_str(k->tree, "spec.timeZone");
+    struct bh_err err = {{0}};
+
+    if (zone && *zone && !bh_streq(zone, "UTC") && !bh_streq(zone, "Etc/UTC")) {
+        warn(k, "UnknownTimeZone", "invalid timeZone: only UTC is known here, not ", zone);
+        return false;
+    }
+    if (bh_cron_parse(text ? text : "", &k->schedule, &err) == 0)
+        return true;
+    warn(k, "UnParseableCronJobSchedule", "unparseable schedule: ", err.msg);
+    return false;
+}
+
+static void move(struct cron *k)
+{
+    int64_t at, deadline = deadline_of(k);
+    const char *policy = bh_tree_str(k->tree, "spec.concurrencyPolicy");
+
+    if (bh_tree_bool(k->tree, "spec.suspend", false) || !readable(k))
+        return;
+    at = due(k);
+    if (k->next != INT64_MAX)
+        bh_ctl_enqueue_after(k->c, BH_CTL_CRONJOB, k->obj->ns, k->obj->name,
+                             k->next * S - bh_sim_now_ns(k->c->sim));
+    if (!at)
+        return;
+    if (deadline >= 0 && at + deadline < k->now) {
+        warn(k, "MissSchedule", "Missed scheduled time to start a job", "");
+    } else if (policy && bh_streq(policy, "Forbid") && active(k)) {
+        bh_sim_event(k->c->sim, k->obj, "Normal", "JobAlreadyActive", COMPONENT,
+                     "Not starting job because prior execution is running and concurrency policy "
+                     "is Forbid");
+    } else {
+        for (size_t i = 0; policy && bh_streq(policy, "Replace") && i < k->jobs.n; i++) {
+            if (!finish_of(k, k->jobs.v[i]))
+                delete_job(k, k->jobs.v[i]);
+        }
+        start(k, at);
+    }
+}
+
+/* ---- status -----------------------------------------------------------------------------------
+ */
+
+static void add_active(struct bh_arena *a, struct bh_json *list, const struct bh_sim_obj *job)
+{
+    struct bh_json *r = bh_tree_push_obj(a, list);
+
+    bh_json_set_str(a, r, "kind", "Job");
+    bh_json_set_str(a, r, "namespace", job->ns);
+    bh_json_set_str(a, r, "name", job->name);
+    bh_json_set_str(a, r, "uid", job->uid);
+    bh_json_set_str(a, r, "apiVersion", "batch/v1");
+}
+
+static bool write_status(void *arg, struct bh_arena *a, struct bh_json *o)
+{
+    struct cron *k = arg;
+    struct bh_json *st = bh_json_obj_at(a, o, "status"), *list = bh_json_new(a, BH_JSON_ARRAY);
+    const char *was = bh_tree_str(st, "lastSuccessfulTime");
+    char when[32];
+
+    for (size_t i = 0; i < k->jobs.n; i++) {
+        const struct bh_sim_obj *now =
+            bh_sim_get(k->c->sim, k->c->t.jobs, k->jobs.v[i]->ns, k->jobs.v[i]->name);
+        if (now && !now->deleting && !finish_of(k, k->jobs.v[i]))
+            add_active(a, list, k->jobs.v[i]);
+    }
+    if (k->made)
+        add_active(a, list, k->made);
+    if (list->c.n)
+        bh_json_set(a, st, "active", list);
+    else
+        bh_json_unset(st, "active");
+    if (k->started) {
+        bh_sim_time(when, k->started * S);
+        bh_json_set_str(a, st, "lastScheduleTime", when);
+    }
+    if (k->last_success && (!was || strcmp(k->last_success, was) > 0))
+        bh_json_set_str(a, st, "lastSuccessfulTime", k->last_success);
+    return true;
+}
+
+void bh_ctl_sync_cronjob(struct bh_sim_controllers *c, const char *ns, const char *name)
+{
+    struct cron k = {.c = c, .next = INT64_MAX, .obj = bh_sim_get(c->sim, c->t.cronjobs, ns, name)};
+
+    if (!k.obj || k.obj->deleting)
+        return;
+    bh_sim_obj_ref(k.obj);
+    k.tree = bh_sim_obj_tree(&c->arena, k.obj);
+    k.now = bh_sim_now_ns(c->sim) / S;
+    bh_sim_owned_by(c->sim, k.obj->uid, c->t.jobs, &k.jobs);
+    see_finished(&k);
+    clean_up(&k);
+    move(&k);
+    bh_sim_edit(c->sim, c->t.cronjobs, ns, name, k.obj->uid, BH_SIM_STATUS, write_status, &k, NULL,
+                NULL);
+    bh_sim_objs_fini(&k.jobs);
+    bh_sim_obj_unref(k.made);
+    bh_sim_obj_unref(k.obj);
+}

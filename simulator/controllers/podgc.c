@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * simulator/controllers/podgc.c - pods of nodes that were deleted
+ *
+ * A node that is gone for 40 s takes its pods with it, without grace: nobody is there to stop them.
+ * Pods bound to a node that never was are left alone: they wait for it, as in an import.
+ * Upstream: pkg/controller/podgc/gc_controller.go (v1.36), orphaned pods; differences: the above;
+ * finished pods are kept in any number, and so are terminating ones that nobody bound.
+ */
+#include "simulator/controllers/controllers.h"
+
+#define QUARANTINE_NS 40000000000
+
+void bh_ctl_podgc_commit(struct bh_sim_controllers *c, const struct bh_sim_obj *gone_node)
+{
+    bh_ctl_enqueue_after(c, BH_CTL_PODGC, "", gone_node->name, QUARANTINE_NS);
+}
+
+void bh_ctl_sync_podgc(struct bh_sim_controllers *c, const char *ns, const char *node)
+{
+    struct bh_ctl_disruption why = {c, "DeletionByPodGC", "PodGC: node no longer exists", true};
+    struct bh_sim_objs l;
+    size_t budget = BH_CTL_BATCH;
+
+    (void)ns;
+    if (bh_sim_get(c->sim, c->t.nodes, "", node))
+        return;
+    bh_sim_pods_on_node(c->sim, node, &l);
+    for (size_t i = 0; i < l.n && budget; i++) {
+        const struct bh_sim_obj *p = l.v[i];
+        struct bh_sim_delete_options o = {.grace_s = 0, .uid = p->uid};
+        if (p->deleting && p->has_finalizers)
+            continue; /* somebody else's turn */
+        budget--;
+        bh_sim_edit(c->sim, c->t.pods, p->ns, p->name, p->uid, BH_SIM_STATUS, bh_ctl_set_disrupted,
+                    &why, NULL, NULL);
+        bh_sim_delete(c->sim, c->t.pods, p->ns, p->name, &o, NULL);
+    }
+    if (!budget)
+        bh_ctl_enqueue(c, BH_CTL_PODGC, "", node);
+    bh_sim_objs_fini(&l);
+}

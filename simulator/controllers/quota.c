@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * simulator/controllers/quota.c - counts the namespace's quotas anew when something has gone
+ *
+ * Upstream: pkg/controller/resourcequota/resource_quota_controller.go; differences: none of the
+ * periodic resync, for no delete is ever missed.
+ */
+#include "simulator/admission/admission.h"
+#include "simulator/controllers/controllers.h"
+
+static bool finished(const struct bh_sim_obj *o)
+{
+    return o && (bh_streq(o->phase, "Succeeded") || bh_streq(o->phase, "Failed"));
+}
+
+void bh_ctl_quota_commit(struct bh_sim_controllers *c, enum bh_sim_change change,
+                         const struct bh_sim_obj *old, const struct bh_sim_obj *obj)
+{
+    bool resized = old && obj->type == c->t.pods && old->generation != obj->generation;
+
+    if (!bh_sim_count(c->sim, c->t.quotas) || !*obj->ns || obj->type == c->t.quotas)
+        return;
+    if (change == BH_SIM_DELETED || resized ||
+        (obj->type == c->t.pods && finished(obj) && !finished(old)))
+        bh_ctl_enqueue(c, BH_CTL_QUOTA, obj->ns, "");
+}
+
+static bool count(void *arg, struct bh_arena *a, struct bh_json *quota)
+{
+    bh_adm_quota_count(arg, a, quota);
+    return true;
+}
+
+void bh_ctl_sync_quota(struct bh_sim_controllers *c, const char *ns, const char *name)
+{
+    struct bh_sim_objs l;
+
+    (void)name;
+    bh_sim_list(c->sim, c->t.quotas, ns, &l);
+    for (size_t i = 0; i < l.n; i++)
+        bh_sim_edit(c->sim, c->t.quotas, ns, l.v[i]->name, NULL, BH_SIM_STATUS, count, c->sim, NULL,
+                    NULL);
+    bh_sim_objs_fini(&l);
+}

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * simulator/crd/crd.h - custom resources: what the schema of their definition says about an object
+ *
+ * A schema is the tree at spec.versions[i].schema.openAPIV3Schema. It is read as it stands: objects
+ * are small and schemas are walked along with them. The core (custom.c) owns definitions, types and
+ * stores. Runs in: the simulator's loop, inside a write; no state.
+ * Upstream: apiextensions-apiserver/pkg/apiserver/{schema,validation} (v1.36); differences: no
+ * x-kubernetes-validations (CEL), no list-type checks, `not`, and formats other than int32, int64,
+ * date-time, byte, duration, ipv4, ipv6 and uuid are not looked at.
+ */
+#ifndef BH_CRD_H
+#define BH_CRD_H
+
+#include "simulator/schema/schema.h"
+#include "simulator/sim.h"
+
+/* Takes out what the schema does not name, except below x-kubernetes-preserve-unknown-fields. rep
+ * (may be NULL) gets a line for each. */
+void bh_crd_prune(const struct bh_json *schema, struct bh_json *obj, struct bh_oas_report *rep);
+/* Puts the schema's default values in; nulls that are not nullable count as absent. */
+void bh_crd_default(struct bh_arena *a, const struct bh_json *schema, struct bh_json *obj);
+/* Types, required, enum, bounds, lengths, patterns, oneOf/anyOf/allOf: field errors into e. */
+void bh_crd_validate(struct bh_arena *a, const struct bh_json *schema, const struct bh_json *obj,
+                     struct bh_sim_error *e);
+/* What is wrong with the schema itself ("structural"): field errors into e; at: where it stands. */
+void bh_crd_check_schema(struct bh_arena *a, const struct bh_json *schema, const char *at,
+                         struct bh_sim_error *e);
+
+/* Columns of `kubectl get`: Name, and those of additionalPrinterColumns (NULL: Age). */
+void bh_crd_columns(const struct bh_json *columns, struct bh_buf *out);
+void bh_crd_cells(const struct bh_json *columns, const struct bh_json *obj, int64_t now_ns,
+                  struct bh_buf *out);
+/* First value at a JSON path as columns and scale use it: .a.b, ['a'], [0], [*], [?(@.a=="b")].
+ * NULL when there is none or the path is none. */
+const struct bh_json *bh_crd_path(const struct bh_json *v, const char *path);
+
+/* The schema as OpenAPI v3 publishes it: `"com.example.v1.CronTab":{...}`, with apiVersion, kind
+ * and metadata added. Refers to io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta. */
+void bh_crd_emit(const struct bh_sim_type *t, struct bh_buf *out);
+#endif

@@ -1,0 +1,331 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * simulator/crd/validate.c - an object against a schema
+ *
+ * Patterns run in the linear-time engine that device selectors use (scheduler/cel).
+ * Upstream: apiextensions-apiserver/pkg/apiserver/validation, kube-openapi/pkg/validation/validate
+ */
+#include "scheduler/cel/cel_int.h"
+#include "simulator/crd/crd.h"
+
+#include <arpa/inet.h>
+#include <stdlib.h>
+
+#define PATTERN_STEPS_MAX 2000000
+#define DEPTH_MAX         64
+
+struct check {
+    struct bh_arena *a;
+    struct bh_sim_error *e;
+};
+
+static bool validate(struct check *c, const struct bh_json *s, const struct bh_json *v,
+                     const char *path, bool root, int depth);
+
+static const char *json_text(struct check *c, const struct bh_json *v)
+{
+    struct bh_buf b = {0};
+    if (v->type == BH_JSON_OBJECT || v->type == BH_JSON_ARRAY)
+        bh_buf_adds(&b, v->type == BH_JSON_OBJECT ? "\"object\"" : "\"array\"");
+    else
+        bh_json_write(&b, v);
+    char *text = bh_arena_strndup(c->a, bh_buf_str(&b), BH_MIN(b.n, (size_t)200));
+    bh_buf_fini(&b);
+    return text;
+}
+
+static const char *type_name(const struct bh_json *v)
+{
+    static const char *const names[] = {"null", "boolean", "number", "string", "array", "object"};
+    int64_t n;
+    return v->type == BH_JSON_NUMBER && bh_json_i64(v, &n) ? "integer" : names[v->type];
+}
+
+/* e NULL: somebody asks whether, not why (anyOf, oneOf, not). */
+static bool bad(struct check *c, const char *path, const struct bh_json *v, const char *fmt, ...)
+    BH_PRINTF(4, 5);
+static bool bad(struct check *c, const char *path, const struct bh_json *v, const char *fmt, ...)
+{
+    char text[300];
+    va_list ap;
+    va_start(ap, fmt);
+    vsnprintf(text, sizeof(text), fmt, ap);
+    va_end(ap);
+    if (c->e)
+        bh_sim_field_error(c->e, path, "Invalid value", v ? json_text(c, v) : NULL, "%s", text);
+    return false;
+}
+
+static bool type_fits(const struct bh_json *s, const struct bh_json *v)
+{
+    const char *want = bh_json_get_text(s, "type"), *have = type_name(v);
+    if (v->type == BH_JSON_NULL)
+        return bh_json_get_bool(s, "nullable", false);
+    if (bh_json_get_bool(s, "x-kubernetes-int-or-string", false))
+        return v->type == BH_JSON_STRING || bh_streq(have, "integer");
+    return !*want || bh_streq(want, have) ||
+           (bh_streq(want, "number") && v->type == BH_JSON_NUMBER);
+}
+
+static bool check_enum(struct check *c, const struct bh_json *s, const struct bh_json *v,
+                       const char *path)
+{
+    const struct bh_json *l = bh_json_get_list(s, "enum");
+    struct bh_buf all = {0};
+    if (!l)
+        return true;
+    bh_json_each (m, l) {
+        if (bh_json_equal(m, v))
+            return true;
+        bh_buf_addf(&all, "%s%s", all.n ? ", " : "", json_text(c, m));
+    }
+    if (c->e)
+        bh_sim_field_error(c->e, path, "Unsupported value", json_text(c, v),
+                           "supported values: %.200s", bh_buf_str(&all));
+    bh_buf_fini(&all);
+    return false;
+}
+
+static bool check_number(struct check *c, const struct bh_json *s, const struct bh_json *v,
+                         const char *path)
+{
+    const struct bh_json *min = bh_json_get(s, "minimum"), *max = bh_json_get(s, "maximum");
+    const struct bh_json *step = bh_json_get(s, "multipleOf");
+    bool over = bh_json_get_bool(s, "exclusiveMinimum", false);
+    bool under = bh_json_get_bool(s, "exclusiveMaximum", false);
+    double n = strtod(v->s.p, NULL), x;
+    if (min && min->type == BH_JSON_NUMBER &&
+        (n < (x = strtod(min->s.p, NULL)) || (over && n == x)))
+        return bad(c, path, v, "%s in body should be greater than %s%s", path,
+                   over ? "" : "or equal to ", min->s.p);
+    if (max && max->type == BH_JSON_NUMBER &&
+        (n > (x = strtod(max->s.p, NULL)) || (under && n == x)))
+        return bad(c, path, v, "%s in body should be less than %s%s", path,
+                   under ? "" : "or equal to ", max->s.p);
+    if (step && step->type == BH_JSON_NUMBER && (x = strtod(step->s.p, NULL)) > 0 &&
+        n / x != (double)(int64_t)(n / x))
+        return bad(c, path, v, "%s in body should be a multiple of %s", path, step->s.p);
+    return true;
+}
+
+static bool format_fits(const char *format, const char *text)
+{
+    unsigned char bin[16];
+    if (bh_streq(format, "date-time"))
+        return bh_sim_parse_time(text) != 0;
+    if (bh_streq(format, "ipv4"))
+        return inet_pton(AF_INET, text, bin) == 1;
+    if (bh_streq(format, "ipv6"))
+        return inet_pton(AF_INET6, text, bin) == 1;
+    if (bh_streq(format, "uuid"))
+        return strlen(text) == 36 && strspn(text, "0123456789abcdefABCDEF-") == 36;
+    if (bh_streq(format, "byte"))
+        return strspn(text,
+                      "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/=\r\n") ==
+               strlen(text);
+    return true;
+}
+
+static bool check_string(struct check *c, const struct bh_json *s, const struct bh_json *v,
+                         const char *path)
+{
+    int64_t min = bh_json_get_i64(s, "minLength", 0), max = bh_json_get_i64(s, "maxLength", -1);
+    int64_t n = (int64_t)bh_cel_rune_count(v->s.p, v->s.n);
+    const char *pattern = bh_json_get_str(s, "pattern"), *why;
+    const char *format = bh_json_get_text(s, "format");
+    if (n < min)
+        return bad(c, path, v, "%s in body should be at least %lld chars long", path,
+                   (long long)min);
+    if (max >= 0 && n > max)
+        return bad(c, path, v, "%s in body should be at most %lld chars long", path,
+                   (long long)max);
+    if (pattern && *pattern) {
+        struct bh_arena_mark m = bh_arena_mark(c->a);
+        size_t from, to;
+        uint64_t steps = 0;
+        struct cel_regex *re =
+            bh_cel_regex_compile(c->a, (struct bh_str){pattern, strlen(pattern)}, &why);
+        bool found =
+            !re || bh_cel_regex_find(re, c->a, v->s, 0, &from, &to, &steps, PATTERN_STEPS_MAX);
+        bh_arena_rewind(c->a, m);
+        if (!found)
+            return bad(c, path, v, "%s in body should match '%.160s'", path, pattern);
+    }
+    if (!format_fits(format, v->s.p))
+        return bad(c, path, v, "%s in body must be of type %s: %s", path, format, json_text(c, v));
+    return true;
+}
+
+static bool check_array(struct check *c, const struct bh_json *s, const struct bh_json *v,
+                        const char *path, int depth)
+{
+    int64_t min = bh_json_get_i64(s, "minItems", 0), max = bh_json_get_i64(s, "maxItems", -1);
+    const struct bh_json *items = bh_json_get(s, "items");
+    size_t i = 0;
+    bool good = true;
+    if ((int64_t)v->c.n < min)
+        return bad(c, path, NULL, "%s in body should have at least %lld items", path,
+                   (long long)min);
+    if (max >= 0 && (int64_t)v->c.n > max)
+        return bad(c, path, NULL, "%s in body should have at most %lld items", path,
+                   (long long)max);
+    for (const struct bh_json *m = v->c.first; items && m; m = m->next) {
+        const char *at = bh_arena_printf(c->a, "%s[%zu]", path, i++);
+        good = validate(c, items, m, at, false, depth) && good;
+    }
+    return good;
+}
+
+static bool check_object(struct check *c, const struct bh_json *s, const struct bh_json *v,
+                         const char *path, bool root, int depth)
+{
+    int64_t min = bh_json_get_i64(s, "minProperties", 0);
+    int64_t max = bh_json_get_i64(s, "maxProperties", -1);
+    const struct bh_json *more = bh_json_get(s, "additionalProperties");
+    bool good = true;
+    bh_json_each (m, bh_json_get_list(s, "required")) {
+        const char *name = bh_json_cstr(m);
+        if (!name || bh_json_get(v, name))
+            continue;
+        if (c->e)
+            bh_sim_field_error(c->e, bh_arena_printf(c->a, "%s%s%s", path, *path ? "." : "", name),
+                               "Required value", NULL, "%s", "");
+        good = false;
+    }
+    if ((int64_t)v->c.n < min || (max >= 0 && (int64_t)v->c.n > max))
+        good = bad(c, path, NULL, "%s in body should have %s %lld properties", path,
+                   (int64_t)v->c.n < min ? "at least" : "at most",
+                   (long long)((int64_t)v->c.n < min ? min : max));
+    bh_json_each (m, v) {
+        const struct bh_json *p = bh_json_get(bh_json_get(s, "properties"), m->key.p);
+        if (root && (bh_streq(m->key.p, "metadata") || bh_streq(m->key.p, "kind") ||
+                     bh_streq(m->key.p, "apiVersion")))
+            continue;
+        const struct bh_json *ms = p ? p : more;
+        if (ms && ms->type == BH_JSON_OBJECT)
+            good = validate(c, ms, m,
+                            bh_arena_printf(c->a, "%s%s%s", path, *path ? "." : "", m->key.p),
+                            false, depth) &&
+                   good;
+    }
+    return good;
+}
+
+static bool check_logic(struct check *c, const struct bh_json *s, const struct bh_json *v,
+                        const char *path, bool root, int depth)
+{
+    struct check quiet = {.a = c->a};
+    const struct bh_json *any = bh_json_get_list(s, "anyOf"), *one = bh_json_get_list(s, "oneOf");
+    const struct bh_json *no = bh_json_get(s, "not");
+    size_t n = 0;
+    bool good = true;
+    bh_json_each (m, bh_json_get_list(s, "allOf"))
+        good = validate(c, m, v, path, root, depth) && good;
+    bh_json_each (m, any)
+        n += validate(&quiet, m, v, path, root, depth);
+    if (any && any->c.n && !n)
+        good = bad(c, path, v, "%s in body must validate at least one schema (anyOf)", path);
+    n = 0;
+    bh_json_each (m, one)
+        n += validate(&quiet, m, v, path, root, depth);
+    if (one && one->c.n && n != 1)
+        good = bad(c, path, v, "%s in body must validate one and only one schema (oneOf)", path);
+    if (no && no->type == BH_JSON_OBJECT && validate(&quiet, no, v, path, root, depth))
+        good = bad(c, path, v, "%s in body must not validate the schema (not)", path);
+    return good;
+}
+
+static bool validate(struct check *c, const struct bh_json *s, const struct bh_json *v,
+                     const char *path, bool root, int depth)
+{
+    bool good = true;
+    if (s->type != BH_JSON_OBJECT || depth >= DEPTH_MAX)
+        return true;
+    if (!type_fits(s, v))
+        return bad(c, path, v, "%s in body must be of type %s: \"%s\"", path,
+                   bh_json_get_text(s, "type"), type_name(v));
+    if (v->type == BH_JSON_NULL)
+        return true;
+    good = check_enum(c, s, v, path);
+    if (v->type == BH_JSON_NUMBER)
+        good = check_number(c, s, v, path) && good;
+    else if (v->type == BH_JSON_STRING)
+        good = check_string(c, s, v, path) && good;
+    else if (v->type == BH_JSON_ARRAY)
+        good = check_array(c, s, v, path, depth + 1) && good;
+    else if (v->type == BH_JSON_OBJECT)
+        good = check_object(c, s, v, path, root, depth + 1) && good;
+    return check_logic(c, s, v, path, root, depth + 1) && good;
+}
+
+void bh_crd_validate(struct bh_arena *a, const struct bh_json *schema, const struct bh_json *obj,
+                     struct bh_sim_error *e)
+{
+    struct check c = {.a = a, .e = e};
+    if (schema)
+        validate(&c, schema, obj, "", true, 0);
+}
+
+/* ---- the schema itself --------------------------------------------------------------------------
+ */
+
+/* The tree may have been put together by anybody: absent, or of that type. */
+static bool is_shape(const struct bh_json *s, const char *member, enum bh_json_type want)
+{
+    const struct bh_json *v = bh_json_get(s, member);
+    return !v || v->type == want;
+}
+
+static void check_schema(struct check *c, const struct bh_json *s, const char *at, bool root,
+                         int depth)
+{
+    static const char *const types[] = {"object",  "array",  "string",
+                                        "integer", "number", "boolean"};
+    const char *type = bh_json_get_text(s, "type"), *pattern = bh_json_get_str(s, "pattern"), *why;
+    bool known = false;
+    if (s->type != BH_JSON_OBJECT || depth > DEPTH_MAX)
+        return;
+    for (size_t i = 0; i < BH_ARRAY_LEN(types); i++)
+        known |= bh_streq(type, types[i]);
+    if (*type && !known)
+        bh_sim_field_error(c->e, bh_arena_printf(c->a, "%s.type", at), "Unsupported value",
+                           bh_arena_printf(c->a, "\"%.40s\"", type),
+                           "supported values: \"array\", \"boolean\", \"integer\", \"number\", "
+                           "\"object\", \"string\"");
+    else if (!*type && !bh_json_get_bool(s, "x-kubernetes-int-or-string", false) &&
+             !bh_json_get_bool(s, "x-kubernetes-preserve-unknown-fields", false))
+        bh_sim_field_error(c->e, bh_arena_printf(c->a, "%s.type", at), "Required value", NULL,
+                           root ? "must not be empty at the root"
+                                : "must not be empty for specified object fields");
+    if (!is_shape(s, "properties", BH_JSON_OBJECT) || !is_shape(s, "items", BH_JSON_OBJECT) ||
+        !is_shape(s, "required", BH_JSON_ARRAY) || !is_shape(s, "enum", BH_JSON_ARRAY)) {
+        bh_sim_field_error(c->e, at, "Invalid value", NULL, "%s",
+                           "properties and items are objects, required and enum lists");
+        return;
+    }
+    if (bh_json_get(s, "$ref"))
+        bh_sim_field_error(c->e, bh_arena_printf(c->a, "%s.$ref", at), "Forbidden", NULL,
+                           "must not be used");
+    if (bh_streq(type, "array") && !bh_json_get(s, "items"))
+        bh_sim_field_error(c->e, bh_arena_printf(c->a, "%s.items", at), "Required value", NULL,
+                           "must be specified");
+    if (pattern && !bh_cel_regex_compile(c->a, (struct bh_str){pattern, strlen(pattern)}, &why))
+        bh_sim_field_error(c->e, bh_arena_printf(c->a, "%s.pattern", at), "Invalid value", NULL,
+                           "must be a valid regular expression, but isn't: %.160s", why);
+    bh_json_each (p, bh_json_get(s, "properties"))
+        check_schema(c, p, bh_arena_printf(c->a, "%s.properties[%s]", at, p->key.p), false,
+                     depth + 1);
+    if (bh_json_get(s, "items"))
+        check_schema(c, bh_json_get(s, "items"), bh_arena_printf(c->a, "%s.items", at), false,
+                     depth + 1);
+    if (bh_json_get(s, "additionalProperties"))
+        check_schema(c, bh_json_get(s, "additionalProperties"),
+                     bh_arena_printf(c->a, "%s.additionalProperties", at), false, depth + 1);
+}
+
+void bh_crd_check_schema(struct bh_arena *a, const struct bh_json *schema, const char *at,
+                         struct bh_sim_error *e)
+{
+    struct check c = {.a = a, .e = e};
+    check_schema(&c, schema, at, true, 0);
+}

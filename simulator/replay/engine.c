@@ -1,0 +1,505 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * simulator/replay/engine.c - when each record is applied, and what became of it
+ *
+ * Invariants: exactly one of {load, timer} is set while the replay has something to do by itself;
+ *             next counts the records that were applied; pods are watched from creation on, so
+ *             waiting and undecided never count one twice.
+ */
+#include "simulator/replay/engine_int.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+
+#define TURN_NS       UINT64_C(3000000)    /* of applying, before the clients get their turn */
+#define GATE_NS       UINT64_C(2000000000) /* speed 0: how long decisions are waited for */
+#define POLL_NS       1000000
+#define UNDECIDED_MAX 256 /* speed 0: pods on their way through the scheduler */
+#define NEVER_NS      (INT64_C(3600) * 1000000000)
+
+static void turn(void *arg);
+
+/* ---- position ----------------------------------------------------------------------------------
+ */
+
+static int64_t first_ns(const struct bh_player *r)
+{
+    return r->file.n ? r->file.v[0].time_ns : 0;
+}
+
+static int64_t last_ns(const struct bh_player *r)
+{
+    return r->file.n ? r->file.v[r->file.n - 1].time_ns : 0;
+}
+
+/* Where the file's clock stands now. */
+static int64_t position(const struct bh_player *r)
+{
+    double passed;
+
+    if (r->phase != BH_REPLAY_RUNNING || r->speed <= 0)
+        return r->base_ns;
+    passed = (double)(bh_sim_mono_ns(r->sim) - r->base_mono_ns) * r->speed;
+    if (passed >= (double)(last_ns(r) - r->base_ns))
+        return last_ns(r);
+    return r->base_ns + (int64_t)passed;
+}
+
+static void anchor(struct bh_player *r, int64_t at_ns)
+{
+    r->base_ns = at_ns;
+    r->base_mono_ns = bh_sim_mono_ns(r->sim);
+}
+
+static void arm(struct bh_player *r, int64_t delay_ns)
+{
+    bh_sim_cancel(r->timer);
+    r->timer = bh_sim_after(r->sim, delay_ns, turn, r);
+}
+
+static void disarm(struct bh_player *r)
+{
+    bh_sim_cancel(r->timer);
+    r->timer = NULL;
+}
+
+/* ---- applying ----------------------------------------------------------------------------------
+ */
+
+/* When the clock should have shown this record, against what it shows. */
+static void note_lateness(struct bh_player *r, int64_t time_ns)
+{
+    double due = (double)(time_ns - r->base_ns) / r->speed;
+    double late = (double)(bh_sim_mono_ns(r->sim) - r->base_mono_ns) - due;
+    uint64_t ns = late > 0 ? (uint64_t)late : 0;
+
+    r->late_max_ns = BH_MAX(r->late_max_ns, ns);
+    r->late_sum_ns += ns;
+    r->late_n++;
+}
+
+static void apply_next(struct bh_player *r)
+{
+    bh_player_apply(r, &r->file.v[r->next++]);
+    r->version++;
+}
+
+/* Whether the next record may be applied now; else how long to wait. */
+static bool is_due(struct bh_player *r, int64_t *ret_wait_ns)
+{
+    const struct bh_player_entry *e = &r->file.v[r->next];
+    uint64_t now = bh_sim_mono_ns(r->sim);
+    double wait;
+
+    if (r->speed > 0) {
+        wait = (double)(e->time_ns - r->base_ns) / r->speed - (double)(now - r->base_mono_ns);
+        *ret_wait_ns = (int64_t)fmin(ceil(wait), (double)NEVER_NS);
+        return wait <= 0;
+    }
+    *ret_wait_ns = POLL_NS;
+    r->given_up = BH_MIN(r->given_up, r->undecided);
+    if (r->undecided - r->given_up < (e->takes ? 1 : UNDECIDED_MAX)) {
+        r->gate_ns = 0;
+        return true;
+    }
+    if (!r->gate_ns)
+        r->gate_ns = now;
+    if (now - r->gate_ns < GATE_NS)
+        return false;
+    r->gate_ns = 0; /* nobody decides about these: go on */
+    r->given_up = r->undecided;
+    return true;
+}
+
+static void finish(struct bh_player *r)
+{
+    r->phase = BH_REPLAY_DONE;
+    r->base_ns = last_ns(r);
+    bh_buf_fini(&r->file.text); /* the times are kept, to tell */
+    r->version++;
+}
+
+static void run_some(struct bh_player *r)
+{
+    uint64_t end = bh_mono_ns() + TURN_NS;
+    int64_t wait;
+
+    while (r->next < r->file.n) {
+        if (!is_due(r, &wait)) {
+            arm(r, wait);
+            return;
+        }
+        if (r->speed > 0)
+            note_lateness(r, r->file.v[r->next].time_ns);
+        else
+            r->base_ns = r->file.v[r->next].time_ns;
+        apply_next(r);
+        if (bh_mono_ns() > end && !bh_sim_manual_clock(r->sim)) {
+            arm(r, 0);
+            return;
+        }
+    }
+    finish(r);
+}
+
+static void step_some(struct bh_player *r)
+{
+    uint64_t end = bh_mono_ns() + TURN_NS;
+
+    while (r->to_step && r->next < r->file.n && bh_mono_ns() <= end) {
+        r->base_ns = r->file.v[r->next].time_ns;
+        apply_next(r);
+        r->to_step--;
+    }
+    if (r->next == r->file.n) {
+        r->to_step = 0;
+        finish(r);
+    } else if (r->to_step) {
+        arm(r, 0);
+    }
+}
+
+static void turn(void *arg)
+{
+    struct bh_player *r = arg;
+
+    r->timer = NULL;
+    if (r->clear_kind) {
+        if (bh_player_clear_some(r)) {
+            arm(r, 0);
+            return;
+        }
+        anchor(r, r->base_ns);
+    }
+    if (r->phase == BH_REPLAY_RUNNING)
+        run_some(r);
+    else if (r->phase == BH_REPLAY_PAUSED && r->to_step)
+        step_some(r);
+}
+
+/* ---- what becomes of pods ----------------------------------------------------------------------
+ */
+
+static void pod_decided(struct bh_player *r, struct bh_player_pod *p)
+{
+    if (!p->decided)
+        r->undecided--;
+    p->decided = true;
+    r->version++;
+}
+
+static bool has_no_place(const struct bh_sim_obj *o)
+{
+    return strstr(o->json, "\"Unschedulable\"") || strstr(o->json, "\"SchedulingGated\"");
+}
+
+static void on_pod(void *arg, enum bh_sim_change c, struct bh_sim_obj *old, struct bh_sim_obj *o)
+{
+    struct bh_player *r = arg;
+    struct bh_player_pod *p = r->pods.len ? bh_player_pod_get(r, o->ns, o->name) : NULL;
+
+    (void)old;
+    if (!p || p->gone || !bh_streq(p->uid, o->uid))
+        return;
+    if (!p->node && *o->node_name) {
+        p->node = bh_strdup(o->node_name);
+        r->waiting--;
+        pod_decided(r, p);
+        bh_player_compare(r, o->ns, o->name, p);
+    } else if (!p->decided && has_no_place(o)) {
+        pod_decided(r, p);
+    }
+    if (c != BH_SIM_DELETED)
+        return;
+    if (!p->node)
+        r->waiting--;
+    pod_decided(r, p);
+    p->gone = true;
+}
+
+/* ---- loading -----------------------------------------------------------------------------------
+ */
+
+/* Belongs to the thread until after_load(); then to nobody, when the replay left meanwhile. */
+struct bh_player_load {
+    uv_work_t work;
+    struct bh_player *owner; /* the loop's; NULL: nobody waits any more */
+    void *body;
+    size_t body_n;
+    struct bh_player_file file;
+    atomic_bool drop;
+};
+
+static void load_work(uv_work_t *w)
+{
+    struct bh_player_load *l = w->data;
+
+    bh_player_file_read(&l->file, l->body, l->body_n, &l->drop);
+}
+
+static void load_free(struct bh_player_load *l)
+{
+    bh_player_file_fini(&l->file);
+    free(l->body);
+    free(l);
+}
+
+static void after_load(uv_work_t *w, int status)
+{
+    struct bh_player_load *l = w->data;
+    struct bh_player *r = l->owner;
+
+    (void)status;
+    if (r) {
+        r->load = NULL;
+        r->file = l->file;
+        l->file = (struct bh_player_file){0};
+        r->version++;
+        r->phase = *r->file.fatal.msg ? BH_REPLAY_FAILED
+                   : r->paused        ? BH_REPLAY_PAUSED
+                                      : BH_REPLAY_RUNNING;
+        anchor(r, first_ns(r));
+        if (r->phase == BH_REPLAY_FAILED)
+            r->clear_kind = 0;
+        else
+            arm(r, 0);
+    }
+    load_free(l);
+}
+
+int bh_player_start(struct bh_player *r, const void *p, size_t n, const struct bh_player_options *o,
+                    struct bh_err *err)
+{
+    struct bh_player_load *l;
+
+    if (bh_player_active(r))
+        return bh_err_set(err, -EBUSY, "\"%s\" is being replayed; stop it first", r->name);
+    if (!n)
+        return bh_err_set(err, -EINVAL, "the body is empty: a record file is expected");
+    bh_player_stop(r);
+    l = bh_calloc(1, sizeof(*l));
+    l->work.data = l;
+    l->owner = r;
+    l->body = bh_memdup(p, n);
+    l->body_n = n;
+    atomic_init(&l->drop, false);
+    r->load = l;
+    r->name = bh_strdup(o->name ? o->name : "");
+    r->speed = o->speed;
+    r->follow = o->follow;
+    r->paused = o->paused;
+    r->clear_kind = o->clear ? bh_clean_n_kinds : 0;
+    r->phase = BH_REPLAY_LOADING;
+    r->version++;
+    bh_assert(uv_queue_work(bh_sim_loop(r->sim), &l->work, load_work, after_load) == 0);
+    return 0;
+}
+
+/* ---- control -----------------------------------------------------------------------------------
+ */
+
+bool bh_player_active(const struct bh_player *r)
+{
+    return r->phase == BH_REPLAY_LOADING || r->phase == BH_REPLAY_RUNNING ||
+           r->phase == BH_REPLAY_PAUSED;
+}
+
+void bh_player_set_speed(struct bh_player *r, double speed)
+{
+    int64_t at = position(r);
+
+    r->speed = speed;
+    anchor(r, at);
+    r->version++;
+    if (r->phase == BH_REPLAY_RUNNING)
+        arm(r, 0);
+}
+
+void bh_player_pause(struct bh_player *r, bool paused)
+{
+    r->paused = paused;
+    if (r->phase == BH_REPLAY_RUNNING && paused) {
+        anchor(r, position(r));
+        r->phase = BH_REPLAY_PAUSED;
+        if (!r->clear_kind)
+            disarm(r);
+    } else if (r->phase == BH_REPLAY_PAUSED && !paused) {
+        anchor(r, r->base_ns);
+        r->phase = BH_REPLAY_RUNNING;
+        r->to_step = 0;
+        arm(r, 0);
+    }
+    r->version++;
+}
+
+int bh_player_step(struct bh_player *r, uint64_t records, struct bh_err *err)
+{
+    if (r->phase != BH_REPLAY_PAUSED)
+        return bh_err_set(err, -EINVAL, "only what is paused can be played step by step");
+    r->to_step += BH_MIN(records, r->file.n);
+    if (r->to_step)
+        arm(r, 0);
+    return 0;
+}
+
+static void free_pods(struct bh_player *r)
+{
+    struct bh_map_entry *e;
+
+    for (size_t it = 0; (e = bh_map_next(&r->pods, &it));) {
+        struct bh_player_pod *p = e->value;
+        free(p->recorded);
+        free(p->node);
+        free(p);
+    }
+    bh_map_fini(&r->pods);
+}
+
+void bh_player_stop(struct bh_player *r)
+{
+    struct bh_sim *sim = r->sim;
+    struct bh_player fresh = {.sim = sim, .version = r->version + 1, .arena = r->arena};
+
+    fresh.pod_type = r->pod_type;
+    fresh.claim_type = r->claim_type;
+    fresh.namespace_type = r->namespace_type;
+    if (r->load) {
+        r->load->owner = NULL;
+        atomic_store(&r->load->drop, true);
+    }
+    disarm(r);
+    free_pods(r);
+    bh_player_file_fini(&r->file);
+    for (size_t i = 0; i < r->n_diffs; i++) {
+        free(r->diffs[i].ns);
+        free(r->diffs[i].name);
+        free(r->diffs[i].recorded);
+        free(r->diffs[i].node);
+    }
+    free(r->diffs);
+    free(r->errors.v);
+    free(r->name);
+    *r = fresh;
+}
+
+struct bh_player *bh_player_new(struct bh_sim *s)
+{
+    struct bh_player *r = bh_calloc(1, sizeof(*r));
+
+    r->sim = s;
+    r->version = 1;
+    r->pod_type = bh_sim_type_find("", "v1", "pods");
+    r->claim_type = bh_sim_type_find("", "v1", "persistentvolumeclaims");
+    r->namespace_type = bh_sim_type_find("", "v1", "namespaces");
+    bh_arena_init(&r->arena, 0);
+    bh_sim_listen(s, r->pod_type, on_pod, r);
+    return r;
+}
+
+void bh_player_free(struct bh_player *r)
+{
+    if (!r)
+        return;
+    bh_player_stop(r);
+    bh_arena_fini(&r->arena);
+    free(r);
+}
+
+/* ---- state -------------------------------------------------------------------------------------
+ */
+
+uint64_t bh_player_version(const struct bh_player *r)
+{
+    return r->version;
+}
+
+static void add_errors(struct bh_arena *a, struct bh_json *list, const struct bh_player_errors *e)
+{
+    for (size_t i = 0; i < e->n && list->c.n < BH_REPLAY_LISTED; i++) {
+        struct bh_json *o = bh_json_new(a, BH_JSON_OBJECT);
+        bh_json_set_i64(a, o, "line", e->v[i].line);
+        bh_json_set_str(a, o, "message", e->v[i].message);
+        bh_json_push(list, o);
+    }
+}
+
+static void add_times(const struct bh_player *r, struct bh_arena *a, struct bh_json *o)
+{
+    char t[40];
+
+    bh_sim_time_micro(t, first_ns(r));
+    bh_json_set_str(a, o, "start", t);
+    bh_sim_time_micro(t, last_ns(r));
+    bh_json_set_str(a, o, "end", t);
+    bh_sim_time_micro(t, position(r));
+    bh_json_set_str(a, o, "at", t);
+}
+
+static struct bh_json *compared(const struct bh_player *r, struct bh_arena *a)
+{
+    struct bh_json *o = bh_json_new(a, BH_JSON_OBJECT);
+    struct bh_json *list = bh_json_new(a, BH_JSON_ARRAY);
+
+    bh_json_set_i64(a, o, "same", (int64_t)r->same);
+    bh_json_set_i64(a, o, "different", (int64_t)r->different);
+    for (size_t i = 0; i < r->n_diffs; i++) {
+        const struct bh_player_difference *d = &r->diffs[i];
+        struct bh_json *x = bh_json_new(a, BH_JSON_OBJECT);
+        bh_json_set_str(a, x, "namespace", d->ns);
+        bh_json_set_str(a, x, "name", d->name);
+        bh_json_set_str(a, x, "recorded", d->recorded);
+        bh_json_set_str(a, x, "actual", d->node);
+        bh_json_push(list, x);
+    }
+    bh_json_set(a, o, "differences", list);
+    return o;
+}
+
+static struct bh_json *number(struct bh_arena *a, double v)
+{
+    struct bh_json *n = bh_json_new(a, BH_JSON_NUMBER);
+    struct bh_buf b = {0};
+
+    bh_buf_addf64(&b, v);
+    n->s = (struct bh_str){bh_arena_strdup(a, bh_buf_str(&b)), b.n};
+    bh_buf_fini(&b);
+    return n;
+}
+
+static struct bh_json *lateness(const struct bh_player *r, struct bh_arena *a)
+{
+    struct bh_json *o = bh_json_new(a, BH_JSON_OBJECT);
+
+    bh_json_set_i64(a, o, "max_ns", (int64_t)r->late_max_ns);
+    bh_json_set_i64(a, o, "mean_ns", r->late_n ? (int64_t)(r->late_sum_ns / r->late_n) : 0);
+    return o;
+}
+
+struct bh_json *bh_player_state(const struct bh_player *r, struct bh_arena *a)
+{
+    static const char *const phases[] = {"None", "Loading", "Running", "Paused", "Done", "Failed"};
+    struct bh_json *o = bh_json_new(a, BH_JSON_OBJECT), *errors = bh_json_new(a, BH_JSON_ARRAY);
+
+    bh_json_set_str(a, o, "phase", phases[r->phase]);
+    bh_json_set_str(a, o, "name", r->name ? r->name : "");
+    if (*r->file.fatal.msg)
+        bh_json_set_str(a, o, "message", r->file.fatal.msg);
+    bh_json_set(a, o, "speed", number(a, r->speed));
+    bh_json_set_bool(a, o, "follow", r->follow);
+    if (r->file.n)
+        add_times(r, a, o);
+    bh_json_set_i64(a, o, "applied", (int64_t)r->next);
+    bh_json_set_i64(a, o, "total", (int64_t)r->file.n);
+    bh_json_set_i64(a, o, "skipped", (int64_t)r->file.skipped);
+    bh_json_set_i64(a, o, "waiting", (int64_t)r->waiting);
+    add_errors(a, errors, &r->file.errors);
+    add_errors(a, errors, &r->errors);
+    bh_json_set(a, o, "errors", errors);
+    bh_json_set_i64(a, o, "errorCount", (int64_t)(r->file.errors.total + r->errors.total));
+    if (r->file.torn)
+        bh_json_set_bool(a, o, "torn", true);
+    bh_json_set(a, o, "lateness", lateness(r, a));
+    bh_json_set(a, o, "compared", compared(r, a));
+    return o;
+}

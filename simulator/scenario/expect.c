@@ -1,0 +1,243 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * simulator/scenario/expect.c - is it as the scenario says it shall be?
+ */
+#include <stdio.h>
+
+#include "simulator/scenario/scenario_int.h"
+
+struct count {
+    int64_t all, scheduled, pending,
+        elsewhere;  /* elsewhere: bound, but not to the node asked for */
+    int64_t reason; /* pending, and the message says so */
+};
+
+static const char *label_of(void *arg, const char *key)
+{
+    return bh_sim_obj_label(arg, key);
+}
+
+/* Pods that exist now and match; fn is called for each. */
+static void each_pod(struct bh_run *r, const struct bh_json *e,
+                     void (*fn)(void *arg, struct bh_sim_obj *pod), void *arg)
+{
+    const char *text = bh_json_get_str(e, "pods");
+    struct bh_selector *sel = NULL;
+    struct bh_sim_objs l = {0};
+
+    if (bh_selector_parse(text ? text : "", &sel, NULL) < 0)
+        return;
+    bh_sim_list(r->w.sim, bh_sim_type_find("", "v1", "pods"), bh_json_get_str(e, "namespace"), &l);
+    for (size_t i = 0; i < l.n; i++)
+        if (bh_selector_match(sel, label_of, l.v[i]))
+            fn(arg, l.v[i]);
+    bh_sim_objs_fini(&l);
+    bh_selector_free(sel);
+}
+
+struct counting {
+    struct bh_run *r;
+    const char *node, *reason;
+    struct count n;
+};
+
+static void count_pod(void *arg, struct bh_sim_obj *pod)
+{
+    struct counting *c = arg;
+    const struct bh_run_pod *p = bh_run_pod_of(c->r, pod->uid);
+
+    c->n.all++;
+    if (*pod->node_name) {
+        c->n.scheduled++;
+        c->n.elsewhere += c->node && !bh_streq(c->node, pod->node_name);
+    } else if (!bh_world_finished(pod)) {
+        c->n.pending++;
+        c->n.reason += c->reason && p && p->message && strstr(p->message, c->reason);
+    }
+}
+
+/* ---- skew --------------------------------------------------------------------------------------
+ */
+
+struct spreading {
+    struct bh_run *r;
+    const char *key;
+    struct bh_map domains; /* value -> pods + 1 */
+};
+
+static const char *domain_of(struct spreading *s, const char *node)
+{
+    const struct bh_sim_obj *o =
+        bh_sim_get(s->r->w.sim, bh_sim_type_find("", "v1", "nodes"), "", node);
+
+    return o ? bh_sim_obj_label(o, s->key) : NULL;
+}
+
+static void spread_pod(void *arg, struct bh_sim_obj *pod)
+{
+    struct spreading *s = arg;
+    const char *d = *pod->node_name ? domain_of(s, pod->node_name) : NULL;
+
+    if (!d || bh_world_finished(pod))
+        return;
+    uintptr_t n = (uintptr_t)bh_map_get(&s->domains, d, strlen(d));
+    bh_map_put(&s->domains, d, strlen(d), (void *)(BH_MAX(n, 1) + 1));
+}
+
+/* Largest minus smallest number of pods in a domain; empty domains count. */
+static int64_t skew_of(struct bh_run *r, const struct bh_json *e)
+{
+    struct spreading s = {.r = r, .key = bh_json_get_str(e, "topologyKey")};
+    struct bh_sim_objs nodes = {0};
+    struct bh_map_entry *x;
+    int64_t most = 0, least = INT64_MAX;
+
+    bh_sim_list(r->w.sim, bh_sim_type_find("", "v1", "nodes"), NULL, &nodes);
+    for (size_t i = 0; i < nodes.n; i++) {
+        const char *d = bh_sim_obj_label(nodes.v[i], s.key);
+        if (d)
+            bh_map_put(&s.domains, d, strlen(d), (void *)(uintptr_t)1);
+    }
+    bh_sim_objs_fini(&nodes);
+    each_pod(r, e, spread_pod, &s);
+    for (size_t it = 0; (x = bh_map_next(&s.domains, &it));) {
+        int64_t n = (int64_t)(uintptr_t)x->value - 1;
+        most = BH_MAX(most, n);
+        least = BH_MIN(least, n);
+    }
+    bh_map_fini(&s.domains);
+    return least == INT64_MAX ? 0 : most - least;
+}
+
+/* ---- verdicts ----------------------------------------------------------------------------------
+ */
+
+struct verdict {
+    struct bh_buf text, actual;
+    bool passed;
+};
+
+static void both(struct verdict *v, bool ok, const char *text, const char *actual)
+{
+    bh_buf_addf(&v->text, "%s%s", v->text.n ? ", " : "", text);
+    bh_buf_addf(&v->actual, "%s%s", v->actual.n ? ", " : "", actual);
+    v->passed = v->passed && ok;
+}
+
+/* N: so many; N%: at least that share. */
+static void amount(struct verdict *v, const struct bh_json *want, const char *what, int64_t n,
+                   int64_t all)
+{
+    bool share = want->type == BH_JSON_STRING;
+    char text[96], actual[96];
+
+    snprintf(text, sizeof text, "%s%.20s %s", share ? "at least " : "", want->s.p, what);
+    snprintf(actual, sizeof actual, "%lld of %lld %s", (long long)n, (long long)all, what);
+    both(v, share ? n >= bh_field_amount(want, all) : n == bh_field_amount(want, all), text,
+         actual);
+}
+
+static void about_pods(struct bh_run *r, const struct bh_json *e, struct verdict *v)
+{
+    struct counting c = {
+        .r = r, .node = bh_json_get_str(e, "node"), .reason = bh_json_get_str(e, "reason")};
+    const char *sel = bh_json_get_str(e, "pods"), *ns = bh_json_get_str(e, "namespace");
+    const struct bh_json *x;
+    char text[360], actual[96];
+
+    each_pod(r, e, count_pod, &c);
+    snprintf(text, sizeof text, "pods %.200s%s%.100s", sel && *sel ? sel : "of any label",
+             ns ? " in " : "", ns ? ns : "");
+    snprintf(actual, sizeof actual, "%lld pods", (long long)c.n.all);
+    both(v, true, text, actual);
+    if ((x = bh_json_get(e, "count")))
+        amount(v, x, "pods", c.n.all, c.n.all);
+    if ((x = bh_json_get(e, "scheduled")))
+        amount(v, x, "scheduled", c.n.scheduled, c.n.all);
+    if ((x = bh_json_get(e, "pending")))
+        amount(v, x, "pending", c.n.pending, c.n.all);
+    if (c.reason) {
+        snprintf(text, sizeof text, "pending because of \"%.200s\"", c.reason);
+        snprintf(actual, sizeof actual, "%lld of %lld pending so", (long long)c.n.reason,
+                 (long long)c.n.pending);
+        both(v, c.n.reason && c.n.reason == c.n.pending, text, actual);
+    }
+    if (c.node) {
+        snprintf(text, sizeof text, "all on node %.253s", c.node);
+        snprintf(actual, sizeof actual, "%lld elsewhere", (long long)(c.n.elsewhere + c.n.pending));
+        both(v, c.n.all && !c.n.elsewhere && !c.n.pending, text, actual);
+    }
+    if ((x = bh_json_get(e, "maxSkew"))) {
+        int64_t skew = skew_of(r, e);
+        snprintf(text, sizeof text, "skew over %.200s at most %s",
+                 bh_json_get_text(e, "topologyKey"), x->s.p);
+        snprintf(actual, sizeof actual, "skew %lld", (long long)skew);
+        both(v, skew <= bh_json_get_i64(e, "maxSkew", 0), text, actual);
+    }
+}
+
+static void about_number(const struct bh_json *e, struct verdict *v, const char *what, double x,
+                         bool known)
+{
+    const struct bh_json *least = bh_json_get(e, "atLeast"), *most = bh_json_get(e, "atMost");
+    char text[200], actual[200];
+
+    snprintf(text, sizeof text, "%.80s%s%.20s%s%.20s", what, least ? " at least " : "",
+             least ? least->s.p : "", most ? " at most " : "", most ? most->s.p : "");
+    if (known)
+        snprintf(actual, sizeof actual, "%.6g", x);
+    else
+        snprintf(actual, sizeof actual, "there is no %.80s", what);
+    both(v,
+         known && (!least || x >= strtod(least->s.p, NULL)) &&
+             (!most || x <= strtod(most->s.p, NULL)),
+         text, actual);
+}
+
+static void about_utilisation(struct bh_run *r, const struct bh_json *e, struct verdict *v)
+{
+    const char *name = bh_json_get_str(e, "utilisation");
+    double alloc = 0, used = 0;
+    uint32_t i = 0;
+    char what[120];
+
+    while (i < r->n_resources && !bh_streq(r->resource_name[i], name))
+        i++;
+    for (size_t k = 0; i < r->n_resources && k < r->n_nodes; k++) {
+        alloc += r->node[k]->alive ? (double)r->node[k]->alloc[i] : 0;
+        used += r->node[k]->alive ? (double)r->node[k]->used[i] : 0;
+    }
+    snprintf(what, sizeof what, "utilisation of %.80s", name);
+    about_number(e, v, what, alloc > 0 ? used / alloc : 0, i < r->n_resources);
+}
+
+void bh_run_expect(struct bh_run *r, const struct bh_json *e)
+{
+    const char *only = bh_json_get_str(e, "scheduler"), *metric = bh_json_get_str(e, "metric");
+    const char *name = bh_json_get_str(e, "name");
+    struct verdict v = {.passed = true};
+    double x = 0;
+
+    if (only && !bh_streq(only, r->scheduler->name))
+        return;
+    if (metric) {
+        bool known = bh_run_metric(r, metric, &x);
+        about_number(e, &v, metric, x, known);
+    } else if (bh_json_get(e, "utilisation")) {
+        about_utilisation(r, e, &v);
+    } else {
+        about_pods(r, e, &v);
+    }
+    if (name) {
+        char *text = bh_asprintf("%s: %s", name, bh_buf_str(&v.text));
+        bh_buf_fini(&v.text);
+        bh_buf_adds(&v.text, text);
+        free(text);
+    }
+    r->verdict = bh_reallocarray(r->verdict, r->n_verdicts + 1, sizeof *r->verdict);
+    r->verdict[r->n_verdicts++] = (struct bh_run_verdict){.text = bh_buf_take(&v.text),
+                                                          .actual = bh_buf_take(&v.actual),
+                                                          .passed = v.passed,
+                                                          .at_ns = bh_run_at(r),
+                                                          .line = e->line};
+}

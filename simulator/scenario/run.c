@@ -1,0 +1,466 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * simulator/scenario/run.c - the clock of a run: steps, decisions, and jumps to what is due next
+ *
+ * At each moment: the steps that are due, then what the store's controllers make of them, then
+ * decisions until nobody can be tried; a decision takes a fixed virtual time. When there is nothing
+ * to do the clock jumps to whatever is due first: a step, the queue (back-off, flush), the store
+ * (kubelet, grace periods, tolerationSeconds ...).
+ */
+#include <errno.h>
+#include <stdio.h>
+
+#include "simulator/replay/engine.h"
+#include "simulator/scenario/scenario_int.h"
+
+#define SECOND_NS  INT64_C(1000000000)
+#define QUIET_NS   (330 * SECOND_NS) /* what changes nothing for so long does not count */
+#define TICK_EVERY 256u
+
+struct bh_run_later {
+    int64_t at_ns;
+    uint64_t seq;
+    bh_later_fn *fn;
+    void *arg;
+};
+
+/* ---- what is put off ---------------------------------------------------------------------------
+ */
+
+static bool sooner(const struct bh_run_later *a, const struct bh_run_later *b)
+{
+    return a->at_ns != b->at_ns ? a->at_ns < b->at_ns : a->seq < b->seq;
+}
+
+static void swap_later(struct bh_run_later *a, struct bh_run_later *b)
+{
+    struct bh_run_later t = *a;
+
+    *a = *b;
+    *b = t;
+}
+
+void bh_run_later(struct bh_run *r, int64_t at_ns, bh_later_fn *fn, void *arg)
+{
+    size_t i = r->n_later++;
+
+    if (r->n_later > r->cap_later) {
+        r->cap_later = BH_MAX(2 * r->cap_later, (size_t)64);
+        r->later = bh_reallocarray(r->later, r->cap_later, sizeof *r->later);
+    }
+    r->later[i] = (struct bh_run_later){at_ns, r->later_seq++, fn, arg};
+    for (; i && sooner(&r->later[i], &r->later[(i - 1) / 2]); i = (i - 1) / 2)
+        swap_later(&r->later[i], &r->later[(i - 1) / 2]);
+}
+
+static struct bh_run_later take_later(struct bh_run *r)
+{
+    struct bh_run_later first = r->later[0];
+    size_t n = --r->n_later;
+
+    r->later[0] = r->later[n];
+    for (size_t i = 0, k; (k = 2 * i + 1) < n; i = k) {
+        if (k + 1 < n && sooner(&r->later[k + 1], &r->later[k]))
+            k++;
+        if (!sooner(&r->later[k], &r->later[i]))
+            break;
+        swap_later(&r->later[k], &r->later[i]);
+    }
+    return first;
+}
+
+void bh_run_trouble(struct bh_run *r, int rc, const struct bh_err *err)
+{
+    if (r->trouble_rc < 0)
+        return;
+    r->trouble_rc = rc;
+    r->trouble = *err;
+}
+
+/* ---- steps -------------------------------------------------------------------------------------
+ */
+
+static void describe(const struct bh_action *x, const struct bh_json *what, struct bh_buf *b)
+{
+    static const char *const parts[] = {"kind", "name", "selector", "of"};
+
+    bh_buf_adds(b, x->name);
+    for (size_t i = 0; i < BH_ARRAY_LEN(parts); i++)
+        if (bh_json_get_str(what, parts[i]))
+            bh_buf_addf(b, " %s", bh_json_get_str(what, parts[i]));
+    if (bh_streq(x->name, "create") && bh_json_get_str(bh_json_get(what, "metadata"), "name"))
+        bh_buf_addf(b, " %s", bh_json_get_str(bh_json_get(what, "metadata"), "name"));
+    if (bh_json_get(what, "replicas"))
+        bh_buf_addf(b, " to %lld", (long long)bh_json_get_i64(what, "replicas", 0));
+    if (bh_json_get(what, "count") && bh_json_get(what, "count")->type == BH_JSON_NUMBER)
+        bh_buf_addf(b, " x %s", bh_json_get(what, "count")->s.p);
+}
+
+static void do_step(struct bh_run *r, void *arg)
+{
+    const struct bh_json *step = arg, *what = NULL;
+    const struct bh_action *x = bh_action_of(step, &what);
+    struct bh_buf text = {0};
+    struct bh_err err = {0};
+
+    if (!x)
+        return;
+    describe(x, what, &text);
+    bh_run_note(r, "step", NULL, NULL, NULL, NULL, bh_buf_str(&text));
+    bh_arena_reset(&r->a);
+    int rc = x->fn(r, what, &err);
+    if (rc < 0)
+        bh_run_trouble(r, bh_err_prefix(&err, rc, "%s (line %u)", bh_buf_str(&text), step->line),
+                       &err);
+    bh_buf_fini(&text);
+}
+
+static void do_expect(struct bh_run *r, void *arg)
+{
+    bh_run_expect(r, arg);
+}
+
+/* ---- the clock ---------------------------------------------------------------------------------
+ */
+
+/* Between two events nothing changes: what is now holds until then. */
+static void sample_until(struct bh_run *r, int64_t at_ns)
+{
+    while (r->sample_next_ns < at_ns) {
+        bh_run_sample(r, r->sample_next_ns);
+        r->sample_next_ns += r->sample_every_ns;
+    }
+}
+
+static void move_clock(struct bh_run *r, int64_t to_ns)
+{
+    struct bh_scenario_progress *p = r->o->progress;
+
+    sample_until(r, to_ns - r->s->begin_ns);
+    r->w.now_ns = to_ns;
+    if (p)
+        atomic_store_explicit(&p->at_ns, bh_run_at(r), memory_order_relaxed);
+}
+
+void bh_run_settle(struct bh_run *r)
+{
+    struct bh_err err = {0};
+    int rc = bh_world_settle(&r->w, &err);
+
+    if (rc < 0)
+        bh_run_trouble(r, rc, &err);
+    if (++r->ticks % TICK_EVERY == 0 && r->o->tick)
+        r->o->tick(r->o->arg);
+    if (r->o->progress && atomic_load_explicit(&r->o->progress->cancel, memory_order_relaxed)) {
+        rc = bh_err_set(&err, -ECANCELED, "it was stopped");
+        bh_run_trouble(r, rc, &err);
+    }
+}
+
+/* All that can be done now is done afterwards; attempts move the clock. */
+static void work(struct bh_run *r)
+{
+    do {
+        bh_run_settle(r); /* the store's clock follows before anybody writes */
+        while (r->trouble_rc >= 0 && r->n_later && r->later[0].at_ns <= bh_run_at(r)) {
+            struct bh_run_later l = take_later(r);
+            l.fn(r, l.arg);
+            bh_run_settle(r);
+        }
+        if (r->trouble_rc < 0 || !bh_world_attempt(&r->w))
+            return;
+        /* what was bound is bound now; the next one is tried when this one is done */
+        bh_run_settle(r);
+        move_clock(r, r->w.now_ns + r->s->decision_ns);
+    } while (bh_run_at(r) <= r->s->most_ns);
+}
+
+static int64_t next_due(struct bh_run *r)
+{
+    int64_t next = BH_MIN(bh_world_queue_due(&r->w), bh_world_store_due(&r->w));
+
+    if (r->n_later)
+        next = BH_MIN(next, r->later[0].at_ns + r->s->begin_ns);
+    return next;
+}
+
+/* Nothing will change any more unless somebody does something. */
+static bool quiet(struct bh_run *r, int64_t next_ns)
+{
+    struct bh_queue_stats q;
+
+    bh_queue_stats(r->w.queue, &q);
+    if (r->n_later || (r->player && bh_player_active(r->player)))
+        return false;
+    if (next_ns == INT64_MAX || next_ns - r->s->begin_ns - r->changed_ns > QUIET_NS)
+        return true; /* pods that errors keep in back-off are tried for ever */
+    return !q.active && !q.backoff && !q.in_flight && bh_world_store_due(&r->w) == INT64_MAX;
+}
+
+/* until_ns 0: until all is quiet. */
+static void pass(struct bh_run *r, int64_t until_ns)
+{
+    struct bh_err err = {0};
+
+    while (r->trouble_rc >= 0) {
+        work(r);
+        if (until_ns && bh_run_at(r) >= until_ns)
+            return;
+        int64_t next = next_due(r), end = r->s->begin_ns + until_ns;
+        if (!until_ns && quiet(r, next))
+            return;
+        if (until_ns && next >= end) {
+            move_clock(r, end);
+            work(r);
+            return;
+        }
+        if (next - r->s->begin_ns > r->s->most_ns) {
+            int rc = bh_err_set(&err, -ETIMEDOUT, "it does not come to rest before atMost");
+            bh_run_trouble(r, rc, &err);
+            return;
+        }
+        move_clock(r, BH_MAX(next, r->w.now_ns));
+    }
+}
+
+/* ---- the plan ----------------------------------------------------------------------------------
+ */
+
+/* A step without a time follows the one before it. */
+static void plan_times(struct bh_run *r)
+{
+    int64_t at = 0;
+
+    bh_json_each (step, r->s->timeline) {
+        at = bh_field_duration(step, "at", at);
+        bh_run_later(r, at, do_step, step);
+    }
+    bh_json_each (e, r->s->expect) {
+        if (bh_json_get(e, "at"))
+            bh_run_later(r, bh_field_duration(e, "at", 0), do_expect, e);
+    }
+}
+
+/* Step N begins when everything before it has come to rest. */
+static void pass_steps(struct bh_run *r)
+{
+    int64_t now = INT64_MIN;
+
+    while (!r->done && r->trouble_rc >= 0) {
+        int64_t next = INT64_MAX;
+        bh_json_each (step, r->s->timeline) {
+            int64_t n = bh_json_get_i64(step, "step", 0);
+            next = n > now ? BH_MIN(next, n) : next;
+        }
+        if (next == INT64_MAX)
+            return;
+        now = next;
+        bh_json_each (step, r->s->timeline) {
+            if (bh_json_get_i64(step, "step", 0) == now)
+                bh_run_later(r, bh_run_at(r), do_step, step);
+        }
+        pass(r, 0);
+    }
+}
+
+/* Pods come as they are; those who made them stay behind, or there would be new ones. */
+static bool belongs(const struct bh_json *obj)
+{
+    static const char *const not_these[] = {"Deployment",    "ReplicaSet",
+                                            "StatefulSet",   "DaemonSet",
+                                            "Job",           "CronJob",
+                                            "Event",         "ReplicationController",
+                                            "Lease",         "ControllerRevision",
+                                            "EndpointSlice", "Endpoints",
+                                            "Scenario"};
+    const char *kind = bh_json_get_text(obj, "kind");
+
+    for (size_t i = 0; i < BH_ARRAY_LEN(not_these); i++)
+        if (bh_streq(kind, not_these[i]))
+            return false;
+    return true;
+}
+
+static int put_cluster(struct bh_run *r, struct bh_err *err)
+{
+    struct bh_json *list;
+    const char *text = r->o->cluster;
+    int rc;
+
+    if (!text)
+        return bh_err_set(err, -ENOTSUP, "start: cluster: there is no cluster here to start from");
+    struct bh_arena a;
+    bh_arena_init(&a, 0);
+    rc = bh_manifests_parse(&a, text, strlen(text), &list, err);
+    bh_json_each (o, rc < 0 ? NULL : list) {
+        if (!belongs(o))
+            continue;
+        bh_arena_reset(&r->a);
+        bh_json_unset(bh_json_get(o, "metadata"), "ownerReferences");
+        rc = bh_run_create(r, o, err);
+        if (rc == -EEXIST)
+            rc = 0; /* what every cluster has from the start */
+        if (rc < 0)
+            break;
+    }
+    bh_arena_fini(&a);
+    return rc;
+}
+
+static int set_up(struct bh_run *r, struct bh_err *err)
+{
+    int rc = r->s->start_cluster ? put_cluster(r, err) : 0;
+
+    bh_json_each (o, rc < 0 ? NULL : r->s->objects) {
+        bh_arena_reset(&r->a);
+        rc = rc < 0 ? rc : bh_run_create(r, o, err);
+    }
+    bh_json_each (step, rc < 0 ? NULL : r->s->setup) {
+        do_step(r, step);
+    }
+    return rc;
+}
+
+/* ---- one run -----------------------------------------------------------------------------------
+ */
+
+static void finish(struct bh_run *r)
+{
+    r->end_ns = r->s->until_ns ? bh_run_at(r) : BH_MAX(r->changed_ns, 1);
+    while (r->n_samples && r->sample[r->n_samples - 1].at_ns >= r->end_ns)
+        r->n_samples--;
+    bh_run_sample(r, r->end_ns);
+    bh_json_each (e, r->s->expect) {
+        if (!bh_json_get(e, "at"))
+            bh_run_expect(r, e);
+    }
+}
+
+static int run_init(struct bh_run *r, const struct bh_scenario *s,
+                    const struct bh_scenario_options *o, const struct bh_scenario_scheduler *x,
+                    struct bh_err *err)
+{
+    const struct bh_world_options wo = {.config = x->config,
+                                        .tie_break = s->ties_random ? BH_TIE_RANDOM : BH_TIE_FIRST,
+                                        .seed = s->seed,
+                                        .verify = o->verify,
+                                        .controllers = true,
+                                        .kubelet_delay_ns = s->kubelet_ns,
+                                        .start_ns = s->begin_ns,
+                                        .commit = bh_run_on_commit,
+                                        .tried = bh_run_on_tried,
+                                        .arg = r};
+
+    *r = (struct bh_run){.s = s, .o = o, .scheduler = x, .n_resources = 2};
+    bh_arena_init(&r->a, 0);
+    bh_arena_init(&r->keep, 0);
+    bh_rand_seed(&r->rand, s->seed);
+    r->resource_name[0] = bh_strdup("cpu");
+    r->resource_name[1] = bh_strdup("memory");
+    r->sample_every_ns = s->sample_ns ? s->sample_ns : SECOND_NS;
+    r->has_world = true;
+    return bh_world_init(&r->w, &wo, err);
+}
+
+static int run_one(struct bh_run *r, struct bh_err *err)
+{
+    const struct bh_scenario *s = r->s;
+    bool steps = bh_json_get(bh_json_first(s->timeline), "step");
+    int rc = set_up(r, err);
+
+    if (rc < 0)
+        return rc;
+    if (r->o->progress)
+        atomic_store_explicit(&r->o->progress->end_ns, s->until_ns, memory_order_relaxed);
+    bh_run_settle(r);
+    if (steps) {
+        work(r);
+        pass_steps(r);
+    } else {
+        plan_times(r);
+    }
+    pass(r, s->until_ns);
+    if (r->trouble_rc < 0)
+        return bh_err_set(err, r->trouble_rc, "scheduler %s, after %.3f s: %s", r->scheduler->name,
+                          (double)bh_run_at(r) / 1e9, r->trouble.msg);
+    finish(r);
+    return 0;
+}
+
+static void pod_free(struct bh_run_pod *p)
+{
+    free(p->ns);
+    free(p->name);
+    free(p->uid);
+    free(p->key);
+    free(p->reason);
+    free(p->message);
+    free(p->preemptor);
+    free(p);
+}
+
+static void event_fini(struct bh_run_event *e)
+{
+    free(e->kind);
+    free(e->ns);
+    free(e->name);
+    free(e->node);
+    free(e->detail);
+}
+
+static void run_fini(struct bh_run *r)
+{
+    if (r->has_world)
+        bh_world_fini(&r->w);
+    for (size_t i = 0; i < r->n_pods; i++)
+        pod_free(r->pod[i]);
+    for (size_t i = 0; i < r->n_nodes; i++) {
+        free(r->node[i]->name);
+        free(r->node[i]);
+    }
+    for (size_t i = 0; i < r->n_events; i++)
+        event_fini(&r->event[i]);
+    for (size_t i = 0; i < r->n_verdicts; i++) {
+        free(r->verdict[i].text);
+        free(r->verdict[i].actual);
+    }
+    for (uint32_t i = 0; i < r->n_resources; i++)
+        free(r->resource_name[i]);
+    free(r->pod);
+    free(r->node);
+    free(r->event);
+    free(r->verdict);
+    free(r->sample);
+    free(r->took_ns);
+    free(r->later);
+    bh_map_fini(&r->pods);
+    bh_map_fini(&r->nodes);
+    bh_map_fini(&r->keys);
+    bh_arena_fini(&r->a);
+    bh_arena_fini(&r->keep);
+}
+
+int bh_scenario_run(const struct bh_scenario *s, const struct bh_scenario_options *o,
+                    struct bh_buf *ret_json, bool *ret_passed, struct bh_err *err)
+{
+    struct bh_run *runs = bh_calloc(s->n_schedulers, sizeof *runs);
+    uint32_t n = 0;
+    int rc = 0;
+
+    while (n < s->n_schedulers && rc >= 0) {
+        rc = run_init(&runs[n], s, o, &s->schedulers[n], err);
+        if (rc >= 0)
+            rc = run_one(&runs[n], err);
+        /* the accounts are what the result needs */
+        bh_player_free(runs[n].player);
+        runs[n].player = NULL;
+        bh_world_fini(&runs[n].w);
+        runs[n++].has_world = false;
+    }
+    if (rc >= 0)
+        bh_result(s, runs, n, ret_json, ret_passed);
+    for (uint32_t i = 0; i < n; i++)
+        run_fini(&runs[i]);
+    free(runs);
+    return rc < 0 ? rc : 0;
+}

@@ -1,0 +1,412 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * simulator/scenario/watch.c - what a run sees: pods, nodes, the timeline, samples over time
+ *
+ * Owns: the run's own accounts of pods and nodes, kept from commits alone, so that they can be
+ * compared with the engine's.
+ */
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+
+#include "simulator/scenario/scenario_int.h"
+
+#define SAMPLES_MOST  600   /* then every second one goes, and the distance doubles */
+#define SAMPLES_ASKED 20000 /* the same, where the scenario says how often */
+#define EVENTS_MOST   50000
+
+const char *const bh_run_state_names[BH_RUN_STATES] = {
+    "Waiting", "Unschedulable", "Error", "Bound", "Completed", "Preempted", "Deleted",
+};
+
+/* ---- timeline ----------------------------------------------------------------------------------
+ */
+
+static char *copy_of(const char *s)
+{
+    return s && *s ? bh_strdup(s) : NULL;
+}
+
+void bh_run_note(struct bh_run *r, const char *what, const char *kind, const char *ns,
+                 const char *name, const char *node, const char *detail)
+{
+    size_t most = r->o->max_events ? r->o->max_events : EVENTS_MOST;
+
+    if (r->n_events == most) {
+        r->events_left_out++;
+        return;
+    }
+    if (r->n_events == r->cap_events) {
+        r->cap_events = BH_MAX(2 * r->cap_events, (size_t)256);
+        r->event = bh_reallocarray(r->event, r->cap_events, sizeof *r->event);
+    }
+    r->event[r->n_events++] = (struct bh_run_event){.at_ns = bh_run_at(r),
+                                                    .what = what,
+                                                    .kind = copy_of(kind),
+                                                    .ns = copy_of(ns),
+                                                    .name = copy_of(name),
+                                                    .node = copy_of(node),
+                                                    .detail = copy_of(detail)};
+}
+
+/* A controller that makes pods is stopped by it, too. */
+static void count_object(struct bh_run *r)
+{
+    struct bh_err err;
+    size_t most = r->o->max_objects;
+
+    if (!most || r->n_pods + r->n_nodes <= most)
+        return;
+    int rc = bh_err_set(&err, -E2BIG,
+                        "more than %zu nodes and pods: run it with berth scenario run", most);
+    bh_run_trouble(r, rc, &err);
+}
+
+/* ---- resources ---------------------------------------------------------------------------------
+ */
+
+static uint32_t resource_at(struct bh_run *r, bh_sym name)
+{
+    for (uint32_t i = 2; i < r->n_resources; i++)
+        if (r->resource[i] == name)
+            return i;
+    if (r->n_resources == BH_RUN_RESOURCES)
+        return BH_RUN_RESOURCES;
+    r->resource[r->n_resources] = name;
+    r->resource_name[r->n_resources] = bh_strdup(bh_sym_text(bh_engine_symtab(r->w.engine), name));
+    return r->n_resources++;
+}
+
+static void take_scalars(struct bh_run *r, const void *rec, struct bh_slice s,
+                         int64_t out[static BH_RUN_RESOURCES])
+{
+    const struct bh_res *v = bh_rec_at(rec, s, struct bh_res);
+
+    for (uint32_t i = 0; i < s.n; i++) {
+        uint32_t at = v[i].value ? resource_at(r, v[i].name) : BH_RUN_RESOURCES;
+        if (at < BH_RUN_RESOURCES)
+            out[at] = v[i].value;
+    }
+}
+
+/* ---- nodes -------------------------------------------------------------------------------------
+ */
+
+static struct bh_run_node *node_of(struct bh_run *r, const char *name)
+{
+    struct bh_run_node *n = bh_map_get(&r->nodes, name, strlen(name));
+
+    if (n)
+        return n;
+    n = bh_calloc(1, sizeof *n);
+    n->name = bh_strdup(name);
+    bh_map_put(&r->nodes, name, strlen(name), n);
+    if (r->n_nodes == r->cap_nodes) {
+        r->cap_nodes = BH_MAX(2 * r->cap_nodes, (size_t)64);
+        r->node = bh_reallocarray(r->node, r->cap_nodes, sizeof(struct bh_run_node *));
+    }
+    r->node[r->n_nodes++] = n;
+    count_object(r);
+    return n;
+}
+
+static void see_node(struct bh_run *r, const struct bh_world_commit *c)
+{
+    struct bh_run_node *n = node_of(r, c->obj->name);
+    bool was = n->unschedulable;
+
+    if (c->change == BH_SIM_ADDED)
+        bh_run_note(r, "added", "Node", NULL, n->name, NULL, NULL);
+    else if (c->change == BH_SIM_DELETED)
+        bh_run_note(r, "deleted", "Node", NULL, n->name, NULL, NULL);
+    n->alive = c->change != BH_SIM_DELETED;
+    if (!c->node)
+        return;
+    memset(n->alloc, 0, sizeof n->alloc);
+    n->alloc[0] = c->node->alloc_cpu_milli;
+    n->alloc[1] = c->node->alloc_memory_bytes;
+    n->alloc_pods = c->node->alloc_pods;
+    take_scalars(r, c->node, c->node->scalars, n->alloc);
+    n->unschedulable = c->node->flags & BH_NODE_UNSCHEDULABLE;
+    if (c->change == BH_SIM_MODIFIED && was != n->unschedulable)
+        bh_run_note(r, n->unschedulable ? "cordoned" : "uncordoned", "Node", NULL, n->name, NULL,
+                    NULL);
+}
+
+/* ---- pods --------------------------------------------------------------------------------------
+ */
+
+/* A pod has the same key in every run: its name, or, where a controller drew that, the prefix and
+ * a number in order of creation. */
+static char *key_of(struct bh_run *r, const struct bh_sim_obj *obj)
+{
+    bool drawn = *obj->owner_kind && !bh_streq(obj->owner_kind, "StatefulSet");
+    const char *dash = drawn ? strrchr(obj->name, '-') : NULL;
+    int n = dash ? (int)(dash - obj->name) : (int)strlen(obj->name);
+    BH_CLEANUP(bh_freep) char *base = bh_asprintf("%s/%.*s", obj->ns, n, obj->name);
+    uintptr_t seen = (uintptr_t)bh_map_get(&r->keys, base, strlen(base));
+
+    bh_map_put(&r->keys, base, strlen(base), (void *)(seen + 1));
+    return dash || seen ? bh_asprintf("%s#%zu", base, (size_t)seen + 1) : bh_strdup(base);
+}
+
+struct bh_run_pod *bh_run_pod_of(struct bh_run *r, const char *uid)
+{
+    return bh_map_get(&r->pods, uid, strlen(uid));
+}
+
+static struct bh_run_pod *pod_new(struct bh_run *r, const struct bh_sim_obj *obj)
+{
+    struct bh_run_pod *p = bh_calloc(1, sizeof *p);
+
+    *p = (struct bh_run_pod){.ns = bh_strdup(obj->ns),
+                             .name = bh_strdup(obj->name),
+                             .uid = bh_strdup(obj->uid),
+                             .key = key_of(r, obj),
+                             .created_ns = bh_run_at(r),
+                             .bound_ns = -1,
+                             .gone_ns = -1};
+    bh_map_put(&r->pods, p->uid, strlen(p->uid), p);
+    if (r->n_pods == r->cap_pods) {
+        r->cap_pods = BH_MAX(2 * r->cap_pods, (size_t)256);
+        r->pod = bh_reallocarray(r->pod, r->cap_pods, sizeof(struct bh_run_pod *));
+    }
+    r->pod[r->n_pods++] = p;
+    count_object(r);
+    return p;
+}
+
+static void leave_node(struct bh_run_pod *p)
+{
+    if (!p->on_node)
+        return;
+    p->on_node = false;
+    p->node->pods--;
+    for (unsigned i = 0; i < BH_RUN_RESOURCES; i++)
+        p->node->used[i] -= p->req[i];
+}
+
+static void requests_of(struct bh_run *r, const struct bh_shape_rec *s,
+                        int64_t out[static BH_RUN_RESOURCES])
+{
+    memset(out, 0, BH_RUN_RESOURCES * sizeof *out);
+    out[0] = s->used.cpu_milli;
+    out[1] = s->used.memory_bytes;
+    take_scalars(r, s, s->used.scalars, out);
+}
+
+/* Requests may change (resize): what counted before goes first. */
+static void count_on_node(struct bh_run *r, struct bh_run_pod *p, const struct bh_world_commit *c)
+{
+    if (!c->shape)
+        return;
+    leave_node(p);
+    requests_of(r, c->shape, p->req);
+    if (!p->node)
+        return;
+    p->on_node = true;
+    p->node->pods++;
+    for (unsigned i = 0; i < BH_RUN_RESOURCES; i++)
+        p->node->used[i] += p->req[i];
+}
+
+static void see_bound(struct bh_run *r, struct bh_run_pod *p, const struct bh_world_commit *c)
+{
+    p->bound_ns = bh_run_at(r);
+    p->node = node_of(r, c->obj->node_name);
+    p->state = BH_RUN_BOUND;
+    r->bound++;
+    r->pending--;
+    bh_run_note(r, "bound", "Pod", p->ns, p->name, p->node->name, NULL);
+}
+
+static void see_gone(struct bh_run *r, struct bh_run_pod *p)
+{
+    bool bound = p->node != NULL;
+
+    if (!bound && p->gone_ns < 0)
+        r->pending--;
+    if (p->gone_ns < 0)
+        p->gone_ns = bh_run_at(r);
+    leave_node(p);
+    bh_run_note(r, p->preemptor ? "preempted" : "deleted", "Pod", p->ns, p->name,
+                bound ? p->node->name : NULL, p->preemptor);
+    if (p->state != BH_RUN_COMPLETED)
+        p->state = p->preemptor ? BH_RUN_PREEMPTED : BH_RUN_DELETED;
+}
+
+/* What a typical pod asks for: among those that ask for the resource at all. */
+static void count_request(struct bh_run *r, const struct bh_world_commit *c)
+{
+    int64_t req[BH_RUN_RESOURCES] = {0};
+
+    if (!c->shape)
+        return;
+    requests_of(r, c->shape, req);
+    for (unsigned i = 0; i < BH_RUN_RESOURCES; i++) {
+        r->asked[i] += (double)req[i];
+        r->n_asked[i] += req[i] > 0;
+    }
+}
+
+static void see_pod(struct bh_run *r, const struct bh_world_commit *c)
+{
+    struct bh_run_pod *p = bh_run_pod_of(r, c->obj->uid);
+    bool finished = bh_world_finished(c->obj);
+
+    if (!p) {
+        p = pod_new(r, c->obj);
+        count_request(r, c);
+        r->pending++;
+        bh_run_note(r, "created", "Pod", p->ns, p->name, NULL, NULL);
+    }
+    if (c->change == BH_SIM_DELETED) {
+        see_gone(r, p);
+        return;
+    }
+    if (*c->obj->node_name && !p->node)
+        see_bound(r, p, c);
+    if (!finished) {
+        count_on_node(r, p, c);
+    } else if (p->state != BH_RUN_COMPLETED) {
+        leave_node(p);
+        r->pending -= !p->node && p->gone_ns < 0;
+        p->gone_ns = bh_run_at(r);
+        p->state = BH_RUN_COMPLETED;
+        bh_run_note(r, "completed", "Pod", p->ns, p->name, p->node ? p->node->name : NULL,
+                    c->obj->phase);
+    }
+}
+
+void bh_run_on_commit(void *arg, const struct bh_world_commit *c)
+{
+    struct bh_run *r = arg;
+    const char *kind = c->obj->type->kind;
+
+    r->changed_ns = bh_run_at(r);
+    if (bh_streq(kind, "Node"))
+        see_node(r, c);
+    else if (bh_streq(kind, "Pod"))
+        see_pod(r, c);
+}
+
+/* ---- attempts ----------------------------------------------------------------------------------
+ */
+
+static void see_victims(struct bh_run *r, const struct bh_run_pod *p, const struct bh_decision *d)
+{
+    for (uint32_t i = 0; i < d->n_victims; i++) {
+        struct bh_run_pod *v = bh_map_get(&r->pods, d->victims[i].uid.p, d->victims[i].uid.n);
+        if (!v || v->preemptor)
+            continue;
+        v->preemptor = bh_asprintf("%s/%s", p->ns, p->name);
+        r->preemptions++;
+    }
+}
+
+static void set_text(char **at, const char *s)
+{
+    if (*at && s && bh_streq(*at, s))
+        return;
+    free(*at);
+    *at = s ? bh_strdup(s) : NULL;
+}
+
+static void see_failure(struct bh_run *r, struct bh_run_pod *p, const struct bh_decision *d)
+{
+    const char *message = d->message ? d->message : "Reserve or Permit refused the node";
+    bool news = !p->message || !bh_streq(p->message, message);
+
+    r->failed_attempts++;
+    p->state = d->kind == BH_NO_FIT ? BH_RUN_UNSCHEDULABLE : BH_RUN_ERROR;
+    set_text(&p->reason, d->reason ? d->reason : "Unschedulable");
+    set_text(&p->message, message);
+    if (news)
+        bh_run_note(r, "unschedulable", "Pod", p->ns, p->name, NULL, message);
+    see_victims(r, p, d);
+}
+
+void bh_run_on_tried(void *arg, const struct bh_world_try *t)
+{
+    struct bh_run *r = arg;
+    struct bh_str uid = bh_rec_text(t->pod, t->pod->uid);
+    struct bh_run_pod *p = bh_map_get(&r->pods, uid.p, uid.n);
+
+    if (r->o->times) {
+        if (r->attempts == r->cap_took) {
+            r->cap_took = BH_MAX(2 * r->cap_took, (size_t)1024);
+            r->took_ns = bh_reallocarray(r->took_ns, r->cap_took, sizeof *r->took_ns);
+        }
+        r->took_ns[r->attempts] = t->took_ns;
+    }
+    r->attempts++;
+    bh_assert(p); /* every pod of the queue was a commit first */
+    p->attempts++;
+    if (t->failed)
+        see_failure(r, p, t->failed);
+}
+
+/* ---- samples -----------------------------------------------------------------------------------
+ */
+
+static void thin_out(struct bh_run *r)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < r->n_samples; i += 2)
+        r->sample[n++] = r->sample[i];
+    r->n_samples = n;
+    r->sample_every_ns *= 2;
+}
+
+/* share: of all; stranded: of what is free, on nodes with less free than the mean request of the
+ * pods so far; skew: standard deviation of the nodes' shares. */
+static void sample_resource(const struct bh_run *r, uint32_t i, struct bh_run_sample *s)
+{
+    double alloc = 0, used = 0, stranded = 0, sum = 0, squares = 0;
+    double typical = r->n_asked[i] ? r->asked[i] / (double)r->n_asked[i] : 0;
+    uint32_t n = 0;
+
+    for (size_t k = 0; k < r->n_nodes; k++) {
+        const struct bh_run_node *node = r->node[k];
+        if (!node->alive || node->alloc[i] <= 0)
+            continue;
+        double share = (double)node->used[i] / (double)node->alloc[i];
+        int64_t left = node->alloc[i] - node->used[i];
+        alloc += (double)node->alloc[i];
+        used += (double)node->used[i];
+        sum += share;
+        squares += share * share;
+        n++;
+        if (left > 0 && (double)left < typical)
+            stranded += (double)left;
+    }
+    double mean = n ? sum / n : 0;
+    s->share[i] = (float)(alloc > 0 ? used / alloc : 0);
+    s->stranded[i] = (float)(alloc > used ? stranded / (alloc - used) : 0);
+    s->skew[i] = (float)(n ? sqrt(BH_MAX(squares / n - mean * mean, 0)) : 0);
+}
+
+void bh_run_sample(struct bh_run *r, int64_t at_ns)
+{
+    struct bh_run_sample s = {
+        .at_ns = at_ns, .pending = r->pending, .bound = r->bound, .attempts = r->attempts};
+
+    for (size_t k = 0; k < r->n_nodes; k++) {
+        s.nodes += r->node[k]->alive;
+        s.pods += r->node[k]->pods;
+    }
+    for (uint32_t i = 0; i < r->n_resources; i++)
+        sample_resource(r, i, &s);
+    if (r->n_samples && r->sample[r->n_samples - 1].at_ns == s.at_ns) {
+        r->sample[r->n_samples - 1] = s;
+        return;
+    }
+    if (r->n_samples == (r->s->sample_ns ? SAMPLES_ASKED : SAMPLES_MOST))
+        thin_out(r);
+    if (r->n_samples == r->cap_samples) {
+        r->cap_samples = BH_MAX(2 * r->cap_samples, (size_t)64);
+        r->sample = bh_reallocarray(r->sample, r->cap_samples, sizeof *r->sample);
+    }
+    r->sample[r->n_samples++] = s;
+}

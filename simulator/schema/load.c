@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * simulator/schema/load.c - the tables, read once into structs
+ */
+#include "common/base/map.h"
+#include "simulator/schema/schema.h"
+
+#include <pthread.h>
+
+struct tables {
+    struct bh_arena arena;
+    struct bh_map types; /* "core.v1.PodSpec" -> bh_oas_type */
+};
+static struct tables tables;
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+static struct bh_oas_type *type_at(const char *name, size_t n)
+{
+    struct bh_oas_type *t = bh_map_get(&tables.types, name, n);
+    if (t)
+        return t;
+    t = bh_arena_new(&tables.arena, struct bh_oas_type);
+    const char *dot = memrchr(name, '.', n);
+    t->package = bh_arena_strndup(&tables.arena, name, (size_t)(dot - name));
+    t->name = bh_arena_strndup(&tables.arena, dot + 1, n - (size_t)(dot + 1 - name));
+    t->words = bh_oas_words(t->name, NULL);
+    bh_map_put(&tables.types, name, n, t);
+    return t;
+}
+
+/* "containers:[Container~name!" */
+static void read_field(struct bh_oas_type *t, struct bh_oas_field *f, const char *p, size_t n)
+{
+    struct bh_arena *a = &tables.arena;
+    const char *colon = memchr(p, ':', n), *end = p + n, *type = colon + 1;
+    size_t form = strspn(type, "[{");
+    f->name = bh_arena_strndup(a, p, (size_t)(colon - p));
+    f->words = bh_oas_words(t->name, f->name);
+    f->required = end[-1] == '!';
+    end -= f->required;
+    f->retain_keys = end[-1] == '~';
+    end -= f->retain_keys ? 2 : 0;
+    const char *key = memchr(type, '~', (size_t)(end - type));
+    if (key) {
+        f->merge_key = bh_arena_strndup(a, key + 1, (size_t)(end - key - 1));
+        end = key;
+    }
+    f->form = bh_arena_strndup(a, type, form);
+    type += form;
+    size_t len = (size_t)(end - type);
+    if (len == 1) {
+        f->leaf = *type;
+    } else if (memchr(type, '.', len)) {
+        f->type = type_at(type, len);
+    } else {
+        const char *full = bh_arena_printf(a, "%s.%.*s", t->package, (int)len, type);
+        f->type = type_at(full, strlen(full));
+    }
+}
+
+static void read_type(const char *package, const char *line, size_t n)
+{
+    size_t name = strcspn(line, " \n");
+    const char *full = bh_arena_printf(&tables.arena, "%s.%.*s", package, (int)name, line);
+    struct bh_oas_type *t = type_at(full, strlen(full));
+    struct bh_oas_field *fields;
+    size_t count = 0, i = 0;
+    for (size_t k = 0; k < n; k++)
+        count += line[k] == ' ';
+    t->fields = fields = bh_arena_new_array(&tables.arena, struct bh_oas_field, count + 1);
+    t->n = count;
+    for (const char *p = line + name; p < line + n; i++) {
+        size_t len = strcspn(++p, " \n");
+        read_field(t, &fields[i], p, len);
+        p += len;
+    }
+}
+
+static void read_table(const char *text)
+{
+    char package[64] = "";
+    for (const char *p = text; *p;) {
+        size_t n = strcspn(p, "\n");
+        if (*p == '@')
+            snprintf(package, sizeof(package), "%.*s", (int)n - 1, p + 1);
+        else
+            read_type(package, p, n);
+        p += n + 1;
+    }
+}
+
+static void load(void)
+{
+    bh_arena_init(&tables.arena, 0);
+    read_table(bh_oas_core_fields);
+    read_table(bh_oas_fields);
+}
+
+const struct bh_oas_type *bh_oas_find(const char *package, const char *name)
+{
+    char full[160];
+    pthread_once(&once, load);
+    int n = snprintf(full, sizeof(full), "%s.%s", package, name);
+    return n < (int)sizeof(full) ? bh_map_get(&tables.types, full, (size_t)n) : NULL;
+}
+
+const struct bh_oas_type *bh_oas_root(const struct bh_sim_type *t)
+{
+    char package[80];
+    if (t->flags & BH_SIM_CUSTOM)
+        return NULL;
+    snprintf(package, sizeof(package), "%.*s.%s", *t->group ? (int)strcspn(t->group, ".") : 4,
+             *t->group ? t->group : "core", t->version);
+    return bh_oas_find(package, t->kind);
+}
+
+const struct bh_oas_field *bh_oas_field(const struct bh_oas_type *t, const char *name)
+{
+    size_t lo = 0, hi = t->n;
+    while (lo < hi) {
+        size_t mid = lo + (hi - lo) / 2;
+        int c = strcmp(name, t->fields[mid].name);
+        if (!c)
+            return &t->fields[mid];
+        if (c < 0)
+            hi = mid;
+        else
+            lo = mid + 1;
+    }
+    return NULL;
+}
+
+void bh_oas_full_name(const struct bh_oas_type *t, struct bh_buf *out)
+{
+    const char *prefix = "io.k8s.api.";
+    if (bh_streq(t->package, "meta.v1"))
+        prefix = "io.k8s.apimachinery.pkg.apis.";
+    else if (bh_streq(t->package, "apiextensions.v1"))
+        prefix = "io.k8s.apiextensions-apiserver.pkg.apis.";
+    else if (bh_streq(t->package, "metrics.v1beta1"))
+        prefix = "io.k8s.metrics.pkg.apis.";
+    bh_buf_addf(out, "%s%s.%s", prefix, t->package, t->name);
+}

@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * simulator/schema/schema.h - the fields of every built-in type: names, types, what they mean
+ *
+ * proto/kubernetes is a projection made for scheduling; these tables are whole. They answer three
+ * questions: does this member exist (fieldValidation, dropping what a Go client would have
+ * dropped), has it the right JSON type, and what does `kubectl explain` say about it.
+ *
+ * Tables (fields_core.c, fields.c): "@core.v1" opens a package; each further line is a type:
+ *     Name field:TYPE[~merge key][~~][!] field:TYPE ...
+ * TYPE: s string, i int32, l int64, d number, b boolean, y base64 bytes, q quantity, t time,
+ *       m time with microseconds, x integer or string, r any object, a anything, or a type's name
+ * (of the same package, or "meta.v1.ObjectMeta"); "[" in front: array of, "{" in front: map of.
+ * "~name": lists merge by that member in a strategic merge patch ("~-": a set of scalars), "~~":
+ * keys are retained; "!": required. words.c holds the descriptions of what scheduler users ask for.
+ *
+ * Threads: any; the tables are read once (pthread_once) and never change.
+ */
+#ifndef BH_OAS_H
+#define BH_OAS_H
+
+#include "simulator/sim.h"
+
+extern const char bh_oas_core_fields[], bh_oas_fields[];
+
+struct bh_oas_type;
+struct bh_oas_field {
+    const char *name;
+    const char *form; /* "", "[", "{", "{[": what is around it */
+    char leaf;        /* one letter of the grammar; 0 = type */
+    bool required, retain_keys;
+    const char *merge_key;          /* NULL = atomic */
+    const struct bh_oas_type *type; /* NULL when a leaf */
+    const char *words;              /* "" = none */
+};
+struct bh_oas_type {
+    const char *package, *name; /* "core.v1", "PodSpec" */
+    const char *words;
+    size_t n;
+    const struct bh_oas_field *fields; /* in the order of their names */
+};
+/* Of the objects of t; NULL for custom resources. */
+const struct bh_oas_type *bh_oas_root(const struct bh_sim_type *t);
+const struct bh_oas_type *bh_oas_find(const char *package, const char *name);
+const struct bh_oas_field *bh_oas_field(const struct bh_oas_type *t, const char *name);
+/* "io.k8s.api.core.v1.PodSpec" */
+void bh_oas_full_name(const struct bh_oas_type *t, struct bh_buf *out);
+
+/* words.c: "PodSpec.tolerations" or "Pod"; "" when nobody wrote any. */
+const char *bh_oas_words(const char *type, const char *field);
+
+/* What is wrong with an object, in the words of the API server. */
+struct bh_oas_report {
+    unsigned n;            /* unknown or repeated members */
+    struct bh_buf unknown; /* `unknown field "spec.foo"`, a line each, the first 16 of them */
+    char mismatch[320];    /* the first member of a wrong JSON type, "" = none */
+};
+/* Takes members out of obj that t does not have, and says which. at: the member of the whole
+ * object that obj is, NULL = itself. */
+void bh_oas_check(const struct bh_oas_type *t, struct bh_json *obj, const char *at,
+                  struct bh_oas_report *rep);
+/* Names members that stand twice in a tree read with BH_JSON_REPEATS. */
+void bh_oas_repeats(const struct bh_json *v, struct bh_oas_report *rep);
+/* One line of the report; path is printed as it is, name behind a dot. */
+void bh_oas_unknown(struct bh_oas_report *rep, const char *what, const char *path,
+                    const char *name);
+
+/* emit.c: JSON schemas (OpenAPI v3) of t and of everything it refers to, as members of an object:
+ * "io.k8s.api.core.v1.Pod":{...},... done: names written so far (key -> anything). */
+struct bh_map;
+void bh_oas_emit(const struct bh_sim_type *t, struct bh_map *done, struct bh_buf *out);
+/* The same of one of the tables' types. */
+void bh_oas_emit_named(const char *package, const char *name, struct bh_map *done,
+                       struct bh_buf *out);
+
+/* emit_v2.c: definitions of OpenAPI v2 for t and everything it refers to, as protobuf members of
+ * openapi.v2.Definitions. */
+void bh_oas_emit_v2(const struct bh_sim_type *t, struct bh_map *done, struct bh_buf *out);
+/* One protobuf member; put_msg frees msg. */
+void bh_oas_put_str(struct bh_buf *b, unsigned field, const char *s);
+void bh_oas_put_msg(struct bh_buf *b, unsigned field, struct bh_buf *msg);
+/* openapi.v2.NamedAny: a vendor extension. */
+void bh_oas_put_extension(struct bh_buf *b, unsigned field, const char *name, const char *yaml);
+#endif

@@ -1,0 +1,425 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * simulator/trial/count.c - how many more of a pod fit
+ *
+ * The document, for -o json and yaml:
+ *
+ *   kind, apiVersion   "CapacityReport", "berth/v1"
+ *   pod                {namespace, name}: the one that was counted
+ *   total              int: how many fit
+ *   stopped            "Unschedulable": no more fit; "Limit": --max was reached
+ *   message            why no more fit, upstream's text
+ *   rejectedGroups[]   the same by verdict, as in an explanation
+ *   nodes[]            {node, count: int}, most first, equals by name; no node without any
+ *   warnings[]         text
+ */
+#include <errno.h>
+
+#include "simulator/trial/trial.h"
+#include "common/k8s/compile.h"
+#include "proto/kubernetes/kubernetes.pb-c.h"
+#include "scheduler/explain/grid.h"
+
+#define COUNT_MAX      1000000
+#define SHOWN_NODES    20u
+#define COUNTED_SUFFIX "-%u"
+
+struct node_count {
+    bh_sym node;
+    uint32_t n;
+};
+struct count {
+    struct bh_trial *t;
+    const struct bh_trial_pod *pod;
+    struct bh_json *tree; /* the pod */
+    struct bh_arena kept; /* of tree */
+    struct bh_arena a;    /* of the copy at hand */
+    struct bh_umap index; /* node -> index into nodes */
+    struct node_count *nodes;
+    size_t n_nodes, cap_nodes;
+    uint32_t total, limit;
+    bool limited;
+    char *message;
+    char *groups; /* JSON */
+};
+
+/* ---- copies -----------------------------------------------------------------------------------
+ */
+
+/* The copy's own claim, where the pod has one that was made for it. */
+static int copy_claim(struct count *c, const struct bh_kind_info *k, const char *ns,
+                      const char *from, const char *to, const char *uid, struct bh_err *err)
+{
+    const ProtobufCMessage *m = bh_engine_get_object(c->t->engine, k->kind, ns, from);
+
+    if (!m)
+        return 0;
+    struct bh_json *o = bh_pb_to_json(&c->a, m), *meta = bh_json_obj_at(&c->a, o, "metadata");
+    bh_json_set_str(&c->a, o, "apiVersion", "");
+    bh_json_set_str(&c->a, meta, "name", to);
+    bh_json_set_str(&c->a, meta, "uid", to);
+    bh_json_each (r, bh_json_get(meta, "ownerReferences")) {
+        if (bh_json_get_bool(r, "controller", false))
+            bh_json_set_str(&c->a, r, "uid", uid);
+    }
+    return bh_trial_put_json(c->t, &c->a, k, o, err);
+}
+
+static int copy_claims(struct count *c, struct bh_json *pod, const char *name, const char *uid,
+                       struct bh_err *err)
+{
+    const char *ns = bh_trial_pod_ns(c->pod), *old = bh_trial_pod_name(c->pod);
+    int rc = 0;
+
+    bh_json_each (v, bh_json_path(pod, "spec.volumes")) {
+        const char *volume = bh_json_get_str(v, "name");
+        if (rc >= 0 && volume && bh_json_get(v, "ephemeral"))
+            rc = copy_claim(c, &bh_kinds[BH_KIND_PERSISTENTVOLUMECLAIM], ns,
+                            bh_arena_printf(&c->a, "%s-%s", old, volume),
+                            bh_arena_printf(&c->a, "%s-%s", name, volume), uid, err);
+    }
+    bh_json_each (s, bh_json_path(pod, "status.resourceClaimStatuses")) {
+        const char *claim = bh_json_get_str(s, "resourceClaimName");
+        if (rc < 0 || !claim)
+            continue;
+        const char *mine = bh_arena_printf(&c->a, "%s" COUNTED_SUFFIX, claim, c->total + 1);
+        rc = copy_claim(c, &bh_kinds[BH_KIND_RESOURCECLAIM], ns, claim, mine, uid, err);
+        bh_json_set_str(&c->a, s, "resourceClaimName", mine);
+    }
+    return rc;
+}
+
+static int next_copy(struct count *c, struct bh_pod_rec **ret, struct bh_err *err)
+{
+    struct bh_interner in = bh_symtab_interner(bh_engine_symtab(c->t->engine));
+    struct bh_json *pod = bh_json_clone(&c->a, c->tree);
+    struct bh_json *meta = bh_json_obj_at(&c->a, pod, "metadata");
+    const char *name =
+        bh_arena_printf(&c->a, "%.200s" COUNTED_SUFFIX, bh_trial_pod_name(c->pod), c->total + 1);
+    ProtobufCMessage *m;
+
+    bh_json_set_str(&c->a, meta, "name", name);
+    bh_json_set_str(&c->a, meta, "uid", name);
+    int rc = copy_claims(c, pod, name, name, err);
+    if (rc >= 0)
+        rc = bh_json_to_pb(&c->a, bh_kinds[BH_KIND_POD].desc, pod, &m, NULL, err);
+    if (rc >= 0)
+        rc = bh_compile_pod(&c->a, (const struct K8s__Pod *)(const void *)m, &in, ret, err);
+    if (rc >= 0)
+        (*ret)->shape = c->pod->shape;
+    return rc;
+}
+
+/* ---- counting ---------------------------------------------------------------------------------
+ */
+
+static void count_node(struct count *c, bh_sym node)
+{
+    uint64_t i;
+
+    if (!bh_umap_get(&c->index, node, &i)) {
+        i = c->n_nodes++;
+        if (c->n_nodes > c->cap_nodes) {
+            c->cap_nodes = c->cap_nodes ? 2 * c->cap_nodes : 64;
+            c->nodes = bh_reallocarray(c->nodes, c->cap_nodes, sizeof *c->nodes);
+        }
+        c->nodes[i] = (struct node_count){.node = node};
+        bh_umap_put(&c->index, node, i);
+    }
+    c->nodes[i].n++;
+    c->total++;
+}
+
+static void note_failure(struct count *c, const struct bh_pending *p)
+{
+    struct bh_engine *e = c->t->engine;
+    const struct bh_decision *d =
+        bh_engine_schedule(e, p, BH_EXPLAIN | BH_NO_PREEMPTION, c->t->o.now_ns);
+    struct bh_buf b = {0};
+
+    c->message = bh_strdup(d->message ? d->message : "");
+    bh_json_write(&b, bh_explain_groups(&c->a, bh_engine_symtab(e), d));
+    c->groups = bh_buf_take(&b);
+}
+
+/* 1: placed; 0: no more fit. */
+static int place_one(struct count *c, struct bh_err *err)
+{
+    struct bh_engine *e = c->t->engine;
+    struct bh_pod_rec *rec = NULL;
+    int rc = next_copy(c, &rec, err);
+
+    if (rc < 0)
+        return rc;
+    const struct bh_pending p = {.pod = rec, .shape = c->pod->shape};
+    const struct bh_status *gate = bh_engine_pre_enqueue(e, &p);
+    if (gate) {
+        c->message = bh_strdup(bh_status_message(&c->a, gate));
+        return 0;
+    }
+    const struct bh_decision *d = bh_engine_schedule(e, &p, BH_NO_PREEMPTION, c->t->o.now_ns);
+    bh_sym node = d->node;
+    if (d->kind != BH_DECIDED) {
+        note_failure(c, &p);
+        return 0;
+    }
+    rc = bh_engine_assume(e, &p, node);
+    bh_assert(rc == 0); /* its uid is new */
+    const struct bh_status *s = bh_engine_reserve(e, &p, node);
+    if (s) {
+        c->message = bh_strdup(bh_status_message(&c->a, s));
+        return 0;
+    }
+    bh_engine_prebind_commit(e, bh_rec_text(rec, rec->uid));
+    rec->node = node;
+    bh_engine_put_pod(e, rec, c->pod->shape);
+    count_node(c, node);
+    return 1;
+}
+
+static int run(struct count *c, struct bh_err *err)
+{
+    int rc = 1;
+
+    while (rc == 1 && c->total < c->limit && !bh_trial_stopped(c->t)) {
+        rc = place_one(c, err);
+        bh_arena_reset(&c->a);
+        bh_trial_progress(c->t, "counting", c->total, c->limit);
+    }
+    c->limited = rc == 1;
+    bh_trial_progress(c->t, NULL, 0, 0);
+    return rc < 0 ? rc : 0;
+}
+
+/* ---- report -----------------------------------------------------------------------------------
+ */
+
+static int most_first(const void *pa, const void *pb, void *arg)
+{
+    const struct node_count *a = pa, *b = pb;
+
+    if (a->n != b->n)
+        return a->n < b->n ? 1 : -1;
+    return strcmp(bh_sym_text(arg, a->node), bh_sym_text(arg, b->node));
+}
+
+static struct bh_json *groups_of(struct bh_arena *a, const struct count *c)
+{
+    struct bh_json *v = NULL;
+
+    if (c->groups && bh_json_parse(a, c->groups, strlen(c->groups), 0, &v, NULL) < 0)
+        v = NULL;
+    return v;
+}
+
+static void write_document(const struct count *c, enum bh_form form, struct bh_buf *out)
+{
+    const struct bh_symtab *tab = bh_engine_symtab(c->t->engine);
+    struct bh_json *doc, *nodes, *pod, *groups;
+    struct bh_arena a;
+
+    bh_arena_init(&a, 0);
+    doc = bh_trial_document(c->t, &a, "CapacityReport");
+    pod = bh_json_obj_at(&a, doc, "pod");
+    bh_json_set_str(&a, pod, "namespace", bh_trial_pod_ns(c->pod));
+    bh_json_set_str(&a, pod, "name", bh_trial_pod_name(c->pod));
+    bh_json_set_i64(&a, doc, "total", c->total);
+    bh_json_set_str(&a, doc, "stopped", c->limited ? "Limit" : "Unschedulable");
+    if (c->message)
+        bh_json_set_str(&a, doc, "message", c->message);
+    groups = groups_of(&a, c);
+    if (groups)
+        bh_json_set(&a, doc, "rejectedGroups", groups);
+    nodes = bh_json_new(&a, BH_JSON_ARRAY);
+    for (size_t i = 0; i < c->n_nodes; i++) {
+        struct bh_json *o = bh_json_new(&a, BH_JSON_OBJECT);
+        bh_json_set_str(&a, o, "node", bh_sym_text(tab, c->nodes[i].node));
+        bh_json_set_i64(&a, o, "count", c->nodes[i].n);
+        bh_json_push(nodes, o);
+    }
+    bh_json_set(&a, doc, "nodes", nodes);
+    bh_form_write(out, doc, form);
+    bh_arena_fini(&a);
+}
+
+static void write_table(const struct count *c, bool wide, bool colour, struct bh_buf *out)
+{
+    const struct bh_symtab *tab = bh_engine_symtab(c->t->engine);
+    size_t shown = wide ? c->n_nodes : BH_MIN(c->n_nodes, (size_t)SHOWN_NODES);
+    struct bh_grid g = {0};
+    struct bh_arena a;
+
+    bh_arena_init(&a, 0);
+    if (c->n_nodes) {
+        bh_grid_heading(&g, 0, "NODE", ">PODS", NULL);
+        for (size_t i = 0; i < shown; i++) {
+            bh_grid_cell(&g, 0, "%s", bh_sym_text(tab, c->nodes[i].node));
+            bh_grid_cell(&g, BH_CELL_RIGHT, "%u", c->nodes[i].n);
+            bh_grid_row(&g);
+        }
+        bh_grid_print(&g, out, 0, colour);
+        if (shown < c->n_nodes)
+            bh_buf_addf(out, "... and %zu more nodes; -o wide lists all\n", c->n_nodes - shown);
+        bh_buf_addc(out, '\n');
+    }
+    bh_buf_addf(out, "%u more of pod ", c->total);
+    bh_text_add(out, 0, colour, bh_trial_pod_ns(c->pod));
+    bh_buf_addc(out, '/');
+    bh_text_add(out, 0, colour, bh_trial_pod_name(c->pod));
+    bh_buf_addf(out, " fit on %zu of %u nodes\n", c->n_nodes, c->t->n_nodes);
+    if (c->limited)
+        bh_buf_addf(out, "Stopped at the limit of %u\n", c->limit);
+    if (c->message) {
+        bh_buf_adds(out, "No more because: ");
+        bh_text_add(out, BH_CELL_BAD, colour, c->message);
+        bh_buf_adds(out, "\n\n");
+        bh_explain_render_groups(out, groups_of(&a, c), colour);
+    }
+    bh_grid_fini(&g);
+    bh_arena_fini(&a);
+}
+
+/* ---- which pod --------------------------------------------------------------------------------
+ */
+
+/* The pod's object, of which copies are made. */
+static int read_pod(struct count *c, const struct bh_trial_pod *p, struct bh_err *err)
+{
+    const struct bh_trial_item *it =
+        bh_trial_find_item(c->t, "Pod", bh_trial_pod_ns(p), bh_trial_pod_name(p));
+
+    bh_assert(it); /* the pod was made of it */
+    c->pod = p;
+    return bh_json_parse(&c->kept, it->json, it->n, 0, &c->tree, err);
+}
+
+static int find_pod(struct count *c, struct bh_err *err)
+{
+    const struct bh_trial *t = c->t;
+
+    if (t->n_list != 1)
+        return bh_err_set(err, -EINVAL,
+                          t->n_list ? "--count counts one pod and %zu are pending: say which with "
+                                      "--pod NAMESPACE/NAME"
+                                    : "--count counts a pending pod and there is none",
+                          t->n_list);
+    return read_pod(c, t->list[0], err);
+}
+
+static void count_init(struct count *c, struct bh_trial *t, int64_t max)
+{
+    *c = (struct count){.t = t, .limit = max > 0 ? (uint32_t)BH_MIN(max, COUNT_MAX) : COUNT_MAX};
+    bh_arena_init(&c->kept, 0);
+    bh_arena_init(&c->a, 0);
+}
+
+static void count_fini(struct count *c)
+{
+    bh_umap_fini(&c->index);
+    bh_arena_fini(&c->kept);
+    bh_arena_fini(&c->a);
+    free(c->nodes);
+    free(c->message);
+    free(c->groups);
+}
+
+static void sort_nodes(struct count *c)
+{
+    if (c->n_nodes > 1)
+        qsort_r(c->nodes, c->n_nodes, sizeof *c->nodes, most_first, bh_engine_symtab(c->t->engine));
+}
+
+int bh_trial_count(struct bh_trial *t, int64_t max, struct bh_buf *out, struct bh_err *err)
+{
+    enum bh_form form = t->o.form;
+    struct count c;
+
+    count_init(&c, t, max);
+    int rc = find_pod(&c, err);
+    if (rc >= 0)
+        rc = run(&c, err);
+    if (rc >= 0) {
+        sort_nodes(&c);
+        if (form == BH_FORM_JSON || form == BH_FORM_YAML)
+            write_document(&c, form, out);
+        else
+            write_table(&c, form == BH_FORM_WIDE, t->o.colour, out);
+    }
+    count_fini(&c);
+    return rc;
+}
+
+/* ---- several pods -----------------------------------------------------------------------------
+ */
+
+static struct bh_json *counted(struct bh_arena *a, struct count *c)
+{
+    const struct bh_symtab *tab = bh_engine_symtab(c->t->engine);
+    struct bh_json *o = bh_json_new(a, BH_JSON_OBJECT), *nodes = bh_json_new(a, BH_JSON_ARRAY);
+
+    sort_nodes(c);
+    bh_json_set_str(a, o, "namespace", bh_trial_pod_ns(c->pod));
+    bh_json_set_str(a, o, "name", bh_trial_pod_name(c->pod));
+    bh_json_set_i64(a, o, "replicas", c->total);
+    for (size_t i = 0; i < c->n_nodes; i++) {
+        struct bh_json *x = bh_json_new(a, BH_JSON_OBJECT);
+        bh_json_set_str(a, x, "node", bh_sym_text(tab, c->nodes[i].node));
+        bh_json_set_i64(a, x, "replicas", c->nodes[i].n);
+        bh_json_push(nodes, x);
+    }
+    bh_json_set(a, o, "nodes", nodes);
+    return o;
+}
+
+static struct bh_json *all_counted(struct bh_arena *a, struct count *c, size_t n,
+                                   const struct count *failed)
+{
+    struct bh_json *doc = bh_json_new(a, BH_JSON_OBJECT), *why, *list, *groups;
+    int64_t total = 0;
+
+    for (size_t i = 0; i < n; i++)
+        total += c[i].total;
+    bh_json_set_i64(a, doc, "replicas", total);
+    why = bh_json_obj_at(a, doc, "failReason");
+    bh_json_set_str(a, why, "type", failed ? "Unschedulable" : "LimitReached");
+    bh_json_set_str(a, why, "message",
+                    failed && failed->message ? failed->message
+                    : failed                  ? ""
+                                              : "as many as asked for fit");
+    groups = failed ? groups_of(a, failed) : NULL;
+    if (groups)
+        bh_json_set(a, doc, "rejectedGroups", groups);
+    list = bh_json_set(a, doc, "pods", bh_json_new(a, BH_JSON_ARRAY));
+    for (size_t i = 0; i < n; i++)
+        bh_json_push(list, counted(a, &c[i]));
+    return doc;
+}
+
+int bh_trial_count_all(struct bh_trial *t, struct bh_trial_pod *const *pods, size_t n, int64_t max,
+                       struct bh_arena *a, struct bh_json **ret, struct bh_err *err)
+{
+    struct count *c = bh_calloc(n + 1, sizeof *c);
+    const struct count *failed = NULL;
+    uint32_t placed = 0, limit = 0;
+    int rc = 0;
+
+    for (size_t i = 0; i < n; i++) {
+        count_init(&c[i], t, max);
+        limit = c[i].limit;
+        rc = rc < 0 ? rc : read_pod(&c[i], pods[i], err);
+    }
+    for (size_t i = 0; rc >= 0 && !failed && placed < limit; i = (i + 1) % n) {
+        rc = place_one(&c[i], err);
+        bh_arena_reset(&c[i].a);
+        placed += rc == 1;
+        failed = rc == 0 ? &c[i] : NULL;
+        if (bh_trial_stopped(t))
+            rc = bh_err_set(err, -ECANCELED, "cancelled");
+    }
+    if (rc >= 0)
+        *ret = all_counted(a, c, n, failed);
+    for (size_t i = 0; i < n; i++)
+        count_fini(&c[i]);
+    free(c);
+    return rc < 0 ? rc : 0;
+}

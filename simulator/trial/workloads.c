@@ -1,0 +1,451 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * simulator/trial/workloads.c - pods of workloads, made by the simulator's controllers
+ *
+ * Each workload goes into the bare API server and the controllers run until nothing changes. What
+ * they made is taken over, less what the files hold already: an exported deployment usually comes
+ * with its replica sets and pods.
+ *
+ * Differences from a cluster: a stateful set's pods are all made at once; nothing is ever deleted.
+ */
+#include <errno.h>
+#include <unistd.h>
+
+#include "simulator/trial/admit.h"
+#include "simulator/admission/tree.h"
+
+#define PODS_MAX  100000 /* a number somebody typed; the controllers take half a minute */
+#define QUIET_NS  UINT64_C(60000000)
+#define WAIT_NS   UINT64_C(300000000000)
+#define EVENT_MAX 300
+
+struct workload {
+    size_t at;              /* of items */
+    const char *uid;        /* of the item, in kept */
+    struct bh_sim_obj *obj; /* in the store */
+    int64_t have;           /* active pods that the files hold */
+    bool split;             /* into other workloads of the files */
+};
+struct work {
+    struct bh_admission *ad;
+    struct workload *v;
+    size_t n;
+    struct bh_map by_uid;  /* of the item -> struct workload * */
+    struct bh_map on_node; /* "uid/node": a daemon set's pod that the files hold */
+    struct bh_arena kept;
+};
+
+static bool is_workload(const struct bh_trial_item *it)
+{
+    static const char *const kinds[] = {"Deployment", "ReplicaSet",  "ReplicationController",
+                                        "DaemonSet",  "StatefulSet", "Job"};
+
+    for (size_t i = 0; !it->replaced && i < BH_ARRAY_LEN(kinds); i++)
+        if (bh_streq(it->kind_name, kinds[i]))
+            return bh_sim_type_of_kind(it->api_version, it->kind_name) != NULL;
+    return false;
+}
+
+/* uid of the controller, NULL without one. */
+static const char *controller_of(const struct bh_json *obj)
+{
+    bh_json_each (r, bh_tree_arr(obj, "metadata.ownerReferences")) {
+        if (bh_tree_bool(r, "controller", false))
+            return bh_tree_str(r, "uid");
+    }
+    return NULL;
+}
+
+static struct workload *owner_of(const struct work *w, const struct bh_json *obj)
+{
+    const char *uid = controller_of(obj);
+
+    return uid ? bh_map_get(&w->by_uid, uid, strlen(uid)) : NULL;
+}
+
+/* ---- what there is ----------------------------------------------------------------------------
+ */
+
+/* The node a daemon set's pod is for. */
+static const char *node_of(const struct bh_json *pod)
+{
+    const char *node = bh_tree_str(pod, "spec.nodeName");
+
+    if (node && *node)
+        return node;
+    bh_json_each (t, bh_tree_arr(pod, "spec.affinity.nodeAffinity."
+                                      "requiredDuringSchedulingIgnoredDuringExecution."
+                                      "nodeSelectorTerms")) {
+        bh_json_each (f, bh_tree_arr(t, "matchFields")) {
+            const struct bh_json *v = bh_tree_arr(f, "values");
+            if (bh_tree_is(f, "key", "metadata.name") && v && bh_json_cstr(v->c.first))
+                return bh_json_cstr(v->c.first);
+        }
+    }
+    return "";
+}
+
+static bool is_over(const struct bh_json *pod)
+{
+    return bh_tree_deleting(pod) || bh_tree_is(pod, "status.phase", "Succeeded") ||
+           bh_tree_is(pod, "status.phase", "Failed");
+}
+
+static void count_pods(struct work *w)
+{
+    struct bh_trial *t = w->ad->t;
+
+    for (size_t i = 0; i < t->n_items; i++) {
+        if (t->items[i].replaced || !bh_streq(t->items[i].kind_name, "Pod"))
+            continue;
+        struct bh_json *pod = bh_admit_parse(&w->ad->a, &t->items[i]);
+        struct workload *o = is_over(pod) ? NULL : owner_of(w, pod);
+        if (o) {
+            BH_CLEANUP(bh_freep) char *key = bh_asprintf("%s/%s", o->uid, node_of(pod));
+            o->have++;
+            bh_map_put(&w->on_node, key, strlen(key), o);
+        }
+        bh_arena_reset(&w->ad->a);
+    }
+}
+
+static void find_workloads(struct work *w)
+{
+    struct bh_trial *t = w->ad->t;
+
+    w->v = bh_calloc(t->n_items + 1, sizeof *w->v);
+    for (size_t i = 0; i < t->n_items; i++) {
+        if (!is_workload(&t->items[i]))
+            continue;
+        struct workload *v = &w->v[w->n++];
+        const char *uid = bh_tree_str(bh_admit_parse(&w->ad->a, &t->items[i]), "metadata.uid");
+        *v = (struct workload){.at = i, .uid = bh_arena_strdup(&w->kept, uid ? uid : "")};
+        bh_map_put(&w->by_uid, v->uid, strlen(v->uid), v);
+        bh_arena_reset(&w->ad->a);
+    }
+}
+
+/* ---- into the store ---------------------------------------------------------------------------
+ */
+
+/* A deployment whose replica sets the files hold has done its work: they make the pods. */
+static void find_split(struct work *w)
+{
+    for (size_t i = 0; i < w->n; i++) {
+        const struct bh_trial_item *it = &w->ad->t->items[w->v[i].at];
+        struct workload *o = owner_of(w, bh_admit_parse(&w->ad->a, it));
+        if (o)
+            o->split = true;
+        bh_arena_reset(&w->ad->a);
+    }
+}
+
+static int64_t wanted(const struct bh_json *obj)
+{
+    int64_t parallel = bh_tree_i64(obj, "spec.parallelism", 1);
+
+    if (bh_tree_is(obj, "kind", "DaemonSet"))
+        return 0;
+    if (!bh_tree_is(obj, "kind", "Job"))
+        return bh_tree_i64(obj, "spec.replicas", 1);
+    return BH_MIN(parallel, bh_tree_i64(obj, "spec.completions", parallel));
+}
+
+/* The server makes these of a job's uid and refuses them in a create. */
+static void prepare_job(struct bh_arena *a, struct bh_json *obj, struct bh_json *spec)
+{
+    static const char *const labels[] = {"controller-uid", "batch.kubernetes.io/controller-uid",
+                                         "job-name", "batch.kubernetes.io/job-name"};
+    int64_t done = bh_tree_i64(obj, "status.succeeded", 0);
+
+    if (!bh_tree_bool(spec, "manualSelector", false))
+        bh_json_unset(spec, "selector");
+    for (size_t i = 0; i < BH_ARRAY_LEN(labels); i++)
+        bh_json_unset(bh_tree_obj(spec, "template.metadata.labels"), labels[i]);
+    if (done && bh_tree_has(spec, "completions"))
+        bh_json_set_i64(a, spec, "completions",
+                        BH_MAX(bh_tree_i64(spec, "completions", 0) - done, 0));
+}
+
+static void prepare(struct bh_arena *a, struct bh_json *obj)
+{
+    struct bh_json *spec = bh_json_obj_at(a, obj, "spec");
+
+    bh_json_unset(bh_tree_obj(obj, "metadata"), "ownerReferences"); /* the owner is not there */
+    if (bh_tree_is(obj, "kind", "StatefulSet"))
+        bh_json_set_str(a, spec, "podManagementPolicy", "Parallel");
+    if (bh_tree_is(obj, "kind", "Job"))
+        prepare_job(a, obj, spec);
+}
+
+static bool has_ended(const struct bh_json *obj)
+{
+    return bh_tree_condition_true(obj, "Complete") || bh_tree_condition_true(obj, "Failed");
+}
+
+static int store_one(struct work *w, struct workload *v, int64_t *total, struct bh_err *err)
+{
+    struct bh_admission *ad = w->ad;
+    const struct bh_trial_item *it = &ad->t->items[v->at];
+    const struct bh_sim_type *type = bh_sim_type_of_kind(it->api_version, it->kind_name);
+    struct bh_json *obj = bh_admit_parse(&ad->a, it);
+    int64_t n = wanted(obj);
+
+    if (v->split || has_ended(obj))
+        return 0;
+    if (n > PODS_MAX || (*total += n) > PODS_MAX)
+        return bh_err_set(err, -E2BIG, "more than %d pods are asked for", PODS_MAX);
+    prepare(&ad->a, obj);
+    return bh_admit_store(ad, type, it->ns, obj, &v->obj, err);
+}
+
+/* What daemon sets look at of the nodes that were not manifests. */
+static int store_nodes(struct bh_admission *ad, struct bh_err *err)
+{
+    struct bh_trial *t = ad->t;
+    const struct bh_sim_type *type = bh_sim_type_find("", "v1", "nodes");
+    int rc = 0;
+
+    for (size_t i = 0; i < t->n_items && rc >= 0; i++) {
+        if (t->items[i].replaced || !bh_streq(t->items[i].kind_name, "Node") ||
+            bh_sim_get(ad->sim, type, "", t->items[i].name))
+            continue;
+        struct bh_json *node = bh_admit_parse(&ad->a, &t->items[i]);
+        bh_admit_vouch_for(&ad->a, node);
+        rc = bh_admit_store(ad, type, "", node, NULL, err);
+        if (rc < 0)
+            bh_trial_blame(err, rc, &t->items[i]);
+        bh_arena_reset(&ad->a);
+    }
+    return rc;
+}
+
+static int store_all(struct work *w, int64_t *ret_total, struct bh_err *err)
+{
+    struct bh_trial *t = w->ad->t;
+    bool daemons = false;
+    int rc = 0;
+
+    for (size_t i = 0; i < w->n && rc >= 0; i++) {
+        rc = store_one(w, &w->v[i], ret_total, err);
+        if (rc < 0)
+            bh_trial_blame(err, rc, &t->items[w->v[i].at]);
+        daemons |= bh_streq(t->items[w->v[i].at].kind_name, "DaemonSet");
+        bh_arena_reset(&w->ad->a);
+    }
+    return rc >= 0 && daemons ? store_nodes(w->ad, err) : rc;
+}
+
+/* The controllers act within milliseconds of the loop's clock after what makes them act: a while
+ * without a commit means that there is nothing left to do. */
+static int run_controllers(struct bh_admission *ad, int64_t total, struct bh_err *err)
+{
+    const struct bh_sim_type *pods = bh_sim_type_find("", "v1", "pods");
+    const struct bh_sim_controller_options o = {.kubelet = false};
+    struct bh_sim_controllers *c = bh_sim_controllers_start(ad->sim, &o);
+    uint64_t begin = bh_mono_ns(), last = begin, seen = bh_sim_revision(ad->sim), now = begin;
+
+    for (unsigned quiet = 0; quiet < 8 || now - last < QUIET_NS; quiet++) {
+        uv_run(&ad->loop, UV_RUN_NOWAIT);
+        now = bh_mono_ns();
+        if (bh_sim_revision(ad->sim) != seen) {
+            seen = bh_sim_revision(ad->sim);
+            last = now;
+            quiet = 0;
+            bh_trial_progress(ad->t, "making pods", bh_sim_count(ad->sim, pods), (size_t)total);
+        } else {
+            usleep(500);
+        }
+        if (now - begin > WAIT_NS)
+            break;
+    }
+    bh_sim_controllers_stop(c);
+    return now - begin > WAIT_NS
+               ? bh_err_set(err, -ETIMEDOUT, "the workloads' pods are not made after five minutes")
+               : 0;
+}
+
+/* ---- out of the store -------------------------------------------------------------------------
+ */
+
+/* The item; of a deployment's replica set, the deployment. */
+static const struct bh_trial_item *culprit(struct work *w, const char *kind, const char *ns,
+                                           const char *name)
+{
+    const struct bh_trial_item *it = bh_trial_find_item(w->ad->t, kind, ns, name);
+    const char *dash = strrchr(name, '-');
+
+    if (it || !dash || !bh_streq(kind, "ReplicaSet"))
+        return it;
+    return bh_trial_find_item(w->ad->t, "Deployment", ns,
+                              bh_arena_strndup(&w->ad->a, name, (size_t)(dash - name)));
+}
+
+/* The first refusal of a pod, as its workload's controller was told. */
+static int check_refusals(struct work *w, struct bh_err *err)
+{
+    struct bh_sim_objs events;
+    int rc = 0;
+
+    bh_sim_list(w->ad->sim, bh_sim_type_find("", "v1", "events"), NULL, &events);
+    for (size_t i = 0; i < events.n && rc == 0; i++) {
+        const struct bh_json *e = bh_sim_obj_tree(&w->ad->a, events.v[i]);
+        const char *message = bh_tree_str(e, "message"), *ns = events.v[i]->ns;
+        const char *kind = bh_tree_str(e, "involvedObject.kind");
+        const char *name = bh_tree_str(e, "involvedObject.name");
+        if (!bh_tree_is(e, "reason", "FailedCreate") || !message || !kind || !name)
+            continue;
+        rc = bh_err_set(err, -EINVAL, "%.40s %.100s/%.100s: %.*s", kind, ns, name, EVENT_MAX,
+                        message);
+        const struct bh_trial_item *it = culprit(w, kind, ns, name);
+        if (it)
+            bh_trial_blame(err, rc, it);
+    }
+    bh_sim_objs_fini(&events);
+    bh_arena_reset(&w->ad->a);
+    return rc;
+}
+
+static int by_revision(const void *pa, const void *pb)
+{
+    const struct bh_sim_obj *a = *(struct bh_sim_obj *const *)pa,
+                            *b = *(struct bh_sim_obj *const *)pb;
+
+    return (a->rv > b->rv) - (a->rv < b->rv);
+}
+
+/* What an owner in the store made of one type, oldest first. */
+static void made_by(struct bh_admission *ad, const char *uid, const char *plural, const char *group,
+                    struct bh_sim_objs *ret)
+{
+    bh_sim_owned_by(ad->sim, uid, bh_sim_type_find(group, "v1", plural), ret);
+    if (ret->n > 1)
+        qsort(ret->v, ret->n, sizeof *ret->v, by_revision);
+}
+
+static int take(struct work *w, const struct workload *v, const struct bh_sim_obj *stored,
+                struct bh_err *err)
+{
+    struct bh_admission *ad = w->ad;
+    const struct bh_trial_source at = ad->t->items[v->at].at;
+    struct bh_json *obj = bh_sim_obj_tree(&ad->a, stored);
+    int rc = 0;
+
+    bh_admit_settle(ad, obj, bh_tree_has(obj, "metadata.generateName"));
+    if (bh_tree_is(obj, "kind", "Pod"))
+        rc = bh_admit_runtime_class(ad, obj, err);
+    if (rc >= 0 && bh_tree_is(obj, "kind", "Pod"))
+        rc = bh_admit_pod_claims(ad, stored, obj, &at, err);
+    return rc < 0 ? bh_trial_blame(err, rc, &ad->t->items[v->at]) : bh_admit_add(ad, &at, obj, err);
+}
+
+/* Does the trial have this pod already? */
+static bool is_there(struct work *w, struct workload *v, const struct bh_json *pod)
+{
+    const struct bh_trial_item *it = &w->ad->t->items[v->at];
+
+    if (bh_streq(it->kind_name, "StatefulSet"))
+        return bh_trial_find_item(w->ad->t, "Pod", it->ns, bh_tree_str(pod, "metadata.name"));
+    if (bh_streq(it->kind_name, "DaemonSet")) {
+        BH_CLEANUP(bh_freep) char *key = bh_asprintf("%s/%s", v->uid, node_of(pod));
+        return bh_map_get(&w->on_node, key, strlen(key)) != NULL;
+    }
+    return v->have-- > 0;
+}
+
+static int take_pods(struct work *w, struct workload *v, const char *owner, struct bh_err *err)
+{
+    struct bh_sim_objs pods;
+    int rc = 0;
+
+    made_by(w->ad, owner, "pods", "", &pods);
+    for (size_t i = 0; i < pods.n && rc >= 0; i++) {
+        if (!is_there(w, v, bh_sim_obj_tree(&w->ad->a, pods.v[i])))
+            rc = take(w, v, pods.v[i], err);
+        bh_arena_reset(&w->ad->a);
+    }
+    bh_sim_objs_fini(&pods);
+    return rc;
+}
+
+/* A deployment's replica sets with their pods. */
+static int take_sets(struct work *w, struct workload *v, struct bh_err *err)
+{
+    struct bh_sim_objs sets;
+    int rc = 0;
+
+    made_by(w->ad, v->obj->uid, "replicasets", "apps", &sets);
+    for (size_t i = 0; i < sets.n && rc >= 0; i++) {
+        rc = take(w, v, sets.v[i], err);
+        bh_arena_reset(&w->ad->a);
+        if (rc >= 0)
+            rc = take_pods(w, v, sets.v[i]->uid, err);
+    }
+    bh_sim_objs_fini(&sets);
+    return rc;
+}
+
+/* Claims that a stateful set made, and the trial does not have. */
+static int take_claims(struct work *w, struct workload *v, struct bh_err *err)
+{
+    struct bh_sim_objs claims;
+    int rc = 0;
+
+    bh_sim_list(w->ad->sim, bh_sim_type_find("", "v1", "persistentvolumeclaims"), v->obj->ns,
+                &claims);
+    for (size_t i = 0; i < claims.n && rc >= 0; i++) {
+        if (!claims.v[i]->n_owners && !bh_trial_find_item(w->ad->t, "PersistentVolumeClaim",
+                                                          claims.v[i]->ns, claims.v[i]->name))
+            rc = take(w, v, claims.v[i], err);
+        bh_arena_reset(&w->ad->a);
+    }
+    bh_sim_objs_fini(&claims);
+    return rc;
+}
+
+static int take_all(struct work *w, struct bh_err *err)
+{
+    int rc = 0;
+
+    for (size_t i = 0; i < w->n && rc >= 0; i++) {
+        struct workload *v = &w->v[i];
+        const char *kind = w->ad->t->items[v->at].kind_name;
+        if (!v->obj)
+            continue;
+        if (bh_streq(kind, "Deployment"))
+            rc = take_sets(w, v, err);
+        else
+            rc = take_pods(w, v, v->obj->uid, err);
+        if (rc >= 0 && bh_streq(kind, "StatefulSet"))
+            rc = take_claims(w, v, err);
+    }
+    return rc;
+}
+
+int bh_admit_workloads(struct bh_admission *ad, struct bh_err *err)
+{
+    struct work w = {.ad = ad};
+    int64_t total = 0;
+    int rc = 0;
+
+    bh_arena_init(&w.kept, 0);
+    find_workloads(&w);
+    if (w.n || bh_admit_has_claims(ad->t)) {
+        count_pods(&w);
+        find_split(&w);
+        rc = store_all(&w, &total, err);
+        if (rc >= 0)
+            rc = run_controllers(ad, total, err);
+        if (rc >= 0)
+            rc = check_refusals(&w, err);
+        if (rc >= 0)
+            rc = take_all(&w, err);
+    }
+    for (size_t i = 0; i < w.n; i++)
+        bh_sim_obj_unref(w.v[i].obj);
+    bh_map_fini(&w.by_uid);
+    bh_map_fini(&w.on_node);
+    bh_arena_fini(&w.kept);
+    free(w.v);
+    return rc;
+}

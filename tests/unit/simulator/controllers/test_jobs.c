@@ -1,0 +1,353 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * tests/unit/simulator/controllers/test_jobs.c - jobs, cron jobs and autoscalers under a manual
+ * clock
+ */
+#include "tests/unit/simulator/controllers/controllers_test.h"
+
+#include "simulator/controllers/cron.h"
+
+#define JOB_POD(annotations)                                                                       \
+    "  template: {metadata: {annotations: {" annotations "}}, spec: {restartPolicy: Never, "       \
+    "containers: [{name: c, image: i}]}}\n"
+#define RUNS(t)  "sim.berth.dev/run-time: " t
+#define FAILS(t) RUNS(t) ", sim.berth.dev/exit-code: \"3\""
+
+static void start(struct world *w)
+{
+    world_manual(w, (struct bh_sim_options){0});
+    make(&w->f, "Node", "", NODE("n1"));
+    pass(w, 0);
+}
+
+static const char *job_condition(struct world *w, const char *name, const char *type,
+                                 const char *key)
+{
+    const struct bh_sim_obj *o = get(&w->f, "jobs", "default", name);
+    const struct bh_json *c = o ? bh_tree_condition(bh_sim_obj_tree(&w->f.a, o), type) : NULL;
+    const char *v = bh_tree_str(c, key);
+
+    return v ? v : "";
+}
+
+/* ---- run time ---------------------------------------------------------------------------------
+ */
+
+static void test_run_time(void)
+{
+    struct world w;
+
+    start(&w);
+    make(&w.f, "Job", "default",
+         "metadata: {name: j}\nspec:\n  completions: 4\n  parallelism: 2\n" JOB_POD(RUNS("1m30s")));
+    pass(&w, 89);
+    CU_ASSERT_EQUAL(count_pods(&w, "Running"), 2);
+    CU_ASSERT_EQUAL(count_pods(&w, "Succeeded"), 0);
+    pass(&w, 1);
+    CU_ASSERT_EQUAL(count_pods(&w, "Running"), 2);
+    CU_ASSERT_EQUAL(count_pods(&w, "Succeeded"), 2);
+    pass(&w, 90);
+    CU_ASSERT_EQUAL(count_pods(&w, "Succeeded"), 4);
+    CU_ASSERT_STRING_EQUAL(job_condition(&w, "j", "Complete", "status"), "True");
+    CU_ASSERT_EQUAL(bh_sim_next_ns(w.f.s), INT64_MAX); /* nothing is left to happen */
+    world_fini(&w);
+}
+
+static void test_run_time_of_other_pods(void)
+{
+    struct world w;
+
+    start(&w);
+    make(&w.f, "Pod", "default",
+         "metadata: {name: a, annotations: {pod-complete.stage.kwok.x-k8s.io/delay: 5s}}\n"
+         "spec: {containers: [{name: c, image: i}]}");
+    make(&w.f, "Pod", "default",
+         "metadata: {name: b, annotations: {" FAILS(
+             "7s") "}}\n"
+                   "spec: {containers: [{name: c, image: i}]}");
+    make(&w.f, "Pod", "default",
+         "metadata: {name: bad, annotations: {sim.berth.dev/run-time: soon}}\n"
+         "spec: {containers: [{name: c, image: i}]}");
+    pass(&w, 4.5);
+    CU_ASSERT_EQUAL(count_pods(&w, "Running"), 3);
+    pass(&w, 0.5);
+    CU_ASSERT_STRING_EQUAL(get(&w.f, "pods", "default", "a")->phase, "Succeeded");
+    pass(&w, 2);
+    CU_ASSERT_STRING_EQUAL(get(&w.f, "pods", "default", "b")->phase, "Failed");
+    CU_ASSERT_PTR_NOT_NULL(strstr(get(&w.f, "pods", "default", "b")->json, "\"exitCode\":3"));
+    pass(&w, 1000);
+    CU_ASSERT_EQUAL(count_pods(&w, "Running"), 1);
+    world_fini(&w);
+}
+
+static void test_back_off(void)
+{
+    struct world w;
+
+    start(&w);
+    make(&w.f, "Job", "default",
+         "metadata: {name: j}\nspec:\n  backoffLimit: 3\n" JOB_POD(FAILS("1s")));
+    pass(&w, 1);
+    CU_ASSERT_EQUAL(count_pods(&w, "Failed"), 1);
+    CU_ASSERT_EQUAL(count_pods(&w, NULL), 1);
+    pass(&w, 10); /* the second began, and ends with this second */
+    CU_ASSERT_EQUAL(count_pods(&w, NULL), 2);
+    pass(&w, 1 + 20);
+    CU_ASSERT_EQUAL(count_pods(&w, NULL), 3);
+    pass(&w, 1 + 40 + 1);
+    CU_ASSERT_EQUAL(count_pods(&w, "Failed"), 4);
+    CU_ASSERT_STRING_EQUAL(job_condition(&w, "j", "Failed", "reason"), "BackoffLimitExceeded");
+    pass(&w, 10000);
+    CU_ASSERT_EQUAL(count_pods(&w, NULL), 4);
+    world_fini(&w);
+}
+
+static void test_deadline(void)
+{
+    struct world w;
+
+    start(&w);
+    make(&w.f, "Job", "default",
+         "metadata: {name: j}\nspec:\n  activeDeadlineSeconds: 30\n  ttlSecondsAfterFinished: 60\n"
+         "  parallelism: 3\n  completions: 9\n" JOB_POD(RUNS("20s")));
+    pass(&w, 29);
+    CU_ASSERT_EQUAL(count_pods(&w, "Running"), 3);
+    pass(&w, 1);
+    CU_ASSERT_EQUAL(count_pods(&w, "Running"), 0);
+    CU_ASSERT_STRING_EQUAL(job_condition(&w, "j", "Failed", "reason"), "DeadlineExceeded");
+    CU_ASSERT_STRING_EQUAL(job_condition(&w, "j", "Failed", "message"),
+                           "Job was active longer than specified deadline");
+    pass(&w, 59);
+    CU_ASSERT_PTR_NOT_NULL(get(&w.f, "jobs", "default", "j"));
+    pass(&w, 1);
+    CU_ASSERT_PTR_NULL(get(&w.f, "jobs", "default", "j"));
+    pass(&w, 0);
+    CU_ASSERT_EQUAL(count_pods(&w, NULL), 0);
+    world_fini(&w);
+}
+
+static void test_suspend(void)
+{
+    struct world w;
+
+    start(&w);
+    make(&w.f, "Job", "default",
+         "metadata: {name: j}\nspec:\n  suspend: true\n  activeDeadlineSeconds: 30\n" JOB_POD(
+             RUNS("20s")));
+    pass(&w, 100);
+    CU_ASSERT_EQUAL(count_pods(&w, NULL), 0);
+    CU_ASSERT_EQUAL(change(&w.f, "Job", "default", "j", BH_SIM_MAIN, "spec.suspend", "false"), 0);
+    pass(&w, 10);
+    CU_ASSERT_EQUAL(count_pods(&w, "Running"), 1);
+    CU_ASSERT_EQUAL(change(&w.f, "Job", "default", "j", BH_SIM_MAIN, "spec.suspend", "true"), 0);
+    pass(&w, 100); /* no deadline while it is suspended */
+    CU_ASSERT_EQUAL(count_pods(&w, NULL), 0);
+    CU_ASSERT_EQUAL(change(&w.f, "Job", "default", "j", BH_SIM_MAIN, "spec.suspend", "false"), 0);
+    pass(&w, 20);
+    CU_ASSERT_STRING_EQUAL(job_condition(&w, "j", "Complete", "status"), "True");
+    world_fini(&w);
+}
+
+/* ---- schedules --------------------------------------------------------------------------------
+ */
+
+static void check_next(const char *schedule, const char *after, const char *want)
+{
+    struct bh_cron c;
+    struct bh_err err = {{0}};
+    char got[32];
+
+    CU_ASSERT_EQUAL(bh_cron_parse(schedule, &c, &err), 0);
+    int64_t t = bh_cron_next(&c, bh_sim_parse_time(after) / SECOND);
+    if (t == INT64_MAX)
+        snprintf(got, sizeof(got), "never");
+    else
+        bh_sim_time(got, t * SECOND);
+    if (!bh_streq(got, want))
+        fprintf(stderr, "%s after %s: %s, want %s\n", schedule, after, got, want);
+    CU_ASSERT_STRING_EQUAL(got, want);
+}
+
+static void test_schedules(void)
+{
+    static const char *const bad[] = {"",           "* * * *",      "* * * * * *", "60 * * * *",
+                                      "* 24 * * *", "* * 0 * *",    "* * * 13 *",  "* * * * 7",
+                                      "a * * * *",  "*/0 * * * *",  "5-1 * * * *", "1,,2 * * * *",
+                                      "@often",     "@every never", "1 2 3 4 mo5", "-1 * * * *"};
+    check_next("* * * * *", "2026-01-01T00:00:00Z", "2026-01-01T00:01:00Z");
+    check_next("* * * * *", "2026-01-01T00:00:59Z", "2026-01-01T00:01:00Z");
+    check_next("*/15 * * * *", "2026-01-01T00:50:00Z", "2026-01-01T01:00:00Z");
+    check_next("5,10-12,50/5 3 * * ?", "2026-01-01T03:12:00Z", "2026-01-01T03:50:00Z");
+    check_next("0 0 29 2 *", "2026-01-01T00:00:00Z", "2028-02-29T00:00:00Z");
+    check_next("0 0 31 4 *", "2026-01-01T00:00:00Z", "never");
+    check_next("0 12 * * MON-fri", "2026-01-02T12:00:00Z", "2026-01-05T12:00:00Z");
+    check_next("0 0 13 * fri", "2026-01-03T00:00:00Z", "2026-01-09T00:00:00Z"); /* either */
+    check_next("0 0 13 dec *", "2026-12-31T23:59:00Z", "2027-12-13T00:00:00Z");
+    check_next("@hourly", "2026-01-01T00:00:00Z", "2026-01-01T01:00:00Z");
+    check_next("@weekly", "2026-01-01T00:00:00Z", "2026-01-04T00:00:00Z");
+    check_next("@yearly", "2026-01-01T00:00:00Z", "2027-01-01T00:00:00Z");
+    check_next("@every 90s", "2026-01-01T00:00:10Z", "2026-01-01T00:01:40Z");
+    for (size_t i = 0; i < BH_ARRAY_LEN(bad); i++) {
+        struct bh_cron c;
+        struct bh_err err = {{0}};
+        CU_ASSERT(bh_cron_parse(bad[i], &c, &err) < 0 && err.msg[0]);
+    }
+}
+
+/* ---- cron jobs --------------------------------------------------------------------------------
+ */
+
+static void make_cron(struct world *w, const char *more, const char *run)
+{
+    char text[1000];
+
+    snprintf(text, sizeof(text),
+             "metadata: {name: c}\nspec:\n  schedule: \"*/5 * * * *\"\n%s  jobTemplate:\n    "
+             "spec:\n      template: {metadata: {annotations: {sim.berth.dev/run-time: %s}}, spec: "
+             "{restartPolicy: Never, containers: [{name: c, image: i}]}}\n",
+             more, run);
+    CU_ASSERT_PTR_NOT_NULL(make(&w->f, "CronJob", "default", text));
+    bh_arena_reset(&w->f.a);
+}
+
+static size_t n_jobs(struct world *w)
+{
+    return bh_sim_count(w->f.s, type_of("jobs"));
+}
+
+static void test_cron_runs(void)
+{
+    struct world w;
+
+    start(&w); /* at 2026-01-01T00:00:00Z */
+    make_cron(&w, "", "60s");
+    pass(&w, 299);
+    CU_ASSERT_EQUAL(n_jobs(&w), 0);
+    pass(&w, 1);
+    CU_ASSERT_EQUAL(n_jobs(&w), 1);
+    CU_ASSERT_PTR_NOT_NULL(get(&w.f, "jobs", "default", "c-29453765")); /* minutes since 1970 */
+    const struct bh_sim_obj *c = get(&w.f, "cronjobs", "default", "c");
+    CU_ASSERT_STRING_EQUAL(field(&w.f, c, "status.lastScheduleTime"), "2026-01-01T00:05:00Z");
+    CU_ASSERT_PTR_NOT_NULL(strstr(field(&w.f, c, "status.active"), "c-29453765"));
+    pass(&w, 60);
+    c = get(&w.f, "cronjobs", "default", "c");
+    CU_ASSERT_STRING_EQUAL(field(&w.f, c, "status.lastSuccessfulTime"), "2026-01-01T00:06:00Z");
+    CU_ASSERT_STRING_EQUAL(field(&w.f, c, "status.active"), "");
+    pass(&w, 3600); /* three finished ones are kept */
+    CU_ASSERT_EQUAL(n_jobs(&w), 3);
+    c = get(&w.f, "cronjobs", "default", "c");
+    CU_ASSERT_STRING_EQUAL(field(&w.f, c, "status.lastScheduleTime"), "2026-01-01T01:05:00Z");
+    CU_ASSERT_EQUAL(bh_sim_delete(w.f.s, type_of("cronjobs"), "default", "c", NULL, &w.f.e), 0);
+    pass(&w, 10);
+    CU_ASSERT_EQUAL(n_jobs(&w), 0);
+    CU_ASSERT_EQUAL(count_pods(&w, NULL), 0);
+    world_fini(&w);
+}
+
+static void test_cron_policies(void)
+{
+    struct world w;
+
+    start(&w);
+    make_cron(&w, "  concurrencyPolicy: Forbid\n", "12m");
+    pass(&w, 16 * 60);
+    CU_ASSERT_EQUAL(n_jobs(&w), 1); /* 00:05 runs until 00:17 */
+    pass(&w, 5 * 60);
+    CU_ASSERT_EQUAL(n_jobs(&w), 2); /* 00:20 */
+    world_fini(&w);
+    start(&w);
+    make_cron(&w, "  concurrencyPolicy: Replace\n", "12m");
+    pass(&w, 16 * 60);
+    CU_ASSERT_EQUAL(n_jobs(&w), 1);
+    CU_ASSERT_PTR_NOT_NULL(get(&w.f, "jobs", "default", "c-29453775"));
+    world_fini(&w);
+    start(&w);
+    make_cron(&w, "", "12m");
+    pass(&w, 16 * 60);
+    CU_ASSERT_EQUAL(n_jobs(&w), 3);
+    world_fini(&w);
+}
+
+/* What was missed while it was suspended is not made up for, except the last, within the deadline.
+ */
+static void test_cron_suspended(void)
+{
+    struct world w;
+
+    start(&w);
+    make_cron(&w, "  suspend: true\n  startingDeadlineSeconds: 90\n", "1s");
+    pass(&w, 3600 * 24 * 400 + 120); /* two minutes past */
+    CU_ASSERT_EQUAL(n_jobs(&w), 0);
+    CU_ASSERT_EQUAL(change(&w.f, "CronJob", "default", "c", BH_SIM_MAIN, "spec.suspend", "false"),
+                    0);
+    pass(&w, 0);
+    CU_ASSERT_EQUAL(n_jobs(&w), 0);
+    pass(&w, 180);
+    CU_ASSERT_EQUAL(n_jobs(&w), 1);
+    world_fini(&w);
+    start(&w);
+    make_cron(&w, "  suspend: true\n", "1s");
+    pass(&w, 3600 * 24 * 400 + 120);
+    CU_ASSERT_EQUAL(change(&w.f, "CronJob", "default", "c", BH_SIM_MAIN, "spec.suspend", "false"),
+                    0);
+    pass(&w, 0);
+    CU_ASSERT_EQUAL(n_jobs(&w), 1);
+    world_fini(&w);
+}
+
+static void test_cron_unreadable(void)
+{
+    struct world w;
+    struct bh_sim_objs l;
+
+    start(&w);
+    make(&w.f, "CronJob", "default",
+         "metadata: {name: c}\nspec: {schedule: often, jobTemplate: {spec: {template: {spec: "
+         "{restartPolicy: Never, containers: [{name: c, image: i}]}}}}}");
+    pass(&w, 3600);
+    CU_ASSERT_EQUAL(n_jobs(&w), 0);
+    bh_sim_list(w.f.s, type_of("events"), "default", &l);
+    CU_ASSERT(l.n == 1 && strstr(l.v[0]->json, "UnParseableCronJobSchedule"));
+    bh_sim_objs_fini(&l);
+    world_fini(&w);
+}
+
+/* ---- autoscalers ------------------------------------------------------------------------------
+ */
+
+static void test_autoscaler(void)
+{
+    struct world w;
+
+    start(&w);
+    make(&w.f, "Deployment", "default", "metadata: {name: d}\nspec:\n  replicas: 1\n" TEMPLATE);
+    make(&w.f, "HorizontalPodAutoscaler", "default",
+         "metadata: {name: h}\nspec: {minReplicas: 2, maxReplicas: 4, scaleTargetRef: {apiVersion: "
+         "apps/v1, kind: Deployment, name: d}}");
+    pass(&w, 0);
+    CU_ASSERT_EQUAL(count_pods(&w, "Running"), 2);
+    CU_ASSERT_EQUAL(change(&w.f, "Deployment", "default", "d", BH_SIM_MAIN, "spec.replicas", "9"),
+                    0);
+    pass(&w, 0);
+    CU_ASSERT_EQUAL(count_pods(&w, "Running"), 4);
+    CU_ASSERT_EQUAL(num(&w, "horizontalpodautoscalers", "h", "status.currentReplicas"), 4);
+    CU_ASSERT_PTR_NOT_NULL(strstr(get(&w.f, "horizontalpodautoscalers", "default", "h")->json,
+                                  "FailedGetResourceMetric"));
+    CU_ASSERT_EQUAL(change(&w.f, "Deployment", "default", "d", BH_SIM_MAIN, "spec.replicas", "0"),
+                    0);
+    pass(&w, 0);
+    CU_ASSERT_EQUAL(count_pods(&w, NULL), 0);
+    CU_ASSERT_PTR_NOT_NULL(
+        strstr(get(&w.f, "horizontalpodautoscalers", "default", "h")->json, "ScalingDisabled"));
+    world_fini(&w);
+}
+
+BH_TESTS("simulator/controllers/jobs", {"jobs run as long as they are told", test_run_time},
+         {"other pods too", test_run_time_of_other_pods},
+         {"failed pods are replaced later and later", test_back_off},
+         {"a deadline ends a job, its ttl removes it", test_deadline},
+         {"a suspended job", test_suspend}, {"schedules", test_schedules},
+         {"a cron job makes jobs", test_cron_runs}, {"jobs that overlap", test_cron_policies},
+         {"a suspended cron job", test_cron_suspended},
+         {"a schedule that cannot be read", test_cron_unreadable},
+         {"an autoscaler keeps the bounds", test_autoscaler})

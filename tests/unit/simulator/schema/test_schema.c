@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * tests/unit/simulator/schema/test_schema.c - the tables, what they refuse, what they publish
+ */
+#include "common/base/map.h"
+#include "simulator/schema/schema.h"
+#include "tests/unit/simulator/admission/admission_test.h"
+
+static const struct bh_oas_type *root(const char *kind)
+{
+    return bh_oas_root(bh_sim_type_of_kind(NULL, kind));
+}
+
+/* What the check says of YAML, one line each; what is left of it goes to *ret_left. */
+static const char *judged(struct bh_arena *a, const char *kind, const char *text, char *ret_left,
+                          size_t n)
+{
+    struct bh_oas_report rep = {0};
+    struct bh_json *v = NULL;
+    struct bh_buf left = {0};
+    const char *said;
+
+    CU_ASSERT_EQUAL_FATAL(bh_yaml_parse(a, text, strlen(text), 0, &v, NULL), 0);
+    bh_oas_check(root(kind), v, NULL, &rep);
+    bh_json_write(&left, v);
+    snprintf(ret_left, n, "%s", bh_buf_str(&left));
+    said = bh_arena_printf(a, "%s%s", bh_buf_str(&rep.unknown), rep.mismatch);
+    bh_buf_fini(&left);
+    bh_buf_fini(&rep.unknown);
+    return said;
+}
+
+static void test_every_type_has_fields(void)
+{
+    for (size_t i = 0; i < bh_sim_n_types; i++) {
+        const struct bh_oas_type *t = bh_oas_root(&bh_sim_types[i]);
+        if (!t && strstr(bh_sim_types[i].group, "berth"))
+            continue; /* Berth's own kinds check themselves */
+        CU_ASSERT_PTR_NOT_NULL_FATAL(t);
+        if (t->n == 0)
+            fprintf(stderr, "%s has no fields\n", bh_sim_types[i].kind);
+        CU_ASSERT(t->n > 0);
+        for (size_t k = 1; k < t->n; k++) /* looked up by halving */
+            CU_ASSERT(strcmp(t->fields[k - 1].name, t->fields[k].name) < 0);
+    }
+    CU_ASSERT_PTR_NOT_NULL(bh_oas_field(root("Node"), "spec"));
+    CU_ASSERT_PTR_NULL(bh_oas_field(root("Node"), "Spec"));
+}
+
+/* Every type that a field refers to is defined: an empty one would drop all members of it. */
+static void walk(const struct bh_oas_type *t, struct bh_map *seen)
+{
+    static const char *const empty[] = {"CustomResourceSubresourceStatus", "BasicSchedulingPolicy"};
+    bool may = false;
+
+    if (bh_map_put(seen, (const char *)&t, sizeof(t), seen))
+        return;
+    for (size_t i = 0; i < BH_ARRAY_LEN(empty); i++)
+        may |= bh_streq(t->name, empty[i]);
+    if (!t->n && !may)
+        fprintf(stderr, "%s.%s has no fields\n", t->package, t->name);
+    CU_ASSERT(t->n > 0 || may);
+    for (size_t i = 0; i < t->n; i++) {
+        CU_ASSERT((t->fields[i].type != NULL) != (t->fields[i].leaf != 0));
+        CU_ASSERT(!t->fields[i].leaf || strchr("sildbyqtmxra", t->fields[i].leaf));
+        if (t->fields[i].type)
+            walk(t->fields[i].type, seen);
+    }
+}
+
+static void test_references(void)
+{
+    struct bh_map seen = {0};
+
+    for (size_t i = 0; i < bh_sim_n_types; i++) {
+        if (bh_oas_root(&bh_sim_types[i]))
+            walk(bh_oas_root(&bh_sim_types[i]), &seen);
+    }
+    CU_ASSERT(seen.len > 300);
+    bh_map_fini(&seen);
+}
+
+static void test_unknown(void)
+{
+    struct bh_arena a;
+    char left[400];
+
+    bh_arena_init(&a, 0);
+    EQ(judged(&a, "Pod",
+              "{metadata: {name: x, lables: {}}, spec: {containers: [{name: c, imge: i}], foo: "
+              "{bar: 1}}}",
+              left, sizeof(left)),
+       "unknown field \"metadata.lables\"\nunknown field \"spec.containers[0].imge\"\nunknown "
+       "field \"spec.foo\"\n");
+    EQ(left, "{\"metadata\":{\"name\":\"x\"},\"spec\":{\"containers\":[{\"name\":\"c\"}]}}");
+    /* Keys of maps are anything. */
+    EQ(judged(&a, "Node", "{metadata: {labels: {a/b: c}}, status: {capacity: {x.y/z: 1}}}", left,
+              sizeof(left)),
+       "");
+    EQ(judged(&a, "Pod", "{spec: {containers: [{name: 1}]}}", left, sizeof(left)),
+       "json: cannot unmarshal number into Go struct field spec.containers[0].name of type string");
+    EQ(judged(&a, "LimitRange", "{spec: {limits: {a: b}}}", left, sizeof(left)),
+       "json: cannot unmarshal object into Go struct field spec.limits of type []");
+    EQ(judged(&a, "Pod", "{spec: {priority: 3000000000}}", left, sizeof(left)),
+       "json: cannot unmarshal number into Go struct field spec.priority of type int32");
+    EQ(judged(&a, "Pod", "{spec: null, metadata: {labels: {a: null}}}", left, sizeof(left)), "");
+    bh_arena_fini(&a);
+}
+
+static void test_repeats(void)
+{
+    static const char text[] = "{\"a\":1,\"b\":{\"c\":[{\"d\":1,\"d\":2}]},\"a\":2}";
+    struct bh_oas_report rep = {0};
+    struct bh_arena a;
+    struct bh_json *v = NULL;
+
+    bh_arena_init(&a, 0);
+    CU_ASSERT_EQUAL_FATAL(bh_json_parse(&a, text, strlen(text), BH_JSON_REPEATS, &v, NULL), 0);
+    bh_oas_repeats(v, &rep);
+    EQ(bh_buf_str(&rep.unknown), "duplicate field \"b.c[0].d\"\nduplicate field \"a\"\n");
+    bh_buf_fini(&rep.unknown);
+    bh_arena_fini(&a);
+}
+
+static void test_emit(void)
+{
+    struct bh_buf out = {0}, whole = {0};
+    struct bh_map done = {0};
+    struct bh_arena a;
+    struct bh_json *v = NULL;
+    const struct bh_json *f;
+
+    bh_arena_init(&a, 0);
+    for (size_t i = 0; i < bh_sim_n_types; i++)
+        bh_oas_emit(&bh_sim_types[i], &done, &out);
+    bh_buf_addf(&whole, "{%s}", bh_buf_str(&out));
+    CU_ASSERT_EQUAL_FATAL(bh_json_parse(&a, whole.p, whole.n, BH_JSON_STRICT, &v, NULL), 0);
+    f = bh_json_get(bh_json_get(bh_json_get(v, "io.k8s.api.core.v1.PodSpec"), "properties"),
+                    "containers");
+    EQ(bh_json_get_text(f, "type"), "array");
+    EQ(bh_json_get_text(f, "x-kubernetes-patch-merge-key"), "name");
+    CU_ASSERT_PTR_NOT_NULL(strstr(bh_json_get_text(f, "description"), "at least one"));
+    CU_ASSERT_PTR_NOT_NULL(bh_json_get(v, "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"));
+    /* Whatever is referred to is there. */
+    for (const char *p = whole.p; (p = strstr(p, "#/components/schemas/"));) {
+        p += strlen("#/components/schemas/");
+        CU_ASSERT_PTR_NOT_NULL(bh_json_get(v, bh_arena_strndup(&a, p, strcspn(p, "\""))));
+    }
+    bh_buf_fini(&out);
+    bh_buf_fini(&whole);
+    bh_map_fini(&done);
+    bh_arena_fini(&a);
+}
+
+BH_TESTS("simulator/schema", {"every built-in type has its fields", test_every_type_has_fields},
+         {"whatever a field refers to is defined", test_references},
+         {"unknown members are named and taken out, wrong types named", test_unknown},
+         {"members that stand twice are named", test_repeats},
+         {"the published schemas hang together", test_emit})
