@@ -1,0 +1,489 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// table.js - a table of any length: only the rows in sight exist
+//
+// new Table({
+//   columns: [{id, title, width: '120px' | 'minmax(100px,2fr)', text(row) -> string|number, sort?(row) -> value to order by,
+//              cell?(row) -> Node|text (default: text), align: 'right', hidden, order: 'desc' (first direction), live: true (ages: made anew each 10 s)}],
+//   key(row) -> string (default row.key), labels?(row) -> {k: v} for k=v searches, search?(row) -> text searched (default: all columns' text),
+//   name: 'pods' (state is kept under this name; file name of exports), sort: {id, dir: 'asc'|'desc'}, onOpen?(row), href?(row),
+//   selectable: bool, onSelect?(Set of keys), actions?: [nodes], tools?: [nodes] (in the toolbar), placeholder, emptyText | emptyNode,
+//   query: initial search, onQuery?(text), filter?(row) -> bool, fixedHeight?: rows shown at most (then the table is as high as its rows)})
+// .el                 the element; fills its parent when that is a flex column
+// .setRows(iterable)  all rows (objects are kept, not copied); cheap to call often: it is worked off at most a few times a second
+// .setFilter(f), .setQuery(text), .refresh() (rows changed in place), .rows (in the order shown), .selected (Set of keys), .clearSelection()
+// .focus(), .scrollToKey(key)
+//
+// Search: words must all occur; "-word" must not; "column:text" looks in one column; "key=value" and "key" after "label:" in labels.
+// Keys: arrows, PageUp/Down, Home/End, Enter opens, Space selects, Ctrl-A selects all shown, Esc clears.
+import {compareNames, debounce, fmt, h, icon, replace, uniqueId} from './lib.js';
+import {download, menuButton} from './widgets.js';
+
+const ROW = 28, SPARE = 8, MAX_PX = 15e6;
+const nodesOf = (v) =>
+    (v === null || v === undefined || v === false ? []
+         : Array.isArray(v)                       ? v.flatMap(nodesOf)
+                                                  : [v instanceof Node ? v : document.createTextNode(String(v))]);
+const clip = (x) => (x === undefined || x === null ? '' : String(x));
+
+function parseSearch(text, columns, labels) {
+  const ids = new Map(columns.map((c) => [c.id.toLowerCase(), c]));
+  const tests = [];
+  for (const raw of text.match(/(?:[^\s"]|"[^"]*")+/g) || []) {
+    const not = raw.length > 1 && raw[0] === '-';
+    const word = (not ? raw.slice(1) : raw).replace(/"/g, '');
+    const colon = word.indexOf(':'), eq = word.indexOf('=');
+    const col = colon > 0 && ids.get(word.slice(0, colon).toLowerCase());
+    let test;
+    if (col) {
+      const want = word.slice(colon + 1).toLowerCase();
+      test = (row) => clip(col.text(row)).toLowerCase().includes(want);
+    } else if (labels && (word.startsWith('label:') || eq > 0)) {
+      const [k, v] = word.replace(/^label:/, '').split(/==?/);
+      test = (row) => {
+        const l = labels(row) || {};
+        return k in l && (v === undefined || l[k] === v);
+      };
+    } else {
+      const want = word.toLowerCase();
+      test = (row, all) => all(row).includes(want);
+    }
+    tests.push(not ? (r, a) => !test(r, a) : test);
+  }
+  return tests;
+}
+
+export class Table {
+  constructor(o) {
+    this.o = {key: (r) => r.key, name: 'rows', sort: null, ...o};
+    this.columns = this.o.columns.filter((c) => !c.hidden);
+    this.source = [];
+    this.rows = [];
+    this.index = new Map();
+    this.selected = new Set();
+    this.active = null;
+    this.pool = [];
+    this.sort = this.o.sort || {id: this.columns[0].id, dir: 'asc'};
+    this.filter = this.o.filter || null;
+    this.tests = [];
+    this.cost = 0;
+    this.id = uniqueId('vt');
+    this.build();
+    if (this.o.query) this.setQuery(this.o.query);
+  }
+
+  build() {
+    const o = this.o;
+    this.search = h('input', {
+      type: 'search',
+      class: 'vt-search',
+      placeholder: o.placeholder || 'Filter: text, column:text, label=value',
+      'aria-label': `Filter ${o.name}`,
+      spellcheck: 'false',
+      oninput: debounce(
+          120,
+          () => {
+            this.applyQuery(this.search.value);
+            if (o.onQuery) o.onQuery(this.search.value);
+          }),
+      onkeydown: (e) => {
+        if (e.key === 'ArrowDown' || e.key === 'Enter') {
+          e.preventDefault();
+          this.focus();
+        }
+      }
+    });
+    this.countEl = h('span', {class: 'vt-count', 'aria-live': 'off'});
+    this.actionsEl = h('span', {class: 'row', hidden: true}, o.actions || []);
+    this.tools =
+        h('div', {class: 'vt-tools'}, this.search, o.tools || [], this.countEl, h('span', {class: 'grow'}),
+          this.actionsEl,
+          menuButton(
+              'Save', [['As CSV', () => this.save('csv')], ['As JSON', () => this.save('json')]],
+              {icon: 'download', title: 'Save the rows shown'}));
+    this.head = h('div', {class: 'vt-head', role: 'row'});
+    this.body = h('div', {class: 'vt-body', role: 'rowgroup'});
+    this.emptyEl = h('div', {class: 'empty', hidden: true});
+    this.scroll =
+        h('div', {
+          class: 'vt-scroll',
+          role: 'grid',
+          tabindex: '0',
+          'aria-label': o.name,
+          'aria-multiselectable': o.selectable ? 'true' : null,
+          onscroll: () => this.draw(),
+          onkeydown: (e) => this.onKey(e)
+        },
+          h('div', {role: 'rowgroup', style: {position: 'sticky', top: '0', zIndex: '2'}}, this.head), this.body,
+          this.emptyEl);
+    this.el = h('div', {class: 'vt'}, this.tools, this.scroll);
+    const widths = this.columns.map((c) => c.width || 'minmax(90px,1fr)');
+    if (o.selectable) widths.unshift('32px');
+    this.el.style.setProperty('--vt-cols', widths.join(' '));
+    const min = this.columns.reduce((s, c) => s + parseInt(/\d+/.exec(c.width || '90')[0], 10), o.selectable ? 32 : 0);
+    this.el.style.setProperty('--vt-min', `${min}px`);
+    this.buildHead();
+    this.body.addEventListener('click', (e) => this.onClick(e));
+    this.body.addEventListener('dblclick', (e) => {
+      const r = this.rowAt(e);
+      if (r && o.onOpen) o.onOpen(r);
+    });
+    new ResizeObserver(() => this.draw()).observe(this.scroll);
+    if (this.columns.some((c) => c.live)) {
+      const timer =
+          setInterval(() => (this.el.isConnected ? this.draw(true) : this.everShown && clearInterval(timer)), 10000);
+    }
+  }
+
+  buildHead() {
+    const cells = this.columns.map(
+        (c) =>
+            h('div', {
+              role: 'columnheader',
+              class: c.align === 'right' ? 'right' : '',
+              'aria-sort': this.sort.id === c.id ? (this.sort.dir === 'asc' ? 'ascending' : 'descending') : 'none'
+            },
+              h('button', {type: 'button', title: c.hint || `Order by ${c.title}`, onclick: () => this.setSort(c)},
+                c.title)));
+    if (this.o.selectable) {
+      this.allBox = h('input', {
+        type: 'checkbox',
+        'aria-label': 'Select all rows shown',
+        onclick: () => this.selectAll(this.allBox.checked)
+      });
+      cells.unshift(h('div', {role: 'columnheader', class: 'vt-cell check'}, this.allBox));
+    }
+    replace(this.head, cells);
+  }
+
+  setSort(c) {
+    const first = c.order || 'asc';
+    this.sort =
+        this.sort.id === c.id ? {id: c.id, dir: this.sort.dir === 'asc' ? 'desc' : 'asc'} : {id: c.id, dir: first};
+    this.buildHead();
+    this.recompute();
+  }
+
+  setRows(rows) {
+    this.pendingRows = rows;
+    this.schedule();
+  }
+  setFilter(f) {
+    this.filter = f;
+    this.recompute();
+    this.scroll.scrollTop = 0;
+  }
+  setQuery(text) {
+    this.search.value = text;
+    this.applyQuery(text);
+  }
+  applyQuery(text) {
+    this.tests = parseSearch(text, this.columns, this.o.labels);
+    this.scroll.scrollTop = 0;
+    this.recompute();
+  }
+  refresh() { this.schedule(); }
+  clearSelection() {
+    this.selected.clear();
+    this.selectionChanged();
+  }
+  focus() {
+    this.scroll.focus();
+    if (this.active === null && this.rows.length) this.setActive(0);
+  }
+
+  // The dearer the last time was, the longer the next waits: 200,000 rows stay usable while they change.
+  schedule() {
+    if (this.timer) return;
+    const wait = Math.max(0, Math.min(2500, this.cost * 6) - (performance.now() - (this.last || -1e9)));
+    this.timer = setTimeout(() => {
+      this.timer = 0;
+      this.recompute();
+    }, wait);
+  }
+
+  recompute() {
+    if (this.pendingRows) {
+      this.source = Array.isArray(this.pendingRows) ? this.pendingRows : [...this.pendingRows];
+      this.pendingRows = null;
+    }
+    const t0 = performance.now();
+    const memo = this.o.search || ((r) => this.columns.map((c) => clip(c.text(r))).join(' '));
+    const all = (r) => memo(r).toLowerCase();
+    const {filter, tests} = this;
+    this.rows = filter || tests.length
+        ? this.source.filter((r) => (!filter || filter(r)) && tests.every((t) => t(r, all)))
+        : this.source.slice();
+    this.order();
+    if (this.active !== null || this.selected.size) {
+      this.index = new Map(this.rows.map((r, i) => [this.o.key(r), i]));
+      const keep = this.activeKey !== undefined && this.index.get(this.activeKey);
+      this.active = keep === undefined || keep === false ? null : keep;
+    }
+    if (this.selected.size) {
+      const there = new Set(this.source.map(this.o.key));
+      for (const k of this.selected)
+        if (!there.has(k)) this.selected.delete(k);
+      this.selectionChanged();
+    }
+    const n = this.rows.length, m = this.source.length;
+    this.countEl.textContent =
+        n === m ? `${fmt.count(n)} ${n === 1 ? 'row' : 'rows'}` : `${fmt.count(n)} of ${fmt.count(m)}`;
+    this.showEmpty(n, m);
+    this.draw(true);
+    this.last = performance.now();
+    this.cost = this.last - t0;
+  }
+
+  order() {
+    const c = this.columns.find((x) => x.id === this.sort.id);
+    if (!c) return;
+    const value = c.sort || c.text, sign = this.sort.dir === 'asc' ? 1 : -1, key = this.o.key;
+    const keyed = this.rows.map((r) => ({r, v: value(r)}));
+    const big = keyed.length > 20000;  // natural order costs too much there
+    keyed.sort((a, b) => {
+      const x = a.v, y = b.v;
+      if (x === y || (x == null && y == null)) {
+        const p = key(a.r), q = key(b.r);
+        return p < q ? -1 : p > q ? 1 : 0;
+      }
+      if (x === null || x === undefined || x === '') return 1;  // nothing stands last in both directions
+      if (y === null || y === undefined || y === '') return -1;
+      if (typeof x === 'number' && typeof y === 'number') return (x - y) * sign;
+      return (big ? (x < y ? -1 : 1) : compareNames(String(x), String(y))) * sign;
+    });
+    this.rows = keyed.map((k) => k.r);
+  }
+
+  showEmpty(n, m) {
+    this.emptyEl.hidden = n > 0;
+    if (n) return;
+    if (m === 0 && this.o.emptyNode) replace(this.emptyEl, this.o.emptyNode);
+    else replace(this.emptyEl, m === 0 ? this.o.emptyText || 'Nothing here yet.' : 'Nothing matches the filter.');
+  }
+
+  draw(all) {
+    const n = this.rows.length, high = n * ROW, total = Math.min(high, MAX_PX);
+    this.body.style.height = `${total}px`;
+    if (this.o.fixedHeight)
+      this.scroll.style.height = `${31 + ROW * Math.max(2, Math.min(n, this.o.fixedHeight)) + 2}px`;
+    this.scroll.setAttribute('aria-rowcount', n + 1);
+    const view = this.scroll.clientHeight;
+    if (!view) return;
+    this.everShown = true;
+    // Browsers bound an element's height; beyond it the scroll bar is scaled.
+    const top = this.scroll.scrollTop, room = Math.max(1, total - view),
+          scaled = high > total ? (top / room) * (high - view) : top;
+    const first = Math.max(0, Math.floor(scaled / ROW) - SPARE),
+          last = Math.min(n, Math.ceil((scaled + view) / ROW) + SPARE);
+    const used = new Map();
+    const want = Math.max(0, last - first);
+    while (this.pool.length < want) {
+      const el = h('div', {class: 'vt-row', role: 'row'});
+      this.pool.push(el);
+      this.body.append(el);
+    }
+    const free = [];
+    for (const el of this.pool) {
+      if (!all && el.idx >= first && el.idx < last && el.row === this.rows[el.idx]) used.set(el.idx, el);
+      else free.push(el);
+    }
+    // Rows keep their element when they can: what has the focus or the pointer stays.
+    if (all) {
+      for (let i = free.length - 1; i >= 0; i--) {
+        const el = free[i], j = el.idx;
+        if (j >= first && j < last && this.rows[j] && el.key === this.o.key(this.rows[j]) && !used.has(j)) {
+          free.splice(i, 1);
+          used.set(j, el);
+          this.fill(el, j);
+        }
+      }
+    }
+    for (let i = first; i < last; i++) {
+      let el = used.get(i);
+      if (!el) {
+        el = free.pop();
+        this.fill(el, i);
+      }
+      el.style.transform = `translateY(${high > total ? i * ROW - scaled + top : i * ROW}px)`;
+      el.hidden = false;
+    }
+    for (const el of free) {
+      el.hidden = true;
+      el.idx = -1;
+      el.row = null;
+    }
+    if (this.pool.length > want + 60) this.pool = this.pool.filter((el) => !el.hidden || (el.remove(), false));
+  }
+
+  fill(el, i) {
+    const row = this.rows[i], key = this.o.key(row), on = this.selected.has(key);
+    el.idx = i;
+    el.row = row;
+    el.key = key;
+    el.id = `${this.id}-${i}`;
+    el.setAttribute('aria-rowindex', i + 2);
+    el.setAttribute('aria-selected', String(on));
+    el.classList.toggle('active', i === this.active);
+    if (!el.cells) this.makeCells(el);
+    this.columns.forEach((c, j) => {
+      const cell = el.cells[j], text = clip(c.text(row));
+      if (c.cell) {
+        cell.into.replaceChildren(...nodesOf(c.cell(row)));
+        cell.text = text;
+      } else if (cell.text !== text) {
+        cell.into.textContent = text;
+        cell.text = text;
+      } else return;
+      if (c.title !== '') {
+        if (text) cell.el.title = text.slice(0, 400);
+        else cell.el.removeAttribute('title');
+      }
+    });
+    if (el.anchor) el.anchor.setAttribute('href', this.o.href(row));
+    if (el.box) {
+      el.box.checked = on;
+      el.box.setAttribute('aria-label', `Select ${key}`);
+    }
+  }
+  makeCells(el) {
+    const open = Math.max(0, this.columns.findIndex((c) => c.open));
+    el.cells = this.columns.map((c, j) => {
+      const cell =
+          h('div',
+            {class: c.align === 'right' ? 'vt-cell right'
+                 : c.mono               ? 'vt-cell mono'
+                                        : 'vt-cell',
+             role: 'gridcell'});
+      const into = this.o.href && j === open ? h('a', {tabindex: '-1'}) : cell;
+      if (into !== cell) {
+        cell.append(into);
+        el.anchor = into;
+      }
+      return {el: cell, into, text: ''};
+    });
+    if (this.o.selectable) {
+      el.box = h('input', {type: 'checkbox', tabindex: '-1'});
+      el.append(h('div', {class: 'vt-cell check', role: 'gridcell'}, el.box));
+    }
+    el.append(...el.cells.map((c) => c.el));
+  }
+
+  rowAt(e) {
+    const el = e.target.closest('.vt-row');
+    return el ? el.row : null;
+  }
+  onClick(e) {
+    const el = e.target.closest('.vt-row');
+    if (!el || !el.row) return;
+    const was = this.active;
+    this.setActive(el.idx, false);
+    if (e.target.matches('input[type=checkbox]')) {
+      if (e.shiftKey && was !== null)
+        for (let i = Math.min(was, el.idx); i <= Math.max(was, el.idx); i++)
+          this.selected.add(this.o.key(this.rows[i]));
+      else this.toggle(el.key, e.target.checked);
+      this.selectionChanged();
+      this.draw(true);
+    } else if (!e.target.closest('a,button,input') && this.o.onOpen && !String(window.getSelection())) {
+      this.o.onOpen(el.row);
+    }
+  }
+  toggle(key, on) {
+    if (on) this.selected.add(key);
+    else this.selected.delete(key);
+  }
+  selectAll(on) {
+    this.selected = on ? new Set(this.rows.map(this.o.key)) : new Set();
+    this.selectionChanged();
+    this.draw(true);
+  }
+  selectionChanged() {
+    const n = this.selected.size;
+    this.actionsEl.hidden = n === 0;
+    if (this.allBox) {
+      this.allBox.checked = n > 0 && n >= this.rows.length;
+      this.allBox.indeterminate = n > 0 && n < this.rows.length;
+    }
+    if (this.o.onSelect) this.o.onSelect(this.selected);
+  }
+
+  setActive(i, reveal = true) {
+    this.active = Math.max(0, Math.min(this.rows.length - 1, i));
+    if (!this.rows.length) {
+      this.active = null;
+      return;
+    }
+    this.activeKey = this.o.key(this.rows[this.active]);
+    if (reveal) this.reveal(this.active);
+    for (const el of this.pool) el.classList.toggle('active', el.idx === this.active && !el.hidden);
+    this.scroll.setAttribute('aria-activedescendant', `${this.id}-${this.active}`);
+  }
+  reveal(i) {
+    const view = this.scroll.clientHeight - 31, high = this.rows.length * ROW, total = Math.min(high, MAX_PX);
+    if (high > total) {
+      this.scroll.scrollTop = (i / this.rows.length) * (total - view);
+      this.draw();
+      return;
+    }
+    if (i * ROW < this.scroll.scrollTop) this.scroll.scrollTop = i * ROW;
+    else if ((i + 1) * ROW > this.scroll.scrollTop + view) this.scroll.scrollTop = (i + 1) * ROW - view;
+    this.draw();
+  }
+  scrollToKey(key) {
+    const i = this.rows.findIndex((r) => this.o.key(r) === key);
+    if (i >= 0) this.setActive(i);
+  }
+
+  onKey(e) {
+    if (e.target !== this.scroll) return;
+    const page = Math.max(1, Math.floor(this.scroll.clientHeight / ROW) - 2), at = this.active ?? -1;
+    const moves = {
+      ArrowDown: at + 1,
+      ArrowUp: at - 1,
+      PageDown: at + page,
+      PageUp: at - page,
+      Home: 0,
+      End: this.rows.length - 1
+    };
+    if (e.key in moves && !e.ctrlKey && !e.metaKey && !e.altKey) {
+      e.preventDefault();
+      if (e.shiftKey && this.o.selectable && this.active !== null) this.toggle(this.activeKey, true);
+      this.setActive(moves[e.key]);
+      if (e.shiftKey && this.o.selectable) {
+        this.toggle(this.activeKey, true);
+        this.selectionChanged();
+        this.draw(true);
+      }
+    } else if (e.key === 'Enter' && this.active !== null) {
+      e.preventDefault();
+      if (this.o.onOpen) this.o.onOpen(this.rows[this.active]);
+      else if (this.o.href) location.hash = this.o.href(this.rows[this.active]);
+    } else if (e.key === ' ' && this.o.selectable && this.active !== null) {
+      e.preventDefault();
+      this.toggle(this.activeKey, !this.selected.has(this.activeKey));
+      this.selectionChanged();
+      this.draw(true);
+    } else if (e.key === 'a' && (e.ctrlKey || e.metaKey) && this.o.selectable) {
+      e.preventDefault();
+      this.selectAll(true);
+    } else if (e.key === 'Escape' && this.selected.size) {
+      e.preventDefault();
+      this.selectAll(false);
+    }
+  }
+
+  save(form) {
+    const cols = this.columns.filter((c) => c.title);
+    if (form === 'json') return download(`${this.o.name}.json`, JSON.stringify(this.rows, null, 2), 'application/json');
+    // A cell that a spreadsheet would take for a formula is quoted with an apostrophe.
+    const cell = (x) => {
+      let s = clip(x);
+      if (/^[=+\-@\t\r]/.test(s) && isNaN(Number(s))) s = `'${s}`;
+      return /[",\n\r]/.test(s) ? `"${s.replace(/"/g, '""')}"` : s;
+    };
+    const lines =
+        [cols.map((c) => cell(c.title)).join(','), ...this.rows.map((r) => cols.map((c) => cell(c.text(r))).join(','))];
+    return download(`${this.o.name}.csv`, lines.join('\r\n') + '\r\n', 'text/csv');
+  }
+}
