@@ -1,0 +1,386 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The page's frame, tables, object pages, editor, map, configuration, import and export."""
+import json
+import os
+import re
+import subprocess
+import tempfile
+import time
+
+from browser import SCALE, Keys, Page, api, check, run
+
+EVIL = '<img src=x onerror="window.__ran=1"><script>window.__ran=1</script>'
+MANAGED = 'apiVersion: v1\nkind: Pod\nmetadata: {name: %s, namespace: default%s}\nspec: {containers: [{name: c, image: i, resources: {requests: {cpu: "%s"}}}]}\n'
+ROWS = "return [...document.querySelectorAll('#main .vt-row:not([hidden])')].map(r => r.innerText)"
+FOCUS = "const e = document.activeElement; return e ? (e.innerText || e.getAttribute('aria-label') || e.id || e.tagName).trim().slice(0, 60) : ''"
+
+
+def pod(name, cpu='100m', more=''):
+    return MANAGED % (name, more, cpu)
+
+
+def create(path, text):
+    return api(path, 'POST', text, 'application/yaml')
+
+
+def overview(page: Page):
+    page.theme('light')
+    page.wait('the tiles are filled', "return [...document.querySelectorAll('.tile .value')].some(e => e.innerText === '5')")
+    page.wait('the stream is live', "return document.querySelector('.live').dataset.state === 'live'")
+    page.wait_text('Requested of allocatable')
+    page.wait_text('nvidia.com/gpu')
+    create('/api/v1/namespaces/default/pods', pod('huge', '500'))
+    page.wait_text('Insufficient cpu')
+    page.wait_text('default/huge')
+    check('the overview names what waits, and why', True)
+    page.shot('overview-light')
+    page.go('#/pods?q=status:Unschedulable')
+    page.wait('one row', f"{ROWS}.length === 1")
+    check('the link to pending pods shows these only', 'huge' in page.js(ROWS)[0])
+
+
+def frame(page: Page):
+    page.go('#/overview')
+    page.key('g', 'n')
+    page.wait_text('node-a1')
+    check('g n goes to the nodes', page.js('return location.hash').startswith('#/nodes'))
+    page.key('?')
+    page.wait_text('Keyboard', 'dialog')
+    check('? shows the shortcuts', 'Ctrl' in page.text('dialog'))
+    page.key(Keys.ESCAPE)
+    page.wait('the help is closed', "return !document.querySelector('dialog[open]')")
+    page.chord(Keys.CONTROL, 'k')
+    page.wait('the palette has the focus', "return document.activeElement.getAttribute('role') === 'combobox'")
+    page.key('node-b2')
+    page.wait('a hit', "return document.querySelector('.palette li[aria-selected=true]')?.innerText.includes('node-b2')")
+    page.key(Keys.ENTER)
+    page.wait_text('Biggest pods')
+    check('the search leads to a node', page.js('return location.hash') == '#/nodes/node-b2')
+    page.shot('node-light')
+    page.key('t')
+    check('t turns the theme', page.js('return document.documentElement.dataset.theme') == 'dark')
+    page.shot('node-dark')
+    page.js("location.hash = '#/nonsense/x'")
+    page.wait_text('There is no such page')
+    page.js("location.hash = '#/pods/default/not-there'")
+    page.wait_text('There is no Pod default/not-there')
+    page.allowed.append('pods/not-there')
+    check('unknown addresses are told', True)
+    page.go('#/overview')
+    page.key('t')
+
+
+def tables(page: Page):
+    page.go('#/pods')
+    for i in range(3):
+        create('/api/v1/namespaces/default/pods', pod(f'small-{i}', '100m', ', labels: {app: small}'))
+    page.wait('three new rows without a reload', f"return ({ROWS.replace('return ', '')}).filter(t => t.includes('small-')).length === 3")
+    check('new pods appear by themselves', True)
+    page.wait('they run', f"return ({ROWS.replace('return ', '')}).filter(t => t.includes('small-') && t.includes('Running')).length === 3")
+    page.key('/')
+    page.key('app=small')
+    page.wait('the label filter', f"{ROWS}.length === 3")
+    check('a label filters', True)
+    page.shot('pods-light')
+    page.key(Keys.ENTER)
+    page.key(Keys.HOME, ' ', Keys.ARROW_DOWN, ' ')
+    check('space selects rows', page.js("return document.querySelectorAll('#main .vt-row[aria-selected=true]').length") == 2)
+    page.button('Delete')
+    page.wait_text('Delete 2 Pods?', 'dialog')
+    check('the focus is on Cancel', page.js(FOCUS) == 'Cancel')
+    page.button('Delete', 'dialog footer')
+    page.wait('they are gone', f"return ({ROWS.replace('return ', '')}).filter(t => t.includes('small-')).length === 1")
+    names = [p['metadata']['name'] for p in api('/api/v1/namespaces/default/pods')['items']]
+    check('two were deleted, one is left', sum(n.startswith('small-') for n in names) == 1, names)
+    page.js("document.querySelector('.vt-search').value = ''; document.querySelector('.vt-search').dispatchEvent(new Event('input'))")
+    routes = page.js("return [...document.querySelectorAll('#nav a.item')].map(a => a.getAttribute('href'))")
+    kinds = [r for r in routes if r.split('/')[1] in ('nodes', 'events', 'deployments', 'replicasets', 'statefulsets', 'daemonsets', 'jobs', 'cronjobs', 'namespaces', 'persistentvolumeclaims', 'persistentvolumes',
+                                                      'storageclasses', 'priorityclasses', 'poddisruptionbudgets', 'resourceclaims', 'resourceslices', 'deviceclasses')]
+    check('every kind has a table', len(kinds) == 17, kinds)
+    for r in kinds:
+        page.go(r)
+        page.wait(f'{r} is loaded', "return !!document.querySelector('#main .vt-count') && !document.querySelector('#main .spin')")
+    page.go('#/kind')
+    page.wait_text('ConfigMap')
+    page.go('#/kind/configmaps')
+    page.wait_text('No configmap')
+    create('/apis/apiextensions.k8s.io/v1/customresourcedefinitions', 'apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: widgets.example.com}\nspec:\n  group: example.com\n  scope: Namespaced\n'
+           '  names: {plural: widgets, singular: widget, kind: Widget}\n  versions:\n  - {name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}}\n')
+    create('/apis/example.com/v1/namespaces/default/widgets', 'apiVersion: example.com/v1\nkind: Widget\nmetadata: {name: first}\nspec: {size: 3}\n')
+    page.go('#/kind/widgets.example.com')
+    page.wait('its row', f"{ROWS}.length === 1")
+    page.go('#/kind/widgets.example.com/default/first')
+    page.wait_text('size: 3')
+    check('kinds found by discovery have tables and pages too, custom ones as well', True)
+
+
+def hostile(page: Page):
+    labels = {'evil': 'x'}
+    o = {'apiVersion': 'v1', 'kind': 'Pod', 'metadata': {'name': 'hostile', 'namespace': 'default', 'labels': labels, 'annotations': {'note': EVIL, 'json': json.dumps({'a': EVIL})}},
+         'spec': {'containers': [{'name': 'c', 'image': EVIL.replace(' ', ''), 'resources': {'requests': {'cpu': '900'}}}], 'nodeSelector': {'a': 'b'}}}
+    api('/api/v1/namespaces/default/pods', 'POST', o)
+    api('/api/v1/namespaces/default/events', 'POST', {'apiVersion': 'v1', 'kind': 'Event', 'metadata': {'name': 'hostile', 'namespace': 'default'}, 'type': 'Warning', 'reason': '<b>Bold</b>', 'message': EVIL,
+                                                     'involvedObject': {'apiVersion': 'v1', 'kind': 'Pod', 'name': 'hostile', 'namespace': 'default'}, 'lastTimestamp': '2026-01-01T00:00:00Z'})
+    api('/api/v1/namespaces/default/configmaps', 'POST', {'apiVersion': 'v1', 'kind': 'ConfigMap', 'metadata': {'name': 'hostile', 'namespace': 'default'}, 'data': {'x': EVIL, '__proto__': 'p'}})
+    page.go('#/pods/default/hostile')
+    page.wait_text('onerror=')
+    check('an annotation is shown as text', EVIL in page.text('#main'))
+    page.shot('pod-light')
+    page.button('YAML', '#main .tabs')
+    page.wait('the YAML is there', "return document.querySelector('#main .editor pre')?.innerText.includes('onerror=')")
+    page.button('Events', '#main .tabs')
+    page.wait_text('<b>Bold</b>')
+    page.go('#/events')
+    page.wait_text('<b>Bold</b>')
+    page.go('#/kind/configmaps/default/hostile')
+    page.wait_text('onerror=')
+    page.js("location.hash = '#/pods/default/' + encodeURIComponent('<img src=x onerror=window.__ran=1>')")
+    page.wait_text('There is no Pod')
+    page.allowed.append('%3Cimg')
+    page.js("location.hash = '#/edit?path=' + encodeURIComponent('//example.com/api/x')")
+    page.wait_text('This is no object')
+    check('nothing of it became markup', page.js("return document.querySelectorAll('#main script, #main img').length") == 0)
+    check('nothing of it ran', page.js('return window.__ran') == 0)
+
+
+def editor(page: Page):
+    page.go('#/edit?kind=nodes')
+    page.wait('the template is valid', "return document.querySelector('#main [role=status]').innerText.includes('the server would take it')")
+    check('the template of a node is accepted', True)
+    templates = page.js("""return Promise.all([import('./templates.js'), import('./kinds.js')]).then(([t, k]) => t.TEMPLATES.map(x => {
+        const kind = k.kindByName(x.kind); return [x.id, t.numbered(x.text, 1), k.objectPath(kind, kind.namespaced ? 'default' : '')]; }))""")
+    refused = []
+    for name, text, path in templates:
+        try:
+            api(path + '?dryRun=All', 'POST', text, 'application/yaml')
+        except AssertionError as e:
+            refused.append(f'{name}: {e}')
+    check('the server takes every template as it is', len(templates) >= 22 and not refused, '\n'.join(refused))
+    page.yaml('apiVersion: v1\nkind: Pod\nmetadata:\n  name: a\n bad: [\n')
+    page.wait('the syntax error has a line', "return /Line [4-7]/.test(document.querySelector('.problems').innerText)")
+    check('a syntax error is shown at its line', True)
+    page.yaml('apiVersion: v1\nkind: Pod\nmetadata:\n  name: bad\nspec:\n  containers:\n  - name: c\n    image: i\n    resources:\n      requests:\n        cpu: "-1"\n')
+    page.wait('the field is found', "return /Line (9|10|11)\\b/.test(document.querySelector('.problems').innerText)")
+    check("the server's refusal is shown at the field's line", 'requests' in page.text('.problems'), page.text('.problems'))
+    page.shot('editor-light')
+    page.allowed += ['dryRun=All', '/berth/v1/manifest', 'schedulerconfiguration', 'configs/check', 'api/v1/import']
+    page.yaml('apiVersion: v1\nkind: Namespace\nmetadata:\n  name: team-{n}\n')
+    page.js("const c = document.getElementById('copies'); c.value = 3; c.dispatchEvent(new Event('input'))")
+    page.wait('three would be taken', "return document.querySelector('#main [role=status]').innerText.startsWith('3 objects')")
+    page.js("document.querySelector('#main .editor textarea').focus()")
+    page.chord(Keys.CONTROL, Keys.ENTER)
+    page.wait_text('3 objects written')
+    names = [n['metadata']['name'] for n in api('/api/v1/namespaces')['items']]
+    check('copies with a name pattern', {'team-1', 'team-2', 'team-3'} <= set(names), names)
+    page.go('#/edit?path=/apis/apps/v1/namespaces/default/deployments/hello')
+    text = page.wait('the object is loaded', "const t = document.querySelector('#main .editor textarea').value; return t.includes('replicas: 3') && t")
+    page.yaml(text.replace('replicas: 3', 'replicas: 4'))
+    page.button('Show changes')
+    page.wait_text('replicas: 4', 'dialog .diff')
+    check('what would change is shown first', '- ' in page.text('dialog .diff') and 'replicas: 3' in page.text('dialog .diff'))
+    page.shot('diff-light')
+    page.button('Apply', 'dialog footer')
+    page.wait_text('is written')
+    check('and then written', api('/apis/apps/v1/namespaces/default/deployments/hello')['spec']['replicas'] == 4)
+    page.go('#/edit?kind=pods')
+    page.wait('a template again', "return document.querySelector('#main .editor textarea').value.includes('kind: Pod')")
+    page.chord(Keys.CONTROL, Keys.HOME)
+    page.key(Keys.TAB)
+    check('Tab indents', page.js("return document.querySelector('#main .editor textarea').value.startsWith('  apiVersion')"))
+    page.key(Keys.ESCAPE, Keys.TAB)
+    check('Esc, then Tab leaves', page.js("return document.activeElement.tagName") != 'TEXTAREA')
+
+
+def cluster_map(page: Page):
+    page.go('#/map')
+    page.wait_text('5 nodes in 3 groups')
+    page.js("document.querySelector('.mapscroll').focus()")
+    page.key(Keys.ARROW_RIGHT)
+    page.wait('a cell is described', "return !!document.querySelector('.charttip:not([hidden])') && document.querySelector('[aria-live]') !== null")
+    first = page.text('.charttip')
+    page.key(Keys.ARROW_RIGHT)
+    check('arrows move from cell to cell', page.text('.charttip') != first)
+    page.shot('map-light')
+    page.key('+')
+    page.key(Keys.HOME, Keys.ENTER)
+    page.wait_text('Biggest pods')
+    check('Enter opens the node', page.js('return location.hash').startswith('#/nodes/node-'))
+    page.go('#/map?resource=nvidia.com%2Fgpu&by=none')
+    page.wait_text('nvidia.com/gpu: 0 of 4')
+    check('resource and group stand in the address', True)
+
+
+def configuration(page: Page):
+    page.go('#/config')
+    text = page.wait('the running configuration', "const t = document.querySelector('#main .editor textarea').value; return t.includes('profiles:') && t")
+    page.wait('it is valid', "return /what runs|Valid/.test(document.querySelector('#main [role=status]').innerText)")
+    page.yaml(text + 'nonsense: 1\n')
+    page.wait('the error is told', "return document.querySelector('.problems').innerText.includes('nonsense')")
+    check('an unknown field is told while typing', 'Line' in page.text('.problems'), page.text('.problems'))
+    page.yaml('apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\nprofiles:\n- schedulerName: default-scheduler\n- schedulerName: second\n')
+    page.wait('valid', "return document.querySelector('#main [role=status]').innerText === 'Valid'")
+    page.shot('config-light')
+    page.button('Apply')
+    page.button('Apply', 'dialog footer')
+    page.wait('in force', "return document.querySelector('#toasts').innerText.includes('in force')", seconds=40)
+    running = json.dumps(api('/api/v1/schedulerconfiguration'))
+    check('the new configuration runs', '"second"' in running, running[:500])
+    page.button('Roll back', '#main .tabs')
+    page.wait_text('at the start of this session')
+    page.js("[...document.querySelectorAll('#main table button')].filter(b => b.innerText === 'Roll back').pop().click()")
+    page.wait_text('rolled back', seconds=40)
+    check('and the old one again', '"second"' not in json.dumps(api('/api/v1/schedulerconfiguration')))
+
+
+def transfer(page: Page):
+    page.go('#/transfer')
+    page.wait_text('Drop a file here')
+    page.shot('transfer-dark')
+    page.button('Add to the cluster')
+    with tempfile.TemporaryDirectory() as d:
+        path = os.path.join(d, 'some.yaml')
+        with open(path, 'w', encoding='utf-8') as f:
+            f.write(pod('imported') + '---\napiVersion: v1\nkind: Pod\nmetadata: {name: "Not A Name"}\nspec: {containers: []}\n')
+        page.one('#importfile').send_keys(path)
+        page.wait_text('The last import')
+    check('what was refused is listed', 'Not A Name' in page.text('#main'), page.text('#importresult'))
+    check('the rest is there', api('/api/v1/namespaces/default/pods/imported')['metadata']['name'] == 'imported')
+    page.button('Reset the cluster')
+    page.wait_text('Reset the cluster?', 'dialog')
+    page.button('Cancel', 'dialog footer')
+    check('reset asks first', len(api('/api/v1/nodes')['items']) == 5)
+    page.button('Reset the cluster')
+    page.button('Reset', 'dialog footer')
+    page.wait_text('as it was at the start', '#toasts')
+    check('reset brings the first state back', len(api('/api/v1/nodes')['items']) == 5)
+    for path in ('/apis/apps/v1/namespaces/default/deployments', '/api/v1/nodes', '/api/v1/namespaces/default/pods'):
+        api(path, 'DELETE')
+    page.go('#/overview')
+    page.wait_text('This cluster has no nodes')
+    page.shot('empty-dark')
+    page.button('Load the example')
+    page.wait('six nodes', "return [...document.querySelectorAll('.tile .value')].some(e => e.innerText === '6')")
+    page.wait_text('Insufficient', seconds=30)
+    check('an empty cluster offers an example', True)
+
+
+def lost_and_found(page: Page):
+    page.go('#/pods')
+    page.wait('live', "return document.querySelector('.live').dataset.state === 'live'")
+    page.allowed.append('berth/v1/watch')
+    page.d.execute_cdp_cmd('Network.enable', {})
+    page.d.execute_cdp_cmd('Network.emulateNetworkConditions', {'offline': True, 'latency': 0, 'downloadThroughput': 0, 'uploadThroughput': 0})
+    page.js("import('/ui/store.js').catch(() => {})")
+    page.allowed.append('ERR_INTERNET_DISCONNECTED')
+    page.js("return import('./store.js').then(s => s.restart())")
+    page.wait('the banner', "return !document.getElementById('banner').hidden && document.getElementById('banner').innerText.includes('lost')")
+    check('a lost connection is told', page.js("return document.querySelector('.live').dataset.state") == 'lost')
+    page.shot('lost-light')
+    create('/api/v1/namespaces/default/pods', pod('meanwhile'))
+    page.d.execute_cdp_cmd('Network.emulateNetworkConditions', {'offline': False, 'latency': 0, 'downloadThroughput': -1, 'uploadThroughput': -1})
+    page.wait('it comes back by itself', f"return document.getElementById('banner').hidden && ({ROWS.replace('return ', '')}).some(t => t.includes('meanwhile'))", seconds=30)
+    check('and what happened meanwhile is there', True)
+
+
+def keyboard_walk(page: Page):
+    """Every control of every screen can be reached, and nothing holds the focus."""
+    for route in ('#/overview', '#/pods', '#/map', '#/config', '#/transfer', '#/settings'):
+        page.go(route)
+        page.js("document.activeElement.blur(); document.getElementById('main').focus()")
+        seen, shown = [], True
+        for _ in range(40):
+            page.key(Keys.ESCAPE, Keys.TAB) if page.js("return document.activeElement.tagName === 'TEXTAREA'") else page.key(Keys.TAB)
+            e = page.js("""const e = document.activeElement; if (!e || e === document.body) return null; const b = e.getBoundingClientRect(), s = getComputedStyle(e);
+                           return [e.tagName + (e.id || e.innerText || e.getAttribute('aria-label') || '').slice(0, 30), b.width > 0, e.matches(':focus-visible')]""")
+            if e is None:
+                break
+            seen.append(e[0])
+            shown = shown and e[2]
+            if len(seen) > 4 and seen[-1] == seen[-2] == seen[-3]:
+                check(f'{route} has no keyboard trap', False, seen[-5:])
+                break
+        check(f'{route} can be walked with Tab, the focus is seen', len(set(seen)) > 3 and shown, seen)
+
+
+def dark_pictures(page: Page):
+    page.theme('dark')
+    page.go('#/overview')
+    page.wait('the bars', "return document.querySelectorAll('.resourceline').length > 2")
+    page.shot('overview-dark')
+    for route, name in (('#/pods', 'pods-dark'), ('#/map', 'map-dark'), ('#/edit?kind=pods', 'editor-dark'), ('#/config', 'config-dark')):
+        page.go(route)
+        page.wait('it is loaded', "return !document.querySelector('#main .spin')")
+        page.js("return new Promise(d => requestAnimationFrame(() => requestAnimationFrame(d)))")
+        page.shot(name)
+    # Text on its ground: at least 4.5 to 1 in both themes, for the colours that carry text.
+    for theme in ('light', 'dark'):
+        page.js("document.documentElement.dataset.theme = arguments[0]", theme)
+        worst = page.js("""
+          const s = getComputedStyle(document.documentElement), lum = (c) => { const m = /^#(..)(..)(..)$/.exec(c.trim()); return m.slice(1).map(x => parseInt(x, 16) / 255).map(x => x <= .04045 ? x / 12.92 : ((x + .055) / 1.055) ** 2.4).reduce((a, x, i) => a + x * [.2126, .7152, .0722][i], 0); };
+          const pairs = []; for (const t of ['--text', '--text-2', '--text-3', '--accent', '--ok', '--warn', '--bad', '--info']) for (const g of ['--surface', '--bg']) pairs.push([t, g]);
+          for (const t of ['ok', 'warn', 'bad', 'info']) pairs.push(['--' + t, '--' + t + '-soft']);
+          pairs.push(['--accent-text', '--accent'], ['--nav-text', '--nav-bg'], ['--nav-text-2', '--nav-bg']);
+          return pairs.map(([a, b]) => { const x = lum(s.getPropertyValue(a)), y = lum(s.getPropertyValue(b)); return [(Math.max(x, y) + .05) / (Math.min(x, y) + .05), a, b]; }).sort((p, q) => p[0] - q[0])[0];""")
+        check(f'every text has a contrast of 4.5 or more, {theme}', worst[0] >= 4.5, worst)
+
+
+def token(page: Page):
+    """A server that wants a token: the page itself is no secret, what it asks for is."""
+    with tempfile.TemporaryDirectory() as d:
+        path, log = os.path.join(d, 'tokens'), os.path.join(d, 'log')
+        with open(path, 'w', encoding='utf-8') as f:
+            f.write('s3cret,admin,1,"system:masters"\n')
+        os.chmod(path, 0o600)
+        with open(log, 'wb') as out:
+            server = subprocess.Popen([os.path.join(os.environ['BERTH_BIN'], 'berth-simulator'), '--port', '0', '--token-file', path], stdout=out, stderr=out)
+        try:
+            end, port = time.monotonic() + 15 * SCALE, None
+            while port is None:
+                with open(log, encoding='utf-8', errors='replace') as f:
+                    port = re.search(r'port=(\d+)', f.read())
+                assert time.monotonic() < end, 'berth-simulator did not start'
+                time.sleep(0.05)
+            page.allowed += ['401', f':{port[1]}/']
+            page.also.add(f'127.0.0.1:{port[1]}')
+            page.d.get(f'http://127.0.0.1:{port[1]}/ui/#/settings')
+            page.wait('the banner asks for a token', "return document.getElementById('banner')?.innerText.includes('wants a token')")
+            for text in ('wrong', 's3cret'):
+                page.js("document.getElementById('token').value = ''")
+                page.one('#token').send_keys(text, Keys.ENTER)
+                page.wait('the answer to it', "return document.getElementById('toasts').innerText.includes(arguments[0])", 'Unauthorized' if text == 'wrong' else 'accepts it')
+            page.wait('the stream is live', "return document.querySelector('.live').dataset.state === 'live'")
+            check('with the token the page works, without it only says so', page.js("return document.getElementById('banner').hidden"))
+            page.note_refused()
+        finally:
+            server.terminate()
+            server.wait()
+            page.d.get('about:blank')
+
+
+def many(page: Page):
+    """A large cluster: only what is in sight exists."""
+    shape = {'cpu': '16', 'memory': '64Gi', 'pods': '110'}
+    items = [{'apiVersion': 'v1', 'kind': 'Node', 'metadata': {'name': f'big-{i}', 'labels': {'topology.kubernetes.io/zone': f'zone-{i % 3}', 'pool': f'pool-{i % 5}'}}, 'status': {'allocatable': shape, 'capacity': shape}} for i in range(5000)]
+    items += [{'apiVersion': 'v1', 'kind': 'Pod', 'metadata': {'name': f'many-{i}', 'namespace': 'default', 'labels': {'app': f'many-{i % 7}'}},
+               'spec': {'nodeName': f'big-{i * 7 % 5000}', 'containers': [{'name': 'c', 'image': 'i', 'resources': {'requests': {'cpu': '2', 'memory': '1Gi'}}}]}} for i in range(10000)]
+    api('/api/v1/import?mode=merge', 'POST', {'apiVersion': 'v1', 'kind': 'List', 'items': items})
+    page.go('#/map?by=pool')
+    page.wait_text('5,006 nodes in 6 groups', seconds=30)
+    page.js("document.querySelector('.mapscroll').focus()")
+    page.key(Keys.ARROW_DOWN, Keys.ARROW_DOWN, '+', '+')
+    check('the map shows 5,000 nodes', 'requested' in page.text('#main'))
+    page.key('0')
+    page.js("return new Promise(d => requestAnimationFrame(() => requestAnimationFrame(d)))")
+    page.shot('map-5000')
+    page.go('#/pods')
+    page.wait('all pods are counted', "return /^10,0\\d\\d rows$/.test(document.querySelector('.vt-count').innerText)", seconds=30)
+    page.js("document.querySelector('.vt-scroll').focus()")
+    page.key(Keys.END)
+    page.wait('the last row', "return [...document.querySelectorAll('#main .vt-row:not([hidden])')].some(r => r.getAttribute('aria-rowindex') === document.querySelector('.vt-scroll').getAttribute('aria-rowcount'))")
+    rows = page.js("return document.querySelectorAll('#main .vt-row').length")
+    check('of 10,000 pods only the rows in sight exist', 10 < rows < 120, rows)
+    api('/api/v1/reset', 'PUT')
+
+
+if __name__ == '__main__':
+    run(overview, frame, tables, hostile, editor, cluster_map, configuration, keyboard_walk, dark_pictures, lost_and_found, transfer, many, token)

@@ -1,0 +1,294 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The screens of questions: a new user's evening, from an empty cluster to why and what would make it fit."""
+import gzip
+import json
+import os
+import tempfile
+
+from browser import SCALE, Keys, Page, api, check, run
+
+EVIL = '<img src=x onerror="window.__ran=1">'
+NODE = """apiVersion: v1
+kind: Node
+metadata: {name: %s, labels: {zone: %s, kubernetes.io/hostname: %s}}
+spec: {taints: [%s]}
+status: {capacity: {cpu: "4", memory: 16Gi, pods: "110"}, allocatable: {cpu: "4", memory: 16Gi, pods: "110"}}
+"""
+POD = """apiVersion: v1
+kind: Pod
+metadata: {name: %s, namespace: default}
+spec: {%s containers: [{name: main, image: app, resources: {requests: {cpu: "%s", memory: 1Gi}}}]}
+"""
+HEADLINE = "const e = document.querySelector('#main .q-headline'); return e ? e.innerText : ''"
+
+
+def create(text):
+    kind = text.split('kind: ')[1].split('\n')[0]
+    api('/api/v1/nodes' if kind == 'Node' else '/api/v1/namespaces/default/pods', 'POST', text, 'application/yaml')
+
+
+def phase(name):
+    p = api(f'/api/v1/namespaces/default/pods/{name}', wanted=(404,))
+    return p['status'].get('phase') if p else ''
+
+
+def until(page, what, ready, seconds=15):
+    """A condition of the server: asked through the page's waiting, so that a failure shows the screen."""
+    page.wait(what, 'return true')
+    for _ in range(int(seconds * SCALE / 0.05)):
+        if ready():
+            return
+        page.js('return 0')
+    raise AssertionError(f'waited in vain: {what}')
+
+
+def click(page, css, text):
+    page.wait(f'{text} in {css}', "const b = [...document.querySelectorAll(arguments[0])].find(e => e.innerText.trim().startsWith(arguments[1]) && !e.disabled); if (!b) return false; b.click(); return true", css, text)
+
+
+def an_empty_cluster_is_told(page: Page):
+    page.theme('light')
+    page.open()
+    api('/api/v1/reset', 'PUT')
+    for n in api('/api/v1/nodes')['items']:
+        api(f"/api/v1/nodes/{n['metadata']['name']}", 'DELETE')
+    for d in api('/apis/apps/v1/deployments')['items']:
+        api(f"/apis/apps/v1/namespaces/{d['metadata']['namespace']}/deployments/{d['metadata']['name']}", 'DELETE')
+    until(page, 'no nodes, no pods', lambda: not api('/api/v1/nodes')['items'] and not api('/api/v1/pods')['items'])
+    page.go('#/queue')
+    page.wait_text('The queue is empty')
+    page.go('#/whatif')
+    page.wait_text('there are no nodes')
+    check('a question to an empty cluster is answered', 'would fit nowhere' in page.js(HEADLINE), page.js(HEADLINE))
+
+
+def from_pending_to_running(page: Page):
+    page.go('#/edit')
+    page.wait('the editor', "return !!document.querySelector('#main .editor textarea')")
+    page.yaml('---\n'.join(NODE % (f'n{i}', 'ab'[i % 2], f'n{i}', '{key: gpu, value: "yes", effect: NoSchedule}' if i == 3 else '') for i in range(1, 4)))
+    page.chord(Keys.CONTROL, Keys.ENTER)
+    until(page, 'three nodes', lambda: len(api('/api/v1/nodes')['items']) == 3)
+    for i in range(4):
+        create(POD % (f'web-{i}', '', '500m'))
+    create(POD % ('big', '', '6'))
+    page.go('#/queue')
+    page.wait_text('default/big')
+    page.wait_text('NodeResourcesFit')
+    check('the queue tells who keeps the pod', 'unschedulable' in page.text('#main'))
+
+    page.go('#/decisions/pod/default/big')
+    page.wait('the decision in words', "return /fitted nowhere/.test(document.querySelector('#main .q-headline')?.innerText || '')")
+    line = page.js(HEADLINE)
+    check('why it is pending, in a sentence', '2 nodes had too little cpu' in line and 'taint' in line, line)
+    check('the funnel ends at none', page.js("return [...document.querySelectorAll('.q-funnel-row')].pop().innerText").split()[-1] == '0')
+    click(page, '.q-group summary', '2')
+    page.wait('the names of the nodes', "return [...document.querySelectorAll('.q-group[open] .q-row')].map(r => r.innerText).join().includes('n1')")
+    box = page.one('.q-ask input')
+    box.send_keys('n3', Keys.ENTER)
+    page.wait_text('was rejected by TaintToleration', '.q-why-answer')
+    check('why not n3', 'does not tolerate' in page.text('.q-why-answer'), page.text('.q-why-answer'))
+    box.clear()
+    box.send_keys('nowhere', Keys.ENTER)
+    page.wait_text('There was no node “nowhere”', '.q-why-answer')
+    page.allowed.append('nodes/nowhere')
+    page.shot('decision-pending-light')
+
+    click(page, '#main a.button', 'What would make it fit')
+    page.wait('suggestions were asked', "return / would help/.test(document.querySelector('#main').innerText)", seconds=30)
+    ideas = page.js("return [...document.querySelectorAll('.q-ideas li')].map(l => l.innerText)")
+    check('what would make it fit is found', any('half the cpu' in i and 'fits' in i for i in ideas) and any('large enough' in i and 'fits' in i for i in ideas), '\n'.join(ideas))
+    check('what does not help is told', any('tolerate the taint' in i and 'nowhere' in i for i in ideas), '\n'.join(ideas))
+    page.shot('whatif-suggestions-light')
+    page.js("[...document.querySelectorAll('.q-ideas li')].find(l => l.innerText.includes('half the cpu')).querySelector('button').click()")
+    page.wait('before and after', "const v = document.querySelector('.q-verdict .better'); return !!v && /Scheduled/.test(v.innerText)")
+    check('nothing was changed by asking', phase('big') == 'Pending' and '6' == api('/api/v1/namespaces/default/pods/big')['spec']['containers'][0]['resources']['requests']['cpu'])
+    click(page, '#main button', 'Apply for real')
+    page.wait_text('Replace the pod default/big', 'dialog')
+    page.shot('whatif-apply-light')
+    click(page, 'dialog button', 'Change the cluster')
+    until(page, 'big runs', lambda: phase('big') == 'Running')
+    check('it runs after the change was applied', True)
+
+
+def a_decision_explained(page: Page):
+    page.go('#/decisions/pod/default/big')
+    page.wait('where it went', "return /went to n[12]/.test(document.querySelector('#main .q-headline')?.innerText || '')")
+    page.wait_text('points', '.q-headline')
+    click(page, '.tabs button', 'Scores')
+    page.wait('two bars', "return document.querySelectorAll('.q-score-rows .q-bar i').length > 4")
+    page.shot('scores-light')
+    names = "return [...document.querySelectorAll('.q-score-rows .q-score-name')].map(e => e.innerText.replace('★ ', ''))"
+    api_top = api('/berth/v1/decisions?pod=big&limit=1')['items'][0]
+    top = api(f"/berth/v1/decisions/{api_top['id']}")['top'][0]
+    check('bars stand in the order of totals', page.js(names)[0] == top['node'], page.js(names))
+    check('the total is the recorded one', page.text('.q-score-rows .q-score-total').replace(',', '') == str(top['total']))
+    click(page, '.segmented button', 'Table')
+    page.wait('scores as numbers', "return document.querySelectorAll('.q-score-rows .q-score-cell').length > 4")
+    click(page, '.tabs button', 'Heat map')
+    page.wait('the heat map', "return !!document.querySelector('.q-heat-canvas') && document.querySelector('.q-heat-canvas').width > 100")
+    page.js("document.querySelector('.q-heat-canvas').focus()")
+    page.key(Keys.END)
+    page.wait_text('n3: rejected by TaintToleration', '.q-heat-say')
+    page.shot('heat-light')
+    page.key(Keys.ENTER)
+    page.wait_text('n3 was rejected', '.q-why-answer')
+    check('the heat map is walked by keys and asks about a node', True)
+    page.go('#/decisions')
+    page.wait_text('default/big')
+    page.js("const i = document.querySelector('#main .vt-search'); i.value = 'big'; i.dispatchEvent(new Event('input'))")
+    page.wait('filtered', "const r = [...document.querySelectorAll('.q-list .q-row')]; return r.length > 0 && r.every(x => x.innerText.includes('big'))")
+    check('decisions are filtered by text', True)
+    page.js("const i = document.querySelector('#main .vt-search'); i.value = ''; i.dispatchEvent(new Event('input'))")
+    create(POD % ('late', '', '100m'))
+    page.wait_text('default/late')
+    check('a new decision appears by itself', True)
+    page.shot('decisions-light')
+
+
+def other_questions(page: Page):
+    page.go('#/capacity')
+    page.wait('a number', "return +(document.querySelector('.q-big')?.innerText || 0) > 0")
+    before = int(page.text('.q-big'))
+    page.js("document.querySelector('[aria-label=\"add nodes like\"]').value = 'n1'; document.querySelector('[aria-label=\"how many nodes\"]').value = '2'; document.querySelector('[aria-label=\"add nodes like\"]').closest('form').requestSubmit()")
+    page.wait('more with two nodes more', f"return +(document.querySelector('.q-big')?.innerText || 0) >= {before} + 8")
+    check('two more nodes are counted, none was made', len(api('/api/v1/nodes')['items']) == 3)
+    page.shot('capacity-light')
+    page.go('#/drain?nodes=n1')
+    page.wait_text('Draining n1')
+    check('a drain is shown before it is done', 'default/' in page.text('.q-drain-result'), page.text('#main'))
+    page.shot('drain-light')
+    page.go('#/configdiff')
+    page.wait('both configurations', "return [...document.querySelectorAll('#main .editor textarea')].every(a => a.value.includes('KubeSchedulerConfiguration'))")
+    page.js("const a = document.querySelectorAll('#main .editor textarea')[1]; a.value = 'apiVersion: kubescheduler.config.k8s.io/v1\\nkind: KubeSchedulerConfiguration\\nparallelism: 0\\n'; a.dispatchEvent(new Event('input', {bubbles: true}))")
+    page.allowed.append('configs/diff')
+    click(page, '#main button', 'Compare')
+    page.wait_text('should be an integer value greater than zero')
+    check('a wrong configuration is marked at its line', page.js("return document.querySelectorAll('#main .editor')[1].querySelector('.gutter .e')?.innerText") == '3')
+    page.js("const s = document.querySelector('[aria-label=\"take an example\"]'); s.value = '1'; s.dispatchEvent(new Event('change'))")
+    click(page, '#main button', 'Compare')
+    page.wait_text('No pod is pending')
+    click(page, '#main .segmented button', 'all pods')
+    click(page, '#main button', 'Compare')
+    page.wait('compared', "return /pods? (?:are decided alike|would go elsewhere)/.test(document.querySelector('#main').innerText)")
+    page.shot('configdiff-light')
+    page.go('#/whatif?pod=default/late')
+    page.wait('answered', "return /would go to/.test(document.querySelector('#main .q-headline')?.innerText || '')")
+    page.allowed.append('berth/v1/manifest')
+    page.allowed.append('berth/v1/whatif')
+    page.yaml('apiVersion: v1\nkind: Pod\nmetadata: {name: late}\nspec: {containers: [{name: a, image: b, resources: {requests: {cpu: many}}}]}\n')
+    page.wait('the mistake is told', "return !document.querySelector('#main .problems').hidden")
+    check('a mistake in a question is shown with its line', 'Line 4' in page.text('#main .problems'), page.text('#main .problems'))
+
+
+def time_and_runs(page: Page):
+    page.go('#/timeline')
+    page.wait('events', "return document.querySelectorAll('.q-events .q-row').length > 5")
+    page.wait_text('The cluster at')
+    now = page.wait('pods now', "return document.querySelectorAll('.q-then .tile .value')[1]?.innerText")
+    page.js("document.querySelector('.q-lanes').focus()")
+    page.key(Keys.HOME)
+    page.wait('the cluster as it was', f"return document.querySelectorAll('.q-then .tile .value')[1]?.innerText !== '{now}' || /No longer known/.test(document.querySelector('.q-then').innerText)")
+    check('the cursor goes back in time', True)
+    page.key(Keys.END)
+    page.wait('and forth', f"return document.querySelectorAll('.q-then .tile .value')[1]?.innerText === '{now}'")
+    page.shot('timeline-light')
+    page.go('#/scenarios')
+    page.wait('an example stands there', "return document.querySelector('#main .editor textarea').value.includes('kind: Scenario')")
+    click(page, '#main .panel button.primary', 'Run')
+    page.wait('the run ends well', "return /Succeeded/.test(document.querySelector('#main').innerText)", seconds=40)
+    page.wait('plots', "return document.querySelectorAll('#main .chart path').length > 4")
+    check('a scenario with two configurations is run and drawn', True)
+    page.shot('scenario-light')
+    click(page, '.tabs button', 'Numbers')
+    page.wait_text('pods created')
+    click(page, '.tabs button', 'Comparison')
+    page.wait_text('went to')
+
+
+def record(at, event, text):
+    o = api('/berth/v1/manifest', 'POST', text, 'application/yaml')['documents'][0]['object']
+    return json.dumps({'time': f'2026-01-05T10:00:{at:02d}Z', 'event': event, 'resource': o}) + '\n'
+
+
+def replay(page: Page):
+    """A file that is no record, under a hostile name; then a record, paused, stepped and let go."""
+    folder = tempfile.mkdtemp(prefix='berth-record-')
+    bad, good = os.path.join(folder, EVIL.replace('/', '') + '.jsonl.gz'), os.path.join(folder, 'record.jsonl')
+    with gzip.open(bad, 'wt') as f:
+        f.write('not a record\n')
+    with open(good, 'w', encoding='utf-8') as f:
+        f.write(record(0, 'Add', NODE % ('r1', 'a', 'r1', '')) + record(1, 'Add', NODE % ('r2', 'b', 'r2', '')))
+        f.writelines(record(2 + i, 'Add', POD % (f'old-{i}', '', '1')) for i in range(4))
+        f.writelines(record(6, 'Update', POD % (f'old-{i}', 'nodeName: r1,', '1')) for i in range(4))
+        f.write(record(9, 'Delete', POD % ('old-0', '', '1')))
+    page.allowed.append('berth/v1/replay')
+    page.go('#/replay')
+    page.wait_text('Play a recorded cluster again')
+    page.one('input[type=file]').send_keys(bad)
+    click(page, '#main button.primary', 'Play')
+    page.wait('a wrong file is refused', "return !!document.querySelector('#main .note.bad')")
+    check('a file that is no record is refused in words', 'record' in page.text('#main .note.bad'), page.text('#main .note.bad'))
+    api('/berth/v1/replay', 'DELETE')
+    page.go('#/queue')
+    page.go('#/replay')
+    page.wait_text('Play a recorded cluster again')
+    page.one('input[type=file]').send_keys(good)
+    page.js("[...document.querySelectorAll('#main label.check')].find(l => l.innerText.includes('start paused')).querySelector('input').click()")
+    click(page, '#main button.primary', 'Play')
+    page.wait_text('Paused')
+    click(page, '#main button', 'Step')
+    page.wait('one change', "return document.querySelector('#main .tile .value')?.innerText === '1'")
+    check('a paused replay goes step by step', True)
+    click(page, '#main button', '▶ Go on')
+    page.wait('played to its end', "return document.querySelector('#main .tag')?.innerText.includes('Done')")
+    check('what was recorded is there', sorted(n['metadata']['name'] for n in api('/api/v1/nodes')['items']) == ['r1', 'r2'])
+    compared = api('/berth/v1/replay')['compared']
+    page.wait('both numbers', "const t = [...document.querySelectorAll('#main .tile')].map(e => e.innerText); return t.some(x => x.includes('As recorded')) && t.some(x => x.includes('Otherwise'))")
+    check('what was decided otherwise is named', compared['same'] + compared['different'] == 4 and ('recorded on r1' in page.text('#main')) == (compared['different'] > 0), compared)
+    page.shot('replay-light')
+    click(page, '#main button.danger', 'Stop and forget')
+    click(page, 'dialog button', 'Stop')
+    page.wait_text('Play a recorded cluster again')
+    for f in (bad, good):
+        os.unlink(f)
+    os.rmdir(folder)
+
+
+def hostile_texts(page: Page):
+    page.allowed.append('%3Cimg')
+    page.go('#/decisions/pod/default/' + EVIL.replace('/', '%2F').replace('<', '%3C').replace('>', '%3E').replace('"', '%22').replace(' ', '%20'))
+    page.wait_text('There is no pod default/<img')
+    page.go('#/whatif')
+    page.wait('ready', "return document.querySelector('#main .editor textarea')?.value.includes('kind: Pod')")
+    page.yaml('apiVersion: v1\nkind: Pod\nmetadata: {name: asked, annotations: {note: ' + json.dumps(EVIL) + '}}\nspec: {nodeSelector: {' + json.dumps(EVIL) + ': ' + json.dumps(EVIL) + '}, containers: [{name: a, image: ' + json.dumps(EVIL) + '}]}\n')
+    page.wait('told or answered', "return !document.querySelector('#main .problems').hidden || /fit nowhere/.test(document.querySelector('#main .q-headline')?.innerText || '')")
+    page.go('#/scenarios')
+    page.allowed.append('berth/v1/scenarios')
+    page.wait('ready', "return document.querySelector('#main .editor textarea')?.value.includes('kind: Scenario')")
+    page.yaml('apiVersion: sim.berth.dev/v1alpha1\nkind: Scenario\nmetadata: {name: ' + json.dumps(EVIL) + '}\nspec: {' + json.dumps(EVIL) + ': 1}\n')
+    click(page, '#main .panel button.primary', 'Run')
+    page.wait('refused', "return !document.querySelector('#main .problems').hidden || /Failed/.test(document.querySelector('#main').innerText)")
+    check('hostile texts stay texts', page.js('return !document.querySelector("img") && !window.__ran'))
+
+
+def in_the_dark(page: Page):
+    page.theme('dark')
+    create(POD % ('huge', '', '9'))
+    page.open('#/whatif?pod=default/huge')
+    page.wait('suggestions for an address that was typed', "return / would help/.test(document.querySelector('#main').innerText)", seconds=30)
+    check('suggestions know the nodes', 'large enough' in page.text('.q-ideas'))
+    page.shot('whatif-suggestions-dark')
+    page.open('#/decisions/pod/default/big')
+    page.wait('drawn', "return /went to/.test(document.querySelector('#main .q-headline')?.innerText || '')")
+    page.shot('decision-dark')
+    for name in ('timeline', 'capacity', 'queue', 'scenarios', 'whatif'):
+        page.go(f'#/{name}')
+        page.wait('drawn', "return document.querySelector('#main').innerText.length > 60")
+        page.shot(f'{name}-dark')
+    wide = page.js("return [document.querySelector('#main').scrollWidth, document.querySelector('#main').clientWidth]")
+    check('nothing is wider than the window', wide[0] <= wide[1], wide)
+    page.theme('light')
+
+
+if __name__ == '__main__':
+    run(an_empty_cluster_is_told, from_pending_to_running, a_decision_explained, other_questions, time_and_runs, hostile_texts, in_the_dark, replay)

@@ -1,0 +1,32 @@
+#!/usr/bin/env bash
+# The web page in Chromium, against a real `berth up`: tests/browser/test_*.py, each a browser of its own.
+# Pictures of the screens, light and dark, are kept in $BUILD/screenshots.
+here=$(dirname "$0")
+# shellcheck source=tests/integration/lib/common.sh
+. "$here/lib/common.sh"
+python=/usr/bin/python3 # Debian's: python3-selenium is installed for it
+for need in /usr/bin/chromium /usr/bin/chromedriver; do
+    [ -x "$need" ] || { skip "the page in a browser" "$need is not installed"; exit 0; }
+done
+"$python" -c 'import selenium' 2>/dev/null || { skip "the page in a browser" "python3-selenium is not installed"; exit 0; }
+tests=$(cd "$here/../browser" && pwd)
+web=$here/../../simulator/web
+no_markup() { ! grep -nE 'innerHTML|outerHTML|insertAdjacentHTML|document\.write|[^a-z]eval\(|new Function|cssText' "$web"/*.js; }
+check "no script makes markup or code from text" no_markup
+no_inline() { ! grep -nE '<style|<script>| on[a-z]+=| style=|https?://' "$web"/*.html; }
+check "the page has nothing inline and nothing foreign" no_inline
+start_up --port 0 --front-port 0 --runtime-dir "$work/run" || exit 1
+BERTH_URL=$(awk '/API server/ {print $3; exit}' "$work/up.out")
+SCREENSHOTS=${SCREENSHOTS:-$BERTH_BIN/../screenshots}
+export BERTH_BIN BERTH_URL SCREENSHOTS PYTHONDONTWRITEBYTECODE=1
+for t in "$tests"/test_*.py; do
+    [ $# -eq 0 ] || [[ " $* " == *" $(basename "$t") "* ]] || continue
+    (cd "$tests" && timeout $((240 * SCALE)) "$python" "$t") >"$work/out" 2>"$work/err"
+    rc=$?
+    cat "$work/out"
+    good=$(grep -c '^ok - ' "$work/out")
+    bad=$(grep -c '^not ok - ' "$work/out")
+    passed=$((passed + good)) failed=$((failed + bad))
+    [ "$rc" -eq 0 ] || [ "$bad" -gt 0 ] || not_ok "$(basename "$t") ends well" "status $rc: $(tail -n 15 "$work/err")"
+done
+kill -0 "$up_pid" 2>/dev/null && ok "the server survived" || not_ok "the server survived" "$(tail -n 20 "$work/up.err")"
