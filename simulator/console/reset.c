@@ -6,16 +6,21 @@
  * the same any more, goes at once, finalizers or not; then what is missing comes back with its old
  * uid and a new revision. Watchers see DELETED and ADDED, revisions only rise, and it all happens
  * in one turn of the loop, so that no controller sees a half of it.
- * Leases belong to whoever holds them and stay.
+ * Leases belong to whoever holds them and stay. Definitions of custom kinds that came later go by
+ * their own rules, with their objects; one that was there at the start and is gone does not come
+ * back.
  */
 #include "simulator/console/kss.h"
 
 #include <stdio.h>
 
 #include "simulator/console/past.h"
+#include "simulator/replay/engine.h"
 
 struct bh_console_baseline {
     struct bh_sim_objs objs;
+    char **definitions; /* uids of the custom kinds of that moment */
+    size_t n_definitions;
     char *config; /* of the scheduler's file at that moment, NULL = there was none */
     size_t config_n;
     char path[180]; /* of the file, "" = none */
@@ -68,22 +73,28 @@ static void delete_now(struct bh_sim *s, const struct bh_sim_obj *o)
         bh_sim_commit_delete(s, slot);
 }
 
-/* Definitions of custom kinds and their objects live by rules of their own. */
+static bool is_definition(const struct bh_sim_type *t)
+{
+    return bh_streq(t->group, "apiextensions.k8s.io");
+}
+
+/* NULL: a custom kind that was withdrawn. */
 static bool is_ours(const struct bh_sim_type *t)
 {
-    return !t->stored_as && !(t->flags & BH_SIM_REVIEW) && !is_lease(t) &&
-           !bh_streq(t->group, "apiextensions.k8s.io");
+    return t && bh_sim_type_stores(t) && !(t->flags & BH_SIM_REVIEW) && !is_lease(t) &&
+           !is_definition(t);
 }
 
 size_t bh_console_wipe(struct bh_sim *s)
 {
     size_t n = 0;
 
-    for (size_t i = 0; i < bh_sim_n_types; i++) {
+    for (size_t i = 0; i < bh_sim_type_count(s); i++) {
+        const struct bh_sim_type *t = bh_sim_type_at(s, i);
         struct bh_sim_objs l;
-        if (!is_ours(&bh_sim_types[i]))
+        if (!is_ours(t))
             continue;
-        bh_sim_list(s, &bh_sim_types[i], NULL, &l);
+        bh_sim_list(s, t, NULL, &l);
         for (size_t k = 0; k < l.n; k++) {
             const struct bh_sim_obj *o = l.v[k];
             /* what a namespace that goes has for itself goes with it */
@@ -102,16 +113,38 @@ size_t bh_console_wipe(struct bh_sim *s)
 /* ---- the start --------------------------------------------------------------------------------
  */
 
+static void forget_definitions(struct bh_console_baseline *b)
+{
+    while (b->n_definitions)
+        free(b->definitions[--b->n_definitions]);
+    free(b->definitions);
+    b->definitions = NULL;
+}
+
+static void mark_definitions(struct bh_sim *s, struct bh_console_baseline *b)
+{
+    struct bh_sim_objs l;
+
+    forget_definitions(b);
+    bh_sim_list(s, bh_sim_find_kind(s, NULL, "CustomResourceDefinition"), NULL, &l);
+    b->definitions = bh_calloc(l.n + 1, sizeof(*b->definitions));
+    for (size_t i = 0; i < l.n; i++)
+        b->definitions[b->n_definitions++] = bh_strdup(l.v[i]->uid);
+    bh_sim_objs_fini(&l);
+}
+
 static void mark(struct bh_console *c)
 {
     struct bh_console_baseline *b = c->baseline;
 
+    mark_definitions(c->sim, b);
     bh_sim_objs_fini(&b->objs);
-    for (size_t i = 0; i < bh_sim_n_types; i++) {
+    for (size_t i = 0; i < bh_sim_type_count(c->sim); i++) {
+        const struct bh_sim_type *t = bh_sim_type_at(c->sim, i);
         struct bh_sim_objs l;
-        if (!is_ours(&bh_sim_types[i]) || bh_streq(bh_sim_types[i].kind, "Event"))
+        if (!is_ours(t) || bh_streq(t->kind, "Event"))
             continue;
-        bh_sim_list(c->sim, &bh_sim_types[i], NULL, &l);
+        bh_sim_list(c->sim, t, NULL, &l);
         b->objs.v = bh_reallocarray(b->objs.v, b->objs.n + l.n + 1, sizeof(*l.v));
         if (l.n)
             memcpy(b->objs.v + b->objs.n, l.v, l.n * sizeof(*l.v));
@@ -135,11 +168,12 @@ static void clear(struct bh_sim *s, const struct bh_console_baseline *b)
 
     for (size_t i = 0; i < b->objs.n; i++)
         (void)bh_map_put(&keep, b->objs.v[i]->uid, strlen(b->objs.v[i]->uid), b->objs.v[i]);
-    for (size_t i = 0; i < bh_sim_n_types; i++) {
+    for (size_t i = 0; i < bh_sim_type_count(s); i++) {
+        const struct bh_sim_type *t = bh_sim_type_at(s, i);
         struct bh_sim_objs l;
-        if (!is_ours(&bh_sim_types[i]))
+        if (!is_ours(t))
             continue;
-        bh_sim_list(s, &bh_sim_types[i], NULL, &l);
+        bh_sim_list(s, t, NULL, &l);
         for (size_t k = 0; k < l.n; k++) {
             const struct bh_sim_obj *was = bh_map_get(&keep, l.v[k]->uid, strlen(l.v[k]->uid));
             if (!was || !unchanged(was, l.v[k]))
@@ -150,11 +184,37 @@ static void clear(struct bh_sim *s, const struct bh_console_baseline *b)
     bh_map_fini(&keep);
 }
 
+static bool is_served(const struct bh_sim *s, const struct bh_sim_type *t)
+{
+    for (size_t i = 0; i < bh_sim_type_count(s); i++) {
+        if (bh_sim_type_at(s, i) == t)
+            return true;
+    }
+    return false;
+}
+
+/* Their objects go with them. */
+static void drop_new_definitions(struct bh_sim *s, const struct bh_console_baseline *b)
+{
+    const struct bh_sim_type *t = bh_sim_find_kind(s, NULL, "CustomResourceDefinition");
+    struct bh_sim_objs l;
+
+    bh_sim_list(s, t, NULL, &l);
+    for (size_t i = 0; i < l.n; i++) {
+        bool was = false;
+        for (size_t k = 0; k < b->n_definitions && !was; k++)
+            was = bh_streq(b->definitions[k], l.v[i]->uid);
+        if (!was)
+            (void)bh_sim_delete(s, t, "", l.v[i]->name, NULL, NULL);
+    }
+    bh_sim_objs_fini(&l);
+}
+
 static void bring_back(struct bh_sim *s, const struct bh_console_baseline *b)
 {
     for (size_t i = 0; i < b->objs.n; i++) {
         struct bh_sim_obj *o = b->objs.v[i];
-        if (!bh_sim_get(s, o->type, o->ns, o->name))
+        if (is_served(s, o->type) && !bh_sim_get(s, o->type, o->ns, o->name))
             bh_sim_commit(s, NULL, bh_sim_obj_with_rv(o, s->rv + 1), NULL);
     }
 }
@@ -186,7 +246,9 @@ static void done(struct bh_sim_req *r, struct bh_sim *s, void *arg)
             bh_console_fail(r, 409, NULL, 0, "an import is under way");
         return;
     }
+    bh_player_stop(s->console->replay); /* it would go on filling what is emptied */
     clear(s, s->console->baseline);
+    drop_new_definitions(s, s->console->baseline);
     bring_back(s, s->console->baseline);
     bh_console_past_note(s->console, "reset", "");
     if (r)
@@ -241,6 +303,7 @@ void bh_console_baseline_start(struct bh_console *c)
 void bh_console_baseline_stop(struct bh_console *c)
 {
     bh_sim_objs_fini(&c->baseline->objs);
+    forget_definitions(c->baseline);
     free(c->baseline->config);
     free(c->baseline);
     c->baseline = NULL;

@@ -122,7 +122,21 @@ running() { [ "$(k get pod p1 -n shop -o jsonpath='{.status.phase}')" = Running 
 eventually "a pod without its owner and account stays" 20 running
 check "manifests can be merged" has '.created == 1 and .deleted == 0' "$(post '/api/v1/import?mode=merge' '{"apiVersion":"v1","kind":"List","items":[{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"extra"}}]}')"
 before=$(get /berth/v1/overview | jq .revision)
+k apply -f - >/dev/null <<'EOF'
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: boats.example.com}
+spec:
+  group: example.com
+  scope: Cluster
+  names: {plural: boats, singular: boat, kind: Boat}
+  versions: [{name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}}]
+EOF
+boat() { k apply -f - <<<'{"apiVersion":"example.com/v1","kind":"Boat","metadata":{"name":"ark"}}'; }
+eventually "a custom kind that came later" 10 boat
 check "reset" says 202 code -X PUT "$url/api/v1/reset"
+no_boats() { ! k get crd boats.example.com 2>/dev/null && [ "$(code "$url/apis/example.com/v1/boats")" = 404 ]; }
+eventually "takes it away" 20 no_boats
 back() { [ "$(k get nodes -o name | wc -l)" = 5 ] && [ "$(get /berth/v1/overview | jq .pods.running)" = 3 ]; }
 eventually "brings back the start" 30 back
 check "with its configuration" says 1 backoff

@@ -76,11 +76,11 @@ static void test_steady_cycle(void)
     struct fx_pod p[200];
     const char *more[] = {
         "", "'nodeSelector':{'disk':'ssd'}", "'tolerations':[{'operator':'Exists'}]",
-        "'topologySpreadConstraints':[{'maxSkew':9,'topologyKey':'zone','whenUnsatisfiable':"
-        "'DoNotSchedule','labelSelector':{}},{'maxSkew':1,'topologyKey':'zone',"
-        "'whenUnsatisfiable':'ScheduleAnyway','labelSelector':{}}]",
-        "'affinity':{'podAffinity':{'requiredDuringSchedulingIgnoredDuringExecution':[{"
-        "'topologyKey':'zone','labelSelector':{}}]}}"};
+        ("'topologySpreadConstraints':[{'maxSkew':9,'topologyKey':'zone','whenUnsatisfiable':"
+         "'DoNotSchedule','labelSelector':{}},{'maxSkew':1,'topologyKey':'zone',"
+         "'whenUnsatisfiable':'ScheduleAnyway','labelSelector':{}}]"),
+        ("'affinity':{'podAffinity':{'requiredDuringSchedulingIgnoredDuringExecution':[{"
+         "'topologyKey':'zone','labelSelector':{}}]}}")};
     const unsigned shapes = BH_ARRAY_LEN(more), tracked = 2;
     struct bh_engine_stats st;
 
