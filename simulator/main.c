@@ -37,6 +37,30 @@ struct daemon {
     struct bh_keepalive *keepalive;
 };
 
+static int check_args(const struct args *a, struct bh_err *err)
+{
+    if (a->port < 0 || a->port > 65535)
+        return bh_err_set(err, -EINVAL, "port %lld: want 0 to 65535", (long long)a->port);
+    if (!a->cert_file != !a->key_file)
+        return bh_err_set(err, -EINVAL, "--tls-cert-file and --tls-private-key-file go together");
+    if (!bh_streq(a->data_sync, "batch") && !bh_streq(a->data_sync, "full"))
+        return bh_err_set(err, -EINVAL, "data-sync \"%s\": want batch or full", a->data_sync);
+    if (!bh_streq(a->annotate, "off") && !bh_streq(a->annotate, "full"))
+        return bh_err_set(err, -EINVAL, "annotate-decisions \"%s\": want off or full", a->annotate);
+    if (bh_streq(a->annotate, "full") && !a->decisions && !a->runtime_dir)
+        return bh_err_set(err, -EINVAL,
+                          "--annotate-decisions needs --decisions FILE or --runtime-dir");
+    if (a->annotate_nodes < 0 || a->annotate_nodes > 1000000)
+        return bh_err_set(err, -EINVAL, "annotate-nodes %lld: want 0 to 1000000",
+                          (long long)a->annotate_nodes);
+    if (a->data && a->history_file)
+        return bh_err_set(err, -EINVAL, "--data and --history-file exclude each other");
+    if (!bh_streq(a->log_format, "text") && !bh_streq(a->log_format, "json"))
+        return bh_err_set(err, -EINVAL, "logging-format \"%s\": want text or json", a->log_format);
+    return 0;
+}
+
+/* Long, for it is a table. */
 static int read_args(struct args *a, int argc, char **argv, struct bh_err *err)
 {
     *a = (struct args){.address = "127.0.0.1",
@@ -115,25 +139,7 @@ static int read_args(struct args *a, int argc, char **argv, struct bh_err *err)
     if (rc == 0 && rest.n)
         rc = bh_err_set(err, -EINVAL, "unexpected argument \"%s\"", rest.v[0]);
     free(rest.v);
-    if (rc == 0 && (a->port < 0 || a->port > 65535))
-        rc = bh_err_set(err, -EINVAL, "port %lld: want 0 to 65535", (long long)a->port);
-    if (rc == 0 && !a->cert_file != !a->key_file)
-        rc = bh_err_set(err, -EINVAL, "--tls-cert-file and --tls-private-key-file go together");
-    if (rc == 0 && !bh_streq(a->data_sync, "batch") && !bh_streq(a->data_sync, "full"))
-        rc = bh_err_set(err, -EINVAL, "data-sync \"%s\": want batch or full", a->data_sync);
-    if (rc == 0 && !bh_streq(a->annotate, "off") && !bh_streq(a->annotate, "full"))
-        rc = bh_err_set(err, -EINVAL, "annotate-decisions \"%s\": want off or full", a->annotate);
-    if (rc == 0 && bh_streq(a->annotate, "full") && !a->decisions && !a->runtime_dir)
-        rc = bh_err_set(err, -EINVAL,
-                        "--annotate-decisions needs --decisions FILE or --runtime-dir");
-    if (rc == 0 && (a->annotate_nodes < 0 || a->annotate_nodes > 1000000))
-        rc = bh_err_set(err, -EINVAL, "annotate-nodes %lld: want 0 to 1000000",
-                        (long long)a->annotate_nodes);
-    if (rc == 0 && a->data && a->history_file)
-        rc = bh_err_set(err, -EINVAL, "--data and --history-file exclude each other");
-    if (rc == 0 && !bh_streq(a->log_format, "text") && !bh_streq(a->log_format, "json"))
-        rc = bh_err_set(err, -EINVAL, "logging-format \"%s\": want text or json", a->log_format);
-    return rc;
+    return rc ? rc : check_args(a, err);
 }
 
 static int load(const char *path, char **ret, struct bh_err *err)

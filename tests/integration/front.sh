@@ -56,7 +56,7 @@ front() { # port log flags...: another front of the same system
     also_stop="$also_stop $!"
 }
 fronts=
-base=$((21000 + $$ % 20000))
+base=$((24000 + $$ % 8000)) # below the ports that the kernel hands out
 api="--authentication-kubeconfig $work/kubeconfig --authorization-kubeconfig $work/kubeconfig"
 cp one.example.crt serving.crt && cp one.example.key serving.key
 # shellcheck disable=SC2086
@@ -146,7 +146,7 @@ check "TLS 1.2 elsewhere" gives 200 --tls-max 1.2 "$url/livez"
 check "TLS 1.1 nowhere" bash -c "! curl -sk --tls-max 1.1 --ciphers DEFAULT@SECLEVEL=0 $url/livez"
 cipher() { openssl s_client -tls1_2 -connect "127.0.0.1:$((base + 1))" </dev/null 2>/dev/null | grep -E '^ +Cipher'; }
 expect "--tls-cipher-suites" 'ECDHE-ECDSA-AES128-GCM-SHA256' cipher
-bad_flag() { "$BERTH_BIN/berth-front" --runtime-dir "$run" --secure-port $((base + 2)) "$@" 2>&1; [ $? -eq 1 ]; }
+bad_flag() { timeout $((30 * SCALE)) "$BERTH_BIN/berth-front" --runtime-dir "$run" --secure-port $((base + 2)) "$@" 2>&1; [ $? -eq 1 ]; }
 expect "an unknown suite" "Cipher suite FOO not supported or doesn't exist" bad_flag --tls-cipher-suites FOO
 expect "an unknown version" 'unknown tls version .{1,2}TLS9' bad_flag --tls-min-version TLS9
 expect "a certificate that is not there" 'nosuch.crt' bad_flag --tls-cert-file nosuch.crt --tls-private-key-file serving.key

@@ -44,7 +44,7 @@ job() { # name path token-file
     static_configs: [{targets: ["${url#https://}"]}]
 Y
 }
-port=$((20000 + $$ % 20000))
+port=$((12000 + $$ % 6000)) # below the ports that the kernel hands out
 cat >"$work/prometheus.yaml" <<Y
 global: {scrape_interval: 500ms, evaluation_interval: 500ms}
 rule_files: ["$repo/config/prometheus-rules.yaml"]

@@ -30,7 +30,7 @@ start() { # log program flags...
     "$BERTH_BIN/berth-$what" --runtime-dir "$run" "$@" >"$work/$log.log" 2>&1 &
     also_stop="$! $also_stop"
 }
-port=$((22000 + $$ % 20000))
+port=$((18000 + $$ % 6000)) # below the ports that the kernel hands out
 start watcher watcher --kubeconfig "$work/watcher.yaml" --metrics-address 127.0.0.1:0
 start scheduler scheduler --metrics-address 127.0.0.1:0
 for i in 1 2; do start "binder-$i" binder --kubeconfig "$work/binder.yaml" --instance $i --metrics-address 127.0.0.1:0; done
