@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * cli/record.h - writing record files (simulator/replay/record.h has their form)
+ *
+ * Threads: one owner.
  */
 #ifndef BH_CLI_RECORD_H
 #define BH_CLI_RECORD_H

@@ -4,6 +4,7 @@
  *
  * The destination's pods are followed beside the source's; a pod is compared once, when both
  * choices are known. Pods that were bound when they were first seen are nobody's choice here.
+ * Threads: the command's loop.
  */
 #ifndef BH_CLI_SYNC_COMPARE_H
 #define BH_CLI_SYNC_COMPARE_H

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * simulator/custom.h - types that CustomResourceDefinitions make, seen from the store
+ *
+ * Threads: the loop.
  */
 #ifndef BH_SIM_CUSTOM_H
 #define BH_SIM_CUSTOM_H

@@ -3,6 +3,7 @@
  * scheduler/decisions/store.h - the inside of a reader: rows and unpacked attempts
  *
  * Only files of this folder include it (and its tests).
+ * Threads: one owner for each reader.
  */
 #ifndef BH_DECISIONS_STORE_H
 #define BH_DECISIONS_STORE_H

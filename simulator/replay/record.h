@@ -8,6 +8,7 @@
  * namespace}. Berth may put a header in front (an object with the member "berthRecord": version);
  * readers skip it. A last line that was cut short (a killed writer, a cut gzip stream) ends the
  * file without being an error.
+ * Threads: one owner for each reader.
  * Upstream: simulator/recorder/recorder.go of kube-scheduler-simulator.
  */
 #ifndef BH_SIM_REPLAY_RECORD_H

@@ -5,6 +5,7 @@
  * Columns of nodes: sn,cpu_milli,memory_mib,gpu,model; of pods: name,cpu_milli,memory_mib,num_gpu,
  * gpu_milli,gpu_spec,qos,pod_phase,creation_time,deletion_time,... (any order, by header; times may
  * be absent). Errors name file, line and column.
+ * Threads: none of its own, no state.
  */
 #ifndef BH_SIM_OPENB_H
 #define BH_SIM_OPENB_H

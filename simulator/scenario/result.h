@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * simulator/scenario/result.h - reading a result back: for its account and its report
+ *
+ * Threads: none of its own, no state.
  */
 #ifndef BH_SIM_SCENARIO_RESULT_H
 #define BH_SIM_SCENARIO_RESULT_H

@@ -4,7 +4,7 @@
  *
  * A bare API server of the simulator's (no HTTP) takes every object that has no uid: defaults,
  * priority of its class, limit ranges, default storage class, validation with the API server's
- * texts. simulate_workloads.c then lets its controllers make the pods of workloads. Objects with a
+ * texts. workloads.c then lets its controllers make the pods of workloads. Objects with a
  * uid are left alone: all this happened to them when they were admitted.
  *
  * Differences from `kubectl apply`: a status in the file is kept; spec.priority may be given
