@@ -311,18 +311,20 @@ static void measure(enum load load, unsigned n, bool reference, bool observed, u
     (void)bh_engine_schedule(b.e, &p[n].pending, 0, 0); /* what grows once has grown */
     b.samples = 0;
     start_recorder(&b, mode);
-    uint64_t t = bh_mono_ns(), cpu = cpu_ns();
+    uint64_t t = bh_mono_ns(), cpu = cpu_ns(), allocated = bh_allocations;
     measured(&b, p, n, 20000);
     t = bh_mono_ns() - t;
     cpu = cpu_ns() - cpu;
+    allocated = bh_allocations - allocated;
     bh_engine_stats(b.e, &st);
     if (mode != BH_RECORD_FULL &&
         (reference ? st.fast_cycles : load != NOWHERE && st.reference_cycles))
         abort(); /* the measure is of something else */
     printf("%-9s %-9s %-8s %u nodes %9u decisions %11.0f a second %9.3f us each (CPU %.3f) %5.2f "
-           "samples each\n",
+           "samples each %.3f allocations each\n",
            loads[load], reference ? "reference" : "fast", observed ? "observer" : "alone", nodes, n,
-           n * 1e9 / (double)t, (double)t / n / 1e3, (double)cpu / n / 1e3, (double)b.samples / n);
+           n * 1e9 / (double)t, (double)t / n / 1e3, (double)cpu / n / 1e3, (double)b.samples / n,
+           (double)allocated / n);
     report_recorder(&b, n);
     free(p);
     close_bench(&b);

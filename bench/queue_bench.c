@@ -107,16 +107,19 @@ static void measure(unsigned pods, unsigned templates, bool amounts)
     const struct bh_cluster_event ev = {
         .resource = BH_EV_NODE, .action = BH_EV_ADD, .new_node = node};
     bh_queue_stats(b.q, &before);
-    uint64_t t = bh_mono_ns();
+    uint64_t t = bh_mono_ns(), allocated = bh_allocations;
     for (unsigned i = 0; i < EVENTS; i++)
         bh_queue_event(b.q, &ev, 2 * S);
     t = bh_mono_ns() - t;
+    allocated = bh_allocations - allocated;
     bh_queue_stats(b.q, &after);
     if (after.unschedulable != pods)
         abort(); /* the measure is of something else */
-    printf("%8u pods wait, %6u templates%s %10.1f hints an event %12.2f us an event\n", pods,
-           templates, amounts ? ", other amounts" : "",
-           (double)(after.hints - before.hints) / EVENTS, (double)t / EVENTS / 1e3);
+    printf("%8u pods wait, %6u templates%s %10.1f hints an event %12.2f us an event %.3f "
+           "allocations each\n",
+           pods, templates, amounts ? ", other amounts" : "",
+           (double)(after.hints - before.hints) / EVENTS, (double)t / EVENTS / 1e3,
+           (double)allocated / EVENTS);
     close_bench(&b);
 }
 

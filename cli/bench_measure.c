@@ -223,6 +223,15 @@ static void memory_and_time(struct bh_bench_report *r, const struct bh_bench_win
     put(it, "ProcessCPU", row->cpu_s);
 }
 
+/* Of the whole workload, not only the window. */
+static void allocations(struct bh_bench_report *r, const struct bh_world *w, const char *name)
+{
+    struct bh_bench_item *it = add_item(r, "berth_allocations", "1", name);
+
+    put(it, "PerDecision", (double)w->decide_allocations / (double)BH_MAX(w->decisions, 1u));
+    put(it, "PerChange", (double)w->change_allocations / (double)BH_MAX(w->changes, 1u));
+}
+
 static bool carries(const struct bh_bench_item *it, const struct bh_json *labels)
 {
     bh_json_each (m, labels && labels->type == BH_JSON_OBJECT ? labels : NULL) {
@@ -323,6 +332,7 @@ void bh_bench_collect(struct bh_bench_report *r, const struct bh_bench_target *t
     for (unsigned i = 0; i < BH_BENCH_RESULTS; i++)
         histogram(r, x, name, (enum bh_bench_result)i);
     memory_and_time(r, x, row, name);
+    allocations(r, &w->cluster, name);
     if (w->cluster.trouble_rc < 0) {
         r->n_items = from; /* half a window is for people's eyes only */
         return;

@@ -118,8 +118,16 @@ $(BUILD)/bench/%: bench/%.c $(foreach l,scheduler common/bus common/api common/s
 	@mkdir -p $(dir $@)
 	$(call say,LD,$@)
 	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) $(LDFLAGS) -o $@ $< -Wl,--start-group $(filter %.a,$^) -Wl,--end-group $(LDLIBS)
-bench: deps ## measure: the snapshot, and the whole pipeline at 5,000 nodes
+bench-programs: ## build what `make bench` and `make bench-time` run
 	@$(MAKE) --no-print-directory -j$$(nproc) all $(BENCH_BIN)
+bench: deps-dev ## instructions and allocations against bench/baseline.tsv: what moved (BENCHFLAGS="--only decide/")
+	@$(MAKE) --no-print-directory bench-programs
+	@bash bench/run.sh $(BUILD) $(BENCHFLAGS)
+bench-accept: deps-dev ## ... and make them the new baseline
+	@$(MAKE) --no-print-directory bench-programs
+	@bash bench/run.sh $(BUILD) --accept
+bench-time: deps ## times: the engine, the queue, the snapshot, and the whole pipeline at 5,000 nodes
+	@$(MAKE) --no-print-directory bench-programs
 	@for b in $(BENCH_BIN); do echo "== $$(basename $$b)"; $$b || exit 1; done
 	@bash bench/pipeline.sh $(BUILD)/bin
 
@@ -144,4 +152,4 @@ clean: ## remove the build folders
 	rm -rf $(BUILD) $(BUILD)-asan $(BUILD)-tsan $(BUILD)-fuzz $(BUILD)-clang
 
 FORCE:
-.PHONY: all integration-programs help deps deps-test deps-dev up check check-unit fuzz-replay property soak faults conformance asan tsan valgrind fuzz lint format sizes bench install deb clean unit-tests FORCE
+.PHONY: all integration-programs help deps deps-test deps-dev up check check-unit fuzz-replay property soak faults conformance asan tsan valgrind fuzz lint format sizes bench bench-programs bench-accept bench-time install deb clean unit-tests FORCE

@@ -33,9 +33,12 @@ BH_NORETURN static void out_of_memory(size_t n)
     die(buf, len);
 }
 
+_Thread_local uint64_t bh_allocations;
+
 void *bh_malloc(size_t n)
 {
     void *p = malloc(n ? n : 1);
+    bh_allocations++;
     if (bh_unlikely(!p))
         out_of_memory(n);
     return p;
@@ -44,6 +47,7 @@ void *bh_malloc(size_t n)
 void *bh_calloc(size_t n, size_t size)
 {
     void *p = n && size ? calloc(n, size) : calloc(1, 1);
+    bh_allocations++;
     if (bh_unlikely(!p))
         out_of_memory(size && n > SIZE_MAX / size ? SIZE_MAX : n * size);
     return p;
@@ -52,6 +56,7 @@ void *bh_calloc(size_t n, size_t size)
 void *bh_realloc(void *p, size_t n)
 {
     void *q = realloc(p, n ? n : 1);
+    bh_allocations++;
     if (bh_unlikely(!q))
         out_of_memory(n);
     return q;

@@ -50,6 +50,8 @@
     } while (0)
 BH_NORETURN void bh_assert_fail(const char *expr, const char *file, int line, const char *func);
 
+/* Calls of the three below that the thread has made; a benchmark's differences. */
+extern _Thread_local uint64_t bh_allocations;
 void *bh_malloc(size_t n);
 void *bh_calloc(size_t n, size_t size);
 void *bh_realloc(void *p, size_t n);

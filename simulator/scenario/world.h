@@ -65,6 +65,9 @@ struct bh_world {
     /* Real time spent in the scheduler's library: deciding (from the pop to Permit, and putting
      * back what was rejected), and taking in changes (records, shapes, cache, queue, hints). */
     uint64_t decide_ns, intake_ns;
+    /* How often, and the allocations that it took: from the pod to its node (without the queue),
+     * and per change. */
+    uint64_t decisions, decide_allocations, changes, change_allocations;
 };
 /* What a fresh cluster has is in the engine afterwards. fini also after a failed init. */
 int bh_world_init(struct bh_world *w, const struct bh_world_options *o, struct bh_err *err);
