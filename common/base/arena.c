@@ -193,19 +193,27 @@ char *bh_arena_strndup(struct bh_arena *a, const char *s, size_t n)
     return p;
 }
 
-char *bh_arena_printf(struct bh_arena *a, const char *fmt, ...)
+char *bh_arena_vprintf(struct bh_arena *a, const char *fmt, va_list ap)
 {
-    va_list ap, again;
+    va_list again;
 
-    va_start(ap, fmt);
     va_copy(again, ap);
     int n = vsnprintf(NULL, 0, fmt, ap);
-    va_end(ap);
     bh_assert(n >= 0);
     char *p = bh_arena_alloc(a, (size_t)n + 1);
     if (p)
         vsnprintf(p, (size_t)n + 1, fmt, again);
     va_end(again);
+    return p;
+}
+
+char *bh_arena_printf(struct bh_arena *a, const char *fmt, ...)
+{
+    va_list ap;
+
+    va_start(ap, fmt);
+    char *p = bh_arena_vprintf(a, fmt, ap);
+    va_end(ap);
     return p;
 }
 

@@ -16,6 +16,8 @@
 #ifndef BH_ARENA_H
 #define BH_ARENA_H
 
+#include <stdarg.h>
+
 #include "common/base/base.h"
 
 #define BH_ARENA_KEEP_MAX ((size_t)16 << 20)
@@ -49,6 +51,7 @@ void *bh_arena_memdup(struct bh_arena *a, const void *p, size_t n);
 char *bh_arena_strdup(struct bh_arena *a, const char *s);
 char *bh_arena_strndup(struct bh_arena *a, const char *s, size_t n);
 char *bh_arena_printf(struct bh_arena *a, const char *fmt, ...) BH_PRINTF(2, 3);
+char *bh_arena_vprintf(struct bh_arena *a, const char *fmt, va_list ap) BH_PRINTF(2, 0);
 /* n * size, zeroed, with overflow check (fails like the limit). */
 void *bh_arena_array(struct bh_arena *a, size_t n, size_t size);
 #define bh_arena_new(a, type)          ((type *)bh_arena_zalloc((a), sizeof(type)))

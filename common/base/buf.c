@@ -78,19 +78,26 @@ void bh_buf_vaddf(struct bh_buf *b, const char *fmt, va_list ap)
     b->n += (size_t)n;
 }
 
-void bh_buf_addi64(struct bh_buf *b, int64_t v)
+size_t bh_dec_u64(char out[static 21], uint64_t v)
 {
-    char digits[20];
-    char *p = digits + sizeof(digits);
-    uint64_t u = v < 0 ? -(uint64_t)v : (uint64_t)v;
+    char digits[20], *p = digits + sizeof(digits);
 
     do {
-        *--p = (char)('0' + u % 10);
-        u /= 10;
-    } while (u);
-    if (v < 0)
-        *--p = '-';
-    bh_buf_add(b, p, (size_t)(digits + sizeof(digits) - p));
+        *--p = (char)('0' + v % 10);
+        v /= 10;
+    } while (v);
+    size_t n = (size_t)(digits + sizeof(digits) - p);
+    memcpy(out, p, n);
+    out[n] = '\0';
+    return n;
+}
+
+void bh_buf_addi64(struct bh_buf *b, int64_t v)
+{
+    char text[22] = "-";
+    size_t minus = v < 0, n = bh_dec_u64(text + minus, v < 0 ? -(uint64_t)v : (uint64_t)v);
+
+    bh_buf_add(b, text, n + minus);
 }
 
 void bh_buf_addf64(struct bh_buf *b, double v)

@@ -23,6 +23,8 @@ void bh_buf_addc(struct bh_buf *b, char c);
 void bh_buf_addf(struct bh_buf *b, const char *fmt, ...) BH_PRINTF(2, 3);
 void bh_buf_vaddf(struct bh_buf *b, const char *fmt, va_list ap) BH_PRINTF(2, 0);
 void bh_buf_addi64(struct bh_buf *b, int64_t v); /* decimal, no printf */
+/* v in decimal, NUL-terminated; returns its length. For places that printf would dominate. */
+size_t bh_dec_u64(char out[static 21], uint64_t v);
 /* Shortest decimal that reads back as v; "NaN", "+Inf", "-Inf". */
 void bh_buf_addf64(struct bh_buf *b, double v);
 /* A JSON string literal with its quotes; invalid UTF-8 becomes U+FFFD. */

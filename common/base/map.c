@@ -2,9 +2,9 @@
  *
  * common/base/map.c - hash table with byte-string keys
  *
- * Invariants: cap is 0 or a power of two; at least a quarter of the slots is empty, so probing
- *             ends. A slot is empty (key and value NULL), deleted (key NULL, value DELETED) or
- * used.
+ * Invariants: cap is 0 or a power of two; at least three of eight slots are empty, so probing ends
+ *             soon. A slot is empty (key and value NULL), deleted (key NULL, value DELETED) or
+ *             used. None that is deleted has an empty one behind it: nobody would look past that.
  */
 #include "common/base/map.h"
 
@@ -83,7 +83,7 @@ static void make_room(struct bh_map *m)
     if (!m->cap) {
         m->seed = bh_hash_seed();
         rehash(m, CAP_MIN);
-    } else if ((m->len + m->tombs + 1) * 4 > m->cap * 3) {
+    } else if ((m->len + m->tombs + 1) * 8 > m->cap * 5) {
         /* Mostly deleted entries: the same size again without them. */
         rehash(m, m->len * 2 >= m->cap ? m->cap * 2 : m->cap);
     }
@@ -120,6 +120,20 @@ void *bh_map_put(struct bh_map *m, const char *key, size_t n, void *value)
     return NULL;
 }
 
+/* Deleted slots in front of an empty one are empty, too. */
+static void sweep_back(struct bh_map *m, size_t at)
+{
+    const size_t mask = m->cap - 1;
+    const struct bh_map_entry *next = &m->e[(at + 1) & mask];
+
+    if (next->key || next->value)
+        return;
+    for (; !m->e[at].key && m->e[at].value == DELETED; at = (at - 1) & mask) {
+        m->e[at].value = NULL;
+        m->tombs--;
+    }
+}
+
 void *bh_map_del(struct bh_map *m, const char *key, size_t n)
 {
     if (!m->len)
@@ -132,6 +146,7 @@ void *bh_map_del(struct bh_map *m, const char *key, size_t n)
     *e = (struct bh_map_entry){.value = DELETED};
     m->len--;
     m->tombs++;
+    sweep_back(m, (size_t)(e - m->e));
     return former;
 }
 

@@ -7,7 +7,8 @@
  * nothing else:
  *   before the loop sleeps (prepare): look at ZMQ_EVENTS; wanted work -> do not sleep (idle handle)
  *   after it polled (check):          work -> receive / tell the writer
- * A look at ZMQ_EVENTS costs a poll(2); it happens once before and once after each sleep.
+ * A look at ZMQ_EVENTS costs a poll(2); it happens once before each sleep, and once after it when
+ * the descriptor ended it or there was work before.
  *
  * Runs in:    the loop thread, which owns the socket.
  */
@@ -24,6 +25,7 @@ struct bh_zpoll {
     bool want_write;
     bool more;    /* the last burst hit its bound: there is work without asking */
     bool closing; /* a callback closed us */
+    bool woken;   /* the descriptor was readable, or there was work before the loop polled */
     unsigned open;
     uv_poll_t poll;
     uv_prepare_t prepare;
@@ -50,14 +52,19 @@ static void on_idle(uv_idle_t *h)
 
 static void on_fd(uv_poll_t *h, int status, int events)
 {
-    (void)h, (void)status, (void)events; /* woke the loop; check does the work */
+    struct bh_zpoll *z = h->data;
+
+    (void)status, (void)events;
+    z->woken = true; /* the loop is awake; check does the work */
 }
 
 static void on_prepare(uv_prepare_t *h)
 {
     struct bh_zpoll *z = h->data;
-    if (z->more || wanted_events(z))
+    if (z->more || wanted_events(z)) {
         uv_idle_start(&z->idle, on_idle);
+        z->woken = true;
+    }
 }
 
 static void on_check(uv_check_t *h)
@@ -65,6 +72,9 @@ static void on_check(uv_check_t *h)
     struct bh_zpoll *z = h->data;
 
     uv_idle_stop(&z->idle);
+    if (!z->woken)
+        return;
+    z->woken = false;
     int events = wanted_events(z);
     z->more = false;
     if (events & ZMQ_POLLIN)

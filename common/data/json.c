@@ -22,8 +22,7 @@ static struct bh_json *find(const struct bh_json *obj, const char *key, size_t n
 {
     if (!obj || obj->type != BH_JSON_OBJECT)
         return NULL;
-    bh_json_each(m, obj)
-    {
+    bh_json_each (m, obj) {
         if (m->key.n == n && memcmp(m->key.p, key, n) == 0)
             return m;
     }
@@ -135,8 +134,7 @@ static bool object_equal(const struct bh_json *a, const struct bh_json *b)
 {
     /* Mostly both have the same order: look at the neighbour before searching. */
     const struct bh_json *hint = b->c.first;
-    bh_json_each(m, a)
-    {
+    bh_json_each (m, a) {
         const struct bh_json *o =
             hint && bh_str_eq(hint->key, m->key) ? hint : find(b, m->key.p, m->key.n);
         if (!o || !bh_json_equal(m, o))
@@ -218,10 +216,10 @@ struct bh_json *bh_json_new_cstr(struct bh_arena *a, const char *s)
 
 struct bh_json *bh_json_new_i64(struct bh_arena *a, int64_t i)
 {
-    char text[24];
-    int n = snprintf(text, sizeof(text), "%lld", (long long)i);
-    char *t = bh_json_text(a, text, (size_t)n);
-    return t ? bh_json_new_text(a, BH_JSON_NUMBER, (struct bh_str){t, (size_t)n}) : NULL;
+    char text[22] = "-";
+    size_t minus = i < 0, n = minus + bh_dec_u64(text + minus, minus ? -(uint64_t)i : (uint64_t)i);
+    char *t = bh_json_text(a, text, n);
+    return t ? bh_json_new_text(a, BH_JSON_NUMBER, (struct bh_str){t, n}) : NULL;
 }
 
 struct bh_json *bh_json_new_bool(struct bh_arena *a, bool b)
@@ -325,8 +323,7 @@ void bh_json_push(struct bh_json *arr, struct bh_json *v)
 bool bh_json_remove(struct bh_json *container, struct bh_json *child)
 {
     struct bh_json *prev = NULL;
-    bh_json_each(v, container)
-    {
+    bh_json_each (v, container) {
         if (v == child) {
             if (prev)
                 prev->next = v->next;
@@ -348,8 +345,7 @@ static struct bh_json *clone_children(struct bh_arena *a, struct bh_json *to,
 {
     to->c.first = to->c.last = NULL;
     to->c.n = 0;
-    bh_json_each(m, from)
-    {
+    bh_json_each (m, from) {
         struct bh_json *c = bh_json_clone(a, m);
         if (!c)
             return NULL;
@@ -398,8 +394,7 @@ unsigned bh_json_depth(const struct bh_json *v)
     if (!v || (v->type != BH_JSON_ARRAY && v->type != BH_JSON_OBJECT))
         return 0;
     unsigned deepest = 0;
-    bh_json_each(m, v)
-    {
+    bh_json_each (m, v) {
         unsigned d = bh_json_depth(m);
         deepest = BH_MAX(d, deepest);
     }

@@ -17,8 +17,7 @@ static inline void put(struct bh_buf *b, const char *p, size_t n)
 
 static void write_string(struct bh_buf *b, struct bh_str s)
 {
-    const char *end = s.p + s.n;
-    if (bh_json_scan_plain(s.p, end) != end) {
+    if (!bh_json_is_plain(s.p, s.n)) {
         bh_buf_add_json_str(b, s.p, s.n);
         return;
     }
@@ -62,8 +61,7 @@ static void write_value(struct bh_buf *b, const struct bh_json *v, int level)
         break;
     }
     put(b, is_object ? "{" : "[", 1);
-    bh_json_each(m, v)
-    {
+    bh_json_each (m, v) {
         if (m != v->c.first)
             put(b, ",", 1);
         if (pretty)

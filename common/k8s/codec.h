@@ -24,6 +24,13 @@ ProtobufCAllocator bh_arena_pb_allocator(struct bh_arena *a);
 /* Bare message bytes (no envelope). 0, -EINVAL, -E2BIG (arena limit). */
 int bh_pb_unpack(struct bh_arena *a, const ProtobufCMessageDescriptor *d, const void *p, size_t n,
                  ProtobufCMessage **ret_m, struct bh_err *err);
+/* The same where it is the usual case (unpack.c), else NULL, which says nothing: ask protobuf-c.
+ * For messages without required fields, as all of ours. */
+ProtobufCMessage *bh_pb_unpack_fast(struct bh_arena *a, const ProtobufCMessageDescriptor *d,
+                                    const void *p, size_t n);
+/* Appends the bytes of an object without its metadata.managedFields, which nobody here reads and
+ * which often are most of it. False: they are no protobuf; out is as long as it was, or longer. */
+bool bh_pb_without_managed(struct bh_buf *out, const void *p, size_t n);
 /* Splits an envelope: api_version, kind and the raw message, all borrowed from p. */
 struct bh_envelope {
     struct bh_str api_version, kind, raw;
@@ -95,7 +102,7 @@ struct bh_api_status {
     int code;
     char reason[64];
     char message[512];
-    int retry_after_s;       /* from details, 0 = none */
+    int retry_after_s; /* from details, 0 = none */
     char details_kind[64], details_name[256];
 };
 /* Reads a Status in either encoding; a body that is none gives code http_code and an excerpt. */

@@ -30,8 +30,10 @@ int bh_pb_unpack(struct bh_arena *a, const ProtobufCMessageDescriptor *d, const 
                  ProtobufCMessage **ret_m, struct bh_err *err)
 {
     ProtobufCAllocator alloc = bh_arena_pb_allocator(a);
-    /* protobuf-c forms p + i even for n = 0. */
-    ProtobufCMessage *m = protobuf_c_message_unpack(d, &alloc, n, n ? p : (const void *)"");
+    ProtobufCMessage *m = bh_pb_unpack_fast(a, d, p, n);
+
+    if (!m) /* protobuf-c forms p + i even for n = 0. */
+        m = protobuf_c_message_unpack(d, &alloc, n, n ? p : (const void *)"");
 
     if (!m && a->failed)
         return bh_err_set(err, -E2BIG, "%s: needs more memory than allowed (%zu bytes)",
@@ -40,6 +42,49 @@ int bh_pb_unpack(struct bh_arena *a, const ProtobufCMessageDescriptor *d, const 
         return bh_err_set(err, -EINVAL, "%s: %zu bytes are no valid protobuf", d->short_name, n);
     *ret_m = m;
     return 0;
+}
+
+enum { OBJECT_METADATA = 1, META_MANAGED_FIELDS = 17 }; /* of every object of the API */
+
+static bool without_managed(struct bh_buf *out, struct bh_str meta)
+{
+    struct bh_wire w = bh_wire_of(meta.p, meta.n);
+    struct bh_wire_field f;
+    struct bh_buf rest = {0};
+    int rc;
+
+    for (const uint8_t *from = w.p; (rc = bh_wire_next(&w, &f)) > 0; from = w.p)
+        if (f.number != META_MANAGED_FIELDS)
+            bh_buf_add(&rest, from, (size_t)(w.p - from));
+    if (rc == 0)
+        bh_wire_add_bytes(out, OBJECT_METADATA, bh_buf_str(&rest), rest.n);
+    bh_buf_fini(&rest);
+    return rc == 0;
+}
+
+static bool has_managed(struct bh_str meta)
+{
+    struct bh_wire w = bh_wire_of(meta.p, meta.n);
+    struct bh_wire_field f;
+
+    while (bh_wire_next(&w, &f) > 0)
+        if (f.number == META_MANAGED_FIELDS)
+            return true;
+    return false;
+}
+
+bool bh_pb_without_managed(struct bh_buf *out, const void *p, size_t n)
+{
+    struct bh_wire w = bh_wire_of(p, n);
+    struct bh_wire_field f;
+    int rc;
+
+    for (const uint8_t *from = w.p; (rc = bh_wire_next(&w, &f)) > 0; from = w.p)
+        if (f.number != OBJECT_METADATA || !f.is_bytes || !has_managed(f.bytes))
+            bh_buf_add(out, from, (size_t)(w.p - from));
+        else if (!without_managed(out, f.bytes))
+            return false;
+    return rc == 0;
 }
 
 bool bh_is_pb_envelope(const void *p, size_t n)

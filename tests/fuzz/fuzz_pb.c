@@ -75,6 +75,28 @@ static int event(void *arg, enum bh_watch_type t BH_UNUSED, const void *p, size_
     return 0;
 }
 
+/* What unpack.c accepts is what protobuf-c makes of it. */
+static void same_as_protobuf_c(const struct bh_kind_info *k, const uint8_t *p, size_t n)
+{
+    struct bh_buf x = {0}, y = {0};
+    struct bh_arena a;
+    bh_arena_init(&a, LIMIT);
+    ProtobufCAllocator alloc = bh_arena_pb_allocator(&a);
+    ProtobufCMessage *fast = bh_pb_unpack_fast(&a, k->desc, p, n);
+    if (fast) {
+        ProtobufCMessage *slow = protobuf_c_message_unpack(k->desc, &alloc, n, n ? p : (void *)"");
+        if (!slow)
+            abort();
+        bh_pb_pack(&x, fast);
+        bh_pb_pack(&y, slow);
+        if (x.n != y.n || (x.n && memcmp(x.p, y.p, x.n) != 0))
+            abort();
+    }
+    bh_buf_fini(&x);
+    bh_buf_fini(&y);
+    bh_arena_fini(&a);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *p, size_t n)
 {
     static const char *const types[] = {"application/vnd.kubernetes.protobuf", "application/json"};
@@ -101,6 +123,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *p, size_t n)
     } else {
         struct bh_api_status st;
         object(k, p, n);
+        same_as_protobuf_c(k, p, n);
         bh_decode_status(p, n, 500, &st);
     }
     return 0;

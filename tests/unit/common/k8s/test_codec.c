@@ -401,6 +401,116 @@ static void test_truncated_and_flipped(void)
     bh_arena_fini(&a);
 }
 
+/* What unpack.c makes of the bytes, if anything: the same as protobuf-c. True: it took them. */
+static bool fast_as_slow(struct bh_arena *a, const ProtobufCMessageDescriptor *d, const uint8_t *p,
+                         size_t n)
+{
+    struct bh_buf x = {0}, y = {0};
+    bh_arena_reset(a);
+    ProtobufCAllocator alloc = bh_arena_pb_allocator(a);
+    const ProtobufCMessage *fast = bh_pb_unpack_fast(a, d, p, n);
+    const ProtobufCMessage *slow =
+        fast ? protobuf_c_message_unpack(d, &alloc, n, n ? p : (const uint8_t *)"") : NULL;
+
+    if (!fast)
+        return false;
+    CU_ASSERT_PTR_NOT_NULL_FATAL(slow);
+    bh_pb_pack(&x, fast);
+    bh_pb_pack(&y, slow);
+    CU_ASSERT(x.n == y.n && (!x.n || memcmp(x.p, y.p, x.n) == 0));
+    bh_buf_fini(&x);
+    bh_buf_fini(&y);
+    return true;
+}
+
+static void test_fast_reader(void)
+{
+    struct bh_arena a;
+    struct bh_rand r;
+    size_t taken = 0, of_pods = 0;
+
+    bh_arena_init(&a, (size_t)16 << 20);
+    bh_rand_seed(&r, 7);
+    for (size_t k = 0; k < BH_ARRAY_LEN(all_objects); k++) {
+        struct fill f = {fresh(), 0};
+        struct bh_buf pb = {0};
+        bh_pb_pack(&pb, fill_message(&f, all_objects[k]));
+        of_pods += fast_as_slow(&a, all_objects[k], (const uint8_t *)pb.p, pb.n) &&
+                   all_objects[k] == &k8s__pod__descriptor;
+        for (int i = 0; i < 200; i++) { /* flipped bits, and another end */
+            size_t n = i % 2 ? pb.n : bh_rand_below(&r, pb.n);
+            uint8_t *p = bh_memdup(pb.p, n + 1);
+            for (unsigned j = 0; n && j < bh_rand_below(&r, 4); j++)
+                p[bh_rand_below(&r, n)] ^= (uint8_t)(1u << bh_rand_below(&r, 8));
+            p = bh_realloc(p, n ? n : 1);
+            taken += fast_as_slow(&a, all_objects[k], p, n);
+            free(p);
+        }
+        bh_buf_fini(&pb);
+    }
+    CU_ASSERT(taken > 1000);     /* the comparison says something */
+    CU_ASSERT_EQUAL(of_pods, 0); /* with everything in it a pod has numbers side by side */
+    bh_arena_fini(&a);
+}
+
+/* Unknown fields, large tags, lists in two parts, a message in two parts, an empty one. */
+static void test_fast_reader_by_hand(void)
+{
+    static const struct {
+        const char *bytes;
+        size_t n;
+        bool taken;
+    } cases[] = {
+        {"", 0, true},
+        {"\x0a\x03\x0a\x01x", 5, true},                    /* metadata.name */
+        {"\x0a\x03\x0a\x01x\x0a\x03\x1a\x01y", 10, false}, /* metadata in two parts */
+        {"\x0a\x06\x0a\x01x\x0a\x01y", 8, true},           /* the last name counts */
+        {"\x0a\x05\x8a\x01\x02hi", 7, true},               /* managedFields: unknown */
+        {"\xf8\x01\x07\xf8\x01\x08\xf8\x01\x09", 9, true}, /* three unknown numbers */
+        {"\xfd\x01\x01\x02\x03\x04", 6, false},            /* an unknown one of fixed width */
+        {"\x12\x05\x12\x00\x50\x01\x12", 7, false},        /* cut short */
+        {"\x12\x06\x12\x00\x52\x00\x12\x00", 8, false},    /* containers in two parts */
+        {"\x12\x06\x12\x00\x12\x00\x52\x00", 8, true},     /* containers side by side */
+        {"\x00\x00", 2, false},                            /* tag 0 */
+        {"\x0b\x0c", 2, false},                            /* a group */
+    };
+    struct bh_arena a;
+
+    bh_arena_init(&a, (size_t)1 << 20);
+    for (size_t i = 0; i < BH_ARRAY_LEN(cases); i++) {
+        bool taken =
+            fast_as_slow(&a, &k8s__pod__descriptor, (const uint8_t *)cases[i].bytes, cases[i].n);
+        if (taken != cases[i].taken)
+            printf("# case %zu\n", i);
+        CU_ASSERT_EQUAL(taken, cases[i].taken);
+    }
+    bh_arena_fini(&a);
+}
+
+static void test_managed_fields_are_left_out(void)
+{
+    /* metadata {name x, managedFields ?, uid u}, status-like field 3 */
+    static const char with[] = "\x0a\x0c\x0a\x01x\x8a\x01\x03\x0a\x01m\x2a\x01u\x1a\x00";
+    static const char without[] = "\x0a\x06\x0a\x01x\x2a\x01u\x1a\x00";
+    struct bh_buf out = {0};
+
+    CU_ASSERT_TRUE(bh_pb_without_managed(&out, with, sizeof(with) - 1));
+    CU_ASSERT(out.n == sizeof(without) - 1 && memcmp(out.p, without, out.n) == 0);
+    bh_buf_reset(&out);
+    CU_ASSERT_TRUE(bh_pb_without_managed(&out, without, sizeof(without) - 1));
+    CU_ASSERT(out.n == sizeof(without) - 1 && memcmp(out.p, without, out.n) == 0);
+    bh_buf_reset(&out);
+    CU_ASSERT_TRUE(bh_pb_without_managed(&out, "", 0));
+    CU_ASSERT_EQUAL(out.n, 0);
+    for (size_t cut = 1; cut < sizeof(with) - 3; cut++) {
+        bh_buf_reset(&out);
+        (void)bh_pb_without_managed(&out, with, cut);
+        CU_ASSERT(out.n <= cut);
+    }
+    CU_ASSERT_FALSE(bh_pb_without_managed(&out, with, 5));
+    bh_buf_fini(&out);
+}
+
 static void test_memory_limit(void)
 {
     /* A million empty containers: 2 bytes each on the wire, hundreds in memory. */
@@ -468,4 +578,7 @@ BH_TESTS("common/k8s/codec", {"protobuf and JSON give the same object", test_bot
          {"garbled envelopes are errors", test_bad_envelopes},
          {"truncated and flipped bytes never crash", test_truncated_and_flipped},
          {"small input cannot take unbounded memory", test_memory_limit},
+         {"the fast reader is protobuf-c, on every kind and broken bytes", test_fast_reader},
+         {"managedFields are left out", test_managed_fields_are_left_out},
+         {"the fast reader leaves what is unusual to protobuf-c", test_fast_reader_by_hand},
          {"running out of memory anywhere is an error", test_every_limit_is_survived}, )

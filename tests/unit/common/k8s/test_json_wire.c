@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * tests/unit/common/k8s/test_json_wire.c - the short way to protobuf bytes against the long one
+ *
+ * Every object, once with all of its fields and then with one thing wrong somewhere, goes both
+ * ways: json_to_pb.c and the short way take and refuse the same, and mean the same.
+ */
+#include "common/k8s/codec.h"
+#include "common/k8s/json_wire.h"
+#include "proto/kubernetes/kubernetes.pb-c.h"
+#include "tests/unit/common/k8s/fill.h"
+#include "tests/unit/harness.h"
+
+static struct bh_arena arena;
+static struct bh_wire_plans *plans;
+
+/* Both ways with v; true when it was taken. */
+static bool compare(const ProtobufCMessageDescriptor *d, const struct bh_json *v)
+{
+    ProtobufCMessage *want = NULL, *got = NULL;
+    struct bh_buf b = {0};
+    struct bh_err err = {""};
+
+    bh_buf_adds(&b, "before");
+    int rc_want = bh_json_to_pb(&arena, d, v, &want, NULL, &err);
+    int rc = bh_json_to_wire(plans, d, v, &b);
+    if (rc != rc_want)
+        printf("  %s: %d instead of %d %s\n", d->short_name, rc, rc_want, err.msg);
+    CU_ASSERT_EQUAL_FATAL(rc, rc_want);
+    CU_ASSERT_EQUAL_FATAL(memcmp(b.p, "before", 6), 0);
+    if (rc) {
+        CU_ASSERT_EQUAL(b.n, 6);
+    } else {
+        CU_ASSERT_EQUAL_FATAL(bh_pb_unpack(&arena, d, b.p + 6, b.n - 6, &got, &err), 0);
+        CU_ASSERT_EQUAL(got->n_unknown_fields, 0);
+        CU_ASSERT(same_message(want, got));
+    }
+    bh_buf_fini(&b);
+    return rc == 0;
+}
+
+static struct bh_json *whole(const ProtobufCMessageDescriptor *d)
+{
+    struct fill f = {&arena, 0};
+    return bh_pb_to_json(&arena, fill_message(&f, d));
+}
+
+static void begin(void)
+{
+    bh_arena_init(&arena, 0);
+    plans = bh_wire_plans_new();
+}
+
+static void end(void)
+{
+    bh_wire_plans_free(plans);
+    bh_arena_fini(&arena);
+}
+
+static void test_every_field_of_every_kind(void)
+{
+    begin();
+    for (size_t i = 0; i < BH_ARRAY_LEN(all_objects); i++) {
+        const struct bh_json *v = whole(all_objects[i]);
+        CU_ASSERT_PTR_NOT_NULL_FATAL(v);
+        CU_ASSERT(compare(all_objects[i], v));
+        bh_arena_reset(&arena);
+    }
+    end();
+}
+
+static size_t count(const struct bh_json *v)
+{
+    size_t n = 1;
+    bh_json_each (m, v)
+        n += count(m);
+    return n;
+}
+
+static struct bh_json *nth(struct bh_json *v, size_t *n)
+{
+    if (!(*n)--)
+        return v;
+    bh_json_each (m, v) {
+        struct bh_json *found = nth(m, n);
+        if (found)
+            return found;
+    }
+    return NULL;
+}
+
+/* Another value in the same place: key and next stay. */
+static void spoil(struct bh_json *v, uint64_t how)
+{
+    static const char *const texts[] = {
+        "", "x", "100m", "=", "QQ==", "Q Q=", " 1 ", "a\0b", "2026-01-01T00:00:00Z"};
+    static const char *const numbers[] = {"0", "-1", "4294967296", "1.5", "9223372036854775807"};
+    switch (how % 6) {
+    case 0:
+        v->type = BH_JSON_NULL;
+        break;
+    case 1:
+        v->type = BH_JSON_BOOL;
+        v->b = how & 64;
+        break;
+    case 2: {
+        const char *t = numbers[how / 6 % BH_ARRAY_LEN(numbers)];
+        v->type = BH_JSON_NUMBER;
+        v->s = bh_str_c(t);
+        break;
+    }
+    case 3: {
+        size_t k = how / 6 % BH_ARRAY_LEN(texts);
+        v->type = BH_JSON_STRING;
+        v->s = (struct bh_str){texts[k], k == 7 ? 3 : strlen(texts[k])};
+        break;
+    }
+    default:
+        v->type = how % 6 == 4 ? BH_JSON_ARRAY : BH_JSON_OBJECT;
+        memset(&v->c, 0, sizeof(v->c));
+    }
+}
+
+static void test_the_same_is_refused(void)
+{
+    struct bh_rand rnd;
+    size_t taken = 0, refused = 0;
+
+    bh_rand_seed(&rnd, 7);
+    begin();
+    for (size_t i = 0; i < BH_ARRAY_LEN(all_objects); i++) {
+        size_t n = count(whole(all_objects[i]));
+        for (int round = 0; round < 200; round++) {
+            struct bh_json *v = whole(all_objects[i]);
+            size_t at = bh_rand_below(&rnd, n);
+            spoil(nth(v, &at), bh_rand_u64(&rnd));
+            if (compare(all_objects[i], v))
+                taken++;
+            else
+                refused++;
+            bh_arena_reset(&arena);
+        }
+    }
+    CU_ASSERT(taken > 500);
+    CU_ASSERT(refused > 500);
+    end();
+}
+
+static void test_long_messages(void)
+{
+    static char text[70000];
+    begin();
+    memset(text, 'x', sizeof(text));
+    static const size_t lengths[] = {0, 1, 126, 127, 128, 129, 16381, 16384, 65535, 70000};
+    for (size_t i = 0; i < BH_ARRAY_LEN(lengths); i++) {
+        struct bh_json *v = bh_json_new(&arena, BH_JSON_OBJECT);
+        bh_json_set(&arena, bh_json_obj_at(&arena, bh_json_obj_at(&arena, v, "metadata"), "labels"),
+                    "k", bh_json_new_str(&arena, text, lengths[i]));
+        CU_ASSERT(compare(&k8s__pod__descriptor, v));
+    }
+    end();
+}
+
+BH_TESTS("common/k8s/json_wire", {"every field of every kind", test_every_field_of_every_kind},
+         {"what is taken and what is refused", test_the_same_is_refused},
+         {"lengths at their borders", test_long_messages}, )
