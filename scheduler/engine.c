@@ -18,9 +18,12 @@
 static int add_profiles(struct bh_engine *e, struct bh_err *err)
 {
     const struct bh_sched_config *c = e->opt.config;
-    const struct bh_plugin_env env = {
-        .tab = e->tab, .cache = &e->cache, .objects = &e->objects, .reserved = &e->reserved,
-        .waiting = &e->waiting, .config = c};
+    const struct bh_plugin_env env = {.tab = e->tab,
+                                      .cache = &e->cache,
+                                      .objects = &e->objects,
+                                      .reserved = &e->reserved,
+                                      .waiting = &e->waiting,
+                                      .config = c};
 
     e->profile = bh_calloc(c->n_profiles, sizeof *e->profile);
     for (uint32_t i = 0; i < c->n_profiles; i++) {
@@ -35,6 +38,9 @@ static int add_profiles(struct bh_engine *e, struct bh_err *err)
         p->fast = bh_fast_eligible(p->fw);
         for (uint32_t k = 0; k < p->fw->n_plugins; k++)
             p->tracked |= (uint64_t)(p->fw->plugins[k].plugin->track != NULL) << k;
+        for (uint32_t k = 0; k < p->fw->n_plugins; k++)
+            p->overlay |= (uint64_t)((p->fw->plugins[k].plugin->flags & BH_PLUGIN_OVERLAY) != 0)
+                          << k;
         p->fw->profile = i;
         p->fw->observer = e->opt.observer;
         e->n_profiles++;
@@ -94,6 +100,7 @@ void bh_engine_free(struct bh_engine *e)
     free(e->stamp);
     free(e->values);
     free(e->values2);
+    free(e->by_name);
     bh_reservations_fini(&e->reserved);
     bh_waiting_fini(&e->waiting);
     bh_objects_fini(&e->objects);
@@ -294,7 +301,8 @@ static const struct bh_decision *decide_slowly(struct bh_engine *e, struct bh_pr
         if (e->opt.verify && !r.extended && bh_fast_run(e, p, pod, BH_FAST_KEEP, now_ns, &f))
             bh_assert(bh_fast_pick(e, &f, k) == row);
     }
-    return bh_decide(e, &r, row, flags);
+    return e->opt.verify ? bh_verify_decide(e, p, pod, &r, row, flags, now_ns)
+                         : bh_decide(e, &r, row, flags);
 }
 
 static const struct bh_decision *decide(struct bh_engine *e, const struct bh_pending *p,
@@ -319,9 +327,17 @@ static const struct bh_decision *decide(struct bh_engine *e, const struct bh_pen
     if (!e->cache.n_nodes)
         return refuse(e, "Unschedulable", "no nodes available to schedule pods");
     prof->cycles += bh_counts(flags);
-    if (flags & BH_EXPLAIN || e->opt.reference || e->opt.verify || bh_extended(e, &pod) ||
-        !bh_fast_run(e, prof, &pod, BH_FAST_AUTO, now_ns, &f))
+    if (flags & BH_EXPLAIN || e->opt.reference || e->opt.verify || bh_extended(e, &pod))
         return decide_slowly(e, prof, &pod, flags, now_ns);
+    if (!bh_fast_run(e, prof, &pod, BH_FAST_AUTO, now_ns, &f)) {
+        const struct bh_decision *d =
+            f.kept ? bh_fail_decide(e, prof, &pod, f.kept, flags, now_ns) : NULL;
+        if (!d)
+            return decide_slowly(e, prof, &pod, flags, now_ns);
+        e->stats.fast_cycles++;
+        prof->hinted += e->stats.shape_hits - hits;
+        return d;
+    }
     e->stats.fast_cycles++;
     prof->hinted += e->stats.shape_hits - hits;
     uint32_t row = bh_fast_pick(e, &f, bh_draw(e, f.n_best));
@@ -366,11 +382,8 @@ bool bh_engine_is_assumed(const struct bh_engine *e, struct bh_str uid)
 static bool nothing_to_reserve(struct bh_engine *e, const struct bh_framework *fw,
                                const struct bh_pod_info *pod)
 {
-    struct bh_call call = {.cache = &e->cache,
-                           .tab = e->tab,
-                           .objects = &e->objects,
-                           .pod = pod,
-                           .arena = &e->aside};
+    struct bh_call call = {
+        .cache = &e->cache, .tab = e->tab, .objects = &e->objects, .pod = pod, .arena = &e->aside};
 
     if (e->watch.samples || pod->shape->flags & BH_SHAPE_USES_VOLUMES)
         return false;

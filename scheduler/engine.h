@@ -39,7 +39,8 @@ struct bh_engine_options {
      * engine. false: give up waiting, the decision ends with an error. May be NULL. */
     bool (*waiting)(void *arg);
     void *waiting_arg;
-    const struct bh_engine_observer *observer; /* framework/observe.h; borrowed; NULL: nothing is timed */
+    const struct bh_engine_observer
+        *observer; /* framework/observe.h; borrowed; NULL: nothing is timed */
 };
 int bh_engine_new(const struct bh_engine_options *o, struct bh_engine **ret_e, struct bh_err *err);
 void bh_engine_free(struct bh_engine *e);
@@ -165,7 +166,7 @@ struct bh_decision {
     const struct bh_victim *victims;
     uint32_t n_victims;
     uint32_t victims_violating;
-    /* Every candidate that ties with the chosen one by upstream's rules, that one first. */
+    /* The chosen candidate; with BH_EXPLAIN also those that tie with it by upstream's rules. */
     const struct bh_preemption *preemptions;
     uint32_t n_preemptions;
     /* PostFilter wants these written: claims to deallocate or to delete, so that a later try may
@@ -216,7 +217,7 @@ struct bh_preemption { /* one way to make room */
     uint32_t n_victims;
 };
 enum bh_schedule_flags {
-    BH_EXPLAIN = 1,      /* fill the lists above (slower: reference path) */
+    BH_EXPLAIN = 1,       /* fill the lists above (slower: reference path) */
     BH_NO_PREEMPTION = 2, /* skip PostFilter */
     /* With BH_EXPLAIN: a real decision that is kept for people. Observed and counted as one, and
      * the lists come in no particular order (sorting them by name costs as much as deciding). */
@@ -438,7 +439,7 @@ struct bh_plugin_stats {
     struct bh_evaluations n;
     bool at_pre_filter, at_filter, at_pre_score, at_score; /* enabled there */
     bool filters_alone, scores_alone; /* ... and has no batch form: asked node by node */
-    bool closes_fast_path; /* for pods that it has something to say about */
+    bool closes_fast_path;            /* for pods that it has something to say about */
 };
 void bh_engine_each_plugin(const struct bh_engine *e,
                            void (*fn)(void *arg, const struct bh_plugin_stats *s), void *arg);

@@ -68,11 +68,12 @@ plugin_scores(struct bh_engine *e, const struct bh_reference *r, uint32_t at, ui
         unsigned i = fw->point[BH_POINT_SCORE][k];
         size_t idx = (size_t)k * r->n_feasible + at;
         if (!(r->cy.skip_score >> i & 1))
-            s[n++] = (struct bh_plugin_score){.plugin = fw->plugins[i].plugin->name,
-                                              .raw = r->raw[idx],
-                                              .normalized = r->weighted[idx] / fw->plugins[i].weight,
-                                              .weighted = r->weighted[idx],
-                                              .weight = fw->plugins[i].weight};
+            s[n++] =
+                (struct bh_plugin_score){.plugin = fw->plugins[i].plugin->name,
+                                         .raw = r->raw[idx],
+                                         .normalized = r->weighted[idx] / fw->plugins[i].weight,
+                                         .weighted = r->weighted[idx],
+                                         .weight = fw->plugins[i].weight};
     }
     n += bh_extend_explain(r, at, s + n);
     *ret_n = n;
@@ -158,8 +159,11 @@ static void explain(struct bh_engine *e, const struct bh_reference *r, bool sort
 
 static void run_post_filter(struct bh_engine *e, struct bh_reference *r, struct bh_decision *d)
 {
-    struct bh_diagnosis diag = {
-        .by_row = r->by_row, .absent = r->absent, .pre_filter = r->pf.status, .n_rows = r->n_rows};
+    struct bh_diagnosis diag = {.by_row = r->by_row,
+                                .absent = r->absent,
+                                .pre_filter = r->pf.status,
+                                .n_rows = r->n_rows,
+                                .kept = r->kept};
     struct bh_post_filter_result res;
     uint64_t t = bh_watch_now(e);
     const struct bh_status *s = bh_run_post_filter(&r->cy, &diag, &res);
@@ -178,20 +182,26 @@ static void run_post_filter(struct bh_engine *e, struct bh_reference *r, struct 
     d->n_writes = res.n_writes;
 }
 
+static const char *fit_message(struct bh_engine *e, const struct bh_reference *r)
+{
+    const char *pre = r->pf.status ? bh_status_message(&e->arena, r->pf.status) : NULL;
+    uint32_t n;
+
+    if (r->fit_message)
+        return r->fit_message;
+    const struct bh_status *const *statuses = bh_extend_statuses(e, r, &n);
+    return bh_fit_error(&e->arena, e->cache.n_nodes, statuses, n, r->absent, pre);
+}
+
 static void no_fit(struct bh_engine *e, struct bh_reference *r, unsigned flags,
                    struct bh_decision *d)
 {
-    const char *pre = r->pf.status ? bh_status_message(&e->arena, r->pf.status) : NULL;
-    uint32_t n_statuses;
-    const struct bh_status *const *statuses = bh_extend_statuses(e, r, &n_statuses);
-
     d->kind = BH_NO_FIT;
     d->reason = "Unschedulable";
-    d->unschedulable_plugins = plugin_names(e, r->cy.fw, r->rejectors, bh_extend_rejector(r),
-                                            &d->n_unschedulable_plugins);
+    d->unschedulable_plugins =
+        plugin_names(e, r->cy.fw, r->rejectors, bh_extend_rejector(r), &d->n_unschedulable_plugins);
     d->pending_plugins = plugin_names(e, r->cy.fw, r->pending, NULL, &d->n_pending_plugins);
-    d->fit_message =
-        bh_fit_error(&e->arena, e->cache.n_nodes, statuses, n_statuses, r->absent, pre);
+    d->fit_message = fit_message(e, r);
     d->post_filter_message = "";
     if (!r->cy.fw->n_point[BH_POINT_POST_FILTER])
         d->clear_nomination = true;

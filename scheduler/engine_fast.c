@@ -7,18 +7,23 @@
  * brought up to date from the cache's change log by evaluating only the rows that changed. A row
  * with nominated pods is asked through the per-node filters.
  *
- * Invariants (kept results): after catch_up() leaf[row] is the total the reference path would give,
- * or -1 where a filter rejects; n_feasible counts the others; norm[k].max is the largest raw score
- *             over feasible rows, at least 0.
+ * Kept numbers: engine_kept.c.
  * Plugins that are not node local and keep track (plugin.h) are left out of all that; their part
- * comes on top of it for each pod anew (engine_track.c).
- * Gives up    (false, the caller takes the reference path): sampling, the pod itself is nominated,
- * a plugin takes part that is neither node local nor keeps track, one that keeps track while some
- * pod is nominated, PreFilter rejects, nothing fits, a plugin fails. Runs in:    the engine's thread. Steady state: no malloc.
+ * comes on top of it for each pod anew (engine_track.c). So do those that look at the pod's volumes
+ * and claims (engine_overlay.c): what is kept is kept for the shape without these.
+ * A promised node is tried first and taken if it fits; when the kept results alone say that nothing
+ * fits, engine_fail.c knows why.
+ * Gives up    (false, the caller takes the reference path): sampling, a plugin takes part that is
+ * neither node local nor keeps track nor is an overlay, a promise is worthless and plugins that
+ * keep track or are overlays take part, PreFilter rejects, nothing fits, a plugin fails. Runs in:
+ * the engine's thread. Steady state: no malloc.
  */
 #include "scheduler/engine_int.h"
 
-#define INFEASIBLE ((int64_t)-1)
+#define BUDGET_ROW_BYTES 1024u
+#define MANY_ROWS        65536u
+#define PREFETCH         8u
+#define STAMPS           4u /* a row's stamp: how old, and enum bh_row_change */
 
 bool bh_fast_eligible(const struct bh_framework *fw)
 {
@@ -32,6 +37,7 @@ bool bh_fast_eligible(const struct bh_framework *fw)
             const struct bh_plugin *p = in->plugin;
             if (in->no_pre_filter || in->no_pre_score)
                 return false; /* errors may come of it, which batch forms cannot tell */
+            bh_assert(p->idle || !(p->flags & BH_PLUGIN_OVERLAY));
             if (p->idle)
                 continue; /* asked for each pod */
             if (!(p->flags & BH_PLUGIN_NODE_LOCAL) || (p->normalize && p->normal == BH_NORMAL_NONE))
@@ -77,8 +83,8 @@ static uint32_t live_rows(const struct bh_cache *c, uint32_t *rows)
 /* ---- filters and scores over rows -------------------------------------------------------------
  */
 
-static uint32_t filter_one_by_one(struct bh_call *call, const struct bh_plugin *p, uint32_t *rows,
-                                  uint32_t n)
+uint32_t bh_filter_one_by_one(struct bh_call *call, const struct bh_plugin *p, uint32_t *rows,
+                              uint32_t n)
 {
     uint32_t m = 0;
 
@@ -105,14 +111,13 @@ static uint32_t run_filters(struct bh_cycle *cy, uint32_t *rows, uint32_t n)
         uint64_t t = bh_sample_begin(cy);
         fw->evaluations[i].filter += n;
         n = p->filter_rows ? p->filter_rows(&cy->calls[i], rows, n)
-                           : filter_one_by_one(&cy->calls[i], p, rows, n);
+                           : bh_filter_one_by_one(&cy->calls[i], p, rows, n);
         bh_sample_end(cy, i, BH_SEEN_FILTER, BH_SUCCESS, t);
     }
     return n;
 }
 
-/* The filters, nominated pods included; keeps the order of the rows. other: room for n rows. */
-static uint32_t feasible_rows(struct bh_cycle *cy, uint32_t *rows, uint32_t n, uint32_t *other)
+uint32_t bh_fast_filter(struct bh_cycle *cy, uint32_t *rows, uint32_t n, uint32_t *other)
 {
     const struct bh_cache *c = cy->calls[0].cache;
     uint32_t m = 0, at = 0, out = 0;
@@ -140,8 +145,7 @@ static uint32_t feasible_rows(struct bh_cycle *cy, uint32_t *rows, uint32_t n, u
     return out;
 }
 
-static bool score_rows(struct bh_cycle *cy, unsigned i, const uint32_t *rows, uint32_t n,
-                       int64_t *ret)
+bool bh_fast_scores(struct bh_cycle *cy, unsigned i, const uint32_t *rows, uint32_t n, int64_t *ret)
 {
     const struct bh_plugin *p = cy->fw->plugins[i].plugin;
     struct bh_call *call = &cy->calls[i];
@@ -156,6 +160,8 @@ static bool score_rows(struct bh_cycle *cy, unsigned i, const uint32_t *rows, ui
                 return false;
     }
     bh_sample_end(cy, i, BH_SEEN_SCORE, BH_SUCCESS, t);
+    if (p->normalize && p->normal == BH_NORMAL_NONE) /* an overlay: rows are all feasible ones */
+        p->normalize(call, ret, n);
     for (uint32_t k = 0; p->normal == BH_NORMAL_NONE && k < n; k++)
         if (ret[k] < 0 || ret[k] > 100)
             return false; /* the reference path says which plugin */
@@ -180,7 +186,7 @@ static bool total_once(struct bh_engine *e, struct bh_cycle *cy, const uint32_t 
         int64_t weight = fw->plugins[i].weight, max = 0, *raw = e->values2;
         if (cy->skip_score >> i & 1)
             continue;
-        if (!score_rows(cy, i, rows, n, raw))
+        if (!bh_fast_scores(cy, i, rows, n, raw))
             return false;
         for (uint32_t r = 0; r < n && how != BH_NORMAL_NONE; r++)
             max = BH_MAX(max, raw[r]);
@@ -207,8 +213,7 @@ uint32_t bh_fast_best(const int64_t *totals, uint32_t n)
     return n_best;
 }
 
-static uint32_t narrowed_rows(const struct bh_cache *c, const struct bh_node_set *set,
-                              uint32_t *rows)
+uint32_t bh_fast_narrowed(const struct bh_cache *c, const struct bh_node_set *set, uint32_t *rows)
 {
     uint32_t n = 0;
 
@@ -224,12 +229,12 @@ static bool run_once(struct bh_engine *e, struct bh_cycle *cy, const struct bh_n
                      struct bh_fast *ret)
 {
     uint32_t n =
-        nodes->all ? live_rows(&e->cache, e->rows) : narrowed_rows(&e->cache, nodes, e->rows);
+        nodes->all ? live_rows(&e->cache, e->rows) : bh_fast_narrowed(&e->cache, nodes, e->rows);
 
     *ret = (struct bh_fast){.rows = e->rows, .evaluated = n};
     bh_watch_rows(e, n);
     bh_watch_phase(e, BH_WATCH_FILTER);
-    n = feasible_rows(cy, e->rows, n, e->rows2);
+    n = bh_fast_filter(cy, e->rows, n, e->rows2);
     bh_watch_phase(e, BH_WATCH_SCORE);
     ret->n_feasible = n;
     if (n == 0 || cy->filter_failed)
@@ -266,11 +271,10 @@ static void drop(struct bh_engine *e, struct bh_shape_cache *sc)
     unlink_cache(e, sc);
     e->profile[sc->profile].slot[sc->shape].cache = NULL;
     e->cache_bytes -= sc->bytes;
-    bh_index_fini(&sc->index);
-    free(sc->base);
-    for (uint32_t k = 0; k < sc->n_norm; k++)
-        free(sc->norm[k].raw);
+    bh_kept_fini(sc);
     bh_track_drop_all(sc);
+    bh_cells_fini(&sc->cells);
+    bh_fail_free(sc);
     bh_arena_fini(&sc->arena);
     free(sc);
 }
@@ -290,129 +294,104 @@ static void read_epochs(struct bh_cycle *cy, uint64_t *epoch)
             epoch[n++] = cy->fw->plugins[i].plugin->epoch(&cy->calls[i]);
 }
 
-static int64_t total_of(const struct bh_shape_cache *sc, uint32_t row)
-{
-    int64_t t = sc->base[row];
-
-    for (uint32_t k = 0; k < sc->n_norm; k++)
-        t += sc->norm[k].weight *
-             bh_normalized(sc->norm[k].how, sc->norm[k].raw[row], sc->norm[k].max);
-    return t;
-}
-
-static void leave(struct bh_shape_cache *sc, uint32_t row)
-{
-    if (bh_index_total(&sc->index, row) == INFEASIBLE)
-        return;
-    sc->n_feasible--;
-    for (uint32_t k = 0; k < sc->n_norm; k++)
-        sc->norm[k].n_max -= sc->norm[k].max > 0 && sc->norm[k].raw[row] == sc->norm[k].max;
-    bh_index_set_leaf(&sc->index, row, INFEASIBLE);
-}
-
-/* Raw score in; true when the maximum moved, so that every total moves. */
-static bool enter_norm(struct bh_normalized_score *nm, uint32_t row, int64_t raw)
-{
-    nm->raw[row] = raw;
-    if (raw > nm->max) {
-        nm->max = raw;
-        nm->n_max = 1;
-        return true;
-    }
-    nm->n_max += nm->max > 0 && raw == nm->max;
-    return false;
-}
-
-/* The last row at the maximum went: find the next one. */
-static void find_max(struct bh_engine *e, struct bh_shape_cache *sc, struct bh_normalized_score *nm)
-{
-    nm->max = 0;
-    nm->n_max = 0;
-    for (uint32_t row = 0; row < e->cache.cols.n_rows; row++) {
-        if (bh_index_total(&sc->index, row) == INFEASIBLE)
-            continue;
-        if (nm->raw[row] > nm->max) {
-            nm->max = nm->raw[row];
-            nm->n_max = 0;
-        }
-        nm->n_max += nm->max > 0 && nm->raw[row] == nm->max;
-    }
-}
-
-static void retotal(struct bh_engine *e, struct bh_shape_cache *sc)
-{
-    for (uint32_t row = 0; row < e->cache.cols.n_rows; row++)
-        if (bh_index_total(&sc->index, row) != INFEASIBLE)
-            bh_index_set_leaf(&sc->index, row, total_of(sc, row));
-    bh_index_rebuild(&sc->index, &e->cache);
-}
-
-/* Scores of the rows into base and raw; leaves of the rows become provisional. */
-static bool enter(struct bh_engine *e, struct bh_shape_cache *sc, const uint32_t *rows, uint32_t n,
-                  bool *moved)
+/* Scores by these plugins: raw ones that are normalised go into the kept ones, the others,
+ * weighted, are added to base. */
+static bool score_by(struct bh_engine *e, struct bh_shape_cache *sc, uint64_t plugins,
+                     const uint32_t *rows, uint32_t n, int64_t *base)
 {
     const struct bh_framework *fw = sc->cy.fw;
     uint32_t norm = 0;
 
-    for (uint32_t r = 0; r < n; r++) {
-        sc->base[rows[r]] = 0;
-        bh_index_set_leaf(&sc->index, rows[r], 0);
-    }
-    sc->n_feasible += n;
-    for (uint32_t k = 0; k < fw->n_point[BH_POINT_SCORE]; k++) {
+    for (uint32_t k = 0; k < fw->n_point[BH_POINT_SCORE] && n; k++) {
         unsigned i = fw->point[BH_POINT_SCORE][k];
+        bool none = fw->plugins[i].plugin->normal == BH_NORMAL_NONE;
         if (sc->cy.skip_score >> i & 1)
             continue;
-        if (!score_rows(&sc->cy, i, rows, n, e->values))
-            return false;
-        if (fw->plugins[i].plugin->normal == BH_NORMAL_NONE) {
-            for (uint32_t r = 0; r < n; r++)
-                sc->base[rows[r]] += fw->plugins[i].weight * e->values[r];
+        if (!(plugins >> i & 1)) {
+            norm += !none;
             continue;
         }
-        for (uint32_t r = 0; r < n; r++)
-            *moved |= enter_norm(&sc->norm[norm], rows[r], e->values[r]);
-        norm++;
+        if (!bh_fast_scores(&sc->cy, i, rows, n, e->values))
+            return false;
+        for (uint32_t r = 0; r < n && none; r++)
+            base[r] += fw->plugins[i].weight * e->values[r];
+        for (uint32_t r = 0; r < n && !none; r++)
+            bh_narrow_set(&sc->norm[norm].raw, rows[r], e->values[r]);
+        norm += !none;
     }
     return true;
 }
 
-/* Evaluates the rows anew; whatever they were before is forgotten. touched: all of them, in any
- * order, dead ones too; it is overwritten. */
-static bool reevaluate(struct bh_engine *e, struct bh_shape_cache *sc, uint32_t *touched,
-                       uint32_t n)
+/* What depends on the node's object alone, for rows whose object is new: floor, and raw scores.
+ * Those that pass stay in rows. */
+static bool fix_rows(struct bh_engine *e, struct bh_shape_cache *sc, uint32_t *rows, uint32_t *n)
 {
-    bool moved = false, few = n < e->cache.cols.n_rows / 16;
+    uint64_t skip = sc->cy.skip_filter;
+
+    sc->cy.skip_filter |= ~sc->fixed;
+    *n = run_filters(&sc->cy, rows, *n);
+    sc->cy.skip_filter = skip;
+    for (uint32_t r = 0; r < *n; r++)
+        e->values2[r] = 1;
+    if (sc->cy.filter_failed || !score_by(e, sc, sc->fixed, rows, *n, e->values2))
+        return false;
+    for (uint32_t r = 0; r < *n; r++)
+        bh_narrow_set(&sc->floor, rows[r], e->values2[r]);
+    return true;
+}
+
+/* What depends on the pods on the node as well, on top of it. Keeps the rows that pass, their
+ * totals without normalised scores in base. */
+static bool weigh_rows(struct bh_engine *e, struct bh_shape_cache *sc, uint32_t *rows, uint32_t *n,
+                       int64_t *base)
+{
+    uint64_t skip = sc->cy.skip_filter;
+
+    sc->cy.skip_filter |= sc->fixed;
+    *n = bh_fast_filter(&sc->cy, rows, *n, e->rows3);
+    sc->cy.skip_filter = skip;
+    bh_watch_phase(e, BH_WATCH_SCORE);
+    for (uint32_t r = 0; r < *n; r++)
+        base[r] = bh_narrow_get(&sc->floor, rows[r]) - 1;
+    return !sc->cy.filter_failed && score_by(e, sc, ~sc->fixed, rows, *n, base);
+}
+
+/* Evaluates the rows anew; whatever they were before is forgotten. touched: n of them, in any
+ * order, dead ones too; of the first n_nodes more than pods has changed. */
+static bool reevaluate(struct bh_engine *e, struct bh_shape_cache *sc, const uint32_t *touched,
+                       uint32_t n_nodes, uint32_t n)
+{
+    bool few = n < e->cache.cols.n_rows / 16;
     uint32_t *live = e->rows2, m = 0;
+    size_t bytes = bh_kept_bytes(sc);
 
     for (uint32_t r = 0; r < n; r++) {
-        leave(sc, touched[r]);
+        if (r + PREFETCH < n)
+            bh_kept_prefetch(sc, touched[r + PREFETCH]);
+        bh_kept_leave(sc, touched[r]);
+    }
+    for (uint32_t r = 0; r < n_nodes; r++) {
+        bh_narrow_set(&sc->floor, touched[r], 0);
         if (bh_row_bit(&e->cache.cols, BH_ROW_LIVE, touched[r]))
             live[m++] = touched[r];
     }
-    e->stats.nodes_rescored += m;
-    bh_watch_rows(e, m);
+    e->stats.nodes_rescored += m + n - n_nodes;
+    bh_watch_rows(e, m + n - n_nodes);
     bh_watch_phase(e, BH_WATCH_FILTER);
-    m = feasible_rows(&sc->cy, live, m, e->rows3);
-    bh_watch_phase(e, BH_WATCH_SCORE);
-    if (sc->cy.filter_failed || !enter(e, sc, live, m, &moved))
+    if (!fix_rows(e, sc, live, &m))
         return false;
-    for (uint32_t k = 0; k < sc->n_norm; k++) {
-        if (sc->norm[k].max > 0 && sc->norm[k].n_max == 0) {
-            find_max(e, sc, &sc->norm[k]);
-            moved = true;
-        }
-    }
-    if (moved) {
-        retotal(e, sc);
-        return true;
-    }
-    for (uint32_t r = 0; r < m; r++)
-        bh_index_set_leaf(&sc->index, live[r], total_of(sc, live[r]));
-    if (!few)
+    for (uint32_t r = n_nodes; r < n; r++)
+        if (bh_narrow_get(&sc->floor, touched[r]))
+            live[m++] = touched[r];
+    if (!weigh_rows(e, sc, live, &m, e->values2))
+        return false;
+    if (bh_kept_settle(sc, live, e->values2, m) || !few)
         bh_index_rebuild(&sc->index, &e->cache);
-    for (uint32_t r = 0; few && r < n; r++)
-        bh_index_raise(&sc->index, &e->cache, touched[r]);
+    else
+        for (uint32_t r = 0; r < n; r++)
+            bh_index_raise(&sc->index, &e->cache, touched[r]);
+    sc->bytes += bh_kept_bytes(sc) - bytes; /* arrays may have become wider */
+    e->cache_bytes += bh_kept_bytes(sc) - bytes;
     return true;
 }
 
@@ -427,36 +406,12 @@ static struct bh_shape_cache *new_cache(struct bh_engine *e, struct bh_profile *
     sc->pod = *pod;
     bh_arena_init(&sc->arena, 0);
     bh_cycle_init(&sc->cy, p->fw, &e->cache, &e->objects, &sc->pod, &sc->arena, 0);
-    sc->cy.left_out = sc->cy.skip_filter = sc->cy.skip_score = p->tracked;
+    sc->cy.left_out = sc->cy.skip_filter = sc->cy.skip_score = p->tracked | p->overlay;
     sc->cy.samples = e->watch.samples;
+    sc->cy.for_shape = sc->cy.sketch = true;
     link_newest(e, sc);
     p->slot[sc->shape].cache = sc;
     return sc;
-}
-
-/* The arrays; raw scores for the plugins that normalise and did not skip. */
-static void add_arrays(struct bh_engine *e, struct bh_shape_cache *sc)
-{
-    const struct bh_framework *fw = sc->cy.fw;
-    uint32_t rows = e->cache.cols.cap_rows;
-
-    bh_index_init(&sc->index, rows, e->opt.tie_break == BH_TIE_FIRST);
-    sc->base = bh_calloc(rows, sizeof *sc->base);
-    sc->bytes = sizeof *sc + bh_index_bytes(rows) + rows * sizeof *sc->base;
-
-    for (uint32_t k = 0; k < fw->n_point[BH_POINT_SCORE]; k++) {
-        unsigned i = fw->point[BH_POINT_SCORE][k];
-        enum bh_normal how = fw->plugins[i].plugin->normal;
-        if (sc->cy.skip_score >> i & 1 || how == BH_NORMAL_NONE)
-            continue;
-        sc->norm[sc->n_norm++] = (struct bh_normalized_score){
-            .plugin = (uint8_t)i,
-            .how = how,
-            .weight = fw->plugins[i].weight,
-            .raw = bh_calloc(rows, sizeof(int64_t)),
-        };
-        sc->bytes += rows * sizeof(int64_t);
-    }
 }
 
 /* PreFilter narrowed the nodes: such pods (one per node, mostly) are not worth keeping. */
@@ -470,60 +425,106 @@ static bool build(struct bh_engine *e, struct bh_shape_cache *sc, bool *narrowed
         return false;
     if (sc->cy.fw->n_point[BH_POINT_SCORE] && bh_run_pre_score(&sc->cy, NULL, 0))
         return false;
-    add_arrays(e, sc);
+    bh_kept_init(e, sc);
+    sc->bytes = sizeof *sc + bh_kept_bytes(sc);
+    e->cache_bytes += sc->bytes;
     /* What plugins allocate from here on is gone after the cycle. */
     sc->cy.arena = &e->arena;
     for (uint32_t i = 0; i < sc->cy.fw->n_plugins; i++)
         sc->cy.calls[i].arena = &e->arena;
     read_epochs(&sc->cy, sc->epoch);
     sc->log_pos = e->cache.log_end;
-    return reevaluate(e, sc, e->rows, live_rows(&e->cache, e->rows));
+    uint32_t n = live_rows(&e->cache, e->rows);
+    return reevaluate(e, sc, e->rows, n, n);
 }
 
-static void keep_within_budget(struct bh_engine *e)
+/* A hundred shapes and more have room, however many rows there are: making one anew costs a visit
+ * to each of them. */
+static size_t budget(const struct bh_engine *e)
 {
-    while (e->cache_bytes > e->cache_bytes_max && e->oldest != e->newest)
+    return BH_MAX(e->cache_bytes_max, (size_t)e->cache.cols.cap_rows * BUDGET_ROW_BYTES);
+}
+
+/* At the first sight of a shape: when another visit to all rows would cost more than the memory. */
+static bool worth_keeping(const struct bh_engine *e)
+{
+    return e->cache.cols.n_rows >= MANY_ROWS && e->cache_bytes < budget(e) / 2;
+}
+
+void bh_fast_keep_within_budget(struct bh_engine *e)
+{
+    size_t max = budget(e);
+
+    while (e->cache_bytes > max && e->oldest != e->newest)
         drop(e, e->oldest);
 }
 
-/* Rows logged since the last time, each once. false: too many, build anew. */
-static bool changed_rows(struct bh_engine *e, const struct bh_shape_cache *sc, uint32_t *ret_n)
+struct changes {    /* the first so many of e->rows */
+    uint32_t nodes; /* more than pods */
+    uint32_t pods;  /* and those where pods came or went */
+    uint32_t all;   /* and those with a pod's new record, which is as good as the old one */
+};
+
+/* Rows from there on to which this has happened come first; returns where they end. */
+static uint32_t put_first(struct bh_engine *e, uint32_t from, uint32_t n, uint32_t what)
+{
+    for (uint32_t i = from; i < n; i++) {
+        uint32_t row = e->rows[i];
+        if (e->stamp[row] - e->stamp_now != what)
+            continue;
+        e->rows[i] = e->rows[from];
+        e->rows[from++] = row;
+    }
+    return from;
+}
+
+/* Rows logged since the last time, each once. A row's stamp is stamp_now and what has happened to
+ * it. false: too many, build anew. */
+static bool changed_rows(struct bh_engine *e, const struct bh_shape_cache *sc, struct changes *ret)
 {
     const struct bh_cache *c = &e->cache;
     uint32_t n = 0;
 
-    if (sc->log_pos < c->log_begin || c->cols.cap_rows > sc->index.cap ||
-        c->log_end - sc->log_pos > c->cols.n_rows)
+    if (sc->log_pos < c->log_begin || c->cols.cap_rows > sc->index.rows ||
+        c->log_end - sc->log_pos > c->cols.n_rows + c->cols.n_rows / 2)
         return false;
-    if (++e->stamp_now == 0) {
+    if (e->stamp_now >= UINT32_MAX - 2 * STAMPS) {
         memset(e->stamp, 0, e->n_scratch_rows * sizeof *e->stamp);
-        e->stamp_now = 1;
+        e->stamp_now = 0;
     }
+    e->stamp_now += STAMPS;
     for (uint64_t pos = sc->log_pos; pos < c->log_end; pos++) {
         uint32_t row = c->log[pos & (c->log_cap - 1)];
-        if (e->stamp[row] == e->stamp_now)
-            continue;
-        e->stamp[row] = e->stamp_now;
-        e->rows[n++] = row;
+        uint32_t stamp = e->stamp_now + c->log_what[pos & (c->log_cap - 1)];
+        if (e->stamp[row] < e->stamp_now)
+            e->rows[n++] = row;
+        e->stamp[row] = BH_MAX(e->stamp[row], stamp);
     }
-    *ret_n = n;
+    ret->nodes = put_first(e, 0, n, BH_ROW_NODE);
+    ret->pods = put_first(e, ret->nodes, n, BH_ROW_PODS);
+    ret->all = n;
     return true;
 }
 
 static bool is_current(struct bh_engine *e, struct bh_shape_cache *sc)
 {
     uint64_t now[BH_EPOCHS_MAX] = {0};
-    uint32_t n;
+    struct changes n;
 
     read_epochs(&sc->cy, now);
     if (memcmp(now, sc->epoch, sizeof now) != 0 || !changed_rows(e, sc, &n))
         return false;
     sc->log_pos = e->cache.log_end;
-    bh_track_update(sc, e->rows, n);
-    if (n)
-        return reevaluate(e, sc, e->rows, n);
-    bh_watch_phase(e, BH_WATCH_FILTER);
-    e->watch.at[BH_WATCH_SCORE] = e->watch.at[BH_WATCH_FILTER]; /* nothing changed */
+    bh_track_update(sc, e->rows, n.pods);
+    bh_fail_touch(sc, e->rows, n.all);
+    if (!n.pods) {
+        bh_watch_phase(e, BH_WATCH_FILTER);
+        e->watch.at[BH_WATCH_SCORE] = e->watch.at[BH_WATCH_FILTER]; /* nothing changed */
+        return true;
+    }
+    if (!reevaluate(e, sc, e->rows, n.nodes, n.pods))
+        return false;
+    bh_cells_update(sc, &e->cache, e->rows, n.pods);
     return true;
 }
 
@@ -549,7 +550,7 @@ static struct bh_shape_cache *kept(struct bh_engine *e, struct bh_profile *p,
 
     if (s->cache && s->cache->born != born)
         drop(e, s->cache);
-    if (!s->cache && s->seen != born && mode != BH_FAST_KEEP) {
+    if (!s->cache && s->seen != born && mode == BH_FAST_AUTO && !worth_keeping(e)) {
         s->seen = born;
         *once = true;
         return NULL;
@@ -570,13 +571,12 @@ static struct bh_shape_cache *kept(struct bh_engine *e, struct bh_profile *p,
     e->stats.shape_misses++;
     struct bh_shape_cache *sc = new_cache(e, p, pod);
     bool built = build(e, sc, &narrowed);
-    e->cache_bytes += sc->bytes;
     if (!built) {
         drop(e, sc);
         *once = narrowed;
         return NULL;
     }
-    keep_within_budget(e);
+    bh_fast_keep_within_budget(e);
     return sc;
 }
 
@@ -591,15 +591,18 @@ static bool run_once_for(struct bh_engine *e, struct bh_profile *p, const struct
 
     bh_cycle_init(&cy, p->fw, &e->cache, &e->objects, pod, &e->arena, now_ns);
     cy.samples = e->watch.samples;
+    cy.sketch = true;
     bh_run_pre_filter(&cy, &pf);
+    if (!pf.nodes.all && bh_promised_row(e, pod) != BH_ROW_NONE)
+        return false; /* that node was looked at and counts, though it is not one of these */
     return !pf.status && run_once(e, &cy, &pf.nodes, ret);
 }
 
-/* Plugins whose results are not node local must have no part in the cycle, or keep track of it:
- * *ret_tracked. They are asked every time, so results kept from an earlier cycle never contain
- * theirs. */
-static bool others_idle(struct bh_engine *e, const struct bh_profile *p,
-                        const struct bh_pod_info *pod, int64_t now_ns, uint64_t *ret_tracked)
+/* Plugins whose results are not node local must have no part in the cycle, or keep track of it
+ * (*ret_tracked), or lay their verdict over the kept results (*ret_overlay). They are asked every
+ * time, so results kept from an earlier cycle never contain theirs. */
+static bool takers(struct bh_engine *e, const struct bh_profile *p, const struct bh_pod_info *pod,
+                   int64_t now_ns, uint64_t *ret_tracked, uint64_t *ret_overlay)
 {
     struct bh_call call = {.cache = &e->cache,
                            .tab = e->tab,
@@ -608,45 +611,74 @@ static bool others_idle(struct bh_engine *e, const struct bh_profile *p,
                            .arena = &e->arena,
                            .now_ns = now_ns};
 
-    *ret_tracked = 0;
+    *ret_tracked = *ret_overlay = 0;
     for (uint32_t i = 0; i < p->fw->n_plugins; i++) {
         const struct bh_plugin *plugin = p->fw->plugins[i].plugin;
         call.args = p->fw->plugins[i].args;
         if (!plugin->idle || plugin->idle(&call))
             continue;
-        if (!plugin->track || e->cache.nominations.len)
+        if (plugin->flags & BH_PLUGIN_OVERLAY)
+            *ret_overlay |= (uint64_t)1 << i;
+        else if (plugin->track)
+            *ret_tracked |= (uint64_t)1 << i;
+        else
             return false;
-        *ret_tracked |= (uint64_t)1 << i;
     }
     return true;
+}
+
+bool bh_fast_indexed(const struct bh_engine *e, const struct bh_shape_cache *sc,
+                     struct bh_fast *ret)
+{
+    *ret = (struct bh_fast){.n_feasible = sc->n_feasible,
+                            .evaluated = e->cache.n_nodes,
+                            .n_best = bh_index_count(&sc->index),
+                            .index = &sc->index};
+    return sc->n_feasible > 0;
 }
 
 bool bh_fast_run(struct bh_engine *e, struct bh_profile *p, const struct bh_pod_info *pod,
                  enum bh_fast_mode mode, int64_t now_ns, struct bh_fast *ret)
 {
     struct bh_shape_cache *sc = NULL;
+    struct bh_pod_info shared = *pod; /* as the kept results know it */
     bool once = mode == BH_FAST_ONCE;
-    uint64_t tracked;
+    uint64_t tracked, overlay;
 
-    if (!p->fast || pod->rec->nominated_node != BH_SYM_NONE ||
-        (e->cache.nominations.len &&
-         bh_cache_nominated_node(&e->cache, bh_rec_text(pod->rec, pod->rec->uid)) != BH_SYM_NONE) ||
-        !others_idle(e, p, pod, now_ns, &tracked))
+    *ret = (struct bh_fast){0};
+    if (!p->fast)
         return false;
+    uint32_t promised = bh_promised_row(e, pod);
+    if (promised != BH_ROW_NONE && bh_promised_run(e, p, pod, promised, now_ns, ret))
+        return true;
+    if (!takers(e, p, pod, now_ns, &tracked, &overlay) ||
+        (promised != BH_ROW_NONE && (tracked | overlay)))
+        return false;
+    shared.shape_id = bh_shapes_kept(&e->cache.shapes, pod->shape_id);
+    shared.shape = bh_shapes_rec(&e->cache.shapes, shared.shape_id);
     reserve_scratch(e);
-    if (tracked)
-        bh_watch_rows(e, e->cache.n_nodes);
+    e->no_cells = mode == BH_FAST_SCAN;
+    if (tracked && mode == BH_FAST_AUTO)
+        mode = BH_FAST_KEEP; /* counting once costs no less than beginning to keep counts */
     if (!once)
-        sc = kept(e, p, pod, mode, &once);
+        sc = kept(e, p, &shared, mode, &once);
     if (!sc) /* counting once is what the reference path does */
         return once && !tracked && run_once_for(e, p, pod, now_ns, ret);
+    if (tracked && !bh_track_ensure(e, sc, tracked))
+        return false;
+    sc->always = 0;
+    if (overlay) {
+        bool any = bh_overlay_run(e, sc, pod, overlay, tracked, now_ns, ret);
+        ret->overlaid = overlay;
+        return any;
+    }
     if (tracked)
-        return bh_track_ensure(e, sc, tracked) && bh_track_run(e, sc, tracked, ret);
-    *ret = (struct bh_fast){.n_feasible = sc->n_feasible,
-                            .evaluated = e->cache.n_nodes,
-                            .n_best = bh_index_count(&sc->index),
-                            .index = &sc->index};
-    return sc->n_feasible > 0;
+        return bh_track_run(e, sc, tracked, ret);
+    if (promised != BH_ROW_NONE && bh_index_total(&sc->index, promised) >= 0)
+        return false; /* it is for others only */
+    bool any = bh_fast_indexed(e, sc, ret);
+    ret->kept = sc;
+    return any;
 }
 
 uint32_t bh_fast_pick(const struct bh_engine *e, const struct bh_fast *f, uint32_t k)
@@ -656,6 +688,8 @@ uint32_t bh_fast_pick(const struct bh_engine *e, const struct bh_fast *f, uint32
 
     if (f->index)
         return bh_index_pick(f->index, k);
+    if (f->cells)
+        return bh_cells_pick(f->cells, &e->cache, e->opt.tie_break == BH_TIE_FIRST, k);
     if (!f->totals)
         return f->rows[0];
     for (uint32_t i = 0; i < f->n_feasible; i++)

@@ -7,6 +7,10 @@
  * engine_decision.c   from a reference cycle to a decision, with all texts and lists
  * engine_fast.c       the same answer from columns and per-shape results
  * engine_track.c      ... with what the other nodes' pods mean for the shape
+ * engine_cells.c      ... asked for one row of each kind
+ * engine_overlay.c    ... with what the pod's own volumes and claims ask for
+ * engine_kept.c       ... its numbers, by row
+ * engine_fail.c       pods that fit nowhere, and pods that were promised a node
  * engine_index.c      the best node of one shape, kept current row by row
  * engine_verify.c     both, compared
  * engine_prebind.c    what Reserve took: writes, their outcome, undoing
@@ -19,6 +23,7 @@
 #include "common/base/map.h"
 #include "scheduler/engine.h"
 #include "scheduler/framework/framework.h"
+#include "scheduler/narrow.h"
 
 /* ---- reference path
  * ------------------------------------------------------------------------------ */
@@ -43,6 +48,9 @@ struct bh_reference { /* one cycle; everything in the cycle arena */
     const bool *ext_listed;            /* by row: scored by one; NULL = all nodes are alike */
     struct bh_extender_score *ext_scores; /* with BH_EXPLAIN */
     uint32_t n_ext_scores;
+    /* ---- fast path, when nothing fits ---- */
+    const char *fit_message;              /* made already; NULL: from the statuses */
+    const struct bh_kept_diagnosis *kept; /* for PostFilter; NULL = the statuses only */
 };
 struct bh_extender_score {
     const char *name;
@@ -53,25 +61,34 @@ struct bh_extender_score {
 /* ---- fast path
  * ----------------------------------------------------------------------------------- */
 
-/* The best of one shape: a tournament tree over rows. Leaves hold totals, -1 = infeasible. aux of
- * an inner node: how many leaves have its best total (seeded choice), or the row of the smallest
- * name among them (first choice). */
+/* The best of one shape: a tournament tree over blocks of rows. Its leaves and inner nodes hold the
+ * best total below them, -1 = infeasible; and in aux how many rows have it (seeded choice), or the
+ * row of the smallest name among these (first choice). */
+struct bh_best { /* side by side with its sibling in one cache line */
+    int64_t best;
+    uint32_t aux;
+};
 struct bh_index {
-    int64_t *best; /* 2 * cap entries, root at 1 */
-    uint32_t *aux;
-    uint32_t cap; /* leaves, power of two */
-    bool first;   /* aux holds rows */
+    struct bh_narrow total; /* by row; one more than it is, 0 = infeasible */
+    struct bh_best *node;   /* 2 * cap entries, root at 1 */
+    uint32_t rows;          /* there is room for these */
+    uint32_t cap;           /* blocks, power of two */
+    uint8_t shift;          /* block = row >> shift */
+    bool first;             /* aux holds rows */
 };
 struct bh_engine;
-size_t bh_index_bytes(uint32_t rows);
+size_t bh_index_bytes(const struct bh_index *x);
 void bh_index_init(struct bh_index *x, uint32_t rows, bool first);
 void bh_index_fini(struct bh_index *x);
 static inline int64_t bh_index_total(const struct bh_index *x, uint32_t row)
 {
-    return x->best[x->cap + row];
+    return bh_narrow_get(&x->total, row) - 1;
 }
 /* Only the leaf; bh_index_rebuild or bh_index_raise makes the tree right again. */
-void bh_index_set_leaf(struct bh_index *x, uint32_t row, int64_t total);
+static inline void bh_index_set_leaf(struct bh_index *x, uint32_t row, int64_t total)
+{
+    bh_narrow_set(&x->total, row, total + 1);
+}
 void bh_index_raise(struct bh_index *x, const struct bh_cache *c, uint32_t row);
 void bh_index_rebuild(struct bh_index *x, const struct bh_cache *c);
 uint32_t bh_index_count(const struct bh_index *x);            /* of the best; first choice: 1 */
@@ -82,9 +99,11 @@ struct bh_normalized_score {
     uint8_t plugin;
     enum bh_normal how;
     int64_t weight;
-    int64_t max;    /* at least 0 */
-    uint32_t n_max; /* feasible rows at max; only kept while max > 0 */
-    int64_t *raw;   /* by row */
+    int64_t max;          /* at least 0 */
+    int64_t made_with;    /* the max that the totals are made with */
+    uint32_t n_max;       /* feasible rows at max; only kept while max > 0 */
+    bool fixed;           /* of a plugin with BH_PLUGIN_READS_NODE */
+    struct bh_narrow raw; /* by row; means something where feasible; read by bh_kept_raw */
 };
 #define BH_NORMALIZED_MAX 8u
 /* What a plugin that is not node local keeps for one shape, see struct bh_track_ops. */
@@ -92,8 +111,42 @@ struct bh_tracker {
     uint8_t plugin;
     void *t; /* counts everything before the cache's log_pos */
 };
-#define BH_TRACKERS_MAX   4u
-#define BH_EPOCHS_MAX     16u
+#define BH_TRACKERS_MAX 4u
+#define BH_EPOCHS_MAX   16u
+
+/* The rows of a shape that pass the node-local plugins, by kind: rows of one cell are alike to
+ * every tracker and have the same raw scores of the plugins that normalise. What is left are the
+ * weighted scores that need no extremes, bh_kept_base(): of these each cell knows the best, and how
+ * many rows have it, block of rows by block of rows. */
+#define BH_CELLS_MAX 1024u
+#define BH_CELL_NONE UINT16_MAX
+struct bh_cell {
+    uint32_t n;      /* rows; 0 = the cell may be given to another kind */
+    uint32_t row;    /* one of them, BH_ROW_NONE = to be looked for */
+    int32_t best;    /* base of the best rows ... */
+    uint32_t n_best; /* ... and their number, unless stale */
+    bool stale, feasible, wins;
+    int64_t score; /* of the last bh_cells_run: what is on top of the base where feasible */
+};
+struct bh_cells {
+    bool built;                         /* false: to be made anew */
+    uint32_t rest;                      /* too many kinds: decisions until it is tried again */
+    uint64_t plugins;                   /* whose kinds */
+    uint32_t n_words;                   /* of a kind */
+    uint32_t cap_rows, shift, n_blocks; /* a block has 1 << shift rows */
+    uint16_t *of_row;                   /* cell, BH_CELL_NONE = does not pass */
+    int32_t *base;                      /* by row */
+    struct bh_cell *cell;
+    uint32_t n, cap; /* cells in use, some of them empty; room */
+    uint32_t max;    /* more would not pay */
+    uint32_t *words; /* by cell: its kind */
+    size_t cap_words;
+    uint16_t *winner; /* cells with the best rows of the last run */
+    uint32_t n_winners;
+    uint16_t *slot;   /* kinds to cells, open addressing; BH_CELL_NONE = free */
+    int32_t *best;    /* by cell and block, INT32_MIN = no row */
+    uint16_t *n_best; /* by cell and block */
+};
 
 /* Cached results of one shape in one profile. */
 struct bh_shape_cache {
@@ -106,12 +159,18 @@ struct bh_shape_cache {
     struct bh_pod_info pod; /* stands for every pod of the shape; rec is the current one */
     struct bh_cycle cy;
     struct bh_index index;
-    int64_t *base; /* by row: weighted scores that need no extremes */
+    uint64_t fixed;         /* plugins of the cycle with BH_PLUGIN_READS_NODE */
+    struct bh_narrow floor; /* by row: 0 = these reject it, else 1 + their weighted scores */
     struct bh_normalized_score norm[BH_NORMALIZED_MAX];
     uint32_t n_norm;
+    /* Overlays that pass every node for the pod at hand, whatever is on it: as if they skipped. */
+    uint64_t always;
     struct bh_tracker tracker[BH_TRACKERS_MAX];
     uint32_t n_trackers;
+    struct bh_cells cells; /* of tracked shapes */
     uint32_t n_feasible;
+    struct bh_fail *fail; /* why no row is feasible, see engine_fail.c; NULL: nobody asked */
+    bool fail_never;      /* that cannot be kept */
     size_t bytes;
 };
 struct bh_shape_slot {
@@ -123,6 +182,7 @@ struct bh_profile {
     bh_sym name;
     bool fast;                  /* every plugin is node local, idle at times, or keeps track */
     uint64_t tracked;           /* plugins that keep track */
+    uint64_t overlay;           /* plugins that look at the pod's own volumes and claims */
     struct bh_shape_slot *slot; /* by shape id */
     uint32_t n_slots;
     uint64_t cycles, hinted; /* decisions; those that came from kept results */
@@ -134,8 +194,12 @@ struct bh_fast {
     uint32_t n_feasible, evaluated;
     uint32_t n_best;
     const struct bh_index *index; /* cached; else: */
+    const struct bh_cells *cells; /* kept; else: */
     const uint32_t *rows;         /* the feasible ones, in row order */
     const int64_t *totals;        /* by index into rows; NULL when one is feasible */
+    uint64_t overlaid; /* overlays that had a say; one may have asked for the reference path */
+    bool refused;      /* false, and that is why: with them nothing fits */
+    struct bh_shape_cache *kept; /* bh_fast_run false: these say that nothing fits; NULL: unknown */
 };
 
 /* When the phases of the cycle under way began, see framework/observe.h. */
@@ -186,6 +250,9 @@ struct bh_engine {
     uint32_t *rows, *rows2, *rows3, *stamp;
     uint32_t stamp_now;
     int64_t *values, *values2;
+    bool no_cells;     /* BH_FAST_SCAN is under way */
+    uint32_t *by_name; /* live rows, for first choices */
+    uint64_t by_name_membership;
 };
 
 #define BH_WITHOUT_EXTENDERS (1u << 16) /* a flag more: they are not asked */
@@ -199,7 +266,8 @@ const struct bh_decision *bh_decide(struct bh_engine *e, struct bh_reference *r,
 enum bh_fast_mode {
     BH_FAST_AUTO, /* keep results from the second time on */
     BH_FAST_ONCE, /* evaluate and forget */
-    BH_FAST_KEEP  /* keep at once */
+    BH_FAST_KEEP, /* keep at once */
+    BH_FAST_SCAN  /* the same without cells, for comparison */
 };
 /* false: this pod needs the reference path. */
 bool bh_fast_run(struct bh_engine *e, struct bh_profile *p, const struct bh_pod_info *pod,
@@ -208,6 +276,74 @@ uint32_t bh_fast_best(const int64_t *totals, uint32_t n); /* how many have the h
 uint32_t bh_fast_pick(const struct bh_engine *e, const struct bh_fast *f, uint32_t k);
 bool bh_fast_eligible(const struct bh_framework *fw);
 void bh_fast_drop_all(struct bh_engine *e);
+/* Drops results until the others fit; never those that were used last. */
+void bh_fast_keep_within_budget(struct bh_engine *e);
+
+/* Filters of the cycle that are not skipped, nominated pods included; keeps the order of the rows.
+ * other: room for n rows. cy->filter_failed: an Error. */
+uint32_t bh_fast_filter(struct bh_cycle *cy, uint32_t *rows, uint32_t n, uint32_t *other);
+/* Scores by plugin i; raw ones if they are normalised by an extreme. false: the reference path. */
+bool bh_fast_scores(struct bh_cycle *cy, unsigned i, const uint32_t *rows, uint32_t n,
+                    int64_t *ret);
+/* Rows of the named nodes that are known, in the order of the names. */
+uint32_t bh_fast_narrowed(const struct bh_cache *c, const struct bh_node_set *set, uint32_t *rows);
+
+/* ---- engine_fail.c ---- */
+void bh_fail_free(struct bh_shape_cache *sc);
+/* The rows are not what they were. */
+void bh_fail_touch(struct bh_shape_cache *sc, const uint32_t *rows, uint32_t n);
+/* For a pod of these kept results, which are current and know no feasible row; no plugin has a part
+ * in its cycle that is left out of them. NULL: the reference path decides. */
+const struct bh_decision *bh_fail_decide(struct bh_engine *e, struct bh_profile *p,
+                                         const struct bh_pod_info *pod, struct bh_shape_cache *sc,
+                                         unsigned flags, int64_t now_ns);
+/* Aborts when what is kept of these current results is not what r, or without one the filters, say
+ * of a row. */
+void bh_fail_verify(struct bh_engine *e, struct bh_shape_cache *sc, const struct bh_pod_info *pod,
+                    const struct bh_reference *r);
+/* The node that preemption, or somebody else, promised to the pod; BH_ROW_NONE: none that is there.
+ */
+uint32_t bh_promised_row(const struct bh_engine *e, const struct bh_pod_info *pod);
+/* That node is taken if it fits: the others are not asked. */
+bool bh_promised_run(struct bh_engine *e, struct bh_profile *p, const struct bh_pod_info *pod,
+                     uint32_t row, int64_t now_ns, struct bh_fast *ret);
+
+/* ---- engine_overlay.c ---- */
+/* The pod's answer: sc is current, of the pod's shape without volumes and claims; plugins: those
+ * with BH_PLUGIN_OVERLAY that are not idle; tracked: those that keep track and are not idle (with
+ * trackers that are current). false: the pod needs the reference path. */
+bool bh_overlay_run(struct bh_engine *e, struct bh_shape_cache *sc, const struct bh_pod_info *pod,
+                    uint64_t plugins, uint64_t tracked, int64_t now_ns, struct bh_fast *ret);
+/* The kept results alone. false: nothing is feasible. */
+bool bh_fast_indexed(const struct bh_engine *e, const struct bh_shape_cache *sc,
+                     struct bh_fast *ret);
+
+/* ---- engine_kept.c ---- */
+void bh_kept_init(struct bh_engine *e, struct bh_shape_cache *sc); /* index and norm, of no rows */
+void bh_kept_fini(struct bh_shape_cache *sc);
+size_t bh_kept_bytes(const struct bh_shape_cache *sc);
+/* Of a feasible row: the scores that need no extremes, weighted and added up. */
+int64_t bh_kept_base(const struct bh_shape_cache *sc, uint32_t row);
+static inline int64_t bh_kept_raw(const struct bh_normalized_score *nm, uint32_t row)
+{
+    return bh_narrow_get(&nm->raw, row);
+}
+/* Rows change in three steps: whatever a row was is forgotten; raw scores are put in their places,
+ * and floor; then those that are feasible get their totals, and n_feasible is right. The caller
+ * makes the index right: true: of any row, else of those that left and those that entered. */
+void bh_kept_leave(struct bh_shape_cache *sc, uint32_t row);
+/* What is known of the row is wanted soon; with many shapes and rows it is in no cache. */
+static inline void bh_kept_prefetch(const struct bh_shape_cache *sc, uint32_t row)
+{
+    uint32_t leaf = sc->index.cap + (row >> sc->index.shift);
+
+    __builtin_prefetch((const char *)sc->index.total.v + (size_t)row * sc->index.total.width, 1);
+    __builtin_prefetch((const char *)sc->floor.v + (size_t)row * sc->floor.width);
+    for (unsigned up = 0; up < 6; up++, leaf /= 2) /* what is above these is used all the time */
+        __builtin_prefetch(&sc->index.node[leaf], 1);
+}
+bool bh_kept_settle(struct bh_shape_cache *sc, const uint32_t *rows, const int64_t *base,
+                    uint32_t n);
 
 /* ---- engine_track.c ---- */
 /* Trackers for these plugins (bits), each made anew when it is not current. false: some plugin has
@@ -219,11 +355,51 @@ void bh_track_drop_all(struct bh_shape_cache *sc);
 /* The answer of the kept results and of these plugins together. */
 bool bh_track_run(struct bh_engine *e, struct bh_shape_cache *sc, uint64_t plugins,
                   struct bh_fast *ret);
+/* Rows that the kept results call feasible, ascending. rows: room for one more than there are. */
+uint32_t bh_kept_rows(const struct bh_shape_cache *sc, uint32_t n_rows, uint32_t *rows);
+/* Its parts, for rows that something else has a say in: those that pass these plugins (the order
+ * stays), and the totals of exactly these rows, which are all that are feasible (at least two):
+ * extremes are taken over them only. plugins may be 0. */
+uint32_t bh_track_filter(struct bh_shape_cache *sc, uint64_t plugins, uint32_t *rows, uint32_t n);
+void bh_track_totals(struct bh_engine *e, struct bh_shape_cache *sc, uint64_t plugins,
+                     const uint32_t *rows, uint32_t n, int64_t *total);
+/* The same without the scores that need no extremes, added to total; stands_for: see struct
+ * bh_track_ops. */
+void bh_track_score(struct bh_engine *e, struct bh_shape_cache *sc, uint64_t plugins,
+                    const uint32_t *rows, const uint32_t *stands_for, uint32_t n, int64_t *total);
+
+/* ---- engine_cells.c ---- */
+void bh_cells_fini(struct bh_cells *x);
+size_t bh_cells_bytes(const struct bh_cells *x);
+/* The kept results of these rows are not what they were; after the trackers' update. */
+void bh_cells_update(struct bh_shape_cache *sc, const struct bh_cache *c, const uint32_t *rows,
+                     uint32_t n);
+/* Cells for these plugins, made anew when they are not current. false: the rows have to be asked
+ * one by one. */
+bool bh_cells_ensure(struct bh_shape_cache *sc, const struct bh_cache *c, uint64_t plugins);
+bool bh_cells_run(struct bh_engine *e, struct bh_shape_cache *sc, uint64_t plugins,
+                  struct bh_fast *ret);
+/* As the last run said: -1 = infeasible. */
+static inline int64_t bh_cells_total(const struct bh_cells *x, uint32_t row)
+{
+    const struct bh_cell *c = x->of_row[row] != BH_CELL_NONE ? &x->cell[x->of_row[row]] : NULL;
+    return c && c->feasible ? c->score + x->base[row] : -1;
+}
+static inline bool bh_row_name_less(const struct bh_cache *c, uint32_t a, uint32_t b)
+{
+    return strcmp(bh_sym_text(c->tab, c->rows[a]->name), bh_sym_text(c->tab, c->rows[b]->name)) < 0;
+}
+/* Row of the k-th best in row order; first: the one of the smallest name. */
+uint32_t bh_cells_pick(const struct bh_cells *x, const struct bh_cache *c, bool first, uint32_t k);
 
 /* Runs the fast path in both of its forms and aborts with a dump when one differs from r. Also
  * brings the kept results of another shape up to date and compares them with a fresh evaluation. */
 void bh_verify(struct bh_engine *e, struct bh_profile *p, const struct bh_pod_info *pod,
                const struct bh_reference *r, int64_t now_ns);
+/* bh_decide, and the same from kept results if they know why nothing fits, compared. */
+const struct bh_decision *bh_verify_decide(struct bh_engine *e, struct bh_profile *p,
+                                           const struct bh_pod_info *pod, struct bh_reference *r,
+                                           uint32_t chosen, unsigned flags, int64_t now_ns);
 /* A cycle for what comes after the decision. false: no profile is responsible. */
 bool bh_aside_cycle(struct bh_engine *e, const struct bh_pending *p, struct bh_pod_info *pod,
                     struct bh_cycle *cy);

@@ -191,7 +191,7 @@ int bh_engine_put_object_event(struct bh_engine *e, struct bh_cluster_event *ev,
 {
     const ProtobufCMessage *m = bh_objects_told(&e->objects, ev->kind, ns, name);
     const K8s__VolumeAttachment *va = (const void *)m;
-    struct bh_arena a;
+    struct bh_object *old;
 
     ev->object_namespace = bh_sym_internc(e->tab, ns);
     ev->object_name = bh_sym_internc(e->tab, name);
@@ -199,16 +199,13 @@ int bh_engine_put_object_event(struct bh_engine *e, struct bh_cluster_event *ev,
         ev->object_driver = bh_sym_internc(e->tab, va->spec->attacher);
     if (ev->kind == BH_KIND_RESOURCECLAIM && m && !object && is_allocated((const void *)m))
         ev->object_changes = BH_CLAIM_DEALLOCATED;
-    bh_arena_init(&a, 0);
-    /* A copy: the store frees the old object when the new one comes. */
-    const void *old = m && object && has_changes(ev->kind) ? bh_pb_copy(&a, m) : NULL;
-    int rc = bh_engine_put_object(e, ev->kind, ns, name, object, n, err);
+    int rc = bh_objects_replace(&e->objects, ev->kind, ns, name, object, n, &old, err);
     if (rc >= 0 && object && has_changes(ev->kind))
-        ev->object_changes =
-            changes(ev->kind, old, bh_objects_told(&e->objects, ev->kind, ns, name));
+        ev->object_changes = changes(ev->kind, old ? old->told : NULL,
+                                     bh_objects_told(&e->objects, ev->kind, ns, name));
     if (rc >= 0 && object && ev->kind == BH_KIND_DEVICECLASS)
         ev->object_resource = bh_sym_internc(
             e->tab, resource_of((const void *)bh_objects_told(&e->objects, ev->kind, ns, name)));
-    bh_arena_fini(&a);
+    bh_object_free(old);
     return rc;
 }

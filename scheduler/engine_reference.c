@@ -37,33 +37,42 @@ static bool visit(struct search *s, uint32_t row)
     return false;
 }
 
+uint32_t bh_promised_row(const struct bh_engine *e, const struct bh_pod_info *pod)
+{
+    bh_sym name = BH_SYM_NONE;
+
+    if (e->cache.nominations.len)
+        name = bh_cache_nominated_node(&e->cache, bh_rec_text(pod->rec, pod->rec->uid));
+    if (name == BH_SYM_NONE)
+        name = pod->rec->nominated_node;
+    const struct bh_node_info *ni = name ? bh_cache_node(&e->cache, name) : NULL;
+    return ni ? ni->row : BH_ROW_NONE;
+}
+
 /* The promised node first: if it fits it is taken as it is. An error there is not the cycle's. */
 static bool try_nominated(struct search *s, const struct bh_pod_info *pod, unsigned flags)
 {
     struct bh_reference *r = s->r;
-    bh_sym name = bh_cache_nominated_node(&s->e->cache, bh_rec_text(pod->rec, pod->rec->uid));
-    if (name == BH_SYM_NONE)
-        name = pod->rec->nominated_node;
-    const struct bh_node_info *ni = name ? bh_cache_node(&s->e->cache, name) : NULL;
+    uint32_t row = bh_promised_row(s->e, pod);
 
-    if (!ni)
+    if (row == BH_ROW_NONE)
         return false;
     uint64_t t = bh_watch_now(s->e);
-    bool fits = visit(s, ni->row);
+    bool fits = visit(s, row);
     bh_watch_point(s->e, r->cy.fw, BH_SEEN_FILTER, r->error ? BH_ERROR : BH_SUCCESS, &t);
     if (r->error) {
-        r->by_row[ni->row] = NULL;
+        r->by_row[row] = NULL;
         r->error = NULL;
     }
     if (!fits)
         return false;
-    r->feasible[r->n_feasible++] = ni->row;
+    r->feasible[r->n_feasible++] = row;
     if (r->extended && !bh_extend_nominated(s->e, r))
         return false;
     r->evaluated = 1;
     /* The decision is made; whoever wants to know why hears about the other nodes as well. */
     for (uint32_t i = 0; flags & BH_EXPLAIN && i < s->n; i++)
-        if (s->rows[i] != ni->row)
+        if (s->rows[i] != row)
             visit(s, s->rows[i]);
     r->error = NULL;
     return true;
@@ -242,6 +251,7 @@ void bh_reference_run(struct bh_engine *e, struct bh_profile *p, const struct bh
     bh_cycle_init(&r->cy, p->fw, &e->cache, &e->objects, pod, &e->arena, now_ns);
     r->cy.scratch = &e->scratch;
     r->cy.samples = e->watch.samples;
+    r->cy.sketch = !e->opt.reference && !e->opt.verify; /* what is compared with goes all the way */
     r->cy.rand = e->opt.tie_break == BH_TIE_RANDOM ? &e->rand : NULL;
     r->n_rows = n;
     r->by_row = bh_arena_new_array(&e->arena, const struct bh_status *, n + 1);

@@ -4,8 +4,9 @@
  *
  * The kept results of a shape say which nodes pass the node-local plugins and what these think of
  * them. Plugins that look at other nodes' pods keep counts (struct bh_track_ops), which follow the
- * same changes, and answer for all nodes at once. Both are put together for each pod: the extremes
- * that scores are normalised by are those of the nodes that pass everything.
+ * same changes, and answer for all nodes at once, or for one of each kind (engine_cells.c). Both
+ * are put together for each pod: the extremes that scores are normalised by are those of the nodes
+ * that pass everything.
  *
  * Invariants: a tracker has seen every change before its shape cache's log_pos.
  * Runs in:    the engine's thread.
@@ -64,6 +65,7 @@ static bool make(struct bh_engine *e, struct bh_shape_cache *sc, unsigned plugin
             e->rows[n++] = row;
     ops->update(call, t, e->rows, n);
     sc->tracker[sc->n_trackers++] = (struct bh_tracker){(uint8_t)plugin, t};
+    sc->cells.built = false;
     return true;
 }
 
@@ -91,7 +93,7 @@ bool bh_track_ensure(struct bh_engine *e, struct bh_shape_cache *sc, uint64_t pl
 /* ---- the answer -------------------------------------------------------------------------------
  */
 
-static uint32_t kept_rows(const struct bh_shape_cache *sc, uint32_t n_rows, uint32_t *rows)
+uint32_t bh_kept_rows(const struct bh_shape_cache *sc, uint32_t n_rows, uint32_t *rows)
 {
     uint32_t n = 0;
 
@@ -102,7 +104,43 @@ static uint32_t kept_rows(const struct bh_shape_cache *sc, uint32_t n_rows, uint
     return n;
 }
 
-static uint32_t run_filters(struct bh_shape_cache *sc, uint64_t plugins, uint32_t *rows, uint32_t n)
+/* The pods nominated to the row's node that count for this pod; in the cycle's arena. */
+static uint32_t nominated_pods(const struct bh_cycle *cy, uint32_t row,
+                               const struct bh_pod_info ***ret)
+{
+    const struct bh_cache *c = cy->calls[0].cache;
+    const struct bh_nomination *first = bh_cache_nominations(c, c->rows[row]->name);
+    uint32_t n = 0;
+
+    for (const struct bh_nomination *nom = first; nom; nom = nom->next_on_node)
+        n += bh_nominated_counts(cy, cy->calls[0].pod, &nom->info);
+    *ret = n ? bh_arena_new_array(cy->arena, const struct bh_pod_info *, n) : NULL;
+    n = 0;
+    for (const struct bh_nomination *nom = first; nom && *ret; nom = nom->next_on_node)
+        if (bh_nominated_counts(cy, cy->calls[0].pod, &nom->info))
+            (*ret)[n++] = &nom->info;
+    return n;
+}
+
+/* Upstream asks the filters twice for a node with nominated pods: with them and without. */
+static uint32_t filter_nominated(struct bh_shape_cache *sc, const struct bh_tracker *t,
+                                 uint32_t *rows, uint32_t n)
+{
+    struct bh_call *call = &sc->cy.calls[t->plugin];
+    const struct bh_pod_info **pods;
+    uint32_t m = 0;
+
+    for (uint32_t r = 0; r < n; r++) {
+        uint32_t k = bh_row_bit(&call->cache->cols, BH_ROW_NOMINATED, rows[r])
+                         ? nominated_pods(&sc->cy, rows[r], &pods)
+                         : 0;
+        if (!k || ops_of(sc, t)->filter_with(call, t->t, rows[r], pods, k))
+            rows[m++] = rows[r];
+    }
+    return m;
+}
+
+uint32_t bh_track_filter(struct bh_shape_cache *sc, uint64_t plugins, uint32_t *rows, uint32_t n)
 {
     const struct bh_framework *fw = sc->cy.fw;
 
@@ -114,6 +152,8 @@ static uint32_t run_filters(struct bh_shape_cache *sc, uint64_t plugins, uint32_
         uint64_t began = bh_sample_begin(&sc->cy);
         fw->evaluations[i].filter += n;
         n = ops_of(sc, t)->filter(&sc->cy.calls[i], t->t, rows, n);
+        if (sc->cy.calls[i].cache->nominations.len)
+            n = filter_nominated(sc, t, rows, n);
         bh_sample_end(&sc->cy, i, BH_SEEN_FILTER, BH_SUCCESS, began);
     }
     return n;
@@ -125,23 +165,21 @@ static void add_normalized(const struct bh_normalized_score *nm, const uint32_t 
     int64_t max = 0;
 
     for (uint32_t r = 0; r < n; r++)
-        max = BH_MAX(max, nm->raw[rows[r]]);
+        max = BH_MAX(max, bh_kept_raw(nm, rows[r]));
     if (max == 0 && nm->how == BH_NORMAL_MAX_REVERSE) {
         for (uint32_t r = 0; r < n; r++)
             total[r] += 100 * nm->weight;
         return;
     }
-    for (uint32_t r = 0; r < n; r++)
-        total[r] += nm->weight * bh_normalized(nm->how, nm->raw[rows[r]], max);
+    for (uint32_t r = 0; r < n && max; r++)
+        total[r] += nm->weight * bh_normalized(nm->how, bh_kept_raw(nm, rows[r]), max);
 }
 
-static void run_scores(struct bh_engine *e, struct bh_shape_cache *sc, uint64_t plugins,
-                       const uint32_t *rows, uint32_t n, int64_t *total)
+void bh_track_score(struct bh_engine *e, struct bh_shape_cache *sc, uint64_t plugins,
+                    const uint32_t *rows, const uint32_t *stands_for, uint32_t n, int64_t *total)
 {
     const struct bh_framework *fw = sc->cy.fw;
 
-    for (uint32_t r = 0; r < n; r++)
-        total[r] = sc->base[rows[r]];
     for (uint32_t k = 0; k < sc->n_norm; k++)
         add_normalized(&sc->norm[k], rows, n, total);
     for (uint32_t k = 0; k < fw->n_point[BH_POINT_SCORE]; k++) {
@@ -150,7 +188,7 @@ static void run_scores(struct bh_engine *e, struct bh_shape_cache *sc, uint64_t 
             continue;
         const struct bh_tracker *t = tracker_of(sc, i);
         uint64_t began = bh_sample_begin(&sc->cy);
-        bool scored = ops_of(sc, t)->score(&sc->cy.calls[i], t->t, rows, n, e->values2);
+        bool scored = ops_of(sc, t)->score(&sc->cy.calls[i], t->t, rows, stands_for, n, e->values2);
         bh_sample_end(&sc->cy, i, BH_SEEN_SCORE, BH_SUCCESS, began);
         fw->evaluations[i].score += scored ? n : 0;
         for (uint32_t r = 0; scored && r < n; r++)
@@ -158,19 +196,41 @@ static void run_scores(struct bh_engine *e, struct bh_shape_cache *sc, uint64_t 
     }
 }
 
-bool bh_track_run(struct bh_engine *e, struct bh_shape_cache *sc, uint64_t plugins,
-                  struct bh_fast *ret)
+void bh_track_totals(struct bh_engine *e, struct bh_shape_cache *sc, uint64_t plugins,
+                     const uint32_t *rows, uint32_t n, int64_t *total)
 {
-    uint32_t n = kept_rows(sc, e->cache.cols.n_rows, e->rows);
+    for (uint32_t r = 0; r < n; r++)
+        total[r] = bh_kept_base(sc, rows[r]);
+    bh_track_score(e, sc, plugins, rows, NULL, n, total);
+}
 
-    n = run_filters(sc, plugins, e->rows, n);
+static bool scan(struct bh_engine *e, struct bh_shape_cache *sc, uint64_t plugins,
+                 struct bh_fast *ret)
+{
+    uint32_t n = bh_kept_rows(sc, e->cache.cols.n_rows, e->rows);
+
+    n = bh_track_filter(sc, plugins, e->rows, n);
     bh_watch_phase(e, BH_WATCH_SCORE);
     *ret = (struct bh_fast){
         .n_feasible = n, .evaluated = e->cache.n_nodes, .n_best = 1, .rows = e->rows};
     if (n > 1) {
-        run_scores(e, sc, plugins, e->rows, n, e->values);
+        bh_track_totals(e, sc, plugins, e->rows, n, e->values);
         ret->totals = e->values;
         ret->n_best = bh_fast_best(e->values, n);
     }
     return n > 0;
+}
+
+bool bh_track_run(struct bh_engine *e, struct bh_shape_cache *sc, uint64_t plugins,
+                  struct bh_fast *ret)
+{
+    size_t before = bh_cells_bytes(&sc->cells);
+    bool cells = !e->no_cells && bh_cells_ensure(sc, &e->cache, plugins);
+
+    sc->bytes += bh_cells_bytes(&sc->cells) - before;
+    e->cache_bytes += bh_cells_bytes(&sc->cells) - before;
+    if (cells)
+        return bh_cells_run(e, sc, plugins, ret);
+    bh_watch_rows(e, e->cache.n_nodes);
+    return scan(e, sc, plugins, ret);
 }

@@ -54,6 +54,7 @@ void bh_cache_fini(struct bh_cache *c)
     free(c->changed);
     free(c->affinity_shapes);
     free(c->log);
+    free(c->log_what);
     bh_columns_fini(&c->cols);
     bh_shapes_fini(&c->shapes);
     bh_pool_fini(&c->pool);
@@ -68,18 +69,17 @@ static void push(uint32_t **v, uint32_t *n, uint32_t *cap, uint32_t x)
     (*v)[(*n)++] = x;
 }
 
-void bh_cache_touch_row(struct bh_cache *c, uint32_t row)
+void bh_cache_touch_row(struct bh_cache *c, uint32_t row, enum bh_row_change what)
 {
-    if (c->row_changed[row])
-        return;
-    c->row_changed[row] = 1;
-    push(&c->changed, &c->n_changed, &c->cap_changed, row);
+    if (!c->row_changed[row])
+        push(&c->changed, &c->n_changed, &c->cap_changed, row);
+    c->row_changed[row] = (uint8_t)BH_MAX(c->row_changed[row], what);
 }
 
-void bh_cache_touch(struct bh_cache *c, struct bh_node_info *ni)
+void bh_cache_touch(struct bh_cache *c, struct bh_node_info *ni, enum bh_row_change what)
 {
     if (ni->row != BH_ROW_NONE)
-        bh_cache_touch_row(c, ni->row);
+        bh_cache_touch_row(c, ni->row, what);
 }
 
 static struct bh_node_info *find_info(const struct bh_cache *c, bh_sym name)
@@ -127,7 +127,7 @@ static void take_row(struct bh_cache *c, struct bh_node_info *ni)
 
 static void leave_row(struct bh_cache *c, struct bh_node_info *ni)
 {
-    bh_cache_touch_row(c, ni->row);
+    bh_cache_touch_row(c, ni->row, BH_ROW_NODE);
     c->rows[ni->row] = NULL;
     push(&c->free_rows, &c->n_free, &c->cap_free, ni->row);
     bh_row_bit_set(&c->cols, BH_ROW_NOMINATED, ni->row, false);
@@ -175,7 +175,7 @@ void bh_cache_put_node(struct bh_cache *c, const struct bh_node_rec *n)
     if (c->keep_order)
         bh_order_update(c, ni->row, old, neu);
     free((void *)(uintptr_t)old);
-    bh_cache_touch(c, ni);
+    bh_cache_touch(c, ni, BH_ROW_NODE);
 }
 
 void bh_cache_del_node(struct bh_cache *c, bh_sym name)
@@ -227,7 +227,9 @@ static void grow_log(struct bh_cache *c)
         return;
     /* Positions stay, contents do not: every reader further back than this rebuilds. */
     free(c->log);
+    free(c->log_what);
     c->log = bh_malloc(cap * sizeof *c->log);
+    c->log_what = bh_malloc(cap * sizeof *c->log_what);
     c->log_cap = cap;
     c->log_begin = c->log_end;
 }
@@ -241,10 +243,13 @@ void bh_cache_sync(struct bh_cache *c)
     for (uint32_t i = 0; i < c->n_changed; i++) {
         uint32_t row = c->changed[i];
         struct bh_node_info *ni = c->rows[row];
+        uint8_t what = c->row_changed[row];
         c->row_changed[row] = 0;
-        if (ni)
-            bh_images_freeze(c, ni);
-        bh_columns_refresh(&c->cols, row, ni);
+        if (ni && bh_images_freeze(c, ni))
+            what = BH_ROW_NODE;
+        if (what != BH_ROW_SAME_PODS)
+            bh_columns_refresh(&c->cols, row, ni);
+        c->log_what[c->log_end & (c->log_cap - 1)] = what;
         c->log[c->log_end++ & (c->log_cap - 1)] = row;
     }
     c->n_changed = 0;

@@ -52,6 +52,14 @@ struct bh_zone { /* node order: nodes of one zone in order of appearance */
     uint32_t *rows;
     uint32_t n, cap;
 };
+/* What a change of a row can be about; the larger ones cover the smaller ones. */
+enum bh_row_change {
+    /* A pod's record was replaced by one of the same shape and flags: an assumed pod was confirmed,
+     * its times became known. Sums, shapes and ports on the node are what they were. */
+    BH_ROW_SAME_PODS = 1,
+    BH_ROW_PODS = 2, /* pods came or went */
+    BH_ROW_NODE = 3  /* and all else: the node's object or its image states, nominations */
+};
 struct bh_cache {
     struct bh_symtab *tab; /* borrowed */
     struct bh_known_syms sym;
@@ -60,7 +68,7 @@ struct bh_cache {
 
     struct bh_umap by_name; /* node name -> struct bh_node_info *, ghosts too */
     struct bh_node_info **rows;
-    uint8_t *row_changed;
+    uint8_t *row_changed; /* since the last sync: enum bh_row_change, 0 = no */
     uint32_t cap_rows, n_nodes;
     uint32_t *free_rows, n_free, cap_free;
     uint32_t *changed, n_changed, cap_changed; /* rows since the last sync */
@@ -68,6 +76,7 @@ struct bh_cache {
     struct bh_columns cols;
 
     uint32_t *log;               /* ring of rows */
+    uint8_t *log_what;           /* beside it: enum bh_row_change */
     uint64_t log_begin, log_end; /* positions the ring still holds */
     uint32_t log_cap;
 

@@ -9,8 +9,9 @@
 
 struct bh_node_info *bh_cache_get_info(struct bh_cache *c, bh_sym name); /* a ghost when new */
 void bh_cache_drop_ghost(struct bh_cache *c, struct bh_node_info *ni);   /* if it is an empty one */
-void bh_cache_touch(struct bh_cache *c, struct bh_node_info *ni);        /* nothing for a ghost */
-void bh_cache_touch_row(struct bh_cache *c, uint32_t row);
+/* Nothing for a ghost. */
+void bh_cache_touch(struct bh_cache *c, struct bh_node_info *ni, enum bh_row_change what);
+void bh_cache_touch_row(struct bh_cache *c, uint32_t row, enum bh_row_change what);
 
 /* Copies rec (with node and shape set) and takes a reference to the shape. */
 void bh_cache_hold(struct bh_cache *c, struct bh_pod_info *info, const struct bh_pod_rec *rec,
@@ -24,7 +25,7 @@ void bh_nominator_fini(struct bh_cache *c);
 /* The node's names leave the cluster-wide table, then the new ones enter (either may be NULL). */
 void bh_images_swap(struct bh_cache *c, const struct bh_node_rec *old,
                     const struct bh_node_rec *neu);
-void bh_images_freeze(struct bh_cache *c, struct bh_node_info *ni);
+bool bh_images_freeze(struct bh_cache *c, struct bh_node_info *ni); /* true: something is new */
 /* Every node that reports images counts as changed. */
 void bh_images_touch(struct bh_cache *c);
 

@@ -70,8 +70,9 @@ static int by_name(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
-void bh_images_freeze(struct bh_cache *c, struct bh_node_info *ni)
+bool bh_images_freeze(struct bh_cache *c, struct bh_node_info *ni)
 {
+    bool changed = !ni->images_known;
     const struct bh_image *im = bh_rec_at(ni->rec, ni->rec->images, struct bh_image);
     uint32_t n = ni->rec->images.n;
 
@@ -88,17 +89,20 @@ void bh_images_freeze(struct bh_cache *c, struct bh_node_info *ni)
         ni->images_known = true;
     }
     for (uint32_t i = 0; i < ni->n_images; i++) {
-        const struct bh_image_total *t = total_of(c, ni->images[i].name);
-        if (!c->rebuilt)
-            ni->images[i].size_bytes = t->size_bytes;
-        ni->images[i].node_count = t->node_count;
+        struct bh_image_state *st = &ni->images[i];
+        const struct bh_image_total *t = total_of(c, st->name);
+        int64_t size = c->rebuilt ? st->size_bytes : t->size_bytes;
+        changed |= st->size_bytes != size || st->node_count != t->node_count;
+        st->size_bytes = size;
+        st->node_count = t->node_count;
     }
+    return changed;
 }
 
 void bh_images_touch(struct bh_cache *c)
 {
     for (uint32_t row = 0; row < c->n_nodes + c->n_free; row++)
         if (c->rows[row] && c->rows[row]->rec->images.n)
-            bh_cache_touch_row(c, row);
+            bh_cache_touch_row(c, row, BH_ROW_NODE);
     c->images_synced = c->images_version;
 }

@@ -165,6 +165,25 @@ struct bh_node_info *bh_node_info_fork(const struct bh_node_info *ni, struct bh_
     return f;
 }
 
+struct bh_node_info *bh_node_info_sketch(const struct bh_node_info *ni, struct bh_arena *a)
+{
+    struct bh_node_info *f = bh_arena_memdup(a, ni, sizeof *ni);
+
+    f->arena = a;
+    f->pods = NULL;
+    f->ports = NULL;
+    f->cap_pods = f->n_ports = f->cap_ports = 0;
+    f->scalars = dup(a, ni->scalars, ni->n_scalars * sizeof *ni->scalars);
+    f->cap_scalars = ni->n_scalars;
+    return f;
+}
+
+void bh_node_info_sketch_pod(struct bh_node_info *sketch, const struct bh_shape_rec *s, bool add)
+{
+    sketch->n_pods += add ? 1u : -1u;
+    add_requests(sketch, s, add ? 1 : -1);
+}
+
 bh_sum bh_node_info_used_scalar(const struct bh_node_info *ni, bh_sym name)
 {
     uint32_t i = scalar_at(ni, name);

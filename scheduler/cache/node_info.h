@@ -66,6 +66,10 @@ void bh_node_info_remove_pod(struct bh_node_info *ni, struct bh_pod_info *pod);
  * another pod uses as well stays used. Not for forks. */
 void bh_node_info_leave_out_pod(struct bh_node_info *ni, struct bh_pod_info *pod);
 struct bh_node_info *bh_node_info_fork(const struct bh_node_info *ni, struct bh_arena *a);
+/* A fork without pods and ports, for who looks at sums and at n_pods only; cheap. */
+struct bh_node_info *bh_node_info_sketch(const struct bh_node_info *ni, struct bh_arena *a);
+/* One pod of the shape more or less in a sketch. */
+void bh_node_info_sketch_pod(struct bh_node_info *sketch, const struct bh_shape_rec *s, bool add);
 
 bh_sum bh_node_info_used_scalar(const struct bh_node_info *ni, bh_sym name); /* 0 when absent */
 int64_t bh_node_rec_scalar(const struct bh_node_rec *n, bh_sym name, bool *ret_present);

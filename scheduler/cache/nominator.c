@@ -37,7 +37,7 @@ static void mark_row(struct bh_cache *c, bh_sym node)
     if (ni->row == BH_ROW_NONE)
         return;
     bh_row_bit_set(&c->cols, BH_ROW_NOMINATED, ni->row, bh_cache_nominations(c, node) != NULL);
-    bh_cache_touch_row(c, ni->row);
+    bh_cache_touch_row(c, ni->row, BH_ROW_NODE);
 }
 
 void bh_cache_nominate(struct bh_cache *c, const struct bh_pod_rec *rec, uint32_t shape,

@@ -5,7 +5,9 @@
  * Runs in: the engine's thread.
  */
 #include <errno.h>
+#include <stdatomic.h>
 
+#include "common/base/hash_seed.h"
 #include "common/k8s/codec.h"
 #include "proto/kubernetes/kubernetes.pb-c.h"
 #include "scheduler/cache/objects.h"
@@ -13,9 +15,49 @@
 /* An object costs more decoded than on the wire; beyond this it is hostile. */
 #define DECODED_MAX(wire) (((size_t)1 << 20) + 64 * (wire))
 
-static char *key_of(const char *ns, const char *name)
+/* "ns/name": asked for each node and pod, so ordinary names cost no memory. small: room for
+ * BH_KEY_SMALL; *large is to be freed. */
+#define BH_KEY_SMALL 512u
+static struct bh_str key_of(const char *ns, const char *name, char *small, char **large)
 {
-    return bh_asprintf("%s/%s", ns ? ns : "", name);
+    size_t n_ns = ns ? strlen(ns) : 0, n_name = strlen(name), n = n_ns + 1 + n_name;
+    char *key = n <= BH_KEY_SMALL ? small : (*large = bh_malloc(n));
+
+    if (n_ns)
+        memcpy(key, ns, n_ns);
+    key[n_ns] = '/';
+    memcpy(key + n_ns + 1, name, n_name);
+    return (struct bh_str){key, n};
+}
+
+/* One a process, so that nobody can make up names of one key. */
+static uint64_t key_seed(void)
+{
+    static _Atomic uint64_t seed;
+    uint64_t s = seed, mine;
+
+    if (s)
+        return s;
+    mine = bh_hash_seed() | 1;
+    return atomic_compare_exchange_strong(&seed, &s, mine) ? mine : s;
+}
+
+uint64_t bh_object_key(const char *ns, const char *name)
+{
+    return bh_hash(name, strlen(name),
+                   ns && *ns ? bh_hash(ns, strlen(ns), key_seed()) : key_seed());
+}
+
+static void changed(struct bh_objects *o, enum bh_kind kind, struct bh_object *ob)
+{
+    o->version[kind]++;
+    if (!o->log)
+        o->log = bh_malloc(BH_OBJECT_LOG * sizeof *o->log);
+    ob->pos = o->log_end;
+    o->log[o->log_end++ % BH_OBJECT_LOG] =
+        (struct bh_object_entry){kind, bh_object_key(ob->ns, ob->name)};
+    if (o->log_end - o->log_begin > BH_OBJECT_LOG)
+        o->log_begin = o->log_end - BH_OBJECT_LOG;
 }
 
 static void free_assumed(struct bh_assumed *a)
@@ -25,8 +67,10 @@ static void free_assumed(struct bh_assumed *a)
     free(a);
 }
 
-static void free_object(struct bh_object *ob)
+void bh_object_free(struct bh_object *ob)
 {
+    if (!ob)
+        return;
     bh_arena_fini(&ob->arena);
     free_assumed(ob->assumed);
     free(ob->ns);
@@ -36,13 +80,14 @@ static void free_object(struct bh_object *ob)
 
 static void link_object(struct bh_objects *o, enum bh_kind kind, struct bh_object *ob)
 {
-    ob->feed = o->feed;
+    ob->prev = NULL;
     ob->next = o->first[kind];
     if (ob->next)
         ob->next->prev = ob;
     o->first[kind] = ob;
 }
 
+/* It is the caller's now. */
 static void unlink_object(struct bh_objects *o, enum bh_kind kind, struct bh_object *ob)
 {
     if (ob->prev)
@@ -51,16 +96,18 @@ static void unlink_object(struct bh_objects *o, enum bh_kind kind, struct bh_obj
         o->first[kind] = ob->next;
     if (ob->next)
         ob->next->prev = ob->prev;
-    free_object(ob);
 }
 
 void bh_objects_fini(struct bh_objects *o)
 {
     for (unsigned k = 0; k < BH_KIND_COUNT; k++) {
-        while (o->first[k])
-            unlink_object(o, (enum bh_kind)k, o->first[k]);
+        for (struct bh_object *ob = o->first[k], *next; ob; ob = next) {
+            next = ob->next;
+            bh_object_free(ob);
+        }
         bh_map_fini(&o->by_name[k]);
     }
+    free(o->log);
 }
 
 /* ---- assumed versions --------------------------------------------------------------------------
@@ -106,17 +153,11 @@ static void inherit(enum bh_kind kind, struct bh_object *ob, struct bh_object *o
 static struct bh_object *find(const struct bh_objects *o, enum bh_kind kind, const char *ns,
                               const char *name)
 {
-    size_t n_ns = ns ? strlen(ns) : 0, n_name = strlen(name), n = n_ns + 1 + n_name;
+    char small[BH_KEY_SMALL];
     BH_CLEANUP(bh_freep) char *large = NULL;
-    char small[512], *key = small; /* asked for each node and pod: no memory for ordinary names */
+    struct bh_str key = key_of(ns, name, small, &large);
 
-    if (n > sizeof small)
-        key = large = bh_malloc(n);
-    if (n_ns)
-        memcpy(key, ns, n_ns);
-    key[n_ns] = '/';
-    memcpy(key + n_ns + 1, name, n_name);
-    return bh_map_get(&o->by_name[kind], key, n);
+    return bh_map_get(&o->by_name[kind], key.p, key.n);
 }
 
 static void set_assumed(struct bh_objects *o, enum bh_kind kind, struct bh_object *ob,
@@ -129,7 +170,9 @@ static void set_assumed(struct bh_objects *o, enum bh_kind kind, struct bh_objec
     free_assumed(ob->assumed);
     ob->assumed = a;
     ob->msg = a->msg;
-    o->version[kind]++;
+    unlink_object(o, kind, ob);
+    link_object(o, kind, ob);
+    changed(o, kind, ob);
 }
 
 static int assume(struct bh_objects *o, enum bh_kind kind, const ProtobufCMessage *m, bool create,
@@ -144,12 +187,15 @@ static int assume(struct bh_objects *o, enum bh_kind kind, const ProtobufCMessag
     if (!ob && !create)
         return bh_err_set(err, -ENOENT, "%s \"%s\" not found", bh_kinds[kind].plural, meta->name);
     if (!ob) {
-        BH_CLEANUP(bh_freep) char *key = key_of(meta->namespace_, meta->name);
+        char small[BH_KEY_SMALL];
+        BH_CLEANUP(bh_freep) char *large = NULL;
+        struct bh_str key = key_of(meta->namespace_, meta->name, small, &large);
         ob = bh_calloc(1, sizeof *ob);
         bh_arena_init(&ob->arena, 0);
         ob->ns = bh_strdup(meta->namespace_);
         ob->name = bh_strdup(meta->name);
-        (void)bh_map_put(&o->by_name[kind], key, strlen(key), ob);
+        (void)bh_map_put(&o->by_name[kind], key.p, key.n, ob);
+        ob->feed = o->feed;
         link_object(o, kind, ob);
     } else if (kind == BH_KIND_RESOURCECLAIM
                    ? number_of(version_of(ob->msg)) > number_of(meta->resourceversion)
@@ -188,42 +234,60 @@ void bh_objects_restore(struct bh_objects *o, enum bh_kind kind, const char *ns,
     free_assumed(ob->assumed);
     ob->assumed = NULL;
     ob->msg = ob->told;
-    o->version[kind]++;
+    unlink_object(o, kind, ob);
+    link_object(o, kind, ob);
+    changed(o, kind, ob);
 }
 
 /* ---- what the API server tells -----------------------------------------------------------------
  */
 
-int bh_objects_put(struct bh_objects *o, enum bh_kind kind, const char *ns, const char *name,
-                   const void *p, size_t n, struct bh_err *err)
+int bh_objects_replace(struct bh_objects *o, enum bh_kind kind, const char *ns, const char *name,
+                       const void *p, size_t n, struct bh_object **ret_old, struct bh_err *err)
 {
-    BH_CLEANUP(bh_freep) char *key = key_of(ns, name);
+    char small[BH_KEY_SMALL];
+    BH_CLEANUP(bh_freep) char *large = NULL;
     struct bh_object *ob = NULL, *old;
+    struct bh_str key = key_of(ns, name, small, &large);
 
+    *ret_old = NULL;
     if (p) {
         ob = bh_calloc(1, sizeof *ob);
         bh_arena_init(&ob->arena, DECODED_MAX(n));
         int rc = bh_pb_unpack(&ob->arena, bh_kinds[kind].desc, p, n, &ob->told, err);
         if (rc < 0) {
-            free_object(ob);
+            bh_object_free(ob);
             return rc;
         }
         ob->msg = ob->told;
         ob->ns = bh_strdup(ns ? ns : "");
         ob->name = bh_strdup(name);
-        old = bh_map_put(&o->by_name[kind], key, strlen(key), ob);
+        old = bh_map_put(&o->by_name[kind], key.p, key.n, ob);
     } else {
-        old = bh_map_del(&o->by_name[kind], key, strlen(key));
+        old = bh_map_del(&o->by_name[kind], key.p, key.n);
     }
     if (ob && old)
         inherit(kind, ob, old);
+    if (old || ob)
+        changed(o, kind, ob ? ob : old);
     if (old)
         unlink_object(o, kind, old);
-    if (ob)
+    if (ob) {
+        ob->feed = o->feed;
         link_object(o, kind, ob);
-    if (old || ob)
-        o->version[kind]++;
+    }
+    *ret_old = old;
     return 0;
+}
+
+int bh_objects_put(struct bh_objects *o, enum bh_kind kind, const char *ns, const char *name,
+                   const void *p, size_t n, struct bh_err *err)
+{
+    struct bh_object *old;
+    int rc = bh_objects_replace(o, kind, ns, name, p, n, &old, err);
+
+    bh_object_free(old);
+    return rc;
 }
 
 void bh_objects_sweep(struct bh_objects *o)

@@ -9,13 +9,13 @@
  *
  * Owns:       the decoded messages, each in an arena of its own.
  * Invariants: version[kind] changes with every put, delete, assume and restore of the kind: results
- * that depend on the kind use it as their epoch.
+ *             that depend on the kind use it as their epoch. Each of these changes is in the log
+ *             as well, for those who follow single objects.
  * Runs in:    the engine's thread.
  * Fails with: -EINVAL, -E2BIG for messages that do not decode.
  * Upstream:   client-go listers; pkg/scheduler/util/assumecache and
  *             plugins/volumebinding/passive_assume_cache.go; differences: one set of assumed
- * volumes for all profiles (upstream: each profile its own, so that two profiles may take one
- * volume).
+ *             volumes for all profiles (upstream: each profile its own, so that two may take one).
  */
 #ifndef BH_OBJECTS_H
 #define BH_OBJECTS_H
@@ -36,18 +36,32 @@ struct bh_object {
     struct bh_assumed *assumed;    /* NULL: nothing is */
     void *derived;                 /* what a plugin made of told, in arena; NULL = nothing yet */
     uint64_t feed;                 /* of struct bh_objects when it was last put */
-    struct bh_object *prev, *next; /* of the same kind, unordered */
+    uint64_t pos;                  /* of its last change in the change log */
+    struct bh_object *prev, *next; /* of the same kind, the last changed first */
+};
+#define BH_OBJECT_LOG 65536u /* changes that the ring holds */
+struct bh_object_entry {
+    enum bh_kind kind;
+    uint64_t key; /* bh_object_key(); two objects may share one, so it only says what to look at */
 };
 struct bh_objects {
     struct bh_map by_name[BH_KIND_COUNT]; /* "ns/name" -> struct bh_object * */
     struct bh_object *first[BH_KIND_COUNT];
     uint64_t version[BH_KIND_COUNT];
+    /* A reader at position p has seen every change before p. One that is behind log_begin starts
+     * anew. */
+    struct bh_object_entry *log;
+    uint64_t log_begin, log_end;
     uint64_t feed; /* raised when everything is told anew */
 };
 void bh_objects_fini(struct bh_objects *o);
 /* p NULL deletes, whatever is assumed. */
 int bh_objects_put(struct bh_objects *o, enum bh_kind kind, const char *ns, const char *name,
                    const void *p, size_t n, struct bh_err *err);
+/* The same, and hands out the object that was there before (NULL: none), to be freed. */
+int bh_objects_replace(struct bh_objects *o, enum bh_kind kind, const char *ns, const char *name,
+                       const void *p, size_t n, struct bh_object **ret_old, struct bh_err *err);
+void bh_object_free(struct bh_object *ob);
 /* Deletes what was not put since feed was raised. */
 void bh_objects_sweep(struct bh_objects *o);
 /* What counts. */
@@ -67,6 +81,13 @@ int bh_objects_assume_new(struct bh_objects *o, enum bh_kind kind, const Protobu
 /* What the API server told counts again, if what is assumed has this resourceVersion. */
 void bh_objects_restore(struct bh_objects *o, enum bh_kind kind, const char *ns, const char *name,
                         const char *resource_version);
+uint64_t bh_object_key(const char *ns, const char *name);
+/* The change at a position from log_begin to below log_end. */
+static inline const struct bh_object_entry *bh_objects_change(const struct bh_objects *o,
+                                                              uint64_t pos)
+{
+    return &o->log[pos % BH_OBJECT_LOG];
+}
 #define bh_objects_each(obj, o, kind)                                                              \
     for (const struct bh_object *obj = (o)->first[kind]; obj; obj = obj->next)
 #endif

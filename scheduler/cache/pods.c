@@ -32,7 +32,7 @@ static void count_affinity_shape(struct bh_cache *c, uint32_t shape, bool add)
     }
 }
 
-static void place(struct bh_cache *c, struct bh_cache_pod *p, bh_sym node)
+static void place(struct bh_cache *c, struct bh_cache_pod *p, bh_sym node, enum bh_row_change what)
 {
     p->node = bh_cache_get_info(c, node);
     bh_node_info_add_pod(p->node, &p->info);
@@ -41,10 +41,10 @@ static void place(struct bh_cache *c, struct bh_cache_pod *p, bh_sym node)
     if (p->node->row != BH_ROW_NONE)
         bh_claims_count(c, p->info.shape, true);
     count_affinity_shape(c, p->info.shape_id, true);
-    bh_cache_touch(c, p->node);
+    bh_cache_touch(c, p->node, what);
 }
 
-static void displace(struct bh_cache *c, struct bh_cache_pod *p)
+static void displace(struct bh_cache *c, struct bh_cache_pod *p, enum bh_row_change what)
 {
     struct bh_node_info *ni = p->node;
 
@@ -57,7 +57,7 @@ static void displace(struct bh_cache *c, struct bh_cache_pod *p)
     if (ni->row != BH_ROW_NONE)
         bh_claims_count(c, p->info.shape, false);
     count_affinity_shape(c, p->info.shape_id, false);
-    bh_cache_touch(c, ni);
+    bh_cache_touch(c, ni, what);
     p->node = NULL;
     bh_cache_drop_ghost(c, ni);
 }
@@ -131,7 +131,7 @@ static struct bh_cache_pod *new_pod(struct bh_cache *c, const struct bh_pod_rec 
     p->next = *head;
     *head = p;
     c->n_pods++;
-    place(c, p, node);
+    place(c, p, node, BH_ROW_PODS);
     return p;
 }
 
@@ -145,7 +145,7 @@ static void remove_pod(struct bh_cache *c, struct bh_cache_pod *p)
     c->n_pods--;
     if (p->assumed)
         c->n_assumed--;
-    displace(c, p);
+    displace(c, p, BH_ROW_PODS);
     bh_cache_let_go(c, &p->info);
     bh_pool_free(&c->pool, p, sizeof *p);
 }
@@ -161,10 +161,15 @@ void bh_cache_put_pod(struct bh_cache *c, const struct bh_pod_rec *rec, uint32_t
     /* As upstream: an update is a removal and an addition, so the node counts as changed and the
      * pod goes to the end of its node's list. */
     struct bh_pod_info old = p->info;
-    displace(c, p);
+    /* Ports are a set: the addition may bring back what another pod's removal took out of it. */
+    bool same = old.shape_id == shape && old.rec->node == rec->node &&
+                old.rec->flags == rec->flags &&
+                !bh_shapes_rec(&c->shapes, shape)->host_ports.n;
+    enum bh_row_change what = same ? BH_ROW_SAME_PODS : BH_ROW_PODS;
+    displace(c, p, what);
     bh_cache_hold(c, &p->info, rec, shape, rec->node);
     bh_cache_let_go(c, &old);
-    place(c, p, rec->node);
+    place(c, p, rec->node, what);
     p->mark = c->rebuild_mark;
     if (p->assumed) {
         p->assumed = false;

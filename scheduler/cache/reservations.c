@@ -20,6 +20,8 @@ void bh_reservations_fini(struct bh_reservations *r)
 
     for (size_t it = 0; (e = bh_map_next(&r->by_pod, &it));)
         free_reservation(e->value);
+    for (size_t it = 0; (e = bh_map_next(&r->in_flight, &it));)
+        free(e->value);
     bh_map_fini(&r->by_pod);
     bh_map_fini(&r->in_flight);
 }
@@ -69,12 +71,18 @@ void bh_reservation_drop(struct bh_reservations *r, struct bh_str uid)
 
 void bh_in_flight_add(struct bh_reservations *r, const char *key, const K8s__ResourceClaim *claim)
 {
-    (void)bh_map_put(&r->in_flight, key, strlen(key), (void *)(uintptr_t)claim); /* only read */
+    struct bh_in_flight *f = bh_malloc(sizeof *f);
+
+    *f = (struct bh_in_flight){.claim = claim, .serial = ++r->serial};
+    free(bh_map_put(&r->in_flight, key, strlen(key), f));
     r->version++;
 }
 
 void bh_in_flight_del(struct bh_reservations *r, const char *key)
 {
-    if (bh_map_del(&r->in_flight, key, strlen(key)))
+    struct bh_in_flight *f = bh_map_del(&r->in_flight, key, strlen(key));
+
+    if (f)
         r->version++;
+    free(f);
 }

@@ -32,10 +32,14 @@ struct bh_reservation {
     struct bh_reserved *state; /* by index into v */
     uint32_t n, cap;
 };
+struct bh_in_flight {
+    const K8s__ResourceClaim *claim; /* with its allocation */
+    uint64_t serial;                 /* no two that were ever in flight have the same */
+};
 struct bh_reservations {
     struct bh_map by_pod;    /* uid -> struct bh_reservation * */
-    struct bh_map in_flight; /* uid of the claim -> K8s__ResourceClaim * with its allocation */
-    uint64_t version;
+    struct bh_map in_flight; /* uid of the claim -> struct bh_in_flight * */
+    uint64_t version, serial;
 };
 void bh_reservations_fini(struct bh_reservations *r);
 struct bh_reservation *bh_reservation_of(const struct bh_reservations *r, struct bh_str uid);
@@ -54,6 +58,9 @@ void bh_in_flight_del(struct bh_reservations *r, const char *key);
 static inline const K8s__ResourceClaim *bh_in_flight_of(const struct bh_reservations *r,
                                                         const char *key)
 {
-    return r->in_flight.len ? bh_map_get(&r->in_flight, key, strlen(key)) : NULL;
+    const struct bh_in_flight *f =
+        r->in_flight.len ? bh_map_get(&r->in_flight, key, strlen(key)) : NULL;
+
+    return f ? f->claim : NULL;
 }
 #endif

@@ -54,7 +54,28 @@ static uint32_t new_id(struct bh_shape_table *t)
     return t->n++;
 }
 
-uint32_t bh_shapes_intern(struct bh_shape_table *t, const struct bh_shape_rec *s)
+static void wipe(struct bh_shape_rec *r, struct bh_slice s, size_t size)
+{
+    memset((char *)r + s.off, 0, s.n * size);
+}
+
+/* Volumes and claims are wiped where they stand, so that equal rests stay equal; shapes with
+ * different numbers of them remain apart. */
+static struct bh_shape_rec *without_volumes(const struct bh_shape_rec *s)
+{
+    const struct bh_volume *v = bh_rec_at(s, s->volumes, struct bh_volume);
+    struct bh_shape_rec *r = bh_memdup(s, s->h.size);
+
+    for (uint32_t i = 0; i < s->volumes.n; i++)
+        wipe(r, v[i].monitors, sizeof(bh_sym));
+    wipe(r, s->volumes, sizeof(struct bh_volume));
+    wipe(r, s->claims, sizeof(struct bh_pod_claim));
+    r->volumes = r->claims = (struct bh_slice){0, 0};
+    r->flags &= ~(uint32_t)(BH_SHAPE_USES_VOLUMES | BH_SHAPE_USES_CLAIMS);
+    return r;
+}
+
+static uint32_t intern(struct bh_shape_table *t, const struct bh_shape_rec *s)
 {
     uint64_t hash = bh_rec_hash(s);
 
@@ -70,9 +91,29 @@ uint32_t bh_shapes_intern(struct bh_shape_table *t, const struct bh_shape_rec *s
     }
     uint32_t id = new_id(t);
     t->e[id] = (struct bh_shape_entry){
-        .rec = bh_memdup(s, s->h.size), .hash = hash, .born = ++t->born, .refs = 1, .next = *head};
+        .rec = bh_memdup(s, s->h.size),
+        .hash = hash,
+        .born = ++t->born,
+        .refs = 1,
+        .next = *head,
+        .kept = id,
+    };
     *head = id;
     t->used++;
+    return id;
+}
+
+uint32_t bh_shapes_intern(struct bh_shape_table *t, const struct bh_shape_rec *s)
+{
+    uint64_t born = t->born;
+    uint32_t id = intern(t, s);
+
+    if (t->born != born && (s->volumes.n || s->claims.n)) {
+        struct bh_shape_rec *r = without_volumes(s);
+        uint32_t kept = intern(t, r);
+        t->e[id].kept = kept;
+        free(r);
+    }
     return id;
 }
 
@@ -88,6 +129,8 @@ static void drop(struct bh_shape_table *t, uint32_t id)
     struct bh_shape_entry *e = &t->e[id];
     uint32_t *p = &t->bucket[(uint32_t)e->hash & (t->n_buckets - 1)];
 
+    uint32_t kept = e->kept;
+
     while (*p != id)
         p = &t->e[*p].next;
     *p = e->next;
@@ -95,6 +138,8 @@ static void drop(struct bh_shape_table *t, uint32_t id)
     *e = (struct bh_shape_entry){.next = t->free_head};
     t->free_head = id;
     t->used--;
+    if (kept != id)
+        bh_shapes_unref(t, kept);
 }
 
 void bh_shapes_unref(struct bh_shape_table *t, uint32_t id)

@@ -6,7 +6,11 @@
  * A shape nobody refers to is kept for a while (the last BH_SHAPES_IDLE of them): a job that
  * creates one pod after the other finds its results again.
  *
- * Owns:       a copy of every record.
+ * Most pods with volumes or claims are unlike all others only in these, so every shape knows the
+ * one that it is without them: results of plugins that look at neither are kept under that one's
+ * id.
+ *
+ * Owns:       a copy of every record; a shape holds a reference to the one it is without volumes.
  * Invariants: entry[id].rec is NULL iff the id is free; a free id's results must be dropped before
  * the id is given out again, which `born` tells: it differs for every use of an id. Runs in:    the
  * engine's thread.
@@ -28,6 +32,7 @@ struct bh_shape_entry {
     uint32_t placed;    /* pods on nodes; kept for shapes with inter-pod affinity terms only */
     uint32_t placed_at; /* index in the cache's affinity_shapes while placed > 0 */
     uint32_t next;      /* same bucket, or next free id; UINT32_MAX ends */
+    uint32_t kept;      /* the same without volumes and claims; its own id when it has none */
 };
 struct bh_shape_table {
     struct bh_shape_entry *e;
@@ -43,6 +48,12 @@ uint32_t bh_shapes_intern(struct bh_shape_table *t,
                           const struct bh_shape_rec *s); /* +1 reference */
 void bh_shapes_ref(struct bh_shape_table *t, uint32_t id);
 void bh_shapes_unref(struct bh_shape_table *t, uint32_t id);
+/* The id of the same shape without volumes and claims, as long as id is referenced. Its record has
+ * none of either, nor the flags that say so; all else is as in id's. */
+static inline uint32_t bh_shapes_kept(const struct bh_shape_table *t, uint32_t id)
+{
+    return t->e[id].kept;
+}
 static inline const struct bh_shape_rec *bh_shapes_rec(const struct bh_shape_table *t, uint32_t id)
 {
     return id < t->n ? t->e[id].rec : NULL;

@@ -5,7 +5,6 @@
  * Runs in:  the engine's thread.
  * Upstream: pkg/scheduler/framework/types.go (FitError.Error).
  */
-#include "common/base/buf.h"
 #include "scheduler/framework/framework.h"
 
 struct reason_count {
@@ -49,18 +48,30 @@ static int by_line(const void *a, const void *b)
     return strcmp(((const struct reason_count *)a)->line, ((const struct reason_count *)b)->line);
 }
 
-static void add_histogram(struct bh_buf *b, struct histogram *h)
+static void count_status(struct histogram *h, const struct bh_status *s, uint32_t times)
 {
-    for (uint32_t i = 0; i < h->n; i++)
+    for (uint32_t i = 0; s && i < s->n_reasons && times; i++)
+        count(h, s->reasons[i], times);
+}
+
+/* "0/3 nodes are available: 1 a, 2 b." */
+static const char *histogram_text(struct histogram *h, uint32_t n_nodes)
+{
+    const char *head = bh_arena_printf(h->a, "0/%u nodes are available:", n_nodes);
+    size_t bytes = strlen(head) + 2;
+
+    for (uint32_t i = 0; i < h->n; i++) {
         h->v[i].line = bh_arena_printf(h->a, "%u %s", h->v[i].n, h->v[i].reason);
+        bytes += strlen(h->v[i].line) + 2;
+    }
     if (h->n > 1)
         qsort(h->v, h->n, sizeof *h->v, by_line);
-    for (uint32_t i = 0; i < h->n; i++) {
-        bh_buf_adds(b, i ? ", " : " ");
-        bh_buf_adds(b, h->v[i].line);
-    }
+    char *text = bh_arena_alloc(h->a, bytes), *at = stpcpy(text, head);
+    for (uint32_t i = 0; i < h->n; i++)
+        at = stpcpy(stpcpy(at, i ? ", " : " "), h->v[i].line);
     if (h->n)
-        bh_buf_addc(b, '.');
+        stpcpy(at, ".");
+    return text;
 }
 
 const char *bh_fit_error(struct bh_arena *a, uint32_t n_nodes,
@@ -68,26 +79,29 @@ const char *bh_fit_error(struct bh_arena *a, uint32_t n_nodes,
                          const struct bh_status *absent, const char *pre_filter_message)
 {
     struct histogram h = {.a = a};
-    struct bh_buf b = {0};
     uint32_t seen = 0;
 
-    bh_buf_addf(&b, "0/%u nodes are available:", n_nodes);
-    if (pre_filter_message && *pre_filter_message) {
-        bh_buf_addf(&b, " %s.", pre_filter_message);
-    } else {
-        for (uint32_t r = 0; r < n_rows; r++) {
-            if (!by_row[r])
-                continue;
-            seen++;
-            for (uint32_t i = 0; i < by_row[r]->n_reasons; i++)
-                count(&h, by_row[r]->reasons[i], 1);
-        }
-        if (seen < n_nodes)
-            for (uint32_t i = 0; absent && i < absent->n_reasons; i++)
-                count(&h, absent->reasons[i], n_nodes - seen);
-        add_histogram(&b, &h);
+    if (pre_filter_message && *pre_filter_message)
+        return bh_arena_printf(a, "0/%u nodes are available: %s.", n_nodes, pre_filter_message);
+    for (uint32_t r = 0; r < n_rows; r++) {
+        seen += by_row[r] != NULL;
+        count_status(&h, by_row[r], 1);
     }
-    char *text = bh_arena_strndup(a, b.p, b.n);
-    bh_buf_fini(&b);
-    return text;
+    count_status(&h, absent, n_nodes > seen ? n_nodes - seen : 0);
+    return histogram_text(&h, n_nodes);
+}
+
+const char *bh_fit_error_counted(struct bh_arena *a, uint32_t n_nodes,
+                                 const struct bh_status_set *set, const uint32_t *n,
+                                 const struct bh_status *absent)
+{
+    struct histogram h = {.a = a};
+    uint32_t seen = 0;
+
+    for (uint32_t i = 0; i < set->n; i++) {
+        seen += n[i];
+        count_status(&h, &set->v[i].status, n[i]);
+    }
+    count_status(&h, absent, n_nodes > seen ? n_nodes - seen : 0);
+    return histogram_text(&h, n_nodes);
 }

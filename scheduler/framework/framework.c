@@ -81,7 +81,8 @@ static bool has(const struct bh_framework *fw, enum bh_point pt, unsigned plugin
     return false;
 }
 
-static void find_missing(struct bh_framework *fw)
+/* What about the plugins does not change from cycle to cycle. */
+static void look_at_plugins(struct bh_framework *fw)
 {
     for (unsigned i = 0; i < fw->n_plugins; i++) {
         struct bh_plugin_instance *in = &fw->plugins[i];
@@ -89,6 +90,10 @@ static void find_missing(struct bh_framework *fw)
                             (has(fw, BH_POINT_FILTER, i) || has(fw, BH_POINT_SCORE, i));
         in->no_pre_score =
             in->plugin->pre_score && has(fw, BH_POINT_SCORE, i) && !has(fw, BH_POINT_PRE_SCORE, i);
+        if (has(fw, BH_POINT_PRE_FILTER, i) && (in->plugin->add_pod || in->plugin->remove_pod))
+            fw->extending |= (uint64_t)1 << i;
+        if (has(fw, BH_POINT_FILTER, i) && !(in->plugin->flags & BH_PLUGIN_READS_SUMS))
+            fw->looking |= (uint64_t)1 << i;
     }
 }
 
@@ -112,9 +117,9 @@ int bh_framework_new(const struct bh_profile_config *config, int32_t default_per
         bh_framework_free(fw);
         return rc;
     }
-    find_missing(fw);
-    fw->evaluations = bh_arena_new_array(&fw->arena, struct bh_evaluations,
-                                         fw->n_plugins ? fw->n_plugins : 1);
+    look_at_plugins(fw);
+    fw->evaluations =
+        bh_arena_new_array(&fw->arena, struct bh_evaluations, fw->n_plugins ? fw->n_plugins : 1);
     *ret = fw;
     return 0;
 }

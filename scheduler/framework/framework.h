@@ -25,6 +25,7 @@
 
 #include "scheduler/framework/observe.h"
 #include "scheduler/framework/plugin.h"
+#include "scheduler/framework/status_set.h"
 
 #define BH_FRAMEWORK_PLUGINS_MAX 64u
 
@@ -46,7 +47,9 @@ struct bh_framework {
     bool extended;      /* some extender filters or prioritises */
     int32_t percentage; /* with sampling: 1..100 */
     uint32_t profile;   /* index in the configuration */
-    const struct bh_engine_observer *observer;  /* NULL: nothing is timed */
+    uint64_t extending; /* plugins at PreFilter that have add_pod or remove_pod; bit i: plugin i */
+    uint64_t looking;   /* plugins at Filter without BH_PLUGIN_READS_SUMS */
+    const struct bh_engine_observer *observer; /* NULL: nothing is timed */
     struct bh_evaluations *evaluations; /* by plugin; not part of what a cycle may not change */
 };
 /* config is borrowed. 0 or -EINVAL with upstream's text (without the "initializing profiles:"
@@ -65,6 +68,12 @@ struct bh_cycle {
     uint64_t left_out; /* fast path: plugins that are not asked in this cycle, as if they skipped */
     bool filter_failed; /* fast path: a Filter gave an Error, so the cycle ends as the reference
                            path says */
+    /* Results are for every pod of the shape: no nomination is the pod's own. */
+    bool for_shape;
+    /* Where pods that come to a node or leave it change nothing but sums for the plugins that take
+     * part, a sketch of the node (node_info.h) does instead of a copy. Not in the cycles that the
+     * fast path is verified against. */
+    bool sketch;
     struct bh_arena *scratch; /* PostFilter's dry runs reset it after each node */
     struct bh_rand *rand;     /* NULL: choices among equals fall on the smallest node name */
     struct bh_ext *ext;       /* extenders; NULL = none */
@@ -72,9 +81,14 @@ struct bh_cycle {
     /* By row: an extender's copy of a node stands for the cluster's when feasible nodes are scored.
      * NULL = no copies. */
     const struct bh_node_info **replaced;
-    uint32_t samples; /* plugin calls that are still to be timed, see observe.h; 0 without observer */
+    uint32_t
+        samples; /* plugin calls that are still to be timed, see observe.h; 0 without observer */
     struct bh_cycle_notes *notes; /* NULL: nobody wants to know what single plugins said */
 };
+static inline bool bh_cycle_sketches(const struct bh_cycle *cy)
+{
+    return cy->sketch && !((cy->fw->extending | cy->fw->looking) & ~cy->skip_filter);
+}
 struct bh_cycle_notes { /* room for every plugin of the framework */
     struct bh_plugin_note *pre_filter, *pre_score, *post_filter;
     uint32_t n_pre_filter, n_pre_score, n_post_filter;
@@ -119,6 +133,9 @@ const struct bh_status *bh_run_filter(struct bh_cycle *cy, const struct bh_node_
 /* With the pods nominated to the node counted in (priority at least the pod's, another uid). */
 const struct bh_status *bh_run_filter_nominated(struct bh_cycle *cy, const struct bh_node_info *ni,
                                                 int *ret_plugin);
+/* Is the pod nominated to a node one of these? */
+bool bh_nominated_counts(const struct bh_cycle *cy, const struct bh_pod_info *pod,
+                         const struct bh_pod_info *nominated);
 const struct bh_status *bh_run_add_pod(struct bh_cycle *cy, const struct bh_pod_info *pod,
                                        const struct bh_node_info *ni);
 const struct bh_status *bh_run_remove_pod(struct bh_cycle *cy, const struct bh_pod_info *pod,
@@ -158,6 +175,10 @@ static inline int64_t bh_normalized(enum bh_normal how, int64_t raw, int64_t max
 const char *bh_fit_error(struct bh_arena *a, uint32_t n_nodes,
                          const struct bh_status *const *by_row, uint32_t n_rows,
                          const struct bh_status *absent, const char *pre_filter_message);
+/* The same, with statuses counted already: n[i] nodes have set's status i. */
+const char *bh_fit_error_counted(struct bh_arena *a, uint32_t n_nodes,
+                                 const struct bh_status_set *set, const uint32_t *n,
+                                 const struct bh_status *absent);
 
 /* ---- events -----------------------------------------------------------------------------------
  */

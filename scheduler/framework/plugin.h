@@ -34,16 +34,28 @@
 
 enum bh_plugin_flags {
     /* What pre_filter, pre_score, filter and score say depends on the pod's shape, on the node at
-     * hand and on epoch() only. Then the fast path may keep the results per shape and node. A
-     * plugin without this flag closes the fast path, except to pods for which it is idle(), unless
-     * it keeps track. */
+     * hand (of pods there: on shape and flags) and on epoch() only. Then the fast path may keep the
+     * results per shape and node. A plugin without this flag closes the fast path, except to pods
+     * for which it is idle(), unless it keeps track. */
     BH_PLUGIN_NODE_LOCAL = 1,
     /* Its hints look at neither labels, images, priority nor owner of the waiting pod: pods that
      * differ in nothing else (bh_shape_essence) have one answer. */
     BH_PLUGIN_HINTS_BY_ESSENCE = 2,
     /* reserve does nothing for a pod without BH_SHAPE_USES_VOLUMES for which the plugin, if it has
      * idle(), is idle: it need not be called. */
-    BH_PLUGIN_RESERVES_CLAIMS = 4
+    BH_PLUGIN_RESERVES_CLAIMS = 4,
+    /* It looks at the pod's own volumes or claims, which make most pods unlike all others. Results
+     * kept for a shape are made without it, of the shape without volumes and claims
+     * (bh_shapes_kept); its verdict is laid over them for each pod, see struct bh_overlay_ops. Has
+     * idle(). A node-local plugin without this flag never gets to see a volume or a claim on the
+     * fast path. */
+    BH_PLUGIN_OVERLAY = 8,
+    /* Filter looks at the node's record, at the sums over its pods' requests and at the number of
+     * its pods, and at nothing else of a node: not at single pods, not at ports. */
+    BH_PLUGIN_READS_SUMS = 16,
+    /* Node local, and Filter and Score look at nothing but the node's record and its image states:
+     * not asked again when only pods on the node have changed. */
+    BH_PLUGIN_READS_NODE = 32
 };
 
 struct bh_framework;
@@ -54,9 +66,9 @@ struct bh_plugin_env {
     struct bh_arena *arena; /* of the framework: lives as long as the instance */
     struct bh_symtab *tab;
     struct bh_cache *cache;
-    struct bh_objects *objects;       /* only Reserve and Unreserve change them (assume) */
-    struct bh_reservations *reserved; /* NULL: Reserve takes nothing */
-    struct bh_waiting_pods *waiting;  /* those at Permit; NULL: nobody lets them wait */
+    struct bh_objects *objects;           /* only Reserve and Unreserve change them (assume) */
+    struct bh_reservations *reserved;     /* NULL: Reserve takes nothing */
+    struct bh_waiting_pods *waiting;      /* those at Permit; NULL: nobody lets them wait */
     const struct bh_sched_config *config; /* for bh_sched_config_gate; NULL = defaults */
 };
 
@@ -82,11 +94,23 @@ struct bh_node_set {
     const bh_sym *names;
 };
 /* Why nodes were rejected, for PostFilter. */
+struct bh_kept_diagnosis;
 struct bh_diagnosis {
     const struct bh_status *const *by_row; /* explicit statuses; NULL = passed or not looked at */
     const struct bh_status *absent;        /* status of nodes without an explicit one */
     const struct bh_status *pre_filter;    /* PreFilter rejected the pod: its status */
     uint32_t n_rows;
+    const struct bh_kept_diagnosis *kept; /* NULL, or what else is known from earlier cycles */
+};
+struct bh_dry_runs;
+/* Of a shape whose pods were rejected before. Every live row has an explicit status. */
+struct bh_kept_diagnosis {
+    const uint64_t *unschedulable; /* bit by row: the status is exactly Unschedulable */
+    uint32_t n_unschedulable;
+    const uint32_t *by_name;      /* all live rows by node name; NULL: choices are random */
+    struct bh_dry_runs *dry_runs; /* what removing pods would do, see preemption/preemption.h */
+    uint32_t own_row; /* row to which the pod itself is nominated: not as for the shape's others */
+    bool verify;      /* do it both ways */
 };
 struct bh_post_filter_result {
     bool override_nomination; /* false: leave NNN as it is */
@@ -153,8 +177,7 @@ struct bh_bind_order { /* what a binder shall write */
 
 /* For plugins that are not node local: what the other nodes' pods mean for pods of one shape,
  * counted once and from then on kept from cycle to cycle. With it the fast path need not ask
- * PreFilter, Filter, PreScore, Score and Normalize, whose answers these must equal bit for bit as
- * long as no pod is nominated. */
+ * PreFilter, Filter, PreScore, Score and Normalize, whose answers these must equal bit for bit. */
 struct bh_track_ops {
     /* For c->pod's shape; counts no row yet. NULL: PreFilter or PreScore would fail. */
     void *(*make)(struct bh_call *c);
@@ -166,8 +189,55 @@ struct bh_track_ops {
     void (*update)(struct bh_call *c, void *t, const uint32_t *rows, uint32_t n);
     /* Keeps the rows that pass, in order; returns how many. */
     uint32_t (*filter)(struct bh_call *c, void *t, uint32_t *rows, uint32_t n);
-    /* Normalised scores; rows: all that are feasible, at least two. false: all of them 0. */
-    bool (*score)(struct bh_call *c, void *t, const uint32_t *rows, uint32_t n, int64_t *ret);
+    /* Filter for a row that passes as things are, had these pods been added to its node: those
+     * nominated to it. */
+    bool (*filter_with)(struct bh_call *c, void *t, uint32_t row,
+                        const struct bh_pod_info *const *pods, uint32_t n);
+    /* Normalised scores. rows: all that are feasible, at least two; or, with `stands_for`, one of
+     * each kind and how many there are of it. false: all of them 0. */
+    bool (*score)(struct bh_call *c, void *t, const uint32_t *rows, const uint32_t *stands_for,
+                  uint32_t n, int64_t *ret);
+    /* The kind of a row in at most BH_KIND_WORDS words: rows with equal words are alike to filter
+     * and score, now and until moved() or an update() names one of them. Returns how many words,
+     * the same for all rows, 0 = there are no kinds. */
+    uint32_t (*kind)(struct bh_call *c, void *t, uint32_t row, uint32_t *ret);
+    /* The rows beside its own whose kind the last update changed; BH_KINDS_ANEW: any. */
+    uint32_t (*moved)(const void *t, const uint32_t **ret);
+};
+#define BH_KIND_WORDS 16u
+#define BH_KINDS_ANEW UINT32_MAX
+
+/* For plugins with BH_PLUGIN_OVERLAY. For a pod for which such a plugin is not idle() the fast path
+ * runs its pre_filter with the pod as it is. Skip: the plugin is done. A rejection or an error: the
+ * reference path decides. Success: ask() says what filter would say of the nodes; where it cannot
+ * for all of them, rows that passed everything else are asked one by one (filter_rows or filter).
+ *
+ * What the plugin must guarantee:
+ * - filter's verdict on a row depends neither on which other rows were asked, nor on their order:
+ *   rows that another plugin rejects are not asked, and with ALL no row is.
+ * - ask() is about nodes as they are. Rows with nominated pods are asked through filter, with
+ *   add_pod, by the engine, unless it said ALWAYS. With that the plugin has no part in preemption's
+ *   dry runs either.
+ * - Where filter could answer an Error for some live node, which ends the cycle, ask() says FAILS:
+ *   an Error of a row that another plugin rejects would go unseen otherwise.
+ * - What is remembered from cycle to cycle (in args, on the heap; no malloc when nothing grew) is
+ *   checked against objects->version[], objects' change log (bh_objects_since), cache->log_end and
+ *   cache->membership, reservations' version before it is used; assumed versions count.
+ * - Its score (pre_score with the feasible rows, score_rows or score, normalize) may depend on all
+ *   feasible rows. scores() false: it adds nothing for this pod, nobody asks.
+ * Verify compares every such pod with the reference path. */
+enum bh_overlay_answer {
+    BH_OVERLAY_ALWAYS, /* every node passes, whatever pods were put on it or taken from it */
+    BH_OVERLAY_ALL,    /* every live row passes */
+    BH_OVERLAY_SOME,   /* filter has to be asked */
+    BH_OVERLAY_ONLY,   /* rows[0..*n), ascending, each once, are those that may pass: ask filter */
+    BH_OVERLAY_FAILS   /* leave the pod to the reference path */
+};
+struct bh_overlay_ops {
+    /* After pre_filter, in profile order. rows: room for every row, for ONLY. NULL: SOME. */
+    enum bh_overlay_answer (*ask)(struct bh_call *c, uint32_t *rows, uint32_t *n);
+    /* NULL: true unless pre_score(c, NULL, 0) skips (it may be called so at any time). */
+    bool (*scores)(struct bh_call *c);
 };
 
 struct bh_plugin {
@@ -241,11 +311,15 @@ struct bh_plugin {
     } normal;
     /* For plugins that are not node local. true: as things stand, PreFilter and PreScore skip for
      * every pod of this shape, so the fast path need not know the plugin. May say false although
-     * they would. */
+     * they would. Asked for each pod: cheap. */
     bool (*idle)(struct bh_call *c);
-    const struct bh_track_ops *track; /* where it is not idle; NULL: the reference path */
+    const struct bh_track_ops *track;     /* where it is not idle; NULL: the reference path */
+    const struct bh_overlay_ops *overlay; /* with BH_PLUGIN_OVERLAY; NULL: as if all were NULL */
     /* Everything but shape and node that the results depend on; a change invalidates all of them.
      */
     uint64_t (*epoch)(struct bh_call *c);
 };
+/* For a filter_rows that cannot tell for all rows at once: asks p's filter for each (engine). */
+uint32_t bh_filter_one_by_one(struct bh_call *c, const struct bh_plugin *p, uint32_t *rows,
+                              uint32_t n);
 #endif

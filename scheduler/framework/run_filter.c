@@ -200,11 +200,30 @@ const struct bh_status *bh_run_remove_pod(struct bh_cycle *cy, const struct bh_p
     return run_extension(cy, pod, ni, false);
 }
 
-static bool counts_in(const struct bh_pod_info *pod, const struct bh_pod_info *nominated)
+bool bh_nominated_counts(const struct bh_cycle *cy, const struct bh_pod_info *pod,
+                         const struct bh_pod_info *nominated)
 {
     return nominated->shape->priority >= pod->shape->priority &&
-           !bh_str_eq(bh_rec_text(nominated->rec, nominated->rec->uid),
-                      bh_rec_text(pod->rec, pod->rec->uid));
+           (cy->for_shape || !bh_str_eq(bh_rec_text(nominated->rec, nominated->rec->uid),
+                                        bh_rec_text(pod->rec, pod->rec->uid)));
+}
+
+/* For plugins that read sums only. */
+static const struct bh_status *filter_sketched(struct bh_cycle *cy, const struct bh_node_info *ni,
+                                               const struct bh_nomination *nom, int *ret_plugin)
+{
+    const struct bh_pod_info *pod = cy->calls[0].pod;
+    struct bh_node_info *with = NULL;
+
+    for (; nom; nom = nom->next_on_node) {
+        if (!bh_nominated_counts(cy, pod, &nom->info))
+            continue;
+        if (!with)
+            with = bh_node_info_sketch(ni, cy->arena);
+        bh_node_info_sketch_pod(with, nom->info.shape, true);
+    }
+    const struct bh_status *s = with ? bh_run_filter(cy, with, ret_plugin) : NULL;
+    return s ? s : bh_run_filter(cy, ni, ret_plugin);
 }
 
 const struct bh_status *bh_run_filter_nominated(struct bh_cycle *cy, const struct bh_node_info *ni,
@@ -216,8 +235,10 @@ const struct bh_status *bh_run_filter_nominated(struct bh_cycle *cy, const struc
     struct bh_node_info *with = NULL;
     struct bh_cycle clone;
 
+    if (nom && bh_cycle_sketches(cy))
+        return filter_sketched(cy, ni, nom, ret_plugin);
     for (; nom; nom = nom->next_on_node) {
-        if (!counts_in(pod, &nom->info))
+        if (!bh_nominated_counts(cy, pod, &nom->info))
             continue;
         if (!with) {
             with = bh_node_info_fork(ni, cy->arena);

@@ -4,7 +4,6 @@
  *
  * Upstream: k8s.io/kube-scheduler/framework/interface.go.
  */
-#include "common/base/buf.h"
 #include "scheduler/framework/status.h"
 
 const struct bh_status bh_status_skip = {.code = BH_SKIP};
@@ -28,28 +27,24 @@ const struct bh_status *bh_status_new(struct bh_arena *a, enum bh_code code, con
 {
     struct bh_status *s = bh_arena_new(a, struct bh_status);
     const char **reasons = bh_arena_new(a, const char *);
-    struct bh_buf b = {0};
     va_list ap;
 
     va_start(ap, fmt);
-    bh_buf_vaddf(&b, fmt, ap);
+    reasons[0] = bh_arena_vprintf(a, fmt, ap);
     va_end(ap);
-    reasons[0] = bh_arena_strndup(a, bh_buf_str(&b), b.n);
-    bh_buf_fini(&b);
     *s = (struct bh_status){.code = code, .n_reasons = 1, .reasons = reasons, .plugin = plugin};
     return s;
 }
 
 const char *bh_status_message(struct bh_arena *a, const struct bh_status *s)
 {
-    struct bh_buf b = {0};
+    size_t n = 1;
 
-    for (uint32_t i = 0; s && i < s->n_reasons; i++) {
-        if (i)
-            bh_buf_adds(&b, ", ");
-        bh_buf_adds(&b, s->reasons[i]);
-    }
-    char *text = bh_arena_strndup(a, bh_buf_str(&b), b.n);
-    bh_buf_fini(&b);
+    for (uint32_t i = 0; s && i < s->n_reasons; i++)
+        n += strlen(s->reasons[i]) + 2;
+    char *text = bh_arena_alloc(a, n), *at = text;
+    for (uint32_t i = 0; s && i < s->n_reasons; i++)
+        at = stpcpy(i ? stpcpy(at, ", ") : at, s->reasons[i]);
+    *at = 0;
     return text;
 }

@@ -15,6 +15,51 @@ void bh_domains_fini(struct bh_domains *d)
     bh_umap_fini(&d->ids);
     free(d->of_row);
     free(d->has);
+    free(d->next);
+    free(d->prev);
+    free(d->head);
+}
+
+static void link_row(struct bh_domains *d, uint32_t row)
+{
+    uint32_t id = d->of_row[row];
+
+    if (id >= d->cap_heads) {
+        uint32_t cap = BH_MAX(BH_MAX(16u, d->cap_heads * 2), d->n);
+        d->head = bh_reallocarray(d->head, cap, sizeof *d->head);
+        memset(d->head + d->cap_heads, 0xff, (cap - d->cap_heads) * sizeof *d->head);
+        d->cap_heads = cap;
+    }
+    d->prev[row] = BH_DOMAIN_END;
+    d->next[row] = d->head[id];
+    if (d->head[id] != BH_DOMAIN_END)
+        d->prev[d->head[id]] = row;
+    d->head[id] = row;
+}
+
+static void unlink_row(struct bh_domains *d, uint32_t row)
+{
+    uint32_t next = d->next[row], prev = d->prev[row];
+
+    if (next != BH_DOMAIN_END)
+        d->prev[next] = prev;
+    *(prev != BH_DOMAIN_END ? &d->next[prev] : &d->head[d->of_row[row]]) = next;
+}
+
+static void link_from(struct bh_domains *d, uint32_t row)
+{
+    d->next = bh_reallocarray(d->next, d->cap_rows, sizeof *d->next);
+    d->prev = bh_reallocarray(d->prev, d->cap_rows, sizeof *d->prev);
+    for (; row < d->cap_rows; row++)
+        link_row(d, row);
+}
+
+void bh_domains_link(struct bh_domains *d)
+{
+    if (d->linked)
+        return;
+    d->linked = true;
+    link_from(d, 0);
 }
 
 void bh_domains_reserve(struct bh_domains *d, uint32_t n)
@@ -25,7 +70,10 @@ void bh_domains_reserve(struct bh_domains *d, uint32_t n)
     d->has = bh_reallocarray(d->has, n, sizeof *d->has);
     memset(d->of_row + d->cap_rows, 0, (n - d->cap_rows) * sizeof *d->of_row);
     memset(d->has + d->cap_rows, 0, (n - d->cap_rows) * sizeof *d->has);
+    uint32_t before = d->cap_rows;
     d->cap_rows = n;
+    if (d->linked)
+        link_from(d, before);
 }
 
 void bh_domains_set(struct bh_domains *d, uint32_t row, const struct bh_node_rec *rec)
@@ -39,5 +87,34 @@ void bh_domains_set(struct bh_domains *d, uint32_t row, const struct bh_node_rec
         id = d->n++;
         bh_umap_put(&d->ids, value, id);
     }
+    if (d->of_row[row] == id)
+        return;
+    if (d->linked)
+        unlink_row(d, row);
     d->of_row[row] = (uint32_t)id;
+    if (d->linked)
+        link_row(d, row);
+}
+
+/* ---- moved rows -------------------------------------------------------------------------------
+ */
+
+void bh_moved_fini(struct bh_moved *m)
+{
+    free(m->rows);
+    *m = (struct bh_moved){0};
+}
+
+void bh_moved_add(struct bh_moved *m, const struct bh_domains *d, uint32_t id)
+{
+    uint32_t row = id < d->cap_heads ? d->head[id] : BH_DOMAIN_END;
+
+    for (; row != BH_DOMAIN_END && !m->anew; row = d->next[row]) {
+        if (m->n == m->cap) {
+            m->cap = m->cap ? m->cap * 2 : 16;
+            m->rows = bh_reallocarray(m->rows, m->cap, sizeof *m->rows);
+        }
+        m->rows[m->n++] = row;
+        m->anew = m->n > d->cap_rows / 4 + 16; /* looking at all of them costs no more */
+    }
 }

@@ -7,6 +7,7 @@
  *
  * Invariants: of_row and has are right for every row as of its last bh_domains_set(). Ids are never
  *             given back: who keeps domains starts anew when bh_domains_crowded().
+ *             linked: every row below cap_rows is in the list of its domain.
  * Memory:     the heap. Runs in: the engine's thread.
  */
 #ifndef BH_PLUGIN_DOMAINS_H
@@ -22,19 +23,47 @@ struct bh_domains {
     uint32_t cap_rows;
     struct bh_umap ids; /* value -> id */
     uint32_t n;         /* ids are below n */
+    /* ---- the rows of a domain, once bh_domains_link() was called ---- */
+    bool linked;
+    uint32_t *next, *prev; /* by row; BH_DOMAIN_END ends */
+    uint32_t *head;        /* by domain */
+    uint32_t cap_heads;
 };
+#define BH_DOMAIN_END UINT32_MAX
 void bh_domains_init(struct bh_domains *d, bh_sym key);
 void bh_domains_fini(struct bh_domains *d);
 /* Room for rows below n, which have no node yet. */
 void bh_domains_reserve(struct bh_domains *d, uint32_t n);
 /* rec NULL: the row is empty. */
 void bh_domains_set(struct bh_domains *d, uint32_t row, const struct bh_node_rec *rec);
+void bh_domains_link(struct bh_domains *d);
 static inline bool bh_domains_crowded(const struct bh_domains *d)
 {
     return d->n > 4 * d->cap_rows + 1024;
 }
 static inline size_t bh_domains_bytes(const struct bh_domains *d)
 {
-    return d->cap_rows * (sizeof *d->of_row + sizeof *d->has) + d->n * 2 * sizeof(uint64_t);
+    return d->cap_rows * (sizeof *d->of_row + sizeof *d->has + (d->linked ? 8 : 0)) +
+           d->n * 2 * sizeof(uint64_t) + d->cap_heads * sizeof *d->head;
 }
+
+/* What counts remember of shapes of pods: the slot of one is that of some others as well, so who
+ * finds another's `born` (shapes.h; no two are equal) there looks at the shape anew. */
+#define BH_MEANINGS_MAX 4096u
+static inline uint32_t bh_meanings_for(uint32_t shapes)
+{
+    uint32_t n = 64;
+    while (n < shapes && n < BH_MEANINGS_MAX)
+        n *= 2;
+    return n;
+}
+
+/* Rows that the last update of counts made another kind of, see struct bh_track_ops. */
+struct bh_moved {
+    uint32_t *rows, n, cap;
+    bool anew; /* any row: the list is not kept */
+};
+void bh_moved_fini(struct bh_moved *m);
+/* All rows of the domain. d is linked. */
+void bh_moved_add(struct bh_moved *m, const struct bh_domains *d, uint32_t id);
 #endif

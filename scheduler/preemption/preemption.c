@@ -1,30 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * scheduler/preemption/preemption.c - candidates and their dry runs
+ * scheduler/preemption/preemption.c - eligibility, candidates, choice
  *
  * Runs in:  the engine's thread.
  * Upstream: pkg/scheduler/framework/preemption/preemption.go,
  *           plugins/defaultpreemption/default_preemption.go; differences: none.
  */
-#include "scheduler/preemption/go_sort.h"
 #include "scheduler/preemption/preemption.h"
 
-BH_STATUS_CONST(not_helpful, BH_UNSCHEDULABLE_AND_UNRESOLVABLE, NULL,
-                "Preemption is not helpful for scheduling");
-BH_STATUS_CONST(no_victims, BH_UNSCHEDULABLE_AND_UNRESOLVABLE, NULL,
-                "No preemption victims found for incoming pod");
+const struct bh_status bh_preemption_not_helpful = {
+    .code = BH_UNSCHEDULABLE_AND_UNRESOLVABLE,
+    .n_reasons = 1,
+    .reasons = (const char *const[]){"Preemption is not helpful for scheduling"}};
 BH_STATUS_CONST(no_candidate, BH_UNSCHEDULABLE, NULL, "no candidate node for preemption");
 BH_STATUS_CONST(never, BH_UNSCHEDULABLE, NULL, "not eligible due to preemptionPolicy=Never.");
 BH_STATUS_CONST(terminating, BH_UNSCHEDULABLE, NULL,
                 "not eligible due to a terminating pod on the nominated node.");
-
-struct attempt {
-    struct bh_call *c;
-    struct bh_cycle *cy;
-    struct bh_budgets budgets;
-    const struct bh_status **status; /* by row: why the dry run failed */
-    struct bh_field_errors errors;   /* internal ones, each text once */
-};
 
 /* ---- eligibility ------------------------------------------------------------------------------
  */
@@ -55,140 +46,6 @@ static const struct bh_status *ineligible(struct bh_call *c, const struct bh_dia
             (ni->pods[i]->rec->flags & by_scheduler) == by_scheduler)
             return &terminating;
     return NULL;
-}
-
-/* ---- one node ---------------------------------------------------------------------------------
- */
-
-struct ranking {
-    struct bh_pod_info **pods;
-    int64_t now_ns;
-};
-
-/* Pods that have not started yet: upstream reads the clock for each at every comparison, so
- * whichever is asked first is the earlier one. Mirrored, because it decides who is evicted. */
-static bool more_important(void *arg, int32_t i, int32_t j)
-{
-    const struct ranking *r = arg;
-    const struct bh_pod_info *x = r->pods[i], *y = r->pods[j];
-
-    if (x->shape->priority != y->shape->priority)
-        return x->shape->priority > y->shape->priority;
-    if (!x->rec->start_ns && !y->rec->start_ns)
-        return true;
-    return bh_pod_start_ns(x, r->now_ns) < bh_pod_start_ns(y, r->now_ns);
-}
-
-static void swap_pods(void *arg, int32_t i, int32_t j)
-{
-    struct ranking *r = arg;
-    struct bh_pod_info *t = r->pods[i];
-
-    r->pods[i] = r->pods[j];
-    r->pods[j] = t;
-}
-
-static void sort_pods(struct bh_pod_info **pods, uint32_t n, int64_t now_ns)
-{
-    struct ranking r = {.pods = pods, .now_ns = now_ns};
-
-    bh_go_sort(&(struct bh_go_sort){more_important, swap_pods, &r}, (int32_t)n);
-}
-
-static const struct bh_status *take_off(struct bh_cycle *dry, struct bh_node_info *ni,
-                                        struct bh_pod_info *pod)
-{
-    bh_node_info_remove_pod(ni, pod);
-    return bh_run_remove_pod(dry, pod, ni);
-}
-
-/* Back on the node if the incoming pod then still fits. */
-static const struct bh_status *reprieve(struct bh_cycle *dry, struct bh_node_info *ni,
-                                        struct bh_pod_info *pod, bool *ret_kept)
-{
-    int by;
-
-    bh_node_info_add_pod(ni, pod);
-    const struct bh_status *s = bh_run_add_pod(dry, pod, ni);
-    if (s)
-        return s;
-    s = bh_run_filter_nominated(dry, ni, &by);
-    *ret_kept = s == NULL;
-    return s ? take_off(dry, ni, pod) : NULL;
-}
-
-static struct bh_pod_info **lower_pods(const struct bh_node_info *ni, int32_t priority,
-                                       struct bh_arena *a, uint32_t *ret_n)
-{
-    struct bh_pod_info **v =
-        bh_arena_new_array(a, struct bh_pod_info *, ni->n_pods ? ni->n_pods : 1);
-    uint32_t n = 0;
-
-    for (uint32_t i = 0; i < ni->n_pods; i++)
-        if (ni->pods[i]->shape->priority < priority)
-            v[n++] = ni->pods[i];
-    *ret_n = n;
-    return v;
-}
-
-/* Two rounds over the pool: pods that break a budget are spared first. */
-static const struct bh_status *spare(struct attempt *at, struct bh_cycle *dry,
-                                     struct bh_node_info *ni, struct bh_pod_info **pool, uint32_t n,
-                                     struct bh_candidate *out)
-{
-    bool *violating = bh_arena_new_array(dry->arena, bool, n);
-    uint32_t n_violating = 0;
-
-    bh_budgets_split(&at->budgets, dry->arena, at->c->tab, pool, n, violating);
-    out->victims = bh_arena_new_array(dry->arena, struct bh_pod_info *, n);
-    for (unsigned round = 0; round < 2; round++) {
-        for (uint32_t i = 0; i < n; i++) {
-            bool kept = false;
-            if (violating[i] != (round == 0))
-                continue;
-            n_violating += violating[i];
-            const struct bh_status *s = reprieve(dry, ni, pool[i], &kept);
-            if (s)
-                return s;
-            if (!kept) {
-                out->victims[out->n_victims++] = pool[i];
-                out->violating += violating[i];
-            }
-        }
-    }
-    if (n_violating && n_violating < n)
-        sort_pods(out->victims, out->n_victims, at->c->now_ns);
-    return NULL;
-}
-
-/* Who has to go from this node. Works in the scratch arena. */
-static const struct bh_status *dry_run(struct attempt *at, const struct bh_node_info *node,
-                                       struct bh_candidate *out)
-{
-    struct bh_arena *a = at->cy->scratch;
-    struct bh_cycle dry;
-    uint32_t n;
-    int by;
-
-    struct bh_pod_info **pool = lower_pods(node, at->c->pod->shape->priority, a, &n);
-    if (!n)
-        return &no_victims;
-    bh_cycle_clone(&dry, at->cy, a);
-    struct bh_node_info *ni = bh_node_info_fork(node, a);
-    for (uint32_t i = 0; i < n; i++) {
-        const struct bh_status *s = take_off(&dry, ni, pool[i]);
-        if (s)
-            return s;
-    }
-    const struct bh_status *s = bh_run_filter_nominated(&dry, ni, &by);
-    if (s)
-        return s;
-    sort_pods(pool, n, at->c->now_ns);
-    s = spare(at, &dry, ni, pool, n, out);
-    if (!s && !out->n_victims)
-        s = bh_status_new(a, BH_ERROR, NULL, "expected at least one victim pod on node \"%s\"",
-                          bh_sym_text(at->c->tab, node->name));
-    return s;
 }
 
 /* ---- all nodes --------------------------------------------------------------------------------
@@ -238,20 +95,19 @@ static uint32_t wanted(const struct bh_preemption_args *args, uint32_t m)
 
 /* Candidates without budget violation first, then the others; returns how many. At most `want` of
  * either kind: further ones are forgotten. */
-static uint32_t find_candidates(struct attempt *at, const uint32_t *rows, uint32_t m, uint32_t want,
-                                struct bh_candidate *ret)
+static uint32_t find_candidates(struct bh_attempt *at, const uint32_t *rows, uint32_t m,
+                                uint32_t want, uint32_t offset, struct bh_candidate *ret)
 {
     struct bh_arena *a = at->c->arena;
     struct bh_candidate *violating = bh_arena_new_array(a, struct bh_candidate, want ? want : 1);
-    uint32_t offset = at->cy->rand && m ? (uint32_t)bh_rand_below(at->cy->rand, m) : 0;
     uint32_t n = 0, n_violating = 0;
 
     for (uint32_t i = 0; i < m && !(n && n + n_violating >= want); i++) {
         uint32_t row = rows[(offset + i) % m];
         struct bh_candidate cand = {.row = row};
-        const struct bh_status *s = dry_run(at, at->c->cache->rows[row], &cand);
+        const struct bh_status *s = bh_dry_run(at, at->c->cache->rows[row], &cand);
         if (s) {
-            at->status[row] = s == &no_victims ? s : keep_status(a, s);
+            at->status[row] = s == &bh_no_victims ? s : keep_status(a, s);
             if (s->code == BH_ERROR)
                 bh_field_error(&at->errors, "%s", bh_status_message(a, s));
         } else if ((cand.violating ? n_violating : n) < want) {
@@ -292,14 +148,16 @@ static struct bh_preemption describe(struct bh_call *c, const struct bh_candidat
         .node = c->cache->rows[cand->row]->name, .victims = v, .n_victims = cand->n_victims};
 }
 
-static void fill_result(struct bh_call *c, const struct bh_candidate *cand, uint32_t n,
+void bh_preemption_fill(struct bh_call *c, const struct bh_candidate *cand, uint32_t n,
                         struct bh_post_filter_result *ret)
 {
     uint32_t best = bh_pick_candidate(cand, n, c->now_ns), n_ties = 1;
-    struct bh_preemption *ties = bh_arena_new_array(c->arena, struct bh_preemption, n);
+    bool wanted_all = c->cycle->notes != NULL;
+    struct bh_preemption *ties =
+        bh_arena_new_array(c->arena, struct bh_preemption, wanted_all ? n : 1);
 
     ties[0] = describe(c, &cand[best]);
-    for (uint32_t i = 0; i < n; i++)
+    for (uint32_t i = 0; i < n && wanted_all; i++)
         if (i != best && bh_compare_candidates(&cand[i], &cand[best], c->now_ns) == 0)
             ties[n_ties++] = describe(c, &cand[i]);
     *ret = (struct bh_post_filter_result){.override_nomination = true,
@@ -311,35 +169,68 @@ static void fill_result(struct bh_call *c, const struct bh_candidate *cand, uint
                                           .n_ties = n_ties};
 }
 
-const struct bh_status *bh_preempt(struct bh_call *c, const struct bh_preemption_args *args,
-                                   const struct bh_diagnosis *d, struct bh_post_filter_result *ret)
+/* Its statuses go into the scratch arena, as those of a copy made for one node do. */
+static struct bh_cycle *new_sketcher(struct bh_cycle *cy)
 {
-    struct attempt at = {.c = c, .cy = c->cycle, .errors = {.a = c->arena}};
-    const struct bh_status *s = ineligible(c, d);
+    struct bh_cycle *copy = bh_arena_new(cy->arena, struct bh_cycle);
+
+    bh_cycle_clone(copy, cy, cy->arena);
+    copy->arena = cy->scratch;
+    for (uint32_t i = 0; i < cy->fw->n_plugins; i++)
+        copy->calls[i].arena = cy->scratch;
+    return copy;
+}
+
+static const struct bh_status *choose(struct bh_attempt *at, struct bh_candidate *cand, uint32_t n,
+                                      struct bh_post_filter_result *ret)
+{
+    const struct bh_status *s = bh_extend_candidates(at->c, &cand, &n);
 
     if (s)
         return s;
-    uint32_t *rows = bh_arena_new_array(c->arena, uint32_t, d->n_rows ? d->n_rows : 1);
-    uint32_t m = potential_rows(c, d, rows);
+    if (!n)
+        return &no_candidate;
+    bh_preemption_fill(at->c, cand, n, ret);
+    return NULL;
+}
+
+const struct bh_status *bh_preempt(struct bh_call *c, const struct bh_preemption_args *args,
+                                   const struct bh_diagnosis *d, struct bh_post_filter_result *ret)
+{
+    struct bh_attempt at = {.c = c, .cy = c->cycle, .errors = {.a = c->arena}};
+    const struct bh_status *s = ineligible(c, d);
+    uint32_t *rows = NULL, m;
+
+    if (s)
+        return s;
+    if (d->kept) {
+        m = d->kept->n_unschedulable;
+    } else {
+        rows = bh_arena_new_array(c->arena, uint32_t, d->n_rows ? d->n_rows : 1);
+        m = potential_rows(c, d, rows);
+    }
+    uint32_t want = wanted(args, m);
+    uint32_t offset = at.cy->rand && m ? (uint32_t)bh_rand_below(at.cy->rand, m) : 0;
+    if (bh_cycle_sketches(at.cy) && m)
+        at.sketcher = new_sketcher(at.cy);
+    bh_budgets_list(&at.budgets, c->objects, c->arena);
+    if (d->kept && bh_preempt_kept(&at, d, want, offset, &s, ret))
+        return s;
+    if (!rows) {
+        rows = bh_arena_new_array(c->arena, uint32_t, m ? m : 1);
+        m = potential_rows(c, d, rows);
+    }
     if (!at.cy->rand && m > 1)
         qsort_r(rows, m, sizeof *rows, by_name, c);
     at.status = bh_arena_new_array(c->arena, const struct bh_status *, d->n_rows ? d->n_rows : 1);
-    bh_budgets_list(&at.budgets, c->objects, c->arena);
     struct bh_candidate *cand = bh_arena_new_array(c->arena, struct bh_candidate, m ? m : 1);
-    uint32_t n = find_candidates(&at, rows, m, wanted(args, m), cand);
-    if (n) {
-        s = bh_extend_candidates(c, &cand, &n);
-        if (s)
-            return s;
-        if (!n)
-            return &no_candidate;
-        fill_result(c, cand, n, ret);
-        return NULL;
-    }
+    uint32_t n = find_candidates(&at, rows, m, want, offset, cand);
+    if (n)
+        return choose(&at, cand, n, ret);
     if (at.errors.n)
         return bh_status_new(c->arena, BH_ERROR, NULL, "%s", bh_field_errors_text(&at.errors));
     *ret = (struct bh_post_filter_result){.override_nomination = true};
-    return bh_status_new(
-        c->arena, BH_UNSCHEDULABLE, NULL, "%s",
-        bh_fit_error(c->arena, c->cache->n_nodes, at.status, d->n_rows, &not_helpful, NULL));
+    return bh_status_new(c->arena, BH_UNSCHEDULABLE, NULL, "%s",
+                         bh_fit_error(c->arena, c->cache->n_nodes, at.status, d->n_rows,
+                                      &bh_preemption_not_helpful, NULL));
 }

@@ -18,6 +18,16 @@ struct bh_preemption_args {
 const struct bh_status *bh_preempt(struct bh_call *c, const struct bh_preemption_args *args,
                                    const struct bh_diagnosis *d, struct bh_post_filter_result *ret);
 
+/* ---- what was found out before (kept.c) --------------------------------------------------------
+ * For one shape, by row: what a dry run finds depends on the node, its pods and the budgets only.
+ * The owner says which rows changed. Choices are the same as without.
+ */
+struct bh_dry_runs;
+struct bh_dry_runs *bh_dry_runs_new(uint32_t n_rows);
+void bh_dry_runs_free(struct bh_dry_runs *d); /* NULL is allowed */
+size_t bh_dry_runs_bytes(const struct bh_dry_runs *d);
+void bh_dry_runs_forget(struct bh_dry_runs *d, uint32_t row);
+
 /* ---- private to the folder --------------------------------------------------------------------
  */
 /* One disruption budget, prepared for one attempt. */
@@ -38,10 +48,34 @@ void bh_budgets_split(const struct bh_budgets *b, struct bh_arena *a, const stru
 
 struct bh_candidate {
     uint32_t row;
+    bool mixed; /* of its lower pods some have started, others not: the time has a say */
     struct bh_pod_info **victims; /* most important first */
     uint32_t n_victims;
     int64_t violating; /* a number of pods; an extender may say what it likes */
 };
+/* One pod's preemption. */
+struct bh_attempt {
+    struct bh_call *c;
+    struct bh_cycle *cy;
+    struct bh_cycle *sketcher; /* a copy for sketches of nodes; NULL: whole copies are needed */
+    struct bh_budgets budgets;
+    const struct bh_status **status; /* by row: why the dry run failed */
+    struct bh_field_errors errors;   /* internal ones, each text once */
+};
+extern const struct bh_status bh_no_victims, bh_preemption_not_helpful;
+/* NULL: out has the victims, in the scratch arena, and how many violate a budget. Else why the node
+ * is none, in the scratch arena. */
+const struct bh_status *bh_dry_run(struct bh_attempt *at, const struct bh_node_info *node,
+                                   struct bh_candidate *out);
+/* The result for the best of these candidates; the others that are as good are described when
+ * somebody wants to know. */
+void bh_preemption_fill(struct bh_call *c, const struct bh_candidate *cand, uint32_t n,
+                        struct bh_post_filter_result *ret);
+/* Candidates and choice from what is kept; potential nodes are visited from the one number offset
+ * on until `want` are found. false: something went wrong, do it without. */
+bool bh_preempt_kept(struct bh_attempt *at, const struct bh_diagnosis *d, uint32_t want,
+                     uint32_t offset, const struct bh_status **ret_status,
+                     struct bh_post_filter_result *ret);
 /* Asks the extenders that have a say in preemption; what is left of the candidates, by node name.
  * NULL, or the failure of one that is not ignorable. */
 const struct bh_status *bh_extend_candidates(struct bh_call *c, struct bh_candidate **cand,

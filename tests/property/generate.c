@@ -408,7 +408,9 @@ static uint32_t some_features(struct gen *g, const struct generate_options *o)
     if (o->exact)
         return o->features;
     for (uint32_t f = 1; f <= F_ALL; f <<= 1)
-        if (chance(g, f == F_SAMPLING ? 6 : f == F_ODD || f == F_DEVICES ? percent / 2 : percent))
+        if (chance(g, f == F_SAMPLING || f == F_CROWDED ? 6
+                      : f == F_ODD || f == F_DEVICES    ? percent / 2
+                                                        : percent))
             on |= f;
     return o->features ? on & o->features : on;
 }
@@ -440,7 +442,8 @@ struct bh_json *generate(struct bh_arena *a, const struct generate_options *o)
             apply_op(g, node_text(g, i));
     }
     starting_objects(g);
-    for (unsigned i = below(g, 3 * g->n_nodes); i > 0; i--)
+    for (unsigned i = below(g, 3 * g->n_nodes) + (has(g, F_CROWDED) ? 3 * g->n_nodes : 0); i > 0;
+         i--)
         bound_pod(g);
     for (unsigned i = o->ops ? o->ops : 30 + below(g, 90); i > 0; i--)
         change(g);

@@ -183,6 +183,9 @@ static const char *amounts(struct gen *g)
                    "'cpu':'9223372036854775807'", "'memory':'1E','cpu':'2E'",
                    "'kubernetes.io/odd':'1'", "'storage':'5Gi','cpu':'100m'",
                    "'attachable-volumes-x':'1'", "'hugepages-1Gi':'0'", "'cpu':'-0'");
+    if (has(g, F_CROWDED) && chance(g, 75))
+        return ONE(g, "'cpu':'1'", "'cpu':'500m','memory':'1Gi'", "'cpu':'1500m'", "'memory':'2Gi'",
+                   "'cpu':'700m','example.com/gpu':'1'");
     return ONE(g, "'cpu':'100m','memory':'128Mi'", "'cpu':'100m','memory':'128Mi'", "'cpu':'250m'",
                "", "'cpu':'1','memory':'1Gi'", "'cpu':'500m','memory':'64Mi'",
                "'cpu':'0','memory':'512Mi'", "'cpu':'500m','example.com/gpu':'1'",
@@ -284,8 +287,8 @@ static const char *small_things(struct gen *g)
     const char *s = T(g, ",'schedulerName':'%s'", scheduler_name(g));
 
     if (has(g, F_PRIORITY) && chance(g, 80))
-        s = T(g, "%s,'priority':%d", s, (int)below(g, 5) * 10 - 10);
-    if (has(g, F_PRIORITY) && chance(g, 15))
+        s = T(g, "%s,'priority':%d", s, (int)below(g, has(g, F_CROWDED) ? 10 : 5) * 10 - 10);
+    if (has(g, F_PRIORITY) && chance(g, has(g, F_CROWDED) ? 5 : 15))
         s = T(g, "%s,'preemptionPolicy':'Never'", s);
     if (has(g, F_AFFINITY) && chance(g, 12))
         s = T(g, "%s,'nodeSelector':{%s}", s,

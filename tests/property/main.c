@@ -35,6 +35,7 @@ static const struct {
     {"devices", F_DEVICES},   {"services", F_SERVICES},     {"profiles", F_PROFILES},
     {"features", F_FEATURES}, {"nominate", F_NOMINATE},     {"terminating", F_TERMINATING},
     {"odd", F_ODD},           {"namespaces", F_NAMESPACES}, {"sampling", F_SAMPLING},
+    {"crowded", F_CROWDED},
 };
 
 /* ---- a process per round ------------------------------------------------------------------------

@@ -53,7 +53,8 @@ enum feature { /* of one round: what its objects have */
                F_ODD = 32768, /* odd quantities, resized pods, pod-level resources */
                F_NAMESPACES = 65536,
                F_SAMPLING = 131072,
-               F_ALL = 262143
+               F_CROWDED = 262144, /* with priority: full nodes, most pods preempt others */
+               F_ALL = 524287
 };
 struct generate_options {
     uint64_t seed;
@@ -183,6 +184,7 @@ void wake_move(struct world *w, const struct bh_cluster_event *ev);
 /* Decides for every pod the queue would hand out, then no pod that fits may be left waiting. */
 void wake_check(struct world *w);
 /* Set before the first round: wake_check says nothing. Upstream's hints have holes that a random
- * search goes on finding; a fresh seed in `make check` is about decisions, `make soak` about both. */
+ * search goes on finding; a fresh seed in `make check` is about decisions, `make soak` about both.
+ */
 extern bool wake_off;
 #endif

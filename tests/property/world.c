@@ -506,8 +506,12 @@ static void apply_pod(struct world *w, struct bh_json *object)
     if (t && t->place == POD_ASSUMED && !node)
         return; /* its queue entry would change, nothing that is decided */
     if (t && t->place == POD_BOUND && !node) {
-        node = t->node; /* no pod leaves its node */
+        node = t->node; /* no pod leaves its node, or starts a second time */
         bh_json_set_str(&w->arena, bh_json_obj_at(&w->arena, object, "spec"), "nodeName", node);
+        const char *start = bh_json_get_str(bh_json_get(t->object, "status"), "startTime");
+        if (start)
+            bh_json_set_str(&w->arena, bh_json_obj_at(&w->arena, object, "status"), "startTime",
+                            start);
     }
     struct bh_json *before = t ? t->object : NULL;
     t = keep(w, BH_KIND_POD, object);

@@ -276,6 +276,22 @@ const struct bh_status *bh_disk_limits_filter(struct bh_call *c, const struct bh
     return n > limit_of(c, node->rec) ? &a->too_many : NULL;
 }
 
+/* Nothing is remembered: every node is asked, because one of them may fail. */
+static enum bh_overlay_answer ask(struct bh_call *c, uint32_t *rows, uint32_t *n)
+{
+    for (uint32_t row = 0; row < c->cache->cols.n_rows; row++) {
+        const struct bh_status *s = bh_row_bit(&c->cache->cols, BH_ROW_LIVE, row)
+                                        ? bh_disk_limits_filter(c, c->cache->rows[row])
+                                        : &bh_status_skip;
+        if (!s)
+            rows[(*n)++] = row;
+        else if (s != &bh_status_skip && !bh_status_rejected(s))
+            return BH_OVERLAY_FAILS;
+    }
+    return BH_OVERLAY_ONLY;
+}
+const struct bh_overlay_ops bh_disk_limits_overlay = {.ask = ask};
+
 const struct bh_event_reg bh_disk_limits_events[] = {
     {.on = BH_ON_NODE, .actions = BH_EV_ADD | BH_EV_NODE_TAINT},
     {.on = BH_ON_POD, .actions = BH_EV_DELETE},

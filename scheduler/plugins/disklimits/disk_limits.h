@@ -30,6 +30,7 @@ int bh_disk_limits_new(const struct bh_plugin_env *env, const struct bh_disk_kin
 const struct bh_status *bh_disk_limits_pre_filter(struct bh_call *c, struct bh_node_set *ret_nodes);
 const struct bh_status *bh_disk_limits_filter(struct bh_call *c, const struct bh_node_info *node);
 extern const struct bh_event_reg bh_disk_limits_events[];
+extern const struct bh_overlay_ops bh_disk_limits_overlay;
 
 /* The whole plugin of one kind: a static struct bh_disk_kind. */
 #define BH_DISK_LIMITS(symbol, name_, kind_)                                                       \
@@ -45,11 +46,12 @@ extern const struct bh_event_reg bh_disk_limits_events[];
         .size = sizeof(struct bh_plugin),                                                          \
         .name = (name_),                                                                           \
         .points = BH_POINT_BIT(BH_POINT_PRE_FILTER) | BH_POINT_BIT(BH_POINT_FILTER),               \
-        .flags = BH_PLUGIN_NODE_LOCAL | BH_PLUGIN_HINTS_BY_ESSENCE,                                \
+        .flags = BH_PLUGIN_OVERLAY | BH_PLUGIN_HINTS_BY_ESSENCE,                                   \
         .args_new = args_new,                                                                      \
         .events = bh_disk_limits_events,                                                           \
         .pre_filter = bh_disk_limits_pre_filter,                                                   \
         .filter = bh_disk_limits_filter,                                                           \
-        .epoch = bh_storage_epoch,                                                                 \
+        .idle = bh_volumes_idle,                                                                   \
+        .overlay = &bh_disk_limits_overlay,                                                        \
     }
 #endif

@@ -128,16 +128,6 @@ static bh_nano being_taken(const struct search *s, uint32_t id, const K8s__Devic
     return sum;
 }
 
-static bh_nano already_taken(const struct search *s, uint32_t id, const char *name)
-{
-    bh_nano sum = 0;
-
-    for (uint32_t i = 0; s->d->consumed_any[id] && i < s->d->n_consumed; i++)
-        if (s->d->consumed[i].id == id && bh_streq(s->d->consumed[i].name, name))
-            sum += s->d->consumed[i].v;
-    return sum;
-}
-
 static bool has_capacity(const struct search *s, const struct bh_dra_request *r, uint32_t device)
 {
     const struct bh_dra_device *dev = device_of(s, device);
@@ -154,7 +144,7 @@ static bool has_capacity(const struct search *s, const struct bh_dra_request *r,
             continue;
         if (!bh_dra_capacity_taken(cap->value, bh_dra_requested(r->capacity, cap->key), &v, NULL))
             return false;
-        v += already_taken(s, dev->id, cap->key);
+        v += bh_dra_amount_taken(s->d, dev->id, cap->key);
         if (dev->flags & BH_DRA_SHARED)
             v += being_taken(s, dev->id, cap);
         if (v > bh_dra_quantity(cap->value->value))

@@ -32,8 +32,6 @@ struct bh_dra_counter {
     bh_nano available, consumed;
 };
 struct bh_dra_counters {
-    struct bh_dra_counters *next;
-    const char *pool;
     struct bh_dra_counter *v;
     uint32_t n;
     uint64_t attempt; /* that `consumed` is of */
@@ -42,8 +40,8 @@ struct bh_dra_counters {
 struct bh_dra_pod {
     struct bh_dra *d;
     const struct bh_objects *objects;
-    struct bh_arena *arena; /* lives as long as the pod's cycle */
-    struct bh_dra_counters *counters;
+    struct bh_arena *arena;            /* lives as long as the pod's cycle */
+    struct bh_dra_counters **counters; /* by namesake of the pool; NULL = not looked at yet */
 };
 struct bh_dra_result { /* one device taken */
     uint32_t device;   /* of the index */

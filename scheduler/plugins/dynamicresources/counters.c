@@ -76,10 +76,7 @@ static struct bh_dra_counters *new_counters(struct bh_dra_pod *p, const struct b
     for (uint32_t i = 0; i < v->n; i++)
         for (size_t k = 0; k < d->slices[v->slices[i]].spec->n_sharedcounters; k++)
             n += d->slices[v->slices[i]].spec->sharedcounters[k]->n_counters;
-    *c = (struct bh_dra_counters){.pool = bh_arena_strdup(p->arena, pool->name),
-                                  .v = bh_arena_new_array(p->arena, struct bh_dra_counter, n + 1),
-                                  .next = p->counters};
-    p->counters = c;
+    *c = (struct bh_dra_counters){.v = bh_arena_new_array(p->arena, struct bh_dra_counter, n + 1)};
     for (uint32_t i = 0; i < v->n; i++)
         read_sets(c, d->slices[v->slices[i]].spec);
     for (uint32_t i = 0; i < v->n; i++)
@@ -91,15 +88,16 @@ static struct bh_dra_counters *new_counters(struct bh_dra_pod *p, const struct b
 }
 
 /* v: of the device's pool; only asked the first time. */
-static struct bh_dra_counters *counters_of(struct bh_dra_pod *p, const char *pool,
-                                           const struct bh_dra_view *v)
+static struct bh_dra_counters *counters_of(struct bh_dra_pod *p, const struct bh_dra_view *v)
 {
-    struct bh_dra_counters *c = p->counters;
+    struct bh_dra_counters **known, *c;
 
-    while (c && !bh_streq(c->pool, pool))
-        c = c->next;
-    if (!c)
-        c = new_counters(p, v);
+    if (!p->counters)
+        p->counters = bh_arena_new_array(p->arena, struct bh_dra_counters *, p->d->n_pools);
+    known = &p->counters[v->pool->namesake];
+    if (!*known)
+        *known = new_counters(p, v);
+    c = *known;
     for (uint32_t i = 0; c->attempt != p->d->attempt && i < c->n; i++)
         c->v[i].consumed = 0;
     c->attempt = p->d->attempt;
@@ -112,7 +110,7 @@ bool bh_dra_counters_take(struct bh_dra_pod *p, const struct bh_dra_view *v, uin
 
     if (!m->n_consumescounters)
         return true;
-    struct bh_dra_counters *c = counters_of(p, v->pool->name, v);
+    struct bh_dra_counters *c = counters_of(p, v);
     consume(c, m, 1, false);
     for (uint32_t i = 0; i < c->n; i++) {
         if (c->v[i].available < c->v[i].consumed) {
@@ -128,5 +126,5 @@ void bh_dra_counters_return(struct bh_dra_pod *p, const struct bh_dra_view *v, u
     const K8s__Device *m = p->d->devices[device].msg;
 
     if (m->n_consumescounters)
-        consume(counters_of(p, v->pool->name, v), m, -1, false);
+        consume(counters_of(p, v), m, -1, false);
 }

@@ -27,7 +27,9 @@ struct bh_dra_cycle {
     uint32_t n_claims, n_to_allocate;
     struct bh_dra_claim_state *special; /* NULL: none is needed */
     struct bh_dra_pod pod;
-    int64_t *score; /* by row: alternatives taken there */
+    bool alternatives;                   /* some request has them: nodes differ by score */
+    const struct bh_dra_question *asked; /* verdicts on all rows; NULL = nobody asked for them */
+    int64_t *score;                      /* by row: alternatives taken there */
     uint32_t n_rows;
 };
 static inline struct bh_dra *bh_dra_of(const struct bh_call *c)

@@ -3,8 +3,9 @@
  * scheduler/plugins/dynamicresources/devices.h - what the plugin knows between cycles: the devices
  * of all ResourceSlices, which of them are allocated, and which selector matches which
  *
- * Owns: the index (rebuilt when a slice changes), the state (rebuilt when a claim or the index
- * changes), compiled selectors with their results per device.
+ * Owns: the index (rebuilt when a slice changes), what claims take (kept from the objects' change
+ * log), verdicts on nodes for what pods ask for (kept likewise), compiled selectors with their
+ * results per device.
  *
  * Invariants: slices are sorted by driver, pool, object name; so are pools and, with a slice's
  * devices in its own order, devices: the order in which they are tried. Messages are borrowed from
@@ -18,6 +19,7 @@
 #ifndef BH_DRA_DEVICES_H
 #define BH_DRA_DEVICES_H
 
+#include "common/base/buf.h"
 #include "common/k8s/quantity.h"
 #include "proto/kubernetes/kubernetes.pb-c.h"
 #include "scheduler/cel/cel.h"
@@ -25,6 +27,7 @@
 
 #define BH_DRA_RESULTS_MAX  32u
 #define BH_DRA_NO_DEVICE    UINT32_MAX
+#define BH_DRA_ASKED        64u                /* different things that pods ask for */
 #define BH_DRA_PROGRAMS_MAX 1024u              /* compiled selectors kept */
 #define BH_DRA_KNOWN_MAX    ((size_t)64 << 20) /* bytes of their results */
 
@@ -45,6 +48,7 @@ struct bh_dra_device {
     uint32_t slice;
     uint32_t id; /* same driver, pool and name: same id */
     uint32_t flags;
+    uint32_t same_id;          /* next + 1 */
     struct bh_dra_where where; /* slices with perDeviceNodeSelection only */
 };
 struct bh_dra_slice {
@@ -58,12 +62,30 @@ struct bh_dra_slice {
 struct bh_dra_pool {
     const char *driver, *name;
     uint32_t first, n; /* slices */
+    uint32_t namesake; /* the first pool of the name, of whatever driver */
+    bool everywhere;   /* some slice with devices is not of one node */
+    bool has_counters;
+    bool judged, usable, incomplete, invalid; /* as a node sees it that sees every slice */
 };
-struct bh_dra_amount { /* consumed capacity of a shared device */
-    uint32_t id;
-    const char *name;
+/* What one claim takes; entries are numbered from 1. */
+struct bh_dra_take {
+    enum { BH_DRA_FREE, BH_DRA_HEAD, BH_DRA_WHOLE, BH_DRA_SHARE, BH_DRA_AMOUNT } what;
+    uint32_t id;   /* of the device */
+    uint32_t next; /* of the same claim; free ones: the next free one */
+    union {
+        struct { /* BH_DRA_AMOUNT: consumed capacity of a shared device */
+            uint32_t prev_amount, next_amount; /* of the same device */
+            const char *name;
+        };
+        struct { /* BH_DRA_HEAD of a claim in flight */
+            uint32_t next_flight;
+            uint64_t serial, seen;
+        };
+    };
     bh_nano v;
 };
+#define BH_DRA_MOVED 4096u /* changes of devices that the ring holds */
+struct bh_dra_question;
 struct bh_dra_program {
     struct bh_cel_program *cel;
     char *error;    /* does not compile */
@@ -74,7 +96,7 @@ struct bh_dra {
     struct bh_symtab *tab;
     bh_sym metadata_name;
     int64_t filter_timeout_ns, binding_timeout_ns;
-    bool no_taints, no_alternatives; /* gates DRADeviceTaints, DRAPrioritizedList are off */
+    bool no_taints, no_alternatives;  /* gates DRADeviceTaints, DRAPrioritizedList are off */
     struct bh_reservations *reserved; /* claims in flight, and where Reserve puts them */
     uint64_t shares;                  /* handed out: makes their ids different */
 
@@ -89,18 +111,33 @@ struct bh_dra {
     struct bh_dra_node_pool {
         uint32_t pool, next; /* next + 1 */
     } * node_pools;
-    uint32_t *everywhere, n_everywhere; /* pools with a slice that is not of one node, rising */
+    /* Some pool's shared counters are not the same for all nodes, or mistaken for another's: its
+     * slices disagree about generation or number, or two drivers have pools of one name. */
+    bool odd_counters;
+    uint32_t *everywhere, n_everywhere; /* pools that nodes without a slice see too, rising */
     uint32_t *stamp;                    /* by id */
     uint32_t stamp_now;
     uint64_t *sharing; /* by id: attempt in which a share of the device is being taken */
     uint64_t attempt;  /* searches so far */
 
-    struct bh_arena state_arena;
-    uint64_t claims_version, flight_version, state_generation;
-    /* By id: given to one claim; shared by some; of which some say how much they consume. */
-    uint8_t *allocated, *shared, *consumed_any;
-    struct bh_dra_amount *consumed;
-    uint32_t n_consumed;
+    uint32_t *first_of_id; /* device + 1 */
+
+    /* ---- taken.c ---- */
+    struct bh_arena state_arena; /* of a moment */
+    struct bh_dra_take *take;
+    uint32_t n_takes, cap_takes, free_take, flight;
+    struct bh_umap by_claim, by_serial; /* bh_object_key, serial in flight -> head */
+    bool same_key;                      /* two claims have one */
+    uint64_t taken_generation, claims_pos, reserved_version;
+    /* By id, how many: claims that it is given to; shares; amounts; and the list of these. */
+    uint32_t *allocated, *shared, *consumed_any, *amounts;
+    bh_sym *moved; /* nodes with devices that changed hands; BH_SYM_NONE: all */
+    uint64_t moved_end;
+
+    struct bh_dra_question *asked[BH_DRA_ASKED]; /* asked.c */
+    uint64_t asked_clock;
+    struct bh_buf asking;
+    struct bh_dra_alike *alike; /* alike.c */
 
     struct bh_map programs;  /* expression -> struct bh_dra_program * */
     struct bh_arena scratch; /* of one Filter */
@@ -108,8 +145,26 @@ struct bh_dra {
 };
 void bh_dra_init(struct bh_dra *d, struct bh_symtab *tab);
 void bh_dra_fini(struct bh_dra *d);
-/* Brings index and state up to date with the objects. */
+/* Brings everything up to date with the objects. */
 void bh_dra_sync(struct bh_dra *d, const struct bh_objects *o);
+static inline const K8s__DeviceAllocationResult *bh_dra_results_of(const ProtobufCMessage *claim)
+{
+    const K8s__ResourceClaim *c = (const void *)claim;
+
+    return c->status && c->status->allocation ? c->status->allocation->devices : NULL;
+}
+/* Of the results; BH_DRA_NO_DEVICE where no slice lists it. ids_of keeps them with the object. */
+void bh_dra_find_ids(const struct bh_dra *d, const K8s__DeviceAllocationResult *al, uint32_t *ids);
+const uint32_t *bh_dra_ids_of(struct bh_dra *d, const struct bh_object *o,
+                              const K8s__DeviceAllocationResult *al);
+
+void bh_dra_forget_asked(struct bh_dra *d); /* asked.c */
+void bh_dra_alike_fini(struct bh_dra *d);   /* alike.c */
+/* ---- taken.c: a part of bh_dra_sync, when the index is right ---- */
+void bh_dra_sync_taken(struct bh_dra *d, const struct bh_objects *o);
+void bh_dra_taken_fini(struct bh_dra *d);
+/* The sum of what claims consume of the device's capacity. */
+bh_nano bh_dra_amount_taken(const struct bh_dra *d, uint32_t id, const char *name);
 
 struct bh_dra_where bh_dra_where_of(struct bh_arena *a, struct bh_symtab *tab, const char *node,
                                     bool all, const K8s__NodeSelector *selector);
@@ -140,6 +195,10 @@ struct bh_dra_views {
 /* In order of preference. 0, or -EINVAL with the error of the whole cycle. */
 int bh_dra_views(struct bh_dra *d, struct bh_arena *a, const struct bh_node_rec *node,
                  struct bh_dra_views *ret, struct bh_err *err);
+
+/* Every node sees the shared counters of a pool. Does that make a difference to nodes that see no
+ * device of it? Only when the pool is broken or being updated. */
+bool bh_dra_seen_by_others(struct bh_dra *d, uint32_t pool);
 
 /* Does the expression hold for the device? -EINVAL with the error text ("CEL runtime error: ...").
  */

@@ -2,9 +2,9 @@
  *
  * scheduler/plugins/dynamicresources/dynamic_resources.c - claims find devices, devices find nodes
  *
- * Pods without claims and without resources that devices provide are idle here and stay on the fast
- * path; all others take the reference path, because the verdict on one node depends on the pod
- * itself (claims made from templates) and an error on any node ends the cycle.
+ * Pods without claims and without resources that devices provide are idle here. For all others the
+ * fast path asks for the nodes that have what the pod asks for (asked.h); where a search fails,
+ * alternatives make nodes differ by score, or devices share counters, the reference path decides.
  *
  * Runs in:  the engine's thread.
  * Upstream: pkg/scheduler/framework/plugins/dynamicresources; differences: PreBind's and
@@ -13,7 +13,7 @@
  */
 #include "common/base/opt.h"
 #include "scheduler/framework/framework.h"
-#include "scheduler/plugins/dynamicresources/cycle.h"
+#include "scheduler/plugins/dynamicresources/asked.h"
 #include "scheduler/plugins/dynamicresources/device_class.h"
 #include "scheduler/plugins/dynamicresources/hints.h"
 #include "scheduler/plugins/registry.h"
@@ -135,6 +135,10 @@ static bool is_in_flight(const struct bh_call *c, const struct bh_dra_claim_stat
 static const struct bh_status *read_claim(struct bh_call *c, struct bh_dra_cycle *st,
                                           struct bh_dra_claim_state *cs)
 {
+    const K8s__DeviceClaim *d = bh_dra_devices_of(cs->msg);
+
+    for (size_t i = 0; d && i < d->n_requests; i++)
+        st->alternatives |= d->requests[i]->n_firstavailable > 0;
     cs->allocation = cs->msg ? bh_dra_allocation_of(cs->msg) : NULL;
     if (cs->allocation) {
         cs->score = allocated_score(cs);
@@ -474,13 +478,55 @@ static void normalize(struct bh_call *c, int64_t *scores, uint32_t n)
     bh_default_normalize(scores, n, false);
 }
 
-/* Only asked for pods that are idle here. */
+/* For the fast path, which knows nothing of this plugin's normalisation: an impossible score sends
+ * pods that have any to the reference path. */
 static void score_rows(struct bh_call *c, const uint32_t *rows, uint32_t n, int64_t *ret)
 {
-    (void)c;
+    const struct bh_dra_cycle *st = c->pre_filter_state;
+    int64_t all = st && st->alternatives ? -1 : 0;
+
     (void)rows;
-    memset(ret, 0, n * sizeof *ret);
+    for (uint32_t i = 0; i < n; i++)
+        ret[i] = all;
 }
+
+static uint32_t filter_rows(struct bh_call *c, uint32_t *rows, uint32_t n)
+{
+    const struct bh_dra_cycle *st = c->pre_filter_state;
+    uint32_t m = 0;
+
+    if (!st->asked)
+        return bh_filter_one_by_one(c, &bh_plugin_dynamic_resources, rows, n);
+    for (uint32_t i = 0; i < n; i++)
+        if (bh_dra_answer(st->asked, rows[i]))
+            rows[m++] = rows[i];
+    return m;
+}
+
+static enum bh_overlay_answer ask(struct bh_call *c, uint32_t *rows, uint32_t *n)
+{
+    struct bh_dra_cycle *st = c->pre_filter_state;
+
+    if (st->alternatives)
+        return BH_OVERLAY_FAILS;
+    if (!st->n_to_allocate)
+        return BH_OVERLAY_SOME; /* no search, no failure */
+    st->asked = bh_dra_ask(c, st, filter);
+    if (!st->asked)
+        return BH_OVERLAY_FAILS;
+    if (bh_dra_n_yes(st->asked) == c->cache->n_nodes)
+        return BH_OVERLAY_ALL;
+    *n = bh_dra_yes_rows(st->asked, rows);
+    return BH_OVERLAY_ONLY;
+}
+
+static bool scores(struct bh_call *c)
+{
+    (void)c;
+    return false; /* see ask: no alternatives, no score */
+}
+
+static const struct bh_overlay_ops overlay = {.ask = ask, .scores = scores};
 
 static bool idle(struct bh_call *c)
 {
@@ -564,7 +610,7 @@ static const struct bh_field schema[] = {
 const struct bh_plugin bh_plugin_dynamic_resources = {
     .abi = BH_PLUGIN_ABI,
     .size = sizeof(struct bh_plugin),
-    .flags = BH_PLUGIN_HINTS_BY_ESSENCE | BH_PLUGIN_RESERVES_CLAIMS,
+    .flags = BH_PLUGIN_HINTS_BY_ESSENCE | BH_PLUGIN_RESERVES_CLAIMS | BH_PLUGIN_OVERLAY,
     .name = NAME,
     .points = BH_POINT_BIT(BH_POINT_PRE_ENQUEUE) | BH_POINT_BIT(BH_POINT_PRE_FILTER) |
               BH_POINT_BIT(BH_POINT_FILTER) | BH_POINT_BIT(BH_POINT_POST_FILTER) |
@@ -578,6 +624,8 @@ const struct bh_plugin bh_plugin_dynamic_resources = {
     .pre_enqueue = pre_enqueue,
     .pre_filter = pre_filter,
     .filter = filter,
+    .filter_rows = filter_rows,
+    .overlay = &overlay,
     .without_pre_filter = &no_state,
     .post_filter = post_filter,
     .score = score,

@@ -38,6 +38,9 @@ void bh_dra_fini(struct bh_dra *d)
     bh_map_fini(&d->programs);
     bh_map_fini(&d->ids);
     bh_umap_fini(&d->by_node);
+    bh_dra_taken_fini(d);
+    bh_dra_forget_asked(d);
+    bh_dra_alike_fini(d);
     bh_arena_fini(&d->index_arena);
     bh_arena_fini(&d->state_arena);
     bh_arena_fini(&d->scratch);
@@ -143,6 +146,11 @@ static void read_devices(struct bh_dra *d)
                                              m->has_allnodes && m->allnodes, m->nodeselector);
         }
     }
+    d->first_of_id = bh_arena_new_array(&d->index_arena, uint32_t, d->n_ids + 1);
+    for (uint32_t i = d->n_devices; i-- > 0;) {
+        d->devices[i].same_id = d->first_of_id[d->devices[i].id];
+        d->first_of_id[d->devices[i].id] = i + 1;
+    }
     d->stamp = bh_arena_new_array(&d->index_arena, uint32_t, d->n_ids + 1);
     d->sharing = bh_arena_new_array(&d->index_arena, uint64_t, d->n_ids + 1);
     d->stamp_now = 0;
@@ -161,6 +169,38 @@ static void link_node(struct bh_dra *d, bh_sym node, uint32_t pool, uint32_t slo
     bh_umap_put(&d->by_node, node, slot + 1);
 }
 
+static bool is_odd(const struct bh_dra *d, const struct bh_dra_pool *p)
+{
+    const struct bh_dra_slice *s = &d->slices[p->first];
+
+    for (uint32_t i = 0; i < p->n; i++)
+        if (s[i].generation != s->generation || s[i].count != (int64_t)p->n)
+            return true;
+    return false;
+}
+
+/* See counters.c: what is available is remembered by the pool's name alone. */
+static void find_namesakes(struct bh_dra *d)
+{
+    struct bh_map names = {0};
+    bool any = false;
+
+    for (uint32_t i = 0; i < d->n_pools; i++) {
+        d->pools[i].namesake = i;
+        any |= d->pools[i].has_counters;
+        d->odd_counters |= d->pools[i].has_counters && is_odd(d, &d->pools[i]);
+    }
+    for (uint32_t i = 0; i < d->n_pools && any; i++) {
+        struct bh_dra_pool *p = &d->pools[i], *first = bh_map_get(&names, p->name, strlen(p->name));
+        if (first)
+            p->namesake = first->namesake;
+        else
+            bh_map_put(&names, p->name, strlen(p->name), p);
+        d->odd_counters |= first != NULL;
+    }
+    bh_map_fini(&names);
+}
+
 static void read_pools(struct bh_dra *d)
 {
     d->pools = bh_arena_new_array(&d->index_arena, struct bh_dra_pool, d->n_slices + 1);
@@ -175,11 +215,17 @@ static void read_pools(struct bh_dra *d)
         }
         p->n++;
         s->pool = d->n_pools - 1;
-        if (s->where.kind == BH_DRA_ON_NODE && !s->spec->n_sharedcounters)
+        if (s->spec->n_sharedcounters)
+            p->has_counters = true;
+        else if (s->where.kind == BH_DRA_ON_NODE)
             link_node(d, s->where.node, s->pool, i);
-        else if (!d->n_everywhere || d->everywhere[d->n_everywhere - 1] != s->pool)
-            d->everywhere[d->n_everywhere++] = s->pool;
+        else
+            p->everywhere = true;
     }
+    for (uint32_t i = 0; i < d->n_pools; i++)
+        if (d->pools[i].everywhere || (d->pools[i].has_counters && bh_dra_seen_by_others(d, i)))
+            d->everywhere[d->n_everywhere++] = i;
+    find_namesakes(d);
 }
 
 static void build_index(struct bh_dra *d, const struct bh_objects *o)
@@ -188,6 +234,7 @@ static void build_index(struct bh_dra *d, const struct bh_objects *o)
     bh_map_clear(&d->ids);
     bh_umap_clear(&d->by_node);
     d->n_slices = d->n_pools = d->n_devices = d->n_ids = d->n_everywhere = 0;
+    d->odd_counters = false;
     d->index_generation++;
     d->index_version = o->version[BH_KIND_RESOURCESLICE];
     read_slices(d, o);
@@ -205,21 +252,14 @@ struct claim_ids { /* of the results of a claim; kept with the object */
     uint32_t *v;
 };
 
-static const K8s__DeviceAllocationResult *results_of(const ProtobufCMessage *m)
-{
-    const K8s__ResourceClaim *c = (const void *)m;
-
-    return c->status && c->status->allocation ? c->status->allocation->devices : NULL;
-}
-
-static void find_ids(const struct bh_dra *d, const K8s__DeviceAllocationResult *al, uint32_t *ids)
+void bh_dra_find_ids(const struct bh_dra *d, const K8s__DeviceAllocationResult *al, uint32_t *ids)
 {
     for (size_t i = 0; i < al->n_results; i++)
         ids[i] = find_id(d, al->results[i]->driver, al->results[i]->pool, al->results[i]->device);
 }
 
 /* Names are looked up once in the life of claim and index. */
-static const uint32_t *ids_of(struct bh_dra *d, const struct bh_object *o,
+const uint32_t *bh_dra_ids_of(struct bh_dra *d, const struct bh_object *o,
                               const K8s__DeviceAllocationResult *al)
 {
     struct bh_object *ob = (struct bh_object *)(uintptr_t)o; /* only its derived part changes */
@@ -236,95 +276,15 @@ static const uint32_t *ids_of(struct bh_dra *d, const struct bh_object *o,
         v = bh_arena_new_array(&d->state_arena, uint32_t, al->n_results);
     else
         *k = (struct claim_ids){ob->msg, d->index_version, BH_MAX(k->cap, al->n_results), v};
-    find_ids(d, al, v);
+    bh_dra_find_ids(d, al, v);
     return v;
-}
-
-static size_t amounts_in(const K8s__DeviceAllocationResult *al)
-{
-    size_t n = 0;
-
-    for (size_t i = 0; al && i < al->n_results; i++)
-        n += al->results[i]->n_consumedcapacity;
-    return n;
-}
-
-static void add_result(struct bh_dra *d, const K8s__DeviceRequestAllocationResult *r, uint32_t id)
-{
-    if (id == BH_DRA_NO_DEVICE || (r->has_adminaccess && r->adminaccess))
-        return;
-    if (!r->shareid) {
-        d->allocated[id] = 1;
-        return;
-    }
-    d->shared[id] = 1;
-    for (size_t i = 0; i < r->n_consumedcapacity; i++) {
-        d->consumed_any[id] = 1;
-        d->consumed[d->n_consumed++] =
-            (struct bh_dra_amount){.id = id,
-                                   .name = r->consumedcapacity[i]->key,
-                                   .v = bh_dra_quantity(r->consumedcapacity[i]->value)};
-    }
-}
-
-static void add_results(struct bh_dra *d, const K8s__DeviceAllocationResult *al,
-                        const uint32_t *ids)
-{
-    for (size_t i = 0; i < al->n_results; i++)
-        add_result(d, al->results[i], ids[i]);
-}
-
-/* Claims in flight are few: no ids are kept for them. */
-static void add_in_flight(struct bh_dra *d)
-{
-    struct bh_map_entry *e;
-
-    for (size_t it = 0; (e = bh_map_next(&d->reserved->in_flight, &it));) {
-        const K8s__ResourceClaim *c = e->value;
-        const K8s__DeviceAllocationResult *al = results_of(&c->base);
-        if (!al)
-            continue;
-        uint32_t *ids = bh_arena_new_array(&d->state_arena, uint32_t, al->n_results + 1);
-        find_ids(d, al, ids);
-        add_results(d, al, ids);
-    }
-}
-
-static void build_state(struct bh_dra *d, const struct bh_objects *o)
-{
-    struct bh_map_entry *e;
-    size_t n = 0;
-
-    bh_arena_reset(&d->state_arena);
-    d->claims_version = o->version[BH_KIND_RESOURCECLAIM];
-    d->flight_version = d->reserved->version;
-    d->state_generation = d->index_generation;
-    bh_objects_each (ob, o, BH_KIND_RESOURCECLAIM) {
-        n += amounts_in(results_of(ob->msg));
-    }
-    for (size_t it = 0; (e = bh_map_next(&d->reserved->in_flight, &it));)
-        n += amounts_in(results_of(&((const K8s__ResourceClaim *)e->value)->base));
-    d->allocated = bh_arena_new_array(&d->state_arena, uint8_t, d->n_ids + 1);
-    d->shared = bh_arena_new_array(&d->state_arena, uint8_t, d->n_ids + 1);
-    d->consumed_any = bh_arena_new_array(&d->state_arena, uint8_t, d->n_ids + 1);
-    d->consumed = bh_arena_new_array(&d->state_arena, struct bh_dra_amount, n + 1);
-    d->n_consumed = 0;
-    bh_objects_each (ob, o, BH_KIND_RESOURCECLAIM) {
-        const K8s__DeviceAllocationResult *al = results_of(ob->msg);
-        if (al && al->n_results)
-            add_results(d, al, ids_of(d, ob, al));
-    }
-    add_in_flight(d);
 }
 
 void bh_dra_sync(struct bh_dra *d, const struct bh_objects *o)
 {
     if (!d->index_generation || d->index_version != o->version[BH_KIND_RESOURCESLICE])
         build_index(d, o);
-    if (d->state_generation != d->index_generation ||
-        d->claims_version != o->version[BH_KIND_RESOURCECLAIM] ||
-        d->flight_version != d->reserved->version)
-        build_state(d, o);
+    bh_dra_sync_taken(d, o);
     if (d->programs.len > BH_DRA_PROGRAMS_MAX ||
         d->programs.len * ((size_t)d->n_devices + 1) > BH_DRA_KNOWN_MAX)
         drop_programs(d);

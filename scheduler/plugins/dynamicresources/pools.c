@@ -14,15 +14,15 @@
 struct gather {
     struct bh_dra *d;
     struct bh_arena *a;
-    const struct bh_node_rec *node;
+    const struct bh_node_rec *node; /* NULL: one that no slice is for */
     struct bh_err *err;
 };
 
 /* 1: the slice is for the node, 0: it is not. */
 static int is_for_node(struct gather *g, const struct bh_dra_slice *s)
 {
-    if (s->spec->n_sharedcounters)
-        return 1;
+    if (s->spec->n_sharedcounters || !g->node)
+        return s->spec->n_sharedcounters > 0;
     if (s->where.error)
         return bh_err_set(g->err, -EINVAL,
                           "gather pool information: failed to perform node selection for slice %s: "
@@ -134,7 +134,7 @@ static bool counters_are_broken(const struct bh_dra *d, const struct bh_dra_view
  */
 
 /* false: a newer generation exists somewhere, so nothing of this pool may be used. */
-static bool judge(struct bh_dra *d, struct bh_dra_view *v)
+static bool judge_anew(struct bh_dra *d, struct bh_dra_view *v)
 {
     const struct bh_dra_pool *p = v->pool;
     int64_t count = d->slices[v->slices[0]].count;
@@ -151,6 +151,24 @@ static bool judge(struct bh_dra *d, struct bh_dra_view *v)
     }
     v->invalid = !v->incomplete && (same_device_twice(d, v) || counters_are_broken(d, v));
     return true;
+}
+
+/* Who sees every slice of a pool sees what everybody else does who sees every slice. */
+static bool judge(struct bh_dra *d, struct bh_dra_view *v)
+{
+    struct bh_dra_pool *p = &d->pools[v->pool - d->pools];
+
+    if (v->n != p->n)
+        return judge_anew(d, v);
+    if (!p->judged) {
+        p->usable = judge_anew(d, v);
+        p->incomplete = v->incomplete;
+        p->invalid = v->invalid;
+        p->judged = true;
+    }
+    v->incomplete = p->incomplete;
+    v->invalid = p->invalid;
+    return p->usable; /* v->others: there are none */
 }
 
 /* 1: the pool has something for the node. */
@@ -178,6 +196,15 @@ static int view_pool(struct gather *g, uint32_t pool, struct bh_dra_view *ret)
         return 0;
     *ret = (struct bh_dra_view){.pool = p, .generation = newest, .slices = kept, .n = m};
     return judge(d, ret);
+}
+
+bool bh_dra_seen_by_others(struct bh_dra *d, uint32_t pool)
+{
+    struct gather g = {.d = d, .a = &d->scratch};
+    struct bh_dra_view v;
+
+    bh_arena_reset(&d->scratch);
+    return view_pool(&g, pool, &v) > 0 && (v.incomplete || v.invalid);
 }
 
 static bool binds_later(const struct bh_dra *d, const struct bh_dra_view *v)

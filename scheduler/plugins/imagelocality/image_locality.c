@@ -52,26 +52,40 @@ static const struct bh_status *score(struct bh_call *c, const struct bh_node_inf
     return NULL;
 }
 
-static void score_rows(struct bh_call *c, const uint32_t *rows, uint32_t n, int64_t *ret)
-{
-    const struct bh_columns *cols = &c->cache->cols;
-
-    for (uint32_t i = 0; i < n; i++)
-        ret[i] = bh_row_bit(cols, BH_ROW_IMAGES, rows[i])
-                     ? locality(c->pod->shape, c->cache->rows[rows[i]], c->cache->n_nodes)
-                     : 0;
-}
-
-/* The number of nodes matters only where some node reports one of the pod's images. */
-static uint64_t epoch(struct bh_call *c)
+static bool any_reported(const struct bh_call *c)
 {
     const struct bh_shape_rec *s = c->pod->shape;
     const bh_sym *name = bh_rec_at(s, s->images, bh_sym);
 
     for (uint32_t i = 0; i < s->images.n; i++)
         if (bh_umap_get(&c->cache->images, name[i], NULL))
-            return c->cache->n_nodes;
-    return 0;
+            return true;
+    return false;
+}
+
+/* With very many rows neither the infos nor their images are in a processor's cache. */
+static void score_rows(struct bh_call *c, const uint32_t *rows, uint32_t n, int64_t *ret)
+{
+    enum { AHEAD = 8 };
+    const struct bh_columns *cols = &c->cache->cols;
+    struct bh_node_info *const *info = c->cache->rows;
+    bool any = any_reported(c);
+
+    for (uint32_t i = 0; i < n; i++) {
+        if (any && i + 2 * AHEAD < n)
+            __builtin_prefetch(&info[rows[i + 2 * AHEAD]]->images);
+        if (any && i + AHEAD < n)
+            __builtin_prefetch(info[rows[i + AHEAD]]->images);
+        ret[i] = any && bh_row_bit(cols, BH_ROW_IMAGES, rows[i])
+                     ? locality(c->pod->shape, info[rows[i]], c->cache->n_nodes)
+                     : 0;
+    }
+}
+
+/* The number of nodes matters only where some node reports one of the pod's images. */
+static uint64_t epoch(struct bh_call *c)
+{
+    return any_reported(c) ? c->cache->n_nodes : 0;
 }
 
 static const struct bh_event_reg events[] = {{.actions = 0}};
@@ -81,7 +95,7 @@ const struct bh_plugin bh_plugin_image_locality = {
     .size = sizeof(struct bh_plugin),
     .name = "ImageLocality",
     .points = BH_POINT_BIT(BH_POINT_SCORE),
-    .flags = BH_PLUGIN_NODE_LOCAL,
+    .flags = BH_PLUGIN_NODE_LOCAL | BH_PLUGIN_READS_NODE,
     .events = events,
     .score = score,
     .score_rows = score_rows,

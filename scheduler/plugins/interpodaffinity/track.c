@@ -15,18 +15,43 @@
 #include "scheduler/plugins/domains.h"
 #include "scheduler/plugins/interpodaffinity/affinity.h"
 
+/* Keys with more domains: rows are told apart by the sums of their domains, not by the domain. */
+#define BY_DOMAIN 64u
+
+struct key {
+    struct bh_domains d;
+    bool by_sum;
+};
 struct lane {
     uint32_t map;
-    struct bh_domains *at;
-    int64_t *share; /* by row */
-    int64_t *sum;   /* by domain */
+    struct key *key;
+    struct bh_domains *at; /* the key's */
+    int64_t *share;        /* by row */
+    int64_t *sum;          /* by domain */
+    uint32_t *noted;       /* by domain: the update that noted its sum */
     uint32_t cap_domains, nonzero;
+};
+struct meaning {   /* of a shape of pods on nodes: its shares */
+    uint64_t born; /* of the shape id, see shapes.h */
+    uint32_t first, n;
+};
+#define SHARES_MAX 65536u /* with those of shapes that gave their slot to others */
+struct note {             /* a domain's sum before the update */
+    uint32_t lane, id;
+    int64_t sum;
 };
 struct track {
     struct lane *lane;
     uint32_t n_lanes, cap_lanes;
-    struct bh_domains **key; /* each on its own: lanes point at them */
+    struct key **key; /* each on its own: lanes point at them */
     uint32_t n_keys, cap_keys;
+    struct meaning *meaning; /* by shape id modulo n_meanings, a power of two */
+    uint32_t n_meanings;
+    struct bh_ipa_share *share;
+    uint32_t n_shares, cap_shares;
+    struct bh_moved moved;
+    struct note *note;
+    uint32_t n_notes, cap_notes, updates;
     uint32_t cap_rows;
     uint64_t namespaces; /* version of their labels */
     bool own, own_score, first_of_group, counts_likes;
@@ -60,25 +85,31 @@ static void drop(void *p)
     for (uint32_t i = 0; i < t->n_lanes; i++) {
         free(t->lane[i].share);
         free(t->lane[i].sum);
+        free(t->lane[i].noted);
     }
     for (uint32_t i = 0; i < t->n_keys; i++) {
-        bh_domains_fini(t->key[i]);
+        bh_domains_fini(&t->key[i]->d);
         free(t->key[i]);
     }
     free(t->lane);
     free(t->key);
+    free(t->note);
+    free(t->meaning);
+    free(t->share);
+    bh_moved_fini(&t->moved);
     free(t);
 }
 
 static size_t bytes(const void *p)
 {
     const struct track *t = p;
-    size_t n = sizeof *t;
+    size_t n = sizeof *t + t->n_meanings * sizeof *t->meaning + t->cap_shares * sizeof *t->share;
 
     for (uint32_t i = 0; i < t->n_lanes; i++)
-        n += sizeof t->lane[i] + (t->cap_rows + t->lane[i].cap_domains) * sizeof(int64_t);
+        n += sizeof t->lane[i] + (t->cap_rows + t->lane[i].cap_domains) * sizeof(int64_t) +
+             t->lane[i].cap_domains * sizeof(uint32_t);
     for (uint32_t i = 0; i < t->n_keys; i++)
-        n += sizeof *t->key[i] + bh_domains_bytes(t->key[i]);
+        n += sizeof *t->key[i] + bh_domains_bytes(&t->key[i]->d);
     return n;
 }
 
@@ -87,7 +118,7 @@ static bool current(struct bh_call *c, void *p)
     const struct track *t = p;
 
     for (uint32_t i = 0; i < t->n_keys; i++)
-        if (bh_domains_crowded(t->key[i]))
+        if (bh_domains_crowded(&t->key[i]->d))
             return false;
     return t->namespaces == c->objects->version[BH_KIND_NAMESPACE];
 }
@@ -95,23 +126,24 @@ static bool current(struct bh_call *c, void *p)
 /* ---- lanes ------------------------------------------------------------------------------------
  */
 
-static struct bh_domains *key_of(struct bh_call *c, struct track *t, bh_sym key)
+static struct key *key_of(struct bh_call *c, struct track *t, bh_sym key)
 {
     for (uint32_t i = 0; i < t->n_keys; i++)
-        if (t->key[i]->key == key)
+        if (t->key[i]->d.key == key)
             return t->key[i];
     if (t->n_keys == t->cap_keys) {
         t->cap_keys = t->cap_keys ? t->cap_keys * 2 : 4;
         t->key = bh_reallocarray(t->key, t->cap_keys, sizeof *t->key);
     }
-    struct bh_domains *d = t->key[t->n_keys++] = bh_calloc(1, sizeof *d);
-    bh_domains_init(d, key);
-    bh_domains_reserve(d, t->cap_rows);
+    struct key *k = t->key[t->n_keys++] = bh_calloc(1, sizeof *k);
+    t->moved.anew = true;
+    bh_domains_init(&k->d, key);
+    bh_domains_reserve(&k->d, t->cap_rows);
     for (uint32_t row = 0; row < c->cache->cols.n_rows; row++)
-        bh_domains_set(d, row,
+        bh_domains_set(&k->d, row,
                        bh_row_bit(&c->cache->cols, BH_ROW_LIVE, row) ? c->cache->rows[row]->rec
                                                                      : NULL);
-    return d;
+    return k;
 }
 
 static struct lane *lane_of(struct bh_call *c, struct track *t, uint32_t map, bh_sym key)
@@ -125,20 +157,60 @@ static struct lane *lane_of(struct bh_call *c, struct track *t, uint32_t map, bh
     }
     struct lane *l = &t->lane[t->n_lanes++];
     *l = (struct lane){
-        .map = map, .at = key_of(c, t, key), .share = bh_calloc(t->cap_rows, sizeof(int64_t))};
+        .map = map, .key = key_of(c, t, key), .share = bh_calloc(t->cap_rows, sizeof(int64_t))};
+    l->at = &l->key->d;
     return l;
 }
 
-static void shift(struct lane *l, uint32_t id, int64_t n)
+/* The rows of a domain are another kind when its sum is another after the update. */
+static void note(struct track *t, struct lane *l, uint32_t id)
+{
+    if (!l->key->by_sum || t->moved.anew || l->noted[id] == t->updates)
+        return;
+    l->noted[id] = t->updates;
+    if (t->n_notes == t->cap_notes) {
+        t->cap_notes = t->cap_notes ? t->cap_notes * 2 : 16;
+        t->note = bh_reallocarray(t->note, t->cap_notes, sizeof *t->note);
+    }
+    t->note[t->n_notes++] = (struct note){(uint32_t)(l - t->lane), id, l->sum[id]};
+}
+
+static void look_at_notes(struct track *t)
+{
+    for (uint32_t i = 0; i < t->n_notes; i++) {
+        const struct lane *l = &t->lane[t->note[i].lane];
+        int64_t was = t->note[i].sum, is = l->sum[t->note[i].id];
+        if (l->map == BH_IPA_LIKES ? was != is : (was > 0) != (is > 0))
+            bh_moved_add(&t->moved, l->at, t->note[i].id);
+    }
+    t->n_notes = 0;
+}
+
+/* A key with more and more domains is looked at in the other way. */
+static void choose_kinds(struct track *t)
+{
+    for (uint32_t i = 0; i < t->n_keys; i++) {
+        struct key *k = t->key[i];
+        if (k->by_sum || k->d.n <= BY_DOMAIN)
+            continue;
+        k->by_sum = t->moved.anew = true;
+        bh_domains_link(&k->d);
+    }
+}
+
+static void shift(struct track *t, struct lane *l, uint32_t id, int64_t n)
 {
     if (!n)
         return;
     if (id >= l->cap_domains) {
         uint32_t cap = BH_MAX(BH_MAX(16u, l->cap_domains * 2), l->at->n);
         l->sum = bh_reallocarray(l->sum, cap, sizeof *l->sum);
+        l->noted = bh_reallocarray(l->noted, cap, sizeof *l->noted);
         memset(l->sum + l->cap_domains, 0, (cap - l->cap_domains) * sizeof *l->sum);
+        memset(l->noted + l->cap_domains, 0, (cap - l->cap_domains) * sizeof *l->noted);
         l->cap_domains = cap;
     }
+    note(t, l, id);
     l->nonzero -= l->sum[id] != 0;
     l->sum[id] += n;
     l->nonzero += l->sum[id] != 0;
@@ -163,7 +235,7 @@ static void reserve(struct track *t, uint32_t rows)
         memset(l->share + t->cap_rows, 0, (rows - t->cap_rows) * sizeof *l->share);
     }
     for (uint32_t i = 0; i < t->n_keys; i++)
-        bh_domains_reserve(t->key[i], rows);
+        bh_domains_reserve(&t->key[i]->d, rows);
     t->cap_rows = rows;
 }
 
@@ -173,26 +245,71 @@ static void leave(struct bh_call *c, struct track *t, uint32_t row)
     bool live = bh_row_bit(&c->cache->cols, BH_ROW_LIVE, row);
 
     for (uint32_t i = 0; i < t->n_lanes; i++) {
-        shift(&t->lane[i], t->lane[i].at->of_row[row], -t->lane[i].share[row]);
+        shift(t, &t->lane[i], t->lane[i].at->of_row[row], -t->lane[i].share[row]);
         t->lane[i].share[row] = 0;
     }
     for (uint32_t i = 0; i < t->n_keys; i++)
-        bh_domains_set(t->key[i], row, live ? c->cache->rows[row]->rec : NULL);
+        bh_domains_set(&t->key[i]->d, row, live ? c->cache->rows[row]->rec : NULL);
 }
 
-/* What one pod brings, as bh_ipa_scan would add it to the tallies of PreFilter and PreScore. */
+static void forget_meanings(struct track *t, uint32_t shapes)
+{
+    uint32_t n = BH_MAX(bh_meanings_for(shapes), t->n_meanings);
+
+    if (n > t->n_meanings) {
+        free(t->meaning);
+        t->meaning = bh_calloc(n, sizeof *t->meaning);
+        t->n_meanings = n;
+    } else {
+        memset(t->meaning, 0, n * sizeof *t->meaning);
+    }
+    t->n_shares = 0;
+}
+
+/* What a pod of the shape brings, as bh_ipa_scan would add it to the tallies of PreFilter and
+ * PreScore. */
+static const struct meaning *meaning_of(struct bh_call *c, struct track *t, struct bh_ipa_scan *s,
+                                        const struct bh_pod_info *pod)
+{
+    struct meaning *m = &t->meaning[pod->shape_id & (t->n_meanings - 1)];
+    uint64_t born = c->cache->shapes.e[pod->shape_id].born;
+
+    if (m->born == born)
+        return m;
+    const struct bh_ipa_share *list = bh_ipa_shares(s, pod);
+    if (t->n_shares + list->map > t->cap_shares) {
+        t->cap_shares = BH_MAX(t->cap_shares * 2, t->n_shares + list->map);
+        t->share = bh_reallocarray(t->share, t->cap_shares, sizeof *t->share);
+    }
+    *m = (struct meaning){.born = born, .first = t->n_shares, .n = list->map};
+    if (m->n)
+        memcpy(&t->share[m->first], list + 1, m->n * sizeof *list);
+    t->n_shares += m->n;
+    return m;
+}
+
 static void enter(struct bh_call *c, struct track *t, struct bh_ipa_scan *s, uint32_t row,
                   const struct bh_pod_info *pod)
 {
-    const struct bh_ipa_share *list = bh_ipa_shares(s, pod);
+    const struct meaning *m = meaning_of(c, t, s, pod);
 
-    for (uint32_t k = 1; k <= list->map; k++) {
-        struct lane *l = lane_of(c, t, list[k].map, list[k].key);
+    for (uint32_t k = m->first; k < m->first + m->n; k++) {
+        struct lane *l = lane_of(c, t, t->share[k].map, t->share[k].key);
         if (!l->at->has[row])
             continue;
-        l->share[row] += list[k].n;
-        shift(l, l->at->of_row[row], list[k].n);
+        l->share[row] += t->share[k].n;
+        shift(t, l, l->at->of_row[row], t->share[k].n);
     }
+}
+
+/* Whether a node has them matters also as long as nobody is there to be near to. */
+static void add_own_keys(struct bh_call *c, struct track *t)
+{
+    const struct bh_shape_rec *s = c->pod->shape;
+    const struct bh_pod_term *term = bh_rec_at(s, s->affinity, struct bh_pod_term);
+
+    for (uint32_t i = 0; i < s->affinity.n; i++)
+        key_of(c, t, term[i].topology_key);
 }
 
 static void fill_both(struct bh_ipa_scan *s, const struct bh_shape_rec *pod)
@@ -212,9 +329,14 @@ static void update(struct bh_call *c, void *p, const uint32_t *rows, uint32_t n)
                             .fill = t->counts_likes ? fill_both : bh_ipa_fill_filter};
     const bool all = t->own || t->own_score;
 
+    t->moved.n = 0;
+    t->moved.anew = n > c->cache->cols.n_rows / 2 || ++t->updates == 0;
     reserve(t, c->cache->cols.cap_rows);
+    add_own_keys(c, t);
     bh_terms_init(&terms, c->tab, c->objects, c->arena);
-    bh_ipa_scan_begin(&s, c->cache, n > 32);
+    if (bh_meanings_for(c->cache->shapes.cap) > t->n_meanings || t->n_shares > SHARES_MAX)
+        forget_meanings(t, c->cache->shapes.cap);
+    bh_ipa_scan_begin(&s, c->cache, false);
     for (uint32_t r = 0; r < n; r++) {
         const struct bh_node_info *ni = c->cache->rows[rows[r]];
         leave(c, t, rows[r]);
@@ -224,6 +346,44 @@ static void update(struct bh_call *c, void *p, const uint32_t *rows, uint32_t n)
             if (all || ni->pods[i]->shape->flags & BH_SHAPE_USES_POD_AFFINITY)
                 enter(c, t, &s, rows[r], ni->pods[i]);
     }
+    choose_kinds(t);
+    look_at_notes(t);
+}
+
+static uint32_t kind(struct bh_call *c, void *p, uint32_t row, uint32_t *ret)
+{
+    const struct track *t = p;
+    int64_t likes = 0;
+    uint32_t n = 0;
+
+    (void)c;
+    if (t->n_keys + 2 > BH_KIND_WORDS)
+        return 0;
+    for (uint32_t i = 0; i < t->n_keys; i++)
+        ret[n++] = (t->key[i]->by_sum ? 0 : t->key[i]->d.of_row[row] << 1) | t->key[i]->d.has[row];
+    for (uint32_t i = 0; i < t->n_lanes; i++) {
+        const struct lane *l = &t->lane[i];
+        uint32_t at = 0;
+        if (!l->key->by_sum)
+            continue;
+        while (t->key[at] != l->key)
+            at++;
+        if (l->map == BH_IPA_LIKES)
+            likes += sum_at(l, row);
+        else
+            ret[at] |= (unsigned)(sum_at(l, row) > 0) << (1 + l->map);
+    }
+    ret[n++] = (uint32_t)likes;
+    ret[n++] = (uint32_t)((uint64_t)likes >> 32);
+    return n;
+}
+
+static uint32_t moved(const void *p, const uint32_t **ret)
+{
+    const struct track *t = p;
+
+    *ret = t->moved.rows;
+    return t->moved.anew ? BH_KINDS_ANEW : t->moved.n;
 }
 
 /* ---- Filter -----------------------------------------------------------------------------------
@@ -264,7 +424,7 @@ static uint32_t keep_with_keys(struct bh_call *c, struct track *t, uint32_t *row
     const struct bh_pod_term *term = bh_rec_at(s, s->affinity, struct bh_pod_term);
 
     for (uint32_t i = 0; i < s->affinity.n; i++) {
-        const struct bh_domains *d = key_of(c, t, term[i].topology_key);
+        const struct bh_domains *d = &key_of(c, t, term[i].topology_key)->d;
         uint32_t m = 0;
         for (uint32_t r = 0; r < n; r++)
             if (d->has[rows[r]])
@@ -294,13 +454,58 @@ static uint32_t filter(struct bh_call *c, void *p, uint32_t *rows, uint32_t n)
     return n;
 }
 
+/* A node with pods added that all bring shares of the scan. */
+struct with {
+    const struct track *t;
+    const struct bh_node_rec *node;
+    uint32_t row;
+    const struct bh_ipa_scan *s;
+};
+
+static int64_t sum_with(const struct with *w, uint32_t map, bh_sym key)
+{
+    const struct lane *l = find_lane(w->t, map, key);
+    int64_t n = l ? sum_at(l, w->row) : 0;
+
+    for (uint32_t i = 0; i < w->s->n; i++)
+        if (w->s->v[i].map == map && w->s->v[i].key == key)
+            n += w->s->v[i].n;
+    return n;
+}
+
+/* Required affinity cannot fail by pods that are added: what is there stays, and the first pod that
+ * is sought brings a share for each of the terms, whose keys the node has. */
+static bool filter_with(struct bh_call *c, void *p, uint32_t row,
+                        const struct bh_pod_info *const *pods, uint32_t n)
+{
+    const struct track *t = p;
+    const struct bh_shape_rec *own = c->pod->shape;
+    struct bh_terms terms;
+    struct bh_ipa_scan s = {.a = c->arena, .incoming = own, .terms = &terms, .args = c->args};
+    const struct with w = {.t = t, .node = c->cache->rows[row]->rec, .row = row, .s = &s};
+    const struct bh_kv *labels = bh_rec_at(w.node, w.node->labels, struct bh_kv);
+
+    if (!t->own && !anything(t, BH_IPA_EXISTING))
+        return true; /* PreFilter skips: nobody adds pods */
+    bh_terms_init(&terms, c->tab, c->objects, c->arena);
+    for (uint32_t i = 0; i < n; i++)
+        bh_ipa_fill_filter(&s, pods[i]->shape);
+    for (uint32_t i = 0; i < w.node->labels.n; i++)
+        if (sum_with(&w, BH_IPA_ANTI_AFFINITY, labels[i].key) > 0 ||
+            sum_with(&w, BH_IPA_EXISTING, labels[i].key) > 0)
+            return false;
+    return true;
+}
+
 /* ---- Score ------------------------------------------------------------------------------------
  */
 
-static bool score(struct bh_call *c, void *p, const uint32_t *rows, uint32_t n, int64_t *ret)
+static bool score(struct bh_call *c, void *p, const uint32_t *rows, const uint32_t *stands_for,
+                  uint32_t n, int64_t *ret)
 {
     const struct track *t = p;
 
+    (void)stands_for; /* the extremes are the same */
     if (!t->counts_likes || !anything(t, BH_IPA_LIKES))
         return false;
     for (uint32_t r = 0; r < n; r++)
@@ -319,5 +524,8 @@ const struct bh_track_ops bh_ipa_track = {
     .current = current,
     .update = update,
     .filter = filter,
+    .filter_with = filter_with,
     .score = score,
+    .kind = kind,
+    .moved = moved,
 };

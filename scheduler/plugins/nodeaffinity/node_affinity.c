@@ -363,7 +363,8 @@ const struct bh_plugin bh_plugin_node_affinity = {
     .name = "NodeAffinity",
     .points = BH_POINT_BIT(BH_POINT_PRE_FILTER) | BH_POINT_BIT(BH_POINT_FILTER) |
               BH_POINT_BIT(BH_POINT_PRE_SCORE) | BH_POINT_BIT(BH_POINT_SCORE),
-    .flags = BH_PLUGIN_NODE_LOCAL | BH_PLUGIN_HINTS_BY_ESSENCE,
+    .flags = BH_PLUGIN_NODE_LOCAL | BH_PLUGIN_HINTS_BY_ESSENCE | BH_PLUGIN_READS_SUMS |
+             BH_PLUGIN_READS_NODE,
     .args_schema = schema,
     .args_check = args_check,
     .args_new = args_new,

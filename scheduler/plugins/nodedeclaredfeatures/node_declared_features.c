@@ -97,7 +97,8 @@ const struct bh_plugin bh_plugin_node_declared_features = {
     .size = sizeof(struct bh_plugin),
     .name = "NodeDeclaredFeatures",
     .points = BH_POINT_BIT(BH_POINT_PRE_FILTER) | BH_POINT_BIT(BH_POINT_FILTER),
-    .flags = BH_PLUGIN_NODE_LOCAL | BH_PLUGIN_HINTS_BY_ESSENCE,
+    .flags = BH_PLUGIN_NODE_LOCAL | BH_PLUGIN_HINTS_BY_ESSENCE | BH_PLUGIN_READS_SUMS |
+             BH_PLUGIN_READS_NODE,
     .events = events,
     .pre_filter = pre_filter,
     .filter = filter,

@@ -46,7 +46,8 @@ const struct bh_plugin bh_plugin_node_name = {
     .size = sizeof(struct bh_plugin),
     .name = "NodeName",
     .points = BH_POINT_BIT(BH_POINT_FILTER),
-    .flags = BH_PLUGIN_NODE_LOCAL | BH_PLUGIN_HINTS_BY_ESSENCE,
+    .flags = BH_PLUGIN_NODE_LOCAL | BH_PLUGIN_HINTS_BY_ESSENCE | BH_PLUGIN_READS_SUMS |
+             BH_PLUGIN_READS_NODE,
     .events = events,
     .filter = filter,
     .filter_rows = filter_rows,

@@ -259,7 +259,7 @@ const struct bh_plugin bh_plugin_fit = {
     .name = NAME,
     .points = BH_POINT_BIT(BH_POINT_PRE_FILTER) | BH_POINT_BIT(BH_POINT_FILTER) |
               BH_POINT_BIT(BH_POINT_PRE_SCORE) | BH_POINT_BIT(BH_POINT_SCORE),
-    .flags = BH_PLUGIN_NODE_LOCAL | BH_PLUGIN_HINTS_BY_ESSENCE,
+    .flags = BH_PLUGIN_NODE_LOCAL | BH_PLUGIN_HINTS_BY_ESSENCE | BH_PLUGIN_READS_SUMS,
     .args_schema = bh_fit_schema,
     .args_check = bh_fit_args_check,
     .check_at_construction = true,

@@ -74,7 +74,8 @@ const struct bh_plugin bh_plugin_node_unschedulable = {
     .size = sizeof(struct bh_plugin),
     .name = "NodeUnschedulable",
     .points = BH_POINT_BIT(BH_POINT_FILTER),
-    .flags = BH_PLUGIN_NODE_LOCAL | BH_PLUGIN_HINTS_BY_ESSENCE,
+    .flags = BH_PLUGIN_NODE_LOCAL | BH_PLUGIN_HINTS_BY_ESSENCE | BH_PLUGIN_READS_SUMS |
+             BH_PLUGIN_READS_NODE,
     .events = events,
     .filter = filter,
     .filter_rows = filter_rows,

@@ -21,15 +21,26 @@ static const char *ns_of(const struct bh_pod_info *pod)
     return bh_rec_text(pod->rec, pod->rec->namespace_).p;
 }
 
+/* One symbol for "driver/handle". */
+static bh_sym volume_symbol(struct bh_call *c, const char *driver, const char *handle)
+{
+    size_t n = strlen(driver), m = strlen(handle);
+    char *text = bh_arena_alloc(c->arena, n + 1 + m);
+
+    memcpy(text, driver, n);
+    text[n] = '/';
+    memcpy(text + n + 1, handle, m);
+    return bh_sym_intern(c->tab, text, n + 1 + m);
+}
+
 static struct bh_attachable attachable(struct bh_call *c, const char *driver, const char *handle,
                                        bool migrated)
 {
     if (!*driver || !*handle)
         return (struct bh_attachable){0};
-    return (struct bh_attachable){
-        .volume = bh_sym_internc(c->tab, bh_arena_printf(c->arena, "%s/%s", driver, handle)),
-        .driver = bh_sym_internc(c->tab, driver),
-        .migrated = migrated};
+    return (struct bh_attachable){.volume = volume_symbol(c, driver, handle),
+                                  .driver = bh_sym_internc(c->tab, driver),
+                                  .migrated = migrated};
 }
 
 /* ---- claims
@@ -53,7 +64,7 @@ static struct bh_attachable of_class(struct bh_call *c, const K8s__PersistentVol
     return attachable(c, driver, handle, p != BH_IN_TREE_NONE);
 }
 
-static struct bh_attachable of_claim(struct bh_call *c, const K8s__PersistentVolumeClaim *claim)
+struct bh_attachable bh_attachable_of(struct bh_call *c, const K8s__PersistentVolumeClaim *claim)
 {
     const char *name = bh_claim_volume_name(claim), *error;
     const K8s__PersistentVolume *v = *name ? bh_find_volume(c->objects, name) : NULL;
@@ -90,7 +101,7 @@ static struct bh_attachable look_up(struct bh_call *c, struct bh_claim_memory *m
         m->cap_known = m->cap_known ? m->cap_known * 2 : 256;
         m->known = bh_reallocarray(m->known, m->cap_known, sizeof *m->known);
     }
-    m->known[m->n_known] = claim ? of_claim(c, claim) : (struct bh_attachable){0};
+    m->known[m->n_known] = claim ? bh_attachable_of(c, claim) : (struct bh_attachable){0};
     bh_umap_put(&m->claims, key, m->n_known);
     return m->known[m->n_known++];
 }
@@ -137,7 +148,7 @@ static const struct bh_status *claim_of(struct bh_call *c, struct bh_claim_memor
     if (claim && !named && !bh_claim_is_owned(claim, pod->rec))
         return error_text(c, bh_not_owned(c->arena, claim, pod->rec));
     if (!named)
-        *ret = claim ? of_claim(c, claim) : (struct bh_attachable){0};
+        *ret = claim ? bh_attachable_of(c, claim) : (struct bh_attachable){0};
     else if (!remembered(m, key, ret))
         *ret = look_up(c, m, key, claim);
     return NULL;
@@ -146,8 +157,8 @@ static const struct bh_status *claim_of(struct bh_call *c, struct bh_claim_memor
 /* ---- a pod's volumes
  * ------------------------------------------------------------------------------ */
 
-static const struct bh_status *inline_of(struct bh_call *c, const struct bh_volume *v,
-                                         struct bh_attachable *ret)
+const struct bh_status *bh_attachable_inline(struct bh_call *c, const struct bh_volume *v,
+                                             struct bh_attachable *ret)
 {
     enum bh_in_tree p = bh_in_tree_inline(v);
     const char *error;
@@ -159,8 +170,7 @@ static const struct bh_status *inline_of(struct bh_call *c, const struct bh_volu
                                           bh_sym_text(c->tab, v->name), error));
     /* Upstream counts an inline volume even when its handle is empty. */
     ret->driver = bh_sym_internc(c->tab, bh_in_tree_info[p].driver);
-    ret->volume = bh_sym_internc(
-        c->tab, bh_arena_printf(c->arena, "%s/%s", bh_in_tree_info[p].driver, handle));
+    ret->volume = volume_symbol(c, bh_in_tree_info[p].driver, handle);
     ret->migrated = true;
     return NULL;
 }
@@ -178,13 +188,39 @@ const struct bh_status *bh_attachables_of(struct bh_call *c, struct bh_claim_mem
         if (bh_uses_claim(&v[i]))
             s = claim_of(c, m, pod, &v[i], is_new, &a);
         else if (has_csi && bh_in_tree_info[bh_in_tree_inline(&v[i])].migrates)
-            s = inline_of(c, &v[i], &a);
+            s = bh_attachable_inline(c, &v[i], &a);
         if (s)
             return s;
         if (a.volume != BH_SYM_NONE && (has_csi || !a.migrated))
             out->list[out->n++] = a;
     }
     return NULL;
+}
+
+static int by_volume(const void *pa, const void *pb)
+{
+    const struct bh_attachable *a = pa, *b = pb;
+
+    return a->volume < b->volume ? -1 : a->volume > b->volume;
+}
+
+void bh_attachables_make_set(struct bh_attachables *s)
+{
+    uint32_t kept = 0;
+
+    if (s->n > 1)
+        qsort(s->list, s->n, sizeof *s->list, by_volume);
+    for (uint32_t i = 0; i < s->n; i++)
+        if (i == 0 || s->list[i].volume != s->list[kept - 1].volume)
+            s->list[kept++] = s->list[i];
+    s->n = kept;
+}
+
+bool bh_attachables_contain(const struct bh_attachables *s, bh_sym volume)
+{
+    const struct bh_attachable key = {.volume = volume};
+
+    return s->n && bsearch(&key, s->list, s->n, sizeof *s->list, by_volume);
 }
 
 /* ---- VolumeAttachments
@@ -199,22 +235,26 @@ static int by_node(const void *pa, const void *pb)
     return a->volume < b->volume ? -1 : a->volume > b->volume;
 }
 
+bh_sym bh_attached_volume(struct bh_call *c, bh_sym driver, const K8s__PersistentVolume *v)
+{
+    if (!v || !v->spec || !v->spec->persistentvolumesource || !v->spec->persistentvolumesource->csi)
+        return BH_SYM_NONE;
+    return volume_symbol(c, bh_sym_text(c->tab, driver),
+                         v->spec->persistentvolumesource->csi->volumehandle);
+}
+
 static bool read_attachment(struct bh_call *c, const K8s__VolumeAttachment *va,
                             struct bh_attachment *out)
 {
     const K8s__VolumeAttachmentSpec *s = va->spec;
     const char *name = s && s->source ? s->source->persistentvolumename : NULL;
-    const K8s__PersistentVolume *v = name ? bh_find_volume(c->objects, name) : NULL;
 
-    if (!v || !*s->attacher || !v->spec || !v->spec->persistentvolumesource ||
-        !v->spec->persistentvolumesource->csi)
+    if (!name || !*s->attacher)
         return false;
-    const char *handle = v->spec->persistentvolumesource->csi->volumehandle;
-    *out = (struct bh_attachment){
-        .node = bh_sym_internc(c->tab, s->nodename),
-        .volume = bh_sym_internc(c->tab, bh_arena_printf(c->arena, "%s/%s", s->attacher, handle)),
-        .driver = bh_sym_internc(c->tab, s->attacher)};
-    return true;
+    *out = (struct bh_attachment){.node = bh_sym_internc(c->tab, s->nodename),
+                                  .driver = bh_sym_internc(c->tab, s->attacher)};
+    out->volume = bh_attached_volume(c, out->driver, bh_find_volume(c->objects, name));
+    return out->volume != BH_SYM_NONE;
 }
 
 static void read_all(struct bh_call *c, struct bh_claim_memory *m)

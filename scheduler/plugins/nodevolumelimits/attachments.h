@@ -40,6 +40,15 @@ struct bh_claim_memory {
 };
 void bh_claim_memory_fini(struct bh_claim_memory *m);
 
+/* What a claim, or a volume of an in-tree plugin that migrates, stands for. */
+struct bh_attachable bh_attachable_of(struct bh_call *c, const K8s__PersistentVolumeClaim *claim);
+const struct bh_status *bh_attachable_inline(struct bh_call *c, const struct bh_volume *v,
+                                             struct bh_attachable *ret);
+/* Sorted, each volume once. */
+void bh_attachables_make_set(struct bh_attachables *s);
+bool bh_attachables_contain(const struct bh_attachables *set, bh_sym volume);
+/* What an attachment of v (NULL: missing) by the driver stands for; BH_SYM_NONE: nothing. */
+bh_sym bh_attached_volume(struct bh_call *c, bh_sym driver, const K8s__PersistentVolume *v);
 /* Adds the pod's volumes to out. is_new: the pod is being scheduled, its claims have to exist.
  * has_csi: the node has a CSINode. NULL or the error that ends the pod's cycle (or rejects it). */
 const struct bh_status *bh_attachables_of(struct bh_call *c, struct bh_claim_memory *m,

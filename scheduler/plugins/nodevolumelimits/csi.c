@@ -6,7 +6,7 @@
  * Upstream: pkg/scheduler/framework/plugins/nodevolumelimits; differences: none. The gate
  *           VolumeLimitScaling is off.
  */
-#include "scheduler/plugins/nodevolumelimits/attachments.h"
+#include "scheduler/plugins/nodevolumelimits/room.h"
 #include "scheduler/plugins/registry.h"
 #include "scheduler/plugins/volumebinding/hints.h"
 
@@ -14,6 +14,7 @@ BH_STATUS_CONST(too_many, BH_UNSCHEDULABLE, "NodeVolumeLimits", "node(s) exceed 
 
 struct args {
     struct bh_claim_memory *memory;
+    struct bh_room *room;
 };
 /* The new pod's volumes, on nodes without [0] and with [1] a CSINode. */
 struct state {
@@ -29,6 +30,8 @@ static int args_new(const struct bh_plugin_env *env, const struct bh_json *args,
     (void)args;
     (void)err;
     a->memory = bh_calloc(1, sizeof *a->memory);
+    a->room = bh_calloc(1, sizeof *a->room);
+    bh_room_init(a->room);
     *ret = a;
     return 0;
 }
@@ -39,6 +42,8 @@ static void args_free(void *args)
 
     bh_claim_memory_fini(a->memory);
     free(a->memory);
+    bh_room_fini(a->room);
+    free(a->room);
 }
 
 static struct bh_claim_memory *memory(const struct bh_call *c)
@@ -61,37 +66,33 @@ static bool any_relevant(const struct bh_shape_rec *s)
     return false;
 }
 
-static int by_volume(const void *pa, const void *pb)
+static void read_wanted(struct bh_call *c, struct state *st, bool has_csi)
 {
-    const struct bh_attachable *a = pa, *b = pb;
-
-    return a->volume < b->volume ? -1 : a->volume > b->volume;
-}
-
-/* Each volume once. */
-static void make_set(struct bh_attachables *s)
-{
-    uint32_t kept = 0;
-
-    if (s->n > 1)
-        qsort(s->list, s->n, sizeof *s->list, by_volume);
-    for (uint32_t i = 0; i < s->n; i++)
-        if (i == 0 || s->list[i].volume != s->list[kept - 1].volume)
-            s->list[kept++] = s->list[i];
-    s->n = kept;
+    st->error[has_csi] =
+        bh_attachables_of(c, memory(c), c->pod, has_csi, true, &st->wanted[has_csi]);
+    bh_attachables_make_set(&st->wanted[has_csi]);
 }
 
 static struct state *new_state(struct bh_call *c)
 {
+    const struct bh_volume *v = bh_shape_volumes(c->pod->shape);
     struct state *st = bh_arena_new(c->arena, struct state);
+    bool in_line = false;
 
-    for (unsigned has_csi = 0; has_csi < 2; has_csi++) {
+    for (unsigned has_csi = 0; has_csi < 2; has_csi++)
         st->wanted[has_csi].list =
             bh_arena_new_array(c->arena, struct bh_attachable, c->pod->shape->volumes.n + 1);
-        st->error[has_csi] =
-            bh_attachables_of(c, memory(c), c->pod, has_csi != 0, true, &st->wanted[has_csi]);
-        make_set(&st->wanted[has_csi]);
+    read_wanted(c, st, true);
+    for (uint32_t i = 0; i < c->pod->shape->volumes.n; i++)
+        in_line |= !bh_uses_claim(&v[i]);
+    if (in_line) {
+        read_wanted(c, st, false);
+        return st;
     }
+    st->error[0] = st->error[1];
+    for (uint32_t i = 0; i < st->wanted[1].n; i++)
+        if (!st->wanted[1].list[i].migrated)
+            st->wanted[0].list[st->wanted[0].n++] = st->wanted[1].list[i];
     return st;
 }
 
@@ -144,15 +145,8 @@ static const struct bh_status *volumes_in_use(struct bh_call *c, const struct bh
         if (s)
             return s;
     }
-    make_set(ret);
+    bh_attachables_make_set(ret);
     return NULL;
-}
-
-static bool contains(const struct bh_attachables *s, bh_sym volume)
-{
-    const struct bh_attachable key = {.volume = volume};
-
-    return s->n && bsearch(&key, s->list, s->n, sizeof *s->list, by_volume);
 }
 
 /* Volumes of the driver on the node: those of its pods, and attached ones that no pod there uses.
@@ -167,7 +161,7 @@ static int64_t count_present(struct bh_call *c, const struct bh_attachables *use
     for (uint32_t i = 0; i < used->n; i++)
         n += used->list[i].driver == driver;
     for (uint32_t i = 0; i < n_attached; i++)
-        n += attached[i].driver == driver && !contains(used, attached[i].volume);
+        n += attached[i].driver == driver && !bh_attachables_contain(used, attached[i].volume);
     return n;
 }
 
@@ -177,11 +171,12 @@ static bool exceeds(struct bh_call *c, const K8s__CSINode *csi, const struct bh_
     for (uint32_t i = 0; i < wanted->n; i++) {
         bh_sym driver = wanted->list[i].driver;
         int64_t more = 0, limit;
-        if (contains(used, wanted->list[i].volume) ||
+        if (bh_attachables_contain(used, wanted->list[i].volume) ||
             !limit_of(csi, bh_sym_text(c->tab, driver), &limit))
             continue;
         for (uint32_t k = 0; k < wanted->n; k++)
-            more += wanted->list[k].driver == driver && !contains(used, wanted->list[k].volume);
+            more += wanted->list[k].driver == driver &&
+                    !bh_attachables_contain(used, wanted->list[k].volume);
         if (count_present(c, used, node, driver) + more > limit)
             return true;
     }
@@ -207,6 +202,97 @@ static const struct bh_status *filter(struct bh_call *c, const struct bh_node_in
     bh_arena_rewind(c->arena, mark);
     return full ? &too_many : NULL;
 }
+
+/* ---- all nodes
+ * ---------------------------------------------------------------------------------------- */
+
+static int64_t wanted_of(const struct bh_attachables *wanted, bh_sym driver)
+{
+    int64_t n = 0;
+
+    for (uint32_t i = 0; i < wanted->n; i++)
+        n += wanted->list[i].driver == driver;
+    return n;
+}
+
+/* No row has room for less than that many. */
+static bool fits_everywhere(const struct bh_room_column *column, int64_t n)
+{
+    bool fits = n < (int64_t)BH_ROOM_BINS;
+
+    for (int64_t i = 0; fits && i < n; i++)
+        fits = !column->rows_with[i];
+    return fits;
+}
+
+/* Limits, and what stands for every node's pods, are current after this. false: some node cannot be
+ * told, or the pod's own volumes. */
+static bool can_tell(struct bh_call *c)
+{
+    const struct state *st = c->pre_filter_state;
+    struct bh_room *room = ((const struct args *)c->args)->room;
+
+    if (st->error[0] || st->error[1])
+        return false;
+    bh_room_sync(c, room);
+    return !st->wanted[1].n || !room->n_errors;
+}
+
+static enum bh_overlay_answer ask(struct bh_call *c, uint32_t *rows, uint32_t *n)
+{
+    const struct state *st = c->pre_filter_state;
+    const struct bh_room *room = ((const struct args *)c->args)->room;
+    enum bh_overlay_answer answer = BH_OVERLAY_ALWAYS; /* no node limits any of the drivers */
+
+    (void)rows;
+    (void)n;
+    if (!can_tell(c))
+        return BH_OVERLAY_FAILS;
+    for (uint32_t i = 0; i < st->wanted[1].n; i++) {
+        bh_sym driver = st->wanted[1].list[i].driver;
+        const struct bh_room_column *column = bh_room_column(room, driver);
+        if (column && !fits_everywhere(column, wanted_of(&st->wanted[1], driver)))
+            return BH_OVERLAY_SOME;
+        if (column)
+            answer = BH_OVERLAY_ALL;
+    }
+    return answer;
+}
+
+/* Of the driver's volumes that the pod wants, those that the node holds already need no room. */
+static bool has_room(struct bh_call *c, const struct bh_room_column *column, uint32_t row)
+{
+    const struct bh_attachables *wanted = &((const struct state *)c->pre_filter_state)->wanted[1];
+    const struct bh_room *room = ((const struct args *)c->args)->room;
+    int64_t more = 0;
+
+    for (uint32_t i = 0; i < wanted->n; i++)
+        more += wanted->list[i].driver == column->driver &&
+                !bh_room_holds(room, row, wanted->list[i].volume);
+    return !more || more <= column->room[row];
+}
+
+static uint32_t filter_rows(struct bh_call *c, uint32_t *rows, uint32_t n)
+{
+    const struct state *st = c->pre_filter_state;
+    const struct bh_room *room = ((const struct args *)c->args)->room;
+
+    if (!can_tell(c))
+        return bh_filter_one_by_one(c, &bh_plugin_node_volume_limits, rows, n);
+    for (uint32_t i = 0; i < st->wanted[1].n; i++) {
+        bh_sym driver = st->wanted[1].list[i].driver;
+        const struct bh_room_column *column = bh_room_column(room, driver);
+        int64_t more = wanted_of(&st->wanted[1], driver);
+        uint32_t m = 0;
+        for (uint32_t k = 0; column && k < n; k++)
+            if (column->room[rows[k]] >= more || has_room(c, column, rows[k]))
+                rows[m++] = rows[k];
+        n = column ? m : n;
+    }
+    return n;
+}
+
+static const struct bh_overlay_ops overlay = {.ask = ask};
 
 /* ---- events
  * ---------------------------------------------------------------------------------------- */
@@ -275,11 +361,13 @@ const struct bh_plugin bh_plugin_node_volume_limits = {
     .size = sizeof(struct bh_plugin),
     .name = "NodeVolumeLimits",
     .points = BH_POINT_BIT(BH_POINT_PRE_FILTER) | BH_POINT_BIT(BH_POINT_FILTER),
-    .flags = BH_PLUGIN_NODE_LOCAL | BH_PLUGIN_HINTS_BY_ESSENCE,
+    .flags = BH_PLUGIN_OVERLAY | BH_PLUGIN_HINTS_BY_ESSENCE,
     .args_new = args_new,
     .args_free = args_free,
     .events = events,
     .pre_filter = pre_filter,
     .filter = filter,
-    .epoch = bh_storage_epoch,
+    .filter_rows = filter_rows,
+    .overlay = &overlay,
+    .idle = bh_volumes_idle,
 };

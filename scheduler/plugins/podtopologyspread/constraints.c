@@ -106,17 +106,16 @@ uint32_t bh_node_inclusion(const struct bh_call *c, const struct bh_node_rec *n)
 /* ---- pods -------------------------------------------------------------------------------------
  */
 
-void bh_pod_counter_init(struct bh_pod_counter *p, struct bh_call *c, bool remember)
+void bh_pod_counter_init(struct bh_pod_counter *p, struct bh_call *c)
 {
     uint32_t n = BH_MAX(c->cache->shapes.n, 1u);
 
-    *p = (struct bh_pod_counter){.c = c,
-                                 .memo = remember ? bh_arena_new_array(c->arena, uint8_t, n) : NULL};
+    *p = (struct bh_pod_counter){.c = c, .memo = bh_arena_new_array(c->arena, uint8_t, n)};
 }
 
 void bh_pod_counter_begin(struct bh_pod_counter *p, const struct bh_constraint *k)
 {
-    if (p->k && p->memo)
+    if (p->k)
         memset(p->memo, 0, p->c->cache->shapes.n);
     p->k = k;
 }
@@ -129,12 +128,10 @@ static bool meant(const struct bh_pod_counter *p, const struct bh_pod_info *pod)
 
 static bool counted(struct bh_pod_counter *p, const struct bh_pod_info *pod)
 {
-    uint8_t *m = p->memo ? &p->memo[pod->shape_id] : NULL;
+    uint8_t *m = &p->memo[pod->shape_id];
 
     if (pod->rec->flags & BH_POD_TERMINATING)
         return false;
-    if (!m)
-        return meant(p, pod);
     if (!*m)
         *m = meant(p, pod) ? 2 : 1;
     return *m == 2;

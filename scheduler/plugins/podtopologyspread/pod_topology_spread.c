@@ -81,7 +81,7 @@ static struct hard *count_all(struct bh_call *c, const struct bh_constraints *k)
     struct bh_pod_counter counter;
     bh_sym value;
 
-    bh_pod_counter_init(&counter, c, true);
+    bh_pod_counter_init(&counter, c);
     for (uint32_t i = 0; i < k->n; i++) {
         hard[i].domains = bh_tally(c->arena);
         hard[i].self = bh_constraint_matches(&k->v[i], c->pod->shape, c->tab);

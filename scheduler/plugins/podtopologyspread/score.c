@@ -59,7 +59,7 @@ static void look_at_nodes(struct pre_score *p)
                                 : (uint8_t)bh_node_inclusion(p->c, n);
     }
     p->sum = bh_arena_new_array(p->c->arena, double, n_rows + 1);
-    bh_pod_counter_init(&p->counter, p->c, true);
+    bh_pod_counter_init(&p->counter, p->c);
 }
 
 /* Pods by value of the key, for the values that some node to be scored has. Counted are all nodes.

@@ -93,14 +93,14 @@ static inline bool bh_counts_node(const struct bh_constraint *k, uint32_t inclus
 struct bh_pod_counter {
     struct bh_call *c;
     const struct bh_constraint *k;
-    uint8_t *memo; /* by shape id: 0 not looked at, 1 no, 2 yes; may be NULL */
+    uint8_t *memo; /* by shape id: 0 not looked at, 1 no, 2 yes */
 };
-/* remember: with a memo, for many nodes. */
-void bh_pod_counter_init(struct bh_pod_counter *p, struct bh_call *c, bool remember);
+void bh_pod_counter_init(struct bh_pod_counter *p, struct bh_call *c);
 void bh_pod_counter_begin(struct bh_pod_counter *p, const struct bh_constraint *k);
 int64_t bh_count_pods(struct bh_pod_counter *p, const struct bh_node_info *ni);
 
-/* ---- score.c, track.c, hints.c, go_log.c ----------------------------------------------------------------
+/* ---- score.c, track.c, hints.c, go_log.c
+ * ----------------------------------------------------------------
  */
 const struct bh_status *bh_spread_pre_score(struct bh_call *c, const uint32_t *rows, uint32_t n);
 const struct bh_status *bh_spread_score(struct bh_call *c, const struct bh_node_info *node,

@@ -18,14 +18,32 @@
 
 #define NO_DOMAIN INT32_MAX
 
+/* Domains that are told apart by name: a hard constraint looks at the count alone, so beyond a few
+ * the rows are told apart by that; a soft one counts the domains. */
+#define HARD_BY_DOMAIN 64u
+#define SOFT_BY_DOMAIN 512u
+
 struct domain {
     int64_t pods;
     uint32_t nodes;
+    uint32_t noted; /* the update that noted its count */
+};
+/* What of a constraint tells rows apart. */
+enum kind_by { KIND_BY_NODE, KIND_BY_DOMAIN, KIND_BY_COUNT, KIND_NONE };
+struct meaning {          /* of a shape of pods on nodes */
+    uint64_t born;        /* of the shape id, see shapes.h */
+    uint64_t constraints; /* those that count such a pod, by bit */
+};
+#define CONSTRAINTS_MAX 64u
+struct note { /* a domain's count before the update */
+    uint32_t constraint, id;
+    int64_t pods;
 };
 struct counted { /* one constraint */
     struct bh_constraint k;
     struct bh_domains *at;
     bool hard, self;
+    enum kind_by by;
     bool *counts;    /* by row: the node counts in its domain */
     int64_t *on_row; /* by row: pods on the node that the constraint means */
     struct domain *domain;
@@ -45,6 +63,11 @@ struct track {
     struct bh_label_selector
         *defaults; /* what default constraints select; NULL = own constraints */
     size_t defaults_size;
+    struct meaning *meaning; /* by shape id modulo n_meanings, a power of two */
+    uint32_t n_meanings;
+    struct bh_moved moved;
+    struct note *note;
+    uint32_t n_notes, cap_notes, updates;
 };
 
 /* ---- making -----------------------------------------------------------------------------------
@@ -90,6 +113,9 @@ static void drop(void *p)
     free(t->has_hard);
     free(t->has_soft);
     free(t->defaults);
+    free(t->note);
+    free(t->meaning);
+    bh_moved_fini(&t->moved);
     free(t);
 }
 
@@ -100,7 +126,7 @@ static void *make(struct bh_call *c)
     struct bh_constraints soft = bh_spread_constraints(c, BH_SPREAD_SOFT);
     struct track *t;
 
-    if (hard.error || soft.error)
+    if (hard.error || soft.error || hard.n + soft.n > CONSTRAINTS_MAX)
         return NULL;
     t = bh_calloc(1, sizeof *t);
     t->require_all = c->pod->shape->spread.n || !args->system;
@@ -122,7 +148,7 @@ static void *make(struct bh_call *c)
 static size_t bytes(const void *p)
 {
     const struct track *t = p;
-    size_t n = sizeof *t + t->cap_rows * 2;
+    size_t n = sizeof *t + t->cap_rows * 2 + t->n_meanings * sizeof *t->meaning;
 
     for (uint32_t i = 0; i < t->n; i++)
         n += sizeof t->v[i] + t->cap_rows * (sizeof(int64_t) + 1) +
@@ -172,6 +198,17 @@ static void reserve(struct track *t, uint32_t rows)
     t->cap_rows = rows;
 }
 
+static void reserve_meanings(struct track *t, uint32_t shapes)
+{
+    uint32_t n = bh_meanings_for(shapes);
+
+    if (n <= t->n_meanings)
+        return;
+    free(t->meaning);
+    t->meaning = bh_calloc(n, sizeof *t->meaning);
+    t->n_meanings = n;
+}
+
 static void reserve_domains(struct counted *o)
 {
     if (o->at->n <= o->cap_domains)
@@ -203,53 +240,172 @@ static void shift(struct counted *o, uint32_t id, int64_t pods, int nodes)
     }
 }
 
-static void leave(struct counted *o, uint32_t row)
+/* The rows of a domain are another kind when its count is another after the update. */
+static void note(struct track *t, struct counted *o, uint32_t id)
 {
-    if (o->counts[row])
+    struct domain *d = &o->domain[id];
+
+    if (o->by != KIND_BY_COUNT || t->moved.anew || d->noted == t->updates)
+        return;
+    d->noted = t->updates;
+    if (t->n_notes == t->cap_notes) {
+        t->cap_notes = t->cap_notes ? t->cap_notes * 2 : 16;
+        t->note = bh_reallocarray(t->note, t->cap_notes, sizeof *t->note);
+    }
+    t->note[t->n_notes++] = (struct note){(uint32_t)(o - t->v), id, d->pods};
+}
+
+static void look_at_notes(struct track *t)
+{
+    for (uint32_t i = 0; i < t->n_notes; i++) {
+        const struct counted *o = &t->v[t->note[i].constraint];
+        if (o->domain[t->note[i].id].pods != t->note[i].pods)
+            bh_moved_add(&t->moved, o->at, t->note[i].id);
+    }
+    t->n_notes = 0;
+}
+
+/* With more and more domains another way to tell rows apart may be better. */
+static void choose_kinds(struct bh_call *c, struct track *t)
+{
+    const struct bh_spread_args *args = c->args;
+
+    for (uint32_t i = 0; i < t->n; i++) {
+        struct counted *o = &t->v[i];
+        enum kind_by by = o->at->n <= (o->hard ? HARD_BY_DOMAIN : SOFT_BY_DOMAIN) ? KIND_BY_DOMAIN
+                          : o->hard                                               ? KIND_BY_COUNT
+                                                                                  : KIND_NONE;
+        if (!o->hard && o->k.key == args->hostname)
+            by = KIND_BY_NODE;
+        t->moved.anew |= by != o->by;
+        o->by = by;
+        if (by == KIND_BY_COUNT)
+            bh_domains_link(o->at);
+    }
+}
+
+static void leave(struct track *t, struct counted *o, uint32_t row)
+{
+    if (o->counts[row]) {
+        note(t, o, o->at->of_row[row]);
         shift(o, o->at->of_row[row], -o->on_row[row], -1);
+    }
     o->counts[row] = false;
     o->on_row[row] = 0;
 }
 
-static void enter(struct bh_call *c, struct track *t, uint32_t row, uint32_t inclusion,
-                  struct counted *o, struct bh_pod_counter *counter)
+/* The same for all pods of a shape. A selector that means every pod counts none, as in
+ * bh_count_pods(). */
+static uint64_t meaning_of(const struct bh_call *c, const struct track *t,
+                           const struct bh_shape_rec *pod)
+{
+    uint64_t bits = 0;
+
+    if (pod->namespace_ != c->pod->shape->namespace_)
+        return 0;
+    for (uint32_t i = 0; i < t->n; i++)
+        if (!bh_selector_is_everything(t->v[i].k.sel) &&
+            bh_constraint_matches(&t->v[i].k, pod, c->tab))
+            bits |= (uint64_t)1 << i;
+    return bits;
+}
+
+/* on_row of all constraints, which is 0. */
+static void count_pods(struct bh_call *c, struct track *t, uint32_t row)
+{
+    const struct bh_shape_table *shapes = &c->cache->shapes;
+    const struct bh_node_info *ni = c->cache->rows[row];
+
+    for (uint32_t i = 0; i < ni->n_pods; i++) {
+        const struct bh_pod_info *pod = ni->pods[i];
+        struct meaning *m = &t->meaning[pod->shape_id & (t->n_meanings - 1)];
+        if (m->born != shapes->e[pod->shape_id].born)
+            *m = (struct meaning){shapes->e[pod->shape_id].born, meaning_of(c, t, pod->shape)};
+        if (!m->constraints || pod->rec->flags & BH_POD_TERMINATING)
+            continue;
+        for (uint64_t bits = m->constraints; bits; bits &= bits - 1)
+            t->v[__builtin_ctzll(bits)].on_row[row]++;
+    }
+}
+
+static void enter(struct track *t, uint32_t row, uint32_t inclusion, struct counted *o)
 {
     bool all = o->hard ? t->has_hard[row] : !t->require_all || t->has_soft[row];
 
     reserve_domains(o);
-    o->on_row[row] = bh_count_pods(counter, c->cache->rows[row]);
     o->counts[row] = all && bh_counts_node(&o->k, inclusion);
-    if (o->counts[row])
+    if (o->counts[row]) {
+        note(t, o, o->at->of_row[row]);
         shift(o, o->at->of_row[row], o->on_row[row], 1);
+    }
 }
 
 static void update(struct bh_call *c, void *p, const uint32_t *rows, uint32_t n)
 {
     struct track *t = p;
-    struct bh_pod_counter counter;
     uint8_t *inclusion = bh_arena_new_array(c->arena, uint8_t, n + 1);
-    const bool remember = n > 32; /* below, asking again is cheaper than a memo */
 
+    t->moved.n = 0;
+    t->moved.anew = n > c->cache->cols.n_rows / 2 || ++t->updates == 0;
     reserve(t, c->cache->cols.cap_rows);
+    reserve_meanings(t, c->cache->shapes.cap);
     for (uint32_t r = 0; r < n; r++) {
         bool live = bh_row_bit(&c->cache->cols, BH_ROW_LIVE, rows[r]);
         const struct bh_node_rec *rec = live ? c->cache->rows[rows[r]]->rec : NULL;
         for (uint32_t i = 0; i < t->n; i++)
-            leave(&t->v[i], rows[r]);
+            leave(t, &t->v[i], rows[r]);
         for (uint32_t i = 0; i < t->n_keys; i++)
             bh_domains_set(&t->keys[i], rows[r], rec);
         t->has_hard[rows[r]] = rec && bh_has_all_keys(rec, &t->hard);
         t->has_soft[rows[r]] = rec && bh_has_all_keys(rec, &t->soft);
         inclusion[r] = rec ? (uint8_t)bh_node_inclusion(c, rec) : 0;
     }
-    for (uint32_t i = 0; i < t->n; i++) {
-        if (i == 0)
-            bh_pod_counter_init(&counter, c, remember);
-        bh_pod_counter_begin(&counter, &t->v[i].k);
-        for (uint32_t r = 0; r < n; r++)
-            if (bh_row_bit(&c->cache->cols, BH_ROW_LIVE, rows[r]))
-                enter(c, t, rows[r], inclusion[r], &t->v[i], &counter);
+    for (uint32_t r = 0; r < n; r++) {
+        if (!bh_row_bit(&c->cache->cols, BH_ROW_LIVE, rows[r]))
+            continue;
+        count_pods(c, t, rows[r]);
+        for (uint32_t i = 0; i < t->n; i++)
+            enter(t, rows[r], inclusion[r], &t->v[i]);
     }
+    choose_kinds(c, t);
+    look_at_notes(t);
+}
+
+static uint32_t kind(struct bh_call *c, void *p, uint32_t row, uint32_t *ret)
+{
+    const struct track *t = p;
+    uint32_t n = 0;
+
+    (void)c;
+    if (t->n + 1 > BH_KIND_WORDS)
+        return 0;
+    ret[n++] = t->has_hard[row] | (unsigned)t->has_soft[row] << 1;
+    for (uint32_t i = 0; i < t->n; i++) {
+        const struct counted *o = &t->v[i];
+        const struct bh_domains *at = o->at;
+        switch (o->by) {
+        case KIND_BY_NODE:
+            ret[n++] = (uint32_t)o->on_row[row] << 1 | at->has[row];
+            break;
+        case KIND_BY_DOMAIN:
+            ret[n++] = at->of_row[row] << 1 | at->has[row];
+            break;
+        case KIND_BY_COUNT:
+            ret[n++] = (uint32_t)o->domain[at->of_row[row]].pods;
+            break;
+        default:
+            return 0;
+        }
+    }
+    return n;
+}
+
+static uint32_t moved(const void *p, const uint32_t **ret)
+{
+    const struct track *t = p;
+
+    *ret = t->moved.rows;
+    return t->moved.anew ? BH_KINDS_ANEW : t->moved.n;
 }
 
 /* ---- Filter -----------------------------------------------------------------------------------
@@ -293,6 +449,40 @@ static uint32_t filter(struct bh_call *c, void *p, uint32_t *rows, uint32_t n)
     return n;
 }
 
+/* The fewest pods of any domain but this one, which has nodes. */
+static int64_t fewest_elsewhere(const struct counted *o, uint32_t id)
+{
+    int64_t least = INT64_MAX;
+
+    if (o->domain[id].pods > o->least || o->n_least > 1)
+        return o->least;
+    for (uint32_t i = 0; i < o->cap_domains; i++)
+        if (i != id && o->domain[i].nodes)
+            least = BH_MIN(least, o->domain[i].pods);
+    return least;
+}
+
+/* As AddPod would count them in, terminating ones too. */
+static bool filter_with(struct bh_call *c, void *p, uint32_t row,
+                        const struct bh_pod_info *const *pods, uint32_t n)
+{
+    struct track *t = p;
+
+    for (uint32_t i = 0; i < t->hard.n; i++) {
+        struct counted *o = &t->v[i];
+        uint32_t id = o->at->of_row[row];
+        int64_t least = fewest(o), more = 0, count = o->domain[id].pods;
+        for (uint32_t k = 0; k < n && o->counts[row]; k++)
+            more += pods[k]->shape->namespace_ == c->pod->shape->namespace_ &&
+                    bh_constraint_matches(&o->k, pods[k]->shape, c->tab);
+        if (more && o->n_domains >= (int64_t)o->k.min_domains)
+            least = BH_MIN(fewest_elsewhere(o, id), count + more);
+        if (count + more + o->self - least > o->k.max_skew)
+            return false;
+    }
+    return true;
+}
+
 /* ---- Score ------------------------------------------------------------------------------------
  */
 
@@ -300,8 +490,9 @@ struct scoring {
     struct bh_call *c;
     const struct track *t;
     const uint32_t *rows;
-    uint32_t n, n_ignored;
-    double *sum; /* by index into rows */
+    const uint32_t *stands_for; /* NULL: each for itself */
+    uint32_t n, n_scored;       /* rows given; nodes they stand for that are not ignored */
+    double *sum;                /* by index into rows */
 };
 
 static bool ignored(const struct scoring *s, uint32_t i)
@@ -312,7 +503,7 @@ static bool ignored(const struct scoring *s, uint32_t i)
 /* A sum is made of the constraints in their order, see score.c. */
 static void add_nodes(const struct scoring *s, const struct counted *o)
 {
-    double weight = bh_go_log((double)(s->n - s->n_ignored) + 2);
+    double weight = bh_go_log((double)s->n_scored + 2);
 
     for (uint32_t i = 0; i < s->n; i++)
         if (o->at->has[s->rows[i]] && !ignored(s, i))
@@ -365,16 +556,18 @@ static void normalize(const struct scoring *s, int64_t *ret)
         ret[i] = ignored(s, i) ? 0 : max == 0 ? 100 : quotient(100 * (max + min - ret[i]), max);
 }
 
-static bool score(struct bh_call *c, void *p, const uint32_t *rows, uint32_t n, int64_t *ret)
+static bool score(struct bh_call *c, void *p, const uint32_t *rows, const uint32_t *stands_for,
+                  uint32_t n, int64_t *ret)
 {
     const struct bh_spread_args *args = c->args;
-    struct scoring s = {.c = c, .t = p, .rows = rows, .n = n};
+    struct scoring s = {.c = c, .t = p, .rows = rows, .stands_for = stands_for, .n = n};
 
     if (!s.t->soft.n)
         return false;
     s.sum = bh_arena_new_array(c->arena, double, n);
     for (uint32_t i = 0; i < n; i++)
-        s.n_ignored += ignored(&s, i);
+        if (!ignored(&s, i))
+            s.n_scored += stands_for ? stands_for[i] : 1;
     for (uint32_t i = s.t->hard.n; i < s.t->n; i++) {
         const struct counted *o = &s.t->v[i];
         if (o->k.key == args->hostname)
@@ -393,5 +586,8 @@ const struct bh_track_ops bh_spread_track = {
     .current = current,
     .update = update,
     .filter = filter,
+    .filter_with = filter_with,
     .score = score,
+    .kind = kind,
+    .moved = moved,
 };

@@ -49,7 +49,7 @@ static const struct bh_status *pre_score(struct bh_call *c, const uint32_t *rows
     const struct bh_label_selector *sel =
         bh_selector_memo_get((struct bh_selector_memo *)(uintptr_t)c->args, c, &size);
     st->of_pod.rec = st->of_pod.sel = bh_arena_memdup(c->arena, sel, size);
-    bh_pod_counter_init(&st->counter, c, true);
+    bh_pod_counter_init(&st->counter, c);
     bh_pod_counter_begin(&st->counter, &st->of_pod);
     st->rows = n ? bh_arena_memdup(c->arena, rows, n * sizeof *rows) : NULL;
     c->pre_score_state = st;

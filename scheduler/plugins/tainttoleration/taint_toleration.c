@@ -101,7 +101,8 @@ const struct bh_plugin bh_plugin_taint_toleration = {
     .name = "TaintToleration",
     .points = BH_POINT_BIT(BH_POINT_FILTER) | BH_POINT_BIT(BH_POINT_PRE_SCORE) |
               BH_POINT_BIT(BH_POINT_SCORE),
-    .flags = BH_PLUGIN_NODE_LOCAL | BH_PLUGIN_HINTS_BY_ESSENCE,
+    .flags = BH_PLUGIN_NODE_LOCAL | BH_PLUGIN_HINTS_BY_ESSENCE | BH_PLUGIN_READS_SUMS |
+             BH_PLUGIN_READS_NODE,
     .events = events,
     .filter = filter,
     .filter_rows = filter_rows,

@@ -14,7 +14,9 @@
 #ifndef BH_BINDER_H
 #define BH_BINDER_H
 
+#include "scheduler/plugins/label_columns.h"
 #include "scheduler/plugins/volumebinding/translate.h"
+#include "scheduler/plugins/volumebinding/volumes.h"
 
 struct bh_bound_claim {
     bool missing; /* its volume does not exist; the members below are unset then */
@@ -68,7 +70,16 @@ struct bh_offer_index bh_offers_index(struct bh_arena *a, const struct bh_offer 
 const struct bh_status *bh_claims_read(struct bh_call *c, const struct bh_pod_claims **ret);
 const struct bh_status *bh_claims_filter(struct bh_call *c, const struct bh_pod_claims *p,
                                          const struct bh_node_rec *node);
-/* The same, and tells by waiting claim the volume it gets on the node; NULL: it is provisioned. */
+/* What the filter would say of all nodes. */
+enum bh_overlay_answer bh_claims_ask(struct bh_call *c, const struct bh_pod_claims *p,
+                                     uint32_t *rows, uint32_t *n);
+/* The filter for many rows at once, where no volume has to be chosen by node and nothing can fail.
+ */
+bool bh_claims_can_rows(const struct bh_pod_claims *p);
+uint32_t bh_claims_rows(struct bh_call *c, const struct bh_pod_claims *p, uint32_t *rows,
+                        uint32_t n);
+/* The same as the filter, and tells by waiting claim the volume it gets on the node; NULL: it is
+ * provisioned. */
 const struct bh_status *bh_claims_choose(struct bh_call *c, const struct bh_pod_claims *p,
                                          const struct bh_node_rec *node,
                                          const struct bh_offer *const **ret);
@@ -88,6 +99,8 @@ struct bh_binder { /* the plugin's instance */
     int64_t timeout_ns;
     struct bh_objects *objects;
     struct bh_reservations *reserved;
+    struct bh_label_columns *labels; /* what is remembered from cycle to cycle */
+    struct bh_volumes *volumes;
 };
 const struct bh_status *bh_claims_reserve(struct bh_call *c, bh_sym node);
 void bh_claims_unreserve(struct bh_call *c, bh_sym node);

@@ -171,6 +171,7 @@ static void add_offer(struct bh_call *c, struct bh_offer *list, uint32_t *n,
 static void read_offers(struct bh_call *c, const char *class, struct bh_waiting_claim *w)
 {
     const K8s__LabelSelector *s = w->claim->spec ? w->claim->spec->selector : NULL;
+    struct bh_volumes *volumes = ((const struct bh_binder *)c->args)->volumes;
     struct bh_terms selector = {.kind = BH_TERMS_ALL};
     const char *error = NULL;
     struct bh_offer *reserved, *offers;
@@ -184,25 +185,24 @@ static void read_offers(struct bh_call *c, const char *class, struct bh_waiting_
                             w->claim->metadata->namespace_, w->claim->metadata->name, error);
         return;
     }
-    bh_objects_each (o, c->objects, BH_KIND_PERSISTENTVOLUME) {
-        n += has_class((const void *)o->msg, class);
-    }
+    bh_volumes_sync(volumes, c->objects);
+    const uint32_t list[] = {bh_volumes_of_claim(volumes, w->claim),
+                             bh_volumes_of_class(volumes, class)};
+    for (unsigned k = 0; k < BH_ARRAY_LEN(list); k++)
+        for (uint32_t at = list[k]; bh_volumes_next(volumes, &at);)
+            n++;
     reserved = bh_arena_new_array(c->arena, struct bh_offer, n + 1);
     offers = bh_arena_new_array(c->arena, struct bh_offer, n + 1);
-    bh_objects_each (o, c->objects, BH_KIND_PERSISTENTVOLUME) {
-        const K8s__PersistentVolume *v = (const void *)o->msg;
-        if (!has_class(v, class))
-            continue;
-        bh_nano size = bh_volume_size(v);
-        switch (fitness(c, w, &selector, v, size)) {
-        case RESERVED:
-            add_offer(c, reserved, &w->n_reserved, o, size);
-            break;
-        case FREE:
-            add_offer(c, offers, &w->n_offers, o, size);
-            break;
-        case UNFIT:
-            break;
+    for (unsigned k = 0; k < BH_ARRAY_LEN(list); k++) {
+        const struct bh_object *o;
+        for (uint32_t at = list[k]; (o = bh_volumes_next(volumes, &at));) {
+            const K8s__PersistentVolume *v = (const void *)o->msg;
+            bh_nano size = bh_volume_size(v);
+            enum fitness fit = has_class(v, class) ? fitness(c, w, &selector, v, size) : UNFIT;
+            if (fit == RESERVED)
+                add_offer(c, reserved, &w->n_reserved, o, size);
+            else if (fit == FREE)
+                add_offer(c, offers, &w->n_offers, o, size);
         }
     }
     if (w->n_reserved > 1)

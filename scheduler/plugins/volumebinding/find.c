@@ -208,3 +208,167 @@ const struct bh_status *bh_claims_choose(struct bh_call *c, const struct bh_pod_
     *ret = s.match;
     return status;
 }
+
+/* ---- all nodes -------------------------------------------------------------------------------
+ */
+
+static bool reaches_all(const struct bh_bound_claim *b)
+{
+    return !b->missing && b->affinity.kind == BH_TERMS_ALL &&
+           (b->in_tree == BH_IN_TREE_NONE || b->csi_affinity.kind == BH_TERMS_ALL);
+}
+
+/* No volume has to be found for it, and every node will do. */
+static bool provisioned_anywhere(const struct bh_waiting_claim *w)
+{
+    return !w->selected_node && !w->n_reserved && !w->n_offers && w->can_provision &&
+           w->topologies.kind == BH_TERMS_ALL && !w->needs_capacity;
+}
+
+enum bh_overlay_answer bh_claims_ask(struct bh_call *c, const struct bh_pod_claims *p,
+                                     uint32_t *rows, uint32_t *n)
+{
+    bool all = true;
+
+    (void)c;
+    (void)rows;
+    (void)n;
+    for (uint32_t i = 0; i < p->n_bound; i++) {
+        if (p->bound[i].csi_error)
+            return BH_OVERLAY_FAILS;
+        all &= reaches_all(&p->bound[i]);
+    }
+    for (uint32_t i = 0; i < p->n_waiting; i++) {
+        if (p->waiting[i].match_error)
+            return BH_OVERLAY_FAILS;
+        all &= provisioned_anywhere(&p->waiting[i]);
+    }
+    return all ? BH_OVERLAY_ALWAYS : BH_OVERLAY_SOME;
+}
+
+/* The affinity that holds on every node, migrated or not; NULL: it depends on the node. */
+static const struct bh_terms *same_everywhere(const struct bh_bound_claim *b)
+{
+    const struct bh_terms *x = &b->affinity, *y = &b->csi_affinity;
+
+    if (b->in_tree == BH_IN_TREE_NONE)
+        return x;
+    if (x->kind != y->kind || b->csi_error)
+        return NULL;
+    return x->kind != BH_TERMS_SOME ||
+                   (x->rec->h.size == y->rec->h.size && !memcmp(x->rec, y->rec, x->rec->h.size))
+               ? x
+               : NULL;
+}
+
+/* One term that only lists values of labels: what most volumes have. */
+static const struct bh_node_term *only_values(const struct bh_terms *t)
+{
+    const struct bh_node_term *term;
+
+    if (!t || t->kind != BH_TERMS_SOME || t->rec->required_terms.n != 1)
+        return NULL;
+    term = bh_rec_at(t->rec, t->rec->required_terms, struct bh_node_term);
+    const struct bh_requirement *r = bh_rec_at(t->rec, term->expressions, struct bh_requirement);
+    for (uint32_t i = 0; i < term->expressions.n; i++)
+        if (r[i].op != BH_REQ_IN)
+            return NULL;
+    return term->flags & (BH_TERM_EMPTY | BH_TERM_INVALID) ? NULL : term;
+}
+
+static uint32_t keep_values(const bh_sym *column, const bh_sym *values, uint32_t n_values,
+                            uint32_t *rows, uint32_t n)
+{
+    uint32_t m = 0;
+
+    for (uint32_t i = 0; i < n; i++) {
+        uint32_t k = 0;
+        while (k < n_values && values[k] != column[rows[i]])
+            k++;
+        if (k < n_values)
+            rows[m++] = rows[i];
+    }
+    return m;
+}
+
+static uint32_t terms_rows(struct bh_call *c, const struct bh_terms *t, uint32_t *rows, uint32_t n)
+{
+    const struct bh_node_term *term = only_values(t);
+    uint32_t m = 0;
+
+    if (t->kind == BH_TERMS_ALL)
+        return n;
+    if (term) {
+        const struct bh_requirement *r =
+            bh_rec_at(t->rec, term->expressions, struct bh_requirement);
+        for (uint32_t i = 0; i < term->expressions.n; i++)
+            n = keep_values(
+                bh_label_column(((const struct bh_binder *)c->args)->labels, c->cache, r[i].key),
+                bh_rec_at(t->rec, r[i].values, bh_sym), r[i].values.n, rows, n);
+        return n;
+    }
+    for (uint32_t i = 0; i < n; i++)
+        if (bh_terms_match_node(t, c->tab, c->cache->rows[rows[i]]->rec))
+            rows[m++] = rows[i];
+    return m;
+}
+
+static uint32_t bound_rows(struct bh_call *c, const struct bh_bound_claim *b, uint32_t *rows,
+                           uint32_t n)
+{
+    const struct bh_terms *t = same_everywhere(b);
+    const char *error;
+    uint32_t m = 0;
+
+    if (b->missing)
+        return 0;
+    if (t)
+        return terms_rows(c, t, rows, n);
+    for (uint32_t i = 0; i < n; i++)
+        if (bh_bound_reaches(c, b, c->cache->rows[rows[i]]->rec, &error))
+            rows[m++] = rows[i];
+    return m;
+}
+
+/* A claim that has to be provisioned wherever it goes. */
+static uint32_t provisioned_rows(struct bh_call *c, const struct bh_waiting_claim *w,
+                                 uint32_t *rows, uint32_t n)
+{
+    uint32_t m = 0;
+
+    if (!w->can_provision)
+        return 0;
+    n = terms_rows(c, &w->topologies, rows, n);
+    for (uint32_t i = 0; w->needs_capacity && i < n; i++) {
+        const struct bh_node_rec *node = c->cache->rows[rows[i]]->rec;
+        uint32_t k = 0;
+        while (k < w->n_capacities && !bh_terms_match_node(&w->capacities[k], c->tab, node))
+            k++;
+        if (k < w->n_capacities)
+            rows[m++] = rows[i];
+    }
+    return w->needs_capacity ? m : n;
+}
+
+bool bh_claims_can_rows(const struct bh_pod_claims *p)
+{
+    bool can = true;
+
+    for (uint32_t i = 0; i < p->n_bound; i++)
+        can &= !p->bound[i].csi_error;
+    for (uint32_t i = 0; i < p->n_waiting; i++)
+        can &= !p->waiting[i].match_error && !p->waiting[i].selected_node &&
+               !p->waiting[i].n_reserved && !p->waiting[i].n_offers;
+    return can;
+}
+
+uint32_t bh_claims_rows(struct bh_call *c, const struct bh_pod_claims *p, uint32_t *rows,
+                        uint32_t n)
+{
+    for (uint32_t i = 0; i < p->n_bound && n; i++)
+        if (!reaches_all(&p->bound[i]))
+            n = bound_rows(c, &p->bound[i], rows, n);
+    for (uint32_t i = 0; i < p->n_waiting && n; i++)
+        n = provisioned_rows(c, &p->waiting[i], rows, n);
+    return n;
+}

@@ -189,29 +189,3 @@ const char *bh_not_owned(struct bh_arena *a, const K8s__PersistentVolumeClaim *c
     return bh_arena_printf(a, "PVC %s/%s was not created for pod %s/%s (pod is not owner)",
                            c->metadata->namespace_, c->metadata->name, ns, name);
 }
-
-/* ---- kept results
- * ---------------------------------------------------------------------------------- */
-
-uint64_t bh_storage_epoch(struct bh_call *c)
-{
-    static const enum bh_kind read[] = {BH_KIND_PERSISTENTVOLUME, BH_KIND_PERSISTENTVOLUMECLAIM,
-                                        BH_KIND_STORAGECLASS,     BH_KIND_CSINODE,
-                                        BH_KIND_CSIDRIVER,        BH_KIND_CSISTORAGECAPACITY,
-                                        BH_KIND_VOLUMEATTACHMENT};
-    const struct bh_shape_rec *s = c->pod->shape;
-    const struct bh_volume *v = bh_shape_volumes(s);
-    uint64_t sum = 1; /* versions only grow, so an equal sum means equal versions */
-
-    if (!s->volumes.n)
-        return 0;
-    for (unsigned i = 0; i < BH_ARRAY_LEN(read); i++)
-        sum += c->objects->version[read[i]];
-    for (uint32_t i = 0; i < s->volumes.n; i++) {
-        if (v[i].type == BH_VOL_EPHEMERAL) {
-            struct bh_str uid = bh_rec_text(c->pod->rec, c->pod->rec->uid);
-            return bh_hash(uid.p, uid.n, sum);
-        }
-    }
-    return sum;
-}

@@ -68,9 +68,11 @@ const char *bh_not_found(struct bh_arena *a, const char *resource,
 const char *bh_not_owned(struct bh_arena *a, const K8s__PersistentVolumeClaim *c,
                          const struct bh_pod_rec *pod);
 
-/* ---- kept results
- * ---------------------------------------------------------------------------------- */
-/* Changes with every object that volume plugins read, and from pod to pod where the pod's own name
- * decides. 0 for shapes without volumes that matter. */
-uint64_t bh_storage_epoch(struct bh_call *c);
+/* ---- fast path
+ * --------------------------------------------------------------------------------------- */
+/* Volume plugins have nothing to say about pods without volumes that matter. */
+static inline bool bh_volumes_idle(struct bh_call *c)
+{
+    return !c->pod->shape->volumes.n;
+}
 #endif

@@ -32,6 +32,19 @@ static const struct bh_status *filter(struct bh_call *c, const struct bh_node_in
     return bh_claims_filter(c, c->pre_filter_state, node->rec);
 }
 
+static enum bh_overlay_answer ask(struct bh_call *c, uint32_t *rows, uint32_t *n)
+{
+    return bh_claims_ask(c, c->pre_filter_state, rows, n);
+}
+static const struct bh_overlay_ops overlay = {.ask = ask};
+
+static uint32_t filter_rows(struct bh_call *c, uint32_t *rows, uint32_t n)
+{
+    return bh_claims_can_rows(c->pre_filter_state)
+               ? bh_claims_rows(c, c->pre_filter_state, rows, n)
+               : bh_filter_one_by_one(c, &bh_plugin_volume_binding, rows, n);
+}
+
 static int args_new(const struct bh_plugin_env *env, const struct bh_json *args, void **ret,
                     struct bh_err *err)
 {
@@ -41,9 +54,21 @@ static int args_new(const struct bh_plugin_env *env, const struct bh_json *args,
     (void)err;
     *b = (struct bh_binder){.timeout_ns = BH_MIN(s, INT64_MAX / SECOND_NS) * SECOND_NS,
                             .objects = env->objects,
-                            .reserved = env->reserved};
+                            .reserved = env->reserved,
+                            .labels = bh_calloc(1, sizeof *b->labels),
+                            .volumes = bh_calloc(1, sizeof *b->volumes)};
     *ret = b;
     return 0;
+}
+
+static void args_free(void *args)
+{
+    struct bh_binder *b = args;
+
+    bh_label_columns_fini(b->labels);
+    free(b->labels);
+    bh_volumes_fini(b->volumes);
+    free(b->volumes);
 }
 
 static void args_check(const struct bh_json *args, const char *path, struct bh_field_errors *errs)
@@ -157,19 +182,22 @@ const struct bh_plugin bh_plugin_volume_binding = {
     .points = BH_POINT_BIT(BH_POINT_PRE_FILTER) | BH_POINT_BIT(BH_POINT_FILTER) |
               BH_POINT_BIT(BH_POINT_PRE_SCORE) | BH_POINT_BIT(BH_POINT_SCORE) |
               BH_POINT_BIT(BH_POINT_RESERVE) | BH_POINT_BIT(BH_POINT_PRE_BIND),
-    .flags = BH_PLUGIN_NODE_LOCAL | BH_PLUGIN_HINTS_BY_ESSENCE | BH_PLUGIN_RESERVES_CLAIMS,
+    .flags = BH_PLUGIN_OVERLAY | BH_PLUGIN_HINTS_BY_ESSENCE | BH_PLUGIN_RESERVES_CLAIMS,
     .events = events,
     .pre_filter = pre_filter,
     .filter = filter,
+    .filter_rows = filter_rows,
     .without_pre_filter = &no_state,
     .args_schema = schema,
     .args_check = args_check,
     .args_new = args_new,
+    .args_free = args_free,
     .pre_score = skip_score,
     .score = zero_score,
     .score_rows = zero_rows,
     .reserve = bh_claims_reserve,
     .unreserve = bh_claims_unreserve,
     .pre_bind = bh_claims_check,
-    .epoch = bh_storage_epoch,
+    .idle = bh_volumes_idle,
+    .overlay = &overlay,
 };

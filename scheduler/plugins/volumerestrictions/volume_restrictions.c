@@ -176,19 +176,6 @@ static const struct bh_status *filter(struct bh_call *c, const struct bh_node_in
     return st->conflicts > 0 ? &claim_in_use : NULL;
 }
 
-/* Conflicts count pods on every node, so they are part of what the results depend on. */
-static uint64_t epoch(struct bh_call *c)
-{
-    const struct bh_shape_rec *s = c->pod->shape;
-    const struct bh_volume *v = bh_shape_volumes(s);
-    uint64_t e = bh_storage_epoch(c);
-
-    for (uint32_t i = 0; i < s->volumes.n; i++)
-        if (v[i].type == BH_VOL_CLAIM)
-            e = (e << 1 | e >> 63) ^ bh_cache_claim_in_use(c->cache, s->namespace_, v[i].source);
-    return e;
-}
-
 /* ---- events
  * ---------------------------------------------------------------------------------------- */
 
@@ -229,12 +216,12 @@ const struct bh_plugin bh_plugin_volume_restrictions = {
     .size = sizeof(struct bh_plugin),
     .name = "VolumeRestrictions",
     .points = BH_POINT_BIT(BH_POINT_PRE_FILTER) | BH_POINT_BIT(BH_POINT_FILTER),
-    .flags = BH_PLUGIN_NODE_LOCAL | BH_PLUGIN_HINTS_BY_ESSENCE,
+    .flags = BH_PLUGIN_OVERLAY | BH_PLUGIN_HINTS_BY_ESSENCE,
     .events = events,
     .pre_filter = pre_filter,
     .add_pod = add_pod,
     .remove_pod = remove_pod,
     .clone_state = clone_state,
     .filter = filter,
-    .epoch = epoch,
+    .idle = bh_volumes_idle,
 };

@@ -5,6 +5,7 @@
  * Runs in:  the engine's thread.
  * Upstream: pkg/scheduler/framework/plugins/volumezone.
  */
+#include "scheduler/plugins/label_columns.h"
 #include "scheduler/plugins/registry.h"
 #include "scheduler/plugins/volumebinding/hints.h"
 #include "scheduler/plugins/volumebinding/translate.h"
@@ -14,6 +15,9 @@ BH_STATUS_CONST(wrong_zone, BH_UNSCHEDULABLE_AND_UNRESOLVABLE, "VolumeZone",
 
 enum { N_KEYS = 4 };
 
+struct args {
+    struct bh_label_columns *labels;
+};
 /* A label of a volume: the node's label has to hold one of the values. */
 struct constraint {
     unsigned key; /* index of keys_of() */
@@ -127,10 +131,26 @@ static bool has_value(const struct constraint *k, bh_sym value)
     return false;
 }
 
+/* value: of the node's labels, by key; BH_LABEL_ABSENT where it has none. */
+static bool fits(const struct state *st, const bh_sym value[static N_KEYS])
+{
+    bool any = false;
+
+    for (unsigned k = 0; k < N_KEYS; k++)
+        any |= value[k] != BH_LABEL_ABSENT;
+    for (uint32_t i = 0; any && i < st->n; i++) {
+        unsigned k = st->list[i].key;
+        if (value[k] == BH_LABEL_ABSENT && k < 2)
+            k += 2;
+        if (value[k] == BH_LABEL_ABSENT || !has_value(&st->list[i], value[k]))
+            return false;
+    }
+    return true;
+}
+
 static const struct bh_status *filter(struct bh_call *c, const struct bh_node_info *node)
 {
     const struct bh_kv *labels = bh_rec_at(node->rec, node->rec->labels, struct bh_kv);
-    bool present[N_KEYS], any = false;
     bh_sym keys[N_KEYS], value[N_KEYS];
 
     if (!c->pre_filter_state) { /* the profile leaves PreFilter out */
@@ -138,20 +158,51 @@ static const struct bh_status *filter(struct bh_call *c, const struct bh_node_in
         if (s)
             return s->code == BH_SKIP ? NULL : s;
     }
-    const struct state *st = c->pre_filter_state;
     keys_of(&c->cache->sym, keys);
     for (unsigned k = 0; k < N_KEYS; k++) {
-        present[k] = bh_labels_get(labels, node->rec->labels.n, keys[k], &value[k]);
-        any |= present[k];
+        value[k] = BH_LABEL_ABSENT;
+        (void)bh_labels_get(labels, node->rec->labels.n, keys[k], &value[k]);
     }
-    for (uint32_t i = 0; any && i < st->n; i++) {
-        unsigned k = st->list[i].key;
-        if (!present[k] && k < 2)
-            k += 2;
-        if (!present[k] || !has_value(&st->list[i], value[k]))
-            return &wrong_zone;
+    return fits(c->pre_filter_state, value) ? NULL : &wrong_zone;
+}
+
+static uint32_t filter_rows(struct bh_call *c, uint32_t *rows, uint32_t n)
+{
+    const struct args *a = c->args;
+    const bh_sym *column[N_KEYS];
+    bh_sym keys[N_KEYS], value[N_KEYS];
+    uint32_t m = 0;
+
+    keys_of(&c->cache->sym, keys);
+    for (unsigned k = 0; k < N_KEYS; k++)
+        column[k] = bh_label_column(a->labels, c->cache, keys[k]);
+    for (uint32_t i = 0; i < n; i++) {
+        for (unsigned k = 0; k < N_KEYS; k++)
+            value[k] = column[k][rows[i]];
+        if (fits(c->pre_filter_state, value))
+            rows[m++] = rows[i];
     }
-    return NULL;
+    return m;
+}
+
+static int args_new(const struct bh_plugin_env *env, const struct bh_json *args, void **ret,
+                    struct bh_err *err)
+{
+    struct args *a = bh_arena_new(env->arena, struct args);
+
+    (void)args;
+    (void)err;
+    a->labels = bh_calloc(1, sizeof *a->labels);
+    *ret = a;
+    return 0;
+}
+
+static void args_free(void *args)
+{
+    struct args *a = args;
+
+    bh_label_columns_fini(a->labels);
+    free(a->labels);
 }
 
 static enum bh_hint class_added(const struct bh_hint_call *c)
@@ -177,9 +228,12 @@ const struct bh_plugin bh_plugin_volume_zone = {
     .size = sizeof(struct bh_plugin),
     .name = "VolumeZone",
     .points = BH_POINT_BIT(BH_POINT_PRE_FILTER) | BH_POINT_BIT(BH_POINT_FILTER),
-    .flags = BH_PLUGIN_NODE_LOCAL | BH_PLUGIN_HINTS_BY_ESSENCE,
+    .flags = BH_PLUGIN_OVERLAY | BH_PLUGIN_HINTS_BY_ESSENCE,
+    .args_new = args_new,
+    .args_free = args_free,
     .events = events,
     .pre_filter = pre_filter,
     .filter = filter,
-    .epoch = bh_storage_epoch,
+    .filter_rows = filter_rows,
+    .idle = bh_volumes_idle,
 };

@@ -350,6 +350,52 @@ static void test_shapes(void)
     teardown(&w);
 }
 
+/* Shapes that differ in nothing but volumes and claims are one without them. */
+static void test_shapes_kept(void)
+{
+    struct world w;
+    uint32_t id[4];
+    struct {
+        struct bh_shape_rec s;
+        struct bh_volume v[2];
+        bh_sym monitor[2];
+        struct bh_pod_claim claim;
+    } r = {.s = {.h = {.size = sizeof r, .type = BH_REC_SHAPE, .layout = BH_REC_LAYOUT},
+                 .flags = BH_SHAPE_USES_VOLUMES | BH_SHAPE_HOST_NETWORK,
+                 .volumes = {offsetof(__typeof__(r), v), 2},
+                 .claims = {offsetof(__typeof__(r), claim), 1}}};
+
+    setup(&w, false);
+    for (unsigned i = 0; i < 4; i++) {
+        r.v[0].source = i;
+        r.v[1].monitors = (struct bh_slice){offsetof(__typeof__(r), monitor), 2};
+        r.monitor[1] = 2 * i;
+        r.claim.claim = 3 * i;
+        r.s.priority = i == 3;
+        id[i] = bh_shapes_intern(&w.c.shapes, &r.s);
+    }
+    const struct bh_shape_table *t = &w.c.shapes;
+    uint32_t kept = bh_shapes_kept(t, id[0]);
+    CU_ASSERT(id[0] != id[1] && id[1] != id[2]);
+    CU_ASSERT(kept != id[0] && kept == bh_shapes_kept(t, id[1]) &&
+              kept == bh_shapes_kept(t, id[2]));
+    CU_ASSERT(kept != bh_shapes_kept(t, id[3])); /* another priority */
+    FX_INT(bh_shapes_kept(t, kept), kept);
+    FX_INT(bh_shapes_rec(t, kept)->volumes.n + bh_shapes_rec(t, kept)->claims.n, 0);
+    FX_INT(bh_shapes_rec(t, kept)->flags, BH_SHAPE_HOST_NETWORK);
+    FX_INT(t->e[kept].refs, 3);
+    for (unsigned i = 0; i < 4; i++)
+        bh_shapes_unref(&w.c.shapes, id[i]);
+    FX_INT(t->e[kept].refs, 3); /* the idle ones still know it */
+    r.s.volumes.n = r.s.claims.n = 0;
+    for (unsigned i = 0; i < BH_SHAPES_IDLE + 8; i++) {
+        r.s.priority = (int32_t)i + 2;
+        bh_shapes_unref(&w.c.shapes, bh_shapes_intern(&w.c.shapes, &r.s));
+    }
+    CU_ASSERT(t->used <= BH_SHAPES_IDLE + 8); /* all of the first have gone, with what they were */
+    teardown(&w);
+}
+
 static void test_fork(void)
 {
     struct world w;
@@ -406,5 +452,6 @@ BH_TESTS("scheduler/cache", {"sums reach the columns", test_sums_and_columns},
          {"node order takes zones in turn", test_order},
          {"nominations change their node's row", test_nominations},
          {"shapes are interned and kept for a while", test_shapes},
+         {"shapes know what they are without volumes and claims", test_shapes_kept},
          {"a fork changes nothing of its original", test_fork},
          {"more scalar resources than columns", test_scalars_beyond_the_columns})

@@ -1,0 +1,379 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * scheduler/engine_fail.c - pods that fit nowhere, and pods that were promised a node
+ *
+ * A shape whose pods find no node is asked about again and again. Why each node rejects it is kept
+ * beside the shape's results, with counts per reason; rows that changed are asked anew, through the
+ * per-node filters, when the next pod fails. So a decision's text, the plugins to wake it and what
+ * PostFilter wants to know are there without a visit to every node.
+ *
+ * Invariants (struct bh_fail, when nothing is touched): by_row[row] is what the reference path
+ * would say of the row for any pod of the shape that is not nominated to it; NULL where no node is;
+ *             n[i] rows have status i of the set; a bit in unschedulable for each of exactly that
+ *             code. A row in touched has changed since.
+ * Gives up    (NULL, the caller takes the reference path): a filter fails, more different statuses
+ * than the set holds, extenders.
+ * Runs in:    the engine's thread. Steady state: no malloc.
+ */
+#include <stdio.h>
+
+#include "scheduler/engine_int.h"
+#include "scheduler/preemption/preemption.h"
+
+struct bh_fail {
+    uint32_t n_rows, n_unschedulable;
+    uint8_t *id; /* by row: index of the status + 1, 0 = no node */
+    const struct bh_status **by_row;
+    uint64_t *unschedulable, *touched; /* bits by row */
+    struct bh_status_set set;
+    uint32_t n[BH_STATUS_SET_MAX];
+    struct bh_dry_runs *dry_runs; /* NULL until somebody preempts */
+    char *text;                   /* of the FitError */
+    size_t text_cap;
+    uint32_t text_nodes;
+    bool text_right;
+};
+
+static size_t words(uint32_t rows)
+{
+    return (rows + 63) / 64;
+}
+
+static size_t bytes_of(const struct bh_fail *f)
+{
+    return sizeof *f + f->n_rows * (sizeof *f->id + sizeof *f->by_row) +
+           2 * words(f->n_rows) * sizeof(uint64_t) +
+           (f->dry_runs ? bh_dry_runs_bytes(f->dry_runs) : 0);
+}
+
+static void count_bytes(struct bh_engine *e, struct bh_shape_cache *sc, size_t more, size_t less)
+{
+    sc->bytes += more - less;
+    e->cache_bytes += more - less;
+}
+
+void bh_fail_free(struct bh_shape_cache *sc)
+{
+    struct bh_fail *f = sc->fail;
+
+    if (!f)
+        return;
+    bh_dry_runs_free(f->dry_runs);
+    bh_status_set_fini(&f->set);
+    free(f->id);
+    free(f->by_row);
+    free(f->unschedulable);
+    free(f->touched);
+    free(f->text);
+    free(f);
+    sc->fail = NULL;
+}
+
+void bh_fail_touch(struct bh_shape_cache *sc, const uint32_t *rows, uint32_t n)
+{
+    for (uint32_t i = 0; sc->fail && i < n; i++)
+        sc->fail->touched[rows[i] / 64] |= (uint64_t)1 << (rows[i] % 64);
+}
+
+/* ---- rows --------------------------------------------------------------------------------------
+ */
+
+static struct bh_fail *new_fail(struct bh_engine *e, struct bh_shape_cache *sc)
+{
+    struct bh_fail *f = bh_calloc(1, sizeof *f);
+
+    f->n_rows = sc->index.rows;
+    f->id = bh_calloc(f->n_rows, sizeof *f->id);
+    f->by_row = bh_calloc(f->n_rows, sizeof *f->by_row);
+    f->unschedulable = bh_calloc(words(f->n_rows), sizeof *f->unschedulable);
+    f->touched = bh_memdup(e->cache.cols.bits[BH_ROW_LIVE], words(f->n_rows) * sizeof *f->touched);
+    bh_status_set_init(&f->set);
+    count_bytes(e, sc, bytes_of(f), 0);
+    return f;
+}
+
+/* id: 0 = no node. */
+static void set_row(struct bh_fail *f, uint32_t row, uint32_t id)
+{
+    uint64_t bit = (uint64_t)1 << (row % 64), *word = &f->unschedulable[row / 64];
+
+    if (f->id[row] == id)
+        return;
+    f->text_right = false;
+    if (f->id[row])
+        f->n[f->id[row] - 1]--;
+    f->n_unschedulable -= (*word & bit) != 0;
+    *word &= ~bit;
+    f->id[row] = (uint8_t)id;
+    f->by_row[row] = id ? &f->set.v[id - 1].status : NULL;
+    if (!id)
+        return;
+    f->n[id - 1]++;
+    if (f->by_row[row]->code == BH_UNSCHEDULABLE) {
+        *word |= bit;
+        f->n_unschedulable++;
+    }
+}
+
+/* What the filters say of a row as an id; 0: it passes, or that cannot be kept. */
+static uint32_t ask(struct bh_fail *f, struct bh_cycle *cy, uint32_t row)
+{
+    int by = -1;
+    const struct bh_status *s = bh_run_filter_nominated(cy, cy->calls[0].cache->rows[row], &by);
+
+    if (!s || !bh_status_rejected(s))
+        return 0;
+    return bh_status_set_find(&f->set, s, by) + 1; /* NONE becomes 0 */
+}
+
+static bool settle_row(struct bh_engine *e, struct bh_shape_cache *sc, uint32_t row)
+{
+    struct bh_fail *f = sc->fail;
+    struct bh_arena_mark mark = bh_arena_mark(&e->arena);
+    bool live = bh_row_bit(&e->cache.cols, BH_ROW_LIVE, row);
+    uint32_t id = live ? ask(f, &sc->cy, row) : 0;
+
+    bh_arena_rewind(&e->arena, mark);
+    if (live && !id)
+        return false;
+    set_row(f, row, id);
+    if (f->dry_runs)
+        bh_dry_runs_forget(f->dry_runs, row);
+    return true;
+}
+
+static bool settle(struct bh_engine *e, struct bh_shape_cache *sc)
+{
+    struct bh_fail *f = sc->fail;
+    uint32_t n = 0;
+
+    for (size_t w = 0; w < words(f->n_rows); w++) {
+        for (; f->touched[w]; f->touched[w] &= f->touched[w] - 1, n++)
+            if (!settle_row(e, sc, (uint32_t)(w * 64) + (uint32_t)__builtin_ctzll(f->touched[w])))
+                return false;
+    }
+    bh_watch_rows(e, n);
+    return true;
+}
+
+/* Everything right, or nothing kept. */
+static struct bh_fail *current(struct bh_engine *e, struct bh_shape_cache *sc)
+{
+    bool fresh = !sc->fail;
+
+    if (sc->fail_never)
+        return NULL;
+    if (fresh)
+        sc->fail = new_fail(e, sc);
+    if (settle(e, sc)) {
+        if (fresh)
+            bh_fast_keep_within_budget(e);
+        return sc->fail;
+    }
+    count_bytes(e, sc, 0, bytes_of(sc->fail));
+    bh_fail_free(sc);
+    sc->fail_never =
+        fresh; /* else too many statuses may have come together in the course of time */
+    return NULL;
+}
+
+/* ---- the decision ------------------------------------------------------------------------------
+ */
+
+static int by_name(const void *a, const void *b, void *arg)
+{
+    const struct bh_engine *e = arg;
+    const struct bh_node_info *x = e->cache.rows[*(const uint32_t *)a],
+                              *y = e->cache.rows[*(const uint32_t *)b];
+    return strcmp(bh_sym_text(e->tab, x->name), bh_sym_text(e->tab, y->name));
+}
+
+static void order_by_name(struct bh_engine *e)
+{
+    uint32_t n = 0;
+
+    if (e->by_name_membership == e->cache.membership)
+        return;
+    e->by_name = bh_reallocarray(e->by_name, e->cache.n_nodes + 1, sizeof *e->by_name);
+    for (uint32_t row = 0; row < e->cache.cols.n_rows; row++)
+        if (bh_row_bit(&e->cache.cols, BH_ROW_LIVE, row))
+            e->by_name[n++] = row;
+    if (n > 1)
+        qsort_r(e->by_name, n, sizeof *e->by_name, by_name, e);
+    e->by_name_membership = e->cache.membership;
+}
+
+static const char *fit_text(struct bh_engine *e, struct bh_fail *f)
+{
+    if (!f->text_right || f->text_nodes != e->cache.n_nodes) {
+        const char *text = bh_fit_error_counted(&e->arena, e->cache.n_nodes, &f->set, f->n, NULL);
+        size_t n = strlen(text) + 1;
+        if (n > f->text_cap)
+            f->text = bh_realloc(f->text, f->text_cap = 2 * n);
+        memcpy(f->text, text, n);
+        f->text_nodes = e->cache.n_nodes;
+        f->text_right = true;
+    }
+    return bh_arena_strdup(&e->arena, f->text);
+}
+
+static void fill_reference(struct bh_engine *e, struct bh_fail *f, struct bh_reference *r)
+{
+    static const struct bh_status unspecified = {.code = BH_UNSCHEDULABLE_AND_UNRESOLVABLE};
+
+    r->by_row = f->by_row;
+    r->n_rows = e->cache.cols.n_rows;
+    r->absent = &unspecified;
+    r->evaluated = e->cache.n_nodes;
+    for (uint32_t i = 0; i < f->set.n; i++) {
+        const struct bh_status_entry *s = &f->set.v[i];
+        if (!f->n[i] || s->by < 0)
+            continue;
+        r->rejectors |= (uint64_t)1 << s->by;
+        if (s->status.code == BH_PENDING)
+            r->pending |= (uint64_t)1 << s->by;
+    }
+    r->fit_message = fit_text(e, f);
+}
+
+static const struct bh_kept_diagnosis *diagnosis(struct bh_engine *e, struct bh_shape_cache *sc,
+                                                 uint32_t own_row)
+{
+    struct bh_fail *f = sc->fail;
+    struct bh_kept_diagnosis *k = bh_arena_new(&e->arena, struct bh_kept_diagnosis);
+
+    if (f->n_unschedulable && !f->dry_runs) {
+        f->dry_runs = bh_dry_runs_new(f->n_rows);
+        count_bytes(e, sc, bh_dry_runs_bytes(f->dry_runs), 0);
+        bh_fast_keep_within_budget(e);
+    }
+    if (e->opt.tie_break == BH_TIE_FIRST) {
+        order_by_name(e);
+        k->by_name = e->by_name;
+    }
+    k->unschedulable = f->unschedulable;
+    k->n_unschedulable = f->n_unschedulable;
+    k->dry_runs = f->dry_runs;
+    k->own_row = own_row;
+    k->verify = e->opt.verify;
+    return k;
+}
+
+/* PostFilter gets a cycle of the pod's own, as its plugins may look at the pod. */
+static bool begin(struct bh_engine *e, struct bh_profile *p, const struct bh_pod_info *pod,
+                  const struct bh_shape_cache *sc, int64_t now_ns, struct bh_reference *r)
+{
+    memset(r, 0, sizeof *r);
+    bh_cycle_init(&r->cy, p->fw, &e->cache, &e->objects, pod, &e->arena, now_ns);
+    r->cy.scratch = &e->scratch;
+    r->cy.samples = e->watch.samples;
+    r->cy.rand = e->opt.tie_break == BH_TIE_RANDOM ? &e->rand : NULL;
+    r->cy.sketch = true;
+    bh_run_pre_filter(&r->cy, &r->pf);
+    r->cy.skip_filter |= sc->always;
+    return !r->pf.status && r->pf.nodes.all &&
+           !((r->cy.skip_filter ^ sc->cy.skip_filter) & (p->fw->looking | p->fw->extending));
+}
+
+static uint32_t own_row(const struct bh_engine *e, const struct bh_pod_info *pod)
+{
+    const struct bh_node_info *ni = bh_cache_node(
+        &e->cache, bh_cache_nominated_node(&e->cache, bh_rec_text(pod->rec, pod->rec->uid)));
+
+    return ni ? ni->row : BH_ROW_NONE;
+}
+
+const struct bh_decision *bh_fail_decide(struct bh_engine *e, struct bh_profile *p,
+                                         const struct bh_pod_info *pod, struct bh_shape_cache *sc,
+                                         unsigned flags, int64_t now_ns)
+{
+    uint32_t own = e->cache.nominations.len ? own_row(e, pod) : BH_ROW_NONE, was = 0;
+    struct bh_reference r;
+    struct bh_fail *f = e->ext ? NULL : current(e, sc);
+    uint64_t filtered = bh_watch_now(e), t = filtered;
+
+    if (!f || !begin(e, p, pod, sc, now_ns, &r))
+        return NULL;
+    if (own != BH_ROW_NONE) { /* its own promise does not stand in its way there */
+        uint32_t id = ask(f, &r.cy, own);
+        if (!id)
+            return NULL;
+        was = f->id[own];
+        set_row(f, own, id);
+    }
+    fill_reference(e, f, &r);
+    r.kept = diagnosis(e, sc, own);
+    bh_watch_point(e, p->fw, BH_SEEN_PRE_FILTER, BH_SUCCESS, &t);
+    t -= filtered - e->watch.at[BH_WATCH_START]; /* that was Filter's part, and came first */
+    bh_watch_point(e, p->fw, BH_SEEN_FILTER, BH_SUCCESS, &t);
+    const struct bh_decision *d = bh_decide(e, &r, BH_ROW_NONE, flags);
+    if (own != BH_ROW_NONE)
+        set_row(f, own, was);
+    return d;
+}
+
+static bool same(const struct bh_status *a, const struct bh_status *b)
+{
+    if (!a || !b)
+        return a == b;
+    bool equal = a->code == b->code && a->n_reasons == b->n_reasons && a->plugin == b->plugin;
+    for (uint32_t i = 0; equal && i < a->n_reasons; i++)
+        equal = bh_streq(a->reasons[i], b->reasons[i]);
+    return equal;
+}
+
+void bh_fail_verify(struct bh_engine *e, struct bh_shape_cache *sc, const struct bh_pod_info *pod,
+                    const struct bh_reference *r)
+{
+    struct bh_fail *f = e->ext ? NULL : current(e, sc);
+    uint32_t own = own_row(e, pod), n[BH_STATUS_SET_MAX] = {0}, n_unschedulable = 0;
+    int by;
+
+    if (!f)
+        return;
+    sc->cy.sketch = false;
+    for (uint32_t row = 0; row < f->n_rows; row++) {
+        const struct bh_status *want = NULL, *have = f->by_row[row];
+        if (bh_row_bit(&e->cache.cols, BH_ROW_LIVE, row))
+            want = r ? r->by_row[row] : bh_run_filter_nominated(&sc->cy, e->cache.rows[row], &by);
+        if (row != own && !same(want, have)) {
+            fprintf(stderr,
+                    "verify: why a node is not feasible differs, row %u, shape %u:\n %s\n %s\n",
+                    row, sc->shape, bh_status_message(&e->arena, want),
+                    bh_status_message(&e->arena, have));
+            abort();
+        }
+        if (have)
+            n[f->id[row] - 1]++;
+        n_unschedulable += have && have->code == BH_UNSCHEDULABLE;
+        bh_assert((f->unschedulable[row / 64] >> (row % 64) & 1) ==
+                  (have && have->code == BH_UNSCHEDULABLE));
+    }
+    sc->cy.sketch = true;
+    bh_assert(n_unschedulable == f->n_unschedulable && !memcmp(n, f->n, sizeof n));
+}
+
+/* ---- a promised node ---------------------------------------------------------------------------
+ */
+
+bool bh_promised_run(struct bh_engine *e, struct bh_profile *p, const struct bh_pod_info *pod,
+                     uint32_t row, int64_t now_ns, struct bh_fast *ret)
+{
+    struct bh_pre_filter_result pf;
+    struct bh_cycle cy;
+    int by;
+
+    bh_cycle_init(&cy, p->fw, &e->cache, &e->objects, pod, &e->arena, now_ns);
+    cy.samples = e->watch.samples;
+    cy.sketch = true;
+    bh_run_pre_filter(&cy, &pf);
+    bh_watch_phase(e, BH_WATCH_FILTER);
+    if (pf.status || bh_run_filter_nominated(&cy, e->cache.rows[row], &by))
+        return false;
+    bh_watch_phase(e, BH_WATCH_SCORE);
+    *ret = (struct bh_fast){.n_feasible = 1,
+                            .evaluated = 1,
+                            .n_best = 1,
+                            .rows = bh_arena_memdup(&e->arena, &row, sizeof row)};
+    return true;
+}

@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * scheduler/framework/status_set.c - statuses, each once
+ *
+ * Runs in: the engine's thread.
+ */
+#include "scheduler/framework/status_set.h"
+
+void bh_status_set_init(struct bh_status_set *set)
+{
+    bh_arena_init(&set->arena, 0);
+    set->n = set->last = 0;
+}
+
+void bh_status_set_clear(struct bh_status_set *set)
+{
+    bh_arena_reset(&set->arena);
+    set->n = set->last = 0;
+}
+
+void bh_status_set_fini(struct bh_status_set *set)
+{
+    bh_arena_fini(&set->arena);
+    set->n = set->last = 0;
+}
+
+static bool same(const struct bh_status_entry *e, const struct bh_status *s, int by)
+{
+    if (e->by != by || e->status.code != s->code || e->status.n_reasons != s->n_reasons ||
+        e->status.plugin != s->plugin)
+        return false;
+    for (uint32_t i = 0; i < s->n_reasons; i++)
+        if (!bh_streq(e->status.reasons[i], s->reasons[i]))
+            return false;
+    return true;
+}
+
+static uint32_t add(struct bh_status_set *set, const struct bh_status *s, int by)
+{
+    const char **reasons = bh_arena_new_array(&set->arena, const char *, s->n_reasons + 1);
+
+    for (uint32_t i = 0; i < s->n_reasons; i++)
+        reasons[i] = bh_arena_strdup(&set->arena, s->reasons[i]);
+    set->v[set->n] = (struct bh_status_entry){.status = *s, .by = by};
+    set->v[set->n].status.reasons = reasons;
+    return set->n++;
+}
+
+uint32_t bh_status_set_find(struct bh_status_set *set, const struct bh_status *s, int by)
+{
+    uint32_t i = 0;
+
+    /* Neighbours are mostly rejected for the same reason. */
+    if (set->last < set->n && same(&set->v[set->last], s, by))
+        return set->last;
+    while (i < set->n && !same(&set->v[i], s, by))
+        i++;
+    if (i == BH_STATUS_SET_MAX)
+        return BH_STATUS_SET_NONE;
+    set->last = i < set->n ? i : add(set, s, by);
+    return set->last;
+}

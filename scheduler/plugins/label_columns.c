@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * scheduler/plugins/label_columns.c - the nodes' values of a few label keys, by row
+ *
+ * Runs in: the engine's thread.
+ */
+#include "scheduler/plugins/label_columns.h"
+
+void bh_label_columns_fini(struct bh_label_columns *l)
+{
+    for (unsigned i = 0; i < BH_LABEL_COLUMNS; i++)
+        free(l->column[i].value);
+    memset(l, 0, sizeof *l);
+}
+
+static void read_row(struct bh_label_column *k, const struct bh_cache *c, uint32_t row)
+{
+    const struct bh_node_info *ni = c->rows[row];
+
+    k->value[row] = BH_LABEL_ABSENT;
+    if (ni)
+        (void)bh_labels_get(bh_rec_at(ni->rec, ni->rec->labels, struct bh_kv), ni->rec->labels.n,
+                            k->key, &k->value[row]);
+}
+
+static void read_all(struct bh_label_column *k, const struct bh_cache *c)
+{
+    if (k->cap < c->cols.cap_rows) {
+        k->cap = c->cols.cap_rows;
+        free(k->value);
+        k->value = bh_reallocarray(NULL, k->cap, sizeof *k->value);
+    }
+    for (uint32_t row = 0; row < c->cols.n_rows; row++)
+        read_row(k, c, row);
+    k->log_pos = c->log_end;
+}
+
+/* The key's column; of others that of the least recently used key. */
+static struct bh_label_column *place_of(struct bh_label_columns *l, bh_sym key)
+{
+    struct bh_label_column *oldest = &l->column[0];
+
+    for (unsigned i = 0; i < BH_LABEL_COLUMNS; i++) {
+        if (l->column[i].value && l->column[i].key == key)
+            return &l->column[i];
+        if (l->column[i].used < oldest->used)
+            oldest = &l->column[i];
+    }
+    return oldest;
+}
+
+const bh_sym *bh_label_column(struct bh_label_columns *l, const struct bh_cache *c, bh_sym key)
+{
+    struct bh_label_column *k = place_of(l, key);
+    bool anew = !k->value || k->key != key || k->log_pos < c->log_begin ||
+                k->cap < c->cols.cap_rows || c->log_end - k->log_pos > c->cols.n_rows;
+
+    k->key = key;
+    k->used = ++l->clock;
+    if (anew)
+        read_all(k, c);
+    for (; k->log_pos < c->log_end; k->log_pos++) {
+        uint32_t i = k->log_pos & (c->log_cap - 1);
+        if (c->log_what[i] == BH_ROW_NODE)
+            read_row(k, c, c->log[i]);
+    }
+    return k->value;
+}
