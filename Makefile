@@ -55,7 +55,8 @@ LIBS_berth-simulator := simulator scheduler common/bus common/api common/snapsho
 LIBS_berth           := cli simulator scheduler common/bus common/api common/snapshot common/k8s common/data common/http common/base
 
 # ---- flags ---------------------------------------------------------------------------------------
-PKGS     := libcurl libssl libcrypto libzmq libprotobuf-c yaml-0.1 libuv libmicrohttpd gnutls sqlite3
+PKGS     := libcurl libssl libcrypto libzmq libprotobuf-c yaml-0.1 libuv libmicrohttpd gnutls sqlite3 \
+            libnghttp2
 WARN     := -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wvla -Wpointer-arith \
             -Wwrite-strings -Wformat=2 -Wundef -Wno-format-nonliteral \
             $(if $(WERROR),-Werror)
@@ -64,7 +65,7 @@ CPPFLAGS := -I. -I$(BUILD)/gen -D_GNU_SOURCE $(shell pkg-config --cflags $(PKGS)
 CFLAGS   := -std=c17 $(OPT) $(WARN) $(HARDEN) -ffp-contract=off -fno-strict-aliasing \
             -fno-omit-frame-pointer -pthread $(if $(SANITIZE),-fsanitize=$(SANITIZE)) $(CFLAGS)
 LDFLAGS  := -pie -Wl,-z,relro,-z,now -pthread $(if $(SANITIZE),-fsanitize=$(SANITIZE)) $(LDFLAGS)
-LDLIBS   := $(shell pkg-config --libs $(PKGS) 2>/dev/null) -lz -lm -lrt
+LDLIBS   := $(shell pkg-config --libs $(PKGS) 2>/dev/null) -lhttp_parser -lz -lm -lrt
 GENFLAGS := -Wno-unused-parameter -Wno-undef -Wno-shadow -Wno-missing-prototypes
 
 # ---- generated code ------------------------------------------------------------------------------

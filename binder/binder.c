@@ -51,9 +51,20 @@ void bh_binder_flush(struct bh_binder *b)
     if (!sent)
         return;
     b->n_results -= sent;
+    b->answer_now = b->n_results > 0;
     memmove(b->results, b->results + sent, b->n_results * sizeof(*b->results));
     if (!b->n_results)
         bh_arena_reset(&b->result_arena);
+}
+
+/* Nobody waits for the word that a bind is done: the watcher tells of the pod itself. Such answers
+ * leave in company. */
+static bool may_wait(const struct bh_binder *b, const Berth__WorkItem *item, Berth__Outcome o)
+{
+    return o == BERTH__OUTCOME__OUTCOME_DONE && !item->write && !b->stopping &&
+           (item->kind == BERTH__WORK_KIND__WORK_BIND ||
+            item->kind == BERTH__WORK_KIND__WORK_PATCH_STATUS ||
+            item->kind == BERTH__WORK_KIND__WORK_EVENT);
 }
 
 void bh_binder_answer(struct bh_binder *b, uint64_t epoch, const Berth__WorkItem *item,
@@ -72,6 +83,7 @@ void bh_binder_answer(struct bh_binder *b, uint64_t epoch, const Berth__WorkItem
         b->results = bh_reallocarray(b->results, b->cap_results, sizeof(*b->results));
     }
     r = &b->results[b->n_results++];
+    b->answer_now |= !may_wait(b, item, o);
     berth__work_result__init(r);
     r->has_id = r->has_epoch = r->has_outcome = r->has_code = r->has_latency_ns = true;
     r->id = item->id;
@@ -144,6 +156,7 @@ static bool report(struct bh_binder *b)
 
 bool bh_binder_raise_epoch(struct bh_binder *b, uint64_t epoch)
 {
+    bh_binder_flush(b); /* what has ended is told before what runs */
     if (b->n_jobs && !report(b))
         return false;
     bh_log_info("Scheduler is here", bh_kv_u("epoch", epoch), bh_kv_u("held", b->n_jobs));
@@ -232,9 +245,19 @@ static void on_heartbeat(uv_timer_t *t)
     (void)say_hello(b, NULL, 0);
 }
 
+static void on_answers_due(uv_timer_t *t)
+{
+    bh_binder_flush(t->data);
+}
+
 static void on_prepare(uv_prepare_t *p)
 {
-    bh_binder_flush(p->data);
+    struct bh_binder *b = p->data;
+
+    if (b->answer_now || b->n_results >= BH_BINDER_ANSWERS)
+        bh_binder_flush(b);
+    else if (b->n_results && !uv_is_active((uv_handle_t *)&b->answers))
+        uv_timer_start(&b->answers, on_answers_due, BH_BINDER_ANSWER_MS, 0);
 }
 
 /* ---- stop --------------------------------------------------------------------------------------
@@ -345,6 +368,7 @@ static int open_clients(struct bh_binder *b, struct bh_err *err)
     ao.user_agent = "berth-binder/" BH_VERSION " (linux/" BH_ARCH ")";
     ao.field_manager = BH_API_FIELD_MANAGER;
     ao.max_connections = 8;
+    ao.lean = true;
     ao.metrics = b->metrics;
     int rc = bh_api_client_new(b->loop, b->o.api, &ao, &b->client, err);
 
@@ -354,6 +378,8 @@ static int open_clients(struct bh_binder *b, struct bh_err *err)
     ao.user_agent = "berth-binder/" BH_VERSION " (linux/" BH_ARCH ")";
     ao.field_manager = BH_API_FIELD_MANAGER;
     ao.max_connections = 4;
+    ao.lean = true;
+    ao.linger_ms = BH_BINDER_LINGER_MS;
     ao.metrics = b->metrics; /* counted together, as upstream's clients */
     return bh_api_client_new(b->loop, b->o.api, &ao, &b->event_client, err);
 }
@@ -377,7 +403,7 @@ static int open_bus(struct bh_binder *b, struct bh_err *err)
                          &b->bus, err);
     }
     if (rc == 0)
-        b->bus_poll = bh_zpoll_new(b->loop, bh_bus_socket(b->bus), on_readable, NULL, b);
+        b->bus_poll = bh_bus_poll_new(b->loop, b->bus, on_readable, b);
     return rc;
 }
 
@@ -408,8 +434,9 @@ int bh_binder_open(struct bh_binder *b, const struct bh_binder_options *o, uv_lo
     uv_timer_init(loop, &b->heartbeat);
     uv_timer_init(loop, &b->stop_timer);
     uv_timer_init(loop, &b->series_timer);
+    uv_timer_init(loop, &b->answers);
     uv_prepare_init(loop, &b->flush);
-    b->heartbeat.data = b->flush.data = b->series_timer.data = b;
+    b->heartbeat.data = b->flush.data = b->series_timer.data = b->answers.data = b;
     rc = open_clients(b, err);
     if (rc == 0)
         rc = open_bus(b, err);
@@ -439,11 +466,12 @@ void bh_binder_close(struct bh_binder *b)
         bh_bus_linger(b->bus, b->epoch ? GOODBYE_MS : 0);
     }
     bh_probes_free(b->probes);
-    bh_zpoll_close(b->bus_poll);
+    bh_bus_poll_close(b->bus_poll);
     bh_bus_close(b->bus);
     uv_close((uv_handle_t *)&b->heartbeat, NULL);
     uv_close((uv_handle_t *)&b->stop_timer, NULL);
     uv_close((uv_handle_t *)&b->series_timer, NULL);
+    uv_close((uv_handle_t *)&b->answers, NULL);
     bh_series_fini(&b->series);
     uv_close((uv_handle_t *)&b->flush, NULL);
     bh_metrics_free(b->metrics);

@@ -47,6 +47,10 @@
 #define BH_BINDER_EVENTS_MAX   10000u /* events that wait; the oldest are dropped first */
 /* Event writes in flight at a time, on connections of their own. */
 #define BH_BINDER_EVENTS_RUNNING 128u
+/* Answers that nobody waits for leave together: after this long, or so many. */
+#define BH_BINDER_ANSWER_MS 50u
+#define BH_BINDER_ANSWERS   64u
+#define BH_BINDER_LINGER_MS 50u /* events leave, and are answered, in company */
 
 struct bh_binder_options {
     const char *runtime_dir;
@@ -67,7 +71,7 @@ struct bh_binder {
     uv_loop_t *loop;
     struct bh_api_client *client, *event_client;
     struct bh_bus *bus;
-    struct bh_zpoll *bus_poll;
+    struct bh_bus_poll *bus_poll;
     char name[128], hostname[96];
     uint64_t epoch;    /* newest scheduler seen */
     bool deaf;         /* told so */
@@ -92,7 +96,8 @@ struct bh_binder {
     uint32_t n_results, cap_results;
     struct bh_arena result_arena;
 
-    uv_timer_t heartbeat, stop_timer, series_timer;
+    bool answer_now; /* one of results is waited for */
+    uv_timer_t heartbeat, stop_timer, series_timer, answers;
     uv_prepare_t flush;
     uint64_t progress;
     bool stopping; /* no new work; what is out may end */

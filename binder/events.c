@@ -22,6 +22,7 @@ struct bh_event_job {
     bool patching;                 /* what is sent now */
     uint64_t term;                 /* of the lease; 0 = written at any time */
     unsigned tries;
+    bool paused;      /* pause is a handle of the loop */
     uv_timer_t pause; /* active: waits to be repeated */
 };
 
@@ -46,6 +47,14 @@ static void on_pause_closed(uv_handle_t *h)
     job_free(h->data);
 }
 
+static void job_end(struct bh_event_job *j)
+{
+    if (j->paused)
+        uv_close((uv_handle_t *)&j->pause, on_pause_closed);
+    else
+        job_free(j);
+}
+
 static void send_event(struct bh_event_job *j);
 
 static void on_pause(uv_timer_t *t)
@@ -65,7 +74,7 @@ static void finish(struct bh_event_job *j, const char *result)
     if (j->next)
         j->next->prev = j->prev;
     b->n_events_running--;
-    uv_close((uv_handle_t *)&j->pause, on_pause_closed);
+    job_end(j);
     pump(b);
     bh_binder_ended(b);
 }
@@ -77,6 +86,15 @@ static bool turned(struct bh_event_job *j, const struct bh_api_reply *r)
         return false;
     j->patching = !j->patching;
     return true;
+}
+
+static void wait(struct bh_event_job *j, uint64_t ms)
+{
+    if (!j->paused)
+        uv_timer_init(j->b->loop, &j->pause);
+    j->paused = true;
+    j->pause.data = j;
+    uv_timer_start(&j->pause, on_pause, ms, 0);
 }
 
 static void on_done(void *arg, const struct bh_api_reply *r)
@@ -95,7 +113,7 @@ static void on_done(void *arg, const struct bh_api_reply *r)
     if (!unclear && r->outcome == BH_API_OK && (r->code == 201 || r->code == 200 || r->code == 409))
         finish(j, "written"); /* 409: an earlier try of the same name arrived */
     else if (unclear && ++j->tries < EVENT_TRIES && !j->b->stopping)
-        uv_timer_start(&j->pause, on_pause, ms + bh_rand_below(&j->b->rand, ms + 1), 0);
+        wait(j, ms + bh_rand_below(&j->b->rand, ms + 1));
     else
         finish(j, "failed");
 }
@@ -134,7 +152,7 @@ static void drop_first(struct bh_binder *b, const char *result)
         b->events_tail = NULL;
     b->n_events--;
     count(b, result);
-    uv_close((uv_handle_t *)&j->pause, on_pause_closed);
+    job_end(j);
 }
 
 static void pump(struct bh_binder *b)
@@ -162,8 +180,6 @@ static void pump(struct bh_binder *b)
 static void enqueue(struct bh_binder *b, struct bh_event_job *j)
 {
     j->b = b;
-    uv_timer_init(b->loop, &j->pause);
-    j->pause.data = j;
     if (b->n_events >= BH_BINDER_EVENTS_MAX)
         drop_first(b, "dropped");
     if (b->events_tail)
@@ -248,7 +264,7 @@ void bh_binder_drop_events(struct bh_binder *b)
         drop_first(b, "dropped");
     for (struct bh_event_job *j = b->events_running; j; j = next) {
         next = j->next;
-        if (uv_is_active((uv_handle_t *)&j->pause))
+        if (j->paused && uv_is_active((uv_handle_t *)&j->pause))
             finish(j, "dropped");
     }
 }

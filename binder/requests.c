@@ -63,11 +63,12 @@ static void add_str(struct bh_buf *b, const char *s)
     bh_buf_add_json_str(b, s ? s : "", s ? strlen(s) : 0);
 }
 
+/* key: one of ours, nothing in it needs an escape */
 static void add_field(struct bh_buf *b, const char *key, const char *value)
 {
-    bh_buf_addc(b, ',');
-    add_str(b, key);
-    bh_buf_addc(b, ':');
+    bh_buf_adds(b, ",\"");
+    bh_buf_adds(b, key);
+    bh_buf_adds(b, "\":");
     add_str(b, value);
 }
 
@@ -75,8 +76,11 @@ void bh_request_bind(struct bh_buf *path, struct bh_buf *body, const Berth__Work
                      unsigned timeout_s)
 {
     pod_path(path, it, "/binding");
-    if (timeout_s)
-        bh_buf_addf(path, "?timeout=%us", timeout_s);
+    if (timeout_s) {
+        bh_buf_adds(path, "?timeout=");
+        bh_buf_addi64(path, timeout_s);
+        bh_buf_addc(path, 's');
+    }
     bh_buf_reset(body);
     bh_buf_adds(body, "{\"apiVersion\":\"v1\",\"kind\":\"Binding\",\"metadata\":{\"name\":");
     add_str(body, it->name);
@@ -173,7 +177,9 @@ void bh_request_event(struct bh_buf *path, struct bh_buf *body, const Berth__Wor
                 "{\"apiVersion\":\"events.k8s.io/v1\",\"kind\":\"Event\",\"metadata\":{\"name\":");
     add_str(body, name);
     add_field(body, "namespace", it->namespace_);
-    bh_buf_addf(body, "},\"eventTime\":\"%s\"", now);
+    bh_buf_adds(body, "},\"eventTime\":\"");
+    bh_buf_adds(body, now);
+    bh_buf_addc(body, '"');
     add_field(body, "reportingController", controller);
     add_field(body, "reportingInstance", instance);
     add_field(body, "action", e->action);

@@ -31,6 +31,7 @@ struct bh_job {
     bool writing;                 /* the request that runs is counted in n_writing */
     unsigned tries;
     bool last_pause;  /* the deadline comes before the next try may */
+    bool paused;      /* pause is a handle of the loop; most jobs never need it */
     uv_timer_t pause; /* active: waits to be repeated */
 };
 
@@ -57,13 +58,21 @@ void bh_batch_unref(struct bh_batch *b)
     free(b);
 }
 
-static void on_closed(uv_handle_t *h)
+static void job_free(struct bh_job *j)
 {
-    struct bh_job *j = h->data;
-
     bh_object_job_free(j->object);
     bh_batch_unref(j->batch);
     free(j);
+}
+
+static void on_closed(uv_handle_t *h)
+{
+    job_free(h->data);
+}
+
+static bool waits(const struct bh_job *j)
+{
+    return j->paused && uv_is_active((const uv_handle_t *)&j->pause);
 }
 
 static bool only_reads(const struct bh_job *j)
@@ -84,7 +93,10 @@ static void job_end(struct bh_job *j)
     b->n_jobs--;
     if (j->epoch < b->epoch)
         b->n_old_jobs--;
-    uv_close((uv_handle_t *)&j->pause, on_closed);
+    if (j->paused)
+        uv_close((uv_handle_t *)&j->pause, on_closed);
+    else
+        job_free(j);
     bh_binder_ended(b);
 }
 
@@ -139,6 +151,11 @@ static void again(struct bh_job *j, const struct bh_api_reply *r, const char *wh
         return;
     }
     j->last_pause = ms * 1000000 >= left;
+    if (!j->paused) {
+        uv_timer_init(j->b->loop, &j->pause);
+        j->pause.data = j;
+        j->paused = true;
+    }
     uv_update_time(j->b->loop); /* else the pause would be short by the time since the loop woke */
     uv_timer_start(&j->pause, on_pause, BH_MIN(ms, left / 1000000 + 1), 0);
 }
@@ -350,8 +367,6 @@ static void take_item(struct bh_binder *b, struct bh_batch *batch, const Berth__
     j->taken_ns = bh_mono_ns();
     j->object = object;
     j->step = first_step(it);
-    uv_timer_init(b->loop, &j->pause);
-    j->pause.data = j;
     j->next = b->jobs;
     if (b->jobs)
         b->jobs->prev = j;
@@ -418,7 +433,7 @@ void bh_binder_drop_jobs(struct bh_binder *b)
 
     for (struct bh_job *j = b->jobs; j; j = next) {
         next = j->next;
-        if (uv_is_active((uv_handle_t *)&j->pause))
+        if (waits(j))
             answer(j, BERTH__OUTCOME__OUTCOME_UNKNOWN, 0, "", "the binder stops");
     }
 }

@@ -5,18 +5,22 @@
  * Latency of a pod: from the API server's answer to its creation until the watch shows it bound; so
  * it holds watcher, scheduler, binder and both trips through the API server. A pod is decided when
  * it has a node or a PodScheduled=False condition. Runs in: one libuv loop; at most `parallel`
- * creations on the wire.
+ * creations on the wire, pipelined where the server is plain HTTP.
  */
 #include "cli/load.h"
 #include "common/api/reflector.h"
 #include "common/base/loop.h"
 #include "common/base/map.h"
+#include "common/http/burst.h"
 #include "common/k8s/codec.h"
 #include "proto/kubernetes/kubernetes.pb-c.h"
 #include <errno.h>
 
 #define REQUEST_NS       UINT64_C(30000000000)
 #define MAX_ERRORS_SHOWN 5u
+#define PIPELINE_MAX     1024 /* creations on all connections; more wait */
+#define CONNECTIONS      8u
+#define KEY_MAX          600
 #define CREATE_TRIES                                                                               \
     5u /* when no definite reply came; a repeat of a creation that happened gets 409 */
 
@@ -29,6 +33,7 @@ struct tracked {
 struct load {
     uv_loop_t loop;
     struct bh_api_client *client;
+    struct bh_burst *burst; /* creates; NULL: the server is not plain HTTP, the client creates */
     struct bh_reflector *pods_watch;
     struct bh_signals *signals;
     uv_timer_t timer;
@@ -56,20 +61,51 @@ struct creation {
 };
 
 static void fill(struct load *l);
-static void create(struct creation *c);
 
-static void keep_error(struct load *l, const struct bh_api_reply *r)
+static void creation_over(struct creation *c, bool canceled)
+{
+    struct load *l = c->l;
+
+    l->out--;
+    l->done++;
+    if (c->pod) {
+        struct tracked *t = &l->tracked[c->i];
+        t->created_ns = bh_mono_ns();
+        l->last_change_ns = t->created_ns;
+    }
+    free(c);
+    if (!canceled)
+        fill(l);
+}
+
+static void keep_error(struct load *l, int code, struct bh_str body, const char *error)
 {
     struct bh_api_status s = {0};
 
-    if (r->outcome == BH_API_OK)
-        bh_decode_status(r->body.p, r->body.n, r->code, &s);
+    if (!error)
+        bh_decode_status(body.p, body.n, code, &s);
     if (!l->failed++)
-        snprintf(l->error, sizeof(l->error), "%s",
-                 r->outcome == BH_API_OK ? s.message
-                 : r->error              ? r->error
-                                         : "no reply");
+        snprintf(l->error, sizeof(l->error), "%s", error ? error : s.message);
 }
+
+static void creation_path(const struct creation *c, struct bh_buf *path)
+{
+    if (!c->pod) {
+        bh_buf_adds(path, "/api/v1/nodes");
+        return;
+    }
+    bh_buf_adds(path, "/api/v1/namespaces/");
+    bh_url_escape(path, c->l->set.pods[c->i].namespace_);
+    bh_buf_adds(path, "/pods");
+}
+
+static const struct bh_load_item *item_of(const struct creation *c)
+{
+    return c->pod ? &c->l->set.pods[c->i] : &c->l->set.nodes[c->i];
+}
+
+/* With patience: the client repeats what was refused for now, this function what has no answer. */
+static void create_slowly(struct creation *c);
 
 static void on_created(void *arg, const struct bh_api_reply *r)
 {
@@ -78,28 +114,21 @@ static void on_created(void *arg, const struct bh_api_reply *r)
     bool unclear = r->outcome == BH_API_TRANSPORT || r->outcome == BH_API_TIMEOUT || r->code >= 500;
 
     if (unclear && ++c->tries < CREATE_TRIES && !l->stopping) {
-        create(c);
+        create_slowly(c);
         return;
     }
-    l->out--;
-    l->done++;
     /* 409: it exists, from a try whose reply was lost or from before */
     if (r->outcome != BH_API_OK || (r->code >= 300 && r->code != 409))
-        keep_error(l, r);
-    if (c->pod) {
-        struct tracked *t = &l->tracked[c->i];
-        t->created_ns = bh_mono_ns();
-        l->last_change_ns = t->created_ns;
-    }
-    free(c);
-    if (r->outcome != BH_API_CANCELED)
-        fill(l);
+        keep_error(l, r->code, r->body,
+                   r->outcome == BH_API_OK ? NULL
+                   : r->error              ? r->error
+                                           : "no reply");
+    creation_over(c, r->outcome == BH_API_CANCELED);
 }
 
-static void create(struct creation *c)
+static void create_slowly(struct creation *c)
 {
-    const struct load *l = c->l;
-    const struct bh_load_item *it = c->pod ? &l->set.pods[c->i] : &l->set.nodes[c->i];
+    const struct bh_load_item *it = item_of(c);
     struct bh_buf path = {0};
     struct bh_api_call call = {.method = "POST",
                                .content_type = "application/json",
@@ -110,15 +139,42 @@ static void create(struct creation *c)
                                .on_done = on_created,
                                .arg = c};
 
-    if (c->pod) {
-        bh_buf_adds(&path, "/api/v1/namespaces/");
-        bh_url_escape(&path, it->namespace_);
-        bh_buf_adds(&path, "/pods");
-    } else {
-        bh_buf_adds(&path, "/api/v1/nodes");
-    }
+    creation_path(c, &path);
     call.path = bh_buf_str(&path);
     (void)bh_api_start(c->l->client, &call);
+    bh_buf_fini(&path);
+}
+
+static void on_burst_created(void *arg, const struct bh_burst_reply *r)
+{
+    struct creation *c = arg;
+    bool again = r->error || r->code == 429 || r->code >= 500;
+
+    if (again && r->error != -ECANCELED && !c->l->stopping) {
+        create_slowly(c);
+        return;
+    }
+    if (r->error || (r->code >= 300 && r->code != 409))
+        keep_error(c->l, r->code, r->body, r->error ? strerror(-r->error) : NULL);
+    creation_over(c, r->error == -ECANCELED);
+}
+
+static void create(struct creation *c)
+{
+    const struct bh_load_item *it = item_of(c);
+    struct bh_buf path = {0};
+
+    if (!c->l->burst) {
+        create_slowly(c);
+        return;
+    }
+    creation_path(c, &path);
+    bh_burst_send(c->l->burst, &(struct bh_burst_call){.method = "POST",
+                                                       .path = bh_buf_str(&path),
+                                                       .content_type = "application/json",
+                                                       .body = {it->json, it->json_n},
+                                                       .on_done = on_burst_created,
+                                                       .arg = c});
     bh_buf_fini(&path);
 }
 
@@ -136,6 +192,19 @@ static void fill(struct load *l)
 
 /* ---- watching ----------------------------------------------------------------------------------
  */
+
+/* "namespace/name"; 0 = longer than any real one. */
+static size_t pod_key(char out[static KEY_MAX], const char *ns, const char *name)
+{
+    size_t a = strlen(ns), b = strlen(name);
+
+    if (a + 1 + b >= KEY_MAX)
+        return 0;
+    memcpy(out, ns, a);
+    out[a] = '/';
+    memcpy(out + a + 1, name, b);
+    return a + 1 + b;
+}
 
 static void set_state(struct load *l, struct tracked *t, enum state s)
 {
@@ -162,14 +231,13 @@ static void on_pod(void *arg, const struct bh_kind_info *k, const struct bh_refl
     struct load *l = arg;
     const K8s__Pod *p = (const K8s__Pod *)ev->object;
     struct tracked *t;
-    char key[600];
-    int n;
+    char key[KEY_MAX];
 
     (void)k;
     if (ev->type == BH_WATCH_DELETED || !p || !p->spec)
         return;
-    n = snprintf(key, sizeof(key), "%s/%s", ev->ns, ev->name);
-    t = n > 0 && (size_t)n < sizeof(key) ? bh_map_get(&l->by_name, key, (size_t)n) : NULL;
+    size_t n = pod_key(key, ev->ns, ev->name);
+    t = n ? bh_map_get(&l->by_name, key, n) : NULL;
     if (!t)
         return;
     if (p->spec->nodename && *p->spec->nodename) {
@@ -389,6 +457,27 @@ static int read_source(struct load *l, const struct arguments *a, struct bh_err 
     return 0;
 }
 
+/* Straight to a server that needs nothing but plain HTTP, as the built-in one does; any other is
+ * the client's business alone. */
+static void open_burst(struct load *l, const struct bh_api_config *cfg)
+{
+    bool bare = !cfg->token && !cfg->token_file && !cfg->username && !cfg->exec &&
+                !cfg->impersonate && !cfg->proxy_url && !getenv("http_proxy");
+
+    unsigned depth =
+        (unsigned)((BH_MIN(l->parallel, PIPELINE_MAX) + CONNECTIONS - 1) / CONNECTIONS);
+
+    if (bare && strncmp(cfg->server, "http://", 7) == 0)
+        (void)bh_burst_new(&l->loop,
+                           &(struct bh_burst_options){.server = cfg->server,
+                                                      .unix_socket = cfg->unix_socket,
+                                                      .headers = "User-Agent: berth-load\r\n"
+                                                                 "Accept: application/json\r\n",
+                                                      .connections = CONNECTIONS,
+                                                      .depth = depth},
+                           &l->burst, NULL);
+}
+
 static int open_cluster(struct load *l, const struct arguments *a, struct bh_api_config **cfg,
                         struct bh_err *err)
 {
@@ -399,19 +488,21 @@ static int open_cluster(struct load *l, const struct arguments *a, struct bh_api
     if (rc == 0)
         rc = bh_api_client_new(
             &l->loop, *cfg,
-            &(struct bh_api_options){.user_agent = "berth-load", .max_connections = 8}, &l->client,
-            err);
+            &(struct bh_api_options){.user_agent = "berth-load", .max_connections = CONNECTIONS},
+            &l->client, err);
     if (rc < 0)
         return rc;
+    open_burst(l, *cfg);
     cb.on_event = on_pod;
     cb.on_synced = on_synced;
     cb.on_trouble = on_trouble;
     cb.arg = l;
     l->tracked = bh_calloc(BH_MAX(l->set.n_pods, (size_t)1), sizeof(*l->tracked));
     for (size_t i = 0; i < l->set.n_pods; i++) {
-        char key[600];
-        int n = snprintf(key, sizeof(key), "%s/%s", l->set.pods[i].namespace_, l->set.pods[i].name);
-        (void)bh_map_put(&l->by_name, key, (size_t)n, &l->tracked[i]);
+        char key[KEY_MAX];
+        size_t n = pod_key(key, l->set.pods[i].namespace_, l->set.pods[i].name);
+        if (n)
+            (void)bh_map_put(&l->by_name, key, n, &l->tracked[i]);
     }
     if (l->set.n_pods)
         l->pods_watch = bh_reflector_new(&l->loop, l->client, &bh_kinds[BH_KIND_POD], &cb);
@@ -421,6 +512,7 @@ static int open_cluster(struct load *l, const struct arguments *a, struct bh_api
 static void cleanup(struct load *l)
 {
     bh_reflector_free(l->pods_watch);
+    bh_burst_free(l->burst);
     bh_api_client_free(l->client);
     bh_signals_close(l->signals);
     bh_loop_drain_close(&l->loop);

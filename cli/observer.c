@@ -256,7 +256,6 @@ int bh_observer_read(struct bh_observer *o, const char *runtime_dir, struct bh_e
     bh_progress_init(&progress);
     while (rc == 0) {
         unsigned work = bh_intake_follow(&o->in, FOLLOW_EVENTS);
-        struct pollfd pfd = {.fd = bh_bus_fd(o->in.feed), .events = POLLIN};
         work += bh_intake_drain(&o->in, MESSAGES);
         bh_intake_tick(&o->in);
         if (bh_intake_complete(&o->in)) /* a busy cluster always has news */
@@ -267,7 +266,7 @@ int bh_observer_read(struct bh_observer *o, const char *runtime_dir, struct bh_e
             bh_mono_ns() - news > PATIENCE_NS)
             rc = gave_up(o, runtime_dir, err);
         else if (!work)
-            (void)poll(&pfd, 1, IDLE_MS);
+            bh_bus_wait(o->in.feed, IDLE_MS);
         draw(o, &progress, began);
     }
     bh_progress_end(&progress);

@@ -24,7 +24,7 @@ struct bh_front_control {
     uv_loop_t *loop;
     char *runtime_dir;
     struct bh_bus *bus; /* NULL until the first question, and after the scheduler was gone */
-    struct bh_zpoll *poll;
+    struct bh_bus_poll *poll;
     struct bh_arena arena;
     uint64_t id;
     struct questions asked;
@@ -73,7 +73,7 @@ static bool on_readable(void *arg)
 
 static void hang_up(struct bh_front_control *c)
 {
-    bh_zpoll_close(bh_take_ptr(c->poll));
+    bh_bus_poll_close(bh_take_ptr(c->poll));
     bh_bus_close(bh_take_ptr(c->bus));
 }
 
@@ -95,7 +95,7 @@ static const char *connect_to(struct bh_front_control *c)
     snprintf(identity, sizeof(identity), "f-%016llx", (unsigned long long)bh_rand_entropy());
     if (bh_bus_open(BH_BUS_DEALER_CONNECT, endpoint, identity, &c->bus, &err) < 0)
         return "berth-scheduler's control socket cannot be used";
-    c->poll = bh_zpoll_new(c->loop, bh_bus_socket(c->bus), on_readable, NULL, c);
+    c->poll = bh_bus_poll_new(c->loop, c->bus, on_readable, c);
     return NULL;
 }
 

@@ -45,7 +45,7 @@ struct bh_resources {
     struct bh_map pods;      /* uid -> pod */
     struct bh_symtab *names; /* of resources */
     struct bh_bus *feed;
-    struct bh_zpoll *poll;
+    struct bh_bus_poll *poll;
     uv_timer_t tick;
     struct bh_arena bus_arena, object_arena;
     bool begun, synced;
@@ -276,7 +276,7 @@ static bool on_readable(void *arg)
 
 static void close_feed(struct bh_resources *r)
 {
-    bh_zpoll_close(bh_take_ptr(r->poll));
+    bh_bus_poll_close(bh_take_ptr(r->poll));
     bh_bus_close(bh_take_ptr(r->feed));
     r->begun = false;
     clear(r);
@@ -294,7 +294,7 @@ static void open_feed(struct bh_resources *r)
     if (bh_bus_endpoint(r->runtime_dir, "watcher", endpoint, &err) < 0 ||
         bh_bus_open(BH_BUS_DEALER_CONNECT, endpoint, identity, &r->feed, &err) < 0)
         return; /* the next tick tries again */
-    r->poll = bh_zpoll_new(r->loop, bh_bus_socket(r->feed), on_readable, NULL, r);
+    r->poll = bh_bus_poll_new(r->loop, r->feed, on_readable, r);
     r->epoch = bh_boot_ns();
     say(r);
 }

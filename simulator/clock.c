@@ -279,10 +279,16 @@ static void split_time(int64_t wall_ns, struct tm *tm, int *us)
 
 void bh_sim_time(char out[static 32], int64_t wall_ns)
 {
+    static _Thread_local int64_t last_s = INT64_MIN; /* asked for several times a request */
+    static _Thread_local char last[32];
     struct tm tm;
     int us;
-    split_time(wall_ns, &tm, &us);
-    strftime(out, 32, "%Y-%m-%dT%H:%M:%SZ", &tm);
+    if (wall_ns / 1000000000 != last_s) {
+        split_time(wall_ns, &tm, &us);
+        strftime(last, sizeof(last), "%Y-%m-%dT%H:%M:%SZ", &tm);
+        last_s = wall_ns / 1000000000;
+    }
+    memcpy(out, last, sizeof(last));
 }
 
 void bh_sim_time_micro(char out[static 40], int64_t wall_ns)

@@ -4,22 +4,19 @@
  */
 #include "simulator/req.h"
 
-bool bh_sim_encode_pb(struct bh_arena *a, const struct bh_sim_type *t, const struct bh_json *tree,
+bool bh_sim_encode_pb(struct bh_sim *s, const struct bh_sim_type *t, const struct bh_json *tree,
                       bool envelope, struct bh_buf *out)
 {
-    ProtobufCMessage *m;
-    if (!t->pb || bh_json_to_pb(a, t->pb, tree, &m, NULL, NULL) < 0)
-        return false;
-    if (!envelope) {
-        bh_pb_pack(out, m);
-        return true;
-    }
     char api_version[80];
+    if (!t->pb)
+        return false;
+    if (!envelope)
+        return bh_json_to_wire(s->plans, t->pb, tree, out) == 0;
+    bh_buf_reset(&s->wire);
+    if (bh_json_to_wire(s->plans, t->pb, tree, &s->wire) < 0)
+        return false;
     bh_sim_type_api_version(t, api_version);
-    size_t n = protobuf_c_message_get_packed_size(m);
-    uint8_t *raw = bh_arena_alloc(a, n ? n : 1);
-    protobuf_c_message_pack(m, raw);
-    bh_envelope_write(out, api_version, t->kind, raw, n);
+    bh_envelope_write(out, api_version, t->kind, s->wire.p, s->wire.n);
     return true;
 }
 

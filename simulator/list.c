@@ -251,7 +251,8 @@ void bh_sim_list_head_pb(const struct bh_sim_list_out *o, size_t items_n, struct
 /* What the writers of list_out.c have to know of this page. */
 static struct bh_sim_list_out out_of(struct bh_sim_req *r, const struct page *p)
 {
-    struct bh_sim_list_out o = {.type = r->type,
+    struct bh_sim_list_out o = {.sim = r->sim,
+                                .type = r->type,
                                 .table_type = bh_sim_table_type(r->type),
                                 .format = r->format,
                                 .include = bh_sim_include_of(r),

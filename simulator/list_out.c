@@ -45,7 +45,7 @@ void bh_sim_list_begin(struct bh_sim_list_out *o, const char *meta, struct bh_bu
 static void item_pb(struct bh_sim_list_out *o, struct bh_json *tree, struct bh_buf *out)
 {
     bh_buf_reset(&o->item);
-    if (bh_sim_encode_pb(o->a, o->type, tree, false, &o->item))
+    if (bh_sim_encode_pb(o->sim, o->type, tree, false, &o->item))
         bh_wire_add_bytes(out, 2, o->item.p, o->item.n);
 }
 

@@ -103,7 +103,10 @@ void bh_sim_content_type(const struct bh_sim_req *r, char out[static 96])
     const char *v = bh_http_header(r->http, "Content-Type");
     size_t n = v ? strcspn(v, ";") : 0;
     struct bh_str s = trim((struct bh_str){v, n});
-    snprintf(out, 96, "%.*s", (int)BH_MIN(s.n, (size_t)95), v ? s.p : "");
+    n = BH_MIN(s.n, (size_t)95);
+    if (n)
+        memcpy(out, s.p, n);
+    out[n] = '\0';
 }
 
 /* Members are looked up one by one, and field management does it for each: a label list of a
@@ -289,13 +292,21 @@ int bh_sim_body(struct bh_sim_req *r, const struct bh_sim_type *t,
     return 0;
 }
 
+static void name_kind(const struct bh_sim_req *r, char out[static 400])
+{
+    char av[80];
+    bh_sim_type_api_version(r->type, av);
+    snprintf(out, 400, "%s in version \"%s\" cannot be handled as a %s", r->type->kind, av,
+             r->type->kind);
+}
+
 /* The type's whole schema: takes out what it does not have, names what has the wrong JSON type. */
-static int check_fields(struct bh_sim_req *r, struct bh_json *obj, char *who)
+static int check_fields(struct bh_sim_req *r, struct bh_json *obj, bool *ret_careful)
 {
     enum validation how;
     struct bh_oas_report rep = {0};
     const struct bh_oas_type *t = bh_oas_root(r->type);
-    char text[512];
+    char who[400], text[512];
     if ((!t && !r->type->custom) || validation_of(r, &how))
         return r->e.code;
     if (t)
@@ -305,6 +316,10 @@ static int check_fields(struct bh_sim_req *r, struct bh_json *obj, char *who)
                      &rep);
     if (r->type->custom)
         bh_crd_prune(r->type->custom->schema, obj, &rep);
+    *ret_careful = !t || rep.careful;
+    if (!rep.n && !*rep.mismatch)
+        return 0;
+    name_kind(r, who);
     snprintf(text, sizeof(text), "%s: ", who);
     if (*rep.mismatch)
         bh_sim_fail(&r->e, 400, "BadRequest", "%s%s", text, rep.mismatch);
@@ -315,21 +330,19 @@ static int check_fields(struct bh_sim_req *r, struct bh_json *obj, char *who)
 
 int bh_sim_check_schema(struct bh_sim_req *r, struct bh_json *obj)
 {
-    struct bh_err err = {{0}};
     ProtobufCMessage *m;
-    char av[80], who[400];
+    char who[400];
     if (check_width(r, obj)) /* a patch may have put together what neither part was */
         return r->e.code;
-    bh_sim_type_api_version(r->type, av);
-    snprintf(who, sizeof(who), "%s in version \"%s\" cannot be handled as a %s", r->type->kind, av,
-             r->type->kind);
-    if (check_fields(r, obj, who) || !r->type->pb)
+    bool careful = true;
+    if (check_fields(r, obj, &careful) || !r->type->pb || !careful)
         return r->e.code;
-    struct bh_arena_mark mark = bh_arena_mark(r->a);
-    int rc = bh_json_to_pb(r->a, r->type->pb, obj, &m, NULL, &err);
-    bh_arena_rewind(r->a, mark);
-    if (rc == 0)
+    bh_buf_reset(&r->sim->wire);
+    if (bh_json_to_wire(r->sim->plans, r->type->pb, obj, &r->sim->wire) == 0)
         return 0;
+    struct bh_err err = {{0}};
+    (void)bh_json_to_pb(r->a, r->type->pb, obj, &m, NULL, &err); /* says where */
+    name_kind(r, who);
     return bh_sim_fail(&r->e, 400, "BadRequest", "%s: %s", who, err.msg);
 }
 

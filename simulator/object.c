@@ -10,10 +10,6 @@
 
 #include <stdio.h>
 
-struct spans {
-    uint32_t rv_at, rv_n, spec_at, spec_n, status_at, status_n;
-};
-
 static void write_key(struct bh_buf *b, const struct bh_json *m, const struct bh_json *first)
 {
     if (m != first)
@@ -22,11 +18,11 @@ static void write_key(struct bh_buf *b, const struct bh_json *m, const struct bh
     bh_buf_addc(b, ':');
 }
 
-static void write_meta(struct bh_buf *b, const struct bh_json *meta, uint64_t rv, struct spans *sp)
+static void write_meta(struct bh_buf *b, const struct bh_json *meta, uint64_t rv,
+                       struct bh_sim_spans *sp)
 {
     bh_buf_addc(b, '{');
-    bh_json_each(m, meta)
-    {
+    bh_json_each (m, meta) {
         write_key(b, m, meta->c.first);
         if (bh_str_eqc(m->key, "resourceVersion")) {
             bh_buf_addc(b, '"');
@@ -41,13 +37,13 @@ static void write_meta(struct bh_buf *b, const struct bh_json *meta, uint64_t rv
     bh_buf_addc(b, '}');
 }
 
-static void write_text(struct bh_buf *b, const struct bh_json *tree, uint64_t rv, struct spans *sp)
+static void write_text(struct bh_buf *b, const struct bh_json *tree, uint64_t rv,
+                       struct bh_sim_spans *sp)
 {
-    *sp = (struct spans){0};
+    *sp = (struct bh_sim_spans){0};
     bh_buf_reset(b);
     bh_buf_addc(b, '{');
-    bh_json_each(m, tree)
-    {
+    bh_json_each (m, tree) {
         write_key(b, m, tree->c.first);
         uint32_t at = (uint32_t)b->n;
         if (bh_str_eqc(m->key, "metadata")) {
@@ -71,7 +67,7 @@ struct parts {
     struct bh_str ns, name, uid, node, phase, owner_uid, owner_kind;
     const struct bh_json *labels, *owners;
     size_t n_labels, n_owners, string_bytes;
-    bool deleting, has_finalizers;
+    bool deleting, has_annotations, has_finalizers;
     int64_t generation;
 };
 
@@ -90,8 +86,7 @@ static void gather_owners(struct parts *p, const struct bh_json *refs)
     if (!filled(refs, BH_JSON_ARRAY))
         return;
     p->owners = refs;
-    bh_json_each(r, refs)
-    {
+    bh_json_each (r, refs) {
         p->n_owners++;
         p->string_bytes += str_of(bh_json_get(r, "uid")).n + 1;
         if (bh_json_get_bool(r, "controller", false)) {
@@ -103,8 +98,7 @@ static void gather_owners(struct parts *p, const struct bh_json *refs)
 
 static void gather_meta(struct parts *p, const struct bh_json *meta)
 {
-    bh_json_each(m, meta)
-    {
+    bh_json_each (m, meta) {
         if (bh_str_eqc(m->key, "name"))
             p->name = str_of(m);
         else if (bh_str_eqc(m->key, "namespace"))
@@ -119,11 +113,12 @@ static void gather_meta(struct parts *p, const struct bh_json *meta)
             bh_json_i64(m, &p->generation);
         else if (bh_str_eqc(m->key, "ownerReferences"))
             gather_owners(p, m);
+        else if (bh_str_eqc(m->key, "annotations"))
+            p->has_annotations = filled(m, BH_JSON_OBJECT);
         else if (bh_str_eqc(m->key, "labels") && filled(m, BH_JSON_OBJECT))
             p->labels = m;
     }
-    bh_json_each(l, p->labels)
-    {
+    bh_json_each (l, p->labels) {
         p->n_labels++;
         p->string_bytes += l->key.n + 1 + str_of(l).n + 1;
     }
@@ -157,7 +152,8 @@ static const char *put(char **at, struct bh_str s)
 }
 
 static struct bh_sim_obj *build(const struct bh_sim_type *t, const struct bh_json *tree,
-                                const struct bh_buf *text, const struct spans *sp, uint64_t rv)
+                                const struct bh_buf *text, const struct bh_sim_spans *sp,
+                                uint64_t rv)
 {
     struct parts p = gather(t, tree);
     size_t labels_n = p.n_labels * sizeof(struct bh_sim_label);
@@ -175,6 +171,7 @@ static struct bh_sim_obj *build(const struct bh_sim_type *t, const struct bh_jso
         .json = (char *)o + head,
         .json_n = (uint32_t)text->n,
         .deleting = p.deleting,
+        .has_annotations = p.has_annotations,
         .has_finalizers = p.has_finalizers,
         .n_labels = (uint32_t)p.n_labels,
         .labels = labels,
@@ -195,13 +192,13 @@ static struct bh_sim_obj *build(const struct bh_sim_type *t, const struct bh_jso
     o->phase = put(&at, p.phase);
     o->owner_uid = put(&at, p.owner_uid);
     o->owner_kind = put(&at, p.owner_kind);
-    bh_json_each(l, p.labels)
-    {
+    bh_json_each (l, p.labels) {
         labels->key = put(&at, l->key);
         labels->value = put(&at, str_of(l));
         labels++;
     }
-    bh_json_each(r, p.owners) *owners++ = put(&at, str_of(bh_json_get(r, "uid")));
+    bh_json_each (r, p.owners)
+        *owners++ = put(&at, str_of(bh_json_get(r, "uid")));
     memcpy((char *)o + head, text->p, text->n + 1);
     return o;
 }
@@ -209,19 +206,31 @@ static struct bh_sim_obj *build(const struct bh_sim_type *t, const struct bh_jso
 struct bh_sim_obj *bh_sim_obj_new(struct bh_sim *s, const struct bh_sim_type *t,
                                   const struct bh_json *tree, uint64_t rv)
 {
-    struct spans sp;
-    write_text(&s->scratch, tree, rv, &sp);
-    bh_assert(sp.rv_n > 0);
-    return build(t, tree, &s->scratch, &sp, rv);
+    struct bh_sim_spans *sp = &s->scratch_spans;
+    write_text(&s->scratch, tree, rv, sp);
+    bh_assert(sp->rv_n > 0);
+    return build(t, tree, &s->scratch, sp, rv);
+}
+
+struct bh_sim_obj *bh_sim_obj_new_again(struct bh_sim *s, const struct bh_sim_type *t,
+                                        const struct bh_json *tree, uint64_t rv, uint64_t was)
+{
+    char now[21], then[21];
+    const struct bh_sim_spans *sp = &s->scratch_spans;
+    if (bh_dec_u64(now, rv) != bh_dec_u64(then, was))
+        return bh_sim_obj_new(s, t, tree, rv);
+    bh_assert(sp->rv_n == strlen(then) && memcmp(s->scratch.p + sp->rv_at, then, sp->rv_n) == 0);
+    memcpy(s->scratch.p + sp->rv_at, now, sp->rv_n);
+    return build(t, tree, &s->scratch, sp, rv);
 }
 
 bool bh_sim_obj_same(struct bh_sim *s, const struct bh_sim_obj *o, const struct bh_json *tree,
                      bool *ret_same_spec)
 {
-    struct spans sp;
-    write_text(&s->scratch, tree, o->rv, &sp);
-    *ret_same_spec = sp.spec_n == o->spec_n &&
-                     memcmp(s->scratch.p + sp.spec_at, o->json + o->spec_at, sp.spec_n) == 0;
+    struct bh_sim_spans *sp = &s->scratch_spans;
+    write_text(&s->scratch, tree, o->rv, sp);
+    *ret_same_spec = sp->spec_n == o->spec_n &&
+                     memcmp(s->scratch.p + sp->spec_at, o->json + o->spec_at, sp->spec_n) == 0;
     return s->scratch.n == o->json_n && memcmp(s->scratch.p, o->json, o->json_n) == 0;
 }
 

@@ -35,8 +35,7 @@ static void merge_map(struct bh_arena *a, struct bh_json *meta, const char *key,
     if (!from || from->type != BH_JSON_OBJECT || !from->c.n)
         return;
     struct bh_json *to = bh_json_obj_at(a, meta, key);
-    bh_json_each(m, from)
-    {
+    bh_json_each (m, from) {
         if (m->type == BH_JSON_STRING)
             bh_json_set(a, to, m->key.p, bh_json_clone(a, m));
     }
@@ -49,8 +48,7 @@ static void set_scheduled(struct bh_sim *s, struct bh_arena *a, struct bh_json *
     if (!list || list->type != BH_JSON_ARRAY)
         list = bh_json_set(a, status, "conditions", bh_json_new(a, BH_JSON_ARRAY));
     struct bh_json *c = NULL;
-    bh_json_each(m, list)
-    {
+    bh_json_each (m, list) {
         const char *type = bh_json_get_str(m, "type");
         if (type && bh_streq(type, "PodScheduled"))
             c = m;
@@ -116,14 +114,13 @@ static int bind_pod(struct bh_sim *s, const char *ns, const char *name, const st
         return bh_sim_not_found(e, pods_type(), name);
     if (bh_sim_data_refuses(s, e))
         return e->code;
-    char now[24];
-    snprintf(now, sizeof(now), "%llu", (unsigned long long)slot->cur->rv);
+    char now[21];
+    bh_dec_u64(now, slot->cur->rv);
     if (b->rv && *b->rv && !bh_streq(b->rv, now))
         return bh_sim_conflict(e, pods_type(), name,
                                "the object has been modified; please apply your changes to the "
                                "latest version and try again");
-    struct bh_arena_mark mark = bh_arena_mark(&s->bind_arena);
-    struct bh_arena *a = &s->bind_arena;
+    struct bh_arena *a = bh_sim_edit_begin(s);
     struct bh_json *tree = bh_sim_obj_tree(a, slot->cur);
     int rc = check_bind(slot->cur, tree, b->uid, e);
     if (!rc) {
@@ -140,7 +137,7 @@ static int bind_pod(struct bh_sim *s, const char *ns, const char *name, const st
                                      (b->dry_run ? BH_SIM_STORE_DRY_RUN : 0),
                                  NULL);
     }
-    bh_arena_rewind(a, mark);
+    bh_sim_edit_end(s);
     return rc;
 }
 
@@ -179,7 +176,8 @@ int bh_sim_bind(struct bh_sim *s, const char *ns, const char *pod, const char *u
                 const char *node, const struct bh_json *labels, const struct bh_json *annotations,
                 struct bh_sim_error *e)
 {
-    struct bh_sim_error own = {0};
+    struct bh_sim_error own;
+    bh_sim_error_init(&own);
     const struct bind b = {.uid = uid, .node = node, .labels = labels, .annotations = annotations};
     return bind_pod(s, ns, pod, &b, e ? e : &own);
 }
@@ -189,8 +187,7 @@ int bh_sim_bind(struct bh_sim *s, const char *ns, const char *pod, const char *u
 
 static bool is_ready(const struct bh_json *pod)
 {
-    bh_json_each(c, bh_json_path(pod, "status.conditions"))
-    {
+    bh_json_each (c, bh_json_path(pod, "status.conditions")) {
         const char *type = bh_json_get_str(c, "type"), *status = bh_json_get_str(c, "status");
         if (type && bh_streq(type, "Ready"))
             return status && bh_streq(status, "True");

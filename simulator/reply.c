@@ -46,14 +46,27 @@ static void set_headers(struct bh_sim_req *r)
     }
 }
 
-static void count(struct bh_sim_req *r, int code)
+static struct bh_sim_counts counts_of(struct bh_sim_metrics *m, const char *verb, int code)
 {
     char text[12];
+    for (size_t i = 0; i < m->n_counts; i++) {
+        if (m->counts[i].verb == verb && m->counts[i].code == code)
+            return m->counts[i];
+    }
     snprintf(text, sizeof(text), "%d", code);
+    const struct bh_sim_counts c = {verb, code, bh_metric_cell(m->requests, verb, text),
+                                    bh_metric_cell(m->latency, verb)};
+    if (m->n_counts < BH_SIM_COUNTS)
+        m->counts[m->n_counts++] = c;
+    return c;
+}
+
+static void count(struct bh_sim_req *r, int code)
+{
     const char *verb = r->verb ? r->verb : "other";
-    bh_cell_add(bh_metric_cell(r->sim->metrics.requests, verb, text), 1);
-    bh_cell_observe(bh_metric_cell(r->sim->metrics.latency, verb),
-                    (double)(bh_mono_ns() - r->start_ns) / 1e9);
+    const struct bh_sim_counts c = counts_of(&r->sim->metrics, verb, code);
+    bh_cell_add(c.requests, 1);
+    bh_cell_observe(c.latency, (double)(bh_mono_ns() - r->start_ns) / 1e9);
 }
 
 void bh_sim_reply_begin(struct bh_sim_req *r, int code)
@@ -131,22 +144,19 @@ void bh_sim_reply_yaml(struct bh_sim_req *r, int code, struct bh_json *v)
 void bh_sim_reply_tree(struct bh_sim_req *r, int code, const struct bh_json *v,
                        const ProtobufCMessageDescriptor *desc)
 {
-    ProtobufCMessage *m;
     const char *api_version = bh_json_get_str(v, "apiVersion"), *kind = bh_json_get_str(v, "kind");
     if (r->format == BH_SIM_FMT_YAML) {
         bh_sim_reply_yaml(r, code, bh_json_clone(r->a, v));
         return;
     }
-    if (r->format != BH_SIM_FMT_PB || !desc || bh_json_to_pb(r->a, desc, v, &m, NULL, NULL) < 0) {
+    struct bh_buf *b = &r->sim->reply, *wire = &r->sim->wire;
+    bh_buf_reset(wire);
+    if (r->format != BH_SIM_FMT_PB || !desc || bh_json_to_wire(r->sim->plans, desc, v, wire) < 0) {
         reply_json(r, code, v);
         return;
     }
-    size_t n = protobuf_c_message_get_packed_size(m);
-    uint8_t *raw = bh_arena_alloc(r->a, n ? n : 1);
-    protobuf_c_message_pack(m, raw);
-    struct bh_buf *b = &r->sim->reply;
     bh_buf_reset(b);
-    bh_envelope_write(b, api_version ? api_version : "v1", kind ? kind : "", raw, n);
+    bh_envelope_write(b, api_version ? api_version : "v1", kind ? kind : "", wire->p, wire->n);
     bh_sim_reply_raw(r, code, PB_TYPE, b->p, b->n);
 }
 

@@ -25,13 +25,13 @@ struct bh_sim_req {
     const struct bh_sim_type *type; /* as asked for; its stored type holds the objects */
     const char *ns, *name, *sub;    /* "" when absent */
     enum bh_sim_format format;
-    struct bh_sim_error e;
     struct bh_buf warnings; /* lines */
     const char *verb;       /* for metrics: "get", "list", "watch", ... */
     bool waited;            /* handled again after waiting */
     bool done;              /* answered, streaming or waiting */
     bool immutable;         /* the answer may be cached for ever */
     uint64_t start_ns;
+    struct bh_sim_error e; /* last: its causes are not cleared */
 };
 
 /* ---- negotiate.c
@@ -78,7 +78,7 @@ void bh_sim_convert_out(struct bh_arena *a, const struct bh_sim_type *t, struct 
 void bh_sim_convert_in(struct bh_arena *a, const struct bh_sim_type *t, struct bh_json *obj);
 /* protobuf: envelope, or bare message for list items. tree of representation t. false: no schema,
  * or a member does not fit it. */
-bool bh_sim_encode_pb(struct bh_arena *a, const struct bh_sim_type *t, const struct bh_json *tree,
+bool bh_sim_encode_pb(struct bh_sim *s, const struct bh_sim_type *t, const struct bh_json *tree,
                       bool envelope, struct bh_buf *out);
 /* PartialObjectMetadata of a tree. */
 void bh_sim_encode_partial(const struct bh_json *tree, const char *kind, struct bh_buf *out);
@@ -105,6 +105,7 @@ struct bh_sim_list_out {
     uint64_t rv;
     char token[1240]; /* continue, "" = the last page */
     size_t remaining; /* 0 = not told */
+    struct bh_sim *sim;
     struct bh_arena *a;
     size_t n;           /* items so far */
     struct bh_buf item; /* own; freed by _end */
@@ -154,9 +155,9 @@ void bh_sim_do_remove(struct bh_sim_req *r); /* verbs.c; one object or a collect
 /* The request's patch on doc. kind: for strategic merge. 0 or a code. */
 int bh_sim_patch(struct bh_sim_req *r, const char *kind, const struct bh_json *doc,
                  struct bh_json **ret);
-void bh_sim_do_scale(struct bh_sim_req *r);  /* scale.c */
-void bh_sim_do_review(struct bh_sim_req *r); /* review.c */
-void bh_sim_do_log(struct bh_sim_req *r);    /* review.c */
+void bh_sim_do_scale(struct bh_sim_req *r);   /* scale.c */
+void bh_sim_do_review(struct bh_sim_req *r);  /* review.c */
+void bh_sim_do_log(struct bh_sim_req *r);     /* review.c */
 void bh_sim_do_metrics(struct bh_sim_req *r); /* metrics_api.c */
 /* discovery.c, openapi.c, misc.c: everything outside /api/v1/x and /apis/g/v/x. false = not theirs.
  */

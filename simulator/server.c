@@ -89,16 +89,17 @@ static void metrics_init(struct bh_sim *s)
 
 void bh_sim_handle(struct bh_sim *s, struct bh_http_req *http, bool waited, uint64_t start_ns)
 {
-    struct bh_sim_req r = {.sim = s,
-                           .http = http,
-                           .a = &s->arena,
-                           .method = bh_http_method(http),
-                           .path = bh_http_path(http),
-                           .ns = "",
-                           .name = "",
-                           .sub = "",
-                           .waited = waited,
-                           .start_ns = start_ns};
+    struct bh_sim_req r;
+    memset(&r, 0, offsetof(struct bh_sim_req, e));
+    bh_sim_error_init(&r.e);
+    r.sim = s;
+    r.http = http;
+    r.a = &s->arena;
+    r.method = bh_http_method(http);
+    r.path = bh_http_path(http);
+    r.ns = r.name = r.sub = "";
+    r.waited = waited;
+    r.start_ns = start_ns;
     s->request = &r;
     bh_sim_route(&r);
     s->request = NULL;
@@ -179,7 +180,8 @@ int bh_sim_new_bare(uv_loop_t *loop, const struct bh_sim_options *o, struct bh_s
     bh_rand_seed(&s->rand, o->seed ? o->seed : bh_rand_entropy());
     bh_rand_seed(&s->uid_rand, o->seed ? ~o->seed : bh_rand_entropy());
     bh_arena_init(&s->arena, 0);
-    bh_arena_init(&s->bind_arena, 0);
+    bh_arena_init(&s->edit_arena, 0);
+    s->plans = bh_wire_plans_new();
     metrics_init(s);
     bh_sim_clock_init(s);
     bh_sim_store_init(s);
@@ -282,7 +284,9 @@ void bh_sim_free(struct bh_sim *s)
     bh_buf_fini(&s->line);
     bh_metrics_free(s->metrics.m);
     bh_arena_fini(&s->arena);
-    bh_arena_fini(&s->bind_arena);
+    bh_arena_fini(&s->edit_arena);
+    bh_wire_plans_free(s->plans);
+    bh_buf_fini(&s->wire);
     bh_buf_fini(&s->scratch);
     bh_buf_fini(&s->reply);
     bh_buf_fini(&s->frame);

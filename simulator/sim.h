@@ -141,6 +141,11 @@ struct bh_sim_error {
     unsigned n_causes;
     struct bh_sim_cause causes[BH_SIM_MAX_CAUSES];
 };
+/* No refusal; as {0}, without the ten thousand bytes of causes that n_causes = 0 hides. */
+static inline void bh_sim_error_init(struct bh_sim_error *e)
+{
+    memset(e, 0, offsetof(struct bh_sim_error, causes));
+}
 /* Fills e (the first refusal wins: a second call on a filled e changes nothing) and returns code.
  */
 int bh_sim_fail(struct bh_sim_error *e, int code, const char *reason, const char *fmt, ...)
@@ -173,6 +178,7 @@ struct bh_sim_obj {
     const char *owner_uid;  /* controller owner's uid (ownerReferences[controller=true]) */
     const char *owner_kind; /* its kind */
     bool deleting;          /* metadata.deletionTimestamp present */
+    bool has_annotations;   /* metadata.annotations is not empty */
     bool has_finalizers; /* metadata.finalizers, or a namespace's spec.finalizers, is not empty */
     uint32_t n_labels;
     const struct bh_sim_label *labels;

@@ -12,6 +12,7 @@
 #include "common/base/metrics.h"
 #include "common/http/server.h"
 #include "common/k8s/codec.h"
+#include "common/k8s/json_wire.h"
 #include "common/k8s/selector.h"
 #include "simulator/server.h"
 #include "simulator/sim.h"
@@ -75,11 +76,25 @@ struct bh_sim_listen_entry {
     void *arg;
 };
 
+/* The cells of one verb and code, looked up once. verb: compared as a pointer. */
+struct bh_sim_counts {
+    const char *verb;
+    int code;
+    struct bh_cell *requests, *latency;
+};
+#define BH_SIM_COUNTS 32
 struct bh_sim_metrics {
     struct bh_metrics *m;
+    struct bh_sim_counts counts[BH_SIM_COUNTS];
+    size_t n_counts;
     struct bh_metric *requests, *latency, *objects;
     struct bh_cell *turn, *turn_max;
     struct bh_cell *watch_events, *watches, *revision, *commits, *watch_dropped, *listener_queue;
+};
+
+/* Where in an object's text the digits of resourceVersion and the values of spec and status are. */
+struct bh_sim_spans {
+    uint32_t rv_at, rv_n, spec_at, spec_n, status_at, status_n;
 };
 
 struct bh_sim_timers {
@@ -119,8 +134,12 @@ struct bh_sim {
     struct bh_sim_waiter *waiters; /* requests waiting for their turn (faults, future versions) */
     struct bh_rand rand, uid_rand; /* suffixes of names; uids */
     struct bh_arena arena;         /* of the request being handled */
-    struct bh_arena bind_arena;    /* of a binding, which can happen inside a request */
+    struct bh_arena edit_arena;    /* of an edit or a binding, which can happen inside a request */
+    unsigned edits;                /* that use it just now, one inside the other */
+    struct bh_wire_plans *plans;   /* of protobuf encodings */
+    struct bh_buf wire;            /* one of them, kept for its memory */
     /* Kept for their memory: a commit's text, a reply, watch frames. */
+    struct bh_sim_spans scratch_spans; /* of the text in scratch */
     struct bh_buf scratch, reply, frame, frame2;
     struct bh_sim_controllers *controllers;
     struct bh_console *console; /* NULL without HTTP */
@@ -178,6 +197,10 @@ struct bh_sim_obj *bh_sim_obj_new(struct bh_sim *s, const struct bh_sim_type *t,
 /* Whether writing tree would change nothing of o, and whether it would leave the spec alone. */
 bool bh_sim_obj_same(struct bh_sim *s, const struct bh_sim_obj *o, const struct bh_json *tree,
                      bool *ret_same_spec);
+/* As bh_sim_obj_new(), right after bh_sim_obj_same() wrote the same tree's text at revision `was`,
+ * which need not be written again. */
+struct bh_sim_obj *bh_sim_obj_new_again(struct bh_sim *s, const struct bh_sim_type *t,
+                                        const struct bh_json *tree, uint64_t rv, uint64_t was);
 /* The same object with another resourceVersion. */
 struct bh_sim_obj *bh_sim_obj_with_rv(const struct bh_sim_obj *o, uint64_t rv);
 
@@ -213,6 +236,9 @@ enum bh_sim_store_flags {
  * deleted object any more. */
 int bh_sim_store_update(struct bh_sim *s, struct bh_sim_slot *slot, struct bh_arena *a,
                         struct bh_json *obj, unsigned flags, struct bh_sim_obj **ret_obj);
+/* Memory for one edit of an object; edits nest, and it is all free when the outermost ends. */
+struct bh_arena *bh_sim_edit_begin(struct bh_sim *s);
+void bh_sim_edit_end(struct bh_sim *s);
 int bh_sim_conflict(struct bh_sim_error *e, const struct bh_sim_type *t, const char *name,
                     const char *why);
 int bh_sim_not_found(struct bh_sim_error *e, const struct bh_sim_type *t, const char *name);

@@ -191,15 +191,21 @@ const struct bh_sim_type *bh_sim_type_find(const char *group, const char *versio
     return NULL;
 }
 
+/* "apps/v1" or "v1" */
+static bool is_version(const struct bh_sim_type *t, const char *api_version)
+{
+    size_t n = strlen(t->group);
+    if (!n)
+        return bh_streq(t->version, api_version);
+    return strncmp(api_version, t->group, n) == 0 && api_version[n] == '/' &&
+           bh_streq(api_version + n + 1, t->version);
+}
+
 const struct bh_sim_type *bh_sim_type_of_kind(const char *api_version, const char *kind)
 {
     for (size_t i = 0; i < bh_sim_n_types; i++) {
         const struct bh_sim_type *t = &bh_sim_types[i];
-        char av[80];
-        if (!bh_streq(t->kind, kind))
-            continue;
-        bh_sim_type_api_version(t, av);
-        if (!api_version || bh_streq(av, api_version))
+        if (bh_streq(t->kind, kind) && (!api_version || is_version(t, api_version)))
             return t;
     }
     return NULL;
@@ -219,5 +225,13 @@ bool bh_sim_type_stores(const struct bh_sim_type *t)
 
 void bh_sim_type_api_version(const struct bh_sim_type *t, char out[static 80])
 {
-    snprintf(out, 80, "%s%s%s", t->group, *t->group ? "/" : "", t->version);
+    size_t group_n = strlen(t->group), version_n = strlen(t->version);
+    if (group_n + 1 + version_n >= 80) { /* of a definition: names can be long */
+        snprintf(out, 80, "%s/%s", t->group, t->version);
+        return;
+    }
+    char *p = (char *)mempcpy(out, t->group, group_n);
+    if (group_n)
+        *p++ = '/';
+    memcpy(p, t->version, version_n + 1);
 }

@@ -63,7 +63,15 @@ static void finish(struct bh_sim_req *r, int code, struct bh_sim_obj *o)
 
 static void reply_success(struct bh_sim_req *r, int code)
 {
-    struct bh_sim_error ok = {.code = code};
+    static const char text[] = "{\"kind\":\"Status\",\"apiVersion\":\"v1\",\"metadata\":{},"
+                               "\"status\":\"Success\",\"code\":201}\n";
+    if (code == 201 && r->format == BH_SIM_FMT_JSON && !bh_http_query(r->http, "pretty")) {
+        bh_sim_reply_raw(r, code, "application/json", text, sizeof(text) - 1);
+        return;
+    }
+    struct bh_sim_error ok;
+    bh_sim_error_init(&ok);
+    ok.code = code;
     bh_sim_reply_tree(r, code, bh_sim_status_tree(r->a, &ok), &k8s__status__descriptor);
 }
 
@@ -131,6 +139,13 @@ static void post_object(struct bh_sim_req *r)
     bh_sim_convert_in(r->a, r->type, v);
     if (!r->e.code)
         bh_sim_do_create(r->sim, stored, r->ns, r->a, v, &w, &o, &r->e);
+    if (o && stored != r->type && r->format == BH_SIM_FMT_JSON) {
+        /* What was stored is at hand as a tree: no need to read it back for the other form. */
+        bh_sim_convert_out(r->a, r->type, v);
+        bh_sim_reply_tree(r, 201, v, r->type->pb);
+        bh_sim_obj_unref(o);
+        return;
+    }
     finish(r, 201, o);
 }
 

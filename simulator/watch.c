@@ -214,7 +214,7 @@ static struct bh_http_chunk *pb_chunk(struct frames *f, const struct bh_sim_type
     const struct bh_json *tree = frames_tree(f, t);
     bh_buf_reset(env);
     bh_buf_reset(b);
-    if (!bh_sim_encode_pb(frames_arena(f), t, tree, true, env)) {
+    if (!bh_sim_encode_pb(f->sim, t, tree, true, env)) {
         f->pb_failed[rep] = true;
         return NULL;
     }

@@ -46,9 +46,14 @@ static struct bh_sim_write write_of(struct bh_sim *s, const struct bh_sim_type *
                                     enum bh_sim_op op, struct bh_arena *a, struct bh_json *obj,
                                     const struct bh_sim_wopt *w, struct bh_sim_error *e)
 {
-    return (struct bh_sim_write){
-        .sim = s, .type = t, .as = w->as, .op = op, .arena = a, .obj = obj, .error = e,
-        .warnings = w->warnings};
+    return (struct bh_sim_write){.sim = s,
+                                 .type = t,
+                                 .as = w->as,
+                                 .op = op,
+                                 .arena = a,
+                                 .obj = obj,
+                                 .error = e,
+                                 .warnings = w->warnings};
 }
 
 static void give(struct bh_sim_obj **ret, struct bh_sim_obj *o)
@@ -60,8 +65,9 @@ static void give(struct bh_sim_obj **ret, struct bh_sim_obj *o)
 /* The tree goes on to the watchers, so it carries the revision the text will have. */
 static void set_revision(const struct bh_sim *s, struct bh_arena *a, struct bh_json *meta)
 {
-    bh_json_set_str(a, meta, "resourceVersion",
-                    bh_arena_printf(a, "%llu", (unsigned long long)s->rv + 1));
+    char digits[21];
+    bh_dec_u64(digits, s->rv + 1);
+    bh_json_set_str(a, meta, "resourceVersion", digits);
 }
 
 /* Notes in managedFields whose fields this write sets. old NULL: create. */
@@ -198,16 +204,18 @@ int bh_sim_store_update(struct bh_sim *s, struct bh_sim_slot *slot, struct bh_ar
 {
     struct bh_sim_obj *old = slot->cur;
     const struct bh_sim_type *t = old->type;
-    bool same_spec = true;
-    if (!(flags & BH_SIM_STORE_CHANGED) && bh_sim_obj_same(s, old, obj, &same_spec) &&
-        !may_go(old, obj)) {
+    bool same_spec = true, written = !(flags & BH_SIM_STORE_CHANGED);
+    if (written && bh_sim_obj_same(s, old, obj, &same_spec) && !may_go(old, obj)) {
         give(ret_obj, old);
         return 0;
     }
-    if (!same_spec && (t->flags & BH_SIM_GENERATION) && !(flags & BH_SIM_STORE_KEEP_GENERATION))
+    if (!same_spec && (t->flags & BH_SIM_GENERATION) && !(flags & BH_SIM_STORE_KEEP_GENERATION)) {
         bh_json_set_i64(a, bh_json_get(obj, "metadata"), "generation", old->generation + 1);
+        written = false;
+    }
     set_revision(s, a, bh_json_get(obj, "metadata"));
-    struct bh_sim_obj *o = bh_sim_obj_new(s, t, obj, s->rv + 1);
+    struct bh_sim_obj *o = written ? bh_sim_obj_new_again(s, t, obj, s->rv + 1, old->rv)
+                                   : bh_sim_obj_new(s, t, obj, s->rv + 1);
     give(ret_obj, o);
     if (flags & BH_SIM_STORE_DRY_RUN) {
         bh_sim_obj_unref(o);
@@ -270,8 +278,7 @@ static void restore(const struct bh_sim_type *t, enum bh_sim_sub sub, struct bh_
                 !bh_json_get(old, m->key.p))
                 bh_json_remove(obj, m);
         }
-        bh_json_each(m, old)
-        {
+        bh_json_each (m, old) {
             if (!bh_str_eqc(m->key, "metadata") && !bh_str_eqc(m->key, "status"))
                 bh_json_set(a, obj, m->key.p, bh_json_clone(a, m));
         }
@@ -299,12 +306,11 @@ int bh_sim_do_update(struct bh_sim *s, const struct bh_sim_type *t, const char *
     const struct bh_json *old = w->old ? w->old : bh_sim_obj_tree(a, cur);
     restore(t, sub, a, obj, old);
     bh_sim_meta_keep(a, meta, bh_json_get(old, "metadata"), sub);
-    struct bh_sim_write wr = write_of(
-        s, t,
-        sub == BH_SIM_STATUS   ? BH_SIM_OP_UPDATE_STATUS
-        : sub == BH_SIM_RESIZE ? BH_SIM_OP_RESIZE
-                               : BH_SIM_OP_UPDATE,
-        a, obj, w, e);
+    struct bh_sim_write wr = write_of(s, t,
+                                      sub == BH_SIM_STATUS   ? BH_SIM_OP_UPDATE_STATUS
+                                      : sub == BH_SIM_RESIZE ? BH_SIM_OP_RESIZE
+                                                             : BH_SIM_OP_UPDATE,
+                                      a, obj, w, e);
     wr.old = old;
     wr.old_obj = cur;
     if (bh_sim_default(&wr))
@@ -365,8 +371,7 @@ static int64_t grace_of(const struct bh_sim_obj *o, const struct bh_json *tree,
 
 static bool has_str(const struct bh_json *list, const char *v)
 {
-    bh_json_each(m, list)
-    {
+    bh_json_each (m, list) {
         const char *s = bh_json_cstr(m);
         if (s && bh_streq(s, v))
             return true;
@@ -460,13 +465,30 @@ int bh_sim_do_delete(struct bh_sim *s, const struct bh_sim_type *t, const char *
     return 0;
 }
 
+/* ---- arena of edits -----------------------------------------------------------------------------
+ */
+
+struct bh_arena *bh_sim_edit_begin(struct bh_sim *s)
+{
+    s->edits++;
+    return &s->edit_arena;
+}
+
+void bh_sim_edit_end(struct bh_sim *s)
+{
+    bh_assert(s->edits > 0);
+    if (--s->edits == 0)
+        bh_arena_reset(&s->edit_arena);
+}
+
 /* ---- the in-process interface -------------------------------------------------------------------
  */
 
 int bh_sim_create(struct bh_sim *s, const struct bh_sim_type *t, const char *ns, struct bh_arena *a,
                   struct bh_json *obj, struct bh_sim_obj **ret_obj, struct bh_sim_error *e)
 {
-    struct bh_sim_error own = {0};
+    struct bh_sim_error own;
+    bh_sim_error_init(&own);
     return bh_sim_do_create(s, t, ns, a, obj, &no_options, ret_obj, e ? e : &own);
 }
 
@@ -474,7 +496,8 @@ int bh_sim_update(struct bh_sim *s, const struct bh_sim_type *t, const char *ns,
                   enum bh_sim_sub sub, struct bh_arena *a, struct bh_json *obj,
                   struct bh_sim_obj **ret_obj, struct bh_sim_error *e)
 {
-    struct bh_sim_error own = {0};
+    struct bh_sim_error own;
+    bh_sim_error_init(&own);
     return bh_sim_do_update(s, t, ns, name, sub, a, obj, &no_options, ret_obj, e ? e : &own);
 }
 
@@ -482,32 +505,33 @@ int bh_sim_edit(struct bh_sim *s, const struct bh_sim_type *t, const char *ns, c
                 const char *uid, enum bh_sim_sub sub, bh_sim_edit_fn *edit, void *arg,
                 struct bh_sim_obj **ret_obj, struct bh_sim_error *e)
 {
-    struct bh_sim_error own = {0};
+    struct bh_sim_error own;
+    bh_sim_error_init(&own);
     e = e ? e : &own;
     struct bh_sim_slot *slot = bh_sim_slot_get(s, t, ns, name);
     if (!slot || (uid && !bh_streq(uid, slot->cur->uid)))
         return bh_sim_not_found(e, t, name);
     if (bh_sim_data_refuses(s, e))
         return e->code;
-    struct bh_arena a;
-    bh_arena_init(&a, 0);
-    struct bh_json *tree = bh_sim_obj_tree(&a, slot->cur);
+    struct bh_arena *a = bh_sim_edit_begin(s);
+    struct bh_json *tree = bh_sim_obj_tree(a, slot->cur);
     int rc = 0;
-    if (!edit(arg, &a, tree)) {
+    if (!edit(arg, a, tree)) {
         give(ret_obj, slot->cur);
     } else if (sub == BH_SIM_STATUS) {
         /* Our own code changed status and nothing else: there is nothing to default or refuse. */
-        rc = bh_sim_store_update(s, slot, &a, tree, BH_SIM_STORE_KEEP_GENERATION, ret_obj);
+        rc = bh_sim_store_update(s, slot, a, tree, BH_SIM_STORE_KEEP_GENERATION, ret_obj);
     } else {
-        rc = bh_sim_do_update(s, t, ns, name, sub, &a, tree, &no_options, ret_obj, e);
+        rc = bh_sim_do_update(s, t, ns, name, sub, a, tree, &no_options, ret_obj, e);
     }
-    bh_arena_fini(&a);
+    bh_sim_edit_end(s);
     return rc;
 }
 
 int bh_sim_delete(struct bh_sim *s, const struct bh_sim_type *t, const char *ns, const char *name,
                   const struct bh_sim_delete_options *o, struct bh_sim_error *e)
 {
-    struct bh_sim_error own = {0};
+    struct bh_sim_error own;
+    bh_sim_error_init(&own);
     return bh_sim_do_delete(s, t, ns, name, o, false, NULL, NULL, e ? e : &own);
 }

@@ -4,7 +4,7 @@
 # Installs only what is missing; needs root or sudo only then.
 set -euo pipefail
 
-build="build-essential pkg-config libcurl4-openssl-dev libssl-dev zlib1g-dev libzmq3-dev libprotobuf-c-dev
+build="build-essential pkg-config libcurl4-openssl-dev libnghttp2-dev libhttp-parser-dev libssl-dev zlib1g-dev libzmq3-dev libprotobuf-c-dev
  protobuf-c-compiler libyaml-dev libuv1-dev libmicrohttpd-dev libgnutls28-dev libsqlite3-dev libxxhash-dev ca-certificates"
 test="$build libcunit1-dev libjansson-dev protobuf-compiler prometheus jq openssl nginx-light nghttp2-proxy curl procps iproute2
  python3 clang systemd sqlite3 chromium chromium-driver python3-selenium python3-kubernetes"

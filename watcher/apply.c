@@ -80,9 +80,12 @@ static void put_into(struct bh_watcher *w, struct bh_objects *o, const struct bh
 
     if (old && bh_streq(old->uid, key->uid) && bh_streq(old->rv, key->rv))
         return; /* a list that repeats everything */
-    drop_unknown(m);
     bh_buf_reset(&w->bytes);
-    bh_pb_pack(&w->bytes, m);
+    if (!ev->raw.p || !bh_pb_without_managed(&w->bytes, ev->raw.p, ev->raw.n)) {
+        drop_unknown(m);
+        bh_buf_reset(&w->bytes);
+        bh_pb_pack(&w->bytes, m);
+    }
     bh_objects_put(o, key, w->bytes.p, w->bytes.n, bh_snap_head(w->snapshot));
 }
 

@@ -56,6 +56,7 @@ static void count_wanted(struct bh_feed *f)
         return;
     f->raw_missing = wanted & (f->raw_missing | ~f->raw_wanted);
     f->raw_wanted = wanted;
+    f->unfinished = true;
     if (!wanted) {
         bh_objects_fini(&f->raw);
         bh_objects_init(&f->raw);
@@ -174,6 +175,7 @@ static void on_hello(struct bh_feed *f, const struct bh_peer *id, const Berth__F
 {
     struct bh_feed_peer *p = find(f, id);
     f->stats.hellos++;
+    f->unfinished = true;
     if (p) {
         bh_objects_reader_restart(f->objects, (unsigned)p->reader);
     } else if ((h->observer && !room_for_observer(f)) || !(p = add(f, id))) {
@@ -199,8 +201,10 @@ static void on_hello(struct bh_feed *f, const struct bh_peer *id, const Berth__F
 static void take_life(struct bh_feed *f, struct bh_feed_peer *p, const Berth__FeedAck *a)
 {
     f->turns += a->ready;
-    f->binder_turns += a->ready && a->binder_progress != p->binder_progress;
-    p->binder_progress = a->binder_progress;
+    if (a->ready && a->binder_progress != p->binder_progress) {
+        f->binder_turns++;
+        p->binder_progress = a->binder_progress;
+    }
     f->quiet_term = a->quiet_term;
     if (a->leaving)
         drop(f, p, "Scheduler left");
@@ -364,15 +368,44 @@ static bool send_batch(struct bh_feed *f, struct bh_feed_peer *p)
     return true;
 }
 
+static bool behind(struct bh_feed *f, const struct bh_feed_peer *p)
+{
+    bool known;
+
+    return bh_objects_peek(f->objects, (unsigned)p->reader, &known) ||
+           (p->raw_reader >= 0 && bh_objects_peek(&f->raw, (unsigned)p->raw_reader, &known));
+}
+
 void bh_feed_flush(struct bh_feed *f)
 {
+    f->flushed_changes = f->objects->changes + f->raw.changes;
+    f->flushed_bound = f->objects->bound + f->raw.bound;
+    f->bound_since_ns = 0;
+    f->unfinished = false;
     for (size_t i = 0; i < BH_ARRAY_LEN(f->peers); i++) {
         struct bh_feed_peer *p = &f->peers[i];
         if (p->used && !p->begun)
             begin(f, p);
         while (p->used && p->begun && p->seq - p->acked < p->credit && send_batch(f, p))
             ;
+        f->unfinished |= p->used && (!p->begun || !p->synced || behind(f, p));
     }
+}
+
+uint64_t bh_feed_wait(struct bh_feed *f)
+{
+    const uint64_t changes = f->objects->changes + f->raw.changes;
+    const uint64_t bound = f->objects->bound + f->raw.bound;
+    uint64_t waited;
+
+    if (f->unfinished || changes != f->flushed_changes)
+        return 0;
+    if (bound == f->flushed_bound)
+        return UINT64_MAX;
+    if (!f->bound_since_ns)
+        f->bound_since_ns = bh_mono_ns();
+    waited = bh_mono_ns() - f->bound_since_ns;
+    return waited < BH_FEED_BOUND_NS ? BH_FEED_BOUND_NS - waited : 0;
 }
 
 void bh_feed_tick(struct bh_feed *f, uint64_t now_ns)

@@ -22,7 +22,10 @@
 
 #define BH_FEED_SILENT_NS   (UINT64_C(30) * 1000000000)
 #define BH_FEED_BATCH_BYTES ((size_t)1 << 20)
-#define BH_FEED_OBSERVERS   8u /* of BH_OBJECTS_READERS */
+/* What a scheduler sees in the snapshot already - that a pod has its node - waits this long for
+ * something that it waits for to go with. */
+#define BH_FEED_BOUND_NS  (UINT64_C(20) * 1000000)
+#define BH_FEED_OBSERVERS 8u /* of BH_OBJECTS_READERS */
 
 struct bh_feed_peer {
     struct bh_peer id;
@@ -57,6 +60,10 @@ struct bh_feed {
     uint32_t raw_wanted, raw_missing;
     void (*on_raw)(void *arg, uint32_t wanted);
     struct bh_feed_stats stats;
+    /* As of the last flush, of objects and raw together; since when pods that got their node wait.
+     */
+    uint64_t flushed_changes, flushed_bound, bound_since_ns;
+    bool unfinished; /* somebody has not begun, or could not take all */
     /* A line worth logging: a scheduler came, went or was dropped. */
     void (*on_note)(void *arg, const char *what, const struct bh_feed_peer *p);
     void *arg;
@@ -64,8 +71,10 @@ struct bh_feed {
 /* Owns bus from now on. */
 void bh_feed_init(struct bh_feed *f, struct bh_bus *bus, struct bh_objects *objects);
 void bh_feed_fini(struct bh_feed *f);
-bool bh_feed_receive(void *feed);      /* on_readable of bh_zpoll */
+bool bh_feed_receive(void *feed);      /* on_readable of bh_bus_poll */
 void bh_feed_flush(struct bh_feed *f); /* sends what may be sent; cheap when there is nothing */
+/* When to flush: 0 = now, UINT64_MAX = when something changes, else in so many ns. */
+uint64_t bh_feed_wait(struct bh_feed *f);
 void bh_feed_tick(struct bh_feed *f, uint64_t now_ns); /* drops the silent ones */
 unsigned bh_feed_peers(const struct bh_feed *f);       /* schedulers */
 unsigned bh_feed_observers(const struct bh_feed *f);

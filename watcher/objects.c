@@ -9,13 +9,16 @@
  */
 #include "watcher/objects.h"
 
+#include "common/base/key.h"
+
 #define KEY_MAX 1024
 
 static size_t make_key(char out[static KEY_MAX], const char *ns, const char *name)
 {
-    int n = snprintf(out, KEY_MAX, "%s/%s", ns, name);
-    bh_assert(n > 0 && n < KEY_MAX); /* the reflector lets no longer names through */
-    return (size_t)n;
+    size_t n = bh_key_pair(out, KEY_MAX, ns, name);
+
+    bh_assert(n); /* the reflector lets no longer names through */
+    return n;
 }
 
 void bh_objects_init(struct bh_objects *o)
@@ -98,6 +101,7 @@ static void bury(struct bh_objects *o, struct bh_object *ob, const char *key, si
         tomb->told = ob->told;
         tomb->log_pos = log_pos;
         o->tombs++;
+        *(state == BH_OBJ_BOUND ? &o->bound : &o->changes) += 1;
         append(o, tomb);
     }
     unlink_object(o, ob);
@@ -117,6 +121,7 @@ void bh_objects_put(struct bh_objects *o, const struct bh_object_key *k, const v
     ob->log_pos = log_pos;
     ob->told = old ? old->told : 0;
     o->bytes += n;
+    o->changes++;
     o->live[k->kind] += !old;
     bh_map_put(&o->by_name[k->kind], key, key_n, ob);
     append(o, ob);

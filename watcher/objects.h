@@ -41,6 +41,9 @@ struct bh_objects {
     struct bh_object *next[BH_OBJECTS_READERS]; /* NULL = at the end */
     uint32_t readers;                           /* bit = in use */
     size_t live[BH_KIND_COUNT], tombs, bytes;
+    /* Changes so far: those that somebody waits for, and pods that got their node, which readers
+     * see in the snapshot as well. */
+    uint64_t changes, bound;
 };
 struct bh_object_key {
     enum bh_kind kind;

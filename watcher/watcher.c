@@ -128,10 +128,22 @@ void bh_watcher_heartbeat(struct bh_watcher *w)
     bh_snap_writer_tick(w->snapshot);
 }
 
+static void on_later(uv_timer_t *h)
+{
+    (void)h; /* wakes the loop: it flushes before it sleeps */
+}
+
 static void on_flush(uv_prepare_t *h)
 {
     struct bh_watcher *w = bh_container_of(h, struct bh_watcher, flush);
-    bh_feed_flush(&w->feed);
+    const uint64_t wait_ns = bh_feed_wait(&w->feed);
+
+    if (w->leader) /* what a scheduler just said may be what the elector waits for */
+        bh_leader_poke(w->leader);
+    if (wait_ns == 0)
+        bh_feed_flush(&w->feed);
+    else if (wait_ns < UINT64_MAX && !uv_is_active((uv_handle_t *)&w->later))
+        uv_timer_start(&w->later, on_later, wait_ns / 1000000 + 1, 0);
 }
 
 static void on_tick(uv_timer_t *h)
@@ -327,14 +339,15 @@ static int open_probes(struct bh_watcher *w, const struct bh_watcher_options *o,
 
 static void start_hooks(struct bh_watcher *w)
 {
-    /* Prepare hooks run last started, first called: the feed sends, then bh_zpoll looks whether
+    /* Prepare hooks run last started, first called: the feed sends, then the bus looks whether
      * there is something to receive. */
-    w->zpoll = bh_zpoll_new(w->loop, bh_bus_socket(w->feed.bus), bh_feed_receive, NULL, &w->feed);
+    w->zpoll = bh_bus_poll_new(w->loop, w->feed.bus, bh_feed_receive, &w->feed);
     uv_prepare_init(w->loop, &w->flush);
     uv_prepare_start(&w->flush, on_flush);
+    uv_timer_init(w->loop, &w->later);
     uv_timer_init(w->loop, &w->tick);
     uv_timer_start(&w->tick, on_tick, TICK_MS, TICK_MS);
-    w->open_handles = 2;
+    w->open_handles = 3;
 }
 
 static void free_memory(struct bh_watcher *w)
@@ -408,6 +421,11 @@ static void on_flush_closed(uv_handle_t *h)
     one_closed(bh_container_of(h, struct bh_watcher, flush));
 }
 
+static void on_later_closed(uv_handle_t *h)
+{
+    one_closed(bh_container_of(h, struct bh_watcher, later));
+}
+
 static void on_tick_closed(uv_handle_t *h)
 {
     one_closed(bh_container_of(h, struct bh_watcher, tick));
@@ -423,8 +441,9 @@ void bh_watcher_free(struct bh_watcher *w)
     bh_leader_free(w->leader);
     bh_api_client_free(w->client);
     bh_probes_free(w->probes);
-    bh_zpoll_close(w->zpoll);
+    bh_bus_poll_close(w->zpoll);
     bh_feed_fini(&w->feed);
     uv_close((uv_handle_t *)&w->flush, on_flush_closed);
+    uv_close((uv_handle_t *)&w->later, on_later_closed);
     uv_close((uv_handle_t *)&w->tick, on_tick_closed);
 }

@@ -35,13 +35,13 @@ struct bh_watcher {
     struct bh_buf bytes;   /* one object's message */
     struct bh_objects objects;
     struct bh_feed feed;
-    struct bh_leader *leader; /* NULL = no election */
+    struct bh_leader *leader;               /* NULL = no election */
     uint64_t turns_used, binder_turns_used; /* of feed, at the last look of the leader's */
-    struct bh_zpoll *zpoll;
+    struct bh_bus_poll *zpoll;
     struct bh_metrics *metrics;
     struct bh_probes *probes;
     uv_prepare_t flush;
-    uv_timer_t tick;
+    uv_timer_t tick, later;
     struct bh_watch_kind kinds[BH_KIND_COUNT];
     unsigned watched, kinds_synced;
     bool synced, failed, closing;
@@ -58,7 +58,8 @@ void bh_watcher_on_bad(void *arg, const struct bh_kind_info *k, const char *name
 static inline bool bh_watcher_wants_raw(const struct bh_watcher *w, enum bh_kind k)
 {
     return w->feed.raw_wanted >> (k == BH_KIND_NODE ? BERTH__RAW_KIND__RAW_NODES
-                                                    : BERTH__RAW_KIND__RAW_ASSIGNED_PODS) & 1;
+                                                    : BERTH__RAW_KIND__RAW_ASSIGNED_PODS) &
+           1;
 }
 void bh_watcher_heartbeat(struct bh_watcher *w); /* snapshot upkeep; at least four times a second */
 void bh_watcher_fail(struct bh_watcher *w, const char *what, const char *why);

@@ -5,6 +5,7 @@
  *   client.c     life of the client and its requests: start, wait, retry, finish, cancel
  *   transfer.c   one request as a libcurl easy handle
  *   pool.c       libcurl multi handles on libuv: sockets, timers, connection limits
+ *   lane*.c      small requests without libcurl's cost for each (lane.h)
  *   creds.c      certificates and tokens, and their rotation
  *   exec.c       credentials that a command prints
  *   headers.c    shared header lists
@@ -77,6 +78,13 @@ struct bh_api_headers {
     unsigned refs; /* running requests, plus one while in the cache */
     char *content_type, *accept, *extra;
     struct curl_slist *list;
+    /* The same for lanes, without the lines that only tell libcurl something. */
+    struct bh_api_header {
+        const char *line, *value; /* borrowed from list; value: inside line */
+        char *name;               /* in lower case */
+        size_t line_n, name_n, value_n;
+    } * fields;
+    size_t n_fields;
 };
 LIST_HEAD(bh_api_headers_list, bh_api_headers);
 struct bh_api_headers *bh_api_headers_get(struct bh_api_client *c, const struct bh_api_call *call);
@@ -95,13 +103,17 @@ struct bh_api_pool {
     struct bh_api_creds *creds;
     bool long_lived, retired;
     bool http1, known; /* version learnt from a reply, or plaintext */
+    bool for_lanes;    /* its transfers make connections and nothing else */
     unsigned in_flight;
     long max_host; /* as told to libcurl */
 };
 TAILQ_HEAD(bh_api_pool_list, bh_api_pool);
+struct bh_lane;
 struct bh_api_pool *bh_api_pool_new(struct bh_api_client *c, bool long_lived);
 void bh_api_pool_add(struct bh_api_pool *p, struct bh_api_req *r);
 void bh_api_pool_remove(struct bh_api_pool *p, struct bh_api_req *r);
+void bh_api_pool_add_easy(struct bh_api_pool *p, CURL *easy); /* what both do to libcurl */
+void bh_api_pool_remove_easy(struct bh_api_pool *p, CURL *easy);
 void bh_api_pool_learn(struct bh_api_pool *p, CURL *easy); /* HTTP version, after a reply */
 void bh_api_pool_free(struct bh_api_pool *p); /* asynchronous; counts in c->open_handles */
 
@@ -111,12 +123,18 @@ struct bh_api_socket {
     uv_poll_t poll;
     struct bh_api_client *c;
     struct bh_api_pool *pool; /* NULL while stopped */
+    int events;               /* what is waited for */
+    struct bh_lane *lane;     /* whose connection it is, once it is made */
     int fd;
 };
+struct bh_api_socket *bh_api_socket_for(struct bh_api_client *c, curl_socket_t fd);
+void bh_api_socket_watch(struct bh_api_socket *s, int uv_events); /* 0 = not at all */
 void bh_api_sockets_close(struct bh_api_client *c); /* asynchronous; counts in c->open_handles */
 
 /* ---- requests ----------------------------------------------------------------------------------
  */
+struct bh_lanes;
+TAILQ_HEAD(bh_api_reqs, bh_api_req);
 enum bh_api_req_state {
     BH_REQ_FREE,
     BH_REQ_WAITING, /* for a token of the rate limiter */
@@ -129,7 +147,18 @@ enum bh_api_req_state {
 struct bh_api_req {
     TAILQ_ENTRY(bh_api_req) link;
     struct bh_api_client *c;
-    struct bh_api_pool *pool; /* while RUNNING */
+    struct bh_api_pool *pool; /* while RUNNING by libcurl */
+    struct {                  /* over lanes (lane.h) */
+        TAILQ_ENTRY(bh_api_req) link;
+        bool lean;                /* this attempt goes, or went, over lanes */
+        struct bh_api_reqs *list; /* the one it is on; NULL = none (any more) */
+        struct bh_lane *lane;     /* NULL = none has it */
+        const char *why;          /* done: what went wrong, NULL = nothing */
+        int32_t stream;
+        unsigned refused, ahead; /* ahead: on its connection when it was given, itself included */
+        size_t body_off;
+        uint64_t given_ns;
+    } on;
     CURL *easy;
     struct bh_api_creds *easy_creds; /* what easy is set up with */
     struct bh_api_headers *headers;
@@ -141,6 +170,7 @@ struct bh_api_req {
     char content_type[128];
     int code, retry_after_s;
     int curl_code; /* of a transfer that failed */
+    int os_errno;  /* lanes: of a connection that could not be made */
     unsigned attempts;
     bool head_done, too_large, stopped, sent;
     bool fenced; /* its time was over before it could be sent */
@@ -150,6 +180,19 @@ struct bh_api_req {
 TAILQ_HEAD(bh_api_req_list, bh_api_req);
 void bh_api_transfer_prepare(struct bh_api_req *r); /* sets r->easy up for the next attempt */
 void bh_api_transfer_fini(struct bh_api_req *r);
+void bh_api_transfer_reset(struct bh_api_req *r); /* forgets the last attempt's reply */
+/* How connections are made: trust, names, proxies, timeouts. */
+void bh_api_set_connection(CURL *e, const struct bh_api_client *c, const struct bh_api_creds *k);
+int bh_api_retry_after(struct bh_str value); /* seconds, -1 = not that form */
+
+/* ---- lanes (lane.h) ----------------------------------------------------------------------------
+ */
+struct bh_lanes *bh_lanes_new(struct bh_api_client *c, unsigned linger_ms);
+void bh_lanes_add(struct bh_lanes *s, struct bh_api_req *r);
+void bh_lanes_remove(struct bh_lanes *s, struct bh_api_req *r); /* wherever it is; no callback */
+void bh_lanes_renew(struct bh_lanes *s); /* credentials changed: what is open finishes and goes */
+/* Nothing runs any more; connections are closed now, the rest counts in c->open_handles. */
+void bh_lanes_close(struct bh_lanes *s);
 
 /* ---- client ------------------------------------------------------------------------------------
  */
@@ -175,6 +218,7 @@ struct bh_api_client {
     struct bh_api_config *cfg; /* own copy */
     char *base;                /* scheme://host[:port][/path] of every URL */
     char *host;                /* host[:port] of the server, for the Host header and metrics */
+    size_t origin_n;           /* base up to its path */
     struct curl_slist *connect_to;
     bool tls, loopback;
     char *user_agent, *field_manager;
@@ -189,6 +233,8 @@ struct bh_api_client {
 
     uint64_t fence_first_ns;     /* when the first running request may not be sent; boot clock */
     struct bh_api_pool *pool[2]; /* by long_lived */
+    struct bh_api_pool *lane_pool;
+    struct bh_lanes *lanes; /* NULL = all by libcurl */
     struct bh_api_pool_list retired;
     struct bh_api_socket **sockets; /* by descriptor */
     size_t n_sockets;
@@ -219,8 +265,10 @@ struct bh_api_client {
 };
 /* Ends what ++c->busy began. The outermost one does a tear-down that had to wait: c may be gone. */
 void bh_api_leave(struct bh_api_client *c);
-void bh_api_kick(struct bh_api_client *c); /* deferred work soon, from the loop */
+void bh_api_kick(struct bh_api_client *c);               /* deferred work soon, from the loop */
 void bh_api_finished(struct bh_api_req *r, CURLcode rc); /* libcurl is done with it */
+/* A transfer is over, whoever did it. why NULL: there is a reply. late: its time was over. */
+void bh_api_ended(struct bh_api_req *r, bool late, const char *why);
 /* Re-reads what is due (force: everything). True when connections have to be new. */
 bool bh_api_certs_refresh(struct bh_api_client *c, bool force);
 void bh_api_token_refresh(struct bh_api_client *c, bool force);

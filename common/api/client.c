@@ -129,16 +129,17 @@ static void recycle(struct bh_api_req *r)
 
 static void describe(const struct bh_api_req *r, struct bh_api_reply *reply)
 {
-    long os_errno = 0;
+    long os_errno = r->os_errno;
 
-    if (reply->code >= 300 && reply->code < 400)
+    if (reply->code >= 300 && reply->code < 400 && !r->on.lean)
         curl_easy_getinfo(r->easy, CURLINFO_REDIRECT_URL, &reply->redirect);
     if (reply->outcome == BH_API_OK)
         return;
     reply->head = r->head_done;
     reply->curl_code = r->curl_code;
-    if (r->easy && curl_easy_getinfo(r->easy, CURLINFO_OS_ERRNO, &os_errno) == CURLE_OK)
-        reply->os_errno = (int)os_errno;
+    if (!r->on.lean && r->easy)
+        curl_easy_getinfo(r->easy, CURLINFO_OS_ERRNO, &os_errno);
+    reply->os_errno = (int)os_errno;
 }
 
 static void deliver(struct bh_api_req *r, enum bh_api_outcome outcome, const char *error)
@@ -198,7 +199,6 @@ static const char *failure_text(const struct bh_api_req *r, CURLcode rc)
 
 void bh_api_finished(struct bh_api_req *r, CURLcode rc)
 {
-    struct bh_api_client *c = r->c;
     struct bh_api_pool *p = r->pool;
     long request_bytes = 0;
 
@@ -207,20 +207,23 @@ void bh_api_finished(struct bh_api_req *r, CURLcode rc)
     if (r->code)
         bh_api_pool_learn(p, r->easy);
     bh_api_pool_remove(p, r);
-    if (r->state == BH_REQ_CANCELED) {
-        deliver(r, BH_API_CANCELED, "canceled");
-        return;
-    }
-    if (rc == CURLE_OK) {
-        replied(r);
-        return;
-    }
-    r->code = 0;
     r->curl_code = (int)rc;
-    bh_api_metrics_done(c, r);
     bool late = r->fenced || (rc == CURLE_OPERATION_TIMEDOUT && r->deadline_ns &&
                               bh_mono_ns() >= r->deadline_ns);
-    deliver(r, late ? BH_API_TIMEOUT : BH_API_TRANSPORT, failure_text(r, rc));
+    bh_api_ended(r, late, rc == CURLE_OK ? NULL : failure_text(r, rc));
+}
+
+void bh_api_ended(struct bh_api_req *r, bool late, const char *why)
+{
+    if (r->state == BH_REQ_CANCELED) {
+        deliver(r, BH_API_CANCELED, "canceled");
+    } else if (!why) {
+        replied(r);
+    } else {
+        r->code = 0;
+        bh_api_metrics_done(r->c, r);
+        deliver(r, late ? BH_API_TIMEOUT : BH_API_TRANSPORT, why);
+    }
 }
 
 /* Ends a request that libcurl is not done with. */
@@ -231,6 +234,10 @@ static void give_up(struct bh_api_req *r, enum bh_api_outcome outcome, const cha
         curl_easy_getinfo(r->easy, CURLINFO_REQUEST_SIZE, &request_bytes);
         r->sent = r->sent || request_bytes > 0;
         bh_api_pool_remove(r->pool, r);
+        r->code = 0;
+        bh_api_metrics_done(r->c, r);
+    } else if (r->on.list) {
+        bh_lanes_remove(r->c->lanes, r);
         r->code = 0;
         bh_api_metrics_done(r->c, r);
     }
@@ -257,12 +264,25 @@ static void retire(struct bh_api_client *c, struct bh_api_pool *p)
     bh_api_kick(c);
 }
 
+static struct bh_api_pool *lane_pool(struct bh_api_client *c)
+{
+    struct bh_api_pool *p = bh_api_pool_new(c, true);
+
+    p->for_lanes = true;
+    return p;
+}
+
 static void new_connections(struct bh_api_client *c)
 {
     for (int i = 0; i < 2; i++) {
         retire(c, c->pool[i]);
         c->pool[i] = bh_api_pool_new(c, i == 1);
     }
+    if (!c->lanes)
+        return;
+    retire(c, c->lane_pool);
+    c->lane_pool = lane_pool(c);
+    bh_lanes_renew(c->lanes);
 }
 
 void bh_api_use(struct bh_api_client *c, struct bh_api_creds *k)
@@ -299,8 +319,14 @@ static void launch(struct bh_api_req *r)
     }
     if (!r->headers)
         r->headers = bh_api_headers_get(c, &r->call);
-    bh_api_transfer_prepare(r);
     set_state(r, BH_REQ_RUNNING);
+    r->on.lean = c->lanes && !r->call.long_lived && !r->call.on_data && !r->call.idle_timeout_ns;
+    if (r->on.lean) {
+        bh_api_transfer_reset(r);
+        bh_lanes_add(c->lanes, r);
+        return;
+    }
+    bh_api_transfer_prepare(r);
     bh_api_pool_add(c->pool[r->call.long_lived], r);
     if (r->call.idle_timeout_ns)
         set_alarm(c);
@@ -335,15 +361,17 @@ struct bh_api_req *bh_api_start(struct bh_api_client *c, const struct bh_api_cal
     r->method = intern_method(call->method);
     r->attempts = 0;
     r->sent = false;
+    r->os_errno = 0;
     r->start_ns = bh_mono_ns();
     r->deadline_ns = call->timeout_ns ? r->start_ns + call->timeout_ns : 0;
     bh_buf_reset(&r->body);
     bh_buf_reset(&r->url);
     bh_buf_adds(&r->url, c->base);
     bh_buf_adds(&r->url, call->path);
-    if (c->field_manager && writes_fields(r->method))
-        bh_buf_addf(&r->url, "%cfieldManager=%s", strchr(call->path, '?') ? '&' : '?',
-                    c->field_manager);
+    if (c->field_manager && writes_fields(r->method)) {
+        bh_buf_adds(&r->url, strchr(call->path, '?') ? "&fieldManager=" : "?fieldManager=");
+        bh_buf_adds(&r->url, c->field_manager);
+    }
     bh_buf_reset(&r->request_body);
     if (call->body_n)
         bh_buf_add(&r->request_body, call->body, call->body_n);
@@ -488,6 +516,7 @@ static void split_server(struct bh_api_client *c)
     const char *name = c->cfg->tls_server_name;
     if (!c->tls || !name) {
         c->base = bh_strdup(server);
+        c->origin_n = (size_t)(host - server) + n;
         return;
     }
     /* SNI and verification follow the URL's host; the address comes from CONNECT_TO. */
@@ -495,6 +524,7 @@ static void split_server(struct bh_api_client *c)
     int host_n = (int)(colon ? (size_t)(colon - c->host) : n);
     char *to = bh_asprintf("%s:%s:%.*s:%s", name, port, host_n, c->host, port);
     c->base = bh_asprintf("https://%s:%s%s", name, port, path ? path : "");
+    c->origin_n = strlen(c->base) - (path ? strlen(path) : 0);
     c->connect_to = curl_slist_append(NULL, to);
     free(to);
 }
@@ -592,6 +622,10 @@ int bh_api_client_new(uv_loop_t *loop, const struct bh_api_config *cfg,
     c->open_handles = 2;
     c->pool[0] = bh_api_pool_new(c, false);
     c->pool[1] = bh_api_pool_new(c, true);
+    if (o->lean) {
+        c->lane_pool = lane_pool(c);
+        c->lanes = bh_lanes_new(c, o->linger_ms);
+    }
     *ret = c;
     return 0;
 }
@@ -643,12 +677,17 @@ static void tear_down(struct bh_api_client *c)
     TAILQ_FOREACH(r, &c->canceled, link)
     if (r->pool)
         bh_api_pool_remove(r->pool, r);
+    else if (r->on.list)
+        bh_lanes_remove(c->lanes, r);
+    bh_lanes_close(c->lanes);
     while ((p = TAILQ_FIRST(&c->retired))) {
         TAILQ_REMOVE(&c->retired, p, link);
         bh_api_pool_free(p);
     }
     bh_api_pool_free(c->pool[0]);
     bh_api_pool_free(c->pool[1]);
+    if (c->lane_pool)
+        bh_api_pool_free(c->lane_pool);
     bh_api_sockets_close(c);
     bh_api_exec_close(c);
     uv_close((uv_handle_t *)&c->alarm, on_alarm_closed);

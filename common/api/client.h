@@ -31,6 +31,11 @@ struct bh_api_options {
     const char *limit_file;     /* shares the limit with all that name it; NULL = for itself */
     bool json;                  /* lists and watches ask for JSON, never for protobuf */
     struct bh_metrics *metrics; /* rest_client_requests_total{code,host,method}, may be NULL */
+    /* For those who send many small requests: all but streaming and long-lived ones go over
+     * connections of the client's own (lane.h), at a tenth of libcurl's cost. linger_ms: none of
+     * them is urgent, they leave and their replies are read in company, every so often. */
+    bool lean;
+    unsigned linger_ms;
 };
 int bh_api_client_new(uv_loop_t *loop, const struct bh_api_config *cfg,
                       const struct bh_api_options *o, struct bh_api_client **ret,

@@ -130,7 +130,11 @@ void bh_api_metrics_done(struct bh_api_client *c, const struct bh_api_req *r)
     unsigned v = verb_of(c, r->method);
     bh_cell_observe(c->verbs[v].duration, (double)(bh_mono_ns() - r->start_ns) / 1e9);
     bh_cell_observe(c->verbs[v].sent, (double)r->request_body.n);
-    if (r->code && curl_easy_getinfo(r->easy, CURLINFO_SIZE_DOWNLOAD_T, &received) == CURLE_OK)
+    if (r->on.lean)
+        received = (curl_off_t)r->body.n;
+    else if (r->code)
+        curl_easy_getinfo(r->easy, CURLINFO_SIZE_DOWNLOAD_T, &received);
+    if (r->code)
         bh_cell_observe(c->verbs[v].received, (double)received);
 }
 

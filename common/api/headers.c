@@ -9,6 +9,9 @@
  */
 #include "common/api/api_int.h"
 
+#include <ctype.h>
+#include <strings.h>
+
 #define CACHE_MAX 64
 
 static bool same(const char *a, const char *b)
@@ -51,6 +54,37 @@ static void append_basic(struct bh_api_headers *h, const char *user, const char 
     bh_buf_fini(&out);
 }
 
+/* What a lane sends of them: "Host" it knows itself, and lines without a value tell only libcurl
+ * what to leave out. */
+static void add_field(struct bh_api_headers *h, const char *line)
+{
+    const char *colon = strchr(line, ':');
+    size_t n = colon ? (size_t)(colon - line) : 0;
+
+    if (!n || !colon[1 + strspn(colon + 1, " ")] || (n == 4 && strncasecmp(line, "Host", 4) == 0))
+        return;
+    struct bh_api_header *f = &h->fields[h->n_fields++];
+    f->line = line;
+    f->line_n = strlen(line);
+    f->name = bh_strndup(line, n);
+    for (size_t i = 0; i < n; i++)
+        f->name[i] = (char)tolower((unsigned char)line[i]);
+    f->name_n = n;
+    f->value = colon + 1 + strspn(colon + 1, " ");
+    f->value_n = strlen(f->value);
+}
+
+static void make_fields(struct bh_api_headers *h)
+{
+    size_t n = 0;
+
+    for (const struct curl_slist *l = h->list; l; l = l->next)
+        n++;
+    h->fields = bh_calloc(n, sizeof(*h->fields));
+    for (const struct curl_slist *l = h->list; l; l = l->next)
+        add_field(h, l->data);
+}
+
 static struct bh_api_headers *make(struct bh_api_client *c, const struct bh_api_call *call)
 {
     struct bh_api_headers *h = bh_calloc(1, sizeof(*h));
@@ -74,6 +108,10 @@ static struct bh_api_headers *make(struct bh_api_client *c, const struct bh_api_
         append_basic(h, c->cfg->username, c->cfg->password);
     for (char **as = c->cfg->impersonate; as && *as; as++)
         append(h, "%s", *as);
+    if (c->lanes) {
+        append(h, "User-Agent: %s", c->user_agent);
+        make_fields(h);
+    }
     return h;
 }
 
@@ -104,6 +142,9 @@ void bh_api_headers_unref(struct bh_api_headers *h)
     for (struct curl_slist *l = h->list; l; l = l->next) /* the token is in one of them */
         explicit_bzero(l->data, strlen(l->data));
     curl_slist_free_all(h->list);
+    for (size_t i = 0; i < h->n_fields; i++)
+        free(h->fields[i].name);
+    free(h->fields);
     free(h->content_type);
     free(h->accept);
     free(h->extra);

@@ -8,7 +8,7 @@
  * Runs in:    the loop.
  * Fails with: nothing; libcurl's refusals here are bugs of ours.
  */
-#include "common/api/api_int.h"
+#include "common/api/lane.h"
 
 /* kube-apiserver and libcurl both stop at 100 streams a connection. */
 #define STREAMS_PER_CONNECTION 100
@@ -16,6 +16,15 @@
 
 /* ---- sockets -----------------------------------------------------------------------------------
  */
+
+static void deliver_lane(CURL *easy, CURLcode rc)
+{
+    struct bh_lane *l = NULL;
+
+    curl_easy_getinfo(easy, CURLINFO_PRIVATE, &l);
+    bh_lane_connected(l, rc);
+    bh_lanes_settle(l->set);
+}
 
 static void deliver_finished(struct bh_api_pool *p)
 {
@@ -26,6 +35,10 @@ static void deliver_finished(struct bh_api_pool *p)
         if (msg->msg != CURLMSG_DONE)
             continue;
         CURLcode rc = msg->data.result; /* msg goes away with the handle */
+        if (p->for_lanes) {
+            deliver_lane(msg->easy_handle, rc);
+            continue;
+        }
         curl_easy_getinfo(msg->easy_handle, CURLINFO_PRIVATE, &r);
         bh_api_finished(r, rc);
     }
@@ -47,6 +60,12 @@ static void on_poll(uv_poll_t *h, int status, int events)
 {
     struct bh_api_socket *s = bh_container_of(h, struct bh_api_socket, poll);
     int flags = 0;
+    if (status < 0)
+        s->events = 0; /* libuv has stopped the handle */
+    if (s->lane) {
+        bh_lane_on_socket(s->lane, status < 0 ? UV_READABLE : events);
+        return;
+    }
     if (!s->pool)
         return;
     if (status < 0)
@@ -58,7 +77,7 @@ static void on_poll(uv_poll_t *h, int status, int events)
     act(s->pool, s->fd, flags);
 }
 
-static struct bh_api_socket *socket_for(struct bh_api_client *c, curl_socket_t fd)
+struct bh_api_socket *bh_api_socket_for(struct bh_api_client *c, curl_socket_t fd)
 {
     size_t i = (size_t)fd;
     if (i >= c->n_sockets) {
@@ -78,24 +97,33 @@ static struct bh_api_socket *socket_for(struct bh_api_client *c, curl_socket_t f
     return c->sockets[i];
 }
 
+void bh_api_socket_watch(struct bh_api_socket *s, int uv_events)
+{
+    if (s->events == uv_events)
+        return;
+    s->events = uv_events;
+    if (uv_events)
+        uv_poll_start(&s->poll, uv_events, on_poll);
+    else
+        uv_poll_stop(&s->poll);
+}
+
 static int on_socket(CURL *easy, curl_socket_t fd, int what, void *arg, void *socket_arg)
 {
     struct bh_api_pool *p = arg;
     (void)easy, (void)socket_arg;
     if (what == CURL_POLL_REMOVE) {
         struct bh_api_socket *s = (size_t)fd < p->c->n_sockets ? p->c->sockets[fd] : NULL;
-        if (s) {
-            uv_poll_stop(&s->poll);
+        if (s && !s->lane) {
+            bh_api_socket_watch(s, 0);
             s->pool = NULL;
         }
         return 0;
     }
-    struct bh_api_socket *s = socket_for(p->c, fd);
+    struct bh_api_socket *s = bh_api_socket_for(p->c, fd);
     s->pool = p;
-    uv_poll_start(&s->poll,
-                  (what & CURL_POLL_IN ? UV_READABLE : 0) |
-                      (what & CURL_POLL_OUT ? UV_WRITABLE : 0),
-                  on_poll);
+    bh_api_socket_watch(s, (what & CURL_POLL_IN ? UV_READABLE : 0) |
+                               (what & CURL_POLL_OUT ? UV_WRITABLE : 0));
     return 0;
 }
 
@@ -216,23 +244,33 @@ void bh_api_pool_learn(struct bh_api_pool *p, CURL *easy)
 
 void bh_api_pool_add(struct bh_api_pool *p, struct bh_api_req *r)
 {
-    p->in_flight++;
     r->pool = p;
+    bh_api_pool_add_easy(p, r->easy);
+}
+
+void bh_api_pool_add_easy(struct bh_api_pool *p, CURL *easy)
+{
+    p->in_flight++;
     adjust_limit(p);
     p->c->in_curl++;
-    CURLMcode rc = curl_multi_add_handle(p->multi, r->easy);
+    CURLMcode rc = curl_multi_add_handle(p->multi, easy);
     p->c->in_curl--;
     bh_assert(rc == CURLM_OK);
 }
 
 void bh_api_pool_remove(struct bh_api_pool *p, struct bh_api_req *r)
 {
+    r->pool = NULL;
+    bh_api_pool_remove_easy(p, r->easy);
+}
+
+void bh_api_pool_remove_easy(struct bh_api_pool *p, CURL *easy)
+{
     struct bh_api_client *c = p->c;
     c->in_curl++;
-    curl_multi_remove_handle(p->multi, r->easy);
+    curl_multi_remove_handle(p->multi, easy);
     c->in_curl--;
     p->in_flight--;
-    r->pool = NULL;
     if (p->retired && p->in_flight == 0)
         bh_api_kick(c); /* freed there: this may be one of its own callbacks */
 }

@@ -43,6 +43,7 @@ struct bh_reflector {
     enum next next; /* when the timer fires */
     struct bh_backoff backoff;
     struct bh_arena arena;
+    struct bh_str raw; /* bytes of the object in arena, when they are protobuf */
     struct bh_refl_store store;
     struct bh_list_reader *list;
     struct bh_watch_reader *watch;
@@ -74,7 +75,8 @@ static void start_watch(struct bh_reflector *r);
 static void deliver(struct bh_reflector *r, enum bh_watch_type type, bool in_list,
                     const struct bh_refl_key *k, const ProtobufCMessage *m)
 {
-    struct bh_reflector_event ev = {type, in_list, k->ns, k->name, k->uid, k->rv, m};
+    struct bh_reflector_event ev = {type,   in_list, k->ns, k->name,
+                                    k->uid, k->rv,   m,     m ? r->raw : (struct bh_str){NULL, 0}};
     r->stats.events++;
     r->cb.on_event(r->cb.arg, r->kind, &ev);
 }
@@ -146,6 +148,16 @@ static const char *name_of_bad(struct bh_reflector *r, const void *p, size_t n)
 }
 
 /* Decodes one object into the arena. NULL: reported as bad. */
+static int open_envelope(const void *p, size_t n, struct bh_str *ret_raw, struct bh_err *err)
+{
+    struct bh_envelope e;
+    int rc = bh_envelope_open(p, n, &e, err);
+
+    if (rc == 0)
+        *ret_raw = e.raw.p ? e.raw : (struct bh_str){"", 0};
+    return rc;
+}
+
 static const ProtobufCMessage *decode(struct bh_reflector *r, const void *p, size_t n, bool bare_pb,
                                       struct bh_refl_key *ret_k)
 {
@@ -154,8 +166,11 @@ static const ProtobufCMessage *decode(struct bh_reflector *r, const void *p, siz
 
     bh_arena_reset(&r->arena);
     r->arena.limit_bytes = BH_MAX(n * OBJECT_FACTOR, OBJECT_MIN_BYTES);
-    int rc = bare_pb ? bh_pb_unpack(&r->arena, r->kind->desc, p, n, &m, &err)
-                     : bh_decode_object(&r->arena, r->kind->desc, p, n, &m, &err);
+    r->raw = bare_pb ? (struct bh_str){p, n} : (struct bh_str){NULL, 0};
+    int rc = !bare_pb && bh_is_pb_envelope(p, n) ? open_envelope(p, n, &r->raw, &err) : 0;
+    if (rc == 0)
+        rc = r->raw.p ? bh_pb_unpack(&r->arena, r->kind->desc, r->raw.p, r->raw.n, &m, &err)
+                      : bh_decode_object(&r->arena, r->kind->desc, p, n, &m, &err);
     if (rc < 0) {
         bad_object(r, name_of_bad(r, p, n), err.msg);
         return NULL;
@@ -288,18 +303,19 @@ static void start(struct bh_reflector *r, const char *path, uint64_t idle_ns,
 {
     r->stop = GO_ON;
     r->why.msg[0] = 0;
-    r->req = bh_api_start(r->client, &(struct bh_api_call){.method = "GET",
-                                                           .path = path,
-                                                           .accept = bh_api_client_json(r->client)
- ? "application/json" : ACCEPT,
-                                                           .extra_header = EXTRA,
-                                                           .idle_timeout_ns = idle_ns,
-                                                           .long_lived = true,
-                                                           .retry_429_5xx = true,
-                                                           .on_head = on_head,
-                                                           .on_data = on_data,
-                                                           .on_done = on_done,
-                                                           .arg = r});
+    r->req = bh_api_start(
+        r->client,
+        &(struct bh_api_call){.method = "GET",
+                              .path = path,
+                              .accept = bh_api_client_json(r->client) ? "application/json" : ACCEPT,
+                              .extra_header = EXTRA,
+                              .idle_timeout_ns = idle_ns,
+                              .long_lived = true,
+                              .retry_429_5xx = true,
+                              .on_head = on_head,
+                              .on_data = on_data,
+                              .on_done = on_done,
+                              .arg = r});
 }
 
 /* ---- list --------------------------------------------------------------------------------------
@@ -389,7 +405,7 @@ static void page_complete(struct bh_reflector *r)
 static void absent(struct bh_reflector *r)
 {
     r->again = r->repeating = false; /* there is nothing to repeat */
-    if (!r->synced) { /* said once */
+    if (!r->synced) {                /* said once */
         r->synced = true;
         trouble(r, "the server does not have this kind: taken as empty, asked for once a minute");
         if (r->cb.on_synced)

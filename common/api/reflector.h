@@ -28,6 +28,7 @@ struct bh_reflector_event {
     const char *ns, *name, *uid, *resource_version;
     const ProtobufCMessage *object; /* valid during the callback; DELETED: last state, NULL when
                                        the deletion was inferred from a relist */
+    struct bh_str raw;              /* its bare protobuf, when it came as that; p = NULL else */
 };
 struct bh_reflector_callbacks {
     void (*on_event)(void *arg, const struct bh_kind_info *k, const struct bh_reflector_event *ev);
@@ -51,8 +52,8 @@ bool bh_reflector_synced(const struct bh_reflector *r);
  * while the server cannot be reached: what is known may be old by then. */
 bool bh_reflector_follows(const struct bh_reflector *r);
 /* Lists once more and delivers every object, also those that did not change (as MODIFIED): for a
- * consumer that wants more of them than before. Until then bh_reflector_repeats() is true; on_synced
- * of the list finds it false. */
+ * consumer that wants more of them than before. Until then bh_reflector_repeats() is true;
+ * on_synced of the list finds it false. */
 void bh_reflector_again(struct bh_reflector *r);
 bool bh_reflector_repeats(const struct bh_reflector *r);
 uint64_t bh_reflector_last_byte_ns(const struct bh_reflector *r); /* boot clock, 0 = never */

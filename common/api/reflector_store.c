@@ -7,6 +7,7 @@
  * Runs in:    the loop.
  */
 #include "common/api/reflector_int.h"
+#include "common/base/key.h"
 
 #define KEY_MAX 1024
 
@@ -32,8 +33,7 @@ int bh_refl_rv_cmp(const char *a, const char *b)
 
 static size_t make_key(char out[static KEY_MAX], const struct bh_refl_key *k)
 {
-    int n = snprintf(out, KEY_MAX, "%s/%s", k->ns, k->name);
-    return n > 0 && n < KEY_MAX ? (size_t)n : 0;
+    return bh_key_pair(out, KEY_MAX, k->ns, k->name);
 }
 
 static const char *uid_of(const struct bh_refl_item *it)

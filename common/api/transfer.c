@@ -45,7 +45,7 @@ static bool header_is(const char *line, size_t n, const char *name, struct bh_st
 }
 
 /* Seconds only; client-go ignores the date form too. */
-static int parse_seconds(struct bh_str s)
+int bh_api_retry_after(struct bh_str s)
 {
     int v = 0;
     if (s.n == 0 || s.n > 6)
@@ -93,7 +93,7 @@ static size_t on_header(char *line, size_t size, size_t count, void *arg)
     } else if (header_is(line, n, "content-type", &v)) {
         snprintf(r->content_type, sizeof(r->content_type), "%.*s", (int)BH_MIN(v.n, 127), v.p);
     } else if (header_is(line, n, "retry-after", &v)) {
-        r->retry_after_s = parse_seconds(v);
+        r->retry_after_s = bh_api_retry_after(v);
     } else if (n <= 2 && (line[0] == '\r' || line[0] == '\n')) {
         long code = 0;
         curl_easy_getinfo(r->easy, CURLINFO_RESPONSE_CODE, &code);
@@ -145,12 +145,8 @@ static void set_blob(CURL *e, CURLoption option, const char *text)
     curl_easy_setopt(e, option, &b);
 }
 
-static void set_trust(struct bh_api_req *r)
+static void set_trust(CURL *e, const struct bh_api_client *c, const struct bh_api_creds *k)
 {
-    const struct bh_api_client *c = r->c;
-    const struct bh_api_creds *k = r->easy_creds;
-    CURL *e = r->easy;
-
     curl_easy_setopt(e, CURLOPT_SSLVERSION, (long)CURL_SSLVERSION_TLSv1_2);
     if (k->ca) {
         /* Without the NULL every CA of the system would do as well. */
@@ -170,11 +166,8 @@ static void set_trust(struct bh_api_req *r)
     }
 }
 
-static void set_connection(struct bh_api_req *r)
+void bh_api_set_connection(CURL *e, const struct bh_api_client *c, const struct bh_api_creds *k)
 {
-    const struct bh_api_client *c = r->c;
-    CURL *e = r->easy;
-
     curl_easy_setopt(e, CURLOPT_PROTOCOLS_STR, "http,https");
     curl_easy_setopt(e, CURLOPT_FOLLOWLOCATION, 0L);
     /* HTTP/2 only where ALPN offers it: reuse of plaintext HTTP/2 connections is broken in 7.88. */
@@ -197,6 +190,8 @@ static void set_connection(struct bh_api_req *r)
     /* As Go's client: never a proxy to this machine, whatever the environment says. */
     if (c->cfg->proxy_url || c->loopback)
         curl_easy_setopt(e, CURLOPT_PROXY, c->cfg->proxy_url ? c->cfg->proxy_url : "");
+    if (c->tls)
+        set_trust(e, c, k);
 }
 
 static void set_up(struct bh_api_req *r)
@@ -222,9 +217,7 @@ static void set_up(struct bh_api_req *r)
     curl_easy_setopt(e, CURLOPT_PREREQFUNCTION, on_prereq);
     curl_easy_setopt(e, CURLOPT_PREREQDATA, r);
     curl_easy_setopt(e, CURLOPT_USERAGENT, c->user_agent);
-    set_connection(r);
-    if (c->tls)
-        set_trust(r);
+    bh_api_set_connection(e, c, r->easy_creds);
 }
 
 static void set_method(struct bh_api_req *r)
@@ -244,6 +237,15 @@ static void set_method(struct bh_api_req *r)
     r->easy_custom = custom;
 }
 
+void bh_api_transfer_reset(struct bh_api_req *r)
+{
+    r->error[0] = r->content_type[0] = 0;
+    r->code = r->curl_code = 0;
+    r->retry_after_s = -1;
+    r->head_done = r->too_large = r->stopped = r->fenced = false;
+    bh_buf_reset(&r->body);
+}
+
 void bh_api_transfer_prepare(struct bh_api_req *r)
 {
     const uint64_t now = bh_mono_ns();
@@ -251,12 +253,8 @@ void bh_api_transfer_prepare(struct bh_api_req *r)
 
     if (!r->easy || r->easy_creds != r->c->creds)
         set_up(r);
-    r->error[0] = r->content_type[0] = 0;
-    r->code = r->curl_code = 0;
-    r->retry_after_s = -1;
-    r->head_done = r->too_large = r->stopped = r->fenced = false;
+    bh_api_transfer_reset(r);
     r->last_byte_ns = now;
-    bh_buf_reset(&r->body);
     if (r->deadline_ns)
         timeout_ms = r->deadline_ns > now ? (long)((r->deadline_ns - now) / 1000000) + 1 : 1;
 

@@ -1,101 +1,30 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * common/bus/bus.c - messages between Berth's processes (ZeroMQ + protobuf-c)
+ * common/bus/bus.c - messages between Berth's processes: local sockets (local.c) or ZeroMQ over tcp
+ *                    (tcp.c), protobuf-c above
  *
- * Owns:       one socket a struct bh_bus; the process's one ZeroMQ context, which lives from the
- *             first open to the last close.
- * Invariants: no call blocks, but closing after bh_bus_linger; else it loses what it still holds.
- * Runs in:    the thread that owns the socket; opening and closing from any thread.
+ * Owns:       what a struct bh_bus holds.
+ * Invariants: no call blocks, but closing after bh_bus_linger and bh_bus_wait.
+ * Runs in:    the thread that owns the bus; opening and closing from any thread.
  * Fails with: negative errno at open, enum bh_bus_outcome afterwards.
  */
 #include "common/bus/bus_int.h"
 #include "common/bus/curve_int.h"
 
 #include <errno.h>
-#include <pthread.h>
+#include <poll.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include <zmq.h>
 
-/* Frames, not bytes: credit in the protocol keeps queues far shorter; this only bounds the damage.
- */
-#define HWM_FRAMES       1024
-#define RECONNECT_MS     20
-#define RECONNECT_MAX_MS 500
-struct bh_bus {
-    void *socket;
-    bool router;
-    char *path; /* ROUTER: the file we made, and which one it is; libzmq leaves it behind */
-    ino_t inode;
-    struct bh_bus_gate *gate; /* who may talk over tcp; NULL: it does not listen there */
-    struct bh_bus_stats stats;
-};
+#define QUEUE_BYTES ((size_t)64 << 20) /* for one peer; the protocols' credit stays far below */
+#define FRAME_KEPT  ((size_t)1 << 20)
 
-/* The one process-wide object: ZeroMQ wants one context a process (its I/O thread and limits). */
-static struct {
-    pthread_mutex_t lock;
-    void *context;
-    unsigned users;
-} shared = {.lock = PTHREAD_MUTEX_INITIALIZER};
-
-static void *context_get(void)
+/* The file's mode: connecting takes write permission. */
+static int own_path(struct bh_bus *b, const char *path, struct bh_err *err)
 {
-    pthread_mutex_lock(&shared.lock);
-    if (!shared.context)
-        shared.context = zmq_ctx_new();
-    void *ctx = shared.context;
-    if (ctx)
-        shared.users++;
-    pthread_mutex_unlock(&shared.lock);
-    return ctx;
-}
-
-static void context_put(void)
-{
-    pthread_mutex_lock(&shared.lock);
-    bh_assert(shared.users > 0);
-    if (--shared.users == 0) {
-        /* Waits for unsent messages only where somebody asked for it (bh_bus_linger). */
-        while (zmq_ctx_term(shared.context) < 0 && errno == EINTR)
-            ;
-        shared.context = NULL;
-    }
-    pthread_mutex_unlock(&shared.lock);
-}
-
-static int set_int(void *socket, int option, int value)
-{
-    return zmq_setsockopt(socket, option, &value, sizeof(value));
-}
-
-static int set_options(void *s, enum bh_bus_role role, const char *identity)
-{
-    const bool service = role == BH_BUS_SERVICE_BIND, router = role != BH_BUS_DEALER_CONNECT;
-    const int64_t max_bytes = service ? BH_BUS_SERVICE_BYTES : BH_BUS_MAX_BYTES;
-    const int hwm = service ? BH_BUS_SERVICE_QUEUE : HWM_FRAMES;
-    if (set_int(s, ZMQ_LINGER, 0) < 0 || set_int(s, ZMQ_SNDHWM, hwm) < 0 ||
-        set_int(s, ZMQ_RCVHWM, hwm) < 0 ||
-        zmq_setsockopt(s, ZMQ_MAXMSGSIZE, &max_bytes, sizeof(max_bytes)) < 0 ||
-        set_int(s, ZMQ_RECONNECT_IVL, RECONNECT_MS) < 0 ||
-        set_int(s, ZMQ_RECONNECT_IVL_MAX, RECONNECT_MAX_MS) < 0)
-        return -errno;
-    if (router &&
-        (set_int(s, ZMQ_ROUTER_MANDATORY, 1) < 0 || set_int(s, ZMQ_ROUTER_HANDOVER, 1) < 0))
-        return -errno;
-    if (!router && zmq_setsockopt(s, ZMQ_ROUTING_ID, identity, strlen(identity)) < 0)
-        return -errno;
-    return 0;
-}
-
-static int attach(struct bh_bus *b, const char *endpoint, const char *path, struct bh_err *err)
-{
-    int rc = b->router ? zmq_bind(b->socket, endpoint) : zmq_connect(b->socket, endpoint);
-    if (rc < 0)
-        return bh_err_set(err, -errno, "socket \"%s\": %s", path, zmq_strerror(errno));
-    if (!b->router)
-        return 0;
-    /* libzmq creates it with what the umask leaves; connecting takes write permission. */
     struct stat st;
+
     if (chmod(path, 0660) < 0 || stat(path, &st) < 0)
         return bh_err_set(err, -errno, "socket \"%s\": %s", path, strerror(errno));
     b->path = bh_strdup(path);
@@ -103,95 +32,80 @@ static int attach(struct bh_bus *b, const char *endpoint, const char *path, stru
     return 0;
 }
 
-int bh_bus_bare(enum bh_bus_role role, const char *identity, struct bh_bus **ret,
-                struct bh_err *err)
-{
-    const bool router = role != BH_BUS_DEALER_CONNECT;
-    size_t id_n = identity ? strlen(identity) : 0;
-    int rc = 0;
-
-    bh_assert(router ? !identity : (id_n > 0 && id_n <= sizeof(((struct bh_peer *)0)->id)));
-    void *ctx = context_get();
-    if (!ctx)
-        return bh_err_set(err, -errno, "message context: %s", zmq_strerror(errno));
-    struct bh_bus *b = bh_calloc(1, sizeof(*b));
-    b->router = router;
-    b->socket = zmq_socket(ctx, router ? ZMQ_ROUTER : ZMQ_DEALER);
-    if (!b->socket)
-        rc = bh_err_set(err, -errno, "message socket: %s", zmq_strerror(errno));
-    if (rc == 0 && (rc = set_options(b->socket, role, identity)) < 0)
-        bh_err_set(err, rc, "message socket: %s", zmq_strerror(-rc));
-    if (rc < 0) {
-        bh_bus_close(b);
-        return rc;
-    }
-    *ret = b;
-    return 0;
-}
-
 int bh_bus_open(enum bh_bus_role role, const char *endpoint, const char *identity,
                 struct bh_bus **ret, struct bh_err *err)
 {
-    struct bh_bus *b = NULL;
+    const bool service = role == BH_BUS_SERVICE_BIND, router = role != BH_BUS_DEALER_CONNECT;
+    const struct bh_local_limits limits = {
+        .frame_bytes = service ? BH_BUS_SERVICE_BYTES : BH_BUS_MAX_BYTES,
+        .frames = service ? BH_BUS_SERVICE_QUEUE : BH_BUS_QUEUE_FRAMES,
+        .queued_bytes = QUEUE_BYTES};
     const char *path = NULL;
-    int rc = bh_bus_check_path(endpoint, role != BH_BUS_DEALER_CONNECT, &path, err);
+    struct bh_bus *b;
+    int rc = bh_bus_check_path(endpoint, router, &path, err);
 
-    if (rc == 0)
-        rc = bh_bus_bare(role, identity, &b, err);
-    if (rc == 0)
-        rc = attach(b, endpoint, path, err);
+    bh_assert(router ? !identity : identity && *identity);
+    if (rc < 0)
+        return rc;
+    b = bh_calloc(1, sizeof(*b));
+    b->router = router;
+    rc = router ? bh_local_listen(path, &limits, &b->local, err)
+                : bh_local_connect(path, identity, &limits, &b->local, err);
+    if (rc == 0 && router)
+        rc = own_path(b, path, err);
     if (rc < 0) {
         bh_bus_close(b);
         return rc;
     }
     *ret = b;
     return 0;
-}
-
-void *bh_bus_context(const struct bh_bus *b)
-{
-    (void)b; /* it holds the context as long as it lives */
-    return shared.context;
-}
-
-void bh_bus_set_gate(struct bh_bus *b, struct bh_bus_gate *g)
-{
-    bh_assert(!b->gate);
-    b->gate = g;
 }
 
 void bh_bus_close(struct bh_bus *b)
 {
+    struct stat st;
+
     if (!b)
         return;
-    struct stat st;
     if (b->path && stat(b->path, &st) == 0 && st.st_ino == b->inode)
         unlink(b->path);
-    if (b->socket)
-        zmq_close(b->socket);
-    bh_bus_gate_free(b->gate);
-    context_put();
+    bh_local_close(b->local, b->linger_ms);
+    bh_bus_tcp_close(b);
+    bh_buf_fini(&b->frame);
     free(b->path);
     free(b);
 }
 
 void bh_bus_linger(struct bh_bus *b, int ms)
 {
-    (void)set_int(b->socket, ZMQ_LINGER, ms);
+    b->linger_ms = ms;
 }
 
-void *bh_bus_socket(struct bh_bus *b)
+/* Something is there that no descriptor tells of. */
+static bool pending(struct bh_bus *b)
 {
-    return b->socket;
+    int events = 0;
+    size_t n = sizeof(events);
+
+    if (b->local && bh_local_pending(b->local))
+        return true;
+    while (b->socket && zmq_getsockopt(b->socket, ZMQ_EVENTS, &events, &n) < 0)
+        if (zmq_errno() != EINTR)
+            return false;
+    return events & ZMQ_POLLIN;
 }
 
-int bh_bus_fd(struct bh_bus *b)
+void bh_bus_wait(struct bh_bus *b, int ms)
 {
-    int fd = -1;
-    size_t n = sizeof(fd);
-    int rc = zmq_getsockopt(b->socket, ZMQ_FD, &fd, &n);
-    bh_assert(rc == 0);
-    return fd;
+    struct pollfd p[2] = {{.fd = -1, .events = POLLIN}, {.fd = -1, .events = POLLIN}};
+    size_t n = sizeof(p[1].fd);
+
+    if (b->local)
+        p[0].fd = bh_local_fd(b->local);
+    if (b->socket && zmq_getsockopt(b->socket, ZMQ_FD, &p[1].fd, &n) < 0)
+        p[1].fd = -1;
+    if (!pending(b))
+        (void)poll(p, 2, ms);
 }
 
 void bh_bus_stats(const struct bh_bus *b, struct bh_bus_stats *ret)
@@ -203,64 +117,55 @@ void bh_bus_stats(const struct bh_bus *b, struct bh_bus_stats *ret)
 /* ---- send -------------------------------------------------------------------------------------
  */
 
-static int send_msg(void *socket, zmq_msg_t *msg, int flags)
+/* Room for a frame of n bytes. */
+static uint8_t *new_frame(struct bh_bus *b, size_t n)
 {
-    int rc;
-    do
-        rc = zmq_msg_send(msg, socket, flags | ZMQ_DONTWAIT);
-    while (rc < 0 && errno == EINTR);
-    return rc < 0 ? -errno : 0;
+    if (b->frame.cap > FRAME_KEPT)
+        bh_buf_fini(&b->frame);
+    bh_buf_reset(&b->frame);
+    bh_buf_reserve(&b->frame, BH_LOCAL_HEADER + n);
+    return (uint8_t *)b->frame.p;
 }
 
-static int send_address(void *socket, const struct bh_peer *peer)
+enum bh_bus_outcome bh_bus_send_bytes(struct bh_bus *b, const struct bh_peer *peer, const void *p,
+                                      size_t n)
 {
-    zmq_msg_t id;
-    if (zmq_msg_init_size(&id, peer->n) < 0)
-        return -errno;
-    memcpy(zmq_msg_data(&id), peer->id, peer->n);
-    int rc = send_msg(socket, &id, ZMQ_SNDMORE);
-    if (rc < 0)
-        zmq_msg_close(&id);
-    return rc;
+    uint8_t *frame = new_frame(b, n);
+
+    memcpy(frame + BH_LOCAL_HEADER, p, n);
+    return bh_local_send(b->local, peer, frame, BH_LOCAL_HEADER + n);
 }
 
-static enum bh_bus_outcome send_failed(struct bh_bus *b, int rc)
+static enum bh_bus_outcome deliver(struct bh_bus *b, const struct bh_peer *peer,
+                                   const Berth__Envelope *e, size_t n)
 {
-    if (rc == -EAGAIN) {
-        b->stats.full++;
-        return BH_BUS_FULL;
+    enum bh_bus_outcome o = BH_BUS_NO_PEER;
+
+    if (b->local) {
+        uint8_t *frame = new_frame(b, n);
+        berth__envelope__pack(e, frame + BH_LOCAL_HEADER);
+        o = bh_local_send(b->local, peer, frame, BH_LOCAL_HEADER + n);
     }
-    /* EHOSTUNREACH; anything else would be a bug of ours or a dying context, where the peer is
-     * just as unreachable. */
-    b->stats.no_peer++;
-    return BH_BUS_NO_PEER;
+    return o == BH_BUS_NO_PEER && b->socket ? bh_bus_tcp_send(b, peer, e, n) : o;
 }
 
 enum bh_bus_outcome bh_bus_send(struct bh_bus *b, const struct bh_peer *peer,
                                 const Berth__Envelope *e)
 {
-    bh_assert(b->router == (peer != NULL));
+    enum bh_bus_outcome o = BH_BUS_BAD;
     Berth__Envelope out = *e;
+
+    bh_assert(b->router == (peer != NULL));
     out.has_version = 1;
     out.version = BH_BUS_VERSION;
     size_t n = bh_bus_validate(&out) ? SIZE_MAX : berth__envelope__get_packed_size(&out);
-    if (n > BH_BUS_MAX_BYTES) {
-        b->stats.bad++;
-        return BH_BUS_BAD;
-    }
-
-    int rc = peer ? send_address(b->socket, peer) : 0;
-    if (rc < 0)
-        return send_failed(b, rc);
-    zmq_msg_t msg;
-    if (zmq_msg_init_size(&msg, n) < 0)
-        abort(); /* out of memory, as in base.h: half a message cannot be taken back */
-    berth__envelope__pack(&out, zmq_msg_data(&msg));
-    rc = send_msg(b->socket, &msg, 0);
-    if (rc < 0) {
-        zmq_msg_close(&msg);
-        return send_failed(b, rc);
-    }
+    if (n <= BH_BUS_MAX_BYTES)
+        o = deliver(b, peer, &out, n);
+    b->stats.bad += o == BH_BUS_BAD;
+    b->stats.full += o == BH_BUS_FULL;
+    b->stats.no_peer += o == BH_BUS_NO_PEER;
+    if (o != BH_BUS_OK)
+        return o;
     b->stats.sent++;
     b->stats.bytes_sent += n;
     return BH_BUS_OK;
@@ -269,71 +174,40 @@ enum bh_bus_outcome bh_bus_send(struct bh_bus *b, const struct bh_peer *peer,
 /* ---- receive ----------------------------------------------------------------------------------
  */
 
-static int recv_msg(void *socket, zmq_msg_t *msg)
+static enum bh_bus_outcome local_recv(struct bh_bus *b, struct bh_arena *a,
+                                      struct bh_peer *ret_peer, Berth__Envelope **ret_e)
 {
-    int rc;
-    do
-        rc = zmq_msg_recv(msg, socket, ZMQ_DONTWAIT);
-    while (rc < 0 && errno == EINTR);
-    return rc < 0 ? -errno : 0;
-}
+    const uint8_t *p;
+    size_t n;
 
-/* Rest of a message that has more frames than the protocol. */
-static void drop_rest(void *socket, zmq_msg_t *msg)
-{
-    while (zmq_msg_more(msg)) {
-        zmq_msg_close(msg);
-        zmq_msg_init(msg);
-        if (recv_msg(socket, msg) < 0)
-            return;
-    }
-}
-
-static bool take_address(struct bh_bus *b, zmq_msg_t *msg, struct bh_peer *ret_peer)
-{
-    size_t n = zmq_msg_size(msg);
-    if (n == 0 || n > sizeof(ret_peer->id) || !zmq_msg_more(msg))
-        return false;
-    memcpy(ret_peer->id, zmq_msg_data(msg), n);
-    ret_peer->n = (uint8_t)n;
-    zmq_msg_close(msg);
-    zmq_msg_init(msg);
-    return recv_msg(b->socket, msg) == 0;
-}
-
-/* Peers over tcp come with the key that let them in; those of the host's sockets with none. */
-static bool may_talk(struct bh_bus *b, zmq_msg_t *msg)
-{
-    const char *key = b->gate ? zmq_msg_gets(msg, "User-Id") : NULL;
-
-    return !key || !*key || bh_bus_gate_open(b->gate, key);
+    if (!bh_local_next(b->local, ret_peer, &p, &n))
+        return BH_BUS_EMPTY;
+    b->stats.bytes_received += n;
+    *ret_e = bh_bus_decode(a, p, n);
+    return *ret_e ? BH_BUS_OK : BH_BUS_BAD;
 }
 
 enum bh_bus_outcome bh_bus_recv(struct bh_bus *b, struct bh_arena *a, struct bh_peer *ret_peer,
                                 Berth__Envelope **ret_e)
 {
-    zmq_msg_t msg;
+    enum bh_bus_outcome o = BH_BUS_EMPTY;
     struct bh_peer peer = {.n = 0};
-
-    zmq_msg_init(&msg);
-    if (recv_msg(b->socket, &msg) < 0) {
-        zmq_msg_close(&msg);
-        return BH_BUS_EMPTY;
-    }
     Berth__Envelope *e = NULL;
-    if ((!b->router || take_address(b, &msg, &peer)) && !zmq_msg_more(&msg) && may_talk(b, &msg)) {
-        b->stats.bytes_received += zmq_msg_size(&msg);
-        e = bh_bus_decode(a, zmq_msg_data(&msg), zmq_msg_size(&msg));
+
+    b->turn = !b->turn;
+    for (unsigned i = 0; i < 2 && o == BH_BUS_EMPTY; i++) {
+        if (b->local && b->turn == (i == 0))
+            o = local_recv(b, a, &peer, &e);
+        else if (b->socket && b->turn != (i == 0))
+            o = bh_bus_tcp_recv(b, a, &peer, &e);
     }
-    drop_rest(b->socket, &msg);
-    zmq_msg_close(&msg);
+    if (o == BH_BUS_EMPTY)
+        return o;
     if (b->router)
         *ret_peer = peer;
-    if (!e) {
-        b->stats.bad++;
-        return BH_BUS_BAD;
-    }
-    b->stats.received++;
-    *ret_e = e;
-    return BH_BUS_OK;
+    b->stats.bad += o == BH_BUS_BAD;
+    b->stats.received += o == BH_BUS_OK;
+    if (o == BH_BUS_OK)
+        *ret_e = e;
+    return o;
 }

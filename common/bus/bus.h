@@ -1,16 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * common/bus/bus.h - messages between Berth's processes (ZeroMQ + protobuf-c)
+ * common/bus/bus.h - messages between Berth's processes (Unix sockets or ZeroMQ, and protobuf-c)
  *
  * Endpoints: the watcher binds ROUTER <runtime>/watcher.sock, schedulers connect DEALER; the
  * scheduler binds ROUTER <runtime>/scheduler.sock, binders connect DEALER, and the service ROUTER
  * <runtime>/control.sock for whoever asks (scheduler/daemon/control.h). One frame = one
- * berth.Envelope (proto/berth.proto), at most BH_BUS_MAX_BYTES, with a version.
- * Delivery is the protocol's business (sequence numbers, credit, ids, repeat), never ZeroMQ's:
- * every socket has LINGER 0 (but see bh_bus_linger), ROUTER_MANDATORY, ROUTER_HANDOVER, bounded
- * HWM, MAXMSGSIZE. A message that does not decode, has another version, or breaks a rule of
- * bh_bus_validate is counted and dropped. Sockets are 0660 in a 0750 directory; paths above 107
- * bytes are refused. Threads: one owner per socket.
+ * berth.Envelope (proto/berth.proto), at most BH_BUS_MAX_BYTES, with a version. Endpoints of this
+ * host are Unix sockets that their owner reads and writes itself (local.h); across hosts it is
+ * ZeroMQ over tcp (curve.h). The words are ZeroMQ's: a DEALER connects, again and again, and has a
+ * name; a ROUTER listens and answers by name.
+ * Delivery is the protocol's business (sequence numbers, credit, ids, repeat), never the sockets':
+ * closing loses what has not left (but see bh_bus_linger), a stranger is an error, a second peer of
+ * the same name takes over, queues and frames are bounded. A message that does not decode, has
+ * another version, or breaks a rule of bh_bus_validate is counted and dropped. Sockets are 0660 in
+ * a 0750 directory; paths above 107 bytes are refused. Threads: one owner per socket.
  */
 #ifndef BH_BUS_H
 #define BH_BUS_H
@@ -22,6 +25,8 @@
 #define BH_BUS_VERSION     2u /* 2: grants; who does not know them would write unfenced */
 #define BH_BUS_MAX_BYTES   (16u << 20)
 #define BH_BUS_BATCH_ITEMS 512u
+/* Frames for one peer; credit in the protocols keeps queues far shorter, this bounds the damage. */
+#define BH_BUS_QUEUE_FRAMES 1024
 /* A service takes no larger requests, and keeps no more of them, or of answers, for one peer. */
 #define BH_BUS_SERVICE_BYTES ((size_t)64 << 10)
 #define BH_BUS_SERVICE_QUEUE 8
@@ -30,6 +35,7 @@
 /* A write that a binder began just before its grant ended is over by then, one way or the other. */
 #define BH_BUS_GRANT_TAIL_NS UINT64_C(2000000000)
 
+struct uv_loop_s;
 struct bh_bus;   /* one socket */
 struct bh_peer { /* routing id of a ROUTER's peer */
     uint8_t id[32];
@@ -45,11 +51,18 @@ enum bh_bus_role {
 int bh_bus_open(enum bh_bus_role role, const char *endpoint, const char *identity,
                 struct bh_bus **ret, struct bh_err *err);
 void bh_bus_close(struct bh_bus *b);
-/* For a last message: closing gives what was sent this long to leave. The close of the process's
- * last socket waits for it. */
+/* For a last message: closing gives what was sent this long to leave. */
 void bh_bus_linger(struct bh_bus *b, int ms);
-void *bh_bus_socket(struct bh_bus *b); /* for bh_zpoll */
-int bh_bus_fd(struct bh_bus *b);       /* for poll loops; see loop.h about edges */
+/* On a loop: on_readable is called when bh_bus_recv may find something. It receives, or only wakes
+ * whoever will; what is left is announced again, what waited to be sent leaves with it: somebody
+ * has to receive until EMPTY in the end. True: it stopped at its own bound (BH_ZPOLL_BURST).
+ * Closing is asynchronous; NULL allowed. */
+struct bh_bus_poll;
+struct bh_bus_poll *bh_bus_poll_new(struct uv_loop_s *loop, struct bh_bus *b,
+                                    bool (*on_readable)(void *), void *arg);
+void bh_bus_poll_close(struct bh_bus_poll *p);
+/* Without a loop: until bh_bus_recv may find something, at most ms. */
+void bh_bus_wait(struct bh_bus *b, int ms);
 
 enum bh_bus_outcome {
     BH_BUS_OK,

@@ -8,6 +8,7 @@
  * when it binds: the ipc endpoint that was bound first stays without CURVE. There is one ZAP
  * address a context, so one listening bus a process.
  */
+#include "common/bus/bus_int.h"
 #include "common/bus/curve_int.h"
 
 #include <errno.h>
@@ -220,9 +221,9 @@ int bh_bus_listen(struct bh_bus *b, const struct bh_bus_listen *l, char ret_endp
 {
     char key[BH_BUS_KEY_TEXT + 1];
     struct bh_bus_gate *gate = NULL;
-    void *s = bh_bus_socket(b);
     size_t n = 128;
     int rc = check_endpoint(l->endpoint, err);
+    void *s;
 
     if (rc == 0 && (!l->key_file || !l->allow_dir))
         rc = bh_err_set(err, -EINVAL,
@@ -230,10 +231,13 @@ int bh_bus_listen(struct bh_bus *b, const struct bh_bus_listen *l, char ret_endp
                         l->endpoint);
     if (rc == 0)
         rc = bh_bus_key_read(l->key_file, true, key, err);
+    if (rc == 0 && !b->socket)
+        rc = bh_bus_tcp_new(b, NULL, err);
     if (rc == 0)
         rc = bh_bus_gate_new(bh_bus_context(b), l->allow_dir, &gate, err);
     if (rc < 0)
         return rc;
+    s = b->socket;
     rc = set_tcp(s, strchr(l->endpoint, '[') != NULL);
     if (rc == 0 && (set_int(s, ZMQ_CURVE_SERVER, 1) < 0 ||
                     zmq_setsockopt(s, ZMQ_CURVE_SECRETKEY, key, sizeof(key)) < 0 ||
@@ -279,14 +283,15 @@ int bh_bus_dial(const struct bh_bus_dial *d, const char *identity, struct bh_bus
                         "endpoint \"%s\": tcp needs a key of ours and the public key of the other "
                         "side",
                         d->endpoint);
-    if (rc == 0)
-        rc = bh_bus_bare(BH_BUS_DEALER_CONNECT, identity, &b, err);
     if (rc < 0)
         return rc;
-    rc = set_client_keys(bh_bus_socket(b), d, err);
-    if (rc == 0 && (rc = set_tcp(bh_bus_socket(b), true)) < 0)
+    b = bh_calloc(1, sizeof(*b));
+    rc = bh_bus_tcp_new(b, identity, err);
+    if (rc == 0)
+        rc = set_client_keys(b->socket, d, err);
+    if (rc == 0 && (rc = set_tcp(b->socket, true)) < 0)
         bh_err_set(err, rc, "endpoint \"%s\": %s", d->endpoint, zmq_strerror(-rc));
-    if (rc == 0 && zmq_connect(bh_bus_socket(b), d->endpoint) < 0)
+    if (rc == 0 && zmq_connect(b->socket, d->endpoint) < 0)
         rc = bh_err_set(err, -errno, "endpoint \"%s\": %s", d->endpoint, zmq_strerror(errno));
     if (rc < 0) {
         bh_bus_close(b);

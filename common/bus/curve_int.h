@@ -28,7 +28,4 @@ bool bh_bus_gate_open(struct bh_bus_gate *g, const char *key);
 uint64_t bh_bus_gate_turned_away(const struct bh_bus_gate *g);
 void *bh_bus_context(const struct bh_bus *b);
 void bh_bus_set_gate(struct bh_bus *b, struct bh_bus_gate *g);
-/* A socket of this process with the options of its role and nothing attached. */
-int bh_bus_bare(enum bh_bus_role role, const char *identity, struct bh_bus **ret,
-                struct bh_err *err);
 #endif

@@ -7,6 +7,7 @@
  * Runs in:    whoever owns the socket; no state.
  */
 #include "common/bus/bus_int.h"
+#include "common/k8s/codec.h"
 
 /* Fields of one message outside its repeated one; far above what berth.proto has. */
 #define SCALARS_MAX 64u
@@ -74,16 +75,6 @@ static bool fields_sane(struct wire w, size_t max, bool is_envelope)
     return true;
 }
 
-static void *arena_alloc(void *arena, size_t n)
-{
-    return bh_arena_alloc(arena, n);
-}
-
-static void arena_free(void *arena, void *p)
-{
-    (void)arena, (void)p; /* goes with the arena's reset */
-}
-
 Berth__Envelope *bh_bus_decode(struct bh_arena *a, const void *p, size_t n)
 {
     if (!fields_sane((struct wire){p, (const uint8_t *)p + n}, SCALARS_MAX, true))
@@ -91,8 +82,11 @@ Berth__Envelope *bh_bus_decode(struct bh_arena *a, const void *p, size_t n)
     const size_t limit = a->limit_bytes;
     size_t ours = a->used_bytes + DECODE_BASE_BYTES + n * DECODE_FACTOR;
     a->limit_bytes = limit ? BH_MIN(limit, ours) : ours;
-    ProtobufCAllocator alloc = {arena_alloc, arena_free, a};
-    Berth__Envelope *e = berth__envelope__unpack(&alloc, n, p);
+    ProtobufCAllocator alloc = bh_arena_pb_allocator(a);
+    Berth__Envelope *e =
+        (Berth__Envelope *)bh_pb_unpack_fast(a, &berth__envelope__descriptor, p, n);
+    if (!e)
+        e = berth__envelope__unpack(&alloc, n, p);
     a->limit_bytes = limit;
     if (e && (!e->has_version || e->version != BH_BUS_VERSION || bh_bus_validate(e)))
         e = NULL;

@@ -8,20 +8,26 @@
  *   DEFERRED   the handler returned without an answer: the connection is suspended, and the hang-up
  *              set tells when the client leaves, because libmicrohttpd does not look then
  *   ANSWERED   the caller's part is over; the struct lives until libmicrohttpd has sent the reply
- * A stream belongs to the response object, which libmicrohttpd frees after the request: so a
- * request that ends cuts its tie to the stream, never the other way round.
+ * Two carriers: plain HTTP is ours from the socket on (plain.c: pipelined requests, one write per
+ * connection and turn of the loop); TLS is libmicrohttpd's (drive.c). Handlers do not see which.
+ * A stream of libmicrohttpd belongs to the response object, which libmicrohttpd frees after the
+ * request: so a request that ends cuts its tie to the stream, never the other way round.
  */
 #ifndef BH_HTTP_IMPL_H
 #define BH_HTTP_IMPL_H
 
 #include <microhttpd.h>
 
+#include "common/http/head.h"
 #include "common/http/server.h"
 #include "common/http/uri.h"
 
+struct bh_http_plain;
+struct bh_http_conn;
 struct bh_http_server {
     uv_loop_t *loop;
-    struct MHD_Daemon *daemon;
+    struct MHD_Daemon *daemon;   /* with TLS; NULL: */
+    struct bh_http_plain *plain; /* our own connections (plain.c) */
     bh_http_handler *handler;
     void *arg;
     uint16_t port;
@@ -53,7 +59,10 @@ struct bh_http_req {
     struct bh_http_req *next, **prev_next;
     struct bh_http_req *next_to_resume;
     struct bh_http_server *server;
-    struct MHD_Connection *conn;
+    struct MHD_Connection *conn; /* libmicrohttpd's, or NULL: */
+    struct bh_http_conn *plain;  /* ours, and what it read */
+    struct bh_http_head head;
+    struct bh_buf lines; /* plain: further headers of the answer */
     enum bh_http_state state;
     const char *method;
     struct bh_http_uri uri;
@@ -80,6 +89,9 @@ struct bh_http_req {
 /* request.c */
 struct bh_http_req *bh_http_req_new(struct bh_http_server *s, struct MHD_Connection *conn,
                                     const char *uri);
+/* The same from a plain connection; takes head's memory. */
+struct bh_http_req *bh_http_req_of(struct bh_http_server *s, struct bh_http_conn *c,
+                                   struct bh_http_head *head, const char *peer);
 void bh_http_req_free(struct bh_http_req *r); /* tells on_abort when there was no answer */
 /* Hands a decided response to libmicrohttpd. MHD_NO: end the connection. */
 enum MHD_Result bh_http_req_queue(struct bh_http_req *r);
@@ -97,7 +109,32 @@ void bh_http_resume(struct bh_http_req *r);
 void bh_http_watch_hangup(struct bh_http_req *r);
 void bh_http_unwatch_hangup(struct bh_http_req *r);
 
+/* server.c */
+/* What part of a body does: 0, or -E2BIG: so much was thrown away that the connection must end. */
+int bh_http_take_body(struct bh_http_req *r, const char *p, size_t n);
+void bh_http_set_body_limit(struct bh_http_req *r);
+void bh_http_dispatch(struct bh_http_req *r);
+void bh_http_reply_text(struct bh_http_req *r, int code, const char *text);
+
+/* plain.c */
+/* listen_fd is taken, also on failure. 0 or -errno. */
+int bh_http_plain_start(struct bh_http_server *s, int listen_fd, unsigned max_connections,
+                        unsigned idle_timeout_s);
+void bh_http_plain_stop(struct bh_http_server *s); /* ends all connections; frees s in the loop */
+void bh_http_plain_reply(struct bh_http_req *r, int code, const char *content_type,
+                         const void *body, size_t n);
+/* The answer of r is s from here on. */
+void bh_http_plain_stream(struct bh_http_req *r, const char *content_type,
+                          struct bh_http_stream *s);
+void bh_http_plain_wake(struct bh_http_conn *c); /* its stream has something to say */
+size_t bh_http_plain_unsent(const struct bh_http_conn *c);
+
 /* stream.c */
+/* Copies what is queued, at most max bytes. */
+size_t bh_http_stream_take(struct bh_http_stream *s, char *buf, size_t max);
+bool bh_http_stream_ending(const struct bh_http_stream *s);
+bool bh_http_stream_is_cut(const struct bh_http_stream *s);
+void bh_http_stream_over(struct bh_http_stream *s);   /* tells on_close, frees */
 void bh_http_stream_cut(struct bh_http_stream *s);    /* the next read ends the connection */
 void bh_http_stream_detach(struct bh_http_stream *s); /* its request is gone */
 #endif

@@ -28,6 +28,17 @@ static void set_peer(struct bh_http_req *r)
     }
 }
 
+static void link_in(struct bh_http_req *r)
+{
+    struct bh_http_server *s = r->server;
+
+    r->next = s->reqs;
+    r->prev_next = &s->reqs;
+    if (r->next)
+        r->next->prev_next = &r->next;
+    s->reqs = r;
+}
+
 struct bh_http_req *bh_http_req_new(struct bh_http_server *s, struct MHD_Connection *conn,
                                     const char *uri)
 {
@@ -37,11 +48,24 @@ struct bh_http_req *bh_http_req_new(struct bh_http_server *s, struct MHD_Connect
     r->conn = conn;
     r->bad_uri = bh_http_uri_parse(uri, &r->uri) < 0;
     set_peer(r);
-    r->next = s->reqs;
-    r->prev_next = &s->reqs;
-    if (r->next)
-        r->next->prev_next = &r->next;
-    s->reqs = r;
+    link_in(r);
+    return r;
+}
+
+struct bh_http_req *bh_http_req_of(struct bh_http_server *s, struct bh_http_conn *c,
+                                   struct bh_http_head *head, const char *peer)
+{
+    struct bh_http_req *r = bh_calloc(1, sizeof(*r));
+
+    r->server = s;
+    r->plain = c;
+    r->head = *head;
+    *head = (struct bh_http_head){0};
+    r->method = r->head.method;
+    r->bad_uri = bh_http_uri_parse(r->head.target, &r->uri) < 0;
+    memcpy(r->peer, peer, sizeof(r->peer));
+    link_in(r);
+    bh_http_set_body_limit(r);
     return r;
 }
 
@@ -63,11 +87,13 @@ void bh_http_req_free(struct bh_http_req *r)
         r->next->prev_next = r->prev_next;
     if (r->state == BH_HTTP_DEFERRED && r->on_abort)
         r->on_abort(r->abort_arg);
-    if (r->stream)
+    if (r->stream && !r->plain)
         bh_http_stream_detach(r->stream);
     if (r->response)
         MHD_destroy_response(r->response);
     free_headers(r);
+    bh_http_head_fini(&r->head);
+    bh_buf_fini(&r->lines);
     bh_http_uri_fini(&r->uri);
     bh_buf_fini(&r->body);
     free(r);
@@ -100,7 +126,8 @@ void bh_http_query_each(const struct bh_http_req *r,
 
 const char *bh_http_header(const struct bh_http_req *r, const char *name)
 {
-    return MHD_lookup_connection_value(r->conn, MHD_HEADER_KIND, name);
+    return r->plain ? bh_http_head_field(&r->head, name)
+                    : MHD_lookup_connection_value(r->conn, MHD_HEADER_KIND, name);
 }
 
 struct header_walk {
@@ -123,6 +150,10 @@ void bh_http_header_each(const struct bh_http_req *r,
 {
     struct header_walk w = {fn, arg};
 
+    for (size_t i = 0; r->plain && i < r->head.n_fields; i++)
+        fn(arg, r->head.fields[i].name, r->head.fields[i].value);
+    if (r->plain)
+        return;
     MHD_get_connection_values(r->conn, MHD_HEADER_KIND, on_header, &w);
 }
 
@@ -139,6 +170,15 @@ const char *bh_http_peer(const struct bh_http_req *r)
 void bh_http_set_header(struct bh_http_req *r, const char *name, const char *value)
 {
     bh_assert(r->state != BH_HTTP_ANSWERED);
+    if (r->plain) {
+        if (strpbrk(name, "\r\n") || strpbrk(value, "\r\n"))
+            return; /* as libmicrohttpd: no line may become two */
+        bh_buf_adds(&r->lines, name);
+        bh_buf_add(&r->lines, ": ", 2);
+        bh_buf_adds(&r->lines, value);
+        bh_buf_add(&r->lines, "\r\n", 2);
+        return;
+    }
     r->headers = bh_reallocarray(r->headers, r->n_headers + 1, sizeof(*r->headers));
     r->headers[r->n_headers].name = bh_strdup(name);
     r->headers[r->n_headers++].value = bh_strdup(value);
@@ -177,6 +217,10 @@ enum MHD_Result bh_http_req_queue(struct bh_http_req *r)
 void bh_http_reply(struct bh_http_req *r, int code, const char *content_type, const void *body,
                    size_t n)
 {
+    if (r->plain) {
+        bh_http_plain_reply(r, code, content_type, body, n);
+        return;
+    }
     struct MHD_Response *resp = MHD_create_response_from_buffer(
         n, (void *)(uintptr_t)body, n ? MHD_RESPMEM_MUST_COPY : MHD_RESPMEM_PERSISTENT);
     bh_http_req_answer(r, (unsigned)code, resp, content_type);

@@ -2,8 +2,9 @@
  *
  * common/http/server.c - start, requests from libmicrohttpd, end
  *
- * Owns:     the daemon and all requests. Its place in the loop is drive.c's.
- * Runs in:  the loop thread; libmicrohttpd has no thread of its own.
+ * Owns:     the daemon, if there is one, and all requests. Its place in the loop is drive.c's; what
+ * is not TLS never gets there (plain.c). Runs in:  the loop thread; libmicrohttpd has no thread of
+ * its own.
  */
 #include "common/http/impl.h"
 
@@ -49,46 +50,51 @@ static bool announces_too_much(const struct bh_http_req *r)
     return length && strtoull(length, NULL, 10) > r->max_body_bytes;
 }
 
-static void reply_text(struct bh_http_req *r, int code, const char *text)
+void bh_http_reply_text(struct bh_http_req *r, int code, const char *text)
 {
     bh_http_reply(r, code, "text/plain; charset=utf-8", text, strlen(text));
+}
+
+void bh_http_set_body_limit(struct bh_http_req *r)
+{
+    if (r->server->body_limit && !r->bad_uri)
+        r->max_body_bytes = r->server->body_limit(r->uri.path);
+    if (!r->max_body_bytes)
+        r->max_body_bytes = r->server->max_body_bytes;
 }
 
 static enum MHD_Result begin_request(struct bh_http_req *r, const char *method)
 {
     r->seen = true;
     r->method = method;
-    if (r->server->body_limit && !r->bad_uri)
-        r->max_body_bytes = r->server->body_limit(r->uri.path);
-    if (!r->max_body_bytes)
-        r->max_body_bytes = r->server->max_body_bytes;
+    bh_http_set_body_limit(r);
     if (announces_too_much(r)) {
         /* Answered before the body: libmicrohttpd then closes instead of reading it. */
-        reply_text(r, MHD_HTTP_CONTENT_TOO_LARGE, "request body too large\n");
+        bh_http_reply_text(r, MHD_HTTP_CONTENT_TOO_LARGE, "request body too large\n");
         return bh_http_req_queue(r);
     }
     return MHD_YES;
 }
 
-static enum MHD_Result take_body(struct bh_http_req *r, const char *p, size_t n)
+int bh_http_take_body(struct bh_http_req *r, const char *p, size_t n)
 {
     if (r->too_large || n > r->max_body_bytes - r->body.n) {
         r->too_large = true;
         bh_buf_fini(&r->body);
         r->thrown_bytes += n;
-        return r->thrown_bytes > r->max_body_bytes ? MHD_NO : MHD_YES;
+        return r->thrown_bytes > r->max_body_bytes ? -E2BIG : 0;
     }
     bh_buf_add(&r->body, p, n);
-    return MHD_YES;
+    return 0;
 }
 
-static void dispatch(struct bh_http_req *r)
+void bh_http_dispatch(struct bh_http_req *r)
 {
     r->state = BH_HTTP_HANDLING;
     if (r->too_large)
-        reply_text(r, MHD_HTTP_CONTENT_TOO_LARGE, "request body too large\n");
+        bh_http_reply_text(r, MHD_HTTP_CONTENT_TOO_LARGE, "request body too large\n");
     else if (r->bad_uri)
-        reply_text(r, MHD_HTTP_BAD_REQUEST, "invalid escape in the path\n");
+        bh_http_reply_text(r, MHD_HTTP_BAD_REQUEST, "invalid escape in the path\n");
     else
         r->server->handler(r, r->server->arg);
 }
@@ -109,10 +115,10 @@ static enum MHD_Result on_access(void *cls, struct MHD_Connection *conn, const c
     if (*upload_size) {
         size_t n = *upload_size;
         *upload_size = 0;
-        return take_body(r, upload, n);
+        return bh_http_take_body(r, upload, n) == 0 ? MHD_YES : MHD_NO;
     }
     if (r->state == BH_HTTP_RECEIVING)
-        dispatch(r);
+        bh_http_dispatch(r);
     if (r->state == BH_HTTP_ANSWERED)
         return bh_http_req_queue(r);
     r->state = BH_HTTP_DEFERRED;
@@ -178,6 +184,31 @@ static int start_daemon(struct bh_http_server *s, const struct bh_http_options *
     return 0;
 }
 
+static int start_tls(struct bh_http_server *s, const struct bh_http_options *o, int listen_fd,
+                     unsigned connections, struct bh_err *err)
+{
+    int rc = start_daemon(s, o, listen_fd, connections, err);
+
+    if (rc < 0)
+        return rc;
+    rc = bh_http_enter_loop(s);
+    if (rc == 0)
+        return 0;
+    MHD_stop_daemon(s->daemon);
+    return bh_err_set(err, rc, "could not create an epoll set: %s", strerror(-rc));
+}
+
+static int start_plain(struct bh_http_server *s, const struct bh_http_options *o, int listen_fd,
+                       unsigned connections, struct bh_err *err)
+{
+    int rc = bh_http_plain_start(s, listen_fd, connections,
+                                 o->idle_timeout_s ? o->idle_timeout_s : IDLE_TIMEOUT_S);
+
+    return rc < 0 ? bh_err_set(err, rc, "could not start the HTTP server on port %u: %s", s->port,
+                               strerror(-rc))
+                  : 0;
+}
+
 int bh_http_server_new(uv_loop_t *loop, const struct bh_http_options *o, bh_http_handler *handler,
                        void *arg, struct bh_http_server **ret_s, struct bh_err *err)
 {
@@ -197,16 +228,11 @@ int bh_http_server_new(uv_loop_t *loop, const struct bh_http_options *o, bh_http
              ? bh_http_listen_unix(o->unix_path, &listen_fd, err)
              : bh_http_listen(o->address, o->port, o->reuse_port, &listen_fd, &s->port, err);
     if (rc == 0)
-        rc = start_daemon(s, o, listen_fd, connections, err);
+        rc = o->tls || o->tls_cert_pem ? start_tls(s, o, listen_fd, connections, err)
+                                       : start_plain(s, o, listen_fd, connections, err);
     if (rc < 0) {
         free(s);
         return rc;
-    }
-    rc = bh_http_enter_loop(s);
-    if (rc < 0) {
-        MHD_stop_daemon(s->daemon);
-        free(s);
-        return bh_err_set(err, rc, "could not create an epoll set: %s", strerror(-rc));
     }
     s->unix_path = o->unix_path ? bh_strdup(o->unix_path) : NULL;
     *ret_s = s;
@@ -227,6 +253,10 @@ void bh_http_server_free(struct bh_http_server *s)
     if (s->unix_path)
         (void)unlink(s->unix_path);
     free(bh_take_ptr(s->unix_path));
+    if (s->plain) {
+        bh_http_plain_stop(s);
+        return;
+    }
     bh_http_leave_loop(s);
     MHD_stop_daemon(bh_take_ptr(s->daemon));
     bh_assert(!s->reqs);

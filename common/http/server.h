@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * common/http/server.h - an HTTP/1.1 server on a libuv loop (libmicrohttpd, external epoll, TLS)
+ * common/http/server.h - an HTTP/1.1 server on a libuv loop (plain: our own, plain.c; TLS:
+ * libmicrohttpd)
  *
  * Used by the probe endpoint of every daemon (probes.h) and by the simulator's API server.
  * One thread: handlers run in the loop. A handler gets the whole request (body bounded) and either
@@ -33,7 +34,7 @@ struct bh_http_options {
     size_t max_body_bytes;                  /* 0 = 3 MiB; above it the server answers 413 */
     /* Paths whose bodies may be larger: their limit, 0 = max_body_bytes. NULL = none. */
     size_t (*body_limit)(const char *path);
-    unsigned max_connections;               /* 0 = 256 */
+    unsigned max_connections; /* 0 = 256 */
 };
 typedef void bh_http_handler(struct bh_http_req *r, void *arg);
 

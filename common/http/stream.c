@@ -16,8 +16,9 @@
 #include <sys/socket.h>
 
 struct bh_http_stream {
-    struct bh_http_req *req; /* NULL once the request is over; never while suspended */
-    struct MHD_Connection *conn;
+    struct bh_http_req *req;     /* NULL once the request is over; never while suspended */
+    struct MHD_Connection *conn; /* libmicrohttpd's, or NULL: */
+    struct bh_http_conn *plain;
     struct bh_http_chunk **queue; /* ring */
     size_t head, len, cap;        /* cap: power of two or 0 */
     size_t offset;                /* sent bytes of the first chunk */
@@ -70,20 +71,18 @@ static void clear_queue(struct bh_http_stream *s)
 
 static void resume(struct bh_http_stream *s)
 {
+    if (s->plain)
+        bh_http_plain_wake(s->plain);
     if (!s->suspended)
         return;
     s->suspended = false;
     bh_http_resume(s->req);
 }
 
-static ssize_t read_stream(void *cls, uint64_t pos, char *buf, size_t max)
+size_t bh_http_stream_take(struct bh_http_stream *s, char *buf, size_t max)
 {
-    struct bh_http_stream *s = cls;
     size_t n = 0;
 
-    (void)pos;
-    if (s->cut)
-        return MHD_CONTENT_READER_END_WITH_ERROR;
     while (n < max && s->len) {
         const struct bh_http_chunk *c = s->queue[s->head];
         size_t part = BH_MIN(c->n - s->offset, max - n);
@@ -94,12 +93,23 @@ static ssize_t read_stream(void *cls, uint64_t pos, char *buf, size_t max)
             pop_chunk(s);
     }
     s->pending -= n;
+    if (!s->len && s->cap > QUEUE_MIN)
+        clear_queue(s); /* thousands of idle streams must not keep the memory of one burst each */
+    return n;
+}
+
+static ssize_t read_stream(void *cls, uint64_t pos, char *buf, size_t max)
+{
+    struct bh_http_stream *s = cls;
+
+    (void)pos;
+    if (s->cut)
+        return MHD_CONTENT_READER_END_WITH_ERROR;
+    size_t n = bh_http_stream_take(s, buf, max);
     if (n)
         return (ssize_t)n;
     if (s->ending)
         return MHD_CONTENT_READER_END_OF_STREAM;
-    if (s->cap > QUEUE_MIN)
-        clear_queue(s); /* thousands of idle streams must not keep the memory of one burst each */
     s->suspended = true;
     bh_http_suspend(s->req);
     return 0;
@@ -109,7 +119,7 @@ static void free_stream(void *cls)
 {
     struct bh_http_stream *s = cls;
 
-    if (s->req)
+    if (s->req && !s->plain)
         s->req->stream = NULL;
     clear_queue(s);
     if (s->on_close)
@@ -128,6 +138,11 @@ struct bh_http_stream *bh_http_stream_start(struct bh_http_req *r, const char *c
     s->arg = arg;
     s->cut = r->gone;
     r->stream = s;
+    s->plain = r->plain;
+    if (r->plain) {
+        bh_http_plain_stream(r, content_type, s);
+        return s;
+    }
     bh_http_watch_hangup(r);
     struct MHD_Response *resp =
         MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, 1024, read_stream, s, free_stream);
@@ -161,7 +176,22 @@ void bh_http_stream_add(struct bh_http_stream *s, struct bh_http_chunk *c)
 
 size_t bh_http_stream_pending(const struct bh_http_stream *s)
 {
-    return s->pending;
+    return s->pending + (s->plain ? bh_http_plain_unsent(s->plain) : 0);
+}
+
+bool bh_http_stream_ending(const struct bh_http_stream *s)
+{
+    return s->ending && !s->len;
+}
+
+bool bh_http_stream_is_cut(const struct bh_http_stream *s)
+{
+    return s->cut;
+}
+
+void bh_http_stream_over(struct bh_http_stream *s)
+{
+    free_stream(s);
 }
 
 void bh_http_stream_end(struct bh_http_stream *s)
@@ -182,7 +212,7 @@ void bh_http_stream_abort(struct bh_http_stream *s)
     /* A reader that does not read keeps libmicrohttpd waiting in the middle of a write, where it
      * does not ask us; a shut-down socket wakes it. */
     const union MHD_ConnectionInfo *info =
-        MHD_get_connection_info(s->conn, MHD_CONNECTION_INFO_CONNECTION_FD);
+        s->conn ? MHD_get_connection_info(s->conn, MHD_CONNECTION_INFO_CONNECTION_FD) : NULL;
     if (info && !s->cut)
         shutdown(info->connect_fd, SHUT_RDWR);
     bh_http_stream_cut(s);

@@ -258,7 +258,7 @@ size_t bh_tls_options(struct bh_tls *t, struct MHD_OptionItem *out)
 
 size_t bh_http_client_certs(const struct bh_http_req *r, struct bh_str *out, size_t max)
 {
-    gnutls_session_t s = session_of(r->conn);
+    gnutls_session_t s = r->conn ? session_of(r->conn) : NULL;
     unsigned n = 0;
     const gnutls_datum_t *list = s ? gnutls_certificate_get_peers(s, &n) : NULL;
 

@@ -5,7 +5,6 @@
 #include "scheduler/daemon/ask.h"
 
 #include <errno.h>
-#include <zmq.h>
 
 #include "common/base/map.h"
 
@@ -72,12 +71,11 @@ static const Berth__ControlReply *receive(struct bh_ask *k, uint64_t deadline_ns
     Berth__Envelope *e = NULL;
 
     for (;;) {
-        zmq_pollitem_t item = {.socket = bh_bus_socket(k->bus), .events = ZMQ_POLLIN};
         uint64_t now = bh_mono_ns();
         enum bh_bus_outcome o;
         if (now >= deadline_ns)
             return NULL;
-        (void)zmq_poll(&item, 1, (long)((deadline_ns - now) / 1000000 + 1));
+        bh_bus_wait(k->bus, (int)((deadline_ns - now) / 1000000 + 1));
         bh_arena_reset(&k->arena);
         o = bh_bus_recv(k->bus, &k->arena, NULL, &e);
         if (o == BH_BUS_OK && e->control_reply &&

@@ -18,7 +18,8 @@
 struct bh_control {
     struct bh_sched_daemon *d;
     struct bh_bus *bus;
-    struct bh_zpoll *poll;
+    struct bh_bus_poll *poll;
+    bool news;              /* the socket has something */
     struct bh_arena arena;  /* question and answer */
     uint64_t not_before_ns; /* the share of time is used up until then */
     char *config_text, *config_json;
@@ -319,12 +320,14 @@ unsigned bh_control_serve(struct bh_control *c)
     uint64_t t0 = bh_mono_ns();
     enum bh_bus_outcome o;
 
-    if (t0 < c->not_before_ns)
+    if (!c->news || t0 < c->not_before_ns)
         return 0;
     bh_arena_reset(&c->arena);
     o = bh_bus_recv(c->bus, &c->arena, &peer, &e);
-    if (o == BH_BUS_EMPTY)
+    if (o == BH_BUS_EMPTY) {
+        c->news = false;
         return 0;
+    }
     if (o == BH_BUS_OK && e->control) {
         answer(c, e->control, &r);
     } else {
@@ -347,7 +350,7 @@ void bh_control_stats(const struct bh_control *c, struct bh_control_stats *ret)
 /* Only wakes the loop: questions are answered in the turn. */
 static bool on_readable(void *arg)
 {
-    (void)arg;
+    ((struct bh_control *)arg)->news = true;
     return false;
 }
 
@@ -372,7 +375,7 @@ int bh_control_open(struct bh_sched_daemon *d, struct bh_control **ret, struct b
         bh_sched_config_write(d->o.config, BH_SCHED_CONFIG_JSON, false, &text);
         c->config_json = bh_buf_take(&text);
     }
-    c->poll = bh_zpoll_new(d->loop, bh_bus_socket(c->bus), on_readable, NULL, c);
+    c->poll = bh_bus_poll_new(d->loop, c->bus, on_readable, c);
     *ret = c;
     return 0;
 }
@@ -381,7 +384,7 @@ void bh_control_close(struct bh_control *c)
 {
     if (!c)
         return;
-    bh_zpoll_close(c->poll);
+    bh_bus_poll_close(c->poll);
     bh_bus_close(c->bus);
     bh_arena_fini(&c->arena);
     free(c->config_text);

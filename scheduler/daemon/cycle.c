@@ -215,13 +215,15 @@ void bh_sched_tell_node(struct bh_sched_daemon *d, const struct bh_queued_pod *p
 
 void bh_sched_send_bind(struct bh_sched_daemon *d, const struct bh_queued_pod *p, bh_sym node)
 {
-    struct bh_work *w = work_for(BERTH__WORK_KIND__WORK_BIND, &p->pending);
-    char *note = bh_asprintf("Successfully assigned %s/%s to %s", w->namespace_, w->name,
-                             bh_sym_text(d->symtab, node));
+    const struct bh_pod_rec *pod = p->pending.pod;
+    const struct bh_bind_texts texts = {.ns = bh_rec_text(pod, pod->namespace_),
+                                        .name = bh_rec_text(pod, pod->name),
+                                        .uid = uid_of(&p->pending),
+                                        .node = bh_sym_text(d->symtab, node),
+                                        .controller = profile_of(d, &p->pending),
+                                        .resource_version = p->resource_version};
+    struct bh_work *w = bh_work_bind(&texts, NOTE_MAX);
 
-    w->node = bh_strdup(bh_sym_text(d->symtab, node));
-    set_event(d, w, p, "Normal", "Scheduled", "Binding", note);
-    free(note);
     w->outside = bh_engine_extender_binds(d->engine, &p->pending);
     w->decision = p->decision;
     (void)bh_ledger_add(d->ledger, w);
@@ -284,7 +286,8 @@ static void tell_nominated_room(struct bh_sched_daemon *d, const struct bh_queue
     tell_room(d, pod, p->pending.shape, false);
 }
 
-/* Assume, reserve, permit, and the write is on its way, or what has to come before it. Returns the attempt's result for metrics.
+/* Assume, reserve, permit, and the write is on its way, or what has to come before it. Returns the
+ * attempt's result for metrics.
  */
 static const char *commit(struct bh_sched_daemon *d, struct bh_queued_pod *p, bh_sym node)
 {
@@ -588,8 +591,7 @@ void bh_sched_pod_gone(struct bh_sched_daemon *d, struct bh_str uid)
     const struct bh_queued_pod *p = bh_queue_find(d->queue, uid, &place);
 
     if (p && (place == BH_Q_BINDING || place == BH_Q_WAITING))
-        bh_sched_record_outcome(d, p->decision, BH_OUTCOME_FAILED,
-                                what_ended(BH_OVER_GONE, ""));
+        bh_sched_record_outcome(d, p->decision, BH_OUTCOME_FAILED, what_ended(BH_OVER_GONE, ""));
     if (!bh_sched_prebind_gone(d, uid)) {
         if (p && bh_engine_is_assumed(d->engine, uid)) /* its bind may have been done */
             bh_engine_unreserve(d->engine, &p->pending,

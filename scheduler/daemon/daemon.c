@@ -47,11 +47,10 @@ static bool check_binders(void *arg)
     return s.binders > 0;
 }
 
-/* The sockets only wake the loop: draining happens in the turn, in its order. Returning true keeps
- * the loop awake while the socket still has something. */
+/* The sockets only wake the loop: draining happens in the turn, in its order. */
 static bool wake(void *arg)
 {
-    (void)arg;
+    *(bool *)arg = true;
     return false;
 }
 
@@ -145,8 +144,8 @@ static int open_bus(struct bh_sched_daemon *d, struct bh_err *err)
         rc = listen_for_binders(d, err);
     if (rc < 0)
         return rc;
-    d->feed_poll = bh_zpoll_new(d->loop, bh_bus_socket(d->in.feed), wake, NULL, d);
-    d->binders_poll = bh_zpoll_new(d->loop, bh_bus_socket(d->binders), wake, NULL, d);
+    d->feed_poll = bh_bus_poll_new(d->loop, d->in.feed, wake, &d->feed_news);
+    d->binders_poll = bh_bus_poll_new(d->loop, d->binders, wake, &d->binders_news);
     return 0;
 }
 
@@ -224,6 +223,7 @@ int bh_sched_daemon_init(struct bh_sched_daemon *d, const struct bh_sched_daemon
     bh_arena_init(&d->bus_arena, 4u * BH_BUS_MAX_BYTES);
     d->started_ns = d->mono_base_ns = bh_mono_ns();
     uv_timer_init(loop, &d->idle);
+    bh_sched_former_read(d);
     return start(d, err);
 }
 
@@ -234,8 +234,8 @@ void bh_sched_daemon_fini(struct bh_sched_daemon *d)
     uv_close((uv_handle_t *)&d->idle, NULL);
     bh_probes_free(d->probes);
     bh_control_close(d->control);
-    bh_zpoll_close(d->feed_poll);
-    bh_zpoll_close(d->binders_poll);
+    bh_bus_poll_close(d->feed_poll);
+    bh_bus_poll_close(d->binders_poll);
     bh_intake_fini(&d->in);
     bh_bus_close(d->binders);
     bh_sched_metrics_free(d);
@@ -244,6 +244,7 @@ void bh_sched_daemon_fini(struct bh_sched_daemon *d)
     bh_sched_drop_leaving(d);
     bh_sched_extenders_stop(d);
     bh_sched_prebind_fini(d);
+    bh_sched_former_fini(d);
     bh_ledger_free(d->ledger);
     bh_queue_free(d->queue);
     bh_engine_free(d->engine);
@@ -271,13 +272,27 @@ static void tell_turned_away(struct bh_sched_daemon *d)
     d->told_turned_away = s.turned_away;
 }
 
+static unsigned drain(struct bh_sched_daemon *d)
+{
+    unsigned feed = 0, binders = 0;
+
+    if (d->feed_news) {
+        feed = bh_intake_drain(&d->in, BH_TURN_MESSAGES);
+        d->feed_news = feed == BH_TURN_MESSAGES;
+    }
+    if (d->binders_news || d->n_letters) {
+        binders = bh_sched_drain_binders(d);
+        d->binders_news = binders >= BH_TURN_MESSAGES;
+    }
+    return feed + binders;
+}
+
 unsigned bh_sched_daemon_turn(struct bh_sched_daemon *d)
 {
     unsigned work = bh_intake_follow(&d->in, BH_TURN_LOG_EVENTS);
 
     bh_sched_sweep(d);
-    work += bh_intake_drain(&d->in, BH_TURN_MESSAGES);
-    work += bh_sched_drain_binders(d);
+    work += drain(d);
     bh_sched_see_victims_off(d);
     bh_engine_extenders_serve(d->engine);
     bh_intake_tick(&d->in);
@@ -301,14 +316,35 @@ unsigned bh_sched_daemon_turn(struct bh_sched_daemon *d)
 static void leave(struct bh_sched_daemon *d)
 {
     uint64_t end = bh_mono_ns() + BH_LEAVE_NS;
+    struct bh_ledger_stats s;
 
     while (!bh_sched_lease_left(d) && bh_mono_ns() < end) {
         (void)bh_sched_daemon_turn(d);
         uv_run(d->loop, UV_RUN_ONCE);
     }
+    bh_ledger_stats(d->ledger, &s);
+    if (bh_sched_lease_left(d) && !s.out)
+        bh_sched_former_left(d);
     d->in.life.leaving = true;
     bh_intake_tell(&d->in);
     bh_bus_linger(d->in.feed, GOODBYE_MS);
+}
+
+/* How long the loop may sleep when no socket wakes it. */
+static void rest(struct bh_sched_daemon *d, bool deciding, uint64_t *idle_ms)
+{
+    struct bh_queue_stats q;
+    uint64_t ms;
+
+    bh_queue_stats(d->queue, &q);
+    ms = deciding && !q.backoff && !q.unschedulable && !d->prebinds.by_uid.len &&
+                 LIST_EMPTY(&d->leaving) && !d->sweep_due
+             ? BH_REST_MS
+             : BH_IDLE_MS;
+    if (ms == *idle_ms)
+        return;
+    *idle_ms = ms;
+    uv_timer_start(&d->idle, on_idle_timer, ms, ms);
 }
 
 int bh_sched_daemon_run(const struct bh_sched_daemon_options *o, struct bh_err *err)
@@ -317,6 +353,7 @@ int bh_sched_daemon_run(const struct bh_sched_daemon_options *o, struct bh_err *
     struct bh_sched_daemon d;
     struct bh_signals *signals;
     bool deciding = false;
+    uint64_t idle_ms = BH_IDLE_MS;
     int rc;
 
     uv_loop_init(&loop);
@@ -330,10 +367,12 @@ int bh_sched_daemon_run(const struct bh_sched_daemon_options *o, struct bh_err *
                     bh_kv_i("metrics_port", bh_probes_port(d.probes)));
         while (!d.stopping) {
             unsigned work = bh_sched_daemon_turn(&d);
+            const bool decides = bh_sched_may_decide(&d);
+            rest(&d, decides, &idle_ms);
             uv_run(&loop, work ? UV_RUN_NOWAIT : UV_RUN_ONCE);
-            if (deciding == bh_sched_may_decide(&d))
+            if (deciding == decides)
                 continue;
-            deciding = !deciding;
+            deciding = decides;
             bh_log_info(deciding ? "Scheduler decides" : "Scheduler pauses",
                         bh_kv_u("nodes", bh_engine_node_count(d.engine)));
         }

@@ -6,14 +6,15 @@
  * -> timers -> take decisions (at most BH_TURN_CYCLES) -> flush work to binders -> answer at most
  * one question (control.h). A turn never
  * blocks; when it found nothing to do the loop sleeps until a socket wakes it, at most BH_IDLE_MS
- * (the snapshot has no descriptor to wait on).
+ * (the snapshot has no descriptor to wait on), or BH_REST_MS when nobody waits for what it may say.
  *
  * The process holds no API credentials. All its state can be lost: it re-attaches to the snapshot,
  * asks the watcher for the pending pods and binders for what they have on the wire (ledger.h).
  *
- * Files: daemon.c owner, start and stop; record.c what is kept of decisions; intake.c snapshot and watcher; feed.c what follows from
- * what they say; lease.c whether it may decide and write; cycle.c decisions and
- * failures; prebind.c what comes between Reserve and Bind; results.c binders; daemon_metrics.c and daemon_observe.c metrics. Threads: one.
+ * Files: daemon.c owner, start and stop; record.c what is kept of decisions; intake.c snapshot and
+ * watcher; feed.c what follows from what they say; lease.c whether it may decide and write;
+ * former.c whom to hear first; cycle.c decisions and failures; prebind.c what comes between Reserve
+ * and Bind; results.c binders; daemon_metrics.c and daemon_observe.c metrics. Threads: one.
  */
 #ifndef BH_SCHED_DAEMON_H
 #define BH_SCHED_DAEMON_H
@@ -34,18 +35,23 @@
 #define BH_TURN_MESSAGES   64u
 #define BH_TURN_LOG_EVENTS 4096u
 #define BH_IDLE_MS         5u
-#define BH_LETTERS_MAX     4096u
-/* With extenders, or recorded in full, a decision may take long: after this time the turn goes on with other things. */
-#define BH_TURN_DECIDING_NS  UINT64_C(20000000)
+/* While this one leads and no pod waits for anything in the cluster: whatever it has to act on
+ * comes over a socket. */
+#define BH_REST_MS     50u
+#define BH_LETTERS_MAX 4096u
+/* With extenders, or recorded in full, a decision may take long: after this time the turn goes on
+ * with other things. */
+#define BH_TURN_DECIDING_NS UINT64_C(20000000)
 #define BH_BINDER_GRACE_NS                                                                         \
-    UINT64_C(1000000000) /* at start: wait for binders' in-flight reports                          \
+    UINT64_C(1000000000) /* at start, after one that died: for binders' in-flight reports          \
                           */
 
 /* Invariants:
  * - A pod is assumed in the engine only while the queue has its entry (place BINDING or WAITING) or
- * the ledger its bind, or while it is undone (prebind.h). The entry goes when the watcher says BOUND and the bind is answered, whichever is last.
- * What breaks this (a watcher that restarted, a pod deleted while nobody looked) is found by
- *   bh_sched_sweep() once feed and snapshot are both complete.
+ * the ledger its bind, or while it is undone (prebind.h). The entry goes when the watcher says
+ * BOUND and the bind is answered, whichever is last. What breaks this (a watcher that restarted, a
+ * pod deleted while nobody looked) is found by bh_sched_sweep() once feed and snapshot are both
+ * complete.
  * - A pod that has a bind in the ledger, or that an earlier scheduler's binder reported, goes to
  * that node and no other until the outcome is definite.
  */
@@ -58,7 +64,7 @@ struct bh_sched_daemon_options {
     const struct bh_sched_config *config;
     const struct bh_feature_gates *gates; /* told in the metrics; NULL = all at their defaults */
     int64_t max_in_unschedulable_ns;      /* 0 = 5 minutes */
-    const char *config_path; /* where it came from, NULL = defaults (control.h) */
+    const char *config_path;              /* where it came from, NULL = defaults (control.h) */
     const char *config_text; /* what the file came to, before flags; NULL = not known */
     enum bh_tie_break tie_break;
     bool verify;
@@ -71,6 +77,15 @@ struct bh_sched_timing { /* set from the constants above; tests change it after 
 struct bh_adopted { /* a bind of the scheduler before us */
     char *node;
     bool done; /* the API server has it: nothing to write, the watch will tell */
+};
+struct bh_former_binder {
+    char name[64];
+    bool heard; /* it knows us, and has said what it had */
+};
+struct bh_sched_former { /* former.c: binders that got work in this directory, or may have */
+    struct bh_former_binder *binder;
+    unsigned n;
+    bool unknown; /* the file could not be read */
 };
 struct bh_sched_lease { /* lease.c; the lease itself is in the intake */
     bool held;          /* at the last look: decisions are taken, binders may write */
@@ -93,27 +108,30 @@ struct bh_sched_daemon {
     struct bh_engine_observer observer; /* daemon_observe.c */
     struct bh_queue *queue;
     struct bh_ledger *ledger;
-    struct bh_prebinds prebinds; /* between Reserve and Bind */
+    struct bh_prebinds prebinds;  /* between Reserve and Bind */
     struct bh_recorder *recorder; /* of decisions; NULL: they are not kept */
     unsigned decide_flags;        /* of bh_engine_schedule */
-    struct bh_symtab *symtab;   /* the engine's */
-    struct bh_arena text_arena; /* of one failed commit */
+    struct bh_symtab *symtab;     /* the engine's */
+    struct bh_arena text_arena;   /* of one failed commit */
 
     struct bh_intake in; /* snapshot and watcher */
-    struct bh_zpoll *feed_poll;
-    bool sweep_due; /* see bh_sched_sweep */
+    struct bh_bus_poll *feed_poll;
+    bool feed_news, binders_news; /* their sockets have something */
+    bool sweep_due;               /* see bh_sched_sweep */
     struct bh_sched_lease lease;
+    struct bh_sched_former former;
 
     struct bh_bus *binders;
-    struct bh_zpoll *binders_poll;
+    struct bh_bus_poll *binders_poll;
     uint64_t told_turned_away, told_turned_away_ns;
     struct bh_arena bus_arena;
     uint64_t started_ns;
     TAILQ_HEAD(, bh_letter) letters; /* of binders, that came while a decision waited */
     unsigned n_letters;
     LIST_HEAD(, bh_leaving) leaving; /* victims that are deleted and still seem to stay */
-    uv_poll_t extenders;    /* wakes the loop; only with extenders */
-    uint64_t raw_missed_ns; /* when the engine had all objects last, or it was said that it has not */
+    uv_poll_t extenders;             /* wakes the loop; only with extenders */
+    uint64_t
+        raw_missed_ns; /* when the engine had all objects last, or it was said that it has not */
     struct bh_map
         adopted; /* uid -> struct bh_adopted; pods that are pending, or may turn out to be */
     uint64_t crowd_logged_ns; /* when "too many binders" was said */
@@ -129,9 +147,9 @@ struct bh_sched_daemon {
     uint64_t mono_base_ns;
 };
 
-/* Until it is told to stop. 0; BH_SCHED_RELOAD: the caller executes the program again, with the same
- * arguments: the file of the configuration has changed and is valid. Nothing was said to anybody:
- * to the other processes it is as if this one had been killed. Or -errno. */
+/* Until it is told to stop. 0; BH_SCHED_RELOAD: the caller executes the program again, with the
+ * same arguments: the file of the configuration has changed and is valid. Nothing was said to
+ * anybody: to the other processes it is as if this one had been killed. Or -errno. */
 #define BH_SCHED_RELOAD 1
 int bh_sched_daemon_run(const struct bh_sched_daemon_options *o, struct bh_err *err);
 /* Reads the configuration's file. 1: it is another one than the one in force, and valid: the daemon
@@ -152,6 +170,12 @@ struct bh_intake_callbacks bh_sched_feed_callbacks(struct bh_sched_daemon *d);
 bool bh_sched_snapshot_fresh(const struct bh_sched_daemon *d);
 bool bh_sched_ready(const struct bh_sched_daemon *d); /* could decide, if it leads */
 bool bh_sched_may_decide(const struct bh_sched_daemon *d);
+/* former.c */
+void bh_sched_former_read(struct bh_sched_daemon *d); /* at the start */
+void bh_sched_former_fini(struct bh_sched_daemon *d);
+void bh_sched_former_heard(struct bh_sched_daemon *d, const char *name); /* before its first work */
+bool bh_sched_former_silent(const struct bh_sched_daemon *d); /* somebody has to be waited for */
+void bh_sched_former_left(struct bh_sched_daemon *d);         /* nothing of ours is out */
 /* lease.c */
 bool bh_sched_leads(const struct bh_sched_daemon *d); /* right now */
 void bh_sched_lease_turn(struct bh_sched_daemon *d);
@@ -204,8 +228,8 @@ void bh_sched_log_event(const struct bh_sched_daemon *d, const struct bh_cluster
 void bh_sched_record_begin(struct bh_sched_daemon *d, struct bh_queued_pod *p,
                            const struct bh_decision *dec);
 /* Reserve and Permit are through: s, and timeout_ns of who waits. dec: instead of the decision. */
-void bh_sched_record_commit(struct bh_sched_daemon *d, const struct bh_pending *p,
-                            enum bh_point at, const struct bh_status *s, int64_t timeout_ns,
+void bh_sched_record_commit(struct bh_sched_daemon *d, const struct bh_pending *p, enum bh_point at,
+                            const struct bh_status *s, int64_t timeout_ns,
                             const struct bh_decision *dec);
 void bh_sched_record_no_fit(struct bh_sched_daemon *d);
 void bh_sched_record_metrics(struct bh_sched_daemon *d);
@@ -234,9 +258,9 @@ void bh_sched_metrics_init(struct bh_sched_daemon *d);
 void bh_sched_metrics_free(struct bh_sched_daemon *d);
 void bh_sched_count_attempt(struct bh_sched_daemon *d, const char *result, const char *profile,
                             double algorithm_s);
-/* bind_s: from the bind's entry into the ledger to its answer. */
+/* now: when the answer was given; bind_s: from the bind's entry into the ledger to then. */
 void bh_sched_count_bound(struct bh_sched_daemon *d, const struct bh_queued_pod *p,
-                          const char *profile, double bind_s);
+                          const char *profile, int64_t now, double bind_s);
 struct bh_engine_observer bh_sched_observer(struct bh_sched_daemon *d);
 /* A point that the engine does not see. */
 void bh_sched_saw(struct bh_sched_daemon *d, const char *profile, enum bh_seen_point at,

@@ -233,18 +233,18 @@ void bh_sched_count_attempt(struct bh_sched_daemon *d, const char *result, const
 }
 
 void bh_sched_count_bound(struct bh_sched_daemon *d, const struct bh_queued_pod *p,
-                          const char *profile, double bind_s)
+                          const char *profile, int64_t now, double bind_s)
 {
     struct bh_sched_metrics *m = d->m;
     struct bh_profile_cells *cells = bh_sched_profile_cells(m, profile);
     unsigned attempts = BH_MIN(p->attempts, BH_ARRAY_LEN(m->sli));
-    int64_t now = bh_sched_now(d);
     struct bh_cell **sli = &m->sli[attempts ? attempts - 1 : 0];
     char label[16];
 
-    snprintf(label, sizeof(label), attempts < BH_ARRAY_LEN(m->sli) ? "%u" : "15+", attempts);
-    if (!*sli)
+    if (!*sli) {
+        snprintf(label, sizeof(label), attempts < BH_ARRAY_LEN(m->sli) ? "%u" : "15+", attempts);
         *sli = bh_metric_cell(m->sli_s, label);
+    }
     if (cells)
         observe_attempt(m, cells, 0, (double)(now - p->popped_ns) / 1e9);
     bh_cell_observe(*sli, (double)(now - p->initial_attempt_ns) / 1e9);
@@ -270,8 +270,13 @@ void bh_sched_count_outcome(struct bh_sched_daemon *d, Berth__Outcome o)
     static const char *const names[] = {"done",  "rejected", "gone", "bound_elsewhere",
                                         "stale", "unknown"};
 
-    bh_cell_add(
-        bh_metric_cell(d->m->outcomes, (unsigned)o < BH_ARRAY_LEN(names) ? names[o] : "other"), 1);
+    const unsigned i = BH_MIN((unsigned)o, (unsigned)BH_ARRAY_LEN(names));
+    struct bh_cell **c = &d->m->outcome_cells[i];
+
+    _Static_assert(BH_ARRAY_LEN(names) < BH_ARRAY_LEN(d->m->outcome_cells), "one more for others");
+    if (!*c)
+        *c = bh_metric_cell(d->m->outcomes, i < BH_ARRAY_LEN(names) ? names[i] : "other");
+    bh_cell_add(*c, 1);
 }
 
 /* ---- before the bind ---------------------------------------------------------------------------

@@ -68,12 +68,12 @@ static void scheduled_event(struct bh_sched_daemon *d, struct bh_work *w)
     struct bh_work *ev = bh_work_new(BERTH__WORK_KIND__WORK_EVENT, bh_str_c(w->namespace_),
                                      bh_str_c(w->name), bh_str_c(w->uid));
 
-    ev->event_type = bh_take_ptr(w->event_type);
-    ev->event_reason = bh_take_ptr(w->event_reason);
-    ev->event_action = bh_take_ptr(w->event_action);
-    ev->event_note = bh_take_ptr(w->event_note);
+    ev->event_type = bh_strdup(w->event_type);
+    ev->event_reason = bh_strdup(w->event_reason);
+    ev->event_action = bh_strdup(w->event_action);
+    ev->event_note = bh_strdup(w->event_note);
     ev->event_controller = bh_strdup(w->event_controller);
-    ev->event_rv = bh_take_ptr(w->event_rv);
+    ev->event_rv = bh_strdup(w->event_rv);
     (void)bh_ledger_add(d->ledger, ev);
 }
 

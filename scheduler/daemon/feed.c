@@ -158,7 +158,7 @@ bool bh_sched_ready(const struct bh_sched_daemon *d)
 {
     return d->in.snapshot_ready && !d->in.rebuilding && d->in.synced &&
            bh_intake_one_incarnation(&d->in) && bh_engine_raw_complete(d->engine) &&
-           bh_mono_ns() - d->started_ns >= d->timing.binder_grace_ns && bh_sched_snapshot_fresh(d);
+           !bh_sched_former_silent(d) && bh_sched_snapshot_fresh(d);
 }
 
 bool bh_sched_may_decide(const struct bh_sched_daemon *d)

@@ -16,7 +16,9 @@
 #define FOLLOW_EVENTS    4096u       /* at a time, on the way to an object's position */
 #define HELLO_AGAIN_NS   UINT64_C(1000000000)
 #define ACK_EVERY_NS     UINT64_C(500000000)
+#define ACK_DUE_NS       UINT64_C(100000000)
 #define FEED_CREDIT      64u
+#define ACK_BATCHES      16u /* the watcher has credit for more */
 
 /* ---- snapshot ----------------------------------------------------------------------------------
  */
@@ -272,9 +274,8 @@ static void pod_changed(struct bh_intake *in, const Berth__ObjectChange *c)
     }
     if (bh_engine_responsible(in->engine, bh_sym_text(in->symtab, shape->scheduler_name)))
         bh_engine_put_raw(in->engine, BH_KIND_POD, c->uid, c->object.data, c->object.len);
-    in->cb.pending(
-        in->cb.arg,
-        &(struct bh_intake_pod){pod, shape, p, c->resource_version ? c->resource_version : ""});
+    in->cb.pending(in->cb.arg, &(struct bh_intake_pod){
+                                   pod, shape, p, c->resource_version ? c->resource_version : ""});
 }
 
 /* For extenders' eyes; what it means is in the snapshot. A pod that was pending keeps its object
@@ -390,6 +391,7 @@ static void send_ack(struct bh_intake *in)
     a.quiet_term = in->life.quiet_term;
     e.feed_ack = &a;
     in->ack_sent_ns = bh_mono_ns();
+    in->acked = in->seq;
     (void)bh_bus_send(in->feed, NULL, &e);
 }
 
@@ -408,7 +410,7 @@ static void on_begin(struct bh_intake *in, const Berth__FeedBegin *b)
     in->refused[0] = '\0';
     in->begun = true;
     in->synced = false;
-    in->seq = 0;
+    in->seq = in->acked = 0;
     in->incarnation = b->incarnation;
     if (in->cb.begin)
         in->cb.begin(in->cb.arg);
@@ -417,6 +419,8 @@ static void on_begin(struct bh_intake *in, const Berth__FeedBegin *b)
 
 static void on_batch(struct bh_intake *in, const Berth__FeedBatch *b)
 {
+    bool completes;
+
     if (!in->begun)
         return;
     if (b->seq != in->seq + 1) {
@@ -428,13 +432,15 @@ static void on_batch(struct bh_intake *in, const Berth__FeedBatch *b)
     for (size_t i = 0; i < b->n_change; i++)
         apply(in, b->change[i]);
     in->seq = b->seq;
-    if (b->synced && !in->synced) {
+    completes = b->synced && !in->synced;
+    if (completes) {
         in->synced = true;
         bh_engine_objects_end(in->engine);
         if (in->cb.complete)
             in->cb.complete(in->cb.arg);
     }
-    send_ack(in);
+    if (!in->synced || completes || in->seq - in->acked >= ACK_BATCHES)
+        send_ack(in); /* else bh_intake_tick() does, in time */
 }
 
 unsigned bh_intake_drain(struct bh_intake *in, unsigned max)
@@ -465,7 +471,8 @@ void bh_intake_tick(struct bh_intake *in)
     look_at_lease(in); /* a decision may take long */
     if (!in->begun && now - in->hello_sent_ns > HELLO_AGAIN_NS)
         send_hello(in);
-    else if (in->begun && now - in->ack_sent_ns > ACK_EVERY_NS)
+    else if (in->begun &&
+             now - in->ack_sent_ns > (in->seq == in->acked ? ACK_EVERY_NS : ACK_DUE_NS))
         send_ack(in);
 }
 

@@ -75,7 +75,7 @@ struct bh_intake {
     struct bh_intake_life life;
     struct bh_bus *feed;
     bool begun, synced;
-    uint64_t seq, incarnation, hello_sent_ns, ack_sent_ns;
+    uint64_t seq, acked, incarnation, hello_sent_ns, ack_sent_ns;
     char refused[128]; /* what the watcher answered instead of a feed, "" = nothing */
 };
 struct bh_intake_options {

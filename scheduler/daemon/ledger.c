@@ -9,6 +9,7 @@
 #define LANE_OUTSIDE    4u /* not for binders */
 #define LANE_LAST       5u /* victims that wait for the others */
 #define BATCH_ITEMS     256u
+#define COMPANY         8u /* less than this part of its window is a little work */
 #define HOMELESS_EVENTS 512u
 #define ANSWERS_EVERY_NS                                                                           \
     UINT64_C(1000000000) /* how often items without an answer are looked for                       \
@@ -71,44 +72,6 @@ void bh_ledger_patience(struct bh_ledger *l, uint64_t silence_ns, uint64_t answe
 {
     l->silence_ns = silence_ns;
     l->answer_ns = answer_ns;
-}
-
-struct bh_work *bh_work_new(Berth__WorkKind kind, struct bh_str ns, struct bh_str name,
-                            struct bh_str uid)
-{
-    struct bh_work *w = bh_calloc(1, sizeof(*w));
-
-    w->kind = kind;
-    w->namespace_ = bh_strndup(ns.p, ns.n);
-    w->name = bh_strndup(name.p, name.n);
-    w->uid = bh_strndup(uid.p, uid.n);
-    return w;
-}
-
-static void write_free(struct bh_object_write *o)
-{
-    if (!o)
-        return;
-    free(o->namespace_);
-    free(o->name);
-    free(o->uid);
-    free(o->resource_version);
-    bh_buf_fini(&o->object);
-    bh_buf_fini(&o->pod_status);
-    free(o);
-}
-
-void bh_work_free(struct bh_work *w)
-{
-    char *strings[] = {w->namespace_,       w->name,         w->uid,          w->node,
-                       w->event_type,       w->event_reason, w->event_action, w->event_note,
-                       w->event_controller, w->event_rv,     w->cond_type,    w->cond_status,
-                       w->cond_reason,      w->cond_message, w->nominated,    w->on_behalf};
-
-    for (size_t i = 0; i < BH_ARRAY_LEN(strings); i++)
-        free(strings[i]);
-    write_free(w->write);
-    free(w);
 }
 
 void bh_ledger_free(struct bh_ledger *l)
@@ -526,14 +489,19 @@ static uint32_t room(const struct bh_binder *b)
     return b->greeted && b->out < b->window ? b->window - b->out : 0;
 }
 
-/* Who has the most room, without those that have nothing to do in this flush. */
+/* Who has the most room, without those that have nothing to do in this flush. But a little work all
+ * goes to one: a binder wakes up for ten items as for one. */
 static struct bh_binder *richest(struct bh_ledger *l)
 {
     struct bh_binder *best = NULL;
 
     for (size_t i = 0; i < BH_LEDGER_MAX_BINDERS; i++) {
         struct bh_binder *b = &l->binders[i];
-        if (b->used && b->passed != l->flushes && room(b) > (best ? room(best) : 0))
+        if (!b->used || b->passed == l->flushes || !room(b))
+            continue;
+        if (b->out < b->window / COMPANY)
+            return b;
+        if (!best || room(b) > room(best))
             best = b;
     }
     return best;

@@ -51,13 +51,21 @@ struct bh_work { /* strings owned by the item */
     bool outside;    /* BIND: an extender writes it, see bh_ledger_next_outside */
     uint32_t attempt;
     uint64_t queued_ns, sent_ns;
-    uint64_t term; /* of the lease it was decided under */
+    uint64_t late_ns; /* the answer was given so long before it came (binders send some together) */
+    uint64_t term;    /* of the lease it was decided under */
     uint64_t decision; /* BIND: the attempt's number in the record, 0 = none */
     /* private */
     struct bh_work *prev, *next;
     struct bh_binder *binder;  /* NULL = queued or parked */
     struct bh_work *successor; /* parked behind this one, which is out */
     uint8_t lane;
+    bool packed; /* all texts are in text, or constant */
+    char text[];
+};
+/* What is asked for most: bind the pod and say so. */
+struct bh_bind_texts {
+    struct bh_str ns, name, uid;
+    const char *node, *controller, *resource_version; /* the last two: of the event */
 };
 struct bh_binder {
     struct bh_peer peer;
@@ -75,6 +83,9 @@ struct bh_ledger *bh_ledger_new(uint64_t epoch);
 /* Other bounds than BH_BINDER_SILENCE_NS and BH_BINDER_ANSWER_NS. */
 void bh_ledger_patience(struct bh_ledger *l, uint64_t silence_ns, uint64_t answer_ns);
 void bh_ledger_free(struct bh_ledger *l);
+/* A BIND in one block, with its event of at most note_max bytes; its texts may not be given away.
+ */
+struct bh_work *bh_work_bind(const struct bh_bind_texts *t, size_t note_max);
 /* Takes w over (fields but id filled in by the caller with bh_strdup). Frees it at once when the
  * bound for events is reached, and a status patch when a bind of the pod is parked already (returns
  * false). */

@@ -51,6 +51,7 @@ struct bh_sched_metrics {
     uint64_t plugin_second_ns;
 
     /* Berth's own */
+    struct bh_cell *outcome_cells[8]; /* by outcome, made at the first one */
     struct bh_metric *outcomes, *ledger, *engine, *snapshot, *control, *depth, *limit, *alone;
 };
 /* daemon_observe.c */

@@ -9,6 +9,7 @@
 #include "common/base/log.h"
 #include "scheduler/daemon/daemon.h"
 
+#define LATE_MAX_NS    UINT64_C(1000000000) /* of an answer that waited for company */
 #define GREET_EVERY_NS UINT64_C(100000000)
 #define CROWD_LOG_NS   UINT64_C(60000000000)
 
@@ -90,7 +91,8 @@ void bh_sched_bound(struct bh_sched_daemon *d, struct bh_work *w)
     bh_sched_record_outcome(d, w->decision, BH_OUTCOME_BOUND, "");
     if (p) {
         bh_sched_count_bound(d, p, w->event_controller ? w->event_controller : "",
-                             (double)(bh_mono_ns() - w->queued_ns) / 1e9);
+                             bh_sched_now(d) - (int64_t)w->late_ns,
+                             (double)(bh_mono_ns() - w->queued_ns - w->late_ns) / 1e9);
         bh_sched_log_bound(p, w->node);
     }
     if (!bh_engine_is_assumed(d->engine, uid))
@@ -104,9 +106,12 @@ void bh_sched_bound(struct bh_sched_daemon *d, struct bh_work *w)
 static void bind_result(struct bh_sched_daemon *d, struct bh_work *w, const Berth__WorkResult *r)
 {
     BH_CLEANUP(bh_freep) char *text = NULL;
+    uint64_t took;
 
     switch (r->outcome) {
     case BERTH__OUTCOME__OUTCOME_DONE:
+        took = bh_mono_ns() - w->sent_ns;
+        w->late_ns = BH_MIN(took - BH_MIN(r->latency_ns, took), LATE_MAX_NS);
         bh_sched_bound(d, w);
         break;
     case BERTH__OUTCOME__OUTCOME_GONE:
@@ -288,6 +293,8 @@ static void on_binder_hello(struct bh_sched_daemon *d, struct bh_binder *b,
     }
     if (!b->greeted)
         bh_log_info("Binder is here", bh_kv_s("binder", b->name), bh_kv_u("window", h->window));
+    if (!b->greeted)
+        bh_sched_former_heard(d, b->name);
     b->greeted = true;
     b->window = h->window;
     bh_sched_binder_lives(d, b, h);

@@ -37,6 +37,16 @@ static const char *action_text(uint32_t action)
     return "All";
 }
 
+/* Each event of the cluster is named: no printf. */
+static void join(char *out, size_t cap, const char *a, const char *b)
+{
+    const size_t n_a = BH_MIN(strlen(a), cap - 1), n_b = BH_MIN(strlen(b), cap - 1 - n_a);
+
+    memcpy(out, a, n_a);
+    memcpy(out + n_a, b, n_b);
+    out[n_a + n_b] = '\0';
+}
+
 const char *bh_queue_event_label(const struct bh_cluster_event *ev, char out[static 96])
 {
     const char *res = "Node";
@@ -47,7 +57,7 @@ const char *bh_queue_event_label(const struct bh_cluster_event *ev, char out[sta
         res = "UnschedulablePod";
     else if (ev->resource == BH_EV_OBJECT && ev->kind < BH_KIND_COUNT)
         res = bh_kinds[ev->kind].event_resource;
-    snprintf(out, 96, "%s%s", res ? res : "", action_text(ev->action));
+    join(out, 96, res ? res : "", action_text(ev->action));
     return out;
 }
 
@@ -137,7 +147,8 @@ static void judge_group(struct bh_queue *q, struct pool_group *g, const struct w
     enum worth worth = WORTH_SKIP;
     bool by_pod = true;
 
-    if (gate_is_deaf(q, g->key.gating_plugin, w->ev))
+    /* Those whose victims are leaving are moved when the last one has left: bh_queue_release(). */
+    if (gate_is_deaf(q, g->key.gating_plugin, w->ev) || bh_queue_is_held(q, g->key.gating_plugin))
         return;
     /* requeue() unlinks the entry, possibly puts it back (gated again) at the tail: stop at what
      * was the tail when the walk began. */

@@ -554,10 +554,10 @@ void bh_queue_activate(struct bh_queue *q, struct bh_str uid, int64_t now_ns)
     }
 }
 
-/* It waits behind held() alone. */
-static bool kept(const struct bh_queue *q, const struct entry *e)
+bool bh_queue_is_held(const struct bh_queue *q, uint32_t gating_plugin)
 {
-    return e->place == BH_Q_GATED && strcmp(q->plugins[e->gating_plugin], "DefaultPreemption") == 0;
+    return q->held && gating_plugin != BH_QUEUE_NO_PLUGIN &&
+           strcmp(q->plugins[gating_plugin], "DefaultPreemption") == 0;
 }
 
 void bh_queue_hold_if(struct bh_queue *q, bool (*fn)(void *arg, struct bh_str uid), void *arg)
@@ -570,7 +570,7 @@ void bh_queue_release(struct bh_queue *q, struct bh_str uid, int64_t now_ns)
 {
     struct entry *e = find(q, uid);
 
-    if (e && kept(q, e))
+    if (e && e->place == BH_Q_GATED && bh_queue_is_held(q, e->gating_plugin))
         bh_queue_requeue(q, e, WORTH_AFTER_BACKOFF, "AssignedPodDelete", now_ns);
 }
 

@@ -114,6 +114,8 @@ void bh_queue_move_to_active(struct bh_queue *q, struct entry *e, const char *la
 void bh_queue_count_rejected(struct bh_queue *q, struct entry *e, uint64_t plugins);
 enum bh_hint bh_queue_hint(struct bh_queue *q, const char *plugin, struct entry *e,
                            const struct bh_cluster_event *ev, bool *ret_by_pod);
+/* Pods of this gate wait for their victims alone, see bh_queue_hold_if(). */
+bool bh_queue_is_held(const struct bh_queue *q, uint32_t gating_plugin);
 /* pool.c: link by the entry's set, shape and gate as they are; unlink allows who is not linked. A
  * group that is held stays, even empty, until it is released. */
 void bh_queue_pool_link(struct bh_queue *q, struct entry *e);

@@ -134,6 +134,16 @@ void bh_console_fail(struct bh_sim_req *r, int code, const char *field, unsigned
     bh_sim_reply_raw(r, code, "application/json", b->p, b->n);
 }
 
+/* Whether path is prefix, name, and nothing or a slash: most requests are for the API, and need no
+ * splitting to find out. */
+static bool is_below(const char *path, const char *prefix, const char *name)
+{
+    size_t np = strlen(prefix), nn = strlen(name);
+
+    return strncmp(path, prefix, np) == 0 && strncmp(path + np, name, nn) == 0 &&
+           (!path[np + nn] || path[np + nn] == '/');
+}
+
 /* Segments of path behind prefix; 0 when it is not below the prefix, or too deep. */
 static unsigned split(struct bh_sim_req *r, const char *prefix, const char *seg[])
 {
@@ -162,6 +172,8 @@ bool bh_console_route(struct bh_sim_req *r)
         return true;
     for (const struct route *t = routes; t->fn; t++) {
         struct bh_console_req c = {.r = r};
+        if (!is_below(r->path, t->prefix, t->name))
+            continue;
         c.n = split(r, t->prefix, c.seg);
         if (c.n < t->n_min || c.n > t->n_max || !bh_streq(c.seg[0], t->name))
             continue;

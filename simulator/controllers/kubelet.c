@@ -260,8 +260,8 @@ static int64_t run_time(struct bh_sim_controllers *c, const struct bh_sim_obj *p
     const char *text;
     int64_t ns = -1;
 
-    if (!strstr(pod->json, "\"" BH_SIM_RUN_TIME "\"") &&
-        !strstr(pod->json, "\"" BH_SIM_KWOK_TIME "\""))
+    if (!pod->has_annotations || (!strstr(pod->json, "\"" BH_SIM_RUN_TIME "\"") &&
+                                  !strstr(pod->json, "\"" BH_SIM_KWOK_TIME "\"")))
         return -1;
     mark = bh_arena_mark(&c->kubelet.arena);
     tree = bh_sim_obj_tree(&c->kubelet.arena, pod);

@@ -17,7 +17,7 @@
 #define STEPS_SHOWN     100
 #define HISTOGRAMS      2 /* cpu and memory; and one extended resource */
 
-static const char style[] =
+const char bh_html_style[] =
     ":root{color-scheme:light dark;--bg:#fbfbfa;--card:#fff;--ink:#1c1f24;--dim:#666e78;"
     "--rule:#e3e5e8;--good:#1a7f45;--bad:#c0392b;--c0:#2f6fd0;--c1:#d9822b;--c2:#1f9d78;"
     "--c3:#a4509f;--c4:#c64b4b;--c5:#5b7083;--c6:#8a7a12;--c7:#3b3f8f}"
@@ -118,7 +118,7 @@ static void head(const struct report *r)
                         "<meta name=\"referrer\" content=\"no-referrer\"><title>");
     bh_html_text(r->out, name);
     bh_buf_addf(r->out, " - scenario report</title><style>%s</style></head><body><main>\n<h1>",
-                style);
+                bh_html_style);
     bh_html_text(r->out, name);
     if (expects)
         bh_buf_addf(r->out, "<span class=\"badge %s\">%s</span>", passed ? "good" : "bad",

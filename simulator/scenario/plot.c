@@ -166,8 +166,29 @@ static double largest(const struct bh_json *list)
     return most;
 }
 
-static void one_line(struct bh_buf *out, const struct bh_plot_line *l, bool steps, double x_most,
-                     double y_most)
+/* What the edges of the plot stand for. */
+struct frame {
+    double x_least, x_most, y_least, y_most;
+    bool growth;
+};
+
+static double share(double v, double least, double most, bool growth)
+{
+    return growth ? log(v / least) / log(most / least) : (v - least) / (most - least);
+}
+
+static double place_x(const struct frame *f, double x)
+{
+    return LEFT + INNER_WIDTH * share(x, f->x_least, f->x_most, f->growth);
+}
+
+static double place_y(const struct frame *f, double y)
+{
+    return TOP + INNER_HEIGHT * (1 - share(y, f->y_least, f->y_most, f->growth));
+}
+
+static void one_line(struct bh_buf *out, const struct bh_plot_line *l, const struct frame *f,
+                     bool steps)
 {
     const struct bh_json *y = bh_json_first(l->y);
     double last = 0;
@@ -178,8 +199,11 @@ static void one_line(struct bh_buf *out, const struct bh_plot_line *l, bool step
     bh_json_each (x, l->x) {
         if (!y)
             break;
-        double px = LEFT + INNER_WIDTH * value_of(x) / 1e9 / x_most;
-        double py = TOP + INNER_HEIGHT * (1 - value_of(y) / y_most);
+        double value = value_of(y), px = place_x(f, value_of(x) / (f->growth ? 1 : 1e9));
+        double py = place_y(f, value);
+        y = y->next;
+        if (f->growth && !(value > 0))
+            continue;
         if (first)
             bh_buf_addf(out, "M%.1f %.1f", px, py);
         else if (steps && fabs(py - last) > 0.05)
@@ -190,30 +214,134 @@ static void one_line(struct bh_buf *out, const struct bh_plot_line *l, bool step
             bh_buf_addf(out, "L%.1f %.1f", px, py);
         last = py;
         first = false;
-        y = y->next;
     }
     bh_buf_adds(out, "\"><title>");
     bh_html_text(out, l->name);
     bh_buf_adds(out, "</title></path>");
 }
 
-void bh_plot_lines(struct bh_buf *out, const struct bh_plot *p)
+static void draw_course(struct bh_buf *out, const struct bh_plot *p)
 {
-    double x_most = 0, y_most = 0;
+    struct frame f = {.x_most = 1e-6};
+    double y_most = 0;
 
     for (unsigned i = 0; i < p->n_lines; i++) {
-        x_most = BH_MAX(x_most, largest(p->lines[i].x) / 1e9);
+        f.x_most = BH_MAX(f.x_most, largest(p->lines[i].x) / 1e9);
         y_most = BH_MAX(y_most, largest(p->lines[i].y));
     }
-    x_most = BH_MAX(x_most, 1e-6);
     double step = nice_step(y_most > 0 ? y_most : 1, 5);
-    y_most = step * ceil((y_most > 0 ? y_most : 1) / step - 1e-9);
-    open_plot(out, p->title);
-    y_axis(out, y_most, step, p->unit);
-    x_axis_time(out, x_most);
+    f.y_most = step * ceil((y_most > 0 ? y_most : 1) / step - 1e-9);
+    y_axis(out, f.y_most, step, p->unit);
+    x_axis_time(out, f.x_most);
     for (unsigned i = 0; i < p->n_lines; i++)
-        one_line(out, &p->lines[i], p->steps, x_most, y_most);
+        one_line(out, &p->lines[i], &f, p->steps);
+}
+
+/* ---- growth ------------------------------------------------------------------------------------
+ */
+
+static void widen_range(const struct bh_json *list, double *least, double *most)
+{
+    bh_json_each (v, list) {
+        if (!(value_of(v) > 0))
+            continue;
+        *least = BH_MIN(*least, value_of(v));
+        *most = BH_MAX(*most, value_of(v));
+    }
+}
+
+/* To whole decades, at least one. */
+static void round_range(double *least, double *most)
+{
+    if (*most <= 0)
+        *least = *most = 1;
+    *least = pow(10, floor(log10(*least) + 1e-9));
+    *most = BH_MAX(pow(10, ceil(log10(*most) - 1e-9)), *least * 10);
+}
+
+static void decade_text(struct bh_buf *out, double v)
+{
+    static const char *const units[] = {"", "k", "M", "G"};
+    unsigned u = 0;
+
+    for (; v >= 999 && u + 1 < BH_ARRAY_LEN(units); u++)
+        v /= 1000;
+    bh_buf_addf(out, "%.4g%s", v, units[u]);
+}
+
+static void decades(struct bh_buf *out, const struct frame *f)
+{
+    for (double y = f->y_least; y <= f->y_most * 1.001; y *= 10) {
+        grid_line(out, LEFT, place_y(f, y), WIDTH - RIGHT, place_y(f, y));
+        text_at(out, LEFT - 6, place_y(f, y) + 4, "end");
+        decade_text(out, y);
+        bh_buf_adds(out, "</text>");
+    }
+    for (double x = f->x_least; x <= f->x_most * 1.001; x *= 10) {
+        grid_line(out, place_x(f, x), TOP + INNER_HEIGHT, place_x(f, x), TOP + INNER_HEIGHT + 4);
+        text_at(out, place_x(f, x), HEIGHT - 10, x > f->x_most * 0.9 ? "end" : "middle");
+        decade_text(out, x);
+        bh_buf_adds(out, "</text>");
+    }
+}
+
+static void draw_growth(struct bh_buf *out, const struct bh_plot *p)
+{
+    struct frame f = {HUGE_VAL, 0, HUGE_VAL, 0, true};
+
+    for (unsigned i = 0; i < p->n_lines; i++) {
+        widen_range(p->lines[i].x, &f.x_least, &f.x_most);
+        widen_range(p->lines[i].y, &f.y_least, &f.y_most);
+    }
+    round_range(&f.x_least, &f.x_most);
+    round_range(&f.y_least, &f.y_most);
+    decades(out, &f);
+    for (unsigned i = 0; i < p->n_lines; i++) {
+        double y = TOP + 12 + 14 * i;
+        one_line(out, &p->lines[i], &f, p->steps);
+        if (p->n_lines == 1)
+            break; /* the title says it */
+        bh_buf_addf(out, "<path class=\"line c%u\"%s d=\"M%.1f %.1fh22\"/>", p->lines[i].colour % 8,
+                    p->lines[i].colour % 2 ? " stroke-dasharray=\"6 3\"" : "", LEFT + 8, y - 4);
+        text_at(out, LEFT + 36, y, "start");
+        bh_html_text(out, p->lines[i].name);
+        bh_buf_adds(out, "</text>");
+    }
+}
+
+static void draw(struct bh_buf *out, const struct bh_plot *p)
+{
+    if (p->growth)
+        draw_growth(out, p);
+    else
+        draw_course(out, p);
+}
+
+void bh_plot_lines(struct bh_buf *out, const struct bh_plot *p)
+{
+    open_plot(out, p->title);
+    draw(out, p);
     close_plot(out);
+}
+
+void bh_plot_sheet(struct bh_buf *out, const struct bh_plot *p, unsigned n)
+{
+    const double title = 26, tall = HEIGHT + title;
+
+    bh_buf_addf(out,
+                "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %.0f %.0f\"><style>%s"
+                "text{fill:var(--ink);font:600 14px system-ui,sans-serif}</style>"
+                "<rect width=\"100%%\" height=\"100%%\" style=\"fill:var(--card)\"/>\n",
+                2 * WIDTH, tall * ((n + 1) / 2), bh_html_style);
+    for (unsigned i = 0; i < n; i++) {
+        bh_buf_addf(out, "<g transform=\"translate(%.0f %.0f)\"><text x=\"%.0f\" y=\"18\">",
+                    i % 2 * WIDTH, i / 2 * tall, LEFT);
+        bh_html_text(out, p[i].title);
+        bh_buf_addf(out, "</text><g transform=\"translate(0 %.0f)\">", title);
+        draw(out, &p[i]);
+        bh_buf_adds(out, "</g></g>\n");
+    }
+    bh_buf_adds(out, "</svg>\n");
 }
 
 /* ---- histogram ---------------------------------------------------------------------------------

@@ -27,8 +27,14 @@ struct bh_plot {
     const struct bh_plot_line *lines;
     unsigned n_lines;
     bool steps; /* a value holds until the next one */
+    /* Growth: both axes are logarithmic, x is a number of things, and the lines' names stand in the
+     * plot. Points that are not above 0 are left out. */
+    bool growth;
 };
-void bh_plot_lines(struct bh_buf *out, const struct bh_plot *p);
+void bh_plot_lines(struct bh_buf *out, const struct bh_plot *p); /* a figure for a page */
+/* A whole SVG document, two plots side by side. */
+void bh_plot_sheet(struct bh_buf *out, const struct bh_plot *p, unsigned n);
+extern const char bh_html_style[]; /* the report's, which colours the plots */
 /* How many nodes have which share: bars for each configuration, ten classes. */
 struct bh_plot_bars {
     const char *name;

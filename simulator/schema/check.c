@@ -9,6 +9,9 @@
  */
 #include "simulator/schema/schema.h"
 
+#include "common/k8s/codec.h"
+#include "common/k8s/quantity.h"
+
 #include <errno.h>
 
 #define NAMED_MAX 16
@@ -63,6 +66,8 @@ static void check_leaf(char leaf, const struct bh_json *v, const struct frame *a
                        struct bh_oas_report *rep)
 {
     int64_t n;
+    int32_t ns;
+    bh_nano ignored;
     switch (leaf) {
     case 's':
     case 'y':
@@ -70,6 +75,8 @@ static void check_leaf(char leaf, const struct bh_json *v, const struct frame *a
     case 'm':
         if (v->type != BH_JSON_STRING)
             mismatch(rep, at, v, leaf == 't' || leaf == 'm' ? "v1.Time" : "string");
+        else if (leaf == 'y' || (leaf != 's' && v->s.n && bh_time_parse(v->s.p, v->s.n, &n, &ns)))
+            rep->careful = true;
         break;
     case 'b':
         if (v->type != BH_JSON_BOOL)
@@ -88,8 +95,12 @@ static void check_leaf(char leaf, const struct bh_json *v, const struct frame *a
     case 'x':
         if (v->type != BH_JSON_STRING && v->type != BH_JSON_NUMBER)
             mismatch(rep, at, v, leaf == 'q' ? "resource.Quantity" : "intstr.IntOrString");
+        else if (leaf == 'q' ? bh_quantity_parse(v->s.p, v->s.n, &ignored) != 0
+                             : v->type == BH_JSON_NUMBER)
+            rep->careful = true;
         break;
     default: /* anything */
+        rep->careful = true;
         break;
     }
 }

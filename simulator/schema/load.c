@@ -12,6 +12,7 @@ struct tables {
     struct bh_map types; /* "core.v1.PodSpec" -> bh_oas_type */
 };
 static struct tables tables;
+static const struct bh_oas_type **roots; /* by index in bh_sim_types */
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
 static struct bh_oas_type *type_at(const char *name, size_t n)
@@ -89,29 +90,41 @@ static void read_table(const char *text)
     }
 }
 
+static const struct bh_oas_type *find(const char *package, const char *name)
+{
+    char full[160];
+    int n = snprintf(full, sizeof(full), "%s.%s", package, name);
+    return n < (int)sizeof(full) ? bh_map_get(&tables.types, full, (size_t)n) : NULL;
+}
+
+static const struct bh_oas_type *find_root(const struct bh_sim_type *t)
+{
+    char package[80];
+    snprintf(package, sizeof(package), "%.*s.%s", *t->group ? (int)strcspn(t->group, ".") : 4,
+             *t->group ? t->group : "core", t->version);
+    return find(package, t->kind);
+}
+
 static void load(void)
 {
     bh_arena_init(&tables.arena, 0);
     read_table(bh_oas_core_fields);
     read_table(bh_oas_fields);
+    roots = bh_arena_new_array(&tables.arena, const struct bh_oas_type *, bh_sim_n_types);
+    for (size_t i = 0; i < bh_sim_n_types; i++)
+        roots[i] = find_root(&bh_sim_types[i]);
 }
 
 const struct bh_oas_type *bh_oas_find(const char *package, const char *name)
 {
-    char full[160];
     pthread_once(&once, load);
-    int n = snprintf(full, sizeof(full), "%s.%s", package, name);
-    return n < (int)sizeof(full) ? bh_map_get(&tables.types, full, (size_t)n) : NULL;
+    return find(package, name);
 }
 
 const struct bh_oas_type *bh_oas_root(const struct bh_sim_type *t)
 {
-    char package[80];
-    if (t->flags & BH_SIM_CUSTOM)
-        return NULL;
-    snprintf(package, sizeof(package), "%.*s.%s", *t->group ? (int)strcspn(t->group, ".") : 4,
-             *t->group ? t->group : "core", t->version);
-    return bh_oas_find(package, t->kind);
+    pthread_once(&once, load);
+    return t->flags & BH_SIM_CUSTOM ? NULL : roots[t - bh_sim_types];
 }
 
 const struct bh_oas_field *bh_oas_field(const struct bh_oas_type *t, const char *name)

@@ -54,6 +54,8 @@ struct bh_oas_report {
     unsigned n;            /* unknown or repeated members */
     struct bh_buf unknown; /* `unknown field "spec.foo"`, a line each, the first 16 of them */
     char mismatch[320];    /* the first member of a wrong JSON type, "" = none */
+    bool careful; /* a text or a number may still be none of its type (a quantity, a time, base64,
+                     "anything"): only decoding tells */
 };
 /* Takes members out of obj that t does not have, and says which. at: the member of the whole
  * object that obj is, NULL = itself. */

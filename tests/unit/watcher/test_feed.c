@@ -445,7 +445,37 @@ static void test_whole_objects(void)
     teardown(&e);
 }
 
-BH_TESTS("watcher/feed", {"whole objects for those who want them", test_whole_objects},
+/* That a pod has its node is in the snapshot already: it goes with the next thing, or a bit later.
+ */
+static void test_bound_pods_wait_for_company(void)
+{
+    const struct bh_object_key k = {BH_KIND_POD, "ns", "p1", "p1", "2"};
+    struct env e;
+    const Berth__FeedBatch *b;
+
+    setup(&e);
+    e.feed.synced = true;
+    put(&e, 1, 10);
+    CU_ASSERT_EQUAL(bh_feed_wait(&e.feed), 0);
+    say_hello(&e, 8);
+    expect_begin(&e);
+    CU_ASSERT_TRUE(next_batch(&e)->synced);
+    expect_quiet(&e);
+    CU_ASSERT_EQUAL(bh_feed_wait(&e.feed), UINT64_MAX);
+    CU_ASSERT_TRUE(bh_objects_end(&e.objects, &k, BH_OBJ_BOUND, 2));
+    uint64_t wait = bh_feed_wait(&e.feed);
+    CU_ASSERT(wait > 0 && wait <= BH_FEED_BOUND_NS);
+    put(&e, 2, 10);
+    CU_ASSERT_EQUAL(bh_feed_wait(&e.feed), 0);
+    b = next_batch(&e);
+    CU_ASSERT(b->n_change == 2 && b->change[0]->op == BERTH__CHANGE_OP__CHANGE_BOUND);
+    expect_quiet(&e);
+    CU_ASSERT_EQUAL(bh_feed_wait(&e.feed), UINT64_MAX);
+    teardown(&e);
+}
+
+BH_TESTS("watcher/feed", {"bound pods wait for company", test_bound_pods_wait_for_company},
+         {"whole objects for those who want them", test_whole_objects},
          {"the whole state, then each change", test_state_and_changes},
          {"never more batches under way than credit", test_credit},
          {"large objects travel in few or alone", test_large_objects},

@@ -8,6 +8,9 @@
 
 #include <errno.h>
 
+#ifndef TEST_LEAN /* test_client_lean.c: the same over lanes */
+#define TEST_LEAN false
+#endif
 #define MS UINT64_C(1000000)
 #define S  (UINT64_C(1000) * MS)
 
@@ -85,6 +88,7 @@ static void env_start(struct env *e,
     raw_start(&e->server, &e->loop, handler, arg);
     snprintf(e->url, sizeof(e->url), "http://127.0.0.1:%u", e->server.port);
     e->cfg.server = e->url;
+    e->opts.lean = TEST_LEAN;
     CU_ASSERT_EQUAL_FATAL(bh_api_client_new(&e->loop, &e->cfg, &e->opts, &e->client, &err), 0);
 }
 
@@ -979,32 +983,34 @@ static void test_backoff(void)
     CU_ASSERT((double)bh_backoff_next_ns(&b) / 1e9 <= 1.6);
 }
 
-BH_TESTS(
-    "common/api/client", {"a request carries what was asked, the reply everything", test_request},
-    {"every method works with and without a body over one connection", test_methods},
-    {"bh_api_do runs the loop for one request", test_do},
-    {"a thousand requests share a few connections", test_few_connections},
-    {"thirty hanging watches do not delay a write, and end with the client",
-     test_watches_do_not_delay_writes},
-    {"a deadline ends a request whose outcome is then unknown", test_deadline},
-    {"a stream without bytes ends after its idle timeout", test_idle_timeout},
-    {"a cut connection is a transport error of a request that was sent", test_connection_lost},
-    {"a refused connection is one of a request that was not sent", test_nobody_listens},
-    {"a truncated reply is no reply", test_truncated_reply},
-    {"a reply above the limit is dropped", test_reply_too_large},
-    {"a reader that returns non-zero ends the stream", test_reader_stops},
-    {"cancel ends a request once, also from inside its own data", test_cancel},
-    {"the client may be freed from a callback", test_free_from_callback},
-    {"a request may be started from inside a stream's data", test_start_from_stream},
-    {"Retry-After is honoured to the second", test_retry_after},
-    {"retries have an end", test_retry_limits},
-    {"qps and burst hold for everything but watches", test_rate_limit},
-    {"nothing leaves after its time, what is out goes on", test_not_after},
-    {"token files are read again after a 401 and kept when unreadable", test_token_file},
-    {"a command's credentials serve all who waited, and are renewed after a 401",
-     test_exec_credentials},
-    {"a command that fails, hangs or talks rubbish says so in each request", test_exec_failures},
-    {"impersonation is said in every request", test_impersonation_headers},
-    {"requests are counted by code, host and method", test_metrics},
-    {"writes name the owner of their fields", test_field_manager},
-    {"percent-encoding", test_escape}, {"back-off doubles with jitter up to 30 s", test_backoff})
+BH_TESTS(TEST_LEAN ? "common/api/client, lean" : "common/api/client",
+         {"a request carries what was asked, the reply everything", test_request},
+         {"every method works with and without a body over one connection", test_methods},
+         {"bh_api_do runs the loop for one request", test_do},
+         {"a thousand requests share a few connections", test_few_connections},
+         {"thirty hanging watches do not delay a write, and end with the client",
+          test_watches_do_not_delay_writes},
+         {"a deadline ends a request whose outcome is then unknown", test_deadline},
+         {"a stream without bytes ends after its idle timeout", test_idle_timeout},
+         {"a cut connection is a transport error of a request that was sent", test_connection_lost},
+         {"a refused connection is one of a request that was not sent", test_nobody_listens},
+         {"a truncated reply is no reply", test_truncated_reply},
+         {"a reply above the limit is dropped", test_reply_too_large},
+         {"a reader that returns non-zero ends the stream", test_reader_stops},
+         {"cancel ends a request once, also from inside its own data", test_cancel},
+         {"the client may be freed from a callback", test_free_from_callback},
+         {"a request may be started from inside a stream's data", test_start_from_stream},
+         {"Retry-After is honoured to the second", test_retry_after},
+         {"retries have an end", test_retry_limits},
+         {"qps and burst hold for everything but watches", test_rate_limit},
+         {"nothing leaves after its time, what is out goes on", test_not_after},
+         {"token files are read again after a 401 and kept when unreadable", test_token_file},
+         {"a command's credentials serve all who waited, and are renewed after a 401",
+          test_exec_credentials},
+         {"a command that fails, hangs or talks rubbish says so in each request",
+          test_exec_failures},
+         {"impersonation is said in every request", test_impersonation_headers},
+         {"requests are counted by code, host and method", test_metrics},
+         {"writes name the owner of their fields", test_field_manager},
+         {"percent-encoding", test_escape},
+         {"back-off doubles with jitter up to 30 s", test_backoff})

@@ -109,8 +109,7 @@ static uint64_t receive(struct bh_bus *b, struct bh_arena *a, struct bh_peer *fr
         Berth__Envelope *e = NULL;
         if (bh_bus_recv(b, a, from, &e) == BH_BUS_OK)
             return e->heartbeat ? e->heartbeat->progress : 0;
-        zmq_pollitem_t item = {.socket = bh_bus_socket(b), .events = ZMQ_POLLIN};
-        (void)zmq_poll(&item, 1, 50);
+        bh_bus_wait(b, 50);
     }
     return 0;
 }

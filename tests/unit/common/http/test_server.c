@@ -539,6 +539,196 @@ static void test_ipv6_and_every_address(void)
     end();
 }
 
+/* What comes back for text, until the server ends the connection. */
+static char *talk(const char *text)
+{
+    struct bh_buf in = {0};
+    int fd = connect_to(fx.port);
+    send_text(fd, text);
+    read_until(fd, &in, NULL);
+    close(fd);
+    return bh_buf_take(&in);
+}
+
+static void test_what_comes_in_pieces(void)
+{
+    static const char text[] =
+        "POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\n\r\nhello"
+        "POST /echo HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n"
+        "3;x\r\nabc\r\n2\r\nde\r\n0\r\nTrailer: x\r\n\r\n"
+        "GET /last HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n";
+    begin();
+    for (size_t step = 1; step < sizeof(text); step += step < 8 ? 1 : 37) {
+        struct bh_buf in = {0};
+        int fd = connect_to(fx.port);
+        for (size_t at = 0; at < sizeof(text) - 1; at += step) {
+            char part[sizeof(text)];
+            snprintf(part, sizeof(part), "%.*s", (int)step, text + at);
+            send_text(fd, part);
+        }
+        CU_ASSERT(read_until(fd, &in, NULL));
+        CU_ASSERT_PTR_NOT_NULL(strstr(bh_buf_str(&in), "\r\n\r\nhelloHTTP/1.1 200 OK"));
+        CU_ASSERT_PTR_NOT_NULL(strstr(bh_buf_str(&in), "\r\n\r\nabcdeHTTP/1.1 203 "));
+        CU_ASSERT_PTR_NOT_NULL(strstr(bh_buf_str(&in), "GET /last from"));
+        close(fd);
+        bh_buf_fini(&in);
+    }
+    end();
+}
+
+static void test_requests_behind_an_error_are_not_looked_at(void)
+{
+    static const char *const bad[] = {
+        "GET / HTTP/1.1\r\nHost: x\r\nBad Header: x\r\n\r\n",
+        "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n0",
+        "POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n",
+        "POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n1\r\nabc\r\n",
+        "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 200000\r\n\r\n",
+        "\x16\x03\x01\n",
+    };
+    begin();
+    for (size_t i = 0; i < BH_ARRAY_LEN(bad); i++) {
+        struct bh_buf b = {0};
+        bh_buf_addf(&b, "GET /first HTTP/1.1\r\nHost: x\r\n\r\n%s", bad[i]);
+        bh_buf_adds(&b, "GET /second HTTP/1.1\r\nHost: x\r\n\r\n");
+        char *text = talk(b.p);
+        CU_ASSERT_PTR_NOT_NULL(strstr(text, "GET /first from"));
+        CU_ASSERT_PTR_NOT_NULL(strstr(text, "HTTP/1.1 4"));
+        CU_ASSERT_PTR_NOT_NULL(strstr(text, "\r\nConnection: close\r\n"));
+        CU_ASSERT_PTR_NULL(strstr(text, "second"));
+        free(text);
+        bh_buf_fini(&b);
+    }
+    end();
+}
+
+static void test_head_continue_and_old_clients(void)
+{
+    begin();
+    struct bh_buf in = {0};
+    char *text = talk("HEAD /x HTTP/1.1\r\nHost: x\r\n\r\n"
+                      "GET /empty HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
+    const char *second = strstr(text, "\r\n\r\n");
+    CU_ASSERT_PTR_NOT_NULL_FATAL(second);
+    CU_ASSERT_PTR_NOT_NULL(strstr(text, "\r\nContent-Length: "));
+    CU_ASSERT_EQUAL(strncmp(second + 4, "HTTP/1.1 204 ", 13), 0); /* no body in between */
+    free(text);
+    text = talk("GET /old HTTP/1.0\r\n\r\n");
+    CU_ASSERT_PTR_NOT_NULL(strstr(text, "GET /old from"));
+    free(text);
+    int fd = connect_to(fx.port);
+    send_text(fd, "POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\nExpect: "
+                  "100-continue\r\n\r\n");
+    CU_ASSERT(read_until(fd, &in, "HTTP/1.1 100 Continue\r\n\r\n"));
+    send_text(fd, "hi");
+    CU_ASSERT(read_until(fd, &in, "\r\n\r\nhi"));
+    close(fd);
+    bh_buf_fini(&in);
+    end();
+}
+
+static void test_what_follows_a_deferred_request_waits(void)
+{
+    begin();
+    struct bh_buf in = {0};
+    static char late[] = "late";
+    int fd = connect_to(fx.port);
+    send_text(fd, "GET /defer HTTP/1.1\r\nHost: x\r\n\r\nGET /n1 HTTP/1.1\r\nHost: x\r\n\r\n"
+                  "GET /stream HTTP/1.1\r\nHost: x\r\n\r\nGET /n2 HTTP/1.1\r\nHost: x\r\n\r\n");
+    CU_ASSERT(wait_flag(&deferrals));
+    CU_ASSERT_EQUAL(streams, 0);
+    on_loop(reply_late, late);
+    CU_ASSERT(wait_flag(&streams));
+    on_loop(add_text, (char[]){"<event>"});
+    CU_ASSERT(read_until(fd, &in, "<event>"));
+    CU_ASSERT_PTR_NULL(strstr(in.p, "/n2"));
+    on_loop(end_stream, NULL);
+    CU_ASSERT(read_until(fd, &in, "GET /n2 from"));
+    const char *l = strstr(in.p, "late"), *one = strstr(in.p, "GET /n1 from"),
+               *e = strstr(in.p, "<event>"), *two = strstr(in.p, "GET /n2 from");
+    CU_ASSERT(l && one && e && two && l < one && one < e && e < two);
+    close(fd);
+    bh_buf_fini(&in);
+    end();
+}
+
+/* A client that sends and sends and does not read: the server stops reading it, and goes on when
+ * the client does. */
+static void test_a_client_that_does_not_read_its_answers(void)
+{
+    enum { REQUESTS = 3000, BODY = 4000 };
+    begin();
+    struct bh_buf one = {0}, in = {0};
+    bh_buf_addf(&one, "POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n%0*d", BODY,
+                BODY, 0);
+    int fd = connect_to(fx.port);
+    struct timeval soon = {.tv_usec = 200000};
+    setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &soon, sizeof(soon));
+    size_t total = one.n * REQUESTS, sent = 0;
+    while (sent < total) { /* until nothing goes any more */
+        ssize_t n = send(fd, one.p + sent % one.n, one.n - sent % one.n, MSG_NOSIGNAL);
+        if (n <= 0)
+            break;
+        sent += (size_t)n;
+    }
+    CU_ASSERT(sent < total); /* else the server would have taken 12 MB of answers into memory */
+    char *text = ask("GET /alive", NULL, NULL);
+    CU_ASSERT_EQUAL(strncmp(text, "HTTP/1.1 203 ", 13), 0);
+    free(text);
+    size_t whole = sent / one.n, seen = 0;
+    while (seen < whole) {
+        char part[65536];
+        ssize_t n = recv(fd, part, sizeof(part), 0);
+        if (n <= 0)
+            break;
+        bh_buf_add(&in, part, (size_t)n);
+        const char *end = NULL;
+        for (const char *p = bh_buf_str(&in); (p = strstr(p, "HTTP/1.1 200 OK\r\n")); p++)
+            seen += (end = p) != NULL;
+        if (end)
+            bh_buf_consume(&in, (size_t)(end + 1 - in.p));
+    }
+    CU_ASSERT_EQUAL(seen, whole);
+    close(fd);
+    bh_buf_fini(&one), bh_buf_fini(&in);
+    end();
+}
+
+static void test_a_client_that_has_said_all(void)
+{
+    begin();
+    struct bh_buf in = {0};
+    int fd = connect_to(fx.port);
+    send_text(fd, "GET /a HTTP/1.1\r\nHost: x\r\n\r\nGET /b HTTP/1.1\r\nHost: x\r\n\r\n"
+                  "GET /half HTTP/1.1\r\n");
+    shutdown(fd, SHUT_WR);
+    CU_ASSERT(read_until(fd, &in, NULL));
+    CU_ASSERT_PTR_NOT_NULL(strstr(bh_buf_str(&in), "GET /a from"));
+    CU_ASSERT_PTR_NOT_NULL(strstr(bh_buf_str(&in), "GET /b from"));
+    CU_ASSERT_PTR_NULL(strstr(bh_buf_str(&in), "half"));
+    close(fd);
+    bh_buf_fini(&in);
+    end();
+}
+
+static void test_more_clients_than_connections(void)
+{
+    static int fd[620]; /* the server takes 600 */
+    struct bh_buf in = {0};
+    begin();
+    for (size_t i = 0; i < BH_ARRAY_LEN(fd); i++) {
+        fd[i] = connect_to(fx.port);
+        send_text(fd[i], "GET /x HTTP/1.1\r\nHost: x\r\n\r\n");
+    }
+    for (size_t i = 0; i < BH_ARRAY_LEN(fd); i++) { /* each that goes makes room for one */
+        bh_buf_reset(&in);
+        CU_ASSERT(read_until(fd[i], &in, "GET /x from"));
+        close(fd[i]);
+    }
+    bh_buf_fini(&in);
+    end();
+}
+
 /* A self-signed certificate, as text. */
 static void make_certificate(char **ret_cert, char **ret_key)
 {
@@ -629,4 +819,12 @@ BH_TESTS("common/http/server", {"a handler sees the request", test_a_handler_see
          {"many streams hear every event", test_many_streams_hear_every_event},
          {"start failures say why", test_start_failures_say_why},
          {"IPv6, and every address", test_ipv6_and_every_address},
+         {"what comes in pieces", test_what_comes_in_pieces},
+         {"requests behind an error are not looked at",
+          test_requests_behind_an_error_are_not_looked_at},
+         {"HEAD, 100-continue, HTTP/1.0", test_head_continue_and_old_clients},
+         {"what follows a deferred request waits", test_what_follows_a_deferred_request_waits},
+         {"a client that does not read its answers", test_a_client_that_does_not_read_its_answers},
+         {"a client that has said all", test_a_client_that_has_said_all},
+         {"more clients than connections", test_more_clients_than_connections},
          {"streams over TLS", test_streams_over_tls})

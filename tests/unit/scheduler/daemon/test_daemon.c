@@ -218,6 +218,31 @@ static void test_reports_about_pods_that_are_not_pending_are_forgotten(void)
     teardown(&f);
 }
 
+/* Where none died nobody is waited for; after one that died, its binders are, until they answered.
+ */
+static void test_waits_for_binders_of_one_that_died(void)
+{
+    struct fixture f;
+
+    setup(&f);
+    f.d.timing.binder_grace_ns = UINT64_MAX;
+    CU_ASSERT_FALSE(bh_sched_former_silent(&f.d));
+    SPIN(&f, f.d.former.n == 1 && f.d.former.binder[0].heard);
+    scheduler_stop(&f);
+    scheduler_start(&f);
+    CU_ASSERT_FALSE(bh_sched_former_silent(&f.d)); /* its time is over */
+    f.d.timing.binder_grace_ns = UINT64_MAX;
+    CU_ASSERT_TRUE(bh_sched_former_silent(&f.d));
+    SPIN(&f, !bh_sched_former_silent(&f.d));
+    CU_ASSERT_EQUAL(f.b[0].epoch, f.d.epoch);
+    bh_sched_former_left(&f.d);
+    scheduler_stop(&f);
+    scheduler_start(&f);
+    f.d.timing.binder_grace_ns = UINT64_MAX;
+    CU_ASSERT_FALSE(bh_sched_former_silent(&f.d));
+    teardown(&f);
+}
+
 static void test_work_goes_only_to_binders_that_know_the_epoch(void)
 {
     struct fixture f;
@@ -759,6 +784,7 @@ BH_TESTS(
      test_a_definite_answer_for_the_old_scheduler_is_not_repeated},
     {"reports about pods that are not pending are forgotten",
      test_reports_about_pods_that_are_not_pending_are_forgotten},
+    {"a start waits for the binders of one that died", test_waits_for_binders_of_one_that_died},
     {"work goes only to binders that know the epoch",
      test_work_goes_only_to_binders_that_know_the_epoch},
     {"an unschedulable pod is told once and woken by a node",

@@ -510,7 +510,38 @@ static void test_binds_that_are_written_outside(void)
     bh_ledger_free(l);
 }
 
+static void test_a_bind_in_one_block(void)
+{
+    struct bh_bind_texts t = {BH_STR("ns"), BH_STR("pod"), BH_STR("uid"), "node-1", "sched", "17"};
+    char name[600];
+    struct bh_work *w = bh_work_bind(&t, 1024);
+
+    CU_ASSERT_STRING_EQUAL(w->namespace_, "ns");
+    CU_ASSERT_STRING_EQUAL(w->name, "pod");
+    CU_ASSERT_STRING_EQUAL(w->uid, "uid");
+    CU_ASSERT_STRING_EQUAL(w->node, "node-1");
+    CU_ASSERT_STRING_EQUAL(w->event_controller, "sched");
+    CU_ASSERT_STRING_EQUAL(w->event_rv, "17");
+    CU_ASSERT_STRING_EQUAL(w->event_note, "Successfully assigned ns/pod to node-1");
+    CU_ASSERT(w->kind == BERTH__WORK_KIND__WORK_BIND && bh_work_fits(w));
+    bh_work_free(w);
+    w = bh_work_bind(&t, 38); /* as long as it is */
+    CU_ASSERT_STRING_EQUAL(w->event_note, "Successfully assigned ns/pod to node-1");
+    bh_work_free(w);
+    w = bh_work_bind(&t, 37);
+    CU_ASSERT_STRING_EQUAL(w->event_note, "Successfully assigned ns/pod to n ...");
+    bh_work_free(w);
+    memset(name, 'n', sizeof(name));
+    t.name = t.ns = (struct bh_str){name, sizeof(name)};
+    w = bh_work_bind(&t, 1024);
+    CU_ASSERT_EQUAL(strlen(w->event_note), 1024);
+    CU_ASSERT_STRING_EQUAL(w->event_note + 1020, " ...");
+    CU_ASSERT_STRING_EQUAL(w->node, "node-1");
+    bh_work_free(w);
+}
+
 BH_TESTS("scheduler/daemon/ledger",
+         {"a bind is one block with its event", test_a_bind_in_one_block},
          {"binds that are written outside", test_binds_that_are_written_outside},
          {"events about one pod stay with one binder",
           test_events_about_one_pod_stay_with_one_binder},

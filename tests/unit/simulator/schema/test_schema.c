@@ -4,6 +4,7 @@
  */
 #include "common/base/map.h"
 #include "simulator/schema/schema.h"
+#include "tests/unit/common/k8s/fill.h"
 #include "tests/unit/simulator/admission/admission_test.h"
 
 static const struct bh_oas_type *root(const char *kind)
@@ -152,8 +153,92 @@ static void test_emit(void)
     bh_arena_fini(&a);
 }
 
+/* ---- the check and the decoder ----------------------------------------------------------------
+ */
+
+static struct bh_json *nth(struct bh_json *v, size_t *n)
+{
+    if (!(*n)--)
+        return v;
+    bh_json_each (m, v) {
+        struct bh_json *found = nth(m, n);
+        if (found)
+            return found;
+    }
+    return NULL;
+}
+
+/* A value of another kind in the same place. */
+static void spoil(struct bh_json *v, uint64_t how)
+{
+    static const char *const texts[] = {
+        "", "x", "100m", "1Gi", " 1", "QQ==", "2026-01-01T00:00:00Z"};
+    static const char *const numbers[] = {"0", "-1", "4294967296", "1.5"};
+    switch (how % 5) {
+    case 0:
+        v->type = BH_JSON_BOOL;
+        v->b = true;
+        break;
+    case 1:
+        v->type = BH_JSON_NUMBER;
+        v->s = bh_str_c(numbers[how / 5 % BH_ARRAY_LEN(numbers)]);
+        break;
+    case 2:
+        v->type = BH_JSON_STRING;
+        v->s = bh_str_c(texts[how / 5 % BH_ARRAY_LEN(texts)]);
+        break;
+    default:
+        v->type = how % 5 == 3 ? BH_JSON_ARRAY : BH_JSON_OBJECT;
+        memset(&v->c, 0, sizeof(v->c));
+    }
+}
+
+/* The server decodes a body only when the check asks for it (careful): so nothing that the check
+ * takes without asking may be refused by the decoder. */
+static void test_what_needs_no_care_decodes(void)
+{
+    struct bh_arena a;
+    struct bh_rand rnd;
+    size_t sure = 0, wrong = 0, decoded = 0;
+
+    bh_rand_seed(&rnd, 11);
+    bh_arena_init(&a, 0);
+    for (size_t i = 0; i < bh_sim_n_types; i++) {
+        const struct bh_sim_type *t = &bh_sim_types[i];
+        for (int round = 0; t->pb && bh_oas_root(t) && round < 300; round++) {
+            struct fill f = {&a, 0};
+            struct bh_json *v = bh_pb_to_json(&a, fill_message(&f, t->pb));
+            struct bh_oas_report rep = {0};
+            ProtobufCMessage *m;
+            struct bh_err err = {""};
+            size_t at = bh_rand_below(&rnd, 400);
+            struct bh_json *spoilt = round ? nth(v, &at) : NULL;
+            if (spoilt)
+                spoil(spoilt, bh_rand_u64(&rnd));
+            bh_oas_check(bh_oas_root(t), v, NULL, &rep);
+            int rc = bh_json_to_pb(&a, t->pb, v, &m, NULL, &err);
+            decoded += rc == 0;
+            wrong += *rep.mismatch != '\0';
+            if (!*rep.mismatch && !rep.careful) {
+                sure++;
+                if (rc)
+                    printf("  %s: %s\n", t->kind, err.msg);
+                CU_ASSERT_EQUAL(rc, 0);
+            }
+            bh_buf_fini(&rep.unknown);
+            bh_arena_reset(&a);
+        }
+    }
+    CU_ASSERT(sure > 100);
+    CU_ASSERT(wrong > 100);
+    CU_ASSERT(decoded > 100);
+    (void)same_message;
+    bh_arena_fini(&a);
+}
+
 BH_TESTS("simulator/schema", {"every built-in type has its fields", test_every_type_has_fields},
          {"whatever a field refers to is defined", test_references},
          {"unknown members are named and taken out, wrong types named", test_unknown},
          {"members that stand twice are named", test_repeats},
-         {"the published schemas hang together", test_emit})
+         {"the published schemas hang together", test_emit},
+         {"what needs no care decodes", test_what_needs_no_care_decodes})
