@@ -45,7 +45,7 @@ count() {
 
 perf() { # WHAT FUNCTION WORKLOAD
     count "$1/$3" 0 "$2" "$build/bin/berth" bench perf "$here/workloads/performance-config.yaml" --labels '' \
-        --name "^$3/" -o json
+        --name "^$3/small" -o json
 }
 
 for w in $(sed -n 's/^- name: //p' "$here/workloads/performance-config.yaml"); do

@@ -3,6 +3,7 @@
  * cli/bench.c - `berth bench perf`: runs workloads, prints what they came to
  */
 #include "cli/bench.h"
+#include "cli/bench_scale.h"
 
 #include <errno.h>
 #include <regex.h>
@@ -20,8 +21,13 @@ static const struct bh_opt_usage usage = {
         "alone: objects go through the built-in API server's admission straight into engine and "
         "queue, and binding is immediate. Only the scheduler's work is timed (PODS/S, ENGINE); "
         "CPU is the whole process's, objects and admission included. Time that steps wait for "
-        "(churn, rates, back-off, steady state) is made up: an attempt lasts 1/pace seconds.",
+        "(churn, rates, back-off, steady state) is made up: an attempt lasts 1/pace seconds. "
+        "Mode pipeline starts the built-in API server, watcher, scheduler and binders for each "
+        "workload and is their client, in real time: PODS/S is pods by the time from the first "
+        "creation to the last pod with a node, SAMPLED upstream's average, and the columns of the "
+        "processes are microseconds of CPU a pod.",
     .examples = "  berth bench perf misc/performance-config.yaml\n"
+                "  berth bench perf misc/performance-config.yaml --mode pipeline -o wide\n"
                 "  berth bench perf misc/performance-config.yaml --labels integration-test,short\n"
                 "  berth bench perf */performance-config.yaml --name 'SchedulingBasic/5000Nodes$' "
                 "--labels '' -o json\n",
@@ -33,7 +39,7 @@ static const struct bh_opt_usage usage = {
 struct run {
     struct bh_bench_options o;
     const char *name, *labels, *mode, *output, *items_dir, *tie_break;
-    bool list;
+    bool list, stopped;
     int64_t seed;
     regex_t regex;
     bool has_regex;
@@ -64,6 +70,7 @@ static void run_one(struct run *r, const struct bh_bench_target *t)
         bh_progress_end(&r->progress);
         if (rc < 0)
             bh_bench_failed(&r->report, t, err.msg, &w);
+        r->stopped |= w.stopped;
         bh_bench_world_fini(&w);
     } else {
         bh_bench_failed(&r->report, t, err.msg, NULL);
@@ -81,7 +88,7 @@ static void run_file(struct run *r, const struct bh_bench_file *f)
 {
     for (uint32_t i = 0; i < f->n_cases; i++) {
         const struct bh_bench_case *c = &f->cases[i];
-        for (uint32_t k = 0; k < c->n_workloads; k++) {
+        for (uint32_t k = 0; k < c->n_workloads && !r->stopped; k++) {
             BH_CLEANUP(bh_freep)
             char *name = bh_asprintf("%s/%s", c->name, c->workloads[k].name);
             const struct bh_bench_target t = {f, c, &c->workloads[k], name};
@@ -166,7 +173,8 @@ static int finish(struct run *r, int status)
     if (bh_streq(r->output, "json"))
         bh_bench_write_json(&r->report, &out);
     else
-        bh_bench_write_table(&r->report, &out);
+        bh_bench_write_table(&r->report, r->o.driver == &bh_bench_pipeline_driver,
+                             bh_streq(r->output, "wide"), &out);
     fputs(bh_buf_str(&out), stdout);
     bh_buf_fini(&out);
     print_notes(&r->report);
@@ -178,11 +186,22 @@ static int finish(struct run *r, int status)
 
 static int check_flags(struct run *r, struct bh_err *err)
 {
-    if (!bh_streq(r->mode, "engine"))
-        return bh_err_set(err, -EINVAL, "invalid value \"%s\" for --mode: engine", r->mode);
-    if (!bh_streq(r->output, "table") && !bh_streq(r->output, "json"))
-        return bh_err_set(err, -EINVAL, "invalid value \"%s\" for --output: table or json",
+    r->o.driver =
+        bh_streq(r->mode, "pipeline") ? &bh_bench_pipeline_driver : &bh_bench_engine_driver;
+    if (!bh_streq(r->mode, r->o.driver->name))
+        return bh_err_set(err, -EINVAL, "invalid value \"%s\" for --mode: engine or pipeline",
+                          r->mode);
+    if (!bh_streq(r->output, "table") && !bh_streq(r->output, "wide") &&
+        !bh_streq(r->output, "json"))
+        return bh_err_set(err, -EINVAL, "invalid value \"%s\" for --output: table, wide or json",
                           r->output);
+    if (!bh_streq(r->o.record, "full") && !bh_streq(r->o.record, "summary") &&
+        !bh_streq(r->o.record, "off"))
+        return bh_err_set(err, -EINVAL,
+                          "invalid value \"%s\" for --record-decisions: full, summary or off",
+                          r->o.record);
+    if (r->o.binders < 1 || r->o.binders > 32)
+        return bh_err_set(err, -EINVAL, "invalid value for --binders: 1 to 32");
     if (!bh_streq(r->tie_break, "random") && !bh_streq(r->tie_break, "first"))
         return bh_err_set(err, -EINVAL, "invalid value \"%s\" for --tie-break: random or first",
                           r->tie_break);
@@ -218,17 +237,21 @@ static int load(struct run *r, const struct bh_opt_list *paths, struct bh_err *e
 
 static int perf(int argc, char **argv)
 {
-    struct run r = {.o = {.pace = 150, .limit_ns = INT64_C(1800) * 1000000000},
-                    .labels = "performance",
-                    .mode = "engine",
-                    .output = "table",
-                    .tie_break = "random"};
+    struct run r = {
+        .o = {.pace = 150, .binders = 2, .record = "off", .limit_ns = INT64_C(300) * 1000000000},
+        .labels = "performance",
+        .mode = "engine",
+        .output = "table",
+        .tie_break = "random"};
     const struct bh_opt table[] = {
         {"name", 0, BH_OPT_STR, &r.name, "REGEX", "only workloads whose TESTCASE/WORKLOAD matches"},
         {"labels", 0, BH_OPT_STR, &r.labels, "FILTER",
          "upstream's filter: x or +x has to be there, -x must not, commas between; '' = all"},
         {"list", 0, BH_OPT_BOOL, &r.list, NULL, "print the names of the workloads, run nothing"},
-        {"mode", 0, BH_OPT_STR, &r.mode, "engine", "what is measured"},
+        {"mode", 0, BH_OPT_STR, &r.mode, "engine|pipeline", "what is measured"},
+        {"binders", 0, BH_OPT_INT, &r.o.binders, "N", "pipeline: how many (1 to 32)"},
+        {"record-decisions", 0, BH_OPT_STR, &r.o.record, "full|summary|off",
+         "pipeline: what the scheduler keeps of every decision meanwhile"},
         {"config", 0, BH_OPT_STR, &r.o.config, "FILE",
          "scheduler configuration where a test case names none"},
         {"pace", 0, BH_OPT_FLOAT, &r.o.pace, "PODS", "attempts in a second of made-up time"},
@@ -238,7 +261,8 @@ static int perf(int argc, char **argv)
         {"seed", 0, BH_OPT_INT, &r.seed, "N", "of random ties"},
         {"verify", 0, BH_OPT_BOOL, &r.o.verify, NULL,
          "decide on both paths of the engine and stop at a difference (times mean nothing then)"},
-        {"output", 'o', BH_OPT_STR, &r.output, "table|json", "table, or upstream's data items"},
+        {"output", 'o', BH_OPT_STR, &r.output, "table|wide|json",
+         "table, with each process's memory, or upstream's data items"},
         {"data-items-dir", 0, BH_OPT_STR, &r.items_dir, "DIR",
          "also write the data items of each FILE there, named as upstream names them"},
         {0}};
@@ -278,12 +302,16 @@ int bh_cmd_bench(int argc, char **argv)
 {
     const char *what = argc > 1 ? argv[1] : "--help";
 
+    if (bh_streq(what, "scale"))
+        return bh_bench_scale(argc - 1, argv + 1);
     if (bh_streq(what, "perf"))
         return perf(argc - 1, argv + 1);
     if (bh_streq(what, "--help") || bh_streq(what, "-h")) {
-        puts("berth bench - measures the scheduler\n\nUsage: berth bench perf FILE... [flags]\n\n"
-             "  perf   kube-scheduler's scheduler_perf workloads\n\n"
-             "'berth bench perf --help' tells more, with examples.");
+        puts("berth bench - measures the scheduler\n\nUsage: berth bench perf FILE... [flags]\n"
+             "       berth bench scale [flags]\n\n"
+             "  perf    kube-scheduler's scheduler_perf workloads\n"
+             "  scale   how decisions, memory and starts grow with the cluster\n\n"
+             "'berth bench COMMAND --help' tells more, with examples.");
         return BH_EXIT_OK;
     }
     fprintf(stderr, "berth bench: unknown command \"%s\"\nSee 'berth bench --help'.\n", what);

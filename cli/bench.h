@@ -4,21 +4,25 @@
  *
  * A file is a list of test cases; a test case has operations (opcodes) and workloads, which give
  * the operations their numbers. bench_config.c reads and checks files and makes a plan (struct
- * bh_bench_step) of one workload; bench_template.c renders objects; bench_ops.c carries the steps
- * out; bench_world.c is the cluster they act on, a world of simulator/scenario/world.h;
- * bench_measure.c collects, judges and prints.
+ * bh_bench_step) of one workload; bench_template.c renders objects; bench_pods.c, bench_ops.c and
+ * bench_objects.c carry the steps out; bench_world.c keeps what they share; bench_measure.c makes
+ * results of it and prints them. What the steps act on is a driver (struct bh_bench_driver):
  *
- * Engine mode, the only one: one process, one thread, no server and no bus. The simulator's store
+ * Engine (bench_engine.c): one process, one thread, no server and no bus. The simulator's store
  * admits every object as an API server does and tells about commits; these go straight into the
  * engine and the scheduler's queue. Binding is immediate. Only what the scheduler's library does is
- * timed (two sums, see struct bh_bench_world); making, storing and decoding objects is not.
- * Time is made up: an attempt lasts 1/pace seconds, and when nobody can be tried the clock jumps to
- * whatever is due next (a step's tick, a backoff's end). So a churn of five objects a second meets
- * as many pods as it does at a scheduler of that pace, and runs do not depend on the machine.
+ * timed; making, storing and decoding objects is not. Time is made up: an attempt lasts 1/pace
+ * seconds, and when nobody can be tried the clock jumps to whatever is due next (a step's tick, a
+ * backoff's end). So a churn of five objects a second meets as many pods as it does at a scheduler
+ * of that pace, and runs do not depend on the machine.
  *
- * Upstream: test/integration/scheduler_perf (v1.36); differences: the above, and what bh_bench_note
- * is told while a workload runs.
- * Memory: a file and its strings live in its arena; a plan in the caller's. Threads: one.
+ * Pipeline (bench_pipeline.c): a fresh cluster of real processes for every workload, as `berth up`
+ * starts them, without a kubelet; this process is a client of its API server and nothing else.
+ * Time is real.
+ *
+ * Upstream: test/integration/scheduler_perf (v1.36); differences: the above, what the .c files
+ * name, and what bh_bench_note is told while a workload runs. Memory: a file and its strings live
+ * in its arena; a plan in the caller's. Threads: one.
  */
 #ifndef BH_BENCH_H
 #define BH_BENCH_H
@@ -26,7 +30,9 @@
 #include "cli/cli.h"
 #include "common/base/map.h"
 #include "common/k8s/selector.h"
-#include "simulator/scenario/world.h"
+#include "common/data/kube_flags.h"
+#include "scheduler/engine.h"
+#include "simulator/sim.h"
 
 /* ---- files (bench_config.c) --------------------------------------------------------------------
  */
@@ -107,34 +113,35 @@ int bh_bench_render(struct bh_buf *out, const char *text, int64_t index, int64_t
  * upstream's typed templates takes both. */
 void bh_bench_spell(const struct bh_json *obj, const ProtobufCMessageDescriptor *d);
 
+/* An object's YAML, read once: JSON in the schema's spelling that still holds its actions, so that
+ * object number i costs one bh_bench_render(). */
+struct bh_bench_template {
+    char *path;                     /* as in the file, for error texts */
+    char *json;                     /* with actions */
+    const struct bh_sim_type *type; /* NULL: nothing here serves the kind */
+};
+/* In the tree of a template's object, before it becomes text. Strings that are added may hold
+ * actions. */
+typedef int bh_bench_edit(void *arg, struct bh_arena *a, struct bh_json *obj, struct bh_err *err);
+/* text: of the file called path; plain: upstream does not take this file as a Go template. edit may
+ * be NULL. fini also after an error. */
+int bh_bench_template_init(struct bh_bench_template *t, const char *path, const char *text,
+                           bool plain, bh_bench_edit *edit, void *arg, struct bh_err *err);
+void bh_bench_template_fini(struct bh_bench_template *t);
+
 /* ---- measuring (bench_measure.c) ---------------------------------------------------------------
  */
 
-enum bh_bench_result {
-    BH_BENCH_SCHEDULED,
-    BH_BENCH_UNSCHEDULABLE,
-    BH_BENCH_ERROR,
-    BH_BENCH_RESULTS
-};
-struct bh_bench_sample {
-    uint64_t ns;
-    enum bh_bench_result result;
-};
 struct bh_bench_window { /* between start and stop of the collectors */
     bool on;
     const char *name; /* last part of the items' Name */
     const struct bh_json *namespaces;
     struct bh_selector *selector; /* NULL = all pods */
-    /* Of the pods that count: the engine's time when each was bound. */
+    /* When each of the pods that count was bound, by the driver's clock since the window's begin:
+     * the engine's own time, or real time. */
     uint64_t *bound_ns;
     size_t n_bound, cap_bound;
-    struct bh_bench_sample *attempts; /* all of the window */
-    size_t n_attempts, cap_attempts;
-    uint64_t began_wall_ns, began_engine_ns, began_cpu_ns;
-    struct bh_engine_stats began;
-    double rss_mb[3]; /* first, last, most */
-    double rss_sum;
-    uint32_t rss_n;
+    uint64_t began_wall_ns;
 };
 struct bh_bench_item {
     const char *metric, *unit;
@@ -143,12 +150,27 @@ struct bh_bench_item {
     const char *bucket[8];    /* NULL ends */
     double value[8];
 };
+enum bh_bench_process { /* whose CPU time is told apart */
+                        BH_BENCH_SCHEDULER,
+                        BH_BENCH_WATCHER,
+                        BH_BENCH_BINDERS,
+                        BH_BENCH_SERVER,
+                        BH_BENCH_CLIENT,
+                        BH_BENCH_PROCESSES
+};
 struct bh_bench_row {   /* of the table */
     const char *name;   /* CASE/WORKLOAD */
     const char *failed; /* why, NULL = it ran */
-    uint64_t pods, attempts, failures, fast, reference;
-    double pods_per_s, p50_us, p99_us, max_us, engine_s, cpu_s, threshold;
+    uint64_t pods, attempts, failures;
+    double pods_per_s, threshold;
     bool measured, missed;
+    /* engine */
+    uint64_t fast, reference;
+    double p50_us, p99_us, max_us, engine_s, cpu_s;
+    /* pipeline */
+    double seconds; /* from the window's begin to the last pod that got a node */
+    double sampled; /* SchedulingThroughput, Average */
+    double cpu_us[BH_BENCH_PROCESSES], rss_mb[BH_BENCH_PROCESSES]; /* a pod; most in the window */
 };
 struct bh_bench_report {
     struct bh_arena arena; /* everything below */
@@ -170,23 +192,92 @@ void bh_bench_note(struct bh_bench_report *r, const char *workload, const char *
     BH_PRINTF(3, 4);
 /* Index rule of upstream's percentiles; v is sorted, n > 0. */
 double bh_bench_percentile(const double *v, size_t n, unsigned q);
-/* Adds the items of a window and its row; compares with the threshold. failed lines go to stderr.
- */
 struct bh_bench_target {
     const struct bh_bench_file *file;
     const struct bh_bench_case *test_case;
     const struct bh_bench_workload *workload;
     const char *name; /* CASE/WORKLOAD */
 };
-void bh_bench_collect(struct bh_bench_report *r, const struct bh_bench_target *t,
-                      struct bh_bench_world *w);
+/* Adds the items of the open window and its row; compares with the threshold. Failed lines go to
+ * stderr. */
+void bh_bench_collect(struct bh_bench_world *w);
 /* w: where it failed, for what its open window holds so far; NULL = it did not begin. */
 void bh_bench_failed(struct bh_bench_report *r, const struct bh_bench_target *t, const char *why,
                      struct bh_bench_world *w);
 void bh_bench_write_json(const struct bh_bench_report *r, struct bh_buf *out);
-void bh_bench_write_table(const struct bh_bench_report *r, struct bh_buf *out);
+/* Engine's columns, or the pipeline's; wide: with each process's memory. */
+void bh_bench_write_table(const struct bh_bench_report *r, bool pipeline, bool wide,
+                          struct bh_buf *out);
 
-/* ---- the cluster (bench_world.c) ---------------------------------------------------------------
+/* ---- what carries a workload out ---------------------------------------------------------------
+ */
+
+struct bh_bench_new { /* an object to create */
+    const struct bh_sim_type *type;
+    const char *ns; /* "" = none */
+    struct bh_str json;
+    bool may_exist;  /* it being there already is no error */
+    char **ret_name; /* gets the name, to be freed, before create returns; may be NULL */
+};
+struct bh_bench_seen { /* an object that is listed; valid during the call */
+    const char *ns, *name;
+    bool bound, attempted; /* pods: has a node; was tried, or is gated */
+    bool allocated;        /* claims */
+};
+typedef void bh_bench_list_fn(void *arg, const struct bh_bench_seen *o);
+struct bh_bench_wait {
+    int64_t progress_ns, until_ns; /* until_ns: an end without error; INT64_MAX = none */
+    uint64_t bound;
+    bool looked;     /* the driver's */
+    int64_t look_ns; /* the driver's */
+};
+
+/* What a workload acts on. Objects may be on their way when a call returns; later calls find what
+ * earlier ones did. Except where told, a refusal is the call's result or that of a later settle. */
+struct bh_bench_driver {
+    const char *name;
+    int (*open)(struct bh_bench_world *w, struct bh_err *err);
+    void (*close)(struct bh_bench_world *w); /* also after a failed open */
+
+    int (*create)(struct bh_bench_world *w, const struct bh_bench_new *o, struct bh_err *err);
+    /* sub "": all but the status; "status", "resize" */
+    int (*update)(struct bh_bench_world *w, const struct bh_sim_type *t, const char *ns,
+                  const char *name, const char *sub, struct bh_str json, struct bh_err *err);
+    /* With its own grace; what is gone is as good. */
+    void (*remove)(struct bh_bench_world *w, const struct bh_sim_type *t, const char *ns,
+                   const char *name);
+    /* Pods of a namespace with these labels (NULL = all), at once or with their own grace. */
+    int (*remove_pods)(struct bh_bench_world *w, const char *ns, const struct bh_json *labels,
+                       bool at_once, struct bh_err *err);
+    /* In w->arena; *ret NULL: it is not there. */
+    int (*get)(struct bh_bench_world *w, const struct bh_sim_type *t, const char *ns,
+               const char *name, struct bh_json **ret, struct bh_err *err);
+    /* By name. ns NULL = all; labels: a map that all have, may be NULL. */
+    int (*list)(struct bh_bench_world *w, const struct bh_sim_type *t, const char *ns,
+                const struct bh_json *labels, bh_bench_list_fn *fn, void *arg, struct bh_err *err);
+    /* A claim gets devices without a pod. -ENOSPC with err: there are none that fit. */
+    int (*allocate)(struct bh_bench_world *w, const char *ns, const char *claim,
+                    struct bh_err *err);
+    /* After each object of an operation: what came of the ones before. */
+    int (*settle)(struct bh_bench_world *w, struct bh_err *err);
+    /* At an operation's end: all that was sent has its answer. */
+    int (*flush)(struct bh_bench_world *w, struct bh_err *err);
+
+    int64_t (*now)(struct bh_bench_world *w);
+    /* Until this time, ticks of the background included. */
+    int (*pass)(struct bh_bench_world *w, int64_t until_ns, struct bh_err *err);
+    /* A bit of waiting, not beyond until_ns. *ret_idle: a good moment to look at objects. */
+    int (*advance)(struct bh_bench_world *w, struct bh_bench_wait *x, int64_t until_ns,
+                   bool *ret_idle, struct bh_err *err);
+    /* Since some point in time, for the window's samples. */
+    uint64_t (*clock_ns)(const struct bh_bench_world *w);
+    void (*begin)(struct bh_bench_world *w); /* a window opens */
+    /* Its items and numbers, under this Name. */
+    void (*collect)(struct bh_bench_world *w, const char *name, struct bh_bench_row *row);
+};
+extern const struct bh_bench_driver bh_bench_engine_driver, bh_bench_pipeline_driver;
+
+/* ---- a workload at work (bench_world.c) --------------------------------------------------------
  */
 
 struct bh_bench_namespace {
@@ -202,9 +293,9 @@ struct bh_bench_background { /* goes on until the workload ends */
     /* false: it is over */
     bool (*tick)(struct bh_bench_world *w, struct bh_bench_background *b);
     const struct bh_bench_step *step;
-    int64_t n;    /* ticks so far */
-    char **texts; /* churn: its templates */
-    size_t n_texts;
+    int64_t n;                           /* ticks so far */
+    struct bh_bench_template *templates; /* churn */
+    size_t n_templates;
     /* churn: what the slots hold (name NULL = nothing); deletePods: who has to go */
     struct bh_bench_victim {
         const struct bh_sim_type *type;
@@ -213,31 +304,37 @@ struct bh_bench_background { /* goes on until the workload ends */
     size_t n_slots;
 };
 struct bh_bench_options {
+    const struct bh_bench_driver *driver;
     const char *config; /* where the workload names none; NULL = defaults */
+    int64_t limit_ns;   /* of real time, for a workload */
+    /* engine */
     enum bh_tie_break tie_break;
     uint64_t seed;
     bool verify;
-    double pace;      /* attempts a second */
-    int64_t limit_ns; /* of real time, for a workload; looked at between two attempts */
+    double pace; /* attempts a second */
+    /* pipeline */
+    int64_t binders;
+    const char *record; /* --record-decisions of the scheduler */
 };
 struct bh_bench_world {
     const struct bh_bench_options *o;
+    const struct bh_bench_driver *driver;
+    void *d; /* the driver's own */
     const struct bh_bench_target *target;
     struct bh_bench_report *report;
     struct bh_progress *progress;
-    struct bh_world cluster; /* engine, store, queue, clock */
-    bool has_cluster;
-    struct bh_sim_controllers *controllers; /* NULL: nobody needs them */
-    struct bh_kube_flags flags;
-    bool has_flags;
-    struct bh_sched_config *config;
-    struct bh_arena arena; /* of the object at hand */
+    struct bh_arena arena; /* of the object at hand; whoever begins one resets it */
+    struct bh_buf text;    /* the same */
+    struct bh_rand rand;   /* of names and nodes that this side draws */
     uint64_t began_ns;     /* real */
     uint64_t attempts, bound;
-    struct bh_map attempted;  /* uid of pods that were rejected once */
     struct bh_map namespaces; /* struct bh_bench_namespace by name */
+    struct bh_map drawn;      /* names of nodes that this side drew */
     struct bh_bench_background *background;
+    bool ticking;
     struct bh_bench_window window;
+    bool failed;                      /* what a window holds is not all of it */
+    bool stopped;                     /* by a signal: no further workload */
     const struct bh_bench_step *step; /* under way; with done of total for the progress line */
     size_t done, total;
 };
@@ -250,25 +347,27 @@ int bh_bench_run(struct bh_bench_world *w, const struct bh_bench_step *steps, ui
                  struct bh_err *err);
 
 struct bh_bench_namespace *bh_bench_namespace(struct bh_bench_world *w, const char *name);
-/* Creates obj (a tree in w->arena). -EEXIST, or -EINVAL with the server's text. */
-int bh_bench_create(struct bh_bench_world *w, const struct bh_sim_type *t, const char *ns,
-                    struct bh_json *obj, struct bh_sim_obj **ret, struct bh_err *err);
-/* What the store committed goes into engine and queue. -EINVAL: an object cannot be read. */
-int bh_bench_settle(struct bh_bench_world *w, struct bh_err *err);
-/* One attempt at most, and what is due in the background. false: nobody can be tried now. */
-bool bh_bench_attempt(struct bh_bench_world *w);
-/* The clock jumps to what is due next, at most to until. false: nothing is due before. */
-bool bh_bench_jump(struct bh_bench_world *w, int64_t until_ns);
-/* Attempts and jumps until the clock is there. */
-void bh_bench_pass(struct bh_bench_world *w, int64_t until_ns);
-/* Controllers of the store act on what was created. false: there are none, or nothing changed. */
-bool bh_bench_controllers(struct bh_bench_world *w);
-/* A claim gets devices without a pod. -ENOSPC with err: there are none that fit. */
-int bh_bench_allocate(struct bh_bench_world *w, const struct bh_sim_obj *claim, struct bh_err *err);
-static inline uint64_t bh_bench_engine_ns(const struct bh_bench_world *w)
-{
-    return w->cluster.decide_ns + w->cluster.intake_ns;
-}
+/* A driver saw that a pod has a node now (label: of the pod, for the window's selector), or that
+ * one that had is gone. */
+typedef const char *bh_bench_label(void *arg, const char *key);
+void bh_bench_saw_bound(struct bh_bench_world *w, const char *ns, bh_bench_label *label, void *arg);
+void bh_bench_saw_gone(struct bh_bench_world *w, const char *ns);
+/* The line on stderr; -ETIMEDOUT once the workload took longer than it may. */
+int bh_bench_alive(struct bh_bench_world *w, struct bh_err *err);
+/* Steps whose time has come. false: there were none. */
+bool bh_bench_tick(struct bh_bench_world *w, int64_t now_ns);
+int64_t bh_bench_next_tick(const struct bh_bench_world *w); /* INT64_MAX = none */
+/* Configuration and gates of the workload, as a scheduler's command line has them; what has no
+ * effect is noted. fini also after an error. */
+struct bh_bench_setup {
+    char *path;  /* configuration, NULL = defaults */
+    char *gates; /* "--feature-gates=...", NULL = defaults */
+    struct bh_sched_config *config;
+    struct bh_kube_flags flags;
+    bool has_flags;
+};
+int bh_bench_setup_init(struct bh_bench_setup *s, struct bh_bench_world *w, struct bh_err *err);
+void bh_bench_setup_fini(struct bh_bench_setup *s);
 /* Takes the selector over. -EBUSY: the last window is still open. */
 int bh_bench_window_begin(struct bh_bench_world *w, const char *name,
                           const struct bh_json *namespaces, struct bh_selector *selector,

@@ -4,80 +4,26 @@
  *
  * Upstream: test/integration/scheduler_perf/{operations,dra,node_util,update}.go,
  * test/utils/runners.go; differences: a node gets its labels of a strategy before it is created,
- * not by a patch after it, and in order of creation, not of names.
+ * not by a patch after it, and in order of creation, not of names; nothing waits until the
+ * scheduler knows the slices of a driver.
  */
 #include <errno.h>
 #include <fnmatch.h>
 #include <inttypes.h>
 
 #include "cli/bench_ops.h"
-#include "simulator/trial/admit.h"
-#include "common/data/yaml.h"
 #include "simulator/admission/tree.h"
+#include "simulator/trial/admit.h"
 
 #define TEMPLATE_MAX_BYTES ((size_t)4 << 20)
-#define NAME_TRIES         5
 
-/* ---- templates ---------------------------------------------------------------------------------
- */
-
-int bh_bench_template_read(struct bh_bench_world *w, const char *path, char **ret,
-                           struct bh_err *err)
-{
-    const char *dir = w->target->file->dir;
-    BH_CLEANUP(bh_freep)
-    char *full = *path == '/' ? bh_strdup(path) : bh_asprintf("%s/%s", dir, path);
-    size_t n;
-    int rc = bh_read_file(full, TEMPLATE_MAX_BYTES, ret, &n);
-
-    return rc < 0 ? bh_err_set(err, rc, "%s: %s", full, strerror(-rc)) : 0;
-}
-
-int bh_bench_object(struct bh_bench_world *w, const char *text, bool plain, int64_t index,
-                    int64_t count, struct bh_json **ret, const struct bh_sim_type **ret_type,
-                    struct bh_err *err)
-{
-    struct bh_buf b = {0};
-    int rc = 0;
-
-    bh_arena_reset(&w->arena);
-    if (!plain)
-        rc = bh_bench_render(&b, text, index, count, err);
-    if (rc >= 0)
-        rc = bh_yaml_parse(&w->arena, plain ? text : bh_buf_str(&b), plain ? strlen(text) : b.n,
-                           BH_JSON_STRICT, ret, err);
-    bh_buf_fini(&b);
-    if (rc < 0)
-        return rc;
-    const char *kind = bh_json_get_str(*ret, "kind");
-    if (bh_streq(bh_json_get_text(*ret, "apiVersion"), "resource.k8s.io/v1beta2"))
-        bh_json_set_str(&w->arena, *ret, "apiVersion", "resource.k8s.io/v1"); /* the same schema */
-    *ret_type = kind ? bh_sim_type_of_kind(bh_json_get_str(*ret, "apiVersion"), kind) : NULL;
-    if (!*ret_type)
-        return bh_err_set(err, -EINVAL, "kind %s of %s is not served here", kind ? kind : "(none)",
-                          bh_json_get_text(*ret, "apiVersion"));
-    if ((*ret_type)->pb)
-        bh_bench_spell(*ret, (*ret_type)->pb);
-    return 0;
-}
-
-struct bh_json *bh_bench_literal(struct bh_bench_world *w, const char *json)
+struct bh_json *bh_bench_literal(struct bh_arena *a, const char *json)
 {
     struct bh_json *v = NULL;
 
-    int rc = bh_json_parse(&w->arena, json, strlen(json), 0, &v, NULL);
+    int rc = bh_json_parse(a, json, strlen(json), 0, &v, NULL);
     bh_assert(rc == 0); /* it is ours */
     return v;
-}
-
-/* What is not served because nothing here reads it. */
-static bool left_out(struct bh_bench_world *w, const char *text)
-{
-    if (!strstr(text, "kind: DeviceTaintRule"))
-        return false;
-    bh_bench_note(w->report, w->target->name, "objects of kind DeviceTaintRule are left out: %s",
-                  bh_sched_gate_instead("DRADeviceTaintRules"));
-    return true;
 }
 
 /* Error texts say which file the object came from. */
@@ -86,24 +32,116 @@ static int blame(struct bh_err *err, int rc, const char *path)
     return rc < 0 ? bh_err_prefix(err, rc, "%s", path) : rc;
 }
 
-int bh_bench_give_class(struct bh_bench_world *w, struct bh_json *pod, struct bh_err *err)
+/* A tree, through the driver. */
+static int create_tree(struct bh_bench_world *w, const struct bh_sim_type *t, const char *ns,
+                       const struct bh_json *o, bool may_exist, struct bh_err *err)
+{
+    bh_buf_reset(&w->text);
+    bh_json_write(&w->text, o);
+    const struct bh_bench_new n = {
+        .type = t, .ns = ns, .json = {w->text.p, w->text.n}, .may_exist = may_exist};
+    return w->driver->create(w, &n, err);
+}
+
+/* ---- templates ---------------------------------------------------------------------------------
+ */
+
+int bh_bench_give_class(struct bh_bench_world *w, struct bh_arena *a, struct bh_json *pod,
+                        struct bh_err *err)
 {
     struct bh_json *spec = bh_tree_obj(pod, "spec");
     struct bh_json *v = bh_json_get(spec, "priority");
 
     if (!v || v->type != BH_JSON_NUMBER || bh_tree_has(spec, "priorityClassName"))
         return 0;
-    const struct bh_sim_type *t = bh_sim_type_find("scheduling.k8s.io", "v1", "priorityclasses");
-    const char *name = bh_arena_printf(&w->arena, "perf-%s", v->s.p);
-    int rc = 0;
-    bh_json_set_str(&w->arena, spec, "priorityClassName", name);
-    if (!bh_sim_get(w->cluster.sim, t, "", name)) {
-        struct bh_json *c = bh_bench_literal(w, "{\"metadata\":{}}");
-        bh_json_set_str(&w->arena, bh_json_get(c, "metadata"), "name", name);
-        bh_json_set(&w->arena, c, "value", bh_json_clone(&w->arena, v));
-        rc = bh_bench_create(w, t, "", c, NULL, err);
-    }
+    const char *name = bh_arena_printf(a, "perf-%s", v->s.p);
+    bh_json_set_str(a, spec, "priorityClassName", name);
+    struct bh_json *c = bh_bench_literal(
+        a, "{\"apiVersion\":\"scheduling.k8s.io/v1\",\"kind\":\"PriorityClass\",\"metadata\":{}}");
+    bh_json_set_str(a, bh_json_get(c, "metadata"), "name", name);
+    bh_json_set(a, c, "value", bh_json_clone(a, v));
+    return create_tree(w, bh_sim_type_find("scheduling.k8s.io", "v1", "priorityclasses"), "", c,
+                       true, err);
+}
+
+struct edits { /* what is done to each template, and what its reader wants */
+    struct bh_bench_world *w;
+    bh_bench_edit *more;
+    void *arg;
+};
+
+static int edit_any(void *arg, struct bh_arena *a, struct bh_json *obj, struct bh_err *err)
+{
+    const struct edits *e = arg;
+    const char *kind = bh_json_get_text(obj, "kind");
+    int rc = e->more ? e->more(e->arg, a, obj, err) : 0;
+
+    if (rc >= 0 && bh_streq(kind, "Pod"))
+        rc = bh_bench_give_class(e->w, a, obj, err);
+    if (bh_streq(kind, "Node"))
+        bh_admit_vouch_for(a, obj);
+    if (!bh_tree_has(obj, "metadata"))
+        (void)bh_json_obj_at(a, obj, "metadata");
     return rc;
+}
+
+int bh_bench_open_template(struct bh_bench_world *w, const char *path, bool plain,
+                           bh_bench_edit *edit, void *arg, struct bh_bench_template *ret,
+                           struct bh_err *err)
+{
+    const char *dir = w->target->file->dir;
+    BH_CLEANUP(bh_freep)
+    char *full = *path == '/' ? bh_strdup(path) : bh_asprintf("%s/%s", dir, path);
+    BH_CLEANUP(bh_freep) char *text = NULL;
+    struct edits e = {w, edit, arg};
+    size_t n;
+    int rc = bh_read_file(full, TEMPLATE_MAX_BYTES, &text, &n);
+
+    *ret = (struct bh_bench_template){0};
+    if (rc < 0)
+        return bh_err_set(err, rc, "%s: %s", full, strerror(-rc));
+    rc = bh_bench_template_init(ret, path, text, plain, edit_any, &e, err);
+    if (rc < 0 || ret->type)
+        return rc;
+    return bh_err_set(err, -EINVAL, "%s: its kind is not served here", path);
+}
+
+int bh_bench_object(struct bh_bench_world *w, const struct bh_bench_template *t, int64_t index,
+                    int64_t count, struct bh_err *err)
+{
+    bh_buf_reset(&w->text);
+    return blame(err, bh_bench_render(&w->text, t->json, index, count, err), t->path);
+}
+
+int bh_bench_create(struct bh_bench_world *w, const struct bh_bench_template *t, const char *ns,
+                    bool may_exist, struct bh_err *err)
+{
+    const struct bh_bench_new n = {
+        .type = t->type, .ns = ns, .json = {w->text.p, w->text.n}, .may_exist = may_exist};
+
+    return blame(err, w->driver->create(w, &n, err), t->path);
+}
+
+/* The same as a tree. */
+static int object_tree(struct bh_bench_world *w, const struct bh_bench_template *t, int64_t index,
+                       int64_t count, struct bh_json **ret, struct bh_err *err)
+{
+    int rc = bh_bench_object(w, t, index, count, err);
+
+    bh_arena_reset(&w->arena);
+    if (rc >= 0)
+        rc = blame(err, bh_json_parse(&w->arena, w->text.p, w->text.n, 0, ret, err), t->path);
+    return rc;
+}
+
+/* What is not served because nothing here reads it. */
+static bool left_out(struct bh_bench_world *w, const struct bh_bench_template *t)
+{
+    if (t->type || !t->json || !strstr(t->json, "\"kind\":\"DeviceTaintRule\""))
+        return false;
+    bh_bench_note(w->report, w->target->name, "objects of kind DeviceTaintRule are left out: %s",
+                  bh_sched_gate_instead("DRADeviceTaintRules"));
+    return true;
 }
 
 /* ---- namespaces --------------------------------------------------------------------------------
@@ -114,6 +152,9 @@ static const struct bh_sim_type *namespaces_type(void)
     return bh_sim_type_find("", "v1", "namespaces");
 }
 
+static const char base_namespace[] =
+    "{\"apiVersion\":\"v1\",\"kind\":\"Namespace\",\"metadata\":{}}";
+
 int bh_bench_know_namespace(struct bh_bench_world *w, const char *ns, bool may_exist,
                             struct bh_err *err)
 {
@@ -123,43 +164,50 @@ int bh_bench_know_namespace(struct bh_bench_world *w, const char *ns, bool may_e
     if (known->known)
         return 0;
     bh_arena_reset(&w->arena);
-    struct bh_json *o = bh_bench_literal(w, "{\"metadata\":{}}");
+    struct bh_json *o = bh_bench_literal(&w->arena, base_namespace);
     bh_json_set_str(&w->arena, bh_json_get(o, "metadata"), "name", ns);
-    rc = bh_bench_create(w, namespaces_type(), "", o, NULL, err);
-    if (rc == -EEXIST && (may_exist || bh_streq(ns, "default")))
-        rc = 0;
+    rc = create_tree(w, namespaces_type(), "", o, may_exist || bh_streq(ns, "default"), err);
     known->known = rc >= 0;
     return rc < 0 ? bh_err_prefix(err, rc, "namespace %s", ns) : 0;
+}
+
+struct names {
+    const char *prefix;
+};
+
+static int edit_namespace(void *arg, struct bh_arena *a, struct bh_json *o, struct bh_err *err)
+{
+    const struct names *x = arg;
+
+    (void)err;
+    bh_json_set_str(a, bh_json_obj_at(a, o, "metadata"), "name",
+                    bh_arena_printf(a, "%s-{{.Index}}", x->prefix));
+    return 0;
 }
 
 int bh_bench_create_namespaces(struct bh_bench_world *w, const struct bh_bench_step *s,
                                struct bh_err *err)
 {
-    BH_CLEANUP(bh_freep) char *text = NULL;
-    const struct bh_sim_type *t = namespaces_type();
-    int rc = 0;
+    struct names x = {s->prefix ? s->prefix : ""};
+    struct bh_bench_template t;
+    char name[300];
+    int rc;
 
     if (s->namespace_template)
-        rc = bh_bench_template_read(w, s->namespace_template, &text, err);
+        rc = bh_bench_open_template(w, s->namespace_template, true, edit_namespace, &x, &t, err);
+    else
+        rc = bh_bench_template_init(&t, "namespace", base_namespace, true, edit_namespace, &x, err);
     for (int64_t i = 0; i < s->count && rc >= 0; i++) {
-        BH_CLEANUP(bh_freep) char *name = bh_asprintf("%s-%" PRId64, s->prefix ? s->prefix : "", i);
-        struct bh_json *o;
-        if (text) {
-            rc = blame(err, bh_bench_object(w, text, true, 0, 0, &o, &t, err),
-                       s->namespace_template);
-        } else {
-            bh_arena_reset(&w->arena);
-            o = bh_bench_literal(w, "{\"metadata\":{}}");
-        }
-        if (rc < 0)
-            break;
-        bh_json_set_str(&w->arena, bh_json_obj_at(&w->arena, o, "metadata"), "name", name);
-        rc = bh_bench_create(w, t, "", o, NULL, err);
-        if (rc == -EEXIST)
-            rc = 0;
+        rc = bh_bench_object(w, &t, i, s->count, err);
+        if (rc >= 0)
+            rc = bh_bench_create(w, &t, "", true, err);
+        snprintf(name, sizeof name, "%s-%" PRId64, x.prefix, i);
         bh_bench_namespace(w, name)->known = true;
+        if (rc >= 0)
+            rc = w->driver->settle(w, err);
     }
-    return rc < 0 ? rc : bh_bench_settle(w, err);
+    bh_bench_template_fini(&t);
+    return rc;
 }
 
 /* ---- nodes -------------------------------------------------------------------------------------
@@ -182,7 +230,7 @@ static void label_node(struct bh_bench_world *w, const struct bh_bench_step *s,
                     bh_json_clone(&w->arena, bh_json_at(values, (size_t)i % values->c.n)));
     if (unique) {
         char uuid[37];
-        bh_uuid4(uuid);
+        bh_uuid4_rand(&w->rand, uuid);
         bh_json_set_str(&w->arena, labels, unique, uuid);
     }
 }
@@ -213,43 +261,44 @@ static void declare_features(struct bh_bench_world *w, struct bh_json *node)
                   "a pod needs is built in");
 }
 
-static int one_node(struct bh_bench_world *w, const struct bh_bench_step *s, const char *text,
-                    int64_t i, struct bh_sim_obj **ret, struct bh_err *err)
+/* A name that no other node of ours has. */
+static const char *draw_name(struct bh_bench_world *w, const struct bh_bench_step *s,
+                             const char *prefix)
 {
-    const struct bh_sim_type *t = bh_sim_type_find("", "v1", "nodes");
-    struct bh_json *o;
-    int rc = 0;
+    static const char alphabet[] = "bcdfghjklmnpqrstvwxz2456789"; /* upstream's */
+    const char *name;
 
-    for (int tries = 0; tries < NAME_TRIES; tries++) {
-        if (text) {
-            rc = blame(err, bh_bench_object(w, text, false, i, s->count, &o, &t, err),
-                       s->node_template);
-            if (rc < 0)
-                return rc;
-        } else {
-            bh_arena_reset(&w->arena);
-            o = bh_bench_literal(w, base_node);
-        }
-        struct bh_json *meta = bh_json_obj_at(&w->arena, o, "metadata");
-        const char *name = bh_json_get_text(meta, "name");
-        const char *prefix = bh_json_get_str(meta, "generateName");
-        if (!*name) {
-            char suffix[6];
-            bh_sim_suffix(w->cluster.sim, suffix);
-            name = prefix ? bh_arena_printf(&w->arena, "%s%s", prefix, suffix)
-                          : bh_arena_printf(&w->arena, "node-%u-%s", s->index, suffix);
-            bh_json_set_str(&w->arena, meta, "name", name);
-        }
-        struct bh_json *labels = bh_json_obj_at(&w->arena, meta, "labels");
-        bh_json_set_str(&w->arena, labels, "kubernetes.io/hostname", name);
-        label_node(w, s, labels, i);
-        bh_admit_vouch_for(&w->arena, o);
-        declare_features(w, o);
-        rc = bh_bench_create(w, t, "", o, ret, err);
-        if (rc != -EEXIST)
-            return rc;
+    do {
+        char suffix[6] = {0};
+        for (unsigned i = 0; i < 5; i++)
+            suffix[i] = alphabet[bh_rand_below(&w->rand, sizeof alphabet - 1)];
+        name = prefix ? bh_arena_printf(&w->arena, "%s%s", prefix, suffix)
+                      : bh_arena_printf(&w->arena, "node-%u-%s", s->index, suffix);
+    } while (bh_map_put(&w->drawn, name, strlen(name), w));
+    return name;
+}
+
+static int one_node(struct bh_bench_world *w, const struct bh_bench_step *s,
+                    const struct bh_bench_template *t, int64_t i, const char **ret_name,
+                    struct bh_err *err)
+{
+    struct bh_json *o;
+    int rc = object_tree(w, t, i, s->count, &o, err);
+
+    if (rc < 0)
+        return rc;
+    struct bh_json *meta = bh_json_obj_at(&w->arena, o, "metadata");
+    const char *name = bh_json_get_text(meta, "name");
+    if (!*name) {
+        name = draw_name(w, s, bh_json_get_str(meta, "generateName"));
+        bh_json_set_str(&w->arena, meta, "name", name);
     }
-    return rc;
+    struct bh_json *labels = bh_json_obj_at(&w->arena, meta, "labels");
+    bh_json_set_str(&w->arena, labels, "kubernetes.io/hostname", name);
+    label_node(w, s, labels, i);
+    declare_features(w, o);
+    *ret_name = name;
+    return blame(err, create_tree(w, t->type, "", o, false, err), t->path);
 }
 
 /* nodeAllocatableStrategy: its part about nodes has no effect at a real API server either. */
@@ -259,8 +308,8 @@ static int create_csi_node(struct bh_bench_world *w, const struct bh_bench_step 
     const struct bh_json *plugins = bh_json_get_list(s->allocatable_strategy, "migratedPlugins");
     const struct bh_json *csi = bh_json_get(s->allocatable_strategy, "csiNodeAllocatable");
     struct bh_json *o = bh_bench_literal(
-        w, "{\"apiVersion\":\"storage.k8s.io/v1\",\"kind\":\"CSINode\",\"metadata\":{"
-           "\"annotations\":{}},\"spec\":{\"drivers\":[]}}");
+        &w->arena, "{\"apiVersion\":\"storage.k8s.io/v1\",\"kind\":\"CSINode\",\"metadata\":{"
+                   "\"annotations\":{}},\"spec\":{\"drivers\":[]}}");
     struct bh_json *meta = bh_json_get(o, "metadata");
     struct bh_json *drivers = bh_json_path(o, "spec.drivers");
     struct bh_buf b = {0};
@@ -279,29 +328,32 @@ static int create_csi_node(struct bh_bench_world *w, const struct bh_bench_step 
         bh_json_set_i64(&w->arena, bh_json_obj_at(&w->arena, e, "allocatable"), "count",
                         bh_json_get_i64(d, "count", 0));
     }
-    return bh_bench_create(w, bh_sim_type_find("storage.k8s.io", "v1", "csinodes"), "", o, NULL,
-                           err);
+    return create_tree(w, bh_sim_type_find("storage.k8s.io", "v1", "csinodes"), "", o, false, err);
 }
 
 int bh_bench_create_nodes(struct bh_bench_world *w, const struct bh_bench_step *s,
                           struct bh_err *err)
 {
-    BH_CLEANUP(bh_freep) char *text = NULL;
-    int rc = 0;
+    struct bh_bench_template t;
+    const char *name;
+    int rc;
 
     if (s->node_template)
-        rc = bh_bench_template_read(w, s->node_template, &text, err);
+        rc = bh_bench_open_template(w, s->node_template, false, NULL, NULL, &t, err);
+    else
+        rc = bh_bench_template_init(&t, "node", base_node, true, NULL, NULL, err);
+    if (rc >= 0 && !bh_streq(t.type->kind, "Node"))
+        rc = bh_err_set(err, -EINVAL, "%s: kind: must be Node", t.path);
     w->total = (size_t)s->count;
     for (int64_t i = 0; i < s->count && rc >= 0; i++) {
-        struct bh_sim_obj *node = NULL;
-        rc = one_node(w, s, text, i, &node, err);
+        rc = one_node(w, s, &t, i, &name, err);
         if (rc >= 0 && s->allocatable_strategy)
-            rc = create_csi_node(w, s, node->name, err);
-        bh_sim_obj_unref(node);
+            rc = create_csi_node(w, s, name, err);
         if (rc >= 0)
-            rc = bh_bench_settle(w, err);
+            rc = w->driver->settle(w, err);
         w->done = (size_t)i;
     }
+    bh_bench_template_fini(&t);
     return rc;
 }
 
@@ -321,29 +373,28 @@ static int check_scope(const struct bh_sim_type *t, const char *ns, struct bh_er
 static int create_many(struct bh_bench_world *w, const struct bh_bench_step *s, bool plain,
                        struct bh_err *err)
 {
-    BH_CLEANUP(bh_freep) char *text = NULL;
-    const struct bh_sim_type *t;
-    struct bh_json *o;
-    int rc = bh_bench_template_read(w, s->template_, &text, err);
+    const char *ns = s->namespace_;
+    struct bh_bench_template t;
+    int rc = bh_bench_open_template(w, s->template_, plain, NULL, NULL, &t, err);
 
-    if (rc >= 0 && left_out(w, text))
+    if (left_out(w, &t)) {
+        bh_bench_template_fini(&t);
         return 0;
-    if (rc >= 0 && s->namespace_)
-        rc = bh_bench_know_namespace(w, s->namespace_, false, err);
+    }
+    if (rc >= 0)
+        rc = blame(err, check_scope(t.type, ns, err), t.path);
+    if (rc >= 0 && ns)
+        rc = bh_bench_know_namespace(w, ns, false, err);
     w->total = (size_t)s->count;
     for (int64_t i = 0; i < s->count && rc >= 0; i++) {
-        rc = bh_bench_object(w, text, plain, i, s->count, &o, &t, err);
+        rc = bh_bench_object(w, &t, i, s->count, err);
         if (rc >= 0)
-            rc = check_scope(t, s->namespace_, err);
-        if (rc >= 0 && bh_streq(t->kind, "Pod"))
-            rc = bh_bench_give_class(w, o, err);
+            rc = bh_bench_create(w, &t, ns ? ns : "", false, err);
         if (rc >= 0)
-            rc = bh_bench_create(w, t, s->namespace_ ? s->namespace_ : "", o, NULL, err);
-        rc = blame(err, rc, s->template_);
-        if (rc >= 0)
-            rc = bh_bench_settle(w, err);
+            rc = w->driver->settle(w, err);
         w->done = (size_t)i;
     }
+    bh_bench_template_fini(&t);
     return rc;
 }
 
@@ -359,99 +410,124 @@ int bh_bench_create_claims(struct bh_bench_world *w, const struct bh_bench_step 
 }
 
 /* What admission plugins wrote into the pod, which upstream runs without. */
-static void keep_admitted(struct bh_bench_world *w, const struct bh_sim_type *t, const char *ns,
-                          const char *name, struct bh_json *o)
+static int keep_admitted(struct bh_bench_world *w, const struct bh_sim_type *t, const char *ns,
+                         const char *name, struct bh_json *o, struct bh_err *err)
 {
     static const char *const keys[] = {"priority", "priorityClassName", "preemptionPolicy",
                                        "serviceAccount", "serviceAccountName"};
-    const struct bh_sim_obj *stored = bh_sim_get(w->cluster.sim, t, ns, name);
-    struct bh_json *spec = bh_tree_obj(o, "spec");
+    struct bh_json *spec = bh_tree_obj(o, "spec"), *stored;
 
-    if (!stored || !spec || !bh_streq(t->kind, "Pod"))
-        return;
-    const struct bh_json *old = bh_tree_obj(bh_sim_obj_tree(&w->arena, stored), "spec");
-    for (size_t i = 0; i < BH_ARRAY_LEN(keys); i++)
+    if (!spec || !bh_streq(t->kind, "Pod"))
+        return 0;
+    int rc = w->driver->get(w, t, ns, name, &stored, err);
+    const struct bh_json *old = rc >= 0 && stored ? bh_tree_obj(stored, "spec") : NULL;
+    for (size_t i = 0; old && i < BH_ARRAY_LEN(keys); i++)
         if (bh_tree_has(old, keys[i]) && !bh_tree_has(spec, keys[i]))
             bh_json_set(&w->arena, spec, keys[i],
                         bh_json_clone(&w->arena, bh_json_get(old, keys[i])));
+    return rc;
 }
 
 static int put_object(struct bh_bench_world *w, const struct bh_bench_step *s,
-                      const struct bh_sim_type *t, struct bh_json *o, struct bh_err *err)
+                      const struct bh_bench_template *t, struct bh_json *o, struct bh_err *err)
 {
     const char *name = bh_tree_str(o, "metadata.name");
     const char *ns = s->namespace_ ? s->namespace_ : "";
-    struct bh_sim_error e = {0};
-    int rc = 0;
 
     if (!name)
         return bh_err_set(err, -EINVAL, "metadata.name: Required value");
-    keep_admitted(w, t, ns, name, o);
-    struct bh_json *status = bh_json_clone(&w->arena, o);
-    if (s->subresources && s->subresources->c.n)
-        return bh_err_set(err, -ENOTSUP, "subresources: %s: not served by the built-in API server",
-                          bh_json_first(s->subresources)->s.p);
-    if (bh_sim_update(w->cluster.sim, t, ns, name, BH_SIM_MAIN, &w->arena, o, NULL, &e))
-        rc = bh_err_set(err, -EINVAL, "%s", e.message);
-    if (rc < 0 || !(t->flags & BH_SIM_HAS_STATUS))
-        return rc;
-    if (bh_sim_update(w->cluster.sim, t, ns, name, BH_SIM_STATUS, &w->arena, status, NULL, &e))
-        return bh_err_set(err, -EINVAL, "status: %s", e.message);
-    return 0;
+    int rc = keep_admitted(w, t->type, ns, name, o, err);
+    bh_buf_reset(&w->text);
+    bh_json_write(&w->text, o);
+    const struct bh_str json = {w->text.p, w->text.n};
+    bh_json_each (sub, s->subresources) {
+        if (rc >= 0)
+            rc = w->driver->update(w, t->type, ns, name, bh_json_cstr(sub) ? sub->s.p : "", json,
+                                   err);
+    }
+    if (rc >= 0 && !(s->subresources && s->subresources->c.n))
+        rc = w->driver->update(w, t->type, ns, name, "", json, err);
+    if (rc >= 0 && t->type->flags & BH_SIM_HAS_STATUS)
+        rc = w->driver->update(w, t->type, ns, name, "status", json, err);
+    return rc;
 }
 
 int bh_bench_update_any(struct bh_bench_world *w, const struct bh_bench_step *s, struct bh_err *err)
 {
     int64_t tick = s->per_second > 0 ? (int64_t)(1e9 / s->per_second) : 0;
-    BH_CLEANUP(bh_freep) char *text = NULL;
-    const struct bh_sim_type *t;
+    int64_t due = w->driver->now(w);
+    struct bh_bench_template t;
     struct bh_json *o;
-    int rc = bh_bench_template_read(w, s->template_, &text, err);
+    int rc = bh_bench_open_template(w, s->template_, false, NULL, NULL, &t, err);
 
+    if (rc >= 0)
+        rc = blame(err, check_scope(t.type, s->namespace_, err), t.path);
     if (rc >= 0 && s->namespace_)
         rc = bh_bench_know_namespace(w, s->namespace_, false, err);
     w->total = (size_t)s->count;
     for (int64_t i = 0; i < s->count && rc >= 0; i++) {
         if (tick)
-            bh_bench_pass(w, w->cluster.now_ns + tick);
-        rc = bh_bench_object(w, text, false, i, s->count, &o, &t, err);
+            rc = w->driver->pass(w, due += tick, err);
         if (rc >= 0)
-            rc = check_scope(t, s->namespace_, err);
-        if (rc >= 0 && bh_streq(t->kind, "Node"))
-            bh_admit_vouch_for(&w->arena, o);
+            rc = object_tree(w, &t, i, s->count, &o, err);
         if (rc >= 0)
-            rc = put_object(w, s, t, o, err);
-        rc = blame(err, rc, s->template_);
+            rc = blame(err, put_object(w, s, &t, o, err), t.path);
         if (rc >= 0)
-            rc = bh_bench_settle(w, err);
+            rc = w->driver->settle(w, err);
         w->done = (size_t)i;
     }
+    bh_bench_template_fini(&t);
     return rc;
 }
 
 /* ---- devices -----------------------------------------------------------------------------------
  */
 
+struct found { /* objects of a list that pass, by name */
+    const char *glob;
+    bool unallocated;
+    struct bh_bench_victim *v;
+    size_t n;
+};
+
+static void keep_found(void *arg, const struct bh_bench_seen *o)
+{
+    struct found *f = arg;
+
+    if ((f->glob && fnmatch(f->glob, o->name, FNM_PATHNAME) != 0) ||
+        (f->unallocated && o->allocated))
+        return;
+    if ((f->n & (f->n - 1)) == 0)
+        f->v = bh_reallocarray(f->v, f->n ? 2 * f->n : 1, sizeof *f->v);
+    f->v[f->n++] = (struct bh_bench_victim){.ns = bh_strdup(o->ns), .name = bh_strdup(o->name)};
+}
+
+static void found_fini(struct found *f)
+{
+    for (size_t i = 0; i < f->n; i++) {
+        free(f->v[i].ns);
+        free(f->v[i].name);
+    }
+    free(f->v);
+}
+
 int bh_bench_allocate_claims(struct bh_bench_world *w, const struct bh_bench_step *s,
                              struct bh_err *err)
 {
     const struct bh_sim_type *t = bh_sim_type_find("resource.k8s.io", "v1", "resourceclaims");
-    struct bh_sim_objs l = {0};
-    int rc = 0;
+    struct found f = {.unallocated = true};
+    int rc = w->driver->list(w, t, s->namespace_, NULL, keep_found, &f, err);
 
-    bh_sim_list(w->cluster.sim, t, s->namespace_, &l);
-    w->total = l.n;
-    for (size_t i = 0; i < l.n && rc >= 0; i++) {
+    w->total = f.n;
+    for (size_t i = 0; i < f.n && rc >= 0; i++) {
         w->done = i;
-        if (strstr(l.v[i]->json, "\"allocation\":"))
-            continue;
-        rc = bh_bench_allocate(w, l.v[i], err);
+        rc = w->driver->allocate(w, f.v[i].ns, f.v[i].name, err);
         if (rc < 0)
-            bh_err_prefix(err, rc, "claim %s/%s", l.v[i]->ns, l.v[i]->name);
+            bh_err_prefix(err, rc, "claim %s/%s", f.v[i].ns, f.v[i].name);
         else
-            rc = bh_bench_settle(w, err);
+            rc = w->driver->settle(w, err);
     }
-    bh_sim_objs_fini(&l);
+    found_fini(&f);
     return rc;
 }
 
@@ -459,8 +535,9 @@ static struct bh_json *slice_of(struct bh_bench_world *w, const struct bh_bench_
                                 const char *node)
 {
     struct bh_json *o = bh_bench_literal(
-        w, "{\"apiVersion\":\"resource.k8s.io/v1\",\"kind\":\"ResourceSlice\",\"metadata\":{},"
-           "\"spec\":{\"pool\":{\"resourceSliceCount\":1},\"devices\":[]}}");
+        &w->arena,
+        "{\"apiVersion\":\"resource.k8s.io/v1\",\"kind\":\"ResourceSlice\",\"metadata\":{},"
+        "\"spec\":{\"pool\":{\"resourceSliceCount\":1},\"devices\":[]}}");
     struct bh_json *spec = bh_json_get(o, "spec"), *pool = bh_json_get(spec, "pool");
 
     bh_json_set_str(&w->arena, bh_json_get(o, "metadata"), "name", node);
@@ -469,9 +546,10 @@ static struct bh_json *slice_of(struct bh_bench_world *w, const struct bh_bench_
     bh_json_set_str(&w->arena, pool, "name", node);
     for (int64_t i = 0; i < s->max_claims; i++) {
         struct bh_json *d = bh_bench_literal(
-            w, "{\"attributes\":{\"model\":{\"string\":\"A100\"},\"family\":{\"string\":\"GPU\"},"
-               "\"driverVersion\":{\"version\":\"1.2.3\"}},\"capacity\":{\"memory\":{\"value\":"
-               "\"1Gi\"}}}");
+            &w->arena,
+            "{\"attributes\":{\"model\":{\"string\":\"A100\"},\"family\":{\"string\":\"GPU\"},"
+            "\"driverVersion\":{\"version\":\"1.2.3\"}},\"capacity\":{\"memory\":{\"value\":"
+            "\"1Gi\"}}}");
         bh_json_set_str(&w->arena, d, "name", bh_arena_printf(&w->arena, "instance-%" PRId64, i));
         struct bh_json *numa =
             bh_json_obj_at(&w->arena, bh_json_get(d, "attributes"), "dra.example.com/numa");
@@ -485,20 +563,18 @@ int bh_bench_create_driver(struct bh_bench_world *w, const struct bh_bench_step 
                            struct bh_err *err)
 {
     const struct bh_sim_type *t = bh_sim_type_find("resource.k8s.io", "v1", "resourceslices");
-    struct bh_sim_objs l = {0};
-    int rc = 0;
+    struct found f = {.glob = s->nodes ? s->nodes : "*"};
+    int rc =
+        w->driver->list(w, bh_sim_type_find("", "v1", "nodes"), NULL, NULL, keep_found, &f, err);
 
-    bh_sim_list(w->cluster.sim, bh_sim_type_find("", "v1", "nodes"), NULL, &l);
-    w->total = l.n;
-    for (size_t i = 0; i < l.n && rc >= 0; i++) {
+    w->total = f.n;
+    for (size_t i = 0; i < f.n && rc >= 0; i++) {
         w->done = i;
-        if (fnmatch(s->nodes ? s->nodes : "*", l.v[i]->name, FNM_PATHNAME) != 0)
-            continue;
         bh_arena_reset(&w->arena);
-        rc = bh_bench_create(w, t, "", slice_of(w, s, l.v[i]->name), NULL, err);
+        rc = create_tree(w, t, "", slice_of(w, s, f.v[i].name), false, err);
         if (rc >= 0)
-            rc = bh_bench_settle(w, err);
+            rc = w->driver->settle(w, err);
     }
-    bh_sim_objs_fini(&l);
+    found_fini(&f);
     return rc;
 }

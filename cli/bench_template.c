@@ -14,6 +14,8 @@
 #include <math.h>
 #include <strings.h>
 
+#include "common/data/yaml.h"
+
 #define OPERANDS_MAX 16u
 
 struct action {
@@ -236,4 +238,124 @@ void bh_bench_spell(const struct bh_json *obj, const ProtobufCMessageDescriptor 
             bh_bench_spell(e, f->descriptor);
         }
     }
+}
+
+/* ---- an object's template ----------------------------------------------------------------------
+ */
+
+/* Actions travel through the YAML reader as numbers that stand nowhere else in the text: PREFIX and
+ * four digits. */
+#define MARK_DIGITS 4
+#define MARKS_MAX   1000u
+
+struct marks {
+    char prefix[8];
+    struct bh_str *actions; /* "{{ ... }}" */
+    size_t n;
+};
+
+static int choose_prefix(struct marks *m, const char *text, struct bh_err *err)
+{
+    for (unsigned i = 91; i < 98; i++) {
+        snprintf(m->prefix, sizeof m->prefix, "%u000", i);
+        if (!strstr(text, m->prefix))
+            return 0;
+    }
+    return bh_err_set(err, -EINVAL, "template: too many large numbers beside actions");
+}
+
+static int mark(struct marks *m, const char *text, struct bh_buf *out, struct bh_err *err)
+{
+    int rc = choose_prefix(m, text, err);
+
+    for (const char *open, *end; rc >= 0; text = end) {
+        open = strstr(text, "{{");
+        if (!open)
+            break;
+        end = strstr(open, "}}");
+        bh_assert(end); /* it was rendered already */
+        end += 2;
+        bh_buf_add(out, text, (size_t)(open - text));
+        if (m->n == MARKS_MAX)
+            return bh_err_set(err, -EINVAL, "template: more than %u actions", MARKS_MAX);
+        bh_buf_addf(out, "%s%0*zu", m->prefix, MARK_DIGITS, m->n);
+        m->actions = bh_reallocarray(m->actions, m->n + 1, sizeof *m->actions);
+        m->actions[m->n++] = (struct bh_str){open, (size_t)(end - open)};
+    }
+    bh_buf_adds(out, text);
+    return rc;
+}
+
+static void unmark(const struct marks *m, const char *json, struct bh_buf *out)
+{
+    size_t n = strlen(m->prefix), i;
+
+    for (const char *at; m->n && (at = strstr(json, m->prefix)); json = at) {
+        bh_buf_add(out, json, (size_t)(at - json));
+        at += n;
+        for (i = 0, n = 0; n < MARK_DIGITS && isdigit((unsigned char)at[n]); n++)
+            i = 10 * i + (size_t)(at[n] - '0');
+        bh_assert(n == MARK_DIGITS && i < m->n); /* nothing else looks like a mark */
+        bh_buf_add(out, m->actions[i].p, m->actions[i].n);
+        at += n;
+        n = strlen(m->prefix);
+    }
+    bh_buf_adds(out, json);
+}
+
+/* What is told about the kind, in the schema's spelling. */
+static void settle_type(struct bh_bench_template *t, struct bh_arena *a, struct bh_json *obj)
+{
+    const char *kind = bh_json_get_str(obj, "kind");
+
+    if (bh_streq(bh_json_get_text(obj, "apiVersion"), "resource.k8s.io/v1beta2"))
+        bh_json_set_str(a, obj, "apiVersion", "resource.k8s.io/v1"); /* the same schema */
+    t->type = kind ? bh_sim_type_of_kind(bh_json_get_str(obj, "apiVersion"), kind) : NULL;
+    if (t->type && t->type->pb)
+        bh_bench_spell(obj, t->type->pb);
+}
+
+int bh_bench_template_init(struct bh_bench_template *t, const char *path, const char *text,
+                           bool plain, bh_bench_edit *edit, void *arg, struct bh_err *err)
+{
+    struct bh_buf marked = {0}, json = {0}, first = {0};
+    struct marks m = {.n = 0};
+    struct bh_json *obj;
+    struct bh_arena a;
+    int rc = 0;
+
+    *t = (struct bh_bench_template){.path = bh_strdup(path)};
+    bh_arena_init(&a, 0);
+    if (!plain)
+        rc = bh_bench_render(&first, text, 0, 1, err); /* errors with their lines */
+    if (rc >= 0 && !plain)
+        rc = mark(&m, text, &marked, err);
+    if (rc >= 0)
+        rc = bh_yaml_parse(&a, plain ? text : bh_buf_str(&marked), plain ? strlen(text) : marked.n,
+                           BH_JSON_STRICT, &obj, err);
+    if (rc >= 0 && obj->type != BH_JSON_OBJECT)
+        rc = bh_err_set(err, -EINVAL, "an object is expected");
+    if (rc >= 0)
+        settle_type(t, &a, obj);
+    if (rc >= 0 && edit)
+        rc = edit(arg, &a, obj, err);
+    if (rc >= 0) {
+        bh_json_write(&json, obj);
+        bh_buf_reset(&first);
+        unmark(&m, bh_buf_str(&json), &first);
+        t->json = bh_buf_take(&first);
+    }
+    free(m.actions);
+    bh_buf_fini(&marked);
+    bh_buf_fini(&json);
+    bh_buf_fini(&first);
+    bh_arena_fini(&a);
+    return rc < 0 ? bh_err_prefix(err, rc, "%s", path) : 0;
+}
+
+void bh_bench_template_fini(struct bh_bench_template *t)
+{
+    free(t->path);
+    free(t->json);
+    *t = (struct bh_bench_template){0};
 }

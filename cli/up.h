@@ -38,6 +38,15 @@ struct bh_up {
     bool made_dir, own_server, elects, started, stopping;
 };
 
+struct bh_up_options {
+    const char *kubeconfig;                       /* NULL = the built-in API server */
+    const char *config, *runtime, *data, *record; /* config, runtime, data NULL = none */
+    const char *gates;                            /* "--feature-gates=...", NULL = defaults */
+    int64_t binders, port;
+    int64_t front_port; /* -1: the usual one, or a free one */
+    bool annotate, leader_elect, no_kubelet, no_front;
+};
+
 /* A loop with signals and ends of children. on_hup NULL: SIGHUP stops, too. */
 struct bh_up *bh_up_open(const char *who, void (*on_hup)(void *up));
 void bh_up_close(struct bh_up *u); /* all have ended; frees */
@@ -58,4 +67,14 @@ int bh_up_all_alive(struct bh_up *u, struct bh_err *err);
 void bh_up_last_words(const struct bh_up_child *c);
 void bh_up_tell_to_stop(struct bh_up_child *c);
 void bh_up_stop_child(struct bh_up *u, struct bh_up_child *c); /* waits for its end */
+
+/* ---- up_cluster.c: the processes of a whole Berth ----------------------------------------------
+ */
+/* Makes the runtime directory and describes the children; own_server and, for another server,
+ * kubeconfig are set already, the programs were found. */
+int bh_up_prepare(struct bh_up *u, const struct bh_up_options *o, struct bh_err *err);
+/* Returns when the built-in server listens; for others at once. */
+int bh_up_start_child(struct bh_up *u, struct bh_up_child *c, struct bh_err *err);
+/* All of them, in reverse order, and what was made in the file system. */
+void bh_up_stop(struct bh_up *u);
 #endif

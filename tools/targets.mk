@@ -114,7 +114,7 @@ sizes: ## longest files and functions
 
 BENCH_SRC := $(wildcard bench/*_bench.c)
 BENCH_BIN := $(patsubst bench/%.c,$(BUILD)/bench/%,$(BENCH_SRC))
-$(BUILD)/bench/%: bench/%.c $(foreach l,scheduler common/bus common/api common/snapshot common/k8s common/data common/http common/base,$(call libname,$(l))) $(PROTO_LIB) | $(GEN_H)
+$(BUILD)/bench/%: bench/%.c $(foreach l,simulator scheduler common/bus common/api common/snapshot common/k8s common/data common/http common/base,$(call libname,$(l))) $(PROTO_LIB) | $(GEN_H)
 	@mkdir -p $(dir $@)
 	$(call say,LD,$@)
 	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) $(LDFLAGS) -o $@ $< -Wl,--start-group $(filter %.a,$^) -Wl,--end-group $(LDLIBS)
@@ -129,7 +129,7 @@ bench-accept: deps-dev ## ... and make them the new baseline
 bench-time: deps ## times: the engine, the queue, the snapshot, and the whole pipeline at 5,000 nodes
 	@$(MAKE) --no-print-directory bench-programs
 	@for b in $(BENCH_BIN); do echo "== $$(basename $$b)"; $$b || exit 1; done
-	@bash bench/pipeline.sh $(BUILD)/bin
+	@$(BUILD)/bin/berth bench perf bench/workloads/performance-config.yaml --labels pipeline --mode pipeline -o wide
 
 install: all ## install below DESTDIR and PREFIX
 	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/sbin $(DESTDIR)$(PREFIX)/share/berth/web $(DESTDIR)$(PREFIX)/share/berth/scenarios $(DESTDIR)$(PREFIX)/share/doc/berth $(DESTDIR)$(UNITDIR) $(DESTDIR)$(PREFIX)/lib/tmpfiles.d $(DESTDIR)$(PREFIX)/lib/sysusers.d $(DESTDIR)$(SYSCONFDIR)/berth

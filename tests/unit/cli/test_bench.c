@@ -3,7 +3,7 @@
  * tests/unit/cli/test_bench.c - scheduler_perf files: reading, plans, templates, filters,
  * thresholds, percentiles, data items
  */
-#include "cli/bench.h"
+#include "cli/bench_pipeline.h"
 #include "tests/unit/harness.h"
 
 #include <errno.h>
@@ -205,6 +205,46 @@ static void test_spelling_follows_the_schema(void)
     bh_arena_fini(&a);
 }
 
+static int add_claim(void *arg, struct bh_arena *a, struct bh_json *obj, struct bh_err *err)
+{
+    (void)arg;
+    (void)err;
+    bh_json_set_str(a, bh_json_obj_at(a, obj, "spec"), "nodeName", "n-{{.Index}}");
+    return 0;
+}
+
+static void test_a_template_is_read_once(void)
+{
+    static const char text[] =
+        "kind: Pod\napiVersion: v1 # {{.Count}}\nMetadata: {name: 'p-{{ .Index }}'}\n"
+        "spec:\n  containers:\n  - ports: [{containerPort: 8{{Mod .Index 12}}}]\n";
+    struct bh_bench_template t;
+    struct bh_buf b = {0};
+    struct bh_err err = {0};
+
+    CU_ASSERT_FATAL(bh_bench_template_init(&t, "pod.yaml", text, false, add_claim, NULL, &err) ==
+                    0);
+    CU_ASSERT_STRING_EQUAL(t.type->plural, "pods");
+    CU_ASSERT(bh_bench_render(&b, t.json, 13, 20, &err) == 0);
+    CU_ASSERT_STRING_EQUAL(
+        bh_buf_str(&b), "{\"kind\":\"Pod\",\"apiVersion\":\"v1\",\"metadata\":{\"name\":\"p-13\"},"
+                        "\"spec\":{\"containers\":[{\"ports\":[{\"containerPort\":81}]}],"
+                        "\"nodeName\":\"n-13\"}}");
+    bh_bench_template_fini(&t);
+    bh_buf_fini(&b);
+    CU_ASSERT(bh_bench_template_init(&t, "pod.yaml", "kind: Pod\nspec: {{.Pods}}\n", false, NULL,
+                                     NULL, &err) == -EINVAL);
+    CU_ASSERT(strstr(err.msg, "pod.yaml: line 2: template: \".Pods\"") != NULL);
+    bh_bench_template_fini(&t);
+    /* what looks like our marks stands in the text already */
+    CU_ASSERT(bh_bench_template_init(&t, "x", "kind: Pod\na: 910000000\nb: {{.Index}}\n", false,
+                                     NULL, NULL, &err) == 0);
+    CU_ASSERT(strstr(t.json, "\"a\":910000000,\"b\":{{.Index}}") != NULL);
+    bh_bench_template_fini(&t);
+    CU_ASSERT(bh_bench_template_init(&t, "x", "- kind: Pod\n", true, NULL, NULL, &err) == -EINVAL);
+    bh_bench_template_fini(&t);
+}
+
 /* ---- results -----------------------------------------------------------------------------------
  */
 
@@ -250,6 +290,37 @@ static void test_items_carry_every_label(void)
     bh_arena_fini(&a);
 }
 
+static void test_histograms_are_what_grew(void)
+{
+    static const char before[] = "# HELP m x\nm_bucket{result=\"a\",le=\"0.001\"} 5\n"
+                                 "m_bucket{result=\"a\",le=\"0.002\"} 5\n"
+                                 "m_bucket{result=\"a\",le=\"+Inf\"} 5\nm_sum{result=\"a\"} 1\n"
+                                 "m_count{result=\"a\"} 5\n";
+    static const char after[] = "m_bucket{result=\"a\",le=\"0.001\"} 5\n"
+                                "m_bucket{result=\"a\",le=\"0.002\"} 9\n"
+                                "m_bucket{result=\"a\",le=\"+Inf\"} 9\nm_sum{result=\"a\"} 1.006\n"
+                                "m_count{result=\"a\"} 9\nm_bucket{result=\"b\",le=\"0.001\"} 0\n"
+                                "m_sum{result=\"b\"} 0\nm_count{result=\"b\"} 0\n"
+                                "m_bucket{result=\"c\",le=\"0.001\"} 3\nm_sum{result=\"c\"} 3\n"
+                                "m_count{result=\"c\"} 3\nmm_count{result=\"a\"} 7\n";
+    static const char config[] =
+        "{\"metrics\":{\"m\":[{\"label\":\"result\",\"values\":[\"a\",\"b\"]}]}}";
+    struct bh_bench_report r;
+    struct bh_json *collectors;
+    struct bh_arena a;
+
+    bh_bench_report_init(&r);
+    bh_arena_init(&a, 0);
+    CU_ASSERT_FATAL(bh_json_parse(&a, config, strlen(config), 0, &collectors, NULL) == 0);
+    bh_bench_put_histograms(&r, collectors, before, after, "N");
+    CU_ASSERT_FATAL(r.n_items == 1); /* b has none, c is not asked for */
+    CU_ASSERT_STRING_EQUAL(r.items[0].labels[0][1], "a");
+    CU_ASSERT_DOUBLE_EQUAL(r.items[0].value[0], 1.5, 1e-6); /* Average, ms */
+    CU_ASSERT_DOUBLE_EQUAL(r.items[0].value[1], 1.5, 1e-6); /* Perc50: half of the second bin */
+    bh_bench_report_fini(&r);
+    bh_arena_fini(&a);
+}
+
 static void test_notes_are_told_once(void)
 {
     struct bh_bench_report r;
@@ -268,6 +339,8 @@ BH_TESTS("cli/bench",
          {"errors name test case, op and field", test_errors_name_case_op_and_field},
          {"label filters and thresholds", test_label_filters}, {"templates", test_templates},
          {"spelling follows the schema", test_spelling_follows_the_schema},
+         {"a template is read once", test_a_template_is_read_once},
          {"percentiles use upstream's index", test_percentiles_use_upstreams_index},
          {"items carry every label", test_items_carry_every_label},
+         {"histograms are what grew", test_histograms_are_what_grew},
          {"notes are told once", test_notes_are_told_once})

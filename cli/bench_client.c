@@ -1,0 +1,465 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * cli/bench_client.c - the API client of `berth bench perf --mode pipeline`
+ *
+ * The client shares the machine with what it measures, so it costs little: requests are pipelined
+ * on one connection (common/http/burst.h), and of a watch event only the metadata is looked at.
+ * Upstream's has 30 workers that wait for each answer; here at most WINDOW requests do.
+ */
+#include <errno.h>
+#include <unistd.h>
+
+#include "cli/bench_pipeline.h"
+#include "common/k8s/wire.h"
+
+#define WINDOW     256u /* requests without an answer */
+#define TURN_MS    5u
+#define NAME_TRIES 7u
+#define ASK_NS     UINT64_C(120000000000)
+#define WATCH      "/api/v1/pods?watch=true&fieldSelector=spec.nodeName%21%3D"
+
+struct bh_bench_call {
+    struct bh_bench_call *next;
+    struct bh_bench_world *w;
+    struct bh_bench_request q; /* path and body point into text */
+    struct bh_buf text;        /* path, NUL, body */
+    unsigned tries;
+    /* somebody waits */
+    bool *done;
+    int *code;
+    struct bh_buf *answer;
+};
+
+/* ---- trouble -----------------------------------------------------------------------------------
+ */
+
+static void keep_trouble(struct bh_bench_pipeline *p, int rc, const struct bh_err *err)
+{
+    if (p->trouble_rc < 0)
+        return;
+    p->trouble_rc = rc;
+    p->trouble = *err;
+}
+
+static int check(struct bh_bench_world *w, struct bh_err *err)
+{
+    struct bh_bench_pipeline *p = w->d;
+    struct bh_err why = {0};
+
+    if (p->up->stopping && !p->closing) {
+        w->stopped = true;
+        keep_trouble(p, bh_err_set(&why, -EINTR, "stopped"), &why);
+    }
+    for (unsigned i = 0; i < p->up->n && p->trouble_rc >= 0; i++)
+        if (p->up->child[i].ended) {
+            bh_up_last_words(&p->up->child[i]);
+            keep_trouble(p, bh_err_set(&why, -ECHILD, "the %s ended", p->up->child[i].name), &why);
+        }
+    if (p->trouble_rc >= 0) {
+        int rc = bh_bench_alive(w, &why);
+        if (rc < 0)
+            keep_trouble(p, rc, &why);
+    }
+    if (p->trouble_rc < 0 && err)
+        *err = p->trouble;
+    return p->trouble_rc;
+}
+
+int bh_bench_pump(struct bh_bench_world *w, struct bh_err *err)
+{
+    struct bh_bench_pipeline *p = w->d;
+
+    uv_run(&p->up->loop, UV_RUN_ONCE);
+    bh_bench_look_at_memory(w);
+    (void)bh_bench_tick(w, (int64_t)bh_mono_ns());
+    return check(w, err);
+}
+
+/* ---- requests ----------------------------------------------------------------------------------
+ */
+
+void bh_bench_path(struct bh_buf *out, const struct bh_sim_type *t, const char *ns,
+                   const char *name, const char *sub)
+{
+    if (*t->group)
+        bh_buf_addf(out, "/apis/%s/%s/", t->group, t->version);
+    else
+        bh_buf_addf(out, "/api/%s/", t->version);
+    if (ns && *ns) {
+        bh_buf_adds(out, "namespaces/");
+        bh_url_escape(out, ns);
+        bh_buf_addc(out, '/');
+    }
+    bh_buf_adds(out, t->plural);
+    if (name && *name) {
+        bh_buf_addc(out, '/');
+        bh_url_escape(out, name);
+    }
+    if (sub && *sub)
+        bh_buf_addf(out, "/%s", sub);
+}
+
+int bh_bench_refused(const struct bh_bench_request *q, int code, struct bh_str body,
+                     struct bh_err *err)
+{
+    struct bh_api_status s = {0};
+
+    bh_decode_status(body.p, body.n, code, &s);
+    return bh_err_set(err, code == 409 ? -EEXIST : -EINVAL, "%s (%s %s: %d)", s.message, q->method,
+                      q->path, code);
+}
+
+static struct bh_bench_call *call_new(struct bh_bench_world *w, const struct bh_bench_request *q)
+{
+    struct bh_bench_pipeline *p = w->d;
+    struct bh_bench_call *c = p->idle;
+    struct bh_buf text = {0};
+
+    if (c) {
+        p->idle = c->next;
+        text = c->text;
+    } else {
+        c = bh_malloc(sizeof *c);
+    }
+    *c = (struct bh_bench_call){.w = w, .q = *q, .text = text};
+    bh_buf_reset(&c->text);
+    bh_buf_add(&c->text, q->path, strlen(q->path) + 1);
+    bh_buf_add(&c->text, q->body.p, q->body.n);
+    c->q.path = c->text.p;
+    c->q.body.p = c->text.p + c->text.n - q->body.n;
+    return c;
+}
+
+static void call_end(struct bh_bench_call *c)
+{
+    struct bh_bench_pipeline *p = c->w->d;
+
+    p->in_flight--;
+    c->next = p->idle;
+    p->idle = c;
+}
+
+static void on_done(void *arg, const struct bh_burst_reply *r);
+
+static void start(struct bh_bench_call *c)
+{
+    struct bh_bench_pipeline *p = c->w->d;
+    const struct bh_burst_call call = {.method = c->q.method,
+                                       .path = c->q.path,
+                                       .content_type = c->q.content_type,
+                                       .body = c->q.body,
+                                       .on_done = on_done,
+                                       .arg = c};
+
+    bh_burst_send(p->burst, &call);
+}
+
+/* The server drew a name that is there already. */
+static bool draws_name(const struct bh_bench_call *c)
+{
+    struct bh_json *tree;
+    struct bh_arena a;
+
+    bh_arena_init(&a, 0);
+    bool drawn = bh_json_parse(&a, c->q.body.p, c->q.body.n, 0, &tree, NULL) >= 0 &&
+                 !bh_json_get_str(bh_json_get(tree, "metadata"), "name");
+    bh_arena_fini(&a);
+    return drawn;
+}
+
+static void on_done(void *arg, const struct bh_burst_reply *r)
+{
+    struct bh_bench_call *c = arg;
+    struct bh_bench_pipeline *p = c->w->d;
+    struct bh_err why = {0};
+
+    if (r->error && !p->closing) {
+        keep_trouble(p,
+                     bh_err_set(&why, r->error, "%s %s: no answer: %s", c->q.method, c->q.path,
+                                strerror(-r->error)),
+                     &why);
+    } else if (c->done && !r->error) {
+        *c->done = true;
+        *c->code = r->code;
+        bh_buf_add(c->answer, r->body.p, r->body.n);
+    } else if (r->code >= 300 && !c->q.may_fail) {
+        if (r->code == 409 && c->q.redraw && ++c->tries < NAME_TRIES && draws_name(c)) {
+            start(c);
+            return;
+        }
+        if (r->code != 409 || !c->q.may_exist)
+            keep_trouble(p, bh_bench_refused(&c->q, r->code, r->body, &why), &why);
+    }
+    call_end(c);
+}
+
+int bh_bench_send(struct bh_bench_world *w, const struct bh_bench_request *q, struct bh_err *err)
+{
+    struct bh_bench_pipeline *p = w->d;
+    int rc = p->trouble_rc < 0 ? check(w, err) : 0;
+
+    /* Half of the window at a time: few and larger writes. */
+    if (p->in_flight >= WINDOW)
+        while (rc >= 0 && p->in_flight > WINDOW / 2)
+            rc = bh_bench_pump(w, err);
+    if (rc < 0)
+        return rc;
+    p->in_flight++;
+    start(call_new(w, q));
+    return 0;
+}
+
+int bh_bench_ask(struct bh_bench_world *w, const struct bh_bench_request *q, int *ret_code,
+                 struct bh_buf *body, struct bh_err *err)
+{
+    struct bh_bench_pipeline *p = w->d;
+    struct bh_bench_call *c;
+    bool done = false;
+    int rc = p->trouble_rc < 0 ? check(w, err) : 0;
+
+    if (rc < 0)
+        return rc;
+    *ret_code = 0;
+    bh_buf_reset(body);
+    p->in_flight++;
+    c = call_new(w, q);
+    c->done = &done;
+    c->code = ret_code;
+    c->answer = body;
+    start(c);
+    while (rc >= 0 && !done)
+        rc = bh_bench_pump(w, err);
+    if (!done) { /* its answer, if one comes, is nobody's */
+        c->done = NULL;
+        c->q.may_fail = true;
+    }
+    return rc;
+}
+
+int bh_bench_client_flush(struct bh_bench_world *w, struct bh_err *err)
+{
+    struct bh_bench_pipeline *p = w->d;
+    int rc = check(w, err);
+
+    while (rc >= 0 && p->in_flight)
+        rc = bh_bench_pump(w, err);
+    return rc;
+}
+
+/* ---- the scheduler's metrics -------------------------------------------------------------------
+ */
+
+struct answer {
+    struct bh_buf *body;
+    int code, error;
+    bool done;
+};
+
+static void on_answer(void *arg, const struct bh_burst_reply *r)
+{
+    struct answer *a = arg;
+
+    a->done = true;
+    a->code = r->code;
+    a->error = r->error;
+    bh_buf_add(a->body, r->body.p, r->body.n);
+}
+
+int bh_bench_ask_scheduler(struct bh_bench_pipeline *p, const char *path, int *ret_code,
+                           struct bh_buf *body, struct bh_err *err)
+{
+    BH_CLEANUP(bh_freep) char *socket = bh_asprintf("%s/scheduler.http", p->up->dir);
+    const struct bh_burst_options o = {.server = "http://localhost", .unix_socket = socket};
+    struct answer a = {.body = body};
+    const struct bh_burst_call call = {
+        .method = "GET", .path = path, .on_done = on_answer, .arg = &a};
+    struct bh_burst *b;
+    int rc = 0;
+
+    if (access(socket, F_OK) < 0)
+        rc = bh_err_set(err, -errno, "the scheduler's socket: %s", strerror(errno));
+    if (rc >= 0)
+        rc = bh_burst_new(&p->up->loop, &o, &b, err);
+
+    if (rc < 0)
+        return rc;
+    bh_buf_reset(body);
+    bh_burst_send(b, &call);
+    for (uint64_t end = bh_mono_ns() + ASK_NS; !a.done && !p->up->stopping && bh_mono_ns() < end;)
+        uv_run(&p->up->loop, UV_RUN_ONCE);
+    bh_burst_free(b);
+    *ret_code = a.code;
+    return a.error ? bh_err_set(err, a.error, "the scheduler's %s: %s", path, strerror(-a.error))
+                   : 0;
+}
+
+/* ---- the watch ---------------------------------------------------------------------------------
+ */
+
+struct meta { /* of a pod, bytes of the event */
+    struct bh_str raw;
+    char ns[256], value[256];
+};
+
+static int next_field(struct bh_wire *in, uint32_t number, struct bh_wire_field *f)
+{
+    int rc;
+
+    while ((rc = bh_wire_next(in, f)) > 0)
+        if (f->number == number && f->is_bytes)
+            return 1;
+    return rc;
+}
+
+/* ObjectMeta.labels: entries {1 key, 2 value} */
+static const char *label_of(void *arg, const char *key)
+{
+    struct meta *m = arg;
+    struct bh_wire in = bh_wire_of(m->raw.p, m->raw.n);
+    struct bh_wire_field f, k, v;
+
+    while (next_field(&in, 11, &f) > 0) {
+        struct bh_wire entry = bh_wire_of(f.bytes.p, f.bytes.n);
+        if (next_field(&entry, 1, &k) <= 0 || !bh_str_eqc(k.bytes, key))
+            continue;
+        if (next_field(&entry, 2, &v) <= 0)
+            return "";
+        return bh_wire_text(&v, m->value, sizeof m->value) < 0 ? NULL : m->value;
+    }
+    return NULL;
+}
+
+/* Pods enter the watch when they get a node, and leave it when they go. */
+static int on_event(void *arg, enum bh_watch_type type, const void *p, size_t n)
+{
+    struct bh_bench_world *w = arg;
+    struct bh_bench_pipeline *b = w->d;
+    struct bh_envelope e;
+    struct bh_err why = {0};
+    struct meta m;
+
+    if (type == BH_WATCH_BOOKMARK || type == BH_WATCH_MODIFIED)
+        return 0;
+    if (type == BH_WATCH_ADDED || type == BH_WATCH_DELETED) {
+        struct bh_wire_field f = {0};
+        if (bh_envelope_open(p, n, &e, &why) >= 0) {
+            struct bh_wire in = bh_wire_of(e.raw.p, e.raw.n), meta;
+            if (next_field(&in, 1, &f) > 0) {
+                m.raw = f.bytes;
+                meta = bh_wire_of(f.bytes.p, f.bytes.n);
+                if (next_field(&meta, 3, &f) > 0 && bh_wire_text(&f, m.ns, sizeof m.ns) >= 0) {
+                    if (type == BH_WATCH_ADDED)
+                        bh_bench_saw_bound(w, m.ns, label_of, &m);
+                    else
+                        bh_bench_saw_gone(w, m.ns);
+                    return 0;
+                }
+            }
+        }
+    }
+    keep_trouble(b, bh_err_set(&why, -EBADMSG, "watching pods: an event cannot be read"), &why);
+    return -EBADMSG;
+}
+
+static int on_head(void *arg, int code, const char *content_type)
+{
+    struct bh_bench_world *w = arg;
+    struct bh_bench_pipeline *p = w->d;
+
+    (void)code;
+    p->reader = bh_watch_reader_new(content_type, (size_t)64 << 20, on_event, w);
+    p->watching = true;
+    return 0;
+}
+
+static int on_data(void *arg, const void *data, size_t n)
+{
+    struct bh_bench_world *w = arg;
+    struct bh_bench_pipeline *p = w->d;
+
+    return bh_watch_reader_feed(p->reader, data, n);
+}
+
+/* A second one would not know what it missed. */
+static void on_end(void *arg, const struct bh_api_reply *r)
+{
+    struct bh_bench_world *w = arg;
+    struct bh_bench_pipeline *p = w->d;
+    struct bh_err why = {0};
+
+    if (!p->closing)
+        keep_trouble(p,
+                     bh_err_set(&why, -EPIPE, "watching pods ended: %s%s%.*s",
+                                r->error ? r->error : "", r->error ? " " : "",
+                                (int)BH_MIN(r->body.n, (size_t)200), r->body.p ? r->body.p : ""),
+                     &why);
+}
+
+static int watch_pods(struct bh_bench_world *w, struct bh_err *err)
+{
+    struct bh_bench_pipeline *p = w->d;
+    const struct bh_api_call call = {.method = "GET",
+                                     .path = WATCH,
+                                     .accept = "application/vnd.kubernetes.protobuf;stream=watch",
+                                     .long_lived = true,
+                                     .on_head = on_head,
+                                     .on_data = on_data,
+                                     .on_done = on_end,
+                                     .arg = w};
+    int rc = 0;
+
+    (void)bh_api_start(p->api.client, &call);
+    while (rc >= 0 && !p->watching)
+        rc = bh_bench_pump(w, err);
+    return rc;
+}
+
+/* ---- life --------------------------------------------------------------------------------------
+ */
+
+static void on_timer(uv_timer_t *t)
+{
+    (void)t;
+}
+
+void bh_bench_client_init(struct bh_bench_pipeline *p)
+{
+    uv_timer_init(&p->up->loop, &p->timer);
+    uv_timer_start(&p->timer, on_timer, TURN_MS, TURN_MS);
+}
+
+int bh_bench_client_open(struct bh_bench_world *w, struct bh_err *err)
+{
+    struct bh_bench_pipeline *p = w->d;
+
+    p->has_api = true;
+    int rc = bh_cluster_open(&p->api, &p->up->loop, p->up->kubeconfig, NULL, "berth-bench", err);
+    if (rc < 0)
+        return rc;
+    const struct bh_burst_options o = {.server = p->api.cfg->server,
+                                       .headers = "User-Agent: berth-bench\r\n",
+                                       .depth = WINDOW,
+                                       .silence_ns = ASK_NS,
+                                       .max_reply_bytes = (size_t)1 << 30};
+    rc = bh_burst_new(&p->up->loop, &o, &p->burst, err);
+    return rc < 0 ? rc : watch_pods(w, err);
+}
+
+void bh_bench_client_close(struct bh_bench_world *w)
+{
+    struct bh_bench_pipeline *p = w->d;
+    struct bh_bench_call *next;
+
+    p->closing = true;
+    bh_burst_free(p->burst);
+    if (p->has_api)
+        bh_cluster_close(&p->api);
+    if (p->reader)
+        bh_watch_reader_free(p->reader);
+    p->reader = NULL;
+    for (struct bh_bench_call *c = p->idle; c; c = next) {
+        next = c->next;
+        bh_buf_fini(&c->text);
+        free(c);
+    }
+}

@@ -1,0 +1,205 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * cli/bench_measure_pipeline.c - what a pipeline mode's window comes to
+ *
+ * PODS/S is pods by the real time from the window's begin (before the first creation) to the last
+ * pod that got a node. SchedulingThroughput samples as upstream does, with one difference: the tick
+ * is a twentieth of that time, at most upstream's 1 s, as a run of one second has no sample
+ * otherwise; pods that come in one moment count with PODS/S. CPU time is user and system time of
+ * each process inside of the window; memory is resident, that of the scheduler under upstream's
+ * names (the Go heap there).
+ */
+#include "cli/bench_pipeline.h"
+
+#include <errno.h>
+
+#define ATTEMPTS     "scheduler_schedule_attempts_total"
+#define ATTEMPT_ENDS "scheduler_scheduling_attempt_duration_seconds_count"
+#define READS        20u
+#define SECOND_NS    UINT64_C(1000000000)
+#define TICK_MIN_NS  UINT64_C(100000)
+#define TICKS        20u
+#define MEMORY_NS    UINT64_C(500000000)
+
+/* ---- processes ---------------------------------------------------------------------------------
+ */
+
+static enum bh_bench_process process_of(const struct bh_bench_pipeline *p, unsigned i)
+{
+    static const struct {
+        const char *name;
+        enum bh_bench_process process;
+    } names[] = {{"scheduler", BH_BENCH_SCHEDULER},
+                 {"watcher", BH_BENCH_WATCHER},
+                 {"simulator", BH_BENCH_SERVER}};
+
+    if (i == p->up->n)
+        return BH_BENCH_CLIENT;
+    for (size_t k = 0; k < BH_ARRAY_LEN(names); k++)
+        if (bh_streq(p->up->child[i].name, names[k].name))
+            return names[k].process;
+    return BH_BENCH_BINDERS;
+}
+
+/* The last one is this process. */
+static pid_t pid_of(const struct bh_bench_pipeline *p, unsigned i)
+{
+    return i < p->up->n ? p->up->child[i].pid : 0;
+}
+
+static bool runs(const struct bh_bench_pipeline *p, unsigned i)
+{
+    return i == p->up->n || p->up->child[i].pid;
+}
+
+static void see_memory(struct bh_bench_pipeline *p)
+{
+    p->memory_ns = bh_mono_ns();
+    for (unsigned i = 0; i <= p->up->n; i++)
+        if (runs(p, i))
+            bh_bench_see_memory(&p->memory[i], bh_bench_rss_mb(pid_of(p, i)));
+}
+
+void bh_bench_look_at_memory(struct bh_bench_world *w)
+{
+    struct bh_bench_pipeline *p = w->d;
+
+    if (w->window.on && bh_mono_ns() - p->memory_ns >= MEMORY_NS)
+        see_memory(p);
+}
+
+void bh_bench_begin_pipeline(struct bh_bench_world *w)
+{
+    struct bh_bench_pipeline *p = w->d;
+    int code;
+
+    if (bh_bench_ask_scheduler(p, "/metrics", &code, &p->before, NULL) < 0)
+        bh_buf_reset(&p->before);
+    memset(p->memory, 0, sizeof p->memory);
+    see_memory(p);
+    for (unsigned i = 0; i <= p->up->n; i++)
+        if (runs(p, i))
+            p->cpu_ns[i] = bh_bench_cpu_ns_of(pid_of(p, i));
+}
+
+static void put_process(struct bh_bench_world *w, const char *name, unsigned i, double pods,
+                        struct bh_bench_row *row)
+{
+    struct bh_bench_pipeline *p = w->d;
+    struct bh_bench_report *r = w->report;
+    const char *who = i < p->up->n ? p->up->child[i].name : "client";
+    enum bh_bench_process kind = process_of(p, i);
+    double us = (double)(bh_bench_cpu_ns_of(pid_of(p, i)) - p->cpu_ns[i]) / 1e3;
+
+    row->cpu_us[kind] += pods > 0 ? us / pods : 0;
+    row->rss_mb[kind] += p->memory[i].most;
+    struct bh_bench_item *it = bh_bench_item(r, "berth_cpu_per_pod", "us", name);
+    bh_bench_item_label(r, it, "process", who);
+    bh_bench_put(it, "Average", pods > 0 ? us / pods : 0);
+    it = bh_bench_item(r, "berth_memory", "MB", name);
+    bh_bench_item_label(r, it, "process", who);
+    bh_bench_put(it, "Average", p->memory[i].n ? p->memory[i].sum / p->memory[i].n : 0);
+    bh_bench_put(it, "Max", p->memory[i].most);
+}
+
+/* ---- rates -------------------------------------------------------------------------------------
+ */
+
+/* Upstream's samples of n times, at ticks from the window's begin on: the first tick that saw a pod
+ * only starts the clock, a tick without a new pod adds its time to the next one's and repeats that
+ * one's rate. Returns how many. */
+static size_t sample(const struct bh_bench_window *x, uint64_t tick, uint64_t end_ns, double *out,
+                     size_t cap)
+{
+    uint64_t last_ns = 0;
+    size_t seen = 0, last = 0, skipped = 0, n = 0;
+
+    for (uint64_t at = tick; at <= end_ns + tick; at += tick) {
+        while (seen < x->n_bound && x->bound_ns[seen] <= at)
+            seen++;
+        if (!seen)
+            continue;
+        if (last && seen == last) {
+            skipped++;
+            continue;
+        }
+        for (size_t i = 0; last && i <= skipped && n < cap; i++)
+            out[n++] = (double)(seen - last) * 1e9 / (double)(at - last_ns);
+        last = seen;
+        last_ns = at;
+        skipped = 0;
+    }
+    return n;
+}
+
+static void throughput(struct bh_bench_report *r, const struct bh_bench_window *x, const char *name,
+                       struct bh_bench_row *row)
+{
+    uint64_t end = x->n_bound ? x->bound_ns[x->n_bound - 1] : 0;
+    uint64_t tick = BH_MIN(BH_MAX(end / TICKS, TICK_MIN_NS), SECOND_NS);
+    size_t cap = (size_t)(end / tick) + 2, n;
+    double *rates = bh_calloc(cap, sizeof *rates), sum = 0;
+
+    n = x->n_bound ? sample(x, tick, end, rates, cap) : 0;
+    for (size_t i = 0; i < n; i++)
+        sum += rates[i];
+    row->seconds = (double)end / 1e9;
+    if (end)
+        row->pods_per_s = (double)x->n_bound * 1e9 / (double)end;
+    row->sampled = n ? sum / (double)n : row->pods_per_s;
+    struct bh_bench_item *it =
+        bh_bench_item(r, end ? "SchedulingThroughput" : "", "pods/s", name); /* as upstream */
+    if (n)
+        bh_bench_put_quantiles(it, row->sampled, rates, n);
+    else if (end)
+        bh_bench_put(it, "Average", row->sampled);
+    if (end)
+        bh_bench_put(bh_bench_item(r, "berth_throughput", "pods/s", name), "Average",
+                     row->pods_per_s);
+    free(rates);
+}
+
+/* The scheduler hears of a binding after the watch does: its last attempts get a moment to end. */
+static bool read_after(struct bh_bench_pipeline *p, struct bh_buf *after)
+{
+    const char *before = bh_buf_str(&p->before);
+    int code, rc = -1;
+
+    for (unsigned i = 0; i < READS; i++) {
+        rc = bh_bench_ask_scheduler(p, "/metrics", &code, after, NULL);
+        if (rc < 0 || bh_bench_growth(before, bh_buf_str(after), ATTEMPT_ENDS) >=
+                          bh_bench_growth(before, bh_buf_str(after), ATTEMPTS))
+            break;
+        (void)bh_up_pump(p->up);
+    }
+    return rc >= 0;
+}
+
+void bh_bench_collect_pipeline(struct bh_bench_world *w, const char *name, struct bh_bench_row *row)
+{
+    struct bh_bench_pipeline *p = w->d;
+    struct bh_bench_report *r = w->report;
+    double seconds = (double)(bh_mono_ns() - w->window.began_wall_ns) / 1e9;
+    double pods = (double)w->window.n_bound, us = 0;
+    struct bh_buf after = {0};
+
+    see_memory(p);
+    throughput(r, &w->window, name, row);
+    for (unsigned i = 0; i <= p->up->n; i++)
+        if (runs(p, i))
+            put_process(w, name, i, pods, row);
+    for (unsigned i = 0; i < BH_BENCH_PROCESSES; i++)
+        us += row->cpu_us[i];
+    struct bh_bench_item *it = bh_bench_item(r, "berth_cpu_per_pod", "us", name);
+    bh_bench_item_label(r, it, "process", "all");
+    bh_bench_put(it, "Average", us);
+    if (!p->up->stopping && p->trouble_rc != -ECHILD && read_after(p, &after)) {
+        const char *before = bh_buf_str(&p->before), *now = bh_buf_str(&after);
+        bh_bench_put_histograms(r, w->target->test_case->collectors, before, now, name);
+        row->attempts = (uint64_t)BH_MAX(bh_bench_growth(before, now, ATTEMPTS), 0);
+    }
+    bh_buf_fini(&after);
+    for (unsigned i = 0; i < p->up->n; i++)
+        if (process_of(p, i) == BH_BENCH_SCHEDULER)
+            bh_bench_put_memory(r, name, &p->memory[i], seconds);
+}

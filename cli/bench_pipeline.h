@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * cli/bench_pipeline.h - the pipeline mode's cluster and its client; private to cli/bench*.c
+ *
+ * One connection carries all writes, pipelined, so the server sees them in the order of the calls;
+ * another one is a watch of the pods that have a node (field selector spec.nodeName!=), from which
+ * every count of bound pods and every rate comes.
+ */
+#ifndef BH_BENCH_PIPELINE_H
+#define BH_BENCH_PIPELINE_H
+
+#include "cli/bench_measure.h"
+#include "cli/cluster.h"
+#include "cli/up.h"
+#include "common/http/burst.h"
+#include "common/k8s/codec.h"
+
+#define BH_BENCH_CHILDREN BH_UP_CHILDREN
+
+struct bh_bench_call; /* a request on its way */
+struct bh_world;
+struct bh_bench_pipeline {
+    struct bh_up *up;
+    struct bh_bench_setup setup;
+    uv_timer_t timer; /* the loop wakes up */
+    /* writes */
+    struct bh_burst *burst;
+    struct bh_bench_call *idle; /* for the next requests */
+    size_t in_flight;
+    struct bh_err trouble; /* first refusal, or what happened to the cluster */
+    int trouble_rc;
+    int64_t list_ns; /* what the last LIST took */
+    /* the watch */
+    struct bh_cluster api;
+    bool has_api, watching, closing;
+    struct bh_watch_reader *reader;
+    /* allocResourceClaims: the cluster's devices and claims, copied at its first call */
+    struct bh_world *copy;
+    /* of the window */
+    uint64_t cpu_ns[BH_BENCH_CHILDREN + 1]; /* of each child; the last: our own */
+    struct bh_bench_memory memory[BH_BENCH_CHILDREN + 1];
+    uint64_t memory_ns;   /* when it was seen last */
+    struct bh_buf before; /* the scheduler's metrics */
+};
+
+/* ---- bench_client.c ----------------------------------------------------------------------------
+ */
+void bh_bench_client_init(struct bh_bench_pipeline *p); /* first: the loop wakes up */
+/* Connects; from then on pods are watched. */
+int bh_bench_client_open(struct bh_bench_world *w, struct bh_err *err);
+void bh_bench_client_close(struct bh_bench_world *w);
+/* Runs the loop once, for 5 ms at most, and what is due. What is wrong with the cluster, or with an
+ * earlier request. */
+int bh_bench_pump(struct bh_bench_world *w, struct bh_err *err);
+/* Until every request has its answer. */
+int bh_bench_client_flush(struct bh_bench_world *w, struct bh_err *err);
+struct bh_bench_request {
+    const char *method, *path, *content_type;
+    struct bh_str body;
+    bool may_exist; /* 409 is no error */
+    bool may_fail;  /* nobody asks what came of it */
+    bool redraw;    /* 409: sent again when the server draws the name */
+};
+/* Goes out with the loop's next turn; waits while there are too many on the wire. */
+int bh_bench_send(struct bh_bench_world *w, const struct bh_bench_request *q, struct bh_err *err);
+/* Waits for the answer, into body. *ret_code: as HTTP has it. */
+int bh_bench_ask(struct bh_bench_world *w, const struct bh_bench_request *q, int *ret_code,
+                 struct bh_buf *body, struct bh_err *err);
+/* "/api/v1/namespaces/NS/pods/NAME/SUB"; ns, name, sub NULL or "" = left out. */
+void bh_bench_path(struct bh_buf *out, const struct bh_sim_type *t, const char *ns,
+                   const char *name, const char *sub);
+/* GET from the scheduler's own socket. */
+int bh_bench_ask_scheduler(struct bh_bench_pipeline *p, const char *path, int *ret_code,
+                           struct bh_buf *body, struct bh_err *err);
+/* What a Status says. */
+int bh_bench_refused(const struct bh_bench_request *q, int code, struct bh_str body,
+                     struct bh_err *err);
+
+/* ---- bench_pipeline_claims.c -------------------------------------------------------------------
+ */
+int bh_bench_pipeline_allocate(struct bh_bench_world *w, const char *ns, const char *claim,
+                               struct bh_err *err);
+void bh_bench_pipeline_forget_copy(struct bh_bench_pipeline *p);
+
+/* ---- bench_measure_pipeline.c ------------------------------------------------------------------
+ */
+void bh_bench_begin_pipeline(struct bh_bench_world *w);
+void bh_bench_look_at_memory(struct bh_bench_world *w); /* twice a second */
+void bh_bench_collect_pipeline(struct bh_bench_world *w, const char *name,
+                               struct bh_bench_row *row);
+/* bench_histograms.c: items of metricsCollectorConfig (NULL = upstream's default list) from what
+ * the scheduler's metrics grew by. */
+void bh_bench_put_histograms(struct bh_bench_report *r, const struct bh_json *collectors,
+                             const char *before, const char *after, const char *name);
+/* What a counter grew by, over all its labels. */
+double bh_bench_growth(const char *before, const char *after, const char *counter);
+#endif

@@ -1,0 +1,356 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * cli/bench_pods.c - operations about pods: createPods, barrier
+ *
+ * Upstream: test/integration/scheduler_perf/{operations,executor,scheduler_perf}.go; differences:
+ * in engine mode all pods of an operation are there before the first of them is tried; waiting ends
+ * with the event (pipeline mode: at most 10 ms after it), not with a poll once a second.
+ */
+#include <errno.h>
+#include <inttypes.h>
+
+#include "cli/bench_ops.h"
+
+#define WAIT_NS (INT64_C(600) * 1000000000) /* without one more pod that gets a node */
+
+static const struct bh_sim_type *pods_type(void)
+{
+    return bh_sim_type_find("", "v1", "pods");
+}
+
+/* ---- waiting -----------------------------------------------------------------------------------
+ */
+
+struct bh_bench_wait bh_bench_wait_begin(struct bh_bench_world *w, int64_t until_ns)
+{
+    return (struct bh_bench_wait){
+        .progress_ns = w->driver->now(w), .until_ns = until_ns, .bound = w->bound};
+}
+
+int bh_bench_wait_step(struct bh_bench_world *w, struct bh_bench_wait *x, bool *ret_idle,
+                       struct bh_err *err)
+{
+    int64_t give_up = x->progress_ns + WAIT_NS;
+    int rc = w->driver->advance(w, x, BH_MIN(give_up, x->until_ns), ret_idle, err);
+
+    if (rc < 0)
+        return rc;
+    int64_t now = w->driver->now(w);
+    if (w->bound != x->bound) {
+        x->bound = w->bound;
+        x->progress_ns = now;
+    }
+    if (now >= x->until_ns)
+        return 0;
+    if (now - x->progress_ns >= WAIT_NS)
+        return bh_err_set(err, -ETIMEDOUT, "no pod got a node for ten minutes");
+    return 1;
+}
+
+/* counter: pods of the namespace that have a node, or got one since the start. */
+static int wait_for(struct bh_bench_world *w, const struct bh_bench_namespace *ns,
+                    const int64_t *counter, int64_t wanted, int64_t until_ns, struct bh_err *err)
+{
+    struct bh_bench_wait x = bh_bench_wait_begin(w, until_ns);
+    int64_t from = *counter;
+    int rc = 1;
+    bool idle;
+
+    w->total = (size_t)BH_MAX(wanted - from, 0);
+    while (rc > 0 && *counter < wanted) {
+        rc = bh_bench_wait_step(w, &x, &idle, err);
+        w->done = (size_t)BH_MAX(*counter - from, 0);
+    }
+    if (rc == -ETIMEDOUT)
+        bh_err_prefix(err, rc, "namespace %s: %" PRId64 " of %" PRId64 " pods have a node",
+                      ns->name, *counter, wanted);
+    return BH_MIN(rc, 0);
+}
+
+/* ---- createPods --------------------------------------------------------------------------------
+ */
+
+static const char base_pod[] =
+    "{\"apiVersion\":\"v1\",\"kind\":\"Pod\",\"metadata\":{\"generateName\":\"pod-\"},\"spec\":"
+    "{\"containers\":[{\"name\":\"pause\",\"image\":\"registry.k8s.io/pause:3.10.1\",\"ports\":"
+    "[{\"containerPort\":80}],\"resources\":{\"limits\":{\"cpu\":\"100m\",\"memory\":\"500Mi\"},"
+    "\"requests\":{\"cpu\":\"100m\",\"memory\":\"500Mi\"}}}]}}";
+
+struct maker { /* of pods, and of the volumes that go with them */
+    struct bh_bench_world *w;
+    const struct bh_bench_step *s;
+    const char *ns;
+    struct bh_bench_template pod, pv, pvc;
+    bool volumes;
+};
+
+/* A volume that belongs to claim number .Index: its only one. */
+static int edit_pod(void *arg, struct bh_arena *a, struct bh_json *pod, struct bh_err *err)
+{
+    struct maker *m = arg;
+
+    if (!bh_streq(bh_json_get_text(pod, "kind"), "Pod"))
+        return bh_err_set(err, -EINVAL, "kind: must be Pod");
+    if (m->volumes)
+        bh_json_set(a, bh_json_obj_at(a, pod, "spec"), "volumes",
+                    bh_bench_literal(a, "[{\"name\":\"vol\",\"persistentVolumeClaim\":"
+                                        "{\"claimName\":\"pvc-{{.Index}}\"}}]"));
+    return 0;
+}
+
+/* Claim and volume number .Index, bound to each other before the pod is there. */
+static int edit_claim(void *arg, struct bh_arena *a, struct bh_json *o, struct bh_err *err)
+{
+    const struct maker *m = arg;
+
+    if (!bh_streq(bh_json_get_text(o, "kind"), "PersistentVolumeClaim"))
+        return bh_err_set(err, -EINVAL, "kind: must be PersistentVolumeClaim");
+    bh_json_set_str(a, bh_json_obj_at(a, o, "metadata"), "name", "pvc-{{.Index}}");
+    bh_json_set_str(a, bh_json_obj_at(a, o, "spec"), "volumeName",
+                    bh_arena_printf(a, "%s-vol-{{.Index}}", m->ns));
+    bh_json_set_str(a, bh_json_obj_at(a, o, "status"), "phase", "Bound");
+    return 0;
+}
+
+static int edit_volume(void *arg, struct bh_arena *a, struct bh_json *o, struct bh_err *err)
+{
+    const struct maker *m = arg;
+    const char *name = bh_arena_printf(a, "%s-vol-{{.Index}}", m->ns);
+    struct bh_json *spec = bh_json_obj_at(a, o, "spec"), *source;
+
+    if (!bh_streq(bh_json_get_text(o, "kind"), "PersistentVolume"))
+        return bh_err_set(err, -EINVAL, "kind: must be PersistentVolume");
+    bh_json_set_str(a, bh_json_obj_at(a, o, "metadata"), "name", name);
+    source = bh_json_get(spec, "awsElasticBlockStore");
+    if (source)
+        bh_json_set_str(a, source, "volumeID", "vol-{{.Index}}");
+    source = bh_json_get(spec, "csi");
+    if (source)
+        bh_json_set_str(a, source, "volumeHandle", name);
+    struct bh_json *ref = bh_json_obj_at(a, spec, "claimRef");
+    bh_json_set_str(a, ref, "kind", "PersistentVolumeClaim");
+    bh_json_set_str(a, ref, "apiVersion", "v1");
+    bh_json_set_str(a, ref, "namespace", m->ns);
+    bh_json_set_str(a, ref, "name", "pvc-{{.Index}}");
+    bh_json_set_str(a, bh_json_obj_at(a, o, "status"), "phase", "Bound");
+    return 0;
+}
+
+static int maker_init(struct maker *m, struct bh_bench_world *w, const struct bh_bench_step *s,
+                      const char *ns, struct bh_err *err)
+{
+    const char *path = s->pod_template ? s->pod_template : w->target->test_case->default_pod;
+    int rc = 0;
+
+    *m = (struct maker){.w = w, .s = s, .ns = ns, .volumes = s->pvc_template && s->pv_template};
+    if (m->volumes)
+        rc = bh_bench_open_template(w, s->pvc_template, true, edit_claim, m, &m->pvc, err);
+    if (rc >= 0 && m->volumes)
+        rc = bh_bench_open_template(w, s->pv_template, true, edit_volume, m, &m->pv, err);
+    if (rc >= 0 && path)
+        rc = bh_bench_open_template(w, path, false, edit_pod, m, &m->pod, err);
+    else if (rc >= 0)
+        rc = bh_bench_template_init(&m->pod, "pod", base_pod, true, edit_pod, m, err);
+    return rc;
+}
+
+static void maker_fini(struct maker *m)
+{
+    bh_bench_template_fini(&m->pod);
+    bh_bench_template_fini(&m->pv);
+    bh_bench_template_fini(&m->pvc);
+}
+
+/* The object, and its status as a second write. */
+static int make_bound(struct maker *m, const struct bh_bench_template *t, const char *ns,
+                      const char *name, int64_t i, struct bh_err *err)
+{
+    struct bh_bench_world *w = m->w;
+    int rc = bh_bench_object(w, t, i, m->s->count, err);
+
+    if (rc >= 0)
+        rc = bh_bench_create(w, t, ns, false, err);
+    if (rc >= 0)
+        rc = w->driver->update(w, t->type, ns, name, "status",
+                               (struct bh_str){w->text.p, w->text.n}, err);
+    return rc < 0 ? bh_err_prefix(err, rc, "%s", t->path) : 0;
+}
+
+static int make_volume(struct maker *m, int64_t i, struct bh_err *err)
+{
+    char claim[32], volume[300];
+
+    snprintf(claim, sizeof claim, "pvc-%" PRId64, i);
+    snprintf(volume, sizeof volume, "%s-vol-%" PRId64, m->ns, i);
+    int rc = make_bound(m, &m->pvc, m->ns, claim, i, err);
+    return rc < 0 ? rc : make_bound(m, &m->pv, "", volume, i, err);
+}
+
+static int make_pods(struct maker *m, struct bh_err *err)
+{
+    struct bh_bench_world *w = m->w;
+    int rc = 0;
+
+    w->total = (size_t)m->s->count;
+    for (int64_t i = 0; i < m->s->count && rc >= 0; i++) {
+        w->done = (size_t)i;
+        if (m->volumes)
+            rc = make_volume(m, i, err);
+        if (rc >= 0)
+            rc = bh_bench_object(w, &m->pod, i, m->s->count, err);
+        if (rc >= 0)
+            rc = bh_bench_create(w, &m->pod, m->ns, true, err);
+        if (rc >= 0)
+            rc = w->driver->settle(w, err);
+    }
+    return rc;
+}
+
+static int steady(struct maker *m, struct bh_bench_namespace *ns, struct bh_err *err)
+{
+    struct bh_bench_world *w = m->w;
+    int64_t until_ns = w->driver->now(w) + m->s->duration_ns, began = ns->bound;
+    int rc = 0;
+
+    while (rc >= 0 && w->driver->now(w) < until_ns) {
+        int64_t from = ns->bound;
+        rc = make_pods(m, err);
+        if (rc >= 0)
+            rc = wait_for(w, ns, &ns->bound, from + m->s->count, until_ns, err);
+        if (rc >= 0 && w->driver->now(w) < until_ns)
+            rc = w->driver->remove_pods(w, m->ns, NULL, true, err);
+    }
+    if (rc >= 0 && ns->bound == began)
+        rc = bh_err_set(err, -ETIMEDOUT, "no pod got a node in all of the steady state");
+    return rc;
+}
+
+/* The window outlives the operation when that fails. */
+static int begin_window(struct bh_bench_world *w, const char *ns, struct bh_err *err)
+{
+    struct bh_arena *a = &w->report->arena;
+    struct bh_json *list = bh_json_new(a, BH_JSON_ARRAY);
+
+    bh_json_push(list, bh_json_new_cstr(a, ns));
+    return bh_bench_window_begin(w, bh_arena_strdup(a, ns), list, NULL, err);
+}
+
+int bh_bench_create_pods(struct bh_bench_world *w, const struct bh_bench_step *s,
+                         struct bh_err *err)
+{
+    BH_CLEANUP(bh_freep)
+    char *ns = s->namespace_ ? bh_strdup(s->namespace_) : bh_asprintf("namespace-%u", s->index);
+    struct maker m;
+    int rc = bh_bench_know_namespace(w, ns, false, err);
+
+    if (rc < 0)
+        return rc;
+    struct bh_bench_namespace *known = bh_bench_namespace(w, ns);
+    rc = maker_init(&m, w, s, ns, err);
+    if (rc >= 0 && s->collect)
+        rc = begin_window(w, ns, err);
+    if (rc >= 0 && s->steady) {
+        rc = steady(&m, known, err);
+    } else if (rc >= 0) {
+        rc = make_pods(&m, err);
+        if (s->skip_wait)
+            known->expected += s->count;
+        else if (rc >= 0)
+            rc = wait_for(w, known, &known->scheduled, s->count, INT64_MAX, err);
+    }
+    if (rc >= 0)
+        rc = w->driver->settle(w, err);
+    if (rc >= 0 && s->collect)
+        bh_bench_window_end(w);
+    maker_fini(&m);
+    return rc;
+}
+
+/* ---- barrier -----------------------------------------------------------------------------------
+ */
+
+struct tally {
+    int64_t n;
+    bool attempted;
+};
+
+static void count_one(void *arg, const struct bh_bench_seen *o)
+{
+    struct tally *t = arg;
+
+    t->n += o->bound || (t->attempted && o->attempted);
+}
+
+/* Pods that the barrier waits for. */
+static int count_pods(struct bh_bench_world *w, const struct bh_bench_namespace *ns,
+                      const struct bh_bench_step *s, bool attempted, int64_t *ret,
+                      struct bh_err *err)
+{
+    struct tally t = {.attempted = attempted};
+    int rc = 0;
+
+    if (!attempted && !s->selector)
+        t.n = ns->scheduled;
+    else
+        rc = w->driver->list(w, pods_type(), ns->name, s->selector, count_one, &t, err);
+    *ret = t.n;
+    return rc;
+}
+
+static int barrier_for(struct bh_bench_world *w, const struct bh_bench_namespace *ns,
+                       const struct bh_bench_step *s, bool attempted, struct bh_err *err)
+{
+    struct bh_bench_wait x = bh_bench_wait_begin(w, INT64_MAX);
+    int64_t have;
+    int rc = count_pods(w, ns, s, attempted, &have, err);
+    bool idle;
+
+    rc = rc < 0 ? rc : 1;
+    w->total = (size_t)ns->expected;
+    while (rc > 0 && have < ns->expected) {
+        rc = bh_bench_wait_step(w, &x, &idle, err);
+        if (rc <= 0 || (!idle && (attempted || s->selector)))
+            continue;
+        rc = count_pods(w, ns, s, attempted, &have, err);
+        rc = rc < 0 ? rc : 1;
+        w->done = (size_t)have;
+    }
+    if (rc == -ETIMEDOUT)
+        bh_err_prefix(err, rc, "namespace %s: %" PRId64 " of %" PRId64 " pods are %s", ns->name,
+                      have, ns->expected, attempted ? "attempted" : "scheduled");
+    return BH_MIN(rc, 0);
+}
+
+static bool named(const struct bh_json *list, const char *ns)
+{
+    bh_json_each (m, list) {
+        if (bh_streq(m->s.p, ns))
+            return true;
+    }
+    return !list || !list->c.n;
+}
+
+int bh_bench_barrier(struct bh_bench_world *w, const struct bh_bench_step *s, struct bh_err *err)
+{
+    bool attempted = s->stage && bh_streq(s->stage, "Attempted");
+    int rc = w->driver->flush(w, err);
+    struct bh_map_entry *e;
+
+    bh_json_each (m, rc >= 0 ? s->namespaces : NULL) {
+        if (rc >= 0 && !bh_bench_namespace(w, m->s.p)->known)
+            rc = bh_err_set(err, -EINVAL, "namespaces: no pods were created in \"%s\"", m->s.p);
+    }
+    for (size_t it = 0; rc >= 0 && (e = bh_map_next(&w->namespaces, &it));) {
+        const struct bh_bench_namespace *ns = e->value;
+        if (ns->known && named(s->namespaces, ns->name))
+            rc = barrier_for(w, ns, s, attempted, err);
+    }
+    for (size_t it = 0; rc >= 0 && !attempted && (e = bh_map_next(&w->namespaces, &it));) {
+        struct bh_bench_namespace *ns = e->value;
+        if (ns->known && named(s->namespaces, ns->name)) {
+            ns->known = false;
+            ns->expected = 0;
+        }
+    }
+    return rc;
+}

@@ -1,0 +1,315 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * cli/bench_scale.c - `berth bench scale`: the command, and the two processes of each size
+ */
+#include "cli/bench_scale.h"
+
+#include <errno.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static const struct bh_opt_usage usage = {
+    .program = "berth bench scale",
+    .synopsis = "[flags]",
+    .about =
+        "Measures how decisions, memory and starts grow with the cluster. For each number of nodes "
+        "two processes do what berth-watcher and berth-scheduler do with a snapshot in shared "
+        "memory: one compiles and publishes made-up nodes and pods, the other attaches, decides "
+        "pods of many templates, and sees each of them bound, and an older one deleted, through "
+        "the change log. A million nodes with two million pods need about 6 GiB of memory, 2 of "
+        "them in /dev/shm.",
+    .examples = "  berth bench scale\n"
+                "  berth bench scale --nodes 5000,50000 --decisions 100000 -o json\n"
+                "  berth bench scale --nodes 5000,50000,100000,1000000 --plot growth.svg\n"
+                "  berth bench scale --nodes 100000 --only plain --clock cpu\n",
+    .exits = "  0  measured\n"
+             "  1  a size could not be measured (memory, /dev/shm), or a file not be written\n"
+             "  2  wrong usage\n",
+};
+
+struct run {
+    struct bh_scale_options o;
+    struct bh_opt_list sizes;
+    int64_t templates, decisions, pods_per_node, zones, seed;
+    const char *output, *clock, *tie_break, *plot, *report;
+    struct bh_scale_result *results;
+    uint32_t n_results;
+    struct bh_progress progress;
+};
+
+/* ---- one size ----------------------------------------------------------------------------------
+ */
+
+typedef int part_fn(const struct bh_scale_options *o, uint32_t nodes, const char *runtime_dir,
+                    int out, int peer);
+struct child {
+    pid_t pid;
+    int out; /* its result comes here */
+};
+
+static void on_signal(int sig)
+{
+    (void)sig;
+    bh_scale_stopped = 1;
+}
+
+/* No restarting of system calls: who reads shall notice. */
+static void catch_signals(void)
+{
+    static const int signals[] = {SIGINT, SIGTERM, SIGHUP};
+    struct sigaction sa = {.sa_handler = on_signal};
+
+    for (size_t i = 0; i < BH_ARRAY_LEN(signals); i++)
+        sigaction(signals[i], &sa, NULL);
+}
+
+/* theirs, ours: ends of the socket between the two parts. */
+static int start(struct child *c, part_fn *fn, const struct run *r, uint32_t nodes,
+                 const char *runtime_dir, int theirs, int ours)
+{
+    int fd[2];
+
+    if (pipe(fd) < 0)
+        return -errno;
+    fflush(stdout);
+    c->pid = fork();
+    if (c->pid == 0) {
+        close(fd[0]);
+        if (ours >= 0)
+            close(ours);
+        signal(SIGPIPE, SIG_IGN);
+        if (fn == bh_scale_decide) /* it has nothing to clean up */
+            signal(SIGTERM, SIG_DFL);
+        prctl(PR_SET_PDEATHSIG, SIGTERM);
+        _exit(fn(&r->o, nodes, runtime_dir, fd[1], theirs));
+    }
+    int rc = c->pid < 0 ? -errno : 0;
+    close(fd[1]);
+    c->out = fd[0];
+    return rc;
+}
+
+/* 0, or -EIO: it has said why. */
+static int finish(struct child *c)
+{
+    int status = 0;
+
+    if (c->out >= 0)
+        close(c->out);
+    if (c->pid > 0 && bh_scale_stopped)
+        kill(c->pid, SIGTERM);
+    while (c->pid > 0 && waitpid(c->pid, &status, 0) < 0 && errno == EINTR)
+        ;
+    if (c->pid > 0 && WIFSIGNALED(status) && !bh_scale_stopped)
+        fprintf(stderr, "%s: a process died of signal %d (%s)\n", usage.program, WTERMSIG(status),
+                strsignal(WTERMSIG(status)));
+    return c->pid > 0 && WIFEXITED(status) && WEXITSTATUS(status) == BH_EXIT_OK ? 0 : -EIO;
+}
+
+static void say(struct run *r, uint32_t i, unsigned step, const char *what)
+{
+    bh_progress_draw(&r->progress, 2 * i + step, 2 * r->o.n_sizes, "%u nodes: %s", r->o.nodes[i],
+                     what);
+}
+
+static int both(struct run *r, uint32_t i, const char *runtime_dir, struct bh_scale_result *ret)
+{
+    struct child w = {.out = -1}, s = {.out = -1};
+    int pair[2], rc;
+
+    ret->nodes = r->o.nodes[i];
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) < 0)
+        return -errno;
+    say(r, i, 0, "building the snapshot");
+    rc = start(&w, bh_scale_watch, r, ret->nodes, runtime_dir, pair[0], pair[1]);
+    close(pair[0]);
+    if (rc == 0 && !bh_scale_read(w.out, &ret->w, sizeof(ret->w)))
+        rc = -EIO;
+    say(r, i, 1, "deciding");
+    if (rc == 0)
+        rc = start(&s, bh_scale_decide, r, ret->nodes, runtime_dir, pair[1], -1);
+    close(pair[1]);
+    if (rc == 0 && !bh_scale_read(s.out, &ret->s, sizeof(ret->s)))
+        rc = -EIO;
+    int rc_s = finish(&s), rc_w = finish(&w);
+    return rc < 0 ? rc : BH_MIN(rc_s, rc_w);
+}
+
+static int run_all(struct run *r)
+{
+    char dir[] = "/tmp/berth-scale-XXXXXX";
+    int rc = 0;
+
+    if (!mkdtemp(dir)) {
+        fprintf(stderr, "%s: %s: %s\n", usage.program, dir, strerror(errno));
+        return -errno;
+    }
+    r->results = bh_calloc(r->o.n_sizes, sizeof(*r->results));
+    for (uint32_t i = 0; i < r->o.n_sizes && rc == 0; i++) {
+        rc = both(r, i, dir, &r->results[i]);
+        r->n_results += rc == 0;
+    }
+    bh_progress_end(&r->progress);
+    if (bh_scale_stopped)
+        fprintf(stderr, "%s: stopped\n", usage.program);
+    rmdir(dir);
+    return rc;
+}
+
+/* ---- results -----------------------------------------------------------------------------------
+ */
+
+static int write_plots(const struct run *r, const char *path, bool html)
+{
+    struct bh_buf out = {0};
+
+    if (!path)
+        return 0;
+    bh_scale_plots(&r->o, r->results, r->n_results, html, &out);
+    int rc = bh_write_file(path, out.p, out.n, 0644);
+    if (rc < 0)
+        fprintf(stderr, "%s: %s: %s\n", usage.program, path, strerror(-rc));
+    bh_buf_fini(&out);
+    return rc;
+}
+
+static int print(const struct run *r)
+{
+    struct bh_buf out = {0};
+
+    if (bh_streq(r->output, "json"))
+        bh_scale_json(&r->o, r->results, r->n_results, &out);
+    else
+        bh_scale_table(&r->o, r->results, r->n_results, &out);
+    fputs(bh_buf_str(&out), stdout);
+    bh_buf_fini(&out);
+    int rc = write_plots(r, r->plot, false);
+    return BH_MIN(rc, write_plots(r, r->report, true));
+}
+
+/* ---- command line ------------------------------------------------------------------------------
+ */
+
+static int check_number(const char *flag, int64_t v, int64_t min, int64_t max, uint32_t *ret,
+                        struct bh_err *err)
+{
+    if (v < min || v > max)
+        return bh_err_set(err, -EINVAL, "invalid value \"%lld\" for --%s: from %lld to %lld",
+                          (long long)v, flag, (long long)min, (long long)max);
+    *ret = (uint32_t)v;
+    return 0;
+}
+
+static int check_sizes(struct run *r, struct bh_err *err)
+{
+    if (r->sizes.n > BH_SCALE_SIZES_MAX)
+        return bh_err_set(err, -EINVAL, "invalid value for --nodes: at most %u sizes",
+                          BH_SCALE_SIZES_MAX);
+    for (size_t i = 0; i < r->sizes.n; i++) {
+        char *end;
+        errno = 0;
+        long long v = strtoll(r->sizes.v[i], &end, 10);
+        if (end == r->sizes.v[i] || *end || errno || v < 1 || v > 4000000)
+            return bh_err_set(err, -EINVAL,
+                              "invalid value \"%s\" for --nodes: numbers from 1 to 4000000",
+                              r->sizes.v[i]);
+        if (i && v <= r->o.nodes[i - 1])
+            return bh_err_set(err, -EINVAL, "invalid value for --nodes: must rise");
+        r->o.nodes[r->o.n_sizes++] = (uint32_t)v;
+    }
+    return r->o.n_sizes ? 0 : bh_err_set(err, -EINVAL, "invalid value for --nodes: empty");
+}
+
+static int check_only(struct run *r, struct bh_err *err)
+{
+    for (unsigned k = 0; k < BH_SCALE_KINDS; k++)
+        if (!r->o.only || bh_streq(r->o.only, bh_scale_kind_names[k]))
+            return 0;
+    return bh_err_set(err, -EINVAL,
+                      "invalid value \"%s\" for --only: plain, zone selector, tolerates, prefers, "
+                      "zone spread or anti-affinity",
+                      r->o.only);
+}
+
+static int check_flags(struct run *r, struct bh_err *err)
+{
+    int rc = check_sizes(r, err);
+
+    if (rc == 0)
+        rc = check_number("templates", r->templates, 1, 10000, &r->o.templates, err);
+    if (rc == 0)
+        rc = check_number("decisions", r->decisions, 1, 50000000, &r->o.decisions, err);
+    if (rc == 0)
+        rc = check_number("pods-per-node", r->pods_per_node, 0, 100, &r->o.pods_per_node, err);
+    if (rc == 0)
+        rc = check_number("zones", r->zones, 1, 10000, &r->o.zones, err);
+    if (rc == 0)
+        rc = check_only(r, err);
+    if (rc < 0)
+        return rc;
+    if ((uint64_t)r->o.nodes[r->o.n_sizes - 1] * r->o.pods_per_node + r->o.decisions > 99000000)
+        return bh_err_set(err, -EINVAL, "more than 99,000,000 pods");
+    if (!bh_streq(r->output, "table") && !bh_streq(r->output, "json"))
+        return bh_err_set(err, -EINVAL, "invalid value \"%s\" for --output: table or json",
+                          r->output);
+    if (!bh_streq(r->clock, "wall") && !bh_streq(r->clock, "cpu"))
+        return bh_err_set(err, -EINVAL, "invalid value \"%s\" for --clock: wall or cpu", r->clock);
+    if (!bh_streq(r->tie_break, "random") && !bh_streq(r->tie_break, "first"))
+        return bh_err_set(err, -EINVAL, "invalid value \"%s\" for --tie-break: random or first",
+                          r->tie_break);
+    r->o.cpu = bh_streq(r->clock, "cpu");
+    r->o.tie_break = bh_streq(r->tie_break, "first") ? BH_TIE_FIRST : BH_TIE_RANDOM;
+    r->o.seed = (uint64_t)r->seed;
+    return 0;
+}
+
+int bh_bench_scale(int argc, char **argv)
+{
+    static const char *const sizes[] = {"5000", "50000", "100000"};
+    struct run r = {.sizes = {(const char **)(uintptr_t)sizes, BH_ARRAY_LEN(sizes)},
+                    .templates = 100,
+                    .decisions = 50000,
+                    .pods_per_node = 2,
+                    .zones = 10,
+                    .seed = 1,
+                    .output = "table",
+                    .clock = "wall",
+                    .tie_break = "random"};
+    const struct bh_opt table[] = {
+        {"nodes", 0, BH_OPT_STRLIST, &r.sizes, "N,...", "sizes of the cluster, rising"},
+        {"pods-per-node", 0, BH_OPT_INT, &r.pods_per_node, "N", "that run already"},
+        {"templates", 0, BH_OPT_INT, &r.templates, "N", "kinds of pods that differ for plugins"},
+        {"only", 0, BH_OPT_STR, &r.o.only, "KIND",
+         "plain, zone selector, tolerates, prefers, zone spread or anti-affinity: templates of "
+         "this kind alone, instead of 72, 12, 8, 4, 2 and 2 of a hundred"},
+        {"zones", 0, BH_OPT_INT, &r.zones, "N", "the nodes are in"},
+        {"decisions", 0, BH_OPT_INT, &r.decisions, "N", "that are measured at each size"},
+        {"clock", 0, BH_OPT_STR, &r.clock, "wall|cpu",
+         "what decisions are timed by; cpu (of the thread) for a machine that is busy"},
+        {"tie-break", 0, BH_OPT_STR, &r.tie_break, "random|first", "among nodes of equal score"},
+        {"seed", 0, BH_OPT_INT, &r.seed, "N", "of templates and ties"},
+        {"verify", 0, BH_OPT_BOOL, &r.o.verify, NULL,
+         "decide on both paths of the engine and stop at a difference (times mean nothing then)"},
+        {"output", 'o', BH_OPT_STR, &r.output, "table|json", "form of the result"},
+        {"plot", 0, BH_OPT_STR, &r.plot, "FILE.svg", "also draw the growth curves"},
+        {"report", 0, BH_OPT_STR, &r.report, "FILE.html", "also write a page with both"},
+        {0}};
+    struct bh_err err = {0};
+    int rc = bh_opt_parse(table, &usage, argc, argv, NULL, &err);
+
+    if (rc > 0)
+        return BH_EXIT_OK;
+    if (rc == 0)
+        rc = check_flags(&r, &err);
+    if (rc < 0)
+        return bh_cli_usage_error(usage.program, &err);
+    bh_progress_init(&r.progress);
+    catch_signals();
+    rc = run_all(&r);
+    if (r.n_results && print(&r) < 0)
+        rc = -EIO;
+    free(r.results);
+    return rc < 0 ? BH_EXIT_FAIL : BH_EXIT_OK;
+}

@@ -1,0 +1,270 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * cli/up_cluster.c - a whole Berth on this machine, for `berth up` and `berth bench`
+ *
+ * Owns:       the runtime directory when it made it, and the built-in server's kubeconfig.
+ * Invariants: stopping goes in reverse order of starting; what we made in the file system goes with
+ * us.
+ * Runs in:    the loop that bh_up_open made.
+ */
+#include "cli/up.h"
+#include "scheduler/decisions/recorder.h"
+#include <arpa/inet.h>
+#include <dirent.h>
+#include <errno.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#define START_WAIT_NS UINT64_C(20000000000)
+#define FRONT_PORT    10259 /* kube-scheduler's */
+
+/* ---- runtime directory -------------------------------------------------------------------------
+ */
+
+static int make_dir(struct bh_up *u, const char *wanted, struct bh_err *err)
+{
+    const char *base = getenv("XDG_RUNTIME_DIR");
+    int n;
+
+    if (wanted)
+        return bh_runtime_dir(wanted, u->dir, err);
+    if (!base || !*base || access(base, W_OK) != 0)
+        base = getenv("TMPDIR");
+    if (!base || !*base)
+        base = "/tmp";
+    n = snprintf(u->dir, sizeof(u->dir), "%s/berth-up-XXXXXX", base);
+    if (n < 0 || (size_t)n >= sizeof(u->dir) - 24)
+        return bh_err_set(err, -ENAMETOOLONG, "runtime directory below \"%s\": path too long",
+                          base);
+    if (!mkdtemp(u->dir))
+        return bh_err_set(err, -errno, "could not make a runtime directory below \"%s\": %s", base,
+                          strerror(errno));
+    u->made_dir = true;
+    return 0;
+}
+
+/* The scheduler's file, which the page may change: a copy, never the one that was given. */
+static void own_config_path(const struct bh_up *u, char out[static 160])
+{
+    snprintf(out, 160, "%s/scheduler.yaml", u->dir);
+}
+
+static int copy_config(struct bh_up *u, const char *from, struct bh_err *err)
+{
+    static const char nothing[] = "apiVersion: kubescheduler.config.k8s.io/v1\n"
+                                  "kind: KubeSchedulerConfiguration\n";
+    BH_CLEANUP(bh_freep) char *text = NULL;
+    size_t n = sizeof(nothing) - 1;
+    char path[160];
+    int rc = from ? bh_read_file(from, (size_t)4 << 20, &text, &n) : 0;
+
+    own_config_path(u, path);
+    if (rc == 0)
+        rc = bh_write_file(path, text ? text : nothing, n, 0600);
+    return rc < 0 ? bh_err_set(err, rc, "could not copy %s to %s: %s", from ? from : "the defaults",
+                               path, strerror(-rc))
+                  : 0;
+}
+
+static void remove_files(struct bh_up *u)
+{
+    char config[160];
+
+    DIR *d = u->made_dir ? opendir(u->dir) : NULL;
+    struct dirent *e;
+
+    own_config_path(u, config);
+    if (u->own_server && *u->kubeconfig) { /* of a server that is gone */
+        (void)unlink(u->kubeconfig);
+        (void)unlink(config);
+    }
+    if (!d)
+        return;
+    while ((e = readdir(d)))
+        if (e->d_name[0] != '.')
+            (void)unlinkat(dirfd(d), e->d_name, 0);
+    closedir(d);
+    (void)rmdir(u->dir);
+}
+
+/* ---- start -------------------------------------------------------------------------------------
+ */
+
+/* What watcher and front read of the configuration, behind the first n. */
+static void add_config(const char **args, unsigned n, const struct bh_up_options *a)
+{
+    if (!a->leader_elect)
+        args[n++] = "--leader-elect=false";
+    if (a->config) {
+        args[n++] = "--config";
+        args[n++] = a->config;
+    }
+}
+
+static void describe_watcher(struct bh_up *u, const struct bh_up_options *a)
+{
+    const char *args[16] = {"--api-kubeconfig",  u->kubeconfig, "--runtime-dir", u->dir,
+                            "--metrics-address", "127.0.0.1:0"};
+
+    add_config(args, 6, a);
+    (void)bh_up_add_child(u, "berth-watcher", "watcher", args);
+}
+
+/* Is the port free on the loopback? 0 = take any. Returns the port, 0 = taken. */
+static uint16_t try_port(uint16_t port)
+{
+    struct sockaddr_in sa = {
+        .sin_family = AF_INET, .sin_port = htons(port), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    socklen_t len = sizeof(sa);
+    int on = 1, fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    bool ok = fd >= 0 && setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on)) == 0 &&
+              bind(fd, (struct sockaddr *)&sa, sizeof(sa)) == 0 &&
+              getsockname(fd, (struct sockaddr *)&sa, &len) == 0;
+
+    if (fd >= 0)
+        close(fd);
+    return ok ? ntohs(sa.sin_port) : 0;
+}
+
+static void choose_front_port(struct bh_up *u, const struct bh_up_options *a)
+{
+    u->front_port = a->front_port > 0 ? (uint16_t)a->front_port : 0;
+    if (a->front_port < 0)
+        u->front_port = try_port(FRONT_PORT);
+    if (!u->front_port)
+        u->front_port = try_port(0);
+}
+
+/* Started last: it tells about the others. */
+static void describe_front(struct bh_up *u, const struct bh_up_options *a)
+{
+    char port[16];
+    const char *args[16] = {"--runtime-dir",
+                            u->dir,
+                            "--secure-port",
+                            port,
+                            "--authentication-kubeconfig",
+                            u->kubeconfig,
+                            "--authorization-kubeconfig",
+                            u->kubeconfig};
+
+    snprintf(port, sizeof(port), "%u", u->front_port);
+    add_config(args, 8, a);
+    (void)bh_up_add_child(u, "berth-front", "front", args);
+}
+
+static void describe_scheduler(struct bh_up *u, const struct bh_up_options *a)
+{
+    const char *args[16] = {"--runtime-dir", u->dir, "--metrics-address", "127.0.0.1:0"};
+    char copy[160], file[sizeof(u->dir) + sizeof(BH_DECISIONS_FILE) + 1];
+    unsigned n = 4;
+
+    snprintf(file, sizeof(file), "%s/" BH_DECISIONS_FILE, u->dir);
+    own_config_path(u, copy);
+    if (!bh_streq(a->record, "off")) {
+        args[n++] = "--record-decisions";
+        args[n++] = a->record;
+        args[n++] = "--decisions-file"; /* where the simulator looks */
+        args[n++] = file;
+    }
+    if (u->own_server || a->config) {
+        args[n++] = "--config";
+        args[n++] = u->own_server ? copy : a->config;
+    }
+    if (a->gates)
+        args[n++] = a->gates;
+    (void)bh_up_add_child(u, "berth-scheduler", "scheduler", args);
+}
+
+static void describe_server(struct bh_up *u, const struct bh_up_options *a)
+{
+    char port[16];
+    const char *args[16] = {"--port",        port,  "--kubeconfig-out", u->kubeconfig,
+                            "--runtime-dir", u->dir};
+    unsigned n = 6;
+
+    /* The same one for each of its lives: the others go on where it was. */
+    snprintf(port, sizeof(port), "%d", a->port ? (int)a->port : try_port(0));
+    args[n++] = "--annotate-decisions";
+    args[n++] = a->annotate ? "full" : "off";
+    if (a->data) {
+        args[n++] = "--data";
+        args[n++] = a->data;
+    }
+    if (a->no_kubelet)
+        args[n++] = "--no-kubelet";
+    (void)bh_up_add_child(u, "berth-simulator", "simulator", args);
+}
+
+static void describe_children(struct bh_up *u, const struct bh_up_options *a)
+{
+    char name[32], instance[16];
+
+    if (u->own_server)
+        describe_server(u, a);
+    describe_watcher(u, a);
+    describe_scheduler(u, a);
+    for (int64_t i = 1; i <= a->binders; i++) {
+        snprintf(name, sizeof(name), "binder-%d", (int)i);
+        snprintf(instance, sizeof(instance), "%d", (int)i);
+        (void)bh_up_add_child(u, "berth-binder", name,
+                              (const char *const[]){"--api-kubeconfig", u->kubeconfig,
+                                                    "--runtime-dir", u->dir, "--instance", instance,
+                                                    NULL});
+    }
+    if (!a->no_front)
+        describe_front(u, a);
+}
+
+int bh_up_prepare(struct bh_up *u, const struct bh_up_options *a, struct bh_err *err)
+{
+    int rc = make_dir(u, a->runtime, err), n;
+
+    if (rc < 0)
+        return rc;
+    if (u->own_server) {
+        n = snprintf(u->kubeconfig, sizeof(u->kubeconfig), "%s/kubeconfig", u->dir);
+        bh_assert(n > 0 && (size_t)n < sizeof(u->kubeconfig));
+        (void)unlink(u->kubeconfig);
+        rc = copy_config(u, a->config, err);
+    }
+    u->elects = a->leader_elect;
+    if (!a->no_front)
+        choose_front_port(u, a);
+    describe_children(u, a);
+    return rc;
+}
+
+int bh_up_start_child(struct bh_up *u, struct bh_up_child *c, struct bh_err *err)
+{
+    int rc = bh_up_spawn(c);
+
+    if (rc < 0)
+        return bh_err_set(err, rc, "could not start %s with log %s: %s", c->name, c->log,
+                          strerror(-rc));
+    if (c != u->child || !u->own_server)
+        return 0;
+    /* The built-in server tells where it listens by writing the kubeconfig. */
+    for (uint64_t end = bh_mono_ns() + START_WAIT_NS;
+         rc == 0 && bh_mono_ns() < end && bh_up_pump(u);) {
+        if (access(u->kubeconfig, R_OK) == 0)
+            return 0;
+        rc = bh_up_all_alive(u, err);
+    }
+    if (rc == 0 && !u->stopping) {
+        rc = bh_err_set(err, -ETIMEDOUT, "the built-in API server did not come up");
+        bh_up_last_words(c);
+    }
+    return rc;
+}
+
+void bh_up_stop(struct bh_up *u)
+{
+    u->stopping = true;
+    for (unsigned i = 0; i < u->n; i++)
+        if (strncmp(u->child[i].name, "binder-", 7) == 0)
+            bh_up_tell_to_stop(&u->child[i]); /* all at once: each may take a second */
+    for (unsigned i = u->n; i-- > 0;)
+        bh_up_stop_child(u, &u->child[i]);
+    remove_files(u);
+}
