@@ -107,6 +107,8 @@ def from_pending_to_running(page: Page):
     page.shot('whatif-apply-light')
     click(page, 'dialog button', 'Change the cluster')
     until(page, 'big runs', lambda: phase('big') == 'Running')
+    # the pod may run before the page has heard that it was written, and goes to the pod
+    page.wait('the pod after the change', "return location.hash === '#/pods/default/big'")
     check('it runs after the change was applied', True)
 
 
