@@ -548,11 +548,6 @@ void bh_burst_send(struct bh_burst *b, const struct bh_burst_call *call)
     b->total++;
 }
 
-size_t bh_burst_waiting(const struct bh_burst *b)
-{
-    return b->total;
-}
-
 static void on_handle_closed(uv_handle_t *h)
 {
     struct bh_burst *b = h->data;

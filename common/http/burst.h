@@ -19,7 +19,7 @@
  * Order: a request goes to the connection with the fewest on the wire, at most `depth`. A server
  * answers those of one connection one after the other: one connection costs least and keeps the
  * order of the calls; several keep one slow request from holding up all others. What finds no room
- * waits here without bound (bh_burst_waiting()), and whoever wants a bound counts its own. Broken
+ * waits here without bound: whoever wants a bound counts its own. Broken
  * connections: what was sent and not answered fails with sent = true (for a write the outcome is
  * unknown); what was not sent goes out on the next connection. A server that says "Connection:
  * close" has not looked at what follows: that is sent again. Threads: the loop's. Callbacks come
@@ -64,7 +64,6 @@ int bh_burst_new(uv_loop_t *loop, const struct bh_burst_options *o, struct bh_bu
                  struct bh_err *err);
 /* Everything in call is copied. */
 void bh_burst_send(struct bh_burst *b, const struct bh_burst_call *call);
-size_t bh_burst_waiting(const struct bh_burst *b); /* sent or not, without an answer so far */
 /* What has no answer gets -ECANCELED, now (those callbacks send nothing); handles close as the loop
  * runs on. Not from a callback. NULL allowed. */
 void bh_burst_free(struct bh_burst *b);

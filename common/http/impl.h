@@ -2,16 +2,20 @@
  *
  * common/http/impl.h - what the files of this folder share; nobody else includes it
  *
- * Life of a request (struct bh_http_req), all in the loop thread:
- *   RECEIVING  made when libmicrohttpd has read the request line; the body is collected
- *   HANDLING   the handler runs; an answer given here is queued when it returns
- *   DEFERRED   the handler returned without an answer: the connection is suspended, and the hang-up
- *              set tells when the client leaves, because libmicrohttpd does not look then
- *   ANSWERED   the caller's part is over; the struct lives until libmicrohttpd has sent the reply
  * Two carriers: plain HTTP is ours from the socket on (plain.c: pipelined requests, one write per
  * connection and turn of the loop); TLS is libmicrohttpd's (drive.c). Handlers do not see which.
- * A stream of libmicrohttpd belongs to the response object, which libmicrohttpd frees after the
- * request: so a request that ends cuts its tie to the stream, never the other way round.
+ * Life of a request (struct bh_http_req), all in the loop thread:
+ *   RECEIVING  made when its head has been read (TLS: the request line); the body is collected
+ *   HANDLING   the handler runs; plain: an answer given here is in the connection's output at once,
+ *              TLS: it is queued when the handler returns
+ *   DEFERRED   the handler returned without an answer; plain: nothing more is read, the socket is
+ *              watched for a client that leaves; TLS: the connection is suspended and in the
+ *              hang-up set, because libmicrohttpd does not look then
+ *   ANSWERED   the caller's part is over; plain: the struct goes when the handler has returned, a
+ *              deferred one with the next flush; TLS: when libmicrohttpd has sent the reply
+ * Streams: plain, one belongs to its connection. TLS: it belongs to the response object, which
+ * libmicrohttpd frees after the request: so a request that ends cuts its tie to the stream, never
+ * the other way round.
  */
 #ifndef BH_HTTP_IMPL_H
 #define BH_HTTP_IMPL_H

@@ -46,7 +46,7 @@ struct bh_http_conn {
     bool refused;          /* ended early: the client may still be sending */
     bool keep_alive, no_body, chunked_out;
     struct bh_buf in, out;
-    size_t out_at, head_seen, body_left, lingered;
+    size_t out_at, head_seen, body_left, trailer_n, lingered;
     struct bh_http_req *req; /* received, handled or deferred */
     struct bh_http_stream *stream;
     uint64_t active_ms; /* when bytes last moved */
@@ -203,6 +203,7 @@ static void begin_answer(struct bh_http_req *r, int code, const char *content_ty
     if (!r->plain->keep_alive)
         bh_buf_adds(b, "Connection: close\r\n");
     make_dirty(r->plain);
+    r->plain->active_ms = uv_now(r->server->loop); /* the client gets as long as ever to read it */
     r->state = BH_HTTP_ANSWERED;
 }
 
@@ -358,14 +359,19 @@ static size_t read_head(struct bh_http_conn *c, const char *p, size_t n)
     return n;
 }
 
-/* The line at p without its end; *ret_used: with it, 0 = not all there. False: too long. */
-static bool read_line(const char *p, size_t n, struct bh_str *ret, size_t *ret_used)
+/* The line at p without its end; *ret_used: with it, 0 = not all there. False: too long, or there
+ * is something in it that another reader might take for its end. */
+static bool read_line(const char *p, size_t n, size_t max, struct bh_str *ret, size_t *ret_used)
 {
-    const char *end = memmem(p, BH_MIN(n, SIZE_LINE_MAX), "\r\n", 2);
+    const char *end = memmem(p, BH_MIN(n, max), "\r\n", 2);
+    size_t len = end ? (size_t)(end - p) : 0;
 
-    *ret_used = end ? (size_t)(end - p) + 2 : 0;
-    *ret = (struct bh_str){p, end ? (size_t)(end - p) : 0};
-    return end || n < SIZE_LINE_MAX;
+    for (size_t i = 0; i < len; i++)
+        if (((unsigned char)p[i] < ' ' && p[i] != '\t') || p[i] == 0x7f)
+            return false;
+    *ret_used = end ? len + 2 : 0;
+    *ret = (struct bh_str){p, len};
+    return end || n < max;
 }
 
 static bool chunk_size(struct bh_str s, size_t *ret)
@@ -381,15 +387,19 @@ static bool chunk_size(struct bh_str s, size_t *ret)
             return false;
         n = n * 16 + (size_t)d;
     }
+    size_t rest = digits;
+    while (rest < s.n && (s.p[rest] == ' ' || s.p[rest] == '\t'))
+        rest++;
     *ret = n;
-    return digits && (digits == s.n || s.p[digits] == ';' || s.p[digits] == ' ');
+    return digits && (rest == s.n || s.p[rest] == ';');
 }
 
 static size_t read_chunk_line(struct bh_http_conn *c, const char *p, size_t n)
 {
     struct bh_str line;
     size_t used;
-    bool ok = read_line(p, n, &line, &used);
+    size_t max = c->phase == TRAILER ? BH_HTTP_HEAD_MAX - c->trailer_n : SIZE_LINE_MAX;
+    bool ok = read_line(p, n, max, &line, &used);
 
     if (!ok || (used && c->phase == CHUNK_END && line.n) ||
         (used && c->phase == CHUNK_SIZE && !chunk_size(line, &c->body_left))) {
@@ -398,12 +408,16 @@ static size_t read_chunk_line(struct bh_http_conn *c, const char *p, size_t n)
     }
     if (!used)
         return 0;
-    if (c->phase == CHUNK_SIZE)
+    if (c->phase == CHUNK_SIZE) {
         c->phase = c->body_left ? CHUNK_DATA : TRAILER;
-    else if (c->phase == CHUNK_END)
+        c->trailer_n = 0;
+    } else if (c->phase == CHUNK_END) {
         c->phase = CHUNK_SIZE;
-    else if (line.n == 0)
+    } else if (line.n == 0) {
         dispatch(c); /* trailers are read over */
+    } else {
+        c->trailer_n += used;
+    }
     return used;
 }
 
@@ -684,7 +698,8 @@ static void accept_again(struct bh_http_server *s)
     uv_poll_start(&p->listen, UV_READABLE, on_listen);
 }
 
-/* Connections without a request and clients that do not read or send, for too long. */
+/* Connections without a request and clients that do not read or send, for too long. The memory of
+ * what ends here goes with the next flush: another timer of this turn may have made it dirty. */
 static void on_timer(uv_timer_t *t)
 {
     struct bh_http_server *s = t->data;
@@ -701,7 +716,6 @@ static void on_timer(uv_timer_t *t)
     }
     if (p->full)
         accept_again(s);
-    free_dead(p);
 }
 
 /* ---- life ----------------------------------------------------------------------------------- */

@@ -130,9 +130,7 @@ static void test_answers_come_in_order(void)
         snprintf(body, sizeof(body), "body %zu", i);
         post(i, "/x", body);
     }
-    CU_ASSERT_EQUAL(bh_burst_waiting(burst), MANY);
     until(MANY);
-    CU_ASSERT_EQUAL(bh_burst_waiting(burst), 0);
     CU_ASSERT_EQUAL(in_order, MANY);
     CU_ASSERT_EQUAL(requests, MANY);
     for (size_t i = 0; i < MANY; i++) {

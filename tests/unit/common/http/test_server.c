@@ -5,8 +5,10 @@
 #include <openssl/pem.h>
 #include <openssl/ssl.h>
 #include <openssl/x509.h>
+#include <poll.h>
 #include <sys/resource.h>
 
+#include "common/http/head.h"
 #include "tests/unit/common/http/fixture.h"
 
 static struct bh_http_server *server;
@@ -602,6 +604,134 @@ static void test_requests_behind_an_error_are_not_looked_at(void)
     end();
 }
 
+/* Where one reader of a connection sees the end of a chunk's line and another does not, one of them
+ * sees a request that is none (request smuggling). */
+static void test_lines_of_chunks(void)
+{
+    static const char *const good[] = {
+        "5\r\nhello\r\n0\r\n\r\n",
+        "5 \t\r\nhello\r\n0\r\n\r\n",
+        "5;a=b\r\nhello\r\n0 ;c\r\nTrailer: x\r\n\r\n",
+    };
+    static const char *const bad[] = {
+        "5\nhello\r\n0\r\n\r\n",
+        "5;a\nb\r\nhello\r\n0\r\n\r\n",
+        "5;a\rb\r\nhello\r\n0\r\n\r\n",
+        "5;\x01\r\nhello\r\n0\r\n\r\n",
+        "5\x7f\r\nhello\r\n0\r\n\r\n",
+        "5 5\r\nhello\r\n0\r\n\r\n",
+        "5 x\r\nhello\r\n0\r\n\r\n",
+        " 5\r\nhello\r\n0\r\n\r\n",
+        "5\r\nhello\r\n0\r\nA: b\nC: d\r\n\r\n",
+    };
+    begin();
+    for (size_t i = 0; i < BH_ARRAY_LEN(good) + BH_ARRAY_LEN(bad); i++) {
+        bool fine = i < BH_ARRAY_LEN(good);
+        char *request = bh_asprintf("POST /echo HTTP/1.1\r\nHost: x\r\nConnection: close\r\n"
+                                    "Transfer-Encoding: chunked\r\n\r\n%s",
+                                    fine ? good[i] : bad[i - BH_ARRAY_LEN(good)]);
+        char *text = talk(request);
+        CU_ASSERT_EQUAL(strncmp(text, fine ? "HTTP/1.1 200 " : "HTTP/1.1 400 ", 13), 0);
+        CU_ASSERT_EQUAL(strstr(text, "\r\n\r\nhello") != NULL, fine);
+        free(text);
+        free(request);
+    }
+    end();
+}
+
+static void test_trailers_end_somewhere(void)
+{
+    static const unsigned lines[] = {1, 200, 1000}; /* of 40 bytes: 8 KiB are allowed */
+    begin();
+    for (size_t i = 0; i < BH_ARRAY_LEN(lines); i++) {
+        struct bh_buf b = {0};
+        bh_buf_adds(&b, "POST /echo HTTP/1.1\r\nHost: x\r\nConnection: close\r\n"
+                        "Transfer-Encoding: chunked\r\n\r\n2\r\nhi\r\n0\r\n");
+        for (unsigned k = 0; k < lines[i]; k++)
+            bh_buf_addf(&b, "Trailer: %029u\r\n", k);
+        if (i == 0) /* a long one */
+            bh_buf_addf(&b, "Signature: %0500u\r\n", 0u);
+        bh_buf_adds(&b, "\r\n");
+        char *text = talk(b.p);
+        const char *want = lines[i] * 40 < BH_HTTP_HEAD_MAX ? "HTTP/1.1 200 " : "HTTP/1.1 400 ";
+        CU_ASSERT_EQUAL(strncmp(text, want, 13), 0);
+        free(text);
+        bh_buf_fini(&b);
+    }
+    end();
+}
+
+/* ---- idle ---- */
+
+static void start_impatient(void *arg)
+{
+    struct bh_http_options o = {.address = "127.0.0.1", .idle_timeout_s = 1};
+    struct bh_err err;
+    (void)arg;
+    CU_ASSERT_EQUAL(bh_http_server_new(&fx.loop, &o, handle, &server, &server, &err), 0);
+    fx.port = bh_http_server_port(server);
+}
+
+static uv_timer_t late_timer;
+
+static void on_late_timer(uv_timer_t *t)
+{
+    reply_late((char[]){"late"});
+    add_text((char[]){"more"});
+    uv_close((uv_handle_t *)t, NULL);
+}
+
+/* The loop is away for longer than the idle timeout: the timer that answers and the one that looks
+ * for idle connections are due in the same turn, in this order. */
+static void answer_in_the_turn_of_the_tick(void *arg)
+{
+    (void)arg;
+    uv_timer_init(&fx.loop, &late_timer);
+    uv_timer_start(&late_timer, on_late_timer, 1, 0);
+    poll(NULL, 0, 1500);
+}
+
+static void begin_impatient(void)
+{
+    aborted = closed = deferrals = streams = 0;
+    fixture_begin();
+    on_loop(start_impatient, NULL);
+}
+
+static void test_an_answer_after_the_idle_timeout(void)
+{
+    struct bh_buf in = {0};
+    begin_impatient();
+    int fd = connect_to(fx.port);
+    send_text(fd, "GET /defer HTTP/1.1\r\nHost: x\r\n\r\n");
+    CU_ASSERT(wait_flag(&deferrals));
+    on_loop(answer_in_the_turn_of_the_tick, NULL);
+    CU_ASSERT(read_until(fd, &in, "\r\n\r\nlate"));
+    CU_ASSERT_EQUAL(aborted, 0);
+    close(fd);
+    bh_buf_fini(&in);
+    end();
+}
+
+/* A stream that got something to send in the turn that ends its connection. */
+static void test_an_idle_connection_that_has_just_been_woken(void)
+{
+    struct bh_buf in = {0};
+    begin_impatient();
+    int fd = open_stream(&in);
+    on_loop(fill, NULL);
+    char one;
+    CU_ASSERT_EQUAL(recv(fd, &one, 1, 0), 1); /* the rest stays where it is */
+    on_loop(answer_in_the_turn_of_the_tick, NULL);
+    CU_ASSERT(wait_flag(&closed));
+    char *text = ask("GET /alive", NULL, NULL);
+    CU_ASSERT_EQUAL(strncmp(text, "HTTP/1.1 203 ", 13), 0);
+    free(text);
+    close(fd);
+    bh_buf_fini(&in);
+    end();
+}
+
 static void test_head_continue_and_old_clients(void)
 {
     begin();
@@ -822,6 +952,11 @@ BH_TESTS("common/http/server", {"a handler sees the request", test_a_handler_see
          {"what comes in pieces", test_what_comes_in_pieces},
          {"requests behind an error are not looked at",
           test_requests_behind_an_error_are_not_looked_at},
+         {"lines of chunks that could be read in two ways", test_lines_of_chunks},
+         {"trailers end somewhere", test_trailers_end_somewhere},
+         {"an answer after the idle timeout", test_an_answer_after_the_idle_timeout},
+         {"an idle connection that has just been woken",
+          test_an_idle_connection_that_has_just_been_woken},
          {"HEAD, 100-continue, HTTP/1.0", test_head_continue_and_old_clients},
          {"what follows a deferred request waits", test_what_follows_a_deferred_request_waits},
          {"a client that does not read its answers", test_a_client_that_does_not_read_its_answers},
