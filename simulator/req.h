@@ -178,7 +178,6 @@ bool bh_sim_rv_future(struct bh_sim_req *r, uint64_t rv);
 
 /* Handles r again after delay; r->done is set. */
 void bh_sim_wait(struct bh_sim_req *r, int64_t delay_ns);
-void bh_sim_wait_fini(struct bh_sim *s);
 
 /* ---- route.c, server.c
  * ---------------------------------------------------------------------------- */

@@ -13,14 +13,11 @@
 #include <uv.h>
 
 /* on_readable is called with readiness known; it should receive with ZMQ_DONTWAIT until EAGAIN, at
- * most BH_ZPOLL_BURST messages, and returns true when it stopped at the burst limit. on_writable
- * may be NULL; it is called when the socket can send again while bh_zpoll_want_write(true) is set.
- */
+ * most BH_ZPOLL_BURST messages, and returns true when it stopped at the burst limit. */
 #define BH_ZPOLL_BURST 256
 struct bh_zpoll;
 struct bh_zpoll *bh_zpoll_new(uv_loop_t *loop, void *zmq_socket, bool (*on_readable)(void *),
-                              void (*on_writable)(void *), void *arg);
-void bh_zpoll_want_write(struct bh_zpoll *z, bool want);
+                              void *arg);
 void bh_zpoll_close(struct bh_zpoll *z); /* asynchronous, frees itself; NULL allowed */
 
 /* First thing in main: a SIGHUP before bh_signals_new() would end the process; what it asks for is

@@ -5,8 +5,8 @@
  * ZMQ_FD only says "the socket's state may have changed", once per change, and any send, receive or
  * look at ZMQ_EVENTS consumes that edge. So readiness of the descriptor is used for waking up and
  * nothing else:
- *   before the loop sleeps (prepare): look at ZMQ_EVENTS; wanted work -> do not sleep (idle handle)
- *   after it polled (check):          work -> receive / tell the writer
+ *   before the loop sleeps (prepare): look at ZMQ_EVENTS; work -> do not sleep (idle handle)
+ *   after it polled (check):          work -> receive
  * A look at ZMQ_EVENTS costs a poll(2); it happens once before each sleep, and once after it when
  * the descriptor ended it or there was work before.
  *
@@ -20,9 +20,7 @@
 struct bh_zpoll {
     void *socket;
     bool (*on_readable)(void *);
-    void (*on_writable)(void *);
     void *arg;
-    bool want_write;
     bool more;    /* the last burst hit its bound: there is work without asking */
     bool closing; /* a callback closed us */
     bool woken;   /* the descriptor was readable, or there was work before the loop polled */
@@ -33,16 +31,16 @@ struct bh_zpoll {
     uv_idle_t idle;
 };
 
-static int wanted_events(const struct bh_zpoll *z)
+static bool readable(const struct bh_zpoll *z)
 {
     int events = 0;
     size_t n = sizeof(events);
 
     while (zmq_getsockopt(z->socket, ZMQ_EVENTS, &events, &n) < 0) {
         if (zmq_errno() != EINTR)
-            return 0; /* ETERM: the owner is about to close us */
+            return false; /* ETERM: the owner is about to close us */
     }
-    return events & (ZMQ_POLLIN | (z->want_write ? ZMQ_POLLOUT : 0));
+    return events & ZMQ_POLLIN;
 }
 
 static void on_idle(uv_idle_t *h)
@@ -61,7 +59,7 @@ static void on_fd(uv_poll_t *h, int status, int events)
 static void on_prepare(uv_prepare_t *h)
 {
     struct bh_zpoll *z = h->data;
-    if (z->more || wanted_events(z)) {
+    if (z->more || readable(z)) {
         uv_idle_start(&z->idle, on_idle);
         z->woken = true;
     }
@@ -75,12 +73,7 @@ static void on_check(uv_check_t *h)
     if (!z->woken)
         return;
     z->woken = false;
-    int events = wanted_events(z);
-    z->more = false;
-    if (events & ZMQ_POLLIN)
-        z->more = z->on_readable(z->arg);
-    if ((events & ZMQ_POLLOUT) && z->want_write && !z->closing && z->on_writable)
-        z->on_writable(z->arg);
+    z->more = readable(z) && z->on_readable(z->arg);
 }
 
 static void init_handle(struct bh_zpoll *z, void *h, int rc)
@@ -91,7 +84,7 @@ static void init_handle(struct bh_zpoll *z, void *h, int rc)
 }
 
 struct bh_zpoll *bh_zpoll_new(uv_loop_t *loop, void *zmq_socket, bool (*on_readable)(void *),
-                              void (*on_writable)(void *), void *arg)
+                              void *arg)
 {
     int fd;
     size_t n = sizeof(fd);
@@ -101,22 +94,15 @@ struct bh_zpoll *bh_zpoll_new(uv_loop_t *loop, void *zmq_socket, bool (*on_reada
     struct bh_zpoll *z = bh_calloc(1, sizeof(*z));
     z->socket = zmq_socket;
     z->on_readable = on_readable;
-    z->on_writable = on_writable;
     z->arg = arg;
     init_handle(z, &z->poll, uv_poll_init(loop, &z->poll, fd));
     init_handle(z, &z->prepare, uv_prepare_init(loop, &z->prepare));
     init_handle(z, &z->check, uv_check_init(loop, &z->check));
     init_handle(z, &z->idle, uv_idle_init(loop, &z->idle));
-    /* READABLE also announces "writable again". */
     uv_poll_start(&z->poll, UV_READABLE, on_fd);
     uv_prepare_start(&z->prepare, on_prepare);
     uv_check_start(&z->check, on_check);
     return z;
-}
-
-void bh_zpoll_want_write(struct bh_zpoll *z, bool want)
-{
-    z->want_write = want;
 }
 
 static void on_closed(uv_handle_t *h)
@@ -131,7 +117,6 @@ void bh_zpoll_close(struct bh_zpoll *z)
     if (!z || z->closing)
         return;
     z->closing = true;
-    z->want_write = false;
     uv_close((uv_handle_t *)&z->poll, on_closed);
     uv_close((uv_handle_t *)&z->prepare, on_closed);
     uv_close((uv_handle_t *)&z->check, on_closed);

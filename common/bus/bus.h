@@ -67,7 +67,8 @@ void bh_bus_wait(struct bh_bus *b, int ms);
 enum bh_bus_outcome {
     BH_BUS_OK,
     BH_BUS_EMPTY,   /* recv: nothing there */
-    BH_BUS_FULL,    /* send: the peer's queue is full, try later */
+    BH_BUS_FULL,    /* send: the peer's queue is full, or it left and was not read to the end:
+                       receive, try later */
     BH_BUS_NO_PEER, /* send: ROUTER does not know the peer (any more) */
     BH_BUS_BAD      /* recv: a message was dropped as invalid (counted); call again.
                        send: e breaks a rule or is larger than BH_BUS_MAX_BYTES, nothing was sent */

@@ -2,8 +2,8 @@
  *
  * common/bus/endpoint.c - names of sockets, and who may stand behind them
  *
- * Fails with: see bus_int.h. libzmq silently replaces whatever lies at the path of an ipc endpoint,
- * so what it would replace is looked at first.
+ * Fails with: see bus_int.h. Binding removes whatever lies at the path (local.c), so what it would
+ * remove is looked at first.
  */
 #include "common/bus/bus_int.h"
 

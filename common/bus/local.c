@@ -6,7 +6,7 @@
  *             waits for.
  * Invariants: a connection is in `ready` when memory may hold a frame of it, or its socket more
  * than was read; its socket is read only when memory holds no whole frame, so a peer is stopped by
- * the kernel's buffer.
+ * the kernel's buffer. A connection that is `over` has nothing in `out`, and something unread.
  */
 #include "common/bus/local.h"
 
@@ -40,6 +40,7 @@ struct conn {
     int fd;              /* -1: not connected */
     struct bh_peer peer; /* who connected; n = 0: has not said its name */
     bool ready, readable, wants_write;
+    bool over; /* it has closed; what it sent before is still read */
     uint8_t *in;
     size_t in_cap, in_from, in_to;
     struct frames out;
@@ -139,6 +140,31 @@ static bool conn_end(struct bh_local *l, struct conn *c)
     return true;
 }
 
+static bool frame_there(const struct conn *c);
+
+static bool has_unread(const struct conn *c)
+{
+    char one;
+
+    return frame_there(c) || recv(c->fd, &one, 1, MSG_PEEK | MSG_DONTWAIT) > 0;
+}
+
+/* Nothing can be sent any more. Who connected to us and left may have said something before, most
+ * of all why: that is read first, and until then the peer is there but takes nothing. True: c is
+ * still there. */
+static bool conn_deaf(struct bh_local *l, struct conn *c)
+{
+    struct frame *f;
+
+    if (c == l->server || !has_unread(c))
+        return conn_end(l, c);
+    while ((f = TAILQ_FIRST(&c->out)))
+        drop_frame(c, f);
+    c->over = c->readable = true;
+    push_ready(l, c);
+    return true;
+}
+
 static int watch(struct bh_local *l, int fd, uint32_t events, void *what, int op)
 {
     struct epoll_event ev = {.events = events, .data.ptr = what};
@@ -170,7 +196,7 @@ static void want_write(struct bh_local *l, struct conn *c, bool want)
     (void)watch(l, c->fd, EPOLLIN | (want ? EPOLLOUT : 0), c, EPOLL_CTL_MOD);
 }
 
-/* Sends what waits. False: the connection ended, and c with it where it had connected to us. */
+/* Sends what waits. False: it cannot be sent; c may be gone where it had connected to us. */
 static bool flush(struct bh_local *l, struct conn *c)
 {
     struct frame *f;
@@ -178,7 +204,7 @@ static bool flush(struct bh_local *l, struct conn *c)
     while ((f = TAILQ_FIRST(&c->out))) {
         ssize_t k = push(c, f->bytes + f->sent, f->n - f->sent);
         if (k < 0) {
-            (void)conn_end(l, c);
+            (void)conn_deaf(l, c);
             return false;
         }
         f->sent += (size_t)k;
@@ -312,7 +338,7 @@ static bool take_name(struct bh_local *l, struct conn *c, const uint8_t *p, size
     struct bh_peer peer = {.n = 0};
     struct conn *former;
 
-    if (n <= magic || memcmp(p, MAGIC, magic) != 0)
+    if (n <= magic || n - magic > sizeof(peer.id) || memcmp(p, MAGIC, magic) != 0)
         return false;
     peer.n = (uint8_t)(n - magic);
     memcpy(peer.id, p + magic, peer.n);
@@ -359,16 +385,20 @@ static void make_space(struct conn *c)
     }
 }
 
-/* Reads until memory holds a whole frame. False: it does not, or the connection ended. */
+/* Reads until memory holds a whole frame. False: it does not, or the connection ended. The limit is
+ * looked at first: a frame that is too large may have come whole, with one read. */
 static bool fill(struct bh_local *l, struct conn *c)
 {
-    while (!frame_there(c)) {
-        const size_t max = c == l->server || c->peer.n ? l->limits.frame_bytes : GREETING_MAX;
+    const size_t max = c == l->server || c->peer.n ? l->limits.frame_bytes : GREETING_MAX;
+
+    for (;;) {
         ssize_t n;
         if (frame_size(c) > BH_LOCAL_HEADER + max) {
             (void)conn_end(l, c);
             return false;
         }
+        if (frame_there(c))
+            return true;
         if (!c->readable)
             return false;
         make_space(c);
@@ -383,7 +413,6 @@ static bool fill(struct bh_local *l, struct conn *c)
         c->in_to += (size_t)n;
         c->readable = c->in_to == c->in_cap; /* else the kernel had no more */
     }
-    return true;
 }
 
 /* Asks the kernel once, without waiting. */
@@ -429,9 +458,11 @@ enum bh_bus_outcome bh_local_send(struct bh_local *l, const struct bh_peer *to, 
     if (c->n_out && (c->n_out >= l->limits.frames || c->out_bytes + n > l->limits.queued_bytes))
         return BH_BUS_FULL;
     if (c->fd >= 0 && !c->n_out)
-        sent = push(c, frame, n);
-    if (sent < 0 && !conn_end(l, c))
+        sent = c->over ? -1 : push(c, frame, n);
+    if (sent < 0 && !conn_deaf(l, c))
         return BH_BUS_NO_PEER;
+    if (c->over)
+        return BH_BUS_FULL;
     sent = BH_MAX(sent, 0);
     if ((size_t)sent == n)
         return BH_BUS_OK;

@@ -72,7 +72,7 @@ struct bh_bus_poll *bh_bus_poll_new(uv_loop_t *loop, struct bh_bus *b, bool (*on
     if (b->local)
         watch_local(p, loop);
     if (b->socket)
-        p->tcp = bh_zpoll_new(loop, b->socket, on_readable, NULL, arg);
+        p->tcp = bh_zpoll_new(loop, b->socket, on_readable, arg);
     return p;
 }
 

@@ -175,7 +175,8 @@ void bh_sched_former_read(struct bh_sched_daemon *d); /* at the start */
 void bh_sched_former_fini(struct bh_sched_daemon *d);
 void bh_sched_former_heard(struct bh_sched_daemon *d, const char *name); /* before its first work */
 bool bh_sched_former_silent(const struct bh_sched_daemon *d); /* somebody has to be waited for */
-void bh_sched_former_left(struct bh_sched_daemon *d);         /* nothing of ours is out */
+/* Nothing of ours is out: the next one need not wait, unless for one that we never heard. */
+void bh_sched_former_left(struct bh_sched_daemon *d);
 /* lease.c */
 bool bh_sched_leads(const struct bh_sched_daemon *d); /* right now */
 void bh_sched_lease_turn(struct bh_sched_daemon *d);
@@ -246,6 +247,9 @@ void bh_sched_receive_binders(struct bh_sched_daemon *d); /* while a decision wa
 void bh_sched_drop_letters(struct bh_sched_daemon *d);
 /* A preemptor stays out of the queue until its evictions are answered and the answers are visible:
  * whoever decides in between evicts twice. */
+/* One of the preemptor's evictions ended, in whatever way. With the last one the preemptor, which
+ * cluster events pass by until then, is let go. */
+void bh_sched_eviction_over(struct bh_sched_daemon *d, const char *preemptor);
 bool bh_sched_evicts_for(const struct bh_sched_daemon *d, struct bh_str preemptor);
 void bh_sched_see_victims_off(struct bh_sched_daemon *d); /* after the snapshot has moved */
 void bh_sched_drop_leaving(struct bh_sched_daemon *d);

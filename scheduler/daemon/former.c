@@ -90,19 +90,24 @@ void bh_sched_former_heard(struct bh_sched_daemon *d, const char *name)
     b->heard = true;
 }
 
-bool bh_sched_former_silent(const struct bh_sched_daemon *d)
+static bool all_heard(const struct bh_sched_daemon *d)
 {
-    if (bh_mono_ns() - d->started_ns >= d->timing.binder_grace_ns)
-        return false;
     for (unsigned i = 0; i < d->former.n; i++)
         if (!d->former.binder[i].heard)
-            return true;
-    return d->former.unknown;
+            return false;
+    return !d->former.unknown;
+}
+
+bool bh_sched_former_silent(const struct bh_sched_daemon *d)
+{
+    return bh_mono_ns() - d->started_ns < d->timing.binder_grace_ns && !all_heard(d);
 }
 
 void bh_sched_former_left(struct bh_sched_daemon *d)
 {
     BH_CLEANUP(bh_freep) char *path = path_of(d);
 
-    (void)unlink(path);
+    /* One that never spoke to us may have work of the scheduler before us, however long we ran. */
+    if (all_heard(d))
+        (void)unlink(path);
 }

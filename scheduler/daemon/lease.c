@@ -120,16 +120,41 @@ static void count_strays(struct bh_sched_daemon *d)
 /* ---- the end of a term -------------------------------------------------------------------------
  */
 
+struct taking_back {
+    struct bh_sched_daemon *d;
+    char **preemptors; /* uids: some of their evictions are not to be any more */
+    unsigned n;
+};
+
 static void taken_back(void *arg, struct bh_work *w)
 {
-    struct bh_sched_daemon *d = arg;
+    struct taking_back *t = arg;
 
-    if (w->kind == BERTH__WORK_KIND__WORK_BIND)
-        bh_sched_bind_recalled(d, w);
-    else if (bh_work_is_write(w->kind))
-        bh_sched_prebind_recalled(d, w);
-    else if (w->kind == BERTH__WORK_KIND__WORK_PATCH_STATUS)
-        bh_sched_patch_recalled(d, w);
+    if (w->kind == BERTH__WORK_KIND__WORK_BIND) {
+        bh_sched_bind_recalled(t->d, w);
+    } else if (bh_work_is_write(w->kind)) {
+        bh_sched_prebind_recalled(t->d, w);
+    } else if (w->kind == BERTH__WORK_KIND__WORK_PATCH_STATUS) {
+        bh_sched_patch_recalled(t->d, w);
+    } else if (w->on_behalf) {
+        t->preemptors = bh_reallocarray(t->preemptors, t->n + 1, sizeof(*t->preemptors));
+        t->preemptors[t->n++] = bh_strdup(w->on_behalf);
+    }
+}
+
+/* Preemptors are told when the ledger has forgotten everything: nobody else would let them go on.
+ */
+static unsigned take_back(struct bh_sched_daemon *d, bool all)
+{
+    struct taking_back t = {.d = d};
+    unsigned n = bh_ledger_recall(d->ledger, all, taken_back, &t);
+
+    for (unsigned i = 0; i < t.n; i++) {
+        bh_sched_eviction_over(d, t.preemptors[i]);
+        free(t.preemptors[i]);
+    }
+    free(t.preemptors);
+    return n;
 }
 
 static void end_term(struct bh_sched_daemon *d)
@@ -139,7 +164,7 @@ static void end_term(struct bh_sched_daemon *d)
 
     d->lease.held = false;
     grant_all(d);
-    n = bh_ledger_recall(d->ledger, true, taken_back, d);
+    n = take_back(d, true);
     bh_sched_prebind_end_term(d);
     for (size_t it = 0; (m = bh_map_next(&d->adopted, &it));)
         bh_sched_unadopt(d, (struct bh_str){m->key, m->key_len});
@@ -190,12 +215,13 @@ void bh_sched_lease_turn(struct bh_sched_daemon *d)
     if (!leads && d->in.snapshot_ready)
         d->lease.stood_by = true;
     /* What came back since: refused by a binder, or lost with one. */
-    (void)bh_ledger_recall(d->ledger, !d->lease.held, taken_back, d);
+    (void)take_back(d, !d->lease.held);
     tell_watcher(d);
 }
 
 bool bh_sched_lease_left(struct bh_sched_daemon *d)
 {
     d->lease.leaving = true;
-    return no_election(d) || !d->lease.term || quiet(d);
+    tell_watcher(d); /* its last word from us must be what we leave on */
+    return no_election(d) || !d->lease.term || d->in.life.quiet_term;
 }

@@ -181,7 +181,7 @@ bool bh_sched_evicts_for(const struct bh_sched_daemon *d, struct bh_str preempto
     return false;
 }
 
-static void evicted(struct bh_sched_daemon *d, const char *preemptor)
+void bh_sched_eviction_over(struct bh_sched_daemon *d, const char *preemptor)
 {
     struct bh_str uid = bh_str_c(preemptor);
 
@@ -200,7 +200,7 @@ void bh_sched_see_victims_off(struct bh_sched_daemon *d)
             continue;
         preemptor = bh_take_ptr(l->preemptor);
         leaving_free(l);
-        evicted(d, preemptor);
+        bh_sched_eviction_over(d, preemptor);
     }
 }
 
@@ -225,7 +225,7 @@ static void eviction_answered(struct bh_sched_daemon *d, const char *victim, con
         l->preemptor = bh_strdup(preemptor);
         LIST_INSERT_HEAD(&d->leaving, l, link);
     }
-    evicted(d, preemptor);
+    bh_sched_eviction_over(d, preemptor);
     if (o == BERTH__OUTCOME__OUTCOME_REJECTED)
         bh_queue_activate(d->queue, bh_str_c(preemptor), bh_sched_now(d));
 }

@@ -23,17 +23,18 @@ struct bh_queue_options {
     int64_t max_in_unschedulable_ns; /* 5 min */
     /* Ask for each pod too where one answer is taken for many, and abort on a difference. */
     bool verify;
-    bool keep_backoff; /* nothing is popped before its backoff ends (SchedulerPopFromBackoffQ off) */
+    bool
+        keep_backoff; /* nothing is popped before its backoff ends (SchedulerPopFromBackoffQ off) */
 };
 struct bh_queued_pod { /* one entry; read-only outside the queue */
     struct bh_pending pending;
     int64_t timestamp_ns, initial_attempt_ns;
     uint32_t attempts, unschedulable_count, consecutive_errors;
-    int64_t popped_ns; /* when the attempt under way began */
+    int64_t popped_ns;            /* when the attempt under way began */
     uint32_t evaluated, feasible; /* nodes of the last decision, for the log */
     uint16_t trigger;             /* what brought it back to the queue: bh_queue_trigger */
     uint64_t decision;            /* the attempt's number in the record, 0 = none */
-    bool flushed;      /* it was moved because it had waited too long, and was not rejected since */
+    bool flushed; /* it was moved because it had waited too long, and was not rejected since */
     char *resource_version; /* of the API object (event's regarding.resourceVersion) */
     /* What the API server was last told, or said itself: see bh_queue_told. */
     uint64_t told_condition;          /* fingerprint of the PodScheduled condition, 0 = none */
@@ -86,7 +87,9 @@ void bh_queue_event(struct bh_queue *q, const struct bh_cluster_event *ev, int64
 void bh_queue_wake_all(struct bh_queue *q, int64_t now_ns);
 void bh_queue_activate(struct bh_queue *q, struct bh_str uid, int64_t now_ns);
 /* DefaultPreemption's PreEnqueue: a pod that is about to move stays, gated, as long as held() says
- * that its victims are being evicted. Release: that is over; a pod that was kept is moved now. */
+ * that its victims are being evicted. Release: that is over; a pod that was kept is moved now.
+ * Events pass such a pod by: whoever sets held() has to release it whenever held() becomes false.
+ */
 void bh_queue_hold_if(struct bh_queue *q, bool (*held)(void *arg, struct bh_str uid), void *arg);
 void bh_queue_release(struct bh_queue *q, struct bh_str uid, int64_t now_ns);
 /* Backoff expiries and the 30 s / 5 min flush; returns when it wants to be called again (ns from
@@ -133,7 +136,8 @@ void bh_queue_stats(const struct bh_queue *q, struct bh_queue_stats *ret);
 void bh_queue_on_incoming(struct bh_queue *q,
                           void (*fn)(void *arg, const char *queue, const char *event), void *arg);
 /* How long single queueing hints took, by clock_ns: told of the first BH_HINT_SAMPLES of a second
- * (upstream: what fits into a buffer of that size, flushed each second). fn may not use the queue. */
+ * (upstream: what fits into a buffer of that size, flushed each second). fn may not use the queue.
+ */
 #define BH_HINT_SAMPLES 1000u
 typedef void bh_queue_hint_fn(void *arg, const char *plugin, const struct bh_cluster_event *ev,
                               enum bh_hint hint, uint64_t ns);

@@ -70,7 +70,8 @@ static int args_new(const struct bh_plugin_env *env, const struct bh_json *args,
     return 0;
 }
 
-/* Registered only so that gated pods are looked at again; never a reason by itself. */
+/* Registered as upstream does, so that the gate hears of deletions; never a reason by itself. In
+ * the daemon a preemptor whose victims leave is let go by bh_queue_release(). */
 static enum bh_hint on_pod_deleted(const struct bh_hint_call *c)
 {
     (void)c;

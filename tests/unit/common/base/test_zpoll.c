@@ -79,7 +79,7 @@ static void test_no_message_is_left_behind(void)
     begin_loop();
     got = burst_max = 0;
     void *pull = socket_at(ZMQ_PULL, endpoint, true);
-    zpoll = bh_zpoll_new(&loop, pull, receive_all, NULL, pull);
+    zpoll = bh_zpoll_new(&loop, pull, receive_all, pull);
     pthread_create(&sender, NULL, send_all, endpoint);
     uv_run(&loop, UV_RUN_DEFAULT);
     CU_ASSERT_EQUAL(got, MESSAGES);
@@ -109,7 +109,7 @@ static void test_a_reader_that_takes_one_at_a_time_gets_all(void)
     void *push = socket_at(ZMQ_PUSH, "inproc://one", false);
     for (int i = 0; i < 1000; i++)
         zmq_send(push, "x", 1, 0);
-    zpoll = bh_zpoll_new(&loop, pull, receive_one, NULL, pull);
+    zpoll = bh_zpoll_new(&loop, pull, receive_one, pull);
     uv_run(&loop, UV_RUN_DEFAULT);
     CU_ASSERT_EQUAL(got, 1000);
     bh_zpoll_close(zpoll);
@@ -138,8 +138,8 @@ static void test_ping_pong_in_one_loop(void)
     begin_loop();
     void *a = socket_at(ZMQ_PAIR, ipc_endpoint(), true);
     pair_b = socket_at(ZMQ_PAIR, ipc_endpoint(), false);
-    struct bh_zpoll *za = bh_zpoll_new(&loop, a, answer, NULL, a);
-    struct bh_zpoll *zb = bh_zpoll_new(&loop, pair_b, answer, NULL, pair_b);
+    struct bh_zpoll *za = bh_zpoll_new(&loop, a, answer, a);
+    struct bh_zpoll *zb = bh_zpoll_new(&loop, pair_b, answer, pair_b);
     int zero = 0;
     zmq_send(a, &zero, sizeof(zero), 0);
     uv_run(&loop, UV_RUN_DEFAULT);
@@ -150,57 +150,12 @@ static void test_ping_pong_in_one_loop(void)
     zmq_ctx_term(ctx);
 }
 
-static int sent, writable_calls;
-static void send_more(void *socket)
-{
-    writable_calls++;
-    while (sent < 5000 && zmq_send(socket, "x", 1, ZMQ_DONTWAIT) >= 0)
-        sent++;
-    if (sent == 5000)
-        bh_zpoll_want_write(zpoll, false);
-}
-static bool receive_until_5000(void *socket)
-{
-    char text[8];
-    for (int i = 0; i < 16; i++)
-        if (zmq_recv(socket, text, sizeof(text), ZMQ_DONTWAIT) >= 0 && ++got == 5000)
-            uv_stop(&loop);
-    return false;
-}
-static bool nothing(void *socket)
-{
-    (void)socket;
-    return false;
-}
-
-static void test_a_full_sender_is_told_when_it_can_go_on(void)
-{
-    int hwm = 8;
-    begin_loop();
-    sent = got = writable_calls = 0;
-    void *b = zmq_socket(ctx, ZMQ_PAIR), *a = zmq_socket(ctx, ZMQ_PAIR);
-    zmq_setsockopt(a, ZMQ_SNDHWM, &hwm, sizeof(hwm));
-    zmq_setsockopt(b, ZMQ_RCVHWM, &hwm, sizeof(hwm));
-    zmq_bind(b, "inproc://full");
-    zmq_connect(a, "inproc://full");
-    zpoll = bh_zpoll_new(&loop, a, nothing, send_more, a);
-    struct bh_zpoll *zb = bh_zpoll_new(&loop, b, receive_until_5000, NULL, b);
-    bh_zpoll_want_write(zpoll, true);
-    uv_run(&loop, UV_RUN_DEFAULT);
-    CU_ASSERT_EQUAL(got, 5000);
-    CU_ASSERT(writable_calls > 5);
-    bh_zpoll_close(zpoll), bh_zpoll_close(zb);
-    bh_zpoll_close(NULL);
-    bh_loop_drain_close(&loop);
-    zmq_close(a), zmq_close(b);
-    zmq_ctx_term(ctx);
-}
-
 static bool close_inside(void *socket)
 {
     (void)socket;
     bh_zpoll_close(zpoll);
     bh_zpoll_close(zpoll); /* twice does no harm */
+    bh_zpoll_close(NULL);
     uv_stop(&loop);
     return true;
 }
@@ -211,7 +166,7 @@ static void test_closing_from_its_own_callback(void)
     void *pull = socket_at(ZMQ_PULL, "inproc://close", true);
     void *push = socket_at(ZMQ_PUSH, "inproc://close", false);
     zmq_send(push, "x", 1, 0);
-    zpoll = bh_zpoll_new(&loop, pull, close_inside, NULL, pull);
+    zpoll = bh_zpoll_new(&loop, pull, close_inside, pull);
     uv_run(&loop, UV_RUN_DEFAULT);
     bh_loop_drain_close(&loop);
     zmq_close(pull), zmq_close(push);
@@ -223,5 +178,4 @@ BH_TESTS("common/base/zpoll", {"no message is left behind", test_no_message_is_l
          {"a reader that takes one at a time gets all",
           test_a_reader_that_takes_one_at_a_time_gets_all},
          {"ping-pong in one loop", test_ping_pong_in_one_loop},
-         {"a full sender is told when it can go on", test_a_full_sender_is_told_when_it_can_go_on},
          {"closing from its own callback", test_closing_from_its_own_callback})

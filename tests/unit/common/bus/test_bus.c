@@ -181,6 +181,54 @@ static void test_peer_that_went_away(void)
     pair_close(&p);
 }
 
+/* Its last words were there before it went: what is sent to it in the meantime must not lose them.
+ */
+static void test_last_words(void)
+{
+    struct pair p;
+    struct bh_peer peer;
+    Berth__Envelope *e = NULL;
+    struct bh_bus_stats st;
+
+    pair_open(&p);
+    for (uint64_t k = 1; k <= 3; k++)
+        CU_ASSERT_EQUAL(send_heartbeat(p.dealer, NULL, k), BH_BUS_OK);
+    CU_ASSERT_EQUAL_FATAL(recv_wait(p.router, &p.arena, &peer, &e), BH_BUS_OK);
+    bh_bus_close(bh_take_ptr(p.dealer));
+    for (uint64_t k = 2; k <= 3; k++) {
+        CU_ASSERT_EQUAL(send_heartbeat(p.router, &peer, k), BH_BUS_FULL);
+        CU_ASSERT_EQUAL_FATAL(recv_wait(p.router, &p.arena, &peer, &e), BH_BUS_OK);
+        CU_ASSERT_EQUAL(e->heartbeat->progress, k);
+    }
+    look(p.router);
+    CU_ASSERT_EQUAL(send_heartbeat(p.router, &peer, 4), BH_BUS_NO_PEER);
+    bh_bus_stats(p.router, &st);
+    CU_ASSERT(st.received == 3 && st.full == 2 && st.no_peer == 1);
+    pair_close(&p);
+}
+
+/* The same where frames wait for it to read. */
+static void test_last_words_of_one_that_does_not_read(void)
+{
+    struct pair p;
+    struct bh_peer peer;
+    Berth__Envelope *e = NULL;
+
+    pair_open(&p);
+    CU_ASSERT_EQUAL(send_heartbeat(p.dealer, NULL, 1), BH_BUS_OK);
+    CU_ASSERT_EQUAL_FATAL(recv_wait(p.router, &p.arena, &peer, &e), BH_BUS_OK);
+    while (send_heartbeat(p.router, &peer, 1) == BH_BUS_OK)
+        ;
+    look(p.router);
+    CU_ASSERT_EQUAL(send_heartbeat(p.dealer, NULL, 2), BH_BUS_OK);
+    bh_bus_close(bh_take_ptr(p.dealer));
+    CU_ASSERT_EQUAL_FATAL(recv_wait(p.router, &p.arena, &peer, &e), BH_BUS_OK);
+    CU_ASSERT_EQUAL(e->heartbeat->progress, 2);
+    look(p.router);
+    CU_ASSERT_EQUAL(send_heartbeat(p.router, &peer, 4), BH_BUS_NO_PEER);
+    pair_close(&p);
+}
+
 /* Nobody reads: the sender learns it, and later everything that was accepted still arrives. */
 static void test_full(void)
 {
@@ -413,7 +461,7 @@ static void test_reconnect(void)
     for (int i = 0; i < 3; i++) {
         struct bh_bus *router = NULL;
         uint64_t until = bh_mono_ns() + DEADLINE_NS;
-        /* within one process a closed socket goes away a moment later, in ZeroMQ's thread */
+        /* the former one may still be taken for a live one for a moment */
         while (bh_bus_open(BH_BUS_ROUTER_BIND, endpoint, NULL, &router, NULL) == -EADDRINUSE &&
                bh_mono_ns() < until)
             poll(NULL, 0, 1);
@@ -481,6 +529,52 @@ static void test_strangers(void)
     }
     CU_ASSERT_EQUAL(send_heartbeat(p.dealer, NULL, 1), BH_BUS_OK);
     CU_ASSERT_EQUAL(recv_wait(p.router, &p.arena, &peer, &e), BH_BUS_OK);
+    pair_close(&p);
+}
+
+/* The whole frame is there with the first read: its length alone must not make it a name. */
+static void test_names_too_long(void)
+{
+    static const uint32_t sizes[] = {37, 204, 259, 260, 292, 60000};
+    struct pair p;
+    struct bh_peer peer;
+    Berth__Envelope *e = NULL;
+
+    pair_open(&p);
+    look(p.router);
+    for (size_t i = 0; i < BH_ARRAY_LEN(sizes); i++) {
+        const size_t n = BH_LOCAL_HEADER + sizes[i];
+        char *frame = bh_malloc(n);
+        int fd = knock(&p);
+        memset(frame, 'A', n);
+        memcpy(frame, &sizes[i], sizeof(sizes[i]));
+        memcpy(frame + BH_LOCAL_HEADER, "BRTH", 4);
+        CU_ASSERT_EQUAL(send(fd, frame, n, 0), (ssize_t)n);
+        CU_ASSERT_TRUE(hung_up(&p, fd));
+        close(fd);
+        free(frame);
+    }
+    CU_ASSERT_EQUAL(send_heartbeat(p.dealer, NULL, 1), BH_BUS_OK);
+    CU_ASSERT_EQUAL(recv_wait(p.router, &p.arena, &peer, &e), BH_BUS_OK);
+    pair_close(&p);
+}
+
+/* The longest name there is, and a message right behind it, in one piece. */
+static void test_name_of_full_length(void)
+{
+    static const char bytes[] = "\x24\0\0\0BRTHnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnn"
+                                "\6\0\0\0\x08\x02\x52\x02\x08\x07";
+    struct pair p;
+    struct bh_peer peer;
+    Berth__Envelope *e = NULL;
+
+    pair_open(&p);
+    int fd = knock(&p);
+    CU_ASSERT_EQUAL(send(fd, bytes, sizeof(bytes) - 1, 0), (ssize_t)sizeof(bytes) - 1);
+    CU_ASSERT_EQUAL_FATAL(recv_wait(p.router, &p.arena, &peer, &e), BH_BUS_OK);
+    CU_ASSERT_EQUAL(peer.n, sizeof(peer.id));
+    CU_ASSERT_EQUAL(e->heartbeat->progress, 7);
+    close(fd);
     pair_close(&p);
 }
 
@@ -558,6 +652,9 @@ BH_TESTS("common/bus/bus", {"a message goes there and an answer comes back", tes
          {"20000 messages arrive in order", test_order_of_many},
          {"a router does not accept messages for a stranger", test_unknown_peer},
          {"a router notices that a peer went away", test_peer_that_went_away},
+         {"what a peer said last arrives, whatever it is sent", test_last_words},
+         {"what a peer that did not read said last arrives",
+          test_last_words_of_one_that_does_not_read},
          {"a full peer is reported, and nothing that was accepted is lost", test_full},
          {"a second peer with the same identity takes over", test_handover},
          {"garbage, wrong versions and broken messages are counted and dropped", test_garbage},
@@ -568,6 +665,8 @@ BH_TESTS("common/bus/bus", {"a message goes there and an answer comes back", tes
           test_obstacles},
          {"either side may come first or restart", test_reconnect},
          {"who does not say its name is cut off", test_strangers},
+         {"a name that is too long is none, however it comes", test_names_too_long},
+         {"the longest name, and a message behind it", test_name_of_full_length},
          {"silent connections make room for others", test_silent_crowd},
          {"frames arrive whole in whatever pieces they come", test_frames_in_pieces},
          {"the caller's arena limit holds and is left as it was", test_arena_limit})

@@ -164,6 +164,25 @@ static void test_a_new_term_takes_back_what_the_old_one_left(void)
     teardown(&f);
 }
 
+static void test_a_preemptor_outlives_the_term_of_its_evictions(void)
+{
+    struct fixture f;
+    struct item *i;
+
+    stand_by(&f, "1");
+    snap_pod(&f, "v1", "1", "n1", "\"priority\":0,");
+    hold(&f, 7, 20 * S);
+    feed_pod(&f, BERTH__CHANGE_OP__CHANGE_ADDED, pod(&f, "vip", "1", "\"priority\":100,", ""));
+    i = await(&f, &f.b[0], BERTH__WORK_KIND__WORK_DELETE, "v1");
+    SPIN(&f, place(&f, "vip") == BH_Q_UNSCHEDULABLE);
+    hold(&f, 8, 20 * S); /* everybody is woken; it is held back */
+    SPIN(&f, f.b[0].grant_term == 8 && place(&f, "vip") == BH_Q_GATED);
+    answer(&f.b[0], i, UNKNOWN, "x"); /* of a term that is over: not repeated, taken back */
+    SPIN(&f, count_items(&f.b[0], BERTH__WORK_KIND__WORK_DELETE, "v1") == 2);
+    CU_ASSERT(f.b[0].items[f.b[0].n - 1].id != i->id);
+    teardown(&f);
+}
+
 static void test_the_other_leaders_binds_are_followed(void)
 {
     struct fixture f;
@@ -266,6 +285,52 @@ static void test_who_leaves_says_so_when_nothing_is_out(void)
     teardown(&f);
 }
 
+/* Its socket is closed when the scheduler reads the first of its last words, and answers that. */
+static void test_a_binder_that_leaves_in_haste(void)
+{
+    struct fixture f;
+
+    stand_by(&f, "4");
+    hold(&f, 7, 600 * S);
+    SPIN(&f, f.b[0].valid_ns > 0);
+    binder_hello(&f.b[0], 0);
+    f.b[0].leaving = true;
+    binder_hello(&f.b[0], 0);
+    bh_bus_close(bh_take_ptr(f.b[0].bus));
+    f.b[0].mute = true;
+    SPIN(&f, bh_sched_lease_left(&f.d));
+    SPIN(&f, f.quiet_term == 7);
+    teardown(&f);
+}
+
+static bool all_idle(struct fixture *f)
+{
+    struct bh_binder *b;
+
+    for (size_t it = 0; (b = bh_ledger_next_binder(f->d.ledger, &it));)
+        if (!b->idle)
+            return false;
+    return true;
+}
+
+/* The watcher's last word is the one that the scheduler leaves on: time alone can make it quiet. */
+static void test_quiet_as_of_the_last_look(void)
+{
+    struct fixture f;
+
+    stand_by(&f, "4");
+    hold(&f, 7, 600 * S);
+    SPIN(&f, f.b[0].valid_ns > 0);
+    f.d.lease.strays_until_ns = UINT64_MAX;
+    give_up(&f, 7);
+    SPIN(&f, !f.d.lease.held && all_idle(&f));
+    CU_ASSERT(!bh_sched_lease_left(&f.d));
+    f.d.lease.strays_until_ns = 0;
+    CU_ASSERT(bh_sched_lease_left(&f.d));
+    CU_ASSERT_EQUAL(f.d.in.life.quiet_term, 7);
+    teardown(&f);
+}
+
 BH_TESTS("scheduler/daemon/lease",
          {"a stand-by host is ready and decides nothing",
           test_a_stand_by_host_is_ready_and_decides_nothing},
@@ -276,10 +341,14 @@ BH_TESTS("scheduler/daemon/lease",
          {"a deadline ends a term without a word", test_a_deadline_ends_a_term_without_a_word},
          {"a new term takes back what the old one left",
           test_a_new_term_takes_back_what_the_old_one_left},
+         {"a preemptor outlives the term of its evictions",
+          test_a_preemptor_outlives_the_term_of_its_evictions},
          {"the other leader's binds are followed", test_the_other_leaders_binds_are_followed},
          {"a binder that was lost may write until its grant ends",
           test_a_binder_that_was_lost_may_write_until_its_grant_ends},
          {"a restarted watcher changes nothing until it knows",
           test_a_restarted_watcher_changes_nothing_until_it_knows},
          {"election that begins ends \"always\"", test_election_that_begins_ends_always},
-         {"who leaves says so when nothing is out", test_who_leaves_says_so_when_nothing_is_out})
+         {"who leaves says so when nothing is out", test_who_leaves_says_so_when_nothing_is_out},
+         {"a binder that leaves in haste", test_a_binder_that_leaves_in_haste},
+         {"quiet as of the last look", test_quiet_as_of_the_last_look})
