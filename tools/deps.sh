@@ -37,15 +37,20 @@ if [ "$(id -u)" -ne 0 ]; then
     }
     sudo=sudo
 fi
+# Packages here that start a daemon of their own (prometheus, nginx-light, nghttp2-proxy) are only tools for the tests.
+# A service that the machine had before is somebody's, and none of our business.
+unwanted=()
+if command -v systemctl >/dev/null && [ -d /run/systemd/system ]; then
+    for s in prometheus prometheus-node-exporter nginx nghttpx; do
+        systemctl cat "$s.service" >/dev/null 2>&1 || unwanted+=("$s.service")
+    done
+fi
 echo "installing: ${missing[*]}"
 export DEBIAN_FRONTEND=noninteractive
 $sudo apt-get update -q
 $sudo env DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends "${missing[@]}"
-# A package that starts a daemon of its own (prometheus, nginx) is only a tool here.
-if command -v systemctl >/dev/null && [ -d /run/systemd/system ]; then
-    for s in prometheus prometheus-node-exporter nginx nghttpx; do
-        if printf '%s\n' "${missing[@]}" | grep -qx "${s%%-*}\(-light\)\?\|nghttp2-proxy"; then
-            $sudo systemctl disable --now "$s" 2>/dev/null || true
-        fi
-    done
-fi
+for s in "${unwanted[@]}"; do
+    if systemctl cat "$s" >/dev/null 2>&1; then
+        $sudo systemctl disable --now "$s" || echo "tools/deps.sh: $s runs now and could not be stopped" >&2
+    fi
+done
