@@ -28,7 +28,7 @@ static const struct family kind_families[KIND_METRICS] = {
     {BH_COUNTER, "berth_watcher_relists_total", "Lists completed after the first one."},
     {BH_COUNTER, "berth_watcher_bookmarks_total", "Bookmarks received."},
     {BH_COUNTER, "berth_watcher_duplicates_total", "Events that brought nothing new."},
-    {BH_COUNTER, "berth_watcher_received_bytes_total", "Bytes of lists and watches."},
+    {BH_COUNTER, "berth_watcher_received_bytes_total", "Bytes of lists and watches, uncompressed."},
     {BH_COUNTER, "berth_watcher_bad_objects_total", "Objects that were skipped as malformed."},
 };
 static const struct family snap_families[8] = {

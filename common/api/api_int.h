@@ -124,11 +124,15 @@ struct bh_api_socket {
     struct bh_api_client *c;
     struct bh_api_pool *pool; /* NULL while stopped */
     int events;               /* what is waited for */
-    struct bh_lane *lane;     /* whose connection it is, once it is made */
+    unsigned company_ms;      /* of the only request on it (client.h) */
+    bool held;                /* not polled: the client's timer looks at it */
+    uint64_t looked_ns;
+    struct bh_lane *lane; /* whose connection it is, once it is made */
     int fd;
 };
 struct bh_api_socket *bh_api_socket_for(struct bh_api_client *c, curl_socket_t fd);
 void bh_api_socket_watch(struct bh_api_socket *s, int uv_events); /* 0 = not at all */
+void bh_api_sockets_init(struct bh_api_client *c);
 void bh_api_sockets_close(struct bh_api_client *c); /* asynchronous; counts in c->open_handles */
 
 /* ---- requests ----------------------------------------------------------------------------------
@@ -173,7 +177,7 @@ struct bh_api_req {
     int os_errno;  /* lanes: of a connection that could not be made */
     unsigned attempts;
     bool head_done, too_large, stopped, sent;
-    bool fenced; /* its time was over before it could be sent */
+    bool fenced; /* its time was over before it, or all of it, could be sent */
     uint64_t start_ns, deadline_ns, last_byte_ns, due_ns; /* monotonic; deadline 0 = none */
     char error[CURL_ERROR_SIZE];
 };
@@ -183,6 +187,10 @@ void bh_api_transfer_fini(struct bh_api_req *r);
 void bh_api_transfer_reset(struct bh_api_req *r); /* forgets the last attempt's reply */
 /* How connections are made: trust, names, proxies, timeouts. */
 void bh_api_set_connection(CURL *e, const struct bh_api_client *c, const struct bh_api_creds *k);
+static inline bool bh_api_past_fence(const struct bh_api_req *r)
+{
+    return r->call.not_after_boot_ns && bh_boot_ns() >= r->call.not_after_boot_ns;
+}
 int bh_api_retry_after(struct bh_str value); /* seconds, -1 = not that form */
 
 /* ---- lanes (lane.h) ----------------------------------------------------------------------------
@@ -238,6 +246,8 @@ struct bh_api_client {
     struct bh_api_pool_list retired;
     struct bh_api_socket **sockets; /* by descriptor */
     size_t n_sockets;
+    uv_timer_t company;  /* for those that are held */
+    uint64_t body_bytes; /* of all replies by libcurl */
 
     struct bh_api_limit limit;
     bool json;

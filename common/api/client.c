@@ -620,6 +620,7 @@ int bh_api_client_new(uv_loop_t *loop, const struct bh_api_config *cfg,
     uv_timer_init(loop, &c->alarm);
     uv_timer_init(loop, &c->pump);
     c->open_handles = 2;
+    bh_api_sockets_init(c);
     c->pool[0] = bh_api_pool_new(c, false);
     c->pool[1] = bh_api_pool_new(c, true);
     if (o->lean) {

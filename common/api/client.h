@@ -31,9 +31,19 @@ struct bh_api_options {
     const char *limit_file;     /* shares the limit with all that name it; NULL = for itself */
     bool json;                  /* lists and watches ask for JSON, never for protobuf */
     struct bh_metrics *metrics; /* rest_client_requests_total{code,host,method}, may be NULL */
-    /* For those who send many small requests: all but streaming and long-lived ones go over
-     * connections of the client's own (lane.h), at a tenth of libcurl's cost. linger_ms: none of
-     * them is urgent, they leave and their replies are read in company, every so often. */
+    /* For those who send many small requests: all but long-lived ones and those with on_data or
+     * idle_timeout_ns go over connections of the client's own (lane.h), at a tenth of libcurl's
+     * cost. linger_ms: none of them is urgent, they leave and their replies are read in company,
+     * every so often. What is different for such requests:
+     *  - max_connections bounds HTTP/2's connections too.
+     *  - They share a fate. A connection that breaks ends all that it was given (TRANSPORT, sent),
+     *    none is repeated. Over HTTP/1.1 it also breaks when one of them is cancelled, runs out of
+     *    time or gets more than max_reply_bytes: nothing behind that reply could be told apart.
+     *  - TRANSPORT, TIMEOUT: sent is false only while no connection was given the request, or when
+     *    the server said that it did not look at it. curl_code is 0; os_errno is set when no
+     *    connection could be made.
+     *  - redirect is always NULL: a 3xx is a reply as any other. gzip, on_head: not looked at.
+     *  - not_after_boot_ns: see there. */
     bool lean;
     unsigned linger_ms;
 };
@@ -82,11 +92,20 @@ struct bh_api_call {
     uint64_t idle_timeout_ns; /* no byte for this long = BH_API_TIMEOUT; 0 = none */
     /* CLOCK_BOOTTIME after which no byte of it may leave: BH_API_TIMEOUT with sent = false. Looked
      * at right before libcurl gets to send, so a process that was stopped, or a machine that slept,
-     * sends nothing late. What is out by then goes on. 0 = none. */
+     * sends nothing late. What is out by then goes on. 0 = none.
+     * lean: looked at right before a connection gets it. Of a body that HTTP/2's windows hold back
+     * each part is looked at again: then the stream is reset before its end, sent is true and the
+     * outcome unknown. */
     uint64_t not_after_boot_ns;
     size_t max_reply_bytes; /* 0 = 64 MiB */
     bool long_lived;        /* watch or big list: own connections, not rate limited */
-    bool retry_429_5xx;     /* repeat as client-go: with Retry-After, up to 10 attempts in all */
+    /* For a stream that is hardly ever quiet; 0 = it is not one. It has a connection to itself,
+     * over HTTP/1.1: on a shared one libcurl looks at every stream whenever bytes come for one. And
+     * while bytes come in small pieces, they are looked at once in so many ms; the first ones at
+     * once. */
+    unsigned company_ms;
+    bool gzip;          /* let the server compress: for big lists; a watch could get stuck */
+    bool retry_429_5xx; /* repeat as client-go: with Retry-After, up to 10 attempts in all */
     /* Streaming: called with each chunk of a 2xx reply; non-zero ends the request (TRANSPORT). The
      * final callback then has an empty body. NULL = the body is gathered. */
     int (*on_head)(void *arg, int code, const char *content_type); /* 2xx: once, before data; may be

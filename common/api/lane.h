@@ -14,14 +14,18 @@
  *   lane_h2.c, lane_h1.c   what is said
  *
  * A turn: what was started since the last one is written together, at the end of the loop's turn.
- * Pace: while many requests are out, replies are read at most every eighth of the time that
- * requests take (20 ms at most); `linger_ms` makes both sides wait that long, whoever has time.
- * Depth: over HTTP/1.1 no more is on a connection than is answered within 250 ms, because what
- * waits in the server no fence can stop; more than is answered at once (5 ms) only when all have
- * that much. Fence: a request is looked at right before it is given to a connection, and only to
- * one that has nothing left to write, so its bytes leave then. Errors: a request ends as
- * BH_API_TRANSPORT; sent is false only when no connection had it, or the server said that it did
- * not look at it (then it is first tried again on another connection). Threads: the loop's.
+ * Pace: while three requests or more are out, replies are read when about three more will have
+ * come, judged by the time that requests take (8 ms at most, 20 when many are out); `linger_ms`
+ * makes both sides wait that long, whoever has time. Depth: over HTTP/1.1 no more is on a
+ * connection than is answered within 250 ms, because what waits in the server no fence can stop;
+ * more than is answered at once (5 ms) only when all have that much. Fence: a request is looked at
+ * right before it is given to a connection, and only to one that has nothing left to write, so its
+ * bytes leave then. Of a body that HTTP/2's windows hold back each part is looked at again: past
+ * the fence the stream is reset before its end. What no fence reaches is bytes already in `out`
+ * when the socket takes no more: they leave when it does, and not at all if the request's deadline
+ * has broken the connection before. Errors: a request ends as BH_API_TRANSPORT; sent is false only
+ * when no connection had it, or the server said that it did not look at it (then it is first tried
+ * again on another connection). Threads: the loop's.
  */
 #ifndef BH_API_LANE_H
 #define BH_API_LANE_H

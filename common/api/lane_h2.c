@@ -4,7 +4,8 @@
  *
  * Invariants: nothing is submitted before the server's SETTINGS, and never more than its limit of
  *             streams: so nghttp2 keeps no request back, and whatever it was given is in out after
- *             the next pump.
+ *             the next pump, but for bodies that the server's windows hold back. Those ask for the
+ *             fence again, whenever a part of them may leave.
  * Runs in:    the loop, inside bh_lane_read and a turn.
  */
 #include "common/api/lane.h"
@@ -14,7 +15,8 @@
 #define STREAMS_MAX       100u /* kube-apiserver's limit */
 #define STREAM_WINDOW     (1 << 20)
 #define CONNECTION_WINDOW (16 << 20)
-#define FIELDS_MAX        24u
+#define FIELDS_USUAL      24u
+#define FIELDS_OWN        5u /* added to the client's headers */
 
 static struct bh_api_req *req_of(nghttp2_session *h2, int32_t stream)
 {
@@ -83,7 +85,10 @@ static int on_stream_close(nghttp2_session *h2, int32_t stream, uint32_t code, v
     if (code == NGHTTP2_REFUSED_STREAM) {
         bh_lane_refused(l, r);
     } else if (code == NGHTTP2_NO_ERROR && r->code >= 200) {
+        r->fenced = false; /* answered before it was reset */
         bh_lane_done(l, r, NULL);
+    } else if (r->fenced) {
+        bh_lane_done(l, r, "its time was over before all of it was sent");
     } else {
         snprintf(why, sizeof(why), "the server ended the request: %s",
                  nghttp2_http2_strerror(code));
@@ -129,6 +134,9 @@ static void h2_close(struct bh_lane *l)
     nghttp2_session_del(l->talker);
 }
 
+/* A part of a body may leave, maybe long after its request was given: the server's windows decide.
+ * Past the fence the stream is reset instead. A server executes no request before its END_STREAM,
+ * but that is the server's word: `sent` stays, the outcome counts as unknown. */
 static ssize_t on_body_wanted(nghttp2_session *h2, int32_t stream, uint8_t *out, size_t max,
                               uint32_t *flags, nghttp2_data_source *source, void *arg)
 {
@@ -137,6 +145,10 @@ static ssize_t on_body_wanted(nghttp2_session *h2, int32_t stream, uint8_t *out,
     (void)source, (void)arg;
     if (!r) /* given up meanwhile */
         return NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE;
+    if (bh_api_past_fence(r)) {
+        r->fenced = true;
+        return NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE;
+    }
     size_t n = BH_MIN(max, r->request_body.n - r->on.body_off);
     memcpy(out, r->request_body.p + r->on.body_off, n);
     r->on.body_off += n;
@@ -156,15 +168,17 @@ static void h2_submit(struct bh_lane *l, struct bh_api_req *r)
     const struct bh_api_client *c = l->set->c;
     const char *target = bh_buf_str(&r->url) + c->origin_n;
     const nghttp2_data_provider body = {.read_callback = on_body_wanted};
-    nghttp2_nv nv[FIELDS_MAX];
+    nghttp2_nv usual[FIELDS_USUAL], *many = NULL, *nv = usual;
     char length[24];
     size_t n = 0;
 
+    if (r->headers->n_fields + FIELDS_OWN > FIELDS_USUAL) /* somebody acts for many groups */
+        nv = many = bh_calloc(r->headers->n_fields + FIELDS_OWN, sizeof(*many));
     nv[n++] = field(":method", 7, r->method, strlen(r->method));
     nv[n++] = field(":scheme", 7, c->tls ? "https" : "http", c->tls ? 5 : 4);
     nv[n++] = field(":authority", 10, c->host, strlen(c->host));
     nv[n++] = field(":path", 5, target, r->url.n - c->origin_n);
-    for (size_t i = 0; i < r->headers->n_fields && n < FIELDS_MAX - 1; i++) {
+    for (size_t i = 0; i < r->headers->n_fields; i++) {
         const struct bh_api_header *f = &r->headers->fields[i];
         nv[n++] = field(f->name, f->name_n, f->value, f->value_n);
     }
@@ -176,6 +190,7 @@ static void h2_submit(struct bh_lane *l, struct bh_api_req *r)
     r->on.body_off = 0;
     r->on.stream =
         nghttp2_submit_request(l->talker, NULL, nv, n, r->request_body.n ? &body : NULL, r);
+    free(many); /* nghttp2 has its own copy of the array; the texts are the headers' */
     if (r->on.stream >= 0)
         return;
     if (r->on.stream == NGHTTP2_ERR_STREAM_ID_NOT_AVAILABLE && l->state == LANE_OPEN)

@@ -12,9 +12,10 @@
 #define NS_PER_MS        UINT64_C(1000000)
 #define AT_ONCE_NS       (UINT64_C(5) * NS_PER_MS)
 #define WAITING_NS       (UINT64_C(250) * NS_PER_MS) /* far less than a lease's term */
-#define PACE_FROM        16u /* requests out: then two replies a look, or more */
+#define PACE_FROM        3u /* requests out: then as many replies a look, or thereabouts */
+#define PACE_MANY        16u
+#define PACE_FEW_MAX_MS  8u
 #define PACE_MAX_MS      20u
-#define PACE_PART        8u
 #define CONNECT_PAUSE_NS (UINT64_C(1000) * NS_PER_MS) /* after a failure, while others live */
 
 /* ---- turns -------------------------------------------------------------------------------------
@@ -77,7 +78,7 @@ static bool may_connect(const struct bh_lanes *s)
 /* True: it is not sent any more. */
 static bool too_late(struct bh_lanes *s, struct bh_api_req *r)
 {
-    r->fenced = r->call.not_after_boot_ns && bh_boot_ns() >= r->call.not_after_boot_ns;
+    r->fenced = bh_api_past_fence(r);
     if (!r->fenced && r->state != BH_REQ_CANCELED)
         return false;
     TAILQ_REMOVE(&s->queue, r, on.link);
@@ -124,6 +125,14 @@ static void turn(struct bh_lanes *s)
         bh_lane_new(s);
 }
 
+static void look(struct bh_lanes *s)
+{
+    struct bh_lane *l;
+
+    TAILQ_FOREACH(l, &s->lanes, link)
+    bh_lane_read(l);
+}
+
 static void on_soon(uv_idle_t *h)
 {
     struct bh_lanes *s = bh_container_of(h, struct bh_lanes, soon);
@@ -131,6 +140,8 @@ static void on_soon(uv_idle_t *h)
 
     uv_idle_stop(h);
     c->busy++;
+    if (s->paced && !s->linger_ms)
+        look(s); /* awake anyway */
     turn(s);
     bh_lanes_settle(s);
     bh_api_leave(c);
@@ -162,18 +173,17 @@ static uint64_t wanted_pause_ms(const struct bh_lanes *s)
         return s->n_flight ? s->linger_ms : 0;
     if (s->n_flight < PACE_FROM)
         return 0;
-    return BH_MIN(s->latency_ns / PACE_PART / NS_PER_MS, PACE_MAX_MS);
+    return BH_MIN(PACE_FROM * s->latency_ns / s->n_flight / NS_PER_MS,
+                  s->n_flight < PACE_MANY ? PACE_FEW_MAX_MS : PACE_MAX_MS);
 }
 
 static void on_pace(uv_timer_t *h)
 {
     struct bh_lanes *s = bh_container_of(h, struct bh_lanes, pace);
     struct bh_api_client *c = s->c;
-    struct bh_lane *l;
 
     c->busy++;
-    TAILQ_FOREACH(l, &s->lanes, link)
-    bh_lane_read(l);
+    look(s);
     if (s->linger_ms)
         turn(s); /* what came meanwhile leaves in the same wake-up */
     bh_lanes_settle(s);

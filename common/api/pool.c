@@ -13,6 +13,11 @@
 /* kube-apiserver and libcurl both stop at 100 streams a connection. */
 #define STREAMS_PER_CONNECTION 100
 #define IDLE_CONNECTIONS_MAX   64L
+#define COMPANY_BYTES          (16u << 10)
+#define COMPANY_LOOKS          4u /* quiet for as many is quiet */
+
+static void on_poll(uv_poll_t *h, int status, int events);
+static void on_company(uv_timer_t *h);
 
 /* ---- sockets -----------------------------------------------------------------------------------
  */
@@ -56,6 +61,42 @@ static void act(struct bh_api_pool *p, curl_socket_t fd, int flags)
     bh_api_leave(c);
 }
 
+/* Small pieces that come one after another are looked at in company: each look costs more than what
+ * it finds. The first after a quiet time waits for nobody, and many bytes are company enough. */
+static void look(struct bh_api_socket *s, int flags)
+{
+    struct bh_api_client *c = s->c;
+    const uint64_t before = c->body_bytes, now = bh_mono_ns(), since = now - s->looked_ns;
+
+    c->busy++;
+    s->looked_ns = now;
+    act(s->pool, s->fd, flags);
+    const uint64_t came = c->body_bytes - before;
+    const bool hold = s->events == UV_READABLE && s->company_ms && came && came < COMPANY_BYTES &&
+                      since < COMPANY_LOOKS * s->company_ms * UINT64_C(1000000);
+    if (s->held && !hold && s->events)
+        uv_poll_start(&s->poll, s->events, on_poll);
+    else if (hold && !s->held)
+        uv_poll_stop(&s->poll);
+    s->held = hold;
+    if (hold && !uv_is_active((uv_handle_t *)&c->company)) {
+        uv_update_time(c->loop);
+        uv_timer_start(&c->company, on_company, s->company_ms, 0);
+    }
+    bh_api_leave(c);
+}
+
+static void on_company(uv_timer_t *h)
+{
+    struct bh_api_client *c = bh_container_of(h, struct bh_api_client, company);
+
+    c->busy++;
+    for (size_t i = 0; i < c->n_sockets; i++)
+        if (c->sockets[i] && c->sockets[i]->held)
+            look(c->sockets[i], CURL_CSELECT_IN);
+    bh_api_leave(c);
+}
+
 static void on_poll(uv_poll_t *h, int status, int events)
 {
     struct bh_api_socket *s = bh_container_of(h, struct bh_api_socket, poll);
@@ -74,7 +115,7 @@ static void on_poll(uv_poll_t *h, int status, int events)
         flags |= CURL_CSELECT_IN;
     if (events & UV_WRITABLE)
         flags |= CURL_CSELECT_OUT;
-    act(s->pool, s->fd, flags);
+    look(s, flags);
 }
 
 struct bh_api_socket *bh_api_socket_for(struct bh_api_client *c, curl_socket_t fd)
@@ -102,6 +143,7 @@ void bh_api_socket_watch(struct bh_api_socket *s, int uv_events)
     if (s->events == uv_events)
         return;
     s->events = uv_events;
+    s->held = false;
     if (uv_events)
         uv_poll_start(&s->poll, uv_events, on_poll);
     else
@@ -111,7 +153,7 @@ void bh_api_socket_watch(struct bh_api_socket *s, int uv_events)
 static int on_socket(CURL *easy, curl_socket_t fd, int what, void *arg, void *socket_arg)
 {
     struct bh_api_pool *p = arg;
-    (void)easy, (void)socket_arg;
+    (void)socket_arg;
     if (what == CURL_POLL_REMOVE) {
         struct bh_api_socket *s = (size_t)fd < p->c->n_sockets ? p->c->sockets[fd] : NULL;
         if (s && !s->lane) {
@@ -121,7 +163,11 @@ static int on_socket(CURL *easy, curl_socket_t fd, int what, void *arg, void *so
         return 0;
     }
     struct bh_api_socket *s = bh_api_socket_for(p->c, fd);
+    struct bh_api_req *r = NULL;
     s->pool = p;
+    if (!p->for_lanes)
+        curl_easy_getinfo(easy, CURLINFO_PRIVATE, &r);
+    s->company_ms = r ? r->call.company_ms : 0;
     bh_api_socket_watch(s, (what & CURL_POLL_IN ? UV_READABLE : 0) |
                                (what & CURL_POLL_OUT ? UV_WRITABLE : 0));
     return 0;
@@ -135,8 +181,20 @@ static void on_socket_closed(uv_handle_t *h)
     bh_api_handle_closed(c);
 }
 
+static void on_company_closed(uv_handle_t *h)
+{
+    bh_api_handle_closed(bh_container_of(h, struct bh_api_client, company));
+}
+
+void bh_api_sockets_init(struct bh_api_client *c)
+{
+    uv_timer_init(c->loop, &c->company);
+    c->open_handles++;
+}
+
 void bh_api_sockets_close(struct bh_api_client *c)
 {
+    uv_close((uv_handle_t *)&c->company, on_company_closed);
     for (size_t i = 0; i < c->n_sockets; i++)
         if (c->sockets[i])
             uv_close((uv_handle_t *)&c->sockets[i]->poll, on_socket_closed);

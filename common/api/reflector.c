@@ -15,13 +15,15 @@
 
 #define NS_PER_S         UINT64_C(1000000000)
 #define PAGE_ITEMS       500
-#define PAGE_MAX_BYTES   ((size_t)1 << 30) /* servers before 1.31 answer version 0 in one piece */
-#define FRAME_MAX_BYTES  ((size_t)16 << 20)
+#define FRAME_MAX_BYTES  ((size_t)16 << 20) /* one event of a watch; etcd takes objects of 1.5 MiB */
+/* One object of a list: above it the whole list is refused, so far above what may come. */
+#define ITEM_MAX_BYTES   ((size_t)64 << 20)
 #define LIST_IDLE_NS     (90 * NS_PER_S)
 #define WATCH_IDLE_NS    (180 * NS_PER_S) /* bookmarks come about once a minute */
 #define SHORT_WATCH_NS   NS_PER_S
 #define UNREACHABLE_NS   (2 * NS_PER_S) /* waits of 2 to 4 s */
 #define ABSENT_RETRY_NS  (60 * NS_PER_S)
+#define COMPANY_MS       10 /* pods, of their watch; far less than creating one takes */
 #define OBJECT_FACTOR    64
 #define OBJECT_MIN_BYTES ((size_t)1 << 20)
 #define SAME_VERSION_MAX 3 /* broken streams from one version before a list is asked */
@@ -271,9 +273,7 @@ static void describe(struct bh_reflector *r, const char *what, const struct bh_a
 {
     if (reply->outcome == BH_API_OK)
         bh_err_set(&r->why, 0, "%s: HTTP %d %s", what, reply->code, st->message);
-    else if (*r->why.msg) /* our own reader's reason says more than the transport's */
-        bh_err_prefix(&r->why, 0, "%s", what);
-    else
+    else if (!*r->why.msg) /* our own reader's reason says more than the transport's */
         bh_err_set(&r->why, 0, "%s: %s", what, reply->error);
 }
 
@@ -301,6 +301,8 @@ static void start(struct bh_reflector *r, const char *path, uint64_t idle_ns,
                   int (*on_data)(void *, const void *, size_t),
                   void (*on_done)(void *, const struct bh_api_reply *))
 {
+    const bool busy = r->watching && r->kind->kind == BH_KIND_POD;
+
     r->stop = GO_ON;
     r->why.msg[0] = 0;
     r->req = bh_api_start(
@@ -311,6 +313,8 @@ static void start(struct bh_reflector *r, const char *path, uint64_t idle_ns,
                               .extra_header = EXTRA,
                               .idle_timeout_ns = idle_ns,
                               .long_lived = true,
+                              .gzip = !r->watching,
+                              .company_ms = busy ? COMPANY_MS : 0,
                               .retry_429_5xx = true,
                               .on_head = on_head,
                               .on_data = on_data,
@@ -335,7 +339,7 @@ static int on_list_head(void *arg, int code, const char *content_type)
 {
     struct bh_reflector *r = arg;
     (void)code;
-    r->list = bh_list_reader_new(content_type, PAGE_MAX_BYTES, on_list_item, r);
+    r->list = bh_list_reader_new(content_type, ITEM_MAX_BYTES, on_list_item, r);
     return 0;
 }
 
@@ -348,7 +352,7 @@ static int on_list_data(void *arg, const void *p, size_t n)
         return 1;
     int rc = bh_list_reader_feed(r->list, p, n);
     if (rc < 0)
-        bh_err_set(&r->why, 0, "undecodable reply: %s", strerror(-rc));
+        bh_list_reader_finish(r->list, &(struct bh_list_meta){0}, &r->why); /* its words */
     return rc;
 }
 
@@ -729,5 +733,5 @@ uint64_t bh_reflector_last_byte_ns(const struct bh_reflector *r)
 void bh_reflector_stats(const struct bh_reflector *r, struct bh_reflector_stats *ret)
 {
     *ret = r->stats;
-    ret->objects = r->store.items.len;
+    ret->objects = r->store.len;
 }

@@ -2,18 +2,18 @@
  *
  * common/api/reflector.h - LIST and WATCH of one kind, without losing or doubling anything
  *
- * LIST in pages (limit=500, first with resourceVersion=0), then WATCH with bookmarks from the
- * list's version; 410 / Expired (as HTTP status, inside the stream, or on page >= 2) -> relist; a
- * relist delivers the difference: on_object for what is there, on_gone for what vanished meanwhile.
- * Half-open connections: no byte (bookmarks come about once a minute) for 3 minutes ends the watch,
- * which is re-opened from the last version. Versions below the last one seen on a bookmark
- * (restored etcd) -> full relist. Accept: protobuf first, JSON else; the reply's Content-Type
- * decides. One undecodable object is reported (on_bad) and skipped, never fatal. Deduplication: an
- * object whose (uid, resourceVersion) was already delivered is not delivered again. A change of uid
- * under one name is delivered as gone + object. Upstream: client-go/tools/cache/reflector.go;
- * differences: classic list+watch only (no WatchList); the back-off starts over once a watch
- * brought something, and waits for a server that nobody can connect to are at most 4 s: after an
- * outage the cluster is followed again within seconds.
+ * LIST in pages (limit=500, first with resourceVersion=0; gzip where the server likes to), then
+ * WATCH with bookmarks from the list's version; 410 / Expired (as HTTP status, inside the stream,
+ * or on page >= 2) -> relist; a relist delivers the difference: on_object for what is there,
+ * on_gone for what vanished meanwhile. Half-open connections: no byte (bookmarks come about once a
+ * minute) for 3 minutes ends the watch, which is re-opened from the last version. Versions below
+ * the last one seen on a bookmark (restored etcd) -> full relist. Accept: protobuf first, JSON
+ * else; the reply's Content-Type decides. One undecodable object is reported (on_bad) and skipped,
+ * never fatal. Deduplication: an object whose (uid, resourceVersion) was already delivered is not
+ * delivered again. A change of uid under one name is delivered as gone + object. Upstream:
+ * client-go/tools/cache/reflector.go; differences: classic list+watch only (no WatchList); the
+ * back-off starts over once a watch brought something, and waits for a server that nobody can
+ * connect to are at most 4 s: after an outage the cluster is followed again within seconds.
  */
 #ifndef BH_REFLECTOR_H
 #define BH_REFLECTOR_H

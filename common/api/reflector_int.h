@@ -9,16 +9,15 @@
 #define BH_REFLECTOR_INT_H
 
 #include "common/api/reflector.h"
-#include "common/base/map.h"
 
-struct bh_refl_item {
-    uint32_t mark;    /* of the last list that had it */
-    uint32_t uid_off; /* of the uid in text */
-    char text[];      /* resourceVersion NUL uid NUL */
-};
+/* A hash table of its own: there is one item for each object of the cluster, so each byte counts
+ * (about 75 for a pod). */
+struct bh_refl_item;
 struct bh_refl_store {
-    struct bh_map items; /* "namespace/name" -> struct bh_refl_item */
-    uint32_t mark;       /* of the running list */
+    struct bh_refl_item **bucket; /* chains; by "namespace/name" */
+    size_t n_buckets, len;        /* a power of two, or 0 */
+    uint64_t seed;
+    uint32_t mark; /* of the running list */
 };
 struct bh_refl_key {
     const char *ns, *name, *uid, *rv;

@@ -110,6 +110,7 @@ static size_t on_body(char *p, size_t size, size_t count, void *arg)
     const size_t n = size * count;
 
     r->last_byte_ns = bh_mono_ns();
+    r->c->body_bytes += n;
     if (r->state == BH_REQ_CANCELED)
         return 0;
     if (r->call.on_data && is_success(r->code)) {
@@ -135,7 +136,7 @@ static int on_prereq(void *arg, char *remote_ip, char *local_ip, int remote_port
 {
     struct bh_api_req *r = arg;
     (void)remote_ip, (void)local_ip, (void)remote_port, (void)local_port;
-    r->fenced = r->call.not_after_boot_ns && bh_boot_ns() >= r->call.not_after_boot_ns;
+    r->fenced = bh_api_past_fence(r);
     return r->fenced ? CURL_PREREQFUNC_ABORT : CURL_PREREQFUNC_OK;
 }
 
@@ -170,10 +171,6 @@ void bh_api_set_connection(CURL *e, const struct bh_api_client *c, const struct 
 {
     curl_easy_setopt(e, CURLOPT_PROTOCOLS_STR, "http,https");
     curl_easy_setopt(e, CURLOPT_FOLLOWLOCATION, 0L);
-    /* HTTP/2 only where ALPN offers it: reuse of plaintext HTTP/2 connections is broken in 7.88. */
-    curl_easy_setopt(e, CURLOPT_HTTP_VERSION,
-                     (long)(c->tls ? CURL_HTTP_VERSION_2TLS : CURL_HTTP_VERSION_1_1));
-    curl_easy_setopt(e, CURLOPT_PIPEWAIT, c->tls ? 1L : 0L);
     curl_easy_setopt(e, CURLOPT_NOSIGNAL, 1L);
     curl_easy_setopt(e, CURLOPT_QUICK_EXIT, 1L); /* a name server that hangs holds nobody up */
     curl_easy_setopt(e, CURLOPT_CONNECTTIMEOUT_MS, CONNECT_TIMEOUT_MS);
@@ -246,6 +243,17 @@ void bh_api_transfer_reset(struct bh_api_req *r)
     bh_buf_reset(&r->body);
 }
 
+static void set_company(struct bh_api_req *r)
+{
+    const bool alone = r->call.company_ms > 0, h2 = r->c->tls && !alone;
+    curl_easy_setopt(r->easy, CURLOPT_FRESH_CONNECT, alone ? 1L : 0L);
+    curl_easy_setopt(r->easy, CURLOPT_FORBID_REUSE, alone ? 1L : 0L);
+    curl_easy_setopt(r->easy, CURLOPT_PIPEWAIT, h2 ? 1L : 0L);
+    /* HTTP/2 only where ALPN offers it: reuse of plaintext HTTP/2 connections is broken in 7.88. */
+    curl_easy_setopt(r->easy, CURLOPT_HTTP_VERSION,
+                     (long)(h2 ? CURL_HTTP_VERSION_2TLS : CURL_HTTP_VERSION_1_1));
+}
+
 void bh_api_transfer_prepare(struct bh_api_req *r)
 {
     const uint64_t now = bh_mono_ns();
@@ -262,8 +270,11 @@ void bh_api_transfer_prepare(struct bh_api_req *r)
     curl_easy_setopt(r->easy, CURLOPT_URL, bh_buf_str(&r->url));
     curl_easy_setopt(r->easy, CURLOPT_HTTPHEADER, r->headers->list);
     curl_easy_setopt(r->easy, CURLOPT_TIMEOUT_MS, timeout_ms);
+    /* A libcurl without zlib refuses, and then does not ask for it. */
+    curl_easy_setopt(r->easy, CURLOPT_ACCEPT_ENCODING, r->call.gzip ? "gzip" : NULL);
     curl_easy_setopt(r->easy, CURLOPT_BUFFERSIZE,
                      r->call.long_lived ? STREAM_BUFFER_BYTES : (long)CURL_MAX_WRITE_SIZE);
+    set_company(r);
 }
 
 void bh_api_transfer_fini(struct bh_api_req *r)

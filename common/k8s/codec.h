@@ -35,7 +35,10 @@ bool bh_pb_without_managed(struct bh_buf *out, const void *p, size_t n);
 struct bh_envelope {
     struct bh_str api_version, kind, raw;
 };
+#define BH_PB_MAGIC_BYTES 4
 bool bh_is_pb_envelope(const void *p, size_t n); /* starts with "k8s\0" */
+/* Sets api_version and kind, as far as the bytes of an envelope's typeMeta hold them; -EINVAL. */
+int bh_type_meta_read(struct bh_str bytes, struct bh_envelope *e);
 int bh_envelope_open(const void *p, size_t n, struct bh_envelope *ret_e, struct bh_err *err);
 /* The same in parts: what comes before n raw bytes, and behind them. */
 void bh_envelope_begin(struct bh_buf *out, const char *api_version, const char *kind, size_t n);
@@ -65,9 +68,15 @@ struct bh_list_meta {
     char *cont; /* continue token, caller frees; NULL when this was the last page */
     int64_t remaining;
 };
-/* Streaming decoder of one LIST reply; feed chunks as they arrive. For protobuf the body has to be
- * complete, so bytes are gathered (bounded by max_bytes); for JSON elements are split off as they
- * come. item() gets each element's bytes: bare message bytes (is_pb) or JSON text. */
+/* Streaming decoder of one LIST reply; feed chunks as they arrive. item() gets each element's bytes
+ * as soon as they are there: bare message bytes (is_pb) or JSON text. Only the element that is not
+ * complete is held, at most max_bytes of it; the list as a whole may have any length. So items may
+ * have been handed out when the reply turns out to be cut short or garbled: a list counts only when
+ * finish says 0. That the reply is a list at all is known before the first item for protobuf (an
+ * envelope that tells its kind after its content is refused; upstream writes it first), and at
+ * finish for JSON.
+ * feed: 0; -EINVAL garbage; -EFBIG element too large; item's non-zero result. An error sticks, and
+ * finish tells it again, in words. finish: metadata wherever it stood; *ret untouched on error. */
 struct bh_list_reader;
 typedef int bh_list_item_fn(void *arg, const void *p, size_t n, bool is_pb);
 struct bh_list_reader *bh_list_reader_new(const char *content_type, size_t max_bytes,

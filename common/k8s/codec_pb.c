@@ -10,7 +10,7 @@
 
 #include "common/k8s/wire.h"
 
-static const char magic[4] = {'k', '8', 's', '\0'};
+static const char magic[BH_PB_MAGIC_BYTES] = {'k', '8', 's', '\0'};
 
 static void *arena_alloc(void *arena, size_t n)
 {
@@ -92,7 +92,7 @@ bool bh_is_pb_envelope(const void *p, size_t n)
     return n >= sizeof(magic) && memcmp(p, magic, sizeof(magic)) == 0;
 }
 
-static int read_type_meta(struct bh_str bytes, struct bh_envelope *e)
+int bh_type_meta_read(struct bh_str bytes, struct bh_envelope *e)
 {
     struct bh_wire w = bh_wire_of(bytes.p, bytes.n);
     struct bh_wire_field f;
@@ -124,7 +124,7 @@ int bh_envelope_open(const void *p, size_t n, struct bh_envelope *ret_e, struct 
             return bh_err_set(err, -EINVAL, "protobuf envelope: field %u is no byte string",
                               f.number);
         if (f.number == 1)
-            rc = read_type_meta(f.bytes, &e);
+            rc = bh_type_meta_read(f.bytes, &e);
         else if (f.number == 2)
             e.raw = f.bytes;
         else if (f.number == 3 && f.bytes.n)

@@ -8,60 +8,83 @@
 
 enum { WIRE_VARINT = 0, WIRE_FIXED64 = 1, WIRE_BYTES = 2, WIRE_FIXED32 = 5 };
 
-static bool varint(struct bh_wire *w, uint64_t *ret)
+/* 0; -EAGAIN when the bytes end inside; -EINVAL. */
+static int varint(struct bh_wire *w, uint64_t *ret)
 {
     uint64_t v = 0;
 
-    for (unsigned shift = 0; shift < 70 && w->p < w->end; shift += 7) {
+    for (unsigned shift = 0; shift < 70; shift += 7) {
+        if (w->p == w->end)
+            return -EAGAIN;
         uint8_t c = *w->p++;
         /* The tenth byte holds the 64th bit only. */
         if (shift == 63 && c > 1)
-            return false;
+            return -EINVAL;
         v |= (uint64_t)(c & 0x7f) << shift;
         if (!(c & 0x80)) {
             *ret = v;
-            return true;
+            return 0;
         }
     }
-    return false;
+    return -EINVAL;
 }
 
-static bool fixed(struct bh_wire *w, size_t n, uint64_t *ret)
+static int fixed(struct bh_wire *w, size_t n, uint64_t *ret)
 {
     if ((size_t)(w->end - w->p) < n)
-        return false;
+        return -EAGAIN;
     *ret = 0;
     memcpy(ret, w->p, n); /* little endian, as every host Berth runs on */
     w->p += n;
-    return true;
+    return 0;
 }
 
-int bh_wire_next(struct bh_wire *w, struct bh_wire_field *f)
+int bh_wire_head(struct bh_wire *w, struct bh_wire_field *f)
 {
-    uint64_t tag, len;
+    uint64_t tag;
+    int rc;
 
     if (w->p == w->end)
         return 0;
-    if (!varint(w, &tag) || tag >> 3 == 0 || tag > UINT32_MAX)
+    rc = varint(w, &tag);
+    if (rc)
+        return rc;
+    if (tag >> 3 == 0 || tag > UINT32_MAX)
         return -EINVAL;
     *f = (struct bh_wire_field){.number = (uint32_t)(tag >> 3)};
     switch (tag & 7) {
     case WIRE_VARINT:
-        return varint(w, &f->value) ? 1 : -EINVAL;
+        rc = varint(w, &f->value);
+        break;
     case WIRE_FIXED64:
-        return fixed(w, 8, &f->value) ? 1 : -EINVAL;
+        rc = fixed(w, 8, &f->value);
+        break;
     case WIRE_FIXED32:
-        return fixed(w, 4, &f->value) ? 1 : -EINVAL;
+        rc = fixed(w, 4, &f->value);
+        break;
     case WIRE_BYTES:
-        if (!varint(w, &len) || len > (uint64_t)(w->end - w->p))
-            return -EINVAL;
+        rc = varint(w, &f->value);
         f->is_bytes = true;
-        f->bytes = (struct bh_str){(const char *)w->p, (size_t)len};
-        w->p += len;
-        return 1;
+        break;
     default:
         return -EINVAL;
     }
+    return rc ? rc : 1;
+}
+
+int bh_wire_next(struct bh_wire *w, struct bh_wire_field *f)
+{
+    int rc = bh_wire_head(w, f);
+
+    if (rc <= 0)
+        return rc ? -EINVAL : 0;
+    if (!f->is_bytes)
+        return 1;
+    if (f->value > (uint64_t)(w->end - w->p))
+        return -EINVAL;
+    f->bytes = (struct bh_str){(const char *)w->p, (size_t)f->value};
+    w->p += f->value;
+    return 1;
 }
 
 int bh_wire_text(const struct bh_wire_field *f, char *out, size_t cap)

@@ -16,7 +16,7 @@ struct bh_wire {
 struct bh_wire_field {
     uint32_t number;
     bool is_bytes;       /* length-delimited: bytes is set, otherwise value */
-    uint64_t value;      /* varint or fixed */
+    uint64_t value;      /* varint or fixed; of bytes their length */
     struct bh_str bytes; /* borrowed */
 };
 static inline struct bh_wire bh_wire_of(const void *p, size_t n)
@@ -25,6 +25,9 @@ static inline struct bh_wire bh_wire_of(const void *p, size_t n)
 }
 /* 1 and *f, 0 at the end, -EINVAL when the bytes are no protobuf (groups count as such). */
 int bh_wire_next(struct bh_wire *w, struct bh_wire_field *f);
+/* The same for bytes that are still arriving: of a byte field only tag and length are read, value
+ * is the length, and w goes on right behind it. -EAGAIN: the bytes end inside what is read. */
+int bh_wire_head(struct bh_wire *w, struct bh_wire_field *f);
 /* Copies a byte field into out, NUL-terminated; -EINVAL when it does not fit or holds a NUL. */
 int bh_wire_text(const struct bh_wire_field *f, char *out, size_t cap);
 

@@ -33,7 +33,7 @@ static void apply(struct sum *s, bool deleted, const struct bh_refl_key *k)
         bh_assert((v == BH_REFL_REPLACED) == (uid != NULL));
     }
     free(uid);
-    bh_assert(s->store.items.len == s->live);
+    bh_assert(s->store.len == s->live);
 }
 
 static void decode(struct sum *s, bool deleted, const void *p, size_t n)

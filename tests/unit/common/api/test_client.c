@@ -370,6 +370,121 @@ static void test_idle_timeout(void)
     env_stop(&e);
 }
 
+/* ---- a stream that is hardly ever quiet ---- */
+
+#define PIECES 100u
+
+struct drip {
+    uv_timer_t timer;
+    struct raw_conn *conn; /* the stream's; NULL = none yet */
+    unsigned sent;
+    bool end;
+};
+
+static void drip_piece(uv_timer_t *t)
+{
+    struct drip *d = t->data;
+    char text[8];
+
+    if (d->conn && d->sent < PIECES) {
+        snprintf(text, sizeof(text), "%u,", d->sent++);
+        raw_chunks(d->conn, text);
+    } else if (d->conn && d->end) {
+        raw_stream_end(d->conn);
+        d->conn = NULL;
+    }
+}
+
+static void drip(struct raw_server *s, const struct raw_request *r)
+{
+    struct drip *d = s->arg;
+
+    if (!bh_streq(r->target, "/watch")) {
+        raw_json(r->conn, 200, "{}");
+        return;
+    }
+    raw_stream(r->conn, "application/json");
+    d->conn = r->conn;
+}
+
+static void drip_start(struct env *e, struct drip *d, struct got *g, unsigned company_ms)
+{
+    *d = (struct drip){.end = d->end};
+    env_start(e, drip, d);
+    uv_timer_init(&e->loop, &d->timer);
+    d->timer.data = d;
+    uv_timer_start(&d->timer, drip_piece, 1, 1);
+    struct bh_api_call call = call_of(g, "GET", "/watch");
+    call.timeout_ns = 0;
+    call.long_lived = true;
+    call.company_ms = company_ms;
+    call.on_data = on_data;
+    g->req = bh_api_start(e->client, &call);
+}
+
+static void drip_stop(struct env *e, struct drip *d, struct got *g)
+{
+    uv_close((uv_handle_t *)&d->timer, NULL);
+    env_stop(e);
+    CU_ASSERT_EQUAL(g->n_done, 1);
+    got_fini(g);
+}
+
+static bool half_of_it(void *arg)
+{
+    return ((struct got *)arg)->n_data >= PIECES / 2;
+}
+
+static void test_pieces_in_company(void)
+{
+    struct env e = {0};
+    struct got g = {0}, other = {0};
+    struct drip d = {.end = true};
+    struct bh_buf want = {0};
+    unsigned looks = 0;
+    uint64_t until = bh_mono_ns() + 15 * S;
+
+    drip_start(&e, &d, &g, 50);
+    while (!g.done && bh_mono_ns() < until) {
+        unsigned before = g.n_data;
+        uv_run(&e.loop, UV_RUN_ONCE);
+        looks += g.n_data > before;
+    }
+    for (unsigned i = 0; i < PIECES; i++)
+        bh_buf_addf(&want, "%u,", i);
+    CU_ASSERT_STRING_EQUAL(bh_buf_str(&g.stream), bh_buf_str(&want));
+    CU_ASSERT_EQUAL(g.outcome, BH_API_OK);
+    CU_ASSERT(looks >= 2);
+    CU_ASSERT(looks <= PIECES / 2);
+    struct bh_api_call call = call_of(&other, "GET", "/x");
+    run(&e, &call, &other);
+    CU_ASSERT_EQUAL(other.code, 200);
+    CU_ASSERT_EQUAL(e.server.connections, 2); /* the stream's was its own */
+    got_fini(&other);
+    bh_buf_fini(&want);
+    drip_stop(&e, &d, &g);
+}
+
+/* While the stream's socket is left alone: canceled, cut off by the server, its client freed. */
+static void test_ends_in_company(void)
+{
+    for (int how = 0; how < 3; how++) {
+        struct env e = {0};
+        struct got g = {0};
+        struct drip d = {.end = false};
+        drip_start(&e, &d, &g, 20);
+        CU_ASSERT(run_until(&e.loop, half_of_it, &g));
+        if (how == 0)
+            bh_api_cancel(g.req);
+        else if (how == 1)
+            raw_cut_all(&e.server);
+        d.conn = NULL;
+        if (how < 2)
+            CU_ASSERT(run_until(&e.loop, is_done, &g));
+        drip_stop(&e, &d, &g);
+    }
+}
+
 static void cut(struct raw_server *s, const struct raw_request *r)
 {
     (void)s;
@@ -992,6 +1107,8 @@ BH_TESTS(TEST_LEAN ? "common/api/client, lean" : "common/api/client",
           test_watches_do_not_delay_writes},
          {"a deadline ends a request whose outcome is then unknown", test_deadline},
          {"a stream without bytes ends after its idle timeout", test_idle_timeout},
+         {"small pieces of a busy stream are looked at in company", test_pieces_in_company},
+         {"a busy stream may end at any time", test_ends_in_company},
          {"a cut connection is a transport error of a request that was sent", test_connection_lost},
          {"a refused connection is one of a request that was not sent", test_nobody_listens},
          {"a truncated reply is no reply", test_truncated_reply},

@@ -5,154 +5,12 @@
  * The server is a script: each request takes the next step. What the consumer has seen is folded
  * into a set, which must equal the server's; every delivery is also written down as text.
  */
-#include "common/api/reflector.h"
-#include "common/base/loop.h"
-#include "tests/unit/common/api/raw_server.h"
-
-#include "proto/kubernetes/kubernetes.pb-c.h"
-
-struct env;
-typedef void step_fn(struct env *e, struct raw_conn *c, const char *target);
-struct env {
-    uv_loop_t loop;
-    struct raw_server server;
-    struct bh_api_client *client;
-    struct bh_reflector *reflector;
-    char url[64];
-    step_fn *const *steps;
-    size_t n_steps, at;
-    struct bh_buf log;     /* deliveries: "+a " "~a " "-a " "!bad " "|" list complete */
-    struct bh_buf targets; /* requests, one a line */
-    unsigned synced, relists, bad, troubles, healthy;
-    char trouble[256];
-    const char *want; /* log to wait for */
-    uint64_t idle_ns;
-    enum bh_kind kind;
-};
-
-static void on_event(void *arg, const struct bh_kind_info *k, const struct bh_reflector_event *ev)
-{
-    static const char sign[] = {'+', '~', '-'};
-    struct env *e = arg;
-    (void)k;
-    bh_buf_addf(&e->log, "%c%s/%s@%s%s ", sign[ev->type], ev->name, ev->uid, ev->resource_version,
-                ev->object ? "" : "?");
-    if (ev->object && ev->type != BH_WATCH_DELETED)
-        CU_ASSERT_STRING_EQUAL(bh_object_meta(ev->object)->name, ev->name);
-}
-
-static void on_synced(void *arg, const struct bh_kind_info *k, bool relist)
-{
-    struct env *e = arg;
-    (void)k;
-    e->synced++;
-    e->relists += relist;
-    bh_buf_adds(&e->log, "| ");
-}
-
-static void on_bad(void *arg, const struct bh_kind_info *k, const char *name, const char *why)
-{
-    struct env *e = arg;
-    (void)k;
-    e->bad++;
-    bh_buf_addf(&e->log, "!%s ", name);
-    CU_ASSERT(*why);
-}
-
-static void on_trouble(void *arg, const struct bh_kind_info *k, const char *text)
-{
-    struct env *e = arg;
-    (void)k;
-    if (text) {
-        e->troubles++;
-        snprintf(e->trouble, sizeof(e->trouble), "%s", text);
-    } else {
-        e->healthy++;
-    }
-}
-
-static void handle(struct raw_server *s, const struct raw_request *r)
-{
-    struct env *e = s->arg;
-    bh_buf_addf(&e->targets, "%s\n", r->target);
-    if (e->at < e->n_steps)
-        e->steps[e->at++](e, r->conn, r->target);
-    /* beyond the script: silence */
-}
-
-static bool log_is(void *arg)
-{
-    struct env *e = arg;
-    return bh_streq(bh_buf_str(&e->log), e->want) && e->at == e->n_steps;
-}
-
-/* Runs the script and expects exactly these deliveries. */
-static void play(struct env *e, step_fn *const *steps, size_t n, const char *want)
-{
-    struct bh_err err = {""};
-    struct bh_api_config cfg = {.server = e->url};
-    const struct bh_api_options o = {.qps = 0};
-    const struct bh_reflector_callbacks cb = {on_event, on_synced, on_bad, on_trouble, e};
-    e->steps = steps;
-    e->n_steps = n;
-    e->want = want;
-    uv_loop_init(&e->loop);
-    raw_start(&e->server, &e->loop, handle, e);
-    snprintf(e->url, sizeof(e->url), "http://127.0.0.1:%u", e->server.port);
-    CU_ASSERT_EQUAL_FATAL(bh_api_client_new(&e->loop, &cfg, &o, &e->client, &err), 0);
-    e->reflector = bh_reflector_new(&e->loop, e->client, &bh_kinds[e->kind], &cb);
-    bh_reflector_set_timing(e->reflector, e->idle_ns ? e->idle_ns : UINT64_C(10) * 1000000000, 100);
-    if (!run_until(&e->loop, log_is, e))
-        printf("# got:  %s\n# want: %s\n# steps %zu of %zu, trouble: %s\n# %s\n",
-               bh_buf_str(&e->log), want, e->at, e->n_steps, e->trouble, bh_buf_str(&e->targets));
-    CU_ASSERT_STRING_EQUAL(bh_buf_str(&e->log), want);
-    CU_ASSERT_EQUAL(e->at, e->n_steps);
-}
-
-static void finish(struct env *e)
-{
-    bh_reflector_free(e->reflector);
-    bh_api_client_free(e->client);
-    raw_stop(&e->server);
-    bh_loop_drain_close(&e->loop);
-    bh_buf_fini(&e->log);
-    bh_buf_fini(&e->targets);
-}
-
-/* ---- what the server says ----------------------------------------------------------------------
- */
-
-#define ITEM(name, uid, rv)                                                                        \
-    "{\"metadata\":{\"name\":\"" name "\",\"uid\":\"" uid "\",\"resourceVersion\":\"" rv "\"}}"
-#define LIST(rv, items)                                                                            \
-    "{\"kind\":\"NodeList\",\"apiVersion\":\"v1\",\"metadata\":{\"resourceVersion\":\"" rv         \
-    "\"},\"items\":[" items "]}"
-#define PAGE(rv, cont, items)                                                                      \
-    "{\"kind\":\"NodeList\",\"metadata\":{\"resourceVersion\":\"" rv "\",\"continue\":\"" cont     \
-    "\"},\"items\":[" items "]}"
-#define EVENT(type, object) "{\"type\":\"" type "\",\"object\":" object "}\n"
-#define BOOKMARK(rv)                                                                               \
-    EVENT("BOOKMARK", "{\"kind\":\"Node\",\"metadata\":{\"resourceVersion\":\"" rv "\"}}")
-#define EXPIRED                                                                                    \
-    "{\"kind\":\"Status\",\"apiVersion\":\"v1\",\"metadata\":{},\"status\":\"Failure\","           \
-    "\"message\":\"too old resource version\",\"reason\":\"Expired\",\"code\":410}"
-
-static void list_ab(struct env *e, struct raw_conn *c, const char *target)
-{
-    (void)e, (void)target;
-    raw_json(c, 200, LIST("10", ITEM("a", "ua", "5") "," ITEM("b", "ub", "6")));
-}
+#include "tests/unit/common/api/reflector_env.h"
 
 static void list_empty_10(struct env *e, struct raw_conn *c, const char *target)
 {
     (void)e, (void)target;
     raw_json(c, 200, LIST("10", ""));
-}
-
-static void watch_silent(struct env *e, struct raw_conn *c, const char *target)
-{
-    (void)e, (void)target;
-    raw_stream(c, "application/json");
 }
 
 static void gone_410(struct env *e, struct raw_conn *c, const char *target)
@@ -572,71 +430,6 @@ static void test_core_kind_is_never_absent(void)
     finish(&e);
 }
 
-/* ---- protobuf -----------------------------------------------------------------------------------
- */
-
-static void add_object(struct bh_buf *out, const char *name, const char *uid, const char *rv)
-{
-    K8s__ObjectMeta meta = K8S__OBJECT_META__INIT;
-    K8s__Node node = K8S__NODE__INIT;
-    meta.name = (char *)(uintptr_t)name;
-    meta.uid = (char *)(uintptr_t)uid;
-    meta.resourceversion = (char *)(uintptr_t)rv;
-    node.metadata = &meta;
-    bh_pb_pack(out, &node.base);
-}
-
-static void pb_list(struct env *e, struct raw_conn *c, const char *target)
-{
-    struct bh_buf raw = {0}, item = {0}, env = {0};
-    (void)e, (void)target;
-    bh_buf_add(&raw,
-               "\x0a\x04\x12\x02"
-               "10",
-               6); /* metadata {2 resourceVersion "10"} */
-    add_object(&item, "a", "ua", "5");
-    bh_buf_addc(&raw, 0x12);
-    bh_buf_addc(&raw, (char)item.n);
-    bh_buf_add(&raw, item.p, item.n);
-    bh_buf_add(&raw, "\x12\x03\x0a\x01\xff", 5); /* an item whose metadata is cut */
-    bh_envelope_write(&env, "v1", "NodeList", raw.p, raw.n);
-    raw_reply(c, 200, "Content-Type: application/vnd.kubernetes.protobuf\r\n", env.p, env.n);
-    bh_buf_fini(&raw);
-    bh_buf_fini(&item);
-    bh_buf_fini(&env);
-}
-
-static void pb_watch(struct env *e, struct raw_conn *c, const char *target)
-{
-    static const char *const types[] = {"ADDED", "MODIFIED", "BOOKMARK", "DELETED"};
-    static const char *const rvs[] = {"11", "12", "15", "16"};
-    struct bh_buf frames = {0};
-    (void)e, (void)target;
-    for (size_t i = 0; i < 4; i++) {
-        struct bh_buf item = {0}, env = {0};
-        add_object(&item, i == 2 ? "" : "b", i == 2 ? "" : "ub", rvs[i]);
-        bh_envelope_write(&env, "v1", "Node", item.p, item.n);
-        bh_watch_frame_pb(&frames, types[i], env.p, env.n);
-        bh_buf_fini(&item);
-        bh_buf_fini(&env);
-    }
-    raw_stream(c, "application/vnd.kubernetes.protobuf;stream=watch");
-    for (size_t i = 0; i < frames.n; i++) /* a byte a chunk */
-        raw_chunk(c, frames.p + i, 1);
-    bh_buf_fini(&frames);
-}
-
-static void test_protobuf(void)
-{
-    static step_fn *const steps[] = {pb_list, pb_watch};
-    struct env e = {.kind = BH_KIND_NODE};
-    struct bh_reflector_stats st;
-    play(&e, steps, 2, "+a/ua@5 ! | +b/ub@11 ~b/ub@12 -b/ub@16 ");
-    bh_reflector_stats(e.reflector, &st);
-    CU_ASSERT_EQUAL(st.bookmarks, 1);
-    finish(&e);
-}
-
 static void test_freed_while_running(void)
 {
     static step_fn *const steps[] = {list_ab, watch_silent};
@@ -677,11 +470,10 @@ static void list_ab_500(struct env *e, struct raw_conn *c, const char *target)
 
 static void test_again(void)
 {
-    static step_fn *const steps[] = {list_then_again, list_ab_500, list_ab, watch_then_again,
-                                     list_ab,         watch_silent};
+    static step_fn *const steps[] = {list_then_again,  list_ab_500, list_ab,
+                                     watch_then_again, list_ab,     watch_silent};
     struct env e = {.kind = BH_KIND_NODE};
-    play(&e, steps, 6,
-         "+a/ua@5 +b/ub@6 | ~a/ua@5 ~b/ub@6 | ~a/ua@5 ~b/ub@6 | ");
+    play(&e, steps, 6, "+a/ua@5 +b/ub@6 | ~a/ua@5 ~b/ub@6 | ~a/ua@5 ~b/ub@6 | ");
     CU_ASSERT(!bh_reflector_repeats(e.reflector));
     CU_ASSERT_EQUAL(e.relists, 2);
     finish(&e);
@@ -710,5 +502,4 @@ BH_TESTS("common/api/reflector", {"everything once more, when asked", test_again
          {"429 with Retry-After delays list and watch and loses nothing", test_429},
          {"a kind the server does not have is empty until it appears", test_absent_kind},
          {"a core kind is never taken as absent", test_core_kind_is_never_absent},
-         {"protobuf lists and streams, a byte at a time", test_protobuf},
          {"freeing in any order leaves nothing behind", test_freed_while_running})

@@ -3,7 +3,7 @@
  * tests/unit/common/api/tls_server.h - a TLS server in a thread that says who its client is
  *
  * Answers one request a connection; the body is server_says with the common name of the client's
- * certificate ("nobody" without one) in place of %s.
+ * certificate ("nobody" without one) in place of %s. Or does what server_talks says.
  */
 #ifndef BH_TEST_TLS_SERVER_H
 #define BH_TEST_TLS_SERVER_H
@@ -68,6 +68,8 @@ static void answer(SSL *ssl)
     SSL_shutdown(ssl);
 }
 
+static void (*server_talks)(SSL *ssl) = answer;
+
 static void *serve(void *arg)
 {
     struct tls_server *s = arg;
@@ -76,7 +78,7 @@ static void *serve(void *arg)
         SSL *ssl = SSL_new(s->ctx);
         SSL_set_fd(ssl, fd);
         if (SSL_accept(ssl) == 1)
-            answer(ssl);
+            server_talks(ssl);
         SSL_free(ssl);
         close(fd);
     }

@@ -11,6 +11,7 @@
 #include <stdio.h>
 
 #include "common/base/arena.h"
+#include "common/data/json.h"
 #include "common/k8s/codec.h"
 #include "common/k8s/schema.h"
 #include "proto/kubernetes/kubernetes.pb-c.h"
@@ -171,6 +172,19 @@ static ProtobufCMessage *fill_message(struct fill *f, const ProtobufCMessageDesc
             *(protobuf_c_boolean *)q = 1;
     }
     return m;
+}
+
+/* Value *n of a tree, itself being the first; *n counts down. NULL: it has fewer. */
+static inline struct bh_json *nth_value(struct bh_json *v, size_t *n)
+{
+    if (!(*n)--)
+        return v;
+    bh_json_each (m, v) {
+        struct bh_json *found = nth_value(m, n);
+        if (found)
+            return found;
+    }
+    return NULL;
 }
 
 /* ---- comparison --------------------------------------------------------------------------------

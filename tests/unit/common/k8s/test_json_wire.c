@@ -77,18 +77,6 @@ static size_t count(const struct bh_json *v)
     return n;
 }
 
-static struct bh_json *nth(struct bh_json *v, size_t *n)
-{
-    if (!(*n)--)
-        return v;
-    bh_json_each (m, v) {
-        struct bh_json *found = nth(m, n);
-        if (found)
-            return found;
-    }
-    return NULL;
-}
-
 /* Another value in the same place: key and next stay. */
 static void spoil(struct bh_json *v, uint64_t how)
 {
@@ -133,7 +121,7 @@ static void test_the_same_is_refused(void)
         for (int round = 0; round < 200; round++) {
             struct bh_json *v = whole(all_objects[i]);
             size_t at = bh_rand_below(&rnd, n);
-            spoil(nth(v, &at), bh_rand_u64(&rnd));
+            spoil(nth_value(v, &at), bh_rand_u64(&rnd));
             if (compare(all_objects[i], v))
                 taken++;
             else

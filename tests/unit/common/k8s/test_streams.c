@@ -1,45 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * tests/unit/common/k8s/test_streams.c - lists, watch streams, Status and bookmarks
+ * tests/unit/common/k8s/test_streams.c - watch streams, Status and bookmarks
  */
-#include <errno.h>
-
-#include "common/k8s/codec.h"
-#include "common/k8s/wire.h"
-#include "proto/kubernetes/kubernetes.pb-c.h"
-#include "tests/unit/harness.h"
-
-#define PB   "application/vnd.kubernetes.protobuf"
-#define JSON "application/json"
-
-struct seen {
-    struct bh_buf text; /* names, each followed by a blank */
-    int stop_after;     /* then the callback returns 7 */
-    int n;
-    enum bh_watch_type types[16];
-};
-
-static void note(struct seen *s, const void *p, size_t n, bool bare)
-{
-    struct bh_arena a;
-    ProtobufCMessage *m = NULL;
-    bh_arena_init(&a, (size_t)1 << 20);
-    int rc = bare ? bh_pb_unpack(&a, &k8s__pod__descriptor, p, n, &m, NULL)
-                  : bh_decode_object(&a, &k8s__pod__descriptor, p, n, &m, NULL);
-    CU_ASSERT_EQUAL_FATAL(rc, 0);
-    bh_buf_addf(&s->text, "%s ", bh_object_meta(m) ? bh_object_meta(m)->name : "?");
-    bh_arena_fini(&a);
-}
-
-static int on_item(void *arg, const void *p, size_t n, bool is_pb)
-{
-    struct seen *s = arg;
-    if (s->stop_after && s->n == s->stop_after)
-        return 7;
-    s->n++;
-    note(s, p, n, is_pb);
-    return 0;
-}
+#include "tests/unit/common/k8s/streams.h"
 
 static int on_event(void *arg, enum bh_watch_type t, const void *p, size_t n)
 {
@@ -49,126 +12,6 @@ static int on_event(void *arg, enum bh_watch_type t, const void *p, size_t n)
     s->types[s->n++ % 16] = t;
     note(s, p, n, false);
     return 0;
-}
-
-static void pod_message(struct bh_buf *out, const char *name)
-{
-    K8s__ObjectMeta meta = K8S__OBJECT_META__INIT;
-    K8s__Pod pod = K8S__POD__INIT;
-    meta.name = (char *)name;
-    pod.metadata = &meta;
-    bh_pb_pack(out, &pod.base);
-}
-
-static void pb_list(struct bh_buf *out, const char *kind)
-{
-    struct bh_buf raw = {0}, meta = {0};
-    bh_wire_add_bytes(&meta, 2, "4711", 4);
-    bh_wire_add_bytes(&meta, 3, "token", 5);
-    bh_wire_add_varint(&meta, 4 << 3);
-    bh_wire_add_varint(&meta, 12);
-    bh_wire_add_bytes(&raw, 1, meta.p, meta.n);
-    for (int i = 0; i < 3; i++) {
-        struct bh_buf pod = {0};
-        char name[] = {(char)('a' + i), 0};
-        pod_message(&pod, name);
-        bh_wire_add_bytes(&raw, 2, pod.p, pod.n);
-        bh_buf_fini(&pod);
-    }
-    bh_wire_add_bytes(&raw, 99, "new", 3);
-    bh_envelope_write(out, "v1", kind, raw.p, raw.n);
-    bh_buf_fini(&raw);
-    bh_buf_fini(&meta);
-}
-
-static const char json_list[] = "{\"kind\":\"PodList\",\"apiVersion\":\"v1\",\"metadata\":{"
-                                "\"resourceVersion\":\"4711\",\"continue\":"
-                                "\"token\",\"remainingItemCount\":12},\"items\":[{\"metadata\":{"
-                                "\"name\":\"a\"}},{\"metadata\":{\"name\":"
-                                "\"b\"}},{\"metadata\":{\"name\":\"c\"}}]}";
-
-static int read_list(const char *type, const void *p, size_t n, size_t step, struct seen *s,
-                     struct bh_list_meta *meta, struct bh_err *err)
-{
-    struct bh_list_reader *r = bh_list_reader_new(type, 1 << 20, on_item, s);
-    int rc = 0;
-    for (size_t at = 0; rc == 0 && at < n; at += step)
-        rc = bh_list_reader_feed(r, (const char *)p + at, BH_MIN(step, n - at));
-    if (rc == 0)
-        rc = bh_list_reader_finish(r, meta, err);
-    bh_list_reader_free(r);
-    return rc;
-}
-
-static void test_lists(void)
-{
-    struct bh_buf pb = {0};
-    pb_list(&pb, "PodList");
-    for (int json = 0; json < 2; json++) {
-        const char *p = json ? json_list : pb.p;
-        size_t n = json ? strlen(json_list) : pb.n;
-        static const size_t steps[] = {1, 2, 3, 7, 64, 100000};
-        for (size_t i = 0; i < BH_ARRAY_LEN(steps); i++) {
-            struct seen s = {0};
-            struct bh_list_meta meta = {0};
-            struct bh_err err = {""};
-            CU_ASSERT_EQUAL(
-                read_list(json ? JSON : PB ";charset=x", p, n, steps[i], &s, &meta, &err), 0);
-            CU_ASSERT_STRING_EQUAL(bh_buf_str(&s.text), "a b c ");
-            CU_ASSERT_STRING_EQUAL(meta.resource_version, "4711");
-            CU_ASSERT_STRING_EQUAL(meta.cont, "token");
-            CU_ASSERT_EQUAL(meta.remaining, 12);
-            free(meta.cont);
-            bh_buf_fini(&s.text);
-        }
-    }
-    bh_buf_fini(&pb);
-}
-
-static void test_list_errors(void)
-{
-    struct bh_buf pb = {0};
-    struct bh_list_meta meta = {.remaining = -1};
-    struct bh_err err;
-    struct seen s = {0};
-    pb_list(&pb, "PodList");
-    for (size_t cut = 0; cut < pb.n - 4; cut++) { /* the last 4 bytes are empty fields */
-        bh_buf_reset(&s.text);
-        CU_ASSERT_EQUAL(read_list(PB, pb.p, cut, 50, &s, &meta, &err), -EINVAL);
-    }
-    for (size_t cut = 0; cut < strlen(json_list); cut++)
-        CU_ASSERT_EQUAL(read_list(JSON, json_list, cut, 50, &s, &meta, &err), -EINVAL);
-    bh_buf_reset(&pb);
-    pb_list(&pb, "Status");
-    CU_ASSERT_EQUAL(read_list(PB, pb.p, pb.n, 50, &s, &meta, &err), -EINVAL);
-    CU_ASSERT_STRING_EQUAL(err.msg, "list: reply is a Status");
-    static const char table[] = "{\"kind\":\"Table\",\"rows\":[],\"items\":[]}";
-    CU_ASSERT_EQUAL(read_list(JSON, table, strlen(table), 50, &s, &meta, &err), -EINVAL);
-    CU_ASSERT_STRING_EQUAL(err.msg, "list: reply is a Table");
-    CU_ASSERT_EQUAL(meta.remaining, -1); /* untouched on failure */
-    bh_buf_fini(&pb);
-    bh_buf_fini(&s.text);
-}
-
-static void test_list_stops_with_the_callback(void)
-{
-    struct bh_buf pb = {0};
-    struct bh_list_meta meta;
-    pb_list(&pb, "PodList");
-    struct seen s = {.stop_after = 2};
-    CU_ASSERT_EQUAL(read_list(PB, pb.p, pb.n, 9, &s, &meta, NULL), 7);
-    CU_ASSERT_EQUAL(s.n, 2);
-    s.n = 0;
-    CU_ASSERT_EQUAL(read_list(JSON, json_list, strlen(json_list), 9, &s, &meta, NULL), 7);
-    struct bh_list_reader *r = bh_list_reader_new(PB, 100, on_item, &s);
-    CU_ASSERT_EQUAL(bh_list_reader_feed(r, pb.p, 60), 0);
-    CU_ASSERT_EQUAL(bh_list_reader_feed(r, pb.p, 60), -EFBIG);
-    CU_ASSERT_EQUAL(bh_list_reader_feed(r, pb.p, 1), -EFBIG);
-    CU_ASSERT_EQUAL(bh_list_reader_finish(r, &meta, NULL), -EFBIG);
-    bh_list_reader_free(r);
-    bh_list_reader_free(NULL);
-    bh_buf_fini(&pb);
-    bh_buf_fini(&s.text);
 }
 
 /* ---- watch -------------------------------------------------------------------------------------
@@ -427,9 +270,7 @@ static void test_wire_walker(void)
     }
 }
 
-BH_TESTS("common/k8s/streams", {"lists in both encodings, in any chunks", test_lists},
-         {"cut or foreign lists are errors", test_list_errors},
-         {"the callback and the size limit stop a list", test_list_stops_with_the_callback},
+BH_TESTS("common/k8s/streams",
          {"watch streams in both encodings, in any chunks", test_watch_streams},
          {"JSON events in any layout", test_watch_json_layouts},
          {"bad watch frames are errors", test_watch_errors},

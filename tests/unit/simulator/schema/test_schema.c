@@ -156,18 +156,6 @@ static void test_emit(void)
 /* ---- the check and the decoder ----------------------------------------------------------------
  */
 
-static struct bh_json *nth(struct bh_json *v, size_t *n)
-{
-    if (!(*n)--)
-        return v;
-    bh_json_each (m, v) {
-        struct bh_json *found = nth(m, n);
-        if (found)
-            return found;
-    }
-    return NULL;
-}
-
 /* A value of another kind in the same place. */
 static void spoil(struct bh_json *v, uint64_t how)
 {
@@ -212,7 +200,7 @@ static void test_what_needs_no_care_decodes(void)
             ProtobufCMessage *m;
             struct bh_err err = {""};
             size_t at = bh_rand_below(&rnd, 400);
-            struct bh_json *spoilt = round ? nth(v, &at) : NULL;
+            struct bh_json *spoilt = round ? nth_value(v, &at) : NULL;
             if (spoilt)
                 spoil(spoilt, bh_rand_u64(&rnd));
             bh_oas_check(bh_oas_root(t), v, NULL, &rep);
