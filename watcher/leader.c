@@ -216,8 +216,10 @@ static uint64_t standby_pause(struct bh_leader *l)
     uint64_t retry = (uint64_t)l->cfg.retry_period_ns, now = l->clock(), end = seen_until(l);
     uint64_t pause = retry + (uint64_t)((double)retry * JITTER_FACTOR * bh_rand_unit(&l->rand));
 
-    if (l->seen.holder[0] && !mine(l) && end > now)
-        pause = BH_MIN(pause, end - now + bh_rand_below(&l->rand, retry / 8 + 1));
+    if (l->seen.holder[0] && !mine(l) && end > now) {
+        uint64_t after = end - now + bh_rand_below(&l->rand, retry / 8 + 1);
+        pause = BH_MIN(pause, after);
+    }
     return BH_MAX(pause, NS_PER_MS);
 }
 

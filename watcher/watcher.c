@@ -303,6 +303,7 @@ static int open_snapshot(struct bh_watcher *w, const char *runtime_dir, struct b
     if (rc < 0)
         return rc;
     w->interner = bh_snap_interner(w->snapshot);
+    bh_snap_open(w->snapshot); /* schedulers build theirs while this is listing */
     return 0;
 }
 
@@ -341,7 +342,7 @@ static void start_hooks(struct bh_watcher *w)
 {
     /* Prepare hooks run last started, first called: the feed sends, then the bus looks whether
      * there is something to receive. */
-    w->zpoll = bh_bus_poll_new(w->loop, w->feed.bus, bh_feed_receive, &w->feed);
+    w->bus_poll = bh_bus_poll_new(w->loop, w->feed.bus, bh_feed_receive, &w->feed);
     uv_prepare_init(w->loop, &w->flush);
     uv_prepare_start(&w->flush, on_flush);
     uv_timer_init(w->loop, &w->later);
@@ -441,7 +442,7 @@ void bh_watcher_free(struct bh_watcher *w)
     bh_leader_free(w->leader);
     bh_api_client_free(w->client);
     bh_probes_free(w->probes);
-    bh_bus_poll_close(w->zpoll);
+    bh_bus_poll_close(w->bus_poll);
     bh_feed_fini(&w->feed);
     uv_close((uv_handle_t *)&w->flush, on_flush_closed);
     uv_close((uv_handle_t *)&w->later, on_later_closed);

@@ -213,6 +213,12 @@ static enum bh_snap_outcome adopt(struct bh_snap_reader *r, struct bh_snap_map *
     return BH_SNAP_OK;
 }
 
+enum bh_snap_outcome bh_snap_not_synced(struct bh_snap_reader *r)
+{
+    return refuse(r, BH_SNAP_NOT_READY, "snapshot %s: not synced yet",
+                  r->hub ? "(anonymous)" : r->name);
+}
+
 static enum bh_snap_outcome open_data(struct bh_snap_reader *r)
 {
     int err = 0;
@@ -220,8 +226,7 @@ static enum bh_snap_outcome open_data(struct bh_snap_reader *r)
     for (int round = 0; round < 16; round++) {
         uint64_t segment = bh_snap_load_acquire(&r->control->segment);
         if (segment == 0)
-            return refuse(r, BH_SNAP_NOT_READY, "snapshot %s: not synced yet",
-                          r->hub ? "(anonymous)" : r->name);
+            return bh_snap_not_synced(r);
         struct bh_snap_map *m = r->hub ? bh_snap_hub_current(r->hub) : map_named(r, segment, &err);
         if (m && r->hub)
             segment = ((const struct bh_snap_header *)m->base)->segment;
@@ -251,8 +256,7 @@ enum bh_snap_outcome bh_snap_attach(struct bh_snap_reader *r)
     }
     if (bh_snap_load_acquire(&r->control->segment) == 0) {
         bh_snap_look_around(r);
-        return refuse(r, BH_SNAP_NOT_READY, "snapshot %s: not synced yet",
-                      r->hub ? "(anonymous)" : r->name);
+        return bh_snap_not_synced(r);
     }
     bool had = r->delivered;
     bh_snap_drop_data(r);

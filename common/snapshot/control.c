@@ -49,7 +49,8 @@ static int clear_way(const char *name, uint64_t *ret_incarnation, struct bh_err 
     else if (bh_snap_object_lock(fd, 0) < 0)
         rc = bh_err_set(err, -EBUSY, "snapshot %s: another writer is alive", name);
     else if (fstat(fd, &st) == 0 && st.st_nlink > 0) { /* else: replaced while we waited */
-        *ret_incarnation = BH_MAX(*ret_incarnation, bury(fd));
+        uint64_t incarnation = bury(fd);
+        *ret_incarnation = BH_MAX(*ret_incarnation, incarnation);
         if (shm_unlink(name) < 0 && errno != ENOENT)
             rc = bh_err_set(err, -errno, "snapshot %s: cannot be replaced", name);
     }

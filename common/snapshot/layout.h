@@ -17,7 +17,7 @@
 
 #define BH_SNAP_MAGIC_CONTROL 0x314c525443485442ull /* "BTHCTRL1" */
 #define BH_SNAP_MAGIC_DATA    0x3141544144485442ull /* "BTHDATA1" */
-#define BH_SNAP_LAYOUT        2u
+#define BH_SNAP_LAYOUT        3u
 #define BH_SNAP_VERSION_WORD  ((BH_SNAP_LAYOUT << 16) | BH_REC_LAYOUT)
 #define BH_SNAP_SLOTS         64u
 #define BH_SNAP_PAGE          4096u

@@ -113,7 +113,7 @@ static enum bh_snap_outcome walk(struct turn *t)
             return o;
         t->left--;
     }
-    r->catch_up_to = bh_snap_load_acquire(&r->seg.h->head);
+    r->catch_up_to = UINT64_MAX;
     r->phase = BH_SNAP_PHASE_CATCH_UP;
     return BH_SNAP_OK;
 }
@@ -159,6 +159,31 @@ static enum bh_snap_outcome apply(const struct turn *t, const struct bh_snap_ent
     }
 }
 
+/* synced is stored after everything that it stands for, so it is loaded before head. */
+static bool is_synced(const struct bh_snap_reader *r)
+{
+    return bh_snap_load_acquire(&r->seg.h->synced) != 0;
+}
+
+static uint64_t look_for_end(struct bh_snap_reader *r)
+{
+    const bool synced = is_synced(r);
+    const uint64_t head = bh_snap_load_acquire(&r->seg.h->head); /* pairs with bh_snap_log_append */
+
+    if (synced && r->phase == BH_SNAP_PHASE_CATCH_UP && r->catch_up_to == UINT64_MAX)
+        r->catch_up_to = head;
+    return head;
+}
+
+/* A rebuild that waits for the writer; not asked of the segment where it has been asked before: OK
+ * without END must not be. */
+static bool has_no_end(const struct bh_snap_reader *r)
+{
+    return r->phase == BH_SNAP_PHASE_WALK
+               ? !is_synced(r)
+               : r->phase == BH_SNAP_PHASE_CATCH_UP && r->catch_up_to == UINT64_MAX;
+}
+
 static void caught_up(const struct turn *t)
 {
     struct bh_snap_reader *r = t->r;
@@ -172,7 +197,7 @@ static void caught_up(const struct turn *t)
 static enum bh_snap_outcome drain(struct turn *t)
 {
     struct bh_snap_reader *r = t->r;
-    uint64_t head = bh_snap_load_acquire(&r->seg.h->head); /* pairs with bh_snap_log_append */
+    uint64_t head = look_for_end(r);
     if (head < r->pos)
         return bh_snap_corrupt(r, "head of the change log", head);
     caught_up(t);
@@ -235,7 +260,7 @@ enum bh_snap_outcome bh_snap_follow(struct bh_snap_reader *r, unsigned max_event
         if (o == BH_SNAP_OK)
             bh_snap_look_around(r);
     }
-    return o;
+    return (o == BH_SNAP_OK || o == BH_SNAP_MORE) && has_no_end(r) ? bh_snap_not_synced(r) : o;
 }
 
 /* ---- life ------------------------------------------------------------------------------------ */

@@ -12,7 +12,7 @@
 enum bh_snap_phase {
     BH_SNAP_PHASE_NEW,      /* a data segment is mapped (or none), nothing delivered from it */
     BH_SNAP_PHASE_WALK,     /* delivering the directory */
-    BH_SNAP_PHASE_CATCH_UP, /* following the log to catch_up_to, then END */
+    BH_SNAP_PHASE_CATCH_UP, /* following the log: when synced to catch_up_to, then END */
     BH_SNAP_PHASE_FOLLOW
 };
 struct bh_snap_buffer {
@@ -38,7 +38,7 @@ struct bh_snap_reader {
     bool delivered; /* the owner has data of seg_incarnation */
     bool moved;     /* MOVED is drained */
     uint64_t pos, published_pos;
-    uint64_t walk_at, walk_end, catch_up_to;
+    uint64_t walk_at, walk_end, catch_up_to; /* the last: UINT64_MAX = not synced yet */
 
     bh_sym *sym_map; /* segment's symbol -> private one, 0 = not met yet; per incarnation */
     uint64_t sym_cap;
@@ -60,6 +60,7 @@ void bh_snap_look_around(struct bh_snap_reader *r);
 /* Publishes pos. False when something retired after pos may have been reused already. */
 bool bh_snap_register(struct bh_snap_reader *r, uint64_t pos);
 void bh_snap_lose_control(struct bh_snap_reader *r);
+enum bh_snap_outcome bh_snap_not_synced(struct bh_snap_reader *r); /* NOT_READY, with its text */
 /* Forgets everything that belongs to the data: mapping, symbols, shapes. */
 void bh_snap_drop_data(struct bh_snap_reader *r);
 void bh_snap_drop_shapes(struct bh_snap_reader *r);

@@ -43,19 +43,21 @@
  * the new segment and goes on at the same sequence. So a move costs a reader nothing but a mmap;
  * one that missed a whole further move, or half a ring in the new segment, rebuilds
  * (BH_SNAP_OVERRUN). RESTART of the writer: a new incarnation and control segment, built from fresh
- * lists, current only when the writer says synced. Readers keep the old data until then, get
- * BH_SNAP_NEW_INCARNATION and rebuild; symbols and shape keys are new. CRASH of the writer at any
- * instant: readers keep everything published up to head; a log entry without its head increment is
- * never looked at. LIVENESS: heartbeat word (CLOCK_BOOTTIME ns) written by the watcher's loop at
- * least every second, also while idle. bh_snap_reader_info tells it; who decides on its age is the
- * scheduler. SPACE is reserved with posix_fallocate: a full /dev/shm is -ENOSPC at growth, never
- * SIGBUS. The change is refused, the segment stays as it was, growth is tried again after the next
- * tick; deletions always go through. (When it is the symbol table that is full, all puts are
- * refused.) TRUST: readers treat every byte as foreign: offsets and counts are checked against the
- * mapping on each use; a violation is BH_SNAP_CORRUPT, never a crash. Objects not owned by
- * ourselves, root or one of our groups, or writable by others, are refused. NAMES: "/berth-<hash of
- * the runtime dir>"; O_EXCL|0640; left-over segments of a dead writer are replaced; a live second
- * writer is refused (-EBUSY, by a lock on the control segment).
+ * lists, current only when the writer says synced, or that it may be read before (bh_snap_open):
+ * then readers follow while it fills, and a rebuild that began meanwhile ends (END) when it is
+ * synced; until then each follow says BH_SNAP_NOT_READY. Readers keep the old data until the new is
+ * current, get BH_SNAP_NEW_INCARNATION and rebuild; symbols and shape keys are new. CRASH of the
+ * writer at any instant: readers keep everything published up to head; a log entry without its head
+ * increment is never looked at. LIVENESS: heartbeat word (CLOCK_BOOTTIME ns) written by the
+ * watcher's loop at least every second, also while idle. bh_snap_reader_info tells it; who decides
+ * on its age is the scheduler. SPACE is reserved with posix_fallocate: a full /dev/shm is -ENOSPC
+ * at growth, never SIGBUS. The change is refused, the segment stays as it was, growth is tried
+ * again after the next tick; deletions always go through. (When it is the symbol table that is
+ * full, all puts are refused.) TRUST: readers treat every byte as foreign: offsets and counts are
+ * checked against the mapping on each use; a violation is BH_SNAP_CORRUPT, never a crash. Objects
+ * not owned by ourselves, root or one of our groups, or writable by others, are refused. NAMES:
+ * "/berth-<hash of the runtime dir>"; O_EXCL|0640; left-over segments of a dead writer are
+ * replaced; a live second writer is refused (-EBUSY, by a lock on the control segment).
  *
  * Threads: a writer or reader object has one owner thread.
  * Docs: docs/snapshot-layout.md has the byte layout, checked by _Static_assert.
@@ -100,6 +102,8 @@ int bh_snap_del_node(struct bh_snap_writer *w, const char *name, size_t n); /* 0
 int bh_snap_del_pod(struct bh_snap_writer *w, const char *uid, size_t n);   /* 0 or -ENOENT */
 uint64_t bh_snap_head(const struct bh_snap_writer *w); /* log position after the last change */
 void bh_snap_set_synced(struct bh_snap_writer *w, bool synced);
+/* Readers may follow from now on, synced or not: their work overlaps with the writer's lists. */
+void bh_snap_open(struct bh_snap_writer *w);
 /* What this host may do under the leader lease, in the control segment: (0, 0) nobody has said yet;
  * (0, BH_SNAP_NO_ELECTION) always; (term, t) decide and write until CLOCK_BOOTTIME t; (term, 0)
  * given up. Seen by readers at once, whatever they have followed. */
@@ -114,7 +118,8 @@ void bh_snap_writer_stats(const struct bh_snap_writer *w, struct bh_snap_stats *
 enum bh_snap_outcome {
     BH_SNAP_OK,              /* up to date */
     BH_SNAP_MORE,            /* stopped at max_events, call again */
-    BH_SNAP_NOT_READY,       /* no control segment, or nothing current, or not synced yet */
+    BH_SNAP_NOT_READY,       /* no control segment, or nothing current, or not synced yet; in the
+                              * last case changes may have been delivered, but no END */
     BH_SNAP_VERSION,         /* other layout version: refuse, say which (bh_snap_reader_error) */
     BH_SNAP_NEW_INCARNATION, /* the writer restarted: drop everything, call follow again */
     BH_SNAP_OVERRUN,         /* fell a whole ring behind: drop everything, call follow again */

@@ -544,12 +544,18 @@ uint64_t bh_snap_head(const struct bh_snap_writer *w)
     return w->head;
 }
 
+void bh_snap_open(struct bh_snap_writer *w)
+{
+    if (!w->current)
+        bh_snap_announce(w);
+}
+
 void bh_snap_set_synced(struct bh_snap_writer *w, bool synced)
 {
     w->synced = synced;
-    bh_snap_store_release(&w->seg.h->synced, synced);
-    if (synced && !w->current)
-        bh_snap_announce(w);
+    bh_snap_store_release(&w->seg.h->synced, synced); /* pairs with is_synced */
+    if (synced)
+        bh_snap_open(w);
 }
 
 void bh_snap_set_lease(struct bh_snap_writer *w, uint64_t term, uint64_t until_boot_ns)

@@ -323,7 +323,7 @@ static void leave(struct bh_sched_daemon *d)
         uv_run(d->loop, UV_RUN_ONCE);
     }
     bh_ledger_stats(d->ledger, &s);
-    if (bh_sched_lease_left(d) && !s.out)
+    if (bh_sched_lease_left(d) && !s.out && !d->adopted.len)
         bh_sched_former_left(d);
     d->in.life.leaving = true;
     bh_intake_tell(&d->in);
@@ -337,8 +337,10 @@ static void rest(struct bh_sched_daemon *d, bool deciding, uint64_t *idle_ms)
     uint64_t ms;
 
     bh_queue_stats(d->queue, &q);
-    ms = deciding && !q.backoff && !q.unschedulable && !d->prebinds.by_uid.len &&
-                 LIST_EMPTY(&d->leaving) && !d->sweep_due
+    /* A snapshot that is still being filled: the feed tells when it is not. */
+    const bool filling = d->in.rebuilding && !d->in.snapshot_ready;
+    ms = filling || (deciding && !q.backoff && !q.unschedulable && !d->prebinds.by_uid.len &&
+                     LIST_EMPTY(&d->leaving) && !d->sweep_due)
              ? BH_REST_MS
              : BH_IDLE_MS;
     if (ms == *idle_ms)

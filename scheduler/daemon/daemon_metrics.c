@@ -347,8 +347,8 @@ static void fill(void *arg)
     if (bh_snap_reader_info(d->in.reader, &s)) {
         set(d->m->snapshot, "head", (double)s.head);
         set(d->m->snapshot, "position", (double)bh_snap_reader_pos(d->in.reader));
-        set(d->m->snapshot, "heartbeat_age_seconds",
-            (double)(bh_boot_ns() - BH_MIN(bh_boot_ns(), s.heartbeat_boot_ns)) / 1e9);
+        uint64_t now = bh_boot_ns(), beat = s.heartbeat_boot_ns;
+        set(d->m->snapshot, "heartbeat_age_seconds", (double)(now - BH_MIN(now, beat)) / 1e9);
     }
 }
 

@@ -16,7 +16,8 @@
 
 /* The writer notes the model's sum for each log position at which an operation ended. */
 struct shared {
-    uint64_t final_head; /* atomic; 0 = still writing */
+    uint64_t final_head;  /* atomic; 0 = still writing */
+    uint64_t synced_head; /* atomic; position at synced, plus one; 0 = not yet */
     uint64_t sum[4 * OPS];
 };
 struct reader_args {
@@ -45,6 +46,9 @@ static int read_all(void *arg)
             return 1;
         }
         x.overruns += o == BH_SNAP_OVERRUN;
+        uint64_t synced = __atomic_load_n(&a->sh->synced_head, __ATOMIC_ACQUIRE);
+        if (x.ends && (!synced || x.end_pos + 1 < synced))
+            return 7; /* complete before everything was there */
         /* At END itself the change in flight may be in already. */
         if ((o == BH_SNAP_OK || o == BH_SNAP_MORE) && !x.rebuilding && x.last_pos > x.end_pos) {
             uint64_t sum = __atomic_load_n(&a->sh->sum[bh_snap_reader_pos(x.r)], __ATOMIC_ACQUIRE);
@@ -71,7 +75,8 @@ static int read_all(void *arg)
     return 0;
 }
 
-static void run(size_t bytes, uint32_t log)
+/* early: readers may follow from the start, and it is synced when a third is written. */
+static void run(size_t bytes, uint32_t log, bool early)
 {
     enum { READERS = 3 };
     static const unsigned max_events[READERS] = {0, 17, 1000};
@@ -87,10 +92,15 @@ static void run(size_t bytes, uint32_t log)
         pid[i] = fx_spawn(read_all, &args[i]);
     }
     struct bh_snap_writer *w = fx_writer(name, bytes, log);
-    bh_snap_set_synced(w, true);
+    if (early)
+        bh_snap_open(w);
     uint64_t compared = 0;
     unsigned failed = 0;
     for (uint64_t op = 1; op <= OPS; op++) {
+        if (op == (early ? OPS / 3 : 1)) {
+            __atomic_store_n(&sh->synced_head, bh_snap_head(w) + 1, __ATOMIC_RELEASE);
+            bh_snap_set_synced(w, true);
+        }
         failed += fx_write(w, SEED, op, OBJECTS) != 0;
         fx_model(&model, SEED, op, OBJECTS);
         uint64_t head = bh_snap_head(w);
@@ -119,14 +129,15 @@ static void run(size_t bytes, uint32_t log)
 
 static void test_default_sizes(void)
 {
-    run(0, 0);
+    run(0, 0, false);
 }
 
 static void test_tiny_segment_and_ring(void)
 {
-    run(4096, 256);
+    run(4096, 256, true);
 }
 
 BH_TESTS("common/snapshot/random", {"a million random updates, default sizes", test_default_sizes},
-         {"a million random updates, tiny segment and ring", test_tiny_segment_and_ring},
+         {"a million random updates, tiny segment and ring, followed early",
+          test_tiny_segment_and_ring},
          {"nothing is left in /dev/shm", test_nothing_is_left_in_dev_shm})

@@ -4,8 +4,8 @@
  * binders that the test plays itself
  *
  * Everything is real but the other processes: shared memory under the runtime directory's name,
- * ZeroMQ over ipc. Nothing sleeps for a fixed time: spin() turns all sides until a condition holds
- * or 20 s are over.
+ * the bus over Unix sockets. Nothing sleeps for a fixed time: spin() turns all sides until a
+ * condition holds or 20 s are over.
  */
 #ifndef BH_TEST_DAEMON_FIXTURE_H
 #define BH_TEST_DAEMON_FIXTURE_H
@@ -49,6 +49,7 @@ struct binder {
     uint64_t grant_term, grant_serial, valid_ns;
     uint32_t on_wire;
     bool deaf;
+    bool leaving;
 };
 struct fixture {
     char dir[108];
@@ -106,6 +107,7 @@ static inline void watcher_start(struct fixture *f)
     bh_snap_writer_stats(f->snap, &s);
     f->incarnation = s.incarnation;
     bh_snap_set_lease(f->snap, 0, BH_SNAP_NO_ELECTION);
+    bh_snap_open(f->snap); /* as the watcher: it is followed before it is synced */
     CU_ASSERT_FATAL(bh_bus_endpoint(f->dir, "watcher", endpoint, &err) == 0);
     CU_ASSERT_FATAL(bh_bus_open(BH_BUS_ROUTER_BIND, endpoint, NULL, &f->feed, &err) == 0);
     f->known = false;
@@ -329,8 +331,9 @@ static inline void binder_hello(struct binder *b, unsigned n_wire)
     h.binder = name;
     h.has_epoch_seen = h.has_window = true;
     h.epoch_seen = b->epoch;
-    h.window = 32;
-    h.has_stamp_boot_ns = h.has_grant_seen = h.has_on_wire = true;
+    h.window = b->leaving ? 0 : 32;
+    h.has_stamp_boot_ns = h.has_grant_seen = h.has_on_wire = h.has_leaving = true;
+    h.leaving = b->leaving;
     h.stamp_boot_ns = bh_boot_ns();
     h.grant_seen = b->deaf ? 0 : b->grant_serial;
     h.on_wire = b->on_wire;

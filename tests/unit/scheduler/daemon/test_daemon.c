@@ -29,9 +29,11 @@ static void test_nothing_is_decided_before_snapshot_and_feed_are_complete(void)
     add_pod(&f, "p", "1");
     settle(&f);
     CU_ASSERT(place(&f, "p") == BH_Q_ACTIVE); /* no synced snapshot, the list is not complete */
+    SPIN(&f, bh_engine_node_count(f.d.engine) == 1); /* but what there is of it is known */
+    CU_ASSERT(!f.d.in.snapshot_ready && f.d.in.rebuilding);
     bh_snap_set_synced(f.snap, true);
     settle(&f);
-    CU_ASSERT(f.d.in.snapshot_ready);
+    CU_ASSERT(f.d.in.snapshot_ready && !f.d.in.rebuilding);
     CU_ASSERT(place(&f, "p") == BH_Q_ACTIVE);
     feed_batch(&f, NULL, true);
     CU_ASSERT_STRING_EQUAL(await(&f, &f.b[0], BIND, "p")->node, "n1");
@@ -231,6 +233,11 @@ static void test_waits_for_binders_of_one_that_died(void)
     scheduler_stop(&f);
     scheduler_start(&f);
     CU_ASSERT_FALSE(bh_sched_former_silent(&f.d)); /* its time is over */
+    f.d.timing.binder_grace_ns = UINT64_MAX;
+    CU_ASSERT_TRUE(bh_sched_former_silent(&f.d));
+    bh_sched_former_left(&f.d); /* stopped in peace, but before it heard that binder */
+    scheduler_stop(&f);
+    scheduler_start(&f);
     f.d.timing.binder_grace_ns = UINT64_MAX;
     CU_ASSERT_TRUE(bh_sched_former_silent(&f.d));
     SPIN(&f, !bh_sched_former_silent(&f.d));
