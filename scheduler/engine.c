@@ -8,6 +8,7 @@
  */
 #include <errno.h>
 
+#include "common/base/pages.h"
 #include "common/k8s/compile.h"
 #include "scheduler/engine_int.h"
 #include "scheduler/plugins/registry.h"
@@ -23,7 +24,8 @@ static int add_profiles(struct bh_engine *e, struct bh_err *err)
                                       .objects = &e->objects,
                                       .reserved = &e->reserved,
                                       .waiting = &e->waiting,
-                                      .config = c};
+                                      .config = c,
+                                      .verify = e->opt.verify};
 
     e->profile = bh_calloc(c->n_profiles, sizeof *e->profile);
     for (uint32_t i = 0; i < c->n_profiles; i++) {
@@ -97,9 +99,10 @@ void bh_engine_free(struct bh_engine *e)
     free(e->rows);
     free(e->rows2);
     free(e->rows3);
-    free(e->stamp);
+    bh_pages_free(e->stamp, e->n_scratch_rows * sizeof *e->stamp);
     free(e->values);
     free(e->values2);
+    free(e->values3);
     free(e->by_name);
     bh_reservations_fini(&e->reserved);
     bh_waiting_fini(&e->waiting);
@@ -269,8 +272,7 @@ static uint32_t pick(struct bh_engine *e, const struct bh_reference *r, uint32_t
     if (e->opt.tie_break == BH_TIE_RANDOM)
         return row;
     for (uint32_t i = 0; i < r->n_best; i++)
-        if (strcmp(bh_sym_text(e->tab, e->cache.rows[r->best[i]]->name),
-                   bh_sym_text(e->tab, e->cache.rows[row]->name)) < 0)
+        if (bh_row_name_cmp(&e->cache, r->best[i], row) < 0)
             row = r->best[i];
     return row;
 }
@@ -515,7 +517,7 @@ enum bh_hint bh_engine_hint(struct bh_engine *e, const char *plugin, const struc
 
     if (!prof || !pl)
         return BH_QUEUE;
-    for (uint32_t i = 0; i < prof->fw->n_plugins; i++)
+    for (uint32_t i = 0; i < prof->fw->n_plugins && !call.args; i++)
         if (prof->fw->plugins[i].plugin == pl)
             call.args = prof->fw->plugins[i].args;
     return bh_plugin_hint(pl, &call);

@@ -439,7 +439,6 @@ struct bh_plugin_stats {
     struct bh_evaluations n;
     bool at_pre_filter, at_filter, at_pre_score, at_score; /* enabled there */
     bool filters_alone, scores_alone; /* ... and has no batch form: asked node by node */
-    bool closes_fast_path;            /* for pods that it has something to say about */
 };
 void bh_engine_each_plugin(const struct bh_engine *e,
                            void (*fn)(void *arg, const struct bh_plugin_stats *s), void *arg);

@@ -268,6 +268,8 @@ void bh_cells_update(struct bh_shape_cache *sc, const struct bh_cache *c, const 
             continue;
         uint32_t more = sc->cy.fw->plugins[t->plugin].plugin->track->moved(t->t, &moved);
         x->built = more != BH_KINDS_ANEW;
+        if (x->built)
+            bh_fail_touch(sc, moved, more);
         for (uint32_t r = 0; r < more && x->built; r++)
             x->built = (n == 1 && moved[r] == rows[0]) || place(sc, c, moved[r]);
     }
@@ -277,9 +279,10 @@ static void reserve(struct bh_cells *x, uint32_t rows)
 {
     if (rows <= x->cap_rows)
         return;
-    uint64_t plugins = x->plugins;
+    uint64_t plugins = x->plugins, builds = x->builds;
     bh_cells_fini(x);
     x->plugins = plugins;
+    x->builds = builds;
     x->cap_rows = rows;
     x->shift = rows > 100000 ? 8 : 6;
     x->n_blocks = (rows + (1u << x->shift) - 1) >> x->shift;
@@ -318,6 +321,7 @@ static bool build(struct bh_shape_cache *sc, const struct bh_cache *c)
         return false;
     x->n_words = n_words;
     reserve_words(x, x->cap);
+    x->builds++;
     x->n = 0;
     memset(x->of_row, 0xff, x->cap_rows * sizeof *x->of_row);
     memset(x->base, 0, x->cap_rows * sizeof *x->base);
@@ -445,7 +449,7 @@ uint32_t bh_cells_pick(const struct bh_cells *x, const struct bh_cache *c, bool 
                 continue;
             if (!first && k-- == 0)
                 return row;
-            if (first && (found == BH_ROW_NONE || bh_row_name_less(c, row, found)))
+            if (first && (found == BH_ROW_NONE || bh_row_name_cmp(c, row, found) < 0))
                 found = row;
         }
     }

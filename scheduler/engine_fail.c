@@ -7,12 +7,18 @@
  * per-node filters, when the next pod fails. So a decision's text, the plugins to wake it and what
  * PostFilter wants to know are there without a visit to every node.
  *
+ * Of a tracked shape that goes for the rows which the node-local plugins reject. What the plugins
+ * that keep track say of the others is asked for one row of each cell (engine_cells.c); rows are
+ * visited only when the answer for their cell is another than the last time.
+ *
  * Invariants (struct bh_fail, when nothing is touched): by_row[row] is what the reference path
  * would say of the row for any pod of the shape that is not nominated to it; NULL where no node is;
  *             n[i] rows have status i of the set; a bit in unschedulable for each of exactly that
- *             code. A row in touched has changed since.
+ *             code. A row in touched has changed since, or is in another cell. of_cell is what the
+ *             rows of a cell have that are not touched.
  * Gives up    (NULL, the caller takes the reference path): a filter fails, more different statuses
- * than the set holds, extenders.
+ * than the set holds, extenders; and of tracked shapes: no cells, a node is rejected by a plugin
+ * that comes after one that keeps track.
  * Runs in:    the engine's thread. Steady state: no malloc.
  */
 #include <stdio.h>
@@ -32,6 +38,11 @@ struct bh_fail {
     size_t text_cap;
     uint32_t text_nodes;
     bool text_right;
+    /* ---- of tracked shapes ---- */
+    uint64_t tracked;              /* the plugins that have a say in it */
+    uint64_t builds;               /* of the cells */
+    uint8_t of_cell[BH_CELLS_MAX]; /* by cell: as id, 0 = never asked */
+    uint64_t *lower;               /* bits by row: some pod on the node has a lower priority */
 };
 
 static size_t words(uint32_t rows)
@@ -42,14 +53,13 @@ static size_t words(uint32_t rows)
 static size_t bytes_of(const struct bh_fail *f)
 {
     return sizeof *f + f->n_rows * (sizeof *f->id + sizeof *f->by_row) +
-           2 * words(f->n_rows) * sizeof(uint64_t) +
+           3 * words(f->n_rows) * sizeof(uint64_t) +
            (f->dry_runs ? bh_dry_runs_bytes(f->dry_runs) : 0);
 }
 
-static void count_bytes(struct bh_engine *e, struct bh_shape_cache *sc, size_t more, size_t less)
+size_t bh_fail_bytes(const struct bh_shape_cache *sc)
 {
-    sc->bytes += more - less;
-    e->cache_bytes += more - less;
+    return sc->fail ? bytes_of(sc->fail) : 0;
 }
 
 void bh_fail_free(struct bh_shape_cache *sc)
@@ -64,6 +74,7 @@ void bh_fail_free(struct bh_shape_cache *sc)
     free(f->by_row);
     free(f->unschedulable);
     free(f->touched);
+    free(f->lower);
     free(f->text);
     free(f);
     sc->fail = NULL;
@@ -87,8 +98,9 @@ static struct bh_fail *new_fail(struct bh_engine *e, struct bh_shape_cache *sc)
     f->by_row = bh_calloc(f->n_rows, sizeof *f->by_row);
     f->unschedulable = bh_calloc(words(f->n_rows), sizeof *f->unschedulable);
     f->touched = bh_memdup(e->cache.cols.bits[BH_ROW_LIVE], words(f->n_rows) * sizeof *f->touched);
+    f->lower = bh_calloc(words(f->n_rows), sizeof *f->lower);
     bh_status_set_init(&f->set);
-    count_bytes(e, sc, bytes_of(f), 0);
+    bh_kept_count(e, sc, bytes_of(f), 0);
     return f;
 }
 
@@ -115,15 +127,55 @@ static void set_row(struct bh_fail *f, uint32_t row, uint32_t id)
     }
 }
 
-/* What the filters say of a row as an id; 0: it passes, or that cannot be kept. */
-static uint32_t ask(struct bh_fail *f, struct bh_cycle *cy, uint32_t row)
+static uint32_t id_of(struct bh_fail *f, const struct bh_status *s, int by)
 {
-    int by = -1;
-    const struct bh_status *s = bh_run_filter_nominated(cy, cy->calls[0].cache->rows[row], &by);
-
     if (!s || !bh_status_rejected(s))
         return 0;
     return bh_status_set_find(&f->set, s, by) + 1; /* NONE becomes 0 */
+}
+
+/* Some of these plugins' filters come before the one of plugin `by`. */
+static bool some_before(const struct bh_framework *fw, uint64_t plugins, int by)
+{
+    for (uint32_t k = 0; k < fw->n_point[BH_POINT_FILTER]; k++) {
+        unsigned i = fw->point[BH_POINT_FILTER][k];
+        if ((int)i == by)
+            return false;
+        if (plugins >> i & 1)
+            return true;
+    }
+    return false;
+}
+
+/* What the filters say of a row as an id; 0: it passes, or that cannot be kept. */
+static uint32_t ask(struct bh_fail *f, struct bh_cycle *cy, uint32_t row)
+{
+    const struct bh_node_info *ni = cy->calls[0].cache->rows[row];
+    const struct bh_status *s = NULL;
+    bool any = false;
+    int by = -1;
+
+    if (!f->tracked) {
+        s = bh_run_filter_nominated(cy, ni, &by);
+        return id_of(f, s, by);
+    }
+    /* Between the two rounds the plugins that keep track have a say as well. */
+    if (bh_row_bit(&cy->calls[0].cache->cols, BH_ROW_NOMINATED, row))
+        s = bh_run_filter_with(cy, ni, &by, &any);
+    if (!any)
+        s = bh_run_filter(cy, ni, &by);
+    return some_before(cy->fw, f->tracked, by) ? 0 : id_of(f, s, by);
+}
+
+static void note_lower(struct bh_engine *e, struct bh_shape_cache *sc, uint32_t row)
+{
+    const struct bh_node_info *ni = e->cache.rows[row];
+    uint64_t bit = (uint64_t)1 << (row % 64), *word = &sc->fail->lower[row / 64];
+
+    *word &= ~bit;
+    for (uint32_t i = 0; i < ni->n_pods && !(*word & bit); i++)
+        if (ni->pods[i]->shape->priority < sc->pod.shape->priority)
+            *word |= bit;
 }
 
 static bool settle_row(struct bh_engine *e, struct bh_shape_cache *sc, uint32_t row)
@@ -131,14 +183,66 @@ static bool settle_row(struct bh_engine *e, struct bh_shape_cache *sc, uint32_t 
     struct bh_fail *f = sc->fail;
     struct bh_arena_mark mark = bh_arena_mark(&e->arena);
     bool live = bh_row_bit(&e->cache.cols, BH_ROW_LIVE, row);
-    uint32_t id = live ? ask(f, &sc->cy, row) : 0;
+    uint16_t cell = f->tracked && live ? sc->cells.of_row[row] : BH_CELL_NONE;
+    uint32_t id = cell != BH_CELL_NONE ? f->of_cell[cell] : live ? ask(f, &sc->cy, row) : 0;
 
     bh_arena_rewind(&e->arena, mark);
     if (live && !id)
         return false;
     set_row(f, row, id);
+    if (f->tracked && live)
+        note_lower(e, sc, row);
     if (f->dry_runs)
         bh_dry_runs_forget(f->dry_runs, row);
+    return true;
+}
+
+/* Other plugins have a say, or cells have other rows: none is what it was. */
+static void begin_anew(struct bh_engine *e, struct bh_shape_cache *sc)
+{
+    struct bh_fail *f = sc->fail;
+
+    f->tracked = sc->tracked;
+    f->builds = sc->cells.builds;
+    memset(f->of_cell, 0, sizeof f->of_cell);
+    for (size_t w = 0; w < words(e->cache.cols.n_rows); w++)
+        f->touched[w] |= e->cache.cols.bits[BH_ROW_LIVE][w];
+}
+
+static void set_cells(struct bh_fail *f, const struct bh_cells *x, const bool *changed,
+                      uint32_t n_rows)
+{
+    for (uint32_t row = 0; row < n_rows; row++)
+        if (x->of_row[row] != BH_CELL_NONE && changed[x->of_row[row]])
+            set_row(f, row, f->of_cell[x->of_row[row]]);
+}
+
+/* One row of each cell is asked. */
+static bool settle_cells(struct bh_engine *e, struct bh_shape_cache *sc)
+{
+    const struct bh_cells *x = &sc->cells;
+    struct bh_fail *f = sc->fail;
+    bool changed[BH_CELLS_MAX] = {false}, any = false;
+
+    if (f->tracked != sc->tracked || f->builds != x->builds)
+        begin_anew(e, sc);
+    for (uint32_t i = 0; f->tracked && i < x->n; i++) {
+        struct bh_arena_mark mark = bh_arena_mark(&e->arena);
+        int by = -1;
+        if (!x->cell[i].n)
+            continue;
+        const struct bh_status *s = bh_track_why(sc, f->tracked, x->cell[i].row, &by);
+        bh_assert(s); /* the cells' filter said so */
+        uint32_t id = id_of(f, s, by);
+        bh_arena_rewind(&e->arena, mark);
+        if (!id)
+            return false;
+        changed[i] = f->of_cell[i] && f->of_cell[i] != id;
+        any |= changed[i];
+        f->of_cell[i] = (uint8_t)id;
+    }
+    if (any)
+        set_cells(f, x, changed, e->cache.cols.n_rows);
     return true;
 }
 
@@ -147,6 +251,8 @@ static bool settle(struct bh_engine *e, struct bh_shape_cache *sc)
     struct bh_fail *f = sc->fail;
     uint32_t n = 0;
 
+    if (!settle_cells(e, sc))
+        return false;
     for (size_t w = 0; w < words(f->n_rows); w++) {
         for (; f->touched[w]; f->touched[w] &= f->touched[w] - 1, n++)
             if (!settle_row(e, sc, (uint32_t)(w * 64) + (uint32_t)__builtin_ctzll(f->touched[w])))
@@ -161,7 +267,7 @@ static struct bh_fail *current(struct bh_engine *e, struct bh_shape_cache *sc)
 {
     bool fresh = !sc->fail;
 
-    if (sc->fail_never)
+    if (sc->fail_never || (sc->tracked && (!sc->cells.built || sc->cells.plugins != sc->tracked)))
         return NULL;
     if (fresh)
         sc->fail = new_fail(e, sc);
@@ -170,7 +276,7 @@ static struct bh_fail *current(struct bh_engine *e, struct bh_shape_cache *sc)
             bh_fast_keep_within_budget(e);
         return sc->fail;
     }
-    count_bytes(e, sc, 0, bytes_of(sc->fail));
+    bh_kept_count(e, sc, 0, bytes_of(sc->fail));
     bh_fail_free(sc);
     sc->fail_never =
         fresh; /* else too many statuses may have come together in the course of time */
@@ -179,14 +285,6 @@ static struct bh_fail *current(struct bh_engine *e, struct bh_shape_cache *sc)
 
 /* ---- the decision ------------------------------------------------------------------------------
  */
-
-static int by_name(const void *a, const void *b, void *arg)
-{
-    const struct bh_engine *e = arg;
-    const struct bh_node_info *x = e->cache.rows[*(const uint32_t *)a],
-                              *y = e->cache.rows[*(const uint32_t *)b];
-    return strcmp(bh_sym_text(e->tab, x->name), bh_sym_text(e->tab, y->name));
-}
 
 static void order_by_name(struct bh_engine *e)
 {
@@ -198,8 +296,7 @@ static void order_by_name(struct bh_engine *e)
     for (uint32_t row = 0; row < e->cache.cols.n_rows; row++)
         if (bh_row_bit(&e->cache.cols, BH_ROW_LIVE, row))
             e->by_name[n++] = row;
-    if (n > 1)
-        qsort_r(e->by_name, n, sizeof *e->by_name, by_name, e);
+    bh_cache_sort_by_name(&e->cache, e->by_name, n);
     e->by_name_membership = e->cache.membership;
 }
 
@@ -244,7 +341,7 @@ static const struct bh_kept_diagnosis *diagnosis(struct bh_engine *e, struct bh_
 
     if (f->n_unschedulable && !f->dry_runs) {
         f->dry_runs = bh_dry_runs_new(f->n_rows);
-        count_bytes(e, sc, bh_dry_runs_bytes(f->dry_runs), 0);
+        bh_kept_count(e, sc, bh_dry_runs_bytes(f->dry_runs), 0);
         bh_fast_keep_within_budget(e);
     }
     if (e->opt.tie_break == BH_TIE_FIRST) {
@@ -255,11 +352,22 @@ static const struct bh_kept_diagnosis *diagnosis(struct bh_engine *e, struct bh_
     k->n_unschedulable = f->n_unschedulable;
     k->dry_runs = f->dry_runs;
     k->own_row = own_row;
+    k->elsewhere = f->tracked != 0;
     k->verify = e->opt.verify;
     return k;
 }
 
-/* PostFilter gets a cycle of the pod's own, as its plugins may look at the pod. */
+/* Some dry run will ask what a node is without pods of lower priority. */
+static bool may_preempt(const struct bh_fail *f)
+{
+    for (size_t w = 0; w < words(f->n_rows); w++)
+        if (f->unschedulable[w] & f->lower[w])
+            return true;
+    return false;
+}
+
+/* PostFilter gets a cycle of the pod's own, as its plugins may look at the pod. Plugins that keep
+ * track count every pod of the cluster for it, so only if some dry run is going to ask them. */
 static bool begin(struct bh_engine *e, struct bh_profile *p, const struct bh_pod_info *pod,
                   const struct bh_shape_cache *sc, int64_t now_ns, struct bh_reference *r)
 {
@@ -269,10 +377,17 @@ static bool begin(struct bh_engine *e, struct bh_profile *p, const struct bh_pod
     r->cy.samples = e->watch.samples;
     r->cy.rand = e->opt.tie_break == BH_TIE_RANDOM ? &e->rand : NULL;
     r->cy.sketch = true;
+    r->cy.left_out = sc->idle;
+    for (uint32_t k = 0; k < p->fw->n_point[BH_POINT_POST_FILTER]; k++)
+        r->cy.left_out &= ~((uint64_t)1 << p->fw->point[BH_POINT_POST_FILTER][k]);
+    if (sc->tracked && !may_preempt(sc->fail))
+        r->cy.left_out |= sc->tracked;
+    r->cy.skip_filter = r->cy.left_out;
     bh_run_pre_filter(&r->cy, &r->pf);
     r->cy.skip_filter |= sc->always;
     return !r->pf.status && r->pf.nodes.all &&
-           !((r->cy.skip_filter ^ sc->cy.skip_filter) & (p->fw->looking | p->fw->extending));
+           !((r->cy.skip_filter ^ sc->cy.skip_filter) & (p->fw->looking | p->fw->extending) &
+             ~sc->tracked);
 }
 
 static uint32_t own_row(const struct bh_engine *e, const struct bh_pod_info *pod)
@@ -292,7 +407,7 @@ const struct bh_decision *bh_fail_decide(struct bh_engine *e, struct bh_profile 
     struct bh_fail *f = e->ext ? NULL : current(e, sc);
     uint64_t filtered = bh_watch_now(e), t = filtered;
 
-    if (!f || !begin(e, p, pod, sc, now_ns, &r))
+    if (!f || (own != BH_ROW_NONE && f->tracked) || !begin(e, p, pod, sc, now_ns, &r))
         return NULL;
     if (own != BH_ROW_NONE) { /* its own promise does not stand in its way there */
         uint32_t id = ask(f, &r.cy, own);
@@ -314,12 +429,28 @@ const struct bh_decision *bh_fail_decide(struct bh_engine *e, struct bh_profile 
 
 static bool same(const struct bh_status *a, const struct bh_status *b)
 {
-    if (!a || !b)
-        return a == b;
-    bool equal = a->code == b->code && a->n_reasons == b->n_reasons && a->plugin == b->plugin;
-    for (uint32_t i = 0; equal && i < a->n_reasons; i++)
-        equal = bh_streq(a->reasons[i], b->reasons[i]);
-    return equal;
+    return a && b ? bh_status_equal(a, b) : a == b;
+}
+
+/* As for any pod of the shape; the plugins that keep track start from nothing. */
+static void whole_cycle(struct bh_engine *e, const struct bh_shape_cache *sc, struct bh_cycle *cy)
+{
+    struct bh_pre_filter_result pf;
+
+    bh_cycle_init(cy, sc->cy.fw, &e->cache, &e->objects, &sc->pod, &e->arena, 0);
+    cy->left_out = cy->skip_filter = sc->cy.left_out & ~sc->tracked;
+    cy->for_shape = true;
+    bh_run_pre_filter(cy, &pf);
+}
+
+static bool is_lower(const struct bh_engine *e, const struct bh_shape_cache *sc, uint32_t row)
+{
+    const struct bh_node_info *ni = e->cache.rows[row];
+
+    for (uint32_t i = 0; i < ni->n_pods; i++)
+        if (ni->pods[i]->shape->priority < sc->pod.shape->priority)
+            return true;
+    return false;
 }
 
 void bh_fail_verify(struct bh_engine *e, struct bh_shape_cache *sc, const struct bh_pod_info *pod,
@@ -327,15 +458,20 @@ void bh_fail_verify(struct bh_engine *e, struct bh_shape_cache *sc, const struct
 {
     struct bh_fail *f = e->ext ? NULL : current(e, sc);
     uint32_t own = own_row(e, pod), n[BH_STATUS_SET_MAX] = {0}, n_unschedulable = 0;
+    struct bh_cycle cy;
     int by;
 
     if (!f)
         return;
-    sc->cy.sketch = false;
+    if (!r)
+        whole_cycle(e, sc, &cy);
     for (uint32_t row = 0; row < f->n_rows; row++) {
         const struct bh_status *want = NULL, *have = f->by_row[row];
-        if (bh_row_bit(&e->cache.cols, BH_ROW_LIVE, row))
-            want = r ? r->by_row[row] : bh_run_filter_nominated(&sc->cy, e->cache.rows[row], &by);
+        if (bh_row_bit(&e->cache.cols, BH_ROW_LIVE, row)) {
+            want = r ? r->by_row[row] : bh_run_filter_nominated(&cy, e->cache.rows[row], &by);
+            bh_assert(!f->tracked ||
+                      is_lower(e, sc, row) == (f->lower[row / 64] >> (row % 64) & 1));
+        }
         if (row != own && !same(want, have)) {
             fprintf(stderr,
                     "verify: why a node is not feasible differs, row %u, shape %u:\n %s\n %s\n",
@@ -349,7 +485,6 @@ void bh_fail_verify(struct bh_engine *e, struct bh_shape_cache *sc, const struct
         bh_assert((f->unschedulable[row / 64] >> (row % 64) & 1) ==
                   (have && have->code == BH_UNSCHEDULABLE));
     }
-    sc->cy.sketch = true;
     bh_assert(n_unschedulable == f->n_unschedulable && !memcmp(n, f->n, sizeof n));
 }
 
@@ -357,13 +492,14 @@ void bh_fail_verify(struct bh_engine *e, struct bh_shape_cache *sc, const struct
  */
 
 bool bh_promised_run(struct bh_engine *e, struct bh_profile *p, const struct bh_pod_info *pod,
-                     uint32_t row, int64_t now_ns, struct bh_fast *ret)
+                     uint32_t row, uint64_t idle, int64_t now_ns, struct bh_fast *ret)
 {
     struct bh_pre_filter_result pf;
     struct bh_cycle cy;
     int by;
 
     bh_cycle_init(&cy, p->fw, &e->cache, &e->objects, pod, &e->arena, now_ns);
+    cy.left_out = cy.skip_filter = idle;
     cy.samples = e->watch.samples;
     cy.sketch = true;
     bh_run_pre_filter(&cy, &pf);

@@ -18,6 +18,7 @@
  * keep track or are overlays take part, PreFilter rejects, nothing fits, a plugin fails. Runs in:
  * the engine's thread. Steady state: no malloc.
  */
+#include "common/base/pages.h"
 #include "scheduler/engine_int.h"
 
 #define BUDGET_ROW_BYTES 1024u
@@ -64,8 +65,9 @@ static void reserve_scratch(struct bh_engine *e)
     e->rows3 = bh_reallocarray(e->rows3, n, sizeof *e->rows3);
     e->values = bh_reallocarray(e->values, n, sizeof *e->values);
     e->values2 = bh_reallocarray(e->values2, n, sizeof *e->values2);
-    e->stamp = bh_reallocarray(e->stamp, n, sizeof *e->stamp);
-    memset(e->stamp, 0, n * sizeof *e->stamp);
+    e->values3 = bh_reallocarray(e->values3, n, sizeof *e->values3);
+    bh_pages_free(e->stamp, e->n_scratch_rows * sizeof *e->stamp);
+    e->stamp = bh_pages_new(n * sizeof *e->stamp);
     e->stamp_now = 0;
     e->n_scratch_rows = n;
 }
@@ -356,6 +358,26 @@ static bool weigh_rows(struct bh_engine *e, struct bh_shape_cache *sc, uint32_t 
     return !sc->cy.filter_failed && score_by(e, sc, ~sc->fixed, rows, *n, base);
 }
 
+/* The tree follows the totals of the touched rows, whose former totals are in values3. One by one:
+ * the others have to be as the tree knows them meanwhile. */
+static void move_rows(struct bh_engine *e, struct bh_index *x, const uint32_t *touched, uint32_t n)
+{
+    int64_t *total = e->values3;
+    uint32_t *moved = e->rows3, m = 0;
+
+    for (uint32_t r = 0; r < n; r++) {
+        int64_t before = total[r], now = bh_index_total(x, touched[r]);
+        if (now == before && !x->first)
+            continue;
+        bh_index_prefetch(x, touched[r]);
+        bh_index_set_leaf(x, touched[r], before);
+        total[m] = now;
+        moved[m++] = touched[r];
+    }
+    for (uint32_t r = 0; r < m; r++)
+        bh_index_move(x, &e->cache, moved[r], total[r]);
+}
+
 /* Evaluates the rows anew; whatever they were before is forgotten. touched: n of them, in any
  * order, dead ones too; of the first n_nodes more than pods has changed. */
 static bool reevaluate(struct bh_engine *e, struct bh_shape_cache *sc, const uint32_t *touched,
@@ -368,7 +390,9 @@ static bool reevaluate(struct bh_engine *e, struct bh_shape_cache *sc, const uin
     for (uint32_t r = 0; r < n; r++) {
         if (r + PREFETCH < n)
             bh_kept_prefetch(sc, touched[r + PREFETCH]);
-        bh_kept_leave(sc, touched[r]);
+        int64_t before = bh_kept_leave(sc, touched[r]);
+        if (few)
+            e->values3[r] = before;
     }
     for (uint32_t r = 0; r < n_nodes; r++) {
         bh_narrow_set(&sc->floor, touched[r], 0);
@@ -388,10 +412,8 @@ static bool reevaluate(struct bh_engine *e, struct bh_shape_cache *sc, const uin
     if (bh_kept_settle(sc, live, e->values2, m) || !few)
         bh_index_rebuild(&sc->index, &e->cache);
     else
-        for (uint32_t r = 0; r < n; r++)
-            bh_index_raise(&sc->index, &e->cache, touched[r]);
-    sc->bytes += bh_kept_bytes(sc) - bytes; /* arrays may have become wider */
-    e->cache_bytes += bh_kept_bytes(sc) - bytes;
+        move_rows(e, &sc->index, touched, n);
+    bh_kept_count(e, sc, bh_kept_bytes(sc), bytes); /* arrays may have become wider */
     return true;
 }
 
@@ -514,8 +536,9 @@ static bool is_current(struct bh_engine *e, struct bh_shape_cache *sc)
     read_epochs(&sc->cy, now);
     if (memcmp(now, sc->epoch, sizeof now) != 0 || !changed_rows(e, sc, &n))
         return false;
+    size_t bytes = bh_track_bytes(sc) + bh_cells_bytes(&sc->cells);
     sc->log_pos = e->cache.log_end;
-    bh_track_update(sc, e->rows, n.pods);
+    bh_track_update(sc, e->rows, n.nodes, n.pods);
     bh_fail_touch(sc, e->rows, n.all);
     if (!n.pods) {
         bh_watch_phase(e, BH_WATCH_FILTER);
@@ -525,6 +548,7 @@ static bool is_current(struct bh_engine *e, struct bh_shape_cache *sc)
     if (!reevaluate(e, sc, e->rows, n.nodes, n.pods))
         return false;
     bh_cells_update(sc, &e->cache, e->rows, n.pods);
+    bh_kept_count(e, sc, bh_track_bytes(sc) + bh_cells_bytes(&sc->cells), bytes);
     return true;
 }
 
@@ -584,12 +608,13 @@ static struct bh_shape_cache *kept(struct bh_engine *e, struct bh_profile *p,
  */
 
 static bool run_once_for(struct bh_engine *e, struct bh_profile *p, const struct bh_pod_info *pod,
-                         int64_t now_ns, struct bh_fast *ret)
+                         uint64_t idle, int64_t now_ns, struct bh_fast *ret)
 {
     struct bh_pre_filter_result pf;
     struct bh_cycle cy;
 
     bh_cycle_init(&cy, p->fw, &e->cache, &e->objects, pod, &e->arena, now_ns);
+    cy.left_out = cy.skip_filter = cy.skip_score = idle;
     cy.samples = e->watch.samples;
     cy.sketch = true;
     bh_run_pre_filter(&cy, &pf);
@@ -598,12 +623,19 @@ static bool run_once_for(struct bh_engine *e, struct bh_profile *p, const struct
     return !pf.status && run_once(e, &cy, &pf.nodes, ret);
 }
 
-/* Plugins whose results are not node local must have no part in the cycle, or keep track of it
- * (*ret_tracked), or lay their verdict over the kept results (*ret_overlay). They are asked every
- * time, so results kept from an earlier cycle never contain theirs. */
-static bool takers(struct bh_engine *e, const struct bh_profile *p, const struct bh_pod_info *pod,
-                   int64_t now_ns, uint64_t *ret_tracked, uint64_t *ret_overlay)
+struct takers { /* bits of plugins */
+    uint64_t tracked, overlay;
+    uint64_t idle; /* would skip */
+    bool others;
+};
+
+/* Plugins whose results are not node local must have no part in the cycle, or keep track of it, or
+ * lay their verdict over the kept results. They are asked every time, so results kept from an
+ * earlier cycle never contain theirs. */
+static struct takers takers_of(struct bh_engine *e, const struct bh_profile *p,
+                               const struct bh_pod_info *pod, int64_t now_ns)
 {
+    struct takers t = {0};
     struct bh_call call = {.cache = &e->cache,
                            .tab = e->tab,
                            .objects = &e->objects,
@@ -611,20 +643,22 @@ static bool takers(struct bh_engine *e, const struct bh_profile *p, const struct
                            .arena = &e->arena,
                            .now_ns = now_ns};
 
-    *ret_tracked = *ret_overlay = 0;
     for (uint32_t i = 0; i < p->fw->n_plugins; i++) {
         const struct bh_plugin *plugin = p->fw->plugins[i].plugin;
+        uint64_t bit = (uint64_t)1 << i;
         call.args = p->fw->plugins[i].args;
-        if (!plugin->idle || plugin->idle(&call))
+        if (!plugin->idle)
             continue;
-        if (plugin->flags & BH_PLUGIN_OVERLAY)
-            *ret_overlay |= (uint64_t)1 << i;
+        if (plugin->idle(&call))
+            t.idle |= bit;
+        else if (plugin->flags & BH_PLUGIN_OVERLAY)
+            t.overlay |= bit;
         else if (plugin->track)
-            *ret_tracked |= (uint64_t)1 << i;
+            t.tracked |= bit;
         else
-            return false;
+            t.others = true;
     }
-    return true;
+    return t;
 }
 
 bool bh_fast_indexed(const struct bh_engine *e, const struct bh_shape_cache *sc,
@@ -643,16 +677,16 @@ bool bh_fast_run(struct bh_engine *e, struct bh_profile *p, const struct bh_pod_
     struct bh_shape_cache *sc = NULL;
     struct bh_pod_info shared = *pod; /* as the kept results know it */
     bool once = mode == BH_FAST_ONCE;
-    uint64_t tracked, overlay;
 
     *ret = (struct bh_fast){0};
     if (!p->fast)
         return false;
+    const struct takers by = takers_of(e, p, pod, now_ns);
+    const uint64_t tracked = by.tracked, overlay = by.overlay;
     uint32_t promised = bh_promised_row(e, pod);
-    if (promised != BH_ROW_NONE && bh_promised_run(e, p, pod, promised, now_ns, ret))
+    if (promised != BH_ROW_NONE && bh_promised_run(e, p, pod, promised, by.idle, now_ns, ret))
         return true;
-    if (!takers(e, p, pod, now_ns, &tracked, &overlay) ||
-        (promised != BH_ROW_NONE && (tracked | overlay)))
+    if (by.others || (promised != BH_ROW_NONE && (tracked | overlay)))
         return false;
     shared.shape_id = bh_shapes_kept(&e->cache.shapes, pod->shape_id);
     shared.shape = bh_shapes_rec(&e->cache.shapes, shared.shape_id);
@@ -663,10 +697,12 @@ bool bh_fast_run(struct bh_engine *e, struct bh_profile *p, const struct bh_pod_
     if (!once)
         sc = kept(e, p, &shared, mode, &once);
     if (!sc) /* counting once is what the reference path does */
-        return once && !tracked && run_once_for(e, p, pod, now_ns, ret);
+        return once && !tracked && run_once_for(e, p, pod, by.idle, now_ns, ret);
     if (tracked && !bh_track_ensure(e, sc, tracked))
         return false;
     sc->always = 0;
+    sc->tracked = tracked;
+    sc->idle = by.idle;
     if (overlay) {
         bool any = bh_overlay_run(e, sc, pod, overlay, tracked, now_ns, ret);
         ret->overlaid = overlay;
@@ -699,8 +735,7 @@ uint32_t bh_fast_pick(const struct bh_engine *e, const struct bh_fast *f, uint32
             continue;
         if (e->opt.tie_break == BH_TIE_RANDOM && k-- == 0)
             return f->rows[i];
-        if (best == BH_ROW_NONE || strcmp(bh_sym_text(e->tab, e->cache.rows[f->rows[i]]->name),
-                                          bh_sym_text(e->tab, e->cache.rows[best]->name)) < 0)
+        if (best == BH_ROW_NONE || bh_row_name_cmp(&e->cache, f->rows[i], best) < 0)
             best = f->rows[i];
     }
     return best;

@@ -3,29 +3,40 @@
  * scheduler/engine_index.c - the best node of one shape, kept current row by row
  *
  * Rows stand in blocks; a tournament tree has one leaf a block. A block's best is found by a scan
- * of its totals, a cache line or two: so the tree, the larger part of the memory when each row had
- * a leaf, is gone, and a change climbs six levels less.
+ * of its totals, but few changes need one: a row that was not the best and does not become it
+ * changes nothing, equals are counted. So blocks may be large, and the more rows there are the
+ * larger they are: a tree that is in no cache costs more than a scan now and then.
  *
  * Invariants: node[i].best = max(node[2i].best, node[2i+1].best); leaves of no rows are -1.
  * Runs in:    the engine's thread.
  */
+#include "common/base/pages.h"
 #include "scheduler/engine_int.h"
 
 #define INFEASIBLE   ((int64_t)-1)
-#define SHIFT        6 /* the scan looks at all BH_NARROW_PAD totals at once */
+#define SHIFT        6 /* a scan looks at BH_NARROW_PAD totals at once */
+#define SHIFT_MANY   8
+#define MANY_ROWS    65536u
 #define SHIFT_NAMED  2 /* smallest name: equals within a block are compared one by one */
 #define TOTALS_WIDTH 2 /* the default profile's totals are at most 1200 */
 _Static_assert(1u << SHIFT == BH_NARROW_PAD, "a block is what bh_narrow pads to");
+
+static size_t tree_bytes(const struct bh_index *x)
+{
+    return 2 * (size_t)x->cap * sizeof *x->node;
+}
 
 void bh_index_init(struct bh_index *x, uint32_t rows, bool first)
 {
     x->rows = rows;
     x->first = first;
-    x->shift = first ? SHIFT_NAMED : SHIFT;
+    x->shift = rows >= MANY_ROWS && rows % (1u << SHIFT_MANY) == 0 ? SHIFT_MANY : SHIFT;
+    if (first)
+        x->shift = SHIFT_NAMED;
     for (x->cap = 2; (uint64_t)x->cap << x->shift < rows;)
         x->cap *= 2;
     bh_narrow_init(&x->total, rows, TOTALS_WIDTH);
-    x->node = bh_malloc(2 * (size_t)x->cap * sizeof *x->node);
+    x->node = bh_pages_new(tree_bytes(x));
     for (uint32_t i = 0; i < 2 * x->cap; i++)
         x->node[i] = (struct bh_best){.best = INFEASIBLE};
 }
@@ -33,21 +44,19 @@ void bh_index_init(struct bh_index *x, uint32_t rows, bool first)
 void bh_index_fini(struct bh_index *x)
 {
     bh_narrow_fini(&x->total);
-    free(x->node);
+    bh_pages_free(x->node, tree_bytes(x));
     memset(x, 0, sizeof *x);
 }
 
 size_t bh_index_bytes(const struct bh_index *x)
 {
-    return bh_narrow_bytes(&x->total) + 2 * (size_t)x->cap * sizeof *x->node;
+    return bh_narrow_bytes(&x->total) + tree_bytes(x);
 }
 
 /* A row may have died whose leaf is still to be raised: any answer does until then. */
 static bool name_less(const struct bh_cache *c, uint32_t a, uint32_t b)
 {
-    if (!c->rows[a] || !c->rows[b])
-        return false;
-    return strcmp(bh_sym_text(c->tab, c->rows[a]->name), bh_sym_text(c->tab, c->rows[b]->name)) < 0;
+    return c->rows[a] && c->rows[b] && bh_row_name_cmp(c, a, b) < 0;
 }
 
 /* ---- blocks ------------------------------------------------------------------------------------
@@ -71,17 +80,18 @@ static void scan_named(struct bh_index *x, const struct bh_cache *c, uint32_t bl
 /* Of constant length, so that the compiler makes vector instructions of it. */
 #define SCAN(type)                                                                                 \
     do {                                                                                           \
-        const type *v = (const type *)x->total.v + ((size_t)block << SHIFT);                       \
+        const type *v = (const type *)x->total.v + from;                                           \
         type m = 0, n = 0;                                                                         \
-        for (unsigned i = 0; i < 1u << SHIFT; i++)                                                 \
+        for (unsigned i = 0; i < BH_NARROW_PAD; i++)                                               \
             m = v[i] > m ? v[i] : m;                                                               \
-        for (unsigned i = 0; i < 1u << SHIFT; i++)                                                 \
+        for (unsigned i = 0; i < BH_NARROW_PAD; i++)                                               \
             n = (type)(n + (v[i] == m));                                                           \
         best = (int64_t)m;                                                                         \
         count = (uint32_t)n;                                                                       \
     } while (0)
 
-static void scan_block(struct bh_index *x, uint32_t block)
+/* BH_NARROW_PAD rows; their best as it is stored, see bh_index_total. */
+static struct bh_best scan(const struct bh_index *x, size_t from)
 {
     int64_t best;
     uint32_t count;
@@ -92,8 +102,23 @@ static void scan_block(struct bh_index *x, uint32_t block)
         SCAN(uint32_t);
     else
         SCAN(int64_t);
-    x->node[x->cap + block].best = best - 1; /* as they are stored, see bh_index_total */
-    x->node[x->cap + block].aux = best ? count : 0;
+    return (struct bh_best){.best = best, .aux = count};
+}
+
+static void scan_block(struct bh_index *x, uint32_t block)
+{
+    size_t from = (size_t)block << x->shift, end = from + ((size_t)1 << x->shift);
+    struct bh_best win = {0};
+
+    for (; from < end; from += BH_NARROW_PAD) {
+        struct bh_best b = scan(x, from);
+        if (b.best > win.best)
+            win = b;
+        else if (b.best == win.best)
+            win.aux += b.aux;
+    }
+    x->node[x->cap + block].best = win.best - 1;
+    x->node[x->cap + block].aux = win.best ? win.aux : 0;
 }
 
 static void refresh(struct bh_index *x, const struct bh_cache *c, uint32_t block)
@@ -123,16 +148,34 @@ static void combine(struct bh_index *x, const struct bh_cache *c, uint32_t i)
             name_less(c, x->node[r].aux, x->node[l].aux) ? x->node[r].aux : x->node[l].aux;
 }
 
+/* The leaf of a row that had another total before. Few changes concern the block's best, and of
+ * these only the last one at it that goes makes a scan of the block necessary. */
+static void adjust(struct bh_index *x, uint32_t row, int64_t before, int64_t total)
+{
+    struct bh_best *leaf = &x->node[x->cap + (row >> x->shift)];
+
+    if (total > leaf->best)
+        *leaf = (struct bh_best){.best = total, .aux = 1};
+    else if (total == leaf->best)
+        leaf->aux += total != INFEASIBLE && before != total;
+    else if (before == leaf->best && --leaf->aux == 0)
+        scan_block(x, row >> x->shift);
+}
+
 /* Whatever is above a node that stays as it was stays as well. But for names: the row may have got
  * another node. */
-void bh_index_raise(struct bh_index *x, const struct bh_cache *c, uint32_t row)
+void bh_index_move(struct bh_index *x, const struct bh_cache *c, uint32_t row, int64_t total)
 {
     uint32_t i = x->cap + (row >> x->shift);
-    int64_t best = x->node[i].best;
+    int64_t best = x->node[i].best, before = bh_index_total(x, row);
     uint32_t aux = x->node[i].aux;
 
-    for (refresh(x, c, row >> x->shift);
-         x->first || x->node[i].best != best || x->node[i].aux != aux;) {
+    bh_index_set_leaf(x, row, total);
+    if (x->first)
+        scan_named(x, c, row >> x->shift);
+    else
+        adjust(x, row, before, total);
+    while (x->first || x->node[i].best != best || x->node[i].aux != aux) {
         i /= 2;
         if (i == 0)
             break;

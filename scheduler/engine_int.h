@@ -84,12 +84,20 @@ static inline int64_t bh_index_total(const struct bh_index *x, uint32_t row)
 {
     return bh_narrow_get(&x->total, row) - 1;
 }
-/* Only the leaf; bh_index_rebuild or bh_index_raise makes the tree right again. */
+/* Only the total; bh_index_rebuild makes the tree right again, or bh_index_move of the same row
+ * after the former total was put back. */
 static inline void bh_index_set_leaf(struct bh_index *x, uint32_t row, int64_t total)
 {
     bh_narrow_set(&x->total, row, total + 1);
 }
-void bh_index_raise(struct bh_index *x, const struct bh_cache *c, uint32_t row);
+/* The row's total and whatever follows from it. Before, the tree is right for the totals that
+ * stand in the row's block. */
+void bh_index_move(struct bh_index *x, const struct bh_cache *c, uint32_t row, int64_t total);
+/* The row is about to move. */
+static inline void bh_index_prefetch(const struct bh_index *x, uint32_t row)
+{
+    __builtin_prefetch(&x->node[x->cap + (row >> x->shift)], 1);
+}
 void bh_index_rebuild(struct bh_index *x, const struct bh_cache *c);
 uint32_t bh_index_count(const struct bh_index *x);            /* of the best; first choice: 1 */
 uint32_t bh_index_pick(const struct bh_index *x, uint32_t k); /* row of the k-th best */
@@ -102,7 +110,6 @@ struct bh_normalized_score {
     int64_t max;          /* at least 0 */
     int64_t made_with;    /* the max that the totals are made with */
     uint32_t n_max;       /* feasible rows at max; only kept while max > 0 */
-    bool fixed;           /* of a plugin with BH_PLUGIN_READS_NODE */
     struct bh_narrow raw; /* by row; means something where feasible; read by bh_kept_raw */
 };
 #define BH_NORMALIZED_MAX 8u
@@ -121,7 +128,7 @@ struct bh_tracker {
 #define BH_CELLS_MAX 1024u
 #define BH_CELL_NONE UINT16_MAX
 struct bh_cell {
-    uint32_t n;      /* rows; 0 = the cell may be given to another kind */
+    uint32_t n;      /* rows; 0 = none is of the kind just now */
     uint32_t row;    /* one of them, BH_ROW_NONE = to be looked for */
     int32_t best;    /* base of the best rows ... */
     uint32_t n_best; /* ... and their number, unless stale */
@@ -130,6 +137,7 @@ struct bh_cell {
 };
 struct bh_cells {
     bool built;                         /* false: to be made anew */
+    uint64_t builds;                    /* how often they were: ids and rows are others then */
     uint32_t rest;                      /* too many kinds: decisions until it is tried again */
     uint64_t plugins;                   /* whose kinds */
     uint32_t n_words;                   /* of a kind */
@@ -165,6 +173,8 @@ struct bh_shape_cache {
     uint32_t n_norm;
     /* Overlays that pass every node for the pod at hand, whatever is on it: as if they skipped. */
     uint64_t always;
+    uint64_t tracked; /* plugins that keep track and have a part in the cycle of the pod at hand */
+    uint64_t idle;    /* plugins that have none: they would skip, maybe after a look at every pod */
     struct bh_tracker tracker[BH_TRACKERS_MAX];
     uint32_t n_trackers;
     struct bh_cells cells; /* of tracked shapes */
@@ -249,7 +259,7 @@ struct bh_engine {
     uint32_t n_scratch_rows; /* room in the arrays below */
     uint32_t *rows, *rows2, *rows3, *stamp;
     uint32_t stamp_now;
-    int64_t *values, *values2;
+    int64_t *values, *values2, *values3;
     bool no_cells;     /* BH_FAST_SCAN is under way */
     uint32_t *by_name; /* live rows, for first choices */
     uint64_t by_name_membership;
@@ -290,10 +300,12 @@ uint32_t bh_fast_narrowed(const struct bh_cache *c, const struct bh_node_set *se
 
 /* ---- engine_fail.c ---- */
 void bh_fail_free(struct bh_shape_cache *sc);
+size_t bh_fail_bytes(const struct bh_shape_cache *sc);
 /* The rows are not what they were. */
 void bh_fail_touch(struct bh_shape_cache *sc, const uint32_t *rows, uint32_t n);
-/* For a pod of these kept results, which are current and know no feasible row; no plugin has a part
- * in its cycle that is left out of them. NULL: the reference path decides. */
+/* For a pod of these kept results, which are current and, with their cells where some plugin keeps
+ * track, know no feasible row; no other plugin has a part in its cycle that is left out of them.
+ * NULL: the reference path decides. */
 const struct bh_decision *bh_fail_decide(struct bh_engine *e, struct bh_profile *p,
                                          const struct bh_pod_info *pod, struct bh_shape_cache *sc,
                                          unsigned flags, int64_t now_ns);
@@ -304,9 +316,9 @@ void bh_fail_verify(struct bh_engine *e, struct bh_shape_cache *sc, const struct
 /* The node that preemption, or somebody else, promised to the pod; BH_ROW_NONE: none that is there.
  */
 uint32_t bh_promised_row(const struct bh_engine *e, const struct bh_pod_info *pod);
-/* That node is taken if it fits: the others are not asked. */
+/* That node is taken if it fits: the others are not asked. idle: plugins that would skip. */
 bool bh_promised_run(struct bh_engine *e, struct bh_profile *p, const struct bh_pod_info *pod,
-                     uint32_t row, int64_t now_ns, struct bh_fast *ret);
+                     uint32_t row, uint64_t idle, int64_t now_ns, struct bh_fast *ret);
 
 /* ---- engine_overlay.c ---- */
 /* The pod's answer: sc is current, of the pod's shape without volumes and claims; plugins: those
@@ -322,6 +334,13 @@ bool bh_fast_indexed(const struct bh_engine *e, const struct bh_shape_cache *sc,
 void bh_kept_init(struct bh_engine *e, struct bh_shape_cache *sc); /* index and norm, of no rows */
 void bh_kept_fini(struct bh_shape_cache *sc);
 size_t bh_kept_bytes(const struct bh_shape_cache *sc);
+/* Something of sc has become larger or smaller. */
+static inline void bh_kept_count(struct bh_engine *e, struct bh_shape_cache *sc, size_t now,
+                                 size_t before)
+{
+    sc->bytes += now - before;
+    e->cache_bytes += now - before;
+}
 /* Of a feasible row: the scores that need no extremes, weighted and added up. */
 int64_t bh_kept_base(const struct bh_shape_cache *sc, uint32_t row);
 static inline int64_t bh_kept_raw(const struct bh_normalized_score *nm, uint32_t row)
@@ -331,16 +350,12 @@ static inline int64_t bh_kept_raw(const struct bh_normalized_score *nm, uint32_t
 /* Rows change in three steps: whatever a row was is forgotten; raw scores are put in their places,
  * and floor; then those that are feasible get their totals, and n_feasible is right. The caller
  * makes the index right: true: of any row, else of those that left and those that entered. */
-void bh_kept_leave(struct bh_shape_cache *sc, uint32_t row);
+int64_t bh_kept_leave(struct bh_shape_cache *sc, uint32_t row); /* its total until now */
 /* What is known of the row is wanted soon; with many shapes and rows it is in no cache. */
 static inline void bh_kept_prefetch(const struct bh_shape_cache *sc, uint32_t row)
 {
-    uint32_t leaf = sc->index.cap + (row >> sc->index.shift);
-
     __builtin_prefetch((const char *)sc->index.total.v + (size_t)row * sc->index.total.width, 1);
     __builtin_prefetch((const char *)sc->floor.v + (size_t)row * sc->floor.width);
-    for (unsigned up = 0; up < 6; up++, leaf /= 2) /* what is above these is used all the time */
-        __builtin_prefetch(&sc->index.node[leaf], 1);
 }
 bool bh_kept_settle(struct bh_shape_cache *sc, const uint32_t *rows, const int64_t *base,
                     uint32_t n);
@@ -349,9 +364,10 @@ bool bh_kept_settle(struct bh_shape_cache *sc, const uint32_t *rows, const int64
 /* Trackers for these plugins (bits), each made anew when it is not current. false: some plugin has
  * none for this shape. */
 bool bh_track_ensure(struct bh_engine *e, struct bh_shape_cache *sc, uint64_t plugins);
-/* The rows are not what they were. */
-void bh_track_update(struct bh_shape_cache *sc, const uint32_t *rows, uint32_t n);
+/* The rows are not what they were; those from n_nodes on but for their pods. */
+void bh_track_update(struct bh_shape_cache *sc, const uint32_t *rows, uint32_t n_nodes, uint32_t n);
 void bh_track_drop_all(struct bh_shape_cache *sc);
+size_t bh_track_bytes(const struct bh_shape_cache *sc);
 /* The answer of the kept results and of these plugins together. */
 bool bh_track_run(struct bh_engine *e, struct bh_shape_cache *sc, uint64_t plugins,
                   struct bh_fast *ret);
@@ -361,6 +377,10 @@ uint32_t bh_kept_rows(const struct bh_shape_cache *sc, uint32_t n_rows, uint32_t
  * stays), and the totals of exactly these rows, which are all that are feasible (at least two):
  * extremes are taken over them only. plugins may be 0. */
 uint32_t bh_track_filter(struct bh_shape_cache *sc, uint64_t plugins, uint32_t *rows, uint32_t n);
+/* What these plugins say of a row that passes all others, in the order of the profile: with the
+ * pods nominated to it, then without them. NULL: it passes. */
+const struct bh_status *bh_track_why(struct bh_shape_cache *sc, uint64_t plugins, uint32_t row,
+                                     int *ret_by);
 void bh_track_totals(struct bh_engine *e, struct bh_shape_cache *sc, uint64_t plugins,
                      const uint32_t *rows, uint32_t n, int64_t *total);
 /* The same without the scores that need no extremes, added to total; stands_for: see struct
@@ -384,10 +404,6 @@ static inline int64_t bh_cells_total(const struct bh_cells *x, uint32_t row)
 {
     const struct bh_cell *c = x->of_row[row] != BH_CELL_NONE ? &x->cell[x->of_row[row]] : NULL;
     return c && c->feasible ? c->score + x->base[row] : -1;
-}
-static inline bool bh_row_name_less(const struct bh_cache *c, uint32_t a, uint32_t b)
-{
-    return strcmp(bh_sym_text(c->tab, c->rows[a]->name), bh_sym_text(c->tab, c->rows[b]->name)) < 0;
 }
 /* Row of the k-th best in row order; first: the one of the smallest name. */
 uint32_t bh_cells_pick(const struct bh_cells *x, const struct bh_cache *c, bool first, uint32_t k);

@@ -30,10 +30,8 @@ void bh_kept_init(struct bh_engine *e, struct bh_shape_cache *sc)
         if (sc->cy.skip_score >> i & 1 || how == BH_NORMAL_NONE)
             continue;
         struct bh_normalized_score *nm = &sc->norm[sc->n_norm++];
-        *nm = (struct bh_normalized_score){.plugin = (uint8_t)i,
-                                           .how = how,
-                                           .weight = fw->plugins[i].weight,
-                                           .fixed = sc->fixed >> i & 1};
+        *nm = (struct bh_normalized_score){
+            .plugin = (uint8_t)i, .how = how, .weight = fw->plugins[i].weight};
         bh_narrow_init(&nm->raw, rows, 0);
     }
 }
@@ -69,16 +67,19 @@ int64_t bh_kept_base(const struct bh_shape_cache *sc, uint32_t row)
     return t;
 }
 
-void bh_kept_leave(struct bh_shape_cache *sc, uint32_t row)
+int64_t bh_kept_leave(struct bh_shape_cache *sc, uint32_t row)
 {
-    if (bh_index_total(&sc->index, row) == INFEASIBLE)
-        return;
+    int64_t total = bh_index_total(&sc->index, row);
+
+    if (total == INFEASIBLE)
+        return total;
     sc->n_feasible--;
     for (uint32_t k = 0; k < sc->n_norm; k++) {
         struct bh_normalized_score *nm = &sc->norm[k];
         nm->n_max -= nm->max > 0 && bh_kept_raw(nm, row) == nm->max;
     }
     bh_index_set_leaf(&sc->index, row, INFEASIBLE);
+    return total;
 }
 
 /* ---- another maximum ---------------------------------------------------------------------------

@@ -193,10 +193,12 @@ int bh_engine_put_object_event(struct bh_engine *e, struct bh_cluster_event *ev,
     const K8s__VolumeAttachment *va = (const void *)m;
     struct bh_object *old;
 
-    ev->object_namespace = bh_sym_internc(e->tab, ns);
-    ev->object_name = bh_sym_internc(e->tab, name);
-    if (ev->kind == BH_KIND_VOLUMEATTACHMENT && va && va->spec)
+    if (ev->kind != BH_KIND_VOLUMEATTACHMENT) { /* theirs say nothing, and symbols are for ever */
+        ev->object_namespace = bh_sym_internc(e->tab, ns);
+        ev->object_name = bh_sym_internc(e->tab, name);
+    } else if (va && va->spec) {
         ev->object_driver = bh_sym_internc(e->tab, va->spec->attacher);
+    }
     if (ev->kind == BH_KIND_RESOURCECLAIM && m && !object && is_allocated((const void *)m))
         ev->object_changes = BH_CLAIM_DEALLOCATED;
     int rc = bh_objects_replace(&e->objects, ev->kind, ns, name, object, n, &old, err);

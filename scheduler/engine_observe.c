@@ -135,9 +135,6 @@ void bh_engine_each_plugin(const struct bh_engine *e,
             };
             s.filters_alone = s.at_filter && !p->filter_rows;
             s.scores_alone = s.at_score && !p->score_rows;
-            s.closes_fast_path = (s.at_pre_filter || s.at_filter || s.at_pre_score || s.at_score) &&
-                                 !(p->flags & BH_PLUGIN_OVERLAY) &&
-                                 (p->idle || !(p->flags & BH_PLUGIN_NODE_LOCAL));
             fn(arg, &s);
         }
     }

@@ -162,11 +162,11 @@ bool bh_overlay_run(struct bh_engine *e, struct bh_shape_cache *sc, const struct
     begin(&o, e, sc, pod, plugins, now_ns);
     if (o.pf.status || !ask(&o, e) || !ask_scores(&o))
         return false;
-    if (!o.asks && !o.scorers && o.pf.nodes.all && !o.nominated && tracked)
-        return bh_track_run(e, sc, tracked, ret);
     if (!o.asks && !o.scorers && o.pf.nodes.all && !o.nominated) {
-        bool any = bh_fast_indexed(e, sc, ret);
         sc->always = o.always;
+        if (tracked)
+            return bh_track_run(e, sc, tracked, ret);
+        bool any = bh_fast_indexed(e, sc, ret);
         ret->kept = sc;
         return any;
     }

@@ -27,11 +27,11 @@ static struct bh_tracker *tracker_of(struct bh_shape_cache *sc, unsigned plugin)
     return NULL;
 }
 
-void bh_track_update(struct bh_shape_cache *sc, const uint32_t *rows, uint32_t n)
+void bh_track_update(struct bh_shape_cache *sc, const uint32_t *rows, uint32_t n_nodes, uint32_t n)
 {
     for (uint32_t i = 0; i < sc->n_trackers && n; i++)
         ops_of(sc, &sc->tracker[i])
-            ->update(&sc->cy.calls[sc->tracker[i].plugin], sc->tracker[i].t, rows, n);
+            ->update(&sc->cy.calls[sc->tracker[i].plugin], sc->tracker[i].t, rows, n_nodes, n);
 }
 
 void bh_track_drop_all(struct bh_shape_cache *sc)
@@ -42,7 +42,7 @@ void bh_track_drop_all(struct bh_shape_cache *sc)
     }
 }
 
-static size_t bytes_of(const struct bh_shape_cache *sc)
+size_t bh_track_bytes(const struct bh_shape_cache *sc)
 {
     size_t n = 0;
 
@@ -63,7 +63,7 @@ static bool make(struct bh_engine *e, struct bh_shape_cache *sc, unsigned plugin
     for (uint32_t row = 0; row < e->cache.cols.n_rows; row++)
         if (bh_row_bit(&e->cache.cols, BH_ROW_LIVE, row))
             e->rows[n++] = row;
-    ops->update(call, t, e->rows, n);
+    ops->update(call, t, e->rows, n, n);
     sc->tracker[sc->n_trackers++] = (struct bh_tracker){(uint8_t)plugin, t};
     sc->cells.built = false;
     return true;
@@ -71,7 +71,7 @@ static bool make(struct bh_engine *e, struct bh_shape_cache *sc, unsigned plugin
 
 bool bh_track_ensure(struct bh_engine *e, struct bh_shape_cache *sc, uint64_t plugins)
 {
-    size_t before = bytes_of(sc);
+    size_t before = bh_track_bytes(sc);
     bool all = true;
 
     for (uint64_t bits = plugins; bits && all; bits &= bits - 1) {
@@ -85,8 +85,7 @@ bool bh_track_ensure(struct bh_engine *e, struct bh_shape_cache *sc, uint64_t pl
         }
         all = make(e, sc, plugin);
     }
-    sc->bytes += bytes_of(sc) - before;
-    e->cache_bytes += bytes_of(sc) - before;
+    bh_kept_count(e, sc, bh_track_bytes(sc), before);
     return all;
 }
 
@@ -122,6 +121,13 @@ static uint32_t nominated_pods(const struct bh_cycle *cy, uint32_t row,
     return n;
 }
 
+static const struct bh_status *why_by(const struct bh_shape_cache *sc, const struct bh_tracker *t,
+                                      uint32_t row, const struct bh_pod_info *const *pods,
+                                      uint32_t n)
+{
+    return ops_of(sc, t)->why(&sc->cy.calls[t->plugin], t->t, row, pods, n);
+}
+
 /* Upstream asks the filters twice for a node with nominated pods: with them and without. */
 static uint32_t filter_nominated(struct bh_shape_cache *sc, const struct bh_tracker *t,
                                  uint32_t *rows, uint32_t n)
@@ -134,10 +140,32 @@ static uint32_t filter_nominated(struct bh_shape_cache *sc, const struct bh_trac
         uint32_t k = bh_row_bit(&call->cache->cols, BH_ROW_NOMINATED, rows[r])
                          ? nominated_pods(&sc->cy, rows[r], &pods)
                          : 0;
-        if (!k || ops_of(sc, t)->filter_with(call, t->t, rows[r], pods, k))
+        if (!k || !why_by(sc, t, rows[r], pods, k))
             rows[m++] = rows[r];
     }
     return m;
+}
+
+const struct bh_status *bh_track_why(struct bh_shape_cache *sc, uint64_t plugins, uint32_t row,
+                                     int *ret_by)
+{
+    const struct bh_framework *fw = sc->cy.fw;
+    const struct bh_pod_info **pods = NULL;
+    uint32_t n = bh_row_bit(&sc->cy.calls[0].cache->cols, BH_ROW_NOMINATED, row)
+                     ? nominated_pods(&sc->cy, row, &pods)
+                     : 0;
+
+    for (unsigned with = n ? 2 : 1; with-- > 0; n = 0) { /* with them, then without */
+        for (uint32_t k = 0; k < fw->n_point[BH_POINT_FILTER]; k++) {
+            unsigned i = fw->point[BH_POINT_FILTER][k];
+            const struct bh_status *s =
+                plugins >> i & 1 ? why_by(sc, tracker_of(sc, i), row, pods, n) : NULL;
+            *ret_by = (int)i;
+            if (s)
+                return s;
+        }
+    }
+    return NULL;
 }
 
 uint32_t bh_track_filter(struct bh_shape_cache *sc, uint64_t plugins, uint32_t *rows, uint32_t n)
@@ -227,10 +255,13 @@ bool bh_track_run(struct bh_engine *e, struct bh_shape_cache *sc, uint64_t plugi
     size_t before = bh_cells_bytes(&sc->cells);
     bool cells = !e->no_cells && bh_cells_ensure(sc, &e->cache, plugins);
 
-    sc->bytes += bh_cells_bytes(&sc->cells) - before;
-    e->cache_bytes += bh_cells_bytes(&sc->cells) - before;
-    if (cells)
-        return bh_cells_run(e, sc, plugins, ret);
+    bh_kept_count(e, sc, bh_cells_bytes(&sc->cells), before);
+    if (cells && bh_cells_run(e, sc, plugins, ret))
+        return true;
+    if (cells) {
+        ret->kept = sc; /* and its cells say why */
+        return false;
+    }
     bh_watch_rows(e, e->cache.n_nodes);
     return scan(e, sc, plugins, ret);
 }

@@ -122,6 +122,15 @@ static void compare_other_shape(struct bh_engine *e, const struct bh_reference *
                    have[row]);
 }
 
+/* What was used last has its size right, so that the budget means what it says. */
+static void check_bytes(const struct bh_engine *e)
+{
+    const struct bh_shape_cache *sc = e->newest;
+
+    bh_assert(!sc || sc->bytes == sizeof *sc + bh_kept_bytes(sc) + bh_track_bytes(sc) +
+                                      bh_cells_bytes(&sc->cells) + bh_fail_bytes(sc));
+}
+
 void bh_verify(struct bh_engine *e, struct bh_profile *p, const struct bh_pod_info *pod,
                const struct bh_reference *r, int64_t now_ns)
 {
@@ -141,6 +150,7 @@ void bh_verify(struct bh_engine *e, struct bh_profile *p, const struct bh_pod_in
         differ(e, r, "kept results with overlays", "feasible nodes", BH_ROW_NONE, r->n_feasible, 0);
     }
     compare_other_shape(e, r, pod, now_ns);
+    check_bytes(e);
     e->stats.verified++;
 }
 

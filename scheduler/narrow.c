@@ -6,6 +6,8 @@
  */
 #include "scheduler/narrow.h"
 
+#include "common/base/pages.h"
+
 static uint32_t padded(uint32_t n)
 {
     return (n + BH_NARROW_PAD - 1) / BH_NARROW_PAD * BH_NARROW_PAD;
@@ -15,12 +17,12 @@ void bh_narrow_init(struct bh_narrow *a, uint32_t n, uint8_t width)
 {
     *a = (struct bh_narrow){.n = n, .width = width};
     if (width)
-        a->v = bh_calloc(padded(n), width);
+        a->v = bh_pages_new(bh_narrow_bytes(a));
 }
 
 void bh_narrow_fini(struct bh_narrow *a)
 {
-    free(a->v);
+    bh_pages_free(a->v, bh_narrow_bytes(a));
     memset(a, 0, sizeof *a);
 }
 
@@ -37,10 +39,10 @@ void bh_narrow_widen(struct bh_narrow *a, int64_t x)
         b.width = b.width ? b.width * 2 : 1;
     if (b.width == a->width)
         return;
-    b.v = bh_calloc(padded(a->n), b.width);
+    b.v = bh_pages_new(bh_narrow_bytes(&b));
     for (uint32_t i = 0; i < a->n && a->width; i++)
         bh_narrow_set(&b, i, bh_narrow_get(a, i));
-    free(a->v);
+    bh_pages_free(a->v, bh_narrow_bytes(a));
     *a = b;
 }
 

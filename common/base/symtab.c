@@ -12,6 +12,7 @@
 #include "common/base/symtab.h"
 
 #include "common/base/hash_seed.h"
+#include "common/base/pages.h"
 
 #define BLOCK_BYTES ((size_t)256 << 10)
 #define TABLE_MIN   1024
@@ -38,14 +39,19 @@ struct bh_symtab {
 struct bh_symtab *bh_symtab_new(void)
 {
     struct bh_symtab *t = bh_calloc(1, sizeof(*t));
-    t->slots = bh_calloc(TABLE_MIN, sizeof(*t->slots));
+    t->slots = bh_pages_new(TABLE_MIN * sizeof(*t->slots));
     t->mask = TABLE_MIN - 1;
     t->seed = bh_hash_seed();
     t->texts_cap = TEXTS_MIN;
-    t->texts = bh_reallocarray(NULL, t->texts_cap, sizeof(*t->texts));
+    t->texts = bh_pages_new(t->texts_cap * sizeof(*t->texts));
     t->texts[0] = BH_STR("");
     t->used = 1;
     return t;
+}
+
+static size_t slots_bytes(const struct bh_symtab *t)
+{
+    return ((size_t)t->mask + 1) * sizeof(*t->slots);
 }
 
 void bh_symtab_free(struct bh_symtab *t)
@@ -57,8 +63,8 @@ void bh_symtab_free(struct bh_symtab *t)
         t->blocks = b->next;
         free(b);
     }
-    free(t->slots);
-    free(t->texts);
+    bh_pages_free(t->slots, slots_bytes(t));
+    bh_pages_free(t->texts, t->texts_cap * sizeof(*t->texts));
     free(t);
 }
 
@@ -85,7 +91,7 @@ static struct slot *slot_find(const struct bh_symtab *t, uint32_t hash, const ch
 static void grow_table(struct bh_symtab *t)
 {
     uint32_t mask = t->mask * 2 + 1;
-    struct slot *next = bh_calloc((size_t)mask + 1, sizeof(*next));
+    struct slot *next = bh_pages_new(((size_t)mask + 1) * sizeof(*next));
 
     for (size_t i = 0; i <= t->mask; i++) {
         if (!t->slots[i].sym)
@@ -95,7 +101,7 @@ static void grow_table(struct bh_symtab *t)
             at = (at + 1) & mask;
         next[at] = t->slots[i];
     }
-    free(t->slots);
+    bh_pages_free(t->slots, slots_bytes(t));
     t->slots = next;
     t->mask = mask;
 }
@@ -141,8 +147,9 @@ bh_sym bh_sym_intern(struct bh_symtab *t, const char *s, size_t n)
         slot = slot_find(t, hash, s, n);
     }
     if (t->used == t->texts_cap) {
+        size_t bytes = t->texts_cap * sizeof(*t->texts);
+        t->texts = bh_pages_resize(t->texts, bytes, 2 * bytes);
         t->texts_cap *= 2;
-        t->texts = bh_reallocarray(t->texts, t->texts_cap, sizeof(*t->texts));
     }
     bh_sym sym = t->used++;
     t->texts[sym] = (struct bh_str){store_text(t, s, n), n};

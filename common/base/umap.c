@@ -8,15 +8,21 @@
 #include "common/base/map.h"
 
 #include "common/base/hash_seed.h"
+#include "common/base/pages.h"
 
 enum { SLOT_EMPTY, SLOT_USED, SLOT_DELETED };
 #define CAP_MIN 8
 
+static void slots_free(struct bh_umap *m)
+{
+    bh_pages_free(m->k, m->cap * sizeof(*m->k));
+    bh_pages_free(m->v, m->cap * sizeof(*m->v));
+    bh_pages_free(m->state, m->cap);
+}
+
 void bh_umap_fini(struct bh_umap *m)
 {
-    free(m->k);
-    free(m->v);
-    free(m->state);
+    slots_free(m);
     *m = (struct bh_umap){0};
 }
 
@@ -61,9 +67,9 @@ static void rehash(struct bh_umap *m, size_t cap)
 {
     struct bh_umap old = *m;
 
-    m->k = bh_reallocarray(NULL, cap, sizeof(*m->k));
-    m->v = bh_reallocarray(NULL, cap, sizeof(*m->v));
-    m->state = bh_calloc(cap, 1);
+    m->k = bh_pages_new(cap * sizeof(*m->k));
+    m->v = bh_pages_new(cap * sizeof(*m->v));
+    m->state = bh_pages_new(cap);
     m->cap = cap;
     m->tombs = 0;
     for (size_t i = 0; i < old.cap; i++) {
@@ -76,9 +82,7 @@ static void rehash(struct bh_umap *m, size_t cap)
         m->v[at] = old.v[i];
         m->state[at] = SLOT_USED;
     }
-    free(old.k);
-    free(old.v);
-    free(old.state);
+    slots_free(&old);
 }
 
 bool bh_umap_get(const struct bh_umap *m, uint64_t k, uint64_t *ret_v)

@@ -5,6 +5,7 @@
  * Runs in:  the engine's thread.
  * Upstream: pkg/scheduler/backend/cache/cache.go (nodes, UpdateSnapshot).
  */
+#include "common/base/pages.h"
 #include "scheduler/cache/cache_int.h"
 
 void bh_cache_init(struct bh_cache *c, struct bh_symtab *tab, bool keep_order)
@@ -30,6 +31,23 @@ static struct bh_node_info *info_of(uint64_t v)
     return (struct bh_node_info *)(uintptr_t)v;
 }
 
+static void free_rec(struct bh_cache *c, const struct bh_node_rec *rec)
+{
+    bh_pool_free(&c->pool, (void *)(uintptr_t)rec, rec->h.size);
+}
+
+static void free_info(struct bh_cache *c, struct bh_node_info *ni)
+{
+    bh_node_info_fini(ni);
+    bh_pool_free(&c->pool, ni, sizeof *ni);
+}
+
+static void free_log(struct bh_cache *c)
+{
+    bh_pages_free(c->log, c->log_cap * sizeof *c->log);
+    bh_pages_free(c->log_what, c->log_cap * sizeof *c->log_what);
+}
+
 void bh_cache_fini(struct bh_cache *c)
 {
     size_t it = 0;
@@ -37,9 +55,9 @@ void bh_cache_fini(struct bh_cache *c)
 
     bh_cache_free_pods(c);
     while (bh_umap_next(&c->by_name, &it, &k, &v)) {
-        free((void *)(uintptr_t)info_of(v)->rec);
-        bh_node_info_fini(info_of(v));
-        free(info_of(v));
+        if (info_of(v)->rec)
+            free_rec(c, info_of(v)->rec);
+        free_info(c, info_of(v));
     }
     for (it = 0; bh_umap_next(&c->images, &it, &k, &v);)
         free((void *)(uintptr_t)v);
@@ -48,13 +66,12 @@ void bh_cache_fini(struct bh_cache *c)
     bh_umap_fini(&c->claim_users);
     bh_nominator_fini(c);
     bh_order_fini(c);
-    free(c->rows);
-    free(c->row_changed);
+    bh_pages_free(c->rows, c->cap_rows * sizeof *c->rows);
+    bh_pages_free(c->row_changed, c->cap_rows);
     free(c->free_rows);
     free(c->changed);
     free(c->affinity_shapes);
-    free(c->log);
-    free(c->log_what);
+    free_log(c);
     bh_columns_fini(&c->cols);
     bh_shapes_fini(&c->shapes);
     bh_pool_fini(&c->pool);
@@ -101,10 +118,8 @@ static void grow_rows(struct bh_cache *c)
     uint32_t old = c->cap_rows;
 
     c->cap_rows = old ? old * 2 : 64;
-    c->rows = bh_reallocarray(c->rows, c->cap_rows, sizeof *c->rows);
-    memset(c->rows + old, 0, (c->cap_rows - old) * sizeof *c->rows);
-    c->row_changed = bh_realloc(c->row_changed, c->cap_rows);
-    memset(c->row_changed + old, 0, c->cap_rows - old);
+    c->rows = bh_pages_resize(c->rows, old * sizeof *c->rows, c->cap_rows * sizeof *c->rows);
+    c->row_changed = bh_pages_resize(c->row_changed, old, c->cap_rows);
 }
 
 static void take_row(struct bh_cache *c, struct bh_node_info *ni)
@@ -143,9 +158,8 @@ struct bh_node_info *bh_cache_get_info(struct bh_cache *c, bh_sym name)
     struct bh_node_info *ni = find_info(c, name);
 
     if (!ni) {
-        ni = bh_calloc(1, sizeof *ni);
-        ni->name = name;
-        ni->row = BH_ROW_NONE;
+        ni = bh_pool_alloc(&c->pool, sizeof *ni);
+        *ni = (struct bh_node_info){.name = name, .row = BH_ROW_NONE, .pool = &c->pool};
         bh_umap_put(&c->by_name, name, (uint64_t)(uintptr_t)ni);
     }
     return ni;
@@ -156,25 +170,25 @@ void bh_cache_drop_ghost(struct bh_cache *c, struct bh_node_info *ni)
     if (ni->rec || ni->n_pods)
         return;
     bh_umap_del(&c->by_name, ni->name);
-    bh_node_info_fini(ni);
-    free(ni);
+    free_info(c, ni);
 }
 
 void bh_cache_put_node(struct bh_cache *c, const struct bh_node_rec *n)
 {
     struct bh_node_info *ni = bh_cache_get_info(c, n->name);
     const struct bh_node_rec *old = ni->rec;
-    struct bh_node_rec *neu = bh_memdup(n, n->h.size);
+    struct bh_node_rec *neu = bh_pool_memdup(&c->pool, n, n->h.size);
 
     bh_images_swap(c, old, neu);
     ni->rec = neu;
     ni->mark = c->rebuild_mark;
-    ni->images_known = false;
+    ni->images_seen = 0;
     if (!old)
         take_row(c, ni);
     if (c->keep_order)
         bh_order_update(c, ni->row, old, neu);
-    free((void *)(uintptr_t)old);
+    if (old)
+        free_rec(c, old);
     bh_cache_touch(c, ni, BH_ROW_NODE);
 }
 
@@ -188,11 +202,9 @@ void bh_cache_del_node(struct bh_cache *c, bh_sym name)
     if (c->keep_order)
         bh_order_update(c, ni->row, ni->rec, NULL);
     leave_row(c, ni);
-    free((void *)(uintptr_t)ni->rec);
+    free_rec(c, ni->rec);
     ni->rec = NULL;
-    free(ni->images);
-    ni->images = NULL;
-    ni->n_images = 0;
+    bh_node_info_forget_images(ni);
     bh_cache_drop_ghost(c, ni);
 }
 
@@ -226,10 +238,9 @@ static void grow_log(struct bh_cache *c)
     if (cap == c->log_cap)
         return;
     /* Positions stay, contents do not: every reader further back than this rebuilds. */
-    free(c->log);
-    free(c->log_what);
-    c->log = bh_malloc(cap * sizeof *c->log);
-    c->log_what = bh_malloc(cap * sizeof *c->log_what);
+    free_log(c);
+    c->log = bh_pages_new(cap * sizeof *c->log);
+    c->log_what = bh_pages_new(cap * sizeof *c->log_what);
     c->log_cap = cap;
     c->log_begin = c->log_end;
 }

@@ -135,6 +135,12 @@ bool bh_cache_claim_in_use(const struct bh_cache *c, bh_sym namespace_, bh_sym c
 void bh_cache_sync(struct bh_cache *c);
 /* Rows of the live nodes in upstream's order (zones in turn); needs keep_order. */
 const uint32_t *bh_cache_order(struct bh_cache *c, uint32_t *ret_n);
+/* The order of the names of live nodes, byte by byte. */
+static inline int bh_row_name_cmp(const struct bh_cache *c, uint32_t a, uint32_t b)
+{
+    return strcmp(bh_sym_text(c->tab, c->rows[a]->name), bh_sym_text(c->tab, c->rows[b]->name));
+}
+void bh_cache_sort_by_name(const struct bh_cache *c, uint32_t *rows, uint32_t n);
 /* A node's zone as upstream's GetZoneKey takes it: the beta labels before the stable ones.
  * BH_SYM_NONE = none; a node without either has no zone. */
 void bh_cache_zone(const struct bh_cache *c, const struct bh_node_rec *n, bh_sym *region,

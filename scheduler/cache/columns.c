@@ -6,6 +6,8 @@
  */
 #include "scheduler/cache/columns.h"
 
+#include "common/base/pages.h"
+
 static int64_t **column(struct bh_columns *c, unsigned i)
 {
     int64_t **all[] = {&c->alloc_cpu_milli,   &c->alloc_memory_bytes,   &c->alloc_ephemeral_bytes,
@@ -17,21 +19,19 @@ static int64_t **column(struct bh_columns *c, unsigned i)
 void bh_columns_fini(struct bh_columns *c)
 {
     for (unsigned i = 0; column(c, i); i++)
-        free(*column(c, i));
+        bh_pages_free(*column(c, i), c->cap_rows * sizeof(int64_t));
     for (unsigned i = 0; i < BH_ROW_BITS; i++)
-        free(c->bits[i]);
+        bh_pages_free(c->bits[i], c->cap_rows / 8);
     for (unsigned i = 0; i < c->n_scalars; i++) {
-        free(c->scalar[i].alloc);
-        free(c->scalar[i].used);
+        bh_pages_free(c->scalar[i].alloc, c->cap_rows * sizeof(int64_t));
+        bh_pages_free(c->scalar[i].used, c->cap_rows * sizeof(int64_t));
     }
     memset(c, 0, sizeof *c);
 }
 
 static int64_t *grow(int64_t *p, uint32_t from, uint32_t to)
 {
-    p = bh_reallocarray(p, to, sizeof *p);
-    memset(p + from, 0, (to - from) * sizeof *p);
-    return p;
+    return bh_pages_resize(p, from * sizeof *p, to * sizeof *p);
 }
 
 void bh_columns_reserve(struct bh_columns *c, uint32_t rows)
@@ -46,10 +46,8 @@ void bh_columns_reserve(struct bh_columns *c, uint32_t rows)
             c->scalar[i].alloc = grow(c->scalar[i].alloc, c->cap_rows, cap);
             c->scalar[i].used = grow(c->scalar[i].used, c->cap_rows, cap);
         }
-        for (unsigned i = 0; i < BH_ROW_BITS; i++) {
-            c->bits[i] = bh_reallocarray(c->bits[i], cap / 64, sizeof **c->bits);
-            memset(c->bits[i] + c->cap_rows / 64, 0, (cap - c->cap_rows) / 64 * sizeof **c->bits);
-        }
+        for (unsigned i = 0; i < BH_ROW_BITS; i++)
+            c->bits[i] = bh_pages_resize(c->bits[i], c->cap_rows / 8, cap / 8);
         c->cap_rows = cap;
     }
     c->n_rows = BH_MAX(c->n_rows, rows);

@@ -72,22 +72,25 @@ static int by_name(const void *a, const void *b)
 
 bool bh_images_freeze(struct bh_cache *c, struct bh_node_info *ni)
 {
-    bool changed = !ni->images_known;
+    bool changed = !ni->images_seen;
+
+    if (ni->images_seen == c->images_version + 1)
+        return false; /* as they were */
     const struct bh_image *im = bh_rec_at(ni->rec, ni->rec->images, struct bh_image);
     uint32_t n = ni->rec->images.n;
 
-    if (!ni->images_known) {
-        free(ni->images);
-        ni->images = n ? bh_malloc(n * sizeof *ni->images) : NULL;
-        ni->n_images = 0;
+    if (!ni->images_seen) {
+        bh_node_info_forget_images(ni);
+        ni->images = n ? bh_pool_alloc(ni->pool, n * sizeof *ni->images) : NULL;
+        ni->cap_images = n;
         for (uint32_t i = n; i-- > 0;) /* of several sizes the last one listed is the node's */
             if (!listed_after(im, n, i))
                 ni->images[ni->n_images++] =
                     (struct bh_image_state){.name = im[i].name, .size_bytes = im[i].size_bytes};
         if (ni->n_images)
             qsort(ni->images, ni->n_images, sizeof *ni->images, by_name);
-        ni->images_known = true;
     }
+    ni->images_seen = c->images_version + 1;
     for (uint32_t i = 0; i < ni->n_images; i++) {
         struct bh_image_state *st = &ni->images[i];
         const struct bh_image_total *t = total_of(c, st->name);

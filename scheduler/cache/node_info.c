@@ -7,31 +7,37 @@
  */
 #include "scheduler/cache/node_info.h"
 
-/* Room for one more element: heap for the cache's infos, arena for forks. */
+/* Room for one more element: of the pool for the cache's infos, of the arena for forks. */
 static void *grow(struct bh_node_info *ni, void *p, uint32_t n, uint32_t *cap, size_t size)
 {
     if (n < *cap)
         return p;
     uint32_t c = *cap ? *cap * 2 : 4;
-    if (ni->arena) {
-        void *q = bh_arena_alloc(ni->arena, (size_t)c * size);
-        if (n)
-            memcpy(q, p, (size_t)n * size);
-        p = q;
-    } else {
-        p = bh_reallocarray(p, c, size);
-    }
+    void *q = ni->arena ? bh_arena_alloc(ni->arena, (size_t)c * size)
+                        : bh_pool_alloc(ni->pool, (size_t)c * size);
+    if (n)
+        memcpy(q, p, (size_t)n * size);
+    if (!ni->arena)
+        bh_pool_free(ni->pool, p, (size_t)*cap * size);
     *cap = c;
-    return p;
+    return q;
+}
+
+void bh_node_info_forget_images(struct bh_node_info *ni)
+{
+    bh_pool_free(ni->pool, ni->images, ni->cap_images * sizeof *ni->images);
+    ni->images = NULL;
+    ni->n_images = ni->cap_images = 0;
+    ni->images_seen = 0;
 }
 
 void bh_node_info_fini(struct bh_node_info *ni)
 {
     bh_assert(!ni->arena);
-    free(ni->pods);
-    free(ni->scalars);
-    free(ni->ports);
-    free(ni->images);
+    bh_pool_free(ni->pool, ni->pods, ni->cap_pods * sizeof *ni->pods);
+    bh_pool_free(ni->pool, ni->scalars, ni->cap_scalars * sizeof *ni->scalars);
+    bh_pool_free(ni->pool, ni->ports, ni->cap_ports * sizeof *ni->ports);
+    bh_node_info_forget_images(ni);
     memset(ni, 0, sizeof *ni);
 }
 

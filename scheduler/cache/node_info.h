@@ -7,7 +7,7 @@
  * Invariants: scalars sorted by name symbol; images sorted by name symbol, one entry a name.
  *             used_* are exact sums (__int128): upstream's int64 wraps, Berth's never does.
  *             ports is a set, not a count: removing one of two users of a port frees it, as
- * upstream. Memory:     the cache's own infos use the heap; a fork (preemption dry run, nominated
+ * upstream. Memory:     the cache's own infos use its pool; a fork (preemption dry run, nominated
  * pods) lives in the cycle's arena and is changed freely without touching the original. Upstream:
  * pkg/scheduler/framework/types.go (NodeInfo); differences: exact sums.
  */
@@ -16,6 +16,7 @@
 
 #include "common/base/arena.h"
 #include "common/k8s/record.h"
+#include "scheduler/cache/pool.h"
 
 #define BH_ROW_NONE UINT32_MAX
 
@@ -51,14 +52,16 @@ struct bh_node_info {
     struct bh_host_port *ports;
     uint32_t n_ports, cap_ports;
     struct bh_image_state *images;
-    uint32_t n_images;
-    bool images_known;        /* images[] holds the names of rec */
+    uint32_t n_images, cap_images;
+    uint64_t images_seen;     /* cache's images_version + 1 when they were frozen; 0: read rec */
     uint32_t n_affinity_pods; /* pods that use inter-pod (anti-)affinity */
     uint32_t mark;            /* rebuild generation that saw the node last */
     struct bh_arena *arena;   /* forks only */
+    struct bh_pool *pool;     /* the cache's own: of the arrays above */
 };
 
 void bh_node_info_fini(struct bh_node_info *ni);
+void bh_node_info_forget_images(struct bh_node_info *ni); /* they are read from rec once more */
 void bh_node_info_add_pod(struct bh_node_info *ni, struct bh_pod_info *pod);
 /* The pod must be on the node. */
 void bh_node_info_remove_pod(struct bh_node_info *ni, struct bh_pod_info *pod);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * scheduler/cache/order.c - upstream's node order: zones in turn, one node of each
+ * scheduler/cache/order.c - upstream's node order: zones in turn, one node of each; order by name
  *
  * Only sampling (an explicit percentageOfNodesToScore) depends on it. Zones stand in order of first
  * appearance, nodes in order of arrival; a zone that empties is forgotten. The list is made anew
@@ -103,4 +103,15 @@ void bh_order_fini(struct bh_cache *c)
         free(c->zones[i].rows);
     free(c->zones);
     free(c->order);
+}
+
+static int by_name(const void *a, const void *b, void *arg)
+{
+    return bh_row_name_cmp(arg, *(const uint32_t *)a, *(const uint32_t *)b);
+}
+
+void bh_cache_sort_by_name(const struct bh_cache *c, uint32_t *rows, uint32_t n)
+{
+    if (n > 1)
+        qsort_r(rows, n, sizeof *rows, by_name, (void *)(uintptr_t)c);
 }

@@ -8,6 +8,7 @@
  */
 #include <errno.h>
 
+#include "common/base/pages.h"
 #include "scheduler/cache/cache_int.h"
 
 /* Which shapes with inter-pod affinity terms have pods somewhere. */
@@ -82,7 +83,7 @@ struct bh_cache_pod *bh_cache_pod(const struct bh_cache *c, struct bh_str uid)
 static void grow_pod_buckets(struct bh_cache *c)
 {
     uint32_t n = c->n_pod_buckets ? c->n_pod_buckets * 2 : 256;
-    struct bh_cache_pod **b = bh_calloc(n, sizeof *b);
+    struct bh_cache_pod **b = bh_pages_new(n * sizeof *b);
 
     for (uint32_t i = 0; i < c->n_pod_buckets; i++) {
         for (struct bh_cache_pod *p = c->pod_bucket[i], *next; p; p = next) {
@@ -91,7 +92,7 @@ static void grow_pod_buckets(struct bh_cache *c)
             b[p->hash & (n - 1)] = p;
         }
     }
-    free(c->pod_bucket);
+    bh_pages_free(c->pod_bucket, c->n_pod_buckets * sizeof *b);
     c->pod_bucket = b;
     c->n_pod_buckets = n;
 }
@@ -163,8 +164,7 @@ void bh_cache_put_pod(struct bh_cache *c, const struct bh_pod_rec *rec, uint32_t
     struct bh_pod_info old = p->info;
     /* Ports are a set: the addition may bring back what another pod's removal took out of it. */
     bool same = old.shape_id == shape && old.rec->node == rec->node &&
-                old.rec->flags == rec->flags &&
-                !bh_shapes_rec(&c->shapes, shape)->host_ports.n;
+                old.rec->flags == rec->flags && !bh_shapes_rec(&c->shapes, shape)->host_ports.n;
     enum bh_row_change what = same ? BH_ROW_SAME_PODS : BH_ROW_PODS;
     displace(c, p, what);
     bh_cache_hold(c, &p->info, rec, shape, rec->node);
@@ -208,7 +208,7 @@ void bh_cache_free_pods(struct bh_cache *c)
     for (uint32_t b = 0; b < c->n_pod_buckets; b++)
         for (struct bh_cache_pod *p = c->pod_bucket[b]; p; p = p->next)
             bh_pool_free(&c->pool, (void *)(uintptr_t)p->info.rec, p->info.rec->h.size);
-    free(c->pod_bucket);
+    bh_pages_free(c->pod_bucket, c->n_pod_buckets * sizeof *c->pod_bucket);
 }
 
 void bh_cache_drop_unseen_pods(struct bh_cache *c)

@@ -6,6 +6,14 @@
  */
 #include "scheduler/cache/pool.h"
 
+#include "common/base/pages.h"
+
+struct bh_pool_slab {
+    struct bh_pool_slab *older;
+    void *memory; /* of the heap; NULL: the slab is of large pages */
+};
+_Static_assert(sizeof(struct bh_pool_slab) <= BH_POOL_STEP, "stands in front of the blocks");
+
 static size_t class_of(size_t n)
 {
     return (n + BH_POOL_STEP - 1) / BH_POOL_STEP;
@@ -14,11 +22,29 @@ static size_t class_of(size_t n)
 void bh_pool_fini(struct bh_pool *p)
 {
     while (p->slabs) {
-        void *next = *(void **)p->slabs;
-        free(p->slabs);
-        p->slabs = next;
+        struct bh_pool_slab *older = p->slabs->older;
+        if (p->slabs->memory)
+            free(p->slabs->memory);
+        else
+            bh_pages_free(p->slabs, BH_PAGES_LARGE);
+        p->slabs = older;
     }
     memset(p, 0, sizeof *p);
+}
+
+/* Large pages when there is enough to fill them. */
+static void new_slab(struct bh_pool *p)
+{
+    bool small = p->n_slabs++ < BH_POOL_SMALL_SLABS;
+    char *memory = small ? bh_malloc(BH_POOL_SLAB_BYTES + BH_POOL_STEP) : NULL;
+    char *at =
+        small ? memory + (-(uintptr_t)memory & (BH_POOL_STEP - 1)) : bh_pages_new(BH_PAGES_LARGE);
+    struct bh_pool_slab *s = (struct bh_pool_slab *)(void *)at;
+
+    *s = (struct bh_pool_slab){.older = p->slabs, .memory = memory};
+    p->slabs = s;
+    p->cur = at + BH_POOL_STEP;
+    p->end = at + (small ? BH_POOL_SLAB_BYTES : BH_PAGES_LARGE);
 }
 
 void *bh_pool_alloc(struct bh_pool *p, size_t n)
@@ -32,16 +58,16 @@ void *bh_pool_alloc(struct bh_pool *p, size_t n)
         p->free[c] = *(void **)b;
         return b;
     }
-    if ((size_t)(p->end - p->cur) < c * BH_POOL_STEP) {
-        char *slab = bh_malloc(BH_POOL_SLAB_BYTES);
-        *(void **)(void *)slab = p->slabs;
-        p->slabs = slab;
-        p->cur = slab + 16;
-        p->end = slab + BH_POOL_SLAB_BYTES;
-    }
+    if ((size_t)(p->end - p->cur) < c * BH_POOL_STEP)
+        new_slab(p);
     void *b = p->cur;
     p->cur += c * BH_POOL_STEP;
     return b;
+}
+
+void *bh_pool_memdup(struct bh_pool *p, const void *from, size_t n)
+{
+    return n ? memcpy(bh_pool_alloc(p, n), from, n) : bh_pool_alloc(p, n);
 }
 
 void bh_pool_free(struct bh_pool *p, void *block, size_t n)

@@ -85,6 +85,14 @@ static int64_t ask(struct bh_writer *w, const char *sql)
     return v;
 }
 
+/* 0: there are none, or no answer. */
+static uint64_t ask_count(struct bh_writer *w, const char *sql)
+{
+    int64_t v = ask(w, sql);
+
+    return v > 0 ? (uint64_t)v : 0;
+}
+
 static int do_sql(struct bh_writer *w, const char *sql)
 {
     return sqlite3_exec(w->db, sql, NULL, NULL, NULL);
@@ -166,16 +174,16 @@ static int set_up(struct bh_writer *w, const char **why)
 /* Where numbers begin in this file: ids and lists go on rising. */
 static void find_base(struct bh_writer *w)
 {
-    int64_t last = BH_MAX(ask(w, "SELECT last FROM state"), ask(w, "SELECT max(id) FROM attempts"));
+    int64_t last = ask(w, "SELECT last FROM state"), max = ask(w, "SELECT max(id) FROM attempts");
 
-    last = BH_MAX(last, 0);
+    last = BH_MAX(BH_MAX(last, max), 0);
     if (w->base + w->last_number < (uint64_t)last)
         w->base = (uint64_t)last - w->last_number;
-    w->list_base = (uint32_t)BH_MAX(ask(w, "SELECT max(list) FROM names"), 0);
+    w->list_base = (uint32_t)ask_count(w, "SELECT max(list) FROM names");
     w->names.written = 0;
     w->names.written_at = 0;
     w->told_mode = false;
-    w->rows = (uint64_t)BH_MAX(ask(w, "SELECT count(*) FROM attempts"), 0);
+    w->rows = ask_count(w, "SELECT count(*) FROM attempts");
     if (ask(w, "PRAGMA page_count") * PAGE_BYTES > w->o.max_bytes)
         (void)do_sql(w, "PRAGMA incremental_vacuum");
 }
@@ -461,7 +469,7 @@ static void keep_bounds(struct bh_writer *w)
 
     for (unsigned i = 0; used > room && i < 60 && drop_oldest(w); i++)
         used = used_bytes(w);
-    w->bytes = (uint64_t)BH_MAX(ask(w, "PRAGMA page_count"), 0) * PAGE_BYTES;
+    w->bytes = ask_count(w, "PRAGMA page_count") * PAGE_BYTES;
 }
 
 static void keep_age(struct bh_writer *w)
@@ -484,7 +492,7 @@ static void keep_age(struct bh_writer *w)
     if (id <= 0)
         id = ask(w, "SELECT max(id) + 1 FROM attempts");
     if (id > 1 && drop_through(w, id - 1) == SQLITE_OK)
-        w->rows = (uint64_t)BH_MAX(ask(w, "SELECT count(*) FROM attempts"), 0);
+        w->rows = ask_count(w, "SELECT count(*) FROM attempts");
 }
 
 /* ---- batches -----------------------------------------------------------------------------------

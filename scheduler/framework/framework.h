@@ -133,6 +133,9 @@ const struct bh_status *bh_run_filter(struct bh_cycle *cy, const struct bh_node_
 /* With the pods nominated to the node counted in (priority at least the pod's, another uid). */
 const struct bh_status *bh_run_filter_nominated(struct bh_cycle *cy, const struct bh_node_info *ni,
                                                 int *ret_plugin);
+/* The first half of it: the filters with these pods; *ret_any: there are some. */
+const struct bh_status *bh_run_filter_with(struct bh_cycle *cy, const struct bh_node_info *ni,
+                                           int *ret_plugin, bool *ret_any);
 /* Is the pod nominated to a node one of these? */
 bool bh_nominated_counts(const struct bh_cycle *cy, const struct bh_pod_info *pod,
                          const struct bh_pod_info *nominated);

@@ -70,6 +70,7 @@ struct bh_plugin_env {
     struct bh_reservations *reserved;     /* NULL: Reserve takes nothing */
     struct bh_waiting_pods *waiting;      /* those at Permit; NULL: nobody lets them wait */
     const struct bh_sched_config *config; /* for bh_sched_config_gate; NULL = defaults */
+    bool verify; /* what is kept is compared with what is worked out anew; a difference aborts */
 };
 
 /* What every callback of a cycle gets. */
@@ -110,6 +111,7 @@ struct bh_kept_diagnosis {
     const uint32_t *by_name;      /* all live rows by node name; NULL: choices are random */
     struct bh_dry_runs *dry_runs; /* what removing pods would do, see preemption/preemption.h */
     uint32_t own_row; /* row to which the pod itself is nominated: not as for the shape's others */
+    bool elsewhere;   /* pods on other nodes have a say: a dry run holds for this pod alone */
     bool verify;      /* do it both ways */
 };
 struct bh_post_filter_result {
@@ -185,14 +187,15 @@ struct bh_track_ops {
     size_t (*bytes)(const void *t);
     /* false: something else than nodes and pods on them has changed, t is to be made anew. */
     bool (*current)(struct bh_call *c, void *t);
-    /* These rows (each once; live or empty now) are not what they were at the last update. */
-    void (*update)(struct bh_call *c, void *t, const uint32_t *rows, uint32_t n);
+    /* These rows (each once; live or empty now) are not what they were at the last update; of those
+     * from n_nodes on pods alone came or went. */
+    void (*update)(struct bh_call *c, void *t, const uint32_t *rows, uint32_t n_nodes, uint32_t n);
     /* Keeps the rows that pass, in order; returns how many. */
     uint32_t (*filter)(struct bh_call *c, void *t, uint32_t *rows, uint32_t n);
-    /* Filter for a row that passes as things are, had these pods been added to its node: those
-     * nominated to it. */
-    bool (*filter_with)(struct bh_call *c, void *t, uint32_t row,
-                        const struct bh_pod_info *const *pods, uint32_t n);
+    /* Filter's answer for a row, NULL where it passes, had these pods been added to its node (those
+     * nominated to it, or none). A constant, or in c->arena. */
+    const struct bh_status *(*why)(struct bh_call *c, void *t, uint32_t row,
+                                   const struct bh_pod_info *const *pods, uint32_t n);
     /* Normalised scores. rows: all that are feasible, at least two; or, with `stands_for`, one of
      * each kind and how many there are of it. false: all of them 0. */
     bool (*score)(struct bh_call *c, void *t, const uint32_t *rows, const uint32_t *stands_for,
@@ -221,7 +224,7 @@ struct bh_track_ops {
  * - Where filter could answer an Error for some live node, which ends the cycle, ask() says FAILS:
  *   an Error of a row that another plugin rejects would go unseen otherwise.
  * - What is remembered from cycle to cycle (in args, on the heap; no malloc when nothing grew) is
- *   checked against objects->version[], objects' change log (bh_objects_since), cache->log_end and
+ *   checked against objects->version[], objects' change log (bh_objects_change), cache->log_end and
  *   cache->membership, reservations' version before it is used; assumed versions count.
  * - Its score (pre_score with the feasible rows, score_rows or score, normalize) may depend on all
  *   feasible rows. scores() false: it adds nothing for this pod, nobody asks.

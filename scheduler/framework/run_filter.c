@@ -210,7 +210,8 @@ bool bh_nominated_counts(const struct bh_cycle *cy, const struct bh_pod_info *po
 
 /* For plugins that read sums only. */
 static const struct bh_status *filter_sketched(struct bh_cycle *cy, const struct bh_node_info *ni,
-                                               const struct bh_nomination *nom, int *ret_plugin)
+                                               const struct bh_nomination *nom, int *ret_plugin,
+                                               bool *ret_any)
 {
     const struct bh_pod_info *pod = cy->calls[0].pod;
     struct bh_node_info *with = NULL;
@@ -222,12 +223,12 @@ static const struct bh_status *filter_sketched(struct bh_cycle *cy, const struct
             with = bh_node_info_sketch(ni, cy->arena);
         bh_node_info_sketch_pod(with, nom->info.shape, true);
     }
-    const struct bh_status *s = with ? bh_run_filter(cy, with, ret_plugin) : NULL;
-    return s ? s : bh_run_filter(cy, ni, ret_plugin);
+    *ret_any = with != NULL;
+    return with ? bh_run_filter(cy, with, ret_plugin) : NULL;
 }
 
-const struct bh_status *bh_run_filter_nominated(struct bh_cycle *cy, const struct bh_node_info *ni,
-                                                int *ret_plugin)
+const struct bh_status *bh_run_filter_with(struct bh_cycle *cy, const struct bh_node_info *ni,
+                                           int *ret_plugin, bool *ret_any)
 {
     const struct bh_pod_info *pod = cy->fw->n_plugins ? cy->calls[0].pod : NULL;
     const struct bh_nomination *nom =
@@ -235,8 +236,9 @@ const struct bh_status *bh_run_filter_nominated(struct bh_cycle *cy, const struc
     struct bh_node_info *with = NULL;
     struct bh_cycle clone;
 
+    *ret_any = false;
     if (nom && bh_cycle_sketches(cy))
-        return filter_sketched(cy, ni, nom, ret_plugin);
+        return filter_sketched(cy, ni, nom, ret_plugin, ret_any);
     for (; nom; nom = nom->next_on_node) {
         if (!bh_nominated_counts(cy, pod, &nom->info))
             continue;
@@ -249,12 +251,17 @@ const struct bh_status *bh_run_filter_nominated(struct bh_cycle *cy, const struc
         if (s)
             return s;
     }
-    if (with) {
-        const struct bh_status *s = bh_run_filter(&clone, with, ret_plugin);
-        if (s)
-            return s;
-    }
-    return bh_run_filter(cy, ni, ret_plugin);
+    *ret_any = with != NULL;
+    return with ? bh_run_filter(&clone, with, ret_plugin) : NULL;
+}
+
+const struct bh_status *bh_run_filter_nominated(struct bh_cycle *cy, const struct bh_node_info *ni,
+                                                int *ret_plugin)
+{
+    bool any;
+    const struct bh_status *s = bh_run_filter_with(cy, ni, ret_plugin, &any);
+
+    return s ? s : bh_run_filter(cy, ni, ret_plugin);
 }
 
 /* A later result replaces an earlier one, but not what that wants written. */

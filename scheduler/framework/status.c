@@ -36,6 +36,15 @@ const struct bh_status *bh_status_new(struct bh_arena *a, enum bh_code code, con
     return s;
 }
 
+bool bh_status_equal(const struct bh_status *a, const struct bh_status *b)
+{
+    bool equal = a->code == b->code && a->n_reasons == b->n_reasons && a->plugin == b->plugin;
+
+    for (uint32_t i = 0; equal && i < a->n_reasons; i++)
+        equal = bh_streq(a->reasons[i], b->reasons[i]);
+    return equal;
+}
+
 const char *bh_status_message(struct bh_arena *a, const struct bh_status *s)
 {
     size_t n = 1;

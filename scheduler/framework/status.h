@@ -30,10 +30,13 @@ struct bh_status {
  *   BH_STATUS_CONST(no_ports, BH_UNSCHEDULABLE, "NodePorts", "node(s) didn't have free ports ...");
  *   return &no_ports; */
 #define BH_STATUS_CONST(id, code_, plugin_, reason_)                                               \
-    static const struct bh_status id = {.code = (code_),                                           \
-                                        .n_reasons = 1,                                            \
-                                        .reasons = (const char *const[]){reason_},                 \
-                                        .plugin = (plugin_)}
+    static BH_STATUS_SHARED(id, code_, plugin_, reason_)
+/* The same for several files of a plugin, which declare it. */
+#define BH_STATUS_SHARED(id, code_, plugin_, reason_)                                              \
+    const struct bh_status id = {.code = (code_),                                                  \
+                                 .n_reasons = 1,                                                   \
+                                 .reasons = (const char *const[]){reason_},                        \
+                                 .plugin = (plugin_)}
 extern const struct bh_status bh_status_skip;
 
 const char *bh_code_name(enum bh_code c); /* "UnschedulableAndUnresolvable" */
@@ -48,6 +51,8 @@ static inline bool bh_status_rejected(const struct bh_status *s)
 }
 const struct bh_status *bh_status_new(struct bh_arena *a, enum bh_code code, const char *plugin,
                                       const char *fmt, ...) BH_PRINTF(4, 5);
+/* The same code, reasons and plugin. */
+bool bh_status_equal(const struct bh_status *a, const struct bh_status *b);
 /* Reasons joined by ", ". */
 const char *bh_status_message(struct bh_arena *a, const struct bh_status *s);
 #endif

@@ -26,13 +26,7 @@ void bh_status_set_fini(struct bh_status_set *set)
 
 static bool same(const struct bh_status_entry *e, const struct bh_status *s, int by)
 {
-    if (e->by != by || e->status.code != s->code || e->status.n_reasons != s->n_reasons ||
-        e->status.plugin != s->plugin)
-        return false;
-    for (uint32_t i = 0; i < s->n_reasons; i++)
-        if (!bh_streq(e->status.reasons[i], s->reasons[i]))
-            return false;
-    return true;
+    return e->by == by && bh_status_equal(&e->status, s);
 }
 
 static uint32_t add(struct bh_status_set *set, const struct bh_status *s, int by)

@@ -7,35 +7,22 @@
 #include "scheduler/plugins/registry.h"
 
 const struct bh_plugin *const bh_plugins[] = {
-    &bh_plugin_scheduling_gates,
-    &bh_plugin_priority_sort,
-    &bh_plugin_node_unschedulable,
-    &bh_plugin_node_name,
-    &bh_plugin_taint_toleration,
-    &bh_plugin_node_affinity,
-    &bh_plugin_node_ports,
-    &bh_plugin_fit,
-    &bh_plugin_volume_restrictions,
-    &bh_plugin_node_volume_limits,
-    &bh_plugin_volume_binding,
-    &bh_plugin_volume_zone,
-    &bh_plugin_pod_topology_spread,
-    &bh_plugin_inter_pod_affinity,
-    &bh_plugin_dynamic_resources,
-    &bh_plugin_default_preemption,
-    &bh_plugin_balanced_allocation,
-    &bh_plugin_image_locality,
-    &bh_plugin_default_binder,
-    &bh_plugin_node_declared_features,
-    &bh_plugin_ebs_limits,
-    &bh_plugin_gce_pd_limits,
-    &bh_plugin_azure_disk_limits,
-    &bh_plugin_cinder_limits,
-    &bh_plugin_selector_spread,
-    NULL,
+    &bh_plugin_scheduling_gates,    &bh_plugin_priority_sort,
+    &bh_plugin_node_unschedulable,  &bh_plugin_node_name,
+    &bh_plugin_taint_toleration,    &bh_plugin_node_affinity,
+    &bh_plugin_node_ports,          &bh_plugin_fit,
+    &bh_plugin_volume_restrictions, &bh_plugin_node_volume_limits,
+    &bh_plugin_volume_binding,      &bh_plugin_volume_zone,
+    &bh_plugin_pod_topology_spread, &bh_plugin_inter_pod_affinity,
+    &bh_plugin_dynamic_resources,   &bh_plugin_default_preemption,
+    &bh_plugin_balanced_allocation, &bh_plugin_image_locality,
+    &bh_plugin_default_binder,      &bh_plugin_node_declared_features,
+    &bh_plugin_ebs_limits,          &bh_plugin_gce_pd_limits,
+    &bh_plugin_azure_disk_limits,   &bh_plugin_cinder_limits,
+    &bh_plugin_selector_spread,     NULL,
 };
 
-const struct bh_plugin *bh_plugin_find(const char *name)
+static const struct bh_plugin *find(const char *name)
 {
     for (unsigned i = 0; bh_plugins_extra && bh_plugins_extra[i]; i++)
         if (bh_streq(bh_plugins_extra[i]->name, name))
@@ -44,4 +31,28 @@ const struct bh_plugin *bh_plugin_find(const char *name)
         if (bh_streq(bh_plugins[i]->name, name))
             return bh_plugins[i];
     return NULL;
+}
+
+#define MEMO 8u
+
+/* Every waiting pod is asked for by the names of the few that rejected it: these are looked at
+ * first, from the one found last on. */
+const struct bh_plugin *bh_plugin_find(const char *name)
+{
+    static _Thread_local const struct bh_plugin *memo[MEMO];
+    static _Thread_local unsigned at;
+
+    for (unsigned i = 0; i < MEMO; i++) {
+        unsigned k = (at + i) % MEMO;
+        if (memo[k] && bh_streq(memo[k]->name, name)) {
+            at = k;
+            return memo[k];
+        }
+    }
+    const struct bh_plugin *p = find(name);
+    if (p) {
+        at = (at + MEMO - 1) % MEMO;
+        memo[at] = p;
+    }
+    return p;
 }

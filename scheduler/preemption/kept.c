@@ -107,9 +107,11 @@ static bool is_better(const struct room *a, const struct room *b, int64_t now_ns
     return earliest(a, now_ns) > earliest(b, now_ns);
 }
 
-/* false: an error, or more reasons than can be kept. *ret_keep: until the node changes. */
-static bool look(struct bh_attempt *at, struct bh_dry_runs *d, uint32_t row, struct room *ret,
-                 bool *ret_keep)
+enum outcome { SEEN, ERROR, FULL /* of reasons that can be kept */ };
+
+/* *ret_keep: until the node changes. */
+static enum outcome look(struct bh_attempt *at, const struct bh_kept_diagnosis *k, uint32_t row,
+                         struct room *ret, bool *ret_keep)
 {
     struct bh_candidate cand = {.row = row};
     const struct bh_status *s = bh_dry_run(at, at->c->cache->rows[row], &cand);
@@ -118,29 +120,31 @@ static bool look(struct bh_attempt *at, struct bh_dry_runs *d, uint32_t row, str
     if (!s) {
         *ret = room_of(&cand);
     } else if (s->code != BH_ERROR) {
-        i = bh_status_set_find(&d->why, s, 0);
+        i = bh_status_set_find(&k->dry_runs->why, s, 0);
         *ret = (struct room){.state = (uint16_t)(FAILED + i)};
     }
-    *ret_keep = !cand.mixed;
+    *ret_keep = !cand.mixed && (!k->elsewhere || s == &bh_no_victims);
+    enum outcome o = s && s->code == BH_ERROR ? ERROR : i == BH_STATUS_SET_NONE ? FULL : SEEN;
     bh_arena_reset(at->cy->scratch);
-    return !s || (s->code != BH_ERROR && i != BH_STATUS_SET_NONE);
+    return o;
 }
 
 /* The whole way, with copies of the node and the cycle. */
-static void verify(struct bh_attempt *at, struct bh_dry_runs *d, uint32_t row,
+static void verify(struct bh_attempt *at, const struct bh_kept_diagnosis *k, uint32_t row,
                    const struct room *have)
 {
     struct bh_attempt whole = *at;
     struct bh_cycle cy;
-    struct room want;
+    struct room want = {0};
     bool keep;
 
     bh_cycle_clone(&cy, at->cy, at->cy->arena);
     cy.sketch = false;
     whole.cy = &cy;
     whole.sketcher = NULL;
-    if (!look(&whole, d, row, &want, &keep))
-        return;
+    enum outcome o = look(&whole, k, row, &want, &keep);
+    if (o == FULL) /* the reason is one that is not kept, so nobody has it */
+        want.state = UINT16_MAX;
     if (want.state == have->state &&
         (want.state != CANDIDATE ||
          (want.n_victims == have->n_victims && want.violating == have->violating &&
@@ -164,13 +168,13 @@ static bool ask(struct bh_attempt *at, const struct bh_kept_diagnosis *k, uint32
     if (kept->state != UNKNOWN && row != k->own_row) {
         *ret = *kept;
     } else {
-        if (!look(at, d, row, ret, &keep))
+        if (look(at, k, row, ret, &keep) != SEEN)
             return false;
         if (keep && row != k->own_row)
             *kept = *ret;
     }
     if (bh_unlikely(k->verify))
-        verify(at, d, row, ret);
+        verify(at, k, row, ret);
     return true;
 }
 

@@ -65,14 +65,6 @@ static uint32_t potential_rows(struct bh_call *c, const struct bh_diagnosis *d, 
     return n;
 }
 
-static int by_name(const void *a, const void *b, void *arg)
-{
-    struct bh_call *c = arg;
-    const struct bh_node_info *x = c->cache->rows[*(const uint32_t *)a],
-                              *y = c->cache->rows[*(const uint32_t *)b];
-    return strcmp(bh_sym_text(c->tab, x->name), bh_sym_text(c->tab, y->name));
-}
-
 static const struct bh_status *keep_status(struct bh_arena *a, const struct bh_status *s)
 {
     struct bh_status *k = bh_arena_memdup(a, s, sizeof *s);
@@ -220,8 +212,8 @@ const struct bh_status *bh_preempt(struct bh_call *c, const struct bh_preemption
         rows = bh_arena_new_array(c->arena, uint32_t, m ? m : 1);
         m = potential_rows(c, d, rows);
     }
-    if (!at.cy->rand && m > 1)
-        qsort_r(rows, m, sizeof *rows, by_name, c);
+    if (!at.cy->rand)
+        bh_cache_sort_by_name(c->cache, rows, m);
     at.status = bh_arena_new_array(c->arena, const struct bh_status *, d->n_rows ? d->n_rows : 1);
     struct bh_candidate *cand = bh_arena_new_array(c->arena, struct bh_candidate, m ? m : 1);
     uint32_t n = find_candidates(&at, rows, m, want, offset, cand);

@@ -314,7 +314,8 @@ static const char *device(struct gen *g, unsigned i)
 static const char *slice(struct gen *g)
 {
     unsigned i = below(g, g->n_nodes), n = 1 + below(g, 4);
-    const char *devices = device(g, 0), *where, *pool;
+    const char *devices = device(g, 0), *where, *pool, *what;
+    bool sets = chance(g, 20); /* of counters, which stand in a slice of their own */
 
     for (unsigned k = 1; k < n; k++)
         devices = T(g, "%s,%s", devices, device(g, k));
@@ -328,15 +329,16 @@ static const char *slice(struct gen *g)
                         node_requirement(g));
         pool = "net";
     }
+    what = sets ? "'sharedCounters':[{'name':'set','counters':{'slices':{'value':'4'}}}]"
+                : T(g, "'devices':[%s]", devices);
+    bool two = (sets || strstr(devices, "consumesCounters")) == chance(g, 95);
     return T(
         g,
-        "{'apiVersion':'resource.k8s.io/v1','kind':'ResourceSlice','metadata':{'name':'s-%s-%u'"
+        "{'apiVersion':'resource.k8s.io/v1','kind':'ResourceSlice','metadata':{'name':'s-%s-%s'"
         "},'spec':{'driver':'" GPU "',%s,'pool':{'name':'%s','generation':%u,"
-        "'resourceSliceCount':%u},'devices':[%s]%s}}",
-        pool, chance(g, 90) ? 0 : 1, where, pool, 1 + below(g, 2), chance(g, 92) ? 1 : 2, devices,
-        strstr(devices, "consumesCounters")
-            ? ",'sharedCounters':[{'name':'set','counters':{'slices':{'value':'4'}}}]"
-            : "");
+        "'resourceSliceCount':%u},%s}}",
+        pool, sets ? "c" : ONE(g, "0", "0", "0", "0", "1"), where, pool, chance(g, 85) ? 1 : 2,
+        two ? 2 : 1, what);
 }
 
 static const char *cel(struct gen *g)

@@ -42,6 +42,13 @@ struct bh_dra_pod {
     const struct bh_objects *objects;
     struct bh_arena *arena;            /* lives as long as the pod's cycle */
     struct bh_dra_counters **counters; /* by namesake of the pool; NULL = not looked at yet */
+    bool same_claims;                  /* every node is asked for the same claims */
+    uint32_t group;                    /* of the node's sight (sights.c); 0: it has none */
+    struct bh_dra_prepared *prepared;  /* these; NULL: not yet */
+    uint32_t n_wishes;
+    /* Of the last search: a node whose first so many devices are the same has a solution too.
+     * UINT32_MAX: nothing can be said about other nodes. */
+    uint32_t reach;
 };
 struct bh_dra_result { /* one device taken */
     uint32_t device;   /* of the index */
@@ -60,8 +67,10 @@ enum bh_dra_outcome {
     BH_DRA_TIMED_OUT,
     BH_DRA_ERROR /* err: fails the pod on all nodes */
 };
-/* Works in the scratch arena, which the caller resets before the next node. */
+/* Works in the scratch arena, which the caller resets before the next node. sight: the node's;
+ * NULL: not known. claims: with same_claims they live as long as p. */
 enum bh_dra_outcome bh_dra_allocate(struct bh_dra_pod *p, const struct bh_node_rec *node,
+                                    const struct bh_dra_sight *sight,
                                     const struct bh_dra_claim *claims, uint32_t n,
                                     const struct bh_dra_allocation **ret, struct bh_err *err);
 
@@ -78,7 +87,8 @@ struct bh_dra_request { /* a request or one of its alternatives */
     const K8s__CapacityRequirements *capacity;
     bool admin, all;
     int64_t count;
-    uint32_t *list; /* mode All: which devices */
+    uint32_t *list;           /* mode All: which devices */
+    struct bh_dra_wish *wish; /* NULL: nothing is remembered of such requests */
 };
 struct bh_dra_slot { /* a request with its alternatives */
     const char *name;
@@ -94,6 +104,11 @@ struct bh_dra_constraint {
     const K8s__DeviceAttribute *value;   /* match: of the first device */
     const K8s__DeviceAttribute **values; /* distinct: by request, NULL = none */
     uint32_t n_values;
+    /* The same by numbers (values.c). NULL: the attribute has none. */
+    const struct bh_dra_column *column;
+    uint32_t number, *numbers;
+    bool *concerned; /* by request and alternative, stride for each request */
+    uint32_t stride;
 };
 /* Would the constraint hold with the device? Counts it in if so. */
 bool bh_dra_constraint_add(struct bh_dra_constraint *c, const struct bh_dra_slot *slots,
@@ -101,7 +116,19 @@ bool bh_dra_constraint_add(struct bh_dra_constraint *c, const struct bh_dra_slot
                            const char *driver);
 void bh_dra_constraint_remove(struct bh_dra_constraint *c, const struct bh_dra_slot *slots,
                               uint32_t request, int32_t sub);
+/* sub: -1 = none. */
+bool bh_dra_concerns(const struct bh_dra_constraint *c, const struct bh_dra_slot *slot,
+                     int32_t sub);
+/* NULL: the device has none. */
+const K8s__DeviceAttribute *bh_dra_attribute(const K8s__Device *dev, const char *driver,
+                                             const char *name);
 
+/* What devices of a pool leave over of its shared counters, kept from claim to claim: unless
+ * odd_counters, the same as the next two say for every view of the pool. */
+bool bh_dra_tallies_take(struct bh_dra *d, uint32_t device);
+void bh_dra_tallies_return(struct bh_dra *d, uint32_t device);
+/* Would they do for the device, had this attempt taken nothing? */
+bool bh_dra_tallies_suffice(const struct bh_dra *d, uint32_t device);
 /* Counts what the device consumes in, and says whether the pool has it. When not, nothing stays
  * counted. v: the node's view of the device's pool. */
 bool bh_dra_counters_take(struct bh_dra_pod *p, const struct bh_dra_view *v, uint32_t device);

@@ -12,12 +12,9 @@
 enum { DEAD, TO_DO, YES, NO, FAILS }; /* DEAD: no node; TO_DO: in the list */
 
 struct bh_dra_question {
-    char *text; /* the claims' requests, and the shape when it asks for extended resources */
-    size_t n;
-    uint64_t used;
+    struct bh_dra_named named; /* the claims' requests; the shape with extended resources */
     uint64_t index, classes, log_pos, moved_pos;
     uint8_t *verdict;
-    uint32_t *todo, n_todo;
     uint32_t n_rows, n_yes, n_failed;
 };
 
@@ -51,13 +48,14 @@ static bool describe(const struct bh_call *c, const struct bh_dra_cycle *st, str
     return true;
 }
 
-static void drop(struct bh_dra_question *q)
+static void drop(struct bh_dra_named *named)
 {
+    struct bh_dra_question *q = (void *)named;
+
     if (!q)
         return;
-    free(q->text);
+    free(q->named.text);
     free(q->verdict);
-    free(q->todo);
     free(q);
 }
 
@@ -65,62 +63,62 @@ void bh_dra_forget_asked(struct bh_dra *d)
 {
     for (unsigned i = 0; i < BH_DRA_ASKED; i++)
         drop(d->asked[i]);
+    free(d->todo);
     bh_buf_fini(&d->asking);
 }
 
 static struct bh_dra_question *find(struct bh_dra *d, const struct bh_buf *b)
 {
-    struct bh_dra_question **oldest = &d->asked[0], *q;
+    uint32_t at;
 
-    for (unsigned i = 0; i < BH_DRA_ASKED; i++) {
-        q = d->asked[i];
-        if (q && q->n == b->n && memcmp(q->text, b->p, b->n) == 0) {
-            q->used = ++d->asked_clock;
-            return q;
-        }
-        if (!q || (*oldest && q->used < (*oldest)->used))
-            oldest = &d->asked[i];
-        if (!q)
-            break; /* they fill from the front */
+    if (!bh_dra_find_named(d->asked, BH_DRA_ASKED, b, &at)) {
+        struct bh_dra_question *q = bh_calloc(1, sizeof *q);
+        drop(d->asked[at]);
+        d->asked[at] = &q->named;
+        q->named = (struct bh_dra_named){.text = bh_memdup(b->p, b->n), .n = b->n};
     }
-    drop(*oldest);
-    q = *oldest = bh_calloc(1, sizeof *q);
-    q->text = bh_memdup(b->p, b->n);
-    q->n = b->n;
-    q->used = ++d->asked_clock;
-    return q;
+    d->asked[at]->used = ++d->asked_clock;
+    return (void *)d->asked[at];
 }
 
 /* ---- keeping it current ------------------------------------------------------------------------
  */
 
-static void forget(struct bh_dra_question *q, uint32_t row)
+static void reserve_todo(struct bh_dra *d, uint32_t rows)
+{
+    if (rows <= d->cap_todo)
+        return;
+    d->todo = bh_reallocarray(d->todo, rows, sizeof *d->todo);
+    d->cap_todo = rows;
+}
+
+static void forget(struct bh_dra *d, struct bh_dra_question *q, uint32_t row)
 {
     if (row >= q->n_rows || q->verdict[row] == TO_DO)
         return;
     q->n_yes -= q->verdict[row] == YES;
     q->n_failed -= q->verdict[row] == FAILS;
     q->verdict[row] = TO_DO;
-    q->todo[q->n_todo++] = row;
+    d->todo[d->n_todo++] = row;
 }
 
-static void start_anew(struct bh_call *c, struct bh_dra_question *q)
+static void start_anew(struct bh_call *c, struct bh_dra *d, struct bh_dra_question *q)
 {
     const struct bh_columns *cols = &c->cache->cols;
 
     if (q->n_rows < cols->cap_rows) {
         q->n_rows = cols->cap_rows;
         q->verdict = bh_reallocarray(q->verdict, q->n_rows, sizeof *q->verdict);
-        q->todo = bh_reallocarray(q->todo, q->n_rows, sizeof *q->todo);
+        reserve_todo(d, q->n_rows);
     }
     memset(q->verdict, DEAD, q->n_rows * sizeof *q->verdict);
-    q->n_yes = q->n_failed = q->n_todo = 0;
+    q->n_yes = q->n_failed = d->n_todo = 0;
     for (uint32_t row = 0; row < cols->n_rows; row++)
-        forget(q, row);
+        forget(d, q, row);
 }
 
 /* false: what happened since cannot be told row by row. */
-static bool follow(struct bh_call *c, const struct bh_dra *d, struct bh_dra_question *q)
+static bool follow(struct bh_call *c, struct bh_dra *d, struct bh_dra_question *q)
 {
     const struct bh_cache *cache = c->cache;
 
@@ -134,38 +132,58 @@ static bool follow(struct bh_call *c, const struct bh_dra *d, struct bh_dra_ques
         if (node == BH_SYM_NONE)
             return false;
         if (ni)
-            forget(q, ni->row);
+            forget(d, q, ni->row);
     }
     for (uint64_t pos = q->log_pos; pos < cache->log_end; pos++)
         if (cache->log_what[pos & (cache->log_cap - 1)] == BH_ROW_NODE)
-            forget(q, cache->log[pos & (cache->log_cap - 1)]);
+            forget(d, q, cache->log[pos & (cache->log_cap - 1)]);
     return true;
 }
 
-static void search(struct bh_call *c, struct bh_dra_question *q,
+/* The last search, for nodes that need none because they see the same. */
+struct last {
+    uint32_t group; /* 0: its verdict was its own */
+    uint32_t reach; /* UINT32_MAX: it says nothing about nodes of other groups */
+    struct bh_dra_sight sight;
+    uint8_t verdict;
+};
+
+/* Does a node that sees v fare as the last one did? */
+static bool is_known(const struct last *last, uint32_t group, const struct bh_dra_sight *v)
+{
+    if (!last->group || !v)
+        return false;
+    return (group == last->group && !v->per_device) ||
+           (last->verdict == YES && bh_dra_begin_alike(&last->sight, v, last->reach));
+}
+
+static void search(struct bh_call *c, struct bh_dra *d, struct bh_dra_question *q,
                    const struct bh_status *(*filter)(struct bh_call *c,
                                                      const struct bh_node_info *node))
 {
-    const struct bh_dra_cycle *st = c->pre_filter_state;
-    uint32_t group = 0, last = 0;
-    uint8_t verdict = DEAD;
+    struct bh_dra_cycle *st = c->pre_filter_state;
+    struct last last = {0};
 
-    for (uint32_t i = 0; i < q->n_todo; i++) {
-        uint32_t row = q->todo[i];
+    for (uint32_t i = 0; i < d->n_todo; i++) {
+        uint32_t row = d->todo[i], group = 0;
         q->verdict[row] = DEAD;
         if (!bh_row_bit(&c->cache->cols, BH_ROW_LIVE, row))
             continue;
-        group = st->special ? 0 : bh_dra_alike(st->pod.d, c->cache, c->cache->rows[row]);
-        if (!group || group != last) { /* groups mostly come in a row */
+        /* Extended resources are a matter of the node as well. */
+        const struct bh_dra_sight *v =
+            st->special ? NULL : bh_dra_sight_of(d, c->cache, c->cache->rows[row], &group);
+        if (!is_known(&last, group, v)) {
             const struct bh_status *s = filter(c, c->cache->rows[row]);
-            verdict = !s ? YES : bh_status_rejected(s) ? NO : FAILS;
+            last.verdict = !s ? YES : bh_status_rejected(s) ? NO : FAILS;
+            last.group = v ? group : 0;
+            last.reach = st->pod.reach;
+            last.sight = v ? *v : (struct bh_dra_sight){0};
         }
-        last = group;
-        q->verdict[row] = verdict;
-        q->n_yes += verdict == YES;
-        q->n_failed += verdict == FAILS;
+        q->verdict[row] = last.verdict;
+        q->n_yes += last.verdict == YES;
+        q->n_failed += last.verdict == FAILS;
     }
-    q->n_todo = 0;
+    d->n_todo = 0;
 }
 
 const struct bh_dra_question *
@@ -180,8 +198,8 @@ bh_dra_ask(struct bh_call *c, struct bh_dra_cycle *st,
         return NULL;
     q = find(d, &d->asking);
     if (!follow(c, d, q))
-        start_anew(c, q);
-    search(c, q, filter);
+        start_anew(c, d, q);
+    search(c, d, q, filter);
     q->index = d->index_generation;
     q->classes = c->objects->version[BH_KIND_DEVICECLASS];
     q->log_pos = c->cache->log_end;

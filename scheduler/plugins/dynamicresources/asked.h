@@ -20,9 +20,6 @@
 const struct bh_dra_question *
 bh_dra_ask(struct bh_call *c, struct bh_dra_cycle *st,
            const struct bh_status *(*filter)(struct bh_call *c, const struct bh_node_info *node));
-/* Nodes of one number see the same slices, and a search for the same claims ends alike on them (not
- * for extended resources, which depend on the node). 0: the node is like no other. */
-uint32_t bh_dra_alike(struct bh_dra *d, const struct bh_cache *c, const struct bh_node_info *node);
 bool bh_dra_answer(const struct bh_dra_question *q, uint32_t row);
 uint32_t bh_dra_n_yes(const struct bh_dra_question *q);
 /* The rows that pass, ascending. */

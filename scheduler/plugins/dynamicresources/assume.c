@@ -243,7 +243,7 @@ const struct bh_status *bh_dra_reserve(struct bh_call *c, bh_sym node)
     if (bh_dra_extended_on(c, st, ni->rec, &extended, &s))
         return s;
     if (st->n_to_allocate)
-        s = bh_dra_search(c, st, ni->rec, &extended, &in, &out);
+        s = bh_dra_search(c, st, ni, &extended, &in, &out);
     if (s)
         return s;
     struct reserving k = {.c = c,

@@ -8,6 +8,8 @@
 
 #include "scheduler/plugins/dynamicresources/claims.h"
 
+#define OWNERS_SPARE 1024u /* so many may be gone before they are read anew */
+
 static const char *namespace_of(const struct bh_dra_lookup *l)
 {
     return bh_rec_text(l->pod, l->pod->namespace_).p;
@@ -113,15 +115,22 @@ bool bh_dra_reserved_for(const K8s__ResourceClaim *c, struct bh_str uid)
 /* ---- the claim that stands for extended resources
  * -------------------------------------------------- */
 
-/* Any owner by name and uid that says controller, and nobody looks whether it is being deleted. */
-static bool is_special(const struct bh_dra_lookup *l, const K8s__ResourceClaim *c)
+static bool is_marked(const K8s__ObjectMeta *m)
 {
-    const K8s__ObjectMeta *m = c->metadata;
     bool marked = false;
 
     for (size_t i = 0; m && i < m->n_annotations; i++)
         if (bh_streq(m->annotations[i]->key, BH_DRA_SPECIAL_ANNOTATION))
             marked = bh_streq(m->annotations[i]->value, "true");
+    return marked;
+}
+
+/* Any owner by name and uid that says controller, and nobody looks whether it is being deleted. */
+static bool is_special(const struct bh_dra_lookup *l, const K8s__ResourceClaim *c)
+{
+    const K8s__ObjectMeta *m = c->metadata;
+    bool marked = is_marked(m);
+
     for (size_t i = 0; marked && i < m->n_ownerreferences; i++) {
         const K8s__OwnerReference *o = m->ownerreferences[i];
         if (o->has_controller && o->controller && bh_streq(o->name, pod_name(l)) &&
@@ -139,4 +148,29 @@ const K8s__ResourceClaim *bh_dra_special_claim(const struct bh_dra_lookup *l)
             return c;
     }
     return NULL;
+}
+
+static void add_owners(struct bh_dra_owners *w, const K8s__ObjectMeta *m)
+{
+    bool marked = is_marked(m);
+
+    for (size_t i = 0; marked && i < m->n_ownerreferences; i++) {
+        const char *uid = m->ownerreferences[i]->uid;
+        bh_umap_put(&w->uids, bh_hash(uid, strlen(uid), 0), 1);
+    }
+}
+
+bool bh_dra_may_own(struct bh_dra_owners *w, const struct bh_objects *o, struct bh_str uid)
+{
+    const size_t claims = o->by_name[BH_KIND_RESOURCECLAIM].len;
+
+    if (w->uids.len > 2 * claims + OWNERS_SPARE) {
+        bh_umap_clear(&w->uids);
+        w->pos = 0;
+    }
+    for (const struct bh_object *ob = o->first[BH_KIND_RESOURCECLAIM]; ob && ob->pos >= w->pos;
+         ob = ob->next) /* the last changed first */
+        add_owners(w, ((const K8s__ResourceClaim *)(const void *)ob->msg)->metadata);
+    w->pos = o->log_end;
+    return bh_umap_get(&w->uids, bh_hash(uid.p, uid.n, 0), NULL);
 }

@@ -22,6 +22,8 @@ struct bh_dra_lookup {
     const struct bh_symtab *tab;
     const struct bh_pod_rec *pod;
     const struct bh_shape_rec *shape;
+    /* Of the classes in objects: bh_dra_classes_for(); NULL: looked up each time. */
+    const struct K8s__DeviceClass *const *classes;
 };
 struct bh_dra_found {
     const K8s__ResourceClaim **v; /* spec order; duplicates stay */
@@ -40,8 +42,14 @@ bool bh_dra_reserved_for(const K8s__ResourceClaim *c, struct bh_str uid);
  */
 /* Some resource the pod requests is mapped by a class. */
 bool bh_dra_wants_extended(const struct bh_dra_lookup *l);
-/* The claim an earlier attempt made for the pod, NULL without one. */
+/* The claim an earlier attempt made for the pod, NULL without one. A walk over all claims: ask
+ * may_own, which tells of most pods that they have none. */
 const K8s__ResourceClaim *bh_dra_special_claim(const struct bh_dra_lookup *l);
+bool bh_dra_may_own(struct bh_dra_owners *w, const struct bh_objects *o, struct bh_str uid);
+/* Which class provides what the pod requests, NULL = none; by index of the shape's scalars. In a.
+ */
+const struct K8s__DeviceClass *const *bh_dra_classes_for(const struct bh_dra_lookup *l,
+                                                         struct bh_arena *a);
 enum bh_dra_extended {
     BH_DRA_BY_PLUGIN,  /* the node's device plugins serve everything */
     BH_DRA_BY_DEVICES, /* ret holds the requests */

@@ -9,7 +9,7 @@
  */
 #include "scheduler/plugins/dynamicresources/allocator.h"
 
-static bool concerns(const struct bh_dra_constraint *c, const struct bh_dra_slot *slot, int32_t sub)
+bool bh_dra_concerns(const struct bh_dra_constraint *c, const struct bh_dra_slot *slot, int32_t sub)
 {
     size_t n = strlen(slot->name);
 
@@ -31,8 +31,8 @@ static const K8s__DeviceAttribute *find(const K8s__Device *dev, const char *name
 }
 
 /* Fully qualified, or under the bare name if the domain is the driver's. */
-static const K8s__DeviceAttribute *look_up(const K8s__Device *dev, const char *driver,
-                                           const char *name)
+const K8s__DeviceAttribute *bh_dra_attribute(const K8s__Device *dev, const char *driver,
+                                             const char *name)
 {
     const K8s__DeviceAttribute *v = find(dev, name);
     const char *slash = strchr(name, '/');
@@ -72,9 +72,9 @@ bool bh_dra_constraint_add(struct bh_dra_constraint *c, const struct bh_dra_slot
                            uint32_t request, int32_t sub, const K8s__Device *dev,
                            const char *driver)
 {
-    if (!concerns(c, &slots[request], sub))
+    if (!bh_dra_concerns(c, &slots[request], sub))
         return true;
-    const K8s__DeviceAttribute *v = look_up(dev, driver, c->attribute);
+    const K8s__DeviceAttribute *v = bh_dra_attribute(dev, driver, c->attribute);
     if (!v)
         return false;
     if (c->distinct) {
@@ -93,7 +93,7 @@ bool bh_dra_constraint_add(struct bh_dra_constraint *c, const struct bh_dra_slot
 void bh_dra_constraint_remove(struct bh_dra_constraint *c, const struct bh_dra_slot *slots,
                               uint32_t request, int32_t sub)
 {
-    if (!concerns(c, &slots[request], sub))
+    if (!bh_dra_concerns(c, &slots[request], sub))
         return;
     if (c->distinct)
         c->values[request] = NULL;

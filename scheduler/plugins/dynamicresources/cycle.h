@@ -25,8 +25,10 @@ struct bh_dra_claim_state {
 struct bh_dra_cycle {
     struct bh_dra_claim_state *claims; /* spec order, the special one last */
     uint32_t n_claims, n_to_allocate;
-    struct bh_dra_claim_state *special; /* NULL: none is needed */
+    struct bh_dra_claim_state *special;            /* NULL: none is needed */
+    const struct K8s__DeviceClass *const *classes; /* with special */
     struct bh_dra_pod pod;
+    const struct bh_dra_claim *in;       /* the claims to allocate; NULL: not listed yet */
     bool alternatives;                   /* some request has them: nodes differ by score */
     const struct bh_dra_question *asked; /* verdicts on all rows; NULL = nobody asked for them */
     int64_t *score;                      /* by row: alternatives taken there */
@@ -47,10 +49,11 @@ static inline const K8s__DeviceClaim *bh_dra_devices_of(const K8s__ResourceClaim
 }
 /* NULL, Skip, a rejection or an error: PreFilter's result. */
 const struct bh_status *bh_dra_read(struct bh_call *c, struct bh_dra_cycle *st);
-/* Devices on the node for every claim without allocation, in the plugin's scratch memory. extended:
+/* Devices on the node for every claim without allocation, in the plugin's scratch memory, which was
+ * reset before. extended:
  * what the special claim asks for on this node. *ret_in, *ret_out: st->n_to_allocate of them. */
 const struct bh_status *bh_dra_search(struct bh_call *c, struct bh_dra_cycle *st,
-                                      const struct bh_node_rec *node,
+                                      const struct bh_node_info *node,
                                       const K8s__DeviceClaim *extended,
                                       const struct bh_dra_claim **ret_in,
                                       const struct bh_dra_allocation **ret_out);

@@ -28,6 +28,8 @@
 #define BH_DRA_RESULTS_MAX  32u
 #define BH_DRA_NO_DEVICE    UINT32_MAX
 #define BH_DRA_ASKED        64u                /* different things that pods ask for */
+#define BH_DRA_WISHES       128u               /* different requests in these */
+#define BH_DRA_COLUMNS      16u                /* attributes that constraints ask for */
 #define BH_DRA_PROGRAMS_MAX 1024u              /* compiled selectors kept */
 #define BH_DRA_KNOWN_MAX    ((size_t)64 << 20) /* bytes of their results */
 
@@ -36,12 +38,15 @@ struct bh_dra_where {
     enum { BH_DRA_NOWHERE, BH_DRA_ON_NODE, BH_DRA_ON_ALL, BH_DRA_ON_SELECTED } kind;
     bh_sym node;
     const struct bh_shape_rec *selector; /* its required_terms */
+    uint32_t number;                     /* slices only: of selectors */
     const char *error;                   /* the selector does not parse */
 };
 enum bh_dra_device_flags {
-    BH_DRA_SHARED = 1,        /* allowMultipleAllocations */
-    BH_DRA_BINDING = 2,       /* has binding conditions */
-    BH_DRA_PLAIN_CAPACITY = 4 /* without request policies: its full capacity always suffices */
+    BH_DRA_SHARED = 1,         /* allowMultipleAllocations */
+    BH_DRA_BINDING = 2,        /* has binding conditions */
+    BH_DRA_PLAIN_CAPACITY = 4, /* without request policies: its full capacity always suffices */
+    BH_DRA_COUNTED = 8,        /* consumes shared counters */
+    BH_DRA_TAINTED = 16
 };
 struct bh_dra_device {
     const K8s__Device *msg;
@@ -49,6 +54,7 @@ struct bh_dra_device {
     uint32_t id; /* same driver, pool and name: same id */
     uint32_t flags;
     uint32_t same_id;          /* next + 1 */
+    uint32_t use, n_uses;      /* of shared counters: uses[use .. use + n_uses) */
     struct bh_dra_where where; /* slices with perDeviceNodeSelection only */
 };
 struct bh_dra_slice {
@@ -66,6 +72,17 @@ struct bh_dra_pool {
     bool everywhere;   /* some slice with devices is not of one node */
     bool has_counters;
     bool judged, usable, incomplete, invalid; /* as a node sees it that sees every slice */
+    uint32_t tally, n_tallies;                /* its shared counters */
+    uint64_t attempt;                         /* that their `consumed` is of */
+};
+struct bh_dra_tally { /* one shared counter of a pool */
+    const char *set, *name;
+    bh_nano total, available; /* available: what allocated devices leave */
+    bh_nano consumed;         /* in one attempt */
+};
+struct bh_dra_use {
+    uint32_t tally;
+    bh_nano v;
 };
 /* What one claim takes; entries are numbered from 1. */
 struct bh_dra_take {
@@ -84,8 +101,36 @@ struct bh_dra_take {
     };
     bh_nano v;
 };
-#define BH_DRA_MOVED 4096u /* changes of devices that the ring holds */
-struct bh_dra_question;
+#define BH_DRA_MOVED 4096u /* changes of devices that a ring holds */
+/* What a node sees, in the order of trying: runs of neighbouring devices of usable pools. */
+struct bh_dra_run {
+    uint32_t first, n, at; /* at: position of the first */
+};
+struct bh_dra_sight {
+    const struct bh_dra_run *runs;
+    uint32_t n_runs, n_devices;
+    bool invalid, incomplete; /* some pool is; its devices are left out */
+    bool per_device;          /* some slice says for each device which nodes it is for */
+};
+/* What is kept under a text, the first member of something. */
+struct bh_dra_named {
+    char *text;
+    size_t n;
+    uint64_t used;
+};
+/* Of v, which fills from the front: the one with the text, or what is to make room for it. false:
+ * it is not there. */
+bool bh_dra_find_named(struct bh_dra_named *const *v, uint32_t max, const struct bh_buf *text,
+                       uint32_t *ret_at);
+#define BH_DRA_FOUND_CLAIMS 4u
+/* The last solution that was found, and what it depends on: Reserve mostly asks for it again. */
+struct bh_dra_found_last {
+    uint64_t index, classes, claims, moved, sights;
+    uint32_t group, n; /* group 0: nothing is remembered */
+    const K8s__DeviceClaim *devices[BH_DRA_FOUND_CLAIMS];
+    struct bh_dra_allocation *out;
+};
+struct bh_dra_column;
 struct bh_dra_program {
     struct bh_cel_program *cel;
     char *error;    /* does not compile */
@@ -97,6 +142,7 @@ struct bh_dra {
     bh_sym metadata_name;
     int64_t filter_timeout_ns, binding_timeout_ns;
     bool no_taints, no_alternatives;  /* gates DRADeviceTaints, DRAPrioritizedList are off */
+    bool verify;                      /* search both ways, abort on a difference */
     struct bh_reservations *reserved; /* claims in flight, and where Reserve puts them */
     uint64_t shares;                  /* handed out: makes their ids different */
 
@@ -105,7 +151,14 @@ struct bh_dra {
     struct bh_dra_slice *slices;
     struct bh_dra_pool *pools;
     struct bh_dra_device *devices;
-    uint32_t n_slices, n_pools, n_devices, n_ids;
+    uint32_t n_slices, n_pools, n_devices, n_ids, n_tallies, n_uses;
+    struct bh_dra_tally *tallies;
+    struct bh_dra_use *uses;
+    struct bh_dra_where *selectors; /* different ones of slices */
+    uint32_t n_selectors;
+    /* What nodes see of the pools in everywhere depends on nothing but which selectors they match.
+     */
+    bool by_selector;
     struct bh_map ids;      /* "driver/pool/device" -> id + 1 */
     struct bh_umap by_node; /* node -> first of a list of pools + 1 */
     struct bh_dra_node_pool {
@@ -133,11 +186,24 @@ struct bh_dra {
     uint32_t *allocated, *shared, *consumed_any, *amounts;
     bh_sym *moved; /* nodes with devices that changed hands; BH_SYM_NONE: all */
     uint64_t moved_end;
+    uint32_t *freed; /* ids of devices of which somebody has less than before */
+    uint64_t freed_end;
 
-    struct bh_dra_question *asked[BH_DRA_ASKED]; /* asked.c */
+    struct bh_dra_named *asked[BH_DRA_ASKED]; /* asked.c */
+    uint32_t *todo, n_todo, cap_todo;         /* rows to be searched, of the question at hand */
     uint64_t asked_clock;
     struct bh_buf asking;
-    struct bh_dra_alike *alike; /* alike.c */
+    struct bh_dra_sights *sights;                 /* sights.c */
+    struct bh_dra_named *wish[BH_DRA_WISHES];     /* wishes.c */
+    struct bh_dra_column *column[BH_DRA_COLUMNS]; /* values.c */
+    uint64_t sights_generation;                   /* numbers of sights are of it */
+    struct bh_dra_found_last last;
+    uint64_t wish_clock;
+    struct bh_buf wishing;
+    struct bh_dra_owners {   /* claims.c: of claims that stand for extended resources */
+        struct bh_umap uids; /* by hash; some whose claim is gone are there too */
+        uint64_t pos;        /* in the objects' change log */
+    } owners;
 
     struct bh_map programs;  /* expression -> struct bh_dra_program * */
     struct bh_arena scratch; /* of one Filter */
@@ -158,8 +224,14 @@ void bh_dra_find_ids(const struct bh_dra *d, const K8s__DeviceAllocationResult *
 const uint32_t *bh_dra_ids_of(struct bh_dra *d, const struct bh_object *o,
                               const K8s__DeviceAllocationResult *al);
 
-void bh_dra_forget_asked(struct bh_dra *d); /* asked.c */
-void bh_dra_alike_fini(struct bh_dra *d);   /* alike.c */
+void bh_dra_forget_asked(struct bh_dra *d);   /* asked.c */
+void bh_dra_forget_wishes(struct bh_dra *d);  /* wishes.c */
+void bh_dra_forget_columns(struct bh_dra *d); /* values.c */
+/* ---- counters.c ---- */
+void bh_dra_read_tallies(struct bh_dra *d);
+void bh_dra_reset_tallies(struct bh_dra *d); /* as if nothing were allocated */
+/* The device is allocated (-1) or free again (1). */
+void bh_dra_tally_device(struct bh_dra *d, uint32_t id, int sign);
 /* ---- taken.c: a part of bh_dra_sync, when the index is right ---- */
 void bh_dra_sync_taken(struct bh_dra *d, const struct bh_objects *o);
 void bh_dra_taken_fini(struct bh_dra *d);
@@ -190,11 +262,30 @@ static inline bool bh_dra_has_devices(const struct bh_dra_slice *s)
 }
 struct bh_dra_views {
     struct bh_dra_view *v;
-    uint32_t n;
+    uint32_t n, n_early; /* n_early: those behind have devices with binding conditions */
 };
 /* In order of preference. 0, or -EINVAL with the error of the whole cycle. */
 int bh_dra_views(struct bh_dra *d, struct bh_arena *a, const struct bh_node_rec *node,
                  struct bh_dra_views *ret, struct bh_err *err);
+
+/* The node's own pools as a rising list, in a. */
+uint32_t *bh_dra_own_pools(const struct bh_dra *d, struct bh_arena *a, bh_sym node,
+                           uint32_t *ret_n);
+/* Of these pools alone, which are sorted. */
+int bh_dra_views_among(struct bh_dra *d, struct bh_arena *a, const struct bh_node_rec *node,
+                       const uint32_t *pools, uint32_t n, struct bh_dra_views *ret,
+                       struct bh_err *err);
+
+/* ---- sights.c ---- */
+struct bh_dra_sight bh_dra_sight_from(const struct bh_dra *d, struct bh_arena *a,
+                                      const struct bh_dra_views *views);
+/* The node's, valid until the next call. NULL: not kept, or there is none. *ret_group (may be
+ * NULL): nodes of one number see the same. */
+const struct bh_dra_sight *bh_dra_sight_of(struct bh_dra *d, const struct bh_cache *c,
+                                           const struct bh_node_info *node, uint32_t *ret_group);
+/* The first n devices are the same, and the nodes have no say in which of them they see. */
+bool bh_dra_begin_alike(const struct bh_dra_sight *a, const struct bh_dra_sight *b, uint32_t n);
+void bh_dra_sights_fini(struct bh_dra *d);
 
 /* Every node sees the shared counters of a pool. Does that make a difference to nodes that see no
  * device of it? Only when the pool is broken or being updated. */

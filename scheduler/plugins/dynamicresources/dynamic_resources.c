@@ -169,9 +169,12 @@ static const struct bh_status *read_claims(struct bh_call *c, struct bh_dra_cycl
     for (uint32_t i = 0; i < n; i++)
         st->claims[i].msg = found.v[i];
     if (extended) {
+        st->classes = bh_dra_classes_for(&l, c->arena);
         st->special = &st->claims[n];
         st->special->special = true;
-        st->special->msg = bh_dra_special_claim(&l);
+        if (bh_dra_may_own(&bh_dra_of(c)->owners, c->objects,
+                           bh_rec_text(c->pod->rec, c->pod->rec->uid)))
+            st->special->msg = bh_dra_special_claim(&l);
     }
     for (uint32_t i = 0; i < n + extended; i++) {
         const struct bh_status *s = read_claim(c, st, &st->claims[i]);
@@ -211,71 +214,6 @@ static const struct bh_status *pre_filter(struct bh_call *c, struct bh_node_set 
 
 /* ---- Filter
  * --------------------------------------------------------------------------------------- */
-
-static const K8s__Condition *condition(const K8s__AllocatedDeviceStatus *d, const char *type)
-{
-    for (size_t i = 0; i < d->n_conditions; i++)
-        if (bh_streq(d->conditions[i]->type, type))
-            return d->conditions[i];
-    return NULL;
-}
-
-static bool is_true(const K8s__AllocatedDeviceStatus *d, const char *type)
-{
-    const K8s__Condition *k = condition(d, type);
-    return k && bh_streq(k->status, "True");
-}
-
-static bool same_device(const K8s__AllocatedDeviceStatus *d,
-                        const K8s__DeviceRequestAllocationResult *r)
-{
-    /* not the share: upstream takes the first status of the device for all of its shares */
-    return bh_streq(d->driver, r->driver) && bh_streq(d->pool, r->pool) &&
-           bh_streq(d->device, r->device);
-}
-
-static enum bh_dra_binding device_binding(const K8s__ResourceClaim *claim,
-                                          const K8s__DeviceRequestAllocationResult *r,
-                                          const K8s__Condition **ret_failure)
-{
-    const K8s__AllocatedDeviceStatus *d = NULL;
-
-    for (size_t i = 0; i < claim->status->n_devices && !d; i++)
-        d = same_device(claim->status->devices[i], r) ? claim->status->devices[i] : NULL;
-    if (!d)
-        return BH_DRA_NOT_READY;
-    for (size_t i = 0; i < r->n_bindingfailureconditions; i++) {
-        if (!is_true(d, r->bindingfailureconditions[i]))
-            continue;
-        if (ret_failure)
-            *ret_failure = condition(d, r->bindingfailureconditions[i]);
-        return BH_DRA_BINDING_FAILED;
-    }
-    for (size_t i = 0; i < r->n_bindingconditions; i++)
-        if (!is_true(d, r->bindingconditions[i]))
-            return BH_DRA_NOT_READY;
-    return BH_DRA_READY;
-}
-
-enum bh_dra_binding bh_dra_binding_of(const K8s__ResourceClaim *claim,
-                                      const K8s__Condition **ret_failure)
-{
-    const K8s__DeviceAllocationResult *got = claim->status->allocation->devices;
-    enum bh_dra_binding b = BH_DRA_READY;
-
-    for (size_t i = 0; got && b == BH_DRA_READY && i < got->n_results; i++)
-        if (got->results[i]->n_bindingconditions)
-            b = device_binding(claim, got->results[i], ret_failure);
-    return b;
-}
-
-bool bh_dra_binding_late(const struct bh_dra *d, const K8s__ResourceClaim *claim, int64_t now_ns)
-{
-    const K8s__Time *since = claim->status->allocation->allocationtimestamp;
-
-    return since && (__int128)since->seconds * 1000000000 + since->nanos + d->binding_timeout_ns <
-                        (__int128)now_ns;
-}
 
 /* Allocated, but not for this node, or its devices could not be bound, or not in time. */
 static bool is_unavailable(const struct bh_call *c, const struct bh_dra_claim_state *cs,
@@ -338,28 +276,44 @@ static const struct bh_status *refused(struct bh_call *c, enum bh_dra_outcome o,
     return NULL;
 }
 
-const struct bh_status *bh_dra_search(struct bh_call *c, struct bh_dra_cycle *st,
-                                      const struct bh_node_rec *node,
-                                      const K8s__DeviceClaim *extended,
-                                      const struct bh_dra_claim **ret_in,
-                                      const struct bh_dra_allocation **ret_out)
+/* The claims that need an allocation; with extended, as the node at hand sees them. */
+static struct bh_dra_claim *list_claims(struct bh_call *c, const struct bh_dra_cycle *st,
+                                        const K8s__DeviceClaim *extended)
 {
-    struct bh_dra_claim *in =
-        bh_arena_new_array(&st->pod.d->scratch, struct bh_dra_claim, st->n_to_allocate);
-    struct bh_err err = {{0}};
+    /* Not c->arena: in a dry run that is gone before the state is. */
+    struct bh_arena *a = st->special ? &st->pod.d->scratch : st->pod.arena;
+    struct bh_dra_claim *in = bh_arena_new_array(a, struct bh_dra_claim, st->n_to_allocate);
     uint32_t n = 0;
 
     for (uint32_t i = 0; i < st->n_claims; i++) {
-        struct bh_dra_claim_state *cs = &st->claims[i];
+        const struct bh_dra_claim_state *cs = &st->claims[i];
         if (!cs->allocation)
             in[n++] = (struct bh_dra_claim){.ns = ns_of(c),
                                             .name = name_of(cs),
                                             .devices = cs->special ? extended
                                                                    : bh_dra_devices_of(cs->msg)};
     }
-    *ret_in = in;
-    const struct bh_status *s =
-        refused(c, bh_dra_allocate(&st->pod, node, in, n, ret_out, &err), node, &err);
+    return in;
+}
+
+const struct bh_status *bh_dra_search(struct bh_call *c, struct bh_dra_cycle *st,
+                                      const struct bh_node_info *node,
+                                      const K8s__DeviceClaim *extended,
+                                      const struct bh_dra_claim **ret_in,
+                                      const struct bh_dra_allocation **ret_out)
+{
+    struct bh_dra *d = st->pod.d;
+    struct bh_err err = {{0}};
+    uint32_t n = st->n_to_allocate;
+
+    if (!st->in || st->special)
+        st->in = list_claims(c, st, extended);
+    const struct bh_dra_claim *in = *ret_in = st->in;
+    st->pod.same_claims = !st->special;
+    st->pod.group = 0;
+    const struct bh_dra_sight *sight = bh_dra_sight_of(d, c->cache, node, &st->pod.group);
+    enum bh_dra_outcome o = bh_dra_allocate(&st->pod, node->rec, sight, in, n, ret_out, &err);
+    const struct bh_status *s = refused(c, o, node->rec, &err);
     for (uint32_t i = 0; !s && i < n; i++)
         if (bh_dra_check_reach(&st->pod, &in[i], &(*ret_out)[i], &err) < 0)
             s = refuse(c, BH_ERROR, err.msg);
@@ -372,7 +326,7 @@ static const struct bh_status *allocate(struct bh_call *c, struct bh_dra_cycle *
 {
     const struct bh_dra_allocation *out;
     const struct bh_dra_claim *in;
-    const struct bh_status *s = bh_dra_search(c, st, node->rec, extended, &in, &out);
+    const struct bh_status *s = bh_dra_search(c, st, node, extended, &in, &out);
     int64_t sum = 0;
 
     if (s)
@@ -393,6 +347,7 @@ bool bh_dra_extended_on(struct bh_call *c, const struct bh_dra_cycle *st,
     const struct bh_dra_claim_state *special = st->special;
     struct bh_dra_lookup l = bh_dra_lookup_of(c);
 
+    l.classes = st->classes;
     k8s__device_claim__init(ret);
     *ret_status = NULL;
     if (!special)
@@ -572,6 +527,7 @@ static int args_new(const struct bh_plugin_env *env, const struct bh_json *args,
     (void)err;
     bh_dra_init(d, env->tab);
     d->reserved = env->reserved;
+    d->verify = env->verify;
     d->no_taints = !bh_sched_config_gate(env->config, "DRADeviceTaints");
     d->no_alternatives = !bh_sched_config_gate(env->config, "DRAPrioritizedList");
     if (bh_sched_config_gate(env->config, "DRASchedulerFilterTimeout"))

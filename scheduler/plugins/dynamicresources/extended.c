@@ -24,6 +24,26 @@ static bool is_device_resource(const char *name)
            strncmp(name, BH_IMPLICIT_RESOURCE_PREFIX, sizeof BH_IMPLICIT_RESOURCE_PREFIX - 1) == 0;
 }
 
+/* Of the shape's scalar request i. */
+static const K8s__DeviceClass *class_of(const struct bh_dra_lookup *l, uint32_t i)
+{
+    const char *name = bh_sym_text(l->tab, requests_of(l)[i].name);
+
+    if (l->classes)
+        return l->classes[i];
+    return is_device_resource(name) ? bh_device_class_of(l->objects, name) : NULL;
+}
+
+const K8s__DeviceClass *const *bh_dra_classes_for(const struct bh_dra_lookup *l, struct bh_arena *a)
+{
+    uint32_t n = l->shape->fit.scalars.n;
+    const K8s__DeviceClass **v = bh_arena_new_array(a, const K8s__DeviceClass *, n + 1);
+
+    for (uint32_t i = 0; i < n; i++)
+        v[i] = class_of(l, i);
+    return v;
+}
+
 bool bh_dra_wants_extended(const struct bh_dra_lookup *l)
 {
     const struct bh_res *r = requests_of(l);
@@ -86,12 +106,14 @@ static const struct bh_extended_request *largest(const struct bh_shape_rec *s, b
     return shared;
 }
 
-static void add_resource(const struct bh_dra_lookup *l, struct bh_arena *a, bh_sym resource,
+/* Scalar request `at`, which a class provides. */
+static void add_resource(const struct bh_dra_lookup *l, struct bh_arena *a, uint32_t at,
                          K8s__DeviceClaim *ret)
 {
     const struct bh_extended_request *e =
         bh_rec_at(l->shape, l->shape->extended, struct bh_extended_request);
-    const K8s__DeviceClass *class = bh_device_class_of(l->objects, bh_sym_text(l->tab, resource));
+    const K8s__DeviceClass *class = class_of(l, at);
+    bh_sym resource = requests_of(l)[at].name;
     int64_t most;
     const struct bh_extended_request *shared = largest(l->shape, resource, &most);
 
@@ -109,9 +131,10 @@ static int by_name(const void *pa, const void *pb)
 }
 
 /* false: nobody on the node serves what the pod asks for. */
-static bool served_by(const struct bh_dra_lookup *l, const struct bh_node_rec *node,
-                      const struct bh_res *r, bool *ret_devices)
+static bool served_by(const struct bh_dra_lookup *l, const struct bh_node_rec *node, uint32_t i,
+                      bool *ret_devices)
 {
+    const struct bh_res *r = &requests_of(l)[i];
     const char *name = bh_sym_text(l->tab, r->name);
     bool present;
     int64_t alloc = bh_node_rec_scalar(node, r->name, &present);
@@ -119,23 +142,22 @@ static bool served_by(const struct bh_dra_lookup *l, const struct bh_node_rec *n
     *ret_devices = false;
     if (!r->value || !is_device_resource(name))
         return true;
-    *ret_devices = alloc == 0 && bh_device_class_maps(l->objects, name);
+    *ret_devices = alloc == 0 && class_of(l, i) != NULL;
     return *ret_devices || present;
 }
 
 enum bh_dra_extended bh_dra_extended_requests(const struct bh_dra_lookup *l, struct bh_arena *a,
                                               const struct bh_node_rec *node, K8s__DeviceClaim *ret)
 {
-    const struct bh_res *r = requests_of(l);
     bool any = false, by_devices;
 
     k8s__device_claim__init(ret);
     ret->requests = bh_arena_new_array(a, K8s__DeviceRequest *, l->shape->extended.n + 1);
     for (uint32_t i = 0; i < l->shape->fit.scalars.n; i++) {
-        if (!served_by(l, node, &r[i], &by_devices))
+        if (!served_by(l, node, i, &by_devices))
             return BH_DRA_BY_NOBODY;
         if (by_devices)
-            add_resource(l, a, r[i].name, ret);
+            add_resource(l, a, i, ret);
         any |= by_devices;
     }
     if (ret->n_requests)
@@ -231,7 +253,7 @@ static struct named *resources_of(const struct bh_dra_lookup *l, struct bh_arena
 
     for (uint32_t i = 0; i < l->shape->fit.scalars.n; i++) {
         bool by_devices;
-        if (served_by(l, node, &r[i], &by_devices) && by_devices)
+        if (served_by(l, node, i, &by_devices) && by_devices)
             v[n++] = (struct named){bh_sym_text(l->tab, r[i].name), r[i].name};
     }
     if (n > 1)

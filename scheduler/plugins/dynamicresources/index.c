@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * scheduler/plugins/dynamicresources/index.c - slices into pools and devices; claims into what is
- * allocated
+ * scheduler/plugins/dynamicresources/index.c - slices into pools and devices; what selectors say of
+ * them, remembered
  *
  * Runs in: the engine's thread.
  */
 #include <errno.h>
 
+#include "common/k8s/codec.h"
 #include "scheduler/plugins/dynamicresources/devices.h"
 
 void bh_dra_init(struct bh_dra *d, struct bh_symtab *tab)
@@ -40,7 +41,11 @@ void bh_dra_fini(struct bh_dra *d)
     bh_umap_fini(&d->by_node);
     bh_dra_taken_fini(d);
     bh_dra_forget_asked(d);
-    bh_dra_alike_fini(d);
+    bh_dra_forget_wishes(d);
+    bh_dra_forget_columns(d);
+    bh_dra_sights_fini(d);
+    free(d->last.out);
+    bh_umap_fini(&d->owners.uids);
     bh_arena_fini(&d->index_arena);
     bh_arena_fini(&d->state_arena);
     bh_arena_fini(&d->scratch);
@@ -60,15 +65,39 @@ static int by_name(const void *pa, const void *pb)
     return c ? c : strcmp(a->name, b->name);
 }
 
+/* Selectors that look the same are compiled once. */
+static struct bh_dra_where where_of(struct bh_dra *d, struct bh_map *known, struct bh_buf *b,
+                                    const K8s__ResourceSliceSpec *s)
+{
+    bool all = s->has_allnodes && s->allnodes;
+
+    if (all || (s->nodename && *s->nodename) || !s->nodeselector)
+        return bh_dra_where_of(&d->index_arena, d->tab, s->nodename, all, s->nodeselector);
+    bh_buf_reset(b);
+    bh_pb_pack(b, &s->nodeselector->base);
+    uintptr_t i = (uintptr_t)bh_map_get(known, b->p, b->n);
+    if (!i) {
+        i = ++d->n_selectors; /* an integer, not an address */
+        d->selectors[i - 1] =
+            bh_dra_where_of(&d->index_arena, d->tab, NULL, false, s->nodeselector);
+        d->selectors[i - 1].number = (uint32_t)(i - 1);
+        bh_map_put(known, b->p, b->n, (void *)i);
+    }
+    return d->selectors[i - 1];
+}
+
 static void read_slices(struct bh_dra *d, const struct bh_objects *o)
 {
+    struct bh_map known = {0};
+    struct bh_buf b = {0};
     uint32_t n = 0;
 
     bh_objects_each (ob, o, BH_KIND_RESOURCESLICE) {
         n++;
     }
     d->slices = bh_arena_new_array(&d->index_arena, struct bh_dra_slice, n + 1);
-    d->n_slices = 0;
+    d->selectors = bh_arena_new_array(&d->index_arena, struct bh_dra_where, n + 1);
+    d->n_slices = d->n_selectors = 0;
     bh_objects_each (ob, o, BH_KIND_RESOURCESLICE) {
         const K8s__ResourceSlice *m = (const void *)ob->msg;
         const K8s__ResourceSliceSpec *s = m->spec;
@@ -82,14 +111,15 @@ static void read_slices(struct bh_dra *d, const struct bh_objects *o)
             .generation = s->pool->generation,
             .count = s->pool->resourceslicecount,
             .per_device = s->has_perdevicenodeselection && s->perdevicenodeselection,
-            .where = bh_dra_where_of(&d->index_arena, d->tab, s->nodename,
-                                     s->has_allnodes && s->allnodes, s->nodeselector),
+            .where = where_of(d, &known, &b, s),
             .n = (uint32_t)s->n_devices,
         };
         d->n_devices += (uint32_t)s->n_devices;
     }
     if (d->n_slices)
         qsort(d->slices, d->n_slices, sizeof *d->slices, by_name);
+    bh_map_fini(&known);
+    bh_buf_fini(&b);
 }
 
 /* Neither drivers nor devices have a slash in their names, pools may. */
@@ -118,7 +148,8 @@ static uint32_t device_flags(const K8s__Device *m)
 {
     bool shared = m->has_allowmultipleallocations && m->allowmultipleallocations;
     uint32_t f = (shared ? BH_DRA_SHARED : BH_DRA_PLAIN_CAPACITY) |
-                 (m->n_bindingconditions ? BH_DRA_BINDING : 0);
+                 (m->n_bindingconditions ? BH_DRA_BINDING : 0) |
+                 (m->n_consumescounters ? BH_DRA_COUNTED : 0) | (m->n_taints ? BH_DRA_TAINTED : 0);
 
     for (size_t i = 0; i < m->n_capacity; i++)
         if (m->capacity[i]->value && m->capacity[i]->value->requestpolicy)
@@ -201,6 +232,17 @@ static void find_namesakes(struct bh_dra *d)
     bh_map_fini(&names);
 }
 
+static bool is_by_selector(const struct bh_dra *d, const struct bh_dra_pool *p)
+{
+    for (uint32_t i = p->first; i < p->first + p->n; i++) {
+        const struct bh_dra_slice *s = &d->slices[i];
+        if (s->per_device || s->where.error ||
+            (s->where.kind == BH_DRA_ON_NODE && bh_dra_has_devices(s)))
+            return false;
+    }
+    return true;
+}
+
 static void read_pools(struct bh_dra *d)
 {
     d->pools = bh_arena_new_array(&d->index_arena, struct bh_dra_pool, d->n_slices + 1);
@@ -225,7 +267,11 @@ static void read_pools(struct bh_dra *d)
     for (uint32_t i = 0; i < d->n_pools; i++)
         if (d->pools[i].everywhere || (d->pools[i].has_counters && bh_dra_seen_by_others(d, i)))
             d->everywhere[d->n_everywhere++] = i;
+    d->by_selector = true;
+    for (uint32_t i = 0; i < d->n_everywhere; i++)
+        d->by_selector &= is_by_selector(d, &d->pools[d->everywhere[i]]);
     find_namesakes(d);
+    bh_dra_read_tallies(d);
 }
 
 static void build_index(struct bh_dra *d, const struct bh_objects *o)

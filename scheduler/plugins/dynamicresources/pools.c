@@ -232,10 +232,10 @@ static void put_binding_last(struct bh_dra *d, struct bh_arena *a, struct bh_dra
     }
     if (m)
         memcpy(views->v + n, late, m * sizeof *late);
+    views->n_early = n;
 }
 
-/* The node's own pools as a rising list. */
-static uint32_t *own_pools(const struct bh_dra *d, struct bh_arena *a, bh_sym node, uint32_t *ret_n)
+uint32_t *bh_dra_own_pools(const struct bh_dra *d, struct bh_arena *a, bh_sym node, uint32_t *ret_n)
 {
     uint64_t head = 0;
     uint32_t n = 0;
@@ -250,28 +250,38 @@ static uint32_t *own_pools(const struct bh_dra *d, struct bh_arena *a, bh_sym no
     return own;
 }
 
-int bh_dra_views(struct bh_dra *d, struct bh_arena *a, const struct bh_node_rec *node,
-                 struct bh_dra_views *ret, struct bh_err *err)
+int bh_dra_views_among(struct bh_dra *d, struct bh_arena *a, const struct bh_node_rec *node,
+                       const uint32_t *pools, uint32_t n, struct bh_dra_views *ret,
+                       struct bh_err *err)
 {
     struct gather g = {.d = d, .a = a, .node = node, .err = err};
-    uint32_t n_own, at = 0;
-    uint32_t *own = own_pools(d, a, node->name, &n_own);
 
-    *ret = (struct bh_dra_views){
-        .v = bh_arena_new_array(a, struct bh_dra_view, n_own + d->n_everywhere + 1)};
-    for (uint32_t i = 0; at < n_own || i < d->n_everywhere;) {
-        uint32_t pool;
-        if (i < d->n_everywhere && (at == n_own || d->everywhere[i] <= own[at])) {
-            pool = d->everywhere[i++];
-            at += at < n_own && own[at] == pool;
-        } else {
-            pool = own[at++];
-        }
-        int rc = view_pool(&g, pool, &ret->v[ret->n]);
+    *ret = (struct bh_dra_views){.v = bh_arena_new_array(a, struct bh_dra_view, n + 1)};
+    for (uint32_t i = 0; i < n; i++) {
+        int rc = view_pool(&g, pools[i], &ret->v[ret->n]);
         if (rc < 0)
             return rc;
         ret->n += (uint32_t)rc;
     }
     put_binding_last(d, a, ret);
     return 0;
+}
+
+int bh_dra_views(struct bh_dra *d, struct bh_arena *a, const struct bh_node_rec *node,
+                 struct bh_dra_views *ret, struct bh_err *err)
+{
+    uint32_t n_own, at = 0, n = 0;
+    uint32_t *own = bh_dra_own_pools(d, a, node->name, &n_own);
+    uint32_t *pools = bh_arena_new_array(a, uint32_t, n_own + d->n_everywhere + 1);
+
+    for (uint32_t i = 0; at < n_own || i < d->n_everywhere;) {
+        if (i < d->n_everywhere && (at == n_own || d->everywhere[i] <= own[at])) {
+            pools[n] = d->everywhere[i++];
+            at += at < n_own && own[at] == pools[n];
+            n++;
+        } else {
+            pools[n++] = own[at++];
+        }
+    }
+    return bh_dra_views_among(d, a, node, pools, n, ret, err);
 }

@@ -59,6 +59,30 @@ static void changed_hands(struct bh_dra *d, uint32_t id)
     }
 }
 
+/* Somebody has less of the device: what was hopeless may not be any more. */
+static void freed(struct bh_dra *d, uint32_t id)
+{
+    if (!d->freed)
+        d->freed = bh_malloc(BH_DRA_MOVED * sizeof *d->freed);
+    d->freed[d->freed_end++ % BH_DRA_MOVED] = id;
+}
+
+/* One more has the device, or one less. */
+static void add_holder(struct bh_dra *d, uint32_t id, bool share)
+{
+    if (!d->allocated[id] && !d->shared[id])
+        bh_dra_tally_device(d, id, -1);
+    (share ? d->shared : d->allocated)[id]++;
+}
+
+static void drop_holder(struct bh_dra *d, uint32_t id, bool share)
+{
+    (share ? d->shared : d->allocated)[id]--;
+    if (!d->allocated[id] && !d->shared[id])
+        bh_dra_tally_device(d, id, 1);
+    freed(d, id);
+}
+
 static void enter_amount(struct bh_dra *d, uint32_t i)
 {
     struct bh_dra_take *t = at(d, i);
@@ -90,7 +114,7 @@ static void add_result(struct bh_dra *d, uint32_t head, const K8s__DeviceRequest
         return;
     t.next = at(d, head)->next;
     uint32_t last = new_take(d, &t);
-    (r->shareid ? d->shared : d->allocated)[id]++;
+    add_holder(d, id, r->shareid != NULL);
     for (size_t i = 0; r->shareid && i < r->n_consumedcapacity; i++) {
         last =
             new_take(d, &(struct bh_dra_take){.what = BH_DRA_AMOUNT,
@@ -124,7 +148,7 @@ static void drop_claim(struct bh_dra *d, uint32_t head)
         if (t->what == BH_DRA_AMOUNT)
             leave_amount(d, t);
         else if (t->what != BH_DRA_HEAD)
-            (t->what == BH_DRA_SHARE ? d->shared : d->allocated)[t->id]--;
+            drop_holder(d, t->id, t->what == BH_DRA_SHARE);
         if (t->what != BH_DRA_HEAD)
             changed_hands(d, t->id);
         *t = (struct bh_dra_take){.next = d->free_take};
@@ -225,6 +249,7 @@ static void read_anew(struct bh_dra *d, const struct bh_objects *o)
     memset(d->shared, 0, n * sizeof *d->shared);
     memset(d->consumed_any, 0, n * sizeof *d->consumed_any);
     memset(d->amounts, 0, n * sizeof *d->amounts);
+    bh_dra_reset_tallies(d);
     bh_umap_clear(&d->by_claim);
     bh_umap_clear(&d->by_serial);
     d->n_takes = d->free_take = d->flight = NOTHING;
@@ -235,6 +260,7 @@ static void read_anew(struct bh_dra *d, const struct bh_objects *o)
     d->taken_generation = d->index_generation;
     d->reserved_version = d->reserved->version - 1;
     tell(d, BH_SYM_NONE);
+    d->freed_end += BH_DRA_MOVED + 1; /* more than anybody can follow */
 }
 
 void bh_dra_sync_taken(struct bh_dra *d, const struct bh_objects *o)
@@ -264,6 +290,7 @@ void bh_dra_taken_fini(struct bh_dra *d)
 {
     free(d->take);
     free(d->moved);
+    free(d->freed);
     free(d->allocated);
     free(d->shared);
     free(d->consumed_any);

@@ -66,4 +66,7 @@ const struct bh_status *bh_ipa_score(struct bh_call *c, const struct bh_node_inf
 void bh_ipa_normalize(struct bh_call *c, int64_t *scores, uint32_t n);
 extern const struct bh_event_reg bh_ipa_events[];
 extern const struct bh_track_ops bh_ipa_track;
+/* Why a node is not feasible. */
+extern const struct bh_status bh_ipa_affinity_rules, bh_ipa_anti_affinity_rules,
+    bh_ipa_existing_rules;
 #endif

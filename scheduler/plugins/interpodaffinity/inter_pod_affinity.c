@@ -9,21 +9,21 @@
 #include "scheduler/plugins/interpodaffinity/affinity.h"
 #include "scheduler/plugins/registry.h"
 
-BH_STATUS_CONST(affinity_rules, BH_UNSCHEDULABLE_AND_UNRESOLVABLE, "InterPodAffinity",
-                "node(s) didn't match pod affinity rules");
-BH_STATUS_CONST(anti_affinity_rules, BH_UNSCHEDULABLE, "InterPodAffinity",
-                "node(s) didn't match pod anti-affinity rules");
-BH_STATUS_CONST(existing_rules, BH_UNSCHEDULABLE, "InterPodAffinity",
-                "node(s) didn't satisfy existing pods anti-affinity rules");
+BH_STATUS_SHARED(bh_ipa_affinity_rules, BH_UNSCHEDULABLE_AND_UNRESOLVABLE, "InterPodAffinity",
+                 "node(s) didn't match pod affinity rules");
+BH_STATUS_SHARED(bh_ipa_anti_affinity_rules, BH_UNSCHEDULABLE, "InterPodAffinity",
+                 "node(s) didn't match pod anti-affinity rules");
+BH_STATUS_SHARED(bh_ipa_existing_rules, BH_UNSCHEDULABLE, "InterPodAffinity",
+                 "node(s) didn't satisfy existing pods anti-affinity rules");
 
 /* Filter is configured without PreFilter. */
 BH_STATUS_CONST(no_state, BH_ERROR, "InterPodAffinity",
                 "error reading \"PreFilterInterPodAffinity\" from cycleState: not found");
 
 struct state {
-    struct bh_terms *terms;           /* shared by all clones */
+    struct bh_terms *terms;                       /* shared by all clones */
     struct bh_tally_view map[BH_IPA_FILTER_MAPS]; /* (key, value) -> matches */
-    bool first_of_group;              /* the pod matches all its own affinity terms */
+    bool first_of_group;                          /* the pod matches all its own affinity terms */
 };
 
 /* ---- terms that do not parse ------------------------------------------------------------------
@@ -96,7 +96,8 @@ static const struct bh_status *pre_filter(struct bh_call *c, struct bh_node_set 
     bool own = shape->affinity.n || shape->anti_affinity.n;
 
     (void)ret_nodes;
-    const struct bh_status *bad = shape->flags & BH_SHAPE_USES_POD_AFFINITY ? bh_ipa_parse_error(c) : NULL;
+    const struct bh_status *bad =
+        shape->flags & BH_SHAPE_USES_POD_AFFINITY ? bh_ipa_parse_error(c) : NULL;
     if (bad)
         return bad;
     if (!own && !c->cache->n_affinity_pods)
@@ -105,8 +106,11 @@ static const struct bh_status *pre_filter(struct bh_call *c, struct bh_node_set 
     struct state *st = bh_arena_new(c->arena, struct state);
     st->terms = bh_arena_new(c->arena, struct bh_terms);
     bh_terms_init(st->terms, c->tab, c->objects, c->arena);
-    struct bh_ipa_scan s = {
-        .a = c->arena, .incoming = shape, .terms = st->terms, .args = c->args, .fill = bh_ipa_fill_filter};
+    struct bh_ipa_scan s = {.a = c->arena,
+                            .incoming = shape,
+                            .terms = st->terms,
+                            .args = c->args,
+                            .fill = bh_ipa_fill_filter};
     for (unsigned i = 0; i < BH_IPA_FILTER_MAPS; i++)
         tally[i] = bh_tally(c->arena);
     bh_ipa_scan_nodes(&s, c->cache, own, tally);
@@ -216,10 +220,10 @@ static const struct bh_status *filter(struct bh_call *c, const struct bh_node_in
     if (!st)
         return &no_state;
     if (!affinity_holds(st, s, node->rec))
-        return &affinity_rules;
+        return &bh_ipa_affinity_rules;
     if (!anti_affinity_holds(st, s, node->rec))
-        return &anti_affinity_rules;
-    return existing_hold(st, node->rec) ? NULL : &existing_rules;
+        return &bh_ipa_anti_affinity_rules;
+    return existing_hold(st, node->rec) ? NULL : &bh_ipa_existing_rules;
 }
 
 /* ---- fast path --------------------------------------------------------------------------------

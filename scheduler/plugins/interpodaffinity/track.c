@@ -239,15 +239,20 @@ static void reserve(struct track *t, uint32_t rows)
     t->cap_rows = rows;
 }
 
-/* Takes the row's shares out and reads the node's labels anew. */
-static void leave(struct bh_call *c, struct track *t, uint32_t row)
+/* Takes the row's shares out and reads the labels of a new node. */
+static void leave(struct bh_call *c, struct track *t, uint32_t row, bool node)
 {
     bool live = bh_row_bit(&c->cache->cols, BH_ROW_LIVE, row);
 
     for (uint32_t i = 0; i < t->n_lanes; i++) {
-        shift(t, &t->lane[i], t->lane[i].at->of_row[row], -t->lane[i].share[row]);
-        t->lane[i].share[row] = 0;
+        struct lane *l = &t->lane[i];
+        if (!l->share[row])
+            continue;
+        shift(t, l, l->at->of_row[row], -l->share[row]);
+        l->share[row] = 0;
     }
+    if (!node)
+        return;
     for (uint32_t i = 0; i < t->n_keys; i++)
         bh_domains_set(&t->key[i]->d, row, live ? c->cache->rows[row]->rec : NULL);
 }
@@ -318,7 +323,7 @@ static void fill_both(struct bh_ipa_scan *s, const struct bh_shape_rec *pod)
     bh_ipa_fill_score(s, pod);
 }
 
-static void update(struct bh_call *c, void *p, const uint32_t *rows, uint32_t n)
+static void update(struct bh_call *c, void *p, const uint32_t *rows, uint32_t n_nodes, uint32_t n)
 {
     struct track *t = p;
     struct bh_terms terms;
@@ -339,7 +344,7 @@ static void update(struct bh_call *c, void *p, const uint32_t *rows, uint32_t n)
     bh_ipa_scan_begin(&s, c->cache, false);
     for (uint32_t r = 0; r < n; r++) {
         const struct bh_node_info *ni = c->cache->rows[rows[r]];
-        leave(c, t, rows[r]);
+        leave(c, t, rows[r], r < n_nodes);
         if (!bh_row_bit(&c->cache->cols, BH_ROW_LIVE, rows[r]) || (!all && !ni->n_affinity_pods))
             continue;
         for (uint32_t i = 0; i < ni->n_pods; i++)
@@ -462,6 +467,7 @@ struct with {
     const struct bh_ipa_scan *s;
 };
 
+/* The node has the key. */
 static int64_t sum_with(const struct with *w, uint32_t map, bh_sym key)
 {
     const struct lane *l = find_lane(w->t, map, key);
@@ -473,10 +479,25 @@ static int64_t sum_with(const struct with *w, uint32_t map, bh_sym key)
     return n;
 }
 
-/* Required affinity cannot fail by pods that are added: what is there stays, and the first pod that
- * is sought brings a share for each of the terms, whose keys the node has. */
-static bool filter_with(struct bh_call *c, void *p, uint32_t row,
-                        const struct bh_pod_info *const *pods, uint32_t n)
+/* A pod that is sought brings a share for each of the terms, whose keys the node has: if it is one
+ * of those added, all are found. */
+static bool near_enough(const struct with *w, const struct bh_shape_rec *own)
+{
+    const struct bh_pod_term *term = bh_rec_at(own, own->affinity, struct bh_pod_term);
+    const struct bh_kv *labels = bh_rec_at(w->node, w->node->labels, struct bh_kv);
+    bool found = true;
+    bh_sym value;
+
+    for (uint32_t i = 0; i < own->affinity.n; i++) {
+        if (!bh_labels_get(labels, w->node->labels.n, term[i].topology_key, &value))
+            return false;
+        found &= sum_with(w, BH_IPA_AFFINITY, term[i].topology_key) > 0;
+    }
+    return found || (w->t->first_of_group && !anything(w->t, BH_IPA_AFFINITY));
+}
+
+static const struct bh_status *why(struct bh_call *c, void *p, uint32_t row,
+                                   const struct bh_pod_info *const *pods, uint32_t n)
 {
     const struct track *t = p;
     const struct bh_shape_rec *own = c->pod->shape;
@@ -484,17 +505,25 @@ static bool filter_with(struct bh_call *c, void *p, uint32_t row,
     struct bh_ipa_scan s = {.a = c->arena, .incoming = own, .terms = &terms, .args = c->args};
     const struct with w = {.t = t, .node = c->cache->rows[row]->rec, .row = row, .s = &s};
     const struct bh_kv *labels = bh_rec_at(w.node, w.node->labels, struct bh_kv);
+    const struct bh_pod_term *avoid = bh_rec_at(own, own->anti_affinity, struct bh_pod_term);
+    bh_sym value;
 
     if (!t->own && !anything(t, BH_IPA_EXISTING))
-        return true; /* PreFilter skips: nobody adds pods */
-    bh_terms_init(&terms, c->tab, c->objects, c->arena);
+        return NULL; /* PreFilter skips: nobody adds pods */
+    if (n)
+        bh_terms_init(&terms, c->tab, c->objects, c->arena);
     for (uint32_t i = 0; i < n; i++)
         bh_ipa_fill_filter(&s, pods[i]->shape);
+    if (!near_enough(&w, own))
+        return &bh_ipa_affinity_rules;
+    for (uint32_t i = 0; i < own->anti_affinity.n; i++)
+        if (bh_labels_get(labels, w.node->labels.n, avoid[i].topology_key, &value) &&
+            sum_with(&w, BH_IPA_ANTI_AFFINITY, avoid[i].topology_key) > 0)
+            return &bh_ipa_anti_affinity_rules;
     for (uint32_t i = 0; i < w.node->labels.n; i++)
-        if (sum_with(&w, BH_IPA_ANTI_AFFINITY, labels[i].key) > 0 ||
-            sum_with(&w, BH_IPA_EXISTING, labels[i].key) > 0)
-            return false;
-    return true;
+        if (sum_with(&w, BH_IPA_EXISTING, labels[i].key) > 0)
+            return &bh_ipa_existing_rules;
+    return NULL;
 }
 
 /* ---- Score ------------------------------------------------------------------------------------
@@ -524,7 +553,7 @@ const struct bh_track_ops bh_ipa_track = {
     .current = current,
     .update = update,
     .filter = filter,
-    .filter_with = filter_with,
+    .why = why,
     .score = score,
     .kind = kind,
     .moved = moved,

@@ -13,6 +13,7 @@ struct bh_class_devices *bh_class_devices_new(const struct bh_plugin_env *env)
 
     d->tab = env->tab;
     d->reserved = env->reserved ? env->reserved : &d->none;
+    bh_arena_init(&d->kept_arena, 0);
     return d;
 }
 
@@ -23,6 +24,9 @@ void bh_class_devices_free(struct bh_class_devices *d)
     if (d->ready)
         bh_dra_fini(&d->dra);
     bh_reservations_fini(&d->none);
+    bh_umap_fini(&d->kept);
+    bh_arena_fini(&d->kept_arena);
+    free(d->found);
     free(d);
 }
 
@@ -78,11 +82,16 @@ uint64_t bh_class_devices_epoch(struct bh_class_devices *d, const struct bh_res_
  * ------------------------------------------------------------------------------------- */
 
 struct count {
+    struct bh_class_devices *of;
     struct bh_dra *d;
     const K8s__DeviceClass *class;
     const struct bh_node_rec *node;
-    int64_t all, allocated;
+    uint32_t n; /* devices in of->found, by id */
     bool failed;
+};
+struct kept {
+    bool failed; /* a selector or a slice */
+    uint32_t n, ids[];
 };
 
 static bool is_for_node(struct count *c, const struct bh_dra_where *w)
@@ -108,6 +117,17 @@ static bool selected(struct count *c, uint32_t device)
     return true;
 }
 
+static void add(struct count *c, uint32_t id)
+{
+    struct bh_class_devices *d = c->of;
+
+    if (c->n == d->cap_found) {
+        d->cap_found = BH_MAX(2 * d->cap_found, (size_t)64);
+        d->found = bh_reallocarray(d->found, d->cap_found, sizeof *d->found);
+    }
+    d->found[c->n++] = id;
+}
+
 static void count_slice(struct count *c, const struct bh_dra_slice *s)
 {
     /* A slice that says nothing about nodes counts for all of them. */
@@ -119,8 +139,7 @@ static void count_slice(struct count *c, const struct bh_dra_slice *s)
         const struct bh_dra_device *dev = &c->d->devices[i];
         if ((s->per_device && !is_for_node(c, &dev->where)) || !selected(c, i))
             continue;
-        c->all++;
-        c->allocated += c->d->allocated[dev->id] || c->d->shared[dev->id];
+        add(c, dev->id);
     }
 }
 
@@ -133,22 +152,54 @@ static void count_pool(struct count *c, uint32_t pool, bool of_one_node)
             count_slice(c, &c->d->slices[i]);
 }
 
+/* Of slices that name this node: nothing else of it matters. */
+static const struct kept *kept_of(struct bh_class_devices *d, uint32_t i,
+                                  const struct bh_node_rec *node)
+{
+    struct count c = {.of = d, .d = &d->dra, .class = d->of[i], .node = node};
+    uint64_t key = (uint64_t)node->name * BH_RES_MAX + i, at = 0;
+
+    if (d->kept_index != d->dra.index_generation || d->kept_classes != d->classes_version) {
+        bh_umap_clear(&d->kept);
+        bh_arena_reset(&d->kept_arena);
+        d->kept_index = d->dra.index_generation;
+        d->kept_classes = d->classes_version;
+    }
+    if (bh_umap_get(&d->kept, key, &at))
+        return (const void *)(uintptr_t)at;
+    (void)bh_umap_get(&c.d->by_node, node->name, &at);
+    for (; at; at = c.d->node_pools[at - 1].next)
+        count_pool(&c, c.d->node_pools[at - 1].pool, true);
+    struct kept *k = bh_arena_alloc(&d->kept_arena, sizeof *k + c.n * sizeof *k->ids);
+    *k = (struct kept){.failed = c.failed, .n = c.n};
+    if (c.n)
+        memcpy(k->ids, d->found, c.n * sizeof *k->ids);
+    bh_umap_put(&d->kept, key, (uintptr_t)k);
+    return k;
+}
+
+static int64_t allocated(const struct bh_dra *d, const uint32_t *ids, uint32_t n)
+{
+    int64_t sum = 0;
+
+    for (uint32_t i = 0; i < n; i++)
+        sum += d->allocated[ids[i]] || d->shared[ids[i]];
+    return sum;
+}
+
 void bh_class_devices_count(struct bh_class_devices *d, uint32_t i, const struct bh_node_rec *node,
                             int64_t *ret_all, int64_t *ret_allocated)
 {
-    struct count c = {.d = &d->dra, .class = d->of[i], .node = node};
-    uint64_t at = 0;
+    struct count c = {.of = d, .d = &d->dra, .class = d->of[i], .node = node};
 
     *ret_all = *ret_allocated = 0;
     if (!c.class)
         return;
-    for (uint32_t k = 0; k < c.d->n_everywhere; k++)
-        count_pool(&c, c.d->everywhere[k], false);
-    (void)bh_umap_get(&c.d->by_node, node->name, &at);
-    for (; at; at = c.d->node_pools[at - 1].next)
-        count_pool(&c, c.d->node_pools[at - 1].pool, true);
-    if (c.failed)
+    const struct kept *k = kept_of(d, i, node);
+    for (uint32_t p = 0; p < c.d->n_everywhere; p++)
+        count_pool(&c, c.d->everywhere[p], false);
+    if (c.failed || k->failed)
         return;
-    *ret_all = c.all;
-    *ret_allocated = c.allocated;
+    *ret_all = (int64_t)c.n + k->n;
+    *ret_allocated = allocated(c.d, d->found, c.n) + allocated(c.d, k->ids, k->n);
 }

@@ -8,7 +8,7 @@
  * shared counters do not matter here, as upstream.
  *
  * Owns:     an index of the slices, made when a configured resource is first found to be provided
- *           by a class.
+ *           by a class; for each node asked about which of its own devices a class selects.
  * Runs in:  the engine's thread.
  * Upstream: pkg/scheduler/framework/plugins/noderesources/resource_allocation.go
  *           (calculateDRAResourceTotals); differences: what matched once is looked up again after a
@@ -30,6 +30,13 @@ struct bh_class_devices {
     uint64_t classes_version;               /* that the following are of */
     const K8s__DeviceClass *of[BH_RES_MAX]; /* by index of the configured resource; NULL = none */
     bool any;
+    /* What a class selects of the slices for one node, by name and resource: struct kept. Of the
+     * slices and classes as of these; which of it is allocated is looked at each time. */
+    struct bh_umap kept;
+    struct bh_arena kept_arena;
+    uint64_t kept_index, kept_classes;
+    uint32_t *found; /* while one is made */
+    size_t cap_found;
 };
 struct bh_class_devices *bh_class_devices_new(const struct bh_plugin_env *env);
 void bh_class_devices_free(struct bh_class_devices *d);

@@ -38,14 +38,15 @@ struct bh_room_row { /* empty unless the node limits some driver */
     struct bh_room_limit *limit;
     struct bh_attachables used; /* by its pods; sorted, each once */
     uint32_t *claim;            /* the sources of used; a claim of several pods is there as often */
-    uint32_t n_limits, n_claims, cap_claims, cap_used;
+    uint32_t n_limits, n_claims, cap_used;
 };
 /* A claim that pods on nodes use, or a VolumeAttachment. */
 struct bh_room_source {
     enum bh_kind kind;
     uint64_t key, volume_key; /* in the objects' change log: its own, and its volume's */
     uint64_t name;            /* claim: (namespace, name), as symbols */
-    bh_sym node, volume_name; /* attachment */
+    bh_sym node;              /* attachment */
+    char *volume_name;        /* attachment; owned: names come and go for ever */
     struct bh_attachable what;
     uint32_t uses, row;           /* claim: of rows; row BH_ROW_NONE: of several rows */
     bool owned;                   /* claim: of an ephemeral volume, so it matters whose it is */

@@ -5,13 +5,13 @@
 #ifndef BH_ROOM_INT_H
 #define BH_ROOM_INT_H
 
+#include "scheduler/plugins/heads.h"
 #include "scheduler/plugins/nodevolumelimits/room.h"
 
-#define BH_NO_SOURCE UINT32_MAX
+#define BH_NO_SOURCE BH_HEADS_END
 
 /* The row has to be worked out again. */
 void bh_room_touch(struct bh_room *r, uint32_t row);
-void bh_room_touch_all(struct bh_room *r);
 
 /* The source of a claim, one use of it by the row more. Its key in by_name is its place. */
 uint32_t bh_room_use(struct bh_call *c, struct bh_room *r, uint32_t row, bh_sym ns, bh_sym claim,

@@ -18,21 +18,6 @@ static unsigned table_of(enum bh_kind kind)
     return kind == BH_KIND_VOLUMEATTACHMENT;
 }
 
-static uint32_t first_in(const struct bh_umap *m, uint64_t key)
-{
-    uint64_t i;
-
-    return bh_umap_get(m, key, &i) ? (uint32_t)i : BH_NO_SOURCE;
-}
-
-static void set_first(struct bh_umap *m, uint64_t key, uint32_t i)
-{
-    if (i != BH_NO_SOURCE)
-        bh_umap_put(m, key, i);
-    else
-        (void)bh_umap_del(m, key);
-}
-
 /* ---- lists: of one key, of one volume, of one node ---------------------------------------------
  */
 
@@ -44,10 +29,10 @@ static void link_volume(struct bh_room *r, uint32_t i, uint64_t volume_key)
     s->next_volume = s->prev_volume = BH_NO_SOURCE;
     if (!volume_key)
         return;
-    s->next_volume = first_in(&r->by_volume, volume_key);
+    s->next_volume = bh_heads_get(&r->by_volume, volume_key);
     if (s->next_volume != BH_NO_SOURCE)
         r->source[s->next_volume].prev_volume = i;
-    set_first(&r->by_volume, volume_key, i);
+    bh_heads_set(&r->by_volume, volume_key, i);
 }
 
 static void unlink_volume(struct bh_room *r, uint32_t i)
@@ -61,19 +46,19 @@ static void unlink_volume(struct bh_room *r, uint32_t i)
     if (s->prev_volume != BH_NO_SOURCE)
         r->source[s->prev_volume].next_volume = s->next_volume;
     else
-        set_first(&r->by_volume, s->volume_key, s->next_volume);
+        bh_heads_set(&r->by_volume, s->volume_key, s->next_volume);
 }
 
 /* Takes i out of a short list. */
 static void unlink_from(struct bh_room *r, struct bh_umap *m, uint64_t key, uint32_t i,
                         size_t member)
 {
-    uint32_t first = first_in(m, key), *at = &first;
+    uint32_t first = bh_heads_get(m, key), *at = &first;
 
     while (*at != i)
         at = (uint32_t *)(void *)((char *)&r->source[*at] + member);
     *at = *(uint32_t *)(void *)((char *)&r->source[i] + member);
-    set_first(m, key, first);
+    bh_heads_set(m, key, first);
 }
 
 static uint32_t new_source(struct bh_room *r, enum bh_kind kind, uint64_t key)
@@ -89,14 +74,15 @@ static uint32_t new_source(struct bh_room *r, enum bh_kind kind, uint64_t key)
         }
         i = r->n_sources++;
     }
-    r->source[i] = (struct bh_room_source){.kind = kind,
-                                           .key = key,
-                                           .row = BH_ROW_NONE,
-                                           .next_key = first_in(&r->by_key[table_of(kind)], key),
-                                           .next_node = BH_NO_SOURCE,
-                                           .next_volume = BH_NO_SOURCE,
-                                           .prev_volume = BH_NO_SOURCE};
-    set_first(&r->by_key[table_of(kind)], key, i);
+    r->source[i] =
+        (struct bh_room_source){.kind = kind,
+                                .key = key,
+                                .row = BH_ROW_NONE,
+                                .next_key = bh_heads_get(&r->by_key[table_of(kind)], key),
+                                .next_node = BH_NO_SOURCE,
+                                .next_volume = BH_NO_SOURCE,
+                                .prev_volume = BH_NO_SOURCE};
+    bh_heads_set(&r->by_key[table_of(kind)], key, i);
     return i;
 }
 
@@ -112,6 +98,7 @@ static void drop(struct bh_room *r, uint32_t i)
     else
         (void)bh_umap_del(&r->by_name, s->name);
     r->n_idle -= s->kind != BH_KIND_VOLUMEATTACHMENT && !s->uses;
+    free(s->volume_name);
     *s = (struct bh_room_source){.next_key = r->free_source};
     r->free_source = i;
 }
@@ -145,7 +132,7 @@ uint32_t bh_room_use(struct bh_call *c, struct bh_room *r, uint32_t row, bh_sym 
                      bool owned)
 {
     uint64_t name = (uint64_t)ns << 32 | claim;
-    uint32_t i = first_in(&r->by_name, name);
+    uint32_t i = bh_heads_get(&r->by_name, name);
 
     if (i == BH_NO_SOURCE) {
         if (r->n_idle > IDLE_MIN && r->n_idle > r->n_sources / 2)
@@ -203,8 +190,7 @@ static void read_attachment(struct bh_call *c, struct bh_room *r, uint32_t i)
     struct bh_room_source *s = &r->source[i];
     bh_sym driver = s->what.driver;
 
-    s->what.volume = bh_attached_volume(
-        c, driver, bh_find_volume(c->objects, bh_sym_text(c->tab, s->volume_name)));
+    s->what.volume = bh_attached_volume(c, driver, bh_find_volume(c->objects, s->volume_name));
 }
 
 void bh_room_read_attachments(struct bh_call *c, struct bh_room *r, uint64_t since)
@@ -221,9 +207,9 @@ void bh_room_read_attachments(struct bh_call *c, struct bh_room *r, uint64_t sin
         uint32_t i = new_source(r, BH_KIND_VOLUMEATTACHMENT, bh_object_key(o->ns, o->name));
         struct bh_room_source *s = &r->source[i];
         s->node = node;
-        s->volume_name = bh_sym_internc(c->tab, volume);
+        s->volume_name = bh_strdup(volume);
         s->what.driver = bh_sym_internc(c->tab, va->spec->attacher);
-        s->next_node = first_in(&r->attached, node);
+        s->next_node = bh_heads_get(&r->attached, node);
         bh_umap_put(&r->attached, node, i);
         link_volume(r, i, bh_object_key("", volume));
         read_attachment(c, r, i);
@@ -266,19 +252,19 @@ void bh_room_follow(struct bh_call *c, struct bh_room *r, const struct bh_object
 
     switch (change->kind) {
     case BH_KIND_PERSISTENTVOLUMECLAIM:
-        for (i = first_in(&r->by_key[0], change->key); i != BH_NO_SOURCE; i = next) {
+        for (i = bh_heads_get(&r->by_key[0], change->key); i != BH_NO_SOURCE; i = next) {
             next = r->source[i].next_key;
             refresh_or_drop(c, r, i);
         }
         break;
     case BH_KIND_PERSISTENTVOLUME:
-        for (i = first_in(&r->by_volume, change->key); i != BH_NO_SOURCE; i = next) {
+        for (i = bh_heads_get(&r->by_volume, change->key); i != BH_NO_SOURCE; i = next) {
             next = r->source[i].next_volume;
             refresh_or_drop(c, r, i);
         }
         break;
     case BH_KIND_VOLUMEATTACHMENT: /* what there is of it now is read anew */
-        for (i = first_in(&r->by_key[1], change->key); i != BH_NO_SOURCE; i = next) {
+        for (i = bh_heads_get(&r->by_key[1], change->key); i != BH_NO_SOURCE; i = next) {
             next = r->source[i].next_key;
             touch_node(c, r, r->source[i].node);
             drop(r, i);
@@ -304,5 +290,7 @@ void bh_room_sources_fini(struct bh_room *r)
     bh_umap_fini(&r->by_key[1]);
     bh_umap_fini(&r->by_volume);
     bh_umap_fini(&r->attached);
+    for (uint32_t i = 0; i < r->n_sources; i++)
+        free(r->source[i].volume_name);
     free(r->source);
 }

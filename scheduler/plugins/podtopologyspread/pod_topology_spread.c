@@ -12,10 +12,10 @@
 #include "scheduler/plugins/registry.h"
 #include "scheduler/plugins/tally.h"
 
-BH_STATUS_CONST(no_label, BH_UNSCHEDULABLE_AND_UNRESOLVABLE, "PodTopologySpread",
-                "node(s) didn't match pod topology spread constraints (missing required label)");
-BH_STATUS_CONST(too_skewed, BH_UNSCHEDULABLE, "PodTopologySpread",
-                "node(s) didn't match pod topology spread constraints");
+BH_STATUS_SHARED(bh_spread_no_label, BH_UNSCHEDULABLE_AND_UNRESOLVABLE, "PodTopologySpread",
+                 "node(s) didn't match pod topology spread constraints (missing required label)");
+BH_STATUS_SHARED(bh_spread_too_skewed, BH_UNSCHEDULABLE, "PodTopologySpread",
+                 "node(s) didn't match pod topology spread constraints");
 
 /* Filter is configured without PreFilter. */
 BH_STATUS_CONST(no_state, BH_ERROR, "PodTopologySpread",
@@ -209,11 +209,11 @@ static const struct bh_status *filter(struct bh_call *c, const struct bh_node_in
         const struct hard *h = &st->hard[i];
         bh_sym value;
         if (!bh_topology_value(node->rec, k->key, &value))
-            return &no_label;
+            return &bh_spread_no_label;
         int64_t skew = bh_tally_view_get(&st->count[i], BH_SYM_NONE, value) + h->self -
                        global_min(h, &st->count[i], k->min_domains);
         if (skew > k->max_skew)
-            return &too_skewed;
+            return &bh_spread_too_skewed;
     }
     return NULL;
 }

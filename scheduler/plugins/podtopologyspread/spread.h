@@ -108,6 +108,8 @@ const struct bh_status *bh_spread_score(struct bh_call *c, const struct bh_node_
 void bh_spread_normalize(struct bh_call *c, int64_t *scores, uint32_t n);
 extern const struct bh_event_reg bh_spread_events[];
 extern const struct bh_track_ops bh_spread_track;
+/* Why a node is not feasible. */
+extern const struct bh_status bh_spread_no_label, bh_spread_too_skewed;
 /* ln(x) for x > 0, normal, as Go computes it on amd64: in some cases one unit in the last place
  * away from the C library's, which can move a score. */
 double bh_go_log(double x);

@@ -310,12 +310,13 @@ static uint64_t meaning_of(const struct bh_call *c, const struct track *t,
     return bits;
 }
 
-/* on_row of all constraints, which is 0. */
-static void count_pods(struct bh_call *c, struct track *t, uint32_t row)
+/* For each constraint the pods on the node that it means. */
+static void count_pods(struct bh_call *c, struct track *t, uint32_t row, int64_t *ret)
 {
     const struct bh_shape_table *shapes = &c->cache->shapes;
     const struct bh_node_info *ni = c->cache->rows[row];
 
+    memset(ret, 0, t->n * sizeof *ret);
     for (uint32_t i = 0; i < ni->n_pods; i++) {
         const struct bh_pod_info *pod = ni->pods[i];
         struct meaning *m = &t->meaning[pod->shape_id & (t->n_meanings - 1)];
@@ -324,15 +325,17 @@ static void count_pods(struct bh_call *c, struct track *t, uint32_t row)
         if (!m->constraints || pod->rec->flags & BH_POD_TERMINATING)
             continue;
         for (uint64_t bits = m->constraints; bits; bits &= bits - 1)
-            t->v[__builtin_ctzll(bits)].on_row[row]++;
+            ret[__builtin_ctzll(bits)]++;
     }
 }
 
-static void enter(struct track *t, uint32_t row, uint32_t inclusion, struct counted *o)
+static void enter(struct track *t, uint32_t row, uint32_t inclusion, struct counted *o,
+                  int64_t pods)
 {
     bool all = o->hard ? t->has_hard[row] : !t->require_all || t->has_soft[row];
 
     reserve_domains(o);
+    o->on_row[row] = pods;
     o->counts[row] = all && bh_counts_node(&o->k, inclusion);
     if (o->counts[row]) {
         note(t, o, o->at->of_row[row]);
@@ -340,16 +343,36 @@ static void enter(struct track *t, uint32_t row, uint32_t inclusion, struct coun
     }
 }
 
-static void update(struct bh_call *c, void *p, const uint32_t *rows, uint32_t n)
+/* The node itself is what it was. */
+static void recount(struct bh_call *c, struct track *t, uint32_t row)
+{
+    int64_t pods[CONSTRAINTS_MAX];
+
+    count_pods(c, t, row, pods);
+    for (uint32_t i = 0; i < t->n; i++) {
+        struct counted *o = &t->v[i];
+        int64_t more = pods[i] - o->on_row[row];
+        if (!more)
+            continue;
+        o->on_row[row] = pods[i];
+        if (!o->counts[row])
+            continue;
+        note(t, o, o->at->of_row[row]);
+        shift(o, o->at->of_row[row], more, 0);
+    }
+}
+
+static void update(struct bh_call *c, void *p, const uint32_t *rows, uint32_t n_nodes, uint32_t n)
 {
     struct track *t = p;
-    uint8_t *inclusion = bh_arena_new_array(c->arena, uint8_t, n + 1);
+    uint8_t *inclusion = bh_arena_new_array(c->arena, uint8_t, n_nodes + 1);
+    int64_t pods[CONSTRAINTS_MAX];
 
     t->moved.n = 0;
     t->moved.anew = n > c->cache->cols.n_rows / 2 || ++t->updates == 0;
     reserve(t, c->cache->cols.cap_rows);
     reserve_meanings(t, c->cache->shapes.cap);
-    for (uint32_t r = 0; r < n; r++) {
+    for (uint32_t r = 0; r < n_nodes; r++) {
         bool live = bh_row_bit(&c->cache->cols, BH_ROW_LIVE, rows[r]);
         const struct bh_node_rec *rec = live ? c->cache->rows[rows[r]]->rec : NULL;
         for (uint32_t i = 0; i < t->n; i++)
@@ -360,13 +383,15 @@ static void update(struct bh_call *c, void *p, const uint32_t *rows, uint32_t n)
         t->has_soft[rows[r]] = rec && bh_has_all_keys(rec, &t->soft);
         inclusion[r] = rec ? (uint8_t)bh_node_inclusion(c, rec) : 0;
     }
-    for (uint32_t r = 0; r < n; r++) {
+    for (uint32_t r = 0; r < n_nodes; r++) {
         if (!bh_row_bit(&c->cache->cols, BH_ROW_LIVE, rows[r]))
             continue;
-        count_pods(c, t, rows[r]);
+        count_pods(c, t, rows[r], pods);
         for (uint32_t i = 0; i < t->n; i++)
-            enter(t, rows[r], inclusion[r], &t->v[i]);
+            enter(t, rows[r], inclusion[r], &t->v[i], pods[i]);
     }
+    for (uint32_t r = n_nodes; r < n; r++)
+        recount(c, t, rows[r]);
     choose_kinds(c, t);
     look_at_notes(t);
 }
@@ -463,14 +488,16 @@ static int64_t fewest_elsewhere(const struct counted *o, uint32_t id)
 }
 
 /* As AddPod would count them in, terminating ones too. */
-static bool filter_with(struct bh_call *c, void *p, uint32_t row,
-                        const struct bh_pod_info *const *pods, uint32_t n)
+static const struct bh_status *why(struct bh_call *c, void *p, uint32_t row,
+                                   const struct bh_pod_info *const *pods, uint32_t n)
 {
     struct track *t = p;
 
     for (uint32_t i = 0; i < t->hard.n; i++) {
         struct counted *o = &t->v[i];
         uint32_t id = o->at->of_row[row];
+        if (!o->at->has[row])
+            return &bh_spread_no_label;
         int64_t least = fewest(o), more = 0, count = o->domain[id].pods;
         for (uint32_t k = 0; k < n && o->counts[row]; k++)
             more += pods[k]->shape->namespace_ == c->pod->shape->namespace_ &&
@@ -478,9 +505,9 @@ static bool filter_with(struct bh_call *c, void *p, uint32_t row,
         if (more && o->n_domains >= (int64_t)o->k.min_domains)
             least = BH_MIN(fewest_elsewhere(o, id), count + more);
         if (count + more + o->self - least > o->k.max_skew)
-            return false;
+            return &bh_spread_too_skewed;
     }
-    return true;
+    return NULL;
 }
 
 /* ---- Score ------------------------------------------------------------------------------------
@@ -490,9 +517,8 @@ struct scoring {
     struct bh_call *c;
     const struct track *t;
     const uint32_t *rows;
-    const uint32_t *stands_for; /* NULL: each for itself */
-    uint32_t n, n_scored;       /* rows given; nodes they stand for that are not ignored */
-    double *sum;                /* by index into rows */
+    uint32_t n, n_scored; /* rows given; nodes they stand for that are not ignored */
+    double *sum;          /* by index into rows */
 };
 
 static bool ignored(const struct scoring *s, uint32_t i)
@@ -560,7 +586,7 @@ static bool score(struct bh_call *c, void *p, const uint32_t *rows, const uint32
                   uint32_t n, int64_t *ret)
 {
     const struct bh_spread_args *args = c->args;
-    struct scoring s = {.c = c, .t = p, .rows = rows, .stands_for = stands_for, .n = n};
+    struct scoring s = {.c = c, .t = p, .rows = rows, .n = n};
 
     if (!s.t->soft.n)
         return false;
@@ -586,7 +612,7 @@ const struct bh_track_ops bh_spread_track = {
     .current = current,
     .update = update,
     .filter = filter,
-    .filter_with = filter_with,
+    .why = why,
     .score = score,
     .kind = kind,
     .moved = moved,

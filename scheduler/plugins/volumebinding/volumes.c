@@ -5,8 +5,9 @@
  * Runs in: the engine's thread.
  */
 #include "scheduler/plugins/volumebinding/volumes.h"
+#include "scheduler/plugins/heads.h"
 
-#define END UINT32_MAX
+#define END BH_HEADS_END
 
 void bh_volumes_fini(struct bh_volumes *x)
 {
@@ -34,21 +35,6 @@ static uint64_t list_of(const struct bh_object *o)
     return r ? claim_list(r->namespace_, r->name) : class_list(bh_volume_class(v));
 }
 
-static uint32_t first_in(const struct bh_umap *m, uint64_t key)
-{
-    uint64_t i;
-
-    return bh_umap_get(m, key, &i) ? (uint32_t)i : END;
-}
-
-static void set_first(struct bh_umap *m, uint64_t key, uint32_t i)
-{
-    if (i != END)
-        bh_umap_put(m, key, i);
-    else
-        (void)bh_umap_del(m, key);
-}
-
 static void file(struct bh_volumes *x, const struct bh_object *o)
 {
     uint32_t i = x->free;
@@ -65,18 +51,18 @@ static void file(struct bh_volumes *x, const struct bh_object *o)
     struct bh_filed_volume *v = &x->v[i];
     *v = (struct bh_filed_volume){
         .object = o, .key = bh_object_key(o->ns, o->name), .list = list_of(o), .prev = END};
-    v->next_key = first_in(&x->by_key, v->key);
-    v->next = first_in(&x->by_list, v->list);
+    v->next_key = bh_heads_get(&x->by_key, v->key);
+    v->next = bh_heads_get(&x->by_list, v->list);
     if (v->next != END)
         x->v[v->next].prev = i;
-    set_first(&x->by_key, v->key, i);
-    set_first(&x->by_list, v->list, i);
+    bh_heads_set(&x->by_key, v->key, i);
+    bh_heads_set(&x->by_list, v->list, i);
 }
 
 /* Everything of that key; what there is of it now is filed anew. */
 static void take_out(struct bh_volumes *x, uint64_t key)
 {
-    for (uint32_t i = first_in(&x->by_key, key), next; i != END; i = next) {
+    for (uint32_t i = bh_heads_get(&x->by_key, key), next; i != END; i = next) {
         struct bh_filed_volume *v = &x->v[i];
         next = v->next_key;
         if (v->next != END)
@@ -84,11 +70,11 @@ static void take_out(struct bh_volumes *x, uint64_t key)
         if (v->prev != END)
             x->v[v->prev].next = v->next;
         else
-            set_first(&x->by_list, v->list, v->next);
+            bh_heads_set(&x->by_list, v->list, v->next);
         *v = (struct bh_filed_volume){.next_key = x->free};
         x->free = i;
     }
-    set_first(&x->by_key, key, END);
+    bh_heads_set(&x->by_key, key, END);
 }
 
 void bh_volumes_sync(struct bh_volumes *x, const struct bh_objects *o)
@@ -113,12 +99,12 @@ void bh_volumes_sync(struct bh_volumes *x, const struct bh_objects *o)
 
 uint32_t bh_volumes_of_class(const struct bh_volumes *x, const char *class)
 {
-    return first_in(&x->by_list, class_list(class));
+    return bh_heads_get(&x->by_list, class_list(class));
 }
 
 uint32_t bh_volumes_of_claim(const struct bh_volumes *x, const K8s__PersistentVolumeClaim *claim)
 {
     const K8s__ObjectMeta *m = claim->metadata;
 
-    return m ? first_in(&x->by_list, claim_list(m->namespace_, m->name)) : END;
+    return m ? bh_heads_get(&x->by_list, claim_list(m->namespace_, m->name)) : END;
 }

@@ -31,7 +31,7 @@ struct bh_volumes {
 void bh_volumes_fini(struct bh_volumes *x);
 void bh_volumes_sync(struct bh_volumes *x, const struct bh_objects *o);
 /* First and next volume of a list, NULL at its end; also some that do not belong there: lists are
- * told apart by hashes only. *at: begins with bh_volumes_first(). */
+ * told apart by hashes only. *at: begins with one of the first two. */
 uint32_t bh_volumes_of_class(const struct bh_volumes *x, const char *class);
 uint32_t bh_volumes_of_claim(const struct bh_volumes *x, const K8s__PersistentVolumeClaim *claim);
 static inline const struct bh_object *bh_volumes_next(const struct bh_volumes *x, uint32_t *at)

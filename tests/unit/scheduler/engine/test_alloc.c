@@ -107,6 +107,64 @@ static void test_steady_cycle(void)
     fx_fini(&f);
 }
 
+static struct fx_pod labelled(struct fx *f, const char *name, const char *more)
+{
+    return fx_pod_full(f, name, "'labels':{'app':'web'}",
+                       bh_arena_printf(&f->arena, "'containers':[{'name':'c'}]%s", more), "");
+}
+
+/* One that stays away from zones with such pods, which are in all of them, come and go. */
+static void refused(struct fx *f, const struct fx_pod *p, const struct fx_pod *web, unsigned n)
+{
+    const struct bh_pending pending = {.pod = p->rec, .shape = p->shape};
+    char name[16];
+
+    for (unsigned i = 0; i < n; i++) {
+        const struct bh_pending w = {.pod = web[i].rec, .shape = web[i].shape};
+        CU_ASSERT(bh_engine_schedule(f->e, &pending, 0, 0)->kind == BH_NO_FIT);
+        snprintf(name, sizeof name, "n%03u", i);
+        bh_sym node = bh_sym_internc(bh_engine_symtab(f->e), name);
+        CU_ASSERT(bh_engine_assume(f->e, &w, node) == 0);
+        CU_ASSERT(bh_engine_schedule(f->e, &pending, 0, 0)->kind == BH_NO_FIT);
+        if (i >= 2)
+            CU_ASSERT(bh_engine_forget(f->e, bh_rec_text(web[i].rec, web[i].rec->uid)) == 0);
+    }
+    for (unsigned i = 0; i < 2; i++)
+        CU_ASSERT(bh_engine_forget(f->e, bh_rec_text(web[i].rec, web[i].rec->uid)) == 0);
+}
+
+static void test_steady_refusals(void)
+{
+    struct bh_engine_stats st;
+    struct fx_pod p, web[20];
+    struct fx f;
+    char name[16];
+
+    if (!COUNTING) {
+        bh_test_skip("the allocator belongs to the sanitizer");
+        return;
+    }
+    fx_init_with(&f, NULL, (struct bh_engine_options){.tie_break = BH_TIE_FIRST});
+    fill(&f, 50);
+    for (unsigned i = 0; i < BH_ARRAY_LEN(web); i++) {
+        snprintf(name, sizeof name, "web%u", i);
+        web[i] = labelled(&f, name, "");
+    }
+    p = labelled(&f, "p",
+                 ",'nodeSelector':{'zone':'a'},'affinity':{'podAntiAffinity':{"
+                 "'requiredDuringSchedulingIgnoredDuringExecution':[{'topologyKey':'zone',"
+                 "'labelSelector':{'matchLabels':{'app':'web'}}}]}}");
+    fx_place(&f, labelled(&f, "stays", ""), "n001");
+    for (unsigned i = 0; i < 3; i++)
+        refused(&f, &p, web, BH_ARRAY_LEN(web));
+    unsigned long before = calls;
+    refused(&f, &p, web, BH_ARRAY_LEN(web));
+    FX_INT(calls - before, 0);
+    bh_engine_stats(f.e, &st);
+    FX_INT(st.reference_cycles, 0);
+    fx_fini(&f);
+}
+
 static void put(struct fx *f, enum bh_kind kind, const char *ns, const char *name, const char *text)
 {
     struct bh_buf b = {0};
@@ -226,5 +284,6 @@ static void test_steady_failure(void)
 }
 
 BH_TESTS("scheduler/engine/alloc", {"a steady cycle calls malloc zero times", test_steady_cycle},
+         {"neither does one that fits nowhere for its anti-affinity", test_steady_refusals},
          {"so does one in which nothing fits", test_steady_failure},
          {"neither does one with volumes", test_steady_volumes})

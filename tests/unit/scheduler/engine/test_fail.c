@@ -11,14 +11,20 @@ struct trio {
     struct fx f[ENGINES];
 };
 
-static void trio_init(struct trio *t, enum bh_tie_break tie, uint64_t seed)
+static void trio_init_with(struct trio *t, const char *profile, enum bh_tie_break tie,
+                           uint64_t seed)
 {
     for (unsigned e = 0; e < ENGINES; e++)
-        fx_init_with(&t->f[e], NULL,
+        fx_init_with(&t->f[e], profile,
                      (struct bh_engine_options){.tie_break = tie,
                                                 .seed = seed,
                                                 .reference = e == REFERENCE,
                                                 .verify = e == VERIFY});
+}
+
+static void trio_init(struct trio *t, enum bh_tie_break tie, uint64_t seed)
+{
+    trio_init_with(t, NULL, tie, seed);
 }
 
 static void trio_fini(struct trio *t)
@@ -401,6 +407,235 @@ static void crowd(enum bh_tie_break tie, uint64_t seed)
     free(c);
 }
 
+/* ---- pods of topology spread and inter-pod affinity ---------------------------------------------
+ */
+
+#define SPREAD_OVER(key)                                                                           \
+    "'topologySpreadConstraints':[{'maxSkew':1,'topologyKey':'" key "','whenUnsatisfiable':"       \
+    "'DoNotSchedule','labelSelector':{'matchLabels':{'app':'web'}}}]"
+#define SPREAD SPREAD_OVER("zone")
+#define TERMS(kind, app, key)                                                                      \
+    "'" kind "':{'requiredDuringSchedulingIgnoredDuringExecution':[{'labelSelector':{"             \
+    "'matchLabels':{'app':'" app "'}},'topologyKey':'" key "'}]}"
+#define APART "'affinity':{" TERMS("podAntiAffinity", "db", "host") "}"
+#define NEAR  "'affinity':{" TERMS("podAffinity", "db", "zone") "}"
+
+static void pod_of(struct trio *t, struct fx_pod p[ENGINES], const char *name, const char *app,
+                   int priority, const char *more)
+{
+    for (unsigned e = 0; e < ENGINES; e++) {
+        struct fx *f = &t->f[e];
+        p[e] = fx_pod_full(
+            f, name, bh_arena_printf(&f->arena, "'labels':{'app':'%s'}", app),
+            bh_arena_printf(&f->arena,
+                            "'priority':%d,'containers':[{'name':'c','resources':{'requests':{'cpu'"
+                            ":'1'}}}]%s%s",
+                            priority, *more ? "," : "", more),
+            "");
+    }
+}
+
+static void put(struct trio *t, struct fx_pod p[ENGINES], const char *where)
+{
+    for (unsigned e = 0; e < ENGINES; e++) {
+        fx_place(&t->f[e], p[e], where);
+        p[e].rec->node = BH_SYM_NONE;
+    }
+}
+
+static void take(struct trio *t, const struct fx_pod p[ENGINES])
+{
+    for (unsigned e = 0; e < ENGINES; e++)
+        bh_engine_del_pod(t->f[e].e, bh_rec_text(p[e].rec, p[e].rec->uid));
+}
+
+static const char *why(struct trio *t, const struct fx_pod p[ENGINES])
+{
+    return text(schedule(t, p, 0)->fit_message);
+}
+
+static void test_tracked_reasons(void)
+{
+    struct trio t;
+    struct fx_pod spread[ENGINES], near[ENGINES], apart[ENGINES], db[ENGINES], web[ENGINES];
+
+    trio_init(&t, BH_TIE_FIRST, 1);
+    node(&t, "a", "'cpu':'2','pods':'10'", "'zone':'1','host':'a'", "");
+    node(&t, "b", "'cpu':'2','pods':'10'", "'zone':'2','host':'b'", "'unschedulable':true");
+    node(&t, "c", "'cpu':'2','pods':'10'", "'host':'c'", "");
+    pod_of(&t, spread, "spread", "web", 0, SPREAD);
+    pod_of(&t, near, "near", "web", 0, NEAR);
+    pod_of(&t, apart, "apart", "web", 0, APART);
+    pod_of(&t, db, "db", "db", 0, "");
+    pod_of(&t, web, "web", "web", 0, "");
+    FX_STR(why(&t, near), "0/3 nodes are available: 1 node(s) were unschedulable, 2 node(s) didn't "
+                          "match pod affinity rules.");
+    put(&t, web, "a");
+    for (unsigned i = 0; i < 3; i++)
+        FX_STR(why(&t, spread),
+               "0/3 nodes are available: 1 node(s) didn't match pod topology spread constraints, 1 "
+               "node(s) didn't match pod topology spread constraints (missing required label), 1 "
+               "node(s) were unschedulable.");
+    node(&t, "c", "'cpu':'2','pods':'10'", "'zone':'1','host':'c'", "");
+    FX_STR(why(&t, spread), "0/3 nodes are available: 1 node(s) were unschedulable, 2 node(s) "
+                            "didn't match pod topology spread constraints.");
+    node(&t, "b", "'cpu':'2','pods':'10'", "'zone':'2','host':'b'", "");
+    FX_STR(fx_text(&t.f[REFERENCE], schedule(&t, spread, 0)->node), "b");
+    node(&t, "b", "'cpu':'0','pods':'10'", "'zone':'2','host':'b'", "");
+    FX_STR(why(&t, spread), "0/3 nodes are available: 1 Insufficient cpu, 2 node(s) didn't match "
+                            "pod topology spread constraints.");
+    put(&t, db, "c"); /* somebody to be near to, and to stay away from */
+    FX_STR(fx_text(&t.f[REFERENCE], schedule(&t, apart, 0)->node), "a");
+    put(&t, db, "a");
+    FX_STR(fx_text(&t.f[REFERENCE], schedule(&t, near, 0)->node), "c");
+    take(&t, web);
+    FX_STR(fx_text(&t.f[REFERENCE], schedule(&t, spread, 0)->node), "c");
+    put(&t, web, "c");
+    FX_STR(why(&t, spread), "0/3 nodes are available: 1 Insufficient cpu, 2 node(s) didn't match "
+                            "pod topology spread constraints.");
+    FX_INT(slow_cycles(&t), 0);
+    trio_fini(&t);
+}
+
+/* A rack's nodes are told apart from others by its count: one that nobody touched is rejected for
+ * another reason. */
+static void test_neighbour_is_told(void)
+{
+    struct trio t;
+    struct fx_pod p[ENGINES], web[ENGINES];
+    char name[16], labels[64];
+
+    trio_init(&t, BH_TIE_FIRST, 1);
+    for (unsigned i = 0; i < 140; i++) {
+        snprintf(name, sizeof name, "n%u", i);
+        snprintf(labels, sizeof labels, "'rack':'%u','zone':'1'", i / 2);
+        node(&t, name, "'cpu':'2','pods':'10'", labels, "");
+    }
+    pod_of(&t, p, "p", "web", 0, SPREAD_OVER("rack") "," NEAR);
+    pod_of(&t, web, "web", "web", 0, "");
+    FX_STR(why(&t, p), "0/140 nodes are available: 140 node(s) didn't match pod affinity rules.");
+    put(&t, web, "n7");
+    FX_STR(why(&t, p), "0/140 nodes are available: 138 node(s) didn't match pod affinity rules, 2 "
+                       "node(s) didn't match pod topology spread constraints.");
+    put(&t, web, "n8");
+    FX_STR(why(&t, p), "0/140 nodes are available: 138 node(s) didn't match pod affinity rules, 2 "
+                       "node(s) didn't match pod topology spread constraints.");
+    FX_INT(slow_cycles(&t), 0);
+    trio_fini(&t);
+}
+
+/* zone: of the first node, the others, and the last. */
+static void forty(struct trio *t, const char zone[static 3], unsigned n)
+{
+    char name[16], label[16];
+
+    for (unsigned i = 0; i < n; i++) {
+        snprintf(name, sizeof name, "n%u", i);
+        snprintf(label, sizeof label, "'zone':'%c'", zone[i == 0 ? 0 : i == 39 ? 2 : 1]);
+        node(t, name, "'cpu':'2','pods':'10'", label, "");
+    }
+}
+
+/* So much changes at once that rows are told apart anew; the last one is as it was. */
+static void test_cells_anew(void)
+{
+    struct trio t;
+    struct fx_pod p[ENGINES], web[ENGINES];
+
+    trio_init(&t, BH_TIE_FIRST, 1);
+    forty(&t, "123", 40);
+    pod_of(&t, p, "p", "web", 0, SPREAD "," NEAR);
+    pod_of(&t, web, "web", "web", 0, "");
+    put(&t, web, "n0");
+    FX_STR(why(&t, p), "0/40 nodes are available: 1 node(s) didn't match pod topology spread "
+                       "constraints, 39 node(s) didn't match pod affinity rules.");
+    forty(&t, "313", 39);
+    FX_STR(why(&t, p), "0/40 nodes are available: 2 node(s) didn't match pod topology spread "
+                       "constraints, 38 node(s) didn't match pod affinity rules.");
+    FX_INT(slow_cycles(&t), 0);
+    trio_fini(&t);
+}
+
+/* What a plugin says that comes after one that keeps track is not known where both reject. */
+static void test_other_order(void)
+{
+    struct trio t;
+    struct fx_pod p[ENGINES], web[ENGINES];
+
+    trio_init_with(&t,
+                   "{'plugins':{'filter':{'disabled':[{'name':'*'}],'enabled':[{'name':"
+                   "'PodTopologySpread'},{'name':'NodeResourcesFit'}]}}}",
+                   BH_TIE_FIRST, 1);
+    node(&t, "a", "'cpu':'0','pods':'10'", "'zone':'1'", "");
+    node(&t, "b", "'cpu':'0','pods':'10'", "'zone':'2'", "");
+    pod_of(&t, p, "p", "web", 0, SPREAD);
+    pod_of(&t, web, "web", "web", 0, "");
+    put(&t, web, "a");
+    for (unsigned i = 0; i < 3; i++)
+        FX_STR(why(&t, p), "0/2 nodes are available: 1 Insufficient cpu, 1 node(s) didn't match "
+                           "pod topology spread constraints.");
+    FX_INT(slow_cycles(&t), 3);
+    trio_fini(&t);
+}
+
+static void tracked_node(struct crowd *c, const char *name)
+{
+    static const char *const labels[] = {"'zone':'1','host':'%s'", "'zone':'2','host':'%s'",
+                                         "'host':'%s'"};
+
+    node(&c->t, name, below(c, 3) ? "'cpu':'3','pods':'9'" : "'cpu':'1','pods':'9'",
+         bh_arena_printf(&c->t.f[0].arena, labels[below(c, 3)], name),
+         below(c, 5) ? "" : "'unschedulable':true");
+}
+
+/* Which of them has a priority, and so somebody to evict, changes as well. */
+static void tracked_crowd(uint64_t seed)
+{
+    static const char *const more[] = {SPREAD, APART, NEAR, SPREAD "," APART, ""};
+    struct crowd *c = bh_calloc(1, sizeof *c);
+    unsigned refused = 0;
+    char name[16];
+
+    printf("# seed %llu\n", (unsigned long long)seed);
+    fflush(stdout);
+    bh_rand_seed(&c->r, seed);
+    trio_init(&c->t, BH_TIE_FIRST, seed);
+    for (unsigned i = 0; i < 400; i++) {
+        struct member *m = &c->m[c->n ? below(c, c->n) : 0];
+        snprintf(name, sizeof name, "n%u", i < 6 ? i : below(c, 6));
+        switch (i < 6 ? 0 : below(c, 6)) {
+        case 0: /* one node, or most of them at once */
+            for (unsigned k = i < 6 || below(c, 3) ? 1 : 4; k > 0; k--) {
+                tracked_node(c, name);
+                snprintf(name, sizeof name, "n%u", below(c, 6));
+            }
+            break;
+        case 1:
+            if (c->n && m->bound)
+                take(&c->t, m->p);
+            m->bound = false;
+            break;
+        case 2:
+            if (c->n && !m->bound)
+                nominate(&c->t, m->p, below(c, 2) ? name : "nowhere");
+            break;
+        default:
+            m = &c->m[c->n++];
+            snprintf(name, sizeof name, "p%u", c->n);
+            pod_of(&c->t, m->p, name, below(c, 3) ? "web" : "db", (int)below(c, 3) / 2,
+                   more[below(c, 5)]);
+            refused += schedule(&c->t, m->p, 0)->kind == BH_NO_FIT;
+            snprintf(name, sizeof name, "n%u", below(c, 6));
+            if ((m->bound = below(c, 3) == 0))
+                put(&c->t, m->p, name);
+        }
+    }
+    CU_ASSERT(refused > 20);
+    CU_ASSERT(slow_cycles(&c->t) < refused / 2);
+    trio_fini(&c->t);
+    free(c);
+}
+
 static void test_crowds(void)
 {
     const char *seed_text = getenv("BERTH_TEST_SEED"), *runs_text = getenv("BERTH_TEST_RUNS");
@@ -411,8 +646,23 @@ static void test_crowds(void)
         crowd(i % 2 ? BH_TIE_FIRST : BH_TIE_RANDOM, seed + i);
 }
 
+static void test_tracked_crowds(void)
+{
+    const char *seed_text = getenv("BERTH_TEST_SEED"), *runs_text = getenv("BERTH_TEST_RUNS");
+    uint64_t seed = seed_text ? strtoull(seed_text, NULL, 0) : bh_rand_entropy();
+    unsigned n = runs_text ? (unsigned)strtoul(runs_text, NULL, 0) : 8;
+
+    for (unsigned i = 0; i < n; i++)
+        tracked_crowd(seed + i);
+}
+
 BH_TESTS("scheduler/engine/fail",
          {"why nothing fits follows every change of a node", test_reasons_follow_the_nodes},
          {"more reasons than are kept", test_too_many_reasons},
          {"a promised node is taken, or does not stand in its own way", test_promised_node},
-         {"crowds: kept preemption and the reference path agree", test_crowds})
+         {"crowds: kept preemption and the reference path agree", test_crowds},
+         {"why topology spread and inter-pod affinity reject nodes", test_tracked_reasons},
+         {"a node of the domain that nobody touched", test_neighbour_is_told},
+         {"nodes that are told apart anew", test_cells_anew},
+         {"filters in another order", test_other_order},
+         {"crowds of such pods that fit nowhere", test_tracked_crowds})

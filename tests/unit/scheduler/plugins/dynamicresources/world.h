@@ -184,6 +184,26 @@ static inline void on_node(const char *name, const char *devices)
           bh_arena_printf(&arena, "'devices':[%s]", devices));
 }
 
+/* A configuration with this filterTimeout. */
+static inline struct bh_sched_config *with_timeout(const char *duration)
+{
+    struct bh_sched_config *config = NULL;
+    struct bh_json *v = NULL;
+    struct bh_arena a;
+
+    bh_arena_init(&a, 0);
+    char *json = bh_arena_printf(&a,
+                                 "{\"apiVersion\":\"kubescheduler.config.k8s.io/v1\",\"kind\":"
+                                 "\"KubeSchedulerConfiguration\",\"profiles\":[{\"pluginConfig\":[{"
+                                 "\"name\":\"DynamicResources\",\"args\":{\"filterTimeout\":\"%s\"}"
+                                 "}]}]}",
+                                 duration);
+    CU_ASSERT_EQUAL_FATAL(bh_json_parse(&a, json, strlen(json), 0, &v, NULL), 0);
+    CU_ASSERT_EQUAL_FATAL(bh_sched_config_new(v, &config, NULL), 0);
+    bh_arena_fini(&a);
+    return config;
+}
+
 /* Nodes a and b, a class that takes every device. */
 static inline void begin_with(const struct bh_sched_config *config)
 {

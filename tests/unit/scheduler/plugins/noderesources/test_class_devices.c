@@ -156,6 +156,30 @@ static void test_implicit_name(void)
     stop();
 }
 
+/* A node's own devices come, go and are taken. */
+static void test_changes(void)
+{
+    static const char taken[] = "'allocation':{'devices':{'results':[{'request':'r','driver':'" DRV
+                                "','pool':'%s','device':'d0'}]}}";
+    static const char request[] = "'requests':[{'name':'r','exactly':{'deviceClassName':'any'}}]";
+
+    start(FIT("LeastAllocated"), true);
+    devices();
+    pod_extra = CONTAINER("1", GPU, "1");
+    EXPECT_SCORES("NodeResourcesFit", "a=50 b=87 ");
+    claim("more", request, bh_arena_printf(&arena, taken, "b"));
+    EXPECT_SCORES("NodeResourcesFit", "a=50 b=75 ");
+    pool("a", "'nodeName':'a'", 8);
+    EXPECT_SCORES("NodeResourcesFit", "a=75 b=75 ");
+    claim("more", request, bh_arena_printf(&arena, taken, "a"));
+    EXPECT_SCORES("NodeResourcesFit", "a=62 b=87 ");
+    pool("b", "'nodeName':'b'", 2);
+    EXPECT_SCORES("NodeResourcesFit", "a=62 b=50 ");
+    pool("a2", "'nodeName':'a'", 2);
+    EXPECT_SCORES("NodeResourcesFit", "a=70 b=50 ");
+    stop();
+}
+
 /* Every kind of slice, whatever its pool's generation. */
 static void test_where(void)
 {
@@ -200,6 +224,9 @@ static void test_selectors(void)
     put(BH_KIND_DEVICECLASS, "gpu",
         bh_arena_printf(&arena, GPU_CLASS, bh_arena_printf(&arena, of_model, "m")));
     EXPECT_SCORES("NodeResourcesFit", "a=50 b=0 ");
+    on_node("b", "{'name':'x','attributes':{'model':{'string':'m'}}},"
+                 "{'name':'w','attributes':{'model':{'string':'m'}}},{'name':'y'}");
+    EXPECT_SCORES("NodeResourcesFit", "a=50 b=0 ");
     put(BH_KIND_DEVICECLASS, "gpu",
         bh_arena_printf(&arena, GPU_CLASS, bh_arena_printf(&arena, of_model, "none")));
     EXPECT_SCORES("NodeResourcesFit", "a=0 b=0 ");
@@ -213,5 +240,6 @@ BH_TESTS("scheduler/plugins/noderesources/class_devices",
          {"NodeResourcesFit counts a class's devices", test_fit},
          {"NodeResourcesBalancedAllocation does", test_balanced},
          {"a node's own amount comes first", test_allocatable_first},
+         {"a node's own devices come and go", test_changes},
          {"the implicit name of a class", test_implicit_name}, {"devices for a node", test_where},
          {"a class's selectors", test_selectors})

@@ -96,6 +96,29 @@ static void test_attachments(void)
     world_end(&w);
 }
 
+/* Attachments come and go as long as the process lives; the symbols stay for ever. */
+static void test_names_are_forgotten(void)
+{
+    uint32_t n = 0;
+
+    begin();
+    for (unsigned i = 0; i < 20; i++) {
+        const char *name = bh_arena_printf(&w.a, "va-%u", i);
+        world_object(&w, BH_KIND_VOLUMEATTACHMENT, "", name,
+                     bh_arena_printf(&w.a,
+                                     "{'metadata':{'name':'%s'},'spec':{'attacher':'d','nodeName':"
+                                     "'a','source':{'persistentVolumeName':'volume-%u'}}}",
+                                     name, i),
+                     NULL);
+        WORLD_EXPECT(&w, "p", CLAIM("c1") "," CLAIM("c2"), "");
+        world_object(&w, BH_KIND_VOLUMEATTACHMENT, "", name, NULL, NULL);
+        WORLD_EXPECT(&w, "p", CLAIM("c1") "," CLAIM("c2"), "");
+        n = i ? n : bh_symtab_count(bh_engine_symtab(w.e));
+    }
+    CU_ASSERT_EQUAL(bh_symtab_count(bh_engine_symtab(w.e)), n);
+    world_end(&w);
+}
+
 /* Migration is taken for granted where a CSINode exists. */
 static void test_in_tree(void)
 {
@@ -138,5 +161,6 @@ static void test_existing_pod_error(void)
 BH_TESTS("scheduler/plugins/nodevolumelimits", {"volumes of pods count once", test_counts},
          {"claims without a volume count for their class", test_unbound},
          {"attached volumes count", test_attachments},
+         {"names of attached volumes are not kept", test_names_are_forgotten},
          {"in-tree volumes count for their CSI driver", test_in_tree},
          {"an error in a running pod's claim", test_existing_pod_error})
