@@ -207,7 +207,8 @@ static void scale(struct bench *b, uint64_t nodes)
     for (uint64_t i = 0; i < nodes; i++) {
         uint64_t start = bh_mono_ns();
         must(put_node(b, i) == 0, "new node");
-        longest = BH_MAX(longest, bh_mono_ns() - start);
+        uint64_t took = bh_mono_ns() - start;
+        longest = BH_MAX(longest, took);
     }
     bh_snap_writer_stats(b->w, &full);
     snprintf(what, sizeof(what), "writer: longest put (a move), %llu nodes",
@@ -229,7 +230,8 @@ static void scale(struct bench *b, uint64_t nodes)
                 must(put_node(b, i * 7919 % among) == 0, "node");
             t = bh_mono_ns();
             follow(b, r);
-            best = BH_MIN(best, seconds(t));
+            double took = seconds(t);
+            best = BH_MIN(best, took);
             bh_snap_writer_tick(b->w);
         }
         must(b->events - before == 5 * CHANGES, "follow");

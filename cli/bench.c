@@ -38,7 +38,7 @@ static const struct bh_opt_usage usage = {
 
 struct run {
     struct bh_bench_options o;
-    const char *name, *labels, *mode, *output, *items_dir, *tie_break;
+    const char *name, *labels, *mode, *output, *items_dir, *tie_break, *clock;
     bool list, stopped;
     int64_t seed;
     regex_t regex;
@@ -153,7 +153,8 @@ static int run_all(struct run *r)
         part.items += from;
         part.n_items -= from;
         bh_bench_write_json(&part, &json);
-        status = BH_MAX(status, write_items(r, r->files[i]->topic, &json));
+        int rc = write_items(r, r->files[i]->topic, &json);
+        status = BH_MAX(status, rc);
         bh_buf_fini(&json);
     }
     return status;
@@ -184,13 +185,33 @@ static int finish(struct run *r, int status)
 /* ---- command line ------------------------------------------------------------------------------
  */
 
-static int check_flags(struct run *r, struct bh_err *err)
+/* A flag that has no effect is somebody's mistake: the help of those of one mode begins with it. */
+static int check_mode(struct run *r, const struct bh_opt *table, const bool *given,
+                      struct bh_err *err)
 {
-    r->o.driver =
-        bh_streq(r->mode, "pipeline") ? &bh_bench_pipeline_driver : &bh_bench_engine_driver;
-    if (!bh_streq(r->mode, r->o.driver->name))
+    static const struct bh_bench_driver *const modes[] = {&bh_bench_engine_driver,
+                                                          &bh_bench_pipeline_driver};
+
+    for (size_t k = 0; k < BH_ARRAY_LEN(modes); k++)
+        if (bh_streq(r->mode, modes[k]->name))
+            r->o.driver = modes[k];
+    if (!r->o.driver)
         return bh_err_set(err, -EINVAL, "invalid value \"%s\" for --mode: engine or pipeline",
                           r->mode);
+    for (size_t i = 0; table[i].name; i++) {
+        for (size_t k = 0; given[i] && k < BH_ARRAY_LEN(modes); k++) {
+            size_t n = strlen(modes[k]->name);
+            if (modes[k] != r->o.driver && strncmp(table[i].help, modes[k]->name, n) == 0 &&
+                table[i].help[n] == ':')
+                return bh_err_set(err, -EINVAL, "--%s is of --mode %s and has no effect in %s",
+                                  table[i].name, modes[k]->name, r->mode);
+        }
+    }
+    return 0;
+}
+
+static int check_flags(struct run *r, struct bh_err *err)
+{
     if (!bh_streq(r->output, "table") && !bh_streq(r->output, "wide") &&
         !bh_streq(r->output, "json"))
         return bh_err_set(err, -EINVAL, "invalid value \"%s\" for --output: table, wide or json",
@@ -205,12 +226,15 @@ static int check_flags(struct run *r, struct bh_err *err)
     if (!bh_streq(r->tie_break, "random") && !bh_streq(r->tie_break, "first"))
         return bh_err_set(err, -EINVAL, "invalid value \"%s\" for --tie-break: random or first",
                           r->tie_break);
+    if (!bh_streq(r->clock, "wall") && !bh_streq(r->clock, "cpu"))
+        return bh_err_set(err, -EINVAL, "invalid value \"%s\" for --clock: wall or cpu", r->clock);
     if (!(r->o.pace >= 1) || r->o.pace > 1e6)
         return bh_err_set(err, -EINVAL, "invalid value for --pace: from 1 to 1000000");
     if (r->o.limit_ns <= 0)
         return bh_err_set(err, -EINVAL, "invalid value for --time-limit: must be > 0");
     r->o.tie_break = bh_streq(r->tie_break, "first") ? BH_TIE_FIRST : BH_TIE_RANDOM;
     r->o.seed = (uint64_t)r->seed;
+    r->o.cpu = bh_streq(r->clock, "cpu");
     if (!r->name)
         return 0;
     int rc = regcomp(&r->regex, r->name, REG_EXTENDED | REG_NOSUB);
@@ -235,6 +259,24 @@ static int load(struct run *r, const struct bh_opt_list *paths, struct bh_err *e
     return rc;
 }
 
+static int measure(struct run *r, const struct bh_opt_list *paths)
+{
+    struct bh_err err = {0};
+    int status = BH_EXIT_FAIL;
+
+    bh_progress_init(&r->progress);
+    bh_bench_report_init(&r->report);
+    if (load(r, paths, &err) < 0)
+        fprintf(stderr, "%s: %s\n", usage.program, err.msg);
+    else
+        status = finish(r, run_all(r));
+    for (size_t i = 0; i < r->n_files; i++)
+        bh_bench_file_free(r->files[i]);
+    free(r->files);
+    bh_bench_report_fini(&r->report);
+    return status;
+}
+
 static int perf(int argc, char **argv)
 {
     struct run r = {
@@ -242,7 +284,8 @@ static int perf(int argc, char **argv)
         .labels = "performance",
         .mode = "engine",
         .output = "table",
-        .tie_break = "random"};
+        .tie_break = "random",
+        .clock = "wall"};
     const struct bh_opt table[] = {
         {"name", 0, BH_OPT_STR, &r.name, "REGEX", "only workloads whose TESTCASE/WORKLOAD matches"},
         {"labels", 0, BH_OPT_STR, &r.labels, "FILTER",
@@ -254,46 +297,42 @@ static int perf(int argc, char **argv)
          "pipeline: what the scheduler keeps of every decision meanwhile"},
         {"config", 0, BH_OPT_STR, &r.o.config, "FILE",
          "scheduler configuration where a test case names none"},
-        {"pace", 0, BH_OPT_FLOAT, &r.o.pace, "PODS", "attempts in a second of made-up time"},
+        {"pace", 0, BH_OPT_FLOAT, &r.o.pace, "PODS",
+         "engine: attempts in a second of made-up time"},
         {"time-limit", 0, BH_OPT_DURATION_NS, &r.o.limit_ns, "DURATION",
-         "real time that one workload may take"},
-        {"tie-break", 0, BH_OPT_STR, &r.tie_break, "random|first", "among nodes of equal score"},
-        {"seed", 0, BH_OPT_INT, &r.seed, "N", "of random ties"},
+         "real time that one workload's operations may take"},
+        {"tie-break", 0, BH_OPT_STR, &r.tie_break, "random|first",
+         "engine: among nodes of equal score"},
+        {"seed", 0, BH_OPT_INT, &r.seed, "N", "engine: of random ties"},
+        {"clock", 0, BH_OPT_STR, &r.clock, "wall|cpu",
+         "engine: what decisions are timed by; cpu (of the process) for a machine that is busy"},
         {"verify", 0, BH_OPT_BOOL, &r.o.verify, NULL,
-         "decide on both paths of the engine and stop at a difference (times mean nothing then)"},
+         "engine: decide on both paths and stop at a difference (times mean nothing then)"},
         {"output", 'o', BH_OPT_STR, &r.output, "table|wide|json",
          "table, with each process's memory, or upstream's data items"},
         {"data-items-dir", 0, BH_OPT_STR, &r.items_dir, "DIR",
          "also write the data items of each FILE there, named as upstream names them"},
         {0}};
+    bool given[BH_ARRAY_LEN(table)] = {false};
     struct bh_opt_list paths = {0};
     struct bh_err err = {0};
-    int rc = bh_opt_parse(table, &usage, argc, argv, &paths, &err), status;
+    int rc = bh_opt_parse_given(table, &usage, argc, argv, &paths, given, &err), status;
 
     if (rc > 0)
         return BH_EXIT_OK;
     if (rc == 0 && !paths.n)
         rc = bh_err_set(&err, -EINVAL, "FILE is missing");
     if (rc == 0)
+        rc = check_mode(&r, table, given, &err);
+    if (rc == 0)
         rc = check_flags(&r, &err);
     if (rc < 0) {
         free(paths.v);
         return bh_cli_usage_error(usage.program, &err);
     }
-    bh_progress_init(&r.progress);
-    bh_bench_report_init(&r.report);
-    if (load(&r, &paths, &err) < 0) {
-        fprintf(stderr, "%s: %s\n", usage.program, err.msg);
-        status = BH_EXIT_FAIL;
-    } else {
-        status = finish(&r, run_all(&r));
-    }
-    for (size_t i = 0; i < r.n_files; i++)
-        bh_bench_file_free(r.files[i]);
-    free(r.files);
+    status = measure(&r, &paths);
     if (r.has_regex)
         regfree(&r.regex);
-    bh_bench_report_fini(&r.report);
     free(paths.v);
     return status;
 }

@@ -161,9 +161,9 @@ enum bh_bench_process { /* whose CPU time is told apart */
 struct bh_bench_row {   /* of the table */
     const char *name;   /* CASE/WORKLOAD */
     const char *failed; /* why, NULL = it ran */
-    uint64_t pods, attempts, failures;
+    uint64_t pods, attempts;
     double pods_per_s, threshold;
-    bool measured, missed;
+    bool measured, compared, missed; /* compared: a number was there for the threshold */
     /* engine */
     uint64_t fast, reference;
     double p50_us, p99_us, max_us, engine_s, cpu_s;
@@ -217,6 +217,7 @@ struct bh_bench_new { /* an object to create */
     const char *ns; /* "" = none */
     struct bh_str json;
     bool may_exist;  /* it being there already is no error */
+    bool may_refuse; /* a refusal that comes after the call's end is told in a note only */
     char **ret_name; /* gets the name, to be freed, before create returns; may be NULL */
 };
 struct bh_bench_seen { /* an object that is listed; valid during the call */
@@ -306,11 +307,12 @@ struct bh_bench_background { /* goes on until the workload ends */
 struct bh_bench_options {
     const struct bh_bench_driver *driver;
     const char *config; /* where the workload names none; NULL = defaults */
-    int64_t limit_ns;   /* of real time, for a workload */
+    int64_t limit_ns;   /* of real time, for a workload's operations */
     /* engine */
     enum bh_tie_break tie_break;
     uint64_t seed;
     bool verify;
+    bool cpu;    /* the scheduler's work is timed by CPU time, not by the wall clock */
     double pace; /* attempts a second */
     /* pipeline */
     int64_t binders;
@@ -326,7 +328,7 @@ struct bh_bench_world {
     struct bh_arena arena; /* of the object at hand; whoever begins one resets it */
     struct bh_buf text;    /* the same */
     struct bh_rand rand;   /* of names and nodes that this side draws */
-    uint64_t began_ns;     /* real */
+    uint64_t began_ns;     /* real, of the first operation; 0 = not yet */
     uint64_t attempts, bound;
     struct bh_map namespaces; /* struct bh_bench_namespace by name */
     struct bh_map drawn;      /* names of nodes that this side drew */

@@ -187,7 +187,9 @@ static void on_done(void *arg, const struct bh_burst_reply *r)
             start(c);
             return;
         }
-        if (r->code != 409 || !c->q.may_exist)
+        if (c->q.may_refuse && !p->n_refusals++)
+            (void)bh_bench_refused(&c->q, r->code, r->body, &p->refusal);
+        if (!c->q.may_refuse && (r->code != 409 || !c->q.may_exist))
             keep_trouble(p, bh_bench_refused(&c->q, r->code, r->body, &why), &why);
     }
     call_end(c);
@@ -409,8 +411,11 @@ static int watch_pods(struct bh_bench_world *w, struct bh_err *err)
     int rc = 0;
 
     (void)bh_api_start(p->api.client, &call);
-    while (rc >= 0 && !p->watching)
+    for (uint64_t end = bh_mono_ns() + ASK_NS; rc >= 0 && !p->watching;) {
         rc = bh_bench_pump(w, err);
+        if (rc >= 0 && !p->watching && bh_mono_ns() > end)
+            rc = bh_err_set(err, -ETIMEDOUT, "watching pods: no answer");
+    }
     return rc;
 }
 

@@ -368,6 +368,7 @@ static int open_engine(struct bh_bench_world *w, struct bh_err *err)
                                         .seed = w->o->seed,
                                         .verify = w->o->verify,
                                         .start_ns = bh_wall_ns(),
+                                        .timer = w->o->cpu ? bh_bench_cpu_ns : NULL,
                                         .commit = on_commit,
                                         .tried = on_tried,
                                         .arg = w};

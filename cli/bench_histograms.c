@@ -242,22 +242,18 @@ void bh_bench_put_histograms(struct bh_bench_report *r, const struct bh_json *co
     bh_arena_fini(&x.arena);
 }
 
-static double sum_of(const char *text, const char *counter)
+double bh_bench_sum(const char *text, const char *counter, const char *label)
 {
-    size_t n = strlen(counter);
+    size_t n = strlen(counter), n_label = strlen(label);
     struct bh_str key;
     double v, sum = 0;
 
     for (const char *p = text, *end; *p; p = *end ? end + 1 : end) {
         end = strchrnul(p, '\n');
         if (split_line(p, (size_t)(end - p), &key, &v) && key.n >= n &&
-            memcmp(key.p, counter, n) == 0 && (key.n == n || key.p[n] == '{'))
+            memcmp(key.p, counter, n) == 0 && (key.n == n || key.p[n] == '{') &&
+            memmem(key.p, key.n, label, n_label))
             sum += v;
     }
     return sum;
-}
-
-double bh_bench_growth(const char *before, const char *after, const char *counter)
-{
-    return sum_of(after, counter) - sum_of(before, counter);
 }

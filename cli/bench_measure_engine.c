@@ -120,8 +120,6 @@ void bh_bench_collect_engine(struct bh_bench_world *w, const char *name, struct 
     row->attempts = e->n_attempts;
     row->fast = now.fast_cycles - e->began.fast_cycles;
     row->reference = now.reference_cycles - e->began.reference_cycles;
-    for (size_t i = 0; i < e->n_attempts; i++)
-        row->failures += e->tries[i].result != BH_BENCH_SCHEDULED;
     row->engine_s = (double)engine_ns / 1e9;
     row->cpu_s = (double)(bh_bench_cpu_ns() - e->began_cpu_ns) / 1e9;
     throughput(r, &w->window, engine_ns, name, row);

@@ -5,9 +5,10 @@
  * PODS/S is pods by the real time from the window's begin (before the first creation) to the last
  * pod that got a node. SchedulingThroughput samples as upstream does, with one difference: the tick
  * is a twentieth of that time, at most upstream's 1 s, as a run of one second has no sample
- * otherwise; pods that come in one moment count with PODS/S. CPU time is user and system time of
- * each process inside of the window; memory is resident, that of the scheduler under upstream's
- * names (the Go heap there).
+ * otherwise (so the last tick is at its end; with ticks of 1 s what comes after the last whole one
+ * is in no sample, as at upstream); pods that come in one moment count with PODS/S. CPU time is
+ * user and system time of each process inside of the window; memory is resident, that of the
+ * scheduler under upstream's names (the Go heap there).
  */
 #include "cli/bench_pipeline.h"
 
@@ -15,7 +16,8 @@
 
 #define ATTEMPTS     "scheduler_schedule_attempts_total"
 #define ATTEMPT_ENDS "scheduler_scheduling_attempt_duration_seconds_count"
-#define READS        20u
+#define SCHEDULED    "result=\"scheduled\""
+#define READS        100u /* 10 ms apart */
 #define SECOND_NS    UINT64_C(1000000000)
 #define TICK_MIN_NS  UINT64_C(100000)
 #define TICKS        20u
@@ -68,12 +70,28 @@ void bh_bench_look_at_memory(struct bh_bench_world *w)
         see_memory(p);
 }
 
+/* The scheduler's metrics. It hears of a binding after the watch does, and counts it a moment
+ * later: it gets that moment, lest one window's attempts are another's. */
+static bool read_metrics(struct bh_bench_world *w, struct bh_buf *text)
+{
+    struct bh_bench_pipeline *p = w->d;
+    int code, rc = -1;
+
+    for (unsigned i = 0; i < READS; i++) {
+        rc = bh_bench_ask_scheduler(p, "/metrics", &code, text, NULL);
+        if (rc < 0 || (bh_bench_sum(bh_buf_str(text), ATTEMPTS, SCHEDULED) >= (double)w->bound &&
+                       bh_bench_sum(bh_buf_str(text), ATTEMPT_ENDS, SCHEDULED) >= (double)w->bound))
+            break;
+        (void)bh_up_pump(p->up);
+    }
+    return rc >= 0;
+}
+
 void bh_bench_begin_pipeline(struct bh_bench_world *w)
 {
     struct bh_bench_pipeline *p = w->d;
-    int code;
 
-    if (bh_bench_ask_scheduler(p, "/metrics", &code, &p->before, NULL) < 0)
+    if (!read_metrics(w, &p->before))
         bh_buf_reset(&p->before);
     memset(p->memory, 0, sizeof p->memory);
     see_memory(p);
@@ -105,16 +123,28 @@ static void put_process(struct bh_bench_world *w, const char *name, unsigned i, 
 /* ---- rates -------------------------------------------------------------------------------------
  */
 
-/* Upstream's samples of n times, at ticks from the window's begin on: the first tick that saw a pod
- * only starts the clock, a tick without a new pod adds its time to the next one's and repeats that
- * one's rate. Returns how many. */
-static size_t sample(const struct bh_bench_window *x, uint64_t tick, uint64_t end_ns, double *out,
-                     size_t cap)
+static uint64_t end_of(const struct bh_bench_window *x)
 {
-    uint64_t last_ns = 0;
-    size_t seen = 0, last = 0, skipped = 0, n = 0;
+    return x->n_bound ? x->bound_ns[x->n_bound - 1] : 0;
+}
 
-    for (uint64_t at = tick; at <= end_ns + tick; at += tick) {
+size_t bh_bench_ticks(const struct bh_bench_window *x)
+{
+    uint64_t end = end_of(x);
+
+    if (end >= TICKS * SECOND_NS)
+        return (size_t)(end / SECOND_NS);
+    return (size_t)BH_MIN(end / TICK_MIN_NS, (uint64_t)TICKS);
+}
+
+size_t bh_bench_sample(const struct bh_bench_window *x, double *out)
+{
+    uint64_t end = end_of(x), last_ns = 0;
+    size_t seen = 0, last = 0, skipped = 0, n = 0, ticks = bh_bench_ticks(x);
+
+    for (size_t k = 1; k <= ticks; k++) {
+        /* not k times a rounded tick: the last one would come before the last pod */
+        uint64_t at = end < TICKS * SECOND_NS ? end * k / ticks : k * SECOND_NS;
         while (seen < x->n_bound && x->bound_ns[seen] <= at)
             seen++;
         if (!seen)
@@ -123,7 +153,7 @@ static size_t sample(const struct bh_bench_window *x, uint64_t tick, uint64_t en
             skipped++;
             continue;
         }
-        for (size_t i = 0; last && i <= skipped && n < cap; i++)
+        for (size_t i = 0; last && i <= skipped; i++)
             out[n++] = (double)(seen - last) * 1e9 / (double)(at - last_ns);
         last = seen;
         last_ns = at;
@@ -135,12 +165,10 @@ static size_t sample(const struct bh_bench_window *x, uint64_t tick, uint64_t en
 static void throughput(struct bh_bench_report *r, const struct bh_bench_window *x, const char *name,
                        struct bh_bench_row *row)
 {
-    uint64_t end = x->n_bound ? x->bound_ns[x->n_bound - 1] : 0;
-    uint64_t tick = BH_MIN(BH_MAX(end / TICKS, TICK_MIN_NS), SECOND_NS);
-    size_t cap = (size_t)(end / tick) + 2, n;
-    double *rates = bh_calloc(cap, sizeof *rates), sum = 0;
+    uint64_t end = end_of(x);
+    double *rates = bh_calloc(bh_bench_ticks(x) + 1, sizeof *rates), sum = 0;
+    size_t n = bh_bench_sample(x, rates);
 
-    n = x->n_bound ? sample(x, tick, end, rates, cap) : 0;
     for (size_t i = 0; i < n; i++)
         sum += rates[i];
     row->seconds = (double)end / 1e9;
@@ -157,22 +185,6 @@ static void throughput(struct bh_bench_report *r, const struct bh_bench_window *
         bh_bench_put(bh_bench_item(r, "berth_throughput", "pods/s", name), "Average",
                      row->pods_per_s);
     free(rates);
-}
-
-/* The scheduler hears of a binding after the watch does: its last attempts get a moment to end. */
-static bool read_after(struct bh_bench_pipeline *p, struct bh_buf *after)
-{
-    const char *before = bh_buf_str(&p->before);
-    int code, rc = -1;
-
-    for (unsigned i = 0; i < READS; i++) {
-        rc = bh_bench_ask_scheduler(p, "/metrics", &code, after, NULL);
-        if (rc < 0 || bh_bench_growth(before, bh_buf_str(after), ATTEMPT_ENDS) >=
-                          bh_bench_growth(before, bh_buf_str(after), ATTEMPTS))
-            break;
-        (void)bh_up_pump(p->up);
-    }
-    return rc >= 0;
 }
 
 void bh_bench_collect_pipeline(struct bh_bench_world *w, const char *name, struct bh_bench_row *row)
@@ -193,10 +205,11 @@ void bh_bench_collect_pipeline(struct bh_bench_world *w, const char *name, struc
     struct bh_bench_item *it = bh_bench_item(r, "berth_cpu_per_pod", "us", name);
     bh_bench_item_label(r, it, "process", "all");
     bh_bench_put(it, "Average", us);
-    if (!p->up->stopping && p->trouble_rc != -ECHILD && read_after(p, &after)) {
+    if (!p->up->stopping && p->trouble_rc != -ECHILD && read_metrics(w, &after)) {
         const char *before = bh_buf_str(&p->before), *now = bh_buf_str(&after);
         bh_bench_put_histograms(r, w->target->test_case->collectors, before, now, name);
-        row->attempts = (uint64_t)BH_MAX(bh_bench_growth(before, now, ATTEMPTS), 0);
+        double attempts = bh_bench_sum(now, ATTEMPTS, "") - bh_bench_sum(before, ATTEMPTS, "");
+        row->attempts = (uint64_t)BH_MAX(attempts, 0);
     }
     bh_buf_fini(&after);
     for (unsigned i = 0; i < p->up->n; i++)

@@ -105,8 +105,11 @@ static void churn_create(struct bh_bench_world *w, struct bh_bench_background *b
     const char *in = t->type->flags & BH_SIM_NAMESPACED ? ns : "";
     char *name = NULL;
     struct bh_err err = {0};
-    const struct bh_bench_new o = {
-        .type = t->type, .ns = in, .json = bh_str_c(t->json), .ret_name = slot ? &name : NULL};
+    const struct bh_bench_new o = {.type = t->type,
+                                   .ns = in,
+                                   .json = bh_str_c(t->json),
+                                   .may_refuse = true,
+                                   .ret_name = slot ? &name : NULL};
     int rc = w->driver->create(w, &o, &err);
 
     if (rc < 0)

@@ -117,7 +117,11 @@ void bh_bench_write_json(const struct bh_bench_report *r, struct bh_buf *out)
 
 static const char *verdict(const struct bh_bench_row *row)
 {
-    return row->missed ? "MISSED" : row->threshold > 0 ? "ok" : "-";
+    if (row->missed)
+        return "MISSED";
+    if (row->compared)
+        return "ok";
+    return row->threshold > 0 ? "not compared" : "-";
 }
 
 static double percent(uint64_t part, uint64_t all)

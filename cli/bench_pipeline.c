@@ -28,6 +28,7 @@ static int post(struct bh_bench_world *w, const struct bh_bench_new *o, const ch
                                        .content_type = JSON,
                                        .body = o->json,
                                        .may_exist = o->may_exist,
+                                       .may_refuse = o->may_refuse,
                                        .redraw = true};
     struct bh_buf body = {0};
     struct bh_json *made;
@@ -309,6 +310,9 @@ static void close_pipeline(struct bh_bench_world *w)
 {
     struct bh_bench_pipeline *p = w->d;
 
+    if (p->n_refusals)
+        bh_bench_note(w->report, w->target->name, "churn: %u writes were refused, the first: %s",
+                      p->n_refusals, p->refusal.msg);
     if (p->up) {
         bh_bench_client_close(w);
         bh_up_stop(p->up);

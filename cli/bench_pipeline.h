@@ -29,6 +29,8 @@ struct bh_bench_pipeline {
     size_t in_flight;
     struct bh_err trouble; /* first refusal, or what happened to the cluster */
     int trouble_rc;
+    struct bh_err refusal; /* the first one that may be, of so many */
+    uint32_t n_refusals;
     int64_t list_ns; /* what the last LIST took */
     /* the watch */
     struct bh_cluster api;
@@ -57,9 +59,10 @@ int bh_bench_client_flush(struct bh_bench_world *w, struct bh_err *err);
 struct bh_bench_request {
     const char *method, *path, *content_type;
     struct bh_str body;
-    bool may_exist; /* 409 is no error */
-    bool may_fail;  /* nobody asks what came of it */
-    bool redraw;    /* 409: sent again when the server draws the name */
+    bool may_exist;  /* 409 is no error */
+    bool may_fail;   /* nobody asks what came of it */
+    bool may_refuse; /* a refusal is told in a note only */
+    bool redraw;     /* 409: sent again when the server draws the name */
 };
 /* Goes out with the loop's next turn; waits while there are too many on the wire. */
 int bh_bench_send(struct bh_bench_world *w, const struct bh_bench_request *q, struct bh_err *err);
@@ -88,10 +91,15 @@ void bh_bench_begin_pipeline(struct bh_bench_world *w);
 void bh_bench_look_at_memory(struct bh_bench_world *w); /* twice a second */
 void bh_bench_collect_pipeline(struct bh_bench_world *w, const char *name,
                                struct bh_bench_row *row);
+size_t bh_bench_ticks(const struct bh_bench_window *x); /* how many samples there are at most */
+/* Upstream's samples, pods a second, at ticks from the window's begin on: the first tick that saw a
+ * pod only starts the clock, a tick without a new pod adds its time to the next one's and repeats
+ * that one's rate. Returns how many; out: room for bh_bench_ticks(). */
+size_t bh_bench_sample(const struct bh_bench_window *x, double *out);
 /* bench_histograms.c: items of metricsCollectorConfig (NULL = upstream's default list) from what
  * the scheduler's metrics grew by. */
 void bh_bench_put_histograms(struct bh_bench_report *r, const struct bh_json *collectors,
                              const char *before, const char *after, const char *name);
-/* What a counter grew by, over all its labels. */
-double bh_bench_growth(const char *before, const char *after, const char *counter);
+/* A counter's sum over all series with this text in their labels, "" = all. */
+double bh_bench_sum(const char *text, const char *counter, const char *label);
 #endif

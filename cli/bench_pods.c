@@ -4,7 +4,7 @@
  *
  * Upstream: test/integration/scheduler_perf/{operations,executor,scheduler_perf}.go; differences:
  * in engine mode all pods of an operation are there before the first of them is tried; waiting ends
- * with the event (pipeline mode: at most 10 ms after it), not with a poll once a second.
+ * with the event (pipeline mode: at most 5 ms after it), not with a poll once a second.
  */
 #include <errno.h>
 #include <inttypes.h>

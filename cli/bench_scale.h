@@ -90,8 +90,8 @@ struct bh_scale_scheduler {
     double first_ms;               /* the first decision */
     double node_bytes, pod_bytes;  /* private memory */
     double rss_mb, rss_end_mb;     /* after the attaching, at the end */
-    double warm_s, template_ms;    /* each template twice; the first sight of one, on the average */
-    uint64_t decided, nowhere, fast, rescored, misses;
+    double template_ms;            /* the first sight of one, on the average */
+    uint64_t nowhere, fast, rescored, misses;
     double decide_s, follow_s; /* decisions; changes of the log into the engine */
     double per_s;              /* decisions, following included */
     struct bh_scale_latency all, kind[BH_SCALE_KINDS];

@@ -27,7 +27,6 @@ struct part {
     struct bh_rand rand;
     int peer;
     uint32_t nodes, next_pod, oldest_pod; /* the living ones: oldest_pod to next_pod */
-    uint64_t events;
     double follow_s;
     uint32_t n; /* measured decisions */
     float *us;  /* of each */
@@ -48,10 +47,8 @@ static double now_s(const struct bh_scale_options *o)
 
 static void on_event(void *arg, const struct bh_cluster_event *ev)
 {
-    struct part *p = arg;
-
+    (void)arg;
     (void)ev; /* the queue's part */
-    p->events++;
 }
 
 static int follow(struct part *p, uint64_t pos, struct bh_err *err)
@@ -72,8 +69,10 @@ static int attach(struct part *p, struct bh_err *err)
     double cpu = bh_scale_cpu_s(), start = bh_scale_anon_bytes(), nodes = 0;
     uint32_t pods = bh_scale_initial_pods(p->o, p->nodes);
 
-    do {
-        if (!bh_intake_follow(&p->in, FOLLOW_EVENTS) && !p->in.snapshot_ready)
+    do { /* no pods in the turn that takes the last node: they are counted apart */
+        uint32_t missing = p->nodes - BH_MIN(bh_engine_node_count(p->e), p->nodes);
+        unsigned max = missing ? BH_MIN(missing, FOLLOW_EVENTS) : FOLLOW_EVENTS;
+        if (!bh_intake_follow(&p->in, max) && !p->in.snapshot_ready)
             return bh_err_set(err, -EIO, "cannot attach: %s", p->in.snapshot_trouble);
         if (!nodes && bh_engine_node_count(p->e) == p->nodes)
             nodes = bh_scale_anon_bytes();
@@ -153,7 +152,6 @@ static double one(struct part *p, uint32_t tmpl, struct bh_err *err)
 static int warm(struct part *p, struct bh_err *err)
 {
     uint32_t n = bh_scale_templates(p->objects);
-    double sum = 0;
 
     for (uint32_t i = 0; i < 2 * n; i++) {
         double us = one(p, i % n, err);
@@ -161,7 +159,6 @@ static int warm(struct part *p, struct bh_err *err)
             return -EIO;
         if (i == 0)
             p->r.first_ms = us / 1e3;
-        sum += us;
         p->r.template_ms += i < n ? us / 1e3 / n : 0;
         if (p->n_orders >= 2 * BATCH - 1 || i + 1 == 2 * n) {
             int rc = settle(p, err);
@@ -169,7 +166,6 @@ static int warm(struct part *p, struct bh_err *err)
                 return rc;
         }
     }
-    p->r.warm_s = sum / 1e6;
     return 0;
 }
 
@@ -196,7 +192,6 @@ static int measure(struct part *p, struct bh_err *err)
         }
     }
     bh_engine_stats(p->e, &after);
-    p->r.decided = p->n - p->nowhere;
     p->r.nowhere = p->nowhere;
     p->r.fast = after.fast_cycles - before.fast_cycles;
     p->r.rescored = after.nodes_rescored - before.nodes_rescored;

@@ -5,6 +5,7 @@
 #include "cli/bench_scale.h"
 
 #include <inttypes.h>
+#include <math.h>
 
 #include "scheduler/explain/grid.h"
 #include "simulator/scenario/result.h"
@@ -119,11 +120,12 @@ void bh_scale_table(const struct bh_scale_options *o, const struct bh_scale_resu
 /* ---- JSON --------------------------------------------------------------------------------------
  */
 
+/* Whole, or to a thousandth; never with an exponent. */
 static struct bh_json *number(struct bh_arena *a, double v)
 {
     struct bh_json *n = bh_json_new(a, BH_JSON_NUMBER);
 
-    n->s = bh_str_c(bh_arena_printf(a, "%.6g", v));
+    n->s = bh_str_c(bh_arena_printf(a, "%.*f", v == floor(v) ? 0 : 3, v));
     return n;
 }
 

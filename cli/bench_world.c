@@ -86,7 +86,7 @@ int bh_bench_alive(struct bh_bench_world *w, struct bh_err *err)
     if (w->total)
         bh_progress_draw(w->progress, w->done, w->total, "%s: %s %zu of %zu", w->target->name,
                          w->step ? w->step->op->name : "", w->done, w->total);
-    if (bh_mono_ns() - w->began_ns > (uint64_t)w->o->limit_ns)
+    if (w->began_ns && bh_mono_ns() - w->began_ns > (uint64_t)w->o->limit_ns)
         return bh_err_set(err, -ETIMEDOUT, "it took longer than %.0f s (--time-limit)",
                           (double)w->o->limit_ns / 1e9);
     return 0;
@@ -226,15 +226,13 @@ int bh_bench_world_init(struct bh_bench_world *w, const struct bh_bench_options 
                         const struct bh_bench_target *t, struct bh_bench_report *r,
                         struct bh_progress *p, struct bh_err *err)
 {
-    *w = (struct bh_bench_world){.o = o,
-                                 .driver = o->driver,
-                                 .target = t,
-                                 .report = r,
-                                 .progress = p,
-                                 .began_ns = bh_mono_ns()};
+    *w = (struct bh_bench_world){
+        .o = o, .driver = o->driver, .target = t, .report = r, .progress = p};
     bh_arena_init(&w->arena, 0);
     bh_rand_seed(&w->rand, o->seed);
-    return w->driver->open(w, err);
+    int rc = w->driver->open(w, err);
+    w->began_ns = bh_mono_ns(); /* a start has limits of its own */
+    return rc;
 }
 
 static void background_free(struct bh_bench_background *b)

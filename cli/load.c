@@ -9,6 +9,7 @@
  */
 #include "cli/load.h"
 #include "common/api/reflector.h"
+#include "common/base/key.h"
 #include "common/base/loop.h"
 #include "common/base/map.h"
 #include "common/http/burst.h"
@@ -193,19 +194,6 @@ static void fill(struct load *l)
 /* ---- watching ----------------------------------------------------------------------------------
  */
 
-/* "namespace/name"; 0 = longer than any real one. */
-static size_t pod_key(char out[static KEY_MAX], const char *ns, const char *name)
-{
-    size_t a = strlen(ns), b = strlen(name);
-
-    if (a + 1 + b >= KEY_MAX)
-        return 0;
-    memcpy(out, ns, a);
-    out[a] = '/';
-    memcpy(out + a + 1, name, b);
-    return a + 1 + b;
-}
-
 static void set_state(struct load *l, struct tracked *t, enum state s)
 {
     uint64_t now = bh_mono_ns();
@@ -236,7 +224,7 @@ static void on_pod(void *arg, const struct bh_kind_info *k, const struct bh_refl
     (void)k;
     if (ev->type == BH_WATCH_DELETED || !p || !p->spec)
         return;
-    size_t n = pod_key(key, ev->ns, ev->name);
+    size_t n = bh_key_pair(key, sizeof(key), ev->ns, ev->name);
     t = n ? bh_map_get(&l->by_name, key, n) : NULL;
     if (!t)
         return;
@@ -500,7 +488,7 @@ static int open_cluster(struct load *l, const struct arguments *a, struct bh_api
     l->tracked = bh_calloc(BH_MAX(l->set.n_pods, (size_t)1), sizeof(*l->tracked));
     for (size_t i = 0; i < l->set.n_pods; i++) {
         char key[KEY_MAX];
-        size_t n = pod_key(key, l->set.pods[i].namespace_, l->set.pods[i].name);
+        size_t n = bh_key_pair(key, sizeof(key), l->set.pods[i].namespace_, l->set.pods[i].name);
         if (n)
             (void)bh_map_put(&l->by_name, key, n, &l->tracked[i]);
     }

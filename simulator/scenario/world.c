@@ -144,9 +144,9 @@ static int take(struct bh_world *w, struct bh_world_commit *c, const struct bh_k
         rc = bh_json_to_pb(&w->decoded, k->desc, tree, &m, NULL, err);
     if (rc < 0)
         return rc;
-    uint64_t began = bh_mono_ns(), allocated = bh_allocations;
+    uint64_t began = w->o.timer(), allocated = bh_allocations;
     rc = bh_world_take(w, c, k, m, err);
-    w->intake_ns += bh_mono_ns() - began;
+    w->intake_ns += w->o.timer() - began;
     w->changes++;
     w->change_allocations += bh_allocations - allocated;
     return rc;
@@ -331,7 +331,7 @@ static void evict(struct bh_world *w, struct evicted *v, uint32_t n)
 static void ended(struct bh_world *w, const struct bh_pod_rec *pod, const struct bh_decision *d,
                   bh_sym node, uint64_t began)
 {
-    const struct bh_world_try t = {pod, d, node, bh_mono_ns() - began};
+    const struct bh_world_try t = {pod, d, node, w->o.timer() - began};
 
     w->decide_ns += t.took_ns;
     if (w->o.tried)
@@ -405,7 +405,7 @@ static void attempt(struct bh_world *w, struct bh_queued_pod *q, uint64_t began)
 
     if (p->pod->flags & BH_POD_TERMINATING) { /* as upstream: skipped */
         bh_queue_done(w->queue, uid);
-        w->decide_ns += bh_mono_ns() - began;
+        w->decide_ns += w->o.timer() - began;
         return;
     }
     uint64_t allocated = bh_allocations;
@@ -429,23 +429,23 @@ static void attempt(struct bh_world *w, struct bh_queued_pod *q, uint64_t began)
 
 bool bh_world_attempt(struct bh_world *w)
 {
-    uint64_t began = bh_mono_ns();
+    uint64_t began = w->o.timer();
     struct bh_queued_pod *q = bh_queue_pop(w->queue, w->now_ns);
 
     if (q)
         attempt(w, q, began);
     else
-        w->decide_ns += bh_mono_ns() - began;
+        w->decide_ns += w->o.timer() - began;
     return q;
 }
 
 int64_t bh_world_queue_due(struct bh_world *w)
 {
-    uint64_t began = bh_mono_ns();
+    uint64_t began = w->o.timer();
     int64_t wait = bh_queue_tick(w->queue, w->now_ns);
     struct bh_queue_stats q;
 
-    w->intake_ns += bh_mono_ns() - began;
+    w->intake_ns += w->o.timer() - began;
     bh_queue_stats(w->queue, &q);
     if (q.active) /* their back-off was over */
         return w->now_ns;
@@ -477,6 +477,8 @@ static void take_present(struct bh_world *w)
 int bh_world_init(struct bh_world *w, const struct bh_world_options *o, struct bh_err *err)
 {
     *w = (struct bh_world){.o = *o, .now_ns = o->start_ns};
+    if (!o->timer)
+        w->o.timer = bh_mono_ns;
     uv_loop_init(&w->loop);
     bh_arena_init(&w->decoded, 0);
     if (o->config->n_extenders)

@@ -35,7 +35,7 @@ struct bh_world_try { /* an attempt that ended; valid during the call */
     const struct bh_pod_rec *pod;
     const struct bh_decision *failed; /* NULL: the pod goes to node */
     bh_sym node;
-    uint64_t took_ns; /* real time in the scheduler's library */
+    uint64_t took_ns; /* time in the scheduler's library, by the options' timer */
 };
 struct bh_world_options {
     const struct bh_sched_config *config; /* borrowed; no extenders */
@@ -45,6 +45,8 @@ struct bh_world_options {
     bool controllers; /* of the store; claims are written there then, not only into the engine */
     int64_t kubelet_delay_ns;
     int64_t start_ns; /* unix time at which the clock begins */
+    /* What the scheduler's library is timed by; NULL = bh_mono_ns. */
+    uint64_t (*timer)(void);
     /* May be NULL. Neither may call the world. */
     void (*commit)(void *arg, const struct bh_world_commit *c);
     void (*tried)(void *arg, const struct bh_world_try *t);
@@ -62,8 +64,9 @@ struct bh_world {
     int trouble_rc;
     int64_t now_ns;
     int64_t arrived_ns; /* of the last pod that entered the queue */
-    /* Real time spent in the scheduler's library: deciding (from the pop to Permit, and putting
-     * back what was rejected), and taking in changes (records, shapes, cache, queue, hints). */
+    /* Time spent in the scheduler's library, by the options' timer: deciding (from the pop to
+     * Permit, and putting back what was rejected), and taking in changes (records, shapes, cache,
+     * queue, hints). */
     uint64_t decide_ns, intake_ns;
     /* How often, and the allocations that it took: from the pod to its node (without the queue),
      * and per change. */

@@ -15,6 +15,7 @@ both() { "$@" 2>&1 || true; }
 
 check "all short ones run: status 0" status 0 p --labels short
 check "both paths of the engine agree" status 0 p --labels short --verify
+check "no threshold counts then" status 0 p --labels slow --verify
 expect "a row: 40 pods, 40 attempts" '^Basic/4Nodes +40 +40 +[0-9]+ .* ok$' p --labels short
 expect "an event helps pods that were rejected" '^Events/2Nodes +4 +8 ' p --labels short
 expect "steady state goes on" '^Churn/steady +[1-9][0-9][0-9]+ ' p --labels short
@@ -24,6 +25,12 @@ check "a missed threshold: status 1" status 1 p --labels slow
 expect "a missed threshold is named" 'Basic/missed/namespace-1: expected "SchedulingThroughput" "Average" to be higher: got' \
     both p --labels slow
 expect "a gate that has no effect is named" 'note: feature gate SchedulerQueueingHints=false has no effect' both p --labels gate
+p --labels refused >"$work/refused" 2>&1
+check "churn whose writes are refused ends nothing: status 0" test $? -eq 0
+expect "... and the row is complete, its threshold without a number" '^Refused/churn +5 +5 .* not compared$' cat "$work/refused"
+expect "... that is told" 'note: threshold of scheduler_nothing Average: not compared' cat "$work/refused"
+expect "... and the refusals" 'note: churn: .*pod-named.yaml: pods "only" already exists \(Refused/churn and 1 more\)' cat "$work/refused"
+expect "times in CPU time" '^Basic/4Nodes +40 +40 +[1-9]' p --labels short --clock cpu
 check "pods that fit nowhere: status 1" status 1 p --labels full
 expect "pods that fit nowhere are counted" 'Basic/full: op 1 \(createPods\): namespace namespace-1: 40 of 41 pods have a node: ' \
     both p --labels full
@@ -32,4 +39,7 @@ check "data items go into a folder" p --labels short --data-items-dir "$work/ite
 expect "named as upstream's" '^BenchmarkPerfScheduling_benchmark_bench_20.*Z.json$' ls "$work/items"
 check "no file: status 2" status 2 "$BERTH_BIN/berth" bench perf
 check "a wrong flag: status 2" status 2 p --mode cluster
+check "a flag of the other mode: status 2" status 2 p --mode pipeline --verify
+expect "... is named" '^berth bench perf: --verify is of --mode engine and has no effect in pipeline$' both p --mode pipeline --verify
+check "... the other way round: status 2" status 2 p --binders 2
 check "a file that is not there: status 1" status 1 "$BERTH_BIN/berth" bench perf "$work/none.yaml"

@@ -6,6 +6,7 @@ BERTH_BIN=$(cd "$BERTH_BIN" && pwd)
 SCALE=${BH_TEST_TIMEOUT_SCALE:-1}
 passed=0 failed=0 skipped=0
 work=$(mktemp -d)
+export BERTH_TEST=$work # whose a process is
 up_pid=
 also_stop= # one more process of the test
 
@@ -57,30 +58,23 @@ start_up() { # flags of berth up
     export KUBECONFIG
     run=$(awk '/^  logs/ {print $2; exit}' "$work/up.out")
     run=${run%/\*.log}
+    note_shm
     ok "berth up starts"
 }
-# Shared memory of berths whose runtime directory is ours: names are a hash of it, so look for new ones and
-# leave out those that other tests made meanwhile and that are still in use.
-our_shm() { find /dev/shm -maxdepth 1 -name 'berth-*' -printf '%f\n' | sort; }
-same_shm() { # before
-    local f try
-    for f in $(comm -13 <(printf '%s\n' "$1") <(our_shm)); do
-        # Another test's that is just being made or taken away is nobody's for a moment.
-        for try in 1 2 3 4 5 6; do
-            [ -e "/dev/shm/$f" ] && ! in_use "/dev/shm/$f" || continue 2
-            sleep 0.3
-        done
-        echo "left: $f after $try looks"
-        return 1
-    done
-    echo same
+# Shared memory of this test's own processes; others run beside it and come and go. Names are a hash of the
+# runtime directory, so who has it mapped says whose it is, and the environment whose process that is.
+note_shm() { # remembers what is mapped now; fails when nothing is
+    local p
+    for p in $(pgrep -f berth); do
+        grep -qzxF "BERTH_TEST=$work" "/proc/$p/environ" || continue
+        grep -oE '/dev/shm/berth-[0-9a-f]{16}' "/proc/$p/maps" | tee -a "$work/shm"
+    done 2>/dev/null | grep -q .
 }
-in_use() { # some process has it open or mapped
-    local m
-    for m in /proc/[0-9]*/maps; do
-        grep -qF "$1" "$m" 2>/dev/null && return 0
-    done
-    find /proc/[0-9]*/fd -lname "$1" 2>/dev/null | grep -q .
+no_shm() { # of what was noted nothing is left
+    local f left=
+    [ -s "$work/shm" ] || { echo "none was noted"; return 1; }
+    while read -r f; do left+=$(compgen -G "$f*"); done < <(sort -u "$work/shm")
+    [ -z "$left" ] || { echo "left: $left"; return 1; }
 }
 wait_for_file() { # path
     local end=$((SECONDS + 20 * SCALE))

@@ -7,6 +7,7 @@
 #include "tests/unit/harness.h"
 
 #include <errno.h>
+#include <math.h>
 
 static int load(const char *text, struct bh_bench_file **ret, struct bh_err *err)
 {
@@ -258,6 +259,67 @@ static void test_percentiles_use_upstreams_index(void)
     CU_ASSERT(bh_bench_percentile(v, 1, 50) == 1);
 }
 
+/* n pods, one each step_ns; the samples' mean, and how many there were */
+static double mean_of(size_t n, uint64_t step_ns, size_t *ret_samples)
+{
+    struct bh_bench_window x = {.bound_ns = bh_calloc(n, sizeof *x.bound_ns), .n_bound = n};
+    double *out, sum = 0;
+
+    for (size_t i = 0; i < n; i++)
+        x.bound_ns[i] = (i + 1) * step_ns;
+    out = bh_calloc(bh_bench_ticks(&x) + 1, sizeof *out);
+    *ret_samples = bh_bench_sample(&x, out);
+    CU_ASSERT(*ret_samples <= bh_bench_ticks(&x));
+    for (size_t i = 0; i < *ret_samples; i++)
+        sum += out[i];
+    free(out);
+    free(x.bound_ns);
+    return *ret_samples ? sum / (double)*ret_samples : 0;
+}
+
+/* A steady rate is the mean whatever the window's length is divided by. */
+static void test_samples_of_a_steady_rate(void)
+{
+    static const struct {
+        size_t n;
+        uint64_t step_ns;
+        size_t samples;
+    } all[] = {
+        {1000, 1000000, 19}, /* 1 s in twenty ticks, the first of which starts the clock */
+        {10007, 39989, 19},  /* primes: a twentieth is no whole number */
+        {9973, 40009, 19},   {100000, 210011, 20}, /* 21.0011 s: ticks of a second */
+        {30, 100003, 19},                          /* 3 ms */
+        {10, 50000, 4},                            /* half a millisecond: ticks of a tenth of one */
+    };
+    size_t samples;
+
+    for (size_t i = 0; i < BH_ARRAY_LEN(all); i++) {
+        double rate = 1e9 / (double)all[i].step_ns,
+               mean = mean_of(all[i].n, all[i].step_ns, &samples);
+        if (samples != all[i].samples || fabs(mean / rate - 1) > 0.003)
+            printf("# %zu: %zu samples, %f of %f\n", i, samples, mean, rate);
+        CU_ASSERT(samples == all[i].samples);
+        CU_ASSERT_DOUBLE_EQUAL(mean / rate, 1, all[i].n < 100 ? 0.05 : 0.003);
+    }
+    CU_ASSERT(mean_of(0, 1, &samples) == 0 && samples == 0);
+    CU_ASSERT(mean_of(3, 1, &samples) == 0 && samples == 0); /* in one moment */
+}
+
+static void test_a_pause_repeats_the_next_rate(void)
+{
+    /* twenty ticks of 1 ms: pods in the first, the fourth, the last */
+    uint64_t at[] = {900000, 3500000, 20000000};
+    const struct bh_bench_window x = {.bound_ns = at, .n_bound = BH_ARRAY_LEN(at)};
+    double out[20];
+
+    CU_ASSERT_FATAL(bh_bench_ticks(&x) == 20);
+    CU_ASSERT_FATAL(bh_bench_sample(&x, out) == 19);
+    CU_ASSERT_DOUBLE_EQUAL(out[0], 1e3 / 3, 1e-6);
+    CU_ASSERT_DOUBLE_EQUAL(out[2], 1e3 / 3, 1e-6);
+    CU_ASSERT_DOUBLE_EQUAL(out[3], 1e3 / 16, 1e-6);
+    CU_ASSERT_DOUBLE_EQUAL(out[18], 1e3 / 16, 1e-6);
+}
+
 static void test_items_carry_every_label(void)
 {
     struct bh_bench_item items[] = {{.metric = "A",
@@ -317,6 +379,9 @@ static void test_histograms_are_what_grew(void)
     CU_ASSERT_STRING_EQUAL(r.items[0].labels[0][1], "a");
     CU_ASSERT_DOUBLE_EQUAL(r.items[0].value[0], 1.5, 1e-6); /* Average, ms */
     CU_ASSERT_DOUBLE_EQUAL(r.items[0].value[1], 1.5, 1e-6); /* Perc50: half of the second bin */
+    CU_ASSERT(bh_bench_sum(after, "m_count", "") == 12);
+    CU_ASSERT(bh_bench_sum(after, "m_count", "result=\"a\"") == 9);
+    CU_ASSERT(bh_bench_sum("", "m_count", "") == 0);
     bh_bench_report_fini(&r);
     bh_arena_fini(&a);
 }
@@ -341,6 +406,8 @@ BH_TESTS("cli/bench",
          {"spelling follows the schema", test_spelling_follows_the_schema},
          {"a template is read once", test_a_template_is_read_once},
          {"percentiles use upstream's index", test_percentiles_use_upstreams_index},
+         {"samples of a steady rate", test_samples_of_a_steady_rate},
+         {"a pause repeats the next rate", test_a_pause_repeats_the_next_rate},
          {"items carry every label", test_items_carry_every_label},
          {"histograms are what grew", test_histograms_are_what_grew},
          {"notes are told once", test_notes_are_told_once})
