@@ -22,7 +22,8 @@
 #include "proto/kubernetes/kubernetes.pb-c.h"
 #include <stdio.h>
 
-#define FEED_PENDING_MAX ((size_t)4 << 20) /* queued bytes above which feeding pauses */
+#define FEED_PENDING_MAX ((size_t)4 << 20)       /* queued bytes above which feeding pauses */
+#define CUT_AFTER_NS     ((int64_t)30 * 1000000) /* lets what is queued reach the client */
 #define FEED_PAUSE_NS    ((int64_t)2 * 1000000)
 #define FEED_BURST       512
 
@@ -40,7 +41,7 @@ struct bh_sim_watch {
     uint64_t rv; /* everything up to here is sent or not wanted */
     struct bh_sim_objs feed;
     size_t feed_at;
-    struct bh_sim_timer *feed_timer, *end_timer;
+    struct bh_sim_timer *feed_timer, *end_timer, *cut_timer;
     uint64_t n_sent;
 };
 
@@ -242,12 +243,28 @@ static void watch_cut(struct bh_sim_watch *w)
     bh_http_stream_abort(w->stream);
 }
 
+static void cut_now(void *arg)
+{
+    struct bh_sim_watch *w = arg;
+    w->cut_timer = NULL;
+    bh_http_stream_abort(w->stream);
+}
+
+/* The fault: what was sent before arrives, as from a server whose connection breaks. Were it thrown
+ * away, a client with more to catch up with than events between two faults would never get on. */
+static void drop(struct bh_sim_watch *w)
+{
+    w->ended = true;
+    bh_cell_add(w->sim->metrics.watch_dropped, 1);
+    w->cut_timer = bh_sim_after_real(w->sim, CUT_AFTER_NS, cut_now, w);
+}
+
 static void send_chunk(struct bh_sim_watch *w, struct bh_http_chunk *c)
 {
     if (w->ended || !c)
         return;
     if (w->sim->faults && bh_sim_fault_drop_watch(w->sim)) {
-        watch_cut(w);
+        drop(w);
         return;
     }
     bh_http_stream_add(w->stream, c);
@@ -540,6 +557,7 @@ static void on_close(void *arg)
     bh_cell_add(w->sim->metrics.watches, -1);
     bh_sim_cancel(w->feed_timer);
     bh_sim_cancel(w->end_timer);
+    bh_sim_cancel(w->cut_timer);
     bh_sim_objs_fini(&w->feed);
     bh_sim_filter_fini(&w->filter);
     free(w);

@@ -128,6 +128,8 @@ stop "$sim_pid"
 start_sim 0 --faults 410-every=7,drop-watch-every=11,truncate-every=23,429-every=17 --bookmark-interval 1s
 start_watcher
 within 40 ready
+start_rv() { rv=$(curl -s --noproxy '*' "$url/api/v1/pods" | jq -re .metadata.resourceVersion); }
+within 5 start_rv
 # Writes are hit by the faults too: each is repeated until it is done (201) or was before (409).
 WANTED_CODE='201|409'
 for i in $(seq 20); do within 5 node "n$i"; done
@@ -144,6 +146,9 @@ followed_all() {
 # Back-off goes up to 30 s, jittered to twice that, and is forgotten after two quiet minutes only, as client-go's.
 eventually "410s, dropped and truncated watches and 429s lose nothing" 200 followed_all
 WANTED_CODE=
+# 45 events and more to catch up with, a drop at every 11th: a client has to get on nevertheless.
+caught_up() { [ "$(curl -sN --noproxy '*' --max-time 5 "$url/api/v1/pods?watch=1&resourceVersion=$rv" | grep -c '"ADDED"')" -ge 1 ]; }
+eventually "a watch that is dropped sends what came before" 10 caught_up
 stop "$watcher_pid"
 stop "$sim_pid"
 
