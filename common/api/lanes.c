@@ -14,7 +14,7 @@
 #define WAITING_NS       (UINT64_C(250) * NS_PER_MS) /* far less than a lease's term */
 #define PACE_FROM        3u /* requests out: then as many replies a look, or thereabouts */
 #define PACE_MANY        16u
-#define PACE_FEW_MAX_MS  8u
+#define PACE_FEW_MAX_MS  16u
 #define PACE_MAX_MS      20u
 #define CONNECT_PAUSE_NS (UINT64_C(1000) * NS_PER_MS) /* after a failure, while others live */
 

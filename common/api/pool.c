@@ -14,7 +14,7 @@
 #define STREAMS_PER_CONNECTION 100
 #define IDLE_CONNECTIONS_MAX   64L
 #define COMPANY_BYTES          (16u << 10)
-#define COMPANY_LOOKS          4u /* quiet for as many is quiet */
+#define COMPANY_LOOKS          2u /* quiet for as many is quiet */
 
 static void on_poll(uv_poll_t *h, int status, int events);
 static void on_company(uv_timer_t *h);

@@ -23,7 +23,7 @@
 #define SHORT_WATCH_NS   NS_PER_S
 #define UNREACHABLE_NS   (2 * NS_PER_S) /* waits of 2 to 4 s */
 #define ABSENT_RETRY_NS  (60 * NS_PER_S)
-#define COMPANY_MS       10 /* pods, of their watch; far less than creating one takes */
+#define COMPANY_MS       20 /* pods, of their watch; far less than creating one takes */
 #define OBJECT_FACTOR    64
 #define OBJECT_MIN_BYTES ((size_t)1 << 20)
 #define SAME_VERSION_MAX 3 /* broken streams from one version before a list is asked */
