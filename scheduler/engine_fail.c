@@ -278,8 +278,9 @@ static struct bh_fail *current(struct bh_engine *e, struct bh_shape_cache *sc)
     }
     bh_kept_count(e, sc, 0, bytes_of(sc->fail));
     bh_fail_free(sc);
-    sc->fail_never =
-        fresh; /* else too many statuses may have come together in the course of time */
+    /* Else too many statuses may have come together in the course of time, or a filter behind a
+     * tracking one rejects some node just now. */
+    sc->fail_never = fresh && !sc->tracked;
     return NULL;
 }
 

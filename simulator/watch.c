@@ -234,13 +234,10 @@ static void watch_end(struct bh_sim_watch *w)
     bh_http_stream_end(w->stream);
 }
 
-static void watch_cut(struct bh_sim_watch *w)
+static void mark_cut(struct bh_sim_watch *w)
 {
-    if (w->ended)
-        return;
     w->ended = true;
     bh_cell_add(w->sim->metrics.watch_dropped, 1);
-    bh_http_stream_abort(w->stream);
 }
 
 static void cut_now(void *arg)
@@ -254,8 +251,7 @@ static void cut_now(void *arg)
  * away, a client with more to catch up with than events between two faults would never get on. */
 static void drop(struct bh_sim_watch *w)
 {
-    w->ended = true;
-    bh_cell_add(w->sim->metrics.watch_dropped, 1);
+    mark_cut(w);
     w->cut_timer = bh_sim_after_real(w->sim, CUT_AFTER_NS, cut_now, w);
 }
 
@@ -270,8 +266,10 @@ static void send_chunk(struct bh_sim_watch *w, struct bh_http_chunk *c)
     bh_http_stream_add(w->stream, c);
     bh_cell_add(w->sim->metrics.watch_events, 1);
     w->n_sent++;
-    if (bh_http_stream_pending(w->stream) > w->sim->opt.watch_buffer_bytes)
-        watch_cut(w);
+    if (bh_http_stream_pending(w->stream) > w->sim->opt.watch_buffer_bytes) {
+        mark_cut(w);
+        bh_http_stream_abort(w->stream);
+    }
 }
 
 static void send_text(struct bh_sim_watch *w, const char *type, const struct bh_buf *object)

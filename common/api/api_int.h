@@ -109,6 +109,9 @@ struct bh_api_pool {
 };
 TAILQ_HEAD(bh_api_pool_list, bh_api_pool);
 struct bh_lane;
+/* Streams with a connection each have a pool of their own, too: libcurl notes for each host, not
+ * for each connection, whether it speaks HTTP/2, and they do not. */
+enum { BH_API_POOL_SHORT, BH_API_POOL_LONG, BH_API_POOL_ALONE, BH_API_POOLS };
 struct bh_api_pool *bh_api_pool_new(struct bh_api_client *c, bool long_lived);
 void bh_api_pool_add(struct bh_api_pool *p, struct bh_api_req *r);
 void bh_api_pool_remove(struct bh_api_pool *p, struct bh_api_req *r);
@@ -239,8 +242,8 @@ struct bh_api_client {
     struct bh_api_headers_list headers;
     unsigned n_headers;
 
-    uint64_t fence_first_ns;     /* when the first running request may not be sent; boot clock */
-    struct bh_api_pool *pool[2]; /* by long_lived */
+    uint64_t fence_first_ns; /* when the first running request may not be sent; boot clock */
+    struct bh_api_pool *pool[BH_API_POOLS];
     struct bh_api_pool *lane_pool;
     struct bh_lanes *lanes; /* NULL = all by libcurl */
     struct bh_api_pool_list retired;

@@ -272,11 +272,18 @@ static struct bh_api_pool *lane_pool(struct bh_api_client *c)
     return p;
 }
 
+static unsigned pool_of(const struct bh_api_call *call)
+{
+    if (call->company_ms)
+        return BH_API_POOL_ALONE;
+    return call->long_lived ? BH_API_POOL_LONG : BH_API_POOL_SHORT;
+}
+
 static void new_connections(struct bh_api_client *c)
 {
-    for (int i = 0; i < 2; i++) {
+    for (int i = 0; i < BH_API_POOLS; i++) {
         retire(c, c->pool[i]);
-        c->pool[i] = bh_api_pool_new(c, i == 1);
+        c->pool[i] = bh_api_pool_new(c, i != BH_API_POOL_SHORT);
     }
     if (!c->lanes)
         return;
@@ -327,7 +334,7 @@ static void launch(struct bh_api_req *r)
         return;
     }
     bh_api_transfer_prepare(r);
-    bh_api_pool_add(c->pool[r->call.long_lived], r);
+    bh_api_pool_add(c->pool[pool_of(&r->call)], r);
     if (r->call.idle_timeout_ns)
         set_alarm(c);
 }
@@ -621,8 +628,8 @@ int bh_api_client_new(uv_loop_t *loop, const struct bh_api_config *cfg,
     uv_timer_init(loop, &c->pump);
     c->open_handles = 2;
     bh_api_sockets_init(c);
-    c->pool[0] = bh_api_pool_new(c, false);
-    c->pool[1] = bh_api_pool_new(c, true);
+    for (int i = 0; i < BH_API_POOLS; i++)
+        c->pool[i] = bh_api_pool_new(c, i != BH_API_POOL_SHORT);
     if (o->lean) {
         c->lane_pool = lane_pool(c);
         c->lanes = bh_lanes_new(c, o->linger_ms);
@@ -685,8 +692,8 @@ static void tear_down(struct bh_api_client *c)
         TAILQ_REMOVE(&c->retired, p, link);
         bh_api_pool_free(p);
     }
-    bh_api_pool_free(c->pool[0]);
-    bh_api_pool_free(c->pool[1]);
+    for (int i = 0; i < BH_API_POOLS; i++)
+        bh_api_pool_free(c->pool[i]);
     if (c->lane_pool)
         bh_api_pool_free(c->lane_pool);
     bh_api_sockets_close(c);

@@ -2,9 +2,9 @@
  *
  * common/api/client.h - asynchronous HTTP client of the API server (libcurl multi on a libuv loop)
  *
- * HTTP/2 where TLS+ALPN offers it, HTTP/1.1 else; requests are multiplexed over few connections
- * (PIPEWAIT, at most ceil(in flight/100) connections for h2, max_connections for h1). Long-lived
- * watches and large lists use their own multi handle so that they never delay writes.
+ * HTTP/2 where TLS+ALPN offers it, HTTP/1.1 else (company_ms: always); requests share few
+ * connections (PIPEWAIT, at most ceil(in flight/100) connections for h2, max_connections for h1).
+ * Long-lived watches and large lists use their own multi handle so that they never delay writes.
  * Trust: a CA given by the kubeconfig is the only one (CAPATH is NULL), TLS >= 1.2, no redirects,
  * no netrc, only http and https. Token files are re-read at most once a minute and after a 401;
  * certificate files when they changed (checked every minute): new connections take the new ones.

@@ -14,10 +14,10 @@
  *   lane_h2.c, lane_h1.c   what is said
  *
  * A turn: what was started since the last one is written together, at the end of the loop's turn.
- * Pace: while three requests or more are out, replies are read when about three more will have
- * come, judged by the time that requests take (16 ms at most, 20 when many are out); `linger_ms`
- * makes both sides wait that long, whoever has time. Depth: over HTTP/1.1 no more is on a
- * connection than is answered within 250 ms, because what waits in the server no fence can stop;
+ * Pace: while three requests or more are out (HTTP/1.1: 16), replies are read when about three more
+ * will have come, judged by the time that requests take (16 ms at most, 20 when many are out);
+ * `linger_ms` makes both sides wait that long, whoever has time. Depth: over HTTP/1.1 no more is on
+ * a connection than is answered within 250 ms, because what waits in the server no fence can stop;
  * more than is answered at once (5 ms) only when all have that much. Fence: a request is looked at
  * right before it is given to a connection, and only to one that has nothing left to write, so its
  * bytes leave then. Of a body that HTTP/2's windows hold back each part is looked at again: past

@@ -167,11 +167,23 @@ static void set_paced(struct bh_lanes *s, bool paced)
     bh_lane_watch(l);
 }
 
+/* Replies that come one after another tell how deep a connection may be (depth()): what a pause
+ * adds to the time of a few would make it shallow. */
+static bool serial(const struct bh_lanes *s)
+{
+    const struct bh_lane *l;
+
+    TAILQ_FOREACH(l, &s->lanes, link)
+    if (l->serial)
+        return true;
+    return false;
+}
+
 static uint64_t wanted_pause_ms(const struct bh_lanes *s)
 {
     if (s->linger_ms)
         return s->n_flight ? s->linger_ms : 0;
-    if (s->n_flight < PACE_FROM)
+    if (s->n_flight < (serial(s) ? PACE_MANY : PACE_FROM))
         return 0;
     return BH_MIN(PACE_FROM * s->latency_ns / s->n_flight / NS_PER_MS,
                   s->n_flight < PACE_MANY ? PACE_FEW_MAX_MS : PACE_MAX_MS);

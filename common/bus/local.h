@@ -12,9 +12,10 @@
  * that listens survives the connection, but for a frame that had begun to leave; what is queued for
  * one that connected does not. What that one sent before it closed is received all the same, and
  * until it is, the peer takes nothing (BH_BUS_FULL) but is not gone. A second peer of the same name
- * takes over from the first. Who sends a frame above the limit, or no greeting, loses the
- * connection. At most BH_LOCAL_CONNECTIONS; then those that have not said their names go, oldest
- * first. Threads: one owner.
+ * takes over from the first, and what that one said last is lost if it was not received yet. Who
+ * sends a frame above the limit, or no greeting, loses the connection. At most
+ * BH_LOCAL_CONNECTIONS; then those that have not said their names go, oldest first. Threads: one
+ * owner.
  */
 #ifndef BH_BUS_LOCAL_H
 #define BH_BUS_LOCAL_H

@@ -119,7 +119,8 @@ enum bh_snap_outcome {
     BH_SNAP_OK,              /* up to date */
     BH_SNAP_MORE,            /* stopped at max_events, call again */
     BH_SNAP_NOT_READY,       /* no control segment, or nothing current, or not synced yet; in the
-                              * last case changes may have been delivered, but no END */
+                              * last case changes may have been delivered, but no END, and more
+                              * than max_events may wait: who bounds them calls while they come */
     BH_SNAP_VERSION,         /* other layout version: refuse, say which (bh_snap_reader_error) */
     BH_SNAP_NEW_INCARNATION, /* the writer restarted: drop everything, call follow again */
     BH_SNAP_OVERRUN,         /* fell a whole ring behind: drop everything, call follow again */

@@ -6,7 +6,8 @@
  * -> timers -> take decisions (at most BH_TURN_CYCLES) -> flush work to binders -> answer at most
  * one question (control.h). A turn never
  * blocks; when it found nothing to do the loop sleeps until a socket wakes it, at most BH_IDLE_MS
- * (the snapshot has no descriptor to wait on), or BH_REST_MS when nobody waits for what it may say.
+ * (the snapshot has no descriptor to wait on), or BH_REST_MS when nobody waits for what it may say,
+ * and while the watcher fills it.
  *
  * The process holds no API credentials. All its state can be lost: it re-attaches to the snapshot,
  * asks the watcher for the pending pods and binders for what they have on the wire (ledger.h).

@@ -194,7 +194,9 @@ unsigned bh_intake_follow(struct bh_intake *in, unsigned max_events)
                         : "its heartbeat stopped: is berth-watcher running?");
         break;
     case BH_SNAP_NOT_READY:
-        trouble(in, "no synced snapshot yet: is berth-watcher running?");
+        trouble(in, in->followed && bh_intake_fresh(in, BH_SNAPSHOT_STALE_NS)
+                        ? "berth-watcher has not listed everything yet"
+                        : "no synced snapshot yet: is berth-watcher running?");
         break;
     case BH_SNAP_NEW_INCARNATION: /* the next turn attaches again and rebuilds */
     case BH_SNAP_OVERRUN:

@@ -7,7 +7,8 @@
  * once more on the node that is chosen.
  *
  * Invariants: room[row] is what bh_dry_run finds for every pod of the shape (but for one that is
- *             nominated to the row's node) or unknown. Not kept: what depends on the time, errors.
+ *             nominated to the row's node) or unknown. Not kept: what depends on the time, errors;
+ *             where pods elsewhere have a say, all but that a node has no victims.
  * Runs in:    the engine's thread. Steady state: no malloc.
  */
 #include <stdio.h>
