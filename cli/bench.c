@@ -70,8 +70,8 @@ static void run_one(struct run *r, const struct bh_bench_target *t)
         bh_progress_end(&r->progress);
         if (rc < 0)
             bh_bench_failed(&r->report, t, err.msg, &w);
+        bh_bench_world_fini(&w); /* takes a while: the signal may come during it */
         r->stopped |= w.stopped;
-        bh_bench_world_fini(&w);
     } else {
         bh_bench_failed(&r->report, t, err.msg, NULL);
     }
@@ -160,12 +160,20 @@ static int run_all(struct run *r)
     return status;
 }
 
+static int flush_output(void)
+{
+    if (fflush(stdout) == 0 && !ferror(stdout))
+        return BH_EXIT_OK;
+    fprintf(stderr, "%s: could not write: %s\n", usage.program, strerror(errno));
+    return BH_EXIT_FAIL;
+}
+
 static int finish(struct run *r, int status)
 {
     struct bh_buf out = {0};
 
     if (r->list)
-        return status;
+        return flush_output();
     if (!r->n_chosen) {
         fprintf(stderr, "%s: no workload matches --labels \"%s\"%s%s\n", usage.program, r->labels,
                 r->name ? " and --name " : "", r->name ? r->name : "");
@@ -179,7 +187,10 @@ static int finish(struct run *r, int status)
     fputs(bh_buf_str(&out), stdout);
     bh_buf_fini(&out);
     print_notes(&r->report);
-    return r->report.n_failed || r->report.n_missed ? BH_EXIT_FAIL : status;
+    if (r->stopped)
+        fprintf(stderr, "%s: stopped\n", usage.program);
+    status = flush_output() == BH_EXIT_OK ? status : BH_EXIT_FAIL;
+    return r->stopped || r->report.n_failed || r->report.n_missed ? BH_EXIT_FAIL : status;
 }
 
 /* ---- command line ------------------------------------------------------------------------------

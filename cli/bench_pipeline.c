@@ -316,6 +316,7 @@ static void close_pipeline(struct bh_bench_world *w)
     if (p->up) {
         bh_bench_client_close(w);
         bh_up_stop(p->up);
+        w->stopped |= p->up->signalled;
         bh_up_close(p->up);
     }
     bh_bench_pipeline_forget_copy(p);

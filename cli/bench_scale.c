@@ -194,6 +194,10 @@ static int print(const struct run *r)
         bh_scale_table(&r->o, r->results, r->n_results, &out);
     fputs(bh_buf_str(&out), stdout);
     bh_buf_fini(&out);
+    if (fflush(stdout) != 0) {
+        fprintf(stderr, "%s: could not write: %s\n", usage.program, strerror(errno));
+        return -EIO;
+    }
     int rc = write_plots(r, r->plot, false), rc_page = write_plots(r, r->report, true);
     return BH_MIN(rc, rc_page);
 }

@@ -125,7 +125,7 @@ static struct bh_json *number(struct bh_arena *a, double v)
 {
     struct bh_json *n = bh_json_new(a, BH_JSON_NUMBER);
 
-    n->s = bh_str_c(bh_arena_printf(a, "%.*f", v == floor(v) ? 0 : 3, v));
+    n->s = bh_str_c(bh_arena_printf(a, "%.*f", v == floor(v) ? 0 : v < 1 ? 6 : 3, v));
     return n;
 }
 

@@ -87,7 +87,7 @@ int bh_bench_alive(struct bh_bench_world *w, struct bh_err *err)
         bh_progress_draw(w->progress, w->done, w->total, "%s: %s %zu of %zu", w->target->name,
                          w->step ? w->step->op->name : "", w->done, w->total);
     if (w->began_ns && bh_mono_ns() - w->began_ns > (uint64_t)w->o->limit_ns)
-        return bh_err_set(err, -ETIMEDOUT, "it took longer than %.0f s (--time-limit)",
+        return bh_err_set(err, -ETIMEDOUT, "it took longer than %g s (--time-limit)",
                           (double)w->o->limit_ns / 1e9);
     return 0;
 }

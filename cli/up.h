@@ -36,6 +36,7 @@ struct bh_up {
     char bindir[PATH_MAX], dir[108], kubeconfig[PATH_MAX];
     uint16_t front_port; /* HTTPS */
     bool made_dir, own_server, elects, started, stopping;
+    bool signalled; /* somebody wants it to end, maybe while bh_up_stop() was at it already */
 };
 
 struct bh_up_options {

@@ -226,7 +226,7 @@ static void on_stop(void *arg)
 {
     struct bh_up *u = arg;
 
-    u->stopping = true;
+    u->stopping = u->signalled = true;
     uv_stop(&u->loop);
 }
 

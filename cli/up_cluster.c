@@ -267,4 +267,5 @@ void bh_up_stop(struct bh_up *u)
     for (unsigned i = u->n; i-- > 0;)
         bh_up_stop_child(u, &u->child[i]);
     remove_files(u);
+    uv_run(&u->loop, UV_RUN_NOWAIT); /* a signal that came meanwhile */
 }

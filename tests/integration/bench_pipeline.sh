@@ -111,6 +111,17 @@ expect "Ctrl-C: status 1" '^status 1$' cat "$work/ended"
 expect "Ctrl-C: the workload says so" '^Long/one: .*stopped' cat "$work/ended"
 check "Ctrl-C: no other one begins" bash -c "! grep -q Long/two '$work/ended'"
 expect "Ctrl-C: nothing is left" '^alone$' alone
+# The same while a cluster is taken down: the signal ends the programs, not only their end.
+sed -i 's/sleep, duration: 100s/sleep, duration: 100ms/' "$work/long.yaml"
+begin_long
+going() { ! pgrep -P "$also_stop" -f berth-binder >/dev/null; }
+end=$((SECONDS + 20 * SCALE))
+until going || [ "$SECONDS" -gt "$end" ]; do :; done
+kill -INT "$also_stop"
+end_long >"$work/ended"
+expect "Ctrl-C while a cluster goes: status 1" '^status 1$' cat "$work/ended"
+expect "Ctrl-C while a cluster goes: nothing is left" '^alone$' alone
+sed -i 's/sleep, duration: 100ms/sleep, duration: 100s/' "$work/long.yaml"
 begin_long
 kill -KILL "$(pgrep -P "$also_stop" -f berth-scheduler)"
 eventually "a process that is killed ends the workload" 20 grep -qE '^Long/one: .*(the scheduler ended|scheduler could not be started)' "$work/long"
