@@ -3,6 +3,7 @@
 # Variables (make VAR=value ...):
 #   BUILD     build folder                                   (build)
 #   CC        compiler; gcc 12 and clang 14 are supported    (cc)
+#   CCACHE    ccache, before the compiler                    (ccache, where it is installed)
 #   OPT       optimisation flags                             (-O2 -g)
 #   WERROR    warnings are errors: 1 or empty                (1)
 #   SANITIZE  e.g. address,undefined or thread               (empty)
@@ -13,6 +14,7 @@
 #   FUZZ, SECONDS   for fuzz
 #   SOAK_SECONDS    for soak                                 (1200)
 #   FAULT_SECONDS, FAULT_SEED   for faults                   (360, drawn)
+#   RUNS      for doublebook, with FAULT_SEED                (400)
 #   PROPERTY_ROUNDS, PROPERTY_FRESH   rounds of the property test in `check`   (3000, 1500)
 #
 # `make help` lists the targets.
@@ -26,6 +28,7 @@ PREFIX ?= /usr/local
 SYSCONFDIR ?= /etc
 UNITDIR ?= $(if $(filter /usr,$(PREFIX)),/lib/systemd/system,$(PREFIX)/lib/systemd/system)
 V      ?=
+CCACHE := $(if $(findstring ccache,$(CC)),,$(shell command -v ccache))
 Q      := $(if $(V),,@)
 say     = $(if $(V),,@printf '  %-7s %s\n' $(1) $(2))
 
@@ -34,25 +37,28 @@ say     = $(if $(V),,@printf '  %-7s %s\n' $(1) $(2))
 .DELETE_ON_ERROR:
 
 # ---- what is where -------------------------------------------------------------------------------
-# Libraries, lowest first; an entry may use the ones before it (tools/check-layers proves it).
-LIBDIRS := common/base common/http common/data common/k8s common/snapshot common/api common/bus \
-           watcher scheduler binder front simulator cli
+# Libraries of common/, highest first: one may use those after it (tools/check-layers.sh proves it).
+COMMON := common/control common/bus common/api common/snapshot common/k8s common/flags common/data common/http common/regex common/base
+LIBDIRS := $(COMMON) watcher scheduler binder front simulator cli bench
 # scheduler is one library out of several folders.
-SUBDIRS_scheduler := queue daemon decisions cel framework config cache preemption extender explain $(patsubst scheduler/%,%,$(wildcard scheduler/plugins scheduler/plugins/*))
+SUBDIRS_scheduler := engine engine/fast queue daemon decisions cel framework config cache preemption extender explain $(patsubst scheduler/%,%,$(wildcard scheduler/plugins scheduler/plugins/*))
+SUBDIRS_bench     := perf scale
 SUBDIRS_simulator := $(patsubst simulator/%/,%,$(filter-out simulator/web/,$(wildcard simulator/*/)))
-PROGRAMS := berth-watcher berth-scheduler berth-binder berth-front berth-simulator berth
+PROGRAMS := berth-watcher berth-scheduler berth-binder berth-front berth-simulator berth-bench berth
 MAIN_berth-watcher   := watcher/main.c
 MAIN_berth-scheduler := scheduler/main.c
 MAIN_berth-binder    := binder/main.c
 MAIN_berth-front     := front/main.c
 MAIN_berth-simulator := simulator/main.c
+MAIN_berth-bench     := bench/main.c
 MAIN_berth           := cli/main.c
-LIBS_berth-watcher   := watcher common/bus common/api common/snapshot common/k8s common/data common/http common/base
-LIBS_berth-scheduler := scheduler common/bus common/api common/snapshot common/k8s common/data common/http common/base
-LIBS_berth-binder    := binder common/bus common/api common/snapshot common/k8s common/data common/http common/base
-LIBS_berth-front     := front common/bus common/api common/k8s common/data common/http common/base
-LIBS_berth-simulator := simulator scheduler common/bus common/api common/snapshot common/k8s common/data common/http common/base
-LIBS_berth           := cli simulator scheduler common/bus common/api common/snapshot common/k8s common/data common/http common/base
+LIBS_watcher   := watcher $(COMMON)
+LIBS_scheduler := scheduler $(COMMON)
+LIBS_binder    := binder $(COMMON)
+LIBS_front     := front $(COMMON)
+LIBS_simulator := simulator $(LIBS_scheduler)
+LIBS_cli       := cli $(LIBS_simulator)
+LIBS_bench     := bench $(LIBS_cli)
 
 # ---- flags ---------------------------------------------------------------------------------------
 PKGS     := libcurl libssl libcrypto libzmq libprotobuf-c yaml-0.1 libuv libmicrohttpd gnutls sqlite3 \
@@ -81,7 +87,7 @@ $(BUILD)/gen/%.pb-c.c $(BUILD)/gen/%.pb-c.h: %.proto
 	$(Q)protoc-c --proto_path=. --c_out=$(BUILD)/gen $<
 $(GEN_O): %.o: %.c $(GEN_H)
 	$(call say,CC,$<)
-	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) $(GENFLAGS) -c -o $@ $<
+	$(Q)$(CCACHE) $(CC) $(CPPFLAGS) $(CFLAGS) $(GENFLAGS) -c -o $@ $<
 $(PROTO_LIB): $(GEN_O)
 	@mkdir -p $(dir $@)
 	$(call say,AR,$@)
@@ -95,7 +101,7 @@ objs    = $(patsubst %.c,$(BUILD)/obj/%.o,$(call srcs,$(1)))
 $(BUILD)/obj/%.o: %.c | $(GEN_H)
 	$(call say,CC,$<)
 	@mkdir -p $(dir $@)
-	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) -MMD -MP -c -o $@ $<
+	$(Q)$(CCACHE) $(CC) $(CPPFLAGS) $(CFLAGS) -MMD -MP -c -o $@ $<
 
 define LIB_RULE
 $(call libname,$(1)): $(call objs,$(1))
@@ -107,7 +113,7 @@ $(foreach d,$(LIBDIRS),$(eval $(call LIB_RULE,$(d))))
 
 # ---- programs ------------------------------------------------------------------------------------
 define PROGRAM_RULE
-$(BUILD)/bin/$(1): $(BUILD)/obj/$(MAIN_$(1):.c=.o) $(foreach l,$(LIBS_$(1)),$(call libname,$(l))) $(PROTO_LIB)
+$(BUILD)/bin/$(1): $(BUILD)/obj/$(MAIN_$(1):.c=.o) $(foreach l,$(LIBS_$(patsubst %/main.c,%,$(MAIN_$(1)))),$(call libname,$(l))) $(PROTO_LIB)
 	@mkdir -p $$(dir $$@)
 	$(call say,LD,$$@)
 	$(Q)$(CC) $(LDFLAGS) -o $$@ $$< -Wl,--start-group $$(filter %.a,$$^) -Wl,--end-group $(LDLIBS)
@@ -129,26 +135,16 @@ $(BUILD)/share/berth/web/%: simulator/web/%
 all: $(BUILD_PROGRAMS) $(BUILD)/share/berth/example-cluster.yaml $(WEB) ## build every program into build/bin
 
 # ---- unit tests: tests/unit/<folder>/test_x.c links the folder's library and what it may use ------
-LIBS_UNIT_common/base     := common/base
-LIBS_UNIT_common/http     := common/http common/base
-LIBS_UNIT_common/data     := common/data common/base
-LIBS_UNIT_common/k8s      := common/k8s common/data common/base
-LIBS_UNIT_common/snapshot := common/snapshot common/k8s common/data common/base
-LIBS_UNIT_common/api      := common/api common/k8s common/data common/http common/base
-LIBS_UNIT_common/bus      := common/bus common/k8s common/data common/base
-LIBS_UNIT_watcher         := watcher common/bus common/api common/snapshot common/k8s common/data common/http common/base
-LIBS_UNIT_scheduler       := scheduler common/bus common/api common/snapshot common/k8s common/data common/http common/base
-LIBS_UNIT_binder          := binder common/bus common/api common/snapshot common/k8s common/data common/http common/base
-LIBS_UNIT_front           := front common/bus common/api common/k8s common/data common/http common/base
-LIBS_UNIT_simulator       := simulator scheduler common/bus common/api common/snapshot common/k8s common/data common/http common/base
-LIBS_UNIT_cli             := cli simulator scheduler common/bus common/api common/snapshot common/k8s common/data common/http common/base
 
+# A library of common/ with those after it; a room as its program. The binder's API server is the
+# simulator's: it can cut a connection.
+unit_libs  = $(or $(LIBS_$(1)),$(shell echo '$(COMMON)' | grep -o '$(1) .*\|$(1)$$')) $(if $(filter binder,$(1)),$(LIBS_simulator))
 UNIT_SRC  := $(sort $(shell find tests/unit -name 'test_*.c' 2>/dev/null))
 UNIT_BIN  := $(patsubst tests/unit/%.c,$(BUILD)/tests/%,$(UNIT_SRC))
-unit_room  = $(firstword $(foreach k,common/base common/http common/data common/k8s common/snapshot common/api common/bus watcher scheduler binder front simulator cli,$(if $(findstring tests/unit/$(k)/,$(1)),$(k))))
+unit_room  = $(firstword $(foreach k,$(LIBDIRS),$(if $(findstring tests/unit/$(k)/,$(1)),$(k))))
 
 define UNIT_RULE
-$(BUILD)/tests/$(patsubst tests/unit/%.c,%,$(1)): $(1) $(BUILD)/obj/tests/unit/harness.o $(foreach l,$(LIBS_UNIT_$(call unit_room,$(1))),$(call libname,$(l))) $(PROTO_LIB) | $(GEN_H)
+$(BUILD)/tests/$(patsubst tests/unit/%.c,%,$(1)): $(1) $(BUILD)/obj/tests/unit/harness.o $(foreach l,$(call unit_libs,$(call unit_room,$(1))),$(call libname,$(l))) $(PROTO_LIB) | $(GEN_H)
 	@mkdir -p $$(dir $$@)
 	$(call say,LD,$$@)
 	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) $(LDFLAGS) -MMD -MP -MF $$@.d -o $$@ $$< $(BUILD)/obj/tests/unit/harness.o -Wl,--start-group $$(filter %.a,$$^) -Wl,--end-group $(LDLIBS) -lcunit -ljansson

@@ -25,7 +25,7 @@ count() {
         exit 1
     fi
     case $fn in # the JSON of `berth bench perf` has both
-    bh_world_decide) allocations=$(sed -n 's/.*"PerDecision": *\([0-9.e+-]*\).*/\1/p' "$work/said") ;;
+    bh_offline_decide) allocations=$(sed -n 's/.*"PerDecision": *\([0-9.e+-]*\).*/\1/p' "$work/said") ;;
     bh_world_take) allocations=$(sed -n 's/.*"PerChange": *\([0-9.e+-]*\).*/\1/p' "$work/said") ;;
     *) allocations=$(sed -n 's/.* \([0-9.]*\) allocations each.*/\1/p' "$work/said" | sort -g | tail -n 1) ;;
     esac
@@ -44,12 +44,12 @@ count() {
 }
 
 perf() { # WHAT FUNCTION WORKLOAD
-    count "$1/$3" 0 "$2" "$build/bin/berth" bench perf "$here/workloads/performance-config.yaml" --labels '' \
+    count "$1/$3" 0 "$2" "$build/bin/berth-bench" perf "$here/workloads/performance-config.yaml" --labels '' \
         --name "^$3/small" -o json
 }
 
 for w in $(sed -n 's/^- name: //p' "$here/workloads/performance-config.yaml"); do
-    perf decide bh_world_decide "$w"
+    perf decide bh_offline_decide "$w"
 done
 for w in plain volumes churn claims; do
     perf take bh_world_take "$w"

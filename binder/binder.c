@@ -35,7 +35,7 @@ static enum bh_bus_outcome send_results(struct bh_binder *b, uint32_t from, uint
     return bh_bus_send(b->bus, NULL, &e);
 }
 
-void bh_binder_flush(struct bh_binder *b)
+static void flush_all(struct bh_binder *b)
 {
     uint32_t sent = 0;
 
@@ -156,7 +156,7 @@ static bool report(struct bh_binder *b)
 
 bool bh_binder_raise_epoch(struct bh_binder *b, uint64_t epoch)
 {
-    bh_binder_flush(b); /* what has ended is told before what runs */
+    flush_all(b); /* what has ended is told before what runs */
     if (b->n_jobs && !report(b))
         return false;
     bh_log_info("Scheduler is here", bh_kv_u("epoch", epoch), bh_kv_u("held", b->n_jobs));
@@ -213,7 +213,7 @@ static bool on_readable(void *arg)
 {
     struct bh_binder *b = arg;
 
-    for (unsigned i = 0; i < BH_ZPOLL_BURST; i++) {
+    for (unsigned i = 0; i < BH_BUS_BURST; i++) {
         struct bh_batch *batch = bh_batch_new();
         Berth__Envelope *e;
         enum bh_bus_outcome o = bh_bus_recv(b->bus, bh_batch_arena(batch), NULL, &e);
@@ -247,7 +247,7 @@ static void on_heartbeat(uv_timer_t *t)
 
 static void on_answers_due(uv_timer_t *t)
 {
-    bh_binder_flush(t->data);
+    flush_all(t->data);
 }
 
 static void on_prepare(uv_prepare_t *p)
@@ -255,7 +255,7 @@ static void on_prepare(uv_prepare_t *p)
     struct bh_binder *b = p->data;
 
     if (b->answer_now || b->n_results >= BH_BINDER_ANSWERS)
-        bh_binder_flush(b);
+        flush_all(b);
     else if (b->n_results && !uv_is_active((uv_handle_t *)&b->answers))
         uv_timer_start(&b->answers, on_answers_due, BH_BINDER_ANSWER_MS, 0);
 }
@@ -398,9 +398,9 @@ static int open_bus(struct bh_binder *b, struct bh_err *err)
         const struct bh_bus_dial d = {b->o.scheduler_endpoint, b->o.key_file, b->o.scheduler_key};
         rc = bh_bus_dial(&d, identity, &b->bus, err);
     } else {
-        rc = bh_bus_open(BH_BUS_DEALER_CONNECT,
-                         b->o.scheduler_endpoint ? b->o.scheduler_endpoint : endpoint, identity,
-                         &b->bus, err);
+        rc = bh_bus_open_among(BH_BUS_DEALER_CONNECT,
+                               b->o.scheduler_endpoint ? b->o.scheduler_endpoint : endpoint,
+                               identity, b->o.users, BH_BUS_SCHEDULER, &b->bus, err);
     }
     if (rc == 0)
         b->bus_poll = bh_bus_poll_new(b->loop, b->bus, on_readable, b);
@@ -461,7 +461,7 @@ void bh_binder_close(struct bh_binder *b)
     while (b->n_requests)
         uv_run(b->loop, UV_RUN_ONCE);
     if (b->bus) {
-        bh_binder_flush(b);
+        flush_all(b);
         (void)say_hello(b, NULL, 0);
         bh_bus_linger(b->bus, b->epoch ? GOODBYE_MS : 0);
     }

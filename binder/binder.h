@@ -19,6 +19,7 @@
  * unknown: repeat the same write until the deadline, then tell the scheduler "unknown" Status
  * patches and deletions: 409 is a lost race (patch: repeated a few times) or another pod under the
  * same name (deletion: gone); 404 gone; other 4xx rejected.
+ * A bind that is a look (WorkItem.look) is the GET alone.
  * Fence: with leader election an item is written only while the scheduler's last Grant is of its
  * term and not over (proto Grant; CLOCK_BOOTTIME). That is looked at before each write, and by the
  * API client right before its first byte; a write ends with its grant, but gets a second. An item
@@ -26,8 +27,9 @@
  * done and follow it at any time; those that came as items of their own are fenced like the rest.
  *
  * Files: binder.c owner, bus and loop; work.c one item's life; requests.c bodies and paths;
- * objects.c volumes and claims (objects.h);
- * events.c Kubernetes events; series.c which of them are repetitions. Threads: one.
+ * objects.c volumes and claims (objects.h); events.c Kubernetes events; series.c which of them are
+ * repetitions.
+ * Threads: one.
  */
 #ifndef BH_BINDER_H
 #define BH_BINDER_H
@@ -47,8 +49,8 @@
 #define BH_BINDER_EVENTS_MAX   10000u /* events that wait; the oldest are dropped first */
 /* Event writes in flight at a time, on connections of their own. */
 #define BH_BINDER_EVENTS_RUNNING 128u
-/* Answers that nobody waits for leave together: after this long, or so many. */
-#define BH_BINDER_ANSWER_MS 50u
+/* Answers that are not waited for leave together: after this long, or so many. */
+#define BH_BINDER_ANSWER_MS 100u
 #define BH_BINDER_ANSWERS   64u
 #define BH_BINDER_LINGER_MS 50u /* events leave, and are answered, in company */
 
@@ -59,6 +61,7 @@ struct bh_binder_options {
     const char *scheduler_key;      /* tcp: file with the scheduler's public key */
     const char *instance;           /* part of the name: "1" of berth-binder@1 */
     const char *metrics_address;
+    const struct bh_bus_users *users; /* of this host: whose work is done; NULL = our own */
     const struct bh_api_config *api;
     /* qps, burst, limit_file, json of the two clients; the rest is not looked at */
     struct bh_api_options limits, event_limits;
@@ -137,7 +140,6 @@ void bh_binder_answer(struct bh_binder *b, uint64_t epoch, const Berth__WorkItem
                       uint64_t latency_ns);
 /* What the API server told goes with the answer given last. */
 void bh_binder_answer_object(struct bh_binder *b, const struct bh_buf *object);
-void bh_binder_flush(struct bh_binder *b);
 /* False: the report of what is on the wire could not be sent, the old epoch stays. */
 bool bh_binder_raise_epoch(struct bh_binder *b, uint64_t epoch);
 void bh_binder_ended(struct bh_binder *b); /* something that was out has ended */

@@ -2,11 +2,13 @@
  *
  * binder/events.c - Kubernetes events: useful, never in the way
  *
- * Owns:   events that wait and events on the wire. Bounded: above BH_BINDER_EVENTS_MAX the oldest
- * waiting one is dropped and counted; at most BH_BINDER_EVENTS_RUNNING are on the wire, so that
- * binds always find room. A failed write is tried EVENT_TRIES times with a growing pause. What
- * repeats becomes a series (series.h): its PATCH that finds no Event becomes the POST of the whole
- * one, and back when that one finds it after all. Upstream: client-go/tools/events.
+ * Owns:       events that wait and events on the wire. Bounded: above BH_BINDER_EVENTS_MAX the
+ *             oldest waiting one is dropped and counted; at most BH_BINDER_EVENTS_RUNNING are on
+ *             the wire, so that binds always find room. A failed write is tried EVENT_TRIES times
+ *             with a growing pause. What repeats becomes a series (series.h): its PATCH that finds
+ *             no Event becomes the POST of the whole one, and back when that one finds it after
+ *             all.
+ * Upstream:   client-go/tools/events.
  */
 #include "binder/binder.h"
 

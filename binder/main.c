@@ -23,24 +23,27 @@ int main(int argc, char **argv)
     struct bh_api_own_flags api = {NULL, NULL};
     const char *runtime = NULL;
     const char *metrics = "127.0.0.1:0", *instance = "0", *endpoint = NULL;
-    const char *key_file = NULL, *scheduler_key = NULL;
+    const char *key_file = NULL, *scheduler_key = NULL, *users_text = NULL;
     const struct bh_opt own[] = {
         BH_API_OWN_OPTS(&api),
         {"runtime-dir", 0, BH_OPT_STR, &runtime, "DIR",
          "sockets of this instance (default $BERTH_RUNTIME_DIR or /run/berth)"},
         {"instance", 0, BH_OPT_STR, &instance, "NAME", "name among the binders of this host"},
         {"scheduler", 0, BH_OPT_STR, &endpoint, "ENDPOINT",
-         "the scheduler's socket (default: in the runtime directory), or tcp://HOST:PORT on another "
+         "the scheduler's socket (default: in the runtime directory), or tcp://HOST:PORT on "
+         "another "
          "host, which needs --key-file and --scheduler-key"},
         {"key-file", 0, BH_OPT_STR, &key_file, "FILE", "tcp: our key, of 'berth keygen'"},
         {"scheduler-key", 0, BH_OPT_STR, &scheduler_key, "FILE",
          "tcp: public key of the scheduler; no other one is talked to"},
         {"metrics-address", 0, BH_OPT_STR, &metrics, "ADDR",
          "address of /metrics and the health paths; port 0 takes a free one, 0 turns them off"},
+        BH_BUS_USERS_OPT(&users_text),
         {0},
     };
     struct bh_kube_flags flags;
     struct bh_api_setup setup = {0};
+    struct bh_bus_users users;
     struct bh_err err = {0};
     char dir[108];
     int rc = bh_kube_flags_start(&flags, own, &usage, argc, argv);
@@ -48,6 +51,8 @@ int main(int argc, char **argv)
     if (rc >= 0)
         return rc;
     rc = bh_runtime_dir(runtime, dir, &err);
+    if (rc == 0)
+        rc = bh_bus_users_load(users_text, &users, &err);
     if (rc == 0)
         rc = bh_api_setup_load(&setup, &flags, &api, dir, &err);
     if (rc == 0) {
@@ -57,6 +62,7 @@ int main(int argc, char **argv)
                                             .scheduler_key = scheduler_key,
                                             .instance = instance,
                                             .metrics_address = metrics,
+                                            .users = &users,
                                             .api = setup.api,
                                             .limits = bh_api_setup_options(&setup, false),
                                             .event_limits = bh_api_setup_options(&setup, true)};

@@ -17,8 +17,9 @@
  *   DELETE_CLAIM    finalizers; delete         what is gone is done
  *   UNRESERVATION   status (strategic)         no condition but the uid
  *
- * Threads: the binder's. Upstream: plugins/volumebinding/binder.go (bindAPIUpdate),
- * plugins/dynamicresources (bindClaim, Unreserve).
+ * Threads:    the binder's.
+ * Upstream:   plugins/volumebinding/binder.go (bindAPIUpdate), plugins/dynamicresources (bindClaim,
+ *             Unreserve).
  */
 #ifndef BH_BINDER_OBJECTS_H
 #define BH_BINDER_OBJECTS_H

@@ -10,8 +10,9 @@
  *
  * Bounded: BH_SERIES_MAX remembered events, the longest unseen are ended first. What can happen
  * only once to a pod (Scheduled) is not remembered. Each binder keeps series of its own: with
- * several of them an event can have as many series as binders. Threads: the owner's. Upstream:
- * client-go/tools/events/event_broadcaster.go.
+ * several of them an event can have as many series as binders.
+ * Threads:    the owner's.
+ * Upstream:   client-go/tools/events/event_broadcaster.go.
  */
 #ifndef BH_BINDER_SERIES_H
 #define BH_BINDER_SERIES_H

@@ -3,8 +3,8 @@
  * binder/work.c - one work item from taking it to its answer
  *
  * A job keeps its message's memory (struct bh_batch) alive, so items are not copied. Its states are
- * the request that runs: bind -> (409) look; patch; evict = patch, then delete; object, as often as
- * objects.h says; event is answered at once.
+ * the request that runs: bind -> (409) look; look alone; patch; evict = patch, then delete; object,
+ * as often as objects.h says; event is answered at once.
  */
 #include "binder/binder.h"
 #include "binder/objects.h"
@@ -106,12 +106,13 @@ static void answer(struct bh_job *j, Berth__Outcome o, int code, const char *rea
     static struct bh_buf object; /* one thread */
     uint64_t took = bh_mono_ns() - j->taken_ns;
 
-    if (j->item->kind == BERTH__WORK_KIND__WORK_BIND && o == BERTH__OUTCOME__OUTCOME_DONE)
+    if (j->item->kind == BERTH__WORK_KIND__WORK_BIND && !j->item->look &&
+        o == BERTH__OUTCOME__OUTCOME_DONE)
         bh_cell_observe(bh_metric_cell(j->b->m_bind_s), (double)took / 1e9);
     bh_binder_answer(j->b, j->epoch, j->item, o, code, reason, message, took);
     if (j->object && bh_object_job_seen(j->object, &object))
         bh_binder_answer_object(j->b, &object);
-    if (o == BERTH__OUTCOME__OUTCOME_DONE && j->item->event)
+    if (o == BERTH__OUTCOME__OUTCOME_DONE && j->item->event && !j->item->look)
         bh_binder_event(j->b, j->item, 0);
     job_end(j);
 }
@@ -184,7 +185,9 @@ static void on_look(struct bh_job *j, const struct bh_api_reply *r)
         answer(j, BERTH__OUTCOME__OUTCOME_GONE, 409, "Conflict", "pod was re-created");
     else if (!p->spec || !p->spec->nodename || !*p->spec->nodename)
         answer(j, BERTH__OUTCOME__OUTCOME_REJECTED, 409, "Conflict",
-               "the API server refused the binding: the pod is being deleted or gated");
+               j->item->look
+                   ? "the API server does not have the binding: the pod is on no node"
+                   : "the API server refused the binding: the pod is being deleted or gated");
     else if (bh_streq(p->spec->nodename, j->item->node))
         answer(j, BERTH__OUTCOME__OUTCOME_DONE, 409, "", "");
     else
@@ -328,7 +331,7 @@ static enum step first_step(const Berth__WorkItem *it)
     if (it->write)
         return STEP_OBJECT;
     if (it->kind == BERTH__WORK_KIND__WORK_BIND)
-        return STEP_BIND;
+        return it->look ? STEP_LOOK : STEP_BIND;
     return it->kind == BERTH__WORK_KIND__WORK_DELETE && !it->condition ? STEP_DELETE : STEP_PATCH;
 }
 
@@ -411,7 +414,8 @@ size_t bh_binder_in_flight(struct bh_binder *b, struct bh_job **cursor, Berth__W
     size_t n = 0;
 
     for (; j && n < max; j = j->next) {
-        if (j->item->kind != BERTH__WORK_KIND__WORK_BIND && !takes_devices(j->item))
+        if (j->item->look ||
+            (j->item->kind != BERTH__WORK_KIND__WORK_BIND && !takes_devices(j->item)))
             continue;
         berth__work_item__init(&out[n]);
         out[n].has_id = out[n].has_kind = true;

@@ -129,7 +129,7 @@ static void link_owners(struct slot *s, const struct bh_json *owners)
 {
     struct bh_json *list = bh_json_new(&s->arena, BH_JSON_ARRAY);
 
-    bh_json_each (o, owners) {
+    bh_json_each(o, owners) {
         const char *uid = uid_there(s->ap, bh_json_get_text(o, "uid"));
         struct bh_json *copy;
         if (!uid || !bh_streq(bh_json_get_text(o, "kind"), "Node"))
@@ -163,7 +163,7 @@ static void link_users(struct slot *s)
 
     if (!users)
         return;
-    bh_json_each (u, users) {
+    bh_json_each(u, users) {
         const char *uid = uid_there(s->ap, bh_json_get_text(u, "uid"));
         struct bh_json *copy = uid ? bh_json_clone(&s->arena, u) : NULL;
         if (!copy)

@@ -33,20 +33,15 @@ int bh_cmd_replay(int argc, char **argv);
 /* Says what is wrong and where to look; returns BH_EXIT_USAGE. */
 int bh_cli_usage_error(const char *program, const struct bh_err *err);
 
-/* ---- objects.c: creating objects from YAML or JSON, whatever their kind
- * --------------------------- */
+/* ---- objects.c: creating objects from YAML or JSON, whatever their kind ---------------------- */
 struct bh_creator; /* knows the server's resources (discovery, cached) */
 struct bh_creator *bh_creator_new(uv_loop_t *loop, struct bh_api_client *c);
 void bh_creator_free(struct bh_creator *cr);
-/* The collection's path for an object: "/apis/apps/v1/namespaces/default/deployments". */
-int bh_creator_path(struct bh_creator *cr, const struct bh_json *obj, struct bh_buf *out,
-                    struct bh_err *err);
 /* Creates every object of a file (documents, kind List). Existing ones are left alone. Returns the
  * number created or -errno. */
 int bh_creator_file(struct bh_creator *cr, const char *path, struct bh_err *err);
 
-/* ---- progress.c
- * ------------------------------------------------------------------------------------ */
+/* ---- terminal.c ------------------------------------------------------------------------------ */
 /* One line on stderr, redrawn at most ten times a second; silent when stderr is no terminal. */
 struct bh_progress {
     bool on;

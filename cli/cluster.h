@@ -121,9 +121,4 @@ struct bh_follow_options {
 /* Kinds that may not be read are told on stderr and left out; -EACCES when that is all of them. */
 int bh_follow_start(const struct bh_follow_options *o, struct bh_follow **ret, struct bh_err *err);
 void bh_follow_free(struct bh_follow *f);
-struct bh_follow_stats {
-    uint64_t events, told, unchanged, not_taken, bad;
-    size_t objects, kinds;
-};
-void bh_follow_stats(const struct bh_follow *f, struct bh_follow_stats *ret);
 #endif

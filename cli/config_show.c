@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
-#include "scheduler/daemon/ask.h"
+#include "common/control/ask.h"
 #include "cli/cli.h"
 #include "cli/config.h"
 #include "scheduler/explain/grid.h"

@@ -122,9 +122,9 @@ static void args(struct page *p, const struct bh_json *profile)
 {
     bh_buf_addc(p->out, '\n');
     bh_grid_heading(&p->grid, 0, "PLUGIN", "ARGUMENT", "VALUE", NULL);
-    bh_json_each (e, bh_json_get(profile, "pluginConfig")) {
+    bh_json_each(e, bh_json_get(profile, "pluginConfig")) {
         const char *name = bh_json_get_text(e, "name");
-        bh_json_each (m, bh_json_get(e, "args")) {
+        bh_json_each(m, bh_json_get(e, "args")) {
             struct bh_buf b = {0};
             if (bh_streq(m->key.p, "apiVersion") || bh_streq(m->key.p, "kind"))
                 continue;

@@ -63,8 +63,7 @@ static bool wants_compact(const struct bh_json *cas, const struct bh_json *expec
 
     if (expect)
         return bh_json_get(expect, "feasibleCount") != NULL;
-    bh_json_each(o, bh_json_get(cas, "objects"))
-    {
+    bh_json_each(o, bh_json_get(cas, "objects")) {
         const char *kind = bh_json_get_str(o, "kind");
         nodes += kind && bh_streq(kind, "Node");
     }
@@ -106,15 +105,14 @@ static int run_case(struct run *r, struct bh_arena *a, struct bh_json *cas, stru
                     struct bh_err *err)
 {
     const struct bh_replay_options o = {.verify = !r->no_verify,
-                                         .through_record = r->through_record};
+                                        .through_record = r->through_record};
     const struct bh_json *config = bh_json_get(cas, "config");
     struct bh_replay *rep = NULL;
 
     if (config && config->type == BH_JSON_NULL)
         config = NULL;
     int rc = bh_replay_new(&o, config, &rep, err);
-    bh_json_each(obj, bh_json_get(cas, "objects"))
-    {
+    bh_json_each(obj, bh_json_get(cas, "objects")) {
         if (rc >= 0)
             rc = bh_replay_put(rep, obj, err);
     }
@@ -240,7 +238,8 @@ static const struct bh_opt_usage usage = {
     .synopsis = "[flags] DIR|FILE...",
     .about =
         "Replays recorded decisions of kube-scheduler and compares Berth's with them, field by "
-        "field. With --print the cases go to standard output, each with Berth's decisions as expect, and "
+        "field. With --print the cases go to standard output, each with Berth's decisions as "
+        "expect, and "
         "the report to standard error.",
     .examples = "  berth conformance tests/conformance\n"
                 "  berth conformance --print case.jsonl > decided.jsonl\n",

@@ -6,7 +6,7 @@
 #define BH_CONFORMANCE_H
 
 #include "common/data/json.h"
-#include "scheduler/engine.h"
+#include "scheduler/engine/engine.h"
 
 /* One case: objects, then steps against the state they begin. */
 struct bh_replay;

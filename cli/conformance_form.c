@@ -212,13 +212,11 @@ static bool same_set(struct bh_arena *a, const struct bh_json *x, const struct b
         return false;
     const char **v = bh_arena_new_array(a, const char *, 2 * x->c.n + 1), **w = v + x->c.n;
     size_t n = 0, m = 0;
-    bh_json_each(e, x)
-    {
+    bh_json_each(e, x) {
         v[n++] = e->type == BH_JSON_STRING ? e->s.p : "";
     }
 
-    bh_json_each(e, y)
-    {
+    bh_json_each(e, y) {
         w[m++] = e->type == BH_JSON_STRING ? e->s.p : "";
     }
 
@@ -234,8 +232,7 @@ static bool same_filtered(struct bh_arena *a, const struct bh_json *x, const str
 {
     if (!x || !y || x->type != BH_JSON_OBJECT || y->type != BH_JSON_OBJECT || x->c.n != y->c.n)
         return false;
-    bh_json_each(e, x)
-    {
+    bh_json_each(e, x) {
         const struct bh_json *o = bh_json_get(y, e->key.p);
         if (!o || !bh_json_equal(bh_json_get(e, "plugin"), bh_json_get(o, "plugin")) ||
             !bh_json_equal(bh_json_get(e, "code"), bh_json_get(o, "code")) ||
@@ -250,10 +247,8 @@ static bool same_filtered(struct bh_arena *a, const struct bh_json *x, const str
 static bool same_preemption(struct bh_arena *a, const struct bh_json *want,
                             const struct bh_json *have)
 {
-    bh_json_each(w, want)
-    {
-        bh_json_each(h, have)
-        {
+    bh_json_each(w, want) {
+        bh_json_each(h, have) {
             if (bh_json_equal(bh_json_get(w, "node"), bh_json_get(h, "node")) &&
                 same_set(a, bh_json_get(w, "victims"), bh_json_get(h, "victims")))
                 return true;
@@ -273,8 +268,7 @@ void bh_only_first_preemption(struct bh_json *got)
 /* The original looks at nodes in parallel and reports the error of any one of them. */
 static bool some_node_failed_so(const struct bh_json *filtered, const struct bh_json *error)
 {
-    bh_json_each(v, filtered)
-    {
+    bh_json_each(v, filtered) {
         const char *code = bh_json_get_str(v, "code");
         if (code && bh_streq(code, "Error") &&
             bh_json_equal(bh_json_at(bh_json_get(v, "reasons"), 0), error))
@@ -305,8 +299,7 @@ const char *bh_expect_diff(struct bh_arena *a, const struct bh_json *expect,
     const struct bh_json *sides[] = {expect, got};
 
     for (unsigned s = 0; s < 2; s++) {
-        bh_json_each(m, sides[s])
-        {
+        bh_json_each(m, sides[s]) {
             const struct bh_json *want = bh_json_get(expect, m->key.p);
             const struct bh_json *have = bh_json_get(got, m->key.p);
             if (same_field(a, m->key.p, expect, want, have))

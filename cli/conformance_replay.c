@@ -2,17 +2,15 @@
  *
  * cli/conformance_replay.c - a recorded case against the engine
  *
- * A small stand-in for API server and queue: pending pods by name, bound pods in the engine. A
- * decided pod is bound at once; a preemptor's victims are deleted at once and the pod is nominated.
+ * An offline world without a queue: the case says whose turn it is. Pods by name; a decided one is
+ * bound at once; a preemptor's victims are deleted at once and the pod is nominated.
  */
 #include <errno.h>
 
 #include "cli/conformance.h"
-#include "simulator/trial/trial.h"
 #include "common/base/map.h"
-#include "common/k8s/codec.h"
-#include "common/k8s/compile.h"
-#include "proto/kubernetes/kubernetes.pb-c.h"
+#include "simulator/admission/admission.h"
+#include "simulator/offline/offline.h"
 
 /* A fixed clock: pods without a start time started now, whenever that was. */
 #define NOW_NS ((int64_t)1893456000 * 1000000000)
@@ -24,9 +22,9 @@ struct pod { /* one pod the case has mentioned */
     bool preempting; /* nominated by a preemption of this case */
 };
 struct bh_replay {
-    struct bh_engine *engine;
+    struct bh_offline w;
     struct bh_sched_config *config;
-    struct bh_map pods; /* "ns/name" -> struct pod * */
+    struct bh_map pods;         /* "ns/name" -> struct pod * */
     struct bh_through *through; /* NULL: decisions are compared as they are */
 };
 
@@ -37,13 +35,15 @@ int bh_replay_new(const struct bh_replay_options *o, const struct bh_json *confi
     int rc = bh_sched_config_new(config, &r->config, err);
 
     if (rc >= 0) {
-        const struct bh_engine_options eo = {.config = r->config,
-                                             .tie_break = BH_TIE_FIRST,
-                                             .verify = o->verify,
-                                             .rebuilt_snapshot = true};
-        rc = bh_engine_new(&eo, &r->engine, err);
+        const struct bh_offline_options oo = {.config = r->config,
+                                              .tie_break = BH_TIE_FIRST,
+                                              .verify = o->verify,
+                                              .rebuilt_snapshot = true,
+                                              .no_queue = true,
+                                              .now_ns = NOW_NS};
+        rc = bh_offline_init(&r->w, &oo, err);
         if (rc >= 0 && o->through_record)
-            r->through = bh_through_new(r->engine);
+            r->through = bh_through_new(r->w.engine);
     }
     if (rc < 0) {
         bh_replay_free(r);
@@ -67,7 +67,7 @@ void bh_replay_free(struct bh_replay *r)
     }
     bh_map_fini(&r->pods);
     bh_through_free(r->through);
-    bh_engine_free(r->engine);
+    bh_offline_fini(&r->w);
     bh_sched_config_free(r->config);
     free(r);
 }
@@ -91,110 +91,66 @@ static void forget_pod(struct bh_replay *r, const char *key)
 
     if (!p)
         return;
-    bh_engine_unnominate(r->engine, pod_uid(p));
-    bh_engine_del_pod(r->engine, pod_uid(p));
-    bh_engine_shape_unref(r->engine, p->shape);
+    bh_offline_del(&r->w, BH_KIND_POD, "", pod_uid(p).p);
+    bh_engine_shape_unref(r->w.engine, p->shape);
     free(p->rec);
     free(p);
 }
 
-static int decode(struct bh_arena *a, const struct bh_json *obj, const struct bh_kind_info *k,
-                  ProtobufCMessage **ret, struct bh_err *err)
+static struct pod *put_pod(struct bh_replay *r, struct bh_arena *a,
+                           const struct bh_offline_object *x)
+{
+    const char *key = pod_key(a, x->ns, x->name);
+    struct pod *p = bh_calloc(1, sizeof *p);
+
+    forget_pod(r, key);
+    p->shape = bh_engine_shape(r->w.engine, x->shape);
+    p->rec = bh_memdup(x->pod, x->pod->h.size);
+    p->rec->shape = p->shape;
+    p->pending = x->pod->node == BH_SYM_NONE;
+    bh_map_put(&r->pods, key, strlen(key), p);
+    return p;
+}
+
+static int read_and_put(struct bh_replay *r, struct bh_arena *a, const struct bh_kind_info *k,
+                        const struct bh_json *obj, struct pod **ret_pod, struct bh_err *err)
 {
     struct bh_json *copy = bh_json_clone(a, obj);
+    struct bh_offline_object x;
 
     bh_api_defaults(a, copy);
     if (bh_json_path(copy, "metadata.namespace") == NULL && k->namespaced)
         bh_json_set_str(a, bh_json_obj_at(a, copy, "metadata"), "namespace", "default");
-    return bh_json_to_pb(a, k->desc, copy, ret, NULL, err);
-}
-
-static int put_node(struct bh_replay *r, struct bh_arena *a, const ProtobufCMessage *m,
-                    struct bh_err *err)
-{
-    struct bh_interner in = bh_symtab_interner(bh_engine_symtab(r->engine));
-    struct bh_node_rec *rec;
-    int rc = bh_compile_node(a, (const struct K8s__Node *)(const void *)m, &in, &rec, err);
-
-    if (rc >= 0)
-        bh_engine_put_node(r->engine, rec);
-    return rc;
-}
-
-static int put_pod(struct bh_replay *r, struct bh_arena *a, const ProtobufCMessage *m,
-                   struct pod **ret_pod, struct bh_err *err)
-{
-    struct bh_interner in = bh_symtab_interner(bh_engine_symtab(r->engine));
-    const struct K8s__Pod *msg = (const struct K8s__Pod *)(const void *)m;
-    struct bh_shape_rec *shape;
-    struct bh_pod_rec *rec;
-
-    int rc = bh_compile_shape(a, msg, &in, &shape, err);
-    if (rc >= 0)
-        rc = bh_compile_pod(a, msg, &in, &rec, err);
+    int rc = bh_offline_read(r->w.engine, a, k, copy, &x, err);
     if (rc < 0)
         return rc;
-    const char *key =
-        pod_key(a, bh_rec_text(rec, rec->namespace_).p, bh_rec_text(rec, rec->name).p);
-    forget_pod(r, key);
-    struct pod *p = bh_calloc(1, sizeof *p);
-    p->shape = bh_engine_shape(r->engine, shape);
-    p->rec = bh_memdup(rec, rec->h.size);
-    p->rec->shape = p->shape;
-    p->pending = rec->node == BH_SYM_NONE;
-    bh_map_put(&r->pods, key, strlen(key), p);
-    if (!p->pending)
-        bh_engine_put_pod(r->engine, p->rec, p->shape);
-    if (ret_pod)
-        *ret_pod = p;
-    return 0;
-}
-
-static int put_other(struct bh_replay *r, const struct bh_kind_info *k, const ProtobufCMessage *m,
-                     struct bh_err *err)
-{
-    const K8s__ObjectMeta *meta = bh_object_meta(m);
-    struct bh_buf b = {0};
-
-    bh_pb_pack(&b, m);
-    int rc = bh_engine_put_object(r->engine, k->kind, k->namespaced ? meta->namespace_ : "",
-                                  meta->name, bh_buf_str(&b), b.n, err);
-    bh_buf_fini(&b);
-    return rc;
+    if (x.pod)
+        *ret_pod = put_pod(r, a, &x);
+    return bh_offline_put(&r->w, &x, err);
 }
 
 static int put(struct bh_replay *r, const struct bh_json *obj, struct pod **ret_pod,
                struct bh_err *err)
 {
     const char *version = bh_json_get_str(obj, "apiVersion"), *kind = bh_json_get_str(obj, "kind");
+    const char *name = bh_json_get_str(bh_json_get(obj, "metadata"), "name");
     const struct bh_kind_info *k = version && kind ? bh_kind_find(version, kind) : NULL;
-    ProtobufCMessage *m;
     struct bh_arena a;
 
     if (!k)
         return bh_err_set(err, -EINVAL, "unknown object %s %s",
                           version ? version : "(no apiVersion)", kind ? kind : "(no kind)");
     bh_arena_init(&a, (size_t)64 << 20);
-    int rc = decode(&a, obj, k, &m, err);
-    if (rc >= 0 && !bh_object_meta(m))
-        rc = bh_err_set(err, -EINVAL, "no metadata");
-    if (rc >= 0 && k->kind == BH_KIND_NODE)
-        rc = put_node(r, &a, m, err);
-    else if (rc >= 0 && k->kind == BH_KIND_POD)
-        rc = put_pod(r, &a, m, ret_pod, err);
-    else if (rc >= 0)
-        rc = put_other(r, k, m, err);
+    int rc = read_and_put(r, &a, k, obj, ret_pod, err);
     bh_arena_fini(&a);
-    return rc < 0 ? bh_err_prefix(err, rc, "%s %s", kind,
-                                  bh_json_get_str(bh_json_get(obj, "metadata"), "name")
-                                      ? bh_json_get_str(bh_json_get(obj, "metadata"), "name")
-                                      : "")
-                  : 0;
+    return rc < 0 ? bh_err_prefix(err, rc, "%s %s", kind, name ? name : "") : 0;
 }
 
 int bh_replay_put(struct bh_replay *r, const struct bh_json *obj, struct bh_err *err)
 {
-    return put(r, obj, NULL, err);
+    struct pod *ignored;
+
+    return put(r, obj, &ignored, err);
 }
 
 static int delete_object(struct bh_replay *r, struct bh_arena *a, const struct bh_json *step,
@@ -206,17 +162,12 @@ static int delete_object(struct bh_replay *r, struct bh_arena *a, const struct b
     if (!kind || !name)
         return bh_err_set(err, -EINVAL, "delete: kind or name is missing");
     for (unsigned i = 0; i < BH_KIND_COUNT; i++) {
-        const struct bh_kind_info *k = &bh_kinds[i];
-        if (!bh_streq(k->kind_name, kind))
+        if (!bh_streq(bh_kinds[i].kind_name, kind))
             continue;
-        if (k->kind == BH_KIND_POD)
+        if (i == BH_KIND_POD)
             forget_pod(r, pod_key(a, ns, name));
-        else if (k->kind == BH_KIND_NODE)
-            bh_engine_del_node(r->engine,
-                               bh_sym_find(bh_engine_symtab(r->engine), name, strlen(name)));
         else
-            return bh_engine_put_object(r->engine, k->kind, k->namespaced ? ns : "", name, NULL, 0,
-                                        err);
+            bh_offline_del(&r->w, i, ns, name);
         return 0;
     }
     return bh_err_set(err, -EINVAL, "delete: unknown kind %s", kind);
@@ -229,26 +180,26 @@ static void bind_pod(struct bh_replay *r, struct pod *p, bh_sym node)
 {
     const struct bh_pending pending = {.pod = p->rec, .shape = p->shape};
 
-    bh_engine_assume(r->engine, &pending, node);
-    p->rec->node = node;
+    bh_engine_assume(r->w.engine, &pending, node);
+    p->rec->node = node; /* and no start time: recordings have none */
     p->pending = false;
-    bh_engine_put_pod(r->engine, p->rec, p->shape);
+    bh_engine_put_pod(r->w.engine, p->rec, p->shape);
 }
 
 /* A higher preemptor takes the node away from lower pods that were promised it. */
 static void clear_lower(struct bh_replay *r, const struct pod *preemptor, bh_sym node)
 {
-    int32_t priority = bh_engine_shape_rec(r->engine, preemptor->shape)->priority;
+    int32_t priority = bh_engine_shape_rec(r->w.engine, preemptor->shape)->priority;
     size_t it = 0;
     struct bh_map_entry *m;
 
     while ((m = bh_map_next(&r->pods, &it))) {
         struct pod *p = m->value;
         if (p == preemptor || p->rec->nominated_node != node ||
-            bh_engine_shape_rec(r->engine, p->shape)->priority >= priority)
+            bh_engine_shape_rec(r->w.engine, p->shape)->priority >= priority)
             continue;
         p->rec->nominated_node = BH_SYM_NONE;
-        bh_engine_unnominate(r->engine, pod_uid(p));
+        bh_engine_unnominate(r->w.engine, pod_uid(p));
     }
 }
 
@@ -258,13 +209,13 @@ static void nominate(struct bh_replay *r, struct pod *p, bh_sym node)
 {
     struct bh_shape_rec empty = {
         .h = {.size = sizeof empty, .type = BH_REC_SHAPE, .layout = BH_REC_LAYOUT}};
-    bh_shape_id stub = bh_engine_shape(r->engine, &empty);
+    bh_shape_id stub = bh_engine_shape(r->w.engine, &empty);
     const struct bh_pending pending = {.pod = p->rec, .shape = stub};
 
     clear_lower(r, p, node);
     p->rec->nominated_node = node;
-    bh_engine_nominate(r->engine, &pending, node);
-    bh_engine_shape_unref(r->engine, stub);
+    bh_engine_nominate(r->w.engine, &pending, node);
+    bh_engine_shape_unref(r->w.engine, stub);
 }
 
 /* Applies the first outcome of the record; without a record, the engine's own. */
@@ -274,13 +225,12 @@ static void apply_preemption(struct bh_replay *r, struct pod *p, const struct bh
 
     if (!node)
         return;
-    bh_json_each(v, bh_json_get(outcome, "victims"))
-    {
+    bh_json_each(v, bh_json_get(outcome, "victims")) {
         if (v->type == BH_JSON_STRING)
             forget_pod(r, v->s.p);
     }
 
-    nominate(r, p, bh_sym_internc(bh_engine_symtab(r->engine), node));
+    nominate(r, p, bh_sym_internc(bh_engine_symtab(r->w.engine), node));
 }
 
 static int decide(struct bh_replay *r, struct bh_arena *a, struct pod *p,
@@ -289,19 +239,19 @@ static int decide(struct bh_replay *r, struct bh_arena *a, struct pod *p,
 {
     const struct bh_decision *shown;
     const struct bh_pending pending = {.pod = p->rec, .shape = p->shape};
-    const struct bh_shape_rec *s = bh_engine_shape_rec(r->engine, p->shape);
-    struct bh_symtab *tab = bh_engine_symtab(r->engine);
+    const struct bh_shape_rec *s = bh_engine_shape_rec(r->w.engine, p->shape);
+    struct bh_symtab *tab = bh_engine_symtab(r->w.engine);
 
-    if (!bh_engine_responsible(r->engine, bh_sym_text(tab, s->scheduler_name))) {
+    if (!bh_engine_responsible(r->w.engine, bh_sym_text(tab, s->scheduler_name))) {
         *ret_got = bh_error_json(a, "no profile", compact);
         return 0;
     }
-    const struct bh_status *gate = bh_engine_pre_enqueue(r->engine, &pending);
+    const struct bh_status *gate = bh_engine_pre_enqueue(r->w.engine, &pending);
     if (gate) {
         *ret_got = bh_gated_json(a, gate, compact);
         return 0;
     }
-    const struct bh_decision *d = bh_engine_schedule(r->engine, &pending, BH_EXPLAIN, NOW_NS);
+    const struct bh_decision *d = bh_engine_schedule(r->w.engine, &pending, BH_EXPLAIN, NOW_NS);
     shown = r->through ? bh_through_record(r->through, a, d, err) : d;
     if (!shown)
         return -EIO;
@@ -312,7 +262,7 @@ static int decide(struct bh_replay *r, struct bh_arena *a, struct pod *p,
     }
     if (d->clear_nomination) {
         p->rec->nominated_node = BH_SYM_NONE;
-        bh_engine_unnominate(r->engine, pod_uid(p));
+        bh_engine_unnominate(r->w.engine, pod_uid(p));
     }
     const struct bh_json *outcomes = bh_json_get(expect, "preempt");
     apply_preemption(r, p, bh_json_at(outcomes ? outcomes : bh_json_get(*ret_got, "preempt"), 0));

@@ -153,7 +153,7 @@ static void render_list(struct bh_buf *out, const struct bh_json *list, const st
     else if (!a->no_headers)
         bh_grid_heading(&g, BH_CELL_BOLD, ">ID", "TIME", "POD", ">ATTEMPT", "RESULT", "OUTCOME",
                         "NODE", ">FEASIBLE", "MESSAGE", NULL);
-    bh_json_each (row, bh_json_get_list(list, "items"))
+    bh_json_each(row, bh_json_get_list(list, "items"))
         add_row(&g, row, wide);
     bh_grid_print(&g, out, 0, bh_colour_wanted(STDOUT_FILENO));
     bh_grid_fini(&g);
@@ -248,7 +248,7 @@ static void render_head(struct bh_buf *out, const struct bh_json *v, bool colour
 
 static void add_list(struct bh_buf *b, const struct bh_json *v, const char *between)
 {
-    bh_json_each (i, v)
+    bh_json_each(i, v)
         bh_buf_addf(b, "%s%s", b->n ? between : "", bh_json_cstr(i) ? bh_json_cstr(i) : "");
 }
 
@@ -261,7 +261,7 @@ static void render_scores(struct bh_buf *out, const struct bh_json *plugins,
 
     bh_grid_heading(&g, BH_CELL_BOLD, "SCORE", ">WEIGHT", ">RAW", ">NORMALIZED", ">WEIGHTED",
                     ">AGAINST WINNER", NULL);
-    bh_json_each (p, plugins) {
+    bh_json_each(p, plugins) {
         int64_t raw = 0, normalized = 0, weighted = 0;
         (void)bh_json_i64(bh_json_at(bh_json_get(v, "raw"), k), &raw);
         (void)bh_json_i64(bh_json_at(bh_json_get(v, "normalized"), k), &normalized);
@@ -359,7 +359,7 @@ static int annotations(struct bh_decisions *d, const struct arguments *a, int64_
         bh_form_write(out, v, a->form);
         return 0;
     }
-    bh_json_each (i, v) {
+    bh_json_each(i, v) {
         bh_text_add(out, BH_CELL_BOLD, bh_colour_wanted(STDOUT_FILENO), i->key.p);
         bh_buf_adds(out, ": ");
         bh_text_add(out, 0, false, bh_json_cstr(i));

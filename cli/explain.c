@@ -13,7 +13,6 @@
 
 #include "cli/cli.h"
 #include "common/data/yaml.h"
-#include "simulator/trial/trial.h"
 
 #define NOTES_MAX 8u
 
@@ -77,7 +76,7 @@ static int ask_status(struct session *s, struct bh_err *err)
  * may read); what they manage counts all the same. */
 static void without_tls(struct bh_json *doc)
 {
-    bh_json_each (e, bh_json_get_list(doc, "extenders"))
+    bh_json_each(e, bh_json_get_list(doc, "extenders"))
         if (e->type == BH_JSON_OBJECT)
             (void)bh_json_unset(e, "tlsConfig");
 }
@@ -133,8 +132,8 @@ static void on_binding(void *arg, const Berth__QueuePod *p)
     if (!seen || !p->node || seen == s->pod.seen)
         return;
     pending = (struct bh_pending){.pod = seen->pod, .shape = seen->shape};
-    (void)bh_engine_assume(s->observer.engine, &pending,
-                           bh_sym_internc(bh_engine_symtab(s->observer.engine), p->node));
+    (void)bh_engine_assume(s->observer.w.engine, &pending,
+                           bh_sym_internc(bh_engine_symtab(s->observer.w.engine), p->node));
 }
 
 static int assume_bindings(struct session *s, struct bh_err *err)
@@ -211,7 +210,7 @@ static int unknown_pod(const struct session *s, struct bh_err *err)
 
 static int find_pod(struct session *s, struct bh_err *err)
 {
-    struct bh_engine *e = s->observer.engine;
+    struct bh_engine *e = s->observer.w.engine;
     struct bh_explain_pod *p = &s->pod;
     const struct bh_shape_rec *shape;
 
@@ -238,7 +237,7 @@ static int find_pod(struct session *s, struct bh_err *err)
 /* As if it were not there yet: its room is free, and it has no node. */
 static void take_off(struct session *s)
 {
-    struct bh_engine *e = s->observer.engine;
+    struct bh_engine *e = s->observer.w.engine;
     struct bh_pod_rec *rec = s->pod.rec;
 
     if (rec->node == BH_SYM_NONE)
@@ -260,7 +259,7 @@ static void nominate_others(struct session *s)
         const struct bh_observed_pod *p = m->value;
         struct bh_pending pending = {.pod = p->pod, .shape = p->shape};
         if (p->pod->nominated_node != BH_SYM_NONE)
-            bh_engine_nominate(s->observer.engine, &pending, p->pod->nominated_node);
+            bh_engine_nominate(s->observer.w.engine, &pending, p->pod->nominated_node);
     }
 }
 
@@ -269,16 +268,11 @@ static void nominate_others(struct session *s)
 
 static struct bh_json *decide(struct session *s)
 {
-    struct bh_engine *e = s->observer.engine;
-    struct bh_explain_subject subject = bh_explain_subject_of(e, &s->pod.pending);
-    const struct bh_status *gate = bh_engine_pre_enqueue(e, &s->pod.pending);
-    const struct bh_decision *d;
+    struct bh_offline *w = &s->observer.w;
 
-    if (gate)
-        return bh_explain_gated(&s->arena, &subject, gate);
-    d = bh_engine_schedule(e, &s->pod.pending,
-                           BH_EXPLAIN | (s->a->no_preemption ? BH_NO_PREEMPTION : 0), bh_wall_ns());
-    return bh_explain_decision(&s->arena, &subject, bh_engine_symtab(e), d);
+    w->o.flags = s->a->no_preemption ? BH_NO_PREEMPTION : 0;
+    w->now_ns = bh_wall_ns();
+    return bh_offline_explain(w, &s->pod.pending, &s->arena);
 }
 
 static int only_node(struct session *s, struct bh_json *explanation, struct bh_err *err)
@@ -291,7 +285,7 @@ static void note_ties(struct session *s, const struct bh_json *explanation)
 {
     long long best = 0;
 
-    bh_json_each (v, bh_json_get_list(explanation, "ranking"))
+    bh_json_each(v, bh_json_get_list(explanation, "ranking"))
         best += bh_json_get_i64(v, "rank", 0) == 1;
     if (s->draws && best > 1 && bh_json_get_bool(explanation, "scored", false))
         note(s, bh_arena_printf(&s->arena,
@@ -346,7 +340,7 @@ static int explain(struct session *s, struct bh_json **ret_doc, struct bh_err *e
 
 static int run(struct session *s, struct bh_json **ret_doc, struct bh_err *err)
 {
-    int rc = bh_cli_find_dir(s->a->runtime, s->dir, err);
+    int rc = bh_ask_find_dir(s->a->runtime, s->dir, err);
 
     if (rc == 0)
         rc = ask_status(s, err);
@@ -415,7 +409,7 @@ static int parse(int argc, char **argv, struct arguments *a, struct bh_explain_p
 static void session_end(struct session *s)
 {
     if (s->pod.rec)
-        bh_engine_shape_unref(s->observer.engine, s->pod.pending.shape);
+        bh_engine_shape_unref(s->observer.w.engine, s->pod.pending.shape);
     free(s->pod.rec);
     bh_whatif_free(s->what_if);
     bh_observer_close(&s->observer);

@@ -23,7 +23,7 @@
 #ifndef BH_CLI_EXPLAIN_H
 #define BH_CLI_EXPLAIN_H
 
-#include "scheduler/daemon/ask.h"
+#include "common/control/ask.h"
 #include "cli/observer.h"
 #include "scheduler/explain/explain.h"
 

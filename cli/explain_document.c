@@ -14,7 +14,7 @@
 static struct bh_json *find_node(const struct bh_json *explanation, const char *list,
                                  const char *node)
 {
-    bh_json_each (v, bh_json_get_list(explanation, list)) {
+    bh_json_each(v, bh_json_get_list(explanation, list)) {
         if (bh_streq(bh_json_get_text(v, "node"), node))
             return v;
     }
@@ -151,7 +151,7 @@ static void join(struct bh_buf *b, const struct bh_json *list)
 {
     bool first = true;
 
-    bh_json_each (v, list) {
+    bh_json_each(v, list) {
         bh_buf_addf(b, "%s%s", first ? "" : ", ", bh_json_cstr(v) ? bh_json_cstr(v) : "");
         first = false;
     }
@@ -254,7 +254,7 @@ void bh_explain_print(struct bh_buf *out, const struct bh_json *doc, enum bh_for
     queue_line(&g, doc);
     condition_line(&g, doc);
     scheduler_line(&g, doc);
-    bh_json_each (n, bh_json_get_list(doc, "notes"))
+    bh_json_each(n, bh_json_get_list(doc, "notes"))
         line(&g, "Note:", BH_CELL_DIM, bh_json_cstr(n));
     bh_grid_print(&g, out, 0, colour);
     bh_grid_fini(&g);

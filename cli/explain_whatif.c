@@ -11,8 +11,7 @@
 #include <errno.h>
 
 #include "simulator/trial/trial.h"
-#include "common/k8s/compile.h"
-#include "proto/kubernetes/kubernetes.pb-c.h"
+#include "simulator/admission/admission.h"
 #include "scheduler/explain/grid.h"
 
 #define NODES_SHOWN 20u
@@ -124,37 +123,10 @@ struct apply { /* one object on its way into the engine */
     const char *action; /* what it turned out to be */
 };
 
-static int apply_node(struct apply *p, const ProtobufCMessage *m, struct bh_err *err)
-{
-    struct bh_engine *e = p->o->engine;
-    struct bh_interner in = bh_symtab_interner(bh_engine_symtab(e));
-    struct bh_node_rec *rec;
-    int rc = bh_compile_node(p->a, (const struct K8s__Node *)(const void *)m, &in, &rec, err);
-
-    if (rc < 0)
-        return rc;
-    p->action = bh_engine_find_node(e, rec->name) ? "replaced" : "added";
-    bh_engine_put_node(e, rec);
-    return 0;
-}
-
-static int apply_other(struct apply *p, const ProtobufCMessage *m, struct bh_err *err)
-{
-    struct bh_buf bytes = {0};
-    int rc;
-
-    bh_pb_pack(&bytes, m);
-    rc = bh_engine_put_object(p->o->engine, p->obj->kind->kind, p->obj->ns, p->obj->name, bytes.p,
-                              bytes.n, err);
-    bh_buf_fini(&bytes);
-    p->action = "put";
-    return rc;
-}
-
 /* The pod that is explained: it has no node, whatever the file says. */
 static void replace_subject(struct apply *p, struct bh_pod_rec *rec, bh_shape_id shape)
 {
-    bh_engine_shape_unref(p->o->engine, p->pod->pending.shape);
+    bh_engine_shape_unref(p->o->w.engine, p->pod->pending.shape);
     free(p->pod->rec);
     p->pod->rec = bh_memdup(rec, rec->h.size);
     p->pod->rec->node = BH_SYM_NONE;
@@ -162,86 +134,73 @@ static void replace_subject(struct apply *p, struct bh_pod_rec *rec, bh_shape_id
     p->action = "explained";
 }
 
-static void replace_other_pod(struct apply *p, struct bh_pod_rec *rec, bh_shape_id shape,
-                              bool terminated)
+static void replace_other_pod(struct apply *p, const struct bh_offline_object *x)
 {
     const struct bh_observed_pod *old = bh_observer_bound(p->o, p->obj->ns, p->obj->name);
-    struct bh_engine *e = p->o->engine;
 
     if (old)
-        bh_engine_del_pod(e, bh_rec_text(old->pod, old->pod->uid));
-    if (rec->node != BH_SYM_NONE && !terminated) {
-        bh_engine_put_pod(e, rec, shape);
+        bh_offline_del(&p->o->w, BH_KIND_POD, "", bh_rec_text(old->pod, old->pod->uid).p);
+    if (x->pod->node != BH_SYM_NONE && !x->finished) {
+        (void)bh_offline_put(&p->o->w, x, NULL);
         p->action = old ? "replaced" : "added";
     } else {
         p->action = old ? "taken off its node" : "pending, without effect";
     }
-    bh_engine_shape_unref(e, shape);
-}
-
-static bool is_terminated(const struct K8s__Pod *p)
-{
-    const char *phase = p->status && p->status->phase ? p->status->phase : "";
-
-    return bh_streq(phase, "Succeeded") || bh_streq(phase, "Failed");
 }
 
 /* A manifest has neither uid nor what admission would add to it; its priority is the one thing of
  * that which decisions depend on most, so the explained pod keeps its own. */
-static void complete(struct apply *p, struct K8s__Pod *msg, bool ours)
+static void complete(struct apply *p, bool ours)
 {
-    const struct bh_shape_rec *now = bh_engine_shape_rec(p->o->engine, p->pod->pending.shape);
+    const struct bh_shape_rec *now = bh_engine_shape_rec(p->o->w.engine, p->pod->pending.shape);
+    struct bh_json *meta = bh_json_get(p->obj->json, "metadata");
+    struct bh_json *spec = bh_tree_obj(p->obj->json, "spec");
+    const char *uid = bh_json_get_str(meta, "uid");
 
-    if (!msg->metadata || (msg->metadata->uid && *msg->metadata->uid))
+    if (uid && *uid)
         return;
-    msg->metadata->uid = ours ? bh_arena_strdup(p->a, bh_rec_text(p->pod->rec, p->pod->rec->uid).p)
-                              : bh_arena_printf(p->a, "what-if %s/%s", p->obj->ns, p->obj->name);
-    if (ours && msg->spec && !msg->spec->has_priority) {
-        msg->spec->has_priority = true;
-        msg->spec->priority = now->priority;
-    }
+    bh_json_set_str(p->a, meta, "uid",
+                    ours ? bh_rec_text(p->pod->rec, p->pod->rec->uid).p
+                         : bh_arena_printf(p->a, "what-if %s/%s", p->obj->ns, p->obj->name));
+    if (ours && spec && !bh_tree_has(spec, "priority"))
+        bh_json_set_i64(p->a, spec, "priority", now->priority);
 }
 
-static int apply_pod(struct apply *p, ProtobufCMessage *m, struct bh_err *err)
+static int replace_pod(struct apply *p, const struct bh_offline_object *x, bool ours,
+                       struct bh_err *err)
 {
-    struct K8s__Pod *msg = (struct K8s__Pod *)(void *)m;
-    struct bh_interner in = bh_symtab_interner(bh_engine_symtab(p->o->engine));
-    bool ours = bh_streq(p->obj->ns, p->pod->ns) && bh_streq(p->obj->name, p->pod->name);
-    struct bh_shape_rec *shape;
-    struct bh_pod_rec *rec;
-    bh_shape_id id;
-    int rc;
+    struct bh_engine *e = p->o->w.engine;
+    const char *scheduler = bh_sym_text(bh_engine_symtab(e), x->shape->scheduler_name);
 
-    complete(p, msg, ours);
-    rc = bh_compile_shape(p->a, msg, &in, &shape, err);
-    if (rc >= 0)
-        rc = bh_compile_pod(p->a, msg, &in, &rec, err);
-    if (rc < 0)
-        return rc;
-    if (ours && !bh_engine_responsible(p->o->engine, bh_sym_text(bh_engine_symtab(p->o->engine),
-                                                                 shape->scheduler_name)))
+    if (ours && !bh_engine_responsible(e, scheduler))
         return bh_err_set(err, -EINVAL,
                           "spec.schedulerName: the configuration has no profile \"%.100s\"",
-                          bh_sym_text(bh_engine_symtab(p->o->engine), shape->scheduler_name));
-    id = bh_engine_shape(p->o->engine, shape);
+                          scheduler);
     if (ours)
-        replace_subject(p, rec, id);
+        replace_subject(p, x->pod, bh_engine_shape(e, x->shape));
     else
-        replace_other_pod(p, rec, id, is_terminated(msg));
+        replace_other_pod(p, x);
     return 0;
 }
 
 static int apply(struct apply *p, struct bh_err *err)
 {
     const struct bh_kind_info *k = p->obj->kind;
-    ProtobufCMessage *m = NULL;
-    int rc = bh_json_to_pb(p->a, k->desc, p->obj->json, &m, NULL, err);
+    bool ours = k->kind == BH_KIND_POD && bh_streq(p->obj->ns, p->pod->ns) &&
+                bh_streq(p->obj->name, p->pod->name);
+    struct bh_offline_object x;
 
+    if (k->kind == BH_KIND_POD)
+        complete(p, ours);
+    int rc = bh_offline_read(p->o->w.engine, p->a, k, p->obj->json, &x, err);
     if (rc < 0)
         return rc;
-    if (k->kind == BH_KIND_POD)
-        return apply_pod(p, m, err);
-    return k->kind == BH_KIND_NODE ? apply_node(p, m, err) : apply_other(p, m, err);
+    if (x.pod)
+        return replace_pod(p, &x, ours, err);
+    p->action = !x.node                                             ? "put"
+                : bh_engine_find_node(p->o->w.engine, x.node->name) ? "replaced"
+                                                                    : "added";
+    return bh_offline_put(&p->o->w, &x, err);
 }
 
 int bh_whatif_apply(const struct bh_whatif *w, struct bh_arena *a, struct bh_observer *o,
@@ -275,7 +234,7 @@ static void print_changes(struct bh_buf *out, const struct bh_json *whatif, bool
 
     bh_buf_adds(out, "\nWhat if\n");
     bh_grid_heading(&g, 0, "KIND", "NAMESPACE", "NAME", "ACTION", NULL);
-    bh_json_each (c, bh_json_get_list(whatif, "changes")) {
+    bh_json_each(c, bh_json_get_list(whatif, "changes")) {
         bh_grid_cell(&g, 0, "%s", bh_json_get_text(c, "kind"));
         bh_grid_cell(&g, 0, "%s",
                      *bh_json_get_text(c, "namespace") ? bh_json_get_text(c, "namespace") : "-");
@@ -299,7 +258,7 @@ static void print_nodes(struct bh_buf *out, const struct bh_json *d, bool all, b
     if (!changed)
         return;
     bh_grid_heading(&g, 0, "NODE", "BEFORE", "AFTER", NULL);
-    bh_json_each (v, nodes) {
+    bh_json_each(v, nodes) {
         if (!all && n++ == NODES_SHOWN)
             break;
         bh_grid_cell(&g, 0, "%s", bh_json_get_text(v, "node"));

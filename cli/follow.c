@@ -29,7 +29,6 @@ struct bh_follow {
     struct bh_map seen; /* plural/ns/name, as in the source -> hash of the cleaned text */
     struct bh_arena arena;
     struct bh_buf text;
-    struct bh_follow_stats stats;
     uv_idle_t next; /* starts the next kind, from the loop */
     bool all;
 };
@@ -59,7 +58,6 @@ static void gone(struct kind *kd, const char *ns, const char *name)
         if (!bh_streq(kd->k->kind, "CSIDriver") && !bh_streq(kd->k->kind, "DeviceClass"))
             name = bh_anon_text(&t->anon, &f->arena, name);
     }
-    f->stats.told++;
     f->o.on_gone(f->o.arg, kd->k, ns, name);
 }
 
@@ -88,7 +86,6 @@ static void changed(struct kind *kd, const struct bh_reflector_event *ev)
 
     known = before != NULL;
     if (!o || (why && !known)) { /* labels that are no longer selected; a pod that ended unseen */
-        f->stats.not_taken++;
         gone(kd, ev->ns, ev->name);
         return;
     }
@@ -96,11 +93,9 @@ static void changed(struct kind *kd, const struct bh_reflector_event *ev)
     bh_json_write(&f->text, o);
     hash = (uintptr_t)bh_hash(f->text.p, f->text.n, 0) | 1;
     if (before == (void *)hash) {
-        f->stats.unchanged++;
         return;
     }
     bh_map_put(&f->seen, key, n, (void *)hash);
-    f->stats.told++;
     f->o.on_change(f->o.arg, kd->k, !known, first, o);
 }
 
@@ -110,7 +105,6 @@ static void on_event(void *arg, const struct bh_kind_info *info,
     struct kind *kd = arg;
 
     (void)info;
-    kd->f->stats.events++;
     bh_arena_reset(&kd->f->arena);
     if (ev->type == BH_WATCH_DELETED)
         gone(kd, ev->ns, ev->name);
@@ -132,7 +126,6 @@ static void on_bad(void *arg, const struct bh_kind_info *info, const char *name,
     struct kind *kd = arg;
 
     (void)info;
-    kd->f->stats.bad++;
     fprintf(stderr, "%s: %s %s is left out: %s\n", kd->f->o.program, kd->k->kind, name, why);
 }
 
@@ -237,11 +230,4 @@ void bh_follow_free(struct bh_follow *f)
     bh_buf_fini(&f->text);
     bh_arena_fini(&f->arena);
     free(f);
-}
-
-void bh_follow_stats(const struct bh_follow *f, struct bh_follow_stats *ret)
-{
-    *ret = f->stats;
-    ret->objects = f->seen.len;
-    ret->kinds = f->n_started;
 }

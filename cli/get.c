@@ -98,21 +98,17 @@ static void on_event(void *arg, const struct bh_snap_event *ev)
 
 static int read_view(struct view *v, const char *runtime_dir, struct bh_err *err)
 {
-    char name[64];
     struct bh_snap_reader *r;
     enum bh_snap_outcome o = BH_SNAP_NOT_READY;
 
-    bh_snap_name(runtime_dir, name);
-    r = bh_snap_reader_new(name, v->symtab);
+    r = bh_snap_reader_new(runtime_dir, v->symtab);
     for (unsigned i = 0; i < 10000 && !(v->complete && o == BH_SNAP_OK); i++) {
         o = bh_snap_follow(r, 1u << 20, on_event, v);
         if (o == BH_SNAP_NOT_READY || o == BH_SNAP_VERSION || o == BH_SNAP_CORRUPT)
             break;
     }
     if (!v->complete)
-        bh_err_set(err, -ENOENT, "no snapshot in \"%s\": %s", runtime_dir,
-                   o == BH_SNAP_NOT_READY ? "is berth-watcher running and synced?"
-                                          : bh_snap_reader_error(r));
+        bh_err_set(err, -ENOENT, "no snapshot in \"%s\": %s", runtime_dir, bh_snap_reader_error(r));
     bh_snap_reader_free(r);
     return v->complete ? 0 : -ENOENT;
 }

@@ -4,15 +4,16 @@
  *
  * Latency of a pod: from the API server's answer to its creation until the watch shows it bound; so
  * it holds watcher, scheduler, binder and both trips through the API server. A pod is decided when
- * it has a node or a PodScheduled=False condition. Runs in: one libuv loop; at most `parallel`
- * creations on the wire, pipelined where the server is plain HTTP.
+ * it has a node or a PodScheduled=False condition.
+ * Runs in: one libuv loop; at most `parallel` creations on the wire, pipelined where the server is
+ * plain HTTP.
  */
 #include "cli/load.h"
 #include "common/api/reflector.h"
 #include "common/base/key.h"
 #include "common/base/loop.h"
 #include "common/base/map.h"
-#include "common/http/burst.h"
+#include "simulator/http/burst.h"
 #include "common/k8s/codec.h"
 #include "proto/kubernetes/kubernetes.pb-c.h"
 #include <errno.h>

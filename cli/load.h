@@ -22,8 +22,6 @@ struct bh_load_set {
     size_t n_nodes, n_pods;
 };
 void bh_load_set_fini(struct bh_load_set *s);
-void bh_load_add(struct bh_load_set *s, bool pod, const char *ns, const char *name,
-                 struct bh_buf *json); /* takes json's memory */
 
 /* Columns of nodes: sn,cpu_milli,memory_mib,gpu,model; of pods: name,cpu_milli,memory_mib,num_gpu,
  * gpu_milli,gpu_spec,qos,... (any order, by header). Errors name file, line and column. */

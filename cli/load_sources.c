@@ -25,8 +25,9 @@ void bh_load_set_fini(struct bh_load_set *s)
     *s = (struct bh_load_set){0};
 }
 
-void bh_load_add(struct bh_load_set *s, bool pod, const char *ns, const char *name,
-                 struct bh_buf *json)
+/* takes json's memory */
+static void load_add(struct bh_load_set *s, bool pod, const char *ns, const char *name,
+                     struct bh_buf *json)
 {
     struct bh_load_item **list = pod ? &s->pods : &s->nodes;
     size_t *n = pod ? &s->n_pods : &s->n_nodes, json_n = json->n;
@@ -45,7 +46,7 @@ void bh_load_add(struct bh_load_set *s, bool pod, const char *ns, const char *na
 static int openb_row(void *arg, struct bh_openb_row *row, struct bh_err *err)
 {
     (void)err;
-    bh_load_add(arg, row->pod, row->pod ? "default" : NULL, row->name, &row->json);
+    load_add(arg, row->pod, row->pod ? "default" : NULL, row->name, &row->json);
     return 0;
 }
 
@@ -76,7 +77,7 @@ void bh_load_synth(struct bh_load_set *s, int64_t n_nodes, int64_t n_pods, const
             "\"capacity\":{\"cpu\":\"32\",\"memory\":\"256Gi\",\"pods\":\"110\"},"
             "\"allocatable\":{\"cpu\":\"32\",\"memory\":\"256Gi\",\"pods\":\"110\"}}}",
             name, name, (int)(i % 3));
-        bh_load_add(s, false, NULL, name, &b);
+        load_add(s, false, NULL, name, &b);
     }
     for (int64_t i = 0; i < n_pods; i++) {
         snprintf(name, sizeof(name), "%.200s-%06lld", prefix, (long long)i);
@@ -87,6 +88,6 @@ void bh_load_synth(struct bh_load_set *s, int64_t n_nodes, int64_t n_pods, const
             "\"image\":\"registry.k8s.io/pause:3.9\",\"resources\":{\"requests\":{\"cpu\":"
             "\"100m\",\"memory\":\"200Mi\"}}}]}}",
             ns, name, prefix);
-        bh_load_add(s, true, ns, name, &b);
+        load_add(s, true, ns, name, &b);
     }
 }

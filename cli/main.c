@@ -38,12 +38,6 @@ static void help(void)
     puts("  version       print the version\n\n'berth COMMAND --help' tells more, with examples.");
 }
 
-int bh_cli_usage_error(const char *program, const struct bh_err *err)
-{
-    fprintf(stderr, "%s: %s\nSee '%s --help'.\n", program, err->msg, program);
-    return BH_EXIT_USAGE;
-}
-
 int main(int argc, char **argv)
 {
     const char *name = argc > 1 ? argv[1] : "--help";

@@ -64,8 +64,9 @@ static const struct bh_json *resources(struct bh_creator *cr, const char *api_ve
     return tree;
 }
 
-int bh_creator_path(struct bh_creator *cr, const struct bh_json *obj, struct bh_buf *out,
-                    struct bh_err *err)
+/* The collection's path for an object: "/apis/apps/v1/namespaces/default/deployments". */
+static int creator_path(struct bh_creator *cr, const struct bh_json *obj, struct bh_buf *out,
+                        struct bh_err *err)
 {
     const char *av = bh_json_get_str(obj, "apiVersion"), *kind = bh_json_get_str(obj, "kind");
     const char *ns = bh_json_get_str(bh_json_get(obj, "metadata"), "namespace");
@@ -76,7 +77,7 @@ int bh_creator_path(struct bh_creator *cr, const struct bh_json *obj, struct bh_
     list = resources(cr, av, err);
     if (!list)
         return -ENOENT;
-    bh_json_each (r, bh_json_get(list, "resources")) {
+    bh_json_each(r, bh_json_get(list, "resources")) {
         const char *plural = bh_json_get_str(r, "name"), *k = bh_json_get_str(r, "kind");
         if (!plural || !k || !bh_streq(k, kind) || strchr(plural, '/'))
             continue;
@@ -102,7 +103,7 @@ static int create_one(struct bh_creator *cr, const struct bh_json *obj, struct b
     const char *name = bh_json_get_str(bh_json_get(obj, "metadata"), "name");
     int code = 0, rc;
 
-    rc = bh_creator_path(cr, obj, &path, err);
+    rc = creator_path(cr, obj, &path, err);
     if (rc == 0) {
         bh_json_write(&body, obj);
         call.path = bh_buf_str(&path);
@@ -133,7 +134,7 @@ static int create_tree(struct bh_creator *cr, const struct bh_json *doc, struct 
 
     if (!kind || !bh_streq(kind, "List"))
         return create_one(cr, doc, err);
-    bh_json_each (item, bh_json_get(doc, "items")) {
+    bh_json_each(item, bh_json_get(doc, "items")) {
         rc = create_one(cr, item, err);
         if (rc < 0)
             return rc;
@@ -157,7 +158,7 @@ int bh_creator_file(struct bh_creator *cr, const char *path, struct bh_err *err)
     if (rc < 0)
         bh_err_prefix(err, rc, "%s", path);
     if (rc == 0)
-        bh_json_each (doc, docs) {
+        bh_json_each(doc, docs) {
             rc = create_tree(cr, doc, err);
             if (rc < 0)
                 break;

@@ -8,7 +8,7 @@
 #include <poll.h>
 #include <stdio.h>
 
-#include "scheduler/daemon/ask.h"
+#include "common/control/ask.h"
 #include "cli/cli.h"
 #include "common/k8s/codec.h"
 #include "proto/kubernetes/kubernetes.pb-c.h"
@@ -29,7 +29,7 @@ static void pod_free(struct bh_observer *o, struct bh_observed_pod *p)
     if (!p)
         return;
     if (p->pod)
-        bh_engine_shape_unref(o->engine, p->shape);
+        bh_engine_shape_unref(o->w.engine, p->shape);
     free(p->pod);
     free(p->reason);
     free(p->message);
@@ -39,10 +39,10 @@ static void pod_free(struct bh_observer *o, struct bh_observed_pod *p)
 static void pod_set(struct bh_observer *o, struct bh_observed_pod *p, const struct bh_pod_rec *pod,
                     const struct bh_shape_rec *shape)
 {
-    bh_shape_id id = bh_engine_shape(o->engine, shape);
+    bh_shape_id id = bh_engine_shape(o->w.engine, shape);
 
     if (p->pod)
-        bh_engine_shape_unref(o->engine, p->shape);
+        bh_engine_shape_unref(o->w.engine, p->shape);
     free(p->pod);
     p->pod = bh_memdup(pod, pod->h.size);
     p->shape = id;
@@ -165,17 +165,18 @@ static void on_begin(void *arg)
 int bh_observer_open(struct bh_observer *o, const char *runtime_dir,
                      const struct bh_sched_config *config, struct bh_err *err)
 {
-    const struct bh_engine_options eo = {.config = config, .tie_break = BH_TIE_FIRST};
+    const struct bh_offline_options oo = {
+        .config = config, .tie_break = BH_TIE_FIRST, .no_queue = true};
     int rc;
 
     *o = (struct bh_observer){.n_hints = 0};
-    rc = bh_cli_probe(runtime_dir, "watcher", "berth-watcher", err);
+    rc = bh_ask_probe(runtime_dir, "watcher", "berth-watcher", err);
     if (rc == 0)
-        rc = bh_engine_new(&eo, &o->engine, err);
+        rc = bh_offline_init(&o->w, &oo, err);
     if (rc < 0)
         return rc;
     const struct bh_intake_options in = {.runtime_dir = runtime_dir,
-                                         .engine = o->engine,
+                                         .engine = o->w.engine,
                                          .epoch = bh_boot_ns(),
                                          .observer = true,
                                          .cb = {.begin = on_begin,
@@ -191,7 +192,7 @@ void bh_observer_close(struct bh_observer *o)
 {
     struct bh_map_entry *m;
 
-    if (!o->engine)
+    if (!o->w.engine)
         return;
     bh_intake_fini(&o->in);
     forget_pending(o);
@@ -201,8 +202,8 @@ void bh_observer_close(struct bh_observer *o)
     bh_map_fini(&o->wanted);
     for (unsigned i = 0; i < o->n_hints; i++)
         free(o->hints[i]);
-    bh_engine_free(o->engine);
-    o->engine = NULL;
+    bh_offline_fini(&o->w);
+    o->w.engine = NULL;
 }
 
 void bh_observer_want(struct bh_observer *o, const char *ns, const char *name)
@@ -238,12 +239,12 @@ static int gave_up(const struct bh_observer *o, const char *runtime_dir, struct 
 static void draw(const struct bh_observer *o, struct bh_progress *p, uint64_t since_ns)
 {
     struct bh_snap_stats s;
-    uint64_t have = (uint64_t)bh_engine_node_count(o->engine) + bh_engine_pod_count(o->engine);
+    uint64_t have = (uint64_t)bh_engine_node_count(o->w.engine) + bh_engine_pod_count(o->w.engine);
 
     if (bh_mono_ns() - since_ns < UINT64_C(2000000000) || !bh_snap_reader_info(o->in.reader, &s))
         return;
     bh_progress_draw(p, have, s.nodes + s.pods, "reading %u nodes, %u pods, %zu pending",
-                     bh_engine_node_count(o->engine), bh_engine_pod_count(o->engine),
+                     bh_engine_node_count(o->w.engine), bh_engine_pod_count(o->w.engine),
                      o->pending.len);
 }
 
@@ -296,7 +297,7 @@ const struct bh_observed_pod *bh_observer_bound(const struct bh_observer *o, con
     const struct bh_observed_pod *w = wanted(o, ns, name);
 
     /* Seen once, and still there. */
-    return w && w->pod && bh_engine_find_pod(o->engine, bh_rec_text(w->pod, w->pod->uid), NULL)
+    return w && w->pod && bh_engine_find_pod(o->w.engine, bh_rec_text(w->pod, w->pod->uid), NULL)
                ? w
                : NULL;
 }
@@ -314,6 +315,6 @@ void bh_observer_hint(const struct bh_observer *o, struct bh_buf *out)
         bh_buf_adds(out, "? ");
     bh_buf_addf(out, "%llu pods are in namespace \"%s\", %u nodes and %llu pods in all",
                 (unsigned long long)o->pods_in_namespace, o->near_ns,
-                bh_engine_node_count(o->engine),
-                (unsigned long long)bh_engine_pod_count(o->engine) + o->pending.len);
+                bh_engine_node_count(o->w.engine),
+                (unsigned long long)bh_engine_pod_count(o->w.engine) + o->pending.len);
 }

@@ -7,14 +7,15 @@
  * engine: pods may be taken off their nodes, objects replaced, decisions computed; nobody notices.
  *
  * Pods that somebody asked for by name (bh_observer_want) are kept with their records; the others
- * are only counted. Threads: one owner. Fails with: negative errno and a text that says what to
- * start.
+ * are only counted.
+ * Threads: one owner. Fails with: negative errno and a text that says what to start.
  */
 #ifndef BH_CLI_OBSERVER_H
 #define BH_CLI_OBSERVER_H
 
 #include "common/base/map.h"
 #include "scheduler/daemon/intake.h"
+#include "simulator/offline/offline.h"
 
 #define BH_OBSERVER_HINTS 5u
 
@@ -25,7 +26,7 @@ struct bh_observed_pod {
         *message; /* of its PodScheduled condition, NULL when it has none (pending only) */
 };
 struct bh_observer {
-    struct bh_engine *engine;
+    struct bh_offline w; /* without a queue */
     struct bh_intake in;
     struct bh_map pending; /* uid -> struct bh_observed_pod */
     struct bh_map wanted;  /* "ns/name" -> struct bh_observed_pod: on a node; pod NULL = not seen */

@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <time.h>
 
-#include "scheduler/daemon/ask.h"
+#include "common/control/ask.h"
 #include "cli/cli.h"
 #include "common/base/map.h"
 #include "scheduler/explain/explain.h"
@@ -137,7 +137,7 @@ static void plugins_cell(struct bh_grid *g, const struct bh_json *doc)
 {
     struct bh_buf b = {0};
 
-    bh_json_each (p, bh_json_get_list(doc, "plugins"))
+    bh_json_each(p, bh_json_get_list(doc, "plugins"))
         bh_buf_addf(&b, "%s%s", b.n ? "," : "", bh_json_cstr(p));
     text_cell(g, bh_buf_str(&b));
     bh_buf_fini(&b);
@@ -364,7 +364,7 @@ int bh_cmd_queue(int argc, char **argv)
     if (rc != 0)
         return rc > 0 ? BH_EXIT_OK : bh_cli_usage_error("berth queue", &err);
     bh_arena_init(&l.arena, 0);
-    rc = bh_cli_find_dir(a.runtime, dir, &err);
+    rc = bh_ask_find_dir(a.runtime, dir, &err);
     if (rc == 0)
         rc = bh_ask_open(&k, dir, &err);
     if (rc == 0 && a.watch) {

@@ -39,14 +39,10 @@ struct bh_json *bh_record_tombstone(struct bh_arena *a, const char *api_version,
 /* Traces count from 0; their records from here: 2023-01-01T00:00:00Z. */
 #define BH_RECORD_EPOCH_NS (INT64_C(1672531200) * INT64_C(1000000000))
 
-/* ---- record_kwok.c
- * -------------------------------------------------------------------------------
- */
+/* ---- record_kwok.c --------------------------------------------------------------------------- */
 int bh_record_kwok(struct bh_record_file *f, const char *path, bool header, struct bh_err *err);
 
-/* ---- record_openb.c
- * ------------------------------------------------------------------------------
- */
+/* ---- record_openb.c -------------------------------------------------------------------------- */
 struct bh_record_openb {
     const char *nodes, *pods; /* CSV files */
     int64_t start_s, end_s;   /* of the trace; end -1 = all of it */

@@ -11,7 +11,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-#include "simulator/sim.h"
+#include "simulator/server/sim.h"
 
 #define BUFFER_MAX ((size_t)1 << 20)
 
@@ -102,7 +102,7 @@ void bh_record_file_header(struct bh_record_file *f, int64_t start_ns, bool anon
 {
     char time[40];
 
-    bh_sim_time_micro(time, start_ns);
+    bh_time_format_micro_ns(time, start_ns);
     bh_buf_addf(&f->plain,
                 "{\"berthRecord\":1,\"time\":\"%s\",\"program\":\"berth/%s\",\"anonymised\":%s}\n",
                 time, BH_VERSION, anonymised ? "true" : "false");

@@ -122,7 +122,7 @@ static int act(struct kwok *w, const struct bh_json *doc, struct bh_err *err)
     return 0;
 }
 
-static int take(struct kwok *w, const struct bh_json *doc, struct bh_err *err)
+static int apply_document(struct kwok *w, const struct bh_json *doc, struct bh_err *err)
 {
     const char *av = bh_json_get_text(doc, "apiVersion"), *kind = bh_json_get_text(doc, "kind");
     const struct bh_clean_kind *k = bh_clean_kind_find(av, kind);
@@ -153,9 +153,9 @@ int bh_record_kwok(struct bh_record_file *f, const char *path, bool header, stru
     rc = bh_yaml_parse_all(&tree, text, n, 0, &docs, err);
     if (rc == 0 && header)
         bh_record_file_header(f, BH_RECORD_EPOCH_NS, false);
-    bh_json_each (doc, docs) {
+    bh_json_each(doc, docs) {
         bh_arena_reset(&w.arena);
-        rc = rc == 0 ? take(&w, doc, err) : rc;
+        rc = rc == 0 ? apply_document(&w, doc, err) : rc;
     }
     if (w.skipped)
         fprintf(stderr, "berth record: %llu documents without use for scheduling were left out\n",

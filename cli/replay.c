@@ -126,14 +126,14 @@ static void print_list(const struct replay *r, bool differences)
 {
     unsigned n = 0;
 
-    bh_json_each (e, bh_json_get(r->state, "errors"))
+    bh_json_each(e, bh_json_get(r->state, "errors"))
         if (n++ < SHOWN)
             printf("  %s\n", bh_json_get_text(e, "message"));
     if (number(r, "errorCount") > SHOWN)
         printf("  ... %lld errors in all\n", number(r, "errorCount"));
     if (!differences)
         return;
-    bh_json_each (d, bh_json_path(r->state, "compared.differences"))
+    bh_json_each(d, bh_json_path(r->state, "compared.differences"))
         printf("  %s/%s: recorded %s, here %s\n", bh_json_get_text(d, "namespace"),
                bh_json_get_text(d, "name"), bh_json_get_text(d, "recorded"),
                bh_json_get_text(d, "actual"));

@@ -6,8 +6,9 @@
 #include <unistd.h>
 
 #include "cli/cli.h"
+#include "common/k8s/quantity.h"
 #include "scheduler/explain/grid.h"
-#include "simulator/sim.h"
+#include "simulator/server/sim.h"
 #include "simulator/trial/trial.h"
 
 #define EXIT_NOT_ALL   3
@@ -81,11 +82,11 @@ static int read_options(struct options *o, int argc, char **argv, struct bh_err 
 
 static int read_now(const char *text, int64_t *ret, struct bh_err *err)
 {
-    *ret = text ? bh_sim_parse_time(text) : bh_wall_ns();
-    return *ret > 0 ? 0
-                    : bh_err_set(err, -EINVAL,
-                                 "invalid value \"%s\" for --now: a time like 2026-01-02T03:04:05Z",
-                                 text);
+    *ret = bh_wall_ns();
+    if (!text || (bh_time_parse_ns(text, ret) == 0 && *ret >= 0))
+        return 0;
+    return bh_err_set(err, -EINVAL,
+                      "invalid value \"%s\" for --now: a time like 2026-01-02T03:04:05Z", text);
 }
 
 static int check(const struct options *o, struct bh_trial_options *to, struct bh_err *err)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * cli/progress.c - one redrawn line on a terminal
+ * cli/terminal.c - what commands tell a person: how far they are, and that they were called wrongly
  */
 #include "cli/cli.h"
 #include <unistd.h>
@@ -38,4 +38,10 @@ void bh_progress_end(struct bh_progress *p)
     if (p->on && p->drawn_ns)
         fputs("\n", stderr);
     p->drawn_ns = 0;
+}
+
+int bh_cli_usage_error(const char *program, const struct bh_err *err)
+{
+    fprintf(stderr, "%s: %s\nSee '%s --help'.\n", program, err->msg, program);
+    return BH_EXIT_USAGE;
 }

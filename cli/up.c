@@ -4,8 +4,8 @@
  *
  * Owns:       the runtime directory when it made it, and the built-in server's kubeconfig.
  * Invariants: nothing is started before what can be known to be wrong was checked; stopping goes in
- * reverse order of starting; what we made in the file system goes with us. Runs in:    one libuv
- * loop.
+ *             reverse order of starting; what we made in the file system goes with us.
+ * Runs in:    one libuv loop.
  */
 #include "cli/up.h"
 #include "cli/config.h"

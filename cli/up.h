@@ -60,8 +60,7 @@ int bh_up_settle(struct bh_up *u, struct bh_err *err);
 /* args: NULL-terminated list without the program. */
 struct bh_up_child *bh_up_add_child(struct bh_up *u, const char *program, const char *name,
                                     const char *const *args);
-int bh_up_spawn(struct bh_up_child *c);            /* -errno */
-void bh_up_on_sigchld(uv_signal_t *s, int signum); /* s->data: struct bh_up */
+int bh_up_spawn(struct bh_up_child *c); /* -errno */
 /* While everything is being started nobody may end: -ECHILD, and the last words are shown. */
 int bh_up_all_alive(struct bh_up *u, struct bh_err *err);
 /* The last lines of a log, indented: the file goes away with the runtime directory. */

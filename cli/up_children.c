@@ -124,7 +124,8 @@ static void reap(struct bh_up *u)
                 child_ended(&u->child[i], status);
 }
 
-void bh_up_on_sigchld(uv_signal_t *s, int signum)
+/* s->data: struct bh_up */
+static void on_sigchld(uv_signal_t *s, int signum)
 {
     (void)signum;
     reap(s->data);
@@ -239,7 +240,7 @@ struct bh_up *bh_up_open(const char *who, void (*on_hup)(void *up))
     u->signals = bh_signals_new(&u->loop, on_stop, on_hup ? on_hup : on_stop, u);
     uv_signal_init(&u->loop, &u->sigchld);
     u->sigchld.data = u;
-    uv_signal_start(&u->sigchld, bh_up_on_sigchld, SIGCHLD);
+    uv_signal_start(&u->sigchld, on_sigchld, SIGCHLD);
     return u;
 }
 

@@ -4,7 +4,7 @@
  *
  * Owns:       the runtime directory when it made it, and the built-in server's kubeconfig.
  * Invariants: stopping goes in reverse order of starting; what we made in the file system goes with
- * us.
+ *             us.
  * Runs in:    the loop that bh_up_open made.
  */
 #include "cli/up.h"

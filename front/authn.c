@@ -27,7 +27,7 @@ struct bh_authn {
     bool client_ca_given, proxy_given;
     struct bh_api_req *lookup;
     uv_timer_t again;
-    bool looks, settled, troubled, closing;
+    bool looks, settled, troubled, closing, closed; /* closed: its timer is */
     char failure[512];
 };
 
@@ -61,33 +61,20 @@ const char *bh_bearer_token(const char *header)
     return header + 7;
 }
 
-struct token_wait {
-    bh_authn_done *done;
-    void *arg;
-};
-
-static void on_token(void *arg, const struct bh_verdict *v)
+static struct bh_review_wait *ask_token(struct bh_authn *a, const char *token, const char *from,
+                                        bh_verdict_done *done, void *arg)
 {
-    struct token_wait w = *(struct token_wait *)arg;
-
-    free(arg);
-    w.done(w.arg, v->is == BH_VERDICT_YES ? v->user : NULL, v->why);
-}
-
-static void ask_token(struct bh_authn *a, const char *token, bh_authn_done *done, void *arg)
-{
-    struct token_wait *w = bh_calloc(1, sizeof(*w));
     size_t n = strcspn(token, " \t");
     struct bh_buf body = {0};
 
-    *w = (struct token_wait){done, arg};
     bh_buf_adds(&body, "{\"kind\":\"TokenReview\",\"apiVersion\":\"authentication.k8s.io/v1\","
                        "\"metadata\":{},\"spec\":{\"token\":");
     bh_buf_add_json_str(&body, token, n);
     bh_buf_adds(&body, "}}");
-    bh_reviews_ask(a->tokens, token, n, &body, on_token, w);
+    struct bh_review_wait *w = bh_reviews_ask(a->tokens, token, n, &body, from, done, arg);
     explicit_bzero(body.p, body.n);
     bh_buf_fini(&body);
+    return w;
 }
 
 /* ---- front proxy -------------------------------------------------------------------------------
@@ -197,8 +184,16 @@ static const char *header_of(const struct bh_credentials *c, const char *name)
     return NULL;
 }
 
-void bh_authn_ask(struct bh_authn *a, const struct bh_credentials *c, bh_authn_done *done,
-                  void *arg)
+static struct bh_user *anonymous(void)
+{
+    struct bh_user *u = bh_user_new(BH_USER_ANONYMOUS, NULL);
+
+    bh_user_add_group(u, BH_GROUP_UNAUTHENTICATED);
+    return u;
+}
+
+struct bh_review_wait *bh_authn_ask(struct bh_authn *a, const struct bh_credentials *c,
+                                    bh_verdict_done *done, void *arg)
 {
     struct bh_err err = {""};
     struct bh_user *u = by_proxy(a, c, &err);
@@ -206,21 +201,17 @@ void bh_authn_ask(struct bh_authn *a, const struct bh_credentials *c, bh_authn_d
 
     if (!u && a->client_ca && c->n_certs)
         (void)bh_ca_verify(a->client_ca, c->certs, c->n_certs, &u, &err);
-    if (!u && token) {
-        ask_token(a, token, done, arg);
-        return;
-    }
-    if (!u && *err.msg) {
-        done(arg, NULL, err.msg);
-        return;
-    }
-    if (!u) {
-        u = bh_user_new(BH_USER_ANONYMOUS, NULL);
-        bh_user_add_group(u, BH_GROUP_UNAUTHENTICATED);
-    }
-    bh_user_authenticated(u);
-    done(arg, u, NULL);
-    bh_user_unref(u);
+    if (!u && token)
+        return ask_token(a, token, c->from, done, arg);
+    if (!u && !*err.msg)
+        u = anonymous();
+    struct bh_verdict *v = bh_verdict_new(u ? BH_VERDICT_YES : BH_VERDICT_NO, err.msg);
+    if (u)
+        bh_user_authenticated(u);
+    v->user = u;
+    done(arg, v);
+    bh_verdict_unref(v);
+    return NULL;
 }
 
 /* ---- files and configmap -----------------------------------------------------------------------
@@ -311,9 +302,14 @@ static int take_configmap(struct bh_authn *a, struct bh_str body, struct bh_err 
     return rc;
 }
 
+/* Timer and lookup end in any order: who closes a loop closes its timers first. */
 static void on_closed(uv_handle_t *h)
 {
-    free(bh_container_of((uv_timer_t *)h, struct bh_authn, again));
+    struct bh_authn *a = bh_container_of((uv_timer_t *)h, struct bh_authn, again);
+
+    a->closed = true;
+    if (!a->lookup)
+        free(a);
 }
 
 static void on_lookup(void *arg, const struct bh_api_reply *r)
@@ -324,7 +320,8 @@ static void on_lookup(void *arg, const struct bh_api_reply *r)
 
     a->lookup = NULL;
     if (a->closing) {
-        uv_close((uv_handle_t *)&a->again, on_closed);
+        if (a->closed)
+            free(a);
         return;
     }
     if (r->outcome != BH_API_OK)
@@ -430,7 +427,6 @@ void bh_authn_free(struct bh_authn *a)
     bh_ca_free(a->client_ca);
     bh_front_proxy_fini(&a->proxy);
     if (a->lookup)
-        bh_api_cancel(a->lookup); /* its callback closes the timer */
-    else
-        uv_close((uv_handle_t *)&a->again, on_closed);
+        bh_api_cancel(a->lookup);
+    uv_close((uv_handle_t *)&a->again, on_closed);
 }

@@ -5,15 +5,16 @@
  * The first that knows the caller wins: request headers of a front proxy, a client certificate, a
  * bearer token (TokenReview), anonymous. What a caller brings and nobody accepts is an error
  * ("Unauthorized"), never anonymous; what nobody here can check is ignored, as upstream does: a
- * token without --authentication-kubeconfig, a certificate without a client CA.
- * Client CA and front proxy come from flags, or from the configmap
- * kube-system/extension-apiserver-authentication, which is read again once a minute.
- * Threads: the loop's. Upstream: apiserver/pkg/authentication/authenticatorfactory/delegating.go.
+ * token without --authentication-kubeconfig, a certificate without a client CA. Client CA and front
+ * proxy come from flags, or from the configmap kube-system/extension-apiserver-authentication,
+ * which is read again once a minute.
+ * Threads:    the loop's.
+ * Upstream:   apiserver/pkg/authentication/authenticatorfactory/delegating.go.
  */
 #ifndef BH_FRONT_AUTHN_H
 #define BH_FRONT_AUTHN_H
 
-#include "common/data/kube_flags.h"
+#include "common/flags/kube_flags.h"
 #include "common/http/server.h"
 #include "front/review.h"
 #include "front/x509.h"
@@ -27,6 +28,7 @@ struct bh_credentials {
     size_t n_certs;
     const struct bh_front_header *headers; /* all of them */
     size_t n_headers;
+    const char *from; /* the address */
 };
 /* Who may speak for others, and in which headers. */
 struct bh_front_proxy {
@@ -52,11 +54,10 @@ bool bh_authn_settled(const struct bh_authn *a);
 /* Fatal trouble with the first look (authentication-tolerate-lookup-failure=false), or NULL. */
 const char *bh_authn_failure(const struct bh_authn *a);
 
-/* done is called once, maybe at once: user (borrowed during the call), or NULL = unauthorized, with
- * the reason for the log. */
-typedef void bh_authn_done(void *arg, struct bh_user *user, const char *why);
-void bh_authn_ask(struct bh_authn *a, const struct bh_credentials *c, bh_authn_done *done,
-                  void *arg);
+/* done is called once: YES with a user, BUSY, or unauthorized, with the reason for the log. As
+ * bh_reviews_ask(): NULL = it was called, else what bh_reviews_cancel() takes. */
+struct bh_review_wait *bh_authn_ask(struct bh_authn *a, const struct bh_credentials *c,
+                                    bh_verdict_done *done, void *arg);
 
 /* The token of an Authorization header, NULL when there is none. */
 const char *bh_bearer_token(const char *header);

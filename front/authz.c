@@ -58,43 +58,34 @@ static void write_review(const struct bh_user *u, const char *verb, const char *
     bh_buf_adds(out, "}}");
 }
 
-struct wait {
-    void (*done)(void *arg, enum bh_verdict_is is, const char *why);
-    void *arg;
-};
-
-static void on_verdict(void *arg, const struct bh_verdict *v)
+static struct bh_review_wait *tell(enum bh_verdict_is is, bh_verdict_done *done, void *arg)
 {
-    struct wait w = *(struct wait *)arg;
+    struct bh_verdict *v = bh_verdict_new(is, NULL);
 
-    free(arg);
-    w.done(w.arg, v->is, v->why);
+    done(arg, v);
+    bh_verdict_unref(v);
+    return NULL;
 }
 
-void bh_authz_ask(struct bh_authz *a, const struct bh_user *u, const char *verb, const char *path,
-                  void (*done)(void *arg, enum bh_verdict_is is, const char *why), void *arg)
+struct bh_review_wait *bh_authz_ask(struct bh_authz *a, const struct bh_user *u, const char *verb,
+                                    const char *path, const char *from, bh_verdict_done *done,
+                                    void *arg)
 {
     struct bh_buf body = {0};
-    struct wait *w;
 
     if (bh_user_in(u, BH_GROUP_MASTERS) ||
-        bh_authz_path_allowed(&a->o.flags->always_allow_paths, path)) {
-        done(arg, BH_VERDICT_YES, "");
-        return;
-    }
-    if (!a->reviews) {
-        done(arg, BH_VERDICT_NO, "");
-        return;
-    }
-    w = bh_calloc(1, sizeof(*w));
-    *w = (struct wait){done, arg};
+        bh_authz_path_allowed(&a->o.flags->always_allow_paths, path))
+        return tell(BH_VERDICT_YES, done, arg);
+    if (!a->reviews)
+        return tell(BH_VERDICT_NO, done, arg);
     write_review(u, verb, path, &body);
     a->unique++;
-    if (body.n > KEY_MAX_BYTES)
-        bh_reviews_ask(a->reviews, &a->unique, sizeof(a->unique), &body, on_verdict, w);
-    else
-        bh_reviews_ask(a->reviews, body.p, body.n, &body, on_verdict, w);
+    bool remember = body.n <= KEY_MAX_BYTES;
+    const void *key = remember ? (const void *)body.p : &a->unique;
+    struct bh_review_wait *w = bh_reviews_ask(
+        a->reviews, key, remember ? body.n : sizeof(a->unique), &body, from, done, arg);
     bh_buf_fini(&body);
+    return w;
 }
 
 static int check_paths(const struct bh_opt_list *l, struct bh_err *err)

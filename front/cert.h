@@ -5,13 +5,13 @@
  * --tls-cert-file and --tls-private-key-file, then --tls-sni-cert-key (CERT,KEY[:NAME,...]); they
  * are read again when they changed. Without a pair one is made for the host, localhost and
  * 127.0.0.1: in memory, or, with --cert-dir, in <dir>/kube-scheduler.crt and .key.
- * Threads: the loop's. Upstream: apiserver/pkg/server/options/serving.go,
- * dynamiccertificates/tlsconfig.go.
+ * Threads:    the loop's.
+ * Upstream:   apiserver/pkg/server/options/serving.go, dynamiccertificates/tlsconfig.go.
  */
 #ifndef BH_FRONT_CERT_H
 #define BH_FRONT_CERT_H
 
-#include "common/data/kube_flags.h"
+#include "common/flags/kube_flags.h"
 #include "common/http/tls.h"
 
 struct bh_certs;

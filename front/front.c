@@ -8,13 +8,14 @@
 
 #include "common/base/log.h"
 
-#define CONNECTIONS    512u
-#define IDLE_S         60u
-#define BODY_BYTES     ((size_t)64 << 10)
-#define REFRESH_MS     5000u
-#define REVIEW_QPS     200 /* as upstream: the API server's answers are the limit */
-#define REVIEW_BURST   400
-#define REVIEW_SOCKETS 8u
+#define CONNECTIONS  256u
+#define PER_ADDRESS  32u
+#define RESERVE      32u /* more, for probes from this host */
+#define IDLE_S       60u
+#define BODY_BYTES   ((size_t)64 << 10)
+#define REFRESH_MS   5000u
+#define REVIEW_QPS   200 /* as upstream: the API server's answers are the limit */
+#define REVIEW_BURST 400
 
 static void make_metrics(struct bh_front *f)
 {
@@ -25,6 +26,11 @@ static void make_metrics(struct bh_front *f)
     f->m_scrape_errors =
         bh_metric_new(f->metrics, BH_COUNTER, "berth_front_scrape_errors_total",
                       "Times a process did not give its metrics.", "process", NULL, 0);
+    f->m_refused = bh_metric_new(
+        f->metrics, BH_COUNTER, "berth_front_connections_refused_total",
+        "Connections ended by this side before they had a request, and why.", "why", NULL, 0);
+    f->m_connections = bh_metric_cell(bh_metric_new(f->metrics, BH_GAUGE, "berth_front_connections",
+                                                    "Connections of clients.", "", NULL, 0));
     f->m_disabled = bh_metric_new(f->metrics, BH_COUNTER, "disabled_metrics_total",
                                   "[BETA] The count of disabled metrics.", "", NULL, 0);
     f->m_hidden = bh_metric_new(f->metrics, BH_COUNTER, "hidden_metrics_total",
@@ -43,7 +49,7 @@ static int open_client(struct bh_front *f, const char *kubeconfig, const char *f
                        struct bh_api_client **ret, struct bh_err *err)
 {
     const struct bh_api_options o = {.user_agent = "berth-front/" BH_VERSION " (linux/amd64)",
-                                     .max_connections = REVIEW_SOCKETS,
+                                     .max_connections = BH_REVIEW_ASKED,
                                      .qps = REVIEW_QPS,
                                      .burst = REVIEW_BURST,
                                      .metrics = f->authn_client ? NULL : f->metrics};
@@ -82,12 +88,18 @@ static int open_access(struct bh_front *f, struct bh_err *err)
 
 static int open_server(struct bh_front *f, struct bh_err *err)
 {
+    static const char *const probes[] = {"/healthz", "/livez", "/readyz", NULL};
     const struct bh_http_options o = {.address = f->o.flags->serving.bind_address,
                                       .port = f->o.port,
                                       .tls = bh_certs_tls(f->certs),
                                       .reuse_port = f->o.flags->serving.permit_port_sharing,
                                       .max_body_bytes = BODY_BYTES,
                                       .max_connections = CONNECTIONS,
+                                      .per_address = PER_ADDRESS,
+                                      .reserve = RESERVE,
+                                      .reserve_paths = probes,
+                                      .refused = f->m_refused,
+                                      .open = f->m_connections,
                                       .idle_timeout_s = IDLE_S};
     int rc = bh_http_server_new(f->loop, &o, bh_front_serve, f, &f->server, err);
 
@@ -115,7 +127,7 @@ int bh_front_open(struct bh_front *f, const struct bh_front_options *o, uv_loop_
     uv_timer_init(loop, &f->refresh);
     f->refresh.data = f;
     f->peers = bh_peers_new(loop, o->runtime_dir);
-    f->control = bh_front_control_new(loop, o->runtime_dir);
+    f->control = bh_asker_new(loop, o->runtime_dir);
     f->resources = bh_resources_new(loop, o->runtime_dir);
     int rc = open_access(f, err);
     if (rc == 0)
@@ -153,7 +165,7 @@ void bh_front_close(struct bh_front *f)
     f->stopping = f->closed = true;
     bh_authn_free(f->authn);
     bh_authz_free(f->authz);
-    bh_front_control_free(f->control);
+    bh_asker_free(f->control);
     bh_resources_free(f->resources);
     bh_peers_free(f->peers);
     bh_api_client_free(f->authn_client);

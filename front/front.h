@@ -5,8 +5,8 @@
  * Life of a request: authentication (authn.h), authorization (authz.h), then its path (serve.c);
  * each step may take its time. What a path needs to know comes from the other processes: their
  * sockets (peers.h), the scheduler's control socket (control.h), the watcher's feed (resources.h).
- * Threads: one libuv loop. Upstream: cmd/kube-scheduler/app/server.go (newEndpointsHandler,
- * buildHandlerChain).
+ * Threads:    one libuv loop.
+ * Upstream:   cmd/kube-scheduler/app/server.go (newEndpointsHandler, buildHandlerChain).
  */
 #ifndef BH_FRONT_H
 #define BH_FRONT_H
@@ -14,7 +14,7 @@
 #include "front/authn.h"
 #include "front/authz.h"
 #include "front/cert.h"
-#include "front/control.h"
+#include "common/control/asker.h"
 #include "front/health.h"
 #include "front/labels.h"
 #include "front/peers.h"
@@ -37,11 +37,12 @@ struct bh_front {
     struct bh_certs *certs;
     struct bh_http_server *server;
     struct bh_peers *peers;
-    struct bh_front_control *control;
+    struct bh_asker *control;
     struct bh_resources *resources;
     struct bh_health *health;
     struct bh_metrics *metrics;
-    struct bh_metric *m_requests, *m_scrape_errors;
+    struct bh_metric *m_requests, *m_scrape_errors, *m_refused;
+    struct bh_cell *m_connections;
     struct bh_metric *m_disabled, *m_hidden, *m_unexpected; /* upstream's about its flags */
     struct bh_label_rules *label_rules;                     /* NULL = none */
     uv_timer_t refresh;                                     /* certificates */
@@ -57,6 +58,7 @@ struct bh_call {
     struct bh_http_req *http; /* NULL: the client is gone, or was answered */
     char *path, *verb;        /* verb: the method in lower case */
     struct bh_user *user;
+    struct bh_review_wait *wait; /* for who he is or what he may; NULL = not, or not any more */
 };
 
 /* ---- front.c -----------------------------------------------------------------------------------

@@ -5,8 +5,8 @@
  * Checks, as kube-scheduler's: leaderElection (the watcher's: it leads and has renewed in time, or
  * does not lead), shutdown (this process is not about to end), sched-handler-sync (the scheduler
  * has everything there is), ping. /livez is ping alone: it answers whatever the others do. A
- * process that does not answer within BH_HEALTH_NS fails its check. Upstream:
- * apiserver/pkg/server/healthz/healthz.go, component-base/metrics/prometheus/slis.
+ * process that does not answer within BH_HEALTH_NS fails its check.
+ * Upstream: apiserver/pkg/server/healthz/healthz.go, component-base/metrics/prometheus/slis.
  */
 #ifndef BH_FRONT_HEALTH_H
 #define BH_FRONT_HEALTH_H

@@ -87,7 +87,7 @@ static int add_manifest(struct bh_label_rules *r, const char *file, struct bh_er
     if (rc == 0 && v->type != BH_JSON_OBJECT)
         rc =
             bh_err_set(err, -EINVAL, "a map from \"metric,label\" to \"value,value\" was expected");
-    bh_json_each (m, rc == 0 ? v : NULL) {
+    bh_json_each(m, rc == 0 ? v : NULL) {
         const char *values = bh_json_cstr(m);
         if (!values || !strchr(m->key.p, ',')) {
             rc = bh_err_set(

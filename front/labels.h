@@ -4,7 +4,8 @@
  *
  * What is not on a label's list becomes "unexpected". Series that are the same then are added up by
  * whoever applies the rules (merge.c), which is what upstream's would have become.
- * Threads: none. Upstream: component-base/metrics/options.go.
+ * Threads:    none.
+ * Upstream:   component-base/metrics/options.go.
  */
 #ifndef BH_FRONT_LABELS_H
 #define BH_FRONT_LABELS_H

@@ -146,6 +146,7 @@ static void stand_by(struct program *p)
 int main(int argc, char **argv)
 {
     struct bh_kube_flags flags;
+    char unit_kubeconfig[256];
     const char *dir = NULL;
     struct program p = {.exit_code = BH_EXIT_OK};
     struct bh_err err = {""};
@@ -158,6 +159,8 @@ int main(int argc, char **argv)
 
     if (rc >= 0)
         return rc;
+    if (bh_api_unit_kubeconfig(unit_kubeconfig))
+        flags.authn.kubeconfig = flags.authz.kubeconfig = unit_kubeconfig;
     uv_loop_init(&p.loop);
     uv_timer_init(&p.loop, &p.drain);
     p.drain.data = &p;

@@ -256,7 +256,7 @@ static bool on_readable(void *arg)
     struct bh_resources *r = arg;
     Berth__Envelope *e = NULL;
 
-    for (unsigned i = 0; i < BH_ZPOLL_BURST / 4; i++) {
+    for (unsigned i = 0; i < BH_BUS_BURST / 4; i++) {
         bh_arena_reset(&r->bus_arena);
         enum bh_bus_outcome o = bh_bus_recv(r->feed, &r->bus_arena, NULL, &e);
         if (o == BH_BUS_EMPTY)

@@ -5,7 +5,8 @@
  * Read from the watcher's feed as an observer that also wants assigned pods as whole objects
  * (proto/berth.proto). That is work for the watcher, so it begins with the first question and ends
  * BH_RESOURCES_IDLE_NS after the last one. Of each pod only names and amounts are kept.
- * Threads: the loop's. Upstream: pkg/scheduler/metrics/resources.
+ * Threads:    the loop's.
+ * Upstream:   pkg/scheduler/metrics/resources.
  */
 #ifndef BH_FRONT_RESOURCES_H
 #define BH_FRONT_RESOURCES_H

@@ -3,8 +3,9 @@
  * front/review.c - questions to the API server whose answers are remembered
  *
  * Owns:       entries and who waits for them.
- * Invariants: an entry with a verdict has no waiters; one without has a call or a timer under way
- *             and is not forgotten before it has told them. `by_age` holds entries with a verdict.
+ * Invariants: an entry is in one list. KEPT: it has a verdict, and nobody waits. ASKING: a call or
+ *             a timer is under way. WAITING: it has had no turn yet. Somebody waits for each of the
+ *             latter two: with the last one they go.
  */
 #include "front/review.h"
 
@@ -18,22 +19,27 @@
 #define RETRY_NS    UINT64_C(500000000)
 #define REPLY_BYTES ((size_t)1 << 20)
 
-struct waiter {
-    struct waiter *next;
-    void (*done)(void *arg, const struct bh_verdict *v);
+struct bh_review_wait {
+    TAILQ_ENTRY(bh_review_wait) link;
+    struct entry *e; /* NULL: it is being told */
+    bh_verdict_done *done;
     void *arg;
 };
+TAILQ_HEAD(waits, bh_review_wait);
+enum place { KEPT_YES, KEPT_NO, ASKING, WAITING, PLACES };
 struct entry {
-    TAILQ_ENTRY(entry) link; /* by_age or asking */
+    TAILQ_ENTRY(entry) link;
     struct bh_reviews *r;
     unsigned char key[SHA256_DIGEST_LENGTH];
-    struct bh_verdict *verdict; /* NULL while it is asked for */
+    enum place place;
+    struct bh_verdict *verdict; /* KEPT */
     uint64_t until_ns;
-    struct waiter *waiters, **last;
+    struct waits waits;
     struct bh_buf body;
+    char *from;
+    uint64_t due_ms; /* on the loop's clock. WAITING: it gives up, ASKING without a call: it asks */
     struct bh_api_req *call;
-    uv_timer_t again;
-    bool timer_made, orphan; /* orphan: r is gone */
+    bool orphan; /* its answer interests nobody, r may be gone */
     unsigned tries;
 };
 TAILQ_HEAD(entries, entry);
@@ -42,7 +48,10 @@ struct bh_reviews {
     char *path;
     uv_loop_t *loop;
     struct bh_map map;
-    struct entries by_age, asking;
+    struct entries places[PLACES]; /* each the oldest first */
+    unsigned n[PLACES];
+    uv_timer_t timer; /* the first due_ms */
+    bool closing;
     struct bh_rand rand;
 };
 
@@ -71,28 +80,40 @@ void bh_verdict_unref(struct bh_verdict *v)
 /* ---- entries -----------------------------------------------------------------------------------
  */
 
-static void on_timer_closed(uv_handle_t *h)
-{
-    free(bh_container_of((uv_timer_t *)h, struct entry, again));
-}
-
 static void entry_free(struct entry *e)
 {
     bh_verdict_unref(e->verdict);
     if (e->body.p)
         explicit_bzero(e->body.p, e->body.n);
     bh_buf_fini(&e->body);
-    if (e->timer_made)
-        uv_close((uv_handle_t *)&e->again, on_timer_closed);
-    else
-        free(e);
+    free(e->from);
+    free(e);
 }
 
-static void drop(struct bh_reviews *r, struct entry *e)
+static void put(struct entry *e, enum place place)
 {
-    TAILQ_REMOVE(e->verdict ? &r->by_age : &r->asking, e, link);
-    (void)bh_map_del(&r->map, (const char *)e->key, sizeof(e->key));
-    entry_free(e);
+    e->place = place;
+    e->r->n[place]++;
+    TAILQ_INSERT_TAIL(&e->r->places[place], e, link);
+}
+
+static void leave_place(struct entry *e)
+{
+    e->r->n[e->place]--;
+    TAILQ_REMOVE(&e->r->places[e->place], e, link);
+}
+
+/* Its call, if there is one, is told later and finds an orphan. */
+static void drop(struct entry *e)
+{
+    leave_place(e);
+    (void)bh_map_del(&e->r->map, (const char *)e->key, sizeof(e->key));
+    if (!e->call) {
+        entry_free(e);
+        return;
+    }
+    e->orphan = true;
+    bh_api_cancel(e->call);
 }
 
 static void count(struct bh_cell *c)
@@ -101,29 +122,43 @@ static void count(struct bh_cell *c)
         bh_cell_add(c, 1);
 }
 
+static void keep(struct entry *e, struct bh_verdict *v)
+{
+    struct bh_reviews *r = e->r;
+    bool yes = v->is == BH_VERDICT_YES;
+
+    leave_place(e);
+    v->refs++;
+    e->verdict = v;
+    e->until_ns = r->o.mono_ns() + (yes ? r->o.yes_ttl_ns : r->o.no_ttl_ns);
+    explicit_bzero(e->body.p, e->body.n);
+    bh_buf_fini(&e->body);
+    put(e, yes ? KEPT_YES : KEPT_NO);
+}
+
+static void give_turns(struct bh_reviews *r);
+
 /* Takes v. */
 static void settle(struct entry *e, struct bh_verdict *v)
 {
     struct bh_reviews *r = e->r;
-    struct waiter *w = e->waiters, *next;
-    uint64_t ttl = v->is == BH_VERDICT_YES ? r->o.yes_ttl_ns : r->o.no_ttl_ns;
+    struct waits waits = TAILQ_HEAD_INITIALIZER(waits);
+    struct bh_review_wait *w;
 
-    e->waiters = NULL;
-    if (v->is == BH_VERDICT_ERROR) {
-        count(r->o.failed);
-        drop(r, e);
+    TAILQ_CONCAT(&waits, &e->waits, link);
+    TAILQ_FOREACH(w, &waits, link)
+        w->e = NULL;
+    if (v->is == BH_VERDICT_YES || v->is == BH_VERDICT_NO) {
+        keep(e, v);
     } else {
-        TAILQ_REMOVE(&r->asking, e, link);
-        e->verdict = v;
-        v->refs++;
-        e->until_ns = r->o.mono_ns() + ttl;
-        TAILQ_INSERT_TAIL(&r->by_age, e, link);
-        explicit_bzero(e->body.p, e->body.n);
-        bh_buf_fini(&e->body);
+        count(v->is == BH_VERDICT_BUSY ? r->o.busy : r->o.failed);
+        drop(e);
     }
-    for (; w; w = next) { /* they may ask again: the entry is not touched any more */
-        next = w->next;
-        w->done(w->arg, v);
+    give_turns(r);
+    while ((w = TAILQ_FIRST(&waits))) { /* they may ask again: the entry is not touched any more */
+        TAILQ_REMOVE(&waits, w, link);
+        if (w->done)
+            w->done(w->arg, v);
         free(w);
     }
     bh_verdict_unref(v);
@@ -132,12 +167,7 @@ static void settle(struct entry *e, struct bh_verdict *v)
 /* ---- asking ------------------------------------------------------------------------------------
  */
 
-static void ask(struct entry *e);
-
-static void on_again(uv_timer_t *t)
-{
-    ask(bh_container_of(t, struct entry, again));
-}
+static void set_timer(struct bh_reviews *r);
 
 static void try_later(struct entry *e)
 {
@@ -146,11 +176,8 @@ static void try_later(struct entry *e)
     for (unsigned i = 1; i < e->tries; i++)
         ms *= 1.5;
     ms *= 1 + 0.2 * bh_rand_unit(&e->r->rand);
-    if (!e->timer_made) {
-        uv_timer_init(e->r->loop, &e->again);
-        e->timer_made = true;
-    }
-    uv_timer_start(&e->again, on_again, (uint64_t)ms, 0);
+    e->due_ms = uv_now(e->r->loop) + (uint64_t)ms;
+    set_timer(e->r);
 }
 
 static struct bh_verdict *judge(const struct bh_reviews *r, const struct bh_api_reply *p)
@@ -210,54 +237,190 @@ static void ask(struct entry *e)
     e->tries++;
     count(r->o.asked);
     e->call = bh_api_start(r->o.client, &call);
-    if (!e->call)
-        settle(e, bh_verdict_new(BH_VERDICT_ERROR, "the client is being closed"));
+    if (!e->call) /* nobody is told before he knows that he waits */
+        try_later(e);
 }
 
+/* ---- turns -------------------------------------------------------------------------------------
+ */
+
+static unsigned asked_for(const struct bh_reviews *r, const char *from)
+{
+    const struct entry *e;
+    unsigned n = 0;
+
+    TAILQ_FOREACH(e, &r->places[ASKING], link)
+        n += bh_streq(e->from, from);
+    return n;
+}
+
+static bool has_turn(const struct bh_reviews *r, const char *from)
+{
+    return !r->closing && r->n[ASKING] < BH_REVIEW_ASKED &&
+           asked_for(r, from) < BH_REVIEW_ASKED_EACH;
+}
+
+static struct entry *next_in_turn(const struct bh_reviews *r)
+{
+    struct entry *e;
+
+    TAILQ_FOREACH(e, &r->places[WAITING], link)
+        if (has_turn(r, e->from))
+            return e;
+    return NULL;
+}
+
+static void give_turns(struct bh_reviews *r)
+{
+    struct entry *e;
+
+    while ((e = next_in_turn(r))) {
+        leave_place(e);
+        put(e, ASKING);
+        ask(e);
+    }
+}
+
+/* The entry whose time comes first. */
+static struct entry *first_due(const struct bh_reviews *r)
+{
+    struct entry *first = TAILQ_FIRST(&r->places[WAITING]), *e;
+
+    TAILQ_FOREACH(e, &r->places[ASKING], link)
+        if (!e->call && (!first || e->due_ms < first->due_ms))
+            first = e;
+    return first;
+}
+
+static void on_timer(uv_timer_t *t)
+{
+    struct bh_reviews *r = bh_container_of(t, struct bh_reviews, timer);
+    struct entry *e;
+
+    while ((e = first_due(r)) && e->due_ms <= uv_now(r->loop))
+        if (e->place == WAITING)
+            settle(e, bh_verdict_new(BH_VERDICT_BUSY, "too many questions wait for an answer"));
+        else if (e->tries < BH_REVIEW_TRIES)
+            ask(e);
+        else
+            settle(e, bh_verdict_new(BH_VERDICT_ERROR, "the client is being closed"));
+    set_timer(r);
+}
+
+static void set_timer(struct bh_reviews *r)
+{
+    const struct entry *e = first_due(r);
+    uint64_t now = uv_now(r->loop);
+
+    if (e)
+        uv_timer_start(&r->timer, on_timer, e->due_ms > now ? e->due_ms - now : 0, 0);
+    else
+        uv_timer_stop(&r->timer);
+}
+
+static void wait_for_turn(struct entry *e)
+{
+    e->due_ms = uv_now(e->r->loop) + e->r->o.wait_ns / 1000000;
+    put(e, WAITING);
+    set_timer(e->r);
+}
+
+/* What is over first, then the oldest NO. */
 static void make_room(struct bh_reviews *r)
 {
-    struct entry *e = TAILQ_FIRST(&r->by_age);
+    struct entry *yes = TAILQ_FIRST(&r->places[KEPT_YES]), *no = TAILQ_FIRST(&r->places[KEPT_NO]);
 
-    if (r->map.len >= BH_REVIEW_ENTRIES && e)
-        drop(r, e);
+    if (r->map.len < BH_REVIEW_ENTRIES)
+        return;
+    if (yes && (!no || yes->until_ns <= r->o.mono_ns()))
+        drop(yes);
+    else if (no)
+        drop(no);
 }
 
-void bh_reviews_ask(struct bh_reviews *r, const void *key, size_t key_n, const struct bh_buf *body,
-                    void (*done)(void *arg, const struct bh_verdict *v), void *arg)
+static struct entry *new_entry(struct bh_reviews *r, const unsigned char *hash,
+                               const struct bh_buf *body, const char *from)
+{
+    struct entry *e = bh_calloc(1, sizeof(*e));
+
+    make_room(r);
+    e->r = r;
+    memcpy(e->key, hash, sizeof(e->key));
+    e->from = bh_strdup(from);
+    TAILQ_INIT(&e->waits);
+    bh_buf_add(&e->body, body->p, body->n);
+    (void)bh_map_put(&r->map, (const char *)hash, sizeof(e->key), e);
+    return e;
+}
+
+static struct bh_review_wait *join(struct entry *e, bh_verdict_done *done, void *arg)
+{
+    struct bh_review_wait *w = bh_calloc(1, sizeof(*w));
+
+    *w = (struct bh_review_wait){.e = e, .done = done, .arg = arg};
+    TAILQ_INSERT_TAIL(&e->waits, w, link);
+    return w;
+}
+
+static void tell_now(struct bh_verdict *v, bh_verdict_done *done, void *arg)
+{
+    done(arg, v);
+    bh_verdict_unref(v);
+}
+
+struct bh_review_wait *bh_reviews_ask(struct bh_reviews *r, const void *key, size_t key_n,
+                                      const struct bh_buf *body, const char *from,
+                                      bh_verdict_done *done, void *arg)
 {
     unsigned char hash[SHA256_DIGEST_LENGTH];
 
     SHA256(key, key_n, hash);
     struct entry *e = bh_map_get(&r->map, (const char *)hash, sizeof(hash));
     if (e && e->verdict && e->until_ns <= r->o.mono_ns()) {
-        drop(r, e);
+        drop(e);
         e = NULL;
     }
     if (e && e->verdict) {
-        struct bh_verdict *v = e->verdict;
         count(r->o.hits);
-        v->refs++;
-        done(arg, v);
-        bh_verdict_unref(v);
+        e->verdict->refs++;
+        tell_now(e->verdict, done, arg);
+        return NULL;
+    }
+    if (e)
+        return join(e, done, arg);
+    bool now = has_turn(r, from);
+    if (!now && r->n[WAITING] >= BH_REVIEW_WAITING) {
+        count(r->o.busy);
+        tell_now(bh_verdict_new(BH_VERDICT_BUSY, "too many questions are under way"), done, arg);
+        return NULL;
+    }
+    e = new_entry(r, hash, body, from);
+    struct bh_review_wait *w = join(e, done, arg);
+    if (now) {
+        put(e, ASKING);
+        ask(e);
+    } else {
+        wait_for_turn(e);
+    }
+    return w;
+}
+
+void bh_reviews_cancel(struct bh_review_wait *w)
+{
+    struct entry *e = w->e;
+
+    if (!e) { /* whoever tells it frees it */
+        w->done = NULL;
         return;
     }
-    struct waiter *w = bh_calloc(1, sizeof(*w));
-    *w = (struct waiter){NULL, done, arg};
-    if (e) {
-        *e->last = w;
-        e->last = &w->next;
+    TAILQ_REMOVE(&e->waits, w, link);
+    free(w);
+    if (!TAILQ_EMPTY(&e->waits))
         return;
-    }
-    make_room(r);
-    e = bh_calloc(1, sizeof(*e));
-    e->r = r;
-    memcpy(e->key, hash, sizeof(hash));
-    e->waiters = w;
-    e->last = &w->next;
-    bh_buf_add(&e->body, body->p, body->n);
-    (void)bh_map_put(&r->map, (const char *)hash, sizeof(hash), e);
-    TAILQ_INSERT_TAIL(&r->asking, e, link);
-    ask(e);
+    count(e->r->o.canceled);
+    struct bh_reviews *r = e->r;
+    drop(e);
+    give_turns(r);
 }
 
 /* ---- life --------------------------------------------------------------------------------------
@@ -271,6 +434,8 @@ void bh_reviews_metrics(struct bh_reviews_options *o, struct bh_metrics *m, cons
     o->asked = f ? bh_metric_cell(f, "asked") : NULL;
     o->hits = f ? bh_metric_cell(f, "remembered") : NULL;
     o->failed = f ? bh_metric_cell(f, "failed") : NULL;
+    o->busy = f ? bh_metric_cell(f, "refused") : NULL;
+    o->canceled = f ? bh_metric_cell(f, "canceled") : NULL;
 }
 
 struct bh_reviews *bh_reviews_new(uv_loop_t *loop, const struct bh_reviews_options *o)
@@ -282,8 +447,10 @@ struct bh_reviews *bh_reviews_new(uv_loop_t *loop, const struct bh_reviews_optio
     r->o.retry_ns = o->retry_ns ? o->retry_ns : RETRY_NS;
     r->path = bh_strdup(o->path);
     r->loop = loop;
-    TAILQ_INIT(&r->by_age);
-    TAILQ_INIT(&r->asking);
+    r->o.wait_ns = o->wait_ns ? o->wait_ns : BH_REVIEW_WAIT_NS;
+    uv_timer_init(loop, &r->timer);
+    for (size_t i = 0; i < PLACES; i++)
+        TAILQ_INIT(&r->places[i]);
     bh_rand_seed(&r->rand, bh_rand_entropy());
     return r;
 }
@@ -292,8 +459,8 @@ void bh_reviews_forget(struct bh_reviews *r)
 {
     struct entry *e;
 
-    while ((e = TAILQ_FIRST(&r->by_age)))
-        drop(r, e);
+    while ((e = TAILQ_FIRST(&r->places[KEPT_YES])) || (e = TAILQ_FIRST(&r->places[KEPT_NO])))
+        drop(e);
 }
 
 size_t bh_reviews_count(const struct bh_reviews *r)
@@ -301,24 +468,9 @@ size_t bh_reviews_count(const struct bh_reviews *r)
     return r->map.len;
 }
 
-static void give_up(struct bh_reviews *r, struct entry *e)
+static void on_timer_closed(uv_handle_t *h)
 {
-    struct bh_verdict *v = bh_verdict_new(BH_VERDICT_ERROR, "the process ends");
-    struct waiter *w, *next;
-
-    for (w = e->waiters; w; w = next) {
-        next = w->next;
-        w->done(w->arg, v);
-        free(w);
-    }
-    bh_verdict_unref(v);
-    TAILQ_REMOVE(&r->asking, e, link);
-    if (e->call) {
-        e->orphan = true;
-        bh_api_cancel(e->call);
-    } else {
-        entry_free(e);
-    }
+    free(bh_container_of((uv_timer_t *)h, struct bh_reviews, timer));
 }
 
 void bh_reviews_free(struct bh_reviews *r)
@@ -327,10 +479,11 @@ void bh_reviews_free(struct bh_reviews *r)
 
     if (!r)
         return;
+    r->closing = true;
     bh_reviews_forget(r);
-    while ((e = TAILQ_FIRST(&r->asking)))
-        give_up(r, e);
+    while ((e = TAILQ_FIRST(&r->places[ASKING])) || (e = TAILQ_FIRST(&r->places[WAITING])))
+        settle(e, bh_verdict_new(BH_VERDICT_ERROR, "the process ends"));
     bh_map_fini(&r->map);
     free(r->path);
-    free(r);
+    uv_close((uv_handle_t *)&r->timer, on_timer_closed);
 }

@@ -219,38 +219,66 @@ static void route(struct bh_call *c)
 /* ---- may he, who -------------------------------------------------------------------------------
  */
 
-static void on_authorized(void *arg, enum bh_verdict_is is, const char *why)
+/* w NULL: the call went on at once and may be over. */
+static void keep_wait(struct bh_call *c, struct bh_review_wait *w)
 {
-    struct bh_call *c = arg;
-
-    if (is == BH_VERDICT_YES) {
-        route(c);
-    } else if (is == BH_VERDICT_NO) {
-        forbid(c, why);
-    } else {
-        struct bh_buf text = {0};
-        bh_log_warn("Could not find out what a caller may do", bh_kv_s("user", c->user->name),
-                    bh_kv_s("err", why));
-        bh_buf_adds(&text, "Internal Server Error: ");
-        bh_buf_add_json_str(&text, c->path, strlen(c->path));
-        bh_buf_adds(&text, ": ");
-        add_sanitized(&text, why);
-        bh_call_error(c, 500, bh_buf_str(&text));
-        bh_buf_fini(&text);
-    }
+    if (w)
+        c->wait = w;
 }
 
-static void on_authenticated(void *arg, struct bh_user *user, const char *why)
+static void too_many(struct bh_call *c, const char *why)
+{
+    bh_log_v(2, "Too many requests", bh_kv_s("srcIP", bh_http_peer(c->http)), bh_kv_s("err", why));
+    bh_http_set_header(c->http, "Retry-After", "1");
+    reply_status(c, 429, "TooManyRequests", "too many requests, please try again later");
+}
+
+static void on_authorized(void *arg, const struct bh_verdict *v)
+{
+    struct bh_call *c = arg;
+    struct bh_buf text = {0};
+
+    c->wait = NULL;
+    switch (v->is) {
+    case BH_VERDICT_YES:
+        route(c);
+        return;
+    case BH_VERDICT_NO:
+        forbid(c, v->why);
+        return;
+    case BH_VERDICT_BUSY:
+        too_many(c, v->why);
+        return;
+    case BH_VERDICT_ERROR:
+        break;
+    }
+    bh_log_warn("Could not find out what a caller may do", bh_kv_s("user", c->user->name),
+                bh_kv_s("err", v->why));
+    bh_buf_adds(&text, "Internal Server Error: ");
+    bh_buf_add_json_str(&text, c->path, strlen(c->path));
+    bh_buf_adds(&text, ": ");
+    add_sanitized(&text, v->why);
+    bh_call_error(c, 500, bh_buf_str(&text));
+    bh_buf_fini(&text);
+}
+
+static void on_authenticated(void *arg, const struct bh_verdict *v)
 {
     struct bh_call *c = arg;
 
-    if (!user) {
-        bh_log_v(2, "Unable to authenticate the request", bh_kv_s("err", why));
+    c->wait = NULL;
+    if (v->is == BH_VERDICT_BUSY) {
+        too_many(c, v->why);
+        return;
+    }
+    if (v->is != BH_VERDICT_YES) {
+        bh_log_v(2, "Unable to authenticate the request", bh_kv_s("err", v->why));
         reply_status(c, 401, "Unauthorized", "Unauthorized");
         return;
     }
-    c->user = bh_user_ref(user);
-    bh_authz_ask(c->f->authz, c->user, c->verb, c->path, on_authorized, c);
+    c->user = bh_user_ref(v->user);
+    keep_wait(c, bh_authz_ask(c->f->authz, c->user, c->verb, c->path, bh_http_peer(c->http),
+                              on_authorized, c));
 }
 
 struct headers {
@@ -266,9 +294,16 @@ static void on_header(void *arg, const char *name, const char *value)
         h->v[h->n++] = (struct bh_front_header){name, value};
 }
 
+/* The client left. Nobody is asked who he was; other work ends when it ends. */
 static void on_abort(void *arg)
 {
-    ((struct bh_call *)arg)->http = NULL;
+    struct bh_call *c = arg;
+
+    c->http = NULL;
+    if (!c->wait)
+        return;
+    bh_reviews_cancel(bh_take_ptr(c->wait));
+    bh_call_reply(c, 0, NULL, NULL, 0);
 }
 
 void bh_front_serve(struct bh_http_req *r, void *front)
@@ -300,5 +335,6 @@ void bh_front_serve(struct bh_http_req *r, void *front)
     cred.headers = h.v;
     cred.n_headers = h.n;
     cred.n_certs = bh_http_client_certs(r, certs, CERTS_MAX);
-    bh_authn_ask(f->authn, &cred, on_authenticated, c);
+    cred.from = bh_http_peer(r);
+    keep_wait(c, bh_authn_ask(f->authn, &cred, on_authenticated, c));
 }

@@ -61,7 +61,7 @@ static int add_versions(const char *min, struct bh_buf *out, struct bh_err *err)
     return 0;
 }
 
-static const struct suite *find(const char *name)
+static const struct suite *find_suite(const char *name)
 {
     for (size_t i = 0; i < BH_ARRAY_LEN(suites); i++)
         if (bh_streq(suites[i].name, name))
@@ -112,7 +112,7 @@ int bh_tls_priorities(const char *min_version, const struct bh_opt_list *list,
     if (rc == 0)
         rc = add_curves(curves, out, err);
     for (size_t i = 0; rc == 0 && i < list->n; i++) {
-        const struct suite *s = find(list->v[i]);
+        const struct suite *s = find_suite(list->v[i]);
         if (!s)
             return bh_err_set(err, -EINVAL, "Cipher suite %s not supported or doesn't exist",
                               list->v[i]);

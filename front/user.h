@@ -2,8 +2,9 @@
  *
  * front/user.h - who a caller is
  *
- * Shared by reference between requests and caches. Threads: the loop's.
- * Upstream: apiserver/pkg/authentication/user.
+ * Shared by reference between requests and caches.
+ * Threads:    the loop's.
+ * Upstream:   apiserver/pkg/authentication/user.
  */
 #ifndef BH_FRONT_USER_H
 #define BH_FRONT_USER_H

@@ -2,9 +2,10 @@
  *
  * front/x509.h - client certificates: whose they are, and whether an authority vouches for them
  *
- * Upstream: apiserver/pkg/authentication/request/x509 (Verifier, CommonNameUserConversion):
- * common name = user, organizations = groups, OID 1.3.6.1.4.1.57683.2 = uid. Any certificate of the
- * bundle is an anchor, as in Go. Threads: the loop's.
+ * Upstream:   apiserver/pkg/authentication/request/x509 (Verifier, CommonNameUserConversion):
+ *             common name = user, organizations = groups, OID 1.3.6.1.4.1.57683.2 = uid. Any
+ *             certificate of the bundle is an anchor, as in Go.
+ * Threads:    the loop's.
  */
 #ifndef BH_FRONT_X509_H
 #define BH_FRONT_X509_H

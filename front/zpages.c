@@ -42,7 +42,7 @@ static void on_config(void *arg, const Berth__ControlReply *r, const char *why)
 
 void bh_front_configz(struct bh_call *c)
 {
-    bh_front_control_ask(c->f->control, BERTH__CONTROL_WHAT__CONTROL_CONFIG, on_config, c);
+    bh_asker_ask(c->f->control, BERTH__CONTROL_WHAT__CONTROL_CONFIG, on_config, c);
 }
 
 /* ---- /flagz, /statusz --------------------------------------------------------------------------
@@ -228,5 +228,5 @@ static void on_status(void *arg, const Berth__ControlReply *r, const char *why)
 
 void bh_front_pod_resources(struct bh_call *c)
 {
-    bh_front_control_ask(c->f->control, BERTH__CONTROL_WHAT__CONTROL_STATUS, on_status, c);
+    bh_asker_ask(c->f->control, BERTH__CONTROL_WHAT__CONTROL_STATUS, on_status, c);
 }

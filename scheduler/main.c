@@ -27,7 +27,7 @@ static const struct bh_opt_usage usage = {
 
 struct options {
     struct bh_kube_flags flags;
-    const char *runtime, *tie, *metrics;
+    const char *runtime, *tie, *metrics, *users;
     const char *binder_listen, *binder_keys, *key_file;
     int64_t seed;
     bool verify;
@@ -95,9 +95,12 @@ static int run(const struct options *o, const struct bh_sched_config *cfg, const
 {
     struct bh_err err = {0};
     BH_CLEANUP(bh_freep) char *file = NULL;
+    struct bh_bus_users users;
     char dir[108];
     int rc = bh_runtime_dir(o->runtime, dir, &err);
 
+    if (rc == 0)
+        rc = bh_bus_users_load(o->users, &users, &err);
     if (rc == 0) {
         file = decisions_file(o, dir);
         bh_log_info("Starting Kubernetes Scheduler", bh_kv_s("version", BH_KUBERNETES_VERSION),
@@ -110,6 +113,7 @@ static int run(const struct options *o, const struct bh_sched_config *cfg, const
             .binder_keys = o->binder_keys,
             .key_file = o->key_file,
             .metrics_address = o->metrics,
+            .users = &users,
             .config = cfg,
             .config_path = *o->flags.config ? o->flags.config : NULL,
             .config_text = text,
@@ -187,7 +191,9 @@ int main(int argc, char **argv)
         {"key-file", 0, BH_OPT_STR, &o.key_file, "FILE", "our key, of 'berth keygen'"},
         {"binder-keys", 0, BH_OPT_STR, &o.binder_keys, "DIR",
          "NAME.pub of each binder that may connect; files may come and go at any time"},
-        BH_RECORD_OPTIONS(o.record, o.decisions_file, o.decisions_max_bytes, o.decisions_max_age_ns),
+        BH_BUS_USERS_OPT(&o.users),
+        BH_RECORD_OPTIONS(o.record, o.decisions_file, o.decisions_max_bytes,
+                          o.decisions_max_age_ns),
         {0},
     };
     struct bh_err err = {0};

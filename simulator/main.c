@@ -7,9 +7,9 @@
 #include "common/base/notify.h"
 #include "common/base/opt.h"
 #include "scheduler/decisions/recorder.h"
-#include "simulator/kubeconfig_out.h"
-#include "simulator/server.h"
-#include "simulator/tls.h"
+#include "simulator/server/kubeconfig_out.h"
+#include "simulator/server/server.h"
+#include "simulator/server/tls.h"
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
@@ -98,8 +98,9 @@ static int read_args(struct args *a, int argc, char **argv, struct bh_err *err)
         {"no-kubelet", 0, BH_OPT_BOOL, &a->no_kubelet, NULL, "bound pods stay Pending"},
         {"faults", 0, BH_OPT_STR, &a->faults, "SPEC",
          "misbehave for tests: 429-every=N, 500-every=N, 503-every=N, 410-every=N, drop-every=N, "
-         "drop-watch-every=N, truncate-every=N, lose-every=N, delay-ms=N, comma separated; @FILE "
-         "has them in a file, read again at SIGHUP"},
+         "drop-watch-every=N, truncate-every=N, lose-every=N, delay-ms=N, bind-201-every=N, "
+         "bind-404-every=N, bind-409-every=N, bind-410-every=N, bind-422-every=N, bind-late-ms=N, "
+         "bind-answer-ms=N, comma separated; @FILE has them in a file, read again at SIGHUP"},
         {"data", 0, BH_OPT_STR, &a->data, "FILE",
          "keep all objects in FILE (SQLite, made when missing) and start with what it holds; a "
          "crash can take back the last 20 ms"},
@@ -220,6 +221,8 @@ static void on_hup(void *arg)
         rc = bh_sim_set_faults(d->sim, d->faults, &err);
     if (rc < 0)
         bh_log_error("The faults stay as they are", bh_kv_s("err", err.msg));
+    else
+        bh_log_info("The faults are read again", bh_kv_s("faults", d->faults ? d->faults : ""));
 }
 
 static bool healthy(void *arg)

@@ -21,12 +21,12 @@ FUZZ_NAME := $(patsubst tests/fuzz/fuzz_%.c,%,$(FUZZ_SRC))
 INTEGRATION := $(sort $(wildcard tests/integration/*.sh))
 # Programs that the integration tests play against.
 INTEGRATION_BIN := $(patsubst tests/integration/%.c,$(BUILD)/tests/integration/%,$(wildcard tests/integration/*.c))
-$(BUILD)/tests/integration/%: tests/integration/%.c $(foreach l,common/api common/k8s common/data common/http common/base,$(call libname,$(l))) $(PROTO_LIB) | $(GEN_H)
+$(BUILD)/tests/integration/%: tests/integration/%.c $(foreach l,$(COMMON),$(call libname,$(l))) $(PROTO_LIB) | $(GEN_H)
 	@mkdir -p $(dir $@)
 	$(call say,LD,$@)
 	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) $(LDFLAGS) -o $@ $< -Wl,--start-group $(filter %.a,$^) -Wl,--end-group $(LDLIBS)
 FUZZ_REPLAY := $(foreach f,$(FUZZ_NAME),$(BUILD)/tests/fuzz/$(f))
-FUZZ_LIBS := $(foreach l,simulator watcher scheduler binder common/bus common/api common/snapshot common/k8s common/data common/http common/base,$(call libname,$(l)))
+FUZZ_LIBS := $(foreach l,simulator watcher scheduler binder $(COMMON),$(call libname,$(l)))
 
 $(BUILD)/tests/fuzz/%: tests/fuzz/fuzz_%.c tests/fuzz/replay.c $(FUZZ_LIBS) $(PROTO_LIB) | $(GEN_H)
 	@mkdir -p $(dir $@)
@@ -40,7 +40,7 @@ PROPERTY_SRC  := $(wildcard tests/property/*.c)
 PROPERTY_OBJ  := $(patsubst %.c,$(BUILD)/obj/%.o,$(PROPERTY_SRC))
 PROPERTY_BIN  := $(if $(PROPERTY_SRC),$(BUILD)/tests/property/property)
 PROPERTY_CASE := $(sort $(wildcard tests/property/cases/*.yaml))
-$(BUILD)/tests/property/property: $(PROPERTY_OBJ) $(foreach l,$(LIBS_UNIT_scheduler),$(call libname,$(l))) $(PROTO_LIB)
+$(BUILD)/tests/property/property: $(PROPERTY_OBJ) $(foreach l,$(LIBS_simulator),$(call libname,$(l))) $(PROTO_LIB)
 	@mkdir -p $(dir $@)
 	$(call say,LD,$@)
 	$(Q)$(CC) $(LDFLAGS) -o $@ $(PROPERTY_OBJ) -Wl,--start-group $(filter %.a,$^) -Wl,--end-group $(LDLIBS)
@@ -48,6 +48,9 @@ $(BUILD)/tests/property/property: $(PROPERTY_OBJ) $(foreach l,$(LIBS_UNIT_schedu
 $(BUILD)/checks: FORCE
 	@mkdir -p $(BUILD)
 	@{ printf 'layers\tp\tbash tools/check-layers.sh\n'; \
+	   printf 'map\tp\tbash tools/check-map.sh\n'; \
+	   printf 'unused\tp\tbash tools/unused.sh $(BUILD)\n'; \
+	   printf 'format\tp\t$(MAKE) --no-print-directory format-check\n'; \
 	   $(foreach t,$(UNIT_BIN),printf 'unit/%s\tp\t%s\n' '$(patsubst $(BUILD)/tests/%,%,$(t))' '$(t)';) \
 	   $(foreach f,$(FUZZ_NAME),printf 'fuzz/%s\tp\t%s tests/fuzz/corpus/%s\n' '$(f)' '$(BUILD)/tests/fuzz/$(f)' '$(f)';) \
 	   $(if $(PROPERTY_BIN),printf 'property/fixed\tp\t%s --seed 1 --rounds %s %s\n' '$(PROPERTY_BIN)' '$(PROPERTY_ROUNDS)' '$(PROPERTY_CASE)';) \
@@ -66,7 +69,7 @@ integration-programs: $(INTEGRATION_BIN) ## programs that the integration tests 
 
 check-unit: unit-tests ## unit tests only
 	@$(MAKE) --no-print-directory $(BUILD)/checks
-	@grep -P '^(unit/|layers)' $(BUILD)/checks | bash tools/run-checks.sh $(BUILD)/check-logs
+	@grep -P '^(unit/|layers|map|unused|format)' $(BUILD)/checks | bash tools/run-checks.sh $(BUILD)/check-logs
 
 fuzz-replay: $(FUZZ_REPLAY) ## fuzz targets linked to replay their corpus without an engine
 property: $(PROPERTY_BIN) ## build the random property test (build/tests/property/property --help)
@@ -76,23 +79,43 @@ soak: ## everything random at length: make soak SOAK_SECONDS=1200
 
 faults: ## kills, stops, cuts and errors under load, with a checker: make faults FAULT_SECONDS=360 FAULT_SEED=1
 	@$(MAKE) --no-print-directory -j$$(nproc) all
+	@python3 tests/faults/answers.py --bin $(BUILD)/bin
 	@python3 tests/faults/run.py --bin $(BUILD)/bin --seconds $(or $(FAULT_SECONDS),360) $(if $(FAULT_SEED),--seed $(FAULT_SEED))
+
+doublebook: ## kills while bindings are on the wire: is a node booked twice? make doublebook RUNS=400
+	@$(MAKE) --no-print-directory -j$$(nproc) all
+	@python3 tests/faults/doublebook.py --bin $(BUILD)/bin --runs $(or $(RUNS),400) $(if $(FAULT_SEED),--seed $(FAULT_SEED))
 
 conformance: ## replay recorded decisions: make conformance CORPUS=DIR
 	@$(MAKE) --no-print-directory -j$$(nproc) $(BUILD)/bin/berth
 	@$(BUILD)/bin/berth conformance $(CORPUS)
 
-asan: ## unit tests, property test and fuzz corpora under AddressSanitizer and UBSan
-	@$(MAKE) --no-print-directory BUILD=$(BUILD)-asan SANITIZE=address,undefined OPT="-O1 -g" WERROR= -j$$(nproc) unit-tests fuzz-replay property
-	@$(MAKE) --no-print-directory BUILD=$(BUILD)-asan SANITIZE=address,undefined PROPERTY_ROUNDS=200 PROPERTY_FRESH=100 $(BUILD)-asan/checks
-	@grep -P '^(unit/|fuzz/|property/)' $(BUILD)-asan/checks | bash tools/run-checks.sh $(BUILD)-asan/check-logs
-tsan: ## unit tests under ThreadSanitizer
-	@$(MAKE) --no-print-directory BUILD=$(BUILD)-tsan SANITIZE=thread OPT="-O1 -g" WERROR= -j$$(nproc) unit-tests
-	@$(MAKE) --no-print-directory BUILD=$(BUILD)-tsan SANITIZE=thread $(BUILD)-tsan/checks
-	@grep -P '^unit/common' $(BUILD)-tsan/checks | bash tools/run-checks.sh $(BUILD)-tsan/check-logs
+# What takes longer than `check` may: a list of its own, out of two more builds.
+DEEP_SAN    := SANITIZE=address,undefined CC=clang-14
+DEEP_THREAD := SANITIZE=thread WERROR=
+# Rooms that start threads, and what they are tested with.
+THREADED    := unit/(common/|scheduler/(decisions|daemon)|simulator/(server|console|replay))
+asan-build:
+	@$(MAKE) --no-print-directory BUILD=$(BUILD)-asan $(DEEP_SAN) OPT="-O1 -g" -j$$(nproc) all unit-tests fuzz-replay property
+	@$(MAKE) --no-print-directory BUILD=$(BUILD)-asan PROPERTY_ROUNDS=200 PROPERTY_FRESH=100 $(BUILD)-asan/checks
+tsan-build:
+	@$(MAKE) --no-print-directory BUILD=$(BUILD)-tsan $(DEEP_THREAD) OPT="-O1 -g" -j$$(nproc) unit-tests
+	@$(MAKE) --no-print-directory BUILD=$(BUILD)-tsan $(BUILD)-tsan/checks
+$(BUILD)/checks-asan: asan-build
+	@grep -P '^(unit/|fuzz/|property/)' $(BUILD)-asan/checks | sed 's|^|asan/|' > $@
+$(BUILD)/checks-tsan: tsan-build
+	@grep -P '^$(THREADED)' $(BUILD)-tsan/checks | sed 's|^|tsan/|' > $@
+DEEP_RUN = BERTH_TEST_LIMIT=1800 BH_TEST_TIMEOUT=900 bash tools/run-checks.sh
+asan: deps-dev $(BUILD)/checks-asan ## clang: unit tests, property test and fuzz corpora under AddressSanitizer and UBSan
+	@$(DEEP_RUN) $(BUILD)-asan/check-logs < $(BUILD)/checks-asan
+tsan: deps-dev $(BUILD)/checks-tsan ## unit tests of every room with threads under ThreadSanitizer
+	@$(DEEP_RUN) $(BUILD)-tsan/check-logs < $(BUILD)/checks-tsan
+check-deep: deps-dev $(BUILD)/checks-asan $(BUILD)/checks-tsan ## asan, tsan, and clang-tidy on what changed (TIDY_BASE=REVISION)
+	@{ printf 'tidy\tp\tbash tools/tidy.sh %s\n' '$(TIDY_BASE)'; cat $(BUILD)/checks-asan $(BUILD)/checks-tsan; } > $(BUILD)/checks-deep
+	@$(DEEP_RUN) $(BUILD)/check-deep-logs < $(BUILD)/checks-deep
 valgrind: unit-tests ## unit tests of common/ and scheduler/queue under valgrind
 	@$(MAKE) --no-print-directory $(BUILD)/checks
-	@grep -P '^unit/(common/(base|data|k8s)|scheduler/queue)' $(BUILD)/checks | sed 's|\t$(BUILD)|\tBH_TEST_TIMEOUT=600 valgrind -q --error-exitcode=9 --leak-check=full $(BUILD)|' | bash tools/run-checks.sh $(BUILD)/valgrind-logs
+	@grep -P '^unit/(common/(base|data|flags|k8s)|scheduler/queue)' $(BUILD)/checks | sed 's|\t$(BUILD)|\tBH_TEST_TIMEOUT=600 valgrind -q --error-exitcode=9 --leak-check=full $(BUILD)|' | bash tools/run-checks.sh $(BUILD)/valgrind-logs
 fuzz: ## fuzz one target for a while: make fuzz FUZZ=json SECONDS=60 (clang)
 	@test -n "$(FUZZ)" || { echo "say which: make fuzz FUZZ=<$(subst $(eval) ,|,$(FUZZ_NAME))>"; exit 2; }
 	@$(MAKE) --no-print-directory BUILD=$(BUILD)-fuzz CC=clang SANITIZE=fuzzer-no-link,address,undefined OPT="-O1 -g" WERROR= -j$$(nproc) $(BUILD)-fuzz/fuzz/$(FUZZ)
@@ -102,19 +125,28 @@ $(BUILD)/fuzz/%: tests/fuzz/fuzz_%.c $(FUZZ_LIBS) $(PROTO_LIB) | $(GEN_H)
 	@mkdir -p $(dir $@)
 	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) $(LDFLAGS) -fsanitize=fuzzer -o $@ $< -Wl,--start-group $(filter %.a,$^) -Wl,--end-group $(LDLIBS)
 
-lint: deps-dev ## clang build, layers, clang-tidy's analyzer, shellcheck
+lint: deps-dev ## clang build, layers, clang-tidy (.clang-tidy), shellcheck
 	@bash tools/check-layers.sh
 	@$(MAKE) --no-print-directory BUILD=$(BUILD)-clang CC=clang-14 -j$$(nproc) all unit-tests
-	@shellcheck -x -S warning tools/*.sh tests/integration/*.sh .ci/run
-	@git ls-files '*.c' | grep -v '^tests/' | xargs -P$$(nproc) -n 4 clang-tidy-14 --quiet --checks='-*,clang-analyzer-*,-clang-analyzer-security.insecureAPI.DeprecatedOrUnsafeBufferHandling' --warnings-as-errors='*' 2>/dev/null -- $(CPPFLAGS) -std=c17 || { echo "clang-tidy found something"; exit 1; }
+	@shellcheck -x -S warning tools/*.sh tools/pre-commit tests/integration/*.sh .ci/run
+	@bash tools/tidy.sh --all
 format: ## clang-format every source
 	@git ls-files '*.c' '*.h' | xargs clang-format-14 -i
-sizes: ## longest files and functions
-	@git ls-files '*.c' '*.h' | xargs wc -l | sort -rn | sed -n '2,11p'
+format-check: ## does every source look as clang-format leaves it? (part of check)
+	@bad=$$(git ls-files -co --exclude-standard '*.c' '*.h' | xargs clang-format-14 --dry-run 2>&1 | sed -n 's/: warning: .*//p' | head -20); \
+	 if [ -z "$$bad" ]; then echo "1 passed, 0 failed, 0 skipped"; \
+	 else echo "not ok - not as 'make format' leaves it:"; echo "$$bad" | sed 's/^/    /'; echo "0 passed, 1 failed, 0 skipped"; exit 1; fi
+sizes: ## lines of product C by room; longest files and functions
+	@bash tools/sizes.sh
+unused: all ## external functions that no other file, or only tests, call
+	@bash tools/unused.sh $(BUILD)
+compdb: ## compile_commands.json for editors and clang-tidy
+	@$(MAKE) --no-print-directory -Bnk V=1 all unit-tests 2>/dev/null | bash tools/compdb.sh > compile_commands.json.new
+	@mv compile_commands.json.new compile_commands.json
 
-BENCH_SRC := $(wildcard bench/*_bench.c)
-BENCH_BIN := $(patsubst bench/%.c,$(BUILD)/bench/%,$(BENCH_SRC))
-$(BUILD)/bench/%: bench/%.c $(foreach l,simulator scheduler common/bus common/api common/snapshot common/k8s common/data common/http common/base,$(call libname,$(l))) $(PROTO_LIB) | $(GEN_H)
+BENCH_SRC := $(wildcard bench/count/*_bench.c)
+BENCH_BIN := $(patsubst bench/count/%.c,$(BUILD)/bench/%,$(BENCH_SRC))
+$(BUILD)/bench/%: bench/count/%.c $(foreach l,$(LIBS_simulator),$(call libname,$(l))) $(PROTO_LIB) | $(GEN_H)
 	@mkdir -p $(dir $@)
 	$(call say,LD,$@)
 	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) $(LDFLAGS) -o $@ $< -Wl,--start-group $(filter %.a,$^) -Wl,--end-group $(LDLIBS)
@@ -132,15 +164,16 @@ bench-time: deps ## times: the engine, the queue, the snapshot, and the whole pi
 	@$(BUILD)/bin/berth bench perf bench/workloads/performance-config.yaml --labels pipeline --mode pipeline -o wide
 
 install: all ## install below DESTDIR and PREFIX
-	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/sbin $(DESTDIR)$(PREFIX)/share/berth/web $(DESTDIR)$(PREFIX)/share/berth/scenarios $(DESTDIR)$(PREFIX)/share/doc/berth $(DESTDIR)$(UNITDIR) $(DESTDIR)$(PREFIX)/lib/tmpfiles.d $(DESTDIR)$(PREFIX)/lib/sysusers.d $(DESTDIR)$(SYSCONFDIR)/berth
-	install -m 755 $(BUILD)/bin/berth $(DESTDIR)$(PREFIX)/bin/
+	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/sbin $(DESTDIR)$(PREFIX)/libexec/berth $(DESTDIR)$(PREFIX)/share/berth/web $(DESTDIR)$(PREFIX)/share/berth/scenarios $(DESTDIR)$(PREFIX)/share/doc/berth $(DESTDIR)$(UNITDIR) $(DESTDIR)$(PREFIX)/lib/tmpfiles.d $(DESTDIR)$(PREFIX)/lib/sysusers.d $(DESTDIR)$(SYSCONFDIR)/berth
+	install -m 755 $(BUILD)/bin/berth $(BUILD)/bin/berth-bench $(DESTDIR)$(PREFIX)/bin/
 	ln -sf berth $(DESTDIR)$(PREFIX)/bin/kubectl-berth
 	install -m 755 $(foreach p,watcher scheduler binder front simulator,$(BUILD)/bin/berth-$(p)) $(DESTDIR)$(PREFIX)/sbin/
+	install -m 755 systemd/restart-pause $(DESTDIR)$(PREFIX)/libexec/berth/
 	install -m 644 config/example-cluster.yaml config/rbac.yaml config/kube-scheduler.yaml config/grafana-dashboard.json config/prometheus-rules.yaml $(DESTDIR)$(PREFIX)/share/berth/
 	install -m 644 config/scenarios/*.yaml $(DESTDIR)$(PREFIX)/share/berth/scenarios/
 	install -m 644 $(WEB) $(DESTDIR)$(PREFIX)/share/berth/web/
 	install -m 644 README.md ARCHITECTURE.md systemd/berth-scheduler-extenders.conf systemd/berth-scheduler-binders.conf $(DESTDIR)$(PREFIX)/share/doc/berth/
-	for u in systemd/*.service systemd/*.target; do sed 's|@sbindir@|$(PREFIX)/sbin|g' $$u > $(DESTDIR)$(UNITDIR)/$$(basename $$u); chmod 644 $(DESTDIR)$(UNITDIR)/$$(basename $$u); done
+	for u in systemd/*.service systemd/*.target; do sed 's|@sbindir@|$(PREFIX)/sbin|g; s|@libexecdir@|$(PREFIX)/libexec/berth|g' $$u > $(DESTDIR)$(UNITDIR)/$$(basename $$u); chmod 644 $(DESTDIR)$(UNITDIR)/$$(basename $$u); done
 	install -m 644 systemd/berth.tmpfiles $(DESTDIR)$(PREFIX)/lib/tmpfiles.d/berth.conf
 	install -m 644 systemd/berth.sysusers $(DESTDIR)$(PREFIX)/lib/sysusers.d/berth.conf
 	test -e $(DESTDIR)$(SYSCONFDIR)/berth/scheduler.yaml || install -m 644 config/scheduler.yaml $(DESTDIR)$(SYSCONFDIR)/berth/
@@ -152,4 +185,4 @@ clean: ## remove the build folders
 	rm -rf $(BUILD) $(BUILD)-asan $(BUILD)-tsan $(BUILD)-fuzz $(BUILD)-clang
 
 FORCE:
-.PHONY: all integration-programs help deps deps-test deps-dev up check check-unit fuzz-replay property soak faults conformance asan tsan valgrind fuzz lint format sizes bench bench-programs bench-accept bench-time install deb clean unit-tests FORCE
+.PHONY: all integration-programs help deps deps-test deps-dev up check check-unit check-deep fuzz-replay property soak faults doublebook conformance asan asan-build tsan tsan-build valgrind fuzz lint format format-check sizes unused compdb bench bench-programs bench-accept bench-time install deb clean unit-tests FORCE

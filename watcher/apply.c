@@ -43,7 +43,7 @@ static bool accepted(struct bh_watcher *w, const struct bh_kind_info *k, const c
     if (rc >= 0)
         return true;
     if (rc == -ENOSPC)
-        bh_watcher_fail(w, "Could not write the snapshot", "no space left in /dev/shm");
+        bh_watcher_fail(w, "Could not write the snapshot", "no memory for it");
     else
         bh_watcher_on_bad(w, k, name, *err->msg ? err->msg : strerror(-rc));
     return false;

@@ -34,7 +34,7 @@ static void note(struct bh_feed *f, const char *what, const struct bh_feed_peer 
 /* ---- peers -------------------------------------------------------------------------------------
  */
 
-static struct bh_feed_peer *find(struct bh_feed *f, const struct bh_peer *id)
+static struct bh_feed_peer *find_peer(struct bh_feed *f, const struct bh_peer *id)
 {
     for (size_t i = 0; i < BH_ARRAY_LEN(f->peers); i++) {
         struct bh_feed_peer *p = &f->peers[i];
@@ -173,7 +173,7 @@ static void refuse(struct bh_feed *f, const struct bh_peer *id)
 
 static void on_hello(struct bh_feed *f, const struct bh_peer *id, const Berth__FeedHello *h)
 {
-    struct bh_feed_peer *p = find(f, id);
+    struct bh_feed_peer *p = find_peer(f, id);
     f->stats.hellos++;
     f->unfinished = true;
     if (p) {
@@ -212,7 +212,7 @@ static void take_life(struct bh_feed *f, struct bh_feed_peer *p, const Berth__Fe
 
 static void on_ack(struct bh_feed *f, const struct bh_peer *id, const Berth__FeedAck *a)
 {
-    struct bh_feed_peer *p = find(f, id);
+    struct bh_feed_peer *p = find_peer(f, id);
     if (!p) { /* from before our start, or dropped: number 0 is a gap for it */
         Berth__FeedBatch b = BERTH__FEED_BATCH__INIT;
         Berth__Envelope e = BERTH__ENVELOPE__INIT;
@@ -237,7 +237,7 @@ bool bh_feed_receive(void *feed)
     struct bh_peer id;
     Berth__Envelope *e = NULL;
 
-    for (unsigned i = 0; i < BH_ZPOLL_BURST; i++) {
+    for (unsigned i = 0; i < BH_BUS_BURST; i++) {
         bh_arena_reset(&f->arena);
         enum bh_bus_outcome o = bh_bus_recv(f->bus, &f->arena, &id, &e);
         if (o == BH_BUS_EMPTY)

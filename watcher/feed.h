@@ -24,7 +24,7 @@
 #define BH_FEED_BATCH_BYTES ((size_t)1 << 20)
 /* What a scheduler sees in the snapshot already - that a pod has its node - waits this long for
  * something that it waits for to go with. */
-#define BH_FEED_BOUND_NS  (UINT64_C(20) * 1000000)
+#define BH_FEED_BOUND_NS  (UINT64_C(50) * 1000000)
 #define BH_FEED_OBSERVERS 8u /* of BH_OBJECTS_READERS */
 
 struct bh_feed_peer {

@@ -683,13 +683,3 @@ bool bh_leader_healthy(const struct bh_leader *l)
     return l->phase != LEADING ||
            l->clock() <= l->seen_ns + (uint64_t)l->cfg.lease_duration_ns + BH_LEADER_TOLERANCE_NS;
 }
-
-const char *bh_leader_holder(const struct bh_leader *l)
-{
-    return l->seen.holder;
-}
-
-const char *bh_leader_identity(const struct bh_leader *l)
-{
-    return l->identity;
-}

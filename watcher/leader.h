@@ -4,7 +4,7 @@
  *
  * What this host may do is a term and a deadline (CLOCK_BOOTTIME): renewDeadline after the START of
  * the last renewal that succeeded. Another host may take the lease leaseDuration after it has seen
- * that renewal, which is later. So writing stops first, whether anybody notices or not: nothing has
+ * that renewal, which is later. So writing stops first, whether it is noticed or not: nothing has
  * to run for a deadline to pass.
  *
  * The lease is acquired and renewed only while the scheduler and a binder advance (callback
@@ -17,21 +17,22 @@
  * takes its lease over without waiting. Everything on this host then goes on as if nothing had
  * been.
  *
- * The lease is released when the process stops, and after it was lost; but only once nobody here
+ * The lease is released when the process stops, and after it was lost; but only once nothing here
  * can write under it any more: the scheduler says so (callback `quiet`), or the deadline and the
  * requests that were cut to end by it are over. Otherwise it is left to expire.
  *
  * After a loss the host goes back to standing by, with everything warm; kube-scheduler ends there.
  *
- * Threads: the loop's. Upstream: client-go/tools/leaderelection/leaderelection.go,
- * healthzadaptor.go; differences: see above; the deadline counts from the renewal, not from the
- * next try; a lease that somebody else holds ends leadership at once; a stand-by host also looks
- * when the lease runs out, not only every retryPeriod.
+ * Threads:    the loop's.
+ * Upstream:   client-go/tools/leaderelection/leaderelection.go, healthzadaptor.go; differences: see
+ *             above; the deadline counts from the renewal, not from the next try; a lease that
+ *             another process holds ends leadership at once; a stand-by host also looks when the
+ *             lease runs out, not only every retryPeriod.
  */
 #ifndef BH_WATCHER_LEADER_H
 #define BH_WATCHER_LEADER_H
 
-#include "common/data/component.h"
+#include "common/flags/component.h"
 #include "common/api/lease.h"
 #include "common/base/metrics.h"
 #include "common/bus/bus.h"
@@ -76,9 +77,6 @@ void bh_leader_reload(struct bh_leader *l); /* credentials */
 bool bh_leader_leads(const struct bh_leader *l);
 /* False: this process thinks it leads, but has not renewed for leaseDuration and 20 s more. */
 bool bh_leader_healthy(const struct bh_leader *l);
-/* Who holds the lease as far as we know, "" = nobody. */
-const char *bh_leader_holder(const struct bh_leader *l);
-const char *bh_leader_identity(const struct bh_leader *l);
 
 /* ---- <runtime>/lease (leader_file.c) -----------------------------------------------------------
  */

@@ -72,7 +72,8 @@ struct options {
     struct bh_kube_flags flags;
     struct bh_api_setup setup;
     struct bh_api_own_flags api;
-    const char *runtime_dir, *metrics_address;
+    const char *runtime_dir, *metrics_address, *users_text;
+    struct bh_bus_users users;
 };
 
 static int run(struct program *p, struct options *o, struct bh_err *err)
@@ -85,6 +86,8 @@ static int run(struct program *p, struct options *o, struct bh_err *err)
         rc = bh_api_setup_load(&o->setup, &o->flags, &o->api, runtime_dir, err);
     if (rc == 0)
         rc = bh_leader_config_check(&o->setup.file.leader, err);
+    if (rc == 0)
+        rc = bh_bus_users_load(o->users_text, &o->users, err);
     if (rc < 0)
         return rc;
     const struct bh_watcher_options wo = {.api = o->setup.api,
@@ -94,6 +97,7 @@ static int run(struct program *p, struct options *o, struct bh_err *err)
                                               "berth-watcher/" BH_VERSION " (linux/" BH_ARCH ")",
                                           .limits = bh_api_setup_options(&o->setup, false),
                                           .leader = &o->setup.file.leader,
+                                          .users = &o->users,
                                           .event_source = o->setup.file.first_profile};
     rc = bh_watcher_new(&p->loop, &wo, &cb, &p->watcher, err);
     if (rc < 0)
@@ -117,6 +121,7 @@ int main(int argc, char **argv)
          "sockets of this instance (default: $BERTH_RUNTIME_DIR, /run/berth)"},
         {"metrics-address", 0, BH_OPT_STR, &o.metrics_address, "HOST:PORT",
          "/metrics, /healthz, /livez, /readyz; 0 disables"},
+        BH_BUS_USERS_OPT(&o.users_text),
         {0},
     };
     int rc = bh_kube_flags_start(&o.flags, own, &usage, argc, argv);

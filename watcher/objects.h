@@ -10,7 +10,8 @@
  * reader.
  *
  * Readers are numbered 0 .. BH_OBJECTS_READERS-1; each object has a bit a reader: "has been given
- * it". Threads: one owner.
+ * it".
+ * Threads: one owner.
  */
 #ifndef BH_WATCHER_OBJECTS_H
 #define BH_WATCHER_OBJECTS_H

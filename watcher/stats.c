@@ -13,7 +13,7 @@ struct bh_watcher_stats {
         struct bh_cell *cell[KIND_METRICS];
     } kinds[BH_KIND_COUNT];
     struct bh_cell *synced, *bound;
-    struct bh_cell *snap[8], *feed[11];
+    struct bh_cell *snap[11], *feed[12];
 };
 
 struct family {
@@ -31,7 +31,7 @@ static const struct family kind_families[KIND_METRICS] = {
     {BH_COUNTER, "berth_watcher_received_bytes_total", "Bytes of lists and watches, uncompressed."},
     {BH_COUNTER, "berth_watcher_bad_objects_total", "Objects that were skipped as malformed."},
 };
-static const struct family snap_families[8] = {
+static const struct family snap_families[11] = {
     {BH_GAUGE, "berth_watcher_snapshot_nodes", "Nodes in the snapshot."},
     {BH_GAUGE, "berth_watcher_snapshot_pods", "Assigned pods in the snapshot."},
     {BH_GAUGE, "berth_watcher_snapshot_shapes", "Distinct pod shapes in the snapshot."},
@@ -40,8 +40,14 @@ static const struct family snap_families[8] = {
     {BH_GAUGE, "berth_watcher_snapshot_size_bytes", "Size of the current segment."},
     {BH_COUNTER, "berth_watcher_snapshot_changes_total", "Entries written to the change log."},
     {BH_COUNTER, "berth_watcher_snapshot_moves_total", "Moves to a new segment."},
+    {BH_GAUGE, "berth_watcher_snapshot_hidden",
+     "1 while readers have no snapshot, because there is no room in /dev/shm."},
+    {BH_COUNTER, "berth_watcher_snapshot_refused_total",
+     "Times that /dev/shm or the runtime directory had no room."},
+    {BH_COUNTER, "berth_watcher_snapshot_lost_total",
+     "Names of the snapshot that somebody removed, and that were made again."},
 };
-static const struct family feed_families[11] = {
+static const struct family feed_families[12] = {
     {BH_GAUGE, "berth_watcher_feed_schedulers", "Schedulers that are being fed."},
     {BH_GAUGE, "berth_watcher_feed_unacknowledged_batches", "Batches under way, largest."},
     {BH_GAUGE, "berth_watcher_feed_objects", "Objects kept for schedulers, tombstones included."},
@@ -53,6 +59,8 @@ static const struct family feed_families[11] = {
     {BH_COUNTER, "berth_watcher_bus_bad_messages_total", "Messages dropped as invalid."},
     {BH_GAUGE, "berth_watcher_snapshot_readers", "Processes that follow the snapshot."},
     {BH_GAUGE, "berth_watcher_feed_observers", "Observers (berth explain) that are being fed."},
+    {BH_COUNTER, "berth_watcher_feed_strangers_total",
+     "Connections of users that have no business here."},
 };
 
 /* Counters have no "set": bring the cell up to the total. */
@@ -82,7 +90,8 @@ static void fill_snapshot(struct bh_watcher *w)
     bh_snap_writer_stats(w->snapshot, &s);
     const double values[] = {(double)s.nodes,   (double)s.pods,       (double)s.shapes,
                              (double)s.symbols, (double)s.bytes_used, (double)s.bytes_size,
-                             (double)s.head,    (double)s.moves};
+                             (double)s.head,    (double)s.moves,      (double)s.hidden,
+                             (double)s.refused, (double)s.lost};
     for (size_t k = 0; k < BH_ARRAY_LEN(values); k++)
         bring(w->stats->snap[k], values[k]);
     bring(w->stats->feed[9], (double)s.readers);
@@ -105,6 +114,7 @@ static void fill_feed(struct bh_watcher *w)
                              (double)w->feed.stats.changes,
                              (double)w->feed.stats.dropped,
                              (double)bus.bad};
+    bring(w->stats->feed[11], (double)bus.strangers);
     for (size_t k = 0; k < BH_ARRAY_LEN(values); k++)
         bring(w->stats->feed[k], values[k]);
 }

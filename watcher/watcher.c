@@ -16,6 +16,8 @@
 #include "common/base/log.h"
 #include "common/base/notify.h"
 
+static bool is_leader(const struct bh_watcher *w);
+
 #define TICK_MS        250
 #define TROUBLE_LOG_NS (UINT64_C(60) * 1000000000)
 #define ALIVE_NS       (UINT64_C(10) * 1000000000)
@@ -193,6 +195,15 @@ static bool is_ready(void *arg)
     return bh_watcher_synced(arg);
 }
 
+/* Without room in /dev/shm nobody sees what is known here. */
+static bool is_shown(void *arg)
+{
+    const struct bh_watcher *w = arg;
+    struct bh_snap_stats s;
+    bh_snap_writer_stats(w->snapshot, &s);
+    return !s.hidden;
+}
+
 void bh_watcher_status(const struct bh_watcher *w, char out[static 128])
 {
     struct bh_snap_stats s;
@@ -222,8 +233,8 @@ uint16_t bh_watcher_metrics_port(const struct bh_watcher *w)
  * own bindings it knows. */
 static bool sees(const struct bh_watcher *w)
 {
-    return bh_watcher_leads(w) || (bh_reflector_follows(w->kinds[BH_KIND_NODE].reflector) &&
-                                   bh_reflector_follows(w->kinds[BH_KIND_POD].reflector));
+    return is_leader(w) || (bh_reflector_follows(w->kinds[BH_KIND_NODE].reflector) &&
+                            bh_reflector_follows(w->kinds[BH_KIND_POD].reflector));
 }
 
 /* What the scheduler and the binders have done since the last yes. */
@@ -234,6 +245,7 @@ static bool advanced(void *arg, const char **ret_why)
 
     *ret_why = !w->synced                                ? "not everything is listed"
                : !sees(w)                                ? "nodes and pods are not followed"
+               : !is_shown(w)                            ? "there is no room for the snapshot"
                : f->turns == w->turns_used               ? "the scheduler does not advance"
                : f->binder_turns == w->binder_turns_used ? "no binder advances"
                                                          : NULL;
@@ -278,7 +290,7 @@ static bool leader_healthy(void *arg)
     return !w->leader || bh_leader_healthy(w->leader);
 }
 
-bool bh_watcher_leads(const struct bh_watcher *w)
+static bool is_leader(const struct bh_watcher *w)
 {
     return !w->leader || bh_leader_leads(w->leader);
 }
@@ -297,9 +309,7 @@ void bh_watcher_stop(struct bh_watcher *w, void (*stopped)(void *arg), void *arg
 static int open_snapshot(struct bh_watcher *w, const char *runtime_dir, struct bh_err *err)
 {
     struct bh_snap_options o = {.initial_bytes = 0};
-    char name[64];
-    bh_snap_name(runtime_dir, name);
-    int rc = bh_snap_writer_new(name, &o, &w->snapshot, err);
+    int rc = bh_snap_writer_new(runtime_dir, &o, &w->snapshot, err);
     if (rc < 0)
         return rc;
     w->interner = bh_snap_interner(w->snapshot);
@@ -307,14 +317,15 @@ static int open_snapshot(struct bh_watcher *w, const char *runtime_dir, struct b
     return 0;
 }
 
-static int open_feed(struct bh_watcher *w, const char *runtime_dir, struct bh_err *err)
+static int open_feed(struct bh_watcher *w, const struct bh_watcher_options *o, struct bh_err *err)
 {
     struct bh_snap_stats s;
     struct bh_bus *bus = NULL;
     char endpoint[128];
-    int rc = bh_bus_endpoint(runtime_dir, "watcher", endpoint, err);
+    int rc = bh_bus_endpoint(o->runtime_dir, "watcher", endpoint, err);
     if (rc == 0)
-        rc = bh_bus_open(BH_BUS_ROUTER_BIND, endpoint, NULL, &bus, err);
+        rc = bh_bus_open_among(BH_BUS_ROUTER_BIND, endpoint, NULL, o->users,
+                               BH_BUS_SCHEDULER | BH_BUS_FRONT | BH_BUS_OPERATOR, &bus, err);
     if (rc < 0)
         return rc;
     bh_snap_writer_stats(w->snapshot, &s);
@@ -332,6 +343,7 @@ static int open_probes(struct bh_watcher *w, const struct bh_watcher_options *o,
         {.name = "loop", .ok = bh_watcher_healthy, .arg = w, .live = true, .ready = true},
         {.name = "leaderElection", .ok = leader_healthy, .arg = w, .live = true, .ready = true},
         {.name = "synced", .ok = is_ready, .arg = w, .ready = true},
+        {.name = "snapshot", .ok = is_shown, .arg = w, .ready = true},
         {.name = NULL},
     };
     return bh_probes_start(w->loop, o->metrics_address, o->runtime_dir, "watcher", w->metrics,
@@ -383,7 +395,7 @@ int bh_watcher_new(uv_loop_t *loop, const struct bh_watcher_options *o,
 
     int rc = open_snapshot(w, o->runtime_dir, err);
     if (rc == 0)
-        rc = open_feed(w, o->runtime_dir, err);
+        rc = open_feed(w, o, err);
     if (rc == 0)
         rc = bh_api_client_new(loop, o->api, &api, &w->client, err);
     if (rc == 0)

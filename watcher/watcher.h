@@ -11,8 +11,9 @@
 #define BH_WATCHER_H
 
 #include "common/api/client.h"
-#include "common/data/component.h"
+#include "common/flags/component.h"
 #include "common/base/metrics.h"
+#include "common/bus/peers.h"
 
 #include <uv.h>
 
@@ -24,6 +25,7 @@ struct bh_watcher_options {
     const char *user_agent;
     struct bh_api_options limits; /* qps, burst, limit_file, json; the rest is not looked at */
     const struct bh_leader_config *leader; /* NULL or not leader_elect: this host always decides */
+    const struct bh_bus_users *users;      /* of this host: who may be fed; NULL = our own */
     const char *event_source;              /* of LeaderElection events: first profile's name */
 };
 struct bh_watcher_callbacks {
@@ -46,6 +48,5 @@ bool bh_watcher_synced(const struct bh_watcher *w);
 bool bh_watcher_healthy(void *w); /* for the service manager's watchdog */
 /* Line for humans: "listing: 3 of 19 kinds" or "watching: 5000 nodes, 120 pods, 7 pending". */
 void bh_watcher_status(const struct bh_watcher *w, char out[static 128]);
-bool bh_watcher_leads(const struct bh_watcher *w);
 uint16_t bh_watcher_metrics_port(const struct bh_watcher *w); /* 0 = none */
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * bench/engine_bench.c - what a decision of the engine costs, and what watching it costs
+ * bench/count/engine_bench.c - what a decision of the engine costs, and what watching it costs
  *
  *   engine_bench [one|different|nowhere] [DECISIONS] [fast|reference] [observer|alone] [NODES]
  *                [off|summary|full]
@@ -22,7 +22,7 @@
 #include "common/k8s/compile.h"
 #include "proto/kubernetes/kubernetes.pb-c.h"
 #include "scheduler/decisions/recorder.h"
-#include "scheduler/engine.h"
+#include "scheduler/engine/engine.h"
 #include <time.h>
 #include <unistd.h>
 

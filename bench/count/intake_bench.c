@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * bench/intake_bench.c - what a pod or node costs on its way from the API server's bytes to a
+ * bench/count/intake_bench.c - what a pod or node costs on its way from the API server's bytes to a
  * reader
  *
  *   intake_bench [pod-json|pod-protobuf|node-json|node-protobuf] [OBJECTS]
@@ -56,6 +56,7 @@ static const struct kind kinds[] = {{"pod-json", false, false},
 #define COUNTER_AT 8 /* digits that make the names and uids differ */
 
 struct bench {
+    char dir[64]; /* runtime directory */
     struct bh_snap_writer *w;
     struct bh_snap_reader *r;
     struct bh_symtab *tab;
@@ -101,14 +102,14 @@ static void open_bench(struct bench *b, const struct kind *k)
     struct bh_err err = {0};
     ProtobufCMessage *m;
     struct bh_buf raw = {0};
-    char name[64];
 
     *b = (struct bench){.tab = bh_symtab_new()};
     bh_arena_init(&b->a, 0);
-    snprintf(name, sizeof(name), "/berth-bench-%d", (int)getpid());
-    must(bh_snap_writer_new(name, NULL, &b->w, &err) == 0, "writer");
+    snprintf(b->dir, sizeof(b->dir), "/tmp/berth-bench.XXXXXX");
+    must(mkdtemp(b->dir) != NULL, "runtime directory");
+    must(bh_snap_writer_new(b->dir, NULL, &b->w, &err) == 0, "writer");
     b->in = bh_snap_interner(b->w);
-    b->r = bh_snap_reader_new(name, b->tab);
+    b->r = bh_snap_reader_new(b->dir, b->tab);
     bh_snap_set_synced(b->w, true);
     if (k->protobuf) {
         must(bh_decode_object(&b->a, d, text, strlen(text), &m, &err) == 0, "decoding");
@@ -125,6 +126,7 @@ static void close_bench(struct bench *b)
 {
     bh_snap_reader_free(b->r);
     bh_snap_writer_free(b->w);
+    (void)rmdir(b->dir);
     bh_symtab_free(b->tab);
     bh_arena_fini(&b->a);
     bh_buf_fini(&b->text);

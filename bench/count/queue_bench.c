@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * bench/queue_bench.c - what a cluster event costs while many pods wait that fit nowhere
+ * bench/count/queue_bench.c - what a cluster event costs while many pods wait that fit nowhere
  *
  * All pods wait in the unschedulable set, rejected by NodeResourcesFit; the events are nodes that
  * are too small for every one of them, so nothing moves: this is the price of looking. Pods of 10
@@ -8,73 +8,60 @@
  * which is the worst case: nothing is the same for two of them. Prints hints asked and time an
  * event. Argument: the largest number of waiting pods (100000).
  */
-#include "common/k8s/codec.h"
-#include "common/k8s/compile.h"
-#include "proto/kubernetes/kubernetes.pb-c.h"
-#include "scheduler/queue/queue.h"
+#include "simulator/offline/offline.h"
 
 #define S      INT64_C(1000000000)
 #define EVENTS 200u
 
 struct bench {
-    struct bh_engine *e;
-    struct bh_queue *q;
+    struct bh_sched_config *config;
+    struct bh_offline w;
     struct bh_arena a;
-    struct bh_interner in;
 };
 
 static void open_bench(struct bench *b)
 {
-    const struct bh_engine_options eo = {.tie_break = BH_TIE_FIRST};
-    const struct bh_queue_options qo = {
-        .initial_backoff_ns = S, .max_backoff_ns = 10 * S, .max_in_unschedulable_ns = 300 * S};
+    struct bh_offline_options o = {.tie_break = BH_TIE_FIRST, .now_ns = S};
     struct bh_err err = {0};
 
-    if (bh_engine_new(&eo, &b->e, &err) < 0) {
-        fprintf(stderr, "queue_bench: %s\n", err.msg);
-        exit(1);
-    }
-    b->q = bh_queue_new(b->e, &qo);
+    if (bh_sched_config_load(NULL, &b->config, &err) < 0)
+        abort();
+    o.config = b->config;
+    if (bh_offline_init(&b->w, &o, &err) < 0)
+        abort();
     bh_arena_init(&b->a, 0);
-    b->in = bh_symtab_interner(bh_engine_symtab(b->e));
 }
 
 static void close_bench(struct bench *b)
 {
-    bh_queue_free(b->q);
-    bh_engine_free(b->e);
+    bh_offline_fini(&b->w);
+    bh_sched_config_free(b->config);
     bh_arena_fini(&b->a);
 }
 
-static void *decode(struct bench *b, const ProtobufCMessageDescriptor *type, const char *json)
+static struct bh_offline_object read_object(struct bench *b, enum bh_kind kind, const char *json)
 {
-    ProtobufCMessage *m = NULL;
-    struct bh_err err = {0};
+    struct bh_offline_object x;
+    struct bh_json *tree;
 
-    if (bh_decode_object(&b->a, type, json, strlen(json), &m, &err) < 0)
+    bh_arena_reset(&b->a);
+    if (bh_json_parse(&b->a, json, strlen(json), 0, &tree, NULL) < 0 ||
+        bh_offline_read(b->w.engine, &b->a, &bh_kinds[kind], tree, &x, NULL) < 0)
         abort();
-    return m;
+    return x;
 }
 
 static void add_pod(struct bench *b, unsigned i, unsigned template, bool amounts)
 {
     char json[512];
-    struct bh_shape_rec *shape;
-    struct bh_pod_rec *pod;
-    struct bh_err err = {0};
 
     snprintf(json, sizeof(json),
              "{\"metadata\":{\"name\":\"p%u\",\"namespace\":\"ns\",\"uid\":\"uid-%u\",\"labels\":{"
              "\"app\":\"a%u\"}},\"spec\":{\"schedulerName\":\"default-scheduler\",\"containers\":[{"
              "\"name\":\"c\",\"resources\":{\"requests\":{\"cpu\":\"%um\",\"memory\":\"1Gi\"}}}]}}",
              i, i, template, 64000 + (amounts ? i : 0));
-    bh_arena_reset(&b->a);
-    K8s__Pod *p = decode(b, &k8s__pod__descriptor, json);
-    if (bh_compile_shape(&b->a, p, &b->in, &shape, &err) < 0 ||
-        bh_compile_pod(&b->a, p, &b->in, &pod, &err) < 0)
-        abort();
-    pod->resource_version = i + 1;
-    bh_queue_add(b->q, pod, bh_engine_shape(b->e, shape), "1", S);
+    const struct bh_offline_object x = read_object(b, BH_KIND_POD, json);
+    (void)bh_offline_put(&b->w, &x, NULL);
 }
 
 static void reject_all(struct bench *b)
@@ -82,37 +69,33 @@ static void reject_all(struct bench *b)
     const char *const by = "NodeResourcesFit";
     struct bh_queued_pod *p;
 
-    while ((p = bh_queue_pop(b->q, S)))
-        bh_queue_return(b->q, bh_rec_text(p->pending.pod, p->pending.pod->uid), &by, 1, NULL, 0, S);
+    while ((p = bh_queue_pop(b->w.queue, 2 * S)))
+        bh_queue_return(b->w.queue, p->pod, &by, 1, NULL, 0, 2 * S);
 }
 
 static void measure(unsigned pods, unsigned templates, bool amounts)
 {
     struct bench b;
     struct bh_queue_stats before, after;
-    struct bh_node_rec *node;
-    struct bh_err err = {0};
 
     open_bench(&b);
     for (unsigned i = 0; i < pods; i++)
         add_pod(&b, i, i % templates, amounts);
     reject_all(&b);
-    bh_arena_reset(&b.a);
-    K8s__Node *n = decode(&b, &k8s__node__descriptor,
-                          "{\"metadata\":{\"name\":\"small\"},\"status\":{\"allocatable\":{\"cpu\":"
-                          "\"8\",\"memory\":\"32Gi\",\"pods\":\"110\"}}}");
-    if (bh_compile_node(&b.a, n, &b.in, &node, &err) < 0)
-        abort();
-    bh_engine_put_node(b.e, node);
+    const struct bh_offline_object x =
+        read_object(&b, BH_KIND_NODE,
+                    "{\"metadata\":{\"name\":\"small\"},\"status\":{\"allocatable\":{\"cpu\":\"8\","
+                    "\"memory\":\"32Gi\",\"pods\":\"110\"}}}");
+    bh_engine_put_node(b.w.engine, x.node);
     const struct bh_cluster_event ev = {
-        .resource = BH_EV_NODE, .action = BH_EV_ADD, .new_node = node};
-    bh_queue_stats(b.q, &before);
+        .resource = BH_EV_NODE, .action = BH_EV_ADD, .new_node = x.node};
+    bh_queue_stats(b.w.queue, &before);
     uint64_t t = bh_mono_ns(), allocated = bh_allocations;
     for (unsigned i = 0; i < EVENTS; i++)
-        bh_queue_event(b.q, &ev, 2 * S);
+        bh_queue_event(b.w.queue, &ev, 3 * S);
     t = bh_mono_ns() - t;
     allocated = bh_allocations - allocated;
-    bh_queue_stats(b.q, &after);
+    bh_queue_stats(b.w.queue, &after);
     if (after.unschedulable != pods)
         abort(); /* the measure is of something else */
     printf("%8u pods wait, %6u templates%s %10.1f hints an event %12.2f us an event %.3f "

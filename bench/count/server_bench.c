@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * bench/server_bench.c - what a pod costs the built-in API server
+ * bench/count/server_bench.c - what a pod costs the built-in API server
  *
  *   server_bench [pipelined|serial] [PODS] [NODES]
  *
@@ -14,8 +14,8 @@
  */
 #include "common/base/loop.h"
 #include "common/data/json.h"
-#include "common/http/burst.h"
-#include "simulator/server.h"
+#include "simulator/http/burst.h"
+#include "simulator/server/server.h"
 #include <arpa/inet.h>
 #include <poll.h>
 #include <pthread.h>
@@ -55,7 +55,7 @@ static uint64_t cpu_ns(pthread_t t)
     return (uint64_t)ts.tv_sec * 1000000000 + (uint64_t)ts.tv_nsec;
 }
 
-/* ---- the server ----------------------------------------------------------------------------- */
+/* ---- the server ------------------------------------------------------------------------------ */
 
 static void on_stop(uv_async_t *a)
 {
@@ -89,7 +89,7 @@ static void start(struct server *s)
     pthread_create(&s->thread, NULL, serve, s);
 }
 
-/* ---- watchers ------------------------------------------------------------------------------- */
+/* ---- watchers -------------------------------------------------------------------------------- */
 
 struct watcher {
     pthread_t thread;
@@ -135,7 +135,7 @@ static void *read_watches(void *arg)
     return NULL;
 }
 
-/* ---- the clients ---------------------------------------------------------------------------- */
+/* ---- the clients ----------------------------------------------------------------------------- */
 
 static void fill(struct bench *b);
 static void step(struct pod *p);

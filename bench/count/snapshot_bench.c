@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * bench/snapshot_bench.c - what a publication, a followed change, a rebuild and a record cost
+ * bench/count/snapshot_bench.c - what a publication, a followed change, a rebuild and a record cost
  *
  * One process, one named snapshot, writer and reader in turns, so that each is timed alone.
  * Prints one line a measure: name, value, unit. Arguments: the largest number of nodes (1000000).
@@ -14,7 +14,7 @@
 #define CHANGES 50000u /* per follow measure; less than half a ring */
 
 struct bench {
-    char name[64];
+    char dir[64]; /* runtime directory */
     struct bh_snap_writer *w;
     struct bh_interner in;
     bh_sym *node_name;
@@ -137,8 +137,9 @@ static void must(bool ok, const char *what)
 static void open_snapshot(struct bench *b, uint64_t nodes)
 {
     struct bh_err err;
-    snprintf(b->name, sizeof(b->name), "/berth-bench-%d", (int)getpid());
-    must(bh_snap_writer_new(b->name, NULL, &b->w, &err) == 0, "writer");
+    snprintf(b->dir, sizeof(b->dir), "/tmp/berth-bench.XXXXXX");
+    must(mkdtemp(b->dir) != NULL, "runtime directory");
+    must(bh_snap_writer_new(b->dir, NULL, &b->w, &err) == 0, "writer");
     b->in = bh_snap_interner(b->w);
     b->nodes = nodes;
     b->events = 0;
@@ -152,6 +153,7 @@ static void open_snapshot(struct bench *b, uint64_t nodes)
 static void close_snapshot(struct bench *b)
 {
     bh_snap_writer_free(b->w);
+    (void)rmdir(b->dir);
     free(b->node_name);
 }
 
@@ -159,7 +161,7 @@ static void throughput(struct bench *b, uint64_t nodes, uint64_t pods)
 {
     struct bh_symtab *tab = bh_symtab_new();
     open_snapshot(b, nodes);
-    struct bh_snap_reader *r = bh_snap_reader_new(b->name, tab);
+    struct bh_snap_reader *r = bh_snap_reader_new(b->dir, tab);
     uint64_t t = bh_mono_ns();
     for (uint64_t i = 0; i < nodes; i++)
         must(put_node(b, i) == 0, "new node");
@@ -214,7 +216,7 @@ static void scale(struct bench *b, uint64_t nodes)
     snprintf(what, sizeof(what), "writer: longest put (a move), %llu nodes",
              (unsigned long long)nodes);
     say(what, (double)longest / 1e6, "ms");
-    struct bh_snap_reader *r = bh_snap_reader_new(b->name, tab);
+    struct bh_snap_reader *r = bh_snap_reader_new(b->dir, tab);
     bh_snap_set_synced(b->w, true);
     uint64_t t = bh_mono_ns();
     follow(b, r);

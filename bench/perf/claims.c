@@ -1,19 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * cli/bench_claims.c - claims that are allocated without a pod, for allocResourceClaims
+ * bench/perf/claims.c - claims that are allocated without a pod, for allocResourceClaims
  */
 #include <errno.h>
 
-#include "cli/bench_engine.h"
+#include "bench/perf/engine.h"
 #include "common/k8s/codec.h"
-#include "common/k8s/compile.h"
-#include "proto/kubernetes/kubernetes.pb-c.h"
 
 /* A pod that exists nowhere asks for the claim; what it gets stays when it is gone. */
-static int stand_in(struct bh_world *w, struct bh_arena *a, const char *ns, const char *claim,
+static int stand_in(struct bh_offline *w, struct bh_arena *a, const char *ns, const char *claim,
                     struct bh_pending *ret, struct bh_err *err)
 {
-    struct bh_interner in = bh_symtab_interner(bh_engine_symtab(w->engine));
     const char *text = bh_arena_printf(
         a,
         "{\"metadata\":{\"name\":\"allocate\",\"namespace\":\"%s\",\"uid\":\"allocate\"},"
@@ -21,28 +18,21 @@ static int stand_in(struct bh_world *w, struct bh_arena *a, const char *ns, cons
         "\"resources\":{\"claims\":[{\"name\":\"c\"}]}}],\"tolerations\":[{\"operator\":"
         "\"Exists\"}],\"resourceClaims\":[{\"name\":\"c\",\"resourceClaimName\":\"%s\"}]}}",
         ns, claim);
-    struct bh_shape_rec *shape;
-    struct bh_pod_rec *rec;
+    struct bh_offline_object x;
     struct bh_json *tree;
-    ProtobufCMessage *m = NULL;
     int rc = bh_json_parse(a, text, strlen(text), 0, &tree, err);
 
     if (rc >= 0)
-        rc = bh_json_to_pb(a, &k8s__pod__descriptor, tree, &m, NULL, err);
-    const struct K8s__Pod *pod = (const struct K8s__Pod *)(const void *)m;
-    if (rc >= 0)
-        rc = bh_compile_shape(a, pod, &in, &shape, err);
-    if (rc >= 0)
-        rc = bh_compile_pod(a, pod, &in, &rec, err);
+        rc = bh_offline_read(w->engine, a, &bh_kinds[BH_KIND_POD], tree, &x, err);
     if (rc < 0)
         return rc;
-    *ret = (struct bh_pending){.pod = rec, .shape = bh_engine_shape(w->engine, shape)};
-    rec->shape = ret->shape;
+    *ret = (struct bh_pending){.pod = x.pod, .shape = bh_engine_shape(w->engine, x.shape)};
+    x.pod->shape = ret->shape;
     return 0;
 }
 
 /* What the engine keeps for the stand-in. */
-static int decide(struct bh_world *w, struct bh_arena *a, const struct bh_pending *p,
+static int decide(struct bh_offline *w, struct bh_arena *a, const struct bh_pending *p,
                   struct bh_err *err)
 {
     const struct bh_decision *d = bh_engine_schedule(w->engine, p, BH_NO_PREEMPTION, w->now_ns);
@@ -63,7 +53,7 @@ static int decide(struct bh_world *w, struct bh_arena *a, const struct bh_pendin
     return rc;
 }
 
-int bh_bench_allocate(struct bh_world *w, struct bh_arena *a, const char *ns, const char *claim,
+int bh_bench_allocate(struct bh_offline *w, struct bh_arena *a, const char *ns, const char *claim,
                       struct bh_json **ret_allocation, struct bh_err *err)
 {
     struct bh_pending p;

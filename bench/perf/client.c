@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * cli/bench_client.c - the API client of `berth bench perf --mode pipeline`
+ * bench/perf/client.c - the API client of `berth bench perf --mode pipeline`
  *
  * The client shares the machine with what it measures, so it costs little: requests are pipelined
- * on one connection (common/http/burst.h), and of a watch event only the metadata is looked at.
+ * on one connection (simulator/http/burst.h), and of a watch event only the metadata is looked at.
  * Upstream's has 30 workers that wait for each answer; here at most WINDOW requests do.
  */
 #include <errno.h>
 #include <unistd.h>
 
-#include "cli/bench_pipeline.h"
+#include "bench/perf/pipeline.h"
 #include "common/k8s/wire.h"
 
 #define WINDOW     256u /* requests without an answer */

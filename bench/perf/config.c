@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * cli/bench_config.c - reads performance-config.yaml files and plans workloads
+ * bench/perf/config.c - reads performance-config.yaml files and plans workloads
  *
  * Names are taken in any case, unknown ones are errors, numbers are cut to whole ones: as
- * encoding/json and upstream's strict decoding do. Upstream:
- * test/integration/scheduler_perf/{scheduler_perf,operations,label_selector}.go.
+ * encoding/json and upstream's strict decoding do.
+ * Upstream: test/integration/scheduler_perf/{scheduler_perf,operations,label_selector}.go.
  */
-#include "cli/bench.h"
+#include "bench/perf/perf.h"
 
 #include <errno.h>
 #include <math.h>
 #include <strings.h>
 
-#include "cli/bench_ops.h"
+#include "bench/perf/ops.h"
 #include "common/data/yaml.h"
 
 #define FILE_MAX_BYTES ((size_t)16 << 20)
@@ -46,7 +46,8 @@ struct bh_bench_field {
         }                                                                                          \
     }
 
-const struct bh_bench_opcode bh_bench_opcodes[] = {
+/* ends with name NULL */
+static const struct bh_bench_opcode opcodes[] = {
     {"createNodes",
      FIELDS(FP(count, "count", COUNT), F(node_template, "nodeTemplatePath", TEXT),
             F(allocatable_strategy, "nodeAllocatableStrategy", MAP),
@@ -110,7 +111,7 @@ const struct bh_bench_opcode bh_bench_opcodes[] = {
 
 static const struct bh_bench_opcode *opcode_of(const char *name)
 {
-    for (const struct bh_bench_opcode *o = bh_bench_opcodes; o->name; o++)
+    for (const struct bh_bench_opcode *o = opcodes; o->name; o++)
         if (bh_streq(o->name, name))
             return o;
     return NULL;
@@ -129,7 +130,7 @@ static int spell(const struct bh_json *obj, const char *const *names, struct bh_
 {
     if (!obj || obj->type != BH_JSON_OBJECT)
         return bh_err_set(err, -EINVAL, "must be an object");
-    bh_json_each (m, obj) {
+    bh_json_each(m, obj) {
         const char *const *n = names;
         while (*n && strcasecmp(*n, m->key.p) != 0)
             n++;
@@ -206,7 +207,7 @@ static int check_field(struct bh_arena *a, const struct bh_bench_opcode *o, stru
     if (!param && !has_type(m, f->kind))
         return bh_err_set(err, -EINVAL, "%s: must be %s (line %u)", m->key.p, type_name(f->kind),
                           m->line);
-    bh_json_each (e, !param && f->kind == LIST ? m : NULL) {
+    bh_json_each(e, !param && f->kind == LIST ? m : NULL) {
         if (e->type != BH_JSON_STRING)
             return bh_err_set(err, -EINVAL, "%s: must be a list of strings", m->key.p);
     }
@@ -223,7 +224,7 @@ static int check_op(struct bh_arena *a, const struct bh_json *op, struct bh_err 
 {
     const struct bh_bench_opcode *o = NULL;
 
-    bh_json_each (m, op && op->type == BH_JSON_OBJECT ? op : NULL) {
+    bh_json_each(m, op && op->type == BH_JSON_OBJECT ? op : NULL) {
         if (strcasecmp(m->key.p, "opcode") == 0 && m->type == BH_JSON_STRING) {
             m->key = key_of("opcode");
             o = opcode_of(m->s.p);
@@ -233,7 +234,7 @@ static int check_op(struct bh_arena *a, const struct bh_json *op, struct bh_err 
     }
     if (!o)
         return bh_err_set(err, -EINVAL, "opcode: missing");
-    bh_json_each (m, op) {
+    bh_json_each(m, op) {
         int rc = bh_streq(m->key.p, "opcode") ? 0 : check_field(a, o, m, err);
         if (rc < 0)
             return bh_err_prefix(err, rc, "(%s)", o->name);
@@ -254,7 +255,7 @@ static int check_list(const struct bh_json *v, const char *key, enum bh_json_typ
     if (list->type != (of == BH_JSON_BOOL ? BH_JSON_OBJECT : BH_JSON_ARRAY))
         return bh_err_set(err, -EINVAL, "%s: must be %s", key,
                           of == BH_JSON_BOOL ? "an object" : "a list");
-    bh_json_each (m, list) {
+    bh_json_each(m, list) {
         if (m->type != of)
             return bh_err_set(err, -EINVAL, "%s: %s: must be %s", key, m->key.p ? m->key.p : "item",
                               of == BH_JSON_BOOL ? "true or false" : "a string");
@@ -289,7 +290,7 @@ static int read_selector(const struct bh_json *v, struct bh_bench_selector *ret,
 
 static int check_threshold(const struct bh_json *v, struct bh_err *err)
 {
-    bh_json_each (m, v && v->type == BH_JSON_OBJECT ? v : NULL) {
+    bh_json_each(m, v && v->type == BH_JSON_OBJECT ? v : NULL) {
         if (m->type != BH_JSON_NUMBER || m->s.p[0] == '-')
             return bh_err_set(err, -EINVAL, "threshold: %s: must be a number >= 0", m->key.p);
     }
@@ -343,7 +344,7 @@ static int read_workloads(struct bh_arena *a, const struct bh_json *v, struct bh
     if (!list || !list->c.n)
         return bh_err_set(err, -EINVAL, "workloads: missing");
     c->workloads = bh_arena_new_array(a, struct bh_bench_workload, list->c.n);
-    bh_json_each (m, list) {
+    bh_json_each(m, list) {
         struct bh_bench_workload *w = &c->workloads[c->n_workloads];
         rc = read_workload(m, &dflt, w, err);
         for (uint32_t i = 0; rc >= 0 && i < c->n_workloads; i++)
@@ -372,7 +373,7 @@ static int read_ops(struct bh_arena *a, const struct bh_json *v, struct bh_bench
     c->ops = bh_json_get_list(v, "workloadTemplate");
     if (!c->ops || !c->ops->c.n)
         return bh_err_set(err, -EINVAL, "workloadTemplate: missing");
-    bh_json_each (op, c->ops) {
+    bh_json_each(op, c->ops) {
         int rc = check_op(a, op, err);
         if (rc < 0)
             return bh_err_prefix(err, rc, "op %u", i);
@@ -450,7 +451,7 @@ static int read_cases(struct bh_bench_file *f, const struct bh_json *v, struct b
     if (!v || v->type != BH_JSON_ARRAY || !v->c.n)
         return bh_err_set(err, -EINVAL, "a list of test cases is expected");
     f->cases = bh_arena_new_array(&f->arena, struct bh_bench_case, v->c.n);
-    bh_json_each (m, v) {
+    bh_json_each(m, v) {
         struct bh_bench_case *c = &f->cases[f->n_cases];
         int rc = read_case(&f->arena, m, c, err);
         for (uint32_t i = 0; rc >= 0 && i < f->n_cases; i++)
@@ -503,7 +504,7 @@ void bh_bench_file_free(struct bh_bench_file *f)
 
 static bool listed(const struct bh_json *list, const char *label, size_t n)
 {
-    bh_json_each (m, list) {
+    bh_json_each(m, list) {
         if (m->s.n == n && memcmp(m->s.p, label, n) == 0)
             return true;
     }
@@ -551,7 +552,7 @@ static const struct bh_json *param(struct plan *p, const char *dollar, struct bh
 {
     size_t i = 0;
 
-    bh_json_each (m, p->w->params) {
+    bh_json_each(m, p->w->params) {
         if (bh_streq(m->key.p, dollar + 1)) {
             p->used[i] = true;
             return m;
@@ -579,8 +580,8 @@ static int take_number(const struct bh_json *v, bool negative, int64_t *ret, str
     return 0;
 }
 
-static int take(const struct bh_bench_field *f, const struct bh_json *v, struct bh_bench_step *s,
-                struct bh_err *err)
+static int decode_field(const struct bh_bench_field *f, const struct bh_json *v,
+                        struct bh_bench_step *s, struct bh_err *err)
 {
     char *at = (char *)s + f->at;
 
@@ -627,7 +628,7 @@ static int fill(struct plan *p, const struct bh_json *op, struct bh_bench_step *
         }
         if (!v && !given)
             continue;
-        int rc = take(f, v ? v : given, s, err);
+        int rc = decode_field(f, v ? v : given, s, err);
         if (rc < 0)
             return bh_err_prefix(err, rc, "%s", v ? f->name : name);
     }
@@ -719,7 +720,7 @@ static int check_used(const struct plan *p, const char *topic, struct bh_err *er
     size_t i = 0;
     int rc = 0;
 
-    bh_json_each (m, p->w->params) {
+    bh_json_each(m, p->w->params) {
         /* of upstream's hook for this folder */
         bool hook = bh_streq(topic, "nodedeclaredfeatures") &&
                     bh_streq(m->key.p, "numNodeDeclaredFeatures");
@@ -742,7 +743,7 @@ int bh_bench_plan(struct bh_arena *a, const struct bh_bench_file *f, const struc
     int rc = 0;
 
     p.used = bh_arena_new_array(a, bool, w->params ? w->params->c.n + 1 : 1);
-    bh_json_each (op, c->ops) {
+    bh_json_each(op, c->ops) {
         rc = add_step(&p, op, NULL, err);
         if (rc < 0)
             return bh_err_prefix(err, rc, "%s: %s/%s: op %u", f->path, c->name, w->name, i);

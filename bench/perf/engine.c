@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * cli/bench_engine.c - `berth bench perf --mode engine`: a cluster in this process
+ * bench/perf/engine.c - `berth bench perf --mode engine`: a cluster in this process
  *
- * A world of simulator/scenario/world.h. The two clocks (made-up time for the queue, real time
+ * A world of simulator/offline/world.h. The two clocks (made-up time for the queue, real time
  * around the library's calls) meet only here.
  */
-#include "cli/bench_engine.h"
+#include "bench/perf/engine.h"
 
 #include <errno.h>
 #include <inttypes.h>
 
-#include "cli/bench_measure.h"
-#include "simulator/server.h"
+#include "bench/perf/measure.h"
+#include "simulator/server/server.h"
 
 #define SECOND_NS         INT64_C(1000000000)
 #define CONTROLLERS_QUIET (10 * SECOND_NS) /* what they do later belongs to the time after */
@@ -54,7 +54,7 @@ static void saw_attempt(struct bh_bench_world *w, uint64_t ns, enum bh_bench_res
     e->tries[e->n_attempts++] = (struct bh_bench_sample){ns, result};
 }
 
-static void on_tried(void *arg, const struct bh_world_try *t)
+static void on_tried(void *arg, const struct bh_offline_try *t)
 {
     struct bh_bench_world *w = arg;
     struct bh_bench_engine *e = w->d;
@@ -72,14 +72,14 @@ static uint64_t clock_ns(const struct bh_bench_world *w)
 {
     const struct bh_bench_engine *e = w->d;
 
-    return e->cluster.decide_ns + e->cluster.intake_ns - e->began_engine_ns;
+    return e->cluster.offline.decide_ns + e->cluster.offline.intake_ns - e->began_engine_ns;
 }
 
 static int64_t now(struct bh_bench_world *w)
 {
     const struct bh_bench_engine *e = w->d;
 
-    return e->cluster.now_ns;
+    return e->cluster.offline.now_ns;
 }
 
 static int settle(struct bh_bench_world *w, struct bh_err *err)
@@ -97,13 +97,13 @@ static int settle(struct bh_bench_world *w, struct bh_err *err)
 static bool attempt(struct bh_bench_world *w)
 {
     struct bh_bench_engine *e = w->d;
-    bool ran = bh_bench_tick(w, e->cluster.now_ns);
+    bool ran = bh_bench_tick(w, e->cluster.offline.now_ns);
 
     if (ran)
         (void)settle(w, NULL);
-    if (!bh_world_attempt(&e->cluster))
+    if (!bh_offline_attempt(&e->cluster.offline))
         return ran;
-    e->cluster.now_ns += (int64_t)(1e9 / w->o->pace);
+    e->cluster.offline.now_ns += (int64_t)(1e9 / w->o->pace);
     (void)settle(w, NULL);
     return true;
 }
@@ -112,11 +112,11 @@ static bool attempt(struct bh_bench_world *w)
 static bool jump(struct bh_bench_world *w, int64_t until_ns)
 {
     struct bh_bench_engine *e = w->d;
-    int64_t next = BH_MIN(bh_world_queue_due(&e->cluster), bh_bench_next_tick(w));
+    int64_t next = BH_MIN(bh_offline_due(&e->cluster.offline), bh_bench_next_tick(w));
 
     if (next >= until_ns)
         return false;
-    e->cluster.now_ns = BH_MAX(next, e->cluster.now_ns);
+    e->cluster.offline.now_ns = BH_MAX(next, e->cluster.offline.now_ns);
     return true;
 }
 
@@ -129,9 +129,9 @@ static bool run_controllers(struct bh_bench_world *w)
 
     for (int64_t due; e->controllers && in->trouble_rc >= 0;) {
         due = bh_world_store_due(in);
-        if (due - in->now_ns > CONTROLLERS_QUIET)
+        if (due - in->offline.now_ns > CONTROLLERS_QUIET)
             break;
-        in->now_ns = BH_MAX(due, in->now_ns);
+        in->offline.now_ns = BH_MAX(due, in->offline.now_ns);
         (void)bh_world_settle(in, NULL);
     }
     return bh_sim_revision(in->sim) != before;
@@ -141,11 +141,11 @@ static int pass(struct bh_bench_world *w, int64_t until_ns, struct bh_err *err)
 {
     struct bh_world *in = &((struct bh_bench_engine *)w->d)->cluster;
 
-    while (in->now_ns < until_ns && in->trouble_rc >= 0)
+    while (in->offline.now_ns < until_ns && in->trouble_rc >= 0)
         if (!attempt(w) && !jump(w, until_ns))
             break;
-    in->now_ns = BH_MAX(in->now_ns, until_ns);
-    (void)bh_bench_tick(w, in->now_ns);
+    in->offline.now_ns = BH_MAX(in->offline.now_ns, until_ns);
+    (void)bh_bench_tick(w, in->offline.now_ns);
     return settle(w, err);
 }
 
@@ -163,7 +163,7 @@ static int advance(struct bh_bench_world *w, struct bh_bench_wait *x, int64_t un
     } else {
         x->looked = false;
         if (!jump(w, until_ns))
-            e->cluster.now_ns = until_ns;
+            e->cluster.offline.now_ns = until_ns;
     }
     return e->cluster.trouble_rc < 0 ? settle(w, err) : 0;
 }
@@ -252,7 +252,7 @@ static void remove_one(struct bh_bench_world *w, const struct bh_sim_type *t, co
 
 static bool has_labels(const struct bh_sim_obj *o, const struct bh_json *labels)
 {
-    bh_json_each (m, labels) {
+    bh_json_each(m, labels) {
         const char *v = bh_sim_obj_label(o, m->key.p);
         if (!v || m->type != BH_JSON_STRING || !bh_streq(v, m->s.p))
             return false;
@@ -328,7 +328,7 @@ static int allocate(struct bh_bench_world *w, const char *ns, const char *claim,
     struct bh_sim_error why = {0};
 
     bh_arena_reset(&e->arena);
-    int rc = bh_bench_allocate(&e->cluster, &e->arena, ns, claim, &allocation, err);
+    int rc = bh_bench_allocate(&e->cluster.offline, &e->arena, ns, claim, &allocation, err);
     if (rc >= 0 && bh_sim_edit(e->cluster.sim, t, ns, claim, NULL, BH_SIM_STATUS, set_allocation,
                                allocation, NULL, &why))
         rc = refused(&why, err);
@@ -344,9 +344,9 @@ static void begin(struct bh_bench_world *w)
 
     e->n_attempts = 0;
     e->memory = (struct bh_bench_memory){0};
-    e->began_engine_ns = e->cluster.decide_ns + e->cluster.intake_ns;
+    e->began_engine_ns = e->cluster.offline.decide_ns + e->cluster.offline.intake_ns;
     e->began_cpu_ns = bh_bench_cpu_ns();
-    bh_engine_stats(e->cluster.engine, &e->began);
+    bh_engine_stats(e->cluster.offline.engine, &e->began);
     bh_bench_see_memory(&e->memory, bh_bench_rss_mb(0));
 }
 

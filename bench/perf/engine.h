@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * cli/bench_engine.h - the engine mode's cluster; private to cli/bench*.c
+ * bench/perf/engine.h - the engine mode's cluster; private to bench/perf
  */
 #ifndef BH_BENCH_ENGINE_H
 #define BH_BENCH_ENGINE_H
 
-#include "cli/bench_measure.h"
-#include "simulator/scenario/world.h"
+#include "bench/perf/measure.h"
+#include "simulator/offline/world.h"
 
 enum bh_bench_result {
     BH_BENCH_SCHEDULED,
@@ -33,9 +33,9 @@ struct bh_bench_engine {
     struct bh_engine_stats began;
     struct bh_bench_memory memory;
 };
-/* bench_claims.c: what the engine would allocate, in a. -ENOSPC: there are no devices that fit. */
-int bh_bench_allocate(struct bh_world *w, struct bh_arena *a, const char *ns, const char *claim,
+/* claims.c: what the engine would allocate, in a. -ENOSPC: there are no devices that fit. */
+int bh_bench_allocate(struct bh_offline *w, struct bh_arena *a, const char *ns, const char *claim,
                       struct bh_json **ret_allocation, struct bh_err *err);
-/* bench_measure_engine.c */
+/* measure_engine.c */
 void bh_bench_collect_engine(struct bh_bench_world *w, const char *name, struct bh_bench_row *row);
 #endif

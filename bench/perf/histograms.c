@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * cli/bench_histograms.c - the scheduler's histograms as upstream's data items
+ * bench/perf/histograms.c - the scheduler's histograms as upstream's data items
  *
  * Two texts of /metrics, before and after: what each series grew by. Upstream means to do the same
  * (it resets its metrics when a window opens), but its reset acts on a copy, so its numbers hold
  * the set-up as well; ours do not.
  * Upstream: component-base/metrics/testutil/metrics.go, scheduler_perf/util.go.
  */
-#include "cli/bench_pipeline.h"
+#include "bench/perf/pipeline.h"
 #include "common/base/map.h"
 
 #define BOUNDS_MAX 64u
@@ -84,7 +84,7 @@ static bool label_in(struct bh_str key, const char *label, struct bh_str *ret)
 
 static bool among(const struct bh_json *values, struct bh_str v)
 {
-    bh_json_each (e, values) {
+    bh_json_each(e, values) {
         if (e->type == BH_JSON_STRING && bh_str_eqc(v, e->s.p))
             return true;
     }
@@ -212,10 +212,10 @@ static void remember(struct reading *x, const char *text)
 static void put_configured(struct bh_bench_report *r, struct reading *x,
                            const struct bh_json *metrics, const char *after, const char *name)
 {
-    bh_json_each (m, metrics) {
+    bh_json_each(m, metrics) {
         struct wanted wanted = {.metric = m->key.p};
         size_t n = 0;
-        bh_json_each (f, m->type == BH_JSON_ARRAY ? m : NULL) {
+        bh_json_each(f, m->type == BH_JSON_ARRAY ? m : NULL) {
             if (n == LABELS_MAX)
                 break;
             wanted.labels[n] = bh_json_get_str(f, "label");

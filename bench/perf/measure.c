@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * cli/bench_measure.c - what a window holds, as upstream's data items; thresholds
+ * bench/perf/measure.c - what a window holds, as upstream's data items; thresholds
  *
  * Upstream: test/integration/scheduler_perf/util.go,
  * component-base/metrics/testutil/metrics.go.
  */
-#include "cli/bench_measure.h"
+#include "bench/perf/measure.h"
 
 #include <math.h>
 #include <time.h>
@@ -214,7 +214,7 @@ void bh_bench_put_memory(struct bh_bench_report *r, const char *name,
 
 static bool carries(const struct bh_bench_item *it, const struct bh_json *labels)
 {
-    bh_json_each (m, labels && labels->type == BH_JSON_OBJECT ? labels : NULL) {
+    bh_json_each(m, labels && labels->type == BH_JSON_OBJECT ? labels : NULL) {
         bool found = false;
         for (size_t i = 0; i < BH_ARRAY_LEN(it->labels); i++)
             found |= it->labels[i][0] && m->type == BH_JSON_STRING &&

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * cli/bench_measure.h - how items of a window are made; private to cli/bench*.c
+ * bench/perf/measure.h - how items of a window are made; private to bench/perf
  */
 #ifndef BH_BENCH_MEASURE_H
 #define BH_BENCH_MEASURE_H
 
-#include "cli/bench.h"
+#include "bench/perf/perf.h"
 
 /* name: the label Name. Valid until the next one is added. */
 struct bh_bench_item *bh_bench_item(struct bh_bench_report *r, const char *metric, const char *unit,

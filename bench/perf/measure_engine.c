@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * cli/bench_measure_engine.c - what an engine mode's window comes to
+ * bench/perf/measure_engine.c - what an engine mode's window comes to
  *
  * Rates are pods by the engine's own time, not by the wall clock; their percentiles are of a
  * hundred runs of equally many pods. Memory is the process's resident set, API server's stand-in
  * included.
  */
-#include "cli/bench_engine.h"
+#include "bench/perf/engine.h"
 
 #define RUNS          100u
 #define ATTEMPT_BINS  15u /* of scheduler_scheduling_attempt_duration_seconds */
@@ -88,7 +88,7 @@ static void histogram(struct bh_bench_report *r, const struct bh_bench_engine *e
 }
 
 /* Of the whole workload, not only the window. */
-static void allocations(struct bh_bench_report *r, const struct bh_world *w, const char *name)
+static void allocations(struct bh_bench_report *r, const struct bh_offline *w, const char *name)
 {
     struct bh_bench_item *it = bh_bench_item(r, "berth_allocations", "1", name);
 
@@ -101,7 +101,7 @@ static void note_collectors(struct bh_bench_world *w)
 {
     const struct bh_json *metrics = bh_json_get(w->target->test_case->collectors, "metrics");
 
-    bh_json_each (m, metrics && metrics->type == BH_JSON_OBJECT ? metrics : NULL) {
+    bh_json_each(m, metrics && metrics->type == BH_JSON_OBJECT ? metrics : NULL) {
         if (!bh_streq(m->key.p, "scheduler_scheduling_attempt_duration_seconds"))
             bh_bench_note(w->report, w->target->name,
                           "metricsCollectorConfig: %s: not measured in engine mode", m->key.p);
@@ -112,11 +112,12 @@ void bh_bench_collect_engine(struct bh_bench_world *w, const char *name, struct 
 {
     struct bh_bench_engine *e = w->d;
     struct bh_bench_report *r = w->report;
-    uint64_t engine_ns = e->cluster.decide_ns + e->cluster.intake_ns - e->began_engine_ns;
+    uint64_t engine_ns =
+        e->cluster.offline.decide_ns + e->cluster.offline.intake_ns - e->began_engine_ns;
     struct bh_engine_stats now;
 
     bh_bench_see_memory(&e->memory, bh_bench_rss_mb(0));
-    bh_engine_stats(e->cluster.engine, &now);
+    bh_engine_stats(e->cluster.offline.engine, &now);
     row->attempts = e->n_attempts;
     row->fast = now.fast_cycles - e->began.fast_cycles;
     row->reference = now.reference_cycles - e->began.reference_cycles;
@@ -131,7 +132,7 @@ void bh_bench_collect_engine(struct bh_bench_world *w, const char *name, struct 
     struct bh_bench_item *it = bh_bench_item(r, "berth_time", "s", name);
     bh_bench_put(it, "Engine", row->engine_s);
     bh_bench_put(it, "ProcessCPU", row->cpu_s);
-    allocations(r, &e->cluster, name);
+    allocations(r, &e->cluster.offline, name);
     if (!w->failed)
         note_collectors(w);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * cli/bench_measure_pipeline.c - what a pipeline mode's window comes to
+ * bench/perf/measure_pipeline.c - what a pipeline mode's window comes to
  *
  * PODS/S is pods by the real time from the window's begin (before the first creation) to the last
  * pod that got a node. SchedulingThroughput samples as upstream does, with one difference: the tick
@@ -10,7 +10,7 @@
  * user and system time of each process inside of the window; memory is resident, that of the
  * scheduler under upstream's names (the Go heap there).
  */
-#include "cli/bench_pipeline.h"
+#include "bench/perf/pipeline.h"
 
 #include <errno.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * cli/bench_objects.c - operations about nodes, namespaces, claims and objects of any kind
+ * bench/perf/objects.c - operations about nodes, namespaces, claims and objects of any kind
  *
  * Upstream: test/integration/scheduler_perf/{operations,dra,node_util,update}.go,
  * test/utils/runners.go; differences: a node gets its labels of a strategy before it is created,
@@ -11,8 +11,8 @@
 #include <fnmatch.h>
 #include <inttypes.h>
 
-#include "cli/bench_ops.h"
-#include "simulator/admission/tree.h"
+#include "bench/perf/ops.h"
+#include "simulator/server/tree.h"
 #include "simulator/trial/admit.h"
 
 #define TEMPLATE_MAX_BYTES ((size_t)4 << 20)
@@ -46,8 +46,9 @@ static int create_tree(struct bh_bench_world *w, const struct bh_sim_type *t, co
 /* ---- templates ---------------------------------------------------------------------------------
  */
 
-int bh_bench_give_class(struct bh_bench_world *w, struct bh_arena *a, struct bh_json *pod,
-                        struct bh_err *err)
+/* Priority admission is off at upstream: a priority that is given as a number gets a class. */
+static int give_class(struct bh_bench_world *w, struct bh_arena *a, struct bh_json *pod,
+                      struct bh_err *err)
 {
     struct bh_json *spec = bh_tree_obj(pod, "spec");
     struct bh_json *v = bh_json_get(spec, "priority");
@@ -77,7 +78,7 @@ static int edit_any(void *arg, struct bh_arena *a, struct bh_json *obj, struct b
     int rc = e->more ? e->more(e->arg, a, obj, err) : 0;
 
     if (rc >= 0 && bh_streq(kind, "Pod"))
-        rc = bh_bench_give_class(e->w, a, obj, err);
+        rc = give_class(e->w, a, obj, err);
     if (bh_streq(kind, "Node"))
         bh_admit_vouch_for(a, obj);
     if (!bh_tree_has(obj, "metadata"))
@@ -315,13 +316,13 @@ static int create_csi_node(struct bh_bench_world *w, const struct bh_bench_step 
     struct bh_buf b = {0};
 
     bh_json_set_str(&w->arena, meta, "name", node);
-    bh_json_each (p, plugins) {
+    bh_json_each(p, plugins) {
         bh_buf_addf(&b, "%s%s", b.n ? "," : "", bh_json_cstr(p) ? p->s.p : "");
     }
     bh_json_set_str(&w->arena, bh_json_get(meta, "annotations"),
                     "storage.alpha.kubernetes.io/migrated-plugins", bh_buf_str(&b));
     bh_buf_fini(&b);
-    bh_json_each (d, csi && csi->type == BH_JSON_OBJECT ? csi : NULL) {
+    bh_json_each(d, csi && csi->type == BH_JSON_OBJECT ? csi : NULL) {
         struct bh_json *e = bh_tree_push_obj(&w->arena, drivers);
         bh_json_set_str(&w->arena, e, "name", d->key.p);
         bh_json_set_str(&w->arena, e, "nodeID", node);
@@ -440,7 +441,7 @@ static int put_object(struct bh_bench_world *w, const struct bh_bench_step *s,
     bh_buf_reset(&w->text);
     bh_json_write(&w->text, o);
     const struct bh_str json = {w->text.p, w->text.n};
-    bh_json_each (sub, s->subresources) {
+    bh_json_each(sub, s->subresources) {
         if (rc >= 0)
             rc = w->driver->update(w, t->type, ns, name, bh_json_cstr(sub) ? sub->s.p : "", json,
                                    err);

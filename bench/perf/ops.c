@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * cli/bench_ops.c - operations about deletion, time and measuring
+ * bench/perf/ops.c - operations about deletion, time and measuring
  *
  * Upstream: test/integration/scheduler_perf/{operations,executor,scheduler_perf}.go.
  */
-#include "cli/bench_ops.h"
+#include "bench/perf/ops.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -12,8 +12,9 @@
 #define SECOND_NS INT64_C(1000000000)
 #define CHURN_MS  500
 
-struct bh_selector *bh_bench_selector_of(const struct bh_json *labels, struct bh_err *err,
-                                         int *ret_rc)
+/* labelSelector's map; NULL with *ret_rc 0: all. */
+static struct bh_selector *selector_of(const struct bh_json *labels, struct bh_err *err,
+                                       int *ret_rc)
 {
     struct bh_selector *sel = NULL;
     struct bh_arena a;
@@ -147,7 +148,7 @@ int bh_bench_churn(struct bh_bench_world *w, const struct bh_bench_step *s, stru
     int rc = bh_bench_know_namespace(w, ns, true, err);
 
     b->templates = bh_calloc(s->template_paths->c.n, sizeof *b->templates);
-    bh_json_each (p, s->template_paths) {
+    bh_json_each(p, s->template_paths) {
         if (rc >= 0)
             rc = bh_bench_open_template(w, p->s.p, true, NULL, NULL,
                                         &b->templates[b->n_templates++], err);
@@ -171,7 +172,7 @@ int bh_bench_start_collecting(struct bh_bench_world *w, const struct bh_bench_st
                               struct bh_err *err)
 {
     int rc;
-    struct bh_selector *sel = bh_bench_selector_of(s->selector, err, &rc);
+    struct bh_selector *sel = selector_of(s->selector, err, &rc);
 
     return rc < 0 ? rc : bh_bench_window_begin(w, s->name ? s->name : "", s->namespaces, sel, err);
 }

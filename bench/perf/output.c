@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * cli/bench_output.c - results as upstream's data items (JSON) and as a table
+ * bench/perf/output.c - results as upstream's data items (JSON) and as a table
  */
-#include "cli/bench_measure.h"
+#include "bench/perf/measure.h"
 
 #include <math.h>
 

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * cli/bench.h - `berth bench perf`: upstream's scheduler_perf files; private to cli/bench*.c
+ * bench/perf/perf.h - `berth bench perf`: upstream's scheduler_perf files; private to bench/perf
  *
  * A file is a list of test cases; a test case has operations (opcodes) and workloads, which give
- * the operations their numbers. bench_config.c reads and checks files and makes a plan (struct
- * bh_bench_step) of one workload; bench_template.c renders objects; bench_pods.c, bench_ops.c and
- * bench_objects.c carry the steps out; bench_world.c keeps what they share; bench_measure.c makes
+ * the operations their numbers. config.c reads and checks files and makes a plan (struct
+ * bh_bench_step) of one workload; template.c renders objects; pods.c, ops.c and
+ * objects.c carry the steps out; world.c keeps what they share; measure.c makes
  * results of it and prints them. What the steps act on is a driver (struct bh_bench_driver):
  *
- * Engine (bench_engine.c): one process, one thread, no server and no bus. The simulator's store
+ * Engine (engine.c): one process, one thread, no server and no bus. The simulator's store
  * admits every object as an API server does and tells about commits; these go straight into the
  * engine and the scheduler's queue. Binding is immediate. Only what the scheduler's library does is
  * timed; making, storing and decoding objects is not. Time is made up: an attempt lasts 1/pace
@@ -16,25 +16,26 @@
  * backoff's end). So a churn of five objects a second meets as many pods as it does at a scheduler
  * of that pace, and runs do not depend on the machine.
  *
- * Pipeline (bench_pipeline.c): a fresh cluster of real processes for every workload, as `berth up`
+ * Pipeline (pipeline.c): a fresh cluster of real processes for every workload, as `berth up`
  * starts them, without a kubelet; this process is a client of its API server and nothing else.
  * Time is real.
  *
- * Upstream: test/integration/scheduler_perf (v1.36); differences: the above, what the .c files
- * name, and what bh_bench_note is told while a workload runs. Memory: a file and its strings live
- * in its arena; a plan in the caller's. Threads: one.
+ * Upstream:   test/integration/scheduler_perf (v1.36); differences: the above, what the .c files
+ *             name, and what bh_bench_note is told while a workload runs.
+ * Memory:     a file and its strings live in its arena; a plan in the caller's.
+ * Threads:    one.
  */
-#ifndef BH_BENCH_H
-#define BH_BENCH_H
+#ifndef BH_BENCH_PERF_H
+#define BH_BENCH_PERF_H
 
 #include "cli/cli.h"
 #include "common/base/map.h"
 #include "common/k8s/selector.h"
-#include "common/data/kube_flags.h"
-#include "scheduler/engine.h"
-#include "simulator/sim.h"
+#include "common/flags/kube_flags.h"
+#include "scheduler/engine/engine.h"
+#include "simulator/server/sim.h"
 
-/* ---- files (bench_config.c) --------------------------------------------------------------------
+/* ---- files (config.c) --------------------------------------------------------------------
  */
 
 struct bh_bench_selector { /* which number a threshold is about */
@@ -79,7 +80,6 @@ struct bh_bench_opcode {
     const struct bh_bench_field *fields; /* ends with name NULL */
     int (*run)(struct bh_bench_world *w, const struct bh_bench_step *s, struct bh_err *err);
 };
-extern const struct bh_bench_opcode bh_bench_opcodes[]; /* ends with name NULL */
 
 struct bh_bench_step { /* one operation of one workload, numbers filled in */
     const struct bh_bench_opcode *op;
@@ -102,7 +102,7 @@ int bh_bench_plan(struct bh_arena *a, const struct bh_bench_file *f, const struc
 /* A whole number among the workload's parameters that no operation names; dflt when absent. */
 int64_t bh_bench_param(const struct bh_bench_workload *w, const char *name, int64_t dflt);
 
-/* ---- templates (bench_template.c) --------------------------------------------------------------
+/* ---- templates (template.c) --------------------------------------------------------------
  */
 
 /* {{ .Index }}, {{ .Count }}, numbers, quoted strings, and upstream's functions of them (AddInt,
@@ -129,7 +129,7 @@ int bh_bench_template_init(struct bh_bench_template *t, const char *path, const 
                            bool plain, bh_bench_edit *edit, void *arg, struct bh_err *err);
 void bh_bench_template_fini(struct bh_bench_template *t);
 
-/* ---- measuring (bench_measure.c) ---------------------------------------------------------------
+/* ---- measuring (measure.c) ---------------------------------------------------------------
  */
 
 struct bh_bench_window { /* between start and stop of the collectors */
@@ -278,7 +278,7 @@ struct bh_bench_driver {
 };
 extern const struct bh_bench_driver bh_bench_engine_driver, bh_bench_pipeline_driver;
 
-/* ---- a workload at work (bench_world.c) --------------------------------------------------------
+/* ---- a workload at work (world.c) --------------------------------------------------------
  */
 
 struct bh_bench_namespace {
@@ -375,4 +375,6 @@ int bh_bench_window_begin(struct bh_bench_world *w, const char *name,
                           const struct bh_json *namespaces, struct bh_selector *selector,
                           struct bh_err *err);
 void bh_bench_window_end(struct bh_bench_world *w); /* adds its items and row to the report */
+
+int bh_bench_perf(int argc, char **argv); /* the command */
 #endif

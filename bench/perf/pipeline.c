@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * cli/bench_pipeline.c - `berth bench perf --mode pipeline`: a cluster of real processes
+ * bench/perf/pipeline.c - `berth bench perf --mode pipeline`: a cluster of real processes
  *
  * Every workload gets its own: API server (no kubelet: upstream has none), watcher, scheduler,
  * binders, a runtime directory of their own, free ports; all of it goes with the workload, also
@@ -9,8 +9,8 @@
  */
 #include <errno.h>
 
-#include "cli/bench_pipeline.h"
-#include "scheduler/daemon/ask.h"
+#include "bench/perf/pipeline.h"
+#include "common/control/ask.h"
 
 #define READY_NS    UINT64_C(20000000000)
 #define LOOK_MIN_NS INT64_C(20000000) /* between two looks at pods by LIST, */
@@ -90,7 +90,7 @@ static void add_selector(struct bh_buf *path, const struct bh_json *labels)
 {
     struct bh_buf text = {0};
 
-    bh_json_each (m, labels) {
+    bh_json_each(m, labels) {
         bh_buf_addf(&text, "%s%s=%s", text.n ? "," : "", m->key.p,
                     bh_json_cstr(m) ? bh_json_cstr(m) : "");
     }
@@ -152,7 +152,7 @@ static int get(struct bh_bench_world *w, const struct bh_sim_type *t, const char
 
 static bool was_attempted(const struct bh_json *pod)
 {
-    bh_json_each (c, bh_json_path(pod, "status.conditions")) {
+    bh_json_each(c, bh_json_path(pod, "status.conditions")) {
         if (bh_streq(bh_json_get_text(c, "type"), "PodScheduled"))
             return true;
     }
@@ -172,7 +172,7 @@ static int list(struct bh_bench_world *w, const struct bh_sim_type *t, const cha
     bh_bench_path(&path, t, ns, NULL, NULL);
     add_selector(&path, labels);
     int rc = get_tree(w, bh_buf_str(&path), &a, &tree, err);
-    bh_json_each (o, rc >= 0 && tree ? bh_json_get_list(tree, "items") : NULL) {
+    bh_json_each(o, rc >= 0 && tree ? bh_json_get_list(tree, "items") : NULL) {
         const struct bh_json *meta = bh_json_get(o, "metadata");
         const struct bh_bench_seen seen = {.ns = bh_json_get_text(meta, "namespace"),
                                            .name = bh_json_get_text(meta, "name"),
@@ -254,7 +254,7 @@ static int wait_until_ready(struct bh_bench_pipeline *p, struct bh_err *err)
     for (uint64_t end = bh_mono_ns() + READY_NS; rc == 0 && !ready && bh_up_pump(p->up);) {
         rc = bh_up_all_alive(p->up, err);
         if (rc == 0 && !opened)
-            opened = bh_cli_probe(p->up->dir, "control", "berth-scheduler", &why) >= 0 &&
+            opened = bh_ask_probe(p->up->dir, "control", "berth-scheduler", &why) >= 0 &&
                      bh_ask_open(&ask, p->up->dir, &why) >= 0;
         if (rc == 0 && opened &&
             bh_ask_for(&ask, BERTH__CONTROL_WHAT__CONTROL_STATUS, &r, &why) >= 0)

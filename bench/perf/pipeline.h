@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * cli/bench_pipeline.h - the pipeline mode's cluster and its client; private to cli/bench*.c
+ * bench/perf/pipeline.h - the pipeline mode's cluster and its client; private to bench/perf
  *
  * One connection carries all writes, pipelined, so the server sees them in the order of the calls;
  * another one is a watch of the pods that have a node (field selector spec.nodeName!=), from which
@@ -9,10 +9,10 @@
 #ifndef BH_BENCH_PIPELINE_H
 #define BH_BENCH_PIPELINE_H
 
-#include "cli/bench_measure.h"
+#include "bench/perf/measure.h"
 #include "cli/cluster.h"
 #include "cli/up.h"
-#include "common/http/burst.h"
+#include "simulator/http/burst.h"
 #include "common/k8s/codec.h"
 
 #define BH_BENCH_CHILDREN BH_UP_CHILDREN
@@ -37,7 +37,7 @@ struct bh_bench_pipeline {
     bool has_api, watching, closing;
     struct bh_watch_reader *reader;
     /* allocResourceClaims: the cluster's devices and claims, copied at its first call */
-    struct bh_world *copy;
+    struct bh_offline *copy;
     /* of the window */
     uint64_t cpu_ns[BH_BENCH_CHILDREN + 1]; /* of each child; the last: our own */
     struct bh_bench_memory memory[BH_BENCH_CHILDREN + 1];
@@ -45,7 +45,7 @@ struct bh_bench_pipeline {
     struct bh_buf before; /* the scheduler's metrics */
 };
 
-/* ---- bench_client.c ----------------------------------------------------------------------------
+/* ---- client.c ----------------------------------------------------------------------------
  */
 void bh_bench_client_init(struct bh_bench_pipeline *p); /* first: the loop wakes up */
 /* Connects; from then on pods are watched. */
@@ -79,13 +79,13 @@ int bh_bench_ask_scheduler(struct bh_bench_pipeline *p, const char *path, int *r
 int bh_bench_refused(const struct bh_bench_request *q, int code, struct bh_str body,
                      struct bh_err *err);
 
-/* ---- bench_pipeline_claims.c -------------------------------------------------------------------
+/* ---- pipeline_claims.c -------------------------------------------------------------------
  */
 int bh_bench_pipeline_allocate(struct bh_bench_world *w, const char *ns, const char *claim,
                                struct bh_err *err);
 void bh_bench_pipeline_forget_copy(struct bh_bench_pipeline *p);
 
-/* ---- bench_measure_pipeline.c ------------------------------------------------------------------
+/* ---- measure_pipeline.c ------------------------------------------------------------------
  */
 void bh_bench_begin_pipeline(struct bh_bench_world *w);
 void bh_bench_look_at_memory(struct bh_bench_world *w); /* twice a second */
@@ -96,7 +96,7 @@ size_t bh_bench_ticks(const struct bh_bench_window *x); /* how many samples ther
  * pod only starts the clock, a tick without a new pod adds its time to the next one's and repeats
  * that one's rate. Returns how many; out: room for bh_bench_ticks(). */
 size_t bh_bench_sample(const struct bh_bench_window *x, double *out);
-/* bench_histograms.c: items of metricsCollectorConfig (NULL = upstream's default list) from what
+/* histograms.c: items of metricsCollectorConfig (NULL = upstream's default list) from what
  * the scheduler's metrics grew by. */
 void bh_bench_put_histograms(struct bh_bench_report *r, const struct bh_json *collectors,
                              const char *before, const char *after, const char *name);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * cli/bench_pods.c - operations about pods: createPods, barrier
+ * bench/perf/pods.c - operations about pods: createPods, barrier
  *
  * Upstream: test/integration/scheduler_perf/{operations,executor,scheduler_perf}.go; differences:
  * in engine mode all pods of an operation are there before the first of them is tried; waiting ends
@@ -9,7 +9,7 @@
 #include <errno.h>
 #include <inttypes.h>
 
-#include "cli/bench_ops.h"
+#include "bench/perf/ops.h"
 
 #define WAIT_NS (INT64_C(600) * 1000000000) /* without one more pod that gets a node */
 
@@ -21,14 +21,15 @@ static const struct bh_sim_type *pods_type(void)
 /* ---- waiting -----------------------------------------------------------------------------------
  */
 
-struct bh_bench_wait bh_bench_wait_begin(struct bh_bench_world *w, int64_t until_ns)
+static struct bh_bench_wait wait_begin(struct bh_bench_world *w, int64_t until_ns)
 {
     return (struct bh_bench_wait){
         .progress_ns = w->driver->now(w), .until_ns = until_ns, .bound = w->bound};
 }
 
-int bh_bench_wait_step(struct bh_bench_world *w, struct bh_bench_wait *x, bool *ret_idle,
-                       struct bh_err *err)
+/* One step of waiting. 1: go on; 0: until_ns is there; -ETIMEDOUT: nothing has moved for long. */
+static int wait_step(struct bh_bench_world *w, struct bh_bench_wait *x, bool *ret_idle,
+                     struct bh_err *err)
 {
     int64_t give_up = x->progress_ns + WAIT_NS;
     int rc = w->driver->advance(w, x, BH_MIN(give_up, x->until_ns), ret_idle, err);
@@ -51,14 +52,14 @@ int bh_bench_wait_step(struct bh_bench_world *w, struct bh_bench_wait *x, bool *
 static int wait_for(struct bh_bench_world *w, const struct bh_bench_namespace *ns,
                     const int64_t *counter, int64_t wanted, int64_t until_ns, struct bh_err *err)
 {
-    struct bh_bench_wait x = bh_bench_wait_begin(w, until_ns);
+    struct bh_bench_wait x = wait_begin(w, until_ns);
     int64_t from = *counter;
     int rc = 1;
     bool idle;
 
     w->total = (size_t)BH_MAX(wanted - from, 0);
     while (rc > 0 && *counter < wanted) {
-        rc = bh_bench_wait_step(w, &x, &idle, err);
+        rc = wait_step(w, &x, &idle, err);
         w->done = (size_t)BH_MAX(*counter - from, 0);
     }
     if (rc == -ETIMEDOUT)
@@ -300,7 +301,7 @@ static int count_pods(struct bh_bench_world *w, const struct bh_bench_namespace 
 static int barrier_for(struct bh_bench_world *w, const struct bh_bench_namespace *ns,
                        const struct bh_bench_step *s, bool attempted, struct bh_err *err)
 {
-    struct bh_bench_wait x = bh_bench_wait_begin(w, INT64_MAX);
+    struct bh_bench_wait x = wait_begin(w, INT64_MAX);
     int64_t have;
     int rc = count_pods(w, ns, s, attempted, &have, err);
     bool idle;
@@ -308,7 +309,7 @@ static int barrier_for(struct bh_bench_world *w, const struct bh_bench_namespace
     rc = rc < 0 ? rc : 1;
     w->total = (size_t)ns->expected;
     while (rc > 0 && have < ns->expected) {
-        rc = bh_bench_wait_step(w, &x, &idle, err);
+        rc = wait_step(w, &x, &idle, err);
         if (rc <= 0 || (!idle && (attempted || s->selector)))
             continue;
         rc = count_pods(w, ns, s, attempted, &have, err);
@@ -323,7 +324,7 @@ static int barrier_for(struct bh_bench_world *w, const struct bh_bench_namespace
 
 static bool named(const struct bh_json *list, const char *ns)
 {
-    bh_json_each (m, list) {
+    bh_json_each(m, list) {
         if (bh_streq(m->s.p, ns))
             return true;
     }
@@ -336,7 +337,7 @@ int bh_bench_barrier(struct bh_bench_world *w, const struct bh_bench_step *s, st
     int rc = w->driver->flush(w, err);
     struct bh_map_entry *e;
 
-    bh_json_each (m, rc >= 0 ? s->namespaces : NULL) {
+    bh_json_each(m, rc >= 0 ? s->namespaces : NULL) {
         if (rc >= 0 && !bh_bench_namespace(w, m->s.p)->known)
             rc = bh_err_set(err, -EINVAL, "namespaces: no pods were created in \"%s\"", m->s.p);
     }

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * cli/bench_template.c - the part of Go's templates that scheduler_perf's files use
+ * bench/perf/template.c - the part of Go's templates that scheduler_perf's files use
  *
  * Actions are {{ OPERAND }} and {{ FUNCTION OPERAND... }}; operands are .Index, .Count, numbers and
  * quoted numbers. Everything is a number: upstream's functions go through float64, and the Int
- * forms cut once at the end. Upstream: test/integration/scheduler_perf/scheduler_perf.go
- * (getTemplateFuncMap); differences: no pipelines, conditions, loops, variables or comments.
+ * forms cut once at the end.
+ * Upstream: test/integration/scheduler_perf/scheduler_perf.go (getTemplateFuncMap); differences: no
+ * pipelines, conditions, loops, variables or comments.
  */
-#include "cli/bench.h"
+#include "bench/perf/perf.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -226,7 +227,7 @@ void bh_bench_spell(const struct bh_json *obj, const ProtobufCMessageDescriptor 
     /* the members of a map are its keys */
     if (obj->type != BH_JSON_OBJECT || (n > 5 && bh_streq(d->short_name + n - 5, "Entry")))
         return;
-    bh_json_each (m, obj) {
+    bh_json_each(m, obj) {
         const ProtobufCFieldDescriptor *f = field_like(d, m->key.p);
         if (!f)
             continue;
@@ -234,7 +235,7 @@ void bh_bench_spell(const struct bh_json *obj, const ProtobufCMessageDescriptor 
         if (f->type != PROTOBUF_C_TYPE_MESSAGE)
             continue;
         bh_bench_spell(m, f->descriptor);
-        bh_json_each (e, m->type == BH_JSON_ARRAY ? m : NULL) {
+        bh_json_each(e, m->type == BH_JSON_ARRAY ? m : NULL) {
             bh_bench_spell(e, f->descriptor);
         }
     }

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * cli/bench_world.c - what the operations of a workload share, whatever carries them out
+ * bench/perf/world.c - what the operations of a workload share, whatever carries them out
  */
 #include <errno.h>
 #include <inttypes.h>
 
-#include "cli/bench.h"
+#include "bench/perf/perf.h"
 
 #define TICKS_AT_ONCE 1000000u
 
@@ -64,7 +64,7 @@ void bh_bench_saw_bound(struct bh_bench_world *w, const char *name, bh_bench_lab
     ns->scheduled++;
     ns->bound++;
     w->bound++;
-    bh_json_each (n, x->on ? x->namespaces : NULL) {
+    bh_json_each(n, x->on ? x->namespaces : NULL) {
         counts |= n->type == BH_JSON_STRING && bh_streq(n->s.p, name);
     }
     if (!counts || (x->selector && !bh_selector_match(x->selector, label, arg)))
@@ -185,11 +185,11 @@ int bh_bench_setup_init(struct bh_bench_setup *s, struct bh_bench_world *w, stru
     char name[] = "bench";
 
     *s = (struct bh_bench_setup){0};
-    bh_json_each (g, t->test_case->gates) {
+    bh_json_each(g, t->test_case->gates) {
         if (gate_of(t, g->key.p) == g)
             add_gate(w, &gates, g);
     }
-    bh_json_each (g, t->workload->gates) {
+    bh_json_each(g, t->workload->gates) {
         add_gate(w, &gates, g);
     }
     s->gates = gates.n ? bh_buf_take(&gates) : NULL;

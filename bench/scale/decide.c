@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * cli/bench_scale_decide.c - the scheduler's part of `berth bench scale`
+ * bench/scale/decide.c - the scheduler's part of `berth bench scale`
  *
  * What berth-scheduler does between the snapshot and the binders: follow, decide, reserve, assume.
  * Everything it decides comes back through the snapshot as a binding, and as many pods as were
  * bound are deleted, the oldest first: the cluster stays as full as it was, and every decision has
  * to take three changed nodes into account. Runs in a process of its own, one thread.
  */
-#include "cli/bench_scale.h"
+#include "bench/scale/scale.h"
 
 #include <errno.h>
 #include <time.h>
 
-#include "scheduler/daemon/intake.h"
+#include "simulator/offline/offline.h"
 
 #define BATCH         256u /* decisions between two looks at the change log */
 #define FOLLOW_EVENTS 4096u
@@ -20,7 +20,7 @@
 struct part {
     const struct bh_scale_options *o;
     struct bh_scale_objects *objects;
-    struct bh_engine *e;
+    struct bh_offline w; /* without a queue, the engine alone */
     struct bh_intake in;
     struct bh_interner interner;
     struct bh_arena a; /* the pods of one batch */
@@ -70,11 +70,11 @@ static int attach(struct part *p, struct bh_err *err)
     uint32_t pods = bh_scale_initial_pods(p->o, p->nodes);
 
     do { /* no pods in the turn that takes the last node: they are counted apart */
-        uint32_t missing = p->nodes - BH_MIN(bh_engine_node_count(p->e), p->nodes);
+        uint32_t missing = p->nodes - BH_MIN(bh_engine_node_count(p->w.engine), p->nodes);
         unsigned max = missing ? BH_MIN(missing, FOLLOW_EVENTS) : FOLLOW_EVENTS;
         if (!bh_intake_follow(&p->in, max) && !p->in.snapshot_ready)
             return bh_err_set(err, -EIO, "cannot attach: %s", p->in.snapshot_trouble);
-        if (!nodes && bh_engine_node_count(p->e) == p->nodes)
+        if (!nodes && bh_engine_node_count(p->w.engine) == p->nodes)
             nodes = bh_scale_anon_bytes();
     } while (!p->in.snapshot_current || p->in.rebuilding);
     p->r.attach_s = (double)(bh_mono_ns() - began) / 1e9;
@@ -83,9 +83,10 @@ static int attach(struct part *p, struct bh_err *err)
     p->r.rss_mb = end / 1e6;
     p->r.node_bytes = (nodes - start) / p->nodes;
     p->r.pod_bytes = pods ? (end - nodes) / pods : 0;
-    if (bh_engine_node_count(p->e) != p->nodes || bh_engine_pod_count(p->e) != pods)
+    if (bh_engine_node_count(p->w.engine) != p->nodes || bh_engine_pod_count(p->w.engine) != pods)
         return bh_err_set(err, -EIO, "the engine has %u nodes and %u pods, not %u and %u",
-                          bh_engine_node_count(p->e), bh_engine_pod_count(p->e), p->nodes, pods);
+                          bh_engine_node_count(p->w.engine), bh_engine_pod_count(p->w.engine),
+                          p->nodes, pods);
     return 0;
 }
 
@@ -117,32 +118,27 @@ static double one(struct part *p, uint32_t tmpl, struct bh_err *err)
 {
     struct bh_shape_rec *shape;
     struct bh_pod_rec *rec;
-    int64_t timeout;
     int rc = bh_scale_pod(p->objects, tmpl, p->next_pod, BH_SCALE_NO_NODE, &p->a, &p->interner,
                           &shape, &rec, err);
     if (rc < 0)
         return -1;
-    struct bh_pending pending = {.pod = rec, .shape = bh_engine_shape(p->e, shape)};
+    struct bh_pending pending = {.pod = rec, .shape = bh_engine_shape(p->w.engine, shape)};
+    const struct bh_status *refused = NULL;
+    bh_sym node = BH_SYM_NONE;
 
     double began = now_s(p->o);
-    const struct bh_decision *d = bh_engine_schedule(p->e, &pending, BH_NO_PREEMPTION, 1);
-    bh_sym node = d->kind == BH_DECIDED ? d->node : BH_SYM_NONE;
-    if (node != BH_SYM_NONE) {
-        rc = bh_engine_assume(p->e, &pending, node);
-        if (rc == 0 && (bh_engine_reserve(p->e, &pending, node) ||
-                        bh_engine_permit(p->e, &pending, node, &timeout)))
-            rc = -EINVAL;
-    }
+    const struct bh_decision *d = bh_offline_decide(&p->w, &pending, &node, &refused);
     double us = (now_s(p->o) - began) * 1e6;
-    bh_engine_shape_unref(p->e, pending.shape);
-    if (d->kind == BH_DECISION_ERROR || rc < 0) {
-        bh_err_set(err, -EIO, "pod %u: %s", p->next_pod, rc < 0 ? strerror(-rc) : d->message);
+    bh_engine_shape_unref(p->w.engine, pending.shape);
+    if (d->kind == BH_DECISION_ERROR || refused) {
+        bh_err_set(err, -EIO, "pod %u: %s", p->next_pod,
+                   refused ? bh_status_message(&p->a, refused) : d->message);
         return -1;
     }
     p->nowhere += node == BH_SYM_NONE;
     if (node != BH_SYM_NONE) {
         order(p, p->next_pod++, tmpl,
-              bh_scale_node_number(bh_sym_text(bh_engine_symtab(p->e), node)));
+              bh_scale_node_number(bh_sym_text(bh_engine_symtab(p->w.engine), node)));
         order(p, p->oldest_pod++, 0, BH_SCALE_NO_NODE); /* one came, one goes */
     }
     return us;
@@ -174,7 +170,7 @@ static int measure(struct part *p, struct bh_err *err)
     uint32_t templates = bh_scale_templates(p->objects);
     struct bh_engine_stats before, after;
 
-    bh_engine_stats(p->e, &before);
+    bh_engine_stats(p->w.engine, &before);
     p->follow_s = 0;
     p->nowhere = 0;
     for (p->n = 0; p->n < p->o->decisions;) {
@@ -191,7 +187,7 @@ static int measure(struct part *p, struct bh_err *err)
                 return rc;
         }
     }
-    bh_engine_stats(p->e, &after);
+    bh_engine_stats(p->w.engine, &after);
     p->r.nowhere = p->nowhere;
     p->r.fast = after.fast_cycles - before.fast_cycles;
     p->r.rescored = after.nodes_rescored - before.nodes_rescored;
@@ -246,21 +242,25 @@ static void sum_up(struct part *p)
 
 static int start(struct part *p, const char *runtime_dir, struct bh_err *err)
 {
-    const struct bh_engine_options eo = {
-        .tie_break = p->o->tie_break, .seed = p->o->seed, .verify = p->o->verify};
-    int rc = bh_engine_new(&eo, &p->e, err);
+    const struct bh_offline_options wo = {.tie_break = p->o->tie_break,
+                                          .seed = p->o->seed,
+                                          .verify = p->o->verify,
+                                          .no_queue = true,
+                                          .flags = BH_NO_PREEMPTION,
+                                          .now_ns = 1};
+    int rc = bh_offline_init(&p->w, &wo, err);
 
     if (rc < 0)
         return rc;
     const struct bh_intake_options io = {.runtime_dir = runtime_dir,
-                                         .engine = p->e,
+                                         .engine = p->w.engine,
                                          .epoch = 1,
                                          .observer = true,
                                          .cb = {.event = on_event, .arg = p}};
     rc = bh_intake_init(&p->in, &io, err);
     if (rc < 0)
         return rc;
-    p->interner = bh_symtab_interner(bh_engine_symtab(p->e));
+    p->interner = bh_symtab_interner(bh_engine_symtab(p->w.engine));
     p->objects = bh_scale_objects_new(p->o, p->nodes, err);
     return p->objects ? attach(p, err) : -EINVAL;
 }
@@ -292,9 +292,9 @@ int bh_scale_decide(const struct bh_scale_options *o, uint32_t nodes, const char
     free(p.kind);
     free(p.orders);
     bh_scale_objects_free(p.objects);
-    if (p.e)
+    if (p.w.engine)
         bh_intake_fini(&p.in);
-    bh_engine_free(p.e);
+    bh_offline_fini(&p.w);
     bh_arena_fini(&p.a);
     return rc < 0 ? BH_EXIT_FAIL : BH_EXIT_OK;
 }

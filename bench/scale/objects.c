@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * cli/bench_scale_objects.c - what the nodes and pods of `berth bench scale` look like
+ * bench/scale/objects.c - what the nodes and pods of `berth bench scale` look like
  *
  * Objects are written as JSON once for each variant, packed as the API server packs them, and
  * stamped with numbers of a fixed width: what is read afterwards is what a watch brings.
  */
-#include "cli/bench_scale.h"
+#include "bench/scale/scale.h"
 
 #include <errno.h>
 #include <inttypes.h>

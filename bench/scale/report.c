@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * cli/bench_scale_report.c - results of `berth bench scale` as tables, JSON and plots
+ * bench/scale/report.c - results of `berth bench scale` as tables, JSON and plots
  */
-#include "cli/bench_scale.h"
+#include "bench/scale/scale.h"
 
 #include <inttypes.h>
 #include <math.h>

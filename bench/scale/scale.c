@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * cli/bench_scale.c - `berth bench scale`: the command, and the two processes of each size
+ * bench/scale/scale.c - `berth bench scale`: the command, and the two processes of each size
  */
-#include "cli/bench_scale.h"
+#include "bench/scale/scale.h"
 
 #include <errno.h>
 #include <sys/prctl.h>
@@ -148,9 +148,11 @@ static int both(struct run *r, uint32_t i, const char *runtime_dir, struct bh_sc
 
 static int run_all(struct run *r)
 {
-    char dir[] = "/tmp/berth-scale-XXXXXX";
+    const char *base = getenv("TMPDIR");
+    char dir[PATH_MAX];
     int rc = 0;
 
+    snprintf(dir, sizeof(dir), "%s/berth-scale-XXXXXX", base && *base ? base : "/tmp");
     if (!mkdtemp(dir)) {
         fprintf(stderr, "%s: %s: %s\n", usage.program, dir, strerror(errno));
         return -errno;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * cli/bench_scale.h - `berth bench scale`: how the cost of a decision, of memory and of a start
- * grows with the cluster; private to cli/bench_scale*.c
+ * bench/scale/scale.h - `berth bench scale`: how the cost of a decision, of memory and of a start
+ * grows with the cluster; private to bench/scale
  *
  * For each size two processes, as in production:
  *   the watcher's part   objects as the API server sends them (protobuf, made up) are unpacked,
@@ -13,11 +13,11 @@
  * There is no API server and no queue; a pending pod's object is unpacked and compiled outside of
  * what is timed. The decisions depend on nothing but the options.
  *
- * bench_scale.c         the command; starts the two, collects
- * bench_scale_objects.c what nodes, templates and pods look like
- * bench_scale_watch.c   the watcher's part
- * bench_scale_decide.c  the scheduler's part
- * bench_scale_report.c  table, JSON, plots
+ * scale.c         the command; starts the two, collects
+ * objects.c what nodes, templates and pods look like
+ * watch.c   the watcher's part
+ * decide.c  the scheduler's part
+ * report.c  table, JSON, plots
  */
 #ifndef BH_BENCH_SCALE_H
 #define BH_BENCH_SCALE_H
@@ -27,7 +27,7 @@
 #include "cli/cli.h"
 #include "common/k8s/compile.h"
 #include "common/snapshot/snapshot.h"
-#include "scheduler/engine.h"
+#include "scheduler/engine/engine.h"
 
 #define BH_SCALE_SIZES_MAX 16u
 
@@ -42,7 +42,7 @@ struct bh_scale_options {
     const char *only; /* templates of this kind alone, NULL = the mix */
 };
 
-/* ---- objects (bench_scale_objects.c) -----------------------------------------------------------
+/* ---- objects (objects.c) -----------------------------------------------------------
  */
 /* Kinds of templates, and how many of 100 are such. */
 enum bh_scale_kind {
@@ -130,7 +130,7 @@ static inline uint32_t bh_scale_initial_pods(const struct bh_scale_options *o, u
     return nodes * o->pods_per_node;
 }
 
-/* ---- report (bench_scale_report.c) -------------------------------------------------------------
+/* ---- report (report.c) -------------------------------------------------------------
  */
 void bh_scale_table(const struct bh_scale_options *o, const struct bh_scale_result *r, uint32_t n,
                     struct bh_buf *out);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * cli/bench_scale_watch.c - the watcher's part of `berth bench scale`
+ * bench/scale/watch.c - the watcher's part of `berth bench scale`
  *
  * What berth-watcher does with an object once it is off the wire (watcher/apply.c): unpack,
  * compile, publish. Runs in a process of its own, one thread.
  */
-#include "cli/bench_scale.h"
+#include "bench/scale/scale.h"
 
 #include <errno.h>
 #include <time.h>
@@ -206,13 +206,11 @@ int bh_scale_watch(const struct bh_scale_options *o, uint32_t nodes, const char 
     struct part p = {.o = o};
     struct bh_scale_watcher r;
     struct bh_err err = {0};
-    char name[64];
     int rc;
 
-    bh_snap_name(runtime_dir, name);
     bh_arena_init(&p.a, 0);
     p.objects = bh_scale_objects_new(o, nodes, &err);
-    rc = p.objects ? bh_snap_writer_new(name, NULL, &p.w, &err) : -EINVAL;
+    rc = p.objects ? bh_snap_writer_new(runtime_dir, NULL, &p.w, &err) : -EINVAL;
     if (rc >= 0) {
         p.in = bh_snap_interner(p.w);
         rc = build(&p, nodes, &r, &err);

@@ -52,7 +52,8 @@ void bh_texts_free(char **v);   /* wipes: they may hold secrets */
 #define BH_API_EXEC_TIMEOUT_NS (UINT64_C(60) * 1000000000)
 struct bh_api_exec {
     struct bh_api_client *c;
-    uv_process_t process;
+    pid_t pid;
+    uv_signal_t ended; /* SIGCHLD */
     uv_pipe_t out;
     uv_timer_t timer; /* kills a command that hangs */
     struct bh_buf text;
@@ -178,6 +179,7 @@ struct bh_api_req {
     int code, retry_after_s;
     int curl_code; /* of a transfer that failed */
     int os_errno;  /* lanes: of a connection that could not be made */
+    int lack;      /* errno: what was missing for a socket, 0 = nothing */
     unsigned attempts;
     bool head_done, too_large, stopped, sent;
     bool fenced; /* its time was over before it, or all of it, could be sent */
@@ -188,8 +190,13 @@ TAILQ_HEAD(bh_api_req_list, bh_api_req);
 void bh_api_transfer_prepare(struct bh_api_req *r); /* sets r->easy up for the next attempt */
 void bh_api_transfer_fini(struct bh_api_req *r);
 void bh_api_transfer_reset(struct bh_api_req *r); /* forgets the last attempt's reply */
-/* How connections are made: trust, names, proxies, timeouts. */
-void bh_api_set_connection(CURL *e, const struct bh_api_client *c, const struct bh_api_creds *k);
+/* How connections are made: trust, names, proxies, timeouts. lack: set when a socket cannot be had
+ * because descriptors or memory are used up; lives as long as e. */
+void bh_api_set_connection(CURL *e, const struct bh_api_client *c, const struct bh_api_creds *k,
+                           int *lack);
+/* libcurl says "could not connect" or "could not resolve" of an attempt that failed for lack of
+ * descriptors or memory. True: text tells of that, and *lack is the errno. */
+bool bh_api_tell_lack(CURLcode rc, int *lack, char text[CURL_ERROR_SIZE]);
 static inline bool bh_api_past_fence(const struct bh_api_req *r)
 {
     return r->call.not_after_boot_ns && bh_boot_ns() >= r->call.not_after_boot_ns;

@@ -88,11 +88,11 @@ static void set_alarm(struct bh_api_client *c)
     if (!TAILQ_EMPTY(&c->waiting))
         earlier(&next, bh_api_limit_next(&c->limit, now));
     TAILQ_FOREACH(r, &c->delayed, link)
-    earlier(&next, r->due_ns);
+        earlier(&next, r->due_ns);
     TAILQ_FOREACH(r, &c->held, link)
-    earlier(&next, r->deadline_ns ? r->deadline_ns : UINT64_MAX);
+        earlier(&next, r->deadline_ns ? r->deadline_ns : UINT64_MAX);
     TAILQ_FOREACH(r, &c->running_idle, link)
-    earlier(&next, r->last_byte_ns + r->call.idle_timeout_ns);
+        earlier(&next, r->last_byte_ns + r->call.idle_timeout_ns);
     if (next == UINT64_MAX) {
         uv_timer_stop(&c->alarm);
         return;
@@ -139,7 +139,7 @@ static void describe(const struct bh_api_req *r, struct bh_api_reply *reply)
     reply->curl_code = r->curl_code;
     if (!r->on.lean && r->easy)
         curl_easy_getinfo(r->easy, CURLINFO_OS_ERRNO, &os_errno);
-    reply->os_errno = (int)os_errno;
+    reply->os_errno = r->lack ? r->lack : (int)os_errno;
 }
 
 static void deliver(struct bh_api_req *r, enum bh_api_outcome outcome, const char *error)
@@ -208,6 +208,8 @@ void bh_api_finished(struct bh_api_req *r, CURLcode rc)
         bh_api_pool_learn(p, r->easy);
     bh_api_pool_remove(p, r);
     r->curl_code = (int)rc;
+    if (rc != CURLE_OK && !r->sent)
+        bh_api_tell_lack(rc, &r->lack, r->error);
     bool late = r->fenced || (rc == CURLE_OPERATION_TIMEDOUT && r->deadline_ns &&
                               bh_mono_ns() >= r->deadline_ns);
     bh_api_ended(r, late, rc == CURLE_OK ? NULL : failure_text(r, rc));
@@ -683,10 +685,10 @@ static void tear_down(struct bh_api_client *c)
         while ((r = TAILQ_FIRST(lists[i])))
             set_state(r, BH_REQ_CANCELED);
     TAILQ_FOREACH(r, &c->canceled, link)
-    if (r->pool)
-        bh_api_pool_remove(r->pool, r);
-    else if (r->on.list)
-        bh_lanes_remove(c->lanes, r);
+        if (r->pool)
+            bh_api_pool_remove(r->pool, r);
+        else if (r->on.list)
+            bh_lanes_remove(c->lanes, r);
     bh_lanes_close(c->lanes);
     while ((p = TAILQ_FIRST(&c->retired))) {
         TAILQ_REMOVE(&c->retired, p, link);

@@ -22,7 +22,7 @@
 struct bh_api_client;
 struct bh_api_options {
     const char *user_agent; /* "berth-watcher/0.1.0 (linux/amd64)" */
-    /* Who owns what the client writes (metadata.managedFields); NULL = the server takes the user
+    /* Owner of what the client writes (metadata.managedFields); NULL = the server takes the user
      * agent's first word. */
     const char *field_manager;
     unsigned max_connections; /* HTTP/1.1 connections for short requests; 0 = 8 */
@@ -31,7 +31,7 @@ struct bh_api_options {
     const char *limit_file;     /* shares the limit with all that name it; NULL = for itself */
     bool json;                  /* lists and watches ask for JSON, never for protobuf */
     struct bh_metrics *metrics; /* rest_client_requests_total{code,host,method}, may be NULL */
-    /* For those who send many small requests: all but long-lived ones and those with on_data or
+    /* For clients that send many small requests: all but long-lived ones and those with on_data or
      * idle_timeout_ns go over connections of the client's own (lane.h), at a tenth of libcurl's
      * cost. linger_ms: none of them is urgent, they leave and their replies are read in company,
      * every so often. What is different for such requests:

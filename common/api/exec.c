@@ -2,7 +2,9 @@
  *
  * common/api/exec.c - credentials that a command prints
  *
- * Owns:       one run of the command at a time: process, pipe, timer.
+ * Owns:       one run of the command at a time: process, pipe, timer. It is spawned, never forked:
+ *             the process has threads and sockets (ZeroMQ's) that no copy of it may touch, and the
+ *             command gets three descriptors, whatever is open here.
  * Invariants: requests wait while a command runs and all end when it does; a command is not started
  *             again within PAUSE_NS, whatever it printed, so that neither a broken one nor one that
  *             prints expired tokens is run for every request.
@@ -13,8 +15,12 @@
 #include "common/api/api_int.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <openssl/evp.h>
 #include <signal.h>
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "common/base/log.h"
 #include "common/k8s/quantity.h"
@@ -221,7 +227,7 @@ static void on_closed(uv_handle_t *h)
 
 static void close_run(struct bh_api_exec *x)
 {
-    uv_handle_t *handles[] = {(uv_handle_t *)&x->process, (uv_handle_t *)&x->out,
+    uv_handle_t *handles[] = {(uv_handle_t *)&x->ended, (uv_handle_t *)&x->out,
                               (uv_handle_t *)&x->timer};
 
     for (size_t i = 0; i < BH_ARRAY_LEN(handles); i++)
@@ -229,12 +235,16 @@ static void close_run(struct bh_api_exec *x)
             uv_close(handles[i], on_closed);
 }
 
-static void on_process_exit(uv_process_t *p, int64_t status, int sig)
+static void on_child_ended(uv_signal_t *h, int signum)
 {
-    struct bh_api_exec *x = p->data;
+    struct bh_api_exec *x = h->data;
+    int status;
 
-    x->status = (int)status;
-    x->signal = sig;
+    (void)signum;
+    if (x->exited || waitpid(x->pid, &status, WNOHANG) != x->pid)
+        return;
+    x->status = WIFEXITED(status) ? WEXITSTATUS(status) : 0;
+    x->signal = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
     x->exited = true;
     if (uv_is_closing((uv_handle_t *)&x->out))
         close_run(x);
@@ -260,7 +270,7 @@ static void on_read(uv_stream_t *s, ssize_t n, const uv_buf_t *buf)
     }
     if (n >= 0 && x->text.n <= OUTPUT_MAX_BYTES)
         return;
-    uv_close((uv_handle_t *)s, on_closed); /* its end, or more than anybody needs */
+    uv_close((uv_handle_t *)s, on_closed); /* its end, or more than is ever needed */
     if (x->exited)
         close_run(x);
 }
@@ -269,34 +279,70 @@ static void on_timeout(uv_timer_t *t)
 {
     struct bh_api_exec *x = t->data;
 
-    if (!x->exited)
-        (void)kill(-x->process.pid, SIGKILL); /* and whom it started */
-    close_run(x); /* a grandchild may hold the pipe open for ever */
+    if (x->exited) { /* a grandchild may hold the pipe open for ever */
+        close_run(x);
+        return;
+    }
+    (void)kill(-x->pid, SIGKILL); /* and whom it started */
+    if (!uv_is_closing((uv_handle_t *)&x->out))
+        uv_close((uv_handle_t *)&x->out, on_closed);
 }
 
-static void start(struct bh_api_client *c)
+/* In a session of its own, with nothing on standard input, out on standard output, and no other
+ * descriptor but standard error. */
+static int spawn(const char *file, char **argv, char **env, int out, pid_t *ret)
+{
+    posix_spawn_file_actions_t files;
+    posix_spawnattr_t attr;
+    sigset_t all, none;
+
+    sigfillset(&all);
+    sigemptyset(&none);
+    posix_spawnattr_init(&attr);
+    posix_spawnattr_setsigdefault(&attr, &all);
+    posix_spawnattr_setsigmask(&attr, &none);
+    posix_spawnattr_setflags(&attr,
+                             POSIX_SPAWN_SETSID | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETSIGMASK);
+    posix_spawn_file_actions_init(&files);
+    posix_spawn_file_actions_addopen(&files, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
+    posix_spawn_file_actions_adddup2(&files, out, STDOUT_FILENO);
+    posix_spawn_file_actions_addclosefrom_np(&files, STDERR_FILENO + 1);
+    int rc = -posix_spawnp(ret, file, &files, &attr, argv, env);
+    posix_spawn_file_actions_destroy(&files);
+    posix_spawnattr_destroy(&attr);
+    return rc;
+}
+
+static int run_command(struct bh_api_client *c)
 {
     struct bh_api_exec *x = c->exec;
     const struct bh_exec_config *cfg = c->cfg->exec;
+    int out[2];
     size_t n = 0;
 
+    if (pipe2(out, O_CLOEXEC) < 0)
+        return -errno;
     while (cfg->args[n])
         n++;
     char **argv = bh_calloc(n + 2, sizeof(*argv));
     char **env = environment(c);
     argv[0] = cfg->command;
     memcpy(argv + 1, cfg->args, n * sizeof(*argv));
-    uv_stdio_container_t stdio[3] = {{.flags = UV_IGNORE},
-                                     {.flags = (uv_stdio_flags)(UV_CREATE_PIPE | UV_WRITABLE_PIPE),
-                                      .data.stream = (uv_stream_t *)&x->out},
-                                     {.flags = UV_INHERIT_FD, .data.fd = 2}};
-    const uv_process_options_t o = {.exit_cb = on_process_exit,
-                                    .file = cfg->command,
-                                    .args = argv,
-                                    .env = env,
-                                    .flags = UV_PROCESS_DETACHED, /* a group of its own */
-                                    .stdio_count = 3,
-                                    .stdio = stdio};
+    int rc = spawn(cfg->command, argv, env, out[1], &x->pid);
+    free(argv);
+    bh_texts_free(env);
+    close(out[1]);
+    if (rc < 0)
+        close(out[0]);
+    else
+        (void)uv_pipe_open(&x->out, out[0]);
+    return rc;
+}
+
+static void start(struct bh_api_client *c)
+{
+    struct bh_api_exec *x = c->exec;
+    const struct bh_exec_config *cfg = c->cfg->exec;
 
     x->running = true;
     x->exited = false;
@@ -304,17 +350,17 @@ static void start(struct bh_api_client *c)
     x->last_run_ns = bh_mono_ns();
     uv_pipe_init(c->loop, &x->out, 0);
     uv_timer_init(c->loop, &x->timer);
+    uv_signal_init(c->loop, &x->ended);
     x->open = 3;
     c->open_handles += 3;
-    x->process.data = x->out.data = x->timer.data = x;
-    int rc = uv_spawn(c->loop, &x->process, &o);
-    free(argv);
-    bh_texts_free(env);
+    x->ended.data = x->out.data = x->timer.data = x;
+    uv_signal_start(&x->ended, on_child_ended, SIGCHLD); /* before there is a child to end */
+    int rc = run_command(c);
     if (rc < 0) { /* told when the handles are closed, like any other end */
         x->exited = true;
         x->status = 127;
         bh_log_warn("Cannot run the credential command", bh_kv_s("command", cfg->command),
-                    bh_kv_s("err", uv_strerror(rc)),
+                    bh_kv_s("err", strerror(-rc)),
                     bh_kv_s("hint", cfg->install_hint ? cfg->install_hint : ""));
         close_run(x);
         return;
@@ -346,8 +392,16 @@ void bh_api_exec_expire(struct bh_api_client *c)
         c->exec->ready = false;
 }
 
+/* The loop may be closed next: nothing of the run waits for it any more. */
 void bh_api_exec_close(struct bh_api_client *c)
 {
-    if (c->exec && c->exec->running)
-        on_timeout(&c->exec->timer);
+    struct bh_api_exec *x = c->exec;
+
+    if (!x || !x->running)
+        return;
+    on_timeout(&x->timer);
+    while (!x->exited && waitpid(x->pid, NULL, 0) < 0 && errno == EINTR)
+        ; /* it was killed */
+    x->exited = true;
+    close_run(x);
 }

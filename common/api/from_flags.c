@@ -5,6 +5,7 @@
 #include "common/api/from_flags.h"
 
 #include <errno.h>
+#include <sys/stat.h>
 
 #define CONFIG_ARENA_BYTES ((size_t)256 << 20) /* a file of 4 MiB as a tree */
 
@@ -25,6 +26,15 @@ static int set_limit(struct bh_api_setup *s, const char *runtime_dir, struct bh_
     return 0;
 }
 
+bool bh_api_unit_kubeconfig(char out[static 256])
+{
+    const char *dir = getenv("CREDENTIALS_DIRECTORY");
+    struct stat st;
+    int n = dir && *dir == '/' ? snprintf(out, 256, "%s/kubeconfig", dir) : 0;
+
+    return n > 0 && n < 256 && stat(out, &st) == 0 && st.st_size > 1;
+}
+
 int bh_api_setup_load(struct bh_api_setup *s, const struct bh_kube_flags *f,
                       const struct bh_api_own_flags *own, const char *runtime_dir,
                       struct bh_err *err)
@@ -38,6 +48,8 @@ int bh_api_setup_load(struct bh_api_setup *s, const struct bh_kube_flags *f,
     bh_kube_flags_apply(f, &s->file);
     if (own->kubeconfig)
         s->file.client.kubeconfig = own->kubeconfig;
+    else if (bh_api_unit_kubeconfig(s->unit_kubeconfig))
+        s->file.client.kubeconfig = s->unit_kubeconfig;
     const char *accept = s->file.client.accept_content_types;
     s->json = bh_streq(*accept ? accept : s->file.client.content_type, "application/json");
     rc =

@@ -13,7 +13,7 @@
 #define BH_API_FROM_FLAGS_H
 
 #include "common/api/client.h"
-#include "common/data/kube_flags.h"
+#include "common/flags/kube_flags.h"
 
 struct bh_api_setup {
     struct bh_component_config file; /* with the flags applied */
@@ -22,7 +22,8 @@ struct bh_api_setup {
     int burst;
     bool json;
     char limit_file[128], event_limit_file[128]; /* in the runtime directory; "" without limit */
-    struct bh_arena arena;                       /* strings of file */
+    char unit_kubeconfig[256];
+    struct bh_arena arena; /* strings of file */
 };
 /* Flags of Berth's own that say it differently: NULL = not given. */
 struct bh_api_own_flags {
@@ -36,6 +37,10 @@ struct bh_api_own_flags {
     {                                                                                              \
         "context", 0, BH_OPT_STR, &(o)->context, "NAME", "context of the kubeconfig to use"        \
     }
+/* The kubeconfig that the service manager handed over (LoadCredential=kubeconfig:FILE): wins over
+ * all flags but --api-kubeconfig, and no one else can read it. False: none, or "-", which is how a
+ * unit says that there need not be one. */
+bool bh_api_unit_kubeconfig(char out[static 256]);
 /* runtime_dir NULL: limits are not shared. 0 or negative errno with upstream's text. _fini after
  * both. */
 int bh_api_setup_load(struct bh_api_setup *s, const struct bh_kube_flags *f,

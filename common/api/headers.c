@@ -118,8 +118,7 @@ static struct bh_api_headers *make(struct bh_api_client *c, const struct bh_api_
 struct bh_api_headers *bh_api_headers_get(struct bh_api_client *c, const struct bh_api_call *call)
 {
     struct bh_api_headers *h;
-    LIST_FOREACH(h, &c->headers, link)
-    {
+    LIST_FOREACH(h, &c->headers, link) {
         if (same(h->content_type, call->content_type) && same(h->accept, call->accept) &&
             same(h->extra, call->extra_header)) {
             h->refs++;

@@ -11,6 +11,7 @@
  */
 #include "common/api/kubeconfig.h"
 #include "common/api/api_int.h"
+#include "common/base/base64.h"
 #include "common/data/yaml.h"
 
 #include <errno.h>
@@ -48,7 +49,7 @@ static void wipe_tree(struct bh_json *v)
     if (v->type == BH_JSON_STRING)
         explicit_bzero((char *)(uintptr_t)v->s.p, v->s.n);
     else if (v->type == BH_JSON_ARRAY || v->type == BH_JSON_OBJECT)
-        bh_json_each (c, v)
+        bh_json_each(c, v)
             wipe_tree(c);
 }
 
@@ -99,14 +100,14 @@ static int files_add_list(struct files *fs, const char *list, struct bh_err *err
 }
 
 /* The value of the entry called name in a list such as clusters[].{name,cluster}. */
-static struct entry find(const struct files *fs, const char *list, const char *member,
-                         const char *name)
+static struct entry find_entry(const struct files *fs, const char *list, const char *member,
+                               const char *name)
 {
     for (size_t i = 0; i < fs->n; i++) {
         const struct bh_json *l = bh_json_get(fs->f[i].root, list);
         if (!l || l->type != BH_JSON_ARRAY)
             continue;
-        bh_json_each (c, l) {
+        bh_json_each(c, l) {
             const char *have = bh_json_get_str(c, "name");
             if (have && bh_streq(have, name))
                 return (struct entry){bh_json_get(c, member), fs->f[i].path};
@@ -136,40 +137,16 @@ static char *get_path(const struct entry *e, const char *key)
     return bh_asprintf("%.*s/%s", (int)(slash - e->path), e->path, s);
 }
 
-static int base64_value(char c)
-{
-    static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    const char *p = c ? strchr(digits, c) : NULL;
-    return p ? (int)(p - digits) : -1;
-}
-
-/* PEM out of base64; white space is allowed anywhere. NULL when it is not base64. */
+/* PEM out of base64. NULL when it is not base64. */
 static char *base64_text(const char *s)
 {
-    char *out = bh_malloc(strlen(s) / 4 * 3 + 4);
-    size_t n = 0;
-    uint32_t bits = 0;
-    int have = 0, pad = 0;
-    for (; *s; s++) {
-        int v = base64_value(*s);
-        if (strchr(" \t\r\n", *s))
-            continue;
-        if (*s == '=' && pad++ < 2)
-            continue;
-        if (v < 0 || pad) {
-            out[n] = 0;
-            wipe(out);
-            return NULL;
-        }
-        bits = bits << 6 | (uint32_t)v;
-        have += 6;
-        if (have >= 8) {
-            have -= 8;
-            out[n++] = (char)(bits >> have & 0xff);
-        }
-    }
-    out[n] = 0;
-    return out;
+    size_t room = BH_BASE64_ROOM(strlen(s)) + 1, n;
+    char *out = bh_calloc(1, room);
+    if (bh_base64_decode(s, strlen(s), out, &n) == 0)
+        return out;
+    explicit_bzero(out, room);
+    free(out);
+    return NULL;
 }
 
 /* key-data beats key. */
@@ -283,15 +260,15 @@ static int resolve(const struct files *fs, const char *context, struct bh_api_co
     const char *first = fs->f[0].path;
     if (!context && !(context = current_context(fs)))
         return bh_err_set(err, -EINVAL, "kubeconfig \"%s\": current-context is not set", first);
-    struct entry ctx = find(fs, "contexts", "context", context);
+    struct entry ctx = find_entry(fs, "contexts", "context", context);
     if (!ctx.v)
         return bh_err_set(err, -EINVAL, "kubeconfig \"%s\": context \"%s\" does not exist", first,
                           context);
     c->source = bh_strdup(ctx.path);
     c->namespace_ = bh_strdup(get(&ctx, "namespace") ? get(&ctx, "namespace") : "default");
     const char *cluster_name = get(&ctx, "cluster"), *user_name = get(&ctx, "user");
-    struct entry cluster = find(fs, "clusters", "cluster", cluster_name ? cluster_name : "");
-    struct entry user = find(fs, "users", "user", user_name ? user_name : "");
+    struct entry cluster = find_entry(fs, "clusters", "cluster", cluster_name ? cluster_name : "");
+    struct entry user = find_entry(fs, "users", "user", user_name ? user_name : "");
     if (!cluster.v)
         return bh_err_set(err, -EINVAL,
                           "kubeconfig \"%s\": context \"%s\": cluster \"%s\" does "
@@ -387,7 +364,7 @@ int bh_kubeconfig_load(const char *path, const char *context, struct bh_api_conf
     return 0;
 }
 
-/* Only an address: nobody in particular asks. */
+/* Only an address: no credentials. */
 int bh_kubeconfig_bare(const char *master, struct bh_api_config **ret, struct bh_err *err)
 {
     struct bh_api_config *c = bh_calloc(1, sizeof(*c));

@@ -34,7 +34,7 @@ struct bh_api_config {
     char *token, *token_file; /* bearer */
     char *username, *password;
     struct bh_exec_config *exec; /* NULL = none */
-    char **impersonate;          /* header lines, NULL-terminated; NULL = nobody */
+    char **impersonate;          /* header lines, NULL-terminated; NULL = none */
     char *namespace_;            /* of the context, "default" */
     char *source;                /* file the configuration came from, or "in-cluster" */
 };

@@ -90,7 +90,7 @@ static char **list_of(const struct bh_json *list, const char *path, const char *
 
     if (list && list->type != BH_JSON_ARRAY && list->type != BH_JSON_NULL)
         goto bad;
-    bh_json_each (item, list) {
+    bh_json_each(item, list) {
         if (item->type != BH_JSON_STRING || memchr(item->s.p, 0, item->s.n))
             goto bad;
         v[n++] = bh_strndup(item->s.p, item->s.n);
@@ -107,7 +107,7 @@ static char **env_of(const struct bh_json *list, const char *path, struct bh_err
     size_t n = 0;
     char **v = bh_calloc(members(list) ? list->c.n + 1 : 1, sizeof(*v));
 
-    bh_json_each (item, list) {
+    bh_json_each(item, list) {
         const char *name = bh_json_get_str(item, "name"), *value = bh_json_get_str(item, "value");
         if (!filled(name) || strchr(name, '=') || !value) {
             bh_err_set(err, -EINVAL,
@@ -188,7 +188,7 @@ int bh_kubeconfig_exec(const struct bh_json *user, const char *path, struct bh_a
 
 void bh_kubeconfig_exec_cluster(const struct bh_json *cluster, struct bh_api_config *c)
 {
-    bh_json_each (e, bh_json_get(cluster, "extensions")) {
+    bh_json_each(e, bh_json_get(cluster, "extensions")) {
         const char *name = bh_json_get_str(e, "name");
         const struct bh_json *config = bh_json_get(e, "extension");
         struct bh_buf text = {0};
@@ -248,7 +248,7 @@ int bh_kubeconfig_impersonation(const struct bh_json *user, const char *path,
     char **list = list_of(groups, path, "as-groups", err);
     for (char **g = list; g && *g; g++)
         line(&l, "Impersonate-Group", *g);
-    bh_json_each (e, extras) {
+    bh_json_each(e, extras) {
         char **values = list ? list_of(e, path, "as-user-extra", err) : NULL;
         for (char **v = values; v && *v; v++)
             extra(&l, e->key.p, *v);

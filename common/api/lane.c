@@ -40,8 +40,8 @@ void bh_lane_new(struct bh_lanes *s)
     l->pool = s->c->lane_pool;
     l->creds = bh_api_creds_ref(s->c->creds);
     TAILQ_INIT(&l->flight);
-    bh_api_set_connection(e, s->c, l->creds);
-    curl_easy_setopt(e, CURLOPT_PIPEWAIT, 0L); /* for nobody: no transfer shares this connection */
+    bh_api_set_connection(e, s->c, l->creds, &l->lack);
+    curl_easy_setopt(e, CURLOPT_PIPEWAIT, 0L); /* no transfer shares this connection */
     curl_easy_setopt(e, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1);
     curl_easy_setopt(e, CURLOPT_SSL_ENABLE_ALPN, 0L);
     curl_easy_setopt(e, CURLOPT_SSL_CTX_FUNCTION, offer_alpn);
@@ -88,6 +88,7 @@ void bh_lane_connected(struct bh_lane *l, CURLcode rc)
     if (rc == CURLE_OK) /* the first read gives the handle its connection back */
         rc = curl_easy_recv(l->easy, s->in, sizeof(s->in), &n);
     if (rc != CURLE_OK && rc != CURLE_AGAIN) {
+        bh_api_tell_lack(rc, &l->lack, l->error);
         bh_lane_break(l, l->error[0] ? NULL : curl_easy_strerror(rc));
         return;
     }

@@ -23,9 +23,11 @@
  * bytes leave then. Of a body that HTTP/2's windows hold back each part is looked at again: past
  * the fence the stream is reset before its end. What no fence reaches is bytes already in `out`
  * when the socket takes no more: they leave when it does, and not at all if the request's deadline
- * has broken the connection before. Errors: a request ends as BH_API_TRANSPORT; sent is false only
- * when no connection had it, or the server said that it did not look at it (then it is first tried
- * again on another connection). Threads: the loop's.
+ * has broken the connection before.
+ * Errors:     a request ends as BH_API_TRANSPORT; sent is false only when no connection had it, or
+ *             the server said that it did not look at it (then it is first tried again on another
+ *             connection).
+ * Threads:    the loop's.
  */
 #ifndef BH_API_LANE_H
 #define BH_API_LANE_H
@@ -58,6 +60,7 @@ struct bh_lane {
     uint64_t used_ns, heard_ns; /* last request given; last byte read */
     struct bh_buf out;
     size_t out_off;
+    int lack;                    /* errno: what was missing for a socket, 0 = nothing */
     char error[CURL_ERROR_SIZE]; /* why it broke; libcurl writes here too */
 };
 TAILQ_HEAD(bh_lane_list, bh_lane);

@@ -40,7 +40,7 @@ static int on_begin(http_parser *p)
     struct bh_api_req *r = current(l);
     struct h1 *h = l->talker;
 
-    if (!r) /* nobody asked */
+    if (!r) /* a reply without a request */
         return -1;
     bh_buf_reset(&h->name);
     bh_buf_reset(&h->value);

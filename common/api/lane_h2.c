@@ -172,7 +172,7 @@ static void h2_submit(struct bh_lane *l, struct bh_api_req *r)
     char length[24];
     size_t n = 0;
 
-    if (r->headers->n_fields + FIELDS_OWN > FIELDS_USUAL) /* somebody acts for many groups */
+    if (r->headers->n_fields + FIELDS_OWN > FIELDS_USUAL) /* impersonates many groups */
         nv = many = bh_calloc(r->headers->n_fields + FIELDS_OWN, sizeof(*many));
     nv[n++] = field(":method", 7, r->method, strlen(r->method));
     nv[n++] = field(":scheme", 7, c->tls ? "https" : "http", c->tls ? 5 : 4);

@@ -35,8 +35,7 @@ static struct bh_lane *with_room(struct bh_lanes *s)
 {
     struct bh_lane *l, *best = NULL;
 
-    TAILQ_FOREACH(l, &s->lanes, link)
-    {
+    TAILQ_FOREACH(l, &s->lanes, link) {
         if (l->state != LANE_OPEN || l->blocked || l->n_flight >= depth(s, l, WAITING_NS))
             continue;
         if (l->n_flight < depth(s, l, AT_ONCE_NS))
@@ -47,14 +46,13 @@ static struct bh_lane *with_room(struct bh_lanes *s)
     return best;
 }
 
-/* Somebody has to wait who need not, if there were one more. */
+/* A request has to wait that need not, if there were one more. */
 static bool crowded(struct bh_lanes *s)
 {
     struct bh_lane *l;
     bool waits = !TAILQ_EMPTY(&s->queue);
 
-    TAILQ_FOREACH(l, &s->lanes, link)
-    {
+    TAILQ_FOREACH(l, &s->lanes, link) {
         unsigned at_once = depth(s, l, AT_ONCE_NS);
         if (l->state == LANE_OPEN && l->n_flight < at_once)
             return false;
@@ -70,8 +68,9 @@ static bool may_connect(const struct bh_lanes *s)
     if (s->c->closing || s->n_lanes >= s->c->max_connections || bh_mono_ns() < s->retry_ns)
         return false;
     TAILQ_FOREACH(l, &s->lanes, link)
-    if (l->state == LANE_CONNECTING || (l->state == LANE_OPEN && !l->room)) /* about to have some */
-        return false;
+        if (l->state == LANE_CONNECTING ||
+            (l->state == LANE_OPEN && !l->room)) /* about to have some */
+            return false;
     return true;
 }
 
@@ -113,8 +112,7 @@ static void turn(struct bh_lanes *s)
             break;
         give(s, l, r);
     }
-    TAILQ_FOREACH(l, &s->lanes, link)
-    {
+    TAILQ_FOREACH(l, &s->lanes, link) {
         if (l->state != LANE_OPEN && l->state != LANE_LEAVING)
             continue;
         l->talk->pump(l);
@@ -130,7 +128,7 @@ static void look(struct bh_lanes *s)
     struct bh_lane *l;
 
     TAILQ_FOREACH(l, &s->lanes, link)
-    bh_lane_read(l);
+        bh_lane_read(l);
 }
 
 static void on_soon(uv_idle_t *h)
@@ -164,7 +162,7 @@ static void set_paced(struct bh_lanes *s, bool paced)
         return;
     s->paced = paced;
     TAILQ_FOREACH(l, &s->lanes, link)
-    bh_lane_watch(l);
+        bh_lane_watch(l);
 }
 
 /* Replies that come one after another tell how deep a connection may be (depth()): what a pause
@@ -174,8 +172,8 @@ static bool serial(const struct bh_lanes *s)
     const struct bh_lane *l;
 
     TAILQ_FOREACH(l, &s->lanes, link)
-    if (l->serial)
-        return true;
+        if (l->serial)
+            return true;
     return false;
 }
 
@@ -225,7 +223,7 @@ static void end_flight(struct bh_lane *l)
         bh_lane_done(l, r, l->error[0] ? l->error : "the connection broke");
 }
 
-/* Nobody is left who could take what waits: it fails with what the attempt said. */
+/* No connection is left that could take what waits: it fails with what the attempt said. */
 static void fail_queue(struct bh_lanes *s, const struct bh_lane *l)
 {
     struct bh_api_req *r;
@@ -237,7 +235,7 @@ static void fail_queue(struct bh_lanes *s, const struct bh_lane *l)
         snprintf(r->error, sizeof(r->error), "%s",
                  l->error[0] ? l->error : "the server could not be reached");
         r->on.why = r->error;
-        r->os_errno = (int)os_errno;
+        r->os_errno = l->lack ? l->lack : (int)os_errno;
         r->on.list = &s->done;
         TAILQ_INSERT_TAIL(&s->done, r, on.link);
     }
@@ -248,8 +246,8 @@ static bool others(const struct bh_lanes *s, const struct bh_lane *me)
     const struct bh_lane *l;
 
     TAILQ_FOREACH(l, &s->lanes, link)
-    if (l != me && (l->state == LANE_OPEN || l->state == LANE_CONNECTING))
-        return true;
+        if (l != me && (l->state == LANE_OPEN || l->state == LANE_CONNECTING))
+            return true;
     return false;
 }
 
@@ -311,8 +309,8 @@ static void break_mute(struct bh_lanes *s)
     struct bh_lane *l;
 
     TAILQ_FOREACH(l, &s->lanes, link)
-    if (l->state == LANE_OPEN && !l->room)
-        bh_lane_break(l, "the server said nothing");
+        if (l->state == LANE_OPEN && !l->room)
+            bh_lane_break(l, "the server said nothing");
 }
 
 static struct bh_api_req *overdue(struct bh_lanes *s, uint64_t now)
@@ -320,8 +318,8 @@ static struct bh_api_req *overdue(struct bh_lanes *s, uint64_t now)
     struct bh_api_req *r;
 
     TAILQ_FOREACH(r, &s->c->running, link)
-    if (r->on.list && r->deadline_ns && r->deadline_ns <= now)
-        return r;
+        if (r->on.list && r->deadline_ns && r->deadline_ns <= now)
+            return r;
     return NULL;
 }
 
@@ -341,8 +339,8 @@ static void on_deadline(uv_timer_t *h)
         bh_api_ended(r, true, "the server did not answer in time");
     }
     TAILQ_FOREACH(r, &c->running, link)
-    if (r->on.list)
-        arm(s, r->deadline_ns);
+        if (r->on.list)
+            arm(s, r->deadline_ns);
     bh_lanes_settle(s);
     bh_api_leave(c);
 }
@@ -381,8 +379,8 @@ void bh_lanes_renew(struct bh_lanes *s)
     struct bh_lane *l;
 
     TAILQ_FOREACH(l, &s->lanes, link)
-    if (l->state == LANE_OPEN) /* one that is being made looks itself */
-        l->state = LANE_LEAVING;
+        if (l->state == LANE_OPEN) /* one that is being made looks itself */
+            l->state = LANE_LEAVING;
     bh_lanes_turn_soon(s);
 }
 

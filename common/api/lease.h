@@ -2,29 +2,30 @@
  *
  * common/api/lease.h - one Lease of coordination.k8s.io/v1 as a lock: read, created, replaced
  *
- * The object last seen is kept whole, so a replacement carries its resourceVersion (somebody else's
+ * The object last seen is kept whole, so a replacement carries its resourceVersion (another's
  * write in between is a conflict) and leaves labels and annotations alone; spec is written anew, as
- * client-go does. Who may write, and when, is the elector's business (watcher/leader.h).
- * One request at a time. Threads: the loop's; callbacks come from the loop.
- * Upstream: client-go/tools/leaderelection/resourcelock/leaselock.go; differences: JSON on the
- * wire.
+ * client-go does. Who may write, and when, is the elector's business (watcher/leader.h). One
+ * request at a time.
+ * Threads:    the loop's; callbacks come from the loop.
+ * Upstream:   client-go/tools/leaderelection/resourcelock/leaselock.go; differences: JSON on the
+ *             wire.
  */
 #ifndef BH_API_LEASE_H
 #define BH_API_LEASE_H
 
 #include "common/api/client.h"
 
-#define BH_LEASE_HOLDER_MAX 256 /* a longer one is cut when it is read; nobody's is */
+#define BH_LEASE_HOLDER_MAX 256 /* a longer one is cut when it is read */
 
 struct bh_lease_record {
-    char holder[BH_LEASE_HOLDER_MAX]; /* "" = nobody */
+    char holder[BH_LEASE_HOLDER_MAX]; /* "" = none */
     int64_t duration_s, transitions;
     char acquire_time[40], renew_time[40]; /* RFC 3339 with microseconds */
 };
 enum bh_lease_outcome {
     BH_LEASE_OK,        /* record is what the API server has now */
     BH_LEASE_NOT_FOUND, /* get: there is none; write: it was deleted meanwhile */
-    BH_LEASE_CONFLICT,  /* write: somebody else was faster */
+    BH_LEASE_CONFLICT,  /* write: another process was faster */
     BH_LEASE_FAILED     /* refused, or no definite answer */
 };
 struct bh_lease_result {

@@ -4,9 +4,9 @@
  *
  * A token bucket kept as one number, the time at which it would be full again (GCRA): a request
  * moves it on by 1/qps and may go while it is at most burst/qps ahead of now. One word in a mapped
- * file is all that several processes need to share it; who dies leaves nothing behind.
+ * file is all that several processes need to share it; a process that dies leaves nothing behind.
  * Invariants: what the file says is never trusted for more than a full burst of waiting (another
- *             boot's clock, garbage).
+ *             boot's clock, garbage); the file has its memory before it is mapped.
  * Upstream:   k8s.io/client-go/util/flowcontrol (same rate and burst).
  */
 #include <errno.h>
@@ -16,10 +16,45 @@
 #include <unistd.h>
 
 #include "common/api/api_int.h"
+#include "common/base/log.h"
+
+/* The processes that share it may have users of their own: the group may write, as far as the umask
+ * lets it. O_CREAT comes second, since the kernel refuses it for another user's file in a folder
+ * where only owners may remove files (fs.protected_regular). */
+static int open_shared(const char *file)
+{
+    const int flags = O_RDWR | O_CLOEXEC | O_NOFOLLOW;
+    int fd = open(file, flags);
+
+    return fd >= 0 || errno != ENOENT ? fd : open(file, flags | O_CREAT, 0660);
+}
+
+/* The word in the file, or NULL and *ret_rc. The file's room is taken before it is mapped: a store
+ * into a hole of a full file system would raise SIGBUS. */
+static void *map_word(const char *file, int *ret_rc)
+{
+    void *p = MAP_FAILED;
+    struct stat st;
+    int fd = open_shared(file);
+    if (fd < 0 || fstat(fd, &st) < 0)
+        *ret_rc = -errno;
+    else if (!S_ISREG(st.st_mode))
+        *ret_rc = -EINVAL;
+    else
+        *ret_rc = bh_reserve_file(fd, sizeof(uint64_t));
+    if (*ret_rc == 0) {
+        p = mmap(NULL, sizeof(uint64_t), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+        *ret_rc = p == MAP_FAILED ? -errno : 0;
+    }
+    if (fd >= 0)
+        close(fd);
+    return *ret_rc == 0 ? p : NULL;
+}
 
 int bh_api_limit_init(struct bh_api_limit *l, double qps, int burst, const char *file,
                       struct bh_err *err)
 {
+    int rc;
     *l = (struct bh_api_limit){.full_ns = &l->own};
     if (!(qps > 0))
         return 0;
@@ -27,19 +62,15 @@ int bh_api_limit_init(struct bh_api_limit *l, double qps, int burst, const char 
     l->burst_ns = l->gap_ns * (uint64_t)BH_MAX(burst, 1);
     if (!file)
         return 0;
-    int fd = open(file, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
-    void *p = MAP_FAILED;
-    struct stat st;
-    if (fd >= 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode) &&
-        ftruncate(fd, sizeof(uint64_t)) == 0)
-        p = mmap(NULL, sizeof(uint64_t), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-    int rc = p == MAP_FAILED ? -errno : 0;
-    if (fd >= 0)
-        close(fd);
-    if (p == MAP_FAILED)
-        return bh_err_set(err, rc ? rc : -EINVAL, "could not share the request limit in \"%s\": %s",
-                          file, rc ? strerror(-rc) : "not a regular file");
-    l->full_ns = p;
+    void *p = map_word(file, &rc);
+    if (rc == -ENOSPC) /* a full disk must not keep a process down: the limit is then its own */
+        bh_log_warn("No room to share the request limit: this process has one of its own",
+                    bh_kv_s("file", file), bh_kv_s("err", strerror(ENOSPC)));
+    else if (rc < 0)
+        return bh_err_set(err, rc, "could not share the request limit in \"%s\": %s", file,
+                          rc == -EINVAL ? "not a regular file" : strerror(-rc));
+    else
+        l->full_ns = p;
     return 0;
 }
 

@@ -13,17 +13,18 @@
 
 #include "proto/kubernetes/kubernetes.pb-c.h"
 
-#define NS_PER_S         UINT64_C(1000000000)
-#define PAGE_ITEMS       500
-#define FRAME_MAX_BYTES  ((size_t)16 << 20) /* one event of a watch; etcd takes objects of 1.5 MiB */
+#define NS_PER_S        UINT64_C(1000000000)
+#define PAGE_ITEMS      500
+#define FRAME_MAX_BYTES ((size_t)16 << 20) /* one event of a watch; etcd takes objects of 1.5 MiB */
 /* One object of a list: above it the whole list is refused, so far above what may come. */
 #define ITEM_MAX_BYTES   ((size_t)64 << 20)
 #define LIST_IDLE_NS     (90 * NS_PER_S)
 #define WATCH_IDLE_NS    (180 * NS_PER_S) /* bookmarks come about once a minute */
 #define SHORT_WATCH_NS   NS_PER_S
-#define UNREACHABLE_NS   (2 * NS_PER_S) /* waits of 2 to 4 s */
+#define HEALTHY_NS       (120 * NS_PER_S) /* as client-go: so long without trouble ends it */
+#define UNREACHABLE_NS   (2 * NS_PER_S)   /* waits of 2 to 4 s */
 #define ABSENT_RETRY_NS  (60 * NS_PER_S)
-#define COMPANY_MS       20 /* pods, of their watch; far less than creating one takes */
+#define COMPANY_MS       25 /* pods, of their watch; far less than creating one takes */
 #define OBJECT_FACTOR    64
 #define OBJECT_MIN_BYTES ((size_t)1 << 20)
 #define SAME_VERSION_MAX 3 /* broken streams from one version before a list is asked */
@@ -59,10 +60,11 @@ struct bh_reflector {
     bool synced, troubled, served, freed;
     bool unreachable;  /* the last request did not even leave */
     bool expired;      /* the running request ended with: version too old or too new */
+    bool expiring;     /* one did, and no watch lasted since */
     enum verdict stop; /* why our own reader ended the stream */
     struct bh_err why;
     unsigned broken, silent; /* streams in a row without progress */
-    uint64_t watch_start_ns, watch_events, watch_bytes, last_byte_boot_ns;
+    uint64_t watch_start_ns, watch_events, watch_bytes;
     uint64_t idle_ns;
     unsigned hurry; /* waits are divided by it */
     struct bh_reflector_stats stats;
@@ -229,11 +231,13 @@ static void go_backoff(struct bh_reflector *r, enum next next)
     go_after(r, next, wait);
 }
 
-/* The server did what was asked: what follows is a new trouble, not more of the last. */
+/* The server did what was asked: what follows is a new trouble, not more of the last. Unless it
+ * calls our versions too old: each list brings it to the point where it may say so again. */
 static void progress(struct bh_reflector *r)
 {
     r->broken = 0;
-    r->backoff.cur_ns = 0;
+    if (!r->expiring)
+        r->backoff.cur_ns = 0;
 }
 
 /* A list from scratch. consistent: the version we know is of no use (too old, from before a
@@ -248,6 +252,15 @@ static void relist(struct bh_reflector *r, bool consistent, bool wait)
         go_backoff(r, NEXT_LIST);
     else
         go_after(r, NEXT_LIST, 0);
+}
+
+/* The first time the watch has only lost its place, and a list puts that right. A server that says
+ * so again and again would be asked for everything as fast as it can answer. */
+static void relist_expired(struct bh_reflector *r)
+{
+    const bool again = r->expiring;
+    r->expiring = true;
+    relist(r, true, again);
 }
 
 static void finished(struct bh_reflector *r)
@@ -332,7 +345,7 @@ static int on_list_item(void *arg, const void *p, size_t n, bool is_pb)
     const ProtobufCMessage *m = decode(r, p, n, is_pb, &k);
     if (m)
         object_present(r, m, true, &k);
-    return 0; /* one bad object costs nobody else */
+    return 0; /* one bad object costs no other */
 }
 
 static int on_list_head(void *arg, int code, const char *content_type)
@@ -347,7 +360,6 @@ static int on_list_data(void *arg, const void *p, size_t n)
 {
     struct bh_reflector *r = arg;
     r->stats.bytes += n;
-    r->last_byte_boot_ns = bh_boot_ns();
     if (r->freed)
         return 1;
     int rc = bh_list_reader_feed(r->list, p, n);
@@ -543,7 +555,6 @@ static int on_watch_head(void *arg, int code, const char *content_type)
     struct bh_reflector *r = arg;
     (void)code;
     r->watch = bh_watch_reader_new(content_type, FRAME_MAX_BYTES, on_watch_event, r);
-    r->last_byte_boot_ns = bh_boot_ns();
     trouble(r, NULL);
     return 0;
 }
@@ -553,7 +564,6 @@ static int on_watch_data(void *arg, const void *p, size_t n)
     struct bh_reflector *r = arg;
     r->stats.bytes += n;
     r->watch_bytes += n;
-    r->last_byte_boot_ns = bh_boot_ns();
     if (r->freed)
         return 1;
     int rc = bh_watch_reader_feed(r->watch, p, n);
@@ -565,17 +575,34 @@ static int on_watch_data(void *arg, const void *p, size_t n)
 }
 
 /* The stream was there and is over: end of its time, a lost connection, or our own verdict. */
+/* The connection went, or cannot be had: that the version is too old when the server is back is a
+ * new trouble. (A server that comes and goes is asked after the waits for connections.) */
+static void connection_lost(struct bh_reflector *r)
+{
+    if (r->expiring)
+        r->backoff.cur_ns = 0;
+    r->expiring = false;
+}
+
 static void watch_over(struct bh_reflector *r, const struct bh_api_reply *reply)
 {
     const bool idle = reply->outcome == BH_API_TIMEOUT;
-    const bool brief = bh_mono_ns() - r->watch_start_ns < SHORT_WATCH_NS / r->hurry;
+    const uint64_t lasted = bh_mono_ns() - r->watch_start_ns;
+    const bool brief = lasted < SHORT_WATCH_NS / r->hurry;
+    if (!idle && lasted >= HEALTHY_NS / r->hurry)
+        r->expiring = false;
+    if (!idle && reply->outcome != BH_API_OK && r->stop == GO_ON)
+        connection_lost(r);
     /* Twice silent from the first byte on: this server does not know our version (restored). */
     r->silent = idle && r->watch_bytes == 0 ? r->silent + 1 : 0;
     if (!brief && !idle && r->stop == GO_ON)
         progress(r);
     if (r->stop == STOP_RELIST) {
         trouble(r, r->why.msg);
-        relist(r, r->expired, !r->expired);
+        if (r->expired)
+            relist_expired(r);
+        else
+            relist(r, false, true);
     } else if (r->stop == STOP_BACKOFF) {
         trouble(r, r->why.msg);
         if (++r->broken >= SAME_VERSION_MAX) /* no event came between them */
@@ -606,10 +633,12 @@ static void watch_refused(struct bh_reflector *r, const struct bh_api_reply *rep
         bh_decode_status(reply->body.p, reply->body.n, reply->code, &st);
     describe(r, "watch", reply, &st);
     trouble(r, r->why.msg);
+    if (reply->outcome != BH_API_OK)
+        connection_lost(r);
     if (is_expired(&st) || is_too_large(&st))
-        relist(r, true, false);
+        relist_expired(r);
     else if (reply->outcome != BH_API_OK || reply->code == 429)
-        go_backoff(r, NEXT_WATCH); /* nobody there: our version is as good as before */
+        go_backoff(r, NEXT_WATCH); /* no answer: our version is as good as before */
     else
         relist(r, false, true);
 }
@@ -666,20 +695,14 @@ struct bh_reflector *bh_reflector_new(uv_loop_t *loop, struct bh_api_client *c,
     r->client = c;
     r->kind = kind;
     r->cb = *cb;
-    r->idle_ns = WATCH_IDLE_NS;
-    r->hurry = 1;
+    r->idle_ns = cb->idle_ns ? cb->idle_ns : WATCH_IDLE_NS;
+    r->hurry = cb->hurry ? cb->hurry : 1;
     set_rv(r->rv, "0");
     bh_backoff_init(&r->backoff);
     bh_arena_init(&r->arena, OBJECT_MIN_BYTES);
     uv_timer_init(loop, &r->timer);
     go_after(r, NEXT_LIST, 0);
     return r;
-}
-
-void bh_reflector_set_timing(struct bh_reflector *r, uint64_t idle_ns, unsigned hurry)
-{
-    r->idle_ns = idle_ns;
-    r->hurry = hurry;
 }
 
 static void on_timer_closed(uv_handle_t *h)
@@ -696,11 +719,6 @@ void bh_reflector_free(struct bh_reflector *r)
 {
     if (r && !uv_is_closing((uv_handle_t *)&r->timer))
         uv_close((uv_handle_t *)&r->timer, on_timer_closed);
-}
-
-bool bh_reflector_synced(const struct bh_reflector *r)
-{
-    return r->synced;
 }
 
 bool bh_reflector_follows(const struct bh_reflector *r)
@@ -723,11 +741,6 @@ void bh_reflector_again(struct bh_reflector *r)
 bool bh_reflector_repeats(const struct bh_reflector *r)
 {
     return r->again || r->repeating;
-}
-
-uint64_t bh_reflector_last_byte_ns(const struct bh_reflector *r)
-{
-    return r->last_byte_boot_ns;
 }
 
 void bh_reflector_stats(const struct bh_reflector *r, struct bh_reflector_stats *ret)

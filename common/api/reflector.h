@@ -10,10 +10,11 @@
  * the last one seen on a bookmark (restored etcd) -> full relist. Accept: protobuf first, JSON
  * else; the reply's Content-Type decides. One undecodable object is reported (on_bad) and skipped,
  * never fatal. Deduplication: an object whose (uid, resourceVersion) was already delivered is not
- * delivered again. A change of uid under one name is delivered as gone + object. Upstream:
- * client-go/tools/cache/reflector.go; differences: classic list+watch only (no WatchList); the
- * back-off starts over once a watch brought something, and waits for a server that nobody can
- * connect to are at most 4 s: after an outage the cluster is followed again within seconds.
+ * delivered again. A change of uid under one name is delivered as gone + object.
+ * Upstream: client-go/tools/cache/reflector.go; differences: classic list+watch only (no
+ * WatchList); the back-off starts over once a watch brought something, and waits for a server that
+ * refuses connections are at most 4 s: after an outage the cluster is followed again within
+ * seconds.
  */
 #ifndef BH_REFLECTOR_H
 #define BH_REFLECTOR_H
@@ -38,16 +39,14 @@ struct bh_reflector_callbacks {
     /* State changes for readiness and logs: NULL text = healthy again. */
     void (*on_trouble)(void *arg, const struct bh_kind_info *k, const char *text);
     void *arg;
+    uint64_t idle_ns; /* silence that ends a watch; 0 = 3 minutes */
+    unsigned hurry;   /* all waits are divided by it; 0 = 1 */
 };
 struct bh_reflector *bh_reflector_new(uv_loop_t *loop, struct bh_api_client *c,
                                       const struct bh_kind_info *kind,
                                       const struct bh_reflector_callbacks *cb);
 /* Asynchronous; not from inside a callback of the same reflector. No callback comes after it. */
 void bh_reflector_free(struct bh_reflector *r);
-/* Before the loop runs: silence that ends a watch (default 3 minutes), and a divisor for all waits
- * (default 1), so that tests of recovery do not take minutes. */
-void bh_reflector_set_timing(struct bh_reflector *r, uint64_t idle_ns, unsigned hurry);
-bool bh_reflector_synced(const struct bh_reflector *r);
 /* Synced, and a watch is open: what happens now will be told at once. False between two watches and
  * while the server cannot be reached: what is known may be old by then. */
 bool bh_reflector_follows(const struct bh_reflector *r);
@@ -56,7 +55,6 @@ bool bh_reflector_follows(const struct bh_reflector *r);
  * on_synced of the list finds it false. */
 void bh_reflector_again(struct bh_reflector *r);
 bool bh_reflector_repeats(const struct bh_reflector *r);
-uint64_t bh_reflector_last_byte_ns(const struct bh_reflector *r); /* boot clock, 0 = never */
 struct bh_reflector_stats {
     uint64_t lists, watches, events, bookmarks, relists, bad_objects, duplicates, bytes;
     size_t objects;

@@ -196,8 +196,8 @@ static void grow(struct bh_refl_store *s)
 }
 
 /* Where the pointer to key's item is, or NULL. */
-static struct bh_refl_item **find(const struct bh_refl_store *s, const char *key, size_t n,
-                                  uint32_t hash)
+static struct bh_refl_item **find_link(const struct bh_refl_store *s, const char *key, size_t n,
+                                       uint32_t hash)
 {
     if (!s->n_buckets)
         return NULL;
@@ -222,7 +222,7 @@ static void add(struct bh_refl_store *s, struct bh_refl_item *it)
     s->len++;
 }
 
-static struct bh_refl_item *take_out(struct bh_refl_store *s, struct bh_refl_item **at)
+static struct bh_refl_item *unlink_item(struct bh_refl_store *s, struct bh_refl_item **at)
 {
     struct bh_refl_item *it = *at;
 
@@ -244,7 +244,7 @@ enum bh_refl_verdict bh_refl_store_put(struct bh_refl_store *s, const struct bh_
     if (s->len >= s->n_buckets)
         grow(s);
     const uint32_t hash = hash_of(s, key, n);
-    struct bh_refl_item **at = find(s, key, n, hash);
+    struct bh_refl_item **at = find_link(s, key, n, hash);
     if (!at) {
         add(s, make_item(key, n, hash, k));
         return BH_REFL_NEW;
@@ -258,7 +258,7 @@ enum bh_refl_verdict bh_refl_store_put(struct bh_refl_store *s, const struct bh_
     if (!same_uid)
         *ret_old_uid = bh_strdup(uid_of(it, tmp));
     if (!same_uid || !it->version_binary || !read_version(k->rv, &it->version)) {
-        free(take_out(s, at));
+        free(unlink_item(s, at));
         add(s, make_item(key, n, hash, k));
     }
     return same_uid ? BH_REFL_CHANGED : BH_REFL_REPLACED;
@@ -268,12 +268,12 @@ bool bh_refl_store_del(struct bh_refl_store *s, const struct bh_refl_key *k, cha
 {
     char key[KEY_MAX], tmp[UUID_TEXT + 1];
     size_t n = make_key(key, k);
-    struct bh_refl_item **at = n ? find(s, key, n, hash_of(s, key, n)) : NULL;
+    struct bh_refl_item **at = n ? find_link(s, key, n, hash_of(s, key, n)) : NULL;
     /* Older than what is known: the end of a predecessor, which was replaced meanwhile. */
     if (!at || compare_version(k->rv, *at) < 0)
         return false;
     *ret_uid = bh_strdup(uid_of(*at, tmp));
-    free(take_out(s, at));
+    free(unlink_item(s, at));
     return true;
 }
 
@@ -292,7 +292,7 @@ void bh_refl_store_sweep(struct bh_refl_store *s, void (*gone)(void *, const str
                 at = &(*at)->next;
                 continue;
             }
-            struct bh_refl_item *it = take_out(s, at);
+            struct bh_refl_item *it = unlink_item(s, at);
             char *slash = strchr(it->text, '/');
             *slash = 0;
             struct bh_refl_key k = {it->text, slash + 1, uid_of(it, uid), version_of(it, rv)};
@@ -306,7 +306,7 @@ void bh_refl_store_fini(struct bh_refl_store *s)
 {
     for (size_t i = 0; i < s->n_buckets; i++)
         while (s->bucket[i])
-            free(take_out(s, &s->bucket[i]));
+            free(unlink_item(s, &s->bucket[i]));
     free(s->bucket);
     *s = (struct bh_refl_store){.mark = s->mark};
 }

@@ -8,10 +8,12 @@
  */
 #include "common/api/api_int.h"
 
+#include <errno.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <strings.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #define CONNECT_TIMEOUT_MS   30000L
 #define DEAD_PEER_MS         30000 /* TCP_USER_TIMEOUT: unacknowledged data */
@@ -20,6 +22,38 @@
 #define KEEPALIVE_PROBES     3
 #define STREAM_BUFFER_BYTES  (256L << 10)
 #define REPLY_MAX_BYTES      ((size_t)64 << 20)
+
+static curl_socket_t on_opensocket(void *arg, curlsocktype purpose, struct curl_sockaddr *a)
+{
+    int *lack = arg, fd = socket(a->family, a->socktype | SOCK_CLOEXEC, a->protocol);
+    (void)purpose;
+    if (fd < 0 && bh_err_lack(NULL, errno))
+        *lack = errno;
+    return fd < 0 ? CURL_SOCKET_BAD : fd;
+}
+
+/* Resolvers open files and sockets too, and do not say why they could not. */
+static int lacks_now(void)
+{
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0), e = errno;
+    if (fd >= 0)
+        close(fd);
+    return fd < 0 && bh_err_lack(NULL, e) ? e : 0;
+}
+
+bool bh_api_tell_lack(CURLcode rc, int *lack, char text[CURL_ERROR_SIZE])
+{
+    struct bh_err err;
+
+    if (!*lack && (rc == CURLE_COULDNT_RESOLVE_HOST || rc == CURLE_COULDNT_RESOLVE_PROXY ||
+                   rc == CURLE_OUT_OF_MEMORY))
+        *lack = lacks_now();
+    if (!*lack)
+        return false;
+    bh_err_lack(&err, *lack);
+    snprintf(text, CURL_ERROR_SIZE, "no connection: %.*s", CURL_ERROR_SIZE - 16, err.msg);
+    return true;
+}
 
 static int on_sockopt(void *arg, curl_socket_t fd, curlsocktype purpose)
 {
@@ -167,12 +201,15 @@ static void set_trust(CURL *e, const struct bh_api_client *c, const struct bh_ap
     }
 }
 
-void bh_api_set_connection(CURL *e, const struct bh_api_client *c, const struct bh_api_creds *k)
+void bh_api_set_connection(CURL *e, const struct bh_api_client *c, const struct bh_api_creds *k,
+                           int *lack)
 {
+    curl_easy_setopt(e, CURLOPT_OPENSOCKETFUNCTION, on_opensocket);
+    curl_easy_setopt(e, CURLOPT_OPENSOCKETDATA, lack);
     curl_easy_setopt(e, CURLOPT_PROTOCOLS_STR, "http,https");
     curl_easy_setopt(e, CURLOPT_FOLLOWLOCATION, 0L);
     curl_easy_setopt(e, CURLOPT_NOSIGNAL, 1L);
-    curl_easy_setopt(e, CURLOPT_QUICK_EXIT, 1L); /* a name server that hangs holds nobody up */
+    curl_easy_setopt(e, CURLOPT_QUICK_EXIT, 1L); /* a name server that hangs holds nothing up */
     curl_easy_setopt(e, CURLOPT_CONNECTTIMEOUT_MS, CONNECT_TIMEOUT_MS);
     curl_easy_setopt(e, CURLOPT_TCP_NODELAY, 1L);
     curl_easy_setopt(e, CURLOPT_TCP_KEEPALIVE, 1L);
@@ -214,7 +251,7 @@ static void set_up(struct bh_api_req *r)
     curl_easy_setopt(e, CURLOPT_PREREQFUNCTION, on_prereq);
     curl_easy_setopt(e, CURLOPT_PREREQDATA, r);
     curl_easy_setopt(e, CURLOPT_USERAGENT, c->user_agent);
-    bh_api_set_connection(e, c, r->easy_creds);
+    bh_api_set_connection(e, c, r->easy_creds, &r->lack);
 }
 
 static void set_method(struct bh_api_req *r)
@@ -237,7 +274,7 @@ static void set_method(struct bh_api_req *r)
 void bh_api_transfer_reset(struct bh_api_req *r)
 {
     r->error[0] = r->content_type[0] = 0;
-    r->code = r->curl_code = 0;
+    r->code = r->curl_code = r->lack = 0;
     r->retry_after_s = -1;
     r->head_done = r->too_large = r->stopped = r->fenced = false;
     bh_buf_reset(&r->body);

@@ -92,6 +92,12 @@ struct bh_err {
 int bh_err_set(struct bh_err *err, int rc, const char *fmt, ...) BH_PRINTF(3, 4);
 /* Puts "fmt: " before the present message. Returns rc. */
 int bh_err_prefix(struct bh_err *err, int rc, const char *fmt, ...) BH_PRINTF(3, 4);
+/* Descriptors or memory are used up (EMFILE, ENFILE, ENOMEM, ENOBUFS): says which limit it is and
+ * how it is raised, and returns -e. 0: e is another error, err stays. */
+int bh_err_lack(struct bh_err *err, int e);
+/* Are n descriptors to be had? Libraries abort without a word where theirs are not. -EMFILE,
+ * -ENFILE, -ENOMEM. */
+int bh_err_spare_fds(unsigned n, struct bh_err *err);
 
 /* Time. Every duration uses the monotonic or boot clock; the wall clock is only for timestamps that
  * appear in API objects. */
@@ -118,11 +124,14 @@ uint64_t bh_hash(const void *p, size_t n, uint64_t seed); /* XXH3_64 */
 int bh_read_file(const char *path, size_t max, char **ret_p, size_t *ret_n);
 /* Writes path atomically (temporary file + rename). */
 int bh_write_file(const char *path, const void *p, size_t n, unsigned mode);
+/* Gives an open file its first bytes for good, so that a mapping of them never raises SIGBUS (a
+ * longer size alone is no memory). 0, -ENOSPC (also above a limit of sizes), -errno. */
+int bh_reserve_file(int fd, uint64_t bytes);
 
-/* Runtime directory of this instance (sockets, segment names): --runtime-dir, else
+/* Runtime directory of this instance (sockets, the snapshot's announcement): --runtime-dir, else
  * $BERTH_RUNTIME_DIR, else /run/berth. Creates it (0750) when missing. 0 or -errno. */
 int bh_runtime_dir(const char *from_option, char out[static 108], struct bh_err *err);
-/* The same for those who only look: a missing one is -ENOENT. */
+/* The same for readers: a missing one is -ENOENT. */
 int bh_runtime_dir_find(const char *from_option, char out[static 108], struct bh_err *err);
 
 #ifndef BH_VERSION

@@ -103,6 +103,15 @@ int bh_write_file(const char *path, const void *p, size_t n, unsigned mode)
     return rc;
 }
 
+int bh_reserve_file(int fd, uint64_t bytes)
+{
+    int rc;
+    do
+        rc = posix_fallocate(fd, 0, (off_t)bytes);
+    while (rc == EINTR);
+    return rc == EFBIG || rc == ENOSPC || rc == EDQUOT ? -ENOSPC : -rc;
+}
+
 static int name_runtime_dir(const char *from_option, char out[static 108], struct bh_err *err)
 {
     const char *dir = from_option && *from_option ? from_option : getenv("BERTH_RUNTIME_DIR");

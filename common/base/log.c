@@ -122,11 +122,6 @@ bool bh_log_v_on(int v, const char *file)
     return v <= logger.verbosity || (logger.vmodule && module_on(v, file));
 }
 
-int bh_log_verbosity(void)
-{
-    return logger.verbosity;
-}
-
 void bh_log_set_verbosity(int verbosity)
 {
     logger.verbosity = verbosity;
@@ -144,7 +139,7 @@ static void put_line(const struct bh_buf *line)
     if (logger.socket) {
         put = send(STDERR_FILENO, line->p, line->n, MSG_DONTWAIT | MSG_NOSIGNAL);
     } else {
-        /* Not O_NONBLOCK: that would change the open file for everybody who shares it. */
+        /* Not O_NONBLOCK: that would change the open file for every process that shares it. */
         struct pollfd fd = {.fd = STDERR_FILENO, .events = POLLOUT};
         put = poll(&fd, 1, 0) == 1 && (fd.revents & POLLOUT) && !(fd.revents & (POLLERR | POLLNVAL))
                   ? write(STDERR_FILENO, line->p, line->n)
@@ -318,7 +313,7 @@ void bh_log_write(enum bh_log_level level, const char *file, int line, const cha
     write_event(&e);
 }
 
-/* What is said only to who asks for it has the journal's lowest priority. */
+/* What is said on request only has the journal's lowest priority. */
 static enum bh_log_level level_of(int v)
 {
     return v >= 2 ? BH_LOG_DEBUG : BH_LOG_INFO;

@@ -41,7 +41,6 @@ void bh_log_init(const char *program, int verbosity, enum bh_log_format format);
  * bh_log_init, before there are threads. */
 int bh_log_check_vmodule(const char *patterns, struct bh_err *err);
 void bh_log_set_vmodule(const char *patterns);
-int bh_log_verbosity(void);
 bool bh_log_v_on(int v, const char *file); /* is a line of level v of this file written? */
 /* From now on, as PUT /debug/flags/v does. */
 void bh_log_set_verbosity(int verbosity);

@@ -6,6 +6,7 @@
  */
 #include "common/base/loop.h"
 
+#include <errno.h>
 #include <signal.h>
 #include <unistd.h>
 
@@ -46,6 +47,13 @@ static void watch_signal(struct bh_signals *s, uv_loop_t *loop, uv_signal_t *h, 
     bh_assert(rc == 0);
     uv_unref((uv_handle_t *)h);
     s->open++;
+}
+
+#define LOOP_FDS 8 /* two pipes for signals, epoll, eventfd; and two to spare */
+
+int bh_loop_check(struct bh_err *err)
+{
+    return bh_err_spare_fds(LOOP_FDS, err);
 }
 
 void bh_signals_early(void)

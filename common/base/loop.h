@@ -2,9 +2,7 @@
  *
  * common/base/loop.h - what Berth adds to libuv
  *
- * Watcher, binder, simulator and the probe servers run on a libuv loop. ZMQ_FD is edge-triggered on
- * the socket's command mailbox, so a plain uv_poll loses messages; bh_zpoll is the adapter
- * (prepare: look at ZMQ_EVENTS, keep the loop awake if there is work; check: receive).
+ * Watcher, binder, simulator and the probe servers run on a libuv loop.
  */
 #ifndef BH_LOOP_H
 #define BH_LOOP_H
@@ -12,14 +10,9 @@
 #include "common/base/base.h"
 #include <uv.h>
 
-/* on_readable is called with readiness known; it should receive with ZMQ_DONTWAIT until EAGAIN, at
- * most BH_ZPOLL_BURST messages, and returns true when it stopped at the burst limit. */
-#define BH_ZPOLL_BURST 256
-struct bh_zpoll;
-struct bh_zpoll *bh_zpoll_new(uv_loop_t *loop, void *zmq_socket, bool (*on_readable)(void *),
-                              void *arg);
-void bh_zpoll_close(struct bh_zpoll *z); /* asynchronous, frees itself; NULL allowed */
-
+/* Before the first loop: libuv aborts without a word when it finds no descriptor for what all loops
+ * share. Fails with: -EMFILE, -ENFILE, -ENOMEM. */
+int bh_loop_check(struct bh_err *err);
 /* First thing in main: a SIGHUP before bh_signals_new() would end the process; what it asks for is
  * about to be read anyway. */
 void bh_signals_early(void);

@@ -4,7 +4,7 @@
  *
  * Invariants: cap is 0 or a power of two; at least three of eight slots are empty, so probing ends
  *             soon. A slot is empty (key and value NULL), deleted (key NULL, value DELETED) or
- *             used. None that is deleted has an empty one behind it: nobody would look past that.
+ *             used. None that is deleted has an empty one behind it: no look-up would go past that.
  */
 #include "common/base/map.h"
 

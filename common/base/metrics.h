@@ -34,7 +34,7 @@ void bh_metric_each(struct bh_metric *f, void (*fn)(void *arg, struct bh_cell *c
 struct bh_metric *bh_metric_find(const struct bh_metrics *m, const char *name);
 void bh_cell_add(struct bh_cell *c, double v); /* counter, gauge */
 void bh_cell_set(struct bh_cell *c, double v); /* gauge */
-/* counter that somebody else counts (the kernel, a library): never goes back */
+/* counter that is counted elsewhere (by the kernel, a library): never goes back */
 void bh_cell_advance(struct bh_cell *c, double v);
 void bh_cell_observe(struct bh_cell *c, double v); /* histogram */
 void bh_cell_observe_n(struct bh_cell *c, double v, uint64_t n);

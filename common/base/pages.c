@@ -58,7 +58,7 @@ static uint32_t mask_of(size_t n, unsigned at)
     return (uint32_t)(((uint64_t)1 << n / BH_PAGES_UNIT) - 1) << at;
 }
 
-static void *take(struct area *a, size_t n)
+static void *take_units(struct area *a, size_t n)
 {
     for (unsigned at = 0; at + n / BH_PAGES_UNIT <= UNITS; at++) {
         if (a->taken & mask_of(n, at))
@@ -75,14 +75,14 @@ static void *shared_new(size_t n)
 
     pthread_mutex_lock(&lock);
     for (struct area *a = areas; a && !p; a = a->next)
-        p = take(a, n);
+        p = take_units(a, n);
     if (!p) {
         struct area *a = bh_malloc(sizeof *a);
         *a = (struct area){.next = areas, .at = map(BH_PAGES_LARGE)};
         areas = a;
-        p = take(a, n);
+        p = take_units(a, n);
     } else {
-        memset(p, 0, n); /* somebody may have had it */
+        memset(p, 0, n); /* it may have been in use */
     }
     pthread_mutex_unlock(&lock);
     return p;

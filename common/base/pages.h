@@ -6,7 +6,7 @@
  * the pages. So blocks of BH_PAGES_MIN and more stand in areas that begin at a large page and for
  * which the kernel is asked to use large pages (it need not); several smaller ones share one.
  * Smaller blocks come from the heap, on a cache line's boundary. Large pages are asked for once a
- * process has BH_PAGES_FEW: who has little pays for what it touches only.
+ * process has BH_PAGES_FEW: a small process pays for what it touches only.
  *
  * Owns:       areas of BH_PAGES_LARGE; one without blocks is returned at once.
  * Memory:     a block of BH_PAGES_MIN and more takes a multiple of BH_PAGES_UNIT.

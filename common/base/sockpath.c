@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * common/base/sockpath.c - who may stand behind the path of a Unix socket
+ * common/base/sockpath.c - which users may stand behind the path of a Unix socket
  *
  * Whoever binds replaces what lies at the path, so what would be replaced is looked at first.
  */
@@ -34,7 +34,7 @@ static int check_directory(const char *path, struct bh_err *err)
     return 0;
 }
 
-/* A socket on which nobody listens is left over from a killed process; one that answers is not. */
+/* A socket without a listener is left over from a killed process; one that answers is not. */
 int bh_sockpath_probe(const char *path)
 {
     struct sockaddr_un sa = {.sun_family = AF_UNIX};

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * common/base/sockpath.h - who may stand behind the path of a Unix socket
+ * common/base/sockpath.h - which users may stand behind the path of a Unix socket
  *
  * Used where a socket is made, and where one is opened: by the bus (common/bus) and by the HTTP
  * servers of the daemons (common/http).
@@ -12,7 +12,7 @@
 
 #define BH_SOCKPATH_MAX 107u /* bytes, without the NUL */
 
-/* Does anybody listen there? 0, -ENOENT, -ECONNREFUSED (left over from a process that was killed),
+/* Is there a listener? 0, -ENOENT, -ECONNREFUSED (left over from a process that was killed),
  * -EACCES, -EINVAL. Connects for an instant. */
 int bh_sockpath_probe(const char *path);
 /* path is at most BH_SOCKPATH_MAX bytes long and in a directory that not everybody may write. With

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * common/bus/bus.c - messages between Berth's processes: local sockets (local.c) or ZeroMQ over tcp
- *                    (tcp.c), protobuf-c above
+ * common/bus/bus.c - messages between Berth's processes: ZeroMQ sockets, protobuf-c above
  *
  * Owns:       what a struct bh_bus holds.
- * Invariants: no call blocks, but closing after bh_bus_linger and bh_bus_wait.
+ * Invariants: no call blocks, but closing after bh_bus_linger and bh_bus_wait. A message is two
+ *             frames at a ROUTER (the peer's name, the bytes), one at a DEALER.
  * Runs in:    the thread that owns the bus; opening and closing from any thread.
  * Fails with: negative errno at open, enum bh_bus_outcome afterwards.
  */
@@ -13,46 +13,138 @@
 
 #include <errno.h>
 #include <poll.h>
-#include <sys/stat.h>
 #include <unistd.h>
 #include <zmq.h>
 
-#define QUEUE_BYTES ((size_t)64 << 20) /* for one peer; the protocols' credit stays far below */
-#define FRAME_KEPT  ((size_t)1 << 20)
+#define RECONNECT_MS     20
+#define RECONNECT_MAX_MS 500
+#define HANDSHAKE_MS     1000 /* of this host; whoever says nothing is cut off after it */
 
-/* The file's mode: connecting takes write permission. */
-static int own_path(struct bh_bus *b, const char *path, struct bh_err *err)
+/* ---- life --------------------------------------------------------------------------------------
+ */
+
+int bh_bus_set_int(void *socket, int option, int value)
 {
-    struct stat st;
+    return zmq_setsockopt(socket, option, &value, sizeof(value));
+}
 
-    if (chmod(path, 0660) < 0 || stat(path, &st) < 0)
-        return bh_err_set(err, -errno, "socket \"%s\": %s", path, strerror(errno));
-    b->path = bh_strdup(path);
-    b->inode = st.st_ino;
+static int set_options(void *s, enum bh_bus_role role, const char *identity)
+{
+    const bool service = role == BH_BUS_SERVICE_BIND;
+    const int64_t max_bytes = service ? BH_BUS_SERVICE_BYTES : BH_BUS_MAX_BYTES;
+    const int queue = service ? BH_BUS_SERVICE_QUEUE : BH_BUS_QUEUE_FRAMES;
+
+    if (bh_bus_set_int(s, ZMQ_LINGER, 0) < 0 || bh_bus_set_int(s, ZMQ_SNDHWM, queue) < 0 ||
+        bh_bus_set_int(s, ZMQ_RCVHWM, queue) < 0 ||
+        zmq_setsockopt(s, ZMQ_MAXMSGSIZE, &max_bytes, sizeof(max_bytes)) < 0 ||
+        bh_bus_set_int(s, ZMQ_RECONNECT_IVL, RECONNECT_MS) < 0 ||
+        bh_bus_set_int(s, ZMQ_RECONNECT_IVL_MAX, RECONNECT_MAX_MS) < 0 ||
+        bh_bus_set_int(s, ZMQ_HANDSHAKE_IVL, HANDSHAKE_MS) < 0)
+        return -errno;
+    if (role == BH_BUS_DEALER_CONNECT)
+        return zmq_setsockopt(s, ZMQ_ROUTING_ID, identity, strlen(identity)) < 0 ? -errno : 0;
+    return bh_bus_set_int(s, ZMQ_ROUTER_MANDATORY, 1) < 0 ||
+                   bh_bus_set_int(s, ZMQ_ROUTER_HANDOVER, 1) < 0
+               ? -errno
+               : 0;
+}
+
+int bh_bus_new(enum bh_bus_role role, const char *identity, struct bh_bus **ret, struct bh_err *err)
+{
+    const bool router = role != BH_BUS_DEALER_CONNECT;
+    struct bh_bus *b;
+    void *context;
+    int rc = bh_bus_context_get(&context, err);
+
+    if (rc < 0)
+        return rc;
+    bh_assert(router ? !identity : identity && *identity);
+    b = bh_calloc(1, sizeof(*b));
+    b->context = context;
+    b->router = router;
+    b->socket = zmq_socket(context, router ? ZMQ_ROUTER : ZMQ_DEALER);
+    rc = b->socket ? set_options(b->socket, role, identity) : -errno;
+    if (rc < 0) {
+        if (!bh_err_lack(err, -rc))
+            bh_err_set(err, rc, "message socket: %s", zmq_strerror(-rc));
+        bh_bus_close(b);
+        return rc;
+    }
+    *ret = b;
     return 0;
 }
 
-int bh_bus_open(enum bh_bus_role role, const char *endpoint, const char *identity,
-                struct bh_bus **ret, struct bh_err *err)
+/* Where there is a domain libzmq refuses its old protocols, which any bytes could be. It asks whether
+ * the peer may connect where there is a thread to answer (zap.c); then every domain has an answer. */
+static int set_domain(struct bh_bus *b, const char *domain)
 {
-    const bool service = role == BH_BUS_SERVICE_BIND, router = role != BH_BUS_DEALER_CONNECT;
-    const struct bh_local_limits limits = {
-        .frame_bytes = service ? BH_BUS_SERVICE_BYTES : BH_BUS_MAX_BYTES,
-        .frames = service ? BH_BUS_SERVICE_QUEUE : BH_BUS_QUEUE_FRAMES,
-        .queued_bytes = QUEUE_BYTES};
-    const char *path = NULL;
-    struct bh_bus *b;
-    int rc = bh_bus_check_path(endpoint, router, &path, err);
+    return zmq_setsockopt(b->socket, ZMQ_ZAP_DOMAIN, domain, strlen(domain)) < 0 ? -errno : 0;
+}
 
-    bh_assert(router ? !identity : identity && *identity);
+/* The address of a Unix socket's other end: HOST:UID:GID:PID, HOST being "localhost" or empty. */
+static bool may_listen(void *arg, const struct bh_bus_zap_request *r, char ret_user[static 64])
+{
+    const char *ids = strchr(r->address, ':');
+    struct bh_bus *b = arg;
+    unsigned uid;
+    int gid, pid;
+
+    ret_user[0] = 0;
+    return ids && sscanf(ids, ":%u:%d:%d", &uid, &gid, &pid) == 3 &&
+           bh_bus_peers_admit(&b->peers, uid, pid, b->path);
+}
+
+static int connect_path(struct bh_bus *b, const char *endpoint, struct bh_err *err)
+{
+    static _Atomic unsigned
+        n_domains; /* unique, so that a bus that closes does not ask another's */
+    char domain[32];
+    int rc = 0;
+
+    snprintf(domain, sizeof(domain), "listener-%u", n_domains++);
+    if (b->peers.parties)
+        rc = bh_bus_zap_open(b->context, domain, may_listen, b, &b->zap, err);
+    if (rc == 0 && b->zap && (rc = set_domain(b, domain)) < 0)
+        return bh_err_set(err, rc, "socket \"%s\": %s", b->path, zmq_strerror(-rc));
+    if (rc == 0 && zmq_connect(b->socket, endpoint) < 0)
+        rc = bh_err_set(err, -errno, "socket \"%s\": %s", b->path, zmq_strerror(errno));
+    return rc;
+}
+
+static int bind_path(struct bh_bus *b, const char *endpoint, struct bh_err *err)
+{
+    int fd, rc = bh_bus_door_open(b->path, &b->peers, &b->door, &fd, err);
+
     if (rc < 0)
         return rc;
-    b = bh_calloc(1, sizeof(*b));
-    b->router = router;
-    rc = router ? bh_local_listen(path, &limits, &b->local, err)
-                : bh_local_connect(path, identity, &limits, &b->local, err);
-    if (rc == 0 && router)
-        rc = own_path(b, path, err);
+    if ((rc = set_domain(b, BH_BUS_ZAP_DOOR)) < 0 ||
+        bh_bus_set_int(b->socket, ZMQ_USE_FD, fd) < 0 || zmq_bind(b->socket, endpoint) < 0 ||
+        bh_bus_set_int(b->socket, ZMQ_USE_FD, -1) < 0)
+        rc = rc < 0 ? rc : -errno;
+    if (rc < 0) {
+        close(fd);
+        return bh_err_set(err, rc, "socket \"%s\": %s", b->path, zmq_strerror(-rc));
+    }
+    return 0;
+}
+
+int bh_bus_open_among(enum bh_bus_role role, const char *endpoint, const char *identity,
+                      const struct bh_bus_users *users, unsigned parties, struct bh_bus **ret,
+                      struct bh_err *err)
+{
+    const bool router = role != BH_BUS_DEALER_CONNECT;
+    const char *path = NULL;
+    struct bh_bus *b = NULL;
+    int rc = bh_bus_check_path(endpoint, router, &path, err);
+
+    if (rc == 0)
+        rc = bh_bus_new(role, identity, &b, err);
+    if (rc < 0)
+        return rc;
+    b->path = bh_strdup(path);
+    b->peers.users = users;
+    b->peers.parties = parties;
+    rc = router ? bind_path(b, endpoint, err) : connect_path(b, endpoint, err);
     if (rc < 0) {
         bh_bus_close(b);
         return rc;
@@ -61,17 +153,24 @@ int bh_bus_open(enum bh_bus_role role, const char *endpoint, const char *identit
     return 0;
 }
 
+int bh_bus_open(enum bh_bus_role role, const char *endpoint, const char *identity,
+                struct bh_bus **ret, struct bh_err *err)
+{
+    return bh_bus_open_among(role, endpoint, identity, NULL, 0, ret, err);
+}
+
 void bh_bus_close(struct bh_bus *b)
 {
-    struct stat st;
-
     if (!b)
         return;
-    if (b->path && stat(b->path, &st) == 0 && st.st_ino == b->inode)
-        unlink(b->path);
-    bh_local_close(b->local, b->linger_ms);
-    bh_bus_tcp_close(b);
-    bh_buf_fini(&b->frame);
+    bh_bus_door_close(b->door);
+    if (b->socket) {
+        (void)bh_bus_set_int(b->socket, ZMQ_LINGER, b->linger_ms);
+        zmq_close(b->socket);
+    }
+    bh_bus_zap_close(b->zap);
+    bh_bus_gate_free(b->gate);
+    bh_bus_context_put();
     free(b->path);
     free(b);
 }
@@ -81,72 +180,106 @@ void bh_bus_linger(struct bh_bus *b, int ms)
     b->linger_ms = ms;
 }
 
-/* Something is there that no descriptor tells of. */
-static bool pending(struct bh_bus *b)
+bool bh_bus_readable(struct bh_bus *b)
 {
     int events = 0;
     size_t n = sizeof(events);
 
-    if (b->local && bh_local_pending(b->local))
-        return true;
-    while (b->socket && zmq_getsockopt(b->socket, ZMQ_EVENTS, &events, &n) < 0)
+    while (zmq_getsockopt(b->socket, ZMQ_EVENTS, &events, &n) < 0)
         if (zmq_errno() != EINTR)
-            return false;
-    return events & ZMQ_POLLIN;
+            return false; /* ETERM: the owner is about to close it */
+    b->quiet = !(events & ZMQ_POLLIN);
+    return !b->quiet;
 }
 
 void bh_bus_wait(struct bh_bus *b, int ms)
 {
-    struct pollfd p[2] = {{.fd = -1, .events = POLLIN}, {.fd = -1, .events = POLLIN}};
-    size_t n = sizeof(p[1].fd);
+    struct pollfd p = {.fd = -1, .events = POLLIN};
+    size_t n = sizeof(p.fd);
 
-    if (b->local)
-        p[0].fd = bh_local_fd(b->local);
-    if (b->socket && zmq_getsockopt(b->socket, ZMQ_FD, &p[1].fd, &n) < 0)
-        p[1].fd = -1;
-    if (!pending(b))
-        (void)poll(p, 2, ms);
+    if (zmq_getsockopt(b->socket, ZMQ_FD, &p.fd, &n) == 0 && !bh_bus_readable(b))
+        (void)poll(&p, 1, ms);
 }
 
 void bh_bus_stats(const struct bh_bus *b, struct bh_bus_stats *ret)
 {
     *ret = b->stats;
     ret->turned_away = b->gate ? bh_bus_gate_turned_away(b->gate) : 0;
+    ret->strangers = b->peers.turned_away;
 }
 
-/* ---- send -------------------------------------------------------------------------------------
+/* ---- send --------------------------------------------------------------------------------------
  */
 
-/* Room for a frame of n bytes. */
-static uint8_t *new_frame(struct bh_bus *b, size_t n)
+static int send_msg(void *socket, zmq_msg_t *msg, int flags)
 {
-    if (b->frame.cap > FRAME_KEPT)
-        bh_buf_fini(&b->frame);
-    bh_buf_reset(&b->frame);
-    bh_buf_reserve(&b->frame, BH_LOCAL_HEADER + n);
-    return (uint8_t *)b->frame.p;
+    int rc;
+
+    do
+        rc = zmq_msg_send(msg, socket, flags | ZMQ_DONTWAIT);
+    while (rc < 0 && errno == EINTR);
+    if (rc < 0) {
+        rc = -errno;
+        zmq_msg_close(msg);
+    }
+    return BH_MIN(rc, 0);
+}
+
+static void new_msg(zmq_msg_t *msg, size_t n)
+{
+    if (zmq_msg_init_size(msg, n) < 0)
+        abort(); /* out of memory, as in base.h: half a message cannot be taken back */
+}
+
+static int send_address(struct bh_bus *b, const struct bh_peer *peer)
+{
+    zmq_msg_t id;
+
+    new_msg(&id, peer->n);
+    memcpy(zmq_msg_data(&id), peer->id, peer->n);
+    return send_msg(b->socket, &id, ZMQ_SNDMORE);
+}
+
+/* EHOSTUNREACH says that the peer is unknown, or that it left and was not read to its end: what it
+ * said last, most of all why it left, comes first. Another failure would be a bug of ours or a dying
+ * context, where the peer is just as unreachable. */
+static enum bh_bus_outcome send_failed(struct bh_bus *b, int rc)
+{
+    return rc == -EAGAIN || (rc == -EHOSTUNREACH && bh_bus_readable(b)) ? BH_BUS_FULL
+                                                                        : BH_BUS_NO_PEER;
+}
+
+/* msg: given away. */
+static enum bh_bus_outcome deliver(struct bh_bus *b, const struct bh_peer *peer, zmq_msg_t *msg)
+{
+    int rc = peer ? send_address(b, peer) : 0;
+
+    b->quiet = false; /* sending looks into the mailbox, too */
+    if (rc < 0)
+        zmq_msg_close(msg);
+    else
+        rc = send_msg(b->socket, msg, 0);
+    return rc < 0 ? send_failed(b, rc) : BH_BUS_OK;
 }
 
 enum bh_bus_outcome bh_bus_send_bytes(struct bh_bus *b, const struct bh_peer *peer, const void *p,
                                       size_t n)
 {
-    uint8_t *frame = new_frame(b, n);
+    zmq_msg_t msg;
 
-    memcpy(frame + BH_LOCAL_HEADER, p, n);
-    return bh_local_send(b->local, peer, frame, BH_LOCAL_HEADER + n);
+    new_msg(&msg, n);
+    memcpy(zmq_msg_data(&msg), p, n);
+    return deliver(b, peer, &msg);
 }
 
-static enum bh_bus_outcome deliver(struct bh_bus *b, const struct bh_peer *peer,
-                                   const Berth__Envelope *e, size_t n)
+static enum bh_bus_outcome pack_and_deliver(struct bh_bus *b, const struct bh_peer *peer,
+                                            const Berth__Envelope *e, size_t n)
 {
-    enum bh_bus_outcome o = BH_BUS_NO_PEER;
+    zmq_msg_t msg;
 
-    if (b->local) {
-        uint8_t *frame = new_frame(b, n);
-        berth__envelope__pack(e, frame + BH_LOCAL_HEADER);
-        o = bh_local_send(b->local, peer, frame, BH_LOCAL_HEADER + n);
-    }
-    return o == BH_BUS_NO_PEER && b->socket ? bh_bus_tcp_send(b, peer, e, n) : o;
+    new_msg(&msg, n);
+    berth__envelope__pack(e, zmq_msg_data(&msg));
+    return deliver(b, peer, &msg);
 }
 
 enum bh_bus_outcome bh_bus_send(struct bh_bus *b, const struct bh_peer *peer,
@@ -160,7 +293,7 @@ enum bh_bus_outcome bh_bus_send(struct bh_bus *b, const struct bh_peer *peer,
     out.version = BH_BUS_VERSION;
     size_t n = bh_bus_validate(&out) ? SIZE_MAX : berth__envelope__get_packed_size(&out);
     if (n <= BH_BUS_MAX_BYTES)
-        o = deliver(b, peer, &out, n);
+        o = pack_and_deliver(b, peer, &out, n);
     b->stats.bad += o == BH_BUS_BAD;
     b->stats.full += o == BH_BUS_FULL;
     b->stats.no_peer += o == BH_BUS_NO_PEER;
@@ -171,43 +304,76 @@ enum bh_bus_outcome bh_bus_send(struct bh_bus *b, const struct bh_peer *peer,
     return BH_BUS_OK;
 }
 
-/* ---- receive ----------------------------------------------------------------------------------
+/* ---- receive -----------------------------------------------------------------------------------
  */
 
-static enum bh_bus_outcome local_recv(struct bh_bus *b, struct bh_arena *a,
-                                      struct bh_peer *ret_peer, Berth__Envelope **ret_e)
+static int recv_msg(void *socket, zmq_msg_t *msg)
 {
-    const uint8_t *p;
-    size_t n;
+    int rc;
 
-    if (!bh_local_next(b->local, ret_peer, &p, &n))
-        return BH_BUS_EMPTY;
-    b->stats.bytes_received += n;
-    *ret_e = bh_bus_decode(a, p, n);
-    return *ret_e ? BH_BUS_OK : BH_BUS_BAD;
+    do
+        rc = zmq_msg_recv(msg, socket, ZMQ_DONTWAIT);
+    while (rc < 0 && errno == EINTR);
+    return rc < 0 ? -errno : 0;
+}
+
+/* Rest of a message that has more frames than the protocol. */
+static void drop_rest(void *socket, zmq_msg_t *msg)
+{
+    while (zmq_msg_more(msg)) {
+        zmq_msg_close(msg);
+        zmq_msg_init(msg);
+        if (recv_msg(socket, msg) < 0)
+            return;
+    }
+}
+
+static bool take_address(struct bh_bus *b, zmq_msg_t *msg, struct bh_peer *ret_peer)
+{
+    size_t n = zmq_msg_size(msg);
+
+    if (n == 0 || n > sizeof(ret_peer->id) || !zmq_msg_more(msg))
+        return false;
+    memcpy(ret_peer->id, zmq_msg_data(msg), n);
+    ret_peer->n = (uint8_t)n;
+    zmq_msg_close(msg);
+    zmq_msg_init(msg);
+    return recv_msg(b->socket, msg) == 0;
+}
+
+/* Peers over tcp come with the key that let them in; those of the host's sockets with none. */
+static bool may_talk(struct bh_bus *b, zmq_msg_t *msg)
+{
+    const char *key = b->gate ? zmq_msg_gets(msg, "User-Id") : NULL;
+
+    return !key || !*key || bh_bus_gate_open(b->gate, key);
 }
 
 enum bh_bus_outcome bh_bus_recv(struct bh_bus *b, struct bh_arena *a, struct bh_peer *ret_peer,
                                 Berth__Envelope **ret_e)
 {
-    enum bh_bus_outcome o = BH_BUS_EMPTY;
     struct bh_peer peer = {.n = 0};
     Berth__Envelope *e = NULL;
+    zmq_msg_t msg;
 
-    b->turn = !b->turn;
-    for (unsigned i = 0; i < 2 && o == BH_BUS_EMPTY; i++) {
-        if (b->local && b->turn == (i == 0))
-            o = local_recv(b, a, &peer, &e);
-        else if (b->socket && b->turn != (i == 0))
-            o = bh_bus_tcp_recv(b, a, &peer, &e);
+    zmq_msg_init(&msg);
+    int rc = recv_msg(b->socket, &msg);
+    b->quiet = rc == -EAGAIN;
+    if (rc < 0) {
+        zmq_msg_close(&msg);
+        return BH_BUS_EMPTY;
     }
-    if (o == BH_BUS_EMPTY)
-        return o;
+    if ((!b->router || take_address(b, &msg, &peer)) && !zmq_msg_more(&msg) && may_talk(b, &msg)) {
+        b->stats.bytes_received += zmq_msg_size(&msg);
+        e = bh_bus_decode(a, zmq_msg_data(&msg), zmq_msg_size(&msg));
+    }
+    drop_rest(b->socket, &msg);
+    zmq_msg_close(&msg);
     if (b->router)
         *ret_peer = peer;
-    b->stats.bad += o == BH_BUS_BAD;
-    b->stats.received += o == BH_BUS_OK;
-    if (o == BH_BUS_OK)
+    b->stats.bad += !e;
+    b->stats.received += e != NULL;
+    if (e)
         *ret_e = e;
-    return o;
+    return e ? BH_BUS_OK : BH_BUS_BAD;
 }

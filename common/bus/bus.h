@@ -1,25 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * common/bus/bus.h - messages between Berth's processes (Unix sockets or ZeroMQ, and protobuf-c)
+ * common/bus/bus.h - messages between Berth's processes (ZeroMQ and protobuf-c)
  *
  * Endpoints: the watcher binds ROUTER <runtime>/watcher.sock, schedulers connect DEALER; the
  * scheduler binds ROUTER <runtime>/scheduler.sock, binders connect DEALER, and the service ROUTER
  * <runtime>/control.sock for whoever asks (scheduler/daemon/control.h). One frame = one
- * berth.Envelope (proto/berth.proto), at most BH_BUS_MAX_BYTES, with a version. Endpoints of this
- * host are Unix sockets that their owner reads and writes itself (local.h); across hosts it is
- * ZeroMQ over tcp (curve.h). The words are ZeroMQ's: a DEALER connects, again and again, and has a
- * name; a ROUTER listens and answers by name.
- * Delivery is the protocol's business (sequence numbers, credit, ids, repeat), never the sockets':
- * closing loses what has not left (but see bh_bus_linger), a stranger is an error, a second peer of
- * the same name takes over, queues and frames are bounded. A message that does not decode, has
- * another version, or breaks a rule of bh_bus_validate is counted and dropped. Sockets are 0660 in
- * a 0750 directory; paths above 107 bytes are refused. Threads: one owner per socket.
+ * berth.Envelope (proto/berth.proto), at most BH_BUS_MAX_BYTES, with a version. Across hosts it is
+ * tcp under CURVE (curve.h). Delivery is the protocol's business (sequence numbers, credit, ids,
+ * repeat), never the sockets': closing loses what has not left (but see bh_bus_linger), a stranger
+ * is an error, a second peer of the same name takes over, queues and frames are bounded. A message
+ * that does not decode, has another version, or breaks a rule of bh_bus_validate is counted and
+ * dropped. Sockets are 0660 in a directory that the group may enter, and who comes is looked at
+ * (peers.h, door.h); paths above 107 bytes are refused. Nothing may fork while a bus is open.
+ * Threads: one owner per socket.
  */
 #ifndef BH_BUS_H
 #define BH_BUS_H
 
 #include "common/base/arena.h"
 #include "common/base/buf.h"
+#include "common/bus/peers.h"
 #include "proto/berth.pb-c.h"
 
 #define BH_BUS_VERSION     2u /* 2: grants; who does not know them would write unfenced */
@@ -31,6 +31,7 @@
 #define BH_BUS_SERVICE_BYTES ((size_t)64 << 10)
 #define BH_BUS_SERVICE_QUEUE 8
 #define BH_BUS_CONTROL_PODS  256u /* in one control_reply */
+#define BH_BUS_CONNECTIONS   256u /* at one socket of this host */
 
 /* A write that a binder began just before its grant ended is over by then, one way or the other. */
 #define BH_BUS_GRANT_TAIL_NS UINT64_C(2000000000)
@@ -50,13 +51,19 @@ enum bh_bus_role {
  * start), NULL for ROUTER. */
 int bh_bus_open(enum bh_bus_role role, const char *endpoint, const char *identity,
                 struct bh_bus **ret, struct bh_err *err);
+/* The same, among users that are these parties (bits of enum bh_bus_party): who else connects is
+ * turned away, and who else listens is not spoken to but tried again. Without this: who listens
+ * admits its own user and root, who connects speaks to anybody. users: outlives the bus. */
+int bh_bus_open_among(enum bh_bus_role role, const char *endpoint, const char *identity,
+                      const struct bh_bus_users *users, unsigned parties, struct bh_bus **ret,
+                      struct bh_err *err);
 void bh_bus_close(struct bh_bus *b);
 /* For a last message: closing gives what was sent this long to leave. */
 void bh_bus_linger(struct bh_bus *b, int ms);
-/* On a loop: on_readable is called when bh_bus_recv may find something. It receives, or only wakes
- * whoever will; what is left is announced again, what waited to be sent leaves with it: somebody
- * has to receive until EMPTY in the end. True: it stopped at its own bound (BH_ZPOLL_BURST).
- * Closing is asynchronous; NULL allowed. */
+/* On a loop: on_readable is called when bh_bus_recv may find something. It receives, at most
+ * BH_BUS_BURST messages, or only wakes whoever will; what is left is announced again. True: it
+ * stopped at the bound. Closing is asynchronous; NULL allowed. */
+#define BH_BUS_BURST 256
 struct bh_bus_poll;
 struct bh_bus_poll *bh_bus_poll_new(struct uv_loop_s *loop, struct bh_bus *b,
                                     bool (*on_readable)(void *), void *arg);
@@ -83,6 +90,7 @@ enum bh_bus_outcome bh_bus_recv(struct bh_bus *b, struct bh_arena *a, struct bh_
 struct bh_bus_stats {
     uint64_t sent, received, bytes_sent, bytes_received, bad, full, no_peer;
     uint64_t turned_away; /* handshakes over tcp with a key that is not allowed */
+    uint64_t strangers;   /* connections of this host whose user has no business here */
 };
 void bh_bus_stats(const struct bh_bus *b, struct bh_bus_stats *ret);
 /* The rules: exactly one payload, required fields present, counts within BH_BUS_BATCH_ITEMS,

@@ -5,34 +5,35 @@
 #ifndef BH_BUS_INT_H
 #define BH_BUS_INT_H
 
-#include <sys/types.h>
-
 #include "common/base/buf.h"
 #include "common/bus/bus.h"
-#include "common/bus/local.h"
+#include "common/bus/door.h"
+#include "common/bus/zap.h"
 
-/* On this host: local. Over tcp: a ZeroMQ socket. A ROUTER that listens on both has both. */
 struct bh_bus {
-    struct bh_local *local;
-    void *socket;
+    void *context, *socket;
     bool router;
+    bool
+        quiet; /* nothing is there to be received; what changes that makes the descriptor readable */
     int linger_ms;
-    char *path; /* ROUTER: the file we made, and which one it is */
-    ino_t inode;
-    struct bh_buf frame;      /* the last one sent */
-    bool turn;                /* who is asked first next time: local or tcp */
+    char *path;               /* of this host's socket; NULL: a DEALER over tcp */
+    struct bh_bus_door *door; /* ROUTER: the socket that listens there */
+    struct bh_bus_zap *zap;   /* DEALER: asks peers who listens */
+    struct bh_bus_peers peers;
     struct bh_bus_gate *gate; /* who may talk over tcp; NULL: it does not listen there */
     struct bh_bus_stats stats;
 };
 
-/* tcp.c: ZeroMQ's part */
-int bh_bus_tcp_new(struct bh_bus *b, const char *identity, struct bh_err *err);
-void bh_bus_tcp_close(struct bh_bus *b);
-enum bh_bus_outcome bh_bus_tcp_send(struct bh_bus *b, const struct bh_peer *peer,
-                                    const Berth__Envelope *e, size_t n);
-enum bh_bus_outcome bh_bus_tcp_recv(struct bh_bus *b, struct bh_arena *a, struct bh_peer *ret_peer,
-                                    Berth__Envelope **ret_e);
-/* Any bytes as one frame, for tests of what a receiver makes of them. Over local sockets only. */
+/* context.c */
+int bh_bus_context_get(void **ret, struct bh_err *err);
+void bh_bus_context_put(void);
+
+/* bus.c: a socket that is neither bound nor connected. identity: DEALER's. */
+int bh_bus_new(enum bh_bus_role role, const char *identity, struct bh_bus **ret,
+               struct bh_err *err);
+int bh_bus_set_int(void *socket, int option, int value); /* as zmq_setsockopt */
+bool bh_bus_readable(struct bh_bus *b);
+/* Any bytes as one frame, for tests of what a receiver makes of them. */
 enum bh_bus_outcome bh_bus_send_bytes(struct bh_bus *b, const struct bh_peer *peer, const void *p,
                                       size_t n);
 

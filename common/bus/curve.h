@@ -9,8 +9,7 @@
  * handshake and once a second while messages come: a file that is added lets a binder in, one that
  * is removed shuts it out, connected or not, without a restart.
  * Files: NAME.key (secret, Z85, 40 characters, readable by its owner and group only), NAME.pub.
- * Threads: a listening bus has one thread of its own for handshakes (ZAP); the calls are the
- * owner's.
+ * Threads: the owner's.
  */
 #ifndef BH_BUS_CURVE_H
 #define BH_BUS_CURVE_H

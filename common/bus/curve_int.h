@@ -19,13 +19,9 @@ int bh_bus_key_read(const char *path, bool secret, char out[static BH_BUS_KEY_TE
 int bh_bus_allow_load(struct bh_bus_allow *a, const char *dir, struct bh_err *err);
 bool bh_bus_allow_has(const struct bh_bus_allow *a, const char *key);
 
-struct bh_bus_gate; /* of a bus that listens on tcp: the handshake thread and the folder */
-int bh_bus_gate_new(void *context, const char *allow_dir, struct bh_bus_gate **ret,
-                    struct bh_err *err);
+struct bh_bus_gate; /* of a bus that listens on tcp: the folder of keys */
 void bh_bus_gate_free(struct bh_bus_gate *g);
 /* The owner's thread: may the peer with this key still talk? */
 bool bh_bus_gate_open(struct bh_bus_gate *g, const char *key);
 uint64_t bh_bus_gate_turned_away(const struct bh_bus_gate *g);
-void *bh_bus_context(const struct bh_bus *b);
-void bh_bus_set_gate(struct bh_bus *b, struct bh_bus_gate *g);
 #endif

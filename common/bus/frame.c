@@ -75,6 +75,29 @@ static bool fields_sane(struct wire w, size_t max, bool is_envelope)
     return true;
 }
 
+/* protobuf-c takes a field number 0 that is written in two bytes or more, and keeps it: in one byte,
+ * as it would write it itself, it refuses it. No message has such a field. */
+static bool numbers_sane(const ProtobufCMessage *m)
+{
+    for (unsigned i = 0; i < m->n_unknown_fields; i++)
+        if (m->unknown_fields[i].tag == 0)
+            return false;
+    for (unsigned i = 0; i < m->descriptor->n_fields; i++) {
+        const ProtobufCFieldDescriptor *f = &m->descriptor->fields[i];
+        const char *at = (const char *)m + f->offset;
+        if (f->type != PROTOBUF_C_TYPE_MESSAGE)
+            continue;
+        const bool many = f->label == PROTOBUF_C_LABEL_REPEATED;
+        ProtobufCMessage *const *list =
+            many ? *(ProtobufCMessage *const *const *)at : (ProtobufCMessage *const *)at;
+        const size_t n = many ? *(const size_t *)((const char *)m + f->quantifier_offset) : !!*list;
+        for (size_t k = 0; k < n; k++)
+            if (!numbers_sane(list[k]))
+                return false;
+    }
+    return true;
+}
+
 Berth__Envelope *bh_bus_decode(struct bh_arena *a, const void *p, size_t n)
 {
     if (!fields_sane((struct wire){p, (const uint8_t *)p + n}, SCALARS_MAX, true))
@@ -85,8 +108,11 @@ Berth__Envelope *bh_bus_decode(struct bh_arena *a, const void *p, size_t n)
     ProtobufCAllocator alloc = bh_arena_pb_allocator(a);
     Berth__Envelope *e =
         (Berth__Envelope *)bh_pb_unpack_fast(a, &berth__envelope__descriptor, p, n);
-    if (!e)
+    if (!e) {
         e = berth__envelope__unpack(&alloc, n, p);
+        if (e && !numbers_sane(&e->base))
+            e = NULL;
+    }
     a->limit_bytes = limit;
     if (e && (!e->has_version || e->version != BH_BUS_VERSION || bh_bus_validate(e)))
         e = NULL;

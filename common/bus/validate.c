@@ -116,6 +116,8 @@ static const char *check_item(const Berth__WorkItem *w)
         why = check_write(w);
     else if (w->write)
         why = "work: an item of this kind writes no other object";
+    if (!why && w->look && w->kind != BERTH__WORK_KIND__WORK_BIND)
+        why = "work: look at something else than a BIND";
     if (why)
         return why;
     switch (w->kind) {

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * scheduler/daemon/ask.c - asking the running scheduler
+ * common/control/ask.c - asking the running scheduler
  */
-#include "scheduler/daemon/ask.h"
+#include "common/control/ask.h"
 
 #include <errno.h>
+#include <unistd.h>
 
 #include "common/base/map.h"
 
@@ -12,7 +13,7 @@
 #define ANSWER_BYTES ((size_t)64 << 20)
 #define RESTARTS_MAX 20u /* of a listing, before pods that were seen twice are a fact of life */
 
-int bh_cli_find_dir(const char *from_option, char out[static 108], struct bh_err *err)
+int bh_ask_find_dir(const char *from_option, char out[static 108], struct bh_err *err)
 {
     int rc = bh_runtime_dir_find(from_option, out, err);
 
@@ -20,7 +21,7 @@ int bh_cli_find_dir(const char *from_option, char out[static 108], struct bh_err
                          : rc;
 }
 
-int bh_cli_probe(const char *runtime_dir, const char *socket, const char *program,
+int bh_ask_probe(const char *runtime_dir, const char *socket, const char *program,
                  struct bh_err *err)
 {
     char endpoint[128];
@@ -46,7 +47,7 @@ int bh_cli_probe(const char *runtime_dir, const char *socket, const char *progra
 int bh_ask_open(struct bh_ask *k, const char *runtime_dir, struct bh_err *err)
 {
     char endpoint[128], identity[32];
-    int rc = bh_cli_probe(runtime_dir, "control", "berth-scheduler", err);
+    int rc = bh_ask_probe(runtime_dir, "control", "berth-scheduler", err);
 
     *k = (struct bh_ask){.id = 0};
     if (rc == 0)
@@ -102,8 +103,9 @@ int bh_ask(struct bh_ask *k, Berth__ControlRequest *q, const Berth__ControlReply
     }
     r = receive(k, bh_mono_ns() + timeout_ns);
     if (!r) {
-        bh_err_set(err, -ETIMEDOUT, "the scheduler did not answer within %g s",
-                   (double)timeout_ns / 1e9);
+        bh_err_set(err, -ETIMEDOUT, "the scheduler did not answer within %g s%s",
+                   (double)timeout_ns / 1e9,
+                   geteuid() ? " (its log says if this user may not ask: --users)" : "");
         return -ETIMEDOUT;
     }
     if (r->error) {

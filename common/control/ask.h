@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * scheduler/daemon/ask.h - asking the running scheduler (scheduler/daemon/control.h)
+ * common/control/ask.h - asking the running scheduler (scheduler/daemon/control.h)
  *
- * One question at a time; a call waits for its answer, at most BH_ASK_TIMEOUT_NS.
- * Fails with: negative errno and a text that says what to do: nobody runs there, permission denied,
- * no answer. Threads: one owner.
+ * One question at a time; a call waits for its answer, at most BH_ASK_TIMEOUT_NS. Fails with:
+ * negative errno and a text that says what to do: nobody runs there, permission denied, no answer.
+ * Threads: one owner.
  */
-#ifndef BH_SCHED_ASK_H
-#define BH_SCHED_ASK_H
+#ifndef BH_CONTROL_ASK_H
+#define BH_CONTROL_ASK_H
 
 #include "common/bus/bus.h"
 #include "common/data/json.h"
@@ -21,10 +21,10 @@ struct bh_ask {
     uint64_t timeout_ns; /* 0 = BH_ASK_TIMEOUT_NS; after bh_ask_open */
 };
 /* bh_runtime_dir_find() with a hint. */
-int bh_cli_find_dir(const char *from_option, char out[static 108], struct bh_err *err);
+int bh_ask_find_dir(const char *from_option, char out[static 108], struct bh_err *err);
 /* Is there a socket that we may use? socket: "control"; program: who serves it. 0, -ENOENT (nobody
  * runs there), -EACCES. */
-int bh_cli_probe(const char *runtime_dir, const char *socket, const char *program,
+int bh_ask_probe(const char *runtime_dir, const char *socket, const char *program,
                  struct bh_err *err);
 int bh_ask_open(struct bh_ask *k, const char *runtime_dir, struct bh_err *err);
 void bh_ask_close(struct bh_ask *k); /* a zeroed one too */
@@ -39,7 +39,7 @@ int bh_ask_for(struct bh_ask *k, Berth__ControlWhat what, const Berth__ControlRe
 int bh_ask_queue(struct bh_ask *k, const char *ns, uint32_t places,
                  void (*fn)(void *arg, const Berth__QueuePod *p), void *arg, struct bh_err *err);
 
-/* ---- ask_form.c: pods of the queue for people and programs -----------------------------------
+/* ---- pods.c: pods of the queue for people and programs -----------------------------------
  */
 const char *bh_queue_place_name(Berth__QueuePlace p); /* "active", "backoff", ... */
 /* {namespace, name, uid, queue, ...} */

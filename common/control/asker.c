@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * front/control.c - questions to the running scheduler
+ * common/control/asker.c - questions to the running scheduler
  *
  * Invariants: a question is in the list until it is answered, timed out or given up.
  */
-#include "front/control.h"
+#include "common/control/asker.h"
 
 #include <sys/queue.h>
 
@@ -12,7 +12,7 @@
 
 struct question {
     TAILQ_ENTRY(question) link;
-    struct bh_front_control *c;
+    struct bh_asker *c;
     uint64_t id;
     void (*done)(void *arg, const Berth__ControlReply *r, const char *why);
     void *arg;
@@ -20,7 +20,7 @@ struct question {
     uv_timer_t timer;
 };
 TAILQ_HEAD(questions, question);
-struct bh_front_control {
+struct bh_asker {
     uv_loop_t *loop;
     char *runtime_dir;
     struct bh_bus *bus; /* NULL until the first question, and after the scheduler was gone */
@@ -51,10 +51,10 @@ static void on_timer(uv_timer_t *t)
 
 static bool on_readable(void *arg)
 {
-    struct bh_front_control *c = arg;
+    struct bh_asker *c = arg;
     Berth__Envelope *e = NULL;
 
-    for (unsigned i = 0; i < BH_ZPOLL_BURST; i++) {
+    for (unsigned i = 0; i < BH_BUS_BURST; i++) {
         struct question *q;
         bh_arena_reset(&c->arena);
         enum bh_bus_outcome o = bh_bus_recv(c->bus, &c->arena, NULL, &e);
@@ -63,22 +63,22 @@ static bool on_readable(void *arg)
         if (o != BH_BUS_OK || !e->control_reply)
             continue;
         TAILQ_FOREACH(q, &c->asked, link)
-        if (q->id == e->control_reply->id)
-            break;
+            if (q->id == e->control_reply->id)
+                break;
         if (q)
             end(q, e->control_reply->error ? NULL : e->control_reply, e->control_reply->error);
     }
     return true;
 }
 
-static void hang_up(struct bh_front_control *c)
+static void hang_up(struct bh_asker *c)
 {
     bh_bus_poll_close(bh_take_ptr(c->poll));
     bh_bus_close(bh_take_ptr(c->bus));
 }
 
 /* NULL, or why it cannot be asked. */
-static const char *connect_to(struct bh_front_control *c)
+static const char *connect_to(struct bh_asker *c)
 {
     char endpoint[128], identity[32];
     struct bh_err err;
@@ -99,7 +99,7 @@ static const char *connect_to(struct bh_front_control *c)
     return NULL;
 }
 
-static const char *send_question(struct bh_front_control *c, Berth__ControlWhat what)
+static const char *send_question(struct bh_asker *c, Berth__ControlWhat what)
 {
     Berth__ControlRequest r = BERTH__CONTROL_REQUEST__INIT;
     Berth__Envelope e = BERTH__ENVELOPE__INIT;
@@ -116,9 +116,8 @@ static const char *send_question(struct bh_front_control *c, Berth__ControlWhat 
                : "berth-scheduler's control socket takes no question";
 }
 
-void bh_front_control_ask(struct bh_front_control *c, Berth__ControlWhat what,
-                          void (*done)(void *arg, const Berth__ControlReply *r, const char *why),
-                          void *arg)
+void bh_asker_ask(struct bh_asker *c, Berth__ControlWhat what,
+                  void (*done)(void *arg, const Berth__ControlReply *r, const char *why), void *arg)
 {
     struct question *q = bh_calloc(1, sizeof(*q));
 
@@ -129,12 +128,12 @@ void bh_front_control_ask(struct bh_front_control *c, Berth__ControlWhat what,
     TAILQ_INSERT_TAIL(&c->asked, q, link);
     q->why = send_question(c, what);
     uv_timer_init(c->loop, &q->timer);
-    uv_timer_start(&q->timer, on_timer, q->why ? 0 : BH_FRONT_CONTROL_NS / 1000000, 0);
+    uv_timer_start(&q->timer, on_timer, q->why ? 0 : BH_ASK_TIMEOUT_NS / 1000000, 0);
 }
 
-struct bh_front_control *bh_front_control_new(uv_loop_t *loop, const char *runtime_dir)
+struct bh_asker *bh_asker_new(uv_loop_t *loop, const char *runtime_dir)
 {
-    struct bh_front_control *c = bh_calloc(1, sizeof(*c));
+    struct bh_asker *c = bh_calloc(1, sizeof(*c));
 
     c->loop = loop;
     c->runtime_dir = bh_strdup(runtime_dir);
@@ -143,7 +142,7 @@ struct bh_front_control *bh_front_control_new(uv_loop_t *loop, const char *runti
     return c;
 }
 
-void bh_front_control_free(struct bh_front_control *c)
+void bh_asker_free(struct bh_asker *c)
 {
     struct question *q;
 

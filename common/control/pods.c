@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * scheduler/daemon/ask_form.c - a pod of the queue as a document
+ * common/control/pods.c - a pod of the queue as a document
  */
-#include "scheduler/daemon/ask.h"
+#include "common/control/ask.h"
 
 #include "common/k8s/quantity.h"
 

@@ -45,8 +45,7 @@ static const char *or_empty(const char *s)
     return s ? s : "";
 }
 
-/* ---- entries
- * ------------------------------------------------------------------------------------- */
+/* ---- entries --------------------------------------------------------------------------------- */
 
 static bool is_update(const struct manager *m)
 {
@@ -84,8 +83,7 @@ static int decode(struct run *r, const struct bh_json *list)
         return too_big(r);
     if (!n)
         return 0;
-    bh_json_each(e, list)
-    {
+    bh_json_each(e, list) {
         if (decode_entry(r, e) < 0)
             return -EINVAL;
     }
@@ -190,8 +188,7 @@ static void drop_nulls(struct bh_json *v)
     }
 }
 
-/* ---- conflicts
- * ----------------------------------------------------------------------------------- */
+/* ---- conflicts ------------------------------------------------------------------------------- */
 
 struct report {
     struct run *r;
@@ -254,8 +251,7 @@ static struct bh_json *report(struct run *r)
     return out;
 }
 
-/* ---- what a change means for the others
- * ----------------------------------------------------------- */
+/* ---- what a change means for the others ------------------------------------------------------ */
 
 /* Notes which fields of other managers the change takes; true when there are any. */
 static bool find_conflicts(struct run *r, const struct manager *own, const struct bh_fdiff *d)
@@ -293,10 +289,9 @@ static struct bh_json *all_owned(struct run *r)
     return all;
 }
 
-/* ---- apply
- * --------------------------------------------------------------------------------------- */
+/* ---- apply ----------------------------------------------------------------------------------- */
 
-/* Without any record everything that stands in the object counts as set by somebody else. */
+/* Without any record everything that stands in the object counts as set by another manager. */
 static void own_what_was_there(struct run *r, const struct bh_json *live)
 {
     struct bh_fdiff d = bh_fwalk_compare(&r->walk, NULL, live);
@@ -395,8 +390,7 @@ int bh_apply_ssa(struct bh_arena *a, const struct bh_apply_op *op, const struct 
     return rc;
 }
 
-/* ---- ordinary writes
- * ------------------------------------------------------------------------------ */
+/* ---- ordinary writes ------------------------------------------------------------------------- */
 
 /* Merges the oldest Update entries until few enough are left. */
 static void cap_updates(struct run *r)

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * common/data/apply.h - server-side apply: who owns which field, on JSON trees
+ * common/data/apply.h - server-side apply: which manager owns which field, on JSON trees
  *
  * metadata.managedFields records for each manager the set of fields it set last (FieldsV1: f:name,
  * k:{"name":"x"} for elements of keyed lists, v:value for elements of sets, `.` for the node
  * itself). bh_apply_ssa merges a manager's configuration, removes what it no longer applies and
- * nobody else owns, and refuses to change other managers' fields. bh_apply_track_update keeps the
+ * no other one owns, and refuses to change other managers' fields. bh_apply_track_update keeps the
  * record for ordinary writes; callers may leave it out (it costs a walk over both objects): an
  * object without any record belongs to "before-first-apply" when it is applied to for the first
  * time, as upstream.

@@ -31,15 +31,13 @@ static struct bh_json *combine(struct bh_arena *a, enum bh_fset_op op, const str
     bool mx = !root && bh_fset_member(x), my = !root && bh_fset_member(y);
     bool member = op == BH_FSET_UNION ? mx || my : op == BH_FSET_MINUS ? mx && !my : mx && my;
     struct bh_json *out = NULL;
-    bh_json_each(cx, x)
-    {
+    bh_json_each(cx, x) {
         const struct bh_json *cy = bh_json_get(y, cx->key.p);
         if (!is_self(cx) && (cy || op != BH_FSET_COMMON))
             add(a, &out, cx->key.p, cy ? combine(a, op, cx, cy, false) : bh_json_clone(a, cx));
     }
     if (op == BH_FSET_UNION) {
-        bh_json_each(cy, y)
-        {
+        bh_json_each(cy, y) {
             if (!is_self(cy) && !bh_json_get(x, cy->key.p))
                 add(a, &out, cy->key.p, bh_json_clone(a, cy));
         }
@@ -62,8 +60,7 @@ bool bh_fset_valid(const struct bh_json *set)
 {
     if (set->type != BH_JSON_OBJECT)
         return false;
-    bh_json_each(c, set)
-    {
+    bh_json_each(c, set) {
         if (!bh_fset_valid(c))
             return false;
     }
@@ -90,8 +87,7 @@ void bh_fset_sort(struct bh_arena *a, struct bh_json *set)
     struct bh_json **v = bh_arena_new_array(a, struct bh_json *, set->c.n);
     if (!v)
         return;
-    bh_json_each(c, set)
-    {
+    bh_json_each(c, set) {
         bh_fset_sort(a, c);
         v[n++] = c;
     }
@@ -102,8 +98,7 @@ void bh_fset_sort(struct bh_arena *a, struct bh_json *set)
         bh_json_push(set, v[i]);
 }
 
-/* ---- paths for people
- * ---------------------------------------------------------------------------- */
+/* ---- paths for people ------------------------------------------------------------------------ */
 
 /* f:name is .name, k:{"a":1,"b":"x"} is [a=1,b="x"], v:"x" is [="x"] */
 static void add_step(struct bh_buf *b, const char *name)
@@ -123,8 +118,7 @@ static void add_step(struct bh_buf *b, const char *name)
         bh_json_parse(&a, name + 2, strlen(name + 2), 0, &keys, NULL) == 0 &&
         keys->type == BH_JSON_OBJECT) {
         bh_buf_addc(b, '[');
-        bh_json_each(k, keys)
-        {
+        bh_json_each(k, keys) {
             bh_buf_addf(b, "%s%s=", k == keys->c.first ? "" : ",", k->key.p);
             bh_json_write(b, k);
         }
@@ -138,8 +132,7 @@ static void add_step(struct bh_buf *b, const char *name)
 static void each(const struct bh_json *node, struct bh_buf *path,
                  void (*fn)(void *arg, const char *path), void *arg)
 {
-    bh_json_each(c, node)
-    {
+    bh_json_each(c, node) {
         size_t keep = path->n;
         if (is_self(c))
             continue;

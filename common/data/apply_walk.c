@@ -20,8 +20,7 @@ struct items {
     size_t n;
 };
 
-/* ---- schema
- * -------------------------------------------------------------------------------------- */
+/* ---- schema ---------------------------------------------------------------------------------- */
 
 /* Maps and structs that are owned as a whole, by the name of their field. */
 static const char *const atomic_maps[] = {
@@ -85,8 +84,7 @@ static void leave(struct bh_fwalk *w, size_t keep)
     w->path.p[keep] = 0;
 }
 
-/* ---- names of elements
- * --------------------------------------------------------------------------- */
+/* ---- names of elements ----------------------------------------------------------------------- */
 
 /* keys: comma separated, in alphabetical order. NULL when e lacks one that has no default. */
 static const char *keyed_name(struct bh_fwalk *w, const char *keys, const struct bh_json *e)
@@ -142,8 +140,7 @@ static bool collect(struct bh_fwalk *w, const struct bh_json *list, const char *
                           .name = bh_arena_new_array(w->a, const char *, list->c.n + 1)};
     if (!ret->v || !ret->name)
         return false;
-    bh_json_each(e, list)
-    {
+    bh_json_each(e, list) {
         const char *name = *keys == '-' ? value_name(w, e) : keyed_name(w, keys, e);
         if (!name || find_item(ret, name) != SIZE_MAX)
             return false;
@@ -164,8 +161,7 @@ static enum shape shape_of(struct bh_fwalk *w, const struct bh_json *v, struct i
     return *keys && collect(w, v, keys, ret) ? LIST : LEAF;
 }
 
-/* ---- building sets
- * ------------------------------------------------------------------------------- */
+/* ---- building sets --------------------------------------------------------------------------- */
 
 static struct bh_json *leaf(struct bh_fwalk *w)
 {
@@ -201,8 +197,7 @@ static void add_self(struct bh_fwalk *w, struct bh_json **node)
 static int not_keyed(struct bh_fwalk *w, const struct bh_json *list)
 {
     const char *path = bh_buf_str(&w->path), *keys = bh_patch_apply_keys(w->kind, path);
-    bh_json_each(e, list)
-    {
+    bh_json_each(e, list) {
         if (*keys != '-' && !keyed_name(w, keys, e))
             return bh_err_set(w->err, -EINVAL,
                               ".%s: associative list has an element that omits key field \"%s\"",
@@ -217,8 +212,7 @@ static int fields(struct bh_fwalk *w, const struct bh_json *v, struct bh_json **
 static int fields_of_map(struct bh_fwalk *w, const struct bh_json *v, struct bh_json **ret)
 {
     struct bh_json *set = NULL;
-    bh_json_each(m, v)
-    {
+    bh_json_each(m, v) {
         struct bh_json *child = NULL;
         size_t keep = enter(w, m->key.p);
         int rc = fields(w, m, &child);
@@ -261,8 +255,7 @@ int bh_fwalk_fields(struct bh_fwalk *w, const struct bh_json *obj, struct bh_jso
     return fields_of_map(w, obj, ret_set);
 }
 
-/* ---- compare
- * ------------------------------------------------------------------------------------- */
+/* ---- compare --------------------------------------------------------------------------------- */
 
 static struct bh_fdiff compare(struct bh_fwalk *w, const struct bh_json *from,
                                const struct bh_json *to, bool is_item);
@@ -289,9 +282,9 @@ static struct bh_fdiff compare_maps(struct bh_fwalk *w, const struct bh_json *fr
                                     const struct bh_json *to)
 {
     struct bh_fdiff d = {0};
-    bh_json_each(f, from) compare_field(w, &d, f->key.p, f, bh_json_get(to, f->key.p));
-    bh_json_each(t, to)
-    {
+    bh_json_each(f, from)
+        compare_field(w, &d, f->key.p, f, bh_json_get(to, f->key.p));
+    bh_json_each(t, to) {
         if (!bh_json_get(from, t->key.p))
             compare_field(w, &d, t->key.p, NULL, t);
     }
@@ -362,8 +355,7 @@ struct bh_fdiff bh_fwalk_compare(struct bh_fwalk *w, const struct bh_json *from,
     return compare_maps(w, from, to);
 }
 
-/* ---- merge
- * --------------------------------------------------------------------------------------- */
+/* ---- merge ----------------------------------------------------------------------------------- */
 
 static struct bh_json *merge(struct bh_fwalk *w, struct bh_json *live, struct bh_json *config);
 
@@ -422,8 +414,7 @@ struct bh_json *bh_fwalk_merge(struct bh_fwalk *w, struct bh_json *live, struct 
     return merge(w, live, config);
 }
 
-/* ---- prune
- * --------------------------------------------------------------------------------------- */
+/* ---- prune ----------------------------------------------------------------------------------- */
 
 static void prune(struct bh_fwalk *w, struct bh_json *v, const struct bh_json *last,
                   const struct bh_json *owned);

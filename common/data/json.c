@@ -18,11 +18,11 @@
 /* ---- look-up ------------------------------------------------------------------------------------
  */
 
-static struct bh_json *find(const struct bh_json *obj, const char *key, size_t n)
+static struct bh_json *find_member(const struct bh_json *obj, const char *key, size_t n)
 {
     if (!obj || obj->type != BH_JSON_OBJECT)
         return NULL;
-    bh_json_each (m, obj) {
+    bh_json_each(m, obj) {
         if (m->key.n == n && memcmp(m->key.p, key, n) == 0)
             return m;
     }
@@ -31,14 +31,14 @@ static struct bh_json *find(const struct bh_json *obj, const char *key, size_t n
 
 struct bh_json *bh_json_get(const struct bh_json *obj, const char *key)
 {
-    return find(obj, key, strlen(key));
+    return find_member(obj, key, strlen(key));
 }
 
 struct bh_json *bh_json_path(const struct bh_json *v, const char *dotted)
 {
     for (;;) {
         const char *dot = strchrnul(dotted, '.');
-        struct bh_json *m = find(v, dotted, (size_t)(dot - dotted));
+        struct bh_json *m = find_member(v, dotted, (size_t)(dot - dotted));
         if (!m || !*dot)
             return m;
         v = m;
@@ -134,9 +134,9 @@ static bool object_equal(const struct bh_json *a, const struct bh_json *b)
 {
     /* Mostly both have the same order: look at the neighbour before searching. */
     const struct bh_json *hint = b->c.first;
-    bh_json_each (m, a) {
+    bh_json_each(m, a) {
         const struct bh_json *o =
-            hint && bh_str_eq(hint->key, m->key) ? hint : find(b, m->key.p, m->key.n);
+            hint && bh_str_eq(hint->key, m->key) ? hint : find_member(b, m->key.p, m->key.n);
         if (!o || !bh_json_equal(m, o))
             return false;
         hint = o->next;
@@ -323,7 +323,7 @@ void bh_json_push(struct bh_json *arr, struct bh_json *v)
 bool bh_json_remove(struct bh_json *container, struct bh_json *child)
 {
     struct bh_json *prev = NULL;
-    bh_json_each (v, container) {
+    bh_json_each(v, container) {
         if (v == child) {
             if (prev)
                 prev->next = v->next;
@@ -345,7 +345,7 @@ static struct bh_json *clone_children(struct bh_arena *a, struct bh_json *to,
 {
     to->c.first = to->c.last = NULL;
     to->c.n = 0;
-    bh_json_each (m, from) {
+    bh_json_each(m, from) {
         struct bh_json *c = bh_json_clone(a, m);
         if (!c)
             return NULL;
@@ -394,7 +394,7 @@ unsigned bh_json_depth(const struct bh_json *v)
     if (!v || (v->type != BH_JSON_ARRAY && v->type != BH_JSON_OBJECT))
         return 0;
     unsigned deepest = 0;
-    bh_json_each (m, v) {
+    bh_json_each(m, v) {
         unsigned d = bh_json_depth(m);
         deepest = BH_MAX(d, deepest);
     }

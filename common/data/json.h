@@ -2,12 +2,12 @@
  *
  * common/data/json.h - JSON: strict reader into an arena tree, writer, stream splitter
  *
- * The tree is also what YAML becomes (yaml.h) and what the simulator patches (patch.h).
- * Objects keep the order of their members; a duplicate key is an error in strict reading
- * (message `duplicate field "x"`), last wins otherwise. Numbers are kept as text: int64 stays
- * exact, 1.0 stays 1.0. Depth is limited to BH_JSON_MAX_DEPTH, strings are checked UTF-8. A string
- * may hold NUL (n counts it), a member name may not. Ownership: everything lives in the arena
- * given; a tree is freed by resetting it.
+ * The tree is also what YAML becomes (yaml.h) and what the simulator patches (patch.h). Objects
+ * keep the order of their members; a duplicate key is an error in strict reading (message
+ * `duplicate field "x"`), last wins otherwise. Numbers are kept as text: int64 stays exact, 1.0
+ * stays 1.0. Depth is limited to BH_JSON_MAX_DEPTH, strings are checked UTF-8. A string may hold
+ * NUL (n counts it), a member name may not.
+ * Ownership: everything lives in the arena given; a tree is freed by resetting it.
  */
 #ifndef BH_JSON_H
 #define BH_JSON_H
@@ -57,7 +57,7 @@ struct bh_json *bh_json_at(const struct bh_json *arr, size_t i);
 const char *bh_json_cstr(const struct bh_json *v);                       /* string's text or NULL */
 const char *bh_json_get_str(const struct bh_json *obj, const char *key); /* or NULL */
 bool bh_json_i64(const struct bh_json *v, int64_t *ret); /* integral number in range */
-const char *bh_json_get_text(const struct bh_json *obj, const char *key); /* or "" */
+const char *bh_json_get_text(const struct bh_json *obj, const char *key);     /* or "" */
 struct bh_json *bh_json_get_list(const struct bh_json *obj, const char *key); /* array or NULL */
 int64_t bh_json_get_i64(const struct bh_json *obj, const char *key, int64_t dflt);
 bool bh_json_get_bool(const struct bh_json *obj, const char *key, bool dflt);

@@ -8,7 +8,7 @@
 #ifndef BH_JSON_SCAN_H
 #define BH_JSON_SCAN_H
 
-#include "common/base/base.h"
+#include "common/base/utf8.h"
 #ifdef __SSE2__
 #include <emmintrin.h>
 #endif
@@ -87,55 +87,5 @@ static inline const char *bh_json_scan_quote(const char *p, const char *end)
     while (p < end && *p != '"' && *p != '\\')
         p++;
     return p;
-}
-
-/* Length of the well-formed UTF-8 sequence at p (1..4), 0 when it is none (overlong forms and
- * surrogates included). p < end. */
-static inline unsigned bh_utf8_len(const char *p, const char *end)
-{
-    const unsigned char *u = (const unsigned char *)p;
-    size_t n = (size_t)(end - p);
-    if (u[0] < 0x80)
-        return 1;
-    if (u[0] < 0xc2 || u[0] > 0xf4 || n < 2 || (u[1] & 0xc0) != 0x80)
-        return 0;
-    if (u[0] < 0xe0)
-        return 2;
-    if (n < 3 || (u[2] & 0xc0) != 0x80)
-        return 0;
-    if (u[0] < 0xf0) {
-        if ((u[0] == 0xe0 && u[1] < 0xa0) || (u[0] == 0xed && u[1] > 0x9f))
-            return 0;
-        return 3;
-    }
-    if (n < 4 || (u[3] & 0xc0) != 0x80 || (u[0] == 0xf0 && u[1] < 0x90) ||
-        (u[0] == 0xf4 && u[1] > 0x8f))
-        return 0;
-    return 4;
-}
-
-/* Writes code point c (not a surrogate, at most 0x10ffff) to o; returns the length. */
-static inline unsigned bh_utf8_put(char *o, uint32_t c)
-{
-    if (c < 0x80) {
-        o[0] = (char)c;
-        return 1;
-    }
-    if (c < 0x800) {
-        o[0] = (char)(0xc0 | c >> 6);
-        o[1] = (char)(0x80 | (c & 0x3f));
-        return 2;
-    }
-    if (c < 0x10000) {
-        o[0] = (char)(0xe0 | c >> 12);
-        o[1] = (char)(0x80 | (c >> 6 & 0x3f));
-        o[2] = (char)(0x80 | (c & 0x3f));
-        return 3;
-    }
-    o[0] = (char)(0xf0 | c >> 18);
-    o[1] = (char)(0x80 | (c >> 12 & 0x3f));
-    o[2] = (char)(0x80 | (c >> 6 & 0x3f));
-    o[3] = (char)(0x80 | (c & 0x3f));
-    return 4;
 }
 #endif

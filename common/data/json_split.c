@@ -70,8 +70,7 @@ static inline bool is_space(char c)
     return c == ' ' || c == '\n' || c == '\t' || c == '\r';
 }
 
-/* ---- the list object around the items
- * ------------------------------------------------------------ */
+/* ---- the list object around the items -------------------------------------------------------- */
 
 static int keep_rest(struct bh_json_split *s, const char *p, size_t n)
 {
@@ -148,8 +147,7 @@ static int feed_outer(struct bh_json_split *s, const char *p, size_t n, size_t *
     return keep_rest(s, p, i);
 }
 
-/* ---- elements
- * ------------------------------------------------------------------------------------ */
+/* ---- elements -------------------------------------------------------------------------------- */
 
 /* How much of p belongs to the element; *ret_end when it ends there. */
 static size_t scan_element(struct bh_json_split *s, const char *p, size_t n, bool *ret_end)

@@ -61,7 +61,7 @@ static void write_value(struct bh_buf *b, const struct bh_json *v, int level)
         break;
     }
     put(b, is_object ? "{" : "[", 1);
-    bh_json_each (m, v) {
+    bh_json_each(m, v) {
         if (m != v->c.first)
             put(b, ",", 1);
         if (pretty)

@@ -54,8 +54,7 @@ static int too_big(struct run *r)
     return bh_err_set(r->err, -E2BIG, "%s operation: object is too large", r->op->name);
 }
 
-/* ---- pointers
- * ------------------------------------------------------------------------------------ */
+/* ---- pointers -------------------------------------------------------------------------------- */
 
 /* The token at p (behind its slash) with ~0 and ~1 undone; moves *p to the next slash or end. */
 static int token(struct run *r, struct bh_str all, const char **p, char **ret)
@@ -140,8 +139,7 @@ static int resolve_existing(struct run *r, struct bh_str path, struct target *t)
     return rc == 0 && !t->child ? missing(r, path) : rc;
 }
 
-/* ---- operations
- * ---------------------------------------------------------------------------------- */
+/* ---- operations ------------------------------------------------------------------------------ */
 
 static void insert_at(struct bh_json *arr, size_t index, struct bh_json *v)
 {
@@ -298,8 +296,7 @@ int bh_patch_json(struct bh_arena *a, const struct bh_json *doc, const struct bh
     struct run r = {.a = a, .doc = bh_json_clone(a, doc), .err = err};
     if (!r.doc)
         return bh_err_set(err, -E2BIG, "object is too large");
-    bh_json_each(item, patch)
-    {
+    bh_json_each(item, patch) {
         int rc = run_one(&r, item);
         if (rc < 0)
             return rc;

@@ -72,8 +72,7 @@ static bool is_directive(const char *name)
                               behind(name, set_order) || behind(name, delete_from));
 }
 
-/* ---- lists as arrays
- * ----------------------------------------------------------------------------- */
+/* ---- lists as arrays ------------------------------------------------------------------------- */
 
 static int to_vec(struct merger *m, const struct bh_json *list, size_t spare, struct vec *ret)
 {
@@ -82,7 +81,8 @@ static int to_vec(struct merger *m, const struct bh_json *list, size_t spare, st
     ret->v = bh_arena_new_array(m->a, struct bh_json *, n + spare + 1);
     if (!ret->v)
         return too_big(m);
-    bh_json_each(e, list) ret->v[ret->n++] = e;
+    bh_json_each(e, list)
+        ret->v[ret->n++] = e;
     return 0;
 }
 
@@ -111,8 +111,7 @@ static size_t index_of(const struct vec *list, const struct bh_json *e, const ch
     return SIZE_MAX;
 }
 
-/* ---- order
- * --------------------------------------------------------------------------------------- */
+/* ---- order ----------------------------------------------------------------------------------- */
 
 struct ranked {
     struct bh_json *e;
@@ -164,8 +163,7 @@ static int normalize_order(struct merger *m, struct vec *list, const struct vec 
     return 0;
 }
 
-/* ---- what a patch brings that the server does not have
- * -------------------------------------------- */
+/* ---- what a patch brings that the server does not have --------------------------------------- */
 
 /* Removes nulls of maps and all directives below v; a map with $patch goes as a whole. */
 static void strip(struct bh_json *v)
@@ -184,7 +182,7 @@ static void strip(struct bh_json *v)
 }
 
 /* Puts a value of the patch into orig in place of what stands there. */
-static int take(struct merger *m, struct bh_json *orig, const char *name, struct bh_json *v)
+static int put_value(struct merger *m, struct bh_json *orig, const char *name, struct bh_json *v)
 {
     if (v->type == BH_JSON_OBJECT && bh_json_get(v, directive)) {
         bh_json_unset(orig, name);
@@ -195,8 +193,7 @@ static int take(struct merger *m, struct bh_json *orig, const char *name, struct
     return bh_json_set(m->a, orig, name, v) ? 0 : too_big(m);
 }
 
-/* ---- lists
- * --------------------------------------------------------------------------------------- */
+/* ---- lists ----------------------------------------------------------------------------------- */
 
 static int no_merge_key(struct merger *m, const struct bh_json *e, const char *key)
 {
@@ -327,8 +324,7 @@ static int delete_primitives(struct merger *m, struct bh_json *orig, struct bh_j
 {
     if (patch->type != BH_JSON_ARRAY)
         return invalid(m, "$deleteFromPrimitiveList must be a list");
-    bh_json_each(gone, patch)
-    {
+    bh_json_each(gone, patch) {
         for (struct bh_json *e = orig->c.first, *next; e; e = next) {
             next = e->next;
             if (bh_json_equal(e, gone))
@@ -338,8 +334,7 @@ static int delete_primitives(struct merger *m, struct bh_json *orig, struct bh_j
     return 0;
 }
 
-/* ---- directives of a map
- * ------------------------------------------------------------------------- */
+/* ---- directives of a map --------------------------------------------------------------------- */
 
 static int apply_patch_directive(struct merger *m, struct bh_json *orig, struct bh_json *patch)
 {
@@ -359,8 +354,7 @@ static int apply_patch_directive(struct merger *m, struct bh_json *orig, struct 
 
 static bool list_has(const struct bh_json *list, struct bh_str s)
 {
-    bh_json_each(e, list)
-    {
+    bh_json_each(e, list) {
         if (e->type == BH_JSON_STRING && bh_str_eq(e->s, s))
             return true;
     }
@@ -374,8 +368,7 @@ static int apply_retain_keys(struct merger *m, struct bh_json *orig, struct bh_j
         return 0;
     bh_json_remove(patch, keep);
     bool valid = keep->type == BH_JSON_ARRAY;
-    bh_json_each(p, patch)
-    {
+    bh_json_each(p, patch) {
         if (p->type != BH_JSON_NULL && !is_directive(p->key.p) &&
             !(valid && list_has(keep, p->key)))
             valid = false;
@@ -397,8 +390,7 @@ static bool order_fits(const struct bh_json *patch, const struct bh_json *order,
     const struct bh_json *o = order->c.first;
     if (!patch || !o)
         return true;
-    bh_json_each(p, patch)
-    {
+    bh_json_each(p, patch) {
         if (p->type == BH_JSON_OBJECT && bh_json_get(p, directive))
             continue;
         const struct bh_json *id = identity(p, key);
@@ -427,7 +419,7 @@ static int apply_order(struct merger *m, struct bh_json *orig, struct bh_json *p
     int rc = to_vec(m, ol, 0, &server);
     if (rc == 0 && pl) {
         bh_json_remove(patch, pl);
-        rc = ol ? merge_list(m, ol, pl, key, &server) : take(m, orig, name, pl);
+        rc = ol ? merge_list(m, ol, pl, key, &server) : put_value(m, orig, name, pl);
     }
     struct bh_json *merged = ol ? ol : pl;
     if (rc == 0)
@@ -459,8 +451,7 @@ static int apply_orders(struct merger *m, struct bh_json *orig, struct bh_json *
     return 0;
 }
 
-/* ---- maps
- * ---------------------------------------------------------------------------------------- */
+/* ---- maps ------------------------------------------------------------------------------------ */
 
 /* m->path is the member's. */
 static int merge_member(struct merger *m, struct bh_json *orig, const char *name,
@@ -476,7 +467,7 @@ static int merge_member(struct merger *m, struct bh_json *orig, const char *name
         return merge_map(m, o, patch);
     if (o && o->type == BH_JSON_ARRAY && patch->type == BH_JSON_ARRAY)
         return merge_list(m, o, patch, bh_patch_merge_key(m->kind, bh_buf_str(&m->path)), &server);
-    return take(m, orig, name, patch);
+    return put_value(m, orig, name, patch);
 }
 
 static int merge_map(struct merger *m, struct bh_json *orig, struct bh_json *patch)

@@ -62,8 +62,7 @@ static int next_event(struct loader *l, yaml_event_t *ev)
     return fail(l, l->parser.problem_mark, -EINVAL, what);
 }
 
-/* ---- scalars
- * ------------------------------------------------------------------------------------- */
+/* ---- scalars --------------------------------------------------------------------------------- */
 
 static struct bh_json *new_text(struct loader *l, enum bh_json_type t, const char *p, size_t n)
 {
@@ -147,8 +146,7 @@ static int load_scalar(struct loader *l, const yaml_event_t *ev, struct bh_json 
     return 0;
 }
 
-/* ---- anchors
- * ------------------------------------------------------------------------------------- */
+/* ---- anchors --------------------------------------------------------------------------------- */
 
 static int anchor_begin(struct loader *l, const yaml_event_t *ev, const yaml_char_t *name,
                         struct anchor **ret)
@@ -191,8 +189,7 @@ static struct bh_json *copy_shared(struct loader *l, const struct bh_json *v, un
         return c;
     c->c.first = c->c.last = NULL;
     c->c.n = 0;
-    bh_json_each(m, v)
-    {
+    bh_json_each(m, v) {
         bool deeper = m->type == BH_JSON_ARRAY || m->type == BH_JSON_OBJECT;
         struct bh_json *mc = copy_shared(l, m, depth + deeper);
         if (!mc)
@@ -217,8 +214,7 @@ static int load_alias(struct loader *l, const yaml_event_t *ev, struct bh_json *
     return 0;
 }
 
-/* ---- mappings
- * ------------------------------------------------------------------------------------ */
+/* ---- mappings -------------------------------------------------------------------------------- */
 
 static bool is_merge_key(const yaml_event_t *ev)
 {
@@ -292,8 +288,7 @@ static int merge_one(struct loader *l, yaml_mark_t m, struct bh_json *into,
 {
     if (from->type != BH_JSON_OBJECT)
         return fail(l, m, -EINVAL, "map merge requires map or sequence of maps as the value");
-    bh_json_each(f, from)
-    {
+    bh_json_each(f, from) {
         struct bh_json *c = copy_shared(l, f, l->depth + 1);
         if (!c)
             return fail(l, m, -E2BIG, "document contains excessive aliasing");
@@ -309,7 +304,8 @@ static int merge_sequence(struct loader *l, yaml_mark_t m, struct bh_json *into,
     BH_CLEANUP(bh_freep) const struct bh_json **v = bh_calloc(seq->c.n + 1, sizeof(*v));
     size_t n = 0;
     int rc = 0;
-    bh_json_each(e, seq) v[n++] = e;
+    bh_json_each(e, seq)
+        v[n++] = e;
     while (rc == 0 && n > 0)
         rc = merge_one(l, m, into, v[--n]);
     return rc;
@@ -384,8 +380,7 @@ static int load_mapping(struct loader *l, const yaml_event_t *start, struct bh_j
     return merges.c.n ? merge_all(l, start->start_mark, obj, &merges) : 0;
 }
 
-/* ---- nodes
- * --------------------------------------------------------------------------------------- */
+/* ---- nodes ----------------------------------------------------------------------------------- */
 
 static int load_sequence(struct loader *l, struct bh_json *arr)
 {
@@ -447,8 +442,7 @@ static int load_node(struct loader *l, const yaml_event_t *ev, struct bh_json **
     }
 }
 
-/* ---- documents
- * ----------------------------------------------------------------------------------- */
+/* ---- documents ------------------------------------------------------------------------------- */
 
 /* Next document of the stream; *ret is NULL at its end. */
 static int load_document(struct loader *l, struct bh_json **ret)

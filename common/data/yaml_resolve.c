@@ -15,8 +15,7 @@ static bool is_digit(char c)
     return c >= '0' && c <= '9';
 }
 
-/* ---- words
- * --------------------------------------------------------------------------------------- */
+/* ---- words ----------------------------------------------------------------------------------- */
 
 static const struct {
     const char *text;
@@ -78,8 +77,7 @@ static bool resolve_word(const char *p, size_t n, struct bh_yaml_scalar *ret)
     return false;
 }
 
-/* ---- numbers
- * ------------------------------------------------------------------------------------- */
+/* ---- numbers --------------------------------------------------------------------------------- */
 
 /* The fewest digits that read back as f (as float when single): d.ddde+XX. */
 static void shortest(double f, bool single, char out[static 48])
@@ -228,8 +226,7 @@ static bool resolve_number(const char *p, size_t n, struct bh_yaml_scalar *ret)
     return hit;
 }
 
-/* ---- timestamps
- * ---------------------------------------------------------------------------------- */
+/* ---- timestamps ------------------------------------------------------------------------------ */
 
 /* One or two digits within min and max; advances *p. The value, or -1. */
 static int time_part(const char **p, const char *end, int min, int max)

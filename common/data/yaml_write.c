@@ -57,8 +57,7 @@ static void write_indicator(struct out *o, const char *text, bool need_space, bo
     o->indention = o->indention && is_indention;
 }
 
-/* ---- which style may a string have?
- * --------------------------------------------------------------- */
+/* ---- which style may a string have? ---------------------------------------------------------- */
 
 struct traits {
     bool multiline, plain_ok, single_ok, literal_ok;
@@ -155,8 +154,7 @@ static enum style choose_style(const char *p, size_t n, bool is_key, struct trai
     return style;
 }
 
-/* ---- scalars
- * ------------------------------------------------------------------------------------- */
+/* ---- scalars --------------------------------------------------------------------------------- */
 
 /* Plain and single quoted text; long lines are folded at single spaces. */
 static void write_folded(struct out *o, const char *p, size_t n, int indent, bool fold, bool quoted)
@@ -298,16 +296,14 @@ static void write_word(struct out *o, const char *p)
     o->whitespace = o->indention = false;
 }
 
-/* ---- containers
- * ---------------------------------------------------------------------------------- */
+/* ---- containers ------------------------------------------------------------------------------ */
 
 static void write_node(struct out *o, const struct bh_json *v, int indent, bool in_mapping);
 
 /* A name of up to 128 bytes on one line is written `name:`, any other `? name` and `: value`. */
 static void write_mapping(struct out *o, const struct bh_json *v, int indent)
 {
-    bh_json_each(m, v)
-    {
+    bh_json_each(m, v) {
         struct traits t = analyze(m->key.p, m->key.n);
         write_indent(o, indent);
         if (m->key.n <= 128 && !t.multiline) {
@@ -347,8 +343,7 @@ static void write_node(struct out *o, const struct bh_json *v, int indent, bool 
         }
         /* The dashes of a list stand below the first letter of its name. */
         inner = in_mapping && !o->indention ? indent : inner;
-        bh_json_each(e, v)
-        {
+        bh_json_each(e, v) {
             write_indent(o, inner);
             write_indicator(o, "-", true, false, true);
             write_node(o, e, inner, false);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * common/data/component.c - clientConnection and leaderElection of a configuration file
+ * common/flags/component.c - clientConnection and leaderElection of a configuration file
  */
-#include "common/data/component.h"
+#include "common/flags/component.h"
 
 #include <errno.h>
 

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * common/data/component.h - the parts of a component's configuration that are not its own:
+ * common/flags/component.h - the parts of a component's configuration that are not its own:
  * clientConnection and leaderElection
  *
  * Every process that talks to the API server is given the same KubeSchedulerConfiguration; this is
- * all that the watcher reads of it, in any of its versions. berth-scheduler reads
- * the whole file, and its errors are upstream's (scheduler/config). Upstream: component-base/config
- * (defaults), client-go/tools/leaderelection (the checks).
+ * all that the watcher reads of it, in any of its versions. berth-scheduler reads the whole file,
+ * and its errors are upstream's (scheduler/config).
+ * Upstream: component-base/config (defaults), client-go/tools/leaderelection (the checks).
  */
 #ifndef BH_COMPONENT_H
 #define BH_COMPONENT_H
@@ -27,7 +27,7 @@ struct bh_client_config {
 struct bh_component_config {
     struct bh_leader_config leader;
     struct bh_client_config client;
-    const char *first_profile; /* its schedulerName: who LeaderElection events come from */
+    const char *first_profile; /* its schedulerName: the source of LeaderElection events */
 };
 /* From the tree of a file, or NULL = the defaults. Strings point into the tree, or are literals.
  * -EINVAL: a member of the two has the wrong type. */

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * common/data/feature_gates.c - what the flags about features come to
+ * common/flags/feature_gates.c - what the flags about features come to
  *
  * Fails with: -EINVAL and upstream's text.
  * Upstream:   component-base/featuregate/feature_gate.go (unsafeSetFromMap),
  *             component-base/compatibility/registry.go (Set); differences: where upstream walks a
  *             map, errors come in the order of the table or of the command line.
  */
-#include "common/data/feature_gates.h"
+#include "common/flags/feature_gates.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -21,7 +21,7 @@ void bh_feature_gates_init(struct bh_feature_gates *g)
     memset(g->set, -1, sizeof(g->set));
 }
 
-static size_t find(const char *name, size_t n)
+static size_t find_gate(const char *name, size_t n)
 {
     size_t low = 0, high = bh_n_feature_rows;
 
@@ -270,7 +270,7 @@ static void check_needs(const struct bh_feature_gates *g, struct errors *e)
 
         for (const char *p = enabled(g, i) ? bh_feature_rows[i].needs : NULL; p && *p;) {
             size_t n = strcspn(p, " ");
-            if (!enabled(g, find(p, n)))
+            if (!enabled(g, find_gate(p, n)))
                 bh_buf_addf(&off, "%s%.*s", off.n ? " " : "", (int)n, p);
             p += n + (p[n] == ' ');
         }
@@ -294,7 +294,7 @@ static int set_gates(struct bh_feature_gates *g, const struct bh_opt_list *gates
         int rc = read_wish(gates->v[i], &prefixed, &w, err);
         if (rc < 0)
             return rc;
-        size_t row = find(w.name.p, w.name.n);
+        size_t row = find_gate(w.name.p, w.name.n);
         if (row == SIZE_MAX)
             return bh_err_set(err, -EINVAL, "unrecognized feature gate: %.*s",
                               (int)BH_MIN(w.name.n, 128), w.name.p);
@@ -306,7 +306,7 @@ static int set_gates(struct bh_feature_gates *g, const struct bh_opt_list *gates
             check_row(g, i, &e);
     if (e.n)
         return close_errors(&e, err);
-    size_t alpha = find("AllAlpha", 8), beta = find("AllBeta", 7);
+    size_t alpha = find_gate("AllAlpha", 8), beta = find_gate("AllBeta", 7);
     if (g->given[alpha])
         set_class(g, 'a', g->set[alpha]);
     if (g->given[beta])
@@ -330,7 +330,7 @@ int bh_feature_gates_set(struct bh_feature_gates *g, const struct bh_opt_list *g
 
 bool bh_feature_enabled(const struct bh_feature_gates *g, const char *name)
 {
-    size_t row = find(name, strlen(name));
+    size_t row = find_gate(name, strlen(name));
 
     bh_assert(row != SIZE_MAX);
     return enabled(g, row);

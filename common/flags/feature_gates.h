@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * common/data/feature_gates.h - every feature gate that kube-scheduler v1.36 knows
+ * common/flags/feature_gates.h - every feature gate that kube-scheduler v1.36 knows
  *
  * A gate's default and stage belong to a minor version, because --emulated-version chooses among
  * them. The whole of upstream's list is known, not only what a scheduler asks for: operators give

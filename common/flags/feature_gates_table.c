@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * common/data/feature_gates_table.c - names, stages and defaults in v1.33, v1.34, v1.35, v1.36
+ * common/flags/feature_gates_table.c - names, stages and defaults in v1.33, v1.34, v1.35, v1.36
  */
-#include "common/data/feature_gates.h"
+#include "common/flags/feature_gates.h"
 
 /* clang-format off */
 const struct bh_feature_row bh_feature_rows[] = {

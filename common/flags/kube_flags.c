@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * common/data/kube_flags.c - kube-scheduler's command line, accepted by every Berth process
+ * common/flags/kube_flags.c - kube-scheduler's command line, accepted by every Berth process
  *
  * One table of rows; a process's own rows stand before them. The merged table lives as long as the
  * flags do, because its order tells what was given.
  * Upstream: see kube_flags.h; differences: --bind-address is 127.0.0.1 by default; wrong usage
  * ends with status 2; klog's --logtostderr and the like are gone there, too.
  */
-#include "common/data/kube_flags.h"
+#include "common/flags/kube_flags.h"
 
 #include <errno.h>
 
@@ -150,7 +150,7 @@ static const struct row rows[] = {
     {"v", 'v', BH_OPT_LEVEL, offsetof(struct bh_kube_flags, verbosity), NULL,
      "verbosity: 2 what happens to each pod, 3 and 4 how"},
     ROW("vmodule", STR, vmodule, "PATTERN=N,...",
-        "verbosity by source file (text format), e.g. lines=4"),
+        "verbosity by source file (text format), e.g. daemon_log=4"),
     ROW("log-text-split-stream", BOOL, log_text_split_stream, NULL,
         "accepted with LoggingAlphaOptions; everything goes to stderr"),
     ROW("log-text-info-buffer-size", STR, log_text_info_buffer_size, "SIZE",
@@ -418,7 +418,8 @@ static void log_flag(void *arg, const char *name, const char *value, bool given)
     bh_log_plain(1, __FILE__, __LINE__, bh_buf_str(b));
 }
 
-void bh_kube_flags_log_init(const struct bh_kube_flags *f, const char *program)
+/* Starts the log as --v, --vmodule and --logging-format say; at V(1) every flag has a line. */
+static void log_init(const struct bh_kube_flags *f, const char *program)
 {
     struct bh_buf b = {0};
 
@@ -444,8 +445,10 @@ int bh_kube_flags_start(struct bh_kube_flags *f, const struct bh_opt *own,
         return BH_EXIT_USAGE;
     }
     rc = bh_kube_flags_validate(f, &err);
+    if (rc == 0)
+        rc = bh_loop_check(&err);
     if (rc == 0) {
-        bh_kube_flags_log_init(f, usage->program);
+        log_init(f, usage->program);
         return -1;
     }
     bh_log_init(usage->program, 0, bh_streq(f->logging_format, "json") ? BH_LOG_JSON : BH_LOG_TEXT);

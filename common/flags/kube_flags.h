@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * common/data/kube_flags.h - kube-scheduler's command line, accepted by every Berth process
+ * common/flags/kube_flags.h - kube-scheduler's command line, accepted by every Berth process
  *
  * An operator has one list of flags ($KUBE_SCHEDULER_ARGS, a static pod's command). Each process of
  * Berth takes the whole list, checks all of it with upstream's texts, and uses what is its own
@@ -19,8 +19,8 @@
 #define BH_KUBE_FLAGS_H
 
 #include "common/base/opt.h"
-#include "common/data/component.h"
-#include "common/data/feature_gates.h"
+#include "common/flags/component.h"
+#include "common/flags/feature_gates.h"
 
 struct bh_serving_flags { /* used by berth-front */
     const char *bind_address;
@@ -99,8 +99,6 @@ static inline bool bh_kube_flags_gate(const struct bh_kube_flags *f, const char 
 /* What the file says and what flags add: c is the file's (or the defaults); without --config the
  * deprecated group goes into it, and leader-elect flags that were given always do. */
 void bh_kube_flags_apply(const struct bh_kube_flags *f, struct bh_component_config *c);
-/* Starts the log as --v, --vmodule and --logging-format say; at V(1) every flag has a line. */
-void bh_kube_flags_log_init(const struct bh_kube_flags *f, const char *program);
 /* The usage of --help, exit statuses included, for processes that use _start. */
 #define BH_KUBE_FLAGS_EXITS                                                                        \
     "  0  stopped by a signal\n  1  could not start, see the message\n  2  wrong usage\n"

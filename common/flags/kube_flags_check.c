@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * common/data/kube_flags_check.c - what kube-scheduler says to flags that make no sense
+ * common/flags/kube_flags_check.c - what kube-scheduler says to flags that make no sense
  *
  * In upstream's order: feature gates and versions end the start alone, then the log's flags do, and
  * the rest is said together.
@@ -13,7 +13,7 @@
 
 #include "common/base/buf.h"
 #include "common/base/log.h"
-#include "common/data/kube_flags.h"
+#include "common/flags/kube_flags.h"
 
 #define LABEL_EXPR  "[a-zA-Z_][a-zA-Z0-9_]*"
 #define METRIC_EXPR "[a-zA-Z_:][a-zA-Z0-9_:]*"

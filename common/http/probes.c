@@ -2,10 +2,11 @@
  *
  * common/http/probes.c - /metrics, /healthz, /livez, /readyz of a daemon
  *
- * Owns:     a server, a copy of the checks. Not the metrics.
- * Runs in:  the loop thread: a daemon whose loop hangs does not answer, which is what a probe is
- * for. Upstream: k8s.io/apiserver pkg/server/healthz/healthz.go (handleRootHealth,
- *           adaptCheckToHandler); differences: no ?exclude=.
+ * Owns:       a server, a copy of the checks. Not the metrics.
+ * Runs in:    the loop thread: a daemon whose loop hangs does not answer, which is what a probe is
+ *             for.
+ * Upstream:   k8s.io/apiserver pkg/server/healthz/healthz.go (handleRootHealth,
+ *             adaptCheckToHandler); differences: no ?exclude=.
  */
 #include "common/http/probes.h"
 

@@ -6,12 +6,12 @@
  * and the closing "healthz check passed"; a failing check gives 500, always verbose, with "[-]name
  * failed: reason withheld" for the public text. /livez/NAME asks one check. A probe without checks
  * has the check "ping". /metrics is text/plain; version=0.0.4. Unknown paths: 404; methods other
- * than GET and HEAD: 405.
- * The same is served on a Unix socket (mode 0660), where berth-front asks; there, and only there,
- * PUT /debug/flags/v with a number as the body changes the verbosity of the log.
- * Address "127.0.0.1:10259" or "[::1]:10259" or ":0"; "0" or "" as a whole disables it. With
+ * than GET and HEAD: 405. The same is served on a Unix socket (mode 0660), where berth-front asks;
+ * there, and only there, PUT /debug/flags/v with a number as the body changes the verbosity of the
+ * log. Address "127.0.0.1:10259" or "[::1]:10259" or ":0"; "0" or "" as a whole disables it. With
  * neither address nor socket *ret_p is NULL, which every function here accepts. -EINVAL when the
- * address is malformed, else listen's errno. Threads: the loop's.
+ * address is malformed, else listen's errno.
+ * Threads: the loop's.
  */
 #ifndef BH_PROBES_H
 #define BH_PROBES_H

@@ -1,103 +1,99 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * common/http/request.c - what a handler sees of a request, and its answer
- *
- * Owns:     struct bh_http_req from the request line to libmicrohttpd's completion notice.
- * Runs in:  the loop thread.
+ * common/http/request.c - what a handler sees of a request, and what all requests share
  */
-#include "common/http/impl.h"
+#include "common/http/carrier.h"
 
 #include <arpa/inet.h>
+#include <errno.h>
+#include <gnutls/gnutls.h>
+#include <microhttpd.h>
 #include <netinet/in.h>
+#include <strings.h>
 
-static void set_peer(struct bh_http_req *r)
+void bh_http_peer_text(const struct sockaddr_storage *a, char out[static 46])
 {
-    const union MHD_ConnectionInfo *info =
-        MHD_get_connection_info(r->conn, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
-    const struct sockaddr *sa = info ? info->client_addr : NULL;
+    const struct sockaddr_in *four = (const void *)a;
+    const struct sockaddr_in6 *six = (const void *)a;
 
-    if (sa && sa->sa_family == AF_INET) {
-        inet_ntop(AF_INET, &((const struct sockaddr_in *)(const void *)sa)->sin_addr, r->peer,
-                  sizeof(r->peer));
-    } else if (sa && sa->sa_family == AF_INET6) {
-        const struct in6_addr *a = &((const struct sockaddr_in6 *)(const void *)sa)->sin6_addr;
-        if (IN6_IS_ADDR_V4MAPPED(a))
-            inet_ntop(AF_INET, &a->s6_addr[12], r->peer, sizeof(r->peer));
-        else
-            inet_ntop(AF_INET6, a, r->peer, sizeof(r->peer));
-    }
+    *out = '\0';
+    if (a->ss_family == AF_INET)
+        inet_ntop(AF_INET, &four->sin_addr, out, 46);
+    else if (a->ss_family == AF_INET6 && IN6_IS_ADDR_V4MAPPED(&six->sin6_addr))
+        inet_ntop(AF_INET, &six->sin6_addr.s6_addr[12], out, 46);
+    else if (a->ss_family == AF_INET6)
+        inet_ntop(AF_INET6, &six->sin6_addr, out, 46);
 }
 
-static void link_in(struct bh_http_req *r)
+void bh_http_req_init(struct bh_http_req *r, struct bh_http_server *s, const char *target)
 {
-    struct bh_http_server *s = r->server;
-
-    r->next = s->reqs;
-    r->prev_next = &s->reqs;
-    if (r->next)
-        r->next->prev_next = &r->next;
-    s->reqs = r;
-}
-
-struct bh_http_req *bh_http_req_new(struct bh_http_server *s, struct MHD_Connection *conn,
-                                    const char *uri)
-{
-    struct bh_http_req *r = bh_calloc(1, sizeof(*r));
-
     r->server = s;
-    r->conn = conn;
-    r->bad_uri = bh_http_uri_parse(uri, &r->uri) < 0;
-    set_peer(r);
-    link_in(r);
-    return r;
+    r->bad_uri = bh_http_uri_parse(target, &r->uri) < 0;
+    if (s->body_limit && !r->bad_uri)
+        r->max_body_bytes = s->body_limit(r->uri.path);
+    if (!r->max_body_bytes)
+        r->max_body_bytes = s->max_body_bytes;
 }
 
-struct bh_http_req *bh_http_req_of(struct bh_http_server *s, struct bh_http_conn *c,
-                                   struct bh_http_head *head, const char *peer)
+void bh_http_req_fini(struct bh_http_req *r)
 {
-    struct bh_http_req *r = bh_calloc(1, sizeof(*r));
-
-    r->server = s;
-    r->plain = c;
-    r->head = *head;
-    *head = (struct bh_http_head){0};
-    r->method = r->head.method;
-    r->bad_uri = bh_http_uri_parse(r->head.target, &r->uri) < 0;
-    memcpy(r->peer, peer, sizeof(r->peer));
-    link_in(r);
-    bh_http_set_body_limit(r);
-    return r;
-}
-
-static void free_headers(struct bh_http_req *r)
-{
-    for (size_t i = 0; i < r->n_headers; i++) {
-        free(r->headers[i].name);
-        free(r->headers[i].value);
-    }
-    free(r->headers);
-    r->headers = NULL;
-    r->n_headers = 0;
-}
-
-void bh_http_req_free(struct bh_http_req *r)
-{
-    *r->prev_next = r->next;
-    if (r->next)
-        r->next->prev_next = r->prev_next;
     if (r->state == BH_HTTP_DEFERRED && r->on_abort)
         r->on_abort(r->abort_arg);
-    if (r->stream && !r->plain)
-        bh_http_stream_detach(r->stream);
-    if (r->response)
-        MHD_destroy_response(r->response);
-    free_headers(r);
-    bh_http_head_fini(&r->head);
     bh_buf_fini(&r->lines);
     bh_http_uri_fini(&r->uri);
     bh_buf_fini(&r->body);
-    free(r);
 }
+
+int bh_http_take_body(struct bh_http_req *r, const char *p, size_t n)
+{
+    if (r->too_large || n > r->max_body_bytes - r->body.n) {
+        r->too_large = true;
+        bh_buf_fini(&r->body);
+        r->thrown_bytes += n;
+        return r->thrown_bytes > r->max_body_bytes ? -E2BIG : 0;
+    }
+    bh_buf_add(&r->body, p, n);
+    return 0;
+}
+
+void bh_http_reply_text(struct bh_http_req *r, int code, const char *text)
+{
+    bh_http_reply(r, code, "text/plain; charset=utf-8", text, strlen(text));
+}
+
+void bh_http_dispatch(struct bh_http_req *r)
+{
+    r->state = BH_HTTP_HANDLING;
+    if (r->too_large)
+        bh_http_reply_text(r, MHD_HTTP_CONTENT_TOO_LARGE, "request body too large\n");
+    else if (r->bad_uri)
+        bh_http_reply_text(r, MHD_HTTP_BAD_REQUEST, "invalid escape in the path\n");
+    else
+        r->server->handler(r, r->server->arg);
+}
+
+void bh_http_write_refusal(struct bh_buf *out, int code, const char *text)
+{
+    time_t now = (time_t)(bh_wall_ns() / 1000000000);
+    struct tm tm;
+    char date[40];
+
+    gmtime_r(&now, &tm);
+    strftime(date, sizeof(date), "%a, %d %b %Y %H:%M:%S GMT", &tm);
+    bh_buf_addf(out,
+                "HTTP/1.1 %d %s\r\nDate: %s\r\nContent-Type: text/plain; charset=utf-8\r\n"
+                "Connection: close\r\nContent-Length: %zu\r\n\r\n%s",
+                code, MHD_get_reason_phrase_for((unsigned)code), date, strlen(text), text);
+}
+
+const char *bh_http_head_fault(ssize_t rc)
+{
+    return rc == -414   ? "request line too long\n"
+           : rc == -431 ? "request headers too large\n"
+                        : "malformed request\n";
+}
+
+/* ---- what a handler sees ----------------------------------------------------------------------- */
 
 const char *bh_http_method(const struct bh_http_req *r)
 {
@@ -126,35 +122,18 @@ void bh_http_query_each(const struct bh_http_req *r,
 
 const char *bh_http_header(const struct bh_http_req *r, const char *name)
 {
-    return r->plain ? bh_http_head_field(&r->head, name)
-                    : MHD_lookup_connection_value(r->conn, MHD_HEADER_KIND, name);
-}
-
-struct header_walk {
-    void (*fn)(void *arg, const char *name, const char *value);
-    void *arg;
-};
-
-static enum MHD_Result on_header(void *cls, enum MHD_ValueKind kind, const char *name,
-                                 const char *value)
-{
-    const struct header_walk *w = cls;
-
-    (void)kind;
-    w->fn(w->arg, name, value ? value : "");
-    return MHD_YES;
+    for (size_t i = 0; i < r->n_fields; i++)
+        if ((r->fields[i].name[0] | 0x20) == (name[0] | 0x20) &&
+            strcasecmp(r->fields[i].name, name) == 0)
+            return r->fields[i].value;
+    return NULL;
 }
 
 void bh_http_header_each(const struct bh_http_req *r,
                          void (*fn)(void *arg, const char *name, const char *value), void *arg)
 {
-    struct header_walk w = {fn, arg};
-
-    for (size_t i = 0; r->plain && i < r->head.n_fields; i++)
-        fn(arg, r->head.fields[i].name, r->head.fields[i].value);
-    if (r->plain)
-        return;
-    MHD_get_connection_values(r->conn, MHD_HEADER_KIND, on_header, &w);
+    for (size_t i = 0; i < r->n_fields; i++)
+        fn(arg, r->fields[i].name, r->fields[i].value);
 }
 
 struct bh_str bh_http_body(const struct bh_http_req *r)
@@ -167,21 +146,30 @@ const char *bh_http_peer(const struct bh_http_req *r)
     return r->peer;
 }
 
+size_t bh_http_client_certs(const struct bh_http_req *r, struct bh_str *out, size_t max)
+{
+    unsigned n = 0;
+    const gnutls_datum_t *list = r->tls ? gnutls_certificate_get_peers(r->tls, &n) : NULL;
+
+    if (!list)
+        return 0;
+    n = (unsigned)BH_MIN(n, max);
+    for (unsigned i = 0; i < n; i++)
+        out[i] = (struct bh_str){(const char *)list[i].data, list[i].size};
+    return n;
+}
+
+/* ---- the answer -------------------------------------------------------------------------------- */
+
 void bh_http_set_header(struct bh_http_req *r, const char *name, const char *value)
 {
     bh_assert(r->state != BH_HTTP_ANSWERED);
-    if (r->plain) {
-        if (strpbrk(name, "\r\n") || strpbrk(value, "\r\n"))
-            return; /* as libmicrohttpd: no line may become two */
-        bh_buf_adds(&r->lines, name);
-        bh_buf_add(&r->lines, ": ", 2);
-        bh_buf_adds(&r->lines, value);
-        bh_buf_add(&r->lines, "\r\n", 2);
-        return;
-    }
-    r->headers = bh_reallocarray(r->headers, r->n_headers + 1, sizeof(*r->headers));
-    r->headers[r->n_headers].name = bh_strdup(name);
-    r->headers[r->n_headers++].value = bh_strdup(value);
+    if (strpbrk(name, "\r\n") || strpbrk(value, "\r\n"))
+        return; /* no line may become two */
+    bh_buf_adds(&r->lines, name);
+    bh_buf_add(&r->lines, ": ", 2);
+    bh_buf_adds(&r->lines, value);
+    bh_buf_add(&r->lines, "\r\n", 2);
 }
 
 void bh_http_on_abort(struct bh_http_req *r, void (*fn)(void *arg), void *arg)
@@ -190,38 +178,9 @@ void bh_http_on_abort(struct bh_http_req *r, void (*fn)(void *arg), void *arg)
     r->abort_arg = arg;
 }
 
-void bh_http_req_answer(struct bh_http_req *r, unsigned code, struct MHD_Response *resp,
-                        const char *content_type)
-{
-    bh_assert(resp && r->state != BH_HTTP_ANSWERED);
-    if (content_type)
-        MHD_add_response_header(resp, MHD_HTTP_HEADER_CONTENT_TYPE, content_type);
-    for (size_t i = 0; i < r->n_headers; i++)
-        MHD_add_response_header(resp, r->headers[i].name, r->headers[i].value);
-    free_headers(r);
-    bool suspended = r->state == BH_HTTP_DEFERRED && !r->gone;
-    r->response = resp;
-    r->code = code;
-    r->state = BH_HTTP_ANSWERED;
-    if (suspended)
-        bh_http_resume(r);
-}
-
-enum MHD_Result bh_http_req_queue(struct bh_http_req *r)
-{
-    enum MHD_Result rc = MHD_queue_response(r->conn, r->code, r->response);
-    MHD_destroy_response(bh_take_ptr(r->response)); /* libmicrohttpd holds its own reference */
-    return rc;
-}
-
 void bh_http_reply(struct bh_http_req *r, int code, const char *content_type, const void *body,
                    size_t n)
 {
-    if (r->plain) {
-        bh_http_plain_reply(r, code, content_type, body, n);
-        return;
-    }
-    struct MHD_Response *resp = MHD_create_response_from_buffer(
-        n, (void *)(uintptr_t)body, n ? MHD_RESPMEM_MUST_COPY : MHD_RESPMEM_PERSISTENT);
-    bh_http_req_answer(r, (unsigned)code, resp, content_type);
+    bh_assert(r->state != BH_HTTP_ANSWERED);
+    r->server->carrier->reply(r, code, content_type, body, n);
 }

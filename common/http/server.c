@@ -1,102 +1,260 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * common/http/server.c - start, requests from libmicrohttpd, end
+ * common/http/server.c - libmicrohttpd on a libuv loop: requests of the daemons, and their answers
  *
- * Owns:     the daemon, if there is one, and all requests. Its place in the loop is drive.c's; what
- * is not TLS never gets there (plain.c). Runs in:  the loop thread; libmicrohttpd has no thread of
- * its own.
+ * Owns:       libmicrohttpd's daemon, its handles in the loop, the requests it has begun to read.
+ * Invariants: libmicrohttpd never sees a socket of a client: gate.c hands it ends of pairs, and
+ *             says when a client has left. A connection is suspended exactly while its request is
+ *             DEFERRED: suspending or resuming twice is undefined, and the state is the only guard.
+ * Runs in:    the loop thread; libmicrohttpd has no thread of its own.
+ *
+ * libmicrohttpd's epoll descriptor is one poll handle of the loop. When it is readable, drive()
+ * runs libmicrohttpd until it has nothing more to do at once, at most RUNS_MAX times; the rest
+ * waits for the next turn of the loop, so that timers and other sockets get theirs. A resumed
+ * connection makes no descriptor readable in this mode and is not in MHD_get_timeout() either, so
+ * resuming keeps the loop awake.
+ *
+ * What libmicrohttpd 0.9.75 takes and another reader would read differently is refused here, as far
+ * as its callbacks show it (the rest: gate.c): fields twice that may be there once, lengths that
+ * are none, names with blanks. What it takes for the end of a chunked body does not matter: the
+ * connection ends with the answer to a request with a body.
  */
 #include "common/http/impl.h"
 
 #include <errno.h>
-#include <sys/resource.h>
+#include <strings.h>
 #include <unistd.h>
 
-#include "common/http/listen.h"
-#include "common/http/tls.h"
+#define RUNS_MAX 16
+/* Of a connection, libmicrohttpd's buffer: a head fits one half, its answer's the other. */
+#define CONNECTION_BYTES (2 * BH_HTTP_HEAD_MAX)
 
-#define DEFAULT_BODY_BYTES  ((size_t)3 << 20)
-#define DEFAULT_CONNECTIONS 256
-/* Request line and headers must fit one half, a stream's piece the other. */
-#define CONNECTION_BYTES ((size_t)16 << 10)
-/* For a keep-alive connection without a request and for a reader that does not read; suspended
- * connections (deferred replies, idle streams) have no such limit. */
-#define IDLE_TIMEOUT_S          180u
-#define FDS_BESIDES_CONNECTIONS 128
+/* ---- in the loop ------------------------------------------------------------------------------- */
 
-/* ---- requests ------------------------------------------------------------------------------- */
+static void on_again(uv_idle_t *h);
+static void on_timer(uv_timer_t *h);
 
-static void *on_request_line(void *cls, const char *uri, struct MHD_Connection *conn)
+/* Sleeps at most until libmicrohttpd's next time-out; true when there is work now. */
+static bool plan_next(struct bh_http_daemon *d)
 {
-    return bh_http_req_new(cls, conn, uri);
+    MHD_UNSIGNED_LONG_LONG ms;
+
+    if (MHD_get_timeout(d->mhd, &ms) != MHD_YES)
+        return false;
+    if (ms == 0)
+        return true;
+    /* A timer that fires too early only asks again: so it is not moved at each request. */
+    if (!uv_is_active((uv_handle_t *)&d->timer))
+        uv_timer_start(&d->timer, on_timer, ms, 0);
+    return false;
+}
+
+static void resume_all(struct bh_http_daemon *d)
+{
+    while (d->to_resume) {
+        struct bh_http_call *c = d->to_resume;
+        d->to_resume = c->next_to_resume;
+        MHD_resume_connection(c->conn);
+    }
+}
+
+static void drive(struct bh_http_daemon *d)
+{
+    bool more = true;
+
+    for (int i = 0; more && i < RUNS_MAX; i++) {
+        resume_all(d);
+        MHD_run(d->mhd);
+        more = plan_next(d) || d->to_resume;
+    }
+    if (more)
+        uv_idle_start(&d->again, on_again);
+    else
+        uv_idle_stop(&d->again);
+}
+
+static void on_again(uv_idle_t *h)
+{
+    drive(h->data);
+}
+
+static void on_timer(uv_timer_t *h)
+{
+    drive(h->data);
+}
+
+static void on_mhd_readable(uv_poll_t *h, int status, int events)
+{
+    (void)status, (void)events;
+    drive(h->data);
+}
+
+static void resume(struct bh_http_call *c)
+{
+    struct bh_http_daemon *d = (struct bh_http_daemon *)c->r.server;
+
+    c->next_to_resume = d->to_resume;
+    d->to_resume = c;
+    if (!d->s.closing)
+        uv_idle_start(&d->again, on_again);
+}
+
+/* libmicrohttpd ends the connection as soon as it looks at it again. */
+void bh_http_call_gone(struct bh_http_call *c)
+{
+    bool suspended = c->r.state == BH_HTTP_DEFERRED && !c->gone;
+
+    c->gone = true;
+    if (suspended)
+        resume(c);
+}
+
+/* ---- answers ----------------------------------------------------------------------------------- */
+
+/* "Name: value\r\n", again and again. */
+static void add_lines(struct MHD_Response *resp, char *p)
+{
+    for (char *value, *end; p && (value = strstr(p, ": ")); p = end + 2) {
+        end = strstr(value, "\r\n");
+        *value = *end = '\0';
+        MHD_add_response_header(resp, p, value + 2);
+    }
+}
+
+static void reply(struct bh_http_req *r, int code, const char *content_type, const void *body,
+                  size_t n)
+{
+    struct bh_http_call *c = (struct bh_http_call *)r;
+    bool suspended = r->state == BH_HTTP_DEFERRED && !c->gone;
+
+    c->response = MHD_create_response_from_buffer(
+        n, (void *)(uintptr_t)body, n ? MHD_RESPMEM_MUST_COPY : MHD_RESPMEM_PERSISTENT);
+    bh_assert(c->response);
+    c->code = (unsigned)code;
+    if (content_type)
+        MHD_add_response_header(c->response, MHD_HTTP_HEADER_CONTENT_TYPE, content_type);
+    add_lines(c->response, r->lines.p);
+    if (c->last)
+        MHD_add_response_header(c->response, MHD_HTTP_HEADER_CONNECTION, "close");
+    r->state = BH_HTTP_ANSWERED;
+    if (suspended)
+        resume(c);
+}
+
+static enum MHD_Result queue(struct bh_http_call *c)
+{
+    enum MHD_Result rc = MHD_queue_response(c->conn, c->code, c->response);
+
+    MHD_destroy_response(bh_take_ptr(c->response)); /* libmicrohttpd holds its own reference */
+    return rc;
+}
+
+/* ---- requests ---------------------------------------------------------------------------------- */
+
+static void *on_request_line(void *cls, const char *target, struct MHD_Connection *conn)
+{
+    struct bh_http_call *c = bh_calloc(1, sizeof(*c));
+
+    bh_http_req_init(&c->r, cls, target);
+    c->conn = conn;
+    bh_http_gate_began(c);
+    return c;
 }
 
 static void on_request_done(void *cls, struct MHD_Connection *conn, void **con_cls,
                             enum MHD_RequestTerminationCode why)
 {
-    struct bh_http_req *r = *con_cls;
+    struct bh_http_call *c = *con_cls;
 
     (void)cls, (void)conn, (void)why;
-    if (!r)
+    if (!c)
         return;
     *con_cls = NULL;
-    bh_http_unwatch_hangup(r);
-    bh_http_req_free(r);
+    bh_http_gate_answered(c);
+    bh_http_req_fini(&c->r);
+    if (c->response)
+        MHD_destroy_response(c->response);
+    free(c->fields);
+    free(c);
 }
 
-static bool announces_too_much(const struct bh_http_req *r)
+static enum MHD_Result on_field(void *cls, enum MHD_ValueKind kind, const char *name,
+                                const char *value)
 {
-    const char *length = bh_http_header(r, MHD_HTTP_HEADER_CONTENT_LENGTH);
-    return length && strtoull(length, NULL, 10) > r->max_body_bytes;
-}
+    struct bh_http_call *c = cls;
 
-void bh_http_reply_text(struct bh_http_req *r, int code, const char *text)
-{
-    bh_http_reply(r, code, "text/plain; charset=utf-8", text, strlen(text));
-}
-
-void bh_http_set_body_limit(struct bh_http_req *r)
-{
-    if (r->server->body_limit && !r->bad_uri)
-        r->max_body_bytes = r->server->body_limit(r->uri.path);
-    if (!r->max_body_bytes)
-        r->max_body_bytes = r->server->max_body_bytes;
-}
-
-static enum MHD_Result begin_request(struct bh_http_req *r, const char *method)
-{
-    r->seen = true;
-    r->method = method;
-    bh_http_set_body_limit(r);
-    if (announces_too_much(r)) {
-        /* Answered before the body: libmicrohttpd then closes instead of reading it. */
-        bh_http_reply_text(r, MHD_HTTP_CONTENT_TOO_LARGE, "request body too large\n");
-        return bh_http_req_queue(r);
-    }
+    (void)kind;
+    c->fields[c->r.n_fields++] = (struct bh_http_field){name, value ? value : ""};
     return MHD_YES;
 }
 
-int bh_http_take_body(struct bh_http_req *r, const char *p, size_t n)
+/* The value of a field that a request has once; false: it has it more often. */
+static bool single(const struct bh_http_req *r, const char *name, const char **ret)
 {
-    if (r->too_large || n > r->max_body_bytes - r->body.n) {
-        r->too_large = true;
-        bh_buf_fini(&r->body);
-        r->thrown_bytes += n;
-        return r->thrown_bytes > r->max_body_bytes ? -E2BIG : 0;
+    unsigned n = 0;
+
+    *ret = NULL;
+    for (size_t i = 0; i < r->n_fields; i++) {
+        if (strcasecmp(r->fields[i].name, name) == 0) {
+            *ret = r->fields[i].value;
+            n++;
+        }
     }
-    bh_buf_add(&r->body, p, n);
-    return 0;
+    return n <= 1;
 }
 
-void bh_http_dispatch(struct bh_http_req *r)
+/* A head that every reader reads alike. *ret_length, *ret_coding: NULL when it has none. */
+static bool makes_sense(const struct bh_http_req *r, const char *version, const char **ret_length,
+                        const char **ret_coding)
 {
-    r->state = BH_HTTP_HANDLING;
-    if (r->too_large)
-        bh_http_reply_text(r, MHD_HTTP_CONTENT_TOO_LARGE, "request body too large\n");
-    else if (r->bad_uri)
-        bh_http_reply_text(r, MHD_HTTP_BAD_REQUEST, "invalid escape in the path\n");
-    else
-        r->server->handler(r, r->server->arg);
+    bool http11 = bh_streq(version, "HTTP/1.1");
+    const char *host, *length;
+
+    for (size_t i = 0; i < r->n_fields; i++)
+        if (!*r->fields[i].name || strpbrk(r->fields[i].name, " \t"))
+            return false;
+    if ((!http11 && !bh_streq(version, "HTTP/1.0")) || !single(r, MHD_HTTP_HEADER_HOST, &host) ||
+        !single(r, MHD_HTTP_HEADER_CONTENT_LENGTH, ret_length) ||
+        !single(r, MHD_HTTP_HEADER_TRANSFER_ENCODING, ret_coding))
+        return false;
+    length = *ret_length;
+    if (*ret_coding && (length || !http11 || strcasecmp(*ret_coding, "chunked") != 0))
+        return false;
+    return (host || !http11) && (!length || (*length && !length[strspn(length, "0123456789")]));
+}
+
+/* Answered before a body: libmicrohttpd then closes instead of reading it. */
+static enum MHD_Result turn_away(struct bh_http_call *c, int code, const char *text,
+                                 const char *why)
+{
+    c->last = true;
+    bh_http_gate_turned_away(c, why);
+    bh_http_reply_text(&c->r, code, text);
+    return queue(c);
+}
+
+static enum MHD_Result begin_request(struct bh_http_call *c, const char *method,
+                                     const char *version)
+{
+    const char *length = NULL, *coding = NULL;
+    int n = MHD_get_connection_values(c->conn, MHD_HEADER_KIND, NULL, NULL);
+
+    c->seen = true;
+    c->r.method = method;
+    c->fields = bh_calloc((size_t)n + 1, sizeof(*c->fields));
+    c->r.fields = c->fields;
+    MHD_get_connection_values(c->conn, MHD_HEADER_KIND, on_field, c);
+    if (!makes_sense(&c->r, version, &length, &coding))
+        return turn_away(c, MHD_HTTP_BAD_REQUEST, "malformed request\n", "malformed");
+    if (bh_http_gate_bars(c, c->r.uri.path))
+        return turn_away(c, MHD_HTTP_SERVICE_UNAVAILABLE, "too many connections of this address\n",
+                         "reserve");
+    if (length && strtoull(length, NULL, 10) > c->r.max_body_bytes)
+        return turn_away(c, MHD_HTTP_CONTENT_TOO_LARGE, "request body too large\n", "malformed");
+    c->last = coding || (length && length[strspn(length, "0")]);
+    if (c->last)
+        bh_http_gate_body(c, true);
+    return MHD_YES;
 }
 
 /* libmicrohttpd calls this without a body first, then for each part of the body, then without, and
@@ -105,160 +263,113 @@ static enum MHD_Result on_access(void *cls, struct MHD_Connection *conn, const c
                                  const char *method, const char *version, const char *upload,
                                  size_t *upload_size, void **con_cls)
 {
-    struct bh_http_req *r = *con_cls;
+    struct bh_http_call *c = *con_cls;
 
-    (void)cls, (void)conn, (void)url, (void)version;
-    if (!r || r->gone)
+    (void)cls, (void)url;
+    if (!c || c->gone)
         return MHD_NO;
-    if (!r->seen)
-        return begin_request(r, method);
+    if (!c->seen)
+        return begin_request(c, method, version);
     if (*upload_size) {
         size_t n = *upload_size;
         *upload_size = 0;
-        return bh_http_take_body(r, upload, n) == 0 ? MHD_YES : MHD_NO;
+        return bh_http_take_body(&c->r, upload, n) == 0 ? MHD_YES : MHD_NO;
     }
-    if (r->state == BH_HTTP_RECEIVING)
-        bh_http_dispatch(r);
-    if (r->state == BH_HTTP_ANSWERED)
-        return bh_http_req_queue(r);
-    r->state = BH_HTTP_DEFERRED;
-    bh_http_watch_hangup(r);
-    bh_http_suspend(r);
+    if (c->r.state == BH_HTTP_RECEIVING) {
+        if (c->last)
+            bh_http_gate_body(c, false);
+        bh_http_dispatch(&c->r);
+    }
+    if (c->r.state == BH_HTTP_ANSWERED)
+        return queue(c);
+    c->r.state = BH_HTTP_DEFERRED;
+    bh_http_gate_deferred(c);
+    MHD_suspend_connection(conn);
     return MHD_YES;
 }
 
-/* ---- life ----------------------------------------------------------------------------------- */
+/* ---- life -------------------------------------------------------------------------------------- */
 
 static void on_mhd_message(void *cls, const char *fmt, va_list ap)
 {
-    struct bh_http_server *s = cls;
-    if (s->started)
-        return; /* about single clients; they see it themselves */
-    vsnprintf(s->start_err.msg, sizeof(s->start_err.msg), fmt, ap);
-    s->start_err.msg[strcspn(s->start_err.msg, "\n")] = '\0';
-}
+    struct bh_http_daemon *d = cls;
 
-static void raise_fd_limit(unsigned connections)
-{
-    struct rlimit lim;
-    rlim_t want = (rlim_t)connections + FDS_BESIDES_CONNECTIONS;
-
-    if (getrlimit(RLIMIT_NOFILE, &lim) < 0 || lim.rlim_cur >= want)
+    if (d->started) /* about single clients, who see it themselves */
         return;
-    lim.rlim_cur = BH_MIN(want, lim.rlim_max);
-    setrlimit(RLIMIT_NOFILE, &lim); /* else libmicrohttpd stops accepting earlier, nothing worse */
+    vsnprintf(d->start_error, sizeof(d->start_error), fmt, ap);
+    d->start_error[strcspn(d->start_error, "\n")] = '\0';
 }
 
-static int start_daemon(struct bh_http_server *s, const struct bh_http_options *o, int listen_fd,
-                        unsigned connections, struct bh_err *err)
+/* Time-outs are gate.c's. */
+static int start_mhd(struct bh_http_daemon *d, unsigned connections, struct bh_err *err)
 {
-    unsigned flags = MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ERROR_LOG;
-    struct MHD_OptionItem tls[6];
-    size_t n = 0;
-
-    if (o->tls) {
-        flags |= MHD_USE_TLS;
-        n = bh_tls_options(o->tls, tls);
-    } else if (o->tls_cert_pem) {
-        flags |= MHD_USE_TLS;
-        tls[n++] = (struct MHD_OptionItem){MHD_OPTION_HTTPS_MEM_CERT, 0,
-                                           (void *)(uintptr_t)o->tls_cert_pem};
-        tls[n++] =
-            (struct MHD_OptionItem){MHD_OPTION_HTTPS_MEM_KEY, 0, (void *)(uintptr_t)o->tls_key_pem};
-        if (o->client_ca_pem)
-            tls[n++] = (struct MHD_OptionItem){MHD_OPTION_HTTPS_MEM_TRUST, 0,
-                                               (void *)(uintptr_t)o->client_ca_pem};
-    }
-    tls[n] = (struct MHD_OptionItem){MHD_OPTION_END, 0, NULL};
-    s->daemon = MHD_start_daemon(
-        flags, 0, NULL, NULL, on_access, s, MHD_OPTION_EXTERNAL_LOGGER, on_mhd_message, s,
-        MHD_OPTION_LISTEN_SOCKET, listen_fd, MHD_OPTION_CONNECTION_LIMIT, connections,
-        MHD_OPTION_CONNECTION_MEMORY_LIMIT, CONNECTION_BYTES, MHD_OPTION_CONNECTION_TIMEOUT,
-        o->idle_timeout_s ? o->idle_timeout_s : IDLE_TIMEOUT_S, MHD_OPTION_URI_LOG_CALLBACK,
-        on_request_line, s, MHD_OPTION_NOTIFY_COMPLETED, on_request_done, s, MHD_OPTION_ARRAY, tls,
-        MHD_OPTION_END);
-    if (!s->daemon) /* it has closed listen_fd */
-        return bh_err_set(err, -EINVAL, "could not start the HTTP server on port %u: %s", s->port,
-                          *s->start_err.msg ? s->start_err.msg : "no reason given");
-    s->started = true;
+    d->mhd = MHD_start_daemon(
+        MHD_USE_EPOLL | MHD_USE_NO_LISTEN_SOCKET | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ERROR_LOG, 0,
+        NULL, NULL, on_access, d, MHD_OPTION_EXTERNAL_LOGGER, on_mhd_message, d,
+        MHD_OPTION_CONNECTION_LIMIT, connections, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
+        CONNECTION_BYTES, MHD_OPTION_CONNECTION_TIMEOUT, 0u, MHD_OPTION_URI_LOG_CALLBACK,
+        on_request_line, d, MHD_OPTION_NOTIFY_COMPLETED, on_request_done, d,
+        MHD_OPTION_NOTIFY_CONNECTION, bh_http_gate_notify, d, MHD_OPTION_END);
+    if (!d->mhd)
+        return bh_err_set(err, -EINVAL, "could not start the HTTP server on port %u: %s", d->s.port,
+                          *d->start_error ? d->start_error : strerror(EINVAL));
+    d->started = true;
+    const union MHD_DaemonInfo *info = MHD_get_daemon_info(d->mhd, MHD_DAEMON_INFO_EPOLL_FD);
+    bh_assert(info && info->epoll_fd >= 0);
+    bh_http_own_handle(&d->s, &d->poll, uv_poll_init(d->s.loop, &d->poll, info->epoll_fd));
+    bh_http_own_handle(&d->s, &d->timer, uv_timer_init(d->s.loop, &d->timer));
+    bh_http_own_handle(&d->s, &d->again, uv_idle_init(d->s.loop, &d->again));
+    uv_poll_start(&d->poll, UV_READABLE, on_mhd_readable);
     return 0;
 }
 
-static int start_tls(struct bh_http_server *s, const struct bh_http_options *o, int listen_fd,
-                     unsigned connections, struct bh_err *err)
+void bh_http_handle_closed(uv_handle_t *h)
 {
-    int rc = start_daemon(s, o, listen_fd, connections, err);
+    struct bh_http_daemon *d = h->data;
 
-    if (rc < 0)
-        return rc;
-    rc = bh_http_enter_loop(s);
-    if (rc == 0)
-        return 0;
-    MHD_stop_daemon(s->daemon);
-    return bh_err_set(err, rc, "could not create an epoll set: %s", strerror(-rc));
+    if (--d->s.open_handles)
+        return;
+    bh_http_gate_free(d->gate);
+    bh_http_server_fini(&d->s);
+    free(d);
 }
 
-static int start_plain(struct bh_http_server *s, const struct bh_http_options *o, int listen_fd,
-                       unsigned connections, struct bh_err *err)
+/* libmicrohttpd aborts the process when it stops with a suspended connection. */
+static void end(struct bh_http_server *s)
 {
-    int rc = bh_http_plain_start(s, listen_fd, connections,
-                                 o->idle_timeout_s ? o->idle_timeout_s : IDLE_TIMEOUT_S);
+    struct bh_http_daemon *d = (struct bh_http_daemon *)s;
 
-    return rc < 0 ? bh_err_set(err, rc, "could not start the HTTP server on port %u: %s", s->port,
-                               strerror(-rc))
-                  : 0;
+    /* The loop must forget the descriptors before they are closed. */
+    uv_close((uv_handle_t *)&d->poll, bh_http_handle_closed);
+    uv_close((uv_handle_t *)&d->timer, bh_http_handle_closed);
+    uv_close((uv_handle_t *)&d->again, bh_http_handle_closed);
+    bh_http_gate_close(d->gate);
+    resume_all(d);
+    MHD_stop_daemon(bh_take_ptr(d->mhd));
 }
 
 int bh_http_server_new(uv_loop_t *loop, const struct bh_http_options *o, bh_http_handler *handler,
                        void *arg, struct bh_http_server **ret_s, struct bh_err *err)
 {
-    unsigned connections = o->max_connections ? o->max_connections : DEFAULT_CONNECTIONS;
-    int listen_fd, rc;
+    static const struct bh_http_carrier carrier = {reply, end};
+    struct bh_http_daemon *d = bh_calloc(1, sizeof(*d));
+    int rc = bh_http_server_init(&d->s, loop, o, handler, arg, err);
 
-    if (!o->tls_cert_pem != !o->tls_key_pem)
-        return bh_err_set(err, -EINVAL, "TLS needs both a certificate and a key");
-    struct bh_http_server *s = bh_calloc(1, sizeof(*s));
-    s->loop = loop;
-    s->handler = handler;
-    s->arg = arg;
-    s->max_body_bytes = o->max_body_bytes ? o->max_body_bytes : DEFAULT_BODY_BYTES;
-    s->body_limit = o->body_limit;
-    raise_fd_limit(connections);
-    rc = o->unix_path
-             ? bh_http_listen_unix(o->unix_path, &listen_fd, err)
-             : bh_http_listen(o->address, o->port, o->reuse_port, &listen_fd, &s->port, err);
-    if (rc == 0)
-        rc = o->tls || o->tls_cert_pem ? start_tls(s, o, listen_fd, connections, err)
-                                       : start_plain(s, o, listen_fd, connections, err);
+    d->s.carrier = &carrier;
+    if (rc == 0) {
+        rc = start_mhd(d, d->s.max_connections + o->reserve, err);
+        if (rc < 0) {
+            close(d->s.listen_fd);
+            if (d->s.unix_path)
+                (void)unlink(d->s.unix_path);
+            bh_http_server_fini(&d->s);
+        }
+    }
     if (rc < 0) {
-        free(s);
+        free(d);
         return rc;
     }
-    s->unix_path = o->unix_path ? bh_strdup(o->unix_path) : NULL;
-    *ret_s = s;
+    bh_http_gate_start(d, o);
+    *ret_s = &d->s;
     return 0;
-}
-
-uint16_t bh_http_server_port(const struct bh_http_server *s)
-{
-    return s->port;
-}
-
-void bh_http_server_free(struct bh_http_server *s)
-{
-    if (!s)
-        return;
-    bh_assert(!s->closing);
-    s->closing = true;
-    if (s->unix_path)
-        (void)unlink(s->unix_path);
-    free(bh_take_ptr(s->unix_path));
-    if (s->plain) {
-        bh_http_plain_stop(s);
-        return;
-    }
-    bh_http_leave_loop(s);
-    MHD_stop_daemon(bh_take_ptr(s->daemon));
-    bh_assert(!s->reqs);
-    close(s->hangup_fd); /* requests left it one by one until here */
 }

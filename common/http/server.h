@@ -1,40 +1,44 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * common/http/server.h - an HTTP/1.1 server on a libuv loop (plain: our own, plain.c; TLS:
- * libmicrohttpd)
+ * common/http/server.h - an HTTP/1.1 server on a libuv loop (libmicrohttpd behind gate.c)
  *
- * Used by the probe endpoint of every daemon (probes.h) and by the simulator's API server.
+ * Used by the probe endpoint of every daemon (probes.h) and by berth-front; the simulator has a
+ * carrier of its own for the same handlers (simulator/http/server.h).
  * One thread: handlers run in the loop. A handler gets the whole request (body bounded) and either
- * answers at once (bh_http_reply), later (keeps the request and replies from another callback), or
- * turns the reply into a stream (bh_http_stream_*), which ends when either side closes.
- *
- * A stream's bytes are queued without bound by this layer: the caller looks at
- * bh_http_stream_pending() and closes a stream whose reader is too slow.
+ * answers at once (bh_http_reply) or later (keeps the request and replies from another callback).
  */
 #ifndef BH_HTTP_SERVER_H
 #define BH_HTTP_SERVER_H
 
 #include "common/base/buf.h"
+#include "common/base/metrics.h"
 #include <uv.h>
 
 struct bh_http_server;
 struct bh_http_req;
 struct bh_tls;
-struct bh_http_stream;
 
 struct bh_http_options {
     const char *address;                    /* "127.0.0.1" */
     uint16_t port;                          /* 0 = any free one, see bh_http_server_port() */
     const char *tls_cert_pem, *tls_key_pem; /* both NULL = plain; contents, not paths */
-    const char *client_ca_pem;              /* ask for client certificates; may be NULL */
-    struct bh_tls *tls;                     /* instead of the three above; borrowed, see tls.h */
-    const char *unix_path;                  /* instead of address and port; see listen.h */
-    bool reuse_port;                        /* SO_REUSEPORT */
-    unsigned idle_timeout_s;                /* of a connection; 0 = 180 */
-    size_t max_body_bytes;                  /* 0 = 3 MiB; above it the server answers 413 */
+    const char *client_ca_pem; /* not NULL: clients are asked for a certificate; see tls.h */
+    struct bh_tls *tls;        /* instead of the three above; borrowed, see tls.h */
+    const char *unix_path;     /* instead of address and port; see listen.h */
+    bool reuse_port;           /* SO_REUSEPORT */
+    unsigned idle_timeout_s;   /* of a connection; 0 = 180 */
+    size_t max_body_bytes;     /* 0 = 3 MiB; above it the server answers 413 */
     /* Paths whose bodies may be larger: their limit, 0 = max_body_bytes. NULL = none. */
     size_t (*body_limit)(const char *path);
     unsigned max_connections; /* 0 = 256 */
+    /* With TLS. Connections of one address (IPv6: of one /64), 0 = no limit. Beyond either limit a
+     * connection is closed at once, unless it comes from this host and the reserve has room: there
+     * a connection has 2 s for one GET of a path of reserve_paths (or below one), and makes room
+     * for a newer one while it has not asked. */
+    unsigned per_address, reserve;
+    const char *const *reserve_paths; /* borrowed for the server's life; ends with NULL */
+    struct bh_metric *refused;        /* label why: see docs/https.md; may be NULL */
+    struct bh_cell *open;             /* gauge: connections; may be NULL */
 };
 typedef void bh_http_handler(struct bh_http_req *r, void *arg);
 
@@ -69,23 +73,4 @@ void bh_http_reply(struct bh_http_req *r, int code, const char *content_type, co
                    size_t n);
 /* Called when the client goes away before a deferred reply: r is dead afterwards. */
 void bh_http_on_abort(struct bh_http_req *r, void (*fn)(void *arg), void *arg);
-
-/* A shared immutable chunk: one watch event's bytes are encoded once and queued on many streams. */
-struct bh_http_chunk {
-    uint32_t refs;
-    uint32_t n;
-    char p[];
-};
-struct bh_http_chunk *bh_http_chunk_new(const void *p, size_t n); /* refs = 1 */
-struct bh_http_chunk *bh_http_chunk_ref(struct bh_http_chunk *c);
-void bh_http_chunk_unref(struct bh_http_chunk *c);
-
-/* Starts a chunked 200 reply and ends r. on_close is called exactly once, when the stream is over
- * for any reason (client gone, bh_http_stream_end flushed, server freed); s is dead afterwards. */
-struct bh_http_stream *bh_http_stream_start(struct bh_http_req *r, const char *content_type,
-                                            void (*on_close)(void *arg), void *arg);
-void bh_http_stream_add(struct bh_http_stream *s, struct bh_http_chunk *c); /* takes its own ref */
-size_t bh_http_stream_pending(const struct bh_http_stream *s); /* bytes queued, not yet sent */
-void bh_http_stream_end(struct bh_http_stream *s);             /* orderly end after the queue */
-void bh_http_stream_abort(struct bh_http_stream *s);           /* cut the connection now */
 #endif

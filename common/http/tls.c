@@ -2,8 +2,7 @@
  *
  * common/http/tls.c - what a TLS server of ours shows and accepts
  *
- * libmicrohttpd has one set of certificates for its whole life. So each new connection is given
- * ours before its handshake; a set lives as long as some connection uses it.
+ * A set of certificates lives as long as some session uses it.
  */
 #include "common/http/tls.h"
 
@@ -11,8 +10,6 @@
 #include <gnutls/gnutls.h>
 #include <gnutls/x509.h>
 #include <stdio.h>
-
-#include "common/http/impl.h"
 
 #define CHAIN_MAX      16u
 #define NAME_MAX_BYTES 256u
@@ -31,8 +28,7 @@ struct creds { /* all pairs of one time */
 };
 struct bh_tls {
     struct creds *now;
-    char *cert_pem, *key_pem; /* libmicrohttpd wants some at the start */
-    char *priorities;
+    gnutls_priority_t priorities;
     bool ask_client;
 };
 
@@ -149,11 +145,10 @@ static const struct pair *choose_pair(const struct creds *c, const char *name)
     return p ? p : &c->pairs[0];
 }
 
-/* The client has said whom it wants. The pointer of GnuTLS's session cache, which nobody has here,
- * carries the connection's set. */
+/* The client has said whom it wants. */
 static int on_client_hello(gnutls_session_t s)
 {
-    const struct creds *c = gnutls_db_get_ptr(s);
+    const struct creds *c = gnutls_session_get_ptr(s);
     char name[NAME_MAX_BYTES];
     size_t size = sizeof(name);
     unsigned type = 0;
@@ -176,15 +171,14 @@ int bh_tls_new(const char *priorities, bool ask_client, const struct bh_tls_pair
     bh_assert(n > 0);
     if (gnutls_priority_init(&parsed, priorities ? priorities : PRIORITIES, &bad) < 0)
         return bh_err_set(err, -EINVAL, "TLS priorities near \"%s\" make no sense", bad);
-    gnutls_priority_deinit(parsed);
     int rc = creds_new(pairs, n, &c, err);
-    if (rc < 0)
+    if (rc < 0) {
+        gnutls_priority_deinit(parsed);
         return rc;
+    }
     struct bh_tls *t = bh_calloc(1, sizeof(*t));
     t->now = c;
-    t->cert_pem = bh_strdup(pairs[0].cert_pem);
-    t->key_pem = bh_strdup(pairs[0].key_pem);
-    t->priorities = bh_strdup(priorities ? priorities : PRIORITIES);
+    t->priorities = parsed;
     t->ask_client = ask_client;
     *ret = t;
     return 0;
@@ -207,65 +201,34 @@ void bh_tls_free(struct bh_tls *t)
     if (!t)
         return;
     creds_unref(t->now);
-    if (t->key_pem)
-        explicit_bzero(t->key_pem, strlen(t->key_pem));
-    free(t->key_pem);
-    free(t->cert_pem);
-    free(t->priorities);
+    gnutls_priority_deinit(t->priorities);
     free(t);
 }
 
-static gnutls_session_t session_of(struct MHD_Connection *conn)
+gnutls_session_t bh_tls_session_new(struct bh_tls *t, int fd)
 {
-    const union MHD_ConnectionInfo *i =
-        MHD_get_connection_info(conn, MHD_CONNECTION_INFO_GNUTLS_SESSION);
-
-    return i ? i->tls_session : NULL;
-}
-
-static void on_connection(void *cls, struct MHD_Connection *conn, void **context,
-                          enum MHD_ConnectionNotificationCode what)
-{
-    struct bh_tls *t = cls;
     gnutls_session_t s;
 
-    if (what == MHD_CONNECTION_NOTIFY_CLOSED) {
-        creds_unref(bh_take_ptr(*context));
-        return;
-    }
-    s = session_of(conn);
-    if (!s)
-        return;
+    if (gnutls_init(&s, GNUTLS_SERVER | GNUTLS_NONBLOCK | GNUTLS_NO_SIGNAL) < 0)
+        return NULL;
     t->now->refs++;
-    *context = t->now;
+    gnutls_session_set_ptr(s, t->now);
+    gnutls_priority_set(s, t->priorities);
     gnutls_credentials_set(s, GNUTLS_CRD_CERTIFICATE, t->now->pairs[0].gnutls);
-    gnutls_db_set_ptr(s, t->now);
     gnutls_handshake_set_post_client_hello_function(s, on_client_hello);
+    gnutls_handshake_set_timeout(s, GNUTLS_INDEFINITE_TIMEOUT); /* gate.c has its own */
     if (t->ask_client) {
         gnutls_certificate_server_set_request(s, GNUTLS_CERT_REQUEST);
         gnutls_certificate_send_x509_rdn_sequence(s, 1); /* 1 = do not */
     }
+    gnutls_transport_set_int(s, fd);
+    return s;
 }
 
-size_t bh_tls_options(struct bh_tls *t, struct MHD_OptionItem *out)
+void bh_tls_session_free(gnutls_session_t s)
 {
-    out[0] = (struct MHD_OptionItem){MHD_OPTION_HTTPS_MEM_CERT, 0, t->cert_pem};
-    out[1] = (struct MHD_OptionItem){MHD_OPTION_HTTPS_MEM_KEY, 0, t->key_pem};
-    out[2] = (struct MHD_OptionItem){MHD_OPTION_HTTPS_PRIORITIES, 0, t->priorities};
-    out[3] = (struct MHD_OptionItem){MHD_OPTION_NOTIFY_CONNECTION, (intptr_t)on_connection, t};
-    return 4;
-}
+    struct creds *c = gnutls_session_get_ptr(s);
 
-size_t bh_http_client_certs(const struct bh_http_req *r, struct bh_str *out, size_t max)
-{
-    gnutls_session_t s = r->conn ? session_of(r->conn) : NULL;
-    unsigned n = 0;
-    const gnutls_datum_t *list = s ? gnutls_certificate_get_peers(s, &n) : NULL;
-
-    if (!list)
-        return 0;
-    n = (unsigned)BH_MIN(n, max);
-    for (unsigned i = 0; i < n; i++)
-        out[i] = (struct bh_str){(const char *)list[i].data, list[i].size};
-    return n;
+    gnutls_deinit(s);
+    creds_unref(c);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * common/http/tls.h - what a TLS server of ours shows and accepts (GnuTLS, through libmicrohttpd)
+ * common/http/tls.h - what a TLS server of ours shows and accepts (GnuTLS)
  *
  * Certificates can be replaced while the server runs: connections that exist keep theirs, new ones
  * take the new ones. Several pairs are told apart by the server name a client asks for; the first
@@ -13,7 +13,7 @@
 
 #include "common/base/base.h"
 
-struct MHD_OptionItem;
+struct gnutls_session_int;
 struct bh_tls;
 struct bh_tls_pair {
     const char *cert_pem, *key_pem; /* leaf first; contents, not paths */
@@ -26,6 +26,7 @@ int bh_tls_new(const char *priorities, bool ask_client, const struct bh_tls_pair
 /* For connections from now on; nothing changes on failure. 0, -EINVAL. */
 int bh_tls_replace(struct bh_tls *t, const struct bh_tls_pair *pairs, size_t n, struct bh_err *err);
 void bh_tls_free(struct bh_tls *t); /* after the server; NULL allowed */
-/* Inside common/http: fills out (room for 5) without an end mark, returns how many. */
-size_t bh_tls_options(struct bh_tls *t, struct MHD_OptionItem *out);
+/* For carriers (carrier.h). A session of one connection, NULL: it could not be made. */
+struct gnutls_session_int *bh_tls_session_new(struct bh_tls *t, int fd);
+void bh_tls_session_free(struct gnutls_session_int *s);
 #endif

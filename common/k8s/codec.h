@@ -28,7 +28,7 @@ int bh_pb_unpack(struct bh_arena *a, const ProtobufCMessageDescriptor *d, const 
  * For messages without required fields, as all of ours. */
 ProtobufCMessage *bh_pb_unpack_fast(struct bh_arena *a, const ProtobufCMessageDescriptor *d,
                                     const void *p, size_t n);
-/* Appends the bytes of an object without its metadata.managedFields, which nobody here reads and
+/* Appends the bytes of an object without its metadata.managedFields, which is read nowhere here and
  * which often are most of it. False: they are no protobuf; out is as long as it was, or longer. */
 bool bh_pb_without_managed(struct bh_buf *out, const void *p, size_t n);
 /* Splits an envelope: api_version, kind and the raw message, all borrowed from p. */
@@ -62,7 +62,7 @@ void bh_pb_pack(struct bh_buf *out, const ProtobufCMessage *m);
 /* A copy with everything in it; NULL when the arena's limit was hit. */
 ProtobufCMessage *bh_pb_copy(struct bh_arena *a, const ProtobufCMessage *m);
 
-/* ---- lists ---------------------------------------------------------------------------------- */
+/* ---- lists ----------------------------------------------------------------------------------- */
 struct bh_list_meta {
     char resource_version[32];
     char *cont; /* continue token, caller frees; NULL when this was the last page */
@@ -85,7 +85,7 @@ int bh_list_reader_feed(struct bh_list_reader *r, const void *p, size_t n);
 int bh_list_reader_finish(struct bh_list_reader *r, struct bh_list_meta *ret, struct bh_err *err);
 void bh_list_reader_free(struct bh_list_reader *r);
 
-/* ---- watch streams -------------------------------------------------------------------------- */
+/* ---- watch streams --------------------------------------------------------------------------- */
 enum bh_watch_type {
     BH_WATCH_ADDED,
     BH_WATCH_MODIFIED,
@@ -102,9 +102,8 @@ struct bh_watch_reader *bh_watch_reader_new(const char *content_type, size_t max
 /* 0; -EINVAL garbage; -EFBIG frame too large; fn's non-zero result. */
 int bh_watch_reader_feed(struct bh_watch_reader *r, const void *p, size_t n);
 void bh_watch_reader_free(struct bh_watch_reader *r);
-/* Frame writer (server side). pb: object bytes are an envelope; JSON: object text. */
+/* Frame writer (server side): the object as an envelope. */
 void bh_watch_frame_pb(struct bh_buf *out, const char *type, const void *envelope, size_t n);
-void bh_watch_frame_json(struct bh_buf *out, const char *type, const void *json, size_t n);
 
 /* ---- Status ---------------------------------------------------------------------------------- */
 struct bh_api_status {

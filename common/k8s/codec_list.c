@@ -26,7 +26,7 @@ struct pb_walk {
     struct bh_buf pending; /* what has arrived of a field that is not complete */
     size_t need;           /* bytes that pending must have before it is worth another look */
     uint64_t left;         /* PB_CONTENT: bytes up to the content's end, without skip's */
-    uint64_t skip;         /* of a field that nobody reads, still to come */
+    uint64_t skip;         /* of a field that is not read, still to come */
     bool is_list, has_content;
     char kind[64]; /* for messages */
 };

@@ -245,12 +245,3 @@ void bh_watch_frame_pb(struct bh_buf *out, const char *type, const void *envelop
     bh_wire_add_varint(out, n_object);
     bh_wire_add_bytes(out, 1, envelope, n);
 }
-
-void bh_watch_frame_json(struct bh_buf *out, const char *type, const void *json, size_t n)
-{
-    bh_buf_adds(out, "{\"type\":\"");
-    bh_buf_adds(out, type);
-    bh_buf_adds(out, "\",\"object\":");
-    bh_buf_add(out, json, n);
-    bh_buf_adds(out, "}\n");
-}

@@ -53,7 +53,7 @@ static int std_index(const char *name)
     return bh_streq(name, "ephemeral-storage") ? BH_EPHEMERAL : -1;
 }
 
-static struct bh_amount *find(const struct bh_amounts *x, bh_sym name)
+static struct bh_amount *find_scalar(const struct bh_amounts *x, bh_sym name)
 {
     for (uint32_t i = 0; i < x->n; i++) {
         if (x->scalars[i].name == name)
@@ -102,7 +102,7 @@ int bh_amounts_read(struct bh_compiler *c, struct bh_amounts *out, K8s__Quantity
             continue;
         }
         bh_sym sym = bh_compile_sym(c, name);
-        struct bh_amount *same = find(out, sym);
+        struct bh_amount *same = find_scalar(out, sym);
         if (same) {
             same->v = v;
             continue;
@@ -143,7 +143,7 @@ static int merge(struct bh_compiler *c, struct bh_amounts *dst, const struct bh_
     }
     for (uint32_t i = 0; i < src->n; i++) {
         const struct bh_amount *s = &src->scalars[i];
-        struct bh_amount *d = find(dst, s->name);
+        struct bh_amount *d = find_scalar(dst, s->name);
         if (d) {
             d->v = sum ? add_sat(d->v, s->v) : BH_MAX(d->v, s->v);
             continue;
@@ -383,8 +383,8 @@ static int apply_pod_level(struct bh_compiler *c, const struct pod_amounts *pa,
     }
     for (uint32_t i = 0; i < pa->pod_level.n; i++) {
         struct bh_amount v = pa->pod_level.scalars[i];
-        const struct bh_amount *now = find(from, v.name);
-        struct bh_amount *d = find(sum, v.name);
+        const struct bh_amount *now = find_scalar(from, v.name);
+        struct bh_amount *d = find_scalar(sum, v.name);
         v.v = now ? now->v : 0;
         if (d) {
             d->v = v.v;
@@ -478,7 +478,7 @@ static void add_overhead_to_limits(struct bh_amounts *sum, const struct bh_amoun
         if (sum->has[i] && sum->std[i] && overhead->has[i])
             sum->std[i] = add_sat(sum->std[i], overhead->std[i]);
     for (uint32_t i = 0; i < overhead->n; i++) {
-        struct bh_amount *d = find(sum, overhead->scalars[i].name);
+        struct bh_amount *d = find_scalar(sum, overhead->scalars[i].name);
         if (d && d->v)
             d->v = add_sat(d->v, overhead->scalars[i].v);
     }

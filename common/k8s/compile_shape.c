@@ -3,8 +3,9 @@
  * common/k8s/compile_shape.c - what all pods of one template share
  *
  * Arrays are appended in the order of record.h (record_layout.h says why), so the order of the
- * calls in bh_compile_shape() is part of the format. Upstream: pkg/scheduler/framework/types.go
- * (PodInfo.Update), plugins/imagelocality, plugins/nodeports.
+ * calls in bh_compile_shape() is part of the format.
+ * Upstream: pkg/scheduler/framework/types.go (PodInfo.Update), plugins/imagelocality,
+ * plugins/nodeports.
  */
 #include <errno.h>
 

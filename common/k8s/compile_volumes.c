@@ -3,8 +3,9 @@
  * common/k8s/compile_volumes.c - the volumes of a pod that scheduling depends on
  *
  * One entry a volume whose source some plugin looks at, in the order of the spec; configMap,
- * emptyDir, nfs and the like leave nothing behind. Upstream:
- * pkg/scheduler/framework/plugins/{volumebinding, volumerestrictions,volumezone,nodevolumelimits}.
+ * emptyDir, nfs and the like leave nothing behind.
+ * Upstream: pkg/scheduler/framework/plugins/{volumebinding,
+ * volumerestrictions,volumezone,nodevolumelimits}.
  */
 #include "common/k8s/compile_priv.h"
 

@@ -10,9 +10,9 @@
 #include "common/k8s/codec.h"
 
 #include <errno.h>
-#include <openssl/evp.h>
 #include <stdio.h>
 
+#include "common/base/base64.h"
 #include "common/k8s/quantity.h"
 #include "common/k8s/schema.h"
 #include "proto/kubernetes/kubernetes.pb-c.h"
@@ -145,20 +145,14 @@ static int string_from(struct conv *c, const struct frame *fr, const struct bh_j
 static int bytes_from(struct conv *c, const struct frame *fr, const struct bh_json *v,
                       ProtobufCBinaryData *ret)
 {
-    if (v->type != BH_JSON_STRING || v->s.n % 4 != 0 || v->s.n > INT32_MAX)
+    if (v->type != BH_JSON_STRING)
         return fail(c, fr, -EINVAL, "must be a base64 string");
-    uint8_t *p = bh_arena_alloc(c->a, v->s.n / 4 * 3 + 1);
-    if (!p)
+    ret->data = bh_arena_alloc(c->a, BH_BASE64_ROOM(v->s.n) + 1);
+    if (!ret->data)
         return no_memory(c, fr);
-    /* EVP_DecodeBlock trims blanks at the ends, which base64 in JSON must not have. */
-    const char *bad = v->s.n ? strpbrk(v->s.p, " \t\r\n") : NULL;
-    int n = bad ? -1 : v->s.n ? EVP_DecodeBlock(p, (const uint8_t *)v->s.p, (int)v->s.n) : 0;
-    if (n < 0)
-        return fail(c, fr, -EINVAL, "must be a base64 string");
-    for (size_t i = v->s.n; i > 0 && v->s.p[i - 1] == '='; i--)
-        n--; /* OpenSSL counts the padding */
-    *ret = (ProtobufCBinaryData){.len = (size_t)BH_MAX(n, 0), .data = p};
-    return 0;
+    return bh_base64_decode(v->s.p, v->s.n, ret->data, &ret->len) == 0
+               ? 0
+               : fail(c, fr, -EINVAL, "must be a base64 string");
 }
 
 static int number_from(struct conv *c, const struct frame *fr, ProtobufCType type,
@@ -240,8 +234,7 @@ static int map_from(struct conv *c, const struct frame *fr, const ProtobufCMessa
     const ProtobufCFieldDescriptor *key = &entry->fields[0], *value = &entry->fields[1];
     size_t i = 0;
 
-    bh_json_each(member, v)
-    {
+    bh_json_each(member, v) {
         struct frame here = {fr, member->key.p, 0};
         ProtobufCMessage *m = out[i++] = new_message(c, entry);
         int rc;
@@ -286,8 +279,7 @@ static int repeated_from(struct conv *c, const struct frame *fr, const ProtobufC
         if (rc)
             return rc;
     } else {
-        bh_json_each(child, v)
-        {
+        bh_json_each(child, v) {
             struct frame here = {fr, NULL, i};
             void *at = items + i++ * size;
             int rc = child->type == BH_JSON_NULL ? null_element(c, &here, f, at)
@@ -347,8 +339,7 @@ static int object_from(struct conv *c, const struct frame *fr, const struct bh_s
 {
     if (v->type != BH_JSON_OBJECT)
         return fail(c, fr, -EINVAL, "must be an object");
-    bh_json_each(member, v)
-    {
+    bh_json_each(member, v) {
         struct frame here = {fr, member->key.p, 0};
         ProtobufCMessage *owner = m;
 

@@ -5,13 +5,13 @@
  * Owns:       a plan per message type, made when it is first met: its members by name, with their
  *             tags. Plans refer to each other and live as long as the set.
  * Invariants: accepts and refuses what json_to_pb.c does; what it writes unpacks to the same
- * message (tests/unit/common/k8s/test_json_wire.c compares).
+ *             message (tests/unit/common/k8s/test_json_wire.c compares).
  */
 #include "common/k8s/json_wire.h"
 
 #include <errno.h>
-#include <openssl/evp.h>
 
+#include "common/base/base64.h"
 #include "common/base/map.h"
 #include "common/k8s/codec.h"
 #include "common/k8s/quantity.h"
@@ -42,7 +42,7 @@ struct bh_wire_plans {
     struct bh_umap by_desc;
 };
 
-/* ---- plans ---------------------------------------------------------------------------------- */
+/* ---- plans ----------------------------------------------------------------------------------- */
 
 static uint32_t name_hash(const char *p, size_t n)
 {
@@ -51,7 +51,7 @@ static uint32_t name_hash(const char *p, size_t n)
              : 0;
 }
 
-static struct member *find(const struct plan *p, struct bh_str name)
+static struct member *find_member(const struct plan *p, struct bh_str name)
 {
     for (uint32_t i = name_hash(name.p, name.n) & p->mask;; i = (i + 1) & p->mask) {
         struct member *m = p->slots[i] ? &p->members[p->slots[i] - 1] : NULL;
@@ -77,7 +77,7 @@ static void add_members(struct plan *p, const ProtobufCMessageDescriptor *d,
     for (unsigned i = 0; i < d->n_fields; i++) {
         const ProtobufCFieldDescriptor *f = &d->fields[i];
         struct bh_str name = bh_str_c(f->name);
-        if (f == p->schema.inlined || find(p, name))
+        if (f == p->schema.inlined || find_member(p, name))
             continue;
         bool message = f->type == PROTOBUF_C_TYPE_MESSAGE;
         p->members[p->n_members++] =
@@ -139,7 +139,7 @@ void bh_wire_plans_free(struct bh_wire_plans *all)
     free(all);
 }
 
-/* ---- bytes ---------------------------------------------------------------------------------- */
+/* ---- bytes ----------------------------------------------------------------------------------- */
 
 struct out {
     struct bh_wire_plans *plans;
@@ -210,7 +210,7 @@ static void close_message(struct out *o, size_t from)
     o->b->n += n;
 }
 
-/* ---- values --------------------------------------------------------------------------------- */
+/* ---- values ---------------------------------------------------------------------------------- */
 
 static int put_message(struct out *o, const struct plan *p, const struct bh_json *v);
 static int put_member(struct out *o, struct member *m, const struct bh_json *v);
@@ -275,21 +275,15 @@ static void put_raw(struct out *o, const struct bh_json *v)
 
 static int put_bytes(struct out *o, uint32_t tag, const struct bh_json *v)
 {
-    if (v->type != BH_JSON_STRING || v->s.n % 4 != 0 || v->s.n > INT32_MAX)
-        return -EINVAL;
-    /* EVP_DecodeBlock trims blanks at the ends, which base64 in JSON must not have. */
-    if (v->s.n && strpbrk(v->s.p, " \t\r\n"))
+    size_t len;
+
+    if (v->type != BH_JSON_STRING)
         return -EINVAL;
     size_t from = open_message(o, tag);
-    room(o, v->s.n / 4 * 3 + 1);
-    int n =
-        v->s.n ? EVP_DecodeBlock((uint8_t *)o->b->p + o->b->n, (const uint8_t *)v->s.p, (int)v->s.n)
-               : 0;
-    if (n < 0)
+    room(o, BH_BASE64_ROOM(v->s.n) + 1);
+    if (bh_base64_decode(v->s.p, v->s.n, o->b->p + o->b->n, &len) < 0)
         return -EINVAL;
-    for (size_t i = v->s.n; i > 0 && v->s.p[i - 1] == '='; i--)
-        n--; /* OpenSSL counts the padding */
-    o->b->n += (size_t)BH_MAX(n, 0);
+    o->b->n += len;
     close_message(o, from);
     return 0;
 }
@@ -371,7 +365,7 @@ static int put_map(struct out *o, struct member *m, const struct bh_json *v)
     if (!m->sub)
         m->sub = plan_of(o->plans, m->f->descriptor);
     struct member *value = &m->sub->members[1];
-    bh_json_each (e, v) {
+    bh_json_each(e, v) {
         size_t from = open_message(o, m->tag);
         add_text(o, m->sub->members[0].tag, e->key);
         int rc = 0;
@@ -410,7 +404,7 @@ static int put_object(struct out *o, const struct plan *p, const struct bh_json 
     if (v->type != BH_JSON_OBJECT)
         return -EINVAL;
     for (const struct bh_json *e = v->c.first; e; e = e->next) {
-        struct member *m = e->type == BH_JSON_NULL ? NULL : find(p, e->key);
+        struct member *m = e->type == BH_JSON_NULL ? NULL : find_member(p, e->key);
         size_t via = 0;
         if (!m)
             continue;

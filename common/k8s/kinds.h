@@ -43,9 +43,10 @@ struct bh_kind_info {
     const char *kind_name; /* "Pod" */
     const char *plural;    /* "pods" */
     bool namespaced;
-    bool watched; /* the watcher lists and watches it */
+    bool watched;                    /* the watcher lists and watches it */
     const char *list_field_selector; /* pods: "status.phase!=Succeeded,status.phase!=Failed" */
-    const char *event_resource;      /* upstream's cluster event resource, e.g. "storage.k8s.io/CSINode" */
+    const char
+        *event_resource; /* upstream's cluster event resource, e.g. "storage.k8s.io/CSINode" */
     const ProtobufCMessageDescriptor *desc;
 };
 extern const struct bh_kind_info bh_kinds[BH_KIND_COUNT];

@@ -23,8 +23,14 @@ int64_t bh_quantity_milli_value(bh_nano q); /* ceil(q * 1000) */
  * otherwise decimal SI ("1500m", "2", "64Gi" with binary). */
 void bh_quantity_format(struct bh_buf *b, bh_nano q, bool binary);
 
-/* RFC 3339 ("2026-01-01T00:00:18Z", fractions and offsets accepted) <-> unix seconds and nanos. */
+/* RFC 3339 ("2026-01-01T00:00:18Z", fractions and offsets accepted) <-> unix seconds and nanos.
+ * 0 or -EINVAL; ret_ns may be NULL. */
 int bh_time_parse(const char *s, size_t n, int64_t *ret_s, int32_t *ret_ns);
-void bh_time_format(char out[static 32], int64_t unix_s);                    /* seconds, Z */
+/* The same as nanoseconds. -EINVAL: no time, or s is NULL. -ERANGE: before 1678 or after 2262, and
+ * ret_ns is the nearest instant that can be told. */
+int bh_time_parse_ns(const char *s, int64_t *ret_ns);
+void bh_time_format(char out[static 32], int64_t unix_s);                   /* seconds, Z */
 void bh_time_format_micro(char out[static 40], int64_t unix_s, int32_t ns); /* MicroTime */
+void bh_time_format_ns(char out[static 32], int64_t unix_ns);
+void bh_time_format_micro_ns(char out[static 40], int64_t unix_ns);
 #endif

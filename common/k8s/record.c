@@ -33,7 +33,7 @@ static void sym(struct walk *w, bh_sym *s)
 }
 
 /* The slice's array when it lies exactly at the cursor; NULL when empty or bad. */
-static void *take(struct walk *w, const struct bh_slice *s, size_t size)
+static void *take_slice(struct walk *w, const struct bh_slice *s, size_t size)
 {
     if (s->n == 0 || w->bad) {
         reject_if(w, s->off != 0);
@@ -60,13 +60,13 @@ static void texts(struct walk *w, const struct bh_slice *s)
         return;
     }
     const struct bh_slice with_nul = {s->off, s->n + 1};
-    const char *p = take(w, &with_nul, 1);
+    const char *p = take_slice(w, &with_nul, 1);
     reject_if(w, !p || memchr(p, 0, s->n + (size_t)1) != p + s->n);
 }
 
 static void syms(struct walk *w, const struct bh_slice *s)
 {
-    bh_sym *v = take(w, s, sizeof(*v));
+    bh_sym *v = take_slice(w, s, sizeof(*v));
 
     for (uint32_t i = 0; v && i < s->n; i++)
         sym(w, &v[i]);
@@ -83,7 +83,7 @@ static int by_kv(const void *pa, const void *pb)
 
 static void kvs(struct walk *w, const struct bh_slice *s)
 {
-    struct bh_kv *v = take(w, s, sizeof(*v));
+    struct bh_kv *v = take_slice(w, s, sizeof(*v));
 
     for (uint32_t i = 0; v && i < s->n; i++) {
         sym(w, &v[i].key);
@@ -104,7 +104,7 @@ static int by_name(const void *pa, const void *pb)
 
 static void resources(struct walk *w, const struct bh_slice *s)
 {
-    struct bh_res *v = take(w, s, sizeof(*v));
+    struct bh_res *v = take_slice(w, s, sizeof(*v));
 
     for (uint32_t i = 0; v && i < s->n; i++) {
         sym(w, &v[i].name);
@@ -116,7 +116,7 @@ static void resources(struct walk *w, const struct bh_slice *s)
 
 static void images(struct walk *w, const struct bh_slice *s)
 {
-    struct bh_image *v = take(w, s, sizeof(*v));
+    struct bh_image *v = take_slice(w, s, sizeof(*v));
 
     for (uint32_t i = 0; v && i < s->n; i++) {
         sym(w, &v[i].name);
@@ -126,7 +126,7 @@ static void images(struct walk *w, const struct bh_slice *s)
 
 static void taints(struct walk *w, const struct bh_slice *s)
 {
-    struct bh_taint *v = take(w, s, sizeof(*v));
+    struct bh_taint *v = take_slice(w, s, sizeof(*v));
 
     for (uint32_t i = 0; v && i < s->n; i++) {
         sym(w, &v[i].key);
@@ -137,7 +137,7 @@ static void taints(struct walk *w, const struct bh_slice *s)
 
 static void tolerations(struct walk *w, const struct bh_slice *s)
 {
-    struct bh_toleration *v = take(w, s, sizeof(*v));
+    struct bh_toleration *v = take_slice(w, s, sizeof(*v));
 
     for (uint32_t i = 0; v && i < s->n; i++) {
         sym(w, &v[i].key);
@@ -148,7 +148,7 @@ static void tolerations(struct walk *w, const struct bh_slice *s)
 
 static void host_ports(struct walk *w, const struct bh_slice *s)
 {
-    struct bh_host_port *v = take(w, s, sizeof(*v));
+    struct bh_host_port *v = take_slice(w, s, sizeof(*v));
 
     for (uint32_t i = 0; v && i < s->n; i++) {
         sym(w, &v[i].ip);
@@ -159,7 +159,7 @@ static void host_ports(struct walk *w, const struct bh_slice *s)
 
 static void requirements(struct walk *w, const struct bh_slice *s)
 {
-    struct bh_requirement *v = take(w, s, sizeof(*v));
+    struct bh_requirement *v = take_slice(w, s, sizeof(*v));
 
     for (uint32_t i = 0; v && !w->bad && i < s->n; i++) {
         sym(w, &v[i].key);
@@ -170,7 +170,7 @@ static void requirements(struct walk *w, const struct bh_slice *s)
 
 static void terms(struct walk *w, const struct bh_slice *s)
 {
-    struct bh_node_term *v = take(w, s, sizeof(*v));
+    struct bh_node_term *v = take_slice(w, s, sizeof(*v));
 
     for (uint32_t i = 0; v && !w->bad && i < s->n; i++) {
         sym(w, &v[i].error);
@@ -182,7 +182,7 @@ static void terms(struct walk *w, const struct bh_slice *s)
 
 static void volumes(struct walk *w, const struct bh_slice *s)
 {
-    struct bh_volume *v = take(w, s, sizeof(*v));
+    struct bh_volume *v = take_slice(w, s, sizeof(*v));
 
     for (uint32_t i = 0; v && !w->bad && i < s->n; i++) {
         sym(w, &v[i].name);
@@ -205,7 +205,7 @@ static void selector(struct walk *w, struct bh_label_selector *s)
 
 static void pod_terms(struct walk *w, const struct bh_slice *s)
 {
-    struct bh_pod_term *v = take(w, s, sizeof(*v));
+    struct bh_pod_term *v = take_slice(w, s, sizeof(*v));
 
     for (uint32_t i = 0; v && !w->bad && i < s->n; i++) {
         sym(w, &v[i].topology_key);
@@ -218,7 +218,7 @@ static void pod_terms(struct walk *w, const struct bh_slice *s)
 static void spreads(struct walk *w, const struct bh_slice *s)
 {
     const uint32_t known = BH_SPREAD_HONOR_TAINTS * 2 - 1;
-    struct bh_spread *v = take(w, s, sizeof(*v));
+    struct bh_spread *v = take_slice(w, s, sizeof(*v));
 
     for (uint32_t i = 0; v && !w->bad && i < s->n; i++) {
         sym(w, &v[i].topology_key);
@@ -229,7 +229,7 @@ static void spreads(struct walk *w, const struct bh_slice *s)
 
 static void claims(struct walk *w, const struct bh_slice *s)
 {
-    struct bh_pod_claim *v = take(w, s, sizeof(*v));
+    struct bh_pod_claim *v = take_slice(w, s, sizeof(*v));
 
     for (uint32_t i = 0; v && i < s->n; i++) {
         sym(w, &v[i].name);
@@ -242,7 +242,7 @@ static void claims(struct walk *w, const struct bh_slice *s)
 static void extended(struct walk *w, const struct bh_slice *s)
 {
     const uint32_t known = BH_CONTAINER_INIT | BH_CONTAINER_SIDECAR;
-    struct bh_extended_request *v = take(w, s, sizeof(*v));
+    struct bh_extended_request *v = take_slice(w, s, sizeof(*v));
 
     for (uint32_t i = 0; v && i < s->n; i++) {
         sym(w, &v[i].resource);
@@ -253,7 +253,7 @@ static void extended(struct walk *w, const struct bh_slice *s)
 
 static void claim_statuses(struct walk *w, const struct bh_slice *s)
 {
-    struct bh_claim_status *v = take(w, s, sizeof(*v));
+    struct bh_claim_status *v = take_slice(w, s, sizeof(*v));
 
     for (uint32_t i = 0; v && i < s->n; i++) {
         sym(w, &v[i].name);

@@ -24,7 +24,7 @@
 #include "common/base/buf.h"
 #include "common/base/symtab.h"
 
-#define BH_REC_LAYOUT 5u
+#define BH_REC_LAYOUT    5u
 #define BH_REC_MAX_BYTES (8u << 20)
 
 enum bh_rec_type { BH_REC_NODE = 1, BH_REC_SHAPE = 2, BH_REC_POD = 3 };
@@ -46,7 +46,13 @@ struct bh_res { /* one resource; amounts in the unit above */
     uint32_t pad;
     int64_t value;
 };
-enum bh_effect { BH_EFFECT_NONE, BH_NO_SCHEDULE, BH_PREFER_NO_SCHEDULE, BH_NO_EXECUTE, BH_EFFECT_OTHER };
+enum bh_effect {
+    BH_EFFECT_NONE,
+    BH_NO_SCHEDULE,
+    BH_PREFER_NO_SCHEDULE,
+    BH_NO_EXECUTE,
+    BH_EFFECT_OTHER
+};
 struct bh_taint {
     bh_sym key, value;
     uint32_t effect; /* enum bh_effect */
@@ -96,11 +102,11 @@ enum bh_term_flags {
 };
 struct bh_node_term {
     uint32_t flags;
-    int32_t weight;                  /* preferred terms; 0 otherwise */
-    bh_sym error;                    /* INVALID: upstream's error text */
+    int32_t weight; /* preferred terms; 0 otherwise */
+    bh_sym error;   /* INVALID: upstream's error text */
     uint32_t pad;
-    struct bh_slice expressions;     /* struct bh_requirement over labels */
-    struct bh_slice fields;          /* struct bh_requirement; key = field path text */
+    struct bh_slice expressions; /* struct bh_requirement over labels */
+    struct bh_slice fields;      /* struct bh_requirement; key = field path text */
 };
 /* metav1.LabelSelector. nil matches nothing, an empty one everything; both have no requirements. */
 enum bh_selector_flags {
@@ -117,7 +123,8 @@ struct bh_pod_term {
     int32_t weight; /* preferred terms; 0 otherwise */
     bh_sym topology_key;
     struct bh_label_selector selector, namespace_selector;
-    struct bh_slice namespaces; /* bh_sym; the pod's own where the spec names none and selects none */
+    struct bh_slice
+        namespaces; /* bh_sym; the pod's own where the spec names none and selects none */
 };
 enum bh_spread_flags {
     BH_SPREAD_HARD = 1, /* DoNotSchedule */
@@ -145,9 +152,10 @@ enum bh_shape_flags {
     BH_SHAPE_HOST_NETWORK = 16,
     BH_SHAPE_HOST_USERS_FALSE = 32,
     BH_SHAPE_RESTART_ALL_CONTAINERS = 64, /* some restartPolicyRules action RestartAllContainers */
-    BH_SHAPE_USES_POD_AFFINITY = 128, /* any term of podAffinity or podAntiAffinity */
-    BH_SHAPE_USES_SPREAD = 256,       /* any topologySpreadConstraints */
-    BH_SHAPE_USES_VOLUMES = 512, /* any volume but configMap, secret, emptyDir, downwardAPI, projected, hostPath, image */
+    BH_SHAPE_USES_POD_AFFINITY = 128,     /* any term of podAffinity or podAntiAffinity */
+    BH_SHAPE_USES_SPREAD = 256,           /* any topologySpreadConstraints */
+    BH_SHAPE_USES_VOLUMES =
+        512, /* any volume but configMap, secret, emptyDir, downwardAPI, projected, hostPath, image */
     BH_SHAPE_USES_CLAIMS = 1024,
     BH_SHAPE_HAS_POD_AFFINITY_OBJECT = 2048 /* podAffinity or podAntiAffinity object present */
 };
@@ -208,35 +216,42 @@ struct bh_shape_rec {
     struct bh_rec_head h;
     bh_sym namespace_;
     bh_sym scheduler_name;
-    int32_t priority; /* spec.priority, 0 when nil */
-    uint32_t flags;   /* enum bh_shape_flags */
-    struct bh_requests fit;    /* spec only, pod-level honoured: NodeResourcesFit's Filter */
-    struct bh_requests used;   /* status-aware: what a node's Requested grows by; Balanced's request */
-    struct bh_requests score;  /* no pod-level, 100m / 200Mi per container lacking it: Fit's Score */
+    int32_t priority;       /* spec.priority, 0 when nil */
+    uint32_t flags;         /* enum bh_shape_flags */
+    struct bh_requests fit; /* spec only, pod-level honoured: NodeResourcesFit's Filter */
+    struct bh_requests
+        used; /* status-aware: what a node's Requested grows by; Balanced's request */
+    struct bh_requests score; /* no pod-level, 100m / 200Mi per container lacking it: Fit's Score */
     int64_t nonzero_cpu_milli, nonzero_memory_bytes; /* NonZeroRequested */
-    struct bh_slice labels;         /* struct bh_kv sorted by key symbol */
-    struct bh_slice tolerations;    /* struct bh_toleration */
-    struct bh_slice node_selector;  /* struct bh_kv: spec.nodeSelector */
-    struct bh_slice required_terms; /* struct bh_node_term */
-    struct bh_slice preferred_terms;/* struct bh_node_term, weight set; weight 0 / empty are kept with flags */
-    struct bh_slice host_ports;     /* struct bh_host_port: sidecar init containers, then containers */
-    struct bh_slice images;         /* bh_sym: normalised names of init containers, containers, image volumes */
-    int32_t image_containers;       /* number of init containers + containers */
-    uint32_t owner_kind;            /* enum bh_owner_kind: of the controlling owner */
-    bh_sym owner;                   /* its name; BH_SYM_NONE with BH_OWNER_OTHER */
+    struct bh_slice labels;                          /* struct bh_kv sorted by key symbol */
+    struct bh_slice tolerations;                     /* struct bh_toleration */
+    struct bh_slice node_selector;                   /* struct bh_kv: spec.nodeSelector */
+    struct bh_slice required_terms;                  /* struct bh_node_term */
+    struct bh_slice
+        preferred_terms; /* struct bh_node_term, weight set; weight 0 / empty are kept with flags */
+    struct bh_slice host_ports; /* struct bh_host_port: sidecar init containers, then containers */
+    struct bh_slice
+        images; /* bh_sym: normalised names of init containers, containers, image volumes */
+    int32_t image_containers; /* number of init containers + containers */
+    uint32_t owner_kind;      /* enum bh_owner_kind: of the controlling owner */
+    bh_sym owner;             /* its name; BH_SYM_NONE with BH_OWNER_OTHER */
     uint32_t pad;
-    struct bh_slice gates;          /* bh_sym: schedulingGates, spec order */
+    struct bh_slice gates; /* bh_sym: schedulingGates, spec order */
     /* struct bh_pod_term, spec order */
     struct bh_slice affinity, anti_affinity; /* requiredDuringSchedulingIgnoredDuringExecution */
     struct bh_slice preferred_affinity, preferred_anti_affinity;
-    struct bh_slice spread; /* struct bh_spread, spec order */
-    struct bh_slice volumes;        /* struct bh_volume, spec order */
-    struct bh_slice claims;         /* struct bh_pod_claim, spec order */
-    struct bh_slice extended;       /* struct bh_extended_request by container, then position */
+    struct bh_slice spread;   /* struct bh_spread, spec order */
+    struct bh_slice volumes;  /* struct bh_volume, spec order */
+    struct bh_slice claims;   /* struct bh_pod_claim, spec order */
+    struct bh_slice extended; /* struct bh_extended_request by container, then position */
 };
 
 /* ---- pod ------------------------------------------------------------------------------------- */
-enum bh_pod_flags { BH_POD_TERMINATING = 1, BH_POD_PREEMPTED_BY_SCHEDULER = 2 /* first DisruptionTarget condition True, reason PreemptionByScheduler */ };
+enum bh_pod_flags {
+    BH_POD_TERMINATING = 1,
+    BH_POD_PREEMPTED_BY_SCHEDULER =
+        2 /* first DisruptionTarget condition True, reason PreemptionByScheduler */
+};
 struct bh_claim_status { /* which claim was made for an entry of spec.resourceClaims */
     bh_sym name;
     bh_sym claim; /* BH_SYM_NONE: none is needed */
@@ -244,14 +259,14 @@ struct bh_claim_status { /* which claim was made for an entry of spec.resourceCl
 struct bh_pod_rec {
     struct bh_rec_head h;
     uint32_t flags;
-    bh_sym node;                /* assigned node, BH_SYM_NONE = pending */
-    bh_sym nominated_node;      /* status.nominatedNodeName */
+    bh_sym node;           /* assigned node, BH_SYM_NONE = pending */
+    bh_sym nominated_node; /* status.nominatedNodeName */
     uint32_t pad;
     uint64_t resource_version;
     int64_t generation;
     int64_t creation_ns, start_ns; /* unix, 0 = absent */
-    uint64_t shape;             /* snapshot: offset of the shape record; private: shape id */
-    uint64_t extended_claim_hash; /* of status.extendedResourceClaimStatus, 0 = absent */
+    uint64_t shape;                /* snapshot: offset of the shape record; private: shape id */
+    uint64_t extended_claim_hash;  /* of status.extendedResourceClaimStatus, 0 = absent */
     struct bh_slice name, namespace_, uid; /* bytes (char), NUL-terminated, n without the NUL */
     struct bh_slice claim_statuses;        /* struct bh_claim_status, status order */
 };
@@ -269,15 +284,16 @@ int bh_rec_remap(void *rec, size_t n, bh_sym (*map)(void *arg, bh_sym s), void *
 /* Content hash of a record (all bytes but, for pods, none excluded). */
 uint64_t bh_rec_hash(const void *rec);
 
-/* ---- matching: the shared meaning of selectors (reference plugins.md 2.5 - 2.7) --------------- */
+/* ---- matching: the shared meaning of selectors (reference plugins.md 2.5 - 2.7) -------------- */
 /* value of key among sorted or unsorted labels; false when absent. */
 bool bh_labels_get(const struct bh_kv *labels, uint32_t n, bh_sym key, bh_sym *ret_value);
 /* One requirement against labels. tab is needed for Gt/Lt (numbers are parsed from the text). */
 bool bh_requirement_match(const void *rec, const struct bh_requirement *r,
                           const struct bh_kv *labels, uint32_t n, const struct bh_symtab *tab);
 /* A node selector term; fields see metadata.name = node_name. */
-bool bh_node_term_match(const void *rec, const struct bh_node_term *t, const struct bh_node_rec *node,
-                        const struct bh_symtab *tab, bh_sym sym_metadata_name);
+bool bh_node_term_match(const void *rec, const struct bh_node_term *t,
+                        const struct bh_node_rec *node, const struct bh_symtab *tab,
+                        bh_sym sym_metadata_name);
 /* A label selector against labels; nothing for nil and invalid ones. */
 bool bh_selector_matches(const void *rec, const struct bh_label_selector *s,
                          const struct bh_kv *labels, uint32_t n, const struct bh_symtab *tab);

@@ -69,11 +69,6 @@ void bh_selector_sort(struct bh_selector *s)
         qsort(s->r, s->n, sizeof(*s->r), by_key);
 }
 
-bool bh_selector_empty(const struct bh_selector *s)
-{
-    return !s->nothing && s->n == 0;
-}
-
 static bool has_value(const struct bh_sel_req *r, const char *value)
 {
     for (size_t i = 0; i < r->n_values; i++) {
@@ -142,8 +137,7 @@ static int add_match_labels(struct bh_selector *s, const struct bh_json *labels,
 {
     if (labels && labels->type != BH_JSON_OBJECT)
         return bh_err_set(err, -EINVAL, "matchLabels: must be an object");
-    bh_json_each(l, labels)
-    {
+    bh_json_each(l, labels) {
         const char **value = bh_arena_new_array(&s->a, const char *, 1);
         if (l->type != BH_JSON_STRING)
             return bh_err_set(err, -EINVAL, "matchLabels.%s: must be a string", l->key.p);
@@ -178,8 +172,7 @@ static int add_expression(struct bh_selector *s, const struct bh_json *e, struct
     if (values && values->type != BH_JSON_ARRAY)
         return bh_err_set(err, -EINVAL, "matchExpressions[].values: must be a list");
     const char **texts = bh_arena_new_array(&s->a, const char *, (values ? values->c.n : 0) + 1);
-    bh_json_each(v, values)
-    {
+    bh_json_each(v, values) {
         if (v->type != BH_JSON_STRING)
             return bh_err_set(err, -EINVAL, "matchExpressions[].values: must be strings");
         texts[n++] = bh_arena_strdup(&s->a, v->s.p);
@@ -205,8 +198,7 @@ int bh_selector_from_json(const struct bh_json *v, struct bh_selector **ret, str
         if (rc == 0 && exprs && exprs->type != BH_JSON_NULL && exprs->type != BH_JSON_ARRAY)
             rc = bh_err_set(err, -EINVAL, "matchExpressions: must be a list");
         if (rc == 0 && exprs && exprs->type == BH_JSON_ARRAY) {
-            bh_json_each(e, exprs)
-            {
+            bh_json_each(e, exprs) {
                 rc = add_expression(s, e, err);
                 if (rc)
                     break;

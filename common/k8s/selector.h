@@ -20,7 +20,6 @@ int bh_selector_parse(const char *text, struct bh_selector **ret, struct bh_err 
 /* metav1.LabelSelector as JSON; NULL -> matches nothing; {} -> everything. */
 int bh_selector_from_json(const struct bh_json *v, struct bh_selector **ret, struct bh_err *err);
 void bh_selector_free(struct bh_selector *s);
-bool bh_selector_empty(const struct bh_selector *s); /* matches everything */
 /* get(arg, key): value or NULL when the key is absent. */
 bool bh_selector_match(const struct bh_selector *s, const char *(*get)(void *arg, const char *key),
                        void *arg);

@@ -161,7 +161,7 @@ bool bh_label_key_why(struct bh_buf *out, const char *s, size_t n)
     return true;
 }
 
-bool bh_label_value_why(struct bh_buf *out, const char *s, size_t n)
+static bool label_value_why(struct bh_buf *out, const char *s, size_t n)
 {
     size_t start = out->n;
 
@@ -240,7 +240,7 @@ static void value_why(struct bh_why *w, const char *path, const char *key, size_
     bh_buf_add_json_str(&w->text, value, BH_MIN(n, 256));
     bh_buf_adds(&w->text, ": ");
     struct bh_buf reasons = {0};
-    bh_label_value_why(&reasons, value, n);
+    label_value_why(&reasons, value, n);
     bh_buf_add(&w->text, reasons.p, reasons.n);
     bh_buf_fini(&reasons);
 }

@@ -11,10 +11,9 @@
 
 /* Base 10, optional sign, whole text, range of int64: what Gt and Lt accept. */
 bool bh_parse_int64(const char *s, size_t n, int64_t *ret);
-/* Appends why the text is no label key / label value ("name part must be non-empty; ..."); appends
+/* Appends why the text is no label key ("name part must be non-empty; ..."); appends
  * nothing and returns false when it is one. */
 bool bh_label_key_why(struct bh_buf *out, const char *s, size_t n);
-bool bh_label_value_why(struct bh_buf *out, const char *s, size_t n);
 
 enum bh_selector_op { /* order of the enums in record.h and selector.h */
                       BH_OP_IN,
@@ -32,7 +31,7 @@ struct bh_why {
     size_t start[BH_WHY_MAX]; /* of each error begun with bh_why_begin, in text */
 };
 /* Begins the next error with "path: "; the caller appends the rest to w->text. False once there are
- * so many that nobody reads them (hostile input): then nothing may be appended. */
+ * so many that they are never read (hostile input): then nothing may be appended. */
 bool bh_why_begin(struct bh_why *w, const char *path);
 /* Checks one requirement as upstream's labels.NewRequirement does. path names it, "" for none. */
 void bh_why_requirement(struct bh_why *w, const char *path, const char *key, enum bh_selector_op op,

@@ -122,8 +122,21 @@ int bh_time_parse(const char *s, size_t n, int64_t *ret_s, int32_t *ret_ns)
         h > 23 || min > 59 || sec > 59)
         return -EINVAL;
     *ret_s = days_of(y, mon, day) * 86400 + h * 3600 + min * 60 + sec - offset;
-    *ret_ns = ns;
+    if (ret_ns)
+        *ret_ns = ns;
     return 0;
+}
+
+int bh_time_parse_ns(const char *s, int64_t *ret_ns)
+{
+    int64_t seconds;
+    int32_t ns;
+
+    if (!s || bh_time_parse(s, strlen(s), &seconds, &ns) < 0)
+        return -EINVAL;
+    __int128 sum = (__int128)seconds * 1000000000 + ns;
+    *ret_ns = (int64_t)BH_MIN(BH_MAX(sum, INT64_MIN), INT64_MAX);
+    return *ret_ns == sum ? 0 : -ERANGE;
 }
 
 /* "2006-01-02T15:04:05" is 19 characters: seconds outside the years 1 to 9999 are clamped. */
@@ -161,4 +174,27 @@ void bh_time_format_micro(char out[static 40], int64_t unix_s, int32_t ns)
 
     format_seconds(out, unix_s);
     snprintf(out + 19, 9, ".%06dZ", us);
+}
+
+static int64_t split(int64_t unix_ns, int32_t *ret_ns)
+{
+    int64_t s = unix_ns / 1000000000 - (unix_ns % 1000000000 < 0);
+
+    *ret_ns = (int32_t)(unix_ns % 1000000000 + (unix_ns % 1000000000 < 0 ? 1000000000 : 0));
+    return s;
+}
+
+void bh_time_format_ns(char out[static 32], int64_t unix_ns)
+{
+    int32_t ns;
+
+    bh_time_format(out, split(unix_ns, &ns));
+}
+
+void bh_time_format_micro_ns(char out[static 40], int64_t unix_ns)
+{
+    int32_t ns;
+    int64_t s = split(unix_ns, &ns);
+
+    bh_time_format_micro(out, s, ns);
 }

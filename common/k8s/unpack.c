@@ -53,8 +53,8 @@ static bool span(struct in *in, struct in *ret)
 }
 
 /* Fields mostly come in order: *at is where the last one was. */
-static const ProtobufCFieldDescriptor *find(const ProtobufCMessageDescriptor *d, uint64_t tag,
-                                            unsigned *at)
+static const ProtobufCFieldDescriptor *find_field(const ProtobufCMessageDescriptor *d, uint64_t tag,
+                                                  unsigned *at)
 {
     for (unsigned i = *at; i < d->n_fields && i < *at + 2; i++)
         if (d->fields[i].id == tag) {
@@ -240,7 +240,7 @@ static ProtobufCMessage *message(struct reader *r, const ProtobufCMessageDescrip
     while (in.p < in.end) {
         if (!varint(&in, 5, &key) || key >> 3 == 0 || key >> 32)
             return NULL;
-        const ProtobufCFieldDescriptor *f = find(d, key >> 3, &at);
+        const ProtobufCFieldDescriptor *f = find_field(d, key >> 3, &at);
         if (f ? !field(r, f, key, &in, m, depth) : !unknown(r, m, key, &in))
             return NULL;
     }
@@ -253,10 +253,11 @@ ProtobufCMessage *bh_pb_unpack_fast(struct bh_arena *a, const ProtobufCMessageDe
     const struct bh_arena_mark mark = bh_arena_mark(a);
     const bool failed = a->failed;
     struct reader r = {.a = a, .text = bh_arena_alloc(a, n + 1)};
+    const uint8_t *bytes = n ? p : (const uint8_t *)""; /* p may be NULL then */
     ProtobufCMessage *m = NULL;
 
     if (r.text)
-        m = message(&r, d, (struct in){p, (const uint8_t *)p + n}, 0);
+        m = message(&r, d, (struct in){bytes, bytes + n}, 0);
     if (!m) { /* protobuf-c has the word; it may need less */
         bh_arena_rewind(a, mark);
         a->failed = failed;

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * scheduler/cel/regex_match.c - the Pike machine
+ * common/regex/match.c - the Pike machine
  *
  * All alternatives advance together, one code point at a time; a program of m instructions over a
  * text of n is at most m * n steps, whatever the pattern. Threads stand in the order of preference,
  * and each knows where it began, which gives the leftmost match that a backtracking matcher would
  * prefer.
  */
-#include "scheduler/cel/regex_int.h"
+#include "common/base/utf8.h"
+#include "common/regex/regex_int.h"
 
 struct thread {
     uint32_t pc;
@@ -19,7 +20,7 @@ struct threads {
     uint32_t *at, n;
 };
 struct machine {
-    const struct cel_regex *re;
+    const struct bh_regex *re;
     struct bh_str s;
     uint32_t *stack;
     uint64_t steps, max_steps;
@@ -127,7 +128,7 @@ static bool run(struct machine *m, struct threads now, struct threads then, size
         if (!found)
             add(m, &now, 0, at, at); /* the least preferred: it begins later than the others */
         if (at < m->s.n)
-            rune = bh_cel_rune(m->s.p + at, m->s.n - at, &width);
+            rune = bh_utf8_get(m->s.p + at, m->s.n - at, &width);
         then.n = 0;
         if (step(m, &now, &then, at, rune, width, ret_from)) {
             *ret_to = at;
@@ -142,9 +143,9 @@ static bool run(struct machine *m, struct threads now, struct threads then, size
     }
 }
 
-bool bh_cel_regex_find(const struct cel_regex *re, struct bh_arena *scratch, struct bh_str s,
-                       size_t from, size_t *ret_from, size_t *ret_to, uint64_t *steps,
-                       uint64_t max_steps)
+bool bh_regex_find(const struct bh_regex *re, struct bh_arena *scratch, struct bh_str s,
+                   size_t from, size_t *ret_from, size_t *ret_to, uint64_t *steps,
+                   uint64_t max_steps)
 {
     struct bh_arena_mark mark = bh_arena_mark(scratch);
     struct machine m = {.re = re, .s = s, .max_steps = max_steps, .steps = re->n / 8};

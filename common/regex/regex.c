@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * scheduler/cel/regex.c - RE2 patterns into programs of a Pike machine
+ * common/regex/regex.c - RE2 patterns into programs of a Pike machine
  *
  * Code is emitted while parsing. Jumps are relative, so the code of an atom can be moved (to put a
  * split in front) and copied (counted repetition) as it stands. Patterns and texts are code points.
  * Not supported, and an error: \p{..} and \pN classes, \C, case folding of characters beyond ASCII.
  * What RE2 itself lacks (look-around, back-references, possessive operators) is an error by its
  * own. Limits: 1,000 per count, also of nested counts together; 10,000 instructions; 100 levels of
- * groups. Upstream: Go's regexp/syntax.
+ * groups.
+ * Upstream: Go's regexp/syntax.
  */
-#include "scheduler/cel/regex_int.h"
+#include "common/base/utf8.h"
+#include "common/regex/regex_int.h"
 
 enum { REPEAT_MAX = 1000, INST_MAX = 10000, GROUPS_MAX = 100 };
 
@@ -46,7 +48,7 @@ static char peek(const struct compiler *c)
     return more(c) ? c->s.p[c->at] : '\0';
 }
 
-static bool take(struct compiler *c, const char *literal)
+static bool take_literal(struct compiler *c, const char *literal)
 {
     size_t n = strlen(literal);
 
@@ -63,7 +65,7 @@ static bool take_rune(struct compiler *c, uint32_t *ret)
 
     if (!more(c))
         return fail(c, "missing argument to repetition operator");
-    *ret = bh_cel_rune(c->s.p + c->at, c->s.n - c->at, &w);
+    *ret = bh_utf8_get(c->s.p + c->at, c->s.n - c->at, &w);
     if (*ret == 0xfffd && w == 1)
         return fail(c, "invalid UTF-8");
     c->at += w;
@@ -220,11 +222,11 @@ static bool take_posix(struct compiler *c, struct ranges *r)
 {
     size_t start = c->at;
 
-    if (!take(c, "[:"))
+    if (!take_literal(c, "[:"))
         return false;
-    bool negated = take(c, "^");
+    bool negated = take_literal(c, "^");
     for (size_t i = 0; i < BH_ARRAY_LEN(posix); i++) {
-        if (take(c, posix[i].name) && take(c, ":]")) {
+        if (take_literal(c, posix[i].name) && take_literal(c, ":]")) {
             add_pairs(c, r, posix[i].pairs, negated);
             /* the strings cannot hold a NUL, which both of these contain */
             if (!negated && (bh_streq(posix[i].name, "ascii") || bh_streq(posix[i].name, "cntrl")))
@@ -247,13 +249,14 @@ static int hex_value(char c)
 /* \x41 or \x{10FFFF}, behind the x. */
 static bool hex_escape(struct compiler *c, uint32_t *ret)
 {
-    bool braces = take(c, "{");
+    bool braces = take_literal(c, "{");
     uint32_t v = 0;
     int digits = 0;
 
     for (; digits < (braces ? 8 : 2) && hex_value(peek(c)) >= 0; digits++)
         v = v * 16 + (uint32_t)hex_value(c->s.p[c->at++]);
-    if (digits == 0 || (!braces && digits != 2) || (braces && !take(c, "}")) || v > REGEX_RUNE_MAX)
+    if (digits == 0 || (!braces && digits != 2) || (braces && !take_literal(c, "}")) ||
+        v > REGEX_RUNE_MAX)
         return fail(c, "invalid escape sequence");
     *ret = v;
     return true;
@@ -306,7 +309,7 @@ static bool fold_range(struct compiler *c, struct ranges *r, uint32_t lo, uint32
 
 static bool class_bound(struct compiler *c, uint32_t *ret)
 {
-    return take(c, "\\") ? escaped_rune(c, ret) : take_rune(c, ret);
+    return take_literal(c, "\\") ? escaped_rune(c, ret) : take_rune(c, ret);
 }
 
 static bool class_item(struct compiler *c, struct ranges *r)
@@ -346,7 +349,7 @@ static bool emit_class(struct compiler *c, struct ranges *r)
 static bool bracket(struct compiler *c)
 {
     struct ranges r = {0}, negated = {0};
-    bool negate = take(c, "^"), first = true;
+    bool negate = take_literal(c, "^"), first = true;
 
     for (; first || peek(c) != ']'; first = false) {
         if (!more(c))
@@ -381,7 +384,7 @@ static bool quoted(struct compiler *c, uint32_t *start)
 {
     uint32_t rune;
 
-    while (more(c) && !take(c, "\\E")) {
+    while (more(c) && !take_literal(c, "\\E")) {
         *start = c->n;
         if (!take_rune(c, &rune) || !emit_rune(c, rune))
             return false;
@@ -401,15 +404,15 @@ static bool escape(struct compiler *c, uint32_t *start)
         add_pairs(c, &r, pairs, ch < 'a');
         return emit_class(c, &r);
     }
-    if (take(c, "A"))
+    if (take_literal(c, "A"))
         return emit_op(c, RE_BEGIN);
-    if (take(c, "z"))
+    if (take_literal(c, "z"))
         return emit_op(c, RE_END);
-    if (take(c, "b"))
+    if (take_literal(c, "b"))
         return emit_op(c, RE_WORD);
-    if (take(c, "B"))
+    if (take_literal(c, "B"))
         return emit_op(c, RE_NOT_WORD);
-    if (take(c, "Q"))
+    if (take_literal(c, "Q"))
         return quoted(c, start);
     return escaped_rune(c, &rune) && emit_rune(c, rune);
 }
@@ -450,7 +453,7 @@ static bool group_name(struct compiler *c)
     while (more(c) && (hex_value(peek(c)) >= 0 || peek(c) == '_' ||
                        ((peek(c) | 0x20) >= 'a' && (peek(c) | 0x20) <= 'z')))
         c->at++;
-    return (c->at > start && take(c, ">")) || fail(c, "invalid named capture");
+    return (c->at > start && take_literal(c, ">")) || fail(c, "invalid named capture");
 }
 
 /* Behind the opening parenthesis. Flags set inside end with the group; "(?i)" alone sets them for
@@ -459,13 +462,13 @@ static bool group(struct compiler *c, unsigned *ret_repeat, bool *ret_is_atom)
 {
     struct flags outer = c->flags;
 
-    if (take(c, "?P<") || take(c, "?<")) {
+    if (take_literal(c, "?P<") || take_literal(c, "?<")) {
         if (!group_name(c))
             return false;
-    } else if (take(c, "?")) {
+    } else if (take_literal(c, "?")) {
         if (!group_flags(c))
             return false;
-        if (take(c, ")")) {
+        if (take_literal(c, ")")) {
             *ret_is_atom = false;
             return true;
         }
@@ -477,7 +480,7 @@ static bool group(struct compiler *c, unsigned *ret_repeat, bool *ret_is_atom)
         return false;
     c->depth--;
     c->flags = outer;
-    return take(c, ")") || fail(c, "missing closing )");
+    return take_literal(c, ")") || fail(c, "missing closing )");
 }
 
 /* One atom; *start is where its code begins, *ret_repeat the counted repetitions nested in it. */
@@ -485,17 +488,17 @@ static bool atom(struct compiler *c, uint32_t *start, unsigned *ret_repeat, bool
 {
     uint32_t rune;
 
-    if (take(c, "("))
+    if (take_literal(c, "("))
         return group(c, ret_repeat, ret_is_atom);
-    if (take(c, "["))
+    if (take_literal(c, "["))
         return bracket(c);
-    if (take(c, "\\"))
+    if (take_literal(c, "\\"))
         return escape(c, start);
-    if (take(c, "."))
+    if (take_literal(c, "."))
         return emit_op(c, c->flags.dot_nl ? RE_ANY : RE_ANY_NOT_NL);
-    if (take(c, "^"))
+    if (take_literal(c, "^"))
         return emit_op(c, c->flags.multi ? RE_LINE_BEGIN : RE_BEGIN);
-    if (take(c, "$"))
+    if (take_literal(c, "$"))
         return emit_op(c, c->flags.multi ? RE_LINE_END : RE_END);
     if (peek(c) == '*' || peek(c) == '+' || peek(c) == '?')
         return fail(c, "missing argument to repetition operator");
@@ -521,11 +524,11 @@ static bool take_count(struct compiler *c, int *min, int *max)
 {
     size_t start = c->at;
 
-    if (take(c, "{") && take_number(c, min)) {
+    if (take_literal(c, "{") && take_number(c, min)) {
         *max = *min;
-        if (take(c, ",") && !take_number(c, max))
+        if (take_literal(c, ",") && !take_number(c, max))
             *max = -1;
-        if (take(c, "}"))
+        if (take_literal(c, "}"))
             return true;
     }
     c->at = start;
@@ -537,6 +540,9 @@ static bool take_count(struct compiler *c, int *min, int *max)
 static bool repeat(struct compiler *c, uint32_t start, int min, int max, bool greedy)
 {
     uint32_t n = c->n - start;
+
+    if (!n) /* of "()": as often as may be */
+        return true;
     struct regex_inst *code = bh_arena_memdup(c->arena, c->inst + start, n * sizeof(*code));
     int copies = max < 0 ? BH_MAX(min, 1) : max;
 
@@ -573,11 +579,11 @@ static bool repetitions(struct compiler *c, uint32_t start, unsigned *nested)
     int min = 0, max = -1;
     bool counted = false;
 
-    if (take(c, "+")) {
+    if (take_literal(c, "+")) {
         min = 1;
-    } else if (take(c, "?")) {
+    } else if (take_literal(c, "?")) {
         max = 1;
-    } else if (!take(c, "*")) {
+    } else if (!take_literal(c, "*")) {
         counted = take_count(c, &min, &max);
         if (!counted)
             return true;
@@ -588,7 +594,7 @@ static bool repetitions(struct compiler *c, uint32_t start, unsigned *nested)
         *nested *= (unsigned)BH_MAX(1, BH_MAX(min, max));
     if (*nested > REPEAT_MAX)
         return fail(c, "invalid repeat count");
-    bool greedy = !take(c, "?") ^ c->flags.ungreedy;
+    bool greedy = !take_literal(c, "?") ^ c->flags.ungreedy;
     int more_min, more_max;
     size_t here = c->at;
     if (peek(c) == '*' || peek(c) == '+' || peek(c) == '?' || take_count(c, &more_min, &more_max))
@@ -619,7 +625,7 @@ static bool alternation(struct compiler *c, unsigned *ret_repeat)
 
     if (!concatenation(c, ret_repeat))
         return false;
-    while (take(c, "|")) {
+    while (take_literal(c, "|")) {
         if (!insert_split(c, start, 1, (int32_t)(c->n - start) + 2) ||
             !emit(c, (struct regex_inst){.op = RE_JUMP, .x = (int32_t)jumps}))
             return false;
@@ -636,8 +642,7 @@ static bool alternation(struct compiler *c, unsigned *ret_repeat)
     return true;
 }
 
-struct cel_regex *bh_cel_regex_compile(struct bh_arena *a, struct bh_str pattern,
-                                       const char **ret_why)
+struct bh_regex *bh_regex_compile(struct bh_arena *a, struct bh_str pattern, const char **ret_why)
 {
     struct compiler c = {.arena = a, .s = pattern};
     unsigned nested = 1;
@@ -647,7 +652,12 @@ struct cel_regex *bh_cel_regex_compile(struct bh_arena *a, struct bh_str pattern
         *ret_why = c.why;
         return NULL;
     }
-    struct cel_regex *re = bh_arena_new(a, struct cel_regex);
-    *re = (struct cel_regex){c.inst, c.n};
+    struct bh_regex *re = bh_arena_new(a, struct bh_regex);
+    *re = (struct bh_regex){c.inst, c.n};
     return re;
+}
+
+uint32_t bh_regex_size(const struct bh_regex *re)
+{
+    return re->n;
 }

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * scheduler/cel/regex_int.h - the program a pattern becomes
+ * common/regex/regex_int.h - the program a pattern becomes
  */
-#ifndef BH_CEL_REGEX_INT_H
-#define BH_CEL_REGEX_INT_H
+#ifndef BH_REGEX_INT_H
+#define BH_REGEX_INT_H
 
-#include "scheduler/cel/cel_int.h"
+#include "common/regex/regex.h"
 
 #define REGEX_RUNE_MAX 0x10ffffu
 
@@ -32,7 +32,7 @@ struct regex_inst {
     uint32_t n_ranges;
     const struct regex_range *range; /* sorted, apart from each other */
 };
-struct cel_regex {
+struct bh_regex {
     const struct regex_inst *inst;
     uint32_t n;
 };

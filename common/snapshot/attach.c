@@ -9,13 +9,10 @@
 #include "common/snapshot/reader_int.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
-#define STALE_NS      2000000000ull /* heartbeat older than this: is the name somebody else's? */
+#define STALE_NS      2000000000ull /* heartbeat older than this: is another one announced? */
 #define NAME_CHECK_NS 1000000000ull /* at most this often */
 
 BH_PRINTF(3, 4)
@@ -64,8 +61,8 @@ void bh_snap_lose_control(struct bh_snap_reader *r)
 enum bh_snap_outcome bh_snap_corrupt(struct bh_snap_reader *r, const char *what, uint64_t where)
 {
     refuse(r, BH_SNAP_CORRUPT,
-           "snapshot %s.%" PRIu64 ".%" PRIu64 ": %s is damaged (at %" PRIu64 ")",
-           r->hub ? "(anonymous)" : r->name, r->incarnation, r->segment, what, where);
+           "snapshot %s: segment %" PRIu64 " of %" PRIu64 ": %s is damaged (at %" PRIu64 ")",
+           r->name, r->segment, r->incarnation, what, where);
     bh_snap_lose_control(r);
     bh_snap_drop_data(r);
     return BH_SNAP_CORRUPT;
@@ -97,35 +94,48 @@ static enum bh_snap_outcome check_control(struct bh_snap_reader *r, const struct
 /* Without slots (no right to write them, all taken) reading works too, only unprotected. */
 static void find_slot(struct bh_snap_reader *r)
 {
-    char file[BH_SNAP_FILE_MAX];
+    char name[BH_SNAP_NAME_MAX];
     uint64_t bytes;
-    bh_snap_slots_name(r->name, r->incarnation, file);
-    r->slots = (struct bh_snap_slots){.fd = shm_open(file, O_RDWR, 0)};
+    bh_snap_object_name(r->at.instance, r->control->slots_key, name);
+    r->slots = (struct bh_snap_slots){.fd = bh_snap_object_open(name, r->at.uid, true, &bytes)};
     if (r->slots.fd < 0)
         return;
-    if (bh_snap_object_check(r->slots.fd, true, &bytes) < 0) {
-        close(r->slots.fd);
-        r->slots.fd = -1;
-        return;
-    }
     r->slot = bh_snap_slots_claim(&r->slots);
+    /* Another control segment of the same writer: what is mapped goes on being followed. */
+    if (r->seg.map && r->seg_incarnation == r->incarnation && r->phase != BH_SNAP_PHASE_NEW)
+        (void)bh_snap_register(r, r->published_pos);
+}
+
+static enum bh_snap_outcome find_announced(struct bh_snap_reader *r)
+{
+    int rc = bh_snap_announced(r->runtime_dir, &r->at);
+    if (rc == 0) {
+        snprintf(r->name, sizeof(r->name), "%s", r->at.name);
+        return BH_SNAP_OK;
+    }
+    snprintf(r->name, sizeof(r->name), "of %s", r->runtime_dir);
+    return refuse(r, BH_SNAP_NOT_READY, "snapshot %s: %s: is berth-watcher running?", r->name,
+                  rc == -ENOENT    ? "none is announced"
+                  : rc == -EPERM   ? "the directory is writable for everybody"
+                  : rc == -EBADMSG ? "what announces it is not a link to one"
+                                   : strerror(-rc));
 }
 
 static enum bh_snap_outcome open_control(struct bh_snap_reader *r)
 {
-    enum bh_snap_outcome o = BH_SNAP_NOT_READY;
+    enum bh_snap_outcome o = find_announced(r);
     struct bh_snap_map *m = NULL;
-    struct stat st = {0};
     uint64_t bytes = 0;
-    int fd = shm_open(r->name, O_RDONLY, 0);
+    if (o != BH_SNAP_OK)
+        return o;
+    o = BH_SNAP_NOT_READY;
+    int fd = bh_snap_object_open(r->at.name, r->at.uid, false, &bytes);
+    if (fd == -EPERM)
+        return refuse(r, o, "snapshot %s: owner or mode is not to be trusted: user %u announced it",
+                      r->name, (unsigned)r->at.uid);
     if (fd < 0)
-        return refuse(r, o, "snapshot %s: %s", r->name, strerror(errno));
-    if (fstat(fd, &st) < 0 || bh_snap_object_check(fd, false, &bytes) < 0)
-        refuse(r, o, "snapshot %s: owner %u or mode %o is not to be trusted", r->name,
-               (unsigned)st.st_uid, (unsigned)st.st_mode & 07777);
-    else if (bytes == 0)
-        refuse(r, o, "snapshot %s: under construction", r->name);
-    else if (bytes < sizeof(struct bh_snap_control))
+        return refuse(r, o, "snapshot %s: %s: is berth-watcher running?", r->name, strerror(-fd));
+    if (bytes < sizeof(struct bh_snap_control))
         o = refuse(r, BH_SNAP_CORRUPT, "snapshot %s: %" PRIu64 " bytes are too few", r->name,
                    bytes);
     else if (!(m = bh_snap_map_new(fd, sizeof(struct bh_snap_control), false)))
@@ -139,8 +149,6 @@ static enum bh_snap_outcome open_control(struct bh_snap_reader *r)
     }
     r->control_map = m;
     r->control = m->base;
-    r->dev = st.st_dev;
-    r->ino = st.st_ino;
     r->incarnation = r->control->incarnation;
     find_slot(r);
     return BH_SNAP_OK;
@@ -153,7 +161,7 @@ static enum bh_snap_outcome attach_control(struct bh_snap_reader *r)
     if (!r->hub)
         return open_control(r);
     if (__atomic_load_n(&r->hub->control.gone, __ATOMIC_ACQUIRE))
-        return refuse(r, BH_SNAP_NOT_READY, "snapshot (anonymous): its writer has stopped");
+        return refuse(r, BH_SNAP_NOT_READY, "snapshot %s: its writer has stopped", r->name);
     r->control = &r->hub->control;
     r->incarnation = r->control->incarnation;
     r->slots = (struct bh_snap_slots){.fd = -1, .mem = r->hub->slots};
@@ -162,24 +170,34 @@ static enum bh_snap_outcome attach_control(struct bh_snap_reader *r)
 }
 
 /* ---- data segment ---------------------------------------------------------------------------- */
-static struct bh_snap_map *map_named(struct bh_snap_reader *r, uint64_t segment, int *ret_errno)
+/* The current data segment's number and key, of one instant; 0 = there is none. */
+static uint64_t current(const struct bh_snap_reader *r, uint64_t *ret_key)
 {
-    char file[BH_SNAP_FILE_MAX];
+    const struct bh_snap_control *c = r->control;
+    uint64_t segment, again = bh_snap_load_acquire(&c->segment);
+    unsigned rounds = 0; /* a writer that never stops moving is none; the header tells anyway */
+    do {
+        segment = again;
+        *ret_key = bh_snap_load_acquire(&c->data_key[segment % 2]);
+        again = bh_snap_load(&c->segment);
+    } while (again != segment && ++rounds < 16);
+    return segment;
+}
+
+static struct bh_snap_map *map_named(struct bh_snap_reader *r, uint64_t key, int *ret_rc)
+{
+    char name[BH_SNAP_NAME_MAX];
     struct bh_snap_map *m = NULL;
     uint64_t bytes = 0;
-    bh_snap_data_name(r->name, r->incarnation, segment, file);
-    int fd = shm_open(file, O_RDONLY, 0);
-    if (fd < 0) {
-        *ret_errno = errno;
+    bh_snap_object_name(r->at.instance, key, name);
+    int fd = bh_snap_object_open(name, r->at.uid, false, &bytes);
+    *ret_rc = BH_MIN(fd, 0);
+    if (fd < 0)
         return NULL;
-    }
-    *ret_errno = 0;
-    if (bh_snap_object_check(fd, false, &bytes) < 0)
-        *ret_errno = EPERM;
-    else if (bytes < BH_SNAP_PAGE || bytes > SIZE_MAX / 2)
-        *ret_errno = EBADMSG;
+    if (bytes < BH_SNAP_PAGE || bytes > SIZE_MAX / 2)
+        *ret_rc = -EBADMSG;
     else if (!(m = bh_snap_map_new(fd, bytes, false)))
-        *ret_errno = ENOMEM;
+        *ret_rc = -ENOMEM;
     close(fd);
     return m;
 }
@@ -215,29 +233,32 @@ static enum bh_snap_outcome adopt(struct bh_snap_reader *r, struct bh_snap_map *
 
 enum bh_snap_outcome bh_snap_not_synced(struct bh_snap_reader *r)
 {
-    return refuse(r, BH_SNAP_NOT_READY, "snapshot %s: not synced yet",
-                  r->hub ? "(anonymous)" : r->name);
+    const bool hidden = r->control && __atomic_load_n(&r->control->hidden, __ATOMIC_ACQUIRE);
+    return refuse(r, BH_SNAP_NOT_READY, "snapshot %s: %s", r->name,
+                  hidden ? "there is no room for it in " BH_SNAP_FOLDER : "not synced yet");
 }
 
 static enum bh_snap_outcome open_data(struct bh_snap_reader *r)
 {
-    int err = 0;
+    int rc = 0;
     /* The name may be replaced between the two looks; the second one then finds its successor. */
     for (int round = 0; round < 16; round++) {
-        uint64_t segment = bh_snap_load_acquire(&r->control->segment);
-        if (segment == 0)
+        uint64_t key, segment = current(r, &key);
+        if (segment == 0) { /* hidden: what is kept here is room that its successor needs */
+            bh_snap_drop_data(r);
             return bh_snap_not_synced(r);
-        struct bh_snap_map *m = r->hub ? bh_snap_hub_current(r->hub) : map_named(r, segment, &err);
+        }
+        struct bh_snap_map *m = r->hub ? bh_snap_hub_current(r->hub) : map_named(r, key, &rc);
         if (m && r->hub)
             segment = ((const struct bh_snap_header *)m->base)->segment;
         if (m)
             return adopt(r, m, segment);
-        if (err == EBADMSG)
+        if (rc == -EBADMSG)
             return bh_snap_corrupt(r, "length of the data segment", 0);
-        if (err != ENOENT)
+        if (rc != -ENOENT)
             break;
     }
-    return refuse(r, BH_SNAP_NOT_READY, "snapshot %s: data segment: %s", r->name, strerror(err));
+    return refuse(r, BH_SNAP_NOT_READY, "snapshot %s: data segment: %s", r->name, strerror(-rc));
 }
 
 enum bh_snap_outcome bh_snap_attach(struct bh_snap_reader *r)
@@ -275,23 +296,22 @@ enum bh_snap_outcome bh_snap_switch(struct bh_snap_reader *r)
 
 void bh_snap_look_around(struct bh_snap_reader *r)
 {
-    struct stat st;
+    struct bh_snap_announced now_at;
     if (__atomic_load_n(&r->control->gone, __ATOMIC_ACQUIRE)) {
         bh_snap_lose_control(r);
+        /* The same writer may have another one, and the lease in it is worth knowing at once. */
+        if (!r->hub)
+            (void)open_control(r);
         return;
     }
     if (r->hub)
         return;
-    /* A control segment removed by hand says nothing; its successor has another inode. */
+    /* Nothing tells of a writer that was killed after its names had been removed. */
     uint64_t now = bh_boot_ns();
     uint64_t beat = r->seg.h ? bh_snap_load(&r->seg.h->heartbeat_boot_ns) : 0;
     if ((now > beat && now - beat < STALE_NS) || now - r->name_checked_ns < NAME_CHECK_NS)
         return;
     r->name_checked_ns = now;
-    int fd = shm_open(r->name, O_RDONLY, 0);
-    if (fd < 0)
-        return;
-    if (fstat(fd, &st) == 0 && (st.st_dev != r->dev || st.st_ino != r->ino))
+    if (bh_snap_announced(r->runtime_dir, &now_at) == 0 && !bh_streq(now_at.name, r->at.name))
         bh_snap_lose_control(r);
-    close(fd);
 }

@@ -1,18 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * common/snapshot/control.c - taking a name over, giving it up, and the anonymous stand-in
+ * common/snapshot/control.c - a runtime directory's control segment, and the anonymous stand-in
  */
 #include "common/snapshot/control.h"
 
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Tells readers that still have the old control segment mapped to look for the new one, and returns
- * the incarnation it had. What is not ours or too old to understand is only unlinked. */
+#include "common/base/log.h"
+
+/* ---- what dead writers left -------------------------------------------------------------------
+ */
+
+/* Tells readers that still have a dead writer's control segment mapped to look for the new one, and
+ * returns the incarnation it had. Of any other object: 0. */
 static uint64_t bury(int fd)
 {
     struct stat st;
@@ -32,125 +38,169 @@ static uint64_t bury(int fd)
     return incarnation;
 }
 
-/* The name exists. 0: it was a dead writer's and is out of the way now (or vanished by itself). */
-static int clear_way(const char *name, uint64_t *ret_incarnation, struct bh_err *err)
+/* One object with a name of this instance's. False: it is none of ours. A live writer's is not
+ * touched: the same path in two mount namespaces gives the same instance. */
+static bool sweep_one(int folder, const char *name, uint64_t *incarnation)
 {
     struct stat st;
-    int rc = 0;
-    int fd = shm_open(name, O_RDWR, 0);
+    if (fstatat(folder, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+        return true; /* gone meanwhile */
+    if (!S_ISREG(st.st_mode) || st.st_uid != geteuid())
+        return false;
+    int fd = openat(folder, name, O_RDWR | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
     if (fd < 0)
-        return errno == ENOENT
-                   ? 0
-                   : bh_err_set(err, -errno, "snapshot %s: cannot open what has its name", name);
-    if (fstat(fd, &st) < 0)
-        rc = -errno;
-    else if (st.st_uid != geteuid() && geteuid() != 0)
-        rc = bh_err_set(err, -EPERM, "snapshot %s: belongs to user %u", name, (unsigned)st.st_uid);
-    else if (bh_snap_object_lock(fd, 0) < 0)
-        rc = bh_err_set(err, -EBUSY, "snapshot %s: another writer is alive", name);
-    else if (fstat(fd, &st) == 0 && st.st_nlink > 0) { /* else: replaced while we waited */
-        uint64_t incarnation = bury(fd);
-        *ret_incarnation = BH_MAX(*ret_incarnation, incarnation);
-        if (shm_unlink(name) < 0 && errno != ENOENT)
-            rc = bh_err_set(err, -errno, "snapshot %s: cannot be replaced", name);
+        return errno == ENOENT;
+    if (bh_snap_object_lock(fd, BH_SNAP_LOCK_AT) == 0) {
+        *incarnation = BH_MAX(*incarnation, bury(fd));
+        (void)unlinkat(folder, name, 0);
     }
     close(fd);
-    return rc;
+    return true;
 }
 
-/* Creates and locks the control segment. Between the two another writer may see it as a dead one's
- * and unlink it; whoever holds a lock on a name that is still there has won. */
-static int create_locked(const char *name, gid_t group, uint64_t *ret_old, struct bh_err *err)
+/* Best effort: what stays costs memory. Whoever likes can create such names, so one line tells of
+ * all of them. */
+static void sweep(uint64_t instance, uint64_t *incarnation)
 {
-    for (int round = 0; round < 16; round++) {
-        struct stat st;
-        int fd = bh_snap_object_create(name, 0640, group, BH_SNAP_PAGE);
-        if (fd == -EEXIST) {
-            int rc = clear_way(name, ret_old, err);
-            if (rc < 0)
-                return rc;
-            continue;
-        }
-        if (fd < 0)
-            return bh_err_set(err, fd, "snapshot %s: control segment: %s", name, strerror(-fd));
-        if (bh_snap_object_lock(fd, 0) == 0 && fstat(fd, &st) == 0 && st.st_nlink > 0)
-            return fd;
-        close(fd);
-    }
-    return bh_err_set(err, -EBUSY, "snapshot %s: other writers keep starting", name);
+    char prefix[BH_SNAP_NAME_MAX], first[NAME_MAX + 1];
+    uint64_t foreign = 0;
+    DIR *d = opendir(BH_SNAP_FOLDER);
+    snprintf(prefix, sizeof(prefix), "berth-%016" PRIx64 "-", instance);
+    for (struct dirent *e; d && (e = readdir(d));)
+        if (strncmp(e->d_name, prefix, strlen(prefix)) == 0 &&
+            !sweep_one(dirfd(d), e->d_name, incarnation) && foreign++ == 0)
+            snprintf(first, sizeof(first), "%s", e->d_name);
+    if (foreign)
+        bh_log_warn("Objects of somebody else are named like this instance's shared memory: they "
+                    "are left alone",
+                    bh_kv_s("first", first), bh_kv_u("objects", foreign));
+    if (d)
+        closedir(d);
 }
 
-/* Data segments and slots of dead writers with this name. Best effort: what stays costs memory. */
-static void sweep(const char *name)
-{
-    size_t n = strlen(name) - 1;
-    DIR *d = opendir("/dev/shm");
-    if (!d)
-        return;
-    for (struct dirent *e; (e = readdir(d));) {
-        char file[NAME_MAX + 2];
-        if (strncmp(e->d_name, name + 1, n) != 0 || e->d_name[n] != '.')
-            continue;
-        snprintf(file, sizeof(file), "/%s", e->d_name);
-        shm_unlink(file);
-    }
-    closedir(d);
-}
+/* ---- the hold ----------------------------------------------------------------------------------
+ */
 
-int bh_snap_hold_take(struct bh_snap_hold *h, const char *name, gid_t group, struct bh_err *err)
+int bh_snap_hold_take(struct bh_snap_hold *h, const char *runtime_dir, gid_t group,
+                      struct bh_err *err)
 {
-    char slots[BH_SNAP_FILE_MAX];
+    struct bh_snap_announced before;
     uint64_t old = 0;
-    int rc;
-    *h = (struct bh_snap_hold){.fd = -1, .slots = {.fd = -1}};
-    h->fd = create_locked(name, group, &old, err);
-    if (h->fd < 0)
-        return h->fd;
-    sweep(name);
-    h->map = bh_snap_map_new(h->fd, BH_SNAP_PAGE, true);
-    if (!h->map) {
-        rc = bh_err_set(err, -ENOMEM, "snapshot %s: control segment cannot be mapped", name);
-        goto fail;
-    }
-    struct bh_snap_control *c = h->control = h->map->base;
-    *c = (struct bh_snap_control){
-        .magic = BH_SNAP_MAGIC_CONTROL, .bytes = BH_SNAP_PAGE, .writer_pid = (uint32_t)getpid()};
+    *h = (struct bh_snap_hold){.group = group, .control = {.fd = -1}, .slots = {.fd = -1}};
+    h->dir = bh_snap_directory_take(runtime_dir, err);
+    if (h->dir < 0)
+        return h->dir;
+    h->instance = bh_snap_instance(runtime_dir);
+    sweep(h->instance, &old);
+    /* The directory may have had another path. */
+    if (bh_snap_announced(runtime_dir, &before) == 0 && before.instance != h->instance)
+        sweep(before.instance, &old);
+    struct bh_snap_control *c = &h->stand_in;
     c->created_boot_ns = bh_boot_ns();
     c->incarnation = BH_MAX(c->created_boot_ns, old + 1);
-    bh_snap_slots_name(name, c->incarnation, slots);
-    h->slots.fd = bh_snap_object_create(slots, 0660, group, BH_SNAP_PAGE);
-    if (h->slots.fd < 0) {
-        rc = bh_err_set(err, h->slots.fd, "snapshot %s: reader slots: %s", name,
-                        strerror(-h->slots.fd));
-        goto fail;
-    }
-    __atomic_store_n(&c->version, BH_SNAP_VERSION_WORD, __ATOMIC_RELEASE);
     return 0;
-fail:
-    bh_snap_hold_release(h, name);
-    return rc;
 }
 
-void bh_snap_hold_release(struct bh_snap_hold *h, const char *name)
+struct bh_snap_control *bh_snap_hold_words(struct bh_snap_hold *h)
 {
-    char slots[BH_SNAP_FILE_MAX];
-    if (h->fd < 0)
-        return;
-    if (h->control) {
-        __atomic_store_n(&h->control->gone, 1, __ATOMIC_RELEASE);
-        bh_snap_slots_name(name, h->control->incarnation, slots);
-        shm_unlink(slots);
-    }
-    /* Not when somebody removed our name by hand and another writer has taken it since. */
-    struct stat st;
-    if (fstat(h->fd, &st) == 0 && st.st_nlink > 0)
-        shm_unlink(name);
-    bh_snap_map_unref(h->map);
-    if (h->slots.fd >= 0)
-        close(h->slots.fd);
-    close(h->fd);
-    *h = (struct bh_snap_hold){.fd = -1, .slots = {.fd = -1}};
+    return h->map ? h->map->base : &h->stand_in;
 }
+
+bool bh_snap_hold_there(const struct bh_snap_hold *h, bool *ret_only_link,
+                        char ret_gone[static BH_SNAP_NAME_MAX])
+{
+    const struct bh_snap_object *o[] = {&h->control, &h->slots};
+    char control[BH_SNAP_NAME_MAX];
+    *ret_only_link = false;
+    for (unsigned i = 0; i < BH_ARRAY_LEN(o); i++)
+        if (!bh_snap_object_there(h->instance, o[i])) {
+            bh_snap_object_name(h->instance, o[i]->key, ret_gone);
+            return false;
+        }
+    bh_snap_object_name(h->instance, h->control.key, control);
+    *ret_only_link = !bh_snap_announced_is(h->dir, control);
+    if (*ret_only_link)
+        snprintf(ret_gone, BH_SNAP_NAME_MAX, "the link in the runtime directory");
+    return !*ret_only_link;
+}
+
+int bh_snap_hold_announce(struct bh_snap_hold *h)
+{
+    char name[BH_SNAP_NAME_MAX];
+    bh_snap_object_name(h->instance, h->control.key, name);
+    return bh_snap_announced_set(h->dir, name);
+}
+
+/* The same words in a new control segment; version last, as readers expect. */
+static void write_words(struct bh_snap_hold *h, struct bh_snap_control *to)
+{
+    const struct bh_snap_control *from = bh_snap_hold_words(h);
+    *to = (struct bh_snap_control){
+        .magic = BH_SNAP_MAGIC_CONTROL,
+        .bytes = BH_SNAP_PAGE,
+        .incarnation = from->incarnation,
+        .created_boot_ns = from->created_boot_ns,
+        .writer_pid = (uint32_t)getpid(),
+        .segment = from->segment,
+        .hidden = from->hidden,
+        .lease_term = from->lease_term,
+        .lease_until_boot_ns = from->lease_until_boot_ns,
+        .data_key = {from->data_key[0], from->data_key[1]},
+    };
+}
+
+static void drop_objects(struct bh_snap_hold *h)
+{
+    if (h->map)
+        __atomic_store_n(&bh_snap_hold_words(h)->gone, 1, __ATOMIC_RELEASE);
+    bh_snap_object_remove(h->instance, &h->slots);
+    bh_snap_object_remove(h->instance, &h->control);
+    bh_snap_map_unref(h->map);
+    h->map = NULL;
+}
+
+int bh_snap_hold_renew(struct bh_snap_hold *h)
+{
+    struct bh_snap_hold next = *h;
+    next.control.fd = next.slots.fd = -1;
+    next.map = NULL;
+    int rc = bh_snap_object_create(h->instance, 0660, h->group, BH_SNAP_PAGE, &next.slots);
+    if (rc == 0)
+        rc = bh_snap_object_create(h->instance, 0640, h->group, BH_SNAP_PAGE, &next.control);
+    if (rc == 0 && !(next.map = bh_snap_map_new(next.control.fd, BH_SNAP_PAGE, true)))
+        rc = -ENOMEM;
+    if (rc == 0) {
+        struct bh_snap_control *c = next.map->base;
+        write_words(h, c);
+        c->slots_key = next.slots.key;
+        __atomic_store_n(&c->version, BH_SNAP_VERSION_WORD, __ATOMIC_RELEASE);
+        rc = bh_snap_hold_announce(&next);
+    }
+    if (rc < 0) {
+        drop_objects(&next);
+        return rc;
+    }
+    drop_objects(h);
+    *h = next;
+    return 0;
+}
+
+void bh_snap_hold_release(struct bh_snap_hold *h)
+{
+    char name[BH_SNAP_NAME_MAX];
+    if (h->dir < 0)
+        return;
+    if (h->control.fd >= 0) {
+        bh_snap_object_name(h->instance, h->control.key, name);
+        bh_snap_announced_drop(h->dir, name);
+    }
+    drop_objects(h);
+    close(h->dir);
+    h->dir = -1;
+}
+
+/* ---- one process -------------------------------------------------------------------------------
+ */
 
 struct bh_snap_hub *bh_snap_hub_new(void)
 {

@@ -4,9 +4,9 @@
  * check the copy, use the copy
  *
  * The order matters. A record whose space was reused while it was copied looks damaged but is not:
- * the horizon is looked at before anybody calls it corrupt. Plain memcpy of memory that might be
+ * the horizon is looked at before it is called corrupt. Plain memcpy of memory that might be
  * written at the same time is sound here because (1) a registered reader's records are not reused,
- * so in the normal case nobody writes, and (2) in the other case the copy is thrown away unread.
+ * so in the normal case nothing writes, and (2) in the other case the copy is thrown away unread.
  */
 #include "common/snapshot/reader_int.h"
 

@@ -17,31 +17,36 @@
 
 #define BH_SNAP_MAGIC_CONTROL 0x314c525443485442ull /* "BTHCTRL1" */
 #define BH_SNAP_MAGIC_DATA    0x3141544144485442ull /* "BTHDATA1" */
-#define BH_SNAP_LAYOUT        3u
+#define BH_SNAP_LAYOUT        4u
 #define BH_SNAP_VERSION_WORD  ((BH_SNAP_LAYOUT << 16) | BH_REC_LAYOUT)
 #define BH_SNAP_SLOTS         64u
 #define BH_SNAP_PAGE          4096u
 #define BH_SNAP_RECORD_ALIGN  16u /* offsets of records */
 #define BH_SNAP_KEY_BYTES     16u /* a shape's key stands this far before its record */
 
-/* Control segment "/NAME": one per incarnation, one page. */
+/* Control segment, one page; another one takes its place when its name was removed. */
 struct bh_snap_control {
     uint64_t magic;           /* BH_SNAP_MAGIC_CONTROL */
     uint32_t version;         /* W (atomic): stored last with release; 0 = under construction */
     uint32_t bytes;           /* of this segment */
     uint64_t incarnation;     /* of the writer: grows from start to start */
     uint64_t created_boot_ns; /* CLOCK_BOOTTIME */
-    uint32_t writer_pid;      /* for people; liveness is the lock on byte 0 */
-    uint32_t reserved[7];
-    uint64_t segment; /* W (atomic, release): number of the current data segment, 0 = none yet */
+    uint32_t writer_pid;      /* for people; liveness is the lock on byte 64 */
+    uint32_t reserved;
+    uint64_t slots_key; /* name of the reader slots */
+    uint64_t reserved1[2];
+    uint64_t segment; /* W (atomic, release): number of the current data segment, 0 = none now */
     uint32_t gone; /* W or its successor (atomic, release): 1 = look for another control segment */
-    uint32_t reserved2;
+    uint32_t hidden; /* W (atomic, before segment): 1 = none for want of room in /dev/shm */
     /* The leader lease. lease_until is 0 whenever lease_term changes, and is stored after it
      * (release); a reader loads lease_until first (acquire), so that it never sees a deadline with
      * an older term. */
     uint64_t lease_term;          /* W (atomic) */
     uint64_t lease_until_boot_ns; /* W (atomic, release): see bh_snap_set_lease */
-    uint64_t reserved3[4];
+    /* Name of data segment n, in data_key[n % 2]. Stored (release) before segment = n, so whoever
+     * loads segment, key, and the same segment again has the right one (bh_snap_current). */
+    uint64_t data_key[2]; /* W (atomic) */
+    uint64_t reserved3[2];
 };
 
 struct bh_snap_section {
@@ -56,7 +61,7 @@ enum bh_snap_section_id {
     BH_SNAP_SECTIONS
 };
 
-/* Data segment "/NAME.<incarnation>.<segment>". */
+/* Data segment. */
 struct bh_snap_header {
     uint64_t magic;       /* BH_SNAP_MAGIC_DATA */
     uint32_t version;     /* W (atomic): stored last with release; 0 = under construction */
@@ -112,7 +117,8 @@ struct bh_snap_sym {
     uint32_t len;  /* bytes without the NUL */
 };
 
-/* "/NAME.<incarnation>.readers": one per incarnation, accessed by pread and pwrite only (slots.h).
+/* Reader slots: one object beside each control segment, accessed by pread and pwrite only
+ * (slots.h).
  */
 struct bh_snap_slot {
     uint32_t active;  /* reader claims, reader or writer clears */
@@ -167,10 +173,13 @@ BH_SNAP_AT(struct bh_snap_control, bytes, 12);
 BH_SNAP_AT(struct bh_snap_control, incarnation, 16);
 BH_SNAP_AT(struct bh_snap_control, created_boot_ns, 24);
 BH_SNAP_AT(struct bh_snap_control, writer_pid, 32);
+BH_SNAP_AT(struct bh_snap_control, slots_key, 40);
 BH_SNAP_AT(struct bh_snap_control, segment, 64);
 BH_SNAP_AT(struct bh_snap_control, gone, 72);
+BH_SNAP_AT(struct bh_snap_control, hidden, 76);
 BH_SNAP_AT(struct bh_snap_control, lease_term, 80);
 BH_SNAP_AT(struct bh_snap_control, lease_until_boot_ns, 88);
+BH_SNAP_AT(struct bh_snap_control, data_key, 96);
 _Static_assert(sizeof(struct bh_snap_control) == 128, "control");
 BH_SNAP_AT(struct bh_snap_header, version, 8);
 BH_SNAP_AT(struct bh_snap_header, bytes, 12);

@@ -6,6 +6,8 @@
  * the old one; control segment points to the new one; old name unlinked. A crash before the control
  * store leaves the old segment current and complete (MOVED at its end only makes readers wait for
  * the successor); a crash after it leaves an old name behind, which the successor sweeps.
+ * A move into hiding differs in one thing: the control segment then points to none. The readers let
+ * go of the old one, which gives its room back, and it is no half of a cluster that they see.
  * Symbols keep their ids, directory slots their numbers, shapes their keys, the log its sequence.
  */
 #include "common/snapshot/writer_int.h"
@@ -43,36 +45,27 @@ static struct bh_snap_sizes next_sizes(const struct bh_snap_writer *w, uint64_t 
     return z;
 }
 
-void bh_snap_unlink_segment(const struct bh_snap_writer *w, uint64_t segment)
+/* Memory of the right size, shared when that can be. 0, -ENOSPC, -errno. */
+static int new_map(struct bh_snap_writer *w, const struct bh_snap_sizes *z, bool may_hide,
+                   struct bh_snap_object *ret_object, struct bh_snap_map **ret)
 {
-    char file[BH_SNAP_FILE_MAX];
-    if (w->hub || segment == 0)
-        return;
-    bh_snap_data_name(w->name, w->control->incarnation, segment, file);
-    shm_unlink(file);
-}
-
-/* Memory of the right size under the segment's name. 0, -ENOSPC, -errno. */
-static int new_map(struct bh_snap_writer *w, uint64_t segment, const struct bh_snap_sizes *z,
-                   struct bh_snap_map **ret)
-{
-    char file[BH_SNAP_FILE_MAX];
     uint64_t bytes = bh_snap_sizes_total(z);
-    int fd = -1;
+    struct bh_snap_object o = {.fd = -1};
     if (bytes > MAX_BYTES || z->text_bytes > MAX_TEXT_BYTES)
         return -ENOSPC;
     if (!w->hub) {
-        bh_snap_data_name(w->name, w->control->incarnation, segment, file);
-        fd = bh_snap_object_create(file, 0640, w->group, bytes);
-        if (fd < 0)
-            return fd;
-        BH_SNAP_CRASH_POINT(BH_SNAP_STEP_MOVE_RESERVED);
+        int rc = bh_snap_object_create(w->hold.instance, 0640, w->hold.group, bytes, &o);
+        if (rc < 0 && (may_hide || w->hidden))
+            bh_snap_refused(w, rc, "data segment", bytes);
+        if (rc < 0 && !may_hide)
+            return rc;
+        if (rc == 0)
+            BH_SNAP_CRASH_POINT(BH_SNAP_STEP_MOVE_RESERVED);
     }
-    struct bh_snap_map *m = bh_snap_map_new(fd, bytes, true);
-    if (fd >= 0)
-        close(fd);
-    if (!m && !w->hub)
-        shm_unlink(file);
+    struct bh_snap_map *m = bh_snap_map_new(o.fd, bytes, true);
+    if (!m)
+        bh_snap_object_remove(w->hold.instance, &o);
+    *ret_object = o;
     *ret = m;
     return m ? 0 : -ENOSPC;
 }
@@ -133,9 +126,10 @@ static void set_recycle_at(struct bh_snap_writer *w)
 int bh_snap_first_segment(struct bh_snap_writer *w)
 {
     struct bh_snap_map *m = NULL;
-    int rc = new_map(w, 1, &w->sizes, &m);
+    int rc = new_map(w, &w->sizes, true, &w->data, &m);
     if (rc < 0)
         return rc;
+    w->hidden = !w->hub && w->data.fd < 0;
     bh_snap_seg_format(&w->seg, m, &w->sizes);
     fill_header(w, &w->seg, 1, 0);
     w->segment = 1;
@@ -150,23 +144,29 @@ int bh_snap_first_segment(struct bh_snap_writer *w)
 
 void bh_snap_announce(struct bh_snap_writer *w)
 {
-    /* Before the first announcement space was reused without asking anybody. */
+    struct bh_snap_control *c = w->control;
+    /* Before the first announcement space was reused without asking any reader. */
     if (!w->current)
         __atomic_store_n(&w->seg.h->horizon, w->head, __ATOMIC_SEQ_CST);
     w->current = true;
-    if (w->hub)
+    if (w->hub) {
         bh_snap_hub_set_current(w->hub, w->seg.map, w->segment);
-    else
-        bh_snap_store_release(&w->control->segment, w->segment);
+    } else {
+        __atomic_store_n(&c->hidden, w->hidden, __ATOMIC_RELEASE);
+        if (!w->hidden)
+            bh_snap_store_release(&c->data_key[w->segment % 2], w->data.key);
+        bh_snap_store_release(&c->segment, w->hidden ? 0 : w->segment);
+    }
     BH_SNAP_CRASH_POINT(BH_SNAP_STEP_ANNOUNCED);
 }
 
-int bh_snap_move(struct bh_snap_writer *w, uint64_t need_bytes)
+int bh_snap_move(struct bh_snap_writer *w, uint64_t need_bytes, bool may_hide)
 {
     struct bh_snap_sizes z = next_sizes(w, need_bytes);
+    struct bh_snap_object data, old = w->data;
     struct bh_snap_map *m = NULL;
     struct bh_snap_seg to, from = w->seg;
-    int rc = new_map(w, w->segment + 1, &z, &m);
+    int rc = new_map(w, &z, may_hide, &data, &m);
     if (rc < 0)
         return rc;
     bh_snap_seg_format(&to, m, &z);
@@ -177,6 +177,8 @@ int bh_snap_move(struct bh_snap_writer *w, uint64_t need_bytes)
     BH_SNAP_CRASH_POINT(BH_SNAP_STEP_MOVE_FILLED);
     bh_snap_log_append(w, BH_SNAP_LOG_MOVED, w->segment + 1, 0);
     w->seg = to;
+    w->data = data;
+    w->hidden = !w->hub && data.fd < 0;
     w->symbols.seg = &w->seg;
     w->sizes = z;
     w->segment++;
@@ -184,7 +186,7 @@ int bh_snap_move(struct bh_snap_writer *w, uint64_t need_bytes)
     set_recycle_at(w);
     if (w->current)
         bh_snap_announce(w);
-    bh_snap_unlink_segment(w, w->segment - 1);
+    bh_snap_object_remove(w->hold.instance, &old);
     BH_SNAP_CRASH_POINT(BH_SNAP_STEP_MOVE_UNLINKED);
     bh_snap_seg_close(&from);
     return 0;

@@ -83,7 +83,7 @@ static enum bh_snap_outcome begin(const struct turn *t)
     }
     if (!registered)
         return bh_snap_corrupt(r, "horizon", r->pos);
-    /* Beginning behind MOVED, nobody would tell us to leave. */
+    /* Beginning behind MOVED, no change would tell us to leave. */
     if (r->pos > r->seg.h->base) {
         const struct bh_snap_entry *last = &r->seg.log[(r->pos - 1) & (r->seg.log_entries - 1)];
         r->moved = bh_snap_load_acquire(&last->seq) == r->pos &&
@@ -264,11 +264,11 @@ enum bh_snap_outcome bh_snap_follow(struct bh_snap_reader *r, unsigned max_event
 }
 
 /* ---- life ------------------------------------------------------------------------------------ */
-struct bh_snap_reader *bh_snap_reader_new(const char *name, struct bh_symtab *symtab)
+struct bh_snap_reader *bh_snap_reader_new(const char *runtime_dir, struct bh_symtab *symtab)
 {
-    bh_assert(bh_snap_name_valid(name));
     struct bh_snap_reader *r = bh_calloc(1, sizeof(*r));
-    snprintf(r->name, sizeof(r->name), "%s", name);
+    r->runtime_dir = runtime_dir ? bh_strdup(runtime_dir) : NULL;
+    snprintf(r->name, sizeof(r->name), "of %s", runtime_dir ? runtime_dir : "this process");
     r->symtab = symtab;
     r->slot = -1;
     r->slots.fd = -1;
@@ -277,7 +277,7 @@ struct bh_snap_reader *bh_snap_reader_new(const char *name, struct bh_symtab *sy
 
 struct bh_snap_reader *bh_snap_reader_of(struct bh_snap_writer *w, struct bh_symtab *symtab)
 {
-    struct bh_snap_reader *r = bh_snap_reader_new("/anonymous", symtab);
+    struct bh_snap_reader *r = bh_snap_reader_new(NULL, symtab);
     r->hub = bh_snap_hub_ref(bh_snap_writer_hub(w));
     return r;
 }
@@ -292,6 +292,7 @@ void bh_snap_reader_free(struct bh_snap_reader *r)
     bh_umap_fini(&r->shapes);
     free(r->sym_map);
     free(r->rec.p);
+    free(r->runtime_dir);
     free(r);
 }
 

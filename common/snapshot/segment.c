@@ -2,7 +2,8 @@
  *
  * common/snapshot/segment.c - shared memory objects
  *
- * Fails with: -ENOSPC (also for EFBIG: a file size limit is the same situation), -EPERM, -errno.
+ * Fails with: -ENOSPC (also for a limit of file sizes or a quota: the same situation), -EPERM,
+ *             -errno.
  */
 #include "common/snapshot/segment.h"
 
@@ -11,78 +12,108 @@
 #include <inttypes.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
-bool bh_snap_name_valid(const char *name)
+#include "common/base/log.h"
+
+void bh_snap_object_name(uint64_t instance, uint64_t key, char out[static BH_SNAP_NAME_MAX])
 {
-    size_t n = name ? strlen(name) : 0;
-    return n >= 2 && n < BH_SNAP_NAME_MAX && name[0] == '/' && !strchr(name + 1, '/');
+    snprintf(out, BH_SNAP_NAME_MAX, "/berth-%016" PRIx64 "-%016" PRIx64, instance, key);
 }
 
-void bh_snap_data_name(const char *name, uint64_t incarnation, uint64_t segment,
-                       char out[static BH_SNAP_FILE_MAX])
+bool bh_snap_object_parse(const char *name, uint64_t *ret_instance, uint64_t *ret_key)
 {
-    snprintf(out, BH_SNAP_FILE_MAX, "%s.%" PRIu64 ".%" PRIu64, name, incarnation, segment);
+    char again[BH_SNAP_NAME_MAX];
+    if (sscanf(name, "/berth-%16" SCNx64 "-%16" SCNx64, ret_instance, ret_key) != 2)
+        return false;
+    bh_snap_object_name(*ret_instance, *ret_key, again); /* nothing before, between or behind */
+    return bh_streq(name, again);
 }
 
-void bh_snap_slots_name(const char *name, uint64_t incarnation, char out[static BH_SNAP_FILE_MAX])
+/* Trying to fill a file system that has no room takes what little there is from others meanwhile.
+ */
+static bool has_room(int fd, uint64_t bytes)
 {
-    snprintf(out, BH_SNAP_FILE_MAX, "%s.%" PRIu64 ".readers", name, incarnation);
+    struct statvfs v;
+    return fstatvfs(fd, &v) < 0 || v.f_blocks == 0 || v.f_bavail >= bytes / v.f_frsize;
 }
 
-int bh_snap_object_reserve(int fd, uint64_t bytes)
+/* Group before mode: at no instant may a wrong group have access. fchmod, because the mode of
+ * shm_open goes through the umask. Between creation and lock a starting writer may take the object
+ * for a dead one's and unlink it; whoever holds the lock on a name that is still there has won. */
+static int furnish(const struct bh_snap_object *o, uint64_t instance, unsigned mode, gid_t group,
+                   uint64_t bytes)
 {
-    int rc;
-    do
-        rc = posix_fallocate(fd, 0, (off_t)bytes);
-    while (rc == EINTR);
-    return rc == EFBIG || rc == ENOSPC ? -ENOSPC : -rc;
-}
-
-int bh_snap_object_create(const char *file, unsigned mode, gid_t group, uint64_t bytes)
-{
-    int rc;
-    int fd = shm_open(file, O_RDWR | O_CREAT | O_EXCL, 0600);
-    if (fd < 0)
+    if (bh_snap_object_lock(o->fd, BH_SNAP_LOCK_AT) < 0 || !bh_snap_object_there(instance, o))
+        return -EEXIST;
+    if ((group != (gid_t)-1 && fchown(o->fd, (uid_t)-1, group) < 0) || fchmod(o->fd, mode) < 0)
         return -errno;
-    /* Group before mode: at no instant may a wrong group have access. fchmod, because the mode of
-     * shm_open goes through the umask. */
-    if ((group != (gid_t)-1 && fchown(fd, (uid_t)-1, group) < 0) || fchmod(fd, mode) < 0) {
-        rc = -errno;
-        goto fail;
+    return has_room(o->fd, bytes) ? bh_reserve_file(o->fd, bytes) : -ENOSPC;
+}
+
+int bh_snap_object_create(uint64_t instance, unsigned mode, gid_t group, uint64_t bytes,
+                          struct bh_snap_object *ret)
+{
+    char name[BH_SNAP_NAME_MAX];
+    int rc = -EEXIST;
+    for (int round = 0; round < 16 && rc == -EEXIST; round++) {
+        struct bh_snap_object o = {.key = bh_rand_entropy()};
+        bh_snap_object_name(instance, o.key, name);
+        o.fd = shm_open(name, O_RDWR | O_CREAT | O_EXCL, 0600);
+        if (o.fd < 0) {
+            rc = -errno;
+            if (rc == -EEXIST)
+                bh_log_warn("Something else has a name in shared memory: taking another one",
+                            bh_kv_s("name", name));
+            continue;
+        }
+        rc = furnish(&o, instance, mode, group, bytes);
+        if (rc == 0)
+            *ret = o;
+        else
+            bh_snap_object_remove(instance, &o);
     }
-    rc = bh_snap_object_reserve(fd, bytes);
-    if (rc == 0)
-        return fd;
-fail:
-    shm_unlink(file);
-    close(fd);
     return rc;
 }
 
-static bool own_group(gid_t gid)
+bool bh_snap_object_there(uint64_t instance, const struct bh_snap_object *o)
 {
-    gid_t list[64];
-    if (gid == getegid())
-        return true;
-    int n = getgroups((int)BH_ARRAY_LEN(list), list);
-    for (int i = 0; i < n; i++)
-        if (list[i] == gid)
-            return true;
-    return false;
+    char path[sizeof(BH_SNAP_FOLDER) + BH_SNAP_NAME_MAX] = BH_SNAP_FOLDER;
+    struct stat mine, named;
+    bh_snap_object_name(instance, o->key, path + strlen(BH_SNAP_FOLDER));
+    return fstat(o->fd, &mine) == 0 && lstat(path, &named) == 0 && mine.st_dev == named.st_dev &&
+           mine.st_ino == named.st_ino;
 }
 
-int bh_snap_object_check(int fd, bool allow_group_write, uint64_t *ret_bytes)
+void bh_snap_object_remove(uint64_t instance, struct bh_snap_object *o)
 {
+    char name[BH_SNAP_NAME_MAX];
+    if (o->fd < 0)
+        return;
+    bh_snap_object_name(instance, o->key, name);
+    if (bh_snap_object_there(instance, o))
+        shm_unlink(name);
+    close(o->fd);
+    *o = (struct bh_snap_object){.fd = -1};
+}
+
+int bh_snap_object_open(const char *name, uid_t uid, bool slots, uint64_t *ret_bytes)
+{
+    const mode_t forbidden = slots ? S_IWOTH : S_IWGRP | S_IWOTH;
     struct stat st;
-    if (fstat(fd, &st) < 0)
+    int fd = shm_open(name, (slots ? O_RDWR : O_RDONLY) | O_NONBLOCK, 0);
+    if (fd < 0)
         return -errno;
-    mode_t forbidden = allow_group_write ? S_IWOTH : S_IWGRP | S_IWOTH;
-    bool owner_ok = st.st_uid == geteuid() || st.st_uid == 0 || own_group(st.st_gid);
-    if (!S_ISREG(st.st_mode) || (st.st_mode & forbidden) || !owner_ok)
-        return -EPERM;
-    *ret_bytes = (uint64_t)st.st_size;
-    return 0;
+    int rc = fstat(fd, &st) < 0 ? -errno : 0;
+    if (rc == 0 && (!S_ISREG(st.st_mode) || (st.st_mode & forbidden) || st.st_uid != uid))
+        rc = -EPERM;
+    if (rc == 0) {
+        *ret_bytes = (uint64_t)st.st_size;
+        return fd;
+    }
+    close(fd);
+    return rc;
 }
 
 int bh_snap_object_lock(int fd, uint64_t at)

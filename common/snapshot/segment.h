@@ -13,8 +13,9 @@
 #include <sys/types.h>
 #include "common/snapshot/layout.h"
 
-#define BH_SNAP_NAME_MAX 64u /* with NUL; of the control segment */
-#define BH_SNAP_FILE_MAX 128u
+#define BH_SNAP_FOLDER   "/dev/shm"
+#define BH_SNAP_NAME_MAX 48u           /* with NUL */
+#define BH_SNAP_LOCK_AT  BH_SNAP_SLOTS /* byte of every object that its writer holds locked */
 
 struct bh_snap_map {
     void *base;
@@ -40,19 +41,25 @@ struct bh_snap_sizes {
     uint64_t log_entries, syms, text_bytes, dir_slots, record_bytes;
 };
 
-bool bh_snap_name_valid(const char *name);
-void bh_snap_data_name(const char *name, uint64_t incarnation, uint64_t segment,
-                       char out[static BH_SNAP_FILE_MAX]);
-void bh_snap_slots_name(const char *name, uint64_t incarnation, char out[static BH_SNAP_FILE_MAX]);
-
-/* A new object: O_EXCL, mode, group (-1 = leave), bytes reserved. An fd, or -errno and nothing is
- * left behind; no room is always -ENOSPC. */
-int bh_snap_object_create(const char *file, unsigned mode, gid_t group, uint64_t bytes);
-/* Reserves bytes for fd: 0, -ENOSPC, -errno. */
-int bh_snap_object_reserve(int fd, uint64_t bytes);
-/* Does this object look like one of ours (regular, trusted owner or group, nobody else may write)?
- * allow_group_write for the reader slots. 0 and its size, or -EPERM. */
-int bh_snap_object_check(int fd, bool allow_group_write, uint64_t *ret_bytes);
+/* A shared memory object of the writer's. Its name has a random key that no process knows before it
+ * exists; it stays locked as long as fd is open. */
+struct bh_snap_object {
+    int fd; /* -1 = none */
+    uint64_t key;
+};
+void bh_snap_object_name(uint64_t instance, uint64_t key, char out[static BH_SNAP_NAME_MAX]);
+bool bh_snap_object_parse(const char *name, uint64_t *ret_instance, uint64_t *ret_key);
+/* A new one: O_EXCL, mode, group (-1 = leave), bytes reserved, locked. What has a drawn name
+ * already is logged and left alone. 0, or -errno and nothing is left behind; no room is always
+ * -ENOSPC. */
+int bh_snap_object_create(uint64_t instance, unsigned mode, gid_t group, uint64_t bytes,
+                          struct bh_snap_object *ret);
+/* Is it still what its name leads to? */
+bool bh_snap_object_there(uint64_t instance, const struct bh_snap_object *o);
+/* Unlinks the name, if it is still this object's, and closes. Of none: nothing. */
+void bh_snap_object_remove(uint64_t instance, struct bh_snap_object *o);
+/* Reader: an object announced by uid; an fd and its size, or -EPERM, -errno. */
+int bh_snap_object_open(const char *name, uid_t uid, bool slots, uint64_t *ret_bytes);
 /* Whole-file lock on byte `at` of an open file description; 0 or -EAGAIN. Gone with the last copy
  * of the descriptor, however the process ends and whatever pid namespace it is in. */
 int bh_snap_object_lock(int fd, uint64_t at);
@@ -67,7 +74,7 @@ uint64_t bh_snap_sizes_total(const struct bh_snap_sizes *z);
 /* Fills the header of fresh (zero) memory, except version, and the view. Takes the reference. */
 void bh_snap_seg_format(struct bh_snap_seg *s, struct bh_snap_map *m,
                         const struct bh_snap_sizes *z);
-/* The view of a segment somebody else wrote; every bound is checked. NULL, or what is wrong with it
+/* The view of a segment as another wrote it; every bound is checked. NULL, or what is wrong with it
  * (static text); takes the reference only on success. */
 const char *bh_snap_seg_open(struct bh_snap_seg *s, struct bh_snap_map *m);
 void bh_snap_seg_close(struct bh_snap_seg *s);

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * common/snapshot/snapshot.h - nodes and assigned pods in POSIX shared memory: one writer, any
- * number of readers, nobody waits for anybody
+ * number of readers, no process waits for another
  *
- * WHAT. A control segment "/NAME" says which data segment "/NAME.<incarnation>.<n>" is current. A
- * data segment holds: an append-only symbol table (32-bit id -> text), a record area, a directory
- * of live nodes and pods, and a change log (ring). Records (record.h) are immutable once published:
- * an update publishes a new record and retires the old one. A third object,
- * "/NAME.<incarnation>.readers", has 64 slots in which readers say how far they are.
+ * WHAT. A control segment says which data segment is current. A data segment holds: an append-only
+ * symbol table (32-bit id -> text), a record area, a directory of live nodes and pods, and a change
+ * log (ring). Records (record.h) are immutable once published: an update publishes a new record and
+ * retires the old one. A third object beside the control segment has 64 slots in which readers say
+ * how far they are.
  *
  * WHO. The watcher writes. Schedulers, `berth top`, `berth get` read; they map everything
- * read-only. The slots are the only thing that readers write (mode 0660), and nobody maps them:
- * they are read and written by system call, so a hostile peer that truncates them hurts nobody.
+ * read-only. The slots are the only thing that readers write (mode 0660), and no process maps them:
+ * they are read and written by system call, so a hostile peer that truncates them does no harm.
  * Offsets, never pointers.
  *
  * WRITER'S STEPS for one change (each is a crash point, enum bh_snap_step):
@@ -50,14 +50,37 @@
  * writer at any instant: readers keep everything published up to head; a log entry without its head
  * increment is never looked at. LIVENESS: heartbeat word (CLOCK_BOOTTIME ns) written by the
  * watcher's loop at least every second, also while idle. bh_snap_reader_info tells it; who decides
- * on its age is the scheduler. SPACE is reserved with posix_fallocate: a full /dev/shm is -ENOSPC
- * at growth, never SIGBUS. The change is refused, the segment stays as it was, growth is tried
- * again after the next tick; deletions always go through. (When it is the symbol table that is
- * full, all puts are refused.) TRUST: readers treat every byte as foreign: offsets and counts are
- * checked against the mapping on each use; a violation is BH_SNAP_CORRUPT, never a crash. Objects
- * not owned by ourselves, root or one of our groups, or writable by others, are refused. NAMES:
- * "/berth-<hash of the runtime dir>"; O_EXCL|0640; left-over segments of a dead writer are
- * replaced; a live second writer is refused (-EBUSY, by a lock on the control segment).
+ * on its age is the scheduler.
+ *
+ * NAMES. Everybody may create names in /dev/shm, so none is known before it exists and none is
+ * trusted by itself. Every object is "/berth-<instance>-<key>": instance = hash of the runtime
+ * directory (for people and for sweeping), key = drawn from getrandom() when the object is made
+ * (O_EXCL, 0640; slots 0660). What has that name already is logged and left alone, and another key
+ * is drawn. The runtime directory is what is trusted; one that everybody may write is refused.
+ * Writer: (1) locks the directory for life; a second writer is refused (-EBUSY). (2) Unlinks what
+ * dead writers of the instance left: objects of its own user whose lock is free; a dead control
+ * segment is marked gone first. (3) Makes data segment, slots, control segment, each locked for
+ * life. (4) Points the symbolic link "snapshot" in the directory to the control segment (rename).
+ * (5) Once a second looks whether link, control, slots and data are still what they were. Data
+ * gone: MOVE. Control or slots gone: both anew with the same words and incarnation, link, the old
+ * ones marked gone. Link gone: link.
+ * Reader: reads the link and its owner; opens the control segment (regular, that owner's, nobody
+ * else may write it); that has the keys of slots and data, which are checked the same way. Marked
+ * gone: begins again with the link; at the same incarnation it goes on where it was. A heartbeat
+ * older than 2 s: looks whether the link leads elsewhere.
+ *
+ * SPACE is reserved with posix_fallocate, so that a full /dev/shm is an error code and never
+ * SIGBUS. No room for a data segment (the first one, growth, one that was removed) ends nothing and
+ * refuses no change: the writer goes on in private memory (HIDDEN). It logs MOVED in the old
+ * segment, says 0 = none and why in the control segment, and unlinks the old name. Readers follow
+ * to MOVED, let go of the old segment, which gives its room back, and are told BH_SNAP_NOT_READY:
+ * half a snapshot would look like a smaller cluster. Once a second the writer tries to move to
+ * shared memory; when it has, readers rebuild. No room for control segment, slots or link: tried
+ * again the same way. A move away from a stalled reader that has no room is just not made. Puts
+ * fail with -ENOSPC only when private memory is refused as well.
+ *
+ * TRUST: readers treat every byte as foreign: offsets and counts are checked against the mapping on
+ * each use; a violation is BH_SNAP_CORRUPT, never a crash.
  *
  * Threads: a writer or reader object has one owner thread.
  * Docs: docs/snapshot-layout.md has the byte layout, checked by _Static_assert.
@@ -67,9 +90,6 @@
 
 #include "common/k8s/compile.h"
 #include "common/k8s/record.h"
-
-/* Name of this instance's control segment for a runtime directory. */
-void bh_snap_name(const char *runtime_dir, char out[static 64]);
 
 /* ---- writer ---------------------------------------------------------------------------------- */
 struct bh_snap_writer;
@@ -84,9 +104,14 @@ struct bh_snap_stats {
     uint64_t nodes, pods, shapes, symbols;
     uint64_t bytes_used, bytes_size, moves, retired_waiting, readers;
     uint64_t lease_term, lease_until_boot_ns; /* see bh_snap_set_lease */
+    uint64_t refused; /* times that /dev/shm or the runtime directory had no room */
+    uint64_t lost;    /* names that were removed, and that were made again */
+    bool hidden; /* readers have no segment: /dev/shm has refused it; tried again every second */
     bool synced;
 };
-int bh_snap_writer_new(const char *name, const struct bh_snap_options *o,
+/* runtime_dir: not writable for everybody; NULL when anonymous. 0; -EBUSY (a writer is alive
+ * there), -EPERM, -EINVAL, -ENOENT (group), -errno. No room is no error: see SPACE. */
+int bh_snap_writer_new(const char *runtime_dir, const struct bh_snap_options *o,
                        struct bh_snap_writer **ret_w, struct bh_err *err);
 /* Unlinks the names (clean stop) and unmaps. */
 void bh_snap_writer_free(struct bh_snap_writer *w);
@@ -104,7 +129,7 @@ uint64_t bh_snap_head(const struct bh_snap_writer *w); /* log position after the
 void bh_snap_set_synced(struct bh_snap_writer *w, bool synced);
 /* Readers may follow from now on, synced or not: their work overlaps with the writer's lists. */
 void bh_snap_open(struct bh_snap_writer *w);
-/* What this host may do under the leader lease, in the control segment: (0, 0) nobody has said yet;
+/* What this host may do under the leader lease, in the control segment: (0, 0) not said yet;
  * (0, BH_SNAP_NO_ELECTION) always; (term, t) decide and write until CLOCK_BOOTTIME t; (term, 0)
  * given up. Seen by readers at once, whatever they have followed. */
 #define BH_SNAP_NO_ELECTION UINT64_MAX
@@ -153,7 +178,7 @@ struct bh_snap_event {
 };
 struct bh_snap_reader;
 /* symtab: the private table that delivered symbols refer to; filled as the segment's grows. */
-struct bh_snap_reader *bh_snap_reader_new(const char *name, struct bh_symtab *symtab);
+struct bh_snap_reader *bh_snap_reader_new(const char *runtime_dir, struct bh_symtab *symtab);
 /* The reader of an anonymous writer in the same process. */
 struct bh_snap_reader *bh_snap_reader_of(struct bh_snap_writer *w, struct bh_symtab *symtab);
 void bh_snap_reader_free(struct bh_snap_reader *r);

@@ -5,8 +5,9 @@
  * Space is taken fresh from the end, or from free lists by size class (16-byte steps to 1 KiB, then
  * four classes a doubling). Free lists and the retirement queue are in the writer's own memory: the
  * segment holds nothing but records, so readers depend on no bookkeeping and a crash cannot tear
- * it. Invariants: a block is in exactly one of {live, retired, free list, fresh}; the retirement
- * queue is ordered by position. Blocks are not joined: the compaction is the move to a new segment.
+ * it.
+ * Invariants: a block is in exactly one of {live, retired, free list, fresh}; the retirement queue
+ * is ordered by position. Blocks are not joined: the compaction is the move to a new segment.
  */
 #ifndef BH_SNAPSHOT_SPACE_H
 #define BH_SNAPSHOT_SPACE_H
@@ -39,7 +40,7 @@ void bh_snap_space_fini(struct bh_snap_space *s);
 uint64_t bh_snap_space_round(uint64_t n);
 /* Offset, multiple of 16; 0 when there is no room. */
 uint64_t bh_snap_space_take(struct bh_snap_space *s, uint64_t n);
-/* Back at once: for a block nobody could have seen. */
+/* Back at once: for a block no reader could have seen. */
 void bh_snap_space_give_back(struct bh_snap_space *s, uint64_t off, uint64_t n);
 /* The block is unreachable for whoever has reached pos. */
 void bh_snap_space_retire(struct bh_snap_space *s, uint64_t off, uint64_t n, uint64_t pos);

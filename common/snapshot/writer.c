@@ -3,16 +3,23 @@
  * common/snapshot/writer.c - publication: the six steps of snapshot.h, in this order, here
  *
  * Owns:       the data segment's contents, the indexes over it, and the decision what may be
- * reused. Invariants: every live object has one directory slot, which stays its number across
- * moves; nothing is reused before bh_snap_space_recycle says so; a failed put changes nothing that
- * a reader can see. Runs in:    the watcher's main loop only. No locks, no waiting for anybody.
- * Fails with: -ENOSPC, -E2BIG, -ENOENT.
+ *             reused, and the names readers need.
+ * Invariants: every live object has one directory slot, which stays its number across moves;
+ *             nothing is reused before bh_snap_space_recycle says so; a failed put changes nothing
+ *             that a reader can see.
+ * Runs in:    the watcher's main loop only. No locks, no waiting for readers. Fails with: -ENOSPC,
+ *             -E2BIG, -ENOENT.
  */
 #include "common/snapshot/writer_int.h"
 
 #include <errno.h>
 #include <grp.h>
 #include <unistd.h>
+
+#include "common/base/log.h"
+
+#define SETTLE_NS      UINT64_C(1000000000)
+#define TROUBLE_LOG_NS (UINT64_C(60) * 1000000000)
 
 void (*bh_snap_crash_hook)(int step);
 
@@ -26,7 +33,7 @@ static uint64_t slowest_reader(struct bh_snap_writer *w, bool *ret_stalled)
     uint64_t min = w->head;
     *ret_stalled = false;
     w->readers = 0;
-    if (!w->current)
+    if (!w->current || w->hidden)
         return min;
     bh_snap_slots_scan(&w->slots, v);
     for (unsigned i = 0; i < BH_SNAP_SLOTS; i++) {
@@ -50,7 +57,7 @@ static bool check_lag(struct bh_snap_writer *w, uint64_t *ret_min)
     w->safe_until = *ret_min + bh_snap_half_ring(&w->seg);
     if (!stalled || w->move_failed)
         return false;
-    w->move_failed = bh_snap_move(w, 0) < 0;
+    w->move_failed = bh_snap_move(w, 0, false) < 0;
     return !w->move_failed;
 }
 
@@ -118,7 +125,7 @@ static int make_room(struct bh_snap_writer *w, struct room *r)
         return -ENOSPC;
     for (unsigned i = 0; i < 2; i++)
         need += r->bytes[i] ? bh_snap_space_round(r->bytes[i]) : 0;
-    w->move_failed = bh_snap_move(w, need) < 0;
+    w->move_failed = bh_snap_move(w, need, true) < 0;
     return !w->move_failed && try_room(w, r) ? 0 : -ENOSPC;
 }
 
@@ -428,12 +435,91 @@ int bh_snap_del_pod(struct bh_snap_writer *w, const char *uid, size_t n)
     return 0;
 }
 
-/* ---- life ------------------------------------------------------------------------------------ */
-static int check_options(const char *name, const struct bh_snap_options *o, struct bh_err *err)
+/* ---- names -------------------------------------------------------------------------------------
+ */
+static bool now_and_then(uint64_t *at_ns, uint64_t every_ns)
 {
-    if (!o->anonymous && !bh_snap_name_valid(name))
-        return bh_err_set(err, -EINVAL, "snapshot name %s: not of the form /name, at most %u bytes",
-                          name ? name : "(none)", BH_SNAP_NAME_MAX - 1);
+    uint64_t now = bh_mono_ns();
+    if (*at_ns && now - *at_ns < every_ns)
+        return false;
+    *at_ns = now;
+    return true;
+}
+
+void bh_snap_refused(struct bh_snap_writer *w, int rc, const char *what, uint64_t bytes)
+{
+    w->refused++;
+    w->trouble = rc;
+    if (now_and_then(&w->trouble_logged_ns, TROUBLE_LOG_NS))
+        bh_log_warn("Shared memory was refused: readers wait, trying again every second",
+                    bh_kv_s("what", what), bh_kv_u("bytes", bytes), bh_kv_s("err", strerror(-rc)));
+}
+
+/* A name was removed, or leads to another object in its place. */
+static void lost(struct bh_snap_writer *w, const char *name)
+{
+    w->lost++;
+    bh_log_warn("A name of the snapshot is gone: making a new one", bh_kv_s("name", name),
+                bh_kv_s("runtime_dir", w->runtime_dir));
+}
+
+static void use_hold(struct bh_snap_writer *w)
+{
+    w->control = bh_snap_hold_words(&w->hold);
+    w->slots = (struct bh_snap_slots){.fd = w->hold.slots.fd};
+}
+
+static void settle_data(struct bh_snap_writer *w)
+{
+    char name[BH_SNAP_NAME_MAX];
+    if (!w->hidden && bh_snap_object_there(w->hold.instance, &w->data))
+        return;
+    if (!w->hidden) {
+        bh_snap_object_name(w->hold.instance, w->data.key, name);
+        lost(w, name);
+    }
+    (void)bh_snap_move(w, 0, !w->hidden); /* fails: bh_snap_refused */
+}
+
+static void settle_control(struct bh_snap_writer *w, bool again)
+{
+    char gone[BH_SNAP_NAME_MAX];
+    bool only_link = false;
+    int rc;
+    if (w->hold.control.fd >= 0) {
+        if (bh_snap_hold_there(&w->hold, &only_link, gone))
+            return;
+        if (!again)
+            lost(w, gone);
+    }
+    rc = only_link ? bh_snap_hold_announce(&w->hold) : bh_snap_hold_renew(&w->hold);
+    use_hold(w);
+    if (rc < 0)
+        bh_snap_refused(w, rc, only_link ? "link in the runtime directory" : "control segment",
+                        BH_SNAP_PAGE);
+}
+
+/* Makes what has no name yet, or has lost it. */
+static void settle(struct bh_snap_writer *w)
+{
+    if (w->hub || !now_and_then(&w->settled_ns, SETTLE_NS))
+        return;
+    const int before = w->trouble;
+    w->trouble = 0;
+    settle_data(w);
+    settle_control(w, before != 0);
+    if (before && !w->trouble) {
+        w->trouble_logged_ns = 0;
+        bh_log_info("Shared memory has room again", bh_kv_u("bytes", w->seg.map->bytes));
+    }
+}
+
+/* ---- life ------------------------------------------------------------------------------------ */
+static int check_options(const char *runtime_dir, const struct bh_snap_options *o,
+                         struct bh_err *err)
+{
+    if (!o->anonymous && !(runtime_dir && *runtime_dir))
+        return bh_err_set(err, -EINVAL, "snapshot: no runtime directory");
     if (o->log_entries && (o->log_entries < 16 || (o->log_entries & (o->log_entries - 1))))
         return bh_err_set(err, -EINVAL, "snapshot log_entries %u: not a power of two from 16",
                           o->log_entries);
@@ -454,7 +540,36 @@ static int find_group(const char *group, gid_t *ret_gid, struct bh_err *err)
     return 0;
 }
 
-int bh_snap_writer_new(const char *name, const struct bh_snap_options *o,
+static int take_hold(struct bh_snap_writer *w, const char *runtime_dir, gid_t group,
+                     struct bh_err *err)
+{
+    int rc = bh_snap_hold_take(&w->hold, runtime_dir, group, err);
+    w->runtime_dir = bh_strdup(runtime_dir);
+    use_hold(w);
+    return rc;
+}
+
+static void use_hub(struct bh_snap_writer *w)
+{
+    w->hub = bh_snap_hub_new();
+    w->control = &w->hub->control;
+    w->slots = (struct bh_snap_slots){.fd = -1, .mem = w->hub->slots};
+}
+
+/* Room may come; whatever else keeps us from /dev/shm at the start is for a person to mend. */
+static int first_names(struct bh_snap_writer *w, struct bh_err *err)
+{
+    int rc = bh_snap_first_segment(w);
+    if (rc == 0 && !w->hub)
+        settle_control(w, false);
+    if (rc == 0 && w->trouble != -ENOSPC)
+        rc = w->trouble;
+    return rc < 0 ? bh_err_set(err, rc, "snapshot of %s: shared memory: %s",
+                               w->runtime_dir ? w->runtime_dir : "this process", strerror(-rc))
+                  : 0;
+}
+
+int bh_snap_writer_new(const char *runtime_dir, const struct bh_snap_options *o,
                        struct bh_snap_writer **ret_w, struct bh_err *err)
 {
     static const struct bh_snap_options none;
@@ -462,14 +577,13 @@ int bh_snap_writer_new(const char *name, const struct bh_snap_options *o,
     uint64_t records = o->initial_bytes ? o->initial_bytes : 16u << 20;
     struct bh_snap_writer *w;
     gid_t group;
-    int rc = check_options(name, o, err);
+    int rc = check_options(runtime_dir, o, err);
     if (rc == 0)
         rc = find_group(o->group, &group, err);
     if (rc < 0)
         return rc;
     w = bh_calloc(1, sizeof(*w));
-    w->hold.fd = -1;
-    w->group = group;
+    w->hold.dir = w->data.fd = -1;
     w->seed = bh_rand_entropy();
     w->shapes_free = BH_SNAP_NO_ID;
     w->fixed_log = o->log_entries != 0;
@@ -480,18 +594,12 @@ int bh_snap_writer_new(const char *name, const struct bh_snap_options *o,
         .dir_slots = BH_MAX(records / 256, 64),
         .record_bytes = BH_MAX((records + 15) & ~(uint64_t)15, 4096),
     };
-    if (o->anonymous) {
-        w->hub = bh_snap_hub_new();
-        w->control = &w->hub->control;
-        w->slots = (struct bh_snap_slots){.fd = -1, .mem = w->hub->slots};
-    } else {
-        snprintf(w->name, sizeof(w->name), "%s", name);
-        rc = bh_snap_hold_take(&w->hold, w->name, group, err);
-        w->control = w->hold.control;
-        w->slots = w->hold.slots;
-    }
-    if (rc == 0 && (rc = bh_snap_first_segment(w)) < 0)
-        bh_err_set(err, rc, "snapshot %s: data segment: %s", w->name, strerror(-rc));
+    if (o->anonymous)
+        use_hub(w);
+    else
+        rc = take_hold(w, runtime_dir, group, err);
+    if (rc == 0)
+        rc = first_names(w, err);
     if (rc < 0) {
         bh_snap_writer_free(w);
         return rc;
@@ -507,9 +615,10 @@ void bh_snap_writer_free(struct bh_snap_writer *w)
     if (w->hub) {
         __atomic_store_n(&w->hub->control.gone, 1, __ATOMIC_RELEASE);
         bh_snap_hub_unref(w->hub);
-    } else if (w->control) {
-        bh_snap_unlink_segment(w, w->segment);
-        bh_snap_hold_release(&w->hold, w->name);
+    } else {
+        bh_snap_object_remove(w->hold.instance, &w->data);
+        bh_snap_hold_release(&w->hold);
+        free(w->runtime_dir);
     }
     bh_snap_symbols_fini(&w->symbols);
     bh_snap_seg_close(&w->seg);
@@ -572,6 +681,7 @@ void bh_snap_writer_tick(struct bh_snap_writer *w)
 {
     uint64_t min;
     w->move_failed = false;
+    settle(w);
     if (w->current && !w->hub)
         bh_snap_slots_drop_dead(&w->slots);
     check_lag(w, &min);
@@ -601,6 +711,9 @@ void bh_snap_writer_stats(const struct bh_snap_writer *w, struct bh_snap_stats *
         .moves = w->moves,
         .retired_waiting = w->space.retired_n,
         .readers = w->readers,
+        .refused = w->refused,
+        .lost = w->lost,
+        .hidden = w->hidden || (!w->hub && !w->hold.map),
         .lease_term = bh_snap_load(&w->control->lease_term),
         .lease_until_boot_ns = bh_snap_load(&w->control->lease_until_boot_ns),
         .synced = w->synced,

@@ -18,17 +18,22 @@ struct bh_snap_shape {
     uint32_t refs; /* 0 = free entry; bytes is then the next free entry */
 };
 struct bh_snap_writer {
-    char name[BH_SNAP_NAME_MAX];
-    gid_t group;
-    struct bh_snap_hold hold; /* named */
-    struct bh_snap_hub *hub;  /* anonymous */
+    char *runtime_dir; /* named; for people */
+    struct bh_snap_hold hold;
+    struct bh_snap_object data; /* the segment's; none when it is hidden or anonymous */
+    struct bh_snap_hub *hub;    /* anonymous */
     struct bh_snap_control *control;
     struct bh_snap_slots slots;
     uint64_t segment, moves;
     struct bh_snap_sizes sizes;
     bool fixed_log; /* the log has the size the caller asked for and does not grow */
-    bool synced, current;
-    bool move_failed; /* no room: not tried again before the next tick */
+    bool synced;
+    bool current;     /* readers may follow */
+    bool hidden;      /* the segment is in private memory: /dev/shm has refused it */
+    bool move_failed; /* not tried again before the next tick */
+    uint64_t settled_ns, trouble_logged_ns;
+    uint64_t refused, lost; /* see struct bh_snap_stats */
+    int trouble;            /* why something has no name; 0 = all is well */
 
     struct bh_snap_seg seg;
     struct bh_snap_space space;
@@ -59,11 +64,12 @@ uint64_t bh_snap_log_append(struct bh_snap_writer *w, enum bh_snap_log_op op, ui
 int bh_snap_first_segment(struct bh_snap_writer *w);
 /* Makes the data segment the current one for readers. */
 void bh_snap_announce(struct bh_snap_writer *w);
-/* Everything live into a new segment with room for need_bytes more. 0, -ENOSPC, -errno (then the
- * old segment is as it was). */
-int bh_snap_move(struct bh_snap_writer *w, uint64_t need_bytes);
-/* Removes the name of the data segment. */
-void bh_snap_unlink_segment(const struct bh_snap_writer *w, uint64_t segment);
+/* Everything live into a new segment with room for need_bytes more. When /dev/shm refuses it and
+ * may_hide, the new segment is private and readers have none. 0, -ENOSPC, -errno (then the old
+ * segment is as it was). */
+int bh_snap_move(struct bh_snap_writer *w, uint64_t need_bytes, bool may_hide);
+/* /dev/shm or the runtime directory has refused something: counted, and logged now and then. */
+void bh_snap_refused(struct bh_snap_writer *w, int rc, const char *what, uint64_t bytes);
 
 /* How far a reader may lag before it counts as stalled. */
 static inline uint64_t bh_snap_half_ring(const struct bh_snap_seg *s)

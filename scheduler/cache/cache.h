@@ -9,11 +9,13 @@
  *
  * Owns:       node infos, pod entries (with copies of the records), shapes, nominations, columns.
  * Invariants: a row is given to a node for as long as its Node object is known; a freed row is
- * reused. Every pod of a live or ghost node holds one reference to its shape. A ghost (pods without
- * Node object) has no row and is invisible to scheduling. log: a reader at position p has seen
- * every change before p. Positions grow for ever; the ring keeps the last log_cap of them. Runs in:
- * the engine's thread. Upstream:   pkg/scheduler/backend/cache, backend/queue/nominator.go;
- * differences: exact sums; a pod that moves between nodes is moved (upstream exits).
+ *             reused. Every pod of a live or ghost node holds one reference to its shape. A ghost
+ *             (pods without Node object) has no row and is invisible to scheduling. log: a reader
+ *             at position p has seen every change before p. Positions grow for ever; the ring keeps
+ *             the last log_cap of them.
+ * Runs in:    the engine's thread.
+ * Upstream:   pkg/scheduler/backend/cache, backend/queue/nominator.go; differences: exact sums; a
+ *             pod that moves between nodes is moved (upstream exits).
  */
 #ifndef BH_CACHE_H
 #define BH_CACHE_H

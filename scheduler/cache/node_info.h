@@ -4,12 +4,12 @@
  * pods
  *
  * Owns:       the arrays below; not the records, not the pods.
- * Invariants: scalars sorted by name symbol; images sorted by name symbol, one entry a name.
- *             used_* are exact sums (__int128): upstream's int64 wraps, Berth's never does.
- *             ports is a set, not a count: removing one of two users of a port frees it, as
- * upstream. Memory:     the cache's own infos use its pool; a fork (preemption dry run, nominated
- * pods) lives in the cycle's arena and is changed freely without touching the original. Upstream:
- * pkg/scheduler/framework/types.go (NodeInfo); differences: exact sums.
+ * Invariants: scalars sorted by name symbol; images sorted by name symbol, one entry a name. used_*
+ *             are exact sums (__int128): upstream's int64 wraps, Berth's never does. ports is a
+ *             set, not a count: removing one of two users of a port frees it, as upstream.
+ * Memory:     the cache's own infos use its pool; a fork (preemption dry run, nominated pods) lives
+ *             in the cycle's arena and is changed freely without touching the original.
+ * Upstream:   pkg/scheduler/framework/types.go (NodeInfo); differences: exact sums.
  */
 #ifndef BH_NODE_INFO_H
 #define BH_NODE_INFO_H
@@ -69,7 +69,7 @@ void bh_node_info_remove_pod(struct bh_node_info *ni, struct bh_pod_info *pod);
  * another pod uses as well stays used. Not for forks. */
 void bh_node_info_leave_out_pod(struct bh_node_info *ni, struct bh_pod_info *pod);
 struct bh_node_info *bh_node_info_fork(const struct bh_node_info *ni, struct bh_arena *a);
-/* A fork without pods and ports, for who looks at sums and at n_pods only; cheap. */
+/* A fork without pods and ports, for plugins that look at sums and at n_pods only; cheap. */
 struct bh_node_info *bh_node_info_sketch(const struct bh_node_info *ni, struct bh_arena *a);
 /* One pod of the shape more or less in a sketch. */
 void bh_node_info_sketch_pod(struct bh_node_info *sketch, const struct bh_shape_rec *s, bool add);

@@ -150,8 +150,8 @@ static void inherit(enum bh_kind kind, struct bh_object *ob, struct bh_object *o
     old->assumed = NULL;
 }
 
-static struct bh_object *find(const struct bh_objects *o, enum bh_kind kind, const char *ns,
-                              const char *name)
+static struct bh_object *find_object(const struct bh_objects *o, enum bh_kind kind, const char *ns,
+                                     const char *name)
 {
     char small[BH_KEY_SMALL];
     BH_CLEANUP(bh_freep) char *large = NULL;
@@ -183,7 +183,7 @@ static int assume(struct bh_objects *o, enum bh_kind kind, const ProtobufCMessag
 
     if (!meta || !*meta->name)
         return bh_err_set(err, -EINVAL, "object without name");
-    ob = find(o, kind, meta->namespace_, meta->name);
+    ob = find_object(o, kind, meta->namespace_, meta->name);
     if (!ob && !create)
         return bh_err_set(err, -ENOENT, "%s \"%s\" not found", bh_kinds[kind].plural, meta->name);
     if (!ob) {
@@ -223,7 +223,7 @@ int bh_objects_assume_new(struct bh_objects *o, enum bh_kind kind, const Protobu
 void bh_objects_restore(struct bh_objects *o, enum bh_kind kind, const char *ns, const char *name,
                         const char *resource_version)
 {
-    struct bh_object *ob = find(o, kind, ns, name);
+    struct bh_object *ob = find_object(o, kind, ns, name);
 
     if (!ob || !ob->assumed || !bh_streq(version_of(ob->assumed->msg), resource_version))
         return;
@@ -303,7 +303,7 @@ void bh_objects_sweep(struct bh_objects *o)
 const ProtobufCMessage *bh_objects_get(const struct bh_objects *o, enum bh_kind kind,
                                        const char *ns, const char *name)
 {
-    const struct bh_object *ob = find(o, kind, ns, name);
+    const struct bh_object *ob = find_object(o, kind, ns, name);
 
     return ob ? ob->msg : NULL;
 }
@@ -311,7 +311,7 @@ const ProtobufCMessage *bh_objects_get(const struct bh_objects *o, enum bh_kind 
 const ProtobufCMessage *bh_objects_told(const struct bh_objects *o, enum bh_kind kind,
                                         const char *ns, const char *name)
 {
-    const struct bh_object *ob = find(o, kind, ns, name);
+    const struct bh_object *ob = find_object(o, kind, ns, name);
 
     return ob ? ob->told : NULL;
 }

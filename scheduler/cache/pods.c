@@ -2,9 +2,9 @@
  *
  * scheduler/cache/pods.c - pods on nodes: added, updated, assumed, forgotten
  *
- * Runs in:  the engine's thread.
- * Upstream: pkg/scheduler/backend/cache/cache.go (AddPod, AssumePod, ForgetPod ...); differences: a
- * pod that moves between nodes is moved, an update of an unknown pod adds it.
+ * Runs in:    the engine's thread.
+ * Upstream:   pkg/scheduler/backend/cache/cache.go (AddPod, AssumePod, ForgetPod ...); differences:
+ *             a pod that moves between nodes is moved, an update of an unknown pod adds it.
  */
 #include <errno.h>
 

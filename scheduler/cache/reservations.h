@@ -2,7 +2,7 @@
  *
  * scheduler/cache/reservations.h - what Reserve took for pods that are not bound yet
  *
- * A pod's reservation lists what has to be written for it (engine.h, struct bh_write). Assumed
+ * A pod's reservation lists what has to be written for it (write.h). Assumed
  * versions of volumes and their claims stand in the object store, ResourceClaims whose allocation
  * is not written yet here: they are in flight, their devices count as allocated, and no other pod
  * may use them until the allocation is visible.
@@ -16,9 +16,11 @@
 #ifndef BH_RESERVATIONS_H
 #define BH_RESERVATIONS_H
 
+#include "common/base/arena.h"
 #include "common/base/map.h"
+#include "common/base/symtab.h"
 #include "proto/kubernetes/kubernetes.pb-c.h"
-#include "scheduler/engine.h"
+#include "scheduler/cache/write.h"
 
 struct bh_reserved {                 /* one write and what became of it */
     const ProtobufCMessage *written; /* the API server's answer, NULL: not written */

@@ -3,7 +3,7 @@
  * scheduler/cache/shapes.h - pod shapes interned by content: equal content, equal id
  *
  * The id is the signature under which the fast path keeps its results, so ids are small and dense.
- * A shape nobody refers to is kept for a while (the last BH_SHAPES_IDLE of them): a job that
+ * A shape without a reference is kept for a while (the last BH_SHAPES_IDLE of them): a job that
  * creates one pod after the other finds its results again.
  *
  * Most pods with volumes or claims are unlike all others only in these, so every shape knows the
@@ -12,8 +12,8 @@
  *
  * Owns:       a copy of every record; a shape holds a reference to the one it is without volumes.
  * Invariants: entry[id].rec is NULL iff the id is free; a free id's results must be dropped before
- * the id is given out again, which `born` tells: it differs for every use of an id. Runs in:    the
- * engine's thread.
+ *             the id is given out again, which `born` tells: it differs for every use of an id.
+ * Runs in:    the engine's thread.
  */
 #ifndef BH_SHAPES_H
 #define BH_SHAPES_H

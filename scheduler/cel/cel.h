@@ -6,8 +6,9 @@
  * an error text as upstream's. A program is immutable and may be shared; it lives in its own arena.
  * Limits (hostile input): expression 10 KiB, nesting 64, evaluation cost 1,000,000 units counted
  * while evaluating (message as upstream's "... cost limit exceeded"); regular expressions are
- * linear time. Upstream: k8s.io/dynamic-resource-allocation/cel, google/cel-go; what is not
- * supported fails at compile time, never silently at evaluation.
+ * linear time.
+ * Upstream: k8s.io/dynamic-resource-allocation/cel, google/cel-go; what is not supported fails at
+ * compile time, never silently at evaluation.
  */
 #ifndef BH_CEL_H
 #define BH_CEL_H

@@ -18,6 +18,8 @@
 
 #include "common/base/arena.h"
 #include "common/k8s/quantity.h"
+#include "common/base/utf8.h"
+#include "common/regex/regex.h"
 #include "scheduler/cel/cel.h"
 
 enum {
@@ -93,9 +95,8 @@ struct cel_type {
     uint8_t kind;
     const struct cel_type *elem, *key;
 };
-/* Both are of kind CEL_DYN. any: an attribute's value, which upstream keeps apart from dyn. free:
- * of what an empty literal or optional.none() holds. */
-extern const struct cel_type bh_cel_any, bh_cel_free_type;
+/* Of kind CEL_DYN: an attribute's value, which upstream keeps apart from dyn. */
+extern const struct cel_type bh_cel_any;
 extern const struct cel_type bh_cel_types[CEL_DYN + 1]; /* the ones without parameters, by kind */
 
 enum cel_op {
@@ -156,8 +157,8 @@ struct cel_node {
         struct cel_value value; /* OP_CONST; folded ones as well */
         struct bh_str name;     /* OP_SELECT, OP_HAS, OP_OPT_SELECT */
         struct {
-            const struct cel_func *func;   /* OP_CALL: first row of its name */
-            const struct cel_regex *regex; /* a pattern known while compiling */
+            const struct cel_func *func;  /* OP_CALL: first row of its name */
+            const struct bh_regex *regex; /* a pattern known while compiling */
         } call;
     };
 };
@@ -248,8 +249,6 @@ uint32_t bh_cel_fail(struct cel_parser *ps, size_t pos, const char *fmt, ...) BH
 /* Finds the node's static type from those of its operands; false = failed. */
 bool bh_cel_check(struct cel_parser *ps, struct cel_node *n);
 bool bh_cel_check_call(struct cel_parser *ps, struct cel_node *n, struct bh_str name, bool member);
-const struct cel_type *bh_cel_type_of(struct bh_arena *a, enum cel_kind kind,
-                                      const struct cel_type *elem, const struct cel_type *key);
 /* What iterating over a value of this type yields; NULL = it cannot be iterated over. For two
  * variables *ret_first is the type of the index or key. */
 const struct cel_type *bh_cel_iter_type(const struct cel_type *t, bool two,
@@ -323,21 +322,4 @@ bool bh_cel_func_accepts_item(char letter, uint32_t kind);
 const char *bh_cel_semver_parse(struct bh_arena *a, struct bh_str s, bool normalize,
                                 struct cel_semver *ret);
 int bh_cel_semver_compare(const struct cel_semver *a, const struct cel_semver *b);
-
-/* ---- regular expressions: RE2 syntax, linear time ---- */
-struct cel_regex;
-/* NULL with *ret_why when the pattern is malformed or uses what is not supported. */
-struct cel_regex *bh_cel_regex_compile(struct bh_arena *a, struct bh_str pattern,
-                                       const char **ret_why);
-/* Leftmost match at or after `from`. *steps counts the work done; the search gives up (false) once
- * it passes max_steps. */
-bool bh_cel_regex_find(const struct cel_regex *re, struct bh_arena *scratch, struct bh_str s,
-                       size_t from, size_t *ret_from, size_t *ret_to, uint64_t *steps,
-                       uint64_t max_steps);
-
-/* ---- UTF-8 ---- */
-/* Decodes one code point at s[0..n), n > 0; a malformed byte counts as U+FFFD of width 1. */
-uint32_t bh_cel_rune(const char *s, size_t n, size_t *ret_width);
-size_t bh_cel_rune_put(char out[static 4], uint32_t c);
-size_t bh_cel_rune_count(const char *s, size_t n);
 #endif

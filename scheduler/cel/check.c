@@ -4,9 +4,10 @@
  *
  * Finds the type of a node from its operands' and refuses what can only fail. dyn fits everything
  * and is decided while evaluating; attribute values are dyn, driver, domains and capacities are
- * known. Upstream: cel-go/checker with HomogeneousAggregateLiterals and
- * CrossTypeNumericComparisons; the device is declared in k8s.io/dynamic-resource-allocation/cel.
- * Differences: types have no parameters besides the element's and the key's.
+ * known.
+ * Upstream: cel-go/checker with HomogeneousAggregateLiterals and CrossTypeNumericComparisons; the
+ * device is declared in k8s.io/dynamic-resource-allocation/cel. Differences: types have no
+ * parameters besides the element's and the key's.
  */
 #include "scheduler/cel/cel_int.h"
 
@@ -31,23 +32,24 @@ const struct cel_type bh_cel_types[CEL_DYN + 1] = {
     [CEL_DYN] = {.kind = CEL_DYN},
 };
 const struct cel_type bh_cel_any = {.kind = CEL_DYN};
-const struct cel_type bh_cel_free_type = {.kind = CEL_DYN};
+/* Of what an empty literal or optional.none() holds. */
+static const struct cel_type free_type = {.kind = CEL_DYN};
 #define DYN    (&bh_cel_types[CEL_DYN])
 #define BOOL   (&bh_cel_types[CEL_BOOL])
 #define INT    (&bh_cel_types[CEL_INT])
 #define STRING (&bh_cel_types[CEL_STRING])
 
 static const struct cel_type attribute_map = {CEL_MAP, &bh_cel_any, STRING};
-static const struct cel_type no_items = {CEL_LIST, &bh_cel_free_type, NULL};
-static const struct cel_type no_entries = {CEL_MAP, &bh_cel_free_type, &bh_cel_free_type};
-static const struct cel_type no_value = {CEL_OPTIONAL, &bh_cel_free_type, NULL};
+static const struct cel_type no_items = {CEL_LIST, &free_type, NULL};
+static const struct cel_type no_entries = {CEL_MAP, &free_type, &free_type};
+static const struct cel_type no_value = {CEL_OPTIONAL, &free_type, NULL};
 static const struct cel_type attributes_type = {CEL_MAP, &attribute_map, STRING};
 static const struct cel_type capacity_map = {CEL_MAP, &bh_cel_types[CEL_QUANTITY], STRING};
 static const struct cel_type capacity_type = {CEL_MAP, &capacity_map, STRING};
 static const struct cel_type string_list = {CEL_LIST, STRING, NULL};
 static const struct cel_type int_list = {CEL_LIST, INT, NULL};
 
-const struct cel_type *bh_cel_type_of(struct bh_arena *a, enum cel_kind kind,
+static const struct cel_type *type_of(struct bh_arena *a, enum cel_kind kind,
                                       const struct cel_type *elem, const struct cel_type *key)
 {
     struct cel_type *t = bh_arena_new(a, struct cel_type);
@@ -96,7 +98,7 @@ static bool compatible(const struct cel_type *a, const struct cel_type *b)
 /* The same, as literals demand; what an empty literal holds is like anything. */
 static bool same_type(const struct cel_type *a, const struct cel_type *b)
 {
-    while (a != b && a != &bh_cel_free_type && b != &bh_cel_free_type) {
+    while (a != b && a != &free_type && b != &free_type) {
         if (a->kind != b->kind || a->kind == CEL_DYN || (a->key && !same_type(a->key, b->key)))
             return false;
         if (!a->elem)
@@ -110,9 +112,9 @@ static bool same_type(const struct cel_type *a, const struct cel_type *b)
 /* Of two compatible types the one that promises less. */
 static const struct cel_type *join(const struct cel_type *a, const struct cel_type *b)
 {
-    if (a == &bh_cel_free_type || (a->elem && a->elem == &bh_cel_free_type))
+    if (a == &free_type || (a->elem && a->elem == &free_type))
         return b;
-    if (b == &bh_cel_free_type || (b->elem && b->elem == &bh_cel_free_type))
+    if (b == &free_type || (b->elem && b->elem == &free_type))
         return a;
     if (a == &bh_cel_any && b->kind == CEL_DYN)
         return b;
@@ -217,7 +219,7 @@ static bool check_select(struct cel_parser *ps, struct cel_node *n)
         bh_cel_fail(ps, n->pos, "type '%s' does not support field selection", bh_buf_str(&b));
         bh_buf_fini(&b);
     } else {
-        n->type = optional ? bh_cel_type_of(&ps->p->arena, CEL_OPTIONAL, t, NULL) : t;
+        n->type = optional ? type_of(&ps->p->arena, CEL_OPTIONAL, t, NULL) : t;
     }
     return t != NULL;
 }
@@ -234,7 +236,7 @@ static bool check_index(struct cel_parser *ps, struct cel_node *n)
         return refuse(ps, n);
     if (left->kind != CEL_DYN)
         t = left->elem;
-    n->type = optional ? bh_cel_type_of(&ps->p->arena, CEL_OPTIONAL, t, NULL) : t;
+    n->type = optional ? type_of(&ps->p->arena, CEL_OPTIONAL, t, NULL) : t;
     return true;
 }
 
@@ -373,9 +375,7 @@ static bool check_list(struct cel_parser *ps, struct cel_node *n)
 {
     const struct cel_type *t = common_type(ps, n, 0, 1);
 
-    n->type = n->n_args == 0 ? &no_items
-              : t            ? bh_cel_type_of(&ps->p->arena, CEL_LIST, t, NULL)
-                             : NULL;
+    n->type = n->n_args == 0 ? &no_items : t ? type_of(&ps->p->arena, CEL_LIST, t, NULL) : NULL;
     return t != NULL;
 }
 
@@ -391,7 +391,7 @@ static bool check_map(struct cel_parser *ps, struct cel_node *n)
         bh_cel_fail(ps, n->pos, "unsupported key type: %s", bh_cel_kind_name(k->kind));
         return false;
     }
-    n->type = n->n_args ? bh_cel_type_of(&ps->p->arena, CEL_MAP, v, k) : &no_entries;
+    n->type = n->n_args ? type_of(&ps->p->arena, CEL_MAP, v, k) : &no_entries;
     return true;
 }
 
@@ -404,7 +404,7 @@ static bool check_macro(struct cel_parser *ps, struct cel_node *n)
     struct bh_arena *a = &ps->p->arena;
 
     if (n->op == OP_OPT_MAP) {
-        n->type = bh_cel_type_of(a, CEL_OPTIONAL, body, NULL);
+        n->type = type_of(a, CEL_OPTIONAL, body, NULL);
         return true;
     }
     if (n->op == OP_OPT_FLATMAP) {
@@ -423,7 +423,7 @@ static bool check_macro(struct cel_parser *ps, struct cel_node *n)
     }
     if (n->op == OP_TO_MAP) {
         (void)bh_cel_iter_type(range, true, &key);
-        n->type = bh_cel_type_of(a, CEL_MAP, body, key);
+        n->type = type_of(a, CEL_MAP, body, key);
         return true;
     }
     if (n->op == OP_TO_ENTRIES) {
@@ -431,9 +431,9 @@ static bool check_macro(struct cel_parser *ps, struct cel_node *n)
         return n->type->kind == CEL_MAP || no_overload(ps, n, BH_STR("cel.@mapInsert"), false);
     }
     if (n->op == OP_MAP_MACRO || n->op == OP_TO_LIST)
-        n->type = bh_cel_type_of(a, CEL_LIST, body, NULL);
+        n->type = type_of(a, CEL_LIST, body, NULL);
     else if (n->op == OP_FILTER)
-        n->type = bh_cel_type_of(a, CEL_LIST, bh_cel_iter_type(range, false, &key), NULL);
+        n->type = type_of(a, CEL_LIST, bh_cel_iter_type(range, false, &key), NULL);
     else
         n->type = BOOL;
     return true;
@@ -477,15 +477,15 @@ static const struct cel_type *result_type(struct cel_parser *ps, const struct ce
     case 'D': /* its element, which is a list */
         return first->elem && first->elem->kind == CEL_LIST ? first->elem : &bh_cel_types[CEL_LIST];
     case 'f': /* an optional of its element */
-        return bh_cel_type_of(&ps->p->arena, CEL_OPTIONAL, first->elem ? first->elem : DYN, NULL);
+        return type_of(&ps->p->arena, CEL_OPTIONAL, first->elem ? first->elem : DYN, NULL);
     case '=': /* as the first operand */
         return first;
     case 'e': /* its element */
-        if (n->n_args == 2 && (!first->elem || first->elem == &bh_cel_free_type))
+        if (n->n_args == 2 && (!first->elem || first->elem == &free_type))
             return arg_type(ps, n, 1);
         return first->elem ? first->elem : DYN;
     case 'o': /* an optional of it */
-        return bh_cel_type_of(&ps->p->arena, CEL_OPTIONAL, first, NULL);
+        return type_of(&ps->p->arena, CEL_OPTIONAL, first, NULL);
     case 'O': /* an optional of who knows */
         return &no_value;
     default:
@@ -533,8 +533,8 @@ static bool check_regex(struct cel_parser *ps, struct cel_node *n)
     pattern = &ps->p->node[ps->p->arg[n->first + 1]];
     if (pattern->op != OP_CONST || pattern->value.kind != CEL_STRING)
         return true;
-    n->call.regex = bh_cel_regex_compile(&ps->p->arena,
-                                         (struct bh_str){pattern->value.s, pattern->value.n}, &why);
+    n->call.regex =
+        bh_regex_compile(&ps->p->arena, (struct bh_str){pattern->value.s, pattern->value.n}, &why);
     if (!n->call.regex && bh_streq(n->call.func->name, "matches"))
         bh_cel_fail(ps, pattern->pos, "invalid matches argument");
     else if (!n->call.regex)

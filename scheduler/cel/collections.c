@@ -2,8 +2,8 @@
  *
  * scheduler/cel/collections.c - functions that make a list out of another
  *
- * The price is paid by the caller; what is copied or compared is work. Upstream:
- * cel-go/ext/lists.go (version 3). Difference: sorting is stable at every length.
+ * The price is paid by the caller; what is copied or compared is work.
+ * Upstream: cel-go/ext/lists.go (version 3). Difference: sorting is stable at every length.
  */
 #include "scheduler/cel/functions.h"
 

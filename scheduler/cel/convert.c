@@ -117,7 +117,7 @@ static bool is_utf8(const struct cel_value *v)
     size_t w;
 
     for (size_t i = 0; i < v->n; i += w) {
-        if (bh_cel_rune(v->s + i, v->n - i, &w) == 0xfffd && w == 1)
+        if (bh_utf8_get(v->s + i, v->n - i, &w) == 0xfffd && w == 1)
             return false;
     }
     return true;

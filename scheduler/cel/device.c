@@ -3,8 +3,8 @@
  * scheduler/cel/device.c - the variable `device` of one evaluation
  *
  * Attributes and capacities grouped by domain. All of them are converted before the expression
- * runs, so a version that cannot be parsed fails every selector, as upstream. Upstream:
- * k8s.io/dynamic-resource-allocation/cel/compile.go (DeviceMatches).
+ * runs, so a version that cannot be parsed fails every selector, as upstream.
+ * Upstream: k8s.io/dynamic-resource-allocation/cel/compile.go (DeviceMatches).
  */
 #include "scheduler/cel/cel_int.h"
 

@@ -6,9 +6,10 @@
  * semver, L list, l list of strings, g list of numbers, h list of what has an order (H: which is
  * not looked at again while evaluating), M map, o optional, * anything. Letters of results: the
  * same, and those of check.c's result_type(). p is an IP address, c a CIDR. The letter behind the
- * result is the price, see call_cost(). Upstream: cel-go standard library, ext/strings.go,
- * ext/sets.go, ext/lists.go, cel/library.go (optionals), k8s.io/apiserver/pkg/cel/library (also
- * cost.go). What is missing is an undeclared reference.
+ * result is the price, see call_cost().
+ * Upstream: cel-go standard library, ext/strings.go, ext/sets.go, ext/lists.go, cel/library.go
+ * (optionals), k8s.io/apiserver/pkg/cel/library (also cost.go). What is missing is an undeclared
+ * reference.
  */
 #include <math.h>
 

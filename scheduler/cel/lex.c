@@ -4,8 +4,8 @@
  *
  * The bytes of strings are written one behind the other into a pool as large as the text, which
  * suffices because no escape is shorter than what it stands for. Fails with: TOK_BAD and why; never
- * reads past the text's end, NUL bytes are ordinary (bad) bytes. Upstream: cel-spec/doc/langdef.md,
- * "Lexis".
+ * reads past the text's end, NUL bytes are ordinary (bad) bytes.
+ * Upstream: cel-spec/doc/langdef.md, "Lexis".
  */
 #include "scheduler/cel/cel_int.h"
 
@@ -164,7 +164,7 @@ static size_t escape(struct cel_lexer *l, bool bytes, char out[static 4])
         out[0] = (char)v;
         return 1;
     }
-    return bh_cel_rune_put(out, (uint32_t)v);
+    return bh_utf8_put(out, (uint32_t)v);
 }
 
 /* l->at stands on the opening quote. */

@@ -2,8 +2,8 @@
  *
  * scheduler/cel/net.c - IP addresses and CIDRs
  *
- * Addresses with a zone and IPv4 addresses written as IPv6 are refused. Upstream:
- * k8s.io/apiserver/pkg/cel/library/{ip,cidr}.go, Go's net/netip.
+ * Addresses with a zone and IPv4 addresses written as IPv6 are refused.
+ * Upstream: k8s.io/apiserver/pkg/cel/library/{ip,cidr}.go, Go's net/netip.
  */
 #include <ctype.h>
 

@@ -6,9 +6,10 @@
  * never refers to anything unchecked. Macros are nodes of their own; each variable has a slot of
  * its own. What upstream's optimizer makes of constants is made here (literals, conversions).
  * Invariants: operands come before their node; nesting and depth are bounded (cel_int.h), which
- * bounds the C stack of parser and evaluator. Fails with: -EINVAL and the first error only, as
- * upstream prints it with its line. Upstream: cel-go/parser, cel-go/interpreter/decorators.go;
- * differences: one error instead of all; characters that are no token.
+ *             bounds the C stack of parser and evaluator. Fails with: -EINVAL and the first error
+ *             only, as upstream prints it with its line.
+ * Upstream:   cel-go/parser, cel-go/interpreter/decorators.go; differences: one error instead of
+ *             all; characters that are no token.
  */
 #include "scheduler/cel/cel_int.h"
 

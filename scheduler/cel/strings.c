@@ -3,11 +3,11 @@
  * scheduler/cel/strings.c - functions of strings
  *
  * Positions count code points. The price is paid by the caller; copies are work, which is limited
- * before the copy is made. Upstream: cel-go/ext/strings.go (version 2),
- * k8s.io/apiserver/pkg/cel/library/regex.go; differences: format is undeclared.
+ * before the copy is made.
+ * Upstream: cel-go/ext/strings.go (version 2), k8s.io/apiserver/pkg/cel/library/regex.go;
+ * differences: format is undeclared.
  */
 #include "scheduler/cel/functions.h"
-#include "scheduler/cel/regex_int.h"
 
 static struct bh_str str(const struct cel_value *v)
 {
@@ -20,7 +20,7 @@ static int64_t offset_of(const struct cel_value *s, int64_t rune)
     size_t at = 0, w;
 
     for (; rune > 0 && at < s->n; rune--, at += w)
-        (void)bh_cel_rune(s->s + at, s->n - at, &w);
+        (void)bh_utf8_get(s->s + at, s->n - at, &w);
     return rune == 0 ? (int64_t)at : -1;
 }
 
@@ -56,17 +56,17 @@ struct cel_value bh_cel_ends_with(struct cel_eval *e, const struct cel_value *ar
 
 /* A pattern made while evaluating is compiled each time: its code is charged, what a malformed one
  * left behind is given back. */
-static const struct cel_regex *compile(struct cel_eval *e, struct bh_str pattern,
-                                       struct cel_value *ret_err)
+static const struct bh_regex *compile(struct cel_eval *e, struct bh_str pattern,
+                                      struct cel_value *ret_err)
 {
     struct bh_arena_mark mark = bh_arena_mark(e->arena);
     const char *why = NULL;
 
     if (!bh_cel_work(e, 100 + pattern.n))
         return NULL;
-    const struct cel_regex *re = bh_cel_regex_compile(e->arena, pattern, &why);
+    const struct bh_regex *re = bh_regex_compile(e->arena, pattern, &why);
     if (re)
-        return bh_cel_work(e, re->n) ? re : NULL;
+        return bh_cel_work(e, bh_regex_size(re)) ? re : NULL;
     bh_arena_rewind(e->arena, mark);
     *ret_err =
         bh_cel_error(e, "%serror parsing regexp: %s",
@@ -74,22 +74,22 @@ static const struct cel_regex *compile(struct cel_eval *e, struct bh_str pattern
     return NULL;
 }
 
-static const struct cel_regex *pattern_of(struct cel_eval *e, const struct cel_value *arg,
-                                          struct cel_value *ret_err)
+static const struct bh_regex *pattern_of(struct cel_eval *e, const struct cel_value *arg,
+                                         struct cel_value *ret_err)
 {
-    const struct cel_regex *re = e->node->call.regex;
+    const struct bh_regex *re = e->node->call.regex;
 
     return re ? re : compile(e, str(&arg[1]), ret_err);
 }
 
 /* Work that the estimate above did not foresee (counted repetitions) is charged as well. */
-static bool search(struct cel_eval *e, const struct cel_regex *re, struct bh_str s, size_t from,
+static bool search(struct cel_eval *e, const struct bh_regex *re, struct bh_str s, size_t from,
                    size_t *ret_from, size_t *ret_to)
 {
     enum { STEPS_PER_UNIT = 20 };
     uint64_t steps = 0, left = CEL_WORK_LIMIT - e->work;
-    bool found = bh_cel_regex_find(re, e->arena, s, from, ret_from, ret_to, &steps,
-                                   (left + 1) * STEPS_PER_UNIT);
+    bool found =
+        bh_regex_find(re, e->arena, s, from, ret_from, ret_to, &steps, (left + 1) * STEPS_PER_UNIT);
 
     return bh_cel_work(e, steps / STEPS_PER_UNIT) && found;
 }
@@ -97,7 +97,7 @@ static bool search(struct cel_eval *e, const struct cel_regex *re, struct bh_str
 struct cel_value bh_cel_matches(struct cel_eval *e, const struct cel_value *arg)
 {
     struct cel_value err = cel_bool(false);
-    const struct cel_regex *re = pattern_of(e, arg, &err);
+    const struct bh_regex *re = pattern_of(e, arg, &err);
     size_t from, to;
 
     return re ? cel_bool(search(e, re, str(arg), 0, &from, &to)) : err;
@@ -106,7 +106,7 @@ struct cel_value bh_cel_matches(struct cel_eval *e, const struct cel_value *arg)
 struct cel_value bh_cel_find(struct cel_eval *e, const struct cel_value *arg)
 {
     struct cel_value err = cel_str("", 0);
-    const struct cel_regex *re = pattern_of(e, arg, &err);
+    const struct bh_regex *re = pattern_of(e, arg, &err);
     size_t from, to;
 
     if (!re)
@@ -119,7 +119,7 @@ struct cel_value bh_cel_find(struct cel_eval *e, const struct cel_value *arg)
 static struct cel_value find_all(struct cel_eval *e, const struct cel_value *arg, int64_t max)
 {
     struct cel_value err = cel_list(NULL, 0), *item;
-    const struct cel_regex *re = pattern_of(e, arg, &err);
+    const struct bh_regex *re = pattern_of(e, arg, &err);
     size_t at = 0, from, to, last = SIZE_MAX, n = 0, w = 1;
     int64_t most = max < 0 || max > (int64_t)arg->n + 1 ? (int64_t)arg->n + 1 : max;
 
@@ -131,7 +131,7 @@ static struct cel_value find_all(struct cel_eval *e, const struct cel_value *arg
             item[n++] = cel_str(arg->s + from, to - from);
         last = to;
         if (to == from && to < arg->n)
-            (void)bh_cel_rune(arg->s + to, arg->n - to, &w);
+            (void)bh_utf8_get(arg->s + to, arg->n - to, &w);
         at = to + (to == from ? w : 0);
     }
     return cel_list(item, n);
@@ -158,7 +158,7 @@ struct cel_value bh_cel_char_at(struct cel_eval *e, const struct cel_value *arg)
         return bh_cel_error(e, "index out of range: %lld", (long long)arg[1].i);
     if (at == (int64_t)arg->n)
         return cel_str("", 0);
-    (void)bh_cel_rune(arg->s + at, arg->n - (size_t)at, &w);
+    (void)bh_utf8_get(arg->s + at, arg->n - (size_t)at, &w);
     return cel_str(arg->s + at, w);
 }
 
@@ -176,7 +176,7 @@ static struct cel_value index_from(struct cel_eval *e, const struct cel_value *a
     if (at < 0)
         return cel_int(-1);
     at = find_bytes(str(&arg[0]), (size_t)at, str(&arg[1]));
-    return cel_int(at < 0 ? -1 : (int64_t)bh_cel_rune_count(arg->s, (size_t)at));
+    return cel_int(at < 0 ? -1 : (int64_t)bh_utf8_count(arg->s, (size_t)at));
 }
 
 struct cel_value bh_cel_index_of(struct cel_eval *e, const struct cel_value *arg)
@@ -196,7 +196,7 @@ static struct cel_value last_before(struct cel_eval *e, const struct cel_value *
         return cel_int(-1);
     for (size_t at = first + 1; at-- > 0;) {
         if (arg[0].n - at >= arg[1].n && memcmp(arg[0].s + at, arg[1].s, arg[1].n) == 0)
-            return cel_int((int64_t)bh_cel_rune_count(arg->s, at));
+            return cel_int((int64_t)bh_utf8_count(arg->s, at));
     }
     return cel_int(-1);
 }
@@ -274,7 +274,7 @@ struct cel_value bh_cel_trim(struct cel_eval *e, const struct cel_value *arg)
 
     (void)e;
     for (size_t i = 0; i < arg->n; i += w) {
-        if (is_space(bh_cel_rune(arg->s + i, arg->n - i, &w)))
+        if (is_space(bh_utf8_get(arg->s + i, arg->n - i, &w)))
             continue;
         from = started ? from : i;
         started = true;
@@ -295,7 +295,7 @@ struct cel_value bh_cel_quote(struct cel_eval *e, const struct cel_value *arg)
         return *arg;
     bh_buf_addc(&b, '"');
     for (size_t i = 0; i < arg->n; i += w) {
-        uint32_t c = bh_cel_rune(arg->s + i, arg->n - i, &w);
+        uint32_t c = bh_utf8_get(arg->s + i, arg->n - i, &w);
         const char *known = c && c < 0x80 ? strchr(from, (int)c) : NULL;
         if (known)
             bh_buf_addf(&b, "\\%c", to[known - from]);
@@ -318,7 +318,7 @@ static size_t piece_end(struct bh_str s, size_t at, struct bh_str sep, bool *ret
     int64_t end;
 
     if (sep.n == 0) {
-        (void)bh_cel_rune(s.p + at, s.n - at, &w);
+        (void)bh_utf8_get(s.p + at, s.n - at, &w);
         *ret_last = at + w == s.n;
         return at + w;
     }
@@ -381,7 +381,7 @@ static void replace_between(struct replacing *r)
     for (; r->left > 0 && put(r, r->new); r->left--, at += w) {
         if (at == r->s.n)
             return;
-        (void)bh_cel_rune(r->s.p + at, r->s.n - at, &w);
+        (void)bh_utf8_get(r->s.p + at, r->s.n - at, &w);
         if (!put(r, (struct bh_str){r->s.p + at, w}))
             return;
     }

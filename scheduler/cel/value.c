@@ -3,7 +3,8 @@
  * scheduler/cel/value.c - values: errors, equality, order, lookup, UTF-8
  *
  * Lists may share parts ([a, a] of [b, b] ...), so walking a value can take exponentially longer
- * than building it: every container walked over is charged. Upstream: cel-go/common/types.
+ * than building it: every container walked over is charged.
+ * Upstream: cel-go/common/types.
  */
 #include <math.h>
 
@@ -222,7 +223,7 @@ size_t bh_cel_size(const struct cel_value *v)
 {
     switch (v->kind) {
     case CEL_STRING:
-        return bh_cel_rune_count(v->s, v->n);
+        return bh_utf8_count(v->s, v->n);
     case CEL_BYTES:
     case CEL_LIST:
         return v->n;
@@ -237,53 +238,4 @@ size_t bh_cel_size(const struct cel_value *v)
     default:
         return 1;
     }
-}
-
-/* ---- UTF-8 ---- */
-
-uint32_t bh_cel_rune(const char *s, size_t n, size_t *ret_width)
-{
-    static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
-    unsigned char c = (unsigned char)s[0];
-    size_t w = c < 0x80                ? 1
-               : c >= 0xc2 && c < 0xe0 ? 2
-               : c >= 0xe0 && c < 0xf0 ? 3
-               : c >= 0xf0 && c < 0xf5 ? 4
-                                       : 0;
-    uint32_t v = w == 1 ? c : w == 2 ? c & 0x1f : w == 3 ? c & 0x0f : c & 0x07;
-
-    *ret_width = 1;
-    if (w == 0 || w > n)
-        return 0xfffd;
-    for (size_t i = 1; i < w; i++) {
-        if (((unsigned char)s[i] & 0xc0) != 0x80)
-            return 0xfffd;
-        v = v << 6 | ((unsigned char)s[i] & 0x3f);
-    }
-    if (v < least[w] || v > 0x10ffff || (v >= 0xd800 && v <= 0xdfff))
-        return 0xfffd;
-    *ret_width = w;
-    return v;
-}
-
-size_t bh_cel_rune_put(char out[static 4], uint32_t c)
-{
-    if (c < 0x80) {
-        out[0] = (char)c;
-        return 1;
-    }
-    size_t w = c < 0x800 ? 2 : c < 0x10000 ? 3 : 4;
-    for (size_t i = w; i-- > 1; c >>= 6)
-        out[i] = (char)(0x80 | (c & 0x3f));
-    out[0] = (char)((w == 2 ? 0xc0 : w == 3 ? 0xe0 : 0xf0) | c);
-    return w;
-}
-
-size_t bh_cel_rune_count(const char *s, size_t n)
-{
-    size_t count = 0, w;
-
-    for (size_t i = 0; i < n; i += w, count++)
-        (void)bh_cel_rune(s + i, n - i, &w);
-    return count;
 }

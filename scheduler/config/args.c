@@ -9,7 +9,7 @@
  */
 #include "common/base/opt.h"
 #include "scheduler/config/config_int.h"
-#include "scheduler/plugins/registry.h"
+#include "scheduler/framework/plugin.h"
 
 static void default_i64(struct bh_arena *a, struct bh_json *o, const char *key, int64_t v)
 {
@@ -50,7 +50,7 @@ static void default_resources(struct bh_arena *a, struct bh_json *o)
             bh_json_push(list, r);
         }
     }
-    bh_json_each (r, list)
+    bh_json_each(r, list)
         if (!bh_json_get_i64(r, "weight", 0))
             bh_json_set_i64(a, r, "weight", 1);
 }
@@ -101,7 +101,7 @@ static struct bh_json *without_nulls(struct bh_arena *a, const struct bh_json *v
         return bh_json_clone(a, v);
     struct bh_json *out = bh_json_new(a, v->type);
     out->line = v->line;
-    bh_json_each (m, v) {
+    bh_json_each(m, v) {
         bool null = m->type == BH_JSON_NULL;
         if (null && v->type == BH_JSON_OBJECT)
             continue;

@@ -10,7 +10,7 @@
 #include "common/base/map.h"
 #include "common/base/opt.h"
 #include "scheduler/config/config_int.h"
-#include "scheduler/plugins/registry.h"
+#include "scheduler/framework/plugin.h"
 
 /* ---- plugin sets -----------------------------------------------------------------------------
  */
@@ -51,7 +51,7 @@ static void push_custom(struct bh_config_ctx *x, struct bh_json *set, const stru
 
 static bool is_listed(const struct bh_json *list, const char *name)
 {
-    bh_json_each (p, list)
+    bh_json_each(p, list)
         if (bh_streq(bh_json_get_text(p, "name"), name))
             return true;
     return false;
@@ -62,7 +62,7 @@ static const struct bh_json *replacement(const struct bh_json *enabled, const ch
 {
     const struct bh_json *hit = NULL;
 
-    bh_json_each (p, enabled)
+    bh_json_each(p, enabled)
         if (bh_streq(bh_json_get_text(p, "name"), name))
             hit = p;
     return hit;
@@ -80,7 +80,7 @@ static struct bh_json *merge_set(struct bh_config_ctx *x, const struct bh_plugin
     unsigned n_used = 0;
 
     out->line = custom ? custom->line : 0;
-    bh_json_each (p, off)
+    bh_json_each(p, off)
         bh_config_push_plugin(x->a, out, "disabled", bh_json_get_text(p, "name"), 0, p->line);
     for (; defaults->name && !is_listed(off, "*"); defaults++) {
         const struct bh_json *p = replacement(on, defaults->name);
@@ -99,7 +99,7 @@ static struct bh_json *merge_set(struct bh_config_ctx *x, const struct bh_plugin
             bh_config_push_plugin(x->a, out, "enabled", defaults->name, defaults->weight, 0);
         }
     }
-    bh_json_each (p, on) {
+    bh_json_each(p, on) {
         bool replaced = false;
         for (unsigned i = 0; i < n_used; i++)
             replaced |= used[i] == p;
@@ -112,7 +112,7 @@ static struct bh_json *merge_set(struct bh_config_ctx *x, const struct bh_plugin
 /* Names that are disabled without being plugins have no effect: most likely a slip. */
 static void warn_unknown(struct bh_config_ctx *x, const struct bh_json *set)
 {
-    bh_json_each (p, bh_json_get(set, "disabled")) {
+    bh_json_each(p, bh_json_get(set, "disabled")) {
         const char *name = bh_json_get_text(p, "name");
         if (!bh_streq(name, "*") && !bh_plugin_find(name) && !bh_config_is_legacy(name))
             bh_config_warn(x, p, "there is no plugin \"%s\": disabling it has no effect", name);
@@ -177,7 +177,7 @@ static struct bh_json *complete_args(struct bh_config_ctx *x, const struct bh_js
     for (unsigned i = 0; bh_plugins[i] && n_needed < BH_ARRAY_LEN(needed); i++)
         if (bh_config_needed(plugins, bh_plugins[i]->name))
             needed[n_needed++] = bh_plugins[i]->name;
-    bh_json_each (e, list) {
+    bh_json_each(e, list) {
         const char *name = bh_json_get_text(e, "name");
         const struct bh_json *args = bh_config_present(e, "args");
         const struct bh_plugin *p = bh_plugin_find(name);
@@ -326,7 +326,7 @@ static struct bh_json *complete_extender(struct bh_arena *a, const struct bh_jso
         struct bh_json *list =
             bh_json_set(a, out, "managedResources", bh_json_new(a, BH_JSON_ARRAY));
         list->line = managed->line;
-        bh_json_each (m, managed) {
+        bh_json_each(m, managed) {
             struct bh_json *o = bh_json_new(a, BH_JSON_OBJECT);
             o->line = m->line;
             keep_text(a, o, m->type == BH_JSON_OBJECT ? m : NULL, "name", "");
@@ -377,14 +377,14 @@ struct bh_json *bh_config_complete(struct bh_config_ctx *x, const struct bh_json
     keep_set(a, out, tree, "delayCacheUntilActive");
     bh_json_set(a, out, "profiles", list);
     list->line = profiles ? profiles->line : 0;
-    bh_json_each (p, profiles)
+    bh_json_each(p, profiles)
         bh_json_push(list, complete_profile(x, p, bh_config_len(profiles) == 1));
     if (!list->c.n)
         bh_json_push(list, complete_profile(x, NULL, true));
     if (bh_config_len(extenders)) {
         list = bh_json_set(a, out, "extenders", bh_json_new(a, BH_JSON_ARRAY));
         list->line = extenders->line;
-        bh_json_each (e, extenders)
+        bh_json_each(e, extenders)
             bh_json_push(list, complete_extender(a, e));
     }
     return out;

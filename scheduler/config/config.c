@@ -8,7 +8,7 @@
 #include <errno.h>
 
 #include "scheduler/config/config_int.h"
-#include "scheduler/plugins/registry.h"
+#include "scheduler/framework/plugin.h"
 
 #define CONFIG_FILE_MAX ((size_t)4 << 20)
 
@@ -68,7 +68,7 @@ static int build_profile(struct bh_config_ctx *x, struct bh_profile_config *p,
     p->percentage_of_nodes_to_score =
         (int32_t)bh_json_get_i64(profile, "percentageOfNodesToScore", 0);
     p->args = bh_arena_new_array(x->a, struct bh_plugin_args, bh_config_len(list) + 1);
-    bh_json_each (entry, list) {
+    bh_json_each(entry, list) {
         p->args[p->n_args++] = (struct bh_plugin_args){.name = bh_json_get_text(entry, "name"),
                                                        .args = bh_json_get(entry, "args")};
     }
@@ -115,7 +115,7 @@ static int build(struct bh_config_ctx *x, struct bh_sched_config *c, struct bh_j
     if (rc >= 0)
         rc = bh_extenders_ignore(x, c, profiles);
     c->profiles = bh_arena_new_array(x->a, struct bh_profile_config, bh_config_len(profiles));
-    bh_json_each (profile, profiles) {
+    bh_json_each(profile, profiles) {
         struct bh_profile_config *p = &c->profiles[c->n_profiles++];
         if (rc >= 0)
             rc = build_profile(x, p, profile);

@@ -4,14 +4,15 @@
  *
  * The text (JSON or YAML) becomes plain structs; everything lives in the configuration's own arena
  * and is immutable afterwards. Messages are upstream's; v1beta3, v1beta2 and the Policy files of
- * old are read, too, with warnings. Upstream: pkg/scheduler/apis/config/{v1,validation},
- * cmd/kube-scheduler/app/options, framework/runtime/framework.go.
+ * old are read, too, with warnings.
+ * Upstream: pkg/scheduler/apis/config/{v1,validation}, cmd/kube-scheduler/app/options,
+ * framework/runtime/framework.go.
  */
 #ifndef BH_SCHED_CONFIG_H
 #define BH_SCHED_CONFIG_H
 
-#include "common/data/component.h"
-#include "common/data/kube_flags.h"
+#include "common/flags/component.h"
+#include "common/flags/kube_flags.h"
 #include "common/data/json.h"
 
 enum bh_point {
@@ -83,7 +84,8 @@ struct bh_sched_config {
     uint32_t n_warnings;
     const char **warnings;      /* "line 3: ..." */
     const struct bh_json *tree; /* what is in force, as a v1 tree with sorted members */
-    const struct bh_feature_gates *gates; /* NULL = defaults; borrowed, bh_sched_config_apply_flags */
+    const struct bh_feature_gates
+        *gates; /* NULL = defaults; borrowed, bh_sched_config_apply_flags */
 };
 /* NULL tree = all defaults. 0 or -EINVAL with upstream's text in err, cut to its size. */
 int bh_sched_config_new(const struct bh_json *tree, struct bh_sched_config **ret,

@@ -41,9 +41,6 @@ void bh_config_warn(struct bh_config_ctx *x, const struct bh_json *at, const cha
     BH_PRINTF(3, 4);
 void bh_config_note(struct bh_config_ctx *x, const struct bh_json *at, const char *fmt, ...)
     BH_PRINTF(3, 4);
-/* Line of the deepest node below root that exists of a path like "profiles[0].plugins"; where it
- * ends (": ", a blank) is found out here. 0 when nobody knows. */
-uint32_t bh_config_line(const struct bh_json *root, const char *path);
 
 /* ---- source.c ---- */
 /* Text to tree; repeated keys go to x->repeats. 0 or -EINVAL, reported. */

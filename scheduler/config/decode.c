@@ -14,7 +14,7 @@
 #include <errno.h>
 
 #include "scheduler/config/config_int.h"
-#include "scheduler/plugins/registry.h"
+#include "scheduler/framework/plugin.h"
 
 #define TEXT_MAX 4096 /* of the file, in a message */
 #define NOT_REGISTERED                                                                             \
@@ -189,9 +189,9 @@ static int decode_nested(struct bh_config_ctx *x, const struct bh_json *tree)
 {
     unsigned i = 0;
 
-    bh_json_each (profile, bh_json_get(tree, "profiles")) {
+    bh_json_each(profile, bh_json_get(tree, "profiles")) {
         unsigned k = 0;
-        bh_json_each (entry, bh_json_get(profile, "pluginConfig")) {
+        bh_json_each(entry, bh_json_get(profile, "pluginConfig")) {
             char at[64];
             snprintf(at, sizeof at, ".profiles[%u].pluginConfig[%u]", i, k++);
             int rc = decode_args(x, entry, at);

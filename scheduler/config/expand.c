@@ -11,7 +11,7 @@
 #include <errno.h>
 
 #include "scheduler/config/config_int.h"
-#include "scheduler/plugins/registry.h"
+#include "scheduler/framework/plugin.h"
 
 /* Order in which upstream fills the points, so the first error is the same. */
 static const unsigned point_order[] = {
@@ -69,12 +69,12 @@ static struct set read_set(struct bh_arena *a, const struct bh_json *plugins, un
         .disabled = bh_arena_new_array(a, const char *, bh_config_len(off) + 1),
     };
 
-    bh_json_each (p, on) {
+    bh_json_each(p, on) {
         s.enabled[s.n++] = (struct ref){.name = bh_json_get_text(p, "name"),
                                         .weight = (int32_t)bh_json_get_i64(p, "weight", 0),
                                         .at = p};
     }
-    bh_json_each (p, off) {
+    bh_json_each(p, off) {
         const char *name = bh_json_get_text(p, "name");
         if ((bh_streq(name, "*") || bh_plugin_find(name)) && !is_disabled(&s, name))
             s.disabled[s.n_disabled++] = name;
@@ -85,7 +85,7 @@ static struct set read_set(struct bh_arena *a, const struct bh_json *plugins, un
 bool bh_config_needed(const struct bh_json *plugins, const char *plugin)
 {
     for (unsigned pt = 0; pt < BH_POINT_KEYS; pt++)
-        bh_json_each (p, bh_json_get(bh_json_get(plugins, bh_point_names[pt].key), "enabled"))
+        bh_json_each(p, bh_json_get(bh_json_get(plugins, bh_point_names[pt].key), "enabled"))
             if (bh_streq(bh_json_get_text(p, "name"), plugin))
                 return true;
     return false;

@@ -49,7 +49,7 @@ static void check_managed(const struct bh_json *extender, unsigned i, struct bh_
 {
     unsigned k = 0;
 
-    bh_json_each (r, bh_json_get(extender, "managedResources")) {
+    bh_json_each(r, bh_json_get(extender, "managedResources")) {
         const char *name = bh_json_get_text(r, "name");
         const char *at =
             bh_arena_printf(errs->a, "extenders[%u].managedResources[%u].name", i, k++);
@@ -68,7 +68,7 @@ void bh_extenders_check(const struct bh_json *extenders, struct bh_field_errors 
     unsigned i = 0, binders = 0;
     struct bh_map seen = {0};
 
-    bh_json_each (e, extenders) {
+    bh_json_each(e, extenders) {
         int64_t weight = bh_json_get_i64(e, "weight", 0);
         if (*bh_json_get_text(e, "prioritizeVerb") && weight <= 0)
             bh_field_error(errs,
@@ -166,7 +166,7 @@ static void read_extender(struct bh_arena *a, const struct bh_json *v,
         .ignorable = bh_json_get_bool(v, "ignorable", false),
         .managed = bh_arena_new_array(a, struct bh_managed_resource, bh_config_len(managed) + 1),
     };
-    bh_json_each (m, managed) {
+    bh_json_each(m, managed) {
         ret->managed[ret->n_managed++] = (struct bh_managed_resource){
             .name = bh_json_get_text(m, "name"),
             .ignored_by_scheduler = bh_json_get_bool(m, "ignoredByScheduler", false)};
@@ -182,7 +182,7 @@ int bh_extenders_build(struct bh_config_ctx *x, struct bh_sched_config *c,
     struct bh_err err;
     uint32_t n = 0;
 
-    bh_json_each (v, list) {
+    bh_json_each(v, list) {
         read_extender(x->a, v, &all[n]);
         if (check_tls(&all[n++], &err) < 0)
             return bh_config_fail(x, v, "couldn't build extenders: %s", err.msg);
@@ -207,9 +207,9 @@ int bh_extenders_ignore(struct bh_config_ctx *x, const struct bh_sched_config *c
                 bh_json_push(names, bh_json_new_cstr(x->a, c->extenders[i].managed[k].name));
     if (!names->c.n)
         return 0;
-    bh_json_each (p, profiles) {
+    bh_json_each(p, profiles) {
         struct bh_json *args = NULL;
-        bh_json_each (e, bh_json_get(p, "pluginConfig"))
+        bh_json_each(e, bh_json_get(p, "pluginConfig"))
             if (!args && bh_streq(bh_json_get_text(e, "name"), "NodeResourcesFit"))
                 args = bh_json_get(e, "args");
         if (!args)

@@ -4,9 +4,8 @@
  *
  * Upstream: apimachinery/pkg/util/validation/field, apimachinery/pkg/util/errors (Aggregate).
  */
-#include <ctype.h>
-#include <openssl/evp.h>
 
+#include "common/base/base64.h"
 #include "common/base/buf.h"
 #include "common/k8s/syntax.h"
 #include "scheduler/config/field.h"
@@ -114,44 +113,14 @@ bool bh_field_qualified_name(struct bh_field_errors *e, const char *path, const 
     return bad;
 }
 
-/* Copies the digits without line ends to out (four for each group, padding included). -1, or the
- * place of the first byte that Go refuses. */
-static int64_t base64_digits(const char *s, size_t n, char *out, size_t *ret_n)
-{
-    size_t len = 0, group = 0, pads = 0;
-
-    for (size_t i = 0; i < n; i++) {
-        bool digit = isalnum((unsigned char)s[i]) || s[i] == '+' || s[i] == '/';
-        if (s[i] == '\n' || s[i] == '\r')
-            continue;
-        if (pads && group == 0)
-            return (int64_t)i; /* something behind the end */
-        if (pads && s[i] != '=')
-            return (int64_t)i - 1;
-        if (!digit && (s[i] != '=' || group < 2))
-            return (int64_t)i;
-        pads += !digit;
-        out[len++] = s[i];
-        group = (group + 1) % 4;
-    }
-    *ret_n = len;
-    if (group == 0)
-        return -1;
-    return (int64_t)(pads ? n : n - group);
-}
-
 int64_t bh_field_base64(struct bh_arena *a, const char *s, struct bh_str *ret)
 {
-    size_t n = strlen(s), len = 0;
-    char *digits = bh_arena_alloc(a, n + 1), *bytes = bh_arena_alloc(a, n + 1);
-    int64_t bad = base64_digits(s, n, digits, &len);
+    size_t n = strlen(s), len;
+    char *bytes = bh_arena_alloc(a, BH_BASE64_ROOM(n) + 1);
 
-    if (bad >= 0)
-        return bad;
-    int out = len ? EVP_DecodeBlock((uint8_t *)bytes, (const uint8_t *)digits, (int)len) : 0;
-    for (; len && digits[len - 1] == '='; len--)
-        out--; /* OpenSSL counts the padding */
-    bytes[out] = 0;
-    *ret = (struct bh_str){bytes, (size_t)out};
+    if (bh_base64_decode(s, n, bytes, &len) < 0)
+        return (int64_t)len;
+    bytes[len] = 0;
+    *ret = (struct bh_str){bytes, len};
     return -1;
 }

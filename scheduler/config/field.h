@@ -12,7 +12,7 @@
 
 #include "common/data/json.h"
 
-#define BH_FIELD_ERRORS_MAX 1000 /* more are counted, not kept: nobody reads them */
+#define BH_FIELD_ERRORS_MAX 1000 /* more are counted, not kept: nothing reads them */
 
 struct bh_field_errors {
     struct bh_arena *a;

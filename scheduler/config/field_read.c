@@ -198,7 +198,7 @@ static int check_list(struct bh_field_reader *r, const struct bh_json *v, const 
     unsigned i = 0;
     int rc = 0;
 
-    bh_json_each (e, v) {
+    bh_json_each(e, v) {
         struct place in = *at;
         in.path = bh_arena_printf(r->strict->a, "%s[%u]", at->path, i++);
         if (e->type == BH_JSON_NULL && f->type == BH_FIELD_OBJECTS)
@@ -259,7 +259,7 @@ static int check_object(struct bh_field_reader *r, const struct bh_json *v,
     struct bh_arena *a = r->strict->a;
     uint64_t seen = 0; /* by place in the table; none is that long */
 
-    bh_json_each (m, v) {
+    bh_json_each(m, v) {
         const struct bh_field *f = table;
         struct place in = *at;
         while (f->name && !bh_streq(f->name, m->key.p))

@@ -115,7 +115,8 @@ void bh_sched_config_apply_flags(struct bh_sched_config *c, const struct bh_kube
         drop_plugin(c, "DynamicResources");
 }
 
-static struct bh_feature_gates default_gates; /* of every engine of the process; constant once made */
+static struct bh_feature_gates
+    default_gates; /* of every engine of the process; constant once made */
 
 static void make_default_gates(void)
 {

@@ -15,7 +15,7 @@
 #include "common/base/opt.h"
 #include "scheduler/config/config_int.h"
 #include "scheduler/config/policy_tables.h"
-#include "scheduler/plugins/registry.h"
+#include "scheduler/framework/plugin.h"
 
 #define WEIGHT_MAX (INT64_MAX / 100) /* the highest total score, by the highest score */
 
@@ -103,7 +103,7 @@ static void add_presence(struct policy *p, const struct bh_json *entry, const st
 
     if (!p->presence)
         p->presence = bh_json_new(p->a, BH_JSON_ARRAY);
-    bh_json_each (label, bh_json_get(arg, "labels")) {
+    bh_json_each(label, bh_json_get(arg, "labels")) {
         struct bh_json *e = bh_json_new(p->a, BH_JSON_OBJECT);
         e->line = label->line;
         bh_json_set_str(p->a, e, "key", label->s.p);
@@ -153,7 +153,7 @@ static void read_predicates(struct policy *p, const struct bh_json *list)
         bh_config_note(p->x, NULL,
                        "there is no list of predicates: the defaults of Kubernetes 1.22 stand for "
                        "it");
-    bh_json_each (e, list)
+    bh_json_each(e, list)
         read_predicate(p, e);
     for (unsigned i = 0; i < BH_PREDICATES; i++) {
         const struct bh_predicate *pred = &bh_predicates[i];
@@ -275,7 +275,7 @@ static void read_priorities(struct policy *p, const struct bh_json *list)
         bh_config_note(p->x, NULL,
                        "there is no list of priorities: the defaults of Kubernetes 1.22 stand for "
                        "it");
-    bh_json_each (e, list)
+    bh_json_each(e, list)
         read_priority(p, e);
     for (unsigned i = 0; i < BH_PRIORITIES && !list; i++)
         if (bh_priorities[i].default_weight)
@@ -354,7 +354,7 @@ static struct bh_json *translate_extenders(struct policy *p, const struct bh_jso
 {
     struct bh_json *out = bh_json_clone(p->a, list);
 
-    bh_json_each (e, out) {
+    bh_json_each(e, out) {
         struct bh_json *https = bh_json_get(e, "enableHttps");
         const struct bh_json *timeout = bh_json_get(e, "httpTimeout");
         char text[32];
@@ -434,7 +434,7 @@ static int check_types(struct bh_config_ctx *x, const struct bh_json *policy)
         at.line = r.error_line;
         return bh_config_fail(x, &at, "%s", r.error);
     }
-    bh_json_each (e, bh_json_get(policy, "extenders")) {
+    bh_json_each(e, bh_json_get(policy, "extenders")) {
         const struct bh_json *t = bh_config_present(e, "httpTimeout");
         int64_t ns;
         if (t && !bh_json_i64(t, &ns) &&

@@ -9,6 +9,8 @@
 #include "common/base/log.h"
 #include "scheduler/config/config_int.h"
 
+static uint32_t line_of(const struct bh_json *root, const char *path);
+
 static void add(struct bh_arena *a, struct bh_config_findings *f, uint32_t line, const char *text)
 {
     if (f->n == f->cap) {
@@ -90,7 +92,7 @@ int bh_config_fail_all(struct bh_config_ctx *x, const struct bh_json *root, cons
     struct bh_arena *a = &x->report->arena;
 
     for (uint32_t i = 0; i < e->n; i++)
-        add(a, &x->report->errors, e->lines[i] ? e->lines[i] : bh_config_line(root, e->v[i]),
+        add(a, &x->report->errors, e->lines[i] ? e->lines[i] : line_of(root, e->v[i]),
             bh_arena_printf(a, "%s%s", prefix, e->v[i]));
     if (e->dropped)
         add(a, &x->report->errors, 0, bh_arena_printf(a, "%s... and %u more", prefix, e->dropped));
@@ -118,13 +120,15 @@ static const struct bh_json *step(const struct bh_json *v, const char **path)
     size_t n = strcspn(p, ".[: ");
     *path = p + n;
     if (v->type == BH_JSON_OBJECT)
-        bh_json_each (m, v)
+        bh_json_each(m, v)
             if (bh_str_eq(m->key, (struct bh_str){p, n}))
                 return m;
     return NULL;
 }
 
-uint32_t bh_config_line(const struct bh_json *root, const char *path)
+/* Line of the deepest node below root that exists of a path like "profiles[0].plugins"; where it
+ * ends (": ", a blank) is found out here. 0 when it is not known. */
+static uint32_t line_of(const struct bh_json *root, const char *path)
 {
     uint32_t line = root ? root->line : 0;
 

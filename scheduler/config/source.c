@@ -141,13 +141,13 @@ void bh_config_sort(struct bh_json *v)
 {
     if (v->type != BH_JSON_OBJECT && v->type != BH_JSON_ARRAY)
         return;
-    bh_json_each (m, v)
+    bh_json_each(m, v)
         bh_config_sort(m);
     if (v->type == BH_JSON_ARRAY || v->c.n < 2)
         return;
     size_t n = v->c.n, i = 0;
     struct bh_json **sorted = bh_reallocarray(NULL, n, sizeof *sorted);
-    bh_json_each (m, v)
+    bh_json_each(m, v)
         sorted[i++] = m;
     qsort(sorted, n, sizeof *sorted, by_name);
     v->c.first = v->c.last = NULL;

@@ -11,7 +11,7 @@
 #include "common/base/map.h"
 #include "common/base/opt.h"
 #include "scheduler/config/config_int.h"
-#include "scheduler/plugins/registry.h"
+#include "scheduler/framework/plugin.h"
 
 static int64_t duration(const struct bh_json *obj, const char *key)
 {
@@ -70,7 +70,7 @@ static void check_plugins(const struct bh_json *plugins, unsigned i, struct bh_f
     for (unsigned pt = 0; pt < BH_POINT_COUNT; pt++) {
         const struct bh_json *set = bh_json_get(plugins, bh_point_names[pt].key);
         unsigned k = 0;
-        bh_json_each (e, bh_json_get(set, "enabled")) {
+        bh_json_each(e, bh_json_get(set, "enabled")) {
             const char *name = bh_json_get_text(e, "name");
             if (bh_config_is_legacy(name))
                 bh_field_error(
@@ -88,7 +88,7 @@ static void check_args(const struct bh_config_ctx *x, const struct bh_json *list
     struct bh_map seen = {0};
     unsigned k = 0;
 
-    bh_json_each (e, list) {
+    bh_json_each(e, list) {
         const char *name = bh_json_get_text(e, "name");
         const struct bh_plugin *p = bh_plugin_find(name);
         char at[96];
@@ -116,7 +116,7 @@ static void add_list(struct bh_buf *b, const struct bh_json *list)
         return;
     }
     bh_buf_addc(b, '[');
-    bh_json_each (p, list) {
+    bh_json_each(p, list) {
         const char *name = bh_json_get_text(p, "name");
         bh_buf_adds(b, p == list->c.first ? "{\"Name\":" : ",{\"Name\":");
         bh_buf_add_json_str(b, name, strlen(name));
@@ -142,7 +142,7 @@ static const char *set_text(struct bh_arena *a, const struct bh_json *set)
 
 static const struct bh_json *args_of(const struct bh_json *profile, const char *plugin)
 {
-    bh_json_each (e, bh_json_get(profile, "pluginConfig"))
+    bh_json_each(e, bh_json_get(profile, "pluginConfig"))
         if (bh_streq(bh_json_get_text(e, "name"), plugin))
             return bh_json_get(e, "args");
     return NULL;
@@ -198,7 +198,7 @@ static void check_profiles(const struct bh_config_ctx *x, const struct bh_json *
                        bh_config_len(profiles), BH_CONFIG_PROFILES_MAX);
         return;
     }
-    bh_json_each (p, profiles) {
+    bh_json_each(p, profiles) {
         char at[32];
         const char *name = bh_json_get_text(p, "schedulerName");
         snprintf(at, sizeof at, "profiles[%u].", i);

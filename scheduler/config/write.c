@@ -7,7 +7,7 @@
  */
 #include "common/data/yaml.h"
 #include "scheduler/config/config_int.h"
-#include "scheduler/plugins/registry.h"
+#include "scheduler/framework/plugin.h"
 
 /* ---- plugin sets that only a beta version could say -------------------------------------------
  * v1 refuses EBSLimits and its like at single points, but takes them in multiPoint. So everything
@@ -17,7 +17,7 @@
 static bool names_legacy(const struct bh_json *plugins)
 {
     for (unsigned pt = 0; pt < BH_POINT_COUNT; pt++)
-        bh_json_each (p, bh_json_get(bh_json_get(plugins, bh_point_names[pt].key), "enabled"))
+        bh_json_each(p, bh_json_get(bh_json_get(plugins, bh_point_names[pt].key), "enabled"))
             if (bh_config_is_legacy(bh_json_get_text(p, "name")))
                 return true;
     return false;
@@ -106,7 +106,7 @@ static struct bh_json *used_args(struct bh_arena *a, const struct bh_json *list,
     struct bh_json **v = bh_arena_new_array(a, struct bh_json *, bh_config_len(list) + 1);
     size_t n = 0;
 
-    bh_json_each (e, list) {
+    bh_json_each(e, list) {
         const char *name = bh_json_get_text(e, "name");
         if (bh_json_get(e, "args") && bh_plugin_find(name) && !bh_config_is_legacy(name) &&
             bh_config_needed(plugins, name))
@@ -123,7 +123,7 @@ void bh_config_in_force(struct bh_config_ctx *x, const struct bh_sched_config *c
 {
     uint32_t i = 0;
 
-    bh_json_each (p, bh_json_get(tree, "profiles")) {
+    bh_json_each(p, bh_json_get(tree, "profiles")) {
         struct bh_json *plugins = bh_json_get(p, "plugins");
         struct bh_json *args = used_args(x->a, bh_json_get(p, "pluginConfig"), plugins);
         if (args->c.n)
@@ -146,7 +146,7 @@ static struct bh_json *publishable(struct bh_arena *a, const struct bh_json *tre
     static const char *const secret[] = {"certData", "keyData"};
     struct bh_json *out = bh_json_clone(a, tree);
 
-    bh_json_each (e, bh_json_get(out, "extenders"))
+    bh_json_each(e, bh_json_get(out, "extenders"))
         for (unsigned i = 0; i < BH_ARRAY_LEN(secret); i++)
             (void)bh_json_unset(bh_json_get(e, "tlsConfig"), secret[i]);
     return out;

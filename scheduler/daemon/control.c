@@ -136,12 +136,12 @@ static char *sym_of(struct bh_control *c, bh_sym sym)
                               : text_of(&c->arena, bh_sym_text(c->d->symtab, sym), NAME_MAX_BYTES);
 }
 
-static void fill_bind(struct bh_control *c, const char *uid, Berth__QueuePod *m)
+static void fill_bind(struct bh_control *c, const struct bh_pod_state *s, Berth__QueuePod *m)
 {
-    const struct bh_work *w = bh_ledger_bind_of(c->d->ledger, uid);
+    const struct bh_work *w = s->bind;
 
     if (!w)
-        m->node = sym_of(c, bh_sched_prebind_node(c->d, bh_str_c(uid)));
+        m->node = sym_of(c, bh_sched_prebind_node(s));
     if (!w)
         return;
     m->node = text_of(&c->arena, w->node, NAME_MAX_BYTES);
@@ -205,7 +205,7 @@ static Berth__QueuePod *queue_pod(struct bh_control *c, const struct bh_queued_p
         m->plugin[i] = text_of(&c->arena, v.plugins[i], NAME_MAX_BYTES);
     m->nominated_node = sym_of(c, p->told_nomination);
     fill_reason(c, p, text_max, m);
-    fill_bind(c, m->uid, m);
+    fill_bind(c, p->pod, m);
     return m;
 }
 
@@ -246,12 +246,12 @@ static void answer_queue(struct bh_control *c, const Berth__ControlRequest *q,
 
 static void answer_pod(struct bh_control *c, const Berth__ControlRequest *q, Berth__ControlReply *r)
 {
-    const struct bh_queued_pod *p = bh_queue_find(c->d->queue, bh_str_c(q->uid), NULL);
+    const struct bh_pod_state *s = bh_pods_find(c->d->pods, bh_str_c(q->uid));
 
-    if (!p)
+    if (!s || !s->queued)
         return;
     r->pod = bh_arena_new_array(&c->arena, Berth__QueuePod *, 1);
-    r->pod[0] = queue_pod(c, p, POD_TEXT_MAX);
+    r->pod[0] = queue_pod(c, s->queued, POD_TEXT_MAX);
     r->n_pod = 1;
 }
 
@@ -344,7 +344,11 @@ unsigned bh_control_serve(struct bh_control *c)
 
 void bh_control_stats(const struct bh_control *c, struct bh_control_stats *ret)
 {
+    struct bh_bus_stats bus;
+
+    bh_bus_stats(c->bus, &bus);
     *ret = c->stats;
+    ret->strangers = bus.strangers;
 }
 
 /* Only wakes the loop: questions are answered in the turn. */
@@ -363,7 +367,8 @@ int bh_control_open(struct bh_sched_daemon *d, struct bh_control **ret, struct b
     c->d = d;
     bh_arena_init(&c->arena, ARENA_MAX_BYTES);
     if (rc == 0)
-        rc = bh_bus_open(BH_BUS_SERVICE_BIND, endpoint, NULL, &c->bus, err);
+        rc = bh_bus_open_among(BH_BUS_SERVICE_BIND, endpoint, NULL, d->o.users,
+                               BH_BUS_FRONT | BH_BUS_OPERATOR, &c->bus, err);
     if (rc < 0) {
         bh_control_close(c);
         return rc;

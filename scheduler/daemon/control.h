@@ -26,7 +26,8 @@
  * that does not read its answers (BH_BUS_SERVICE_QUEUE of them) loses them, one that is gone costs
  * nothing.
  *
- * Runs in: the scheduler's duty cycle. Upstream: none (its cache dumper logs on SIGUSR2).
+ * Runs in:    the scheduler's duty cycle.
+ * Upstream:   none (its cache dumper logs on SIGUSR2).
  */
 #ifndef BH_SCHED_CONTROL_H
 #define BH_SCHED_CONTROL_H
@@ -40,7 +41,8 @@ struct bh_sched_daemon;
 struct bh_control;
 struct bh_control_stats {
     uint64_t answered, malformed, dropped;
-    uint64_t busy_ns; /* that all of it took */
+    uint64_t strangers; /* connections that were turned away */
+    uint64_t busy_ns;   /* that all of it took */
 };
 int bh_control_open(struct bh_sched_daemon *d, struct bh_control **ret, struct bh_err *err);
 void bh_control_close(struct bh_control *c);     /* NULL allowed */

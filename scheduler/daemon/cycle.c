@@ -10,6 +10,7 @@
 #include <inttypes.h>
 
 #include "common/base/log.h"
+#include "common/base/probe.h"
 #include "scheduler/daemon/daemon.h"
 
 #define NOTE_MAX 1024u /* bytes of an event's note, " ..." included */
@@ -23,20 +24,17 @@ uint64_t bh_sched_condition_hash(const char *reason, const char *message)
     return h ? h : 1;
 }
 
-static struct bh_str uid_of(const struct bh_pending *p)
-{
-    return bh_rec_text(p->pod, p->pod->uid);
-}
-
 static const char *profile_of(struct bh_sched_daemon *d, const struct bh_pending *p)
 {
     return bh_sym_text(d->symtab, bh_engine_shape_rec(d->engine, p->shape)->scheduler_name);
 }
 
-static struct bh_work *work_for(Berth__WorkKind kind, const struct bh_pending *p)
+static struct bh_work *work_for(Berth__WorkKind kind, const struct bh_queued_pod *p)
 {
-    return bh_work_new(kind, bh_rec_text(p->pod, p->pod->namespace_),
-                       bh_rec_text(p->pod, p->pod->name), uid_of(p));
+    const struct bh_pod_rec *rec = p->pending.pod;
+
+    return bh_work_for(kind, bh_rec_text(rec, rec->namespace_), bh_rec_text(rec, rec->name),
+                       p->pod);
 }
 
 static char *cut(const char *text, size_t max)
@@ -58,7 +56,7 @@ static void set_event(struct bh_sched_daemon *d, struct bh_work *w, const struct
 static void failed_scheduling_event(struct bh_sched_daemon *d, const struct bh_queued_pod *p,
                                     const char *note)
 {
-    struct bh_work *w = work_for(BERTH__WORK_KIND__WORK_EVENT, &p->pending);
+    struct bh_work *w = work_for(BERTH__WORK_KIND__WORK_EVENT, p);
 
     set_event(d, w, p, "Warning", "FailedScheduling", "Scheduling", note);
     (void)bh_ledger_add(d->ledger, w);
@@ -76,7 +74,7 @@ static void patch_condition(struct bh_sched_daemon *d, const struct bh_queued_po
     set_nominated = set_nominated && nominated != p->told_nomination;
     if (told == now && !set_nominated)
         return;
-    w = work_for(BERTH__WORK_KIND__WORK_PATCH_STATUS, &p->pending);
+    w = work_for(BERTH__WORK_KIND__WORK_PATCH_STATUS, p);
     bh_sched_log_condition(p, reason);
     w->cond_type = bh_strdup("PodScheduled");
     w->cond_status = bh_strdup("False");
@@ -87,8 +85,7 @@ static void patch_condition(struct bh_sched_daemon *d, const struct bh_queued_po
     w->set_nominated = set_nominated;
     if (set_nominated)
         w->nominated = bh_strdup(nominated == BH_SYM_NONE ? "" : bh_sym_text(d->symtab, nominated));
-    bh_queue_told(d->queue, uid_of(&p->pending), now,
-                  set_nominated ? nominated : p->told_nomination);
+    bh_queue_told(p->pod, now, set_nominated ? nominated : p->told_nomination);
     (void)bh_ledger_add(d->ledger, w);
 }
 
@@ -101,7 +98,7 @@ static void evict(struct bh_sched_daemon *d, const struct bh_queued_pod *preempt
         bh_work_new(memory ? BERTH__WORK_KIND__WORK_EVENT : BERTH__WORK_KIND__WORK_DELETE,
                     v->namespace_, v->name, v->uid);
     const char *profile = profile_of(d, &preemptor->pending);
-    struct bh_str uid = uid_of(&preemptor->pending);
+    struct bh_str uid = bh_pod_uid(preemptor->pod);
 
     w->node = bh_strdup(bh_sym_text(d->symtab, node));
     if (!memory) {
@@ -112,7 +109,7 @@ static void evict(struct bh_sched_daemon *d, const struct bh_queued_pod *preempt
             bh_asprintf("%s: preempting to accommodate a higher priority pod", profile);
         w->cond_transition = true;
         w->cond_generation = v->generation;
-        w->on_behalf = bh_strndup(uid.p, uid.n);
+        w->on_behalf = bh_pod_hold(preemptor->pod);
         w->last = last;
     }
     if (v->resource_version)
@@ -134,15 +131,16 @@ struct nominated_below {
 static void withdraw(void *arg, struct bh_str uid, int32_t priority)
 {
     const struct nominated_below *below = arg;
-    const struct bh_queued_pod *p = bh_queue_find(below->d->queue, uid, NULL);
+    const struct bh_pod_state *s = bh_pods_find(below->d->pods, uid);
+    const struct bh_queued_pod *p = s ? s->queued : NULL;
     struct bh_work *w;
 
     if (!p || priority >= below->priority || p->told_nomination == BH_SYM_NONE)
         return;
-    w = work_for(BERTH__WORK_KIND__WORK_PATCH_STATUS, &p->pending);
+    w = work_for(BERTH__WORK_KIND__WORK_PATCH_STATUS, p);
     w->set_nominated = true;
     w->nominated = bh_strdup("");
-    bh_queue_told(below->d->queue, uid, p->told_condition, BH_SYM_NONE);
+    bh_queue_told(p->pod, p->told_condition, BH_SYM_NONE);
     (void)bh_ledger_add(below->d->ledger, w);
 }
 
@@ -171,26 +169,25 @@ static void make_room(struct bh_sched_daemon *d, const struct bh_queued_pod *p,
 static void handle_failure(struct bh_sched_daemon *d, struct bh_queued_pod *p,
                            const struct bh_decision *dec)
 {
-    struct bh_str uid = uid_of(&p->pending);
     bool set_nominated = dec->clear_nomination || dec->nominated_node != BH_SYM_NONE;
 
-    bh_queue_say(d->queue, uid, dec->reason, dec->message);
+    bh_queue_say(p->pod, dec->reason, dec->message);
     failed_scheduling_event(d, p, dec->message);
     patch_condition(d, p, dec->reason, dec->message, set_nominated, dec->nominated_node);
     make_room(d, p, dec);
     if (dec->n_writes)
         bh_sched_prebind_aside(d, p, dec->writes, dec->n_writes);
-    bh_queue_return(d->queue, uid, dec->unschedulable_plugins, dec->n_unschedulable_plugins,
+    bh_queue_return(d->queue, p->pod, dec->unschedulable_plugins, dec->n_unschedulable_plugins,
                     dec->pending_plugins, dec->n_pending_plugins, bh_sched_now(d));
     if (dec->nominated_node != BH_SYM_NONE)
         bh_engine_nominate(d->engine, &p->pending, dec->nominated_node);
     else if (dec->clear_nomination)
-        bh_engine_unnominate(d->engine, uid);
+        bh_engine_unnominate(d->engine, bh_pod_uid(p->pod));
 }
 
 void bh_sched_say_waits(struct bh_sched_daemon *d, const struct bh_queued_pod *p, bh_sym node)
 {
-    struct bh_work *w = work_for(BERTH__WORK_KIND__WORK_EVENT, &p->pending);
+    struct bh_work *w = work_for(BERTH__WORK_KIND__WORK_EVENT, p);
     BH_CLEANUP(bh_freep)
     char *note = bh_asprintf("waiting for binding conditions for device on node %s",
                              bh_sym_text(d->symtab, node));
@@ -206,19 +203,19 @@ void bh_sched_tell_node(struct bh_sched_daemon *d, const struct bh_queued_pod *p
     if (p->told_nomination == node ||
         !bh_sched_config_gate(d->o.config, "NominatedNodeNameForExpectation"))
         return;
-    w = work_for(BERTH__WORK_KIND__WORK_PATCH_STATUS, &p->pending);
+    w = work_for(BERTH__WORK_KIND__WORK_PATCH_STATUS, p);
     w->set_nominated = true;
     w->nominated = bh_strdup(bh_sym_text(d->symtab, node));
-    bh_queue_told(d->queue, uid_of(&p->pending), p->told_condition, node);
+    bh_queue_told(p->pod, p->told_condition, node);
     (void)bh_ledger_add(d->ledger, w);
 }
 
 void bh_sched_send_bind(struct bh_sched_daemon *d, const struct bh_queued_pod *p, bh_sym node)
 {
     const struct bh_pod_rec *pod = p->pending.pod;
-    const struct bh_bind_texts texts = {.ns = bh_rec_text(pod, pod->namespace_),
+    const struct bh_bind_texts texts = {.pod = p->pod,
+                                        .ns = bh_rec_text(pod, pod->namespace_),
                                         .name = bh_rec_text(pod, pod->name),
-                                        .uid = uid_of(&p->pending),
                                         .node = bh_sym_text(d->symtab, node),
                                         .controller = profile_of(d, &p->pending),
                                         .resource_version = p->resource_version};
@@ -254,7 +251,10 @@ static const struct bh_status *assume(struct bh_sched_daemon *d, const struct bh
     static const char *const reason = "pod is in the cache, so can't be assumed";
     static const struct bh_status failed = {.code = BH_ERROR, .n_reasons = 1, .reasons = &reason};
 
-    return bh_engine_assume(d->engine, p, node) < 0 ? &failed : NULL;
+    if (bh_engine_assume(d->engine, p, node) < 0)
+        return &failed;
+    bh_probe_pod(assume, bh_rec_text(p->pod, p->pod->uid), node);
+    return NULL;
 }
 
 /* Room on a node that a pod had, assumed or nominated: pods that wait for room hear of it. The
@@ -291,7 +291,7 @@ static void tell_nominated_room(struct bh_sched_daemon *d, const struct bh_queue
  */
 static const char *commit(struct bh_sched_daemon *d, struct bh_queued_pod *p, bh_sym node)
 {
-    struct bh_str uid = uid_of(&p->pending);
+    struct bh_str uid = bh_pod_uid(p->pod);
     const struct bh_status *s = assume(d, &p->pending, node);
     const char *profile = profile_of(d, &p->pending);
     bool assumed = !s, waits;
@@ -318,7 +318,7 @@ static const char *commit(struct bh_sched_daemon *d, struct bh_queued_pod *p, bh
         if (waits)
             return "scheduled";
         bh_sched_saw(d, profile, BH_SEEN_PRE_BIND, BH_SUCCESS, 0); /* nothing to do */
-        bh_queue_binding(d->queue, uid);
+        bh_queue_binding(d->queue, p->pod);
         bh_sched_send_bind(d, p, node);
         return "scheduled";
     }
@@ -334,36 +334,11 @@ static const char *commit(struct bh_sched_daemon *d, struct bh_queued_pod *p, bh
     return dec.n_unschedulable_plugins ? "unschedulable" : "error";
 }
 
-/* Binds that were on the wire when the last scheduler died: the same pod to the same node again. */
-static bool adopt(struct bh_sched_daemon *d, struct bh_queued_pod *p)
-{
-    struct bh_str uid = uid_of(&p->pending);
-    struct bh_adopted *a = d->adopted.len ? bh_map_get(&d->adopted, uid.p, uid.n) : NULL;
-    bool done;
-    bh_sym node;
-
-    if (!a)
-        return false;
-    done = a->done;
-    node = bh_sym_internc(d->symtab, a->node);
-    bh_sched_unadopt(d, uid);
-    if (done) {
-        (void)bh_engine_assume(d->engine, &p->pending, node);
-        bh_queue_binding(d->queue, uid);
-        return true;
-    }
-    /* A node that went away meanwhile: the API server lets at most one of the two binds through. */
-    if (!bh_engine_find_node(d->engine, node))
-        return false;
-    (void)commit(d, p, node);
-    return true;
-}
-
 /* Pods that need no decision (upstream's skipPodSchedule): being deleted, or on their node already.
  */
 static bool skip(struct bh_sched_daemon *d, const struct bh_queued_pod *p)
 {
-    struct bh_str uid = uid_of(&p->pending);
+    struct bh_str uid = bh_pod_uid(p->pod);
 
     if (p->pending.pod->flags & BH_POD_TERMINATING) {
         struct bh_str ns = bh_rec_text(p->pending.pod, p->pending.pod->namespace_);
@@ -372,15 +347,15 @@ static bool skip(struct bh_sched_daemon *d, const struct bh_queued_pod *p)
         char *note = bh_asprintf("skip schedule deleting pod: %.*s/%.*s", (int)ns.n, ns.p,
                                  (int)name.n, name.p);
         failed_scheduling_event(d, p, note);
-        bh_queue_done(d->queue, uid);
+        bh_queue_done(d->queue, p->pod);
         return true;
     }
     if (!bh_engine_find_pod(d->engine, uid, NULL))
         return false;
     if (bh_engine_is_assumed(d->engine, uid))
-        bh_queue_binding(d->queue, uid); /* the entry goes with its bind */
+        bh_queue_binding(d->queue, p->pod); /* the entry goes with its bind */
     else
-        bh_queue_done(d->queue, uid);
+        bh_queue_done(d->queue, p->pod);
     return true;
 }
 
@@ -388,14 +363,12 @@ static bool skip(struct bh_sched_daemon *d, const struct bh_queued_pod *p)
  * same node. */
 static bool rejoin(struct bh_sched_daemon *d, const struct bh_queued_pod *p)
 {
-    struct bh_str uid = uid_of(&p->pending);
-    BH_CLEANUP(bh_freep) char *text = bh_strndup(uid.p, uid.n);
-    const struct bh_work *w = bh_ledger_bind_of(d->ledger, text);
+    const struct bh_work *w = p->pod->bind;
 
     if (!w)
         return false;
     (void)bh_engine_assume(d->engine, &p->pending, bh_sym_internc(d->symtab, w->node));
-    bh_queue_binding(d->queue, uid);
+    bh_queue_binding(d->queue, p->pod);
     return true;
 }
 
@@ -407,7 +380,7 @@ static void one_cycle(struct bh_sched_daemon *d, struct bh_queued_pod *p)
     double took_s;
 
     p->decision = 0;
-    if (skip(d, p) || bh_sched_prebind_rejoin(d, p) || rejoin(d, p) || adopt(d, p))
+    if (skip(d, p) || bh_sched_prebind_rejoin(d, p) || rejoin(d, p))
         return;
     bh_sched_log_attempt(p);
     if (bh_unlikely(d->recorder))
@@ -417,6 +390,7 @@ static void one_cycle(struct bh_sched_daemon *d, struct bh_queued_pod *p)
         return;
     p->evaluated = dec->evaluated;
     p->feasible = dec->feasible;
+    bh_probe_pod(decide, bh_rec_text(p->pending.pod, p->pending.pod->uid), dec->feasible);
     took_s = (double)bh_engine_took_ns(d->engine) / 1e9;
     if (bh_unlikely(d->recorder))
         bh_sched_record_begin(d, p, dec);
@@ -441,13 +415,13 @@ unsigned bh_sched_cycles(struct bh_sched_daemon *d, unsigned max)
 
     if (!bh_sched_may_decide(d))
         return 0;
-    for (; n < max && bh_ledger_binds(d->ledger) + d->prebinds.by_uid.len < BH_LEDGER_MAX_BINDS;
-         n++) {
+    for (; n < max && bh_ledger_binds(d->ledger) + d->prebinds.n < BH_LEDGER_MAX_BINDS; n++) {
         if (d->stopping || (slow && n && bh_mono_ns() > until))
             break;
         struct bh_queued_pod *p = bh_queue_pop(d->queue, bh_sched_now(d));
         if (!p)
             break;
+        bh_probe_pod(pop, bh_rec_text(p->pending.pod, p->pending.pod->uid), p->attempts);
         one_cycle(d, p);
     }
     return n;
@@ -473,7 +447,7 @@ static void rejected(struct bh_sched_daemon *d, struct bh_queued_pod *p, const c
                      const char *text)
 {
     bh_shape_id shape = 0;
-    const struct bh_pod_rec *rec = bh_engine_find_pod(d->engine, uid_of(&p->pending), &shape);
+    const struct bh_pod_rec *rec = bh_engine_find_pod(d->engine, bh_pod_uid(p->pod), &shape);
     BH_CLEANUP(bh_freep) struct bh_pod_rec *old = bh_memdup(rec, rec->h.size);
     BH_CLEANUP(bh_freep)
     char *message = bh_asprintf("0/1 nodes are available: 1 %s.", text);
@@ -485,7 +459,7 @@ static void rejected(struct bh_sched_daemon *d, struct bh_queued_pod *p, const c
                                     .clear_nomination = true};
 
     shape = bh_engine_shape(d->engine, bh_engine_shape_rec(d->engine, shape));
-    (void)bh_engine_forget(d->engine, uid_of(&p->pending));
+    (void)bh_engine_forget(d->engine, bh_pod_uid(p->pod));
     handle_failure(d, p, &dec);
     tell_room(d, old, shape, true);
     bh_engine_shape_unref(d->engine, shape);
@@ -493,22 +467,23 @@ static void rejected(struct bh_sched_daemon *d, struct bh_queued_pod *p, const c
 
 static const char *what_ended(enum bh_over how, const char *message)
 {
-    return how == BH_OVER_GONE       ? "the pod was deleted"
-           : how == BH_OVER_RECALLED ? "the lease ended before it was written"
-                                     : message;
+    return how == BH_OVER_GONE        ? "the pod was deleted"
+           : how == BH_OVER_RECALLED  ? "the lease ended before it was written"
+           : how == BH_OVER_ELSEWHERE ? "the pod was bound to another node"
+                                      : message;
 }
 
-void bh_sched_binding_over(struct bh_sched_daemon *d, struct bh_str uid, enum bh_over how,
+void bh_sched_binding_over(struct bh_sched_daemon *d, struct bh_pod_state *s, enum bh_over how,
                            const char *plugin, const char *message)
 {
-    enum bh_queue_place place;
-    const struct bh_queued_pod *p = bh_queue_find(d->queue, uid, &place);
-    bool ours = p && (place == BH_Q_BINDING || place == BH_Q_WAITING);
+    const struct bh_str uid = bh_pod_uid(s);
+    struct bh_queued_pod *p = s->queued;
+    const bool ours = bh_pod_has_node(s);
 
     if (ours)
         bh_sched_record_outcome(d, p->decision, BH_OUTCOME_FAILED, what_ended(how, message));
     if (how == BH_OVER_REJECTED && ours && bh_engine_is_assumed(d->engine, uid)) {
-        rejected(d, (struct bh_queued_pod *)(uintptr_t)p, plugin, message);
+        rejected(d, p, plugin, message);
         return;
     }
     (void)unassume(d, uid); /* the move event before the pod returns: an error is not a rejection */
@@ -516,88 +491,88 @@ void bh_sched_binding_over(struct bh_sched_daemon *d, struct bh_str uid, enum bh
         return;
     if (bh_engine_find_pod(d->engine, uid,
                            NULL)) { /* bound after all, by another try or another hand */
-        bh_queue_done(d->queue, uid);
+        bh_queue_done(d->queue, s);
         return;
     }
-    if (how != BH_OVER_RECALLED) {
-        bh_queue_say(d->queue, uid, "SchedulerError", message);
+    if (how != BH_OVER_RECALLED && how != BH_OVER_ELSEWHERE) {
+        bh_queue_say(s, "SchedulerError", message);
         failed_scheduling_event(d, p, message);
         patch_condition(d, p, "SchedulerError", message, true, BH_SYM_NONE);
     }
-    bh_queue_return(d->queue, uid, NULL, 0, NULL, 0, bh_sched_now(d));
+    bh_queue_return(d->queue, s, NULL, 0, NULL, 0, bh_sched_now(d));
 }
 
-void bh_sched_bind_failed(struct bh_sched_daemon *d, struct bh_work *w, const char *message)
+void bh_sched_bind_failed(struct bh_sched_daemon *d, struct bh_work *w, enum bh_over how,
+                          const char *message)
 {
-    struct bh_str uid = bh_str_c(w->uid);
-    const struct bh_queued_pod *p = bh_queue_find(d->queue, uid, NULL);
+    const struct bh_queued_pod *p = w->pod->queued;
 
     if (p)
-        bh_sched_unwind(d, p, bh_sym_internc(d->symtab, w->node), BH_OVER_ERROR, "", message);
+        bh_sched_unwind(d, p, bh_sym_internc(d->symtab, w->node), how, "", message);
     else
-        (void)unassume(d, uid);
+        (void)unassume(d, bh_pod_uid(w->pod));
     if (!p)
         bh_sched_record_outcome(d, w->decision, BH_OUTCOME_FAILED, message);
 }
 
 void bh_sched_bind_recalled(struct bh_sched_daemon *d, struct bh_work *w)
 {
-    struct bh_str uid = bh_str_c(w->uid);
-    const struct bh_queued_pod *p = bh_queue_find(d->queue, uid, NULL);
+    const struct bh_queued_pod *p = w->pod->queued;
 
-    if (p)
+    if (w->bound_seen) /* only its answer was missing */
+        bh_sched_pod_gone(d, w->pod);
+    else if (p)
         bh_sched_unwind(d, p, bh_sym_internc(d->symtab, w->node), BH_OVER_RECALLED, "", "");
     else
-        (void)unassume(d, uid);
+        (void)unassume(d, bh_pod_uid(w->pod));
 }
 
 void bh_sched_patch_recalled(struct bh_sched_daemon *d, struct bh_work *w)
 {
-    struct bh_str uid = bh_str_c(w->uid);
-    const struct bh_queued_pod *p = bh_queue_find(d->queue, uid, NULL);
+    const struct bh_queued_pod *p = w->pod->queued;
 
     if (!p)
         return;
-    bh_queue_told(d->queue, uid, 0, p->pending.pod->nominated_node);
+    bh_queue_told(w->pod, 0, p->pending.pod->nominated_node);
     if (w->set_nominated && p->pending.pod->nominated_node == BH_SYM_NONE)
-        bh_engine_unnominate(d->engine, uid);
+        bh_engine_unnominate(d->engine, bh_pod_uid(w->pod));
 }
 
-void bh_sched_pod_update(struct bh_sched_daemon *d, const struct bh_pod_rec *pod,
-                         const struct bh_shape_rec *shape, const char *resource_version)
+void bh_sched_pod_update(struct bh_sched_daemon *d, struct bh_pod_state *s,
+                         const struct bh_pod_rec *pod, const struct bh_shape_rec *shape,
+                         const char *resource_version)
 {
-    struct bh_str uid = bh_rec_text(pod, pod->uid);
-    const struct bh_queued_pod *p = bh_queue_find(d->queue, uid, NULL);
+    const struct bh_queued_pod *p = s->queued;
     bh_shape_id id = bh_engine_shape(d->engine, shape);
 
     if (p && p->pending.pod->nominated_node != BH_SYM_NONE &&
         p->pending.pod->nominated_node != pod->nominated_node &&
-        !bh_engine_is_assumed(d->engine, uid)) {
+        !bh_engine_is_assumed(d->engine, bh_pod_uid(s))) {
         bh_shape_id old_id = p->pending.shape;
         BH_CLEANUP(bh_freep)
         struct bh_pod_rec *old = bh_memdup(p->pending.pod, p->pending.pod->h.size);
         bh_shape_id kept = bh_engine_shape(d->engine, bh_engine_shape_rec(d->engine, old_id));
-        bh_queue_update(d->queue, pod, id, resource_version, bh_sched_now(d));
+        bh_queue_update(d->queue, s, pod, id, resource_version, bh_sched_now(d));
         tell_room(d, old, kept, false);
         bh_engine_shape_unref(d->engine, kept);
         return;
     }
-    bh_queue_update(d->queue, pod, id, resource_version, bh_sched_now(d));
+    bh_queue_update(d->queue, s, pod, id, resource_version, bh_sched_now(d));
 }
 
-void bh_sched_pod_gone(struct bh_sched_daemon *d, struct bh_str uid)
+void bh_sched_pod_gone(struct bh_sched_daemon *d, struct bh_pod_state *s)
 {
-    enum bh_queue_place place = BH_Q_NONE;
-    const struct bh_queued_pod *p = bh_queue_find(d->queue, uid, &place);
+    const struct bh_str uid = bh_pod_uid(s);
+    const struct bh_queued_pod *p = s->queued;
 
-    if (p && (place == BH_Q_BINDING || place == BH_Q_WAITING))
+    if (bh_pod_has_node(s))
         bh_sched_record_outcome(d, p->decision, BH_OUTCOME_FAILED, what_ended(BH_OVER_GONE, ""));
-    if (!bh_sched_prebind_gone(d, uid)) {
+    if (!bh_sched_prebind_gone(d, s)) {
         if (p && bh_engine_is_assumed(d->engine, uid)) /* its bind may have been done */
             bh_engine_unreserve(d->engine, &p->pending,
                                 bh_engine_find_pod(d->engine, uid, NULL)->node);
         if (!unassume(d, uid) && p && p->told_nomination != BH_SYM_NONE)
             tell_nominated_room(d, p);
     }
-    bh_queue_delete(d->queue, uid);
+    bh_queue_delete(d->queue, s);
 }

@@ -130,6 +130,7 @@ static int listen_for_binders(struct bh_sched_daemon *d, struct bh_err *err)
 static int open_bus(struct bh_sched_daemon *d, struct bh_err *err)
 {
     const struct bh_intake_options in = {.runtime_dir = d->o.runtime_dir,
+                                         .users = d->o.users,
                                          .engine = d->engine,
                                          .epoch = d->epoch,
                                          .cb = bh_sched_feed_callbacks(d)};
@@ -139,7 +140,8 @@ static int open_bus(struct bh_sched_daemon *d, struct bh_err *err)
     if (rc == 0)
         rc = bh_bus_endpoint(d->o.runtime_dir, "scheduler", binders, err);
     if (rc == 0)
-        rc = bh_bus_open(BH_BUS_ROUTER_BIND, binders, NULL, &d->binders, err);
+        rc = bh_bus_open_among(BH_BUS_ROUTER_BIND, binders, NULL, d->o.users, BH_BUS_BINDER,
+                               &d->binders, err);
     if (rc == 0 && d->o.binder_listen)
         rc = listen_for_binders(d, err);
     if (rc < 0)
@@ -147,11 +149,6 @@ static int open_bus(struct bh_sched_daemon *d, struct bh_err *err)
     d->feed_poll = bh_bus_poll_new(d->loop, d->in.feed, wake, &d->feed_news);
     d->binders_poll = bh_bus_poll_new(d->loop, d->binders, wake, &d->binders_news);
     return 0;
-}
-
-static bool held_back(void *arg, struct bh_str uid)
-{
-    return bh_sched_evicts_for(arg, uid);
 }
 
 static int start(struct bh_sched_daemon *d, struct bh_err *err)
@@ -189,8 +186,8 @@ static int start(struct bh_sched_daemon *d, struct bh_err *err)
         return rc;
     d->symtab = bh_engine_symtab(d->engine);
     d->queue = bh_queue_new(d->engine, &qo);
+    d->pods = bh_queue_pods(d->queue);
     d->ledger = bh_ledger_new(d->epoch);
-    bh_queue_hold_if(d->queue, held_back, d);
     if (d->o.record.mode != BH_RECORD_OFF)
         d->recorder = bh_recorder_new(&d->o.record);
     if (d->o.record.mode == BH_RECORD_FULL)
@@ -198,6 +195,8 @@ static int start(struct bh_sched_daemon *d, struct bh_err *err)
     bh_sched_metrics_init(d);
     bh_sched_extenders_start(d);
     rc = open_bus(d, err);
+    if (rc == 0) /* the record is of whoever has the sockets */
+        rc = bh_sched_adopt_start(d, err);
     if (rc == 0)
         rc = bh_control_open(d, &d->control, err);
     if (rc == 0)
@@ -213,8 +212,11 @@ int bh_sched_daemon_init(struct bh_sched_daemon *d, const struct bh_sched_daemon
         .o = *o,
         .loop = loop,
         .timing = {.snapshot_stale_ns = BH_SNAPSHOT_STALE_NS,
-                   .binder_grace_ns = BH_BINDER_GRACE_NS},
+                   .binder_grace_ns = BH_BINDER_GRACE_NS,
+                   .claim_ns = BH_INFLIGHT_REQUEST_NS,
+                   .unseen_ns = BH_BOUND_UNSEEN_NS},
         .epoch = bh_boot_ns(),
+        .audit = {.generation = 1},
         .wall_base_ns = bh_wall_ns(),
     };
     TAILQ_INIT(&d->letters);
@@ -223,14 +225,11 @@ int bh_sched_daemon_init(struct bh_sched_daemon *d, const struct bh_sched_daemon
     bh_arena_init(&d->bus_arena, 4u * BH_BUS_MAX_BYTES);
     d->started_ns = d->mono_base_ns = bh_mono_ns();
     uv_timer_init(loop, &d->idle);
-    bh_sched_former_read(d);
     return start(d, err);
 }
 
 void bh_sched_daemon_fini(struct bh_sched_daemon *d)
 {
-    struct bh_map_entry *m;
-
     uv_close((uv_handle_t *)&d->idle, NULL);
     bh_probes_free(d->probes);
     bh_control_close(d->control);
@@ -244,13 +243,11 @@ void bh_sched_daemon_fini(struct bh_sched_daemon *d)
     bh_sched_drop_leaving(d);
     bh_sched_extenders_stop(d);
     bh_sched_prebind_fini(d);
-    bh_sched_former_fini(d);
+    bh_sched_audit_fini(d);
     bh_ledger_free(d->ledger);
+    bh_sched_adopt_fini(d);
     bh_queue_free(d->queue);
     bh_engine_free(d->engine);
-    for (size_t it = 0; (m = bh_map_next(&d->adopted, &it));)
-        bh_sched_unadopt(d, (struct bh_str){m->key, m->key_len});
-    bh_map_fini(&d->adopted);
     bh_arena_fini(&d->text_arena);
     bh_arena_fini(&d->bus_arena);
 }
@@ -287,6 +284,19 @@ static unsigned drain(struct bh_sched_daemon *d)
     return feed + binders;
 }
 
+/* The API server said that they are bound, and the watch, which is at work, does not show it. */
+static void look_after_binds(struct bh_sched_daemon *d)
+{
+    unsigned n;
+
+    if (!bh_sched_may_decide(d))
+        return;
+    n = bh_ledger_overdue(d->ledger, bh_mono_ns());
+    if (n)
+        bh_log_warn("The watch does not show pods that should be bound, looking at them",
+                    bh_kv_u("pods", n));
+}
+
 unsigned bh_sched_daemon_turn(struct bh_sched_daemon *d)
 {
     unsigned work = bh_intake_follow(&d->in, BH_TURN_LOG_EVENTS);
@@ -300,11 +310,14 @@ unsigned bh_sched_daemon_turn(struct bh_sched_daemon *d)
     (void)bh_ledger_expire(d->ledger, bh_mono_ns());
     bh_sched_lease_turn(d);
     (void)bh_queue_tick(d->queue, bh_sched_now(d));
+    bh_sched_adopt_turn(d);
+    look_after_binds(d);
     work += bh_sched_cycles(d, BH_TURN_CYCLES);
     bh_sched_prebind_turn(d);
     bh_sched_extenders_turn(d);
     if (bh_sched_leads(d)) /* decisions take time, and a process may be stopped */
         work += bh_ledger_flush(d->ledger, d->binders, bh_mono_ns());
+    bh_sched_audit_turn(d);
     if (bh_unlikely(d->recorder))
         bh_recorder_turn(d->recorder);
     work += bh_control_serve(d->control);
@@ -323,8 +336,8 @@ static void leave(struct bh_sched_daemon *d)
         uv_run(d->loop, UV_RUN_ONCE);
     }
     bh_ledger_stats(d->ledger, &s);
-    if (bh_sched_lease_left(d) && !s.out && !d->adopted.len)
-        bh_sched_former_left(d);
+    if (bh_sched_lease_left(d) && !s.out)
+        bh_sched_adopt_left(d);
     d->in.life.leaving = true;
     bh_intake_tell(&d->in);
     bh_bus_linger(d->in.feed, GOODBYE_MS);
@@ -339,7 +352,7 @@ static void rest(struct bh_sched_daemon *d, bool deciding, uint64_t *idle_ms)
     bh_queue_stats(d->queue, &q);
     /* A snapshot that is still being filled: the feed tells when it is not. */
     const bool filling = d->in.rebuilding && !d->in.snapshot_ready;
-    ms = filling || (deciding && !q.backoff && !q.unschedulable && !d->prebinds.by_uid.len &&
+    ms = filling || (deciding && !q.backoff && !q.unschedulable && !d->prebinds.n &&
                      LIST_EMPTY(&d->leaving) && !d->sweep_due)
              ? BH_REST_MS
              : BH_IDLE_MS;

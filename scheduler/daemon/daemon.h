@@ -13,9 +13,11 @@
  * asks the watcher for the pending pods and binders for what they have on the wire (ledger.h).
  *
  * Files: daemon.c owner, start and stop; record.c what is kept of decisions; intake.c snapshot and
- * watcher; feed.c what follows from what they say; lease.c whether it may decide and write;
- * former.c whom to hear first; cycle.c decisions and failures; prebind.c what comes between Reserve
- * and Bind; results.c binders; daemon_metrics.c and daemon_observe.c metrics. Threads: one.
+ * watcher; feed.c what follows from what they say; lease.c whether it may decide and write; adopt.c
+ * what the scheduler before us left; audit.c that no pod is lost; cycle.c decisions and failures;
+ * prebind.c what comes between Reserve and Bind; results.c binders; daemon_metrics.c and
+ * daemon_observe.c metrics.
+ * Threads: one.
  */
 #ifndef BH_SCHED_DAEMON_H
 #define BH_SCHED_DAEMON_H
@@ -44,17 +46,24 @@
  * with other things. */
 #define BH_TURN_DECIDING_NS UINT64_C(20000000)
 #define BH_BINDER_GRACE_NS                                                                         \
-    UINT64_C(1000000000) /* at start, after one that died: for binders' in-flight reports          \
+    UINT64_C(                                                                                      \
+        1000000000) /* at start, after one that died: for binders' in-flight reports          \
                           */
+/* A pod that is bound, by the API server's word, and that the watch does not show on its node for so
+ * long: its own object is looked at. */
+#define BH_BOUND_UNSEEN_NS UINT64_C(30000000000)
+#define BH_AUDIT_NS        UINT64_C(1000000000)
 
 /* Invariants:
+ * - A pod that the watcher shows as pending and that is ours is in the queue, and one that the queue
+ * has as BINDING or WAITING is in the ledger or in prebinds (audit.c looks, repairs and counts).
  * - A pod is assumed in the engine only while the queue has its entry (place BINDING or WAITING) or
  * the ledger its bind, or while it is undone (prebind.h). The entry goes when the watcher says
  * BOUND and the bind is answered, whichever is last. What breaks this (a watcher that restarted, a
  * pod deleted while nobody looked) is found by bh_sched_sweep() once feed and snapshot are both
  * complete.
- * - A pod that has a bind in the ledger, or that an earlier scheduler's binder reported, goes to
- * that node and no other until the outcome is definite.
+ * - A pod that has a bind in the ledger, or that an earlier scheduler handed to a binder, goes to
+ * that node and no other until the outcome is definite, and counts there before anything is decided.
  */
 struct bh_sched_metrics;
 struct bh_sched_daemon_options {
@@ -62,6 +71,7 @@ struct bh_sched_daemon_options {
     /* Binders on other hosts: where they connect, NULL = nowhere (common/bus/curve.h). */
     const char *binder_listen, *binder_keys, *key_file;
     const char *metrics_address;
+    const struct bh_bus_users *users; /* of this host: who is spoken to; NULL = our own */
     const struct bh_sched_config *config;
     const struct bh_feature_gates *gates; /* told in the metrics; NULL = all at their defaults */
     int64_t max_in_unschedulable_ns;      /* 0 = 5 minutes */
@@ -73,20 +83,28 @@ struct bh_sched_daemon_options {
     struct bh_recorder_options record; /* mode OFF: nothing is kept */
 };
 struct bh_sched_timing { /* set from the constants above; tests change it after init */
-    uint64_t snapshot_stale_ns, binder_grace_ns;
-};
-struct bh_adopted { /* a bind of the scheduler before us */
-    char *node;
-    bool done; /* the API server has it: nothing to write, the watch will tell */
+    uint64_t snapshot_stale_ns, binder_grace_ns, claim_ns, unseen_ns;
 };
 struct bh_former_binder {
     char name[64];
     bool heard; /* it knows us, and has said what it had */
 };
-struct bh_sched_former { /* former.c: binders that got work in this directory, or may have */
-    struct bh_former_binder *binder;
-    unsigned n;
-    bool unknown; /* the file could not be read */
+struct bh_sched_adoption { /* adopt.c: what the scheduler before us left on the wire */
+    struct bh_inflight *record;
+    struct bh_former_binder *binder; /* that got work in this directory, or may have */
+    unsigned n_binders, n_silent;
+    uint64_t heard_all_ns; /* 0: not yet */
+    bool told_silent;
+    LIST_HEAD(, bh_adopted) binds; /* of pods that are pending, or may turn out to be */
+    unsigned n_binds;
+    struct bh_map claims; /* "uid/id" -> struct bh_adopted_claim * */
+    uint64_t n_counted;   /* pods adopted since the start */
+};
+struct bh_sched_audit {  /* audit.c */
+    uint64_t n_shown;    /* pods of ours that the watcher shows as pending */
+    uint64_t generation; /* of the feed */
+    uint64_t looked_ns, walked_ns, asked_ns;
+    uint64_t lost; /* berth_pods_lost_total */
 };
 struct bh_sched_lease { /* lease.c; the lease itself is in the intake */
     bool held;          /* at the last look: decisions are taken, binders may write */
@@ -108,6 +126,7 @@ struct bh_sched_daemon {
     struct bh_engine *engine;
     struct bh_engine_observer observer; /* daemon_observe.c */
     struct bh_queue *queue;
+    struct bh_pods *pods; /* the queue's table: the handle of a uid that a message names */
     struct bh_ledger *ledger;
     struct bh_prebinds prebinds;  /* between Reserve and Bind */
     struct bh_recorder *recorder; /* of decisions; NULL: they are not kept */
@@ -120,7 +139,7 @@ struct bh_sched_daemon {
     bool feed_news, binders_news; /* their sockets have something */
     bool sweep_due;               /* see bh_sched_sweep */
     struct bh_sched_lease lease;
-    struct bh_sched_former former;
+    struct bh_sched_adoption adopt;
 
     struct bh_bus *binders;
     struct bh_bus_poll *binders_poll;
@@ -133,8 +152,7 @@ struct bh_sched_daemon {
     uv_poll_t extenders;             /* wakes the loop; only with extenders */
     uint64_t
         raw_missed_ns; /* when the engine had all objects last, or it was said that it has not */
-    struct bh_map
-        adopted; /* uid -> struct bh_adopted; pods that are pending, or may turn out to be */
+    struct bh_sched_audit audit;
     uint64_t crowd_logged_ns; /* when "too many binders" was said */
 
     struct bh_control *control;
@@ -171,17 +189,34 @@ struct bh_intake_callbacks bh_sched_feed_callbacks(struct bh_sched_daemon *d);
 bool bh_sched_snapshot_fresh(const struct bh_sched_daemon *d);
 bool bh_sched_ready(const struct bh_sched_daemon *d); /* could decide, if it leads */
 bool bh_sched_may_decide(const struct bh_sched_daemon *d);
-/* former.c */
-void bh_sched_former_read(struct bh_sched_daemon *d); /* at the start */
-void bh_sched_former_fini(struct bh_sched_daemon *d);
-void bh_sched_former_heard(struct bh_sched_daemon *d, const char *name); /* before its first work */
-bool bh_sched_former_silent(const struct bh_sched_daemon *d); /* somebody has to be waited for */
+/* adopt.c */
+int bh_sched_adopt_start(struct bh_sched_daemon *d, struct bh_err *err);
+void bh_sched_adopt_fini(struct bh_sched_daemon *d);
+void bh_sched_adopt_turn(struct bh_sched_daemon *d);    /* before decisions */
+bool bh_sched_adopted(const struct bh_sched_daemon *d); /* nothing keeps decisions back */
+/* What a binder has on the wire for an earlier scheduler, and what became of it. */
+void bh_sched_adopt_reported(struct bh_sched_daemon *d, const Berth__BinderHello *h);
+void bh_sched_adopt_answered(struct bh_sched_daemon *d, const Berth__WorkResult *r);
+void bh_sched_adopt_end_term(struct bh_sched_daemon *d);
+void bh_sched_unadopt(struct bh_sched_daemon *d, struct bh_pod_state *s);
+/* Drops adopted binds of pods that are not pending (any more). */
+void bh_sched_review_adopted(struct bh_sched_daemon *d);
+void bh_sched_binder_heard(struct bh_sched_daemon *d, const char *name); /* before its first work */
+bool bh_sched_binders_awaited(const struct bh_sched_daemon *d);
+unsigned bh_sched_binders_unheard(const struct bh_sched_daemon *d);
 /* Nothing of ours is out: the next one need not wait, unless for one that we never heard. */
-void bh_sched_former_left(struct bh_sched_daemon *d);
+void bh_sched_adopt_left(struct bh_sched_daemon *d);
+/* audit.c */
+void bh_sched_audit_shown(struct bh_sched_daemon *d, struct bh_pod_state *s);
+void bh_sched_audit_hidden(struct bh_sched_daemon *d,
+                           struct bh_pod_state *s);      /* bound, gone, leaving */
+void bh_sched_audit_begin(struct bh_sched_daemon *d);    /* a new feed */
+void bh_sched_audit_complete(struct bh_sched_daemon *d); /* who was not named is hidden */
+void bh_sched_audit_turn(struct bh_sched_daemon *d);
+void bh_sched_audit_fini(struct bh_sched_daemon *d);
 /* lease.c */
 bool bh_sched_leads(const struct bh_sched_daemon *d); /* right now */
 void bh_sched_lease_turn(struct bh_sched_daemon *d);
-void bh_sched_grant(struct bh_sched_daemon *d, struct bh_binder *b);
 /* A binder said hello under our epoch. */
 void bh_sched_binder_lives(struct bh_sched_daemon *d, struct bh_binder *b,
                            const Berth__BinderHello *h);
@@ -198,18 +233,20 @@ void bh_sched_send_bind(struct bh_sched_daemon *d, const struct bh_queued_pod *p
 /* An event: drivers have to make its devices ready first. */
 void bh_sched_say_waits(struct bh_sched_daemon *d, const struct bh_queued_pod *p, bh_sym node);
 /* Unreserve is done: Forget, the move event, and the pod back to the queue (prebind.h). */
-void bh_sched_binding_over(struct bh_sched_daemon *d, struct bh_str uid, enum bh_over how,
+void bh_sched_binding_over(struct bh_sched_daemon *d, struct bh_pod_state *s, enum bh_over how,
                            const char *plugin, const char *message);
 /* A bind that did not happen: forget, tell the waiting pods, send the pod back. */
-void bh_sched_bind_failed(struct bh_sched_daemon *d, struct bh_work *w, const char *message);
+void bh_sched_bind_failed(struct bh_sched_daemon *d, struct bh_work *w, enum bh_over how,
+                          const char *message);
 /* Writes that are not made after all, because the lease ended; nobody is told. */
 void bh_sched_bind_recalled(struct bh_sched_daemon *d, struct bh_work *w);
 void bh_sched_patch_recalled(struct bh_sched_daemon *d, struct bh_work *w);
 /* A pending pod, new or changed; one that was gone or whose nomination ended leaves room for
  * others. */
-void bh_sched_pod_update(struct bh_sched_daemon *d, const struct bh_pod_rec *pod,
-                         const struct bh_shape_rec *shape, const char *resource_version);
-void bh_sched_pod_gone(struct bh_sched_daemon *d, struct bh_str uid);
+void bh_sched_pod_update(struct bh_sched_daemon *d, struct bh_pod_state *s,
+                         const struct bh_pod_rec *pod, const struct bh_shape_rec *shape,
+                         const char *resource_version);
+void bh_sched_pod_gone(struct bh_sched_daemon *d, struct bh_pod_state *s);
 /* Forgets assumed pods that neither queue nor ledger knows, when that is due and the snapshot and
  * the feed are complete: such a pod was deleted without anybody telling us. */
 void bh_sched_sweep(struct bh_sched_daemon *d);
@@ -218,7 +255,7 @@ bool bh_sched_waiting(void *daemon); /* engine options: waiting */
 void bh_sched_extenders_turn(struct bh_sched_daemon *d);
 void bh_sched_extenders_start(struct bh_sched_daemon *d);
 void bh_sched_extenders_stop(struct bh_sched_daemon *d);
-/* lines.c: log lines about single pods and nodes, when --v asks for them */
+/* daemon_log.c: log lines about single pods and nodes, when --v asks for them */
 void bh_sched_log_attempt(const struct bh_queued_pod *p);
 void bh_sched_log_no_fit(const struct bh_sched_daemon *d, const struct bh_queued_pod *p,
                          const struct bh_decision *dec);
@@ -250,14 +287,13 @@ void bh_sched_drop_letters(struct bh_sched_daemon *d);
  * whoever decides in between evicts twice. */
 /* One of the preemptor's evictions ended, in whatever way. With the last one the preemptor, which
  * cluster events pass by until then, is let go. */
-void bh_sched_eviction_over(struct bh_sched_daemon *d, const char *preemptor);
-bool bh_sched_evicts_for(const struct bh_sched_daemon *d, struct bh_str preemptor);
+void bh_sched_eviction_over(struct bh_sched_daemon *d, struct bh_pod_state *preemptor);
 void bh_sched_see_victims_off(struct bh_sched_daemon *d); /* after the snapshot has moved */
 void bh_sched_drop_leaving(struct bh_sched_daemon *d);
-void bh_sched_bound(struct bh_sched_daemon *d, struct bh_work *w); /* a bind is done */
-void bh_sched_unadopt(struct bh_sched_daemon *d, struct bh_str uid);
-/* Drops adopted binds of pods that are not pending (any more). */
-void bh_sched_review_adopted(struct bh_sched_daemon *d);
+/* A bind is answered; w is kept or freed. Bound: the API server says so. Refused: for good. */
+void bh_sched_bound(struct bh_sched_daemon *d, struct bh_work *w);
+void bh_sched_bind_refused(struct bh_sched_daemon *d, struct bh_work *w, Berth__Outcome o,
+                           const char *message);
 /* daemon_metrics.c, daemon_observe.c */
 void bh_sched_metrics_init(struct bh_sched_daemon *d);
 void bh_sched_metrics_free(struct bh_sched_daemon *d);

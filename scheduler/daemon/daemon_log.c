@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * scheduler/daemon/lines.c - what the log says about each pod and node, in kube-scheduler's words
+ * scheduler/daemon/daemon_log.c - what the log says about each pod and node, in kube-scheduler's
+ * words
  *
  * Nothing is built unless --v or --vmodule asks for it.
  * Upstream: pkg/scheduler/schedule_one.go, pkg/scheduler/eventhandlers.go.

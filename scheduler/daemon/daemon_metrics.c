@@ -9,7 +9,7 @@
  * Upstream: pkg/scheduler/metrics/metrics.go; differences: without asynchronous API calls, pod
  *           groups and goroutines of preemption, so without their metrics.
  */
-#include "common/data/feature_gates.h"
+#include "common/flags/feature_gates.h"
 #include "scheduler/daemon/metrics_int.h"
 
 #define KUBERNETES_BINARY "1.36.2"
@@ -84,6 +84,10 @@ static const struct family families[] = {
      "Answers of binders, by outcome.", "outcome", 0, 0, 0},
     {F(ledger), BH_GAUGE, "berth_scheduler_ledger",
      "Writes handed to binders and not yet answered, and what became of them.", "what", 0, 0, 0},
+    {F(adopted), BH_GAUGE, "berth_scheduler_adopted",
+     "What the scheduler before this one left on the wire: what is waited for before the first "
+     "decision, and what came of it.",
+     "what", 0, 0, 0},
     {F(engine), BH_GAUGE, "berth_scheduler_engine",
      "Decisions by path, and the work of the fast path.", "what", 0, 0, 0},
     {F(snapshot), BH_GAUGE, "berth_scheduler_snapshot",
@@ -135,6 +139,10 @@ static void make_families(struct bh_sched_metrics *m, struct bh_metrics *r)
                "unschedulablePods due to timeout. This metric helps detect potential queueing hint "
                "misconfigurations or event handling issues.",
                NULL, 0);
+    m->lost = single(r, BH_COUNTER, "berth_pods_lost_total",
+                     "Pending pods that were found in no queue and in nobody's hands, and taken up "
+                     "again. Not 0: a defect.",
+                     NULL, 0);
 }
 
 static void make_gauges(struct bh_sched_metrics *m, struct bh_metrics *r)
@@ -262,6 +270,7 @@ static void fill_control(struct bh_sched_daemon *d)
     set(d->m->control, "answered", (double)c.answered);
     set(d->m->control, "malformed", (double)c.malformed);
     set(d->m->control, "dropped", (double)c.dropped);
+    set(d->m->control, "strangers", (double)c.strangers);
     set(d->m->control, "busy_seconds", (double)c.busy_ns / 1e9);
 }
 
@@ -276,15 +285,23 @@ static void fill_ledger(struct bh_sched_daemon *d)
     set(m->ledger, "queued", (double)l.queued);
     set(m->ledger, "out", (double)l.out);
     set(m->ledger, "binds", (double)l.binds);
-    set(m->ledger, "before_bind", (double)d->prebinds.by_uid.len);
+    set(m->ledger, "bound_unseen", (double)l.kept);
+    set(m->ledger, "before_bind", (double)d->prebinds.n);
     set(m->ledger, "binders", (double)l.binders);
     set(m->ledger, "dropped_events", (double)l.dropped_events);
     set(m->ledger, "refused", (double)l.refused);
     set(m->ledger, "reissued", (double)l.reissued);
     set(m->ledger, "turned_away", (double)bus.turned_away);
-    bh_cell_set(m->binding, (double)(l.binds + d->prebinds.by_uid.len));
-    bh_cell_set(m->pre_bind, (double)d->prebinds.by_uid.len);
-    set(m->depth, "scheduler_binds", (double)(l.binds + d->prebinds.by_uid.len));
+    set(m->adopted, "binds_waiting", (double)d->adopt.n_binds);
+    set(m->adopted, "claims_waiting", (double)d->adopt.claims.len);
+    set(m->adopted, "binds_counted", (double)d->adopt.n_counted);
+    set(m->adopted, "binders_unheard", (double)bh_sched_binders_unheard(d));
+    set(m->adopted, "binders_given_up", (double)d->adopt.n_silent);
+    bh_cell_advance(m->lost, (double)d->audit.lost);
+    set(m->ledger, "strangers", (double)bus.strangers);
+    bh_cell_set(m->binding, (double)(l.binds + d->prebinds.n));
+    bh_cell_set(m->pre_bind, (double)d->prebinds.n);
+    set(m->depth, "scheduler_binds", (double)(l.binds + d->prebinds.n));
     set(m->limit, "scheduler_binds", BH_LEDGER_MAX_BINDS);
     set(m->depth, "scheduler_writes_and_events",
         (double)(l.queued + l.out - BH_MIN(l.binds, l.queued + l.out)));

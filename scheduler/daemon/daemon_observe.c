@@ -13,7 +13,7 @@
 
 static const char *const results[BH_RESULTS] = {"scheduled", "unschedulable", "error"};
 
-struct bh_profile_cells *bh_sched_profile_cells(struct bh_sched_metrics *m, const char *name)
+static struct bh_profile_cells *profile_cells(struct bh_sched_metrics *m, const char *name)
 {
     for (uint32_t i = 0; i < m->n_profiles; i++)
         if (bh_streq(m->profiles[i].name, name))
@@ -122,7 +122,7 @@ static void on_plugin(void *arg, const char *plugin, enum bh_seen_point at, enum
 void bh_sched_saw(struct bh_sched_daemon *d, const char *profile, enum bh_seen_point at,
                   enum bh_code code, int64_t ns)
 {
-    const struct bh_profile_cells *p = bh_sched_profile_cells(d->m, profile);
+    const struct bh_profile_cells *p = profile_cells(d->m, profile);
 
     if (p)
         on_point(d, (uint32_t)(p - d->m->profiles), at, code, (uint64_t)BH_MAX(ns, 0));
@@ -219,7 +219,7 @@ void bh_sched_count_attempt(struct bh_sched_daemon *d, const char *result, const
                             double algorithm_s)
 {
     struct bh_sched_metrics *m = d->m;
-    struct bh_profile_cells *p = bh_sched_profile_cells(m, profile);
+    struct bh_profile_cells *p = profile_cells(m, profile);
     unsigned r = result_index(result);
 
     if (!p)
@@ -236,7 +236,7 @@ void bh_sched_count_bound(struct bh_sched_daemon *d, const struct bh_queued_pod 
                           const char *profile, int64_t now, double bind_s)
 {
     struct bh_sched_metrics *m = d->m;
-    struct bh_profile_cells *cells = bh_sched_profile_cells(m, profile);
+    struct bh_profile_cells *cells = profile_cells(m, profile);
     unsigned attempts = BH_MIN(p->attempts, BH_ARRAY_LEN(m->sli));
     struct bh_cell **sli = &m->sli[attempts ? attempts - 1 : 0];
     char label[16];

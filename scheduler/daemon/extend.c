@@ -65,8 +65,8 @@ void bh_sched_extenders_stop(struct bh_sched_daemon *d)
 /* What a binder writes after a bind. */
 static void scheduled_event(struct bh_sched_daemon *d, struct bh_work *w)
 {
-    struct bh_work *ev = bh_work_new(BERTH__WORK_KIND__WORK_EVENT, bh_str_c(w->namespace_),
-                                     bh_str_c(w->name), bh_str_c(w->uid));
+    struct bh_work *ev = bh_work_for(BERTH__WORK_KIND__WORK_EVENT, bh_str_c(w->namespace_),
+                                     bh_str_c(w->name), w->pod);
 
     ev->event_type = bh_strdup(w->event_type);
     ev->event_reason = bh_strdup(w->event_reason);
@@ -89,17 +89,16 @@ static void on_bound(void *arg, uint64_t id, enum bh_ext_bound how, const char *
         return;
     case BH_EXT_BOUND:
         bh_sched_count_outcome(d, BERTH__OUTCOME__OUTCOME_DONE);
-        bh_sched_bound(d, w);
         scheduled_event(d, w);
-        break;
+        bh_sched_bound(d, w);
+        return;
     case BH_EXT_BIND_FAILED:
         bh_sched_count_outcome(d, BERTH__OUTCOME__OUTCOME_REJECTED);
         bh_log_error("Binding failed", bh_kv_s("namespace", w->namespace_), bh_kv_s("pod", w->name),
                      bh_kv_s("node", w->node), bh_kv_s("message", error));
-        bh_sched_bind_failed(d, w, error);
-        break;
+        bh_sched_bind_refused(d, w, BERTH__OUTCOME__OUTCOME_REJECTED, error);
+        return;
     }
-    bh_ledger_finish(d->ledger, w);
 }
 
 /* The watcher sends a node's object right behind its record; without it no decision is taken. */
@@ -120,7 +119,7 @@ void bh_sched_extenders_turn(struct bh_sched_daemon *d)
     struct bh_work *w;
 
     while (bh_sched_leads(d) && (w = bh_ledger_next_outside(d->ledger))) {
-        const struct bh_queued_pod *p = bh_queue_find(d->queue, bh_str_c(w->uid), NULL);
+        const struct bh_queued_pod *p = w->pod->queued;
         if (p)
             bh_engine_extender_bind(d->engine, &p->pending, bh_sym_internc(d->symtab, w->node),
                                     on_bound, d, w->id);

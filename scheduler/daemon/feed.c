@@ -56,46 +56,57 @@ static void on_pending(void *arg, const struct bh_intake_pod *p)
     struct bh_sched_daemon *d = arg;
     struct bh_str uid = bh_rec_text(p->pod, p->pod->uid);
     const K8s__PodCondition *told;
-    const struct bh_queued_pod *queued;
     int64_t began = bh_sched_now(d);
-    bool known = bh_queue_find(d->queue, uid, NULL) != NULL;
 
     if (!bh_engine_responsible(d->engine, bh_sym_text(d->symtab, p->shape->scheduler_name)))
         return;
-    if (bh_engine_is_assumed(d->engine, uid)) {
+    BH_CLEANUP(bh_pod_dropp) struct bh_pod_state *s = bh_pods_hold(d->pods, uid);
+    const bool known = s->queued;
+
+    if (bh_engine_find_pod(d->engine, uid, NULL)) {
+        if (!bh_engine_is_assumed(d->engine, uid))
+            return; /* on its node in the cache: the log was ahead, BOUND follows */
         if (p->pod->flags & BH_POD_TERMINATING) {
-            bh_sched_pod_gone(d, uid);
+            bh_sched_audit_hidden(d, s);
+            bh_sched_pod_gone(d, s);
             return;
         }
         /* else the entry gets the new object, in case the bind fails */
-    } else if (bh_engine_find_pod(d->engine, uid, NULL)) {
-        return; /* on its node in the cache: the log was ahead, BOUND follows */
     }
     bh_sched_log_pending(p->pod, known ? BH_EV_UPDATE : BH_EV_ADD);
-    bh_sched_pod_update(d, p->pod, p->shape, p->resource_version);
+    if (p->pod->flags & BH_POD_TERMINATING) /* needs no decision */
+        bh_sched_audit_hidden(d, s);
+    else
+        bh_sched_audit_shown(d, s);
+    bh_sched_pod_update(d, s, p->pod, p->shape, p->resource_version);
     bh_sched_count_pod_event(d, known ? BH_EV_UPDATE : BH_EV_ADD, began);
     told = condition_of(p->object);
     if (!told)
         return;
-    bh_queue_told(d->queue, uid, bh_sched_condition_hash(told->reason, told->message),
-                  p->pod->nominated_node);
-    queued = bh_queue_find(d->queue, uid, NULL);
-    if (queued && !queued->last_message) /* what was found out here is newer */
-        bh_queue_say(d->queue, uid, told->reason, told->message);
+    bh_queue_told(s, bh_sched_condition_hash(told->reason, told->message), p->pod->nominated_node);
+    if (s->queued && !s->queued->last_message) /* what was found out here is newer */
+        bh_queue_say(s, told->reason, told->message);
+}
+
+/* The watch has shown what became of a pod that was bound: it is no longer looked after. */
+static void end_kept(struct bh_sched_daemon *d, struct bh_pod_state *s)
+{
+    if (s->bind && s->bind->kept)
+        bh_ledger_finish(d->ledger, s->bind);
 }
 
 static void on_deleted(void *arg, const char *text)
 {
     struct bh_sched_daemon *d = arg;
-    struct bh_str uid = bh_str_c(text);
+    BH_CLEANUP(bh_pod_dropp) struct bh_pod_state *s = bh_pods_hold(d->pods, bh_str_c(text));
     int64_t began = bh_sched_now(d);
 
-    const struct bh_queued_pod *p = bh_queue_find(d->queue, uid, NULL);
-
-    if (p)
-        bh_sched_log_pending(p->pending.pod, BH_EV_DELETE);
-    bh_sched_unadopt(d, uid);
-    bh_sched_pod_gone(d, uid);
+    if (s->queued)
+        bh_sched_log_pending(s->queued->pending.pod, BH_EV_DELETE);
+    bh_sched_audit_hidden(d, s);
+    bh_sched_unadopt(d, s);
+    end_kept(d, s);
+    bh_sched_pod_gone(d, s);
     bh_sched_count_pod_event(d, BH_EV_DELETE, began);
 }
 
@@ -103,16 +114,17 @@ static void on_deleted(void *arg, const char *text)
 static void on_bound(void *arg, const char *text)
 {
     struct bh_sched_daemon *d = arg;
-    struct bh_str uid = bh_str_c(text);
-    struct bh_work *w = bh_ledger_bind_of(d->ledger, text);
+    BH_CLEANUP(bh_pod_dropp) struct bh_pod_state *s = bh_pods_hold(d->pods, bh_str_c(text));
     int64_t began = bh_sched_now(d);
 
-    bh_sched_unadopt(d, uid);
-    bh_sched_prebind_drop(d, uid);
-    if (w)
-        w->bound_seen = true; /* its answer ends the entry */
+    bh_sched_audit_hidden(d, s);
+    bh_sched_unadopt(d, s);
+    bh_sched_prebind_drop(d, s);
+    end_kept(d, s);
+    if (s->bind)
+        bh_ledger_bound_seen(d->ledger, s->bind); /* its answer ends the entry */
     else
-        bh_queue_delete(d->queue, uid);
+        bh_queue_delete(d->queue, s);
     bh_sched_count_pod_event(d, BH_EV_DELETE, began);
 }
 
@@ -124,6 +136,13 @@ static void on_begin(void *arg)
     struct bh_sched_daemon *d = arg;
 
     bh_queue_sync_begin(d->queue);
+    bh_sched_audit_begin(d);
+}
+
+static bool not_pending(void *arg, const struct bh_work *w)
+{
+    (void)arg;
+    return !w->pod->queued;
 }
 
 /* The initial state is complete: what was not named is gone, and events in between are not known.
@@ -134,7 +153,9 @@ static void on_complete(void *arg)
     struct bh_queue_stats s;
 
     bh_queue_sync_end(d->queue);
+    bh_sched_audit_complete(d);
     bh_sched_review_adopted(d);
+    bh_ledger_end_kept(d->ledger, not_pending, NULL);
     bh_queue_wake_all(d->queue, bh_sched_now(d));
     d->sweep_due = true;
     bh_queue_stats(d->queue, &s);
@@ -158,12 +179,12 @@ bool bh_sched_ready(const struct bh_sched_daemon *d)
 {
     return d->in.snapshot_ready && !d->in.rebuilding && d->in.synced &&
            bh_intake_one_incarnation(&d->in) && bh_engine_raw_complete(d->engine) &&
-           !bh_sched_former_silent(d) && bh_sched_snapshot_fresh(d);
+           !bh_sched_binders_awaited(d) && bh_sched_snapshot_fresh(d);
 }
 
 bool bh_sched_may_decide(const struct bh_sched_daemon *d)
 {
-    return bh_sched_ready(d) && bh_sched_leads(d) && bh_sched_prebind_settled(d);
+    return bh_sched_ready(d) && bh_sched_leads(d) && bh_sched_adopted(d);
 }
 
 /* ---- sweep -------------------------------------------------------------------------------------
@@ -171,24 +192,19 @@ bool bh_sched_may_decide(const struct bh_sched_daemon *d)
 
 struct lost {
     struct bh_sched_daemon *d;
-    char **uid;
+    struct bh_pod_state **pod; /* held */
     size_t n;
 };
 
 static void look_for_lost(void *arg, struct bh_str uid)
 {
     struct lost *l = arg;
-    char *copy;
+    const struct bh_pod_state *s = bh_pods_find(l->d->pods, uid);
 
-    if (bh_queue_find(l->d->queue, uid, NULL))
+    if (s && (s->queued || s->bind))
         return;
-    copy = bh_strndup(uid.p, uid.n);
-    if (bh_ledger_bind_of(l->d->ledger, copy)) {
-        free(copy);
-        return;
-    }
-    l->uid = bh_reallocarray(l->uid, l->n + 1, sizeof(*l->uid));
-    l->uid[l->n++] = copy;
+    l->pod = bh_reallocarray(l->pod, l->n + 1, sizeof(*l->pod));
+    l->pod[l->n++] = bh_pods_hold(l->d->pods, uid);
 }
 
 void bh_sched_sweep(struct bh_sched_daemon *d)
@@ -200,10 +216,10 @@ void bh_sched_sweep(struct bh_sched_daemon *d)
     d->sweep_due = false;
     bh_engine_each_assumed(d->engine, look_for_lost, &l);
     for (size_t i = 0; i < l.n; i++) {
-        bh_sched_pod_gone(d, bh_str_c(l.uid[i]));
-        free(l.uid[i]);
+        bh_sched_pod_gone(d, l.pod[i]);
+        bh_pod_drop(l.pod[i]);
     }
     if (l.n)
         bh_log_info("Forgot assumed pods that are gone", bh_kv_u("pods", l.n));
-    free(l.uid);
+    free(l.pod);
 }

@@ -9,6 +9,7 @@
 #include <errno.h>
 
 #include "common/base/log.h"
+#include "common/base/probe.h"
 #include "common/k8s/codec.h"
 #include "proto/kubernetes/kubernetes.pb-c.h"
 
@@ -16,7 +17,7 @@
 #define FOLLOW_EVENTS    4096u       /* at a time, on the way to an object's position */
 #define HELLO_AGAIN_NS   UINT64_C(1000000000)
 #define ACK_EVERY_NS     UINT64_C(500000000)
-#define ACK_DUE_NS       UINT64_C(100000000)
+#define ACK_DUE_NS       UINT64_C(250000000)
 #define FEED_CREDIT      64u
 #define ACK_BATCHES      16u /* the watcher has credit for more */
 
@@ -89,6 +90,8 @@ void bh_intake_put_pod(struct bh_intake *in, const struct bh_pod_rec *pod,
         ev.old_pod = old = bh_memdup(known, known->h.size);
         ev.old_shape = old_rec = bh_memdup(rec, rec->h.size);
         count = bh_pod_diff(old, old_rec, pod, shape, bits);
+    } else if (known) {
+        bh_probe_pod(confirmed, uid, pod->node);
     }
     id = bh_engine_shape(in->engine, shape);
     bh_engine_put_pod(in->engine, pod, id);
@@ -196,7 +199,7 @@ unsigned bh_intake_follow(struct bh_intake *in, unsigned max_events)
     case BH_SNAP_NOT_READY:
         trouble(in, in->followed && bh_intake_fresh(in, BH_SNAPSHOT_STALE_NS)
                         ? "berth-watcher has not listed everything yet"
-                        : "no synced snapshot yet: is berth-watcher running?");
+                        : bh_snap_reader_error(in->reader));
         break;
     case BH_SNAP_NEW_INCARNATION: /* the next turn attaches again and rebuilds */
     case BH_SNAP_OVERRUN:
@@ -378,6 +381,11 @@ static void send_hello(struct bh_intake *in)
     (void)bh_bus_send(in->feed, NULL, &e);
 }
 
+void bh_intake_ask_again(struct bh_intake *in)
+{
+    send_hello(in);
+}
+
 static void send_ack(struct bh_intake *in)
 {
     Berth__FeedAck a = BERTH__FEED_ACK__INIT;
@@ -483,7 +491,7 @@ void bh_intake_tick(struct bh_intake *in)
 
 int bh_intake_init(struct bh_intake *in, const struct bh_intake_options *o, struct bh_err *err)
 {
-    char endpoint[128], identity[32], name[64];
+    char endpoint[128], identity[32];
     int rc;
 
     *in = (struct bh_intake){.engine = o->engine,
@@ -493,12 +501,13 @@ int bh_intake_init(struct bh_intake *in, const struct bh_intake_options *o, stru
                              .epoch = o->epoch};
     bh_arena_init(&in->object_arena, OBJECT_MAX_BYTES);
     bh_arena_init(&in->bus_arena, 4u * BH_BUS_MAX_BYTES);
-    bh_snap_name(o->runtime_dir, name);
-    in->reader = bh_snap_reader_new(name, in->symtab);
+    in->reader = bh_snap_reader_new(o->runtime_dir, in->symtab);
     rc = bh_bus_endpoint(o->runtime_dir, "watcher", endpoint, err);
     snprintf(identity, sizeof(identity), "%s-%016llx", o->observer ? "o" : "s",
              (unsigned long long)bh_rand_entropy());
-    return rc < 0 ? rc : bh_bus_open(BH_BUS_DEALER_CONNECT, endpoint, identity, &in->feed, err);
+    return rc < 0 ? rc
+                  : bh_bus_open_among(BH_BUS_DEALER_CONNECT, endpoint, identity, o->users,
+                                      o->users ? BH_BUS_WATCHER : 0, &in->feed, err);
 }
 
 void bh_intake_fini(struct bh_intake *in)

@@ -12,16 +12,16 @@
  * not know us and answers it with number 0.
  *
  * Who uses it: the scheduler's daemon, and observers (`berth explain`), which read everything as a
- * scheduler does, decide nothing, and count for nothing at the watcher. Threads: one owner.
- * Fails with: negative errno at open. Later trouble is a state (snapshot_trouble, begun, synced):
- * the next calls try again.
+ * scheduler does, decide nothing, and count for nothing at the watcher.
+ * Threads: one owner. Fails with: negative errno at open. Later trouble is a state
+ * (snapshot_trouble, begun, synced): the next calls try again.
  */
 #ifndef BH_SCHED_INTAKE_H
 #define BH_SCHED_INTAKE_H
 
 #include "common/bus/bus.h"
 #include "common/snapshot/snapshot.h"
-#include "scheduler/engine.h"
+#include "scheduler/engine/engine.h"
 
 #define BH_SNAPSHOT_STALE_NS UINT64_C(5000000000) /* no heartbeat for this long: stop deciding */
 
@@ -80,8 +80,9 @@ struct bh_intake {
 };
 struct bh_intake_options {
     const char *runtime_dir;
-    struct bh_engine *engine; /* borrowed */
-    uint64_t epoch;           /* start of this process: rises with every start */
+    const struct bh_bus_users *users; /* whose feed is believed; NULL = anybody's, for observers */
+    struct bh_engine *engine;         /* borrowed */
+    uint64_t epoch;                   /* start of this process: rises with every start */
     bool observer;
     struct bh_intake_callbacks cb;
 };
@@ -97,6 +98,8 @@ unsigned bh_intake_drain(struct bh_intake *in, unsigned max);
 void bh_intake_tick(struct bh_intake *in);
 /* An acknowledgement now: something in life changed that the watcher waits for. */
 void bh_intake_tell(struct bh_intake *in);
+/* Everything is to be told again: something of it was lost here. */
+void bh_intake_ask_again(struct bh_intake *in);
 /* The snapshot's writer was alive within max_age_ns. */
 bool bh_intake_fresh(const struct bh_intake *in, uint64_t max_age_ns);
 /* Snapshot and feed are of the same start of the watcher. */

@@ -43,7 +43,7 @@ static void sign_of_life(struct bh_sched_daemon *d, struct bh_binder *b)
     (void)bh_bus_send(d->binders, &b->peer, &e);
 }
 
-void bh_sched_grant(struct bh_sched_daemon *d, struct bh_binder *b)
+static void tell_grant(struct bh_sched_daemon *d, struct bh_binder *b)
 {
     Berth__Grant g = BERTH__GRANT__INIT;
     Berth__Envelope e = BERTH__ENVELOPE__INIT;
@@ -78,7 +78,7 @@ void bh_sched_binder_lives(struct bh_sched_daemon *d, struct bh_binder *b,
     b->stamp_boot_ns = h->stamp_boot_ns;
     b->idle = h->leaving || (revoked && h->on_wire == 0);
     if (!h->leaving)
-        bh_sched_grant(d, b);
+        tell_grant(d, b);
 }
 
 static void grant_all(struct bh_sched_daemon *d)
@@ -87,7 +87,7 @@ static void grant_all(struct bh_sched_daemon *d)
 
     d->lease.serial++;
     for (size_t it = 0; (b = bh_ledger_next_binder(d->ledger, &it));)
-        bh_sched_grant(d, b);
+        tell_grant(d, b);
 }
 
 /* Nothing of the last term can be written any more. */
@@ -122,7 +122,7 @@ static void count_strays(struct bh_sched_daemon *d)
 
 struct taking_back {
     struct bh_sched_daemon *d;
-    char **preemptors; /* uids: some of their evictions are not to be any more */
+    struct bh_pod_state **preemptors; /* held: some of their evictions are not to be any more */
     unsigned n;
 };
 
@@ -138,7 +138,7 @@ static void taken_back(void *arg, struct bh_work *w)
         bh_sched_patch_recalled(t->d, w);
     } else if (w->on_behalf) {
         t->preemptors = bh_reallocarray(t->preemptors, t->n + 1, sizeof(*t->preemptors));
-        t->preemptors[t->n++] = bh_strdup(w->on_behalf);
+        t->preemptors[t->n++] = bh_pod_hold(w->on_behalf);
     }
 }
 
@@ -151,7 +151,7 @@ static unsigned take_back(struct bh_sched_daemon *d, bool all)
 
     for (unsigned i = 0; i < t.n; i++) {
         bh_sched_eviction_over(d, t.preemptors[i]);
-        free(t.preemptors[i]);
+        bh_pod_drop(t.preemptors[i]);
     }
     free(t.preemptors);
     return n;
@@ -159,15 +159,13 @@ static unsigned take_back(struct bh_sched_daemon *d, bool all)
 
 static void end_term(struct bh_sched_daemon *d)
 {
-    struct bh_map_entry *m;
     unsigned n;
 
     d->lease.held = false;
     grant_all(d);
     n = take_back(d, true);
     bh_sched_prebind_end_term(d);
-    for (size_t it = 0; (m = bh_map_next(&d->adopted, &it));)
-        bh_sched_unadopt(d, (struct bh_str){m->key, m->key_len});
+    bh_sched_adopt_end_term(d);
     bh_log_info("The lease is gone, standing by", bh_kv_u("term", d->lease.term),
                 bh_kv_u("taken_back", n));
 }

@@ -2,6 +2,7 @@
  *
  * scheduler/daemon/ledger.c - what binders were asked to do and have not answered yet
  */
+#include "common/base/probe.h"
 #include "scheduler/daemon/ledger.h"
 
 #define LANES           6u
@@ -12,19 +13,19 @@
 #define COMPANY         8u /* less than this part of its window is a little work */
 #define HOMELESS_EVENTS 512u
 #define ANSWERS_EVERY_NS                                                                           \
-    UINT64_C(1000000000) /* how often items without an answer are looked for                       \
+    UINT64_C(                                                                                      \
+        1000000000) /* how often items without an answer are looked for                       \
                           */
 
 struct bh_ledger {
     uint64_t epoch, next_id;
     uint64_t silence_ns, answer_ns, answers_looked_ns;
-    struct bh_map by_id;        /* 8 bytes of id -> work, parked ones excepted */
-    struct bh_map bind_by_uid;  /* uid -> BIND work, wherever it is */
-    struct bh_map first_by_uid; /* uid -> BIND or PATCH_STATUS that is queued or out */
-    struct bh_map evictions;    /* uid of a preemptor -> number of its DELETE items */
-    struct bh_map last;         /* uid of a preemptor -> its item in LANE_LAST */
+    struct bh_map by_id; /* 8 bytes of id -> work, parked ones excepted */
+    uint64_t n_binds;    /* kept ones included */
     struct bh_work *head[LANES], *tail[LANES];
+    struct bh_work *kept; /* list */
     uint64_t n_lane[LANES], n_parked;
+    struct bh_inflight *record; /* NULL: nothing is written down */
     uint64_t term;
     bool mixed; /* something came into a lane that may be of another term */
     struct bh_binder binders[BH_LEDGER_MAX_BINDERS];
@@ -68,30 +69,15 @@ struct bh_ledger *bh_ledger_new(uint64_t epoch)
     return l;
 }
 
+void bh_ledger_record(struct bh_ledger *l, struct bh_inflight *f)
+{
+    l->record = f;
+}
+
 void bh_ledger_patience(struct bh_ledger *l, uint64_t silence_ns, uint64_t answer_ns)
 {
     l->silence_ns = silence_ns;
     l->answer_ns = answer_ns;
-}
-
-void bh_ledger_free(struct bh_ledger *l)
-{
-    struct bh_map_entry *m;
-
-    if (!l)
-        return;
-    for (size_t it = 0; (m = bh_map_next(&l->by_id, &it));) {
-        struct bh_work *w = m->value;
-        if (w->successor)
-            bh_work_free(w->successor);
-        bh_work_free(w);
-    }
-    bh_map_fini(&l->by_id);
-    bh_map_fini(&l->bind_by_uid);
-    bh_map_fini(&l->first_by_uid);
-    bh_map_fini(&l->evictions);
-    bh_map_fini(&l->last);
-    free(l);
 }
 
 /* ---- lanes -------------------------------------------------------------------------------------
@@ -131,73 +117,151 @@ static void lane_remove(struct bh_ledger *l, struct bh_work *w)
     l->n_lane[w->lane]--;
 }
 
+static void list_push(struct bh_work **head, struct bh_work *w)
+{
+    w->prev = NULL;
+    w->next = *head;
+    if (*head)
+        (*head)->prev = w;
+    *head = w;
+}
+
+static void list_remove(struct bh_work **head, struct bh_work *w)
+{
+    if (w->prev)
+        w->prev->next = w->next;
+    else
+        *head = w->next;
+    if (w->next)
+        w->next->prev = w->prev;
+}
+
 static void binder_push(struct bh_binder *b, struct bh_work *w)
 {
     w->binder = b;
-    w->prev = NULL;
-    w->next = b->list;
-    if (b->list)
-        b->list->prev = w;
-    b->list = w;
+    list_push(&b->list, w);
     b->out++;
 }
 
 static void binder_remove(struct bh_work *w)
 {
-    struct bh_binder *b = w->binder;
-
-    if (w->prev)
-        w->prev->next = w->next;
-    else
-        b->list = w->next;
-    if (w->next)
-        w->next->prev = w->prev;
-    b->out--;
+    list_remove(&w->binder->list, w);
+    w->binder->out--;
     w->binder = NULL;
+}
+
+/* ---- the record --------------------------------------------------------------------------------
+ */
+
+/* Before it goes out, every time. */
+static void record(struct bh_ledger *l, struct bh_work *w, uint64_t until_boot_ns)
+{
+    const struct bh_inflight_item it = {.kind = w->kind,
+                                        .id = w->id,
+                                        .term = w->term,
+                                        .until_boot_ns = until_boot_ns,
+                                        .uid = w->uid,
+                                        .node = w->node ? w->node : ""};
+
+    if (!l->record || !bh_work_takes_effect(w))
+        return;
+    if (w->slot)
+        bh_inflight_extend(l->record, w->slot, until_boot_ns);
+    else
+        w->slot = bh_inflight_put(l->record, &it);
+}
+
+static void unrecord(struct bh_ledger *l, struct bh_work *w)
+{
+    if (l->record && w->slot)
+        bh_inflight_drop(l->record, w->slot);
+    w->slot = 0;
 }
 
 /* ---- items -------------------------------------------------------------------------------------
  */
 
-static void count_eviction(struct bh_ledger *l, const char *uid, int by)
-{
-    uintptr_t n;
-
-    if (!uid)
-        return;
-    n = (uintptr_t)bh_map_get(&l->evictions, uid, strlen(uid)) + (uintptr_t)by;
-    if (n)
-        (void)bh_map_put(&l->evictions, uid, strlen(uid), (void *)n);
-    else
-        (void)bh_map_del(&l->evictions, uid, strlen(uid));
-}
-
 static void queue(struct bh_ledger *l, struct bh_work *w)
 {
     (void)bh_map_put(&l->by_id, (const char *)&w->id, sizeof(w->id), w);
-    count_eviction(l, w->on_behalf, 1);
+    if (w->on_behalf)
+        w->on_behalf->evictions++;
     if (w->lane == LANE_LAST)
-        (void)bh_map_put(&l->last, w->on_behalf, strlen(w->on_behalf), w);
+        w->on_behalf->last_victim = w;
     if (in_turn(w))
-        (void)bh_map_put(&l->first_by_uid, w->uid, strlen(w->uid), w);
+        w->pod->first = w;
     lane_push(l, w, false);
 }
 
-/* Leaves every list; the caller frees it. */
-static void forget(struct bh_ledger *l, struct bh_work *w)
+static void leave_lists(struct bh_ledger *l, struct bh_work *w)
 {
+    if (w->kept) {
+        list_remove(&l->kept, w);
+        w->kept = false;
+        l->stats.kept--;
+        return;
+    }
     if (w->binder)
         binder_remove(w);
     else
         lane_remove(l, w);
     (void)bh_map_del(&l->by_id, (const char *)&w->id, sizeof(w->id));
-    count_eviction(l, w->on_behalf, -1);
-    if (w->lane == LANE_LAST)
-        (void)bh_map_del(&l->last, w->on_behalf, strlen(w->on_behalf));
-    if (w->kind == BERTH__WORK_KIND__WORK_BIND)
-        (void)bh_map_del(&l->bind_by_uid, w->uid, strlen(w->uid));
     if (in_turn(w))
-        (void)bh_map_del(&l->first_by_uid, w->uid, strlen(w->uid));
+        w->pod->first = NULL;
+}
+
+/* Off the handles. */
+static void unhang(struct bh_work *w)
+{
+    if (in_turn(w) && w->pod->first == w)
+        w->pod->first = NULL;
+    if (w->kind == BERTH__WORK_KIND__WORK_BIND)
+        w->pod->bind = NULL;
+    if (w->on_behalf)
+        w->on_behalf->evictions--;
+    if (w->lane == LANE_LAST)
+        w->on_behalf->last_victim = NULL;
+}
+
+static void discard(struct bh_work *w)
+{
+    unhang(w);
+    bh_work_free(w);
+}
+
+/* Gone, in no list any more. */
+static void forget(struct bh_ledger *l, struct bh_work *w)
+{
+    unrecord(l, w);
+    l->stats.seen -= w->bound_seen;
+    l->n_binds -= w->kind == BERTH__WORK_KIND__WORK_BIND;
+    discard(w);
+}
+
+static void remove_item(struct bh_ledger *l, struct bh_work *w)
+{
+    leave_lists(l, w);
+    forget(l, w);
+}
+
+void bh_ledger_free(struct bh_ledger *l)
+{
+    struct bh_map_entry *m;
+
+    if (!l)
+        return;
+    for (size_t it = 0; (m = bh_map_next(&l->by_id, &it));) {
+        struct bh_work *w = m->value;
+        if (w->successor)
+            discard(w->successor);
+        discard(w);
+    }
+    for (struct bh_work *w = l->kept, *next; w; w = next) {
+        next = w->next;
+        discard(w);
+    }
+    bh_map_fini(&l->by_id);
+    free(l);
 }
 
 /* What the older patch wanted to write and the newer one leaves alone. */
@@ -230,17 +294,30 @@ static bool park(struct bh_ledger *l, struct bh_work *first, struct bh_work *w)
     return true;
 }
 
-static bool waits_for_others(const struct bh_ledger *l, const struct bh_work *w)
+static bool waits_for_others(const struct bh_work *w)
 {
-    return w->last && w->on_behalf && bh_ledger_evicts_for(l, bh_str_c(w->on_behalf)) &&
-           !bh_map_get(&l->last, w->on_behalf, strlen(w->on_behalf));
+    return w->last && w->on_behalf && w->on_behalf->evictions && !w->on_behalf->last_victim;
+}
+
+/* Queued, or parked behind the write for the same pod that is out. False: it was freed. */
+static bool enter(struct bh_ledger *l, struct bh_work *w)
+{
+    struct bh_work *first = in_turn(w) ? w->pod->first : NULL;
+
+    if (first && (first->binder || first->kind == BERTH__WORK_KIND__WORK_BIND))
+        return park(l, first, w);
+    if (first) { /* a patch nobody has seen: superseded */
+        if (w->kind == BERTH__WORK_KIND__WORK_PATCH_STATUS)
+            inherit(w, first);
+        remove_item(l, first);
+    }
+    queue(l, w);
+    return true;
 }
 
 bool bh_ledger_add(struct bh_ledger *l, struct bh_work *w)
 {
-    struct bh_work *first = NULL;
-
-    w->lane = w->outside ? LANE_OUTSIDE : waits_for_others(l, w) ? LANE_LAST : lane_of(w->kind);
+    w->lane = w->outside ? LANE_OUTSIDE : waits_for_others(w) ? LANE_LAST : lane_of(w->kind);
     if (w->lane == LANE_EVENTS && l->n_lane[LANE_EVENTS] >= BH_LEDGER_MAX_EVENTS) {
         l->stats.dropped_events++;
         bh_work_free(w);
@@ -250,31 +327,11 @@ bool bh_ledger_add(struct bh_ledger *l, struct bh_work *w)
     w->term = l->term;
     w->queued_ns = bh_mono_ns();
     if (w->kind == BERTH__WORK_KIND__WORK_BIND) {
-        struct bh_work *former = bh_map_put(&l->bind_by_uid, w->uid, strlen(w->uid), w);
-        bh_assert(!former);
+        bh_assert(!w->pod->bind);
+        w->pod->bind = w;
+        l->n_binds++;
     }
-    if (in_turn(w))
-        first = bh_map_get(&l->first_by_uid, w->uid, strlen(w->uid));
-    if (first && (first->binder || first->kind == BERTH__WORK_KIND__WORK_BIND))
-        return park(l, first, w);
-    if (first) { /* a patch nobody has seen: superseded */
-        if (w->kind == BERTH__WORK_KIND__WORK_PATCH_STATUS)
-            inherit(w, first);
-        forget(l, first);
-        bh_work_free(first);
-    }
-    queue(l, w);
-    return true;
-}
-
-struct bh_work *bh_ledger_bind_of(struct bh_ledger *l, const char *uid)
-{
-    return bh_map_get(&l->bind_by_uid, uid, strlen(uid));
-}
-
-bool bh_ledger_evicts_for(const struct bh_ledger *l, struct bh_str uid)
-{
-    return bh_map_get(&l->evictions, uid.p, uid.n);
+    return enter(l, w);
 }
 
 struct bh_work *bh_ledger_next_outside(struct bh_ledger *l)
@@ -283,6 +340,7 @@ struct bh_work *bh_ledger_next_outside(struct bh_ledger *l)
 
     if (!w)
         return NULL;
+    record(l, w, bh_boot_ns() + BH_INFLIGHT_NS);
     lane_remove(l, w);
     w->sent_ns = bh_mono_ns();
     binder_push(&l->outside, w);
@@ -305,42 +363,95 @@ struct bh_work *bh_ledger_find(struct bh_ledger *l, uint64_t id)
 }
 
 /* Nobody else is left: the last victim's turn has come. */
-static void end_wait(struct bh_ledger *l, const char *preemptor)
+static void end_wait(struct bh_ledger *l, struct bh_pod_state *preemptor)
 {
-    size_t n = strlen(preemptor);
-    struct bh_work *w = bh_map_get(&l->last, preemptor, n);
+    struct bh_work *w = preemptor->last_victim;
 
-    if (!w || (uintptr_t)bh_map_get(&l->evictions, preemptor, n) > 1)
+    if (!w || preemptor->evictions > 1)
         return;
-    (void)bh_map_del(&l->last, preemptor, n);
+    preemptor->last_victim = NULL;
     lane_remove(l, w);
     w->lane = lane_of(w->kind);
     l->mixed = true;
     lane_push(l, w, false);
 }
 
-void bh_ledger_spare(struct bh_ledger *l, const char *preemptor)
+void bh_ledger_spare(struct bh_ledger *l, struct bh_pod_state *preemptor)
 {
-    struct bh_work *w = bh_map_get(&l->last, preemptor, strlen(preemptor));
+    if (preemptor->last_victim)
+        remove_item(l, preemptor->last_victim);
+}
 
-    if (!w)
+static void unpark(struct bh_ledger *l, struct bh_work *successor)
+{
+    if (!successor)
         return;
-    forget(l, w);
-    bh_work_free(w);
+    l->mixed = true;
+    l->n_parked--;
+    queue(l, successor);
 }
 
 void bh_ledger_finish(struct bh_ledger *l, struct bh_work *w)
 {
     struct bh_work *successor = w->successor;
+    BH_CLEANUP(bh_pod_dropp)
+    struct bh_pod_state *preemptor = w->on_behalf ? bh_pod_hold(w->on_behalf) : NULL;
 
-    forget(l, w);
-    if (w->on_behalf)
-        end_wait(l, w->on_behalf);
-    bh_work_free(w);
-    if (successor) {
-        l->mixed = true;
-        l->n_parked--;
-        queue(l, successor);
+    remove_item(l, w);
+    if (preemptor)
+        end_wait(l, preemptor);
+    unpark(l, successor);
+}
+
+/* ---- binds that the watch has not shown --------------------------------------------------------
+ */
+
+void bh_ledger_bound_seen(struct bh_ledger *l, struct bh_work *w)
+{
+    l->stats.seen += !w->bound_seen;
+    w->bound_seen = true;
+}
+
+void bh_ledger_keep(struct bh_ledger *l, struct bh_work *w, uint64_t due_ns)
+{
+    struct bh_work *successor = bh_take_ptr(w->successor);
+
+    bh_assert(w->kind == BERTH__WORK_KIND__WORK_BIND && !w->kept);
+    leave_lists(l, w);
+    w->kept = true;
+    w->due_ns = due_ns;
+    list_push(&l->kept, w);
+    l->stats.kept++;
+    unpark(l, successor);
+}
+
+unsigned bh_ledger_overdue(struct bh_ledger *l, uint64_t now_ns)
+{
+    unsigned n = 0;
+
+    for (struct bh_work *w = l->kept, *next; w; w = next) {
+        next = w->next;
+        if (now_ns < w->due_ns)
+            continue;
+        leave_lists(l, w);
+        w->id = l->next_id++; /* a late answer to what it was is none to this */
+        w->term = l->term;
+        w->look = true;
+        w->outside = false;
+        w->lane = lane_of(w->kind);
+        (void)enter(l, w);
+        n++;
+    }
+    return n;
+}
+
+void bh_ledger_end_kept(struct bh_ledger *l, bool (*fn)(void *arg, const struct bh_work *w),
+                        void *arg)
+{
+    for (struct bh_work *w = l->kept, *next; w; w = next) {
+        next = w->next;
+        if (fn(arg, w))
+            bh_ledger_finish(l, w);
     }
 }
 
@@ -391,10 +502,17 @@ struct bh_binder *bh_ledger_binder(struct bh_ledger *l, const struct bh_peer *pe
     return spare;
 }
 
+/* Nobody knows what became of it. */
+static void retry_lost(struct bh_ledger *l, struct bh_work *w)
+{
+    bh_work_doubt(w, BH_INFLIGHT_NS);
+    bh_ledger_retry(l, w);
+}
+
 void bh_ledger_drop_binder(struct bh_ledger *l, struct bh_binder *b)
 {
     while (b->list)
-        bh_ledger_retry(l, b->list);
+        retry_lost(l, b->list);
     l->stats.strays += !b->idle;
     b->used = false;
 }
@@ -406,7 +524,7 @@ static void take_back_unanswered(struct bh_ledger *l, struct bh_binder *b, uint6
     for (struct bh_work *w = b->list, *next; w; w = next) {
         next = w->next;
         if (now_ns - w->sent_ns > l->answer_ns)
-            bh_ledger_retry(l, w);
+            retry_lost(l, w);
     }
 }
 
@@ -448,14 +566,11 @@ static void recall(struct bh_ledger *l, struct bh_work *w, void (*fn)(void *arg,
     struct bh_work *parked = bh_take_ptr(w->successor);
 
     fn(arg, w);
-    forget(l, w);
-    bh_work_free(w);
+    remove_item(l, w);
     if (!parked)
         return;
     fn(arg, parked);
-    if (parked->kind == BERTH__WORK_KIND__WORK_BIND)
-        (void)bh_map_del(&l->bind_by_uid, parked->uid, strlen(parked->uid));
-    bh_work_free(parked);
+    forget(l, parked);
     l->n_parked--;
 }
 
@@ -539,92 +654,9 @@ static bool takes(const struct bh_ledger *l, const struct bh_binder *b, const st
 /* ---- the wire ----------------------------------------------------------------------------------
  */
 
-struct wire_item {
-    Berth__WorkItem item;
-    Berth__EventText event;
-    Berth__Condition cond;
-    Berth__ObjectWrite write;
-};
-
-static ProtobufCBinaryData bytes_of(const struct bh_buf *b)
-{
-    return (ProtobufCBinaryData){b->n, (uint8_t *)b->p};
-}
-
-static void write_to_wire(const struct bh_object_write *w, Berth__ObjectWrite *o)
-{
-    berth__object_write__init(o);
-    o->namespace_ = w->namespace_;
-    o->name = w->name;
-    o->uid = w->uid;
-    o->resource_version = w->resource_version;
-    o->has_object = true;
-    o->object = bytes_of(&w->object);
-    o->has_pod_status = w->pod_status.n > 0;
-    o->pod_status = bytes_of(&w->pod_status);
-}
-
-static void to_wire(const struct bh_work *w, struct wire_item *o)
-{
-    berth__work_item__init(&o->item);
-    o->item.has_id = o->item.has_kind = o->item.has_attempt = true;
-    o->item.id = w->id;
-    o->item.kind = w->kind;
-    o->item.attempt = w->attempt;
-    o->item.namespace_ = w->namespace_;
-    o->item.name = w->name;
-    o->item.uid = w->uid;
-    o->item.node = w->node;
-    if (w->event_reason) {
-        berth__event_text__init(&o->event);
-        o->event.type = w->event_type;
-        o->event.reason = w->event_reason;
-        o->event.action = w->event_action;
-        o->event.note = w->event_note;
-        o->event.reporting_controller = w->event_controller;
-        o->event.regarding_resource_version = w->event_rv;
-        o->item.event = &o->event;
-    }
-    if (w->cond_type) {
-        berth__condition__init(&o->cond);
-        o->cond.type = w->cond_type;
-        o->cond.status = w->cond_status;
-        o->cond.reason = w->cond_reason;
-        o->cond.message = w->cond_message;
-        o->cond.has_observed_generation = true;
-        o->cond.observed_generation = w->cond_generation;
-        o->cond.has_transition = true;
-        o->cond.transition = w->cond_transition;
-        o->item.condition = &o->cond;
-    }
-    if (w->write) {
-        write_to_wire(w->write, &o->write);
-        o->item.write = &o->write;
-    }
-    if (w->set_nominated) {
-        o->item.has_set_nominated_node = o->item.set_nominated_node = true;
-        o->item.nominated_node = w->nominated ? w->nominated : (char *)(uintptr_t) "";
-    }
-}
-
-bool bh_work_fits(const struct bh_work *w)
-{
-    Berth__WorkBatch batch = BERTH__WORK_BATCH__INIT;
-    Berth__Envelope env = BERTH__ENVELOPE__INIT;
-    struct wire_item wire;
-    Berth__WorkItem *item = &wire.item;
-
-    to_wire(w, &wire);
-    batch.has_epoch = true;
-    batch.n_item = 1;
-    batch.item = &item;
-    env.work = &batch;
-    return berth__envelope__get_packed_size(&env) < BH_BUS_MAX_BYTES / 2 && !bh_bus_validate(&env);
-}
-
 /* The next items in priority order; they stay queued until the bus took them. */
 static unsigned collect(struct bh_ledger *l, const struct bh_binder *b, struct bh_work **work,
-                        struct wire_item *wire, Berth__WorkItem **items, unsigned max)
+                        struct bh_work_wire *wire, Berth__WorkItem **items, unsigned max)
 {
     unsigned n = 0;
 
@@ -632,7 +664,7 @@ static unsigned collect(struct bh_ledger *l, const struct bh_binder *b, struct b
         for (struct bh_work *w = l->head[lane]; w && n < max; w = w->next) {
             if (!takes(l, b, w))
                 continue;
-            to_wire(w, &wire[n]);
+            bh_work_to_wire(w, &wire[n]);
             items[n] = &wire[n].item;
             work[n++] = w;
         }
@@ -652,11 +684,12 @@ static void refuse(struct bh_ledger *l, struct bh_work *w)
 static unsigned send_batch(struct bh_ledger *l, struct bh_bus *bus, struct bh_binder *b,
                            Berth__WorkBatch *batch, uint64_t now_ns)
 {
-    static struct wire_item wire[BATCH_ITEMS]; /* one thread; too large for the stack */
+    static struct bh_work_wire wire[BATCH_ITEMS]; /* one thread; too large for the stack */
     Berth__WorkItem *items[BATCH_ITEMS];
     struct bh_work *work[BATCH_ITEMS];
     Berth__Envelope env = BERTH__ENVELOPE__INIT;
     unsigned n = collect(l, b, work, wire, items, BH_MIN(room(b), BATCH_ITEMS));
+    const uint64_t until = bh_boot_ns() + BH_INFLIGHT_NS;
     enum bh_bus_outcome o;
 
     if (!n) {
@@ -664,6 +697,8 @@ static unsigned send_batch(struct bh_ledger *l, struct bh_bus *bus, struct bh_bi
         return 0;
     }
 
+    for (unsigned i = 0; i < n; i++)
+        record(l, work[i], until);
     batch->item = items;
     env.work = batch;
     do { /* a batch that breaks a rule is tried in halves, down to the item that does */
@@ -685,6 +720,7 @@ static unsigned send_batch(struct bh_ledger *l, struct bh_bus *bus, struct bh_bi
     for (unsigned i = 0; i < n; i++) {
         lane_remove(l, work[i]);
         work[i]->sent_ns = now_ns;
+        bh_probe_pod(send, bh_str_c(work[i]->uid), work[i]->kind);
         binder_push(b, work[i]);
     }
     l->stats.sent += n;
@@ -708,7 +744,7 @@ unsigned bh_ledger_flush(struct bh_ledger *l, struct bh_bus *bus, uint64_t now_n
 
 uint64_t bh_ledger_binds(const struct bh_ledger *l)
 {
-    return l->bind_by_uid.len;
+    return l->n_binds - l->stats.kept;
 }
 
 void bh_ledger_stats(const struct bh_ledger *l, struct bh_ledger_stats *ret)
@@ -724,5 +760,5 @@ void bh_ledger_stats(const struct bh_ledger *l, struct bh_ledger_stats *ret)
             ret->binders++;
             ret->out += l->binders[i].out;
         }
-    ret->binds = l->bind_by_uid.len;
+    ret->binds = bh_ledger_binds(l);
 }

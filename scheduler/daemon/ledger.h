@@ -4,25 +4,30 @@
  *
  * Owns:       every work item from the decision to its definite outcome, and the list of binders.
  * Invariants: an item is queued (one of four priorities), out with exactly one binder, or parked
- * behind the item that is out for the same pod: binds and status patches of one pod go one after
- * the other, so that an older state is never written last. A pod uid has at most one BIND item. A
- * binder that is silent for `silence_ns` loses its items, and so does one that left an item
- *             unanswered for `answer_ns` (the answer was lost): they go back to the front of the
- * queue under the SAME id and node, since the first write may have happened (every write is safe to
- * repeat; the second answer is ignored). Work goes only to binders that were greeted: they know our
- * epoch and have told what they had on the wire before it. Bounds:     events above
- * BH_LEDGER_MAX_EVENTS are dropped and counted, first of all work; status patches are coalesced per
- * pod (newest wins), and a bind makes a queued one moot; binds and deletes are never dropped, they
- * are bounded by the decisions the daemon allows in flight (BH_LEDGER_MAX_BINDS). Runs in:    the
- * scheduler's duty cycle. No locks. Upstream:   none; kube-scheduler binds from goroutines of its
- * own process.
+ *             behind the item that is out for the same pod: binds and status patches of one pod go
+ *             one after the other, so that an older state is never written last. A pod uid has at
+ *             most one BIND item. A binder that is silent for `silence_ns` loses its items, and so
+ *             does one that left an item unanswered for `answer_ns` (the answer was lost): they go
+ *             back to the front of the queue under the SAME id and node, since the first write may
+ *             have happened (every write is safe to repeat; the second answer is ignored). A bind
+ *             whose answer was good, or was bad while an earlier request of it may still take
+ *             effect, is kept until the watch shows the pod on its node or gone, and looked after
+ *             when that takes too long. Work goes only to binders that were greeted: they know our
+ *             epoch and have told what they had on the wire before it. Bounds: events above
+ *             BH_LEDGER_MAX_EVENTS are dropped and counted, first of all work; status patches are
+ *             coalesced per pod (newest wins), and a bind makes a queued one moot; binds and
+ *             deletes are never dropped, they are bounded by the decisions the daemon allows in
+ *             flight (BH_LEDGER_MAX_BINDS).
+ * Runs in:    the scheduler's duty cycle. No locks.
+ * Upstream:   none; kube-scheduler binds from goroutines of its own process.
  */
 #ifndef BH_LEDGER_H
 #define BH_LEDGER_H
 
-#include "common/base/buf.h"
 #include "common/base/map.h"
 #include "common/bus/bus.h"
+#include "scheduler/daemon/inflight.h"
+#include "scheduler/daemon/work.h"
 
 #define BH_LEDGER_MAX_BINDS   20000u
 #define BH_LEDGER_MAX_EVENTS  20000u
@@ -30,43 +35,6 @@
 #define BH_BINDER_SILENCE_NS  UINT64_C(3000000000)
 #define BH_BINDER_ANSWER_NS   UINT64_C(45000000000) /* a binder gives up after 30 s */
 
-struct bh_object_write { /* of kinds from VOLUME_CLAIM on; memory owned by the item */
-    char *namespace_, *name, *uid, *resource_version;
-    struct bh_buf object, pod_status;
-};
-struct bh_work { /* strings owned by the item */
-    uint64_t id;
-    Berth__WorkKind kind;
-    char *namespace_, *name, *uid, *node;
-    char *event_type, *event_reason, *event_action, *event_note, *event_controller, *event_rv;
-    char *cond_type, *cond_status, *cond_reason, *cond_message;
-    int64_t cond_generation;
-    bool cond_transition;
-    bool set_nominated;
-    char *nominated;
-    char *on_behalf; /* DELETE: uid of the preemptor */
-    bool last;       /* DELETE: waits for the end of the others on_behalf of that preemptor */
-    struct bh_object_write *write;
-    bool bound_seen; /* BIND: the watch was faster than the answer */
-    bool outside;    /* BIND: an extender writes it, see bh_ledger_next_outside */
-    uint32_t attempt;
-    uint64_t queued_ns, sent_ns;
-    uint64_t late_ns; /* the answer was given so long before it came (binders send some together) */
-    uint64_t term;    /* of the lease it was decided under */
-    uint64_t decision; /* BIND: the attempt's number in the record, 0 = none */
-    /* private */
-    struct bh_work *prev, *next;
-    struct bh_binder *binder;  /* NULL = queued or parked */
-    struct bh_work *successor; /* parked behind this one, which is out */
-    uint8_t lane;
-    bool packed; /* all texts are in text, or constant */
-    char text[];
-};
-/* What is asked for most: bind the pod and say so. */
-struct bh_bind_texts {
-    struct bh_str ns, name, uid;
-    const char *node, *controller, *resource_version; /* the last two: of the event */
-};
 struct bh_binder {
     struct bh_peer peer;
     char name[64];
@@ -80,25 +48,28 @@ struct bh_binder {
 };
 struct bh_ledger;
 struct bh_ledger *bh_ledger_new(uint64_t epoch);
+/* Where binds and claims are written down before they go out; borrowed. */
+void bh_ledger_record(struct bh_ledger *l, struct bh_inflight *f);
 /* Other bounds than BH_BINDER_SILENCE_NS and BH_BINDER_ANSWER_NS. */
 void bh_ledger_patience(struct bh_ledger *l, uint64_t silence_ns, uint64_t answer_ns);
 void bh_ledger_free(struct bh_ledger *l);
-/* A BIND in one block, with its event of at most note_max bytes; its texts may not be given away.
- */
-struct bh_work *bh_work_bind(const struct bh_bind_texts *t, size_t note_max);
-/* Takes w over (fields but id filled in by the caller with bh_strdup). Frees it at once when the
+/* Takes w over (fields but id filled in by the caller with bh_strdup; BIND and PATCH_STATUS have
+ * their pod). Frees it at once when the
  * bound for events is reached, and a status patch when a bind of the pod is parked already (returns
  * false). */
 bool bh_ledger_add(struct bh_ledger *l, struct bh_work *w);
-struct bh_work *bh_ledger_bind_of(struct bh_ledger *l, const char *uid); /* BIND item or NULL */
-/* Are victims of this preemptor still to be deleted, as far as answers have come? */
-bool bh_ledger_evicts_for(const struct bh_ledger *l, struct bh_str uid);
+void bh_ledger_bound_seen(struct bh_ledger *l, struct bh_work *w); /* sets it */
+/* An answered BIND of which the watch has shown nothing yet: it stays, with its slot of the record,
+ * until the owner ends it. From due_ns (bh_mono_ns) on bh_ledger_overdue makes it a look. What was
+ * parked behind it is queued. */
+void bh_ledger_keep(struct bh_ledger *l, struct bh_work *w, uint64_t due_ns);
+/* Kept items that are due are queued again, as looks under another id. Returns how many. */
+unsigned bh_ledger_overdue(struct bh_ledger *l, uint64_t now_ns);
+/* Ends the kept items that fn says so of. */
+void bh_ledger_end_kept(struct bh_ledger *l, bool (*fn)(void *arg, const struct bh_work *w),
+                        void *arg);
 /* The victim that waits for the others of this preemptor (bh_work.last) is left alone. */
-void bh_ledger_spare(struct bh_ledger *l, const char *preemptor);
-static inline bool bh_work_is_write(Berth__WorkKind k)
-{
-    return (int)k >= BERTH__WORK_KIND__WORK_VOLUME_CLAIM;
-}
+void bh_ledger_spare(struct bh_ledger *l, struct bh_pod_state *preemptor);
 /* The next BIND whose turn it is and that is written outside, by an extender: it is out from now
  * on, until bh_ledger_finish, or bh_ledger_inside: a binder shall write it after all. */
 struct bh_work *bh_ledger_next_outside(struct bh_ledger *l);
@@ -129,14 +100,10 @@ unsigned bh_ledger_recall(struct bh_ledger *l, bool all, void (*fn)(void *arg, s
 struct bh_binder *bh_ledger_next_binder(struct bh_ledger *l, size_t *it); /* from 0; NULL = end */
 struct bh_ledger_stats {
     uint64_t queued, out, binds, binders, dropped_events, refused, reissued, sent;
+    uint64_t kept;   /* not counted in binds */
+    uint64_t seen;   /* binds that the watch has shown and nobody answered */
     uint64_t strays; /* binders that were lost while not idle */
 };
-uint64_t bh_ledger_binds(const struct bh_ledger *l);
+uint64_t bh_ledger_binds(const struct bh_ledger *l); /* kept ones excepted */
 void bh_ledger_stats(const struct bh_ledger *l, struct bh_ledger_stats *ret);
-struct bh_work *bh_work_new(Berth__WorkKind kind, struct bh_str ns, struct bh_str name,
-                            struct bh_str uid);
-void bh_work_free(struct bh_work *w); /* one that was not added */
-/* The bus takes it: what is written for a pod comes from objects that anybody may have made. Items
- * that are no binds and are not taken are dropped when they are sent; a write must not be. */
-bool bh_work_fits(const struct bh_work *w);
 #endif

@@ -38,7 +38,7 @@ struct bh_sched_metrics {
         *incoming, *evaluations, *unschedulable, *in_flight, *goroutines, *batch, *claims,
         *binding_conditions, *binding_conditions_s, *volume_errors, *preemption_runs, *preemption_s;
     struct bh_cell *algorithm_s, *attempts_hist, *preemptions, *victims, *flushed, *permit_s[2],
-        *sli[15], *pending[4], *cache[3], *binding, *pre_bind;
+        *sli[15], *pending[4], *cache[3], *binding, *pre_bind, *lost;
     struct bh_cell *event_cells[BH_EVENT_KINDS][BH_EVENT_ACTIONS];
     struct { /* the last ones used; the label is compared, it may be anybody's memory */
         const char *queue;
@@ -52,12 +52,12 @@ struct bh_sched_metrics {
 
     /* Berth's own */
     struct bh_cell *outcome_cells[8]; /* by outcome, made at the first one */
-    struct bh_metric *outcomes, *ledger, *engine, *snapshot, *control, *depth, *limit, *alone;
+    struct bh_metric *outcomes, *ledger, *adopted, *engine, *snapshot, *control, *depth, *limit,
+        *alone;
 };
 /* daemon_observe.c */
 /* At a scrape: what was only counted. */
 void bh_sched_count_quiet(struct bh_sched_metrics *m, uint32_t profile,
                           const struct bh_profile_stats *p);
 void bh_sched_observe_init(struct bh_sched_daemon *d);
-struct bh_profile_cells *bh_sched_profile_cells(struct bh_sched_metrics *m, const char *name);
 #endif

@@ -12,13 +12,12 @@
 #define LOOK_EVERY_NS  UINT64_C(20000000)   /* when objects change, and at Permit */
 #define CHECK_EVERY_NS UINT64_C(1000000000) /* as upstream: without a change too */
 #define LOOKS_MAX      512u                 /* pods in one turn */
-/* A binder ends what is out for an earlier scheduler with its request, which takes 10 s at most. */
-#define STRANGER_NS UINT64_C(12000000000)
 
 enum phase { PERMIT, WRITES, CHECKS, UNDO };
 struct bh_prebind {
     TAILQ_ENTRY(bh_prebind) link;
-    struct bh_pod_rec *pod; /* a copy */
+    struct bh_pod_state *state; /* held */
+    struct bh_pod_rec *pod;     /* a copy */
     bh_shape_id shape;
     bh_sym node; /* NONE: PostFilter's writes */
     enum phase phase;
@@ -33,13 +32,10 @@ struct bh_prebind {
     struct bh_work **undo; /* not in the ledger yet from next on */
     uint32_t n_undo;
 };
-struct bh_stranger {
-    uint64_t until_ns;
-};
 
 static struct bh_str uid_of(const struct bh_prebind *b)
 {
-    return bh_rec_text(b->pod, b->pod->uid);
+    return bh_pod_uid(b->state);
 }
 
 static struct bh_pending pending_of(const struct bh_prebind *b)
@@ -47,52 +43,38 @@ static struct bh_pending pending_of(const struct bh_prebind *b)
     return (struct bh_pending){.pod = b->pod, .shape = b->shape};
 }
 
-static struct bh_prebind *find(const struct bh_sched_daemon *d, struct bh_str uid)
+bh_sym bh_sched_prebind_node(const struct bh_pod_state *s)
 {
-    const struct bh_map *m = &d->prebinds.by_uid;
-
-    return m->len ? bh_map_get(m, uid.p, uid.n) : NULL;
-}
-
-bool bh_sched_prebind_has(const struct bh_sched_daemon *d, struct bh_str uid)
-{
-    return find(d, uid) != NULL;
-}
-
-bh_sym bh_sched_prebind_node(const struct bh_sched_daemon *d, struct bh_str uid)
-{
-    const struct bh_prebind *b = find(d, uid);
-
-    return b ? b->node : BH_SYM_NONE;
+    return s->prebind ? s->prebind->node : BH_SYM_NONE;
 }
 
 /* ---- life --------------------------------------------------------------------------------------
  */
 
-static struct bh_prebind *enter(struct bh_sched_daemon *d, const struct bh_pending *p, bh_sym node,
-                                enum phase phase)
+static struct bh_prebind *enter(struct bh_sched_daemon *d, const struct bh_queued_pod *p,
+                                bh_sym node, enum phase phase)
 {
-    struct bh_prebind *b = bh_calloc(1, sizeof(*b)), *former;
-    struct bh_str uid;
+    struct bh_prebind *b = bh_calloc(1, sizeof(*b));
 
-    b->pod = bh_memdup(p->pod, p->pod->h.size);
-    b->shape = bh_engine_shape(d->engine, bh_engine_shape_rec(d->engine, p->shape));
+    bh_assert(!p->pod->prebind);
+    b->state = bh_pod_hold(p->pod);
+    b->state->prebind = b;
+    b->pod = bh_memdup(p->pending.pod, p->pending.pod->h.size);
+    b->shape = bh_engine_shape(d->engine, bh_engine_shape_rec(d->engine, p->pending.shape));
     b->node = node;
     b->phase = phase;
     b->since_ns = bh_sched_now(d);
-    uid = uid_of(b);
-    former = bh_map_put(&d->prebinds.by_uid, uid.p, uid.n, b);
-    bh_assert(!former);
+    d->prebinds.n++;
     TAILQ_INSERT_TAIL(&d->prebinds.list, b, link);
     return b;
 }
 
 static void leave(struct bh_sched_daemon *d, struct bh_prebind *b)
 {
-    struct bh_str uid = uid_of(b);
-
-    bh_engine_permit_over(d->engine, uid);
-    (void)bh_map_del(&d->prebinds.by_uid, uid.p, uid.n);
+    bh_engine_permit_over(d->engine, uid_of(b));
+    b->state->prebind = NULL;
+    bh_pod_drop(b->state);
+    d->prebinds.n--;
     TAILQ_REMOVE(&d->prebinds.list, b, link);
     bh_engine_shape_unref(d->engine, b->shape);
     for (uint32_t i = b->next; b->phase == UNDO && i < b->n_undo; i++)
@@ -111,15 +93,8 @@ void bh_sched_prebind_init(struct bh_sched_daemon *d)
 
 void bh_sched_prebind_fini(struct bh_sched_daemon *d)
 {
-    struct bh_prebinds *all = &d->prebinds;
-    struct bh_map_entry *m;
-
-    while (d->engine && !TAILQ_EMPTY(&all->list))
-        leave(d, TAILQ_FIRST(&all->list));
-    for (size_t it = 0; (m = bh_map_next(&all->strangers, &it));)
-        free(m->value);
-    bh_map_fini(&all->strangers);
-    bh_map_fini(&all->by_uid);
+    while (d->engine && !TAILQ_EMPTY(&d->prebinds.list))
+        leave(d, TAILQ_FIRST(&d->prebinds.list));
 }
 
 /* ---- one write ---------------------------------------------------------------------------------
@@ -130,8 +105,8 @@ static struct bh_work *item_of(const struct bh_prebind *b, const struct bh_write
     const struct bh_pod_rec *pod = b->pod;
     Berth__WorkKind kind =
         (Berth__WorkKind)((int)BERTH__WORK_KIND__WORK_VOLUME_CLAIM + (int)w->what);
-    struct bh_work *item = bh_work_new(kind, bh_rec_text(pod, pod->namespace_),
-                                       bh_rec_text(pod, pod->name), uid_of(b));
+    struct bh_work *item =
+        bh_work_for(kind, bh_rec_text(pod, pod->namespace_), bh_rec_text(pod, pod->name), b->state);
     struct bh_object_write *o = item->write = bh_calloc(1, sizeof(*o));
 
     o->namespace_ = bh_strdup(w->namespace_ ? w->namespace_ : "");
@@ -166,7 +141,7 @@ static void send_out(struct bh_sched_daemon *d, struct bh_prebind *b, struct bh_
 static void conclude(struct bh_sched_daemon *d, struct bh_prebind *b)
 {
     const struct bh_pending p = pending_of(b);
-    BH_CLEANUP(bh_freep) char *uid = bh_strndup(uid_of(b).p, uid_of(b).n);
+    BH_CLEANUP(bh_pod_dropp) struct bh_pod_state *s = bh_pod_hold(b->state);
     BH_CLEANUP(bh_freep) char *plugin = bh_take_ptr(b->plugin);
     BH_CLEANUP(bh_freep) char *text = bh_take_ptr(b->text);
     enum bh_over over = b->over;
@@ -176,7 +151,7 @@ static void conclude(struct bh_sched_daemon *d, struct bh_prebind *b)
         bh_engine_unreserve(d->engine, &p, b->node);
     leave(d, b);
     if (!aside)
-        bh_sched_binding_over(d, bh_str_c(uid), over, plugin ? plugin : "", text ? text : "");
+        bh_sched_binding_over(d, s, over, plugin ? plugin : "", text ? text : "");
 }
 
 static void undo_next(struct bh_sched_daemon *d, struct bh_prebind *b)
@@ -208,7 +183,7 @@ static void undo(struct bh_sched_daemon *d, struct bh_prebind *b)
     const struct bh_write *v = NULL;
     uint32_t n = 0;
 
-    if (b->over != BH_OVER_RECALLED)
+    if (b->over != BH_OVER_RECALLED && b->over != BH_OVER_ELSEWHERE)
         v = bh_engine_undo_work(d->engine, &p, &n);
     list_undo(b, v, v ? n : 0);
     undo_next(d, b);
@@ -256,7 +231,7 @@ static void count(struct bh_sched_daemon *d, const struct bh_prebind *b, bool fa
 static void check(struct bh_sched_daemon *d, struct bh_prebind *b)
 {
     const struct bh_pending p = pending_of(b);
-    const struct bh_queued_pod *queued = bh_queue_find(d->queue, uid_of(b), NULL);
+    const struct bh_queued_pod *queued = b->state->queued;
     const char *text;
 
     b->looked_ns = bh_mono_ns();
@@ -315,7 +290,7 @@ static void look_at_permit(struct bh_sched_daemon *d, struct bh_prebind *b)
         break;
     case BH_PERMIT_ALLOWED:
         bh_sched_count_permit(d, "Success", now - b->since_ns);
-        bh_queue_binding(d->queue, uid_of(b));
+        bh_queue_binding(d->queue, b->state);
         b->phase = WRITES;
         write_next(d, b);
         break;
@@ -326,20 +301,19 @@ bool bh_sched_prebind_begin(struct bh_sched_daemon *d, const struct bh_queued_po
                             bool waits)
 {
     const struct bh_shape_rec *shape = bh_engine_shape_rec(d->engine, p->pending.shape);
-    struct bh_str uid = bh_rec_text(p->pending.pod, p->pending.pod->uid);
     struct bh_prebind *b;
     uint32_t n;
 
-    (void)bh_engine_prebind_work(d->engine, uid, &n);
+    (void)bh_engine_prebind_work(d->engine, bh_pod_uid(p->pod), &n);
     if (!waits && !n && !shape->claims.n)
         return false;
-    b = enter(d, &p->pending, node, waits ? PERMIT : WRITES);
+    b = enter(d, p, node, waits ? PERMIT : WRITES);
     bh_sched_tell_node(d, p, node);
     if (waits) {
-        bh_queue_waiting(d->queue, uid);
+        bh_queue_waiting(d->queue, p->pod);
         look_at_permit(d, b); /* starts the timers */
     } else {
-        bh_queue_binding(d->queue, uid);
+        bh_queue_binding(d->queue, p->pod);
         write_next(d, b);
     }
     return true;
@@ -348,7 +322,7 @@ bool bh_sched_prebind_begin(struct bh_sched_daemon *d, const struct bh_queued_po
 void bh_sched_prebind_aside(struct bh_sched_daemon *d, const struct bh_queued_pod *p,
                             const struct bh_write *v, uint32_t n)
 {
-    struct bh_prebind *b = enter(d, &p->pending, BH_SYM_NONE, UNDO);
+    struct bh_prebind *b = enter(d, p, BH_SYM_NONE, UNDO);
 
     list_undo(b, v, n);
     undo_next(d, b);
@@ -392,16 +366,16 @@ void bh_sched_prebind_turn(struct bh_sched_daemon *d)
 void bh_sched_unwind(struct bh_sched_daemon *d, const struct bh_queued_pod *p, bh_sym node,
                      enum bh_over how, const char *plugin, const char *text)
 {
-    struct bh_prebind *b = find(d, bh_rec_text(p->pending.pod, p->pending.pod->uid));
+    struct bh_prebind *b = p->pod->prebind;
 
     if (!b)
-        b = enter(d, &p->pending, node, CHECKS);
+        b = enter(d, p, node, CHECKS);
     end(d, b, how, plugin, text);
 }
 
-bool bh_sched_prebind_gone(struct bh_sched_daemon *d, struct bh_str uid)
+bool bh_sched_prebind_gone(struct bh_sched_daemon *d, struct bh_pod_state *s)
 {
-    struct bh_prebind *b = find(d, uid);
+    struct bh_prebind *b = s->prebind;
 
     if (!b || b->node == BH_SYM_NONE)
         return false;
@@ -411,7 +385,8 @@ bool bh_sched_prebind_gone(struct bh_sched_daemon *d, struct bh_str uid)
 
 bool bh_sched_prebind_preempt(struct bh_sched_daemon *d, struct bh_str uid)
 {
-    struct bh_prebind *b = find(d, uid);
+    const struct bh_pod_state *s = bh_pods_find(d->pods, uid);
+    struct bh_prebind *b = s ? s->prebind : NULL;
 
     if (!b || b->node == BH_SYM_NONE)
         return false;
@@ -421,30 +396,27 @@ bool bh_sched_prebind_preempt(struct bh_sched_daemon *d, struct bh_str uid)
     return true;
 }
 
-void bh_sched_prebind_drop(struct bh_sched_daemon *d, struct bh_str uid)
+void bh_sched_prebind_drop(struct bh_sched_daemon *d, struct bh_pod_state *s)
 {
-    struct bh_prebind *b = find(d, uid);
-
-    if (b)
-        leave(d, b);
+    if (s->prebind)
+        leave(d, s->prebind);
 }
 
 bool bh_sched_prebind_rejoin(struct bh_sched_daemon *d, const struct bh_queued_pod *p)
 {
-    struct bh_str uid = bh_rec_text(p->pending.pod, p->pending.pod->uid);
-    const struct bh_prebind *b = find(d, uid);
+    const struct bh_prebind *b = p->pod->prebind;
 
     if (!b)
         return false;
     if (b->node == BH_SYM_NONE || b->over == BH_OVER_GONE) {
-        bh_queue_return(d->queue, uid, NULL, 0, NULL, 0, bh_sched_now(d));
+        bh_queue_return(d->queue, p->pod, NULL, 0, NULL, 0, bh_sched_now(d));
         return true;
     }
     (void)bh_engine_assume(d->engine, &p->pending, b->node);
     if (b->phase == PERMIT)
-        bh_queue_waiting(d->queue, uid);
+        bh_queue_waiting(d->queue, p->pod);
     else
-        bh_queue_binding(d->queue, uid);
+        bh_queue_binding(d->queue, p->pod);
     return true;
 }
 
@@ -498,7 +470,7 @@ static void written(struct bh_sched_daemon *d, struct bh_prebind *b, const struc
 void bh_sched_prebind_answered(struct bh_sched_daemon *d, struct bh_work *w,
                                const Berth__WorkResult *r)
 {
-    struct bh_prebind *b = find(d, bh_str_c(w->uid));
+    struct bh_prebind *b = w->pod->prebind;
 
     if (!b || b->work_id != w->id) { /* bound by another hand meanwhile */
         if (r->outcome == BERTH__OUTCOME__OUTCOME_REJECTED)
@@ -514,7 +486,7 @@ void bh_sched_prebind_answered(struct bh_sched_daemon *d, struct bh_work *w,
         log_refusal(w, r);
     else if (r->has_object && w->kind != BERTH__WORK_KIND__WORK_DELETE_CLAIM)
         (void)bh_engine_learn(d->engine, BH_KIND_RESOURCECLAIM, r->object.data, r->object.len,
-                              NULL);
+                              false, NULL);
     undo_next(d, b);
 }
 
@@ -536,7 +508,7 @@ static void recall(struct bh_sched_daemon *d, struct bh_prebind *b)
 
 void bh_sched_prebind_recalled(struct bh_sched_daemon *d, struct bh_work *w)
 {
-    struct bh_prebind *b = find(d, bh_str_c(w->uid));
+    struct bh_prebind *b = w->pod->prebind;
 
     if (b && b->work_id == w->id)
         recall(d, b);
@@ -553,47 +525,4 @@ void bh_sched_prebind_end_term(struct bh_sched_daemon *d)
         else if (!b->over)
             b->over = BH_OVER_RECALLED;
     }
-}
-
-/* ---- the scheduler before us -------------------------------------------------------------------
- */
-
-static char *stranger_key(const char *uid, uint64_t id)
-{
-    return bh_asprintf("%s/%llu", uid ? uid : "", (unsigned long long)id);
-}
-
-void bh_sched_prebind_stranger(struct bh_sched_daemon *d, const Berth__WorkItem *it)
-{
-    BH_CLEANUP(bh_freep) char *key = stranger_key(it->uid, it->id);
-    struct bh_stranger *s = bh_malloc(sizeof(*s));
-
-    s->until_ns = bh_mono_ns() + STRANGER_NS;
-    free(bh_map_put(&d->prebinds.strangers, key, strlen(key), s));
-}
-
-void bh_sched_prebind_old_result(struct bh_sched_daemon *d, const Berth__WorkResult *r)
-{
-    BH_CLEANUP(bh_freep) char *key = stranger_key(r->uid, r->id);
-    struct bh_stranger *s =
-        d->prebinds.strangers.len ? bh_map_del(&d->prebinds.strangers, key, strlen(key)) : NULL;
-
-    if (s && r->has_object)
-        (void)bh_engine_learn(d->engine, BH_KIND_RESOURCECLAIM, r->object.data, r->object.len,
-                              NULL);
-    free(s);
-}
-
-bool bh_sched_prebind_settled(const struct bh_sched_daemon *d)
-{
-    const struct bh_map_entry *m;
-    uint64_t now;
-
-    if (!d->prebinds.strangers.len)
-        return true;
-    now = bh_mono_ns();
-    for (size_t it = 0; (m = bh_map_next(&d->prebinds.strangers, &it));)
-        if (now < ((const struct bh_stranger *)m->value)->until_ns)
-            return false;
-    return true;
 }

@@ -14,35 +14,36 @@
  * anew.
  *
  * Owns:       a copy of each such pod (its entry in the queue may go earlier), the writes not yet
- * in the ledger. Invariants: a pod in here is assumed and reserved, and has no bind in the ledger.
- * Exception: PostFilter's writes; their pod is back in the queue, but is not decided before they
- *             are answered.
- * Restarts:   everything can be lost: what was written is found at the API server, and writes that
- * a binder still has on the wire for the scheduler before us are waited for. Runs in:    the duty
- * cycle. Upstream: pkg/scheduler/schedule_one.go (bindingCycle), waiting pods.
+ *             in the ledger.
+ * Invariants: a pod in here is assumed and reserved, and has no bind in the ledger. Exception:
+ *             PostFilter's writes; their pod is back in the queue, but is not decided before they
+ *             are answered. Restarts: everything can be lost: what was written is found at the API
+ *             server, and writes that may be on the wire for the scheduler before us are waited for
+ *             (adopt.c).
+ * Runs in:    the duty cycle.
+ * Upstream:   pkg/scheduler/schedule_one.go (bindingCycle), waiting pods.
  */
 #ifndef BH_SCHED_PREBIND_H
 #define BH_SCHED_PREBIND_H
 
 #include <sys/queue.h>
 
-#include "common/base/map.h"
 #include "scheduler/daemon/ledger.h"
 #include "scheduler/queue/queue.h"
 
 struct bh_sched_daemon;
 struct bh_prebind;
 struct bh_prebinds {
-    struct bh_map by_uid;
+    uint64_t n;
     TAILQ_HEAD(bh_prebind_list, bh_prebind) list; /* looked at longest ago first */
     uint64_t looked_ns, version; /* when and at what version of the objects all were looked at */
-    struct bh_map strangers; /* writes of an earlier scheduler that are out: struct bh_stranger * */
 };
 enum bh_over { /* how a binding cycle ended other than well */
                BH_OVER_ERROR = 1,
                BH_OVER_REJECTED, /* by a Permit plugin */
                BH_OVER_GONE,     /* the pod */
-               BH_OVER_RECALLED  /* the lease ended: nobody is told */
+               BH_OVER_RECALLED, /* the lease ended: nobody is told */
+               BH_OVER_ELSEWHERE /* somebody else bound it: neither, and nothing is undone */
 };
 
 void bh_sched_prebind_init(struct bh_sched_daemon *d);
@@ -54,19 +55,18 @@ bool bh_sched_prebind_begin(struct bh_sched_daemon *d, const struct bh_queued_po
 void bh_sched_prebind_aside(struct bh_sched_daemon *d, const struct bh_queued_pod *p,
                             const struct bh_write *v, uint32_t n);
 void bh_sched_prebind_turn(struct bh_sched_daemon *d);
-bool bh_sched_prebind_has(const struct bh_sched_daemon *d, struct bh_str uid);
 /* The node it is on its way to; BH_SYM_NONE: it is not in here. */
-bh_sym bh_sched_prebind_node(const struct bh_sched_daemon *d, struct bh_str uid);
+bh_sym bh_sched_prebind_node(const struct bh_pod_state *s);
 
 /* The binding cycle of an assumed pod failed: undo, Unreserve, Forget, requeue. text is copied. */
 void bh_sched_unwind(struct bh_sched_daemon *d, const struct bh_queued_pod *p, bh_sym node,
                      enum bh_over how, const char *plugin, const char *text);
 /* The same for a pod in here that was deleted; false: it is not. */
-bool bh_sched_prebind_gone(struct bh_sched_daemon *d, struct bh_str uid);
+bool bh_sched_prebind_gone(struct bh_sched_daemon *d, struct bh_pod_state *s);
 /* It is to make room (upstream: preemption in memory); false: it is not in here. */
 bool bh_sched_prebind_preempt(struct bh_sched_daemon *d, struct bh_str uid);
 /* Somebody else bound it. */
-void bh_sched_prebind_drop(struct bh_sched_daemon *d, struct bh_str uid);
+void bh_sched_prebind_drop(struct bh_sched_daemon *d, struct bh_pod_state *s);
 /* It came back to the queue and was popped while it is in here. false: it is not. */
 bool bh_sched_prebind_rejoin(struct bh_sched_daemon *d, const struct bh_queued_pod *p);
 
@@ -76,10 +76,4 @@ void bh_sched_prebind_answered(struct bh_sched_daemon *d, struct bh_work *w,
 /* The item leaves the ledger unwritten. */
 void bh_sched_prebind_recalled(struct bh_sched_daemon *d, struct bh_work *w);
 void bh_sched_prebind_end_term(struct bh_sched_daemon *d);
-
-/* What a binder reports to be on the wire for an earlier scheduler, and what became of it. Nothing
- * is decided before that is known or too old to happen. */
-void bh_sched_prebind_stranger(struct bh_sched_daemon *d, const Berth__WorkItem *it);
-void bh_sched_prebind_old_result(struct bh_sched_daemon *d, const Berth__WorkResult *r);
-bool bh_sched_prebind_settled(const struct bh_sched_daemon *d);
 #endif

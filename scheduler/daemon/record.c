@@ -2,7 +2,8 @@
  *
  * scheduler/daemon/record.c - what is kept of decisions (--record-decisions)
  *
- * Runs in: the duty cycle, and only with a recorder. Upstream: none.
+ * Runs in:    the duty cycle, and only with a recorder.
+ * Upstream:   none.
  */
 #include "scheduler/daemon/daemon.h"
 

@@ -5,79 +5,19 @@
  * An answer counts once: its item leaves the ledger, and a second answer for the same id (from a
  * binder that was thought dead) finds nothing. An unknown outcome is repeated for the same node,
  * never decided anew.
+ *
+ * What becomes of a pod after its bind the watch says, never an answer: one that was refused for
+ * whatever reason (404 too) goes back to the queue as long as the watcher shows it as pending, as
+ * upstream's failure handler asks its cache; one that is bound stays assumed until the watch shows
+ * it, and is looked at when that takes too long.
  */
 #include "common/base/log.h"
+#include "common/base/probe.h"
 #include "scheduler/daemon/daemon.h"
 
 #define LATE_MAX_NS    UINT64_C(1000000000) /* of an answer that waited for company */
 #define GREET_EVERY_NS UINT64_C(100000000)
 #define CROWD_LOG_NS   UINT64_C(60000000000)
-
-/* ---- binds of the scheduler before us ----------------------------------------------------------
- */
-
-void bh_sched_unadopt(struct bh_sched_daemon *d, struct bh_str uid)
-{
-    struct bh_adopted *a = d->adopted.len ? bh_map_del(&d->adopted, uid.p, uid.n) : NULL;
-
-    if (a)
-        free(a->node);
-    free(a);
-}
-
-void bh_sched_review_adopted(struct bh_sched_daemon *d)
-{
-    struct bh_map_entry *m;
-
-    for (size_t it = 0; (m = bh_map_next(&d->adopted, &it));)
-        if (!bh_queue_find(d->queue, (struct bh_str){m->key, m->key_len}, NULL))
-            bh_sched_unadopt(d, (struct bh_str){m->key, m->key_len});
-}
-
-/* In-flight binds of a binder that outlived the last scheduler: the pods go where they were sent,
- * when the watcher names them as pending. */
-static void adopt_in_flight(struct bh_sched_daemon *d, const Berth__BinderHello *h)
-{
-    for (size_t i = 0; i < h->n_in_flight; i++) {
-        const Berth__WorkItem *it = h->in_flight[i];
-        struct bh_str uid = bh_str_c(it->uid);
-        struct bh_adopted *a;
-
-        if (bh_work_is_write(it->kind)) {
-            bh_sched_prebind_stranger(d, it);
-            continue;
-        }
-        if (it->kind != BERTH__WORK_KIND__WORK_BIND || bh_ledger_bind_of(d->ledger, it->uid))
-            continue;
-        if (d->in.synced && !bh_queue_find(d->queue, uid, NULL))
-            continue; /* not pending: bound or gone */
-        bh_sched_unadopt(d, uid);
-        a = bh_calloc(1, sizeof(*a));
-        a->node = bh_strdup(it->node);
-        (void)bh_map_put(&d->adopted, uid.p, uid.n, a);
-    }
-}
-
-static void on_old_result(struct bh_sched_daemon *d, const Berth__WorkResult *r)
-{
-    struct bh_str uid = bh_str_c(r->uid);
-    struct bh_adopted *a = d->adopted.len ? bh_map_get(&d->adopted, uid.p, uid.n) : NULL;
-
-    if (!a)
-        return;
-    switch (r->outcome) {
-    case BERTH__OUTCOME__OUTCOME_DONE:
-        a->done = true;
-        break;
-    case BERTH__OUTCOME__OUTCOME_REJECTED:
-    case BERTH__OUTCOME__OUTCOME_GONE:
-    case BERTH__OUTCOME__OUTCOME_BOUND_ELSEWHERE:
-        bh_sched_unadopt(d, uid);
-        break;
-    default: /* still unknown: repeated for the same node */
-        break;
-    }
-}
 
 /* ---- answers -----------------------------------------------------------------------------------
  */
@@ -85,22 +25,42 @@ static void on_old_result(struct bh_sched_daemon *d, const Berth__WorkResult *r)
 /* The queue's entry stays until the watch shows the pod on its node, whichever comes first. */
 void bh_sched_bound(struct bh_sched_daemon *d, struct bh_work *w)
 {
-    struct bh_str uid = bh_str_c(w->uid);
-    const struct bh_queued_pod *p = bh_queue_find(d->queue, uid, NULL);
+    const struct bh_queued_pod *p = w->pod->queued;
+    const bool assumed = bh_engine_is_assumed(d->engine, bh_pod_uid(w->pod));
 
-    bh_sched_record_outcome(d, w->decision, BH_OUTCOME_BOUND, "");
-    if (p) {
+    if (!w->look)
+        bh_sched_record_outcome(d, w->decision, BH_OUTCOME_BOUND, "");
+    if (p && !w->look) {
         bh_sched_count_bound(d, p, w->event_controller ? w->event_controller : "",
                              bh_sched_now(d) - (int64_t)w->late_ns,
                              (double)(bh_mono_ns() - w->queued_ns - w->late_ns) / 1e9);
         bh_sched_log_bound(p, w->node);
     }
-    if (!bh_engine_is_assumed(d->engine, uid))
-        bh_queue_done(d->queue, uid);
-    else if (!p || w->bound_seen)
-        d->sweep_due = true; /* nobody will tell us the end of it */
+    if (p && assumed && !w->bound_seen) {
+        bh_ledger_keep(d->ledger, w, bh_mono_ns() + d->timing.unseen_ns);
+        return;
+    }
+    d->sweep_due |= assumed; /* nobody will tell us the end of it */
+    bh_queue_done(d->queue, w->pod);
+    bh_ledger_finish(d->ledger, w);
+}
+
+void bh_sched_bind_refused(struct bh_sched_daemon *d, struct bh_work *w, Berth__Outcome o,
+                           const char *message)
+{
+    const uint64_t now = bh_boot_ns();
+    const bool elsewhere = o == BERTH__OUTCOME__OUTCOME_BOUND_ELSEWHERE;
+    const bool pending = w->pod->queued && !w->bound_seen;
+
+    if (pending && !elsewhere && now < w->doubt_boot_ns) {
+        bh_ledger_keep(d->ledger, w, bh_mono_ns() + (w->doubt_boot_ns - now));
+        return; /* an earlier request may still bind it: it counts until that is over */
+    }
     if (w->bound_seen)
-        bh_queue_done(d->queue, uid);
+        bh_sched_pod_gone(d, w->pod);
+    else
+        bh_sched_bind_failed(d, w, elsewhere ? BH_OVER_ELSEWHERE : BH_OVER_ERROR, message);
+    bh_ledger_finish(d->ledger, w);
 }
 
 static void bind_result(struct bh_sched_daemon *d, struct bh_work *w, const Berth__WorkResult *r)
@@ -114,9 +74,10 @@ static void bind_result(struct bh_sched_daemon *d, struct bh_work *w, const Bert
         w->late_ns = BH_MIN(took - BH_MIN(r->latency_ns, took), LATE_MAX_NS);
         bh_sched_bound(d, w);
         break;
-    case BERTH__OUTCOME__OUTCOME_GONE:
-    case BERTH__OUTCOME__OUTCOME_BOUND_ELSEWHERE:
-        bh_sched_pod_gone(d, bh_str_c(w->uid));
+    case BERTH__OUTCOME__OUTCOME_BOUND_ELSEWHERE: /* the watch will tell */
+        bh_log_info("The pod is on another node", bh_kv_s("namespace", w->namespace_),
+                    bh_kv_s("pod", w->name), bh_kv_s("node", r->message));
+        bh_sched_bind_refused(d, w, r->outcome, "");
         break;
     default:
         text = bh_asprintf("running Bind plugin \"DefaultBinder\": %s",
@@ -124,7 +85,7 @@ static void bind_result(struct bh_sched_daemon *d, struct bh_work *w, const Bert
         bh_log_error("Binding failed", bh_kv_s("namespace", w->namespace_), bh_kv_s("pod", w->name),
                      bh_kv_s("node", w->node), bh_kv_i("code", r->code),
                      bh_kv_s("reason", r->reason), bh_kv_s("message", r->message));
-        bh_sched_bind_failed(d, w, text);
+        bh_sched_bind_refused(d, w, r->outcome, text);
         break;
     }
 }
@@ -138,55 +99,43 @@ static void on_unknown(struct bh_sched_daemon *d, struct bh_binder *b, struct bh
         return;
     if (o == BERTH__OUTCOME__OUTCOME_STALE)
         b->window = 0; /* until its next hello: it knows a newer scheduler or term */
-    if (w->kind == BERTH__WORK_KIND__WORK_EVENT)
+    if (w->kind == BERTH__WORK_KIND__WORK_EVENT) {
         bh_ledger_finish(d->ledger, w); /* events are the first thing to give up */
-    else
-        bh_ledger_retry(d->ledger, w);
+        return;
+    }
+    if (o == BERTH__OUTCOME__OUTCOME_UNKNOWN)
+        bh_work_doubt(w, BH_INFLIGHT_REQUEST_NS);
+    bh_ledger_retry(d->ledger, w);
 }
 
-static void on_refused(struct bh_sched_daemon *d, const struct bh_work *w,
-                       const Berth__WorkResult *r)
+static void on_refused(const struct bh_work *w, const Berth__WorkResult *r)
 {
-    const struct bh_queued_pod *p;
-
     bh_log_warn("Write was refused", bh_kv_i("kind", w->kind), bh_kv_s("namespace", w->namespace_),
                 bh_kv_s("pod", w->name), bh_kv_i("code", r->code), bh_kv_s("message", r->message));
-    p = bh_queue_find(d->queue, bh_str_c(w->uid), NULL);
-    if (p && w->kind == BERTH__WORK_KIND__WORK_PATCH_STATUS) /* the next failure tries again */
-        bh_queue_told(d->queue, bh_str_c(w->uid), 0, p->pending.pod->nominated_node);
+    if (w->kind == BERTH__WORK_KIND__WORK_PATCH_STATUS && w->pod->queued)
+        bh_queue_told(w->pod, 0, w->pod->queued->pending.pod->nominated_node); /* the next failure
+                                                                                * tries again */
 }
 
 struct bh_leaving {
     LIST_ENTRY(bh_leaving) link;
-    char *victim, *preemptor; /* uids */
+    char *victim; /* uid */
+    struct bh_pod_state *preemptor;
 };
 
 static void leaving_free(struct bh_leaving *l)
 {
     LIST_REMOVE(l, link);
     free(l->victim);
-    free(l->preemptor);
+    l->preemptor->leaving--;
+    bh_pod_drop(l->preemptor);
     free(l);
 }
 
-bool bh_sched_evicts_for(const struct bh_sched_daemon *d, struct bh_str preemptor)
+void bh_sched_eviction_over(struct bh_sched_daemon *d, struct bh_pod_state *preemptor)
 {
-    const struct bh_leaving *l;
-
-    if (bh_ledger_evicts_for(d->ledger, preemptor))
-        return true;
-    for (l = LIST_FIRST(&d->leaving); l; l = LIST_NEXT(l, link))
-        if (bh_str_eq(bh_str_c(l->preemptor), preemptor))
-            return true;
-    return false;
-}
-
-void bh_sched_eviction_over(struct bh_sched_daemon *d, const char *preemptor)
-{
-    struct bh_str uid = bh_str_c(preemptor);
-
-    if (!bh_sched_evicts_for(d, uid))
-        bh_queue_release(d->queue, uid, bh_sched_now(d));
+    if (!bh_pod_evicts(preemptor))
+        bh_queue_release(d->queue, preemptor, bh_sched_now(d));
 }
 
 void bh_sched_see_victims_off(struct bh_sched_daemon *d)
@@ -194,11 +143,10 @@ void bh_sched_see_victims_off(struct bh_sched_daemon *d)
     struct bh_leaving *l, *next;
 
     for (l = LIST_FIRST(&d->leaving); l; l = next) {
-        BH_CLEANUP(bh_freep) char *preemptor = NULL;
+        BH_CLEANUP(bh_pod_dropp) struct bh_pod_state *preemptor = bh_pod_hold(l->preemptor);
         next = LIST_NEXT(l, link);
         if (bh_engine_pod_stays(d->engine, bh_str_c(l->victim)))
             continue;
-        preemptor = bh_take_ptr(l->preemptor);
         leaving_free(l);
         bh_sched_eviction_over(d, preemptor);
     }
@@ -214,47 +162,51 @@ void bh_sched_drop_leaving(struct bh_sched_daemon *d)
 
 /* One answer less to wait for. When something went wrong the preemptor tries again at once, as
  * upstream's does. */
-static void eviction_answered(struct bh_sched_daemon *d, const char *victim, const char *preemptor,
-                              Berth__Outcome o)
+static void eviction_answered(struct bh_sched_daemon *d, const char *victim,
+                              struct bh_pod_state *preemptor, Berth__Outcome o)
 {
     struct bh_leaving *l;
 
     if (o == BERTH__OUTCOME__OUTCOME_DONE && bh_engine_pod_stays(d->engine, bh_str_c(victim))) {
         l = bh_calloc(1, sizeof(*l));
         l->victim = bh_strdup(victim);
-        l->preemptor = bh_strdup(preemptor);
+        l->preemptor = bh_pod_hold(preemptor);
+        preemptor->leaving++;
         LIST_INSERT_HEAD(&d->leaving, l, link);
     }
     bh_sched_eviction_over(d, preemptor);
     if (o == BERTH__OUTCOME__OUTCOME_REJECTED)
-        bh_queue_activate(d->queue, bh_str_c(preemptor), bh_sched_now(d));
+        bh_queue_activate(d->queue, preemptor, bh_sched_now(d));
 }
 
 static void on_result(struct bh_sched_daemon *d, struct bh_binder *b, const Berth__WorkResult *r)
 {
     struct bh_work *w = r->epoch == d->epoch ? bh_ledger_find(d->ledger, r->id) : NULL;
-    BH_CLEANUP(bh_freep) char *preemptor = NULL, *victim = NULL;
+    BH_CLEANUP(bh_pod_dropp) struct bh_pod_state *preemptor = NULL;
+    BH_CLEANUP(bh_freep) char *victim = NULL;
 
     bh_sched_count_outcome(d, r->outcome);
     if (r->epoch != d->epoch) {
-        bh_sched_prebind_old_result(d, r);
-        on_old_result(d, r);
+        bh_sched_adopt_answered(d, r);
         return;
     }
     if (!w)
         return;
+    bh_probe_pod(written, bh_str_c(w->uid), r->outcome);
     if (r->outcome == BERTH__OUTCOME__OUTCOME_UNKNOWN ||
         r->outcome == BERTH__OUTCOME__OUTCOME_STALE) {
         on_unknown(d, b, w, r->outcome);
         return;
     }
-    if (w->kind == BERTH__WORK_KIND__WORK_BIND)
+    if (w->kind == BERTH__WORK_KIND__WORK_BIND) {
         bind_result(d, w, r);
-    else if (w->write)
+        return;
+    }
+    if (w->write)
         bh_sched_prebind_answered(d, w, r);
     else if (r->outcome == BERTH__OUTCOME__OUTCOME_REJECTED)
-        on_refused(d, w, r);
-    preemptor = w->on_behalf ? bh_strdup(w->on_behalf) : NULL;
+        on_refused(w, r);
+    preemptor = w->on_behalf ? bh_pod_hold(w->on_behalf) : NULL;
     victim = preemptor ? bh_strdup(w->uid) : NULL;
     if (preemptor && r->outcome == BERTH__OUTCOME__OUTCOME_REJECTED)
         bh_ledger_spare(d->ledger, preemptor);
@@ -287,14 +239,14 @@ static void on_binder_hello(struct bh_sched_daemon *d, struct bh_binder *b,
 {
     snprintf(b->name, sizeof(b->name), "%s", h->binder);
     if (h->epoch_seen != d->epoch) {
-        adopt_in_flight(d, h);
+        bh_sched_adopt_reported(d, h);
         greet(d, b);
         return;
     }
     if (!b->greeted)
         bh_log_info("Binder is here", bh_kv_s("binder", b->name), bh_kv_u("window", h->window));
     if (!b->greeted)
-        bh_sched_former_heard(d, b->name);
+        bh_sched_binder_heard(d, b->name);
     b->greeted = true;
     b->window = h->window;
     bh_sched_binder_lives(d, b, h);

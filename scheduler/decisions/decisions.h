@@ -19,7 +19,8 @@
  * Errors of every call: -ENOENT no such attempt (any more), or no file; -EINVAL a wrong argument
  * (err.msg names it), or a file that is not one of ours; -EAGAIN the file is being changed, ask
  * again; -EIO what the file says cannot be read. *ret is NULL then.
- * Memory: answers live in the arena given. Threads: one owner at a time for each bh_decisions.
+ * Memory:     answers live in the arena given.
+ * Threads:    one owner at a time for each bh_decisions.
  */
 #ifndef BH_DECISIONS_H
 #define BH_DECISIONS_H

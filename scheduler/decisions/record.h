@@ -13,13 +13,14 @@
  * A block begins with its version; a reader refuses one it does not know. What is read may be
  * anybody's bytes: every length and position is checked, -EIO when something is wrong.
  *
- * Threads: one owner for each packer. Memory: what is unpacked lives in the arena given.
+ * Threads:    one owner for each packer.
+ * Memory:     what is unpacked lives in the arena given.
  */
 #ifndef BH_DECISION_RECORD_H
 #define BH_DECISION_RECORD_H
 
 #include "common/base/buf.h"
-#include "scheduler/engine.h"
+#include "scheduler/engine/engine.h"
 
 #define BH_RECORD_VERSION   1u
 #define BH_RECORD_BODY_MAX  ((size_t)128 << 20)

@@ -9,6 +9,7 @@
 #include <stdatomic.h>
 #include <time.h>
 
+#include "common/base/log.h"
 #include "scheduler/decisions/writer.h"
 
 #define GATHER_NS   20000000 /* between two transactions */
@@ -131,7 +132,11 @@ struct bh_recorder *bh_recorder_new(const struct bh_recorder_options *o)
     r->mine = bh_calloc(1, sizeof(*r->mine));
     bh_assert(sem_init(&r->wake, 0, 0) == 0);
     bh_writer_init(&r->w, o);
-    r->runs = start_thread(r) == 0;
+    int rc = start_thread(r);
+    if (rc < 0)
+        bh_log_error("Decisions are not recorded: no thread to write them",
+                     bh_kv_s("file", r->w.path), bh_kv_s("err", strerror(-rc)));
+    r->runs = rc == 0;
     return r;
 }
 

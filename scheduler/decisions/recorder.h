@@ -13,8 +13,8 @@
  * file reaches max_bytes or they are older than max_age_ns. A file that was deleted is made anew,
  * one of somebody else's is left alone, one of ours that is damaged is moved to FILE.bad.
  *
- * A steady cycle allocates nothing here: buffers keep their memory.
- * Readers: decisions.h. Upstream: none.
+ * A steady cycle allocates nothing here: buffers keep their memory. Readers: decisions.h.
+ * Upstream: none.
  */
 #ifndef BH_RECORDER_H
 #define BH_RECORDER_H

@@ -163,7 +163,7 @@ static int check_file(struct bh_decisions *d, struct bh_err *err)
     return 0;
 }
 
-int bh_decisions_open(struct bh_decisions *d, struct bh_err *err)
+static int open_file(struct bh_decisions *d, struct bh_err *err)
 {
     struct stat st;
     int rc;
@@ -206,7 +206,7 @@ static const char *text_at(sqlite3_stmt *s, int i, struct bh_arena *a)
     return t ? bh_arena_strdup(a, (const char *)t) : "";
 }
 
-int bh_decisions_row(sqlite3_stmt *s, struct bh_arena *a, struct bh_decision_row *ret)
+static int read_row(sqlite3_stmt *s, struct bh_arena *a, struct bh_decision_row *ret)
 {
     int64_t result = sqlite3_column_int64(s, 3), outcome = sqlite3_column_int64(s, 4);
     const void *head = sqlite3_column_blob(s, 10);
@@ -338,7 +338,7 @@ static int load_row(struct bh_decisions *d, int64_t id, struct bh_err *err)
     sqlite3_bind_int64(s, 1, id);
     rc = sqlite3_step(s);
     if (rc == SQLITE_ROW) {
-        rc = bh_decisions_row(s, &d->arena, &d->row);
+        rc = read_row(s, &d->arena, &d->row);
         if (rc < 0)
             bh_err_set(err, rc, "%s: attempt %lld cannot be read", d->path, (long long)id);
     } else {
@@ -357,7 +357,7 @@ int bh_decisions_load(struct bh_decisions *d, int64_t id, struct bh_err *err)
 
     if (!d)
         return bh_err_set(err, -ENOENT, "no decisions are recorded");
-    rc = bh_decisions_open(d, err);
+    rc = open_file(d, err);
     if (rc < 0)
         return rc;
     (void)ask_one(d, "PRAGMA data_version", &version);
@@ -383,7 +383,7 @@ struct bh_json *bh_decisions_recording(struct bh_decisions *d, struct bh_arena *
     struct bh_json *o = bh_json_new(a, BH_JSON_OBJECT);
     int64_t dropped = 0, pages = 0, size = 0, newest = 0, oldest = 0, records = 0;
     const char *mode = "off";
-    sqlite3_stmt *s = d && bh_decisions_open(d, NULL) == 0
+    sqlite3_stmt *s = d && open_file(d, NULL) == 0
                           ? bh_decisions_ask(d, "SELECT mode, dropped, records FROM state")
                           : NULL;
 
@@ -462,7 +462,7 @@ static int list_rows(struct bh_decisions *d, struct bh_arena *a, const struct bh
     while ((rc = sqlite3_step(s)) == SQLITE_ROW && n < limit) {
         struct bh_decision_row row;
         n++;
-        if (bh_decisions_row(s, a, &row) == 0)
+        if (read_row(s, a, &row) == 0)
             bh_json_push(items, bh_decisions_summary(a, &row));
     }
     sqlite3_finalize(s);
@@ -478,7 +478,7 @@ int bh_decisions_list(struct bh_decisions *d, struct bh_arena *a,
 {
     struct bh_json *list = bh_json_new(a, BH_JSON_OBJECT), *recording;
     int result = f->result ? result_number(f->result) : -1;
-    int rc = d ? bh_decisions_open(d, err) : -ENOENT;
+    int rc = d ? open_file(d, err) : -ENOENT;
 
     *ret = NULL;
     if (f->result && result < 0)
@@ -506,7 +506,7 @@ int bh_decisions_list(struct bh_decisions *d, struct bh_arena *a,
 void bh_decisions_now(struct bh_decisions *d, struct bh_decisions_cursor *c)
 {
     *c = (struct bh_decisions_cursor){0};
-    if (!d || bh_decisions_open(d, NULL) < 0)
+    if (!d || open_file(d, NULL) < 0)
         return;
     c->file = d->file;
     (void)ask_one(d, "SELECT max(id) FROM attempts", &c->id);
@@ -529,7 +529,7 @@ static int add_changes(struct bh_decisions *d, struct bh_arena *a, const char *s
         struct bh_json *o = bh_json_new(a, BH_JSON_OBJECT);
         struct bh_decision_row row;
         *cursor = sqlite3_column_int64(s, 11);
-        if (bh_decisions_row(s, a, &row) < 0)
+        if (read_row(s, a, &row) < 0)
             continue;
         bh_json_set_str(a, o, "type", type);
         bh_json_set(a, o, "row", bh_decisions_summary(a, &row));
@@ -573,7 +573,7 @@ int bh_decisions_changes(struct bh_decisions *d, struct bh_arena *a, struct bh_d
 {
     struct bh_json *list = bh_json_new(a, BH_JSON_ARRAY);
     struct bh_decisions_cursor next = *c;
-    int rc = d ? bh_decisions_open(d, err) : -ENOENT;
+    int rc = d ? open_file(d, err) : -ENOENT;
 
     *ret = NULL;
     if (rc == 0) {

@@ -41,12 +41,10 @@ struct bh_decisions {
     bool has_body;
 };
 /* 0, or -ENOENT (no file), -EINVAL, -EAGAIN, -EIO. */
-int bh_decisions_open(struct bh_decisions *d, struct bh_err *err);
 sqlite3_stmt *bh_decisions_ask(struct bh_decisions *d, const char *sql);
 /* The row under s, which selects BH_DECISION_COLUMNS. */
 #define BH_DECISION_COLUMNS                                                                        \
     "id, time, list, result, outcome, namespace, name, uid, node, outcome_message, head"
-int bh_decisions_row(sqlite3_stmt *s, struct bh_arena *a, struct bh_decision_row *ret);
 /* The attempt with its body, if it has one, into d->row and d->got, valid until the next call. */
 int bh_decisions_load(struct bh_decisions *d, int64_t id, struct bh_err *err);
 struct bh_json *bh_decisions_summary(struct bh_arena *a, const struct bh_decision_row *row);

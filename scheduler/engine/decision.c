@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * scheduler/engine_decision.c - from a reference cycle to a decision: PostFilter, texts, lists
+ * scheduler/engine/decision.c - from a reference cycle to a decision: PostFilter, texts, lists
  *
  * Runs in:  the engine's thread.
  * Upstream: pkg/scheduler/schedule_one.go (schedulingCycle), framework/types.go (FitError).
  */
-#include "scheduler/engine_int.h"
+#include "scheduler/engine/state.h"
 
 static const char *const *plugin_names(struct bh_engine *e, const struct bh_framework *fw,
                                        uint64_t set, const char *more, uint32_t *ret_n)

@@ -1,17 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * scheduler/engine.c - the engine's API: state in, decisions out
+ * scheduler/engine/engine.c - the engine's API: state in, decisions out
  *
  * Runs in:  the engine's thread.
  * Upstream: pkg/scheduler/scheduler.go, schedule_one.go, backend/cache; differences: see
- *           scheduler/README.md.
+ *           scheduler/engine/README.md.
  */
 #include <errno.h>
 
 #include "common/base/pages.h"
 #include "common/k8s/compile.h"
-#include "scheduler/engine_int.h"
-#include "scheduler/plugins/registry.h"
+#include "scheduler/engine/fast/fast.h"
 
 /* Results kept per shape: at 5,000 nodes a shape takes about 250 KB. */
 #define SHAPE_CACHE_BYTES_MAX ((size_t)512 << 20)
@@ -257,7 +256,8 @@ static const struct bh_decision *refuse(struct bh_engine *e, const char *reason,
     return &e->decision;
 }
 
-uint32_t bh_draw(struct bh_engine *e, uint32_t n_best)
+/* Draws once per cycle with more than one best. */
+static uint32_t draw(struct bh_engine *e, uint32_t n_best)
 {
     return e->opt.tie_break == BH_TIE_RANDOM && n_best > 1
                ? (uint32_t)bh_rand_below(&e->rand, n_best)
@@ -298,7 +298,7 @@ static const struct bh_decision *decide_slowly(struct bh_engine *e, struct bh_pr
     if (e->opt.verify && !r.extended)
         bh_verify(e, p, pod, &r, now_ns);
     if (!r.error && r.n_best) {
-        uint32_t k = bh_draw(e, r.n_best);
+        uint32_t k = draw(e, r.n_best);
         row = pick(e, &r, k);
         if (e->opt.verify && !r.extended && bh_fast_run(e, p, pod, BH_FAST_KEEP, now_ns, &f))
             bh_assert(bh_fast_pick(e, &f, k) == row);
@@ -342,7 +342,7 @@ static const struct bh_decision *decide(struct bh_engine *e, const struct bh_pen
     }
     e->stats.fast_cycles++;
     prof->hinted += e->stats.shape_hits - hits;
-    uint32_t row = bh_fast_pick(e, &f, bh_draw(e, f.n_best));
+    uint32_t row = bh_fast_pick(e, &f, draw(e, f.n_best));
     bh_watch_fast(e, prof->fw);
     e->decision = (struct bh_decision){.kind = BH_DECIDED,
                                        .node = e->cache.rows[row]->name,
@@ -380,7 +380,7 @@ bool bh_engine_is_assumed(const struct bh_engine *e, struct bh_str uid)
     return p && p->assumed;
 }
 
-/* Most pods: no volumes, no claims. Nobody has to be called then, unless calls are to be timed. */
+/* Most pods: no volumes, no claims. None has to be called then, unless calls are to be timed. */
 static bool nothing_to_reserve(struct bh_engine *e, const struct bh_framework *fw,
                                const struct bh_pod_info *pod)
 {
@@ -486,6 +486,11 @@ bool bh_engine_pod_stays(const struct bh_engine *e, struct bh_str uid)
     const struct bh_cache_pod *p = bh_cache_pod(&e->cache, uid);
 
     return p && !(p->info.rec->flags & BH_POD_TERMINATING);
+}
+
+bh_sym bh_engine_nominated_node(const struct bh_engine *e, struct bh_str uid)
+{
+    return bh_cache_nominated_node(&e->cache, uid);
 }
 
 void bh_engine_each_nominated(const struct bh_engine *e, bh_sym node,

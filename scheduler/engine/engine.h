@@ -1,25 +1,28 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * scheduler/engine.h - one engine, every door: the daemon, `berth simulate`, the conformance
+ * scheduler/engine/engine.h - one engine, every door: the daemon, `berth simulate`, the conformance
  * runner, the simulator and the benchmarks decide through these calls and no others
  *
  * The engine owns the symbol table, the cache (nodes, pods on nodes, assumed pods, columns), the
  * interned shapes, the nominator and one framework per profile. It takes decisions; it does not
- * queue pods, talk to anybody or look at a clock (times come in through arguments), so a run is
+ * queue pods, send messages or look at a clock (times come in through arguments), so a run is
  * reproducible from its inputs and its seed.
  *
  * Threads: one owner thread for everything here.
  * Memory: a decision lives in the engine's cycle arena until the next bh_engine_schedule or
  * bh_engine_preempt call. A steady cycle (known shape, no reasons wanted) allocates nothing.
- * Upstream: pkg/scheduler/schedule_one.go, backend/cache; differences: see scheduler/README.md.
+ * Upstream: pkg/scheduler/schedule_one.go, backend/cache; differences: see README.md.
  */
 #ifndef BH_ENGINE_H
 #define BH_ENGINE_H
 
 #include "common/k8s/record.h"
+#include "scheduler/cache/write.h"
 #include "scheduler/config/config.h"
 #include "scheduler/extender/extender.h"
+#include "scheduler/framework/event.h"
 #include "scheduler/framework/observe.h"
+#include "scheduler/framework/pod.h"
 #include "scheduler/framework/status.h"
 #include "scheduler/framework/waiting.h"
 
@@ -50,8 +53,6 @@ bool bh_engine_responsible(const struct bh_engine *e,
 
 /* ---- cluster state (records with symbols of bh_engine_symtab) ----------------------------------
  */
-/* Interned shape: equal content, equal id. Ids are small, dense, never reused while referenced. */
-typedef uint32_t bh_shape_id;
 bh_shape_id bh_engine_shape(struct bh_engine *e,
                             const struct bh_shape_rec *s); /* takes one reference */
 void bh_engine_shape_unref(struct bh_engine *e, bh_shape_id id);
@@ -80,12 +81,10 @@ uint32_t bh_engine_assumed_count(const struct bh_engine *e);
 
 /* Other kinds (services, volumes, claims ...): the newest object of each, message in engine memory.
  * object: bare protobuf message (codec.h); NULL deletes. */
-#include "common/k8s/kinds.h"
 int bh_engine_put_object(struct bh_engine *e, enum bh_kind kind, const char *ns, const char *name,
                          const void *object, size_t n, struct bh_err *err);
 
 /* The same, and tells in ev (resource OBJECT, kind and action set) what the change is about. */
-struct bh_cluster_event;
 int bh_engine_put_object_event(struct bh_engine *e, struct bh_cluster_event *ev, const char *ns,
                                const char *name, const void *object, size_t n, struct bh_err *err);
 
@@ -98,7 +97,7 @@ void bh_engine_objects_end(struct bh_engine *e);
  * (extender/extender.h). They want to see API objects as a whole, which records are not: */
 unsigned bh_engine_raw_needs(const struct bh_engine *e); /* enum bh_ext_need; 0 = none at all */
 /* The whole object, a bare protobuf message (codec.h), copied; NULL: it is gone. kind NODE: key is
- * its name; POD, pending or on a node: its uid. Cheap when nobody needs it. Objects put between
+ * its name; POD, pending or on a node: its uid. Cheap when it is not needed. Objects put between
  * bh_engine_objects_begin and _end stay, the others go. */
 void bh_engine_put_raw(struct bh_engine *e, enum bh_kind kind, const char *key, const void *object,
                        size_t n);
@@ -106,7 +105,6 @@ void bh_engine_put_raw(struct bh_engine *e, enum bh_kind kind, const char *key, 
 void bh_engine_put_raw_message(struct bh_engine *e, enum bh_kind kind, const ProtobufCMessage *m);
 /* Every node's object is there, as far as one is needed: without it a decision fails. */
 bool bh_engine_raw_complete(struct bh_engine *e);
-struct bh_pending;
 /* An extender binds this pod, not the Bind plugins. done: see bh_ext_bind. */
 bool bh_engine_extender_binds(const struct bh_engine *e, const struct bh_pending *p);
 void bh_engine_extender_bind(struct bh_engine *e, const struct bh_pending *p, bh_sym node,
@@ -117,10 +115,6 @@ void bh_engine_extenders_metrics(struct bh_engine *e, struct bh_metrics *m);
 
 /* ---- a pending pod ------------------------------------------------------------------------------
  */
-struct bh_pending { /* what the queue keeps per pod; engine borrows */
-    const struct bh_pod_rec *pod;
-    bh_shape_id shape;
-};
 /* PreEnqueue of the pod's profile: NULL = may enter the active queue; else the gating status (in
  * the cycle arena). */
 const struct bh_status *bh_engine_pre_enqueue(struct bh_engine *e, const struct bh_pending *p);
@@ -197,25 +191,6 @@ struct bh_decision {
     const char *const *filter_plugins;
     uint32_t n_filter_plugins;
 };
-struct bh_plugin_note { /* one plugin's answer about the pod as a whole */
-    const char *plugin;
-    const struct bh_status *status; /* NULL: Success */
-    bool narrowed;                  /* PreFilter: to these nodes */
-    const bh_sym *nodes;
-    uint32_t n_nodes;
-};
-struct bh_victim {
-    struct bh_str namespace_, name, uid;
-    int32_t priority;
-    bool terminating; /* somebody deletes it already */
-    uint64_t resource_version;
-    int64_t generation;
-};
-struct bh_preemption { /* one way to make room */
-    bh_sym node;
-    const struct bh_victim *victims;
-    uint32_t n_victims;
-};
 enum bh_schedule_flags {
     BH_EXPLAIN = 1,       /* fill the lists above (slower: reference path) */
     BH_NO_PREEMPTION = 2, /* skip PostFilter */
@@ -243,7 +218,7 @@ void bh_engine_each_assumed(const struct bh_engine *e, void (*fn)(void *arg, str
 const struct bh_status *bh_engine_reserve(struct bh_engine *e, const struct bh_pending *p,
                                           bh_sym node);
 void bh_engine_unreserve(struct bh_engine *e, const struct bh_pending *p, bh_sym node);
-/* permit: Wait carries the timeout. Who waits is asked about until the verdict is another one than
+/* permit: Wait carries the timeout. It is asked for until the verdict is another one than
  * WAITS (framework/waiting.h), and is over then. */
 const struct bh_status *bh_engine_permit(struct bh_engine *e, const struct bh_pending *p,
                                          bh_sym node, int64_t *ret_timeout_ns);
@@ -259,39 +234,6 @@ void bh_engine_permit_over(struct bh_engine *e, struct bh_str uid);
  * pod is the list below, empty for most pods. Doors without an API server commit it instead.
  * Upstream: PreBind of VolumeBinding and DynamicResources.
  */
-enum bh_write_what {
-    /* PersistentVolume: spec.claimRef and, if object has it, the annotation
-     * pv.kubernetes.io/bound-by-controller. */
-    BH_WRITE_VOLUME_CLAIM,
-    /* PersistentVolumeClaim: the annotation volume.kubernetes.io/selected-node. */
-    BH_WRITE_SELECTED_NODE,
-    /* ResourceClaim: metadata.finalizers in a write of its own, if it is not there yet; then
-     * status.allocation and status.reservedFor. */
-    BH_WRITE_ALLOCATION,
-    /* ResourceClaim that is allocated already: status.reservedFor. */
-    BH_WRITE_RESERVATION,
-    /* ResourceClaim for extended resources: to be created, the server makes the name of
-     * metadata.generateName; then as ALLOCATION; then pod_status with that name into the pod. */
-    BH_WRITE_NEW_CLAIM,
-    /* Of PostFilter. ResourceClaim: status without allocation, reservedFor and devices. */
-    BH_WRITE_DEALLOCATION,
-    /* Of PostFilter, or undone. ResourceClaim for extended resources: without our finalizer, then
-     * deleted. */
-    BH_WRITE_DELETE_CLAIM,
-    /* Undone. ResourceClaim: the pod out of status.reservedFor; the allocation stays. */
-    BH_WRITE_UNRESERVATION
-};
-struct K8s__PodExtendedResourceClaimStatus;
-struct bh_write {
-    enum bh_write_what what;
-    enum bh_kind kind;
-    /* Of the object as it was when the decision was taken: another version means conflict. */
-    const char *namespace_, *name, *uid, *resource_version;
-    /* The whole object as it shall be (K8s__PersistentVolume ...). A new allocation comes without
-     * allocationTimestamp: the time of writing goes there. */
-    const ProtobufCMessage *object;
-    const struct K8s__PodExtendedResourceClaimStatus *pod_status; /* NEW_CLAIM; without the name */
-};
 /* What reserve left to write for the pod; NULL and 0 when nothing, or nothing is reserved. Valid
  * until the pod's unreserve, commit, or its confirmation by bh_engine_put_pod. */
 const struct bh_write *bh_engine_prebind_work(const struct bh_engine *e, struct bh_str uid,
@@ -300,10 +242,11 @@ const struct bh_write *bh_engine_prebind_work(const struct bh_engine *e, struct 
  * for each write before bh_engine_prebind_check. -ENOENT: nothing is reserved; -EINVAL. */
 int bh_engine_prebind_written(struct bh_engine *e, struct bh_str uid, uint32_t i,
                               const void *object, size_t n, struct bh_err *err);
-/* The API server has this version of an object that a write of somebody before us, or an undoing,
- * was about: ResourceClaims count as such from now on, unless a newer one is known. -EINVAL. */
+/* The API server has this version of an object that a former scheduler's write, or an undoing,
+ * was about: ResourceClaims count as such from now on, unless a newer one is known, or none is and it
+ * was not created by that write. -EINVAL. */
 int bh_engine_learn(struct bh_engine *e, enum bh_kind kind, const void *object, size_t n,
-                    struct bh_err *err);
+                    bool created, struct bh_err *err);
 /* Changes when a volume or a claim does: then bh_engine_prebind_check may say something else. */
 uint64_t bh_engine_claims_version(const struct bh_engine *e);
 enum bh_prebind_state {
@@ -334,63 +277,16 @@ const ProtobufCMessage *bh_engine_get_object(const struct bh_engine *e, enum bh_
 /* Nominated pods count in filters against their node (reference scheduler-core.md 4.7). */
 void bh_engine_nominate(struct bh_engine *e, const struct bh_pending *p, bh_sym node);
 void bh_engine_unnominate(struct bh_engine *e, struct bh_str uid);
-/* Is it on a node, and does nobody delete it, as far as is known? */
+/* BH_SYM_NONE: nowhere. */
+bh_sym bh_engine_nominated_node(const struct bh_engine *e, struct bh_str uid);
+/* Is it on a node, and not being deleted, as far as is known? */
 bool bh_engine_pod_stays(const struct bh_engine *e, struct bh_str uid);
 /* Visits the pods that are nominated to the node; fn may not change nominations. */
 void bh_engine_each_nominated(const struct bh_engine *e, bh_sym node,
                               void (*fn)(void *arg, struct bh_str uid, int32_t priority),
                               void *arg);
 
-/* ---- queueing hints
- * ------------------------------------------------------------------------------ */
-enum bh_event_resource { BH_EV_POD_ASSIGNED, BH_EV_POD_UNSCHEDULED, BH_EV_NODE, BH_EV_OBJECT };
-enum bh_event_action { /* upstream's bits */
-                       BH_EV_ADD = 1,
-                       BH_EV_DELETE = 2,
-                       BH_EV_NODE_ALLOCATABLE = 4,
-                       BH_EV_NODE_LABEL = 8,
-                       BH_EV_NODE_TAINT = 16,
-                       BH_EV_NODE_CONDITION = 32,
-                       BH_EV_NODE_ANNOTATION = 64,
-                       BH_EV_NODE_FEATURE = 128,
-                       BH_EV_POD_LABEL = 256,
-                       BH_EV_POD_SCALE_DOWN = 512,
-                       BH_EV_POD_TOLERATION = 1024,
-                       BH_EV_POD_GATES_ELIMINATED = 2048,
-                       BH_EV_POD_CLAIM = 4096,
-                       BH_EV_UPDATE = 8188,
-                       BH_EV_ALL = 8191
-};
-struct bh_cluster_event {
-    enum bh_event_resource resource;
-    enum bh_kind kind; /* BH_EV_OBJECT */
-    uint32_t action;   /* one bit, or BH_EV_UPDATE for a general update */
-    const struct bh_node_rec *old_node, *new_node; /* NODE; NULL = absent */
-    const struct bh_pod_rec *old_pod, *new_pod;    /* POD_* */
-    const struct bh_shape_rec *old_shape, *new_shape;
-    bool was_assumed; /* POD_ASSIGNED, deleted: it was only assumed; what Reserve took is free again
-                       */
-    /* OBJECT: which one, and what about it matters to hints; name BH_SYM_NONE = not known. Filled
-     * by bh_engine_put_object_event. */
-    bh_sym object_namespace, object_name;
-    bh_sym object_driver;    /* VolumeAttachment: spec.attacher */
-    bh_sym object_resource;  /* DeviceClass: spec.extendedResourceName */
-    uint32_t object_changes; /* enum bh_object_change */
-};
-enum bh_object_change {
-    BH_CLASS_WAITS = 1,           /* StorageClass: its mode is WaitForFirstConsumer */
-    BH_CLASS_TOPOLOGIES = 2,      /* StorageClass: other allowedTopologies */
-    BH_CSI_NODE_MIGRATION = 4,    /* CSINode: other migrated plugins */
-    BH_CSI_NODE_LIMIT_GREW = 8,   /* CSINode: some driver may attach more */
-    BH_CSI_DRIVER_UNCHECKED = 16, /* CSIDriver: capacity is no longer looked at */
-    BH_CAPACITY_GREW = 32,        /* CSIStorageCapacity */
-    BH_VOLUME_ZONES = 64,         /* PersistentVolume: other zone or region labels */
-    BH_CLAIM_DEALLOCATED = 128,   /* ResourceClaim: its devices are free again */
-    BH_CLAIM_STATUS = 256,        /* ResourceClaim: other status */
-    BH_NAMESPACE_LABELS = 512,    /* Namespace: other labels */
-    BH_CLASS_RESOURCE = 1024      /* DeviceClass: another extendedResourceName */
-};
-enum bh_hint { BH_QUEUE_SKIP, BH_QUEUE };
+/* ---- queueing hints -------------------------------------------------------------------------- */
 /* Would this event make the plugin's rejection of p worth another try? plugin: a name from
  * unschedulable_plugins. Unknown plugins answer BH_QUEUE. *ret_by_pod becomes true when the answer
  * is p's alone; else it holds for every pod of p's shape, but for one that is the event's old_pod
@@ -406,14 +302,6 @@ bool bh_engine_plugin_interested(struct bh_engine *e, const char *plugin,
 /* The plugin's answers hold for every pod of the same essence (bh_shape_essence), not only of the
  * same shape. */
 bool bh_engine_hints_by_essence(const char *plugin);
-/* Node and pod diffs as upstream's (scheduler-core.md 1.5): fills at most 8 action bits in order.
- */
-unsigned bh_node_diff(const struct bh_node_rec *old, const struct bh_node_rec *neu,
-                      uint32_t out[8]);
-unsigned bh_pod_diff(const struct bh_pod_rec *old, const struct bh_shape_rec *old_shape,
-                     const struct bh_pod_rec *neu, const struct bh_shape_rec *new_shape,
-                     uint32_t out[8]);
-
 /* What the engine did, for metrics. */
 struct bh_engine_stats {
     uint64_t cycles, fast_cycles, reference_cycles, verified, shape_hits, shape_misses,

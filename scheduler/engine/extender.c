@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * scheduler/engine_extender.c - what HTTP extenders change in a cycle: the feasible nodes and their
+ * scheduler/engine/extender.c - what HTTP extenders change in a cycle: the feasible nodes and their
  * totals
  *
  * Filter: one after the other, each sees what the former left, as upstream; asking them at the same
@@ -15,7 +15,7 @@
 #include "common/k8s/codec.h"
 #include "common/k8s/compile.h"
 #include "proto/kubernetes/kubernetes.pb-c.h"
-#include "scheduler/engine_int.h"
+#include "scheduler/engine/state.h"
 
 #define SCALE           10     /* upstream's MaxNodeScore / MaxExtenderPriority */
 #define NEW_SYMBOLS_MAX 65536u /* texts that extenders may add to the symbol table */
@@ -283,7 +283,7 @@ static void add_list(struct bh_engine *e, const struct bh_ext_scores *s, int64_t
     }
 }
 
-/* What one extender gave, for those who want to know. */
+/* What one extender gave, for explanations. */
 static void keep_scores(struct bh_engine *e, struct bh_reference *r, uint32_t i,
                         const int64_t *by_row)
 {

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * scheduler/engine_lookup.c - what the daemon asks of the engine beside decisions: what is known,
+ * scheduler/engine/lookup.c - what the daemon asks of the engine beside decisions: what is known,
  * what a new feed left out, which plugins an event concerns
  */
-#include "scheduler/engine_int.h"
-#include "scheduler/plugins/registry.h"
+#include "scheduler/engine/state.h"
 
 const struct bh_node_rec *bh_engine_find_node(const struct bh_engine *e, bh_sym name)
 {

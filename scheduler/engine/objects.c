@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * scheduler/engine_objects.c - what a change of an object is about, for queueing hints
+ * scheduler/engine/objects.c - what a change of an object is about, for queueing hints
  *
  * Events wait in the queue for longer than objects live, so they carry symbols and bits, no
  * messages.
  *
- * Runs in:  the engine's thread.
- * Upstream: the hints of
- * pkg/scheduler/framework/plugins/{volumebinding,volumezone,nodevolumelimits,
- *           dynamicresources}.
+ * Runs in:    the engine's thread.
+ * Upstream:   the hints of
+ *             pkg/scheduler/framework/plugins/{volumebinding,volumezone,nodevolumelimits,
+ *             dynamicresources}.
  */
 #include "common/k8s/codec.h"
-#include "scheduler/engine_int.h"
+#include "scheduler/engine/state.h"
 #include "scheduler/plugins/volumebinding/translate.h"
 
 static bool same_message(const ProtobufCMessage *a, const ProtobufCMessage *b)

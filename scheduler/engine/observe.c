@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * scheduler/engine_observe.c - what the engine tells about its work: durations for an observer,
- * counts for anybody
+ * scheduler/engine/observe.c - what the engine tells about its work: durations for an observer,
+ * counts at all
  *
  * Runs in:  the engine's thread.
  * Upstream: pkg/scheduler/schedule_one.go, framework/runtime/framework.go (where it observes).
  */
-#include "scheduler/engine_int.h"
+#include "scheduler/engine/state.h"
 
 void bh_watch_begin(struct bh_engine *e, unsigned flags)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * scheduler/engine_prebind.c - what Reserve took: the writes, their outcome, undoing, and standing
+ * scheduler/engine/prebind.c - what Reserve took: the writes, their outcome, undoing, and standing
  * in for the API server and its controllers in simulations
  *
  * Runs in:  the engine's thread.
@@ -11,7 +11,7 @@
 #include <inttypes.h>
 
 #include "common/k8s/codec.h"
-#include "scheduler/engine_int.h"
+#include "scheduler/engine/state.h"
 
 const struct bh_write *bh_engine_prebind_work(const struct bh_engine *e, struct bh_str uid,
                                               uint32_t *ret_n)
@@ -20,6 +20,16 @@ const struct bh_write *bh_engine_prebind_work(const struct bh_engine *e, struct 
 
     *ret_n = r ? r->n : 0;
     return r && r->n ? r->v : NULL;
+}
+
+/* Unless a newer one is known. One that is not known at all was deleted before its answer came, if it
+ * was not just created: it must not come back, it would never be deleted again. */
+static void learn(struct bh_engine *e, const ProtobufCMessage *m, bool created)
+{
+    if (created)
+        (void)bh_objects_assume_new(&e->objects, BH_KIND_RESOURCECLAIM, m, NULL);
+    else
+        (void)bh_objects_assume(&e->objects, BH_KIND_RESOURCECLAIM, m, NULL);
 }
 
 int bh_engine_prebind_written(struct bh_engine *e, struct bh_str uid, uint32_t i,
@@ -38,7 +48,7 @@ int bh_engine_prebind_written(struct bh_engine *e, struct bh_str uid, uint32_t i
         return bh_err_set(err, -EINVAL, "%s without name", bh_kinds[r->v[i].kind].kind_name);
     r->state[i].written = m;
     if (r->v[i].kind == BH_KIND_RESOURCECLAIM)
-        (void)bh_objects_assume_new(&e->objects, BH_KIND_RESOURCECLAIM, m, NULL); /* or newer */
+        learn(e, m, r->v[i].what == BH_WRITE_NEW_CLAIM);
     if (r->state[i].in_flight)
         bh_in_flight_del(&e->reserved, r->state[i].in_flight);
     r->state[i].in_flight = NULL;
@@ -46,7 +56,7 @@ int bh_engine_prebind_written(struct bh_engine *e, struct bh_str uid, uint32_t i
 }
 
 int bh_engine_learn(struct bh_engine *e, enum bh_kind kind, const void *object, size_t n,
-                    struct bh_err *err)
+                    bool created, struct bh_err *err)
 {
     ProtobufCMessage *m;
 
@@ -55,7 +65,7 @@ int bh_engine_learn(struct bh_engine *e, enum bh_kind kind, const void *object, 
     bh_arena_reset(&e->aside);
     int rc = bh_pb_unpack(&e->aside, bh_kinds[kind].desc, object, n, &m, err);
     if (rc == 0)
-        (void)bh_objects_assume_new(&e->objects, kind, m, NULL); /* or newer */
+        learn(e, m, created);
     return rc;
 }
 

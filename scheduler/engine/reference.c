@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * scheduler/engine_reference.c - one scheduling cycle, node by node
+ * scheduler/engine/reference.c - one scheduling cycle, node by node
  *
- * Runs in:  the engine's thread.
- * Upstream: pkg/scheduler/schedule_one.go (schedulePod, findNodesThatFitPod, prioritizeNodes);
- *           differences: every node is looked at unless a percentage is configured; sampling visits
- * the nodes one after the other (parallelism 1); ties: see engine.h.
+ * Runs in:    the engine's thread.
+ * Upstream:   pkg/scheduler/schedule_one.go (schedulePod, findNodesThatFitPod, prioritizeNodes);
+ *             differences: every node is looked at unless a percentage is configured; sampling
+ *             visits the nodes one after the other (parallelism 1); ties: see engine.h.
  */
-#include "scheduler/engine_int.h"
+#include "scheduler/engine/fast/fast.h"
 
 struct search {
     struct bh_engine *e;

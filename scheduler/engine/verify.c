@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * scheduler/engine_verify.c - the two paths side by side
+ * scheduler/engine/verify.c - the two paths side by side
  *
  * A difference is a bug of ours: the process says where and aborts, because every later decision
  * could be wrong as well.
@@ -10,7 +10,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-#include "scheduler/engine_int.h"
+#include "scheduler/engine/fast/fast.h"
 
 static const char *name_of(const struct bh_engine *e, uint32_t row)
 {

@@ -35,7 +35,8 @@ static struct bh_json *names_of(struct bh_arena *a, const struct bh_symtab *tab,
     return list;
 }
 
-void bh_explain_verdict(struct bh_arena *a, struct bh_json *o, const struct bh_status *s)
+/* {plugin, code, reasons[]} into o. */
+static void explain_verdict(struct bh_arena *a, struct bh_json *o, const struct bh_status *s)
 {
     set_text(a, o, "plugin", s->plugin);
     bh_json_set_str(a, o, "code", bh_code_name(s->code));
@@ -46,7 +47,7 @@ static struct bh_json *verdict(struct bh_arena *a, const struct bh_status *s)
 {
     struct bh_json *o = bh_json_new(a, BH_JSON_OBJECT);
 
-    bh_explain_verdict(a, o, s);
+    explain_verdict(a, o, s);
     return o;
 }
 
@@ -185,7 +186,7 @@ static void add_rejected(struct bh_arena *a, const struct bh_symtab *tab,
     for (uint32_t i = 0; i < d->n_rejected; i++) {
         struct bh_json *one = bh_json_new(a, BH_JSON_OBJECT);
         bh_json_set_str(a, one, "node", bh_sym_text(tab, d->rejected[i].node));
-        bh_explain_verdict(a, one, d->rejected[i].status);
+        explain_verdict(a, one, d->rejected[i].status);
         bh_json_push(list, one);
     }
     if (!d->n_rejected)

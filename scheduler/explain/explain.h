@@ -38,15 +38,16 @@
  *
  * code is upstream's name ("Unschedulable", "UnschedulableAndUnresolvable", ...).
  *
- * Memory: the tree lives in the arena given and borrows nothing. Threads: none.
- * Upstream: no counterpart; the parts are pkg/scheduler/framework/types.go (Diagnosis) and
- *           framework/runtime (NodePluginScores).
+ * Memory:     the tree lives in the arena given and borrows nothing.
+ * Threads:    none.
+ * Upstream:   no counterpart; the parts are pkg/scheduler/framework/types.go (Diagnosis) and
+ *             framework/runtime (NodePluginScores).
  */
 #ifndef BH_EXPLAIN_H
 #define BH_EXPLAIN_H
 
 #include "common/data/json.h"
-#include "scheduler/engine.h"
+#include "scheduler/engine/engine.h"
 
 #define BH_EXPLAIN_API "berth/v1"
 
@@ -63,8 +64,6 @@ struct bh_json *bh_explain_decision(struct bh_arena *a, const struct bh_explain_
 /* A pod that PreEnqueue keeps out of the queue. */
 struct bh_json *bh_explain_gated(struct bh_arena *a, const struct bh_explain_subject *pod,
                                  const struct bh_status *gate);
-/* {plugin, code, reasons[]} into o. */
-void bh_explain_verdict(struct bh_arena *a, struct bh_json *o, const struct bh_status *s);
 /* rejectedGroups of a decision, for other documents. */
 struct bh_json *bh_explain_groups(struct bh_arena *a, const struct bh_symtab *tab,
                                   const struct bh_decision *d);

@@ -4,8 +4,8 @@
  *
  * Cells are added row by row; columns become as wide as their widest cell, the last one is not
  * padded. Control characters, which could steer a terminal, are printed as '?'. Widths count
- * characters of UTF-8, not bytes.
- * Zero-initialised ({0}) is a valid empty grid. Threads: none.
+ * characters of UTF-8, not bytes. Zero-initialised ({0}) is a valid empty grid.
+ * Threads: none.
  */
 #ifndef BH_GRID_H
 #define BH_GRID_H

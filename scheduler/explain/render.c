@@ -80,7 +80,7 @@ static void join(struct bh_buf *b, const struct bh_json *v, const char *between)
 {
     bool first = true;
 
-    bh_json_each (e, v) {
+    bh_json_each(e, v) {
         const char *s = bh_json_cstr(e);
         if (!s)
             continue;
@@ -172,7 +172,7 @@ static void head(struct page *p, const struct bh_json *o)
 
 static const struct bh_json *score_of(const struct bh_json *node, const char *plugin)
 {
-    bh_json_each (s, list(node, "plugins")) {
+    bh_json_each(s, list(node, "plugins")) {
         if (bh_streq(text(s, "plugin"), plugin))
             return s;
     }
@@ -200,7 +200,7 @@ static size_t columns(const struct bh_json *ranking, const struct bh_json *v[COL
 {
     size_t n = 0;
 
-    bh_json_each (node, ranking) {
+    bh_json_each(node, ranking) {
         if (n < COLUMNS_MAX)
             v[n++] = node;
         else if (bh_json_get_bool(node, "chosen", false))
@@ -223,7 +223,7 @@ static void scores_side_by_side(struct page *p, const struct bh_json *ranking)
         bh_grid_cell(&p->grid, BH_CELL_BOLD | BH_CELL_RIGHT | node_look(v[i]), "%s",
                      text(v[i], "node"));
     bh_grid_row(&p->grid);
-    bh_json_each (s, list(v[0], "plugins")) {
+    bh_json_each(s, list(v[0], "plugins")) {
         bh_grid_cell(&p->grid, 0, "%s", text(s, "plugin"));
         number(p, s, "weight", 0);
         for (size_t i = 0; i < n; i++)
@@ -245,9 +245,9 @@ static void scores_one_by_one(struct page *p, const struct bh_json *ranking)
     bh_buf_adds(p->out, "\nFeasible nodes, best first\n");
     bh_grid_heading(&p->grid, 0, ">RANK", "NODE", ">TOTAL", "PLUGIN", ">RAW", ">NORMALIZED",
                     ">WEIGHT", ">WEIGHTED", NULL);
-    bh_json_each (node, ranking) {
+    bh_json_each(node, ranking) {
         bool first = true;
-        bh_json_each (s, list(node, "plugins")) {
+        bh_json_each(s, list(node, "plugins")) {
             number(p, node, "rank", first ? 0 : BH_CELL_DIM);
             bh_grid_cell(&p->grid, first ? node_look(node) : BH_CELL_DIM, "%s", text(node, "node"));
             number(p, node, "total", first ? 0 : BH_CELL_DIM);
@@ -321,7 +321,7 @@ static void groups_table(struct page *p, const struct bh_json *groups)
     size_t shown = 0;
 
     bh_grid_heading(&p->grid, 0, ">NODES", "PLUGIN", "CODE", "REASONS", "NAMES", NULL);
-    bh_json_each (g, groups) {
+    bh_json_each(g, groups) {
         if (shown++ == GROUPS_MAX)
             break;
         group_row(p, g);
@@ -340,7 +340,7 @@ static void rejected(struct page *p, const struct bh_json *o)
     if (p->wide && length(all)) {
         bh_buf_adds(p->out, "\nRejected nodes\n");
         bh_grid_heading(&p->grid, 0, "NODE", "PLUGIN", "CODE", "REASONS", NULL);
-        bh_json_each (v, all) {
+        bh_json_each(v, all) {
             bh_grid_cell(&p->grid, 0, "%s", text(v, "node"));
             verdict_cells(p, v);
             reasons_cell(p, v);
@@ -365,7 +365,7 @@ static void preemption(struct page *p, const struct bh_json *o)
     bh_buf_addf(p->out, ": %zu victims, %lld of them against a disruption budget\n",
                 length(list(pre, "victims")), (long long)bh_json_get_i64(pre, "pdbViolations", 0));
     bh_grid_heading(&p->grid, 0, "NAMESPACE", "VICTIM", ">PRIORITY", NULL);
-    bh_json_each (v, list(pre, "victims")) {
+    bh_json_each(v, list(pre, "victims")) {
         bh_grid_cell(&p->grid, 0, "%s", text(v, "namespace"));
         bh_grid_cell(&p->grid, 0, "%s", text(v, "name"));
         number(p, v, "priority", 0);

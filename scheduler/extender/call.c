@@ -288,8 +288,7 @@ static void on_tick(uv_timer_t *t)
     if (x->abandon || x->waiting(x->waiting_arg))
         return;
     x->abandon = true;
-    LIST_FOREACH(c, &x->calls, link)
-    {
+    LIST_FOREACH(c, &x->calls, link) {
         if (c->verb != BH_EXT_BIND)
             bh_api_cancel(c->req);
     }

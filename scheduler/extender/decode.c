@@ -80,7 +80,7 @@ static const struct bh_json *member(const struct bh_json *obj, const char *name)
     const struct bh_json *found = NULL;
     size_t n = strlen(name);
 
-    bh_json_each (m, obj) {
+    bh_json_each(m, obj) {
         if (m->key.n == n && strncasecmp(m->key.p, name, n) == 0)
             found = m;
     }
@@ -149,7 +149,7 @@ static int read_names(struct bh_arena *a, const struct bh_json *list, struct bh_
     ret->nodes = bh_arena_new_array(a, struct bh_ext_node, list->c.n + 1);
     if (!ret->nodes)
         return full(err);
-    bh_json_each (v, list) {
+    bh_json_each(v, list) {
         if (v->type != BH_JSON_STRING && v->type != BH_JSON_NULL)
             return mismatch(err, v, "ExtenderFilterResult.NodeNames", "string");
         ret->nodes[ret->n++].name = v->type == BH_JSON_STRING ? v->s.p : "";
@@ -168,7 +168,7 @@ static int read_nodes(struct bh_arena *a, const struct bh_json *node_list,
     ret->nodes = bh_arena_new_array(a, struct bh_ext_node, (items ? items->c.n : 0) + 1);
     if (rc < 0 || !ret->nodes)
         return rc < 0 ? rc : full(err);
-    bh_json_each (v, items) {
+    bh_json_each(v, items) {
         if (v->type != BH_JSON_OBJECT)
             return mismatch(err, v, "NodeList.Nodes.items", "v1.Node");
         const char *name = bh_json_get_str(bh_json_get(v, "metadata"), "name");
@@ -193,7 +193,7 @@ static int read_failed(struct bh_arena *a, const struct bh_json *reply, const ch
     if (ret->n_failed)
         memcpy(v, ret->failed, ret->n_failed * sizeof *v);
     ret->failed = v;
-    bh_json_each (m, map) {
+    bh_json_each(m, map) {
         if (m->type != BH_JSON_STRING && m->type != BH_JSON_NULL)
             return mismatch(err, m, field, "string");
         v[ret->n_failed++] =
@@ -251,7 +251,7 @@ int bh_ext_decode_scores(struct bh_arena *a, struct bh_str body, struct bh_ext_s
     uint32_t n = 0;
     if (!v)
         return full(err);
-    bh_json_each (m, reply) {
+    bh_json_each(m, reply) {
         struct bh_str host = {"", 0};
         if (m->type != BH_JSON_OBJECT && m->type != BH_JSON_NULL)
             return mismatch(err, m, "value", "v1.HostPriority");
@@ -292,7 +292,7 @@ static int read_victims(struct bh_arena *a, const struct bh_json *m, struct bh_e
     ret->pods = bh_arena_new_array(a, struct bh_ext_victim, pods->c.n + 1);
     if (!ret->pods)
         return full(err);
-    bh_json_each (p, pods) {
+    bh_json_each(p, pods) {
         struct bh_str uid = BH_STR("<nil>"); /* null: as Go prints it */
         if (p->type != BH_JSON_OBJECT && p->type != BH_JSON_NULL)
             return mismatch(err, p, "MetaVictims.NodeNameToMetaVictims.Pods", "v1.MetaPod");
@@ -329,7 +329,7 @@ int bh_ext_decode_victims(struct bh_arena *a, struct bh_str body, struct bh_ext_
         bh_arena_new_array(a, struct bh_ext_victims, (map ? map->c.n : 0) + 1);
     if (!v)
         return full(err);
-    bh_json_each (m, map) {
+    bh_json_each(m, map) {
         rc = read_victims(a, m, &v[n++], err);
         if (rc < 0)
             return rc;

@@ -3,10 +3,10 @@
  * scheduler/extender/extender.c - life of the extenders: from the configuration to connections
  *
  * Owns:       one client (pool of connections) an extender, on a loop of our own: a cycle that
- * waits runs this loop and nothing else, see call.c. Fails with: -EINVAL at start, as upstream; an
- * extender whose URL cannot be used is an error of its calls, as upstream. Upstream:
- * pkg/scheduler/extender.go (NewHTTPExtender, makeTransport, IsInterested), net/http
- * (ProxyFromEnvironment).
+ *             waits runs this loop and nothing else, see call.c. Fails with: -EINVAL at start, as
+ *             upstream; an extender whose URL cannot be used is an error of its calls, as upstream.
+ * Upstream:   pkg/scheduler/extender.go (NewHTTPExtender, makeTransport, IsInterested), net/http
+ *             (ProxyFromEnvironment).
  */
 #include <ctype.h>
 #include <errno.h>

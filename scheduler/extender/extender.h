@@ -65,7 +65,7 @@ uint64_t bh_ext_with(const struct bh_ext *x, unsigned verbs); /* bits 1 << verb:
  */
 enum bh_ext_need {
     BH_EXT_NEED_PENDING = 1,  /* pods that wait */
-    BH_EXT_NEED_NODES = 2,    /* somebody without nodeCacheCapable filters or prioritises */
+    BH_EXT_NEED_NODES = 2,    /* an extender without nodeCacheCapable filters or prioritises */
     BH_EXT_NEED_ASSIGNED = 4, /* ... or has a say in preemption: pods on nodes */
 };
 unsigned bh_ext_needs(const struct bh_ext *x);
@@ -147,7 +147,7 @@ void bh_ext_complain(struct bh_ext *x, uint32_t i, enum bh_ext_verb v, const cha
 enum bh_ext_bound {
     BH_EXT_BOUND,
     BH_EXT_BIND_FAILED, /* error says why */
-    BH_EXT_NOT_BOUND    /* every binder that failed is ignorable: somebody else binds */
+    BH_EXT_NOT_BOUND    /* every binder that failed is ignorable: the Bind plugins bind */
 };
 /* Is there a binder among the interested? */
 bool bh_ext_binds(const struct bh_ext *x, uint64_t interested);

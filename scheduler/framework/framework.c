@@ -9,7 +9,6 @@
 #include <errno.h>
 
 #include "scheduler/framework/framework.h"
-#include "scheduler/plugins/registry.h"
 
 static int find_instance(const struct bh_framework *fw, const char *name)
 {

@@ -2,7 +2,7 @@
  *
  * scheduler/framework/framework.h - one profile's plugins, and running them with upstream's rules
  *
- * The rules in one place: who may return what, which codes stop a run, what an error is called.
+ * The rules in one place: what may be returned, which codes stop a run, what an error is called.
  *
  *   point      | passes            | stops                                  | anything else
  *   PreEnqueue | Success           | every other code gates the pod         | -
@@ -38,7 +38,7 @@ struct bh_plugin_instance {
 struct bh_framework {
     struct bh_arena arena;
     const struct bh_profile_config *config;
-    struct bh_waiting_pods *waiting;    /* borrowed; NULL: nobody lets pods wait */
+    struct bh_waiting_pods *waiting;    /* borrowed; NULL: no plugin lets pods wait */
     struct bh_plugin_instance *plugins; /* every plugin enabled anywhere, in order of appearance */
     uint32_t n_plugins;
     uint8_t *point[BH_POINT_COUNT]; /* indices into plugins, in order of execution */
@@ -83,7 +83,7 @@ struct bh_cycle {
     const struct bh_node_info **replaced;
     uint32_t
         samples; /* plugin calls that are still to be timed, see observe.h; 0 without observer */
-    struct bh_cycle_notes *notes; /* NULL: nobody wants to know what single plugins said */
+    struct bh_cycle_notes *notes; /* NULL: what single plugins said is not kept */
 };
 static inline bool bh_cycle_sketches(const struct bh_cycle *cy)
 {

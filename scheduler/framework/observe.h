@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * scheduler/framework/observe.h - who watches the engine's work, if anybody does
+ * scheduler/framework/observe.h - the engine's work, timed for an observer
  *
- * The engine does not look at a clock and knows no metrics. Whoever wants durations gives it an
+ * The engine does not look at a clock and knows no metrics. For durations it is given an
  * observer (bh_engine_options.observer): a clock, and what to do with what it measured. Without one
  * nothing is timed; a cycle then pays for a few comparisons with NULL.
  *

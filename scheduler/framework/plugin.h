@@ -4,7 +4,7 @@
  *
  * A plugin fills a struct bh_plugin with designated initialisers at the end of its file and appears
  * in scheduler/plugins/registry.c; nothing else is needed. Upstream's extension points, status
- * codes and rules apply (who may return what: framework.h). A callback that a plugin does not need
+ * codes and rules apply (what may be returned: framework.h). A callback that a plugin does not need
  * is NULL; the bits in `points` say which extension points it implements.
  *
  * State: a plugin has no globals. Per configuration it has `args` (built by args_new, freed by
@@ -25,7 +25,8 @@
 #include "scheduler/cache/reservations.h"
 #include "scheduler/config/config.h"
 #include "scheduler/config/field.h"
-#include "scheduler/engine.h"
+#include "scheduler/framework/event.h"
+#include "scheduler/framework/pod.h"
 #include "scheduler/framework/waiting.h"
 
 #define BH_PLUGIN_ABI 1u
@@ -68,7 +69,7 @@ struct bh_plugin_env {
     struct bh_cache *cache;
     struct bh_objects *objects;           /* only Reserve and Unreserve change them (assume) */
     struct bh_reservations *reserved;     /* NULL: Reserve takes nothing */
-    struct bh_waiting_pods *waiting;      /* those at Permit; NULL: nobody lets them wait */
+    struct bh_waiting_pods *waiting;      /* those at Permit; NULL: no plugin lets them wait */
     const struct bh_sched_config *config; /* for bh_sched_config_gate; NULL = defaults */
     bool verify; /* what is kept is compared with what is worked out anew; a difference aborts */
 };
@@ -227,7 +228,7 @@ struct bh_track_ops {
  *   checked against objects->version[], objects' change log (bh_objects_change), cache->log_end and
  *   cache->membership, reservations' version before it is used; assumed versions count.
  * - Its score (pre_score with the feasible rows, score_rows or score, normalize) may depend on all
- *   feasible rows. scores() false: it adds nothing for this pod, nobody asks.
+ *   feasible rows. scores() false: it adds nothing for this pod and is not asked.
  * Verify compares every such pod with the reference path. */
 enum bh_overlay_answer {
     BH_OVERLAY_ALWAYS, /* every node passes, whatever pods were put on it or taken from it */
@@ -322,6 +323,12 @@ struct bh_plugin {
      */
     uint64_t (*epoch)(struct bh_call *c);
 };
+/* Every plugin there is: plugins/registry.c lists them, the framework only looks them up.
+ * bh_plugins: in the order of the default profile, then the others; NULL ends. */
+extern const struct bh_plugin *const bh_plugins[];
+/* A program may define more; NULL ends. (Tests do.) */
+extern const struct bh_plugin *const bh_plugins_extra[] __attribute__((weak));
+const struct bh_plugin *bh_plugin_find(const char *name); /* NULL: not registered */
 /* For a filter_rows that cannot tell for all rows at once: asks p's filter for each (engine). */
 uint32_t bh_filter_one_by_one(struct bh_call *c, const struct bh_plugin *p, uint32_t *rows,
                               uint32_t n);

@@ -2,9 +2,9 @@
  *
  * scheduler/framework/run_bind.c - Reserve to PostBind
  *
- * Runs in:  the engine's thread.
- * Upstream: pkg/scheduler/framework/runtime/framework.go; differences: the Bind point yields an
- * order for a binder process instead of writing to the API server.
+ * Runs in:    the engine's thread.
+ * Upstream:   pkg/scheduler/framework/runtime/framework.go; differences: the Bind point yields an
+ *             order for a binder process instead of writing to the API server.
  */
 #include "scheduler/framework/framework.h"
 

@@ -3,7 +3,7 @@
  * scheduler/framework/status_set.h - a few statuses that outlive their cycle, each once
  *
  * Thousands of nodes reject a pod for a handful of reasons. The set holds a copy of each status
- * (arena of its own); who keeps verdicts by row stores an index.
+ * (arena of its own); verdicts by row are indexes into it.
  *
  * Invariants: an index stays valid and its status in place until the set is cleared; entries with
  *             count 0 stay.

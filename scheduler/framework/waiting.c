@@ -37,7 +37,7 @@ void bh_waiting_fini(struct bh_waiting_pods *w)
     bh_map_fini(&w->by_uid);
 }
 
-static struct bh_waiting_pod *find(const struct bh_waiting_pods *w, struct bh_str uid)
+static struct bh_waiting_pod *find_waiting(const struct bh_waiting_pods *w, struct bh_str uid)
 {
     return w->by_uid.len ? bh_map_get(&w->by_uid, uid.p, uid.n) : NULL;
 }
@@ -45,7 +45,7 @@ static struct bh_waiting_pod *find(const struct bh_waiting_pods *w, struct bh_st
 void bh_waiting_add(struct bh_waiting_pods *w, struct bh_str uid, const char *plugin,
                     int64_t timeout_ns)
 {
-    struct bh_waiting_pod *p = find(w, uid);
+    struct bh_waiting_pod *p = find_waiting(w, uid);
 
     if (!p) {
         p = bh_calloc(1, sizeof *p);
@@ -63,7 +63,7 @@ void bh_waiting_drop(struct bh_waiting_pods *w, struct bh_str uid)
 
 bool bh_waiting_allow(struct bh_waiting_pods *w, struct bh_str uid, const char *plugin)
 {
-    struct bh_waiting_pod *p = find(w, uid);
+    struct bh_waiting_pod *p = find_waiting(w, uid);
     bool all = true;
 
     if (!p)
@@ -80,7 +80,7 @@ bool bh_waiting_allow(struct bh_waiting_pods *w, struct bh_str uid, const char *
 bool bh_waiting_reject(struct bh_waiting_pods *w, struct bh_str uid, const char *plugin,
                        const char *message)
 {
-    struct bh_waiting_pod *p = find(w, uid);
+    struct bh_waiting_pod *p = find_waiting(w, uid);
 
     if (!p || p->verdict != BH_PERMIT_WAITS)
         return false;
@@ -123,7 +123,7 @@ enum bh_permit_verdict bh_waiting_verdict(struct bh_waiting_pods *w, struct bh_s
                                           int64_t now_ns, const char **ret_plugin,
                                           const char **ret_message)
 {
-    struct bh_waiting_pod *p = find(w, uid);
+    struct bh_waiting_pod *p = find_waiting(w, uid);
 
     *ret_plugin = *ret_message = "";
     if (!p)

@@ -9,7 +9,7 @@
  * Owns:     the entries; texts are copied.
  * Runs in:  the engine's thread; plugins call it from their callbacks.
  * Upstream: pkg/scheduler/framework/runtime/waiting_pods_map.go; differences: the timers run when
- *           somebody asks for the verdict.
+ *           the verdict is asked for.
  */
 #ifndef BH_WAITING_H
 #define BH_WAITING_H
@@ -37,7 +37,7 @@ bool bh_waiting_reject(struct bh_waiting_pods *w, struct bh_str uid, const char 
 void bh_waiting_each(const struct bh_waiting_pods *w, void (*fn)(void *arg, struct bh_str uid),
                      void *arg);
 
-/* ---- for who binds -----------------------------------------------------------------------------
+/* ---- for the binder ----------------------------------------------------------------------------
  */
 /* How it stands; the timers begin with the first call. REJECTED: by whom and why, valid until the
  * pod is dropped. A pod that does not wait is allowed. */

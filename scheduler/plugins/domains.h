@@ -6,9 +6,10 @@
  * without the label, which upstream's maps do not tell from an empty value.
  *
  * Invariants: of_row and has are right for every row as of its last bh_domains_set(). Ids are never
- *             given back: who keeps domains starts anew when bh_domains_crowded().
- *             linked: every row below cap_rows is in the list of its domain.
- * Memory:     the heap. Runs in: the engine's thread.
+ *             given back: a keeper of domains starts anew when bh_domains_crowded(). linked: every
+ *             row below cap_rows is in the list of its domain.
+ * Memory:     the heap.
+ * Runs in:    the engine's thread.
  */
 #ifndef BH_PLUGIN_DOMAINS_H
 #define BH_PLUGIN_DOMAINS_H

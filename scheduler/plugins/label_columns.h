@@ -7,7 +7,8 @@
  *
  * Owns:       the columns of the keys that were used last.
  * Invariants: a column that bh_label_column() returns holds for every live row.
- * Memory:     the heap. Runs in: the engine's thread. No malloc unless keys or rows grew.
+ * Memory:     the heap.
+ * Runs in:    the engine's thread. No malloc unless keys or rows grew.
  */
 #ifndef BH_LABEL_COLUMNS_H
 #define BH_LABEL_COLUMNS_H

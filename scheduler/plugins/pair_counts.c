@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * scheduler/plugins/tally.c - counts by (topology key, topology value)
+ * scheduler/plugins/pair_counts.c - counts by (topology key, topology value)
  *
  * Runs in: the engine's thread.
  */
-#include "scheduler/plugins/tally.h"
+#include "scheduler/plugins/pair_counts.h"
 
 #define FIRST_CAP 32u
 
@@ -20,7 +20,7 @@ static struct bh_pair_count *probe(struct bh_pair_count *slot, uint32_t cap, bh_
     return &slot[i];
 }
 
-static void grow(struct bh_tally *t)
+static void grow(struct bh_pair_counts *t)
 {
     uint32_t cap = t->cap ? t->cap * 2 : FIRST_CAP;
     struct bh_pair_count *slot = bh_arena_new_array(t->a, struct bh_pair_count, cap);
@@ -32,7 +32,7 @@ static void grow(struct bh_tally *t)
     t->cap = cap;
 }
 
-void bh_tally_add(struct bh_tally *t, bh_sym key, bh_sym value, int64_t n)
+void bh_pair_counts_add(struct bh_pair_counts *t, bh_sym key, bh_sym value, int64_t n)
 {
     if (t->used >= t->cap - t->cap / 4)
         grow(t);
@@ -46,14 +46,14 @@ void bh_tally_add(struct bh_tally *t, bh_sym key, bh_sym value, int64_t n)
     t->nonzero += p->n != 0;
 }
 
-int64_t *bh_tally_find(const struct bh_tally *t, bh_sym key, bh_sym value)
+int64_t *bh_pair_counts_find(const struct bh_pair_counts *t, bh_sym key, bh_sym value)
 {
     struct bh_pair_count *p = t->used ? probe(t->slot, t->cap, key, value) : NULL;
 
     return p && p->taken ? &p->n : NULL;
 }
 
-static struct bh_pair_count *find_change(const struct bh_tally_view *v, bh_sym key, bh_sym value)
+static struct bh_pair_count *find_change(const struct bh_pair_view *v, bh_sym key, bh_sym value)
 {
     for (uint32_t i = 0; i < v->n; i++)
         if (v->change[i].key == key && v->change[i].value == value)
@@ -61,18 +61,18 @@ static struct bh_pair_count *find_change(const struct bh_tally_view *v, bh_sym k
     return NULL;
 }
 
-int64_t bh_tally_view_get(const struct bh_tally_view *v, bh_sym key, bh_sym value)
+int64_t bh_pair_view_get(const struct bh_pair_view *v, bh_sym key, bh_sym value)
 {
-    const int64_t *n = bh_tally_find(v->base, key, value);
+    const int64_t *n = bh_pair_counts_find(v->base, key, value);
     const struct bh_pair_count *c = v->n ? find_change(v, key, value) : NULL;
 
     return (n ? *n : 0) + (c ? c->n : 0);
 }
 
-void bh_tally_view_add(struct bh_tally_view *v, struct bh_arena *a, bh_sym key, bh_sym value,
-                       int64_t n)
+void bh_pair_view_add(struct bh_pair_view *v, struct bh_arena *a, bh_sym key, bh_sym value,
+                      int64_t n)
 {
-    int64_t before = bh_tally_view_get(v, key, value);
+    int64_t before = bh_pair_view_get(v, key, value);
     struct bh_pair_count *c = find_change(v, key, value);
 
     if (!c && v->n == v->cap) {
@@ -91,9 +91,9 @@ void bh_tally_view_add(struct bh_tally_view *v, struct bh_arena *a, bh_sym key, 
     v->nonzero += (before + n != 0) - (before != 0);
 }
 
-struct bh_tally_view bh_tally_view_clone(const struct bh_tally_view *v, struct bh_arena *a)
+struct bh_pair_view bh_pair_view_clone(const struct bh_pair_view *v, struct bh_arena *a)
 {
-    struct bh_tally_view w = *v;
+    struct bh_pair_view w = *v;
 
     w.change = v->n ? bh_arena_memdup(a, v->change, v->n * sizeof *v->change) : NULL;
     w.cap = v->n;

@@ -22,7 +22,7 @@ const struct bh_plugin *const bh_plugins[] = {
     &bh_plugin_selector_spread,     NULL,
 };
 
-static const struct bh_plugin *find(const char *name)
+static const struct bh_plugin *find_plugin(const char *name)
 {
     for (unsigned i = 0; bh_plugins_extra && bh_plugins_extra[i]; i++)
         if (bh_streq(bh_plugins_extra[i]->name, name))
@@ -49,7 +49,7 @@ const struct bh_plugin *bh_plugin_find(const char *name)
             return memo[k];
         }
     }
-    const struct bh_plugin *p = find(name);
+    const struct bh_plugin *p = find_plugin(name);
     if (p) {
         at = (at + MEMO - 1) % MEMO;
         memo[at] = p;

@@ -1,17 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * scheduler/plugins/registry.h - every plugin this scheduler knows
+ * scheduler/plugins/registry.h - the descriptors of the built-in plugins
  */
 #ifndef BH_REGISTRY_H
 #define BH_REGISTRY_H
 
 #include "scheduler/framework/plugin.h"
-
-extern const struct bh_plugin
-    *const bh_plugins[]; /* in the order of the default profile, then the others; NULL ends */
-/* A program may define more; NULL ends. (Tests do.) */
-extern const struct bh_plugin *const bh_plugins_extra[] __attribute__((weak));
-const struct bh_plugin *bh_plugin_find(const char *name); /* NULL: not registered */
 
 extern const struct bh_plugin bh_plugin_scheduling_gates;
 extern const struct bh_plugin bh_plugin_priority_sort;

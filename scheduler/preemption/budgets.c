@@ -36,14 +36,12 @@ void bh_budgets_list(struct bh_budgets *out, const struct bh_objects *o, struct 
 {
     uint32_t n = 0;
 
-    bh_objects_each(ob, o, BH_KIND_PODDISRUPTIONBUDGET)
-    {
+    bh_objects_each(ob, o, BH_KIND_PODDISRUPTIONBUDGET) {
         n++;
     }
 
     *out = (struct bh_budgets){.v = bh_arena_new_array(a, struct bh_budget, n ? n : 1)};
-    bh_objects_each(ob, o, BH_KIND_PODDISRUPTIONBUDGET)
-    {
+    bh_objects_each(ob, o, BH_KIND_PODDISRUPTIONBUDGET) {
         const K8s__PodDisruptionBudget *p = (const K8s__PodDisruptionBudget *)(const void *)ob->msg;
         const K8s__LabelSelector *s = p->spec ? p->spec->selector : NULL;
         if (!s || s->n_matchlabels + s->n_matchexpressions == 0 || !valid_selector(s))

@@ -5,11 +5,12 @@
  * One after the other; each sees what the former left, may drop nodes and choose other victims, and
  * what it answers replaces the candidates. The ordinary choice follows, with its numbers.
  *
- * Runs in:  the engine's thread; waits for the extenders.
- * Upstream: pkg/scheduler/framework/preemption/preemption.go (callExtenders), pkg/scheduler/
- *           extender.go (convertToVictims); differences: candidates are in the order of their
- * names.
+ * Runs in:    the engine's thread; waits for the extenders.
+ * Upstream:   pkg/scheduler/framework/preemption/preemption.go (callExtenders), pkg/scheduler/
+ *             extender.go (convertToVictims); differences: candidates are in the order of their
+ *             names.
  */
+#include "scheduler/extender/extender.h"
 #include "scheduler/preemption/preemption.h"
 
 static int by_node(const void *a, const void *b)

@@ -2,7 +2,8 @@
  *
  * scheduler/preemption/go_sort.c - sort.Slice as Go does it, comparison by comparison
  *
- * Ranges are [a, b). Runs in: the engine's thread.
+ * Ranges are [a, b).
+ * Runs in: the engine's thread.
  */
 #include "scheduler/preemption/go_sort.h"
 
@@ -36,8 +37,7 @@ static void insertion_sort(const struct bh_go_sort *s, int32_t a, int32_t b)
             swap(s, j, j - 1);
 }
 
-/* ---- heap sort, when too many pivots were bad
- * ------------------------------------------------------------------------------ */
+/* ---- heap sort, when too many pivots were bad ------------------------------------------------ */
 
 static void sift_down(const struct bh_go_sort *s, int32_t root, int32_t n, int32_t first)
 {
@@ -63,8 +63,7 @@ static void heap_sort(const struct bh_go_sort *s, int32_t a, int32_t b)
     }
 }
 
-/* ---- pivots
- * ------------------------------------------------------------------------------------------ */
+/* ---- pivots ---------------------------------------------------------------------------------- */
 
 static void order(const struct bh_go_sort *s, int32_t *x, int32_t *y, int *swaps)
 {
@@ -125,8 +124,7 @@ static void reverse(const struct bh_go_sort *s, int32_t a, int32_t b)
         swap(s, i, j);
 }
 
-/* ---- partitions
- * -------------------------------------------------------------------------------------- */
+/* ---- partitions ------------------------------------------------------------------------------ */
 
 /* Smaller elements before the pivot, the others behind it; returns its place. *ret_sorted: nothing
  * had to move. */

@@ -233,8 +233,8 @@ struct found {
     uint32_t failed[BH_STATUS_SET_MAX]; /* by status */
 };
 
-static bool find(struct bh_attempt *at, const struct bh_diagnosis *d, uint32_t want,
-                 uint32_t offset, struct found *f)
+static bool find_kept_candidates(struct bh_attempt *at, const struct bh_diagnosis *d, uint32_t want,
+                                 uint32_t offset, struct found *f)
 {
     const struct bh_kept_diagnosis *k = d->kept;
     uint32_t m = k->n_unschedulable;
@@ -277,7 +277,7 @@ bool bh_preempt_kept(struct bh_attempt *at, const struct bh_diagnosis *d, uint32
         forget_all(runs);
         runs->budgets = budgets;
     }
-    if (!find(at, d, want, offset, &f)) {
+    if (!find_kept_candidates(at, d, want, offset, &f)) {
         forget_all(runs);
         return false;
     }

@@ -116,6 +116,19 @@ static uint32_t find_candidates(struct bh_attempt *at, const uint32_t *rows, uin
     return n + n_violating;
 }
 
+static int by_text(const void *a, const void *b)
+{
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+/* Upstream's dry runs are parallel, so its list of errors has no order. Ours must not depend on the
+ * rows that the nodes happen to have. */
+static const char *errors_text(struct bh_field_errors *e)
+{
+    qsort(e->v, e->n, sizeof *e->v, by_text);
+    return bh_field_errors_text(e);
+}
+
 static struct bh_str keep_text(struct bh_arena *a, const struct bh_pod_rec *r, struct bh_slice s)
 {
     struct bh_str t = bh_rec_text(r, s);
@@ -220,7 +233,7 @@ const struct bh_status *bh_preempt(struct bh_call *c, const struct bh_preemption
     if (n)
         return choose(&at, cand, n, ret);
     if (at.errors.n)
-        return bh_status_new(c->arena, BH_ERROR, NULL, "%s", bh_field_errors_text(&at.errors));
+        return bh_status_new(c->arena, BH_ERROR, NULL, "%s", errors_text(&at.errors));
     *ret = (struct bh_post_filter_result){.override_nomination = true};
     return bh_status_new(c->arena, BH_UNSCHEDULABLE, NULL, "%s",
                          bh_fit_error(c->arena, c->cache->n_nodes, at.status, d->n_rows,

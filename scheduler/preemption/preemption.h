@@ -68,7 +68,7 @@ extern const struct bh_status bh_no_victims, bh_preemption_not_helpful;
 const struct bh_status *bh_dry_run(struct bh_attempt *at, const struct bh_node_info *node,
                                    struct bh_candidate *out);
 /* The result for the best of these candidates; the others that are as good are described when
- * somebody wants to know. */
+ * it is asked for. */
 void bh_preemption_fill(struct bh_call *c, const struct bh_candidate *cand, uint32_t n,
                         struct bh_post_filter_result *ret);
 /* Candidates and choice from what is kept; potential nodes are visited from the one number offset

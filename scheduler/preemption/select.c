@@ -2,9 +2,9 @@
  *
  * scheduler/preemption/select.c - the one candidate that hurts least
  *
- * Runs in:  the engine's thread.
- * Upstream: pkg/scheduler/framework/preemption/preemption.go (pickOneNodeForPreemption);
- * differences: none.
+ * Runs in:    the engine's thread.
+ * Upstream:   pkg/scheduler/framework/preemption/preemption.go (pickOneNodeForPreemption);
+ *             differences: none.
  */
 #include "scheduler/preemption/preemption.h"
 

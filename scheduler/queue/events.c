@@ -96,7 +96,7 @@ static struct entry *own_entry(const struct bh_queue *q, const struct bh_pod_rec
     if (!pod)
         return NULL;
     uid = bh_rec_text(pod, pod->uid);
-    e = bh_map_get(&q->by_uid, uid.p, uid.n);
+    e = bh_queue_entry(bh_pods_find(&q->pods, uid));
     return e && e->group ? e : NULL;
 }
 

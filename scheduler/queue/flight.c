@@ -5,8 +5,8 @@
  * One FIFO mixes "pod popped here" markers and events, so that each pod replays exactly what
  * happened after its own pop. Events are copied only while at least one pod is in flight: in Berth
  * a pod is in flight from pop to Permit, within one turn of the duty cycle, so in practice only
- * waits at Permit and asynchronous preemption fill this list. Upstream:
- * pkg/scheduler/backend/queue/active_queue.go (inFlightPods, inFlightEvents).
+ * waits at Permit and asynchronous preemption fill this list.
+ * Upstream: pkg/scheduler/backend/queue/active_queue.go (inFlightPods, inFlightEvents).
  */
 #include "scheduler/queue/queue_int.h"
 
@@ -28,7 +28,7 @@ static void free_node(struct flight_node *f)
 {
     for (size_t i = 0; i < BH_ARRAY_LEN(f->copies); i++)
         free(f->copies[i]);
-    free(f->activate_uid);
+    bh_pod_dropp(&f->activate);
     free(f);
 }
 
@@ -54,12 +54,11 @@ void bh_queue_flight_record(struct bh_queue *q, const struct bh_cluster_event *e
     append(q, f);
 }
 
-void bh_queue_flight_activate(struct bh_queue *q, struct bh_str uid)
+void bh_queue_flight_activate(struct bh_queue *q, struct bh_pod_state *s)
 {
     struct flight_node *f = bh_calloc(1, sizeof(*f));
 
-    f->activate = true;
-    f->activate_uid = bh_strndup(uid.p, uid.n);
+    f->activate = bh_pod_hold(s);
     append(q, f);
 }
 
@@ -92,7 +91,6 @@ void bh_queue_flight_end(struct bh_queue *q, struct entry *e)
 
 enum worth bh_queue_flight_replay(struct bh_queue *q, struct entry *e)
 {
-    struct bh_str uid = bh_rec_text(e->pub.pending.pod, e->pub.pending.pod->uid);
     enum worth best = WORTH_SKIP;
 
     bh_assert(e->marker);
@@ -102,7 +100,7 @@ enum worth bh_queue_flight_replay(struct bh_queue *q, struct entry *e)
         if (f->pod)
             continue;
         if (f->activate)
-            w = bh_str_eqc(uid, f->activate_uid) ? WORTH_AFTER_BACKOFF : WORTH_SKIP;
+            w = f->activate == e->pub.pod ? WORTH_AFTER_BACKOFF : WORTH_SKIP;
         else
             w = bh_queue_worth(q, e, &f->ev, &by_pod);
         if (w == WORTH_IMMEDIATELY)

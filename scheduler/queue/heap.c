@@ -86,15 +86,6 @@ void bh_heap_remove(struct bh_heap *h, void *item)
         sift_down(h, i);
 }
 
-void *bh_heap_pop(struct bh_heap *h)
-{
-    void *top = bh_heap_peek(h);
-
-    if (top)
-        bh_heap_remove(h, top);
-    return top;
-}
-
 void bh_heap_fix(struct bh_heap *h, void *item)
 {
     uint32_t i = *slot(h, item);

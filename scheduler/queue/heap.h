@@ -23,8 +23,7 @@ void bh_heap_init(struct bh_heap *h, size_t index_offset,
                   bool (*less)(const void *a, const void *b));
 void bh_heap_fini(struct bh_heap *h);
 void bh_heap_push(struct bh_heap *h, void *item);
-void *bh_heap_pop(struct bh_heap *h); /* NULL when empty */
-static inline void *bh_heap_peek(const struct bh_heap *h)
+static inline void *bh_heap_peek(const struct bh_heap *h) /* NULL when empty */
 {
     return h->n ? h->items[0] : NULL;
 }

@@ -4,7 +4,7 @@
  *
  * Owns:       the groups; entries are the queue's.
  * Invariants: a group has at least one entry, unless it is being walked (busy); it is linked in the
- * list of each plugin of its set. The shape of a group lives as long as its entries.
+ *             list of each plugin of its set. The shape of a group lives as long as its entries.
  */
 #include "scheduler/queue/queue_int.h"
 

@@ -6,7 +6,8 @@
  * Invariants: see queue_int.h.
  * Runs in:    the scheduler's duty cycle. No locks.
  * Upstream:   pkg/scheduler/backend/queue/scheduling_queue.go, backoff_queue.go; differences: pods
- * are keyed by uid everywhere (the watcher splits a re-created name into delete and add).
+ *             are keyed by uid everywhere (the watcher splits a re-created name into delete and
+ *             add).
  */
 #include "scheduler/queue/queue_int.h"
 
@@ -39,6 +40,7 @@ struct bh_queue *bh_queue_new(struct bh_engine *e, const struct bh_queue_options
     struct bh_queue *q = bh_calloc(1, sizeof(*q));
 
     q->engine = e;
+    q->pods.room = sizeof(struct entry);
     q->o = *o;
     bh_heap_init(&q->active, offsetof(struct entry, heap_index), less_active);
     bh_heap_init(&q->backoff, offsetof(struct entry, heap_index), less_backoff);
@@ -51,6 +53,8 @@ struct bh_queue *bh_queue_new(struct bh_engine *e, const struct bh_queue_options
 
 static void entry_free(struct bh_queue *q, struct entry *e)
 {
+    e->pub.pod->queued = NULL;
+    q->count.pods--;
     bh_queue_flight_end(q, e);
     bh_queue_pool_unlink(q, e);
     bh_queue_count_rejected(q, e, 0);
@@ -59,29 +63,7 @@ static void entry_free(struct bh_queue *q, struct entry *e)
     free(e->pub.resource_version);
     free(e->pub.last_reason);
     free(e->pub.last_message);
-    free(e);
-}
-
-void bh_queue_free(struct bh_queue *q)
-{
-    struct bh_map_entry *m;
-
-    if (!q)
-        return;
-    for (size_t it = 0; (m = bh_map_next(&q->by_uid, &it));)
-        entry_free(q, m->value);
-    bh_map_fini(&q->by_uid);
-    bh_map_fini(&q->groups);
-    bh_buf_fini(&q->key);
-    bh_heap_fini(&q->active);
-    bh_heap_fini(&q->backoff);
-    bh_heap_fini(&q->error_backoff);
-    for (uint32_t i = 0; i < q->n_plugins; i++)
-        free(q->plugins[i]);
-    for (uint32_t i = 0; i < q->n_labels; i++)
-        free(q->labels[i]);
-    free(q->rejected);
-    free(q);
+    bh_pod_drop(e->pub.pod);
 }
 
 static uint32_t plugin_index(struct bh_queue *q, const char *name)
@@ -151,13 +133,18 @@ static void set_place(struct bh_queue *q, struct entry *e, enum bh_queue_place p
         [BH_Q_ERROR_BACKOFF] = offsetof(struct bh_queue_stats, backoff),
         [BH_Q_UNSCHEDULABLE] = offsetof(struct bh_queue_stats, unschedulable),
         [BH_Q_GATED] = offsetof(struct bh_queue_stats, gated),
+        [BH_Q_IN_FLIGHT] = offsetof(struct bh_queue_stats, popped),
+        [BH_Q_BINDING] = offsetof(struct bh_queue_stats, binding),
+        [BH_Q_WAITING] = offsetof(struct bh_queue_stats, binding),
     };
 
+    enum bh_queue_place *at = &e->pub.pod->place;
+
     /* in_flight is counted with the markers (flight.c) */
-    if (waits(e->place))
-        --*(uint64_t *)((char *)&q->count + off[e->place]);
-    e->place = p;
-    if (waits(p))
+    if (*at != BH_Q_NONE)
+        --*(uint64_t *)((char *)&q->count + off[*at]);
+    *at = p;
+    if (p != BH_Q_NONE)
         ++*(uint64_t *)((char *)&q->count + off[p]);
 }
 
@@ -167,9 +154,9 @@ static void pool_add(struct bh_queue *q, struct entry *e)
     set_place(q, e, e->gating_plugin == BH_QUEUE_NO_PLUGIN ? BH_Q_UNSCHEDULABLE : BH_Q_GATED);
 }
 
-static void take_out(struct bh_queue *q, struct entry *e)
+static void unlink_entry(struct bh_queue *q, struct entry *e)
 {
-    switch (e->place) {
+    switch (e->pub.pod->place) {
     case BH_Q_ACTIVE:
         bh_heap_remove(&q->active, e);
         break;
@@ -222,19 +209,12 @@ const char *bh_queue_trigger(const struct bh_queue *q, const struct bh_queued_po
     return p->trigger && p->trigger < q->n_labels ? q->labels[p->trigger] : "";
 }
 
-static bool held(const struct bh_queue *q, const struct entry *e)
-{
-    const struct bh_pod_rec *pod = e->pub.pending.pod;
-
-    return q->held && q->held(q->held_arg, bh_rec_text(pod, pod->uid));
-}
-
 /* PreEnqueue: true when the pod may pass; else it is marked as gated. */
 static bool passes_gates(struct bh_queue *q, struct entry *e)
 {
     const struct bh_status *s = bh_engine_pre_enqueue(q->engine, &e->pub.pending);
 
-    if (!s && !held(q, e)) {
+    if (!s && !bh_pod_evicts(e->pub.pod)) {
         e->gating_plugin = BH_QUEUE_NO_PLUGIN;
         return true;
     }
@@ -246,19 +226,19 @@ static bool passes_gates(struct bh_queue *q, struct entry *e)
 
 static void gate(struct bh_queue *q, struct entry *e, const char *label)
 {
-    take_out(q, e);
+    unlink_entry(q, e);
     pool_add(q, e);
     count_incoming(q, "unschedulable", label);
 }
 
-void bh_queue_move_to_active(struct bh_queue *q, struct entry *e, const char *label,
-                             bool from_backoff, int64_t now_ns)
+static void move_to_active(struct bh_queue *q, struct entry *e, const char *label,
+                           bool from_backoff, int64_t now_ns)
 {
     if (!from_backoff && !passes_gates(q, e)) {
         gate(q, e, label);
         return;
     }
-    take_out(q, e);
+    unlink_entry(q, e);
     if (!from_backoff)
         set_trigger(q, e, label);
     if (!e->pub.initial_attempt_ns)
@@ -276,7 +256,7 @@ static void move_to_backoff(struct bh_queue *q, struct entry *e, const char *lab
         gate(q, e, label);
         return;
     }
-    take_out(q, e);
+    unlink_entry(q, e);
     set_trigger(q, e, label);
     (void)backoff_expiry(q, e);
     bh_heap_push(error ? &q->error_backoff : &q->backoff, e);
@@ -288,23 +268,18 @@ void bh_queue_requeue(struct bh_queue *q, struct entry *e, enum worth w, const c
                       int64_t now_ns)
 {
     if (w == WORTH_SKIP) {
-        take_out(q, e);
+        unlink_entry(q, e);
         pool_add(q, e);
         count_incoming(q, "unschedulable", label);
     } else if (w == WORTH_AFTER_BACKOFF && backing_off(q, e, now_ns)) {
         move_to_backoff(q, e, label);
     } else {
-        bh_queue_move_to_active(q, e, label, false, now_ns);
+        move_to_active(q, e, label, false, now_ns);
     }
 }
 
 /* ---- objects -----------------------------------------------------------------------------------
  */
-
-static struct entry *find(const struct bh_queue *q, struct bh_str uid)
-{
-    return bh_map_get(&q->by_uid, uid.p, uid.n);
-}
 
 static void nominate(struct bh_queue *q, struct entry *e)
 {
@@ -325,24 +300,30 @@ static void set_object(struct bh_queue *q, struct entry *e, const struct bh_pod_
     e->sync_generation = q->sync_generation;
 }
 
-void bh_queue_add(struct bh_queue *q, const struct bh_pod_rec *pod, bh_shape_id shape,
-                  const char *resource_version, int64_t now_ns)
+struct bh_pods *bh_queue_pods(struct bh_queue *q)
 {
-    struct bh_str uid = bh_rec_text(pod, pod->uid);
-    struct entry *e = find(q, uid);
+    return &q->pods;
+}
 
-    if (e) {
-        bh_queue_update(q, pod, shape, resource_version, now_ns);
-        return;
-    }
-    e = bh_calloc(1, sizeof(*e));
-    e->heap_index = BH_HEAP_NONE;
-    e->gating_plugin = BH_QUEUE_NO_PLUGIN;
-    e->pub.timestamp_ns = now_ns;
-    e->pub.impl = e;
+struct bh_pod_state *bh_queue_pod(const struct bh_queue *q, struct bh_str uid)
+{
+    return bh_pods_find(&q->pods, uid);
+}
+
+static void add(struct bh_queue *q, struct bh_pod_state *s, const struct bh_pod_rec *pod,
+                bh_shape_id shape, const char *resource_version, int64_t now_ns)
+{
+    struct entry *e;
+
+    s = s ? bh_pod_hold(s) : bh_pods_hold(&q->pods, bh_rec_text(pod, pod->uid));
+    e = (struct entry *)s->room;
+    *e = (struct entry){.pub = {.pod = s, .timestamp_ns = now_ns},
+                        .heap_index = BH_HEAP_NONE,
+                        .gating_plugin = BH_QUEUE_NO_PLUGIN};
+    s->queued = &e->pub;
+    q->count.pods++;
     set_object(q, e, pod, shape, resource_version);
-    (void)bh_map_put(&q->by_uid, uid.p, uid.n, e);
-    bh_queue_move_to_active(q, e, "UnschedulablePodAdd", false, now_ns);
+    move_to_active(q, e, "UnschedulablePodAdd", false, now_ns);
     nominate(q, e);
 }
 
@@ -354,14 +335,14 @@ static void renominate(struct bh_queue *q, struct entry *e, bh_sym old_node)
 
     if (old_node == BH_SYM_NONE && new_node == BH_SYM_NONE)
         return;
-    bh_engine_unnominate(q->engine, bh_rec_text(e->pub.pending.pod, e->pub.pending.pod->uid));
+    bh_engine_unnominate(q->engine, bh_pod_uid(e->pub.pod));
     nominate(q, e);
 }
 
-void bh_queue_update(struct bh_queue *q, const struct bh_pod_rec *pod, bh_shape_id shape,
-                     const char *resource_version, int64_t now_ns)
+void bh_queue_update(struct bh_queue *q, struct bh_pod_state *s, const struct bh_pod_rec *pod,
+                     bh_shape_id shape, const char *resource_version, int64_t now_ns)
 {
-    struct entry *e = find(q, bh_rec_text(pod, pod->uid));
+    struct entry *e = bh_queue_entry(s ? s : bh_pods_find(&q->pods, bh_rec_text(pod, pod->uid)));
     struct bh_cluster_event ev = {.resource = BH_EV_POD_UNSCHEDULED};
     BH_CLEANUP(bh_freep) struct bh_pod_rec *old = NULL;
     bh_shape_id old_shape;
@@ -370,7 +351,7 @@ void bh_queue_update(struct bh_queue *q, const struct bh_pod_rec *pod, bh_shape_
     bool pooled;
 
     if (!e) {
-        bh_queue_add(q, pod, shape, resource_version, now_ns);
+        add(q, s, pod, shape, resource_version, now_ns);
         return;
     }
     if (e->pub.pending.pod->resource_version == pod->resource_version &&
@@ -379,6 +360,7 @@ void bh_queue_update(struct bh_queue *q, const struct bh_pod_rec *pod, bh_shape_
         bh_engine_shape_unref(q->engine, shape);
         return;
     }
+    s = e->pub.pod;
     old = (struct bh_pod_rec *)(uintptr_t)e->pub.pending.pod;
     old_shape = e->pub.pending.shape;
     e->pub.pending.pod = NULL;
@@ -392,19 +374,19 @@ void bh_queue_update(struct bh_queue *q, const struct bh_pod_rec *pod, bh_shape_
     ev.old_shape = bh_engine_shape_rec(q->engine, old_shape);
     ev.new_shape = bh_engine_shape_rec(q->engine, shape);
     n = bh_pod_diff(old, ev.old_shape, ev.new_pod, ev.new_shape, bits);
-    if (e->place == BH_Q_IN_FLIGHT || e->place == BH_Q_WAITING) {
+    if (s->place == BH_Q_IN_FLIGHT || s->place == BH_Q_WAITING) {
         for (unsigned i = 0; i < n; i++) {
             ev.action = bits[i];
             bh_queue_flight_record(q, &ev);
         }
-    } else if (e->place !=
+    } else if (s->place !=
                BH_Q_BINDING) { /* its node is chosen: the object matters if the bind fails */
         renominate(q, e, old->nominated_node);
-        if (e->place == BH_Q_ACTIVE)
+        if (s->place == BH_Q_ACTIVE)
             bh_heap_fix(&q->active, e);
-        else if (e->place == BH_Q_BACKOFF)
+        else if (s->place == BH_Q_BACKOFF)
             bh_heap_fix(&q->backoff, e);
-        for (unsigned i = 0; i < n && (e->place == BH_Q_UNSCHEDULABLE || e->place == BH_Q_GATED);
+        for (unsigned i = 0; i < n && (s->place == BH_Q_UNSCHEDULABLE || s->place == BH_Q_GATED);
              i++) {
             char label[96];
             bool by_pod;
@@ -418,30 +400,66 @@ void bh_queue_update(struct bh_queue *q, const struct bh_pod_rec *pod, bh_shape_
     bh_engine_shape_unref(q->engine, old_shape);
 }
 
-void bh_queue_told(struct bh_queue *q, struct bh_str uid, uint64_t condition, bh_sym nomination)
+void bh_queue_told(struct bh_pod_state *s, uint64_t condition, bh_sym nomination)
 {
-    struct entry *e = find(q, uid);
-
-    if (!e)
+    if (!s || !s->queued)
         return;
-    e->pub.told_condition = condition;
-    e->pub.told_nomination = nomination;
+    s->queued->told_condition = condition;
+    s->queued->told_nomination = nomination;
 }
 
-void bh_queue_delete(struct bh_queue *q, struct bh_str uid)
+static void drop_entry(struct bh_queue *q, struct entry *e)
 {
-    struct entry *e = find(q, uid);
+    unlink_entry(q, e);
+    entry_free(q, e);
+}
+
+void bh_queue_delete(struct bh_queue *q, struct bh_pod_state *s)
+{
+    struct entry *e = bh_queue_entry(s);
 
     if (!e)
         return;
-    bh_engine_unnominate(q->engine, uid);
-    take_out(q, e);
-    (void)bh_map_del(&q->by_uid, uid.p, uid.n);
-    entry_free(q, e);
+    bh_engine_unnominate(q->engine, bh_pod_uid(s));
+    drop_entry(q, e);
+}
+
+void bh_queue_free(struct bh_queue *q)
+{
+    struct bh_map_entry *m;
+
+    if (!q)
+        return;
+    for (size_t it = 0; (m = bh_map_next(&q->pods.by_uid, &it));)
+        if (bh_queue_entry_at(m))
+            drop_entry(q, bh_queue_entry_at(m));
+    bh_pods_fini(&q->pods);
+    bh_map_fini(&q->groups);
+    bh_buf_fini(&q->key);
+    bh_heap_fini(&q->active);
+    bh_heap_fini(&q->backoff);
+    bh_heap_fini(&q->error_backoff);
+    for (uint32_t i = 0; i < q->n_plugins; i++)
+        free(q->plugins[i]);
+    for (uint32_t i = 0; i < q->n_labels; i++)
+        free(q->labels[i]);
+    free(q->rejected);
+    free(q);
 }
 
 /* ---- the cycle's side --------------------------------------------------------------------------
  */
+
+static struct bh_queued_pod *begin_attempt(struct bh_queue *q, struct entry *e, int64_t now_ns)
+{
+    unlink_entry(q, e);
+    set_place(q, e, BH_Q_IN_FLIGHT);
+    e->pub.attempts++;
+    e->pub.popped_ns = now_ns;
+    bh_queue_count_rejected(q, e, 0);
+    bh_queue_flight_begin(q, e);
+    return &e->pub;
+}
 
 struct bh_queued_pod *bh_queue_pop(struct bh_queue *q, int64_t now_ns)
 {
@@ -453,42 +471,41 @@ struct bh_queued_pod *bh_queue_pop(struct bh_queue *q, int64_t now_ns)
             return NULL;
         count_incoming(q, "active", "PopFromBackoffQ");
     }
-    take_out(q, e);
-    set_place(q, e, BH_Q_IN_FLIGHT);
-    e->pub.attempts++;
-    e->pub.popped_ns = now_ns;
-    bh_queue_count_rejected(q, e, 0);
-    bh_queue_flight_begin(q, e);
-    return &e->pub;
+    return begin_attempt(q, e, now_ns);
 }
 
-void bh_queue_binding(struct bh_queue *q, struct bh_str uid)
+struct bh_queued_pod *bh_queue_take(struct bh_queue *q, struct bh_pod_state *s, int64_t now_ns)
 {
-    struct entry *e = find(q, uid);
+    struct entry *e = bh_queue_entry(s);
 
-    if (!e || (e->place != BH_Q_IN_FLIGHT && e->place != BH_Q_WAITING))
+    return e && waits(s->place) ? begin_attempt(q, e, now_ns) : NULL;
+}
+
+void bh_queue_binding(struct bh_queue *q, struct bh_pod_state *s)
+{
+    struct entry *e = bh_queue_entry(s);
+
+    if (!e || (s->place != BH_Q_IN_FLIGHT && s->place != BH_Q_WAITING))
         return;
     bh_queue_flight_end(q, e);
     set_place(q, e, BH_Q_BINDING);
 }
 
-void bh_queue_waiting(struct bh_queue *q, struct bh_str uid)
+void bh_queue_waiting(struct bh_queue *q, struct bh_pod_state *s)
 {
-    struct entry *e = find(q, uid);
+    struct entry *e = bh_queue_entry(s);
 
-    if (e && e->place == BH_Q_IN_FLIGHT)
+    if (e && s->place == BH_Q_IN_FLIGHT)
         set_place(q, e, BH_Q_WAITING);
 }
 
-void bh_queue_done(struct bh_queue *q, struct bh_str uid)
+void bh_queue_done(struct bh_queue *q, struct bh_pod_state *s)
 {
-    struct entry *e = find(q, uid);
+    struct entry *e = bh_queue_entry(s);
 
-    if (!e || waits(e->place))
+    if (!e || waits(s->place))
         return;
-    (void)bh_map_del(&q->by_uid, uid.p, uid.n);
-    set_place(q, e, BH_Q_NONE);
-    entry_free(q, e);
+    drop_entry(q, e);
 }
 
 static uint64_t plugin_set(struct bh_queue *q, const char *const *names, uint32_t n)
@@ -500,14 +517,14 @@ static uint64_t plugin_set(struct bh_queue *q, const char *const *names, uint32_
     return set;
 }
 
-void bh_queue_return(struct bh_queue *q, struct bh_str uid, const char *const *plugins,
+void bh_queue_return(struct bh_queue *q, struct bh_pod_state *s, const char *const *plugins,
                      uint32_t n_plugins, const char *const *pending_plugins, uint32_t n_pending,
                      int64_t now_ns)
 {
-    struct entry *e = find(q, uid);
+    struct entry *e = bh_queue_entry(s);
     enum worth w;
 
-    if (!e || waits(e->place))
+    if (!e || waits(s->place))
         return;
     e->pendings = plugin_set(q, pending_plugins, n_pending);
     e->rejectors = plugin_set(q, plugins, n_plugins) | e->pendings;
@@ -528,23 +545,23 @@ void bh_queue_return(struct bh_queue *q, struct bh_str uid, const char *const *p
     bh_queue_requeue(q, e, w, "ScheduleAttemptFailure", now_ns);
 }
 
-void bh_queue_activate(struct bh_queue *q, struct bh_str uid, int64_t now_ns)
+void bh_queue_activate(struct bh_queue *q, struct bh_pod_state *s, int64_t now_ns)
 {
-    struct entry *e = find(q, uid);
+    struct entry *e = bh_queue_entry(s);
 
     if (!e)
         return;
-    switch (e->place) {
+    switch (s->place) {
     case BH_Q_UNSCHEDULABLE:
     case BH_Q_GATED:
-        bh_queue_move_to_active(q, e, "ForceActivate", false, now_ns);
+        move_to_active(q, e, "ForceActivate", false, now_ns);
         break;
     case BH_Q_BACKOFF:
     case BH_Q_ERROR_BACKOFF:
-        bh_queue_move_to_active(q, e, "ForceActivate", true, now_ns);
+        move_to_active(q, e, "ForceActivate", true, now_ns);
         break;
     case BH_Q_IN_FLIGHT:
-        bh_queue_flight_activate(q, uid);
+        bh_queue_flight_activate(q, s);
         break;
     case BH_Q_ACTIVE:
     case BH_Q_BINDING:
@@ -556,21 +573,15 @@ void bh_queue_activate(struct bh_queue *q, struct bh_str uid, int64_t now_ns)
 
 bool bh_queue_is_held(const struct bh_queue *q, uint32_t gating_plugin)
 {
-    return q->held && gating_plugin != BH_QUEUE_NO_PLUGIN &&
+    return gating_plugin != BH_QUEUE_NO_PLUGIN &&
            strcmp(q->plugins[gating_plugin], "DefaultPreemption") == 0;
 }
 
-void bh_queue_hold_if(struct bh_queue *q, bool (*fn)(void *arg, struct bh_str uid), void *arg)
+void bh_queue_release(struct bh_queue *q, struct bh_pod_state *s, int64_t now_ns)
 {
-    q->held = fn;
-    q->held_arg = arg;
-}
+    struct entry *e = bh_queue_entry(s);
 
-void bh_queue_release(struct bh_queue *q, struct bh_str uid, int64_t now_ns)
-{
-    struct entry *e = find(q, uid);
-
-    if (e && e->place == BH_Q_GATED && bh_queue_is_held(q, e->gating_plugin))
+    if (e && s->place == BH_Q_GATED && bh_queue_is_held(q, e->gating_plugin))
         bh_queue_requeue(q, e, WORTH_AFTER_BACKOFF, "AssignedPodDelete", now_ns);
 }
 
@@ -582,7 +593,7 @@ static void flush_heap(struct bh_queue *q, struct bh_heap *h, int64_t now_ns)
     struct entry *e;
 
     while ((e = bh_heap_peek(h)) && !backing_off(q, e, now_ns))
-        bh_queue_move_to_active(q, e, "BackoffComplete", true, now_ns);
+        move_to_active(q, e, "BackoffComplete", true, now_ns);
 }
 
 /* Pods that waited longer than the bound are moved as by an event that helps everybody; gated pods
@@ -591,9 +602,10 @@ static void flush_unschedulable(struct bh_queue *q, int64_t now_ns)
 {
     struct bh_map_entry *m;
 
-    for (size_t it = 0; (m = bh_map_next(&q->by_uid, &it));) {
-        struct entry *e = m->value;
-        if (e->place == BH_Q_UNSCHEDULABLE &&
+    for (size_t it = 0; (m = bh_map_next(&q->pods.by_uid, &it));) {
+        struct bh_pod_state *s = m->value;
+        struct entry *e = bh_queue_entry(s);
+        if (s->place == BH_Q_UNSCHEDULABLE &&
             now_ns - e->pub.timestamp_ns > q->o.max_in_unschedulable_ns) {
             e->pub.flushed = true;
             bh_queue_requeue(q, e, WORTH_AFTER_BACKOFF, "UnschedulableTimeout", now_ns);
@@ -605,9 +617,10 @@ void bh_queue_wake_all(struct bh_queue *q, int64_t now_ns)
 {
     struct bh_map_entry *m;
 
-    for (size_t it = 0; (m = bh_map_next(&q->by_uid, &it));) {
-        struct entry *e = m->value;
-        if (e->place == BH_Q_UNSCHEDULABLE || e->place == BH_Q_GATED)
+    for (size_t it = 0; (m = bh_map_next(&q->pods.by_uid, &it));) {
+        struct bh_pod_state *s = m->value;
+        struct entry *e = bh_queue_entry(s);
+        if (s->place == BH_Q_UNSCHEDULABLE || s->place == BH_Q_GATED)
             bh_queue_requeue(q, e, WORTH_AFTER_BACKOFF, "UnschedulableTimeout", now_ns);
     }
 }
@@ -629,18 +642,8 @@ int64_t bh_queue_tick(struct bh_queue *q, int64_t now_ns)
     return q->count.unschedulable ? q->next_flush_ns - now_ns : INT64_MAX;
 }
 
-/* ---- look-up and resync ------------------------------------------------------------------------
+/* ---- walks and resync ---------------------------------------------------------------------------
  */
-
-const struct bh_queued_pod *bh_queue_find(const struct bh_queue *q, struct bh_str uid,
-                                          enum bh_queue_place *ret_place)
-{
-    struct entry *e = find(q, uid);
-
-    if (ret_place)
-        *ret_place = e ? e->place : BH_Q_NONE;
-    return e ? &e->pub : NULL;
-}
 
 void bh_queue_each(const struct bh_queue *q,
                    void (*fn)(void *arg, const struct bh_queued_pod *p, enum bh_queue_place place),
@@ -648,9 +651,10 @@ void bh_queue_each(const struct bh_queue *q,
 {
     struct bh_map_entry *m;
 
-    for (size_t it = 0; (m = bh_map_next(&q->by_uid, &it));) {
-        const struct entry *e = m->value;
-        fn(arg, &e->pub, e->place);
+    for (size_t it = 0; (m = bh_map_next(&q->pods.by_uid, &it));) {
+        const struct bh_pod_state *s = m->value;
+        if (s->queued)
+            fn(arg, s->queued, s->place);
     }
 }
 
@@ -679,13 +683,9 @@ void bh_queue_sync_end(struct bh_queue *q)
     if (!q->syncing)
         return;
     q->syncing = false;
-    for (size_t it = 0; (m = bh_map_next(&q->by_uid, &it));) {
-        struct entry *e = m->value;
-        if (e->sync_generation == q->sync_generation)
-            continue;
-        bh_engine_unnominate(q->engine, bh_str_c(m->key));
-        take_out(q, e);
-        (void)bh_map_del(&q->by_uid, m->key, m->key_len);
-        entry_free(q, e);
+    for (size_t it = 0; (m = bh_map_next(&q->pods.by_uid, &it));) {
+        const struct entry *e = bh_queue_entry_at(m);
+        if (e && e->sync_generation != q->sync_generation)
+            bh_queue_delete(q, m->value);
     }
 }

@@ -2,20 +2,22 @@
  *
  * scheduler/queue/queue.h - pods that wait: active, backoff, unschedulable; pods in flight
  *
- * Owns the entries of all pending pods of our profiles (record copy, shape reference, counters).
- * A pod is in exactly one place: active heap (priority desc, then time of entry), backoff heap
+ * Owns the entries of all pending pods of our profiles (record copy, shape reference, counters). A
+ * pod is in exactly one place: active heap (priority desc, then time of entry), backoff heap
  * (rejected), error-backoff heap, the unschedulable pool (gated pods included), or in flight
  * (popped, cycle running or bind under way). Wall-clock seconds and truncation as upstream's
  * (scheduler-core.md 2.3); durations themselves come in as now_ns arguments: nothing here looks at
  * a clock. Events that arrive while a pod is in flight are recorded and replayed when it returns
  * (2.7, 2.10). Cost: the pool is indexed by rejecting plugin and shape, so an event asks once for
- * each kind of pod that it could help (pool.c). Upstream: pkg/scheduler/backend/queue; differences:
- * Berth wakes a superset only where upstream's hint is known to be wrong.
+ * each kind of pod that it could help (pool.c).
+ * Upstream: pkg/scheduler/backend/queue; differences: Berth wakes a superset only where upstream's
+ * hint is known to be wrong.
  */
 #ifndef BH_QUEUE_H
 #define BH_QUEUE_H
 
-#include "scheduler/engine.h"
+#include "scheduler/engine/engine.h"
+#include "scheduler/queue/pods.h"
 
 struct bh_queue;
 struct bh_queue_options {
@@ -26,7 +28,8 @@ struct bh_queue_options {
     bool
         keep_backoff; /* nothing is popped before its backoff ends (SchedulerPopFromBackoffQ off) */
 };
-struct bh_queued_pod { /* one entry; read-only outside the queue */
+struct bh_queued_pod {        /* one entry; read-only outside the queue */
+    struct bh_pod_state *pod; /* its handle: found through it, and by it (pods.h) */
     struct bh_pending pending;
     int64_t timestamp_ns, initial_attempt_ns;
     uint32_t attempts, unschedulable_count, consecutive_errors;
@@ -40,43 +43,37 @@ struct bh_queued_pod { /* one entry; read-only outside the queue */
     uint64_t told_condition;          /* fingerprint of the PodScheduled condition, 0 = none */
     bh_sym told_nomination;           /* status.nominatedNodeName */
     char *last_reason, *last_message; /* of the last failed attempt (bh_queue_say), or NULL */
-    void *impl;
-};
-enum bh_queue_place {
-    BH_Q_NONE,
-    BH_Q_ACTIVE,
-    BH_Q_BACKOFF,
-    BH_Q_ERROR_BACKOFF,
-    BH_Q_UNSCHEDULABLE,
-    BH_Q_GATED,
-    BH_Q_IN_FLIGHT,
-    BH_Q_BINDING,
-    BH_Q_WAITING /* at Permit */
 };
 
 struct bh_queue *bh_queue_new(struct bh_engine *e, const struct bh_queue_options *o);
 void bh_queue_free(struct bh_queue *q);
-/* Pod objects from the watcher. The record is copied; the shape reference is taken over. */
-void bh_queue_add(struct bh_queue *q, const struct bh_pod_rec *pod, bh_shape_id shape,
-                  const char *resource_version, int64_t now_ns);
-/* An unknown pod is added; of one whose bind is under way only the object is replaced. */
-void bh_queue_update(struct bh_queue *q, const struct bh_pod_rec *pod, bh_shape_id shape,
-                     const char *resource_version, int64_t now_ns);
-void bh_queue_told(struct bh_queue *q, struct bh_str uid, uint64_t condition, bh_sym nomination);
-void bh_queue_delete(struct bh_queue *q, struct bh_str uid);
+/* The handles of all pods, for who has more to hang on them; the queue's own are among them. */
+struct bh_pods *bh_queue_pods(struct bh_queue *q);
+struct bh_pod_state *bh_queue_pod(const struct bh_queue *q, struct bh_str uid); /* or NULL */
+/* A function that is given a pod without an entry here, or NULL, does nothing.
+ *
+ * Pod objects from the watcher: the record is copied; the shape reference is taken over. */
+/* A new pod, or a change of one; of one whose bind is under way only the object is replaced. s: its
+ * handle, NULL: it is looked up. */
+void bh_queue_update(struct bh_queue *q, struct bh_pod_state *s, const struct bh_pod_rec *pod,
+                     bh_shape_id shape, const char *resource_version, int64_t now_ns);
+void bh_queue_told(struct bh_pod_state *s, uint64_t condition, bh_sym nomination);
+void bh_queue_delete(struct bh_queue *q, struct bh_pod_state *s);
 /* Next pod to try, NULL when there is none; it is in flight until done or return. Pops a rejected
  * pod before its backoff ends when nothing is active (upstream's PopFromBackoffQ). */
 struct bh_queued_pod *bh_queue_pop(struct bh_queue *q, int64_t now_ns);
+/* The same for one pod that waits, in whatever place; NULL: it does not. */
+struct bh_queued_pod *bh_queue_take(struct bh_queue *q, struct bh_pod_state *s, int64_t now_ns);
 /* The cycle ended well and the write is on its way: events are no longer recorded for the pod,
  * which stays known until done (bound) or return (the write failed: error backoff, counters kept).
  */
-void bh_queue_binding(struct bh_queue *q, struct bh_str uid);
+void bh_queue_binding(struct bh_queue *q, struct bh_pod_state *s);
 /* The cycle ended well but for Permit, where the pod waits: events go on being recorded for it.
  * Then binding, done or return. */
-void bh_queue_waiting(struct bh_queue *q, struct bh_str uid);
-void bh_queue_done(struct bh_queue *q, struct bh_str uid); /* bound or gone */
+void bh_queue_waiting(struct bh_queue *q, struct bh_pod_state *s);
+void bh_queue_done(struct bh_queue *q, struct bh_pod_state *s); /* bound or gone */
 /* The attempt failed: d tells the rejecting plugins (none = error backoff). */
-void bh_queue_return(struct bh_queue *q, struct bh_str uid, const char *const *plugins,
+void bh_queue_return(struct bh_queue *q, struct bh_pod_state *s, const char *const *plugins,
                      uint32_t n_plugins, const char *const *pending_plugins, uint32_t n_pending,
                      int64_t now_ns);
 /* A cluster event: moves the pods it can help. */
@@ -85,31 +82,27 @@ void bh_queue_event(struct bh_queue *q, const struct bh_cluster_event *ev, int64
  * after a rebuild of the cluster's state, when the single events in between are not known. (A claim
  * that came after its pod, for one.) */
 void bh_queue_wake_all(struct bh_queue *q, int64_t now_ns);
-void bh_queue_activate(struct bh_queue *q, struct bh_str uid, int64_t now_ns);
-/* DefaultPreemption's PreEnqueue: a pod that is about to move stays, gated, as long as held() says
- * that its victims are being evicted. Release: that is over; a pod that was kept is moved now.
- * Events pass such a pod by: whoever sets held() has to release it whenever held() becomes false.
- */
-void bh_queue_hold_if(struct bh_queue *q, bool (*held)(void *arg, struct bh_str uid), void *arg);
-void bh_queue_release(struct bh_queue *q, struct bh_str uid, int64_t now_ns);
+void bh_queue_activate(struct bh_queue *q, struct bh_pod_state *s, int64_t now_ns);
+/* DefaultPreemption's PreEnqueue: a pod that is about to move stays, gated, as long as its victims
+ * are being evicted (bh_pod_evicts), and events pass it by. That is over: it is moved now, if it
+ * was kept. To be called whenever bh_pod_evicts() becomes false. */
+void bh_queue_release(struct bh_queue *q, struct bh_pod_state *s, int64_t now_ns);
 /* Backoff expiries and the 30 s / 5 min flush; returns when it wants to be called again (ns from
  * now, INT64_MAX = only after a change). */
 int64_t bh_queue_tick(struct bh_queue *q, int64_t now_ns);
-const struct bh_queued_pod *bh_queue_find(const struct bh_queue *q, struct bh_str uid,
-                                          enum bh_queue_place *ret_place);
 /* Visits every waiting pod in no particular order; fn may not change the queue. */
 void bh_queue_each(const struct bh_queue *q,
                    void (*fn)(void *arg, const struct bh_queued_pod *p, enum bh_queue_place place),
                    void *arg);
 /* Why the last attempt failed; for people only, the queue does not look at it. */
-void bh_queue_say(struct bh_queue *q, struct bh_str uid, const char *reason, const char *message);
+void bh_queue_say(struct bh_pod_state *s, const char *reason, const char *message);
 
 /* ---- looking from outside (view.c) -------------------------------------------------------------
  */
 struct bh_queue_view {
     enum bh_queue_place place;
     int64_t backoff_until_ns; /* BACKOFF, ERROR_BACKOFF; else 0 */
-    /* GATED: the one that gates it; else who rejected the last attempt. Names as in decisions. */
+    /* GATED: the one that gates it; else what rejected the last attempt. Names as in decisions. */
     const char *plugins[64];
     uint32_t n_plugins;
 };
@@ -129,7 +122,10 @@ enum bh_queue_walk bh_queue_walk(const struct bh_queue *q, uint64_t *cursor, uns
                                  void *arg);
 struct bh_queue_stats {
     uint64_t active, backoff, unschedulable, gated, in_flight;
-    uint64_t hints; /* asked since the start */
+    uint64_t pods;    /* known, in whatever place */
+    uint64_t popped;  /* of in_flight: their cycle runs */
+    uint64_t binding; /* BINDING and WAITING */
+    uint64_t hints;   /* asked since the start */
 };
 void bh_queue_stats(const struct bh_queue *q, struct bh_queue_stats *ret);
 /* queue_incoming_pods_total{queue,event}: called with upstream's labels. */

@@ -46,13 +46,11 @@ struct flight_node {
     struct flight_node *prev, *next;
     struct entry *pod; /* marker: the pod popped here; NULL = event */
     struct bh_cluster_event ev;
-    bool activate; /* Activate() of activate_uid */
-    char *activate_uid;
-    void *copies[6]; /* the event's records, owned */
+    struct bh_pod_state *activate; /* Activate() of this pod */
+    void *copies[6];               /* the event's records, owned */
 };
 struct entry {
-    struct bh_queued_pod pub;
-    enum bh_queue_place place;
+    struct bh_queued_pod pub; /* its place is in the handle */
     uint32_t heap_index;
     int32_t priority;             /* of the shape, cached for the heaps' comparison */
     uint64_t rejectors, pendings; /* bit sets over bh_queue.plugins */
@@ -73,7 +71,7 @@ struct rejected { /* pods of one profile that wait, by plugin that holds them ba
 struct bh_queue {
     struct bh_engine *engine;
     struct bh_queue_options o;
-    struct bh_map by_uid; /* uid -> entry */
+    struct bh_pods pods; /* with and without entry */
     struct bh_heap active, backoff, error_backoff;
     struct pool_link
         pool[BH_QUEUE_MAX_PLUGINS + 1]; /* list heads; the last: groups without rejector */
@@ -89,8 +87,6 @@ struct bh_queue {
     uint64_t sync_generation;
     bool syncing;
     int64_t next_flush_ns;
-    bool (*held)(void *arg, struct bh_str uid);
-    void *held_arg;
     void (*incoming)(void *arg, const char *queue, const char *event);
     void *incoming_arg;
     struct rejected *rejected;
@@ -102,19 +98,28 @@ struct bh_queue {
     int64_t hint_second_ns;
 };
 
+/* NULL: the queue does not have it. */
+static inline struct entry *bh_queue_entry(const struct bh_pod_state *s)
+{
+    return s ? (struct entry *)(void *)s->queued : NULL;
+}
+/* The entry of the table's slot, NULL: there is none. */
+static inline struct entry *bh_queue_entry_at(const struct bh_map_entry *m)
+{
+    return bh_queue_entry(m->value);
+}
+
 enum worth { WORTH_SKIP, WORTH_AFTER_BACKOFF, WORTH_IMMEDIATELY };
 /* *ret_by_pod becomes true when the answer is the entry's alone, see bh_engine_hint(). */
 enum worth bh_queue_worth(struct bh_queue *q, struct entry *e, const struct bh_cluster_event *ev,
                           bool *ret_by_pod);
 void bh_queue_requeue(struct bh_queue *q, struct entry *e, enum worth w, const char *label,
                       int64_t now_ns);
-void bh_queue_move_to_active(struct bh_queue *q, struct entry *e, const char *label,
-                             bool from_backoff, int64_t now_ns);
 /* stats.c: the plugins that hold e back are these. */
 void bh_queue_count_rejected(struct bh_queue *q, struct entry *e, uint64_t plugins);
 enum bh_hint bh_queue_hint(struct bh_queue *q, const char *plugin, struct entry *e,
                            const struct bh_cluster_event *ev, bool *ret_by_pod);
-/* Pods of this gate wait for their victims alone, see bh_queue_hold_if(). */
+/* Pods of this gate wait for their victims alone, see bh_queue_release(). */
 bool bh_queue_is_held(const struct bh_queue *q, uint32_t gating_plugin);
 /* pool.c: link by the entry's set, shape and gate as they are; unlink allows who is not linked. A
  * group that is held stays, even empty, until it is released. */
@@ -124,7 +129,7 @@ void bh_queue_pool_hold(struct pool_group *g);
 void bh_queue_pool_release(struct bh_queue *q, struct pool_group *g);
 /* flight.c */
 void bh_queue_flight_record(struct bh_queue *q, const struct bh_cluster_event *ev);
-void bh_queue_flight_activate(struct bh_queue *q, struct bh_str uid);
+void bh_queue_flight_activate(struct bh_queue *q, struct bh_pod_state *s);
 void bh_queue_flight_begin(struct bh_queue *q, struct entry *e);
 void bh_queue_flight_end(struct bh_queue *q, struct entry *e);
 enum worth bh_queue_flight_replay(struct bh_queue *q, struct entry *e);

@@ -11,13 +11,13 @@
 void bh_queue_view(const struct bh_queue *q, const struct bh_queued_pod *p,
                    struct bh_queue_view *ret)
 {
-    const struct entry *e = p->impl;
+    const struct entry *e = (const struct entry *)(const void *)p;
     uint64_t set = e->rejectors | e->pendings;
 
-    *ret = (struct bh_queue_view){.place = e->place};
-    if (e->place == BH_Q_BACKOFF || e->place == BH_Q_ERROR_BACKOFF)
+    *ret = (struct bh_queue_view){.place = p->pod->place};
+    if (p->pod->place == BH_Q_BACKOFF || p->pod->place == BH_Q_ERROR_BACKOFF)
         ret->backoff_until_ns = e->backoff_expiry_ns;
-    if (e->gating_plugin != BH_QUEUE_NO_PLUGIN && e->place == BH_Q_GATED)
+    if (e->gating_plugin != BH_QUEUE_NO_PLUGIN && p->pod->place == BH_Q_GATED)
         set = UINT64_C(1) << e->gating_plugin;
     for (; set; set &= set - 1)
         ret->plugins[ret->n_plugins++] = q->plugins[__builtin_ctzll(set)];
@@ -34,7 +34,7 @@ enum bh_queue_walk bh_queue_walk(const struct bh_queue *q, uint64_t *cursor, uns
                                             enum bh_queue_place place),
                                  void *arg)
 {
-    const struct bh_map *m = &q->by_uid;
+    const struct bh_map *m = &q->pods.by_uid;
     const uint64_t layout = layout_of(m);
     size_t at = (uint32_t)*cursor, end;
 
@@ -45,23 +45,23 @@ enum bh_queue_walk bh_queue_walk(const struct bh_queue *q, uint64_t *cursor, uns
     }
     end = BH_MIN(m->cap, at + budget);
     for (; at < end; at++) {
-        const struct entry *e = m->e[at].key ? m->e[at].value : NULL;
-        if (e && !fn(arg, &e->pub, e->place))
+        const struct bh_pod_state *s = m->e[at].key ? m->e[at].value : NULL;
+        if (s && s->queued && !fn(arg, s->queued, s->place))
             break;
     }
     *cursor = at < m->cap ? layout | at : 0;
     return *cursor ? BH_QUEUE_WALK_MORE : BH_QUEUE_WALK_END;
 }
 
-void bh_queue_say(struct bh_queue *q, struct bh_str uid, const char *reason, const char *message)
+void bh_queue_say(struct bh_pod_state *s, const char *reason, const char *message)
 {
-    struct entry *e = bh_map_get(&q->by_uid, uid.p, uid.n);
+    struct bh_queued_pod *p = s ? s->queued : NULL;
 
-    if (!e || (e->pub.last_message && bh_streq(e->pub.last_message, message) &&
-               bh_streq(e->pub.last_reason, reason)))
+    if (!p ||
+        (p->last_message && bh_streq(p->last_message, message) && bh_streq(p->last_reason, reason)))
         return;
-    free(e->pub.last_reason);
-    free(e->pub.last_message);
-    e->pub.last_reason = bh_strdup(reason);
-    e->pub.last_message = bh_strdup(message);
+    free(p->last_reason);
+    free(p->last_message);
+    p->last_reason = bh_strdup(reason);
+    p->last_message = bh_strdup(message);
 }

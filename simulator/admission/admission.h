@@ -3,7 +3,7 @@
  * simulator/admission/admission.h - what the per-kind files of this folder share
  *
  * The folder's doors are bh_sim_default(), bh_sim_validate() and bh_sim_default_binding() in
- * simulator/sim.h. Per kind there is at most one default function (fills what upstream's
+ * simulator/server/sim.h. Per kind there is at most one default function (fills what upstream's
  * defaulting, mutating admission plugins and create strategies fill) and one validate function
  * (field errors). Defaulting comes first and must survive any shape of tree; it refuses only what
  * upstream refuses while decoding or admitting (400, 403).
@@ -11,8 +11,8 @@
 #ifndef BH_SIM_ADMISSION_H
 #define BH_SIM_ADMISSION_H
 
-#include "simulator/admission/tree.h"
-#include "simulator/sim.h"
+#include "simulator/server/tree.h"
+#include "simulator/server/sim.h"
 
 typedef int bh_adm_default_fn(struct bh_sim_write *w);
 typedef void bh_adm_validate_fn(struct bh_sim_write *w);
@@ -23,8 +23,7 @@ bh_adm_default_fn bh_adm_default_pod, bh_adm_default_node, bh_adm_default_namesp
     bh_adm_default_job, bh_adm_default_cronjob, bh_adm_default_pv, bh_adm_default_pvc,
     bh_adm_default_storageclass, bh_adm_default_csidriver, bh_adm_default_priorityclass,
     bh_adm_default_pdb, bh_adm_default_secret, bh_adm_default_claim, bh_adm_default_claimtemplate,
-    bh_adm_default_hpa, bh_adm_default_limitrange, bh_adm_default_crd,
-    bh_adm_default_quota;
+    bh_adm_default_hpa, bh_adm_default_limitrange, bh_adm_default_crd, bh_adm_default_quota;
 bh_adm_validate_fn bh_adm_validate_pod, bh_adm_validate_node, bh_adm_validate_service,
     bh_adm_validate_deployment, bh_adm_validate_replicaset, bh_adm_validate_replicationcontroller,
     bh_adm_validate_statefulset, bh_adm_validate_daemonset, bh_adm_validate_job,
@@ -39,10 +38,16 @@ void bh_adm_validate_custom(struct bh_sim_write *w);
 
 /* spec of a pod or of a pod template. 0 or 400 (a quantity that is none). */
 int bh_adm_default_pod_spec(struct bh_sim_write *w, struct bh_json *spec);
+/* Requests from limits, pod-level requests, host ports. */
+void bh_adm_default_requests(struct bh_arena *a, struct bh_json *spec);
+/* From capacity. */
+void bh_adm_default_allocatable(struct bh_arena *a, struct bh_json *node);
+/* A pod or node that no API server has seen gets what decisions depend on: the two above and a
+ * scheduler's name. */
+void bh_api_defaults(struct bh_arena *a, struct bh_json *obj);
 /* obj's "template" member: metadata cleaned, spec defaulted. */
 int bh_adm_default_template(struct bh_sim_write *w, struct bh_json *holder);
 /* A map of quantities in canonical text ("1000m" -> "1", 2 -> "2"). 0 or 400. */
-int bh_adm_quantities(struct bh_sim_write *w, struct bh_json *map);
 int bh_adm_quantities_at(struct bh_sim_write *w, struct bh_json *obj, const char *dotted);
 /* Priority, DefaultTolerationSeconds and LimitRanger of a pod that is created. 0 or 403. */
 int bh_adm_pod_priority(struct bh_sim_write *w, struct bh_json *spec);
@@ -85,17 +90,11 @@ void bh_adm_label_selector(struct bh_sim_write *w, const char *field, const stru
 /* v1.NodeSelector and v1.NodeSelectorTerm */
 void bh_adm_node_selector(struct bh_sim_write *w, const char *field, const struct bh_json *sel);
 /* {requests, limits} */
-void bh_adm_resources(struct bh_sim_write *w, const char *field, const struct bh_json *res);
 void bh_adm_resource_map(struct bh_sim_write *w, const char *field, const struct bh_json *map);
 /* IntOrString of a rolling update or a budget: not negative, percent syntax. */
 void bh_adm_int_or_percent(struct bh_sim_write *w, const char *field, const struct bh_json *v);
 void bh_adm_pod_spec(struct bh_sim_write *w, const char *field, const struct bh_json *spec);
 void bh_adm_affinity(struct bh_sim_write *w, const char *field, const struct bh_json *affinity);
-void bh_adm_spread(struct bh_sim_write *w, const char *field, const struct bh_json *list);
-void bh_adm_tolerations(struct bh_sim_write *w, const char *field, const struct bh_json *list);
-/* holder: an object with "template" (labels, spec); selector NULL = not compared. */
-void bh_adm_template(struct bh_sim_write *w, const char *field, const struct bh_json *template,
-                     const struct bh_json *selector);
 
 /* ---- shared knowledge --------------------------------------------------------------------------
  */

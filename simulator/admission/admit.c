@@ -46,7 +46,7 @@ static const struct kind kinds[] = {
     {BH_SIM_CRD_GROUP, "CustomResourceDefinition", bh_adm_default_crd, bh_adm_validate_crd},
 };
 
-static const struct kind *find(const struct bh_sim_type *t)
+static const struct kind *find_kind(const struct bh_sim_type *t)
 {
     if (t->custom)
         return NULL;
@@ -59,7 +59,7 @@ static const struct kind *find(const struct bh_sim_type *t)
 
 int bh_sim_default(struct bh_sim_write *w)
 {
-    const struct kind *k = find(w->type);
+    const struct kind *k = find_kind(w->type);
 
     if (w->type->custom)
         bh_adm_default_custom(w);
@@ -68,7 +68,7 @@ int bh_sim_default(struct bh_sim_write *w)
 
 void bh_sim_validate(struct bh_sim_write *w)
 {
-    const struct kind *k = find(w->type);
+    const struct kind *k = find_kind(w->type);
 
     if (w->type->custom)
         bh_adm_validate_custom(w);

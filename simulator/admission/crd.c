@@ -67,12 +67,12 @@ static void note_storage(struct bh_sim_write *w, const struct bh_json *spec)
     struct bh_json *st = bh_json_obj_at(w->arena, w->obj, "status");
     struct bh_json *l = bh_tree_dflt_arr(w->arena, st, "storedVersions");
 
-    bh_json_each (v, bh_tree_arr(spec, "versions")) {
+    bh_json_each(v, bh_tree_arr(spec, "versions")) {
         const char *name = bh_tree_str(v, "name");
         bool known = false;
         if (!name || !bh_tree_bool(v, "storage", false))
             continue;
-        bh_json_each (o, l)
+        bh_json_each(o, l)
             known |= bh_json_cstr(o) && bh_streq(bh_json_cstr(o), name);
         if (l && !known)
             bh_json_push(l, bh_json_new_cstr(w->arena, name));
@@ -100,7 +100,7 @@ static void add_finalizer(struct bh_sim_write *w)
     struct bh_json *meta = bh_json_obj_at(w->arena, w->obj, "metadata");
     struct bh_json *l = bh_tree_dflt_arr(w->arena, meta, "finalizers");
 
-    bh_json_each (m, l) {
+    bh_json_each(m, l) {
         if (bh_json_cstr(m) && bh_streq(bh_json_cstr(m), BH_SIM_CRD_FINALIZER))
             return;
     }
@@ -167,7 +167,7 @@ static void check_versions(struct bh_sim_write *w, const struct bh_json *spec)
 
     if (!bh_tree_len(l))
         bh_adm_required(w, "spec.versions", "");
-    bh_json_each (v, l) {
+    bh_json_each(v, l) {
         check_version(w, v, i++);
         stored += bh_tree_bool(v, "storage", false);
     }
@@ -193,7 +193,7 @@ static void check_words(struct bh_sim_write *w, const struct bh_json *names)
             bh_adm_dns_label(w, bh_adm_path(w, "spec.names.%s", words[i]), v[n] ? v : lower);
     }
     for (size_t i = 0; i < BH_ARRAY_LEN(lists); i++) {
-        bh_json_each (m, bh_tree_arr(names, lists[i])) {
+        bh_json_each(m, bh_tree_arr(names, lists[i])) {
             bh_adm_dns_label(w, bh_adm_path(w, "spec.names.%s", lists[i]),
                              bh_json_cstr(m) ? bh_json_cstr(m) : "");
         }
@@ -206,7 +206,7 @@ static void check_shadow(struct bh_sim_write *w, const struct bh_json *spec)
     const char *group = bh_json_get_text(spec, "group"),
                *plural = bh_tree_str(spec, "names.plural");
 
-    bh_json_each (v, bh_tree_arr(spec, "versions")) {
+    bh_json_each(v, bh_tree_arr(spec, "versions")) {
         if (plural && bh_sim_type_find(group, bh_json_get_text(v, "name"), plural))
             bh_adm_forbidden(w, "spec.names.plural", "this resource is part of the API already");
     }

@@ -89,7 +89,7 @@ const char *bh_adm_now(struct bh_sim_write *w)
 {
     char now[32];
 
-    bh_sim_time(now, bh_sim_now_ns(w->sim));
+    bh_time_format_ns(now, bh_sim_now_ns(w->sim));
     return bh_adm_path(w, "%s", now);
 }
 
@@ -227,7 +227,7 @@ void bh_adm_label_value(struct bh_sim_write *w, const char *field, const struct 
 
 void bh_adm_label_map(struct bh_sim_write *w, const char *field, const struct bh_json *labels)
 {
-    bh_json_each (l, labels) {
+    bh_json_each(l, labels) {
         bh_adm_label_key(w, field, l->key.p);
         bh_adm_label_value(w, field, l);
     }

@@ -5,10 +5,10 @@
  * A real cluster taints a node not-ready when it is created and lets the node lifecycle controller
  * change taints later, so that a scheduler sees intermediate states whose length is chance. Here
  * the taints are worked out inside every write: what is stored is always consistent, and runs
- * repeat. Upstream: pkg/apis/core/v1/defaults.go SetDefaults_NodeStatus,
- * plugin/pkg/admission/nodetaint, pkg/controller/nodelifecycle (v1.36); differences: the above; a
- * node that is born ready never carries the not-ready taint; no NoExecute taints, because nothing
- * here evicts pods.
+ * repeat.
+ * Upstream: pkg/apis/core/v1/defaults.go SetDefaults_NodeStatus, plugin/pkg/admission/nodetaint,
+ * pkg/controller/nodelifecycle (v1.36); differences: the above; a node that is born ready never
+ * carries the not-ready taint; no NoExecute taints, because nothing here evicts pods.
  */
 #include "simulator/admission/admission.h"
 
@@ -41,8 +41,7 @@ static bool wanted(const struct bh_json *node, const struct state_taint *t)
 
 static struct bh_json *find_taint(const struct bh_json *taints, const char *key)
 {
-    bh_json_each(t, taints)
-    {
+    bh_json_each(t, taints) {
         if (bh_tree_is(t, "key", key) && bh_tree_is(t, "effect", "NoSchedule"))
             return t;
     }
@@ -76,14 +75,11 @@ int bh_adm_default_node(struct bh_sim_write *w)
 {
     struct bh_json *spec = bh_json_obj_at(w->arena, w->obj, "spec");
     struct bh_json *status = bh_tree_obj(w->obj, "status");
-    const struct bh_json *capacity;
 
     if (bh_adm_quantities_at(w, status, "capacity") ||
         bh_adm_quantities_at(w, status, "allocatable"))
         return w->error->code;
-    capacity = bh_tree_obj(status, "capacity");
-    if (capacity && !bh_tree_has(status, "allocatable"))
-        bh_json_set(w->arena, status, "allocatable", bh_json_clone(w->arena, capacity));
+    bh_adm_default_allocatable(w->arena, w->obj);
     sync_taints(w, spec);
     return 0;
 }
@@ -114,8 +110,7 @@ static void validate_unique(struct bh_sim_write *w, const struct bh_json *taints
 {
     size_t i = 0;
 
-    bh_json_each(t, taints)
-    {
+    bh_json_each(t, taints) {
         for (const struct bh_json *p = taints->c.first; p != t; p = p->next) {
             if (!same_str(p, t, "key") || !same_str(p, t, "effect"))
                 continue;
@@ -135,7 +130,8 @@ void bh_adm_validate_node(struct bh_sim_write *w)
     const struct bh_json *taints = bh_tree_arr(w->obj, "spec.taints");
     size_t i = 0;
 
-    bh_json_each(t, taints) validate_taint(w, t, i++);
+    bh_json_each(t, taints)
+        validate_taint(w, t, i++);
     validate_unique(w, taints);
     bh_adm_resource_map(w, "status.capacity", bh_tree_obj(w->obj, "status.capacity"));
     bh_adm_resource_map(w, "status.allocatable", bh_tree_obj(w->obj, "status.allocatable"));

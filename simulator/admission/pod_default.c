@@ -10,92 +10,6 @@
 
 #include "common/k8s/quantity.h"
 
-/* ---- requests -------------------------------------------------------------------------------- */
-
-static void requests_from_limits(struct bh_arena *a, struct bh_json *spec, const char *list)
-{
-    bh_json_each (c, bh_tree_arr(spec, list)) {
-        struct bh_json *res = bh_tree_obj(c, "resources"), *req;
-        const struct bh_json *limits = bh_tree_obj(res, "limits");
-        if (!bh_tree_len(limits))
-            continue;
-        req = bh_tree_dflt_obj(a, res, "requests");
-        bh_json_each (l, limits) {
-            if (req && !bh_json_get(req, l->key.p))
-                bh_json_set(a, req, l->key.p, bh_json_clone(a, l));
-        }
-    }
-}
-
-static bool pod_level(const char *resource)
-{
-    return bh_streq(resource, "cpu") || bh_streq(resource, "memory");
-}
-
-static bh_nano amount_of(const struct bh_json *container, const char *map, const char *resource)
-{
-    const struct bh_json *m = bh_json_get(bh_tree_obj(container, "resources"), map);
-    bh_nano q;
-
-    return bh_adm_parse_quantity(bh_json_get(m, resource), &q) ? q : 0;
-}
-
-__int128 bh_adm_containers_sum(const struct bh_json *spec, const char *map, const char *resource)
-{
-    bh_nano sum = 0, sidecars = 0, init_max = 0;
-
-    bh_json_each (c, bh_tree_arr(spec, "containers"))
-        sum += amount_of(c, map, resource);
-    bh_json_each (c, bh_tree_arr(spec, "initContainers")) {
-        bh_nano q = amount_of(c, map, resource);
-        if (bh_tree_is(c, "restartPolicy", "Always")) {
-            sum += q;
-            sidecars += q;
-            q = 0;
-        }
-        init_max = BH_MAX(init_max, q + sidecars);
-    }
-    return BH_MAX(sum, init_max);
-}
-
-static bool any_requests(const struct bh_json *spec, const char *list, const char *resource)
-{
-    bh_json_each (c, bh_tree_arr(spec, list)) {
-        if (bh_json_get(bh_tree_obj(c, "resources.requests"), resource))
-            return true;
-    }
-    return false;
-}
-
-/* Pod-level requests are filled only when pod-level limits are there. */
-static int default_pod_level(struct bh_sim_write *w, struct bh_json *spec)
-{
-    struct bh_json *res = bh_tree_obj(spec, "resources"), *req;
-    const struct bh_json *limits = bh_tree_obj(res, "limits");
-    static const char *const names[] = {"cpu", "memory"};
-    struct bh_buf b = {0};
-
-    if (bh_adm_quantities_at(w, res, "requests") || bh_adm_quantities_at(w, res, "limits"))
-        return w->error->code;
-    if (!bh_tree_len(limits))
-        return 0;
-    req = bh_tree_dflt_obj(w->arena, res, "requests");
-    for (size_t i = 0; i < BH_ARRAY_LEN(names); i++) {
-        if (bh_json_get(req, names[i]) || (!any_requests(spec, "containers", names[i]) &&
-                                           !any_requests(spec, "initContainers", names[i])))
-            continue;
-        bh_buf_reset(&b);
-        bh_quantity_format(&b, bh_adm_containers_sum(spec, "requests", names[i]), i == 1);
-        bh_json_set_str(w->arena, req, names[i], bh_buf_str(&b));
-    }
-    bh_json_each (l, limits) {
-        if (pod_level(l->key.p) && !bh_json_get(req, l->key.p))
-            bh_json_set(w->arena, req, l->key.p, bh_json_clone(w->arena, l));
-    }
-    bh_buf_fini(&b);
-    return 0;
-}
-
 /* ---- quality of service ---------------------------------------------------------------------- */
 
 struct qos_sum {
@@ -132,9 +46,9 @@ const char *bh_adm_pod_qos(const struct bh_json *spec)
         bh_tree_len(bh_tree_obj(pod_res, "limits"))) {
         qos_add(&q, pod_res);
     } else {
-        bh_json_each (c, bh_tree_arr(spec, "containers"))
+        bh_json_each(c, bh_tree_arr(spec, "containers"))
             qos_add(&q, bh_tree_obj(c, "resources"));
-        bh_json_each (c, bh_tree_arr(spec, "initContainers"))
+        bh_json_each(c, bh_tree_arr(spec, "initContainers"))
             qos_add(&q, bh_tree_obj(c, "resources"));
     }
     if (!q.any)
@@ -166,16 +80,6 @@ static void fresh_status(struct bh_sim_write *w, const struct bh_json *spec)
     bh_json_set(w->arena, w->obj, "status", st);
 }
 
-static void host_ports(struct bh_arena *a, struct bh_json *spec, const char *list)
-{
-    bh_json_each (c, bh_tree_arr(spec, list)) {
-        bh_json_each (p, bh_tree_arr(c, "ports")) {
-            if (!bh_tree_i64(p, "hostPort", 0) && bh_tree_has(p, "containerPort"))
-                bh_json_set(a, p, "hostPort", bh_json_clone(a, bh_json_get(p, "containerPort")));
-        }
-    }
-}
-
 /* A replacement without them means "as before". */
 static void keep_priority(struct bh_sim_write *w, struct bh_json *spec)
 {
@@ -201,16 +105,12 @@ int bh_adm_default_pod(struct bh_sim_write *w)
         spec = bh_json_obj_at(a, w->obj, "spec");
     if (bh_adm_default_pod_spec(w, spec))
         return w->error->code;
-    requests_from_limits(a, spec, "containers");
-    requests_from_limits(a, spec, "initContainers");
-    if (default_pod_level(w, spec))
+    if (bh_adm_quantities_at(w, spec, "resources.requests") ||
+        bh_adm_quantities_at(w, spec, "resources.limits"))
         return w->error->code;
+    bh_adm_default_requests(a, spec);
     if (!bh_tree_has(spec, "enableServiceLinks"))
         bh_json_set_bool(a, spec, "enableServiceLinks", true);
-    if (bh_tree_bool(spec, "hostNetwork", false)) {
-        host_ports(a, spec, "containers");
-        host_ports(a, spec, "initContainers");
-    }
     if (w->op == BH_SIM_OP_CREATE) {
         if (bh_tree_dflt_str(a, spec, "serviceAccountName", "default"))
             bh_json_set_str(a, spec, "serviceAccount", "default");

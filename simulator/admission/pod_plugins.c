@@ -110,7 +110,7 @@ int bh_adm_pod_priority(struct bh_sim_write *w, struct bh_json *spec)
 
 static bool tolerates(const struct bh_json *list, const char *key)
 {
-    bh_json_each (t, list) {
+    bh_json_each(t, list) {
         const char *k = bh_tree_str(t, "key"), *e = bh_tree_str(t, "effect");
         if ((!k || !*k || bh_streq(k, key)) && (!e || !*e || bh_streq(e, "NoExecute")))
             return true;
@@ -141,7 +141,7 @@ void bh_adm_pod_tolerations(struct bh_sim_write *w, struct bh_json *spec)
 static bool has_requirement(const struct bh_json *exprs, const char *key, const char *op,
                             const char *value)
 {
-    bh_json_each (e, exprs) {
+    bh_json_each(e, exprs) {
         const struct bh_json *values = bh_tree_arr(e, "values");
         const char *v = values ? bh_json_cstr(values->c.first) : NULL;
         if (bh_tree_is(e, "key", key) && bh_tree_is(e, "operator", op) && values->c.n == 1 && v &&
@@ -161,7 +161,7 @@ static void merge_keys(struct bh_sim_write *w, struct bh_json *term, const char 
 
     if (!sel || !list)
         return;
-    bh_json_each (k, list) {
+    bh_json_each(k, list) {
         const char *key = bh_json_cstr(k), *v = key ? bh_tree_label(w->obj, key) : NULL;
         if (!v)
             continue;
@@ -180,11 +180,11 @@ static void merge_terms(struct bh_sim_write *w, const struct bh_json *affinity, 
 {
     const struct bh_json *pa = bh_tree_obj(affinity, which);
 
-    bh_json_each (t, bh_tree_arr(pa, "requiredDuringSchedulingIgnoredDuringExecution")) {
+    bh_json_each(t, bh_tree_arr(pa, "requiredDuringSchedulingIgnoredDuringExecution")) {
         merge_keys(w, t, "matchLabelKeys", "In");
         merge_keys(w, t, "mismatchLabelKeys", "NotIn");
     }
-    bh_json_each (p, bh_tree_arr(pa, "preferredDuringSchedulingIgnoredDuringExecution")) {
+    bh_json_each(p, bh_tree_arr(pa, "preferredDuringSchedulingIgnoredDuringExecution")) {
         struct bh_json *t = bh_tree_obj(p, "podAffinityTerm");
         merge_keys(w, t, "matchLabelKeys", "In");
         merge_keys(w, t, "mismatchLabelKeys", "NotIn");
@@ -195,7 +195,7 @@ void bh_adm_pod_label_keys(struct bh_sim_write *w, struct bh_json *spec)
 {
     const struct bh_json *affinity = bh_tree_obj(spec, "affinity");
 
-    bh_json_each (c, bh_tree_arr(spec, "topologySpreadConstraints"))
+    bh_json_each(c, bh_tree_arr(spec, "topologySpreadConstraints"))
         merge_keys(w, c, "matchLabelKeys", "In");
     merge_terms(w, affinity, "podAffinity");
     merge_terms(w, affinity, "podAntiAffinity");
@@ -211,7 +211,7 @@ static void merge_missing(struct bh_arena *a, struct bh_json *res, const char *k
     if (!bh_tree_len(from) || !res)
         return;
     to = bh_tree_dflt_obj(a, res, key);
-    bh_json_each (m, from) {
+    bh_json_each(m, from) {
         if (to && !bh_json_get(to, m->key.p))
             bh_json_set(a, to, m->key.p, bh_json_clone(a, m));
     }
@@ -283,15 +283,15 @@ static bh_nano pod_amount(const struct bh_json *spec, const char *map, const cha
 static int check_bounds(struct bh_sim_write *w, const char *kind, const struct bh_json *item,
                         const struct bh_json *of, amount_fn *amount)
 {
-    bh_json_each (m, bh_tree_obj(item, "min")) {
+    bh_json_each(m, bh_tree_obj(item, "min")) {
         if (check_amount(w, kind, m, true, amount(of, "requests", m->key.p)))
             return w->error->code;
     }
-    bh_json_each (m, bh_tree_obj(item, "max")) {
+    bh_json_each(m, bh_tree_obj(item, "max")) {
         if (check_amount(w, kind, m, false, amount(of, "limits", m->key.p)))
             return w->error->code;
     }
-    bh_json_each (m, bh_tree_obj(item, "maxLimitRequestRatio")) {
+    bh_json_each(m, bh_tree_obj(item, "maxLimitRequestRatio")) {
         if (check_ratio(w, kind, m, amount(of, "requests", m->key.p),
                         amount(of, "limits", m->key.p)))
             return w->error->code;
@@ -302,7 +302,7 @@ static int check_bounds(struct bh_sim_write *w, const char *kind, const struct b
 static int limit_containers(struct bh_sim_write *w, struct bh_json *spec, const char *list,
                             const struct bh_json *item)
 {
-    bh_json_each (c, bh_tree_arr(spec, list)) {
+    bh_json_each(c, bh_tree_arr(spec, list)) {
         struct bh_json *res = bh_tree_obj(c, "resources");
         merge_missing(w->arena, res, "limits", bh_tree_obj(item, "default"));
         merge_missing(w->arena, res, "requests", bh_tree_obj(item, "defaultRequest"));
@@ -325,7 +325,7 @@ int bh_adm_pod_limits(struct bh_sim_write *w, struct bh_json *spec)
     bh_sim_list(w->sim, ranges, bh_tree_str(w->obj, "metadata.namespace"), &l);
     for (size_t i = 0; i < l.n && !rc; i++) {
         struct bh_json *r = bh_sim_obj_tree(w->arena, l.v[i]);
-        bh_json_each (item, bh_tree_arr(r, "spec.limits")) {
+        bh_json_each(item, bh_tree_arr(r, "spec.limits")) {
             if (bh_tree_is(item, "type", "Container")) {
                 rc = limit_containers(w, spec, "containers", item);
                 rc = rc ? rc : limit_containers(w, spec, "initContainers", item);

@@ -56,8 +56,10 @@ static int default_container(struct bh_sim_write *w, struct bh_json *c)
     bh_tree_dflt_str(a, c, "imagePullPolicy", pull_policy(image ? image : ""));
     bh_tree_dflt_str(a, c, "terminationMessagePath", "/dev/termination-log");
     bh_tree_dflt_str(a, c, "terminationMessagePolicy", "File");
-    bh_json_each(p, bh_tree_arr(c, "ports")) bh_tree_dflt_str(a, p, "protocol", "TCP");
-    bh_json_each(e, bh_tree_arr(c, "env")) default_field_ref(a, bh_tree_obj(e, "valueFrom"));
+    bh_json_each(p, bh_tree_arr(c, "ports"))
+        bh_tree_dflt_str(a, p, "protocol", "TCP");
+    bh_json_each(e, bh_tree_arr(c, "env"))
+        default_field_ref(a, bh_tree_obj(e, "valueFrom"));
     for (size_t i = 0; i < BH_ARRAY_LEN(probes); i++)
         default_probe(a, bh_tree_obj(c, probes[i]));
     res = bh_tree_dflt_obj(a, c, "resources");
@@ -71,12 +73,12 @@ static void default_projected(struct bh_arena *a, struct bh_json *projected)
     if (!projected)
         return;
     bh_tree_dflt_i64(a, projected, "defaultMode", 420);
-    bh_json_each(s, bh_tree_arr(projected, "sources"))
-    {
+    bh_json_each(s, bh_tree_arr(projected, "sources")) {
         struct bh_json *token = bh_tree_obj(s, "serviceAccountToken");
         if (token)
             bh_tree_dflt_i64(a, token, "expirationSeconds", 3600);
-        bh_json_each(i, bh_tree_arr(s, "downwardAPI.items")) default_field_ref(a, i);
+        bh_json_each(i, bh_tree_arr(s, "downwardAPI.items"))
+            default_field_ref(a, i);
     }
 }
 
@@ -94,7 +96,8 @@ static void default_volume(struct bh_arena *a, struct bh_json *v)
         if (s)
             bh_tree_dflt_i64(a, s, "defaultMode", 420);
     }
-    bh_json_each(i, bh_tree_arr(v, "downwardAPI.items")) default_field_ref(a, i);
+    bh_json_each(i, bh_tree_arr(v, "downwardAPI.items"))
+        default_field_ref(a, i);
     if (host && !bh_json_get(host, "type"))
         bh_json_set_str(a, host, "type", "");
     default_projected(a, bh_tree_obj(v, "projected"));
@@ -123,13 +126,13 @@ int bh_adm_default_pod_spec(struct bh_sim_write *w, struct bh_json *spec)
     if (!spec)
         return 0;
     for (size_t i = 0; i < BH_ARRAY_LEN(lists); i++) {
-        bh_json_each(c, bh_tree_arr(spec, lists[i]))
-        {
+        bh_json_each(c, bh_tree_arr(spec, lists[i])) {
             if (default_container(w, c))
                 return w->error->code;
         }
     }
-    bh_json_each(v, bh_tree_arr(spec, "volumes")) default_volume(a, v);
+    bh_json_each(v, bh_tree_arr(spec, "volumes"))
+        default_volume(a, v);
     bh_tree_dflt_str(a, spec, "restartPolicy", "Always");
     bh_tree_dflt_i64(a, spec, "terminationGracePeriodSeconds", 30);
     bh_tree_dflt_str(a, spec, "dnsPolicy", "ClusterFirst");

@@ -33,7 +33,7 @@ static void copy_images(struct bh_arena *a, struct bh_json *to, const struct bh_
     const struct bh_json *f = bh_tree_arr(from, list);
     struct bh_json *c = t ? t->c.first : NULL;
 
-    bh_json_each (o, f) {
+    bh_json_each(o, f) {
         if (!c)
             return;
         copy_member(a, c, o, "image");
@@ -46,13 +46,13 @@ static void tolerations(struct bh_sim_write *w)
 {
     struct bh_arena *a = w->arena;
 
-    bh_json_each (o, bh_tree_arr(w->old, "spec.tolerations")) {
+    bh_json_each(o, bh_tree_arr(w->old, "spec.tolerations")) {
         struct bh_json *want = bh_json_clone(a, o);
         bool found = false;
         if (!want)
             return;
         bh_json_unset(want, "tolerationSeconds");
-        bh_json_each (n, bh_tree_arr(w->obj, "spec.tolerations")) {
+        bh_json_each(n, bh_tree_arr(w->obj, "spec.tolerations")) {
             struct bh_json *have = bh_json_clone(a, n);
             if (have)
                 bh_json_unset(have, "tolerationSeconds");
@@ -69,10 +69,10 @@ static void tolerations(struct bh_sim_write *w)
 
 static void gates(struct bh_sim_write *w)
 {
-    bh_json_each (n, bh_tree_arr(w->obj, "spec.schedulingGates")) {
+    bh_json_each(n, bh_tree_arr(w->obj, "spec.schedulingGates")) {
         const char *name = bh_tree_str(n, "name");
         bool known = false;
-        bh_json_each (o, bh_tree_arr(w->old, "spec.schedulingGates"))
+        bh_json_each(o, bh_tree_arr(w->old, "spec.schedulingGates"))
             known = known || (name && bh_tree_is(o, "name", name));
         if (!known)
             bh_adm_forbidden(w, "spec.schedulingGates",
@@ -88,7 +88,7 @@ static void gated_selector(struct bh_sim_write *w)
 {
     const struct bh_json *now = bh_tree_obj(w->obj, "spec.nodeSelector");
 
-    bh_json_each (o, bh_tree_obj(w->old, "spec.nodeSelector")) {
+    bh_json_each(o, bh_tree_obj(w->old, "spec.nodeSelector")) {
         const struct bh_json *n = bh_json_get(now, o->key.p);
         if (!n || !bh_json_equal(n, o)) {
             bh_adm_invalid(w, "spec.nodeSelector", now, "only additions are allowed");
@@ -173,7 +173,7 @@ static void update(struct bh_sim_write *w)
 static void same_others(struct bh_sim_write *w, const struct bh_json *now,
                         const struct bh_json *old, const char *field)
 {
-    bh_json_each (o, old) {
+    bh_json_each(o, old) {
         const struct bh_json *n = bh_json_get(now, o->key.p);
         if (!n)
             bh_adm_forbidden(w, field,
@@ -183,7 +183,7 @@ static void same_others(struct bh_sim_write *w, const struct bh_json *now,
                  !bh_json_equal(n, o))
             bh_adm_forbidden(w, field, "only cpu and memory resources are mutable");
     }
-    bh_json_each (n, now) {
+    bh_json_each(n, now) {
         if (!bh_json_get(old, n->key.p) && !bh_streq(n->key.p, "cpu") &&
             !bh_streq(n->key.p, "memory"))
             bh_adm_forbidden(w, field, "only cpu and memory resources are mutable");

@@ -13,8 +13,7 @@
 
 void bh_adm_resource_map(struct bh_sim_write *w, const char *field, const struct bh_json *map)
 {
-    bh_json_each(m, map)
-    {
+    bh_json_each(m, map) {
         bh_nano q;
         if (bh_adm_parse_quantity(m, &q) && q < 0)
             bh_adm_invalid(w, bh_adm_path(w, "%s[%.100s]", field, m->key.p), m,
@@ -27,15 +26,14 @@ static bool overcommit(const char *resource)
     return !strchr(resource, '/') && strncmp(resource, "hugepages-", 10) != 0;
 }
 
-void bh_adm_resources(struct bh_sim_write *w, const char *field, const struct bh_json *res)
+static void validate_resources(struct bh_sim_write *w, const char *field, const struct bh_json *res)
 {
     const struct bh_json *requests = bh_tree_obj(res, "requests");
     const struct bh_json *limits = bh_tree_obj(res, "limits");
 
     bh_adm_resource_map(w, bh_adm_path(w, "%s.limits", field), limits);
     bh_adm_resource_map(w, bh_adm_path(w, "%s.requests", field), requests);
-    bh_json_each(r, requests)
-    {
+    bh_json_each(r, requests) {
         const struct bh_json *l = bh_json_get(limits, r->key.p);
         bh_nano have, max;
         bool fits = overcommit(r->key.p);
@@ -73,8 +71,7 @@ static void container_ports(struct bh_sim_write *w, const char *field, const str
     const struct bh_json *ports = bh_tree_arr(c, "ports");
     size_t i = 0;
 
-    bh_json_each(p, ports)
-    {
+    bh_json_each(p, ports) {
         const char *f = bh_adm_path(w, "%s.ports[%zu]", field, i++), *name = bh_tree_str(p, "name");
         port_number(w, bh_adm_path(w, "%s.containerPort", f), bh_json_get(p, "containerPort"),
                     true);
@@ -94,8 +91,7 @@ static void container_ports(struct bh_sim_write *w, const char *field, const str
 
 static bool has_volume(const struct bh_json *spec, const char *name)
 {
-    bh_json_each(v, bh_tree_arr(spec, "volumes"))
-    {
+    bh_json_each(v, bh_tree_arr(spec, "volumes")) {
         if (bh_tree_is(v, "name", name))
             return true;
     }
@@ -107,8 +103,7 @@ static void volume_mounts(struct bh_sim_write *w, const char *field, const struc
 {
     size_t i = 0;
 
-    bh_json_each(m, bh_tree_arr(c, "volumeMounts"))
-    {
+    bh_json_each(m, bh_tree_arr(c, "volumeMounts")) {
         const char *f = bh_adm_path(w, "%s.volumeMounts[%zu]", field, i++);
         const char *name = bh_tree_str(m, "name"), *path = bh_tree_str(m, "mountPath");
         if (!name || !*name) {
@@ -144,7 +139,7 @@ static void container(struct bh_sim_write *w, const char *field, const struct bh
     volume_mounts(w, field, spec, c);
     bh_adm_one_of(w, bh_adm_path(w, "%s.imagePullPolicy", field), bh_json_get(c, "imagePullPolicy"),
                   pull, true);
-    bh_adm_resources(w, bh_adm_path(w, "%s.resources", field), bh_tree_obj(c, "resources"));
+    validate_resources(w, bh_adm_path(w, "%s.resources", field), bh_tree_obj(c, "resources"));
 }
 
 /* Names are unique over containers and init containers together. */
@@ -153,8 +148,7 @@ static bool name_before(const struct bh_json *spec, const struct bh_json *c, con
     static const char *const lists[] = {"containers", "initContainers"};
 
     for (size_t i = 0; i < BH_ARRAY_LEN(lists); i++) {
-        bh_json_each(o, bh_tree_arr(spec, lists[i]))
-        {
+        bh_json_each(o, bh_tree_arr(spec, lists[i])) {
             if (o == c)
                 return false;
             if (bh_tree_is(o, "name", name))
@@ -169,8 +163,7 @@ static void containers(struct bh_sim_write *w, const char *field, const struct b
 {
     size_t i = 0;
 
-    bh_json_each(c, bh_tree_arr(spec, list))
-    {
+    bh_json_each(c, bh_tree_arr(spec, list)) {
         const char *f = bh_adm_path(w, "%s.%s[%zu]", field, list, i++);
         const char *name = bh_tree_str(c, "name");
         if (name && *name && name_before(spec, c, name))
@@ -184,8 +177,7 @@ static void volumes(struct bh_sim_write *w, const char *field, const struct bh_j
     const struct bh_json *list = bh_tree_arr(spec, "volumes");
     size_t i = 0;
 
-    bh_json_each(v, list)
-    {
+    bh_json_each(v, list) {
         const char *f = bh_adm_path(w, "%s.volumes[%zu].name", field, i++);
         const char *name = bh_tree_str(v, "name");
         bh_adm_dns_label(w, f, name);
@@ -223,11 +215,13 @@ static void toleration(struct bh_sim_write *w, const char *field, const struct b
     bh_adm_one_of(w, bh_adm_path(w, "%s.effect", field), bh_json_get(t, "effect"), effects, false);
 }
 
-void bh_adm_tolerations(struct bh_sim_write *w, const char *field, const struct bh_json *list)
+static void validate_tolerations(struct bh_sim_write *w, const char *field,
+                                 const struct bh_json *list)
 {
     size_t i = 0;
 
-    bh_json_each(t, list) toleration(w, bh_adm_path(w, "%s[%zu]", field, i++), t);
+    bh_json_each(t, list)
+        toleration(w, bh_adm_path(w, "%s[%zu]", field, i++), t);
 }
 
 static void spread_constraint(struct bh_sim_write *w, const char *f, const struct bh_json *c)
@@ -266,12 +260,11 @@ static void spread_constraint(struct bh_sim_write *w, const char *f, const struc
                           bh_tree_obj(c, "labelSelector"));
 }
 
-void bh_adm_spread(struct bh_sim_write *w, const char *field, const struct bh_json *list)
+static void validate_spread(struct bh_sim_write *w, const char *field, const struct bh_json *list)
 {
     size_t i = 0;
 
-    bh_json_each(c, list)
-    {
+    bh_json_each(c, list) {
         const char *f = bh_adm_path(w, "%s[%zu]", field, i++);
         const char *key = bh_tree_str(c, "topologyKey"),
                    *when = bh_tree_str(c, "whenUnsatisfiable");
@@ -292,8 +285,7 @@ static void scheduling_gates(struct bh_sim_write *w, const char *field, const st
     const char *node = bh_tree_str(spec, "nodeName");
     size_t i = 0;
 
-    bh_json_each(g, gates)
-    {
+    bh_json_each(g, gates) {
         const char *f = bh_adm_path(w, "%s.schedulingGates[%zu]", field, i++);
         const char *name = bh_tree_str(g, "name");
         bh_adm_label_key(w, f, name);
@@ -325,7 +317,7 @@ void bh_adm_pod_spec(struct bh_sim_write *w, const char *field, const struct bh_
         bh_adm_required(w, bh_adm_path(w, "%s.containers", field), "");
     containers(w, field, spec, "containers");
     containers(w, field, spec, "initContainers");
-    bh_adm_resources(w, bh_adm_path(w, "%s.resources", field), bh_tree_obj(spec, "resources"));
+    validate_resources(w, bh_adm_path(w, "%s.resources", field), bh_tree_obj(spec, "resources"));
     bh_adm_one_of(w, bh_adm_path(w, "%s.restartPolicy", field), bh_json_get(spec, "restartPolicy"),
                   restart, true);
     bh_adm_one_of(w, bh_adm_path(w, "%s.dnsPolicy", field), bh_json_get(spec, "dnsPolicy"), dns,
@@ -333,10 +325,10 @@ void bh_adm_pod_spec(struct bh_sim_write *w, const char *field, const struct bh_
     bh_adm_label_map(w, bh_adm_path(w, "%s.nodeSelector", field),
                      bh_tree_obj(spec, "nodeSelector"));
     bh_adm_affinity(w, bh_adm_path(w, "%s.affinity", field), bh_tree_obj(spec, "affinity"));
-    bh_adm_tolerations(w, bh_adm_path(w, "%s.tolerations", field),
-                       bh_tree_arr(spec, "tolerations"));
-    bh_adm_spread(w, bh_adm_path(w, "%s.topologySpreadConstraints", field),
-                  bh_tree_arr(spec, "topologySpreadConstraints"));
+    validate_tolerations(w, bh_adm_path(w, "%s.tolerations", field),
+                         bh_tree_arr(spec, "tolerations"));
+    validate_spread(w, bh_adm_path(w, "%s.topologySpreadConstraints", field),
+                    bh_tree_arr(spec, "topologySpreadConstraints"));
     scheduling_gates(w, field, spec);
     bh_adm_not_negative(w, bh_adm_path(w, "%s.terminationGracePeriodSeconds", field),
                         bh_json_get(spec, "terminationGracePeriodSeconds"));

@@ -28,15 +28,14 @@ static int refuse(struct bh_sim_write *w)
                        w->type->kind, w->type->version, w->type->kind);
 }
 
-int bh_adm_quantities(struct bh_sim_write *w, struct bh_json *map)
+static int check_quantities(struct bh_sim_write *w, struct bh_json *map)
 {
     struct bh_buf b = {0};
     int rc = 0;
 
     if (!map || map->type != BH_JSON_OBJECT)
         return 0;
-    bh_json_each(m, map)
-    {
+    bh_json_each(m, map) {
         bh_nano q;
         bool binary = m->type == BH_JSON_STRING && m->s.n && m->s.p[m->s.n - 1] == 'i';
         if (!bh_adm_parse_quantity(m, &q)) {
@@ -59,5 +58,5 @@ int bh_adm_quantities(struct bh_sim_write *w, struct bh_json *map)
 
 int bh_adm_quantities_at(struct bh_sim_write *w, struct bh_json *obj, const char *dotted)
 {
-    return bh_adm_quantities(w, bh_tree_obj(obj, dotted));
+    return check_quantities(w, bh_tree_obj(obj, dotted));
 }

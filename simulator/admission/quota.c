@@ -77,8 +77,8 @@ static void pod_usage(struct usage *u, const struct bh_json *pod)
         return;
     add_one(u, "pods");
     for (size_t i = 0; i < 4; i++) {
-        bh_json_each (c, bh_tree_arr(spec, lists[i / 2])) {
-            bh_json_each (m, bh_json_get(bh_tree_obj(c, "resources"), maps[i % 2]))
+        bh_json_each(c, bh_tree_arr(spec, lists[i / 2])) {
+            bh_json_each(m, bh_json_get(bh_tree_obj(c, "resources"), maps[i % 2]))
                 add_resource(u, spec, maps[i % 2], m->key.p);
         }
     }
@@ -130,7 +130,7 @@ static void usage_of(struct usage *u, const struct bh_sim_type *t, const struct 
 
 static bool in_list(const struct bh_json *l, const char *v)
 {
-    bh_json_each (m, l) {
+    bh_json_each(m, l) {
         if (bh_json_cstr(m) && bh_streq(bh_json_cstr(m), v))
             return true;
     }
@@ -171,11 +171,11 @@ static bool is_about(const struct bh_json *quota, const struct bh_sim_type *t,
         return true;
     if (*t->group || !bh_streq(t->plural, "pods"))
         return false;
-    bh_json_each (s, scopes) {
+    bh_json_each(s, scopes) {
         if (!bh_json_cstr(s) || !in_scope(bh_json_cstr(s), "Exists", NULL, obj))
             return false;
     }
-    bh_json_each (m, terms) {
+    bh_json_each(m, terms) {
         if (!in_scope(bh_json_get_text(m, "scopeName"), bh_json_get_text(m, "operator"),
                       bh_json_get_list(m, "values"), obj))
             return false;
@@ -204,7 +204,7 @@ static void set_used(struct bh_arena *a, struct bh_json *status, const struct bh
     struct bh_json *used = bh_json_new(a, BH_JSON_OBJECT);
     struct bh_buf b = {0};
 
-    bh_json_each (h, hard) {
+    bh_json_each(h, hard) {
         bh_nano v = 0;
         for (size_t i = 0; i < u->n; i++)
             v = bh_streq(u->u[i].name, h->key.p) ? u->u[i].v : v;
@@ -293,7 +293,7 @@ static int must_specify(struct bh_sim_write *w, const char *quota, const struct 
 
     for (size_t i = 0; i < BH_ARRAY_LEN(bound); i++) {
         bool first = true;
-        bh_json_each (c, bh_tree_arr(w->obj, "spec.containers")) {
+        bh_json_each(c, bh_tree_arr(w->obj, "spec.containers")) {
             const struct bh_json *map = bh_json_get(bh_tree_obj(c, "resources"), bound[i].map);
             if (!bh_json_get(hard, bound[i].name) || bh_json_get(map, bound[i].resource))
                 continue;

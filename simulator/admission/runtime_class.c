@@ -33,7 +33,7 @@ static int overhead(struct bh_sim_write *w, struct bh_json *spec, struct bh_json
 
 static int place(struct bh_sim_write *w, struct bh_json *spec, const struct bh_json *class)
 {
-    bh_json_each (m, bh_tree_obj(class, "scheduling.nodeSelector")) {
+    bh_json_each(m, bh_tree_obj(class, "scheduling.nodeSelector")) {
         struct bh_json *to = bh_json_obj_at(w->arena, spec, "nodeSelector");
         const struct bh_json *have = bh_json_get(to, m->key.p);
         if (have && !bh_json_equal(have, m))
@@ -42,10 +42,10 @@ static int place(struct bh_sim_write *w, struct bh_json *spec, const struct bh_j
         if (!have)
             bh_json_set(w->arena, to, m->key.p, bh_json_clone(w->arena, m));
     }
-    bh_json_each (t, bh_tree_arr(class, "scheduling.tolerations")) {
+    bh_json_each(t, bh_tree_arr(class, "scheduling.tolerations")) {
         struct bh_json *l = bh_tree_dflt_arr(w->arena, spec, "tolerations");
         bool there = false;
-        bh_json_each (o, l)
+        bh_json_each(o, l)
             there = there || bh_json_equal(o, t);
         if (!there)
             bh_json_push(l, bh_json_clone(w->arena, t));

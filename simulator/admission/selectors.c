@@ -31,7 +31,8 @@ static void label_requirement(struct bh_sim_write *w, const char *field, const s
                        "not a valid selector operator");
     }
     bh_adm_label_key(w, bh_adm_path(w, "%s.key", field), bh_tree_str(e, "key"));
-    bh_json_each(v, values) bh_adm_label_value(w, bh_adm_path(w, "%s.values[%zu]", field, i++), v);
+    bh_json_each(v, values)
+        bh_adm_label_value(w, bh_adm_path(w, "%s.values[%zu]", field, i++), v);
 }
 
 void bh_adm_label_selector(struct bh_sim_write *w, const char *field, const struct bh_json *sel)
@@ -105,7 +106,8 @@ void bh_adm_node_selector(struct bh_sim_write *w, const char *field, const struc
     if (!bh_tree_len(terms))
         bh_adm_required(w, bh_adm_path(w, "%s.nodeSelectorTerms", field),
                         "must have at least one node selector term");
-    bh_json_each(t, terms) node_term(w, bh_adm_path(w, "%s.nodeSelectorTerms[%zu]", field, i++), t);
+    bh_json_each(t, terms)
+        node_term(w, bh_adm_path(w, "%s.nodeSelectorTerms[%zu]", field, i++), t);
 }
 
 static void weight(struct bh_sim_write *w, const char *field, const struct bh_json *term)
@@ -126,8 +128,7 @@ static void node_affinity(struct bh_sim_write *w, const char *field, const struc
     bh_adm_node_selector(w,
                          bh_adm_path(w, "%s.requiredDuringSchedulingIgnoredDuringExecution", field),
                          bh_tree_obj(na, "requiredDuringSchedulingIgnoredDuringExecution"));
-    bh_json_each(p, bh_tree_arr(na, "preferredDuringSchedulingIgnoredDuringExecution"))
-    {
+    bh_json_each(p, bh_tree_arr(na, "preferredDuringSchedulingIgnoredDuringExecution")) {
         const char *f =
             bh_adm_path(w, "%s.preferredDuringSchedulingIgnoredDuringExecution[%zu]", field, i++);
         weight(w, f, p);
@@ -153,11 +154,12 @@ static void pod_affinity(struct bh_sim_write *w, const char *field, const struct
 {
     size_t i = 0;
 
-    bh_json_each(t, bh_tree_arr(pa, "requiredDuringSchedulingIgnoredDuringExecution")) pod_term(
-        w, bh_adm_path(w, "%s.requiredDuringSchedulingIgnoredDuringExecution[%zu]", field, i++), t);
+    bh_json_each(t, bh_tree_arr(pa, "requiredDuringSchedulingIgnoredDuringExecution"))
+        pod_term(
+            w, bh_adm_path(w, "%s.requiredDuringSchedulingIgnoredDuringExecution[%zu]", field, i++),
+            t);
     i = 0;
-    bh_json_each(p, bh_tree_arr(pa, "preferredDuringSchedulingIgnoredDuringExecution"))
-    {
+    bh_json_each(p, bh_tree_arr(pa, "preferredDuringSchedulingIgnoredDuringExecution")) {
         const char *f =
             bh_adm_path(w, "%s.preferredDuringSchedulingIgnoredDuringExecution[%zu]", field, i++);
         weight(w, f, p);

@@ -57,8 +57,7 @@ static const char *next_ip(struct bh_sim_write *w)
 
 static void mark_ports(uint8_t *used, const struct bh_json *svc)
 {
-    bh_json_each(p, bh_tree_arr(svc, "spec.ports"))
-    {
+    bh_json_each(p, bh_tree_arr(svc, "spec.ports")) {
         int64_t n = bh_tree_i64(p, "nodePort", 0);
         if (n >= FIRST_NODE_PORT && n <= LAST_NODE_PORT)
             used[n - FIRST_NODE_PORT] = 1;
@@ -82,8 +81,7 @@ static void allocate_node_ports(struct bh_sim_write *w, struct bh_json *spec)
     }
     bh_sim_objs_fini(&l);
     mark_ports(used, w->obj);
-    bh_json_each(p, bh_tree_arr(spec, "ports"))
-    {
+    bh_json_each(p, bh_tree_arr(spec, "ports")) {
         if (bh_tree_i64(p, "nodePort", 0))
             continue;
         while (next < sizeof(used) && used[next])
@@ -123,8 +121,7 @@ static void cluster_ip(struct bh_sim_write *w, struct bh_json *spec)
 
 static void default_ports(struct bh_arena *a, struct bh_json *spec)
 {
-    bh_json_each(p, bh_tree_arr(spec, "ports"))
-    {
+    bh_json_each(p, bh_tree_arr(spec, "ports")) {
         const struct bh_json *target = bh_json_get(p, "targetPort"), *port = bh_json_get(p, "port");
         int64_t n;
         if (p->type != BH_JSON_OBJECT)
@@ -232,7 +229,8 @@ void bh_adm_validate_service(struct bh_sim_write *w)
     if (!bh_tree_len(ports) && !bh_tree_is(w->obj, "spec.clusterIP", "None") &&
         !bh_tree_is(w->obj, "spec.type", "ExternalName"))
         bh_adm_required(w, "spec.ports", "");
-    bh_json_each(p, ports) validate_port(w, p, i++, ports->c.n > 1);
+    bh_json_each(p, ports)
+        validate_port(w, p, i++, ports->c.n > 1);
     bh_adm_one_of(w, "spec.type", bh_json_path(w->obj, "spec.type"), types, true);
     bh_adm_one_of(w, "spec.sessionAffinity", bh_json_path(w->obj, "spec.sessionAffinity"),
                   affinities, true);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * simulator/admission/misc.c - namespaces, budgets, priority classes, claims, and other small kinds
+ * simulator/admission/small_kinds.c - namespaces, budgets, priority classes, claims, and other small kinds
  *
  * Upstream: pkg/apis/<group>/v1/defaults.go, pkg/apis/<group>/validation/validation.go,
  * pkg/registry/core/namespace/strategy.go (v1.36); differences: none known.
@@ -117,8 +117,7 @@ int bh_adm_default_secret(struct bh_sim_write *w)
         return 0;
     /* stringData is write-only: it is folded into data. */
     data = bh_json_obj_at(w->arena, w->obj, "data");
-    bh_json_each(m, plain)
-    {
+    bh_json_each(m, plain) {
         const unsigned char *p = (const unsigned char *)(m->type == BH_JSON_STRING ? m->s.p : "");
         size_t n = m->type == BH_JSON_STRING ? m->s.n : 0;
         bh_buf_reset(&b);
@@ -155,8 +154,7 @@ void bh_adm_validate_data(struct bh_sim_write *w)
     bool frozen = bh_tree_bool(w->old, "immutable", false);
 
     for (size_t i = 0; i < BH_ARRAY_LEN(maps); i++) {
-        bh_json_each(m, bh_tree_obj(w->obj, maps[i]))
-        {
+        bh_json_each(m, bh_tree_obj(w->obj, maps[i])) {
             if (!config_key(m->key.p, m->key.n))
                 bh_adm_invalid_text(w, bh_adm_path(w, "%s[%.100s]", maps[i], m->key.p), m->key.p,
                                     "a valid config key must consist of alphanumeric characters, "
@@ -180,8 +178,7 @@ static void fill_from(struct bh_arena *a, struct bh_json *item, const char *key,
     if (!bh_tree_len(src))
         return;
     to = bh_tree_dflt_obj(a, item, key);
-    bh_json_each(m, src)
-    {
+    bh_json_each(m, src) {
         if (to && !bh_json_get(to, m->key.p))
             bh_json_set(a, to, m->key.p, bh_json_clone(a, m));
     }
@@ -193,8 +190,7 @@ int bh_adm_default_limitrange(struct bh_sim_write *w)
     static const char *const maps[] = {"default", "defaultRequest", "max", "min",
                                        "maxLimitRequestRatio"};
 
-    bh_json_each(item, bh_tree_arr(w->obj, "spec.limits"))
-    {
+    bh_json_each(item, bh_tree_arr(w->obj, "spec.limits")) {
         for (size_t i = 0; i < BH_ARRAY_LEN(maps); i++) {
             if (bh_adm_quantities_at(w, item, maps[i]))
                 return w->error->code;
@@ -221,10 +217,10 @@ static void device_request(struct bh_arena *a, struct bh_json *r)
 
 static void claim_spec(struct bh_arena *a, struct bh_json *spec)
 {
-    bh_json_each(r, bh_tree_arr(spec, "devices.requests"))
-    {
+    bh_json_each(r, bh_tree_arr(spec, "devices.requests")) {
         device_request(a, bh_tree_obj(r, "exactly"));
-        bh_json_each(alt, bh_tree_arr(r, "firstAvailable")) device_request(a, alt);
+        bh_json_each(alt, bh_tree_arr(r, "firstAvailable"))
+            device_request(a, alt);
     }
 }
 

@@ -41,8 +41,9 @@ static bool selects(const struct bh_json *selector, const struct bh_json *labels
     return yes;
 }
 
-void bh_adm_template(struct bh_sim_write *w, const char *field, const struct bh_json *template,
-                     const struct bh_json *selector)
+/* holder: an object with "template" (labels, spec); selector NULL = not compared. */
+static void validate_template(struct bh_sim_write *w, const char *field,
+                              const struct bh_json *template, const struct bh_json *selector)
 {
     const struct bh_json *labels = bh_tree_obj(template, "metadata.labels");
     struct bh_json none = {.type = BH_JSON_OBJECT};
@@ -144,7 +145,7 @@ void bh_adm_validate_deployment(struct bh_sim_write *w)
         return;
     counts(w);
     sel = selector_of(w, "deployment");
-    bh_adm_template(w, "spec.template", bh_tree_obj(w->obj, "spec.template"), sel);
+    validate_template(w, "spec.template", bh_tree_obj(w->obj, "spec.template"), sel);
     always(w);
     deployment_strategy(w);
     if (deadline <= bh_tree_i64(w->obj, "spec.minReadySeconds", 0))
@@ -161,7 +162,7 @@ void bh_adm_validate_replicaset(struct bh_sim_write *w)
         return;
     counts(w);
     sel = selector_of(w, "replicaset");
-    bh_adm_template(w, "spec.template", bh_tree_obj(w->obj, "spec.template"), sel);
+    validate_template(w, "spec.template", bh_tree_obj(w->obj, "spec.template"), sel);
     always(w);
 }
 
@@ -175,8 +176,7 @@ void bh_adm_validate_replicationcontroller(struct bh_sim_write *w)
     counts(w);
     if (!bh_tree_len(map))
         bh_adm_required(w, "spec.selector", "");
-    bh_json_each(m, map)
-    {
+    bh_json_each(m, map) {
         const struct bh_json *l = bh_json_get(labels, m->key.p);
         if (l && bh_json_equal(l, m))
             continue;
@@ -184,7 +184,7 @@ void bh_adm_validate_replicationcontroller(struct bh_sim_write *w)
                        "`selector` does not match template `labels`");
         break;
     }
-    bh_adm_template(w, "spec.template", bh_tree_obj(w->obj, "spec.template"), NULL);
+    validate_template(w, "spec.template", bh_tree_obj(w->obj, "spec.template"), NULL);
     always(w);
 }
 
@@ -227,7 +227,7 @@ void bh_adm_validate_statefulset(struct bh_sim_write *w)
                   types, true);
     if (!w->old)
         sel = selector_of(w, "statefulset");
-    bh_adm_template(w, "spec.template", bh_tree_obj(w->obj, "spec.template"), sel);
+    validate_template(w, "spec.template", bh_tree_obj(w->obj, "spec.template"), sel);
     always(w);
     if (w->old)
         statefulset_frozen(w);
@@ -242,7 +242,7 @@ void bh_adm_validate_daemonset(struct bh_sim_write *w)
         return;
     counts(w);
     sel = selector_of(w, "daemonset");
-    bh_adm_template(w, "spec.template", bh_tree_obj(w->obj, "spec.template"), sel);
+    validate_template(w, "spec.template", bh_tree_obj(w->obj, "spec.template"), sel);
     always(w);
     bh_adm_one_of(w, "spec.updateStrategy.type", bh_json_path(w->obj, "spec.updateStrategy.type"),
                   types, true);
@@ -281,7 +281,7 @@ void bh_adm_validate_job(struct bh_sim_write *w)
         bh_adm_required(w, "spec.selector", "");
     bh_adm_label_selector(w, "spec.selector", sel);
     job_spec(w, "spec", bh_tree_obj(w->obj, "spec"));
-    bh_adm_template(w, "spec.template", bh_tree_obj(w->obj, "spec.template"), sel);
+    validate_template(w, "spec.template", bh_tree_obj(w->obj, "spec.template"), sel);
     if (!w->old)
         return;
     startable =
@@ -306,5 +306,5 @@ void bh_adm_validate_cronjob(struct bh_sim_write *w)
     bh_adm_one_of(w, "spec.concurrencyPolicy", bh_json_path(w->obj, "spec.concurrencyPolicy"),
                   policies, true);
     job_spec(w, "spec.jobTemplate.spec", job);
-    bh_adm_template(w, "spec.jobTemplate.spec.template", bh_tree_obj(job, "template"), NULL);
+    validate_template(w, "spec.jobTemplate.spec.template", bh_tree_obj(job, "template"), NULL);
 }

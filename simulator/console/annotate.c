@@ -66,7 +66,7 @@ static size_t annotate_one(struct round *r, const struct bh_json *row)
     n->name = bh_arena_strdup(&r->a, bh_json_get_text(pod, "name"));
     n->uid = bh_arena_strdup(&r->a, bh_json_get_text(pod, "uid"));
     r->n++;
-    bh_json_each (v, n->annotations)
+    bh_json_each(v, n->annotations)
         size += v->s.n;
     return size;
 }
@@ -106,7 +106,7 @@ static size_t size_of(const struct bh_json *annotations)
 {
     size_t n = 0;
 
-    bh_json_each (v, annotations)
+    bh_json_each(v, annotations)
         n += v->key.n + (v->type == BH_JSON_STRING ? v->s.n : 0);
     return n;
 }
@@ -118,7 +118,7 @@ static bool edit(void *arg, struct bh_arena *a, struct bh_json *pod)
     struct bh_json *to = bh_json_obj_at(a, bh_json_obj_at(a, pod, "metadata"), "annotations");
 
     bh_json_unset(to, BH_ANNOTATION_TRUNCATED);
-    bh_json_each (v, n->annotations)
+    bh_json_each(v, n->annotations)
         bh_json_set_str(a, to, v->key.p, v->s.p);
     if (size_of(to) > POD_MAX)
         bh_json_set_str(a, to, BH_ANNOTATION_PREFIX "result-history", "[]");

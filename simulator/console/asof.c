@@ -27,7 +27,7 @@ struct asof_job {
 /* ---- in the loop ------------------------------------------------------------------------------
  */
 
-static bool take(struct bh_sim *s, const char *plural, uint64_t rv, struct kind *k)
+static bool copy_kind(struct bh_sim *s, const char *plural, uint64_t rv, struct kind *k)
 {
     struct bh_sim_bucket *b = bh_sim_bucket(s, bh_sim_type_find("", "v1", plural));
 
@@ -171,7 +171,7 @@ void bh_console_asof(struct bh_console_req *c)
     }
     k = bh_calloc(1, sizeof(*k));
     k->revision = rv;
-    if (take(s, "pods", rv, &k->pods) && take(s, "nodes", rv, &k->nodes)) {
+    if (copy_kind(s, "pods", rv, &k->pods) && copy_kind(s, "nodes", rv, &k->nodes)) {
         bh_console_work(c, run, release, k);
         return;
     }

@@ -61,7 +61,7 @@ static int add_templates(struct capacity *c)
 {
     unsigned i = 0;
 
-    bh_json_each (m, bh_json_get_list(c->body, "pods")) {
+    bh_json_each(m, bh_json_get_list(c->body, "pods")) {
         char field[40];
         snprintf(field, sizeof(field), "pods[%u]", i++);
         if (bh_console_question_add(&c->q, c->t, field, m, on_template, c) < 0)
@@ -102,7 +102,7 @@ static int add_nodes(struct capacity *c)
     static const char *const members[] = {"manifest", "count", NULL};
     unsigned i = 0;
 
-    bh_json_each (m, bh_json_get_list(c->body, "addNodes")) {
+    bh_json_each(m, bh_json_get_list(c->body, "addNodes")) {
         int64_t n = bh_json_get_i64(m, "count", 1);
         char field[48];
         snprintf(field, sizeof(field), "addNodes[%u]", i);
@@ -124,7 +124,7 @@ static int add_nodes(struct capacity *c)
 
 static int exclude_nodes(struct capacity *c)
 {
-    bh_json_each (m, bh_json_get_list(c->body, "excludeNodes")) {
+    bh_json_each(m, bh_json_get_list(c->body, "excludeNodes")) {
         const char *name = bh_json_cstr(m);
         if (!name || !bh_trial_remove_item(c->t, "Node", "", name)) {
             bh_console_job_fail(c->q.job, 400, "excludeNodes", m->line, "there is no node %.253s",
@@ -158,7 +158,7 @@ static void count(struct capacity *c)
         return;
     }
     i = 0;
-    bh_json_each (p, bh_json_get_list(v, "pods"))
+    bh_json_each(p, bh_json_get_list(v, "pods"))
         bh_json_set_str(&c->q.a, p, "name", c->pod[i++].name);
     took(&c->q, v);
     bh_console_job_reply(c->q.job, 200, v);
@@ -316,7 +316,7 @@ static int empty_nodes(struct drain *d)
     read_budgets(d);
     d->moved = bh_json_new(&d->q.a, BH_JSON_ARRAY);
     d->blocked = bh_json_new(&d->q.a, BH_JSON_ARRAY);
-    bh_json_each (n, nodes)
+    bh_json_each(n, nodes)
         if (empty_node(d, bh_json_cstr(n) ? bh_json_cstr(n) : "") < 0)
             return -1;
     return 0;
@@ -327,14 +327,14 @@ static void report(struct drain *d)
     struct bh_json *v = bh_json_new(&d->q.a, BH_JSON_OBJECT);
 
     bh_trial_run(d->t);
-    bh_json_each (row, d->moved) {
+    bh_json_each(row, d->moved) {
         const struct bh_trial_pod *p = bh_trial_find_pod(d->t, bh_json_get_text(row, "namespace"),
                                                          bh_json_get_text(row, "name"));
         bool placed = p && p->result == BH_TRIAL_SCHEDULED;
-        bh_json_set(
-            &d->q.a, row, "to",
-            placed ? bh_json_new_cstr(&d->q.a, bh_sym_text(bh_engine_symtab(d->t->engine), p->node))
-                   : bh_json_new(&d->q.a, BH_JSON_NULL));
+        bh_json_set(&d->q.a, row, "to",
+                    placed ? bh_json_new_cstr(
+                                 &d->q.a, bh_sym_text(bh_engine_symtab(d->t->w.engine), p->node))
+                           : bh_json_new(&d->q.a, BH_JSON_NULL));
         bh_json_set_str(&d->q.a, row, "message", !placed && p && p->message ? p->message : "");
     }
     bh_json_set(&d->q.a, v, "pods", d->moved);

@@ -16,7 +16,7 @@
 
 #include "common/data/yaml.h"
 #include "scheduler/config/config.h"
-#include "scheduler/daemon/ask.h"
+#include "common/control/ask.h"
 #include "simulator/console/past.h"
 
 #define FILE_BYTES ((size_t)4 << 20)

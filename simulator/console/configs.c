@@ -12,7 +12,8 @@
 /* ---- check ------------------------------------------------------------------------------------
  */
 
-struct bh_json *bh_console_findings(struct bh_arena *a, const struct bh_config_findings *f)
+/* [{message, field, line}] of a report (configs.c). */
+static struct bh_json *findings(struct bh_arena *a, const struct bh_config_findings *f)
 {
     struct bh_json *list = bh_json_new(a, BH_JSON_ARRAY);
 
@@ -46,8 +47,8 @@ static void run_check(struct bh_console_job *j, void *arg)
         text = bh_json_get_text(body, "config");
         int rc = bh_sched_config_read(text, strlen(text), &c, &report);
         bh_json_set_bool(&q.a, v, "valid", rc == 0);
-        bh_json_set(&q.a, v, "errors", bh_console_findings(&q.a, &report.errors));
-        bh_json_set(&q.a, v, "warnings", bh_console_findings(&q.a, &report.warnings));
+        bh_json_set(&q.a, v, "errors", findings(&q.a, &report.errors));
+        bh_json_set(&q.a, v, "warnings", findings(&q.a, &report.warnings));
         if (rc == 0 && c->tree)
             bh_sched_config_write(c, BH_SCHED_CONFIG_YAML, false, &yaml);
         bh_json_set_str(&q.a, v, "effective", bh_buf_str(&yaml));
@@ -123,8 +124,9 @@ static int decide(struct diff *d, const char *field, const char *text, struct bh
 
 static const char *node_of(const struct bh_trial *t, const struct bh_trial_pod *p)
 {
-    return p && p->result == BH_TRIAL_SCHEDULED ? bh_sym_text(bh_engine_symtab(t->engine), p->node)
-                                                : "";
+    return p && p->result == BH_TRIAL_SCHEDULED
+               ? bh_sym_text(bh_engine_symtab(t->w.engine), p->node)
+               : "";
 }
 
 static const char *message_of(const struct bh_trial_pod *p)

@@ -15,7 +15,7 @@
 #include "simulator/console/scenarios.h"
 #include "simulator/console/scheduler.h"
 #include "simulator/console/stream.h"
-#include "simulator/console/tally.h"
+#include "simulator/console/totals.h"
 #include "simulator/console/work.h"
 
 #define BERTH_PREFIX "/berth/v1/"
@@ -62,7 +62,7 @@ static const struct part {
 } parts[] = {
     {bh_console_decisions_start, bh_console_decisions_stop},
     {bh_console_jobs_start, bh_console_jobs_stop},
-    {bh_console_tally_start, bh_console_tally_stop},
+    {bh_console_totals_start, bh_console_totals_stop},
     {bh_console_streams_start, bh_console_streams_stop},
     {bh_console_scheduler_start, bh_console_scheduler_stop},
     {bh_console_decision_rows_start, bh_console_decision_rows_stop},

@@ -2,7 +2,7 @@
  *
  * simulator/console/console.h - what the simulator answers besides the Kubernetes API
  *
- * Three groups of paths, on the same port and behind the same checks (simulator/security.c):
+ * Three groups of paths, on the same port and behind the same checks (simulator/server/security.c):
  *   /ui/...        the web page: files of share/berth/web, nothing else (web.c)
  *   /api/v1/X      kube-scheduler-simulator's own paths (schedulerconfiguration, reset, export,
  *                  import, listwatchresources): no name of a core resource collides with them
@@ -13,12 +13,12 @@
  * bh_console_work(), which runs it in a worker thread and answers later.
  *
  * Errors are {"message": TEXT} with a status code; "field" and "line" where they are known.
- * This folder may use simulator/req.h and the scheduler's libraries (as the core may).
+ * This folder may use simulator/server/req.h and the scheduler's libraries (as the core may).
  */
 #ifndef BH_SIM_CONSOLE_H
 #define BH_SIM_CONSOLE_H
 
-#include "simulator/req.h"
+#include "simulator/server/req.h"
 
 #include <stdarg.h>
 
@@ -31,8 +31,6 @@ struct bh_console_req {
 };
 typedef void bh_console_fn(struct bh_console_req *c);
 
-/* Called by route.c for every request that passed the checks. false: not one of ours. */
-bool bh_console_route(struct bh_sim_req *r);
 /* Serves /ui/... (web.c). */
 bool bh_console_web(struct bh_sim_req *r);
 
@@ -43,7 +41,7 @@ bool bh_console_web(struct bh_sim_req *r);
 struct bh_console {
     struct bh_sim *sim;
     struct bh_console_jobs *jobs;           /* work.c */
-    struct bh_console_tally *tally;         /* tally.h */
+    struct bh_console_totals *totals;       /* totals.h */
     struct bh_console_streams *streams;     /* stream.c */
     struct bh_console_scheduler *scheduler; /* scheduler.h */
     struct bh_console_baseline *baseline;   /* reset.c */
@@ -54,9 +52,6 @@ struct bh_console {
     struct bh_console_annotator *annotator; /* decisions.h; NULL: nobody wants annotations */
     struct bh_console_scenarios *scenarios; /* scenarios.h */
 };
-void bh_console_start(struct bh_sim *s);
-/* Before the store goes; waits for jobs in worker threads. NULL console allowed. */
-void bh_console_stop(struct bh_sim *s);
 
 /* ---- work that takes longer (work.c) -----------------------------------------------------------
  * run() is called in a worker thread and sees nothing of the server: no store, no types of others,

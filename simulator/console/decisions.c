@@ -65,7 +65,7 @@ static void poll_rows(struct bh_console_decisions *d)
     d->polled_ns = now;
     bh_arena_init(&a, 0);
     if (bh_decisions_changes(d->reader, &a, &d->cursor, ROWS_POLL, &list, NULL) == 0) {
-        bh_json_each (change, list)
+        bh_json_each(change, list)
             keep_row(d, change);
         if (list->c.n >= ROWS_POLL) /* more than anybody reads */
             jump(d);

@@ -30,7 +30,7 @@ struct export_job {
 /* ---- in the loop ------------------------------------------------------------------------------
  */
 
-static void take(struct bh_sim *s, const struct bh_sim_type *t, struct bh_sim_objs *out)
+static void append_kind(struct bh_sim *s, const struct bh_sim_type *t, struct bh_sim_objs *out)
 {
     struct bh_sim_objs l;
 
@@ -156,7 +156,7 @@ void bh_console_export(struct bh_console_req *c)
         if (t->stored_as || (t->flags & BH_SIM_REVIEW) || bh_streq(t->kind, "Event") ||
             (!bh_console_lists[at].name && !k->all))
             continue;
-        take(c->r->sim, t, &k->list[at]);
+        append_kind(c->r->sim, t, &k->list[at]);
     }
     bh_console_work(c, run, release, k);
 }

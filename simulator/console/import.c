@@ -150,7 +150,7 @@ static int read_document(struct import_job *k, struct bh_arena *a, const struct 
         if (list && list->type != BH_JSON_ARRAY && list->type != BH_JSON_NULL)
             return bh_err_set(err, -EINVAL, "line %u: %s: expected a list", list->line,
                               l->name ? l->name : "others");
-        bh_json_each (o, bh_json_first(list) ? list : NULL) {
+        bh_json_each(o, bh_json_first(list) ? list : NULL) {
             if (o->type != BH_JSON_OBJECT)
                 return bh_err_set(err, -EINVAL, "line %u: expected an object", o->line);
             if (l->name && !bh_json_get(o, "kind")) {

@@ -9,7 +9,7 @@
 
 #include "common/data/yaml.h"
 #include "scheduler/config/config.h"
-#include "scheduler/daemon/ask.h"
+#include "common/control/ask.h"
 
 #define TREE_BYTES ((size_t)256 << 20)
 
@@ -115,7 +115,7 @@ int bh_console_question_members(struct bh_console_question *q, const struct bh_j
         bh_console_job_fail(q->job, 400, field, obj ? obj->line : 0, "expected an object");
         return -1;
     }
-    bh_json_each (m, obj) {
+    bh_json_each(m, obj) {
         size_t i = 0;
         while (members[i] && !bh_streq(members[i], m->key.p))
             i++;
@@ -154,7 +154,7 @@ static int in_force(struct bh_console_question *q, const Berth__ControlConfig *c
     if (bh_json_parse(&q->a, c->in_force_json, strlen(c->in_force_json), 0, &doc, err) < 0)
         return -EPROTO;
     /* they are not asked, so nobody needs what they are asked with */
-    bh_json_each (e, bh_json_get_list(doc, "extenders"))
+    bh_json_each(e, bh_json_get_list(doc, "extenders"))
         if (e->type == BH_JSON_OBJECT)
             (void)bh_json_unset(e, "tlsConfig");
     q->running = doc;
@@ -201,7 +201,7 @@ int bh_console_question_config(struct bh_console_question *q, const char *field,
         doc = bh_json_clone(&q->a, c->tree);
     bh_sched_config_free(c);
     bh_config_report_fini(&report);
-    bh_json_each (e, bh_json_get_list(doc, "extenders"))
+    bh_json_each(e, bh_json_get_list(doc, "extenders"))
         if (e->type == BH_JSON_OBJECT)
             (void)bh_json_unset(e, "tlsConfig");
     *ret = doc;
@@ -308,9 +308,9 @@ static void on_binding(void *arg, const Berth__QueuePod *p)
     if (!x || !p->node || (t->o.unbind && bh_streq(p->name, strchr(t->o.unbind, '/') + 1)))
         return;
     pending = (struct bh_pending){.pod = x->rec, .shape = x->shape};
-    node = bh_sym_internc(bh_engine_symtab(t->engine), p->node);
-    if (bh_engine_assume(t->engine, &pending, node) == 0)
-        bh_queue_delete(t->queue, bh_trial_uid(x));
+    node = bh_sym_internc(bh_engine_symtab(t->w.engine), p->node);
+    if (bh_engine_assume(t->w.engine, &pending, node) == 0)
+        bh_queue_delete(t->w.queue, bh_queue_pod(t->w.queue, bh_trial_uid(x)));
 }
 
 static void assume_bindings(const struct bh_console_question *q, struct bh_trial *t)

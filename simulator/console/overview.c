@@ -9,7 +9,7 @@
 #include "simulator/console/decisions.h"
 #include "simulator/console/scheduler.h"
 #include "simulator/console/stream.h"
-#include "simulator/console/tally.h"
+#include "simulator/console/totals.h"
 
 #define WAIT_NS     ((int64_t)20 * 1000000)
 #define REASONS_MAX 50
@@ -90,7 +90,7 @@ static struct bh_json *pending_reasons(struct bh_console *c, struct bh_arena *a)
     struct reason **v;
     size_t n = 0;
 
-    bh_console_tally_waiting(c, on_message, &r);
+    bh_console_totals_waiting(c, on_message, &r);
     v = bh_arena_array(a, r.by_text.len + 1, sizeof(*v));
     for (size_t it = 0; (e = bh_map_next(&r.by_text, &it));)
         v[n++] = e->value;
@@ -146,7 +146,7 @@ static void resource(struct bh_arena *a, struct bh_json *list, const char *name,
     bh_json_push(list, v);
 }
 
-static int64_t find(const struct bh_console_amounts *x, const char *name)
+static int64_t find_amount(const struct bh_console_amounts *x, const char *name)
 {
     for (unsigned i = 0; i < x->n; i++) {
         if (bh_streq(x->more[i].name, name))
@@ -166,7 +166,8 @@ static struct bh_json *resources(struct bh_arena *a, const struct bh_console_cou
     for (unsigned i = 0; i < have->n; i++) {
         const char *name = have->more[i].name;
         bool bytes = bh_streq(name, "ephemeral-storage") || strncmp(name, "hugepages-", 10) == 0;
-        resource(a, list, name, bytes ? "bytes" : "count", have->more[i].value, find(want, name));
+        resource(a, list, name, bytes ? "bytes" : "count", have->more[i].value,
+                 find_amount(want, name));
     }
     return list;
 }
@@ -186,7 +187,7 @@ void bh_console_overview(struct bh_console_req *c)
 {
     struct bh_sim_req *r = c->r;
     struct bh_console *console = r->sim->console;
-    const struct bh_console_counts *t = bh_console_tally(console);
+    const struct bh_console_counts *t = bh_console_totals(console);
     struct bh_json *v;
     char time[40];
 
@@ -195,9 +196,9 @@ void bh_console_overview(struct bh_console_req *c)
         return;
     }
     v = bh_json_new(r->a, BH_JSON_OBJECT);
-    bh_sim_time_micro(time, bh_sim_now_ns(r->sim));
+    bh_time_format_micro_ns(time, bh_sim_now_ns(r->sim));
     bh_json_set_str(r->a, v, "version", BH_VERSION);
-    bh_json_set_i64(r->a, v, "revision", (int64_t)bh_console_tally_revision(console));
+    bh_json_set_i64(r->a, v, "revision", (int64_t)bh_console_totals_revision(console));
     bh_json_set_str(r->a, v, "time", time);
     bh_json_set(r->a, v, "nodes", nodes(r->a, t));
     bh_json_set(r->a, v, "pods", pods(r->a, t));

@@ -4,14 +4,15 @@
  *
  * A log of what people look for later: pods and nodes that came, went, were bound or changed by
  * hand; not every heartbeat and status. It keeps the last LOG_MAX entries, whoever listens.
- * Numbers are kept once a second for an hour, from the moment somebody wanted sums (tally.h).
+ * Numbers are kept once a second for an hour, from the moment somebody wanted sums (totals.h).
  */
 #include "simulator/console/past.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "simulator/console/tally.h"
+#include "common/k8s/quantity.h"
+#include "simulator/console/totals.h"
 
 #define LOG_MAX     20000u
 #define POINTS_MAX  3600u
@@ -111,7 +112,7 @@ static struct bh_json *entry_json(struct bh_arena *a, const struct entry *e)
     const char *p = e->text;
     char time[40];
 
-    bh_sim_time_micro(time, e->time_ns);
+    bh_time_format_micro_ns(time, e->time_ns);
     bh_json_set_str(a, v, "time", time);
     bh_json_set_i64(a, v, "revision", (int64_t)e->rv);
     bh_json_set_str(a, v, "what", e->what);
@@ -128,8 +129,8 @@ static bool read_time(struct bh_sim_req *r, const char *name, int64_t absent, in
 {
     const char *text = bh_http_query(r->http, name);
 
-    *ret = text && *text ? bh_sim_parse_time(text) : absent;
-    if (*ret)
+    *ret = absent;
+    if (!text || !*text || bh_time_parse_ns(text, ret) != -EINVAL)
         return true;
     bh_console_fail(r, 400, name, 0, "\"%.60s\" is no time like 2026-01-02T03:04:05Z", text);
     return false;
@@ -201,7 +202,7 @@ static void add_point(struct bh_console_past *p, const struct bh_console_counts 
 static void on_second(void *arg)
 {
     struct bh_console_past *p = arg;
-    const struct bh_console_counts *t = bh_console_tally_if_on(p->c);
+    const struct bh_console_counts *t = bh_console_totals_if_on(p->c);
 
     if (t)
         add_point(p, t);
@@ -212,7 +213,7 @@ static void point_text(struct bh_buf *out, const struct point *x)
 {
     char time[40];
 
-    bh_sim_time_micro(time, x->time_ns);
+    bh_time_format_micro_ns(time, x->time_ns);
     bh_buf_addf(out,
                 "%s{\"time\":\"%s\",\"pods\":%lld,\"pending\":%lld,\"nodes\":%lld,\"cpu\":%.4f,"
                 "\"memory\":%.4f,\"decisions\":%lld}",
@@ -229,7 +230,7 @@ void bh_console_utilisation(struct bh_console_req *c)
 
     if (!read_time(r, "since", 1, &since))
         return;
-    (void)bh_console_tally(r->sim->console); /* from now on there is something to tell */
+    (void)bh_console_totals(r->sim->console); /* from now on there is something to tell */
     bh_buf_reset(b);
     bh_buf_adds(b, "{\"interval_s\":1,\"points\":[");
     for (size_t i = 0; i < p->n_points; i++) {

@@ -12,6 +12,4 @@ bh_console_fn bh_console_whatif;
 bh_console_fn bh_console_capacity, bh_console_drain; /* capacity.c */
 bh_console_fn bh_console_configs;                    /* configs.c */
 bh_console_fn bh_console_queue, bh_console_manifest; /* queue.c */
-/* [{message, field, line}] of a report (configs.c). */
-struct bh_json *bh_console_findings(struct bh_arena *a, const struct bh_config_findings *f);
 #endif

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 
 #include "common/data/yaml.h"
-#include "scheduler/daemon/ask.h"
+#include "common/control/ask.h"
 
 /* ---- queue ------------------------------------------------------------------------------------
  */

@@ -109,7 +109,7 @@ struct patch {
 
 static bool read_patch(struct bh_console_req *c, const struct bh_json *v, struct patch *p)
 {
-    bh_json_each (m, v) {
+    bh_json_each(m, v) {
         const char *text = m->type == BH_JSON_NUMBER ? m->s.p : bh_json_cstr(m);
         if (bh_streq(m->key.p, "speed")) {
             if (!text || !speed_of(text, &p->speed)) {

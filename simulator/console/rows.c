@@ -88,7 +88,7 @@ static int64_t amount_of(const struct bh_json *q, bool milli)
 /* A ResourceList. */
 static void read_list(struct bh_console_amounts *x, const struct bh_json *list)
 {
-    bh_json_each (q, list && list->type == BH_JSON_OBJECT ? list : NULL)
+    bh_json_each(q, list && list->type == BH_JSON_OBJECT ? list : NULL)
         bh_console_amount_add(x, q->key.p, amount_of(q, bh_streq(q->key.p, "cpu")));
 }
 
@@ -113,11 +113,11 @@ void bh_console_requests(const struct bh_json *pod, struct bh_console_amounts *o
     struct bh_console_amounts sidecars = {0}, init = {0}, x;
 
     memset(out, 0, sizeof(*out));
-    bh_json_each (c, bh_json_get_list(spec, "containers")) {
+    bh_json_each(c, bh_json_get_list(spec, "containers")) {
         x = of_container(c);
         bh_console_amounts_add(out, &x, 1);
     }
-    bh_json_each (c, bh_json_get_list(spec, "initContainers")) {
+    bh_json_each(c, bh_json_get_list(spec, "initContainers")) {
         x = of_container(c);
         if (bh_streq(bh_json_get_text(c, "restartPolicy"), "Always")) {
             bh_console_amounts_add(out, &x, 1);
@@ -129,7 +129,7 @@ void bh_console_requests(const struct bh_json *pod, struct bh_console_amounts *o
         raise_to(&init, &x);
     }
     raise_to(out, &init);
-    bh_json_each (q, level && level->type == BH_JSON_OBJECT ? level : NULL) {
+    bh_json_each(q, level && level->type == BH_JSON_OBJECT ? level : NULL) {
         int64_t *v = counts_on_pod_level(q->key.p) ? slot(out, q->key.p) : NULL;
         if (v)
             *v = amount_of(q, bh_streq(q->key.p, "cpu"));
@@ -201,7 +201,7 @@ const struct bh_json *bh_console_condition(const struct bh_json *obj, const char
 {
     const struct bh_json *found = NULL;
 
-    bh_json_each (c, bh_json_get_list(bh_json_get(obj, "status"), "conditions")) {
+    bh_json_each(c, bh_json_get_list(bh_json_get(obj, "status"), "conditions")) {
         if (bh_streq(bh_json_get_text(c, "type"), type))
             found = c;
     }
@@ -235,7 +235,7 @@ static void begin(struct bh_buf *out, const struct bh_sim_obj *o, const struct b
 
 static void add_owner(struct bh_buf *out, const struct bh_json *obj)
 {
-    bh_json_each (w, bh_json_get_list(bh_json_get(obj, "metadata"), "ownerReferences")) {
+    bh_json_each(w, bh_json_get_list(bh_json_get(obj, "metadata"), "ownerReferences")) {
         if (!bh_json_get_bool(w, "controller", false))
             continue;
         char text[600];
@@ -287,7 +287,7 @@ static void add_taints(struct bh_buf *out, const struct bh_json *spec)
     const char *comma = "";
 
     bh_buf_adds(out, ",\"taints\":[");
-    bh_json_each (t, bh_json_get_list(spec, "taints")) {
+    bh_json_each(t, bh_json_get_list(spec, "taints")) {
         const char *key = bh_json_get_text(t, "key");
         bh_buf_addf(out, "%s{\"key\":", comma);
         bh_buf_add_json_str(out, key, strlen(key));

@@ -7,7 +7,7 @@
 #ifndef BH_CONSOLE_ROWS_H
 #define BH_CONSOLE_ROWS_H
 
-#include "simulator/sim.h"
+#include "simulator/server/sim.h"
 
 /* Amounts of resources; names are borrowed from where they were read. */
 #define BH_CONSOLE_RESOURCES 32 /* further names are left out */

@@ -123,7 +123,7 @@ static void keep_summary(struct run *r)
 
     bh_arena_init(&a, 0);
     if (bh_json_parse(&a, r->json.p, r->json.n, 0, &v, NULL) == 0) {
-        bh_json_each (s, bh_json_get(v, "schedulers")) {
+        bh_json_each(s, bh_json_get(v, "schedulers")) {
             struct bh_json *o = bh_json_new(&r->arena, BH_JSON_OBJECT);
             bh_json_set_str(&r->arena, o, "name", bh_json_get_text(s, "name"));
             bh_json_set(&r->arena, o, "summary",
@@ -337,7 +337,7 @@ static struct bh_json *state_of(const struct run *r, struct bh_arena *a)
     bh_json_set_i64(a, p, "at_ns", atomic_load(&r->progress.at_ns));
     bh_json_set_i64(a, p, "end_ns", end);
     if (r->started_ns) {
-        bh_sim_time_micro(started, r->started_ns);
+        bh_time_format_micro_ns(started, r->started_ns);
         bh_json_set_str(a, o, "started", started);
     }
     bh_json_set_i64(a, o, "took_ns",
@@ -415,7 +415,7 @@ void bh_console_scenarios_post(struct bh_console_req *c)
     bh_console_reply(c->r, 202, state_of(r, c->r->a));
 }
 
-static struct run *find(struct bh_console_req *c)
+static struct run *find_run(struct bh_console_req *c)
 {
     struct run *r = c->r->sim->console->scenarios->first;
     char id[24];
@@ -475,7 +475,7 @@ void bh_console_scenarios_get(struct bh_console_req *c)
 
     if (c->n == 1) {
         get_list(c);
-    } else if (!(r = find(c))) {
+    } else if (!(r = find_run(c))) {
         return;
     } else if (c->n == 2) {
         get_one(c, r);
@@ -488,7 +488,7 @@ void bh_console_scenarios_get(struct bh_console_req *c)
 
 void bh_console_scenarios_delete(struct bh_console_req *c)
 {
-    struct run *r = find(c);
+    struct run *r = find_run(c);
 
     if (!r)
         return;

@@ -6,7 +6,7 @@
 
 #include <stdio.h>
 
-#include "scheduler/daemon/ask.h"
+#include "common/control/ask.h"
 
 #define FRESH_NS UINT64_C(1000000000)
 

@@ -2,7 +2,7 @@
  *
  * simulator/console/scheduler.h - the scheduler of this runtime directory, asked from here
  *
- * Its control socket (scheduler/daemon/ask.h) is asked in worker threads; the loop sees what the
+ * Its control socket (common/control/ask.h) is asked in worker threads; the loop sees what the
  * last answer said. Without --runtime-dir there is no scheduler.
  */
 #ifndef BH_CONSOLE_SCHEDULER_H

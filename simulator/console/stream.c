@@ -20,7 +20,7 @@
 
 #include "simulator/console/kss.h"
 #include "simulator/console/rows.h"
-#include "simulator/console/tally.h"
+#include "simulator/console/totals.h"
 
 #define TURN_NS     ((int64_t)100 * 1000000)
 #define SOON_NS     ((int64_t)2 * 1000000) /* when something was left over */
@@ -137,7 +137,7 @@ static void add_node(struct bh_console_streams *all, const char *type, const str
 {
     struct bh_console_amounts requested;
 
-    bh_console_tally_requested(all->c, o->name, &requested);
+    bh_console_totals_requested(all->c, o->name, &requested);
     bh_console_change_begin(&all->text, type);
     bh_console_node_row(&all->text, o, bh_sim_obj_tree(&all->arena, o), &requested);
     bh_console_change_end(&all->text);
@@ -191,7 +191,7 @@ static void begin_state(struct stream *s)
     s->begun = true;
     s->synced = false;
     s->rv = sim->rv;
-    s->sums = bh_console_tally_revision(s->all->c);
+    s->sums = bh_console_totals_revision(s->all->c);
     for (unsigned i = 0; i < s->n; i++) {
         struct subject *k = &s->subject[i];
         if (k->from_here) {
@@ -353,9 +353,9 @@ static bool tell_sums(struct stream *s)
         return true;
     if (now - s->sums_ns < SUMS_NS)
         return false;
-    bh_console_tally_changed(s->all->c, &s->sums, EVENT_ROWS, on_changed_node, s);
+    bh_console_totals_changed(s->all->c, &s->sums, EVENT_ROWS, on_changed_node, s);
     send_rows(s, k);
-    if (s->sums == before || s->sums >= bh_console_tally_revision(s->all->c)) {
+    if (s->sums == before || s->sums >= bh_console_totals_revision(s->all->c)) {
         s->sums_ns = now;
         return true;
     }
@@ -418,7 +418,7 @@ static bool turn(struct stream *s)
     }
     if (s->pending > PENDING_MAX)
         return false;
-    if (s->wants_nodes && !bh_console_tally(s->all->c))
+    if (s->wants_nodes && !bh_console_totals(s->all->c))
         return true;
     if (!s->begun)
         begin_state(s);

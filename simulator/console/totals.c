@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * simulator/console/tally.c - sums over all pods and nodes
+ * simulator/console/totals.c - sums over all pods and nodes
  *
  * Invariants: an entry holds what its object of revision rv added to the sums, so that it can be
  *             taken away again; entries are found by uid (pods) and name (nodes).
@@ -8,7 +8,7 @@
  * Cost:       a pod is parsed when its spec changes, and while it waits for a node when its status
  *             does; all other commits of it cost a look-up.
  */
-#include "simulator/console/tally.h"
+#include "simulator/console/totals.h"
 
 #define PORTION 400 /* objects read at a time while the store is read for the first time */
 
@@ -17,17 +17,17 @@ struct why { /* a message that some waiting pods share */
     size_t n;
     char text[];
 };
-struct node_tally {
-    struct node_tally *prev, *next;
+struct node_totals {
+    struct node_totals *prev, *next;
     uint64_t changed_rv, rv;
     bool exists, ready, unschedulable;
     struct bh_console_amounts allocatable, requested;
     char name[];
 };
-struct pod_tally {
+struct pod_totals {
     uint64_t rv;
-    struct node_tally *node; /* where it counts, NULL = nowhere */
-    struct why *why;         /* NULL = it does not wait, or nobody said why */
+    struct node_totals *node; /* where it counts, NULL = nowhere */
+    struct why *why;          /* NULL = it does not wait, or nobody said why */
     bool waits, gated, deleting;
     char phase; /* first letter */
     int64_t cpu_milli, memory_bytes;
@@ -37,14 +37,14 @@ struct pod_tally {
         int64_t value;
     } * more;
 };
-struct bh_console_tally {
+struct bh_console_totals {
     struct bh_console *c;
     const struct bh_sim_type *pod_type, *node_type;
     bool on, complete;
     uint64_t rv;
     struct bh_console_counts counts;
     struct bh_map pods, nodes, names, whys;
-    struct node_tally *first, *last;
+    struct node_totals *first, *last;
     struct bh_arena arena; /* of the object at hand */
     struct bh_sim_objs backlog;
     size_t backlog_at;
@@ -54,7 +54,7 @@ struct bh_console_tally {
 /* ---- names, messages, nodes -------------------------------------------------------------------
  */
 
-static const char *keep_name(struct bh_console_tally *t, const char *name)
+static const char *keep_name(struct bh_console_totals *t, const char *name)
 {
     size_t n = strlen(name);
     char *kept = bh_map_get(&t->names, name, n);
@@ -66,13 +66,13 @@ static const char *keep_name(struct bh_console_tally *t, const char *name)
     return kept;
 }
 
-static void keep_names(struct bh_console_tally *t, struct bh_console_amounts *x)
+static void keep_names(struct bh_console_totals *t, struct bh_console_amounts *x)
 {
     for (unsigned i = 0; i < x->n; i++)
         x->more[i].name = keep_name(t, x->more[i].name);
 }
 
-static struct why *why_of(struct bh_console_tally *t, const char *text)
+static struct why *why_of(struct bh_console_totals *t, const char *text)
 {
     size_t n = strlen(text);
     struct why *w = bh_map_get(&t->whys, text, n);
@@ -88,7 +88,7 @@ static struct why *why_of(struct bh_console_tally *t, const char *text)
     return w;
 }
 
-static void why_gone(struct bh_console_tally *t, struct why *w)
+static void why_gone(struct bh_console_totals *t, struct why *w)
 {
     if (!w || --w->pods)
         return;
@@ -96,10 +96,10 @@ static void why_gone(struct bh_console_tally *t, struct why *w)
     free(w);
 }
 
-static struct node_tally *node_of(struct bh_console_tally *t, const char *name)
+static struct node_totals *node_of(struct bh_console_totals *t, const char *name)
 {
     size_t n = strlen(name);
-    struct node_tally *v = bh_map_get(&t->nodes, name, n);
+    struct node_totals *v = bh_map_get(&t->nodes, name, n);
 
     if (v)
         return v;
@@ -115,7 +115,7 @@ static struct node_tally *node_of(struct bh_console_tally *t, const char *name)
     return v;
 }
 
-static void take_out(struct bh_console_tally *t, struct node_tally *v)
+static void take_out(struct bh_console_totals *t, struct node_totals *v)
 {
     *(v->prev ? &v->prev->next : &t->first) = v->next;
     *(v->next ? &v->next->prev : &t->last) = v->prev;
@@ -123,7 +123,7 @@ static void take_out(struct bh_console_tally *t, struct node_tally *v)
 }
 
 /* While the store is read for the first time, all changes are of the revision of that moment. */
-static void changed(struct bh_console_tally *t, struct node_tally *v, uint64_t rv)
+static void changed(struct bh_console_totals *t, struct node_totals *v, uint64_t rv)
 {
     v->changed_rv = BH_MAX(rv, t->rv);
     if (t->last == v)
@@ -142,7 +142,7 @@ static bool finished(char phase)
     return phase == 'S' || phase == 'F';
 }
 
-static void count_pod(struct bh_console_tally *t, const struct pod_tally *p, int sign)
+static void count_pod(struct bh_console_totals *t, const struct pod_totals *p, int sign)
 {
     struct bh_console_counts *c = &t->counts;
 
@@ -156,7 +156,7 @@ static void count_pod(struct bh_console_tally *t, const struct pod_tally *p, int
     c->pods.terminating += p->deleting ? sign : 0;
 }
 
-static void add_amounts(struct bh_console_tally *t, const struct pod_tally *p, uint64_t rv,
+static void add_amounts(struct bh_console_totals *t, const struct pod_totals *p, uint64_t rv,
                         int sign)
 {
     struct bh_console_amounts x = {
@@ -173,7 +173,8 @@ static void add_amounts(struct bh_console_tally *t, const struct pod_tally *p, u
     changed(t, p->node, rv);
 }
 
-static void read_amounts(struct bh_console_tally *t, struct pod_tally *p, const struct bh_json *obj)
+static void read_amounts(struct bh_console_totals *t, struct pod_totals *p,
+                         const struct bh_json *obj)
 {
     struct bh_console_amounts x;
 
@@ -206,7 +207,7 @@ static bool worth_reading(const struct bh_sim_obj *old, const struct bh_sim_obj 
            !same_part(old, old->status_at, old->status_n, o, o->status_at, o->status_n);
 }
 
-static void read_pod(struct bh_console_tally *t, struct pod_tally *p, const struct bh_sim_obj *o)
+static void read_pod(struct bh_console_totals *t, struct pod_totals *p, const struct bh_sim_obj *o)
 {
     const struct bh_json *obj = bh_sim_obj_tree(&t->arena, o);
     const char *message = "";
@@ -220,7 +221,7 @@ static void read_pod(struct bh_console_tally *t, struct pod_tally *p, const stru
     bh_arena_reset(&t->arena);
 }
 
-static void drop_pod(struct bh_console_tally *t, struct pod_tally *p, uint64_t rv)
+static void drop_pod(struct bh_console_totals *t, struct pod_totals *p, uint64_t rv)
 {
     count_pod(t, p, -1);
     add_amounts(t, p, rv, -1);
@@ -229,11 +230,11 @@ static void drop_pod(struct bh_console_tally *t, struct pod_tally *p, uint64_t r
     free(p);
 }
 
-static void put_pod(struct bh_console_tally *t, const struct bh_sim_obj *old,
+static void put_pod(struct bh_console_totals *t, const struct bh_sim_obj *old,
                     const struct bh_sim_obj *o)
 {
     size_t n = strlen(o->uid);
-    struct pod_tally *p = bh_map_get(&t->pods, o->uid, n);
+    struct pod_totals *p = bh_map_get(&t->pods, o->uid, n);
     bool again;
 
     if (p && p->rv >= o->rv)
@@ -263,11 +264,11 @@ static void put_pod(struct bh_console_tally *t, const struct bh_sim_obj *old,
 static void on_pod(void *arg, enum bh_sim_change change, struct bh_sim_obj *old,
                    struct bh_sim_obj *o)
 {
-    struct bh_console_tally *t = arg;
+    struct bh_console_totals *t = arg;
 
     t->rv = o->rv;
     if (change == BH_SIM_DELETED) {
-        struct pod_tally *p = bh_map_del(&t->pods, o->uid, strlen(o->uid));
+        struct pod_totals *p = bh_map_del(&t->pods, o->uid, strlen(o->uid));
         if (p)
             drop_pod(t, p, o->rv);
     } else {
@@ -278,7 +279,7 @@ static void on_pod(void *arg, enum bh_sim_change change, struct bh_sim_obj *old,
 /* ---- nodes ------------------------------------------------------------------------------------
  */
 
-static void count_node(struct bh_console_tally *t, const struct node_tally *v, int sign)
+static void count_node(struct bh_console_totals *t, const struct node_totals *v, int sign)
 {
     if (!v->exists)
         return;
@@ -288,9 +289,9 @@ static void count_node(struct bh_console_tally *t, const struct node_tally *v, i
     bh_console_amounts_add(&t->counts.allocatable, &v->allocatable, sign);
 }
 
-static void put_node(struct bh_console_tally *t, const struct bh_sim_obj *o)
+static void put_node(struct bh_console_totals *t, const struct bh_sim_obj *o)
 {
-    struct node_tally *v = node_of(t, o->name);
+    struct node_totals *v = node_of(t, o->name);
     const struct bh_json *obj;
 
     if (v->exists && v->rv >= o->rv)
@@ -310,7 +311,7 @@ static void put_node(struct bh_console_tally *t, const struct bh_sim_obj *o)
 static void on_node(void *arg, enum bh_sim_change change, struct bh_sim_obj *old,
                     struct bh_sim_obj *o)
 {
-    struct bh_console_tally *t = arg;
+    struct bh_console_totals *t = arg;
 
     (void)old;
     t->rv = o->rv;
@@ -318,7 +319,7 @@ static void on_node(void *arg, enum bh_sim_change change, struct bh_sim_obj *old
         put_node(t, o);
         return;
     }
-    struct node_tally *v = node_of(t, o->name);
+    struct node_totals *v = node_of(t, o->name);
     count_node(t, v, -1);
     v->exists = false;
     v->rv = 0;
@@ -334,7 +335,7 @@ static void on_node(void *arg, enum bh_sim_change change, struct bh_sim_obj *old
 
 static void read_portion(void *arg)
 {
-    struct bh_console_tally *t = arg;
+    struct bh_console_totals *t = arg;
     struct bh_sim *s = t->c->sim;
 
     t->timer = NULL;
@@ -357,7 +358,7 @@ static void read_portion(void *arg)
 }
 
 /* Pods come second, so that on the way the sums are too small and never too large. */
-static void turn_on(struct bh_console_tally *t)
+static void turn_on(struct bh_console_totals *t)
 {
     struct bh_sim *s = t->c->sim;
     struct bh_sim_objs nodes, pods;
@@ -379,38 +380,38 @@ static void turn_on(struct bh_console_tally *t)
 /* ---- questions --------------------------------------------------------------------------------
  */
 
-const struct bh_console_counts *bh_console_tally(struct bh_console *c)
+const struct bh_console_counts *bh_console_totals(struct bh_console *c)
 {
-    if (!c->tally->on)
-        turn_on(c->tally);
-    return c->tally->complete ? &c->tally->counts : NULL;
+    if (!c->totals->on)
+        turn_on(c->totals);
+    return c->totals->complete ? &c->totals->counts : NULL;
 }
 
-const struct bh_console_counts *bh_console_tally_if_on(const struct bh_console *c)
+const struct bh_console_counts *bh_console_totals_if_on(const struct bh_console *c)
 {
-    return c->tally->on && c->tally->complete ? &c->tally->counts : NULL;
+    return c->totals->on && c->totals->complete ? &c->totals->counts : NULL;
 }
 
-uint64_t bh_console_tally_revision(const struct bh_console *c)
+uint64_t bh_console_totals_revision(const struct bh_console *c)
 {
-    return c->sim->pending_n ? c->tally->rv : c->sim->rv;
+    return c->sim->pending_n ? c->totals->rv : c->sim->rv;
 }
 
-void bh_console_tally_requested(const struct bh_console *c, const char *node,
-                                struct bh_console_amounts *out)
+void bh_console_totals_requested(const struct bh_console *c, const char *node,
+                                 struct bh_console_amounts *out)
 {
-    const struct node_tally *v = bh_map_get(&c->tally->nodes, node, strlen(node));
+    const struct node_totals *v = bh_map_get(&c->totals->nodes, node, strlen(node));
 
     *out = v ? v->requested : (struct bh_console_amounts){0};
 }
 
-void bh_console_tally_changed(const struct bh_console *c, uint64_t *cursor, size_t max,
-                              void (*fn)(void *arg, const char *node), void *arg)
+void bh_console_totals_changed(const struct bh_console *c, uint64_t *cursor, size_t max,
+                               void (*fn)(void *arg, const char *node), void *arg)
 {
-    const struct node_tally *v = c->tally->last;
+    const struct node_totals *v = c->totals->last;
 
     if (!v || v->changed_rv <= *cursor) {
-        *cursor = BH_MAX(*cursor, bh_console_tally_revision(c));
+        *cursor = BH_MAX(*cursor, bh_console_totals_revision(c));
         return;
     }
     while (v->prev && v->prev->changed_rv > *cursor)
@@ -422,12 +423,12 @@ void bh_console_tally_changed(const struct bh_console *c, uint64_t *cursor, size
     }
 }
 
-void bh_console_tally_waiting(const struct bh_console *c,
-                              void (*fn)(void *arg, const char *message, int64_t pods), void *arg)
+void bh_console_totals_waiting(const struct bh_console *c,
+                               void (*fn)(void *arg, const char *message, int64_t pods), void *arg)
 {
     struct bh_map_entry *e;
 
-    for (size_t it = 0; (e = bh_map_next(&c->tally->whys, &it));) {
+    for (size_t it = 0; (e = bh_map_next(&c->totals->whys, &it));) {
         const struct why *w = e->value;
         fn(arg, w->text, w->pods);
     }
@@ -436,15 +437,15 @@ void bh_console_tally_waiting(const struct bh_console *c,
 /* ---- life -------------------------------------------------------------------------------------
  */
 
-void bh_console_tally_start(struct bh_console *c)
+void bh_console_totals_start(struct bh_console *c)
 {
-    struct bh_console_tally *t = bh_calloc(1, sizeof(*t));
+    struct bh_console_totals *t = bh_calloc(1, sizeof(*t));
 
     t->c = c;
     t->pod_type = bh_sim_type_find("", "v1", "pods");
     t->node_type = bh_sim_type_find("", "v1", "nodes");
     bh_arena_init(&t->arena, 0);
-    c->tally = t;
+    c->totals = t;
 }
 
 static void free_values(struct bh_map *m)
@@ -456,20 +457,20 @@ static void free_values(struct bh_map *m)
     bh_map_fini(m);
 }
 
-void bh_console_tally_stop(struct bh_console *c)
+void bh_console_totals_stop(struct bh_console *c)
 {
-    struct bh_console_tally *t = c->tally;
+    struct bh_console_totals *t = c->totals;
     struct bh_map_entry *e;
 
     bh_sim_cancel(t->timer);
     bh_sim_objs_fini(&t->backlog);
     for (size_t it = 0; (e = bh_map_next(&t->pods, &it));)
-        free(((struct pod_tally *)e->value)->more);
+        free(((struct pod_totals *)e->value)->more);
     free_values(&t->pods);
     free_values(&t->nodes);
     free_values(&t->names);
     free_values(&t->whys);
     bh_arena_fini(&t->arena);
     free(t);
-    c->tally = NULL;
+    c->totals = NULL;
 }

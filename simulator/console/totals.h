@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * simulator/console/tally.h - sums over all pods and nodes, kept from commit to commit
+ * simulator/console/totals.h - sums over all pods and nodes, kept from commit to commit
  *
  * Costs nothing until somebody asks for the first time; then what is in the store is read in
  * portions, and every later commit of a pod or node is followed by a listener. So the numbers are
- * those of revision bh_console_tally_revision(), which lags the store by a turn of the loop.
+ * those of revision bh_console_totals_revision(), which lags the store by a turn of the loop.
  * Threads: the loop's.
  */
-#ifndef BH_CONSOLE_TALLY_H
-#define BH_CONSOLE_TALLY_H
+#ifndef BH_CONSOLE_TOTALS_H
+#define BH_CONSOLE_TOTALS_H
 
 #include "simulator/console/console.h"
 #include "simulator/console/rows.h"
@@ -25,21 +25,21 @@ struct bh_console_counts {
 };
 /* NULL while the store is still being read for the first time: ask again some milliseconds later.
  */
-const struct bh_console_counts *bh_console_tally(struct bh_console *c);
+const struct bh_console_counts *bh_console_totals(struct bh_console *c);
 /* The same without asking for them: NULL, too, when nobody ever did. */
-const struct bh_console_counts *bh_console_tally_if_on(const struct bh_console *c);
-uint64_t bh_console_tally_revision(const struct bh_console *c);
+const struct bh_console_counts *bh_console_totals_if_on(const struct bh_console *c);
+uint64_t bh_console_totals_revision(const struct bh_console *c);
 /* What the pods of a node ask for. */
-void bh_console_tally_requested(const struct bh_console *c, const char *node,
-                                struct bh_console_amounts *out);
+void bh_console_totals_requested(const struct bh_console *c, const char *node,
+                                 struct bh_console_amounts *out);
 /* Nodes whose sums changed after revision *cursor, the oldest change first, at most max; moves
  * *cursor to the revision up to which all are told. */
-void bh_console_tally_changed(const struct bh_console *c, uint64_t *cursor, size_t max,
-                              void (*fn)(void *arg, const char *node), void *arg);
+void bh_console_totals_changed(const struct bh_console *c, uint64_t *cursor, size_t max,
+                               void (*fn)(void *arg, const char *node), void *arg);
 /* Why pods wait: calls fn for each distinct message of a PodScheduled condition. */
-void bh_console_tally_waiting(const struct bh_console *c,
-                              void (*fn)(void *arg, const char *message, int64_t pods), void *arg);
+void bh_console_totals_waiting(const struct bh_console *c,
+                               void (*fn)(void *arg, const char *message, int64_t pods), void *arg);
 
-void bh_console_tally_start(struct bh_console *c);
-void bh_console_tally_stop(struct bh_console *c);
+void bh_console_totals_start(struct bh_console *c);
+void bh_console_totals_stop(struct bh_console *c);
 #endif

@@ -145,7 +145,7 @@ static int apply_changes(struct whatif *w, struct bh_trial *t)
     static const char *const members[] = {"manifest", "delete", NULL};
     unsigned i = 0;
 
-    bh_json_each (c, bh_json_get_list(w->body, "changes")) {
+    bh_json_each(c, bh_json_get_list(w->body, "changes")) {
         const struct bh_json *d = bh_json_get(c, "delete"), *m = bh_json_get(c, "manifest");
         char field[40];
         int rc;
@@ -208,7 +208,7 @@ static const char *node_of(const struct bh_trial *t, const struct bh_trial_pod *
 {
     if (!p || p->result == BH_TRIAL_PREEMPTED || p->node == BH_SYM_NONE)
         return "";
-    return bh_sym_text(bh_engine_symtab(t->engine), p->node);
+    return bh_sym_text(bh_engine_symtab(t->w.engine), p->node);
 }
 
 static void other(struct whatif *w, struct bh_json *list, struct bh_trial *x, struct bh_trial *y,
@@ -223,7 +223,7 @@ static void other(struct whatif *w, struct bh_json *list, struct bh_trial *x, st
 
     if (p->placed_before) { /* it had to go in one of the two */
         const char *was =
-            bh_sym_text(bh_engine_symtab(p == b ? x->engine : y->engine), p->rec->node);
+            bh_sym_text(bh_engine_symtab(p == b ? x->w.engine : y->w.engine), p->rec->node);
         before = b ? "" : was;
         after = a ? "" : was;
     }

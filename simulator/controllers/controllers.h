@@ -2,7 +2,7 @@
  *
  * simulator/controllers/controllers.h - what the controllers share: queue, counts, kubelet state
  *
- * The folder's doors are bh_sim_controllers_start() and _stop() in simulator/sim.h.
+ * The folder's doors are bh_sim_controllers_start() and _stop() in simulator/server/sim.h.
  * One listener sees every commit and turns it into keys on one work queue; a key names a controller
  * and an object, is queued at most once, and is worked off in order, a few milliseconds after the
  * first change, so that a burst of changes costs one look. A sync compares the store as it is now
@@ -15,8 +15,8 @@
 #define BH_SIM_CONTROLLERS_H
 
 #include "common/base/map.h"
-#include "simulator/admission/tree.h"
-#include "simulator/sim.h"
+#include "simulator/server/tree.h"
+#include "simulator/server/sim.h"
 
 #define BH_CTL_BATCH    256        /* writes of one sync */
 #define BH_CTL_DELAY_NS 5000000    /* first change -> sync */
@@ -227,6 +227,9 @@ void bh_ctl_own(struct bh_arena *a, struct bh_json *meta, const struct bh_sim_ob
 /* An edit (bh_sim_edit_fn): takes this finalizer off. */
 bool bh_ctl_drop_finalizer(void *which, struct bh_arena *a, struct bh_json *o);
 const char *bh_ctl_now(struct bh_sim_controllers *c, struct bh_arena *a);
+/* The instant ns >= 0 after a time that an object holds, saturating; 1970 stands for what is missing,
+ * unreadable or earlier. */
+int64_t bh_ctl_time_after(const char *time, int64_t ns);
 /* Counts of status are left out when zero. */
 void bh_ctl_count_set(struct bh_arena *a, struct bh_json *status, const char *key, int64_t n);
 /* Ten characters from the contents of v, different for each salt. */

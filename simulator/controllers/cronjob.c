@@ -95,7 +95,7 @@ static void clean_up(struct cron *k)
 
 static bool was_active(const struct cron *k, const char *uid)
 {
-    bh_json_each (a, bh_tree_arr(k->tree, "status.active")) {
+    bh_json_each(a, bh_tree_arr(k->tree, "status.active")) {
         if (bh_tree_is(a, "uid", uid))
             return true;
     }
@@ -143,7 +143,7 @@ static int64_t due(struct cron *k)
     const char *last = bh_tree_str(k->tree, "status.lastScheduleTime");
     int64_t deadline = deadline_of(k), found = 0, t;
     int64_t from =
-        bh_sim_parse_time(last ? last : bh_tree_str(k->tree, "metadata.creationTimestamp")) / S;
+        bh_ctl_time_after(last ? last : bh_tree_str(k->tree, "metadata.creationTimestamp"), 0) / S;
 
     if (deadline >= 0)
         from = BH_MAX(from, k->now - deadline);
@@ -185,7 +185,7 @@ static struct bh_json *job_for(struct cron *k, int64_t at)
         if (v)
             bh_json_set(a, meta, copied[i], bh_json_clone(a, v));
     }
-    bh_sim_time(when, at * S);
+    bh_time_format_ns(when, at * S);
     bh_json_set_str(a, bh_json_obj_at(a, meta, "annotations"),
                     "batch.kubernetes.io/cronjob-scheduled-timestamp", when);
     bh_ctl_own(a, meta, k->obj);
@@ -291,7 +291,7 @@ static bool write_status(void *arg, struct bh_arena *a, struct bh_json *o)
     else
         bh_json_unset(st, "active");
     if (k->started) {
-        bh_sim_time(when, k->started * S);
+        bh_time_format_ns(when, k->started * S);
         bh_json_set_str(a, st, "lastScheduleTime", when);
     }
     if (k->last_success && (!was || strcmp(k->last_success, was) > 0))

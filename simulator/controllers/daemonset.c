@@ -31,7 +31,7 @@ struct daemons {
 
 static bool in_values(const struct bh_json *e, const char *v)
 {
-    bh_json_each (x, bh_tree_arr(e, "values")) {
+    bh_json_each(x, bh_tree_arr(e, "values")) {
         const char *s = bh_json_cstr(x);
         if (s && bh_streq(s, v))
             return true;
@@ -76,12 +76,12 @@ static bool term_matches(const struct bh_json *term, const struct bh_sim_obj *no
 
     if (!bh_tree_len(exprs) && !bh_tree_len(fields))
         return false;
-    bh_json_each (e, exprs) {
+    bh_json_each(e, exprs) {
         const char *key = bh_tree_str(e, "key");
         if (!requirement(e, key ? bh_sim_obj_label(node, key) : NULL))
             return false;
     }
-    bh_json_each (e, fields) {
+    bh_json_each(e, fields) {
         if (!bh_tree_is(e, "key", "metadata.name") || !requirement(e, node->name))
             return false;
     }
@@ -93,14 +93,14 @@ static bool affinity_matches(const struct bh_json *spec, const struct bh_sim_obj
     const struct bh_json *sel =
         bh_tree_obj(spec, "affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution");
 
-    bh_json_each (m, bh_tree_obj(spec, "nodeSelector")) {
+    bh_json_each(m, bh_tree_obj(spec, "nodeSelector")) {
         const char *want = bh_json_cstr(m), *have = bh_sim_obj_label(node, m->key.p);
         if (!want || !have || !bh_streq(want, have))
             return false;
     }
     if (!sel)
         return true;
-    bh_json_each (t, bh_tree_arr(sel, "nodeSelectorTerms")) {
+    bh_json_each(t, bh_tree_arr(sel, "nodeSelectorTerms")) {
         if (term_matches(t, node))
             return true;
     }
@@ -109,7 +109,7 @@ static bool affinity_matches(const struct bh_json *spec, const struct bh_sim_obj
 
 static bool tolerated(const struct bh_json *spec, const struct bh_json *taint)
 {
-    bh_json_each (t, bh_tree_arr(spec, "tolerations")) {
+    bh_json_each(t, bh_tree_arr(spec, "tolerations")) {
         if (bh_ctl_tolerates(t, taint))
             return true;
     }
@@ -126,7 +126,7 @@ static bool taints_tolerated(struct bh_sim_controllers *c, const struct bh_json 
     if (!strstr(node->json, "\"taints\""))
         return true;
     mark = bh_arena_mark(&c->arena);
-    bh_json_each (t, bh_tree_arr(bh_sim_obj_tree(&c->arena, node), "spec.taints")) {
+    bh_json_each(t, bh_tree_arr(bh_sim_obj_tree(&c->arena, node), "spec.taints")) {
         if (bh_tree_is(t, "effect", "PreferNoSchedule") || tolerated(spec, t))
             continue;
         ok = false;
@@ -155,7 +155,7 @@ static void tolerate(struct bh_arena *a, struct bh_json *list, const char *key, 
 {
     struct bh_json *t;
 
-    bh_json_each (o, list) {
+    bh_json_each(o, list) {
         if (bh_tree_is(o, "key", key) && bh_tree_is(o, "effect", effect) &&
             bh_tree_is(o, "operator", "Exists"))
             return;
@@ -226,10 +226,10 @@ static const char *pinned_to(struct bh_sim_controllers *c, const struct bh_sim_o
         return bh_arena_strndup(&c->arena, at, strcspn(at, "\""));
     }
     tree = bh_sim_obj_tree(&c->arena, pod);
-    bh_json_each (t, bh_tree_arr(tree, "spec.affinity.nodeAffinity."
-                                       "requiredDuringSchedulingIgnoredDuringExecution."
-                                       "nodeSelectorTerms")) {
-        bh_json_each (f, bh_tree_arr(t, "matchFields")) {
+    bh_json_each(t, bh_tree_arr(tree, "spec.affinity.nodeAffinity."
+                                      "requiredDuringSchedulingIgnoredDuringExecution."
+                                      "nodeSelectorTerms")) {
+        bh_json_each(f, bh_tree_arr(t, "matchFields")) {
             const struct bh_json *v = bh_tree_arr(f, "values");
             if (bh_tree_is(f, "key", "metadata.name") && v && bh_json_cstr(v->c.first))
                 return bh_json_cstr(v->c.first);

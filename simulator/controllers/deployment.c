@@ -196,8 +196,7 @@ static void copy_annotations(const struct dep *d, struct bh_arena *a, struct bh_
 {
     struct bh_json *to = bh_json_obj_at(a, meta, "annotations");
 
-    bh_json_each(m, bh_tree_obj(d->tree, "metadata.annotations"))
-    {
+    bh_json_each(m, bh_tree_obj(d->tree, "metadata.annotations")) {
         if (!own_annotation(m->key.p))
             bh_json_set(a, to, m->key.p, bh_json_clone(a, m));
     }
@@ -493,7 +492,7 @@ static bool timed_out(struct dep *d, const struct bh_json *cond)
 
     if (!cond || deadline >= INT32_MAX || bh_tree_is(cond, "reason", "NewReplicaSetAvailable"))
         return false;
-    left = bh_sim_parse_time(bh_tree_str(cond, "lastUpdateTime")) + deadline * 1000000000 -
+    left = bh_ctl_time_after(bh_tree_str(cond, "lastUpdateTime"), deadline * 1000000000) -
            bh_sim_now_ns(d->c->sim);
     if (left <= 0)
         return true;

@@ -37,8 +37,7 @@ static bool drop_reference(void *arg, struct bh_arena *a, struct bh_json *o)
     struct bh_json *refs = bh_tree_arr(o, "metadata.ownerReferences");
 
     (void)a;
-    bh_json_each(r, refs)
-    {
+    bh_json_each(r, refs) {
         if (bh_tree_is(r, "uid", u->uid)) {
             bh_json_remove(refs, r);
             if (!refs->c.n)
@@ -64,8 +63,7 @@ static bool other_owner_lives(struct bh_sim_controllers *c, const struct bh_sim_
 {
     const struct bh_json *tree = bh_sim_obj_tree(&c->arena, o);
 
-    bh_json_each(r, bh_tree_arr(tree, "metadata.ownerReferences"))
-    {
+    bh_json_each(r, bh_tree_arr(tree, "metadata.ownerReferences")) {
         if (!bh_tree_is(r, "uid", gone) && owner_of(c, o->ns, r))
             return true;
     }
@@ -102,8 +100,7 @@ bool bh_ctl_drop_finalizer(void *which, struct bh_arena *a, struct bh_json *o)
     struct bh_json *list = bh_tree_arr(o, "metadata.finalizers");
 
     (void)a;
-    bh_json_each(f, list)
-    {
+    bh_json_each(f, list) {
         const char *s = bh_json_cstr(f);
         if (s && bh_streq(s, which)) {
             bh_json_remove(list, f);
@@ -115,8 +112,7 @@ bool bh_ctl_drop_finalizer(void *which, struct bh_arena *a, struct bh_json *o)
 
 static bool has_finalizer(const struct bh_json *tree, const char *which)
 {
-    bh_json_each(f, bh_tree_arr(tree, "metadata.finalizers"))
-    {
+    bh_json_each(f, bh_tree_arr(tree, "metadata.finalizers")) {
         const char *s = bh_json_cstr(f);
         if (s && bh_streq(s, which))
             return true;
@@ -128,8 +124,7 @@ static bool blocks(struct bh_sim_controllers *c, const struct bh_sim_obj *o, con
 {
     const struct bh_json *tree = bh_sim_obj_tree(&c->arena, o);
 
-    bh_json_each(r, bh_tree_arr(tree, "metadata.ownerReferences"))
-    {
+    bh_json_each(r, bh_tree_arr(tree, "metadata.ownerReferences")) {
         if (bh_tree_is(r, "uid", uid))
             return bh_tree_bool(r, "blockOwnerDeletion", false);
     }
@@ -213,8 +208,8 @@ void bh_ctl_sync_waiting(struct bh_sim_controllers *c, const char *ns, const cha
     else if (has_finalizer(tree, foreground))
         done = foreground_done(c, uid) ? foreground : NULL;
     if (done)
-        bh_sim_edit(c->sim, w->type, w->ns, w->name, uid, BH_SIM_MAIN, bh_ctl_drop_finalizer, done, NULL,
-                    NULL);
+        bh_sim_edit(c->sim, w->type, w->ns, w->name, uid, BH_SIM_MAIN, bh_ctl_drop_finalizer, done,
+                    NULL, NULL);
 }
 
 /* ---- commits --------------------------------------------------------------------------------- */

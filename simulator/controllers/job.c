@@ -94,8 +94,9 @@ static void read_deadline(struct job *j)
 
     if (seconds < 0 || seconds > INT32_MAX || j->suspended)
         return;
+    seconds *= 1000000000;
     j->deadline_ns =
-        (started ? bh_sim_parse_time(started) : bh_sim_now_ns(j->c->sim)) + seconds * 1000000000;
+        started ? bh_ctl_time_after(started, seconds) : bh_sim_now_ns(j->c->sim) + seconds;
     look_again_at(j, j->deadline_ns);
 }
 
@@ -105,8 +106,8 @@ static int64_t finished_ns(struct job *j, const struct bh_sim_obj *pod)
     const struct bh_json *tree = bh_sim_obj_tree(&j->c->arena, pod);
     int64_t last = 0;
 
-    bh_json_each (s, bh_tree_arr(tree, "status.containerStatuses")) {
-        last = BH_MAX(last, bh_sim_parse_time(bh_tree_str(s, "state.terminated.finishedAt")));
+    bh_json_each(s, bh_tree_arr(tree, "status.containerStatuses")) {
+        last = BH_MAX(last, bh_ctl_time_after(bh_tree_str(s, "state.terminated.finishedAt"), 0));
     }
     bh_arena_rewind(&j->c->arena, mark);
     return last;
@@ -129,7 +130,7 @@ static void read_backoff(struct job *j, const struct bh_sim_objs *pods)
         last = BH_MAX(last, t);
         delay = BH_MIN(delay * 2, BACKOFF_MAX_NS);
     }
-    if (last && last + delay > bh_sim_now_ns(j->c->sim))
+    if (last && last > bh_sim_now_ns(j->c->sim) - delay)
         j->next_ns = last + delay;
 }
 
@@ -281,7 +282,7 @@ static void expire(struct job *j)
     c = c ? c : bh_tree_condition(j->tree, "Failed");
     if (ttl < 0 || ttl > INT32_MAX || j->obj->deleting)
         return;
-    at = bh_sim_parse_time(bh_tree_str(c, "lastTransitionTime")) + ttl * 1000000000 -
+    at = bh_ctl_time_after(bh_tree_str(c, "lastTransitionTime"), ttl * 1000000000) -
          bh_sim_now_ns(j->c->sim);
     if (at > 0)
         bh_ctl_enqueue_after(j->c, BH_CTL_JOB, j->obj->ns, j->obj->name,

@@ -6,10 +6,11 @@
  * in one status write; a pod with a run time (BH_SIM_RUN_TIME) finishes after it, a pod of a Job
  * without one after the delay again; a pod that is being deleted is gone after the delay. Waiting
  * pods stand in one line in order of time and are worked off in batches: thousands of pods a second
- * pass here. Invariants: ring[first..first+n) is ordered by at_ns; the timer is armed exactly while
- * n > 0. What is due is looked up again before it is touched: pods may have changed meanwhile.
+ * pass here.
+ * Invariants: ring[first..first+n) is ordered by at_ns; the timer is armed exactly while n > 0.
+ *             What is due is looked up again before it is touched: pods may have changed meanwhile.
  * Upstream:   pkg/kubelet (status manager), kwok's fast stages; differences: no events, no
- * restarts, no probes; readiness gates are taken as met.
+ *             restarts, no probes; readiness gates are taken as met.
  */
 #include "simulator/controllers/controllers.h"
 
@@ -75,7 +76,7 @@ static void conditions(struct bh_arena *a, struct bh_json *pod, const char *now)
         bh_json_set(a, c, "lastProbeTime", bh_json_new(a, BH_JSON_NULL));
         bh_json_set_str(a, c, "lastTransitionTime", now);
     }
-    bh_json_each (o, old) {
+    bh_json_each(o, old) {
         const char *t = bh_tree_str(o, "type");
         bool ours = !t;
         for (size_t i = 0; i < BH_ARRAY_LEN(types); i++)
@@ -84,7 +85,7 @@ static void conditions(struct bh_arena *a, struct bh_json *pod, const char *now)
             bh_json_push(list, bh_json_clone(a, o));
     }
     bh_json_set(a, status, "conditions", list);
-    bh_json_each (g, bh_tree_arr(pod, "spec.readinessGates")) {
+    bh_json_each(g, bh_tree_arr(pod, "spec.readinessGates")) {
         const char *t = bh_tree_str(g, "conditionType");
         if (t)
             bh_tree_set_condition(a, pod, t, "True", "", "", now);
@@ -132,14 +133,14 @@ static void container_statuses(struct bh_arena *a, struct bh_json *pod, enum run
 
     if (bh_tree_len(inits)) {
         list = bh_json_set(a, status, "initContainerStatuses", bh_json_new(a, BH_JSON_ARRAY));
-        bh_json_each (c, inits)
+        bh_json_each(c, inits)
             container_status(a, list, c, uid,
                              bh_tree_is(c, "restartPolicy", "Always") && run == RUNNING ? run
                                                                                         : COMPLETED,
                              0, started, now);
     }
     list = bh_json_set(a, status, "containerStatuses", bh_json_new(a, BH_JSON_ARRAY));
-    bh_json_each (c, bh_tree_arr(pod, "spec.containers"))
+    bh_json_each(c, bh_tree_arr(pod, "spec.containers"))
         container_status(a, list, c, uid, run, exit_code, started, now);
 }
 
@@ -191,7 +192,7 @@ static bool complete_pod(void *arg, struct bh_arena *a, struct bh_json *pod)
     bh_tree_set_condition(a, pod, "PodReadyToStartContainers", "False", "", "", s->now);
     container_statuses(a, pod, exit_code ? FAILED : COMPLETED, exit_code,
                        started ? started : s->now, s->now);
-    bh_json_each (c, bh_tree_arr(status, "containerStatuses"))
+    bh_json_each(c, bh_tree_arr(status, "containerStatuses"))
         bh_json_set_bool(a, c, "ready", false);
     return true;
 }
@@ -270,7 +271,7 @@ static int64_t run_time(struct bh_sim_controllers *c, const struct bh_sim_obj *p
     if (!text || bh_parse_duration_ns(text, &ns) < 0 || ns < 0)
         ns = -1;
     else if (!fresh && ns < INT64_MAX / 4)
-        ns = BH_MAX(bh_sim_parse_time(bh_tree_str(tree, "status.startTime")) + ns -
+        ns = BH_MAX(bh_ctl_time_after(bh_tree_str(tree, "status.startTime"), ns) -
                         bh_sim_now_ns(c->sim),
                     0);
     bh_arena_rewind(&c->kubelet.arena, mark);

@@ -27,8 +27,7 @@ static bool finalize(void *arg, struct bh_arena *a, struct bh_json *ns)
 
     (void)arg;
     (void)a;
-    bh_json_each(f, list)
-    {
+    bh_json_each(f, list) {
         if (bh_streq(bh_json_cstr(f) ? bh_json_cstr(f) : "", "kubernetes")) {
             bh_json_remove(list, f);
             return true;

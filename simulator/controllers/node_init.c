@@ -165,7 +165,7 @@ const char *bh_ctl_node_ip(struct bh_sim_controllers *c, const char *node)
     if (!o)
         return "";
     bh_arena_init(&a, 0);
-    bh_json_each (e, bh_tree_arr(bh_sim_obj_tree(&a, o), "status.addresses")) {
+    bh_json_each(e, bh_tree_arr(bh_sim_obj_tree(&a, o), "status.addresses")) {
         const char *s = bh_tree_str(e, "address");
         if (!ip && s && bh_tree_is(e, "type", "InternalIP"))
             ip = bh_strdup(s);

@@ -8,7 +8,8 @@
  * are Unknown; a node whose Ready condition is not True, by us or by whoever writes its status,
  * carries the NoExecute taint that belongs to it (the NoSchedule ones are worked out inside every
  * write, by admission/node.c), and its pods are not ready. Evictions follow from the taint
- * (tainteviction.c). Owns:       c->nodes, an entry for each node that is not as it should be.
+ * (tainteviction.c).
+ * Owns:       c->nodes, an entry for each node that is not as it should be.
  * Upstream:   pkg/controller/nodelifecycle/node_lifecycle_controller.go (v1.36); differences: no
  *             zones, so taints come at once for any number of nodes; heartbeats are not simulated,
  *             a silent kubelet is one that has been told to be.
@@ -103,7 +104,7 @@ static bool find_again(struct bh_json *node)
 static bool has_taint(const struct bh_json *taints, const char *key, struct bh_json **ret)
 {
     *ret = NULL;
-    bh_json_each (t, taints) {
+    bh_json_each(t, taints) {
         if (bh_tree_is(t, "key", key) && bh_tree_is(t, "effect", "NoExecute"))
             *ret = t;
     }

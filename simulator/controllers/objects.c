@@ -10,12 +10,23 @@
 #include <inttypes.h>
 #include <stdio.h>
 
+#include "common/k8s/quantity.h"
+
 const char *bh_ctl_now(struct bh_sim_controllers *c, struct bh_arena *a)
 {
     char now[32];
 
-    bh_sim_time(now, bh_sim_now_ns(c->sim));
+    bh_time_format_ns(now, bh_sim_now_ns(c->sim));
     return bh_arena_strdup(a, now);
+}
+
+int64_t bh_ctl_time_after(const char *time, int64_t ns)
+{
+    int64_t at = 0, sum;
+
+    (void)bh_time_parse_ns(time, &at);
+    at = BH_MAX(at, 0);
+    return __builtin_add_overflow(at, ns, &sum) ? INT64_MAX : sum;
 }
 
 void bh_ctl_count_set(struct bh_arena *a, struct bh_json *status, const char *key, int64_t n)
@@ -231,8 +242,8 @@ static void fill_rank(struct rank *r, struct bh_sim_obj *pod)
     t = bh_sim_obj_tree(&a, pod);
     cost = bh_tree_annotation(t, "controller.kubernetes.io/pod-deletion-cost");
     r->cost = cost ? strtoll(cost, NULL, 10) : 0;
-    bh_json_each(s, bh_tree_arr(t, "status.containerStatuses")) r->restarts =
-        BH_MAX(r->restarts, bh_tree_i64(s, "restartCount", 0));
+    bh_json_each(s, bh_tree_arr(t, "status.containerStatuses"))
+        r->restarts = BH_MAX(r->restarts, bh_tree_i64(s, "restartCount", 0));
     bh_arena_fini(&a);
 }
 

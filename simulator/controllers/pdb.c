@@ -71,11 +71,10 @@ static void keep_disrupted(struct budget *b, const struct bh_json *pdb,
 {
     int64_t now = bh_sim_now_ns(b->c->sim);
 
-    bh_json_each(m, bh_tree_obj(pdb, "status.disruptedPods"))
-    {
+    bh_json_each(m, bh_tree_obj(pdb, "status.disruptedPods")) {
         for (size_t i = 0; i < pods->n; i++) {
             if (!bh_streq(pods->v[i]->name, m->key.p) || pods->v[i]->deleting ||
-                now - bh_sim_parse_time(bh_json_cstr(m)) > DISRUPTED_NS)
+                now > bh_ctl_time_after(bh_json_cstr(m), DISRUPTED_NS))
                 continue;
             if (!b->disrupted)
                 b->disrupted = bh_json_new(&b->c->arena, BH_JSON_OBJECT);

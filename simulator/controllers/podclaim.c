@@ -72,7 +72,7 @@ struct naming {
 
 static bool has_name(const struct bh_json *pod, const char *entry)
 {
-    bh_json_each (s, bh_tree_arr(pod, "status.resourceClaimStatuses"))
+    bh_json_each(s, bh_tree_arr(pod, "status.resourceClaimStatuses"))
         if (bh_tree_is(s, "name", entry))
             return true;
     return false;
@@ -166,9 +166,9 @@ void bh_ctl_sync_pod_claims(struct bh_sim_controllers *c, const char *ns, const 
         return;
     bh_sim_obj_ref(pod);
     tree = bh_sim_obj_tree(&c->arena, pod);
-    bh_json_each (v, bh_tree_arr(tree, "spec.volumes"))
+    bh_json_each(v, bh_tree_arr(tree, "spec.volumes"))
         ephemeral(c, pod, v);
-    bh_json_each (e, bh_tree_arr(tree, "spec.resourceClaims"))
+    bh_json_each(e, bh_tree_arr(tree, "spec.resourceClaims"))
         resource_claim(c, pod, tree, e);
     bh_sim_obj_unref(pod);
 }
@@ -236,12 +236,12 @@ static void enqueue_claims(struct bh_sim_controllers *c, const struct bh_sim_obj
 
     bh_arena_init(&a, 0);
     tree = bh_sim_obj_tree(&a, pod);
-    bh_json_each (e, bh_tree_arr(tree, "spec.resourceClaims")) {
+    bh_json_each(e, bh_tree_arr(tree, "spec.resourceClaims")) {
         const char *name = bh_json_get_str(e, "resourceClaimName");
         if (name)
             bh_ctl_enqueue(c, BH_CTL_RESOURCE_CLAIM, pod->ns, name);
     }
-    bh_json_each (s, bh_tree_arr(tree, "status.resourceClaimStatuses")) {
+    bh_json_each(s, bh_tree_arr(tree, "status.resourceClaimStatuses")) {
         const char *name = bh_json_get_str(s, "resourceClaimName");
         if (name)
             bh_ctl_enqueue(c, BH_CTL_RESOURCE_CLAIM, pod->ns, name);

@@ -119,7 +119,7 @@ static int64_t available(struct bh_sim_controllers *c, const struct set_kind *k,
             continue;
         bh_arena_init(&a, 0);
         cond = bh_tree_condition(bh_sim_obj_tree(&a, pods.v[i]), "Ready");
-        at = bh_sim_parse_time(bh_tree_str(cond, "lastTransitionTime")) + min_ready_s * 1000000000;
+        at = bh_ctl_time_after(bh_tree_str(cond, "lastTransitionTime"), min_ready_s * 1000000000);
         bh_arena_fini(&a);
         if (at <= now)
             n++;

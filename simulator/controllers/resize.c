@@ -18,7 +18,7 @@
 
 static struct bh_json *status_of(const struct bh_json *pod, const char *name)
 {
-    bh_json_each (s, bh_tree_arr(pod, "status.containerStatuses")) {
+    bh_json_each(s, bh_tree_arr(pod, "status.containerStatuses")) {
         if (bh_tree_is(s, "name", name))
             return s;
     }
@@ -43,7 +43,7 @@ static bool keep_old(void *arg, struct bh_arena *a, struct bh_json *pod)
     const struct bh_json *old = arg;
     bool any = false;
 
-    bh_json_each (c, bh_tree_arr(old, "spec.containers")) {
+    bh_json_each(c, bh_tree_arr(old, "spec.containers")) {
         const char *name = bh_tree_str(c, "name");
         struct bh_json *s = name ? status_of(pod, name) : NULL;
         if (!s || bh_tree_obj(s, "resources"))
@@ -142,7 +142,7 @@ static bool write_verdict(void *arg, struct bh_arena *a, struct bh_json *pod)
         bh_tree_set_condition(a, pod, "PodResizePending", "True", v->reason, v->message, v->now);
         return true;
     }
-    bh_json_each (c, bh_tree_arr(pod, "spec.containers")) {
+    bh_json_each(c, bh_tree_arr(pod, "spec.containers")) {
         const char *name = bh_tree_str(c, "name");
         struct bh_json *s = name ? status_of(pod, name) : NULL;
         if (s)

@@ -77,16 +77,14 @@ static void volumes(struct stateful *s, struct bh_arena *a, struct bh_json *spec
 {
     struct bh_json *list = bh_tree_arr(spec, "volumes"), *v;
 
-    bh_json_each(t, bh_tree_arr(s->tree, "spec.volumeClaimTemplates"))
-    {
+    bh_json_each(t, bh_tree_arr(s->tree, "spec.volumeClaimTemplates")) {
         const char *name = bh_tree_str(t, "metadata.name"), *claim_name;
         if (!name)
             continue;
         claim_name = bh_arena_printf(a, "%s-%s", name, pod);
         claim(s, t, claim_name);
         list = bh_tree_dflt_arr(a, spec, "volumes");
-        bh_json_each(old, list)
-        {
+        bh_json_each(old, list) {
             if (bh_tree_is(old, "name", name)) {
                 bh_json_remove(list, old);
                 break;

@@ -30,12 +30,12 @@ static int64_t may_stay(const struct bh_json *pod, const struct bh_json *taints)
     const struct bh_json *spec = bh_tree_obj(pod, "spec");
     int64_t stay = NEVER;
 
-    bh_json_each (t, taints) {
+    bh_json_each(t, taints) {
         const struct bh_json *used;
         bool any = false;
         if (!bh_tree_is(t, "effect", "NoExecute"))
             continue;
-        bh_json_each (tol, bh_tree_arr(spec, "tolerations")) {
+        bh_json_each(tol, bh_tree_arr(spec, "tolerations")) {
             if (!bh_ctl_tolerates(tol, t))
                 continue;
             any = true;
@@ -120,7 +120,7 @@ static char *no_execute(const struct bh_json *taints)
     struct bh_buf b = {0};
     char *text;
 
-    bh_json_each (t, taints) {
+    bh_json_each(t, taints) {
         if (bh_tree_is(t, "effect", "NoExecute")) {
             bh_buf_addc(&b, b.n ? ',' : '[');
             bh_json_write(&b, t);

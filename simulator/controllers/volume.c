@@ -47,7 +47,7 @@ static bh_nano storage(const struct bh_json *holder)
 
 static bool has_mode(const struct bh_json *modes, const char *mode)
 {
-    bh_json_each (m, modes) {
+    bh_json_each(m, modes) {
         const char *s = bh_json_cstr(m);
         if (s && bh_streq(s, mode))
             return true;
@@ -94,7 +94,7 @@ static bool suits(const struct bh_json *claim, const struct bh_json *pv)
     if (!bh_streq(class_name(claim), class_name(pv)) ||
         !bh_streq(volume_mode(claim), volume_mode(pv)))
         return false;
-    bh_json_each (m, bh_tree_arr(claim, "spec.accessModes")) {
+    bh_json_each(m, bh_tree_arr(claim, "spec.accessModes")) {
         const char *mode = bh_json_cstr(m);
         if (mode && !has_mode(bh_tree_arr(pv, "spec.accessModes"), mode))
             return false;
@@ -186,7 +186,7 @@ static void add_topology(struct bh_sim_controllers *c, struct bh_arena *a, struc
     const struct bh_json *terms = bh_tree_arr(class, "allowedTopologies");
     struct bh_json *out = NULL;
 
-    bh_json_each (e, bh_tree_arr(terms ? terms->c.first : NULL, "matchLabelExpressions")) {
+    bh_json_each(e, bh_tree_arr(terms ? terms->c.first : NULL, "matchLabelExpressions")) {
         const char *key = bh_json_get_str(e, "key");
         const char *value = n && key ? bh_sim_obj_label(n, key) : NULL;
         const struct bh_json *values = bh_tree_arr(e, "values");

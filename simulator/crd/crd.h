@@ -4,16 +4,17 @@
  *
  * A schema is the tree at spec.versions[i].schema.openAPIV3Schema. It is read as it stands: objects
  * are small and schemas are walked along with them. The core (custom.c) owns definitions, types and
- * stores. Runs in: the simulator's loop, inside a write; no state.
- * Upstream: apiextensions-apiserver/pkg/apiserver/{schema,validation} (v1.36); differences: no
- * x-kubernetes-validations (CEL), no list-type checks, `not`, and formats other than int32, int64,
- * date-time, byte, duration, ipv4, ipv6 and uuid are not looked at.
+ * stores.
+ * Runs in:    the simulator's loop, inside a write; no state.
+ * Upstream:   apiextensions-apiserver/pkg/apiserver/{schema,validation} (v1.36); differences: no
+ *             x-kubernetes-validations (CEL), no list-type checks, `not`, and formats other than
+ *             int32, int64, date-time, byte, duration, ipv4, ipv6 and uuid are not looked at.
  */
 #ifndef BH_CRD_H
 #define BH_CRD_H
 
 #include "simulator/schema/schema.h"
-#include "simulator/sim.h"
+#include "simulator/server/sim.h"
 
 /* Takes out what the schema does not name, except below x-kubernetes-preserve-unknown-fields. rep
  * (may be NULL) gets a line for each. */
@@ -27,10 +28,6 @@ void bh_crd_validate(struct bh_arena *a, const struct bh_json *schema, const str
 void bh_crd_check_schema(struct bh_arena *a, const struct bh_json *schema, const char *at,
                          struct bh_sim_error *e);
 
-/* Columns of `kubectl get`: Name, and those of additionalPrinterColumns (NULL: Age). */
-void bh_crd_columns(const struct bh_json *columns, struct bh_buf *out);
-void bh_crd_cells(const struct bh_json *columns, const struct bh_json *obj, int64_t now_ns,
-                  struct bh_buf *out);
 /* First value at a JSON path as columns and scale use it: .a.b, ['a'], [0], [*], [?(@.a=="b")].
  * NULL when there is none or the path is none. */
 const struct bh_json *bh_crd_path(const struct bh_json *v, const char *path);

@@ -37,7 +37,7 @@ static void put_properties(const struct bh_json *schema, struct bh_buf *out)
                "{\"allOf\":[{\"$ref\":\"#/components/schemas/"
                "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta\"}],\"description\":\"Name, labels "
                "and the like.\"}");
-    bh_json_each (p, bh_json_get(schema, "properties")) {
+    bh_json_each(p, bh_json_get(schema, "properties")) {
         if (bh_streq(p->key.p, "apiVersion") || bh_streq(p->key.p, "kind") ||
             bh_streq(p->key.p, "metadata"))
             continue;
@@ -56,7 +56,7 @@ void bh_crd_emit(const struct bh_sim_type *t, struct bh_buf *out)
     put_reversed(t->group, out);
     bh_buf_addf(out, "%s.%s\":{", t->version, t->kind);
     put_properties(schema, out);
-    bh_json_each (m, schema) {
+    bh_json_each(m, schema) {
         if (bh_streq(m->key.p, "properties") || bh_streq(m->key.p, "type"))
             continue;
         bh_buf_addc(out, ',');

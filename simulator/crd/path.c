@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * simulator/crd/columns.c - the part of JSON path that definitions use, and their columns
+ * simulator/crd/path.c - the part of JSON path that definitions use
  *
- * Upstream: client-go/util/jsonpath, apiextensions-apiserver/pkg/registry/customresource/
- *           tableconvertor; differences: of several matches the first is shown.
+ * Upstream: client-go/util/jsonpath; differences: of several matches the first is shown.
  */
 #include "simulator/crd/crd.h"
-#include "simulator/tables/table.h"
+#include "simulator/server/tree.h"
 
 #include <stdlib.h>
 
@@ -44,7 +43,7 @@ static const struct bh_json *filter(const struct bh_json *v, const char *p, int 
     }
     if (strncmp(end, ")]", 2) != 0)
         return NULL;
-    bh_json_each (m, v) {
+    bh_json_each(m, v) {
         const struct bh_json *x = walk(m, name, steps);
         struct bh_buf b = {0};
         bool is = x && bh_tree_scalar(&b, x);
@@ -66,7 +65,7 @@ static const struct bh_json *bracket(const struct bh_json *v, const char *p, int
     if (*p == '?' && p[1] == '(')
         return filter(v, p + 2, steps);
     if (*p == '*' && p[1] == ']') {
-        bh_json_each (m, v) {
+        bh_json_each(m, v) {
             const struct bh_json *found = walk(m, p + 2, steps);
             if (found)
                 return found;
@@ -117,66 +116,4 @@ const struct bh_json *bh_crd_path(const struct bh_json *v, const char *path)
         path = plain;
     }
     return walk(v, path, STEPS_MAX);
-}
-
-static void column(struct bh_buf *out, const char *name, const char *type, const char *format,
-                   const char *words, int64_t priority)
-{
-    bh_buf_adds(out, out->p[out->n - 1] == '[' ? "{\"name\":" : ",{\"name\":");
-    bh_buf_add_json_str(out, name, strlen(name));
-    bh_buf_adds(out, ",\"type\":");
-    bh_buf_add_json_str(out, type, strlen(type));
-    bh_buf_adds(out, ",\"format\":");
-    bh_buf_add_json_str(out, format, strlen(format));
-    bh_buf_adds(out, ",\"description\":");
-    bh_buf_add_json_str(out, words, strlen(words));
-    bh_buf_addf(out, ",\"priority\":%lld}", (long long)priority);
-}
-
-void bh_crd_columns(const struct bh_json *columns, struct bh_buf *out)
-{
-    bh_buf_addc(out, '[');
-    column(out, "Name", "string", "name", "name of the object", 0);
-    if (!bh_json_first(columns))
-        column(out, "Age", "date", "", "time since creation", 0);
-    bh_json_each (c, columns)
-        column(out, bh_json_get_text(c, "name"), bh_json_get_text(c, "type"),
-               bh_json_get_text(c, "format"), bh_json_get_text(c, "description"),
-               bh_json_get_i64(c, "priority", 0));
-    bh_buf_addc(out, ']');
-}
-
-static void cell(struct bh_table_row *r, const struct bh_json *column, const struct bh_json *obj)
-{
-    const struct bh_json *v = bh_crd_path(obj, bh_json_get_text(column, "jsonPath"));
-    const char *type = bh_json_get_text(column, "type");
-    struct bh_buf b = {0};
-    int64_t n;
-    if (!v || v->type == BH_JSON_NULL) {
-        bh_buf_adds(r->out, r->any_cell ? ",null" : "null");
-        r->any_cell = true;
-    } else if (bh_streq(type, "date")) {
-        bh_cell_since(r, bh_json_cstr(v));
-    } else if (bh_streq(type, "integer") && bh_json_i64(v, &n)) {
-        bh_cell_i64(r, n);
-    } else if (bh_streq(type, "boolean") && v->type == BH_JSON_BOOL) {
-        bh_cell_bool(r, v->b);
-    } else {
-        if (!bh_tree_scalar(&b, v))
-            bh_json_write(&b, v);
-        bh_cell_buf(r, &b, "");
-    }
-}
-
-void bh_crd_cells(const struct bh_json *columns, const struct bh_json *obj, int64_t now_ns,
-                  struct bh_buf *out)
-{
-    struct bh_table_row r = {.out = out, .now_s = now_ns / 1000000000};
-    bh_buf_addc(out, '[');
-    bh_cell_name(&r, obj);
-    if (!bh_json_first(columns))
-        bh_cell_age(&r, obj);
-    bh_json_each (c, columns)
-        cell(&r, c, obj);
-    bh_buf_addc(out, ']');
 }

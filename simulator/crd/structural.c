@@ -36,7 +36,7 @@ static void prune(const struct bh_json *s, struct bh_json *v, bool root, const c
         return;
     if (v->type == BH_JSON_ARRAY) {
         const struct bh_json *items = bh_json_get(s, "items");
-        bh_json_each (m, v) {
+        bh_json_each(m, v) {
             snprintf(below, sizeof(below), "%.400s[%zu]", path, i++);
             if (items)
                 prune(items, m, false, below, rep);
@@ -77,7 +77,7 @@ static void fill(struct bh_arena *a, const struct bh_json *s, struct bh_json *v,
     }
     if (v->type != BH_JSON_OBJECT)
         return;
-    bh_json_each (p, bh_json_get(s, "properties")) {
+    bh_json_each(p, bh_json_get(s, "properties")) {
         const struct bh_json *dflt = bh_json_get(p, "default");
         struct bh_json *m = bh_json_get(v, p->key.p);
         if (root && is_meta(p->key.p))
@@ -89,7 +89,7 @@ static void fill(struct bh_arena *a, const struct bh_json *s, struct bh_json *v,
         if (!m && dflt)
             bh_json_set(a, v, p->key.p, bh_json_clone(a, dflt));
     }
-    bh_json_each (m, v) {
+    bh_json_each(m, v) {
         const struct bh_json *ms = member_schema(s, m->key.p);
         if (ms && !(root && is_meta(m->key.p)))
             fill(a, ms, m, false);

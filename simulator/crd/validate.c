@@ -5,10 +5,14 @@
  * Patterns run in the linear-time engine that device selectors use (scheduler/cel).
  * Upstream: apiextensions-apiserver/pkg/apiserver/validation, kube-openapi/pkg/validation/validate
  */
-#include "scheduler/cel/cel_int.h"
+#include "common/base/base64.h"
+#include "common/base/utf8.h"
+#include "common/k8s/quantity.h"
+#include "common/regex/regex.h"
 #include "simulator/crd/crd.h"
 
 #include <arpa/inet.h>
+#include <math.h>
 #include <stdlib.h>
 
 #define PATTERN_STEPS_MAX 2000000
@@ -74,7 +78,7 @@ static bool check_enum(struct check *c, const struct bh_json *s, const struct bh
     struct bh_buf all = {0};
     if (!l)
         return true;
-    bh_json_each (m, l) {
+    bh_json_each(m, l) {
         if (bh_json_equal(m, v))
             return true;
         bh_buf_addf(&all, "%s%s", all.n ? ", " : "", json_text(c, m));
@@ -84,6 +88,23 @@ static bool check_enum(struct check *c, const struct bh_json *s, const struct bh
                            "supported values: %.200s", bh_buf_str(&all));
     bh_buf_fini(&all);
     return false;
+}
+
+/* kube-openapi's way: whole numbers exactly; else the quotient may lie a billionth above a whole number
+ * (not below: 0.29 is no multiple of 0.01), and beyond 2^53 there are no multiples. */
+static bool is_multiple(const struct bh_json *v, const struct bh_json *step)
+{
+    double n = strtod(v->s.p, NULL), x = strtod(step->s.p, NULL), times, whole;
+    int64_t i, k;
+    if (x <= 0)
+        return true;
+    if (bh_json_i64(v, &i) && bh_json_i64(step, &k))
+        return i % k == 0;
+    times = x < 1 ? 1 / x * n : n / x;
+    whole = trunc(times);
+    if (!(fabs(times) <= 0x1p53 - 1))
+        return false;
+    return times == whole || (times > 0 && (times - whole) / (times + whole) < 1e-9);
 }
 
 static bool check_number(struct check *c, const struct bh_json *s, const struct bh_json *v,
@@ -102,17 +123,26 @@ static bool check_number(struct check *c, const struct bh_json *s, const struct 
         (n > (x = strtod(max->s.p, NULL)) || (under && n == x)))
         return bad(c, path, v, "%s in body should be less than %s%s", path,
                    under ? "" : "or equal to ", max->s.p);
-    if (step && step->type == BH_JSON_NUMBER && (x = strtod(step->s.p, NULL)) > 0 &&
-        n / x != (double)(int64_t)(n / x))
+    if (step && step->type == BH_JSON_NUMBER && !is_multiple(v, step))
         return bad(c, path, v, "%s in body should be a multiple of %s", path, step->s.p);
     return true;
+}
+
+static bool is_base64(const char *text)
+{
+    size_t n = strlen(text);
+    char *bytes = bh_malloc(BH_BASE64_ROOM(n) + 1);
+    bool ok = bh_base64_decode(text, n, bytes, &n) == 0;
+    free(bytes);
+    return ok;
 }
 
 static bool format_fits(const char *format, const char *text)
 {
     unsigned char bin[16];
+    int64_t seconds;
     if (bh_streq(format, "date-time"))
-        return bh_sim_parse_time(text) != 0;
+        return bh_time_parse(text, strlen(text), &seconds, NULL) == 0;
     if (bh_streq(format, "ipv4"))
         return inet_pton(AF_INET, text, bin) == 1;
     if (bh_streq(format, "ipv6"))
@@ -120,9 +150,7 @@ static bool format_fits(const char *format, const char *text)
     if (bh_streq(format, "uuid"))
         return strlen(text) == 36 && strspn(text, "0123456789abcdefABCDEF-") == 36;
     if (bh_streq(format, "byte"))
-        return strspn(text,
-                      "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/=\r\n") ==
-               strlen(text);
+        return is_base64(text);
     return true;
 }
 
@@ -130,7 +158,7 @@ static bool check_string(struct check *c, const struct bh_json *s, const struct 
                          const char *path)
 {
     int64_t min = bh_json_get_i64(s, "minLength", 0), max = bh_json_get_i64(s, "maxLength", -1);
-    int64_t n = (int64_t)bh_cel_rune_count(v->s.p, v->s.n);
+    int64_t n = (int64_t)bh_utf8_count(v->s.p, v->s.n);
     const char *pattern = bh_json_get_str(s, "pattern"), *why;
     const char *format = bh_json_get_text(s, "format");
     if (n < min)
@@ -143,10 +171,9 @@ static bool check_string(struct check *c, const struct bh_json *s, const struct 
         struct bh_arena_mark m = bh_arena_mark(c->a);
         size_t from, to;
         uint64_t steps = 0;
-        struct cel_regex *re =
-            bh_cel_regex_compile(c->a, (struct bh_str){pattern, strlen(pattern)}, &why);
-        bool found =
-            !re || bh_cel_regex_find(re, c->a, v->s, 0, &from, &to, &steps, PATTERN_STEPS_MAX);
+        struct bh_regex *re =
+            bh_regex_compile(c->a, (struct bh_str){pattern, strlen(pattern)}, &why);
+        bool found = !re || bh_regex_find(re, c->a, v->s, 0, &from, &to, &steps, PATTERN_STEPS_MAX);
         bh_arena_rewind(c->a, m);
         if (!found)
             return bad(c, path, v, "%s in body should match '%.160s'", path, pattern);
@@ -183,7 +210,7 @@ static bool check_object(struct check *c, const struct bh_json *s, const struct 
     int64_t max = bh_json_get_i64(s, "maxProperties", -1);
     const struct bh_json *more = bh_json_get(s, "additionalProperties");
     bool good = true;
-    bh_json_each (m, bh_json_get_list(s, "required")) {
+    bh_json_each(m, bh_json_get_list(s, "required")) {
         const char *name = bh_json_cstr(m);
         if (!name || bh_json_get(v, name))
             continue;
@@ -196,7 +223,7 @@ static bool check_object(struct check *c, const struct bh_json *s, const struct 
         good = bad(c, path, NULL, "%s in body should have %s %lld properties", path,
                    (int64_t)v->c.n < min ? "at least" : "at most",
                    (long long)((int64_t)v->c.n < min ? min : max));
-    bh_json_each (m, v) {
+    bh_json_each(m, v) {
         const struct bh_json *p = bh_json_get(bh_json_get(s, "properties"), m->key.p);
         if (root && (bh_streq(m->key.p, "metadata") || bh_streq(m->key.p, "kind") ||
                      bh_streq(m->key.p, "apiVersion")))
@@ -219,14 +246,14 @@ static bool check_logic(struct check *c, const struct bh_json *s, const struct b
     const struct bh_json *no = bh_json_get(s, "not");
     size_t n = 0;
     bool good = true;
-    bh_json_each (m, bh_json_get_list(s, "allOf"))
+    bh_json_each(m, bh_json_get_list(s, "allOf"))
         good = validate(c, m, v, path, root, depth) && good;
-    bh_json_each (m, any)
+    bh_json_each(m, any)
         n += validate(&quiet, m, v, path, root, depth);
     if (any && any->c.n && !n)
         good = bad(c, path, v, "%s in body must validate at least one schema (anyOf)", path);
     n = 0;
-    bh_json_each (m, one)
+    bh_json_each(m, one)
         n += validate(&quiet, m, v, path, root, depth);
     if (one && one->c.n && n != 1)
         good = bad(c, path, v, "%s in body must validate one and only one schema (oneOf)", path);
@@ -309,10 +336,10 @@ static void check_schema(struct check *c, const struct bh_json *s, const char *a
     if (bh_streq(type, "array") && !bh_json_get(s, "items"))
         bh_sim_field_error(c->e, bh_arena_printf(c->a, "%s.items", at), "Required value", NULL,
                            "must be specified");
-    if (pattern && !bh_cel_regex_compile(c->a, (struct bh_str){pattern, strlen(pattern)}, &why))
+    if (pattern && !bh_regex_compile(c->a, (struct bh_str){pattern, strlen(pattern)}, &why))
         bh_sim_field_error(c->e, bh_arena_printf(c->a, "%s.pattern", at), "Invalid value", NULL,
                            "must be a valid regular expression, but isn't: %.160s", why);
-    bh_json_each (p, bh_json_get(s, "properties"))
+    bh_json_each(p, bh_json_get(s, "properties"))
         check_schema(c, p, bh_arena_printf(c->a, "%s.properties[%s]", at, p->key.p), false,
                      depth + 1);
     if (bh_json_get(s, "items"))

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * common/http/answer.c - HTTP/1.1 answers out of a stream of bytes
+ * simulator/http/answer.c - HTTP/1.1 answers out of a stream of bytes
  *
  * Not http_parser, which common/api reads replies with: it looks at each byte, and here the whole
  * answer lies in one piece (README.md, "Rejected ideas").
  * Invariants: head_n is 0 until the empty line behind the headers was found; chunk_at is where the
  *             next chunk's size line starts, counted from the answer's first byte.
  */
-#include "common/http/answer.h"
+#include "simulator/http/answer.h"
 
 #include <errno.h>
 #include <strings.h>

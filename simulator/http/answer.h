@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * common/http/answer.h - HTTP/1.1 answers out of a stream of bytes
+ * simulator/http/answer.h - HTTP/1.1 answers out of a stream of bytes
  *
  * For burst.c. The caller keeps the bytes of the answer that is under way together, from its first
  * one on, and shows all of them again when more have arrived; what was found out is not looked for

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * common/http/burst.c - many small requests over few plain HTTP/1.1 connections, pipelined
+ * simulator/http/burst.c - many small requests over few plain HTTP/1.1 connections, pipelined
  *
  * Owns:       the queue of requests, the connections and what is on their wires.
  * Invariants: a request is in exactly one list: waiting, or one connection's (in the order sent,
@@ -9,7 +9,7 @@
  * Runs in:    the loop thread. Requests leave in the prepare phase, right before the loop polls, so
  *             that all of one turn share a system call; answers are read when the socket is ready.
  */
-#include "common/http/burst.h"
+#include "simulator/http/burst.h"
 
 #include <errno.h>
 #include <netdb.h>
@@ -20,7 +20,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "common/http/answer.h"
+#include "simulator/http/answer.h"
 
 #define DEPTH_DEFAULT   64u
 #define SILENCE_DEFAULT UINT64_C(30000000000)
@@ -76,7 +76,7 @@ struct bh_burst {
 
 static void on_ready(uv_poll_t *h, int status, int events);
 
-/* ---- queues --------------------------------------------------------------------------------- */
+/* ---- queues ---------------------------------------------------------------------------------- */
 
 static void queue_add(struct queue *q, struct request *r)
 {
@@ -129,7 +129,7 @@ static void fail_all(struct bh_burst *b, struct queue *q, int error, bool sent)
         finish(b, queue_take(&mine), &reply);
 }
 
-/* ---- connections ---------------------------------------------------------------------------- */
+/* ---- connections ----------------------------------------------------------------------------- */
 
 static void free_poll(uv_handle_t *h)
 {
@@ -235,7 +235,7 @@ static void on_connected(struct conn *c)
     wait_for(c, UV_READABLE); /* requests leave in the prepare phase of this turn */
 }
 
-/* ---- out ------------------------------------------------------------------------------------ */
+/* ---- out ------------------------------------------------------------------------------------- */
 
 /* The open connection with the fewest requests and room for one more; NULL = none. */
 static struct conn *least_busy(struct bh_burst *b)
@@ -323,7 +323,7 @@ static void on_prepare(uv_prepare_t *h)
             push(&b->conns[i]);
 }
 
-/* ---- in ------------------------------------------------------------------------------------- */
+/* ---- in -------------------------------------------------------------------------------------- */
 
 /* False when the connection is over. */
 static bool take_answers(struct conn *c)
@@ -416,7 +416,7 @@ static void on_timer(uv_timer_t *t)
     }
 }
 
-/* ---- life ----------------------------------------------------------------------------------- */
+/* ---- life ------------------------------------------------------------------------------------ */
 
 /* "http://HOST:PORT" or "http://[V6]:PORT"; a path behind it is left out. */
 static int split_server(const char *url, char host[static 256], char port[static 8],

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * common/http/burst.h - many small requests over few plain HTTP/1.1 connections, pipelined
+ * simulator/http/burst.h - many small requests over few plain HTTP/1.1 connections, pipelined
  *
  * For load generators and benchmarks, whose own cost must not be what they measure: a request here
  * costs a few microseconds, a tenth of what common/api's client (libcurl) takes. All requests that
@@ -19,11 +19,11 @@
  * Order: a request goes to the connection with the fewest on the wire, at most `depth`. A server
  * answers those of one connection one after the other: one connection costs least and keeps the
  * order of the calls; several keep one slow request from holding up all others. What finds no room
- * waits here without bound: whoever wants a bound counts its own. Broken
- * connections: what was sent and not answered fails with sent = true (for a write the outcome is
- * unknown); what was not sent goes out on the next connection. A server that says "Connection:
- * close" has not looked at what follows: that is sent again. Threads: the loop's. Callbacks come
- * from the loop, never from inside bh_burst_send().
+ * waits here without bound: whoever wants a bound counts its own. Broken connections: what was sent
+ * and not answered fails with sent = true (for a write the outcome is unknown); what was not sent
+ * goes out on the next connection. A server that says "Connection: close" has not looked at what
+ * follows: that is sent again.
+ * Threads: the loop's. Callbacks come from the loop, never from inside bh_burst_send().
  */
 #ifndef BH_HTTP_BURST_H
 #define BH_HTTP_BURST_H

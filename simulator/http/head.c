@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * common/http/head.c - the head of an HTTP/1.x request: request line and headers, as bytes came in
+ * simulator/http/head.c - the head of an HTTP/1.x request: request line and headers, as bytes came in
  */
-#include "common/http/head.h"
+#include "simulator/http/head.h"
 
 #include <strings.h>
 #include <sys/types.h>
@@ -203,13 +203,4 @@ void bh_http_head_fini(struct bh_http_head *h)
     free(h->text);
     free(h->fields);
     *h = (struct bh_http_head){0};
-}
-
-const char *bh_http_head_field(const struct bh_http_head *h, const char *name)
-{
-    for (size_t i = 0; i < h->n_fields; i++)
-        if ((h->fields[i].name[0] | 0x20) == (name[0] | 0x20) &&
-            strcasecmp(h->fields[i].name, name) == 0)
-            return h->fields[i].value;
-    return NULL;
 }

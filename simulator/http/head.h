@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * common/http/head.h - the head of an HTTP/1.x request: request line and headers, as bytes came in
+ * simulator/http/head.h - the head of an HTTP/1.x request: request line and headers, as bytes came in
  *
  * Strict where leniency lets two readers of one connection disagree (RFC 9112, request smuggling):
  * no bare LF, no folded lines, no blank before a colon, one Content-Length, never together with
@@ -9,13 +9,8 @@
 #ifndef BH_HTTP_HEAD_H
 #define BH_HTTP_HEAD_H
 
-#include "common/base/base.h"
+#include "common/http/carrier.h"
 
-#define BH_HTTP_HEAD_MAX ((size_t)8 << 10) /* bytes of a request line, and of a whole head */
-
-struct bh_http_field {
-    const char *name, *value; /* as sent; blanks around the value are gone */
-};
 struct bh_http_head {
     char *text; /* owned: all strings below live there */
     const char *method, *target;
@@ -29,5 +24,4 @@ struct bh_http_head {
  * 0 at first. h is filled, and to be given to _fini, only with a positive result. */
 ssize_t bh_http_head_read(struct bh_http_head *h, const char *p, size_t n, size_t *seen);
 void bh_http_head_fini(struct bh_http_head *h);
-const char *bh_http_head_field(const struct bh_http_head *h, const char *name); /* or NULL */
 #endif

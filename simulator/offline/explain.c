@@ -1,32 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * simulator/trial/explain.c - one decision as a document, and what two of them differ in
+ * simulator/offline/explain.c - one decision as a document, and what two of them differ in
  */
-#include "simulator/trial/trial.h"
+#include "simulator/offline/offline.h"
 
-struct bh_trial_pod *bh_trial_find_pod(const struct bh_trial *t, const char *ns, const char *name)
-{
-    for (size_t i = 0; i < t->n_list; i++) {
-        if (bh_streq(bh_trial_pod_ns(t->list[i]), ns) &&
-            bh_streq(bh_trial_pod_name(t->list[i]), name))
-            return t->list[i];
-    }
-    return NULL;
-}
+#include "scheduler/explain/explain.h"
 
-struct bh_json *bh_trial_explain(struct bh_trial *t, const struct bh_trial_pod *p,
-                                 struct bh_arena *a)
+struct bh_json *bh_offline_explain(struct bh_offline *w, const struct bh_pending *p,
+                                   struct bh_arena *a)
 {
-    const struct bh_pending pending = {.pod = p->rec, .shape = p->shape};
-    struct bh_explain_subject subject = bh_explain_subject_of(t->engine, &pending);
-    const struct bh_status *gate = bh_engine_pre_enqueue(t->engine, &pending);
-    const struct bh_decision *d;
+    struct bh_explain_subject subject = bh_explain_subject_of(w->engine, p);
+    const struct bh_status *gate = bh_engine_pre_enqueue(w->engine, p);
 
     if (gate)
         return bh_explain_gated(a, &subject, gate);
-    d = bh_engine_schedule(t->engine, &pending,
-                           BH_EXPLAIN | (t->o.no_preemption ? BH_NO_PREEMPTION : 0), t->o.now_ns);
-    return bh_explain_decision(a, &subject, bh_engine_symtab(t->engine), d);
+    return bh_explain_decision(
+        a, &subject, bh_engine_symtab(w->engine),
+        bh_engine_schedule(w->engine, p, w->o.flags | BH_EXPLAIN, w->now_ns));
 }
 
 /* ---- the difference ---------------------------------------------------------------------------
@@ -38,7 +28,7 @@ static char *verdict_of(struct bh_arena *a, const struct bh_json *rejected)
     char *s;
 
     bh_buf_addf(&b, "%s:", bh_json_get_text(rejected, "plugin"));
-    bh_json_each (r, bh_json_get_list(rejected, "reasons"))
+    bh_json_each(r, bh_json_get_list(rejected, "reasons"))
         bh_buf_addf(&b, "%s %s", b.p[b.n - 1] == ':' ? "" : ",",
                     bh_json_cstr(r) ? bh_json_cstr(r) : "");
     s = bh_arena_strdup(a, bh_buf_str(&b));
@@ -51,7 +41,7 @@ static void outcomes(struct bh_arena *a, const struct bh_json *explanation, stru
 {
     bool scored = bh_json_get_bool(explanation, "scored", false);
 
-    bh_json_each (v, bh_json_get_list(explanation, "ranking")) {
+    bh_json_each(v, bh_json_get_list(explanation, "ranking")) {
         const char *node = bh_json_get_text(v, "node");
         char *s = scored ? bh_arena_printf(a, "feasible, rank %lld, score %lld",
                                            (long long)bh_json_get_i64(v, "rank", 0),
@@ -59,7 +49,7 @@ static void outcomes(struct bh_arena *a, const struct bh_json *explanation, stru
                          : bh_arena_strdup(a, "feasible");
         (void)bh_map_put(map, node, strlen(node), s);
     }
-    bh_json_each (v, bh_json_get_list(explanation, "rejected")) {
+    bh_json_each(v, bh_json_get_list(explanation, "rejected")) {
         const char *node = bh_json_get_text(v, "node");
         (void)bh_map_put(map, node, strlen(node), verdict_of(a, v));
     }

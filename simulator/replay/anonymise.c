@@ -151,7 +151,7 @@ static void walk(const struct bh_anon *n, struct bh_arena *a, struct bh_json *v,
 
 static void hash_all(const struct bh_anon *n, struct bh_arena *a, struct bh_json *v, bool image)
 {
-    bh_json_each (m, v) {
+    bh_json_each(m, v) {
         if (image)
             hash_image(n, a, m);
         else
@@ -161,7 +161,7 @@ static void hash_all(const struct bh_anon *n, struct bh_arena *a, struct bh_json
 
 static void annotations(const struct bh_anon *n, struct bh_arena *a, struct bh_json *list)
 {
-    bh_json_each (m, list)
+    bh_json_each(m, list)
         if (strstr(m->key.p, "selected-node") || strstr(m->key.p, "storage-class"))
             hash(n, a, m);
         else if (!strstr(m->key.p, "kubernetes.io/"))
@@ -198,7 +198,7 @@ static void walk(const struct bh_anon *n, struct bh_arena *a, struct bh_json *v,
     bool skip = bh_streq(in, "labels") || bh_streq(in, "matchLabels") || bh_streq(in, "values") ||
                 bh_streq(in, "annotations") || bh_streq(in, "names");
 
-    bh_json_each (m, v) {
+    bh_json_each(m, v) {
         if (skip)
             continue;
         if (v->type == BH_JSON_OBJECT)

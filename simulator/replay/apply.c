@@ -125,7 +125,7 @@ static void link_users(struct bh_player *r, const struct item *i, struct bh_json
 
     if (!users)
         return;
-    bh_json_each (u, users) {
+    bh_json_each(u, users) {
         const struct bh_sim_obj *o =
             bh_sim_get(r->sim, r->pod_type, i->ns, bh_json_get_text(u, "name"));
         struct bh_json *copy = o ? bh_json_clone(&r->arena, u) : NULL;
@@ -141,7 +141,7 @@ static bool set_status(void *arg, struct bh_arena *a, struct bh_json *obj)
 {
     struct bh_json *status = bh_json_obj_at(a, obj, "status");
 
-    bh_json_each (m, (const struct bh_json *)arg)
+    bh_json_each(m, (const struct bh_json *)arg)
         bh_json_set(a, status, m->key.p, bh_json_clone(a, m));
     return true;
 }
@@ -149,7 +149,7 @@ static bool set_status(void *arg, struct bh_arena *a, struct bh_json *obj)
 /* Does a pod use this claim that was placed before the recording began? */
 static bool serves_given(struct bh_player *r, const struct item *i)
 {
-    bh_json_each (u, bh_json_path(i->obj, "status.reservedFor")) {
+    bh_json_each(u, bh_json_path(i->obj, "status.reservedFor")) {
         const struct bh_player_pod *p = bh_player_pod_get(r, i->ns, bh_json_get_text(u, "name"));
         if (p && p->given)
             return true;

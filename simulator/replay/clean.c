@@ -185,7 +185,7 @@ static struct bh_json *keep_part(struct bh_arena *a, const struct bh_json *v, co
     }
     if (v->type != BH_JSON_ARRAY)
         return NULL;
-    bh_json_each (m, v) {
+    bh_json_each(m, v) {
         struct bh_json *part = keep_part(a, m, spec);
         if (part)
             bh_json_push(to, part);
@@ -215,7 +215,7 @@ static bool keeps_annotation(const char *key, const char *more)
 static void keep_annotations(struct bh_arena *a, const struct bh_json *from, struct bh_json *to,
                              const char *more)
 {
-    bh_json_each (m, bh_json_get(from, "annotations"))
+    bh_json_each(m, bh_json_get(from, "annotations"))
         if (m->type == BH_JSON_STRING && keeps_annotation(m->key.p, more))
             bh_json_set(a, bh_json_obj_at(a, to, "annotations"), m->key.p, bh_json_clone(a, m));
 }
@@ -245,7 +245,7 @@ static void pod_spec(struct bh_arena *a, struct bh_json *spec)
     if (!volumes)
         return;
     drop_if(volumes, is_bare);
-    bh_json_each (v, volumes) {
+    bh_json_each(v, volumes) {
         struct bh_json *iscsi = bh_json_get(v, "iscsi");
         if (iscsi) /* required, an address inside, of no use to the scheduler */
             bh_json_set_str(a, iscsi, "targetPortal", "127.0.0.1:3260");
@@ -292,7 +292,7 @@ static const char *second_look(struct bh_arena *a, const struct bh_clean_kind *k
     } else if (bh_streq(k->kind, "PersistentVolume")) {
         volume(a, o);
     } else if (bh_streq(k->kind, "CSINode")) {
-        bh_json_each (d, bh_json_path(o, "spec.drivers"))
+        bh_json_each(d, bh_json_path(o, "spec.drivers"))
             bh_json_set_str(a, d, "nodeID", "redacted");
     } else if (bh_streq(k->kind, "Service")) {
         if (!bh_json_first(bh_json_path(o, "spec.selector")))
@@ -331,9 +331,9 @@ static void name_claims(struct bh_arena *a, struct bh_json *pod)
 {
     const struct bh_json *made = bh_json_path(pod, "status.resourceClaimStatuses");
 
-    bh_json_each (c, bh_json_path(pod, "spec.resourceClaims")) {
+    bh_json_each(c, bh_json_path(pod, "spec.resourceClaims")) {
         const char *name = bh_json_get_text(c, "name");
-        bh_json_each (m, made) {
+        bh_json_each(m, made) {
             const char *claim = bh_json_get_text(m, "resourceClaimName");
             if (*claim && bh_streq(bh_json_get_text(m, "name"), name) &&
                 bh_json_unset(c, "resourceClaimTemplateName"))

@@ -428,11 +428,11 @@ static void add_times(const struct bh_player *r, struct bh_arena *a, struct bh_j
 {
     char t[40];
 
-    bh_sim_time_micro(t, first_ns(r));
+    bh_time_format_micro_ns(t, first_ns(r));
     bh_json_set_str(a, o, "start", t);
-    bh_sim_time_micro(t, last_ns(r));
+    bh_time_format_micro_ns(t, last_ns(r));
     bh_json_set_str(a, o, "end", t);
-    bh_sim_time_micro(t, position(r));
+    bh_time_format_micro_ns(t, position(r));
     bh_json_set_str(a, o, "at", t);
 }
 

@@ -18,7 +18,7 @@
 #ifndef BH_SIM_REPLAY_ENGINE_H
 #define BH_SIM_REPLAY_ENGINE_H
 
-#include "simulator/sim.h"
+#include "simulator/server/sim.h"
 
 /* What pods are asked to be scheduled by, so that nobody does, while recorded bindings are followed
  */

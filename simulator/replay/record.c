@@ -11,10 +11,12 @@
 #include <stdio.h>
 #include <zlib.h>
 
-#include "simulator/sim.h"
+#include "common/k8s/quantity.h"
+#include "simulator/server/sim.h"
 
-#define CHUNK_BYTES 65536
-#define GZIP_BITS   (16 + MAX_WBITS)
+#define CHUNK_BYTES  65536
+#define GZIP_BITS    (16 + MAX_WBITS)
+#define YEAR_2200_NS 7258118400000000000 /* sums of times stay within int64_t */
 
 struct bh_record_reader {
     const unsigned char *p;
@@ -166,13 +168,6 @@ static int read_event(const struct bh_json *v, enum bh_record_event *ret, struct
                       e);
 }
 
-/* 0: unreadable, or a year that nanoseconds cannot count. */
-static int64_t read_time(const char *text)
-{
-    return text && strcmp(text, "1970-") > 0 && strcmp(text, "2200-") < 0 ? bh_sim_parse_time(text)
-                                                                          : 0;
-}
-
 static int read_record(const struct bh_json *v, struct bh_record *ret, struct bh_err *err)
 {
     const struct bh_json *meta;
@@ -183,8 +178,8 @@ static int read_record(const struct bh_json *v, struct bh_record *ret, struct bh
     rc = read_event(v, &ret->event, err);
     if (rc < 0)
         return rc;
-    ret->time_ns = read_time(bh_json_get_str(v, "time"));
-    if (ret->time_ns <= 0)
+    if (bh_time_parse_ns(bh_json_get_str(v, "time"), &ret->time_ns) < 0 || ret->time_ns < 0 ||
+        ret->time_ns >= YEAR_2200_NS)
         return bh_err_set(err, -EINVAL, "time: is missing, not in RFC 3339, or not of our time");
     ret->resource = bh_json_get(v, "resource");
     if (!ret->resource || ret->resource->type != BH_JSON_OBJECT)
@@ -240,7 +235,7 @@ void bh_record_write(struct bh_buf *out, int64_t time_ns, enum bh_record_event e
     static const char *const names[] = {"Add", "Update", "Delete"};
     char time[40];
 
-    bh_sim_time_micro(time, time_ns);
+    bh_time_format_micro_ns(time, time_ns);
     bh_buf_addf(out, "{\"time\":\"%s\",\"event\":\"%s\",\"resource\":", time, names[e]);
     bh_json_write(out, resource);
     bh_buf_adds(out, "}\n");

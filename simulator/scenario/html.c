@@ -92,7 +92,7 @@ static void legend(const struct report *r)
     unsigned i = 0;
 
     bh_buf_adds(r->out, "<div class=\"legend\">");
-    bh_json_each (s, r->list) {
+    bh_json_each(s, r->list) {
         bh_buf_addf(r->out,
                     "<span><svg width=\"34\" height=\"10\" aria-hidden=\"true\"><path "
                     "class=\"line c%u\" d=\"M0 5H34\"%s/></svg>",
@@ -123,7 +123,7 @@ static void head(const struct report *r)
     if (expects)
         bh_buf_addf(r->out, "<span class=\"badge %s\">%s</span>", passed ? "good" : "bad",
                     passed ? "as expected" : "not as expected");
-    bh_json_each (s, r->list) {
+    bh_json_each(s, r->list) {
         end = BH_MAX(end, bh_result_number(s, "end_ns") / 1e9);
     }
     bh_buf_adds(r->out, "</h1>\n<p class=\"dim\">");
@@ -185,7 +185,7 @@ static void summary_row(const struct report *r, const char *name, const char *te
 
     if (!bh_json_get(bh_json_get(bh_json_first(r->list), "summary"), name))
         return;
-    bh_json_each (s, r->list) {
+    bh_json_each(s, r->list) {
         double x = bh_result_number(bh_json_get(s, "summary"), name);
         least = BH_MIN(least, x);
         most = BH_MAX(most, x);
@@ -194,7 +194,7 @@ static void summary_row(const struct report *r, const char *name, const char *te
         return; /* nothing of the kind happened anywhere */
     bh_buf_adds(r->out, "<tr>");
     cell(r->out, NULL, text);
-    bh_json_each (s, r->list) {
+    bh_json_each(s, r->list) {
         double x = bh_result_number(bh_json_get(s, "summary"), name);
         number_cell(r, x, form,
                     most > least &&
@@ -208,7 +208,7 @@ static void open_table(const struct report *r, const char *first, bool scheduler
     bh_buf_adds(r->out, "<div class=\"scroll\"><table><tr>");
     if (first)
         bh_buf_addf(r->out, "<th>%s</th>", first);
-    bh_json_each (s, schedulers ? r->list : NULL) {
+    bh_json_each(s, schedulers ? r->list : NULL) {
         bh_buf_adds(r->out, "<th class=\"n\">");
         bh_html_text(r->out, bh_json_get_text(s, "name"));
         bh_buf_adds(r->out, "</th>");
@@ -234,7 +234,7 @@ static void summary(const struct report *r)
     open_table(r, "", true);
     for (size_t i = 0; i < BH_ARRAY_LEN(rows); i++)
         summary_row(r, rows[i].name, rows[i].text, rows[i].form, rows[i].better);
-    bh_json_each (res, bh_json_get(bh_json_first(r->list), "resources")) {
+    bh_json_each(res, bh_json_get(bh_json_first(r->list), "resources")) {
         for (size_t k = 0; k < BH_ARRAY_LEN(shares) && bh_json_cstr(res); k++)
             summary_row(r, bh_arena_printf(r->a, "%s.%s", shares[k].name, res->s.p),
                         bh_arena_printf(r->a, "%s: %s", res->s.p, shares[k].text), '%', NEITHER);
@@ -250,8 +250,8 @@ static void expectations(const struct report *r)
     open_table(r, NULL, false);
     bh_buf_adds(r->out, "<th></th><th>Configuration</th><th class=\"n\">At</th><th>Expected</th>"
                         "<th>Found</th></tr>\n");
-    bh_json_each (s, r->list) {
-        bh_json_each (e, bh_json_get(s, "expectations")) {
+    bh_json_each(s, r->list) {
+        bh_json_each(e, bh_json_get(s, "expectations")) {
             bool passed = bh_json_get_bool(e, "passed", false);
             bh_buf_addf(r->out, "<tr><td class=\"%s best\">%s</td>", passed ? "good" : "bad",
                         passed ? "&#10003; passed" : "&#10007; failed");
@@ -274,7 +274,7 @@ static void series_plot(const struct report *r, const char *title, const char *u
     struct bh_plot_line lines[SCHEDULERS_MOST];
     struct bh_plot p = {.title = title, .unit = unit, .lines = lines, .steps = true};
 
-    bh_json_each (s, r->list) {
+    bh_json_each(s, r->list) {
         const struct bh_json *series = bh_json_get(s, "series");
         const struct bh_json *in = group ? bh_json_get(series, group) : series;
         if (p.n_lines == SCHEDULERS_MOST)
@@ -292,12 +292,12 @@ static void histogram(const struct report *r, const char *resource)
     struct bh_plot_bars bars[SCHEDULERS_MOST] = {0};
     unsigned n = 0;
 
-    bh_json_each (s, r->list) {
+    bh_json_each(s, r->list) {
         if (n == SCHEDULERS_MOST)
             break;
         bars[n].name = bh_json_get_text(s, "name");
         bars[n].colour = n;
-        bh_json_each (node, bh_json_get(s, "nodes")) {
+        bh_json_each(node, bh_json_get(s, "nodes")) {
             const struct bh_json *u = bh_json_get(node, "utilisation");
             double x = bh_result_number(u, resource);
             if (bh_json_get(u, resource))
@@ -319,7 +319,7 @@ static void plots(const struct report *r)
     if (!n)
         return;
     bh_buf_adds(r->out, "<h2>Over time</h2>\n<div class=\"plots\">\n");
-    bh_json_each (res, bh_json_get(first, "resources")) {
+    bh_json_each(res, bh_json_get(first, "resources")) {
         if (bh_json_cstr(res))
             series_plot(r, bh_arena_printf(r->a, "Utilisation: %s requested", res->s.p), "%",
                         "utilisation", res->s.p);
@@ -331,7 +331,7 @@ static void plots(const struct report *r)
     series_plot(r, "Spread: standard deviation of nodes' cpu utilisation", "%", "skew", "cpu");
     series_plot(r, "Free cpu on nodes with less than the mean request", "%", "stranded", "cpu");
     bh_buf_adds(r->out, "</div>\n<h2>At the end</h2>\n<div class=\"plots\">\n");
-    bh_json_each (res, bh_json_get(first, "resources")) {
+    bh_json_each(res, bh_json_get(first, "resources")) {
         if (bh_json_cstr(res) && i++ <= HISTOGRAMS)
             histogram(r, res->s.p);
     }
@@ -352,7 +352,7 @@ static void pending(const struct report *r)
 {
     bool any = false;
 
-    bh_json_each (s, r->list) {
+    bh_json_each(s, r->list) {
         any |= bh_json_first(bh_json_get(s, "pendingReasons")) != NULL;
     }
     if (!any)
@@ -360,9 +360,9 @@ static void pending(const struct report *r)
     bh_buf_adds(r->out, "<h2>Pending at the end</h2>\n");
     open_table(r, NULL, false);
     bh_buf_adds(r->out, "<th>Configuration</th><th class=\"n\">Pods</th><th>Why</th></tr>\n");
-    bh_json_each (s, r->list) {
+    bh_json_each(s, r->list) {
         unsigned n = 0;
-        bh_json_each (p, bh_json_get(s, "pendingReasons")) {
+        bh_json_each(p, bh_json_get(s, "pendingReasons")) {
             if (n++ == REASONS_SHOWN)
                 break;
             bh_buf_adds(r->out, "<tr>");
@@ -392,14 +392,14 @@ static void different(const struct report *r)
     if (!bh_json_first(list))
         return;
     open_table(r, "Pod", true);
-    bh_json_each (p, list) {
+    bh_json_each(p, list) {
         if (n++ == PODS_SHOWN)
             break;
         bh_buf_adds(r->out, "<tr>");
         cell(r->out, NULL,
              bh_arena_printf(r->a, "%s/%s", bh_json_get_text(p, "namespace"),
                              bh_json_get_text(p, "name")));
-        bh_json_each (node, bh_json_get(p, "nodes")) {
+        bh_json_each(node, bh_json_get(p, "nodes")) {
             cell(r->out, "n", node->type == BH_JSON_STRING ? node->s.p : "\xe2\x80\x93");
         }
         bh_buf_adds(r->out, "</tr>\n");
@@ -415,7 +415,7 @@ static void steps(const struct report *r)
     bh_buf_adds(r->out, "<h2>Steps</h2>\n");
     open_table(r, NULL, false);
     bh_buf_adds(r->out, "<th class=\"n\">At</th><th>What</th></tr>\n");
-    bh_json_each (e, bh_json_get(bh_json_first(r->list), "timeline")) {
+    bh_json_each(e, bh_json_get(bh_json_first(r->list), "timeline")) {
         if (!bh_streq(bh_json_get_text(e, "what"), "step") || n++ >= STEPS_SHOWN)
             continue;
         bh_buf_adds(r->out, "<tr>");

@@ -160,7 +160,7 @@ static double largest(const struct bh_json *list)
 {
     double most = 0;
 
-    bh_json_each (v, list) {
+    bh_json_each(v, list) {
         most = BH_MAX(most, value_of(v));
     }
     return most;
@@ -196,7 +196,7 @@ static void one_line(struct bh_buf *out, const struct bh_plot_line *l, const str
 
     bh_buf_addf(out, "<path class=\"line c%u\" fill=\"none\"%s d=\"", l->colour % 8,
                 l->colour % 2 ? " stroke-dasharray=\"6 3\"" : "");
-    bh_json_each (x, l->x) {
+    bh_json_each(x, l->x) {
         if (!y)
             break;
         double value = value_of(y), px = place_x(f, value_of(x) / (f->growth ? 1 : 1e9));
@@ -242,7 +242,7 @@ static void draw_course(struct bh_buf *out, const struct bh_plot *p)
 
 static void widen_range(const struct bh_json *list, double *least, double *most)
 {
-    bh_json_each (v, list) {
+    bh_json_each(v, list) {
         if (!(value_of(v) > 0))
             continue;
         *least = BH_MIN(*least, value_of(v));

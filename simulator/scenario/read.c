@@ -12,6 +12,7 @@
 #include <stdio.h>
 
 #include "common/data/yaml.h"
+#include "common/k8s/quantity.h"
 
 #define SECOND_NS      INT64_C(1000000000)
 #define TEXT_MAX_BYTES ((size_t)256 << 20)
@@ -94,10 +95,10 @@ static int check_load(struct bh_check *c, const struct bh_json *what)
 
 static int check_labels(struct bh_check *c, const struct bh_json *what)
 {
-    bh_json_each (m, bh_json_get(what, "labels")) {
+    bh_json_each(m, bh_json_get(what, "labels")) {
         const struct bh_json *cycle = bh_json_get_list(m, "cycle");
         bool good = m->type == BH_JSON_STRING || (cycle && cycle->c.n && m->c.n == 1);
-        bh_json_each (v, good ? cycle : NULL) {
+        bh_json_each(v, good ? cycle : NULL) {
             good = good && v->type == BH_JSON_STRING;
         }
         size_t mark = bh_check_push(c, ".labels");
@@ -147,7 +148,7 @@ static int check_steps(struct bh_check *c, const struct bh_json *list, const cha
     const struct bh_json *timed = NULL, *stepped = NULL;
     size_t i = 0;
 
-    bh_json_each (step, list) {
+    bh_json_each(step, list) {
         size_t mark = bh_check_push(c, "%s%s[%zu]", dot(c), name, i++);
         int rc = check_step(c, step, timeline);
         if (rc < 0)
@@ -288,11 +289,11 @@ static int kep_spec(struct bh_check *c, struct bh_arena *a, const struct bh_json
     out->line = spec->line;
     if (list->type != BH_JSON_ARRAY)
         return bh_check_fail(c, list, "operations", "expected a list");
-    bh_json_each (m, spec) {
+    bh_json_each(m, spec) {
         if (!bh_streq(m->key.p, "operations") && !bh_streq(m->key.p, "controllers"))
             bh_json_set(a, out, m->key.p, bh_json_clone(a, m));
     }
-    bh_json_each (op, list) {
+    bh_json_each(op, list) {
         size_t mark = bh_check_push(c, "%soperations[%zu]", dot(c), i++);
         struct bh_json *step = bh_json_new(a, BH_JSON_OBJECT);
         bh_json_set_i64(a, step, "step", bh_json_get_i64(op, "step", 0));
@@ -398,7 +399,7 @@ static int schedulers_of_spec(struct bh_check *c, struct bh_scenario *s, const s
     size_t n = list ? list->c.n : 0, i = 0;
 
     s->schedulers = bh_arena_new_array(&s->arena, struct bh_scenario_scheduler, n + 1);
-    bh_json_each (e, list) {
+    bh_json_each(e, list) {
         size_t mark = bh_check_push(c, "%sschedulers[%zu].config", dot(c), i++);
         int rc = add_scheduler(c, s, bh_json_get_text(e, "name"), bh_json_get(e, "config"));
         if (rc < 0)
@@ -429,7 +430,7 @@ static void fill(struct bh_scenario *s, const struct bh_json *spec)
     s->seed = (uint64_t)bh_json_get_i64(spec, "seed", 0);
     s->ties_random = !ties || bh_streq(ties, "random");
     s->start_cluster = bh_streq(bh_json_get_text(spec, "start"), "cluster");
-    s->begin_ns = bh_sim_parse_time(begin ? begin : BEGIN);
+    (void)bh_time_parse_ns(begin ? begin : BEGIN, &s->begin_ns); /* the schema has looked at it */
     s->decision_ns = bh_field_duration(spec, "decisionTime", SECOND_NS / 1000);
     s->kubelet_ns = bh_field_duration(spec, "kubeletDelay", SECOND_NS);
     s->sample_ns = bh_field_duration(spec, "sample", 0);
@@ -437,7 +438,7 @@ static void fill(struct bh_scenario *s, const struct bh_json *spec)
     s->setup = bh_json_get(spec, "setup");
     s->timeline = bh_json_get(spec, "timeline");
     s->expect = bh_json_get(spec, "expect");
-    bh_json_each (step, s->timeline) {
+    bh_json_each(step, s->timeline) {
         until = bh_json_get(step, "until") ? bh_json_get(step, "until") : until;
     }
     s->until_ns = until_of(until);
@@ -455,7 +456,7 @@ static int check_all(struct bh_check *c, struct bh_scenario *s, const struct bh_
     rc = check_steps(c, s->setup, "setup", false);
     if (rc >= 0)
         rc = check_steps(c, s->timeline, "timeline", true);
-    bh_json_each (e, rc < 0 ? NULL : s->expect) {
+    bh_json_each(e, rc < 0 ? NULL : s->expect) {
         size_t mark = bh_check_push(c, "%sexpect[%zu]", dot(c), i++);
         rc = check_expect(c, e);
         if (rc < 0)

@@ -26,12 +26,12 @@ static bool is_line(const struct bh_json *v)
 {
     if (v->type == BH_JSON_OBJECT && v->c.n > LINE_MEMBERS)
         return false;
-    bh_json_each (c, v) {
+    bh_json_each(c, v) {
         if (is_leaf(c))
             continue;
         if (v->type == BH_JSON_ARRAY)
             return false;
-        bh_json_each (g, c) {
+        bh_json_each(g, c) {
             if (!is_leaf(g))
                 return false;
         }
@@ -48,7 +48,7 @@ static void write_value(struct bh_buf *out, const struct bh_json *v, unsigned de
         return;
     }
     bh_buf_adds(out, object ? "{\n" : "[\n");
-    bh_json_each (c, v) {
+    bh_json_each(c, v) {
         bh_buf_addf(out, "%*s", (int)(2 * depth + 2), "");
         if (object) {
             bh_buf_add_json_str(out, c->key.p, c->key.n);
@@ -462,8 +462,8 @@ static void add_times(const struct bh_run *r, struct bh_arena *a, struct bh_json
     qsort(v, r->attempts, sizeof *v, cmp_i64);
     bh_json_set_i64(a, t, "decision_p50_ns", percentile(v, r->attempts, 50));
     bh_json_set_i64(a, t, "decision_p99_ns", percentile(v, r->attempts, 99));
-    bh_json_set_i64(a, t, "deciding_ns", (int64_t)r->w.decide_ns);
-    bh_json_set_i64(a, t, "takingIn_ns", (int64_t)r->w.intake_ns);
+    bh_json_set_i64(a, t, "deciding_ns", (int64_t)r->w.offline.decide_ns);
+    bh_json_set_i64(a, t, "takingIn_ns", (int64_t)r->w.offline.intake_ns);
     free(v);
 }
 
@@ -564,7 +564,7 @@ static void add_scenario(const struct bh_scenario *s, struct bh_arena *a, struct
     struct bh_json *o = bh_json_obj_at(a, out, "scenario");
     char begin[32];
 
-    bh_sim_time(begin, s->begin_ns);
+    bh_time_format_ns(begin, s->begin_ns);
     bh_json_set_str(a, o, "name", s->name);
     bh_json_set_i64(a, o, "seed", (int64_t)s->seed);
     bh_json_set_str(a, o, "tieBreak", s->ties_random ? "random" : "first");

@@ -137,7 +137,7 @@ static void move_clock(struct bh_run *r, int64_t to_ns)
     struct bh_scenario_progress *p = r->o->progress;
 
     sample_until(r, to_ns - r->s->begin_ns);
-    r->w.now_ns = to_ns;
+    r->w.offline.now_ns = to_ns;
     if (p)
         atomic_store_explicit(&p->at_ns, bh_run_at(r), memory_order_relaxed);
 }
@@ -167,17 +167,17 @@ static void work(struct bh_run *r)
             l.fn(r, l.arg);
             bh_run_settle(r);
         }
-        if (r->trouble_rc < 0 || !bh_world_attempt(&r->w))
+        if (r->trouble_rc < 0 || !bh_offline_attempt(&r->w.offline))
             return;
         /* what was bound is bound now; the next one is tried when this one is done */
         bh_run_settle(r);
-        move_clock(r, r->w.now_ns + r->s->decision_ns);
+        move_clock(r, r->w.offline.now_ns + r->s->decision_ns);
     } while (bh_run_at(r) <= r->s->most_ns);
 }
 
 static int64_t next_due(struct bh_run *r)
 {
-    int64_t next = BH_MIN(bh_world_queue_due(&r->w), bh_world_store_due(&r->w));
+    int64_t next = BH_MIN(bh_offline_due(&r->w.offline), bh_world_store_due(&r->w));
 
     if (r->n_later)
         next = BH_MIN(next, r->later[0].at_ns + r->s->begin_ns);
@@ -189,7 +189,7 @@ static bool quiet(struct bh_run *r, int64_t next_ns)
 {
     struct bh_queue_stats q;
 
-    bh_queue_stats(r->w.queue, &q);
+    bh_queue_stats(r->w.offline.queue, &q);
     if (r->n_later || (r->player && bh_player_active(r->player)))
         return false;
     if (next_ns == INT64_MAX || next_ns - r->s->begin_ns - r->changed_ns > QUIET_NS)
@@ -219,7 +219,7 @@ static void pass(struct bh_run *r, int64_t until_ns)
             bh_run_trouble(r, rc, &err);
             return;
         }
-        move_clock(r, BH_MAX(next, r->w.now_ns));
+        move_clock(r, BH_MAX(next, r->w.offline.now_ns));
     }
 }
 
@@ -231,11 +231,11 @@ static void plan_times(struct bh_run *r)
 {
     int64_t at = 0;
 
-    bh_json_each (step, r->s->timeline) {
+    bh_json_each(step, r->s->timeline) {
         at = bh_field_duration(step, "at", at);
         bh_run_later(r, at, do_step, step);
     }
-    bh_json_each (e, r->s->expect) {
+    bh_json_each(e, r->s->expect) {
         if (bh_json_get(e, "at"))
             bh_run_later(r, bh_field_duration(e, "at", 0), do_expect, e);
     }
@@ -248,14 +248,14 @@ static void pass_steps(struct bh_run *r)
 
     while (!r->done && r->trouble_rc >= 0) {
         int64_t next = INT64_MAX;
-        bh_json_each (step, r->s->timeline) {
+        bh_json_each(step, r->s->timeline) {
             int64_t n = bh_json_get_i64(step, "step", 0);
             next = n > now ? BH_MIN(next, n) : next;
         }
         if (next == INT64_MAX)
             return;
         now = next;
-        bh_json_each (step, r->s->timeline) {
+        bh_json_each(step, r->s->timeline) {
             if (bh_json_get_i64(step, "step", 0) == now)
                 bh_run_later(r, bh_run_at(r), do_step, step);
         }
@@ -292,7 +292,7 @@ static int put_cluster(struct bh_run *r, struct bh_err *err)
     struct bh_arena a;
     bh_arena_init(&a, 0);
     rc = bh_manifests_parse(&a, text, strlen(text), &list, err);
-    bh_json_each (o, rc < 0 ? NULL : list) {
+    bh_json_each(o, rc < 0 ? NULL : list) {
         if (!belongs(o))
             continue;
         bh_arena_reset(&r->a);
@@ -311,11 +311,11 @@ static int set_up(struct bh_run *r, struct bh_err *err)
 {
     int rc = r->s->start_cluster ? put_cluster(r, err) : 0;
 
-    bh_json_each (o, rc < 0 ? NULL : r->s->objects) {
+    bh_json_each(o, rc < 0 ? NULL : r->s->objects) {
         bh_arena_reset(&r->a);
         rc = rc < 0 ? rc : bh_run_create(r, o, err);
     }
-    bh_json_each (step, rc < 0 ? NULL : r->s->setup) {
+    bh_json_each(step, rc < 0 ? NULL : r->s->setup) {
         do_step(r, step);
     }
     return rc;
@@ -330,7 +330,7 @@ static void finish(struct bh_run *r)
     while (r->n_samples && r->sample[r->n_samples - 1].at_ns >= r->end_ns)
         r->n_samples--;
     bh_run_sample(r, r->end_ns);
-    bh_json_each (e, r->s->expect) {
+    bh_json_each(e, r->s->expect) {
         if (!bh_json_get(e, "at"))
             bh_run_expect(r, e);
     }

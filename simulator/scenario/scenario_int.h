@@ -8,7 +8,7 @@
 #include "common/base/map.h"
 #include "common/k8s/selector.h"
 #include "simulator/scenario/scenario.h"
-#include "simulator/scenario/world.h"
+#include "simulator/offline/world.h"
 
 #define BH_SCENARIO_API "sim.berth.dev/v1alpha1"
 
@@ -43,7 +43,7 @@ struct bh_field {
     int64_t min;
     bool required;
 };
-extern const struct bh_field bh_scenario_spec[], bh_scenario_step[];
+extern const struct bh_field bh_scenario_spec[];
 
 struct bh_run;
 /* Carries a step out now; what takes longer goes on by itself (bh_run_later). */
@@ -175,7 +175,7 @@ struct bh_run {
 };
 static inline int64_t bh_run_at(const struct bh_run *r)
 {
-    return r->w.now_ns - r->s->begin_ns;
+    return r->w.offline.now_ns - r->s->begin_ns;
 }
 /* fn runs at that time (after begin), behind what was put for the same time before. arg lives in
  * keep, or longer. */
@@ -189,7 +189,7 @@ struct bh_run_pod *bh_run_pod_of(struct bh_run *r, const char *uid);
 
 /* watch.c: what the world tells */
 void bh_run_on_commit(void *arg, const struct bh_world_commit *c);
-void bh_run_on_tried(void *arg, const struct bh_world_try *t);
+void bh_run_on_tried(void *arg, const struct bh_offline_try *t);
 void bh_run_sample(struct bh_run *r, int64_t at_ns); /* what is now, as of then */
 /* An object of a manifest goes into the store (a clone of it). -EEXIST, -EINVAL. */
 int bh_run_create(struct bh_run *r, const struct bh_json *obj, struct bh_err *err);

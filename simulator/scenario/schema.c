@@ -11,7 +11,8 @@
 #include <stdio.h>
 
 #include "common/data/yaml.h"
-#include "simulator/sim.h"
+#include "common/k8s/quantity.h"
+#include "simulator/server/sim.h"
 
 static const struct bh_field generate[] = {{"apiVersion", BH_FIELD_TEXT, NULL, 0, false},
                                            {"kind", BH_FIELD_KIND, NULL, 0, true},
@@ -83,7 +84,7 @@ static const struct bh_field expect[] = {{"name", BH_FIELD_TEXT, NULL, 0, false}
                                          {0}};
 static const struct bh_field scheduler[] = {
     {"name", BH_FIELD_TEXT, NULL, 0, true}, {"config", BH_FIELD_CONFIG, NULL, 0, false}, {0}};
-const struct bh_field bh_scenario_step[] = {
+static const struct bh_field step_fields[] = {
     {"at", BH_FIELD_DURATION, NULL, 0, false},
     {"step", BH_FIELD_INT, NULL, 0, false},
     {"until", BH_FIELD_UNTIL, NULL, 0, false},
@@ -101,22 +102,21 @@ const struct bh_field bh_scenario_step[] = {
     {"load", BH_FIELD_STRUCT, load, 0, false},
     {"done", BH_FIELD_STRUCT, done, 0, false},
     {0}};
-const struct bh_field bh_scenario_spec[] = {
-    {"seed", BH_FIELD_INT, NULL, 0, false},
-    {"tieBreak", BH_FIELD_ENUM, "random|first", 0, false},
-    {"start", BH_FIELD_ENUM, "empty|cluster", 0, false},
-    {"begin", BH_FIELD_TIME, NULL, 0, false},
-    {"clock", BH_FIELD_ENUM, "virtual", 0, false},
-    {"decisionTime", BH_FIELD_DURATION, NULL, 1, false},
-    {"kubeletDelay", BH_FIELD_DURATION, NULL, 0, false},
-    {"sample", BH_FIELD_DURATION, NULL, 1, false},
-    {"setup", BH_FIELD_STRUCTS, bh_scenario_step, 0, false},
-    {"schedulers", BH_FIELD_STRUCTS, scheduler, 0, false},
-    {"timeline", BH_FIELD_STRUCTS, bh_scenario_step, 0, false},
-    {"until", BH_FIELD_UNTIL, NULL, 0, false},
-    {"atMost", BH_FIELD_DURATION, NULL, 1, false},
-    {"expect", BH_FIELD_STRUCTS, expect, 0, false},
-    {0}};
+const struct bh_field bh_scenario_spec[] = {{"seed", BH_FIELD_INT, NULL, 0, false},
+                                            {"tieBreak", BH_FIELD_ENUM, "random|first", 0, false},
+                                            {"start", BH_FIELD_ENUM, "empty|cluster", 0, false},
+                                            {"begin", BH_FIELD_TIME, NULL, 0, false},
+                                            {"clock", BH_FIELD_ENUM, "virtual", 0, false},
+                                            {"decisionTime", BH_FIELD_DURATION, NULL, 1, false},
+                                            {"kubeletDelay", BH_FIELD_DURATION, NULL, 0, false},
+                                            {"sample", BH_FIELD_DURATION, NULL, 1, false},
+                                            {"setup", BH_FIELD_STRUCTS, step_fields, 0, false},
+                                            {"schedulers", BH_FIELD_STRUCTS, scheduler, 0, false},
+                                            {"timeline", BH_FIELD_STRUCTS, step_fields, 0, false},
+                                            {"until", BH_FIELD_UNTIL, NULL, 0, false},
+                                            {"atMost", BH_FIELD_DURATION, NULL, 1, false},
+                                            {"expect", BH_FIELD_STRUCTS, expect, 0, false},
+                                            {0}};
 
 /* ---- saying what is wrong ----------------------------------------------------------------------
  */
@@ -299,7 +299,7 @@ int bh_manifests_parse(struct bh_arena *a, const char *text, size_t n, struct bh
             bh_json_push(list, bh_json_clone(a, d));
             continue;
         }
-        bh_json_each (i, items) {
+        bh_json_each(i, items) {
             bh_json_push(list, bh_json_clone(a, i));
         }
     }
@@ -342,7 +342,7 @@ static int check_manifests(struct bh_check *c, const struct bh_json *v)
     } else if (v->type != BH_JSON_ARRAY) {
         rc = wants(c, v, "an object, a list of objects, or YAML text");
     }
-    bh_json_each (o, rc < 0 ? NULL : list ? list : v) {
+    bh_json_each(o, rc < 0 ? NULL : list ? list : v) {
         size_t mark = bh_check_push(c, "[%zu]", i++);
         if (rc >= 0)
             rc = bh_check_manifest(c, o);
@@ -397,7 +397,7 @@ static int check_structs(struct bh_check *c, const struct bh_field *f, const str
 
     if (v->type != BH_JSON_ARRAY)
         return wants(c, v, "a list");
-    bh_json_each (e, v) {
+    bh_json_each(e, v) {
         size_t mark = bh_check_push(c, "[%zu]", i++);
         int rc = bh_check_fields(c, f->arg, e);
         if (rc < 0)
@@ -411,7 +411,7 @@ static int check_paths(struct bh_check *c, const struct bh_json *v)
 {
     if (v->type != BH_JSON_ARRAY)
         return check_path(c, v);
-    bh_json_each (e, v) {
+    bh_json_each(e, v) {
         int rc = check_path(c, e);
         if (rc < 0)
             return rc;
@@ -442,7 +442,7 @@ static int check_value(struct bh_check *c, const struct bh_field *f, const struc
                            f->min ? "a duration > 0 such as 30s or 5m"
                                   : "a duration such as 30s or 5m");
     case BH_FIELD_TIME:
-        return v->type == BH_JSON_STRING && bh_sim_parse_time(v->s.p) > 0
+        return v->type == BH_JSON_STRING && bh_time_parse_ns(v->s.p, &ns) == 0 && ns >= 0
                    ? 0
                    : wants(c, v, "a time such as 2026-01-01T00:00:00Z");
     case BH_FIELD_ENUM:
@@ -500,7 +500,7 @@ int bh_check_fields(struct bh_check *c, const struct bh_field *table, const stru
 {
     if (v->type != BH_JSON_OBJECT)
         return wants(c, v, "an object");
-    bh_json_each (m, v) {
+    bh_json_each(m, v) {
         const struct bh_field *f = table;
         while (f->name && !bh_streq(f->name, m->key.p))
             f++;

@@ -11,8 +11,8 @@
 
 #include "common/data/patch.h"
 #include "common/data/yaml.h"
-#include "simulator/admission/tree.h"
-#include "simulator/pod.h"
+#include "simulator/server/tree.h"
+#include "simulator/server/pod.h"
 #include "simulator/scenario/scenario_int.h"
 
 #define SECOND_NS      INT64_C(1000000000)
@@ -150,7 +150,7 @@ int bh_run_create(struct bh_run *r, const struct bh_json *given, struct bh_err *
 
 static int create_all(struct bh_run *r, const struct bh_json *list, struct bh_err *err)
 {
-    bh_json_each (o, list) {
+    bh_json_each(o, list) {
         int rc = bh_run_create(r, o, err);
         if (rc < 0)
             return rc;
@@ -250,7 +250,7 @@ static struct bh_json *pod_part(struct bh_arena *a, struct bh_json *obj, const c
 
 static void merge_members(struct bh_arena *a, struct bh_json *into, const struct bh_json *from)
 {
-    bh_json_each (m, from) {
+    bh_json_each(m, from) {
         bh_json_set(a, into, m->key.p, bh_json_clone(a, m));
     }
 }
@@ -269,7 +269,7 @@ static void set_resources(struct bh_run *r, struct bh_json *obj, struct bh_json 
         return; /* admission says what is wrong with it */
     c = bh_json_obj_at(&r->a, c, "resources");
     merge_members(&r->a, bh_json_obj_at(&r->a, c, "requests"), amounts);
-    bh_json_each (m, amounts) { /* extended resources have limits too, or admission refuses them */
+    bh_json_each(m, amounts) { /* extended resources have limits too, or admission refuses them */
         if (strchr(m->key.p, '/'))
             bh_json_set(&r->a, bh_json_obj_at(&r->a, c, "limits"), m->key.p,
                         bh_json_clone(&r->a, m));
@@ -292,7 +292,7 @@ static void set_labels(struct bh_run *r, struct bh_json *obj, struct bh_json *po
     for (size_t k = 0; k < BH_ARRAY_LEN(at) && at[k]; k++) {
         struct bh_json *l =
             bh_json_obj_at(&r->a, bh_json_obj_at(&r->a, at[k], "metadata"), "labels");
-        bh_json_each (m, labels) {
+        bh_json_each(m, labels) {
             bh_json_set(&r->a, l, m->key.p, bh_json_clone(&r->a, label_value(m, i)));
         }
     }

@@ -33,13 +33,13 @@ double bh_result_number(const struct bh_json *obj, const char *key)
 static void summaries(struct bh_grid *g, const struct bh_json *list)
 {
     bh_grid_cell(g, BH_CELL_BOLD, "METRIC");
-    bh_json_each (s, list) {
+    bh_json_each(s, list) {
         bh_grid_cell(g, BH_CELL_BOLD | BH_CELL_RIGHT, "%s", bh_json_get_text(s, "name"));
     }
     bh_grid_row(g);
-    bh_json_each (m, bh_json_get(bh_json_first(list), "summary")) {
+    bh_json_each(m, bh_json_get(bh_json_first(list), "summary")) {
         bh_grid_cell(g, 0, "%s", m->key.p);
-        bh_json_each (s, list) {
+        bh_json_each(s, list) {
             const struct bh_json *v = bh_json_get(bh_json_get(s, "summary"), m->key.p);
             bh_grid_cell(g, BH_CELL_RIGHT, "%s", v && v->type == BH_JSON_NUMBER ? v->s.p : "-");
         }
@@ -49,7 +49,7 @@ static void summaries(struct bh_grid *g, const struct bh_json *list)
 
 static void expectations(const struct bh_json *s, bool colour, struct bh_buf *out)
 {
-    bh_json_each (e, bh_json_get(s, "expectations")) {
+    bh_json_each(e, bh_json_get(s, "expectations")) {
         bool passed = bh_json_get_bool(e, "passed", false);
         bh_text_add(out, BH_CELL_BOLD | (passed ? BH_CELL_GOOD : BH_CELL_BAD), colour,
                     passed ? "passed" : "FAILED");
@@ -67,7 +67,7 @@ static void reasons(const struct bh_json *s, bool colour, struct bh_buf *out)
 {
     unsigned n = 0;
 
-    bh_json_each (p, bh_json_get(s, "pendingReasons")) {
+    bh_json_each(p, bh_json_get(s, "pendingReasons")) {
         if (n++ == REASONS_SHOWN) {
             bh_buf_adds(out, "  ...\n");
             break;
@@ -101,12 +101,12 @@ int bh_scenario_text(const char *json, size_t n, bool colour, struct bh_buf *out
     if (c)
         bh_buf_addf(out, "\n%.0f pods on the same node everywhere, %.0f on different ones\n",
                     bh_result_number(c, "same"), bh_result_number(c, "different"));
-    bh_json_each (s, list) {
+    bh_json_each(s, list) {
         reasons(s, colour, out);
     }
     if (bh_json_first(bh_json_get(bh_json_first(list), "expectations")))
         bh_buf_addc(out, '\n');
-    bh_json_each (s, list) {
+    bh_json_each(s, list) {
         expectations(s, colour, out);
     }
     bh_arena_fini(&a);

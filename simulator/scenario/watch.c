@@ -73,7 +73,8 @@ static uint32_t resource_at(struct bh_run *r, bh_sym name)
     if (r->n_resources == BH_RUN_RESOURCES)
         return BH_RUN_RESOURCES;
     r->resource[r->n_resources] = name;
-    r->resource_name[r->n_resources] = bh_strdup(bh_sym_text(bh_engine_symtab(r->w.engine), name));
+    r->resource_name[r->n_resources] =
+        bh_strdup(bh_sym_text(bh_engine_symtab(r->w.offline.engine), name));
     return r->n_resources++;
 }
 
@@ -120,14 +121,14 @@ static void see_node(struct bh_run *r, const struct bh_world_commit *c)
     else if (c->change == BH_SIM_DELETED)
         bh_run_note(r, "deleted", "Node", NULL, n->name, NULL, NULL);
     n->alive = c->change != BH_SIM_DELETED;
-    if (!c->node)
+    if (!c->read)
         return;
     memset(n->alloc, 0, sizeof n->alloc);
-    n->alloc[0] = c->node->alloc_cpu_milli;
-    n->alloc[1] = c->node->alloc_memory_bytes;
-    n->alloc_pods = c->node->alloc_pods;
-    take_scalars(r, c->node, c->node->scalars, n->alloc);
-    n->unschedulable = c->node->flags & BH_NODE_UNSCHEDULABLE;
+    n->alloc[0] = c->read->node->alloc_cpu_milli;
+    n->alloc[1] = c->read->node->alloc_memory_bytes;
+    n->alloc_pods = c->read->node->alloc_pods;
+    take_scalars(r, c->read->node, c->read->node->scalars, n->alloc);
+    n->unschedulable = c->read->node->flags & BH_NODE_UNSCHEDULABLE;
     if (c->change == BH_SIM_MODIFIED && was != n->unschedulable)
         bh_run_note(r, n->unschedulable ? "cordoned" : "uncordoned", "Node", NULL, n->name, NULL,
                     NULL);
@@ -198,10 +199,10 @@ static void requests_of(struct bh_run *r, const struct bh_shape_rec *s,
 /* Requests may change (resize): what counted before goes first. */
 static void count_on_node(struct bh_run *r, struct bh_run_pod *p, const struct bh_world_commit *c)
 {
-    if (!c->shape)
+    if (!c->read)
         return;
     leave_node(p);
-    requests_of(r, c->shape, p->req);
+    requests_of(r, c->read->shape, p->req);
     if (!p->node)
         return;
     p->on_node = true;
@@ -240,9 +241,9 @@ static void count_request(struct bh_run *r, const struct bh_world_commit *c)
 {
     int64_t req[BH_RUN_RESOURCES] = {0};
 
-    if (!c->shape)
+    if (!c->read)
         return;
-    requests_of(r, c->shape, req);
+    requests_of(r, c->read->shape, req);
     for (unsigned i = 0; i < BH_RUN_RESOURCES; i++) {
         r->asked[i] += (double)req[i];
         r->n_asked[i] += req[i] > 0;
@@ -314,19 +315,19 @@ static void set_text(char **at, const char *s)
 
 static void see_failure(struct bh_run *r, struct bh_run_pod *p, const struct bh_decision *d)
 {
-    const char *message = d->message ? d->message : "Reserve or Permit refused the node";
+    const char *message = d->message ? d->message : "";
     bool news = !p->message || !bh_streq(p->message, message);
 
     r->failed_attempts++;
     p->state = d->kind == BH_NO_FIT ? BH_RUN_UNSCHEDULABLE : BH_RUN_ERROR;
-    set_text(&p->reason, d->reason ? d->reason : "Unschedulable");
+    set_text(&p->reason, d->reason);
     set_text(&p->message, message);
     if (news)
         bh_run_note(r, "unschedulable", "Pod", p->ns, p->name, NULL, message);
     see_victims(r, p, d);
 }
 
-void bh_run_on_tried(void *arg, const struct bh_world_try *t)
+void bh_run_on_tried(void *arg, const struct bh_offline_try *t)
 {
     struct bh_run *r = arg;
     struct bh_str uid = bh_rec_text(t->pod, t->pod->uid);

@@ -125,7 +125,7 @@ static void check_value(const struct bh_oas_field *f, const char *form, struct b
         mismatch(rep, at, v, *form == '[' ? "[]" : "map[string]");
         return;
     }
-    bh_json_each (m, v) {
+    bh_json_each(m, v) {
         here.name = *form == '{' ? m->key.p : NULL;
         check_value(f, form + 1, m, &here, rep);
         here.index++;
@@ -164,7 +164,7 @@ void bh_oas_check(const struct bh_oas_type *t, struct bh_json *obj, const char *
 static void repeats(const struct bh_json *v, const struct frame *at, struct bh_oas_report *rep)
 {
     struct frame here = {.up = at};
-    bh_json_each (m, v) {
+    bh_json_each(m, v) {
         here.name = v->type == BH_JSON_OBJECT ? m->key.p : NULL;
         for (const struct bh_json *o = v->c.first; here.name && o != m && rep->n < NAMED_MAX;
              o = o->next) {

@@ -2,7 +2,8 @@
  *
  * simulator/schema/fields.c - the fields of all other groups
  *
- * The grammar stands in schema.h. Upstream: api/openapi-spec/v3 (v1.36), alpha fields included.
+ * The grammar stands in schema.h.
+ * Upstream: api/openapi-spec/v3 (v1.36), alpha fields included.
  */
 #include "simulator/schema/schema.h"
 

@@ -2,7 +2,8 @@
  *
  * simulator/schema/fields_core.c - the fields of meta/v1 and of the core group
  *
- * The grammar stands in schema.h. Upstream: api/openapi-spec/v3 (v1.36), alpha fields included.
+ * The grammar stands in schema.h.
+ * Upstream: api/openapi-spec/v3 (v1.36), alpha fields included.
  */
 #include "simulator/schema/schema.h"
 

@@ -90,7 +90,7 @@ static void read_table(const char *text)
     }
 }
 
-static const struct bh_oas_type *find(const char *package, const char *name)
+static const struct bh_oas_type *find_type(const char *package, const char *name)
 {
     char full[160];
     int n = snprintf(full, sizeof(full), "%s.%s", package, name);
@@ -102,7 +102,7 @@ static const struct bh_oas_type *find_root(const struct bh_sim_type *t)
     char package[80];
     snprintf(package, sizeof(package), "%.*s.%s", *t->group ? (int)strcspn(t->group, ".") : 4,
              *t->group ? t->group : "core", t->version);
-    return find(package, t->kind);
+    return find_type(package, t->kind);
 }
 
 static void load(void)
@@ -118,7 +118,7 @@ static void load(void)
 const struct bh_oas_type *bh_oas_find(const char *package, const char *name)
 {
     pthread_once(&once, load);
-    return find(package, name);
+    return find_type(package, name);
 }
 
 const struct bh_oas_type *bh_oas_root(const struct bh_sim_type *t)

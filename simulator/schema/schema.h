@@ -19,7 +19,7 @@
 #ifndef BH_OAS_H
 #define BH_OAS_H
 
-#include "simulator/sim.h"
+#include "simulator/server/sim.h"
 
 extern const char bh_oas_core_fields[], bh_oas_fields[];
 

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * simulator/audit.c - kube-apiserver's audit log
+ * simulator/server/audit.c - kube-apiserver's audit log
  *
  * Upstream: apiserver/pkg/apis/audit/v1; differences: see audit.h, and only what tests and people
  * look at is filled in.
  */
-#include "simulator/audit.h"
+#include "simulator/server/audit.h"
 
 #include "common/k8s/quantity.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * simulator/audit.h - who asked for what, and what came of it: kube-apiserver's audit log
+ * simulator/server/audit.h - every request, and what came of it: kube-apiserver's audit log
  *
  * One line of JSON an answered API request, audit.k8s.io/v1 Events of stage ResponseComplete: level
  * Request with the body for writes in JSON, Metadata for all others. Streams (watches) are left
@@ -9,7 +9,7 @@
 #ifndef BH_SIM_AUDIT_H
 #define BH_SIM_AUDIT_H
 
-#include "simulator/req.h"
+#include "simulator/server/req.h"
 
 /* Appends to path; NULL = no log. 0 or negative errno with err. */
 int bh_sim_audit_open(const char *path, int *ret_fd, struct bh_err *err);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * simulator/bootstrap.c - the objects a fresh cluster has
+ * simulator/server/bootstrap.c - the objects a fresh cluster has
  *
  * Upstream: pkg/controlplane/controller, pkg/registry/scheduling/rest/storage_scheduling.go;
  * differences: no RBAC and flow-control objects, and no service accounts beyond `default`.
  */
-#include "simulator/bootstrap.h"
+#include "simulator/server/bootstrap.h"
 
 #include "common/k8s/kinds.h"
 #include <stdio.h>

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * simulator/bootstrap.h - the objects a fresh cluster has
+ * simulator/server/bootstrap.h - the objects a fresh cluster has
  */
 #ifndef BH_SIM_BOOTSTRAP_H
 #define BH_SIM_BOOTSTRAP_H
 
-#include "simulator/sim.h"
+#include "simulator/server/sim.h"
 
 /* Namespaces with their default service accounts, the two system priority classes, the service
  * `kubernetes`. 0 or negative with err. */

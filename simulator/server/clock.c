@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * simulator/clock.c - the simulator's clock, its timers, and the turns of the loop
+ * simulator/server/clock.c - the simulator's clock, its timers, and the turns of the loop
  *
  * Two lines of timers, each a heap ordered by (time, order of arming): those of the simulation, and
  * those of the server itself (bookmarks, waiting requests), which follow the machine's clock even
@@ -10,11 +10,9 @@
  * Under a clock of its own (bh_sim_options.manual_clock) the simulation's timers and the listeners
  * run nowhere but in bh_sim_advance().
  */
-#include "simulator/sim_int.h"
+#include "simulator/server/sim_int.h"
 
 #include <errno.h>
-#include <stdio.h>
-#include <time.h>
 
 #define LISTEN_BURST   256
 #define TIMERS_TURN_NS 5000000            /* due timers of one turn: clients want the loop too */
@@ -268,54 +266,6 @@ int bh_sim_advance(struct bh_sim *s, int64_t to_ns)
         bh_sim_events_tick(s);
     }
     return 0;
-}
-
-static void split_time(int64_t wall_ns, struct tm *tm, int *us)
-{
-    time_t sec = (time_t)(wall_ns / 1000000000);
-    *us = (int)(wall_ns % 1000000000 / 1000);
-    gmtime_r(&sec, tm);
-}
-
-void bh_sim_time(char out[static 32], int64_t wall_ns)
-{
-    static _Thread_local int64_t last_s = INT64_MIN; /* asked for several times a request */
-    static _Thread_local char last[32];
-    struct tm tm;
-    int us;
-    if (wall_ns / 1000000000 != last_s) {
-        split_time(wall_ns, &tm, &us);
-        strftime(last, sizeof(last), "%Y-%m-%dT%H:%M:%SZ", &tm);
-        last_s = wall_ns / 1000000000;
-    }
-    memcpy(out, last, sizeof(last));
-}
-
-void bh_sim_time_micro(char out[static 40], int64_t wall_ns)
-{
-    struct tm tm;
-    int us;
-    split_time(wall_ns, &tm, &us);
-    size_t n = strftime(out, 40, "%Y-%m-%dT%H:%M:%S", &tm);
-    snprintf(out + n, 40 - n, ".%06dZ", us);
-}
-
-int64_t bh_sim_parse_time(const char *rfc3339)
-{
-    struct tm tm = {0};
-    const char *p = rfc3339 ? strptime(rfc3339, "%Y-%m-%dT%H:%M:%S", &tm) : NULL;
-    if (!p)
-        return 0;
-    int64_t frac = 0, unit = 100000000;
-    if (*p == '.') {
-        for (p++; *p >= '0' && *p <= '9'; p++, unit /= 10)
-            frac += (*p - '0') * unit;
-    }
-    int off_h = 0, off_m = 0;
-    if ((*p == '+' || *p == '-') && sscanf(p + 1, "%2d:%2d", &off_h, &off_m) != 2)
-        return 0;
-    int64_t off = (int64_t)off_h * 3600 + off_m * 60;
-    return ((int64_t)timegm(&tm) - (*p == '-' ? -off : off)) * 1000000000 + frac;
 }
 
 /* ---- life ---------------------------------------------------------------------------------------

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * simulator/convert.c - second representations of stored objects
+ * simulator/server/convert.c - second representations of stored objects
  *
  * Events: core/v1 is stored, events.k8s.io/v1 shows the same with other names. Autoscalers: v2 is
  * stored, v1 knows only the CPU target. Both directions edit the tree in place.
@@ -8,7 +8,7 @@
  *           v1 autoscalers do not carry foreign metrics in annotations: an update through v1 keeps
  *           only the CPU target.
  */
-#include "simulator/req.h"
+#include "simulator/server/req.h"
 
 struct rename {
     const char *stored, *shown;
@@ -25,7 +25,7 @@ static const struct rename event_names[] = {
 
 static void rename_members(struct bh_arena *a, struct bh_json *obj, bool out)
 {
-    bh_json_each (m, obj) {
+    bh_json_each(m, obj) {
         for (size_t i = 0; i < BH_ARRAY_LEN(event_names); i++) {
             const char *from = out ? event_names[i].stored : event_names[i].shown;
             const char *to = out ? event_names[i].shown : event_names[i].stored;
@@ -64,7 +64,7 @@ static void hpa_in(struct bh_arena *a, struct bh_json *obj)
 static void hpa_out(struct bh_arena *a, struct bh_json *obj)
 {
     struct bh_json *spec = bh_json_get(obj, "spec"), *status = bh_json_get(obj, "status");
-    bh_json_each (m, bh_json_get(spec, "metrics")) {
+    bh_json_each(m, bh_json_get(spec, "metrics")) {
         const char *name = bh_json_get_str(bh_json_get(m, "resource"), "name");
         const struct bh_json *v = bh_json_path(m, "resource.target.averageUtilization");
         if (name && bh_streq(name, "cpu") && v)

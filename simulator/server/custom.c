@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * simulator/custom.c - the types of this server: the table's, and those of
+ * simulator/server/custom.c - the types of this server: the table's, and those of
  * CustomResourceDefinitions
  *
  * Owns:       for each definition one store (bucket) and a type for each version. Types and buckets
@@ -16,10 +16,10 @@
  * Upstream:   apiextensions-apiserver/pkg/apiserver/customresource_handler.go,
  *             pkg/controller/{establish,finalizer}
  */
-#include "simulator/custom.h"
+#include "simulator/server/custom.h"
 
-#include "simulator/docs.h"
-#include "simulator/watch.h"
+#include "simulator/server/docs.h"
+#include "simulator/server/watch.h"
 #include <stdio.h>
 
 #define CLEAN_BATCH    2000
@@ -171,7 +171,7 @@ static const char *csv(struct bh_arena *a, const struct bh_json *list, const cha
 {
     struct bh_buf b = {0};
     bh_buf_adds(&b, more);
-    bh_json_each (m, list) {
+    bh_json_each(m, list) {
         const char *s = member ? bh_json_get_str(m, member) : bh_json_cstr(m);
         s = s && member && *s == '.' ? s + 1 : s;
         if (s && *s)
@@ -232,7 +232,7 @@ static void settle_storage(struct definition *d, const struct bh_sim_type *store
 
 static bool accepted(const struct bh_json *tree)
 {
-    bh_json_each (c, bh_json_path(tree, "status.conditions")) {
+    bh_json_each(c, bh_json_path(tree, "status.conditions")) {
         if (bh_streq(bh_json_get_text(c, "type"), "Established"))
             return bh_streq(bh_json_get_text(c, "status"), "True");
     }
@@ -254,7 +254,7 @@ static void read_definition(struct definition *d, const struct bh_sim_obj *obj)
         d->v[i]->type.fields = "";
         d->v[i]->custom = (struct bh_sim_custom){0};
     }
-    bh_json_each (ver, versions) {
+    bh_json_each(ver, versions) {
         struct version *v = version_at(d, bh_json_get_text(ver, "name"));
         fill_version(d, v, spec, ver);
         v->custom.served = v->custom.served && good;
@@ -276,7 +276,7 @@ static bool drop_finalizer(void *arg, struct bh_arena *a, struct bh_json *obj)
     struct bh_json *meta = bh_json_get(obj, "metadata"), *l = bh_json_get(meta, "finalizers");
     (void)arg;
     (void)a;
-    bh_json_each (m, l) {
+    bh_json_each(m, l) {
         if (m->type == BH_JSON_STRING && bh_str_eqc(m->s, BH_SIM_CRD_FINALIZER)) {
             bh_json_remove(l, m);
             break;

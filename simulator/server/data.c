@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * simulator/data.c - --data: commits on their way into the file, and answers that wait for it
+ * simulator/server/data.c - --data: commits on their way into the file, and answers that wait for it
  *
  * Owns:       the writing thread, the changes that are not written yet, replies that wait.
  * Invariants: the batch belongs to the thread while busy is set, else to the loop; queue holds what
  *             came after it. References are taken and given back in the loop only.
  * Runs in:    the loop, but for work(), which is the thread.
  */
-#include "simulator/data.h"
+#include "simulator/server/data.h"
 
 #include "common/base/log.h"
-#include "simulator/data_file.h"
+#include "simulator/server/data_file.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -322,6 +322,19 @@ static int load(struct bh_sim_data *d, uint64_t *ret_n, struct bh_err *err)
     return bh_data_file_write(d->file, NULL, 0, d->limit, err);
 }
 
+/* Nothing is asked of it yet. */
+static int start_thread(struct bh_sim_data *d, const char *path, struct bh_err *err)
+{
+    uv_mutex_init(&d->lock);
+    uv_cond_init(&d->wake);
+    int rc = uv_thread_create(&d->thread, work, d);
+    if (rc == 0)
+        return 0;
+    uv_cond_destroy(&d->wake);
+    uv_mutex_destroy(&d->lock);
+    return bh_err_set(err, rc, "data file %s: no thread to write it: %s", path, strerror(-rc));
+}
+
 int bh_sim_data_open(struct bh_sim *s, const char *path, bool full, uint64_t *ret_n,
                      struct bh_err *err)
 {
@@ -337,18 +350,17 @@ int bh_sim_data_open(struct bh_sim *s, const char *path, bool full, uint64_t *re
     d = bh_calloc(1, sizeof(*d));
     *d = (struct bh_sim_data){.sim = s, .file = file, .full = full};
     rc = load(d, ret_n, err);
+    if (rc == 0)
+        rc = start_thread(d, path, err);
     if (rc < 0) {
         bh_data_file_close(file);
         free(d);
         return rc;
     }
     metrics_init(d);
-    uv_mutex_init(&d->lock);
-    uv_cond_init(&d->wake);
     d->done = bh_calloc(1, sizeof(*d->done));
     uv_async_init(s->loop, d->done, on_done);
     d->done->data = d;
-    bh_assert(uv_thread_create(&d->thread, work, d) == 0);
     s->data = d;
     return 0;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * simulator/data.h - --data: the store survives the process
+ * simulator/server/data.h - --data: the store survives the process
  *
  * Every commit is queued and written to an SQLite file (data_file.h) by a thread of its own, many
  * in one transaction, in the order of their versions, so that the file always shows a moment that
@@ -17,12 +17,12 @@
  * so in the log and in berth_simulator_data_errors_total. Meanwhile the server goes on in memory:
  * its controllers do as ever; clients' writes are refused with 503 at once with full, else when
  * BH_DATA_WAITING_MAX bytes wait. Replies that wait become 500. When the claimed versions are used
- * up nothing is written by anybody.
+ * up nothing is written.
  */
 #ifndef BH_SIM_DATA_H
 #define BH_SIM_DATA_H
 
-#include "simulator/req.h"
+#include "simulator/server/req.h"
 
 #define BH_DATA_EVERY_NS    20000000
 #define BH_DATA_RETRY_NS    1000000000

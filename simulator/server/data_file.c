@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * simulator/data_file.c - the store as an SQLite file
+ * simulator/server/data_file.c - the store as an SQLite file
  */
-#include "simulator/data_file.h"
+#include "simulator/server/data_file.h"
 
 #include "common/base/map.h"
 #include <errno.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * simulator/data_file.h - the store as an SQLite file: opening, reading, writing (used by data.c)
+ * simulator/server/data_file.h - the store as an SQLite file: opening, reading, writing (used by data.c)
  *
  * Tables: object(resource, ns, name, rv, json), one row per object, resource as "pods" or
  * "deployments.apps"; meta(key, value) with 'rv_limit': no revision above it was ever given away.
@@ -11,7 +11,7 @@
 #ifndef BH_SIM_DATA_FILE_H
 #define BH_SIM_DATA_FILE_H
 
-#include "simulator/sim.h"
+#include "simulator/server/sim.h"
 
 #define BH_DATA_APP_ID 0x42727468 /* "Brth" */
 #define BH_DATA_SCHEMA 1

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * simulator/discovery.c - what is served: aggregated (v2, v2beta1) and the legacy documents
+ * simulator/server/discovery.c - what is served: aggregated (v2, v2beta1) and the legacy documents
  *
  * kubectl takes a reply as aggregated by its Content-Type; drain and can-i always read the legacy
  * form. All documents come from the types of this server: they change with its
  * CustomResourceDefinitions only.
  * Upstream: apiserver/pkg/endpoints/discovery
  */
-#include "simulator/docs.h"
-#include "simulator/req.h"
+#include "simulator/server/docs.h"
+#include "simulator/server/req.h"
 
 #include <stdio.h>
 
@@ -41,8 +41,7 @@ static void add_words(struct bh_buf *b, const char *key, const char *csv)
     bh_buf_addc(b, ']');
 }
 
-/* ---- sub-resources
- * -------------------------------------------------------------------------------- */
+/* ---- sub-resources --------------------------------------------------------------------------- */
 
 struct sub {
     const char *name, *group, *version, *kind; /* kind NULL = the type's own */
@@ -68,8 +67,7 @@ static size_t subs_of(const struct bh_sim_type *t, struct sub out[8])
     return n;
 }
 
-/* ---- aggregated
- * ------------------------------------------------------------------------------------- */
+/* ---- aggregated ------------------------------------------------------------------------------ */
 
 static void aggregated_type(struct bh_buf *b, const struct bh_sim_type *t)
 {
@@ -166,8 +164,7 @@ static void aggregated(const struct bh_sim *s, struct bh_buf *b, bool core, cons
     bh_buf_adds(b, "]}\n");
 }
 
-/* ---- legacy
- * ------------------------------------------------------------------------------------------- */
+/* ---- legacy ---------------------------------------------------------------------------------- */
 
 static void legacy_group(const struct bh_sim *s, struct bh_buf *b, size_t i)
 {
@@ -245,8 +242,7 @@ static bool legacy_resources(const struct bh_sim *s, struct bh_buf *b, const cha
     return any;
 }
 
-/* ---- requests
- * ------------------------------------------------------------------------------------------ */
+/* ---- requests -------------------------------------------------------------------------------- */
 
 #define JSON_TYPE "application/json"
 

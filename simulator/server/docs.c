@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * simulator/docs.c - documents that are built once and answered with an ETag
+ * simulator/server/docs.c - documents that are built once and answered with an ETag
  */
-#include "simulator/docs.h"
+#include "simulator/server/docs.h"
 
 #include <stdio.h>
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * simulator/encode.c - objects as Table rows, as partial metadata and as protobuf
+ * simulator/server/encode.c - objects as Table rows, as partial metadata and as protobuf
  */
-#include "simulator/req.h"
+#include "simulator/server/req.h"
 
 bool bh_sim_encode_pb(struct bh_sim *s, const struct bh_sim_type *t, const struct bh_json *tree,
                       bool envelope, struct bh_buf *out)

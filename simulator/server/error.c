@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * simulator/error.c - refusals: filling them, and the Status object a client sees
+ * simulator/server/error.c - refusals: filling them, and the Status object a client sees
  *
  * Upstream: apimachinery/pkg/api/errors/errors.go, pkg/util/validation/field/errors.go;
  * differences: texts are cut at fixed sizes.
  */
-#include "simulator/sim_int.h"
+#include "simulator/server/sim_int.h"
 
 #include <stdio.h>
 

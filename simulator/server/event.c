@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * simulator/event.c - Events that the simulator's own controllers and kubelet write, and their end
+ * simulator/server/event.c - Events that the simulator's own controllers and kubelet write, and their end
  *
  * A repeated event (same object, type, reason, source, message) counts up the last one of its key
  * instead of adding another, as client-go's recorder does within its window.
  * Events are forgotten an hour after their last write, as kube-apiserver's --event-ttl does; age is
  * told by revision, so nothing has to be parsed.
  */
-#include "simulator/sim_int.h"
+#include "simulator/server/sim_int.h"
 
 #include <stdio.h>
 
@@ -67,7 +67,7 @@ void bh_sim_event(struct bh_sim *s, const struct bh_sim_obj *regarding, const ch
     uint64_t key = bh_hash(message, strlen(message), 0) ^ bh_hash(reason, strlen(reason), 1) ^
                    bh_hash(regarding->uid, strlen(regarding->uid), 2);
     snprintf(name, sizeof(name), "%.236s.%016llx", regarding->name, (unsigned long long)key);
-    bh_sim_time(now, bh_sim_now_ns(s));
+    bh_time_format_ns(now, bh_sim_now_ns(s));
     if (bh_sim_get(s, events, ns, name)) {
         bh_sim_edit(s, events, ns, name, NULL, BH_SIM_STATUS, count_up, now, NULL, NULL);
         return;

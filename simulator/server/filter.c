@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * simulator/filter.c - label and field selectors of list and watch
+ * simulator/server/filter.c - label and field selectors of list and watch
  *
  * Terms about names, the pod's node and the phase are answered from the object's hot fields; all
  * others parse the object, which only kubectl describe and its like ask for.
  * Upstream: pkg/registry/core/{pod,node,event}/strategy.go, pkg/apis/core/v1/conversion.go
  */
-#include "simulator/req.h"
+#include "simulator/server/req.h"
 
 #include <stdio.h>
 

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * simulator/history.c - every committed change as a line of a file, and the way back
+ * simulator/server/history.c - every committed change as a line of a file, and the way back
  */
-#include "simulator/history.h"
+#include "simulator/server/history.h"
 
 #include "common/base/log.h"
-#include "simulator/audit.h"
-#include "simulator/req.h"
+#include "simulator/server/audit.h"
+#include "simulator/server/req.h"
 
 #include <errno.h>
 #include <fcntl.h>

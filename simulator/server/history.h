@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * simulator/history.h - every committed change as a line of a file: for checkers, and to start from
+ * simulator/server/history.h - every committed change as a line of a file: for checkers, and to start from
  *
  * One JSON object a line, in the order of the commits:
  *   {"rv":N, "change":"ADDED|MODIFIED|DELETED",
@@ -8,7 +8,7 @@
  *    "received_ns":N,          when the request came in that did it; 0 = the server's controllers
  *    "verb":"create", "subresource":"binding", "user":"host-a", "agent":"berth-binder/...",
  *    "object":{...}}           whole, as it is now; as it was last when DELETED
- * A line is written before anybody is told of the change, so a file survives what happens to the
+ * A line is written before any watch is told of the change, so a file survives what happens to the
  * server's process; a last line without its end is dropped when the file is read again.
  *
  * The last line of each object together are the store. A server that is given a file which is there
@@ -19,7 +19,7 @@
 #ifndef BH_SIM_HISTORY_H
 #define BH_SIM_HISTORY_H
 
-#include "simulator/sim_int.h"
+#include "simulator/server/sim_int.h"
 
 /* Reads what path holds into the empty store (*ret_n lines; s->rv rises to the last one's), then
  * opens it for appending in s->history_fd. path NULL = no file. 0 or negative errno with err that

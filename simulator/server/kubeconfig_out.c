@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * simulator/kubeconfig_out.c - a kubeconfig that leads to this server
+ * simulator/server/kubeconfig_out.c - a kubeconfig that leads to this server
  */
-#include "simulator/kubeconfig_out.h"
+#include "simulator/server/kubeconfig_out.h"
 
 #include "common/base/buf.h"
 #include <openssl/evp.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * simulator/kubeconfig_out.h - a kubeconfig that leads to this server
+ * simulator/server/kubeconfig_out.h - a kubeconfig that leads to this server
  */
 #ifndef BH_SIM_KUBECONFIG_OUT_H
 #define BH_SIM_KUBECONFIG_OUT_H

@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * simulator/list.c - GET of one object, LIST of many, in pages
+ * simulator/server/list.c - GET of one object, LIST of many, in pages
  *
  * A continue token names the revision of its first page; all later pages come from the list frozen
  * at that moment (store.c), or are refused with 410 when it is lost.
  * Upstream: apiserver/pkg/storage/etcd3/store.go (GetList), pkg/storage/continue.go; differences:
  *           no inconsistent continue tokens: after 410 a client lists again.
  */
-#include "simulator/req.h"
+#include "simulator/server/req.h"
 
 #include "common/k8s/wire.h"
 #include "proto/kubernetes/kubernetes.pb-c.h"
 #include <stdio.h>
 
-#define YAML_LIST_BYTES_MAX ((size_t)512 << 20) /* of its tree; nobody reads that much YAML */
+#define YAML_LIST_BYTES_MAX ((size_t)512 << 20) /* of its tree; no client reads that much YAML */
 #define AT_ONCE             1000                /* items; more are sent a portion at a time */
 #define TOO_OLD_LIST        "The resourceVersion for the provided list is too old."
 #define TOO_OLD_CONTINUE                                                                           \
@@ -32,8 +32,7 @@ struct page {
     size_t remaining;
 };
 
-/* ---- continue tokens
- * ----------------------------------------------------------------------------- */
+/* ---- continue tokens ------------------------------------------------------------------------- */
 
 static const char hex[] = "0123456789abcdef";
 
@@ -79,8 +78,7 @@ static int token_read(struct bh_sim_req *r, const char *token, struct page *p)
     return 0;
 }
 
-/* ---- choosing what to show
- * ------------------------------------------------------------------------ */
+/* ---- choosing what to show ------------------------------------------------------------------- */
 
 static int expired(struct bh_sim_req *r, const char *text)
 {
@@ -141,7 +139,7 @@ static size_t seek(const struct page *p, const struct bh_sim_bucket *b, size_t n
     return lo;
 }
 
-static void take(struct page *p, struct bh_sim_obj *o)
+static void append_object(struct page *p, struct bh_sim_obj *o)
 {
     if (p->n == p->cap) {
         p->cap = p->cap ? p->cap * 2 : 64;
@@ -173,7 +171,7 @@ static bool collect_node(struct bh_sim_req *r, struct page *p)
     bh_sim_pods_on_node(r->sim, node, &l);
     for (size_t i = 0; i < l.n; i++) {
         if (bh_sim_filter_match(&p->filter, l.v[i]))
-            take(p, l.v[i]);
+            append_object(p, l.v[i]);
     }
     if (p->n)
         qsort(p->v, p->n, sizeof(struct bh_sim_obj *), by_key);
@@ -203,7 +201,7 @@ static void collect(struct bh_sim_req *r, struct page *p)
             p->more = true;
             p->remaining = n - i;
         } else {
-            take(p, o);
+            append_object(p, o);
         }
     }
     /* Later pages read from here; the references stay alive in it. */
@@ -211,8 +209,7 @@ static void collect(struct bh_sim_req *r, struct page *p)
         p->frozen = bh_sim_page_get(r->sim, b, p->rv);
 }
 
-/* ---- writing
- * -------------------------------------------------------------------------------------- */
+/* ---- writing --------------------------------------------------------------------------------- */
 
 static void list_meta(const struct page *p, struct bh_buf *out)
 {

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * simulator/list_out.c - the text of a list, at once or a portion in each turn of the loop
+ * simulator/server/list_out.c - the text of a list, at once or a portion in each turn of the loop
  *
  * A list of all pods of a large cluster is hundreds of megabytes: it is sent as a stream, a few
  * milliseconds of it in a turn, and no faster than the client reads, so that others do not wait.
  * What it shows is the moment of the request: the objects are referenced until it is out.
  * Runs in: the loop.
  */
-#include "simulator/req.h"
+#include "simulator/server/req.h"
 
 #include "common/k8s/wire.h"
 

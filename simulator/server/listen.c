@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * simulator/listen.c - telling controllers about commits
+ * simulator/server/listen.c - telling controllers about commits
  *
  * Commits queue here and are told from the loop's idle phase (clock.c), a burst at a time, so that
  * a listener's own writes never recurse and a flood of commits cannot starve the clients.
  */
-#include "simulator/sim_int.h"
+#include "simulator/server/sim_int.h"
 
 static void tell(struct bh_sim *s, const struct bh_sim_event *e)
 {

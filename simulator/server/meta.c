@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * simulator/meta.c - the rules of metadata, the same for every kind
+ * simulator/server/meta.c - the rules of metadata, the same for every kind
  *
  * Upstream: apimachinery/pkg/api/validation/objectmeta.go, pkg/util/validation/validation.go,
  *           apiserver/pkg/registry/rest/meta.go
  */
-#include "simulator/meta.h"
+#include "simulator/server/meta.h"
 
 #include "common/k8s/selector.h"
 #include <stdio.h>
@@ -39,8 +39,7 @@ static bool is_string_map(const struct bh_json *v)
 {
     if (v->type != BH_JSON_OBJECT)
         return false;
-    bh_json_each(m, v)
-    {
+    bh_json_each(m, v) {
         if (m->type != BH_JSON_STRING)
             return false;
     }
@@ -175,8 +174,7 @@ static void check_name(const struct bh_sim_type *t, const char *name, struct bh_
 
 static void check_labels(const struct bh_json *labels, struct bh_buf *b, struct bh_sim_error *e)
 {
-    bh_json_each(l, labels)
-    {
+    bh_json_each(l, labels) {
         if (!bh_valid_label_key(l->key.p, l->key.n))
             bh_sim_field_error(e, "metadata.labels", "Invalid value", quoted(b, l->key.p, l->key.n),
                                QUALIFIED_TEXT);
@@ -203,8 +201,7 @@ static void check_annotations(const struct bh_json *annotations, struct bh_buf *
                               struct bh_sim_error *e)
 {
     size_t total = 0;
-    bh_json_each(m, annotations)
-    {
+    bh_json_each(m, annotations) {
         total += m->key.n + m->s.n;
         if (!valid_annotation_key(m->key.p, m->key.n))
             bh_sim_field_error(e, "metadata.annotations", "Invalid value",
@@ -219,8 +216,7 @@ static void check_owners(const struct bh_json *refs, struct bh_sim_error *e)
 {
     size_t i = 0;
     unsigned controllers = 0;
-    bh_json_each(r, refs)
-    {
+    bh_json_each(r, refs) {
         static const char *const needed[] = {"apiVersion", "kind", "name", "uid"};
         for (size_t k = 0; k < BH_ARRAY_LEN(needed); k++) {
             const char *v = bh_json_get_str(r, needed[k]);
@@ -246,8 +242,7 @@ void bh_sim_meta_validate(const struct bh_sim_type *t, const char *name, const s
     check_labels(bh_json_get(meta, "labels"), &b, e);
     check_annotations(bh_json_get(meta, "annotations"), &b, e);
     check_owners(bh_json_get(meta, "ownerReferences"), e);
-    bh_json_each(f, bh_json_get(meta, "finalizers"))
-    {
+    bh_json_each(f, bh_json_get(meta, "finalizers")) {
         const char *s = bh_json_cstr(f);
         if (!s || !bh_valid_label_key(s, strlen(s)))
             bh_sim_field_error(e, "metadata.finalizers", "Invalid value",
@@ -290,8 +285,7 @@ static void reorder(struct bh_arena *a, struct bh_json *obj, const struct bh_jso
     struct bh_json sorted = {.type = BH_JSON_OBJECT};
     if (obj->c.n > REORDER_MEMBERS_MAX || old->c.n > REORDER_MEMBERS_MAX)
         return;
-    bh_json_each(m, old)
-    {
+    bh_json_each(m, old) {
         struct bh_json *v = bh_json_get(obj, m->key.p);
         if (!v)
             continue;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * simulator/meta.h - the rules of metadata, the same for every kind
+ * simulator/server/meta.h - the rules of metadata, the same for every kind
  */
 #ifndef BH_SIM_META_H
 #define BH_SIM_META_H
 
-#include "simulator/sim.h"
+#include "simulator/server/sim.h"
 
 /* Checks that obj is an object with sane metadata for namespace ns, fills apiVersion, kind and
  * namespace. Returns metadata, or NULL with e filled (400). */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * simulator/metrics_api.c - metrics.k8s.io/v1beta1, for `kubectl top`
+ * simulator/server/metrics_api.c - metrics.k8s.io/v1beta1, for `kubectl top`
  *
  * Nothing runs, so nothing is measured. What a running pod uses is what its annotations
  * kwok.x-k8s.io/usage-cpu and usage-memory say, shared evenly among its containers, and else what
@@ -8,7 +8,7 @@
  * the sum over its running pods.
  * Upstream: kubernetes-sigs/metrics-server (pkg/api); the annotations are kwok's.
  */
-#include "simulator/req.h"
+#include "simulator/server/req.h"
 
 #include "common/k8s/quantity.h"
 #include <stdio.h>
@@ -52,7 +52,7 @@ static struct usage of_pod(const struct bh_json *pod)
 {
     struct usage sum = {{0}};
     const struct bh_json *l = bh_json_get_list(bh_json_get(pod, "spec"), "containers");
-    bh_json_each (c, l)
+    bh_json_each(c, l)
         add(&sum, of_container(pod, c, l->c.n));
     return sum;
 }
@@ -96,7 +96,7 @@ static struct bh_json *metrics_of(struct bh_sim_req *r, const struct bh_sim_obj 
     const struct bh_json *tree = bh_sim_obj_tree(a, o);
     const struct bh_json *labels = bh_json_path(tree, "metadata.labels");
     struct bh_json *v = bh_json_new(a, BH_JSON_OBJECT);
-    bh_sim_time(now, bh_sim_now_ns(r->sim));
+    bh_time_format_ns(now, bh_sim_now_ns(r->sim));
     bh_json_set_str(a, v, "kind", r->type->kind);
     bh_json_set_str(a, v, "apiVersion", "metrics.k8s.io/v1beta1");
     struct bh_json *meta = bh_json_obj_at(a, v, "metadata");
@@ -113,7 +113,7 @@ static struct bh_json *metrics_of(struct bh_sim_req *r, const struct bh_sim_obj 
     }
     struct bh_json *l = bh_json_set(a, v, "containers", bh_json_new(a, BH_JSON_ARRAY));
     const struct bh_json *all = bh_json_get_list(bh_json_get(tree, "spec"), "containers");
-    bh_json_each (c, all) {
+    bh_json_each(c, all) {
         struct bh_json *m = bh_json_new(a, BH_JSON_OBJECT);
         bh_json_set_str(a, m, "name", bh_json_get_text(c, "name"));
         set_usage(a, m, of_container(tree, c, all->c.n));

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * simulator/negotiate.c - media types: how a client wants its answer, what it sent
+ * simulator/server/negotiate.c - media types: how a client wants its answer, what it sent
  *
  * protobuf answers hold only the fields of proto/kubernetes, which is a projection of the API. So
  * a client that takes JSON too is answered in JSON, unless it says that it knows (header
@@ -8,7 +8,7 @@
  * Upstream: apiserver/pkg/endpoints/handlers/negotiation; differences: q values are ignored (no
  *           known client sends them), first match wins.
  */
-#include "simulator/req.h"
+#include "simulator/server/req.h"
 
 #include "common/data/yaml.h"
 #include "proto/kubernetes/kubernetes.pb-c.h"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * simulator/misc.c - version, health, metrics, the list of paths
+ * simulator/server/nonresource.c - version, health, metrics, the list of paths
  */
-#include "simulator/req.h"
+#include "simulator/server/req.h"
 
 #include <stdio.h>
 

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * simulator/object.c - one version of one object: text and hot fields in a single block
+ * simulator/server/object.c - one version of one object: text and hot fields in a single block
  *
  * Owns:       the block. Layout: struct, labels, owner uids, strings, JSON text.
  * Invariants: the text is what bh_json_write() gives for the object's tree, so text -> tree -> text
  *             is the identity, which is how a write finds out that it changed nothing.
  */
-#include "simulator/sim_int.h"
+#include "simulator/server/sim_int.h"
 
 #include <stdio.h>
 
@@ -22,7 +22,7 @@ static void write_meta(struct bh_buf *b, const struct bh_json *meta, uint64_t rv
                        struct bh_sim_spans *sp)
 {
     bh_buf_addc(b, '{');
-    bh_json_each (m, meta) {
+    bh_json_each(m, meta) {
         write_key(b, m, meta->c.first);
         if (bh_str_eqc(m->key, "resourceVersion")) {
             bh_buf_addc(b, '"');
@@ -43,7 +43,7 @@ static void write_text(struct bh_buf *b, const struct bh_json *tree, uint64_t rv
     *sp = (struct bh_sim_spans){0};
     bh_buf_reset(b);
     bh_buf_addc(b, '{');
-    bh_json_each (m, tree) {
+    bh_json_each(m, tree) {
         write_key(b, m, tree->c.first);
         uint32_t at = (uint32_t)b->n;
         if (bh_str_eqc(m->key, "metadata")) {
@@ -86,7 +86,7 @@ static void gather_owners(struct parts *p, const struct bh_json *refs)
     if (!filled(refs, BH_JSON_ARRAY))
         return;
     p->owners = refs;
-    bh_json_each (r, refs) {
+    bh_json_each(r, refs) {
         p->n_owners++;
         p->string_bytes += str_of(bh_json_get(r, "uid")).n + 1;
         if (bh_json_get_bool(r, "controller", false)) {
@@ -98,7 +98,7 @@ static void gather_owners(struct parts *p, const struct bh_json *refs)
 
 static void gather_meta(struct parts *p, const struct bh_json *meta)
 {
-    bh_json_each (m, meta) {
+    bh_json_each(m, meta) {
         if (bh_str_eqc(m->key, "name"))
             p->name = str_of(m);
         else if (bh_str_eqc(m->key, "namespace"))
@@ -118,7 +118,7 @@ static void gather_meta(struct parts *p, const struct bh_json *meta)
         else if (bh_str_eqc(m->key, "labels") && filled(m, BH_JSON_OBJECT))
             p->labels = m;
     }
-    bh_json_each (l, p->labels) {
+    bh_json_each(l, p->labels) {
         p->n_labels++;
         p->string_bytes += l->key.n + 1 + str_of(l).n + 1;
     }
@@ -192,12 +192,12 @@ static struct bh_sim_obj *build(const struct bh_sim_type *t, const struct bh_jso
     o->phase = put(&at, p.phase);
     o->owner_uid = put(&at, p.owner_uid);
     o->owner_kind = put(&at, p.owner_kind);
-    bh_json_each (l, p.labels) {
+    bh_json_each(l, p.labels) {
         labels->key = put(&at, l->key);
         labels->value = put(&at, str_of(l));
         labels++;
     }
-    bh_json_each (r, p.owners)
+    bh_json_each(r, p.owners)
         *owners++ = put(&at, str_of(bh_json_get(r, "uid")));
     memcpy((char *)o + head, text->p, text->n + 1);
     return o;

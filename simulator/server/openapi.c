@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * simulator/openapi.c - what kubectl reads of OpenAPI
+ * simulator/server/openapi.c - what kubectl reads of OpenAPI
  *
  * v3: one document per group and version: the schemas of its kinds (schema/, crd/), and of the
  * paths PATCH operations with their kind and the parameters fieldValidation and dryRun. With it
@@ -12,14 +12,13 @@
  * Upstream: kube-openapi/pkg/handler, handler3; kubectl/pkg/util/openapi
  */
 #include "simulator/crd/crd.h"
-#include "simulator/docs.h"
-#include "simulator/req.h"
+#include "simulator/server/docs.h"
+#include "simulator/server/req.h"
 #include "simulator/schema/schema.h"
 
 #include <stdio.h>
 
-/* ---- v3
- * ------------------------------------------------------------------------------------------- */
+/* ---- v3 -------------------------------------------------------------------------------------- */
 
 static void type_path(const struct bh_sim_type *t, char *out, size_t n)
 {
@@ -156,8 +155,7 @@ static void reply_v3(struct bh_sim_req *r)
     bh_sim_doc_reply(r, d, "application/json");
 }
 
-/* ---- v2, protobuf
- * --------------------------------------------------------------------------------- */
+/* ---- v2, protobuf ---------------------------------------------------------------------------- */
 
 /* Operation { 8 parameters, 13 vendor_extension }: ParametersItem{1 parameter{2 non_body{3 query{
  * 1 required, 2 in, 4 name, 6 type}}}}. */

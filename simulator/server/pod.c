@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * simulator/pod.c - binding and eviction of pods
+ * simulator/server/pod.c - binding and eviction of pods
  *
  * Upstream: pkg/registry/core/pod/storage/{storage,eviction}.go (v1.36); differences: an eviction
  *           that races with another one is not retried, because nothing runs beside it.
  */
-#include "simulator/pod.h"
-#include "simulator/data.h"
+#include "simulator/server/pod.h"
+#include "simulator/server/data.h"
 
 #include <stdio.h>
 
@@ -35,7 +35,7 @@ static void merge_map(struct bh_arena *a, struct bh_json *meta, const char *key,
     if (!from || from->type != BH_JSON_OBJECT || !from->c.n)
         return;
     struct bh_json *to = bh_json_obj_at(a, meta, key);
-    bh_json_each (m, from) {
+    bh_json_each(m, from) {
         if (m->type == BH_JSON_STRING)
             bh_json_set(a, to, m->key.p, bh_json_clone(a, m));
     }
@@ -48,7 +48,7 @@ static void set_scheduled(struct bh_sim *s, struct bh_arena *a, struct bh_json *
     if (!list || list->type != BH_JSON_ARRAY)
         list = bh_json_set(a, status, "conditions", bh_json_new(a, BH_JSON_ARRAY));
     struct bh_json *c = NULL;
-    bh_json_each (m, list) {
+    bh_json_each(m, list) {
         const char *type = bh_json_get_str(m, "type");
         if (type && bh_streq(type, "PodScheduled"))
             c = m;
@@ -61,7 +61,7 @@ static void set_scheduled(struct bh_sim *s, struct bh_arena *a, struct bh_json *
     }
     if (!was || !bh_streq(was, "True")) {
         char now[32];
-        bh_sim_time(now, bh_sim_now_ns(s));
+        bh_time_format_ns(now, bh_sim_now_ns(s));
         bh_json_set_str(a, c, "status", "True");
         bh_json_set(a, c, "lastProbeTime", bh_json_new(a, BH_JSON_NULL));
         bh_json_set_str(a, c, "lastTransitionTime", now);
@@ -187,7 +187,7 @@ int bh_sim_bind(struct bh_sim *s, const char *ns, const char *pod, const char *u
 
 static bool is_ready(const struct bh_json *pod)
 {
-    bh_json_each (c, bh_json_path(pod, "status.conditions")) {
+    bh_json_each(c, bh_json_path(pod, "status.conditions")) {
         const char *type = bh_json_get_str(c, "type"), *status = bh_json_get_str(c, "status");
         if (type && bh_streq(type, "Ready"))
             return status && bh_streq(status, "True");
@@ -269,7 +269,7 @@ static int spend_budget(struct bh_sim *s, const struct bh_sim_obj *pod, const st
         rc = too_many(e, 0, text);
     } else if (!dry_run) {
         char now[32];
-        bh_sim_time(now, bh_sim_now_ns(s));
+        bh_time_format_ns(now, bh_sim_now_ns(s));
         struct take t = {pod->name, now};
         rc = bh_sim_edit(s, pdb->type, pdb->ns, pdb->name, NULL, BH_SIM_STATUS, take_disruption, &t,
                          NULL, e);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * simulator/pod.h - what clients do to pods besides CRUD: binding and eviction
+ * simulator/server/pod.h - what clients do to pods besides CRUD: binding and eviction
  */
 #ifndef BH_SIM_POD_H
 #define BH_SIM_POD_H
 
-#include "simulator/sim.h"
+#include "simulator/server/sim.h"
 
 /* POST pods/NAME/binding and POST bindings: binding is the Binding object. name: pod. 0 or code. */
 int bh_sim_pod_bind(struct bh_sim *s, const char *ns, const char *name,

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * simulator/reply.c - answers: objects, Status, text
+ * simulator/server/reply.c - answers: objects, Status, text
  */
-#include "simulator/req.h"
+#include "simulator/server/req.h"
 
-#include "simulator/audit.h"
-#include "simulator/data.h"
-#include "simulator/faults.h"
+#include "simulator/server/audit.h"
+#include "simulator/server/data.h"
+#include "simulator/server/faults.h"
 #include "common/data/yaml.h"
 #include "proto/kubernetes/kubernetes.pb-c.h"
 #include <stdio.h>
@@ -81,7 +81,7 @@ void bh_sim_reply_raw(struct bh_sim_req *r, int code, const char *content_type, 
                       size_t n)
 {
     bh_sim_reply_begin(r, code);
-    if (r->sim->faults && bh_sim_fault_truncate(r, content_type, p, n))
+    if (r->sim->faults && bh_sim_fault_reply(r, code, content_type, p, n))
         return;
     if (bh_sim_data_hold(r, code, content_type, p, n))
         return;
@@ -128,7 +128,7 @@ static void sort_members(struct bh_json *v)
         for (v->c.last = v->c.first; v->c.last->next;)
             v->c.last = v->c.last->next;
     }
-    bh_json_each (m, v)
+    bh_json_each(m, v)
         sort_members(m);
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * simulator/req.h - one API request: what it asks for, how it wants the answer, the answer
+ * simulator/server/req.h - one API request: what it asks for, how it wants the answer, the answer
  *
  * A request is handled at once in the server's arena and never outlives its handler, except for the
  * ones that wait (wait.c), which are handled again from the start.
@@ -8,7 +8,7 @@
 #ifndef BH_SIM_REQ_H
 #define BH_SIM_REQ_H
 
-#include "simulator/sim_int.h"
+#include "simulator/server/sim_int.h"
 
 enum bh_sim_format {
     BH_SIM_FMT_JSON,
@@ -34,8 +34,7 @@ struct bh_sim_req {
     struct bh_sim_error e; /* last: its causes are not cleared */
 };
 
-/* ---- negotiate.c
- * ---------------------------------------------------------------------------------- */
+/* ---- negotiate.c ----------------------------------------------------------------------------- */
 
 /* Chooses r->format. 0 or 406. tables: the answer is an object or a list. A watch (r->verb) is not
  * to be had as YAML, which has no end of a document that a reader could wait for. */
@@ -53,8 +52,7 @@ void bh_sim_content_type(const struct bh_sim_req *r, char out[static 96]);
  * and no value answer with warnings. */
 int bh_sim_check_schema(struct bh_sim_req *r, struct bh_json *obj);
 
-/* ---- reply.c
- * -------------------------------------------------------------------------------------- */
+/* ---- reply.c --------------------------------------------------------------------------------- */
 
 void bh_sim_reply_obj(struct bh_sim_req *r, int code, const struct bh_sim_obj *o);
 /* A tree that is not stored: Status, Scale, reviews. desc NULL: JSON only. */
@@ -69,8 +67,7 @@ void bh_sim_reply_raw(struct bh_sim_req *r, int code, const char *content_type, 
 /* The part of bh_sim_reply_raw() before the body: headers, counting, the audit log. r->done. */
 void bh_sim_reply_begin(struct bh_sim_req *r, int code);
 
-/* ---- encode.c: objects in the representation a client asked for
- * ------------------------------------ */
+/* ---- encode.c: objects in the representation a client asked for ------------------------------ */
 
 /* Stored tree -> tree of representation t (in place; t may be the stored type: no change). */
 void bh_sim_convert_out(struct bh_arena *a, const struct bh_sim_type *t, struct bh_json *obj);
@@ -94,8 +91,7 @@ void bh_sim_table_row(const struct bh_sim_type *t, const struct bh_json *tree, i
                       enum bh_sim_include inc, bool first, struct bh_buf *out);
 void bh_sim_table_end(struct bh_buf *out);
 
-/* ---- list_out.c: the text of a list
- * -------------------------------------------------------------------------------------- */
+/* ---- list_out.c: the text of a list ---------------------------------------------------------- */
 
 struct bh_sim_list_out {
     const struct bh_sim_type *type, *table_type; /* as asked for; whose columns */
@@ -120,8 +116,7 @@ void bh_sim_list_head_pb(const struct bh_sim_list_out *o, size_t items_n, struct
 void bh_sim_list_slowly(struct bh_sim_req *r, const struct bh_sim_list_out *o, const char *meta,
                         struct bh_sim_obj *const *v, size_t n);
 
-/* ---- filter.c
- * ------------------------------------------------------------------------------------- */
+/* ---- filter.c -------------------------------------------------------------------------------- */
 
 #define BH_SIM_MAX_FIELD_TERMS 16
 struct bh_sim_field_term {
@@ -142,8 +137,7 @@ void bh_sim_filter_fini(struct bh_sim_filter *f);
 bool bh_sim_filter_match(const struct bh_sim_filter *f, const struct bh_sim_obj *o);
 bool bh_sim_filter_selects(const struct bh_sim_filter *f); /* has label or field terms */
 
-/* ---- handlers
- * ------------------------------------------------------------------------------------- */
+/* ---- handlers -------------------------------------------------------------------------------- */
 
 void bh_sim_do_list(struct bh_sim_req *r);   /* list.c */
 void bh_sim_do_get(struct bh_sim_req *r);    /* list.c */
@@ -159,7 +153,7 @@ void bh_sim_do_scale(struct bh_sim_req *r);   /* scale.c */
 void bh_sim_do_review(struct bh_sim_req *r);  /* review.c */
 void bh_sim_do_log(struct bh_sim_req *r);     /* review.c */
 void bh_sim_do_metrics(struct bh_sim_req *r); /* metrics_api.c */
-/* discovery.c, openapi.c, misc.c: everything outside /api/v1/x and /apis/g/v/x. false = not theirs.
+/* discovery.c, openapi.c, nonresource.c: everything outside /api/v1/x and /apis/g/v/x. false = not theirs.
  */
 bool bh_sim_do_discovery(struct bh_sim_req *r);
 bool bh_sim_do_openapi(struct bh_sim_req *r);
@@ -173,20 +167,17 @@ int bh_sim_parse_rv(struct bh_sim_req *r, const char *text, uint64_t *ret);
 /* Refuses revisions of the future: after waiting a little. true: answered or waiting. */
 bool bh_sim_rv_future(struct bh_sim_req *r, uint64_t rv);
 
-/* ---- wait.c
- * --------------------------------------------------------------------------------------- */
+/* ---- wait.c ---------------------------------------------------------------------------------- */
 
 /* Handles r again after delay; r->done is set. */
 void bh_sim_wait(struct bh_sim_req *r, int64_t delay_ns);
 
-/* ---- route.c, server.c
- * ---------------------------------------------------------------------------- */
+/* ---- route.c, server.c ----------------------------------------------------------------------- */
 
 void bh_sim_handle(struct bh_sim *s, struct bh_http_req *http, bool waited, uint64_t start_ns);
 void bh_sim_route(struct bh_sim_req *r);
 
-/* ---- security.c
- * ----------------------------------------------------------------------------------- */
+/* ---- security.c ------------------------------------------------------------------------------ */
 
 /* Host, Origin, token. 0, or 401/403 with r->e filled. */
 int bh_sim_check_client(struct bh_sim_req *r);

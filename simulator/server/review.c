@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * simulator/review.c - answers that are made up: access reviews, who am I, logs
+ * simulator/server/review.c - answers that are made up: access reviews, who am I, logs
  *
  * Whoever may talk to this server may do everything with objects, so reviews of resources say yes.
  * Callers of other servers (SubjectAccessReview with nonResourceAttributes) get what a cluster's
@@ -9,7 +9,7 @@
  * (TOKEN,user,uid,"group,group"); a line with the token alone, and any token without such a file,
  * is the administrator's.
  */
-#include "simulator/req.h"
+#include "simulator/server/req.h"
 
 #include <stdio.h>
 

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * simulator/route.c - from a request's path and method to its handler
+ * simulator/server/route.c - from a request's path and method to its handler
  *
  * Upstream: apiserver/pkg/endpoints/request/requestinfo.go
  */
-#include "simulator/console/console.h"
-#include "simulator/req.h"
+#include "simulator/server/req.h"
 
-#include "simulator/faults.h"
+#include "simulator/server/faults.h"
 
 #define SEGMENTS_MAX 8
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * simulator/scale.c - the scale sub-resource of workloads (autoscaling/v1 Scale)
+ * simulator/server/scale.c - the scale sub-resource of workloads (autoscaling/v1 Scale)
  *
  * Upstream: pkg/registry/apps/deployment/storage/storage.go (ScaleREST)
  */
-#include "simulator/req.h"
+#include "simulator/server/req.h"
 
 #include "proto/kubernetes/kubernetes.pb-c.h"
 #include <stdio.h>
@@ -14,11 +14,11 @@ static void selector_text(const struct bh_json *sel, struct bh_buf *out)
     const struct bh_json *labels = bh_json_get(sel, "matchLabels");
     if (!labels && !bh_json_get(sel, "matchExpressions"))
         labels = sel; /* a replication controller's plain map */
-    bh_json_each (l, labels) {
+    bh_json_each(l, labels) {
         if (l->type == BH_JSON_STRING)
             bh_buf_addf(out, "%s%s=%s", out->n ? "," : "", l->key.p, l->s.p);
     }
-    bh_json_each (x, bh_json_get(sel, "matchExpressions")) {
+    bh_json_each(x, bh_json_get(sel, "matchExpressions")) {
         const char *key = bh_json_get_str(x, "key"), *op = bh_json_get_str(x, "operator");
         if (!key || !op)
             continue;
@@ -30,7 +30,7 @@ static void selector_text(const struct bh_json *sel, struct bh_buf *out)
         }
         bh_buf_addf(out, "%s %s (", key, bh_streq(op, "In") ? "in" : "notin");
         size_t i = 0;
-        bh_json_each (v, bh_json_get(x, "values"))
+        bh_json_each(v, bh_json_get(x, "values"))
             bh_buf_addf(out, "%s%s", i++ ? "," : "", bh_json_cstr(v) ? bh_json_cstr(v) : "");
         bh_buf_addc(out, ')');
     }

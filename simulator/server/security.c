@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * simulator/security.c - who may talk to this server
+ * simulator/server/security.c - which users may talk to this server
  *
  * The server listens on the loopback, where every web page of the machine's browser can reach it:
  * a Host name other than the loopback's stops DNS rebinding, an Origin that is not our own stops
  * writes from other pages, and what browsers say about a request (Sec-Fetch-Site) everything of
  * other pages but following a link to us. With a token file every API request needs a token.
  */
-#include "simulator/req.h"
+#include "simulator/server/req.h"
 
 #include <stdio.h>
 #include <strings.h>

@@ -1,21 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * simulator/server.c - the built-in API server as a component: start, requests, stop
+ * simulator/server/server.c - the built-in API server as a component: start, requests, stop
  *
  * Runs in: the caller's loop. One request at a time owns the arena; a request that was deferred
  * (wait.c) starts over.
  */
-#include "simulator/server.h"
+#include "simulator/server/server.h"
 
-#include "simulator/audit.h"
-#include "simulator/bootstrap.h"
-#include "simulator/data.h"
-#include "simulator/console/console.h"
-#include "simulator/docs.h"
-#include "simulator/faults.h"
-#include "simulator/history.h"
-#include "simulator/req.h"
-#include "simulator/watch.h"
+#include "simulator/server/audit.h"
+#include "simulator/server/bootstrap.h"
+#include "simulator/server/data.h"
+#include "simulator/server/docs.h"
+#include "simulator/server/faults.h"
+#include "simulator/server/history.h"
+#include "simulator/server/req.h"
+#include "simulator/server/watch.h"
 #include <errno.h>
 #include <unistd.h>
 
@@ -26,8 +25,7 @@
 #define IMPORT_BODY_BYTES ((size_t)64 << 20)
 #define EPOCH_NS          ((int64_t)1767225600 * 1000000000) /* 2026-01-01T00:00:00Z */
 
-/* ---- metrics
- * -------------------------------------------------------------------------------------- */
+/* ---- metrics --------------------------------------------------------------------------------- */
 
 static void on_scrape(void *arg)
 {
@@ -84,8 +82,7 @@ static void metrics_init(struct bh_sim *s)
     bh_metrics_on_scrape(m->m, on_scrape, s);
 }
 
-/* ---- requests
- * ------------------------------------------------------------------------------------- */
+/* ---- requests -------------------------------------------------------------------------------- */
 
 void bh_sim_handle(struct bh_sim *s, struct bh_http_req *http, bool waited, uint64_t start_ns)
 {
@@ -128,8 +125,7 @@ static void on_bookmark(void *arg)
     s->bookmark_timer = bh_sim_after_real(s, s->opt.bookmark_interval_ns, on_bookmark, s);
 }
 
-/* ---- life
- * ----------------------------------------------------------------------------------------- */
+/* ---- life ------------------------------------------------------------------------------------ */
 
 static void set_defaults(struct bh_sim_options *o)
 {
@@ -236,7 +232,7 @@ int bh_sim_new(uv_loop_t *loop, const struct bh_sim_options *o, struct bh_sim **
                                       .client_ca_pem = o->client_ca_pem,
                                       .max_connections = CONNECTIONS_MAX,
                                       .body_limit = body_limit};
-    rc = bh_http_server_new(loop, &h, on_request, s, &s->http, err);
+    rc = bh_sim_http_server_new(loop, &h, on_request, s, &s->http, err);
     if (rc < 0) {
         bh_sim_free(s);
         return rc;
@@ -268,6 +264,7 @@ void bh_sim_free(struct bh_sim *s)
     s->stopping = true;
     if (s->http)
         bh_http_server_free(s->http);
+    bh_sim_faults_drop_holds(s);
     bh_console_stop(s);
     bh_sim_controllers_stop(s->controllers);
     bh_sim_data_close(s);

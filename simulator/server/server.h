@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * simulator/server.h - the built-in API server as a component: options, start, stop
+ * simulator/server/server.h - the built-in API server as a component: options, start, stop
  *
  * For main.c, tests and (later) programs that embed it. Runs on the caller's libuv loop.
  */

@@ -1,25 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * simulator/sim.h - the inside of berth-simulator: types, objects, store, admission, controllers
+ * simulator/server/sim.h - the inside of berth-simulator: types, objects, store, admission, controllers
  *
  * The core (this folder) owns the store, HTTP and the watches. Three sub-folders are called by it:
  * admission/ (defaults and validation per kind), tables/ (kubectl's columns) and controllers/
  * (deployments, kubelet, ...). They use nothing but this header and common/.
  *
- * Objects: one immutable, reference-counted value per version. Its JSON text is what was stored;
- * it always carries apiVersion, kind and metadata.{name,uid,resourceVersion,creationTimestamp}.
- * Writes: every write, from HTTP or from a controller, takes the same path:
- *     tree -> metadata rules (core) -> bh_sim_default() -> bh_sim_validate() -> commit -> watchers
- *     -> listeners.
- * A write that changes nothing commits nothing (same resourceVersion, no event, no listener call).
- * Deletion: the core marks (deletionTimestamp, finalizers `foregroundDeletion` and `orphan` as the
- * propagation policy asks; namespaces: status.phase Terminating, kept while spec.finalizers is not
- * empty) and removes an object as soon as it is marked, out of grace and free of finalizers - also
- * when an edit takes the last finalizer away. Emptying namespaces, deleting or orphaning dependents
- * and stopping pods is the work of controllers/.
- * The namespace's default spec.finalizers, a pod's status {phase, qosClass} at creation and all
- * other per-kind content is the work of admission/; the core only drops or keeps `status` as a
- * whole. Threads: one; everything runs in the loop. Listeners run deferred: never inside a write.
+ * Objects: one immutable, reference-counted value per version. Its JSON text is what was stored; it
+ * always carries apiVersion, kind and metadata.{name,uid,resourceVersion,creationTimestamp}.
+ * Writes: every write, from HTTP or from a controller, takes the same path: tree -> metadata rules
+ * (core) -> bh_sim_default() -> bh_sim_validate() -> commit -> watchers -> listeners. A write that
+ * changes nothing commits nothing (same resourceVersion, no event, no listener call). Deletion: the
+ * core marks (deletionTimestamp, finalizers `foregroundDeletion` and `orphan` as the propagation
+ * policy asks; namespaces: status.phase Terminating, kept while spec.finalizers is not empty) and
+ * removes an object as soon as it is marked, out of grace and free of finalizers - also when an
+ * edit takes the last finalizer away. Emptying namespaces, deleting or orphaning dependents and
+ * stopping pods is the work of controllers/. The namespace's default spec.finalizers, a pod's
+ * status {phase, qosClass} at creation and all other per-kind content is the work of admission/;
+ * the core only drops or keeps `status` as a whole.
+ * Threads: one; everything runs in the loop. Listeners run deferred: never inside a write.
  */
 #ifndef BH_SIM_H
 #define BH_SIM_H
@@ -27,6 +26,7 @@
 #include "common/base/arena.h"
 #include "common/base/buf.h"
 #include "common/data/json.h"
+#include "common/k8s/quantity.h"
 #include <protobuf-c/protobuf-c.h>
 #include <uv.h>
 
@@ -276,10 +276,6 @@ int64_t bh_sim_now_ns(const struct bh_sim *s); /* wall clock of API objects */
 /* The clock that timers and durations go by: never runs back. Equal to bh_sim_now_ns() under a
  * manual clock. Controllers ask no other clock than these two. */
 uint64_t bh_sim_mono_ns(const struct bh_sim *s);
-/* RFC 3339 with seconds ("2026-01-02T03:04:05Z") or microseconds. */
-void bh_sim_time(char out[static 32], int64_t wall_ns);
-void bh_sim_time_micro(char out[static 40], int64_t wall_ns);
-int64_t bh_sim_parse_time(const char *rfc3339); /* ns; 0 when unreadable */
 /* One call of fn after delay_ns (0 = next turn of the loop). Frees itself after the call. */
 struct bh_sim_timer;
 struct bh_sim_timer *bh_sim_after(struct bh_sim *s, int64_t delay_ns, void (*fn)(void *arg),
@@ -349,8 +345,15 @@ void bh_sim_table_columns(const struct bh_sim_type *t, struct bh_buf *out);
 void bh_sim_table_cells(const struct bh_sim_type *t, const struct bh_json *obj, int64_t now_ns,
                         struct bh_buf *out);
 
-/* ---- controllers/ (called by the core)
- * ------------------------------------------------------------ */
+/* ---- console/ (called by the core) ------------------------------------------------------------- */
+struct bh_sim_req;
+void bh_console_start(struct bh_sim *s);
+/* Before the store goes; waits for jobs in worker threads. NULL console allowed. */
+void bh_console_stop(struct bh_sim *s);
+/* Called by route.c for every request that passed the checks. false: not one of ours. */
+bool bh_console_route(struct bh_sim_req *r);
+
+/* ---- controllers/ (called by the core) ------------------------------------------------------- */
 struct bh_sim_controller_options {
     int64_t kubelet_delay_ns; /* bound -> Running; also graceful delete -> gone */
     bool kubelet;             /* run bound pods, bring up nodes */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * simulator/sim_int.h - what the files of the core share: the server's state, the store, requests
+ * simulator/server/sim_int.h - what the files of the core share: the server's state, the store, requests
  *
  * Private to simulator/ (not to its sub-folders). The functions stand under the file they live in.
  */
@@ -10,15 +10,14 @@
 #include "common/base/map.h"
 #include "common/data/apply.h"
 #include "common/base/metrics.h"
-#include "common/http/server.h"
+#include "simulator/http/server.h"
 #include "common/k8s/codec.h"
 #include "common/k8s/json_wire.h"
 #include "common/k8s/selector.h"
-#include "simulator/server.h"
-#include "simulator/sim.h"
+#include "simulator/server/server.h"
+#include "simulator/server/sim.h"
 
-/* ---- store.c: buckets, slots, history
- * ------------------------------------------------------------ */
+/* ---- store.c: buckets, slots, history -------------------------------------------------------- */
 
 struct bh_sim_req;
 struct bh_sim_slot;
@@ -131,6 +130,7 @@ struct bh_sim {
     uint64_t minute_ns;
     struct bh_sim_objs expired;
     size_t expired_at;
+    struct bh_sim_hold *holds;     /* bindings that a fault holds (faults.c) */
     struct bh_sim_waiter *waiters; /* requests waiting for their turn (faults, future versions) */
     struct bh_rand rand, uid_rand; /* suffixes of names; uids */
     struct bh_arena arena;         /* of the request being handled */
@@ -161,17 +161,16 @@ struct bh_sim_slot *bh_sim_slot_get(struct bh_sim *s, const struct bh_sim_type *
                                     const char *name);
 void bh_sim_store_init(struct bh_sim *s);
 void bh_sim_store_fini(struct bh_sim *s);
-/* Forgets objects, history and frozen pages, without telling anybody. */
+/* Forgets objects, history and frozen pages, without telling any watch. */
 void bh_sim_bucket_clear(struct bh_sim *s, struct bh_sim_bucket *b);
 /* Puts obj (takes the reference) in place of the slot's present one; slot NULL = a new name. Tells
  * history, watches and listeners. tree: obj's tree when at hand, else NULL. */
 void bh_sim_commit(struct bh_sim *s, struct bh_sim_slot *slot, struct bh_sim_obj *obj,
                    const struct bh_json *tree);
 void bh_sim_commit_delete(struct bh_sim *s, struct bh_sim_slot *slot);
-/* Before anybody is there to be told: puts obj (takes the reference) into the store as it is, or
+/* Before any watch is there to be told: puts obj (takes the reference) into the store as it is, or
  * takes the object of its name out. restored: all is in; the next commit is rv + 1, and no watch
  * goes back behind rv. */
-void bh_sim_store_restore(struct bh_sim *s, struct bh_sim_obj *obj, bool gone);
 void bh_sim_store_restored(struct bh_sim *s, uint64_t rv);
 /* The same for an object as text had it: finds its type. -EINVAL with err: no such kind, no name.
  */
@@ -188,8 +187,7 @@ size_t bh_sim_history_after(const struct bh_sim_bucket *b, uint64_t rv);
 const struct bh_sim_objs *bh_sim_page_get(struct bh_sim *s, struct bh_sim_bucket *b, uint64_t rv);
 void bh_sim_pages_expire(struct bh_sim *s, uint64_t older_than_ns);
 
-/* ---- object.c
- * ------------------------------------------------------------------------------------ */
+/* ---- object.c -------------------------------------------------------------------------------- */
 
 /* Text and hot fields of tree, with revision rv. */
 struct bh_sim_obj *bh_sim_obj_new(struct bh_sim *s, const struct bh_sim_type *t,
@@ -204,13 +202,13 @@ struct bh_sim_obj *bh_sim_obj_new_again(struct bh_sim *s, const struct bh_sim_ty
 /* The same object with another resourceVersion. */
 struct bh_sim_obj *bh_sim_obj_with_rv(const struct bh_sim_obj *o, uint64_t rv);
 
-/* ---- write.c
- * ------------------------------------------------------------------------------------- */
+/* ---- write.c --------------------------------------------------------------------------------- */
 
 struct bh_sim_wopt {
     bool dry_run;
-    struct bh_buf *warnings;         /* may be NULL */
-    const struct bh_apply_op *track; /* record who owns the fields (managedFields); NULL = do not */
+    struct bh_buf *warnings; /* may be NULL */
+    const struct bh_apply_op
+        *track; /* record which manager owns the fields (managedFields); NULL = do not */
     bool
         reordered; /* update: members may come in another order than the stored ones (PUT, apply) */
     const struct bh_json *old; /* update: the present object's tree when the caller has parsed it */
@@ -243,21 +241,18 @@ int bh_sim_conflict(struct bh_sim_error *e, const struct bh_sim_type *t, const c
                     const char *why);
 int bh_sim_not_found(struct bh_sim_error *e, const struct bh_sim_type *t, const char *name);
 
-/* ---- pod.c
- * --------------------------------------------------------------------------------------- */
+/* ---- pod.c ----------------------------------------------------------------------------------- */
 
 /* meta/v1 DeleteOptions into o; strings are borrowed from v, absent members leave o as it is. */
 void bh_sim_delete_options_read(const struct bh_json *v, struct bh_sim_delete_options *o);
 
-/* ---- error.c
- * ------------------------------------------------------------------------------------- */
+/* ---- error.c --------------------------------------------------------------------------------- */
 
 /* Turns collected field errors into the 422. Returns e->code (0 when there are none). */
 int bh_sim_error_close(struct bh_sim_error *e, const struct bh_sim_type *t, const char *name);
 struct bh_json *bh_sim_status_tree(struct bh_arena *a, const struct bh_sim_error *e);
 
-/* ---- event.c
- * -------------------------------------------------------------------------------------- */
+/* ---- event.c --------------------------------------------------------------------------------- */
 
 /* Called about once a minute: removes Events that were not written for an hour. */
 void bh_sim_events_tick(struct bh_sim *s);
@@ -265,16 +260,14 @@ void bh_sim_events_tick(struct bh_sim *s);
 void bh_sim_events_expire(struct bh_sim *s, uint64_t rv);
 void bh_sim_events_fini(struct bh_sim *s);
 
-/* ---- listen.c
- * ------------------------------------------------------------------------------------ */
+/* ---- listen.c -------------------------------------------------------------------------------- */
 
 void bh_sim_listen_queue(struct bh_sim *s, enum bh_sim_change c, struct bh_sim_obj *old,
                          struct bh_sim_obj *obj);
 void bh_sim_listen_burst(struct bh_sim *s, size_t burst); /* tells up to burst commits */
 void bh_sim_listen_fini(struct bh_sim *s);
 
-/* ---- clock.c
- * ------------------------------------------------------------------------------------- */
+/* ---- clock.c --------------------------------------------------------------------------------- */
 
 void bh_sim_clock_init(struct bh_sim *s);
 void bh_sim_clock_fini(struct bh_sim *s); /* frees the timers that are left */

@@ -1,18 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * simulator/store.c - all objects, found by name, node and owner, and the history of commits
+ * simulator/server/store.c - all objects, found by name, node and owner, and the history of commits
  *
  * Owns:       buckets (one per stored type), slots, the rings of history, frozen pages.
  * Invariants: revisions rise by one with every commit of any type; a slot is in its bucket's map
- *             exactly while cur is set; order[] names every live slot once.
- *             history holds every commit of the bucket newer than evicted_rv.
- * Cost:       a commit is O(1); a list is O(n), and O(t log t) for t names added since the last
- * one.
+ *             exactly while cur is set; order[] names every live slot once. history holds every
+ *             commit of the bucket newer than evicted_rv. Cost: a commit is O(1); a list is O(n),
+ *             and O(t log t) for t names added since the last one.
  */
-#include "simulator/data.h"
-#include "simulator/custom.h"
-#include "simulator/history.h"
-#include "simulator/watch.h"
+#include "simulator/server/data.h"
+#include "simulator/server/custom.h"
+#include "simulator/server/history.h"
+#include "simulator/server/watch.h"
 
 #include <errno.h>
 
@@ -288,7 +287,7 @@ void bh_sim_commit_delete(struct bh_sim *s, struct bh_sim_slot *slot)
 /* ---- from a file --------------------------------------------------------------------------------
  */
 
-void bh_sim_store_restore(struct bh_sim *s, struct bh_sim_obj *obj, bool gone)
+static void store_restore(struct bh_sim *s, struct bh_sim_obj *obj, bool gone)
 {
     struct bh_sim_bucket *b = bh_sim_bucket(s, obj->type);
     struct bh_sim_slot *slot = bh_sim_slot_get(s, obj->type, obj->ns, obj->name);
@@ -324,7 +323,7 @@ int bh_sim_store_restore_tree(struct bh_sim *s, const struct bh_json *obj, uint6
                           version ? version : "none", kind ? kind : "");
     if (!name || !*name || !bh_json_get_str(meta, "resourceVersion"))
         return bh_err_set(err, -EINVAL, "want metadata with name and resourceVersion");
-    bh_sim_store_restore(s, bh_sim_obj_new(s, t, obj, rv), gone);
+    store_restore(s, bh_sim_obj_new(s, t, obj, rv), gone);
     return 0;
 }
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * simulator/tls.c - a certificate authority and a server certificate, made at start
+ * simulator/server/tls.c - a certificate authority and a server certificate, made at start
  */
-#include "simulator/tls.h"
+#include "simulator/server/tls.h"
 
 #include <stdio.h>
 

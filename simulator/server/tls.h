@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * simulator/tls.h - a certificate authority and a server certificate, made at start
+ * simulator/server/tls.h - a certificate authority and a server certificate, made at start
  */
 #ifndef BH_SIM_TLS_H
 #define BH_SIM_TLS_H

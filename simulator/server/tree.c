@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * simulator/admission/tree.c - type-checked look-ups and "set when absent" on JSON trees
+ * simulator/server/tree.c - type-checked look-ups and "set when absent" on JSON trees
  */
-#include "simulator/admission/tree.h"
+#include "simulator/server/tree.h"
 
 static struct bh_json *typed(const struct bh_json *v, const char *dotted, enum bh_json_type t)
 {
@@ -81,8 +81,7 @@ bool bh_tree_deleting(const struct bh_json *obj)
 
 struct bh_json *bh_tree_condition(const struct bh_json *obj, const char *type)
 {
-    bh_json_each(c, bh_tree_arr(obj, "status.conditions"))
-    {
+    bh_json_each(c, bh_tree_arr(obj, "status.conditions")) {
         if (bh_tree_is(c, "type", type))
             return c;
     }

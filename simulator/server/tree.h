@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * simulator/admission/tree.h - type-checked look-ups and "set when absent" on JSON trees
+ * simulator/server/tree.h - type-checked look-ups and "set when absent" on JSON trees
  *
- * Shared by admission/, tables/ and controllers/. What a client wrote can have any shape, so a
+ * Shared by admission/, crd/, tables/ and controllers/. What a client wrote can have any shape, so a
  * field of the wrong type counts as absent here; the core has refused what does not fit the kind's
  * schema where there is one. Paths are dotted ("spec.template.spec"); for keys that contain dots
  * use bh_json_get().

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * simulator/types.c - the kinds this API server serves
+ * simulator/server/types.c - the kinds this API server serves
  *
  * Order matters: it is the order of discovery, and of two types that show the same stored objects
  * the stored one stands where kubectl prefers it (core events first, autoscaling/v2 before v1).
  * Upstream: pkg/registry and the storage_*.go files of pkg/registry/<group>/rest (v1.36);
  * differences: only stable versions; kinds without any meaning to a scheduler are left out.
  */
-#include "simulator/sim.h"
+#include "simulator/server/sim.h"
 
 #include "proto/kubernetes/kubernetes.pb-c.h"
 #include <stdio.h>

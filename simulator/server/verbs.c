@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * simulator/verbs.c - POST, PUT, PATCH, DELETE of API objects
+ * simulator/server/verbs.c - POST, PUT, PATCH, DELETE of API objects
  *
  * Upstream: apiserver/pkg/endpoints/handlers/{create,update,patch,delete}.go
  */
-#include "simulator/req.h"
+#include "simulator/server/req.h"
 
 #include "common/data/patch.h"
 #include "proto/kubernetes/kubernetes.pb-c.h"
-#include "simulator/pod.h"
+#include "simulator/server/pod.h"
 #include <errno.h>
 #include <stdio.h>
 
@@ -21,7 +21,7 @@ static const struct bh_apply_op *op_of(struct bh_sim_req *r)
         manager = agent ? bh_arena_strndup(r->a, agent, strcspn(agent, "/ ")) : "unknown";
     }
     struct bh_apply_op *op = bh_arena_new(r->a, struct bh_apply_op);
-    bh_sim_time(now, bh_sim_now_ns(r->sim));
+    bh_time_format_ns(now, bh_sim_now_ns(r->sim));
     bh_sim_type_api_version(r->type, api_version);
     op->kind = r->type->custom ? "" : r->type->kind; /* lists of custom resources are atomic */
     op->api_version = bh_arena_strdup(r->a, api_version);
@@ -34,7 +34,7 @@ static const struct bh_apply_op *op_of(struct bh_sim_req *r)
 
 /* Ownership of fields is recorded for writers that name themselves (kubectl always does) and for
  * objects that have a record already. All others' writes, the bulk of a benchmark, stay small; what
- * they own is "before-first-apply" when somebody applies over it. */
+ * they own is "before-first-apply" when a client applies over it. */
 static const struct bh_apply_op *track_of(struct bh_sim_req *r, const struct bh_json *old)
 {
     const char *manager = bh_http_query(r->http, "fieldManager");
@@ -320,7 +320,7 @@ static int apply_refused(struct bh_sim_req *r, int rc, const struct bh_json *con
 {
     if (rc != -EBUSY)
         return patch_failed(r, rc, why);
-    bh_json_each (c, bh_json_get(conflicts, "causes")) {
+    bh_json_each(c, bh_json_get(conflicts, "causes")) {
         const char *field = bh_json_get_str(c, "field"), *text = bh_json_get_str(c, "message");
         unsigned i = r->e.n_causes;
         if (i == BH_SIM_MAX_CAUSES)

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * simulator/wait.c - requests that are handled again a little later
+ * simulator/server/wait.c - requests that are handled again a little later
  *
  * Owns: the waiters. The HTTP request stays with its server; when the client leaves first, the
  * waiter goes too.
  */
-#include "simulator/req.h"
+#include "simulator/server/req.h"
 
 struct bh_sim_waiter {
     struct bh_sim *sim;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * simulator/watch.c - WATCH: streams of changes to clients
+ * simulator/server/watch.c - WATCH: streams of changes to clients
  *
  * A watch lives through two phases. FEED: it is sent the initial state (from a frozen list, in
  * portions, so that one big list does not hold up the loop or the memory), then the commits that
@@ -14,11 +14,11 @@
  * Upstream: apiserver/pkg/storage/cacher/{cacher,cache_watcher}.go,
  *           apiserver/pkg/endpoints/handlers/watch.go; differences: bookmarks at a fixed interval.
  */
-#include "simulator/custom.h"
-#include "simulator/watch.h"
+#include "simulator/server/custom.h"
+#include "simulator/server/watch.h"
 
-#include "simulator/faults.h"
-#include "simulator/req.h"
+#include "simulator/server/faults.h"
+#include "simulator/server/req.h"
 #include "proto/kubernetes/kubernetes.pb-c.h"
 #include <stdio.h>
 
@@ -45,8 +45,7 @@ struct bh_sim_watch {
     uint64_t n_sent;
 };
 
-/* ---- index: watches by what they can see
- * ------------------------------------------------------------ */
+/* ---- index: watches by what they can see ----------------------------------------------------- */
 
 struct bh_sim_watch_list {
     struct bh_sim_watch *first;
@@ -114,8 +113,7 @@ static void index_remove(struct bh_sim_watch *w)
     w->bucket->n_watches--;
 }
 
-/* ---- frames: one commit in every representation somebody needs
- * ------------------------------------ */
+/* ---- frames: one commit in every representation a watch needs ------------------------------- */
 
 enum { REP_STORED, REP_OTHER, N_REPS };
 struct frames {
@@ -223,8 +221,7 @@ static struct bh_http_chunk *pb_chunk(struct frames *f, const struct bh_sim_type
     return *slot = bh_http_chunk_new(b->p, b->n);
 }
 
-/* ---- one watcher
- * ----------------------------------------------------------------------------------- */
+/* ---- one watcher ----------------------------------------------------------------------------- */
 
 static void watch_end(struct bh_sim_watch *w)
 {
@@ -389,8 +386,7 @@ void bh_sim_watch_dispatch(struct bh_sim *s, struct bh_sim_bucket *b, const stru
     frames_fini_left(&d.left);
 }
 
-/* ---- bookmarks, errors
- * ------------------------------------------------------------------------------ */
+/* ---- bookmarks, errors ----------------------------------------------------------------------- */
 
 static struct bh_json *bookmark_tree(struct bh_arena *a, const struct bh_sim_watch *w, uint64_t rv,
                                      bool initial_end)
@@ -488,8 +484,7 @@ static void send_expired(struct bh_sim_watch *w, uint64_t rv)
     watch_end(w);
 }
 
-/* ---- phases
- * ------------------------------------------------------------------------------------------ */
+/* ---- phases ---------------------------------------------------------------------------------- */
 
 static void go_live(struct bh_sim_watch *w)
 {
@@ -561,8 +556,7 @@ static void on_close(void *arg)
     free(w);
 }
 
-/* ---- the request
- * --------------------------------------------------------------------------------------- */
+/* ---- the request ----------------------------------------------------------------------------- */
 
 struct start {
     uint64_t rv;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * simulator/watch.h - streams of changes, seen from the store
+ * simulator/server/watch.h - streams of changes, seen from the store
  */
 #ifndef BH_SIM_WATCH_H
 #define BH_SIM_WATCH_H
 
-#include "simulator/sim_int.h"
+#include "simulator/server/sim_int.h"
 
 /* Sends one commit to all watches of b. tree: the new object's tree when at hand. */
 void bh_sim_watch_dispatch(struct bh_sim *s, struct bh_sim_bucket *b, const struct bh_sim_event *ev,

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * simulator/write.c - create, update, delete: the one path every write takes
+ * simulator/server/write.c - create, update, delete: the one path every write takes
  *
  * Upstream: apiserver/pkg/registry/rest/{create,update,delete}.go,
  *           apiserver/pkg/registry/generic/registry/store.go; differences: a name that is generated
  *           is made unique at once instead of answering 409.
  */
-#include "simulator/data.h"
-#include "simulator/meta.h"
+#include "simulator/server/data.h"
+#include "simulator/server/meta.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -142,7 +142,7 @@ static void stamp_new(struct bh_sim *s, const struct bh_sim_type *t, struct bh_a
         bh_json_unset(meta, server_fields[i]);
     char uid[37], now[32];
     bh_uuid4_rand(&s->uid_rand, uid);
-    bh_sim_time(now, bh_sim_now_ns(s));
+    bh_time_format_ns(now, bh_sim_now_ns(s));
     bh_json_set_str(a, meta, "uid", uid);
     bh_json_set_str(a, meta, "resourceVersion", "");
     if (t->flags & BH_SIM_GENERATION)
@@ -278,7 +278,7 @@ static void restore(const struct bh_sim_type *t, enum bh_sim_sub sub, struct bh_
                 !bh_json_get(old, m->key.p))
                 bh_json_remove(obj, m);
         }
-        bh_json_each (m, old) {
+        bh_json_each(m, old) {
             if (!bh_str_eqc(m->key, "metadata") && !bh_str_eqc(m->key, "status"))
                 bh_json_set(a, obj, m->key.p, bh_json_clone(a, m));
         }
@@ -371,7 +371,7 @@ static int64_t grace_of(const struct bh_sim_obj *o, const struct bh_json *tree,
 
 static bool has_str(const struct bh_json *list, const char *v)
 {
-    bh_json_each (m, list) {
+    bh_json_each(m, list) {
         const char *s = bh_json_cstr(m);
         if (s && bh_streq(s, v))
             return true;
@@ -380,7 +380,7 @@ static bool has_str(const struct bh_json *list, const char *v)
 }
 
 /* Finalizers that hand the dependents to the garbage collector; only when one is running and there
- * is something to collect, else the object would wait for nobody. */
+ * is something to collect, else the object would wait for nothing. */
 static void policy_finalizers(struct bh_sim *s, const struct bh_sim_obj *o, struct bh_arena *a,
                               struct bh_json *meta, const char *policy)
 {
@@ -403,7 +403,7 @@ static void mark_deleted(struct bh_sim *s, const struct bh_sim_obj *o, struct bh
 {
     struct bh_json *meta = bh_json_get(tree, "metadata");
     char when[32];
-    bh_sim_time(when, bh_sim_now_ns(s) + grace * 1000000000);
+    bh_time_format_ns(when, bh_sim_now_ns(s) + grace * 1000000000);
     if (!o->deleting && (o->type->flags & BH_SIM_GENERATION))
         bh_json_set_i64(a, meta, "generation", o->generation + 1);
     bh_json_set_str(a, meta, "deletionTimestamp", when);

@@ -247,8 +247,7 @@ static void revision_cells(struct bh_table_row *r, const struct bh_json *o)
 {
     struct bh_buf b = {0};
 
-    bh_json_each(ref, bh_tree_arr(o, "metadata.ownerReferences"))
-    {
+    bh_json_each(ref, bh_tree_arr(o, "metadata.ownerReferences")) {
         const char *api = bh_tree_str(ref, "apiVersion"), *kind = bh_tree_str(ref, "kind");
         const char *name = bh_tree_str(ref, "name"), *slash = api ? strchr(api, '/') : NULL;
         if (!bh_tree_bool(ref, "controller", false) || !kind || !name)

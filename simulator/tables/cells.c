@@ -94,8 +94,7 @@ void bh_cell_containers(struct bh_table_row *r, const struct bh_json *pod_spec)
     struct bh_buf names = {0}, images = {0};
     bool first = true;
 
-    bh_json_each(c, bh_tree_arr(pod_spec, "containers"))
-    {
+    bh_json_each(c, bh_tree_arr(pod_spec, "containers")) {
         const char *name = bh_tree_str(c, "name"), *image = bh_tree_str(c, "image");
         if (!first) {
             bh_buf_addc(&names, ',');
@@ -136,8 +135,7 @@ static size_t map_parts(char **part, const struct bh_json *labels)
 {
     size_t n = 0;
 
-    bh_json_each(l, labels)
-    {
+    bh_json_each(l, labels) {
         const char *v = bh_json_cstr(l);
         part[n++] = bh_asprintf("%s=%s", l->key.p, v ? v : "");
     }
@@ -164,7 +162,8 @@ static char *expression_text(const struct bh_json *e)
     if (bh_streq(op, "DoesNotExist"))
         return bh_asprintf("!%s", key);
     char **v = bh_calloc((values ? values->c.n : 0) + 1, sizeof(*v));
-    bh_json_each(e2, values) v[n++] = (char *)(bh_json_cstr(e2) ? bh_json_cstr(e2) : "");
+    bh_json_each(e2, values)
+        v[n++] = (char *)(bh_json_cstr(e2) ? bh_json_cstr(e2) : "");
     qsort(v, n, sizeof(*v), by_text);
     bh_buf_addf(&b, "%s %s (", key, bh_streq(op, "In") ? "in" : "notin");
     for (size_t i = 0; i < n; i++)
@@ -182,7 +181,8 @@ void bh_cell_label_selector(struct bh_table_row *r, const struct bh_json *sel)
     char **part = bh_calloc(n + 1, sizeof(*part));
 
     n = map_parts(part, labels);
-    bh_json_each(e, exprs) part[n++] = expression_text(e);
+    bh_json_each(e, exprs)
+        part[n++] = expression_text(e);
     cell_sorted(r, part, n);
 }
 

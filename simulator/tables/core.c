@@ -13,8 +13,7 @@
 
 static const char *node_address(const struct bh_json *node, const char *type)
 {
-    bh_json_each(a, bh_tree_arr(node, "status.addresses"))
-    {
+    bh_json_each(a, bh_tree_arr(node, "status.addresses")) {
         const char *t = bh_tree_str(a, "type");
         if (t && bh_streq(t, type))
             return bh_tree_str(a, "address");
@@ -35,8 +34,7 @@ static void node_roles_cell(struct bh_table_row *r, const struct bh_json *node)
     struct bh_buf b = {0};
     size_t n = 0;
 
-    bh_json_each(l, labels)
-    {
+    bh_json_each(l, labels) {
         const char *v = bh_json_cstr(l);
         if (strncmp(l->key.p, prefix, sizeof(prefix) - 1) == 0 && l->key.p[sizeof(prefix) - 1])
             role[n++] = l->key.p + sizeof(prefix) - 1;
@@ -152,8 +150,7 @@ static void quota_cell(struct bh_table_row *r, const struct bh_json *o, bool lim
     const struct bh_json *used = bh_tree_obj(o, "status.used");
     struct bh_buf b = {0};
 
-    bh_json_each(h, bh_tree_obj(o, "status.hard"))
-    {
+    bh_json_each(h, bh_tree_obj(o, "status.hard")) {
         if (is_limit(h->key.p) != limits)
             continue;
         bh_buf_addf(&b, "%s%s: ", b.n ? ", " : "", h->key.p);

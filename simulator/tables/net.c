@@ -13,7 +13,8 @@
 
 static void join_strings(struct bh_buf *b, const struct bh_json *arr)
 {
-    bh_json_each(e, arr) bh_cell_join(b, ",", bh_json_cstr(e));
+    bh_json_each(e, arr)
+        bh_cell_join(b, ",", bh_json_cstr(e));
 }
 
 static void external_ip_cell(struct bh_table_row *r, const struct bh_json *svc)
@@ -27,8 +28,7 @@ static void external_ip_cell(struct bh_table_row *r, const struct bh_json *svc)
     }
     if (type && bh_streq(type, "LoadBalancer")) {
         if_empty = "<pending>";
-        bh_json_each(i, bh_tree_arr(svc, "status.loadBalancer.ingress"))
-        {
+        bh_json_each(i, bh_tree_arr(svc, "status.loadBalancer.ingress")) {
             const char *ip = bh_tree_str(i, "ip");
             bh_cell_join(&b, ",", ip && *ip ? ip : bh_tree_str(i, "hostname"));
         }
@@ -41,8 +41,7 @@ static void service_ports_cell(struct bh_table_row *r, const struct bh_json *svc
 {
     struct bh_buf b = {0};
 
-    bh_json_each(p, bh_tree_arr(svc, "spec.ports"))
-    {
+    bh_json_each(p, bh_tree_arr(svc, "spec.ports")) {
         int64_t node_port = bh_tree_i64(p, "nodePort", 0);
         const char *proto = bh_tree_str(p, "protocol");
         if (b.n)
@@ -96,10 +95,10 @@ static void endpoints_subset(struct bh_buf *b, size_t *count, const struct bh_js
     const struct bh_json *addresses = bh_tree_arr(subset, "addresses");
 
     if (!ports || !ports->c.n) {
-        bh_json_each(a, addresses) endpoints_add(b, count, bh_tree_str(a, "ip"), 0);
+        bh_json_each(a, addresses)
+            endpoints_add(b, count, bh_tree_str(a, "ip"), 0);
     }
-    bh_json_each(p, ports)
-    {
+    bh_json_each(p, ports) {
         bh_json_each(a, addresses)
             endpoints_add(b, count, bh_tree_str(a, "ip"), bh_tree_i64(p, "port", 0));
     }
@@ -112,7 +111,8 @@ static void endpoints_cells(struct bh_table_row *r, const struct bh_json *o)
     struct bh_buf b = {0};
     size_t count = 0;
 
-    bh_json_each(s, bh_tree_arr(o, "subsets")) endpoints_subset(&b, &count, s);
+    bh_json_each(s, bh_tree_arr(o, "subsets"))
+        endpoints_subset(&b, &count, s);
     if (count > 3)
         bh_buf_addf(&b, " + %zu more...", count - 3);
     bh_cell_name(r, o);
@@ -126,14 +126,12 @@ static void slice_cells(struct bh_table_row *r, const struct bh_json *o)
     struct bh_buf ports = {0}, addrs = {0};
     size_t count = 0;
 
-    bh_json_each(p, bh_tree_arr(o, "ports"))
-    {
+    bh_json_each(p, bh_tree_arr(o, "ports")) {
         if (ports.n)
             bh_buf_addc(&ports, ',');
         bh_buf_addi64(&ports, bh_tree_i64(p, "port", 0));
     }
-    bh_json_each(e, bh_tree_arr(o, "endpoints"))
-    {
+    bh_json_each(e, bh_tree_arr(o, "endpoints")) {
         bh_json_each(a, bh_tree_arr(e, "addresses"))
             endpoints_add(&addrs, &count, bh_json_cstr(a), 0);
     }
@@ -155,8 +153,7 @@ static void ingress_hosts(struct bh_buf *b, const struct bh_json *o)
 {
     size_t count = 0;
 
-    bh_json_each(rule, bh_tree_arr(o, "spec.rules"))
-    {
+    bh_json_each(rule, bh_tree_arr(o, "spec.rules")) {
         const char *host = bh_tree_str(rule, "host");
         if (host && *host && ++count <= 3)
             bh_cell_join(b, ",", host);
@@ -179,8 +176,7 @@ static void ingress_cells(struct bh_table_row *r, const struct bh_json *o)
     struct bh_buf hosts = {0}, addrs = {0};
 
     ingress_hosts(&hosts, o);
-    bh_json_each(i, bh_tree_arr(o, "status.loadBalancer.ingress"))
-    {
+    bh_json_each(i, bh_tree_arr(o, "status.loadBalancer.ingress")) {
         const char *ip = bh_tree_str(i, "ip");
         bh_cell_join(&addrs, ",", ip && *ip ? ip : bh_tree_str(i, "hostname"));
     }

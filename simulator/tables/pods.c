@@ -26,8 +26,7 @@ static void set_reason(struct pod_state *s, const char *prefix, const char *text
 
 static bool restartable_init(const struct bh_json *pod, const char *name)
 {
-    bh_json_each(c, bh_tree_arr(pod, "spec.initContainers"))
-    {
+    bh_json_each(c, bh_tree_arr(pod, "spec.initContainers")) {
         const char *n = bh_tree_str(c, "name"), *policy = bh_tree_str(c, "restartPolicy");
         if (n && name && bh_streq(n, name))
             return policy && bh_streq(policy, "Always");
@@ -120,7 +119,8 @@ static void containers(struct pod_state *s, const struct bh_json *pod)
     const struct bh_json **c = bh_calloc(n + 1, sizeof(*c));
     bool has_running = false;
 
-    bh_json_each(e, list) c[--i] = e;
+    bh_json_each(e, list)
+        c[--i] = e;
     for (i = 0; i < n; i++)
         one_container(s, c[i], &has_running);
     free(c);
@@ -153,10 +153,9 @@ static void pod_state(struct pod_state *s, const struct bh_json *pod)
 
     *s = (struct pod_state){.total = cs ? (int64_t)cs->c.n : 0};
     base_reason(s, pod);
-    bh_json_each(c, bh_tree_arr(pod, "spec.initContainers")) s->total +=
-        restartable_init(pod, bh_tree_str(c, "name"));
-    bh_json_each(c, bh_tree_arr(pod, "status.initContainerStatuses"))
-    {
+    bh_json_each(c, bh_tree_arr(pod, "spec.initContainers"))
+        s->total += restartable_init(pod, bh_tree_str(c, "name"));
+    bh_json_each(c, bh_tree_arr(pod, "status.initContainerStatuses")) {
         if (init_container(s, &init, pod, c, idx++))
             break;
     }
@@ -193,8 +192,7 @@ static void readiness_gates_cell(struct bh_table_row *r, const struct bh_json *p
         bh_cell_str(r, "<none>");
         return;
     }
-    bh_json_each(g, gates)
-    {
+    bh_json_each(g, gates) {
         const char *t = bh_tree_str(g, "conditionType");
         ok += t && bh_tree_condition_true(pod, t);
     }

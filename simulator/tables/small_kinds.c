@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * simulator/tables/misc.c - rows of policy, scheduling, coordination, autoscaling and device kinds
+ * simulator/tables/small_kinds.c - rows of policy, scheduling, coordination, autoscaling and device kinds
  *
  * Upstream: pkg/printers/internalversion/printers.go (v1.36); differences: targets of a
  * HorizontalPodAutoscaler show the wanted values only, the simulator measures none.
@@ -71,7 +71,7 @@ static void hpa_targets_cell(struct bh_table_row *r, const struct bh_json *o)
         bh_tree_scalar(&b, v1);
         bh_buf_addc(&b, '%');
     }
-    bh_json_each (m, bh_tree_arr(o, "spec.metrics")) {
+    bh_json_each(m, bh_tree_arr(o, "spec.metrics")) {
         const char *name = bh_tree_str(m, "resource.name");
         int64_t pct = bh_tree_i64(m, "resource.target.averageUtilization", -1);
         if (b.n)
@@ -163,7 +163,7 @@ static void subjects_cell(struct bh_table_row *r, const struct bh_json *o, const
 {
     struct bh_buf b = {0};
 
-    bh_json_each (s, bh_tree_arr(o, "subjects")) {
+    bh_json_each(s, bh_tree_arr(o, "subjects")) {
         const char *k = bh_tree_str(s, "kind"), *ns = bh_tree_str(s, "namespace");
         const char *name = bh_tree_str(s, "name");
         if (!k || !name || !bh_streq(k, kind))

@@ -26,8 +26,7 @@ static void access_modes_cell(struct bh_table_row *r, const struct bh_json *mode
     struct bh_buf b = {0};
 
     for (size_t i = 0; i < BH_ARRAY_LEN(names); i++) {
-        bh_json_each(m, modes)
-        {
+        bh_json_each(m, modes) {
             const char *s = bh_json_cstr(m);
             if (s && bh_streq(s, names[i][0])) {
                 bh_cell_join(&b, ",", names[i][1]);

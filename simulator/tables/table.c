@@ -8,8 +8,7 @@
  */
 #include "simulator/tables/table.h"
 
-#include "simulator/crd/crd.h"
-#include "simulator/sim.h"
+#include "simulator/server/sim.h"
 
 static const struct bh_table_col default_cols[] = {BH_COL_NAME, BH_COL_AGE};
 static void default_cells(struct bh_table_row *r, const struct bh_json *obj)
@@ -20,7 +19,7 @@ static void default_cells(struct bh_table_row *r, const struct bh_json *obj)
 static const struct bh_table_kind default_kind = {"", "", default_cols, BH_ARRAY_LEN(default_cols),
                                                   default_cells};
 
-static const struct bh_table_kind *find(const struct bh_sim_type *t)
+static const struct bh_table_kind *find_kind(const struct bh_sim_type *t)
 {
     static const struct bh_table_set *const sets[] = {&bh_table_set_pods,    &bh_table_set_core,
                                                       &bh_table_set_apps,    &bh_table_set_net,
@@ -47,10 +46,10 @@ static void write_column(struct bh_buf *b, const struct bh_table_col *c)
 
 void bh_sim_table_columns(const struct bh_sim_type *t, struct bh_buf *out)
 {
-    const struct bh_table_kind *k = find(t);
+    const struct bh_table_kind *k = find_kind(t);
 
     if (t->custom) {
-        bh_crd_columns(t->custom->columns, out);
+        bh_table_custom_columns(t->custom->columns, out);
         return;
     }
     bh_buf_addc(out, '[');
@@ -68,10 +67,10 @@ void bh_sim_table_cells(const struct bh_sim_type *t, const struct bh_json *obj, 
     struct bh_table_row r = {.out = out, .now_s = now_ns / 1000000000};
 
     if (t->custom) {
-        bh_crd_cells(t->custom->columns, obj, now_ns, out);
+        bh_table_custom_cells(t->custom->columns, obj, now_ns, out);
         return;
     }
     bh_buf_addc(out, '[');
-    find(t)->cells(&r, obj);
+    find_kind(t)->cells(&r, obj);
     bh_buf_addc(out, ']');
 }

@@ -2,7 +2,7 @@
  *
  * simulator/tables/table.h - what the per-kind files of this folder share
  *
- * The folder's door is bh_sim_table_columns() and bh_sim_table_cells() in simulator/sim.h: one
+ * The folder's door is bh_sim_table_columns() and bh_sim_table_cells() in simulator/server/sim.h: one
  * descriptor per kind (columns, and a function that fills the cells of one row); kinds without one
  * of their own get Name and Age. Cells are written straight into the reply's buffer: a list of
  * 100,000 pods builds no second tree.
@@ -16,7 +16,7 @@
 #ifndef BH_SIM_TABLE_H
 #define BH_SIM_TABLE_H
 
-#include "simulator/admission/tree.h"
+#include "simulator/server/tree.h"
 
 struct bh_table_col {
     const char *name;
@@ -89,6 +89,11 @@ void bh_cell_containers(struct bh_table_row *r, const struct bh_json *pod_spec);
 /* metav1.LabelSelector as text ("<none>" when empty), and a plain label map likewise. */
 void bh_cell_label_selector(struct bh_table_row *r, const struct bh_json *sel);
 void bh_cell_label_map(struct bh_table_row *r, const struct bh_json *labels);
+
+/* Columns of `kubectl get`: Name, and those of additionalPrinterColumns (NULL: Age). */
+void bh_table_custom_columns(const struct bh_json *columns, struct bh_buf *out);
+void bh_table_custom_cells(const struct bh_json *columns, const struct bh_json *obj, int64_t now_ns,
+                           struct bh_buf *out);
 
 /* Appends s, with sep between it and what stands there already; NULL and "" are skipped. */
 void bh_cell_join(struct bh_buf *b, const char *sep, const char *s);

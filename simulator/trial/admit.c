@@ -16,8 +16,8 @@
 
 #include "simulator/trial/admit.h"
 #include "common/base/loop.h"
-#include "simulator/admission/tree.h"
-#include "simulator/server.h"
+#include "simulator/server/tree.h"
+#include "simulator/server/server.h"
 
 struct bh_json *bh_admit_parse(struct bh_arena *a, const struct bh_trial_item *it)
 {
@@ -67,7 +67,7 @@ void bh_admit_settle(struct bh_admission *ad, struct bh_json *obj, bool drawn_na
     if (drawn_name && prefix)
         bh_json_set_str(&ad->a, meta, "name", name_from(ad, ns, prefix));
     uid_of(uid, kind, ns, bh_json_get_str(meta, "name"));
-    bh_sim_time(now, ad->t->o.now_ns);
+    bh_time_format_ns(now, ad->t->o.now_ns);
     bh_json_set_str(&ad->a, meta, "uid", uid);
     bh_json_set_str(&ad->a, meta, "creationTimestamp", now);
     bh_json_unset(meta, "resourceVersion");
@@ -94,10 +94,10 @@ static void merge_runtime(struct bh_arena *a, struct bh_json *spec, const struct
 
     if (overhead && !bh_tree_has(spec, "overhead"))
         bh_json_set(a, spec, "overhead", bh_json_clone(a, overhead));
-    bh_json_each (m, bh_tree_obj(scheduling, "nodeSelector")) {
+    bh_json_each(m, bh_tree_obj(scheduling, "nodeSelector")) {
         bh_json_set(a, bh_json_obj_at(a, spec, "nodeSelector"), m->key.p, bh_json_clone(a, m));
     }
-    bh_json_each (t, bh_tree_arr(scheduling, "tolerations")) {
+    bh_json_each(t, bh_tree_arr(scheduling, "tolerations")) {
         struct bh_json *list = bh_tree_dflt_arr(a, spec, "tolerations");
         if (list)
             bh_json_push(list, bh_json_clone(a, t));
@@ -326,8 +326,12 @@ static int admit_all(struct bh_admission *ad, struct bh_err *err)
 
 int bh_trial_admit(struct bh_trial *t, struct bh_err *err)
 {
-    const struct bh_sim_options o = {
-        .no_controllers = true, .history_events = 1, .first_revision = 1};
+    const struct bh_sim_options o = {.no_controllers = true,
+                                     .manual_clock = true,
+                                     .clock_ns = t->o.now_ns,
+                                     .seed = 1,
+                                     .history_events = 1,
+                                     .first_revision = 1};
     struct bh_admission ad = {.t = t};
 
     bh_arena_init(&ad.a, 0);

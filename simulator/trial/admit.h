@@ -7,14 +7,15 @@
 #define BH_TRIAL_ADMIT_H
 
 #include "simulator/trial/trial.h"
-#include "simulator/sim.h"
+#include "simulator/server/sim.h"
 
 struct bh_admission {
     struct bh_trial *t;
     uv_loop_t loop;
     struct bh_sim *sim;
-    struct bh_arena a; /* of the object at hand */
-    uint32_t n_drawn;  /* names made so far */
+    struct bh_arena a;       /* of the object at hand */
+    uint32_t n_drawn;        /* names made so far */
+    size_t n_made, n_wanted; /* pods of workloads */
 };
 struct bh_json *bh_admit_parse(struct bh_arena *a, const struct bh_trial_item *it);
 /* Creates obj, which is edited. -EEXIST, or -EINVAL with the server's text. */

@@ -8,7 +8,7 @@
  * not.
  */
 #include "simulator/trial/admit.h"
-#include "simulator/admission/tree.h"
+#include "simulator/server/tree.h"
 
 #define PVCS "persistentvolumeclaims"
 
@@ -72,7 +72,7 @@ static int take_claim(struct bh_admission *ad, const struct bh_sim_obj *stored, 
     struct bh_json *meta = bh_json_get(claim, "metadata");
 
     bh_json_set_str(&ad->a, meta, "name", name);
-    bh_json_each (r, owner ? bh_tree_arr(meta, "ownerReferences") : NULL) {
+    bh_json_each(r, owner ? bh_tree_arr(meta, "ownerReferences") : NULL) {
         bh_json_set_str(&ad->a, r, "name", bh_tree_str(owner, "metadata.name"));
         bh_json_set_str(&ad->a, r, "uid", bh_tree_str(owner, "metadata.uid"));
     }
@@ -92,7 +92,7 @@ static int take_ephemeral(struct bh_admission *ad, const struct bh_sim_obj *stor
     const char *name = bh_tree_str(pod, "metadata.name");
     int rc = 0;
 
-    bh_json_each (v, bh_tree_arr(pod, "spec.volumes")) {
+    bh_json_each(v, bh_tree_arr(pod, "spec.volumes")) {
         const char *volume = bh_tree_str(v, "name");
         if (rc < 0 || !volume || !bh_tree_obj(v, "ephemeral"))
             continue;
@@ -112,7 +112,7 @@ static int take_devices(struct bh_admission *ad, const struct bh_sim_obj *stored
     const struct bh_sim_type *type = bh_sim_type_find("resource.k8s.io", "v1", "resourceclaims");
     int rc = 0;
 
-    bh_json_each (s, bh_tree_arr(pod, "status.resourceClaimStatuses")) {
+    bh_json_each(s, bh_tree_arr(pod, "status.resourceClaimStatuses")) {
         const char *entry = bh_tree_str(s, "name"), *name = bh_tree_str(s, "resourceClaimName");
         const struct bh_sim_obj *claim = name ? bh_sim_get(ad->sim, type, stored->ns, name) : NULL;
         if (rc < 0 || !entry || !claim)

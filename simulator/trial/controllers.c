@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * simulator/trial/controllers.c - what controllers do as pods come and go: budgets, devices
+ * simulator/trial/controllers.c - disruption budgets follow pods that come and go
  *
  * A disruption budget's status is worked out at the start when the file gives none, and kept
- * current as pods are placed and evicted; a pod that has a node is healthy here. The devices of a
- * pod that is gone are free again when no other pod has them reserved. Upstream:
- * pkg/controller/{disruption,resourceclaim}; differences: the expected number of pods is the number
- * of pods that the budget covers, not what their controllers want.
+ * current as pods are placed and evicted; a pod that has a node is healthy here.
+ * Upstream: pkg/controller/disruption; differences: the expected number of pods is
+ * the number of pods that the budget covers, not what their controllers want.
  */
 #include "simulator/trial/trial.h"
 #include "common/k8s/selector.h"
@@ -61,7 +60,7 @@ int bh_trial_budgets_add(struct bh_trial *t, struct bh_arena *a, const struct bh
                                   .allowed = number(st, "disruptionsAllowed")};
     b->counted = b->derived || b->allowed == BH_MAX(b->healthy - b->desired, 0);
     t->budgets = b;
-    return bh_trial_put_json(t, a, it->kind, obj, err);
+    return bh_offline_put_tree(&t->w, a, it->kind, obj, err);
 }
 
 /* ---- which pods -------------------------------------------------------------------------------
@@ -86,7 +85,7 @@ static const char *label(void *arg, const char *key)
 static bool covers(const struct bh_trial *t, const struct bh_trial_budget *b,
                    const struct bh_shape_rec *shape)
 {
-    struct labels l = {.tab = bh_engine_symtab(t->engine), .shape = shape};
+    struct labels l = {.tab = bh_engine_symtab(t->w.engine), .shape = shape};
 
     return bh_streq(bh_sym_text(l.tab, shape->namespace_), b->ns) &&
            bh_selector_match(b->selector, label, &l);
@@ -130,7 +129,7 @@ static void write_status(struct bh_trial *t, struct bh_trial_budget *b)
     bh_json_write(&json, o);
     free(b->json);
     b->json = bh_buf_take(&json);
-    int rc = bh_trial_put_json(t, &a, b->kind, o, NULL);
+    int rc = bh_offline_put_tree(&t->w, &a, b->kind, o, NULL);
     bh_assert(rc == 0); /* it went in before */
     bh_arena_fini(&a);
 }
@@ -177,48 +176,4 @@ void bh_trial_budgets_fini(struct bh_trial *t)
         free(b->json);
         free(b);
     }
-}
-
-/* ---- devices ----------------------------------------------------------------------------------
- */
-
-static void release(struct bh_trial *t, const char *ns, bh_sym claim, const char *uid)
-{
-    const char *name = bh_sym_text(bh_engine_symtab(t->engine), claim);
-    const ProtobufCMessage *m = bh_engine_get_object(t->engine, BH_KIND_RESOURCECLAIM, ns, name);
-    struct bh_arena a;
-
-    if (!m)
-        return;
-    bh_arena_init(&a, 0);
-    struct bh_json *o = bh_pb_to_json(&a, m), *st = bh_json_get(o, "status");
-    struct bh_json *list = bh_json_get(st, "reservedFor");
-    for (struct bh_json *c = list ? list->c.first : NULL, *next; c; c = next) {
-        const char *u = bh_json_get_str(c, "uid");
-        next = c->next;
-        if (u && bh_streq(u, uid))
-            bh_json_remove(list, c);
-    }
-    if (!list || !list->c.n) {
-        bh_json_unset(st, "allocation");
-        bh_json_unset(st, "devices");
-        bh_json_unset(st, "reservedFor");
-    }
-    (void)bh_trial_put_json(t, &a, &bh_kinds[BH_KIND_RESOURCECLAIM], o, NULL);
-    bh_arena_fini(&a);
-}
-
-void bh_trial_release_claims(struct bh_trial *t, const struct bh_pod_rec *rec,
-                             const struct bh_shape_rec *shape)
-{
-    const struct bh_pod_claim *c = bh_rec_at(shape, shape->claims, struct bh_pod_claim);
-    const struct bh_claim_status *st = bh_rec_at(rec, rec->claim_statuses, struct bh_claim_status);
-    const char *ns = bh_rec_text(rec, rec->namespace_).p, *uid = bh_rec_text(rec, rec->uid).p;
-
-    for (uint32_t i = 0; i < shape->claims.n; i++)
-        if (c[i].claim != BH_SYM_NONE)
-            release(t, ns, c[i].claim, uid);
-    for (uint32_t i = 0; i < rec->claim_statuses.n; i++)
-        if (st[i].claim != BH_SYM_NONE)
-            release(t, ns, st[i].claim, uid);
 }

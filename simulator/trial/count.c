@@ -50,7 +50,7 @@ struct count {
 static int copy_claim(struct count *c, const struct bh_kind_info *k, const char *ns,
                       const char *from, const char *to, const char *uid, struct bh_err *err)
 {
-    const ProtobufCMessage *m = bh_engine_get_object(c->t->engine, k->kind, ns, from);
+    const ProtobufCMessage *m = bh_engine_get_object(c->t->w.engine, k->kind, ns, from);
 
     if (!m)
         return 0;
@@ -58,11 +58,11 @@ static int copy_claim(struct count *c, const struct bh_kind_info *k, const char 
     bh_json_set_str(&c->a, o, "apiVersion", "");
     bh_json_set_str(&c->a, meta, "name", to);
     bh_json_set_str(&c->a, meta, "uid", to);
-    bh_json_each (r, bh_json_get(meta, "ownerReferences")) {
+    bh_json_each(r, bh_json_get(meta, "ownerReferences")) {
         if (bh_json_get_bool(r, "controller", false))
             bh_json_set_str(&c->a, r, "uid", uid);
     }
-    return bh_trial_put_json(c->t, &c->a, k, o, err);
+    return bh_offline_put_tree(&c->t->w, &c->a, k, o, err);
 }
 
 static int copy_claims(struct count *c, struct bh_json *pod, const char *name, const char *uid,
@@ -71,14 +71,14 @@ static int copy_claims(struct count *c, struct bh_json *pod, const char *name, c
     const char *ns = bh_trial_pod_ns(c->pod), *old = bh_trial_pod_name(c->pod);
     int rc = 0;
 
-    bh_json_each (v, bh_json_path(pod, "spec.volumes")) {
+    bh_json_each(v, bh_json_path(pod, "spec.volumes")) {
         const char *volume = bh_json_get_str(v, "name");
         if (rc >= 0 && volume && bh_json_get(v, "ephemeral"))
             rc = copy_claim(c, &bh_kinds[BH_KIND_PERSISTENTVOLUMECLAIM], ns,
                             bh_arena_printf(&c->a, "%s-%s", old, volume),
                             bh_arena_printf(&c->a, "%s-%s", name, volume), uid, err);
     }
-    bh_json_each (s, bh_json_path(pod, "status.resourceClaimStatuses")) {
+    bh_json_each(s, bh_json_path(pod, "status.resourceClaimStatuses")) {
         const char *claim = bh_json_get_str(s, "resourceClaimName");
         if (rc < 0 || !claim)
             continue;
@@ -91,7 +91,7 @@ static int copy_claims(struct count *c, struct bh_json *pod, const char *name, c
 
 static int next_copy(struct count *c, struct bh_pod_rec **ret, struct bh_err *err)
 {
-    struct bh_interner in = bh_symtab_interner(bh_engine_symtab(c->t->engine));
+    struct bh_interner in = bh_symtab_interner(bh_engine_symtab(c->t->w.engine));
     struct bh_json *pod = bh_json_clone(&c->a, c->tree);
     struct bh_json *meta = bh_json_obj_at(&c->a, pod, "metadata");
     const char *name =
@@ -132,7 +132,7 @@ static void count_node(struct count *c, bh_sym node)
 
 static void note_failure(struct count *c, const struct bh_pending *p)
 {
-    struct bh_engine *e = c->t->engine;
+    struct bh_engine *e = c->t->w.engine;
     const struct bh_decision *d =
         bh_engine_schedule(e, p, BH_EXPLAIN | BH_NO_PREEMPTION, c->t->o.now_ns);
     struct bh_buf b = {0};
@@ -145,34 +145,30 @@ static void note_failure(struct count *c, const struct bh_pending *p)
 /* 1: placed; 0: no more fit. */
 static int place_one(struct count *c, struct bh_err *err)
 {
-    struct bh_engine *e = c->t->engine;
+    struct bh_offline *w = &c->t->w;
     struct bh_pod_rec *rec = NULL;
     int rc = next_copy(c, &rec, err);
 
     if (rc < 0)
         return rc;
     const struct bh_pending p = {.pod = rec, .shape = c->pod->shape};
-    const struct bh_status *gate = bh_engine_pre_enqueue(e, &p);
+    const struct bh_status *gate = bh_engine_pre_enqueue(w->engine, &p);
     if (gate) {
         c->message = bh_strdup(bh_status_message(&c->a, gate));
         return 0;
     }
-    const struct bh_decision *d = bh_engine_schedule(e, &p, BH_NO_PREEMPTION, c->t->o.now_ns);
-    bh_sym node = d->node;
-    if (d->kind != BH_DECIDED) {
+    const struct bh_status *refused = NULL;
+    bh_sym node = BH_SYM_NONE;
+    if (bh_offline_decide(w, &p, &node, &refused)->kind != BH_DECIDED) {
         note_failure(c, &p);
         return 0;
     }
-    rc = bh_engine_assume(e, &p, node);
-    bh_assert(rc == 0); /* its uid is new */
-    const struct bh_status *s = bh_engine_reserve(e, &p, node);
-    if (s) {
-        c->message = bh_strdup(bh_status_message(&c->a, s));
+    if (refused && refused->code != BH_WAIT) {
+        c->message = bh_strdup(bh_status_message(&c->a, refused));
+        bh_offline_give_back(w, &p, node);
         return 0;
     }
-    bh_engine_prebind_commit(e, bh_rec_text(rec, rec->uid));
-    rec->node = node;
-    bh_engine_put_pod(e, rec, c->pod->shape);
+    bh_offline_bind(w, &p, node);
     count_node(c, node);
     return 1;
 }
@@ -214,7 +210,7 @@ static struct bh_json *groups_of(struct bh_arena *a, const struct count *c)
 
 static void write_document(const struct count *c, enum bh_form form, struct bh_buf *out)
 {
-    const struct bh_symtab *tab = bh_engine_symtab(c->t->engine);
+    const struct bh_symtab *tab = bh_engine_symtab(c->t->w.engine);
     struct bh_json *doc, *nodes, *pod, *groups;
     struct bh_arena a;
 
@@ -244,7 +240,7 @@ static void write_document(const struct count *c, enum bh_form form, struct bh_b
 
 static void write_table(const struct count *c, bool wide, bool colour, struct bh_buf *out)
 {
-    const struct bh_symtab *tab = bh_engine_symtab(c->t->engine);
+    const struct bh_symtab *tab = bh_engine_symtab(c->t->w.engine);
     size_t shown = wide ? c->n_nodes : BH_MIN(c->n_nodes, (size_t)SHOWN_NODES);
     struct bh_grid g = {0};
     struct bh_arena a;
@@ -308,6 +304,7 @@ static int find_pod(struct count *c, struct bh_err *err)
 
 static void count_init(struct count *c, struct bh_trial *t, int64_t max)
 {
+    t->w.o.flags = BH_NO_PREEMPTION;
     *c = (struct count){.t = t, .limit = max > 0 ? (uint32_t)BH_MIN(max, COUNT_MAX) : COUNT_MAX};
     bh_arena_init(&c->kept, 0);
     bh_arena_init(&c->a, 0);
@@ -326,7 +323,8 @@ static void count_fini(struct count *c)
 static void sort_nodes(struct count *c)
 {
     if (c->n_nodes > 1)
-        qsort_r(c->nodes, c->n_nodes, sizeof *c->nodes, most_first, bh_engine_symtab(c->t->engine));
+        qsort_r(c->nodes, c->n_nodes, sizeof *c->nodes, most_first,
+                bh_engine_symtab(c->t->w.engine));
 }
 
 int bh_trial_count(struct bh_trial *t, int64_t max, struct bh_buf *out, struct bh_err *err)
@@ -354,7 +352,7 @@ int bh_trial_count(struct bh_trial *t, int64_t max, struct bh_buf *out, struct b
 
 static struct bh_json *counted(struct bh_arena *a, struct count *c)
 {
-    const struct bh_symtab *tab = bh_engine_symtab(c->t->engine);
+    const struct bh_symtab *tab = bh_engine_symtab(c->t->w.engine);
     struct bh_json *o = bh_json_new(a, BH_JSON_OBJECT), *nodes = bh_json_new(a, BH_JSON_ARRAY);
 
     sort_nodes(c);

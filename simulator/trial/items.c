@@ -9,7 +9,7 @@
 
 #include "simulator/trial/trial.h"
 #include "scheduler/explain/grid.h"
-#include "simulator/sim.h"
+#include "simulator/server/sim.h"
 
 #define NAME_MAX_BYTES 253u
 

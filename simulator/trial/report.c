@@ -49,7 +49,7 @@ struct bh_trial_summary bh_trial_summarize(const struct bh_trial *t)
 
 static const char *node_text(const struct bh_trial *t, bh_sym node)
 {
-    return node == BH_SYM_NONE ? "" : bh_sym_text(bh_engine_symtab(t->engine), node);
+    return node == BH_SYM_NONE ? "" : bh_sym_text(bh_engine_symtab(t->w.engine), node);
 }
 
 static const char *text(const char *s)

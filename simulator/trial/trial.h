@@ -8,20 +8,20 @@
  * Objects come from files (files.c, items.c) or from the caller. Those without metadata.uid are
  * manifests: they pass a bare API server of the simulator's, which defaults, admits and validates
  * them, and its controllers make pods of workloads (admit.c, workloads.c, claims.c). Those with a
- * uid came out of an API server and are taken as they are. Then everything goes into the engine,
- * pending pods into the scheduler's own queue (world.c), and decisions are taken one after the
- * other (run.c), while budgets and devices follow (controllers.c).
+ * uid came out of an API server and are taken as they are. Then everything goes into an offline
+ * world (world.c; simulator/offline/), and decisions are taken one after the other (run.c), while
+ * budgets follow (controllers.c).
  *
- * Memory: a trial owns everything until bh_trial_free. Threads: one.
+ * Memory:     a trial owns everything until bh_trial_free.
+ * Threads:    one.
  */
 #ifndef BH_TRIAL_H
 #define BH_TRIAL_H
 
 #include "common/base/map.h"
 #include "common/k8s/codec.h"
-#include "scheduler/engine.h"
 #include "scheduler/explain/explain.h"
-#include "scheduler/queue/queue.h"
+#include "simulator/offline/offline.h"
 
 /* ---- files ------------------------------------------------------------------------------------
  */
@@ -46,11 +46,6 @@ int bh_trial_read(const char *path, struct bh_arena *names, bh_trial_object_fn *
 /* The same for a text in memory; label: what errors call it. */
 int bh_trial_read_text(const char *label, const char *p, size_t n, struct bh_arena *names,
                        bh_trial_object_fn *fn, void *arg, struct bh_err *err);
-/* With its own fn: into the trial, as files are. */
-struct bh_trial;
-int bh_trial_add_text(struct bh_trial *t, const char *label, const char *p, size_t n,
-                      struct bh_err *err);
-
 /* ---- a trial ----------------------------------------------------------------------------------
  */
 
@@ -110,8 +105,7 @@ struct bh_trial_budget;
 struct bh_trial {
     struct bh_trial_options o;
     struct bh_sched_config *config;
-    struct bh_engine *engine;
-    struct bh_queue *queue;
+    struct bh_offline w;
 
     struct bh_trial_item *items;
     size_t n_items, cap_items;
@@ -126,7 +120,7 @@ struct bh_trial {
     struct bh_arena names; /* of files; warnings */
     const char **warnings;
     size_t n_warnings;
-    uint32_t n_nodes, n_placed_before;
+    uint32_t n_nodes, n_placed_before, n_placed;
     uint32_t n_finished, n_foreign, n_terminating; /* pods that take no part */
     size_t explained_bytes;
 };
@@ -146,10 +140,6 @@ void bh_trial_warn(struct bh_trial *t, const char *fmt, ...) BH_PRINTF(2, 3);
 int bh_trial_blame(struct bh_err *err, int rc, const struct bh_trial_item *it);
 void bh_trial_progress(struct bh_trial *t, const char *what, size_t done, size_t total);
 bool bh_trial_stopped(const struct bh_trial *t); /* the watcher wants no more of it */
-
-/* Fills in what the API server would before the scheduler sees the object: requests from limits,
- * host network ports, pod-level requests; allocatable from capacity. In place (defaults.c). */
-void bh_api_defaults(struct bh_arena *a, struct bh_json *obj);
 
 /* ---- items ------------------------------------------------------------------------------------
  */
@@ -178,9 +168,6 @@ int bh_trial_admit(struct bh_trial *t, struct bh_err *err);
  */
 
 int bh_trial_populate(struct bh_trial *t, struct bh_err *err);
-/* Puts an object that is neither node nor pod into the engine. */
-int bh_trial_put_json(struct bh_trial *t, struct bh_arena *a, const struct bh_kind_info *k,
-                      const struct bh_json *obj, struct bh_err *err);
 /* Takes copies; at the end of the list. */
 struct bh_trial_pod *bh_trial_add_pod(struct bh_trial *t, const struct bh_pod_rec *rec,
                                       const struct bh_shape_rec *shape);
@@ -200,15 +187,16 @@ static inline const char *bh_trial_pod_ns(const struct bh_trial_pod *p)
 
 /* A pending pod by name, or NULL. */
 struct bh_trial_pod *bh_trial_find_pod(const struct bh_trial *t, const char *ns, const char *name);
-/* How a decision about the pod comes out now; nothing changes (explain.c). A tree of
- * scheduler/explain/explain.h. */
-struct bh_json *bh_trial_explain(struct bh_trial *t, const struct bh_trial_pod *p,
-                                 struct bh_arena *a);
-/* {result: {before, after}, nodes[]: {node, before, after}, unchanged} of two of them. */
-struct bh_json *bh_explain_difference(struct bh_arena *a, const struct bh_json *before,
-                                      const struct bh_json *after);
+/* How a decision about the pod comes out now; nothing changes. */
+static inline struct bh_json *bh_trial_explain(struct bh_trial *t, const struct bh_trial_pod *p,
+                                               struct bh_arena *a)
+{
+    const struct bh_pending pending = {.pod = p->rec, .shape = p->shape};
 
-/* ---- controllers ------------------------------------------------------------------------------
+    return bh_offline_explain(&t->w, &pending, a);
+}
+
+/* ---- budgets ------------------------------------------------------------------------------
  */
 
 /* Budgets are added, see every pod, settle; after that they follow: healthy +1 a pod was placed, -1
@@ -219,10 +207,6 @@ void bh_trial_budgets_see(struct bh_trial *t, const struct bh_shape_rec *shape, 
 void bh_trial_budgets_settle(struct bh_trial *t);
 void bh_trial_budgets_follow(struct bh_trial *t, const struct bh_shape_rec *shape, int healthy);
 void bh_trial_budgets_fini(struct bh_trial *t);
-/* The pod is gone: its devices are free again. */
-void bh_trial_release_claims(struct bh_trial *t, const struct bh_pod_rec *rec,
-                             const struct bh_shape_rec *shape);
-
 /* ---- reports (report.c, count.c) ---------------------------------------------
  */
 

@@ -9,15 +9,13 @@
  * Differences from a cluster: a stateful set's pods are all made at once; nothing is ever deleted.
  */
 #include <errno.h>
-#include <unistd.h>
 
 #include "simulator/trial/admit.h"
-#include "simulator/admission/tree.h"
+#include "simulator/server/tree.h"
 
-#define PODS_MAX  100000 /* a number somebody typed; the controllers take half a minute */
-#define QUIET_NS  UINT64_C(60000000)
-#define WAIT_NS   UINT64_C(300000000000)
-#define EVENT_MAX 300
+#define PODS_MAX   100000 /* a number somebody typed; the controllers take half a minute */
+#define AT_REST_NS INT64_C(1000000000)
+#define EVENT_MAX  300
 
 struct workload {
     size_t at;              /* of items */
@@ -49,7 +47,7 @@ static bool is_workload(const struct bh_trial_item *it)
 /* uid of the controller, NULL without one. */
 static const char *controller_of(const struct bh_json *obj)
 {
-    bh_json_each (r, bh_tree_arr(obj, "metadata.ownerReferences")) {
+    bh_json_each(r, bh_tree_arr(obj, "metadata.ownerReferences")) {
         if (bh_tree_bool(r, "controller", false))
             return bh_tree_str(r, "uid");
     }
@@ -73,10 +71,10 @@ static const char *node_of(const struct bh_json *pod)
 
     if (node && *node)
         return node;
-    bh_json_each (t, bh_tree_arr(pod, "spec.affinity.nodeAffinity."
-                                      "requiredDuringSchedulingIgnoredDuringExecution."
-                                      "nodeSelectorTerms")) {
-        bh_json_each (f, bh_tree_arr(t, "matchFields")) {
+    bh_json_each(t, bh_tree_arr(pod, "spec.affinity.nodeAffinity."
+                                     "requiredDuringSchedulingIgnoredDuringExecution."
+                                     "nodeSelectorTerms")) {
+        bh_json_each(f, bh_tree_arr(t, "matchFields")) {
             const struct bh_json *v = bh_tree_arr(f, "values");
             if (bh_tree_is(f, "key", "metadata.name") && v && bh_json_cstr(v->c.first))
                 return bh_json_cstr(v->c.first);
@@ -236,33 +234,28 @@ static int store_all(struct work *w, int64_t *ret_total, struct bh_err *err)
     return rc >= 0 && daemons ? store_nodes(w->ad, err) : rc;
 }
 
-/* The controllers act within milliseconds of the loop's clock after what makes them act: a while
- * without a commit means that there is nothing left to do. */
+static void on_pod(void *arg, enum bh_sim_change change, struct bh_sim_obj *old,
+                   struct bh_sim_obj *obj)
+{
+    struct bh_admission *ad = arg;
+
+    (void)old;
+    (void)obj;
+    ad->n_made += change == BH_SIM_ADDED;
+    bh_trial_progress(ad->t, "making pods", ad->n_made, ad->n_wanted);
+}
+
+/* In the store's own time: controllers act within milliseconds of what makes them act. */
 static int run_controllers(struct bh_admission *ad, int64_t total, struct bh_err *err)
 {
-    const struct bh_sim_type *pods = bh_sim_type_find("", "v1", "pods");
     const struct bh_sim_controller_options o = {.kubelet = false};
     struct bh_sim_controllers *c = bh_sim_controllers_start(ad->sim, &o);
-    uint64_t begin = bh_mono_ns(), last = begin, seen = bh_sim_revision(ad->sim), now = begin;
 
-    for (unsigned quiet = 0; quiet < 8 || now - last < QUIET_NS; quiet++) {
-        uv_run(&ad->loop, UV_RUN_NOWAIT);
-        now = bh_mono_ns();
-        if (bh_sim_revision(ad->sim) != seen) {
-            seen = bh_sim_revision(ad->sim);
-            last = now;
-            quiet = 0;
-            bh_trial_progress(ad->t, "making pods", bh_sim_count(ad->sim, pods), (size_t)total);
-        } else {
-            usleep(500);
-        }
-        if (now - begin > WAIT_NS)
-            break;
-    }
+    ad->n_wanted = (size_t)total;
+    bh_sim_listen(ad->sim, bh_sim_type_find("", "v1", "pods"), on_pod, ad);
+    int rc = bh_sim_advance(ad->sim, ad->t->o.now_ns + AT_REST_NS);
     bh_sim_controllers_stop(c);
-    return now - begin > WAIT_NS
-               ? bh_err_set(err, -ETIMEDOUT, "the workloads' pods are not made after five minutes")
-               : 0;
+    return rc < 0 ? bh_err_set(err, rc, "the workloads' controllers do not come to rest") : 0;
 }
 
 /* ---- out of the store -------------------------------------------------------------------------

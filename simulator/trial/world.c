@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * simulator/trial/world.c - objects of the files into the engine and the queue
+ * simulator/trial/world.c - objects of the files into the offline world
  */
 #include <errno.h>
 #include <stdio.h>
 
 #include "simulator/trial/trial.h"
-#include "common/k8s/compile.h"
 #include "common/k8s/quantity.h"
-#include "proto/kubernetes/kubernetes.pb-c.h"
+#include "simulator/admission/admission.h"
 
 /* An object costs more decoded than as text; beyond this it is hostile. */
 #define DECODED_MAX(n) (((size_t)4 << 20) + 64 * (n))
@@ -18,12 +17,22 @@ struct bh_trial_pod *bh_trial_pod_of(const struct bh_trial *t, struct bh_str uid
     return bh_map_get(&t->pods, uid.p, uid.n);
 }
 
+struct bh_trial_pod *bh_trial_find_pod(const struct bh_trial *t, const char *ns, const char *name)
+{
+    for (size_t i = 0; i < t->n_list; i++) {
+        if (bh_streq(bh_trial_pod_ns(t->list[i]), ns) &&
+            bh_streq(bh_trial_pod_name(t->list[i]), name))
+            return t->list[i];
+    }
+    return NULL;
+}
+
 struct bh_trial_pod *bh_trial_add_pod(struct bh_trial *t, const struct bh_pod_rec *rec,
                                       const struct bh_shape_rec *shape)
 {
     struct bh_trial_pod *p = bh_calloc(1, sizeof *p);
 
-    p->shape = bh_engine_shape(t->engine, shape);
+    p->shape = bh_engine_shape(t->w.engine, shape);
     p->rec = bh_memdup(rec, rec->h.size);
     p->rec->shape = p->shape;
     p->order = (uint32_t)t->n_list;
@@ -39,20 +48,6 @@ struct bh_trial_pod *bh_trial_add_pod(struct bh_trial *t, const struct bh_pod_re
 /* ---- one object -------------------------------------------------------------------------------
  */
 
-static int put_node(struct bh_trial *t, struct bh_arena *a, const ProtobufCMessage *m,
-                    struct bh_err *err)
-{
-    struct bh_interner in = bh_symtab_interner(bh_engine_symtab(t->engine));
-    struct bh_node_rec *rec;
-    int rc = bh_compile_node(a, (const struct K8s__Node *)(const void *)m, &in, &rec, err);
-
-    if (rc < 0)
-        return rc;
-    bh_engine_put_node(t->engine, rec);
-    bh_engine_put_raw_message(t->engine, BH_KIND_NODE, m);
-    return 0;
-}
-
 /* name: "ns/name" */
 static bool is_named(const struct bh_trial_item *it, const char *name)
 {
@@ -66,7 +61,7 @@ static bool is_named(const struct bh_trial_item *it, const char *name)
 static bool takes_part(struct bh_trial *t, const struct bh_trial_item *it,
                        const struct bh_pod_rec *rec, const struct bh_shape_rec *shape)
 {
-    const char *scheduler = bh_sym_text(bh_engine_symtab(t->engine), shape->scheduler_name);
+    const char *scheduler = bh_sym_text(bh_engine_symtab(t->w.engine), shape->scheduler_name);
 
     if (t->o.only && !is_named(it, t->o.only))
         return false;
@@ -74,70 +69,35 @@ static bool takes_part(struct bh_trial *t, const struct bh_trial_item *it,
         t->n_terminating++;
         return false;
     }
-    if (!bh_engine_responsible(t->engine, scheduler)) {
+    if (!bh_engine_responsible(t->w.engine, scheduler)) {
         t->n_foreign++;
         return false;
     }
     return true;
 }
 
-static int put_pod(struct bh_trial *t, struct bh_arena *a, const struct bh_trial_item *it,
-                   const ProtobufCMessage *m, struct bh_err *err)
+static int put_pod(struct bh_trial *t, const struct bh_trial_item *it, struct bh_offline_object *x,
+                   struct bh_err *err)
 {
-    struct bh_interner in = bh_symtab_interner(bh_engine_symtab(t->engine));
-    const struct K8s__Pod *msg = (const struct K8s__Pod *)(const void *)m;
-    const char *phase = msg->status && msg->status->phase ? msg->status->phase : "";
-    struct bh_shape_rec *shape;
-    struct bh_pod_rec *rec;
+    struct bh_str uid = bh_rec_text(x->pod, x->pod->uid);
 
-    if (bh_streq(phase, "Succeeded") || bh_streq(phase, "Failed")) {
+    if (x->finished) {
         t->n_finished++;
         return 0;
     }
-    int rc = bh_compile_shape(a, msg, &in, &shape, err);
-    if (rc >= 0)
-        rc = bh_compile_pod(a, msg, &in, &rec, err);
-    if (rc < 0)
-        return rc;
-    bh_engine_put_raw_message(t->engine, BH_KIND_POD, m);
-    if (bh_trial_pod_of(t, bh_rec_text(rec, rec->uid)) ||
-        bh_engine_find_pod(t->engine, bh_rec_text(rec, rec->uid), NULL))
+    if (bh_trial_pod_of(t, uid) || bh_engine_find_pod(t->w.engine, uid, NULL))
         return bh_err_set(err, -EINVAL, "metadata.uid: Duplicate value: another pod has it");
     if (is_named(it, t->o.unbind))
-        rec->node = BH_SYM_NONE;
-    if (rec->node != BH_SYM_NONE) {
-        bh_shape_id id = bh_engine_shape(t->engine, shape);
-        rec->shape = id;
-        bh_engine_put_pod(t->engine, rec, id);
-        bh_engine_shape_unref(t->engine, id);
+        x->pod->node = BH_SYM_NONE;
+    if (x->pod->node != BH_SYM_NONE) {
+        (void)bh_offline_put(&t->w, x, NULL);
         t->n_placed_before++;
-    } else if (takes_part(t, it, rec, shape)) {
-        bh_trial_add_pod(t, rec, shape)->rank = it->at.rank;
+    } else if (takes_part(t, it, x->pod, x->shape)) { /* it waits until all are sorted */
+        bh_engine_put_raw_message(t->w.engine, BH_KIND_POD, x->message);
+        bh_trial_add_pod(t, x->pod, x->shape)->rank = it->at.rank;
     }
-    bh_trial_budgets_see(t, shape, rec->node != BH_SYM_NONE);
+    bh_trial_budgets_see(t, x->shape, x->pod->node != BH_SYM_NONE);
     return 0;
-}
-
-static int put_message(struct bh_trial *t, const struct bh_kind_info *k, const ProtobufCMessage *m,
-                       struct bh_err *err)
-{
-    const K8s__ObjectMeta *meta = bh_object_meta(m);
-    struct bh_buf b = {0};
-
-    bh_pb_pack(&b, m);
-    int rc = bh_engine_put_object(t->engine, k->kind, k->namespaced ? meta->namespace_ : "",
-                                  meta->name, bh_buf_str(&b), b.n, err);
-    bh_buf_fini(&b);
-    return rc;
-}
-
-int bh_trial_put_json(struct bh_trial *t, struct bh_arena *a, const struct bh_kind_info *k,
-                      const struct bh_json *obj, struct bh_err *err)
-{
-    ProtobufCMessage *m;
-    int rc = bh_json_to_pb(a, k->desc, obj, &m, NULL, err);
-
-    return rc < 0 ? rc : put_message(t, k, m, err);
 }
 
 /* ---- quantities -------------------------------------------------------------------------------
@@ -160,12 +120,12 @@ static int check_amounts(const struct bh_json *obj, const char *path, int depth,
 {
     int rc = 0;
 
-    bh_json_each (m, obj) {
+    bh_json_each(m, obj) {
         bool map = obj->type == BH_JSON_OBJECT && m->type == BH_JSON_OBJECT;
         BH_CLEANUP(bh_freep)
         char *here = bh_asprintf("%.200s%s%.100s", path, *path && m->key.p ? "." : "",
                                  m->key.p ? m->key.p : "[]");
-        bh_json_each (q, map && holds_quantities(m->key.p) ? m : NULL) {
+        bh_json_each(q, map && holds_quantities(m->key.p) ? m : NULL) {
             bh_nano v;
             if (rc == 0 && (q->type == BH_JSON_STRING || q->type == BH_JSON_NUMBER) &&
                 bh_quantity_parse(q->s.p, q->s.n, &v) == 0 && v < 0)
@@ -186,8 +146,8 @@ static int check_amounts(const struct bh_json *obj, const char *path, int depth,
 static int put_item(struct bh_trial *t, struct bh_arena *a, const struct bh_trial_item *it,
                     struct bh_err *err)
 {
+    struct bh_offline_object x;
     struct bh_json *obj;
-    ProtobufCMessage *m;
     int rc = bh_json_parse(a, it->json, it->n, 0, &obj, err);
 
     if (rc < 0)
@@ -195,22 +155,15 @@ static int put_item(struct bh_trial *t, struct bh_arena *a, const struct bh_tria
     bh_api_defaults(a, obj);
     if (it->kind->namespaced)
         bh_json_set_str(a, bh_json_get(obj, "metadata"), "namespace", it->ns);
-    rc = bh_json_to_pb(a, it->kind->desc, obj, &m, NULL, err);
-    if (rc >= 0 && it->kind->kind <= BH_KIND_POD)
-        rc = check_amounts(obj, "", 0, err);
+    if (it->kind->kind == BH_KIND_PODDISRUPTIONBUDGET)
+        return bh_trial_budgets_add(t, a, it, obj, err);
+    rc = it->kind->kind <= BH_KIND_POD ? check_amounts(obj, "", 0, err) : 0;
+    if (rc >= 0)
+        rc = bh_offline_read(t->w.engine, a, it->kind, obj, &x, err);
     if (rc < 0)
         return rc;
-    switch (it->kind->kind) {
-    case BH_KIND_NODE:
-        t->n_nodes++;
-        return put_node(t, a, m, err);
-    case BH_KIND_POD:
-        return put_pod(t, a, it, m, err);
-    case BH_KIND_PODDISRUPTIONBUDGET:
-        return bh_trial_budgets_add(t, a, it, obj, err);
-    default:
-        return put_message(t, it->kind, m, err);
-    }
+    t->n_nodes += x.node != NULL;
+    return x.pod ? put_pod(t, it, &x, err) : bh_offline_put(&t->w, &x, err);
 }
 
 /* ---- all of them ------------------------------------------------------------------------------
@@ -267,17 +220,11 @@ static void enqueue(struct bh_trial *t)
         qsort(t->list, t->n_list, sizeof *t->list, by_age);
     for (size_t i = 0; i < t->n_list; i++) {
         struct bh_trial_pod *p = t->list[i];
-        /* the queue takes a reference over, and the trial keeps its own */
-        bh_shape_id id = bh_engine_shape(t->engine, bh_engine_shape_rec(t->engine, p->shape));
-        bh_queue_add(t->queue, p->rec, id, "", t->o.now_ns + (int64_t)i);
-        if (p->rec->nominated_node != BH_SYM_NONE) {
-            const struct bh_pending pending = {.pod = p->rec, .shape = p->shape};
-            bh_engine_nominate(t->engine, &pending, p->rec->nominated_node);
-        }
+        bh_offline_pend(&t->w, p->rec, bh_engine_shape_rec(t->w.engine, p->shape));
     }
 }
 
-int bh_trial_populate(struct bh_trial *t, struct bh_err *err)
+static int populate(struct bh_trial *t, struct bh_err *err)
 {
     int rc = put_all(t, err);
 
@@ -302,12 +249,6 @@ static int on_object(void *arg, const struct bh_trial_source *at, struct bh_aren
     return bh_trial_add_item(t, &place, obj, err);
 }
 
-int bh_trial_add_text(struct bh_trial *t, const char *label, const char *p, size_t n,
-                      struct bh_err *err)
-{
-    return bh_trial_read_text(label, p, n, &t->names, on_object, t, err);
-}
-
 int bh_trial_load(struct bh_trial *t, const char *const *paths, size_t n, struct bh_err *err)
 {
     int rc = 0;
@@ -323,7 +264,7 @@ int bh_trial_prepare(struct bh_trial *t, struct bh_err *err)
 {
     int rc = bh_trial_admit(t, err);
 
-    return rc < 0 ? rc : bh_trial_populate(t, err);
+    return rc < 0 ? rc : populate(t, err);
 }
 
 /* ---- life -------------------------------------------------------------------------------------
@@ -340,24 +281,22 @@ int bh_trial_new(const struct bh_trial_options *o, struct bh_trial **ret, struct
     if (rc >= 0 && o->no_extenders)
         t->config->n_extenders = 0;
     if (rc >= 0) {
-        const struct bh_engine_options eo = {.config = t->config,
-                                             .tie_break = o->tie_break,
-                                             .seed = o->seed,
-                                             .verify = o->verify,
-                                             /* files have no history that a cache could hold */
-                                             .rebuilt_snapshot = true};
-        rc = bh_engine_new(&eo, &t->engine, err);
+        const struct bh_offline_options oo = {.config = t->config,
+                                              .tie_break = o->tie_break,
+                                              .seed = o->seed,
+                                              .verify = o->verify,
+                                              /* files have no history that a cache could hold */
+                                              .rebuilt_snapshot = true,
+                                              .events_only = true,
+                                              .flags = (o->explain ? BH_EXPLAIN : 0) |
+                                                       (o->no_preemption ? BH_NO_PREEMPTION : 0),
+                                              .now_ns = o->now_ns};
+        rc = bh_offline_init(&t->w, &oo, err);
     }
     if (rc < 0) {
         bh_trial_free(t);
         return rc;
     }
-    /* Nothing is tried again for the mere passing of time. */
-    const struct bh_queue_options qo = {.verify = o->verify,
-                                        .initial_backoff_ns = t->config->pod_initial_backoff_ns,
-                                        .max_backoff_ns = t->config->pod_max_backoff_ns,
-                                        .max_in_unschedulable_ns = INT64_MAX / 4};
-    t->queue = bh_queue_new(t->engine, &qo);
     *ret = t;
     return 0;
 }
@@ -366,10 +305,9 @@ void bh_trial_free(struct bh_trial *t)
 {
     if (!t)
         return;
-    bh_queue_free(t->queue);
     for (size_t i = 0; i < t->n_list; i++) {
         struct bh_trial_pod *p = t->list[i];
-        bh_engine_shape_unref(t->engine, p->shape);
+        bh_engine_shape_unref(t->w.engine, p->shape);
         free(p->rec);
         free(p->reason);
         free(p->message);
@@ -380,7 +318,7 @@ void bh_trial_free(struct bh_trial *t)
     bh_map_fini(&t->pods);
     bh_trial_budgets_fini(t);
     bh_trial_items_fini(t);
-    bh_engine_free(t->engine);
+    bh_offline_fini(&t->w);
     bh_sched_config_free(t->config);
     bh_arena_fini(&t->names);
     free(t->warnings);

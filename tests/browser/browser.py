@@ -29,7 +29,7 @@ from selenium.webdriver.common.keys import Keys
 
 URL = os.environ.get('BERTH_URL', 'http://127.0.0.1:8080').rstrip('/')
 SHOTS = os.environ.get('SCREENSHOTS', '')
-SCALE = float(os.environ.get('BH_TEST_TIMEOUT_SCALE', '1'))
+PATIENCE = 5 * float(os.environ.get('BH_TEST_TIMEOUT_SCALE', '1'))  # deadlines cost nothing unless they are missed
 FLAGS = ['--headless=new', '--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run',
          '--disable-background-networking', '--disable-component-update', '--disable-sync',
          '--no-default-browser-check', '--disable-extensions', '--disable-default-apps', '--force-color-profile=srgb',
@@ -56,7 +56,7 @@ def api(path, method='GET', body=None, kind='application/json', wanted=None):
     data = body if body is None or isinstance(body, bytes) else (body if isinstance(body, str) else json.dumps(body)).encode()
     r = urllib.request.Request(URL + path, data=data, method=method, headers={'Content-Type': kind, 'Accept': 'application/json'})
     try:
-        with urllib.request.urlopen(r, timeout=30 * SCALE) as f:
+        with urllib.request.urlopen(r, timeout=30 * PATIENCE) as f:
             text = f.read().decode()
     except urllib.error.HTTPError as e:
         if wanted and e.code in wanted:
@@ -77,7 +77,7 @@ class Page:
             o.add_argument(f)
         o.set_capability('goog:loggingPrefs', {'browser': 'ALL', 'performance': 'ALL'})
         self.d = webdriver.Chrome(options=o, service=Service('/usr/bin/chromedriver'))
-        self.d.set_script_timeout(30 * SCALE)
+        self.d.set_script_timeout(30 * PATIENCE)
         self.d.execute_cdp_cmd('Page.addScriptToEvaluateOnNewDocument', {'source': WATCH})
         self.also = set()  # further servers of ours
         self.allowed = []  # texts of console messages that a test provoked
@@ -103,7 +103,7 @@ class Page:
 
     def wait(self, what, script, *args, seconds=15):
         """Until the script returns something true; that is returned."""
-        end = time.monotonic() + seconds * SCALE
+        end = time.monotonic() + seconds * PATIENCE
         while True:
             got = self.js(script, *args)
             if got:
@@ -195,4 +195,4 @@ def run(*tests):
     sys.exit(1 if counts['bad'] else 0)
 
 
-__all__ = ['Page', 'check', 'run', 'api', 'By', 'Keys', 'URL', 'SCALE']
+__all__ = ['Page', 'check', 'run', 'api', 'By', 'Keys', 'URL', 'PATIENCE']

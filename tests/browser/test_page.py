@@ -7,7 +7,7 @@ import subprocess
 import tempfile
 import time
 
-from browser import SCALE, Keys, Page, api, check, run
+from browser import PATIENCE, Keys, Page, api, check, run
 
 EVIL = '<img src=x onerror="window.__ran=1"><script>window.__ran=1</script>'
 MANAGED = 'apiVersion: v1\nkind: Pod\nmetadata: {name: %s, namespace: default%s}\nspec: {containers: [{name: c, image: i, resources: {requests: {cpu: "%s"}}}]}\n'
@@ -334,7 +334,7 @@ def token(page: Page):
         with open(log, 'wb') as out:
             server = subprocess.Popen([os.path.join(os.environ['BERTH_BIN'], 'berth-simulator'), '--port', '0', '--token-file', path], stdout=out, stderr=out)
         try:
-            end, port = time.monotonic() + 15 * SCALE, None
+            end, port = time.monotonic() + 15 * PATIENCE, None
             while port is None:
                 with open(log, encoding='utf-8', errors='replace') as f:
                     port = re.search(r'port=(\d+)', f.read())

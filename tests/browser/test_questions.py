@@ -6,7 +6,7 @@ import os
 import tempfile
 import time
 
-from browser import SCALE, Keys, Page, api, check, run
+from browser import PATIENCE, Keys, Page, api, check, run
 
 EVIL = '<img src=x onerror="window.__ran=1">'
 NODE = """apiVersion: v1
@@ -36,7 +36,7 @@ def phase(name):
 def until(page, what, ready, seconds=15):
     """A condition of the server: asked through the page's waiting, so that a failure shows the screen."""
     page.wait(what, 'return true')
-    for _ in range(int(seconds * SCALE / 0.05)):
+    for _ in range(int(seconds * PATIENCE / 0.05)):
         if ready():
             return
         page.js('return 0')

@@ -23,7 +23,7 @@ RULES = {
     "not-pending": "what is bound was not being deleted, gated or finished",
     "no-node": "the node of a binding exists, and has a name that a node can have",
     "node": "the node suits: selector, affinity, taints, cordon",
-    "overcommit": "no node is over-committed at the time of a binding: resources, pods, devices by count, host ports",
+    "overcommit": "no node is over-committed at the time of a binding: resources, pods, devices by count, host ports, volumes to attach, ReadWriteOncePod claims",
     "apart": "required affinity and anti-affinity hold at the time of a binding",
     "spread": "DoNotSchedule constraints hold at the time of a binding",
     "volume": "the volumes of a pod are bound, and reachable from its node, before the pod is bound",
@@ -54,6 +54,7 @@ class Checker:
         self.counts = dict.fromkeys(("changes", "binds", "preemptions", "takeovers", "restarts", "excused", "unjudged"), 0)
         self.last_rv = None
         self.bound = {}          # uid -> node
+        self.bound_at = {}       # uid -> boot_ns
         self.devices = {}        # (driver, pool, device) -> claim uid
         self.holder = []         # (boot_ns, user): who took the lease, in order
         self.node_changed = {}   # name -> boot_ns
@@ -107,6 +108,8 @@ class Checker:
                 handler(obj, gone)
             if kind == "Event":
                 return
+            if kind == "CSINode":
+                self.node_changed[m.key(obj)[1]] = self.line["boot_ns"]
             if gone:
                 self.of(kind).pop(m.key(obj), None)
             else:
@@ -176,7 +179,7 @@ class Checker:
         self.counts["binds"] += 1
         if m.uid(pod) in self.bound:
             self.fail("twice", f"{name} was bound to {self.bound[m.uid(pod)]} before {where}")
-        self.bound[m.uid(pod)] = where
+        self.bound[m.uid(pod)], self.bound_at[m.uid(pod)] = where, self.line["boot_ns"]
         before = old if old is not None else pod
         if m.deleting(before) or m.spec(before).get("schedulingGates") or m.terminated(before):
             self.fail("not-pending", f"{name} was bound while being deleted, gated or finished")
@@ -195,7 +198,7 @@ class Checker:
         why = why or m.repelled(pod, node)
         if why:
             self.judge("node", f"{name} on {where}: {why}", changed)
-        why = c.overfull(pod, node)
+        why = c.overfull(pod, node) or self.too_many_volumes(pod, node) or self.not_alone(pod)
         if why:
             self.judge("overcommit", f"{name} on {where}: {why}", changed)
         if m.beyond(pod):
@@ -203,10 +206,18 @@ class Checker:
             return
         why = c.disliked(pod, node)
         if why:
-            self.judge("apart", f"{name} on {where}: {why}", changed or ("friend" in why and self.lately(self.shape_changed)))
+            self.judge("apart", f"{name} on {where}: {why}", changed or ("friend" in why and (self.lately(self.shape_changed) or self.overtaken(pod))))
         why = c.lopsided(pod, node)
         if why:
             self.judge("spread", f"{name} on {where}: {why}", self.lately(self.shape_changed))
+
+    def overtaken(self, pod):
+        """The first of its friends when it was decided: those that stand were bound just now, their bindings may have been faster."""
+        for t in m.terms(pod, "podAffinity"):
+            friends = [p for _, p in self.cluster.standing({m.key(pod)}) if m.term_matches(t, pod, p)]
+            if not m.term_matches(t, pod, pod) or not all(self.lately(self.bound_at.get(m.uid(p))) for p in friends):
+                return False
+        return True
 
     # ---- volumes and claims
 
@@ -216,6 +227,39 @@ class Checker:
                 yield v["persistentVolumeClaim"]["claimName"]
             elif v.get("ephemeral"):
                 yield f"{m.key(pod)[1]}-{v['name']}"
+
+    def attached(self, pod):
+        """(driver, claim) of each volume that a node has to attach for the pod."""
+        for name in self.pod_volume_claims(pod):
+            k = (m.key(pod)[0], name)
+            claim = self.of("PersistentVolumeClaim").get(k)
+            pv = self.of("PersistentVolume").get(("", m.spec(claim).get("volumeName", ""))) if claim else None
+            sc = self.of("StorageClass").get(("", m.spec(claim).get("storageClassName", ""))) if claim else None
+            driver = (m.spec(pv).get("csi") or {}).get("driver") if pv else (sc or {}).get("provisioner")
+            if driver:
+                yield driver, k
+
+    def too_many_volumes(self, pod, node, without=()):
+        drivers = m.spec(self.of("CSINode").get(("", m.key(node)[1]), {})).get("drivers") or []
+        limits = {d["name"]: d["allocatable"]["count"] for d in drivers if d.get("allocatable")}
+        mine = set(self.attached(pod)) if limits else set()
+        there = {v for p in self.cluster.on(m.key(node)[1], set(without) | {m.key(pod)}) for v in self.attached(p)} if mine else set()
+        for driver in {d for d, _ in mine - there}:
+            n = sum(1 for d, _ in mine | there if d == driver)
+            if driver in limits and n > limits[driver]:
+                return f"{n} volumes of {driver}, {limits[driver]} can be attached"
+        return None
+
+    def not_alone(self, pod, without=()):
+        """A ReadWriteOncePod claim that another pod uses. On a node that is gone nobody uses anything, as in Kubernetes' scheduler."""
+        for name in self.pod_volume_claims(pod):
+            claim = self.of("PersistentVolumeClaim").get((m.key(pod)[0], name))
+            if claim is None or "ReadWriteOncePod" not in (m.spec(claim).get("accessModes") or []):
+                continue
+            for where, other in self.cluster.standing(set(without) | {m.key(pod)}):
+                if where in self.cluster.nodes and m.key(other)[0] == m.key(pod)[0] and name in self.pod_volume_claims(other):
+                    return f"claim {name} is for one pod, and {m.key(other)[1]} has it"
+        return None
 
     def bound_volumes(self, pod, node):
         for name in self.pod_volume_claims(pod):
@@ -364,17 +408,20 @@ class Checker:
                 if m.spec(s).get("nodeName") == m.key(node)[1] for d in m.spec(s).get("devices") or []]
         return sum(1 for d in have if d not in self.devices) >= want
 
+    def refuses(self, pod, node, without=()):
+        return self.cluster.refuses(pod, node, without) or self.too_many_volumes(pod, node, without) or self.not_alone(pod, without)
+
     def should_fit(self, pod):
         c = self.cluster
         for name, node in c.nodes.items():
             if not self.devices_free(pod, node):
                 continue
-            if not c.refuses(pod, node):
+            if not self.refuses(pod, node):
                 self.fail("lost", f"{m.key(pod)} has no node, and fits on {name}")
                 return
             lower = {k for k in c.placed.get(name, ()) if m.priority(c.pods[k]) < m.priority(pod)}
             simple = not m.hard_spread(pod) and not m.terms(pod, "podAffinity")
-            if lower and simple and m.spec(pod).get("preemptionPolicy") != "Never" and not c.refuses(pod, node, lower):
+            if lower and simple and m.spec(pod).get("preemptionPolicy") != "Never" and not self.refuses(pod, node, lower):
                 self.fail("preempt", f"{m.key(pod)} has no node, and fits on {name} without {sorted(k[1] for k in lower)}")
                 return
 

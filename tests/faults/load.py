@@ -3,7 +3,8 @@
 
 import concurrent.futures
 
-NODES, ZONES, PODS_MAX, LOCAL_DISKS = 14, 3, 160, 6
+NODES, SLOTS, ZONES, PODS_MAX, LOCAL_DISKS = 14, 16, 3, 160, 6  # SLOTS: pods of a node
+ATTACHABLE = 2  # volumes that a node of the CSI driver can attach
 BURST = 25  # so many at once, now and then
 CALLERS = 12
 GROUPS = ("g0", "g1", "g2")
@@ -11,6 +12,11 @@ GROUPS = ("g0", "g1", "g2")
 
 def labelled(name, namespace="", **labels):
     return {"name": name, "labels": labels, **({"namespace": namespace} if namespace else {})}
+
+
+def csi_node(name):
+    return {"kind": "CSINode", "apiVersion": "storage.k8s.io/v1", "metadata": {"name": name}, "spec": {"drivers": [
+        {"name": "berth.example.com/made", "nodeID": name, "topologyKeys": [], "allocatable": {"count": ATTACHABLE}}]}}
 
 
 def device_class():
@@ -21,6 +27,11 @@ def device_class():
 def storage_class(name, provisioner):
     return {"kind": "StorageClass", "apiVersion": "storage.k8s.io/v1", "metadata": {"name": name}, "provisioner": provisioner,
             "volumeBindingMode": "WaitForFirstConsumer"}
+
+
+def volume_claim(name, storage_class, mode="ReadWriteOnce"):
+    return {"kind": "PersistentVolumeClaim", "apiVersion": "v1", "metadata": {"name": name, "namespace": "default"}, "spec": {
+        "accessModes": [mode], "storageClassName": storage_class, "resources": {"requests": {"storage": "1Gi"}}}}
 
 
 def priority_class(name, value):
@@ -45,9 +56,9 @@ def local_volume(i, node):
             {"key": "kubernetes.io/hostname", "operator": "In", "values": [node]}]}]}}}}
 
 
-def node(name, i):
+def node(name, i, slots):
     spec = {"taints": [{"key": "dedicated", "value": "x", "effect": "NoSchedule"}]} if i % 7 == 6 else {}
-    amounts = {"cpu": "4", "memory": "8Gi", "pods": "16", "example.com/thing": "2"}
+    amounts = {"cpu": "4", "memory": "8Gi", "pods": str(slots), "example.com/thing": "2"}
     return {"kind": "Node", "apiVersion": "v1", "spec": spec, "status": {"capacity": amounts, "allocatable": amounts},
             "metadata": labelled(name, **{"kubernetes.io/hostname": name, "topology.kubernetes.io/zone": f"z{i % ZONES}", "pool": f"p{i % 2}"})}
 
@@ -55,6 +66,7 @@ def node(name, i):
 PATHS = {"Node": "/api/v1/nodes", "PersistentVolume": "/api/v1/persistentvolumes", "Pod": "/api/v1/namespaces/default/pods",
          "PersistentVolumeClaim": "/api/v1/namespaces/default/persistentvolumeclaims", "StorageClass": "/apis/storage.k8s.io/v1/storageclasses",
          "PriorityClass": "/apis/scheduling.k8s.io/v1/priorityclasses", "DeviceClass": "/apis/resource.k8s.io/v1/deviceclasses",
+         "CSINode": "/apis/storage.k8s.io/v1/csinodes",
          "ResourceSlice": "/apis/resource.k8s.io/v1/resourceslices",
          "ResourceClaimTemplate": "/apis/resource.k8s.io/v1/namespaces/default/resourceclaimtemplates"}
 
@@ -62,8 +74,8 @@ PATHS = {"Node": "/api/v1/nodes", "PersistentVolume": "/api/v1/persistentvolumes
 class Load:
     """One step() at a time; remembers only names, so that it can go on after any failure."""
 
-    def __init__(self, api, rand):
-        self.api, self.rand = api, rand
+    def __init__(self, api, rand, nodes=NODES, slots=SLOTS, pods_max=PODS_MAX):
+        self.api, self.rand, self.nodes_usual, self.slots, self.pods_max = api, rand, nodes, slots, pods_max
         self.pods, self.gated, self.nodes, self.retired = [], [], {}, []
         self.serial = self.disks = 0
         self.callers = concurrent.futures.ThreadPoolExecutor(CALLERS)
@@ -93,7 +105,9 @@ class Load:
         for obj in (device_class(), storage_class("made", "berth.example.com/made"), storage_class("local", "kubernetes.io/no-provisioner"),
                     priority_class("low", 10), priority_class("high", 1000), claim_template()):
             self.must(obj)
-        for _ in range(NODES):
+        for group in GROUPS:
+            self.must(volume_claim(f"single-{group}", "made", "ReadWriteOncePod"))
+        for _ in range(self.nodes_usual):
             self.add_node(True)
         for i in range(LOCAL_DISKS):
             self.must(local_volume(i, f"n{i}"))
@@ -105,7 +119,8 @@ class Load:
         if i in self.retired:
             self.retired.remove(i)
         name = f"n{i}"
-        (self.must if must else self.create)(node(name, i))
+        (self.must if must else self.create)(csi_node(name))
+        (self.must if must else self.create)(node(name, i, self.slots))
         if i % 3 == 0:
             self.create(slice_of(name))
         self.nodes[name] = i
@@ -113,10 +128,11 @@ class Load:
     def remove_node(self):
         """The node, then its pods, as a cloud and the garbage collector do."""
         name = self.rand.choice(sorted(self.nodes))
-        if len(self.nodes) <= NODES - 3 or self.api("DELETE", f"/api/v1/nodes/{name}") not in (200, 404):
+        if len(self.nodes) <= self.nodes_usual - 3 or self.api("DELETE", f"/api/v1/nodes/{name}") not in (200, 404):
             return
         self.retired.append(self.nodes.pop(name))
         self.api("DELETE", f"/apis/resource.k8s.io/v1/resourceslices/{name}-gpu")
+        self.api("DELETE", f"{PATHS['CSINode']}/{name}")
         self.sweep()
 
     def sweep(self):
@@ -144,7 +160,7 @@ class Load:
         wants = {"cpu": f"{r.choice((50, 100, 200, 500))}m", "memory": f"{r.choice((64, 128, 256))}Mi"}
         c = {"name": "c", "image": "pause", "resources": {"requests": wants}}
         spec, kind = {"containers": [c]}, r.choice(
-            "plain plain plain selector tolerant port apart spread even thing made local device low low big high gated huge near".split())
+            "plain plain plain selector tolerant port apart spread even thing made made single local device low low big high gated huge near".split())
         if kind == "selector":
             spec["nodeSelector"] = {"pool": r.choice(("p0", "p1"))}
         elif kind == "tolerant":
@@ -171,6 +187,8 @@ class Load:
             c["resources"]["limits"] = {"example.com/thing": "1"}
         elif kind in ("made", "local"):
             self.claim(name, spec, kind)
+        elif kind == "single":
+            spec["volumes"] = [{"name": "v", "persistentVolumeClaim": {"claimName": f"single-{group}"}}]
         elif kind == "device":
             spec["resourceClaims"] = [{"name": "r", "resourceClaimTemplateName": "one-gpu"}]
         elif kind in ("low", "high", "big"):
@@ -185,14 +203,22 @@ class Load:
         if kind == "gated":
             self.gated.append(name)
 
+    def urgent(self, n):
+        """Pods that come before all the others, as large as any."""
+        for _ in range(n):
+            name = self.name()
+            c = {"name": "c", "image": "pause", "resources": {"requests": {"cpu": "900m", "memory": "64Mi"}}}
+            self.later(self.create, {"kind": "Pod", "apiVersion": "v1", "metadata": labelled(name, "default", kind="urgent"),
+                                     "spec": {"containers": [c], "priorityClassName": "high"}})
+            self.pods.append(name)
+
     def claim(self, pod, spec, kind):
         """Local claims are few, so that there is a disk for each."""
         if kind == "local" and self.disks >= LOCAL_DISKS:
             return
         self.disks += kind == "local"
         name = f"{kind}-{pod}"
-        self.create({"kind": "PersistentVolumeClaim", "apiVersion": "v1", "metadata": {"name": name, "namespace": "default"}, "spec": {
-            "accessModes": ["ReadWriteOnce"], "storageClassName": kind, "resources": {"requests": {"storage": "1Gi"}}}})
+        self.create(volume_claim(name, kind))
         spec["volumes"] = [{"name": "v", "persistentVolumeClaim": {"claimName": name}}]
 
     def delete(self, name, grace=None):
@@ -205,13 +231,13 @@ class Load:
 
     def step(self):
         r = self.rand.random()
-        if len(self.pods) > PODS_MAX or (r < 0.3 and self.pods):
+        if len(self.pods) > self.pods_max or (r < 0.3 and self.pods):
             # the newest are often still pending or on their way
             i = -1 - int(len(self.pods) * self.rand.random() ** 3) if self.rand.random() < 0.4 else self.rand.randrange(len(self.pods))
             self.later(self.delete, self.pods.pop(max(i, -len(self.pods))), self.rand.choice((None, 0)))
         elif r < 0.34 and self.gated:
             self.ungate()
-        elif r < 0.345 and len(self.pods) < PODS_MAX - BURST:
+        elif r < 0.345 and len(self.pods) < self.pods_max - BURST:
             for _ in range(BURST):
                 self.pod()
         elif r < 0.36:
@@ -219,6 +245,6 @@ class Load:
         elif r < 0.37:
             self.patch_node({"taints": self.rand.choice((None, [{"key": "dedicated", "value": "x", "effect": "NoSchedule"}]))})
         elif r < 0.38:
-            self.add_node() if len(self.nodes) <= NODES else self.remove_node()
+            self.add_node() if len(self.nodes) <= self.nodes_usual else self.remove_node()
         else:
             self.pod()

@@ -233,11 +233,31 @@ class Cluster:
         mine = host_ports(pod)
         return ports_clash(mine, set().union(*(host_ports(p) for p in there))) if mine and there else None
 
+    def crowded(self, name):
+        """Why the node is over-committed as it stands; None = it is not, or there is none of that name."""
+        node, there = self.nodes.get(name), self.on(name)
+        if node is None:
+            return None
+        used, has = {}, status(node).get("allocatable") or {}
+        for p in there:
+            for what, value in requests(p).items():
+                used[what] = used.get(what, 0) + value
+        for what, value in used.items():
+            if value > quantity(has.get(what, 0)):
+                return f"{name} has {what} {float(quantity(has.get(what, 0)))}, {float(value)} are taken by {', '.join(sorted(key(p)[1] for p in there))}"
+        taken = set()
+        for p in there:
+            clash = ports_clash(host_ports(p), taken)
+            if clash:
+                return f"{name}: {clash} is taken twice"
+            taken |= host_ports(p)
+        return None
+
     def _domain(self, node_name, topology):
         node = self.nodes.get(node_name)
         return labels(node).get(topology) if node else None
 
-    def _standing(self, without):
+    def standing(self, without):
         for name, keys in self.placed.items():
             for k in keys:
                 if k not in without:
@@ -246,7 +266,7 @@ class Cluster:
     def disliked(self, pod, node, without=()):
         """Required anti-affinity, both ways, and affinity."""
         me = key(pod)
-        for name, other in self._standing(set(without) | {me}):
+        for name, other in self.standing(set(without) | {me}):
             for owner, seen in ((pod, other), (other, pod)):
                 for t in terms(owner, "podAntiAffinity"):
                     mine = labels(node).get(t["topologyKey"])
@@ -254,7 +274,7 @@ class Cluster:
                         return f"anti-affinity with {key(other)[1]} on {name}"
         for t in terms(pod, "podAffinity"):
             mine, friends, near = labels(node).get(t["topologyKey"]), 0, False
-            for name, other in self._standing(set(without) | {me}):
+            for name, other in self.standing(set(without) | {me}):
                 if term_matches(t, pod, other):
                     friends += 1
                     near = near or (mine is not None and mine == self._domain(name, t["topologyKey"]))
@@ -273,7 +293,7 @@ class Cluster:
             mine = labels(node).get(c["topologyKey"])
             if mine not in counts:
                 return f"outside of {c['topologyKey']}"
-            for name, other in self._standing(set(without) | {me}):
+            for name, other in self.standing(set(without) | {me}):
                 d = self._domain(name, c["topologyKey"])
                 n = self.nodes.get(name)
                 if d in counts and n is not None and all(k in labels(n) for k in all_keys) and wants_node(pod, n) and \

@@ -6,6 +6,7 @@ See --help and tests/README.md. Each scenario prints its seed first: the same se
 load (when things happen depends on the machine, so a failure may need a few rounds to come back).
 """
 import argparse
+import ctypes
 import glob
 import heapq
 import http.client
@@ -28,9 +29,12 @@ import load  # noqa: E402
 from proxy import Proxy  # noqa: E402
 
 SCALE = float(os.environ.get("BH_TEST_TIMEOUT_SCALE", "1"))
+HELD = re.compile(r"Fault: a binding waits for its (?:effect|answer).* ms=(\d+)")
 LEASE, RENEW, RETRY = 3 * SCALE, 2 * SCALE, 0.4 * SCALE
 SETTLE_S, QUIET_S, STEP_S = 60 * SCALE, 1.5, 0.02
 FDS_MORE, RSS_TIMES, RSS_MORE = 24, 1.5, 32 << 20
+BOOKMARKS = 'berth_watcher_bookmarks_total{kind="'
+LIBC, PR_SET_PDEATHSIG, OWN_PID = ctypes.CDLL(None), 1, os.getpid()
 TOKENS = "t-admin,admin,1\nt-a,host-a,2\nt-b,host-b,3\n"
 
 
@@ -73,6 +77,52 @@ class Api:
             return []
 
 
+def scrape(port):
+    """{series: value}, or None when it does not answer."""
+    try:
+        c = http.client.HTTPConnection("127.0.0.1", port, timeout=3)
+        c.request("GET", "/metrics")
+        text = c.getresponse().read().decode()
+        c.close()
+    except (OSError, http.client.HTTPException):
+        return None
+    return {k: float(v) for k, _, v in (line.rpartition(" ") for line in text.splitlines() if line and line[0] != "#")}
+
+
+class Log:
+    """Lines of a growing file, each read once."""
+
+    def __init__(self, path):
+        self.path, self.at = path, 0
+
+    def lines(self):
+        with open(self.path, "rb") as f:
+            f.seek(self.at)
+            data = f.read()
+        whole = data.rfind(b"\n") + 1
+        self.at += whole
+        return data[:whole].decode(errors="replace").splitlines()
+
+
+def behind(first, now):
+    """The kind of object whose watch has not been heard of since the first sample of bookmarks; None: all were.
+
+    Two bookmarks: the first may have been on its way. What the server committed before the second was sent has come.
+    """
+    for kind, n in sorted(now.items()):
+        if n < first.get(kind, 0) + 2:
+            return kind
+    return None
+
+
+def before_main():
+    """A SIGHUP may come before the program has got as far as its main(); a program ends with the thread that started it."""
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    LIBC.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != OWN_PID:  # it died before
+        os._exit(1)
+
+
 class Process:
     """A program that is started again when it dies."""
 
@@ -84,9 +134,7 @@ class Process:
         self.wanted, self.stopped, self.started = True, False, time.monotonic()
         self.starts += 1
         with open(self.log, "ab") as out:
-            # A SIGHUP may come before the program has got as far as its main().
-            self.popen = subprocess.Popen(self.argv, stdout=out, stderr=out, stdin=subprocess.DEVNULL,
-                                          preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN))
+            self.popen = subprocess.Popen(self.argv, stdout=out, stderr=out, stdin=subprocess.DEVNULL, preexec_fn=before_main)
 
     @property
     def alive(self):
@@ -165,15 +213,11 @@ class Host:
             p.start()
 
     def metrics(self, name):
-        """{series: value}, or None when it does not answer."""
-        try:
-            c = http.client.HTTPConnection("127.0.0.1", self.processes[name].port(), timeout=3)
-            c.request("GET", "/metrics")
-            text = c.getresponse().read().decode()
-            c.close()
-        except (OSError, http.client.HTTPException):
-            return None
-        return {k: float(v) for k, _, v in (line.rpartition(" ") for line in text.splitlines() if line and line[0] != "#")}
+        return scrape(self.processes[name].port())
+
+    def bookmarks(self):
+        """{kind: bookmarks received} of its watches; empty when the watcher does not answer."""
+        return {k[len(BOOKMARKS):-2]: v for k, v in (self.metrics("watcher") or {}).items() if k.startswith(BOOKMARKS)}
 
     def segments(self):
         """Names under /dev/shm that its processes have mapped."""
@@ -202,6 +246,7 @@ class Run:
         self.checker, self.read_to = check.Checker(self.scenario.get("stale", 6) * SCALE, 10**6), 0
         self.last_write = 0
         self.shm, self.orphans = set(), set()
+        self.fault_parts, self.server_log, self.held_until = {}, None, 0.0
 
     # ---- results
 
@@ -234,16 +279,25 @@ class Run:
         self.server = Process("server", [
             os.path.join(self.bin, "berth-simulator"), "--port", str(self.server_port), "--kubeconfig-out", self.kubeconfig,
             "--token-file", os.path.join(self.dir, "tokens"), "--history-file", self.history, "--faults", f"@{self.faults_file}",
-            "--audit-log-path", os.path.join(self.dir, "audit.log"), "--kubelet-delay", "100ms", "--bookmark-interval", "1s",
+            "--audit-log-path", os.path.join(self.dir, "audit.log"), "--kubelet-delay", "100ms", "--bookmark-interval", "0.5s",
             "--history-events", str(self.scenario.get("history", 20000))], os.path.join(self.dir, "server.log"))
         self.server.start()
-        self.api = Api(self.server_port)
+        self.api, self.server_log = Api(self.server_port), Log(self.server.log)
         self.wait(20, lambda: self.api("GET", "/readyz") == 200)
 
-    def set_faults(self, spec):
+    def set_faults(self, spec, part="base"):
+        """Faults of one part; those of the others stay."""
+        self.fault_parts[part] = spec
         with open(self.faults_file, "w", encoding="utf-8") as f:
-            f.write(spec + "\n")
+            f.write(",".join(filter(None, self.fault_parts.values())) + "\n")
         self.server.signal(signal.SIGHUP)
+
+    def binding_open(self):
+        """The server holds a binding just now, as far as its log tells."""
+        for text in self.server_log.lines():
+            if m := HELD.search(text):
+                self.held_until = max(self.held_until, time.monotonic() + int(m.group(1)) / 1000)
+        return time.monotonic() < self.held_until
 
     # ---- time
 
@@ -297,6 +351,8 @@ class Run:
     def active(self, seconds):
         end, next_step = time.monotonic() + seconds, 0.0
         self.set_faults(self.scenario.get("base", ""))
+        if "binds" in self.scenario:
+            self.slow_binds()
         for fault in self.scenario["faults"]:
             self.plan(fault)
         while time.monotonic() < end:
@@ -307,6 +363,17 @@ class Run:
                 next_step = time.monotonic() + self.load_rand.expovariate(1 / STEP_S)
             time.sleep(0.005)
         self.follow()
+
+    def slow_binds(self):
+        """A phase of bindings that take long: before their effect, or before their answer."""
+        r, ms = self.fault_rand, 0
+        if r.random() < self.scenario["binds"]:
+            ms = r.randint(100, 3000)
+            self.set_faults(f"{r.choice(('bind-late-ms', 'bind-late-ms', 'bind-answer-ms'))}={ms}", "binds")
+        else:
+            self.set_faults("", "binds")
+        self.note(f"slow-binds {self.fault_parts['binds'] or 'none'}")
+        self.at(1 + r.random() * 3, lambda: self.calm or self.slow_binds())
 
     def plan(self, fault):
         def now():
@@ -327,6 +394,7 @@ class Run:
         for h in self.hosts:
             h.proxy.resume()
         self.wait(20, lambda: self.api("GET", "/readyz") == 200)
+        self.fault_parts.clear()
         self.set_faults("")
         self.load.wait()
         time.sleep(0.3)
@@ -343,6 +411,13 @@ class Run:
     def unsettled(self):
         """Why not all is decided yet."""
         self.follow()
+        for h in self.hosts:  # a scheduler cannot decide on nodes and pods that its watcher has not been told of
+            first, now = self.heard[h.name], h.bookmarks()
+            kind = behind(first, now) if now and first else "every object"
+            if not first or any(n < first.get(k, 0) for k, n in now.items()):
+                self.heard[h.name] = now  # a watcher that has just started
+            if kind:
+                return f"{h.name}: the watch of {kind} is not heard of"
         h = self.leading()
         m = h.metrics("scheduler") if h else None
         if m is None:
@@ -365,6 +440,7 @@ class Run:
 
     def settle(self, round_name):
         why, end = "", time.monotonic() + SETTLE_S
+        self.heard = {h.name: h.bookmarks() for h in self.hosts}
         while time.monotonic() < end:
             self.supervise()
             self.due()
@@ -431,7 +507,7 @@ class Run:
         self.start_server()
         self.calm = True
         self.hosts = []
-        self.load = load.Load(self.api, self.load_rand)
+        self.load = load.Load(self.api, self.load_rand, **self.scenario.get("load", {}))
         try:
             self.load.build()
             for n in ("a", "b")[:self.scenario.get("hosts", 1)]:
@@ -448,8 +524,9 @@ class Run:
                 self.settle(f"round {i + 1}")
                 self.judge(f"round {i + 1}")
             c = self.checker.counts
+            wanted = self.count.get("kill-while-binding") if self.scenario["faults"] == [kill_while_binding] else self.count
             self.result(f"faults and load happened ({summary(self.count)})",
-                        None if c["binds"] > 20 and self.count else [f"{c}", f"{self.count}"])
+                        None if c["binds"] > 20 and wanted else [f"{c}", f"{self.count}"])
         finally:
             self.finish()
 
@@ -471,6 +548,8 @@ class Run:
         self.result("all end when they are told to", bad)
         left = [f for s in self.shm for f in glob.glob(f"/dev/shm/{s}*")]
         left += [f for h in self.hosts for f in glob.glob(f"{h.dir}/*") if not f.endswith("/lease") and f not in self.orphans]
+        # a scheduler that cannot be sure that nothing is on the wire any more leaves word of it
+        left = [f for f in left if not f.endswith("/scheduler.inflight")]
         self.result("nothing is left in shared memory, no socket", left)
         status = self.server.end(15 * SCALE)
         self.result("the server ends", None if status == 0 else [f"status {status}", *last_lines(self.server.log)])
@@ -507,6 +586,19 @@ def kill_some(run):
             v.kill()
 
 
+def kill_while_binding(run):
+    """Scheduler, binders, both at once, the watcher, everything: while a binding is held if there is one."""
+    h, r = run.fault_rand.choice(run.hosts), run.fault_rand
+    whom = r.choice((("scheduler",), ("scheduler",), ("scheduler", "binder"), ("scheduler", "binder"), ("binder",), ("watcher",),
+                     ("watcher", "scheduler"), ("watcher", "scheduler", "binder")))
+    what = "kill-while-binding" if run.binding_open() else "kill"
+    for name, p in h.processes.items():
+        if name.split("-")[0] in whom and p.alive:
+            p.kill()
+    run.note(f"{what} {h.name}: {', '.join(whom)}")
+    run.load.urgent(r.randint(2, 6))  # who is started again decides about them first
+
+
 def stop_some(run):
     h, p = pick(run)
     r = run.fault_rand.random()
@@ -528,7 +620,7 @@ def api_errors(run):
         chosen = {"500-every": 1}  # nothing works at all
     spec = ",".join(f"{k}={v}" for k, v in sorted(chosen.items()))
     run.note(f"errors {spec or 'none'}")
-    run.set_faults(spec)
+    run.set_faults(spec, "errors")
 
 
 def network(run):
@@ -628,15 +720,18 @@ def change_binders(run):
 
 SCENARIOS = {
     "kill": {"about": "kill -9 of watcher, scheduler and binders", "faults": [kill_some], "stale": 6, "base": "delay-ms=15"},
+    "binding": {"about": "kill -9 of scheduler, binders, both, watcher while bindings take 0.1 to 3 s", "faults": [kill_while_binding], "stale": 15, "every": 1.5,
+                "binds": 0.85, "load": {"nodes": 10, "slots": 3, "pods_max": 60}},  # no room to spare: what is booked twice is noticed
     "stop": {"about": "SIGSTOP and SIGCONT, also for longer than the lease", "faults": [stop_some], "stale": 12, "base": "delay-ms=15"},
     "api": {"about": "429, 5xx, lost and cut answers, expired watches, a bad network", "faults": [api_errors, network], "every": 1.2, "stale": 15},
     "restart": {"about": "the API server killed and started again with its objects, without its past", "faults": [restart_server],
                 "history": 40, "every": 2.5, "stale": 15, "base": "delay-ms=15"},
-    "leader": {"about": "two hosts; the leader stopped, killed, cut off", "faults": [partition_leader], "hosts": 2, "binders": 1, "every": 3.5, "stale": 20, "base": "delay-ms=15"},
+    "leader": {"about": "two hosts; the leader stopped, killed, cut off", "faults": [partition_leader], "hosts": 2, "binders": 1, "every": 3.5, "stale": 20, "base": "delay-ms=15",
+               "binds": 0.4},
     "successor": {"about": "two hosts; the stand-by is cut off before the leader goes, and behind when it takes over",
                   "faults": [deaf_successor], "hosts": 2, "binders": 1, "every": 10, "stale": 2, "base": "delay-ms=15"},
     "binders": {"about": "binders come and go", "faults": [change_binders], "binders": 3, "every": 0.5, "stale": 6, "base": "delay-ms=15"},
-    "mix": {"about": "all of it on two hosts", "hosts": 2, "binders": 2, "every": 4, "stale": 20, "history": 200,
+    "mix": {"about": "all of it on two hosts", "hosts": 2, "binders": 2, "every": 4, "stale": 20, "history": 200, "binds": 0.4,
             "faults": [kill_some, stop_some, api_errors, network, partition_leader, deaf_successor, restart_server]},
 }
 TOTAL = {"passed": 0, "failed": 0}

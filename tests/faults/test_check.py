@@ -15,6 +15,7 @@ import tempfile
 sys.dont_write_bytecode = True
 import check  # noqa: E402
 import model  # noqa: E402
+import run  # noqa: E402
 
 S = 10**9
 passed = failed = 0
@@ -107,6 +108,12 @@ ANTI = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [
     {"labelSelector": {"matchLabels": {"app": "x"}}, "topologyKey": "zone"}]}}
 NEAR = {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [
     {"labelSelector": {"matchLabels": {"app": "x"}}, "topologyKey": "zone"}]}}
+
+
+def with_y(which):
+    return {which: {"requiredDuringSchedulingIgnoredDuringExecution": [{"labelSelector": {"matchLabels": {"app": "y"}}, "topologyKey": "zone"}]}}
+
+
 EVEN = [{"maxSkew": 1, "topologyKey": "zone", "whenUnsatisfiable": "DoNotSchedule", "labelSelector": {"matchLabels": {"app": "x"}}}]
 WAITS = {"phase": "Pending", "conditions": [{"type": "PodScheduled", "status": "False"}]}
 X = {"app": "x"}
@@ -234,6 +241,41 @@ def break_ports(w):
     for i in range(2):
         w.pod(f"p{i}", container={"ports": [{"hostPort": 80, **({"hostIP": "10.0.0.1"} if i else {})}]})
         w.bind(f"p{i}", "n4")
+
+
+def stored(w, name, claim, where, mode="ReadWriteOnce"):
+    """A pod with a volume of driver d on a node."""
+    if ("PersistentVolumeClaim", "default", claim) not in w.objects:
+        w.put({"kind": "PersistentVolumeClaim", "metadata": {"name": claim, "namespace": "default"},
+               "spec": {"storageClassName": "made", "accessModes": [mode], "volumeName": f"pv-{claim}"}})
+        w.put({"kind": "PersistentVolume", "metadata": {"name": f"pv-{claim}"}, "spec": {
+            "csi": {"driver": "d"}, "claimRef": {"namespace": "default", "name": claim, "uid": f"PersistentVolumeClaim-{claim}"}}})
+    w.pod(name, cpu="1m", volumes=[{"name": "v", "persistentVolumeClaim": {"claimName": claim}}])
+    w.bind(name, where)
+
+
+def attaches(w, count):
+    w.put({"kind": "CSINode", "metadata": {"name": "n4"}, "spec": {"drivers": [{"name": "d", "allocatable": {"count": count}}]}})
+    w.now += 60 * S
+
+
+def break_memory(w):
+    for i in range(2):
+        w.pod(f"p{i}", container={"resources": {"requests": {"memory": "3Gi"}}})
+        w.bind(f"p{i}", "n4")
+
+
+def break_attach(w):
+    attaches(w, 2)
+    for i in range(3):
+        stored(w, f"p{i}", f"c{i}", "n4")
+
+
+def break_alone(w):
+    w.node("n5", "z5")
+    w.now += 60 * S
+    stored(w, "p0", "c", "n5", "ReadWriteOncePod")
+    stored(w, "p1", "c", "n4", "ReadWriteOncePod")
 
 
 def break_anti(w):
@@ -381,7 +423,7 @@ def break_restless(w):
 BROKEN = [("twice", break_twice), ("twice", break_twice_emptied), ("gap", break_gap), ("gap", break_back), ("not-pending", break_deleting),
           ("not-pending", break_gated), ("no-node", break_no_node), ("no-node", break_bad_name), ("node", break_selector), ("node", break_affinity),
           ("node", break_taint), ("node", break_cordon), ("overcommit", break_cpu), ("overcommit", break_pods), ("overcommit", break_extended),
-          ("overcommit", break_init), ("overcommit", break_ports), ("apart", break_anti), ("apart", break_near), ("spread", break_spread),
+          ("overcommit", break_init), ("overcommit", break_ports), ("overcommit", break_memory), ("overcommit", break_attach), ("overcommit", break_alone), ("apart", break_anti), ("apart", break_near), ("spread", break_spread),
           ("volume", break_no_volume), ("volume", break_far_volume), ("claim", break_no_claim), ("claim", break_unreserved),
           ("claim", break_far_claim), ("device", break_device), ("moved", break_moved_volume), ("moved", break_moved_claim),
           ("moved", break_moved_devices), ("lease", break_lease), ("lease", break_lease_released), ("lease", break_lease_patch),
@@ -424,6 +466,16 @@ def excuses():
             w.bind("p", "n4", after=later * S)
             found, c = w.found(stale_s=5)
             expect(f"a node {what} {later} s before", {r for _, r, _ in found} == want and c.counts["excused"] == (not want), found)
+    for later, want in ((1, set()), (9, {"apart"})):
+        w = crowd(base())
+        w.node("n5", "z5")
+        w.now += 60 * S
+        w.pod("first", labels={"app": "y"}, affinity=with_y("podAffinity"))
+        w.pod("plain-y", labels={"app": "y"})
+        w.bind("plain-y", "n5")
+        w.bind("first", "n4", after=later * S)
+        found, c = w.found(stale_s=5)
+        expect(f"a friend bound {later} s before the first of them", {r for _, r, _ in found} == want and c.counts["excused"] == (not want), found)
     w = crowd(base())
     w.pod("old", labels=X, cpu="1m")
     w.lease("host-b")
@@ -432,6 +484,21 @@ def excuses():
     w.bind("p", "n4", received=at - 3 * S, after=1)
     w.bind("old", "n4", user="host-b")
     expect("a request that was inside the server when the lease passed on", not w.found()[0], w.found()[0])
+    w = crowd(base())
+    attaches(w, 1)
+    for i in range(2):  # one volume, attached once
+        stored(w, f"p{i}", "c", "n4")
+    expect("two pods with one volume, which is attached once", not w.found()[0], w.found()[0])
+    w.put(w.objects[("Pod", "default", "p0")], gone=True)
+    w.put(w.objects[("Pod", "default", "p1")], gone=True)
+    stored(w, "p3", "c3", "n4")
+    expect("a volume after others are gone", not w.found()[0], w.found()[0])
+    w = crowd(base())
+    w.node("n5", "z5")
+    stored(w, "alone", "c4", "n5", "ReadWriteOncePod")
+    w.put(w.objects[("Node", "", "n5")], gone=True)
+    stored(w, "next", "c4", "n4", "ReadWriteOncePod")
+    expect("a claim for one pod, when the first one's node is gone", not w.found()[0], w.found()[0])
     w = crowd(base())
     w.pod("p", status=WAITS)
     w.edit("Node", "n4", lambda n: n["spec"].update(unschedulable=True))
@@ -445,22 +512,30 @@ def program():
     """The command itself: cut files, wrong files, exit status."""
     here = os.path.dirname(os.path.abspath(__file__))
 
-    def run(text, *args):
+    def judge(text, *args):
         with tempfile.NamedTemporaryFile("w", suffix=".jsonl") as f:
             f.write(text)
             f.flush()
             return subprocess.run([sys.executable, os.path.join(here, "check.py"), f.name, *args], capture_output=True, text=True, check=False)
     w = base()
     text = "".join(json.dumps(line) + "\n" for line in w.lines)
-    r = run(text + '{"rv": 9')
+    r = judge(text + '{"rv": 9')
     expect("a last line without its end is left out", r.returncode == 0 and r.stdout.endswith("; 0 found\n"), r)
-    r = run("{]\n" + text)
+    r = judge("{]\n" + text)
     expect("a line that is not JSON is named", r.returncode == 1 and ":1: " in r.stderr, r)
     break_twice(w)
-    r = run("".join(json.dumps(line) + "\n" for line in w.lines), "-o", "json")
+    r = judge("".join(json.dumps(line) + "\n" for line in w.lines), "-o", "json")
     expect("what is found, as JSON", r.returncode == 1 and json.loads(r.stdout)["found"][0]["rule"] == "twice", r)
     r = subprocess.run([sys.executable, os.path.join(here, "check.py"), "/nonexistent"], capture_output=True, text=True, check=False)
     expect("no history", r.returncode == 2 and "/nonexistent" in r.stderr, r)
+
+
+def watches():
+    """A peace begins when each watch was heard of twice."""
+    first = {"Node": 3, "Pod": 7}
+    for what, now, want in (("nothing came", first, "Node"), ("pods only", {"Node": 4, "Pod": 9}, "Node"), ("both", {"Node": 5, "Pod": 9}, None),
+                            ("one that is new", {"Node": 5, "Pod": 9, "Lease": 1}, "Lease")):
+        expect(f"bookmarks: {what}", run.behind(first, now) == want, run.behind(first, now))
 
 
 def quantities():
@@ -471,6 +546,7 @@ def quantities():
 if __name__ == "__main__":
     sys.stdout = io.TextIOWrapper(sys.stdout.buffer, line_buffering=True)
     quantities()
+    watches()
     histories()
     excuses()
     program()

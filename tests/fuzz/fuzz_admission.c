@@ -7,8 +7,8 @@
  * once stays valid.
  */
 #include "common/base/loop.h"
-#include "simulator/server.h"
-#include "simulator/sim.h"
+#include "simulator/server/server.h"
+#include "simulator/server/sim.h"
 
 #include <stdio.h>
 

@@ -8,7 +8,7 @@
 #include "common/k8s/codec.h"
 #include "common/k8s/compile.h"
 #include "proto/kubernetes/kubernetes.pb-c.h"
-#include "scheduler/engine.h"
+#include "scheduler/engine/engine.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -35,7 +35,8 @@ static void put_pod(struct bh_engine *e, struct bh_arena *a, const struct bh_jso
     if (bh_json_to_pb(a, &k8s__pod__descriptor, v, &m, NULL, NULL) < 0)
         return;
     const struct K8s__Pod *pod = (const struct K8s__Pod *)(const void *)m;
-    if (bh_compile_shape(a, pod, &in, &shape, NULL) < 0 || bh_compile_pod(a, pod, &in, &rec, NULL) < 0)
+    if (bh_compile_shape(a, pod, &in, &shape, NULL) < 0 ||
+        bh_compile_pod(a, pod, &in, &rec, NULL) < 0)
         return;
     shape->scheduler_name = bh_sym_internc(bh_engine_symtab(e), "default-scheduler");
     bh_shape_id id = bh_engine_shape(e, shape);

@@ -4,8 +4,8 @@
  *
  * Beyond not crashing: what comes in two pieces is read as what comes at once.
  */
-#include "common/http/answer.h"
-#include "common/http/head.h"
+#include "simulator/http/answer.h"
+#include "simulator/http/head.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

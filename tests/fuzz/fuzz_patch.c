@@ -29,7 +29,8 @@ static bool has_null(const struct bh_json *v)
 {
     bool found = v->type == BH_JSON_NULL;
     if (v->type == BH_JSON_OBJECT) {
-        bh_json_each(m, v) found = found || has_null(m);
+        bh_json_each(m, v)
+            found = found || has_null(m);
     }
     return found;
 }

@@ -7,7 +7,7 @@
  */
 #include "common/base/loop.h"
 #include "simulator/replay/engine.h"
-#include "simulator/server.h"
+#include "simulator/server/server.h"
 
 #include <stdio.h>
 

@@ -6,7 +6,7 @@
  * accepted makes an engine, or fails with a text as well; it is written as v1, which is accepted
  * again, makes the same, and is written the same.
  */
-#include "scheduler/engine.h"
+#include "scheduler/engine/engine.h"
 
 #include "scheduler/config/config.h"
 

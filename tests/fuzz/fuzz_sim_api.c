@@ -9,7 +9,7 @@
 #include "common/base/buf.h"
 #include "common/base/loop.h"
 #include "common/data/json.h"
-#include "simulator/server.h"
+#include "simulator/server/server.h"
 
 #include <arpa/inet.h>
 #include <errno.h>

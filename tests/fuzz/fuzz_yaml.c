@@ -30,8 +30,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     bh_arena_init(&a, 256 << 20);
     if (bh_yaml_parse_all(&a, (const char *)data, size, size & 1 ? BH_JSON_STRICT : 0, &v, &err) ==
         0) {
-        bh_json_each(doc, v)
-        {
+        bh_json_each(doc, v) {
             struct bh_json *once = round_trip(&a, doc), *twice = round_trip(&a, once);
             bh_assert(bh_json_equal(once, twice));
         }

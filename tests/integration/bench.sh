@@ -4,13 +4,6 @@ here=$(dirname "$0")
 # shellcheck source=tests/integration/lib/common.sh
 . "$here/lib/common.sh"
 p() { "$BERTH_BIN/berth" bench perf "$here/bench/performance-config.yaml" "$@"; }
-status() { # WANT COMMAND...
-    local want=$1 out rc
-    shift
-    out=$("$@" 2>&1)
-    rc=$?
-    [ "$rc" -eq "$want" ] || { printf 'exit status %s, not %s\n%s\n' "$rc" "$want" "$out"; return 1; }
-}
 both() { "$@" 2>&1 || true; }
 
 check "all short ones run: status 0" status 0 p --labels short

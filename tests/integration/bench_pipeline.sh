@@ -8,13 +8,6 @@ unset XDG_RUNTIME_DIR
 export TMPDIR=$work # runtime directories
 perf() { "$BERTH_BIN/berth" bench perf --mode pipeline "$@"; }
 p() { perf "$here/bench/performance-config.yaml" "$@"; }
-status() { # WANT COMMAND...
-    local want=$1 out rc
-    shift
-    out=$("$@" 2>&1)
-    rc=$?
-    [ "$rc" -eq "$want" ] || { printf 'exit status %s, not %s\n%s\n' "$rc" "$want" "$out"; return 1; }
-}
 alone() { # nobody works in our runtime directories, and there are none
     local left
     left=$(ls -d "$work"/berth-up-* 2>/dev/null; pgrep -af "$work/berth-up-")
@@ -28,11 +21,27 @@ seen() { # until the process has shared memory, or is gone
         sleep 0.05
     done
 }
-p --labels short -o wide >"$work/short" 2>"$work/short.err" &
-also_stop=$!
-check "a cluster has shared memory" seen "$also_stop"
-wait "$also_stop"
+# A folder of programs of which one waits for the test when it is told to stop: PROGRAM WHAT-IT-DOES-THEN
+bench_with() {
+    mkdir "$work/with-$1"
+    cp "$BERTH_BIN"/berth{,-bench} "$work/with-$1/"
+    ln -s "$BERTH_BIN"/berth-{simulator,watcher,scheduler,binder,front} "$work/with-$1/"
+    rm "$work/with-$1/$1"
+    cat >"$work/with-$1/$1" <<END
+#!/usr/bin/env bash
+"$BERTH_BIN/$1" "\$@" &
+trap '$2; kill -TERM \$!' TERM
+wait
+wait
+END
+    chmod +x "$work/with-$1/$1"
+}
+# Each cluster's watcher tells at its end what it has mapped.
+bench_with berth-watcher "grep -oE \"/dev/shm/berth-[0-9a-f]{16}\" /proc/\$!/maps >>\"$work/shm\""
+"$work/with-berth-watcher/berth" bench perf --mode pipeline "$here/bench/performance-config.yaml" --labels short -o wide \
+    >"$work/short" 2>"$work/short.err"
 check "all short ones run: status 0" test $? -eq 0
+check "clusters have shared memory" test -s "$work/shm"
 expect "a row: 40 pods, rates, CPU of five processes, memory" '^Basic/4Nodes +40 +[0-9]+ +[0-9.]+ +[1-9][0-9]* +[0-9]+( +[0-9]+\.[0-9]){6}( +[1-9][0-9]*){6} ' cat "$work/short"
 expect "an event helps pods that were rejected" '^Events/2Nodes +4 ' cat "$work/short"
 expect "steady state goes on" '^Churn/steady +[1-9][0-9]+ ' cat "$work/short"
@@ -68,7 +77,7 @@ cat >"$work/bad.yaml" <<'END'
   workloads: [{name: pod}]
 END
 printf 'apiVersion: v1\nkind: Pod\nmetadata: {generateName: x-}\nspec: {containers: [{name: Not A Name, image: i}]}\n' >"$work/refused.yaml"
-perf "$work/bad.yaml" --labels '' --time-limit $((2 * SCALE))s >"$work/bad" 2>&1
+perf "$work/bad.yaml" --labels '' --time-limit $((10 * SCALE))s >"$work/bad" 2>&1
 check "bad workloads: status 1" test $? -eq 1
 expect "a template that is not there is named" '^Missing/template +failed: op 0 \(createPods\): /.*/none.yaml: No such file' cat "$work/bad"
 expect "what the server refuses is told in its words" '^Refused/pod: op 0 \(createPods\): Pod "x-.*" is invalid: spec.containers\[0\].name.* \(POST /api/v1/namespaces/namespace-0/pods: 422\)' \
@@ -91,7 +100,7 @@ END
 begin_long() { # starts one, waits for its scheduler
     "$BERTH_BIN/berth" bench perf --mode pipeline "$work/long.yaml" --labels '' >"$work/long" 2>&1 &
     also_stop=$!
-    local end=$((SECONDS + 20 * SCALE))
+    local end=$((SECONDS + 20 * PATIENCE))
     until pgrep -P "$also_stop" -f berth-binder >/dev/null; do
         [ "$SECONDS" -le "$end" ] || return 1
         sleep 0.05
@@ -109,17 +118,20 @@ kill -INT "$also_stop"
 end_long >"$work/ended"
 expect "Ctrl-C: status 1" '^status 1$' cat "$work/ended"
 expect "Ctrl-C: the workload says so" '^Long/one: .*stopped' cat "$work/ended"
-check "Ctrl-C: no other one begins" bash -c "! grep -q Long/two '$work/ended'"
+check "Ctrl-C: no other one begins" no_line_with Long/two cat "$work/ended"
 expect "Ctrl-C: nothing is left" '^alone$' alone
-# The same while a cluster is taken down: the signal ends the programs, not only their end.
+# The same while a cluster is taken down: the signal ends the programs, not only their end. The binder says when that
+# has begun, and goes only when the signal was sent.
 sed -i 's/sleep, duration: 100s/sleep, duration: 100ms/' "$work/long.yaml"
-begin_long
-going() { ! pgrep -P "$also_stop" -f berth-binder >/dev/null; }
-end=$((SECONDS + 20 * SCALE))
-until going || [ "$SECONDS" -gt "$end" ]; do :; done
+bench_with berth-binder "touch \"$work/going\"; until [ -e \"$work/go\" ]; do sleep 0.05; done"
+"$work/with-berth-binder/berth" bench perf --mode pipeline "$work/long.yaml" --labels '' >"$work/long" 2>&1 &
+also_stop=$!
+eventually "a cluster is taken down" 60 test -e "$work/going"
 kill -INT "$also_stop"
+touch "$work/go"
 end_long >"$work/ended"
 expect "Ctrl-C while a cluster goes: status 1" '^status 1$' cat "$work/ended"
+check "Ctrl-C while a cluster goes: no other one begins" no_line_with Long/two cat "$work/ended"
 expect "Ctrl-C while a cluster goes: nothing is left" '^alone$' alone
 sed -i 's/sleep, duration: 100ms/sleep, duration: 100s/' "$work/long.yaml"
 begin_long
@@ -127,6 +139,5 @@ kill -KILL "$(pgrep -P "$also_stop" -f berth-scheduler)"
 eventually "a process that is killed ends the workload" 20 grep -qE '^Long/one: .*(the scheduler ended|scheduler could not be started)' "$work/long"
 kill -KILL "$also_stop" # what it has started by now must notice by itself
 end_long >/dev/null 2>&1
-gone() { ! pgrep -f "$work/berth-up-" >/dev/null; }
-eventually "processes whose bench was killed end" 20 gone
+eventually "processes whose bench was killed end" 20 no_process "$work/berth-up-"
 check "nothing is left in /dev/shm" no_shm

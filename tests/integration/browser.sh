@@ -11,17 +11,17 @@ done
 "$python" -c 'import selenium' 2>/dev/null || { skip "the page in a browser" "python3-selenium is not installed"; exit 0; }
 tests=$(cd "$here/../browser" && pwd)
 web=$here/../../simulator/web
-no_markup() { ! grep -nE 'innerHTML|outerHTML|insertAdjacentHTML|document\.write|[^a-z]eval\(|new Function|cssText' "$web"/*.js; }
-check "no script makes markup or code from text" no_markup
-no_inline() { ! grep -nE '<style|<script>| on[a-z]+=| style=|https?://' "$web"/*.html; }
-check "the page has nothing inline and nothing foreign" no_inline
+check "no script makes markup or code from text" \
+    no_line_with 'innerHTML|outerHTML|insertAdjacentHTML|document\.write|[^a-z]eval\(|new Function|cssText' cat "$web"/*.js
+check "the page has nothing inline and nothing foreign" \
+    no_line_with '<style|<script>| on[a-z]+=| style=|https?://' cat "$web"/*.html
 start_up --port 0 --front-port 0 --runtime-dir "$work/run" || exit 1
 BERTH_URL=$(awk '/API server/ {print $3; exit}' "$work/up.out")
 SCREENSHOTS=${SCREENSHOTS:-$BERTH_BIN/../screenshots}
 export BERTH_BIN BERTH_URL SCREENSHOTS PYTHONDONTWRITEBYTECODE=1
 for t in "$tests"/test_*.py; do
     [ $# -eq 0 ] || [[ " $* " == *" $(basename "$t") "* ]] || continue
-    (cd "$tests" && timeout $((240 * SCALE)) "$python" "$t") >"$work/out" 2>"$work/err"
+    (cd "$tests" && timeout $((240 * PATIENCE)) "$python" "$t") >"$work/out" 2>"$work/err"
     rc=$?
     cat "$work/out"
     good=$(grep -c '^ok - ' "$work/out")

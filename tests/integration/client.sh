@@ -25,4 +25,4 @@ for _ in $(seq 200); do
     [ -s "$tmp/kubeconfig" ] && break
     read -rt 0.05 <> <(:) || true
 done
-timeout $((60 * ${BH_TEST_TIMEOUT_SCALE:-1})) "$python" "$(dirname "$0")/client.py" "$tmp/kubeconfig"
+timeout $((300 * ${BH_TEST_TIMEOUT_SCALE:-1})) "$python" "$(dirname "$0")/client.py" "$tmp/kubeconfig"

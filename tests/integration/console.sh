@@ -10,13 +10,13 @@ k() { kubectl --cache-dir "$work/cache" "$@"; }
 start_up --binders 1 || exit 1
 url=$(awk '/web page/ {print $3}' "$work/up.out")
 url=${url%/ui/}
-get() { curl -sS --max-time $((20 * SCALE)) "$url$1"; }
+get() { curl -sS --max-time $((20 * PATIENCE)) "$url$1"; }
 post() { # path body [more of curl's]
     local path=$1 body=$2
     shift 2
-    curl -sS --max-time $((40 * SCALE)) -H 'Content-Type: application/json' --data-binary "$body" "$@" "$url$path"
+    curl -sS --max-time $((40 * PATIENCE)) -H 'Content-Type: application/json' --data-binary "$body" "$@" "$url$path"
 }
-code() { curl -sS -o /dev/null --max-time $((40 * SCALE)) -w '%{http_code}' "$@"; }
+code() { curl -sS -o /dev/null --max-time $((40 * PATIENCE)) -w '%{http_code}' "$@"; }
 says() { [ "$("${@:2}")" = "$1" ]; } # TEXT COMMAND...
 has() { jq -e "$1" >/dev/null <<<"$2"; }
 
@@ -25,7 +25,7 @@ ready() { get /berth/v1/overview | jq -e '.scheduler.deciding and .pods.running 
 eventually "the overview knows the running pods and the scheduler" 30 ready
 o=$(get /berth/v1/overview)
 check "sums of nodes and requests" has '.nodes.total == 5 and .nodes.ready == 5 and (.resources[] | select(.name == "cpu") | .allocatable == 68000 and .requested == 750)' "$o"
-curl -sSN --max-time $((60 * SCALE)) "$url/berth/v1/watch?kinds=pods,nodes,deployments.apps" >"$work/stream" &
+curl -sSN --max-time $((60 * PATIENCE)) "$url/berth/v1/watch?kinds=pods,nodes,deployments.apps" >"$work/stream" &
 also_stop=$!
 told() { grep -q "$1" "$work/stream"; }
 eventually "the stream tells the state and says so" 20 told '^event: synced'

@@ -14,7 +14,7 @@ sim=$BERTH_BIN/berth-simulator
 refuses() { # STATUS PATTERN FLAGS...: does not start, and says why
     local want=$1 pattern=$2 out rc
     shift 2
-    out=$(timeout $((20 * SCALE)) "$sim" "$@" 2>&1)
+    out=$(timeout $((20 * PATIENCE)) "$sim" "$@" 2>&1)
     rc=$?
     [ "$rc" = "$want" ] && grep -qE -- "$pattern" <<<"$out" && return 0
     echo "exit $rc, wanted $want and: $pattern; got: $out"

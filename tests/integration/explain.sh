@@ -57,7 +57,7 @@ expect "explain names the first rejecting plugin of each node" 'node-c1 +TaintTo
 expect "explain: queue, scheduler, configuration" "configuration: $run/scheduler.yaml" b explain big
 expect "explain: the queue's view" '^Queue: +unschedulable, 1 attempt, rejected by TaintToleration, NodeResourcesFit' b explain big
 check "the message is what the API server has" test "$(explained big .explanation.message)" = "$(condition big)"
-check "no condition line when it says the same" bash -c "! '$BERTH_BIN/berth' explain big | grep -q '^Condition:'"
+check "no condition line when it says the same" no_line_with '^Condition:' b explain big
 check "the message without preemption" test "$(b explain big --no-preemption -o json | jq -r .explanation.message)" = "$(explained big .explanation.fitMessage)"
 expect "a gated pod" 'Gated' b explain pods/held
 expect "one node only" '^1$' bash -c "'$BERTH_BIN/berth' explain default/big --node node-b1 -o json | jq '.explanation.rejected | length'"

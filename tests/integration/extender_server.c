@@ -69,7 +69,7 @@ static void filter(struct server *s, struct bh_http_req *r, const struct bh_json
     struct bh_json *failed = bh_json_new(&s->a, BH_JSON_OBJECT);
     const char *reason = never ? "never here" : bh_arena_printf(&s->a, "not for %s", x);
 
-    bh_json_each (node, list) {
+    bh_json_each(node, list) {
         if ((strstr(name_of(node), x) != NULL) != never)
             bh_json_push(kept, bh_json_clone(&s->a, node));
         else
@@ -89,7 +89,7 @@ static void prioritize(struct server *s, struct bh_http_req *r, const struct bh_
     bool names;
     struct bh_json *out = bh_json_new(&s->a, BH_JSON_ARRAY);
 
-    bh_json_each (node, candidates(args, &names)) {
+    bh_json_each(node, candidates(args, &names)) {
         struct bh_json *host = bh_json_new(&s->a, BH_JSON_OBJECT);
         bh_json_set_str(&s->a, host, "Host", name_of(node));
         bh_json_set_i64(&s->a, host, "Score", strstr(name_of(node), x) ? 10 : 0);
@@ -102,7 +102,7 @@ static struct bh_json *uids_of(struct server *s, const struct bh_json *victims)
 {
     struct bh_json *pods = bh_json_new(&s->a, BH_JSON_ARRAY);
 
-    bh_json_each (p, bh_json_get(victims, "Pods")) {
+    bh_json_each(p, bh_json_get(victims, "Pods")) {
         const char *uid = bh_json_get_str(p, "UID"); /* or the whole pod */
         struct bh_json *meta = bh_json_new(&s->a, BH_JSON_OBJECT);
         if (!uid)
@@ -122,7 +122,7 @@ static void preempt(struct server *s, struct bh_http_req *r, const struct bh_jso
 
     if (!in || in->type != BH_JSON_OBJECT)
         in = bh_json_get(args, "NodeNameToVictims");
-    bh_json_each (node, in) {
+    bh_json_each(node, in) {
         if (strstr(node->key.p, x))
             continue;
         struct bh_json *victims = bh_json_obj_at(&s->a, map, node->key.p);

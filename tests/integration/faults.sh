@@ -52,5 +52,5 @@ wait "$up_pid"
 expect "the end is clean" '^0$' echo $?
 up_pid=
 check "nothing is left in /dev/shm" no_shm
-check "no socket is left" bash -c "! ls '$work/run' | grep -q sock"
+check "no socket is left" no_line_with sock ls "$work/run"
 [ "$failed" -eq 0 ] || grep -h '^[WEF]' "$work"/run/*.log | sed 's/^/#   /' | tail -n 40

@@ -20,6 +20,7 @@ start_up --kubeconfig "$KUBECONFIG" --runtime-dir "$work/run" --binders 2 || exi
 processes=(berth-watcher berth-scheduler 'berth-binder .*--instance 1' 'berth-binder .*--instance 2')
 pids() { for p in "${processes[@]}"; do pid_of "$p"; done | tr '\n' ' '; }
 before=$(pids)
+check "all four run" test "$(wc -w <<<"$before")" -eq 4
 bound() { [ "$(curl -fsS "$server/test/bound" | grep -c "^$1")" -eq "$2" ]; }
 post() { curl -fsS --data-binary @- "$server/test/$1" >/dev/null; }
 good_pod() { # name
@@ -47,7 +48,7 @@ healthy "rubbish in a stream"
 # ---- rubbish on sockets and in shared memory ------------------------------------------------------
 sockets=("$run"/*.sock)
 check "there are sockets to talk to" test -S "${sockets[0]}"
-check "rubbish is sent to every socket" timeout "$((60 * SCALE))" python3 "$here/hostile_socket.py" "${sockets[@]}"
+check "rubbish is sent to every socket" timeout "$((60 * PATIENCE))" python3 "$here/hostile_socket.py" "${sockets[@]}"
 healthy "rubbish on sockets"
 
 segment=$(grep -ho '/dev/shm/berth-[^ ]*' "/proc/$(pid_of berth-scheduler)/maps" | sort -u | xargs ls -S | head -n 1)
@@ -69,7 +70,7 @@ with open(sys.argv[1], "r+b") as f:
         f.write(random.randbytes(48))
 P
 for what in nodes pods; do
-    timeout "$((30 * SCALE))" "$BERTH_BIN/berth" get "$what" --runtime-dir "$run" >"$work/get.out" 2>&1
+    timeout "$((30 * PATIENCE))" "$BERTH_BIN/berth" get "$what" --runtime-dir "$run" >"$work/get.out" 2>&1
     expect "berth get $what ends on a spoilt snapshot" '^[0-2]$' echo $?
 done
 good_pod during-spoilt-snapshot
@@ -78,7 +79,7 @@ processes=(berth-scheduler 'berth-binder .*--instance 1' 'berth-binder .*--insta
 before=${before#* }
 healthy "spoilt snapshot"
 eventually "the pod from meanwhile is bound" 60 bound during-spoilt-snapshot 1
-check "no process said that it aborts" bash -c "! grep -hE 'ssertion|Sanitizer|verify:' '$run'/*.log"
+check "no process said that it aborts" no_line_with 'ssertion|Sanitizer|verify:' cat "$run"/*.log
 kill -INT "$up_pid"
 wait "$up_pid"
 expect "the end is clean" '^0$' echo $?
@@ -91,7 +92,7 @@ wait "$also_stop" 2>/dev/null
 also_stop=$!
 wait_for_file "$work/sim-kubeconfig" || { not_ok "berth-simulator starts" "$(cat "$work/simulator.log")"; exit 1; }
 server=$(sed -n 's/.*server: *"\{0,1\}\([^"]*\)"\{0,1\}$/\1/p' "$work/sim-kubeconfig" | head -n 1)
-expect "every request has an answer below 500" ' requests, 0 wrong' timeout "$((300 * SCALE))" python3 "$here/hostile_requests.py" "$server"
+expect "every request has an answer below 500" ' requests, 0 wrong' timeout "$((300 * PATIENCE))" python3 "$here/hostile_requests.py" "$server"
 expect "the API server is healthy" '^ok$' curl -fsS "$server/healthz"
 check "it is the same process" kill -0 "$also_stop"
 
@@ -101,11 +102,11 @@ cat >"$work/door.sh" <<'D'
 # door.sh FILE COMMAND...: names the file when the command crashes, hangs, or fails without a word
 file=$1
 shift
-out=$(timeout "$((60 * SCALE))" "$@" "$file" 2>&1 </dev/null)
+out=$(timeout "$((60 * PATIENCE))" "$@" "$file" 2>&1 </dev/null)
 rc=$?
 [ "$rc" -le 3 ] && { [ "$rc" -eq 0 ] || [ -n "$out" ]; } || echo "$file: exit status $rc ${out:0:200}"
 D
-export SCALE
+export PATIENCE
 doors() { # name folder command...: the file comes last
     local name=$1 folder=$2 n out
     shift 2

@@ -11,6 +11,7 @@ usage: hostile_server.py KUBECONFIG-OUT
 """
 import json
 import re
+import socketserver
 import sys
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -141,10 +142,16 @@ class Handler(BaseHTTPRequestHandler):
     do_PUT = do_DELETE = do_PATCH
 
 
+class Server(ThreadingHTTPServer):
+    def server_bind(self):
+        # HTTPServer's asks a name server for ours, and waits half a minute where there is none
+        socketserver.TCPServer.server_bind(self)
+
+
 def main():
     for resource, raw in hostile_objects.everything():
         put(resource, raw)
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    server = Server(("127.0.0.1", 0), Handler)
     server.daemon_threads = True
     with open(sys.argv[1], "w", encoding="utf-8") as f:
         f.write("""apiVersion: v1

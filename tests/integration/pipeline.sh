@@ -32,7 +32,7 @@ expect "rollout status" 'successfully rolled out' k rollout status deployment/ng
 expect "the ReplicaSet" 'nginx-[a-z0-9]+ +3 +3 +3' k get rs
 pod=$(k get pods -l app=nginx -o jsonpath='{.items[0].metadata.name}')
 expect "describe shows the Scheduled event" "Successfully assigned default/$pod to node-" k describe pod "$pod"
-expect "no pod went to the tainted node" '^0$' bash -c "kubectl --cache-dir $work/cache get pods -l app=nginx -o wide --no-headers | grep -c node-c1 || true"
+check "no pod went to the tainted node" no_line_with node-c1 k get pods -l app=nginx -o wide --no-headers
 check "scale to 6" k scale deployment/nginx --replicas=6
 eventually "six run" 10 running app=nginx 6
 

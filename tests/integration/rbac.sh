@@ -141,7 +141,11 @@ pod preemptor first 2 high '' 'nodeSelector: {only: small}' >"$work/preemptor.ya
 check "a pod that needs their room" k apply -f "$work/preemptor.yaml"
 eventually "it gets it" 20 count first 1
 check "pods with devices go" k delete pod with-gpu with-nic --wait=false
-free() { [ -z "$(k get resourceclaims -o jsonpath='{.items[*].status.allocation}')" ] || { k get resourceclaims -o yaml; return 1; }; }
+free() {
+    local allocated
+    allocated=$(k get resourceclaims -o jsonpath='{.items[*].status.allocation}') && [ -z "$allocated" ] ||
+        { k get resourceclaims -o yaml; return 1; }
+}
 eventually "devices are free again" 20 free
 
 front() { [ "$(curl -sk -o /dev/null -w '%{http_code}' -H "Authorization: Bearer $1" "https://127.0.0.1:$port$2")" = "$3" ]; }
@@ -166,3 +170,14 @@ check "a right that is missing is found" one_less '(.rules[]? | select(.resource
 check "one too many is found" one_less '(.rules[]? | select(.resources == ["pods/status"]) | .resources) += ["secrets"]' "has not used (None, '', 'secrets', 'patch')"
 check "and what kube-scheduler has not" one_less '(.rules[]? | select(.resources == ["pods/status"]) | .resources) += ["secrets"]' "has what system:kube-scheduler has not: (None, '', 'secrets', 'patch')"
 check "a role of another process does not help" one_less '(select(.metadata.name == "berth:binder" and .subjects) | .subjects[]) |= (.name |= sub("binder"; "other"))' "berth:binder may not:"
+# a process that tries what another one does: its own requests under the other's name
+as_another() { # whose, who tries, resource, verb, what has to be said
+    grep -F "\"username\":\"berth:$1\"" "$audit" | sed "s/\"username\":\"berth:$1\"/\"username\":\"berth:$2\"/" >"$work/other.log"
+    python3 "$here/lib/rbac_check.py" "$work/rules.json" "$work/other.log" >"$work/said"
+    [ $? -eq 1 ] && grep -qE "^berth:$2 may not: \['[^']*', '[^']*', '$3', '$4'" "$work/said" || { cat "$work/said"; return 1; }
+}
+for t in binder:front:pods/binding:create binder:front:pods:delete binder:front:pods/status:patch binder:watcher:pods/binding:create binder:watcher:pods:delete \
+    watcher:front:leases:update watcher:binder:leases:update watcher:front:pods:list watcher:binder:nodes:watch front:binder:tokenreviews:create; do
+    IFS=: read -r whose who what verb <<<"$t"
+    check "berth-$who may not $verb $what" as_another "$whose" "$who" "$what" "$verb"
+done

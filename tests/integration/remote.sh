@@ -32,7 +32,7 @@ trap 'end_all; finish' EXIT
 # ---- keys
 expect "keygen makes a pair" 'scheduler.key .*scheduler.pub' "$BERTH_BIN/berth" keygen "$keys/scheduler" "$keys/b" "$keys/c" "$keys/stranger"
 expect "the secret one is for its owner only" '^600$' stat -c %a "$keys/scheduler.key"
-expect "keygen overwrites nothing" 'it is there already' bash -c "'$BERTH_BIN/berth' keygen '$keys/b' 2>&1; true"
+expect "keygen overwrites nothing" 'it is there already' bash -c "! '$BERTH_BIN/berth' keygen '$keys/b'"
 
 # ---- refusals
 refused() { # name pattern command...
@@ -80,10 +80,10 @@ remote() { # host key scheduler-key
 }
 port() { sed -n 's/.*metrics_port=\([0-9]*\).*/\1/p' "$work/$1.log" | tail -n 1; }
 ready() { curl -fsS "http://127.0.0.1:$(port "$1.binder")/readyz"; }
-binds_of() { grep -F '"subresource":"binding"' "$audit" | grep -cF "\"username\":\"host-$1\"" || true; }
+binds_of() { lines_with "\"username\":\"host-$1\"" grep -F '"subresource":"binding"' "$audit"; }
 load() { # prefix pods
     "$BERTH_BIN/berth" load synthetic --kubeconfig "$work/admin.yaml" --prefix "$1" --node-count 40 --pod-count "$2" \
-        --timeout $((30 * SCALE))s -o json >"$work/load.$1" 2>&1
+        --timeout $((30 * PATIENCE))s -o json >"$work/load.$1" 2>&1
 }
 remote b b scheduler
 eventually "an allowed binder gets ready" 15 ready b
@@ -129,9 +129,7 @@ expect "a killed host's work is done by others" '"bound":1500,' cat "$work/load.
 stop a.scheduler KILL
 start a scheduler --binder-listen "$at" --key-file "$keys/scheduler.key" --binder-keys "$allow"
 check "the scheduler comes back at the same port" load sixth 100
-twice() { jq -r 'select(.objectRef.subresource == "binding" and .responseStatus.code == 201) |
-    .objectRef.namespace + "/" + .objectRef.name' "$audit" | sort | uniq -d | wc -l; }
-expect "no pod was bound twice" '^0$' twice
+expect "no pod was bound twice" '^0$' bound_twice "$audit"
 note_shm
 end_all
 check "nothing is left in shared memory" no_shm

@@ -4,13 +4,6 @@ here=$(dirname "$0")
 # shellcheck source=tests/integration/lib/common.sh
 . "$here/lib/common.sh"
 s() { "$BERTH_BIN/berth" bench scale "$@"; }
-status() { # WANT COMMAND...
-    local want=$1 out rc
-    shift
-    out=$("$@" 2>&1)
-    rc=$?
-    [ "$rc" -eq "$want" ] || { printf 'exit status %s, not %s\n%s\n' "$rc" "$want" "$out"; return 1; }
-}
 both() { "$@" 2>&1 || true; }
 small=(--nodes 200,1000 --decisions 3000)
 
@@ -37,12 +30,14 @@ done
 expect "the message names flag and value" 'invalid value "x" for --nodes' both s --nodes x
 check "a plot that cannot be written: status 1" status 1 s --nodes 5 --decisions 5 --plot "$work/none/growth.svg"
 stopped() { # nothing stays behind, and it says so
-    local pid
-    "$BERTH_BIN/berth" bench scale --nodes 1000000 --decisions 10 >"$work/stopped" 2>&1 &
+    local pid snapshot
+    mkdir "$work/tmp"
+    TMPDIR="$work/tmp" "$BERTH_BIN/berth" bench scale --nodes 1000000 --decisions 1000000 >"$work/stopped" 2>&1 &
     pid=$!
-    until note_shm; do kill -0 "$pid" || return 1; done
+    # its runtime directory names the shared memory
+    until snapshot=$(readlink "$work"/tmp/berth-scale-*/snapshot); do kill -0 "$pid" || return 1; done
     kill -TERM "$pid"
     wait "$pid" && return 1
-    grep -q stopped "$work/stopped" && no_shm
+    grep -q stopped "$work/stopped" && ! compgen -G "$snapshot*" && ! compgen -G "$work/tmp/*"
 }
 check "stopped while building: no shared memory is left" stopped

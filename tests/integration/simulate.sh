@@ -7,13 +7,6 @@ here=$(dirname "$0")
 s() { "$BERTH_BIN/berth" simulate "$@"; }
 example=$here/../../config/example-cluster.yaml
 # status WANT COMMAND...: the exit status, with what was printed
-status() {
-    local want=$1 out rc
-    shift
-    out=$("$@" 2>&1)
-    rc=$?
-    [ "$rc" -eq "$want" ] || { printf 'exit status %s, not %s\n%s\n' "$rc" "$want" "$out"; return 1; }
-}
 pod() { # name cpu
     printf -- '---\napiVersion: v1\nkind: Pod\nmetadata: {name: %s}\nspec: {containers: [{name: c, image: i, resources: {requests: {cpu: "%s"}}}]}\n' "$@"
 }
@@ -60,7 +53,7 @@ expect "another configuration" '"otherScheduler": [1-9]' \
 # ---- hostile files: an error that names the place, at once
 error() { # name pattern file
     local out rc
-    out=$(timeout $((20 * SCALE)) "$BERTH_BIN/berth" simulate -f "$example" -f "$3" 2>&1)
+    out=$(timeout $((20 * PATIENCE)) "$BERTH_BIN/berth" simulate -f "$example" -f "$3" 2>&1)
     rc=$?
     if [ "$rc" -eq 1 ] && grep -qE -- "$2" <<<"$out"; then ok "$1"; else not_ok "$1" "status $rc: ${out:0:600}"; fi
 }
@@ -87,7 +80,7 @@ head -c 300000 /dev/urandom >"$work/noise.yaml"
 error "noise" 'noise.yaml' "$work/noise.yaml"
 printf 'apiVersion: apps/v1\nkind: ReplicaSet\nmetadata: {name: r}\nspec: {replicas: 2000000000, selector: {matchLabels: {a: b}}, template: {metadata: {labels: {a: b}}, spec: {containers: [{name: c, image: i}]}}}\n' >"$work/replicas.yaml"
 error "two thousand million replicas" 'more than 100000 pods' "$work/replicas.yaml"
-quick() { timeout $((60 * SCALE)) "$BERTH_BIN/berth" simulate "$@"; }
+quick() { timeout $((60 * PATIENCE)) "$BERTH_BIN/berth" simulate "$@"; }
 pod e400 1e400 >"$work/e400.yaml"
 check "1e400 cpus fit nowhere" status 3 quick -f "$example" -f "$work/e400.yaml"
 {

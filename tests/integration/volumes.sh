@@ -152,7 +152,10 @@ done >"$work/race.yaml"
 taken() { # every device that is allocated, one a line
     k get resourceclaims -o json | jq -r '.items[].status.allocation.devices.results[]? | .driver + "/" + .pool + "/" + .device'
 }
-no_device_twice() { [ -z "$(taken | sort | uniq -d)" ] || { taken; return 1; }; }
+no_device_twice() {
+    local all
+    all=$(taken) && [ -n "$all" ] && [ -z "$(sort <<<"$all" | uniq -d)" ] || { taken; return 1; }
+}
 check "twenty pods" k create -f "$work/race.yaml"
 eventually "five run" 20 running race 5
 check "no device twice" no_device_twice
@@ -174,7 +177,7 @@ while [ "$left" -gt 5 ]; do
     check "round $round: no device twice" no_device_twice
 done
 k delete pods -l app=race --wait=false >/dev/null
-eventually "in the end all devices are free" 20 bash -c "[ -z \"\$(kubectl --cache-dir $work/cache get resourceclaims -o jsonpath='{.items[*].status.allocation}')\" ]"
+eventually "in the end all devices are free" 20 bash -c "all=\$(kubectl --cache-dir $work/cache get resourceclaims -o jsonpath='{.items[*].status.allocation}') && [ -z \"\$all\" ]"
 claims_left() { [ "$(k get resourceclaims --no-headers 2>/dev/null | awk '{print $1}')" = shared ] || { k get resourceclaims -o yaml; return 1; }; }
 eventually "and of the claims only the one that nobody made for a pod is left" 20 claims_left
 

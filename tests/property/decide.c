@@ -152,8 +152,8 @@ const char *decide_text(struct world *w, struct bh_arena *a, const struct thing 
 {
     const struct bh_pending p = pending_of(pod, MAIN);
 
-    return decision_text(a, w->engine[MAIN],
-                         bh_engine_schedule(w->engine[MAIN], &p, BH_EXPLAIN, w->now_ns),
+    return decision_text(a, w->w[MAIN].engine,
+                         bh_engine_schedule(w->w[MAIN].engine, &p, BH_EXPLAIN, w->w[MAIN].now_ns),
                          !has_assumed(w));
 }
 
@@ -163,7 +163,7 @@ const char *decide_text(struct world *w, struct bh_arena *a, const struct thing 
 static bool among_best(struct world *w, const struct bh_decision *main, const char *node)
 {
     for (uint32_t i = 0; i < main->n_best; i++)
-        if (bh_streq(bh_sym_text(bh_engine_symtab(w->engine[MAIN]), main->best[i]), node))
+        if (bh_streq(bh_sym_text(bh_engine_symtab(w->w[MAIN].engine), main->best[i]), node))
             return true;
     return false;
 }
@@ -171,7 +171,7 @@ static bool among_best(struct world *w, const struct bh_decision *main, const ch
 static bool among_rooms(struct world *w, const struct bh_decision *main, const char *node)
 {
     for (uint32_t i = 0; i < main->n_preemptions; i++)
-        if (bh_streq(bh_sym_text(bh_engine_symtab(w->engine[MAIN]), main->preemptions[i].node),
+        if (bh_streq(bh_sym_text(bh_engine_symtab(w->w[MAIN].engine), main->preemptions[i].node),
                      node))
             return true;
     return main->n_preemptions == 0 && !*node;
@@ -180,7 +180,7 @@ static bool among_rooms(struct world *w, const struct bh_decision *main, const c
 /* Names by text: the engines have symbol tables of their own. */
 static const char *name_in(struct world *w, unsigned e, bh_sym s)
 {
-    return s == BH_SYM_NONE ? "" : bh_sym_text(bh_engine_symtab(w->engine[e]), s);
+    return s == BH_SYM_NONE ? "" : bh_sym_text(bh_engine_symtab(w->w[e].engine), s);
 }
 
 static void compare_fast(struct world *w, const struct thing *pod, const struct bh_decision *d,
@@ -212,13 +212,13 @@ const struct bh_decision *decide(struct world *w, const struct thing *pod, unsig
 {
     const struct bh_pending p = pending_of(pod, MAIN), f = pending_of(pod, FAST);
     const struct bh_decision *d =
-        bh_engine_schedule(w->engine[MAIN], &p, flags | BH_EXPLAIN, w->now_ns);
+        bh_engine_schedule(w->w[MAIN].engine, &p, flags | BH_EXPLAIN, w->w[MAIN].now_ns);
 
     w->n->decisions++;
     w->n->decided += d->kind == BH_DECIDED;
     w->n->refused += d->kind == BH_NO_FIT;
     w->n->errors += d->kind == BH_DECISION_ERROR;
-    compare_fast(w, pod, d, bh_engine_schedule(w->engine[FAST], &f, flags, w->now_ns));
+    compare_fast(w, pod, d, bh_engine_schedule(w->w[FAST].engine, &f, flags, w->w[MAIN].now_ns));
     if (!flags)
         check_suits(w, pod, d);
     return d;
@@ -284,7 +284,7 @@ static bool something_reserved(const struct world *w, struct thing **all)
 
     for (; *all && !n; all++)
         if ((*all)->kind == BH_KIND_POD && (*all)->place == POD_ASSUMED)
-            (void)bh_engine_prebind_work(w->engine[MAIN], uid_of(*all), &n);
+            (void)bh_engine_prebind_work(w->w[MAIN].engine, uid_of(*all), &n);
     return n > 0;
 }
 
@@ -301,28 +301,26 @@ void check_forget(struct world *w, const struct thing *pod, const char *node)
     }
     struct thing **others = some_pending(w, &a);
     const char **before = texts_of(w, &a, others);
-    uint32_t nodes = bh_engine_node_count(w->engine[MAIN]),
-             pods = bh_engine_pod_count(w->engine[MAIN]);
+    uint32_t nodes = bh_engine_node_count(w->w[MAIN].engine),
+             pods = bh_engine_pod_count(w->w[MAIN].engine);
     w->n->forgets++;
     for (unsigned e = 0; e < ENGINES; e++) {
         struct bh_pending p = pending_of(pod, e);
-        if (bh_engine_assume(w->engine[e], &p, sym_in(w->engine[e], node)) < 0)
+        if (bh_engine_assume(w->w[e].engine, &p, sym_in(w->w[e].engine, node)) < 0)
             fail(w, "assume", "engine %u: %s cannot be assumed", e, pod->id);
-        (void)bh_engine_reserve(w->engine[e], &p, sym_in(w->engine[e], node));
+        (void)bh_engine_reserve(w->w[e].engine, &p, sym_in(w->w[e].engine, node));
     }
     for (size_t i = 0; others[i]; i++) /* kept results follow there and back */
         if (others[i] != pod)
             (void)decide_text(w, &a, others[i]);
     for (unsigned e = 0; e < ENGINES; e++) {
         struct bh_pending p = pending_of(pod, e);
-        bh_engine_unreserve(w->engine[e], &p, sym_in(w->engine[e], node));
-        if (bh_engine_forget(w->engine[e], bh_rec_text(p.pod, p.pod->uid)) < 0)
-            fail(w, "forget", "engine %u: %s cannot be forgotten", e, pod->id);
+        bh_offline_give_back(&w->w[e], &p, sym_in(w->w[e].engine, node));
         if (pod->nominated)
-            bh_engine_nominate(w->engine[e], &p, sym_in(w->engine[e], pod->nominated));
+            bh_engine_nominate(w->w[e].engine, &p, sym_in(w->w[e].engine, pod->nominated));
     }
-    if (nodes != bh_engine_node_count(w->engine[MAIN]) ||
-        pods != bh_engine_pod_count(w->engine[MAIN]))
+    if (nodes != bh_engine_node_count(w->w[MAIN].engine) ||
+        pods != bh_engine_pod_count(w->w[MAIN].engine))
         fail(w, "forget counts", "%u nodes, %u pods before", nodes, pods);
     compare_states(w, "forget", "before and after assume and forget of another", others, before,
                    texts_of(w, &a, others));
@@ -374,25 +372,28 @@ static bool stand_in(struct world *w, struct bh_engine *e, struct bh_arena *a, s
 static const char **texts_anew(struct world *w, struct bh_arena *a, struct thing **all,
                                struct thing **pods)
 {
-    const struct bh_engine_options o = {.config = w->config,
-                                        .tie_break = w->first ? BH_TIE_FIRST : BH_TIE_RANDOM,
-                                        .seed = 1,
-                                        .verify = true,
-                                        .rebuilt_snapshot = w->rebuilt};
+    const struct bh_offline_options o = {.config = w->config,
+                                         .tie_break = w->first ? BH_TIE_FIRST : BH_TIE_RANDOM,
+                                         .seed = 1,
+                                         .verify = true,
+                                         .rebuilt_snapshot = w->rebuilt,
+                                         .no_queue = true,
+                                         .now_ns = w->w[MAIN].now_ns};
     struct bh_err err = {{0}};
-    struct bh_engine *e;
+    struct bh_offline anew;
     const char **texts;
     size_t n = 0;
 
     while (pods[n])
         n++;
     texts = bh_arena_new_array(a, const char *, n + 1);
-    if (bh_engine_new(&o, &e, &err) < 0) {
+    if (bh_offline_init(&anew, &o, &err) < 0) {
         fail(w, "input", "engine: %s", err.msg);
         return texts;
     }
+    struct bh_engine *e = anew.engine;
     for (size_t i = 0; all[i]; i++)
-        if (put_thing(e, all[i], &err) < 0)
+        if (put_thing(&anew, all[i], &err) < 0)
             fail(w, "input", "%s: %s", all[i]->id, err.msg);
     for (size_t i = 0; all[i]; i++)
         (void)stand_in(w, e, a, all[i]);
@@ -404,11 +405,11 @@ static const char **texts_anew(struct world *w, struct bh_arena *a, struct thing
             break;
         }
         p.pod = rec;
-        texts[i] =
-            decision_text(a, e, bh_engine_schedule(e, &p, BH_EXPLAIN, w->now_ns), !has_assumed(w));
+        texts[i] = decision_text(a, e, bh_engine_schedule(e, &p, BH_EXPLAIN, w->w[MAIN].now_ns),
+                                 !has_assumed(w));
         bh_engine_shape_unref(e, p.shape);
     }
-    bh_engine_free(e);
+    bh_offline_fini(&anew);
     return texts;
 }
 

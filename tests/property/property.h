@@ -29,7 +29,7 @@
 
 #include "common/base/map.h"
 #include "common/data/json.h"
-#include "scheduler/engine.h"
+#include "simulator/offline/offline.h"
 
 /* ---- scenarios ----------------------------------------------------------------------------------
  */
@@ -90,7 +90,6 @@ struct bh_json *shrink(struct bh_arena *a, const struct bh_json *scenario, const
 /* ---- the world of a round -----------------------------------------------------------------------
  */
 
-struct bh_queue;
 enum { MAIN /* verify, with a queue */, FAST, ENGINES };
 enum pod_place { POD_PENDING, POD_ASSUMED, POD_BOUND };
 
@@ -114,11 +113,9 @@ struct world {
     const struct bh_json *scenario;
     struct bh_sched_config *config;
     bool rebuilt, first;
-    struct bh_engine *engine[ENGINES];
-    struct bh_queue *queue; /* of MAIN */
-    int64_t now_ns;
-    struct bh_map things;    /* id -> struct thing */
-    struct bh_map rejectors; /* uid -> text: who rejected the pod when it was popped last */
+    struct bh_offline w[ENGINES]; /* MAIN's has the queue and the clock */
+    struct bh_map things;         /* id -> struct thing */
+    struct bh_map rejectors;      /* uid -> text: who rejected the pod when it was popped last */
     uint64_t order;
     struct counts *n;
     struct finding *found; /* kind is empty while all is well */
@@ -140,10 +137,11 @@ bool has_assumed(const struct world *w);
 struct bh_pending pending_of(const struct thing *pod, unsigned engine);
 struct bh_str uid_of(const struct thing *pod);
 
-/* Into an engine, no events. world's config; used for engines made anew as well. */
+/* Into a world. The record lives in the arena, the shape is a reference. */
 int compile_pod(struct bh_engine *e, struct bh_arena *a, const struct bh_json *object,
                 struct bh_pod_rec **ret, bh_shape_id *ret_shape, struct bh_err *err);
-int put_thing(struct bh_engine *e, const struct thing *t, struct bh_err *err);
+/* Pods only when they are bound. */
+int put_thing(struct bh_offline *o, const struct thing *t, struct bh_err *err);
 bh_sym sym_in(struct bh_engine *e, const char *text);
 
 /* One op. */
@@ -176,11 +174,7 @@ enum suits suits(const struct world *w, const struct thing *pod, const struct th
                  char reason[static 128]);
 void check_suits(struct world *w, const struct thing *pod, const struct bh_decision *d);
 
-/* ---- no lost wake-up
- * ----------------------------------------------------------------------------- */
-void wake_event(struct world *w, const struct bh_cluster_event *ev, const uint32_t *bits,
-                unsigned n);
-void wake_move(struct world *w, const struct bh_cluster_event *ev);
+/* ---- no lost wake-up ------------------------------------------------------------------------- */
 /* Decides for every pod the queue would hand out, then no pod that fits may be left waiting. */
 void wake_check(struct world *w);
 /* Set before the first round: wake_check says nothing. Upstream's hints have holes that a random

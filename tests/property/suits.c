@@ -121,10 +121,10 @@ static nano asked(const struct bh_json *spec, const char *resource, bool *known)
     bool pod_level = bh_streq(resource, "cpu") || bh_streq(resource, "memory") ||
                      strncmp(resource, "hugepages-", 10) == 0;
 
-    bh_json_each (c, bh_json_get(spec, "containers")) {
+    bh_json_each(c, bh_json_get(spec, "containers")) {
         together += request_of(c, resource, known);
     }
-    bh_json_each (c, bh_json_get(spec, "initContainers")) {
+    bh_json_each(c, bh_json_get(spec, "initContainers")) {
         const char *policy = bh_json_get_str(c, "restartPolicy");
         v = request_of(c, resource, known);
         if (policy && bh_streq(policy, "Always"))
@@ -177,7 +177,7 @@ static bool fits_one(struct view *v, const char *resource)
 
 static bool fits_list(struct view *v, const struct bh_json *list)
 {
-    bh_json_each (q, list) {
+    bh_json_each(q, list) {
         if (counted(q->key.p) && !fits_one(v, q->key.p))
             return false;
     }
@@ -199,7 +199,7 @@ static bool fits(struct view *v)
     if (n + NANO > rounded("pods", have))
         return no(v, "too many", "pods");
     for (unsigned i = 0; i < 2; i++)
-        bh_json_each (c, bh_json_get(v->spec, lists[i])) {
+        bh_json_each(c, bh_json_get(v->spec, lists[i])) {
             if (!fits_list(v, bh_json_path(c, "resources.requests")))
                 return false;
         }
@@ -219,7 +219,7 @@ static const char *str(const struct bh_json *obj, const char *key)
 static bool tolerates(const struct bh_json *spec, const char *key, const char *value,
                       const char *effect)
 {
-    bh_json_each (t, bh_json_get(spec, "tolerations")) {
+    bh_json_each(t, bh_json_get(spec, "tolerations")) {
         const char *op = str(t, "operator");
         if (*str(t, "effect") && !bh_streq(str(t, "effect"), effect))
             continue;
@@ -239,7 +239,7 @@ static bool welcome(struct view *v)
     if (bh_json_get_bool(spec, "unschedulable", false) &&
         !tolerates(v->spec, "node.kubernetes.io/unschedulable", "", "NoSchedule"))
         return no(v, "unschedulable", NULL);
-    bh_json_each (t, bh_json_get(spec, "taints")) {
+    bh_json_each(t, bh_json_get(spec, "taints")) {
         const char *effect = str(t, "effect");
         if ((bh_streq(effect, "NoSchedule") || bh_streq(effect, "NoExecute")) &&
             !tolerates(v->spec, str(t, "key"), str(t, "value"), effect))
@@ -271,8 +271,8 @@ static bool ports_meet(const struct bh_json *mine, const struct bh_json *other)
     const char *const lists[] = {"containers", "initContainers"};
 
     for (unsigned i = 0; i < 2; i++)
-        bh_json_each (c, bh_json_get(other, lists[i])) {
-            bh_json_each (p, holds_port(c, i == 1) ? bh_json_get(c, "ports") : NULL) {
+        bh_json_each(c, bh_json_get(other, lists[i])) {
+            bh_json_each(p, holds_port(c, i == 1) ? bh_json_get(c, "ports") : NULL) {
                 if (same_port(mine, p))
                     return true;
             }
@@ -285,8 +285,8 @@ static bool specs_meet(const struct bh_json *mine, const struct bh_json *other)
     const char *const lists[] = {"containers", "initContainers"};
 
     for (unsigned i = 0; i < 2; i++)
-        bh_json_each (c, bh_json_get(mine, lists[i])) {
-            bh_json_each (p, holds_port(c, i == 1) ? bh_json_get(c, "ports") : NULL) {
+        bh_json_each(c, bh_json_get(mine, lists[i])) {
+            bh_json_each(p, holds_port(c, i == 1) ? bh_json_get(c, "ports") : NULL) {
                 if (ports_meet(p, other))
                     return true;
             }
@@ -304,7 +304,7 @@ static bool ports_free(struct view *v)
 
 static bool in_list(const struct bh_json *list, const char *text)
 {
-    bh_json_each (s, list) {
+    bh_json_each(s, list) {
         if (bh_json_cstr(s) && bh_streq(bh_json_cstr(s), text))
             return true;
     }
@@ -339,11 +339,11 @@ static bool node_term(const struct bh_json *term, const struct thing *node)
 
     if (!exprs && !fields)
         return false;
-    bh_json_each (r, exprs) {
+    bh_json_each(r, exprs) {
         if (!requirement(r, bh_json_get_str(labels, str(r, "key"))))
             return false;
     }
-    bh_json_each (r, fields) {
+    bh_json_each(r, fields) {
         if (!requirement(r, thing_name(node)))
             return false;
     }
@@ -356,13 +356,13 @@ static bool selected(struct view *v)
     const struct bh_json *required = bh_json_path(
         v->spec, "affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution");
 
-    bh_json_each (s, bh_json_get(v->spec, "nodeSelector")) {
+    bh_json_each(s, bh_json_get(v->spec, "nodeSelector")) {
         if (!bh_streq(str(labels, s->key.p), bh_json_cstr(s)))
             return no(v, "node selector", s->key.p);
     }
     if (!required)
         return true;
-    bh_json_each (t, bh_json_get(required, "nodeSelectorTerms")) {
+    bh_json_each(t, bh_json_get(required, "nodeSelectorTerms")) {
         if (node_term(t, v->node))
             return true;
     }
@@ -375,7 +375,7 @@ static bool selected(struct view *v)
 /* A profile of its own may leave plugins out or give them args. */
 static bool usual_profile(const struct world *w, const struct bh_json *spec)
 {
-    bh_json_each (p, bh_json_path(w->scenario, "config.profiles")) {
+    bh_json_each(p, bh_json_path(w->scenario, "config.profiles")) {
         if (bh_streq(str(p, "schedulerName"), str(spec, "schedulerName")))
             return !bh_json_get(p, "plugins") && !bh_json_get(p, "pluginConfig");
     }
@@ -429,7 +429,7 @@ enum suits suits(const struct world *w, const struct thing *pod, const struct th
 
 void check_suits(struct world *w, const struct thing *pod, const struct bh_decision *d)
 {
-    struct bh_symtab *tab = bh_engine_symtab(w->engine[MAIN]);
+    struct bh_symtab *tab = bh_engine_symtab(w->w[MAIN].engine);
     char reason[128];
 
     for (uint32_t i = 0; i < d->n_scores && d->kind != BH_DECISION_ERROR; i++) {

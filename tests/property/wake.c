@@ -13,18 +13,6 @@
 
 #define STEP_NS INT64_C(30000000000) /* longer than any backoff */
 
-void wake_event(struct world *w, const struct bh_cluster_event *ev, const uint32_t *bits,
-                unsigned n)
-{
-    struct bh_cluster_event one = *ev;
-
-    for (unsigned i = 0; i < n; i++) {
-        one.action = bits[i];
-        w->n->events++;
-        bh_queue_event(w->queue, &one, w->now_ns);
-    }
-}
-
 /* Who rejected the pod last, for findings. */
 static void remember(struct world *w, struct bh_str uid, const struct bh_decision *d)
 {
@@ -41,20 +29,6 @@ static const char *rejectors_of(const struct world *w, struct bh_str uid)
     return s ? s : "";
 }
 
-/* The pod left its old place and came to the new one. */
-void wake_move(struct world *w, const struct bh_cluster_event *ev)
-{
-    struct bh_cluster_event gone = *ev, come = *ev;
-    const uint32_t del = BH_EV_DELETE, add = BH_EV_ADD;
-
-    gone.new_pod = NULL;
-    gone.new_shape = NULL;
-    come.old_pod = NULL;
-    come.old_shape = NULL;
-    wake_event(w, &gone, &del, 1);
-    wake_event(w, &come, &add, 1);
-}
-
 static const struct bh_decision *decide_queued(struct world *w, const struct bh_queued_pod *p)
 {
     struct bh_str ns = bh_rec_text(p->pending.pod, p->pending.pod->namespace_);
@@ -65,7 +39,7 @@ static const struct bh_decision *decide_queued(struct world *w, const struct bh_
     if (t && t->place == POD_PENDING)
         return decide(w, t, BH_NO_PREEMPTION);
     fail(w, "queue", "%s is in the queue and not pending", key);
-    return bh_engine_schedule(w->engine[MAIN], &p->pending, BH_NO_PREEMPTION, w->now_ns);
+    return bh_engine_schedule(w->w[MAIN].engine, &p->pending, BH_NO_PREEMPTION, w->w[MAIN].now_ns);
 }
 
 static void try_popped(struct world *w, struct bh_queued_pod *p)
@@ -76,10 +50,12 @@ static void try_popped(struct world *w, struct bh_queued_pod *p)
     w->n->woken++;
     remember(w, uid, d);
     if (d->kind == BH_NO_FIT)
-        bh_queue_return(w->queue, uid, d->unschedulable_plugins, d->n_unschedulable_plugins,
-                        d->pending_plugins, d->n_pending_plugins, w->now_ns);
+        bh_queue_return(w->w[MAIN].queue, bh_queue_pod(w->w[MAIN].queue, uid),
+                        d->unschedulable_plugins, d->n_unschedulable_plugins, d->pending_plugins,
+                        d->n_pending_plugins, w->w[MAIN].now_ns);
     else
-        bh_queue_return(w->queue, uid, NULL, 0, NULL, 0, w->now_ns);
+        bh_queue_return(w->w[MAIN].queue, bh_queue_pod(w->w[MAIN].queue, uid), NULL, 0, NULL, 0,
+                        w->w[MAIN].now_ns);
 }
 
 struct sleeper {
@@ -108,7 +84,7 @@ static void check_sleeper(struct world *w, const struct sleeper *s)
 
     w->n->slept++;
     if (s->place == BH_Q_GATED) {
-        if (!bh_engine_pre_enqueue(w->engine[MAIN], p))
+        if (!bh_engine_pre_enqueue(w->w[MAIN].engine, p))
             fail(w, "lost wake-up of a gated pod", "%.*s waits for nothing", (int)name.n, name.p);
         return;
     }
@@ -116,7 +92,7 @@ static void check_sleeper(struct world *w, const struct sleeper *s)
     /* An assumed pod counts already, and whoever it helps hears of it when its binding is seen. */
     if (d->kind != BH_DECIDED || has_assumed(w))
         return;
-    const char *node = bh_sym_text(bh_engine_symtab(w->engine[MAIN]), d->node);
+    const char *node = bh_sym_text(bh_engine_symtab(w->w[MAIN].engine), d->node);
     snprintf(kind, sizeof kind, "lost wake-up by %s", by);
     fail(w, kind, "%.*s would fit on %s and was not woken; rejected by %s", (int)name.n, name.p,
          node, by);
@@ -129,12 +105,12 @@ void wake_check(struct world *w)
     struct sleepers *s = bh_calloc(1, sizeof *s);
     struct bh_queued_pod *p;
 
-    w->now_ns += STEP_NS;
-    (void)bh_queue_tick(w->queue, w->now_ns);
-    for (unsigned i = 0; i < 2000 && (p = bh_queue_pop(w->queue, w->now_ns)); i++)
+    w->w[MAIN].now_ns += STEP_NS;
+    (void)bh_queue_tick(w->w[MAIN].queue, w->w[MAIN].now_ns);
+    for (unsigned i = 0; i < 2000 && (p = bh_queue_pop(w->w[MAIN].queue, w->w[MAIN].now_ns)); i++)
         try_popped(w, p);
     if (!wake_off)
-        bh_queue_each(w->queue, collect, s);
+        bh_queue_each(w->w[MAIN].queue, collect, s);
     for (size_t i = 0; i < s->n && !failed(w); i++)
         check_sleeper(w, &s->v[i]);
     free(s);

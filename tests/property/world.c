@@ -1,14 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * tests/property/world.c - objects as the API server has them, and the engines that hear of every
- * change as the daemon would tell them
+ * tests/property/world.c - objects as the API server has them, and the offline worlds that hear of
+ * every change
  */
 #include <errno.h>
 
 #include "common/k8s/codec.h"
-#include "common/k8s/compile.h"
-#include "proto/kubernetes/kubernetes.pb-c.h"
-#include "scheduler/queue/queue.h"
 #include "tests/property/property.h"
 
 bool failed(const struct world *w)
@@ -125,7 +122,7 @@ static void drop_side(struct world *w, struct thing *t)
     for (unsigned e = 0; e < ENGINES; e++) {
         if (!t->side[e].rec)
             continue;
-        bh_engine_shape_unref(w->engine[e], t->side[e].shape);
+        bh_engine_shape_unref(w->w[e].engine, t->side[e].shape);
         free(t->side[e].rec);
         t->side[e].rec = NULL;
     }
@@ -162,215 +159,86 @@ static struct thing *keep(struct world *w, enum bh_kind kind, struct bh_json *ob
     return t;
 }
 
-/* ---- into an engine
- * ------------------------------------------------------------------------------ */
-
-static int decode(struct bh_arena *a, const struct bh_json *object, enum bh_kind kind,
-                  ProtobufCMessage **ret, struct bh_err *err)
-{
-    int rc = bh_json_to_pb(a, bh_kinds[kind].desc, object, ret, NULL, err);
-
-    return rc == 0 && !bh_object_meta(*ret) ? bh_err_set(err, -EINVAL, "no metadata") : rc;
-}
-
-static int compile_node(struct bh_engine *e, struct bh_arena *a, const struct bh_json *object,
-                        struct bh_node_rec **ret, struct bh_err *err)
-{
-    struct bh_interner in = bh_symtab_interner(bh_engine_symtab(e));
-    ProtobufCMessage *m;
-    int rc = decode(a, object, BH_KIND_NODE, &m, err);
-
-    return rc < 0 ? rc : bh_compile_node(a, (const void *)m, &in, ret, err);
-}
+/* ---- into a world ---------------------------------------------------------------------------- */
 
 int compile_pod(struct bh_engine *e, struct bh_arena *a, const struct bh_json *object,
                 struct bh_pod_rec **ret, bh_shape_id *ret_shape, struct bh_err *err)
 {
-    struct bh_interner in = bh_symtab_interner(bh_engine_symtab(e));
-    struct bh_shape_rec *shape = NULL;
-    ProtobufCMessage *m;
-    int rc = decode(a, object, BH_KIND_POD, &m, err);
+    struct bh_offline_object x;
+    int rc = bh_offline_read(e, a, &bh_kinds[BH_KIND_POD], object, &x, err);
 
-    if (rc == 0)
-        rc = bh_compile_shape(a, (const void *)m, &in, &shape, err);
-    if (rc == 0)
-        rc = bh_compile_pod(a, (const void *)m, &in, ret, err);
-    if (rc == 0) {
-        *ret_shape = bh_engine_shape(e, shape);
-        (*ret)->shape = *ret_shape;
-    }
-    return rc;
+    if (rc < 0)
+        return rc;
+    *ret = x.pod;
+    *ret_shape = x.pod->shape = bh_engine_shape(e, x.shape);
+    return 0;
 }
 
-static int put_object(struct bh_engine *e, const struct thing *t, struct bh_cluster_event *ev,
-                      struct bh_err *err)
+int put_thing(struct bh_offline *o, const struct thing *t, struct bh_err *err)
 {
-    struct bh_buf b = {0};
     struct bh_arena a;
-    ProtobufCMessage *m;
 
+    if (t->kind == BH_KIND_POD && t->place != POD_BOUND)
+        return 0;
     bh_arena_init(&a, 0);
-    int rc = decode(&a, t->object, t->kind, &m, err);
-    if (rc == 0) {
-        bh_pb_pack(&b, m);
-        rc = ev ? bh_engine_put_object_event(e, ev, thing_namespace(t), thing_name(t),
-                                             bh_buf_str(&b), b.n, err)
-                : bh_engine_put_object(e, t->kind, thing_namespace(t), thing_name(t),
-                                       bh_buf_str(&b), b.n, err);
-    }
-    bh_buf_fini(&b);
+    int rc = bh_offline_put_tree(o, &a, &bh_kinds[t->kind], t->object, err);
     bh_arena_fini(&a);
     return rc;
 }
 
-int put_thing(struct bh_engine *e, const struct thing *t, struct bh_err *err)
+/* A namespace comes before its pods and goes after them, really: hints need not know. */
+static void namespace_changed(struct world *w, enum bh_kind kind)
 {
-    struct bh_node_rec *node;
-    struct bh_pod_rec *pod;
-    bh_shape_id shape;
-    struct bh_arena a;
-    int rc = 0;
-
-    if (t->kind != BH_KIND_NODE && t->kind != BH_KIND_POD)
-        return put_object(e, t, NULL, err);
-    bh_arena_init(&a, 0);
-    if (t->kind == BH_KIND_NODE) {
-        rc = compile_node(e, &a, t->object, &node, err);
-        if (rc == 0)
-            bh_engine_put_node(e, node);
-    } else if (t->place == POD_BOUND) {
-        rc = compile_pod(e, &a, t->object, &pod, &shape, err);
-        if (rc == 0) {
-            bh_engine_put_pod(e, pod, shape);
-            bh_engine_shape_unref(e, shape);
-        }
-    }
-    bh_arena_fini(&a);
-    return rc;
-}
-
-/* ---- changes ------------------------------------------------------------------------------------
- */
-
-static void apply_node(struct world *w, struct bh_json *object)
-{
-    struct thing *t = keep(w, BH_KIND_NODE, object);
-    struct bh_err err = {{0}};
-    struct bh_node_rec *neu;
-    struct bh_arena a;
-
-    bh_arena_init(&a, 0);
-    if (compile_node(w->engine[MAIN], &a, object, &neu, &err) < 0) {
-        fail(w, "input", "%s", err.msg);
-    } else {
-        const struct bh_node_rec *known = bh_engine_find_node(w->engine[MAIN], neu->name);
-        struct bh_node_rec *old = known ? bh_arena_memdup(&a, known, known->h.size) : NULL;
-        struct bh_cluster_event ev = {.resource = BH_EV_NODE, .old_node = old, .new_node = neu};
-        uint32_t bits[8] = {BH_EV_ADD};
-        unsigned n = old ? bh_node_diff(old, neu, bits) : 1;
-        bh_engine_put_node(w->engine[MAIN], neu);
-        wake_event(w, &ev, bits, n);
-        (void)put_thing(w->engine[FAST], t, &err);
-    }
-    bh_arena_fini(&a);
-}
-
-static void delete_node(struct world *w, struct thing *t)
-{
-    bh_sym name = sym_in(w->engine[MAIN], thing_name(t));
-    const struct bh_node_rec *known = bh_engine_find_node(w->engine[MAIN], name);
-    struct bh_node_rec *old = known ? bh_memdup(known, known->h.size) : NULL;
-    struct bh_cluster_event ev = {.resource = BH_EV_NODE, .old_node = old};
-    const uint32_t bit = BH_EV_DELETE;
-
-    if (old)
-        wake_event(w, &ev, &bit, 1);
-    for (unsigned e = 0; e < ENGINES; e++)
-        bh_engine_del_node(w->engine[e], sym_in(w->engine[e], thing_name(t)));
-    free(old);
-    remove_thing(w, t);
+    if (kind == BH_KIND_NAMESPACE)
+        bh_queue_wake_all(w->w[MAIN].queue, w->w[MAIN].now_ns);
 }
 
 static void apply_other(struct world *w, enum bh_kind kind, struct bh_json *object)
 {
     const struct bh_json *meta = bh_json_get(object, "metadata");
-    struct thing *known =
+    bool known =
         find_thing(w, kind, bh_json_get_str(meta, "namespace"), bh_json_get_str(meta, "name"));
-    struct bh_cluster_event ev = {.resource = BH_EV_OBJECT, .kind = kind};
-    const uint32_t bit = known ? BH_EV_UPDATE : BH_EV_ADD;
-    struct thing *t = keep(w, kind, object);
+    const struct thing *t = keep(w, kind, object);
     struct bh_err err = {{0}};
 
-    ev.action = bit;
-    if (put_object(w->engine[MAIN], t, &ev, &err) < 0 ||
-        put_object(w->engine[FAST], t, NULL, &err) < 0)
-        fail(w, "input", "%s", err.msg);
-    wake_event(w, &ev, &bit, 1);
-    if (kind == BH_KIND_NAMESPACE && !known)
-        bh_queue_wake_all(w->queue, w->now_ns); /* a namespace comes before its pods, really */
+    for (unsigned e = 0; e < ENGINES; e++)
+        if (put_thing(&w->w[e], t, &err) < 0)
+            fail(w, "input", "%s", err.msg);
+    if (!known)
+        namespace_changed(w, kind);
 }
 
 static void delete_other(struct world *w, struct thing *t)
 {
-    struct bh_cluster_event ev = {
-        .resource = BH_EV_OBJECT, .kind = t->kind, .action = BH_EV_DELETE};
-    const uint32_t bit = BH_EV_DELETE;
-
-    (void)bh_engine_put_object_event(w->engine[MAIN], &ev, thing_namespace(t), thing_name(t), NULL,
-                                     0, NULL);
-    (void)bh_engine_put_object(w->engine[FAST], t->kind, thing_namespace(t), thing_name(t), NULL, 0,
-                               NULL);
-    wake_event(w, &ev, &bit, 1);
-    if (t->kind == BH_KIND_NAMESPACE)
-        bh_queue_wake_all(w->queue, w->now_ns); /* and goes after them */
+    for (unsigned e = 0; e < ENGINES; e++)
+        bh_offline_del(&w->w[e], t->kind, thing_namespace(t), thing_name(t));
+    namespace_changed(w, t->kind);
     remove_thing(w, t);
 }
 
 /* ---- pods ---------------------------------------------------------------------------------------
  */
 
-/* A pod that leaves a node: del tells the engine, what it was is kept for the event. */
-static void leave_node(struct world *w, struct thing *t, bool forget)
+static void leave(struct world *w, const struct thing *t)
 {
-    struct bh_engine *e = w->engine[MAIN];
-    bh_shape_id shape = 0;
-    const struct bh_pod_rec *known = bh_engine_find_pod(e, uid_of(t), &shape);
-    struct bh_cluster_event ev = {.resource = BH_EV_POD_ASSIGNED, .was_assumed = forget};
-    const uint32_t bit = BH_EV_DELETE;
-
-    if (!known) {
+    if (t->place != POD_PENDING && !bh_engine_find_pod(w->w[MAIN].engine, uid_of(t), NULL))
         fail(w, "lost pod", "%s is not in the cache", t->id);
-        return;
-    }
-    const struct bh_shape_rec *rec = bh_engine_shape_rec(e, shape);
-    BH_CLEANUP(bh_freep) struct bh_pod_rec *old = bh_memdup(known, known->h.size);
-    BH_CLEANUP(bh_freep) struct bh_shape_rec *old_shape = bh_memdup(rec, rec->h.size);
-    ev.old_pod = old;
-    ev.old_shape = old_shape;
-    for (unsigned i = 0; i < ENGINES; i++) {
-        struct bh_str uid = bh_rec_text(t->side[i].rec, t->side[i].rec->uid);
-        int rc = 0;
-        if (forget)
-            rc = bh_engine_forget(w->engine[i], uid);
-        else
-            bh_engine_del_pod(w->engine[i], uid);
-        if (rc < 0)
-            fail(w, "forget", "engine %u: %s cannot be forgotten", i, t->id);
-    }
-    wake_event(w, &ev, &bit, 1);
+    for (unsigned e = 0; e < ENGINES; e++)
+        bh_offline_del(&w->w[e], BH_KIND_POD, "",
+                       bh_rec_text(t->side[e].rec, t->side[e].rec->uid).p);
+    if (bh_engine_find_pod(w->w[MAIN].engine, uid_of(t), NULL))
+        fail(w, "forget", "%s cannot be forgotten", t->id);
 }
 
-static void tell_nominated_room(struct world *w, const struct thing *t)
+static void tell(struct world *w, const struct thing *t, enum bh_event_action action)
 {
     const struct bh_pod_rec *pod = t->side[MAIN].rec;
-    const struct bh_shape_rec *shape = bh_engine_shape_rec(w->engine[MAIN], t->side[MAIN].shape);
-    BH_CLEANUP(bh_freep) struct bh_pod_rec *old = bh_memdup(pod, pod->h.size);
-    BH_CLEANUP(bh_freep) struct bh_shape_rec *old_shape = bh_memdup(shape, shape->h.size);
-    const struct bh_cluster_event ev = {
-        .resource = BH_EV_POD_ASSIGNED, .old_pod = old, .old_shape = old_shape};
-    const uint32_t bit = BH_EV_DELETE;
+    const struct bh_shape_rec *shape = bh_engine_shape_rec(w->w[MAIN].engine, t->side[MAIN].shape);
+    struct bh_cluster_event ev = {.resource = BH_EV_POD_ASSIGNED, .action = action};
 
-    wake_event(w, &ev, &bit, 1);
+    *(action == BH_EV_DELETE ? &ev.old_pod : &ev.new_pod) = pod;
+    *(action == BH_EV_DELETE ? &ev.old_shape : &ev.new_shape) = shape;
+    bh_offline_event(&w->w[MAIN], &ev);
 }
 
 static bool compile_sides(struct world *w, struct thing *t, struct pod_side out[ENGINES])
@@ -381,7 +249,7 @@ static bool compile_sides(struct world *w, struct thing *t, struct pod_side out[
 
     bh_arena_init(&a, 0);
     for (unsigned e = 0; e < ENGINES; e++) {
-        if (compile_pod(w->engine[e], &a, t->object, &rec, &out[e].shape, &err) < 0) {
+        if (compile_pod(w->w[e].engine, &a, t->object, &rec, &out[e].shape, &err) < 0) {
             fail(w, "input", "%s: %s", t->id, err.msg);
             bh_arena_fini(&a);
             return false;
@@ -392,12 +260,10 @@ static bool compile_sides(struct world *w, struct thing *t, struct pod_side out[
     return true;
 }
 
-static void queue_pod(struct world *w, struct thing *t)
+static void queue_pod(struct world *w, const struct thing *t)
 {
-    bh_queue_update(
-        w->queue, t->side[MAIN].rec,
-        bh_engine_shape(w->engine[MAIN], bh_engine_shape_rec(w->engine[MAIN], t->side[MAIN].shape)),
-        bh_json_get_str(bh_json_get(t->object, "metadata"), "resourceVersion"), w->now_ns);
+    bh_offline_pend(&w->w[MAIN], t->side[MAIN].rec,
+                    bh_engine_shape_rec(w->w[MAIN].engine, t->side[MAIN].shape));
 }
 
 /* As the queue does for its engine. */
@@ -406,9 +272,9 @@ static void renominate(struct world *w, struct thing *t, const char *node)
     struct bh_pending p = pending_of(t, FAST);
 
     if (t->nominated || node)
-        bh_engine_unnominate(w->engine[FAST], bh_rec_text(p.pod, p.pod->uid));
+        bh_engine_unnominate(w->w[FAST].engine, bh_rec_text(p.pod, p.pod->uid));
     if (node)
-        bh_engine_nominate(w->engine[FAST], &p, sym_in(w->engine[FAST], node));
+        bh_engine_nominate(w->w[FAST].engine, &p, sym_in(w->w[FAST].engine, node));
     t->nominated = node;
 }
 
@@ -427,66 +293,40 @@ static void put_pending(struct world *w, struct thing *t, struct pod_side side[E
     t->place = POD_PENDING;
     t->node = NULL;
     queue_pod(w, t);
-    if (old.side[MAIN].rec && old.nominated &&
-        !bh_streq(old.nominated, nominated_in(t->object) ? nominated_in(t->object) : ""))
-        tell_nominated_room(w, &old);
     renominate(w, t, nominated_in(t->object));
     drop_side(w, &old);
 }
 
+/* No API server moves a pod; if one did, it would be gone here and new there. */
+static void move(struct world *w, const struct thing *old, const struct thing *t)
+{
+    for (unsigned e = 0; e < ENGINES; e++)
+        bh_engine_put_pod(w->w[e].engine, t->side[e].rec, t->side[e].shape);
+    tell(w, old, BH_EV_DELETE);
+    tell(w, t, BH_EV_ADD);
+}
+
 static void put_bound(struct world *w, struct thing *t, struct pod_side side[ENGINES])
 {
-    struct bh_engine *e = w->engine[MAIN];
-    const struct bh_shape_rec *shape = bh_engine_shape_rec(e, side[MAIN].shape);
-    struct bh_cluster_event ev = {
-        .resource = BH_EV_POD_ASSIGNED, .new_pod = side[MAIN].rec, .new_shape = shape};
-    uint32_t bits[8] = {BH_EV_ADD};
-    unsigned n = 1;
-    bool moved = false;
     struct thing old = *t;
+    struct bh_err err = {{0}};
 
-    if (old.side[MAIN].rec && old.place == POD_BOUND) {
-        ev.old_pod = old.side[MAIN].rec;
-        ev.old_shape = bh_engine_shape_rec(e, old.side[MAIN].shape);
-        n = bh_pod_diff(ev.old_pod, ev.old_shape, ev.new_pod, ev.new_shape, bits);
-        moved = ev.old_pod->node != ev.new_pod->node;
-    }
     memcpy(t->side, side, sizeof t->side);
     t->place = POD_BOUND;
     t->node = bh_json_get_str(bh_json_get(t->object, "spec"), "nodeName");
     t->nominated = NULL;
-    for (unsigned i = 0; i < ENGINES; i++)
-        bh_engine_put_pod(w->engine[i], side[i].rec, side[i].shape);
-    if (moved) /* no API server does this; if one did, it would be gone here and new there */
-        wake_move(w, &ev);
+    if (old.side[MAIN].rec && old.place == POD_BOUND &&
+        old.side[MAIN].rec->node != side[MAIN].rec->node)
+        move(w, &old, t);
     else
-        wake_event(w, &ev, bits, n);
-    bh_queue_delete(w->queue, uid_of(t));
-    bh_engine_unnominate(w->engine[FAST], bh_rec_text(side[FAST].rec, side[FAST].rec->uid));
+        for (unsigned e = 0; e < ENGINES; e++)
+            (void)put_thing(&w->w[e], t, &err);
     drop_side(w, &old);
-}
-
-static void unreserve(struct world *w, const struct thing *t)
-{
-    for (unsigned e = 0; e < ENGINES; e++) {
-        struct bh_pending p = pending_of(t, e);
-        bh_engine_unreserve(w->engine[e], &p, sym_in(w->engine[e], t->node));
-    }
 }
 
 static void delete_pod(struct world *w, struct thing *t)
 {
-    if (t->place == POD_PENDING) {
-        if (t->nominated)
-            tell_nominated_room(w, t);
-        bh_queue_delete(w->queue, uid_of(t));
-        bh_engine_unnominate(w->engine[FAST],
-                             bh_rec_text(t->side[FAST].rec, t->side[FAST].rec->uid));
-    } else {
-        if (t->place == POD_ASSUMED)
-            unreserve(w, t);
-        leave_node(w, t, t->place == POD_ASSUMED);
-    }
+    leave(w, t);
     remove_thing(w, t);
 }
 
@@ -534,8 +374,6 @@ static void apply(struct world *w, const struct bh_json *object)
 
     if (!k)
         fail(w, "input", "unknown kind %s", kind ? kind : "(none)");
-    else if (k->kind == BH_KIND_NODE)
-        apply_node(w, copy);
     else if (k->kind == BH_KIND_POD)
         apply_pod(w, copy);
     else
@@ -544,9 +382,7 @@ static void apply(struct world *w, const struct bh_json *object)
 
 static void delete_thing(struct world *w, struct thing *t)
 {
-    if (t->kind == BH_KIND_NODE)
-        delete_node(w, t);
-    else if (t->kind == BH_KIND_POD)
+    if (t->kind == BH_KIND_POD)
         delete_pod(w, t);
     else
         delete_other(w, t);
@@ -629,7 +465,7 @@ static void write_all(struct world *w, struct thing *pod, const struct bh_write 
 static void write_prebind(struct world *w, struct thing *t)
 {
     uint32_t n = 0;
-    const struct bh_write *v = bh_engine_prebind_work(w->engine[MAIN], uid_of(t), &n);
+    const struct bh_write *v = bh_engine_prebind_work(w->w[MAIN].engine, uid_of(t), &n);
 
     write_all(w, t, v, n);
 }
@@ -655,25 +491,23 @@ static bool assume(struct world *w, struct thing *t, const char *node)
 
     for (unsigned e = 0; e < ENGINES; e++) {
         struct bh_pending p = pending_of(t, e);
-        if (bh_engine_assume(w->engine[e], &p, sym_in(w->engine[e], node)) < 0) {
+        if (bh_engine_assume(w->w[e].engine, &p, sym_in(w->w[e].engine, node)) < 0) {
             fail(w, "assume", "engine %u: %s cannot be assumed", e, t->id);
             return false;
         }
-        all &= !bh_engine_reserve(w->engine[e], &p, sym_in(w->engine[e], node));
+        all &= !bh_engine_reserve(w->w[e].engine, &p, sym_in(w->w[e].engine, node));
     }
     for (unsigned e = 0; e < ENGINES && !all; e++) {
         struct bh_pending p = pending_of(t, e);
-        bh_engine_unreserve(w->engine[e], &p, sym_in(w->engine[e], node));
-        if (bh_engine_forget(w->engine[e], bh_rec_text(p.pod, p.pod->uid)) < 0)
-            fail(w, "forget", "engine %u: %s cannot be forgotten", e, t->id);
+        bh_offline_give_back(&w->w[e], &p, sym_in(w->w[e].engine, node));
         if (t->nominated) /* assuming ended it, the object still has it */
-            bh_engine_nominate(w->engine[e], &p, sym_in(w->engine[e], t->nominated));
+            bh_engine_nominate(w->w[e].engine, &p, sym_in(w->w[e].engine, t->nominated));
     }
     if (!all)
         return false;
-    bh_queue_delete(w->queue, uid_of(t));
+    bh_queue_delete(w->w[MAIN].queue, bh_queue_pod(w->w[MAIN].queue, uid_of(t)));
     if (t->nominated && !bh_streq(t->nominated, node)) /* the other node is free of it */
-        tell_nominated_room(w, t);
+        tell(w, t, BH_EV_DELETE);
     t->place = POD_ASSUMED;
     t->node = bh_arena_strdup(&w->arena, node);
     t->nominated = NULL;
@@ -693,7 +527,7 @@ static void set_nominated(struct world *w, const struct thing *t, const char *no
 static void preempt(struct world *w, struct thing *t, const struct bh_decision *d)
 {
     const char *node = bh_arena_strdup(
-        &w->arena, bh_sym_text(bh_engine_symtab(w->engine[MAIN]), d->nominated_node));
+        &w->arena, bh_sym_text(bh_engine_symtab(w->w[MAIN].engine), d->nominated_node));
     struct bh_arena a;
     const char **victims;
     uint32_t n = d->n_victims;
@@ -718,8 +552,7 @@ static void preempt(struct world *w, struct thing *t, const struct bh_decision *
 
 static void forget_pod(struct world *w, struct thing *t)
 {
-    unreserve(w, t);
-    leave_node(w, t, true);
+    leave(w, t);
     t->place = POD_PENDING;
     t->node = NULL;
     bh_json_unset(bh_json_get(t->object, "status"), "nominatedNodeName");
@@ -730,7 +563,7 @@ static void schedule(struct world *w, struct thing *t, const char *then)
 {
     const struct bh_pending p = pending_of(t, MAIN);
 
-    if (bh_engine_pre_enqueue(w->engine[MAIN], &p)) {
+    if (bh_engine_pre_enqueue(w->w[MAIN].engine, &p)) {
         w->n->gated++;
         return;
     }
@@ -751,7 +584,7 @@ static void schedule(struct world *w, struct thing *t, const char *then)
         return;
     }
     const char *node =
-        bh_arena_strdup(&w->arena, bh_sym_text(bh_engine_symtab(w->engine[MAIN]), d->node));
+        bh_arena_strdup(&w->arena, bh_sym_text(bh_engine_symtab(w->w[MAIN].engine), d->node));
     if (bh_streq(then, "forget"))
         check_forget(w, t, node);
     else if (!bh_streq(then, "look") && assume(w, t, node) && bh_streq(then, "bind"))
@@ -763,7 +596,7 @@ static void schedule(struct world *w, struct thing *t, const char *then)
 
 static bool dropped(const struct bh_json *op, const struct thing *t)
 {
-    bh_json_each (d, bh_json_get(op, "drop")) {
+    bh_json_each(d, bh_json_get(op, "drop")) {
         if (bh_json_cstr(d) && bh_streq(bh_json_cstr(d), t->id))
             return true;
     }
@@ -780,19 +613,21 @@ static void say_again(struct world *w, const struct bh_json *op, bool snapshot)
     bh_arena_init(&a, 0);
     struct thing **v = all_things(w, &a, BH_KIND_COUNT);
     for (unsigned e = 0; e < ENGINES; e++) {
+        w->w[e].intake.rebuilding = snapshot;
         if (snapshot)
-            bh_engine_rebuild_begin(w->engine[e]);
+            bh_engine_rebuild_begin(w->w[e].engine);
         else
-            bh_engine_objects_begin(w->engine[e]);
+            bh_engine_objects_begin(w->w[e].engine);
         for (size_t i = 0; v[i]; i++) {
             bool ours = v[i]->kind == BH_KIND_NODE || v[i]->kind == BH_KIND_POD;
-            if (ours == snapshot && !dropped(op, v[i]) && put_thing(w->engine[e], v[i], &err) < 0)
+            if (ours == snapshot && !dropped(op, v[i]) && put_thing(&w->w[e], v[i], &err) < 0)
                 fail(w, "input", "%s: %s", v[i]->id, err.msg);
         }
         if (snapshot)
-            bh_engine_rebuild_end(w->engine[e]);
+            bh_engine_rebuild_end(w->w[e].engine);
         else
-            bh_engine_objects_end(w->engine[e]);
+            bh_engine_objects_end(w->w[e].engine);
+        w->w[e].intake.rebuilding = false;
     }
     for (size_t i = 0; v[i]; i++) {
         bool ours =
@@ -801,7 +636,7 @@ static void say_again(struct world *w, const struct bh_json *op, bool snapshot)
         if (dropped(op, v[i]) && (snapshot ? ours : other))
             remove_thing(w, v[i]);
     }
-    bh_queue_wake_all(w->queue, w->now_ns);
+    bh_queue_wake_all(w->w[MAIN].queue, w->w[MAIN].now_ns);
     bh_arena_fini(&a);
 }
 
@@ -810,11 +645,11 @@ static void resync_queue(struct world *w)
     struct bh_arena a;
 
     bh_arena_init(&a, 0);
-    bh_queue_sync_begin(w->queue);
+    bh_queue_sync_begin(w->w[MAIN].queue);
     for (struct thing **v = all_things(w, &a, BH_KIND_POD); *v; v++)
         if ((*v)->place == POD_PENDING)
             queue_pod(w, *v);
-    bh_queue_sync_end(w->queue);
+    bh_queue_sync_end(w->w[MAIN].queue);
     bh_arena_fini(&a);
 }
 
@@ -892,10 +727,6 @@ void step(struct world *w, const struct bh_json *op)
 static bool open_world(struct world *w)
 {
     const struct bh_json *config = bh_json_get(w->scenario, "config");
-    struct bh_queue_options qo = {.verify = true,
-                                  .initial_backoff_ns = 1000000000,
-                                  .max_backoff_ns = 10000000000,
-                                  .max_in_unschedulable_ns = INT64_MAX / 4};
     struct bh_err err = {{0}};
 
     if (bh_sched_config_new(config, &w->config, &err) < 0) {
@@ -903,17 +734,19 @@ static bool open_world(struct world *w)
         return false;
     }
     for (unsigned e = 0; e < ENGINES; e++) {
-        const struct bh_engine_options o = {.config = w->config,
-                                            .tie_break = w->first ? BH_TIE_FIRST : BH_TIE_RANDOM,
-                                            .seed = 1,
-                                            .verify = e == MAIN,
-                                            .rebuilt_snapshot = w->rebuilt};
-        if (bh_engine_new(&o, &w->engine[e], &err) < 0) {
+        const struct bh_offline_options o = {.config = w->config,
+                                             .tie_break = w->first ? BH_TIE_FIRST : BH_TIE_RANDOM,
+                                             .seed = 1,
+                                             .verify = e == MAIN,
+                                             .rebuilt_snapshot = w->rebuilt,
+                                             .no_queue = e != MAIN,
+                                             .events_only = true,
+                                             .now_ns = INT64_C(1893456000000000000)};
+        if (bh_offline_init(&w->w[e], &o, &err) < 0) {
             fail(w, "input", "engine: %s", err.msg);
             return false;
         }
     }
-    w->queue = bh_queue_new(w->engine[MAIN], &qo);
     return true;
 }
 
@@ -927,9 +760,8 @@ static void close_world(struct world *w)
     for (size_t it = 0; (m = bh_map_next(&w->rejectors, &it));)
         free(m->value);
     bh_map_fini(&w->rejectors);
-    bh_queue_free(w->queue);
     for (unsigned e = 0; e < ENGINES; e++)
-        bh_engine_free(w->engine[e]);
+        bh_offline_fini(&w->w[e]);
     bh_sched_config_free(w->config);
     bh_arena_fini(&w->arena);
 }
@@ -940,19 +772,19 @@ bool play(const struct bh_json *scenario, struct counts *n, struct finding *f)
                       .rebuilt = bh_json_get_bool(scenario, "rebuilt", false),
                       .first = bh_json_get_bool(scenario, "first", true),
                       .n = n,
-                      .found = f,
-                      .now_ns = INT64_C(1893456000000000000)};
+                      .found = f};
 
     f->kind[0] = f->text[0] = 0;
     bh_arena_init(&w.arena, 0);
     if (open_world(&w)) {
-        bh_json_each (op, bh_json_get(scenario, "ops")) {
+        bh_json_each(op, bh_json_get(scenario, "ops")) {
             if (failed(&w))
                 break;
             step(&w, op);
             w.op++;
         }
     }
+    n->events += w.w[MAIN].events;
     close_world(&w);
     return f->kind[0] == 0;
 }

@@ -8,7 +8,7 @@
  *
  * Prints one "ok"/"not ok" line a test, then "N passed, N failed, N skipped". Exit status 1 when
  * anything failed. bh_test_skip("why") inside a test marks it skipped. An alarm (BH_TEST_TIMEOUT
- * seconds, default 120 per test) kills a test that hangs. argv[1], when given, selects tests whose
+ * seconds, default 600 per test) kills a test that hangs. argv[1], when given, selects tests whose
  * name contains it.
  */
 #ifndef BH_TEST_HARNESS_H

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * scheduler/engine_cells.c - topology spread and inter-pod affinity without a look at every node
+ * scheduler/engine/fast/cells.c - topology spread and inter-pod affinity without a look at every node
  *
  * Trackers cannot tell most nodes apart: with spreading over three zones there are three kinds,
  * with anti-affinity by host name those with such a pod and those without. So the feasible rows of
@@ -15,7 +15,7 @@
  *             best and n_best of each cell and block follow from them.
  * Runs in:    the engine's thread. Steady state: no malloc.
  */
-#include "scheduler/engine_int.h"
+#include "scheduler/engine/fast/fast.h"
 
 #define WORDS_MAX  (BH_TRACKERS_MAX * BH_KIND_WORDS + BH_NORMALIZED_MAX + 1)
 #define SLOTS      (4 * BH_CELLS_MAX)

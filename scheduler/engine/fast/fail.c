@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * scheduler/engine_fail.c - pods that fit nowhere, and pods that were promised a node
+ * scheduler/engine/fast/fail.c - pods that fit nowhere, and pods that were promised a node
  *
  * A shape whose pods find no node is asked about again and again. Why each node rejects it is kept
  * beside the shape's results, with counts per reason; rows that changed are asked anew, through the
@@ -8,7 +8,7 @@
  * PostFilter wants to know are there without a visit to every node.
  *
  * Of a tracked shape that goes for the rows which the node-local plugins reject. What the plugins
- * that keep track say of the others is asked for one row of each cell (engine_cells.c); rows are
+ * that keep track say of the others is asked for one row of each cell (cells.c); rows are
  * visited only when the answer for their cell is another than the last time.
  *
  * Invariants (struct bh_fail, when nothing is touched): by_row[row] is what the reference path
@@ -23,7 +23,7 @@
  */
 #include <stdio.h>
 
-#include "scheduler/engine_int.h"
+#include "scheduler/engine/fast/fast.h"
 #include "scheduler/preemption/preemption.h"
 
 struct bh_fail {
@@ -33,7 +33,7 @@ struct bh_fail {
     uint64_t *unschedulable, *touched; /* bits by row */
     struct bh_status_set set;
     uint32_t n[BH_STATUS_SET_MAX];
-    struct bh_dry_runs *dry_runs; /* NULL until somebody preempts */
+    struct bh_dry_runs *dry_runs; /* NULL until a pod preempts */
     char *text;                   /* of the FitError */
     size_t text_cap;
     uint32_t text_nodes;

@@ -1,25 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * scheduler/engine_fast.c - the reference path's answer without visiting every node for every pod
+ * scheduler/engine/fast/fast.c - the reference path's answer without visiting every node for every pod
  *
  * A shape that is seen for the first time is evaluated over the columns and forgotten. From the
  * second time on its results are kept: feasible or not, raw scores, totals and an index over them,
  * brought up to date from the cache's change log by evaluating only the rows that changed. A row
  * with nominated pods is asked through the per-node filters.
  *
- * Kept numbers: engine_kept.c.
- * Plugins that are not node local and keep track (plugin.h) are left out of all that; their part
- * comes on top of it for each pod anew (engine_track.c). So do those that look at the pod's volumes
- * and claims (engine_overlay.c): what is kept is kept for the shape without these.
- * A promised node is tried first and taken if it fits; when the kept results alone say that nothing
- * fits, engine_fail.c knows why.
- * Gives up    (false, the caller takes the reference path): sampling, a plugin takes part that is
- * neither node local nor keeps track nor is an overlay, a promise is worthless and plugins that
- * keep track or are overlays take part, PreFilter rejects, nothing fits, a plugin fails. Runs in:
- * the engine's thread. Steady state: no malloc.
+ * Kept numbers: kept.c. Plugins that are not node local and keep track (plugin.h) are left out of
+ * all that; their part comes on top of it for each pod anew (track.c). So do those that look at the
+ * pod's volumes and claims (overlay.c): what is kept is kept for the shape without these. A
+ * promised node is tried first and taken if it fits; when the kept results alone say that nothing
+ * fits, fail.c knows why. Gives up (false, the caller takes the reference path): sampling, a plugin
+ * takes part that is neither node local nor keeps track nor is an overlay, a promise is worthless
+ * and plugins that keep track or are overlays take part, PreFilter rejects, nothing fits, a plugin
+ * fails.
+ * Runs in: the engine's thread. Steady state: no malloc.
  */
 #include "common/base/pages.h"
-#include "scheduler/engine_int.h"
+#include "scheduler/engine/fast/fast.h"
 
 #define BUDGET_ROW_BYTES 1024u
 #define MANY_ROWS        65536u
@@ -318,7 +317,7 @@ static bool score_by(struct bh_engine *e, struct bh_shape_cache *sc, uint64_t pl
         for (uint32_t r = 0; r < n && none; r++)
             base[r] += fw->plugins[i].weight * e->values[r];
         for (uint32_t r = 0; r < n && !none; r++)
-            bh_narrow_set(&sc->norm[norm].raw, rows[r], e->values[r]);
+            bh_packed_set(&sc->norm[norm].raw, rows[r], e->values[r]);
         norm += !none;
     }
     return true;
@@ -338,7 +337,7 @@ static bool fix_rows(struct bh_engine *e, struct bh_shape_cache *sc, uint32_t *r
     if (sc->cy.filter_failed || !score_by(e, sc, sc->fixed, rows, *n, e->values2))
         return false;
     for (uint32_t r = 0; r < *n; r++)
-        bh_narrow_set(&sc->floor, rows[r], e->values2[r]);
+        bh_packed_set(&sc->floor, rows[r], e->values2[r]);
     return true;
 }
 
@@ -354,7 +353,7 @@ static bool weigh_rows(struct bh_engine *e, struct bh_shape_cache *sc, uint32_t 
     sc->cy.skip_filter = skip;
     bh_watch_phase(e, BH_WATCH_SCORE);
     for (uint32_t r = 0; r < *n; r++)
-        base[r] = bh_narrow_get(&sc->floor, rows[r]) - 1;
+        base[r] = bh_packed_get(&sc->floor, rows[r]) - 1;
     return !sc->cy.filter_failed && score_by(e, sc, ~sc->fixed, rows, *n, base);
 }
 
@@ -395,7 +394,7 @@ static bool reevaluate(struct bh_engine *e, struct bh_shape_cache *sc, const uin
             e->values3[r] = before;
     }
     for (uint32_t r = 0; r < n_nodes; r++) {
-        bh_narrow_set(&sc->floor, touched[r], 0);
+        bh_packed_set(&sc->floor, touched[r], 0);
         if (bh_row_bit(&e->cache.cols, BH_ROW_LIVE, touched[r]))
             live[m++] = touched[r];
     }
@@ -405,7 +404,7 @@ static bool reevaluate(struct bh_engine *e, struct bh_shape_cache *sc, const uin
     if (!fix_rows(e, sc, live, &m))
         return false;
     for (uint32_t r = n_nodes; r < n; r++)
-        if (bh_narrow_get(&sc->floor, touched[r]))
+        if (bh_packed_get(&sc->floor, touched[r]))
             live[m++] = touched[r];
     if (!weigh_rows(e, sc, live, &m, e->values2))
         return false;

@@ -1,65 +1,26 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * scheduler/engine_int.h - what the engine's files share
+ * scheduler/engine/fast/fast.h - the fast path: decisions from columns and kept results
  *
- * engine.c            the API
- * engine_reference.c  one cycle, node by node, as upstream: the meaning
- * engine_decision.c   from a reference cycle to a decision, with all texts and lists
- * engine_fast.c       the same answer from columns and per-shape results
- * engine_track.c      ... with what the other nodes' pods mean for the shape
- * engine_cells.c      ... asked for one row of each kind
- * engine_overlay.c    ... with what the pod's own volumes and claims ask for
- * engine_kept.c       ... its numbers, by row
- * engine_fail.c       pods that fit nowhere, and pods that were promised a node
- * engine_index.c      the best node of one shape, kept current row by row
- * engine_verify.c     both, compared
- * engine_prebind.c    what Reserve took: writes, their outcome, undoing
- * engine_extender.c   what HTTP extenders change in a cycle
- * engine_observe.c    how long it took, for an observer
+ * fast.c       a cycle without visiting every node
+ * kept.c       a shape's numbers, by row
+ * index.c      the best node of one shape, kept current row by row
+ * track.c      ... with what the other nodes' pods mean for the shape
+ * cells.c      ... asked for one row of each kind
+ * overlay.c    ... with what the pod's own volumes and claims ask for
+ * fail.c       pods that fit nowhere, and pods that were promised a node
+ * packed.c     arrays of numbers
+ *
+ * Owns:       the results kept for shapes (struct bh_shape_cache), in a budget of bytes.
+ * Invariants: what is kept equals what the reference path says for a pod of the shape once the
+ *             cache's changes from log_pos on are in; verify.c compares.
+ * Runs in:    the engine's thread.
  */
-#ifndef BH_ENGINE_INT_H
-#define BH_ENGINE_INT_H
+#ifndef BH_FAST_H
+#define BH_FAST_H
 
-#include "common/base/map.h"
-#include "scheduler/engine.h"
-#include "scheduler/framework/framework.h"
-#include "scheduler/narrow.h"
-
-/* ---- reference path
- * ------------------------------------------------------------------------------ */
-
-struct bh_reference { /* one cycle; everything in the cycle arena */
-    struct bh_cycle cy;
-    struct bh_pre_filter_result pf;
-    const struct bh_status *error;   /* the cycle failed */
-    const struct bh_status **by_row; /* explicit statuses */
-    const struct bh_status *absent;
-    uint64_t rejectors, pending; /* plugins by bit */
-    uint32_t n_rows;
-    uint32_t *feasible, n_feasible; /* rows, in order of visit */
-    uint32_t evaluated;
-    bool scored;
-    int64_t *total, *raw, *weighted; /* see bh_run_score; by index into feasible */
-    uint32_t *best, n_best;          /* rows with the highest total, in order of visit */
-    /* ---- extenders ---- */
-    bool extended;                     /* some filter or prioritise for this pod */
-    bool ext_removed;                  /* they left nodes out */
-    const struct bh_json **ext_object; /* by row: an extender's copy of a node; NULL = no copies */
-    const bool *ext_listed;            /* by row: scored by one; NULL = all nodes are alike */
-    struct bh_extender_score *ext_scores; /* with BH_EXPLAIN */
-    uint32_t n_ext_scores;
-    /* ---- fast path, when nothing fits ---- */
-    const char *fit_message;              /* made already; NULL: from the statuses */
-    const struct bh_kept_diagnosis *kept; /* for PostFilter; NULL = the statuses only */
-};
-struct bh_extender_score {
-    const char *name;
-    int64_t weight;
-    int64_t *weighted; /* by index into feasible */
-};
-
-/* ---- fast path
- * ----------------------------------------------------------------------------------- */
+#include "scheduler/engine/fast/packed.h"
+#include "scheduler/engine/state.h"
 
 /* The best of one shape: a tournament tree over blocks of rows. Its leaves and inner nodes hold the
  * best total below them, -1 = infeasible; and in aux how many rows have it (seeded choice), or the
@@ -69,26 +30,25 @@ struct bh_best { /* side by side with its sibling in one cache line */
     uint32_t aux;
 };
 struct bh_index {
-    struct bh_narrow total; /* by row; one more than it is, 0 = infeasible */
+    struct bh_packed total; /* by row; one more than it is, 0 = infeasible */
     struct bh_best *node;   /* 2 * cap entries, root at 1 */
     uint32_t rows;          /* there is room for these */
     uint32_t cap;           /* blocks, power of two */
     uint8_t shift;          /* block = row >> shift */
     bool first;             /* aux holds rows */
 };
-struct bh_engine;
 size_t bh_index_bytes(const struct bh_index *x);
 void bh_index_init(struct bh_index *x, uint32_t rows, bool first);
 void bh_index_fini(struct bh_index *x);
 static inline int64_t bh_index_total(const struct bh_index *x, uint32_t row)
 {
-    return bh_narrow_get(&x->total, row) - 1;
+    return bh_packed_get(&x->total, row) - 1;
 }
 /* Only the total; bh_index_rebuild makes the tree right again, or bh_index_move of the same row
  * after the former total was put back. */
 static inline void bh_index_set_leaf(struct bh_index *x, uint32_t row, int64_t total)
 {
-    bh_narrow_set(&x->total, row, total + 1);
+    bh_packed_set(&x->total, row, total + 1);
 }
 /* The row's total and whatever follows from it. Before, the tree is right for the totals that
  * stand in the row's block. */
@@ -110,7 +70,7 @@ struct bh_normalized_score {
     int64_t max;          /* at least 0 */
     int64_t made_with;    /* the max that the totals are made with */
     uint32_t n_max;       /* feasible rows at max; only kept while max > 0 */
-    struct bh_narrow raw; /* by row; means something where feasible; read by bh_kept_raw */
+    struct bh_packed raw; /* by row; means something where feasible; read by bh_kept_raw */
 };
 #define BH_NORMALIZED_MAX 8u
 /* What a plugin that is not node local keeps for one shape, see struct bh_track_ops. */
@@ -168,7 +128,7 @@ struct bh_shape_cache {
     struct bh_cycle cy;
     struct bh_index index;
     uint64_t fixed;         /* plugins of the cycle with BH_PLUGIN_READS_NODE */
-    struct bh_narrow floor; /* by row: 0 = these reject it, else 1 + their weighted scores */
+    struct bh_packed floor; /* by row: 0 = these reject it, else 1 + their weighted scores */
     struct bh_normalized_score norm[BH_NORMALIZED_MAX];
     uint32_t n_norm;
     /* Overlays that pass every node for the pod at hand, whatever is on it: as if they skipped. */
@@ -179,24 +139,13 @@ struct bh_shape_cache {
     uint32_t n_trackers;
     struct bh_cells cells; /* of tracked shapes */
     uint32_t n_feasible;
-    struct bh_fail *fail; /* why no row is feasible, see engine_fail.c; NULL: nobody asked */
+    struct bh_fail *fail; /* why no row is feasible, see fast/fail.c; NULL: not asked for */
     bool fail_never;      /* that cannot be kept */
     size_t bytes;
 };
 struct bh_shape_slot {
     struct bh_shape_cache *cache;
     uint64_t seen; /* born of the shape last seen here */
-};
-struct bh_profile {
-    struct bh_framework *fw;
-    bh_sym name;
-    bool fast;                  /* every plugin is node local, idle at times, or keeps track */
-    uint64_t tracked;           /* plugins that keep track */
-    uint64_t overlay;           /* plugins that look at the pod's own volumes and claims */
-    struct bh_shape_slot *slot; /* by shape id */
-    uint32_t n_slots;
-    uint64_t cycles, hinted; /* decisions; those that came from kept results */
-    uint64_t quiet_reserve, quiet_permit, quiet_fast, quiet_fast_ns[3];
 };
 
 /* What a fast cycle found. */
@@ -212,67 +161,7 @@ struct bh_fast {
     struct bh_shape_cache *kept; /* bh_fast_run false: these say that nothing fits; NULL: unknown */
 };
 
-/* When the phases of the cycle under way began, see framework/observe.h. */
-enum bh_watch_phase {
-    BH_WATCH_START,
-    BH_WATCH_FILTER,
-    BH_WATCH_SCORE,
-    BH_WATCH_END,
-    BH_WATCH_PHASES
-};
-struct bh_watch {
-    bool on;
-    bool split;                  /* the cycle's phases are timed one by one */
-    uint32_t pre_filter, filter; /* their 1024ths of the last cycle that was split */
-    uint32_t samples;            /* for the cycle's plugin calls */
-    uint64_t at[BH_WATCH_PHASES];
-};
-
-struct bh_engine {
-    struct bh_engine_options opt;
-    struct bh_sched_config *own_config;
-    struct bh_symtab *tab;
-    struct bh_cache cache;
-    struct bh_objects objects;
-    struct bh_reservations reserved;
-    struct bh_waiting_pods waiting; /* at Permit */
-    struct bh_profile *profile;
-    uint32_t n_profiles;
-    struct bh_arena arena;   /* cycle */
-    struct bh_arena scratch; /* dry runs */
-    struct bh_arena aside;   /* PreEnqueue, Reserve ...: the last status handed out */
-    struct bh_rand rand;
-    struct bh_decision decision;
-    struct bh_engine_stats stats;
-    struct bh_watch watch;
-    uint32_t next_start; /* sampling */
-
-    struct bh_ext *ext;          /* NULL: no extenders */
-    uint64_t ext_deciding;       /* those that filter or prioritise */
-    struct bh_map ext_strangers; /* name -> struct bh_status *: failed "nodes" that are none */
-    uint32_t ext_symbols;        /* texts that came from extenders */
-    bool raw_changed, raw_complete;
-    uint64_t raw_membership;
-
-    struct bh_shape_cache *newest, *oldest;
-    size_t cache_bytes, cache_bytes_max;
-    uint32_t n_scratch_rows; /* room in the arrays below */
-    uint32_t *rows, *rows2, *rows3, *stamp;
-    uint32_t stamp_now;
-    int64_t *values, *values2, *values3;
-    bool no_cells;     /* BH_FAST_SCAN is under way */
-    uint32_t *by_name; /* live rows, for first choices */
-    uint64_t by_name_membership;
-};
-
-#define BH_WITHOUT_EXTENDERS (1u << 16) /* a flag more: they are not asked */
-/* Runs one cycle up to the best nodes. flags: enum bh_schedule_flags. */
-void bh_reference_run(struct bh_engine *e, struct bh_profile *p, const struct bh_pod_info *pod,
-                      unsigned flags, int64_t now_ns, struct bh_reference *ret);
-/* PostFilter, texts, lists. chosen: row, or BH_ROW_NONE. */
-const struct bh_decision *bh_decide(struct bh_engine *e, struct bh_reference *r, uint32_t chosen,
-                                    unsigned flags);
-
+/* ---- fast/fast.c ---- */
 enum bh_fast_mode {
     BH_FAST_AUTO, /* keep results from the second time on */
     BH_FAST_ONCE, /* evaluate and forget */
@@ -298,7 +187,7 @@ bool bh_fast_scores(struct bh_cycle *cy, unsigned i, const uint32_t *rows, uint3
 /* Rows of the named nodes that are known, in the order of the names. */
 uint32_t bh_fast_narrowed(const struct bh_cache *c, const struct bh_node_set *set, uint32_t *rows);
 
-/* ---- engine_fail.c ---- */
+/* ---- fast/fail.c ---- */
 void bh_fail_free(struct bh_shape_cache *sc);
 size_t bh_fail_bytes(const struct bh_shape_cache *sc);
 /* The rows are not what they were. */
@@ -313,14 +202,14 @@ const struct bh_decision *bh_fail_decide(struct bh_engine *e, struct bh_profile 
  * of a row. */
 void bh_fail_verify(struct bh_engine *e, struct bh_shape_cache *sc, const struct bh_pod_info *pod,
                     const struct bh_reference *r);
-/* The node that preemption, or somebody else, promised to the pod; BH_ROW_NONE: none that is there.
+/* The node that preemption, or a client, promised to the pod; BH_ROW_NONE: none that is there.
  */
 uint32_t bh_promised_row(const struct bh_engine *e, const struct bh_pod_info *pod);
 /* That node is taken if it fits: the others are not asked. idle: plugins that would skip. */
 bool bh_promised_run(struct bh_engine *e, struct bh_profile *p, const struct bh_pod_info *pod,
                      uint32_t row, uint64_t idle, int64_t now_ns, struct bh_fast *ret);
 
-/* ---- engine_overlay.c ---- */
+/* ---- fast/overlay.c ---- */
 /* The pod's answer: sc is current, of the pod's shape without volumes and claims; plugins: those
  * with BH_PLUGIN_OVERLAY that are not idle; tracked: those that keep track and are not idle (with
  * trackers that are current). false: the pod needs the reference path. */
@@ -330,7 +219,7 @@ bool bh_overlay_run(struct bh_engine *e, struct bh_shape_cache *sc, const struct
 bool bh_fast_indexed(const struct bh_engine *e, const struct bh_shape_cache *sc,
                      struct bh_fast *ret);
 
-/* ---- engine_kept.c ---- */
+/* ---- fast/kept.c ---- */
 void bh_kept_init(struct bh_engine *e, struct bh_shape_cache *sc); /* index and norm, of no rows */
 void bh_kept_fini(struct bh_shape_cache *sc);
 size_t bh_kept_bytes(const struct bh_shape_cache *sc);
@@ -345,7 +234,7 @@ static inline void bh_kept_count(struct bh_engine *e, struct bh_shape_cache *sc,
 int64_t bh_kept_base(const struct bh_shape_cache *sc, uint32_t row);
 static inline int64_t bh_kept_raw(const struct bh_normalized_score *nm, uint32_t row)
 {
-    return bh_narrow_get(&nm->raw, row);
+    return bh_packed_get(&nm->raw, row);
 }
 /* Rows change in three steps: whatever a row was is forgotten; raw scores are put in their places,
  * and floor; then those that are feasible get their totals, and n_feasible is right. The caller
@@ -360,7 +249,7 @@ static inline void bh_kept_prefetch(const struct bh_shape_cache *sc, uint32_t ro
 bool bh_kept_settle(struct bh_shape_cache *sc, const uint32_t *rows, const int64_t *base,
                     uint32_t n);
 
-/* ---- engine_track.c ---- */
+/* ---- fast/track.c ---- */
 /* Trackers for these plugins (bits), each made anew when it is not current. false: some plugin has
  * none for this shape. */
 bool bh_track_ensure(struct bh_engine *e, struct bh_shape_cache *sc, uint64_t plugins);
@@ -388,7 +277,7 @@ void bh_track_totals(struct bh_engine *e, struct bh_shape_cache *sc, uint64_t pl
 void bh_track_score(struct bh_engine *e, struct bh_shape_cache *sc, uint64_t plugins,
                     const uint32_t *rows, const uint32_t *stands_for, uint32_t n, int64_t *total);
 
-/* ---- engine_cells.c ---- */
+/* ---- fast/cells.c ---- */
 void bh_cells_fini(struct bh_cells *x);
 size_t bh_cells_bytes(const struct bh_cells *x);
 /* The kept results of these rows are not what they were; after the trackers' update. */
@@ -407,68 +296,4 @@ static inline int64_t bh_cells_total(const struct bh_cells *x, uint32_t row)
 }
 /* Row of the k-th best in row order; first: the one of the smallest name. */
 uint32_t bh_cells_pick(const struct bh_cells *x, const struct bh_cache *c, bool first, uint32_t k);
-
-/* Runs the fast path in both of its forms and aborts with a dump when one differs from r. Also
- * brings the kept results of another shape up to date and compares them with a fresh evaluation. */
-void bh_verify(struct bh_engine *e, struct bh_profile *p, const struct bh_pod_info *pod,
-               const struct bh_reference *r, int64_t now_ns);
-/* bh_decide, and the same from kept results if they know why nothing fits, compared. */
-const struct bh_decision *bh_verify_decide(struct bh_engine *e, struct bh_profile *p,
-                                           const struct bh_pod_info *pod, struct bh_reference *r,
-                                           uint32_t chosen, unsigned flags, int64_t now_ns);
-/* A cycle for what comes after the decision. false: no profile is responsible. */
-bool bh_aside_cycle(struct bh_engine *e, const struct bh_pending *p, struct bh_pod_info *pod,
-                    struct bh_cycle *cy);
-#define BH_EXTENDER_PLUGIN "Extender" /* upstream's pseudo plugin */
-int bh_extenders_start(struct bh_engine *e, struct bh_err *err);
-bool bh_extenders_wake(const struct bh_cluster_event *ev); /* pods that an extender rejected */
-bool bh_extended(const struct bh_engine *e, const struct bh_pod_info *pod); /* reference path */
-void bh_extend_begin(struct bh_engine *e, const struct bh_pod_info *pod, struct bh_reference *r);
-void bh_extend_filter(struct bh_engine *e, struct bh_reference *r); /* changes r->feasible */
-/* The promised node is feasible so far. false: not for the extenders; nothing is feasible now. */
-bool bh_extend_nominated(struct bh_engine *e, struct bh_reference *r);
-void bh_extend_scores(struct bh_engine *e, struct bh_reference *r, unsigned flags);
-void bh_extend_best(struct bh_reference *r);
-uint32_t bh_extend_explain(const struct bh_reference *r, uint32_t at, struct bh_plugin_score *ret);
-const char *bh_extend_rejector(const struct bh_reference *r); /* pseudo plugin, or NULL */
-/* r->by_row, and behind it the statuses of names that are no nodes. */
-const struct bh_status *const *bh_extend_statuses(struct bh_engine *e, const struct bh_reference *r,
-                                                  uint32_t *ret_n);
-/* ---- observer (engine_observe.c) ---------------------------------------------------------------
- */
-/* Of a fast cycle: n nodes have changed and are looked at. See observe.h. */
-static inline void bh_watch_rows(struct bh_engine *e, uint32_t n)
-{
-    e->watch.split |= e->watch.on && n > BH_SPLIT_ROWS;
-}
-static inline void bh_watch_phase(struct bh_engine *e, enum bh_watch_phase p)
-{
-    if (e->watch.split)
-        e->watch.at[p] = e->opt.observer->now_ns();
-}
-static inline void bh_watch_mark(struct bh_engine *e, enum bh_watch_phase p)
-{
-    if (e->watch.on)
-        e->watch.at[p] = e->opt.observer->now_ns();
-}
-/* A person's question is no scheduling. */
-static inline bool bh_counts(unsigned flags)
-{
-    return !(flags & BH_EXPLAIN) || flags & BH_RECORD;
-}
-void bh_watch_begin(struct bh_engine *e, unsigned flags);
-void bh_watch_end(struct bh_engine *e);
-/* A decision of the fast path: all three phases. */
-void bh_watch_fast(struct bh_engine *e, const struct bh_framework *fw);
-/* Now, 0 when nobody watches the cycle. */
-uint64_t bh_watch_now(const struct bh_engine *e);
-/* A point that began at *since and ends now; the next one begins. */
-void bh_watch_point(struct bh_engine *e, const struct bh_framework *fw, enum bh_seen_point at,
-                    enum bh_code code, uint64_t *since);
-/* The same after the decision: without plugins at the point nobody looks at the clock. */
-uint64_t bh_aside_watch(const struct bh_engine *e, const struct bh_framework *fw, enum bh_point pt);
-void bh_aside_point(struct bh_engine *e, const struct bh_framework *fw, enum bh_seen_point at,
-                    enum bh_code code, uint64_t since);
-/* Draws once per cycle with more than one best. */
-uint32_t bh_draw(struct bh_engine *e, uint32_t n_best);
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * scheduler/engine_index.c - the best node of one shape, kept current row by row
+ * scheduler/engine/fast/index.c - the best node of one shape, kept current row by row
  *
  * Rows stand in blocks; a tournament tree has one leaf a block. A block's best is found by a scan
  * of its totals, but few changes need one: a row that was not the best and does not become it
@@ -11,15 +11,15 @@
  * Runs in:    the engine's thread.
  */
 #include "common/base/pages.h"
-#include "scheduler/engine_int.h"
+#include "scheduler/engine/fast/fast.h"
 
 #define INFEASIBLE   ((int64_t)-1)
-#define SHIFT        6 /* a scan looks at BH_NARROW_PAD totals at once */
+#define SHIFT        6 /* a scan looks at BH_PACKED_PAD totals at once */
 #define SHIFT_MANY   8
 #define MANY_ROWS    65536u
 #define SHIFT_NAMED  2 /* smallest name: equals within a block are compared one by one */
 #define TOTALS_WIDTH 2 /* the default profile's totals are at most 1200 */
-_Static_assert(1u << SHIFT == BH_NARROW_PAD, "a block is what bh_narrow pads to");
+_Static_assert(1u << SHIFT == BH_PACKED_PAD, "a block is what bh_packed pads to");
 
 static size_t tree_bytes(const struct bh_index *x)
 {
@@ -35,7 +35,7 @@ void bh_index_init(struct bh_index *x, uint32_t rows, bool first)
         x->shift = SHIFT_NAMED;
     for (x->cap = 2; (uint64_t)x->cap << x->shift < rows;)
         x->cap *= 2;
-    bh_narrow_init(&x->total, rows, TOTALS_WIDTH);
+    bh_packed_init(&x->total, rows, TOTALS_WIDTH);
     x->node = bh_pages_new(tree_bytes(x));
     for (uint32_t i = 0; i < 2 * x->cap; i++)
         x->node[i] = (struct bh_best){.best = INFEASIBLE};
@@ -43,14 +43,14 @@ void bh_index_init(struct bh_index *x, uint32_t rows, bool first)
 
 void bh_index_fini(struct bh_index *x)
 {
-    bh_narrow_fini(&x->total);
+    bh_packed_fini(&x->total);
     bh_pages_free(x->node, tree_bytes(x));
     memset(x, 0, sizeof *x);
 }
 
 size_t bh_index_bytes(const struct bh_index *x)
 {
-    return bh_narrow_bytes(&x->total) + tree_bytes(x);
+    return bh_packed_bytes(&x->total) + tree_bytes(x);
 }
 
 /* A row may have died whose leaf is still to be raised: any answer does until then. */
@@ -82,15 +82,15 @@ static void scan_named(struct bh_index *x, const struct bh_cache *c, uint32_t bl
     do {                                                                                           \
         const type *v = (const type *)x->total.v + from;                                           \
         type m = 0, n = 0;                                                                         \
-        for (unsigned i = 0; i < BH_NARROW_PAD; i++)                                               \
+        for (unsigned i = 0; i < BH_PACKED_PAD; i++)                                               \
             m = v[i] > m ? v[i] : m;                                                               \
-        for (unsigned i = 0; i < BH_NARROW_PAD; i++)                                               \
+        for (unsigned i = 0; i < BH_PACKED_PAD; i++)                                               \
             n = (type)(n + (v[i] == m));                                                           \
         best = (int64_t)m;                                                                         \
         count = (uint32_t)n;                                                                       \
     } while (0)
 
-/* BH_NARROW_PAD rows; their best as it is stored, see bh_index_total. */
+/* BH_PACKED_PAD rows; their best as it is stored, see bh_index_total. */
 static struct bh_best scan(const struct bh_index *x, size_t from)
 {
     int64_t best;
@@ -110,7 +110,7 @@ static void scan_block(struct bh_index *x, uint32_t block)
     size_t from = (size_t)block << x->shift, end = from + ((size_t)1 << x->shift);
     struct bh_best win = {0};
 
-    for (; from < end; from += BH_NARROW_PAD) {
+    for (; from < end; from += BH_PACKED_PAD) {
         struct bh_best b = scan(x, from);
         if (b.best > win.best)
             win = b;

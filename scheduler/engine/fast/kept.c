@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * scheduler/engine_kept.c - the numbers that are kept for one shape, row by row
+ * scheduler/engine/fast/kept.c - the numbers that are kept for one shape, row by row
  *
  * A total is what the scores that need no extremes add up to, and for each normalised score its
  * share at the current maximum. Only the total and the raw scores are kept: the rest follows.
@@ -11,7 +11,7 @@
  *             of fixed plugins are right for every row whose floor is not 0, feasible or not.
  * Runs in:    the engine's thread. Steady state: no malloc.
  */
-#include "scheduler/engine_int.h"
+#include "scheduler/engine/fast/fast.h"
 
 #define INFEASIBLE ((int64_t)-1)
 
@@ -21,7 +21,7 @@ void bh_kept_init(struct bh_engine *e, struct bh_shape_cache *sc)
     uint32_t rows = e->cache.cols.cap_rows;
 
     bh_index_init(&sc->index, rows, e->opt.tie_break == BH_TIE_FIRST);
-    bh_narrow_init(&sc->floor, rows, 1);
+    bh_packed_init(&sc->floor, rows, 1);
     for (uint32_t i = 0; i < fw->n_plugins; i++)
         sc->fixed |= (uint64_t)((fw->plugins[i].plugin->flags & BH_PLUGIN_READS_NODE) != 0) << i;
     for (uint32_t k = 0; k < fw->n_point[BH_POINT_SCORE]; k++) {
@@ -32,24 +32,24 @@ void bh_kept_init(struct bh_engine *e, struct bh_shape_cache *sc)
         struct bh_normalized_score *nm = &sc->norm[sc->n_norm++];
         *nm = (struct bh_normalized_score){
             .plugin = (uint8_t)i, .how = how, .weight = fw->plugins[i].weight};
-        bh_narrow_init(&nm->raw, rows, 0);
+        bh_packed_init(&nm->raw, rows, 0);
     }
 }
 
 void bh_kept_fini(struct bh_shape_cache *sc)
 {
     bh_index_fini(&sc->index);
-    bh_narrow_fini(&sc->floor);
+    bh_packed_fini(&sc->floor);
     for (uint32_t k = 0; k < sc->n_norm; k++)
-        bh_narrow_fini(&sc->norm[k].raw);
+        bh_packed_fini(&sc->norm[k].raw);
 }
 
 size_t bh_kept_bytes(const struct bh_shape_cache *sc)
 {
-    size_t n = bh_index_bytes(&sc->index) + bh_narrow_bytes(&sc->floor);
+    size_t n = bh_index_bytes(&sc->index) + bh_packed_bytes(&sc->floor);
 
     for (uint32_t k = 0; k < sc->n_norm; k++)
-        n += bh_narrow_bytes(&sc->norm[k].raw);
+        n += bh_packed_bytes(&sc->norm[k].raw);
     return n;
 }
 
@@ -98,15 +98,15 @@ static void count_max(struct bh_normalized_score *nm, int64_t raw)
 /* The last row at the maximum went: find the next one among those that have a total. */
 static void find_max(const struct bh_shape_cache *sc, struct bh_normalized_score *nm)
 {
-    const struct bh_narrow *raw = &nm->raw;
+    const struct bh_packed *raw = &nm->raw;
 
     nm->max = nm->n_max = 0;
-    for (uint32_t block = 0; block < raw->n; block += BH_NARROW_PAD) {
-        if (!bh_narrow_any(raw, block))
+    for (uint32_t block = 0; block < raw->n; block += BH_PACKED_PAD) {
+        if (!bh_packed_any(raw, block))
             continue;
-        for (uint32_t row = block; row < BH_MIN(block + BH_NARROW_PAD, raw->n); row++)
+        for (uint32_t row = block; row < BH_MIN(block + BH_PACKED_PAD, raw->n); row++)
             if (bh_index_total(&sc->index, row) != INFEASIBLE)
-                count_max(nm, bh_narrow_get(raw, row));
+                count_max(nm, bh_packed_get(raw, row));
     }
 }
 
@@ -117,15 +117,15 @@ static void find_max(const struct bh_shape_cache *sc, struct bh_normalized_score
 static void make_anew(struct bh_shape_cache *sc, struct bh_normalized_score *nm)
 {
     int64_t delta[DELTAS], from = nm->made_with, to = nm->max;
-    const struct bh_narrow *raw = &nm->raw;
+    const struct bh_packed *raw = &nm->raw;
 
     for (uint32_t r = 0; r < DELTAS; r++)
         delta[r] = share(nm, r, to) - share(nm, r, from);
-    for (uint32_t block = 0; block < raw->n; block += BH_NARROW_PAD) {
-        if (!bh_narrow_any(raw, block))
+    for (uint32_t block = 0; block < raw->n; block += BH_PACKED_PAD) {
+        if (!bh_packed_any(raw, block))
             continue;
-        for (uint32_t row = block; row < BH_MIN(block + BH_NARROW_PAD, raw->n); row++) {
-            int64_t x = bh_narrow_get(raw, row), t = bh_index_total(&sc->index, row);
+        for (uint32_t row = block; row < BH_MIN(block + BH_PACKED_PAD, raw->n); row++) {
+            int64_t x = bh_packed_get(raw, row), t = bh_index_total(&sc->index, row);
             if (x == 0 || t == INFEASIBLE)
                 continue;
             t += x > 0 && x < DELTAS ? delta[x] : share(nm, x, to) - share(nm, x, from);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * scheduler/engine_overlay.c - pods with volumes and claims on the fast path
+ * scheduler/engine/fast/overlay.c - pods with volumes and claims on the fast path
  *
  * Claims make most pods unlike all others, but only a few plugins look at them. Everything else is
  * kept under the shape without volumes and claims (bh_shapes_kept), and these plugins' verdict is
@@ -13,17 +13,17 @@
  *             says that it may fail, nothing fits, a Filter or a Score fails.
  * Runs in:    the engine's thread. Steady state: no malloc.
  */
-#include "scheduler/engine_int.h"
+#include "scheduler/engine/fast/fast.h"
 
 struct overlay {
     struct bh_cycle cy; /* of the pod as it is; all plugins but the overlays are skipped */
     struct bh_pre_filter_result pf;
-    uint64_t certain;  /* their filter passes every node */
-    uint64_t always;   /* ... whatever is on it */
-    uint64_t scorers;  /* they may score */
-    bool asks, narrow; /* some filter has to be asked; and only about rows3[0..n_narrow) */
-    bool nominated;    /* rows with nominated pods have to be asked */
-    uint32_t n_narrow;
+    uint64_t certain;      /* their filter passes every node */
+    uint64_t always;       /* ... whatever is on it */
+    uint64_t scorers;      /* they may score */
+    bool asks, restricted; /* some filter has to be asked; and only about rows3[0..n_restricted) */
+    bool nominated;        /* rows with nominated pods have to be asked */
+    uint32_t n_restricted;
 };
 
 static void begin(struct overlay *o, struct bh_engine *e, const struct bh_shape_cache *sc,
@@ -46,7 +46,7 @@ static bool ask(struct overlay *o, struct bh_engine *e)
         if (o->cy.skip_filter >> i & 1)
             continue;
         uint32_t n = 0;
-        switch (ops && ops->ask ? ops->ask(&o->cy.calls[i], o->narrow ? e->rows2 : e->rows3, &n)
+        switch (ops && ops->ask ? ops->ask(&o->cy.calls[i], o->restricted ? e->rows2 : e->rows3, &n)
                                 : BH_OVERLAY_SOME) {
         case BH_OVERLAY_ALWAYS:
             o->always |= (uint64_t)1 << i;
@@ -59,9 +59,9 @@ static bool ask(struct overlay *o, struct bh_engine *e)
         case BH_OVERLAY_SOME:
             break;
         case BH_OVERLAY_ONLY: /* of a second one nothing but the filter is used */
-            if (!o->narrow)
-                o->n_narrow = n;
-            o->narrow = true;
+            if (!o->restricted)
+                o->n_restricted = n;
+            o->restricted = true;
             break;
         case BH_OVERLAY_FAILS:
             return false;
@@ -105,13 +105,13 @@ static uint32_t candidates(const struct overlay *o, const struct bh_engine *e,
                            const struct bh_shape_cache *sc, uint32_t *ret_evaluated)
 {
     const uint32_t *from = e->rows3;
-    uint32_t n = o->n_narrow, m = 0;
+    uint32_t n = o->n_restricted, m = 0;
 
     *ret_evaluated = e->cache.n_nodes;
     if (!o->pf.nodes.all) {
         n = *ret_evaluated = bh_fast_narrowed(&e->cache, &o->pf.nodes, e->rows);
         from = e->rows;
-    } else if (!o->narrow) {
+    } else if (!o->restricted) {
         return bh_kept_rows(sc, e->cache.cols.n_rows, e->rows);
     }
     for (uint32_t i = 0; i < n; i++)

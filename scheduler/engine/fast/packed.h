@@ -1,37 +1,37 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * scheduler/narrow.h - an array of numbers that is as narrow as its largest number allows
+ * scheduler/engine/fast/packed.h - an array of numbers that is as narrow as its largest number allows
  *
  * What the fast path keeps for each shape is one number or two a node, for a hundred shapes and up
  * to a million nodes; most of these numbers are small, and many arrays hold nothing but zeros.
  *
- * Owns:       its memory. All zero at first, without any memory; bh_narrow_set widens it when a
+ * Owns:       its memory. All zero at first, without any memory; bh_packed_set widens it when a
  *             number does not fit, so a set may call malloc, at most four times in an array's life.
  * Invariants: width is 0 (all are 0), 1, 2, 4 or 8 bytes; never becomes less. Negative numbers need
- *             8. The memory is a multiple of BH_NARROW_PAD numbers, those behind n are 0.
+ *             8. The memory is a multiple of BH_PACKED_PAD numbers, those behind n are 0.
  * Threads:    the owner's.
  */
-#ifndef BH_NARROW_H
-#define BH_NARROW_H
+#ifndef BH_PACKED_H
+#define BH_PACKED_H
 
 #include "common/base/base.h"
 
-#define BH_NARROW_PAD 64u
+#define BH_PACKED_PAD 64u
 
-struct bh_narrow {
+struct bh_packed {
     void *v;
     uint32_t n;
     uint8_t width;
 };
 /* A width to begin with: 0, 1, 2, 4 or 8. */
-void bh_narrow_init(struct bh_narrow *a, uint32_t n, uint8_t width);
-void bh_narrow_fini(struct bh_narrow *a);
-size_t bh_narrow_bytes(const struct bh_narrow *a);
-void bh_narrow_widen(struct bh_narrow *a, int64_t x); /* until x fits */
-/* Is any of the BH_NARROW_PAD numbers from i (a multiple of that) on not 0? */
-bool bh_narrow_any(const struct bh_narrow *a, uint32_t i);
+void bh_packed_init(struct bh_packed *a, uint32_t n, uint8_t width);
+void bh_packed_fini(struct bh_packed *a);
+size_t bh_packed_bytes(const struct bh_packed *a);
+void bh_packed_widen(struct bh_packed *a, int64_t x); /* until x fits */
+/* Is any of the BH_PACKED_PAD numbers from i (a multiple of that) on not 0? */
+bool bh_packed_any(const struct bh_packed *a, uint32_t i);
 
-static inline int64_t bh_narrow_get(const struct bh_narrow *a, uint32_t i)
+static inline int64_t bh_packed_get(const struct bh_packed *a, uint32_t i)
 {
     switch (a->width) {
     case 0:
@@ -46,14 +46,14 @@ static inline int64_t bh_narrow_get(const struct bh_narrow *a, uint32_t i)
         return ((const int64_t *)a->v)[i];
     }
 }
-static inline bool bh_narrow_fits(const struct bh_narrow *a, int64_t x)
+static inline bool bh_packed_fits(const struct bh_packed *a, int64_t x)
 {
     return a->width == 8 || (uint64_t)x >> (8 * a->width) == 0;
 }
-static inline void bh_narrow_set(struct bh_narrow *a, uint32_t i, int64_t x)
+static inline void bh_packed_set(struct bh_packed *a, uint32_t i, int64_t x)
 {
-    if (bh_unlikely(!bh_narrow_fits(a, x)))
-        bh_narrow_widen(a, x);
+    if (bh_unlikely(!bh_packed_fits(a, x)))
+        bh_packed_widen(a, x);
     switch (a->width) {
     case 0:
         return;

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * scheduler/engine_track.c - topology spread and inter-pod affinity on the fast path
+ * scheduler/engine/fast/track.c - topology spread and inter-pod affinity on the fast path
  *
  * The kept results of a shape say which nodes pass the node-local plugins and what these think of
  * them. Plugins that look at other nodes' pods keep counts (struct bh_track_ops), which follow the
- * same changes, and answer for all nodes at once, or for one of each kind (engine_cells.c). Both
+ * same changes, and answer for all nodes at once, or for one of each kind (cells.c). Both
  * are put together for each pod: the extremes that scores are normalised by are those of the nodes
  * that pass everything.
  *
  * Invariants: a tracker has seen every change before its shape cache's log_pos.
  * Runs in:    the engine's thread.
  */
-#include "scheduler/engine_int.h"
+#include "scheduler/engine/fast/fast.h"
 
 static const struct bh_track_ops *ops_of(const struct bh_shape_cache *sc,
                                          const struct bh_tracker *t)

@@ -2,12 +2,12 @@
  *
  * scheduler/plugins/dynamicresources/allocator.c - the search for devices
  *
- * Runs in:  the engine's thread.
- * Upstream: k8s.io/dynamic-resource-allocation/structured/internal/incubating
- *           (allocator_incubating.go); differences: none, these defects included: counters are not
- * given back when a device passes them and is then refused, nor when a shared device is undone; a
- * shared device counts as used after it was undone if it has no capacities; a device of "all" that
- * lacks capacity stays counted in constraints.
+ * Runs in:    the engine's thread.
+ * Upstream:   k8s.io/dynamic-resource-allocation/structured/internal/incubating
+ *             (allocator_incubating.go); differences: none, these defects included: counters are
+ *             not given back when a device passes them and is then refused, nor when a shared
+ *             device is undone; a shared device counts as used after it was undone if it has no
+ *             capacities; a device of "all" that lacks capacity stays counted in constraints.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -146,7 +146,7 @@ static bool tolerates(const struct bh_dra_search *s, const struct bh_dra_request
     return false;
 }
 
-static enum outcome take(struct bh_dra_search *s, const struct at *at, uint32_t device)
+static enum outcome take_device(struct bh_dra_search *s, const struct at *at, uint32_t device)
 {
     const struct bh_dra_wanted *c = &s->claims[at->claim];
     const struct bh_dra_request *r = request_at(s, at);
@@ -197,7 +197,7 @@ static enum outcome solve(struct bh_dra_search *s, struct at at);
 static enum outcome with_device(struct bh_dra_search *s, const struct at *at, uint32_t device,
                                 uint32_t start)
 {
-    enum outcome o = take(s, at, device);
+    enum outcome o = take_device(s, at, device);
 
     if (o != FOUND)
         return o;

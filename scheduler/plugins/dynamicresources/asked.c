@@ -67,7 +67,7 @@ void bh_dra_forget_asked(struct bh_dra *d)
     bh_buf_fini(&d->asking);
 }
 
-static struct bh_dra_question *find(struct bh_dra *d, const struct bh_buf *b)
+static struct bh_dra_question *find_question(struct bh_dra *d, const struct bh_buf *b)
 {
     uint32_t at;
 
@@ -196,7 +196,7 @@ bh_dra_ask(struct bh_call *c, struct bh_dra_cycle *st,
     bh_buf_reset(&d->asking);
     if (d->odd_counters || !st->n_to_allocate || !describe(c, st, &d->asking))
         return NULL;
-    q = find(d, &d->asking);
+    q = find_question(d, &d->asking);
     if (!follow(c, d, q))
         start_anew(c, d, q);
     search(c, d, q, filter);

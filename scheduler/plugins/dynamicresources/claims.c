@@ -60,8 +60,8 @@ static bool is_owned(const struct bh_dra_lookup *l, const K8s__ResourceClaim *c)
     return false;
 }
 
-static int find(const struct bh_dra_lookup *l, bh_sym name, bool owned,
-                const K8s__ResourceClaim **ret, struct bh_err *err)
+static int find_claim(const struct bh_dra_lookup *l, bh_sym name, bool owned,
+                      const K8s__ResourceClaim **ret, struct bh_err *err)
 {
     const char *ns = namespace_of(l), *text = bh_sym_text(l->tab, name);
     const K8s__ResourceClaim *c =
@@ -93,7 +93,7 @@ int bh_dra_claims(const struct bh_dra_lookup *l, struct bh_arena *a, struct bh_d
         bh_sym name = BH_SYM_NONE;
         int rc = name_of(l, &c[i], &name, &owned, err);
         if (rc == 0 && name != BH_SYM_NONE)
-            rc = find(l, name, owned, &found, err);
+            rc = find_claim(l, name, owned, &found, err);
         if (rc < 0)
             return rc;
         if (a && name != BH_SYM_NONE)
@@ -112,8 +112,7 @@ bool bh_dra_reserved_for(const K8s__ResourceClaim *c, struct bh_str uid)
     return false;
 }
 
-/* ---- the claim that stands for extended resources
- * -------------------------------------------------- */
+/* ---- the claim that stands for extended resources -------------------------------------------- */
 
 static bool is_marked(const K8s__ObjectMeta *m)
 {
@@ -142,7 +141,7 @@ static bool is_special(const struct bh_dra_lookup *l, const K8s__ResourceClaim *
 
 const K8s__ResourceClaim *bh_dra_special_claim(const struct bh_dra_lookup *l)
 {
-    bh_objects_each (ob, l->objects, BH_KIND_RESOURCECLAIM) {
+    bh_objects_each(ob, l->objects, BH_KIND_RESOURCECLAIM) {
         const K8s__ResourceClaim *c = (const void *)ob->msg;
         if (bh_streq(ob->ns, namespace_of(l)) && is_special(l, c))
             return c;

@@ -2,10 +2,10 @@
  *
  * scheduler/plugins/dynamicresources/constraints.c - matchAttribute and distinctAttribute
  *
- * Runs in:  the engine's thread.
- * Upstream: k8s.io/dynamic-resource-allocation/structured/internal/incubating (constraint.go);
- *           differences: none, distinctAttribute's defect included: it remembers one value a
- * request, so of several devices of one request only the latest is compared.
+ * Runs in:    the engine's thread.
+ * Upstream:   k8s.io/dynamic-resource-allocation/structured/internal/incubating (constraint.go);
+ *             differences: none, distinctAttribute's defect included: it remembers one value a
+ *             request, so of several devices of one request only the latest is compared.
  */
 #include "scheduler/plugins/dynamicresources/allocator.h"
 
@@ -22,7 +22,7 @@ bool bh_dra_concerns(const struct bh_dra_constraint *c, const struct bh_dra_slot
     return c->spec->n_requests == 0;
 }
 
-static const K8s__DeviceAttribute *find(const K8s__Device *dev, const char *name)
+static const K8s__DeviceAttribute *find_attribute(const K8s__Device *dev, const char *name)
 {
     for (size_t i = 0; i < dev->n_attributes; i++)
         if (bh_streq(dev->attributes[i]->key, name))
@@ -34,13 +34,13 @@ static const K8s__DeviceAttribute *find(const K8s__Device *dev, const char *name
 const K8s__DeviceAttribute *bh_dra_attribute(const K8s__Device *dev, const char *driver,
                                              const char *name)
 {
-    const K8s__DeviceAttribute *v = find(dev, name);
+    const K8s__DeviceAttribute *v = find_attribute(dev, name);
     const char *slash = strchr(name, '/');
 
     if (v || !slash || strlen(driver) != (size_t)(slash - name) ||
         strncmp(driver, name, (size_t)(slash - name)) != 0)
         return v;
-    return find(dev, slash + 1);
+    return find_attribute(dev, slash + 1);
 }
 
 static bool known_type(const K8s__DeviceAttribute *a)

@@ -10,7 +10,8 @@
  */
 #include "scheduler/plugins/dynamicresources/allocator.h"
 
-static struct bh_dra_counter *find(struct bh_dra_counters *c, const char *set, const char *name)
+static struct bh_dra_counter *find_counter(struct bh_dra_counters *c, const char *set,
+                                           const char *name)
 {
     for (uint32_t i = 0; i < c->n; i++)
         if (bh_streq(c->v[i].set, set) && bh_streq(c->v[i].name, name))
@@ -29,7 +30,7 @@ static void consume(struct bh_dra_counters *c, const K8s__Device *dev, int sign,
     for (size_t i = 0; i < dev->n_consumescounters; i++) {
         const K8s__DeviceCounterConsumption *from = dev->consumescounters[i];
         for (size_t k = 0; k < from->n_counters; k++) {
-            struct bh_dra_counter *to = find(c, from->counterset, from->counters[k]->key);
+            struct bh_dra_counter *to = find_counter(c, from->counterset, from->counters[k]->key);
             if (to)
                 *(available ? &to->available : &to->consumed) += sign * value_of(from->counters[k]);
         }

@@ -62,9 +62,7 @@ bool bh_dra_extended_on(struct bh_call *c, const struct bh_dra_cycle *st,
                         const struct bh_node_rec *node, K8s__DeviceClaim *ret,
                         const struct bh_status **ret_status);
 
-/* ---- results.c: allocations as the API has them
- * --------------------------------------------------
- */
+/* ---- results.c: allocations as the API has them ---------------------------------------------- */
 /* salt: makes share ids different. In a; parts are borrowed from the claim, classes and slices.
  * NULL: err says why there is none. */
 K8s__AllocationResult *bh_dra_result(const struct bh_dra_pod *p, struct bh_arena *a,

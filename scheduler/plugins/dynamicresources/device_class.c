@@ -31,7 +31,7 @@ const struct K8s__DeviceClass *bh_device_class_of(const struct bh_objects *o, co
     const K8s__DeviceClass *best = NULL;
     const char *best_name = NULL;
 
-    bh_objects_each (ob, o, BH_KIND_DEVICECLASS) {
+    bh_objects_each(ob, o, BH_KIND_DEVICECLASS) {
         const K8s__DeviceClass *dc = (const K8s__DeviceClass *)(const void *)ob->msg;
         const char *name = dc->spec ? dc->spec->extendedresourcename : NULL;
         if (!(name && bh_streq(name, resource)) && !(implicit && bh_streq(ob->name, implicit)))

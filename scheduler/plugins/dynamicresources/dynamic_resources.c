@@ -6,10 +6,10 @@
  * fast path asks for the nodes that have what the pod asks for (asked.h); where a search fails,
  * alternatives make nodes differ by score, or devices share counters, the reference path decides.
  *
- * Runs in:  the engine's thread.
- * Upstream: pkg/scheduler/framework/plugins/dynamicresources; differences: PreBind's and
- * PostFilter's writes are lists for a binder (assume.c); of several claims that PostFilter may free
- * it takes the first (upstream: any).
+ * Runs in:    the engine's thread.
+ * Upstream:   pkg/scheduler/framework/plugins/dynamicresources; differences: PreBind's and
+ *             PostFilter's writes are lists for a binder (assume.c); of several claims that
+ *             PostFilter may free it takes the first (upstream: any).
  */
 #include "common/base/opt.h"
 #include "scheduler/framework/framework.h"
@@ -46,8 +46,7 @@ static const struct bh_status *pre_enqueue(struct bh_call *c)
     return bh_dra_claims(&l, NULL, NULL, &err) < 0 ? refuse(c, UU, err.msg) : NULL;
 }
 
-/* ---- PreFilter
- * ------------------------------------------------------------------------------------ */
+/* ---- PreFilter ------------------------------------------------------------------------------- */
 
 static const char *ns_of(const struct bh_call *c)
 {
@@ -212,8 +211,7 @@ static const struct bh_status *pre_filter(struct bh_call *c, struct bh_node_set 
     return NULL;
 }
 
-/* ---- Filter
- * --------------------------------------------------------------------------------------- */
+/* ---- Filter ---------------------------------------------------------------------------------- */
 
 /* Allocated, but not for this node, or its devices could not be bound, or not in time. */
 static bool is_unavailable(const struct bh_call *c, const struct bh_dra_claim_state *cs,
@@ -381,8 +379,7 @@ static const struct bh_status *filter(struct bh_call *c, const struct bh_node_in
     return s ? s : check_available(c, st, node->rec);
 }
 
-/* ---- PostFilter
- * ----------------------------------------------------------------------------------- */
+/* ---- PostFilter ------------------------------------------------------------------------------ */
 
 static const struct bh_status *post_filter(struct bh_call *c, const struct bh_diagnosis *d,
                                            struct bh_post_filter_result *ret)
@@ -414,8 +411,7 @@ static const struct bh_status *post_filter(struct bh_call *c, const struct bh_di
     return &deleted;
 }
 
-/* ---- Score
- * ---------------------------------------------------------------------------------------- */
+/* ---- Score ----------------------------------------------------------------------------------- */
 
 /* 0 as well when nothing had to be allocated: upstream has no results to look at then. */
 static const struct bh_status *score(struct bh_call *c, const struct bh_node_info *node,
@@ -496,8 +492,7 @@ static uint64_t epoch(struct bh_call *c)
     return c->objects->version[BH_KIND_DEVICECLASS];
 }
 
-/* ---- configuration
- * ---------------------------------------------------------------------------------- */
+/* ---- configuration --------------------------------------------------------------------------- */
 
 #define SECOND_NS ((int64_t)1000000000)
 

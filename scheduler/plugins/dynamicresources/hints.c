@@ -60,5 +60,5 @@ enum bh_hint bh_dra_hint_forgotten(const struct bh_hint_call *c)
 enum bh_hint bh_dra_hint_pod(const struct bh_hint_call *c)
 {
     return bh_hint_is_self(c, c->ev->new_pod) && resolves(c, c->ev->new_pod) ? BH_QUEUE
-                                                                                   : BH_QUEUE_SKIP;
+                                                                             : BH_QUEUE_SKIP;
 }

@@ -92,13 +92,13 @@ static void read_slices(struct bh_dra *d, const struct bh_objects *o)
     struct bh_buf b = {0};
     uint32_t n = 0;
 
-    bh_objects_each (ob, o, BH_KIND_RESOURCESLICE) {
+    bh_objects_each(ob, o, BH_KIND_RESOURCESLICE) {
         n++;
     }
     d->slices = bh_arena_new_array(&d->index_arena, struct bh_dra_slice, n + 1);
     d->selectors = bh_arena_new_array(&d->index_arena, struct bh_dra_where, n + 1);
     d->n_slices = d->n_selectors = 0;
-    bh_objects_each (ob, o, BH_KIND_RESOURCESLICE) {
+    bh_objects_each(ob, o, BH_KIND_RESOURCESLICE) {
         const K8s__ResourceSlice *m = (const void *)ob->msg;
         const K8s__ResourceSliceSpec *s = m->spec;
         if (!s || !s->pool)

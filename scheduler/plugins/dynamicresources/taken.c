@@ -254,7 +254,7 @@ static void read_anew(struct bh_dra *d, const struct bh_objects *o)
     bh_umap_clear(&d->by_serial);
     d->n_takes = d->free_take = d->flight = NOTHING;
     d->same_key = false;
-    bh_objects_each (ob, o, BH_KIND_RESOURCECLAIM) {
+    bh_objects_each(ob, o, BH_KIND_RESOURCECLAIM) {
         add_object(d, ob);
     }
     d->taken_generation = d->index_generation;

@@ -79,7 +79,7 @@ void bh_dra_forget_wishes(struct bh_dra *d)
     bh_buf_fini(&d->wishing);
 }
 
-static struct bh_dra_wish *find(struct bh_dra *d, const struct bh_buf *b)
+static struct bh_dra_wish *find_wish(struct bh_dra *d, const struct bh_buf *b)
 {
     uint32_t at;
 
@@ -143,7 +143,7 @@ struct bh_dra_wish *bh_dra_wish_for(struct bh_dra_pod *p, const struct bh_dra_re
         return NULL;
     p->n_wishes++;
     describe(&d->wishing, r);
-    struct bh_dra_wish *w = find(d, &d->wishing);
+    struct bh_dra_wish *w = find_wish(d, &d->wishing);
     if (!w->open || w->index != d->index_generation || w->classes != classes ||
         d->freed_end - w->freed_pos > BH_DRA_MOVED)
         open_all(d, w);

@@ -58,7 +58,7 @@ const struct bh_status *bh_ipa_parse_error(struct bh_call *c);
 /* Adds every pod's shares to the tallies (by map). all: every pod, otherwise those with terms only.
  */
 void bh_ipa_scan_nodes(struct bh_ipa_scan *s, const struct bh_cache *c, bool all,
-                       struct bh_tally *tallies);
+                       struct bh_pair_counts *tallies);
 
 const struct bh_status *bh_ipa_pre_score(struct bh_call *c, const uint32_t *rows, uint32_t n);
 const struct bh_status *bh_ipa_score(struct bh_call *c, const struct bh_node_info *node,

@@ -3,13 +3,14 @@
  * scheduler/plugins/interpodaffinity/hints.c - which events may help a pod that this plugin
  * rejected
  *
- * Runs in:  the engine's thread.
- * Upstream: pkg/scheduler/framework/plugins/interpodaffinity/plugin.go; differences: Berth wakes
- * the pod in more cases, all of which can let it in: a pod that one of several anti-affinity terms
- * matched goes or changes; namespace selectors are resolved; the last pod of the group that the pod
- * itself would begin goes, or its node goes or leaves the domain; a node goes or leaves a domain that
- * the terms of others keep this pod out of; a pod goes whose terms select the namespace of this one;
- * a namespace gets other labels while terms select namespaces.
+ * Runs in:    the engine's thread.
+ * Upstream:   pkg/scheduler/framework/plugins/interpodaffinity/plugin.go; differences: Berth wakes
+ *             the pod in more cases, all of which can let it in: a pod that one of several
+ *             anti-affinity terms matched goes or changes; namespace selectors are resolved; the
+ *             last pod of the group that the pod itself would begin goes, or its node goes or
+ *             leaves the domain; a node goes or leaves a domain that the terms of others keep this
+ *             pod out of; a pod goes whose terms select the namespace of this one; a namespace gets
+ *             other labels while terms select namespaces.
  */
 #include "scheduler/plugins/interpodaffinity/affinity.h"
 
@@ -157,8 +158,7 @@ static bool domain_moved(struct bh_terms *m, const struct bh_hint_call *c,
 static bool others_domains_moved(struct bh_terms *m, const struct bh_hint_call *c)
 {
     for (uint32_t i = 0; i < c->cache->n_affinity_shapes; i++)
-        if (domain_moved(m, c,
-                         bh_shapes_rec(&c->cache->shapes, c->cache->affinity_shapes[i])))
+        if (domain_moved(m, c, bh_shapes_rec(&c->cache->shapes, c->cache->affinity_shapes[i])))
             return true;
     for (const struct bh_nomination *n = bh_cache_nominations(c->cache, c->ev->old_node->name); n;
          n = n->next_on_node)
@@ -225,9 +225,6 @@ static enum bh_hint on_namespace(const struct bh_hint_call *c)
 const struct bh_event_reg bh_ipa_events[] = {
     {.on = BH_ON_POD, .actions = BH_EV_ADD | BH_EV_POD_LABEL | BH_EV_DELETE, .hint = on_pod},
     {.on = BH_ON_NODE, .actions = BH_EV_ADD | BH_EV_DELETE | BH_EV_NODE_LABEL, .hint = on_node},
-    {.on = BH_ON_OBJECT,
-     .kind = BH_KIND_NAMESPACE,
-     .actions = BH_EV_UPDATE,
-     .hint = on_namespace},
+    {.on = BH_ON_OBJECT, .kind = BH_KIND_NAMESPACE, .actions = BH_EV_UPDATE, .hint = on_namespace},
     {.actions = 0},
 };

@@ -2,9 +2,9 @@
  *
  * scheduler/plugins/interpodaffinity/inter_pod_affinity.c - pods that seek or avoid other pods
  *
- * Runs in:  the engine's thread.
- * Upstream: pkg/scheduler/framework/plugins/interpodaffinity; differences: hints wake more
- * (hints.c).
+ * Runs in:    the engine's thread.
+ * Upstream:   pkg/scheduler/framework/plugins/interpodaffinity; differences: hints wake more
+ *             (hints.c).
  */
 #include "scheduler/plugins/interpodaffinity/affinity.h"
 #include "scheduler/plugins/registry.h"
@@ -21,9 +21,9 @@ BH_STATUS_CONST(no_state, BH_ERROR, "InterPodAffinity",
                 "error reading \"PreFilterInterPodAffinity\" from cycleState: not found");
 
 struct state {
-    struct bh_terms *terms;                       /* shared by all clones */
-    struct bh_tally_view map[BH_IPA_FILTER_MAPS]; /* (key, value) -> matches */
-    bool first_of_group;                          /* the pod matches all its own affinity terms */
+    struct bh_terms *terms;                      /* shared by all clones */
+    struct bh_pair_view map[BH_IPA_FILTER_MAPS]; /* (key, value) -> matches */
+    bool first_of_group;                         /* the pod matches all its own affinity terms */
 };
 
 /* ---- terms that do not parse ------------------------------------------------------------------
@@ -102,7 +102,8 @@ static const struct bh_status *pre_filter(struct bh_call *c, struct bh_node_set 
         return bad;
     if (!own && !c->cache->n_affinity_pods)
         return &bh_status_skip;
-    struct bh_tally *tally = bh_arena_new_array(c->arena, struct bh_tally, BH_IPA_FILTER_MAPS);
+    struct bh_pair_counts *tally =
+        bh_arena_new_array(c->arena, struct bh_pair_counts, BH_IPA_FILTER_MAPS);
     struct state *st = bh_arena_new(c->arena, struct state);
     st->terms = bh_arena_new(c->arena, struct bh_terms);
     bh_terms_init(st->terms, c->tab, c->objects, c->arena);
@@ -112,10 +113,10 @@ static const struct bh_status *pre_filter(struct bh_call *c, struct bh_node_set 
                             .args = c->args,
                             .fill = bh_ipa_fill_filter};
     for (unsigned i = 0; i < BH_IPA_FILTER_MAPS; i++)
-        tally[i] = bh_tally(c->arena);
+        tally[i] = bh_pair_counts(c->arena);
     bh_ipa_scan_nodes(&s, c->cache, own, tally);
     for (unsigned i = 0; i < BH_IPA_FILTER_MAPS; i++)
-        st->map[i] = bh_tally_view(&tally[i]);
+        st->map[i] = bh_pair_view(&tally[i]);
     st->first_of_group = bh_own_terms_match(st->terms, shape, shape->affinity, shape);
     c->pre_filter_state = st;
     return own || tally[BH_IPA_EXISTING].used ? NULL : &bh_status_skip;
@@ -127,7 +128,7 @@ static void *clone_state(struct bh_call *c)
     struct state *copy = bh_arena_memdup(c->arena, st, sizeof *st);
 
     for (unsigned i = 0; i < BH_IPA_FILTER_MAPS; i++)
-        copy->map[i] = bh_tally_view_clone(&st->map[i], c->arena);
+        copy->map[i] = bh_pair_view_clone(&st->map[i], c->arena);
     return copy;
 }
 
@@ -143,13 +144,13 @@ static const struct bh_status *update(struct bh_call *c, const struct bh_pod_inf
     if (!node->rec)
         return NULL;
     terms.a = c->arena;
-    terms.seen = bh_tally(c->arena);
+    terms.seen = bh_pair_counts(c->arena);
     terms.n_ns = terms.cap_ns = 0;
     bh_ipa_fill_filter(&s, pod->shape);
     const struct bh_kv *labels = bh_rec_at(node->rec, node->rec->labels, struct bh_kv);
     for (uint32_t i = 0; i < s.n; i++)
         if (bh_labels_get(labels, node->rec->labels.n, s.v[i].key, &value))
-            bh_tally_view_add(&st->map[s.v[i].map], c->arena, s.v[i].key, value, sign * s.v[i].n);
+            bh_pair_view_add(&st->map[s.v[i].map], c->arena, s.v[i].key, value, sign * s.v[i].n);
     return NULL;
 }
 
@@ -179,7 +180,7 @@ static bool affinity_holds(const struct state *st, const struct bh_shape_rec *s,
         bh_sym value;
         if (!bh_labels_get(labels, n->labels.n, t[i].topology_key, &value))
             return false;
-        found &= bh_tally_view_get(&st->map[BH_IPA_AFFINITY], t[i].topology_key, value) > 0;
+        found &= bh_pair_view_get(&st->map[BH_IPA_AFFINITY], t[i].topology_key, value) > 0;
     }
     /* Nobody in the whole cluster to be near to: the first of a group may begin anywhere. */
     return found || (st->map[BH_IPA_AFFINITY].nonzero == 0 && st->first_of_group);
@@ -194,7 +195,7 @@ static bool anti_affinity_holds(const struct state *st, const struct bh_shape_re
     for (uint32_t i = 0; i < s->anti_affinity.n; i++) {
         bh_sym value;
         if (bh_labels_get(labels, n->labels.n, t[i].topology_key, &value) &&
-            bh_tally_view_get(&st->map[BH_IPA_ANTI_AFFINITY], t[i].topology_key, value) > 0)
+            bh_pair_view_get(&st->map[BH_IPA_ANTI_AFFINITY], t[i].topology_key, value) > 0)
             return false;
     }
     return true;
@@ -207,7 +208,7 @@ static bool existing_hold(const struct state *st, const struct bh_node_rec *n)
     if (!st->map[BH_IPA_EXISTING].nonzero)
         return true;
     for (uint32_t i = 0; i < n->labels.n; i++)
-        if (bh_tally_view_get(&st->map[BH_IPA_EXISTING], labels[i].key, labels[i].value) > 0)
+        if (bh_pair_view_get(&st->map[BH_IPA_EXISTING], labels[i].key, labels[i].value) > 0)
             return false;
     return true;
 }

@@ -38,8 +38,7 @@ void bh_ipa_push(struct bh_ipa_scan *s, uint32_t map, bh_sym key, int64_t n)
 
 void bh_ipa_scan_begin(struct bh_ipa_scan *s, const struct bh_cache *c, bool remember)
 {
-    s->memo =
-        remember ? bh_arena_new_array(s->a, uint32_t, c->shapes.n ? c->shapes.n : 1) : NULL;
+    s->memo = remember ? bh_arena_new_array(s->a, uint32_t, c->shapes.n ? c->shapes.n : 1) : NULL;
 }
 
 const struct bh_ipa_share *bh_ipa_shares(struct bh_ipa_scan *s, const struct bh_pod_info *p)
@@ -60,7 +59,7 @@ const struct bh_ipa_share *bh_ipa_shares(struct bh_ipa_scan *s, const struct bh_
 }
 
 static void add_node(struct bh_ipa_scan *s, const struct bh_node_info *ni, bool all,
-                     struct bh_tally *tallies)
+                     struct bh_pair_counts *tallies)
 {
     const struct bh_kv *labels = bh_rec_at(ni->rec, ni->rec->labels, struct bh_kv);
     bh_sym value;
@@ -71,12 +70,12 @@ static void add_node(struct bh_ipa_scan *s, const struct bh_node_info *ni, bool 
         const struct bh_ipa_share *list = bh_ipa_shares(s, ni->pods[i]);
         for (uint32_t k = 1; k <= list->map; k++)
             if (bh_labels_get(labels, ni->rec->labels.n, list[k].key, &value))
-                bh_tally_add(&tallies[list[k].map], list[k].key, value, list[k].n);
+                bh_pair_counts_add(&tallies[list[k].map], list[k].key, value, list[k].n);
     }
 }
 
 void bh_ipa_scan_nodes(struct bh_ipa_scan *s, const struct bh_cache *c, bool all,
-                       struct bh_tally *tallies)
+                       struct bh_pair_counts *tallies)
 {
     bh_ipa_scan_begin(s, c, true);
     for (uint32_t row = 0; row < c->cols.n_rows; row++) {

@@ -57,9 +57,10 @@ const struct bh_status *bh_ipa_pre_score(struct bh_call *c, const uint32_t *rows
     (void)rows;
     if (!n || (!own && (args->ignore_preferred || !c->cache->n_affinity_pods)))
         return &bh_status_skip;
-    struct bh_tally *tally = bh_arena_new_array(c->arena, struct bh_tally, BH_IPA_LIKES + 1);
-    struct bh_tally *score = &tally[BH_IPA_LIKES];
-    *score = bh_tally(c->arena);
+    struct bh_pair_counts *tally =
+        bh_arena_new_array(c->arena, struct bh_pair_counts, BH_IPA_LIKES + 1);
+    struct bh_pair_counts *score = &tally[BH_IPA_LIKES];
+    *score = bh_pair_counts(c->arena);
     struct bh_terms terms;
     bh_terms_init(&terms, c->tab, c->objects, c->arena);
     struct bh_ipa_scan s = {
@@ -72,14 +73,14 @@ const struct bh_status *bh_ipa_pre_score(struct bh_call *c, const uint32_t *rows
 const struct bh_status *bh_ipa_score(struct bh_call *c, const struct bh_node_info *node,
                                      int64_t *ret)
 {
-    const struct bh_tally *score = c->pre_score_state;
+    const struct bh_pair_counts *score = c->pre_score_state;
     const struct bh_kv *labels = bh_rec_at(node->rec, node->rec->labels, struct bh_kv);
 
     if (!score)
         return &no_state;
     *ret = 0;
     for (uint32_t i = 0; i < node->rec->labels.n; i++) {
-        const int64_t *n = bh_tally_find(score, labels[i].key, labels[i].value);
+        const int64_t *n = bh_pair_counts_find(score, labels[i].key, labels[i].value);
         *ret += n ? *n : 0;
     }
     return NULL;

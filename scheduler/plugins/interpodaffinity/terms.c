@@ -13,10 +13,10 @@
 void bh_terms_init(struct bh_terms *m, const struct bh_symtab *tab,
                    const struct bh_objects *objects, struct bh_arena *a)
 {
-    *m = (struct bh_terms){.tab = tab, .objects = objects, .a = a, .seen = bh_tally(a)};
+    *m = (struct bh_terms){.tab = tab, .objects = objects, .a = a, .seen = bh_pair_counts(a)};
 }
 
-static bh_sym find(const struct bh_terms *m, const char *s)
+static bh_sym find_symbol(const struct bh_terms *m, const char *s)
 {
     bh_sym v = bh_sym_find(m->tab, s, strlen(s));
     return v == BH_SYM_NONE && *s ? SYM_UNHEARD_OF : v;
@@ -33,8 +33,8 @@ static struct bh_ns_labels read_labels(struct bh_terms *m, bh_sym namespace_)
     size_t n = ns->metadata->n_labels;
     struct bh_kv *kv = bh_arena_new_array(m->a, struct bh_kv, n ? n : 1);
     for (size_t i = 0; i < n; i++)
-        kv[i] = (struct bh_kv){find(m, ns->metadata->labels[i]->key),
-                               find(m, ns->metadata->labels[i]->value)};
+        kv[i] = (struct bh_kv){find_symbol(m, ns->metadata->labels[i]->key),
+                               find_symbol(m, ns->metadata->labels[i]->value)};
     out.labels = kv;
     out.n = (uint32_t)n;
     return out;
@@ -42,7 +42,7 @@ static struct bh_ns_labels read_labels(struct bh_terms *m, bh_sym namespace_)
 
 static struct bh_ns_labels labels_of(struct bh_terms *m, bh_sym namespace_)
 {
-    const int64_t *at = bh_tally_find(&m->seen, namespace_, BH_SYM_NONE);
+    const int64_t *at = bh_pair_counts_find(&m->seen, namespace_, BH_SYM_NONE);
 
     if (at)
         return m->ns[*at];
@@ -55,7 +55,7 @@ static struct bh_ns_labels labels_of(struct bh_terms *m, bh_sym namespace_)
         m->cap_ns = cap;
     }
     m->ns[m->n_ns] = read_labels(m, namespace_);
-    bh_tally_add(&m->seen, namespace_, BH_SYM_NONE, m->n_ns);
+    bh_pair_counts_add(&m->seen, namespace_, BH_SYM_NONE, m->n_ns);
     return m->ns[m->n_ns++];
 }
 

@@ -18,7 +18,7 @@
 
 #include "common/k8s/record.h"
 #include "scheduler/cache/objects.h"
-#include "scheduler/plugins/tally.h"
+#include "scheduler/plugins/pair_counts.h"
 
 struct bh_ns_labels {
     bool known; /* the Namespace object is there */
@@ -29,7 +29,7 @@ struct bh_terms {
     const struct bh_symtab *tab;
     const struct bh_objects *objects;
     struct bh_arena *a;
-    struct bh_tally seen; /* namespace -> index into ns */
+    struct bh_pair_counts seen; /* namespace -> index into ns */
     struct bh_ns_labels *ns;
     uint32_t n_ns, cap_ns;
 };

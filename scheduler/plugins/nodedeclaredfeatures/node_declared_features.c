@@ -3,9 +3,9 @@
  * scheduler/plugins/nodedeclaredfeatures/node_declared_features.c - pods that need a node feature
  * go where it is declared
  *
- * Runs in:  the engine's thread.
- * Upstream: pkg/scheduler/framework/plugins/nodedeclaredfeatures/nodedeclaredfeatures.go;
- * differences: none.
+ * Runs in:    the engine's thread.
+ * Upstream:   pkg/scheduler/framework/plugins/nodedeclaredfeatures/nodedeclaredfeatures.go;
+ *             differences: none.
  */
 #include "scheduler/framework/plugin.h"
 #include "scheduler/plugins/registry.h"

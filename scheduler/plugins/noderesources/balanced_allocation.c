@@ -3,9 +3,9 @@
  * scheduler/plugins/noderesources/balanced_allocation.c - nodes whose resources fill up evenly are
  * better
  *
- * Runs in:  the engine's thread.
- * Upstream: pkg/scheduler/framework/plugins/noderesources/balanced_allocation.go; differences:
- * none.
+ * Runs in:    the engine's thread.
+ * Upstream:   pkg/scheduler/framework/plugins/noderesources/balanced_allocation.go; differences:
+ *             none.
  */
 #include <math.h>
 
@@ -127,8 +127,7 @@ static void args_check(const struct bh_json *args, const char *path, struct bh_f
     struct bh_map seen = {0};
     unsigned i = 0;
 
-    bh_json_each(r, list)
-    {
+    bh_json_each(r, list) {
         const char *name = bh_json_get_text(r, "name");
         int64_t weight = bh_json_get_i64(r, "weight", 0);
         if (bh_map_put(&seen, name, strlen(name), &seen))

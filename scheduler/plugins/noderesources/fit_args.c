@@ -37,19 +37,16 @@ static void check_ignored(const struct bh_json *args, struct bh_field_errors *er
     unsigned i = 0;
     char at[64];
 
-    bh_json_each(r, bh_json_get(args, "ignoredResources"))
-    {
+    bh_json_each(r, bh_json_get(args, "ignoredResources")) {
         snprintf(at, sizeof at, "ignoredResources[%u]", i++);
         bh_field_qualified_name(errs, at, r->s.p);
     }
     i = 0;
-    bh_json_each(g, bh_json_get(args, "ignoredResourceGroups"))
-    {
+    bh_json_each(g, bh_json_get(args, "ignoredResourceGroups")) {
         snprintf(at, sizeof at, "ignoredResourceGroups[%u]", i++);
         if (memchr(g->s.p, '/', g->s.n))
-            bh_field_error(errs,
-                           "%s: Invalid value: \"%s\": resource group name can't contain '/'", at,
-                           g->s.p);
+            bh_field_error(errs, "%s: Invalid value: \"%s\": resource group name can't contain '/'",
+                           at, g->s.p);
         bh_field_qualified_name(errs, at, g->s.p);
     }
 }
@@ -58,8 +55,7 @@ static void check_resources(const struct bh_json *list, struct bh_field_errors *
 {
     unsigned i = 0;
 
-    bh_json_each(r, list)
-    {
+    bh_json_each(r, list) {
         int64_t w = bh_json_get_i64(r, "weight", 0);
         const char *name = bh_json_get_str(r, "name");
         if (w < 0 || w > 100)
@@ -83,8 +79,7 @@ static void check_shape(const struct bh_json *shape, struct bh_field_errors *err
 
     if (!shape || !shape->c.n)
         bh_field_error(errs, "%s: Required value: at least one point must be specified", at);
-    bh_json_each(p, shape)
-    {
+    bh_json_each(p, shape) {
         int64_t u = bh_json_get_i64(p, "utilization", 0);
         if (i && u <= last && sorted) {
             bh_field_error(errs,
@@ -97,8 +92,7 @@ static void check_shape(const struct bh_json *shape, struct bh_field_errors *err
         i++;
     }
     i = 0;
-    bh_json_each(p, shape)
-    {
+    bh_json_each(p, shape) {
         int64_t u = bh_json_get_i64(p, "utilization", 0), s = bh_json_get_i64(p, "score", 0);
         if (u < 0 || u > 100)
             bh_field_error(
@@ -149,8 +143,7 @@ void bh_fit_args_check(const struct bh_json *args, const char *path, struct bh_f
 static void read_shape(struct bh_fit_args *a, const struct bh_json *shape)
 {
     a->shape = bh_arena_new_array(a->arena, struct bh_fit_point, shape ? shape->c.n : 1);
-    bh_json_each(p, shape)
-    {
+    bh_json_each(p, shape) {
         a->shape[a->n_shape++] =
             (struct bh_fit_point){.utilization = bh_json_get_i64(p, "utilization", 0),
                                   .score = 10 * bh_json_get_i64(p, "score", 0)};
@@ -183,14 +176,12 @@ int bh_fit_args_new(const struct bh_plugin_env *env, const struct bh_json *args,
     if (a->strategy == BH_FIT_RATIO)
         read_shape(a, bh_json_path(st, "requestedToCapacityRatio.shape"));
     a->ignored = bh_arena_new_array(a->arena, bh_sym, length(names) + 1);
-    bh_json_each(r, names)
-    {
+    bh_json_each(r, names) {
         a->ignored[a->n_ignored++] = bh_sym_intern(env->tab, r->s.p, r->s.n);
     }
 
     a->ignored_groups = bh_arena_new_array(a->arena, const char *, length(groups) + 1);
-    bh_json_each(g, groups)
-    {
+    bh_json_each(g, groups) {
         a->ignored_groups[a->n_ignored_groups++] = bh_arena_strdup(a->arena, g->s.p);
     }
 

@@ -2,9 +2,9 @@
  *
  * scheduler/plugins/noderesources/fit_events.c - what can make a pod fit that did not
  *
- * Runs in:  the engine's thread.
- * Upstream: pkg/scheduler/framework/plugins/noderesources/fit.go (EventsToRegister); differences:
- * a node helps a pod although it lacks a resource that the args ignore.
+ * Runs in:    the engine's thread.
+ * Upstream:   pkg/scheduler/framework/plugins/noderesources/fit.go (EventsToRegister); differences:
+ *             a node helps a pod although it lacks a resource that the args ignore.
  */
 #include "proto/kubernetes/kubernetes.pb-c.h"
 #include "scheduler/plugins/dynamicresources/device_class.h"

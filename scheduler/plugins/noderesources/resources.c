@@ -2,9 +2,9 @@
  *
  * scheduler/plugins/noderesources/resources.c - the configured resource lists of the two scorers
  *
- * Runs in:  the engine's thread.
- * Upstream: pkg/scheduler/framework/plugins/noderesources/resource_allocation.go; differences:
- * none.
+ * Runs in:    the engine's thread.
+ * Upstream:   pkg/scheduler/framework/plugins/noderesources/resource_allocation.go; differences:
+ *             none.
  */
 #include "common/k8s/compile.h"
 #include "scheduler/plugins/noderesources/class_devices.h"
@@ -28,8 +28,7 @@ static void add_spec(struct bh_res_list *l, const char *name, int64_t weight, st
 void bh_res_list_new(struct bh_res_list *l, const struct bh_json *resources, struct bh_symtab *tab)
 {
     l->n = 0;
-    bh_json_each(r, resources)
-    {
+    bh_json_each(r, resources) {
         const char *name = bh_json_get_str(r, "name");
         if (l->n < BH_RES_MAX)
             add_spec(l, name ? name : "", bh_json_get_i64(r, "weight", 0), tab);

@@ -2,10 +2,9 @@
  *
  * scheduler/plugins/noderesources/strategy.c - how a node is scored by its fill level
  *
- * Runs in:  the engine's thread.
- * Upstream: pkg/scheduler/framework/plugins/noderesources/least_allocated.go,
- *           most_allocated.go, requested_to_capacity_ratio.go, plugins/helper/shape_score.go;
- * differences: none.
+ * Runs in:    the engine's thread.
+ * Upstream:   pkg/scheduler/framework/plugins/noderesources/least_allocated.go, most_allocated.go,
+ *             requested_to_capacity_ratio.go, plugins/helper/shape_score.go; differences: none.
  */
 #include <math.h>
 

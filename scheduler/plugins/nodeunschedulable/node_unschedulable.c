@@ -2,9 +2,9 @@
  *
  * scheduler/plugins/nodeunschedulable/node_unschedulable.c - cordoned nodes take tolerant pods only
  *
- * Runs in:  the engine's thread.
- * Upstream: pkg/scheduler/framework/plugins/nodeunschedulable/node_unschedulable.go; differences:
- * none.
+ * Runs in:    the engine's thread.
+ * Upstream:   pkg/scheduler/framework/plugins/nodeunschedulable/node_unschedulable.go; differences:
+ *             none.
  */
 #include "scheduler/framework/plugin.h"
 #include "scheduler/plugins/registry.h"

@@ -43,8 +43,7 @@ static struct bh_attachable attachable(struct bh_call *c, const char *driver, co
                                   .migrated = migrated};
 }
 
-/* ---- claims
- * -------------------------------------------------------------------------------------- */
+/* ---- claims ---------------------------------------------------------------------------------- */
 
 /* A claim without volume: its class tells the driver, and the claim stands for its future volume.
  */
@@ -154,8 +153,7 @@ static const struct bh_status *claim_of(struct bh_call *c, struct bh_claim_memor
     return NULL;
 }
 
-/* ---- a pod's volumes
- * ------------------------------------------------------------------------------ */
+/* ---- a pod's volumes ------------------------------------------------------------------------- */
 
 const struct bh_status *bh_attachable_inline(struct bh_call *c, const struct bh_volume *v,
                                              struct bh_attachable *ret)
@@ -223,8 +221,7 @@ bool bh_attachables_contain(const struct bh_attachables *s, bh_sym volume)
     return s->n && bsearch(&key, s->list, s->n, sizeof *s->list, by_volume);
 }
 
-/* ---- VolumeAttachments
- * ---------------------------------------------------------------------------- */
+/* ---- VolumeAttachments ----------------------------------------------------------------------- */
 
 static int by_node(const void *pa, const void *pb)
 {
@@ -263,7 +260,7 @@ static void read_all(struct bh_call *c, struct bh_claim_memory *m)
     uint32_t all = 0, kept = 0;
 
     m->attached = bh_reallocarray(m->attached, n + 1, sizeof *m->attached);
-    bh_objects_each (o, c->objects, BH_KIND_VOLUMEATTACHMENT) {
+    bh_objects_each(o, c->objects, BH_KIND_VOLUMEATTACHMENT) {
         all += read_attachment(c, (const void *)o->msg, &m->attached[all]);
     }
     if (all > 1)

@@ -195,7 +195,7 @@ static void read_attachment(struct bh_call *c, struct bh_room *r, uint32_t i)
 
 void bh_room_read_attachments(struct bh_call *c, struct bh_room *r, uint64_t since)
 {
-    bh_objects_each (o, c->objects, BH_KIND_VOLUMEATTACHMENT) {
+    bh_objects_each(o, c->objects, BH_KIND_VOLUMEATTACHMENT) {
         const K8s__VolumeAttachment *va = (const void *)o->msg;
         const char *volume =
             va->spec && va->spec->source ? va->spec->source->persistentvolumename : NULL;

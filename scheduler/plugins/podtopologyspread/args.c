@@ -94,7 +94,7 @@ void bh_spread_args_check(const struct bh_json *args, const char *path,
             "%s.defaultingType: Invalid value: \"System\": when .defaultConstraints are not "
             "empty",
             path);
-    bh_json_each (k, list) {
+    bh_json_each(k, list) {
         char at[512];
         snprintf(at, sizeof at, "%s.defaultConstraints[%u]", path, i++);
         check_constraint(k, at, &seen, errs);
@@ -144,7 +144,7 @@ int bh_spread_args_new(const struct bh_plugin_env *env, const struct bh_json *ar
         v[a->n++] = system_default(env->tab, "kubernetes.io/hostname", 3);
         v[a->n++] = system_default(env->tab, "topology.kubernetes.io/zone", 5);
     } else {
-        bh_json_each (k, list)
+        bh_json_each(k, list)
             v[a->n++] = read_constraint(env->tab, k);
     }
     *ret = a;

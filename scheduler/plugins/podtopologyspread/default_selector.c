@@ -71,7 +71,7 @@ static void merge_services(struct set *s, struct bh_symtab *tab, const struct bh
 {
     const char *ns = bh_sym_text(tab, pod->namespace_);
 
-    bh_objects_each (ob, objects, BH_KIND_SERVICE) {
+    bh_objects_each(ob, objects, BH_KIND_SERVICE) {
         const K8s__Service *svc = (const K8s__Service *)(const void *)ob->msg;
         if (bh_streq(ob->ns, ns) && svc->spec &&
             selects(tab, svc->spec->selector, svc->spec->n_selector, pod))

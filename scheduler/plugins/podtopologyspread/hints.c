@@ -3,11 +3,11 @@
  * scheduler/plugins/podtopologyspread/hints.c - which events may help a pod that this plugin
  * rejected
  *
- * Runs in:  the engine's thread.
- * Upstream: pkg/scheduler/framework/plugins/podtopologyspread/plugin.go; differences: Berth also
- * wakes the pod when a counted pod begins to terminate, when a node joins or leaves the set that
- * nodeAffinityPolicy admits, and when a service or controller comes, goes or changes by which
- * default constraints count.
+ * Runs in:    the engine's thread.
+ * Upstream:   pkg/scheduler/framework/plugins/podtopologyspread/plugin.go; differences: Berth also
+ *             wakes the pod when a counted pod begins to terminate, when a node joins or leaves the
+ *             set that nodeAffinityPolicy admits, and when a service or controller comes, goes or
+ *             changes by which default constraints count.
  */
 #include "scheduler/plugins/podtopologyspread/spread.h"
 
@@ -65,8 +65,7 @@ static bool pod_helps(const struct bh_hint_call *c, const struct bh_constraints 
 
     if (!before || !after)
         return count_changes(c, k, before, after);
-    if (ev->action == BH_EV_POD_TOLERATION && bh_hint_is_self(c, ev->new_pod) &&
-        honors_taints(k))
+    if (ev->action == BH_EV_POD_TOLERATION && bh_hint_is_self(c, ev->new_pod) && honors_taints(k))
         return true;
     if (!(ev->old_pod->flags & BH_POD_TERMINATING) && ev->new_pod->flags & BH_POD_TERMINATING)
         return count_changes(c, k, before, NULL);
@@ -134,7 +133,7 @@ static enum bh_hint on_node(const struct bh_hint_call *c)
     return helps ? BH_QUEUE : BH_QUEUE_SKIP;
 }
 
-/* ---- what default constraints count by --------------------------------------------------------- */
+/* ---- what default constraints count by ------------------------------------------------------- */
 
 static enum bh_hint on_owner(const struct bh_hint_call *c)
 {

@@ -3,14 +3,14 @@
  * scheduler/plugins/podtopologyspread/pod_topology_spread.c - pods of one kind spread over zones
  * and nodes
  *
- * Runs in:  the engine's thread.
- * Upstream: pkg/scheduler/framework/plugins/podtopologyspread/filtering.go; differences: the exact
- * minimum instead of two "critical paths" (equal, because a dry run changes one node only); hints
- * wake more (hints.c).
+ * Runs in:    the engine's thread.
+ * Upstream:   pkg/scheduler/framework/plugins/podtopologyspread/filtering.go; differences: the
+ *             exact minimum instead of two "critical paths" (equal, because a dry run changes one
+ *             node only); hints wake more (hints.c).
  */
 #include "scheduler/plugins/podtopologyspread/spread.h"
 #include "scheduler/plugins/registry.h"
-#include "scheduler/plugins/tally.h"
+#include "scheduler/plugins/pair_counts.h"
 
 BH_STATUS_SHARED(bh_spread_no_label, BH_UNSCHEDULABLE_AND_UNRESOLVABLE, "PodTopologySpread",
                  "node(s) didn't match pod topology spread constraints (missing required label)");
@@ -24,16 +24,16 @@ BH_STATUS_CONST(no_state, BH_ERROR, "PodTopologySpread",
 /* Minimum of no domain at all; min_domains >= 1 makes it 0. */
 #define NO_DOMAIN INT32_MAX
 
-struct hard {                /* one constraint with its domains */
-    struct bh_tally domains; /* (-, topology value) -> pods */
-    bh_sym lowest;           /* a value with the fewest pods */
-    int64_t min, min_others; /* its pods, and the fewest in all other domains */
-    bool self;               /* the selector means the incoming pod, too */
+struct hard {                      /* one constraint with its domains */
+    struct bh_pair_counts domains; /* (-, topology value) -> pods */
+    bh_sym lowest;                 /* a value with the fewest pods */
+    int64_t min, min_others;       /* its pods, and the fewest in all other domains */
+    bool self;                     /* the selector means the incoming pod, too */
 };
 struct state {
     struct bh_constraints k;
-    const struct hard *hard;     /* shared by all clones, as are the constraints */
-    struct bh_tally_view *count; /* by constraint */
+    const struct hard *hard;    /* shared by all clones, as are the constraints */
+    struct bh_pair_view *count; /* by constraint */
 };
 
 /* ---- PreFilter --------------------------------------------------------------------------------
@@ -83,7 +83,7 @@ static struct hard *count_all(struct bh_call *c, const struct bh_constraints *k)
 
     bh_pod_counter_init(&counter, c);
     for (uint32_t i = 0; i < k->n; i++) {
-        hard[i].domains = bh_tally(c->arena);
+        hard[i].domains = bh_pair_counts(c->arena);
         hard[i].self = bh_constraint_matches(&k->v[i], c->pod->shape, c->tab);
         bh_pod_counter_begin(&counter, &k->v[i]);
         for (uint32_t r = 0; r < n; r++) {
@@ -91,7 +91,7 @@ static struct hard *count_all(struct bh_call *c, const struct bh_constraints *k)
             if (!bh_counts_node(&k->v[i], inclusion[r]))
                 continue;
             bh_topology_value(ni->rec, k->v[i].key, &value);
-            bh_tally_add(&hard[i].domains, BH_SYM_NONE, value, bh_count_pods(&counter, ni));
+            bh_pair_counts_add(&hard[i].domains, BH_SYM_NONE, value, bh_count_pods(&counter, ni));
         }
         find_minima(&hard[i]);
     }
@@ -111,9 +111,9 @@ static const struct bh_status *pre_filter(struct bh_call *c, struct bh_node_set 
     struct state *st = bh_arena_new(c->arena, struct state);
     st->k = k;
     st->hard = count_all(c, &k);
-    st->count = bh_arena_new_array(c->arena, struct bh_tally_view, k.n);
+    st->count = bh_arena_new_array(c->arena, struct bh_pair_view, k.n);
     for (uint32_t i = 0; i < k.n; i++)
-        st->count[i] = bh_tally_view(&st->hard[i].domains);
+        st->count[i] = bh_pair_view(&st->hard[i].domains);
     c->pre_filter_state = st;
     return NULL;
 }
@@ -123,9 +123,9 @@ static void *clone_state(struct bh_call *c)
     const struct state *st = c->pre_filter_state;
     struct state *copy = bh_arena_memdup(c->arena, st, sizeof *st);
 
-    copy->count = bh_arena_new_array(c->arena, struct bh_tally_view, st->k.n);
+    copy->count = bh_arena_new_array(c->arena, struct bh_pair_view, st->k.n);
     for (uint32_t i = 0; i < st->k.n; i++)
-        copy->count[i] = bh_tally_view_clone(&st->count[i], c->arena);
+        copy->count[i] = bh_pair_view_clone(&st->count[i], c->arena);
     return copy;
 }
 
@@ -145,7 +145,7 @@ static const struct bh_status *update(struct bh_call *c, const struct bh_pod_inf
         if (!bh_constraint_matches(k, pod->shape, c->tab) || !bh_counts_node(k, inclusion))
             continue;
         bh_topology_value(node->rec, k->key, &value);
-        bh_tally_view_add(&st->count[i], c->arena, BH_SYM_NONE, value, sign);
+        bh_pair_view_add(&st->count[i], c->arena, BH_SYM_NONE, value, sign);
     }
     return NULL;
 }
@@ -166,16 +166,16 @@ static const struct bh_status *remove_pod(struct bh_call *c, const struct bh_pod
  */
 
 /* Several domains changed, or one that nobody counted before. */
-static int64_t scan_for_min(const struct hard *h, const struct bh_tally_view *v,
+static int64_t scan_for_min(const struct hard *h, const struct bh_pair_view *v,
                             uint32_t *ret_domains)
 {
     int64_t min = NO_DOMAIN;
 
     for (uint32_t i = 0; i < h->domains.cap; i++)
         if (h->domains.slot[i].taken)
-            min = BH_MIN(min, bh_tally_view_get(v, BH_SYM_NONE, h->domains.slot[i].value));
+            min = BH_MIN(min, bh_pair_view_get(v, BH_SYM_NONE, h->domains.slot[i].value));
     for (uint32_t i = 0; i < v->n; i++) {
-        if (bh_tally_find(&h->domains, BH_SYM_NONE, v->change[i].value))
+        if (bh_pair_counts_find(&h->domains, BH_SYM_NONE, v->change[i].value))
             continue;
         min = BH_MIN(min, v->change[i].n);
         ++*ret_domains;
@@ -183,15 +183,15 @@ static int64_t scan_for_min(const struct hard *h, const struct bh_tally_view *v,
     return min;
 }
 
-static int64_t global_min(const struct hard *h, const struct bh_tally_view *v, int32_t min_domains)
+static int64_t global_min(const struct hard *h, const struct bh_pair_view *v, int32_t min_domains)
 {
     uint32_t domains = h->domains.used;
     int64_t min = h->min;
 
-    if (v->n == 1 && bh_tally_find(&h->domains, BH_SYM_NONE, v->change[0].value)) {
+    if (v->n == 1 && bh_pair_counts_find(&h->domains, BH_SYM_NONE, v->change[0].value)) {
         bh_sym value = v->change[0].value;
         min = BH_MIN(value == h->lowest ? h->min_others : h->min,
-                     bh_tally_view_get(v, BH_SYM_NONE, value));
+                     bh_pair_view_get(v, BH_SYM_NONE, value));
     } else if (v->n) {
         min = scan_for_min(h, v, &domains);
     }
@@ -210,7 +210,7 @@ static const struct bh_status *filter(struct bh_call *c, const struct bh_node_in
         bh_sym value;
         if (!bh_topology_value(node->rec, k->key, &value))
             return &bh_spread_no_label;
-        int64_t skew = bh_tally_view_get(&st->count[i], BH_SYM_NONE, value) + h->self -
+        int64_t skew = bh_pair_view_get(&st->count[i], BH_SYM_NONE, value) + h->self -
                        global_min(h, &st->count[i], k->min_domains);
         if (skew > k->max_skew)
             return &bh_spread_too_skewed;

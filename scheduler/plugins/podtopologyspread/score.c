@@ -11,7 +11,7 @@
 #include <math.h>
 
 #include "scheduler/plugins/podtopologyspread/spread.h"
-#include "scheduler/plugins/tally.h"
+#include "scheduler/plugins/pair_counts.h"
 
 /* Score is configured without PreScore. */
 BH_STATUS_CONST(no_state, BH_ERROR, "PodTopologySpread",
@@ -65,7 +65,7 @@ static void look_at_nodes(struct pre_score *p)
 /* Pods by value of the key, for the values that some node to be scored has. Counted are all nodes.
  */
 static void count_domains(struct pre_score *p, const struct bh_constraint *k,
-                          struct bh_tally *domains)
+                          struct bh_pair_counts *domains)
 {
     bh_sym value;
 
@@ -73,13 +73,13 @@ static void count_domains(struct pre_score *p, const struct bh_constraint *k,
         if (p->ignored[i])
             continue;
         bh_topology_value(node_at(p, p->rows[i]), k->key, &value);
-        bh_tally_add(domains, BH_SYM_NONE, value, 0);
+        bh_pair_counts_add(domains, BH_SYM_NONE, value, 0);
     }
     for (uint32_t row = 0; row < p->c->cache->cols.n_rows; row++) {
         if (p->inclusion[row] == NOT_ELIGIBLE || !bh_counts_node(k, p->inclusion[row]))
             continue;
         bh_topology_value(node_at(p, row), k->key, &value);
-        int64_t *n = bh_tally_find(domains, BH_SYM_NONE, value);
+        int64_t *n = bh_pair_counts_find(domains, BH_SYM_NONE, value);
         if (n)
             *n += bh_count_pods(&p->counter, p->c->cache->rows[row]);
     }
@@ -89,7 +89,7 @@ static void add_constraint(struct pre_score *p, const struct bh_constraint *k)
 {
     const struct bh_spread_args *args = p->c->args;
     bool by_node = k->key == args->hostname;
-    struct bh_tally domains = bh_tally(p->c->arena);
+    struct bh_pair_counts domains = bh_pair_counts(p->c->arena);
     uint32_t size = p->n - p->n_ignored;
     bh_sym value;
 
@@ -103,8 +103,8 @@ static void add_constraint(struct pre_score *p, const struct bh_constraint *k)
         const struct bh_node_info *ni = p->c->cache->rows[p->rows[i]];
         if (p->ignored[i] || !bh_topology_value(ni->rec, k->key, &value))
             continue;
-        int64_t n =
-            by_node ? bh_count_pods(&p->counter, ni) : *bh_tally_find(&domains, BH_SYM_NONE, value);
+        int64_t n = by_node ? bh_count_pods(&p->counter, ni)
+                            : *bh_pair_counts_find(&domains, BH_SYM_NONE, value);
         p->sum[p->rows[i]] += (double)n * weight + (double)(k->max_skew - 1);
     }
 }

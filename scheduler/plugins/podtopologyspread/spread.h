@@ -99,9 +99,7 @@ void bh_pod_counter_init(struct bh_pod_counter *p, struct bh_call *c);
 void bh_pod_counter_begin(struct bh_pod_counter *p, const struct bh_constraint *k);
 int64_t bh_count_pods(struct bh_pod_counter *p, const struct bh_node_info *ni);
 
-/* ---- score.c, track.c, hints.c, go_log.c
- * ----------------------------------------------------------------
- */
+/* ---- score.c, track.c, hints.c, go_log.c ----------------------------------------------------- */
 const struct bh_status *bh_spread_pre_score(struct bh_call *c, const uint32_t *rows, uint32_t n);
 const struct bh_status *bh_spread_score(struct bh_call *c, const struct bh_node_info *node,
                                         int64_t *ret);

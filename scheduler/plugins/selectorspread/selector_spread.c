@@ -11,7 +11,7 @@
  */
 #include "scheduler/plugins/podtopologyspread/spread.h"
 #include "scheduler/plugins/registry.h"
-#include "scheduler/plugins/tally.h"
+#include "scheduler/plugins/pair_counts.h"
 
 #define ZONE_WEIGHT (2.0 / 3.0)
 
@@ -79,7 +79,7 @@ static double fewer(int64_t n, int64_t max)
 static void normalize(struct bh_call *c, int64_t *scores, uint32_t n)
 {
     const struct state *st = c->pre_score_state;
-    struct bh_tally zones = bh_tally(c->arena);
+    struct bh_pair_counts zones = bh_pair_counts(c->arena);
     int64_t max = 0, zone_max = 0;
     bh_sym region, zone;
 
@@ -89,7 +89,7 @@ static void normalize(struct bh_call *c, int64_t *scores, uint32_t n)
         max = BH_MAX(max, scores[i]);
         bh_cache_zone(c->cache, c->cache->rows[st->rows[i]]->rec, &region, &zone);
         if (region != BH_SYM_NONE || zone != BH_SYM_NONE)
-            bh_tally_add(&zones, region, zone, scores[i]);
+            bh_pair_counts_add(&zones, region, zone, scores[i]);
     }
     for (uint32_t i = 0; i < zones.cap; i++)
         if (zones.slot[i].taken)
@@ -97,7 +97,7 @@ static void normalize(struct bh_call *c, int64_t *scores, uint32_t n)
     for (uint32_t i = 0; i < n; i++) {
         double s = fewer(scores[i], max);
         bh_cache_zone(c->cache, c->cache->rows[st->rows[i]]->rec, &region, &zone);
-        const int64_t *in_zone = bh_tally_find(&zones, region, zone);
+        const int64_t *in_zone = bh_pair_counts_find(&zones, region, zone);
         if (in_zone)
             s = s * (1.0 - ZONE_WEIGHT) + ZONE_WEIGHT * fewer(*in_zone, zone_max);
         scores[i] = (int64_t)s;

@@ -113,8 +113,8 @@ static bool choose(struct bh_call *c, struct bh_reservation *r, const struct bh_
 
 /* Volumes first, then claims to be provisioned: the order of upstream's writes. Everything is
  * copied before anything is assumed, because assuming frees what p points at. */
-static const struct bh_status *take(struct bh_call *c, const struct bh_pod_claims *p,
-                                    const struct bh_offer *const *match, bh_sym node)
+static const struct bh_status *assume_writes(struct bh_call *c, const struct bh_pod_claims *p,
+                                             const struct bh_offer *const *match, bh_sym node)
 {
     struct bh_str uid = bh_rec_text(c->pod->rec, c->pod->rec->uid);
     struct bh_reservation *r = bh_reservation_for(binder(c)->reserved, uid, node);
@@ -151,7 +151,7 @@ const struct bh_status *bh_claims_reserve(struct bh_call *c, bh_sym node)
         return failed(c, bh_arena_printf(c->arena, "no pod volume found for node %s",
                                          bh_quoted(c->arena, bh_sym_text(c->tab, node))));
     s = bh_claims_choose(c, p, ni->rec, &match);
-    return s ? s : take(c, p, match, node);
+    return s ? s : assume_writes(c, p, match, node);
 }
 
 void bh_claims_unreserve(struct bh_call *c, bh_sym node)

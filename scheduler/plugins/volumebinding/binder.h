@@ -6,10 +6,10 @@
  * for every unbound claim the volumes that would do, smallest first, and where it could be
  * provisioned. Per node only label conditions are left. Nothing here is changed afterwards.
  *
- * Runs in:  the engine's thread.
- * Upstream: pkg/scheduler/framework/plugins/volumebinding/binder.go,
- * component-helpers/storage/volume (FindMatchingVolume); differences: of volumes of one size the
- * smallest name is taken (upstream: whichever comes first).
+ * Runs in:    the engine's thread.
+ * Upstream:   pkg/scheduler/framework/plugins/volumebinding/binder.go,
+ *             component-helpers/storage/volume (FindMatchingVolume); differences: of volumes of one
+ *             size the smallest name is taken (upstream: whichever comes first).
  */
 #ifndef BH_BINDER_H
 #define BH_BINDER_H

@@ -244,7 +244,7 @@ static void read_capacities(struct bh_call *c, const K8s__StorageClass *sc,
     if (!w->needs_capacity)
         return;
     struct bh_terms *list = bh_arena_new_array(c->arena, struct bh_terms, n + 1);
-    bh_objects_each (o, c->objects, BH_KIND_CSISTORAGECAPACITY) {
+    bh_objects_each(o, c->objects, BH_KIND_CSISTORAGECAPACITY) {
         const K8s__CSIStorageCapacity *s = (const void *)o->msg;
         const char *ignored;
         if (bh_streq(s->storageclassname, sc->metadata->name) && s->nodetopology &&

@@ -177,7 +177,7 @@ static unsigned check_waiting(struct search *s)
     return why;
 }
 
-static const struct bh_status *find(struct search *s)
+static const struct bh_status *find_volumes(struct search *s)
 {
     unsigned why = check_bound(s);
 
@@ -191,7 +191,7 @@ const struct bh_status *bh_claims_filter(struct bh_call *c, const struct bh_pod_
 {
     struct search s = {.c = c, .p = p, .node = node};
     struct bh_arena_mark mark = bh_arena_mark(c->arena);
-    const struct bh_status *status = find(&s);
+    const struct bh_status *status = find_volumes(&s);
 
     if (!s.error)
         bh_arena_rewind(c->arena, mark);
@@ -203,7 +203,7 @@ const struct bh_status *bh_claims_choose(struct bh_call *c, const struct bh_pod_
                                          const struct bh_offer *const **ret)
 {
     struct search s = {.c = c, .p = p, .node = node};
-    const struct bh_status *status = find(&s);
+    const struct bh_status *status = find_volumes(&s);
 
     *ret = s.match;
     return status;

@@ -9,8 +9,8 @@
 #define CLASS_ANNOTATION "volume.beta.kubernetes.io/storage-class"
 #define BOUND_ANNOTATION "pv.kubernetes.io/bind-completed"
 
-static const void *find(const struct bh_objects *o, enum bh_kind kind, const char *ns,
-                        const char *name)
+static const void *get_object(const struct bh_objects *o, enum bh_kind kind, const char *ns,
+                              const char *name)
 {
     return bh_objects_get(o, kind, ns, name);
 }
@@ -18,22 +18,22 @@ static const void *find(const struct bh_objects *o, enum bh_kind kind, const cha
 const K8s__PersistentVolumeClaim *bh_find_claim(const struct bh_objects *o, const char *ns,
                                                 const char *name)
 {
-    return find(o, BH_KIND_PERSISTENTVOLUMECLAIM, ns, name);
+    return get_object(o, BH_KIND_PERSISTENTVOLUMECLAIM, ns, name);
 }
 
 const K8s__PersistentVolume *bh_find_volume(const struct bh_objects *o, const char *name)
 {
-    return find(o, BH_KIND_PERSISTENTVOLUME, "", name);
+    return get_object(o, BH_KIND_PERSISTENTVOLUME, "", name);
 }
 
 const K8s__StorageClass *bh_find_class(const struct bh_objects *o, const char *name)
 {
-    return find(o, BH_KIND_STORAGECLASS, "", name);
+    return get_object(o, BH_KIND_STORAGECLASS, "", name);
 }
 
 const K8s__CSINode *bh_find_csi_node(const struct bh_objects *o, const char *node)
 {
-    return find(o, BH_KIND_CSINODE, "", node);
+    return get_object(o, BH_KIND_CSINODE, "", node);
 }
 
 /* Of duplicates (on the wire) the last wins. */
@@ -163,8 +163,7 @@ bool bh_claim_is_owned(const K8s__PersistentVolumeClaim *c, const struct bh_pod_
     return false;
 }
 
-/* ---- texts
- * --------------------------------------------------------------------------------------- */
+/* ---- texts ----------------------------------------------------------------------------------- */
 
 const char *bh_quoted(struct bh_arena *a, const char *s)
 {

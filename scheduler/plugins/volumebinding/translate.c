@@ -236,8 +236,7 @@ const char *bh_csi_inline_handle(struct bh_arena *a, const struct bh_symtab *tab
     }
 }
 
-/* ---- topology
- * ------------------------------------------------------------------------------------ */
+/* ---- topology -------------------------------------------------------------------------------- */
 
 static const K8s__NodeSelector *required_of(const K8s__PersistentVolume *v)
 {

@@ -85,7 +85,7 @@ static void args_check(const struct bh_json *args, const char *path, struct bh_f
             path, (long long)s);
     if (!shape || shape->type != BH_JSON_ARRAY)
         return;
-    bh_json_each (p, shape)
+    bh_json_each(p, shape)
         points =
             bh_arena_printf(errs->a, "%s%s{\"Utilization\":%lld,\"Score\":%lld}", points,
                             *points ? "," : "", (long long)bh_json_get_i64(p, "utilization", 0),

@@ -90,7 +90,7 @@ void bh_volumes_sync(struct bh_volumes *x, const struct bh_objects *o)
         if (bh_objects_change(o, pos)->kind == BH_KIND_PERSISTENTVOLUME)
             take_out(x, bh_objects_change(o, pos)->key);
     x->pos = o->log_end;
-    bh_objects_each (ob, o, BH_KIND_PERSISTENTVOLUME) {
+    bh_objects_each(ob, o, BH_KIND_PERSISTENTVOLUME) {
         if (ob->pos < since)
             break; /* the last changed come first */
         file(x, ob);

@@ -7,7 +7,8 @@
  *
  * Owns:       the files, not the objects.
  * Invariants: after bh_volumes_sync() every volume is in the one list where it belongs.
- * Memory:     the heap, by volumes. Runs in: the engine's thread.
+ * Memory:     the heap, by volumes.
+ * Runs in:    the engine's thread.
  */
 #ifndef BH_VOLUMES_H
 #define BH_VOLUMES_H

@@ -4,6 +4,7 @@ set -u
 BERTH_BIN=${BERTH_BIN:-build/bin}
 BERTH_BIN=$(cd "$BERTH_BIN" && pwd)
 SCALE=${BH_TEST_TIMEOUT_SCALE:-1}
+PATIENCE=$((5 * SCALE)) # of deadlines, which cost nothing unless they are missed; SCALE is for protocols with times of their own
 passed=0 failed=0 skipped=0
 work=$(mktemp -d)
 export BERTH_TEST=$work # whose a process is
@@ -33,7 +34,7 @@ got: $out"; fi
 }
 # eventually NAME SECONDS COMMAND...: repeats until it succeeds
 eventually() {
-    local name=$1 end=$((SECONDS + $2 * SCALE)) out=
+    local name=$1 end=$((SECONDS + $2 * PATIENCE)) out=
     shift 2
     while [ "$SECONDS" -le "$end" ]; do
         if out=$("$@" 2>&1); then ok "$name"; return 0; fi
@@ -42,11 +43,48 @@ eventually() {
     not_ok "$name" "$out"
     return 1
 }
+# status WANT COMMAND...: succeeds when the command ends with that exit status
+status() {
+    local want=$1 out rc
+    shift
+    out=$("$@" 2>&1)
+    rc=$?
+    [ "$rc" -eq "$want" ] || { printf 'exit status %s, not %s\n%s\n' "$rc" "$want" "$out"; return 1; }
+}
+# For what must not be there. A command that fails, and one that prints nothing at all, prove nothing: what they were
+# to look through was not there.
+# lines_with PATTERN COMMAND...: prints how many lines of what the command prints match (ERE), 0 as well
+lines_with() {
+    local pattern=$1 out n
+    shift
+    out=$("$@") || { echo "failed: $*" >&2; return 1; }
+    [ -n "$out" ] || { echo "printed nothing: $*" >&2; return 1; }
+    n=$(grep -cE -- "$pattern" <<<"$out")
+    [ $? -le 1 ] && echo "$n"
+}
+# no_line_with PATTERN COMMAND...: succeeds when the command prints something, and nothing that matches
+no_line_with() {
+    local n
+    n=$(lines_with "$@") || return 1
+    [ "$n" -eq 0 ] || { echo "$n lines match $1"; return 1; }
+}
+# bound_twice AUDIT-LOG: prints how many pods were bound more than once; fails when it tells of no binding
+bound_twice() {
+    # the last line may not be whole yet
+    grep -F '"subresource":"binding"' "$1" | grep '}$' >"$work/bindings" || { echo "no bindings in $1" >&2; return 1; }
+    jq -r 'select(.responseStatus.code == 201) | .objectRef.namespace + "/" + .objectRef.name' "$work/bindings" >"$work/bound" &&
+        [ -s "$work/bound" ] && sort "$work/bound" | uniq -d | wc -l
+}
+# no_process PATTERN: succeeds when no command line matches
+no_process() {
+    pgrep -af -- "$1"
+    [ $? -eq 1 ]
+}
 start_up() { # flags of berth up
     # two tests that start at once would both find 10259 free
     "$BERTH_BIN/berth" up --front-port 0 "$@" >"$work/up.out" 2>"$work/up.err" &
     up_pid=$!
-    local end=$((SECONDS + 30 * SCALE))
+    local end=$((SECONDS + 30 * PATIENCE))
     until grep -qs '^Berth is up' "$work/up.out"; do
         if ! kill -0 "$up_pid" 2>/dev/null || [ "$SECONDS" -gt "$end" ]; then
             not_ok "berth up starts" "$(cat "$work/up.out" "$work/up.err")"
@@ -77,7 +115,7 @@ no_shm() { # of what was noted nothing is left
     [ -z "$left" ] || { echo "left: $left"; return 1; }
 }
 wait_for_file() { # path
-    local end=$((SECONDS + 20 * SCALE))
+    local end=$((SECONDS + 20 * PATIENCE))
     until [ -s "$1" ]; do
         [ "$SECONDS" -le "$end" ] || return 1
         sleep 0.05

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * tests/unit/cli/test_bench.c - scheduler_perf files: reading, plans, templates, filters,
+ * tests/unit/bench/test_perf.c - scheduler_perf files: reading, plans, templates, filters,
  * thresholds, percentiles, data items
  */
-#include "cli/bench_pipeline.h"
+#include "bench/perf/pipeline.h"
 #include "tests/unit/harness.h"
 
 #include <errno.h>
@@ -399,7 +399,7 @@ static void test_notes_are_told_once(void)
     bh_bench_report_fini(&r);
 }
 
-BH_TESTS("cli/bench",
+BH_TESTS("bench/perf",
          {"names in any case, sets taken apart", test_names_in_any_case_and_sets_taken_apart},
          {"errors name test case, op and field", test_errors_name_case_op_and_field},
          {"label filters and thresholds", test_label_filters}, {"templates", test_templates},

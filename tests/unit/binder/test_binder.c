@@ -7,7 +7,7 @@
  */
 #include "binder/binder.h"
 #include "common/data/json.h"
-#include "common/http/server.h"
+#include "simulator/http/server.h"
 #include "common/k8s/codec.h"
 #include "proto/kubernetes/kubernetes.pb-c.h"
 #include "tests/unit/harness.h"
@@ -297,6 +297,11 @@ static void handler(struct bh_http_req *r, void *arg)
         return;
     }
     f->gets++;
+    if (*sub) { /* a binding can be written, not read */
+        CU_ASSERT_STRING_EQUAL(sub, "");
+        reply_status(r, 405, "MethodNotAllowed", "the server does not allow this method");
+        return;
+    }
     if (!p) {
         reply_status(r, 404, "NotFound", "not found");
         return;
@@ -432,7 +437,7 @@ static void setup(struct fixture *f)
     bh_arena_init(&f->msg, 64u << 20);
     snprintf(f->dir, sizeof(f->dir), "%s/b%u", bh_test_tmpdir(), n++);
     CU_ASSERT_FATAL(bh_runtime_dir(f->dir, f->dir, &err) == 0);
-    CU_ASSERT_FATAL(bh_http_server_new(&f->loop, &ho, handler, f, &f->server, &err) == 0);
+    CU_ASSERT_FATAL(bh_sim_http_server_new(&f->loop, &ho, handler, f, &f->server, &err) == 0);
     f->api.server = bh_asprintf("http://127.0.0.1:%u", bh_http_server_port(f->server));
     CU_ASSERT_FATAL(bh_bus_endpoint(f->dir, "scheduler", endpoint, &err) == 0);
     CU_ASSERT_FATAL(bh_bus_open(BH_BUS_ROUTER_BIND, endpoint, NULL, &f->router, &err) == 0);
@@ -705,6 +710,40 @@ static void test_no_answer_before_the_deadline_is_unknown(void)
     SPIN(&f, f.n_results == 2);
     CU_ASSERT(f.results[1].outcome == BERTH__OUTCOME__OUTCOME_UNKNOWN);
     CU_ASSERT(f.writes == 1);
+    close_binder(&f);
+    teardown(&f);
+}
+
+/* The scheduler doubts that a pod is where it should be: it is read, and nothing is written. */
+static void test_a_look_writes_nothing(void)
+{
+    static const struct {
+        const char *node; /* where it is */
+        Berth__Outcome outcome;
+    } cases[] = {{"n1", BERTH__OUTCOME__OUTCOME_DONE},
+                 {"", BERTH__OUTCOME__OUTCOME_REJECTED},
+                 {"n2", BERTH__OUTCOME__OUTCOME_BOUND_ELSEWHERE}};
+    struct fixture f;
+    Berth__WorkItem w, *list = &w;
+    struct pod *p, nobody = {.name = "nobody", .uid = "u-nobody"};
+
+    setup(&f);
+    open_binder(&f);
+    p = add_pod(&f, "p");
+    for (unsigned i = 0; i < BH_ARRAY_LEN(cases); i++) {
+        snprintf(p->node, sizeof(p->node), "%s", cases[i].node);
+        work_of(&w, i + 1, BIND, p);
+        w.has_look = w.look = true;
+        send_items(&f, 10, &list, 1, 0);
+        SPIN(&f, f.n_results == i + 1);
+        CU_ASSERT(f.results[i].outcome == cases[i].outcome);
+    }
+    work_of(&w, 9, BIND, &nobody);
+    w.has_look = w.look = true;
+    send_items(&f, 10, &list, 1, 0);
+    SPIN(&f, f.n_results == BH_ARRAY_LEN(cases) + 1);
+    CU_ASSERT(f.results[BH_ARRAY_LEN(cases)].outcome == BERTH__OUTCOME__OUTCOME_GONE);
+    CU_ASSERT(f.writes == 0 && f.events == 0);
     close_binder(&f);
     teardown(&f);
 }
@@ -1321,6 +1360,7 @@ BH_TESTS(
     {"a write that waited too long is not sent", test_a_write_that_waited_too_long_is_not_sent},
     {"a revoked binder says when nothing is out", test_a_revoked_binder_says_when_nothing_is_out},
     {"events of their own end with the lease", test_events_of_their_own_end_with_the_lease},
+    {"a look writes nothing", test_a_look_writes_nothing},
     {"a new scheduler is told what is on the wire",
      test_a_new_scheduler_is_told_what_is_on_the_wire},
     {"an allocation survives cuts, errors and repeats",

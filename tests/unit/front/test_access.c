@@ -9,7 +9,7 @@
 #include "front/authz.h"
 #include "front/tls_flags.h"
 #include "common/base/loop.h"
-#include "tests/unit/harness.h"
+#include "tests/unit/front/certs.h"
 
 static struct {
     uv_loop_t loop;
@@ -24,15 +24,28 @@ static struct {
     enum bh_verdict_is is;
     char why[256], name[64];
     bool in_masters;
-    unsigned done;
+    unsigned done, busy;
+    bool silent; /* nothing is answered */
+    unsigned taken_back;
+    uint64_t wait_ns;
 } fx;
+
+static void on_asker_left(void *arg)
+{
+    (void)arg;
+    fx.taken_back++;
+}
 
 static void handle(struct bh_http_req *r, void *arg)
 {
-    char text[1024];
+    char text[5000];
 
     (void)arg;
     fx.asked++;
+    if (fx.silent) {
+        bh_http_on_abort(r, on_asker_left, NULL);
+        return;
+    }
     snprintf(fx.body, sizeof(fx.body), "%s", bh_http_body(r).p);
     int n = snprintf(text, sizeof(text), "{\"kind\":\"X\",\"status\":%s}", fx.status);
     if (fx.failures_left) {
@@ -57,7 +70,7 @@ static void begin(const char *status)
     CU_ASSERT_EQUAL_FATAL(bh_http_server_new(&fx.loop, &o, handle, NULL, &fx.server, &err), 0);
     snprintf(url, sizeof(url), "http://127.0.0.1:%u", bh_http_server_port(fx.server));
     const struct bh_api_config cfg = {.server = url};
-    const struct bh_api_options ao = {.user_agent = "test"};
+    const struct bh_api_options ao = {.user_agent = "test", .max_connections = BH_REVIEW_ASKED};
     CU_ASSERT_EQUAL_FATAL(bh_api_client_new(&fx.loop, &cfg, &ao, &fx.client, &err), 0);
 }
 
@@ -77,6 +90,7 @@ static void on_verdict(void *arg, const struct bh_verdict *v)
 {
     (void)arg;
     fx.done++;
+    fx.busy += v->is == BH_VERDICT_BUSY;
     fx.is = v->is;
     snprintf(fx.why, sizeof(fx.why), "%s", v->why);
 }
@@ -102,17 +116,24 @@ static struct bh_reviews *reviews(void)
                                          .no_ttl_ns = 10,
                                          .judge = judge,
                                          .mono_ns = clock_ns,
-                                         .retry_ns = 1000000};
+                                         .retry_ns = 1000000,
+                                         .wait_ns = fx.wait_ns};
     return bh_reviews_new(&fx.loop, &o);
 }
 
-static void ask(struct bh_reviews *r, const char *key)
+static struct bh_review_wait *ask_from(struct bh_reviews *r, const char *key, const char *from)
 {
     struct bh_buf body = {0};
 
     bh_buf_adds(&body, "{}");
-    bh_reviews_ask(r, key, strlen(key), &body, on_verdict, NULL);
+    struct bh_review_wait *w = bh_reviews_ask(r, key, strlen(key), &body, from, on_verdict, NULL);
     bh_buf_fini(&body);
+    return w;
+}
+
+static void ask(struct bh_reviews *r, const char *key)
+{
+    (void)ask_from(r, key, "192.0.2.1");
 }
 
 static void test_answers_are_remembered(void)
@@ -208,16 +229,185 @@ static void test_memory_is_bounded(void)
     end();
 }
 
+/* Who has a turn, who waits for one, who is sent away. */
+static void test_questions_are_bounded(void)
+{
+    char key[32], from[32];
+
+    begin("{\"allowed\":true}");
+    struct bh_reviews *r = reviews();
+    fx.silent = true;
+    for (unsigned i = 0; i < 40; i++) {
+        snprintf(key, sizeof(key), "one-%u", i);
+        ask(r, key);
+    }
+    while (fx.asked < BH_REVIEW_ASKED_EACH)
+        uv_run(&fx.loop, UV_RUN_ONCE);
+    CU_ASSERT_PTR_NOT_NULL(ask_from(r, "other", "192.0.2.2")); /* another address has its turn */
+    while (fx.asked < BH_REVIEW_ASKED_EACH + 1)
+        uv_run(&fx.loop, UV_RUN_ONCE);
+    for (unsigned i = 0; fx.done == 0 && i < 1000; i++) {
+        snprintf(key, sizeof(key), "many-%u", i);
+        snprintf(from, sizeof(from), "192.0.2.%u", 3 + i % 200);
+        (void)ask_from(r, key, from);
+    }
+    CU_ASSERT_EQUAL(fx.busy, 1); /* at once */
+    CU_ASSERT_EQUAL(bh_reviews_count(r), BH_REVIEW_ASKED + BH_REVIEW_WAITING);
+    while (fx.asked < BH_REVIEW_ASKED)
+        uv_run(&fx.loop, UV_RUN_ONCE);
+    uv_run(&fx.loop, UV_RUN_NOWAIT);
+    CU_ASSERT_EQUAL(fx.asked, BH_REVIEW_ASKED);
+    CU_ASSERT_PTR_NOT_NULL(ask_from(r, "one-0", "192.0.2.9")); /* one more for the same question */
+    bh_reviews_free(r);
+    CU_ASSERT_EQUAL(fx.done, BH_REVIEW_ASKED + BH_REVIEW_WAITING + 2);
+    CU_ASSERT_EQUAL(fx.is, BH_VERDICT_ERROR);
+    end();
+}
+
+static void test_turns_come_round(void)
+{
+    char key[32];
+
+    begin("{\"allowed\":true}");
+    struct bh_reviews *r = reviews();
+    for (unsigned i = 0; i < 100; i++) {
+        snprintf(key, sizeof(key), "%u", i);
+        ask(r, key);
+    }
+    wait_done(100);
+    CU_ASSERT_EQUAL(fx.busy, 0);
+    CU_ASSERT_EQUAL(fx.asked, 100);
+    bh_reviews_free(r);
+    end();
+}
+
+static void test_nobody_waits_for_ever(void)
+{
+    char key[32];
+
+    begin("{\"allowed\":true}");
+    fx.wait_ns = 20000000;
+    struct bh_reviews *r = reviews();
+    fx.silent = true;
+    for (unsigned i = 0; i < BH_REVIEW_ASKED_EACH + 3; i++) {
+        snprintf(key, sizeof(key), "%u", i);
+        ask(r, key);
+    }
+    wait_done(3);
+    CU_ASSERT_EQUAL(fx.busy, 3);
+    CU_ASSERT_EQUAL(bh_reviews_count(r), BH_REVIEW_ASKED_EACH);
+    bh_reviews_free(r);
+    end();
+}
+
+static void test_questions_are_taken_back(void)
+{
+    begin("{\"allowed\":true}");
+    struct bh_metrics *m = bh_metrics_new();
+    struct bh_reviews_options o = {.client = fx.client, .path = "/x", .judge = judge};
+    bh_reviews_metrics(&o, m, "x_total", "X.");
+    struct bh_reviews *r = bh_reviews_new(&fx.loop, &o);
+    fx.silent = true;
+    struct bh_review_wait *first = ask_from(r, "a", ""), *second = ask_from(r, "a", "");
+    struct bh_review_wait *queued = NULL;
+    for (unsigned i = 0; i < BH_REVIEW_ASKED_EACH; i++) {
+        char key[2] = {(char)('b' + i), '\0'};
+        queued = ask_from(r, key, "");
+    }
+    while (fx.asked < BH_REVIEW_ASKED_EACH)
+        uv_run(&fx.loop, UV_RUN_ONCE);
+    bh_reviews_cancel(first);
+    CU_ASSERT_EQUAL(bh_reviews_count(r), BH_REVIEW_ASKED_EACH + 1);
+    fx.silent = false;
+    bh_reviews_cancel(second); /* the last one: whoever waits has its turn */
+    CU_ASSERT_EQUAL(bh_reviews_count(r), BH_REVIEW_ASKED_EACH);
+    wait_done(1);
+    CU_ASSERT_EQUAL(fx.is, BH_VERDICT_YES);
+    CU_ASSERT_PTR_NOT_NULL(queued); /* it was the one that has been told */
+    while (!fx.taken_back)
+        uv_run(&fx.loop, UV_RUN_ONCE);
+    CU_ASSERT_EQUAL(fx.taken_back, 1);
+    struct bh_buf out = {0};
+    bh_metrics_render(m, &out);
+    CU_ASSERT_PTR_NOT_NULL(strstr(bh_buf_str(&out), "x_total{what=\"canceled\"} 1\n"));
+    bh_buf_fini(&out);
+    bh_reviews_free(r);
+    CU_ASSERT_EQUAL(fx.done, BH_REVIEW_ASKED_EACH);
+    bh_metrics_free(m);
+    end();
+}
+
+static void test_a_good_answer_outlives_many_bad_ones(void)
+{
+    char key[32];
+
+    begin("{\"allowed\":true}");
+    struct bh_reviews *r = reviews();
+    ask(r, "good");
+    wait_done(1);
+    fx.status = "{\"allowed\":false}";
+    fx.now_ns += 95; /* a no of now outlives it */
+    for (unsigned i = 0; i < BH_REVIEW_ENTRIES + 10; i++) {
+        snprintf(key, sizeof(key), "%u", i);
+        ask(r, key);
+        wait_done(i + 2);
+    }
+    CU_ASSERT_EQUAL(bh_reviews_count(r), BH_REVIEW_ENTRIES);
+    fx.asked = 0;
+    ask(r, "good");
+    CU_ASSERT_EQUAL(fx.is, BH_VERDICT_YES);
+    CU_ASSERT_EQUAL(fx.asked, 0);
+    fx.now_ns += 7; /* its time is over: it goes before a no */
+    ask(r, "one more");
+    wait_done(BH_REVIEW_ENTRIES + 13);
+    CU_ASSERT_EQUAL(bh_reviews_count(r), BH_REVIEW_ENTRIES);
+    ask(r, "11"); /* the oldest no that there was room for */
+    CU_ASSERT_EQUAL(fx.done, BH_REVIEW_ENTRIES + 14);
+    CU_ASSERT_EQUAL(fx.asked, 1);
+    bh_reviews_free(r);
+    end();
+}
+
+static struct bh_review_wait *other;
+
+static void on_first(void *arg, const struct bh_verdict *v)
+{
+    on_verdict(arg, v);
+    bh_reviews_cancel(other);
+}
+
+static void test_whoever_is_told_may_cancel_others(void)
+{
+    struct bh_buf body = {0};
+
+    begin("{\"allowed\":true}");
+    struct bh_reviews *r = reviews();
+    bh_buf_adds(&body, "{}");
+    (void)bh_reviews_ask(r, "a", 1, &body, "", on_first, NULL);
+    other = ask_from(r, "a", "");
+    wait_done(1);
+    ask(r, "b");
+    wait_done(2);
+    CU_ASSERT_EQUAL(fx.asked, 2);
+    bh_buf_fini(&body);
+    bh_reviews_free(r);
+    end();
+}
+
+static void test_a_client_that_ends(void)
+{
+    begin("{\"allowed\":true}");
+    struct bh_reviews *r = reviews();
+    CU_ASSERT_PTR_NOT_NULL(ask_from(r, "a", "")); /* who asks outlives no client: it is told */
+    bh_api_client_free(bh_take_ptr(fx.client));
+    wait_done(1);
+    CU_ASSERT_EQUAL(fx.is, BH_VERDICT_ERROR);
+    bh_reviews_free(r);
+    end();
+}
+
 /* ---- authorization -----------------------------------------------------------------------------
  */
-
-static void on_authorized(void *arg, enum bh_verdict_is is, const char *why)
-{
-    (void)arg;
-    fx.done++;
-    fx.is = is;
-    snprintf(fx.why, sizeof(fx.why), "%s", why);
-}
 
 static void test_authorization(void)
 {
@@ -236,9 +426,9 @@ static void test_authorization(void)
     bh_user_add_extra(u, "k", "1");
     bh_user_add_extra(u, "other", "x");
     bh_user_add_extra(u, "k", "2");
-    bh_authz_ask(a, u, "get", "/open/x", on_authorized, NULL);
+    bh_authz_ask(a, u, "get", "/open/x", "", on_verdict, NULL);
     CU_ASSERT_EQUAL(fx.is, BH_VERDICT_YES);
-    bh_authz_ask(a, u, "get", "/metrics", on_authorized, NULL);
+    bh_authz_ask(a, u, "get", "/metrics", "", on_verdict, NULL);
     wait_done(2);
     CU_ASSERT_EQUAL(fx.is, BH_VERDICT_NO);
     CU_ASSERT_STRING_EQUAL(fx.why, "no");
@@ -247,11 +437,69 @@ static void test_authorization(void)
                         "\"get\"},\"user\":\"al\\\"ice\",\"groups\":[\"dev\"],\"uid\":\"7\","
                         "\"extra\":{\"k\":[\"1\",\"2\"],\"other\":[\"x\"]}}"));
     bh_user_add_group(u, BH_GROUP_MASTERS);
-    bh_authz_ask(a, u, "delete", "/metrics", on_authorized, NULL);
+    bh_authz_ask(a, u, "delete", "/metrics", "", on_verdict, NULL);
     CU_ASSERT_EQUAL(fx.is, BH_VERDICT_YES);
     CU_ASSERT_EQUAL(fx.asked, 1);
     bh_user_unref(u);
     bh_authz_free(a);
+    end();
+}
+
+/* Upstream's limit for a key: what is longer is asked each time. */
+static void test_long_questions_are_not_remembered(void)
+{
+    static char path[20000];
+    const struct bh_authz_flags flags = {.authorized_ttl_ns = 1000000000000};
+    struct bh_err err;
+    struct bh_authz *a;
+
+    begin("{\"allowed\":true}");
+    const struct bh_authz_options o = {&flags, fx.client, NULL};
+    CU_ASSERT_EQUAL_FATAL(bh_authz_new(&fx.loop, &o, &a, &err), 0);
+    struct bh_user *u = bh_user_new("u", NULL);
+    /* around the path stand 155 bytes */
+    static const size_t lengths[] = {9000, 9000, 11000, 11000};
+    static const unsigned asked[] = {1, 1, 2, 3};
+    for (size_t i = 0; i < BH_ARRAY_LEN(lengths); i++) {
+        memset(path, '/', lengths[i]);
+        path[lengths[i]] = '\0';
+        bh_authz_ask(a, u, "get", path, "", on_verdict, NULL);
+        wait_done((unsigned)i + 1);
+        CU_ASSERT_EQUAL(fx.asked, asked[i]);
+    }
+    bh_authz_forget(a);
+    bh_user_unref(u);
+    bh_authz_free(a);
+    end();
+}
+
+static struct bh_user *known;
+
+static struct bh_verdict *judge_known(const struct bh_json *status)
+{
+    struct bh_verdict *v = judge(status);
+
+    v->user = bh_user_ref(known);
+    return v;
+}
+
+static void test_nothing_is_held_for_ever(void)
+{
+    begin("{\"allowed\":true}");
+    const struct bh_reviews_options o = {
+        .client = fx.client, .path = "/x", .judge = judge_known, .yes_ttl_ns = 1000000000000};
+    known = bh_user_new("u", NULL);
+    struct bh_reviews *r = bh_reviews_new(&fx.loop, &o);
+    ask(r, "a");
+    wait_done(1);
+    for (unsigned i = 0; i < 3; i++)
+        ask(r, "a");
+    CU_ASSERT_EQUAL(fx.done, 4);
+    CU_ASSERT_EQUAL(known->refs, 2);
+    bh_reviews_forget(r);
+    CU_ASSERT_EQUAL(known->refs, 1); /* each who was told has let go */
+    bh_user_unref(known);
+    bh_reviews_free(r);
     end();
 }
 
@@ -277,19 +525,19 @@ static void test_paths(void)
 /* ---- authentication ----------------------------------------------------------------------------
  */
 
-static void on_user(void *arg, struct bh_user *u, const char *why)
+static void on_user(void *arg, const struct bh_verdict *v)
 {
-    (void)arg;
-    fx.done++;
+    const struct bh_user *u = v->user;
+
+    on_verdict(arg, v);
     snprintf(fx.name, sizeof(fx.name), "%s", u ? u->name : "");
-    snprintf(fx.why, sizeof(fx.why), "%s", why ? why : "");
     fx.in_masters = u && bh_user_in(u, BH_GROUP_MASTERS) && bh_user_in(u, BH_GROUP_AUTHENTICATED);
 }
 
 static void call_with(struct bh_authn *a, const char *authorization)
 {
     const struct bh_front_header h[] = {{"authorization", authorization ? authorization : ""}};
-    const struct bh_credentials c = {.headers = h, .n_headers = 1};
+    const struct bh_credentials c = {.headers = h, .n_headers = 1, .from = ""};
     unsigned before = fx.done;
 
     bh_authn_ask(a, &c, on_user, NULL);
@@ -325,6 +573,98 @@ static void test_tokens(void)
     call_with(a, NULL);
     CU_ASSERT_STRING_EQUAL(fx.name, BH_USER_ANONYMOUS);
     bh_authn_free(a);
+    end();
+}
+
+static void escape(const char *pem, char *out, size_t size)
+{
+    size_t n = 0;
+
+    for (; *pem && n + 3 < size; pem++)
+        n += (size_t)snprintf(out + n, size - n, *pem == '\n' ? "\\n" : "%c", *pem);
+}
+
+static void settle(struct bh_authn *a)
+{
+    while (!bh_authn_settled(a))
+        uv_run(&fx.loop, UV_RUN_ONCE);
+}
+
+static void call_with_cert(struct bh_authn *a, const struct cert *cert)
+{
+    const struct bh_credentials c = {.certs = &cert->der, .n_certs = 1, .from = ""};
+
+    bh_authn_ask(a, &c, on_user, NULL);
+}
+
+static void test_authorities_of_the_configmap(void)
+{
+    const struct bh_authn_flags flags = {.tolerate_lookup_failure = true};
+    struct cert ca = cert_make("ca", NULL, NULL, NULL, 3);
+    struct cert next = cert_make("next", NULL, NULL, NULL, 3);
+    struct cert alice = cert_make("alice", NULL, &ca, "clientAuth", 3);
+    struct cert bob = cert_make("bob", NULL, &next, "clientAuth", 3);
+    static char pem[2000], status[4100];
+    struct bh_authn *a;
+    struct bh_err err;
+
+    escape(ca.pem, pem, sizeof(pem));
+    snprintf(status, sizeof(status), "0,\"data\":{\"client-ca-file\":\"%s\"}", pem);
+    begin(status);
+    fx.code = 200;
+    const struct bh_authn_options o = {&flags, fx.client, NULL};
+    CU_ASSERT_EQUAL_FATAL(bh_authn_new(&fx.loop, &o, &a, &err), 0);
+    CU_ASSERT(!bh_authn_settled(a));
+    settle(a);
+    CU_ASSERT_EQUAL(fx.asked, 1);
+    call_with_cert(a, &alice);
+    CU_ASSERT_STRING_EQUAL(fx.name, "alice");
+    call_with_cert(a, &bob);
+    CU_ASSERT_STRING_EQUAL(fx.name, "");
+    escape(next.pem, pem, sizeof(pem));
+    snprintf(status, sizeof(status),
+             "0,\"data\":{\"client-ca-file\":\"%s\",\"requestheader-client-ca-file\":\"%s\"}", pem,
+             pem);
+    bh_authn_reload(a); /* both authorities are others now */
+    for (unsigned i = 0; !bh_streq(fx.name, "bob"); i++) {
+        uv_run(&fx.loop, UV_RUN_ONCE);
+        call_with_cert(a, &bob);
+    }
+    static const int codes[] = {500, 404, 200};
+    fx.status = "0,\"data\":{\"client-ca-file\":\"junk\"}";
+    for (size_t i = 0; i < BH_ARRAY_LEN(codes); i++) { /* what cannot be read stays as it was */
+        fx.code = codes[i];
+        unsigned before = fx.asked;
+        bh_authn_reload(a);
+        while (fx.asked == before)
+            uv_run(&fx.loop, UV_RUN_ONCE);
+        for (unsigned k = 0; k < 10; k++)
+            uv_run(&fx.loop, UV_RUN_NOWAIT);
+        call_with_cert(a, &bob);
+        CU_ASSERT_STRING_EQUAL(fx.name, "bob");
+        CU_ASSERT_PTR_NULL(bh_authn_failure(a));
+    }
+    bh_authn_free(a);
+    end();
+    cert_free(&ca), cert_free(&next), cert_free(&alice), cert_free(&bob);
+}
+
+static void test_a_first_look_that_must_not_fail(void)
+{
+    const struct bh_authn_flags flags = {.tolerate_lookup_failure = false};
+    struct bh_authn *a;
+    struct bh_err err;
+
+    begin("0");
+    fx.code = 500;
+    const struct bh_authn_options o = {&flags, fx.client, NULL};
+    CU_ASSERT_EQUAL_FATAL(bh_authn_new(&fx.loop, &o, &a, &err), 0);
+    settle(a);
+    CU_ASSERT_PTR_NOT_NULL_FATAL(bh_authn_failure(a));
+    CU_ASSERT_PTR_NOT_NULL(strstr(bh_authn_failure(a), "the API server answered with 500"));
+    bh_authn_free(a);
+    CU_ASSERT_EQUAL_FATAL(bh_authn_new(&fx.loop, &o, &a, &err), 0);
+    bh_authn_free(a); /* while it looks */
     end();
 }
 
@@ -452,8 +792,19 @@ static void test_tls_flags(void)
 BH_TESTS("front/access", {"answers are remembered", test_answers_are_remembered},
          {"failures are repeated", test_failures_are_repeated_and_not_remembered},
          {"the end answers everybody", test_the_end_answers_everybody},
-         {"memory is bounded", test_memory_is_bounded}, {"authorization", test_authorization},
-         {"always allowed paths", test_paths}, {"tokens", test_tokens},
-         {"nobody to ask", test_without_anybody_to_ask}, {"bearer", test_bearer},
-         {"headers of a proxy", test_front_proxy_headers}, {"bad configmaps", test_bad_configmaps},
-         {"flags of TLS", test_tls_flags})
+         {"memory is bounded", test_memory_is_bounded},
+         {"questions are bounded", test_questions_are_bounded},
+         {"turns come round", test_turns_come_round},
+         {"nobody waits for ever", test_nobody_waits_for_ever},
+         {"questions are taken back", test_questions_are_taken_back},
+         {"a good answer outlives bad ones", test_a_good_answer_outlives_many_bad_ones},
+         {"who is told may cancel", test_whoever_is_told_may_cancel_others},
+         {"a client that ends", test_a_client_that_ends}, {"authorization", test_authorization},
+         {"long questions", test_long_questions_are_not_remembered},
+         {"nothing is held for ever", test_nothing_is_held_for_ever},
+         {"always allowed paths", test_paths},
+         {"authorities of the configmap", test_authorities_of_the_configmap},
+         {"a first look that must not fail", test_a_first_look_that_must_not_fail},
+         {"tokens", test_tokens}, {"nobody to ask", test_without_anybody_to_ask},
+         {"bearer", test_bearer}, {"headers of a proxy", test_front_proxy_headers},
+         {"bad configmaps", test_bad_configmaps}, {"flags of TLS", test_tls_flags})

@@ -15,7 +15,7 @@
 #include <pthread.h>
 #include <strings.h>
 
-#define DEADLINE_S 20
+#define DEADLINE_S 120
 
 struct call {
     /* request */
@@ -33,6 +33,7 @@ struct call {
     bool done, stop, running;
     uv_async_t wake;
     struct fixture *f;
+    unsigned port; /* the server may go while the thread runs */
 };
 
 static inline size_t call_on_data(char *p, size_t size, size_t n, void *arg)
@@ -87,8 +88,7 @@ static inline void *call_run(void *arg)
     char url[1024];
     CURL *h = curl_easy_init();
     struct curl_slist *headers = call_headers(c);
-    snprintf(url, sizeof(url), "http%s://127.0.0.1:%u%s", c->ca_pem ? "s" : "",
-             bh_sim_port(c->f->s), c->path);
+    snprintf(url, sizeof(url), "http%s://127.0.0.1:%u%s", c->ca_pem ? "s" : "", c->port, c->path);
     curl_easy_setopt(h, CURLOPT_URL, url);
     curl_easy_setopt(h, CURLOPT_NOSIGNAL, 1L);
     curl_easy_setopt(h, CURLOPT_CUSTOMREQUEST, c->method);
@@ -131,6 +131,7 @@ static inline void call_on_wake(uv_async_t *h)
 static inline void call_start(struct fixture *f, struct call *c)
 {
     c->f = f;
+    c->port = bh_sim_port(f->s);
     c->method = c->method ? c->method : "GET";
     if (c->body && !c->body_n)
         c->body_n = strlen(c->body);
@@ -177,13 +178,15 @@ static inline void call_finish(struct call *c)
     pthread_join(c->thread, NULL);
     uv_close((uv_handle_t *)&c->wake, NULL);
     uv_run(&c->f->loop, UV_RUN_NOWAIT);
-    pthread_mutex_destroy(&c->lock);
     c->running = false;
 }
 
 static inline void call_fini(struct call *c)
 {
     call_finish(c);
+    if (c->f)
+        pthread_mutex_destroy(&c->lock);
+    c->f = NULL;
     bh_buf_fini(&c->data);
     bh_buf_fini(&c->head);
 }
@@ -223,8 +226,7 @@ static inline bool reply_header(struct call *c, const char *line)
     return false;
 }
 
-/* ---- streams
- * -------------------------------------------------------------------------------------- */
+/* ---- streams --------------------------------------------------------------------------------- */
 
 struct lines {
     struct call *c;

@@ -6,8 +6,8 @@
 #define BH_SIM_TEST_H
 
 #include "common/base/loop.h"
-#include "simulator/server.h"
-#include "simulator/sim.h"
+#include "simulator/server/server.h"
+#include "simulator/server/sim.h"
 #include "tests/unit/harness.h"
 #include <stdio.h>
 

@@ -7,7 +7,7 @@
 
 #include <poll.h>
 
-#define DEADLINE_NS (UINT64_C(10) * 1000000000)
+#define DEADLINE_NS (UINT64_C(120) * 1000000000)
 
 struct env {
     struct bh_objects objects;

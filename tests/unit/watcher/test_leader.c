@@ -21,10 +21,11 @@
 #define S  (UINT64_C(1000) * MS)
 
 static uint64_t skew_ns; /* how far the clock was put forward */
+static uint64_t at_ns;   /* where it stands, 0 = it goes on */
 
 static uint64_t test_clock(void)
 {
-    return bh_boot_ns() + skew_ns;
+    return at_ns ? at_ns : bh_boot_ns() + skew_ns;
 }
 
 struct env {
@@ -47,6 +48,8 @@ struct env {
     int say;             /* this code to everything about the lease; 0 = as it should be */
     int say_writes;      /* ... to writes only */
     const char *rubbish; /* the body of a 200 to the next get */
+    void (*refused)(struct env *e); /* called while a PUT is refused by say or say_writes */
+    bool too_late;                  /* no get is due before the end of the lease was told */
 
     /* what the elector says and is told */
     bool advancing, is_quiet;
@@ -121,8 +124,8 @@ static void handle(struct raw_server *s, const struct raw_request *r)
 
     CU_ASSERT_PTR_NOT_NULL(strstr(r->head, "User-Agent: berth-test/leader-election"));
     if (strstr(r->target, "/events")) {
-        CU_ASSERT_STRING_EQUAL(
-            r->target, "/api/v1/namespaces/kube-system/events?fieldManager=kube-scheduler");
+        CU_ASSERT_STRING_EQUAL(r->target,
+                               "/api/v1/namespaces/kube-system/events?fieldManager=kube-scheduler");
         snprintf(e->last_event, sizeof(e->last_event), "%.*s", (int)r->body_n, r->body);
         e->events++;
         raw_json(r->conn, 201, "{}");
@@ -131,8 +134,11 @@ static void handle(struct raw_server *s, const struct raw_request *r)
     CU_ASSERT(strncmp(r->target, path, sizeof(path) - 1) == 0);
     CU_ASSERT_PTR_NOT_NULL(strstr(r->target, "?timeout=5s"));
     e->gets += get;
+    CU_ASSERT(!get || !e->too_late || e->until == 0);
     if (e->say || (e->say_writes && !get)) {
         *(bh_streq(r->method, "PUT") ? &e->puts : &e->posts) += !get;
+        if (e->refused && bh_streq(r->method, "PUT"))
+            e->refused(e);
         raw_json(r->conn, e->say ? e->say : e->say_writes, "{\"kind\":\"Status\"}");
     } else if (!get) {
         write_lease(e, r);
@@ -225,7 +231,7 @@ static void setup(struct env *e)
     raw_start(&e->server, &e->loop, handle, e);
     snprintf(e->url, sizeof(e->url), "http://127.0.0.1:%u", e->server.port);
     e->api.server = e->url;
-    skew_ns = 0;
+    skew_ns = at_ns = 0;
 }
 
 static void start(struct env *e)
@@ -370,7 +376,6 @@ static void test_a_held_lease_is_taken_only_when_it_ends_by_our_clock(void)
     skew_ns += 19 * S;
     run_gets(&e, 2);
     CU_ASSERT(e.puts == 0 && e.told == 0);
-    CU_ASSERT_STRING_EQUAL(bh_leader_holder(e.leader), "them");
     int64_t transitions = e.transitions;
     skew_ns += 2 * S;
     CU_ASSERT(run_until(&e.loop, leads, &e));
@@ -468,6 +473,63 @@ static void test_a_lease_that_cannot_be_renewed_is_lost_at_the_deadline(void)
     CU_ASSERT(run_until(&e.loop, leads, &e)); /* nobody took it: it is ours again, in a new term */
     CU_ASSERT(e.term == 2 || e.term == 3);    /* 3: it was released in between */
     CU_ASSERT_EQUAL(metric(&e, "\nberth_watcher_lease_term "), (double)e.term);
+    teardown(&e);
+}
+
+/* A renewal that fails is looked at, and tried again in the same try, as long as the lease holds. */
+static void test_a_failed_renewal_is_looked_at_while_there_is_time(void)
+{
+    struct env e;
+    setup(&e);
+    start(&e);
+    CU_ASSERT(run_until(&e.loop, leads, &e));
+    e.say_writes = 500;
+    const unsigned puts = e.puts;
+    run_gets(&e, 1);
+    CU_ASSERT_EQUAL(e.puts, puts + 1);
+    CU_ASSERT(leads(&e));
+    teardown(&e);
+}
+
+static void time_goes_by(struct env *e)
+{
+    at_ns = e->until; /* to the very end: that is too late */
+    e->too_late = true;
+    e->refused = NULL;
+}
+
+static void test_a_renewal_that_fails_after_the_deadline_is_the_end(void)
+{
+    struct env e;
+    setup(&e);
+    start(&e);
+    CU_ASSERT(run_until(&e.loop, leads, &e));
+    e.say_writes = 500;
+    e.refused = time_goes_by;
+    CU_ASSERT(run_until(&e.loop, told_no, &e));
+    CU_ASSERT(e.too_late);
+    teardown(&e);
+}
+
+static void stops(struct env *e)
+{
+    bh_leader_stop(e->leader, on_stopped, e);
+    e->base = e->gets;
+    e->refused = NULL;
+}
+
+/* What was under way when the process was told to stop ends; only what can be released is asked. */
+static void test_a_renewal_that_fails_in_a_stop_is_the_end(void)
+{
+    struct env e;
+    setup(&e);
+    e.is_quiet = false;
+    start(&e);
+    CU_ASSERT(run_until(&e.loop, leads, &e));
+    e.say_writes = 500;
+    e.refused = stops;
+    CU_ASSERT(run_until(&e.loop, has_stopped, &e));
+    CU_ASSERT_EQUAL(e.gets, e.base);
     teardown(&e);
 }
 
@@ -746,6 +808,11 @@ BH_TESTS(
     {"rubbish is no lease", test_rubbish_is_no_lease},
     {"a lease that cannot be renewed is lost at the deadline",
      test_a_lease_that_cannot_be_renewed_is_lost_at_the_deadline},
+    {"a failed renewal is looked at while there is time",
+     test_a_failed_renewal_is_looked_at_while_there_is_time},
+    {"a renewal that fails after the deadline is the end",
+     test_a_renewal_that_fails_after_the_deadline_is_the_end},
+    {"a renewal that fails in a stop is the end", test_a_renewal_that_fails_in_a_stop_is_the_end},
     {"who was stopped writes nothing and waits", test_who_was_stopped_writes_nothing_and_waits},
     {"a deadline counts from the start of a renewal; health",
      test_a_renewal_that_took_too_long_counts_from_its_start},

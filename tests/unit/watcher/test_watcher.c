@@ -8,6 +8,7 @@
 #include "common/base/loop.h"
 #include "common/bus/bus.h"
 #include "common/k8s/codec.h"
+#include "common/snapshot/announce.h"
 #include "common/snapshot/snapshot.h"
 #include "proto/kubernetes/kubernetes.pb-c.h"
 #include "tests/unit/common/api/raw_server.h"
@@ -221,7 +222,8 @@ static void setup(struct env *e)
     char endpoint[128];
     e->dir = bh_asprintf("%s/rt%u", bh_test_tmpdir(), n++);
     CU_ASSERT_EQUAL_FATAL(mkdir(e->dir, 0750), 0);
-    bh_snap_name(e->dir, e->shm);
+    snprintf(e->shm, sizeof(e->shm), "berth-%016llx-",
+             (unsigned long long)bh_snap_instance(e->dir));
     uv_loop_init(&e->loop);
     raw_start(&e->server, &e->loop, handle, e);
     snprintf(e->url, sizeof(e->url), "http://127.0.0.1:%u", e->server.port);
@@ -230,7 +232,7 @@ static void setup(struct env *e)
         printf("# %s\n", err.msg);
     CU_ASSERT_EQUAL_FATAL(rc, 0);
     e->symtab = bh_symtab_new();
-    e->reader = bh_snap_reader_new(e->shm, e->symtab);
+    e->reader = bh_snap_reader_new(e->dir, e->symtab);
     bh_arena_init(&e->arena, 0);
     CU_ASSERT_EQUAL(bh_bus_endpoint(e->dir, "watcher", endpoint, &err), 0);
     CU_ASSERT_EQUAL_FATAL(bh_bus_open(BH_BUS_DEALER_CONNECT, endpoint, "sched", &e->bus, &err), 0);
@@ -242,7 +244,7 @@ static unsigned shm_files(const struct env *e)
     struct dirent *d;
     DIR *dir = opendir("/dev/shm");
     while (dir && (d = readdir(dir)))
-        n += strncmp(d->d_name, e->shm + 1, strlen(e->shm + 1)) == 0;
+        n += strncmp(d->d_name, e->shm, strlen(e->shm)) == 0;
     closedir(dir);
     return n;
 }

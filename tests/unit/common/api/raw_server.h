@@ -224,7 +224,7 @@ BH_UNUSED static void raw_stop(struct raw_server *s)
         uv_close((uv_handle_t *)&s->listener, NULL);
 }
 
-/* Runs the loop until *what is true or ten seconds have passed. */
+/* Runs the loop until *what is true or two minutes have passed. */
 BH_UNUSED static void raw_no_timer(uv_timer_t *t)
 {
     (void)t;
@@ -233,7 +233,7 @@ BH_UNUSED static void raw_no_timer(uv_timer_t *t)
 BH_UNUSED static bool run_until(uv_loop_t *loop, bool (*done)(void *), void *arg)
 {
     uv_timer_t tick;
-    uint64_t until = bh_mono_ns() + UINT64_C(15) * 1000000000;
+    uint64_t until = bh_mono_ns() + UINT64_C(120) * 1000000000;
     bool ok;
     uv_timer_init(loop, &tick);
     uv_timer_start(&tick, raw_no_timer, 5, 5);

@@ -30,6 +30,7 @@ struct env {
     char trouble[256];
     const char *want; /* log to wait for */
     uint64_t idle_ns;
+    unsigned hurry; /* 0 = 100 */
     enum bh_kind kind;
 };
 
@@ -96,7 +97,15 @@ BH_UNUSED static void play(struct env *e, step_fn *const *steps, size_t n, const
     struct bh_err err = {""};
     struct bh_api_config cfg = {.server = e->url};
     const struct bh_api_options o = {.qps = 0};
-    const struct bh_reflector_callbacks cb = {on_event, on_synced, on_bad, on_trouble, e};
+    const struct bh_reflector_callbacks cb = {
+        on_event,
+        on_synced,
+        on_bad,
+        on_trouble,
+        e,
+        .idle_ns = e->idle_ns ? e->idle_ns : UINT64_C(10) * 1000000000,
+        .hurry = e->hurry ? e->hurry : 100,
+    };
     e->steps = steps;
     e->n_steps = n;
     e->want = want;
@@ -105,7 +114,6 @@ BH_UNUSED static void play(struct env *e, step_fn *const *steps, size_t n, const
     snprintf(e->url, sizeof(e->url), "http://127.0.0.1:%u", e->server.port);
     CU_ASSERT_EQUAL_FATAL(bh_api_client_new(&e->loop, &cfg, &o, &e->client, &err), 0);
     e->reflector = bh_reflector_new(&e->loop, e->client, &bh_kinds[e->kind], &cb);
-    bh_reflector_set_timing(e->reflector, e->idle_ns ? e->idle_ns : UINT64_C(10) * 1000000000, 100);
     if (!run_until(&e->loop, log_is, e))
         printf("# got:  %s\n# want: %s\n# steps %zu of %zu, trouble: %s\n# %s\n",
                bh_buf_str(&e->log), want, e->at, e->n_steps, e->trouble, bh_buf_str(&e->targets));

@@ -7,6 +7,9 @@
 #include "tests/unit/common/api/raw_server.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <sys/resource.h>
+#include <zmq.h>
 
 #ifndef TEST_LEAN /* test_client_lean.c: the same over lanes */
 #define TEST_LEAN false
@@ -19,7 +22,7 @@ struct got { /* one finished request */
     unsigned n_done, n_head, n_data;
     enum bh_api_outcome outcome;
     bool sent;
-    int code, retry_after_s;
+    int code, retry_after_s, os_errno;
     char type[64], error[256];
     struct bh_buf body, stream;
     int data_rc;
@@ -43,6 +46,7 @@ static void on_done(void *arg, const struct bh_api_reply *r)
     g->n_done++;
     g->outcome = r->outcome;
     g->sent = r->sent;
+    g->os_errno = r->os_errno;
     g->code = r->code;
     g->retry_after_s = r->retry_after_s;
     snprintf(g->type, sizeof(g->type), "%s", r->content_type);
@@ -102,7 +106,7 @@ static void env_stop(struct env *e)
 static struct bh_api_call call_of(struct got *g, const char *method, const char *path)
 {
     return (struct bh_api_call){
-        .method = method, .path = path, .timeout_ns = 10 * S, .on_done = on_done, .arg = g};
+        .method = method, .path = path, .timeout_ns = 120 * S, .on_done = on_done, .arg = g};
 }
 
 static void run(struct env *e, const struct bh_api_call *call, struct got *g)
@@ -215,7 +219,7 @@ static void test_do(void)
     struct bh_err err;
     int code = 0;
     env_start(&e, echo, NULL);
-    struct bh_api_call call = {.method = "GET", .path = "/version", .timeout_ns = 10 * S};
+    struct bh_api_call call = {.method = "GET", .path = "/version", .timeout_ns = 120 * S};
     CU_ASSERT_EQUAL(bh_api_do(&e.loop, e.client, &call, &code, &body, &err), 0);
     CU_ASSERT_EQUAL(code, 201);
     CU_ASSERT_PTR_NOT_NULL(strstr(bh_buf_str(&body), "GET /version"));
@@ -261,7 +265,7 @@ static void test_few_connections(void)
                                    .path = "/b",
                                    .body = "x",
                                    .body_n = 1,
-                                   .timeout_ns = 10 * S,
+                                   .timeout_ns = 120 * S,
                                    .on_done = many_done,
                                    .arg = &m};
         bh_api_start(e.client, &call);
@@ -520,6 +524,52 @@ static void test_nobody_listens(void)
     env_stop(&e);
 }
 
+/* Descriptors are used up: the connection is not what is wrong. */
+static void without_descriptors(const char *server)
+{
+    struct env e = {0};
+    struct got g = {0};
+    struct rlimit was, none;
+
+    env_start(&e, echo, NULL);
+    if (server) {
+        struct bh_err err;
+        bh_api_client_free(e.client);
+        e.cfg.server = (char *)(uintptr_t)server;
+        CU_ASSERT_EQUAL_FATAL(bh_api_client_new(&e.loop, &e.cfg, &e.opts, &e.client, &err), 0);
+    }
+    struct bh_api_call call = call_of(&g, "GET", "/x");
+    uv_run(&e.loop, UV_RUN_NOWAIT); /* the loop has what it needs */
+    CU_ASSERT_EQUAL_FATAL(getrlimit(RLIMIT_NOFILE, &was), 0);
+    none = (struct rlimit){.rlim_cur = 3, .rlim_max = was.rlim_max};
+    CU_ASSERT_EQUAL_FATAL(setrlimit(RLIMIT_NOFILE, &none), 0);
+    run(&e, &call, &g);
+    CU_ASSERT_EQUAL(setrlimit(RLIMIT_NOFILE, &was), 0);
+    CU_ASSERT_EQUAL(g.outcome, BH_API_TRANSPORT);
+    CU_ASSERT(!g.sent);
+    CU_ASSERT_EQUAL(g.os_errno, EMFILE);
+    CU_ASSERT_PTR_NOT_NULL(strstr(g.error, "EMFILE"));
+    CU_ASSERT_PTR_NOT_NULL(strstr(g.error, "may have 3;"));
+    CU_ASSERT_PTR_NOT_NULL(strstr(g.error, "LimitNOFILE="));
+    got_fini(&g);
+    if (!server) { /* and when there are some again, it works */
+        run(&e, &call, &g);
+        CU_ASSERT_EQUAL(g.outcome, BH_API_OK);
+        got_fini(&g);
+    }
+    env_stop(&e);
+}
+
+static void test_no_descriptor_is_left(void)
+{
+    without_descriptors(NULL);
+}
+
+static void test_no_descriptor_is_left_for_a_name(void)
+{
+    without_descriptors("http://server.invalid:8080");
+}
+
 static void short_body(struct raw_server *s, const struct raw_request *r)
 {
     (void)s;
@@ -751,6 +801,7 @@ static void test_rate_limit(void)
     unsigned done = 0;
     struct got w = {0};
     env_start(&e, flaky, &f);
+    const uint64_t began_ns = bh_mono_ns();
     for (int i = 0; i < 30; i++) {
         struct bh_api_call call = {
             .method = "GET", .path = "/x", .on_done = count_done, .arg = &done};
@@ -762,7 +813,7 @@ static void test_rate_limit(void)
     CU_ASSERT(done < 30);
     CU_ASSERT(run_until(&e.loop, all_thirty, &done));
     /* 31 requests, 10 at once and 1 exempt: the last of the 20 others waited for 20 tokens */
-    CU_ASSERT(f.at_ns[30] - f.at_ns[0] >= 190 * MS);
+    CU_ASSERT(f.at_ns[30] - began_ns >= 190 * MS);
     got_fini(&w);
 
     /* one that cannot be sent before its deadline is told so */
@@ -970,6 +1021,60 @@ static void test_exec_credentials(void)
     free(runs);
 }
 
+/* Descriptors that a forked command would have. */
+static unsigned n_inheritable(void)
+{
+    unsigned n = 0;
+
+    for (int fd = 3; fd < 256; fd++) {
+        int flags = fcntl(fd, F_GETFD);
+        n += flags >= 0 && !(flags & FD_CLOEXEC);
+    }
+    return n;
+}
+
+/* Nothing that is open here reaches a command: neither ZeroMQ's sockets, which are close-on-exec,
+ * nor a descriptor that is not. */
+static void test_exec_descriptors(void)
+{
+    struct env e = {0};
+    struct bh_exec_config x;
+    const unsigned before = n_inheritable();
+    void *ctx = zmq_ctx_new(), *bound = zmq_socket(ctx, ZMQ_PAIR),
+         *peer = zmq_socket(ctx, ZMQ_PAIR);
+    struct got g = {0};
+    char hello[5], *text = NULL, *endpoint = bh_asprintf("ipc://%s/bus.sock", bh_test_tmpdir());
+    char *fds = bh_asprintf("%s/fds", bh_test_tmpdir());
+    char *script =
+        bh_asprintf("i=3; while test $i -lt 256; do test -e /proc/$$/fd/$i && l=\"$l $i\";"
+                    "i=$((i+1)); done; echo \"open:$l\" >'%s'; " PRINT("{\"token\":\"new\"}"),
+                    fds);
+    size_t n = 0;
+
+    CU_ASSERT_EQUAL_FATAL(zmq_bind(bound, endpoint) | zmq_connect(peer, endpoint), 0);
+    CU_ASSERT_EQUAL(zmq_send(peer, "hello", 5, 0), 5);
+    CU_ASSERT_EQUAL(zmq_recv(bound, hello, 5, 0), 5); /* the connection is there */
+    CU_ASSERT_EQUAL(n_inheritable(), before);
+    int inherited = open("/", O_PATH);
+    CU_ASSERT_EQUAL(n_inheritable(), before + 1);
+    exec_start(&e, &x, script);
+    struct bh_api_call call = call_of(&g, "GET", "/x");
+    run(&e, &call, &g);
+    CU_ASSERT_EQUAL(g.code, 200);
+    CU_ASSERT_EQUAL_FATAL(bh_read_file(fds, 4096, &text, &n), 0);
+    CU_ASSERT_STRING_EQUAL(text, "open:\n");
+    got_fini(&g);
+    env_stop(&e);
+    zmq_close(bound);
+    zmq_close(peer);
+    zmq_ctx_term(ctx);
+    close(inherited);
+    free(text);
+    free(fds);
+    free(endpoint);
+    free(script);
+}
+
 static void exec_fails(const char *script, const char *why)
 {
     struct env e = {0};
@@ -1009,6 +1114,8 @@ static void test_exec_failures(void)
     exec_fails(PRINT("{}"), "didn't return a token or cert/key pair");
     exec_fails(PRINT("{\"clientKeyData\":\"k\"}"), "only certificate or key");
     exec_fails(PRINT("{\"token\":\"t\",\"expirationTimestamp\":\"soon\"}"), "not an RFC 3339 time");
+    exec_fails(PRINT("{\"token\":\"a\\\\nb\",\"expirationTimestamp\":\"2026-01-01T00:00:00Z\"}"),
+               "a line end in it");
     exec_fails("yes | head -c 5000000", "printed more than");
 
     exec_start(&e, &x, hang); /* a deadline holds while the command runs */
@@ -1022,6 +1129,7 @@ static void test_exec_failures(void)
     x.command = sh;
     e = (struct env){.cfg.exec = &x};
     env_start(&e, want_new_token, NULL);
+    call.timeout_ns = 120 * S;
     run(&e, &call, &g);
     CU_ASSERT_PTR_NOT_NULL(strstr(g.error, "/no/such/command failed with exit code 127"));
     got_fini(&g);
@@ -1111,6 +1219,8 @@ BH_TESTS(TEST_LEAN ? "common/api/client, lean" : "common/api/client",
          {"a busy stream may end at any time", test_ends_in_company},
          {"a cut connection is a transport error of a request that was sent", test_connection_lost},
          {"a refused connection is one of a request that was not sent", test_nobody_listens},
+         {"without descriptors it says EMFILE and the limit", test_no_descriptor_is_left},
+         {"... also where a name is looked up", test_no_descriptor_is_left_for_a_name},
          {"a truncated reply is no reply", test_truncated_reply},
          {"a reply above the limit is dropped", test_reply_too_large},
          {"a reader that returns non-zero ends the stream", test_reader_stops},
@@ -1124,6 +1234,7 @@ BH_TESTS(TEST_LEAN ? "common/api/client, lean" : "common/api/client",
          {"token files are read again after a 401 and kept when unreadable", test_token_file},
          {"a command's credentials serve all who waited, and are renewed after a 401",
           test_exec_credentials},
+         {"a credential command gets three descriptors", test_exec_descriptors},
          {"a command that fails, hangs or talks rubbish says so in each request",
           test_exec_failures},
          {"impersonation is said in every request", test_impersonation_headers},

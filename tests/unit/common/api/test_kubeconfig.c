@@ -145,6 +145,13 @@ static void test_refusals(void)
     refused(CLUSTER "https://h\n" CONTEXT USER "    client-key-data: '@@@'\n    "
                     "client-certificate: c.pem\n",
             "client-key-data does not hold base64 of PEM");
+    /* "-----BEGIN" and more, without its padding, and with something behind it */
+    refused(CLUSTER "https://h\n" CONTEXT USER "    client-key-data: LS0tLS1CRUdJTi0tLS0\n    "
+                    "client-certificate: c.pem\n",
+            "client-key-data does not hold base64 of PEM");
+    refused(CLUSTER "https://h\n" CONTEXT USER "    client-key-data: LS0tLS1CRUdJTg==LS0t\n    "
+                    "client-certificate: c.pem\n",
+            "client-key-data does not hold base64 of PEM");
     refused(CLUSTER "https://h\n" CONTEXT USER "    exec: {args: [a]}\n", "command must be");
     refused(CLUSTER "https://h\n" CONTEXT USER "    exec: {command: aws}\n",
             "apiVersion must be specified for aws");

@@ -94,9 +94,9 @@ static void test_pipelining(void)
     struct env e;
 
     env_start(&e, hold, 1, 0);
-    start(&e, 1, 10 * S);
+    start(&e, 1, 120 * S);
     CU_ASSERT(run_until(&e.loop, all_ended, &e));
-    start(&e, 2, 10 * S); /* none of them is answered unless both are on the wire */
+    start(&e, 2, 120 * S); /* none of them is answered unless both are on the wire */
     CU_ASSERT(run_until(&e.loop, all_ended, &e));
     CU_ASSERT_EQUAL(e.ok, 3);
     CU_ASSERT_EQUAL(e.server.connections, 1);
@@ -118,12 +118,12 @@ static void test_server_that_closes(void)
     struct env e;
 
     env_start(&e, close_often, 2, 0);
-    start(&e, 30, 10 * S);
+    start(&e, 30, 120 * S);
     CU_ASSERT(run_until(&e.loop, all_ended, &e));
     CU_ASSERT(e.failed > 0); /* they were behind the last reply, on the wire */
     CU_ASSERT_EQUAL(e.unsent, 0);
     e.wanted = e.ok = e.failed = 0;
-    start(&e, 30, 10 * S); /* one at a time from now on: none is lost */
+    start(&e, 30, 120 * S); /* one at a time from now on: none is lost */
     CU_ASSERT(run_until(&e.loop, all_ended, &e));
     CU_ASSERT_EQUAL(e.ok, 30);
     env_stop(&e);
@@ -140,10 +140,10 @@ static void test_behind_a_lost_one(void)
     struct env e;
 
     env_start(&e, answer_one, 1, 0);
-    start(&e, 1, 10 * S);
+    start(&e, 1, 120 * S);
     CU_ASSERT(run_until(&e.loop, all_ended, &e));
     start(&e, 1, S / 10); /* its reply never comes, so none behind it can be told from it */
-    start(&e, 5, 10 * S);
+    start(&e, 5, 120 * S);
     CU_ASSERT(run_until(&e.loop, all_ended, &e));
     CU_ASSERT_EQUAL(e.ok, 1);
     CU_ASSERT_EQUAL(e.failed, 6);
@@ -163,7 +163,7 @@ static void test_linger(void)
 
     env_start(&e, answer, 2, 10);
     for (unsigned i = 0; i < MANY; i++) {
-        start(&e, 1, 10 * S);
+        start(&e, 1, 120 * S);
         uv_run(&e.loop, UV_RUN_NOWAIT);
     }
     CU_ASSERT(run_until(&e.loop, all_ended, &e));
@@ -191,7 +191,7 @@ static void test_nonsense(void)
 
     env_start(&e, speak_nonsense, 1, 0);
     for (unsigned i = 0; i < 5; i++) {
-        start(&e, 1, 10 * S);
+        start(&e, 1, 120 * S);
         CU_ASSERT(run_until(&e.loop, all_ended, &e));
     }
     CU_ASSERT_EQUAL(e.failed, 5);
@@ -211,11 +211,11 @@ static void test_reply_to_nobody(void)
     struct env e;
 
     env_start(&e, answer_twice, 1, 0);
-    start(&e, 1, 10 * S);
+    start(&e, 1, 120 * S);
     CU_ASSERT(run_until(&e.loop, all_ended, &e));
     for (unsigned i = 0; i < 20; i++) /* the second one comes, and ends the connection */
         uv_run(&e.loop, UV_RUN_NOWAIT);
-    start(&e, 1, 10 * S);
+    start(&e, 1, 120 * S);
     CU_ASSERT(run_until(&e.loop, all_ended, &e));
     CU_ASSERT_EQUAL(e.ok, 2);
     CU_ASSERT_EQUAL(e.server.connections, 2);

@@ -204,7 +204,7 @@ static void start(struct env *e, size_t body_n, uint64_t not_after_ns)
                                      .content_type = "text/plain",
                                      .body = body,
                                      .body_n = body_n,
-                                     .timeout_ns = 10 * S,
+                                     .timeout_ns = 120 * S,
                                      .not_after_boot_ns = not_after_ns,
                                      .on_done = on_done,
                                      .arg = e};

@@ -6,6 +6,13 @@
 #include "tests/unit/harness.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <signal.h>
+#include <sys/mount.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #define S UINT64_C(1000000000)
@@ -75,6 +82,71 @@ static void test_bad_files(void)
     free(link);
 }
 
+static bool each_for_itself(const char *path)
+{
+    struct bh_api_limit a, b;
+    bool ok = bh_api_limit_init(&a, 10, 8, path, &err) == 0 &&
+              bh_api_limit_init(&b, 10, 8, path, &err) == 0;
+    ok = ok && take_all(&a, 100 * S) == 8 && take_all(&b, 100 * S) == 8;
+    bh_api_limit_fini(&a);
+    bh_api_limit_fini(&b);
+    return ok;
+}
+
+/* No byte can be had, whatever the file system. */
+static bool no_room_by_limit(const char *dir)
+{
+    char *path = bh_asprintf("%s/full.limit", dir);
+    const struct rlimit none = {0};
+    signal(SIGXFSZ, SIG_IGN);
+    bool ok = setrlimit(RLIMIT_FSIZE, &none) == 0 && each_for_itself(path);
+    free(path);
+    return ok;
+}
+
+/* A small file system that is full: there a file has any length, and no memory behind it. */
+static bool no_room_on_disk(const char *dir)
+{
+    char *path = bh_asprintf("%s/full.limit", dir), *filler = bh_asprintf("%s/filler", dir);
+    char page[4096] = {0};
+    bool ok = false;
+    if (unshare(CLONE_NEWNS) < 0 || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0 ||
+        mount("none", dir, "tmpfs", 0, "size=8k") < 0) {
+        printf("# SKIP: no mount namespace: %s\n", strerror(errno));
+        ok = true;
+    } else {
+        int fd = open(filler, O_WRONLY | O_CREAT, 0600);
+        while (write(fd, page, sizeof(page)) > 0)
+            ;
+        ok = errno == ENOSPC && each_for_itself(path);
+        close(fd);
+    }
+    fflush(stdout);
+    free(path);
+    free(filler);
+    return ok;
+}
+
+/* In processes of their own: what is done to them stays. */
+static void test_full_disk(void)
+{
+    bool (*const kinds[])(const char *dir) = {no_room_by_limit, no_room_on_disk};
+    char *dir = bh_asprintf("%s/full", bh_test_tmpdir());
+    int st = 0;
+
+    CU_ASSERT_EQUAL_FATAL(mkdir(dir, 0700), 0);
+    for (unsigned i = 0; i < BH_ARRAY_LEN(kinds); i++) {
+        fflush(stdout);
+        pid_t pid = fork();
+        if (pid == 0)
+            _exit(kinds[i](dir) ? 0 : 1);
+        CU_ASSERT_EQUAL(waitpid(pid, &st, 0), pid);
+        CU_ASSERT_EQUAL(st, 0);
+    }
+    free(dir);
+}
+
 BH_TESTS("common/api/limit", {"a burst, then so many a second", test_alone},
          {"clients of one file share one limit", test_together},
+         {"without room for the file each has a limit of its own", test_full_disk},
          {"a file that is none is refused and named", test_bad_files})

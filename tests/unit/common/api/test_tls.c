@@ -27,7 +27,7 @@
 #ifndef TEST_LEAN /* test_tls_lean.c: the same over lanes */
 #define TEST_LEAN false
 #endif
-#define TIMEOUT_NS (UINT64_C(10) * 1000000000)
+#define TIMEOUT_NS (UINT64_C(120) * 1000000000)
 
 /* ---- client ------------------------------------------------------------------------------------
  */
@@ -268,8 +268,7 @@ static void test_bad_files(void)
     free(file);
 }
 
-/* ---- HTTP/2 through nginx
- * ------------------------------------------------------------------------ */
+/* ---- HTTP/2 through nginx -------------------------------------------------------------------- */
 
 #define H2_REQUESTS 350
 

@@ -7,7 +7,9 @@
 #include "tests/unit/harness.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <sys/wait.h>
@@ -46,6 +48,39 @@ static void begin_loop(void)
     uv_loop_init(&loop);
     uv_timer_init(&loop, &deadline);
     uv_timer_start(&deadline, on_deadline, 20000, 0);
+}
+
+static void test_a_loop_needs_descriptors(void)
+{
+    struct bh_err err = {""};
+    struct rlimit was, few;
+    char want[64];
+    int fd = open("/", O_PATH);
+
+    CU_ASSERT_EQUAL(bh_loop_check(&err), 0);
+    CU_ASSERT_EQUAL_FATAL(getrlimit(RLIMIT_NOFILE, &was), 0);
+    few = (struct rlimit){.rlim_cur = (rlim_t)fd + 4, .rlim_max = was.rlim_max};
+    CU_ASSERT_EQUAL_FATAL(setrlimit(RLIMIT_NOFILE, &few), 0);
+    CU_ASSERT_EQUAL(bh_loop_check(&err), -EMFILE);
+    int again = open("/", O_PATH); /* it kept none */
+    CU_ASSERT_EQUAL(again, fd + 1);
+    CU_ASSERT_EQUAL(setrlimit(RLIMIT_NOFILE, &was), 0);
+    snprintf(want, sizeof(want), "this process may have %d; raise its limit", fd + 4);
+    CU_ASSERT_PTR_NOT_NULL(strstr(err.msg, want));
+    close(again);
+    close(fd);
+}
+
+static void test_lack_is_told_from_other_errors(void)
+{
+    struct bh_err err = {"as it was"};
+
+    CU_ASSERT_EQUAL(bh_err_lack(&err, ECONNREFUSED), 0);
+    CU_ASSERT_STRING_EQUAL(err.msg, "as it was");
+    CU_ASSERT_EQUAL(bh_err_lack(&err, ENFILE), -ENFILE);
+    CU_ASSERT_PTR_NOT_NULL(strstr(err.msg, "fs.file-max"));
+    CU_ASSERT_EQUAL(bh_err_lack(&err, ENOBUFS), -ENOBUFS);
+    CU_ASSERT_PTR_NOT_NULL(strstr(err.msg, "memory"));
 }
 
 static void test_signals_arrive_in_the_loop(void)
@@ -219,7 +254,9 @@ static void test_drain_closes_what_is_open(void)
     CU_ASSERT(uv_is_closing((uv_handle_t *)&idle));
 }
 
-BH_TESTS("common/base/loop", {"signals arrive in the loop", test_signals_arrive_in_the_loop},
+BH_TESTS("common/base/loop", {"a loop needs descriptors", test_a_loop_needs_descriptors},
+         {"lack is told from other errors", test_lack_is_told_from_other_errors},
+         {"signals arrive in the loop", test_signals_arrive_in_the_loop},
          {"signals alone do not keep a loop alive", test_signals_alone_do_not_keep_a_loop_alive},
          {"a second signal exits at once", test_a_second_signal_exits_at_once},
          {"notify by path and by abstract name", test_notify_by_path_and_by_abstract_name},

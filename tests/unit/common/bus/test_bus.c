@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -181,30 +182,50 @@ static void test_peer_that_went_away(void)
     pair_close(&p);
 }
 
-/* Its last words were there before it went: what is sent to it in the meantime must not lose them.
- */
+/* Closes it when what it sent has left. */
+static void close_lingering(struct bh_bus *b)
+{
+    bh_bus_linger(b, (int)(DEADLINE_NS / 1000000));
+    bh_bus_close(b);
+}
+
+/* Until the router knows that the peer is gone: what it is sent meanwhile goes nowhere. */
+static enum bh_bus_outcome send_until_gone(struct bh_bus *router, const struct bh_peer *peer)
+{
+    enum bh_bus_outcome o = BH_BUS_OK;
+
+    for (uint64_t until = bh_mono_ns() + DEADLINE_NS; bh_mono_ns() < until; poll(NULL, 0, 1)) {
+        o = send_heartbeat(router, peer, 9);
+        if (o != BH_BUS_OK)
+            break;
+    }
+    return o;
+}
+
+/* Its last words were there before it went: what is sent to it in the meantime must not lose them,
+ * and as long as they are unread it is not unknown. */
 static void test_last_words(void)
 {
-    struct pair p;
     struct bh_peer peer;
     Berth__Envelope *e = NULL;
-    struct bh_bus_stats st;
 
-    pair_open(&p);
-    for (uint64_t k = 1; k <= 3; k++)
-        CU_ASSERT_EQUAL(send_heartbeat(p.dealer, NULL, k), BH_BUS_OK);
-    CU_ASSERT_EQUAL_FATAL(recv_wait(p.router, &p.arena, &peer, &e), BH_BUS_OK);
-    bh_bus_close(bh_take_ptr(p.dealer));
-    for (uint64_t k = 2; k <= 3; k++) {
-        CU_ASSERT_EQUAL(send_heartbeat(p.router, &peer, k), BH_BUS_FULL);
+    for (unsigned round = 0; round < 200; round++) {
+        struct pair p;
+        pair_open(&p);
+        CU_ASSERT_EQUAL(send_heartbeat(p.dealer, NULL, 1), BH_BUS_OK);
         CU_ASSERT_EQUAL_FATAL(recv_wait(p.router, &p.arena, &peer, &e), BH_BUS_OK);
-        CU_ASSERT_EQUAL(e->heartbeat->progress, k);
+        for (uint64_t k = 2; k <= 3; k++)
+            CU_ASSERT_EQUAL(send_heartbeat(p.dealer, NULL, k), BH_BUS_OK);
+        close_lingering(bh_take_ptr(p.dealer));
+        for (uint64_t k = 2; k <= 3; k++) {
+            CU_ASSERT_EQUAL_FATAL(send_until_gone(p.router, &peer), BH_BUS_FULL);
+            CU_ASSERT_EQUAL_FATAL(bh_bus_recv(p.router, &p.arena, &peer, &e), BH_BUS_OK);
+            CU_ASSERT_EQUAL_FATAL(e->heartbeat->progress, k);
+        }
+        look(p.router);
+        CU_ASSERT_EQUAL(send_heartbeat(p.router, &peer, 4), BH_BUS_NO_PEER);
+        pair_close(&p);
     }
-    look(p.router);
-    CU_ASSERT_EQUAL(send_heartbeat(p.router, &peer, 4), BH_BUS_NO_PEER);
-    bh_bus_stats(p.router, &st);
-    CU_ASSERT(st.received == 3 && st.full == 2 && st.no_peer == 1);
-    pair_close(&p);
 }
 
 /* The same where frames wait for it to read. */
@@ -221,11 +242,17 @@ static void test_last_words_of_one_that_does_not_read(void)
         ;
     look(p.router);
     CU_ASSERT_EQUAL(send_heartbeat(p.dealer, NULL, 2), BH_BUS_OK);
-    bh_bus_close(bh_take_ptr(p.dealer));
+    close_lingering(bh_take_ptr(p.dealer));
     CU_ASSERT_EQUAL_FATAL(recv_wait(p.router, &p.arena, &peer, &e), BH_BUS_OK);
     CU_ASSERT_EQUAL(e->heartbeat->progress, 2);
-    look(p.router);
-    CU_ASSERT_EQUAL(send_heartbeat(p.router, &peer, 4), BH_BUS_NO_PEER);
+    enum bh_bus_outcome o = BH_BUS_FULL;
+    for (uint64_t until = bh_mono_ns() + DEADLINE_NS; bh_mono_ns() < until; poll(NULL, 0, 1)) {
+        look(p.router);
+        o = send_heartbeat(p.router, &peer, 4);
+        if (o == BH_BUS_NO_PEER)
+            break;
+    }
+    CU_ASSERT_EQUAL(o, BH_BUS_NO_PEER);
     pair_close(&p);
 }
 
@@ -493,145 +520,143 @@ static int knock(const struct pair *p)
     return fd;
 }
 
-/* The other side ended the connection. */
-static bool hung_up(struct pair *p, int fd)
+/* The other side ended the connection, whatever it said before (its greeting). */
+static bool hung_up(int fd)
 {
-    char c;
+    struct timeval limit = {.tv_sec = (time_t)(DEADLINE_NS / UINT64_C(1000000000))};
+    char text[256];
+    ssize_t n;
 
-    for (uint64_t until = bh_mono_ns() + DEADLINE_NS; bh_mono_ns() < until; poll(NULL, 0, 1)) {
-        look(p->router);
-        ssize_t n = recv(fd, &c, 1, MSG_DONTWAIT);
-        if (n == 0 || (n < 0 && errno == ECONNRESET))
-            return true;
-    }
-    return false;
+    (void)setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof(limit));
+    do
+        n = recv(fd, text, sizeof(text), 0);
+    while (n > 0);
+    return n == 0 || errno == ECONNRESET;
 }
 
+static void still_talks(struct pair *p, struct bh_bus *dealer, uint64_t n)
+{
+    struct bh_peer peer;
+    Berth__Envelope *e = NULL;
+
+    CU_ASSERT_EQUAL(send_heartbeat(dealer, NULL, n), BH_BUS_OK);
+    CU_ASSERT_EQUAL_FATAL(recv_wait(p->router, &p->arena, &peer, &e), BH_BUS_OK);
+    CU_ASSERT_EQUAL(e->heartbeat->progress, n);
+}
+
+#define GREETING "\xff\0\0\0\0\0\0\0\1\x7f\3\0NULL"
+#define ZEROS_48                                                                                   \
+    "\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0"                                             \
+    "\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0"
+
+/* Other protocols, ZeroMQ's old ones among them, and pieces of ours: all are cut off. */
 static void test_strangers(void)
 {
     static const struct {
         const char *bytes;
         size_t n;
-    } cases[] = {{"GET / HTTP/1.1\r\n\r\n", 18}, {"\0\0\0\0", 4}, {"\4\0\0\0BRTH", 8}, /* no name */
-                 {"\5\0\0\0BRTXa", 9},  /* another protocol */
-                 {"\x25\0\0\0BRTH", 8}, /* a name of 33 bytes */
-                 {"\xff\xff\xff\xff", 4}};
+    } cases[] = {{"GET / HTTP/1.1\r\n\r\n", 18},
+                 {"\0\0\0\0", 4},
+                 {"", 0},                                  /* says nothing */
+                 {"\1\0", 2},                              /* ZMTP 1.0 without a name */
+                 {"\xff\0\0\0\0\0\0\0\1\x7f\1\5\0\0", 14}, /* ZMTP 2.0 */
+                 {GREETING ZEROS_48, 64},                  /* a greeting, and no more */
+                 {GREETING ZEROS_48 "\4\4\3XYZ", 70},      /* a command that there is none of */
+                 {GREETING ZEROS_48 "\4\x0f\5READY\xff\xff\xff\xff\xff\xff\xff\xff\xff", 81}};
     struct pair p;
-    struct bh_peer peer;
-    Berth__Envelope *e = NULL;
 
     pair_open(&p);
     for (size_t i = 0; i < BH_ARRAY_LEN(cases); i++) {
         int fd = knock(&p);
         CU_ASSERT_EQUAL(send(fd, cases[i].bytes, cases[i].n, 0), (ssize_t)cases[i].n);
-        CU_ASSERT_TRUE(hung_up(&p, fd));
+        if (!hung_up(fd)) {
+            printf("# not cut off: case %zu\n", i);
+            CU_ASSERT_TRUE(false);
+        }
         close(fd);
     }
-    CU_ASSERT_EQUAL(send_heartbeat(p.dealer, NULL, 1), BH_BUS_OK);
-    CU_ASSERT_EQUAL(recv_wait(p.router, &p.arena, &peer, &e), BH_BUS_OK);
+    still_talks(&p, p.dealer, 1);
     pair_close(&p);
 }
 
-/* The whole frame is there with the first read: its length alone must not make it a name. */
-static void test_names_too_long(void)
+/* A name of more than 32 bytes, or none: its messages are bad ones without an address. */
+static void test_names(void)
 {
-    static const uint32_t sizes[] = {37, 204, 259, 260, 292, 60000};
+    static const char too_long[] = "nnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnn";
     struct pair p;
     struct bh_peer peer;
     Berth__Envelope *e = NULL;
 
     pair_open(&p);
-    look(p.router);
-    for (size_t i = 0; i < BH_ARRAY_LEN(sizes); i++) {
-        const size_t n = BH_LOCAL_HEADER + sizes[i];
-        char *frame = bh_malloc(n);
-        int fd = knock(&p);
-        memset(frame, 'A', n);
-        memcpy(frame, &sizes[i], sizeof(sizes[i]));
-        memcpy(frame + BH_LOCAL_HEADER, "BRTH", 4);
-        CU_ASSERT_EQUAL(send(fd, frame, n, 0), (ssize_t)n);
-        CU_ASSERT_TRUE(hung_up(&p, fd));
-        close(fd);
-        free(frame);
-    }
-    CU_ASSERT_EQUAL(send_heartbeat(p.dealer, NULL, 1), BH_BUS_OK);
-    CU_ASSERT_EQUAL(recv_wait(p.router, &p.arena, &peer, &e), BH_BUS_OK);
-    pair_close(&p);
-}
-
-/* The longest name there is, and a message right behind it, in one piece. */
-static void test_name_of_full_length(void)
-{
-    static const char bytes[] = "\x24\0\0\0BRTHnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnn"
-                                "\6\0\0\0\x08\x02\x52\x02\x08\x07";
-    struct pair p;
-    struct bh_peer peer;
-    Berth__Envelope *e = NULL;
-
-    pair_open(&p);
-    int fd = knock(&p);
-    CU_ASSERT_EQUAL(send(fd, bytes, sizeof(bytes) - 1, 0), (ssize_t)sizeof(bytes) - 1);
-    CU_ASSERT_EQUAL_FATAL(recv_wait(p.router, &p.arena, &peer, &e), BH_BUS_OK);
-    CU_ASSERT_EQUAL(peer.n, sizeof(peer.id));
-    CU_ASSERT_EQUAL(e->heartbeat->progress, 7);
-    close(fd);
+    struct bh_bus *b = open_ok(BH_BUS_DEALER_CONNECT, p.endpoint, too_long);
+    CU_ASSERT_EQUAL(send_heartbeat(b, NULL, 1), BH_BUS_OK);
+    CU_ASSERT_EQUAL(recv_wait(p.router, &p.arena, &peer, &e), BH_BUS_BAD);
+    CU_ASSERT_EQUAL(peer.n, 0);
+    bh_bus_close(b);
+    b = open_ok(BH_BUS_DEALER_CONNECT, p.endpoint, too_long + 1);
+    still_talks(&p, b, 7);
+    bh_bus_close(b);
     pair_close(&p);
 }
 
 /* Who says nothing is let in as long as there is room, and makes room for who speaks. */
 static void test_silent_crowd(void)
 {
+    struct rlimit before, now;
     struct pair p;
-    struct bh_peer peer;
-    Berth__Envelope *e = NULL;
-    int fd[BH_LOCAL_CONNECTIONS + 20];
+    static int fd[1000];
 
+    CU_ASSERT_EQUAL_FATAL(getrlimit(RLIMIT_NOFILE, &before), 0);
+    now = before;
+    now.rlim_cur = BH_MAX(now.rlim_cur, BH_MIN(now.rlim_max, 4096));
+    CU_ASSERT_EQUAL_FATAL(setrlimit(RLIMIT_NOFILE, &now), 0);
     pair_open(&p);
-    look(p.router);
-    for (size_t i = 0; i < BH_ARRAY_LEN(fd); i++) {
+    still_talks(&p, p.dealer, 1);
+    for (size_t i = 0; i < BH_ARRAY_LEN(fd); i++)
         fd[i] = knock(&p);
-        look(p.router);
-    }
-    CU_ASSERT_TRUE(hung_up(&p, fd[0]));
+    CU_ASSERT_TRUE(hung_up(fd[BH_ARRAY_LEN(fd) - 1])); /* one too many */
     struct bh_bus *late = open_ok(BH_BUS_DEALER_CONNECT, p.endpoint, "late");
-    CU_ASSERT_EQUAL(send_heartbeat(late, NULL, 3), BH_BUS_OK);
-    CU_ASSERT_EQUAL_FATAL(recv_wait(p.router, &p.arena, &peer, &e), BH_BUS_OK);
-    CU_ASSERT_EQUAL(e->heartbeat->progress, 3);
-    CU_ASSERT_EQUAL(send_heartbeat(p.dealer, NULL, 4), BH_BUS_OK); /* who has a name stays */
-    CU_ASSERT_EQUAL_FATAL(recv_wait(p.router, &p.arena, &peer, &e), BH_BUS_OK);
-    CU_ASSERT_EQUAL(e->heartbeat->progress, 4);
+    still_talks(&p, late, 3);
+    still_talks(&p, p.dealer, 4);
+    CU_ASSERT_TRUE(hung_up(fd[0]));
     for (size_t i = 0; i < BH_ARRAY_LEN(fd); i++)
         close(fd[i]);
     bh_bus_close(late);
     pair_close(&p);
+    CU_ASSERT_EQUAL(setrlimit(RLIMIT_NOFILE, &before), 0);
 }
 
-/* A byte at a time, two frames at once, and half of one before the end. */
-static void test_frames_in_pieces(void)
+/* Connections that come when no descriptor is left are ended; libzmq's own listener would end the
+ * process. */
+static void test_no_descriptor_left(void)
 {
-    static const char bytes[] = "\5\0\0\0BRTHz"
-                                "\6\0\0\0\x08\x02\x52\x02\x08\x07"
-                                "\6\0\0\0\x08\x02\x52\x02\x08\x08";
+    struct rlimit before, now;
     struct pair p;
-    struct bh_peer peer;
-    Berth__Envelope *e = NULL;
+    int fd[64], n = 0;
 
     pair_open(&p);
-    int fd = knock(&p);
-    for (size_t i = 0; i < 18; i++) { /* all but the first message's last byte */
-        CU_ASSERT_EQUAL(send(fd, bytes + i, 1, 0), 1);
-        look(p.router);
+    still_talks(&p, p.dealer, 1);
+    for (n = 0; n < 3; n++)
+        fd[n] = socket(AF_UNIX, SOCK_STREAM, 0);
+    struct sockaddr_un sa = {.sun_family = AF_UNIX};
+    snprintf(sa.sun_path, sizeof(sa.sun_path), "%s", p.endpoint + 6);
+    CU_ASSERT_EQUAL_FATAL(getrlimit(RLIMIT_NOFILE, &before), 0);
+    now = before;
+    now.rlim_cur = (rlim_t)fd[2] + 1;
+    CU_ASSERT_EQUAL_FATAL(setrlimit(RLIMIT_NOFILE, &now), 0);
+    while (n < (int)BH_ARRAY_LEN(fd) && (fd[n] = open("/", O_PATH)) >= 0)
+        n++; /* holes */
+    for (int i = 0; i < 3; i++) {
+        CU_ASSERT_EQUAL(connect(fd[i], (struct sockaddr *)&sa, sizeof(sa)), 0);
+        CU_ASSERT_TRUE(hung_up(fd[i]));
     }
-    CU_ASSERT_EQUAL(send(fd, bytes + 18, 11, 0), 11);
-    CU_ASSERT_EQUAL(send(fd, bytes + 9, 5, 0), 5);
-    close(fd);
-    for (uint64_t k = 7; k <= 8; k++) {
-        CU_ASSERT_EQUAL_FATAL(recv_wait(p.router, &p.arena, &peer, &e), BH_BUS_OK);
-        CU_ASSERT_EQUAL(e->heartbeat->progress, k);
-        CU_ASSERT(peer.n == 1 && peer.id[0] == 'z');
-    }
-    look(p.router);
-    CU_ASSERT_EQUAL(send_heartbeat(p.router, &peer, 1), BH_BUS_NO_PEER);
+    still_talks(&p, p.dealer, 2);
+    while (n > 0)
+        close(fd[--n]);
+    CU_ASSERT_EQUAL_FATAL(setrlimit(RLIMIT_NOFILE, &before), 0);
+    struct bh_bus *late = open_ok(BH_BUS_DEALER_CONNECT, p.endpoint, "late");
+    still_talks(&p, late, 3);
+    bh_bus_close(late);
     pair_close(&p);
 }
 
@@ -664,9 +689,8 @@ BH_TESTS("common/bus/bus", {"a message goes there and an answer comes back", tes
          {"a socket in use, a file or an open directory stops a bind; a stale socket does not",
           test_obstacles},
          {"either side may come first or restart", test_reconnect},
-         {"who does not say its name is cut off", test_strangers},
-         {"a name that is too long is none, however it comes", test_names_too_long},
-         {"the longest name, and a message behind it", test_name_of_full_length},
-         {"silent connections make room for others", test_silent_crowd},
-         {"frames arrive whole in whatever pieces they come", test_frames_in_pieces},
+         {"other protocols and who says nothing are cut off", test_strangers},
+         {"a name that is too long is none", test_names},
+         {"a thousand silent connections make room for others", test_silent_crowd},
+         {"without descriptors connections are ended, and nothing else", test_no_descriptor_left},
          {"the caller's arena limit holds and is left as it was", test_arena_limit})

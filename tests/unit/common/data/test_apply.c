@@ -33,8 +33,7 @@ static struct bh_apply_op op_of(const char *manager, const char *time)
         .kind = "Deployment", .api_version = "apps/v1", .manager = manager, .time = time};
 }
 
-/* ---- one object with a history
- * --------------------------------------------------------------------- */
+/* ---- one object with a history --------------------------------------------------------------- */
 
 static struct bh_json *live, *conflicts;
 
@@ -100,8 +99,7 @@ static bool is(const char *want)
 static const char *fields_of(const char *manager, const char *operation)
 {
     struct bh_json *list = bh_json_path(live, "metadata.managedFields");
-    bh_json_each(e, list)
-    {
+    bh_json_each(e, list) {
         if (bh_streq(bh_json_get_str(e, "manager"), manager) &&
             bh_streq(bh_json_get_str(e, "operation"), operation))
             return text_of(bh_json_get(e, "fieldsV1"));
@@ -119,8 +117,7 @@ static size_t entries(void)
 #define REPLICAS(n) "{" META ",\"spec\":{\"replicas\":" #n "}}"
 #define PODSPEC(s)  "{" META ",\"spec\":{\"template\":{\"spec\":" s "}}}"
 
-/* ---- apply
- * --------------------------------------------------------------------------------------- */
+/* ---- apply ----------------------------------------------------------------------------------- */
 
 static void test_create_by_apply(void)
 {
@@ -375,8 +372,7 @@ static void test_apply_ignores_nulls_and_identity(void)
     CU_ASSERT_STRING_EQUAL(fields_of("a", "Apply"), "{\"f:spec\":{\"f:paused\":{}}}");
 }
 
-/* ---- updates
- * ------------------------------------------------------------------------------------- */
+/* ---- updates --------------------------------------------------------------------------------- */
 
 static void test_create_is_recorded(void)
 {

@@ -8,8 +8,7 @@
 #include <errno.h>
 #include <jansson.h>
 
-/* ---- helpers
- * ------------------------------------------------------------------------------------- */
+/* ---- helpers --------------------------------------------------------------------------------- */
 
 static struct bh_arena arena;
 static struct bh_err err;
@@ -47,8 +46,7 @@ static const char *text_of(const struct bh_json *v)
     return bh_buf_str(&b);
 }
 
-/* ---- reader
- * -------------------------------------------------------------------------------------- */
+/* ---- reader ---------------------------------------------------------------------------------- */
 
 static void test_round_trip(void)
 {
@@ -265,8 +263,7 @@ static void test_arena_limit_is_an_error(void)
     CU_ASSERT(limit > sizeof(text));
 }
 
-/* ---- tree
- * ---------------------------------------------------------------------------------------- */
+/* ---- tree ------------------------------------------------------------------------------------ */
 
 static void test_lookup_tolerates_null(void)
 {
@@ -287,7 +284,8 @@ static void test_lookup_tolerates_null(void)
     CU_ASSERT_PTR_NULL(bh_json_path(v, "o."));
     CU_ASSERT_STRING_EQUAL(bh_json_get_str(v, "s"), "x");
     size_t n = 0;
-    bh_json_each(e, (struct bh_json *)NULL) n++;
+    bh_json_each(e, (struct bh_json *)NULL)
+        n++;
     CU_ASSERT_EQUAL(n, 0);
 }
 
@@ -412,8 +410,7 @@ static void test_clone_shares_nothing(void)
     bh_arena_fini(&a);
 }
 
-/* ---- writer
- * -------------------------------------------------------------------------------------- */
+/* ---- writer ---------------------------------------------------------------------------------- */
 
 static void test_pretty(void)
 {
@@ -444,8 +441,7 @@ static void test_written_strings_read_back(void)
     }
 }
 
-/* ---- differential: jansson
- * ----------------------------------------------------------------------- */
+/* ---- differential: jansson ------------------------------------------------------------------- */
 
 static bool same_as_jansson(const struct bh_json *v, json_t *j)
 {
@@ -467,8 +463,7 @@ static bool same_as_jansson(const struct bh_json *v, json_t *j)
         size_t i = 0;
         if (!json_is_array(j) || json_array_size(j) != v->c.n)
             return false;
-        bh_json_each(e, v)
-        {
+        bh_json_each(e, v) {
             if (!same_as_jansson(e, json_array_get(j, i++)))
                 return false;
         }
@@ -477,8 +472,7 @@ static bool same_as_jansson(const struct bh_json *v, json_t *j)
     case BH_JSON_OBJECT:
         if (!json_is_object(j) || json_object_size(j) != v->c.n)
             return false;
-        bh_json_each(m, v)
-        {
+        bh_json_each(m, v) {
             json_t *o = json_object_get(j, m->key.p);
             if (!o || !same_as_jansson(m, o))
                 return false;
@@ -580,18 +574,15 @@ static void test_only_containers_have_children(void)
     unsigned n = 0;
 
     for (size_t i = 0; i < BH_ARRAY_LEN(texts); i++) {
-        bh_json_each(c, parse(texts[i]))
-        {
+        bh_json_each(c, parse(texts[i])) {
             n += c != NULL;
         }
     }
-    bh_json_each(c, (const struct bh_json *)NULL)
-    {
+    bh_json_each(c, (const struct bh_json *)NULL) {
         n += c != NULL;
     }
     CU_ASSERT_EQUAL(n, 0);
-    bh_json_each(c, parse("[1,[2,3],{}]"))
-    {
+    bh_json_each(c, parse("[1,[2,3],{}]")) {
         n += c != NULL;
     }
     CU_ASSERT_EQUAL(n, 3);

@@ -73,8 +73,7 @@ static void refuse(enum lang lang, const char *kind, const char *doc, const char
         printf("%s: %d %s\n", patch, rc, err.msg);
 }
 
-/* ---- RFC 6902
- * ------------------------------------------------------------------------------------ */
+/* ---- RFC 6902 -------------------------------------------------------------------------------- */
 
 #define OK(doc, patch, want)        expect(JSON, NULL, doc, patch, want)
 #define NO(doc, patch, rc, message) refuse(JSON, NULL, doc, patch, rc, message)
@@ -201,8 +200,7 @@ static void test_json_patch_bombs(void)
     refuse(JSON, NULL, "{\"a\":1}", bh_buf_str(&b), -E2BIG, "maximum operations");
 }
 
-/* ---- RFC 7386
- * ------------------------------------------------------------------------------------ */
+/* ---- RFC 7386 -------------------------------------------------------------------------------- */
 
 static void test_merge_patch(void)
 {
@@ -254,8 +252,7 @@ static void test_diff(void)
     }
 }
 
-/* ---- strategic merge
- * ------------------------------------------------------------------------------ */
+/* ---- strategic merge ------------------------------------------------------------------------- */
 
 #define DEPLOY(spec) "{\"spec\":{\"template\":{\"spec\":" spec "}}}"
 #define SM(doc, patch, want)                                                                       \

@@ -43,8 +43,7 @@ static const char *yaml_of(const char *json)
     return bh_buf_str(&b);
 }
 
-/* ---- typing
- * -------------------------------------------------------------------------------------- */
+/* ---- typing ---------------------------------------------------------------------------------- */
 
 static void test_plain_scalars(void)
 {
@@ -168,8 +167,7 @@ static void test_json_text_goes_to_the_json_reader(void)
     CU_ASSERT_STRING_EQUAL(json_of("{\"a\": ]"), "line 1, column 7: unexpected character");
 }
 
-/* ---- anchors and merge keys
- * ----------------------------------------------------------------------- */
+/* ---- anchors and merge keys ------------------------------------------------------------------ */
 
 static void test_anchors(void)
 {
@@ -200,8 +198,7 @@ static void test_merge_keys(void)
     CU_ASSERT_EQUAL(parse_rc("a: &x {p: 1}\nb: {<<: *x, p: 2}", BH_JSON_STRICT, &v), 0);
 }
 
-/* ---- errors and limits
- * ---------------------------------------------------------------------------- */
+/* ---- errors and limits ----------------------------------------------------------------------- */
 
 static void test_errors_name_the_place(void)
 {
@@ -300,8 +297,7 @@ static void test_arena_limit(void)
     CU_ASSERT_EQUAL(rc, 0);
 }
 
-/* ---- documents
- * ----------------------------------------------------------------------------------- */
+/* ---- documents ------------------------------------------------------------------------------- */
 
 static const char *all_of(const char *text)
 {
@@ -331,8 +327,7 @@ static void test_documents(void)
     CU_ASSERT_STRING_EQUAL(json_of("# only a comment\n"), "null");
 }
 
-/* ---- writer
- * -------------------------------------------------------------------------------------- */
+/* ---- writer ---------------------------------------------------------------------------------- */
 
 static void test_layout(void)
 {

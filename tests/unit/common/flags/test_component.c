@@ -3,7 +3,7 @@
  * tests/unit/common/api/test_component.c - what a configuration file says about connection and
  * lease
  */
-#include "common/data/component.h"
+#include "common/flags/component.h"
 #include "tests/unit/harness.h"
 
 #include <errno.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * tests/unit/common/data/test_feature_gates.c - gates, their versions, and upstream's texts
+ * tests/unit/common/flags/test_feature_gates.c - gates, their versions, and upstream's texts
  */
-#include "common/data/feature_gates.h"
+#include "common/flags/feature_gates.h"
 #include "common/base/buf.h"
 #include "tests/unit/harness.h"
 

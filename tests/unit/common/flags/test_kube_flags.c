@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * tests/unit/common/data/test_kube_flags.c - kube-scheduler's command line: values, order of
+ * tests/unit/common/flags/test_kube_flags.c - kube-scheduler's command line: values, order of
  * precedence, upstream's texts
  */
-#include "common/data/kube_flags.h"
+#include "common/flags/kube_flags.h"
 #include "common/base/buf.h"
 #include "tests/unit/harness.h"
 

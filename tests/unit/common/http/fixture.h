@@ -19,7 +19,7 @@
 #include "common/http/server.h"
 #include "tests/unit/harness.h"
 
-#define WAIT_S 20
+#define WAIT_S 120
 
 static struct fixture {
     uv_loop_t loop;

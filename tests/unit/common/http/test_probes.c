@@ -226,15 +226,15 @@ static void test_socket(void)
     CU_ASSERT_EQUAL(st.st_mode & 07777, 0660);
     ask_local(path, "GET /livez HTTP/1.0\r\n\r\n", text);
     CU_ASSERT_PTR_NOT_NULL(strstr(text, "\r\n\r\nok"));
-    int before = bh_log_verbosity();
+    CU_ASSERT_FALSE(bh_log_v_on(1, __FILE__));
     ask_local(path, "PUT /debug/flags/v HTTP/1.0\r\nContent-Length: 1\r\n\r\n7", text);
     CU_ASSERT_PTR_NOT_NULL(strstr(text, "successfully set klog.logging.verbosity to 7"));
-    CU_ASSERT_EQUAL(bh_log_verbosity(), 7);
+    CU_ASSERT(bh_log_v_on(7, __FILE__) && !bh_log_v_on(8, __FILE__));
     ask_local(path, "PUT /debug/flags/v HTTP/1.0\r\nContent-Length: 1\r\n\r\nx", text);
     CU_ASSERT_PTR_NOT_NULL(strstr(text, " 400 "));
     ask_local(path, "GET /debug/flags/v HTTP/1.0\r\n\r\n", text);
     CU_ASSERT_PTR_NOT_NULL(strstr(text, " 406 "));
-    bh_log_set_verbosity(before);
+    bh_log_set_verbosity(0);
 
     struct bh_probes *first = local;
     on_loop(start_local, (void *)(uintptr_t) "x"); /* it lives */

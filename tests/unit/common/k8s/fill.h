@@ -179,7 +179,7 @@ static inline struct bh_json *nth_value(struct bh_json *v, size_t *n)
 {
     if (!(*n)--)
         return v;
-    bh_json_each (m, v) {
+    bh_json_each(m, v) {
         struct bh_json *found = nth_value(m, n);
         if (found)
             return found;

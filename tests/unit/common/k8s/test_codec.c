@@ -192,6 +192,10 @@ static void test_secret_bytes(void)
             "Secret: data.a: must be a base64 string");
     rejects(&k8s__secret__descriptor, "{\"data\":{\"a\":\" Gk=\"}}",
             "Secret: data.a: must be a base64 string");
+    rejects(&k8s__secret__descriptor, "{\"data\":{\"a\":\"AA==AAAA\"}}",
+            "Secret: data.a: must be a base64 string");
+    rejects(&k8s__secret__descriptor, "{\"data\":{\"a\":\"====\"}}",
+            "Secret: data.a: must be a base64 string");
 }
 
 static void test_wrong_types_name_their_path(void)

@@ -72,7 +72,7 @@ static void test_every_field_of_every_kind(void)
 static size_t count(const struct bh_json *v)
 {
     size_t n = 1;
-    bh_json_each (m, v)
+    bh_json_each(m, v)
         n += count(m);
     return n;
 }

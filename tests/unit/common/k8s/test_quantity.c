@@ -247,6 +247,33 @@ static void test_bad_times(void)
     }
 }
 
+static void test_times_in_ns(void)
+{
+    static const struct {
+        const char *text;
+        int rc;
+        int64_t ns;
+    } cases[] = {
+        {"1970-01-01T00:00:00Z", 0, 0},
+        {"1969-12-31T23:59:59.5Z", 0, -500000000},
+        {"2026-01-01T01:30:00.001234+01:30", 0, 1767225600001234000},
+        {"2262-04-11T23:47:16.854775807Z", 0, INT64_MAX},
+        {"2262-04-11T23:47:16.854775808Z", -ERANGE, INT64_MAX},
+        {"9999-12-31T23:59:59Z", -ERANGE, INT64_MAX},
+        {"0001-01-01T00:00:00Z", -ERANGE, INT64_MIN},
+        {"2026-02-31T00:00:00Z", -EINVAL, 7},
+        {"2026-01-01T00:00:00", -EINVAL, 7},
+        {"2026-01-01T00:00:00Z and more", -EINVAL, 7},
+        {"yesterday", -EINVAL, 7},
+        {NULL, -EINVAL, 7},
+    };
+    for (size_t i = 0; i < BH_ARRAY_LEN(cases); i++) {
+        int64_t ns = 7;
+        CU_ASSERT_EQUAL(bh_time_parse_ns(cases[i].text, &ns), cases[i].rc);
+        CU_ASSERT_EQUAL(ns, cases[i].ns);
+    }
+}
+
 static void test_time_text(void)
 {
     char out[40];
@@ -260,6 +287,12 @@ static void test_time_text(void)
     CU_ASSERT_STRING_EQUAL(out, "0001-01-01T00:00:00Z");
     bh_time_format_micro(out, 1767225618, 123456789);
     CU_ASSERT_STRING_EQUAL(out, "2026-01-01T00:00:18.123456Z");
+    bh_time_format_micro_ns(out, 1767225600001234567);
+    CU_ASSERT_STRING_EQUAL(out, "2026-01-01T00:00:00.001234Z");
+    bh_time_format_micro_ns(out, -1);
+    CU_ASSERT_STRING_EQUAL(out, "1969-12-31T23:59:59.999999Z");
+    bh_time_format_ns(out, -1);
+    CU_ASSERT_STRING_EQUAL(out, "1969-12-31T23:59:59Z");
     bh_time_format_micro(out, 0, -5);
     CU_ASSERT_STRING_EQUAL(out, "1970-01-01T00:00:00.000000Z");
     for (int64_t day = -720000; day < 2900000; day += 97) {
@@ -282,4 +315,5 @@ BH_TESTS("common/k8s/quantity", {"the documented table of texts and values", tes
          {"canonical text", test_canonical_text},
          {"formatting and parsing agree on random values", test_format_and_parse_agree},
          {"RFC 3339 times", test_times}, {"malformed times are rejected", test_bad_times},
+         {"RFC 3339 times", test_times}, {"times as nanoseconds", test_times_in_ns},
          {"time text, clamped to the years 1 to 9999", test_time_text}, )

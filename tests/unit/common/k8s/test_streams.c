@@ -27,7 +27,7 @@ static void watch_stream(struct bh_buf *out, bool json)
         if (json) {
             bh_buf_addf(&obj, "{\"metadata\":{\"name\":\"%s\",\"labels\":{\"object\":\"}{\\\"\"}}}",
                         name);
-            bh_watch_frame_json(out, type_names[i], obj.p, obj.n);
+            bh_buf_addf(out, "{\"type\":\"%s\",\"object\":%s}\n", type_names[i], bh_buf_str(&obj));
         } else {
             struct bh_buf raw = {0};
             pod_message(&raw, name);

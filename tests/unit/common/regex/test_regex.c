@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * tests/unit/scheduler/cel/test_regex.c - RE2 patterns
+ * tests/unit/common/regex/test_regex.c - RE2 patterns
  */
-#include "scheduler/cel/cel_int.h"
+#include "common/regex/regex.h"
 #include "tests/unit/harness.h"
 
 /* "found" text, or NULL for no match; the error's text behind "!" when it does not compile. */
@@ -15,10 +15,10 @@ static char *find(const char *pattern, const char *text)
     char *r = NULL;
 
     bh_arena_init(&a, 0);
-    struct cel_regex *re = bh_cel_regex_compile(&a, bh_str_c(pattern), &why);
+    struct bh_regex *re = bh_regex_compile(&a, bh_str_c(pattern), &why);
     if (!re)
         r = bh_asprintf("!%s", why);
-    else if (bh_cel_regex_find(re, &a, bh_str_c(text), 0, &from, &to, &steps, UINT64_MAX))
+    else if (bh_regex_find(re, &a, bh_str_c(text), 0, &from, &to, &steps, UINT64_MAX))
         r = bh_strndup(text + from, to - from);
     bh_arena_fini(&a);
     return r;
@@ -62,6 +62,9 @@ static void test_the_leftmost_and_preferred_match_wins(void)
         {"(a*)*b", "aaab", "aaab"},
         {"(a*)+$", "aaaac", ""},
         {"x*", "", ""},
+        {"(){3}", "abc", ""},
+        {"(?:)*b", "abc", "b"},
+        {"a(){2,}c", "abac", "ac"},
         {"foo|bar|baz", "a baz bar", "baz"},
         {"(?:a(?:b|c)|d)e", "adabe", "abe"},
         {"z", "abc", NULL},
@@ -185,10 +188,10 @@ static void test_time_is_linear(void)
     bh_arena_init(&a, 0);
     for (size_t i = 0; i < BH_ARRAY_LEN(evil); i++) {
         uint64_t steps = 0;
-        struct cel_regex *re = bh_cel_regex_compile(&a, bh_str_c(evil[i]), &why);
+        struct bh_regex *re = bh_regex_compile(&a, bh_str_c(evil[i]), &why);
         CU_ASSERT_PTR_NOT_NULL_FATAL(re);
         CU_ASSERT_FALSE(
-            bh_cel_regex_find(re, &a, (struct bh_str){text, n}, 0, &from, &to, &steps, UINT64_MAX));
+            bh_regex_find(re, &a, (struct bh_str){text, n}, 0, &from, &to, &steps, UINT64_MAX));
         CU_ASSERT(steps < 800 * n);
     }
     bh_arena_fini(&a);
@@ -202,14 +205,14 @@ static void test_a_search_gives_up_at_its_limit(void)
     struct bh_arena a;
 
     bh_arena_init(&a, 0);
-    struct cel_regex *re = bh_cel_regex_compile(&a, BH_STR("a*b"), &why);
+    struct bh_regex *re = bh_regex_compile(&a, BH_STR("a*b"), &why);
     CU_ASSERT_FALSE(
-        bh_cel_regex_find(re, &a, BH_STR("aaaaaaaaaaaaaaaaaaaaab"), 0, &from, &to, &steps, 20));
+        bh_regex_find(re, &a, BH_STR("aaaaaaaaaaaaaaaaaaaaab"), 0, &from, &to, &steps, 20));
     CU_ASSERT(steps > 20 && steps < 60);
     bh_arena_fini(&a);
 }
 
-BH_TESTS("scheduler/cel/regex",
+BH_TESTS("common/regex",
          {"the leftmost and preferred match wins", test_the_leftmost_and_preferred_match_wins},
          {"classes and escapes", test_classes_and_escapes}, {"anchors", test_anchors},
          {"counted repetition", test_counted_repetition},

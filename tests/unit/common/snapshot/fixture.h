@@ -19,34 +19,48 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "common/snapshot/announce.h"
 #include "common/snapshot/snapshot.h"
 #include "tests/unit/harness.h"
 
 /* ---- names ----------------------------------------------------------------------------------- */
+#define FX_NAME 256
+static uint64_t fx_instances[1024]; /* of the runtime directories of this process's tests */
+static unsigned fx_instances_n;
+
+/* A runtime directory of its own. */
 static inline const char *fx_name(void)
 {
-    static char name[64];
-    static unsigned n;
-    snprintf(name, sizeof(name), "/berth-test-%d-%u", (int)getpid(), n++);
+    static char name[FX_NAME];
+    bh_assert(fx_instances_n < BH_ARRAY_LEN(fx_instances));
+    snprintf(name, sizeof(name), "%s/run%u", bh_test_tmpdir(), fx_instances_n);
+    bh_assert(mkdir(name, 0750) == 0);
+    fx_instances[fx_instances_n++] = bh_snap_instance(name);
     return name;
 }
 
-/* Objects in /dev/shm whose name starts with that of this process's tests. */
+static inline bool fx_is_ours(const char *file)
+{
+    char prefix[BH_SNAP_NAME_MAX];
+    for (unsigned i = 0; i < fx_instances_n; i++) {
+        snprintf(prefix, sizeof(prefix), "berth-%016llx", (unsigned long long)fx_instances[i]);
+        if (strncmp(file, prefix, strlen(prefix)) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* Objects in /dev/shm of those runtime directories. */
 static inline unsigned fx_left_over(bool remove_them)
 {
-    char prefix[64];
     unsigned n = 0;
-    snprintf(prefix, sizeof(prefix), "berth-test-%d-", (int)getpid());
-    DIR *d = opendir("/dev/shm");
+    DIR *d = opendir(BH_SNAP_FOLDER);
     for (struct dirent *e; d && (e = readdir(d));) {
-        if (strncmp(e->d_name, prefix, strlen(prefix)) != 0)
+        if (!fx_is_ours(e->d_name))
             continue;
         n++;
-        if (remove_them) {
-            char file[300];
-            snprintf(file, sizeof(file), "/%s", e->d_name);
-            shm_unlink(file);
-        }
+        if (remove_them)
+            unlinkat(dirfd(d), e->d_name, 0);
     }
     if (d)
         closedir(d);
@@ -63,9 +77,10 @@ static inline bool fx_before(uint64_t deadline_ns)
     return bh_mono_ns() < deadline_ns;
 }
 
+/* Against a hang, not a judgement of speed: a machine may be busy with other things. */
 static inline uint64_t fx_in(unsigned seconds)
 {
-    return bh_mono_ns() + seconds * 1000000000ull;
+    return bh_mono_ns() + 5 * seconds * 1000000000ull;
 }
 
 /* ---- records --------------------------------------------------------------------------------- */
@@ -366,6 +381,11 @@ static inline void fx_reader_fini(struct fx_reader *x)
     bh_snap_reader_free(x->r);
     bh_symtab_free(x->tab);
     x->r = NULL;
+}
+
+static inline enum bh_snap_outcome fx_once(struct fx_reader *x)
+{
+    return bh_snap_follow(x->r, 0, fx_on_event, x);
 }
 
 /* Follows until nothing is left to do or the outcome is not one of the ordinary ones. */

@@ -14,8 +14,8 @@ struct bytes {
     size_t n;
 };
 static struct {
-    char name[64]; /* of the copies */
-    uint64_t incarnation;
+    char name[FX_NAME]; /* runtime directory of the copies */
+    char control_file[BH_SNAP_NAME_MAX], data_file[BH_SNAP_NAME_MAX];
     struct bytes control, data;
 } pattern;
 
@@ -30,19 +30,25 @@ static struct bytes load(const char *file)
 
 static void make_pattern(void)
 {
-    char file[BH_SNAP_FILE_MAX], name[64];
-    struct bh_snap_stats st;
+    struct bh_snap_announced at;
+    char file[BH_SNAP_NAME_MAX], name[FX_NAME];
     snprintf(name, sizeof(name), "%s", fx_name());
     struct bh_snap_writer *w = fx_writer(name, 8192, 32);
     for (uint64_t op = 1; op < 60; op++)
         CU_ASSERT_EQUAL(fx_write(w, 60, op, 20), 0);
     bh_snap_set_synced(w, true);
-    bh_snap_writer_stats(w, &st);
-    snprintf(pattern.name, sizeof(pattern.name), "%s", fx_name());
-    pattern.incarnation = st.incarnation;
-    pattern.control = load(name);
-    bh_snap_data_name(name, st.incarnation, st.segment, file);
+    CU_ASSERT_EQUAL(bh_snap_announced(name, &at), 0);
+    pattern.control = load(at.name);
+    const struct bh_snap_control *c = (void *)pattern.control.p;
+    bh_snap_object_name(at.instance, c->data_key[c->segment % 2], file);
     pattern.data = load(file);
+    snprintf(pattern.name, sizeof(pattern.name), "%s", fx_name());
+    at.instance = bh_snap_instance(pattern.name);
+    bh_snap_object_name(at.instance, 1, pattern.control_file);
+    bh_snap_object_name(at.instance, c->data_key[c->segment % 2], pattern.data_file);
+    int dir = open(pattern.name, O_RDONLY | O_DIRECTORY);
+    CU_ASSERT_EQUAL(bh_snap_announced_set(dir, pattern.control_file), 0);
+    close(dir);
     bh_snap_writer_free(w);
 }
 
@@ -62,21 +68,14 @@ static void put_object(const char *file, struct bytes b)
     close(fd);
 }
 
-static uint64_t segment_of(void)
-{
-    return ((struct bh_snap_control *)pattern.control.p)->segment;
-}
-
 /* What a fresh reader says about the (damaged) pattern. */
 static enum bh_snap_outcome outcome(void)
 {
-    char file[BH_SNAP_FILE_MAX];
     enum bh_snap_outcome o;
     struct bh_snap_stats st;
     struct fx_reader x;
-    put_object(pattern.name, pattern.control);
-    bh_snap_data_name(pattern.name, pattern.incarnation, segment_of(), file);
-    put_object(file, pattern.data);
+    put_object(pattern.control_file, pattern.control);
+    put_object(pattern.data_file, pattern.data);
     fx_reader_init(&x, pattern.name, NULL);
     /* Contradictions in what is delivered are allowed here: contents may be damaged unnoticed. */
     struct fx_reader *volatile keep = &x;
@@ -88,8 +87,8 @@ static enum bh_snap_outcome outcome(void)
     if (o == BH_SNAP_CORRUPT || o == BH_SNAP_VERSION)
         CU_ASSERT(strlen(bh_snap_reader_error(x.r)) > 10);
     fx_reader_fini(&x);
-    shm_unlink(file);
-    shm_unlink(pattern.name);
+    shm_unlink(pattern.data_file);
+    shm_unlink(pattern.control_file);
     return o;
 }
 
@@ -134,9 +133,14 @@ static void test_control_segment(void)
     pattern.control.n = 64;
     CU_ASSERT_EQUAL(outcome(), BH_SNAP_CORRUPT);
     pattern.control.n = c.n;
-    uint64_t other = pattern.incarnation + 1; /* its data segment does not exist */
-    CU_ASSERT_EQUAL(with64(c, offsetof(struct bh_snap_control, incarnation), other),
-                    BH_SNAP_NOT_READY);
+    struct bh_snap_control *words = (void *)c.p;
+    const size_t keys = offsetof(struct bh_snap_control, data_key);
+    CU_ASSERT_EQUAL(
+        with64(c, offsetof(struct bh_snap_control, incarnation), words->incarnation + 1),
+        BH_SNAP_CORRUPT);
+    CU_ASSERT_EQUAL(with64(c, offsetof(struct bh_snap_control, segment), 0), BH_SNAP_NOT_READY);
+    CU_ASSERT_EQUAL(with64(c, keys + words->segment % 2 * 8, 5), BH_SNAP_NOT_READY); /* no such */
+    CU_ASSERT_EQUAL(with64(c, offsetof(struct bh_snap_control, slots_key), 5), BH_SNAP_OK);
     drop_pattern();
 }
 
@@ -233,12 +237,10 @@ static void test_log(void)
     CU_ASSERT_EQUAL(with64(d, offsetof(struct bh_snap_header, head), head + 5), BH_SNAP_OK);
     /* A live reader, though, must not believe what the log does not have: same mapping, later head.
      */
-    char file[BH_SNAP_FILE_MAX];
     struct fx_reader x;
-    put_object(pattern.name, pattern.control);
-    bh_snap_data_name(pattern.name, pattern.incarnation, segment_of(), file);
-    put_object(file, d);
-    int fd = shm_open(file, O_RDWR, 0);
+    put_object(pattern.control_file, pattern.control);
+    put_object(pattern.data_file, d);
+    int fd = shm_open(pattern.data_file, O_RDWR, 0);
     struct bh_snap_header *live = mmap(NULL, d.n, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     struct bh_snap_entry *log = (void *)((char *)live + section(BH_SNAP_SEC_LOG));
     struct bh_snap_entry *next = &log[head & 31];
@@ -275,8 +277,8 @@ static void test_log(void)
     CU_ASSERT_EQUAL(bh_snap_follow(x.r, 0, fx_on_event, &x), BH_SNAP_OK); /* MOVED was the end */
     fx_reader_fini(&x);
     munmap(live, d.n);
-    shm_unlink(file);
-    shm_unlink(pattern.name);
+    shm_unlink(pattern.data_file);
+    shm_unlink(pattern.control_file);
     drop_pattern();
 }
 

@@ -12,7 +12,7 @@
 #define OBJECTS 60u
 
 struct plan {
-    char name[64];
+    char name[FX_NAME];
     int step;       /* where */
     uint64_t count; /* at which passage */
     int signal;     /* SIGKILL or SIGSTOP */
@@ -224,7 +224,7 @@ static void test_successor_killed_while_taking_over(void)
 
 /* ---- readers --------------------------------------------------------------------------------- */
 struct reader_plan {
-    char name[64];
+    char name[FX_NAME];
     uint64_t stop_at_event; /* the reader stops itself in the middle of this delivery; 0 = never */
     uint64_t target;        /* shared: head to reach; 0 = not known yet */
     uint64_t attached, sum, wrong, begins, overruns; /* results */

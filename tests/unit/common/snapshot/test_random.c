@@ -80,7 +80,7 @@ static void run(size_t bytes, uint32_t log, bool early)
 {
     enum { READERS = 3 };
     static const unsigned max_events[READERS] = {0, 17, 1000};
-    char name[64];
+    char name[FX_NAME];
     struct fx_state model = {0};
     struct bh_snap_stats st;
     struct shared *sh = fx_shared(sizeof(*sh));

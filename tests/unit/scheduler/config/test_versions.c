@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "scheduler/plugins/registry.h"
+#include "scheduler/framework/plugin.h"
 #include "tests/unit/scheduler/config/fixture.h"
 
 /* What a list of plugins is in this build: names that start with '?' only if they are there. */

@@ -165,7 +165,7 @@ static void test_args_in_force(void)
         bh_json_get(bh_json_at(bh_json_get(f.c->tree, "profiles"), 0), "pluginConfig");
     const char *last = "";
 
-    bh_json_each (e, list) {
+    bh_json_each(e, list) {
         CU_ASSERT(strcmp(last, bh_json_get_text(e, "name")) < 0);
         last = bh_json_get_text(e, "name");
         CU_ASSERT(!bh_streq(last, "VolumeBinding"));

@@ -30,7 +30,7 @@ struct item { /* a copy of what a binder was sent */
     Berth__WorkKind kind;
     char name[64], uid[64], node[64], reason[64], nominated[64];
     char message[512], note[512], event[64];
-    bool transition, set_nominated, answered;
+    bool transition, set_nominated, answered, look;
     char object[64], object_uid[64], version[32]; /* what a write is about */
     uint8_t bytes[2048];                          /* as it shall be */
     size_t n_bytes;
@@ -40,6 +40,7 @@ struct binder {
     bool mute;      /* says and reads nothing */
     bool forgetful; /* knows the epoch, but reports nothing of the old one */
     uint64_t epoch, hello_ns;
+    unsigned greeted; /* signs of life where no lease is granted */
     struct item items[MAX_ITEMS];
     unsigned n;
     struct item wire[4]; /* what it says is on the wire when a new scheduler greets it */
@@ -68,6 +69,7 @@ struct fixture {
     uint64_t quiet_term, binder_progress;
     struct binder b[2];
     struct bh_arena a, msg;
+    uint64_t lost; /* pods that the test loses on purpose */
 };
 
 /* ---- life --------------------------------------------------------------------------------------
@@ -89,8 +91,10 @@ static inline void scheduler_start(struct fixture *f)
 
 static inline void scheduler_stop(struct fixture *f)
 {
-    if (f->running)
+    if (f->running) {
+        CU_ASSERT(f->d.audit.lost == f->lost);
         bh_sched_daemon_fini(&f->d);
+    }
     f->running = false;
     uv_run(&f->loop, UV_RUN_NOWAIT);
 }
@@ -100,10 +104,9 @@ static inline void watcher_start(struct fixture *f)
     const struct bh_snap_options so = {.initial_bytes = 1u << 20, .log_entries = 1u << 10};
     struct bh_snap_stats s;
     struct bh_err err = {0};
-    char name[64], endpoint[128];
+    char endpoint[128];
 
-    bh_snap_name(f->dir, name);
-    CU_ASSERT_FATAL(bh_snap_writer_new(name, &so, &f->snap, &err) == 0);
+    CU_ASSERT_FATAL(bh_snap_writer_new(f->dir, &so, &f->snap, &err) == 0);
     bh_snap_writer_stats(f->snap, &s);
     f->incarnation = s.incarnation;
     bh_snap_set_lease(f->snap, 0, BH_SNAP_NO_ELECTION);
@@ -369,6 +372,7 @@ static inline void binder_keep(struct binder *b, uint64_t epoch, const Berth__Wo
     COPY(i->node, w->node);
     COPY(i->nominated, w->nominated_node);
     i->set_nominated = w->set_nominated_node;
+    i->look = w->look;
     if (w->condition) {
         COPY(i->reason, w->condition->reason);
         COPY(i->message, w->condition->message);
@@ -406,6 +410,7 @@ static inline void binder_listen(struct fixture *f, struct binder *b)
             b->grant_serial = e->grant->serial;
             b->valid_ns = e->grant->valid_ns;
         }
+        b->greeted += e->scheduler_hello != NULL;
         if (e->scheduler_hello && e->scheduler_hello->epoch != b->epoch) {
             if (b->n_wire && !b->forgetful)
                 binder_hello(b, b->n_wire);
@@ -507,12 +512,22 @@ static inline void go(struct fixture *f)
     SPIN(f, bh_sched_may_decide(&f->d));
 }
 
+/* NULL: nothing hangs on it. */
+static inline struct bh_pod_state *pod_of(struct fixture *f, const char *uid)
+{
+    return bh_pods_find(f->d.pods, bh_str_c(uid));
+}
+
+static inline struct bh_work *bind_of(struct fixture *f, const char *uid)
+{
+    return pod_of(f, uid) ? pod_of(f, uid)->bind : NULL;
+}
+
 static inline enum bh_queue_place place(struct fixture *f, const char *name)
 {
-    enum bh_queue_place p;
+    const struct bh_pod_state *s = pod_of(f, bh_arena_printf(&f->a, "u-%s", name));
 
-    (void)bh_queue_find(f->d.queue, bh_str_c(bh_arena_printf(&f->a, "u-%s", name)), &p);
-    return p;
+    return s ? s->place : BH_Q_NONE;
 }
 
 static inline bool is_assumed(struct fixture *f, const char *name)

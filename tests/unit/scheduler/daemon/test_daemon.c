@@ -73,6 +73,7 @@ static void test_a_pod_is_bound_and_confirmed_whichever_news_is_first(void)
     SPIN(&f, place(&f, "watch-first") == BH_Q_NONE);
     CU_ASSERT(bh_engine_pod_count(f.d.engine) == 2);
     CU_ASSERT(bh_engine_assumed_count(f.d.engine) == 0);
+    CU_ASSERT(f.d.pods->by_uid.len == 0); /* nothing of them is left in any hand */
     teardown(&f);
 }
 
@@ -161,21 +162,22 @@ static void test_a_restarted_scheduler_sends_the_pod_where_it_was_sent(void)
     f.b[0].n_wire = 1;
     f.b[0].n = 0;
     scheduler_stop(&f);
+    CU_ASSERT(unlink(bh_arena_printf(&f.a, "%s/" BH_INFLIGHT_FILE, f.dir)) == 0); /* binders know */
     f.hellos = 0;
     scheduler_start(&f);
     CU_ASSERT(f.d.epoch > old_epoch);
-    SPIN(&f, f.hellos > 0 && f.d.adopted.len == 1);
+    SPIN(&f, f.hellos > 0 && f.d.adopt.n_binds == 1);
     feed_begin(&f);
     add_pod(&f, "p", "1");
     feed_batch(&f, NULL, true);
     i = await(&f, &f.b[0], BIND, "p");
     CU_ASSERT_STRING_EQUAL(i->node, "n2");
     CU_ASSERT(i->epoch == f.d.epoch);
-    CU_ASSERT(f.d.adopted.len == 0);
+    CU_ASSERT(f.d.adopt.n_binds == 0);
     teardown(&f);
 }
 
-static void test_a_definite_answer_for_the_old_scheduler_is_not_repeated(void)
+static void test_a_refusal_for_the_old_scheduler_is_decided_anew(void)
 {
     struct fixture f;
     struct item old = {.kind = BIND, .name = "p", .uid = "u-p", .node = "n2", .epoch = 1, .id = 7};
@@ -188,16 +190,17 @@ static void test_a_definite_answer_for_the_old_scheduler_is_not_repeated(void)
     snap_node(&f, "n1", "4");
     snap_node(&f, "n2", "4");
     bh_snap_set_synced(f.snap, true);
-    SPIN(&f, f.known && f.d.adopted.len == 2);
+    SPIN(&f, f.known && f.d.adopt.n_binds == 2);
     answer(&f.b[0], &old, DONE, NULL);
     answer(&f.b[0], &gone, BERTH__OUTCOME__OUTCOME_REJECTED, "no");
-    SPIN(&f, f.d.adopted.len == 1);
+    SPIN(&f, f.d.adopt.n_binds == 1);
     feed_begin(&f);
     add_pod(&f, "p", "1");
     add_pod(&f, "q", "1");
     feed_batch(&f, NULL, true);
     CU_ASSERT_STRING_EQUAL(await(&f, &f.b[0], BIND, "q")->node, "n1"); /* decided anew */
-    CU_ASSERT(count_items(&f.b[0], BIND, "p") == 0);
+    CU_ASSERT_STRING_EQUAL(await(&f, &f.b[0], BIND, "p")->node, "n2"); /* the API server knows */
+    answer(&f.b[0], find_item(&f.b[0], BIND, "p"), DONE, NULL);
     CU_ASSERT(is_assumed(&f, "p")); /* counts on its node until the watch shows it */
     snap_pod(&f, "p", "1", "n2", "");
     end_pod(&f, "p", BOUND);
@@ -214,9 +217,9 @@ static void test_reports_about_pods_that_are_not_pending_are_forgotten(void)
     f.b[0].wire[0] = (struct item){.kind = BIND, .name = "x", .uid = "u-x", .node = "n1", .id = 3};
     f.b[0].n_wire = 1;
     snap_node(&f, "n1", "4");
-    SPIN(&f, f.known && f.d.adopted.len == 1);
+    SPIN(&f, f.known && f.d.adopt.n_binds == 1);
     go(&f);
-    CU_ASSERT(f.d.adopted.len == 0);
+    CU_ASSERT(f.d.adopt.n_binds == 0);
     teardown(&f);
 }
 
@@ -228,25 +231,357 @@ static void test_waits_for_binders_of_one_that_died(void)
 
     setup(&f);
     f.d.timing.binder_grace_ns = UINT64_MAX;
-    CU_ASSERT_FALSE(bh_sched_former_silent(&f.d));
-    SPIN(&f, f.d.former.n == 1 && f.d.former.binder[0].heard);
+    CU_ASSERT_FALSE(bh_sched_binders_awaited(&f.d));
+    SPIN(&f, f.d.adopt.n_binders == 1 && f.d.adopt.binder[0].heard);
     scheduler_stop(&f);
     scheduler_start(&f);
-    CU_ASSERT_FALSE(bh_sched_former_silent(&f.d)); /* its time is over */
+    CU_ASSERT_FALSE(bh_sched_binders_awaited(&f.d)); /* its time is over */
     f.d.timing.binder_grace_ns = UINT64_MAX;
-    CU_ASSERT_TRUE(bh_sched_former_silent(&f.d));
-    bh_sched_former_left(&f.d); /* stopped in peace, but before it heard that binder */
+    CU_ASSERT_TRUE(bh_sched_binders_awaited(&f.d));
+    bh_sched_adopt_left(&f.d); /* stopped in peace, but before it heard that binder */
     scheduler_stop(&f);
     scheduler_start(&f);
     f.d.timing.binder_grace_ns = UINT64_MAX;
-    CU_ASSERT_TRUE(bh_sched_former_silent(&f.d));
-    SPIN(&f, !bh_sched_former_silent(&f.d));
+    CU_ASSERT_TRUE(bh_sched_binders_awaited(&f.d));
+    SPIN(&f, !bh_sched_binders_awaited(&f.d));
     CU_ASSERT_EQUAL(f.b[0].epoch, f.d.epoch);
-    bh_sched_former_left(&f.d);
+    bh_sched_adopt_left(&f.d);
     scheduler_stop(&f);
+    CU_ASSERT(access(bh_arena_printf(&f.a, "%s/" BH_INFLIGHT_FILE, f.dir), F_OK) < 0);
     scheduler_start(&f);
     f.d.timing.binder_grace_ns = UINT64_MAX;
-    CU_ASSERT_FALSE(bh_sched_former_silent(&f.d));
+    CU_ASSERT_FALSE(bh_sched_binders_awaited(&f.d));
+    teardown(&f);
+}
+
+/* ---- what was on the wire when the scheduler died ----------------------------------------------
+ */
+
+/* Room for one pod, and p, which has it, is on its way when the scheduler is killed. */
+static void die_with_a_bind_out(struct fixture *f)
+{
+    struct item *i;
+
+    setup(f);
+    snap_node(f, "n1", "1");
+    go(f);
+    add_pod(f, "p", "1");
+    i = await(f, &f->b[0], BIND, "p");
+    f->b[0].wire[0] = *i;
+    f->b[0].n_wire = 1;
+    f->b[0].n = 0;
+    scheduler_stop(f);
+    f->known = false;
+}
+
+/* The next one is told of a pod of higher priority first. */
+static void start_with_an_important_pod(struct fixture *f)
+{
+    scheduler_start(f);
+    SPIN(f, f->known);
+    feed_begin(f);
+    feed_pod(f, BERTH__CHANGE_OP__CHANGE_ADDED,
+             pod(f, "q", "1", "\"priority\":1000,\"preemptionPolicy\":\"Never\",", ""));
+    add_pod(f, "p", "1");
+    feed_batch(f, NULL, true);
+}
+
+static void expect_no_double_booking(struct fixture *f, struct binder *b)
+{
+    struct item *i = await(f, b, BIND, "p");
+
+    CU_ASSERT_STRING_EQUAL(i->node, "n1");
+    CU_ASSERT(i->epoch == f->d.epoch);
+    SPIN(f, place(f, "q") == BH_Q_UNSCHEDULABLE);
+    CU_ASSERT(is_assumed(f, "p") && !is_assumed(f, "q"));
+    CU_ASSERT(count_items(b, BIND, "q") == 0);
+    answer(b, i, DONE, NULL);
+    snap_pod(f, "p", "1", "n1", "");
+    end_pod(f, "p", BOUND);
+    SPIN(f, place(f, "p") == BH_Q_NONE);
+    CU_ASSERT(bh_inflight_count(f->d.adopt.record) == 0);
+}
+
+static void test_a_bind_on_the_wire_counts_before_the_first_decision(void)
+{
+    struct fixture f;
+
+    die_with_a_bind_out(&f);
+    start_with_an_important_pod(&f);
+    expect_no_double_booking(&f, &f.b[0]);
+    teardown(&f);
+}
+
+/* Nobody can report it: it stands in the record. */
+static void test_a_bind_of_a_dead_binder_counts_too(void)
+{
+    struct fixture f;
+
+    die_with_a_bind_out(&f);
+    f.b[0].mute = true;
+    f.b[1].mute = false;
+    start_with_an_important_pod(&f);
+    expect_no_double_booking(&f, &f.b[1]);
+    teardown(&f);
+}
+
+/* The next one dies before anything came of it. */
+static void test_a_death_while_adopting_loses_nothing(void)
+{
+    struct fixture f;
+
+    die_with_a_bind_out(&f);
+    f.b[0].mute = true;
+    scheduler_start(&f);
+    CU_ASSERT(f.d.adopt.n_binds == 1);
+    scheduler_stop(&f);
+    start_with_an_important_pod(&f);
+    SPIN(&f, is_assumed(&f, "p") && f.d.adopt.n_binds == 0); /* asked for again, by no binder yet */
+    scheduler_stop(&f);
+    f.known = false;
+    f.b[1].mute = false;
+    start_with_an_important_pod(&f);
+    expect_no_double_booking(&f, &f.b[1]);
+    teardown(&f);
+}
+
+/* It was answered, and the watch had not shown it. */
+static void test_a_bind_that_is_done_and_not_shown_counts(void)
+{
+    struct fixture f;
+    struct item *i;
+
+    setup(&f);
+    snap_node(&f, "n1", "1");
+    go(&f);
+    add_pod(&f, "p", "1");
+    i = await(&f, &f.b[0], BIND, "p");
+    answer(&f.b[0], i, DONE, NULL);
+    SPIN(&f, bh_ledger_binds(f.d.ledger) == 0);
+    CU_ASSERT(place(&f, "p") == BH_Q_BINDING);
+    f.b[0].n = 0;
+    scheduler_stop(&f);
+    f.known = false;
+    start_with_an_important_pod(&f);
+    expect_no_double_booking(&f, &f.b[0]);
+    teardown(&f);
+}
+
+/* Somebody else may have led meanwhile: nothing is written for the same node again. */
+static void test_a_bind_of_another_term_counts_and_is_looked_at(void)
+{
+    struct fixture f;
+    struct item *i;
+    struct bh_work *w;
+
+    setup(&f);
+    bh_snap_set_lease(f.snap, 7, bh_boot_ns() + UINT64_C(100000000000));
+    snap_node(&f, "n1", "1");
+    go(&f);
+    add_pod(&f, "p", "1");
+    (void)await(&f, &f.b[0], BIND, "p");
+    f.b[0].n = 0;
+    scheduler_stop(&f);
+    f.known = false;
+    bh_snap_set_lease(f.snap, 8, bh_boot_ns() + UINT64_C(100000000000));
+    start_with_an_important_pod(&f);
+    SPIN(&f, place(&f, "q") == BH_Q_UNSCHEDULABLE);
+    CU_ASSERT(is_assumed(&f, "p"));
+    CU_ASSERT(count_items(&f.b[0], BIND, "p") == 0);
+    w = bind_of(&f, "u-p");
+    CU_ASSERT_FATAL(w && w->kept);
+    w->due_ns = 0; /* its time is over */
+    i = await(&f, &f.b[0], BIND, "p");
+    CU_ASSERT(i->look);
+    w->doubt_boot_ns = 0;
+    answer(&f.b[0], i, BERTH__OUTCOME__OUTCOME_REJECTED, "it is on no node");
+    SPIN(&f, place(&f, "q") == BH_Q_BINDING); /* its room is free */
+    teardown(&f);
+}
+
+static void test_more_than_can_be_recorded_is_waited_for(void)
+{
+    struct fixture f;
+    struct bh_inflight_item it = {.kind = BIND, .uid = "u", .node = ""};
+    char longer[BH_INFLIGHT_TEXT + 1];
+
+    setup(&f);
+    snap_node(&f, "n1", "1");
+    memset(longer, 'x', sizeof(longer) - 1);
+    longer[sizeof(longer) - 1] = '\0';
+    it.node = longer;
+    it.until_boot_ns = bh_boot_ns() + UINT64_C(300000000);
+    CU_ASSERT(bh_inflight_put(f.d.adopt.record, &it) == 0);
+    scheduler_stop(&f);
+    scheduler_start(&f);
+    bh_snap_set_synced(f.snap, true);
+    SPIN(&f, f.known);
+    feed_begin(&f);
+    add_pod(&f, "p", "1");
+    feed_batch(&f, NULL, true);
+    SPIN(&f, bh_sched_ready(&f.d));
+    CU_ASSERT(!bh_sched_may_decide(&f.d) || bh_boot_ns() >= it.until_boot_ns);
+    (void)await(&f, &f.b[0], BIND, "p");
+    CU_ASSERT(bh_boot_ns() >= it.until_boot_ns);
+    teardown(&f);
+}
+
+/* ---- what the watch shows counts, not what a write was answered --------------------------------
+ */
+
+static void test_a_pod_that_is_still_pending_is_tried_again_whatever_its_bind_was_answered(void)
+{
+    static const Berth__Outcome bad[] = {BERTH__OUTCOME__OUTCOME_GONE,
+                                         BERTH__OUTCOME__OUTCOME_REJECTED,
+                                         BERTH__OUTCOME__OUTCOME_BOUND_ELSEWHERE};
+
+    for (size_t k = 0; k < BH_ARRAY_LEN(bad); k++) {
+        struct fixture f;
+        setup(&f);
+        snap_node(&f, "n1", "1");
+        go(&f);
+        add_pod(&f, "p", "1");
+        answer(&f.b[0], await(&f, &f.b[0], BIND, "p"), bad[k], "no");
+        SPIN(&f, count_items(&f.b[0], BIND, "p") == 2);
+        CU_ASSERT(count_items(&f.b[0], EVENT, "p") ==
+                  (bad[k] == BERTH__OUTCOME__OUTCOME_BOUND_ELSEWHERE ? 0 : 1));
+        end_pod(&f, "p", DELETED);
+        SPIN(&f, place(&f, "p") == BH_Q_NONE);
+        teardown(&f);
+    }
+}
+
+static void test_a_pod_that_is_gone_for_the_watch_stays_gone(void)
+{
+    struct fixture f;
+    struct item *i;
+
+    setup(&f);
+    snap_node(&f, "n1", "2");
+    go(&f);
+    add_pod(&f, "deleted", "1");
+    i = await(&f, &f.b[0], BIND, "deleted");
+    end_pod(&f, "deleted", DELETED);
+    SPIN(&f, place(&f, "deleted") == BH_Q_NONE);
+    answer(&f.b[0], i, BERTH__OUTCOME__OUTCOME_GONE, "not found");
+    add_pod(&f, "bound", "1");
+    i = await(&f, &f.b[0], BIND, "bound"); /* by us, shown and deleted before the answer comes */
+    snap_pod(&f, "bound", "1", "n1", "");
+    end_pod(&f, "bound", BOUND);
+    SPIN(&f, !is_assumed(&f, "bound"));
+    bh_snap_del_pod(f.snap, "u-bound", 7);
+    SPIN(&f, bh_engine_pod_count(f.d.engine) == 0);
+    answer(&f.b[0], i, BERTH__OUTCOME__OUTCOME_GONE, "not found");
+    SPIN(&f, bind_of(&f, "u-bound") == NULL);
+    CU_ASSERT(place(&f, "bound") == BH_Q_NONE && place(&f, "deleted") == BH_Q_NONE);
+    teardown(&f);
+}
+
+/* Shown as bound, gone since, and the answer never came: with the end of the term it is over. */
+static void test_a_shown_bind_that_is_taken_back_leaves_nothing(void)
+{
+    struct fixture f;
+
+    setup(&f);
+    bh_snap_set_lease(f.snap, 7, bh_boot_ns() + UINT64_C(100000000000));
+    snap_node(&f, "n1", "1");
+    go(&f);
+    add_pod(&f, "p", "1");
+    (void)await(&f, &f.b[0], BIND, "p");
+    snap_pod(&f, "p", "1", "n1", "");
+    end_pod(&f, "p", BOUND);
+    SPIN(&f, !is_assumed(&f, "p"));
+    bh_ledger_patience(f.d.ledger, 100000000, BH_BINDER_ANSWER_NS);
+    f.b[0].mute = true;
+    SPIN(&f, bind_of(&f, "u-p")->binder == NULL);
+    bh_snap_del_pod(f.snap, "u-p", 3);
+    SPIN(&f, bh_engine_pod_count(f.d.engine) == 0);
+    bh_snap_set_lease(f.snap, 7, 0);
+    SPIN(&f, bind_of(&f, "u-p") == NULL);
+    CU_ASSERT(place(&f, "p") == BH_Q_NONE);
+    teardown(&f);
+}
+
+static void test_a_bind_that_the_watch_never_shows_is_looked_at(void)
+{
+    struct fixture f;
+    struct item *i;
+
+    setup(&f);
+    f.d.timing.unseen_ns = 50000000;
+    snap_node(&f, "n1", "1");
+    go(&f);
+    add_pod(&f, "p", "1");
+    answer(&f.b[0], await(&f, &f.b[0], BIND, "p"), DONE, NULL);
+    i = await(&f, &f.b[0], BIND, "p");
+    CU_ASSERT(i->look);
+    CU_ASSERT_STRING_EQUAL(i->node, "n1");
+    answer(&f.b[0], i, DONE, NULL); /* it is there: the watch is late */
+    i = await(&f, &f.b[0], BIND, "p");
+    CU_ASSERT(i->look);
+    CU_ASSERT(place(&f, "p") == BH_Q_BINDING && is_assumed(&f, "p"));
+    answer(&f.b[0], i, BERTH__OUTCOME__OUTCOME_REJECTED, "the pod is on no node");
+    i = await(&f, &f.b[0], BIND, "p"); /* decided anew */
+    CU_ASSERT(!i->look);
+    teardown(&f);
+}
+
+/* The first request may still take effect: until then the refusal of the second proves nothing. */
+static void test_a_refusal_does_not_end_a_bind_in_doubt(void)
+{
+    struct fixture f;
+    struct item *i;
+    struct bh_work *w;
+
+    setup(&f);
+    snap_node(&f, "n1", "1");
+    go(&f);
+    add_pod(&f, "p", "1");
+    answer(&f.b[0], await(&f, &f.b[0], BIND, "p"), UNKNOWN, "no answer");
+    i = await(&f, &f.b[0], BIND, "p");
+    answer(&f.b[0], i, BERTH__OUTCOME__OUTCOME_REJECTED, "no");
+    SPIN(&f, (w = bind_of(&f, "u-p")) && w->kept);
+    CU_ASSERT(is_assumed(&f, "p") && place(&f, "p") == BH_Q_BINDING);
+    w->doubt_boot_ns = w->due_ns = 0; /* that time is over */
+    i = await(&f, &f.b[0], BIND, "p");
+    CU_ASSERT(i->look);
+    answer(&f.b[0], i, BERTH__OUTCOME__OUTCOME_GONE, "no such pod");
+    SPIN(&f, count_items(&f.b[0], BIND, "p") == 4);
+
+    answer(&f.b[0], find_item(&f.b[0], BIND, "p"), UNKNOWN, "no answer");
+    SPIN(&f, count_items(&f.b[0], BIND, "p") == 5);
+    end_pod(&f, "p", DELETED); /* then there is nothing to doubt */
+    SPIN(&f, place(&f, "p") == BH_Q_NONE);
+    answer(&f.b[0], find_item(&f.b[0], BIND, "p"), BERTH__OUTCOME__OUTCOME_GONE, "no such pod");
+    SPIN(&f, bind_of(&f, "u-p") == NULL);
+    CU_ASSERT(bh_inflight_count(f.d.adopt.record) == 0);
+    teardown(&f);
+}
+
+static void test_a_lost_pod_is_found(void)
+{
+    struct fixture f;
+
+    setup(&f);
+    snap_node(&f, "n1", "1");
+    go(&f);
+    add_pod(&f, "big", "2");
+    SPIN(&f, place(&f, "big") == BH_Q_UNSCHEDULABLE);
+    f.hellos = 0;
+    bh_queue_delete(f.d.queue, pod_of(&f, "u-big")); /* a defect */
+    f.lost = 1;
+    SPIN(&f, f.d.audit.lost == 1 && f.hellos == 1); /* the watcher is asked for everything */
+    feed_begin(&f);
+    add_pod(&f, "big", "2");
+    feed_batch(&f, NULL, true);
+    SPIN(&f, place(&f, "big") == BH_Q_UNSCHEDULABLE);
+
+    add_pod(&f, "p", "1");
+    (void)await(&f, &f.b[0], BIND, "p");
+    bh_ledger_finish(f.d.ledger, bind_of(&f, "u-p")); /* another one */
+    f.d.audit.asked_ns = 0;
+    f.lost = 2;
+    SPIN(&f, f.d.audit.lost == 2 && count_items(&f.b[0], BIND, "p") == 2);
     teardown(&f);
 }
 
@@ -289,7 +624,7 @@ static void test_an_unschedulable_pod_is_told_once_and_woken_by_a_node(void)
     CU_ASSERT(place(&f, "big") == BH_Q_UNSCHEDULABLE);
     answer(&f.b[0], i, DONE, NULL);
     /* another try with the same outcome: an event, no second patch */
-    bh_queue_activate(f.d.queue, BH_STR("u-big"), bh_sched_now(&f.d));
+    bh_queue_activate(f.d.queue, pod_of(&f, "u-big"), bh_sched_now(&f.d));
     SPIN(&f, count_items(&f.b[0], EVENT, "big") == 2);
     settle(&f);
     CU_ASSERT(count_items(&f.b[0], PATCH, "big") == 1);
@@ -329,8 +664,8 @@ static void test_a_refused_patch_is_written_again(void)
     go(&f);
     add_pod(&f, "big", "2");
     answer(&f.b[0], await(&f, &f.b[0], PATCH, "big"), BERTH__OUTCOME__OUTCOME_REJECTED, "422");
-    SPIN(&f, bh_queue_find(f.d.queue, BH_STR("u-big"), NULL)->told_condition == 0);
-    bh_queue_activate(f.d.queue, BH_STR("u-big"), bh_sched_now(&f.d));
+    SPIN(&f, pod_of(&f, "u-big")->queued->told_condition == 0);
+    bh_queue_activate(f.d.queue, pod_of(&f, "u-big"), bh_sched_now(&f.d));
     (void)await(&f, &f.b[0], PATCH, "big");
     teardown(&f);
 }
@@ -366,7 +701,6 @@ static void test_a_preemptor_evicts_and_is_nominated(void)
 static void test_a_preemptor_waits_for_its_evictions(void)
 {
     struct fixture f;
-    enum bh_queue_place place;
     struct item *one, *two;
 
     setup(&f);
@@ -377,17 +711,17 @@ static void test_a_preemptor_waits_for_its_evictions(void)
     feed_pod(&f, BERTH__CHANGE_OP__CHANGE_ADDED, pod(&f, "vip", "2", "\"priority\":100,", ""));
     one = await(&f, &f.b[0], DELETE, "v2");
     CU_ASSERT_FATAL(bh_snap_del_pod(f.snap, "u-v2", 4) == 0);
-    SPIN(&f, (bh_queue_find(f.d.queue, BH_STR("u-vip"), &place), place == BH_Q_GATED));
+    SPIN(&f, place(&f, "vip") == BH_Q_GATED);
     settle(&f);
     CU_ASSERT(count_items(&f.b[0], EVENT, "vip") == 1);
     CU_ASSERT(count_items(&f.b[0], DELETE, "v1") == 0); /* the last one when all others are gone */
     answer(&f.b[0], one, DONE, NULL);
     two = await(&f, &f.b[0], DELETE, "v1");
     settle(&f);
-    CU_ASSERT(bh_queue_find(f.d.queue, BH_STR("u-vip"), &place) && place == BH_Q_GATED);
+    CU_ASSERT(place(&f, "vip") == BH_Q_GATED);
     answer(&f.b[0], two, DONE, NULL); /* answered, but the watch has not shown it */
     settle(&f);
-    CU_ASSERT(bh_queue_find(f.d.queue, BH_STR("u-vip"), &place) && place == BH_Q_GATED);
+    CU_ASSERT(place(&f, "vip") == BH_Q_GATED);
     CU_ASSERT(count_items(&f.b[0], DELETE, "v1") == 1);
     CU_ASSERT_FATAL(bh_snap_del_pod(f.snap, "u-v1", 4) == 0);
     answer(&f.b[0], await(&f, &f.b[0], PATCH, "vip"), DONE, NULL);
@@ -497,7 +831,7 @@ static void test_a_refused_bind_returns_the_pod_with_its_newest_object(void)
     /* no backoff here: the next bind made the status patch moot before it was sent */
     SPIN(&f, count_items(&f.b[0], BIND, "p") == 2);
     CU_ASSERT(count_items(&f.b[0], PATCH, "p") == 0);
-    CU_ASSERT(bh_queue_find(f.d.queue, BH_STR("u-p"), NULL)->attempts == 2);
+    CU_ASSERT(pod_of(&f, "u-p")->queued->attempts == 2);
     teardown(&f);
 }
 
@@ -512,7 +846,7 @@ static void test_a_bind_waits_for_the_status_patch_that_is_out(void)
     add_pod(&f, "big", "2");
     patch = await(&f, &f.b[0], PATCH, "big");
     snap_node(&f, "n2", "4");
-    SPIN(&f, bh_ledger_bind_of(f.d.ledger, "u-big") != NULL);
+    SPIN(&f, bind_of(&f, "u-big") != NULL);
     settle(&f);
     CU_ASSERT(count_items(&f.b[0], BIND, "big") == 0); /* else PodScheduled=False could be last */
     answer(&f.b[0], patch, DONE, NULL);
@@ -537,7 +871,7 @@ static void test_a_pod_deleted_while_its_bind_is_out_leaves_room_at_once(void)
     (void)await(&f, &f.b[0], BIND, "waits"); /* the room was announced */
     CU_ASSERT(place(&f, "p") == BH_Q_NONE);
     answer(&f.b[0], i, BERTH__OUTCOME__OUTCOME_GONE, NULL);
-    SPIN(&f, bh_ledger_bind_of(f.d.ledger, "u-p") == NULL);
+    SPIN(&f, bind_of(&f, "u-p") == NULL);
     CU_ASSERT(bh_engine_assumed_count(f.d.engine) == 1);
     teardown(&f);
 }
@@ -619,6 +953,10 @@ static void test_a_pod_bound_by_another_hand_is_not_decided(void)
     add_pod(&f, "q", "1");
     i = await(&f, &f.b[0], BIND, "q");
     answer(&f.b[0], i, BERTH__OUTCOME__OUTCOME_BOUND_ELSEWHERE, "n7");
+    SPIN(&f, count_items(&f.b[0], BIND, "q") == 2); /* the watch does not show that yet */
+    answer(&f.b[0], find_item(&f.b[0], BIND, "q"), BERTH__OUTCOME__OUTCOME_BOUND_ELSEWHERE, "n7");
+    snap_pod(&f, "q", "1", "n7", "");
+    end_pod(&f, "q", BOUND);
     SPIN(&f, place(&f, "q") == BH_Q_NONE);
     CU_ASSERT(!is_assumed(&f, "q"));
     CU_ASSERT(count_items(&f.b[0], EVENT, "p") + count_items(&f.b[0], EVENT, "q") == 0);
@@ -787,11 +1125,29 @@ BH_TESTS(
     {"an answer that got lost is asked for again", test_an_answer_that_got_lost_is_asked_for_again},
     {"a restarted scheduler sends the pod where it was sent",
      test_a_restarted_scheduler_sends_the_pod_where_it_was_sent},
-    {"a definite answer for the old scheduler is not repeated",
-     test_a_definite_answer_for_the_old_scheduler_is_not_repeated},
+    {"a refusal for the old scheduler is decided anew",
+     test_a_refusal_for_the_old_scheduler_is_decided_anew},
     {"reports about pods that are not pending are forgotten",
      test_reports_about_pods_that_are_not_pending_are_forgotten},
     {"a start waits for the binders of one that died", test_waits_for_binders_of_one_that_died},
+    {"a bind on the wire counts before the first decision",
+     test_a_bind_on_the_wire_counts_before_the_first_decision},
+    {"a bind of a dead binder counts too", test_a_bind_of_a_dead_binder_counts_too},
+    {"a death while adopting loses nothing", test_a_death_while_adopting_loses_nothing},
+    {"a bind that is done and not shown counts", test_a_bind_that_is_done_and_not_shown_counts},
+    {"a bind of another term counts and is looked at",
+     test_a_bind_of_another_term_counts_and_is_looked_at},
+    {"more than can be recorded is waited for", test_more_than_can_be_recorded_is_waited_for},
+    {"a pod that is still pending is tried again whatever its bind was answered",
+     test_a_pod_that_is_still_pending_is_tried_again_whatever_its_bind_was_answered},
+    {"a pod that is gone for the watch stays gone",
+     test_a_pod_that_is_gone_for_the_watch_stays_gone},
+    {"a shown bind that is taken back leaves nothing",
+     test_a_shown_bind_that_is_taken_back_leaves_nothing},
+    {"a bind that the watch never shows is looked at",
+     test_a_bind_that_the_watch_never_shows_is_looked_at},
+    {"a refusal does not end a bind in doubt", test_a_refusal_does_not_end_a_bind_in_doubt},
+    {"a lost pod is found", test_a_lost_pod_is_found},
     {"work goes only to binders that know the epoch",
      test_work_goes_only_to_binders_that_know_the_epoch},
     {"an unschedulable pod is told once and woken by a node",

@@ -66,6 +66,43 @@ static void test_without_election_nothing_is_granted(void)
     add_pod(&f, "p", "1");
     (void)await(&f, &f.b[0], BIND, "p");
     CU_ASSERT(f.b[0].term == 0 && f.b[0].grant_serial == 0);
+    unsigned greeted = f.b[0].greeted;
+    binder_hello(&f.b[0], 0);
+    SPIN(&f, f.b[0].greeted > greeted); /* it hears that somebody is there all the same */
+    teardown(&f);
+}
+
+/* Which binders an earlier scheduler of this term had, and until when they may write, nobody can
+ * tell who was not there: until no grant of that time holds any more, it is not quiet. */
+static void test_a_start_in_the_middle_of_a_term(void)
+{
+    struct fixture f;
+
+    setup(&f);
+    bh_snap_set_lease(f.snap, 0, 0);
+    for (int i = 0; i < 20; i++)
+        one_turn(&f); /* that it did not know anything is not to have stood by */
+    hold(&f, 7, 20 * S);
+    snap_node(&f, "n1", "4");
+    go(&f);
+    SPIN(&f, f.b[0].grant_term == 7);
+    CU_ASSERT_EQUAL(f.d.lease.strays_until_ns, f.d.in.lease_until_ns + BH_BUS_GRANT_TAIL_NS);
+    uint64_t first = f.d.in.lease_until_ns;
+    hold(&f, 8, 40 * S); /* it never stood by */
+    SPIN(&f, f.b[0].grant_term == 8);
+    CU_ASSERT(f.d.in.lease_until_ns > first);
+    CU_ASSERT_EQUAL(f.d.lease.strays_until_ns, f.d.in.lease_until_ns + BH_BUS_GRANT_TAIL_NS);
+    teardown(&f);
+}
+
+static void test_who_stood_by_knows_all_binders(void)
+{
+    struct fixture f;
+
+    stand_by(&f, "4");
+    hold(&f, 7, 20 * S);
+    SPIN(&f, f.b[0].grant_term == 7);
+    CU_ASSERT_EQUAL(f.d.lease.strays_until_ns, 0);
     teardown(&f);
 }
 
@@ -81,7 +118,8 @@ static void test_the_end_of_a_term(Berth__Outcome outcome)
     f.b[0].on_wire = 1;
     add_pod(&f, "out", "1");
     i = await(&f, &f.b[0], BIND, "out");
-    f.b[0].mute = true; /* takes no more */
+    bh_ledger_patience(f.d.ledger, 600 * S, 600 * S); /* it stays, however slow the test is */
+    f.b[0].mute = true;                               /* takes no more */
     SPIN(&f, f.d.lease.progress > 0);
     struct bh_binder *b;
     size_t it = 0;
@@ -94,7 +132,7 @@ static void test_the_end_of_a_term(Berth__Outcome outcome)
     give_up(&f, 7);
     SPIN(&f, !is_assumed(&f, "unsent"));
     CU_ASSERT(place(&f, "unsent") != BH_Q_BINDING && place(&f, "unsent") != BH_Q_NONE);
-    CU_ASSERT(bh_ledger_bind_of(f.d.ledger, "u-unsent") == NULL);
+    CU_ASSERT(bind_of(&f, "u-unsent") == NULL);
     CU_ASSERT(is_assumed(&f, "out")); /* nobody knows yet */
     f.b[0].mute = false;
     SPIN(&f, f.b[0].valid_ns == 0 && f.b[0].grant_serial > 0);
@@ -335,6 +373,8 @@ BH_TESTS("scheduler/daemon/lease",
          {"a stand-by host is ready and decides nothing",
           test_a_stand_by_host_is_ready_and_decides_nothing},
          {"without election nothing is granted", test_without_election_nothing_is_granted},
+         {"a start in the middle of a term", test_a_start_in_the_middle_of_a_term},
+         {"who stood by knows all binders", test_who_stood_by_knows_all_binders},
          {"the end of a term: a bind that was done", test_the_end_when_it_was_done},
          {"the end of a term: a bind that was refused", test_the_end_when_it_was_refused},
          {"the end of a term: a bind nobody knows about", test_the_end_when_nobody_knows},

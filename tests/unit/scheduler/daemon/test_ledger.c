@@ -8,9 +8,37 @@
 #include "tests/unit/harness.h"
 #include <time.h>
 
+static struct bh_pods pods; /* empty when no ledger is left */
+
+static struct bh_pod_state *vip(void) /* held */
+{
+    return bh_pods_hold(&pods, BH_STR("vip"));
+}
+
+static bool evicts(const char *uid)
+{
+    const struct bh_pod_state *s = bh_pods_find(&pods, bh_str_c(uid));
+
+    return s && bh_pod_evicts(s);
+}
+
+static struct bh_work *bind_of(const char *uid)
+{
+    const struct bh_pod_state *s = bh_pods_find(&pods, bh_str_c(uid));
+
+    return s ? s->bind : NULL;
+}
+
+static void ledger_free(struct bh_ledger *l)
+{
+    bh_ledger_free(l);
+    bh_pods_fini(&pods); /* nothing of it is held */
+}
+
 static struct bh_work *work(Berth__WorkKind kind, const char *uid)
 {
-    struct bh_work *w = bh_work_new(kind, BH_STR("ns"), BH_STR("pod"), bh_str_c(uid));
+    BH_CLEANUP(bh_pod_dropp) struct bh_pod_state *s = bh_pods_hold(&pods, bh_str_c(uid));
+    struct bh_work *w = bh_work_for(kind, BH_STR("ns"), BH_STR("pod"), s);
 
     if (kind == BERTH__WORK_KIND__WORK_BIND)
         w->node = bh_strdup("node-1");
@@ -44,7 +72,7 @@ static void test_patches_of_one_pod_are_coalesced(void)
     CU_ASSERT(bh_ledger_add(l, work(BERTH__WORK_KIND__WORK_PATCH_STATUS, "u2")));
     bh_ledger_stats(l, &s);
     CU_ASSERT(s.queued == 2);
-    bh_ledger_free(l);
+    ledger_free(l);
 }
 
 static void test_evictions_are_known_by_their_preemptor(void)
@@ -54,17 +82,17 @@ static void test_evictions_are_known_by_their_preemptor(void)
 
     for (int i = 0; i < 2; i++) {
         w[i] = work(BERTH__WORK_KIND__WORK_DELETE, i ? "v2" : "v1");
-        w[i]->on_behalf = bh_strdup("vip");
+        w[i]->on_behalf = vip();
         CU_ASSERT(bh_ledger_add(l, w[i]));
     }
-    CU_ASSERT(bh_ledger_evicts_for(l, BH_STR("vip")));
-    CU_ASSERT(!bh_ledger_evicts_for(l, BH_STR("v1")));
+    CU_ASSERT(evicts("vip"));
+    CU_ASSERT(!evicts("v1"));
     bh_ledger_retry(l, w[0]);
     bh_ledger_finish(l, w[0]);
-    CU_ASSERT(bh_ledger_evicts_for(l, BH_STR("vip")));
+    CU_ASSERT(evicts("vip"));
     bh_ledger_finish(l, w[1]);
-    CU_ASSERT(!bh_ledger_evicts_for(l, BH_STR("vip")));
-    bh_ledger_free(l);
+    CU_ASSERT(!evicts("vip"));
+    ledger_free(l);
 }
 
 static bool queued_id(struct bh_ledger *l, uint64_t id)
@@ -89,7 +117,7 @@ static void test_the_last_victim_waits_for_the_others(void)
 
         for (int i = 0; i < 3; i++) {
             w[i] = work(BERTH__WORK_KIND__WORK_DELETE, "v");
-            w[i]->on_behalf = bh_strdup("vip");
+            w[i]->on_behalf = vip();
             w[i]->last = i == 2;
             CU_ASSERT(bh_ledger_add(l, w[i]));
         }
@@ -101,21 +129,71 @@ static void test_the_last_victim_waits_for_the_others(void)
             bh_ledger_finish(l, w[1]);
             CU_ASSERT(w[2]->lane != w[0]->lane);
             if (refused)
-                bh_ledger_spare(l, "vip");
+                bh_ledger_spare(l, w[0]->on_behalf);
             else
                 bh_ledger_retry(l, w[0]);
             CU_ASSERT(queued_id(l, id) == !refused);
             bh_ledger_finish(l, w[0]);
-            CU_ASSERT(bh_ledger_evicts_for(l, BH_STR("vip")) == !refused);
+            CU_ASSERT(evicts("vip") == !refused);
             if (!refused) {
                 CU_ASSERT(w[2]->lane == 1);
                 bh_ledger_finish(l, w[2]);
             }
         }
         CU_ASSERT(!queued_id(l, id));
-        CU_ASSERT(!bh_ledger_evicts_for(l, BH_STR("vip")));
-        bh_ledger_free(l);
+        CU_ASSERT(!evicts("vip"));
+        ledger_free(l);
     }
+}
+
+static bool is_u1(void *arg, const struct bh_work *w)
+{
+    (void)arg;
+    return bh_streq(w->uid, "u1");
+}
+
+/* A bind that was answered, and that the watch has not shown. */
+static void test_a_kept_bind_stays_until_it_is_ended_or_looked_at(void)
+{
+    struct bh_ledger *l = bh_ledger_new(1);
+    struct bh_inflight_item it;
+    struct bh_inflight *f = NULL;
+    struct bh_err err = {0};
+    struct bh_work *w[2];
+    struct bh_ledger_stats s;
+    uint64_t id;
+    uint32_t pos = 0;
+
+    CU_ASSERT_FATAL(bh_inflight_open(bh_test_tmpdir(), &f, &err) == 0);
+    bh_ledger_record(l, f);
+    for (int i = 0; i < 2; i++) {
+        w[i] = work(BERTH__WORK_KIND__WORK_BIND, i ? "u2" : "u1");
+        w[i]->outside = true;
+        CU_ASSERT(bh_ledger_add(l, w[i]));
+        CU_ASSERT(bh_ledger_next_outside(l) == w[i]); /* out: it stands in the record */
+        CU_ASSERT(bh_inflight_next(f, &pos, &it) == w[i]->slot && w[i]->slot);
+    }
+    CU_ASSERT(bh_ledger_add(l, work(BERTH__WORK_KIND__WORK_PATCH_STATUS, "u1"))); /* parked */
+    id = w[0]->id;
+    bh_ledger_keep(l, w[0], 100);
+    bh_ledger_keep(l, w[1], 200);
+    bh_ledger_stats(l, &s);
+    CU_ASSERT(s.kept == 2 && s.binds == 0 && s.out == 0 && s.queued == 1); /* the patch goes on */
+    CU_ASSERT(bind_of("u1") == w[0] && !queued_id(l, id));
+    CU_ASSERT(bh_inflight_count(f) == 2);
+    CU_ASSERT(bh_ledger_overdue(l, 99) == 0);
+    CU_ASSERT(bh_ledger_overdue(l, 100) == 1);
+    CU_ASSERT(w[0]->look && !w[0]->outside && w[0]->id != id && !w[1]->look);
+    bh_ledger_stats(l, &s);
+    CU_ASSERT(s.kept == 1 && s.binds == 1);
+    bh_ledger_keep(l, w[0], 300); /* it is there, still unseen */
+    bh_ledger_end_kept(l, is_u1, NULL);
+    CU_ASSERT(bind_of("u1") == NULL && bind_of("u2") == w[1]);
+    CU_ASSERT(bh_inflight_count(f) == 1);
+    bh_ledger_finish(l, w[1]);
+    CU_ASSERT(bh_inflight_count(f) == 0);
+    ledger_free(l);
+    bh_inflight_close(f);
 }
 
 static void test_events_are_bounded_and_binds_are_not_dropped(void)
@@ -134,9 +212,9 @@ static void test_events_are_bounded_and_binds_are_not_dropped(void)
     CU_ASSERT(s.dropped_events == 10);
     CU_ASSERT(s.queued == BH_LEDGER_MAX_EVENTS + 100);
     CU_ASSERT(s.binds == 100);
-    CU_ASSERT(bh_ledger_bind_of(l, "b42") != NULL);
-    CU_ASSERT(bh_ledger_bind_of(l, "nobody") == NULL);
-    bh_ledger_free(l);
+    CU_ASSERT(bind_of("b42") != NULL);
+    CU_ASSERT(bind_of("nobody") == NULL);
+    ledger_free(l);
 }
 
 struct wire {
@@ -228,9 +306,9 @@ static void test_a_silent_binders_work_goes_to_another_under_the_same_id(void)
     CU_ASSERT_FATAL(bh_ledger_find(l, id) != NULL);
     bh_ledger_finish(l, bh_ledger_find(l, id));
     CU_ASSERT(bh_ledger_find(l, id) == NULL);
-    CU_ASSERT(bh_ledger_bind_of(l, "u1") == NULL);
+    CU_ASSERT(bind_of("u1") == NULL);
     CU_ASSERT(b->out == 0);
-    bh_ledger_free(l);
+    ledger_free(l);
     wire_close(&w);
 }
 
@@ -253,7 +331,7 @@ static void test_work_waits_without_room_and_unknown_peers_lose_theirs(void)
     CU_ASSERT(bh_ledger_flush(l, w.router, now) == 0); /* the router does not know it */
     bh_ledger_stats(l, &s);
     CU_ASSERT(s.binders == 0 && s.queued == 1);
-    bh_ledger_free(l);
+    ledger_free(l);
     wire_close(&w);
 }
 
@@ -298,7 +376,7 @@ static void test_binds_and_patches_of_one_pod_go_one_after_the_other(void)
     bind = work(BERTH__WORK_KIND__WORK_BIND, "u1");
     CU_ASSERT(bh_ledger_add(l, bind));
     CU_ASSERT(flush(&w, l) == 0);
-    CU_ASSERT(bh_ledger_bind_of(l, "u1") == bind);
+    CU_ASSERT(bind_of("u1") == bind);
     /* a patch that would come after the bind was parked is moot */
     CU_ASSERT(!bh_ledger_add(l, work(BERTH__WORK_KIND__WORK_PATCH_STATUS, "u1")));
     bh_ledger_retry(l, second); /* outcome unknown, but the bind writes the condition anew */
@@ -307,7 +385,7 @@ static void test_binds_and_patches_of_one_pod_go_one_after_the_other(void)
     CU_ASSERT(bind->binder != NULL);
     bh_ledger_finish(l, bind);
     CU_ASSERT(bh_ledger_binds(l) == 0);
-    bh_ledger_free(l);
+    ledger_free(l);
     wire_close(&w);
 }
 
@@ -327,7 +405,7 @@ static void test_a_bind_makes_a_waiting_patch_moot_and_parked_work_is_freed(void
     CU_ASSERT(bh_ledger_add(l, work(BERTH__WORK_KIND__WORK_PATCH_STATUS, "u1"))); /* parked */
     bh_ledger_stats(l, &s);
     CU_ASSERT(s.queued == 1 && s.out == 1);
-    bh_ledger_free(l); /* under a sanitizer: frees what is parked too */
+    ledger_free(l); /* under a sanitizer: frees what is parked too */
     wire_close(&w);
 }
 
@@ -342,7 +420,7 @@ static void test_a_patch_keeps_what_the_one_before_it_had_to_say(void)
     CU_ASSERT(bh_ledger_add(l, b));
     CU_ASSERT(b->cond_transition); /* lastTransitionTime was never written */
     CU_ASSERT(!b->set_nominated);
-    bh_ledger_free(l);
+    ledger_free(l);
 }
 
 static void test_work_goes_only_to_greeted_binders(void)
@@ -362,7 +440,7 @@ static void test_work_goes_only_to_greeted_binders(void)
     b = bh_ledger_binder(l, &w.peer[0], "b", bh_mono_ns()); /* it comes back: a stranger again */
     CU_ASSERT(!b->greeted && b->out == 0);
     CU_ASSERT(flush(&w, l) == 0);
-    bh_ledger_free(l);
+    ledger_free(l);
     wire_close(&w);
 }
 
@@ -386,7 +464,7 @@ static void test_what_the_bus_refuses_does_not_block_the_rest(void)
     bh_ledger_stats(l, &s);
     CU_ASSERT(s.refused == 1 && s.out == 6 && s.queued == 0);
     free(huge);
-    bh_ledger_free(l);
+    ledger_free(l);
     wire_close(&w);
 }
 
@@ -406,7 +484,7 @@ static void test_an_item_nobody_answers_is_taken_back_from_a_living_binder(void)
     CU_ASSERT(bh_ledger_expire(l, later) == 0);
     bh_ledger_stats(l, &s);
     CU_ASSERT(s.queued == 1 && s.out == 0 && s.reissued == 1 && s.binders == 1);
-    bh_ledger_free(l);
+    ledger_free(l);
     wire_close(&w);
 }
 
@@ -455,7 +533,7 @@ static void test_events_about_one_pod_stay_with_one_binder(void)
     CU_ASSERT(bh_ledger_add(l, work(BERTH__WORK_KIND__WORK_EVENT, "u1")));
     CU_ASSERT_EQUAL(flush(&w, l), 1);
     CU_ASSERT_EQUAL(events_about(&w, l, got[0][0] ? 1 : 0, "u1"), 1);
-    bh_ledger_free(l);
+    ledger_free(l);
     wire_close(&w);
 }
 
@@ -499,7 +577,7 @@ static void test_binds_that_are_written_outside(void)
     (void)binder(&w, l, 1, 10);
     CU_ASSERT(flush(&w, l) == 1);
     bh_ledger_finish(l, bind);
-    CU_ASSERT(bh_ledger_bind_of(l, "u1") == NULL);
+    CU_ASSERT(bind_of("u1") == NULL);
 
     bind = work(BERTH__WORK_KIND__WORK_BIND, "u3");
     bind->outside = true;
@@ -507,12 +585,13 @@ static void test_binds_that_are_written_outside(void)
     CU_ASSERT(bh_ledger_recall(l, true, never, &recalled) == 1 && recalled == 1);
     CU_ASSERT(bh_ledger_next_outside(l) == NULL);
     wire_close(&w);
-    bh_ledger_free(l);
+    ledger_free(l);
 }
 
 static void test_a_bind_in_one_block(void)
 {
-    struct bh_bind_texts t = {BH_STR("ns"), BH_STR("pod"), BH_STR("uid"), "node-1", "sched", "17"};
+    BH_CLEANUP(bh_pod_dropp) struct bh_pod_state *pod = bh_pods_hold(&pods, BH_STR("uid"));
+    struct bh_bind_texts t = {pod, BH_STR("ns"), BH_STR("pod"), "node-1", "sched", "17"};
     char name[600];
     struct bh_work *w = bh_work_bind(&t, 1024);
 
@@ -563,5 +642,7 @@ BH_TESTS("scheduler/daemon/ledger",
          {"work goes only to greeted binders", test_work_goes_only_to_greeted_binders},
          {"what the bus refuses does not block the rest",
           test_what_the_bus_refuses_does_not_block_the_rest},
+         {"a kept bind stays until it is ended or looked at",
+          test_a_kept_bind_stays_until_it_is_ended_or_looked_at},
          {"an item nobody answers is taken back from a living binder",
           test_an_item_nobody_answers_is_taken_back_from_a_living_binder})

@@ -20,9 +20,11 @@ static double value(struct fixture *f, const char *series)
     size_t n = strlen(series);
     double v = -1;
 
-    for (; line; line = strchr(line, '\n'), line += line != NULL)
+    for (; line; line = strchr(line, '\n')) {
+        line += *line == '\n';
         if (strncmp(line, series, n) == 0 && line[n] == ' ')
             v = strtod(line + n, NULL);
+    }
     free(text);
     return v;
 }

@@ -245,7 +245,7 @@ static void test_a_volume_is_written_then_bound_then_the_pod(void)
     put_claim(&f, "local", "3", BOUND_NOTE, "v");
     CU_ASSERT_STRING_EQUAL(await(&f, &f.b[0], BIND, "p")->node, "n1");
     CU_ASSERT(count_items(&f.b[0], VOLUME, "p") == 1);
-    CU_ASSERT(f.d.prebinds.by_uid.len == 0);
+    CU_ASSERT(f.d.prebinds.n == 0);
     teardown(&f);
 }
 
@@ -294,7 +294,7 @@ static void test_a_pod_deleted_during_a_write_goes_with_the_answer(void)
     CU_ASSERT(is_assumed(&f, "p")); /* what it took may be written in this moment */
     write_done(&f, i, BH_KIND_PERSISTENTVOLUME, "2");
     SPIN(&f, !is_assumed(&f, "p"));
-    CU_ASSERT(f.d.prebinds.by_uid.len == 0);
+    CU_ASSERT(f.d.prebinds.n == 0);
     CU_ASSERT(count_items(&f.b[0], BIND, "p") == 0);
     teardown(&f);
 }
@@ -419,6 +419,35 @@ static void test_one_device_serves_one_pod(void)
     teardown(&f);
 }
 
+/* The claims' watch was faster than the answer to the write: the claim must not come back. */
+static void test_a_claim_that_is_gone_when_its_write_is_answered_frees_its_device(void)
+{
+    struct fixture f;
+    struct item *i;
+
+    setup_with(&f, "");
+    go(&f);
+    put_devices(&f, "");
+    put(&f, BH_KIND_RESOURCECLAIM, "r2",
+        "{\"metadata\":{\"name\":\"r2\",\"namespace\":\"ns\",\"uid\":\"u-r2\",\"resourceVersion\":"
+        "\"5\"},\"spec\":{\"devices\":{\"requests\":[{\"name\":\"q\",\"exactly\":{"
+        "\"deviceClassName\":"
+        "\"gpu\",\"allocationMode\":\"ExactCount\",\"count\":1}}]}}}");
+    feed_pod(&f, BERTH__CHANGE_OP__CHANGE_ADDED, pod(&f, "p", "1", DEVICES, ""));
+    i = await(&f, &f.b[0], ALLOCATE, "p");
+    feed_object(&f, BH_KIND_RESOURCECLAIM, BERTH__CHANGE_OP__CHANGE_DELETED, "r", NULL);
+    settle(&f);
+    write_done(&f, i, BH_KIND_RESOURCECLAIM, "6");
+    settle(&f);
+    end_pod(&f, "p", BERTH__CHANGE_OP__CHANGE_DELETED);
+    SPIN(&f, place(&f, "p") == BH_Q_NONE);
+    feed_pod(&f, BERTH__CHANGE_OP__CHANGE_ADDED,
+             pod(&f, "q", "1",
+                 "\"resourceClaims\":[{\"name\":\"d\",\"resourceClaimName\":\"r2\"}],", ""));
+    (void)await(&f, &f.b[0], ALLOCATE, "q");
+    teardown(&f);
+}
+
 static void test_nothing_is_decided_while_a_strangers_claim_is_on_the_wire(void)
 {
     struct item wire = {.kind = ALLOCATE, .name = "old", .uid = "u-old", .epoch = 1, .id = 7};
@@ -428,7 +457,7 @@ static void test_nothing_is_decided_while_a_strangers_claim_is_on_the_wire(void)
     f.b[0].wire[0] = wire;
     f.b[0].n_wire = 1;
     bh_snap_set_synced(f.snap, true);
-    SPIN(&f, f.known && f.d.prebinds.strangers.len == 1);
+    SPIN(&f, f.known && f.d.adopt.claims.len == 1);
     feed_begin(&f);
     feed_batch(&f, NULL, true);
     add_pod(&f, "p", "1");
@@ -436,6 +465,43 @@ static void test_nothing_is_decided_while_a_strangers_claim_is_on_the_wire(void)
     CU_ASSERT(place(&f, "p") == BH_Q_ACTIVE);
     answer(&f.b[0], &wire, DONE, NULL);
     (void)await(&f, &f.b[0], BIND, "p");
+    teardown(&f);
+}
+
+/* The binder that had the write died too: it stands in the record, and ends with its request. */
+static void test_nothing_is_decided_while_a_recorded_claim_may_be_written(void)
+{
+    uint64_t began;
+    struct fixture f;
+
+    setup_with(&f, "");
+    go(&f);
+    put_devices(&f, "");
+    feed_pod(&f, BERTH__CHANGE_OP__CHANGE_ADDED, pod(&f, "p", "1", DEVICES, ""));
+    (void)await(&f, &f.b[0], ALLOCATE, "p");
+    scheduler_stop(&f);
+    f.known = false;
+    f.b[0].mute = true;
+    f.b[1].mute = false;
+    scheduler_start(&f);
+    CU_ASSERT(f.d.adopt.claims.len == 1);
+    scheduler_stop(&f);
+    scheduler_start(&f); /* the one after the next knows it too */
+    CU_ASSERT(f.d.adopt.claims.len == 1);
+    began = bh_mono_ns();
+    f.d.timing.binder_grace_ns = 0;
+    f.d.adopt.heard_all_ns = 0;
+    SPIN(&f, f.known);
+    feed_begin(&f);
+    add_pod(&f, "q", "1");
+    feed_batch(&f, NULL, true);
+    SPIN(&f, bh_sched_ready(&f.d));
+    settle(&f);
+    CU_ASSERT(!bh_sched_may_decide(&f.d) && place(&f, "q") == BH_Q_ACTIVE);
+    bh_sched_binder_heard(&f.d, "host/x"); /* it comes back, and has it no more */
+    (void)await(&f, &f.b[1], BIND, "q");
+    CU_ASSERT(bh_mono_ns() - began >= UINT64_C(1000000000)); /* a lower bound: never too early */
+    CU_ASSERT(bh_inflight_count(f.d.adopt.record) == 1);     /* of q */
     teardown(&f);
 }
 
@@ -452,7 +518,7 @@ static void test_the_end_of_a_term_takes_everything_back(void)
     CU_ASSERT(is_assumed(&f, "p")); /* until it is known what became of the write */
     answer(&f.b[0], i, BERTH__OUTCOME__OUTCOME_STALE, NULL);
     SPIN(&f, !is_assumed(&f, "p"));
-    CU_ASSERT(f.d.prebinds.by_uid.len == 0);
+    CU_ASSERT(f.d.prebinds.n == 0);
     CU_ASSERT(place(&f, "p") != BH_Q_BINDING && place(&f, "p") != BH_Q_NONE);
     teardown(&f);
 }
@@ -521,7 +587,7 @@ static void test_a_deleted_waiting_pod_leaves_its_room(void)
     SPIN(&f, place(&f, "now") == BH_Q_UNSCHEDULABLE);
     end_pod(&f, "p", BERTH__CHANGE_OP__CHANGE_DELETED);
     SPIN(&f, binds(&f, "now"));
-    CU_ASSERT(permit.pods->by_uid.len == 0 && f.d.prebinds.by_uid.len == 0);
+    CU_ASSERT(permit.pods->by_uid.len == 0 && f.d.prebinds.n == 0);
     teardown(&f);
 }
 
@@ -558,8 +624,12 @@ BH_TESTS("scheduler/daemon/prebind",
          {"a failed bind takes the reservation back first",
           test_a_failed_bind_takes_the_reservation_back_first},
          {"one device serves one pod", test_one_device_serves_one_pod},
+         {"a claim that is gone when its write is answered frees its device",
+          test_a_claim_that_is_gone_when_its_write_is_answered_frees_its_device},
          {"nothing is decided while a stranger's claim is on the wire",
           test_nothing_is_decided_while_a_strangers_claim_is_on_the_wire},
+         {"nothing is decided while a recorded claim may be written",
+          test_nothing_is_decided_while_a_recorded_claim_may_be_written},
          {"the end of a term takes everything back", test_the_end_of_a_term_takes_everything_back},
          {"a waiting pod is bound when it is allowed",
           test_a_waiting_pod_is_bound_when_it_is_allowed},

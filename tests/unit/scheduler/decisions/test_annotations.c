@@ -27,7 +27,7 @@ static size_t size_of(const struct bh_json *v)
 {
     size_t n = 0;
 
-    bh_json_each (i, v)
+    bh_json_each(i, v)
         n += i->key.n + i->s.n;
     return n;
 }

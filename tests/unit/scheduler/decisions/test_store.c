@@ -7,6 +7,9 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 
 #include "scheduler/decisions/writer.h"
@@ -418,6 +421,75 @@ static void test_two_writers(void)
     bh_buf_fini(&m);
 }
 
+static void limit_files(rlim_t n)
+{
+    struct rlimit l;
+
+    CU_ASSERT_FATAL(getrlimit(RLIMIT_FSIZE, &l) == 0);
+    l.rlim_cur = BH_MIN(n, l.rlim_max);
+    CU_ASSERT_FATAL(setrlimit(RLIMIT_FSIZE, &l) == 0);
+}
+
+/* What does not get into the file is counted; what was in it stays, and what comes later gets in. */
+static void test_full_disk(void)
+{
+    struct bh_writer w;
+    struct bh_buf m = {0};
+    struct bh_decisions *d;
+    struct bh_json *v = NULL;
+    struct bh_arena a;
+    uint64_t n = 1, recorded;
+    char path[256];
+
+    bh_arena_init(&a, 0);
+    snprintf(path, sizeof(path), "%s/full.db", bh_test_tmpdir());
+    const struct bh_recorder_options o = {.mode = BH_RECORD_SUMMARY, .path = path};
+    signal(SIGXFSZ, SIG_IGN);
+    bh_writer_init(&w, &o);
+    one_message(&m, n++);
+    bh_writer_write(&w, &m, 0);
+    FX_INT(w.recorded, 1);
+    limit_files(256 << 10);
+    while (!w.dropped && n < 100000) {
+        one_message(&m, n++);
+        bh_writer_write(&w, &m, 0);
+    }
+    CU_ASSERT(w.complained);
+    limit_files(RLIM_INFINITY);
+    recorded = w.recorded;
+    FX_INT(recorded + w.dropped, n - 1);
+    w.tried_ns = 0; /* some seconds later */
+    one_message(&m, n++);
+    bh_writer_write(&w, &m, 0);
+    FX_INT(w.recorded, recorded + 1);
+    bh_writer_fini(&w);
+    d = bh_decisions_new(path);
+    FX_INT(bh_decisions_get(d, &a, 1, &v, NULL), 0);
+    FX_INT(bh_decisions_get(d, &a, (int64_t)n - 1, &v, NULL), 0);
+    bh_decisions_free(d);
+    bh_buf_fini(&m);
+    bh_arena_fini(&a);
+}
+
+/* Stacks larger than the address space: no thread can be made, and decisions go on unrecorded. */
+static void test_no_thread(void)
+{
+    struct bh_recorder_stats s = {0};
+    pthread_attr_t huge, former;
+    struct world w;
+
+    CU_ASSERT_FATAL(pthread_getattr_default_np(&former) == 0);
+    CU_ASSERT_FATAL(pthread_attr_init(&huge) == 0);
+    CU_ASSERT_FATAL(pthread_attr_setstacksize(&huge, (size_t)1 << 50) == 0);
+    CU_ASSERT_FATAL(pthread_setattr_default_np(&huge) == 0);
+    world_init(&w, 3, BH_RECORD_FULL, 0);
+    CU_ASSERT_FATAL(pthread_setattr_default_np(&former) == 0);
+    FX_INT(world_attempt(&w, fx_pod(&w.f, "one", "'cpu':'1'", ""), 1, NULL), 1);
+    bh_recorder_stats(w.r, &s);
+    FX_INT(s.dropped, 1);
+    world_fini(&w);
+}
+
 static void write_text(const char *path, const char *text, size_t n, off_t at)
 {
     int fd = open(path, O_WRONLY | O_CREAT, 0600);
@@ -538,6 +610,7 @@ BH_TESTS("scheduler/decisions/store",
          {"what is new", test_changes}, {"the file keeps its size", test_bounded},
          {"more than the writer takes", test_overflow}, {"ids rise over restarts", test_ids_rise},
          {"a file that was deleted is made anew", test_file_made_anew},
-         {"two writers", test_two_writers}, {"a file of somebody else", test_foreign_file},
-         {"a damaged file", test_damaged_file}, {"no folder yet", test_no_folder},
-         {"old attempts go", test_age})
+         {"two writers", test_two_writers}, {"a full disk", test_full_disk},
+         {"no thread to write with", test_no_thread},
+         {"a file of somebody else", test_foreign_file}, {"a damaged file", test_damaged_file},
+         {"no folder yet", test_no_folder}, {"old attempts go", test_age})

@@ -269,8 +269,7 @@ static void test_missing_claims_are_named(void)
         &f, fx_pod(&f, "r", "", "'resourceClaims':[{'name':'x','resourceClaimName':'y'}]"));
     FX_STR(d->pre_filter->plugin, "DynamicResources");
     FX_INT(d->pre_filter->code, BH_UNSCHEDULABLE_AND_UNRESOLVABLE);
-    FX_STR(d->fit_message,
-           "0/1 nodes are available: could not find ResourceClaim \"default/y\".");
+    FX_STR(d->fit_message, "0/1 nodes are available: could not find ResourceClaim \"default/y\".");
     fx_fini(&f);
 }
 

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What the fast path keeps for a shape: narrow arrays, the index of the best, and what of it a
+ * What the fast path keeps for a shape: packed arrays, the index of the best, and what of it a
  * change of a row makes anew. Clusters here have more rows than one block of the index. The seed of
  * a run is printed; BERTH_TEST_SEED repeats it.
  */
 #include <inttypes.h>
 
-#include "scheduler/engine_int.h"
+#include "scheduler/engine/fast/fast.h"
 #include "tests/unit/scheduler/engine/fixture.h"
 
 static uint64_t seed_of_run(void)
@@ -18,40 +18,40 @@ static uint64_t seed_of_run(void)
     return seed;
 }
 
-/* ---- narrow arrays -----------------------------------------------------------------------------
+/* ---- packed arrays -----------------------------------------------------------------------------
  */
 
-static void test_narrow(void)
+static void test_packed(void)
 {
     static const int64_t most[] = {1, 255, 256, 65535, 65536, UINT32_MAX, (int64_t)1 << 40};
     static const unsigned width[] = {1, 1, 2, 2, 4, 4, 8};
     int64_t model[300] = {0};
-    struct bh_narrow a;
+    struct bh_packed a;
     struct bh_rand r;
 
     bh_rand_seed(&r, seed_of_run());
-    bh_narrow_init(&a, BH_ARRAY_LEN(model), 0);
-    CU_ASSERT(bh_narrow_bytes(&a) == 0 && bh_narrow_get(&a, 299) == 0 && !bh_narrow_any(&a, 256));
-    bh_narrow_set(&a, 5, 0);
+    bh_packed_init(&a, BH_ARRAY_LEN(model), 0);
+    CU_ASSERT(bh_packed_bytes(&a) == 0 && bh_packed_get(&a, 299) == 0 && !bh_packed_any(&a, 256));
+    bh_packed_set(&a, 5, 0);
     FX_INT(a.width, 0);
     for (unsigned k = 0; k < BH_ARRAY_LEN(most); k++) {
         for (unsigned n = 0; n < 200; n++) {
             uint32_t i = (uint32_t)bh_rand_below(&r, BH_ARRAY_LEN(model));
             model[i] = n ? (int64_t)bh_rand_below(&r, (uint64_t)most[k] + 1) : most[k];
-            bh_narrow_set(&a, i, model[i]);
+            bh_packed_set(&a, i, model[i]);
         }
         FX_INT(a.width, width[k]);
         for (uint32_t i = 0; i < BH_ARRAY_LEN(model); i++)
-            CU_ASSERT_FATAL(bh_narrow_get(&a, i) == model[i]);
+            CU_ASSERT_FATAL(bh_packed_get(&a, i) == model[i]);
     }
     for (uint32_t i = 64; i < 128; i++)
-        bh_narrow_set(&a, i, 0);
-    CU_ASSERT(!bh_narrow_any(&a, 64));
-    bh_narrow_set(&a, 127, 1);
-    CU_ASSERT(bh_narrow_any(&a, 64));
-    bh_narrow_set(&a, 3, -7);
-    FX_INT(bh_narrow_get(&a, 3), -7);
-    bh_narrow_fini(&a);
+        bh_packed_set(&a, i, 0);
+    CU_ASSERT(!bh_packed_any(&a, 64));
+    bh_packed_set(&a, 127, 1);
+    CU_ASSERT(bh_packed_any(&a, 64));
+    bh_packed_set(&a, 3, -7);
+    FX_INT(bh_packed_get(&a, 3), -7);
+    bh_packed_fini(&a);
 }
 
 /* ---- index -------------------------------------------------------------------------------------
@@ -126,14 +126,13 @@ static void test_index(void)
 
 static void put_node(struct fx *f, struct bh_rand *r, unsigned i)
 {
-    static const char *const specs[] = {
-        "",
-        "",
-        "",
-        "'taints':[{'key':'a','effect':'PreferNoSchedule'}]",
-        "'taints':[{'key':'a','effect':'PreferNoSchedule'},{'key':'b','effect':"
-        "'PreferNoSchedule'}]",
-        "'taints':[{'key':'c','effect':'NoSchedule'}]"};
+    static const char *const specs[] = {"",
+                                        "",
+                                        "",
+                                        "'taints':[{'key':'a','effect':'PreferNoSchedule'}]",
+                                        ("'taints':[{'key':'a','effect':'PreferNoSchedule'},"
+                                         "{'key':'b','effect':'PreferNoSchedule'}]"),
+                                        "'taints':[{'key':'c','effect':'NoSchedule'}]"};
     static const char *const images[] = {"",
                                          "'images':[{'names':['img:1'],'sizeBytes':900000000}]"};
     const char *name = bh_arena_printf(&f->arena, "n%03u", i);
@@ -254,7 +253,7 @@ static void test_changes(void)
     fx_fini(&f);
 }
 
-BH_TESTS("scheduler/engine/kept", {"narrow arrays hold what fits and widen", test_narrow},
+BH_TESTS("scheduler/engine/kept", {"packed arrays hold what fits and widen", test_packed},
          {"the index has the best, all equals and each of them", test_index},
          {"kept results agree with the reference path", test_verified},
          {"only rows that changed are looked at again", test_changes})

@@ -153,8 +153,8 @@ static void test_node_name(void)
     fx_init(&f, NULL);
     fx_node(&f, "a", BIG, "", "", "");
     fx_node(&f, "b", BIG, "", "", "");
-    const struct bh_decision *d = fx_schedule(
-        &f, fx_pod_full(&f, "p", "", "'nodeName':'b','containers':[{'name':'c'}]", ""));
+    const struct bh_decision *d =
+        fx_schedule(&f, fx_pod_full(&f, "p", "", "'nodeName':'b','containers':[{'name':'c'}]", ""));
     FX_STR(fx_verdict(&f, d, "a"),
            "UnschedulableAndUnresolvable: node(s) didn't match the requested node name");
     FX_STR(fx_verdict(&f, d, "b"), "");
@@ -350,9 +350,9 @@ static void test_features_out_of_order(void)
         fx_node(&f, "a", BIG, "", "",
                 bh_arena_printf(&f.arena, "'declaredFeatures':[%s]", rows[i].list));
         const struct bh_decision *d = fx_schedule(
-            &f, fx_pod_full(&f, "p", "",
-                            "'hostNetwork':true,'hostUsers':false,'containers':[{'name':'c'}]",
-                            ""));
+            &f,
+            fx_pod_full(&f, "p", "",
+                        "'hostNetwork':true,'hostUsers':false,'containers':[{'name':'c'}]", ""));
         CU_ASSERT_EQUAL(!*fx_verdict(&f, d, "a"), rows[i].found);
     }
     fx_fini(&f);
@@ -390,9 +390,7 @@ static void test_device_class_takes_over(void)
                                       "'example.com/gpu'}}")));
     CU_ASSERT(
         bh_engine_put_object(f.e, BH_KIND_DEVICECLASS, "", "gpu", bh_buf_str(&b), b.n, NULL) == 0);
-    expect(
-        &f, p, "a",
-        "UnschedulableAndUnresolvable: cannot allocate all claims");
+    expect(&f, p, "a", "UnschedulableAndUnresolvable: cannot allocate all claims");
     fx_node(&f, "a", BIG ",'example.com/gpu':'1'", "", "", "");
     expect(&f, p, "a", ""); /* the node offers it itself */
     CU_ASSERT(bh_engine_put_object(f.e, BH_KIND_DEVICECLASS, "", "gpu", NULL, 0, NULL) == 0);

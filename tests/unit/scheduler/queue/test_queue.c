@@ -58,7 +58,7 @@ static K8s__Pod *decode(struct fixture *f, const char *name, int priority, const
 }
 
 static void put(struct fixture *f, const char *name, int priority, const char *extra, uint64_t rv,
-                int64_t now, bool update)
+                int64_t now)
 {
     K8s__Pod *p = decode(f, name, priority, extra);
     struct bh_shape_rec *shape;
@@ -70,15 +70,12 @@ static void put(struct fixture *f, const char *name, int priority, const char *e
     CU_ASSERT_FATAL(bh_compile_pod(&f->a, p, &f->in, &pod, &err) == 0);
     pod->resource_version = rv;
     id = bh_engine_shape(f->e, shape);
-    if (update)
-        bh_queue_update(f->q, pod, id, "", now);
-    else
-        bh_queue_add(f->q, pod, id, "", now);
+    bh_queue_update(f->q, NULL, pod, id, "", now);
 }
 
 static void add(struct fixture *f, const char *name, int priority, int64_t now)
 {
-    put(f, name, priority, "", 1, now, false);
+    put(f, name, priority, "", 1, now);
 }
 
 static const char *pop(struct fixture *f, int64_t now)
@@ -95,15 +92,14 @@ static struct bh_str uid(struct fixture *f, const char *name)
 
 static enum bh_queue_place place(struct fixture *f, const char *name)
 {
-    enum bh_queue_place p;
+    const struct bh_pod_state *s = bh_queue_pod(f->q, uid(f, name));
 
-    (void)bh_queue_find(f->q, uid(f, name), &p);
-    return p;
+    return s ? s->place : BH_Q_NONE;
 }
 
 static void reject(struct fixture *f, const char *name, const char *plugin, int64_t now)
 {
-    bh_queue_return(f->q, uid(f, name), &plugin, 1, NULL, 0, now);
+    bh_queue_return(f->q, bh_queue_pod(f->q, uid(f, name)), &plugin, 1, NULL, 0, now);
 }
 
 static void node_added(struct fixture *f, const char *cpu, int64_t now)
@@ -173,7 +169,7 @@ static void test_backoff_doubles_and_is_truncated_to_seconds(void)
     for (size_t i = 0; i < BH_ARRAY_LEN(want_s); i++) {
         int64_t base = T0 + (int64_t)i * 1000 * S + 300000000; /* .300 of a second */
         CU_ASSERT_STRING_EQUAL(pop(&f, base), "p");
-        bh_queue_return(f.q, uid(&f, "p"), NULL, 0, NULL, 0, base);
+        bh_queue_return(f.q, bh_queue_pod(f.q, uid(&f, "p")), NULL, 0, NULL, 0, base);
         CU_ASSERT(place(&f, "p") == BH_Q_ERROR_BACKOFF);
         (void)bh_queue_tick(f.q, base - 300000000 + (want_s[i] - 1) * S + S - 1);
         CU_ASSERT(place(&f, "p") == BH_Q_ERROR_BACKOFF);
@@ -195,7 +191,7 @@ static void test_rejected_pods_are_popped_early_failed_ones_are_not(void)
     CU_ASSERT(place(&f, "rejected") == BH_Q_BACKOFF);
     add(&f, "failed", 0, T0);
     CU_ASSERT_STRING_EQUAL(pop(&f, T0), "failed");
-    bh_queue_return(f.q, uid(&f, "failed"), NULL, 0, NULL, 0, T0);
+    bh_queue_return(f.q, bh_queue_pod(f.q, uid(&f, "failed")), NULL, 0, NULL, 0, T0);
     CU_ASSERT_STRING_EQUAL(pop(&f, T0), "rejected");
     CU_ASSERT_STRING_EQUAL(pop(&f, T0), "");
     teardown(&f);
@@ -235,12 +231,12 @@ static void test_gated_pods_wait_for_their_own_update(void)
     struct fixture f;
 
     setup(&f);
-    put(&f, "p", 0, "\"schedulingGates\":[{\"name\":\"a\"}],", 1, T0, false);
+    put(&f, "p", 0, "\"schedulingGates\":[{\"name\":\"a\"}],", 1, T0);
     CU_ASSERT(place(&f, "p") == BH_Q_GATED);
     node_added(&f, "4", T0);
     (void)bh_queue_tick(f.q, T0 + 1000 * S);
     CU_ASSERT(place(&f, "p") == BH_Q_GATED); /* not flushed either */
-    put(&f, "p", 0, "", 2, T0 + S, true);
+    put(&f, "p", 0, "", 2, T0 + S);
     CU_ASSERT(place(&f, "p") == BH_Q_ACTIVE);
     teardown(&f);
 }
@@ -258,9 +254,8 @@ static void test_a_gate_that_opened_unseen_is_asked_again(void)
     ProtobufCMessage *m = NULL;
 
     setup(&f);
-    put(&f, "p", 0, "\"resourceClaims\":[{\"name\":\"r\",\"resourceClaimName\":\"c\"}],", 1, T0,
-        false);
-    put(&f, "q", 0, "\"schedulingGates\":[{\"name\":\"a\"}],", 1, T0, false);
+    put(&f, "p", 0, "\"resourceClaims\":[{\"name\":\"r\",\"resourceClaimName\":\"c\"}],", 1, T0);
+    put(&f, "q", 0, "\"schedulingGates\":[{\"name\":\"a\"}],", 1, T0);
     CU_ASSERT(place(&f, "p") == BH_Q_GATED);
     CU_ASSERT_FATAL(bh_decode_object(&f.a, desc, json, strlen(json), &m, &err) == 0);
     bh_pb_pack(&b, m);
@@ -312,17 +307,44 @@ static void test_binding_keeps_the_entry_for_a_failed_write(void)
     setup(&f);
     add(&f, "p", 0, T0);
     (void)pop(&f, T0);
-    bh_queue_binding(f.q, uid(&f, "p"));
+    bh_queue_binding(f.q, bh_queue_pod(f.q, uid(&f, "p")));
     bh_queue_stats(f.q, &s);
     CU_ASSERT(s.in_flight == 0);
     CU_ASSERT(place(&f, "p") == BH_Q_BINDING);
-    bh_queue_return(f.q, uid(&f, "p"), NULL, 0, NULL, 0, T0);
+    bh_queue_return(f.q, bh_queue_pod(f.q, uid(&f, "p")), NULL, 0, NULL, 0, T0);
     CU_ASSERT(place(&f, "p") == BH_Q_ERROR_BACKOFF);
     (void)bh_queue_tick(f.q, T0 + 5 * S);
     (void)pop(&f, T0);
-    bh_queue_binding(f.q, uid(&f, "p"));
-    bh_queue_done(f.q, uid(&f, "p"));
+    bh_queue_binding(f.q, bh_queue_pod(f.q, uid(&f, "p")));
+    bh_queue_done(f.q, bh_queue_pod(f.q, uid(&f, "p")));
     CU_ASSERT(place(&f, "p") == BH_Q_NONE);
+    teardown(&f);
+}
+
+/* For a pod whose node was chosen by the scheduler before. */
+static void test_one_pod_is_taken_from_wherever_it_waits(void)
+{
+    struct bh_queue_stats s;
+    struct fixture f;
+
+    setup(&f);
+    add(&f, "waits", 0, 1 * S);
+    add(&f, "rejected", 5, 1 * S);
+    CU_ASSERT_STRING_EQUAL(pop(&f, 1 * S), "rejected");
+    reject(&f, "rejected", "NodeResourcesFit", 1 * S);
+    CU_ASSERT(bh_queue_take(f.q, bh_queue_pod(f.q, uid(&f, "nobody")), 2 * S) == NULL);
+    CU_ASSERT_FATAL(bh_queue_take(f.q, bh_queue_pod(f.q, uid(&f, "rejected")), 2 * S) != NULL);
+    CU_ASSERT(place(&f, "rejected") == BH_Q_IN_FLIGHT);
+    CU_ASSERT(bh_queue_take(f.q, bh_queue_pod(f.q, uid(&f, "rejected")), 2 * S) ==
+              NULL); /* it does not wait */
+    bh_queue_stats(f.q, &s);
+    CU_ASSERT(s.pods == 2 && s.popped == 1 && s.binding == 0 && s.unschedulable == 0);
+    bh_queue_binding(f.q, bh_queue_pod(f.q, uid(&f, "rejected")));
+    bh_queue_stats(f.q, &s);
+    CU_ASSERT(s.pods == 2 && s.popped == 0 && s.binding == 1 && s.active == 1);
+    bh_queue_done(f.q, bh_queue_pod(f.q, uid(&f, "rejected")));
+    bh_queue_stats(f.q, &s);
+    CU_ASSERT(s.pods == 1 && s.binding == 0);
     teardown(&f);
 }
 
@@ -350,20 +372,21 @@ static void test_a_pod_whose_bind_is_under_way_only_gets_its_new_object(void)
     setup(&f);
     add(&f, "a", 0, T0);
     CU_ASSERT_STRING_EQUAL(pop(&f, T0), "a");
-    bh_queue_binding(f.q, uid(&f, "a"));
-    put(&f, "a", 7, "", 2, T0 + S, true);
+    bh_queue_binding(f.q, bh_queue_pod(f.q, uid(&f, "a")));
+    put(&f, "a", 7, "", 2, T0 + S);
     CU_ASSERT(place(&f, "a") == BH_Q_BINDING);
     bh_queue_stats(f.q, &st);
     CU_ASSERT(st.active == 0 && st.in_flight == 0);
-    p = bh_queue_find(f.q, uid(&f, "a"), NULL);
+    p = bh_queue_pod(f.q, uid(&f, "a"))->queued;
     CU_ASSERT(p->pending.pod->resource_version == 2);
     CU_ASSERT(bh_engine_shape_rec(f.e, p->pending.shape)->priority == 7);
     /* named by a new feed, by its object or by the same object again: it stays */
     bh_queue_sync_begin(f.q);
-    put(&f, "a", 7, "", 2, T0 + S, true);
+    put(&f, "a", 7, "", 2, T0 + S);
     bh_queue_sync_end(f.q);
     CU_ASSERT(place(&f, "a") == BH_Q_BINDING);
-    bh_queue_return(f.q, uid(&f, "a"), NULL, 0, NULL, 0, T0 + S); /* the write failed */
+    bh_queue_return(f.q, bh_queue_pod(f.q, uid(&f, "a")), NULL, 0, NULL, 0,
+                    T0 + S); /* the write failed */
     CU_ASSERT(place(&f, "a") == BH_Q_ERROR_BACKOFF);
     teardown(&f);
 }
@@ -374,13 +397,13 @@ static void test_what_was_told_stays_with_the_entry(void)
 
     setup(&f);
     add(&f, "a", 0, T0);
-    bh_queue_told(f.q, uid(&f, "a"), 99, 5);
-    CU_ASSERT(bh_queue_find(f.q, uid(&f, "a"), NULL)->told_condition == 99);
-    CU_ASSERT(bh_queue_find(f.q, uid(&f, "a"), NULL)->told_nomination == 5);
-    put(&f, "a", 0, "", 2, T0, true); /* the object says there is no nomination */
-    CU_ASSERT(bh_queue_find(f.q, uid(&f, "a"), NULL)->told_condition == 99);
-    CU_ASSERT(bh_queue_find(f.q, uid(&f, "a"), NULL)->told_nomination == BH_SYM_NONE);
-    bh_queue_told(f.q, uid(&f, "nobody"), 1, 1);
+    bh_queue_told(bh_queue_pod(f.q, uid(&f, "a")), 99, 5);
+    CU_ASSERT(bh_queue_pod(f.q, uid(&f, "a"))->queued->told_condition == 99);
+    CU_ASSERT(bh_queue_pod(f.q, uid(&f, "a"))->queued->told_nomination == 5);
+    put(&f, "a", 0, "", 2, T0); /* the object says there is no nomination */
+    CU_ASSERT(bh_queue_pod(f.q, uid(&f, "a"))->queued->told_condition == 99);
+    CU_ASSERT(bh_queue_pod(f.q, uid(&f, "a"))->queued->told_nomination == BH_SYM_NONE);
+    bh_queue_told(bh_queue_pod(f.q, uid(&f, "nobody")), 1, 1);
     teardown(&f);
 }
 
@@ -395,12 +418,12 @@ static void test_the_view_tells_place_backoff_and_rejectors(void)
 
     setup(&f);
     add(&f, "a", 0, T0);
-    p = bh_queue_find(f.q, uid(&f, "a"), NULL);
+    p = bh_queue_pod(f.q, uid(&f, "a"))->queued;
     bh_queue_view(f.q, p, &v);
     CU_ASSERT(v.place == BH_Q_ACTIVE && v.n_plugins == 0 && v.backoff_until_ns == 0);
     (void)pop(&f, T0);
     reject(&f, "a", "NodeResourcesFit", T0);
-    bh_queue_say(f.q, uid(&f, "a"), "Unschedulable", "no room");
+    bh_queue_say(bh_queue_pod(f.q, uid(&f, "a")), "Unschedulable", "no room");
     bh_queue_view(f.q, p, &v);
     CU_ASSERT(v.place == BH_Q_UNSCHEDULABLE);
     CU_ASSERT_FATAL(v.n_plugins == 1);
@@ -411,12 +434,12 @@ static void test_the_view_tells_place_backoff_and_rejectors(void)
     bh_queue_view(f.q, p, &v);
     CU_ASSERT(v.place == BH_Q_BACKOFF);
     CU_ASSERT_EQUAL(v.backoff_until_ns, T0 + S);
-    bh_queue_say(f.q, uid(&f, "a"), "Unschedulable", "still no room");
+    bh_queue_say(bh_queue_pod(f.q, uid(&f, "a")), "Unschedulable", "still no room");
     CU_ASSERT_STRING_EQUAL(p->last_message, "still no room");
-    bh_queue_say(f.q, uid(&f, "nobody"), "x", "y");
+    bh_queue_say(bh_queue_pod(f.q, uid(&f, "nobody")), "x", "y");
 
-    put(&f, "g", 0, "\"schedulingGates\":[{\"name\":\"hold\"}],", 1, T0, false);
-    bh_queue_view(f.q, bh_queue_find(f.q, uid(&f, "g"), NULL), &v);
+    put(&f, "g", 0, "\"schedulingGates\":[{\"name\":\"hold\"}],", 1, T0);
+    bh_queue_view(f.q, bh_queue_pod(f.q, uid(&f, "g"))->queued, &v);
     CU_ASSERT(v.place == BH_Q_GATED);
     CU_ASSERT_FATAL(v.n_plugins == 1);
     CU_ASSERT_STRING_EQUAL(v.plugins[0], "SchedulingGates");
@@ -527,13 +550,12 @@ static void fill_pool(struct fixture *f, unsigned n, unsigned kinds)
     for (unsigned i = 0; i < n; i++) {
         snprintf(name, sizeof(name), "p%u", i);
         snprintf(extra, sizeof(extra), "\"nodeSelector\":{\"kind\":\"k%u\"},", i % kinds);
-        put(f, name, 0, extra, 1, T0, false);
+        put(f, name, 0, extra, 1, T0);
     }
     for (unsigned i = 0; i < n; i++) {
         struct bh_queued_pod *p = bh_queue_pop(f->q, T0);
         CU_ASSERT_FATAL(p != NULL);
-        bh_queue_return(f->q, bh_rec_text(p->pending.pod, p->pending.pod->uid),
-                        (const char *const[]){"NodeResourcesFit"}, 1, NULL, 0, T0);
+        bh_queue_return(f->q, p->pod, (const char *const[]){"NodeResourcesFit"}, 1, NULL, 0, T0);
     }
 }
 
@@ -567,12 +589,12 @@ static void test_an_update_changes_the_group(void)
 
     setup(&f);
     fill_pool(&f, 10, 1);
-    put(&f, "p3", 0, "\"nodeSelector\":{\"kind\":\"other\"},", 2, T0 + S, true);
+    put(&f, "p3", 0, "\"nodeSelector\":{\"kind\":\"other\"},", 2, T0 + S);
     CU_ASSERT_EQUAL(place(&f, "p3"), BH_Q_UNSCHEDULABLE);
     before = hints(&f);
     node_added(&f, "500m", T0 + S);
     CU_ASSERT_EQUAL(hints(&f) - before, 2);
-    bh_queue_delete(f.q, uid(&f, "p3"));
+    bh_queue_delete(f.q, bh_queue_pod(f.q, uid(&f, "p3")));
     before = hints(&f);
     node_added(&f, "500m", T0 + S);
     CU_ASSERT_EQUAL(hints(&f) - before, 1);
@@ -593,6 +615,7 @@ BH_TESTS(
     {"events during the cycle are replayed", test_events_during_the_cycle_are_replayed},
     {"the flush frees what waited five minutes", test_the_flush_frees_what_waited_five_minutes},
     {"binding keeps the entry for a failed write", test_binding_keeps_the_entry_for_a_failed_write},
+    {"one pod is taken from wherever it waits", test_one_pod_is_taken_from_wherever_it_waits},
     {"a new feed sweeps what it does not name", test_a_new_feed_sweeps_what_it_does_not_name},
     {"a pod whose bind is under way only gets its new object",
      test_a_pod_whose_bind_is_under_way_only_gets_its_new_object},

@@ -2,6 +2,7 @@
  *
  * tests/unit/simulator/admission/test_pods.c - what pods are given, refused and allowed to change
  */
+#include "simulator/admission/admission.h"
 #include "tests/unit/simulator/admission/admission_test.h"
 
 static void test_defaults(void)
@@ -109,18 +110,58 @@ static void test_requests(void)
     /* Pod level: filled from the containers where they say something, else from the limit. */
     o = make(&f, "Pod", "default",
              "metadata: {name: r}\n"
-             "spec:\n  resources: {limits: {cpu: 4, memory: 4Gi}}\n"
+             "spec:\n  resources: {limits: {cpu: 4, memory: 4Gi, hugepages-2Mi: 4Mi}}\n"
              "  containers: [{name: c, image: i, resources: {requests: {cpu: 300m}}}, "
              "{name: d, image: i, resources: {requests: {cpu: 700m}}}]\n"
              "  initContainers: [{name: s, image: i, restartPolicy: Always, resources: {requests: "
              "{cpu: 1}}}]\n");
     CU_ASSERT_PTR_NOT_NULL_FATAL(o);
-    EQ(field(&f, o, "spec.resources.requests"), "{\"cpu\":\"2\",\"memory\":\"4Gi\"}");
+    EQ(field(&f, o, "spec.resources.requests"),
+       "{\"cpu\":\"2\",\"memory\":\"4Gi\",\"hugepages-2Mi\":\"4Mi\"}");
     CU_ASSERT_PTR_NULL(make(&f, "Pod", "default",
                             "metadata: {name: s}\nspec: {containers: [{name: c, image: i, "
                             "resources: {requests: {cpu: many}}}]}"));
     CU_ASSERT_EQUAL(f.e.code, 400);
     CU_ASSERT_PTR_NOT_NULL(strstr(f.e.message, "quantities must match the regular expression"));
+    fixture_fini(&f);
+}
+
+/* What decisions depend on is the same whether a server took the object or only a decision. */
+static void test_unseen(void)
+{
+    static const char text[] =
+        "kind: Pod\nmetadata: {name: p}\n"
+        "spec:\n  hostNetwork: true\n  resources: {limits: {cpu: \"4\", memory: 4Gi}}\n"
+        "  initContainers: [{name: i, image: i, resources: {limits: {memory: 1Gi}}}]\n"
+        "  containers: [{name: c, image: i, ports: [{containerPort: 80}], resources: "
+        "{limits: {cpu: \"3\"}}}]\n";
+    static const char *const same[] = {"spec.containers", "spec.initContainers"};
+    struct bh_buf b = {0};
+    struct fixture f;
+
+    fixture_init(&f, NULL, false);
+    struct bh_json *pod = yaml(&f, text), *node;
+    bh_api_defaults(&f.a, pod);
+    struct bh_sim_obj *o = make(&f, "Pod", "default", text);
+    CU_ASSERT_PTR_NOT_NULL_FATAL(o);
+    for (size_t i = 0; i < BH_ARRAY_LEN(same); i++) {
+        const struct bh_json *c = bh_json_at(bh_json_path(pod, same[i]), 0);
+        bh_buf_reset(&b);
+        bh_json_write(&b, bh_json_path(c, "resources.requests"));
+        EQ(request(&f, o, same[i], 0), bh_buf_str(&b));
+    }
+    bh_buf_reset(&b);
+    bh_json_write(&b, bh_json_path(pod, "spec.resources.requests"));
+    EQ(bh_buf_str(&b), "{\"cpu\":\"3\",\"memory\":\"1Gi\"}");
+    EQ(field(&f, o, "spec.resources.requests"), bh_buf_str(&b));
+    bh_buf_fini(&b);
+    const struct bh_json *port =
+        bh_json_at(bh_json_path(bh_json_at(bh_json_path(pod, "spec.containers"), 0), "ports"), 0);
+    CU_ASSERT_EQUAL(bh_json_get_i64(port, "hostPort", 0), 80);
+    EQ(bh_tree_str(pod, "spec.schedulerName"), "default-scheduler");
+    node = yaml(&f, "kind: Node\nmetadata: {name: n}\nstatus: {capacity: {cpu: 4}}");
+    bh_api_defaults(&f.a, node);
+    CU_ASSERT_EQUAL(bh_tree_i64(node, "status.allocatable.cpu", 0), 4);
     fixture_fini(&f);
 }
 
@@ -462,6 +503,7 @@ static void test_hostile(void)
 BH_TESTS("simulator/admission/pods", {"a pod is given upstream's defaults", test_defaults},
          {"defaults of defaults change nothing", test_idempotent},
          {"requests follow from limits, and the quality of service from both", test_requests},
+         {"decisions see the same defaults in what no server has seen", test_unseen},
          {"host network gives host ports", test_host_network},
          {"priority comes from the class and only from it", test_priority},
          {"the lowest global default applies, once", test_global_default},

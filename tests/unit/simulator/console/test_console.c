@@ -3,8 +3,8 @@
  * tests/unit/simulator/console/test_console.c - rows, sums, import, export and reset over HTTP
  */
 #include "simulator/console/rows.h"
-#include "simulator/console/tally.h"
-#include "simulator/sim_int.h"
+#include "simulator/console/totals.h"
+#include "simulator/server/sim_int.h"
 #include "tests/unit/simulator/http_client.h"
 
 #define PODS  "/api/v1/namespaces/default/pods"
@@ -125,7 +125,7 @@ static int64_t cpu_of(struct fixture *f, const char *node)
     struct bh_console_amounts x;
 
     bh_sim_drain(f->s);
-    bh_console_tally_requested(f->s->console, node, &x);
+    bh_console_totals_requested(f->s->console, node, &x);
     return x.cpu_milli;
 }
 
@@ -134,12 +134,12 @@ static const struct bh_console_counts *counts(struct fixture *f)
     const struct bh_console_counts *t;
 
     bh_sim_drain(f->s);
-    t = bh_console_tally(f->s->console);
+    t = bh_console_totals(f->s->console);
     CU_ASSERT_PTR_NOT_NULL_FATAL(t);
     return t;
 }
 
-static void test_tally(void)
+static void test_totals(void)
 {
     struct fixture f;
 
@@ -307,6 +307,6 @@ static void test_read_only(void)
 }
 
 BH_TESTS("simulator/console", {"what a pod asks for", test_requests},
-         {"sums are bounded", test_amounts_are_bounded}, {"sums follow the store", test_tally},
+         {"sums are bounded", test_amounts_are_bounded}, {"sums follow the store", test_totals},
          {"import and export", test_transfer}, {"reset", test_reset}, {"as it was", test_asof},
          {"read-only", test_read_only})

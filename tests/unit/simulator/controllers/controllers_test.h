@@ -11,7 +11,7 @@
 #include "simulator/controllers/controllers.h"
 #include "tests/unit/simulator/admission/admission_test.h"
 
-#define DEADLINE_NS 20000000000u
+#define DEADLINE_NS 120000000000u
 
 struct world {
     struct fixture f;

@@ -42,7 +42,7 @@ static bool has_taint(struct world *w, const char *key, const char *effect)
     const struct bh_json *l =
         bh_tree_arr(bh_sim_obj_tree(&w->f.a, get(&w->f, "nodes", "", "n1")), "spec.taints");
 
-    bh_json_each (t, l) {
+    bh_json_each(t, l) {
         if (bh_tree_is(t, "key", key) && bh_tree_is(t, "effect", effect))
             return true;
     }

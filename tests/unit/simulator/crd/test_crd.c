@@ -181,6 +181,32 @@ static void test_schema(void)
        "a: Invalid value: 4: a in body should be less than 4");
     EQ(said(&f, S("type: integer"), "{a: 1.5}"),
        "a: Invalid value: 1.5: a in body must be of type integer: \"number\"");
+    static const struct {
+        const char *step, *n;
+        bool ok;
+    } multiples[] = {{"0.01", "0.07", true},
+                     {"0.01", "0.075", false},
+                     {"0.01", "0.29", false}, /* refused upstream as well */
+                     {"0.5", "-1.5", true},
+                     {"0.5", "3", true},
+                     {"2.5", "7.5", true},
+                     {"3", "9007199254740993", true},
+                     {"3", "9007199254740994", false},
+                     {"3", "-9223372036854775808", false},
+                     {"1", "1e+300", false},
+                     {"1e-300", "1e+300", false},
+                     {"7", "0", true},
+                     {"0.1", "0.05", false}};
+    for (size_t i = 0; i < BH_ARRAY_LEN(multiples); i++) {
+        char schema[120], text[64], want[200] = "";
+        snprintf(schema, sizeof(schema), S("type: number, multipleOf: %s"), multiples[i].step);
+        snprintf(text, sizeof(text), "{a: %s}", multiples[i].n);
+        if (!multiples[i].ok)
+            snprintf(want, sizeof(want),
+                     "a: Invalid value: %s: a in body should be a multiple of %s", multiples[i].n,
+                     multiples[i].step);
+        EQ(said(&f, schema, text), want);
+    }
     EQ(said(&f, S("type: string, enum: [x, z]"), "{a: w}"),
        "a: Unsupported value: \"w\": supported values: \"x\", \"z\"");
     EQ(said(&f, S("type: string, pattern: \"^\\\\d+$\""), "{a: \"12\"}"), "");
@@ -199,6 +225,16 @@ static void test_schema(void)
        ": Invalid value: \"object\":  in body must validate one and only one schema (oneOf)");
     EQ(said(&f, S("type: string, format: date-time"), "{a: soon}"),
        "a: Invalid value: \"soon\": a in body must be of type date-time: \"soon\"");
+    EQ(said(&f, S("type: string, format: date-time"), "{a: '1970-01-01T00:00:00Z'}"), "");
+    EQ(said(&f, S("type: string, format: date-time"), "{a: '2026-02-31T00:00:00Z'}"),
+       "a: Invalid value: \"2026-02-31T00:00:00Z\": a in body must be of type date-time: "
+       "\"2026-02-31T00:00:00Z\"");
+    EQ(said(&f, S("type: string, format: date-time"), "{a: '2026-02-03T00:00:00'}"),
+       "a: Invalid value: \"2026-02-03T00:00:00\": a in body must be of type date-time: "
+       "\"2026-02-03T00:00:00\"");
+    EQ(said(&f, S("type: string, format: byte"), "{a: aGk=}"), "");
+    EQ(said(&f, S("type: string, format: byte"), "{a: aGk}"),
+       "a: Invalid value: \"aGk\": a in body must be of type byte: \"aGk\"");
     fixture_fini(&f);
 }
 

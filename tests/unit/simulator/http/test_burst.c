@@ -3,7 +3,8 @@
  * tests/unit/common/http/test_burst.c - pipelined requests: against our server, and against servers
  * that cut, lie and close
  */
-#include "common/http/burst.h"
+#include "simulator/http/burst.h"
+#include "simulator/http/server.h"
 #include "tests/unit/common/http/fixture.h"
 
 enum { MANY = 500 };
@@ -77,7 +78,7 @@ static void client_end(void)
     bh_loop_drain_close(&loop);
 }
 
-/* ---- against our server --------------------------------------------------------------------- */
+/* ---- against our server ---------------------------------------------------------------------- */
 
 static struct bh_http_server *server;
 static _Atomic int requests;
@@ -108,8 +109,9 @@ static void handle(struct bh_http_req *r, void *arg)
 static void start(void *arg)
 {
     struct bh_err err = {{0}};
-    CU_ASSERT_EQUAL(bh_http_server_new(&fx.loop, &(struct bh_http_options){.address = "127.0.0.1"},
-                                       handle, arg, &server, &err),
+    CU_ASSERT_EQUAL(bh_sim_http_server_new(&fx.loop,
+                                           &(struct bh_http_options){.address = "127.0.0.1"},
+                                           handle, arg, &server, &err),
                     0);
     fx.port = bh_http_server_port(server);
 }
@@ -164,7 +166,7 @@ static void test_chunked_and_large_answers(void)
     fixture_end();
 }
 
-/* ---- against servers that misbehave --------------------------------------------------------- */
+/* ---- against servers that misbehave ---------------------------------------------------------- */
 
 struct script {
     int fd;
@@ -351,7 +353,7 @@ static void test_what_is_no_server(void)
     bh_loop_drain_close(&loop);
 }
 
-BH_TESTS("common/http/burst", {"answers come in order", test_answers_come_in_order},
+BH_TESTS("simulator/http/burst", {"answers come in order", test_answers_come_in_order},
          {"chunked and too large answers", test_chunked_and_large_answers},
          {"what follows a close is sent again", test_what_follows_a_close_is_sent_again},
          {"a connection that is cut", test_a_cut_connection}, {"nonsense", test_nonsense},

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * tests/unit/common/http/test_server.c - requests, deferred replies, streams
+ * tests/unit/simulator/http/test_server.c - requests, deferred replies, streams
  */
 #include <openssl/pem.h>
 #include <openssl/ssl.h>
@@ -8,7 +8,8 @@
 #include <poll.h>
 #include <sys/resource.h>
 
-#include "common/http/head.h"
+#include "simulator/http/head.h"
+#include "simulator/http/server.h"
 #include "tests/unit/common/http/fixture.h"
 
 static struct bh_http_server *server;
@@ -77,7 +78,7 @@ static void start(void *arg)
                                 .tls_key_pem = key_pem};
     struct bh_err err = {{0}};
     (void)arg;
-    int rc = bh_http_server_new(&fx.loop, &o, handle, &server, &server, &err);
+    int rc = bh_sim_http_server_new(&fx.loop, &o, handle, &server, &server, &err);
     if (rc < 0)
         fprintf(stderr, "%s\n", err.msg);
     CU_ASSERT_EQUAL(rc, 0);
@@ -415,7 +416,7 @@ static void start_many(void *arg)
     struct bh_http_options o = {.address = "127.0.0.1", .max_connections = CLIENTS + 8};
     struct bh_err err;
     (void)arg;
-    CU_ASSERT_EQUAL(bh_http_server_new(&fx.loop, &o, handle_many, NULL, &server, &err), 0);
+    CU_ASSERT_EQUAL(bh_sim_http_server_new(&fx.loop, &o, handle_many, NULL, &server, &err), 0);
     fx.port = bh_http_server_port(server);
 }
 static void shout(void *arg)
@@ -480,7 +481,7 @@ static void start_badly(void *arg)
     struct start_case *c = arg;
     struct bh_http_server *s = NULL;
     struct bh_err err = {{0}};
-    c->rc = bh_http_server_new(&fx.loop, &c->o, handle, &server, &s, &err);
+    c->rc = bh_sim_http_server_new(&fx.loop, &c->o, handle, &server, &s, &err);
     CU_ASSERT_PTR_NULL(s);
     CU_ASSERT_PTR_NOT_NULL(strstr(err.msg, c->says));
 }
@@ -505,7 +506,7 @@ static void start_six(void *arg)
 {
     struct bh_http_options o = {.address = arg};
     struct bh_err err;
-    int rc = bh_http_server_new(&fx.loop, &o, handle, &server, &server, &err);
+    int rc = bh_sim_http_server_new(&fx.loop, &o, handle, &server, &server, &err);
     if (rc < 0)
         server = NULL;
 }
@@ -668,7 +669,7 @@ static void start_impatient(void *arg)
     struct bh_http_options o = {.address = "127.0.0.1", .idle_timeout_s = 1};
     struct bh_err err;
     (void)arg;
-    CU_ASSERT_EQUAL(bh_http_server_new(&fx.loop, &o, handle, &server, &server, &err), 0);
+    CU_ASSERT_EQUAL(bh_sim_http_server_new(&fx.loop, &o, handle, &server, &server, &err), 0);
     fx.port = bh_http_server_port(server);
 }
 
@@ -931,7 +932,7 @@ static void test_streams_over_tls(void)
     free(cert), free(key);
 }
 
-BH_TESTS("common/http/server", {"a handler sees the request", test_a_handler_sees_the_request},
+BH_TESTS("simulator/http/server", {"a handler sees the request", test_a_handler_sees_the_request},
          {"bodies up to the limit", test_bodies_up_to_the_limit},
          {"a chunked body above the limit", test_a_chunked_body_above_the_limit},
          {"many requests on one connection", test_many_requests_on_one_connection},

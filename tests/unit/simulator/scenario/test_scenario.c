@@ -127,7 +127,7 @@ static int64_t metric(const struct outcome *o, const char *name)
 
 static const struct bh_json *pod(const struct outcome *o, const char *name)
 {
-    bh_json_each (p, bh_json_get(o->first, "pods")) {
+    bh_json_each(p, bh_json_get(o->first, "pods")) {
         if (bh_streq(bh_json_get_text(p, "name"), name))
             return p;
     }
@@ -236,7 +236,7 @@ static void test_expectations_fail(void)
     CU_ASSERT_FALSE(o.passed);
     const bool want[] = {true, false, true, false, false};
     size_t i = 0;
-    bh_json_each (e, bh_json_get(o.first, "expectations")) {
+    bh_json_each(e, bh_json_get(o.first, "expectations")) {
         CU_ASSERT_EQUAL(bh_json_get_bool(e, "passed", false), want[i]);
         i++;
     }

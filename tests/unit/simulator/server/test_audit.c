@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * tests/unit/simulator/test_audit.c - the audit log: who asked for what, and what came of it
+ * tests/unit/simulator/server/test_audit.c - the audit log: who asked for what, and what came of it
  */
 #include "tests/unit/simulator/http_client.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * tests/unit/simulator/test_clock.c - timers in order, a clock moved by hand, runs that repeat
+ * tests/unit/simulator/server/test_clock.c - timers in order, a clock moved by hand, runs that repeat
  */
 #include "tests/unit/simulator/sim_test.h"
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * tests/unit/simulator/test_data.c - --data: what is in the file, and what files are refused
+ * tests/unit/simulator/server/test_data.c - --data: what is in the file, and what files are refused
  */
-#include "simulator/data.h"
-#include "simulator/data_file.h"
+#include "simulator/server/data.h"
+#include "simulator/server/data_file.h"
 #include "tests/unit/simulator/sim_test.h"
 
 #include <errno.h>
@@ -274,6 +274,21 @@ static void test_one_server_a_file(void)
     bh_loop_drain_close(&loop);
 }
 
+/* Stacks larger than the address space: no thread can be made. */
+static void test_no_thread(void)
+{
+    struct box b;
+    struct rlimit former, huge;
+
+    box_init(&b, "thread");
+    CU_ASSERT_EQUAL_FATAL(getrlimit(RLIMIT_STACK, &former), 0);
+    huge = (struct rlimit){(rlim_t)1 << 50, former.rlim_max};
+    if (setrlimit(RLIMIT_STACK, &huge) < 0)
+        return; /* the hard limit is a small one */
+    refused(&b, "thread.db: no thread to write it: Resource temporarily unavailable");
+    CU_ASSERT_EQUAL(setrlimit(RLIMIT_STACK, &former), 0);
+}
+
 /* ---- a full disk ------------------------------------------------------------------------------
  */
 
@@ -320,4 +335,5 @@ BH_TESTS("simulator/data", {"a start finds everything", test_a_start_finds_every
          {"many changes of one object", test_many_changes_of_one_object},
          {"foreign files are refused", test_foreign_files},
          {"damaged files are refused", test_damaged_files},
-         {"one server a file", test_one_server_a_file}, {"a full disk", test_a_full_disk})
+         {"one server a file", test_one_server_a_file}, {"a full disk", test_a_full_disk},
+         {"no thread to write with", test_no_thread})

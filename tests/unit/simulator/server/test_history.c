@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * tests/unit/simulator/test_history.c - the history file: what is in it, and a server made of it
+ * tests/unit/simulator/server/test_history.c - the history file: what is in it, and a server made of it
  */
-#include "simulator/history.h"
+#include "simulator/server/history.h"
 #include "tests/unit/simulator/sim_test.h"
 
 #include <errno.h>

@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * tests/unit/simulator/test_http.c - requests and answers over real connections
+ * tests/unit/simulator/server/test_http.c - requests and answers over real connections
  */
 #include "common/k8s/codec.h"
 #include "proto/kubernetes/kubernetes.pb-c.h"
-#include "simulator/sim_int.h"
+#include "simulator/server/sim_int.h"
 #include "tests/unit/simulator/http_client.h"
-#include "simulator/tls.h"
+#include "simulator/server/tls.h"
+#include <arpa/inet.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 #define NS      "/api/v1/namespaces/default/"
 #define CMS     NS "configmaps"
@@ -1014,6 +1017,67 @@ static void test_faults(void)
     bh_loop_drain_close(&loop);
 }
 
+/* A client that does not wait for its answer. */
+static void ask_and_leave(struct fixture *f, const char *path, const char *body)
+{
+    const struct sockaddr_in to = {.sin_family = AF_INET,
+                                   .sin_port = htons(bh_sim_port(f->s)),
+                                   .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    BH_CLEANUP(bh_freep)
+    char *text = bh_asprintf("POST %s HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: "
+                             "application/json\r\nContent-Length: %zu\r\n\r\n%s",
+                             path, strlen(body), body);
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+    CU_ASSERT_EQUAL_FATAL(connect(fd, (const struct sockaddr *)&to, sizeof(to)), 0);
+    CU_ASSERT_EQUAL(send(fd, text, strlen(text), 0), (ssize_t)strlen(text));
+    close(fd);
+}
+
+static void test_binding_faults(void)
+{
+    static const char body[] = "{\"target\":{\"name\":\"n1\"}}";
+    const struct call bind = {.method = "POST", .path = NS "pods/p/binding", .body = body};
+    static const struct {
+        const char *spec;
+        int code;
+    } lies[] = {{"bind-201-every=1", 201},
+                {"bind-404-every=1", 404},
+                {"bind-409-every=1", 409},
+                {"bind-410-every=1", 410},
+                {"bind-422-every=1", 422}};
+    struct fixture f;
+    const struct bh_sim_options o = {
+        .no_controllers = true, .first_revision = 100, .faults = "bind-404-every=2"};
+
+    fixture_init(&f, &o, true);
+    for (const char *p = "pqrs"; *p; p++)
+        create_pod(&f, (const char[]){*p, '\0'});
+    just(&f, (struct call){.method = "POST", .path = NS "pods/q/binding", .body = body}, 201);
+    just(&f, bind, 404);
+    for (size_t i = 0; i < BH_ARRAY_LEN(lies); i++) {
+        CU_ASSERT_EQUAL(bh_sim_set_faults(f.s, lies[i].spec, NULL), 0);
+        just(&f, bind, lies[i].code);
+        CU_ASSERT_STRING_EQUAL(get(&f, "pods", "default", "p")->node_name, "");
+    }
+    /* Held, then done and answered as without a fault: also when the faults are over meanwhile. */
+    CU_ASSERT_EQUAL(bh_sim_set_faults(f.s, "bind-late-ms=20,bind-answer-ms=20", NULL), 0);
+    just(&f, bind, 201);
+    CU_ASSERT_STRING_EQUAL(get(&f, "pods", "default", "p")->node_name, "n1");
+    just(&f, bind, 409);
+    /* Its client leaves: what was held happens, but for what is held at the server's end. */
+    CU_ASSERT_EQUAL(bh_sim_set_faults(f.s, "bind-late-ms=20", NULL), 0);
+    ask_and_leave(&f, NS "pods/r/binding", body);
+    while (!*get(&f, "pods", "default", "r")->node_name)
+        uv_run(&f.loop, UV_RUN_ONCE);
+    CU_ASSERT_STRING_EQUAL(get(&f, "pods", "default", "r")->node_name, "n1");
+    CU_ASSERT_EQUAL(bh_sim_set_faults(f.s, "bind-late-ms=600000", NULL), 0);
+    ask_and_leave(&f, NS "pods/s/binding", body);
+    just(&f, (struct call){.path = NS "pods/s"}, 200);
+    CU_ASSERT_STRING_EQUAL(get(&f, "pods", "default", "s")->node_name, "");
+    fixture_fini(&f);
+}
+
 BH_TESTS("simulator/http", {"create, read, update, delete", test_crud},
          {"wrong requests get the right codes", test_bad_requests},
          {"bodies with too many members are refused", test_wide_bodies},
@@ -1043,4 +1107,5 @@ BH_TESTS("simulator/http", {"create, read, update, delete", test_crud},
          {"reviews, version, health, metrics, logs", test_reviews_and_misc},
          {"only the loopback's names, own origins and known tokens may talk", test_who_may_talk},
          {"TLS with the certificate made at start", test_tls},
-         {"faults happen as specified", test_faults})
+         {"faults happen as specified", test_faults},
+         {"bindings are held, or answered falsely", test_binding_faults})

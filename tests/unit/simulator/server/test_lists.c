@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * tests/unit/simulator/test_lists.c - long lists, sent a portion at a time, against their pages
+ * tests/unit/simulator/server/test_lists.c - long lists, sent a portion at a time, against their pages
  */
 #include "common/k8s/codec.h"
 #include "proto/kubernetes/kubernetes.pb-c.h"
@@ -222,7 +222,7 @@ static void test_pods_of_a_node(void)
     const struct bh_json *l = bh_json_get(reply_json(&c), "items");
     CU_ASSERT_EQUAL(l->c.n, MANY / 10);
     const char *last = "";
-    bh_json_each (o, l) {
+    bh_json_each(o, l) {
         const char *name = bh_json_get_str(bh_json_get(o, "metadata"), "name");
         CU_ASSERT(strcmp(last, name) < 0);
         last = name;

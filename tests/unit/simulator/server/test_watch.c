@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * tests/unit/simulator/test_watch.c - watch streams over real connections
+ * tests/unit/simulator/server/test_watch.c - watch streams over real connections
  */
 #include "common/k8s/codec.h"
 #include "proto/kubernetes/kubernetes.pb-c.h"
-#include "simulator/sim_int.h"
+#include "simulator/server/sim_int.h"
 #include "tests/unit/simulator/http_client.h"
 
 #define CM   "/api/v1/namespaces/default/configmaps"

@@ -4,7 +4,7 @@
  */
 #include "simulator/tables/table.h"
 
-#include "simulator/sim.h"
+#include "simulator/server/sim.h"
 #include "tests/unit/harness.h"
 
 #include <stdio.h>

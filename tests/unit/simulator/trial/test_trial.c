@@ -70,7 +70,7 @@ static const char *outcome(const struct bh_trial *t, const char *name)
         if (!bh_streq(bh_trial_pod_name(p), name))
             continue;
         if (p->result == BH_TRIAL_SCHEDULED)
-            return bh_sym_text(bh_engine_symtab(t->engine), p->node);
+            return bh_sym_text(bh_engine_symtab(t->w.engine), p->node);
         snprintf(text, sizeof text, "%s[%.900s]",
                  p->result == BH_TRIAL_PREEMPTED       ? "preempted"
                  : p->result == BH_TRIAL_GATED         ? "gated"
@@ -264,7 +264,7 @@ static void test_manifests_are_admitted(void)
     CU_ASSERT_TRUE(begins(outcome(t, "vm"), "unschedulable["));
     for (size_t i = 0; i < t->n_list; i++) {
         const char *name = bh_trial_pod_name(t->list[i]);
-        int32_t p = bh_engine_shape_rec(t->engine, t->list[i]->shape)->priority;
+        int32_t p = bh_engine_shape_rec(t->w.engine, t->list[i]->shape)->priority;
         CU_ASSERT_EQUAL(p, bh_streq(name, "limited") ? 1000 : bh_streq(name, "given") ? 5000 : 0);
     }
     bh_trial_free(t);
@@ -514,7 +514,7 @@ static void test_budgets_follow_the_pods(void)
     CU_ASSERT_EQUAL(scheduled(t), 2);
     bh_arena_init(&a, 0);
     pdb = bh_pb_to_json(
-        &a, bh_engine_get_object(t->engine, BH_KIND_PODDISRUPTIONBUDGET, "default", "b"));
+        &a, bh_engine_get_object(t->w.engine, BH_KIND_PODDISRUPTIONBUDGET, "default", "b"));
     CU_ASSERT_EQUAL(bh_json_get_i64(bh_json_get(pdb, "status"), "expectedPods", -1), 2);
     CU_ASSERT_EQUAL(bh_json_get_i64(bh_json_get(pdb, "status"), "desiredHealthy", -1), 1);
     CU_ASSERT_EQUAL(bh_json_get_i64(bh_json_get(pdb, "status"), "disruptionsAllowed", -1), 0);
@@ -717,11 +717,11 @@ static bool same_victims(const struct bh_json *want, const struct bh_json *have)
 {
     size_t n = 0;
 
-    bh_json_each (v, have) {
+    bh_json_each(v, have) {
         BH_CLEANUP(bh_freep)
         char *key =
             bh_asprintf("%s/%s", bh_json_get_str(v, "namespace"), bh_json_get_str(v, "name"));
-        bh_json_each (w, want) {
+        bh_json_each(w, want) {
             n += bh_streq(bh_json_cstr(w), key);
         }
     }
@@ -738,12 +738,12 @@ static bool agrees(const struct bh_json *expect, const struct bh_json *e)
     bool found = !outcomes;
 
     if (chosen) {
-        bh_json_each (r, bh_json_get(e, "ranking")) {
+        bh_json_each(r, bh_json_get(e, "ranking")) {
             const struct bh_json *want =
                 bh_json_get(bh_json_get(expect, "total"), bh_json_get_str(r, "node"));
             if (want && !bh_json_equal(want, bh_json_get(r, "total")))
                 return false;
-            bh_json_each (s, bh_json_get(r, "plugins")) {
+            bh_json_each(s, bh_json_get(r, "plugins")) {
                 if (bh_json_get_i64(s, "normalized", -1) * bh_json_get_i64(s, "weight", -1) !=
                     bh_json_get_i64(s, "weighted", -2))
                     return false;
@@ -751,7 +751,7 @@ static bool agrees(const struct bh_json *expect, const struct bh_json *e)
         }
         return node && bh_streq(chosen, node);
     }
-    bh_json_each (o, outcomes) {
+    bh_json_each(o, outcomes) {
         found |= pre && bh_json_equal(bh_json_get(o, "node"), bh_json_get(pre, "nominatedNode")) &&
                  same_victims(bh_json_get(o, "victims"), bh_json_get(pre, "victims"));
     }
@@ -773,7 +773,7 @@ static bool replay_step(struct bh_arena *a, const struct bh_json *cas, const str
     bh_json_set_str(a, list, "kind", "List");
     add_uid(a, pod);
     bh_json_push(items, pod);
-    bh_json_each (obj, bh_json_get(cas, "objects")) {
+    bh_json_each(obj, bh_json_get(cas, "objects")) {
         struct bh_json *copy = bh_json_clone(a, obj);
         add_uid(a, copy);
         bh_json_push(items, copy);
@@ -805,7 +805,7 @@ static unsigned replay_case(struct bh_arena *a, struct bh_json *cas)
 {
     unsigned n = 0;
 
-    bh_json_each (s, bh_json_get(cas, "steps")) {
+    bh_json_each(s, bh_json_get(cas, "steps")) {
         const struct bh_json *expect = bh_json_get(s, "expect");
         const char *chosen = bh_json_get_str(expect, "chosen");
         if (!bh_streq(bh_json_get_str(s, "op"), "schedule") || bh_json_get(expect, "error"))

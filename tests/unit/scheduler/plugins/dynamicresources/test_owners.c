@@ -69,7 +69,7 @@ static void change(struct bh_rand *r, unsigned version)
 
 static bool owns(const char *uid)
 {
-    bh_objects_each (ob, &objects, BH_KIND_RESOURCECLAIM) {
+    bh_objects_each(ob, &objects, BH_KIND_RESOURCECLAIM) {
         const K8s__ObjectMeta *m = ((const K8s__ResourceClaim *)(const void *)ob->msg)->metadata;
         if (bh_streq(m->ownerreferences[0]->uid, uid) && bh_streq(m->annotations[0]->value, "true"))
             return true;

@@ -5,7 +5,7 @@
  * The engines verify: each search is made a second time without anything that is remembered, and a
  * difference in outcome, error or devices aborts, as does one between fast and reference path.
  */
-#include "scheduler/engine.h"
+#include "scheduler/engine/engine.h"
 #include "tests/unit/scheduler/plugins/dynamicresources/world.h"
 
 static struct bh_rand rnd;

@@ -14,7 +14,7 @@
 #include "common/k8s/codec.h"
 #include "common/k8s/compile.h"
 #include "proto/kubernetes/kubernetes.pb-c.h"
-#include "scheduler/engine.h"
+#include "scheduler/engine/engine.h"
 #include "tests/unit/harness.h"
 
 #define CANNOT "DynamicResources/UU: cannot allocate all claims; "

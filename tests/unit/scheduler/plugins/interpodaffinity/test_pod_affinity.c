@@ -515,8 +515,8 @@ static void test_namespace_hints(void)
     struct fx_pod plain = w_pod(&f, "ns", "p", "", "", "");
     struct fx_pod team = w_pod(&f, "ns", "p", "", "",
                                AFFINITY(NEAR("{" ZONE "," APP("web") ",'namespaceSelector':{}}")));
-    struct fx_pod guard =
-        w_pod(&f, "ns", "g", "", "", AFFINITY(AWAY("{" ZONE "," APP("a") ",'namespaceSelector':{}}")));
+    struct fx_pod guard = w_pod(&f, "ns", "g", "", "",
+                                AFFINITY(AWAY("{" ZONE "," APP("a") ",'namespaceSelector':{}}")));
 
     CU_ASSERT(namespace_event(&f, team, BH_NAMESPACE_LABELS));
     CU_ASSERT(!namespace_event(&f, team, 0)); /* no label changed */

@@ -4,7 +4,7 @@
  * agree although pods come and go whose terms close the fast path to others; and putting a pod on a
  * node or taking it off within a cycle gives the verdict of a cycle that began with the pod there.
  */
-#include "scheduler/engine_int.h"
+#include "scheduler/engine/fast/fast.h"
 #include "tests/unit/scheduler/plugins/podtopologyspread/world.h"
 
 #define NODES 12u

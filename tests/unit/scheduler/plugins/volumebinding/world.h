@@ -14,7 +14,7 @@
 #include "common/k8s/codec.h"
 #include "common/k8s/compile.h"
 #include "proto/kubernetes/kubernetes.pb-c.h"
-#include "scheduler/engine.h"
+#include "scheduler/engine/engine.h"
 #include "tests/unit/harness.h"
 
 struct world {
@@ -186,8 +186,7 @@ static inline void world_expect(struct world *w, int line, const char *pod, cons
 }
 #define WORLD_EXPECT(w, pod, volumes, want) world_expect((w), __LINE__, (pod), (volumes), (want))
 
-/* ---- storage
- * ---------------------------------------------------------------------------------------- */
+/* ---- storage --------------------------------------------------------------------------------- */
 
 static inline void world_class(struct world *w, const char *name, const char *provisioner,
                                const char *mode, const char *more)

@@ -1,0 +1,348 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * bench/perf/perf.c - `berth bench perf`: runs workloads, prints what they came to
+ */
+#include "bench/perf/perf.h"
+
+#include <errno.h>
+#include <regex.h>
+#include <sys/stat.h>
+#include <time.h>
+
+#define NAME_IN_TEMPLATE "BenchmarkPerfScheduling_benchmark"
+
+static const struct bh_opt_usage usage = {
+    .program = "berth bench perf",
+    .synopsis = "FILE... [flags]",
+    .about =
+        "Runs workloads of scheduler_perf, kube-scheduler's own benchmark: performance-config.yaml "
+        "files as they are, with the templates beside them. Mode engine decides in this process "
+        "alone: objects go through the built-in API server's admission straight into engine and "
+        "queue, and binding is immediate. Only the scheduler's work is timed (PODS/S, ENGINE); "
+        "CPU is the whole process's, objects and admission included. Time that steps wait for "
+        "(churn, rates, back-off, steady state) is made up: an attempt lasts 1/pace seconds. "
+        "Mode pipeline starts the built-in API server, watcher, scheduler and binders for each "
+        "workload and is their client, in real time: PODS/S is pods by the time from the first "
+        "creation to the last pod with a node, SAMPLED upstream's average, and the columns of the "
+        "processes are microseconds of CPU a pod.",
+    .examples = "  berth bench perf misc/performance-config.yaml\n"
+                "  berth bench perf misc/performance-config.yaml --mode pipeline -o wide\n"
+                "  berth bench perf misc/performance-config.yaml --labels integration-test,short\n"
+                "  berth bench perf */performance-config.yaml --name 'SchedulingBasic/5000Nodes$' "
+                "--labels '' -o json\n",
+    .exits = "  0  all workloads ran and met their thresholds\n"
+             "  1  a workload failed or missed its threshold, or a file cannot be read\n"
+             "  2  wrong usage\n",
+};
+
+struct run {
+    struct bh_bench_options o;
+    const char *name, *labels, *mode, *output, *items_dir, *tie_break, *clock;
+    bool list, stopped;
+    int64_t seed;
+    regex_t regex;
+    bool has_regex;
+    struct bh_bench_file **files;
+    size_t n_files;
+    struct bh_bench_report report;
+    struct bh_progress progress;
+    uint32_t n_chosen;
+};
+
+/* ---- one workload ------------------------------------------------------------------------------
+ */
+
+static void run_one(struct run *r, const struct bh_bench_target *t)
+{
+    struct bh_bench_step *steps;
+    struct bh_bench_world w;
+    struct bh_err err = {0};
+    struct bh_arena a;
+    uint32_t n;
+
+    bh_arena_init(&a, 0);
+    int rc = bh_bench_plan(&a, t->file, t->test_case, t->workload, &steps, &n, &err);
+    if (rc >= 0) {
+        rc = bh_bench_world_init(&w, &r->o, t, &r->report, &r->progress, &err);
+        if (rc >= 0)
+            rc = bh_bench_run(&w, steps, n, &err);
+        bh_progress_end(&r->progress);
+        if (rc < 0)
+            bh_bench_failed(&r->report, t, err.msg, &w);
+        bh_bench_world_fini(&w); /* takes a while: the signal may come during it */
+        r->stopped |= w.stopped;
+    } else {
+        bh_bench_failed(&r->report, t, err.msg, NULL);
+    }
+    bh_arena_fini(&a);
+}
+
+static bool chosen(const struct run *r, const struct bh_bench_target *t)
+{
+    return bh_bench_labels_match(r->labels, t->test_case, t->workload) &&
+           (!r->has_regex || regexec(&r->regex, t->name, 0, NULL, 0) == 0);
+}
+
+static void run_file(struct run *r, const struct bh_bench_file *f)
+{
+    for (uint32_t i = 0; i < f->n_cases; i++) {
+        const struct bh_bench_case *c = &f->cases[i];
+        for (uint32_t k = 0; k < c->n_workloads && !r->stopped; k++) {
+            BH_CLEANUP(bh_freep)
+            char *name = bh_asprintf("%s/%s", c->name, c->workloads[k].name);
+            const struct bh_bench_target t = {f, c, &c->workloads[k], name};
+            if (!chosen(r, &t))
+                continue;
+            r->n_chosen++;
+            if (r->list)
+                puts(name);
+            else
+                run_one(r, &t);
+        }
+    }
+}
+
+/* ---- results -----------------------------------------------------------------------------------
+ */
+
+static void print_notes(const struct bh_bench_report *r)
+{
+    for (size_t i = 0; i < r->n_notes; i++) {
+        const struct bh_bench_note *n = &r->notes[i];
+        if (n->n > 1)
+            fprintf(stderr, "note: %s (%s and %u more)\n", n->text, n->first, n->n - 1);
+        else
+            fprintf(stderr, "note: %s (%s)\n", n->text, n->first);
+    }
+}
+
+/* Upstream's name: local time with a literal Z. */
+static int write_items(const struct run *r, const char *topic, const struct bh_buf *json)
+{
+    time_t now = time(NULL);
+    struct tm tm;
+    char stamp[40];
+
+    localtime_r(&now, &tm);
+    strftime(stamp, sizeof stamp, "%Y-%m-%dT%H:%M:%SZ", &tm);
+    BH_CLEANUP(bh_freep)
+    char *path = bh_asprintf("%s/" NAME_IN_TEMPLATE "_%s_%s.json", r->items_dir, topic, stamp);
+    if (mkdir(r->items_dir, 0750) < 0 && errno != EEXIST) {
+        fprintf(stderr, "berth bench perf: %s: %s\n", r->items_dir, strerror(errno));
+        return BH_EXIT_FAIL;
+    }
+    int rc = bh_write_file(path, json->p, json->n, 0644);
+    if (rc < 0)
+        fprintf(stderr, "berth bench perf: %s: %s\n", path, strerror(-rc));
+    return rc < 0 ? BH_EXIT_FAIL : BH_EXIT_OK;
+}
+
+/* One file of data items per file of workloads, as upstream has one per topic. */
+static int run_all(struct run *r)
+{
+    int status = BH_EXIT_OK;
+
+    for (size_t i = 0; i < r->n_files; i++) {
+        size_t from = r->report.n_items;
+        run_file(r, r->files[i]);
+        if (!r->items_dir || r->report.n_items == from)
+            continue;
+        struct bh_bench_report part = r->report;
+        struct bh_buf json = {0};
+        part.items += from;
+        part.n_items -= from;
+        bh_bench_write_json(&part, &json);
+        int rc = write_items(r, r->files[i]->topic, &json);
+        status = BH_MAX(status, rc);
+        bh_buf_fini(&json);
+    }
+    return status;
+}
+
+static int flush_output(void)
+{
+    if (fflush(stdout) == 0 && !ferror(stdout))
+        return BH_EXIT_OK;
+    fprintf(stderr, "%s: could not write: %s\n", usage.program, strerror(errno));
+    return BH_EXIT_FAIL;
+}
+
+static int finish(struct run *r, int status)
+{
+    struct bh_buf out = {0};
+
+    if (r->list)
+        return flush_output();
+    if (!r->n_chosen) {
+        fprintf(stderr, "%s: no workload matches --labels \"%s\"%s%s\n", usage.program, r->labels,
+                r->name ? " and --name " : "", r->name ? r->name : "");
+        return BH_EXIT_FAIL;
+    }
+    if (bh_streq(r->output, "json"))
+        bh_bench_write_json(&r->report, &out);
+    else
+        bh_bench_write_table(&r->report, r->o.driver == &bh_bench_pipeline_driver,
+                             bh_streq(r->output, "wide"), &out);
+    fputs(bh_buf_str(&out), stdout);
+    bh_buf_fini(&out);
+    print_notes(&r->report);
+    if (r->stopped)
+        fprintf(stderr, "%s: stopped\n", usage.program);
+    status = flush_output() == BH_EXIT_OK ? status : BH_EXIT_FAIL;
+    return r->stopped || r->report.n_failed || r->report.n_missed ? BH_EXIT_FAIL : status;
+}
+
+/* ---- command line ------------------------------------------------------------------------------
+ */
+
+/* A flag that has no effect is somebody's mistake: the help of those of one mode begins with it. */
+static int check_mode(struct run *r, const struct bh_opt *table, const bool *given,
+                      struct bh_err *err)
+{
+    static const struct bh_bench_driver *const modes[] = {&bh_bench_engine_driver,
+                                                          &bh_bench_pipeline_driver};
+
+    for (size_t k = 0; k < BH_ARRAY_LEN(modes); k++)
+        if (bh_streq(r->mode, modes[k]->name))
+            r->o.driver = modes[k];
+    if (!r->o.driver)
+        return bh_err_set(err, -EINVAL, "invalid value \"%s\" for --mode: engine or pipeline",
+                          r->mode);
+    for (size_t i = 0; table[i].name; i++) {
+        for (size_t k = 0; given[i] && k < BH_ARRAY_LEN(modes); k++) {
+            size_t n = strlen(modes[k]->name);
+            if (modes[k] != r->o.driver && strncmp(table[i].help, modes[k]->name, n) == 0 &&
+                table[i].help[n] == ':')
+                return bh_err_set(err, -EINVAL, "--%s is of --mode %s and has no effect in %s",
+                                  table[i].name, modes[k]->name, r->mode);
+        }
+    }
+    return 0;
+}
+
+static int check_flags(struct run *r, struct bh_err *err)
+{
+    if (!bh_streq(r->output, "table") && !bh_streq(r->output, "wide") &&
+        !bh_streq(r->output, "json"))
+        return bh_err_set(err, -EINVAL, "invalid value \"%s\" for --output: table, wide or json",
+                          r->output);
+    if (!bh_streq(r->o.record, "full") && !bh_streq(r->o.record, "summary") &&
+        !bh_streq(r->o.record, "off"))
+        return bh_err_set(err, -EINVAL,
+                          "invalid value \"%s\" for --record-decisions: full, summary or off",
+                          r->o.record);
+    if (r->o.binders < 1 || r->o.binders > 32)
+        return bh_err_set(err, -EINVAL, "invalid value for --binders: 1 to 32");
+    if (!bh_streq(r->tie_break, "random") && !bh_streq(r->tie_break, "first"))
+        return bh_err_set(err, -EINVAL, "invalid value \"%s\" for --tie-break: random or first",
+                          r->tie_break);
+    if (!bh_streq(r->clock, "wall") && !bh_streq(r->clock, "cpu"))
+        return bh_err_set(err, -EINVAL, "invalid value \"%s\" for --clock: wall or cpu", r->clock);
+    if (!(r->o.pace >= 1) || r->o.pace > 1e6)
+        return bh_err_set(err, -EINVAL, "invalid value for --pace: from 1 to 1000000");
+    if (r->o.limit_ns <= 0)
+        return bh_err_set(err, -EINVAL, "invalid value for --time-limit: must be > 0");
+    r->o.tie_break = bh_streq(r->tie_break, "first") ? BH_TIE_FIRST : BH_TIE_RANDOM;
+    r->o.seed = (uint64_t)r->seed;
+    r->o.cpu = bh_streq(r->clock, "cpu");
+    if (!r->name)
+        return 0;
+    int rc = regcomp(&r->regex, r->name, REG_EXTENDED | REG_NOSUB);
+    char text[128];
+    if (rc) {
+        regerror(rc, &r->regex, text, sizeof text);
+        return bh_err_set(err, -EINVAL, "invalid value \"%s\" for --name: %s", r->name, text);
+    }
+    r->has_regex = true;
+    return 0;
+}
+
+static int load(struct run *r, const struct bh_opt_list *paths, struct bh_err *err)
+{
+    int rc = 0;
+
+    r->files = bh_calloc(paths->n, sizeof(*r->files));
+    for (size_t i = 0; i < paths->n && rc >= 0; i++) {
+        rc = bh_bench_load(paths->v[i], &r->files[i], err);
+        r->n_files += rc >= 0;
+    }
+    return rc;
+}
+
+static int measure(struct run *r, const struct bh_opt_list *paths)
+{
+    struct bh_err err = {0};
+    int status = BH_EXIT_FAIL;
+
+    bh_progress_init(&r->progress);
+    bh_bench_report_init(&r->report);
+    if (load(r, paths, &err) < 0)
+        fprintf(stderr, "%s: %s\n", usage.program, err.msg);
+    else
+        status = finish(r, run_all(r));
+    for (size_t i = 0; i < r->n_files; i++)
+        bh_bench_file_free(r->files[i]);
+    free(r->files);
+    bh_bench_report_fini(&r->report);
+    return status;
+}
+
+int bh_bench_perf(int argc, char **argv)
+{
+    struct run r = {
+        .o = {.pace = 150, .binders = 2, .record = "off", .limit_ns = INT64_C(300) * 1000000000},
+        .labels = "performance",
+        .mode = "engine",
+        .output = "table",
+        .tie_break = "random",
+        .clock = "wall"};
+    const struct bh_opt table[] = {
+        {"name", 0, BH_OPT_STR, &r.name, "REGEX", "only workloads whose TESTCASE/WORKLOAD matches"},
+        {"labels", 0, BH_OPT_STR, &r.labels, "FILTER",
+         "upstream's filter: x or +x has to be there, -x must not, commas between; '' = all"},
+        {"list", 0, BH_OPT_BOOL, &r.list, NULL, "print the names of the workloads, run nothing"},
+        {"mode", 0, BH_OPT_STR, &r.mode, "engine|pipeline", "what is measured"},
+        {"binders", 0, BH_OPT_INT, &r.o.binders, "N", "pipeline: how many (1 to 32)"},
+        {"record-decisions", 0, BH_OPT_STR, &r.o.record, "full|summary|off",
+         "pipeline: what the scheduler keeps of every decision meanwhile"},
+        {"config", 0, BH_OPT_STR, &r.o.config, "FILE",
+         "scheduler configuration where a test case names none"},
+        {"pace", 0, BH_OPT_FLOAT, &r.o.pace, "PODS",
+         "engine: attempts in a second of made-up time"},
+        {"time-limit", 0, BH_OPT_DURATION_NS, &r.o.limit_ns, "DURATION",
+         "real time that one workload's operations may take"},
+        {"tie-break", 0, BH_OPT_STR, &r.tie_break, "random|first",
+         "engine: among nodes of equal score"},
+        {"seed", 0, BH_OPT_INT, &r.seed, "N", "engine: of random ties"},
+        {"clock", 0, BH_OPT_STR, &r.clock, "wall|cpu",
+         "engine: what decisions are timed by; cpu (of the process) for a machine that is busy"},
+        {"verify", 0, BH_OPT_BOOL, &r.o.verify, NULL,
+         "engine: decide on both paths and stop at a difference (times mean nothing then)"},
+        {"output", 'o', BH_OPT_STR, &r.output, "table|wide|json",
+         "table, with each process's memory, or upstream's data items"},
+        {"data-items-dir", 0, BH_OPT_STR, &r.items_dir, "DIR",
+         "also write the data items of each FILE there, named as upstream names them"},
+        {0}};
+    bool given[BH_ARRAY_LEN(table)] = {false};
+    struct bh_opt_list paths = {0};
+    struct bh_err err = {0};
+    int rc = bh_opt_parse_given(table, &usage, argc, argv, &paths, given, &err), status;
+
+    if (rc > 0)
+        return BH_EXIT_OK;
+    if (rc == 0 && !paths.n)
+        rc = bh_err_set(&err, -EINVAL, "FILE is missing");
+    if (rc == 0)
+        rc = check_mode(&r, table, given, &err);
+    if (rc == 0)
+        rc = check_flags(&r, &err);
+    if (rc < 0) {
+        free(paths.v);
+        return bh_cli_usage_error(usage.program, &err);
+    }
+    status = measure(&r, &paths);
+    if (r.has_regex)
+        regfree(&r.regex);
+    free(paths.v);
+    return status;
+}

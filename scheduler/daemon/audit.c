@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * scheduler/daemon/audit.c - no pod is lost
+ *
+ * A pod that the watcher shows as pending, and that a profile here is responsible for, is always
+ * somewhere: it waits in the queue, or its place is BINDING or WAITING and the ledger or prebinds
+ * have it. One that is nowhere would never be tried again. Nothing may lead to that; if something
+ * does all the same, this finds it: once a second counts are compared, and when they differ, or
+ * WALK_NS after the last time, pod by pod. What is found goes back to the queue, is logged, and
+ * counted by berth_pods_lost_total, which is a defect of ours whenever it is not 0.
+ *
+ * What the watcher shows is kept apart from the queue, so that the one can be held against the
+ * other.
+ *
+ * Upstream: none.
+ */
+#include "common/base/log.h"
+#include "scheduler/daemon/daemon.h"
+
+#define WALK_NS      UINT64_C(30000000000)
+#define ASK_EVERY_NS UINT64_C(5000000000) /* the watcher, for everything again */
+#define NAMES_MAX    5u                   /* log lines of one walk */
+
+void bh_sched_audit_shown(struct bh_sched_daemon *d, struct bh_pod_state *s)
+{
+    if (!s->shown) {
+        (void)bh_pod_hold(s);
+        d->audit.n_shown++;
+    }
+    s->shown = d->audit.generation;
+}
+
+void bh_sched_audit_hidden(struct bh_sched_daemon *d, struct bh_pod_state *s)
+{
+    if (!s->shown)
+        return;
+    s->shown = 0;
+    d->audit.n_shown--;
+    bh_pod_drop(s);
+}
+
+void bh_sched_audit_begin(struct bh_sched_daemon *d)
+{
+    d->audit.generation++;
+}
+
+void bh_sched_audit_complete(struct bh_sched_daemon *d)
+{
+    struct bh_map_entry *m;
+
+    for (size_t it = 0; (m = bh_map_next(&d->pods->by_uid, &it));)
+        if (((struct bh_pod_state *)m->value)->shown != d->audit.generation)
+            bh_sched_audit_hidden(d, m->value);
+}
+
+void bh_sched_audit_fini(struct bh_sched_daemon *d)
+{
+    struct bh_map_entry *m;
+
+    for (size_t it = 0; d->pods && (m = bh_map_next(&d->pods->by_uid, &it));)
+        bh_sched_audit_hidden(d, m->value);
+}
+
+/* ---- once a second -----------------------------------------------------------------------------
+ */
+
+static bool counts_agree(const struct bh_sched_daemon *d)
+{
+    struct bh_ledger_stats l;
+    struct bh_queue_stats q;
+
+    bh_queue_stats(d->queue, &q);
+    bh_ledger_stats(d->ledger, &l);
+    return q.pods == d->audit.n_shown + l.seen && !q.popped &&
+           q.binding == l.binds + l.kept + d->prebinds.n;
+}
+
+enum found { FINE, MISSING, STRAY };
+
+static enum found look(struct bh_sched_daemon *d, const struct bh_pod_state *s)
+{
+    const struct bh_str uid = bh_pod_uid(s);
+
+    switch (bh_pod_phase(s)) {
+    case BH_POD_NONE: /* on its node: BOUND follows */
+        return bh_engine_find_pod(d->engine, uid, NULL) && !bh_engine_is_assumed(d->engine, uid)
+                   ? FINE
+                   : MISSING;
+    case BH_POD_DECIDING: /* between turns none is */
+    case BH_POD_LOST:
+        return STRAY;
+    default:
+        return FINE;
+    }
+}
+
+/* The queue has its object: the pod is tried again. */
+static void bring_back(struct bh_sched_daemon *d, struct bh_pod_state *s)
+{
+    const struct bh_str uid = bh_pod_uid(s);
+    const struct bh_pod_rec *on_node = bh_engine_find_pod(d->engine, uid, NULL);
+
+    if (on_node && bh_engine_is_assumed(d->engine, uid))
+        bh_sched_unwind(d, s->queued, on_node->node, BH_OVER_RECALLED, "", "");
+    else if (on_node)
+        bh_queue_done(d->queue, s);
+    else
+        bh_queue_return(d->queue, s, NULL, 0, NULL, 0, bh_sched_now(d));
+}
+
+static void tell(struct bh_sched_daemon *d, const struct bh_pod_state *s, enum found f, unsigned n)
+{
+    d->audit.lost++;
+    if (n <= NAMES_MAX)
+        bh_log_error("A pending pod was lost, taking it up again", bh_kv_s("uid", s->uid),
+                     bh_kv_s("where", f == MISSING ? "not in the queue" : "in nobody's hands"));
+}
+
+static void walk(struct bh_sched_daemon *d)
+{
+    unsigned n = 0, missing = 0;
+    struct bh_map_entry *m;
+
+    for (size_t it = 0; (m = bh_map_next(&d->pods->by_uid, &it));) {
+        struct bh_pod_state *s = m->value;
+        const enum found f = s->shown ? look(d, s) : FINE;
+        if (f == FINE)
+            continue;
+        tell(d, s, f, ++n);
+        missing += f == MISSING;
+        if (f == STRAY)
+            bring_back(d, s);
+    }
+    if (!missing)
+        return;
+    d->audit.asked_ns = bh_mono_ns();
+    bh_intake_ask_again(&d->in); /* only the watcher has the object */
+}
+
+void bh_sched_audit_turn(struct bh_sched_daemon *d)
+{
+    const uint64_t now = bh_mono_ns();
+    struct bh_sched_audit *a = &d->audit;
+
+    if (now - a->looked_ns < BH_AUDIT_NS || !bh_intake_complete(&d->in))
+        return;
+    a->looked_ns = now;
+    if (a->asked_ns && now - a->asked_ns < ASK_EVERY_NS)
+        return;
+    if (counts_agree(d) && now - a->walked_ns < WALK_NS)
+        return;
+    a->walked_ns = now;
+    walk(d);
+}

@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * scheduler/daemon/work.h - one item of the ledger: something that a binder is asked to do
+ *
+ * Owns:       its texts, and its hold on the pod that it is for.
+ * Runs in:    the scheduler's duty cycle.
+ */
+#ifndef BH_SCHED_WORK_H
+#define BH_SCHED_WORK_H
+
+#include "common/base/buf.h"
+#include "common/bus/bus.h"
+#include "scheduler/queue/pods.h"
+
+struct bh_object_write { /* of kinds from VOLUME_CLAIM on; memory owned by the item */
+    char *namespace_, *name, *uid, *resource_version;
+    struct bh_buf object, pod_status;
+};
+struct bh_work { /* strings owned by the item */
+    uint64_t id;
+    Berth__WorkKind kind;
+    struct bh_pod_state *pod; /* whom it is for, held; NULL: no pod of ours (a victim) */
+    char *namespace_, *name, *uid, *node;
+    char *event_type, *event_reason, *event_action, *event_note, *event_controller, *event_rv;
+    char *cond_type, *cond_status, *cond_reason, *cond_message;
+    int64_t cond_generation;
+    bool cond_transition;
+    bool set_nominated;
+    char *nominated;
+    struct bh_pod_state *on_behalf; /* DELETE: the preemptor, held */
+    bool last; /* DELETE: waits for the end of the others on_behalf of that preemptor */
+    struct bh_object_write *write;
+    bool bound_seen; /* BIND: the watch was faster than the answer */
+    bool kept;       /* BIND: see bh_ledger_keep */
+    bool look;       /* BIND: nothing is written, the pod is read: is it where it should be? */
+    bool outside;    /* BIND: an extender writes it, see bh_ledger_next_outside */
+    uint32_t attempt;
+    uint64_t queued_ns, sent_ns;
+    uint64_t due_ns;        /* kept: when to look */
+    uint64_t doubt_boot_ns; /* BIND: until then an earlier request for it may take effect */
+    uint32_t slot;          /* of the record (inflight.h); 0 = none */
+    uint64_t late_ns; /* the answer was given so long before it came (binders send some together) */
+    uint64_t term;    /* of the lease it was decided under */
+    uint64_t decision; /* BIND: the attempt's number in the record, 0 = none */
+    /* the ledger's */
+    struct bh_work *prev, *next;
+    struct bh_binder *binder;  /* NULL = queued or parked */
+    struct bh_work *successor; /* parked behind this one, which is out */
+    uint8_t lane;
+    bool packed; /* all texts are in text, or constant */
+    char text[];
+};
+/* What is asked for most: bind the pod and say so. */
+struct bh_bind_texts {
+    struct bh_pod_state *pod;
+    struct bh_str ns, name;
+    const char *node, *controller, *resource_version; /* the last two: of the event */
+};
+static inline bool bh_work_is_write(Berth__WorkKind k)
+{
+    return (int)k >= BERTH__WORK_KIND__WORK_VOLUME_CLAIM;
+}
+/* A BIND in one block, with its event of at most note_max bytes; its texts may not be given away.
+ */
+struct bh_work *bh_work_bind(const struct bh_bind_texts *t, size_t note_max);
+struct bh_work *bh_work_new(Berth__WorkKind kind, struct bh_str ns, struct bh_str name,
+                            struct bh_str uid);
+/* For a pod of ours. */
+struct bh_work *bh_work_for(Berth__WorkKind kind, struct bh_str ns, struct bh_str name,
+                            struct bh_pod_state *s);
+void bh_work_free(struct bh_work *w); /* one that was not added */
+/* The bus takes it: what is written for a pod comes from objects that anybody may have made. Items
+ * that are no binds and are not taken are dropped when they are sent; a write must not be. */
+bool bh_work_fits(const struct bh_work *w);
+/* The request that is out may take effect although its outcome is not known: a bad answer to a later
+ * one is not the end of it before that time (bh_work.doubt_boot_ns). */
+void bh_work_doubt(struct bh_work *w, uint64_t ns);
+/* It takes room or devices on a node if it is done. */
+bool bh_work_takes_effect(const struct bh_work *w);
+struct bh_work_wire { /* points into the item */
+    Berth__WorkItem item;
+    Berth__EventText event;
+    Berth__Condition cond;
+    Berth__ObjectWrite write;
+};
+void bh_work_to_wire(const struct bh_work *w, struct bh_work_wire *o);
+#endif

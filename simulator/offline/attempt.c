@@ -1,0 +1,251 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * simulator/offline/attempt.c - from the queue to a node, or back
+ *
+ * The order is the daemon's (scheduler/daemon/cycle.c).
+ * Upstream: pkg/scheduler/schedule_one.go
+ */
+#include "simulator/offline/offline.h"
+
+/* ---- back to the queue -------------------------------------------------------------------------
+ */
+
+static void ended(struct bh_offline *w, const struct bh_offline_try *t, uint64_t began)
+{
+    struct bh_offline_try told = *t;
+
+    told.took_ns = w->o.timer() - began;
+    w->decide_ns += told.took_ns;
+    if (w->o.hooks.tried)
+        w->o.hooks.tried(w->o.hooks.arg, &told);
+}
+
+/* Copies: what the engine gave lives until its next call. */
+static struct bh_victim *victims_of(struct bh_arena *a, const struct bh_decision *d)
+{
+    struct bh_victim *v = bh_arena_new_array(a, struct bh_victim, d->n_victims + 1);
+
+    for (uint32_t i = 0; i < d->n_victims; i++) {
+        v[i] = d->victims[i];
+        v[i].namespace_.p = bh_arena_strndup(a, v[i].namespace_.p, v[i].namespace_.n);
+        v[i].name.p = bh_arena_strndup(a, v[i].name.p, v[i].name.n);
+        v[i].uid.p = bh_arena_strndup(a, v[i].uid.p, v[i].uid.n);
+    }
+    return v;
+}
+
+/* One that somebody deletes already is left to that one. */
+static void evict(struct bh_offline *w, const struct bh_victim *v, uint32_t n)
+{
+    for (uint32_t i = 0; i < n; i++) {
+        if (!w->o.hooks.evict)
+            bh_offline_evict(w, v[i].uid);
+        else if (!v[i].terminating)
+            w->o.hooks.evict(w->o.hooks.arg, v[i].namespace_.p, v[i].name.p);
+    }
+}
+
+struct lower { /* the first pod that is found */
+    int32_t priority;
+    char *uid;
+};
+
+static void find_lower(void *arg, struct bh_str uid, int32_t priority)
+{
+    struct lower *l = arg;
+
+    if (priority < l->priority && !l->uid)
+        l->uid = bh_strndup(uid.p, uid.n);
+}
+
+/* Pods of lower priority that were promised the preemptor's node may look for another one. */
+static void withdraw_lower(struct bh_offline *w, const struct bh_pending *p, bh_sym node)
+{
+    struct lower l = {.priority = bh_engine_shape_rec(w->engine, p->shape)->priority};
+
+    for (bh_engine_each_nominated(w->engine, node, find_lower, &l); l.uid;
+         bh_engine_each_nominated(w->engine, node, find_lower, &l)) {
+        const struct bh_pod_state *s = bh_queue_pod(w->queue, bh_str_c(l.uid));
+        if (s && s->queued)
+            bh_offline_promise_over(w, &s->queued->pending, node);
+        else
+            bh_engine_unnominate(w->engine, bh_str_c(l.uid));
+        free(l.uid);
+        l.uid = NULL;
+    }
+}
+
+static void post_filter_writes(struct bh_offline *w, const struct bh_decision *d)
+{
+    for (uint32_t i = 0; i < d->n_writes; i++) {
+        if (w->o.hooks.write)
+            w->o.hooks.write(w->o.hooks.arg, &d->writes[i]);
+        else
+            bh_offline_write(w, &d->writes[i]);
+    }
+}
+
+/* began: of the attempt; what the owner does with the writes is not counted. */
+static void rejected(struct bh_offline *w, const struct bh_pending *p, const struct bh_decision *d,
+                     uint64_t began)
+{
+    BH_CLEANUP(bh_freep) struct bh_pod_rec *pod = bh_memdup(p->pod, p->pod->h.size);
+    struct bh_str uid = bh_rec_text(pod, pod->uid);
+    const struct bh_offline_try t = {.pod = pod, .shape = p->shape, .failed = d};
+    uint32_t n_victims = d->n_victims;
+    struct bh_arena a;
+
+    bh_arena_init(&a, 0);
+    const struct bh_victim *v = victims_of(&a, d);
+    if (n_victims)
+        withdraw_lower(w, p, d->nominated_node);
+    post_filter_writes(w, d);
+    if (w->o.events_only && d->kind == BH_DECISION_ERROR && !d->n_unschedulable_plugins)
+        bh_queue_delete(w->queue,
+                        bh_queue_pod(w->queue, uid)); /* the same again would be the same again */
+    else
+        bh_queue_return(w->queue, bh_queue_pod(w->queue, uid), d->unschedulable_plugins,
+                        d->n_unschedulable_plugins, d->pending_plugins, d->n_pending_plugins,
+                        w->now_ns);
+    if (d->nominated_node != BH_SYM_NONE)
+        bh_engine_nominate(w->engine, p, d->nominated_node);
+    else if (d->clear_nomination)
+        bh_engine_unnominate(w->engine, uid);
+    ended(w, &t, began);
+    evict(w, v, n_victims);
+    bh_arena_fini(&a);
+}
+
+/* Reserve or Permit said no: undone, and rejected by that plugin. The texts are copied before
+ * anything is undone. */
+static void refused(struct bh_offline *w, const struct bh_pending *p, bh_sym node,
+                    const struct bh_status *s, uint64_t began)
+{
+    bool no_fit = bh_status_rejected(s);
+    struct bh_arena a;
+
+    bh_arena_init(&a, 0);
+    const char *by = bh_arena_strdup(&a, s->plugin ? s->plugin : ""),
+               *text = bh_status_message(&a, s);
+    const struct bh_decision d = {
+        .kind = no_fit ? BH_NO_FIT : BH_DECISION_ERROR,
+        .reason = no_fit ? "Unschedulable" : "SchedulerError",
+        .message = no_fit ? bh_arena_printf(&a, "0/1 nodes are available: 1 %s.", text) : text,
+        .clear_nomination = true,
+        .unschedulable_plugins = &by,
+        .n_unschedulable_plugins = no_fit && *by,
+    };
+    bh_offline_give_back(w, p, node);
+    rejected(w, p, &d, began);
+    bh_arena_fini(&a);
+}
+
+/* ---- to a node ---------------------------------------------------------------------------------
+ */
+
+void bh_offline_give_back(struct bh_offline *w, const struct bh_pending *p, bh_sym node)
+{
+    bh_engine_unreserve(w->engine, p, node);
+    (void)bh_engine_forget(w->engine, bh_rec_text(p->pod, p->pod->uid));
+}
+
+/* Not inlined: bench/count.sh counts what happens in here. */
+__attribute__((noinline)) const struct bh_decision *
+bh_offline_decide(struct bh_offline *w, const struct bh_pending *p, bh_sym *ret_node,
+                  const struct bh_status **ret_refused)
+{
+    const struct bh_decision *d = bh_engine_schedule(w->engine, p, w->o.flags, w->now_ns);
+    int64_t timeout_ns;
+
+    if (w->o.hooks.decided)
+        w->o.hooks.decided(w->o.hooks.arg, p, d);
+    if (d->kind != BH_DECIDED)
+        return d;
+    *ret_node = d->node;
+    int rc = bh_engine_assume(w->engine, p, *ret_node);
+    bh_assert(rc == 0); /* a pending pod is on no node */
+    *ret_refused = bh_engine_reserve(w->engine, p, *ret_node);
+    if (!*ret_refused)
+        *ret_refused = bh_engine_permit(w->engine, p, *ret_node, &timeout_ns);
+    return d;
+}
+
+/* What Reserve chose is written, then the binding. */
+static void write_bind(struct bh_offline *w, const struct bh_pending *p)
+{
+    struct bh_str uid = bh_rec_text(p->pod, p->pod->uid);
+    uint32_t n = 0;
+    const struct bh_write *x = bh_engine_prebind_work(w->engine, uid, &n);
+
+    for (uint32_t i = 0; w->o.hooks.write && i < n; i++)
+        w->o.hooks.write(w->o.hooks.arg, &x[i]);
+    bh_engine_prebind_commit(w->engine, uid);
+    bh_queue_binding(w->queue, bh_queue_pod(w->queue, uid));
+}
+
+/* promised: where the pod was nominated to. */
+static void placed(struct bh_offline *w, const struct bh_pending *p, bh_sym node, bh_sym promised,
+                   uint64_t began)
+{
+    const struct bh_offline_try t = {.pod = p->pod, .shape = p->shape, .node = node};
+
+    bh_engine_unnominate(w->engine, bh_rec_text(p->pod, p->pod->uid));
+    if (promised != BH_SYM_NONE && promised != node)
+        bh_offline_promise_over(w, p, promised);
+    if (w->o.hooks.bind)
+        write_bind(w, p);
+    ended(w, &t, began);
+    if (w->o.hooks.bind)
+        w->o.hooks.bind(w->o.hooks.arg, p, node);
+    else
+        bh_offline_bind(w, p, node);
+}
+
+/* ---- attempts ----------------------------------------------------------------------------------
+ */
+
+static void attempt(struct bh_offline *w, const struct bh_pending *p, uint64_t began)
+{
+    bh_sym promised = bh_engine_nominated_node(w->engine, bh_rec_text(p->pod, p->pod->uid));
+    uint64_t allocated = bh_allocations;
+    const struct bh_status *s = NULL;
+    bh_sym node = BH_SYM_NONE;
+    const struct bh_decision *d = bh_offline_decide(w, p, &node, &s);
+
+    w->decisions++;
+    w->decide_allocations += bh_allocations - allocated;
+    if (d->kind != BH_DECIDED)
+        rejected(w, p, d, began);
+    else if (s && s->code != BH_WAIT)
+        refused(w, p, node, s, began);
+    else
+        placed(w, p, node, promised, began);
+}
+
+bool bh_offline_attempt(struct bh_offline *w)
+{
+    uint64_t began = w->o.timer();
+    const struct bh_queued_pod *q = bh_queue_pop(w->queue, w->now_ns);
+
+    if (q && !(q->pending.pod->flags & BH_POD_TERMINATING)) {
+        attempt(w, &q->pending, began);
+        return true;
+    }
+    if (q) /* as upstream: skipped */
+        bh_queue_done(w->queue, q->pod);
+    w->decide_ns += w->o.timer() - began;
+    return q;
+}
+
+int64_t bh_offline_due(struct bh_offline *w)
+{
+    uint64_t began = w->o.timer();
+    int64_t wait = bh_queue_tick(w->queue, w->now_ns);
+    struct bh_queue_stats q;
+
+    w->intake_ns += w->o.timer() - began;
+    bh_queue_stats(w->queue, &q);
+    if (q.active) /* their back-off was over */
+        return w->now_ns;
+    return wait < INT64_MAX - w->now_ns ? w->now_ns + BH_MAX(wait, 1) : INT64_MAX;
+}

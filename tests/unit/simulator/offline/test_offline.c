@@ -1,0 +1,298 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The offline world: objects in and out, attempts, what a binder would do.
+ */
+#include "simulator/offline/offline.h"
+
+#include "common/data/yaml.h"
+#include "tests/unit/harness.h"
+
+#define NODE(name)                                                                                 \
+    "{apiVersion: v1, kind: Node, metadata: {name: " name                                          \
+    "}, status: {allocatable: {cpu: \"4\", memory: 8Gi, pods: \"10\"}}}"
+#define POD(name, cpu, spec, status)                                                               \
+    "{apiVersion: v1, kind: Pod, metadata: {name: " name ", namespace: default, uid: " name        \
+    "}, spec: {schedulerName: default-scheduler, containers: [{name: c, resources: {requests: "    \
+    "{cpu: \"" cpu "\"}}}]" spec "}, status: {" status "}}"
+
+static const struct bh_offline_options plain = {.tie_break = BH_TIE_FIRST,
+                                                .verify = true,
+                                                .events_only = true,
+                                                .now_ns = INT64_C(1893456000000000000)};
+
+struct fixture {
+    struct bh_sched_config *config;
+    struct bh_offline w;
+    struct bh_arena a;
+    struct bh_err err;
+    unsigned bound, evicted, tried; /* what the hooks heard */
+    char said[200];
+};
+
+static void fixture_init(struct fixture *f, const struct bh_offline_options *o)
+{
+    struct bh_offline_options with = *o;
+
+    *f = (struct fixture){.bound = 0};
+    bh_arena_init(&f->a, 0);
+    CU_ASSERT_FATAL(bh_sched_config_load(NULL, &f->config, &f->err) == 0);
+    with.config = f->config;
+    if (with.hooks.tried)
+        with.hooks.arg = f;
+    CU_ASSERT_FATAL(bh_offline_init(&f->w, &with, &f->err) == 0);
+}
+
+static void fixture_fini(struct fixture *f)
+{
+    bh_offline_fini(&f->w);
+    bh_sched_config_free(f->config);
+    bh_arena_fini(&f->a);
+}
+
+static int put(struct fixture *f, const char *text)
+{
+    struct bh_json *v = NULL;
+
+    CU_ASSERT_FATAL(bh_yaml_parse(&f->a, text, strlen(text), 0, &v, &f->err) == 0);
+    const struct bh_kind_info *k =
+        bh_kind_find(bh_json_get_str(v, "apiVersion"), bh_json_get_str(v, "kind"));
+    CU_ASSERT_PTR_NOT_NULL_FATAL(k);
+    return bh_offline_put_tree(&f->w, &f->a, k, v, &f->err);
+}
+
+/* Where the pod is, "" = nowhere. */
+static const char *node_of(const struct fixture *f, const char *uid)
+{
+    const struct bh_pod_rec *p = bh_engine_find_pod(f->w.engine, bh_str_c(uid), NULL);
+
+    return p ? bh_sym_text(bh_engine_symtab(f->w.engine), p->node) : "";
+}
+
+static enum bh_queue_place place_of(const struct fixture *f, const char *uid)
+{
+    const struct bh_pod_state *s = bh_queue_pod(f->w.queue, bh_str_c(uid));
+
+    return s ? s->place : BH_Q_NONE;
+}
+
+static bool promised(const struct fixture *f, const char *uid)
+{
+    return bh_engine_nominated_node(f->w.engine, bh_str_c(uid)) != BH_SYM_NONE;
+}
+
+/* ---- objects -----------------------------------------------------------------------------------
+ */
+
+static void test_objects(void)
+{
+    struct fixture f;
+
+    fixture_init(&f, &plain);
+    CU_ASSERT(put(&f, NODE("n1")) == 0);
+    CU_ASSERT(put(&f, POD("here", "1", ", nodeName: n1", "")) == 0);
+    CU_ASSERT(put(&f, POD("waits", "1", "", "")) == 0);
+    CU_ASSERT(put(&f, POD("over", "1", ", nodeName: n1", "phase: Succeeded")) == 0);
+    CU_ASSERT(put(&f, "{apiVersion: v1, kind: Pod, metadata: {name: x, namespace: default, uid: "
+                      "x}, spec: {schedulerName: another}}") == 0);
+    CU_ASSERT_STRING_EQUAL(node_of(&f, "here"), "n1");
+    CU_ASSERT_EQUAL(bh_engine_pod_count(f.w.engine), 1);
+    CU_ASSERT_EQUAL(place_of(&f, "waits"), BH_Q_ACTIVE);
+    CU_ASSERT_EQUAL(place_of(&f, "x"), BH_Q_NONE); /* another scheduler's */
+    CU_ASSERT(put(&f, POD("here", "1", ", nodeName: n1", "phase: Failed")) == 0);
+    CU_ASSERT_EQUAL(bh_engine_pod_count(f.w.engine), 0);
+    CU_ASSERT(put(&f, POD("waits", "1", ", nodeName: n1", "")) == 0); /* bound by somebody */
+    CU_ASSERT_EQUAL(place_of(&f, "waits"), BH_Q_NONE);
+    CU_ASSERT_STRING_EQUAL(node_of(&f, "waits"), "n1");
+    bh_offline_del(&f.w, BH_KIND_POD, "default", "waits");
+    bh_offline_del(&f.w, BH_KIND_POD, "default", "never-seen");
+    bh_offline_del(&f.w, BH_KIND_NODE, "", "n1");
+    bh_offline_del(&f.w, BH_KIND_NODE, "", "never-seen");
+    CU_ASSERT_EQUAL(bh_engine_pod_count(f.w.engine), 0);
+    CU_ASSERT_EQUAL(bh_engine_node_count(f.w.engine), 0);
+    CU_ASSERT(put(&f, "{apiVersion: v1, kind: Service, metadata: {name: s, namespace: default}}") ==
+              0);
+    CU_ASSERT_PTR_NOT_NULL(bh_engine_get_object(f.w.engine, BH_KIND_SERVICE, "default", "s"));
+    bh_offline_del(&f.w, BH_KIND_SERVICE, "default", "s");
+    CU_ASSERT_PTR_NULL(bh_engine_get_object(f.w.engine, BH_KIND_SERVICE, "default", "s"));
+    fixture_fini(&f);
+}
+
+static void test_refused(void)
+{
+    struct fixture f;
+
+    fixture_init(&f, &plain);
+    CU_ASSERT(put(&f, "{apiVersion: v1, kind: Node}") < 0);
+    CU_ASSERT_STRING_EQUAL(f.err.msg, "no metadata");
+    CU_ASSERT(put(&f, "{apiVersion: v1, kind: Pod, metadata: {name: p, namespace: default}}") < 0);
+    CU_ASSERT_PTR_NOT_NULL(strstr(f.err.msg, "uid"));
+    CU_ASSERT(put(&f, "{apiVersion: v1, kind: Node, metadata: {name: 3}}") < 0);
+    CU_ASSERT_EQUAL(bh_engine_node_count(f.w.engine), 0);
+    CU_ASSERT_FALSE(bh_offline_attempt(&f.w));
+    fixture_fini(&f);
+}
+
+/* ---- attempts ----------------------------------------------------------------------------------
+ */
+
+static void test_attempts(void)
+{
+    struct fixture f;
+
+    fixture_init(&f, &plain);
+    CU_ASSERT(put(&f, NODE("n1")) == 0);
+    CU_ASSERT(put(&f, POD("a", "3", "", "")) == 0);
+    CU_ASSERT(put(&f, POD("b", "3", "", "")) == 0); /* as late as a, and yet behind it */
+    CU_ASSERT_TRUE(bh_offline_attempt(&f.w));
+    CU_ASSERT_STRING_EQUAL(node_of(&f, "a"), "n1");
+    CU_ASSERT_EQUAL(bh_engine_assumed_count(f.w.engine), 0);
+    CU_ASSERT_TRUE(bh_offline_attempt(&f.w));
+    CU_ASSERT_EQUAL(place_of(&f, "b"), BH_Q_UNSCHEDULABLE);
+    CU_ASSERT_FALSE(bh_offline_attempt(&f.w));
+    bh_offline_del(&f.w, BH_KIND_POD, "default", "a");
+    CU_ASSERT_TRUE(bh_offline_attempt(&f.w));
+    CU_ASSERT_STRING_EQUAL(node_of(&f, "b"), "n1");
+    CU_ASSERT_EQUAL(f.w.decisions, 3);
+    fixture_fini(&f);
+}
+
+static void test_preemption(void)
+{
+    struct fixture f;
+
+    fixture_init(&f, &plain);
+    CU_ASSERT(put(&f, NODE("n1")) == 0);
+    CU_ASSERT(put(&f, POD("low", "3", ", nodeName: n1", "")) == 0);
+    CU_ASSERT(put(&f, POD("high", "3", ", priority: 10", "")) == 0);
+    CU_ASSERT_TRUE(bh_offline_attempt(&f.w));
+    CU_ASSERT_STRING_EQUAL(node_of(&f, "low"), "");
+    CU_ASSERT_TRUE(promised(&f, "high"));
+    CU_ASSERT_TRUE(bh_offline_attempt(&f.w));
+    CU_ASSERT_STRING_EQUAL(node_of(&f, "high"), "n1");
+    CU_ASSERT_FALSE(promised(&f, "high"));
+    fixture_fini(&f);
+}
+
+/* Room that was promised to a pod that goes is others', and they hear of it. */
+static void test_promise(void)
+{
+    struct fixture f;
+
+    fixture_init(&f, &plain);
+    CU_ASSERT(put(&f, NODE("n1")) == 0);
+    CU_ASSERT(put(&f, POD("gated", "3", ", priority: 10, schedulingGates: [{name: g}]",
+                          "nominatedNodeName: n1")) == 0);
+    CU_ASSERT(put(&f, POD("waits", "3", "", "")) == 0);
+    CU_ASSERT_TRUE(promised(&f, "gated"));
+    CU_ASSERT_TRUE(bh_offline_attempt(&f.w));
+    CU_ASSERT_EQUAL(place_of(&f, "waits"), BH_Q_UNSCHEDULABLE);
+    bh_offline_del(&f.w, BH_KIND_POD, "default", "gated");
+    CU_ASSERT_FALSE(promised(&f, "gated"));
+    CU_ASSERT_TRUE(bh_offline_attempt(&f.w));
+    CU_ASSERT_STRING_EQUAL(node_of(&f, "waits"), "n1");
+    fixture_fini(&f);
+}
+
+static void test_withdrawn(void)
+{
+    struct fixture f;
+
+    fixture_init(&f, &plain);
+    CU_ASSERT(put(&f, NODE("n1")) == 0);
+    CU_ASSERT(put(&f, POD("low", "3", ", nodeName: n1", "")) == 0);
+    CU_ASSERT(put(&f, POD("middle", "1", ", priority: 5, schedulingGates: [{name: g}]",
+                          "nominatedNodeName: n1")) == 0);
+    CU_ASSERT(put(&f, POD("high", "4", ", priority: 10", "")) == 0);
+    CU_ASSERT_TRUE(bh_offline_attempt(&f.w));
+    CU_ASSERT_TRUE(promised(&f, "high"));
+    CU_ASSERT_FALSE(promised(&f, "middle"));
+    CU_ASSERT_EQUAL(place_of(&f, "middle"), BH_Q_GATED);
+    fixture_fini(&f);
+}
+
+/* A pod that goes between assume and bind gives back its room. */
+static void test_assumed(void)
+{
+    const struct bh_status *refused = NULL;
+    struct fixture f;
+    bh_sym node;
+
+    fixture_init(&f, &plain);
+    CU_ASSERT(put(&f, NODE("n1")) == 0);
+    CU_ASSERT(put(&f, POD("a", "3", "", "")) == 0);
+    const struct bh_queued_pod *q = bh_queue_pop(f.w.queue, f.w.now_ns);
+    CU_ASSERT_PTR_NOT_NULL_FATAL(q);
+    CU_ASSERT_EQUAL(bh_offline_decide(&f.w, &q->pending, &node, &refused)->kind, BH_DECIDED);
+    CU_ASSERT_PTR_NULL(refused);
+    CU_ASSERT_EQUAL(bh_engine_assumed_count(f.w.engine), 1);
+    bh_offline_del(&f.w, BH_KIND_POD, "default", "a");
+    CU_ASSERT_EQUAL(bh_engine_assumed_count(f.w.engine), 0);
+    CU_ASSERT_EQUAL(place_of(&f, "a"), BH_Q_NONE);
+    fixture_fini(&f);
+}
+
+/* ---- hooks -------------------------------------------------------------------------------------
+ */
+
+static void on_tried(void *arg, const struct bh_offline_try *t)
+{
+    struct fixture *f = arg;
+
+    f->tried++;
+    snprintf(f->said, sizeof f->said, "%s: %s", bh_rec_text(t->pod, t->pod->name).p,
+             t->failed ? t->failed->message : bh_sym_text(bh_engine_symtab(f->w.engine), t->node));
+}
+
+static void on_bind(void *arg, const struct bh_pending *p, bh_sym node)
+{
+    struct fixture *f = arg;
+
+    (void)p;
+    (void)node;
+    f->bound++;
+}
+
+static void on_evict(void *arg, const char *ns, const char *name)
+{
+    struct fixture *f = arg;
+
+    f->evicted++;
+    CU_ASSERT_STRING_EQUAL(ns, "default");
+    CU_ASSERT_STRING_EQUAL(name, "low");
+}
+
+static void test_hooks(void)
+{
+    struct bh_offline_options o = plain;
+    struct fixture f;
+
+    o.hooks = (struct bh_offline_hooks){.tried = on_tried, .bind = on_bind, .evict = on_evict};
+    fixture_init(&f, &o);
+    CU_ASSERT(put(&f, NODE("n1")) == 0);
+    CU_ASSERT(put(&f, POD("low", "3", ", nodeName: n1", "")) == 0);
+    CU_ASSERT(put(&f, POD("high", "3", ", priority: 10", "")) == 0);
+    CU_ASSERT_TRUE(bh_offline_attempt(&f.w));
+    CU_ASSERT_EQUAL(f.evicted, 1);
+    CU_ASSERT_PTR_NOT_NULL(strstr(f.said, "high: 0/1 nodes are available: 1 Insufficient cpu."));
+    CU_ASSERT_STRING_EQUAL(node_of(&f, "low"), "n1"); /* until its deletion is put */
+    bh_offline_del(&f.w, BH_KIND_POD, "default", "low");
+    CU_ASSERT_TRUE(bh_offline_attempt(&f.w));
+    CU_ASSERT_STRING_EQUAL(f.said, "high: n1");
+    CU_ASSERT_EQUAL(f.bound, 1);
+    CU_ASSERT_EQUAL(place_of(&f, "high"), BH_Q_BINDING);
+    CU_ASSERT_EQUAL(bh_engine_assumed_count(f.w.engine), 1);
+    CU_ASSERT(put(&f, POD("high", "3", ", priority: 10, nodeName: n1", "")) == 0);
+    CU_ASSERT_EQUAL(bh_engine_assumed_count(f.w.engine), 0);
+    CU_ASSERT_EQUAL(place_of(&f, "high"), BH_Q_NONE);
+    CU_ASSERT_EQUAL(f.tried, 2);
+    fixture_fini(&f);
+}
+
+BH_TESTS("simulator/offline", {"objects become what the engine and the queue want", test_objects},
+         {"what cannot be read changes nothing", test_refused},
+         {"attempts go on until nothing more can change", test_attempts},
+         {"victims are gone at once", test_preemption},
+         {"a promise ends with its pod, and others hear of it", test_promise},
+         {"a preemptor takes the promise of pods below it", test_withdrawn},
+         {"an assumed pod that goes gives back its room", test_assumed},
+         {"an owner's hooks are asked instead of the engine", test_hooks})

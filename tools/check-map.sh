@@ -1,0 +1,51 @@
+#!/usr/bin/env bash
+# ARCHITECTURE.md's map and the READMEs against the tree:
+#   - every folder with C files stands in the table of "The house", and what stands there exists;
+#   - every folder with more than three .c and .h files has a README;
+#   - links between the project's Markdown files lead somewhere.
+# Prints what is wrong and "N passed, N failed, 0 skipped" (one test a folder or file).
+# usage: tools/check-map.sh
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+passed=0 failed=0
+test_that() { # what, then a command
+    local what=$1
+    shift
+    if "$@"; then passed=$((passed + 1)); else
+        echo "not ok - $what"
+        failed=$((failed + 1))
+    fi
+}
+# First column of the table: `folder/`, or `folder/a/` `b/` with the latter below the former.
+map=$(awk '/^## The house/ { on = 1; next } /^## / { on = 0 } on && /^\| `/' ARCHITECTURE.md | cut -d'|' -f2 |
+    grep -oE '`[^`]+`' | tr -d '`' | sed 's|/$||')
+folders=$(git ls-files -co --exclude-standard '*.c' '*.h' | while read -r f; do [ ! -e "$f" ] || dirname "$f"; done | sort | uniq -c |
+    awk '$2 !~ /^tests(\/|$)/ && $2 !~ /^scheduler\/plugins\// { print $2 " " $1 }')
+while read -r folder n; do
+    test_that "ARCHITECTURE.md's map lacks $folder" grep -qxF "$folder" <<<"$map"
+    [ "$n" -le 3 ] || test_that "$folder has $n files and no README.md" test -e "$folder/README.md"
+done <<<"$folders"
+while read -r folder n; do
+    [ "$n" -le 3 ] || test_that "$folder has $n files and no README.md" test -e "$folder/README.md"
+done < <(git ls-files 'scheduler/plugins/*/*.c' 'scheduler/plugins/*/*.h' | xargs -n1 dirname | sort | uniq -c | awk '{ print $2 " " $1 }')
+for entry in $map; do
+    test_that "ARCHITECTURE.md's map names $entry, which is not there" test -d "$entry"
+done
+dead() { # file
+    local bad=0 link
+    while read -r link; do
+        link=${link%%#*}
+        case $link in '' | http*) continue ;; esac
+        [ -e "$(dirname "$1")/$link" ] || {
+            echo "    $1: $link"
+            bad=1
+        }
+    done < <(sed '/^```/,/^```/d' "$1" | grep -oE '\]\([^) ]+\)' | sed 's/^](//; s/)$//')
+    return $bad
+}
+while read -r f; do
+    [ -e "$f" ] && test_that "a link in $f leads nowhere" dead "$f"
+done < <(git ls-files -co --exclude-standard '*.md')
+echo "$passed passed, $failed failed, 0 skipped"
+[ "$failed" -eq 0 ]
