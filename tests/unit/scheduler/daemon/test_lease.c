@@ -11,6 +11,7 @@
 #define UNKNOWN BERTH__OUTCOME__OUTCOME_UNKNOWN
 #define BOUND   BERTH__CHANGE_OP__CHANGE_BOUND
 #define S       UINT64_C(1000000000)
+#define HELD    (600 * S) /* longer than any machine needs for a test */
 
 static void hold(struct fixture *f, uint64_t term, uint64_t for_ns)
 {
@@ -48,10 +49,10 @@ static void test_a_stand_by_host_is_ready_and_decides_nothing(void)
     SPIN(&f, f.binder_progress > progress); /* the watcher hears that somebody could write */
     CU_ASSERT(f.b[0].valid_ns == 0);
 
-    hold(&f, 7, 20 * S);
+    hold(&f, 7, HELD);
     (void)await(&f, &f.b[0], BIND, "p");
     CU_ASSERT_EQUAL(f.b[0].term, 7);
-    CU_ASSERT(f.b[0].grant_term == 7 && f.b[0].valid_ns > 0 && f.b[0].valid_ns <= 20 * S);
+    CU_ASSERT(f.b[0].grant_term == 7 && f.b[0].valid_ns > 0 && f.b[0].valid_ns <= HELD);
     CU_ASSERT_EQUAL(f.quiet_term, 0);
     teardown(&f);
 }
@@ -82,13 +83,13 @@ static void test_a_start_in_the_middle_of_a_term(void)
     bh_snap_set_lease(f.snap, 0, 0);
     for (int i = 0; i < 20; i++)
         one_turn(&f); /* that it did not know anything is not to have stood by */
-    hold(&f, 7, 20 * S);
+    hold(&f, 7, HELD);
     snap_node(&f, "n1", "4");
     go(&f);
     SPIN(&f, f.b[0].grant_term == 7);
     CU_ASSERT_EQUAL(f.d.lease.strays_until_ns, f.d.in.lease_until_ns + BH_BUS_GRANT_TAIL_NS);
     uint64_t first = f.d.in.lease_until_ns;
-    hold(&f, 8, 40 * S); /* it never stood by */
+    hold(&f, 8, 2 * HELD); /* it never stood by */
     SPIN(&f, f.b[0].grant_term == 8);
     CU_ASSERT(f.d.in.lease_until_ns > first);
     CU_ASSERT_EQUAL(f.d.lease.strays_until_ns, f.d.in.lease_until_ns + BH_BUS_GRANT_TAIL_NS);
@@ -100,7 +101,7 @@ static void test_who_stood_by_knows_all_binders(void)
     struct fixture f;
 
     stand_by(&f, "4");
-    hold(&f, 7, 20 * S);
+    hold(&f, 7, HELD);
     SPIN(&f, f.b[0].grant_term == 7);
     CU_ASSERT_EQUAL(f.d.lease.strays_until_ns, 0);
     teardown(&f);
@@ -113,7 +114,7 @@ static void test_the_end_of_a_term(Berth__Outcome outcome)
     struct item *i;
 
     stand_by(&f, "4");
-    hold(&f, 7, 20 * S);
+    hold(&f, 7, HELD);
     SPIN(&f, f.b[0].valid_ns > 0);
     f.b[0].on_wire = 1;
     add_pod(&f, "out", "1");
@@ -147,7 +148,7 @@ static void test_the_end_of_a_term(Berth__Outcome outcome)
     CU_ASSERT(count_items(&f.b[0], BIND, "out") == 1); /* not repeated */
     CU_ASSERT(count_items(&f.b[0], PATCH, "unsent") == 0);
 
-    hold(&f, 9, 20 * S); /* and again, from the beginning */
+    hold(&f, 9, HELD); /* and again, from the beginning */
     (void)await(&f, &f.b[0], BIND, "unsent");
     CU_ASSERT_EQUAL(f.b[0].term, 9);
     SPIN(&f, f.quiet_term == 0);
@@ -190,10 +191,10 @@ static void test_a_new_term_takes_back_what_the_old_one_left(void)
     struct item *i;
 
     stand_by(&f, "4");
-    hold(&f, 7, 20 * S);
+    hold(&f, 7, HELD);
     add_pod(&f, "p", "1");
     i = await(&f, &f.b[0], BIND, "p");
-    hold(&f, 8, 20 * S); /* lost and got again between two turns */
+    hold(&f, 8, HELD); /* lost and got again between two turns */
     SPIN(&f, f.b[0].grant_term == 8);
     answer(&f.b[0], i, UNKNOWN, "x");
     SPIN(&f, count_items(&f.b[0], BIND, "p") == 2);
@@ -209,11 +210,11 @@ static void test_a_preemptor_outlives_the_term_of_its_evictions(void)
 
     stand_by(&f, "1");
     snap_pod(&f, "v1", "1", "n1", "\"priority\":0,");
-    hold(&f, 7, 20 * S);
+    hold(&f, 7, HELD);
     feed_pod(&f, BERTH__CHANGE_OP__CHANGE_ADDED, pod(&f, "vip", "1", "\"priority\":100,", ""));
     i = await(&f, &f.b[0], BERTH__WORK_KIND__WORK_DELETE, "v1");
     SPIN(&f, place(&f, "vip") == BH_Q_UNSCHEDULABLE);
-    hold(&f, 8, 20 * S); /* everybody is woken; it is held back */
+    hold(&f, 8, HELD); /* everybody is woken; it is held back */
     SPIN(&f, f.b[0].grant_term == 8 && place(&f, "vip") == BH_Q_GATED);
     answer(&f.b[0], i, UNKNOWN, "x"); /* of a term that is over: not repeated, taken back */
     SPIN(&f, count_items(&f.b[0], BERTH__WORK_KIND__WORK_DELETE, "v1") == 2);
@@ -234,7 +235,7 @@ static void test_the_other_leaders_binds_are_followed(void)
     settle(&f);
     CU_ASSERT(place(&f, "a") == BH_Q_NONE);
     snap_pod(&f, "c", "1", "n1", ""); /* never pending here */
-    hold(&f, 2, 20 * S);
+    hold(&f, 2, HELD);
     (void)await(&f, &f.b[0], PATCH, "b"); /* no room: it knew at once */
     CU_ASSERT(count_items(&f.b[0], BIND, "a") == 0 && count_items(&f.b[0], BIND, "b") == 0);
     teardown(&f);
@@ -245,7 +246,7 @@ static void test_a_binder_that_was_lost_may_write_until_its_grant_ends(void)
     struct fixture f;
 
     stand_by(&f, "4");
-    hold(&f, 7, 20 * S);
+    hold(&f, 7, HELD);
     SPIN(&f, f.b[0].valid_ns > 0);
     bh_ledger_patience(f.d.ledger, S / 10, 60 * S);
     f.b[0].mute = true; /* stopped, for all we know */
@@ -264,7 +265,7 @@ static void test_a_restarted_watcher_changes_nothing_until_it_knows(void)
     struct fixture f;
 
     stand_by(&f, "4");
-    hold(&f, 7, 20 * S);
+    hold(&f, 7, HELD);
     SPIN(&f, f.d.lease.held);
     watcher_stop(&f);
     watcher_start(&f);
@@ -277,7 +278,7 @@ static void test_a_restarted_watcher_changes_nothing_until_it_knows(void)
     SPIN(&f, f.d.in.synced && f.d.in.snapshot_ready);
     settle(&f);
     CU_ASSERT(f.d.lease.held && bh_sched_leads(&f.d)); /* what was allowed holds */
-    hold(&f, 7, 20 * S);
+    hold(&f, 7, HELD);
     settle(&f);
     CU_ASSERT(f.d.lease.held && f.d.lease.term == 7);
     give_up(&f, 7);
@@ -309,7 +310,7 @@ static void test_who_leaves_says_so_when_nothing_is_out(void)
     struct fixture f;
 
     stand_by(&f, "4");
-    hold(&f, 7, 20 * S);
+    hold(&f, 7, HELD);
     SPIN(&f, f.b[0].valid_ns > 0);
     f.b[0].deaf = true;
     CU_ASSERT(!bh_sched_lease_left(&f.d));
