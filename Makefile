@@ -103,11 +103,14 @@ $(BUILD)/obj/%.o: %.c | $(GEN_H)
 	@mkdir -p $(dir $@)
 	$(Q)$(CCACHE) $(CC) $(CPPFLAGS) $(CFLAGS) -MMD -MP -c -o $@ $<
 
+# The list makes an archive anew when a source comes or goes: the object of one that moved would stay in it.
 define LIB_RULE
-$(call libname,$(1)): $(call objs,$(1))
+$(call libname,$(1)).list: FORCE
 	@mkdir -p $$(dir $$@)
+	@printf '%s\n' $(call srcs,$(1)) | cmp -s - $$@ || printf '%s\n' $(call srcs,$(1)) > $$@
+$(call libname,$(1)): $(call objs,$(1)) $(call libname,$(1)).list
 	$(call say,AR,$$@)
-	$(Q)rm -f $$@; $(AR) rcs $$@ $$^
+	$(Q)rm -f $$@; $(AR) rcs $$@ $$(filter %.o,$$^)
 endef
 $(foreach d,$(LIBDIRS),$(eval $(call LIB_RULE,$(d))))
 
