@@ -6,6 +6,8 @@
 #include "common/snapshot/layout.h"
 #include "tests/unit/common/snapshot/fixture.h"
 
+#include <unistd.h>
+
 #ifdef BH_SNAP_TSAN /* 30 times slower, and blind between processes: test_threads is for it */
 #define OPS 50000u
 #else
@@ -24,7 +26,7 @@ struct reader_args {
     const char *name;
     struct shared *sh;
     unsigned max_events;
-    uint64_t compared; /* result, through shared memory */
+    uint64_t compared; /* atomic; result, through shared memory */
 };
 
 static uint64_t sum_or_mark(uint64_t sum)
@@ -54,7 +56,8 @@ static int read_all(void *arg)
             uint64_t sum = __atomic_load_n(&a->sh->sum[bh_snap_reader_pos(x.r)], __ATOMIC_ACQUIRE);
             if (sum && sum != sum_or_mark(x.state.sum))
                 return 2; /* not a prefix */
-            a->compared += sum != 0 && bh_snap_reader_pos(x.r) != compared_at;
+            if (sum && bh_snap_reader_pos(x.r) != compared_at)
+                __atomic_add_fetch(&a->compared, 1, __ATOMIC_RELAXED);
             compared_at = bh_snap_reader_pos(x.r);
         }
         if (!fx_before(deadline))
@@ -73,6 +76,14 @@ static int read_all(void *arg)
         return 6;
     fx_reader_fini(&x);
     return 0;
+}
+
+static bool all_compared(const struct reader_args *args, int n)
+{
+    int i = 0;
+    while (i < n && __atomic_load_n(&args[i].compared, __ATOMIC_RELAXED) > 0)
+        i++;
+    return i == n;
 }
 
 /* early: readers may follow from the start, and it is synced when a third is written. */
@@ -94,7 +105,6 @@ static void run(size_t bytes, uint32_t log, bool early)
     struct bh_snap_writer *w = fx_writer(name, bytes, log);
     if (early)
         bh_snap_open(w);
-    uint64_t compared = 0;
     unsigned failed = 0;
     for (uint64_t op = 1; op <= OPS; op++) {
         if (op == (early ? OPS / 3 : 1)) {
@@ -108,6 +118,9 @@ static void run(size_t bytes, uint32_t log, bool early)
         __atomic_store_n(&sh->sum[head], sum_or_mark(model.sum), __ATOMIC_RELEASE);
         if (op % 1000 == 0)
             bh_snap_writer_tick(w);
+        /* A tiny ring runs away from a reader that hardly gets a processor: now they walk. */
+        if (op > OPS / 3 * 2 && !all_compared(args, READERS))
+            usleep(1000);
     }
     CU_ASSERT_EQUAL(failed, 0);
     bh_snap_writer_stats(w, &st);
@@ -119,9 +132,8 @@ static void run(size_t bytes, uint32_t log, bool early)
         CU_ASSERT_EQUAL(result, 0);
         printf("# reader %d: result %d, %llu prefixes compared, %llu moves\n", i, result,
                (unsigned long long)args[i].compared, (unsigned long long)st.moves);
-        compared += args[i].compared;
+        CU_ASSERT(args[i].compared > 0);
     }
-    CU_ASSERT(compared > 0);
     bh_snap_writer_free(w);
     munmap(sh, sizeof(*sh));
     munmap(args, READERS * sizeof(*args));
