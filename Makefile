@@ -77,7 +77,10 @@ GENFLAGS := -Wno-unused-parameter -Wno-undef -Wno-shadow -Wno-missing-prototypes
 # ---- generated code ------------------------------------------------------------------------------
 PROTOS    := $(wildcard proto/*.proto proto/kubernetes/*.proto)
 GEN_C     := $(patsubst %.proto,$(BUILD)/gen/%.pb-c.c,$(PROTOS))
-GEN_H     := $(GEN_C:.c=.h)
+PROTO_H   := $(GEN_C:.c=.h)
+# Tables that are read at run time: each becomes the text of one string literal, without its comments and empty lines.
+DATA_H    := $(patsubst %,$(BUILD)/gen/%.h,$(wildcard common/*/*.data simulator/*/*.data))
+GEN_H     := $(PROTO_H) $(DATA_H)
 GEN_O     := $(GEN_C:.c=.o)
 PROTO_LIB := $(BUILD)/lib/proto.a
 
@@ -85,7 +88,10 @@ $(BUILD)/gen/%.pb-c.c $(BUILD)/gen/%.pb-c.h: %.proto
 	$(call say,PROTO,$<)
 	@mkdir -p $(dir $@)
 	$(Q)protoc-c --proto_path=. --c_out=$(BUILD)/gen $<
-$(GEN_O): %.o: %.c $(GEN_H)
+$(BUILD)/gen/%.data.h: %.data
+	@mkdir -p $(dir $@)
+	$(Q)sed -e '/^#/d; /^$$/d' -e 's/[\\"]/\\&/g' -e 's/.*/"&\\n"/' $< >$@
+$(GEN_O): %.o: %.c $(PROTO_H)
 	$(call say,CC,$<)
 	$(Q)$(CCACHE) $(CC) $(CPPFLAGS) $(CFLAGS) $(GENFLAGS) -c -o $@ $<
 $(PROTO_LIB): $(GEN_O)

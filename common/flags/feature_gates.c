@@ -11,11 +11,35 @@
 
 #include <ctype.h>
 #include <errno.h>
+#include <pthread.h>
 
 #include "common/base/buf.h"
 
+static char lines[] =
+#include "common/flags/feature_gates.data.h"
+    ;
+static struct bh_feature_row rows[BH_FEATURE_GATES_MAX];
+const struct bh_feature_row *const bh_feature_rows = rows;
+size_t bh_n_feature_rows;
+
+static void read_rows(void)
+{
+    char *rest = lines, *line;
+
+    for (; (line = strsep(&rest, "\n")) && *line; bh_n_feature_rows++) {
+        bh_assert(bh_n_feature_rows < BH_FEATURE_GATES_MAX);
+        struct bh_feature_row *r = &rows[bh_n_feature_rows];
+        r->name = strsep(&line, " ");
+        r->states = strsep(&line, " ");
+        r->needs = line;
+    }
+}
+
 void bh_feature_gates_init(struct bh_feature_gates *g)
 {
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+    pthread_once(&once, read_rows);
     *g = (struct bh_feature_gates){.emulated = BH_FEATURE_MINOR,
                                    .min_compatibility = BH_FEATURE_MINOR - 1};
     memset(g->set, -1, sizeof(g->set));

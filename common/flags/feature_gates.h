@@ -46,12 +46,11 @@ struct bh_feature_state {
 void bh_feature_gates_each(const struct bh_feature_gates *g,
                            void (*fn)(void *arg, const struct bh_feature_state *s), void *arg);
 
-/* The list itself, sorted (feature_gates_table.c). states has a letter for each minor version from
- * the floor on: - not there yet, a alpha, b beta, g GA, d deprecated, l GA and locked,
- * x deprecated and locked; a capital letter is on by default. */
+/* The list itself (feature_gates.data), from the first bh_feature_gates_init on. states: a letter for
+ * each minor version from the floor on; needs: names, one blank between, NULL = none. */
 struct bh_feature_row {
-    const char *name, *states, *needs; /* needs: names, one blank between */
+    const char *name, *states, *needs;
 };
-extern const struct bh_feature_row bh_feature_rows[];
-extern const size_t bh_n_feature_rows;
+extern const struct bh_feature_row *const bh_feature_rows;
+extern size_t bh_n_feature_rows;
 #endif
