@@ -2,196 +2,68 @@
  *
  * common/data/patch_schema.c - how do the lists of the built-in types merge?
  *
- * A list that no table names is atomic (tolerations, taints, command, terms of affinity ...): a
- * patch replaces it as a whole. Paths have no indices; those of a pod template are looked up in the
- * pod's tables, behind the prefix of their kind.
- *
- * Upstream: struct tags patchStrategy, patchMergeKey (strategic merge) and the markers +listType,
- *           +listMapKey (server-side apply) of k8s.io/api v1.36. The two disagree in places; then
- *           `apply` differs from `key`. differences: kinds that the API server of Berth does not
- *           serve are left out.
+ * Strategic merge and server-side apply disagree in places; then `apply` differs from `key`.
  */
+#include "common/base/map.h"
 #include "common/data/patch_schema.h"
 
-struct rule {
-    const char *path;
-    const char *key;   /* strategic merge: "" atomic, "-" set of primitives */
-    const char *apply; /* server-side apply: comma separated keys in order; NULL = as key */
-};
+#include <pthread.h>
 
-static const struct rule meta_rules[] = {
-    {"finalizers", "-", NULL},
-    {"ownerReferences", "uid", NULL},
-    {NULL, NULL, NULL},
-};
-static const struct rule pod_spec_rules[] = {
-    {"containers", "name", NULL},
-    {"ephemeralContainers", "name", NULL},
-    {"hostAliases", "ip", NULL},
-    {"imagePullSecrets", "name", NULL},
-    {"initContainers", "name", NULL},
-    {"resourceClaims", "name", NULL},
-    {"schedulingGates", "name", NULL},
-    {"topologySpreadConstraints", "topologyKey", "topologyKey,whenUnsatisfiable"},
-    {"volumes", "name", NULL},
-    {"resources.claims", "", "name"},
-    {NULL, NULL, NULL},
-};
-static const struct rule container_rules[] = {
-    {"env", "name", NULL},
-    {"ports", "containerPort", "containerPort,protocol"},
-    {"resources.claims", "", "name"},
-    {"volumeDevices", "devicePath", NULL},
-    {"volumeMounts", "mountPath", NULL},
-    {NULL, NULL, NULL},
-};
-static const struct rule pod_rules[] = {
-    {"status.conditions", "type", NULL},
-    {"status.hostIPs", "ip", ""},
-    {"status.podIPs", "ip", NULL},
-    {"status.resourceClaimStatuses", "name", NULL},
-    {NULL, NULL, NULL},
-};
-static const struct rule node_rules[] = {
-    {"spec.podCIDRs", "-", NULL},
-    {"status.addresses", "type", NULL},
-    {"status.conditions", "type", NULL},
-    {NULL, NULL, NULL},
-};
-static const struct rule service_rules[] = {
-    {"spec.ports", "port", "port,protocol"},
-    {"status.conditions", "type", NULL},
-    {NULL, NULL, NULL},
-};
-static const struct rule service_account_rules[] = {
-    {"secrets", "name", NULL},
-    {NULL, NULL, NULL},
-};
-static const struct rule job_rules[] = {
-    {"status.conditions", "type", ""},
-    {NULL, NULL, NULL},
-};
-static const struct rule conditions_rules[] = {
-    {"status.conditions", "type", NULL},
-    {NULL, NULL, NULL},
-};
-static const struct rule csinode_rules[] = {
-    {"spec.drivers", "name", NULL},
-    {NULL, NULL, NULL},
-};
-static const struct rule csidriver_rules[] = {
-    {"spec.volumeLifecycleModes", "", "-"},
-    {NULL, NULL, NULL},
-};
-static const struct rule claim_rules[] = {
-    {"status.devices", "", "device,driver,pool,shareID"},
-    {"status.reservedFor", "uid", NULL},
-    {NULL, NULL, NULL},
-};
-static const struct rule webhook_rules[] = {
-    {"webhooks", "name", NULL},
-    {"webhooks.matchConditions", "name", NULL},
-    {NULL, NULL, NULL},
-};
-static const struct rule admission_policy_rules[] = {
-    {"spec.matchConditions", "name", NULL},
-    {"spec.variables", "name", NULL},
-    {"status.conditions", "type", NULL},
-    {NULL, NULL, NULL},
-};
-static const struct rule no_rules[] = {{NULL, NULL, NULL}};
-
-/* template: path prefix of the pod template's metadata and spec, NULL when there is none. Sorted by
- * name for the binary search. */
-static const struct kind {
+struct kind {
     const char *name;
-    const char *template;
-    const struct rule *rules;
-} kinds[] = {
-    {"APIService", NULL, conditions_rules},
-    {"Binding", NULL, no_rules},
-    {"CSIDriver", NULL, csidriver_rules},
-    {"CSINode", NULL, csinode_rules},
-    {"CSIStorageCapacity", NULL, no_rules},
-    {"CertificateSigningRequest", NULL, conditions_rules},
-    {"ClusterRole", NULL, no_rules},
-    {"ClusterRoleBinding", NULL, no_rules},
-    {"ComponentStatus", NULL, no_rules},
-    {"ConfigMap", NULL, no_rules},
-    {"ControllerRevision", NULL, no_rules},
-    {"CronJob", "spec.jobTemplate.spec.template.", no_rules},
-    {"CustomResourceDefinition", NULL, conditions_rules},
-    {"DaemonSet", "spec.template.", conditions_rules},
-    {"Deployment", "spec.template.", conditions_rules},
-    {"DeviceClass", NULL, no_rules},
-    {"EndpointSlice", NULL, no_rules},
-    {"Endpoints", NULL, no_rules},
-    {"Event", NULL, no_rules},
-    {"FlowSchema", NULL, conditions_rules},
-    {"HorizontalPodAutoscaler", NULL, conditions_rules},
-    {"IPAddress", NULL, no_rules},
-    {"Ingress", NULL, no_rules},
-    {"IngressClass", NULL, no_rules},
-    {"Job", "spec.template.", job_rules},
-    {"Lease", NULL, no_rules},
-    {"LimitRange", NULL, no_rules},
-    {"MutatingWebhookConfiguration", NULL, webhook_rules},
-    {"Namespace", NULL, conditions_rules},
-    {"NetworkPolicy", NULL, no_rules},
-    {"Node", NULL, node_rules},
-    {"PersistentVolume", NULL, no_rules},
-    {"PersistentVolumeClaim", NULL, conditions_rules},
-    {"Pod", "", pod_rules},
-    {"PodDisruptionBudget", NULL, conditions_rules},
-    {"PodTemplate", "template.", no_rules},
-    {"PriorityClass", NULL, no_rules},
-    {"PriorityLevelConfiguration", NULL, conditions_rules},
-    {"ReplicaSet", "spec.template.", conditions_rules},
-    {"ReplicationController", "spec.template.", conditions_rules},
-    {"ResourceClaim", NULL, claim_rules},
-    {"ResourceClaimTemplate", NULL, no_rules},
-    {"ResourceQuota", NULL, no_rules},
-    {"ResourceSlice", NULL, no_rules},
-    {"Role", NULL, no_rules},
-    {"RoleBinding", NULL, no_rules},
-    {"RuntimeClass", NULL, no_rules},
-    {"Scale", NULL, no_rules},
-    {"Secret", NULL, no_rules},
-    {"Service", NULL, service_rules},
-    {"ServiceAccount", NULL, service_account_rules},
-    {"ServiceCIDR", NULL, conditions_rules},
-    {"StatefulSet", "spec.template.", conditions_rules},
-    {"StorageClass", NULL, no_rules},
-    {"ValidatingAdmissionPolicy", NULL, admission_policy_rules},
-    {"ValidatingAdmissionPolicyBinding", NULL, no_rules},
-    {"ValidatingWebhookConfiguration", NULL, webhook_rules},
-    {"VolumeAttachment", NULL, no_rules},
-    {"VolumeAttributesClass", NULL, no_rules},
+    const char *template; /* path prefix of its pod template's metadata and spec; NULL = none */
 };
+struct list {
+    const char *key;   /* strategic merge: "" atomic, "-" set of primitives */
+    const char *apply; /* server-side apply: comma separated keys in order */
+};
+
+static char lines[] =
+#include "common/data/patch_schema.data.h"
+    ;
+static struct bh_map kinds; /* name -> struct kind */
+static struct bh_map lists; /* "Kind path" -> struct list */
+
+/* "KIND", "KIND PREFIX" or "KIND PATH KEY [APPLY]": see patch_schema.data. */
+static void read_line(char *line)
+{
+    char *name = strsep(&line, " "), *where = strsep(&line, " "), *key = strsep(&line, " ");
+
+    if (!key) {
+        struct kind *k = bh_calloc(1, sizeof(*k));
+        *k = (struct kind){name, where && bh_streq(where, ".") ? "" : where};
+        bh_map_put(&kinds, name, strlen(name), k);
+        return;
+    }
+    struct list *l = bh_calloc(1, sizeof(*l));
+    l->key = bh_streq(key, "atomic") ? "" : key;
+    l->apply = !line ? l->key : bh_streq(line, "atomic") ? "" : line;
+    where[-1] = ' '; /* "KIND PATH" again */
+    bh_map_put(&lists, name, strlen(name), l);
+}
+
+static void read_lines(void)
+{
+    char *rest = lines, *line;
+
+    while ((line = strsep(&rest, "\n")) && *line)
+        read_line(line);
+}
 
 static const struct kind *find_kind(const char *name)
 {
-    size_t lo = 0, hi = BH_ARRAY_LEN(kinds);
-    while (lo < hi) {
-        size_t mid = (lo + hi) / 2;
-        int c = strcmp(name, kinds[mid].name);
-        if (c == 0)
-            return &kinds[mid];
-        if (c < 0)
-            hi = mid;
-        else
-            lo = mid + 1;
-    }
-    return NULL;
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+    pthread_once(&once, read_lines);
+    return bh_map_get(&kinds, name, strlen(name));
 }
 
-static const struct rule *in(const struct rule *rules, const char *path)
+static const struct list *find_in(const char *kind, const char *path)
 {
-    for (; rules->path; rules++) {
-        if (bh_streq(rules->path, path))
-            return rules;
-    }
-    return NULL;
+    char name[256];
+    int n = snprintf(name, sizeof(name), "%s %s", kind, path);
+
+    return (size_t)n < sizeof(name) ? bh_map_get(&lists, name, (size_t)n) : NULL;
 }
 
 /* path behind prefix, or NULL */
@@ -201,32 +73,36 @@ static const char *behind(const char *path, const char *prefix)
     return strncmp(path, prefix, n) == 0 ? path + n : NULL;
 }
 
-static const struct rule *pod_spec_rule(const char *path)
+static const struct list *find_in_pod_spec(const char *path)
 {
-    static const char *const lists[] = {"containers.", "initContainers.", "ephemeralContainers."};
-    for (size_t i = 0; i < BH_ARRAY_LEN(lists); i++) {
-        const char *rest = behind(path, lists[i]);
+    static const char *const containers[] = {"containers.", "initContainers.",
+                                             "ephemeralContainers."};
+    for (size_t i = 0; i < BH_ARRAY_LEN(containers); i++) {
+        const char *rest = behind(path, containers[i]);
         if (rest)
-            return in(container_rules, rest);
+            return find_in("Container", rest);
     }
-    return in(pod_spec_rules, path);
+    return find_in("PodSpec", path);
 }
 
-static const struct rule *find_rule(const char *kind, const char *path)
+static const struct list *find_list(const char *kind, const char *path)
 {
+    const struct kind *k = find_kind(kind ? kind : "");
     const char *rest = behind(path, "metadata.");
-    const struct kind *k = kind ? find_kind(kind) : NULL;
+
     if (rest)
-        return in(meta_rules, rest);
+        return find_in("Metadata", rest);
     if (!k)
         return NULL;
     if (k->template && (rest = behind(path, k->template))) {
         const char *spec = behind(rest, "spec."), *meta = behind(rest, "metadata.");
-        const struct rule *r = spec ? pod_spec_rule(spec) : meta ? in(meta_rules, meta) : NULL;
-        if (r)
-            return r;
+        const struct list *l = spec   ? find_in_pod_spec(spec)
+                               : meta ? find_in("Metadata", meta)
+                                      : NULL;
+        if (l)
+            return l;
     }
-    return in(k->rules, path);
+    return find_in(k->name, path);
 }
 
 bool bh_patch_kind_known(const char *kind)
@@ -236,12 +112,12 @@ bool bh_patch_kind_known(const char *kind)
 
 const char *bh_patch_merge_key(const char *kind, const char *path)
 {
-    const struct rule *r = find_rule(kind, path);
-    return r ? r->key : "";
+    const struct list *l = find_list(kind, path);
+    return l ? l->key : "";
 }
 
 const char *bh_patch_apply_keys(const char *kind, const char *path)
 {
-    const struct rule *r = find_rule(kind, path);
-    return !r ? "" : r->apply ? r->apply : r->key;
+    const struct list *l = find_list(kind, path);
+    return l ? l->apply : "";
 }
