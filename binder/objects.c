@@ -235,8 +235,7 @@ static void object_path(const struct bh_object_job *o, struct bh_buf *path, cons
     bh_buf_adds(path, list);
     if (o->todo == CREATE)
         return;
-    bh_buf_addc(path, '/');
-    bh_url_escape(path, o->name);
+    bh_url_addf(path, "/%s", o->name);
     bh_buf_adds(path, sub);
 }
 
@@ -460,11 +459,7 @@ void bh_object_job_request(struct bh_object_job *o, struct bh_buf *path, struct 
     bh_buf_reset(path);
     bh_buf_reset(body);
     if (o->todo == POD_STATUS) {
-        bh_buf_adds(path, "/api/v1/namespaces/");
-        bh_url_escape(path, o->it->namespace_);
-        bh_buf_adds(path, "/pods/");
-        bh_url_escape(path, o->it->name);
-        bh_buf_adds(path, "/status");
+        bh_url_addf(path, "/api/v1/namespaces/%s/pods/%s/status", o->it->namespace_, o->it->name);
     } else {
         object_path(o, path, status ? "/status" : "");
     }

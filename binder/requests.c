@@ -13,10 +13,7 @@
 static void pod_path(struct bh_buf *path, const Berth__WorkItem *it, const char *sub)
 {
     bh_buf_reset(path);
-    bh_buf_adds(path, "/api/v1/namespaces/");
-    bh_url_escape(path, it->namespace_);
-    bh_buf_adds(path, "/pods/");
-    bh_url_escape(path, it->name);
+    bh_url_addf(path, "/api/v1/namespaces/%s/pods/%s", it->namespace_, it->name);
     bh_buf_adds(path, sub);
 }
 
@@ -58,37 +55,17 @@ const char *bh_request_refused(const Berth__WorkItem *it)
 /* ---- bodies ------------------------------------------------------------------------------------
  */
 
-static void add_str(struct bh_buf *b, const char *s)
-{
-    bh_buf_add_json_str(b, s ? s : "", s ? strlen(s) : 0);
-}
-
-/* key: one of ours, nothing in it needs an escape */
-static void add_field(struct bh_buf *b, const char *key, const char *value)
-{
-    bh_buf_adds(b, ",\"");
-    bh_buf_adds(b, key);
-    bh_buf_adds(b, "\":");
-    add_str(b, value);
-}
-
 void bh_request_bind(struct bh_buf *path, struct bh_buf *body, const Berth__WorkItem *it,
                      unsigned timeout_s)
 {
     pod_path(path, it, "/binding");
-    if (timeout_s) {
-        bh_buf_adds(path, "?timeout=");
-        bh_buf_addi64(path, timeout_s);
-        bh_buf_addc(path, 's');
-    }
+    if (timeout_s)
+        bh_url_addf(path, "?timeout=%us", timeout_s);
     bh_buf_reset(body);
-    bh_buf_adds(body, "{\"apiVersion\":\"v1\",\"kind\":\"Binding\",\"metadata\":{\"name\":");
-    add_str(body, it->name);
-    add_field(body, "namespace", it->namespace_);
-    add_field(body, "uid", it->uid);
-    bh_buf_adds(body, "},\"target\":{\"kind\":\"Node\",\"name\":");
-    add_str(body, it->node);
-    bh_buf_adds(body, "}}");
+    bh_buf_add_json(body,
+                    "{\"apiVersion\":\"v1\",\"kind\":\"Binding\",\"metadata\":{\"name\":%s,"
+                    "\"namespace\":%s,\"uid\":%s},\"target\":{\"kind\":\"Node\",\"name\":%s}}",
+                    it->name, it->namespace_, it->uid, it->node);
 }
 
 void bh_request_get_pod(struct bh_buf *path, const Berth__WorkItem *it)
@@ -100,11 +77,8 @@ static void add_condition(struct bh_buf *b, const Berth__Condition *c)
 {
     char now[32];
 
-    bh_buf_adds(b, "\"conditions\":[{\"type\":");
-    add_str(b, c->type);
-    add_field(b, "status", c->status);
-    add_field(b, "reason", c->reason);
-    add_field(b, "message", c->message);
+    bh_buf_add_json(b, "\"conditions\":[{\"type\":%s,\"status\":%s,\"reason\":%s,\"message\":%s",
+                    c->type, c->status, c->reason, c->message);
     if (c->observed_generation)
         bh_buf_addf(b, ",\"observedGeneration\":%lld", (long long)c->observed_generation);
     if (c->transition) {
@@ -118,19 +92,16 @@ void bh_request_patch_status(struct bh_buf *path, struct bh_buf *body, const Ber
 {
     pod_path(path, it, "/status");
     bh_buf_reset(body);
-    bh_buf_adds(body, "{\"metadata\":{\"uid\":");
-    add_str(body, it->uid);
-    bh_buf_adds(body, "},\"status\":{");
+    bh_buf_add_json(body, "{\"metadata\":{\"uid\":%s},\"status\":{", it->uid);
     if (it->condition)
         add_condition(body, it->condition);
     if (it->set_nominated_node) {
         if (it->condition)
             bh_buf_addc(body, ',');
-        bh_buf_adds(body, "\"nominatedNodeName\":");
         if (it->nominated_node && *it->nominated_node)
-            add_str(body, it->nominated_node);
+            bh_buf_add_json(body, "\"nominatedNodeName\":%s", it->nominated_node);
         else
-            bh_buf_adds(body, "null");
+            bh_buf_adds(body, "\"nominatedNodeName\":null");
     }
     bh_buf_adds(body, "}}");
 }
@@ -139,10 +110,9 @@ void bh_request_delete(struct bh_buf *path, struct bh_buf *body, const Berth__Wo
 {
     pod_path(path, it, "");
     bh_buf_reset(body);
-    bh_buf_adds(body,
-                "{\"apiVersion\":\"v1\",\"kind\":\"DeleteOptions\",\"preconditions\":{\"uid\":");
-    add_str(body, it->uid);
-    bh_buf_adds(body, "}}");
+    bh_buf_add_json(
+        body, "{\"apiVersion\":\"v1\",\"kind\":\"DeleteOptions\",\"preconditions\":{\"uid\":%s}}",
+        it->uid);
 }
 
 /* A name of at most 253 bytes that ends in a letter or digit before the dot, however long the pod's
@@ -168,30 +138,18 @@ void bh_request_event(struct bh_buf *path, struct bh_buf *body, const Berth__Wor
     snprintf(instance, sizeof(instance), "%s-%s", controller, hostname);
 
     bh_buf_reset(path);
-    bh_buf_adds(path, "/apis/events.k8s.io/v1/namespaces/");
-    bh_url_escape(path, it->namespace_);
-    bh_buf_adds(path, "/events");
+    bh_url_addf(path, "/apis/events.k8s.io/v1/namespaces/%s/events", it->namespace_);
     bh_time_format_micro(now, wall / 1000000000, (int32_t)(wall % 1000000000));
     bh_buf_reset(body);
-    bh_buf_adds(body,
-                "{\"apiVersion\":\"events.k8s.io/v1\",\"kind\":\"Event\",\"metadata\":{\"name\":");
-    add_str(body, name);
-    add_field(body, "namespace", it->namespace_);
-    bh_buf_adds(body, "},\"eventTime\":\"");
-    bh_buf_adds(body, now);
-    bh_buf_addc(body, '"');
-    add_field(body, "reportingController", controller);
-    add_field(body, "reportingInstance", instance);
-    add_field(body, "action", e->action);
-    add_field(body, "reason", e->reason);
-    bh_buf_adds(body, ",\"regarding\":{\"kind\":\"Pod\",\"apiVersion\":\"v1\"");
-    add_field(body, "namespace", it->namespace_);
-    add_field(body, "name", it->name);
-    add_field(body, "uid", it->uid);
+    bh_buf_add_json(
+        body,
+        "{\"apiVersion\":\"events.k8s.io/v1\",\"kind\":\"Event\",\"metadata\":{\"name\":%s,"
+        "\"namespace\":%s},\"eventTime\":%s,\"reportingController\":%s,"
+        "\"reportingInstance\":%s,\"action\":%s,\"reason\":%s,\"regarding\":{\"kind\":\"Pod\","
+        "\"apiVersion\":\"v1\",\"namespace\":%s,\"name\":%s,\"uid\":%s",
+        name, it->namespace_, now, controller, instance, e->action, e->reason, it->namespace_,
+        it->name, it->uid);
     if (e->regarding_resource_version && *e->regarding_resource_version)
-        add_field(body, "resourceVersion", e->regarding_resource_version);
-    bh_buf_addc(body, '}');
-    add_field(body, "note", e->note);
-    add_field(body, "type", e->type);
-    bh_buf_addc(body, '}');
+        bh_buf_add_json(body, ",\"resourceVersion\":%s", e->regarding_resource_version);
+    bh_buf_add_json(body, "},\"note\":%s,\"type\":%s}", e->note, e->type);
 }

@@ -67,10 +67,10 @@ static struct bh_review_wait *ask_token(struct bh_authn *a, const char *token, c
     size_t n = strcspn(token, " \t");
     struct bh_buf body = {0};
 
-    bh_buf_adds(&body, "{\"kind\":\"TokenReview\",\"apiVersion\":\"authentication.k8s.io/v1\","
-                       "\"metadata\":{},\"spec\":{\"token\":");
-    bh_buf_add_json_str(&body, token, n);
-    bh_buf_adds(&body, "}}");
+    bh_buf_add_json(&body,
+                    "{\"kind\":\"TokenReview\",\"apiVersion\":\"authentication.k8s.io/v1\","
+                    "\"metadata\":{},\"spec\":{\"token\":%.*s}}",
+                    (int)n, token);
     struct bh_review_wait *w = bh_reviews_ask(a->tokens, token, n, &body, from, done, arg);
     explicit_bzero(body.p, body.n);
     bh_buf_fini(&body);

@@ -48,12 +48,11 @@ static struct bh_verdict *judge(const struct bh_json *status)
 static void write_review(const struct bh_user *u, const char *verb, const char *path,
                          struct bh_buf *out)
 {
-    bh_buf_adds(out, "{\"kind\":\"SubjectAccessReview\",\"apiVersion\":\"authorization.k8s.io/v1\","
-                     "\"metadata\":{},\"spec\":{\"nonResourceAttributes\":{\"path\":");
-    bh_buf_add_json_str(out, path, strlen(path));
-    bh_buf_adds(out, ",\"verb\":");
-    bh_buf_add_json_str(out, verb, strlen(verb));
-    bh_buf_adds(out, "},");
+    bh_buf_add_json(
+        out,
+        "{\"kind\":\"SubjectAccessReview\",\"apiVersion\":\"authorization.k8s.io/v1\","
+        "\"metadata\":{},\"spec\":{\"nonResourceAttributes\":{\"path\":%s,\"verb\":%s},",
+        path, verb);
     bh_user_write(u, out);
     bh_buf_adds(out, "}}");
 }

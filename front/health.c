@@ -42,10 +42,8 @@ static void write_unknown(const struct bh_health_check *checks, size_t n,
         return;
     qsort(unknown, k, sizeof(unknown[0]), by_text);
     bh_buf_adds(out, "warn: some health checks cannot be excluded: no matches for ");
-    for (size_t i = 0; i < k; i++) {
-        bh_buf_adds(out, i ? "," : "");
-        bh_buf_add_json_str(out, unknown[i], strlen(unknown[i]));
-    }
+    for (size_t i = 0; i < k; i++)
+        bh_buf_add_json(out, i ? ",%s" : "%s", unknown[i]);
     bh_buf_addc(out, '\n');
 }
 

@@ -128,10 +128,9 @@ static void forbid(struct bh_call *c, const char *why)
 {
     struct bh_buf plain = {0}, text = {0};
 
-    bh_buf_adds(&plain, "User ");
-    bh_buf_add_json_str(&plain, c->user->name, strlen(c->user->name));
-    bh_buf_addf(&plain, " cannot %s path ", c->verb);
-    bh_buf_add_json_str(&plain, c->path, strlen(c->path));
+    bh_buf_add_json(&plain, "User %s cannot ", c->user->name);
+    bh_buf_addf(&plain, "%s path ", c->verb);
+    bh_buf_add_json(&plain, "%s", c->path);
     bh_buf_adds(&text, "forbidden: ");
     add_sanitized(&text, bh_buf_str(&plain));
     if (*why)
@@ -254,9 +253,7 @@ static void on_authorized(void *arg, const struct bh_verdict *v)
     }
     bh_log_warn("Could not find out what a caller may do", bh_kv_s("user", c->user->name),
                 bh_kv_s("err", v->why));
-    bh_buf_adds(&text, "Internal Server Error: ");
-    bh_buf_add_json_str(&text, c->path, strlen(c->path));
-    bh_buf_adds(&text, ": ");
+    bh_buf_add_json(&text, "Internal Server Error: %s: ", c->path);
     add_sanitized(&text, v->why);
     bh_call_error(c, 500, bh_buf_str(&text));
     bh_buf_fini(&text);

@@ -89,11 +89,6 @@ struct bh_user *bh_user_of_review(const struct bh_json *user)
     return u;
 }
 
-static void add_text(struct bh_buf *out, const char *s)
-{
-    bh_buf_add_json_str(out, s, strlen(s));
-}
-
 /* The values of one key stand together, at the key's first place. */
 static void write_extra(const struct bh_user *u, struct bh_buf *out)
 {
@@ -106,13 +101,11 @@ static void write_extra(const struct bh_user *u, struct bh_buf *out)
             before++;
         if (before < i)
             continue;
-        bh_buf_adds(out, any ? "," : "");
-        add_text(out, u->extra[i].key);
+        bh_buf_add_json(out, any ? ",%s" : "%s", u->extra[i].key);
         for (size_t k = i; k < u->n_extra; k++) {
             if (!bh_streq(u->extra[k].key, u->extra[i].key))
                 continue;
-            bh_buf_adds(out, k == i ? ":[" : ",");
-            add_text(out, u->extra[k].value);
+            bh_buf_add_json(out, k == i ? ":[%s" : ",%s", u->extra[k].value);
         }
         bh_buf_addc(out, ']');
         any = true;
@@ -122,18 +115,12 @@ static void write_extra(const struct bh_user *u, struct bh_buf *out)
 
 void bh_user_write(const struct bh_user *u, struct bh_buf *out)
 {
-    bh_buf_adds(out, "\"user\":");
-    add_text(out, u->name);
-    bh_buf_adds(out, ",\"groups\":[");
-    for (size_t i = 0; i < u->n_groups; i++) {
-        bh_buf_adds(out, i ? "," : "");
-        add_text(out, u->groups[i]);
-    }
+    bh_buf_add_json(out, "\"user\":%s,\"groups\":[", u->name);
+    for (size_t i = 0; i < u->n_groups; i++)
+        bh_buf_add_json(out, i ? ",%s" : "%s", u->groups[i]);
     bh_buf_addc(out, ']');
-    if (*u->uid) {
-        bh_buf_adds(out, ",\"uid\":");
-        add_text(out, u->uid);
-    }
+    if (*u->uid)
+        bh_buf_add_json(out, ",\"uid\":%s", u->uid);
     if (u->n_extra)
         write_extra(u, out);
 }

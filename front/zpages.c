@@ -113,8 +113,7 @@ static void add_flag(void *arg, const char *name, const char *value, bool given)
             if (*p == ',')
                 *p = ' ';
     if (w->json) {
-        bh_buf_addf(w->out, "%s\"%s\":", w->any ? "," : "", name);
-        bh_buf_add_json_str(w->out, text, n);
+        bh_buf_add_json(w->out, w->any ? ",%s:%s" : "%s:%s", name, text);
     } else {
         bh_buf_addf(w->out, "%s:%s\n", name, text);
     }

@@ -130,12 +130,6 @@ static void on_event_done(void *arg, const struct bh_api_reply *r)
     destroy(l);
 }
 
-static void add_text(struct bh_buf *b, const char *key, const char *value)
-{
-    bh_buf_addf(b, ",\"%s\":", key);
-    bh_buf_add_json_str(b, value, strlen(value));
-}
-
 static void fill_event(const struct bh_leader *l, struct bh_buf *b, const char *what)
 {
     char name[288], message[BH_LEASE_HOLDER_MAX + 32], now[40];
@@ -143,24 +137,17 @@ static void fill_event(const struct bh_leader *l, struct bh_buf *b, const char *
     snprintf(name, sizeof(name), "%.230s.%llx", l->name, (unsigned long long)bh_wall_ns());
     snprintf(message, sizeof(message), "%s %s", l->identity, what);
     bh_time_format(now, bh_wall_ns() / (int64_t)NS_PER_S);
-    bh_buf_adds(b, "{\"apiVersion\":\"v1\",\"kind\":\"Event\",\"metadata\":{\"name\":");
-    bh_buf_add_json_str(b, name, strlen(name));
-    add_text(b, "namespace", l->namespace_);
-    bh_buf_adds(b, "},\"involvedObject\":{\"apiVersion\":\"coordination.k8s.io/v1\","
-                   "\"kind\":\"Lease\"");
-    add_text(b, "namespace", l->namespace_);
-    add_text(b, "name", l->name);
-    add_text(b, "uid", bh_lease_uid(l->lock));
-    add_text(b, "resourceVersion", bh_lease_version(l->lock));
-    bh_buf_adds(b, "},\"reason\":\"LeaderElection\",\"type\":\"Normal\",\"count\":1");
-    add_text(b, "message", message);
-    add_text(b, "firstTimestamp", now);
-    add_text(b, "lastTimestamp", now);
-    bh_buf_adds(b, ",\"eventTime\":null,\"source\":{\"component\":");
-    bh_buf_add_json_str(b, l->component, strlen(l->component));
-    bh_buf_addc(b, '}');
-    add_text(b, "reportingComponent", l->component);
-    bh_buf_adds(b, ",\"reportingInstance\":\"\"}");
+    bh_buf_add_json(
+        b,
+        "{\"apiVersion\":\"v1\",\"kind\":\"Event\",\"metadata\":{\"name\":%s,\"namespace\":%s},"
+        "\"involvedObject\":{\"apiVersion\":\"coordination.k8s.io/v1\",\"kind\":\"Lease\","
+        "\"namespace\":%s,\"name\":%s,\"uid\":%s,\"resourceVersion\":%s},"
+        "\"reason\":\"LeaderElection\",\"type\":\"Normal\",\"count\":1,\"message\":%s,"
+        "\"firstTimestamp\":%s,\"lastTimestamp\":%s,\"eventTime\":null,\"source\":{\"component\":%"
+        "s},"
+        "\"reportingComponent\":%s,\"reportingInstance\":\"\"}",
+        name, l->namespace_, l->namespace_, l->name, bh_lease_uid(l->lock),
+        bh_lease_version(l->lock), message, now, now, l->component, l->component);
 }
 
 static void write_event(struct bh_leader *l, const char *what)
@@ -173,9 +160,7 @@ static void write_event(struct bh_leader *l, const char *what)
                                .on_done = on_event_done,
                                .arg = l};
 
-    bh_buf_adds(&path, "/api/v1/namespaces/");
-    bh_url_escape(&path, l->namespace_);
-    bh_buf_adds(&path, "/events");
+    bh_url_addf(&path, "/api/v1/namespaces/%s/events", l->namespace_);
     fill_event(l, &body, what);
     call.path = bh_buf_str(&path);
     call.body = body.p;

@@ -120,6 +120,8 @@ void bh_api_cancel(struct bh_api_req *r); /* on_done(CANCELED) follows from the 
 unsigned bh_api_in_flight(const struct bh_api_client *c);
 /* Percent-encodes a path segment or query value into out. */
 void bh_url_escape(struct bh_buf *out, const char *s);
+/* A path or query from a pattern: each %s is encoded so, %d, %u, %lld and %llu are numbers. */
+void bh_url_addf(struct bh_buf *out, const char *fmt, ...) BH_PRINTF(2, 3);
 /* Convenience for tools: runs the loop until this one request is done. Body copied into *ret_body.
  */
 int bh_api_do(uv_loop_t *loop, struct bh_api_client *c, const struct bh_api_call *call,

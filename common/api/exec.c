@@ -42,18 +42,15 @@ static void forget_text(struct bh_api_exec *x)
 
 static void member(struct bh_buf *b, const char *key, const char *value)
 {
-    if (!value)
-        return;
-    bh_buf_addf(b, ",\"%s\":", key);
-    bh_buf_add_json_str(b, value, strlen(value));
+    if (value)
+        bh_buf_add_json(b, ",%s:%s", key, value);
 }
 
 static void add_cluster(struct bh_buf *b, const struct bh_api_client *c)
 {
     const struct bh_api_config *cfg = c->cfg;
 
-    bh_buf_adds(b, "\"cluster\":{\"server\":");
-    bh_buf_add_json_str(b, cfg->server, strlen(cfg->server));
+    bh_buf_add_json(b, "\"cluster\":{\"server\":%s", cfg->server);
     member(b, "tls-server-name", cfg->tls_server_name);
     if (cfg->insecure_skip_tls_verify)
         bh_buf_adds(b, ",\"insecure-skip-tls-verify\":true");

@@ -39,9 +39,7 @@ struct bh_lease *bh_lease_new(struct bh_api_client *client, const char *namespac
     l->client = client;
     l->namespace_ = bh_strdup(namespace_);
     l->name = bh_strdup(name);
-    bh_buf_adds(&path, "/apis/coordination.k8s.io/v1/namespaces/");
-    bh_url_escape(&path, namespace_);
-    bh_buf_adds(&path, "/leases");
+    bh_url_addf(&path, "/apis/coordination.k8s.io/v1/namespaces/%s/leases", namespace_);
     l->collection = bh_buf_take(&path);
     for (int i = 0; i < 2; i++)
         bh_arena_init(&l->arena[i], OBJECT_MAX_BYTES);
@@ -197,10 +195,8 @@ static void start(struct bh_lease *l, struct bh_api_call *call, bool create, uin
     char timeout[32];
 
     bh_buf_adds(&path, l->collection);
-    if (!create) {
-        bh_buf_addc(&path, '/');
-        bh_url_escape(&path, l->name);
-    }
+    if (!create)
+        bh_url_addf(&path, "/%s", l->name);
     bh_format_duration_ns((int64_t)timeout_ns, timeout);
     bh_buf_addf(&path, "?timeout=%s", timeout);
     call->path = bh_buf_str(&path);
@@ -223,24 +219,6 @@ void bh_lease_get(struct bh_lease *l, uint64_t timeout_ns, bh_lease_done done, v
     start(l, &call, false, timeout_ns);
 }
 
-static void add_field(struct bh_buf *b, const char *key, const char *value)
-{
-    bh_buf_addf(b, ",\"%s\":", key);
-    bh_buf_add_json_str(b, value, strlen(value));
-}
-
-static void add_metadata(const struct bh_lease *l, struct bh_buf *b)
-{
-    if (l->object) {
-        bh_json_write(b, bh_json_get(l->object, "metadata"));
-        return;
-    }
-    bh_buf_adds(b, "{\"name\":");
-    bh_buf_add_json_str(b, l->name, strlen(l->name));
-    add_field(b, "namespace", l->namespace_);
-    bh_buf_addc(b, '}');
-}
-
 void bh_lease_write(struct bh_lease *l, const struct bh_lease_record *record, uint64_t timeout_ns,
                     bh_lease_done done, void *arg)
 {
@@ -253,13 +231,15 @@ void bh_lease_write(struct bh_lease *l, const struct bh_lease_record *record, ui
     l->arg = arg;
     bh_buf_adds(&body,
                 "{\"apiVersion\":\"coordination.k8s.io/v1\",\"kind\":\"Lease\",\"metadata\":");
-    add_metadata(l, &body);
-    bh_buf_adds(&body, ",\"spec\":{\"holderIdentity\":");
-    bh_buf_add_json_str(&body, record->holder, strlen(record->holder));
-    bh_buf_addf(&body, ",\"leaseDurationSeconds\":%lld", (long long)record->duration_s);
-    add_field(&body, "acquireTime", record->acquire_time);
-    add_field(&body, "renewTime", record->renew_time);
-    bh_buf_addf(&body, ",\"leaseTransitions\":%lld}}", (long long)record->transitions);
+    if (l->object)
+        bh_json_write(&body, bh_json_get(l->object, "metadata"));
+    else
+        bh_buf_add_json(&body, "{\"name\":%s,\"namespace\":%s}", l->name, l->namespace_);
+    bh_buf_add_json(&body,
+                    ",\"spec\":{\"holderIdentity\":%s,\"leaseDurationSeconds\":%lld,"
+                    "\"acquireTime\":%s,\"renewTime\":%s,\"leaseTransitions\":%lld}}",
+                    record->holder, (long long)record->duration_s, record->acquire_time,
+                    record->renew_time, (long long)record->transitions);
     call.body = body.p;
     call.body_n = body.n;
     start(l, &call, !l->object, timeout_ns);

@@ -303,10 +303,8 @@ static bool is_expired(const struct bh_api_status *st)
 
 static void add_selector(struct bh_reflector *r, struct bh_buf *url)
 {
-    if (r->kind->list_field_selector) {
-        bh_buf_adds(url, "&fieldSelector=");
-        bh_url_escape(url, r->kind->list_field_selector);
-    }
+    if (r->kind->list_field_selector)
+        bh_url_addf(url, "&fieldSelector=%s", r->kind->list_field_selector);
 }
 
 static void start(struct bh_reflector *r, const char *path, uint64_t idle_ns,
@@ -470,8 +468,7 @@ static void start_list(struct bh_reflector *r)
     char path[256];
 
     bh_kind_path(r->kind, NULL, path, sizeof(path));
-    bh_buf_adds(&url, path);
-    bh_buf_addc(&url, '?');
+    bh_buf_addf(&url, "%s?", path);
     if (!r->cont) {
         bh_refl_store_begin_list(&r->store);
         r->stats.lists++;
@@ -480,13 +477,7 @@ static void start_list(struct bh_reflector *r)
     }
     if (!r->whole)
         bh_buf_addf(&url, "limit=%d&", PAGE_ITEMS);
-    if (r->cont) {
-        bh_buf_adds(&url, "continue=");
-        bh_url_escape(&url, r->cont);
-    } else {
-        bh_buf_adds(&url, "resourceVersion=");
-        bh_url_escape(&url, r->rv);
-    }
+    bh_url_addf(&url, r->cont ? "continue=%s" : "resourceVersion=%s", r->cont ? r->cont : r->rv);
     add_selector(r, &url);
     r->watching = false;
     start(r, bh_buf_str(&url), LIST_IDLE_NS, on_list_head, on_list_data, on_list_done);
@@ -674,10 +665,9 @@ static void start_watch(struct bh_reflector *r)
     r->watch_start_ns = bh_mono_ns();
     r->expired = false;
     bh_kind_path(r->kind, NULL, path, sizeof(path));
-    bh_buf_addf(&url, "%s?allowWatchBookmarks=true&resourceVersion=", path);
-    bh_url_escape(&url, r->rv);
-    bh_buf_addf(&url, "&timeoutSeconds=%d&watch=true",
-                300 + (int)bh_rand_below(&r->backoff.rand, 300));
+    bh_buf_adds(&url, path);
+    bh_url_addf(&url, "?allowWatchBookmarks=true&resourceVersion=%s&timeoutSeconds=%d&watch=true",
+                r->rv, 300 + (int)bh_rand_below(&r->backoff.rand, 300));
     add_selector(r, &url);
     r->watching = true;
     start(r, bh_buf_str(&url), r->idle_ns, on_watch_head, on_watch_data, on_watch_done);

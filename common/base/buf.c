@@ -8,6 +8,8 @@
 
 #include <math.h>
 
+#include "common/base/utf8.h"
+
 void bh_buf_fini(struct bh_buf *b)
 {
     free(b->p);
@@ -119,34 +121,6 @@ void bh_buf_addf64(struct bh_buf *b, double v)
     }
 }
 
-/* Length of the valid UTF-8 sequence at s, 0 when there is none. */
-static size_t utf8_len(const unsigned char *s, size_t n)
-{
-    size_t len;
-    uint32_t c, least;
-
-    if (s[0] < 0x80)
-        return 1;
-    if ((s[0] & 0xe0) == 0xc0)
-        len = 2, c = s[0] & 0x1f, least = 0x80;
-    else if ((s[0] & 0xf0) == 0xe0)
-        len = 3, c = s[0] & 0x0f, least = 0x800;
-    else if ((s[0] & 0xf8) == 0xf0)
-        len = 4, c = s[0] & 0x07, least = 0x10000;
-    else
-        return 0;
-    if (len > n)
-        return 0;
-    for (size_t i = 1; i < len; i++) {
-        if ((s[i] & 0xc0) != 0x80)
-            return 0;
-        c = c << 6 | (s[i] & 0x3f);
-    }
-    if (c < least || c > 0x10ffff || (c >= 0xd800 && c <= 0xdfff))
-        return 0;
-    return len;
-}
-
 static void add_escape(struct bh_buf *b, unsigned char c)
 {
     static const char hex[] = "0123456789abcdef";
@@ -182,7 +156,7 @@ void bh_buf_add_json_str(struct bh_buf *b, const char *s, size_t n)
             add_escape(b, p[i++]);
             continue;
         }
-        size_t len = utf8_len(p + i, n - i);
+        size_t len = bh_utf8_len(s + i, s + n);
         if (len)
             bh_buf_add(b, p + i, len);
         else
@@ -190,6 +164,49 @@ void bh_buf_add_json_str(struct bh_buf *b, const char *s, size_t n)
         i += len ? len : 1;
     }
     bh_buf_addc(b, '"');
+}
+
+void bh_buf_add_quoted(struct bh_buf *b, void (*quote)(struct bh_buf *b, const char *s, size_t n),
+                       const char *fmt, va_list ap)
+{
+    for (const char *p = fmt;; p++) {
+        size_t plain = strcspn(p, "%"), n = SIZE_MAX;
+        const char *s;
+        bh_buf_add(b, p, plain);
+        p += plain;
+        if (!*p++)
+            return;
+        bool wide = strncmp(p, "ll", 2) == 0;
+        if (wide)
+            p += 2;
+        if (strncmp(p, ".*", 2) == 0) {
+            n = (size_t)va_arg(ap, int);
+            p += 2;
+        }
+        switch (*p) {
+        case 's':
+            s = va_arg(ap, const char *);
+            quote(b, s ? s : "", s ? strnlen(s, n) : 0);
+            break;
+        case 'd':
+            bh_buf_addi64(b, wide ? va_arg(ap, long long) : va_arg(ap, int));
+            break;
+        case 'u':
+            bh_buf_addf(b, "%llu", wide ? va_arg(ap, unsigned long long) : va_arg(ap, unsigned));
+            break;
+        default:
+            bh_assert(!"a conversion that there is");
+        }
+    }
+}
+
+void bh_buf_add_json(struct bh_buf *b, const char *fmt, ...)
+{
+    va_list ap;
+
+    va_start(ap, fmt);
+    bh_buf_add_quoted(b, bh_buf_add_json_str, fmt, ap);
+    va_end(ap);
 }
 
 void bh_buf_consume(struct bh_buf *b, size_t n)

@@ -29,6 +29,11 @@ size_t bh_dec_u64(char out[static 21], uint64_t v);
 void bh_buf_addf64(struct bh_buf *b, double v);
 /* A JSON string literal with its quotes; invalid UTF-8 becomes U+FFFD. */
 void bh_buf_add_json_str(struct bh_buf *b, const char *s, size_t n);
+/* JSON from a pattern: %s and %.*s become such literals (NULL: ""), %d, %u, %lld and %llu numbers. */
+void bh_buf_add_json(struct bh_buf *b, const char *fmt, ...) BH_PRINTF(2, 3);
+/* The same with what a text becomes as the caller's choice. */
+void bh_buf_add_quoted(struct bh_buf *b, void (*quote)(struct bh_buf *b, const char *s, size_t n),
+                       const char *fmt, va_list ap) BH_PRINTF(3, 0);
 /* Age as kubectl prints it: 90 -> "90s", 150 -> "2m30s", ... Negative up to one second is "0s",
  * beyond "<invalid>". */
 void bh_human_duration(struct bh_buf *b, int64_t seconds);

@@ -134,6 +134,18 @@ static void test_json_replaces_invalid_utf8(void)
     CU_ASSERT_STRING_EQUAL(JSON("\xc3\"x"), "\"" BAD "\\\"x\"");
 }
 
+static void test_json_from_a_pattern(void)
+{
+    const char *none = getenv("BERTH_NOT_SET");
+    struct bh_buf b = {0};
+
+    bh_buf_add_json(&b, "{\"a\":%s,\"b\":%.*s,\"c\":[%d,%u,%lld,%llu],%s:%s}", "x\"y", 2, "abc", -1,
+                    UINT32_MAX, (long long)INT64_MIN, (unsigned long long)UINT64_MAX, "d", none);
+    CU_ASSERT_STRING_EQUAL(b.p, "{\"a\":\"x\\\"y\",\"b\":\"ab\",\"c\":[-1,4294967295,"
+                                "-9223372036854775808,18446744073709551615],\"d\":\"\"}");
+    bh_buf_fini(&b);
+}
+
 static void test_consume_and_take(void)
 {
     struct bh_buf b = {0};
@@ -157,4 +169,5 @@ BH_TESTS("common/base/buf", {"the empty buffer is a string", test_empty_is_a_str
          {"JSON strings are escaped", test_json_escapes},
          {"JSON strings keep valid UTF-8", test_json_keeps_valid_utf8},
          {"JSON strings replace invalid UTF-8", test_json_replaces_invalid_utf8},
+         {"JSON from a pattern", test_json_from_a_pattern},
          {"consume and take", test_consume_and_take})
