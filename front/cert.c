@@ -32,13 +32,6 @@ struct bh_certs {
     uint64_t seen; /* what the files looked like when they were read */
 };
 
-static void wipe(char *s)
-{
-    if (s)
-        explicit_bzero(s, strlen(s));
-    free(s);
-}
-
 static struct pair *add_pair(struct bh_certs *c)
 {
     c->pairs = bh_reallocarray(c->pairs, c->n + 1, sizeof(*c->pairs));
@@ -76,7 +69,7 @@ static int read_one(const char *path, char **ret, struct bh_err *err)
 
     if (rc < 0)
         return bh_err_set(err, rc, "could not read \"%s\": %s", path, strerror(-rc));
-    wipe(*ret);
+    bh_wipe(*ret);
     *ret = text;
     return 0;
 }
@@ -91,13 +84,13 @@ static int read_pair(struct pair *p, struct bh_err *err)
     if (rc == 0)
         rc = bh_pair_check(cert, key, err);
     if (rc < 0) {
-        wipe(cert);
-        wipe(key);
+        bh_wipe(cert);
+        bh_wipe(key);
         return bh_err_prefix(err, rc, "failed to load \"%s\" and \"%s\"", p->cert_file,
                              p->key_file);
     }
-    wipe(p->cert_pem);
-    wipe(p->key_pem);
+    bh_wipe(p->cert_pem);
+    bh_wipe(p->key_pem);
     p->cert_pem = cert;
     p->key_pem = key;
     return 0;
@@ -301,8 +294,8 @@ void bh_certs_free(struct bh_certs *c)
         free(c->pairs[i].cert_file);
         free(c->pairs[i].key_file);
         free(c->pairs[i].names_text);
-        wipe(c->pairs[i].cert_pem);
-        wipe(c->pairs[i].key_pem);
+        bh_wipe(c->pairs[i].cert_pem);
+        bh_wipe(c->pairs[i].key_pem);
     }
     free(c->pairs);
     free(c);

@@ -40,8 +40,9 @@ bool bh_api_creds_equal(const struct bh_api_creds *a, const struct bh_api_creds 
 int bh_kubeconfig_exec(const struct bh_json *user, const char *path, struct bh_api_config *c,
                        struct bh_err *err);
 void bh_kubeconfig_exec_cluster(const struct bh_json *cluster, struct bh_api_config *c);
-int bh_kubeconfig_impersonation(const struct bh_json *user, const char *path,
-                                struct bh_api_config *c, struct bh_err *err);
+int bh_kubeconfig_impersonation(const struct bh_json *user, struct bh_api_config *c,
+                                struct bh_err *err);
+char *bh_kubeconfig_beside(const char *path, const char *s); /* s, relative to the file at path */
 struct bh_exec_config *bh_exec_config_copy(const struct bh_exec_config *x); /* NULL stays NULL */
 void bh_exec_config_free(struct bh_exec_config *x);
 char **bh_texts_copy(char **v); /* NULL-terminated lists */

@@ -577,9 +577,7 @@ static void free_memory(struct bh_api_client *c)
     bh_api_creds_unref(c->creds);
     bh_api_config_free(c->cfg);
     curl_slist_free_all(c->connect_to);
-    if (c->token)
-        explicit_bzero(c->token, strlen(c->token));
-    free(c->token);
+    bh_wipe(c->token);
     free(c->base);
     free(c->host);
     free(c->user_agent);

@@ -18,13 +18,6 @@
 #define TOKEN_MAX_BYTES   ((size_t)64 << 10)
 #define CHECK_INTERVAL_NS (UINT64_C(60) * 1000000000)
 
-static void wipe(char *s)
-{
-    if (s)
-        explicit_bzero(s, strlen(s));
-    free(s);
-}
-
 struct bh_api_creds *bh_api_creds_ref(struct bh_api_creds *k)
 {
     k->refs++;
@@ -37,7 +30,7 @@ void bh_api_creds_unref(struct bh_api_creds *k)
         return;
     free(k->ca);
     free(k->cert);
-    wipe(k->key);
+    bh_wipe(k->key);
     free(k);
 }
 
@@ -146,7 +139,7 @@ void bh_api_token_refresh(struct bh_api_client *c, bool force)
     char *start = text + strspn(text, " \t\r\n");
     start[strcspn(start, " \t\r\n")] = 0;
     if (*start && !same(start, c->token)) {
-        wipe(c->token);
+        bh_wipe(c->token);
         c->token = bh_strdup(start);
         bh_api_headers_flush(c);
     }

@@ -131,9 +131,7 @@ static int take_status(struct bh_api_client *c, const struct bh_json *status, st
     if (has_token && strpbrk(token, "\r\n"))
         return bh_err_set(err, -EPROTO, "exec plugin returned a token with a line end in it");
 
-    if (c->token)
-        explicit_bzero(c->token, strlen(c->token));
-    free(c->token);
+    bh_wipe(c->token);
     c->token = has_token ? bh_strdup(token) : NULL;
     bh_api_headers_flush(c);
     if (has_cert) {

@@ -10,6 +10,7 @@
 #include "common/api/api_int.h"
 
 #include <ctype.h>
+#include <openssl/evp.h>
 #include <strings.h>
 
 #define CACHE_MAX 64
@@ -36,22 +37,14 @@ static void append(struct bh_api_headers *h, const char *fmt, ...)
 
 static void append_basic(struct bh_api_headers *h, const char *user, const char *password)
 {
-    static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     char *plain = bh_asprintf("%s:%s", user ? user : "", password ? password : "");
     size_t n = strlen(plain);
-    struct bh_buf out = {0};
-    for (size_t i = 0; i < n; i += 3) {
-        uint32_t v = 0;
-        for (size_t k = 0; k < 3; k++)
-            v = v << 8 | (i + k < n ? (uint8_t)plain[i + k] : 0);
-        for (size_t k = 0; k < 4; k++)
-            bh_buf_addc(&out, i + k > n ? '=' : digits[v >> (18 - 6 * k) & 63]);
-    }
-    append(h, "Authorization: Basic %s", bh_buf_str(&out));
-    explicit_bzero(plain, n);
-    explicit_bzero(out.p, out.n);
-    free(plain);
-    bh_buf_fini(&out);
+    char *text = bh_malloc(n / 3 * 4 + 5);
+
+    EVP_EncodeBlock((unsigned char *)text, (const unsigned char *)plain, (int)n);
+    append(h, "Authorization: Basic %s", text);
+    bh_wipe(plain);
+    bh_wipe(text);
 }
 
 /* What a lane sends of them: "Host" it knows itself, and lines without a value tell only libcurl

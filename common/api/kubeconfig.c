@@ -37,13 +37,6 @@ struct entry {
     const char *path;
 };
 
-static void wipe(char *s)
-{
-    if (s)
-        explicit_bzero(s, strlen(s));
-    free(s);
-}
-
 static void wipe_tree(struct bh_json *v)
 {
     if (v->type == BH_JSON_STRING)
@@ -128,13 +121,18 @@ static char *get_dup(const struct entry *e, const char *key)
     return s ? bh_strdup(s) : NULL;
 }
 
+char *bh_kubeconfig_beside(const char *path, const char *s)
+{
+    const char *slash = strrchr(path, '/');
+
+    return *s == '/' || !slash ? bh_strdup(s)
+                               : bh_asprintf("%.*s/%s", (int)(slash - path), path, s);
+}
+
 static char *get_path(const struct entry *e, const char *key)
 {
     const char *s = get(e, key);
-    const char *slash = s ? strrchr(e->path, '/') : NULL;
-    if (!s || *s == '/' || !slash)
-        return s ? bh_strdup(s) : NULL;
-    return bh_asprintf("%.*s/%s", (int)(slash - e->path), e->path, s);
+    return s ? bh_kubeconfig_beside(e->path, s) : NULL;
 }
 
 /* PEM out of base64. NULL when it is not base64. */
@@ -150,8 +148,8 @@ static char *base64_text(const char *s)
 }
 
 /* key-data beats key. */
-static int get_pem(const struct entry *e, const char *key, const char *what, char **ret_file,
-                   char **ret_pem, struct bh_err *err)
+static int get_pem(const struct entry *e, const char *key, char **ret_file, char **ret_pem,
+                   struct bh_err *err)
 {
     char *data_key BH_CLEANUP(bh_freep) = bh_asprintf("%s-data", key);
     const char *data = get(e, data_key);
@@ -161,8 +159,7 @@ static int get_pem(const struct entry *e, const char *key, const char *what, cha
     }
     *ret_pem = base64_text(data);
     if (!*ret_pem || !strstr(*ret_pem, "-----BEGIN"))
-        return bh_err_set(err, -EINVAL, "kubeconfig \"%s\": %s: %s does not hold base64 of PEM",
-                          e->path, what, data_key);
+        return bh_err_set(err, -EINVAL, "%s does not hold base64 of PEM", data_key);
     return 0;
 }
 
@@ -188,49 +185,28 @@ static int set_server(struct bh_api_config *c, const char *server, struct bh_err
 
 static int read_cluster(struct bh_api_config *c, const struct entry *e, struct bh_err *err)
 {
-    int rc = get_pem(e, "certificate-authority", "cluster", &c->ca_file, &c->ca_pem, err);
+    int rc = get_pem(e, "certificate-authority", &c->ca_file, &c->ca_pem, err);
     if (rc < 0)
-        return rc;
+        return bh_err_prefix(err, rc, "cluster");
     c->insecure_skip_tls_verify = bh_json_get_bool(e->v, "insecure-skip-tls-verify", false);
     if (c->insecure_skip_tls_verify && (c->ca_file || c->ca_pem))
         return bh_err_set(
             err, -EINVAL,
-            "kubeconfig \"%s\": specifying a root certificates file with the insecure "
-            "flag is not allowed",
-            c->source);
+            "specifying a root certificates file with the insecure flag is not allowed");
     c->tls_server_name = get_dup(e, "tls-server-name");
     c->proxy_url = get_dup(e, "proxy-url");
     return 0;
 }
 
-static int refuse_user(const struct entry *e, struct bh_err *err)
+static int read_identity(struct bh_api_config *c, const struct entry *e, struct bh_err *err)
 {
-    const struct bh_json *provider = bh_json_get(e->v, "auth-provider");
-    if (provider)
-        return bh_err_set(
-            err, -EINVAL, "kubeconfig \"%s\": no Auth Provider found for name \"%s\"", e->path,
-            bh_json_get_str(provider, "name") ? bh_json_get_str(provider, "name") : "");
-    return 0;
-}
-
-static int read_user(struct bh_api_config *c, const struct entry *e, struct bh_err *err)
-{
-    int rc = refuse_user(e, err);
+    int rc = get_pem(e, "client-certificate", &c->cert_file, &c->cert_pem, err);
     if (rc == 0)
-        rc = bh_kubeconfig_exec(e->v, e->path, c, err);
-    if (rc == 0)
-        rc = bh_kubeconfig_impersonation(e->v, e->path, c, err);
-    if (rc == 0)
-        rc = get_pem(e, "client-certificate", "user", &c->cert_file, &c->cert_pem, err);
-    if (rc == 0)
-        rc = get_pem(e, "client-key", "user", &c->key_file, &c->key_pem, err);
+        rc = get_pem(e, "client-key", &c->key_file, &c->key_pem, err);
     if (rc < 0)
         return rc;
     if ((c->cert_file || c->cert_pem) != (c->key_file || c->key_pem))
-        return bh_err_set(err, -EINVAL,
-                          "kubeconfig \"%s\": user: client-certificate and client-key belong "
-                          "together",
-                          e->path);
+        return bh_err_set(err, -EINVAL, "client-certificate and client-key belong together");
     c->token_file = get_path(e, "tokenFile");
     if (!c->token_file)
         c->token = get_dup(e, "token");
@@ -238,10 +214,22 @@ static int read_user(struct bh_api_config *c, const struct entry *e, struct bh_e
     c->password = get_dup(e, "password");
     if ((c->username || c->password) && (c->token || c->token_file))
         return bh_err_set(err, -EINVAL,
-                          "kubeconfig \"%s\": user: more than one authentication method: token and "
-                          "basic auth",
-                          e->path);
+                          "more than one authentication method: token and basic auth");
     return 0;
+}
+
+static int read_user(struct bh_api_config *c, const struct entry *e, struct bh_err *err)
+{
+    const struct bh_json *provider = bh_json_get(e->v, "auth-provider");
+    if (provider)
+        return bh_err_set(err, -EINVAL, "no Auth Provider found for name \"%s\"",
+                          bh_json_get_text(provider, "name"));
+    int rc = bh_kubeconfig_exec(e->v, e->path, c, err);
+    if (rc == 0)
+        rc = bh_kubeconfig_impersonation(e->v, c, err);
+    if (rc == 0 && (rc = read_identity(c, e, err)) < 0)
+        bh_err_prefix(err, rc, "user");
+    return rc;
 }
 
 static const char *current_context(const struct files *fs)
@@ -282,11 +270,13 @@ static int resolve(const struct files *fs, const char *context, struct bh_api_co
         return bh_err_set(err, -EINVAL, "kubeconfig \"%s\": cluster \"%s\": no server", ctx.path,
                           cluster_name);
     int rc = read_cluster(c, &cluster, err);
-    if (rc == 0 && user.v)
-        rc = read_user(c, &user, err);
-    if (rc == 0 && c->exec)
+    if (rc < 0)
+        return bh_err_prefix(err, rc, "kubeconfig \"%s\"", cluster.path);
+    if (user.v && (rc = read_user(c, &user, err)) < 0)
+        return bh_err_prefix(err, rc, "kubeconfig \"%s\"", user.path);
+    if (c->exec)
         bh_kubeconfig_exec_cluster(cluster.v, c);
-    return rc < 0 ? rc : set_server(c, get(&cluster, "server"), err);
+    return set_server(c, get(&cluster, "server"), err);
 }
 
 static int in_cluster(struct bh_api_config *c, struct bh_err *err)
@@ -406,20 +396,23 @@ int bh_kubeconfig_load_master(const char *path, const char *context, const char 
     return rc;
 }
 
-static char *copy_text(const char *s)
-{
-    return s ? bh_strdup(s) : NULL;
-}
+static const size_t texts[] = {
+#define TEXT(member) offsetof(struct bh_api_config, member)
+    TEXT(server),   TEXT(tls_server_name), TEXT(proxy_url),  TEXT(unix_socket),
+    TEXT(ca_file),  TEXT(ca_pem),          TEXT(cert_file),  TEXT(cert_pem),
+    TEXT(key_file), TEXT(key_pem),         TEXT(token),      TEXT(token_file),
+    TEXT(username), TEXT(password),        TEXT(namespace_), TEXT(source),
+#undef TEXT
+};
 
 struct bh_api_config *bh_api_config_copy(const struct bh_api_config *from)
 {
     struct bh_api_config *c = bh_memdup(from, sizeof(*from));
-    char **texts[] = {&c->server,   &c->tls_server_name, &c->proxy_url,  &c->ca_file,
-                      &c->ca_pem,   &c->cert_file,       &c->cert_pem,   &c->key_file,
-                      &c->key_pem,  &c->token,           &c->token_file, &c->username,
-                      &c->password, &c->namespace_,      &c->source,     &c->unix_socket};
-    for (size_t i = 0; i < BH_ARRAY_LEN(texts); i++)
-        *texts[i] = copy_text(*texts[i]);
+
+    for (size_t i = 0; i < BH_ARRAY_LEN(texts); i++) {
+        char **text = (char **)((char *)c + texts[i]);
+        *text = *text ? bh_strdup(*text) : NULL;
+    }
     c->exec = bh_exec_config_copy(from->exec);
     c->impersonate = bh_texts_copy(from->impersonate);
     return c;
@@ -429,22 +422,8 @@ void bh_api_config_free(struct bh_api_config *c)
 {
     if (!c)
         return;
-    free(c->server);
-    free(c->tls_server_name);
-    wipe(c->proxy_url); /* may carry a password */
-    free(c->ca_file);
-    free(c->ca_pem);
-    free(c->cert_file);
-    free(c->cert_pem);
-    free(c->key_file);
-    wipe(c->key_pem);
-    wipe(c->token);
-    free(c->token_file);
-    free(c->username);
-    wipe(c->password);
-    free(c->namespace_);
-    free(c->source);
-    free(c->unix_socket);
+    for (size_t i = 0; i < BH_ARRAY_LEN(texts); i++)
+        bh_wipe(*(char **)((char *)c + texts[i])); /* some are secrets, or hold one */
     bh_exec_config_free(c->exec);
     bh_texts_free(c->impersonate);
     free(c);

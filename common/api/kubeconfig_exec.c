@@ -15,13 +15,6 @@
 #define EXEC_GROUP     "client.authentication.k8s.io/"
 #define EXEC_EXTENSION "client.authentication.k8s.io/exec"
 
-static void wipe(char *s)
-{
-    if (s)
-        explicit_bzero(s, strlen(s));
-    free(s);
-}
-
 char **bh_texts_copy(char **v)
 {
     size_t n = 0;
@@ -39,7 +32,7 @@ char **bh_texts_copy(char **v)
 void bh_texts_free(char **v)
 {
     for (char **p = v; p && *p; p++)
-        wipe(*p);
+        bh_wipe(*p);
     free(v);
 }
 
@@ -47,14 +40,12 @@ struct bh_exec_config *bh_exec_config_copy(const struct bh_exec_config *x)
 {
     if (!x)
         return NULL;
-    struct bh_exec_config *c = bh_calloc(1, sizeof(*c));
-    c->command = bh_strdup(x->command);
+    struct bh_exec_config *c = bh_memdup(x, sizeof(*x));
+    char **const texts[] = {&c->command, &c->api_version, &c->install_hint, &c->cluster_config};
+    for (size_t i = 0; i < BH_ARRAY_LEN(texts); i++)
+        *texts[i] = *texts[i] ? bh_strdup(*texts[i]) : NULL;
     c->args = bh_texts_copy(x->args);
     c->env = bh_texts_copy(x->env);
-    c->api_version = bh_strdup(x->api_version);
-    c->install_hint = x->install_hint ? bh_strdup(x->install_hint) : NULL;
-    c->provide_cluster_info = x->provide_cluster_info;
-    c->cluster_config = x->cluster_config ? bh_strdup(x->cluster_config) : NULL;
     return c;
 }
 
@@ -82,8 +73,7 @@ static bool filled(const char *s)
     return s && *s;
 }
 
-static char **list_of(const struct bh_json *list, const char *path, const char *field,
-                      struct bh_err *err)
+static char **list_of(const struct bh_json *list, const char *field, struct bh_err *err)
 {
     size_t n = 0;
     char **v = bh_calloc(members(list) ? list->c.n + 1 : 1, sizeof(*v));
@@ -97,12 +87,12 @@ static char **list_of(const struct bh_json *list, const char *path, const char *
     }
     return v;
 bad:
-    bh_err_set(err, -EINVAL, "kubeconfig \"%s\": user.%s: must be a list of strings", path, field);
+    bh_err_set(err, -EINVAL, "user.%s: must be a list of strings", field);
     bh_texts_free(v);
     return NULL;
 }
 
-static char **env_of(const struct bh_json *list, const char *path, struct bh_err *err)
+static char **env_of(const struct bh_json *list, struct bh_err *err)
 {
     size_t n = 0;
     char **v = bh_calloc(members(list) ? list->c.n + 1 : 1, sizeof(*v));
@@ -110,8 +100,7 @@ static char **env_of(const struct bh_json *list, const char *path, struct bh_err
     bh_json_each(item, list) {
         const char *name = bh_json_get_str(item, "name"), *value = bh_json_get_str(item, "value");
         if (!filled(name) || strchr(name, '=') || !value) {
-            bh_err_set(err, -EINVAL,
-                       "kubeconfig \"%s\": user.exec.env: must be a list of {name, value}", path);
+            bh_err_set(err, -EINVAL, "user.exec.env: must be a list of {name, value}");
             bh_texts_free(v);
             return NULL;
         }
@@ -120,17 +109,7 @@ static char **env_of(const struct bh_json *list, const char *path, struct bh_err
     return v;
 }
 
-/* A name with a slash is a path, relative to the file; a bare name is looked up in PATH. */
-static char *command_of(const char *command, const char *path)
-{
-    const char *slash = strrchr(path, '/');
-
-    if (*command == '/' || !strchr(command, '/') || !slash)
-        return bh_strdup(command);
-    return bh_asprintf("%.*s/%s", (int)(slash - path), path, command);
-}
-
-static int check_exec(const struct bh_json *x, const char *path, struct bh_err *err)
+static int check_exec(const struct bh_json *x, struct bh_err *err)
 {
     const char *command = bh_json_get_str(x, "command");
     const char *version = bh_json_get_str(x, "apiVersion");
@@ -138,30 +117,22 @@ static int check_exec(const struct bh_json *x, const char *path, struct bh_err *
 
     if (!filled(command))
         return bh_err_set(err, -EINVAL,
-                          "kubeconfig \"%s\": command must be specified for the exec "
-                          "authentication plugin",
-                          path);
+                          "command must be specified for the exec authentication plugin");
     if (!filled(version))
         return bh_err_set(err, -EINVAL,
-                          "kubeconfig \"%s\": apiVersion must be specified for %s to use exec "
-                          "authentication plugin",
-                          path, command);
+                          "apiVersion must be specified for %s to use exec authentication plugin",
+                          command);
     if (!bh_streq(version, EXEC_GROUP "v1") && !bh_streq(version, EXEC_GROUP "v1beta1"))
-        return bh_err_set(err, -EINVAL, "kubeconfig \"%s\": exec plugin: invalid apiVersion \"%s\"",
-                          path, version);
+        return bh_err_set(err, -EINVAL, "exec plugin: invalid apiVersion \"%s\"", version);
     if (!filled(mode) && bh_streq(version, EXEC_GROUP "v1"))
-        return bh_err_set(err, -EINVAL,
-                          "kubeconfig \"%s\": interactiveMode must be specified for %s to use exec "
-                          "authentication plugin",
-                          path, command);
+        return bh_err_set(
+            err, -EINVAL,
+            "interactiveMode must be specified for %s to use exec authentication plugin", command);
     if (filled(mode) && bh_streq(mode, "Always"))
         return bh_err_set(err, -EINVAL,
-                          "kubeconfig \"%s\": exec plugin cannot support interactive mode: a "
-                          "daemon has no terminal",
-                          path);
+                          "exec plugin cannot support interactive mode: a daemon has no terminal");
     if (filled(mode) && !bh_streq(mode, "Never") && !bh_streq(mode, "IfAvailable"))
-        return bh_err_set(err, -EINVAL, "kubeconfig \"%s\": invalid interactiveMode for %s: \"%s\"",
-                          path, command, mode);
+        return bh_err_set(err, -EINVAL, "invalid interactiveMode for %s: \"%s\"", command, mode);
     return 0;
 }
 
@@ -172,17 +143,19 @@ int bh_kubeconfig_exec(const struct bh_json *user, const char *path, struct bh_a
 
     if (!x || x->type == BH_JSON_NULL)
         return 0;
-    int rc = check_exec(x, path, err);
+    int rc = check_exec(x, err);
     if (rc < 0)
         return rc;
     c->exec = bh_calloc(1, sizeof(*c->exec));
-    c->exec->command = command_of(bh_json_get_str(x, "command"), path);
+    const char *command = bh_json_get_str(x, "command"); /* a bare name is looked up in PATH */
+    c->exec->command =
+        strchr(command, '/') ? bh_kubeconfig_beside(path, command) : bh_strdup(command);
     c->exec->api_version = bh_strdup(bh_json_get_str(x, "apiVersion"));
     c->exec->provide_cluster_info = bh_json_get_bool(x, "provideClusterInfo", false);
     if (filled(bh_json_get_str(x, "installHint")))
         c->exec->install_hint = bh_strdup(bh_json_get_str(x, "installHint"));
-    c->exec->args = list_of(bh_json_get(x, "args"), path, "exec.args", err);
-    c->exec->env = env_of(bh_json_get(x, "env"), path, err);
+    c->exec->args = list_of(bh_json_get(x, "args"), "exec.args", err);
+    c->exec->env = env_of(bh_json_get(x, "env"), err);
     return c->exec->args && c->exec->env ? 0 : -EINVAL;
 }
 
@@ -233,8 +206,8 @@ static void extra(struct lines *l, const char *key, const char *value)
     bh_buf_fini(&name);
 }
 
-int bh_kubeconfig_impersonation(const struct bh_json *user, const char *path,
-                                struct bh_api_config *c, struct bh_err *err)
+int bh_kubeconfig_impersonation(const struct bh_json *user, struct bh_api_config *c,
+                                struct bh_err *err)
 {
     const char *as = bh_json_get_str(user, "as"), *uid = bh_json_get_str(user, "as-uid");
     const struct bh_json *groups = bh_json_get(user, "as-groups");
@@ -245,11 +218,11 @@ int bh_kubeconfig_impersonation(const struct bh_json *user, const char *path,
         line(&l, "Impersonate-User", as);
     if (filled(uid))
         line(&l, "Impersonate-Uid", uid);
-    char **list = list_of(groups, path, "as-groups", err);
+    char **list = list_of(groups, "as-groups", err);
     for (char **g = list; g && *g; g++)
         line(&l, "Impersonate-Group", *g);
     bh_json_each(e, extras) {
-        char **values = list ? list_of(e, path, "as-user-extra", err) : NULL;
+        char **values = list ? list_of(e, "as-user-extra", err) : NULL;
         for (char **v = values; v && *v; v++)
             extra(&l, e->key.p, *v);
         if (!values) {
@@ -264,11 +237,6 @@ int bh_kubeconfig_impersonation(const struct bh_json *user, const char *path,
     bh_texts_free(list);
     if (l.n && !filled(as))
         return bh_err_set(err, -EINVAL,
-                          "kubeconfig \"%s\": requesting uid, groups or user-extra without "
-                          "impersonating a user (as)",
-                          path);
-    return l.bad
-               ? bh_err_set(err, -EINVAL,
-                            "kubeconfig \"%s\": user.as*: a value holds a control character", path)
-               : 0;
+                          "requesting uid, groups or user-extra without impersonating a user (as)");
+    return l.bad ? bh_err_set(err, -EINVAL, "user.as*: a value holds a control character") : 0;
 }

@@ -105,6 +105,13 @@ char *bh_asprintf(const char *fmt, ...)
     return p;
 }
 
+void bh_wipe(char *s)
+{
+    if (s)
+        explicit_bzero(s, strlen(s));
+    free(s);
+}
+
 void bh_freep(void *pp)
 {
     /* memcpy, because *pp has a type of the caller's that this function does not know. */

@@ -62,6 +62,7 @@ char *bh_strndup(const char *s, size_t n);
 void *bh_memdup(const void *p, size_t n);
 char *bh_asprintf(const char *fmt, ...) BH_PRINTF(1, 2);
 void bh_freep(void *pp); /* for BH_CLEANUP on any pointer variable: frees *pp */
+void bh_wipe(char *s);   /* frees a text that was a secret; NULL allowed */
 
 /* A borrowed byte string; not NUL-terminated unless its source says so. */
 struct bh_str {

@@ -107,8 +107,6 @@ void bh_selfsigned_fini(struct bh_selfsigned *t)
 {
     free(t->ca_pem);
     free(t->cert_pem);
-    if (t->key_pem)
-        explicit_bzero(t->key_pem, strlen(t->key_pem));
-    free(t->key_pem);
+    bh_wipe(t->key_pem);
     *t = (struct bh_selfsigned){0};
 }
