@@ -137,7 +137,6 @@ struct bh_api_socket {
 };
 struct bh_api_socket *bh_api_socket_for(struct bh_api_client *c, curl_socket_t fd);
 void bh_api_socket_watch(struct bh_api_socket *s, int uv_events); /* 0 = not at all */
-void bh_api_sockets_init(struct bh_api_client *c);
 void bh_api_sockets_close(struct bh_api_client *c); /* asynchronous; counts in c->open_handles */
 
 /* ---- requests ----------------------------------------------------------------------------------
@@ -151,7 +150,9 @@ enum bh_api_req_state {
     BH_REQ_DELAYED, /* between two attempts */
     BH_REQ_QUEUED,  /* started from inside a libcurl callback */
     BH_REQ_RUNNING,
-    BH_REQ_CANCELED
+    BH_REQ_TIMED, /* running, and ended when no byte comes for long */
+    BH_REQ_CANCELED,
+    BH_REQ_STATES
 };
 struct bh_api_req {
     TAILQ_ENTRY(bh_api_req) link;
@@ -265,7 +266,7 @@ struct bh_api_client {
 
     struct bh_api_exec *exec; /* NULL = no command configured */
 
-    struct bh_api_req_list waiting, held, delayed, queued, running, running_idle, canceled, spare;
+    struct bh_api_req_list reqs[BH_REQ_STATES]; /* by state */
     unsigned n_live, n_spare;
     uv_timer_t alarm, pump;
     unsigned in_curl; /* inside a libcurl call: no other one is allowed on the same multi */
@@ -297,6 +298,7 @@ struct bh_api_config *bh_api_config_copy(const struct bh_api_config *c);
 void bh_api_use(struct bh_api_client *c, struct bh_api_creds *k); /* takes k; new connections */
 void bh_api_unhold(struct bh_api_client *c); /* credentials came, or did not: held requests go on */
 void bh_api_handle_closed(struct bh_api_client *c); /* one of open_handles */
+void bh_api_on_closed(uv_handle_t *h);              /* the same; its data is the client */
 void bh_api_metrics_init(struct bh_api_client *c, struct bh_metrics *m);
 void bh_api_metrics_done(struct bh_api_client *c, const struct bh_api_req *r);
 void bh_api_metrics_retry(struct bh_api_client *c, const struct bh_api_req *r);

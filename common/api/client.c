@@ -27,33 +27,11 @@ static void unhold(struct bh_api_client *c);
 static void on_alarm(uv_timer_t *h);
 static void on_pump(uv_timer_t *h);
 
-static struct bh_api_req_list *list_of(struct bh_api_req *r)
-{
-    struct bh_api_client *c = r->c;
-    switch (r->state) {
-    case BH_REQ_WAITING:
-        return &c->waiting;
-    case BH_REQ_HELD:
-        return &c->held;
-    case BH_REQ_DELAYED:
-        return &c->delayed;
-    case BH_REQ_QUEUED:
-        return &c->queued;
-    case BH_REQ_RUNNING:
-        return r->call.idle_timeout_ns ? &c->running_idle : &c->running;
-    case BH_REQ_CANCELED:
-        return &c->canceled;
-    case BH_REQ_FREE:
-        break;
-    }
-    return &c->spare;
-}
-
 static void set_state(struct bh_api_req *r, enum bh_api_req_state state)
 {
-    TAILQ_REMOVE(list_of(r), r, link);
+    TAILQ_REMOVE(&r->c->reqs[r->state], r, link);
     r->state = state;
-    TAILQ_INSERT_TAIL(list_of(r), r, link);
+    TAILQ_INSERT_TAIL(&r->c->reqs[state], r, link);
 }
 
 void bh_api_kick(struct bh_api_client *c)
@@ -85,13 +63,13 @@ static void set_alarm(struct bh_api_client *c)
     uint64_t next = UINT64_MAX;
     const uint64_t now = bh_mono_ns();
 
-    if (!TAILQ_EMPTY(&c->waiting))
+    if (!TAILQ_EMPTY(&c->reqs[BH_REQ_WAITING]))
         earlier(&next, bh_api_limit_next(&c->limit, now));
-    TAILQ_FOREACH(r, &c->delayed, link)
+    TAILQ_FOREACH(r, &c->reqs[BH_REQ_DELAYED], link)
         earlier(&next, r->due_ns);
-    TAILQ_FOREACH(r, &c->held, link)
+    TAILQ_FOREACH(r, &c->reqs[BH_REQ_HELD], link)
         earlier(&next, r->deadline_ns ? r->deadline_ns : UINT64_MAX);
-    TAILQ_FOREACH(r, &c->running_idle, link)
+    TAILQ_FOREACH(r, &c->reqs[BH_REQ_TIMED], link)
         earlier(&next, r->last_byte_ns + r->call.idle_timeout_ns);
     if (next == UINT64_MAX) {
         uv_timer_stop(&c->alarm);
@@ -103,6 +81,17 @@ static void set_alarm(struct bh_api_client *c)
 
 /* ---- finishing ---------------------------------------------------------------------------------
  */
+
+static void free_spare(struct bh_api_req *r)
+{
+    TAILQ_REMOVE(&r->c->reqs[BH_REQ_FREE], r, link);
+    r->c->n_spare--;
+    bh_api_transfer_fini(r);
+    bh_buf_fini(&r->url);
+    bh_buf_fini(&r->body);
+    bh_buf_fini(&r->request_body);
+    free(r);
+}
 
 static void recycle(struct bh_api_req *r)
 {
@@ -116,15 +105,8 @@ static void recycle(struct bh_api_req *r)
     set_state(r, BH_REQ_FREE);
     c->n_live--;
     c->n_spare++;
-    if (c->n_spare > SPARE_MAX && !c->in_curl) {
-        TAILQ_REMOVE(&c->spare, r, link);
-        c->n_spare--;
-        bh_api_transfer_fini(r);
-        bh_buf_fini(&r->url);
-        bh_buf_fini(&r->body);
-        bh_buf_fini(&r->request_body);
-        free(r);
-    }
+    if (c->n_spare > SPARE_MAX && !c->in_curl)
+        free_spare(r);
 }
 
 static void describe(const struct bh_api_req *r, struct bh_api_reply *reply)
@@ -328,7 +310,7 @@ static void launch(struct bh_api_req *r)
     }
     if (!r->headers)
         r->headers = bh_api_headers_get(c, &r->call);
-    set_state(r, BH_REQ_RUNNING);
+    set_state(r, r->call.idle_timeout_ns ? BH_REQ_TIMED : BH_REQ_RUNNING);
     r->on.lean = c->lanes && !r->call.long_lived && !r->call.on_data && !r->call.idle_timeout_ns;
     if (r->on.lean) {
         bh_api_transfer_reset(r);
@@ -343,11 +325,11 @@ static void launch(struct bh_api_req *r)
 
 static struct bh_api_req *take_spare(struct bh_api_client *c)
 {
-    struct bh_api_req *r = TAILQ_LAST(&c->spare, bh_api_req_list); /* the warmest */
+    struct bh_api_req *r = TAILQ_LAST(&c->reqs[BH_REQ_FREE], bh_api_req_list); /* the warmest */
     if (!r) {
         r = bh_calloc(1, sizeof(*r));
         r->c = c;
-        TAILQ_INSERT_TAIL(&c->spare, r, link);
+        TAILQ_INSERT_TAIL(&c->reqs[BH_REQ_FREE], r, link);
         c->n_spare++;
     }
     c->n_spare--;
@@ -392,7 +374,7 @@ struct bh_api_req *bh_api_start(struct bh_api_client *c, const struct bh_api_cal
     r->call.content_type = r->headers->content_type;
     r->call.accept = r->headers->accept;
     r->call.extra_header = r->headers->extra;
-    if (!call->long_lived && (!TAILQ_EMPTY(&c->waiting) || !take_token(c))) {
+    if (!call->long_lived && (!TAILQ_EMPTY(&c->reqs[BH_REQ_WAITING]) || !take_token(c))) {
         set_state(r, BH_REQ_WAITING);
         set_alarm(c);
     } else {
@@ -424,10 +406,10 @@ static void unhold(struct bh_api_client *c)
     struct bh_api_req *r;
 
     TAILQ_INIT(&held);
-    TAILQ_CONCAT(&held, &c->held, link);
+    TAILQ_CONCAT(&held, &c->reqs[BH_REQ_HELD], link);
     while ((r = TAILQ_FIRST(&held))) {
         TAILQ_REMOVE(&held, r, link);
-        TAILQ_INSERT_TAIL(&c->held, r, link);
+        TAILQ_INSERT_TAIL(&c->reqs[BH_REQ_HELD], r, link);
         if (c->exec->failure.msg[0])
             give_up(r, BH_API_TRANSPORT, c->exec->failure.msg);
         else
@@ -453,11 +435,11 @@ static void on_pump(uv_timer_t *h)
     struct bh_api_pool *p, *next;
 
     c->busy++;
-    while ((r = TAILQ_FIRST(&c->canceled)))
+    while ((r = TAILQ_FIRST(&c->reqs[BH_REQ_CANCELED])))
         give_up(r, BH_API_CANCELED, "canceled");
-    while ((r = TAILQ_FIRST(&c->queued)))
+    while ((r = TAILQ_FIRST(&c->reqs[BH_REQ_QUEUED])))
         launch(r);
-    if (!TAILQ_EMPTY(&c->held) && !c->exec->running)
+    if (!TAILQ_EMPTY(&c->reqs[BH_REQ_HELD]) && !c->exec->running)
         unhold(c);
     for (p = TAILQ_FIRST(&c->retired); p; p = next) {
         next = TAILQ_NEXT(p, link);
@@ -474,7 +456,7 @@ static void expire(struct bh_api_req_list *list, uint64_t now)
     struct bh_api_req *r, *next;
     for (r = TAILQ_FIRST(list); r; r = next) {
         next = TAILQ_NEXT(r, link);
-        bool idle = r->state == BH_REQ_RUNNING && now >= r->last_byte_ns + r->call.idle_timeout_ns;
+        bool idle = r->state == BH_REQ_TIMED && now >= r->last_byte_ns + r->call.idle_timeout_ns;
         bool late = (r->state == BH_REQ_WAITING || r->state == BH_REQ_HELD) && r->deadline_ns &&
                     now >= r->deadline_ns;
         if (idle || late) {
@@ -493,15 +475,15 @@ static void on_alarm(uv_timer_t *h)
     const uint64_t now = bh_mono_ns();
 
     c->busy++;
-    expire(&c->running_idle, now);
-    expire(&c->waiting, now);
-    expire(&c->held, now);
-    for (r = TAILQ_FIRST(&c->delayed); r; r = next) {
+    expire(&c->reqs[BH_REQ_TIMED], now);
+    expire(&c->reqs[BH_REQ_WAITING], now);
+    expire(&c->reqs[BH_REQ_HELD], now);
+    for (r = TAILQ_FIRST(&c->reqs[BH_REQ_DELAYED]); r; r = next) {
         next = TAILQ_NEXT(r, link);
         if (r->due_ns <= now)
             launch(r);
     }
-    while ((r = TAILQ_FIRST(&c->waiting)) && take_token(c))
+    while ((r = TAILQ_FIRST(&c->reqs[BH_REQ_WAITING])) && take_token(c))
         launch(r);
     set_alarm(c);
     bh_api_leave(c);
@@ -547,31 +529,11 @@ static void curl_once(void)
     signal(SIGPIPE, SIG_IGN);
 }
 
-static void init_lists(struct bh_api_client *c)
-{
-    TAILQ_INIT(&c->waiting);
-    TAILQ_INIT(&c->held);
-    TAILQ_INIT(&c->delayed);
-    TAILQ_INIT(&c->queued);
-    TAILQ_INIT(&c->running);
-    TAILQ_INIT(&c->running_idle);
-    TAILQ_INIT(&c->canceled);
-    TAILQ_INIT(&c->spare);
-    TAILQ_INIT(&c->retired);
-    LIST_INIT(&c->headers);
-}
-
 static void free_memory(struct bh_api_client *c)
 {
     struct bh_api_req *r;
-    while ((r = TAILQ_FIRST(&c->spare))) {
-        TAILQ_REMOVE(&c->spare, r, link);
-        bh_api_transfer_fini(r);
-        bh_buf_fini(&r->url);
-        bh_buf_fini(&r->body);
-        bh_buf_fini(&r->request_body);
-        free(r);
-    }
+    while ((r = TAILQ_FIRST(&c->reqs[BH_REQ_FREE])))
+        free_spare(r);
     bh_api_headers_flush(c);
     bh_api_limit_fini(&c->limit);
     bh_api_creds_unref(c->creds);
@@ -596,7 +558,10 @@ int bh_api_client_new(uv_loop_t *loop, const struct bh_api_config *cfg,
     pthread_once(&once, curl_once);
 
     struct bh_api_client *c = bh_calloc(1, sizeof(*c));
-    init_lists(c);
+    for (int i = 0; i < BH_REQ_STATES; i++)
+        TAILQ_INIT(&c->reqs[i]);
+    TAILQ_INIT(&c->retired);
+    LIST_INIT(&c->headers);
     c->loop = loop;
     c->cfg = bh_api_config_copy(cfg);
     c->user_agent = bh_strdup(o->user_agent ? o->user_agent : "berth/" BH_VERSION);
@@ -626,8 +591,9 @@ int bh_api_client_new(uv_loop_t *loop, const struct bh_api_config *cfg,
     bh_api_metrics_init(c, o->metrics);
     uv_timer_init(loop, &c->alarm);
     uv_timer_init(loop, &c->pump);
-    c->open_handles = 2;
-    bh_api_sockets_init(c);
+    uv_timer_init(loop, &c->company);
+    c->alarm.data = c->pump.data = c->company.data = c;
+    c->open_handles = 3;
     for (int i = 0; i < BH_API_POOLS; i++)
         c->pool[i] = bh_api_pool_new(c, i != BH_API_POOL_SHORT);
     if (o->lean) {
@@ -656,33 +622,26 @@ void bh_api_handle_closed(struct bh_api_client *c)
     struct bh_api_req *r;
     if (--c->open_handles)
         return;
-    while ((r = TAILQ_FIRST(&c->canceled)))
+    while ((r = TAILQ_FIRST(&c->reqs[BH_REQ_CANCELED])))
         deliver(r, BH_API_CANCELED, "canceled");
     free_memory(c);
 }
 
-static void on_alarm_closed(uv_handle_t *h)
+void bh_api_on_closed(uv_handle_t *h)
 {
-    bh_api_handle_closed(bh_container_of(h, struct bh_api_client, alarm));
-}
-
-static void on_pump_closed(uv_handle_t *h)
-{
-    bh_api_handle_closed(bh_container_of(h, struct bh_api_client, pump));
+    bh_api_handle_closed(h->data);
 }
 
 /* Everything but the callbacks at once, so that a loop that is drained next finds no loose ends. */
 static void tear_down(struct bh_api_client *c)
 {
-    struct bh_api_req_list *lists[] = {&c->waiting, &c->held,    &c->delayed,
-                                       &c->queued,  &c->running, &c->running_idle};
     struct bh_api_req *r;
     struct bh_api_pool *p;
 
-    for (size_t i = 0; i < BH_ARRAY_LEN(lists); i++)
-        while ((r = TAILQ_FIRST(lists[i])))
+    for (int i = BH_REQ_FREE + 1; i < BH_REQ_CANCELED; i++)
+        while ((r = TAILQ_FIRST(&c->reqs[i])))
             set_state(r, BH_REQ_CANCELED);
-    TAILQ_FOREACH(r, &c->canceled, link)
+    TAILQ_FOREACH(r, &c->reqs[BH_REQ_CANCELED], link)
         if (r->pool)
             bh_api_pool_remove(r->pool, r);
         else if (r->on.list)
@@ -698,8 +657,8 @@ static void tear_down(struct bh_api_client *c)
         bh_api_pool_free(c->lane_pool);
     bh_api_sockets_close(c);
     bh_api_exec_close(c);
-    uv_close((uv_handle_t *)&c->alarm, on_alarm_closed);
-    uv_close((uv_handle_t *)&c->pump, on_pump_closed);
+    uv_close((uv_handle_t *)&c->alarm, bh_api_on_closed);
+    uv_close((uv_handle_t *)&c->pump, bh_api_on_closed);
 }
 
 void bh_api_leave(struct bh_api_client *c)

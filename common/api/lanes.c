@@ -317,7 +317,7 @@ static struct bh_api_req *overdue(struct bh_lanes *s, uint64_t now)
 {
     struct bh_api_req *r;
 
-    TAILQ_FOREACH(r, &s->c->running, link)
+    TAILQ_FOREACH(r, &s->c->reqs[BH_REQ_RUNNING], link)
         if (r->on.list && r->deadline_ns && r->deadline_ns <= now)
             return r;
     return NULL;
@@ -338,7 +338,7 @@ static void on_deadline(uv_timer_t *h)
         bh_lanes_remove(s, r);
         bh_api_ended(r, true, "the server did not answer in time");
     }
-    TAILQ_FOREACH(r, &c->running, link)
+    TAILQ_FOREACH(r, &c->reqs[BH_REQ_RUNNING], link)
         if (r->on.list)
             arm(s, r->deadline_ns);
     bh_lanes_settle(s);

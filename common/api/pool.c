@@ -181,20 +181,9 @@ static void on_socket_closed(uv_handle_t *h)
     bh_api_handle_closed(c);
 }
 
-static void on_company_closed(uv_handle_t *h)
-{
-    bh_api_handle_closed(bh_container_of(h, struct bh_api_client, company));
-}
-
-void bh_api_sockets_init(struct bh_api_client *c)
-{
-    uv_timer_init(c->loop, &c->company);
-    c->open_handles++;
-}
-
 void bh_api_sockets_close(struct bh_api_client *c)
 {
-    uv_close((uv_handle_t *)&c->company, on_company_closed);
+    uv_close((uv_handle_t *)&c->company, bh_api_on_closed);
     for (size_t i = 0; i < c->n_sockets; i++)
         if (c->sockets[i])
             uv_close((uv_handle_t *)&c->sockets[i]->poll, on_socket_closed);
