@@ -45,8 +45,7 @@ struct bh_applier {
 static void fill(struct bh_applier *ap);
 static void go(struct slot *s, enum step step);
 
-/* ---- slots -------------------------------------------------------------------------------------
- */
+/* ---- slots ----------------------------------------------------------------------------------- */
 
 static void slot_free(struct slot *s)
 {
@@ -107,8 +106,7 @@ static void finish(struct slot *s, enum bh_applied what, const char *message)
         fill(ap);
 }
 
-/* ---- uids that others name ---------------------------------------------------------------------
- */
+/* ---- uids that others name ------------------------------------------------------------------- */
 
 static void note_uid(struct slot *s, const struct bh_json *made)
 {
@@ -174,8 +172,7 @@ static void link_users(struct slot *s)
     bh_json_set(&s->arena, s->status, "reservedFor", list);
 }
 
-/* ---- requests ----------------------------------------------------------------------------------
- */
+/* ---- requests -------------------------------------------------------------------------------- */
 
 static void on_reply(void *arg, const struct bh_api_reply *r);
 
@@ -267,8 +264,7 @@ static void go(struct slot *s, enum step step)
     bh_buf_fini(&path);
 }
 
-/* ---- one object --------------------------------------------------------------------------------
- */
+/* ---- one object ------------------------------------------------------------------------------ */
 
 static bool is_pod(const struct slot *s)
 {
@@ -457,8 +453,7 @@ static void on_reply(void *arg, const struct bh_api_reply *r)
         failed(s, r);
 }
 
-/* ---- interface ---------------------------------------------------------------------------------
- */
+/* ---- interface ------------------------------------------------------------------------------- */
 
 struct bh_applier *bh_applier_new(const struct bh_applier_options *o)
 {

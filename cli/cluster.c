@@ -83,8 +83,7 @@ int bh_cluster_may_list(struct bh_cluster *c, const struct bh_clean_kind *k, str
     return rc;
 }
 
-/* ---- what is taken -----------------------------------------------------------------------------
- */
+/* ---- what is taken --------------------------------------------------------------------------- */
 
 int bh_take_init(struct bh_take *t, struct bh_err *err)
 {

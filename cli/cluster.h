@@ -15,8 +15,7 @@
 #include "common/k8s/selector.h"
 #include "simulator/replay/clean.h"
 
-/* ---- cluster.c: an API server, and what is wanted of it -----------------------------------------
- */
+/* ---- cluster.c: an API server, and what is wanted of it -------------------------------------- */
 struct bh_cluster {
     uv_loop_t *loop;
     struct bh_api_config *cfg;
@@ -104,8 +103,7 @@ void bh_applier_delete(struct bh_applier *ap, const struct bh_clean_kind *k, con
                        const char *name);
 size_t bh_applier_backlog(const struct bh_applier *ap);
 
-/* ---- follow.c: a source's changes, cleaned, without what does not matter ------------------------
- */
+/* ---- follow.c: a source's changes, cleaned, without what does not matter --------------------- */
 struct bh_follow;
 struct bh_follow_options {
     struct bh_cluster *from;

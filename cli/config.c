@@ -15,8 +15,7 @@
 
 #define STDIN_MAX ((size_t)4 << 20)
 
-/* ---- reading and telling, for both commands ---------------------------------------------------
- */
+/* ---- reading and telling, for both commands -------------------------------------------------- */
 
 const char *bh_config_name_of(const char *path)
 {
@@ -93,8 +92,7 @@ void bh_config_print_errors(FILE *to, const char *path, const struct bh_config_f
         print_finding(to, path, &f->v[i], "");
 }
 
-/* ---- check ------------------------------------------------------------------------------------
- */
+/* ---- check ----------------------------------------------------------------------------------- */
 
 struct check {
     const char *output;
@@ -227,8 +225,7 @@ static int check(int argc, char **argv)
     return k.bad || (k.strict && k.warned) ? BH_EXIT_FAIL : BH_EXIT_OK;
 }
 
-/* ---- berth config -----------------------------------------------------------------------------
- */
+/* ---- berth config ---------------------------------------------------------------------------- */
 
 static const struct bh_opt_usage usage = {
     .program = "berth config",

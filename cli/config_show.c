@@ -21,8 +21,7 @@ struct show {
     char source[512]; /* for people: where it comes from */
 };
 
-/* ---- where it comes from ----------------------------------------------------------------------
- */
+/* ---- where it comes from --------------------------------------------------------------------- */
 
 static int from_file(struct show *s)
 {
@@ -99,8 +98,7 @@ static int get(struct show *s)
     return rc;
 }
 
-/* ---- command ----------------------------------------------------------------------------------
- */
+/* ---- command --------------------------------------------------------------------------------- */
 
 static void print(const struct show *s)
 {

@@ -203,8 +203,7 @@ struct bh_json *bh_decision_json(struct bh_arena *a, const struct bh_symtab *tab
     return o;
 }
 
-/* ---- comparing --------------------------------------------------------------------------------
- */
+/* ---- comparing ------------------------------------------------------------------------------- */
 
 static bool same_set(struct bh_arena *a, const struct bh_json *x, const struct bh_json *y)
 {

@@ -72,8 +72,7 @@ void bh_replay_free(struct bh_replay *r)
     free(r);
 }
 
-/* ---- objects ----------------------------------------------------------------------------------
- */
+/* ---- objects --------------------------------------------------------------------------------- */
 
 static struct bh_str pod_uid(const struct pod *p)
 {
@@ -173,8 +172,7 @@ static int delete_object(struct bh_replay *r, struct bh_arena *a, const struct b
     return bh_err_set(err, -EINVAL, "delete: unknown kind %s", kind);
 }
 
-/* ---- decisions --------------------------------------------------------------------------------
- */
+/* ---- decisions ------------------------------------------------------------------------------- */
 
 static void bind_pod(struct bh_replay *r, struct pod *p, bh_sym node)
 {

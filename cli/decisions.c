@@ -43,8 +43,7 @@ struct arguments {
     struct bh_opt_list words;
 };
 
-/* ---- which file --------------------------------------------------------------------------------
- */
+/* ---- which file ------------------------------------------------------------------------------ */
 
 /* Named, or that of the runtime directory, or that of the packages' unit. */
 static char *find_file(const struct arguments *a)
@@ -77,8 +76,7 @@ static void print(const struct bh_buf *b)
     fwrite(bh_buf_str(b), 1, b->n, stdout);
 }
 
-/* ---- list --------------------------------------------------------------------------------------
- */
+/* ---- list ------------------------------------------------------------------------------------ */
 
 static unsigned result_look(const char *result)
 {
@@ -209,8 +207,7 @@ static int list(struct bh_decisions *d, const char *path, const struct arguments
     return BH_EXIT_OK;
 }
 
-/* ---- one attempt -------------------------------------------------------------------------------
- */
+/* ---- one attempt ----------------------------------------------------------------------------- */
 
 static void add_field(struct bh_grid *g, const char *name, const char *value)
 {
@@ -389,8 +386,7 @@ static int one(struct bh_decisions *d, const char *path, const struct arguments 
     return BH_EXIT_OK;
 }
 
-/* ---- the command -------------------------------------------------------------------------------
- */
+/* ---- the command ----------------------------------------------------------------------------- */
 
 static int read_arguments(struct arguments *a, int argc, char **argv, struct bh_err *err)
 {

@@ -44,8 +44,7 @@ static void note(struct session *s, const char *text)
     s->notes[s->facts.n_notes++] = text;
 }
 
-/* ---- the scheduler -----------------------------------------------------------------------------
- */
+/* ---- the scheduler --------------------------------------------------------------------------- */
 
 static int ask_status(struct session *s, struct bh_err *err)
 {
@@ -166,8 +165,7 @@ static int ask_about_pod(struct session *s, struct bh_err *err)
     return 0;
 }
 
-/* ---- the pod -----------------------------------------------------------------------------------
- */
+/* ---- the pod --------------------------------------------------------------------------------- */
 
 /* pod/NAME, NAME or NAMESPACE/NAME. A namespace called "pod" needs -n. */
 static int split_name(const struct arguments *a, struct bh_explain_pod *pod, char **ret_copy,
@@ -263,8 +261,7 @@ static void nominate_others(struct session *s)
     }
 }
 
-/* ---- deciding ----------------------------------------------------------------------------------
- */
+/* ---- deciding -------------------------------------------------------------------------------- */
 
 static struct bh_json *decide(struct session *s)
 {
@@ -359,8 +356,7 @@ static int run(struct session *s, struct bh_json **ret_doc, struct bh_err *err)
     return rc < 0 ? rc : explain(s, ret_doc, err);
 }
 
-/* ---- command -----------------------------------------------------------------------------------
- */
+/* ---- command --------------------------------------------------------------------------------- */
 
 static const struct bh_opt_usage usage = {
     .program = "berth explain",

@@ -36,8 +36,7 @@ struct bh_explain_pod { /* the pod that is explained */
     const struct bh_observed_pod *seen;
 };
 
-/* ---- explain_document.c ------------------------------------------------------------------------
- */
+/* ---- explain_document.c ---------------------------------------------------------------------- */
 struct bh_explain_facts { /* what is known besides; strings borrowed, "" or NULL = not known */
     bool running, deciding;
     const char *configuration, *trouble;
@@ -54,8 +53,7 @@ int bh_explain_only_node(struct bh_json *explanation, const char *node, struct b
 void bh_explain_print(struct bh_buf *out, const struct bh_json *doc, enum bh_form form,
                       bool one_node, bool colour);
 
-/* ---- explain_whatif.c --------------------------------------------------------------------------
- */
+/* ---- explain_whatif.c ------------------------------------------------------------------------ */
 struct bh_whatif; /* objects read from files, in order */
 int bh_whatif_read(struct bh_whatif **ret, const char *const *files, size_t n, struct bh_err *err);
 void bh_whatif_free(struct bh_whatif *w);

@@ -8,8 +8,7 @@
 
 #include "scheduler/explain/grid.h"
 
-/* ---- the document ------------------------------------------------------------------------------
- */
+/* ---- the document ---------------------------------------------------------------------------- */
 
 static struct bh_json *find_node(const struct bh_json *explanation, const char *list,
                                  const char *node)
@@ -102,8 +101,7 @@ struct bh_json *bh_explain_document(struct bh_arena *a, const struct bh_explain_
     return doc;
 }
 
-/* ---- one node ----------------------------------------------------------------------------------
- */
+/* ---- one node -------------------------------------------------------------------------------- */
 
 /* Keeps what is about the node; how many that were. */
 static size_t keep_node(struct bh_json *explanation, const char *list, const char *node)
@@ -135,8 +133,7 @@ int bh_explain_only_node(struct bh_json *explanation, const char *node, struct b
                       node, (long long)total);
 }
 
-/* ---- as text -----------------------------------------------------------------------------------
- */
+/* ---- as text --------------------------------------------------------------------------------- */
 
 static void line(struct bh_grid *g, const char *name, unsigned look, const char *value)
 {

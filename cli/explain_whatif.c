@@ -28,8 +28,7 @@ struct bh_whatif {
     size_t n;
 };
 
-/* ---- reading -----------------------------------------------------------------------------------
- */
+/* ---- reading --------------------------------------------------------------------------------- */
 
 static int blame(const struct object *o, int rc, struct bh_err *err)
 {
@@ -112,8 +111,7 @@ void bh_whatif_want(const struct bh_whatif *w, struct bh_observer *o)
             bh_observer_want(o, w->v[i].ns, w->v[i].name);
 }
 
-/* ---- applying ----------------------------------------------------------------------------------
- */
+/* ---- applying -------------------------------------------------------------------------------- */
 
 struct apply { /* one object on its way into the engine */
     struct bh_arena *a;
@@ -225,8 +223,7 @@ int bh_whatif_apply(const struct bh_whatif *w, struct bh_arena *a, struct bh_obs
     return 0;
 }
 
-/* ---- as text -----------------------------------------------------------------------------------
- */
+/* ---- as text --------------------------------------------------------------------------------- */
 
 static void print_changes(struct bh_buf *out, const struct bh_json *whatif, bool colour)
 {

@@ -175,8 +175,7 @@ static void start_next(uv_idle_t *h)
     }
 }
 
-/* ---- start, stop -------------------------------------------------------------------------------
- */
+/* ---- start, stop ----------------------------------------------------------------------------- */
 
 static int choose_kinds(struct bh_follow *f, struct bh_err *err)
 {

@@ -65,8 +65,7 @@ static void on_result(void *arg, const struct bh_clean_kind *k, const char *ns, 
         k->kind, bh_asprintf("%s%s%s", ns, *ns ? "/" : "", name), bh_strdup(message)};
 }
 
-/* ---- reading -----------------------------------------------------------------------------------
- */
+/* ---- reading --------------------------------------------------------------------------------- */
 
 static void write_manifest(struct import *im, const struct bh_clean_kind *k, struct bh_json *o)
 {
@@ -200,8 +199,7 @@ static int read_all(struct import *im, struct bh_err *err)
     return rc < 0 ? bh_err_prefix(err, rc, "reading from %s", im->from.cfg->server) : 0;
 }
 
-/* ---- report ------------------------------------------------------------------------------------
- */
+/* ---- report ---------------------------------------------------------------------------------- */
 
 static struct bh_json *report_json(const struct import *im, struct bh_arena *a)
 {
@@ -298,8 +296,7 @@ static int report(const struct import *im, bool json)
     return bad ? 3 : BH_EXIT_OK;
 }
 
-/* ---- command -----------------------------------------------------------------------------------
- */
+/* ---- command --------------------------------------------------------------------------------- */
 
 static const struct bh_opt_usage usage = {
     .program = "berth import",

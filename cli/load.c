@@ -52,8 +52,7 @@ struct load {
     char error[600];
 };
 
-/* ---- creating ----------------------------------------------------------------------------------
- */
+/* ---- creating -------------------------------------------------------------------------------- */
 
 struct creation {
     struct load *l;
@@ -192,8 +191,7 @@ static void fill(struct load *l)
     }
 }
 
-/* ---- watching ----------------------------------------------------------------------------------
- */
+/* ---- watching -------------------------------------------------------------------------------- */
 
 static void set_state(struct load *l, struct tracked *t, enum state s)
 {
@@ -273,8 +271,7 @@ static void on_timer(uv_timer_t *t)
     (void)t;
 }
 
-/* ---- phases ------------------------------------------------------------------------------------
- */
+/* ---- phases ---------------------------------------------------------------------------------- */
 
 static int create_nodes(struct load *l, struct bh_err *err)
 {
@@ -331,8 +328,7 @@ static void create_pods(struct load *l)
     bh_progress_end(&l->progress);
 }
 
-/* ---- report ------------------------------------------------------------------------------------
- */
+/* ---- report ---------------------------------------------------------------------------------- */
 
 static int by_value(const void *a, const void *b)
 {
@@ -405,8 +401,7 @@ static void print_report(const struct load *l, const struct report *r, bool json
         }
 }
 
-/* ---- command -----------------------------------------------------------------------------------
- */
+/* ---- command --------------------------------------------------------------------------------- */
 
 static const struct bh_opt_usage usage = {
     .program = "berth load",

@@ -40,8 +40,7 @@ static void load_add(struct bh_load_set *s, bool pod, const char *ns, const char
                                             .json = bh_buf_take(json)};
 }
 
-/* ---- openb -------------------------------------------------------------------------------------
- */
+/* ---- openb ----------------------------------------------------------------------------------- */
 
 static int openb_row(void *arg, struct bh_openb_row *row, struct bh_err *err)
 {
@@ -58,8 +57,7 @@ int bh_load_openb(struct bh_load_set *s, const char *nodes_file, const char *pod
     return rc == 0 && pods_file ? bh_openb_read(pods_file, true, openb_row, s, err) : rc;
 }
 
-/* ---- synthetic ---------------------------------------------------------------------------------
- */
+/* ---- synthetic ------------------------------------------------------------------------------- */
 
 void bh_load_synth(struct bh_load_set *s, int64_t n_nodes, int64_t n_pods, const char *ns,
                    const char *prefix)

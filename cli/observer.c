@@ -21,8 +21,7 @@
 #define NEAR_EDITS     2u
 #define NAME_MAX_BYTES 253u
 
-/* ---- what comes in -----------------------------------------------------------------------------
- */
+/* ---- what comes in --------------------------------------------------------------------------- */
 
 static void pod_free(struct bh_observer *o, struct bh_observed_pod *p)
 {
@@ -159,8 +158,7 @@ static void on_begin(void *arg)
     forget_pending(arg);
 }
 
-/* ---- life --------------------------------------------------------------------------------------
- */
+/* ---- life ------------------------------------------------------------------------------------ */
 
 int bh_observer_open(struct bh_observer *o, const char *runtime_dir,
                      const struct bh_sched_config *config, struct bh_err *err)
@@ -219,8 +217,7 @@ void bh_observer_want(struct bh_observer *o, const char *ns, const char *name)
                          bh_calloc(1, sizeof(struct bh_observed_pod)));
 }
 
-/* ---- reading -----------------------------------------------------------------------------------
- */
+/* ---- reading --------------------------------------------------------------------------------- */
 
 static int gave_up(const struct bh_observer *o, const char *runtime_dir, struct bh_err *err)
 {
@@ -274,8 +271,7 @@ int bh_observer_read(struct bh_observer *o, const char *runtime_dir, struct bh_e
     return rc;
 }
 
-/* ---- looking -----------------------------------------------------------------------------------
- */
+/* ---- looking --------------------------------------------------------------------------------- */
 
 const struct bh_observed_pod *bh_observer_pending(const struct bh_observer *o, const char *ns,
                                                   const char *name)

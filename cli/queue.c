@@ -39,8 +39,7 @@ struct arguments {
     enum bh_form form;
 };
 
-/* ---- asking ------------------------------------------------------------------------------------
- */
+/* ---- asking ---------------------------------------------------------------------------------- */
 
 static void on_pod(void *arg, const Berth__QueuePod *p)
 {
@@ -100,8 +99,7 @@ static int ask(struct bh_ask *k, const struct arguments *a, struct listing *l, s
     return rc;
 }
 
-/* ---- printing ----------------------------------------------------------------------------------
- */
+/* ---- printing -------------------------------------------------------------------------------- */
 
 static void seconds_cell(struct bh_grid *g, int64_t ns)
 {
@@ -237,8 +235,7 @@ static void print(struct listing *l, const struct arguments *a)
     (void)fflush(stdout);
 }
 
-/* ---- watching ----------------------------------------------------------------------------------
- */
+/* ---- watching -------------------------------------------------------------------------------- */
 
 struct seen { /* a pod that was printed; its hash tells whether it has to be again */
     uint64_t hash, round;
@@ -319,8 +316,7 @@ static int watch(struct bh_ask *k, struct arguments *a, struct listing *l, struc
     return rc;
 }
 
-/* ---- command -----------------------------------------------------------------------------------
- */
+/* ---- command --------------------------------------------------------------------------------- */
 
 static const struct bh_opt_usage usage = {
     .program = "berth queue",

@@ -27,8 +27,7 @@ struct record {
     bool header, stopping;
 };
 
-/* ---- following ---------------------------------------------------------------------------------
- */
+/* ---- following ------------------------------------------------------------------------------- */
 
 static void on_change(void *arg, const struct bh_clean_kind *k, bool added, bool initial,
                       const struct bh_json *obj)
@@ -111,8 +110,7 @@ static int follow_source(struct record *r, struct bh_err *err)
     return rc;
 }
 
-/* ---- command -----------------------------------------------------------------------------------
- */
+/* ---- command --------------------------------------------------------------------------------- */
 
 static const struct bh_opt_usage usage = {
     .program = "berth record",

@@ -34,8 +34,7 @@ struct arguments {
     bool has_speed;
 };
 
-/* ---- asking -------------------------------------------------------------------------------------
- */
+/* ---- asking ---------------------------------------------------------------------------------- */
 
 /* The answer's state; an error's text into err. */
 static int ask(struct replay *r, const char *method, const char *path, const char *type,
@@ -106,8 +105,7 @@ static int steer(struct replay *r, const struct arguments *a, struct bh_err *err
     return rc;
 }
 
-/* ---- showing ------------------------------------------------------------------------------------
- */
+/* ---- showing --------------------------------------------------------------------------------- */
 
 static long long number(const struct replay *r, const char *path)
 {
@@ -193,8 +191,7 @@ static int watch(struct replay *r, struct bh_err *err)
     return rc;
 }
 
-/* ---- command -----------------------------------------------------------------------------------
- */
+/* ---- command --------------------------------------------------------------------------------- */
 
 static const struct bh_opt_usage usage = {
     .program = "berth replay",

@@ -77,8 +77,7 @@ static int read_scenario(const char *path, const struct bh_opt_list *configs,
     return rc;
 }
 
-/* ---- run ---------------------------------------------------------------------------------------
- */
+/* ---- run ------------------------------------------------------------------------------------- */
 
 static const struct bh_opt_usage run_usage = {
     .program = "berth scenario run",
@@ -204,8 +203,7 @@ static int run(int argc, char **argv)
     return passed ? BH_EXIT_OK : EXIT_EXPECTED;
 }
 
-/* ---- check, report -----------------------------------------------------------------------------
- */
+/* ---- check, report --------------------------------------------------------------------------- */
 
 static const struct bh_opt_usage check_usage = {
     .program = "berth scenario check",

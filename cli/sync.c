@@ -33,8 +33,7 @@ struct sync {
     bool schedule, once, synced, settled, stopping;
 };
 
-/* ---- from the source ----------------------------------------------------------------------------
- */
+/* ---- from the source ------------------------------------------------------------------------- */
 
 /* The destination's scheduler decides: what the source chose is not taken over. */
 static const struct bh_json *undecided(struct sync *s, const struct bh_clean_kind *k,
@@ -78,8 +77,7 @@ static void on_all_synced(void *arg)
     ((struct sync *)arg)->synced = true;
 }
 
-/* ---- from the destination -----------------------------------------------------------------------
- */
+/* ---- from the destination -------------------------------------------------------------------- */
 
 static void say(struct sync *s, const char *kind, const char *name, const char *text)
 {
@@ -161,8 +159,7 @@ static void on_stop(void *arg)
     ((struct sync *)arg)->stopping = true;
 }
 
-/* ---- command -----------------------------------------------------------------------------------
- */
+/* ---- command --------------------------------------------------------------------------------- */
 
 static const struct bh_opt_usage usage = {
     .program = "berth sync",

@@ -68,8 +68,7 @@ void bh_up_last_words(const struct bh_up_child *c);
 void bh_up_tell_to_stop(struct bh_up_child *c);
 void bh_up_stop_child(struct bh_up *u, struct bh_up_child *c); /* waits for its end */
 
-/* ---- up_cluster.c: the processes of a whole Berth ----------------------------------------------
- */
+/* ---- up_cluster.c: the processes of a whole Berth -------------------------------------------- */
 /* Makes the runtime directory and describes the children; own_server and, for another server,
  * kubeconfig are set already, the programs were found. */
 int bh_up_prepare(struct bh_up *u, const struct bh_up_options *o, struct bh_err *err);

@@ -220,8 +220,7 @@ int bh_up_settle(struct bh_up *u, struct bh_err *err)
     return rc;
 }
 
-/* ---- what both need around it ------------------------------------------------------------------
- */
+/* ---- what both need around it ---------------------------------------------------------------- */
 
 static void on_stop(void *arg)
 {

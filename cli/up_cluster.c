@@ -18,8 +18,7 @@
 #define START_WAIT_NS UINT64_C(20000000000)
 #define FRONT_PORT    10259 /* kube-scheduler's */
 
-/* ---- runtime directory -------------------------------------------------------------------------
- */
+/* ---- runtime directory ----------------------------------------------------------------------- */
 
 static int make_dir(struct bh_up *u, const char *wanted, struct bh_err *err)
 {
@@ -87,8 +86,7 @@ static void remove_files(struct bh_up *u)
     (void)rmdir(u->dir);
 }
 
-/* ---- start -------------------------------------------------------------------------------------
- */
+/* ---- start ----------------------------------------------------------------------------------- */
 
 /* What watcher and front read of the configuration, behind the first n. */
 static void add_config(const char **args, unsigned n, const struct bh_up_options *a)

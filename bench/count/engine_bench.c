@@ -55,8 +55,7 @@ struct one_pod {
     struct bh_pending pending;
 };
 
-/* ---- an observer as berth-scheduler's ----------------------------------------------------------
- */
+/* ---- an observer as berth-scheduler's -------------------------------------------------------- */
 
 static struct bh_cell *point_cell(struct bench *b, enum bh_seen_point at, enum bh_code code)
 {
@@ -109,8 +108,7 @@ static void on_plugin(void *arg, const char *plugin, enum bh_seen_point at, enum
     b->wanted--;
 }
 
-/* ---- a cluster and its pods --------------------------------------------------------------------
- */
+/* ---- a cluster and its pods ------------------------------------------------------------------ */
 
 static void open_bench(struct bench *b, bool reference, bool observed)
 {
@@ -211,8 +209,7 @@ static uint64_t cpu_ns(void)
     return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
 }
 
-/* ---- measuring ---------------------------------------------------------------------------------
- */
+/* ---- measuring ------------------------------------------------------------------------------- */
 
 static void start_recorder(struct bench *b, enum bh_record_mode mode)
 {

@@ -30,8 +30,7 @@ struct bh_bench_call {
     struct bh_buf *answer;
 };
 
-/* ---- trouble -----------------------------------------------------------------------------------
- */
+/* ---- trouble --------------------------------------------------------------------------------- */
 
 static void keep_trouble(struct bh_bench_pipeline *p, int rc, const struct bh_err *err)
 {
@@ -75,8 +74,7 @@ int bh_bench_pump(struct bh_bench_world *w, struct bh_err *err)
     return check(w, err);
 }
 
-/* ---- requests ----------------------------------------------------------------------------------
- */
+/* ---- requests -------------------------------------------------------------------------------- */
 
 void bh_bench_path(struct bh_buf *out, const struct bh_sim_type *t, const char *ns,
                    const char *name, const char *sub)
@@ -248,8 +246,7 @@ int bh_bench_client_flush(struct bh_bench_world *w, struct bh_err *err)
     return rc;
 }
 
-/* ---- the scheduler's metrics -------------------------------------------------------------------
- */
+/* ---- the scheduler's metrics ----------------------------------------------------------------- */
 
 struct answer {
     struct bh_buf *body;
@@ -295,8 +292,7 @@ int bh_bench_ask_scheduler(struct bh_bench_pipeline *p, const char *path, int *r
                    : 0;
 }
 
-/* ---- the watch ---------------------------------------------------------------------------------
- */
+/* ---- the watch ------------------------------------------------------------------------------- */
 
 struct meta { /* of a pod, bytes of the event */
     struct bh_str raw;
@@ -419,8 +415,7 @@ static int watch_pods(struct bh_bench_world *w, struct bh_err *err)
     return rc;
 }
 
-/* ---- life --------------------------------------------------------------------------------------
- */
+/* ---- life ------------------------------------------------------------------------------------ */
 
 static void on_timer(uv_timer_t *t)
 {

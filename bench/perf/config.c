@@ -19,8 +19,7 @@
 #define COUNT_MAX      100000000.0
 #define SETS_MAX       100000
 
-/* ---- the table of operations -------------------------------------------------------------------
- */
+/* ---- the table of operations ----------------------------------------------------------------- */
 
 enum field_kind { TEXT, COUNT, WHOLE, REAL, YES, DURATION, MAP, LIST, OPERATION };
 struct bh_bench_field {
@@ -117,8 +116,7 @@ static const struct bh_bench_opcode *opcode_of(const char *name)
     return NULL;
 }
 
-/* ---- names of members --------------------------------------------------------------------------
- */
+/* ---- names of members ------------------------------------------------------------------------ */
 
 static struct bh_str key_of(const char *name)
 {
@@ -242,8 +240,7 @@ static int check_op(struct bh_arena *a, const struct bh_json *op, struct bh_err 
     return 0;
 }
 
-/* ---- test cases --------------------------------------------------------------------------------
- */
+/* ---- test cases ------------------------------------------------------------------------------ */
 
 static int check_list(const struct bh_json *v, const char *key, enum bh_json_type of,
                       struct bh_err *err)
@@ -421,8 +418,7 @@ static int read_case(struct bh_arena *a, const struct bh_json *v, struct bh_benc
     return rc < 0 ? bh_err_prefix(err, rc, "test case %s", c->name) : 0;
 }
 
-/* ---- files -------------------------------------------------------------------------------------
- */
+/* ---- files ----------------------------------------------------------------------------------- */
 
 /* Upstream has a benchmark function for each folder: below dra the whole path, else the last part
  * without '_'. */
@@ -499,8 +495,7 @@ void bh_bench_file_free(struct bh_bench_file *f)
     free(f);
 }
 
-/* ---- filters, thresholds -----------------------------------------------------------------------
- */
+/* ---- filters, thresholds --------------------------------------------------------------------- */
 
 static bool listed(const struct bh_json *list, const char *label, size_t n)
 {
@@ -536,8 +531,7 @@ double bh_bench_threshold(const struct bh_bench_workload *w, const char *topic)
     return v ? strtod(v->s.p, NULL) : 0;
 }
 
-/* ---- plans -------------------------------------------------------------------------------------
- */
+/* ---- plans ----------------------------------------------------------------------------------- */
 
 struct plan {
     struct bh_arena *a;

@@ -19,8 +19,7 @@
 #define LOOK_EVERY        512u /* attempts between two looks at pods */
 #define NAME_TRIES        7
 
-/* ---- what the cluster tells --------------------------------------------------------------------
- */
+/* ---- what the cluster tells ------------------------------------------------------------------ */
 
 static const char *label(void *arg, const char *key)
 {
@@ -91,8 +90,7 @@ static int settle(struct bh_bench_world *w, struct bh_err *err)
     return bh_world_settle(in, err);
 }
 
-/* ---- attempts ----------------------------------------------------------------------------------
- */
+/* ---- attempts -------------------------------------------------------------------------------- */
 
 static bool attempt(struct bh_bench_world *w)
 {
@@ -178,8 +176,7 @@ static int flush(struct bh_bench_world *w, struct bh_err *err)
     return settle(w, err);
 }
 
-/* ---- objects -----------------------------------------------------------------------------------
- */
+/* ---- objects --------------------------------------------------------------------------------- */
 
 static int refused(const struct bh_sim_error *e, struct bh_err *err)
 {
@@ -335,8 +332,7 @@ static int allocate(struct bh_bench_world *w, const char *ns, const char *claim,
     return rc;
 }
 
-/* ---- a window ----------------------------------------------------------------------------------
- */
+/* ---- a window -------------------------------------------------------------------------------- */
 
 static void begin(struct bh_bench_world *w)
 {
@@ -350,8 +346,7 @@ static void begin(struct bh_bench_world *w)
     bh_bench_see_memory(&e->memory, bh_bench_rss_mb(0));
 }
 
-/* ---- life --------------------------------------------------------------------------------------
- */
+/* ---- life ------------------------------------------------------------------------------------ */
 
 static int open_engine(struct bh_bench_world *w, struct bh_err *err)
 {

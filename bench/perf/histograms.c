@@ -44,8 +44,7 @@ struct value {
     double v;
 };
 
-/* ---- lines -------------------------------------------------------------------------------------
- */
+/* ---- lines ----------------------------------------------------------------------------------- */
 
 /* Splits "name{labels} value"; false: a comment, or something else. */
 static bool split_line(const char *line, size_t n, struct bh_str *ret_key, double *ret_v)
@@ -91,8 +90,7 @@ static bool among(const struct bh_json *values, struct bh_str v)
     return !values;
 }
 
-/* ---- groups ------------------------------------------------------------------------------------
- */
+/* ---- groups ---------------------------------------------------------------------------------- */
 
 static struct group *group_of(struct reading *x, struct bh_str key)
 {
@@ -156,8 +154,7 @@ static void take_line(struct reading *x, struct bh_str key, double v)
         g->count += grown;
 }
 
-/* ---- items -------------------------------------------------------------------------------------
- */
+/* ---- items ----------------------------------------------------------------------------------- */
 
 static void put_group(struct bh_bench_report *r, const struct wanted *wanted, struct group *g,
                       const char *name)

@@ -51,8 +51,7 @@ void bh_bench_note(struct bh_bench_report *r, const char *workload, const char *
                                                     bh_arena_strdup(&r->arena, workload), 1};
 }
 
-/* ---- numbers -----------------------------------------------------------------------------------
- */
+/* ---- numbers --------------------------------------------------------------------------------- */
 
 double bh_bench_percentile(const double *v, size_t n, unsigned q)
 {
@@ -148,8 +147,7 @@ void bh_bench_put_histogram(struct bh_bench_item *it, const double *bounds, cons
                      estimate(bounds, bins, n, total, quantiles[i].q / 100.0) * 1000);
 }
 
-/* ---- processes ---------------------------------------------------------------------------------
- */
+/* ---- processes ------------------------------------------------------------------------------- */
 
 static char *proc_file(pid_t pid, const char *file)
 {
@@ -209,8 +207,7 @@ void bh_bench_put_memory(struct bh_bench_report *r, const char *name,
     bh_bench_put(it, "Duration", seconds);
 }
 
-/* ---- thresholds --------------------------------------------------------------------------------
- */
+/* ---- thresholds ------------------------------------------------------------------------------ */
 
 static bool carries(const struct bh_bench_item *it, const struct bh_json *labels)
 {

@@ -23,8 +23,7 @@
 #define TICKS        20u
 #define MEMORY_NS    UINT64_C(500000000)
 
-/* ---- processes ---------------------------------------------------------------------------------
- */
+/* ---- processes ------------------------------------------------------------------------------- */
 
 static enum bh_bench_process process_of(const struct bh_bench_pipeline *p, unsigned i)
 {
@@ -120,8 +119,7 @@ static void put_process(struct bh_bench_world *w, const char *name, unsigned i, 
     bh_bench_put(it, "Max", p->memory[i].most);
 }
 
-/* ---- rates -------------------------------------------------------------------------------------
- */
+/* ---- rates ----------------------------------------------------------------------------------- */
 
 static uint64_t end_of(const struct bh_bench_window *x)
 {

@@ -43,8 +43,7 @@ static int create_tree(struct bh_bench_world *w, const struct bh_sim_type *t, co
     return w->driver->create(w, &n, err);
 }
 
-/* ---- templates ---------------------------------------------------------------------------------
- */
+/* ---- templates ------------------------------------------------------------------------------- */
 
 /* Priority admission is off at upstream: a priority that is given as a number gets a class. */
 static int give_class(struct bh_bench_world *w, struct bh_arena *a, struct bh_json *pod,
@@ -145,8 +144,7 @@ static bool left_out(struct bh_bench_world *w, const struct bh_bench_template *t
     return true;
 }
 
-/* ---- namespaces --------------------------------------------------------------------------------
- */
+/* ---- namespaces ------------------------------------------------------------------------------ */
 
 static const struct bh_sim_type *namespaces_type(void)
 {
@@ -211,8 +209,7 @@ int bh_bench_create_namespaces(struct bh_bench_world *w, const struct bh_bench_s
     return rc;
 }
 
-/* ---- nodes -------------------------------------------------------------------------------------
- */
+/* ---- nodes ----------------------------------------------------------------------------------- */
 
 static const char base_node[] =
     "{\"apiVersion\":\"v1\",\"kind\":\"Node\",\"metadata\":{},\"status\":{\"capacity\":"
@@ -358,8 +355,7 @@ int bh_bench_create_nodes(struct bh_bench_world *w, const struct bh_bench_step *
     return rc;
 }
 
-/* ---- any kind ----------------------------------------------------------------------------------
- */
+/* ---- any kind -------------------------------------------------------------------------------- */
 
 static int check_scope(const struct bh_sim_type *t, const char *ns, struct bh_err *err)
 {
@@ -481,8 +477,7 @@ int bh_bench_update_any(struct bh_bench_world *w, const struct bh_bench_step *s,
     return rc;
 }
 
-/* ---- devices -----------------------------------------------------------------------------------
- */
+/* ---- devices --------------------------------------------------------------------------------- */
 
 struct found { /* objects of a list that pass, by name */
     const char *glob;

@@ -32,8 +32,7 @@ static struct bh_selector *selector_of(const struct bh_json *labels, struct bh_e
     return sel;
 }
 
-/* ---- deletePods --------------------------------------------------------------------------------
- */
+/* ---- deletePods ------------------------------------------------------------------------------ */
 
 static void delete_one(struct bh_bench_world *w, struct bh_bench_victim *v)
 {
@@ -92,8 +91,7 @@ int bh_bench_delete_pods(struct bh_bench_world *w, const struct bh_bench_step *s
     return w->driver->pass(w, w->driver->now(w) + tick * (int64_t)b->n_slots, err);
 }
 
-/* ---- churn -------------------------------------------------------------------------------------
- */
+/* ---- churn ----------------------------------------------------------------------------------- */
 
 /* Errors are no trouble for upstream either, but nobody should have to guess. */
 static void churn_create(struct bh_bench_world *w, struct bh_bench_background *b, size_t k,
@@ -160,8 +158,7 @@ int bh_bench_churn(struct bh_bench_world *w, const struct bh_bench_step *s, stru
     return rc;
 }
 
-/* ---- time, measuring ---------------------------------------------------------------------------
- */
+/* ---- time, measuring ------------------------------------------------------------------------- */
 
 int bh_bench_sleep(struct bh_bench_world *w, const struct bh_bench_step *s, struct bh_err *err)
 {

@@ -22,8 +22,7 @@ bh_bench_op_fn bh_bench_delete_pods, bh_bench_churn, bh_bench_sleep, bh_bench_st
 bh_bench_op_fn bh_bench_create_nodes, bh_bench_create_namespaces, bh_bench_create_any,
     bh_bench_update_any, bh_bench_create_claims, bh_bench_allocate_claims, bh_bench_create_driver;
 
-/* ---- objects (objects.c) -----------------------------------------------------------------
- */
+/* ---- objects (objects.c) --------------------------------------------------------------------- */
 /* A template of a file, path relative to the workloads' file. Pods with a priority get a class
  * (Priority admission is off at upstream), nodes that say nothing are ready. -EINVAL: no such
  * kind here. fini also after an error. */

@@ -49,8 +49,7 @@ struct run {
     uint32_t n_chosen;
 };
 
-/* ---- one workload ------------------------------------------------------------------------------
- */
+/* ---- one workload ---------------------------------------------------------------------------- */
 
 static void run_one(struct run *r, const struct bh_bench_target *t)
 {
@@ -102,8 +101,7 @@ static void run_file(struct run *r, const struct bh_bench_file *f)
     }
 }
 
-/* ---- results -----------------------------------------------------------------------------------
- */
+/* ---- results --------------------------------------------------------------------------------- */
 
 static void print_notes(const struct bh_bench_report *r)
 {
@@ -192,8 +190,7 @@ static int finish(struct run *r, int status)
     return r->stopped || r->report.n_failed || r->report.n_missed ? BH_EXIT_FAIL : status;
 }
 
-/* ---- command line ------------------------------------------------------------------------------
- */
+/* ---- command line ---------------------------------------------------------------------------- */
 
 /* A flag that has no effect is somebody's mistake: the help of those of one mode begins with it. */
 static int check_mode(struct run *r, const struct bh_opt *table, const bool *given,

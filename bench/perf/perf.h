@@ -35,8 +35,7 @@
 #include "scheduler/engine/engine.h"
 #include "simulator/server/sim.h"
 
-/* ---- files (config.c) --------------------------------------------------------------------
- */
+/* ---- files (config.c) ------------------------------------------------------------------------ */
 
 struct bh_bench_selector { /* which number a threshold is about */
     const char *name;      /* metric; NULL = SchedulingThroughput, Average */
@@ -102,8 +101,7 @@ int bh_bench_plan(struct bh_arena *a, const struct bh_bench_file *f, const struc
 /* A whole number among the workload's parameters that no operation names; dflt when absent. */
 int64_t bh_bench_param(const struct bh_bench_workload *w, const char *name, int64_t dflt);
 
-/* ---- templates (template.c) --------------------------------------------------------------
- */
+/* ---- templates (template.c) ------------------------------------------------------------------ */
 
 /* {{ .Index }}, {{ .Count }}, numbers, quoted strings, and upstream's functions of them (AddInt,
  * DivideInt, Mod ...). -EINVAL with line for all else that Go's templates have. */
@@ -129,8 +127,7 @@ int bh_bench_template_init(struct bh_bench_template *t, const char *path, const 
                            bool plain, bh_bench_edit *edit, void *arg, struct bh_err *err);
 void bh_bench_template_fini(struct bh_bench_template *t);
 
-/* ---- measuring (measure.c) ---------------------------------------------------------------
- */
+/* ---- measuring (measure.c) ------------------------------------------------------------------- */
 
 struct bh_bench_window { /* between start and stop of the collectors */
     bool on;
@@ -209,8 +206,7 @@ void bh_bench_write_json(const struct bh_bench_report *r, struct bh_buf *out);
 void bh_bench_write_table(const struct bh_bench_report *r, bool pipeline, bool wide,
                           struct bh_buf *out);
 
-/* ---- what carries a workload out ---------------------------------------------------------------
- */
+/* ---- what carries a workload out ------------------------------------------------------------- */
 
 struct bh_bench_new { /* an object to create */
     const struct bh_sim_type *type;
@@ -278,8 +274,7 @@ struct bh_bench_driver {
 };
 extern const struct bh_bench_driver bh_bench_engine_driver, bh_bench_pipeline_driver;
 
-/* ---- a workload at work (world.c) --------------------------------------------------------
- */
+/* ---- a workload at work (world.c) ------------------------------------------------------------ */
 
 struct bh_bench_namespace {
     char *name;

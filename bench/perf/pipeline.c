@@ -17,8 +17,7 @@
 #define LOOK_SHARE  5                 /* and as many times as long as the LIST takes */
 #define JSON        "application/json"
 
-/* ---- objects -----------------------------------------------------------------------------------
- */
+/* ---- objects --------------------------------------------------------------------------------- */
 
 static int post(struct bh_bench_world *w, const struct bh_bench_new *o, const char *path,
                 struct bh_err *err)
@@ -188,8 +187,7 @@ static int list(struct bh_bench_world *w, const struct bh_sim_type *t, const cha
     return rc;
 }
 
-/* ---- time --------------------------------------------------------------------------------------
- */
+/* ---- time ------------------------------------------------------------------------------------ */
 
 static int settle(struct bh_bench_world *w, struct bh_err *err)
 {
@@ -233,8 +231,7 @@ static uint64_t clock_ns(const struct bh_bench_world *w)
     return bh_mono_ns() - w->window.began_wall_ns;
 }
 
-/* ---- life --------------------------------------------------------------------------------------
- */
+/* ---- life ------------------------------------------------------------------------------------ */
 
 /* It decides now: it has the snapshot, the feed and the lease's grant. */
 static bool decides(const Berth__ControlReply *r)

@@ -45,8 +45,7 @@ struct bh_bench_pipeline {
     struct bh_buf before; /* the scheduler's metrics */
 };
 
-/* ---- client.c ----------------------------------------------------------------------------
- */
+/* ---- client.c -------------------------------------------------------------------------------- */
 void bh_bench_client_init(struct bh_bench_pipeline *p); /* first: the loop wakes up */
 /* Connects; from then on pods are watched. */
 int bh_bench_client_open(struct bh_bench_world *w, struct bh_err *err);
@@ -79,14 +78,12 @@ int bh_bench_ask_scheduler(struct bh_bench_pipeline *p, const char *path, int *r
 int bh_bench_refused(const struct bh_bench_request *q, int code, struct bh_str body,
                      struct bh_err *err);
 
-/* ---- pipeline_claims.c -------------------------------------------------------------------
- */
+/* ---- pipeline_claims.c ----------------------------------------------------------------------- */
 int bh_bench_pipeline_allocate(struct bh_bench_world *w, const char *ns, const char *claim,
                                struct bh_err *err);
 void bh_bench_pipeline_forget_copy(struct bh_bench_pipeline *p);
 
-/* ---- measure_pipeline.c ------------------------------------------------------------------
- */
+/* ---- measure_pipeline.c ---------------------------------------------------------------------- */
 void bh_bench_begin_pipeline(struct bh_bench_world *w);
 void bh_bench_look_at_memory(struct bh_bench_world *w); /* twice a second */
 void bh_bench_collect_pipeline(struct bh_bench_world *w, const char *name,

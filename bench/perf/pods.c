@@ -18,8 +18,7 @@ static const struct bh_sim_type *pods_type(void)
     return bh_sim_type_find("", "v1", "pods");
 }
 
-/* ---- waiting -----------------------------------------------------------------------------------
- */
+/* ---- waiting --------------------------------------------------------------------------------- */
 
 static struct bh_bench_wait wait_begin(struct bh_bench_world *w, int64_t until_ns)
 {
@@ -68,8 +67,7 @@ static int wait_for(struct bh_bench_world *w, const struct bh_bench_namespace *n
     return BH_MIN(rc, 0);
 }
 
-/* ---- createPods --------------------------------------------------------------------------------
- */
+/* ---- createPods ------------------------------------------------------------------------------ */
 
 static const char base_pod[] =
     "{\"apiVersion\":\"v1\",\"kind\":\"Pod\",\"metadata\":{\"generateName\":\"pod-\"},\"spec\":"
@@ -267,8 +265,7 @@ int bh_bench_create_pods(struct bh_bench_world *w, const struct bh_bench_step *s
     return rc;
 }
 
-/* ---- barrier -----------------------------------------------------------------------------------
- */
+/* ---- barrier --------------------------------------------------------------------------------- */
 
 struct tally {
     int64_t n;

@@ -25,8 +25,7 @@ struct action {
     unsigned line;
 };
 
-/* ---- operands ----------------------------------------------------------------------------------
- */
+/* ---- operands -------------------------------------------------------------------------------- */
 
 static bool next_word(struct action *x, struct bh_str *ret)
 {
@@ -71,8 +70,7 @@ static int operand(const struct action *x, struct bh_str w, double *ret, struct 
     return 0;
 }
 
-/* ---- functions ---------------------------------------------------------------------------------
- */
+/* ---- functions ------------------------------------------------------------------------------- */
 
 enum operation { ADD, SUBTRACT, MULTIPLY, DIVIDE, MODULO };
 static const struct function {
@@ -152,8 +150,7 @@ static int call(struct action *x, const struct function *f, double *ret, struct 
     return apply(f, v, n, ret, x, err);
 }
 
-/* ---- a text ------------------------------------------------------------------------------------
- */
+/* ---- a text ---------------------------------------------------------------------------------- */
 
 static int action(struct bh_buf *out, struct action *x, struct bh_err *err)
 {
@@ -206,8 +203,7 @@ int bh_bench_render(struct bh_buf *out, const char *text, int64_t index, int64_t
     return 0;
 }
 
-/* ---- spelling ----------------------------------------------------------------------------------
- */
+/* ---- spelling -------------------------------------------------------------------------------- */
 
 static const ProtobufCFieldDescriptor *field_like(const ProtobufCMessageDescriptor *d,
                                                   const char *key)
@@ -241,8 +237,7 @@ void bh_bench_spell(const struct bh_json *obj, const ProtobufCMessageDescriptor 
     }
 }
 
-/* ---- an object's template ----------------------------------------------------------------------
- */
+/* ---- an object's template -------------------------------------------------------------------- */
 
 /* Actions travel through the YAML reader as numbers that stand nowhere else in the text: PREFIX and
  * four digits. */

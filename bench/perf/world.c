@@ -21,8 +21,7 @@ struct bh_bench_namespace *bh_bench_namespace(struct bh_bench_world *w, const ch
     return ns;
 }
 
-/* ---- the window --------------------------------------------------------------------------------
- */
+/* ---- the window ------------------------------------------------------------------------------ */
 
 int bh_bench_window_begin(struct bh_bench_world *w, const char *name,
                           const struct bh_json *namespaces, struct bh_selector *selector,
@@ -92,8 +91,7 @@ int bh_bench_alive(struct bh_bench_world *w, struct bh_err *err)
     return 0;
 }
 
-/* ---- the background ----------------------------------------------------------------------------
- */
+/* ---- the background -------------------------------------------------------------------------- */
 
 bool bh_bench_tick(struct bh_bench_world *w, int64_t now_ns)
 {
@@ -125,8 +123,7 @@ int64_t bh_bench_next_tick(const struct bh_bench_world *w)
     return next;
 }
 
-/* ---- configuration -----------------------------------------------------------------------------
- */
+/* ---- configuration --------------------------------------------------------------------------- */
 
 static const struct bh_json *gate_of(const struct bh_bench_target *t, const char *name)
 {
@@ -219,8 +216,7 @@ void bh_bench_setup_fini(struct bh_bench_setup *s)
     *s = (struct bh_bench_setup){0};
 }
 
-/* ---- life --------------------------------------------------------------------------------------
- */
+/* ---- life ------------------------------------------------------------------------------------ */
 
 int bh_bench_world_init(struct bh_bench_world *w, const struct bh_bench_options *o,
                         const struct bh_bench_target *t, struct bh_bench_report *r,
@@ -270,8 +266,7 @@ void bh_bench_world_fini(struct bh_bench_world *w)
     bh_arena_fini(&w->arena);
 }
 
-/* ---- a workload --------------------------------------------------------------------------------
- */
+/* ---- a workload ------------------------------------------------------------------------------ */
 
 int bh_bench_run(struct bh_bench_world *w, const struct bh_bench_step *steps, uint32_t n,
                  struct bh_err *err)

@@ -42,8 +42,7 @@ static double now_s(const struct bh_scale_options *o)
     return o->cpu ? bh_scale_cpu_s() : (double)bh_mono_ns() / 1e9;
 }
 
-/* ---- following ---------------------------------------------------------------------------------
- */
+/* ---- following ------------------------------------------------------------------------------- */
 
 static void on_event(void *arg, const struct bh_cluster_event *ev)
 {
@@ -90,8 +89,7 @@ static int attach(struct part *p, struct bh_err *err)
     return 0;
 }
 
-/* ---- deciding ----------------------------------------------------------------------------------
- */
+/* ---- deciding -------------------------------------------------------------------------------- */
 
 static void order(struct part *p, uint32_t pod, uint32_t tmpl, uint32_t node)
 {
@@ -198,8 +196,7 @@ static int measure(struct part *p, struct bh_err *err)
     return 0;
 }
 
-/* ---- percentiles -------------------------------------------------------------------------------
- */
+/* ---- percentiles ----------------------------------------------------------------------------- */
 
 static int by_value(const void *pa, const void *pb)
 {
@@ -237,8 +234,7 @@ static void sum_up(struct part *p)
     p->r.all = latency_of(p->us, p->n);
 }
 
-/* ---- life --------------------------------------------------------------------------------------
- */
+/* ---- life ------------------------------------------------------------------------------------ */
 
 static int start(struct part *p, const char *runtime_dir, struct bh_err *err)
 {

@@ -40,8 +40,7 @@ struct bh_scale_objects {
     struct bh_arena arena;
 };
 
-/* ---- stamping ----------------------------------------------------------------------------------
- */
+/* ---- stamping -------------------------------------------------------------------------------- */
 
 static unsigned find_marks(const struct bh_buf *b, const char *mark, size_t *at)
 {
@@ -156,8 +155,7 @@ uint32_t bh_scale_node_number(const char *name)
     return (uint32_t)strtoul(name + strlen("node-"), NULL, 10);
 }
 
-/* ---- pods --------------------------------------------------------------------------------------
- */
+/* ---- pods ------------------------------------------------------------------------------------ */
 
 /* Of 100: 72 plain, 12 selector, 8 tolerates, 4 prefers, 2 spread, 2 apart; mixed up. */
 static enum bh_scale_kind kind_of(uint32_t i)
@@ -276,8 +274,7 @@ void bh_scale_uid(uint32_t pod, char out[static BH_SCALE_NAME_BYTES])
     snprintf(out, BH_SCALE_NAME_BYTES, "6f1d2c3b-0000-4000-8000-0000%08" PRIu32, pod);
 }
 
-/* ---- life --------------------------------------------------------------------------------------
- */
+/* ---- life ------------------------------------------------------------------------------------ */
 
 uint32_t bh_scale_templates(const struct bh_scale_objects *s)
 {

@@ -10,8 +10,7 @@
 #include "scheduler/explain/grid.h"
 #include "simulator/scenario/result.h"
 
-/* ---- tables ------------------------------------------------------------------------------------
- */
+/* ---- tables ---------------------------------------------------------------------------------- */
 
 static void latency_cells(struct bh_grid *g, const struct bh_scale_latency *l)
 {
@@ -117,8 +116,7 @@ void bh_scale_table(const struct bh_scale_options *o, const struct bh_scale_resu
         bh_buf_adds(out, "\nDecisions are timed by CPU time of the thread.\n");
 }
 
-/* ---- JSON --------------------------------------------------------------------------------------
- */
+/* ---- JSON ------------------------------------------------------------------------------------ */
 
 /* Whole, or to a thousandth; never with an exponent. */
 static struct bh_json *number(struct bh_arena *a, double v)
@@ -219,8 +217,7 @@ void bh_scale_json(const struct bh_scale_options *o, const struct bh_scale_resul
     bh_arena_fini(&a);
 }
 
-/* ---- plots -------------------------------------------------------------------------------------
- */
+/* ---- plots ----------------------------------------------------------------------------------- */
 
 /* One curve: which number of a result. */
 struct curve {

@@ -39,8 +39,7 @@ struct run {
     struct bh_progress progress;
 };
 
-/* ---- one size ----------------------------------------------------------------------------------
- */
+/* ---- one size -------------------------------------------------------------------------------- */
 
 typedef int part_fn(const struct bh_scale_options *o, uint32_t nodes, const char *runtime_dir,
                     int out, int peer);
@@ -169,8 +168,7 @@ static int run_all(struct run *r)
     return rc;
 }
 
-/* ---- results -----------------------------------------------------------------------------------
- */
+/* ---- results --------------------------------------------------------------------------------- */
 
 static int write_plots(const struct run *r, const char *path, bool html)
 {
@@ -204,8 +202,7 @@ static int print(const struct run *r)
     return BH_MIN(rc, rc_page);
 }
 
-/* ---- command line ------------------------------------------------------------------------------
- */
+/* ---- command line ---------------------------------------------------------------------------- */
 
 static int check_number(const char *flag, int64_t v, int64_t min, int64_t max, uint32_t *ret,
                         struct bh_err *err)

@@ -42,8 +42,7 @@ struct bh_scale_options {
     const char *only; /* templates of this kind alone, NULL = the mix */
 };
 
-/* ---- objects (objects.c) -----------------------------------------------------------
- */
+/* ---- objects (objects.c) --------------------------------------------------------------------- */
 /* Kinds of templates, and how many of 100 are such. */
 enum bh_scale_kind {
     BH_SCALE_PLAIN,     /* requests alone */
@@ -73,8 +72,7 @@ int bh_scale_pod(struct bh_scale_objects *s, uint32_t tmpl, uint32_t pod, uint32
 void bh_scale_uid(uint32_t pod, char out[static BH_SCALE_NAME_BYTES]);
 uint32_t bh_scale_node_number(const char *name); /* of a node's name */
 
-/* ---- results -----------------------------------------------------------------------------------
- */
+/* ---- results --------------------------------------------------------------------------------- */
 struct bh_scale_latency {
     uint32_t n;
     double p50, p90, p99, p999, max; /* microseconds */
@@ -102,8 +100,7 @@ struct bh_scale_result {
     struct bh_scale_scheduler s;
 };
 
-/* ---- the two parts -----------------------------------------------------------------------------
- */
+/* ---- the two parts --------------------------------------------------------------------------- */
 /* What the scheduler's part asks of the watcher's, through a socket: numbers, then so many items.
  * The answer is the log position after them. */
 struct bh_scale_order {
@@ -130,8 +127,7 @@ static inline uint32_t bh_scale_initial_pods(const struct bh_scale_options *o, u
     return nodes * o->pods_per_node;
 }
 
-/* ---- report (report.c) -------------------------------------------------------------
- */
+/* ---- report (report.c) ----------------------------------------------------------------------- */
 void bh_scale_table(const struct bh_scale_options *o, const struct bh_scale_result *r, uint32_t n,
                     struct bh_buf *out);
 void bh_scale_json(const struct bh_scale_options *o, const struct bh_scale_result *r, uint32_t n,

@@ -22,8 +22,7 @@ struct part {
     uint64_t ticked_ns, longest_ns;
 };
 
-/* ---- what both parts use -----------------------------------------------------------------------
- */
+/* ---- what both parts use --------------------------------------------------------------------- */
 
 volatile sig_atomic_t bh_scale_stopped;
 
@@ -68,8 +67,7 @@ double bh_scale_cpu_s(void)
     return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
 }
 
-/* ---- publishing --------------------------------------------------------------------------------
- */
+/* ---- publishing ------------------------------------------------------------------------------ */
 
 /* The heart beats in the middle of a long list, too. */
 static void published(struct part *p, uint64_t began_ns)
@@ -164,8 +162,7 @@ static int build(struct part *p, uint32_t nodes, struct bh_scale_watcher *r, str
     return 0;
 }
 
-/* ---- orders ------------------------------------------------------------------------------------
- */
+/* ---- orders ---------------------------------------------------------------------------------- */
 
 static int carry_out(struct part *p, const struct bh_scale_item *it, struct bh_err *err)
 {
