@@ -179,7 +179,7 @@ static void on_reply(void *arg, const struct bh_api_reply *r);
 static void request(struct slot *s, const char *method, const char *path,
                     const struct bh_json *body)
 {
-    struct bh_buf b = {0};
+    struct bh_buf b BH_CLEANUP(bh_buf_fini) = {0};
     struct bh_api_call call = {.method = method,
                                .path = path,
                                .content_type = bh_streq(method, "PATCH")
@@ -198,7 +198,6 @@ static void request(struct slot *s, const char *method, const char *path,
     call.body_n = b.n;
     if (!bh_api_start(s->ap->o.to->client, &call))
         finish(s, BH_APPLIED_FAILED, "stopped");
-    bh_buf_fini(&b);
 }
 
 static struct bh_json *with(struct slot *s, const char *member, struct bh_json *v)
@@ -225,7 +224,7 @@ static struct bh_json *binding(struct slot *s)
 
 static void go(struct slot *s, enum step step)
 {
-    struct bh_buf path = {0};
+    struct bh_buf path BH_CLEANUP(bh_buf_fini) = {0};
     const char *p;
 
     s->step = step;
@@ -261,7 +260,6 @@ static void go(struct slot *s, enum step step)
         request(s, "DELETE", bh_buf_str(&path), NULL);
         break;
     }
-    bh_buf_fini(&path);
 }
 
 /* ---- one object ------------------------------------------------------------------------------ */

@@ -30,16 +30,13 @@ int bh_cmd_sync(int argc, char **argv);
 int bh_cmd_record(int argc, char **argv);
 int bh_cmd_replay(int argc, char **argv);
 
-/* Says what is wrong and where to look; returns BH_EXIT_USAGE. */
-int bh_cli_usage_error(const char *program, const struct bh_err *err);
-
-/* ---- objects.c: creating objects from YAML or JSON, whatever their kind ---------------------- */
-struct bh_creator; /* knows the server's resources (discovery, cached) */
-struct bh_creator *bh_creator_new(uv_loop_t *loop, struct bh_api_client *c);
-void bh_creator_free(struct bh_creator *cr);
-/* Creates every object of a file (documents, kind List). Existing ones are left alone. Returns the
- * number created or -errno. */
-int bh_creator_file(struct bh_creator *cr, const char *path, struct bh_err *err);
+/* The exit status after bh_opt_parse() said something else than 0: rc < 0 tells what is wrong and
+ * where to look. */
+int bh_cli_usage(const char *program, int rc, const struct bh_err *err);
+/* Says what went wrong; BH_EXIT_FAIL. */
+int bh_cli_fail(const char *program, const struct bh_err *err);
+/* To the standard output; frees the text. BH_EXIT_FAIL, and told, when it cannot be written. */
+int bh_cli_print(const char *program, struct bh_buf *text);
 
 /* ---- terminal.c ------------------------------------------------------------------------------ */
 /* One line on stderr, redrawn at most ten times a second; silent when stderr is no terminal. */

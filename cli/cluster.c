@@ -7,6 +7,7 @@
 #include <errno.h>
 
 #include "common/k8s/codec.h"
+#include "simulator/server/sim.h"
 
 #define REQUEST_NS UINT64_C(60000000000)
 
@@ -34,6 +35,25 @@ void bh_cluster_close(struct bh_cluster *c)
     *c = (struct bh_cluster){0};
 }
 
+void bh_cluster_path(struct bh_buf *out, const struct bh_sim_type *t, const char *ns,
+                     const char *name, const char *sub)
+{
+    bh_buf_addf(out, *t->group ? "/apis/%s/" : "/api%s/", t->group);
+    bh_buf_addf(out, "%s/", t->version);
+    if (ns && *ns) {
+        bh_buf_adds(out, "namespaces/");
+        bh_url_escape(out, ns);
+        bh_buf_addc(out, '/');
+    }
+    bh_buf_adds(out, t->plural);
+    if (name && *name) {
+        bh_buf_addc(out, '/');
+        bh_url_escape(out, name);
+    }
+    if (sub && *sub)
+        bh_buf_addf(out, "/%s", sub);
+}
+
 int bh_cluster_get(struct bh_cluster *c, const char *path, int *ret_code, struct bh_buf *body,
                    struct bh_err *err)
 {
@@ -50,7 +70,7 @@ int bh_cluster_get(struct bh_cluster *c, const char *path, int *ret_code, struct
 
 int bh_cluster_reach(struct bh_cluster *c, const char *whose, struct bh_err *err)
 {
-    struct bh_buf body = {0};
+    struct bh_buf body BH_CLEANUP(bh_buf_fini) = {0};
     int code = 0, rc = bh_cluster_get(c, "/version", &code, &body, err);
 
     if (rc < 0)
@@ -58,13 +78,12 @@ int bh_cluster_reach(struct bh_cluster *c, const char *whose, struct bh_err *err
     else if (code == 401)
         rc = bh_err_set(err, -EACCES, "the %s at %s does not accept these credentials (401)", whose,
                         c->cfg->server);
-    bh_buf_fini(&body);
     return rc;
 }
 
 int bh_cluster_may_list(struct bh_cluster *c, const struct bh_clean_kind *k, struct bh_err *err)
 {
-    struct bh_buf path = {0}, body = {0};
+    struct bh_buf path BH_CLEANUP(bh_buf_fini) = {0}, body BH_CLEANUP(bh_buf_fini) = {0};
     struct bh_api_status s;
     int code = 0, rc;
 
@@ -78,8 +97,6 @@ int bh_cluster_may_list(struct bh_cluster *c, const struct bh_clean_kind *k, str
         rc = bh_err_set(err, code == 401 || code == 403 ? -EACCES : -EIO, "%s: %s (%d)", k->plural,
                         s.message, code);
     }
-    bh_buf_fini(&path);
-    bh_buf_fini(&body);
     return rc;
 }
 

@@ -25,6 +25,10 @@ struct bh_cluster {
 int bh_cluster_open(struct bh_cluster *c, uv_loop_t *loop, const char *spec, const char *context,
                     const char *user_agent, struct bh_err *err);
 void bh_cluster_close(struct bh_cluster *c);
+struct bh_sim_type;
+/* "/api/v1/namespaces/NS/pods/NAME/SUB"; ns, name, sub NULL or "" = left out. */
+void bh_cluster_path(struct bh_buf *out, const struct bh_sim_type *t, const char *ns,
+                     const char *name, const char *sub);
 /* GET; 0 with the code and the body, or a transport error. */
 int bh_cluster_get(struct bh_cluster *c, const char *path, int *ret_code, struct bh_buf *body,
                    struct bh_err *err);

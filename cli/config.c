@@ -40,7 +40,7 @@ static int read_stdin(struct bh_buf *b)
 
 int bh_config_read_from(const char *path, struct bh_sched_config **ret, struct bh_config_report *r)
 {
-    struct bh_buf b = {0};
+    struct bh_buf b BH_CLEANUP(bh_buf_fini) = {0};
 
     if (!bh_streq(path, "-"))
         return bh_sched_config_load_report(path, ret, r);
@@ -49,7 +49,6 @@ int bh_config_read_from(const char *path, struct bh_sched_config **ret, struct b
         r->summary = bh_arena_printf(&r->arena, "read standard input: %s", strerror(-rc));
     else
         rc = bh_sched_config_read(bh_buf_str(&b), b.n, ret, r);
-    bh_buf_fini(&b);
     return rc;
 }
 
@@ -159,19 +158,6 @@ static void check_one(struct check *k, const char *path)
     bh_config_report_fini(&r);
 }
 
-static void print_items(struct check *k, enum bh_form form)
-{
-    struct bh_json *doc = bh_json_new(&k->arena, BH_JSON_OBJECT);
-    struct bh_buf out = {0};
-
-    bh_json_set_str(&k->arena, doc, "apiVersion", BH_EXPLAIN_API);
-    bh_json_set_str(&k->arena, doc, "kind", "ConfigCheckList");
-    bh_json_set(&k->arena, doc, "items", k->items);
-    bh_form_write(&out, doc, form);
-    (void)fwrite(bh_buf_str(&out), 1, out.n, stdout);
-    bh_buf_fini(&out);
-}
-
 static const struct bh_opt_usage check_usage = {
     .program = "berth config check",
     .synopsis = "FILE... [flags]",
@@ -188,31 +174,38 @@ static const struct bh_opt_usage check_usage = {
              "when there are warnings\n  2  wrong usage\n",
 };
 
+static void print_items(struct check *k, enum bh_form form)
+{
+    struct bh_json *doc = bh_json_new(&k->arena, BH_JSON_OBJECT);
+    struct bh_buf out = {0};
+
+    bh_json_set_str(&k->arena, doc, "apiVersion", BH_EXPLAIN_API);
+    bh_json_set_str(&k->arena, doc, "kind", "ConfigCheckList");
+    bh_json_set(&k->arena, doc, "items", k->items);
+    bh_form_write(&out, doc, form);
+    (void)bh_cli_print(check_usage.program, &out);
+}
+
 static int check(int argc, char **argv)
 {
     struct check k = {.output = "text"};
     const struct bh_opt table[] = {
-        {"output", 'o', BH_OPT_STR, &k.output, "text|json|yaml", "form of the output"},
+        {"output", 'o', BH_OPT_CHOICE, &k.output, "text|json|yaml", "form of the output"},
         {"strict", 0, BH_OPT_BOOL, &k.strict, NULL, "warnings count as errors (notes do not)"},
         {"quiet", 'q', BH_OPT_BOOL, &k.quiet, NULL, "say nothing about files that are valid"},
         {0},
     };
     bool json, yaml;
-    struct bh_opt_list files = {0};
+    struct bh_opt_list files BH_CLEANUP(bh_opt_list_fini) = {0};
     struct bh_err err = {0};
     int rc = bh_opt_parse(table, &check_usage, argc, argv, &files, &err);
 
     json = bh_streq(k.output, "json");
     yaml = bh_streq(k.output, "yaml");
-    if (rc == 0 && !json && !yaml && !bh_streq(k.output, "text"))
-        rc = bh_err_set(&err, -EINVAL, "invalid value \"%s\" for --output: text, json or yaml",
-                        k.output);
     if (rc == 0 && !files.n)
         rc = bh_err_set(&err, -EINVAL, "say which file to check, or - for standard input");
-    if (rc != 0) {
-        free(files.v);
-        return rc > 0 ? BH_EXIT_OK : bh_cli_usage_error("berth config check", &err);
-    }
+    if (rc != 0)
+        return bh_cli_usage(check_usage.program, rc, &err);
     bh_arena_init(&k.arena, 0);
     if (json || yaml)
         k.items = bh_json_new(&k.arena, BH_JSON_ARRAY);
@@ -221,7 +214,6 @@ static int check(int argc, char **argv)
     if (k.items)
         print_items(&k, json ? BH_FORM_JSON : BH_FORM_YAML);
     bh_arena_fini(&k.arena);
-    free(files.v);
     return k.bad || (k.strict && k.warned) ? BH_EXIT_FAIL : BH_EXIT_OK;
 }
 
@@ -240,7 +232,7 @@ static const struct bh_opt_usage usage = {
 int bh_cmd_config(int argc, char **argv)
 {
     static const struct bh_opt none[] = {{0}};
-    struct bh_opt_list rest = {0};
+    struct bh_opt_list rest BH_CLEANUP(bh_opt_list_fini) = {0};
     struct bh_err err = {0};
 
     if (argc > 1 && bh_streq(argv[1], "check"))
@@ -252,6 +244,5 @@ int bh_cmd_config(int argc, char **argv)
         rc = bh_err_set(&err, -EINVAL, "unknown command \"%s\": check or show", rest.v[0]);
     else if (rc == 0)
         rc = bh_err_set(&err, -EINVAL, "say what to do: check or show");
-    free(rest.v);
-    return rc > 0 ? BH_EXIT_OK : bh_cli_usage_error("berth config", &err);
+    return bh_cli_usage(usage.program, rc, &err);
 }

@@ -117,8 +117,7 @@ static void print(const struct show *s)
         if (out.n && out.p[out.n - 1] != '\n')
             bh_buf_addc(&out, '\n');
     }
-    (void)fwrite(bh_buf_str(&out), 1, out.n, stdout);
-    bh_buf_fini(&out);
+    (void)bh_cli_print("berth config show", &out);
 }
 
 static const struct bh_opt_usage usage = {
@@ -146,20 +145,16 @@ int bh_config_show(int argc, char **argv)
         {"defaults", 0, BH_OPT_BOOL, &s.defaults, NULL, "what is in force without any file"},
         {"runtime-dir", 0, BH_OPT_STR, &s.runtime, "DIR",
          "the scheduler to ask (default $BERTH_RUNTIME_DIR or /run/berth)"},
-        {"output", 'o', BH_OPT_STR, &s.output, "table|yaml|json", "form of the output"},
+        {"output", 'o', BH_OPT_CHOICE, &s.output, "table|yaml|json", "form of the output"},
         {0},
     };
     struct bh_err err = {0};
     int rc = bh_opt_parse(table, &usage, argc, argv, NULL, &err);
 
-    if (rc == 0 && !bh_streq(s.output, "table") && !bh_streq(s.output, "yaml") &&
-        !bh_streq(s.output, "json"))
-        rc = bh_err_set(&err, -EINVAL, "invalid value \"%s\" for --output: table, yaml or json",
-                        s.output);
     if (rc == 0 && !!s.config + s.defaults + !!s.runtime > 1)
         rc = bh_err_set(&err, -EINVAL, "--config, --defaults and --runtime-dir exclude each other");
     if (rc != 0)
-        return rc > 0 ? BH_EXIT_OK : bh_cli_usage_error("berth config show", &err);
+        return bh_cli_usage(usage.program, rc, &err);
     rc = get(&s);
     if (rc == 0)
         print(&s);

@@ -31,7 +31,7 @@ static void end_table(struct page *p)
 static void row(struct page *p, const char *key, const char *fmt, ...) BH_PRINTF(3, 4);
 static void row(struct page *p, const char *key, const char *fmt, ...)
 {
-    struct bh_buf b = {0};
+    struct bh_buf b BH_CLEANUP(bh_buf_fini) = {0};
     va_list ap;
 
     va_start(ap, fmt);
@@ -40,7 +40,6 @@ static void row(struct page *p, const char *key, const char *fmt, ...)
     bh_grid_cell(&p->grid, 0, "%s", key);
     bh_grid_cell(&p->grid, 0, "%s", bh_buf_str(&b));
     bh_grid_row(&p->grid);
-    bh_buf_fini(&b);
 }
 
 static const char *duration(int64_t ns, char out[static 32])

@@ -34,13 +34,12 @@ struct run {
 
 static void shorten(char out[static SHOWN_TEXT_MAX], const struct bh_json *v)
 {
-    struct bh_buf b = {0};
+    struct bh_buf b BH_CLEANUP(bh_buf_fini) = {0};
 
     if (v)
         bh_json_write(&b, v);
     snprintf(out, SHOWN_TEXT_MAX, "%s%s", v ? bh_buf_str(&b) : "(absent)",
              b.n >= SHOWN_TEXT_MAX ? " ..." : "");
-    bh_buf_fini(&b);
 }
 
 static void show_diff(struct run *r, const char *name, size_t step, const char *field,
@@ -134,7 +133,7 @@ static void run_line(struct run *r, const char *file, size_t line, const struct 
 {
     struct bh_err err = {{0}};
     struct bh_json *cas;
-    struct bh_arena a;
+    struct bh_arena a BH_CLEANUP(bh_arena_fini);
 
     bh_arena_init(&a, 0);
     int rc = bh_json_parse(&a, text->p, text->n, 0, &cas, &err);
@@ -145,7 +144,6 @@ static void run_line(struct run *r, const char *file, size_t line, const struct 
         t->failed_cases++;
         fprintf(r->report, "  %s:%zu: %s\n", file, line, err.msg);
     }
-    bh_arena_fini(&a);
 }
 
 /* Reads one line of any length; false at the end. */
@@ -265,19 +263,15 @@ int bh_cmd_conformance(int argc, char **argv)
         {"max-diffs", 0, BH_OPT_INT, &r.max_shown, "N", "differences to show (20)"},
         {NULL, 0, BH_OPT_BOOL, NULL, NULL, NULL},
     };
-    struct bh_opt_list paths = {0};
+    struct bh_opt_list paths BH_CLEANUP(bh_opt_list_fini) = {0};
     struct bh_err err = {{0}};
     bool failed = false;
 
     int rc = bh_opt_parse(table, &usage, argc, argv, &paths, &err);
-    if (rc == 1)
-        return BH_EXIT_OK;
     if (rc == 0 && !paths.n)
         rc = bh_err_set(&err, -EINVAL, "no file or folder given");
-    if (rc < 0) {
-        free(paths.v);
-        return bh_cli_usage_error("berth conformance", &err);
-    }
+    if (rc != 0)
+        return bh_cli_usage(usage.program, rc, &err);
     r.report = r.print ? stderr : stdout;
     r.cases = r.print ? stdout : NULL;
     for (size_t i = 0; i < paths.n; i++)
@@ -286,7 +280,6 @@ int bh_cmd_conformance(int argc, char **argv)
         failed = true;
     fprintf(r.report, "decisions: %llu/%llu equal\n", (unsigned long long)r.all.equal,
             (unsigned long long)r.all.decisions);
-    free(paths.v);
     free(r.filters.v);
     failed |= r.all.failed_cases != 0 || (!r.print && r.all.equal != r.all.decisions);
     return failed ? BH_EXIT_FAIL : BH_EXIT_OK;

@@ -71,11 +71,6 @@ static int fail(const char *path, int rc, const struct bh_err *err)
     return BH_EXIT_FAIL;
 }
 
-static void print(const struct bh_buf *b)
-{
-    fwrite(bh_buf_str(b), 1, b->n, stdout);
-}
-
 /* ---- list ------------------------------------------------------------------------------------ */
 
 static unsigned result_look(const char *result)
@@ -143,7 +138,7 @@ static void add_row(struct bh_grid *g, const struct bh_json *row, bool wide)
 static void render_list(struct bh_buf *out, const struct bh_json *list, const struct arguments *a)
 {
     bool wide = a->form == BH_FORM_WIDE;
-    struct bh_grid g = {0};
+    struct bh_grid g BH_CLEANUP(bh_grid_fini) = {0};
 
     if (!a->no_headers && wide)
         bh_grid_heading(&g, BH_CELL_BOLD, ">ID", "TIME", "POD", ">ATTEMPT", "RESULT", "OUTCOME",
@@ -154,7 +149,6 @@ static void render_list(struct bh_buf *out, const struct bh_json *list, const st
     bh_json_each(row, bh_json_get_list(list, "items"))
         add_row(&g, row, wide);
     bh_grid_print(&g, out, 0, bh_colour_wanted(STDOUT_FILENO));
-    bh_grid_fini(&g);
 }
 
 /* --pod NS/NAME, or NAME with -n. */
@@ -198,7 +192,8 @@ static int list(struct bh_decisions *d, const char *path, const struct arguments
         render_list(out, v, a);
     else
         bh_form_write(out, v, a->form);
-    print(out);
+    if (bh_cli_print(WHO, out) != BH_EXIT_OK)
+        return BH_EXIT_FAIL;
     if (bh_json_get_bool(v, "more", false) && isatty(STDERR_FILENO))
         fprintf(
             stderr, "There are more: --limit, or --before=%lld for the next page.\n",
@@ -253,7 +248,7 @@ static void render_scores(struct bh_buf *out, const struct bh_json *plugins,
                           const struct bh_json *v, bool colour)
 {
     const struct bh_json *difference = bh_json_get(v, "difference");
-    struct bh_grid g = {0};
+    struct bh_grid g BH_CLEANUP(bh_grid_fini) = {0};
     size_t k = 0;
 
     bh_grid_heading(&g, BH_CELL_BOLD, "SCORE", ">WEIGHT", ">RAW", ">NORMALIZED", ">WEIGHTED",
@@ -275,7 +270,6 @@ static void render_scores(struct bh_buf *out, const struct bh_json *plugins,
     }
     bh_buf_addc(out, '\n');
     bh_grid_print(&g, out, 0, colour);
-    bh_grid_fini(&g);
 }
 
 static void render_node(struct bh_buf *out, const struct bh_json *plugins, const struct bh_json *v,
@@ -283,7 +277,7 @@ static void render_node(struct bh_buf *out, const struct bh_json *plugins, const
 {
     const struct bh_json *winner = bh_json_get(v, "winner");
     bool feasible = bh_streq(bh_json_get_text(v, "status"), "feasible");
-    struct bh_buf reasons = {0}, passed = {0};
+    struct bh_buf reasons BH_CLEANUP(bh_buf_fini) = {0}, passed BH_CLEANUP(bh_buf_fini) = {0};
     struct bh_grid g = {0};
 
     add_list(&reasons, bh_json_get(v, "reasons"), ", ");
@@ -303,8 +297,6 @@ static void render_node(struct bh_buf *out, const struct bh_json *plugins, const
     bh_grid_fini(&g);
     if (feasible && bh_json_first(plugins))
         render_scores(out, plugins, v, colour);
-    bh_buf_fini(&reasons);
-    bh_buf_fini(&passed);
 }
 
 static int show_node(struct bh_decisions *d, const struct arguments *a, int64_t id,
@@ -374,16 +366,16 @@ static int one(struct bh_decisions *d, const char *path, const struct arguments 
     int rc;
 
     if (a->words.n != 2 || !end || *end || id <= 0) {
-        bh_err_set(&err, -EINVAL, "%s wants the number of an attempt, see 'berth decisions list'",
-                   a->words.v[0]);
-        return bh_cli_usage_error(WHO, &err);
+        rc = bh_err_set(&err, -EINVAL,
+                        "%s wants the number of an attempt, see 'berth decisions list'",
+                        a->words.v[0]);
+        return bh_cli_usage(WHO, rc, &err);
     }
     rc = bh_streq(a->words.v[0], "show") ? show(d, a, id, arena, out, &err)
                                          : annotations(d, a, id, arena, out, &err);
     if (rc < 0)
         return fail(path, rc, &err);
-    print(out);
-    return BH_EXIT_OK;
+    return bh_cli_print(WHO, out);
 }
 
 /* ---- the command ----------------------------------------------------------------------------- */
@@ -429,13 +421,13 @@ int bh_cmd_decisions(int argc, char **argv)
     struct bh_err err = {{0}};
     BH_CLEANUP(bh_freep) char *path = NULL;
     struct bh_decisions *d;
-    struct bh_buf out = {0};
+    struct bh_buf out BH_CLEANUP(bh_buf_fini) = {0};
     struct bh_arena arena;
     int rc = read_arguments(&a, argc, argv, &err), code;
 
     if (rc != 0) {
         free(a.words.v);
-        return rc > 0 ? BH_EXIT_OK : bh_cli_usage_error(WHO, &err);
+        return bh_cli_usage(WHO, rc, &err);
     }
     bh_arena_init(&arena, 0);
     path = find_file(&a);
@@ -445,7 +437,6 @@ int bh_cmd_decisions(int argc, char **argv)
     else
         code = one(d, path, &a, &arena, &out);
     bh_decisions_free(d);
-    bh_buf_fini(&out);
     bh_arena_fini(&arena);
     free(a.words.v);
     return code;

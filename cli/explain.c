@@ -196,14 +196,11 @@ static int split_name(const struct arguments *a, struct bh_explain_pod *pod, cha
 
 static int unknown_pod(const struct session *s, struct bh_err *err)
 {
-    struct bh_buf hint = {0};
-    int rc;
+    struct bh_buf hint BH_CLEANUP(bh_buf_fini) = {0};
 
     bh_observer_hint(&s->observer, &hint);
-    rc = bh_err_set(err, -ENOENT, "there is no pod \"%s\" in namespace \"%s\" (%s)", s->pod.name,
-                    s->pod.ns, bh_buf_str(&hint));
-    bh_buf_fini(&hint);
-    return rc;
+    return bh_err_set(err, -ENOENT, "there is no pod \"%s\" in namespace \"%s\" (%s)", s->pod.name,
+                      s->pod.ns, bh_buf_str(&hint));
 }
 
 static int find_pod(struct session *s, struct bh_err *err)
@@ -426,15 +423,13 @@ int bh_cmd_explain(int argc, char **argv)
 
     bh_arena_init(&s.arena, 0);
     if (rc < 0) {
-        status = bh_cli_usage_error("berth explain", &err);
+        status = bh_cli_usage(usage.program, rc, &err);
     } else if (rc == 0 && run(&s, &doc, &err) < 0) {
-        fprintf(stderr, "berth explain: %s\n", err.msg);
-        status = BH_EXIT_FAIL;
+        status = bh_cli_fail(usage.program, &err);
     } else if (rc == 0) {
         bh_explain_print(&out, doc, a.form, a.node != NULL, bh_colour_wanted(STDOUT_FILENO));
-        (void)fwrite(bh_buf_str(&out), 1, out.n, stdout);
+        status = bh_cli_print(usage.program, &out);
     }
-    bh_buf_fini(&out);
     session_end(&s);
     free(a.rest.v);
     free(a.what_if.v);

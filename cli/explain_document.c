@@ -159,7 +159,7 @@ static void state_line(struct bh_grid *g, const struct bh_json *doc)
 {
     const struct bh_json *now = bh_json_get(doc, "nodeNow");
     const char *state = bh_json_get_text(doc, "state"), *node = bh_json_get_text(doc, "nodeName");
-    struct bh_buf b = {0};
+    struct bh_buf b BH_CLEANUP(bh_buf_fini) = {0};
 
     if (bh_streq(state, "Bound"))
         bh_buf_addf(&b, "bound to %s", node);
@@ -176,7 +176,6 @@ static void state_line(struct bh_grid *g, const struct bh_json *doc)
         bh_buf_addc(&b, ')');
     }
     line(g, "State:", 0, bh_buf_str(&b));
-    bh_buf_fini(&b);
 }
 
 static void queue_line(struct bh_grid *g, const struct bh_json *doc)
@@ -185,7 +184,7 @@ static void queue_line(struct bh_grid *g, const struct bh_json *doc)
     const char *until = bh_json_get_text(q, "backoffUntil"),
                *nominated = bh_json_get_text(q, "nominatedNode");
     int64_t attempts = bh_json_get_i64(q, "attempts", 0);
-    struct bh_buf b = {0};
+    struct bh_buf b BH_CLEANUP(bh_buf_fini) = {0};
 
     if (!q)
         return;
@@ -201,7 +200,6 @@ static void queue_line(struct bh_grid *g, const struct bh_json *doc)
     if (*nominated)
         bh_buf_addf(&b, ", nominated to %s", nominated);
     line(g, "Queue:", 0, bh_buf_str(&b));
-    bh_buf_fini(&b);
 }
 
 static void scheduler_line(struct bh_grid *g, const struct bh_json *doc)
@@ -209,7 +207,7 @@ static void scheduler_line(struct bh_grid *g, const struct bh_json *doc)
     const struct bh_json *s = bh_json_get(doc, "scheduler");
     bool running = bh_json_get_bool(s, "running", false);
     bool deciding = bh_json_get_bool(s, "deciding", false);
-    struct bh_buf b = {0};
+    struct bh_buf b BH_CLEANUP(bh_buf_fini) = {0};
 
     bh_buf_addf(&b, "%s, configuration: %s",
                 !running   ? "not running"
@@ -219,7 +217,6 @@ static void scheduler_line(struct bh_grid *g, const struct bh_json *doc)
     if (*bh_json_get_text(s, "trouble"))
         bh_buf_addf(&b, " (%s)", bh_json_get_text(s, "trouble"));
     line(g, "Scheduler:", running && deciding ? 0 : BH_CELL_BAD, bh_buf_str(&b));
-    bh_buf_fini(&b);
 }
 
 /* What users read elsewhere, when it is not what is decided now. */
@@ -227,13 +224,12 @@ static void condition_line(struct bh_grid *g, const struct bh_json *doc)
 {
     const struct bh_json *c = bh_json_get(doc, "condition");
     const char *now = bh_json_get_text(bh_json_get(doc, "explanation"), "message");
-    struct bh_buf b = {0};
+    struct bh_buf b BH_CLEANUP(bh_buf_fini) = {0};
 
     if (!c || bh_streq(bh_json_get_text(c, "message"), now))
         return;
     bh_buf_addf(&b, "%s: %s", bh_json_get_text(c, "reason"), bh_json_get_text(c, "message"));
     line(g, "Condition:", 0, bh_buf_str(&b));
-    bh_buf_fini(&b);
 }
 
 void bh_explain_print(struct bh_buf *out, const struct bh_json *doc, enum bh_form form,

@@ -32,11 +32,10 @@ struct bh_whatif {
 
 static int blame(const struct object *o, int rc, struct bh_err *err)
 {
-    struct bh_buf b = {0};
+    struct bh_buf b BH_CLEANUP(bh_buf_fini) = {0};
 
     bh_trial_where(&b, &o->at);
     bh_err_prefix(err, rc, "%.200s: %s \"%.253s\"", bh_buf_str(&b), o->kind->kind_name, o->name);
-    bh_buf_fini(&b);
     return rc;
 }
 
@@ -46,7 +45,7 @@ static int on_object(void *arg, const struct bh_trial_source *at, struct bh_aren
     struct bh_whatif *w = arg;
     struct object o = {.at = *at};
     const char *ns;
-    struct bh_buf where = {0};
+    struct bh_buf where BH_CLEANUP(bh_buf_fini) = {0};
     int rc;
 
     (void)a;
@@ -56,7 +55,6 @@ static int on_object(void *arg, const struct bh_trial_source *at, struct bh_aren
         rc = bh_err_set(err, -EINVAL, "%.200s: %s %s: not a kind that decisions depend on",
                         bh_buf_str(&where), bh_json_get_str(obj, "apiVersion"),
                         bh_json_get_str(obj, "kind"));
-        bh_buf_fini(&where);
         return rc;
     }
     o.json = bh_json_clone(&w->arena, obj);
@@ -227,7 +225,7 @@ int bh_whatif_apply(const struct bh_whatif *w, struct bh_arena *a, struct bh_obs
 
 static void print_changes(struct bh_buf *out, const struct bh_json *whatif, bool colour)
 {
-    struct bh_grid g = {0};
+    struct bh_grid g BH_CLEANUP(bh_grid_fini) = {0};
 
     bh_buf_adds(out, "\nWhat if\n");
     bh_grid_heading(&g, 0, "KIND", "NAMESPACE", "NAME", "ACTION", NULL);
@@ -240,7 +238,6 @@ static void print_changes(struct bh_buf *out, const struct bh_json *whatif, bool
         bh_grid_row(&g);
     }
     bh_grid_print(&g, out, 0, colour);
-    bh_grid_fini(&g);
 }
 
 static void print_nodes(struct bh_buf *out, const struct bh_json *d, bool all, bool colour)

@@ -186,7 +186,7 @@ static void print_pods(struct view *v)
 
 static void print_json(struct view *v, bool nodes)
 {
-    struct bh_buf b = {0};
+    struct bh_buf b BH_CLEANUP(bh_buf_fini) = {0};
 
     bh_buf_addc(&b, '[');
     for (size_t i = 0; nodes && i < v->n_nodes; i++) {
@@ -215,7 +215,6 @@ static void print_json(struct view *v, bool nodes)
     }
     bh_buf_addc(&b, ']');
     puts(bh_buf_str(&b));
-    bh_buf_fini(&b);
 }
 
 static const struct bh_opt_usage usage = {
@@ -233,10 +232,10 @@ int bh_cmd_get(int argc, char **argv)
     const struct bh_opt table[] = {
         {"runtime-dir", 0, BH_OPT_STR, &runtime, "DIR",
          "instance to look at (default $BERTH_RUNTIME_DIR or /run/berth)"},
-        {"output", 'o', BH_OPT_STR, &output, "table|json", "form of the output"},
+        {"output", 'o', BH_OPT_CHOICE, &output, "table|json", "form of the output"},
         {0},
     };
-    struct bh_opt_list rest = {0};
+    struct bh_opt_list rest BH_CLEANUP(bh_opt_list_fini) = {0};
     struct bh_err err = {0};
     struct view v = {0};
     char dir[108];
@@ -245,12 +244,9 @@ int bh_cmd_get(int argc, char **argv)
 
     if (rc == 0 && (rest.n != 1 || (!bh_streq(rest.v[0], "nodes") && !bh_streq(rest.v[0], "pods"))))
         rc = bh_err_set(&err, -EINVAL, "say what to get: nodes or pods");
-    if (rc == 0 && !bh_streq(output, "table") && !bh_streq(output, "json"))
-        rc = bh_err_set(&err, -EINVAL, "invalid value \"%s\" for --output: table or json", output);
-    nodes = rc == 0 && bh_streq(rest.v[0], "nodes");
-    free(rest.v);
     if (rc != 0)
-        return rc > 0 ? BH_EXIT_OK : bh_cli_usage_error("berth get", &err);
+        return bh_cli_usage(usage.program, rc, &err);
+    nodes = bh_streq(rest.v[0], "nodes");
     v.symtab = bh_symtab_new();
     rc = bh_runtime_dir(runtime, dir, &err);
     if (rc == 0)

@@ -70,7 +70,7 @@ static void on_result(void *arg, const struct bh_clean_kind *k, const char *ns, 
 static void write_manifest(struct import *im, const struct bh_clean_kind *k, struct bh_json *o)
 {
     struct bh_json *status;
-    struct bh_buf b = {0};
+    struct bh_buf b BH_CLEANUP(bh_buf_fini) = {0};
 
     status = bh_clean_new(&im->arena, k, o);
     if (bh_streq(k->kind, "Pod") && status)
@@ -78,7 +78,6 @@ static void write_manifest(struct import *im, const struct bh_clean_kind *k, str
     bh_buf_adds(&b, "---\n");
     bh_yaml_write(&b, o);
     fwrite(b.p, 1, b.n, im->manifests);
-    bh_buf_fini(&b);
 }
 
 static void take_one(struct import *im, const struct bh_clean_kind *k, struct bh_json *obj)
@@ -113,7 +112,7 @@ static void settle(struct import *im)
 static int get_page(struct import *im, const struct bh_clean_kind *k, const char *cont,
                     struct bh_json **ret, struct bh_err *err)
 {
-    struct bh_buf path = {0}, body = {0};
+    struct bh_buf path BH_CLEANUP(bh_buf_fini) = {0}, body BH_CLEANUP(bh_buf_fini) = {0};
     struct bh_api_status s;
     int code = 0, rc;
 
@@ -135,8 +134,6 @@ static int get_page(struct import *im, const struct bh_clean_kind *k, const char
                                                      : -EIO,
                         "%s", s.message);
     }
-    bh_buf_fini(&path);
-    bh_buf_fini(&body);
     return rc;
 }
 
@@ -325,9 +322,6 @@ static int check_arguments(const struct import *im, const struct arguments *a, s
         return bh_err_set(err, -EINVAL, "--from is required: the cluster to read");
     if ((a->to != NULL) + (a->manifests != NULL) + im->dry_run != 1)
         return bh_err_set(err, -EINVAL, "one of --to, --manifests and --dry-run is required");
-    if (!bh_streq(a->output, "table") && !bh_streq(a->output, "json"))
-        return bh_err_set(err, -EINVAL, "invalid value \"%s\" for --output: table or json",
-                          a->output);
     return 0;
 }
 
@@ -396,7 +390,7 @@ static int parse(struct import *im, struct arguments *a, int argc, char **argv, 
         {"manifests", 0, BH_OPT_STR, &a->manifests, "FILE", "write YAML instead (- = output)"},
         {"dry-run", 0, BH_OPT_BOOL, &im->dry_run, NULL, "only read, and report"},
         BH_TAKE_OPTS(&im->take),
-        {"output", 'o', BH_OPT_STR, &a->output, "table|json", "form of the report"},
+        {"output", 'o', BH_OPT_CHOICE, &a->output, "table|json", "form of the report"},
         {0},
     };
     int rc = bh_opt_parse(table, &usage, argc, argv, NULL, err);
@@ -411,12 +405,12 @@ int bh_cmd_import(int argc, char **argv)
     struct arguments a = {.output = "table"};
     struct import *im = bh_calloc(1, sizeof(*im));
     struct bh_err err = {0};
-    int status = BH_EXIT_FAIL, rc = parse(im, &a, argc, argv, &err);
+    int status = BH_EXIT_OK, rc = parse(im, &a, argc, argv, &err);
 
     if (rc != 0) {
         bh_take_fini(&im->take);
         free(im);
-        return rc > 0 ? BH_EXIT_OK : bh_cli_usage_error("berth import", &err);
+        return bh_cli_usage(usage.program, rc, &err);
     }
     uv_loop_init(&im->loop);
     bh_arena_init(&im->arena, 0);
@@ -431,10 +425,6 @@ int bh_cmd_import(int argc, char **argv)
         status = report(im, bh_streq(a.output, "json"));
     if (rc == 0)
         rc = close_manifests(im, a.manifests, &err);
-    if (rc < 0) {
-        fprintf(stderr, "berth import: %s\n", err.msg);
-        status = BH_EXIT_FAIL;
-    }
     cleanup(im);
-    return status;
+    return rc < 0 ? bh_cli_fail(usage.program, &err) : status;
 }

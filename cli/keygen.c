@@ -22,25 +22,18 @@ static const struct bh_opt_usage usage = {
 int bh_cmd_keygen(int argc, char **argv)
 {
     const struct bh_opt table[] = {{0}};
-    struct bh_opt_list paths = {0};
+    struct bh_opt_list paths BH_CLEANUP(bh_opt_list_fini) = {0};
     struct bh_err err = {0};
     int rc = bh_opt_parse(table, &usage, argc, argv, &paths, &err);
 
-    if (rc > 0)
-        return BH_EXIT_OK;
     if (rc == 0 && !paths.n)
         rc = bh_err_set(&err, -EINVAL, "PATH is missing");
-    if (rc < 0) {
-        free(paths.v);
-        return bh_cli_usage_error(usage.program, &err);
+    if (rc != 0)
+        return bh_cli_usage(usage.program, rc, &err);
+    for (size_t i = 0; i < paths.n; i++) {
+        if (bh_bus_keygen(paths.v[i], &err) < 0)
+            return bh_cli_fail(usage.program, &err);
+        printf("%s.key %s.pub\n", paths.v[i], paths.v[i]);
     }
-    for (size_t i = 0; rc == 0 && i < paths.n; i++) {
-        rc = bh_bus_keygen(paths.v[i], &err);
-        if (rc < 0)
-            fprintf(stderr, "%s: %s\n", usage.program, err.msg);
-        else
-            printf("%s.key %s.pub\n", paths.v[i], paths.v[i]);
-    }
-    free(paths.v);
-    return rc < 0 ? BH_EXIT_FAIL : BH_EXIT_OK;
+    return BH_EXIT_OK;
 }

@@ -130,7 +130,7 @@ static void on_created(void *arg, const struct bh_api_reply *r)
 static void create_slowly(struct creation *c)
 {
     const struct bh_load_item *it = item_of(c);
-    struct bh_buf path = {0};
+    struct bh_buf path BH_CLEANUP(bh_buf_fini) = {0};
     struct bh_api_call call = {.method = "POST",
                                .content_type = "application/json",
                                .body = it->json,
@@ -143,7 +143,6 @@ static void create_slowly(struct creation *c)
     creation_path(c, &path);
     call.path = bh_buf_str(&path);
     (void)bh_api_start(c->l->client, &call);
-    bh_buf_fini(&path);
 }
 
 static void on_burst_created(void *arg, const struct bh_burst_reply *r)
@@ -163,7 +162,7 @@ static void on_burst_created(void *arg, const struct bh_burst_reply *r)
 static void create(struct creation *c)
 {
     const struct bh_load_item *it = item_of(c);
-    struct bh_buf path = {0};
+    struct bh_buf path BH_CLEANUP(bh_buf_fini) = {0};
 
     if (!c->l->burst) {
         create_slowly(c);
@@ -176,7 +175,6 @@ static void create(struct creation *c)
                                                        .body = {it->json, it->json_n},
                                                        .on_done = on_burst_created,
                                                        .arg = c});
-    bh_buf_fini(&path);
 }
 
 static void fill(struct load *l)
@@ -550,27 +548,22 @@ int bh_cmd_load(int argc, char **argv)
         {"parallel", 0, BH_OPT_INT, &a.parallel, "N", "creations on the wire at a time"},
         {"timeout", 0, BH_OPT_DURATION_NS, &a.timeout_ns, "DURATION",
          "give up when nothing changed for this long"},
-        {"output", 'o', BH_OPT_STR, &a.output, "table|json", "form of the summary"},
+        {"output", 'o', BH_OPT_CHOICE, &a.output, "table|json", "form of the summary"},
         {0},
     };
-    struct load *l = bh_calloc(1, sizeof(*l));
-    struct bh_opt_list rest = {0};
+    struct load *l;
+    struct bh_opt_list rest BH_CLEANUP(bh_opt_list_fini) = {0};
     struct bh_err err = {0};
     int rc = bh_opt_parse(table, &usage, argc, argv, &rest, &err);
 
     if (rc == 0 && (a.parallel < 1 || a.node_count < 0 || a.pod_count < 0))
         rc = bh_err_set(&err, -EINVAL, "counts must not be negative, --parallel at least 1");
-    if (rc == 0 && !bh_streq(a.output, "table") && !bh_streq(a.output, "json"))
-        rc =
-            bh_err_set(&err, -EINVAL, "invalid value \"%s\" for --output: table or json", a.output);
     if (rc == 0)
         rc = check_source(&a, &rest, &err);
-    a.source = rc == 0 ? rest.v[0] : NULL; /* argv's memory */
-    free(rest.v);
-    if (rc != 0) {
-        free(l);
-        return rc > 0 ? BH_EXIT_OK : bh_cli_usage_error("berth load", &err);
-    }
+    if (rc != 0)
+        return bh_cli_usage(usage.program, rc, &err);
+    a.source = rest.v[0];
+    l = bh_calloc(1, sizeof(*l));
     l->parallel = a.parallel;
     l->timeout_ns = a.timeout_ns;
     uv_loop_init(&l->loop);
@@ -581,8 +574,6 @@ int bh_cmd_load(int argc, char **argv)
     rc = read_source(l, &a, &err);
     if (rc == 0)
         rc = run(l, &a, &err);
-    if (rc < 0)
-        fprintf(stderr, "berth load: %s\n", err.msg);
     cleanup(l);
-    return rc < 0 ? BH_EXIT_FAIL : BH_EXIT_OK;
+    return rc < 0 ? bh_cli_fail(usage.program, &err) : BH_EXIT_OK;
 }

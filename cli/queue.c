@@ -103,11 +103,10 @@ static int ask(struct bh_ask *k, const struct arguments *a, struct listing *l, s
 
 static void seconds_cell(struct bh_grid *g, int64_t ns)
 {
-    struct bh_buf b = {0};
+    struct bh_buf b BH_CLEANUP(bh_buf_fini) = {0};
 
     bh_human_duration(&b, ns / 1000000000);
     bh_grid_cell(g, 0, "%s", bh_buf_str(&b));
-    bh_buf_fini(&b);
 }
 
 static unsigned place_look(Berth__QueuePlace p)
@@ -133,12 +132,11 @@ static void text_cell(struct bh_grid *g, const char *s)
 
 static void plugins_cell(struct bh_grid *g, const struct bh_json *doc)
 {
-    struct bh_buf b = {0};
+    struct bh_buf b BH_CLEANUP(bh_buf_fini) = {0};
 
     bh_json_each(p, bh_json_get_list(doc, "plugins"))
         bh_buf_addf(&b, "%s%s", b.n ? "," : "", bh_json_cstr(p));
     text_cell(g, bh_buf_str(&b));
-    bh_buf_fini(&b);
 }
 
 static void message_cell(struct bh_grid *g, const struct bh_json *doc, bool whole)
@@ -193,8 +191,8 @@ static void add_heading(struct bh_grid *g, bool wide)
 
 static void print_table(const struct listing *l, const struct arguments *a)
 {
-    struct bh_grid g = {0};
-    struct bh_buf out = {0};
+    struct bh_grid g BH_CLEANUP(bh_grid_fini) = {0};
+    struct bh_buf out BH_CLEANUP(bh_buf_fini) = {0};
 
     if (!l->n) {
         fprintf(stderr, a->ns ? "No pods wait in namespace \"%s\".\n" : "No pods wait.%.0s\n",
@@ -207,14 +205,12 @@ static void print_table(const struct listing *l, const struct arguments *a)
         add_row(&g, l, &l->rows[i], a->form == BH_FORM_WIDE);
     bh_grid_print(&g, &out, 0, bh_colour_wanted(STDOUT_FILENO));
     (void)fwrite(bh_buf_str(&out), 1, out.n, stdout);
-    bh_grid_fini(&g);
-    bh_buf_fini(&out);
 }
 
 static void print_document(struct listing *l, enum bh_form form)
 {
     struct bh_json *doc = bh_json_new(&l->arena, BH_JSON_OBJECT), *items;
-    struct bh_buf out = {0};
+    struct bh_buf out BH_CLEANUP(bh_buf_fini) = {0};
 
     bh_json_set_str(&l->arena, doc, "kind", "QueuedPodList");
     bh_json_set_str(&l->arena, doc, "apiVersion", BH_EXPLAIN_API);
@@ -223,7 +219,6 @@ static void print_document(struct listing *l, enum bh_form form)
         bh_json_push(items, l->rows[i].doc);
     bh_form_write(&out, doc, form);
     (void)fwrite(bh_buf_str(&out), 1, out.n, stdout);
-    bh_buf_fini(&out);
 }
 
 static void print(struct listing *l, const struct arguments *a)
@@ -358,7 +353,7 @@ int bh_cmd_queue(int argc, char **argv)
     int rc = parse(argc, argv, &a, &err);
 
     if (rc != 0)
-        return rc > 0 ? BH_EXIT_OK : bh_cli_usage_error("berth queue", &err);
+        return bh_cli_usage(usage.program, rc, &err);
     bh_arena_init(&l.arena, 0);
     rc = bh_ask_find_dir(a.runtime, dir, &err);
     if (rc == 0)
@@ -370,10 +365,8 @@ int bh_cmd_queue(int argc, char **argv)
         if (rc == 0)
             print(&l, &a);
     }
-    if (rc < 0)
-        fprintf(stderr, "berth queue: %s\n", err.msg);
     bh_ask_close(&k);
     bh_arena_fini(&l.arena);
     free(l.rows);
-    return rc < 0 ? BH_EXIT_FAIL : BH_EXIT_OK;
+    return rc < 0 ? bh_cli_fail(usage.program, &err) : BH_EXIT_OK;
 }

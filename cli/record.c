@@ -42,13 +42,12 @@ static void on_change(void *arg, const struct bh_clean_kind *k, bool added, bool
 static void on_gone(void *arg, const struct bh_clean_kind *k, const char *ns, const char *name)
 {
     struct record *r = arg;
-    struct bh_arena a;
+    struct bh_arena a BH_CLEANUP(bh_arena_fini);
     char av[80];
 
     bh_arena_init(&a, 0);
     bh_record_file_add(&r->out, bh_wall_ns(), BH_RECORD_DELETE,
                        bh_record_tombstone(&a, bh_clean_api_version(k, av), k->kind, ns, name));
-    bh_arena_fini(&a);
 }
 
 static void on_all_synced(void *arg)
@@ -220,20 +219,18 @@ int bh_cmd_record(int argc, char **argv)
     if (rc != 0) {
         bh_take_fini(&r->take);
         free(r);
-        return rc > 0 ? BH_EXIT_OK : bh_cli_usage_error("berth record", &err);
+        return bh_cli_usage(usage.program, rc, &err);
     }
     uv_loop_init(&r->loop);
     r->out.fd = -1;
     bh_progress_init(&r->progress);
     r->signals = bh_signals_new(&r->loop, on_stop, NULL, r);
     rc = run(r, &a, &err);
-    if (rc < 0)
-        fprintf(stderr, "berth record: %s\n", err.msg);
     bh_follow_free(r->follow);
     bh_cluster_close(&r->from);
     bh_signals_close(r->signals);
     bh_loop_drain_close(&r->loop);
     bh_take_fini(&r->take);
     free(r);
-    return rc < 0 ? BH_EXIT_FAIL : BH_EXIT_OK;
+    return rc < 0 ? bh_cli_fail(usage.program, &err) : BH_EXIT_OK;
 }

@@ -46,7 +46,7 @@ static int ask(struct replay *r, const char *method, const char *path, const cha
                                      .body = body,
                                      .body_n = n,
                                      .timeout_ns = ASK_NS};
-    struct bh_buf reply = {0};
+    struct bh_buf reply BH_CLEANUP(bh_buf_fini) = {0};
     int code = 0, rc = bh_api_do(&r->loop, r->server.client, &call, &code, &reply, err);
 
     bh_arena_reset(&r->arena);
@@ -61,7 +61,6 @@ static int ask(struct replay *r, const char *method, const char *path, const cha
             bh_err_set(err, -ENOENT, "%s has no replay: is it Berth's simulator?",
                        r->server.cfg->server);
     }
-    bh_buf_fini(&reply);
     return rc;
 }
 
@@ -69,7 +68,7 @@ static int upload(struct replay *r, const struct arguments *a, struct bh_err *er
 {
     BH_CLEANUP(bh_freep) char *text = NULL;
     const char *name = strrchr(a->file, '/');
-    struct bh_buf path = {0};
+    struct bh_buf path BH_CLEANUP(bh_buf_fini) = {0};
     size_t n = 0;
     int rc = bh_read_file(a->file, BH_REPLAY_BODY_MAX, &text, &n);
 
@@ -82,15 +81,12 @@ static int upload(struct replay *r, const struct arguments *a, struct bh_err *er
     bh_url_escape(&path, name ? name + 1 : a->file);
     bh_buf_addf(&path, "&speed=%s%s%s%s", a->speed, a->paused ? "&paused=true" : "",
                 a->clear ? "&clear=true" : "", a->follow ? "&follow=true" : "");
-    rc = ask(r, "POST", bh_buf_str(&path), "application/x-ndjson", text, n, err);
-    bh_buf_fini(&path);
-    return rc;
+    return ask(r, "POST", bh_buf_str(&path), "application/x-ndjson", text, n, err);
 }
 
 static int steer(struct replay *r, const struct arguments *a, struct bh_err *err)
 {
-    struct bh_buf b = {0};
-    int rc;
+    struct bh_buf b BH_CLEANUP(bh_buf_fini) = {0};
 
     bh_buf_addc(&b, '{');
     if (a->has_speed)
@@ -100,9 +96,7 @@ static int steer(struct replay *r, const struct arguments *a, struct bh_err *err
     if (a->step)
         bh_buf_addf(&b, "\"step\":%lld,", (long long)a->step);
     b.p[b.n - 1] = '}'; /* something was asked for: check_arguments() */
-    rc = ask(r, "PATCH", "/berth/v1/replay", "application/json", b.p, b.n, err);
-    bh_buf_fini(&b);
-    return rc;
+    return ask(r, "PATCH", "/berth/v1/replay", "application/json", b.p, b.n, err);
 }
 
 /* ---- showing --------------------------------------------------------------------------------- */
@@ -227,9 +221,6 @@ static int check_arguments(const struct arguments *a, struct bh_err *err)
     if (a->step < 0 || a->step > STEP_MAX)
         return bh_err_set(err, -EINVAL, "invalid value %lld for --step: 1 to %d",
                           (long long)a->step, STEP_MAX);
-    if (!bh_streq(a->output, "table") && !bh_streq(a->output, "json"))
-        return bh_err_set(err, -EINVAL, "invalid value \"%s\" for --output: table or json",
-                          a->output);
     if (a->pause && a->resume)
         return bh_err_set(err, -EINVAL, "--pause and --resume contradict each other");
     if (a->file && (a->pause || a->resume || a->step || a->stop || a->status))
@@ -264,18 +255,17 @@ static int parse(struct arguments *a, int argc, char **argv, struct bh_err *err)
         {"resume", 0, BH_OPT_BOOL, &a->resume, NULL, "let it go on"},
         {"step", 0, BH_OPT_INT, &a->step, "N", "apply the next N records, while paused"},
         {"stop", 0, BH_OPT_BOOL, &a->stop, NULL, "end and forget it"},
-        {"output", 'o', BH_OPT_STR, &a->output, "table|json", "form of the report"},
+        {"output", 'o', BH_OPT_CHOICE, &a->output, "table|json", "form of the report"},
         {0},
     };
     bool given[BH_ARRAY_LEN(table)] = {false};
-    struct bh_opt_list rest = {0};
+    struct bh_opt_list rest BH_CLEANUP(bh_opt_list_fini) = {0};
     int rc = bh_opt_parse_given(table, &usage, argc, argv, &rest, given, err);
 
     a->has_speed = given[2];
     if (rc == 0 && rest.n > 1)
         rc = bh_err_set(err, -EINVAL, "unexpected argument \"%s\"", rest.v[1]);
     a->file = rest.n ? rest.v[0] : NULL;
-    free(rest.v);
     return rc == 0 ? check_arguments(a, err) : rc;
 }
 
@@ -308,7 +298,7 @@ int bh_cmd_replay(int argc, char **argv)
     int status = BH_EXIT_OK, rc = parse(&a, argc, argv, &err);
 
     if (rc != 0)
-        return rc > 0 ? BH_EXIT_OK : bh_cli_usage_error("berth replay", &err);
+        return bh_cli_usage(usage.program, rc, &err);
     r = bh_calloc(1, sizeof(*r));
     uv_loop_init(&r->loop);
     uv_timer_init(&r->loop, &r->timer);
@@ -317,8 +307,7 @@ int bh_cmd_replay(int argc, char **argv)
     r->signals = bh_signals_new(&r->loop, on_stop, NULL, r);
     rc = run(r, &a, &err);
     if (rc < 0) {
-        fprintf(stderr, "berth replay: %s\n", err.msg);
-        status = BH_EXIT_FAIL;
+        status = bh_cli_fail(usage.program, &err);
     } else if (in_phase(r, "Failed")) {
         status = BH_EXIT_FAIL;
     } else if (a.file && in_phase(r, "Done") && number(r, "errorCount")) {

@@ -258,9 +258,9 @@ int bh_cmd_run(int argc, char **argv)
     if (r.binders < 1 || r.binders > MAX_BINDERS) {
         bh_err_set(&err, -EINVAL, "invalid value %lld for --binders: 1 to %d", (long long)r.binders,
                    MAX_BINDERS);
-        code = bh_cli_usage_error(WHO, &err);
+        code = bh_cli_usage(WHO, -EINVAL, &err);
     } else if (bh_record_mode_parse(r.record, &mode, &err) < 0) {
-        code = bh_cli_usage_error(WHO, &err);
+        code = bh_cli_usage(WHO, -EINVAL, &err);
     } else {
         bh_kube_flags_forward(&r.flags, add_word, &r);
         code = work(&r);

@@ -21,12 +21,6 @@ struct options {
     int64_t seed;
 };
 
-static int fail(const char *program, const struct bh_err *err)
-{
-    fprintf(stderr, "%s: %s\n", program, err->msg);
-    return BH_EXIT_FAIL;
-}
-
 static int read_all(FILE *f, struct bh_buf *b)
 {
     char part[65536];
@@ -60,7 +54,7 @@ static int write_text(const char *path, const struct bh_buf *b, struct bh_err *e
 static int read_scenario(const char *path, const struct bh_opt_list *configs,
                          struct bh_scenario **ret, struct bh_err *err)
 {
-    struct bh_buf text = {0}, list = {0};
+    struct bh_buf text BH_CLEANUP(bh_buf_fini) = {0}, list BH_CLEANUP(bh_buf_fini) = {0};
     int rc = read_text(path, &text, err);
 
     for (size_t i = 0; configs && i < configs->n; i++)
@@ -72,8 +66,6 @@ static int read_scenario(const char *path, const struct bh_opt_list *configs,
                                            .configs = list.n ? bh_buf_str(&list) : NULL};
     if (rc >= 0)
         rc = bh_scenario_read(&src, ret, NULL, err);
-    bh_buf_fini(&text);
-    bh_buf_fini(&list);
     return rc;
 }
 
@@ -117,7 +109,7 @@ static void on_tick(void *arg)
 /* What --out says goes there; the rest to the standard output. */
 static int put_results(const struct options *o, const struct bh_buf *json, struct bh_err *err)
 {
-    struct bh_buf text = {0};
+    struct bh_buf text BH_CLEANUP(bh_buf_fini) = {0};
     int rc = 0;
 
     if (o->html) {
@@ -133,7 +125,6 @@ static int put_results(const struct options *o, const struct bh_buf *json, struc
         rc = bh_scenario_text(json->p, json->n, bh_colour_wanted(STDOUT_FILENO), &text, err);
         rc = rc < 0 ? rc : write_text("-", &text, err);
     }
-    bh_buf_fini(&text);
     return rc;
 }
 
@@ -141,7 +132,7 @@ static int run_file(const char *path, const struct options *o, bool *passed, str
 {
     struct screen screen = {.began_ns = bh_mono_ns()};
     struct bh_scenario *s = NULL;
-    struct bh_buf json = {0};
+    struct bh_buf json BH_CLEANUP(bh_buf_fini) = {0};
     int rc = read_scenario(path, &o->configs, &s, err);
 
     bh_progress_init(&screen.progress);
@@ -158,7 +149,6 @@ static int run_file(const char *path, const struct options *o, bool *passed, str
     }
     if (rc >= 0)
         rc = put_results(o, &json, err);
-    bh_buf_fini(&json);
     bh_scenario_free(s);
     return rc;
 }
@@ -170,7 +160,7 @@ static int run(int argc, char **argv)
         {"config", 0, BH_OPT_STRLIST, &o.configs, "FILE,...",
          "scheduler configurations to compare, in place of the scenario's; \"default\" is one"},
         {"seed", 0, BH_OPT_INT, &o.seed, "N", "in place of the scenario's"},
-        {"output", 'o', BH_OPT_STR, &o.output, "table|json|none", "what is printed"},
+        {"output", 'o', BH_OPT_CHOICE, &o.output, "table|json|none", "what is printed"},
         {"out", 0, BH_OPT_STR, &o.out, "FILE", "the result as JSON"},
         {"html", 0, BH_OPT_STR, &o.html, "FILE", "the report: one file, opens in any browser"},
         {"times", 0, BH_OPT_BOOL, &o.times, NULL,
@@ -178,28 +168,19 @@ static int run(int argc, char **argv)
         {"verify", 0, BH_OPT_BOOL, &o.verify, NULL,
          "decide every pod by both paths of the engine and abort on a difference"},
         {0}};
-    struct bh_opt_list args = {0};
+    struct bh_opt_list args BH_CLEANUP(bh_opt_list_fini) = {0};
     struct bh_err err = {0};
     bool passed = false;
     int rc = bh_opt_parse(table, &run_usage, argc, argv, &args, &err);
 
-    if (rc > 0)
-        return BH_EXIT_OK;
     if (rc == 0 && args.n != 1)
         rc = bh_err_set(&err, -EINVAL, args.n ? "one FILE at a time" : "FILE is missing");
-    if (rc == 0 && !bh_streq(o.output, "table") && !bh_streq(o.output, "json") &&
-        !bh_streq(o.output, "none"))
-        rc = bh_err_set(&err, -EINVAL, "invalid value \"%s\" for --output: table, json or none",
-                        o.output);
-    if (rc < 0) {
-        free(args.v);
-        return bh_cli_usage_error(run_usage.program, &err);
-    }
+    if (rc != 0)
+        return bh_cli_usage(run_usage.program, rc, &err);
     rc = run_file(args.v[0], &o, &passed, &err);
-    free(args.v);
     free(o.configs.v);
     if (rc < 0)
-        return fail(run_usage.program, &err);
+        return bh_cli_fail(run_usage.program, &err);
     return passed ? BH_EXIT_OK : EXIT_EXPECTED;
 }
 
@@ -224,27 +205,22 @@ static const struct bh_opt_usage report_usage = {
 static int check(int argc, char **argv)
 {
     const struct bh_opt table[] = {{0}};
-    struct bh_opt_list args = {0};
+    struct bh_opt_list args BH_CLEANUP(bh_opt_list_fini) = {0};
     struct bh_err err = {0};
     int rc = bh_opt_parse(table, &check_usage, argc, argv, &args, &err), status = BH_EXIT_OK;
 
-    if (rc > 0)
-        return BH_EXIT_OK;
     if (rc == 0 && !args.n)
         rc = bh_err_set(&err, -EINVAL, "FILE is missing");
-    if (rc < 0) {
-        free(args.v);
-        return bh_cli_usage_error(check_usage.program, &err);
-    }
+    if (rc != 0)
+        return bh_cli_usage(check_usage.program, rc, &err);
     for (size_t i = 0; i < args.n; i++) {
         struct bh_scenario *s = NULL;
         if (read_scenario(args.v[i], NULL, &s, &err) < 0)
-            status = fail(check_usage.program, &err);
+            status = bh_cli_fail(check_usage.program, &err);
         else
             printf("%s: valid\n", args.v[i]);
         bh_scenario_free(s);
     }
-    free(args.v);
     return status;
 }
 
@@ -254,26 +230,20 @@ static int report(int argc, char **argv)
     const struct bh_opt table[] = {
         {"html", 0, BH_OPT_STR, &o.html, "FILE", "where the report goes (- = standard output)"},
         {0}};
-    struct bh_opt_list args = {0};
-    struct bh_buf json = {0};
+    struct bh_opt_list args BH_CLEANUP(bh_opt_list_fini) = {0};
+    struct bh_buf json BH_CLEANUP(bh_buf_fini) = {0};
     struct bh_err err = {0};
     int rc = bh_opt_parse(table, &report_usage, argc, argv, &args, &err);
 
-    if (rc > 0)
-        return BH_EXIT_OK;
     if (rc == 0 && args.n != 1)
         rc = bh_err_set(&err, -EINVAL, args.n ? "one RESULT at a time" : "RESULT is missing");
-    if (rc < 0) {
-        free(args.v);
-        return bh_cli_usage_error(report_usage.program, &err);
-    }
+    if (rc != 0)
+        return bh_cli_usage(report_usage.program, rc, &err);
     o.output = o.html ? "none" : "table";
     rc = read_text(args.v[0], &json, &err);
     if (rc >= 0)
         rc = put_results(&o, &json, &err);
-    bh_buf_fini(&json);
-    free(args.v);
-    return rc < 0 ? fail(report_usage.program, &err) : BH_EXIT_OK;
+    return rc < 0 ? bh_cli_fail(report_usage.program, &err) : BH_EXIT_OK;
 }
 
 int bh_cmd_scenario(int argc, char **argv)

@@ -64,7 +64,7 @@ static int read_options(struct options *o, int argc, char **argv, struct bh_err 
         {"pod", 0, BH_OPT_STR, &o->only, "NAMESPACE/NAME",
          "schedule only this pod; other pending pods take no part"},
         {"config", 0, BH_OPT_STR, &o->config, "FILE", "KubeSchedulerConfiguration (defaults)"},
-        {"tie-break", 0, BH_OPT_STR, &o->tie, "first|random",
+        {"tie-break", 0, BH_OPT_CHOICE, &o->tie, "first|random",
          "among equally good nodes: the smallest name, or a seeded draw"},
         {"seed", 0, BH_OPT_INT, &o->seed, "N", "of the draws"},
         {"no-preemption", 0, BH_OPT_BOOL, &o->no_preemption, NULL, "never evict a pod for another"},
@@ -97,9 +97,6 @@ static int check(const struct options *o, struct bh_trial_options *to, struct bh
 
     if (rc == 0 && !o->files.n)
         rc = bh_err_set(err, -EINVAL, "no file given: -f FILE");
-    if (rc == 0 && !bh_streq(o->tie, "first") && !bh_streq(o->tie, "random"))
-        rc = bh_err_set(err, -EINVAL, "invalid value \"%s\" for --tie-break: first or random",
-                        o->tie);
     if (rc == 0 && o->only && (!slash || slash == o->only || !slash[1] || strchr(slash + 1, '/')))
         rc = bh_err_set(err, -EINVAL, "invalid value \"%s\" for --pod: NAMESPACE/NAME", o->only);
     if (rc == 0 && o->max < 0)
@@ -134,7 +131,7 @@ static void on_progress(void *arg, const char *what, size_t done, size_t total)
 
 static void on_warning(void *arg, size_t n, const char *text)
 {
-    struct bh_buf line = {0};
+    struct bh_buf line BH_CLEANUP(bh_buf_fini) = {0};
 
     (void)arg;
     bh_text_add(&line, 0, false, text);
@@ -142,7 +139,6 @@ static void on_warning(void *arg, size_t n, const char *text)
         fprintf(stderr, "berth simulate: warning: %s\n", bh_buf_str(&line));
     else if (n == WARNINGS_SHOWN + 1)
         fputs("berth simulate: warning: more warnings are not shown; -o json has all\n", stderr);
-    bh_buf_fini(&line);
 }
 
 static int simulate(const struct options *o, const struct bh_trial_options *to, struct bh_buf *out,
@@ -181,7 +177,7 @@ int bh_cmd_simulate(int argc, char **argv)
         rc = check(&o, &to, &err);
     if (rc != 0) {
         free(o.files.v);
-        return rc > 0 ? BH_EXIT_OK : bh_cli_usage_error("berth simulate", &err);
+        return bh_cli_usage(usage.program, rc, &err);
     }
     bh_progress_init(&screen.progress);
     to.watcher =
@@ -193,12 +189,6 @@ int bh_cmd_simulate(int argc, char **argv)
         fprintf(stderr, "berth simulate: %s\n", bh_buf_str(&line));
         bh_buf_fini(&line);
     }
-    fwrite(bh_buf_str(&out), 1, out.n, stdout);
-    if (fflush(stdout) != 0 && code != BH_EXIT_FAIL) {
-        fprintf(stderr, "berth simulate: could not write: %s\n", strerror(errno));
-        code = BH_EXIT_FAIL;
-    }
-    bh_buf_fini(&out);
     free(o.files.v);
-    return code;
+    return bh_cli_print(usage.program, &out) == BH_EXIT_OK ? code : BH_EXIT_FAIL;
 }

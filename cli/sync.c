@@ -184,9 +184,6 @@ static int check_arguments(struct sync *s, const struct arguments *a, struct bh_
     if (!a->from || !a->to)
         return bh_err_set(err, -EINVAL, "--from and --to are required");
     s->schedule = bh_streq(a->pods, "schedule");
-    if (!s->schedule && !bh_streq(a->pods, "follow"))
-        return bh_err_set(err, -EINVAL, "invalid value \"%s\" for --pods: schedule or follow",
-                          a->pods);
     return 0;
 }
 
@@ -197,7 +194,7 @@ static int parse(struct sync *s, struct arguments *a, int argc, char **argv, str
         {"context", 0, BH_OPT_STR, &a->context, "NAME", "context of --from"},
         {"to", 0, BH_OPT_STR, &a->to, "KUBECONFIG|URL", "the API server to write to"},
         {"to-context", 0, BH_OPT_STR, &a->to_context, "NAME", "context of --to"},
-        {"pods", 0, BH_OPT_STR, &a->pods, "schedule|follow",
+        {"pods", 0, BH_OPT_CHOICE, &a->pods, "schedule|follow",
          "new pods: the destination's scheduler decides, or they are bound as in the source"},
         {"once", 0, BH_OPT_BOOL, &s->once, NULL, "end when the copy is in step"},
         BH_TAKE_OPTS(&s->take),
@@ -261,15 +258,13 @@ int bh_cmd_sync(int argc, char **argv)
     if (rc != 0) {
         bh_take_fini(&s->take);
         free(s);
-        return rc > 0 ? BH_EXIT_OK : bh_cli_usage_error("berth sync", &err);
+        return bh_cli_usage(usage.program, rc, &err);
     }
     uv_loop_init(&s->loop);
     bh_arena_init(&s->arena, 0);
     bh_progress_init(&s->progress);
     s->signals = bh_signals_new(&s->loop, on_stop, NULL, s);
     rc = run(s, &a, &err);
-    if (rc < 0)
-        fprintf(stderr, "berth sync: %s\n", err.msg);
     bh_follow_free(s->follow);
     bh_compare_free(s->compare);
     bh_applier_free(s->applier);
@@ -280,5 +275,5 @@ int bh_cmd_sync(int argc, char **argv)
     bh_take_fini(&s->take);
     bh_arena_fini(&s->arena);
     free(s);
-    return rc < 0 ? BH_EXIT_FAIL : BH_EXIT_OK;
+    return rc < 0 ? bh_cli_fail(usage.program, &err) : BH_EXIT_OK;
 }

@@ -3,6 +3,7 @@
  * cli/terminal.c - what commands tell a person: how far they are, and that they were called wrongly
  */
 #include "cli/cli.h"
+#include <errno.h>
 #include <unistd.h>
 
 #define REDRAW_NS UINT64_C(100000000)
@@ -40,8 +41,26 @@ void bh_progress_end(struct bh_progress *p)
     p->drawn_ns = 0;
 }
 
-int bh_cli_usage_error(const char *program, const struct bh_err *err)
+int bh_cli_usage(const char *program, int rc, const struct bh_err *err)
 {
+    if (rc >= 0)
+        return BH_EXIT_OK;
     fprintf(stderr, "%s: %s\nSee '%s --help'.\n", program, err->msg, program);
     return BH_EXIT_USAGE;
+}
+
+int bh_cli_fail(const char *program, const struct bh_err *err)
+{
+    fprintf(stderr, "%s: %s\n", program, err->msg);
+    return BH_EXIT_FAIL;
+}
+
+int bh_cli_print(const char *program, struct bh_buf *text)
+{
+    (void)fwrite(bh_buf_str(text), 1, text->n, stdout);
+    bh_buf_fini(text);
+    if (fflush(stdout) == 0 && !ferror(stdout))
+        return BH_EXIT_OK;
+    fprintf(stderr, "%s: could not write: %s\n", program, strerror(errno));
+    return BH_EXIT_FAIL;
 }

@@ -8,11 +8,15 @@
  * Runs in:    one libuv loop.
  */
 #include "cli/up.h"
+#include "cli/cluster.h"
 #include "cli/config.h"
+#include "simulator/server/sim.h"
+#include "simulator/trial/trial.h"
 #include <errno.h>
 #include <unistd.h>
 
 #define MAX_BINDERS 32
+#define REQUEST_NS  UINT64_C(30000000000)
 #define GREETING_NS UINT64_C(5000000000) /* first try to reach somebody else's API server */
 
 struct arguments {
@@ -51,24 +55,61 @@ static int mark_start(struct bh_up *u, struct bh_api_client *client, struct bh_e
 {
     const struct bh_api_call call = {
         .method = "PUT", .path = "/api/v1/reset?mark=true", .timeout_ns = GREETING_NS};
-    struct bh_buf body = {0};
+    struct bh_buf body BH_CLEANUP(bh_buf_fini) = {0};
     int code = 0, rc = bh_api_do(&u->loop, client, &call, &code, &body, err);
 
-    bh_buf_fini(&body);
+    return rc;
+}
+
+struct example {
+    struct bh_up *u;
+    struct bh_api_client *client;
+};
+
+/* What is there already is left alone: it came with --data. */
+static int create_object(void *arg, const struct bh_trial_source *at, struct bh_arena *a,
+                         struct bh_json *obj, struct bh_err *err)
+{
+    const struct example *x = arg;
+    const char *kind = bh_json_get_text(obj, "kind");
+    const struct bh_sim_type *t = bh_sim_type_of_kind(bh_json_get_text(obj, "apiVersion"), kind);
+    struct bh_buf path BH_CLEANUP(bh_buf_fini) = {0}, text BH_CLEANUP(bh_buf_fini) = {0},
+                       reply BH_CLEANUP(bh_buf_fini) = {0};
+    int code = 0;
+
+    (void)a;
+    if (!t)
+        return bh_err_set(err, -ENOENT, "line %u: the server has no kind %s", at->line, kind);
+    bh_cluster_path(&path, t, t->flags & BH_SIM_NAMESPACED ? "default" : NULL, NULL, NULL);
+    bh_json_write(&text, obj);
+    const struct bh_api_call call = {.method = "POST",
+                                     .path = bh_buf_str(&path),
+                                     .content_type = "application/json",
+                                     .body = text.p,
+                                     .body_n = text.n,
+                                     .timeout_ns = REQUEST_NS,
+                                     .retry_429_5xx = true};
+    int rc = bh_api_do(&x->u->loop, x->client, &call, &code, &reply, err);
+    if (rc == 0 && code >= 300 && code != 409) {
+        struct bh_api_status s;
+        bh_decode_status(reply.p, reply.n, code, &s);
+        rc = bh_err_set(err, -EINVAL, "%s \"%s\" was refused: %s", kind,
+                        bh_json_get_text(bh_json_get(obj, "metadata"), "name"), s.message);
+    }
     return rc;
 }
 
 static int load_example(struct bh_up *u, struct bh_api_client *client, struct bh_err *err)
 {
     char path[PATH_MAX];
-    struct bh_creator *cr;
+    struct example x = {u, client};
+    struct bh_arena names BH_CLEANUP(bh_arena_fini);
     int rc = find_example(u, path);
 
+    bh_arena_init(&names, 0);
     if (rc < 0)
         return bh_err_set(err, rc, "example-cluster.yaml was not found near %s", u->bindir);
-    cr = bh_creator_new(&u->loop, client);
-    rc = bh_creator_file(cr, path, err);
-    bh_creator_free(cr);
+    rc = bh_trial_read(path, &names, create_object, &x, err);
     return rc < 0 ? rc : mark_start(u, client, err);
 }
 
@@ -77,14 +118,13 @@ static int look_at_server(struct bh_up *u, struct bh_api_client *client, struct 
 {
     const struct bh_api_call call = {
         .method = "GET", .path = "/version", .timeout_ns = GREETING_NS};
-    struct bh_buf body = {0};
+    struct bh_buf body BH_CLEANUP(bh_buf_fini) = {0};
     int code = 0;
 
     if (bh_api_do(&u->loop, client, &call, &code, &body, err) < 0)
         fprintf(stderr, "berth up: the API server does not answer yet: %s\n", err->msg);
     else if (code != 200)
         fprintf(stderr, "berth up: the API server answers GET /version with %d\n", code);
-    bh_buf_fini(&body);
     return 0;
 }
 
@@ -218,7 +258,7 @@ static int parse(struct arguments *a, int argc, char **argv, struct bh_err *err)
         {"data", 0, BH_OPT_STR, &a->up.data, "FILE",
          "keep the built-in API server's objects in FILE; one that is there is gone on with, "
          "without the example"},
-        {"record-decisions", 0, BH_OPT_STR, &a->up.record, "full|summary|off",
+        {"record-decisions", 0, BH_OPT_CHOICE, &a->up.record, "full|summary|off",
          "what is kept of every decision, for the page and 'berth decisions' (default full, with "
          "--kubeconfig off)"},
         {"annotate-decisions", 0, BH_OPT_BOOL, &a->up.annotate, NULL,
@@ -229,7 +269,7 @@ static int parse(struct arguments *a, int argc, char **argv, struct bh_err *err)
          "schedule only while this machine holds the lease kube-system/kube-scheduler"},
         {0},
     };
-    struct bh_opt_list rest = {0};
+    struct bh_opt_list rest BH_CLEANUP(bh_opt_list_fini) = {0};
     int rc = bh_opt_parse(table, &usage, argc, argv, &rest, err);
 
     if (rc == 0 && rest.n)
@@ -239,11 +279,6 @@ static int parse(struct arguments *a, int argc, char **argv, struct bh_err *err)
                         (long long)a->up.binders, MAX_BINDERS);
     if (!a->up.record) /* it costs something, which is no business of other people's clusters */
         a->up.record = a->up.kubeconfig ? "off" : "full";
-    if (rc == 0 && !bh_streq(a->up.record, "full") && !bh_streq(a->up.record, "summary") &&
-        !bh_streq(a->up.record, "off"))
-        rc = bh_err_set(err, -EINVAL,
-                        "invalid value \"%s\" for --record-decisions: full, summary or off",
-                        a->up.record);
     if (rc == 0 && (a->up.port < 0 || a->up.port > 65535))
         rc = bh_err_set(err, -EINVAL, "invalid value %lld for --port: 0 to 65535",
                         (long long)a->up.port);
@@ -258,7 +293,6 @@ static int parse(struct arguments *a, int argc, char **argv, struct bh_err *err)
                         "--data is of the built-in API server, --kubeconfig names another");
     if (rc == 0 && a->up.data && access(a->up.data, F_OK) == 0)
         a->no_example = true; /* it was made when FILE was, or not wanted */
-    free(rest.v);
     return rc;
 }
 
@@ -279,14 +313,14 @@ int bh_cmd_up(int argc, char **argv)
     struct bh_up *u;
 
     if (rc != 0)
-        return rc > 0 ? BH_EXIT_OK : bh_cli_usage_error("berth up", &err);
+        return bh_cli_usage(usage.program, rc, &err);
     u = bh_up_open("berth up", NULL); /* a closed terminal stops us, too */
     u->own_server = !a.up.kubeconfig;
     rc = prepare(u, &a.up, &err);
     if (rc == 0)
         rc = run(u, u->own_server && !a.no_example, &err);
     if (rc < 0)
-        fprintf(stderr, "berth up: %s\n", err.msg);
+        (void)bh_cli_fail(usage.program, &err); /* while the rest is still there to look at */
     bh_up_stop(u);
     bh_up_close(u);
     return rc < 0 ? BH_EXIT_FAIL : BH_EXIT_OK;

@@ -76,27 +76,6 @@ int bh_bench_pump(struct bh_bench_world *w, struct bh_err *err)
 
 /* ---- requests -------------------------------------------------------------------------------- */
 
-void bh_bench_path(struct bh_buf *out, const struct bh_sim_type *t, const char *ns,
-                   const char *name, const char *sub)
-{
-    if (*t->group)
-        bh_buf_addf(out, "/apis/%s/%s/", t->group, t->version);
-    else
-        bh_buf_addf(out, "/api/%s/", t->version);
-    if (ns && *ns) {
-        bh_buf_adds(out, "namespaces/");
-        bh_url_escape(out, ns);
-        bh_buf_addc(out, '/');
-    }
-    bh_buf_adds(out, t->plural);
-    if (name && *name) {
-        bh_buf_addc(out, '/');
-        bh_url_escape(out, name);
-    }
-    if (sub && *sub)
-        bh_buf_addf(out, "/%s", sub);
-}
-
 int bh_bench_refused(const struct bh_bench_request *q, int code, struct bh_str body,
                      struct bh_err *err)
 {
@@ -156,12 +135,11 @@ static void start(struct bh_bench_call *c)
 static bool draws_name(const struct bh_bench_call *c)
 {
     struct bh_json *tree;
-    struct bh_arena a;
+    struct bh_arena a BH_CLEANUP(bh_arena_fini);
 
     bh_arena_init(&a, 0);
     bool drawn = bh_json_parse(&a, c->q.body.p, c->q.body.n, 0, &tree, NULL) >= 0 &&
                  !bh_json_get_str(bh_json_get(tree, "metadata"), "name");
-    bh_arena_fini(&a);
     return drawn;
 }
 

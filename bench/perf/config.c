@@ -426,7 +426,7 @@ static const char *topic_of(struct bh_arena *a, const char *dir)
 {
     BH_CLEANUP(bh_freep) char *full = realpath(dir, NULL);
     const char *dra = full ? strstr(full, "/dra") : NULL;
-    struct bh_buf b = {0};
+    struct bh_buf b BH_CLEANUP(bh_buf_fini) = {0};
 
     if (dra && dra[4] != '\0' && dra[4] != '/')
         dra = NULL;
@@ -438,7 +438,6 @@ static const char *topic_of(struct bh_arena *a, const char *dir)
             bh_buf_addc(&b, *p);
     }
     const char *topic = bh_arena_strdup(a, bh_buf_str(&b));
-    bh_buf_fini(&b);
     return topic;
 }
 
@@ -710,7 +709,7 @@ static int add_step(struct plan *p, const struct bh_json *op, const char *ns, st
 
 static int check_used(const struct plan *p, const char *topic, struct bh_err *err)
 {
-    struct bh_buf b = {0};
+    struct bh_buf b BH_CLEANUP(bh_buf_fini) = {0};
     size_t i = 0;
     int rc = 0;
 
@@ -724,7 +723,6 @@ static int check_used(const struct plan *p, const char *topic, struct bh_err *er
     if (b.n)
         rc =
             bh_err_set(err, -EINVAL, "the parameters [%s] are defined, but unused", bh_buf_str(&b));
-    bh_buf_fini(&b);
     return rc;
 }
 

@@ -54,11 +54,10 @@ static const char *label_of(const struct bh_bench_item *it, const char *key)
 static struct bh_json *number(struct bh_arena *a, double v)
 {
     struct bh_json *n = bh_json_new(a, BH_JSON_NUMBER);
-    struct bh_buf b = {0};
+    struct bh_buf b BH_CLEANUP(bh_buf_fini) = {0};
 
     bh_buf_addf64(&b, isfinite(v) ? v : 0);
     n->s = bh_str_c(bh_arena_strdup(a, bh_buf_str(&b)));
-    bh_buf_fini(&b);
     return n;
 }
 
@@ -94,7 +93,7 @@ static struct bh_json *item_json(struct bh_arena *a, const struct bh_bench_item 
 
 void bh_bench_write_json(const struct bh_bench_report *r, struct bh_buf *out)
 {
-    struct bh_arena a;
+    struct bh_arena a BH_CLEANUP(bh_arena_fini);
     const char **keys;
 
     bh_arena_init(&a, 0);
@@ -108,7 +107,6 @@ void bh_bench_write_json(const struct bh_bench_report *r, struct bh_buf *out)
     bh_json_write_pretty(out, doc);
     if (out->n && out->p[out->n - 1] != '\n')
         bh_buf_addc(out, '\n');
-    bh_arena_fini(&a);
 }
 
 /* ---- table ----------------------------------------------------------------------------------- */

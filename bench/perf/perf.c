@@ -56,7 +56,7 @@ static void run_one(struct run *r, const struct bh_bench_target *t)
     struct bh_bench_step *steps;
     struct bh_bench_world w;
     struct bh_err err = {0};
-    struct bh_arena a;
+    struct bh_arena a BH_CLEANUP(bh_arena_fini);
     uint32_t n;
 
     bh_arena_init(&a, 0);
@@ -73,7 +73,6 @@ static void run_one(struct run *r, const struct bh_bench_target *t)
     } else {
         bh_bench_failed(&r->report, t, err.msg, NULL);
     }
-    bh_arena_fini(&a);
 }
 
 static bool chosen(const struct run *r, const struct bh_bench_target *t)
@@ -157,20 +156,12 @@ static int run_all(struct run *r)
     return status;
 }
 
-static int flush_output(void)
-{
-    if (fflush(stdout) == 0 && !ferror(stdout))
-        return BH_EXIT_OK;
-    fprintf(stderr, "%s: could not write: %s\n", usage.program, strerror(errno));
-    return BH_EXIT_FAIL;
-}
-
 static int finish(struct run *r, int status)
 {
     struct bh_buf out = {0};
 
     if (r->list)
-        return flush_output();
+        return bh_cli_print(usage.program, &out);
     if (!r->n_chosen) {
         fprintf(stderr, "%s: no workload matches --labels \"%s\"%s%s\n", usage.program, r->labels,
                 r->name ? " and --name " : "", r->name ? r->name : "");
@@ -181,12 +172,11 @@ static int finish(struct run *r, int status)
     else
         bh_bench_write_table(&r->report, r->o.driver == &bh_bench_pipeline_driver,
                              bh_streq(r->output, "wide"), &out);
-    fputs(bh_buf_str(&out), stdout);
-    bh_buf_fini(&out);
+    if (bh_cli_print(usage.program, &out) != BH_EXIT_OK)
+        status = BH_EXIT_FAIL;
     print_notes(&r->report);
     if (r->stopped)
         fprintf(stderr, "%s: stopped\n", usage.program);
-    status = flush_output() == BH_EXIT_OK ? status : BH_EXIT_FAIL;
     return r->stopped || r->report.n_failed || r->report.n_missed ? BH_EXIT_FAIL : status;
 }
 
@@ -202,9 +192,6 @@ static int check_mode(struct run *r, const struct bh_opt *table, const bool *giv
     for (size_t k = 0; k < BH_ARRAY_LEN(modes); k++)
         if (bh_streq(r->mode, modes[k]->name))
             r->o.driver = modes[k];
-    if (!r->o.driver)
-        return bh_err_set(err, -EINVAL, "invalid value \"%s\" for --mode: engine or pipeline",
-                          r->mode);
     for (size_t i = 0; table[i].name; i++) {
         for (size_t k = 0; given[i] && k < BH_ARRAY_LEN(modes); k++) {
             size_t n = strlen(modes[k]->name);
@@ -219,22 +206,8 @@ static int check_mode(struct run *r, const struct bh_opt *table, const bool *giv
 
 static int check_flags(struct run *r, struct bh_err *err)
 {
-    if (!bh_streq(r->output, "table") && !bh_streq(r->output, "wide") &&
-        !bh_streq(r->output, "json"))
-        return bh_err_set(err, -EINVAL, "invalid value \"%s\" for --output: table, wide or json",
-                          r->output);
-    if (!bh_streq(r->o.record, "full") && !bh_streq(r->o.record, "summary") &&
-        !bh_streq(r->o.record, "off"))
-        return bh_err_set(err, -EINVAL,
-                          "invalid value \"%s\" for --record-decisions: full, summary or off",
-                          r->o.record);
     if (r->o.binders < 1 || r->o.binders > 32)
         return bh_err_set(err, -EINVAL, "invalid value for --binders: 1 to 32");
-    if (!bh_streq(r->tie_break, "random") && !bh_streq(r->tie_break, "first"))
-        return bh_err_set(err, -EINVAL, "invalid value \"%s\" for --tie-break: random or first",
-                          r->tie_break);
-    if (!bh_streq(r->clock, "wall") && !bh_streq(r->clock, "cpu"))
-        return bh_err_set(err, -EINVAL, "invalid value \"%s\" for --clock: wall or cpu", r->clock);
     if (!(r->o.pace >= 1) || r->o.pace > 1e6)
         return bh_err_set(err, -EINVAL, "invalid value for --pace: from 1 to 1000000");
     if (r->o.limit_ns <= 0)
@@ -269,12 +242,12 @@ static int load(struct run *r, const struct bh_opt_list *paths, struct bh_err *e
 static int measure(struct run *r, const struct bh_opt_list *paths)
 {
     struct bh_err err = {0};
-    int status = BH_EXIT_FAIL;
+    int status;
 
     bh_progress_init(&r->progress);
     bh_bench_report_init(&r->report);
     if (load(r, paths, &err) < 0)
-        fprintf(stderr, "%s: %s\n", usage.program, err.msg);
+        status = bh_cli_fail(usage.program, &err);
     else
         status = finish(r, run_all(r));
     for (size_t i = 0; i < r->n_files; i++)
@@ -298,9 +271,9 @@ int bh_bench_perf(int argc, char **argv)
         {"labels", 0, BH_OPT_STR, &r.labels, "FILTER",
          "upstream's filter: x or +x has to be there, -x must not, commas between; '' = all"},
         {"list", 0, BH_OPT_BOOL, &r.list, NULL, "print the names of the workloads, run nothing"},
-        {"mode", 0, BH_OPT_STR, &r.mode, "engine|pipeline", "what is measured"},
+        {"mode", 0, BH_OPT_CHOICE, &r.mode, "engine|pipeline", "what is measured"},
         {"binders", 0, BH_OPT_INT, &r.o.binders, "N", "pipeline: how many (1 to 32)"},
-        {"record-decisions", 0, BH_OPT_STR, &r.o.record, "full|summary|off",
+        {"record-decisions", 0, BH_OPT_CHOICE, &r.o.record, "full|summary|off",
          "pipeline: what the scheduler keeps of every decision meanwhile"},
         {"config", 0, BH_OPT_STR, &r.o.config, "FILE",
          "scheduler configuration where a test case names none"},
@@ -308,38 +281,33 @@ int bh_bench_perf(int argc, char **argv)
          "engine: attempts in a second of made-up time"},
         {"time-limit", 0, BH_OPT_DURATION_NS, &r.o.limit_ns, "DURATION",
          "real time that one workload's operations may take"},
-        {"tie-break", 0, BH_OPT_STR, &r.tie_break, "random|first",
+        {"tie-break", 0, BH_OPT_CHOICE, &r.tie_break, "random|first",
          "engine: among nodes of equal score"},
         {"seed", 0, BH_OPT_INT, &r.seed, "N", "engine: of random ties"},
-        {"clock", 0, BH_OPT_STR, &r.clock, "wall|cpu",
+        {"clock", 0, BH_OPT_CHOICE, &r.clock, "wall|cpu",
          "engine: what decisions are timed by; cpu (of the process) for a machine that is busy"},
         {"verify", 0, BH_OPT_BOOL, &r.o.verify, NULL,
          "engine: decide on both paths and stop at a difference (times mean nothing then)"},
-        {"output", 'o', BH_OPT_STR, &r.output, "table|wide|json",
+        {"output", 'o', BH_OPT_CHOICE, &r.output, "table|wide|json",
          "table, with each process's memory, or upstream's data items"},
         {"data-items-dir", 0, BH_OPT_STR, &r.items_dir, "DIR",
          "also write the data items of each FILE there, named as upstream names them"},
         {0}};
     bool given[BH_ARRAY_LEN(table)] = {false};
-    struct bh_opt_list paths = {0};
+    struct bh_opt_list paths BH_CLEANUP(bh_opt_list_fini) = {0};
     struct bh_err err = {0};
     int rc = bh_opt_parse_given(table, &usage, argc, argv, &paths, given, &err), status;
 
-    if (rc > 0)
-        return BH_EXIT_OK;
     if (rc == 0 && !paths.n)
         rc = bh_err_set(&err, -EINVAL, "FILE is missing");
     if (rc == 0)
         rc = check_mode(&r, table, given, &err);
     if (rc == 0)
         rc = check_flags(&r, &err);
-    if (rc < 0) {
-        free(paths.v);
-        return bh_cli_usage_error(usage.program, &err);
-    }
+    if (rc != 0)
+        return bh_cli_usage(usage.program, rc, &err);
     status = measure(&r, &paths);
     if (r.has_regex)
         regfree(&r.regex);
-    free(paths.v);
     return status;
 }

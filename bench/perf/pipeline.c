@@ -29,7 +29,7 @@ static int post(struct bh_bench_world *w, const struct bh_bench_new *o, const ch
                                        .may_exist = o->may_exist,
                                        .may_refuse = o->may_refuse,
                                        .redraw = true};
-    struct bh_buf body = {0};
+    struct bh_buf body BH_CLEANUP(bh_buf_fini) = {0};
     struct bh_json *made;
     struct bh_arena a;
     int code = 0;
@@ -45,49 +45,43 @@ static int post(struct bh_bench_world *w, const struct bh_bench_new *o, const ch
     if (rc >= 0)
         *o->ret_name = bh_strdup(bh_json_get_text(bh_json_get(made, "metadata"), "name"));
     bh_arena_fini(&a);
-    bh_buf_fini(&body);
     return rc;
 }
 
 static int create(struct bh_bench_world *w, const struct bh_bench_new *o, struct bh_err *err)
 {
-    struct bh_buf path = {0};
+    struct bh_buf path BH_CLEANUP(bh_buf_fini) = {0};
 
-    bh_bench_path(&path, o->type, o->ns, NULL, NULL);
-    int rc = post(w, o, bh_buf_str(&path), err);
-    bh_buf_fini(&path);
-    return rc;
+    bh_cluster_path(&path, o->type, o->ns, NULL, NULL);
+    return post(w, o, bh_buf_str(&path), err);
 }
 
 static int update(struct bh_bench_world *w, const struct bh_sim_type *t, const char *ns,
                   const char *name, const char *sub, struct bh_str json, struct bh_err *err)
 {
-    struct bh_buf path = {0};
+    struct bh_buf path BH_CLEANUP(bh_buf_fini) = {0};
 
-    bh_bench_path(&path, t, ns, name, sub);
+    bh_cluster_path(&path, t, ns, name, sub);
     const struct bh_bench_request q = {
         .method = "PUT", .path = bh_buf_str(&path), .content_type = JSON, .body = json};
-    int rc = bh_bench_send(w, &q, err);
-    bh_buf_fini(&path);
-    return rc;
+    return bh_bench_send(w, &q, err);
 }
 
 static void remove_one(struct bh_bench_world *w, const struct bh_sim_type *t, const char *ns,
                        const char *name)
 {
-    struct bh_buf path = {0};
+    struct bh_buf path BH_CLEANUP(bh_buf_fini) = {0};
 
-    bh_bench_path(&path, t, ns, name, NULL);
+    bh_cluster_path(&path, t, ns, name, NULL);
     const struct bh_bench_request q = {
         .method = "DELETE", .path = bh_buf_str(&path), .may_fail = true};
     (void)bh_bench_send(w, &q, NULL);
-    bh_buf_fini(&path);
 }
 
 /* "?labelSelector=a%3Db%2Cc%3Dd" */
 static void add_selector(struct bh_buf *path, const struct bh_json *labels)
 {
-    struct bh_buf text = {0};
+    struct bh_buf text BH_CLEANUP(bh_buf_fini) = {0};
 
     bh_json_each(m, labels) {
         bh_buf_addf(&text, "%s%s=%s", text.n ? "," : "", m->key.p,
@@ -97,17 +91,16 @@ static void add_selector(struct bh_buf *path, const struct bh_json *labels)
         bh_buf_adds(path, "?labelSelector=");
         bh_url_escape(path, bh_buf_str(&text));
     }
-    bh_buf_fini(&text);
 }
 
 static int remove_pods(struct bh_bench_world *w, const char *ns, const struct bh_json *labels,
                        bool at_once, struct bh_err *err)
 {
     static const char options[] = "{\"gracePeriodSeconds\":0,\"propagationPolicy\":\"Background\"}";
-    struct bh_buf path = {0}, body = {0};
+    struct bh_buf path BH_CLEANUP(bh_buf_fini) = {0}, body BH_CLEANUP(bh_buf_fini) = {0};
     int code;
 
-    bh_bench_path(&path, bh_sim_type_find("", "v1", "pods"), ns, NULL, NULL);
+    bh_cluster_path(&path, bh_sim_type_find("", "v1", "pods"), ns, NULL, NULL);
     add_selector(&path, labels);
     const struct bh_bench_request q = {.method = "DELETE",
                                        .path = bh_buf_str(&path),
@@ -116,8 +109,6 @@ static int remove_pods(struct bh_bench_world *w, const char *ns, const struct bh
     int rc = bh_bench_ask(w, &q, &code, &body, err);
     if (rc >= 0 && code >= 300)
         rc = bh_bench_refused(&q, code, (struct bh_str){body.p, body.n}, err);
-    bh_buf_fini(&path);
-    bh_buf_fini(&body);
     return rc;
 }
 
@@ -126,7 +117,7 @@ static int get_tree(struct bh_bench_world *w, const char *path, struct bh_arena 
                     struct bh_json **ret, struct bh_err *err)
 {
     const struct bh_bench_request q = {.method = "GET", .path = path};
-    struct bh_buf body = {0};
+    struct bh_buf body BH_CLEANUP(bh_buf_fini) = {0};
     int code, rc = bh_bench_ask(w, &q, &code, &body, err);
 
     *ret = NULL;
@@ -134,19 +125,16 @@ static int get_tree(struct bh_bench_world *w, const char *path, struct bh_arena 
         rc = bh_bench_refused(&q, code, (struct bh_str){body.p, body.n}, err);
     else if (rc >= 0 && code < 300)
         rc = bh_json_parse(a, body.p, body.n, 0, ret, err);
-    bh_buf_fini(&body);
     return rc;
 }
 
 static int get(struct bh_bench_world *w, const struct bh_sim_type *t, const char *ns,
                const char *name, struct bh_json **ret, struct bh_err *err)
 {
-    struct bh_buf path = {0};
+    struct bh_buf path BH_CLEANUP(bh_buf_fini) = {0};
 
-    bh_bench_path(&path, t, ns, name, NULL);
-    int rc = get_tree(w, bh_buf_str(&path), &w->arena, ret, err);
-    bh_buf_fini(&path);
-    return rc;
+    bh_cluster_path(&path, t, ns, name, NULL);
+    return get_tree(w, bh_buf_str(&path), &w->arena, ret, err);
 }
 
 static bool was_attempted(const struct bh_json *pod)
@@ -168,7 +156,7 @@ static int list(struct bh_bench_world *w, const struct bh_sim_type *t, const cha
     struct bh_arena a;
 
     bh_arena_init(&a, 0);
-    bh_bench_path(&path, t, ns, NULL, NULL);
+    bh_cluster_path(&path, t, ns, NULL, NULL);
     add_selector(&path, labels);
     int rc = get_tree(w, bh_buf_str(&path), &a, &tree, err);
     bh_json_each(o, rc >= 0 && tree ? bh_json_get_list(tree, "items") : NULL) {

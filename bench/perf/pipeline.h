@@ -68,9 +68,6 @@ int bh_bench_send(struct bh_bench_world *w, const struct bh_bench_request *q, st
 /* Waits for the answer, into body. *ret_code: as HTTP has it. */
 int bh_bench_ask(struct bh_bench_world *w, const struct bh_bench_request *q, int *ret_code,
                  struct bh_buf *body, struct bh_err *err);
-/* "/api/v1/namespaces/NS/pods/NAME/SUB"; ns, name, sub NULL or "" = left out. */
-void bh_bench_path(struct bh_buf *out, const struct bh_sim_type *t, const char *ns,
-                   const char *name, const char *sub);
 /* GET from the scheduler's own socket. */
 int bh_bench_ask_scheduler(struct bh_bench_pipeline *p, const char *path, int *ret_code,
                            struct bh_buf *body, struct bh_err *err);

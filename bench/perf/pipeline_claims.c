@@ -15,13 +15,13 @@
 static int copy_kind(struct bh_bench_world *w, struct bh_offline *copy, enum bh_kind kind,
                      struct bh_err *err)
 {
-    struct bh_buf path = {0}, body = {0};
+    struct bh_buf path BH_CLEANUP(bh_buf_fini) = {0}, body BH_CLEANUP(bh_buf_fini) = {0};
     struct bh_json *tree;
-    struct bh_arena a;
+    struct bh_arena a BH_CLEANUP(bh_arena_fini);
     int code;
 
     bh_arena_init(&a, 0);
-    bh_bench_path(&path, bh_sim_type_of_kind(NULL, bh_kinds[kind].kind_name), NULL, NULL, NULL);
+    bh_cluster_path(&path, bh_sim_type_of_kind(NULL, bh_kinds[kind].kind_name), NULL, NULL, NULL);
     const struct bh_bench_request q = {.method = "GET", .path = bh_buf_str(&path)};
     int rc = bh_bench_ask(w, &q, &code, &body, err);
     if (rc >= 0 && code != 200)
@@ -32,9 +32,6 @@ static int copy_kind(struct bh_bench_world *w, struct bh_offline *copy, enum bh_
         if (rc >= 0)
             rc = bh_offline_put_tree(copy, &a, &bh_kinds[kind], o, err);
     }
-    bh_arena_fini(&a);
-    bh_buf_fini(&path);
-    bh_buf_fini(&body);
     return rc;
 }
 
@@ -67,20 +64,17 @@ static int write_status(struct bh_bench_world *w, const char *ns, const char *cl
 {
     const struct bh_sim_type *t = bh_sim_type_find("resource.k8s.io", "v1", "resourceclaims");
     struct bh_json *patch = bh_json_new(a, BH_JSON_OBJECT), *status;
-    struct bh_buf path = {0}, body = {0};
+    struct bh_buf path BH_CLEANUP(bh_buf_fini) = {0}, body BH_CLEANUP(bh_buf_fini) = {0};
 
     status = bh_json_obj_at(a, patch, "status");
     bh_json_set(a, status, "allocation", bh_json_clone(a, allocation));
     bh_json_write(&body, patch);
-    bh_bench_path(&path, t, ns, claim, "status");
+    bh_cluster_path(&path, t, ns, claim, "status");
     const struct bh_bench_request q = {.method = "PATCH",
                                        .path = bh_buf_str(&path),
                                        .content_type = "application/merge-patch+json",
                                        .body = {body.p, body.n}};
-    int rc = bh_bench_send(w, &q, err);
-    bh_buf_fini(&path);
-    bh_buf_fini(&body);
-    return rc;
+    return bh_bench_send(w, &q, err);
 }
 
 int bh_bench_pipeline_allocate(struct bh_bench_world *w, const char *ns, const char *claim,
@@ -88,7 +82,7 @@ int bh_bench_pipeline_allocate(struct bh_bench_world *w, const char *ns, const c
 {
     const struct bh_bench_pipeline *p = w->d;
     struct bh_json *allocation;
-    struct bh_arena a;
+    struct bh_arena a BH_CLEANUP(bh_arena_fini);
     int rc = p->copy ? 0 : make_copy(w, err);
 
     bh_arena_init(&a, 0);
@@ -96,6 +90,5 @@ int bh_bench_pipeline_allocate(struct bh_bench_world *w, const char *ns, const c
         rc = bh_bench_allocate(p->copy, &a, ns, claim, &allocation, err);
     if (rc >= 0)
         rc = write_status(w, ns, claim, allocation, &a, err);
-    bh_arena_fini(&a);
     return rc;
 }

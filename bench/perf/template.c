@@ -314,10 +314,12 @@ static void settle_type(struct bh_bench_template *t, struct bh_arena *a, struct 
 int bh_bench_template_init(struct bh_bench_template *t, const char *path, const char *text,
                            bool plain, bh_bench_edit *edit, void *arg, struct bh_err *err)
 {
-    struct bh_buf marked = {0}, json = {0}, first = {0};
+    struct bh_buf marked BH_CLEANUP(bh_buf_fini) = {0};
+    struct bh_buf json BH_CLEANUP(bh_buf_fini) = {0};
+    struct bh_buf first BH_CLEANUP(bh_buf_fini) = {0};
     struct marks m = {.n = 0};
     struct bh_json *obj;
-    struct bh_arena a;
+    struct bh_arena a BH_CLEANUP(bh_arena_fini);
     int rc = 0;
 
     *t = (struct bh_bench_template){.path = bh_strdup(path)};
@@ -342,10 +344,6 @@ int bh_bench_template_init(struct bh_bench_template *t, const char *path, const 
         t->json = bh_buf_take(&first);
     }
     free(m.actions);
-    bh_buf_fini(&marked);
-    bh_buf_fini(&json);
-    bh_buf_fini(&first);
-    bh_arena_fini(&a);
     return rc < 0 ? bh_err_prefix(err, rc, "%s", path) : 0;
 }
 

@@ -22,7 +22,7 @@ static void latency_cells(struct bh_grid *g, const struct bh_scale_latency *l)
 
 static void decisions_table(const struct bh_scale_result *r, uint32_t n, struct bh_buf *out)
 {
-    struct bh_grid g = {0};
+    struct bh_grid g BH_CLEANUP(bh_grid_fini) = {0};
 
     bh_grid_heading(&g, 0, ">NODES", "TEMPLATES", ">DECISIONS", ">P50(us)", ">P90(us)", ">P99(us)",
                     ">P99.9(us)", ">MAX(us)", ">PER SECOND", NULL);
@@ -41,12 +41,11 @@ static void decisions_table(const struct bh_scale_result *r, uint32_t n, struct 
         }
     }
     bh_grid_print(&g, out, 0, false);
-    bh_grid_fini(&g);
 }
 
 static void memory_table(const struct bh_scale_result *r, uint32_t n, struct bh_buf *out)
 {
-    struct bh_grid g = {0};
+    struct bh_grid g BH_CLEANUP(bh_grid_fini) = {0};
 
     bh_grid_heading(&g, 0, ">NODES", ">PODS", ">SNAPSHOT(MB)", ">WATCHER(MB)", ">B/NODE", ">B/POD",
                     ">SCHEDULER(MB)", ">B/NODE", ">B/POD", ">AT THE END(MB)", NULL);
@@ -66,12 +65,11 @@ static void memory_table(const struct bh_scale_result *r, uint32_t n, struct bh_
         bh_grid_row(&g);
     }
     bh_grid_print(&g, out, 0, false);
-    bh_grid_fini(&g);
 }
 
 static void starts_table(const struct bh_scale_result *r, uint32_t n, struct bh_buf *out)
 {
-    struct bh_grid g = {0};
+    struct bh_grid g BH_CLEANUP(bh_grid_fini) = {0};
 
     bh_grid_heading(&g, 0, ">NODES", ">WATCHER BUILDS(s)", ">CPU(s)", ">LONGEST MOVE(ms)",
                     ">SCHEDULER ATTACHES(s)", ">CPU(s)", ">FIRST DECISION(ms)", ">NEW TEMPLATE(ms)",
@@ -94,7 +92,6 @@ static void starts_table(const struct bh_scale_result *r, uint32_t n, struct bh_
         bh_grid_row(&g);
     }
     bh_grid_print(&g, out, 0, false);
-    bh_grid_fini(&g);
 }
 
 void bh_scale_table(const struct bh_scale_options *o, const struct bh_scale_result *r, uint32_t n,
@@ -195,7 +192,7 @@ static struct bh_json *scheduler_json(struct bh_arena *a, const struct bh_scale_
 void bh_scale_json(const struct bh_scale_options *o, const struct bh_scale_result *r, uint32_t n,
                    struct bh_buf *out)
 {
-    struct bh_arena a;
+    struct bh_arena a BH_CLEANUP(bh_arena_fini);
 
     bh_arena_init(&a, 0);
     struct bh_json *doc = bh_json_new(&a, BH_JSON_OBJECT), *list = bh_json_new(&a, BH_JSON_ARRAY);
@@ -214,7 +211,6 @@ void bh_scale_json(const struct bh_scale_options *o, const struct bh_scale_resul
     bh_json_write_pretty(out, doc);
     if (out->n && out->p[out->n - 1] != '\n')
         bh_buf_addc(out, '\n');
-    bh_arena_fini(&a);
 }
 
 /* ---- plots ----------------------------------------------------------------------------------- */
@@ -261,7 +257,7 @@ static struct bh_json *values(struct bh_arena *a, const struct bh_scale_result *
 static void page(const struct bh_scale_options *o, const struct bh_scale_result *r, uint32_t n,
                  const struct bh_plot *plots, struct bh_buf *out)
 {
-    struct bh_buf table = {0};
+    struct bh_buf table BH_CLEANUP(bh_buf_fini) = {0};
 
     bh_scale_table(o, r, n, &table);
     bh_buf_addf(out,
@@ -275,7 +271,6 @@ static void page(const struct bh_scale_options *o, const struct bh_scale_result 
     bh_buf_adds(out, "</div>\n<div class=\"scroll\"><pre>");
     bh_buf_add(out, table.p, table.n); /* nothing in it needs escaping */
     bh_buf_adds(out, "</pre></div>\n</main></body></html>\n");
-    bh_buf_fini(&table);
 }
 
 void bh_scale_plots(const struct bh_scale_options *o, const struct bh_scale_result *r, uint32_t n,
@@ -283,7 +278,7 @@ void bh_scale_plots(const struct bh_scale_options *o, const struct bh_scale_resu
 {
     struct bh_plot_line lines[BH_ARRAY_LEN(curves)];
     struct bh_plot plots[PLOTS];
-    struct bh_arena a;
+    struct bh_arena a BH_CLEANUP(bh_arena_fini);
 
     bh_arena_init(&a, 0);
     for (unsigned i = 0; i < PLOTS; i++)
@@ -301,5 +296,4 @@ void bh_scale_plots(const struct bh_scale_options *o, const struct bh_scale_resu
         page(o, r, n, plots, out);
     else
         bh_plot_sheet(out, plots, PLOTS);
-    bh_arena_fini(&a);
 }

@@ -172,7 +172,7 @@ static int run_all(struct run *r)
 
 static int write_plots(const struct run *r, const char *path, bool html)
 {
-    struct bh_buf out = {0};
+    struct bh_buf out BH_CLEANUP(bh_buf_fini) = {0};
 
     if (!path)
         return 0;
@@ -180,7 +180,6 @@ static int write_plots(const struct run *r, const char *path, bool html)
     int rc = bh_write_file(path, out.p, out.n, 0644);
     if (rc < 0)
         fprintf(stderr, "%s: %s: %s\n", usage.program, path, strerror(-rc));
-    bh_buf_fini(&out);
     return rc;
 }
 
@@ -192,12 +191,8 @@ static int print(const struct run *r)
         bh_scale_json(&r->o, r->results, r->n_results, &out);
     else
         bh_scale_table(&r->o, r->results, r->n_results, &out);
-    fputs(bh_buf_str(&out), stdout);
-    bh_buf_fini(&out);
-    if (fflush(stdout) != 0) {
-        fprintf(stderr, "%s: could not write: %s\n", usage.program, strerror(errno));
+    if (bh_cli_print(usage.program, &out) != BH_EXIT_OK)
         return -EIO;
-    }
     int rc = write_plots(r, r->plot, false), rc_page = write_plots(r, r->report, true);
     return BH_MIN(rc, rc_page);
 }
@@ -263,14 +258,6 @@ static int check_flags(struct run *r, struct bh_err *err)
         return rc;
     if ((uint64_t)r->o.nodes[r->o.n_sizes - 1] * r->o.pods_per_node + r->o.decisions > 99000000)
         return bh_err_set(err, -EINVAL, "more than 99,000,000 pods");
-    if (!bh_streq(r->output, "table") && !bh_streq(r->output, "json"))
-        return bh_err_set(err, -EINVAL, "invalid value \"%s\" for --output: table or json",
-                          r->output);
-    if (!bh_streq(r->clock, "wall") && !bh_streq(r->clock, "cpu"))
-        return bh_err_set(err, -EINVAL, "invalid value \"%s\" for --clock: wall or cpu", r->clock);
-    if (!bh_streq(r->tie_break, "random") && !bh_streq(r->tie_break, "first"))
-        return bh_err_set(err, -EINVAL, "invalid value \"%s\" for --tie-break: random or first",
-                          r->tie_break);
     r->o.cpu = bh_streq(r->clock, "cpu");
     r->o.tie_break = bh_streq(r->tie_break, "first") ? BH_TIE_FIRST : BH_TIE_RANDOM;
     r->o.seed = (uint64_t)r->seed;
@@ -298,25 +285,23 @@ int bh_bench_scale(int argc, char **argv)
          "this kind alone, instead of 72, 12, 8, 4, 2 and 2 of a hundred"},
         {"zones", 0, BH_OPT_INT, &r.zones, "N", "the nodes are in"},
         {"decisions", 0, BH_OPT_INT, &r.decisions, "N", "that are measured at each size"},
-        {"clock", 0, BH_OPT_STR, &r.clock, "wall|cpu",
+        {"clock", 0, BH_OPT_CHOICE, &r.clock, "wall|cpu",
          "what decisions are timed by; cpu (of the thread) for a machine that is busy"},
-        {"tie-break", 0, BH_OPT_STR, &r.tie_break, "random|first", "among nodes of equal score"},
+        {"tie-break", 0, BH_OPT_CHOICE, &r.tie_break, "random|first", "among nodes of equal score"},
         {"seed", 0, BH_OPT_INT, &r.seed, "N", "of templates and ties"},
         {"verify", 0, BH_OPT_BOOL, &r.o.verify, NULL,
          "decide on both paths of the engine and stop at a difference (times mean nothing then)"},
-        {"output", 'o', BH_OPT_STR, &r.output, "table|json", "form of the result"},
+        {"output", 'o', BH_OPT_CHOICE, &r.output, "table|json", "form of the result"},
         {"plot", 0, BH_OPT_STR, &r.plot, "FILE.svg", "also draw the growth curves"},
         {"report", 0, BH_OPT_STR, &r.report, "FILE.html", "also write a page with both"},
         {0}};
     struct bh_err err = {0};
     int rc = bh_opt_parse(table, &usage, argc, argv, NULL, &err);
 
-    if (rc > 0)
-        return BH_EXIT_OK;
     if (rc == 0)
         rc = check_flags(&r, &err);
-    if (rc < 0)
-        return bh_cli_usage_error(usage.program, &err);
+    if (rc != 0)
+        return bh_cli_usage(usage.program, rc, &err);
     bh_progress_init(&r.progress);
     catch_signals();
     rc = run_all(&r);

@@ -170,6 +170,24 @@ static int set_list(struct parse *p, const struct bh_opt *o, const char *v)
     return 0;
 }
 
+static int set_choice(struct parse *p, const struct bh_opt *o, const char *v)
+{
+    struct bh_buf known BH_CLEANUP(bh_buf_fini) = {0};
+
+    for (const char *word = o->arg, *end; *word; word = end + (*end == '|')) {
+        end = strchrnul(word, '|');
+        if (strlen(v) == (size_t)(end - word) && memcmp(v, word, strlen(v)) == 0) {
+            *(const char **)o->target = v;
+            return 0;
+        }
+        if (known.n)
+            bh_buf_adds(&known, *end ? ", " : " or ");
+        bh_buf_add(&known, word, (size_t)(end - word));
+    }
+    return bh_err_set(p->err, -EINVAL, "invalid value \"%s\" for --%s: %s", v, o->name,
+                      bh_buf_str(&known));
+}
+
 static int set_value(struct parse *p, const struct bh_opt *o, const char *v)
 {
     int rc = 0;
@@ -199,6 +217,9 @@ static int set_value(struct parse *p, const struct bh_opt *o, const char *v)
         break;
     case BH_OPT_IP:
         rc = set_ip(p, o, v);
+        break;
+    case BH_OPT_CHOICE:
+        rc = set_choice(p, o, v);
         break;
     case BH_OPT_STR:
     case BH_OPT_WORD:
@@ -360,6 +381,7 @@ void bh_opt_value(const struct bh_opt *o, struct bh_buf *b)
     case BH_OPT_STR:
     case BH_OPT_IP:
     case BH_OPT_WORD:
+    case BH_OPT_CHOICE:
         if (*(const char *const *)o->target)
             bh_buf_adds(b, *(const char *const *)o->target);
         break;

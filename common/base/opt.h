@@ -27,6 +27,7 @@ enum bh_opt_kind {
     BH_OPT_IP,     /* const char**, an address, or "" */
     BH_OPT_ARRAY,  /* struct bh_opt_list*; each use is one item, commas and all */
     BH_OPT_WORD,   /* const char**; --x alone is "true" */
+    BH_OPT_CHOICE, /* const char**, one of the words of the placeholder "table|wide|json" */
     BH_OPT_SECTION /* no option: name "", what follows stands in --help under this help text */
 };
 /* What the parser puts in a list is one block, text included: free(v). Defaults may be static. */
@@ -34,6 +35,10 @@ struct bh_opt_list {
     const char **v;
     size_t n;
 };
+static inline void bh_opt_list_fini(struct bh_opt_list *l)
+{
+    free(l->v);
+}
 struct bh_opt {
     const char *name; /* without dashes; NULL ends the table */
     char letter;      /* 0 = none */

@@ -54,7 +54,7 @@ static void add_default(struct bh_buf *b, const struct bh_opt *o)
         if (list->n)
             bh_buf_addc(b, ')');
     } else if (*v && !bh_streq(v, "0") && !bh_streq(v, "0s") && !bh_streq(v, "false")) {
-        bool text = o->kind == BH_OPT_STR || o->kind == BH_OPT_WORD;
+        bool text = o->kind == BH_OPT_STR || o->kind == BH_OPT_WORD || o->kind == BH_OPT_CHOICE;
         bh_buf_addf(b, text ? " (default \"%s\")" : " (default %s)", v);
     }
     bh_buf_fini(&value);
