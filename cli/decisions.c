@@ -73,11 +73,6 @@ static int fail(const char *path, int rc, const struct bh_err *err)
 
 /* ---- list ------------------------------------------------------------------------------------ */
 
-static unsigned result_look(const char *result)
-{
-    return bh_streq(result, "Scheduled") ? BH_CELL_GOOD : BH_CELL_BAD;
-}
-
 static void duration_cell(struct bh_grid *g, unsigned look, int64_t ns)
 {
     if (ns < 1000000)
@@ -86,52 +81,43 @@ static void duration_cell(struct bh_grid *g, unsigned look, int64_t ns)
         bh_grid_cell(g, look, "%.1fms", (double)ns / 1e6);
 }
 
-static void text_cell(struct bh_grid *g, const char *s)
-{
-    bh_grid_cell(g, 0, "%s", *s ? s : "-");
-}
-
 /* What happened in the end, in one word; the node, also a promised one. */
 static void outcome_cells(struct bh_grid *g, const struct bh_json *row)
 {
     const char *result = bh_json_get_text(row, "result"),
-               *outcome = bh_json_get_text(row, "outcome");
-    const char *node = bh_json_get_text(row, "nodeName"),
+               *outcome = bh_json_get_text(row, "outcome"),
                *promised = bh_json_get_text(row, "nominatedNodeName");
 
-    bh_grid_cell(g, result_look(result), "%s", result);
-    bh_grid_cell(g, bh_streq(outcome, "Failed") ? BH_CELL_BAD : 0, "%s", *outcome ? outcome : "-");
-    if (!*node && *promised)
+    bh_grid_members(g, bh_streq(result, "Scheduled") ? BH_CELL_GOOD : BH_CELL_BAD, row, "result");
+    bh_grid_members(g, bh_streq(outcome, "Failed") ? BH_CELL_BAD : 0, row, "outcome");
+    if (!*bh_json_get_text(row, "nodeName") && *promised)
         bh_grid_cell(g, BH_CELL_DIM, "(%s)", promised);
     else
-        text_cell(g, node);
+        bh_grid_members(g, 0, row, "nodeName");
 }
 
 static void add_row(struct bh_grid *g, const struct bh_json *row, bool wide)
 {
     const struct bh_json *pod = bh_json_get(row, "pod"), *nodes = bh_json_get(row, "nodes");
-    const char *why = bh_json_get_text(row, "outcomeMessage");
     const char *time = bh_json_get_text(row, "time");
+    const char *told = *bh_json_get_text(row, "outcomeMessage") ? "outcomeMessage" : "message";
 
-    if (!*why)
-        why = bh_json_get_text(row, "message");
-    bh_grid_cell(g, BH_CELL_RIGHT, "%lld", (long long)bh_json_get_i64(row, "id", 0));
+    bh_grid_members(g, 0, row, ">id");
     bh_grid_cell(g, 0, "%.*s", wide ? (int)strlen(time) : 19, time);
     bh_grid_cell(g, BH_CELL_BOLD, "%s/%s", bh_json_get_text(pod, "namespace"),
                  bh_json_get_text(pod, "name"));
-    bh_grid_cell(g, BH_CELL_RIGHT, "%lld", (long long)bh_json_get_i64(row, "attempt", 0));
+    bh_grid_members(g, 0, row, ">attempt");
     outcome_cells(g, row);
     bh_grid_cell(g, BH_CELL_RIGHT, "%lld/%lld", (long long)bh_json_get_i64(nodes, "feasible", 0),
                  (long long)bh_json_get_i64(nodes, "total", 0));
     if (wide) {
         duration_cell(g, BH_CELL_RIGHT, bh_json_get_i64(row, "duration_ns", 0));
-        text_cell(g, bh_json_get_text(row, "trigger"));
-        text_cell(g, bh_json_get_text(row, "profile"));
+        bh_grid_members(g, 0, row, "trigger profile");
     }
-    if (!wide && strlen(why) > MESSAGE_SHOWN)
-        bh_grid_cell(g, 0, "%.*s...", MESSAGE_SHOWN, why);
+    if (!wide && strlen(bh_json_get_text(row, told)) > MESSAGE_SHOWN)
+        bh_grid_cell(g, 0, "%.*s...", MESSAGE_SHOWN, bh_json_get_text(row, told));
     else
-        text_cell(g, why);
+        bh_grid_members(g, 0, row, told);
     bh_grid_row(g);
 }
 
@@ -204,49 +190,28 @@ static int list(struct bh_decisions *d, const char *path, const struct arguments
 
 /* ---- one attempt ----------------------------------------------------------------------------- */
 
-static void add_field(struct bh_grid *g, const char *name, const char *value)
-{
-    if (!*value)
-        return;
-    bh_grid_cell(g, BH_CELL_BOLD, "%s", name);
-    bh_grid_cell(g, 0, "%s", value);
-    bh_grid_row(g);
-}
-
-static void add_number(struct bh_grid *g, const char *name, int64_t v)
-{
-    bh_grid_cell(g, BH_CELL_BOLD, "%s", name);
-    bh_grid_cell(g, 0, "%lld", (long long)v);
-    bh_grid_row(g);
-}
-
 /* What the explanation does not say: when, which attempt, what came of it. */
 static void render_head(struct bh_buf *out, const struct bh_json *v, bool colour)
 {
     struct bh_grid g = {0};
 
-    add_number(&g, "Attempt:", bh_json_get_i64(v, "attempt", 0));
-    add_field(&g, "Time:", bh_json_get_text(v, "time"));
-    add_field(&g, "Trigger:", bh_json_get_text(v, "trigger"));
+    bh_grid_line(&g, "Attempt:", 0, "%lld", (long long)bh_json_get_i64(v, "attempt", 0));
+    bh_grid_line(&g, "Time:", 0, "%s", bh_json_get_text(v, "time"));
+    bh_grid_line(&g, "Trigger:", 0, "%s", bh_json_get_text(v, "trigger"));
     bh_grid_cell(&g, BH_CELL_BOLD, "Took:");
     duration_cell(&g, 0, bh_json_get_i64(v, "duration_ns", 0));
     bh_grid_row(&g);
-    add_field(&g, "Outcome:", bh_json_get_text(v, "outcome"));
-    add_field(&g, "Because:", bh_json_get_text(v, "outcomeMessage"));
+    bh_grid_line(&g, "Outcome:", 0, "%s", bh_json_get_text(v, "outcome"));
+    bh_grid_line(&g, "Because:", 0, "%s", bh_json_get_text(v, "outcomeMessage"));
     bh_grid_print(&g, out, 0, colour);
     bh_grid_fini(&g);
     bh_buf_addc(out, '\n');
 }
 
-static void add_list(struct bh_buf *b, const struct bh_json *v, const char *between)
-{
-    bh_json_each(i, v)
-        bh_buf_addf(b, "%s%s", b->n ? between : "", bh_json_cstr(i) ? bh_json_cstr(i) : "");
-}
-
 static void render_scores(struct bh_buf *out, const struct bh_json *plugins,
                           const struct bh_json *v, bool colour)
 {
+    static const char *const steps[] = {"raw", "normalized", "weighted"};
     const struct bh_json *difference = bh_json_get(v, "difference");
     struct bh_grid g BH_CLEANUP(bh_grid_fini) = {0};
     size_t k = 0;
@@ -254,15 +219,12 @@ static void render_scores(struct bh_buf *out, const struct bh_json *plugins,
     bh_grid_heading(&g, BH_CELL_BOLD, "SCORE", ">WEIGHT", ">RAW", ">NORMALIZED", ">WEIGHTED",
                     ">AGAINST WINNER", NULL);
     bh_json_each(p, plugins) {
-        int64_t raw = 0, normalized = 0, weighted = 0;
-        (void)bh_json_i64(bh_json_at(bh_json_get(v, "raw"), k), &raw);
-        (void)bh_json_i64(bh_json_at(bh_json_get(v, "normalized"), k), &normalized);
-        (void)bh_json_i64(bh_json_at(bh_json_get(v, "weighted"), k), &weighted);
-        bh_grid_cell(&g, 0, "%s", bh_json_get_text(p, "name"));
-        bh_grid_cell(&g, BH_CELL_RIGHT, "%lld", (long long)bh_json_get_i64(p, "weight", 0));
-        bh_grid_cell(&g, BH_CELL_RIGHT, "%lld", (long long)raw);
-        bh_grid_cell(&g, BH_CELL_RIGHT, "%lld", (long long)normalized);
-        bh_grid_cell(&g, BH_CELL_RIGHT, "%lld", (long long)weighted);
+        bh_grid_members(&g, 0, p, "name >weight");
+        for (size_t i = 0; i < BH_ARRAY_LEN(steps); i++) {
+            int64_t score = 0;
+            (void)bh_json_i64(bh_json_at(bh_json_get(v, steps[i]), k), &score);
+            bh_grid_cell(&g, BH_CELL_RIGHT, "%lld", (long long)score);
+        }
         bh_grid_cell(&g, BH_CELL_RIGHT, "%+lld",
                      (long long)bh_json_get_i64(bh_json_at(difference, k), "weighted", 0));
         bh_grid_row(&g);
@@ -280,19 +242,19 @@ static void render_node(struct bh_buf *out, const struct bh_json *plugins, const
     struct bh_buf reasons BH_CLEANUP(bh_buf_fini) = {0}, passed BH_CLEANUP(bh_buf_fini) = {0};
     struct bh_grid g = {0};
 
-    add_list(&reasons, bh_json_get(v, "reasons"), ", ");
-    add_list(&passed, bh_json_get(v, "passed"), ", ");
-    add_field(&g, "Node:", bh_json_get_text(v, "node"));
-    add_field(&g, "Status:", bh_json_get_text(v, "status"));
-    add_field(&g, "Plugin:", bh_json_get_text(v, "plugin"));
-    add_field(&g, "Code:", bh_json_get_text(v, "code"));
-    add_field(&g, "Reasons:", bh_buf_str(&reasons));
-    add_field(&g, "Passed:", bh_buf_str(&passed));
+    bh_text_join(&reasons, bh_json_get(v, "reasons"), ", ");
+    bh_text_join(&passed, bh_json_get(v, "passed"), ", ");
+    bh_grid_line(&g, "Node:", 0, "%s", bh_json_get_text(v, "node"));
+    bh_grid_line(&g, "Status:", 0, "%s", bh_json_get_text(v, "status"));
+    bh_grid_line(&g, "Plugin:", 0, "%s", bh_json_get_text(v, "plugin"));
+    bh_grid_line(&g, "Code:", 0, "%s", bh_json_get_text(v, "code"));
+    bh_grid_line(&g, "Reasons:", 0, "%s", bh_buf_str(&reasons));
+    bh_grid_line(&g, "Passed:", 0, "%s", bh_buf_str(&passed));
     if (feasible)
-        add_number(&g, "Total:", bh_json_get_i64(v, "total", 0));
-    add_field(&g, "Winner:", bh_json_get_text(winner, "node"));
+        bh_grid_line(&g, "Total:", 0, "%lld", (long long)bh_json_get_i64(v, "total", 0));
+    bh_grid_line(&g, "Winner:", 0, "%s", bh_json_get_text(winner, "node"));
     if (winner && feasible)
-        add_number(&g, "Its total:", bh_json_get_i64(winner, "total", 0));
+        bh_grid_line(&g, "Its total:", 0, "%lld", (long long)bh_json_get_i64(winner, "total", 0));
     bh_grid_print(&g, out, 0, colour);
     bh_grid_fini(&g);
     if (feasible && bh_json_first(plugins))

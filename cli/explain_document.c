@@ -135,25 +135,6 @@ int bh_explain_only_node(struct bh_json *explanation, const char *node, struct b
 
 /* ---- as text --------------------------------------------------------------------------------- */
 
-static void line(struct bh_grid *g, const char *name, unsigned look, const char *value)
-{
-    if (!value || !*value)
-        return;
-    bh_grid_cell(g, BH_CELL_BOLD, "%s", name);
-    bh_grid_cell(g, look, "%s", value);
-    bh_grid_row(g);
-}
-
-static void join(struct bh_buf *b, const struct bh_json *list)
-{
-    bool first = true;
-
-    bh_json_each(v, list) {
-        bh_buf_addf(b, "%s%s", first ? "" : ", ", bh_json_cstr(v) ? bh_json_cstr(v) : "");
-        first = false;
-    }
-}
-
 /* "bound to node-a1 (now rank 2 of 3)" */
 static void state_line(struct bh_grid *g, const struct bh_json *doc)
 {
@@ -161,21 +142,19 @@ static void state_line(struct bh_grid *g, const struct bh_json *doc)
     const char *state = bh_json_get_text(doc, "state"), *node = bh_json_get_text(doc, "nodeName");
     struct bh_buf b BH_CLEANUP(bh_buf_fini) = {0};
 
-    if (bh_streq(state, "Bound"))
-        bh_buf_addf(&b, "bound to %s", node);
-    else if (bh_streq(state, "Binding"))
-        bh_buf_addf(&b, "decided, being bound to %s", node);
-    else
-        bh_buf_adds(&b, "pending");
-    if (bh_json_get(now, "rank"))
+    if (bh_json_get(now, "rank")) {
         bh_buf_addf(&b, " (now rank %lld of %lld)", (long long)bh_json_get_i64(now, "rank", 0),
                     (long long)bh_json_get_i64(now, "of", 0));
-    else if (now) {
+    } else if (now) {
         bh_buf_addf(&b, " (now rejected by %s: ", bh_json_get_text(now, "plugin"));
-        join(&b, bh_json_get_list(now, "reasons"));
+        bh_text_join(&b, bh_json_get_list(now, "reasons"), ", ");
         bh_buf_addc(&b, ')');
     }
-    line(g, "State:", 0, bh_buf_str(&b));
+    bh_grid_line(g, "State:", 0, "%s%s%s",
+                 bh_streq(state, "Bound")     ? "bound to "
+                 : bh_streq(state, "Binding") ? "decided, being bound to "
+                                              : "pending",
+                 node, bh_buf_str(&b));
 }
 
 static void queue_line(struct bh_grid *g, const struct bh_json *doc)
@@ -193,13 +172,13 @@ static void queue_line(struct bh_grid *g, const struct bh_json *doc)
     if (bh_json_get_list(q, "plugins") && bh_json_get_list(q, "plugins")->c.n) {
         bh_buf_adds(&b, bh_streq(bh_json_get_text(q, "queue"), "gated") ? ", gated by "
                                                                         : ", rejected by ");
-        join(&b, bh_json_get_list(q, "plugins"));
+        bh_text_join(&b, bh_json_get_list(q, "plugins"), ", ");
     }
     if (*until)
         bh_buf_addf(&b, ", backing off until %s", until);
     if (*nominated)
         bh_buf_addf(&b, ", nominated to %s", nominated);
-    line(g, "Queue:", 0, bh_buf_str(&b));
+    bh_grid_line(g, "Queue:", 0, "%s", bh_buf_str(&b));
 }
 
 static void scheduler_line(struct bh_grid *g, const struct bh_json *doc)
@@ -207,16 +186,14 @@ static void scheduler_line(struct bh_grid *g, const struct bh_json *doc)
     const struct bh_json *s = bh_json_get(doc, "scheduler");
     bool running = bh_json_get_bool(s, "running", false);
     bool deciding = bh_json_get_bool(s, "deciding", false);
-    struct bh_buf b BH_CLEANUP(bh_buf_fini) = {0};
+    const char *trouble = bh_json_get_text(s, "trouble");
 
-    bh_buf_addf(&b, "%s, configuration: %s",
-                !running   ? "not running"
-                : deciding ? "running"
-                           : "running, takes no decisions now",
-                bh_json_get_text(s, "configuration"));
-    if (*bh_json_get_text(s, "trouble"))
-        bh_buf_addf(&b, " (%s)", bh_json_get_text(s, "trouble"));
-    line(g, "Scheduler:", running && deciding ? 0 : BH_CELL_BAD, bh_buf_str(&b));
+    bh_grid_line(
+        g, "Scheduler:", running && deciding ? 0 : BH_CELL_BAD, "%s, configuration: %s%s%s%s",
+        !running   ? "not running"
+        : deciding ? "running"
+                   : "running, takes no decisions now",
+        bh_json_get_text(s, "configuration"), *trouble ? " (" : "", trouble, *trouble ? ")" : "");
 }
 
 /* What users read elsewhere, when it is not what is decided now. */
@@ -224,12 +201,10 @@ static void condition_line(struct bh_grid *g, const struct bh_json *doc)
 {
     const struct bh_json *c = bh_json_get(doc, "condition");
     const char *now = bh_json_get_text(bh_json_get(doc, "explanation"), "message");
-    struct bh_buf b BH_CLEANUP(bh_buf_fini) = {0};
 
-    if (!c || bh_streq(bh_json_get_text(c, "message"), now))
-        return;
-    bh_buf_addf(&b, "%s: %s", bh_json_get_text(c, "reason"), bh_json_get_text(c, "message"));
-    line(g, "Condition:", 0, bh_buf_str(&b));
+    if (c && !bh_streq(bh_json_get_text(c, "message"), now))
+        bh_grid_line(g, "Condition:", 0, "%s: %s", bh_json_get_text(c, "reason"),
+                     bh_json_get_text(c, "message"));
 }
 
 void bh_explain_print(struct bh_buf *out, const struct bh_json *doc, enum bh_form form,
@@ -248,7 +223,7 @@ void bh_explain_print(struct bh_buf *out, const struct bh_json *doc, enum bh_for
     condition_line(&g, doc);
     scheduler_line(&g, doc);
     bh_json_each(n, bh_json_get_list(doc, "notes"))
-        line(&g, "Note:", BH_CELL_DIM, bh_json_cstr(n));
+        bh_grid_line(&g, "Note:", BH_CELL_DIM, "%s", bh_json_cstr(n));
     bh_grid_print(&g, out, 0, colour);
     bh_grid_fini(&g);
     bh_buf_addc(out, '\n');

@@ -230,11 +230,7 @@ static void print_changes(struct bh_buf *out, const struct bh_json *whatif, bool
     bh_buf_adds(out, "\nWhat if\n");
     bh_grid_heading(&g, 0, "KIND", "NAMESPACE", "NAME", "ACTION", NULL);
     bh_json_each(c, bh_json_get_list(whatif, "changes")) {
-        bh_grid_cell(&g, 0, "%s", bh_json_get_text(c, "kind"));
-        bh_grid_cell(&g, 0, "%s",
-                     *bh_json_get_text(c, "namespace") ? bh_json_get_text(c, "namespace") : "-");
-        bh_grid_cell(&g, 0, "%s", bh_json_get_text(c, "name"));
-        bh_grid_cell(&g, 0, "%s", bh_json_get_text(c, "action"));
+        bh_grid_members(&g, 0, c, "kind namespace name action");
         bh_grid_row(&g);
     }
     bh_grid_print(&g, out, 0, colour);
@@ -255,9 +251,7 @@ static void print_nodes(struct bh_buf *out, const struct bh_json *d, bool all, b
     bh_json_each(v, nodes) {
         if (!all && n++ == NODES_SHOWN)
             break;
-        bh_grid_cell(&g, 0, "%s", bh_json_get_text(v, "node"));
-        bh_grid_cell(&g, 0, "%s", bh_json_get_text(v, "before"));
-        bh_grid_cell(&g, 0, "%s", bh_json_get_text(v, "after"));
+        bh_grid_members(&g, 0, v, "node before after");
         bh_grid_row(&g);
     }
     bh_grid_print(&g, out, 0, colour);
@@ -279,12 +273,8 @@ void bh_explain_print_difference(struct bh_buf *out, const struct bh_json *whati
     if (same) {
         bh_buf_adds(out, "The result stays the same.\n\n");
     } else {
-        bh_grid_cell(&g, BH_CELL_BOLD, "Before:");
-        bh_grid_cell(&g, 0, "%s", bh_json_get_text(r, "before"));
-        bh_grid_row(&g);
-        bh_grid_cell(&g, BH_CELL_BOLD, "After:");
-        bh_grid_cell(&g, 0, "%s", bh_json_get_text(r, "after"));
-        bh_grid_row(&g);
+        bh_grid_line(&g, "Before:", 0, "%s", bh_json_get_text(r, "before"));
+        bh_grid_line(&g, "After:", 0, "%s", bh_json_get_text(r, "after"));
         bh_grid_print(&g, out, 0, colour);
         bh_grid_fini(&g);
         bh_buf_addc(out, '\n');

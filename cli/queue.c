@@ -125,20 +125,6 @@ static unsigned place_look(Berth__QueuePlace p)
     }
 }
 
-static void text_cell(struct bh_grid *g, const char *s)
-{
-    bh_grid_cell(g, 0, "%s", s && *s ? s : "-");
-}
-
-static void plugins_cell(struct bh_grid *g, const struct bh_json *doc)
-{
-    struct bh_buf b BH_CLEANUP(bh_buf_fini) = {0};
-
-    bh_json_each(p, bh_json_get_list(doc, "plugins"))
-        bh_buf_addf(&b, "%s%s", b.n ? "," : "", bh_json_cstr(p));
-    text_cell(g, bh_buf_str(&b));
-}
-
 static void message_cell(struct bh_grid *g, const struct bh_json *doc, bool whole)
 {
     const char *m = bh_json_get_str(doc, "message");
@@ -146,34 +132,26 @@ static void message_cell(struct bh_grid *g, const struct bh_json *doc, bool whol
     if (m && !whole && strlen(m) > MESSAGE_SHOWN)
         bh_grid_cell(g, 0, "%.*s...", (int)MESSAGE_SHOWN - 3, m);
     else
-        text_cell(g, m);
-}
-
-static void wide_cells(struct bh_grid *g, const struct row *r)
-{
-    const struct bh_json *b = bh_json_get(r->doc, "binding");
-
-    bh_grid_cell(g, BH_CELL_RIGHT, "%lld", (long long)bh_json_get_i64(r->doc, "priority", 0));
-    text_cell(g, bh_json_get_str(r->doc, "schedulerName"));
-    text_cell(g, bh_json_get_str(r->doc, "nominatedNode"));
-    text_cell(g, bh_json_get_str(b, "node"));
-    text_cell(g, bh_json_get_str(b, "binder"));
+        bh_grid_members(g, 0, doc, "message");
 }
 
 static void add_row(struct bh_grid *g, const struct listing *l, const struct row *r, bool wide)
 {
-    text_cell(g, r->ns);
-    text_cell(g, r->name);
+    struct bh_buf plugins BH_CLEANUP(bh_buf_fini) = {0};
+
+    bh_grid_members(g, 0, r->doc, "namespace name");
     bh_grid_cell(g, place_look(r->place), "%s", bh_queue_place_name(r->place));
-    bh_grid_cell(g, BH_CELL_RIGHT, "%lld", (long long)bh_json_get_i64(r->doc, "attempts", 0));
+    bh_grid_members(g, 0, r->doc, ">attempts");
     seconds_cell(g, l->now_ns - (r->created_ns ? r->created_ns : r->added_ns));
     if (r->backoff_ns > l->now_ns)
         seconds_cell(g, r->backoff_ns - l->now_ns + 999999999);
     else
-        text_cell(g, NULL);
+        bh_grid_cell(g, 0, "-");
     if (wide)
-        wide_cells(g, r);
-    plugins_cell(g, r->doc);
+        bh_grid_members(g, 0, r->doc,
+                        ">priority schedulerName nominatedNode binding.node binding.binder");
+    bh_text_join(&plugins, bh_json_get_list(r->doc, "plugins"), ",");
+    bh_grid_cell(g, 0, "%s", plugins.n ? bh_buf_str(&plugins) : "-");
     message_cell(g, r->doc, wide);
     bh_grid_row(g);
 }

@@ -91,8 +91,7 @@ struct bh_json *bh_explain_gated(struct bh_arena *a, const struct bh_explain_sub
     return o;
 }
 
-/* ---- rejected nodes ---------------------------------------------------------------------------
- */
+/* ---- rejected nodes -------------------------------------------------------------------------- */
 
 struct group {
     const struct bh_status *status;
@@ -195,8 +194,7 @@ static void add_rejected(struct bh_arena *a, const struct bh_symtab *tab,
     bh_json_set(a, o, "rejectedGroups", bh_explain_groups(a, tab, d));
 }
 
-/* ---- feasible nodes ---------------------------------------------------------------------------
- */
+/* ---- feasible nodes -------------------------------------------------------------------------- */
 
 /* d->scores is sorted by name already; equal totals keep that order. */
 static int best_first(const void *a, const void *b)
@@ -264,8 +262,7 @@ static void add_ranking(struct bh_arena *a, const struct bh_symtab *tab,
         bh_json_set(a, o, "ranking", list);
 }
 
-/* ---- the whole --------------------------------------------------------------------------------
- */
+/* ---- the whole ------------------------------------------------------------------------------- */
 
 static void add_counts(struct bh_arena *a, const struct bh_decision *d, struct bh_json *o)
 {

@@ -73,8 +73,7 @@ struct bh_json *bh_explain_preemption(struct bh_arena *a, const struct bh_symtab
 /* Feasible nodes, best first, equals by name; n_scores of them. */
 const struct bh_node_score **bh_explain_ranked(struct bh_arena *a, const struct bh_decision *d);
 
-/* ---- printing ---------------------------------------------------------------------------------
- */
+/* ---- printing -------------------------------------------------------------------------------- */
 
 enum bh_form { BH_FORM_TABLE, BH_FORM_WIDE, BH_FORM_JSON, BH_FORM_YAML };
 #define BH_FORMS "table|wide|json|yaml"

@@ -39,6 +39,48 @@ void bh_grid_row(struct bh_grid *g)
     g->column = 0;
 }
 
+static void member_cell(struct bh_grid *g, unsigned look, const struct bh_json *v, int decimals)
+{
+    struct bh_buf b BH_CLEANUP(bh_buf_fini) = {0};
+
+    if (v && v->type == BH_JSON_ARRAY)
+        bh_text_join(&b, v, ", ");
+    else if (v && v->type == BH_JSON_NUMBER && decimals >= 0)
+        bh_buf_addf(&b, "%.*f", decimals, strtod(v->s.p, NULL));
+    else if (v && (v->type == BH_JSON_NUMBER || v->type == BH_JSON_STRING) && v->s.n)
+        bh_buf_add(&b, v->s.p, v->s.n);
+    else
+        bh_buf_addc(&b, '-');
+    bh_grid_cell(g, look, "%s", bh_buf_str(&b));
+}
+
+void bh_grid_members(struct bh_grid *g, unsigned look, const struct bh_json *obj,
+                     const char *members)
+{
+    for (const char *p = members, *end; *p; p = end + (*end == ' ')) {
+        char path[128];
+        int decimals = -1, right = *p == '>' ? BH_CELL_RIGHT : 0;
+        end = strchrnul(p, ' ');
+        (void)sscanf(p + (right != 0), "%127[^ :]:%d", path, &decimals);
+        member_cell(g, look | (unsigned)right, bh_json_path(obj, path), decimals);
+    }
+}
+
+void bh_grid_line(struct bh_grid *g, const char *name, unsigned look, const char *fmt, ...)
+{
+    struct bh_buf b BH_CLEANUP(bh_buf_fini) = {0};
+    va_list ap;
+
+    va_start(ap, fmt);
+    bh_buf_vaddf(&b, fmt, ap);
+    va_end(ap);
+    if (!b.n)
+        return;
+    bh_grid_cell(g, BH_CELL_BOLD, "%s", name);
+    bh_grid_cell(g, look, "%s", bh_buf_str(&b));
+    bh_grid_row(g);
+}
+
 void bh_grid_heading(struct bh_grid *g, unsigned look, ...)
 {
     va_list ap;
@@ -92,6 +134,18 @@ static void add_looking(struct bh_buf *out, unsigned look, bool colour, const ch
     add_harmless(out, p, n);
     if (colour && on)
         bh_buf_adds(out, "\x1b[0m");
+}
+
+void bh_text_join(struct bh_buf *out, const struct bh_json *list, const char *between)
+{
+    const char *before = "";
+
+    bh_json_each(e, list) {
+        if (!bh_json_cstr(e))
+            continue;
+        bh_buf_addf(out, "%s%s", before, e->s.p);
+        before = between;
+    }
 }
 
 void bh_text_add(struct bh_buf *out, unsigned look, bool colour, const char *s)

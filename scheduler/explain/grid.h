@@ -10,7 +10,7 @@
 #ifndef BH_GRID_H
 #define BH_GRID_H
 
-#include "common/base/buf.h"
+#include "common/data/json.h"
 
 enum bh_cell_look {
     BH_CELL_PLAIN = 0,
@@ -34,10 +34,20 @@ struct bh_grid {
 void bh_grid_fini(struct bh_grid *g);
 void bh_grid_cell(struct bh_grid *g, unsigned look, const char *fmt, ...) BH_PRINTF(3, 4);
 void bh_grid_row(struct bh_grid *g); /* ends the row */
+/* Cells of an object's members, by their paths with blanks between: ">rank node >score.raw:2". '>':
+ * to the right; ":2": a number with so many decimals. Lists of texts are joined with ", "; "-" stands
+ * for what is not there, and for an empty text. */
+void bh_grid_members(struct bh_grid *g, unsigned look, const struct bh_json *obj,
+                     const char *members);
+/* A row of a name, bold, and a text; none when the text is empty. */
+void bh_grid_line(struct bh_grid *g, const char *name, unsigned look, const char *fmt, ...)
+    BH_PRINTF(4, 5);
 /* A heading: texts up to NULL, bold, then the row's end. A leading '>' means to the right. */
 void bh_grid_heading(struct bh_grid *g, unsigned look, ...) __attribute__((sentinel));
 /* Adds all rows to out and empties the grid. indent: spaces before each row. */
 void bh_grid_print(struct bh_grid *g, struct bh_buf *out, unsigned indent, bool colour);
+/* The texts of a list. */
+void bh_text_join(struct bh_buf *out, const struct bh_json *list, const char *between);
 /* Text as a cell would show it: without control characters. */
 void bh_text_add(struct bh_buf *out, unsigned look, bool colour, const char *s);
 #endif

@@ -54,8 +54,7 @@ void bh_form_write(struct bh_buf *out, const struct bh_json *doc, enum bh_form f
         bh_buf_addc(out, '\n');
 }
 
-/* ---- look-ups that always give something ------------------------------------------------------
- */
+/* ---- look-ups that always give something ----------------------------------------------------- */
 
 static const char *text(const struct bh_json *o, const char *key)
 {
@@ -76,76 +75,46 @@ static size_t length(const struct bh_json *v)
     return v ? v->c.n : 0;
 }
 
-static void join(struct bh_buf *b, const struct bh_json *v, const char *between)
-{
-    bool first = true;
-
-    bh_json_each(e, v) {
-        const char *s = bh_json_cstr(e);
-        if (!s)
-            continue;
-        if (!first)
-            bh_buf_adds(b, between);
-        bh_buf_adds(b, s);
-        first = false;
-    }
-}
-
-/* ---- head -------------------------------------------------------------------------------------
- */
-
-static void line(struct page *p, const char *name, unsigned look, const char *value)
-{
-    if (!*value)
-        return;
-    bh_grid_cell(&p->grid, BH_CELL_BOLD, "%s", name);
-    bh_grid_cell(&p->grid, look, "%s", value);
-    bh_grid_row(&p->grid);
-}
+/* ---- head ------------------------------------------------------------------------------------ */
 
 static void counts(struct page *p, const struct bh_json *o)
 {
     const struct bh_json *n = bh_json_get(o, "nodes");
     int64_t missed = bh_json_get_i64(n, "notEvaluated", 0);
-    struct bh_buf b = {0};
+    char more[64] = "";
 
     if (!n || n->type != BH_JSON_OBJECT)
         return;
-    bh_buf_addf(&b, "%lld: %lld feasible, %lld rejected", (long long)bh_json_get_i64(n, "total", 0),
-                (long long)bh_json_get_i64(n, "feasible", 0),
-                (long long)bh_json_get_i64(n, "rejected", 0));
     if (missed)
-        bh_buf_addf(&b, ", %lld not looked at", (long long)missed);
-    line(p, "Nodes:", 0, bh_buf_str(&b));
-    bh_buf_fini(&b);
+        snprintf(more, sizeof more, ", %lld not looked at", (long long)missed);
+    bh_grid_line(&p->grid, "Nodes:", 0, "%lld: %lld feasible, %lld rejected%s",
+                 (long long)bh_json_get_i64(n, "total", 0),
+                 (long long)bh_json_get_i64(n, "feasible", 0),
+                 (long long)bh_json_get_i64(n, "rejected", 0), more);
 }
 
 /* "NodeAffinity: Unschedulable: reason, reason" */
 static void verdict_line(struct page *p, const char *name, const struct bh_json *v)
 {
-    struct bh_buf b = {0};
+    struct bh_buf why BH_CLEANUP(bh_buf_fini) = {0};
 
     if (!v || v->type != BH_JSON_OBJECT)
         return;
-    bh_buf_addf(&b, "%s%s%s", text(v, "plugin"), *text(v, "plugin") ? ": " : "", text(v, "code"));
-    if (length(list(v, "reasons")))
-        bh_buf_adds(&b, ": ");
-    join(&b, list(v, "reasons"), ", ");
-    line(p, name, 0, bh_buf_str(&b));
-    bh_buf_fini(&b);
+    bh_text_join(&why, list(v, "reasons"), ", ");
+    bh_grid_line(&p->grid, name, 0, "%s%s%s%s%s", text(v, "plugin"), *text(v, "plugin") ? ": " : "",
+                 text(v, "code"), length(list(v, "reasons")) ? ": " : "", bh_buf_str(&why));
 }
 
 static void subset_line(struct page *p, const struct bh_json *o)
 {
     const struct bh_json *s = bh_json_get(o, "preFilterSubset");
-    struct bh_buf b = {0};
+    struct bh_buf by BH_CLEANUP(bh_buf_fini) = {0};
 
     if (!s || s->type != BH_JSON_OBJECT)
         return;
-    bh_buf_addf(&b, "%zu nodes by ", length(list(s, "nodes")));
-    join(&b, list(s, "plugins"), ", ");
-    line(p, "Narrowed to:", 0, bh_buf_str(&b));
-    bh_buf_fini(&b);
+    bh_text_join(&by, list(s, "plugins"), ", ");
+    bh_grid_line(&p->grid, "Narrowed to:", 0, "%zu nodes by %s", length(list(s, "nodes")),
+                 bh_buf_str(&by));
     verdict_line(p, "Other nodes:", bh_json_get(s, "others"));
 }
 
@@ -153,22 +122,18 @@ static void head(struct page *p, const struct bh_json *o)
 {
     const struct bh_json *pod = bh_json_get(o, "pod");
     const char *result = text(o, "result"), *node = text(o, "nodeName");
-    BH_CLEANUP(bh_freep)
-    char *name = bh_asprintf("%s/%s", text(pod, "namespace"), text(pod, "name"));
-    BH_CLEANUP(bh_freep)
-    char *full = bh_asprintf("%s%s%s", result, *node ? " on " : "", node);
 
-    line(p, "Pod:", 0, name);
-    line(p, "Result:", *node ? BH_CELL_GOOD : BH_CELL_BAD, full);
-    line(p, "Message:", 0, text(o, "message"));
+    bh_grid_line(&p->grid, "Pod:", 0, "%s/%s", text(pod, "namespace"), text(pod, "name"));
+    bh_grid_line(&p->grid, "Result:", *node ? BH_CELL_GOOD : BH_CELL_BAD, "%s%s%s", result,
+                 *node ? " on " : "", node);
+    bh_grid_line(&p->grid, "Message:", 0, "%s", text(o, "message"));
     counts(p, o);
     verdict_line(p, "Rejected by:", bh_json_get(o, "preFilter"));
     subset_line(p, o);
     bh_grid_print(&p->grid, p->out, 0, p->colour);
 }
 
-/* ---- feasible nodes ---------------------------------------------------------------------------
- */
+/* ---- feasible nodes -------------------------------------------------------------------------- */
 
 static const struct bh_json *score_of(const struct bh_json *node, const char *plugin)
 {
@@ -177,17 +142,6 @@ static const struct bh_json *score_of(const struct bh_json *node, const char *pl
             return s;
     }
     return NULL;
-}
-
-static void number(struct page *p, const struct bh_json *o, const char *key, unsigned look)
-{
-    const struct bh_json *v = bh_json_get(o, key);
-    int64_t n;
-
-    if (bh_json_i64(v, &n))
-        bh_grid_cell(&p->grid, look | BH_CELL_RIGHT, "%lld", (long long)n);
-    else
-        bh_grid_cell(&p->grid, look | BH_CELL_RIGHT, "-");
 }
 
 static unsigned node_look(const struct bh_json *node)
@@ -224,17 +178,16 @@ static void scores_side_by_side(struct page *p, const struct bh_json *ranking)
                      text(v[i], "node"));
     bh_grid_row(&p->grid);
     bh_json_each(s, list(v[0], "plugins")) {
-        bh_grid_cell(&p->grid, 0, "%s", text(s, "plugin"));
-        number(p, s, "weight", 0);
+        bh_grid_members(&p->grid, 0, s, "plugin >weight");
         for (size_t i = 0; i < n; i++)
-            number(p, score_of(v[i], text(s, "plugin")), "weighted", 0);
+            bh_grid_members(&p->grid, 0, score_of(v[i], text(s, "plugin")), ">weighted");
         bh_grid_row(&p->grid);
     }
 
     bh_grid_cell(&p->grid, BH_CELL_BOLD, "TOTAL");
     bh_grid_cell(&p->grid, 0, "%s", "");
     for (size_t i = 0; i < n; i++)
-        number(p, v[i], "total", BH_CELL_BOLD);
+        bh_grid_members(&p->grid, BH_CELL_BOLD, v[i], ">total");
     bh_grid_row(&p->grid);
     bh_grid_print(&p->grid, p->out, 0, p->colour);
 }
@@ -248,14 +201,10 @@ static void scores_one_by_one(struct page *p, const struct bh_json *ranking)
     bh_json_each(node, ranking) {
         bool first = true;
         bh_json_each(s, list(node, "plugins")) {
-            number(p, node, "rank", first ? 0 : BH_CELL_DIM);
-            bh_grid_cell(&p->grid, first ? node_look(node) : BH_CELL_DIM, "%s", text(node, "node"));
-            number(p, node, "total", first ? 0 : BH_CELL_DIM);
-            bh_grid_cell(&p->grid, 0, "%s", text(s, "plugin"));
-            number(p, s, "raw", 0);
-            number(p, s, "normalized", 0);
-            number(p, s, "weight", 0);
-            number(p, s, "weighted", 0);
+            bh_grid_members(&p->grid, first ? 0 : BH_CELL_DIM, node, ">rank");
+            bh_grid_members(&p->grid, first ? node_look(node) : BH_CELL_DIM, node, "node");
+            bh_grid_members(&p->grid, first ? 0 : BH_CELL_DIM, node, ">total");
+            bh_grid_members(&p->grid, 0, s, "plugin >raw >normalized >weight >weighted");
             bh_grid_row(&p->grid);
             first = false;
         }
@@ -281,39 +230,20 @@ static void feasible(struct page *p, const struct bh_json *o)
         scores_side_by_side(p, ranking);
 }
 
-/* ---- rejected nodes ---------------------------------------------------------------------------
- */
-
-static void reasons_cell(struct page *p, const struct bh_json *v)
-{
-    struct bh_buf b = {0};
-
-    join(&b, list(v, "reasons"), ", ");
-    bh_grid_cell(&p->grid, 0, "%s", bh_buf_str(&b));
-    bh_buf_fini(&b);
-}
-
-static void verdict_cells(struct page *p, const struct bh_json *v)
-{
-    bh_grid_cell(&p->grid, 0, "%s", *text(v, "plugin") ? text(v, "plugin") : "-");
-    bh_grid_cell(&p->grid, 0, "%s", text(v, "code"));
-}
+/* ---- rejected nodes -------------------------------------------------------------------------- */
 
 static void group_row(struct page *p, const struct bh_json *g)
 {
     const struct bh_json *named = list(g, "nodes");
     int64_t more = bh_json_get_i64(g, "count", 0) - (int64_t)length(named);
-    struct bh_buf b = {0};
+    struct bh_buf b BH_CLEANUP(bh_buf_fini) = {0};
 
-    number(p, g, "count", 0);
-    verdict_cells(p, g);
-    reasons_cell(p, g);
-    join(&b, named, ", ");
+    bh_grid_members(&p->grid, 0, g, ">count plugin code reasons");
+    bh_text_join(&b, named, ", ");
     if (more > 0)
         bh_buf_addf(&b, " and %lld more", (long long)more);
     bh_grid_cell(&p->grid, BH_CELL_DIM, "%s", bh_buf_str(&b));
     bh_grid_row(&p->grid);
-    bh_buf_fini(&b);
 }
 
 static void groups_table(struct page *p, const struct bh_json *groups)
@@ -341,12 +271,9 @@ static void rejected(struct page *p, const struct bh_json *o)
         bh_buf_adds(p->out, "\nRejected nodes\n");
         bh_grid_heading(&p->grid, 0, "NODE", "PLUGIN", "CODE", "REASONS", NULL);
         bh_json_each(v, all) {
-            bh_grid_cell(&p->grid, 0, "%s", text(v, "node"));
-            verdict_cells(p, v);
-            reasons_cell(p, v);
+            bh_grid_members(&p->grid, 0, v, "node plugin code reasons");
             bh_grid_row(&p->grid);
         }
-
         bh_grid_print(&p->grid, p->out, 0, p->colour);
     } else if (length(groups)) {
         bh_buf_adds(p->out, "\nRejected nodes\n");
@@ -366,12 +293,9 @@ static void preemption(struct page *p, const struct bh_json *o)
                 length(list(pre, "victims")), (long long)bh_json_get_i64(pre, "pdbViolations", 0));
     bh_grid_heading(&p->grid, 0, "NAMESPACE", "VICTIM", ">PRIORITY", NULL);
     bh_json_each(v, list(pre, "victims")) {
-        bh_grid_cell(&p->grid, 0, "%s", text(v, "namespace"));
-        bh_grid_cell(&p->grid, 0, "%s", text(v, "name"));
-        number(p, v, "priority", 0);
+        bh_grid_members(&p->grid, 0, v, "namespace name >priority");
         bh_grid_row(&p->grid);
     }
-
     bh_grid_print(&p->grid, p->out, 0, p->colour);
 }
 
