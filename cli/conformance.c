@@ -237,8 +237,7 @@ static const struct bh_opt_usage usage = {
     .about =
         "Replays recorded decisions of kube-scheduler and compares Berth's with them, field by "
         "field. With --print the cases go to standard output, each with Berth's decisions as "
-        "expect, and "
-        "the report to standard error.",
+        "expect, and the report to standard error.",
     .examples = "  berth conformance tests/conformance\n"
                 "  berth conformance --print case.jsonl > decided.jsonl\n",
     .exits = "  0  every decision is equal\n"

@@ -241,8 +241,7 @@ static void take_off(struct session *s)
     bh_engine_del_pod(e, bh_rec_text(rec, rec->uid));
     rec->node = BH_SYM_NONE;
     note(s, "the pod is on its node already: this is computed anew, as if it were not there yet; "
-            "claims "
-            "and volumes that it was given stay given");
+            "claims and volumes that it was given stay given");
 }
 
 /* Room that preemption promised to others. */

@@ -405,8 +405,7 @@ static const struct bh_opt_usage usage = {
     .program = "berth load",
     .synopsis = "openb|synthetic [flags]",
     .about = "Creates nodes and pods through the API server, watches every pod until it is bound "
-             "or known "
-             "to be unschedulable, and prints throughput and latency.",
+             "or known to be unschedulable, and prints throughput and latency.",
     .examples = "  berth load openb --nodes openb_node_list_all_node.csv --pods "
                 "openb_pod_list_default.csv\n"
                 "  berth load synthetic --node-count 5000 --pod-count 10000 -o json\n",

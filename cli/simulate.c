@@ -33,13 +33,10 @@ static const struct bh_opt_usage usage = {
     .about =
         "Takes the scheduler's decisions for objects in files; no server is needed and nothing is "
         "written anywhere. Pods that have a node are placed; the others are scheduled one after "
-        "the "
-        "other, each counting for the next. Workloads are expanded to their pods as their "
+        "the other, each counting for the next. Workloads are expanded to their pods as their "
         "controllers would. Objects without metadata.uid are treated as by kubectl apply "
-        "(defaults, "
-        "priority classes, limit ranges, validation), those with one are taken as they are, so "
-        "what "
-        "kubectl get -o yaml prints of a cluster can be read as it is.",
+        "(defaults, priority classes, limit ranges, validation), those with one are taken as they "
+        "are, so what kubectl get -o yaml prints of a cluster can be read as it is.",
     .examples = "  berth simulate -f cluster.yaml -f pods.yaml\n"
                 "  kubectl get nodes,pods,pv,pvc,sc -A -o yaml | berth simulate -f - -f new.yaml\n"
                 "  berth simulate -f cluster/ -f pod.yaml --pod default/web --explain -o wide\n"

@@ -232,9 +232,8 @@ static const struct bh_opt_usage usage = {
     .program = "berth up",
     .synopsis = "[flags]",
     .about = "Runs watcher, scheduler and binders on this machine, restarts what dies, and stops "
-             "everything "
-             "on Ctrl-C. Without --kubeconfig it also runs the built-in API server with an example "
-             "cluster.",
+             "everything on Ctrl-C. Without --kubeconfig it also runs the built-in API server with "
+             "an example cluster.",
     .examples = "  berth up\n  berth up --kubeconfig ~/.kube/config --binders 4\n"
                 "  berth up --data cluster.db\n",
     .exits = "  0  stopped by a signal\n  1  something could not be started\n  2  wrong usage\n",
@@ -251,8 +250,7 @@ static int parse(struct arguments *a, int argc, char **argv, struct bh_err *err)
          "port of the built-in API server; 0 takes a free one"},
         {"front-port", 0, BH_OPT_INT, &a->up.front_port, "N",
          "port of HTTPS on the loopback (default: 10259 when it is free, else a free one); 0 takes "
-         "a "
-         "free one"},
+         "a free one"},
         {"runtime-dir", 0, BH_OPT_STR, &a->up.runtime, "DIR",
          "sockets and logs (default: a temporary one)"},
         {"data", 0, BH_OPT_STR, &a->up.data, "FILE",

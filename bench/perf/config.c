@@ -21,13 +21,41 @@
 
 /* ---- the table of operations ----------------------------------------------------------------- */
 
-enum field_kind { TEXT, COUNT, WHOLE, REAL, YES, DURATION, MAP, LIST, OPERATION };
+enum field_kind {
+    TEXT,
+    COUNT,
+    WHOLE,
+    REAL,
+    YES,
+    DURATION,
+    MAP,
+    GATES,
+    LIST,
+    TEXTS,
+    OPERATION,
+    ANY
+};
+static const struct {
+    enum bh_json_type type;
+    const char *name;
+} kinds[] = {[TEXT] = {BH_JSON_STRING, "a string"},
+             [COUNT] = {BH_JSON_NUMBER, "a number"},
+             [WHOLE] = {BH_JSON_NUMBER, "a number"},
+             [REAL] = {BH_JSON_NUMBER, "a number"},
+             [YES] = {BH_JSON_BOOL, "a bool"},
+             [DURATION] = {BH_JSON_STRING, "a duration as a string"},
+             [MAP] = {BH_JSON_OBJECT, "an object"},
+             [GATES] = {BH_JSON_OBJECT, "an object"},
+             [LIST] = {BH_JSON_ARRAY, "a list"},
+             [TEXTS] = {BH_JSON_ARRAY, "a list"},
+             [OPERATION] = {BH_JSON_OBJECT, "an operation"}};
 struct bh_bench_field {
     const char *name;
     enum field_kind kind;
-    size_t at;  /* in struct bh_bench_step */
+    size_t at;  /* in the struct that is read; NOWHERE: somebody else takes it */
     bool param; /* NAMEParam: "$parameter" may stand in its place */
 };
+#define NOWHERE SIZE_MAX
 #define F(member, name, kind)                                                                      \
     {                                                                                              \
         name, kind, offsetof(struct bh_bench_step, member), false                                  \
@@ -76,15 +104,15 @@ static const struct bh_bench_opcode opcodes[] = {
     {"churn",
      FIELDS(F(mode, "mode", TEXT), F(number, "number", WHOLE),
             F(interval_ms, "intervalMilliseconds", WHOLE), F(namespace_, "namespace", TEXT),
-            F(template_paths, "templatePaths", LIST)),
+            F(template_paths, "templatePaths", TEXTS)),
      bh_bench_churn},
     {"barrier",
-     FIELDS(F(namespaces, "namespaces", LIST), F(selector, "labelSelector", MAP),
+     FIELDS(F(namespaces, "namespaces", TEXTS), F(selector, "labelSelector", MAP),
             F(stage, "stageRequirement", TEXT)),
      bh_bench_barrier},
     {"sleep", FIELDS(FP(duration_ns, "duration", DURATION)), bh_bench_sleep},
     {"startCollectingMetrics",
-     FIELDS(F(name, "name", TEXT), F(namespaces, "namespaces", LIST),
+     FIELDS(F(name, "name", TEXT), F(namespaces, "namespaces", TEXTS),
             F(selector, "labelSelector", MAP)),
      bh_bench_start_collecting},
     {"stopCollectingMetrics", FIELDS({0}), bh_bench_stop_collecting},
@@ -95,7 +123,7 @@ static const struct bh_bench_opcode opcodes[] = {
     {"updateAny",
      FIELDS(F(namespace_, "namespace", TEXT), F(template_, "templatePath", TEXT),
             FP(count, "count", COUNT), F(per_second, "updatePerSecond", REAL),
-            F(subresources, "subresources", LIST)),
+            F(subresources, "subresources", TEXTS)),
      bh_bench_update_any},
     {"createResourceClaims",
      FIELDS(F(namespace_, "namespace", TEXT), F(template_, "templatePath", TEXT),
@@ -116,67 +144,58 @@ static const struct bh_bench_opcode *opcode_of(const char *name)
     return NULL;
 }
 
-/* ---- names of members ------------------------------------------------------------------------ */
+/* ---- members ----------------------------------------------------------------------------------- */
 
-static struct bh_str key_of(const char *name)
-{
-    return (struct bh_str){name, strlen(name)};
-}
+static const char opcode_key[] = "opcode";
 
-/* Gives obj's members the spelling of names (NULL ends); others are errors. */
-static int spell(const struct bh_json *obj, const char *const *names, struct bh_err *err)
+static int take_number(const struct bh_json *v, bool negative, int64_t *ret, struct bh_err *err)
 {
-    if (!obj || obj->type != BH_JSON_OBJECT)
-        return bh_err_set(err, -EINVAL, "must be an object");
-    bh_json_each(m, obj) {
-        const char *const *n = names;
-        while (*n && strcasecmp(*n, m->key.p) != 0)
-            n++;
-        if (!*n)
-            return bh_err_set(err, -EINVAL, "unknown field \"%s\" (line %u)", m->key.p, m->line);
-        for (const struct bh_json *o = obj->c.first; o != m; o = o->next)
-            if (bh_streq(o->key.p, *n))
-                return bh_err_set(err, -EINVAL, "\"%s\" stands there twice (line %u)", *n, m->line);
-        m->key = key_of(*n);
-    }
+    double d = strtod(v->s.p, NULL);
+
+    if (!isfinite(d) || fabs(d) > COUNT_MAX || (!negative && d <= -1))
+        return bh_err_set(err, -EINVAL, "%s: must be a number from 0 to %.0f", v->s.p, COUNT_MAX);
+    *ret = (int64_t)d;
     return 0;
 }
 
 static bool has_type(const struct bh_json *v, enum field_kind k)
 {
-    switch (k) {
+    return k == ANY || v->type == kinds[k].type;
+}
+
+/* A value of the right type. */
+static int take(const struct bh_bench_field *f, const struct bh_json *v, void *into,
+                struct bh_err *err)
+{
+    void *at = (char *)into + f->at;
+
+    switch (f->kind) {
     case TEXT:
-    case DURATION:
-        return v->type == BH_JSON_STRING;
+        *(const char **)at = v->s.p;
+        return 0;
     case COUNT:
     case WHOLE:
+        return take_number(v, f->kind == WHOLE, at, err);
     case REAL:
-        return v->type == BH_JSON_NUMBER;
+        *(double *)at = strtod(v->s.p, NULL);
+        return 0;
     case YES:
-        return v->type == BH_JSON_BOOL;
-    case MAP:
-    case OPERATION:
-        return v->type == BH_JSON_OBJECT;
-    case LIST:
-        return v->type == BH_JSON_ARRAY;
+        *(bool *)at = v->b;
+        return 0;
+    case DURATION:
+        return bh_parse_duration_ns(v->s.p, at) < 0
+                   ? bh_err_set(err, -EINVAL, "\"%s\" is no duration", v->s.p)
+                   : 0;
+    default:
+        *(const struct bh_json **)at = v;
+        return 0;
     }
-    return false;
 }
 
-static const char *type_name(enum field_kind k)
-{
-    static const char *const names[] = {
-        [TEXT] = "a string", [COUNT] = "a number", [WHOLE] = "a number",
-        [REAL] = "a number", [YES] = "a bool",     [DURATION] = "a duration as a string",
-        [MAP] = "an object", [LIST] = "a list",    [OPERATION] = "an operation"};
-
-    return names[k];
-}
-
-static const struct bh_bench_field *field_of(const struct bh_bench_opcode *o, const char *key,
+static const struct bh_bench_field *field_of(const struct bh_bench_field *fields, const char *key,
                                              bool *ret_param)
 {
-    for (const struct bh_bench_field *f = o->fields; f->name; f++) {
+    for (const struct bh_bench_field *f = fields; f->name; f++) {
         size_t n = strlen(f->name);
         *ret_param =
             f->param && strncasecmp(f->name, key, n) == 0 && strcasecmp(key + n, "Param") == 0;
@@ -188,43 +207,72 @@ static const struct bh_bench_field *field_of(const struct bh_bench_opcode *o, co
 
 static int check_op(struct bh_arena *a, const struct bh_json *op, struct bh_err *err);
 
-static int check_field(struct bh_arena *a, const struct bh_bench_opcode *o, struct bh_json *m,
+static int check_items(struct bh_arena *a, const struct bh_bench_field *f, const struct bh_json *v,
                        struct bh_err *err)
 {
-    bool param;
-    const struct bh_bench_field *f = field_of(o, m->key.p, &param);
+    bh_json_each(e, v) {
+        if (f->kind == TEXTS && e->type != BH_JSON_STRING)
+            return bh_err_set(err, -EINVAL, "%s: must be a list of strings", v->key.p);
+        if (f->kind == GATES && e->type != BH_JSON_BOOL)
+            return bh_err_set(err, -EINVAL, "%s: %s: must be true or false", v->key.p, e->key.p);
+    }
+    if (f->kind != OPERATION)
+        return 0;
+    int rc = check_op(a, v, err);
+    if (rc >= 0 && !bh_streq(bh_json_get_text(v, "opcode"), "createPods"))
+        rc = bh_err_set(err, -EINVAL, "opcode: must be createPods");
+    return rc < 0 ? bh_err_prefix(err, rc, "%s", v->key.p) : 0;
+}
+
+/* into NULL: nothing is taken, parameters may have to come first. */
+static int read_member(struct bh_arena *a, const struct bh_bench_field *fields, struct bh_json *m,
+                       void *into, struct bh_err *err)
+{
+    bool param = false;
+    const struct bh_bench_field *f = field_of(fields, m->key.p, &param);
     const char *text = bh_json_cstr(m);
 
     if (!f)
         return bh_err_set(err, -EINVAL, "unknown field \"%s\" (line %u)", m->key.p, m->line);
-    m->key = key_of(param ? bh_arena_printf(a, "%sParam", f->name) : f->name);
+    m->key = bh_str_c(param ? bh_arena_printf(a, "%sParam", f->name) : f->name);
     if (m->type == BH_JSON_NULL)
         return 0;
     if (param && (!text || text[0] != '$' || !text[1]))
         return bh_err_set(err, -EINVAL, "%s: must be the name of a parameter: \"$name\"", m->key.p);
-    if (!param && !has_type(m, f->kind))
-        return bh_err_set(err, -EINVAL, "%s: must be %s (line %u)", m->key.p, type_name(f->kind),
-                          m->line);
-    bh_json_each(e, !param && f->kind == LIST ? m : NULL) {
-        if (e->type != BH_JSON_STRING)
-            return bh_err_set(err, -EINVAL, "%s: must be a list of strings", m->key.p);
-    }
-    if (f->kind != OPERATION)
+    if (param)
         return 0;
-    int rc = check_op(a, m, err);
-    if (rc >= 0 && !bh_streq(bh_json_get_text(m, "opcode"), "createPods"))
-        rc = bh_err_set(err, -EINVAL, "opcode: must be createPods");
-    return rc < 0 ? bh_err_prefix(err, rc, "%s", m->key.p) : 0;
+    if (!has_type(m, f->kind))
+        return bh_err_set(err, -EINVAL, "%s: must be %s (line %u)", m->key.p, kinds[f->kind].name,
+                          m->line);
+    int rc = check_items(a, f, m, err);
+    return rc < 0 || !into || f->at == NOWHERE ? rc : take(f, m, into, err);
 }
 
-/* Members known, of the right type, and spelled as in the table afterwards. */
+/* Afterwards members are spelled as in the table. */
+static int read_members(struct bh_arena *a, const struct bh_json *obj,
+                        const struct bh_bench_field *fields, void *into, struct bh_err *err)
+{
+    if (!obj || obj->type != BH_JSON_OBJECT)
+        return bh_err_set(err, -EINVAL, "must be an object");
+    bh_json_each(m, obj) {
+        int rc = m->key.p == opcode_key ? 0 : read_member(a, fields, m, into, err);
+        for (const struct bh_json *o = obj->c.first; rc >= 0 && o != m; o = o->next)
+            if (bh_streq(o->key.p, m->key.p))
+                rc = bh_err_set(err, -EINVAL, "\"%s\" stands there twice (line %u)", m->key.p,
+                                m->line);
+        if (rc < 0)
+            return rc;
+    }
+    return 0;
+}
+
 static int check_op(struct bh_arena *a, const struct bh_json *op, struct bh_err *err)
 {
     const struct bh_bench_opcode *o = NULL;
 
     bh_json_each(m, op && op->type == BH_JSON_OBJECT ? op : NULL) {
         if (strcasecmp(m->key.p, "opcode") == 0 && m->type == BH_JSON_STRING) {
-            m->key = key_of("opcode");
+            m->key = bh_str_c(opcode_key);
             o = opcode_of(m->s.p);
             if (!o)
                 return bh_err_set(err, -EINVAL, "opcode: unknown opcode \"%s\"", m->s.p);
@@ -232,33 +280,11 @@ static int check_op(struct bh_arena *a, const struct bh_json *op, struct bh_err 
     }
     if (!o)
         return bh_err_set(err, -EINVAL, "opcode: missing");
-    bh_json_each(m, op) {
-        int rc = bh_streq(m->key.p, "opcode") ? 0 : check_field(a, o, m, err);
-        if (rc < 0)
-            return bh_err_prefix(err, rc, "(%s)", o->name);
-    }
-    return 0;
+    int rc = read_members(a, op, o->fields, NULL, err);
+    return rc < 0 ? bh_err_prefix(err, rc, "(%s)", o->name) : 0;
 }
 
-/* ---- test cases ------------------------------------------------------------------------------ */
-
-static int check_list(const struct bh_json *v, const char *key, enum bh_json_type of,
-                      struct bh_err *err)
-{
-    const struct bh_json *list = bh_json_get(v, key);
-
-    if (!list || list->type == BH_JSON_NULL)
-        return 0;
-    if (list->type != (of == BH_JSON_BOOL ? BH_JSON_OBJECT : BH_JSON_ARRAY))
-        return bh_err_set(err, -EINVAL, "%s: must be %s", key,
-                          of == BH_JSON_BOOL ? "an object" : "a list");
-    bh_json_each(m, list) {
-        if (m->type != of)
-            return bh_err_set(err, -EINVAL, "%s: %s: must be %s", key, m->key.p ? m->key.p : "item",
-                              of == BH_JSON_BOOL ? "true or false" : "a string");
-    }
-    return 0;
-}
+/* ---- test cases -------------------------------------------------------------------------------- */
 
 static const struct bh_json *unless_null(const struct bh_json *obj, const char *key)
 {
@@ -267,21 +293,29 @@ static const struct bh_json *unless_null(const struct bh_json *obj, const char *
     return v && v->type != BH_JSON_NULL ? v : NULL;
 }
 
-static int read_selector(const struct bh_json *v, struct bh_bench_selector *ret, struct bh_err *err)
-{
-    static const char *const names[] = {"name", "labels", "dataBucket", "expectLower", NULL};
-    int rc = v ? spell(v, names, err) : 0;
+#define IN(type, member) offsetof(struct bh_bench_##type, member)
 
-    if (!v || rc < 0)
-        return rc;
-    *ret = (struct bh_bench_selector){.name = bh_json_get_str(v, "name"),
-                                      .labels = unless_null(v, "labels"),
-                                      .bucket = bh_json_get_str(v, "dataBucket"),
-                                      .expect_lower = bh_json_get_bool(v, "expectLower", false)};
-    if (!ret->bucket)
-        return bh_err_set(err, -EINVAL, "dataBucket: missing");
-    if (!ret->name)
-        return bh_err_set(err, -EINVAL, "name: missing");
+/* A selector that is not there leaves *ret as it is. */
+static int read_selector(struct bh_arena *a, const struct bh_json *of, const char *key,
+                         struct bh_bench_selector *ret, struct bh_err *err)
+{
+    static const struct bh_bench_field fields[] = {
+        {"name", TEXT, IN(selector, name), false},
+        {"labels", ANY, IN(selector, labels), false},
+        {"dataBucket", TEXT, IN(selector, bucket), false},
+        {"expectLower", YES, IN(selector, expect_lower), false},
+        {0}};
+    const struct bh_json *v = unless_null(of, key);
+    struct bh_bench_selector s = {0};
+
+    if (!v)
+        return 0;
+    int rc = read_members(a, v, fields, &s, err);
+    if (rc >= 0 && (!s.bucket || !s.name))
+        rc = bh_err_set(err, -EINVAL, "%s: missing", s.bucket ? "name" : "dataBucket");
+    if (rc < 0)
+        return bh_err_prefix(err, rc, "%s", key);
+    *ret = s;
     return 0;
 }
 
@@ -296,37 +330,26 @@ static int check_threshold(const struct bh_json *v, struct bh_err *err)
     return 0;
 }
 
-static int read_workload(const struct bh_json *v, const struct bh_bench_selector *dflt,
-                         struct bh_bench_workload *w, struct bh_err *err)
+static int read_workload(struct bh_arena *a, const struct bh_json *v, struct bh_bench_workload *w,
+                         struct bh_err *err)
 {
-    static const char *const names[] = {
-        "name", "params", "labels", "threshold", "thresholdMetricSelector", "featureGates", NULL};
-    int rc = spell(v, names, err);
+    static const struct bh_bench_field fields[] = {
+        {"name", TEXT, IN(workload, name), false},
+        {"params", MAP, IN(workload, params), false},
+        {"labels", TEXTS, IN(workload, labels), false},
+        {"threshold", ANY, IN(workload, threshold), false},
+        {"thresholdMetricSelector", ANY, NOWHERE, false},
+        {"featureGates", GATES, IN(workload, gates), false},
+        {0}};
+    int rc = read_members(a, v, fields, w, err);
 
-    *w = (struct bh_bench_workload){.selector = *dflt};
-    if (rc < 0)
-        return rc;
-    w->name = bh_json_get_str(v, "name");
-    if (!w->name || !*w->name)
-        return bh_err_set(err, -EINVAL, "name: missing");
-    w->params = unless_null(v, "params");
-    w->gates = unless_null(v, "featureGates");
-    w->labels = unless_null(v, "labels");
-    w->threshold = unless_null(v, "threshold");
-    if (w->params && w->params->type != BH_JSON_OBJECT)
-        rc = bh_err_set(err, -EINVAL, "params: must be an object");
-    if (rc >= 0)
-        rc = check_list(v, "featureGates", BH_JSON_BOOL, err);
-    if (rc >= 0)
-        rc = check_list(v, "labels", BH_JSON_STRING, err);
+    if (rc >= 0 && (!w->name || !*w->name))
+        rc = bh_err_set(err, -EINVAL, "name: missing");
     if (rc >= 0)
         rc = check_threshold(w->threshold, err);
-    if (rc >= 0) {
-        rc = read_selector(unless_null(v, "thresholdMetricSelector"), &w->selector, err);
-        if (rc < 0)
-            bh_err_prefix(err, rc, "thresholdMetricSelector");
-    }
-    return rc < 0 ? bh_err_prefix(err, rc, "workload %s", w->name) : 0;
+    if (rc >= 0)
+        rc = read_selector(a, v, "thresholdMetricSelector", &w->selector, err);
+    return rc < 0 && w->name ? bh_err_prefix(err, rc, "workload %s", w->name) : rc;
 }
 
 static int read_workloads(struct bh_arena *a, const struct bh_json *v, struct bh_bench_case *c,
@@ -334,16 +357,17 @@ static int read_workloads(struct bh_arena *a, const struct bh_json *v, struct bh
 {
     const struct bh_json *list = bh_json_get_list(v, "workloads");
     struct bh_bench_selector dflt = {0};
-    int rc = read_selector(unless_null(v, "defaultThresholdMetricSelector"), &dflt, err);
+    int rc = read_selector(a, v, "defaultThresholdMetricSelector", &dflt, err);
 
     if (rc < 0)
-        return bh_err_prefix(err, rc, "defaultThresholdMetricSelector");
+        return rc;
     if (!list || !list->c.n)
         return bh_err_set(err, -EINVAL, "workloads: missing");
     c->workloads = bh_arena_new_array(a, struct bh_bench_workload, list->c.n);
     bh_json_each(m, list) {
         struct bh_bench_workload *w = &c->workloads[c->n_workloads];
-        rc = read_workload(m, &dflt, w, err);
+        *w = (struct bh_bench_workload){.selector = dflt};
+        rc = read_workload(a, m, w, err);
         for (uint32_t i = 0; rc >= 0 && i < c->n_workloads; i++)
             if (bh_streq(c->workloads[i].name, w->name))
                 rc = bh_err_set(err, -EINVAL, "workload %s: Duplicate value", w->name);
@@ -361,13 +385,11 @@ static bool collects(const struct bh_json *op)
            bh_streq(bh_json_get_text(op, "opcode"), "stopCollectingMetrics");
 }
 
-static int read_ops(struct bh_arena *a, const struct bh_json *v, struct bh_bench_case *c,
-                    struct bh_err *err)
+static int read_ops(struct bh_arena *a, const struct bh_bench_case *c, struct bh_err *err)
 {
     bool measured = false;
     uint32_t i = 0;
 
-    c->ops = bh_json_get_list(v, "workloadTemplate");
     if (!c->ops || !c->ops->c.n)
         return bh_err_set(err, -EINVAL, "workloadTemplate: missing");
     bh_json_each(op, c->ops) {
@@ -386,36 +408,26 @@ static int read_ops(struct bh_arena *a, const struct bh_json *v, struct bh_bench
 static int read_case(struct bh_arena *a, const struct bh_json *v, struct bh_bench_case *c,
                      struct bh_err *err)
 {
-    static const char *const names[] = {"name",
-                                        "featureGates",
-                                        "metricsCollectorConfig",
-                                        "workloadTemplate",
-                                        "workloads",
-                                        "schedulerConfigPath",
-                                        "defaultPodTemplatePath",
-                                        "labels",
-                                        "defaultThresholdMetricSelector",
-                                        NULL};
-    int rc = spell(v, names, err);
+    static const struct bh_bench_field fields[] = {
+        {"name", TEXT, IN(case, name), false},
+        {"featureGates", GATES, IN(case, gates), false},
+        {"metricsCollectorConfig", ANY, IN(case, collectors), false},
+        {"workloadTemplate", LIST, IN(case, ops), false},
+        {"workloads", LIST, NOWHERE, false},
+        {"schedulerConfigPath", TEXT, IN(case, scheduler_config), false},
+        {"defaultPodTemplatePath", TEXT, IN(case, default_pod), false},
+        {"labels", TEXTS, IN(case, labels), false},
+        {"defaultThresholdMetricSelector", ANY, NOWHERE, false},
+        {0}};
+    int rc = read_members(a, v, fields, c, err);
 
-    if (rc < 0)
-        return rc;
-    c->name = bh_json_get_str(v, "name");
-    if (!c->name || !*c->name)
-        return bh_err_set(err, -EINVAL, "name: missing");
-    c->scheduler_config = bh_json_get_str(v, "schedulerConfigPath");
-    c->default_pod = bh_json_get_str(v, "defaultPodTemplatePath");
-    c->gates = unless_null(v, "featureGates");
-    c->labels = unless_null(v, "labels");
-    c->collectors = unless_null(v, "metricsCollectorConfig");
-    rc = check_list(v, "featureGates", BH_JSON_BOOL, err);
+    if (rc >= 0 && (!c->name || !*c->name))
+        rc = bh_err_set(err, -EINVAL, "name: missing");
     if (rc >= 0)
-        rc = check_list(v, "labels", BH_JSON_STRING, err);
-    if (rc >= 0)
-        rc = read_ops(a, v, c, err);
+        rc = read_ops(a, c, err);
     if (rc >= 0)
         rc = read_workloads(a, v, c, err);
-    return rc < 0 ? bh_err_prefix(err, rc, "test case %s", c->name) : 0;
+    return rc < 0 && c->name ? bh_err_prefix(err, rc, "test case %s", c->name) : rc;
 }
 
 /* ---- files ----------------------------------------------------------------------------------- */
@@ -563,49 +575,6 @@ int64_t bh_bench_param(const struct bh_bench_workload *w, const char *name, int6
     return v && v->type == BH_JSON_NUMBER ? (int64_t)strtod(v->s.p, NULL) : dflt;
 }
 
-static int take_number(const struct bh_json *v, bool negative, int64_t *ret, struct bh_err *err)
-{
-    double d = strtod(v->s.p, NULL);
-
-    if (!isfinite(d) || fabs(d) > COUNT_MAX || (!negative && d <= -1))
-        return bh_err_set(err, -EINVAL, "%s: must be a number from 0 to %.0f", v->s.p, COUNT_MAX);
-    *ret = (int64_t)d;
-    return 0;
-}
-
-static int decode_field(const struct bh_bench_field *f, const struct bh_json *v,
-                        struct bh_bench_step *s, struct bh_err *err)
-{
-    char *at = (char *)s + f->at;
-
-    if (!has_type(v, f->kind))
-        return bh_err_set(err, -EINVAL, "must be %s", type_name(f->kind));
-    switch (f->kind) {
-    case TEXT:
-        *(const char **)(void *)at = v->s.p;
-        return 0;
-    case COUNT:
-    case WHOLE:
-        return take_number(v, f->kind == WHOLE, (int64_t *)(void *)at, err);
-    case REAL:
-        *(double *)(void *)at = strtod(v->s.p, NULL);
-        return 0;
-    case YES:
-        *(bool *)(void *)at = v->b;
-        return 0;
-    case DURATION:
-        return bh_parse_duration_ns(v->s.p, (int64_t *)(void *)at) < 0
-                   ? bh_err_set(err, -EINVAL, "\"%s\" is no duration", v->s.p)
-                   : 0;
-    case MAP:
-    case LIST:
-    case OPERATION:
-        *(const struct bh_json **)(void *)at = v;
-        return 0;
-    }
-    return 0;
-}
-
 static int fill(struct plan *p, const struct bh_json *op, struct bh_bench_step *s,
                 struct bh_err *err)
 {
@@ -621,9 +590,12 @@ static int fill(struct plan *p, const struct bh_json *op, struct bh_bench_step *
         }
         if (!v && !given)
             continue;
-        int rc = decode_field(f, v ? v : given, s, err);
+        if (!v)
+            v = given;
+        int rc = has_type(v, f->kind) ? take(f, v, s, err)
+                                      : bh_err_set(err, -EINVAL, "must be %s", kinds[f->kind].name);
         if (rc < 0)
-            return bh_err_prefix(err, rc, "%s", v ? f->name : name);
+            return bh_err_prefix(err, rc, "%s", v == given ? name : f->name);
     }
     return 0;
 }

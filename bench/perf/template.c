@@ -166,11 +166,9 @@ static int action(struct bh_buf *out, struct action *x, struct bh_err *err)
     if (rc < 0)
         return rc;
     if (next_word(x, &more))
-        return bh_err_set(err, -EINVAL,
-                          "line %u: template: \"%.*s\" after \"%.*s\" is not known "
-                          "here",
-                          x->line, (int)BH_MIN(more.n, (size_t)60), more.p,
-                          (int)BH_MIN(w.n, (size_t)60), w.p);
+        return bh_err_set(
+            err, -EINVAL, "line %u: template: \"%.*s\" after \"%.*s\" is not known here", x->line,
+            (int)BH_MIN(more.n, (size_t)60), more.p, (int)BH_MIN(w.n, (size_t)60), w.p);
     if (v == trunc(v) && fabs(v) < 1e15)
         bh_buf_addi64(out, (int64_t)v);
     else
