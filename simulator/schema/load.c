@@ -7,13 +7,32 @@
 
 #include <pthread.h>
 
+static const char field_lines[] =
+#include "simulator/schema/fields.data.h"
+    ;
+static const char word_lines[] =
+#include "simulator/schema/words.data.h"
+    ;
+
 struct tables {
     struct bh_arena arena;
     struct bh_map types; /* "core.v1.PodSpec" -> bh_oas_type */
+    struct bh_map words; /* "PodSpec", "PodSpec.tolerations", ".kind" -> text */
 };
 static struct tables tables;
 static const struct bh_oas_type **roots; /* by index in bh_sim_types */
 static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+/* field NULL: of the type itself. */
+static const char *words_of(const char *type, const char *field)
+{
+    char of[160];
+    int n = snprintf(of, sizeof(of), "%s%s%s", type, field ? "." : "", field ? field : "");
+    const char *words = bh_map_get(&tables.words, of, (size_t)n);
+    if (!words && field) /* of that field of any type */
+        words = bh_map_get(&tables.words, of + strlen(type), strlen(of + strlen(type)));
+    return words ? words : "";
+}
 
 static struct bh_oas_type *type_at(const char *name, size_t n)
 {
@@ -24,7 +43,7 @@ static struct bh_oas_type *type_at(const char *name, size_t n)
     const char *dot = memrchr(name, '.', n);
     t->package = bh_arena_strndup(&tables.arena, name, (size_t)(dot - name));
     t->name = bh_arena_strndup(&tables.arena, dot + 1, n - (size_t)(dot + 1 - name));
-    t->words = bh_oas_words(t->name, NULL);
+    t->words = words_of(t->name, NULL);
     bh_map_put(&tables.types, name, n, t);
     return t;
 }
@@ -36,7 +55,7 @@ static void read_field(struct bh_oas_type *t, struct bh_oas_field *f, const char
     const char *colon = memchr(p, ':', n), *end = p + n, *type = colon + 1;
     size_t form = strspn(type, "[{");
     f->name = bh_arena_strndup(a, p, (size_t)(colon - p));
-    f->words = bh_oas_words(t->name, f->name);
+    f->words = words_of(t->name, f->name);
     f->required = end[-1] == '!';
     end -= f->required;
     f->retain_keys = end[-1] == '~';
@@ -77,16 +96,22 @@ static void read_type(const char *package, const char *line, size_t n)
     }
 }
 
-static void read_table(const char *text)
+static void read_tables(void)
 {
     char package[64] = "";
-    for (const char *p = text; *p;) {
-        size_t n = strcspn(p, "\n");
+    size_t n;
+    for (const char *p = word_lines; *p; p += n + 1) {
+        const char *text = strstr(p, ": ") + 2;
+        n = strcspn(p, "\n");
+        bh_map_put(&tables.words, p, (size_t)(text - 2 - p),
+                   bh_arena_strndup(&tables.arena, text, (size_t)(p + n - text)));
+    }
+    for (const char *p = field_lines; *p; p += n + 1) {
+        n = strcspn(p, "\n");
         if (*p == '@')
             snprintf(package, sizeof(package), "%.*s", (int)n - 1, p + 1);
         else
             read_type(package, p, n);
-        p += n + 1;
     }
 }
 
@@ -108,8 +133,7 @@ static const struct bh_oas_type *find_root(const struct bh_sim_type *t)
 static void load(void)
 {
     bh_arena_init(&tables.arena, 0);
-    read_table(bh_oas_core_fields);
-    read_table(bh_oas_fields);
+    read_tables();
     roots = bh_arena_new_array(&tables.arena, const struct bh_oas_type *, bh_sim_n_types);
     for (size_t i = 0; i < bh_sim_n_types; i++)
         roots[i] = find_root(&bh_sim_types[i]);

@@ -6,13 +6,7 @@
  * questions: does this member exist (fieldValidation, dropping what a Go client would have
  * dropped), has it the right JSON type, and what does `kubectl explain` say about it.
  *
- * Tables (fields_core.c, fields.c): "@core.v1" opens a package; each further line is a type:
- *     Name field:TYPE[~merge key][~~][!] field:TYPE ...
- * TYPE: s string, i int32, l int64, d number, b boolean, y base64 bytes, q quantity, t time,
- *       m time with microseconds, x integer or string, r any object, a anything, or a type's name
- * (of the same package, or "meta.v1.ObjectMeta"); "[" in front: array of, "{" in front: map of.
- * "~name": lists merge by that member in a strategic merge patch ("~-": a set of scalars), "~~":
- * keys are retained; "!": required. words.c holds the descriptions of what scheduler users ask for.
+ * fields.data has them, words.data the descriptions of what scheduler users ask for.
  *
  * Threads: any; the tables are read once (pthread_once) and never change.
  */
@@ -21,13 +15,11 @@
 
 #include "simulator/server/sim.h"
 
-extern const char bh_oas_core_fields[], bh_oas_fields[];
-
 struct bh_oas_type;
 struct bh_oas_field {
     const char *name;
     const char *form; /* "", "[", "{", "{[": what is around it */
-    char leaf;        /* one letter of the grammar; 0 = type */
+    char leaf;        /* one letter of fields.data; 0 = type */
     bool required, retain_keys;
     const char *merge_key;          /* NULL = atomic */
     const struct bh_oas_type *type; /* NULL when a leaf */
@@ -45,9 +37,6 @@ const struct bh_oas_type *bh_oas_find(const char *package, const char *name);
 const struct bh_oas_field *bh_oas_field(const struct bh_oas_type *t, const char *name);
 /* "io.k8s.api.core.v1.PodSpec" */
 void bh_oas_full_name(const struct bh_oas_type *t, struct bh_buf *out);
-
-/* words.c: "PodSpec.tolerations" or "Pod"; "" when nobody wrote any. */
-const char *bh_oas_words(const char *type, const char *field);
 
 /* What is wrong with an object, in the words of the API server. */
 struct bh_oas_report {
