@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * simulator/tables/cells.c - one cell of a row, and the look-ups that the kinds share
+ * simulator/tables/cells.c - one cell of a row: how it is written, and the words of columns.data
+ * that any kind can use
  *
  * Runs in: the simulator's loop; no state.
  * Upstream: pkg/printers/internalversion/printers.go (helpers at its end), apimachinery
@@ -79,33 +80,24 @@ void bh_cell_since(struct bh_table_row *r, const char *time_text)
     bh_cell_buf(r, &b, "");
 }
 
-void bh_cell_time(struct bh_table_row *r, const char *time_text)
-{
-    bh_cell_or(r, time_text, "<unknown>");
-}
-
 void bh_cell_age(struct bh_table_row *r, const struct bh_json *obj)
 {
     bh_cell_since(r, bh_tree_str(obj, "metadata.creationTimestamp"));
 }
 
-void bh_cell_containers(struct bh_table_row *r, const struct bh_json *pod_spec)
+void bh_cell_join(struct bh_buf *b, const char *sep, const char *s)
 {
-    struct bh_buf names = {0}, images = {0};
-    bool first = true;
+    if (!s || !*s)
+        return;
+    if (b->n)
+        bh_buf_adds(b, sep);
+    bh_buf_adds(b, s);
+}
 
-    bh_json_each(c, bh_tree_arr(pod_spec, "containers")) {
-        const char *name = bh_tree_str(c, "name"), *image = bh_tree_str(c, "image");
-        if (!first) {
-            bh_buf_addc(&names, ',');
-            bh_buf_addc(&images, ',');
-        }
-        first = false;
-        bh_buf_adds(&names, name ? name : "");
-        bh_buf_adds(&images, image ? image : "");
-    }
-    bh_cell_buf(r, &names, "");
-    bh_cell_buf(r, &images, "");
+void bh_cell_lower(struct bh_buf *b, const char *s)
+{
+    for (; s && *s; s++)
+        bh_buf_addc(b, *s >= 'A' && *s <= 'Z' ? (char)(*s + 32) : *s);
 }
 
 /* ---- selectors as text ----------------------------------------------------------------------- */
@@ -142,8 +134,9 @@ static size_t map_parts(char **part, const struct bh_json *labels)
     return n;
 }
 
-void bh_cell_label_map(struct bh_table_row *r, const struct bh_json *labels)
+static void labels_cell(struct bh_table_row *r, const struct bh_json *o)
 {
+    const struct bh_json *labels = bh_tree_obj(o, r->path);
     char **part = bh_calloc((labels ? labels->c.n : 0) + 1, sizeof(*part));
 
     cell_sorted(r, part, map_parts(part, labels));
@@ -173,8 +166,9 @@ static char *expression_text(const struct bh_json *e)
     return bh_buf_take(&b);
 }
 
-void bh_cell_label_selector(struct bh_table_row *r, const struct bh_json *sel)
+static void selector_cell(struct bh_table_row *r, const struct bh_json *o)
 {
+    const struct bh_json *sel = bh_tree_obj(o, r->path);
     const struct bh_json *labels = bh_tree_obj(sel, "matchLabels");
     const struct bh_json *exprs = bh_tree_arr(sel, "matchExpressions");
     size_t n = (labels ? labels->c.n : 0) + (exprs ? exprs->c.n : 0);
@@ -186,11 +180,83 @@ void bh_cell_label_selector(struct bh_table_row *r, const struct bh_json *sel)
     cell_sorted(r, part, n);
 }
 
-void bh_cell_join(struct bh_buf *b, const char *sep, const char *s)
+/* ---- look-ups by path ------------------------------------------------------------------------ */
+
+static void text_cell(struct bh_table_row *r, const struct bh_json *o)
 {
-    if (!s || !*s)
-        return;
-    if (b->n)
-        bh_buf_adds(b, sep);
-    bh_buf_adds(b, s);
+    bh_cell_or(r, bh_tree_str(o, r->path), r->if_absent);
 }
+
+static void value_cell(struct bh_table_row *r, const struct bh_json *o)
+{
+    struct bh_buf b = {0};
+
+    bh_tree_scalar(&b, bh_json_path(o, r->path));
+    bh_cell_buf(r, &b, r->if_absent);
+}
+
+static void number_cell(struct bh_table_row *r, const struct bh_json *o)
+{
+    bh_cell_i64(r, bh_tree_i64(o, r->path, r->if_absent ? strtol(r->if_absent, NULL, 10) : 0));
+}
+
+static void bool_cell(struct bh_table_row *r, const struct bh_json *o)
+{
+    bh_cell_bool(r, bh_tree_bool(o, r->path, r->if_absent && bh_streq(r->if_absent, "true")));
+}
+
+static void since_cell(struct bh_table_row *r, const struct bh_json *o)
+{
+    const char *time = bh_tree_str(o, r->path);
+
+    if (!time && r->if_absent)
+        bh_cell_str(r, r->if_absent);
+    else
+        bh_cell_since(r, time);
+}
+
+static void count_cell(struct bh_table_row *r, const struct bh_json *o)
+{
+    size_t n = bh_tree_len(bh_json_path(o, r->path));
+
+    if (r->if_absent)
+        n += bh_tree_len(bh_json_path(o, r->if_absent));
+    bh_cell_i64(r, (int64_t)n);
+}
+
+static void containers_cells(struct bh_table_row *r, const struct bh_json *o)
+{
+    struct bh_buf names = {0}, images = {0};
+    bool first = true;
+
+    bh_json_each(c, bh_tree_arr(bh_tree_obj(o, r->path), "containers")) {
+        bh_buf_addf(&names, "%s%s", first ? "" : ",", bh_json_get_text(c, "name"));
+        bh_buf_addf(&images, "%s%s", first ? "" : ",", bh_json_get_text(c, "image"));
+        first = false;
+    }
+    bh_cell_buf(r, &names, "");
+    bh_cell_buf(r, &images, "");
+}
+
+static void reference_cell(struct bh_table_row *r, const struct bh_json *o)
+{
+    const struct bh_json *ref = bh_tree_obj(o, r->path);
+
+    bh_cell_fmt(r, "%s/%s", bh_json_get_text(ref, "kind"), bh_json_get_text(ref, "name"));
+}
+
+const struct bh_table_cell bh_table_cells_any[] = {
+    {"name", bh_cell_name},
+    {"age", bh_cell_age},
+    {"text", text_cell},
+    {"value", value_cell},
+    {"number", number_cell},
+    {"bool", bool_cell},
+    {"since", since_cell},
+    {"count", count_cell},
+    {"labels", labels_cell},
+    {"selector", selector_cell},
+    {"reference", reference_cell},
+    {"containers", containers_cells},
+    {NULL, NULL},
+};

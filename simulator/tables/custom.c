@@ -7,31 +7,15 @@
 #include "simulator/crd/crd.h"
 #include "simulator/tables/table.h"
 
-static void column(struct bh_buf *out, const char *name, const char *type, const char *format,
-                   const char *words, int64_t priority)
-{
-    bh_buf_adds(out, out->p[out->n - 1] == '[' ? "{\"name\":" : ",{\"name\":");
-    bh_buf_add_json_str(out, name, strlen(name));
-    bh_buf_adds(out, ",\"type\":");
-    bh_buf_add_json_str(out, type, strlen(type));
-    bh_buf_adds(out, ",\"format\":");
-    bh_buf_add_json_str(out, format, strlen(format));
-    bh_buf_adds(out, ",\"description\":");
-    bh_buf_add_json_str(out, words, strlen(words));
-    bh_buf_addf(out, ",\"priority\":%lld}", (long long)priority);
-}
-
 void bh_table_custom_columns(const struct bh_json *columns, struct bh_buf *out)
 {
-    bh_buf_addc(out, '[');
-    column(out, "Name", "string", "name", "name of the object", 0);
+    bh_table_column(out, "Name", "string", "name", "name of the object", 0);
     if (!bh_json_first(columns))
-        column(out, "Age", "date", "", "time since creation", 0);
+        bh_table_column(out, "Age", "date", "", "time since creation", 0);
     bh_json_each(c, columns)
-        column(out, bh_json_get_text(c, "name"), bh_json_get_text(c, "type"),
-               bh_json_get_text(c, "format"), bh_json_get_text(c, "description"),
-               bh_json_get_i64(c, "priority", 0));
-    bh_buf_addc(out, ']');
+        bh_table_column(out, bh_json_get_text(c, "name"), bh_json_get_text(c, "type"),
+                        bh_json_get_text(c, "format"), bh_json_get_text(c, "description"),
+                        bh_json_get_i64(c, "priority", 0));
 }
 
 static void cell(struct bh_table_row *r, const struct bh_json *column, const struct bh_json *obj)
@@ -56,15 +40,12 @@ static void cell(struct bh_table_row *r, const struct bh_json *column, const str
     }
 }
 
-void bh_table_custom_cells(const struct bh_json *columns, const struct bh_json *obj, int64_t now_ns,
-                           struct bh_buf *out)
+void bh_table_custom_cells(const struct bh_json *columns, const struct bh_json *obj,
+                           struct bh_table_row *r)
 {
-    struct bh_table_row r = {.out = out, .now_s = now_ns / 1000000000};
-    bh_buf_addc(out, '[');
-    bh_cell_name(&r, obj);
+    bh_cell_name(r, obj);
     if (!bh_json_first(columns))
-        bh_cell_age(&r, obj);
+        bh_cell_age(r, obj);
     bh_json_each(c, columns)
-        cell(&r, c, obj);
-    bh_buf_addc(out, ']');
+        cell(r, c, obj);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * simulator/tables/pods.c - the Pod row
+ * simulator/tables/pods.c - cells of the Pod row
  *
  * The Status cell folds phase, reason, gates, init containers and containers into one word; the
  * order of the rules is upstream's and later ones override earlier ones.
@@ -199,36 +199,25 @@ static void readiness_gates_cell(struct bh_table_row *r, const struct bh_json *p
     bh_cell_fmt(r, "%zu/%zu", ok, gates->c.n);
 }
 
+/* Ready, Status, Restarts */
 static void pod_cells(struct bh_table_row *r, const struct bh_json *pod)
 {
-    const struct bh_json *ips = bh_tree_arr(pod, "status.podIPs");
     struct pod_state s;
 
     pod_state(&s, pod);
-    bh_cell_name(r, pod);
     bh_cell_fmt(r, "%" PRId64 "/%" PRId64, s.ready, s.total);
     bh_cell_str(r, s.reason);
     restarts_cell(r, &s);
-    bh_cell_age(r, pod);
-    bh_cell_or(r, bh_tree_str(ips ? ips->c.first : NULL, "ip"), "<none>");
-    bh_cell_or(r, bh_tree_str(pod, "spec.nodeName"), "<none>");
-    bh_cell_or(r, bh_tree_str(pod, "status.nominatedNodeName"), "<none>");
-    readiness_gates_cell(r, pod);
 }
 
-static const struct bh_table_col pod_cols[] = {
-    BH_COL_NAME,
-    BH_COL_S("Ready", "containers that are ready, of all"),
-    BH_COL_S("Status", "phase, or the reason that says more"),
-    BH_COL_S("Restarts", "restarts of the containers, and how long ago the last was"),
-    BH_COL_AGE,
-    BH_COL_WIDE("IP", "first address of the pod"),
-    BH_COL_WIDE("Node", "node the pod is bound to"),
-    BH_COL_WIDE("Nominated Node", "node that preemption makes room on"),
-    BH_COL_WIDE("Readiness Gates", "readiness gates that hold, of all"),
-};
+static void pod_ip_cell(struct bh_table_row *r, const struct bh_json *pod)
+{
+    bh_cell_or(r, bh_tree_str(bh_json_first(bh_tree_arr(pod, "status.podIPs")), "ip"), "<none>");
+}
 
-static const struct bh_table_kind pod_kinds[] = {
-    {"", "Pod", pod_cols, BH_ARRAY_LEN(pod_cols), pod_cells},
+const struct bh_table_cell bh_table_cells_pod[] = {
+    {"pod", pod_cells},
+    {"pod_ip", pod_ip_cell},
+    {"readiness_gates", readiness_gates_cell},
+    {NULL, NULL},
 };
-const struct bh_table_set bh_table_set_pods = {pod_kinds, BH_ARRAY_LEN(pod_kinds)};

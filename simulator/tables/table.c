@@ -2,7 +2,7 @@
  *
  * simulator/tables/table.c - columns and cells of any kind
  *
- * Runs in: the simulator's loop; no state.
+ * Runs in: the simulator's loop; no state but what columns.data says.
  * Upstream: pkg/printers/storage/storage.go, pkg/printers/internalversion/printers.go (v1.36);
  * differences: rows carry no conditions, kubectl reads none.
  */
@@ -10,54 +10,128 @@
 
 #include "simulator/server/sim.h"
 
-static const struct bh_table_col default_cols[] = {BH_COL_NAME, BH_COL_AGE};
-static void default_cells(struct bh_table_row *r, const struct bh_json *obj)
+#include <pthread.h>
+
+static const char lines[] =
+#include "simulator/tables/columns.data.h"
+    ;
+
+struct column {
+    const char *name; /* NULL: the kind has no more */
+    const char *type, *words, *path, *if_absent;
+    const struct bh_table_cell *cell; /* NULL: the one before has written it */
+    bool wide;
+};
+struct kind {
+    const char *group, *kind;
+    const struct column *columns;
+};
+static struct kind *kinds; /* the first one is for all that are not listed */
+static size_t n_kinds;
+
+/* ---- columns.data ---------------------------------------------------------------------------- */
+
+/* Cuts the next part off; without the blanks around it. */
+static char *next_part(char **rest, const char *sep)
 {
-    bh_cell_name(r, obj);
-    bh_cell_age(r, obj);
+    char *part = strsep(rest, sep);
+    part += strspn(part, " ");
+    for (size_t n = strlen(part); n && part[n - 1] == ' ';)
+        part[--n] = 0;
+    return part;
 }
-static const struct bh_table_kind default_kind = {"", "", default_cols, BH_ARRAY_LEN(default_cols),
-                                                  default_cells};
 
-static const struct bh_table_kind *find_kind(const struct bh_sim_type *t)
+static const struct bh_table_cell *find_cell(const char *word)
 {
-    static const struct bh_table_set *const sets[] = {&bh_table_set_pods,    &bh_table_set_core,
-                                                      &bh_table_set_apps,    &bh_table_set_net,
-                                                      &bh_table_set_storage, &bh_table_set_misc};
-
-    for (size_t s = 0; s < BH_ARRAY_LEN(sets); s++) {
-        for (size_t i = 0; i < sets[s]->n; i++) {
-            const struct bh_table_kind *k = &sets[s]->kinds[i];
-            if (bh_streq(k->kind, t->kind) && bh_streq(k->group, t->group))
-                return k;
+    static const struct bh_table_cell *const files[] = {bh_table_cells_any, bh_table_cells_pod,
+                                                        bh_table_cells_kind};
+    for (size_t i = 0; i < BH_ARRAY_LEN(files); i++) {
+        for (const struct bh_table_cell *c = files[i]; c->word; c++) {
+            if (bh_streq(c->word, word))
+                return c;
         }
     }
-    return &default_kind;
+    bh_assert(bh_streq(word, "\""));
+    return NULL;
 }
 
-static void write_column(struct bh_buf *b, const struct bh_table_col *c)
+static struct column read_column(char *line)
 {
-    bh_buf_adds(b, "{\"name\":");
-    bh_buf_add_json_str(b, c->name, strlen(c->name));
-    bh_buf_addf(b, ",\"type\":\"%s\",\"format\":\"%s\",\"description\":", c->type, c->format);
-    bh_buf_add_json_str(b, c->description, strlen(c->description));
-    bh_buf_addf(b, ",\"priority\":%d}", c->priority);
+    struct column c = {.wide = *line == '*'};
+    line++;
+    c.name = next_part(&line, "|");
+    c.type = next_part(&line, "|");
+    char *cell = next_part(&line, "|");
+    c.words = next_part(&line, "|");
+    c.cell = find_cell(strsep(&cell, " "));
+    c.path = cell ? strsep(&cell, " ") : NULL;
+    c.if_absent = cell;
+    return c;
+}
+
+/* "apps/Deployment" */
+static struct kind read_kind(char *line, const struct column *columns)
+{
+    char *slash = strchr(line, '/');
+    if (slash)
+        *slash = 0;
+    return (struct kind){slash ? line : "", slash ? slash + 1 : line, columns};
+}
+
+static void load(void)
+{
+    size_t n = 0;
+    for (const char *p = lines; *p; p++)
+        n += *p == '\n';
+    kinds = bh_calloc(n, sizeof(*kinds));
+    struct column *c = bh_calloc(n + 1, sizeof(*c)), *first = c;
+    char *rest = bh_strdup(lines);
+    for (char *line; (line = strsep(&rest, "\n")) && *line;) {
+        if (*line != '@') {
+            *c++ = read_column(line);
+            continue;
+        }
+        if (c != first) /* else kinds that share their columns */
+            first = ++c;
+        kinds[n_kinds++] = read_kind(line + 1, first);
+    }
+}
+
+static const struct column *columns_of(const struct bh_sim_type *t)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, load);
+    for (size_t i = 1; i < n_kinds; i++) {
+        if (bh_streq(kinds[i].kind, t->kind) && bh_streq(kinds[i].group, t->group))
+            return kinds[i].columns;
+    }
+    return kinds[0].columns;
+}
+
+/* ---- the doors ------------------------------------------------------------------------------- */
+
+void bh_table_column(struct bh_buf *out, const char *name, const char *type, const char *format,
+                     const char *words, int64_t priority)
+{
+    bh_buf_adds(out, out->p[out->n - 1] == '[' ? "{\"name\":" : ",{\"name\":");
+    bh_buf_add_json_str(out, name, strlen(name));
+    bh_buf_adds(out, ",\"type\":");
+    bh_buf_add_json_str(out, type, strlen(type));
+    bh_buf_adds(out, ",\"format\":");
+    bh_buf_add_json_str(out, format, strlen(format));
+    bh_buf_adds(out, ",\"description\":");
+    bh_buf_add_json_str(out, words, strlen(words));
+    bh_buf_addf(out, ",\"priority\":%lld}", (long long)priority);
 }
 
 void bh_sim_table_columns(const struct bh_sim_type *t, struct bh_buf *out)
 {
-    const struct bh_table_kind *k = find_kind(t);
-
-    if (t->custom) {
-        bh_table_custom_columns(t->custom->columns, out);
-        return;
-    }
     bh_buf_addc(out, '[');
-    for (size_t i = 0; i < k->n_cols; i++) {
-        if (i)
-            bh_buf_addc(out, ',');
-        write_column(out, &k->cols[i]);
-    }
+    if (t->custom)
+        bh_table_custom_columns(t->custom->columns, out);
+    for (const struct column *c = t->custom ? NULL : columns_of(t); c && c->name; c++)
+        bh_table_column(out, c->name, c->type, bh_streq(c->name, "Name") ? "name" : "", c->words,
+                        c->wide);
     bh_buf_addc(out, ']');
 }
 
@@ -66,11 +140,14 @@ void bh_sim_table_cells(const struct bh_sim_type *t, const struct bh_json *obj, 
 {
     struct bh_table_row r = {.out = out, .now_s = now_ns / 1000000000};
 
-    if (t->custom) {
-        bh_table_custom_cells(t->custom->columns, obj, now_ns, out);
-        return;
-    }
     bh_buf_addc(out, '[');
-    find_kind(t)->cells(&r, obj);
+    if (t->custom)
+        bh_table_custom_cells(t->custom->columns, obj, &r);
+    for (const struct column *c = t->custom ? NULL : columns_of(t); c && c->name; c++) {
+        r.path = c->path;
+        r.if_absent = c->if_absent;
+        if (c->cell)
+            c->cell->fill(&r, obj);
+    }
     bh_buf_addc(out, ']');
 }
