@@ -82,12 +82,8 @@ void bh_sim_default_binding(struct bh_sim *s, struct bh_arena *a, struct bh_json
 {
     static const char *const keys[] = {"topology.kubernetes.io/zone",
                                        "topology.kubernetes.io/region"};
-    static _Thread_local const struct bh_sim_type *nodes;
-    const struct bh_sim_obj *n;
+    const struct bh_sim_obj *n = bh_sim_get(s, BH_SIM_TYPE("", "v1", "nodes"), "", node);
 
-    if (!nodes)
-        nodes = bh_sim_type_find("", "v1", "nodes");
-    n = bh_sim_get(s, nodes, "", node);
     for (size_t i = 0; n && i < BH_ARRAY_LEN(keys); i++) {
         const char *v = bh_sim_obj_label(n, keys[i]);
         struct bh_json *meta = bh_json_get(pod, "metadata");

@@ -25,11 +25,7 @@ static int forbid(struct bh_sim_write *w, const char *why)
 
 static const struct bh_sim_type *classes_type(void)
 {
-    static _Thread_local const struct bh_sim_type *t;
-
-    if (!t)
-        t = bh_sim_type_find("scheduling.k8s.io", "v1", "priorityclasses");
-    return t;
+    return BH_SIM_TYPE("scheduling.k8s.io", "v1", "priorityclasses");
 }
 
 /* The default class with the lowest value. Stored text is compact, so that a class that is no
@@ -314,12 +310,10 @@ static int limit_containers(struct bh_sim_write *w, struct bh_json *spec, const 
 
 int bh_adm_pod_limits(struct bh_sim_write *w, struct bh_json *spec)
 {
-    static _Thread_local const struct bh_sim_type *ranges;
+    const struct bh_sim_type *ranges = BH_SIM_TYPE("", "v1", "limitranges");
     struct bh_sim_objs l = {0};
     int rc = 0;
 
-    if (!ranges)
-        ranges = bh_sim_type_find("", "v1", "limitranges");
     if (!bh_sim_count(w->sim, ranges))
         return 0;
     bh_sim_list(w->sim, ranges, bh_tree_str(w->obj, "metadata.namespace"), &l);

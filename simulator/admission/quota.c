@@ -256,15 +256,6 @@ int bh_adm_default_quota(struct bh_sim_write *w)
 
 /* ---- at a creation --------------------------------------------------------------------------- */
 
-static const struct bh_sim_type *quotas_type(void)
-{
-    static _Thread_local const struct bh_sim_type *t;
-
-    if (!t)
-        t = bh_sim_type_find("", "v1", "resourcequotas");
-    return t;
-}
-
 static int forbidden(struct bh_sim_write *w, const char *text)
 {
     const char *name = bh_tree_str(w->obj, "metadata.name");
@@ -360,7 +351,7 @@ static bool take_status(void *arg, struct bh_arena *a, struct bh_json *obj)
 
 int bh_sim_charge(struct bh_sim_write *w, bool dry_run)
 {
-    const struct bh_sim_type *t = quotas_type();
+    const struct bh_sim_type *t = BH_SIM_TYPE("", "v1", "resourcequotas");
     const char *ns = bh_tree_str(w->obj, "metadata.namespace");
     struct bh_json *charged[16];
     struct usage u = {.a = w->arena};

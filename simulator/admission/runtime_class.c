@@ -55,16 +55,13 @@ static int place(struct bh_sim_write *w, struct bh_json *spec, const struct bh_j
 
 int bh_adm_pod_runtime_class(struct bh_sim_write *w, struct bh_json *spec)
 {
-    static _Thread_local const struct bh_sim_type *classes;
     const char *name = bh_tree_str(spec, "runtimeClassName");
     const struct bh_sim_obj *o;
     struct bh_json *class;
 
     if (!name)
         return 0;
-    if (!classes)
-        classes = bh_sim_type_find("node.k8s.io", "v1", "runtimeclasses");
-    o = bh_sim_get(w->sim, classes, "", name);
+    o = bh_sim_get(w->sim, BH_SIM_TYPE("node.k8s.io", "v1", "runtimeclasses"), "", name);
     if (!o)
         return 0;
     class = bh_sim_obj_tree(w->arena, o);

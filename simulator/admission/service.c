@@ -19,11 +19,7 @@
 
 static const struct bh_sim_type *services_type(void)
 {
-    static _Thread_local const struct bh_sim_type *t;
-
-    if (!t)
-        t = bh_sim_type_find("", "v1", "services");
-    return t;
+    return BH_SIM_TYPE("", "v1", "services");
 }
 
 /* ---- allocation ------------------------------------------------------------------------------ */

@@ -45,13 +45,10 @@ static bool is_default(const struct bh_json *class)
 /* The newest default class, then the lowest name (the list is in name order). */
 static const char *default_class(struct bh_sim_write *w)
 {
-    static _Thread_local const struct bh_sim_type *classes;
     struct bh_sim_objs l = {0};
     const char *best = NULL, *best_time = "";
 
-    if (!classes)
-        classes = bh_sim_type_find("storage.k8s.io", "v1", "storageclasses");
-    bh_sim_list(w->sim, classes, NULL, &l);
+    bh_sim_list(w->sim, BH_SIM_TYPE("storage.k8s.io", "v1", "storageclasses"), NULL, &l);
     for (size_t i = 0; i < l.n; i++) {
         const struct bh_json *c = bh_sim_obj_tree(w->arena, l.v[i]);
         const char *created = bh_tree_str(c, "metadata.creationTimestamp");

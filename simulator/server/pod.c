@@ -12,10 +12,7 @@
 
 static const struct bh_sim_type *pods_type(void)
 {
-    static _Thread_local const struct bh_sim_type *t;
-    if (!t)
-        t = bh_sim_type_find("", "v1", "pods");
-    return t;
+    return BH_SIM_TYPE("", "v1", "pods");
 }
 
 /* ---- binding ------------------------------------------------------------------------------------

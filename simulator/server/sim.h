@@ -102,6 +102,14 @@ extern const size_t bh_sim_n_types;
 /* group "" and "core" are the same; NULL when not served. */
 const struct bh_sim_type *bh_sim_type_find(const char *group, const char *version,
                                            const char *plural);
+/* The same of the table, looked up once in each place. */
+#define BH_SIM_TYPE(group, version, plural)                                                        \
+    ({                                                                                             \
+        static _Thread_local const struct bh_sim_type *found_;                                     \
+        if (!found_)                                                                               \
+            found_ = bh_sim_type_find(group, version, plural);                                     \
+        found_;                                                                                    \
+    })
 /* api_version "apps/v1"; NULL api_version = first type of that kind in table order. */
 const struct bh_sim_type *bh_sim_type_of_kind(const char *api_version, const char *kind);
 /* The same among all types of this server. */

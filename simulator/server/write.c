@@ -88,9 +88,7 @@ static int check_namespace(struct bh_sim *s, const struct bh_sim_type *t, const 
 {
     if (!(t->flags & BH_SIM_NAMESPACED))
         return 0;
-    static _Thread_local const struct bh_sim_type *namespaces;
-    if (!namespaces)
-        namespaces = bh_sim_type_find("", "v1", "namespaces");
+    const struct bh_sim_type *namespaces = BH_SIM_TYPE("", "v1", "namespaces");
     const struct bh_sim_obj *o = bh_sim_get(s, namespaces, "", ns);
     if (!o)
         return bh_sim_not_found(e, namespaces, ns);
