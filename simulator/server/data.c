@@ -23,7 +23,7 @@ struct changes {
 /* A reply that waits for its commit to be written. */
 struct held {
     struct bh_sim_data *d;
-    struct held *prev, *next;
+    TAILQ_ENTRY(held) other;
     struct bh_http_req *http;
     uint64_t rv;
     int code;
@@ -38,7 +38,7 @@ struct bh_sim_data {
     struct changes queue, batch;
     uint64_t limit, written_rv; /* both are in the file */
     struct bh_sim_timer *timer; /* NULL while a batch is under way or nothing waits */
-    struct held *first, *last;  /* by rv */
+    TAILQ_HEAD(, held) held;    /* by rv */
     struct bh_cell *m_batches, *m_errors, *m_waiting, *m_duration;
     uint64_t begun_ns;
     /* with the thread */
@@ -85,16 +85,7 @@ static void work(void *arg)
 
 static void held_free(struct held *h)
 {
-    struct bh_sim_data *d = h->d;
-
-    if (h->prev)
-        h->prev->next = h->next;
-    else
-        d->first = h->next;
-    if (h->next)
-        h->next->prev = h->prev;
-    else
-        d->last = h->prev;
+    TAILQ_REMOVE(&h->d->held, h, other);
     free(h->body);
     free(h);
 }
@@ -115,18 +106,13 @@ bool bh_sim_data_hold(struct bh_sim_req *r, int code, const char *content_type, 
         return false;
     h = bh_calloc(1, sizeof(*h));
     *h = (struct held){.d = d,
-                       .prev = d->last,
                        .http = r->http,
                        .rv = r->sim->rv,
                        .code = code,
                        .n = n,
                        .body = bh_memdup(p, n ? n : 1)};
     snprintf(h->content_type, sizeof(h->content_type), "%s", content_type);
-    if (d->last)
-        d->last->next = h;
-    else
-        d->first = h;
-    d->last = h;
+    TAILQ_INSERT_TAIL(&d->held, h, other);
     bh_http_on_abort(r->http, on_abort, h);
     return true;
 }
@@ -140,7 +126,7 @@ static void release(struct bh_sim_data *d, bool ok, uint64_t rv)
         "\"reason\":\"InternalError\",\"code\":500}\n";
     struct held *h;
 
-    while ((h = d->first) && (!ok || h->rv <= rv)) {
+    while ((h = TAILQ_FIRST(&d->held)) && (!ok || h->rv <= rv)) {
         bh_http_on_abort(h->http, NULL, NULL);
         if (ok)
             bh_http_reply(h->http, h->code, h->content_type, h->body, h->n);
@@ -349,6 +335,7 @@ int bh_sim_data_open(struct bh_sim *s, const char *path, bool full, uint64_t *re
         return rc;
     d = bh_calloc(1, sizeof(*d));
     *d = (struct bh_sim_data){.sim = s, .file = file, .full = full};
+    TAILQ_INIT(&d->held);
     rc = load(d, ret_n, err);
     if (rc == 0)
         rc = start_thread(d, path, err);
@@ -404,8 +391,8 @@ void bh_sim_data_close(struct bh_sim *s)
     changes_clear(&d->queue);
     free(d->batch.v);
     free(d->queue.v);
-    while (d->first)
-        held_free(d->first);
+    while (!TAILQ_EMPTY(&d->held))
+        held_free(TAILQ_FIRST(&d->held));
     uv_close((uv_handle_t *)d->done, async_closed);
     uv_mutex_destroy(&d->lock);
     uv_cond_destroy(&d->wake);

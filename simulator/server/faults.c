@@ -106,7 +106,7 @@ struct bh_sim_hold {
     struct bh_sim *sim;
     struct bh_http_req *http; /* NULL: its client left */
     struct bh_sim_timer *timer;
-    struct bh_sim_hold *prev, *next;
+    LIST_ENTRY(bh_sim_hold) other;
     uint64_t start_ns;
     int code; /* of the answer */
     char content_type[64];
@@ -121,26 +121,18 @@ static struct bh_sim_hold *hold(struct bh_sim_req *r, const char *pod, const voi
 
     *h = (struct bh_sim_hold){.sim = r->sim,
                               .http = r->http,
-                              .next = r->sim->holds,
                               .start_ns = r->start_ns,
                               .ns = bh_strdup(r->ns),
                               .pod = bh_strdup(pod),
                               .n = n,
                               .body = bh_memdup(p, n ? n : 1)};
-    if (h->next)
-        h->next->prev = h;
-    r->sim->holds = h;
+    LIST_INSERT_HEAD(&r->sim->holds, h, other);
     return h;
 }
 
 static void hold_free(struct bh_sim_hold *h)
 {
-    if (h->prev)
-        h->prev->next = h->next;
-    else
-        h->sim->holds = h->next;
-    if (h->next)
-        h->next->prev = h->prev;
+    LIST_REMOVE(h, other);
     free(h->ns);
     free(h->pod);
     free(h->body);
@@ -149,9 +141,9 @@ static void hold_free(struct bh_sim_hold *h)
 
 void bh_sim_faults_drop_holds(struct bh_sim *s)
 {
-    while (s->holds) {
-        bh_sim_cancel(s->holds->timer);
-        hold_free(s->holds);
+    for (struct bh_sim_hold *h; (h = LIST_FIRST(&s->holds));) {
+        bh_sim_cancel(h->timer);
+        hold_free(h);
     }
 }
 
@@ -252,7 +244,6 @@ static void lie(struct bh_sim_req *r, int code, const char *reason, const char *
         return;
     }
     bh_sim_fail(&r->e, code, reason, "pods \"%s\": %s", r->name, text);
-    bh_sim_reply_error(r);
 }
 
 /* True: the binding was answered or waits. */
@@ -305,7 +296,6 @@ bool bh_sim_fault_before(struct bh_sim_req *r)
     } else {
         return false;
     }
-    bh_sim_reply_error(r);
     return true;
 }
 

@@ -297,7 +297,6 @@ static void reply_yaml(struct bh_sim_req *r, const struct bh_buf *text)
     bh_sim_fail(&r->e, 413, "RequestEntityTooLarge",
                 "the list is too large as YAML: ask with a limit, or for application/json");
     r->format = BH_SIM_FMT_JSON;
-    bh_sim_reply_error(r);
 }
 
 void bh_sim_do_list(struct bh_sim_req *r)
@@ -307,7 +306,7 @@ void bh_sim_do_list(struct bh_sim_req *r)
     r->verb = "list";
     if (bh_sim_negotiate(r, true) || bh_sim_filter_init(r, &p.filter) || read_options(r, &p))
         goto out;
-    if (r->done)
+    if (r->done || r->e.code)
         goto out;
     collect(r, &p);
     struct bh_sim_list_out o = out_of(r, &p);
@@ -332,8 +331,6 @@ out:
     bh_buf_fini(&meta);
     bh_sim_filter_fini(&p.filter);
     free(p.v);
-    if (!r->done)
-        bh_sim_reply_error(r);
 }
 
 void bh_sim_do_get(struct bh_sim_req *r)
@@ -342,14 +339,11 @@ void bh_sim_do_get(struct bh_sim_req *r)
     r->verb = "get";
     const struct bh_sim_obj *o = bh_sim_get(r->sim, r->type, r->ns, r->name);
     if (bh_sim_negotiate(r, true) ||
-        bh_sim_parse_rv(r, bh_http_query(r->http, "resourceVersion"), &rv)) {
-        bh_sim_reply_error(r);
-    } else if (bh_sim_rv_future(r, rv)) {
+        bh_sim_parse_rv(r, bh_http_query(r->http, "resourceVersion"), &rv) ||
+        bh_sim_rv_future(r, rv))
         return;
-    } else if (!o) {
-        bh_sim_not_found(&r->e, r->type, r->name);
-        bh_sim_reply_error(r);
-    } else {
+    if (o)
         bh_sim_reply_obj(r, 200, o);
-    }
+    else
+        bh_sim_not_found(&r->e, r->type, r->name);
 }

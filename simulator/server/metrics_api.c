@@ -135,11 +135,8 @@ static void list(struct bh_sim_req *r, const struct bh_sim_type *source)
     r->type = source; /* whose labels and fields are meant */
     int rc = bh_sim_filter_init(r, &f);
     r->type = t;
-    if (rc) {
-        bh_sim_filter_fini(&f);
-        bh_sim_reply_error(r);
+    if (rc)
         return;
-    }
     struct bh_json *v = bh_json_new(r->a, BH_JSON_OBJECT);
     bh_json_set_str(r->a, v, "kind", bh_arena_printf(r->a, "%sList", t->kind));
     bh_json_set_str(r->a, v, "apiVersion", "metrics.k8s.io/v1beta1");
@@ -159,17 +156,15 @@ void bh_sim_do_metrics(struct bh_sim_req *r)
 {
     const struct bh_sim_type *source = bh_sim_type_find("", "v1", r->type->plural);
     r->verb = *r->name ? "get" : "list";
-    if (bh_sim_negotiate(r, false)) {
-        bh_sim_reply_error(r);
-    } else if (!*r->name) {
+    if (bh_sim_negotiate(r, false))
+        return;
+    if (!*r->name) {
         list(r, source);
-    } else {
-        const struct bh_sim_obj *o = bh_sim_get(r->sim, source, r->ns, r->name);
-        if (o && has_metrics(r, o)) {
-            bh_sim_reply_tree(r, 200, metrics_of(r, o), NULL);
-            return;
-        }
-        bh_sim_not_found(&r->e, r->type, r->name);
-        bh_sim_reply_error(r);
+        return;
     }
+    const struct bh_sim_obj *o = bh_sim_get(r->sim, source, r->ns, r->name);
+    if (o && has_metrics(r, o))
+        bh_sim_reply_tree(r, 200, metrics_of(r, o), NULL);
+    else
+        bh_sim_not_found(&r->e, r->type, r->name);
 }

@@ -396,6 +396,5 @@ bool bh_sim_rv_future(struct bh_sim_req *r, uint64_t rv)
     r->e.retry_after_s = 1;
     bh_sim_fail(&r->e, 504, "Timeout", "Timeout: Too large resource version: %llu, current: %llu",
                 (unsigned long long)rv, (unsigned long long)r->sim->rv);
-    bh_sim_reply_error(r);
     return true;
 }

@@ -58,7 +58,8 @@ void bh_sim_reply_obj(struct bh_sim_req *r, int code, const struct bh_sim_obj *o
 /* A tree that is not stored: Status, Scale, reviews. desc NULL: JSON only. */
 void bh_sim_reply_tree(struct bh_sim_req *r, int code, const struct bh_json *v,
                        const ProtobufCMessageDescriptor *desc);
-void bh_sim_reply_error(struct bh_sim_req *r); /* from r->e */
+/* Of a handler that filled r->e and answered nothing; called behind all of them. */
+void bh_sim_reply_error(struct bh_sim_req *r);
 /* A tree as YAML; its members are sorted in place. */
 void bh_sim_reply_yaml(struct bh_sim_req *r, int code, struct bh_json *v);
 void bh_sim_reply_raw(struct bh_sim_req *r, int code, const char *content_type, const void *p,

@@ -154,10 +154,8 @@ void bh_sim_do_review(struct bh_sim_req *r)
     bool rules = bh_streq(r->type->kind, "SelfSubjectRulesReview");
     r->verb = "review";
     v = NULL;
-    if (bh_sim_negotiate(r, false) || (!rules && bh_sim_body(r, r->type, r->type->pb, &v))) {
-        bh_sim_reply_error(r);
+    if (bh_sim_negotiate(r, false) || (!rules && bh_sim_body(r, r->type, r->type->pb, &v)))
         return;
-    }
     if (!v)
         v = bh_json_new(r->a, BH_JSON_OBJECT);
     bh_sim_type_api_version(r->type, api_version);
@@ -196,10 +194,8 @@ void bh_sim_do_log(struct bh_sim_req *r)
                         "container \"%s\" in pod \"%s\" is waiting to start: ContainerCreating",
                         container, o->name);
     }
-    if (r->e.code) {
-        bh_sim_reply_error(r);
+    if (r->e.code)
         return;
-    }
     int n = snprintf(text, sizeof(text),
                      "container %.64s of pod %.63s/%.253s is simulated: it writes no log\n",
                      container, o->ns, o->name);

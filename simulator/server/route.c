@@ -13,14 +13,12 @@
 static void not_served(struct bh_sim_req *r)
 {
     bh_sim_fail(&r->e, 404, "NotFound", "the server could not find the requested resource");
-    bh_sim_reply_error(r);
 }
 
 static void not_allowed(struct bh_sim_req *r)
 {
     bh_sim_fail(&r->e, 405, "MethodNotAllowed",
                 "the server does not allow this method on the requested resource");
-    bh_sim_reply_error(r);
 }
 
 /* Splits path (without its first slash) in place; 0 when it has too many or empty segments. */
@@ -96,7 +94,6 @@ static bool refuse_unreal(struct bh_sim_req *r)
         if (!bh_streq(r->type->plural, unreal[i].plural) || !bh_streq(r->sub, unreal[i].sub))
             continue;
         bh_sim_fail(&r->e, 501, "NotImplemented", "%s", unreal[i].text);
-        bh_sim_reply_error(r);
         return true;
     }
     return false;
@@ -179,10 +176,8 @@ static void do_api(struct bh_sim_req *r)
 
 void bh_sim_route(struct bh_sim_req *r)
 {
-    if (bh_sim_check_client(r)) {
-        bh_sim_reply_error(r);
+    if (bh_sim_check_client(r))
         return;
-    }
     if (bh_console_route(r) || bh_sim_do_misc(r) || bh_sim_do_openapi(r) || bh_sim_do_discovery(r))
         return;
     r->verb = "other";

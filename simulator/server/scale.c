@@ -117,7 +117,6 @@ static void write_scale(struct bh_sim_req *r, const struct bh_sim_obj *o, const 
             "Scale.autoscaling \"%s\" is invalid: spec.replicas: Invalid value: %s: must be "
             "greater than or equal to 0",
             o->name, shown);
-        bh_sim_reply_error(r);
         return;
     }
     struct bh_sim_wopt w = {.dry_run = bh_sim_dry_run(r), .warnings = &r->warnings};
@@ -128,9 +127,7 @@ static void write_scale(struct bh_sim_req *r, const struct bh_sim_obj *o, const 
         bh_json_set_str(r->a, bh_json_get(tree, "metadata"), "resourceVersion", rv);
     if (!r->e.code)
         bh_sim_do_update(r->sim, o->type, r->ns, r->name, BH_SIM_MAIN, r->a, tree, &w, &now, &r->e);
-    if (r->e.code)
-        bh_sim_reply_error(r);
-    else
+    if (!r->e.code)
         bh_sim_reply_tree(r, 200, scale_of(r, now), &k8s__scale__descriptor);
     bh_sim_obj_unref(now);
 }
@@ -140,24 +137,17 @@ void bh_sim_do_scale(struct bh_sim_req *r)
     struct bh_json *v;
     struct bh_sim_obj *o = bh_sim_get(r->sim, r->type, r->ns, r->name);
     r->verb = "scale";
-    if (bh_sim_negotiate(r, false) || (!o && bh_sim_not_found(&r->e, r->type, r->name))) {
-        bh_sim_reply_error(r);
+    if (bh_sim_negotiate(r, false) || (!o && bh_sim_not_found(&r->e, r->type, r->name)))
         return;
-    }
     bh_sim_obj_ref(o);
     if (bh_streq(r->method, "GET")) {
         bh_sim_reply_tree(r, 200, scale_of(r, o), &k8s__scale__descriptor);
     } else if (bh_streq(r->method, "PUT")) {
-        if (bh_sim_body(r, NULL, &k8s__scale__descriptor, &v) ||
-            (!v && bh_sim_fail(&r->e, 400, "BadRequest", "the request needs a body")))
-            bh_sim_reply_error(r);
-        else
+        if (!bh_sim_body(r, NULL, &k8s__scale__descriptor, &v) &&
+            (v || !bh_sim_fail(&r->e, 400, "BadRequest", "the request needs a body")))
             write_scale(r, o, v);
-    } else {
-        if (bh_sim_patch(r, "Scale", scale_of(r, o), &v))
-            bh_sim_reply_error(r);
-        else
-            write_scale(r, o, v);
+    } else if (!bh_sim_patch(r, "Scale", scale_of(r, o), &v)) {
+        write_scale(r, o, v);
     }
     bh_sim_obj_unref(o);
 }

@@ -99,6 +99,8 @@ void bh_sim_handle(struct bh_sim *s, struct bh_http_req *http, bool waited, uint
     r.start_ns = start_ns;
     s->request = &r;
     bh_sim_route(&r);
+    if (!r.done)
+        bh_sim_reply_error(&r);
     s->request = NULL;
     bh_assert(r.done);
     bh_buf_fini(&r.warnings);

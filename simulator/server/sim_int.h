@@ -7,6 +7,8 @@
 #ifndef BH_SIM_INT_H
 #define BH_SIM_INT_H
 
+#include <sys/queue.h>
+
 #include "common/base/map.h"
 #include "common/data/apply.h"
 #include "common/base/metrics.h"
@@ -24,24 +26,24 @@ struct bh_sim_slot;
 /* One ownerReference of one object, in the list of all objects that name this owner. */
 struct bh_sim_own {
     struct bh_sim_slot *slot;
-    struct bh_sim_own *prev, *next; /* same owner */
-    struct bh_sim_own *more;        /* same object */
+    LIST_ENTRY(bh_sim_own) same;  /* owner */
+    SLIST_ENTRY(bh_sim_own) more; /* of the same object */
     struct bh_sim_own_list *list;
 };
 struct bh_sim_own_list {
-    struct bh_sim_own *first;
+    LIST_HEAD(, bh_sim_own) all;
     char uid[];
 };
 struct bh_sim_node_list {
-    struct bh_sim_slot *first;
+    LIST_HEAD(, bh_sim_slot) all;
     char node[];
 };
 /* One name. cur is NULL when the object is gone; the slot lives on until the next sort. */
 struct bh_sim_slot {
     struct bh_sim_obj *cur;
-    struct bh_sim_slot *node_prev, *node_next;
+    LIST_ENTRY(bh_sim_slot) same_node;
     struct bh_sim_node_list *node;
-    struct bh_sim_own *owners;
+    SLIST_HEAD(, bh_sim_own) owners;
 };
 struct bh_sim_event {
     enum bh_sim_change change;
@@ -130,14 +132,13 @@ struct bh_sim {
     uint64_t minute_ns;
     struct bh_sim_objs expired;
     size_t expired_at;
-    struct bh_sim_hold *holds;     /* bindings that a fault holds (faults.c) */
-    struct bh_sim_waiter *waiters; /* requests waiting for their turn (faults, future versions) */
-    struct bh_rand rand, uid_rand; /* suffixes of names; uids */
-    struct bh_arena arena;         /* of the request being handled */
-    struct bh_arena edit_arena;    /* of an edit or a binding, which can happen inside a request */
-    unsigned edits;                /* that use it just now, one inside the other */
-    struct bh_wire_plans *plans;   /* of protobuf encodings */
-    struct bh_buf wire;            /* one of them, kept for its memory */
+    LIST_HEAD(, bh_sim_hold) holds; /* bindings that a fault holds (faults.c) */
+    struct bh_rand rand, uid_rand;  /* suffixes of names; uids */
+    struct bh_arena arena;          /* of the request being handled */
+    struct bh_arena edit_arena;     /* of an edit or a binding, which can happen inside a request */
+    unsigned edits;                 /* that use it just now, one inside the other */
+    struct bh_wire_plans *plans;    /* of protobuf encodings */
+    struct bh_buf wire;             /* one of them, kept for its memory */
     /* Kept for their memory: a commit's text, a reply, watch frames. */
     struct bh_sim_spans scratch_spans; /* of the text in scratch */
     struct bh_buf scratch, reply, frame, frame2;

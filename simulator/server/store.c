@@ -31,14 +31,9 @@ static void node_unlink(struct bh_sim *s, struct bh_sim_slot *slot)
     struct bh_sim_node_list *l = slot->node;
     if (!l)
         return;
-    if (slot->node_prev)
-        slot->node_prev->node_next = slot->node_next;
-    else
-        l->first = slot->node_next;
-    if (slot->node_next)
-        slot->node_next->node_prev = slot->node_prev;
+    LIST_REMOVE(slot, same_node);
     slot->node = NULL;
-    if (!l->first) {
+    if (LIST_EMPTY(&l->all)) {
         bh_map_del(&s->nodes, l->node, strlen(l->node));
         free(l);
     }
@@ -50,30 +45,20 @@ static void node_link(struct bh_sim *s, struct bh_sim_slot *slot, const char *no
     struct bh_sim_node_list *l = bh_map_get(&s->nodes, node, n);
     if (!l) {
         l = bh_malloc(sizeof(*l) + n + 1);
-        l->first = NULL;
+        LIST_INIT(&l->all);
         memcpy(l->node, node, n + 1);
         bh_map_put(&s->nodes, node, n, l);
     }
     slot->node = l;
-    slot->node_prev = NULL;
-    slot->node_next = l->first;
-    if (l->first)
-        l->first->node_prev = slot;
-    l->first = slot;
+    LIST_INSERT_HEAD(&l->all, slot, same_node);
 }
 
 static void owners_unlink(struct bh_sim *s, struct bh_sim_slot *slot)
 {
-    while (slot->owners) {
-        struct bh_sim_own *o = slot->owners;
-        slot->owners = o->more;
-        if (o->prev)
-            o->prev->next = o->next;
-        else
-            o->list->first = o->next;
-        if (o->next)
-            o->next->prev = o->prev;
-        if (!o->list->first) {
+    for (struct bh_sim_own *o; (o = SLIST_FIRST(&slot->owners));) {
+        SLIST_REMOVE_HEAD(&slot->owners, more);
+        LIST_REMOVE(o, same);
+        if (LIST_EMPTY(&o->list->all)) {
             bh_map_del(&s->owners, o->list->uid, strlen(o->list->uid));
             free(o->list);
         }
@@ -87,16 +72,14 @@ static void owner_link(struct bh_sim *s, struct bh_sim_slot *slot, const char *u
     struct bh_sim_own_list *l = bh_map_get(&s->owners, uid, n);
     if (!l) {
         l = bh_malloc(sizeof(*l) + n + 1);
-        l->first = NULL;
+        LIST_INIT(&l->all);
         memcpy(l->uid, uid, n + 1);
         bh_map_put(&s->owners, uid, n, l);
     }
     struct bh_sim_own *o = bh_malloc(sizeof(*o));
-    *o = (struct bh_sim_own){.slot = slot, .next = l->first, .more = slot->owners, .list = l};
-    if (l->first)
-        l->first->prev = o;
-    l->first = o;
-    slot->owners = o;
+    *o = (struct bh_sim_own){.slot = slot, .list = l};
+    LIST_INSERT_HEAD(&l->all, o, same);
+    SLIST_INSERT_HEAD(&slot->owners, o, more);
 }
 
 static bool same_owners(const struct bh_sim_obj *a, const struct bh_sim_obj *b)
@@ -465,7 +448,7 @@ void bh_sim_pods_on_node(struct bh_sim *s, const char *node, struct bh_sim_objs 
     size_t cap = 0;
     *ret = (struct bh_sim_objs){0};
     const struct bh_sim_node_list *l = bh_map_get(&s->nodes, node, strlen(node));
-    for (struct bh_sim_slot *p = l ? l->first : NULL; p; p = p->node_next)
+    for (struct bh_sim_slot *p = l ? LIST_FIRST(&l->all) : NULL; p; p = LIST_NEXT(p, same_node))
         objs_add(ret, &cap, p->cur);
 }
 
@@ -475,7 +458,7 @@ void bh_sim_owned_by(struct bh_sim *s, const char *owner_uid, const struct bh_si
     size_t cap = 0;
     *ret = (struct bh_sim_objs){0};
     const struct bh_sim_own_list *l = bh_map_get(&s->owners, owner_uid, strlen(owner_uid));
-    for (struct bh_sim_own *o = l ? l->first : NULL; o; o = o->next) {
+    for (struct bh_sim_own *o = l ? LIST_FIRST(&l->all) : NULL; o; o = LIST_NEXT(o, same)) {
         if (!t || o->slot->cur->type == t)
             objs_add(ret, &cap, o->slot->cur);
     }

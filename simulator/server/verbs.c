@@ -54,9 +54,7 @@ static struct bh_sim_wopt options_of(struct bh_sim_req *r, const struct bh_json 
 
 static void finish(struct bh_sim_req *r, int code, struct bh_sim_obj *o)
 {
-    if (r->e.code || !o)
-        bh_sim_reply_error(r);
-    else
+    if (o)
         bh_sim_reply_obj(r, code, o);
     bh_sim_obj_unref(o);
 }
@@ -89,17 +87,13 @@ static void post_binding(struct bh_sim_req *r)
     const struct bh_sim_type *t = bh_sim_type_find("", "v1", "bindings");
     r->verb = "bind";
     r->type = t; /* what the body is; the answer is a Status */
-    if (bh_sim_negotiate(r, false) || bh_sim_body(r, t, t->pb, &v) || need_body(r, v)) {
-        bh_sim_reply_error(r);
+    if (bh_sim_negotiate(r, false) || bh_sim_body(r, t, t->pb, &v) || need_body(r, v))
         return;
-    }
     const char *name = *r->name ? r->name : bh_json_get_str(bh_json_get(v, "metadata"), "name");
     bool dry_run = bh_sim_dry_run(r);
     if (!r->e.code)
         bh_sim_pod_bind(r->sim, r->ns, name ? name : "", v, dry_run, &r->e);
-    if (r->e.code)
-        bh_sim_reply_error(r);
-    else
+    if (!r->e.code)
         reply_success(r, 201);
 }
 
@@ -108,16 +102,12 @@ static void post_eviction(struct bh_sim_req *r)
     struct bh_json *v;
     r->verb = "evict";
     if (bh_sim_negotiate(r, false) || bh_sim_body(r, NULL, &k8s__eviction__descriptor, &v) ||
-        need_body(r, v)) {
-        bh_sim_reply_error(r);
+        need_body(r, v))
         return;
-    }
     bool dry_run = bh_sim_dry_run(r);
     if (!r->e.code)
         bh_sim_pod_evict(r->sim, r->ns, r->name, v, dry_run, &r->e);
-    if (r->e.code)
-        bh_sim_reply_error(r);
-    else
+    if (!r->e.code)
         reply_success(r, 201);
 }
 
@@ -131,10 +121,8 @@ static void post_object(struct bh_sim_req *r)
         bh_sim_fail(&r->e, 405, "MethodNotAllowed",
                     "create not allowed while custom resource definition is terminating");
     if (r->e.code || bh_sim_negotiate(r, true) || bh_sim_body(r, r->type, r->type->pb, &v) ||
-        need_body(r, v) || bh_sim_check_schema(r, v)) {
-        bh_sim_reply_error(r);
+        need_body(r, v) || bh_sim_check_schema(r, v))
         return;
-    }
     struct bh_sim_wopt w = options_of(r, NULL);
     bh_sim_convert_in(r->a, r->type, v);
     if (!r->e.code)
@@ -161,7 +149,6 @@ void bh_sim_do_post(struct bh_sim_req *r)
     } else if (*r->name || *r->sub || ((r->type->flags & BH_SIM_NAMESPACED) && !*r->ns)) {
         bh_sim_fail(&r->e, 405, "MethodNotAllowed",
                     "the server does not allow this method on the requested resource");
-        bh_sim_reply_error(r);
     } else {
         post_object(r);
     }
@@ -202,10 +189,8 @@ void bh_sim_do_put(struct bh_sim_req *r)
     struct bh_sim_obj *o = NULL;
     r->verb = "update";
     if (bh_sim_negotiate(r, true) || bh_sim_body(r, r->type, r->type->pb, &v) || need_body(r, v) ||
-        bh_sim_check_schema(r, v)) {
-        bh_sim_reply_error(r);
+        bh_sim_check_schema(r, v))
         return;
-    }
     if (bh_streq(r->sub, "finalize")) {
         put_finalize(r, v);
         return;
@@ -340,10 +325,8 @@ static void apply_object(struct bh_sim_req *r, const struct bh_sim_obj *cur)
     struct bh_json *config, *v, *conflicts = NULL, *old = NULL, *live = NULL;
     struct bh_sim_obj *o = NULL;
     struct bh_err err = {{0}};
-    if (bh_sim_body_text(r, true, &config) || bh_sim_check_schema(r, config)) {
-        finish(r, 0, NULL);
+    if (bh_sim_body_text(r, true, &config) || bh_sim_check_schema(r, config))
         return;
-    }
     if (cur) {
         old = bh_sim_obj_tree(r->a, cur);
         live = bh_json_clone(r->a, old);
@@ -352,7 +335,6 @@ static void apply_object(struct bh_sim_req *r, const struct bh_sim_obj *cur)
     int rc = bh_apply_ssa(r->a, op_of(r), live, config, &v, &conflicts, &err);
     if (rc < 0) {
         apply_refused(r, rc, conflicts, err.msg);
-        finish(r, 0, NULL);
         return;
     }
     struct bh_sim_wopt w = {.dry_run = bh_sim_dry_run(r),
@@ -374,15 +356,14 @@ void bh_sim_do_patch(struct bh_sim_req *r)
     enum patch_kind k = kind_of_patch(r);
     const struct bh_sim_obj *cur = bh_sim_get(r->sim, r->type, r->ns, r->name);
     r->verb = k == PATCH_APPLY ? "apply" : "patch";
-    if (bh_sim_negotiate(r, true) || (k == PATCH_APPLY && apply_options(r))) {
-        bh_sim_reply_error(r);
-    } else if (k == PATCH_APPLY && (cur || !*r->sub)) {
+    if (bh_sim_negotiate(r, true) || (k == PATCH_APPLY && apply_options(r)))
+        return;
+    if (k == PATCH_APPLY && (cur || !*r->sub)) {
         apply_object(r, cur);
     } else if (cur) {
         patch_object(r, cur);
     } else {
         bh_sim_not_found(&r->e, r->type, r->name);
-        bh_sim_reply_error(r);
     }
 }
 
@@ -439,10 +420,8 @@ static void delete_all(struct bh_sim_req *r, const struct bh_sim_delete_options 
 {
     struct bh_sim_filter f;
     struct bh_sim_objs l;
-    if (bh_sim_filter_init(r, &f)) {
-        bh_sim_reply_error(r);
+    if (bh_sim_filter_init(r, &f))
         return;
-    }
     bh_sim_list(r->sim, bh_sim_type_stored(r->type), f.ns, &l);
     for (size_t i = 0; i < l.n; i++) {
         struct bh_sim_error e = {0};
@@ -454,9 +433,7 @@ static void delete_all(struct bh_sim_req *r, const struct bh_sim_delete_options 
     }
     bh_sim_objs_fini(&l);
     bh_sim_filter_fini(&f);
-    if (r->e.code)
-        bh_sim_reply_error(r);
-    else
+    if (!r->e.code)
         reply_success(r, 200);
 }
 
@@ -466,17 +443,15 @@ void bh_sim_do_remove(struct bh_sim_req *r)
     bool dry_run = false, gone = false;
     struct bh_sim_obj *obj = NULL;
     r->verb = *r->name ? "delete" : "deletecollection";
-    if (bh_sim_negotiate(r, true) || delete_options(r, &o, &dry_run)) {
-        bh_sim_reply_error(r);
-    } else if (!*r->name) {
+    if (bh_sim_negotiate(r, true) || delete_options(r, &o, &dry_run))
+        return;
+    if (!*r->name) {
         delete_all(r, &o, dry_run);
-    } else {
-        bh_sim_do_delete(r->sim, bh_sim_type_stored(r->type), r->ns, r->name, &o, dry_run, &gone,
-                         &obj, &r->e);
-        if (r->e.code)
-            bh_sim_reply_error(r);
-        else
-            reply_deleted(r, obj, gone);
-        bh_sim_obj_unref(obj);
+        return;
     }
+    bh_sim_do_delete(r->sim, bh_sim_type_stored(r->type), r->ns, r->name, &o, dry_run, &gone, &obj,
+                     &r->e);
+    if (obj)
+        reply_deleted(r, obj, gone);
+    bh_sim_obj_unref(obj);
 }

@@ -31,7 +31,7 @@ struct bh_sim_watch {
     struct bh_sim *sim;
     struct bh_sim_bucket *bucket;
     struct bh_sim_watch_list *list;
-    struct bh_sim_watch *prev, *next;
+    LIST_ENTRY(bh_sim_watch) same_key;
     struct bh_http_stream *stream;
     const struct bh_sim_type *type; /* representation */
     struct bh_sim_filter filter;
@@ -48,7 +48,7 @@ struct bh_sim_watch {
 /* ---- index: watches by what they can see ----------------------------------------------------- */
 
 struct bh_sim_watch_list {
-    struct bh_sim_watch *first;
+    LIST_HEAD(, bh_sim_watch) all;
     size_t key_n;
     char key[]; /* "" = everything, "nNODE", "mNAME" */
 };
@@ -84,29 +84,20 @@ static void index_add(struct bh_sim_watch *w)
     struct bh_sim_watch_list *l = bh_map_get(&w->bucket->watches, key, n);
     if (!l) {
         l = bh_malloc(sizeof(*l) + n);
-        l->first = NULL;
+        LIST_INIT(&l->all);
         l->key_n = n;
         memcpy(l->key, key, n);
         bh_map_put(&w->bucket->watches, key, n, l);
     }
     w->list = l;
-    w->prev = NULL;
-    w->next = l->first;
-    if (w->next)
-        w->next->prev = w;
-    l->first = w;
+    LIST_INSERT_HEAD(&l->all, w, same_key);
     w->bucket->n_watches++;
 }
 
 static void index_remove(struct bh_sim_watch *w)
 {
-    if (w->prev)
-        w->prev->next = w->next;
-    else
-        w->list->first = w->next;
-    if (w->next)
-        w->next->prev = w->prev;
-    if (!w->list->first) {
+    LIST_REMOVE(w, same_key);
+    if (LIST_EMPTY(&w->list->all)) {
         bh_map_del(&w->bucket->watches, w->list->key, w->list->key_n);
         free(w->list);
     }
@@ -352,8 +343,8 @@ struct dispatch {
 
 static void deliver_list(struct dispatch *d, const struct bh_sim_watch_list *l)
 {
-    for (struct bh_sim_watch *w = l ? l->first : NULL, *next; w; w = next) {
-        next = w->next;
+    for (struct bh_sim_watch *w = l ? LIST_FIRST(&l->all) : NULL, *next; w; w = next) {
+        next = LIST_NEXT(w, same_key);
         if (w->live && !w->ended)
             deliver(w, d->ev, &d->frames, &d->left);
     }
@@ -454,7 +445,8 @@ void bh_sim_watch_bookmarks(struct bh_sim *s)
         const struct bh_map_entry *e;
         for (size_t it = 0; (e = bh_map_next(&bh_sim_bucket_at(s, i)->watches, &it));) {
             const struct bh_sim_watch_list *l = e->value;
-            for (struct bh_sim_watch *w = l->first; w; w = w->next) {
+            struct bh_sim_watch *w;
+            LIST_FOREACH(w, &l->all, same_key) {
                 if (w->live && w->bookmarks && !w->ended)
                     send_bookmark(w, false);
             }
@@ -467,7 +459,8 @@ void bh_sim_watch_end_all(struct bh_sim_bucket *b)
     const struct bh_map_entry *e;
     for (size_t it = 0; (e = bh_map_next(&b->watches, &it));) {
         const struct bh_sim_watch_list *l = e->value;
-        for (struct bh_sim_watch *w = l->first; w; w = w->next)
+        struct bh_sim_watch *w;
+        LIST_FOREACH(w, &l->all, same_key)
             watch_end(w);
     }
 }
@@ -620,10 +613,8 @@ void bh_sim_do_watch(struct bh_sim_req *r)
     struct start st = {0};
     struct bh_sim_filter filter = {0};
     r->verb = "watch";
-    if (bh_sim_negotiate(r, true) || read_start(r, &st) || bh_sim_filter_init(r, &filter)) {
-        bh_sim_reply_error(r);
+    if (bh_sim_negotiate(r, true) || read_start(r, &st) || bh_sim_filter_init(r, &filter))
         return;
-    }
     if (!st.too_old && bh_sim_rv_future(r, st.rv)) {
         bh_sim_filter_fini(&filter);
         return;
