@@ -50,10 +50,14 @@ void bh_envelope_write(struct bh_buf *out, const char *api_version, const char *
 int bh_decode_object(struct bh_arena *a, const ProtobufCMessageDescriptor *d, const void *p,
                      size_t n, ProtobufCMessage **ret_m, struct bh_err *err);
 
-/* JSON tree -> message. Unknown members are ignored; *ret_dropped (may be NULL) counts members that
+/* JSON tree -> message. -EINVAL with the place and what is wrong there. Unknown members are ignored; *ret_dropped (may be NULL) counts members that
  * the schema does not hold, so that a server knows whether protobuf would lose something. */
 int bh_json_to_pb(struct bh_arena *a, const ProtobufCMessageDescriptor *d, const struct bh_json *v,
                   ProtobufCMessage **ret_m, unsigned *ret_dropped, struct bh_err *err);
+/* JSON tree -> bare message bytes, appended; of the message it would be. out is as it was when that
+ * fails. */
+int bh_json_to_wire(const ProtobufCMessageDescriptor *d, const struct bh_json *v,
+                    struct bh_buf *out, struct bh_err *err);
 /* message -> JSON tree, as Kubernetes prints it: absent and zero value-typed fields left out,
  * optional (pointer) fields kept when present, times as RFC 3339. */
 struct bh_json *bh_pb_to_json(struct bh_arena *a, const ProtobufCMessage *m);

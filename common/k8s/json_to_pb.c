@@ -1,415 +1,548 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * common/k8s/json_to_pb.c - JSON tree into a protobuf-c message, by walking the descriptor
+ * common/k8s/json_to_pb.c - JSON tree into protobuf bytes, and through them into a message
  *
- * One function per JSON form; a frame on the C stack per level, chained upwards, so that an error
- * can name its path ("spec.containers[2].resources.requests[cpu]") and a good object pays nothing
- * for it. Depth is bounded by the schema, which is not recursive. Like Go's decoder: null means
- * absent, names are case-sensitive, a later duplicate wins.
+ * One walk over the tree. Fields come in the order of the tree's members, not of their numbers, and
+ * a message that JSON inlines (a volume's source) may come in parts: readers put both right, as the
+ * format demands. Like Go's decoder: null means absent, names are case-sensitive.
+ *
+ * What writes a value returns NULL or what is wrong with it; the levels above put the path in front
+ * ("spec.containers[2].resources.requests[cpu]"), so a good object pays nothing for it. Depth is
+ * bounded by the schema, which is not recursive.
+ *
+ * Owns: a plan per message type, made when it is first met: its members by name, with their tags.
+ *       Plans never change and live as long as the process.
  */
 #include "common/k8s/codec.h"
 
 #include <errno.h>
+#include <pthread.h>
 #include <stdio.h>
 
 #include "common/base/base64.h"
+#include "common/base/map.h"
 #include "common/k8s/quantity.h"
 #include "common/k8s/schema.h"
 #include "proto/kubernetes/kubernetes.pb-c.h"
 
-struct frame {
-    const struct frame *up;
-    const char *name; /* member or map key; NULL = array element */
-    size_t index;
+#define WIRE_VARINT  0u
+#define WIRE_FIXED64 1u
+#define WIRE_BYTES   2u
+#define TAG_BYTES    5u
+#define VARINT_BYTES 10u
+
+struct plan;
+struct member {
+    const ProtobufCFieldDescriptor *f;
+    size_t name_n;
+    const struct plan *sub; /* of a message */
+    uint32_t tag, via_tag;  /* via_tag: of the inlined message around it, 0 = none */
+    bool is_map;
 };
-struct conv {
-    struct bh_arena *a;
-    struct bh_err *err;
-    unsigned dropped;
+struct plan {
+    struct bh_schema schema;
+    struct member *members;
+    size_t n_members;
+    uint16_t *slots; /* by name: index + 1 into members, 0 = empty */
+    uint32_t mask;
 };
 
-static int message_from(struct conv *c, const struct frame *fr, const ProtobufCMessageDescriptor *d,
-                        const struct bh_json *v, ProtobufCMessage **ret);
+/* ---- plans ----------------------------------------------------------------------------------- */
 
-/* Outermost first; returns the length written. */
-static size_t write_path(const struct frame *fr, char *out, size_t cap)
+static uint32_t name_hash(const char *p, size_t n)
 {
-    if (!fr)
-        return 0;
-    size_t n = write_path(fr->up, out, cap);
-    if (n + 1 >= cap)
-        return n;
-    int k = fr->name ? snprintf(out + n, cap - n, "%s%s", n ? "." : "", fr->name)
-                     : snprintf(out + n, cap - n, "[%zu]", fr->index);
-    return BH_MIN(n + (size_t)BH_MAX(k, 0), cap - 1);
+    return n ? (uint32_t)(n * 37 + (uint8_t)p[0] * 5u + (uint8_t)p[n / 2] * 11u +
+                          (uint8_t)p[n - 1] * 3u)
+             : 0;
 }
 
-static int fail(struct conv *c, const struct frame *fr, int rc, const char *what)
+static const struct member *find_member(const struct plan *p, struct bh_str name)
 {
-    char path[256] = "";
-
-    write_path(fr, path, sizeof(path));
-    return bh_err_set(c->err, rc, "%s%s%s", path, *path ? ": " : "", what);
+    for (uint32_t i = name_hash(name.p, name.n) & p->mask;; i = (i + 1) & p->mask) {
+        const struct member *m = p->slots[i] ? &p->members[p->slots[i] - 1] : NULL;
+        if (!m || (m->name_n == name.n && memcmp(m->f->name, name.p, name.n) == 0))
+            return m;
+    }
 }
 
-static int no_memory(struct conv *c, const struct frame *fr)
+static uint32_t tag_of(const ProtobufCFieldDescriptor *f)
 {
-    return fail(c, fr, -E2BIG, "needs more memory than allowed");
+    uint32_t type = f->type == PROTOBUF_C_TYPE_DOUBLE ? WIRE_FIXED64
+                    : f->type == PROTOBUF_C_TYPE_MESSAGE || f->type == PROTOBUF_C_TYPE_STRING ||
+                            f->type == PROTOBUF_C_TYPE_BYTES
+                        ? WIRE_BYTES
+                        : WIRE_VARINT;
+    return f->id << 3 | type;
+}
+
+static const struct plan *plan_of(struct bh_umap *all, const ProtobufCMessageDescriptor *d);
+
+/* The names of d that are not taken yet; via: d is inlined there. */
+static void add_members(struct bh_umap *all, struct plan *p, const ProtobufCMessageDescriptor *d,
+                        const ProtobufCFieldDescriptor *via)
+{
+    for (unsigned i = 0; i < d->n_fields; i++) {
+        const ProtobufCFieldDescriptor *f = &d->fields[i];
+        struct bh_str name = bh_str_c(f->name);
+        if (f == p->schema.inlined || find_member(p, name))
+            continue;
+        bool message = f->type == PROTOBUF_C_TYPE_MESSAGE;
+        p->members[p->n_members++] =
+            (struct member){.f = f,
+                            .name_n = name.n,
+                            .tag = tag_of(f),
+                            .via_tag = via ? tag_of(via) : 0,
+                            .sub = message ? plan_of(all, f->descriptor) : NULL,
+                            .is_map = message && f->label == PROTOBUF_C_LABEL_REPEATED &&
+                                      bh_schema_of(f->descriptor).form == BH_FORM_MAP_ENTRY};
+        uint32_t at = name_hash(name.p, name.n) & p->mask;
+        while (p->slots[at])
+            at = (at + 1) & p->mask;
+        p->slots[at] = (uint16_t)p->n_members;
+    }
+}
+
+static const struct plan *plan_of(struct bh_umap *all, const ProtobufCMessageDescriptor *d)
+{
+    uint64_t found;
+
+    if (bh_umap_get(all, (uintptr_t)d, &found))
+        return (const struct plan *)(uintptr_t)found;
+    struct plan *p = bh_calloc(1, sizeof(*p));
+    bh_umap_put(all, (uintptr_t)d, (uintptr_t)p);
+    p->schema = bh_schema_of(d);
+    const ProtobufCFieldDescriptor *in = p->schema.inlined;
+    const ProtobufCMessageDescriptor *in_d = in ? in->descriptor : NULL;
+    size_t n = d->n_fields + (in_d ? in_d->n_fields : 0), cap = 4;
+    while (cap < 2 * n)
+        cap *= 2;
+    bh_assert(n < UINT16_MAX);
+    p->members = bh_calloc(n ? n : 1, sizeof(*p->members));
+    p->slots = bh_calloc(cap, sizeof(*p->slots));
+    p->mask = (uint32_t)cap - 1;
+    add_members(all, p, d, NULL);
+    if (in_d)
+        add_members(all, p, in_d, in);
+    return p;
+}
+
+static const struct plan *known_plan(const ProtobufCMessageDescriptor *d)
+{
+    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+    static struct bh_umap all; /* by descriptor */
+
+    pthread_mutex_lock(&lock);
+    const struct plan *p = plan_of(&all, d);
+    pthread_mutex_unlock(&lock);
+    return p;
+}
+
+/* ---- bytes ----------------------------------------------------------------------------------- */
+
+struct out {
+    struct bh_buf *b;
+    const struct bh_json *root;
+    unsigned dropped, empty; /* members without a place, lists without elements */
+    char path[256];          /* of what is wrong, in its end */
+    size_t path_n;
+};
+
+static inline void room(struct out *o, size_t n)
+{
+    if (bh_unlikely(o->b->cap < o->b->n + n + 1))
+        bh_buf_reserve(o->b, n + 1);
+}
+
+/* There is room for it. */
+static inline void varint(struct out *o, uint64_t v)
+{
+    char *p = o->b->p + o->b->n;
+
+    for (; v >= 0x80; v >>= 7)
+        *p++ = (char)(v | 0x80);
+    *p++ = (char)v;
+    o->b->n = (size_t)(p - o->b->p);
+}
+
+static void add_number(struct out *o, uint32_t tag, uint64_t v)
+{
+    room(o, TAG_BYTES + VARINT_BYTES);
+    varint(o, tag);
+    varint(o, v);
+}
+
+static void add_bytes(struct out *o, uint32_t tag, const char *p, size_t n)
+{
+    room(o, TAG_BYTES + VARINT_BYTES + n);
+    varint(o, tag);
+    varint(o, n);
+    if (n)
+        memcpy(o->b->p + o->b->n, p, n);
+    o->b->n += n;
+}
+
+/* Texts end at a NUL, as they do in messages. */
+static void add_text(struct out *o, uint32_t tag, struct bh_str s)
+{
+    add_bytes(o, tag, s.p, s.n ? strnlen(s.p, s.n) : 0);
+}
+
+/* What follows goes into a message; its length is one byte until close_message() knows better. */
+static size_t open_message(struct out *o, uint32_t tag)
+{
+    room(o, TAG_BYTES + 1);
+    varint(o, tag);
+    o->b->n++;
+    return o->b->n;
+}
+
+static void close_message(struct out *o, size_t from)
+{
+    size_t n = o->b->n - from, more = 0;
+
+    for (size_t v = n; v >= 0x80; v >>= 7)
+        more++;
+    if (more) {
+        room(o, more);
+        memmove(o->b->p + from + more, o->b->p + from, n);
+    }
+    o->b->n = from - 1;
+    varint(o, n);
+    o->b->n += n;
+}
+
+/* ---- values ---------------------------------------------------------------------------------- */
+
+static const char *put_message(struct out *o, const struct plan *p, const struct bh_json *v);
+
+static void in_path(struct out *o, const char *mark, struct bh_str name)
+{
+    const size_t n = BH_MIN(name.n, sizeof(o->path) - o->path_n);
+
+    memcpy(o->path + sizeof(o->path) - o->path_n - n, name.p + name.n - n, n);
+    o->path_n += n;
+    if (*mark)
+        in_path(o, "", bh_str_c(mark));
 }
 
 /* A quantity must parse, as upstream's decoder demands; the text is kept as it came. */
-static int quantity_from(struct conv *c, const struct frame *fr, const struct bh_json *v,
-                         K8s__Quantity *q)
+static const char *put_quantity(struct out *o, const struct bh_json *v)
 {
     struct bh_str s = v->s;
     bh_nano ignored;
 
     if (v->type != BH_JSON_STRING && v->type != BH_JSON_NUMBER)
-        return fail(c, fr, -EINVAL, "quantity must be a string or a number");
+        return "quantity must be a string or a number";
     while (s.n && strchr(" \t\r\n", s.p[0]))
         s.p++, s.n--;
     while (s.n && strchr(" \t\r\n", s.p[s.n - 1]))
         s.n--;
     if (bh_quantity_parse(s.p, s.n, &ignored))
-        return fail(c, fr, -EINVAL, "quantity does not parse");
-    q->string = bh_arena_strndup(c->a, s.p, s.n);
-    return q->string ? 0 : no_memory(c, fr);
+        return "quantity does not parse";
+    add_text(o, 1 << 3 | WIRE_BYTES, s); /* Quantity.string */
+    return NULL;
 }
 
-static int time_from(struct conv *c, const struct frame *fr, const struct bh_json *v, bool micro,
-                     ProtobufCMessage *m)
+/* Kubernetes keeps whole seconds in Time, microseconds in MicroTime. */
+static const char *put_time(struct out *o, const struct bh_json *v, bool micro)
 {
     int64_t s;
     int32_t ns;
 
     if (v->type != BH_JSON_STRING)
-        return fail(c, fr, -EINVAL, "time must be a string");
+        return "time must be a string";
     if (v->s.n == 0)
-        return 0;
+        return NULL;
     if (bh_time_parse(v->s.p, v->s.n, &s, &ns))
-        return fail(c, fr, -EINVAL, "time is not RFC 3339");
-    /* Kubernetes keeps whole seconds in Time, microseconds in MicroTime. */
-    if (micro) {
-        K8s__MicroTime *t = (K8s__MicroTime *)m;
-        t->has_seconds = t->has_nanos = true;
-        t->seconds = s;
-        t->nanos = ns / 1000 * 1000;
-    } else {
-        K8s__Time *t = (K8s__Time *)m;
-        t->has_seconds = true;
-        t->seconds = s;
-    }
-    return 0;
+        return "time is not RFC 3339";
+    add_number(o, 1 << 3 | WIRE_VARINT, (uint64_t)s); /* Time.seconds, MicroTime.seconds */
+    if (micro)
+        add_number(o, 2 << 3 | WIRE_VARINT, (uint64_t)(ns / 1000 * 1000)); /* .nanos */
+    return NULL;
 }
 
-static int int_or_string_from(struct conv *c, const struct frame *fr, const struct bh_json *v,
-                              K8s__IntOrString *m)
+static const char *put_int_or_string(struct out *o, const struct bh_json *v)
 {
     int64_t i;
 
-    m->has_type = true;
     if (v->type == BH_JSON_STRING) {
-        m->type = 1;
-        m->strval = bh_arena_strndup(c->a, v->s.p, v->s.n);
-        return m->strval ? 0 : no_memory(c, fr);
+        add_number(o, 1 << 3 | WIRE_VARINT, 1); /* IntOrString.type */
+        add_text(o, 3 << 3 | WIRE_BYTES, v->s); /* .strVal */
+        return NULL;
     }
     if (!bh_json_i64(v, &i) || i < INT32_MIN || i > INT32_MAX)
-        return fail(c, fr, -EINVAL, "must be a string or a 32-bit integer");
-    m->type = 0;
-    m->has_intval = true;
-    m->intval = (int32_t)i;
-    return 0;
+        return "must be a string or a 32-bit integer";
+    add_number(o, 1 << 3 | WIRE_VARINT, 0);
+    add_number(o, 2 << 3 | WIRE_VARINT, (uint64_t)i); /* .intVal */
+    return NULL;
 }
 
-static int raw_from(struct conv *c, const struct frame *fr, const struct bh_json *v,
-                    K8s__RawExtension *m)
+static void put_raw(struct out *o, const struct bh_json *v)
 {
-    struct bh_buf text = {0};
+    size_t from = open_message(o, 1 << 3 | WIRE_BYTES); /* RawExtension.raw */
 
-    bh_json_write(&text, v);
-    m->raw.data = bh_arena_memdup(c->a, text.p, text.n);
-    m->raw.len = text.n;
-    m->has_raw = true;
-    bh_buf_fini(&text);
-    return m->raw.data ? 0 : no_memory(c, fr);
+    bh_json_write(o->b, v);
+    close_message(o, from);
 }
 
-static int string_from(struct conv *c, const struct frame *fr, const struct bh_json *v, char **ret)
+static const char *put_bytes(struct out *o, uint32_t tag, const struct bh_json *v)
 {
+    size_t len;
+
     if (v->type != BH_JSON_STRING)
-        return fail(c, fr, -EINVAL, "must be a string");
-    *ret = bh_arena_strndup(c->a, v->s.p, v->s.n);
-    return *ret ? 0 : no_memory(c, fr);
+        return "must be a base64 string";
+    size_t from = open_message(o, tag);
+    room(o, BH_BASE64_ROOM(v->s.n) + 1);
+    if (bh_base64_decode(v->s.p, v->s.n, o->b->p + o->b->n, &len) < 0)
+        return "must be a base64 string";
+    o->b->n += len;
+    close_message(o, from);
+    return NULL;
 }
 
-static int bytes_from(struct conv *c, const struct frame *fr, const struct bh_json *v,
-                      ProtobufCBinaryData *ret)
-{
-    if (v->type != BH_JSON_STRING)
-        return fail(c, fr, -EINVAL, "must be a base64 string");
-    ret->data = bh_arena_alloc(c->a, BH_BASE64_ROOM(v->s.n) + 1);
-    if (!ret->data)
-        return no_memory(c, fr);
-    return bh_base64_decode(v->s.p, v->s.n, ret->data, &ret->len) == 0
-               ? 0
-               : fail(c, fr, -EINVAL, "must be a base64 string");
-}
-
-static int number_from(struct conv *c, const struct frame *fr, ProtobufCType type,
-                       const struct bh_json *v, void *at)
+static const char *put_number(struct out *o, const struct member *m, const struct bh_json *v)
 {
     int64_t i;
 
-    if (type == PROTOBUF_C_TYPE_DOUBLE) {
+    if (m->f->type == PROTOBUF_C_TYPE_DOUBLE) {
         if (v->type != BH_JSON_NUMBER)
-            return fail(c, fr, -EINVAL, "must be a number");
-        *(double *)at = strtod(v->s.p, NULL);
-        return 0;
+            return "must be a number";
+        double d = strtod(v->s.p, NULL);
+        room(o, TAG_BYTES + sizeof(d));
+        varint(o, m->tag);
+        memcpy(o->b->p + o->b->n, &d, sizeof(d)); /* little endian, as amd64 and arm64 are */
+        o->b->n += sizeof(d);
+        return NULL;
     }
     if (!bh_json_i64(v, &i))
-        return fail(c, fr, -EINVAL, "must be an integer");
-    if (type == PROTOBUF_C_TYPE_INT64) {
-        *(int64_t *)at = i;
-        return 0;
-    }
-    if (i < INT32_MIN || i > INT32_MAX)
-        return fail(c, fr, -EINVAL, "must be a 32-bit integer");
-    *(int32_t *)at = (int32_t)i;
-    return 0;
+        return "must be an integer";
+    if (m->f->type == PROTOBUF_C_TYPE_INT32 && (i < INT32_MIN || i > INT32_MAX))
+        return "must be a 32-bit integer";
+    add_number(o, m->tag, (uint64_t)i);
+    return NULL;
 }
 
-/* One value of field f, stored at `at` (a member, or an element of a repeated member's array). */
-static int value_from(struct conv *c, const struct frame *fr, const ProtobufCFieldDescriptor *f,
-                      const struct bh_json *v, void *at)
+static const char *put_value(struct out *o, const struct member *m, const struct bh_json *v)
 {
-    switch (f->type) {
-    case PROTOBUF_C_TYPE_MESSAGE:
-        return message_from(c, fr, f->descriptor, v, at);
+    switch (m->f->type) {
+    case PROTOBUF_C_TYPE_MESSAGE: {
+        size_t from = open_message(o, m->tag);
+        const char *why = put_message(o, m->sub, v);
+        close_message(o, from);
+        return why;
+    }
     case PROTOBUF_C_TYPE_STRING:
-        return string_from(c, fr, v, at);
+        if (v->type != BH_JSON_STRING)
+            return "must be a string";
+        add_text(o, m->tag, v->s);
+        return NULL;
     case PROTOBUF_C_TYPE_BYTES:
-        return bytes_from(c, fr, v, at);
+        return put_bytes(o, m->tag, v);
     case PROTOBUF_C_TYPE_BOOL:
         if (v->type != BH_JSON_BOOL)
-            return fail(c, fr, -EINVAL, "must be true or false");
-        *(protobuf_c_boolean *)at = v->b;
-        return 0;
+            return "must be true or false";
+        add_number(o, m->tag, v->b);
+        return NULL;
     case PROTOBUF_C_TYPE_INT32:
     case PROTOBUF_C_TYPE_INT64:
     case PROTOBUF_C_TYPE_DOUBLE:
-        return number_from(c, fr, f->type, v, at);
+        return put_number(o, m, v);
     default:
-        return fail(c, fr, -EINVAL, "has a type that the decoder does not know");
+        return "has a type that the decoder does not know";
     }
-}
-
-static ProtobufCMessage *new_message(struct conv *c, const ProtobufCMessageDescriptor *d)
-{
-    ProtobufCMessage *m = bh_arena_alloc(c->a, d->sizeof_message);
-    if (m)
-        protobuf_c_message_init(d, m);
-    return m;
 }
 
 /* null in a list is the zero value of the element. */
-static int null_element(struct conv *c, const struct frame *fr, const ProtobufCFieldDescriptor *f,
-                        void *at)
+static void put_null(struct out *o, const struct member *m)
 {
-    if (f->type == PROTOBUF_C_TYPE_MESSAGE) {
-        ProtobufCMessage *m = new_message(c, f->descriptor);
-        *(ProtobufCMessage **)at = m;
-        return m ? 0 : no_memory(c, fr);
+    static const char zero[sizeof(double)];
+
+    if (m->f->type == PROTOBUF_C_TYPE_DOUBLE) {
+        room(o, TAG_BYTES + sizeof(zero));
+        varint(o, m->tag);
+        memcpy(o->b->p + o->b->n, zero, sizeof(zero));
+        o->b->n += sizeof(zero);
+    } else {
+        add_number(o, m->tag, 0); /* also the length of an empty message or text */
     }
-    if (f->type == PROTOBUF_C_TYPE_STRING) {
-        *(char **)at = bh_arena_strdup(c->a, "");
-        return *(char **)at ? 0 : no_memory(c, fr);
-    }
-    return 0;
 }
 
 /* {"k": v, ...} as repeated entries. */
-static int map_from(struct conv *c, const struct frame *fr, const ProtobufCMessageDescriptor *entry,
-                    const struct bh_json *v, ProtobufCMessage **out)
+static const char *put_map(struct out *o, const struct member *m, const struct bh_json *v)
 {
-    const ProtobufCFieldDescriptor *key = &entry->fields[0], *value = &entry->fields[1];
+    const struct member *value = &m->sub->members[1];
+
+    if (v->type != BH_JSON_OBJECT)
+        return "must be an object";
+    bh_json_each(e, v) {
+        size_t from = open_message(o, m->tag);
+        const char *why = NULL;
+        add_text(o, m->sub->members[0].tag, e->key);
+        if (e->type != BH_JSON_NULL)
+            why = put_value(o, value, e);
+        else if (value->f->type == PROTOBUF_C_TYPE_MESSAGE)
+            put_null(o, value);
+        if (why) {
+            in_path(o, ".", e->key);
+            return why;
+        }
+        close_message(o, from);
+    }
+    return NULL;
+}
+
+static const char *put_list(struct out *o, const struct member *m, const struct bh_json *v)
+{
+    char index[32];
     size_t i = 0;
 
-    bh_json_each(member, v) {
-        struct frame here = {fr, member->key.p, 0};
-        ProtobufCMessage *m = out[i++] = new_message(c, entry);
-        int rc;
-
-        if (!m)
-            return no_memory(c, &here);
-        char *text = bh_arena_strndup(c->a, member->key.p, member->key.n);
-        if (!text)
-            return no_memory(c, &here);
-        *(char **)((char *)m + key->offset) = text;
-        if (member->type == BH_JSON_NULL) {
-            rc = value->type == PROTOBUF_C_TYPE_MESSAGE
-                     ? null_element(c, &here, value, (char *)m + value->offset)
-                     : 0;
-        } else {
-            rc = value_from(c, &here, value, member, (char *)m + value->offset);
-            if (value->type == PROTOBUF_C_TYPE_BYTES)
-                *(protobuf_c_boolean *)((char *)m + value->quantifier_offset) = true;
-        }
-        if (rc)
-            return rc;
-    }
-    return 0;
-}
-
-static int repeated_from(struct conv *c, const struct frame *fr, const ProtobufCFieldDescriptor *f,
-                         const struct bh_json *v, ProtobufCMessage *m)
-{
-    const ProtobufCMessageDescriptor *d = f->type == PROTOBUF_C_TYPE_MESSAGE ? f->descriptor : NULL;
-    bool is_map = d && bh_schema_of(d).form == BH_FORM_MAP_ENTRY;
-    size_t size = bh_pb_element_size(f->type), i = 0;
-
-    if (v->type != (is_map ? BH_JSON_OBJECT : BH_JSON_ARRAY))
-        return fail(c, fr, -EINVAL, is_map ? "must be an object" : "must be a list");
-    /* An empty list keeps a pointer: "preferred: []" differs from no list in a few places. */
-    char *items = bh_arena_array(c->a, v->c.n + 1, size);
-    if (!items)
-        return no_memory(c, fr);
-    memset(items, 0, (v->c.n + 1) * size);
-    if (is_map) {
-        int rc = map_from(c, fr, d, v, (ProtobufCMessage **)items);
-        if (rc)
-            return rc;
-    } else {
-        bh_json_each(child, v) {
-            struct frame here = {fr, NULL, i};
-            void *at = items + i++ * size;
-            int rc = child->type == BH_JSON_NULL ? null_element(c, &here, f, at)
-                                                 : value_from(c, &here, f, child, at);
-            if (rc)
-                return rc;
+    if (v->type != BH_JSON_ARRAY)
+        return "must be a list";
+    o->empty += v->c.n == 0;
+    for (const struct bh_json *e = v->c.first; e; e = e->next, i++) {
+        const char *why = NULL;
+        if (e->type == BH_JSON_NULL)
+            put_null(o, m);
+        else
+            why = put_value(o, m, e);
+        if (why) {
+            snprintf(index, sizeof(index), "[%zu]", i);
+            in_path(o, "", bh_str_c(index));
+            return why;
         }
     }
-    *(void **)((char *)m + f->offset) = items;
-    *(size_t *)((char *)m + f->quantifier_offset) = v->c.n;
-    return 0;
+    return NULL;
 }
 
-static int field_from(struct conv *c, const struct frame *fr, const ProtobufCFieldDescriptor *f,
-                      const struct bh_json *v, ProtobufCMessage *m)
+static const char *put_member(struct out *o, const struct member *m, const struct bh_json *v)
 {
-    if (f->label == PROTOBUF_C_LABEL_REPEATED)
-        return repeated_from(c, fr, f, v, m);
-    int rc = value_from(c, fr, f, v, (char *)m + f->offset);
-    if (rc == 0 && f->type != PROTOBUF_C_TYPE_MESSAGE && f->type != PROTOBUF_C_TYPE_STRING)
-        *(protobuf_c_boolean *)((char *)m + f->quantifier_offset) = true;
-    return rc;
-}
-
-/* The member that holds JSON name `name`: m's own, or one of the message inlined into it. */
-static const ProtobufCFieldDescriptor *find_field(struct conv *c, const struct bh_schema *s,
-                                                  const char *name, ProtobufCMessage **m)
-{
-    const ProtobufCFieldDescriptor *f =
-        protobuf_c_message_descriptor_get_field_by_name(s->desc, name);
-
-    if (!s->inlined)
-        return f;
-    if (f)
-        return f == s->inlined ? NULL : f;
-    f = protobuf_c_message_descriptor_get_field_by_name(s->inlined->descriptor, name);
-    if (!f)
-        return NULL;
-    ProtobufCMessage **sub = (ProtobufCMessage **)((char *)*m + s->inlined->offset);
-    if (!*sub)
-        *sub = new_message(c, s->inlined->descriptor);
-    *m = *sub;
-    return f;
+    if (m->is_map)
+        return put_map(o, m, v);
+    return m->f->label == PROTOBUF_C_LABEL_REPEATED ? put_list(o, m, v) : put_value(o, m, v);
 }
 
 /* Members that are no part of the schema on purpose: type meta, and managedFields (trimmed). */
-static bool known_unknown(const struct frame *fr, const ProtobufCMessageDescriptor *d,
-                          const char *name)
+static bool known_unknown(const struct plan *p, bool root, struct bh_str name)
 {
-    if (!fr && (bh_streq(name, "apiVersion") || bh_streq(name, "kind")))
+    if (root && (bh_str_eqc(name, "apiVersion") || bh_str_eqc(name, "kind")))
         return true;
-    return d == &k8s__object_meta__descriptor && bh_streq(name, "managedFields");
+    return p->schema.desc == &k8s__object_meta__descriptor && bh_str_eqc(name, "managedFields");
 }
 
-static int object_from(struct conv *c, const struct frame *fr, const struct bh_schema *s,
-                       const struct bh_json *v, ProtobufCMessage *m)
+static const char *put_object(struct out *o, const struct plan *p, const struct bh_json *v)
 {
     if (v->type != BH_JSON_OBJECT)
-        return fail(c, fr, -EINVAL, "must be an object");
-    bh_json_each(member, v) {
-        struct frame here = {fr, member->key.p, 0};
-        ProtobufCMessage *owner = m;
-
-        if (member->type == BH_JSON_NULL)
-            continue;
-        const ProtobufCFieldDescriptor *f = find_field(c, s, member->key.p, &owner);
-        if (!f) {
-            c->dropped += !known_unknown(fr, s->desc, member->key.p);
+        return "must be an object";
+    for (const struct bh_json *e = v->c.first; e; e = e->next) {
+        const struct member *m = e->type == BH_JSON_NULL ? NULL : find_member(p, e->key);
+        size_t via = 0;
+        if (!m) {
+            o->dropped += e->type != BH_JSON_NULL && !known_unknown(p, v == o->root, e->key);
             continue;
         }
-        if (!owner)
-            return no_memory(c, &here);
-        int rc = field_from(c, &here, f, member, owner);
-        if (rc)
-            return rc;
+        if (m->via_tag)
+            via = open_message(o, m->via_tag);
+        const char *why = put_member(o, m, e);
+        if (why) {
+            in_path(o, v == o->root ? "" : ".", e->key);
+            return why;
+        }
+        if (m->via_tag)
+            close_message(o, via);
     }
-    return 0;
+    return NULL;
 }
 
-static int string_list_from(struct conv *c, const struct frame *fr, const struct bh_schema *s,
-                            const struct bh_json *v, ProtobufCMessage *m)
+static const char *put_message(struct out *o, const struct plan *p, const struct bh_json *v)
 {
-    return repeated_from(c, fr, &s->desc->fields[0], v, m);
-}
-
-static int message_from(struct conv *c, const struct frame *fr, const ProtobufCMessageDescriptor *d,
-                        const struct bh_json *v, ProtobufCMessage **ret)
-{
-    struct bh_schema s = bh_schema_of(d);
-    ProtobufCMessage *m = new_message(c, d);
-    int rc = 0;
-
-    if (!m)
-        return no_memory(c, fr);
-    switch (s.form) {
+    switch (p->schema.form) {
     case BH_FORM_QUANTITY:
-        rc = quantity_from(c, fr, v, (K8s__Quantity *)m);
-        break;
+        return put_quantity(o, v);
     case BH_FORM_TIME:
     case BH_FORM_MICRO_TIME:
-        rc = time_from(c, fr, v, s.form == BH_FORM_MICRO_TIME, m);
-        break;
+        return put_time(o, v, p->schema.form == BH_FORM_MICRO_TIME);
     case BH_FORM_INT_OR_STRING:
-        rc = int_or_string_from(c, fr, v, (K8s__IntOrString *)m);
-        break;
+        return put_int_or_string(o, v);
     case BH_FORM_RAW:
-        rc = raw_from(c, fr, v, (K8s__RawExtension *)m);
-        break;
+        put_raw(o, v);
+        return NULL;
     case BH_FORM_STRING_LIST:
-        rc = string_list_from(c, fr, &s, v, m);
-        break;
+        return put_member(o, &p->members[0], v);
     case BH_FORM_OBJECT:
     case BH_FORM_MAP_ENTRY:
-        rc = object_from(c, fr, &s, v, m);
         break;
     }
-    if (rc == 0)
-        *ret = m;
-    return rc;
+    return put_object(o, p, v);
+}
+
+/* Appends v as a message of type d; out stays as it was when that fails. */
+static int write_tree(struct out *o, const struct plan *p, const struct bh_json *v,
+                      struct bh_err *err)
+{
+    size_t before = o->b->n;
+    const char *why = put_message(o, p, v);
+
+    if (why)
+        o->b->n = before;
+    if (o->b->p)
+        o->b->p[o->b->n] = '\0';
+    return why ? bh_err_set(err, -EINVAL, "%s: %.*s%s%s", p->schema.desc->short_name,
+                            (int)o->path_n, o->path + sizeof(o->path) - o->path_n,
+                            o->path_n ? ": " : "", why)
+               : 0;
+}
+
+/* An empty list keeps a pointer, which bytes cannot tell: "preferred: []" differs from no list in a
+ * few places. */
+static void keep_empty_lists(const struct plan *p, const struct bh_json *v, ProtobufCMessage *m)
+{
+    static void *nothing;
+
+    if (p->schema.form != BH_FORM_OBJECT)
+        return;
+    bh_json_each(e, v) {
+        const struct member *f = e->type == BH_JSON_NULL ? NULL : find_member(p, e->key);
+        if (!f || f->is_map)
+            continue;
+        const char *owner =
+            f->via_tag ? *(char **)((char *)m + p->schema.inlined->offset) : (const char *)m;
+        void **at = (void **)(owner + f->f->offset);
+        if (f->f->label != PROTOBUF_C_LABEL_REPEATED) {
+            if (f->sub)
+                keep_empty_lists(f->sub, e, *at);
+        } else if (e->c.n == 0) {
+            *at = &nothing;
+        } else if (f->sub) {
+            ProtobufCMessage **element = *at;
+            bh_json_each(child, e)
+                keep_empty_lists(f->sub, child, *element++);
+        }
+    }
+}
+
+int bh_json_to_wire(const ProtobufCMessageDescriptor *d, const struct bh_json *v,
+                    struct bh_buf *out, struct bh_err *err)
+{
+    struct out o = {.b = out, .root = v};
+
+    return write_tree(&o, known_plan(d), v, err);
 }
 
 int bh_json_to_pb(struct bh_arena *a, const ProtobufCMessageDescriptor *d, const struct bh_json *v,
                   ProtobufCMessage **ret_m, unsigned *ret_dropped, struct bh_err *err)
 {
-    struct conv c = {a, err, 0};
-    int rc = message_from(&c, NULL, d, v, ret_m);
+    struct bh_buf wire BH_CLEANUP(bh_buf_fini) = {0};
+    struct out o = {.b = &wire, .root = v};
+    const struct plan *p = known_plan(d);
 
+    bh_buf_reserve(&wire, 4096); /* most objects */
+    int rc = write_tree(&o, p, v, err);
+    rc = rc ? rc : bh_pb_unpack(a, d, wire.p, wire.n, ret_m, err);
     if (rc)
-        return bh_err_prefix(err, rc, "%s", d->short_name);
+        return rc;
+    if (o.empty)
+        keep_empty_lists(p, v, *ret_m);
     if (ret_dropped)
-        *ret_dropped = c.dropped;
+        *ret_dropped = o.dropped;
     return 0;
 }

@@ -29,6 +29,10 @@ static bool varint(struct in *in, unsigned max, uint64_t *ret)
 {
     uint64_t v = 0;
 
+    if (bh_likely(in->p < in->end && *in->p < 0x80)) { /* what most are */
+        *ret = *in->p++;
+        return true;
+    }
     for (unsigned i = 0; i < max && in->p < in->end; i++) {
         const uint8_t b = *in->p++;
         v |= (uint64_t)(b & 0x7f) << (7 * i);

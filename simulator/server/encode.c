@@ -11,9 +11,9 @@ bool bh_sim_encode_pb(struct bh_sim *s, const struct bh_sim_type *t, const struc
     if (!t->pb)
         return false;
     if (!envelope)
-        return bh_json_to_wire(s->plans, t->pb, tree, out) == 0;
+        return bh_json_to_wire(t->pb, tree, out, NULL) == 0;
     bh_buf_reset(&s->wire);
-    if (bh_json_to_wire(s->plans, t->pb, tree, &s->wire) < 0)
+    if (bh_json_to_wire(t->pb, tree, &s->wire, NULL) < 0)
         return false;
     bh_sim_type_api_version(t, api_version);
     bh_envelope_write(out, api_version, t->kind, s->wire.p, s->wire.n);

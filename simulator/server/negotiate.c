@@ -330,7 +330,7 @@ static int check_fields(struct bh_sim_req *r, struct bh_json *obj, bool *ret_car
 
 int bh_sim_check_schema(struct bh_sim_req *r, struct bh_json *obj)
 {
-    ProtobufCMessage *m;
+    struct bh_err err = {{0}};
     char who[400];
     if (check_width(r, obj)) /* a patch may have put together what neither part was */
         return r->e.code;
@@ -338,10 +338,8 @@ int bh_sim_check_schema(struct bh_sim_req *r, struct bh_json *obj)
     if (check_fields(r, obj, &careful) || !r->type->pb || !careful)
         return r->e.code;
     bh_buf_reset(&r->sim->wire);
-    if (bh_json_to_wire(r->sim->plans, r->type->pb, obj, &r->sim->wire) == 0)
+    if (bh_json_to_wire(r->type->pb, obj, &r->sim->wire, &err) == 0)
         return 0;
-    struct bh_err err = {{0}};
-    (void)bh_json_to_pb(r->a, r->type->pb, obj, &m, NULL, &err); /* says where */
     name_kind(r, who);
     return bh_sim_fail(&r->e, 400, "BadRequest", "%s: %s", who, err.msg);
 }

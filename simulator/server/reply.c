@@ -151,7 +151,7 @@ void bh_sim_reply_tree(struct bh_sim_req *r, int code, const struct bh_json *v,
     }
     struct bh_buf *b = &r->sim->reply, *wire = &r->sim->wire;
     bh_buf_reset(wire);
-    if (r->format != BH_SIM_FMT_PB || !desc || bh_json_to_wire(r->sim->plans, desc, v, wire) < 0) {
+    if (r->format != BH_SIM_FMT_PB || !desc || bh_json_to_wire(desc, v, wire, NULL) < 0) {
         reply_json(r, code, v);
         return;
     }

@@ -179,7 +179,6 @@ int bh_sim_new_bare(uv_loop_t *loop, const struct bh_sim_options *o, struct bh_s
     bh_rand_seed(&s->uid_rand, o->seed ? ~o->seed : bh_rand_entropy());
     bh_arena_init(&s->arena, 0);
     bh_arena_init(&s->edit_arena, 0);
-    s->plans = bh_wire_plans_new();
     metrics_init(s);
     bh_sim_clock_init(s);
     bh_sim_store_init(s);
@@ -284,7 +283,6 @@ void bh_sim_free(struct bh_sim *s)
     bh_metrics_free(s->metrics.m);
     bh_arena_fini(&s->arena);
     bh_arena_fini(&s->edit_arena);
-    bh_wire_plans_free(s->plans);
     bh_buf_fini(&s->wire);
     bh_buf_fini(&s->scratch);
     bh_buf_fini(&s->reply);

@@ -14,7 +14,6 @@
 #include "common/base/metrics.h"
 #include "simulator/http/server.h"
 #include "common/k8s/codec.h"
-#include "common/k8s/json_wire.h"
 #include "common/k8s/selector.h"
 #include "simulator/server/server.h"
 #include "simulator/server/sim.h"
@@ -137,8 +136,7 @@ struct bh_sim {
     struct bh_arena arena;          /* of the request being handled */
     struct bh_arena edit_arena;     /* of an edit or a binding, which can happen inside a request */
     unsigned edits;                 /* that use it just now, one inside the other */
-    struct bh_wire_plans *plans;    /* of protobuf encodings */
-    struct bh_buf wire;             /* one of them, kept for its memory */
+    struct bh_buf wire;             /* a protobuf encoding, kept for its memory */
     /* Kept for their memory: a commit's text, a reply, watch frames. */
     struct bh_sim_spans scratch_spans; /* of the text in scratch */
     struct bh_buf scratch, reply, frame, frame2;

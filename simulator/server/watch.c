@@ -407,16 +407,14 @@ static struct bh_json *bookmark_tree(struct bh_arena *a, const struct bh_sim_wat
 }
 
 /* A frame made of a tree: bookmarks and errors. desc: of the tree, for protobuf. */
-static void send_tree(struct bh_sim_watch *w, const char *type, struct bh_arena *a,
-                      const struct bh_json *tree, const ProtobufCMessageDescriptor *desc)
+static void send_tree(struct bh_sim_watch *w, const char *type, const struct bh_json *tree,
+                      const ProtobufCMessageDescriptor *desc)
 {
     struct bh_buf b = {0}, env = {0};
-    ProtobufCMessage *m;
     if (w->format != BH_SIM_FMT_PB) {
         bh_json_write(&b, tree);
         send_text(w, type, &b);
-    } else if (bh_json_to_pb(a, desc, tree, &m, NULL, NULL) == 0) {
-        bh_pb_pack(&b, m);
+    } else if (bh_json_to_wire(desc, tree, &b, NULL) == 0) {
         bh_envelope_write(&env, bh_json_get_str(tree, "apiVersion"), bh_json_get_str(tree, "kind"),
                           b.p, b.n);
         bh_buf_reset(&b);
@@ -434,7 +432,7 @@ static void send_bookmark(struct bh_sim_watch *w, bool initial_end)
     struct bh_arena a;
     bh_arena_init(&a, 0);
     /* A live watch has seen everything; its selection only had nothing in the newest commits. */
-    send_tree(w, "BOOKMARK", &a, bookmark_tree(&a, w, w->live ? w->sim->rv : w->rv, initial_end),
+    send_tree(w, "BOOKMARK", bookmark_tree(&a, w, w->live ? w->sim->rv : w->rv, initial_end),
               w->type->pb);
     bh_arena_fini(&a);
 }
@@ -472,7 +470,7 @@ static void send_expired(struct bh_sim_watch *w, uint64_t rv)
     bh_arena_init(&a, 0);
     bh_sim_fail(&e, 410, "Expired", "too old resource version: %llu (%llu)", (unsigned long long)rv,
                 (unsigned long long)w->bucket->evicted_rv);
-    send_tree(w, "ERROR", &a, bh_sim_status_tree(&a, &e), &k8s__status__descriptor);
+    send_tree(w, "ERROR", bh_sim_status_tree(&a, &e), &k8s__status__descriptor);
     bh_arena_fini(&a);
     watch_end(w);
 }
