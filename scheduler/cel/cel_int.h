@@ -179,6 +179,7 @@ struct cel_eval {
     struct cel_value device[4]; /* driver, attributes, capacity, allowMultipleAllocations */
     struct cel_value *slot;
     const struct cel_node *node; /* the call being made */
+    int how;                     /* of its row, see cel_func */
     uint64_t cost;               /* as upstream counts */
     uint64_t work;               /* what is done here beyond it, see bh_cel_work() */
     bool exhausted;
@@ -194,7 +195,9 @@ struct cel_func {
     char ret;
     char cost;
     cel_fn *fn;
+    int how; /* which of several things fn does; CEL_TEST: whether it can be done without an error */
 };
+enum { CEL_TEST = 1000 };
 
 /* ---- lexer ---- */
 enum cel_token {
@@ -259,7 +262,8 @@ void bh_cel_type_text(struct bh_buf *b, const struct cel_type *t);
 struct cel_value bh_cel_error(struct cel_eval *e, const char *fmt, ...) BH_PRINTF(2, 3);
 struct cel_value bh_cel_no_overload(struct cel_eval *e, const char *name,
                                     const struct cel_value *arg, unsigned n);
-const char *bh_cel_kind_name(uint32_t kind); /* as type() prints it */
+struct cel_value bh_cel_take_text(struct cel_eval *e, struct bh_buf *b); /* and frees it */
+const char *bh_cel_kind_name(uint32_t kind);                             /* as type() prints it */
 /* Equality never fails: values of different kinds differ. Charges for what it walks over. */
 bool bh_cel_equal(struct cel_eval *e, const struct cel_value *a, const struct cel_value *b);
 /* Is comparing the two an error? */
@@ -317,6 +321,9 @@ int bh_cel_bind_device(struct cel_eval *e, const struct bh_cel_device *d, struct
 extern const struct cel_func bh_cel_funcs[];
 extern const size_t bh_cel_n_funcs;
 bool bh_cel_func_accepts(char letter, uint32_t kind);
+uint32_t bh_cel_letter_kind(char letter); /* CEL_DYN when it is none or several */
+/* May it have n operands? Then letters has those of its operands. */
+bool bh_cel_func_takes(const struct cel_func *f, uint32_t n, char letters[static CEL_ARGS_MAX]);
 bool bh_cel_func_accepts_item(char letter, uint32_t kind);
 /* NULL or why not. The strings of *ret point into s or the arena. */
 const char *bh_cel_semver_parse(struct bh_arena *a, struct bh_str s, bool normalize,

@@ -446,34 +446,10 @@ static const struct cel_type *result_type(struct cel_parser *ps, const struct ce
     const struct cel_type *first = n->n_args ? arg_type(ps, n, 0) : DYN;
 
     switch (ret) {
-    case 'b':
-        return BOOL;
-    case 'i':
-        return INT;
-    case 'u':
-        return &bh_cel_types[CEL_UINT];
-    case 'd':
-        return &bh_cel_types[CEL_DOUBLE];
-    case 's':
-        return STRING;
-    case 'y':
-        return &bh_cel_types[CEL_BYTES];
-    case 'q':
-        return &bh_cel_types[CEL_QUANTITY];
-    case 'v':
-        return &bh_cel_types[CEL_SEMVER];
-    case 't':
-        return &bh_cel_types[CEL_TYPE];
     case 'l':
         return &string_list;
-    case 'L':
-        return &bh_cel_types[CEL_LIST];
     case 'I':
         return &int_list;
-    case 'p':
-        return &bh_cel_types[CEL_IP];
-    case 'c':
-        return &bh_cel_types[CEL_CIDR];
     case 'D': /* its element, which is a list */
         return first->elem && first->elem->kind == CEL_LIST ? first->elem : &bh_cel_types[CEL_LIST];
     case 'f': /* an optional of its element */
@@ -489,7 +465,7 @@ static const struct cel_type *result_type(struct cel_parser *ps, const struct ce
     case 'O': /* an optional of who knows */
         return &no_value;
     default:
-        return DYN;
+        return &bh_cel_types[bh_cel_letter_kind(ret)];
     }
 }
 
@@ -507,14 +483,16 @@ static bool same_item(const struct cel_func *f, const struct cel_type *a, const 
 
 static bool row_fits(struct cel_parser *ps, const struct cel_node *n, const struct cel_func *f)
 {
-    if (strlen(f->args) != n->n_args)
+    char letter[CEL_ARGS_MAX];
+
+    if (!bh_cel_func_takes(f, n->n_args, letter))
         return false;
     for (uint32_t i = 0; i < n->n_args; i++) {
         const struct cel_type *t = arg_type(ps, n, i);
-        if (t->kind != CEL_DYN && !bh_cel_func_accepts(f->args[i], t->kind))
+        if (t->kind != CEL_DYN && !bh_cel_func_accepts(letter[i], t->kind))
             return false;
         if (t->kind == CEL_LIST && t->elem->kind != CEL_DYN &&
-            !bh_cel_func_accepts_item(f->args[i] == 'H' ? 'h' : f->args[i], t->elem->kind))
+            !bh_cel_func_accepts_item(letter[i] == 'H' ? 'h' : letter[i], t->elem->kind))
             return false;
     }
     return n->n_args < 2 || same_item(f, arg_type(ps, n, 0), arg_type(ps, n, 1));

@@ -103,16 +103,10 @@ struct cel_value bh_cel_distinct(struct cel_eval *e, const struct cel_value *arg
     return cel_list(item, n);
 }
 
-struct cel_value bh_cel_first(struct cel_eval *e, const struct cel_value *arg)
+/* first() and last(): how is -1 or 1. */
+struct cel_value bh_cel_end_of(struct cel_eval *e, const struct cel_value *arg)
 {
-    (void)e;
-    return cel_optional(arg->n ? arg->list : NULL);
-}
-
-struct cel_value bh_cel_last(struct cel_eval *e, const struct cel_value *arg)
-{
-    (void)e;
-    return cel_optional(arg->n ? arg->list + arg->n - 1 : NULL);
+    return cel_optional(!arg->n ? NULL : e->how < 0 ? arg->list : arg->list + arg->n - 1);
 }
 
 /* ---- sorting ---- */

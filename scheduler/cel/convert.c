@@ -147,9 +147,7 @@ struct cel_value bh_cel_string(struct cel_eval *e, const struct cel_value *arg)
     default:
         bh_buf_addf64(&b, arg->d);
     }
-    r = cel_str(bh_arena_strndup(e->arena, bh_buf_str(&b), b.n), b.n);
-    bh_buf_fini(&b);
-    return r;
+    return bh_cel_take_text(e, &b);
 }
 
 struct cel_value bh_cel_to_bool(struct cel_eval *e, const struct cel_value *arg)

@@ -4,9 +4,10 @@
  *
  * Letters of operands: b bool, i int, u uint, d double, s string, y bytes, t type, q quantity, v
  * semver, L list, l list of strings, g list of numbers, h list of what has an order (H: which is
- * not looked at again while evaluating), M map, o optional, * anything. Letters of results: the
- * same, and those of check.c's result_type(). p is an IP address, c a CIDR. The letter behind the
- * result is the price, see call_cost().
+ * not looked at again while evaluating), M map, o optional, * anything, p IP address, c CIDR; B, n,
+ * x and z are any of several scalars. Operands behind a ? may be missing. Letters of results: the
+ * same, and those of check.c's result_type(). The letter behind the result is the price, see
+ * call_cost(). or() and orValue() are found here, but made by alternative().
  * Upstream: cel-go standard library, ext/strings.go, ext/sets.go, ext/lists.go, cel/library.go
  * (optionals), k8s.io/apiserver/pkg/cel/library (also cost.go). What is missing is an undeclared
  * reference.
@@ -16,138 +17,109 @@
 #include "scheduler/cel/functions.h"
 
 const struct cel_func bh_cel_funcs[] = {
-    {"size", false, "s", 'i', '1', bh_cel_size_fn},
-    {"size", false, "y", 'i', '1', bh_cel_size_fn},
-    {"size", false, "L", 'i', '1', bh_cel_size_fn},
-    {"size", false, "M", 'i', '1', bh_cel_size_fn},
-    {"size", true, "s", 'i', '1', bh_cel_size_fn},
-    {"size", true, "y", 'i', '1', bh_cel_size_fn},
-    {"size", true, "L", 'i', '1', bh_cel_size_fn},
-    {"size", true, "M", 'i', '1', bh_cel_size_fn},
-    {"int", false, "i", 'i', '1', bh_cel_int},
-    {"int", false, "u", 'i', '1', bh_cel_int},
-    {"int", false, "d", 'i', '1', bh_cel_int},
-    {"int", false, "s", 'i', '1', bh_cel_int},
-    {"uint", false, "i", 'u', '1', bh_cel_uint},
-    {"uint", false, "u", 'u', '1', bh_cel_uint},
-    {"uint", false, "d", 'u', '1', bh_cel_uint},
-    {"uint", false, "s", 'u', '1', bh_cel_uint},
-    {"double", false, "i", 'd', '1', bh_cel_double},
-    {"double", false, "u", 'd', '1', bh_cel_double},
-    {"double", false, "d", 'd', '1', bh_cel_double},
-    {"double", false, "s", 'd', '1', bh_cel_double},
-    {"string", false, "s", 's', '1', bh_cel_string},
-    {"string", false, "y", 's', 'y', bh_cel_string},
-    {"string", false, "i", 's', '1', bh_cel_string},
-    {"string", false, "u", 's', '1', bh_cel_string},
-    {"string", false, "d", 's', '1', bh_cel_string},
-    {"string", false, "b", 's', '1', bh_cel_string},
-    {"bool", false, "b", 'b', '1', bh_cel_to_bool},
-    {"bool", false, "s", 'b', '1', bh_cel_to_bool},
-    {"bytes", false, "y", 'y', '1', bh_cel_bytes},
-    {"bytes", false, "s", 'y', 'y', bh_cel_bytes},
-    {"dyn", false, "*", '*', '1', bh_cel_dyn},
-    {"type", false, "*", 't', '1', bh_cel_type},
+    {"size", false, "z", 'i', '1', bh_cel_size_fn, 0},
+    {"size", true, "z", 'i', '1', bh_cel_size_fn, 0},
+    {"int", false, "n", 'i', '1', bh_cel_int, 0},
+    {"uint", false, "n", 'u', '1', bh_cel_uint, 0},
+    {"double", false, "n", 'd', '1', bh_cel_double, 0},
+    {"string", false, "x", 's', '1', bh_cel_string, 0},
+    {"string", false, "y", 's', 'y', bh_cel_string, 0},
+    {"bool", false, "B", 'b', '1', bh_cel_to_bool, 0},
+    {"bytes", false, "y", 'y', '1', bh_cel_bytes, 0},
+    {"bytes", false, "s", 'y', 'y', bh_cel_bytes, 0},
+    {"dyn", false, "*", '*', '1', bh_cel_dyn, 0},
+    {"type", false, "*", 't', '1', bh_cel_type, 0},
 
-    {"contains", true, "ss", 'b', 'c', bh_cel_contains},
-    {"startsWith", true, "ss", 'b', 't', bh_cel_starts_with},
-    {"endsWith", true, "ss", 'b', 't', bh_cel_ends_with},
-    {"matches", true, "ss", 'b', 'f', bh_cel_matches},
-    {"matches", false, "ss", 'b', 'f', bh_cel_matches},
-    {"find", true, "ss", 's', 'f', bh_cel_find},
-    {"findAll", true, "ss", 'l', 'f', bh_cel_find_all},
-    {"findAll", true, "ssi", 'l', 'f', bh_cel_find_all_n},
-    {"charAt", true, "si", 's', '1', bh_cel_char_at},
-    {"indexOf", true, "ss", 'i', 'w', bh_cel_index_of},
-    {"indexOf", true, "ssi", 'i', 'w', bh_cel_index_of_from},
-    {"indexOf", true, "L*", 'i', 'w', bh_cel_list_index_of},
-    {"lastIndexOf", true, "ss", 'i', 'w', bh_cel_last_index_of},
-    {"lastIndexOf", true, "ssi", 'i', 'w', bh_cel_last_index_of_from},
-    {"lastIndexOf", true, "L*", 'i', 'w', bh_cel_list_last_index_of},
-    {"lowerAscii", true, "s", 's', 't', bh_cel_lower},
-    {"upperAscii", true, "s", 's', 't', bh_cel_upper},
-    {"replace", true, "sss", 's', 'T', bh_cel_replace},
-    {"replace", true, "sssi", 's', 'T', bh_cel_replace_n},
-    {"split", true, "ss", 'l', 'T', bh_cel_split},
-    {"split", true, "ssi", 'l', 'T', bh_cel_split_n},
-    {"substring", true, "si", 's', 't', bh_cel_substring},
-    {"substring", true, "sii", 's', 't', bh_cel_substring},
-    {"trim", true, "s", 's', 't', bh_cel_trim},
-    {"join", true, "l", 's', 'j', bh_cel_join},
-    {"join", true, "ls", 's', 'j', bh_cel_join_with},
-    {"strings.quote", false, "s", 's', 't', bh_cel_quote},
+    {"contains", true, "ss", 'b', 'c', bh_cel_contains, 0},
+    {"startsWith", true, "ss", 'b', 't', bh_cel_starts_with, 0},
+    {"endsWith", true, "ss", 'b', 't', bh_cel_ends_with, 0},
+    {"matches", true, "ss", 'b', 'f', bh_cel_matches, 0},
+    {"matches", false, "ss", 'b', 'f', bh_cel_matches, 0},
+    {"find", true, "ss", 's', 'f', bh_cel_find, 0},
+    {"findAll", true, "ss?i", 'l', 'f', bh_cel_find_all, 0},
+    {"charAt", true, "si", 's', '1', bh_cel_char_at, 0},
+    {"indexOf", true, "ss?i", 'i', 'w', bh_cel_index_of, 0},
+    {"indexOf", true, "L*", 'i', 'w', bh_cel_list_index_of, 1},
+    {"lastIndexOf", true, "ss?i", 'i', 'w', bh_cel_last_index_of, 0},
+    {"lastIndexOf", true, "L*", 'i', 'w', bh_cel_list_index_of, -1},
+    {"lowerAscii", true, "s", 's', 't', bh_cel_map_ascii, 'A'},
+    {"upperAscii", true, "s", 's', 't', bh_cel_map_ascii, 'a'},
+    {"replace", true, "sss?i", 's', 'T', bh_cel_replace, 0},
+    {"split", true, "ss?i", 'l', 'T', bh_cel_split, 0},
+    {"substring", true, "si?i", 's', 't', bh_cel_substring, 0},
+    {"trim", true, "s", 's', 't', bh_cel_trim, 0},
+    {"join", true, "l?s", 's', 'j', bh_cel_join, 0},
+    {"strings.quote", false, "s", 's', 't', bh_cel_quote, 0},
 
-    {"sets.contains", false, "LL", 'b', 's', bh_cel_sets_contains},
-    {"sets.equivalent", false, "LL", 'b', 'S', bh_cel_sets_equivalent},
-    {"sets.intersects", false, "LL", 'b', 's', bh_cel_sets_intersects},
-    {"includes", true, "**", 'b', '1', bh_cel_includes},
-    {"isSorted", true, "h", 'b', 'w', bh_cel_is_sorted},
-    {"sum", true, "g", 'e', 'w', bh_cel_sum},
-    {"min", true, "h", 'e', 'w', bh_cel_min},
-    {"max", true, "h", 'e', 'w', bh_cel_max},
-    {"slice", true, "Lii", '=', 'o', bh_cel_slice},
-    {"flatten", true, "L", 'D', 'F', bh_cel_flatten},
-    {"flatten", true, "Li", 'L', 'F', bh_cel_flatten},
-    {"lists.range", false, "i", 'I', 'o', bh_cel_range},
-    {"distinct", true, "L", '=', 'D', bh_cel_distinct},
-    {"reverse", true, "L", '=', 'o', bh_cel_reverse},
-    {"sort", true, "H", '=', 'd', bh_cel_sort},
-    {"first", true, "L", 'f', '1', bh_cel_first},
-    {"last", true, "L", 'f', '1', bh_cel_last},
+    {"sets.contains", false, "LL", 'b', 's', bh_cel_sets_contains, 0},
+    {"sets.equivalent", false, "LL", 'b', 'S', bh_cel_sets_equivalent, 0},
+    {"sets.intersects", false, "LL", 'b', 's', bh_cel_sets_intersects, 0},
+    {"includes", true, "**", 'b', '1', bh_cel_includes, 0},
+    {"isSorted", true, "h", 'b', 'w', bh_cel_is_sorted, 0},
+    {"sum", true, "g", 'e', 'w', bh_cel_sum, 0},
+    {"min", true, "h", 'e', 'w', bh_cel_extreme, -1},
+    {"max", true, "h", 'e', 'w', bh_cel_extreme, 1},
+    {"slice", true, "Lii", '=', 'o', bh_cel_slice, 0},
+    {"flatten", true, "L", 'D', 'F', bh_cel_flatten, 0},
+    {"flatten", true, "Li", 'L', 'F', bh_cel_flatten, 0},
+    {"lists.range", false, "i", 'I', 'o', bh_cel_range, 0},
+    {"distinct", true, "L", '=', 'D', bh_cel_distinct, 0},
+    {"reverse", true, "L", '=', 'o', bh_cel_reverse, 0},
+    {"sort", true, "H", '=', 'd', bh_cel_sort, 0},
+    {"first", true, "L", 'f', '1', bh_cel_end_of, -1},
+    {"last", true, "L", 'f', '1', bh_cel_end_of, 1},
 
-    {"ip", false, "s", 'p', 't', bh_cel_ip},
-    {"ip", true, "c", 'p', '1', bh_cel_cidr_ip},
-    {"isIP", false, "s", 'b', 't', bh_cel_is_ip},
-    {"ip.isCanonical", false, "s", 'b', 'T', bh_cel_ip_is_canonical},
-    {"family", true, "p", 'i', '1', bh_cel_family},
-    {"isUnspecified", true, "p", 'b', '1', bh_cel_is_unspecified},
-    {"isLoopback", true, "p", 'b', '1', bh_cel_is_loopback},
-    {"isLinkLocalMulticast", true, "p", 'b', '1', bh_cel_is_link_local_multicast},
-    {"isLinkLocalUnicast", true, "p", 'b', '1', bh_cel_is_link_local_unicast},
-    {"isGlobalUnicast", true, "p", 'b', '1', bh_cel_is_global_unicast},
-    {"cidr", false, "s", 'c', 't', bh_cel_cidr},
-    {"isCIDR", false, "s", 'b', 't', bh_cel_is_cidr},
-    {"containsIP", true, "cs", 'b', 'n', bh_cel_contains_ip},
-    {"containsIP", true, "cp", 'b', 'n', bh_cel_contains_ip},
-    {"containsCIDR", true, "cs", 'b', 'N', bh_cel_contains_cidr},
-    {"containsCIDR", true, "cc", 'b', 'N', bh_cel_contains_cidr},
-    {"prefixLength", true, "c", 'i', '1', bh_cel_prefix_length},
-    {"masked", true, "c", 'c', '1', bh_cel_masked},
-    {"string", false, "p", 's', '1', bh_cel_net_string},
-    {"string", false, "c", 's', '1', bh_cel_net_string},
+    {"ip", false, "s", 'p', 't', bh_cel_ip, 0},
+    {"ip", true, "c", 'p', '1', bh_cel_cidr_ip, 0},
+    {"isIP", false, "s", 'b', 't', bh_cel_ip, CEL_TEST},
+    {"ip.isCanonical", false, "s", 'b', 'T', bh_cel_ip_is_canonical, 0},
+    {"family", true, "p", 'i', '1', bh_cel_family, 0},
+    {"isUnspecified", true, "p", 'b', '1', bh_cel_net_is, NET_UNSPECIFIED},
+    {"isLoopback", true, "p", 'b', '1', bh_cel_net_is, NET_LOOPBACK},
+    {"isLinkLocalMulticast", true, "p", 'b', '1', bh_cel_net_is, NET_LINK_LOCAL_MULTICAST},
+    {"isLinkLocalUnicast", true, "p", 'b', '1', bh_cel_net_is, NET_LINK_LOCAL_UNICAST},
+    {"isGlobalUnicast", true, "p", 'b', '1', bh_cel_net_is, NET_GLOBAL_UNICAST},
+    {"cidr", false, "s", 'c', 't', bh_cel_cidr, 0},
+    {"isCIDR", false, "s", 'b', 't', bh_cel_cidr, CEL_TEST},
+    {"containsIP", true, "cs", 'b', 'n', bh_cel_contains_ip, 0},
+    {"containsIP", true, "cp", 'b', 'n', bh_cel_contains_ip, 0},
+    {"containsCIDR", true, "cs", 'b', 'N', bh_cel_contains_cidr, 0},
+    {"containsCIDR", true, "cc", 'b', 'N', bh_cel_contains_cidr, 0},
+    {"prefixLength", true, "c", 'i', '1', bh_cel_prefix_length, 0},
+    {"masked", true, "c", 'c', '1', bh_cel_masked, 0},
+    {"string", false, "p", 's', '1', bh_cel_net_string, 0},
+    {"string", false, "c", 's', '1', bh_cel_net_string, 0},
 
-    {"optional.of", false, "*", 'o', '1', bh_cel_optional_of},
-    {"optional.none", false, "", 'O', '1', bh_cel_optional_none},
-    {"optional.ofNonZeroValue", false, "*", 'o', '1', bh_cel_optional_non_zero},
-    {"hasValue", true, "o", 'b', '1', bh_cel_has_value},
-    {"value", true, "o", 'e', '1', bh_cel_value},
-    {"or", true, "oo", '=', '0', bh_cel_or},
-    {"orValue", true, "o*", 'e', '0', bh_cel_or_value},
+    {"optional.of", false, "*", 'o', '1', bh_cel_optional_of, 0},
+    {"optional.none", false, "", 'O', '1', bh_cel_optional_none, 0},
+    {"optional.ofNonZeroValue", false, "*", 'o', '1', bh_cel_optional_non_zero, 0},
+    {"hasValue", true, "o", 'b', '1', bh_cel_has_value, 0},
+    {"value", true, "o", 'e', '1', bh_cel_value, 0},
+    {"or", true, "oo", '=', '0', NULL, 0},
+    {"orValue", true, "o*", 'e', '0', NULL, 0},
 
-    {"quantity", false, "s", 'q', 't', bh_cel_quantity},
-    {"isQuantity", false, "s", 'b', 't', bh_cel_is_quantity},
-    {"sign", false, "q", 'i', '1', bh_cel_quantity_sign},
-    {"asApproximateFloat", true, "q", 'd', '1', bh_cel_quantity_float},
-    {"asInteger", true, "q", 'i', '1', bh_cel_quantity_int},
-    {"isInteger", true, "q", 'b', '1', bh_cel_quantity_is_int},
-    {"add", true, "qq", 'q', '1', bh_cel_quantity_add},
-    {"add", true, "qi", 'q', '1', bh_cel_quantity_add},
-    {"sub", true, "qq", 'q', '1', bh_cel_quantity_sub},
-    {"sub", true, "qi", 'q', '1', bh_cel_quantity_sub},
-    {"isLessThan", true, "qq", 'b', '1', bh_cel_quantity_less},
-    {"isLessThan", true, "vv", 'b', '1', bh_cel_semver_less},
-    {"isGreaterThan", true, "qq", 'b', '1', bh_cel_quantity_greater},
-    {"isGreaterThan", true, "vv", 'b', '1', bh_cel_semver_greater},
-    {"compareTo", true, "qq", 'i', '1', bh_cel_quantity_compare},
-    {"compareTo", true, "vv", 'i', '1', bh_cel_semver_compare_to},
+    {"quantity", false, "s", 'q', 't', bh_cel_quantity, 0},
+    {"isQuantity", false, "s", 'b', 't', bh_cel_quantity, CEL_TEST},
+    {"sign", false, "q", 'i', '1', bh_cel_quantity_sign, 0},
+    {"asApproximateFloat", true, "q", 'd', '1', bh_cel_quantity_float, 0},
+    {"asInteger", true, "q", 'i', '1', bh_cel_quantity_int, 0},
+    {"isInteger", true, "q", 'b', '1', bh_cel_quantity_int, CEL_TEST},
+    {"add", true, "qq", 'q', '1', bh_cel_quantity_sum, 1},
+    {"add", true, "qi", 'q', '1', bh_cel_quantity_sum, 1},
+    {"sub", true, "qq", 'q', '1', bh_cel_quantity_sum, -1},
+    {"sub", true, "qi", 'q', '1', bh_cel_quantity_sum, -1},
+    {"isLessThan", true, "qq", 'b', '1', bh_cel_order, '<'},
+    {"isLessThan", true, "vv", 'b', '1', bh_cel_order, '<'},
+    {"isGreaterThan", true, "qq", 'b', '1', bh_cel_order, '>'},
+    {"isGreaterThan", true, "vv", 'b', '1', bh_cel_order, '>'},
+    {"compareTo", true, "qq", 'i', '1', bh_cel_order, 0},
+    {"compareTo", true, "vv", 'i', '1', bh_cel_order, 0},
 
-    {"semver", false, "s", 'v', 't', bh_cel_semver},
-    {"semver", false, "sb", 'v', 't', bh_cel_semver_normal},
-    {"isSemver", false, "s", 'b', 't', bh_cel_is_semver},
-    {"isSemver", false, "sb", 'b', 't', bh_cel_is_semver_normal},
-    {"major", true, "v", 'i', '1', bh_cel_semver_major},
-    {"minor", true, "v", 'i', '1', bh_cel_semver_minor},
-    {"patch", true, "v", 'i', '1', bh_cel_semver_patch},
+    {"semver", false, "s?b", 'v', 't', bh_cel_semver, 0},
+    {"isSemver", false, "s?b", 'b', 't', bh_cel_semver, CEL_TEST},
+    {"major", true, "v", 'i', '1', bh_cel_semver_part, offsetof(struct cel_semver, major)},
+    {"minor", true, "v", 'i', '1', bh_cel_semver_part, offsetof(struct cel_semver, minor)},
+    {"patch", true, "v", 'i', '1', bh_cel_semver_part, offsetof(struct cel_semver, patch)},
 };
 const size_t bh_cel_n_funcs = BH_ARRAY_LEN(bh_cel_funcs);
 
@@ -155,20 +127,43 @@ bool bh_cel_func_accepts(char letter, uint32_t kind)
 {
     static const struct {
         char letter;
-        uint8_t kind;
-    } known[] = {{'b', CEL_BOOL},   {'i', CEL_INT},   {'u', CEL_UINT}, {'d', CEL_DOUBLE},
-                 {'s', CEL_STRING}, {'y', CEL_BYTES}, {'t', CEL_TYPE}, {'q', CEL_QUANTITY},
-                 {'v', CEL_SEMVER}, {'L', CEL_LIST},  {'l', CEL_LIST}, {'g', CEL_LIST},
-                 {'h', CEL_LIST},   {'H', CEL_LIST},  {'M', CEL_MAP},  {'o', CEL_OPTIONAL},
-                 {'p', CEL_IP},     {'c', CEL_CIDR}};
+        const char *any_of;
+    } several[] = {{'B', "bs"}, {'n', "iuds"}, {'x', "siudb"}, {'z', "syLM"}};
 
-    if (letter == '*')
+    if (letter == '*' || bh_cel_letter_kind(letter) == kind)
         return true;
-    for (size_t i = 0; i < BH_ARRAY_LEN(known); i++) {
-        if (known[i].letter == letter)
-            return known[i].kind == kind;
+    for (size_t i = 0; i < BH_ARRAY_LEN(several); i++) {
+        for (const char *p = several[i].any_of; several[i].letter == letter && *p; p++) {
+            if (bh_cel_letter_kind(*p) == kind)
+                return true;
+        }
     }
     return false;
+}
+
+uint32_t bh_cel_letter_kind(char letter)
+{
+    static const char letters[] = "biudsytqvLlghHMopc";
+    static const uint8_t kinds[] = {CEL_BOOL,     CEL_INT,  CEL_UINT,     CEL_DOUBLE, CEL_STRING,
+                                    CEL_BYTES,    CEL_TYPE, CEL_QUANTITY, CEL_SEMVER, CEL_LIST,
+                                    CEL_LIST,     CEL_LIST, CEL_LIST,     CEL_LIST,   CEL_MAP,
+                                    CEL_OPTIONAL, CEL_IP,   CEL_CIDR};
+    const char *at = letter ? strchr(letters, letter) : NULL;
+
+    return at ? kinds[at - letters] : CEL_DYN;
+}
+
+bool bh_cel_func_takes(const struct cel_func *f, uint32_t n, char letters[static CEL_ARGS_MAX])
+{
+    uint32_t most = 0, least = 0;
+
+    for (const char *p = f->args; *p; p++) {
+        if (*p == '?')
+            least = most + 1; /* one more than there must be */
+        else
+            letters[most++] = *p;
+    }
+    return n <= most && n + 1 >= (least ? least : most + 1);
 }
 
 /* May a list given for this letter hold items of this kind? */
@@ -191,12 +186,15 @@ bool bh_cel_func_accepts_item(char letter, uint32_t kind)
 static bool row_fits(const struct cel_func *f, const struct cel_func *like,
                      const struct cel_value *arg, uint32_t n)
 {
-    if (f->member != like->member || strcmp(f->name, like->name) != 0 || strlen(f->args) != n)
+    char letter[CEL_ARGS_MAX];
+
+    if (f->member != like->member || strcmp(f->name, like->name) != 0 ||
+        !bh_cel_func_takes(f, n, letter))
         return false;
     for (uint32_t i = 0; i < n; i++) {
-        if (!bh_cel_func_accepts(f->args[i], arg[i].kind) ||
+        if (!bh_cel_func_accepts(letter[i], arg[i].kind) ||
             (arg[i].kind == CEL_LIST && arg[i].n &&
-             !bh_cel_func_accepts_item(f->args[i], arg[i].list[0].kind)))
+             !bh_cel_func_accepts_item(letter[i], arg[i].list[0].kind)))
             return false;
     }
     return true;
@@ -326,7 +324,9 @@ static struct cel_value dispatch(struct cel_eval *e, const struct cel_node *n,
     for (const struct cel_func *f = n->call.func; f < bh_cel_funcs + bh_cel_n_funcs; f++) {
         if (row_fits(f, n->call.func, arg, n->n_args)) {
             e->node = n;
-            return f->fn(e, arg);
+            e->how = f->how;
+            struct cel_value r = f->fn(e, arg);
+            return f->how == CEL_TEST ? cel_bool(r.kind != CEL_ERROR) : r;
         }
     }
     return no_row(e, n, arg);

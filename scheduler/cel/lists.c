@@ -87,8 +87,11 @@ struct cel_value bh_cel_sum(struct cel_eval *e, const struct cel_value *arg)
     return r;
 }
 
-static struct cel_value extreme(struct cel_eval *e, const struct cel_value *arg, int sign)
+/* min() and max(): how is -1 or 1. */
+struct cel_value bh_cel_extreme(struct cel_eval *e, const struct cel_value *arg)
 {
+    const int sign = e->how;
+
     if (arg->n == 0)
         return bh_cel_error(e, sign < 0 ? "min called on empty list" : "max called on empty list");
     struct cel_value r = arg->list[0];
@@ -104,32 +107,15 @@ static struct cel_value extreme(struct cel_eval *e, const struct cel_value *arg,
     return r;
 }
 
-struct cel_value bh_cel_min(struct cel_eval *e, const struct cel_value *arg)
-{
-    return extreme(e, arg, -1);
-}
-
-struct cel_value bh_cel_max(struct cel_eval *e, const struct cel_value *arg)
-{
-    return extreme(e, arg, 1);
-}
-
+/* indexOf() and lastIndexOf(): how is the direction. */
 struct cel_value bh_cel_list_index_of(struct cel_eval *e, const struct cel_value *arg)
 {
-    if (!bh_cel_work(e, arg->n))
-        return cel_int(-1);
-    for (uint32_t i = 0; i < arg->n && !e->exhausted; i++) {
-        if (bh_cel_equal(e, &arg->list[i], &arg[1]))
-            return cel_int(i);
-    }
-    return cel_int(-1);
-}
+    const bool back = e->how < 0;
 
-struct cel_value bh_cel_list_last_index_of(struct cel_eval *e, const struct cel_value *arg)
-{
     if (!bh_cel_work(e, arg->n))
         return cel_int(-1);
-    for (uint32_t i = arg->n; i-- > 0 && !e->exhausted;) {
+    for (uint32_t k = 0; k < arg->n && !e->exhausted; k++) {
+        uint32_t i = back ? arg->n - 1 - k : k;
         if (bh_cel_equal(e, &arg->list[i], &arg[1]))
             return cel_int(i);
     }
@@ -149,37 +135,31 @@ struct cel_value bh_cel_optional_none(struct cel_eval *e, const struct cel_value
     return cel_optional(NULL);
 }
 
-struct cel_value bh_cel_optional_non_zero(struct cel_eval *e, const struct cel_value *arg)
+static bool is_zero(const struct cel_value *v)
 {
-    bool zero;
-
-    switch (arg->kind) {
+    switch (v->kind) {
     case CEL_NULL:
-        zero = true;
-        break;
+        return true;
     case CEL_BOOL:
-        zero = !arg->b;
-        break;
+        return !v->b;
     case CEL_INT:
     case CEL_UINT:
-        zero = arg->u == 0;
-        break;
+        return v->u == 0;
     case CEL_DOUBLE:
-        zero = arg->d == 0;
-        break;
+        return v->d == 0;
     case CEL_STRING:
     case CEL_BYTES:
     case CEL_LIST:
     case CEL_OPTIONAL:
-        zero = arg->n == 0;
-        break;
-    case CEL_MAP:
-        zero = arg->map->n == 0;
-        break;
+        return v->n == 0;
     default:
-        zero = false;
+        return v->kind == CEL_MAP && v->map->n == 0;
     }
-    return zero ? cel_optional(NULL) : bh_cel_optional_of(e, arg);
+}
+
+struct cel_value bh_cel_optional_non_zero(struct cel_eval *e, const struct cel_value *arg)
+{
+    return is_zero(arg) ? cel_optional(NULL) : bh_cel_optional_of(e, arg);
 }
 
 struct cel_value bh_cel_has_value(struct cel_eval *e, const struct cel_value *arg)
@@ -191,16 +171,4 @@ struct cel_value bh_cel_has_value(struct cel_eval *e, const struct cel_value *ar
 struct cel_value bh_cel_value(struct cel_eval *e, const struct cel_value *arg)
 {
     return arg->n ? *arg->opt : bh_cel_error(e, "optional.none() dereference");
-}
-
-struct cel_value bh_cel_or(struct cel_eval *e, const struct cel_value *arg)
-{
-    (void)e;
-    return arg[0].n ? arg[0] : arg[1];
-}
-
-struct cel_value bh_cel_or_value(struct cel_eval *e, const struct cel_value *arg)
-{
-    (void)e;
-    return arg[0].n ? *arg[0].opt : arg[1];
 }

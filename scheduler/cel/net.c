@@ -310,11 +310,10 @@ static void v6_text(struct bh_buf *b, const uint8_t *a)
     }
 }
 
-static struct cel_value net_text(struct cel_eval *e, const struct cel_value *v)
+struct cel_value bh_cel_net_string(struct cel_eval *e, const struct cel_value *v)
 {
     const uint8_t *a = v->net->addr;
     struct bh_buf b = {0};
-    struct cel_value r;
 
     if (v->net->n == 4)
         bh_buf_addf(&b, "%u.%u.%u.%u", a[0], a[1], a[2], a[3]);
@@ -322,14 +321,7 @@ static struct cel_value net_text(struct cel_eval *e, const struct cel_value *v)
         v6_text(&b, a);
     if (v->kind == CEL_CIDR)
         bh_buf_addf(&b, "/%u", v->net->bits);
-    r = cel_str(bh_arena_memdup(e->arena, bh_buf_str(&b), b.n), b.n);
-    bh_buf_fini(&b);
-    return r;
-}
-
-struct cel_value bh_cel_net_string(struct cel_eval *e, const struct cel_value *arg)
-{
-    return net_text(e, arg);
+    return bh_cel_take_text(e, &b);
 }
 
 /* ---- addresses ---- */
@@ -342,21 +334,13 @@ struct cel_value bh_cel_ip(struct cel_eval *e, const struct cel_value *arg)
     return parse_ip(e, arg, &n, &err) ? net(e, CEL_IP, n) : err;
 }
 
-struct cel_value bh_cel_is_ip(struct cel_eval *e, const struct cel_value *arg)
-{
-    struct cel_value err = {0};
-    struct cel_net n;
-
-    return cel_bool(parse_ip(e, arg, &n, &err));
-}
-
 struct cel_value bh_cel_ip_is_canonical(struct cel_eval *e, const struct cel_value *arg)
 {
     struct cel_value v = bh_cel_ip(e, arg), text;
 
     if (v.kind == CEL_ERROR)
         return v;
-    text = net_text(e, &v);
+    text = bh_cel_net_string(e, &v);
     return cel_bool(bh_cel_equal(e, &text, arg));
 }
 
@@ -375,62 +359,30 @@ static bool is_zero(const uint8_t *p, size_t n)
     return true;
 }
 
-static bool is_unspecified(const struct cel_net *a)
+static bool net_is(const struct cel_net *n, int what)
 {
-    return is_zero(a->addr, a->n);
+    const uint8_t *a = n->addr;
+    bool v4 = n->n == 4;
+
+    switch (what) {
+    case NET_UNSPECIFIED:
+        return is_zero(a, n->n);
+    case NET_LOOPBACK:
+        return v4 ? a[0] == 127 : is_zero(a, 15) && a[15] == 1;
+    case NET_LINK_LOCAL_MULTICAST:
+        return v4 ? a[0] == 224 && a[1] == 0 && a[2] == 0 : a[0] == 0xff && (a[1] & 0x0f) == 0x02;
+    case NET_LINK_LOCAL_UNICAST:
+        return v4 ? a[0] == 169 && a[1] == 254 : a[0] == 0xfe && (a[1] & 0xc0) == 0x80;
+    default: /* NET_GLOBAL_UNICAST: none of the others, no broadcast, no multicast */
+        return !(v4 && memcmp(a, "\xff\xff\xff\xff", 4) == 0) &&
+               !(v4 ? (a[0] & 0xf0) == 0xe0 : a[0] == 0xff) && !net_is(n, NET_UNSPECIFIED) &&
+               !net_is(n, NET_LOOPBACK) && !net_is(n, NET_LINK_LOCAL_UNICAST);
+    }
 }
 
-static bool is_loopback(const struct cel_net *a)
+struct cel_value bh_cel_net_is(struct cel_eval *e, const struct cel_value *arg)
 {
-    return a->n == 4 ? a->addr[0] == 127 : is_zero(a->addr, 15) && a->addr[15] == 1;
-}
-
-static bool is_multicast(const struct cel_net *a)
-{
-    return a->n == 4 ? (a->addr[0] & 0xf0) == 0xe0 : a->addr[0] == 0xff;
-}
-
-static bool is_link_local_unicast(const struct cel_net *a)
-{
-    return a->n == 4 ? a->addr[0] == 169 && a->addr[1] == 254
-                     : a->addr[0] == 0xfe && (a->addr[1] & 0xc0) == 0x80;
-}
-
-struct cel_value bh_cel_is_unspecified(struct cel_eval *e, const struct cel_value *arg)
-{
-    (void)e;
-    return cel_bool(is_unspecified(arg->net));
-}
-
-struct cel_value bh_cel_is_loopback(struct cel_eval *e, const struct cel_value *arg)
-{
-    (void)e;
-    return cel_bool(is_loopback(arg->net));
-}
-
-struct cel_value bh_cel_is_link_local_multicast(struct cel_eval *e, const struct cel_value *arg)
-{
-    const uint8_t *a = arg->net->addr;
-
-    (void)e;
-    return cel_bool(arg->net->n == 4 ? a[0] == 224 && a[1] == 0 && a[2] == 0
-                                     : a[0] == 0xff && (a[1] & 0x0f) == 0x02);
-}
-
-struct cel_value bh_cel_is_link_local_unicast(struct cel_eval *e, const struct cel_value *arg)
-{
-    (void)e;
-    return cel_bool(is_link_local_unicast(arg->net));
-}
-
-struct cel_value bh_cel_is_global_unicast(struct cel_eval *e, const struct cel_value *arg)
-{
-    const struct cel_net *a = arg->net;
-    bool broadcast = a->n == 4 && memcmp(a->addr, "\xff\xff\xff\xff", 4) == 0;
-
-    (void)e;
-    return cel_bool(!broadcast && !is_unspecified(a) && !is_loopback(a) && !is_multicast(a) &&
-                    !is_link_local_unicast(a));
+    return cel_bool(net_is(arg->net, e->how));
 }
 
 /* ---- prefixes ---- */
@@ -441,14 +393,6 @@ struct cel_value bh_cel_cidr(struct cel_eval *e, const struct cel_value *arg)
     struct cel_net n;
 
     return parse_cidr(e, arg, &n, &err) ? net(e, CEL_CIDR, n) : err;
-}
-
-struct cel_value bh_cel_is_cidr(struct cel_eval *e, const struct cel_value *arg)
-{
-    struct cel_value err = {0};
-    struct cel_net n;
-
-    return cel_bool(parse_cidr(e, arg, &n, &err));
 }
 
 static bool same_prefix(const struct cel_net *a, const struct cel_net *b, unsigned bits)

@@ -171,9 +171,10 @@ int bh_cel_semver_compare(const struct cel_semver *a, const struct cel_semver *b
     return c ? c : order(x.n > 0, y.n > 0);
 }
 
-static struct cel_value make(struct cel_eval *e, const struct cel_value *arg, bool normal)
+struct cel_value bh_cel_semver(struct cel_eval *e, const struct cel_value *arg)
 {
     struct cel_semver *v = bh_arena_new(e->arena, struct cel_semver);
+    bool normal = e->node->n_args == 2 && arg[1].b;
     bh_cel_work(e, arg->n / 10);
     const char *why = bh_cel_semver_parse(e->arena, (struct bh_str){arg->s, arg->n}, normal, v);
 
@@ -182,66 +183,17 @@ static struct cel_value make(struct cel_eval *e, const struct cel_value *arg, bo
     return (struct cel_value){.kind = CEL_SEMVER, .v = v};
 }
 
-static struct cel_value test(struct cel_eval *e, const struct cel_value *arg, bool normal)
+/* major(), minor() and patch(): how is the offset of the number. */
+struct cel_value bh_cel_semver_part(struct cel_eval *e, const struct cel_value *arg)
 {
-    struct cel_semver v;
-    bh_cel_work(e, arg->n / 10);
-    return cel_bool(bh_cel_semver_parse(e->arena, (struct bh_str){arg->s, arg->n}, normal, &v) ==
-                    NULL);
+    return cel_int((int64_t) * (const uint64_t *)((const char *)arg->v + e->how));
 }
 
-struct cel_value bh_cel_semver(struct cel_eval *e, const struct cel_value *arg)
+/* isLessThan(), isGreaterThan() and compareTo(). */
+struct cel_value bh_cel_order(struct cel_eval *e, const struct cel_value *arg)
 {
-    return make(e, arg, false);
-}
+    int c = arg->kind == CEL_SEMVER ? bh_cel_semver_compare(arg[0].v, arg[1].v)
+                                    : (*arg[0].q > *arg[1].q) - (*arg[0].q < *arg[1].q);
 
-struct cel_value bh_cel_semver_normal(struct cel_eval *e, const struct cel_value *arg)
-{
-    return make(e, arg, arg[1].b);
-}
-
-struct cel_value bh_cel_is_semver(struct cel_eval *e, const struct cel_value *arg)
-{
-    return test(e, arg, false);
-}
-
-struct cel_value bh_cel_is_semver_normal(struct cel_eval *e, const struct cel_value *arg)
-{
-    return test(e, arg, arg[1].b);
-}
-
-struct cel_value bh_cel_semver_major(struct cel_eval *e, const struct cel_value *arg)
-{
-    (void)e;
-    return cel_int((int64_t)arg->v->major);
-}
-
-struct cel_value bh_cel_semver_minor(struct cel_eval *e, const struct cel_value *arg)
-{
-    (void)e;
-    return cel_int((int64_t)arg->v->minor);
-}
-
-struct cel_value bh_cel_semver_patch(struct cel_eval *e, const struct cel_value *arg)
-{
-    (void)e;
-    return cel_int((int64_t)arg->v->patch);
-}
-
-struct cel_value bh_cel_semver_less(struct cel_eval *e, const struct cel_value *arg)
-{
-    (void)e;
-    return cel_bool(bh_cel_semver_compare(arg[0].v, arg[1].v) < 0);
-}
-
-struct cel_value bh_cel_semver_greater(struct cel_eval *e, const struct cel_value *arg)
-{
-    (void)e;
-    return cel_bool(bh_cel_semver_compare(arg[0].v, arg[1].v) > 0);
-}
-
-struct cel_value bh_cel_semver_compare_to(struct cel_eval *e, const struct cel_value *arg)
-{
-    (void)e;
-    return cel_int(bh_cel_semver_compare(arg[0].v, arg[1].v));
+    return e->how ? cel_bool(e->how == '<' ? c < 0 : c > 0) : cel_int(c);
 }

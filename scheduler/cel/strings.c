@@ -14,6 +14,12 @@ static struct bh_str str(const struct cel_value *v)
     return (struct bh_str){v->s, v->n};
 }
 
+/* An int that may be missing. */
+static int64_t option(const struct cel_value *v, int64_t otherwise)
+{
+    return v->kind == CEL_INT ? v->i : otherwise;
+}
+
 /* Byte offset of the rune with this index; -1 when there are fewer. The end counts as one more. */
 static int64_t offset_of(const struct cel_value *s, int64_t rune)
 {
@@ -116,8 +122,9 @@ struct cel_value bh_cel_find(struct cel_eval *e, const struct cel_value *arg)
 }
 
 /* Matches do not overlap; an empty one right behind another match does not count. */
-static struct cel_value find_all(struct cel_eval *e, const struct cel_value *arg, int64_t max)
+struct cel_value bh_cel_find_all(struct cel_eval *e, const struct cel_value *arg)
 {
+    int64_t max = option(&arg[2], -1);
     struct cel_value err = cel_list(NULL, 0), *item;
     const struct bh_regex *re = pattern_of(e, arg, &err);
     size_t at = 0, from, to, last = SIZE_MAX, n = 0, w = 1;
@@ -137,16 +144,6 @@ static struct cel_value find_all(struct cel_eval *e, const struct cel_value *arg
     return cel_list(item, n);
 }
 
-struct cel_value bh_cel_find_all(struct cel_eval *e, const struct cel_value *arg)
-{
-    return find_all(e, arg, -1);
-}
-
-struct cel_value bh_cel_find_all_n(struct cel_eval *e, const struct cel_value *arg)
-{
-    return find_all(e, arg, arg[2].i);
-}
-
 /* ---- positions ---- */
 
 struct cel_value bh_cel_char_at(struct cel_eval *e, const struct cel_value *arg)
@@ -162,9 +159,9 @@ struct cel_value bh_cel_char_at(struct cel_eval *e, const struct cel_value *arg)
     return cel_str(arg->s + at, w);
 }
 
-static struct cel_value index_from(struct cel_eval *e, const struct cel_value *arg, int64_t first)
+struct cel_value bh_cel_index_of(struct cel_eval *e, const struct cel_value *arg)
 {
-    int64_t at;
+    int64_t first = option(&arg[2], 0), at;
 
     if (!bh_cel_work(e, 1 + arg[0].n / 100))
         return cel_int(-1);
@@ -177,16 +174,6 @@ static struct cel_value index_from(struct cel_eval *e, const struct cel_value *a
         return cel_int(-1);
     at = find_bytes(str(&arg[0]), (size_t)at, str(&arg[1]));
     return cel_int(at < 0 ? -1 : (int64_t)bh_utf8_count(arg->s, (size_t)at));
-}
-
-struct cel_value bh_cel_index_of(struct cel_eval *e, const struct cel_value *arg)
-{
-    return index_from(e, arg, 0);
-}
-
-struct cel_value bh_cel_index_of_from(struct cel_eval *e, const struct cel_value *arg)
-{
-    return index_from(e, arg, arg[2].i);
 }
 
 /* The last needle that begins at or before this byte. */
@@ -203,11 +190,8 @@ static struct cel_value last_before(struct cel_eval *e, const struct cel_value *
 
 struct cel_value bh_cel_last_index_of(struct cel_eval *e, const struct cel_value *arg)
 {
-    return last_before(e, arg, arg[0].n);
-}
-
-struct cel_value bh_cel_last_index_of_from(struct cel_eval *e, const struct cel_value *arg)
-{
+    if (e->node->n_args == 2)
+        return last_before(e, arg, arg[0].n);
     int64_t at = arg[2].i < 0 ? -1 : offset_of(arg, arg[2].i);
 
     if (arg[1].n == 0)
@@ -237,27 +221,19 @@ struct cel_value bh_cel_substring(struct cel_eval *e, const struct cel_value *ar
 
 /* ---- copies ---- */
 
-static struct cel_value map_ascii(struct cel_eval *e, const struct cel_value *arg, char first,
-                                  char last)
+/* lowerAscii() and upperAscii(): how is the first letter of those that change. */
+struct cel_value bh_cel_map_ascii(struct cel_eval *e, const struct cel_value *arg)
 {
+    const int first = e->how;
+
     if (!bh_cel_work(e, 1 + arg->n / 16))
         return *arg;
     char *p = bh_arena_memdup(e->arena, arg->s, arg->n);
     for (uint32_t i = 0; i < arg->n; i++) {
-        if (p[i] >= first && p[i] <= last)
+        if (p[i] >= first && p[i] < first + 26)
             p[i] ^= 'a' ^ 'A';
     }
     return cel_str(p, arg->n);
-}
-
-struct cel_value bh_cel_lower(struct cel_eval *e, const struct cel_value *arg)
-{
-    return map_ascii(e, arg, 'A', 'Z');
-}
-
-struct cel_value bh_cel_upper(struct cel_eval *e, const struct cel_value *arg)
-{
-    return map_ascii(e, arg, 'a', 'z');
 }
 
 static bool is_space(uint32_t c)
@@ -288,7 +264,6 @@ struct cel_value bh_cel_quote(struct cel_eval *e, const struct cel_value *arg)
 {
     static const char from[] = "\a\b\f\n\r\t\v\\\"", to[] = "abfnrtv\\\"";
     struct bh_buf b = {0};
-    struct cel_value v;
     size_t w;
 
     if (!bh_cel_work(e, 1 + arg->n / 16))
@@ -305,9 +280,7 @@ struct cel_value bh_cel_quote(struct cel_eval *e, const struct cel_value *arg)
             bh_buf_add(&b, arg->s + i, w);
     }
     bh_buf_addc(&b, '"');
-    v = cel_str(bh_arena_memdup(e->arena, bh_buf_str(&b), b.n), b.n);
-    bh_buf_fini(&b);
-    return v;
+    return bh_cel_take_text(e, &b);
 }
 
 /* End of the piece that begins at `at`: before the separator, or behind one rune when it is empty.
@@ -327,8 +300,9 @@ static size_t piece_end(struct bh_str s, size_t at, struct bh_str sep, bool *ret
     return end < 0 ? s.n : (size_t)end;
 }
 
-static struct cel_value split(struct cel_eval *e, const struct cel_value *arg, int64_t max)
+struct cel_value bh_cel_split(struct cel_eval *e, const struct cel_value *arg)
 {
+    int64_t max = option(&arg[2], -1);
     struct bh_str s = str(&arg[0]), sep = str(&arg[1]);
     size_t most = max < 0 || max > (int64_t)s.n + 1 ? s.n + 1 : (size_t)max, n = 0, at = 0;
     bool last = false;
@@ -346,16 +320,6 @@ static struct cel_value split(struct cel_eval *e, const struct cel_value *arg, i
         at = end + sep.n;
     }
     return cel_list(item, n);
-}
-
-struct cel_value bh_cel_split(struct cel_eval *e, const struct cel_value *arg)
-{
-    return split(e, arg, -1);
-}
-
-struct cel_value bh_cel_split_n(struct cel_eval *e, const struct cel_value *arg)
-{
-    return split(e, arg, arg[2].i);
 }
 
 struct replacing {
@@ -401,10 +365,10 @@ static void replace_found(struct replacing *r)
     (void)put(r, (struct bh_str){r->s.p + at, r->s.n - at});
 }
 
-static struct cel_value replace(struct cel_eval *e, const struct cel_value *arg, int64_t max)
+struct cel_value bh_cel_replace(struct cel_eval *e, const struct cel_value *arg)
 {
+    int64_t max = option(&arg[3], -1);
     struct replacing r = {e, str(&arg[0]), str(&arg[1]), str(&arg[2]), {0}, 0};
-    struct cel_value v;
 
     r.left = max < 0 ? INT64_MAX : max;
     if (bh_cel_work(e, 1 + r.s.n / 16)) {
@@ -413,25 +377,13 @@ static struct cel_value replace(struct cel_eval *e, const struct cel_value *arg,
         else
             replace_found(&r);
     }
-    v = cel_str(bh_arena_memdup(e->arena, bh_buf_str(&r.out), r.out.n), r.out.n);
-    bh_buf_fini(&r.out);
-    return v;
+    return bh_cel_take_text(e, &r.out);
 }
 
-struct cel_value bh_cel_replace(struct cel_eval *e, const struct cel_value *arg)
+struct cel_value bh_cel_join(struct cel_eval *e, const struct cel_value *list)
 {
-    return replace(e, arg, -1);
-}
-
-struct cel_value bh_cel_replace_n(struct cel_eval *e, const struct cel_value *arg)
-{
-    return replace(e, arg, arg[3].i);
-}
-
-static struct cel_value join(struct cel_eval *e, const struct cel_value *list, struct bh_str sep)
-{
+    struct bh_str sep = e->node->n_args == 2 ? str(&list[1]) : BH_STR("");
     struct bh_buf b = {0};
-    struct cel_value v;
 
     for (uint32_t i = 0; i < list->n; i++) {
         const struct cel_value *item = &list->list[i];
@@ -444,17 +396,5 @@ static struct cel_value join(struct cel_eval *e, const struct cel_value *list, s
         bh_buf_add(&b, sep.p, i ? sep.n : 0);
         bh_buf_add(&b, item->s, item->n);
     }
-    v = cel_str(bh_arena_memdup(e->arena, bh_buf_str(&b), b.n), b.n);
-    bh_buf_fini(&b);
-    return v;
-}
-
-struct cel_value bh_cel_join(struct cel_eval *e, const struct cel_value *arg)
-{
-    return join(e, arg, BH_STR(""));
-}
-
-struct cel_value bh_cel_join_with(struct cel_eval *e, const struct cel_value *arg)
-{
-    return join(e, arg, str(&arg[1]));
+    return bh_cel_take_text(e, &b);
 }

@@ -21,6 +21,14 @@ struct cel_value bh_cel_error(struct cel_eval *e, const char *fmt, ...)
     return (struct cel_value){.kind = CEL_ERROR, .s = bh_arena_strdup(e->arena, text)};
 }
 
+struct cel_value bh_cel_take_text(struct cel_eval *e, struct bh_buf *b)
+{
+    struct cel_value v = cel_str(bh_arena_memdup(e->arena, bh_buf_str(b), b->n), b->n);
+
+    bh_buf_fini(b);
+    return v;
+}
+
 const char *bh_cel_kind_name(uint32_t kind)
 {
     static const char *const name[] = {
