@@ -252,11 +252,12 @@ uint32_t bh_cel_fail(struct cel_parser *ps, size_t pos, const char *fmt, ...) BH
 /* Finds the node's static type from those of its operands; false = failed. */
 bool bh_cel_check(struct cel_parser *ps, struct cel_node *n);
 bool bh_cel_check_call(struct cel_parser *ps, struct cel_node *n, struct bh_str name, bool member);
+extern const char *const bh_cel_op_name[]; /* of the operators, "_+_" */
 /* What iterating over a value of this type yields; NULL = it cannot be iterated over. For two
  * variables *ret_first is the type of the index or key. */
 const struct cel_type *bh_cel_iter_type(const struct cel_type *t, bool two,
                                         const struct cel_type **ret_first);
-void bh_cel_type_text(struct bh_buf *b, const struct cel_type *t);
+const char *bh_cel_type_text(struct cel_parser *ps, const struct cel_type *t);
 
 /* ---- values ---- */
 struct cel_value bh_cel_error(struct cel_eval *e, const char *fmt, ...) BH_PRINTF(2, 3);

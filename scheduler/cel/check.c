@@ -76,9 +76,12 @@ static void type_text(struct bh_buf *b, const struct cel_type *t, unsigned depth
     bh_buf_addc(b, ')');
 }
 
-void bh_cel_type_text(struct bh_buf *b, const struct cel_type *t)
+const char *bh_cel_type_text(struct cel_parser *ps, const struct cel_type *t)
 {
-    type_text(b, t, 4);
+    struct bh_buf b BH_CLEANUP(bh_buf_fini) = {0};
+
+    type_text(&b, t, 4);
+    return bh_arena_strdup(&ps->p->arena, bh_buf_str(&b));
 }
 
 /* May values of the two types be equal? */
@@ -149,23 +152,22 @@ static const struct cel_type *arg_type(const struct cel_parser *ps, const struct
 static bool no_overload(struct cel_parser *ps, const struct cel_node *n, struct bh_str name,
                         bool receiver)
 {
-    struct bh_buf b = {0};
+    struct bh_buf b BH_CLEANUP(bh_buf_fini) = {0};
 
     for (uint32_t i = 0; i < n->n_args; i++) {
         if (i)
             bh_buf_adds(&b, receiver && i == 1 ? ".(" : ", ");
         else if (!receiver)
             bh_buf_addc(&b, '(');
-        bh_cel_type_text(&b, arg_type(ps, n, i));
+        bh_buf_adds(&b, bh_cel_type_text(ps, arg_type(ps, n, i)));
     }
     bh_buf_adds(&b, receiver && n->n_args == 1 ? ".()" : n->n_args ? ")" : "()");
     bh_cel_fail(ps, n->pos, "found no matching overload for '%.*s' applied to '%s'",
                 (int)BH_MIN(name.n, (size_t)64), name.p, bh_buf_str(&b));
-    bh_buf_fini(&b);
     return false;
 }
 
-static const char *const op_name[] = {
+const char *const bh_cel_op_name[] = {
     [OP_INDEX] = "_[_]", [OP_OPT_INDEX] = "_[?_]", [OP_AND] = "_&&_",   [OP_OR] = "_||_",
     [OP_NOT] = "!_",     [OP_NEG] = "-_",          [OP_COND] = "_?_:_", [OP_EQ] = "_==_",
     [OP_NE] = "_!=_",    [OP_LT] = "_<_",          [OP_LE] = "_<=_",    [OP_GT] = "_>_",
@@ -175,7 +177,7 @@ static const char *const op_name[] = {
 
 static bool refuse(struct cel_parser *ps, const struct cel_node *n)
 {
-    return no_overload(ps, n, bh_str_c(op_name[n->op]), false);
+    return no_overload(ps, n, bh_str_c(bh_cel_op_name[n->op]), false);
 }
 
 /* ---- members ---- */
@@ -214,10 +216,8 @@ static bool check_select(struct cel_parser *ps, struct cel_node *n)
         bh_cel_fail(ps, n->pos, "undefined field '%.*s'", (int)BH_MIN(n->name.n, (size_t)64),
                     n->name.p);
     } else if (!t) {
-        struct bh_buf b = {0};
-        bh_cel_type_text(&b, left);
-        bh_cel_fail(ps, n->pos, "type '%s' does not support field selection", bh_buf_str(&b));
-        bh_buf_fini(&b);
+        bh_cel_fail(ps, n->pos, "type '%s' does not support field selection",
+                    bh_cel_type_text(ps, left));
     } else {
         n->type = optional ? type_of(&ps->p->arena, CEL_OPTIONAL, t, NULL) : t;
     }
@@ -289,11 +289,8 @@ static bool check_in(struct cel_parser *ps, struct cel_node *n)
 
 static bool not_bool(struct cel_parser *ps, uint32_t at)
 {
-    struct bh_buf b = {0};
-
-    bh_cel_type_text(&b, ps->p->node[at].type);
-    bh_cel_fail(ps, ps->p->node[at].pos, "expected type 'bool' but found '%s'", bh_buf_str(&b));
-    bh_buf_fini(&b);
+    bh_cel_fail(ps, ps->p->node[at].pos, "expected type 'bool' but found '%s'",
+                bh_cel_type_text(ps, ps->p->node[at].type));
     return false;
 }
 
@@ -321,6 +318,12 @@ static bool check_cond(struct cel_parser *ps, struct cel_node *n)
     return true;
 }
 
+static bool check_equal(struct cel_parser *ps, struct cel_node *n)
+{
+    n->type = BOOL;
+    return compatible(arg_type(ps, n, 0), arg_type(ps, n, 1)) || refuse(ps, n);
+}
+
 static bool check_negate(struct cel_parser *ps, struct cel_node *n)
 {
     n->type = arg_type(ps, n, 0);
@@ -329,7 +332,25 @@ static bool check_negate(struct cel_parser *ps, struct cel_node *n)
     return true;
 }
 
-/* ---- literals ---- */
+/* ---- names and literals ---- */
+
+static bool check_const(struct cel_parser *ps BH_UNUSED, struct cel_node *n)
+{
+    n->type = &bh_cel_types[n->value.kind];
+    return true;
+}
+
+static bool check_device(struct cel_parser *ps BH_UNUSED, struct cel_node *n)
+{
+    n->type = &bh_cel_types[CEL_DEVICE];
+    return true;
+}
+
+static bool check_bind(struct cel_parser *ps, struct cel_node *n)
+{
+    n->type = arg_type(ps, n, 1);
+    return true;
+}
 
 /* Operands first, first + step ... have one type. */
 static const struct cel_type *common_type(struct cel_parser *ps, const struct cel_node *n,
@@ -340,13 +361,9 @@ static const struct cel_type *common_type(struct cel_parser *ps, const struct ce
     for (uint32_t i = first + step; i < n->n_args; i += step) {
         const struct cel_type *other = arg_type(ps, n, i);
         if (!same_type(t, other)) {
-            struct bh_buf want = {0}, got = {0};
-            bh_cel_type_text(&want, t);
-            bh_cel_type_text(&got, other);
             bh_cel_fail(ps, ps->p->node[ps->p->arg[n->first + i]].pos,
-                        "expected type '%s' but found '%s'", bh_buf_str(&want), bh_buf_str(&got));
-            bh_buf_fini(&want);
-            bh_buf_fini(&got);
+                        "expected type '%s' but found '%s'", bh_cel_type_text(ps, t),
+                        bh_cel_type_text(ps, other));
             return NULL;
         }
         t = join(t, other);
@@ -360,11 +377,8 @@ static bool check_entry(struct cel_parser *ps, struct cel_node *n)
     const struct cel_type *t = arg_type(ps, n, 0);
 
     if (t->kind != CEL_OPTIONAL && t->kind != CEL_DYN) {
-        struct bh_buf b = {0};
-        bh_cel_type_text(&b, t);
         bh_cel_fail(ps, n->pos, "expected type 'optional_type(dyn)' but found '%s'",
-                    bh_buf_str(&b));
-        bh_buf_fini(&b);
+                    bh_cel_type_text(ps, t));
         return false;
     }
     n->type = t->kind == CEL_OPTIONAL ? t->elem : DYN;
@@ -554,60 +568,19 @@ bool bh_cel_check_call(struct cel_parser *ps, struct cel_node *n, struct bh_str 
 
 bool bh_cel_check(struct cel_parser *ps, struct cel_node *n)
 {
-    switch ((enum cel_op)n->op) {
-    case OP_CONST:
-        n->type = &bh_cel_types[n->value.kind];
-        return true;
-    case OP_DEVICE:
-        n->type = &bh_cel_types[CEL_DEVICE];
-        return true;
-    case OP_SELECT:
-    case OP_OPT_SELECT:
-        return check_select(ps, n);
-    case OP_INDEX:
-    case OP_OPT_INDEX:
-        return check_index(ps, n);
-    case OP_AND:
-    case OP_OR:
-    case OP_NOT:
-        return all_bool(ps, n);
-    case OP_NEG:
-        return check_negate(ps, n);
-    case OP_COND:
-        return check_cond(ps, n);
-    case OP_EQ:
-    case OP_NE:
-        n->type = BOOL;
-        return compatible(arg_type(ps, n, 0), arg_type(ps, n, 1)) || refuse(ps, n);
-    case OP_LT:
-    case OP_LE:
-    case OP_GT:
-    case OP_GE:
-        return check_order(ps, n);
-    case OP_IN:
-        return check_in(ps, n);
-    case OP_ADD:
-    case OP_SUB:
-    case OP_MUL:
-    case OP_DIV:
-    case OP_MOD:
-        return check_arithmetic(ps, n);
-    case OP_LIST:
-        return check_list(ps, n);
-    case OP_MAP:
-        return check_map(ps, n);
-    case OP_BIND:
-        n->type = arg_type(ps, n, 1);
-        return true;
-    case OP_ENTRY:
-        return check_entry(ps, n);
-    case OP_VAR:
-    case OP_HAS:
-    case OP_CALL:
-        break; /* typed where they are made */
-    default:
-        return check_macro(ps, n);
-    }
-    bh_assert(n->type);
-    return true;
+    static bool (*const check[])(struct cel_parser *, struct cel_node *) = {
+        [OP_CONST] = check_const,    [OP_DEVICE] = check_device,  [OP_SELECT] = check_select,
+        [OP_INDEX] = check_index,    [OP_AND] = all_bool,         [OP_OPT_SELECT] = check_select,
+        [OP_OR] = all_bool,          [OP_NOT] = all_bool,         [OP_OPT_INDEX] = check_index,
+        [OP_NEG] = check_negate,     [OP_COND] = check_cond,      [OP_EQ] = check_equal,
+        [OP_NE] = check_equal,       [OP_LT] = check_order,       [OP_LE] = check_order,
+        [OP_GT] = check_order,       [OP_GE] = check_order,       [OP_IN] = check_in,
+        [OP_ADD] = check_arithmetic, [OP_SUB] = check_arithmetic, [OP_MUL] = check_arithmetic,
+        [OP_DIV] = check_arithmetic, [OP_MOD] = check_arithmetic, [OP_LIST] = check_list,
+        [OP_MAP] = check_map,        [OP_BIND] = check_bind,      [OP_ENTRY] = check_entry,
+    };
+
+    /* Variables, has() and calls are typed where they are made. */
+    bh_assert(n->op != OP_VAR && n->op != OP_HAS && n->op != OP_CALL);
+    return n->op < BH_ARRAY_LEN(check) ? check[n->op](ps, n) : check_macro(ps, n);
 }

@@ -15,15 +15,10 @@ static struct cel_value no_overload(struct cel_eval *e)
 }
 
 /* The first operand knows nothing of the operation. */
-static struct cel_value unable(struct cel_eval *e, const char *op)
+static struct cel_value unable(struct cel_eval *e, enum cel_op op)
 {
-    return bh_cel_error(e, "no such overload: %s", op);
+    return bh_cel_error(e, "no such overload: %s", bh_cel_op_name[op]);
 }
-
-static const char *const op_name[] = {
-    [OP_LT] = "_<_",  [OP_LE] = "_<=_", [OP_GT] = "_>_",  [OP_GE] = "_>=_", [OP_ADD] = "_+_",
-    [OP_SUB] = "_-_", [OP_MUL] = "_*_", [OP_DIV] = "_/_", [OP_MOD] = "_%_",
-};
 
 static struct cel_value int_arithmetic(struct cel_eval *e, enum cel_op op, int64_t a, int64_t b)
 {
@@ -97,7 +92,7 @@ static struct cel_value double_arithmetic(struct cel_eval *e, enum cel_op op, do
                                        : -(double)INFINITY;
         break;
     default:
-        return unable(e, op_name[op]);
+        return unable(e, op);
     }
     return (struct cel_value){.kind = CEL_DOUBLE, .d = r};
 }
@@ -126,7 +121,7 @@ static struct cel_value arithmetic(struct cel_eval *e, enum cel_op op, const str
     bool text = a->kind == CEL_STRING || a->kind == CEL_BYTES || a->kind == CEL_LIST;
 
     if (text ? op != OP_ADD : a->kind != CEL_INT && a->kind != CEL_UINT && a->kind != CEL_DOUBLE)
-        return unable(e, op_name[op]);
+        return unable(e, op);
     if (a->kind != b->kind)
         return no_overload(e);
     switch (a->kind) {
@@ -147,7 +142,7 @@ static struct cel_value order(struct cel_eval *e, enum cel_op op, const struct c
     int c = bh_cel_compare(a, b);
 
     if (a->kind < CEL_BOOL || a->kind > CEL_BYTES)
-        return unable(e, op_name[op]);
+        return unable(e, op);
     if (c == 2 && a->kind != CEL_DOUBLE && b->kind != CEL_DOUBLE)
         return no_overload(e);
     if (c == 2)

@@ -307,14 +307,11 @@ static bool macro_vars(struct cel_parser *ps, const struct macro *m, struct cel_
         item = bh_cel_iter_type(range, n->two_vars, &first);
     }
     if (!item) {
-        struct bh_buf b = {0};
-        bh_cel_type_text(&b, range);
         bh_cel_fail(
             ps, over->pos,
             "expression of type '%s' cannot be range of a comprehension (must be list, map, or "
             "dynamic)",
-            bh_buf_str(&b));
-        bh_buf_fini(&b);
+            bh_cel_type_text(ps, range));
         return false;
     }
     n->slot = ps->p->n_slots;
@@ -817,14 +814,9 @@ static uint32_t expr(struct cel_parser *ps)
 
 static void check_result(struct cel_parser *ps, const struct cel_type *t)
 {
-    struct bh_buf b = {0};
-
-    if (t->kind == CEL_BOOL || t == &bh_cel_any)
-        return;
-    bh_cel_type_text(&b, t);
-    ps->rc = bh_err_set(ps->err, -EINVAL, "must evaluate to bool or the unknown type, not %s",
-                        bh_buf_str(&b));
-    bh_buf_fini(&b);
+    if (t->kind != CEL_BOOL && t != &bh_cel_any)
+        ps->rc = bh_err_set(ps->err, -EINVAL, "must evaluate to bool or the unknown type, not %s",
+                            bh_cel_type_text(ps, t));
 }
 
 int bh_cel_parse(struct bh_cel_program *p, struct bh_err *err)
