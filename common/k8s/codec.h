@@ -66,7 +66,7 @@ void bh_pb_pack(struct bh_buf *out, const ProtobufCMessage *m);
 /* A copy with everything in it; NULL when the arena's limit was hit. */
 ProtobufCMessage *bh_pb_copy(struct bh_arena *a, const ProtobufCMessage *m);
 
-/* ---- lists ----------------------------------------------------------------------------------- */
+/* ---- lists ---- */
 struct bh_list_meta {
     char resource_version[32];
     char *cont; /* continue token, caller frees; NULL when this was the last page */
@@ -89,7 +89,7 @@ int bh_list_reader_feed(struct bh_list_reader *r, const void *p, size_t n);
 int bh_list_reader_finish(struct bh_list_reader *r, struct bh_list_meta *ret, struct bh_err *err);
 void bh_list_reader_free(struct bh_list_reader *r);
 
-/* ---- watch streams --------------------------------------------------------------------------- */
+/* ---- watch streams ---- */
 enum bh_watch_type {
     BH_WATCH_ADDED,
     BH_WATCH_MODIFIED,
@@ -109,7 +109,7 @@ void bh_watch_reader_free(struct bh_watch_reader *r);
 /* Frame writer (server side): the object as an envelope. */
 void bh_watch_frame_pb(struct bh_buf *out, const char *type, const void *envelope, size_t n);
 
-/* ---- Status ---------------------------------------------------------------------------------- */
+/* ---- Status ---- */
 struct bh_api_status {
     int code;
     char reason[64];

@@ -82,8 +82,7 @@ static bool is_list_kind(struct bh_str kind)
     return kind.n > 4 && memcmp(kind.p + kind.n - 4, "List", 4) == 0;
 }
 
-/* ---- protobuf ----------------------------------------------------------------------------------
- */
+/* ---- protobuf ---- */
 
 static int garbled(struct bh_list_reader *r)
 {
@@ -298,8 +297,7 @@ static int finish_pb(struct bh_list_reader *r, struct bh_list_meta *meta)
     return 0;
 }
 
-/* ---- JSON --------------------------------------------------------------------------------------
- */
+/* ---- JSON ---- */
 
 static int finish_json(struct bh_list_reader *r, struct bh_list_meta *meta)
 {
@@ -328,8 +326,7 @@ static int finish_json(struct bh_list_reader *r, struct bh_list_meta *meta)
     return 0;
 }
 
-/* ------------------------------------------------------------------------------------------------
- */
+/* ---- the reader ---- */
 
 int bh_list_reader_feed(struct bh_list_reader *r, const void *p, size_t n)
 {

@@ -35,8 +35,7 @@ static enum bh_watch_type type_of(struct bh_str s)
     return BH_WATCH_UNKNOWN;
 }
 
-/* ---- JSON: a scan over a document that the splitter has delimited -----------------------------
- */
+/* ---- JSON: a scan over a document that the splitter has delimited ---- */
 struct scan {
     const char *p, *end;
 };
@@ -128,8 +127,7 @@ static int json_event(void *arg, const char *p, size_t n)
     return r->fn(r->arg, type_of(type), object.p, object.n);
 }
 
-/* ---- protobuf ---------------------------------------------------------------------------------
- */
+/* ---- protobuf ---- */
 static int pb_event(struct bh_watch_reader *r, const char *p, size_t n)
 {
     struct bh_str type = {"", 0}, object = {"", 0}, raw = {NULL, 0};
@@ -179,8 +177,7 @@ static int pb_frames(struct bh_watch_reader *r, const char *p, size_t n, size_t 
     return rc;
 }
 
-/* ---- reader ------------------------------------------------------------------------------------
- */
+/* ---- reader ---- */
 struct bh_watch_reader *bh_watch_reader_new(const char *content_type, size_t max_frame_bytes,
                                             bh_watch_event_fn *fn, void *arg)
 {
@@ -227,8 +224,7 @@ int bh_watch_reader_feed(struct bh_watch_reader *r, const void *p, size_t n)
     return r->dead;
 }
 
-/* ---- writer ------------------------------------------------------------------------------------
- */
+/* ---- writer ---- */
 void bh_watch_frame_pb(struct bh_buf *out, const char *type, const void *envelope, size_t n)
 {
     size_t n_type = strlen(type);

@@ -104,8 +104,7 @@ int bh_compile_map(struct bh_compiler *c, K8s__StringEntry *const *map, size_t n
     return 0;
 }
 
-/* ---- resource names ----------------------------------------------------------------------------
- */
+/* ---- resource names ---- */
 bool bh_resource_is_extended(const char *name)
 {
     static const char requests[] = "requests.";

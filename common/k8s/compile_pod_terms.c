@@ -13,8 +13,7 @@
 #include "common/k8s/compile_priv.h"
 #include "common/k8s/syntax.h"
 
-/* ---- label selectors ---------------------------------------------------------------------------
- */
+/* ---- label selectors ---- */
 static int op_of(const char *s)
 {
     static const char *const names[] = {
@@ -114,8 +113,7 @@ static struct bh_label_selector put_selector(struct bh_compiler *c, const K8s__L
     return out;
 }
 
-/* ---- inter-pod affinity ------------------------------------------------------------------------
- */
+/* ---- inter-pod affinity ---- */
 struct term { /* a term with its weight, whichever list it is from */
     const K8s__PodAffinityTerm *t;
     int32_t weight;
@@ -216,8 +214,7 @@ static void put_affinity(struct bh_compiler *c, const K8s__Affinity *a, const ch
                           anti->n_preferredduringschedulingignoredduringexecution, ns);
 }
 
-/* ---- topology spread ---------------------------------------------------------------------------
- */
+/* ---- topology spread ---- */
 /* The pod's labels that matchLabelKeys names; of duplicates on the wire the last. */
 static size_t matched_labels(const K8s__TopologySpreadConstraint *t, const K8s__ObjectMeta *m,
                              K8s__StringEntry **out)

@@ -37,7 +37,7 @@ int bh_compile_claims(struct bh_compiler *c, const K8s__PodSpec *spec, struct bh
 /* Appends pod affinity terms and spread constraints likewise. */
 void bh_compile_pod_terms(struct bh_compiler *c, const K8s__Pod *p);
 
-/* ---- resource amounts: exact, before rounding ------------------------------------------------ */
+/* ---- resource amounts: exact, before rounding ---- */
 enum { BH_CPU, BH_MEMORY, BH_EPHEMERAL, BH_STD_RESOURCES };
 struct bh_amount {
     bh_sym name;

@@ -155,8 +155,7 @@ static int merge(struct bh_compiler *c, struct bh_amounts *dst, const struct bh_
     return 0;
 }
 
-/* ---- reading the pod ---------------------------------------------------------------------------
- */
+/* ---- reading the pod ---- */
 static int by_container(const void *pa, const void *pb)
 {
     const struct status *a = pa, *b = pb;
@@ -320,8 +319,7 @@ static int read_pod(struct bh_compiler *c, const K8s__Pod *p, bool limits, struc
     return rc ? rc : read_pod_level(c, p, pa);
 }
 
-/* ---- the vectors -------------------------------------------------------------------------------
- */
+/* ---- the vectors ---- */
 static int container_amounts(struct bh_compiler *c, const struct container *k,
                              const struct how *how, struct bh_amounts *out)
 {
@@ -468,8 +466,7 @@ int bh_compile_requests(struct bh_compiler *c, const K8s__Pod *p)
     return 0;
 }
 
-/* ---- for people --------------------------------------------------------------------------------
- */
+/* ---- for people ---- */
 
 /* A limit of nothing stays one: overhead belongs to limits that are there. */
 static void add_overhead_to_limits(struct bh_amounts *sum, const struct bh_amounts *overhead)

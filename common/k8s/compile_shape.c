@@ -126,8 +126,7 @@ static struct bh_slice put_gates(struct bh_compiler *c, const K8s__PodSpec *spec
     return s;
 }
 
-/* ---- flags -------------------------------------------------------------------------------------
- */
+/* ---- flags ---- */
 static bool restarts_all(K8s__Container *const *list, size_t n)
 {
     for (size_t i = 0; i < n; i++) {

@@ -47,7 +47,7 @@ struct plan {
     uint32_t mask;
 };
 
-/* ---- plans ----------------------------------------------------------------------------------- */
+/* ---- plans ---- */
 
 static uint32_t name_hash(const char *p, size_t n)
 {
@@ -137,7 +137,7 @@ static const struct plan *known_plan(const ProtobufCMessageDescriptor *d)
     return p;
 }
 
-/* ---- bytes ----------------------------------------------------------------------------------- */
+/* ---- bytes ---- */
 
 struct out {
     struct bh_buf *b;
@@ -211,7 +211,7 @@ static void close_message(struct out *o, size_t from)
     o->b->n += n;
 }
 
-/* ---- values ---------------------------------------------------------------------------------- */
+/* ---- values ---- */
 
 static const char *put_message(struct out *o, const struct plan *p, const struct bh_json *v);
 

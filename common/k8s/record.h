@@ -64,7 +64,7 @@ struct bh_image {
     int64_t size_bytes;
 };
 
-/* ---- node ------------------------------------------------------------------------------------ */
+/* ---- node ---- */
 enum bh_node_flags { BH_NODE_UNSCHEDULABLE = 1 };
 struct bh_node_rec {
     struct bh_rec_head h;
@@ -82,7 +82,7 @@ struct bh_node_rec {
     struct bh_slice features;  /* bh_sym: status.declaredFeatures */
 };
 
-/* ---- pod shape ------------------------------------------------------------------------------- */
+/* ---- pod shape ---- */
 enum bh_toleration_op { BH_TOL_EQUAL, BH_TOL_EXISTS, BH_TOL_LT, BH_TOL_GT, BH_TOL_OTHER };
 struct bh_toleration {
     bh_sym key, value; /* BH_SYM_NONE = empty */
@@ -246,7 +246,7 @@ struct bh_shape_rec {
     struct bh_slice extended; /* struct bh_extended_request by container, then position */
 };
 
-/* ---- pod ------------------------------------------------------------------------------------- */
+/* ---- pod ---- */
 enum bh_pod_flags {
     BH_POD_TERMINATING = 1,
     BH_POD_PREEMPTED_BY_SCHEDULER =
@@ -284,7 +284,7 @@ int bh_rec_remap(void *rec, size_t n, bh_sym (*map)(void *arg, bh_sym s), void *
 /* Content hash of a record (all bytes but, for pods, none excluded). */
 uint64_t bh_rec_hash(const void *rec);
 
-/* ---- matching: the shared meaning of selectors (reference plugins.md 2.5 - 2.7) -------------- */
+/* ---- matching: the shared meaning of selectors (reference plugins.md 2.5 - 2.7) ---- */
 /* value of key among sorted or unsorted labels; false when absent. */
 bool bh_labels_get(const struct bh_kv *labels, uint32_t n, bh_sym key, bh_sym *ret_value);
 /* One requirement against labels. tab is needed for Gt/Lt (numbers are parsed from the text). */

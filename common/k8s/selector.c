@@ -131,8 +131,7 @@ void bh_selector_each(const struct bh_selector *s,
         fn(arg, s->r[i].key, s->r[i].op, s->r[i].n_values, s->r[i].values);
 }
 
-/* ---- metav1.LabelSelector ----------------------------------------------------------------------
- */
+/* ---- metav1.LabelSelector ---- */
 static int add_match_labels(struct bh_selector *s, const struct bh_json *labels, struct bh_err *err)
 {
     if (labels && labels->type != BH_JSON_OBJECT)

@@ -281,8 +281,7 @@ int bh_selector_parse(const char *text, struct bh_selector **ret, struct bh_err 
     return 0;
 }
 
-/* ---- fields ------------------------------------------------------------------------------------
- */
+/* ---- fields ---- */
 static int unescape(struct bh_selector *s, const char *p, size_t n, const char **ret,
                     struct bh_err *err)
 {

@@ -177,8 +177,7 @@ static bool label_value_why(struct bh_buf *out, const char *s, size_t n)
     return true;
 }
 
-/* ---- errors of requirements --------------------------------------------------------------------
- */
+/* ---- errors of requirements ---- */
 bool bh_why_begin(struct bh_why *w, const char *path)
 {
     if (w->n == BH_WHY_MAX)

@@ -208,7 +208,7 @@ void bh_cache_del_node(struct bh_cache *c, bh_sym name)
     bh_cache_drop_ghost(c, ni);
 }
 
-/* ---- rebuild --------------------------------------------------------------------------------- */
+/* ---- rebuild ---- */
 
 void bh_cache_rebuild_begin(struct bh_cache *c)
 {
@@ -225,7 +225,7 @@ void bh_cache_rebuild_end(struct bh_cache *c)
     }
 }
 
-/* ---- sync ------------------------------------------------------------------------------------ */
+/* ---- sync ---- */
 
 /* The ring holds at least twice as many entries as there are rows: a reader that is further behind
  * would re-evaluate everything anyway. */

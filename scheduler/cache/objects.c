@@ -110,8 +110,7 @@ void bh_objects_fini(struct bh_objects *o)
     free(o->log);
 }
 
-/* ---- assumed versions --------------------------------------------------------------------------
- */
+/* ---- assumed versions ---- */
 
 static const char *version_of(const ProtobufCMessage *m)
 {
@@ -239,8 +238,7 @@ void bh_objects_restore(struct bh_objects *o, enum bh_kind kind, const char *ns,
     changed(o, kind, ob);
 }
 
-/* ---- what the API server tells -----------------------------------------------------------------
- */
+/* ---- what the API server tells ---- */
 
 int bh_objects_replace(struct bh_objects *o, enum bh_kind kind, const char *ns, const char *name,
                        const void *p, size_t n, struct bh_object **ret_old, struct bh_err *err)

@@ -96,8 +96,7 @@ void bh_domains_set(struct bh_domains *d, uint32_t row, const struct bh_node_rec
         link_row(d, row);
 }
 
-/* ---- moved rows -------------------------------------------------------------------------------
- */
+/* ---- moved rows ---- */
 
 void bh_moved_fini(struct bh_moved *m)
 {

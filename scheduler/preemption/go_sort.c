@@ -37,7 +37,7 @@ static void insertion_sort(const struct bh_go_sort *s, int32_t a, int32_t b)
             swap(s, j, j - 1);
 }
 
-/* ---- heap sort, when too many pivots were bad ------------------------------------------------ */
+/* ---- heap sort, when too many pivots were bad ---- */
 
 static void sift_down(const struct bh_go_sort *s, int32_t root, int32_t n, int32_t first)
 {
@@ -63,7 +63,7 @@ static void heap_sort(const struct bh_go_sort *s, int32_t a, int32_t b)
     }
 }
 
-/* ---- pivots ---------------------------------------------------------------------------------- */
+/* ---- pivots ---- */
 
 static void order(const struct bh_go_sort *s, int32_t *x, int32_t *y, int *swaps)
 {
@@ -124,7 +124,7 @@ static void reverse(const struct bh_go_sort *s, int32_t a, int32_t b)
         swap(s, i, j);
 }
 
-/* ---- partitions ------------------------------------------------------------------------------ */
+/* ---- partitions ---- */
 
 /* Smaller elements before the pivot, the others behind it; returns its place. *ret_sorted: nothing
  * had to move. */

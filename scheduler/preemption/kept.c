@@ -65,8 +65,7 @@ static void forget_all(struct bh_dry_runs *d)
     bh_status_set_clear(&d->why);
 }
 
-/* ---- one node ----------------------------------------------------------------------------------
- */
+/* ---- one node ---- */
 
 static struct room room_of(const struct bh_candidate *c)
 {
@@ -179,8 +178,7 @@ static bool ask(struct bh_attempt *at, const struct bh_kept_diagnosis *k, uint32
     return true;
 }
 
-/* ---- all nodes ---------------------------------------------------------------------------------
- */
+/* ---- all nodes ---- */
 
 /* Potential nodes in the order of visit, round and round. */
 struct walk {

@@ -17,8 +17,7 @@ BH_STATUS_CONST(never, BH_UNSCHEDULABLE, NULL, "not eligible due to preemptionPo
 BH_STATUS_CONST(terminating, BH_UNSCHEDULABLE, NULL,
                 "not eligible due to a terminating pod on the nominated node.");
 
-/* ---- eligibility ------------------------------------------------------------------------------
- */
+/* ---- eligibility ---- */
 
 static bh_sym nominated_node(struct bh_call *c)
 {
@@ -48,8 +47,7 @@ static const struct bh_status *ineligible(struct bh_call *c, const struct bh_dia
     return NULL;
 }
 
-/* ---- all nodes --------------------------------------------------------------------------------
- */
+/* ---- all nodes ---- */
 
 static uint32_t potential_rows(struct bh_call *c, const struct bh_diagnosis *d, uint32_t *rows)
 {

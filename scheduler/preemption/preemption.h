@@ -28,8 +28,7 @@ void bh_dry_runs_free(struct bh_dry_runs *d); /* NULL is allowed */
 size_t bh_dry_runs_bytes(const struct bh_dry_runs *d);
 void bh_dry_runs_forget(struct bh_dry_runs *d, uint32_t row);
 
-/* ---- private to the folder --------------------------------------------------------------------
- */
+/* ---- private to the folder ---- */
 /* One disruption budget, prepared for one attempt. */
 struct bh_budget {
     const char *ns;

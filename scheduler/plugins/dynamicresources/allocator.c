@@ -28,8 +28,7 @@ static struct bh_dra_request *request_at(const struct bh_dra_search *s, const st
     return &s->claims[at->claim].slots[at->request].alt[BH_MAX(at->sub, 0)];
 }
 
-/* ---- taking one device -------------------------------------------------------------------------
- */
+/* ---- taking one device ---- */
 
 static bool is_taken(const struct bh_dra_search *s, uint32_t claim, uint32_t id)
 {
@@ -189,8 +188,7 @@ static void undo(struct bh_dra_search *s, const struct at *at, uint32_t device)
         s->d->sharing[dev->id] = 0;
 }
 
-/* ---- the search --------------------------------------------------------------------------------
- */
+/* ---- the search ---- */
 
 static enum outcome solve(struct bh_dra_search *s, struct at at);
 
@@ -339,8 +337,7 @@ static enum bh_dra_outcome search(struct bh_dra_search *s, const struct bh_dra_c
     return s->sight->invalid ? BH_DRA_BAD_POOLS : BH_DRA_NONE;
 }
 
-/* ---- both ways ---------------------------------------------------------------------------------
- */
+/* ---- both ways ---- */
 
 static bool same(const struct bh_dra_allocation *a, const struct bh_dra_allocation *b, uint32_t n)
 {
@@ -379,8 +376,7 @@ static void verify(const struct bh_dra_search *fast, enum bh_dra_outcome o,
     abort();
 }
 
-/* ---- what was found last -----------------------------------------------------------------------
- */
+/* ---- what was found last ---- */
 
 /* What a solution on the node depends on, but for the solution. false: on more than that. */
 static bool describe(const struct bh_dra_pod *p, const struct bh_dra_sight *sight,

@@ -74,7 +74,7 @@ enum bh_dra_outcome bh_dra_allocate(struct bh_dra_pod *p, const struct bh_node_r
                                     const struct bh_dra_claim *claims, uint32_t n,
                                     const struct bh_dra_allocation **ret, struct bh_err *err);
 
-/* ---- between the allocator's files ----------------------------------------------------------- */
+/* ---- between the allocator's files ---- */
 struct bh_dra_request { /* a request or one of its alternatives */
     const char *name;   /* own name, also of an alternative */
     const char *class_name, *mode;

@@ -18,8 +18,7 @@ struct bh_dra_question {
     uint32_t n_rows, n_yes, n_failed;
 };
 
-/* ---- which question ----------------------------------------------------------------------------
- */
+/* ---- which question ---- */
 
 static void put_number(struct bh_buf *b, uint64_t v)
 {
@@ -81,8 +80,7 @@ static struct bh_dra_question *find_question(struct bh_dra *d, const struct bh_b
     return (void *)d->asked[at];
 }
 
-/* ---- keeping it current ------------------------------------------------------------------------
- */
+/* ---- keeping it current ---- */
 
 static void reserve_todo(struct bh_dra *d, uint32_t rows)
 {

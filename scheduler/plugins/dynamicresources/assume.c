@@ -37,7 +37,7 @@ static const struct bh_status *failed(struct bh_call *c, const char *text)
     return bh_status_new(c->arena, BH_ERROR, NAME, "%s", text);
 }
 
-/* ---- claims as they shall be ----------------------------------------------------------------- */
+/* ---- claims as they shall be ---- */
 
 static K8s__ResourceClaim *copy_of(struct bh_arena *a, const K8s__ResourceClaim *claim)
 {
@@ -144,7 +144,7 @@ struct bh_write bh_dra_deletion(struct bh_arena *a, const K8s__ResourceClaim *cl
     return write_of(BH_WRITE_DELETE_CLAIM, c, c);
 }
 
-/* ---- Reserve --------------------------------------------------------------------------------- */
+/* ---- Reserve ---- */
 
 struct reserving {
     struct bh_call *c;
@@ -258,7 +258,7 @@ void bh_dra_unreserve(struct bh_call *c, bh_sym node)
     (void)node;
 }
 
-/* ---- what is at the API server already ------------------------------------------------------- */
+/* ---- what is at the API server already ---- */
 
 static const K8s__ResourceClaim *written_claim(const struct bh_reservation *r)
 {
@@ -301,7 +301,7 @@ uint32_t bh_dra_undo_work(struct bh_call *c, const struct bh_write **ret)
     return n;
 }
 
-/* ---- PreBind: are the devices ready ---------------------------------------------------------- */
+/* ---- PreBind: are the devices ready ---- */
 
 static bool has_conditions(const K8s__ResourceClaim *claim)
 {

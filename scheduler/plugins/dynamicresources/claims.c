@@ -112,7 +112,7 @@ bool bh_dra_reserved_for(const K8s__ResourceClaim *c, struct bh_str uid)
     return false;
 }
 
-/* ---- the claim that stands for extended resources -------------------------------------------- */
+/* ---- the claim that stands for extended resources ---- */
 
 static bool is_marked(const K8s__ObjectMeta *m)
 {

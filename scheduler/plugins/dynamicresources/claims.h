@@ -38,8 +38,7 @@ static inline const K8s__AllocationResult *bh_dra_allocation_of(const K8s__Resou
 }
 bool bh_dra_reserved_for(const K8s__ResourceClaim *c, struct bh_str uid);
 
-/* ---- extended resources -------------------------------------------------------------------------
- */
+/* ---- extended resources ---- */
 /* Some resource the pod requests is mapped by a class. */
 bool bh_dra_wants_extended(const struct bh_dra_lookup *l);
 /* The claim an earlier attempt made for the pod, NULL without one. A walk over all claims: ask

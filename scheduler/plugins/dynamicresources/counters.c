@@ -130,8 +130,7 @@ void bh_dra_counters_return(struct bh_dra_pod *p, const struct bh_dra_view *v, u
         consume(counters_of(p, v), m, -1, false);
 }
 
-/* ---- tallies -----------------------------------------------------------------------------------
- */
+/* ---- tallies ---- */
 
 /* NULL: the pool has no such counter. */
 static struct bh_dra_tally *tally_of(const struct bh_dra *d, const struct bh_dra_pool *p,

@@ -62,7 +62,7 @@ bool bh_dra_extended_on(struct bh_call *c, const struct bh_dra_cycle *st,
                         const struct bh_node_rec *node, K8s__DeviceClaim *ret,
                         const struct bh_status **ret_status);
 
-/* ---- results.c: allocations as the API has them ---------------------------------------------- */
+/* ---- results.c: allocations as the API has them ---- */
 /* salt: makes share ids different. In a; parts are borrowed from the claim, classes and slices.
  * NULL: err says why there is none. */
 K8s__AllocationResult *bh_dra_result(const struct bh_dra_pod *p, struct bh_arena *a,
@@ -73,8 +73,7 @@ K8s__AllocationResult *bh_dra_result(const struct bh_dra_pod *p, struct bh_arena
 int bh_dra_check_reach(const struct bh_dra_pod *p, const struct bh_dra_claim *claim,
                        const struct bh_dra_allocation *al, struct bh_err *err);
 
-/* ---- binding conditions -------------------------------------------------------------------------
- */
+/* ---- binding conditions ---- */
 enum bh_dra_binding { BH_DRA_READY, BH_DRA_NOT_READY, BH_DRA_BINDING_FAILED };
 /* Of an allocated claim. *ret_failure (may be NULL): the condition that failed. */
 enum bh_dra_binding bh_dra_binding_of(const K8s__ResourceClaim *claim,
@@ -82,8 +81,7 @@ enum bh_dra_binding bh_dra_binding_of(const K8s__ResourceClaim *claim,
 /* Its drivers had their time (bindingTimeout). */
 bool bh_dra_binding_late(const struct bh_dra *d, const K8s__ResourceClaim *claim, int64_t now_ns);
 
-/* ---- assume.c ----------------------------------------------------------------------------------
- */
+/* ---- assume.c ---- */
 const struct bh_status *bh_dra_reserve(struct bh_call *c, bh_sym node);
 void bh_dra_unreserve(struct bh_call *c, bh_sym node);
 const struct bh_status *bh_dra_pre_bind(struct bh_call *c, bh_sym node, int64_t since_ns);

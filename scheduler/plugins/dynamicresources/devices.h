@@ -296,8 +296,7 @@ bool bh_dra_seen_by_others(struct bh_dra *d, uint32_t pool);
 int bh_dra_selector_match(struct bh_dra *d, const char *expression, uint32_t device, bool *ret,
                           struct bh_err *err);
 
-/* ---- capacity ----------------------------------------------------------------------------------
- */
+/* ---- capacity ---- */
 /* What a request takes of a capacity; false: the policy forbids it. *ret_text: the quantity the
  * amount was taken from as it stands, NULL when it was worked out. */
 bool bh_dra_capacity_taken(const K8s__DeviceCapacity *cap, const K8s__Quantity *request,

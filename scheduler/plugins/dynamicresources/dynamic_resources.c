@@ -46,7 +46,7 @@ static const struct bh_status *pre_enqueue(struct bh_call *c)
     return bh_dra_claims(&l, NULL, NULL, &err) < 0 ? refuse(c, UU, err.msg) : NULL;
 }
 
-/* ---- PreFilter ------------------------------------------------------------------------------- */
+/* ---- PreFilter ---- */
 
 static const char *ns_of(const struct bh_call *c)
 {
@@ -211,7 +211,7 @@ static const struct bh_status *pre_filter(struct bh_call *c, struct bh_node_set 
     return NULL;
 }
 
-/* ---- Filter ---------------------------------------------------------------------------------- */
+/* ---- Filter ---- */
 
 /* Allocated, but not for this node, or its devices could not be bound, or not in time. */
 static bool is_unavailable(const struct bh_call *c, const struct bh_dra_claim_state *cs,
@@ -379,7 +379,7 @@ static const struct bh_status *filter(struct bh_call *c, const struct bh_node_in
     return s ? s : check_available(c, st, node->rec);
 }
 
-/* ---- PostFilter ------------------------------------------------------------------------------ */
+/* ---- PostFilter ---- */
 
 static const struct bh_status *post_filter(struct bh_call *c, const struct bh_diagnosis *d,
                                            struct bh_post_filter_result *ret)
@@ -411,7 +411,7 @@ static const struct bh_status *post_filter(struct bh_call *c, const struct bh_di
     return &deleted;
 }
 
-/* ---- Score ----------------------------------------------------------------------------------- */
+/* ---- Score ---- */
 
 /* 0 as well when nothing had to be allocated: upstream has no results to look at then. */
 static const struct bh_status *score(struct bh_call *c, const struct bh_node_info *node,
@@ -492,7 +492,7 @@ static uint64_t epoch(struct bh_call *c)
     return c->objects->version[BH_KIND_DEVICECLASS];
 }
 
-/* ---- configuration --------------------------------------------------------------------------- */
+/* ---- configuration ---- */
 
 #define SECOND_NS ((int64_t)1000000000)
 

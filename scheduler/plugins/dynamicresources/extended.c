@@ -165,7 +165,7 @@ enum bh_dra_extended bh_dra_extended_requests(const struct bh_dra_lookup *l, str
     return any ? BH_DRA_BY_DEVICES : BH_DRA_BY_PLUGIN;
 }
 
-/* ---- which request serves which container ---------------------------------------------------- */
+/* ---- which request serves which container ---- */
 
 struct mappings {
     const struct bh_dra_lookup *l;

@@ -52,8 +52,7 @@ void bh_dra_fini(struct bh_dra *d)
     bh_arena_fini(&d->cel);
 }
 
-/* ---- slices ------------------------------------------------------------------------------------
- */
+/* ---- slices ---- */
 
 static int by_name(const void *pa, const void *pb)
 {
@@ -288,8 +287,7 @@ static void build_index(struct bh_dra *d, const struct bh_objects *o)
     read_pools(d);
 }
 
-/* ---- claims ------------------------------------------------------------------------------------
- */
+/* ---- claims ---- */
 
 struct claim_ids { /* of the results of a claim; kept with the object */
     const ProtobufCMessage *msg;
@@ -336,8 +334,7 @@ void bh_dra_sync(struct bh_dra *d, const struct bh_objects *o)
         drop_programs(d);
 }
 
-/* ---- selectors ---------------------------------------------------------------------------------
- */
+/* ---- selectors ---- */
 
 enum { UNKNOWN, MATCHES, DIFFERS, FAILS };
 

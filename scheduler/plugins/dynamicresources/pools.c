@@ -44,8 +44,7 @@ static int is_for_node(struct gather *g, const struct bh_dra_slice *s)
     return 0;
 }
 
-/* ---- validity ----------------------------------------------------------------------------------
- */
+/* ---- validity ---- */
 
 static bool same_device_twice(struct bh_dra *d, const struct bh_dra_view *v)
 {
@@ -130,8 +129,7 @@ static bool counters_are_broken(const struct bh_dra *d, const struct bh_dra_view
     return false;
 }
 
-/* ---- completeness ------------------------------------------------------------------------------
- */
+/* ---- completeness ---- */
 
 /* false: a newer generation exists somewhere, so nothing of this pool may be used. */
 static bool judge_anew(struct bh_dra *d, struct bh_dra_view *v)

@@ -235,8 +235,7 @@ static int prepare_claims(struct bh_dra_search *s, const struct bh_dra_claim *in
     return 0;
 }
 
-/* ---- once for all nodes ------------------------------------------------------------------------
- */
+/* ---- once for all nodes ---- */
 
 static bool asks_for_all(const K8s__DeviceClaim *d)
 {

@@ -44,7 +44,7 @@ static char *name_of(const struct build *b, uint32_t request, const K8s__DeviceS
     return sub ? bh_arena_printf(b->a, "%s/%s", name, sub->name) : name;
 }
 
-/* ---- one device ------------------------------------------------------------------------------ */
+/* ---- one device ---- */
 
 static const K8s__CapacityRequirements *capacity_of(const K8s__DeviceRequest *r,
                                                     const K8s__DeviceSubRequest *sub)
@@ -130,7 +130,7 @@ static K8s__DeviceRequestAllocationResult *result_of(const struct build *b, uint
     return out;
 }
 
-/* ---- configuration --------------------------------------------------------------------------- */
+/* ---- configuration ---- */
 
 struct configs {
     K8s__DeviceAllocationConfiguration **v;
@@ -213,7 +213,7 @@ static void add_own(const struct build *b, struct configs *l, K8s__DeviceClaimCo
     }
 }
 
-/* ---- where the devices can be reached -------------------------------------------------------- */
+/* ---- where the devices can be reached ---- */
 
 /* true: only on the node itself. *ret: the selector of the device, or NULL. */
 static bool is_local(const struct bh_dra_pod *p, const struct bh_dra_result *r,

@@ -62,8 +62,7 @@ bool bh_dra_has_capacity(const struct bh_dra_search *s, const struct bh_dra_requ
 bool bh_dra_nothing_taken(const struct bh_dra_search *s, const struct bh_dra_device *dev);
 bool bh_dra_tolerates(const struct bh_dra_request *r, const K8s__Device *dev);
 
-/* ---- wishes.c ----------------------------------------------------------------------------------
- */
+/* ---- wishes.c ---- */
 struct bh_dra_wish {
     struct bh_dra_named named; /* everything of the request that the following depends on */
     uint64_t index, classes, freed_pos;
@@ -85,8 +84,7 @@ static inline bool bh_dra_is_chosen(const struct bh_dra_request *r, uint32_t dev
 /* The first open device from `from` on, `end` when there is none before it. */
 uint32_t bh_dra_next_open(const struct bh_dra_wish *w, uint32_t from, uint32_t end);
 
-/* ---- values.c: attributes as numbers -----------------------------------------------------------
- */
+/* ---- values.c: attributes as numbers ---- */
 struct bh_dra_column {
     char *attribute;
     uint64_t index;  /* generation of the index */

@@ -44,8 +44,7 @@ struct bh_dra_sights {
     struct bh_umap by_hash; /* of the sight -> group */
 };
 
-/* ---- one sight ---------------------------------------------------------------------------------
- */
+/* ---- one sight ---- */
 
 static void add_run(struct bh_dra_sight *v, struct bh_dra_run *runs, uint32_t first, uint32_t n)
 {
@@ -145,8 +144,7 @@ bool bh_dra_begin_alike(const struct bh_dra_sight *a, const struct bh_dra_sight 
     return true;
 }
 
-/* ---- all of them -------------------------------------------------------------------------------
- */
+/* ---- all of them ---- */
 
 static void forget_all(struct bh_dra *d, struct bh_dra_sights *k)
 {

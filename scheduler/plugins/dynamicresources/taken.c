@@ -38,8 +38,7 @@ static uint32_t new_take(struct bh_dra *d, const struct bh_dra_take *t)
     return i;
 }
 
-/* ---- devices change hands ----------------------------------------------------------------------
- */
+/* ---- devices change hands ---- */
 
 static void tell(struct bh_dra *d, bh_sym node)
 {
@@ -102,8 +101,7 @@ static void leave_amount(struct bh_dra *d, const struct bh_dra_take *t)
     *(t->prev_amount ? &at(d, t->prev_amount)->next_amount : &d->amounts[t->id]) = t->next_amount;
 }
 
-/* ---- claims ------------------------------------------------------------------------------------
- */
+/* ---- claims ---- */
 
 static void add_result(struct bh_dra *d, uint32_t head, const K8s__DeviceRequestAllocationResult *r,
                        uint32_t id)
@@ -197,8 +195,7 @@ static void follow_claims(struct bh_dra *d, const struct bh_objects *o)
         add_object(d, ob);
 }
 
-/* ---- claims in flight --------------------------------------------------------------------------
- */
+/* ---- claims in flight ---- */
 
 static void follow_flight(struct bh_dra *d)
 {
@@ -234,8 +231,7 @@ static void follow_flight(struct bh_dra *d)
     }
 }
 
-/* ---- all of it ---------------------------------------------------------------------------------
- */
+/* ---- all of it ---- */
 
 static void read_anew(struct bh_dra *d, const struct bh_objects *o)
 {

@@ -89,8 +89,7 @@ void bh_dra_forget_columns(struct bh_dra *d)
     }
 }
 
-/* ---- constraints by numbers --------------------------------------------------------------------
- */
+/* ---- constraints by numbers ---- */
 
 static bool is_distinct(const struct bh_dra_constraint *c, uint32_t value)
 {

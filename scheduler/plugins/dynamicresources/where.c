@@ -69,7 +69,7 @@ bool bh_dra_matches_node(const struct bh_dra *d, const struct bh_dra_where *w,
     return false;
 }
 
-/* ---- errors: upstream prints the selector with its Go type's String -------------------------- */
+/* ---- errors: upstream prints the selector with its Go type's String ---- */
 
 static void add_requirements(struct bh_buf *b, const char *field,
                              K8s__NodeSelectorRequirement *const *v, size_t n)

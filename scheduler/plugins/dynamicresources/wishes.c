@@ -9,8 +9,7 @@
 
 #define ALL_OPEN UINT64_MAX
 
-/* ---- which wish --------------------------------------------------------------------------------
- */
+/* ---- which wish ---- */
 
 static void put_text(struct bh_buf *b, const char *s)
 {
@@ -93,8 +92,7 @@ static struct bh_dra_wish *find_wish(struct bh_dra *d, const struct bh_buf *b)
     return (void *)d->wish[at];
 }
 
-/* ---- keeping it current ------------------------------------------------------------------------
- */
+/* ---- keeping it current ---- */
 
 static void open_all(const struct bh_dra *d, struct bh_dra_wish *w)
 {

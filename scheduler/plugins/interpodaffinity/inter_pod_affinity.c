@@ -26,8 +26,7 @@ struct state {
     bool first_of_group;                         /* the pod matches all its own affinity terms */
 };
 
-/* ---- terms that do not parse ------------------------------------------------------------------
- */
+/* ---- terms that do not parse ---- */
 
 static const char *list_error(struct bh_call *c, struct bh_slice list)
 {
@@ -69,8 +68,7 @@ const struct bh_status *bh_ipa_parse_error(struct bh_call *c)
                          n > 1 ? "parsing pod: [%s]" : "parsing pod: %s", text);
 }
 
-/* ---- PreFilter --------------------------------------------------------------------------------
- */
+/* ---- PreFilter ---- */
 
 void bh_ipa_fill_filter(struct bh_ipa_scan *s, const struct bh_shape_rec *pod)
 {
@@ -166,8 +164,7 @@ static const struct bh_status *remove_pod(struct bh_call *c, const struct bh_pod
     return update(c, pod, node, -1);
 }
 
-/* ---- Filter -----------------------------------------------------------------------------------
- */
+/* ---- Filter ---- */
 
 static bool affinity_holds(const struct state *st, const struct bh_shape_rec *s,
                            const struct bh_node_rec *n)
@@ -227,8 +224,7 @@ static const struct bh_status *filter(struct bh_call *c, const struct bh_node_in
     return existing_hold(st, node->rec) ? NULL : &bh_ipa_existing_rules;
 }
 
-/* ---- fast path --------------------------------------------------------------------------------
- */
+/* ---- fast path ---- */
 
 static bool any_matches(struct bh_terms *m, const struct bh_shape_rec *other, struct bh_slice list,
                         const struct bh_shape_rec *incoming)
@@ -266,8 +262,7 @@ static bool idle(struct bh_call *c)
     return true;
 }
 
-/* ---- args -------------------------------------------------------------------------------------
- */
+/* ---- args ---- */
 
 static void args_check(const struct bh_json *args, const char *path, struct bh_field_errors *errs)
 {

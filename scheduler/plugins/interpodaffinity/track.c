@@ -57,8 +57,7 @@ struct track {
     bool own, own_score, first_of_group, counts_likes;
 };
 
-/* ---- making -----------------------------------------------------------------------------------
- */
+/* ---- making ---- */
 
 static void *make(struct bh_call *c)
 {
@@ -123,8 +122,7 @@ static bool current(struct bh_call *c, void *p)
     return t->namespaces == c->objects->version[BH_KIND_NAMESPACE];
 }
 
-/* ---- lanes ------------------------------------------------------------------------------------
- */
+/* ---- lanes ---- */
 
 static struct key *key_of(struct bh_call *c, struct track *t, bh_sym key)
 {
@@ -222,8 +220,7 @@ static int64_t sum_at(const struct lane *l, uint32_t row)
     return l->at->has[row] && id < l->cap_domains ? l->sum[id] : 0;
 }
 
-/* ---- following the nodes ----------------------------------------------------------------------
- */
+/* ---- following the nodes ---- */
 
 static void reserve(struct track *t, uint32_t rows)
 {
@@ -391,8 +388,7 @@ static uint32_t moved(const void *p, const uint32_t **ret)
     return t->moved.anew ? BH_KINDS_ANEW : t->moved.n;
 }
 
-/* ---- Filter -----------------------------------------------------------------------------------
- */
+/* ---- Filter ---- */
 
 static const struct lane *find_lane(const struct track *t, uint32_t map, bh_sym key)
 {
@@ -526,8 +522,7 @@ static const struct bh_status *why(struct bh_call *c, void *p, uint32_t row,
     return NULL;
 }
 
-/* ---- Score ------------------------------------------------------------------------------------
- */
+/* ---- Score ---- */
 
 static bool score(struct bh_call *c, void *p, const uint32_t *rows, const uint32_t *stands_for,
                   uint32_t n, int64_t *ret)

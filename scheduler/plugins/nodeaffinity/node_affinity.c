@@ -23,8 +23,7 @@ BH_STATUS_CONST(no_match, BH_UNSCHEDULABLE_AND_UNRESOLVABLE, "NodeAffinity",
 BH_STATUS_CONST(conflict, BH_UNSCHEDULABLE_AND_UNRESOLVABLE, "NodeAffinity",
                 "pod affinity terms conflict");
 
-/* ---- matching ---------------------------------------------------------------------------------
- */
+/* ---- matching ---- */
 
 static bool any_term(const struct bh_shape_rec *s, const struct bh_node_rec *n,
                      const struct bh_symtab *tab, bh_sym metadata_name)
@@ -60,8 +59,7 @@ static bool has_added_required(const void *args)
     return added(args) && added(args)->flags & BH_SHAPE_HAS_REQUIRED_AFFINITY;
 }
 
-/* ---- PreFilter: terms that name their nodes ---------------------------------------------------
- */
+/* ---- PreFilter: terms that name their nodes ---- */
 
 static int by_sym(const void *a, const void *b)
 {
@@ -138,8 +136,7 @@ static const struct bh_status *pre_filter(struct bh_call *c, struct bh_node_set 
     return NULL;
 }
 
-/* ---- Filter -----------------------------------------------------------------------------------
- */
+/* ---- Filter ---- */
 
 static const struct bh_status *check(struct bh_call *c, const struct bh_node_rec *n)
 {
@@ -167,8 +164,7 @@ static uint32_t filter_rows(struct bh_call *c, uint32_t *rows, uint32_t n)
     return m;
 }
 
-/* ---- Score ------------------------------------------------------------------------------------
- */
+/* ---- Score ---- */
 
 /* A preferred term that does not parse fails the cycle; several give one error each, no text twice.
  */
@@ -236,8 +232,7 @@ static void normalize(struct bh_call *c, int64_t *scores, uint32_t n)
     bh_default_normalize(scores, n, false);
 }
 
-/* ---- args -------------------------------------------------------------------------------------
- */
+/* ---- args ---- */
 
 static void add_error(void *arg, struct bh_str error)
 {
@@ -288,8 +283,7 @@ static int args_new(const struct bh_plugin_env *env, const struct bh_json *args,
     return 0;
 }
 
-/* ---- events -----------------------------------------------------------------------------------
- */
+/* ---- events ---- */
 
 /* A term does not parse: an error upstream where none of the others matches, and errors wake. */
 static bool unparsable(const struct bh_shape_rec *s)

@@ -118,8 +118,7 @@ static void score_rows(struct bh_call *c, const uint32_t *rows, uint32_t n, int6
     }
 }
 
-/* ---- args -------------------------------------------------------------------------------------
- */
+/* ---- args ---- */
 
 static void args_check(const struct bh_json *args, const char *path, struct bh_field_errors *errs)
 {

@@ -78,7 +78,7 @@ uint64_t bh_class_devices_epoch(struct bh_class_devices *d, const struct bh_res_
                             : classes;
 }
 
-/* ---- counting -------------------------------------------------------------------------------- */
+/* ---- counting ---- */
 
 struct count {
     struct bh_class_devices *of;

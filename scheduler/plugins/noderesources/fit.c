@@ -20,8 +20,7 @@ static const char *const no_cpu = "Insufficient cpu";
 static const char *const no_memory = "Insufficient memory";
 static const char *const no_ephemeral = "Insufficient ephemeral-storage";
 
-/* ---- Filter -----------------------------------------------------------------------------------
- */
+/* ---- Filter ---- */
 
 /* Reasons are made once per resource: counting them later compares addresses. */
 static const char *reason_for(struct bh_fit_args *a, bh_sym name)
@@ -189,8 +188,7 @@ static uint32_t filter_rows(struct bh_call *c, uint32_t *rows, uint32_t n)
     return n;
 }
 
-/* ---- Score ------------------------------------------------------------------------------------
- */
+/* ---- Score ---- */
 
 static const int64_t *requests_of(struct bh_call *c)
 {

@@ -43,7 +43,7 @@ static struct bh_attachable attachable(struct bh_call *c, const char *driver, co
                                   .migrated = migrated};
 }
 
-/* ---- claims ---------------------------------------------------------------------------------- */
+/* ---- claims ---- */
 
 /* A claim without volume: its class tells the driver, and the claim stands for its future volume.
  */
@@ -153,7 +153,7 @@ static const struct bh_status *claim_of(struct bh_call *c, struct bh_claim_memor
     return NULL;
 }
 
-/* ---- a pod's volumes ------------------------------------------------------------------------- */
+/* ---- a pod's volumes ---- */
 
 const struct bh_status *bh_attachable_inline(struct bh_call *c, const struct bh_volume *v,
                                              struct bh_attachable *ret)
@@ -221,7 +221,7 @@ bool bh_attachables_contain(const struct bh_attachables *s, bh_sym volume)
     return s->n && bsearch(&key, s->list, s->n, sizeof *s->list, by_volume);
 }
 
-/* ---- VolumeAttachments ----------------------------------------------------------------------- */
+/* ---- VolumeAttachments ---- */
 
 static int by_node(const void *pa, const void *pb)
 {

@@ -105,7 +105,7 @@ static const struct bh_status *pre_filter(struct bh_call *c, struct bh_node_set 
     return NULL;
 }
 
-/* ---- a node ---------------------------------------------------------------------------------- */
+/* ---- a node ---- */
 
 static bool limit_of(const K8s__CSINode *n, const char *driver, int64_t *ret)
 {
@@ -202,7 +202,7 @@ static const struct bh_status *filter(struct bh_call *c, const struct bh_node_in
     return full ? &too_many : NULL;
 }
 
-/* ---- all nodes ------------------------------------------------------------------------------- */
+/* ---- all nodes ---- */
 
 static int64_t wanted_of(const struct bh_attachables *wanted, bh_sym driver)
 {
@@ -292,7 +292,7 @@ static uint32_t filter_rows(struct bh_call *c, uint32_t *rows, uint32_t n)
 
 static const struct bh_overlay_ops overlay = {.ask = ask};
 
-/* ---- events ---------------------------------------------------------------------------------- */
+/* ---- events ---- */
 
 static enum bh_hint pod_gone(const struct bh_hint_call *c)
 {

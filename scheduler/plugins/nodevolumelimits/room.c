@@ -41,8 +41,7 @@ bool bh_room_holds(const struct bh_room *r, uint32_t row, bh_sym volume)
     return bh_attachables_contain(&r->row[row].used, volume);
 }
 
-/* ---- columns -----------------------------------------------------------------------------------
- */
+/* ---- columns ---- */
 
 static int32_t *new_room(uint32_t rows)
 {
@@ -94,8 +93,7 @@ static void reserve(struct bh_room *r, uint32_t rows)
     r->cap_rows = rows;
 }
 
-/* ---- a row -------------------------------------------------------------------------------------
- */
+/* ---- a row ---- */
 
 void bh_room_touch(struct bh_room *r, uint32_t row)
 {
@@ -274,8 +272,7 @@ static void work_out(struct bh_call *c, struct bh_room *r, uint32_t row)
         set_rooms(r, w, row);
 }
 
-/* ---- following the logs ------------------------------------------------------------------------
- */
+/* ---- following the logs ---- */
 
 static void touch_all(struct bh_room *r, uint32_t rows)
 {

@@ -18,8 +18,7 @@ static unsigned table_of(enum bh_kind kind)
     return kind == BH_KIND_VOLUMEATTACHMENT;
 }
 
-/* ---- lists: of one key, of one volume, of one node ---------------------------------------------
- */
+/* ---- lists: of one key, of one volume, of one node ---- */
 
 static void link_volume(struct bh_room *r, uint32_t i, uint64_t volume_key)
 {
@@ -103,8 +102,7 @@ static void drop(struct bh_room *r, uint32_t i)
     r->free_source = i;
 }
 
-/* ---- claims ------------------------------------------------------------------------------------
- */
+/* ---- claims ---- */
 
 static void read_claim(struct bh_call *c, struct bh_room *r, uint32_t i)
 {
@@ -174,8 +172,7 @@ static void touch_users(struct bh_room *r, uint32_t source)
                 bh_room_touch(r, row);
 }
 
-/* ---- attachments -------------------------------------------------------------------------------
- */
+/* ---- attachments ---- */
 
 static void touch_node(struct bh_call *c, struct bh_room *r, bh_sym node)
 {
@@ -217,8 +214,7 @@ void bh_room_read_attachments(struct bh_call *c, struct bh_room *r, uint64_t sin
     }
 }
 
-/* ---- changes -----------------------------------------------------------------------------------
- */
+/* ---- changes ---- */
 
 /* Whatever the source stands for now. */
 static void refresh(struct bh_call *c, struct bh_room *r, uint32_t i)

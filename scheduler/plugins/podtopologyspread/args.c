@@ -26,8 +26,7 @@ static bool is_system(const struct bh_json *args)
     return !*type || bh_streq(type, "System");
 }
 
-/* ---- validation -------------------------------------------------------------------------------
- */
+/* ---- validation ---- */
 
 static void check_key(const char *key, const char *at, struct bh_field_errors *errs)
 {
@@ -102,8 +101,7 @@ void bh_spread_args_check(const struct bh_json *args, const char *path,
     bh_map_fini(&seen);
 }
 
-/* ---- instance ---------------------------------------------------------------------------------
- */
+/* ---- instance ---- */
 
 static struct bh_spread read_constraint(struct bh_symtab *tab, const struct bh_json *k)
 {

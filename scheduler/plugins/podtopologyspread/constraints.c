@@ -81,8 +81,7 @@ bool bh_constraint_matches(const struct bh_constraint *k, const struct bh_shape_
                                pod->labels.n, tab);
 }
 
-/* ---- nodes ------------------------------------------------------------------------------------
- */
+/* ---- nodes ---- */
 
 bool bh_has_all_keys(const struct bh_node_rec *n, const struct bh_constraints *k)
 {
@@ -103,8 +102,7 @@ uint32_t bh_node_inclusion(const struct bh_call *c, const struct bh_node_rec *n)
            (bh_taints_tolerated(s, n) ? BH_SPREAD_HONOR_TAINTS : 0);
 }
 
-/* ---- pods -------------------------------------------------------------------------------------
- */
+/* ---- pods ---- */
 
 void bh_pod_counter_init(struct bh_pod_counter *p, struct bh_call *c)
 {

@@ -15,8 +15,7 @@
 #include "proto/kubernetes/kubernetes.pb-c.h"
 #include "scheduler/plugins/podtopologyspread/spread.h"
 
-/* ---- collecting -------------------------------------------------------------------------------
- */
+/* ---- collecting ---- */
 
 struct set { /* equalities; a later one of the same key replaces the earlier */
     struct bh_arena *a;
@@ -94,8 +93,7 @@ static const void *owner_of(const struct bh_symtab *tab, const struct bh_objects
                                 bh_sym_text(tab, pod->owner));
 }
 
-/* ---- the selector of a replica set or stateful set --------------------------------------------
- */
+/* ---- the selector of a replica set or stateful set ---- */
 
 static int op_of(const char *s)
 {
@@ -139,8 +137,7 @@ static bool selector_parses(const K8s__LabelSelector *s)
     return true;
 }
 
-/* ---- building ---------------------------------------------------------------------------------
- */
+/* ---- building ---- */
 
 struct build {
     struct bh_label_selector *sel;
@@ -229,8 +226,7 @@ const struct bh_label_selector *bh_default_selector(struct bh_symtab *tab,
     return b.sel;
 }
 
-/* ---- memo -------------------------------------------------------------------------------------
- */
+/* ---- memo ---- */
 
 #define MEMO_MAX 16384u /* shapes; then everything is forgotten */
 

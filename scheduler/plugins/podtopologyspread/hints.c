@@ -28,8 +28,7 @@ static bool hard_constraints(const struct bh_hint_call *c, struct bh_arena *a,
     return args && !ret->error;
 }
 
-/* ---- pods -------------------------------------------------------------------------------------
- */
+/* ---- pods ---- */
 
 /* The waiting pod itself, or a pod that counts: of the same namespace, with a place. */
 static bool involved(const struct bh_hint_call *c, const struct bh_pod_rec *p,
@@ -86,8 +85,7 @@ static enum bh_hint on_pod(const struct bh_hint_call *c)
     return helps ? BH_QUEUE : BH_QUEUE_SKIP;
 }
 
-/* ---- nodes ------------------------------------------------------------------------------------
- */
+/* ---- nodes ---- */
 
 static bool values_differ(const struct bh_constraints *k, const struct bh_node_rec *x,
                           const struct bh_node_rec *y)
@@ -133,7 +131,7 @@ static enum bh_hint on_node(const struct bh_hint_call *c)
     return helps ? BH_QUEUE : BH_QUEUE_SKIP;
 }
 
-/* ---- what default constraints count by ------------------------------------------------------- */
+/* ---- what default constraints count by ---- */
 
 static enum bh_hint on_owner(const struct bh_hint_call *c)
 {

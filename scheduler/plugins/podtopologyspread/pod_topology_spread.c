@@ -36,8 +36,7 @@ struct state {
     struct bh_pair_view *count; /* by constraint */
 };
 
-/* ---- PreFilter --------------------------------------------------------------------------------
- */
+/* ---- PreFilter ---- */
 
 static void find_minima(struct hard *h)
 {
@@ -162,8 +161,7 @@ static const struct bh_status *remove_pod(struct bh_call *c, const struct bh_pod
     return update(c, pod, node, -1);
 }
 
-/* ---- Filter -----------------------------------------------------------------------------------
- */
+/* ---- Filter ---- */
 
 /* Several domains changed, or one that nobody counted before. */
 static int64_t scan_for_min(const struct hard *h, const struct bh_pair_view *v,
@@ -218,8 +216,7 @@ static const struct bh_status *filter(struct bh_call *c, const struct bh_node_in
     return NULL;
 }
 
-/* ---- fast path --------------------------------------------------------------------------------
- */
+/* ---- fast path ---- */
 
 static bool idle(struct bh_call *c)
 {

@@ -38,8 +38,7 @@ struct bh_constraints {
     const char *error; /* some selector does not parse */
 };
 
-/* ---- args.c ------------------------------------------------------------------------------------
- */
+/* ---- args.c ---- */
 extern const struct bh_field bh_spread_schema[];
 void bh_spread_args_check(const struct bh_json *args, const char *path,
                           struct bh_field_errors *errs);
@@ -47,8 +46,7 @@ int bh_spread_args_new(const struct bh_plugin_env *env, const struct bh_json *ar
                        struct bh_err *err);
 void bh_spread_args_free(void *args);
 
-/* ---- default_selector.c ------------------------------------------------------------------------
- */
+/* ---- default_selector.c ---- */
 /* A selector and, behind it, everything its slices point at; they count from its own address. */
 const struct bh_label_selector *bh_default_selector(struct bh_symtab *tab,
                                                     const struct bh_objects *objects,
@@ -61,8 +59,7 @@ void bh_selector_memo_free(struct bh_selector_memo *m);
 const struct bh_label_selector *bh_selector_memo_get(struct bh_selector_memo *m, struct bh_call *c,
                                                      size_t *ret_size);
 
-/* ---- constraints.c -----------------------------------------------------------------------------
- */
+/* ---- constraints.c ---- */
 /* Those of the pod's own (or, if it has none at all, of the defaults) with the action,
  * BH_SPREAD_HARD or BH_SPREAD_SOFT. Errors begin with "<verb> ...": "obtaining pod's hard topology
  * ...". */
@@ -99,7 +96,7 @@ void bh_pod_counter_init(struct bh_pod_counter *p, struct bh_call *c);
 void bh_pod_counter_begin(struct bh_pod_counter *p, const struct bh_constraint *k);
 int64_t bh_count_pods(struct bh_pod_counter *p, const struct bh_node_info *ni);
 
-/* ---- score.c, track.c, hints.c, go_log.c ----------------------------------------------------- */
+/* ---- score.c, track.c, hints.c, go_log.c ---- */
 const struct bh_status *bh_spread_pre_score(struct bh_call *c, const uint32_t *rows, uint32_t n);
 const struct bh_status *bh_spread_score(struct bh_call *c, const struct bh_node_info *node,
                                         int64_t *ret);

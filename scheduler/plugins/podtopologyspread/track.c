@@ -70,8 +70,7 @@ struct track {
     uint32_t n_notes, cap_notes, updates;
 };
 
-/* ---- making -----------------------------------------------------------------------------------
- */
+/* ---- making ---- */
 
 static struct bh_domains *domains_of(struct track *t, bh_sym key)
 {
@@ -174,8 +173,7 @@ static bool current(struct bh_call *c, void *p)
     return size == t->defaults_size && memcmp(s, t->defaults, size) == 0;
 }
 
-/* ---- following the nodes ----------------------------------------------------------------------
- */
+/* ---- following the nodes ---- */
 
 static void reserve(struct track *t, uint32_t rows)
 {
@@ -433,8 +431,7 @@ static uint32_t moved(const void *p, const uint32_t **ret)
     return t->moved.anew ? BH_KINDS_ANEW : t->moved.n;
 }
 
-/* ---- Filter -----------------------------------------------------------------------------------
- */
+/* ---- Filter ---- */
 
 static int64_t fewest(struct counted *o)
 {
@@ -510,8 +507,7 @@ static const struct bh_status *why(struct bh_call *c, void *p, uint32_t row,
     return NULL;
 }
 
-/* ---- Score ------------------------------------------------------------------------------------
- */
+/* ---- Score ---- */
 
 struct scoring {
     struct bh_call *c;

@@ -169,8 +169,7 @@ void bh_claims_unreserve(struct bh_call *c, bh_sym node)
     }
 }
 
-/* ---- PreBind: what came of the writes ----------------------------------------------------------
- */
+/* ---- PreBind: what came of the writes ---- */
 
 struct check {
     struct bh_call *c;

@@ -93,8 +93,7 @@ void bh_claims_read_bound(struct bh_call *c, const K8s__PersistentVolume *v,
 bool bh_bound_reaches(struct bh_call *c, const struct bh_bound_claim *b,
                       const struct bh_node_rec *node, const char **ret_error);
 
-/* ---- assume.c ----------------------------------------------------------------------------------
- */
+/* ---- assume.c ---- */
 struct bh_binder { /* the plugin's instance */
     int64_t timeout_ns;
     struct bh_objects *objects;

@@ -66,8 +66,7 @@ void bh_claims_read_bound(struct bh_call *c, const K8s__PersistentVolume *v,
         out->csi_affinity = bh_csi_affinity(c->arena, c->tab, v, p);
 }
 
-/* ---- volumes for a waiting claim ---------------------------------------------------------------
- */
+/* ---- volumes for a waiting claim ---- */
 
 static bool same_text(const char *a, const char *b)
 {
@@ -214,8 +213,7 @@ static void read_offers(struct bh_call *c, const char *class, struct bh_waiting_
     w->index = bh_offers_index(c->arena, offers, w->n_offers);
 }
 
-/* ---- provisioning -------------------------------------------------------------------------------
- */
+/* ---- provisioning ---- */
 
 static bool driver_tells_capacity(struct bh_call *c, const char *driver)
 {
@@ -273,8 +271,7 @@ static void read_waiting(struct bh_call *c, const K8s__PersistentVolumeClaim *cl
         read_offers(c, class, w);
 }
 
-/* ---- all claims of the pod ----------------------------------------------------------------------
- */
+/* ---- all claims of the pod ---- */
 
 /* Those with a selected node first, in the pod's order; the others by size, equals in the pod's
  * order. */

@@ -209,8 +209,7 @@ const struct bh_status *bh_claims_choose(struct bh_call *c, const struct bh_pod_
     return status;
 }
 
-/* ---- all nodes -------------------------------------------------------------------------------
- */
+/* ---- all nodes ---- */
 
 static bool reaches_all(const struct bh_bound_claim *b)
 {

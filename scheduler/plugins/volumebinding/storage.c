@@ -132,8 +132,7 @@ bool bh_claim_waits(const struct bh_objects *o, const K8s__PersistentVolumeClaim
     return sc && sc->volumebindingmode && bh_streq(sc->volumebindingmode, "WaitForFirstConsumer");
 }
 
-/* ---- a pod's claims ----------------------------------------------------------------------------
- */
+/* ---- a pod's claims ---- */
 
 bool bh_shape_uses_claims(const struct bh_shape_rec *s, bool ephemeral_too)
 {
@@ -163,7 +162,7 @@ bool bh_claim_is_owned(const K8s__PersistentVolumeClaim *c, const struct bh_pod_
     return false;
 }
 
-/* ---- texts ----------------------------------------------------------------------------------- */
+/* ---- texts ---- */
 
 const char *bh_quoted(struct bh_arena *a, const char *s)
 {

@@ -43,8 +43,7 @@ bh_nano bh_volume_size(const K8s__PersistentVolume *v);
 bool bh_claim_waits(const struct bh_objects *o, const K8s__PersistentVolumeClaim *c,
                     bool *ret_no_mode);
 
-/* ---- a pod's claims ----------------------------------------------------------------------------
- */
+/* ---- a pod's claims ---- */
 static inline bool bh_uses_claim(const struct bh_volume *v)
 {
     return v->type == BH_VOL_CLAIM || v->type == BH_VOL_EPHEMERAL;
@@ -60,14 +59,14 @@ const char *bh_claim_name(struct bh_arena *a, const struct bh_symtab *tab,
 /* The claim of an ephemeral volume belongs to the pod. */
 bool bh_claim_is_owned(const K8s__PersistentVolumeClaim *c, const struct bh_pod_rec *pod);
 
-/* ---- texts ----------------------------------------------------------------------------------- */
+/* ---- texts ---- */
 const char *bh_quoted(struct bh_arena *a, const char *s); /* Go's %q */
 const char *bh_not_found(struct bh_arena *a, const char *resource,
                          const char *name); /* x "y" not found */
 const char *bh_not_owned(struct bh_arena *a, const K8s__PersistentVolumeClaim *c,
                          const struct bh_pod_rec *pod);
 
-/* ---- fast path ------------------------------------------------------------------------------- */
+/* ---- fast path ---- */
 /* Volume plugins have nothing to say about pods without volumes that matter. */
 static inline bool bh_volumes_idle(struct bh_call *c)
 {

@@ -88,8 +88,7 @@ bool bh_migrated_on(const K8s__CSINode *n, enum bh_in_tree p)
     return false;
 }
 
-/* ---- handles ------------------------------------------------------------------------------------
- */
+/* ---- handles ---- */
 
 /* "vol-1", "aws://zone/vol-1", "aws:///vol-1". */
 static const char *ebs_handle(struct bh_arena *a, const char *id, const char **ret_error)
@@ -236,7 +235,7 @@ const char *bh_csi_inline_handle(struct bh_arena *a, const struct bh_symtab *tab
     }
 }
 
-/* ---- topology -------------------------------------------------------------------------------- */
+/* ---- topology ---- */
 
 static const K8s__NodeSelector *required_of(const K8s__PersistentVolume *v)
 {

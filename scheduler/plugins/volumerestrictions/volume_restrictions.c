@@ -24,7 +24,7 @@ struct state {
     uint32_t n_claims;
 };
 
-/* ---- disks ----------------------------------------------------------------------------------- */
+/* ---- disks ---- */
 
 static bool is_restricted(const struct bh_volume *v)
 {
@@ -68,7 +68,7 @@ static bool shapes_clash(const struct bh_shape_rec *sa, const struct bh_shape_re
     return false;
 }
 
-/* ---- claims for one pod ---------------------------------------------------------------------- */
+/* ---- claims for one pod ---- */
 
 static bool has(const struct state *st, bh_sym claim)
 {
@@ -110,7 +110,7 @@ static const struct bh_status *read_claims(struct bh_call *c, struct state *st)
     return NULL;
 }
 
-/* ---- extension points ------------------------------------------------------------------------ */
+/* ---- extension points ---- */
 
 static const struct bh_status *pre_filter(struct bh_call *c, struct bh_node_set *ret_nodes)
 {
@@ -173,7 +173,7 @@ static const struct bh_status *filter(struct bh_call *c, const struct bh_node_in
     return st->conflicts > 0 ? &claim_in_use : NULL;
 }
 
-/* ---- events ---------------------------------------------------------------------------------- */
+/* ---- events ---- */
 
 static bool share_claim(const struct bh_shape_rec *sa, const struct bh_shape_rec *sb)
 {
