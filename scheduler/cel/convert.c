@@ -173,14 +173,12 @@ struct cel_value bh_cel_bytes(struct cel_eval *e, const struct cel_value *arg)
     return r;
 }
 
-struct cel_value bh_cel_dyn(struct cel_eval *e, const struct cel_value *arg)
+struct cel_value bh_cel_dyn(struct cel_eval *e BH_UNUSED, const struct cel_value *arg)
 {
-    (void)e;
     return *arg;
 }
 
-struct cel_value bh_cel_type(struct cel_eval *e, const struct cel_value *arg)
+struct cel_value bh_cel_type(struct cel_eval *e BH_UNUSED, const struct cel_value *arg)
 {
-    (void)e;
     return (struct cel_value){.kind = CEL_TYPE, .i = arg->kind};
 }

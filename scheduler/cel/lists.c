@@ -129,9 +129,9 @@ struct cel_value bh_cel_optional_of(struct cel_eval *e, const struct cel_value *
     return cel_optional(bh_arena_memdup(e->arena, arg, sizeof(*arg)));
 }
 
-struct cel_value bh_cel_optional_none(struct cel_eval *e, const struct cel_value *arg)
+struct cel_value bh_cel_optional_none(struct cel_eval *e BH_UNUSED,
+                                      const struct cel_value *arg BH_UNUSED)
 {
-    (void)e, (void)arg;
     return cel_optional(NULL);
 }
 
@@ -162,9 +162,8 @@ struct cel_value bh_cel_optional_non_zero(struct cel_eval *e, const struct cel_v
     return is_zero(arg) ? cel_optional(NULL) : bh_cel_optional_of(e, arg);
 }
 
-struct cel_value bh_cel_has_value(struct cel_eval *e, const struct cel_value *arg)
+struct cel_value bh_cel_has_value(struct cel_eval *e BH_UNUSED, const struct cel_value *arg)
 {
-    (void)e;
     return cel_bool(arg->n == 1);
 }
 

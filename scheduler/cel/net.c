@@ -344,9 +344,8 @@ struct cel_value bh_cel_ip_is_canonical(struct cel_eval *e, const struct cel_val
     return cel_bool(bh_cel_equal(e, &text, arg));
 }
 
-struct cel_value bh_cel_family(struct cel_eval *e, const struct cel_value *arg)
+struct cel_value bh_cel_family(struct cel_eval *e BH_UNUSED, const struct cel_value *arg)
 {
-    (void)e;
     return cel_int(arg->net->n == 4 ? 4 : 6);
 }
 
@@ -423,9 +422,8 @@ struct cel_value bh_cel_contains_cidr(struct cel_eval *e, const struct cel_value
                     same_prefix(arg->net, other.net, arg->net->bits));
 }
 
-struct cel_value bh_cel_prefix_length(struct cel_eval *e, const struct cel_value *arg)
+struct cel_value bh_cel_prefix_length(struct cel_eval *e BH_UNUSED, const struct cel_value *arg)
 {
-    (void)e;
     return cel_int(arg->net->bits);
 }
 

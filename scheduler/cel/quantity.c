@@ -25,15 +25,13 @@ struct cel_value bh_cel_quantity(struct cel_eval *e, const struct cel_value *arg
     return quantity(e, q);
 }
 
-struct cel_value bh_cel_quantity_sign(struct cel_eval *e, const struct cel_value *arg)
+struct cel_value bh_cel_quantity_sign(struct cel_eval *e BH_UNUSED, const struct cel_value *arg)
 {
-    (void)e;
     return cel_int((*arg->q > 0) - (*arg->q < 0));
 }
 
-struct cel_value bh_cel_quantity_float(struct cel_eval *e, const struct cel_value *arg)
+struct cel_value bh_cel_quantity_float(struct cel_eval *e BH_UNUSED, const struct cel_value *arg)
 {
-    (void)e;
     return (struct cel_value){.kind = CEL_DOUBLE, .d = (double)*arg->q / 1e9};
 }
 

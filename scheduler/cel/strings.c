@@ -39,21 +39,18 @@ static int64_t find_bytes(struct bh_str s, size_t from, struct bh_str needle)
     return at ? at - s.p : -1;
 }
 
-struct cel_value bh_cel_contains(struct cel_eval *e, const struct cel_value *arg)
+struct cel_value bh_cel_contains(struct cel_eval *e BH_UNUSED, const struct cel_value *arg)
 {
-    (void)e;
     return cel_bool(find_bytes(str(&arg[0]), 0, str(&arg[1])) >= 0);
 }
 
-struct cel_value bh_cel_starts_with(struct cel_eval *e, const struct cel_value *arg)
+struct cel_value bh_cel_starts_with(struct cel_eval *e BH_UNUSED, const struct cel_value *arg)
 {
-    (void)e;
     return cel_bool(arg[0].n >= arg[1].n && memcmp(arg[0].s, arg[1].s, arg[1].n) == 0);
 }
 
-struct cel_value bh_cel_ends_with(struct cel_eval *e, const struct cel_value *arg)
+struct cel_value bh_cel_ends_with(struct cel_eval *e BH_UNUSED, const struct cel_value *arg)
 {
-    (void)e;
     return cel_bool(arg[0].n >= arg[1].n &&
                     memcmp(arg[0].s + (arg[0].n - arg[1].n), arg[1].s, arg[1].n) == 0);
 }
@@ -243,12 +240,11 @@ static bool is_space(uint32_t c)
            c == 0x205f || c == 0x3000;
 }
 
-struct cel_value bh_cel_trim(struct cel_eval *e, const struct cel_value *arg)
+struct cel_value bh_cel_trim(struct cel_eval *e BH_UNUSED, const struct cel_value *arg)
 {
     size_t from = 0, to = 0, w;
     bool started = false;
 
-    (void)e;
     for (size_t i = 0; i < arg->n; i += w) {
         if (is_space(bh_utf8_get(arg->s + i, arg->n - i, &w)))
             continue;

@@ -24,9 +24,8 @@ static const struct bh_status *post_filter(struct bh_call *c, const struct bh_di
 
 /* The daemon holds a preemptor back while its victims are being evicted; see scheduler/engine/README.md.
  */
-static const struct bh_status *pre_enqueue(struct bh_call *c)
+static const struct bh_status *pre_enqueue(struct bh_call *c BH_UNUSED)
 {
-    (void)c;
     return NULL;
 }
 
@@ -59,11 +58,10 @@ static void args_check(const struct bh_json *args, const char *path, struct bh_f
 }
 
 static int args_new(const struct bh_plugin_env *env, const struct bh_json *args, void **ret,
-                    struct bh_err *err)
+                    struct bh_err *err BH_UNUSED)
 {
     struct bh_preemption_args *a = bh_arena_new(env->arena, struct bh_preemption_args);
 
-    (void)err;
     a->min_candidates_percentage = bh_json_get_i64(args, "minCandidateNodesPercentage", 10);
     a->min_candidates_absolute = bh_json_get_i64(args, "minCandidateNodesAbsolute", 100);
     *ret = a;
@@ -72,9 +70,8 @@ static int args_new(const struct bh_plugin_env *env, const struct bh_json *args,
 
 /* Registered as upstream does, so that the gate hears of deletions; never a reason by itself. In
  * the daemon a preemptor whose victims leave is let go by bh_queue_release(). */
-static enum bh_hint on_pod_deleted(const struct bh_hint_call *c)
+static enum bh_hint on_pod_deleted(const struct bh_hint_call *c BH_UNUSED)
 {
-    (void)c;
     return BH_QUEUE_SKIP;
 }
 

@@ -204,11 +204,11 @@ static struct state *new_state(struct bh_call *c)
 
 /* ---- the plugin ---- */
 
-const struct bh_status *bh_disk_limits_pre_filter(struct bh_call *c, struct bh_node_set *ret_nodes)
+const struct bh_status *bh_disk_limits_pre_filter(struct bh_call *c,
+                                                  struct bh_node_set *ret_nodes BH_UNUSED)
 {
     const struct bh_volume *v = bh_shape_volumes(c->pod->shape);
 
-    (void)ret_nodes;
     for (uint32_t i = 0; i < c->pod->shape->volumes.n; i++) {
         if (is_relevant(c->args, &v[i])) {
             c->pre_filter_state = new_state(c);

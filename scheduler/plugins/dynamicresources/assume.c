@@ -252,10 +252,8 @@ const struct bh_status *bh_dra_reserve(struct bh_call *c, bh_sym node)
 }
 
 /* The engine drops the reservation, and with it what is in flight. */
-void bh_dra_unreserve(struct bh_call *c, bh_sym node)
+void bh_dra_unreserve(struct bh_call *c BH_UNUSED, bh_sym node BH_UNUSED)
 {
-    (void)c;
-    (void)node;
 }
 
 /* ---- what is at the API server already ---- */
@@ -336,7 +334,7 @@ static const struct bh_status *check_claim(struct bh_call *c, const K8s__Resourc
     return NULL;
 }
 
-const struct bh_status *bh_dra_pre_bind(struct bh_call *c, bh_sym node, int64_t since_ns)
+const struct bh_status *bh_dra_pre_bind(struct bh_call *c, bh_sym node BH_UNUSED, int64_t since_ns)
 {
     const struct bh_dra *d = bh_dra_of(c);
     const K8s__ResourceClaim *special = written_claim(bh_reservation_of(d->reserved, uid_of(c)));
@@ -346,7 +344,6 @@ const struct bh_status *bh_dra_pre_bind(struct bh_call *c, bh_sym node, int64_t 
     struct bh_dra_found found;
     bool conditions = false;
 
-    (void)node;
     if (!c->pod->shape->claims.n && !special)
         return NULL;
     if (bh_dra_claims(&l, c->arena, &found, &err) < 0)

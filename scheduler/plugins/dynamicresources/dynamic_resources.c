@@ -196,11 +196,11 @@ const struct bh_status *bh_dra_read(struct bh_call *c, struct bh_dra_cycle *st)
     return NULL;
 }
 
-static const struct bh_status *pre_filter(struct bh_call *c, struct bh_node_set *ret_nodes)
+static const struct bh_status *pre_filter(struct bh_call *c,
+                                          struct bh_node_set *ret_nodes BH_UNUSED)
 {
     struct bh_dra_cycle *st = bh_arena_new(c->arena, struct bh_dra_cycle);
 
-    (void)ret_nodes;
     /* Upstream leaves a state even when it skips, and PostFilter fails without one. */
     c->pre_filter_state = st;
     const struct bh_status *s = bh_dra_read(c, st);
@@ -381,14 +381,14 @@ static const struct bh_status *filter(struct bh_call *c, const struct bh_node_in
 
 /* ---- PostFilter ---- */
 
-static const struct bh_status *post_filter(struct bh_call *c, const struct bh_diagnosis *d,
+static const struct bh_status *post_filter(struct bh_call *c,
+                                           const struct bh_diagnosis *d BH_UNUSED,
                                            struct bh_post_filter_result *ret)
 {
     struct bh_str uid = bh_rec_text(c->pod->rec, c->pod->rec->uid);
     struct bh_write *w = bh_arena_new(c->arena, struct bh_write);
     const struct bh_dra_cycle *st = c->pre_filter_state;
 
-    (void)d;
     if (!st)
         return &no_state;
     if (!st->n_claims)
@@ -423,20 +423,18 @@ static const struct bh_status *score(struct bh_call *c, const struct bh_node_inf
     return st ? NULL : &no_state;
 }
 
-static void normalize(struct bh_call *c, int64_t *scores, uint32_t n)
+static void normalize(struct bh_call *c BH_UNUSED, int64_t *scores, uint32_t n)
 {
-    (void)c;
     bh_default_normalize(scores, n, false);
 }
 
 /* For the fast path, which knows nothing of this plugin's normalisation: an impossible score sends
  * pods that have any to the reference path. */
-static void score_rows(struct bh_call *c, const uint32_t *rows, uint32_t n, int64_t *ret)
+static void score_rows(struct bh_call *c, const uint32_t *rows BH_UNUSED, uint32_t n, int64_t *ret)
 {
     const struct bh_dra_cycle *st = c->pre_filter_state;
     int64_t all = st && st->alternatives ? -1 : 0;
 
-    (void)rows;
     for (uint32_t i = 0; i < n; i++)
         ret[i] = all;
 }
@@ -471,9 +469,8 @@ static enum bh_overlay_answer ask(struct bh_call *c, uint32_t *rows, uint32_t *n
     return BH_OVERLAY_ONLY;
 }
 
-static bool scores(struct bh_call *c)
+static bool scores(struct bh_call *c BH_UNUSED)
 {
-    (void)c;
     return false; /* see ask: no alternatives, no score */
 }
 
@@ -515,11 +512,10 @@ static void args_check(const struct bh_json *args, const char *path, struct bh_f
 }
 
 static int args_new(const struct bh_plugin_env *env, const struct bh_json *args, void **ret,
-                    struct bh_err *err)
+                    struct bh_err *err BH_UNUSED)
 {
     struct bh_dra *d = bh_arena_new(env->arena, struct bh_dra);
 
-    (void)err;
     bh_dra_init(d, env->tab);
     d->reserved = env->reserved;
     d->verify = env->verify;

@@ -88,12 +88,12 @@ void bh_ipa_fill_filter(struct bh_ipa_scan *s, const struct bh_shape_rec *pod)
             bh_ipa_push(s, BH_IPA_ANTI_AFFINITY, t[i].topology_key, 1);
 }
 
-static const struct bh_status *pre_filter(struct bh_call *c, struct bh_node_set *ret_nodes)
+static const struct bh_status *pre_filter(struct bh_call *c,
+                                          struct bh_node_set *ret_nodes BH_UNUSED)
 {
     const struct bh_shape_rec *shape = c->pod->shape;
     bool own = shape->affinity.n || shape->anti_affinity.n;
 
-    (void)ret_nodes;
     const struct bh_status *bad =
         shape->flags & BH_SHAPE_USES_POD_AFFINITY ? bh_ipa_parse_error(c) : NULL;
     if (bad)
@@ -275,11 +275,10 @@ static void args_check(const struct bh_json *args, const char *path, struct bh_f
 }
 
 static int args_new(const struct bh_plugin_env *env, const struct bh_json *args, void **ret,
-                    struct bh_err *err)
+                    struct bh_err *err BH_UNUSED)
 {
     struct bh_ipa_args *a = bh_arena_new(env->arena, struct bh_ipa_args);
 
-    (void)err;
     a->hard_weight = bh_json_get_i64(args, "hardPodAffinityWeight", 1);
     a->ignore_preferred = bh_json_get_bool(args, "ignorePreferredTermsOfExistingPods", false);
     *ret = a;

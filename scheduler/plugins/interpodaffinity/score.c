@@ -48,13 +48,13 @@ void bh_ipa_fill_score(struct bh_ipa_scan *s, const struct bh_shape_rec *pod)
     push_other(s, pod, pod->preferred_anti_affinity, -1, 0);
 }
 
-const struct bh_status *bh_ipa_pre_score(struct bh_call *c, const uint32_t *rows, uint32_t n)
+const struct bh_status *bh_ipa_pre_score(struct bh_call *c, const uint32_t *rows BH_UNUSED,
+                                         uint32_t n)
 {
     const struct bh_ipa_args *args = c->args;
     const struct bh_shape_rec *shape = c->pod->shape;
     bool own = has_preferences(shape);
 
-    (void)rows;
     if (!n || (!own && (args->ignore_preferred || !c->cache->n_affinity_pods)))
         return &bh_status_skip;
     struct bh_pair_counts *tally =
@@ -87,11 +87,10 @@ const struct bh_status *bh_ipa_score(struct bh_call *c, const struct bh_node_inf
 }
 
 /* Divide first, then multiply, in doubles: 29 of 100 gives 28. */
-void bh_ipa_normalize(struct bh_call *c, int64_t *scores, uint32_t n)
+void bh_ipa_normalize(struct bh_call *c BH_UNUSED, int64_t *scores, uint32_t n)
 {
     int64_t min = INT64_MAX, max = INT64_MIN;
 
-    (void)c;
     for (uint32_t i = 0; i < n; i++) {
         min = BH_MIN(min, scores[i]);
         max = BH_MAX(max, scores[i]);

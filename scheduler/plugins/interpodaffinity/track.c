@@ -352,13 +352,12 @@ static void update(struct bh_call *c, void *p, const uint32_t *rows, uint32_t n_
     look_at_notes(t);
 }
 
-static uint32_t kind(struct bh_call *c, void *p, uint32_t row, uint32_t *ret)
+static uint32_t kind(struct bh_call *c BH_UNUSED, void *p, uint32_t row, uint32_t *ret)
 {
     const struct track *t = p;
     int64_t likes = 0;
     uint32_t n = 0;
 
-    (void)c;
     if (t->n_keys + 2 > BH_KIND_WORDS)
         return 0;
     for (uint32_t i = 0; i < t->n_keys; i++)

@@ -192,10 +192,9 @@ static const struct bh_status *parse_errors(struct bh_call *c)
 
 static bool pre_scored; /* its address says: PreScore ran */
 
-static const struct bh_status *pre_score(struct bh_call *c, const uint32_t *rows, uint32_t n)
+static const struct bh_status *pre_score(struct bh_call *c, const uint32_t *rows BH_UNUSED,
+                                         uint32_t n BH_UNUSED)
 {
-    (void)rows;
-    (void)n;
     if (!(c->pod->shape->flags & BH_SHAPE_HAS_PREFERRED_LIST) &&
         !(added(c->args) && added(c->args)->preferred_terms.n))
         return &bh_status_skip;
@@ -226,9 +225,8 @@ static void score_rows(struct bh_call *c, const uint32_t *rows, uint32_t n, int6
         ret[i] = points(c, c->cache->rows[rows[i]]->rec);
 }
 
-static void normalize(struct bh_call *c, int64_t *scores, uint32_t n)
+static void normalize(struct bh_call *c BH_UNUSED, int64_t *scores, uint32_t n)
 {
-    (void)c;
     bh_default_normalize(scores, n, false);
 }
 

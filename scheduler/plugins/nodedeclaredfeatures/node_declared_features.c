@@ -37,9 +37,9 @@ static unsigned required(const struct bh_shape_rec *s)
     return set;
 }
 
-static const struct bh_status *pre_filter(struct bh_call *c, struct bh_node_set *ret_nodes)
+static const struct bh_status *pre_filter(struct bh_call *c,
+                                          struct bh_node_set *ret_nodes BH_UNUSED)
 {
-    (void)ret_nodes;
     return required(c->pod->shape) ? NULL : &bh_status_skip;
 }
 

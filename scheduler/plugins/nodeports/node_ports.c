@@ -13,9 +13,9 @@ BH_STATUS_CONST(no_ports, BH_UNSCHEDULABLE, "NodePorts",
 BH_STATUS_CONST(no_state, BH_ERROR, "NodePorts",
                 "reading \"PreFilterNodePorts\" from cycleState: not found");
 
-static const struct bh_status *pre_filter(struct bh_call *c, struct bh_node_set *ret_nodes)
+static const struct bh_status *pre_filter(struct bh_call *c,
+                                          struct bh_node_set *ret_nodes BH_UNUSED)
 {
-    (void)ret_nodes;
     return c->pod->shape->host_ports.n ? NULL : &bh_status_skip;
 }
 

@@ -76,12 +76,11 @@ static bool wants_any(struct bh_call *c, const int64_t *q)
     return false;
 }
 
-static const struct bh_status *pre_score(struct bh_call *c, const uint32_t *rows, uint32_t n)
+static const struct bh_status *pre_score(struct bh_call *c, const uint32_t *rows BH_UNUSED,
+                                         uint32_t n BH_UNUSED)
 {
     const int64_t *q = requests_of(c);
 
-    (void)rows;
-    (void)n;
     c->pre_score_state = (void *)(uintptr_t)q;
     return wants_any(c, q) ? NULL : &bh_status_skip;
 }
@@ -143,11 +142,10 @@ static void args_check(const struct bh_json *args, const char *path, struct bh_f
 }
 
 static int args_new(const struct bh_plugin_env *env, const struct bh_json *args, void **ret,
-                    struct bh_err *err)
+                    struct bh_err *err BH_UNUSED)
 {
     struct args *a = bh_arena_new(env->arena, struct args);
 
-    (void)err;
     bh_res_list_new(&a->resources, bh_json_get(args, "resources"), env->tab);
     a->devices = bh_class_devices_new(env);
     *ret = a;

@@ -114,10 +114,10 @@ static void check_node(struct bh_fit_args *a, const struct bh_objects *objects,
     check_scalars(a, objects, s, ni, out);
 }
 
-static const struct bh_status *pre_filter(struct bh_call *c, struct bh_node_set *ret_nodes)
+static const struct bh_status *pre_filter(struct bh_call *c,
+                                          struct bh_node_set *ret_nodes BH_UNUSED)
 {
     (void)c; /* the request vector is part of the shape */
-    (void)ret_nodes;
     return NULL;
 }
 
@@ -200,10 +200,9 @@ static const int64_t *requests_of(struct bh_call *c)
     return q;
 }
 
-static const struct bh_status *pre_score(struct bh_call *c, const uint32_t *rows, uint32_t n)
+static const struct bh_status *pre_score(struct bh_call *c, const uint32_t *rows BH_UNUSED,
+                                         uint32_t n BH_UNUSED)
 {
-    (void)rows;
-    (void)n;
     c->pre_score_state = (void *)(uintptr_t)requests_of(c);
     return NULL;
 }

@@ -156,7 +156,7 @@ static uint32_t length(const struct bh_json *list)
 }
 
 int bh_fit_args_new(const struct bh_plugin_env *env, const struct bh_json *args, void **ret,
-                    struct bh_err *err)
+                    struct bh_err *err BH_UNUSED)
 {
     struct bh_fit_args *a = bh_arena_new(env->arena, struct bh_fit_args);
     const struct bh_json *st = bh_json_get(args, "scoringStrategy");
@@ -164,7 +164,6 @@ int bh_fit_args_new(const struct bh_plugin_env *env, const struct bh_json *args,
     const struct bh_json *groups = bh_json_get(args, "ignoredResourceGroups");
     const char *type = bh_json_get_str(st, "type");
 
-    (void)err;
     a->tab = env->tab;
     a->arena = env->arena;
     if (type && bh_streq(type, "MostAllocated"))

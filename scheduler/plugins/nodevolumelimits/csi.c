@@ -23,12 +23,11 @@ struct state {
 };
 
 static int args_new(const struct bh_plugin_env *env, const struct bh_json *args, void **ret,
-                    struct bh_err *err)
+                    struct bh_err *err BH_UNUSED)
 {
     struct args *a = bh_arena_new(env->arena, struct args);
 
     (void)args;
-    (void)err;
     a->memory = bh_calloc(1, sizeof *a->memory);
     a->room = bh_calloc(1, sizeof *a->room);
     bh_room_init(a->room);
@@ -96,9 +95,9 @@ static struct state *new_state(struct bh_call *c)
     return st;
 }
 
-static const struct bh_status *pre_filter(struct bh_call *c, struct bh_node_set *ret_nodes)
+static const struct bh_status *pre_filter(struct bh_call *c,
+                                          struct bh_node_set *ret_nodes BH_UNUSED)
 {
-    (void)ret_nodes;
     if (!any_relevant(c->pod->shape))
         return &bh_status_skip;
     c->pre_filter_state = new_state(c);
@@ -236,14 +235,13 @@ static bool can_tell(struct bh_call *c)
     return !st->wanted[1].n || !room->n_errors;
 }
 
-static enum bh_overlay_answer ask(struct bh_call *c, uint32_t *rows, uint32_t *n)
+static enum bh_overlay_answer ask(struct bh_call *c, uint32_t *rows BH_UNUSED,
+                                  uint32_t *n BH_UNUSED)
 {
     const struct state *st = c->pre_filter_state;
     const struct bh_room *room = ((const struct args *)c->args)->room;
     enum bh_overlay_answer answer = BH_OVERLAY_ALWAYS; /* no node limits any of the drivers */
 
-    (void)rows;
-    (void)n;
     if (!can_tell(c))
         return BH_OVERLAY_FAILS;
     for (uint32_t i = 0; i < st->wanted[1].n; i++) {

@@ -126,14 +126,13 @@ static struct bh_spread system_default(struct bh_symtab *tab, const char *key, i
 }
 
 int bh_spread_args_new(const struct bh_plugin_env *env, const struct bh_json *args, void **ret,
-                       struct bh_err *err)
+                       struct bh_err *err BH_UNUSED)
 {
     const struct bh_json *list = bh_json_get(args, "defaultConstraints");
     struct bh_spread_args *a = bh_arena_new(env->arena, struct bh_spread_args);
     size_t room = list && list->type == BH_JSON_ARRAY ? list->c.n : 0;
     struct bh_spread *v = bh_arena_new_array(env->arena, struct bh_spread, room + 2);
 
-    (void)err;
     a->hostname = bh_sym_internc(env->tab, "kubernetes.io/hostname");
     a->memo = bh_selector_memo_new();
     a->system = is_system(args);

@@ -97,11 +97,11 @@ static struct hard *count_all(struct bh_call *c, const struct bh_constraints *k)
     return hard;
 }
 
-static const struct bh_status *pre_filter(struct bh_call *c, struct bh_node_set *ret_nodes)
+static const struct bh_status *pre_filter(struct bh_call *c,
+                                          struct bh_node_set *ret_nodes BH_UNUSED)
 {
     struct bh_constraints k = bh_spread_constraints(c, BH_SPREAD_HARD);
 
-    (void)ret_nodes;
     if (k.error)
         return bh_status_new(c->arena, BH_ERROR, "PodTopologySpread",
                              "get constraints from pod: %s", k.error);

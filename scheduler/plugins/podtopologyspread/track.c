@@ -394,12 +394,11 @@ static void update(struct bh_call *c, void *p, const uint32_t *rows, uint32_t n_
     look_at_notes(t);
 }
 
-static uint32_t kind(struct bh_call *c, void *p, uint32_t row, uint32_t *ret)
+static uint32_t kind(struct bh_call *c BH_UNUSED, void *p, uint32_t row, uint32_t *ret)
 {
     const struct track *t = p;
     uint32_t n = 0;
 
-    (void)c;
     if (t->n + 1 > BH_KIND_WORDS)
         return 0;
     ret[n++] = t->has_hard[row] | (unsigned)t->has_soft[row] << 1;
@@ -449,12 +448,11 @@ static int64_t fewest(struct counted *o)
     return o->n_domains < (int64_t)o->k.min_domains ? 0 : o->least;
 }
 
-static uint32_t filter(struct bh_call *c, void *p, uint32_t *rows, uint32_t n)
+static uint32_t filter(struct bh_call *c BH_UNUSED, void *p, uint32_t *rows, uint32_t n)
 {
     struct track *t = p;
     uint32_t m = 0;
 
-    (void)c;
     for (uint32_t r = 0; r < n && t->hard.n; r++)
         if (t->has_hard[rows[r]])
             rows[m++] = rows[r];

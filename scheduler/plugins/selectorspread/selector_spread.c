@@ -24,12 +24,9 @@ struct state {
     const uint32_t *rows; /* to be scored */
 };
 
-static int args_new(const struct bh_plugin_env *env, const struct bh_json *args, void **ret,
-                    struct bh_err *err)
+static int args_new(const struct bh_plugin_env *env BH_UNUSED, const struct bh_json *args BH_UNUSED,
+                    void **ret, struct bh_err *err BH_UNUSED)
 {
-    (void)env;
-    (void)args;
-    (void)err;
     *ret = bh_selector_memo_new();
     return 0;
 }

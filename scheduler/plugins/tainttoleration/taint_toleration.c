@@ -35,11 +35,9 @@ static uint32_t filter_rows(struct bh_call *c, uint32_t *rows, uint32_t n)
 
 /* Upstream keeps the tolerations with effect "" or PreferNoSchedule here; a toleration of another
  * effect never matches a PreferNoSchedule taint, so asking all of them gives the same counts. */
-static const struct bh_status *pre_score(struct bh_call *c, const uint32_t *rows, uint32_t n)
+static const struct bh_status *pre_score(struct bh_call *c BH_UNUSED,
+                                         const uint32_t *rows BH_UNUSED, uint32_t n BH_UNUSED)
 {
-    (void)c;
-    (void)rows;
-    (void)n;
     return NULL;
 }
 
@@ -70,9 +68,8 @@ static void score_rows(struct bh_call *c, const uint32_t *rows, uint32_t n, int6
                      : 0;
 }
 
-static void normalize(struct bh_call *c, int64_t *scores, uint32_t n)
+static void normalize(struct bh_call *c BH_UNUSED, int64_t *scores, uint32_t n)
 {
-    (void)c;
     bh_default_normalize(scores, n, true);
 }
 

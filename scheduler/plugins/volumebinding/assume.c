@@ -154,13 +154,12 @@ const struct bh_status *bh_claims_reserve(struct bh_call *c, bh_sym node)
     return s ? s : assume_writes(c, p, match, node);
 }
 
-void bh_claims_unreserve(struct bh_call *c, bh_sym node)
+void bh_claims_unreserve(struct bh_call *c, bh_sym node BH_UNUSED)
 {
     const struct bh_binder *b = binder(c);
     struct bh_reservation *r =
         bh_reservation_of(b->reserved, bh_rec_text(c->pod->rec, c->pod->rec->uid));
 
-    (void)node;
     for (uint32_t i = 0; r && i < r->n; i++) {
         const struct bh_write *w = &r->v[i];
         if ((w->what == BH_WRITE_VOLUME_CLAIM || w->what == BH_WRITE_SELECTED_NODE) &&

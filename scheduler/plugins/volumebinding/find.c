@@ -224,14 +224,11 @@ static bool provisioned_anywhere(const struct bh_waiting_claim *w)
            w->topologies.kind == BH_TERMS_ALL && !w->needs_capacity;
 }
 
-enum bh_overlay_answer bh_claims_ask(struct bh_call *c, const struct bh_pod_claims *p,
-                                     uint32_t *rows, uint32_t *n)
+enum bh_overlay_answer bh_claims_ask(struct bh_call *c BH_UNUSED, const struct bh_pod_claims *p,
+                                     uint32_t *rows BH_UNUSED, uint32_t *n BH_UNUSED)
 {
     bool all = true;
 
-    (void)c;
-    (void)rows;
-    (void)n;
     for (uint32_t i = 0; i < p->n_bound; i++) {
         if (p->bound[i].csi_error)
             return BH_OVERLAY_FAILS;

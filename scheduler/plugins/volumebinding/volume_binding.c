@@ -15,11 +15,11 @@
 
 BH_STATUS_CONST(no_state, BH_ERROR, "VolumeBinding", "not found");
 
-static const struct bh_status *pre_filter(struct bh_call *c, struct bh_node_set *ret_nodes)
+static const struct bh_status *pre_filter(struct bh_call *c,
+                                          struct bh_node_set *ret_nodes BH_UNUSED)
 {
     const struct bh_pod_claims *claims;
 
-    (void)ret_nodes;
     if (!c->pod->shape->volumes.n)
         return &bh_status_skip;
     const struct bh_status *s = bh_claims_read(c, &claims);
@@ -46,12 +46,11 @@ static uint32_t filter_rows(struct bh_call *c, uint32_t *rows, uint32_t n)
 }
 
 static int args_new(const struct bh_plugin_env *env, const struct bh_json *args, void **ret,
-                    struct bh_err *err)
+                    struct bh_err *err BH_UNUSED)
 {
     struct bh_binder *b = bh_arena_new(env->arena, struct bh_binder);
     int64_t s = args ? bh_json_get_i64(args, "bindTimeoutSeconds", BIND_TIMEOUT_S) : BIND_TIMEOUT_S;
 
-    (void)err;
     *b = (struct bh_binder){.timeout_ns = BH_MIN(s, INT64_MAX / SECOND_NS) * SECOND_NS,
                             .objects = env->objects,
                             .reserved = env->reserved,
@@ -153,25 +152,20 @@ static const struct bh_field schema[] = {
 };
 
 /* The gate StorageCapacityScoring is off: PreScore skips, and what is never called gives 0. */
-static const struct bh_status *skip_score(struct bh_call *c, const uint32_t *rows, uint32_t n)
+static const struct bh_status *skip_score(struct bh_call *c BH_UNUSED,
+                                          const uint32_t *rows BH_UNUSED, uint32_t n BH_UNUSED)
 {
-    (void)c;
-    (void)rows;
-    (void)n;
     return &bh_status_skip;
 }
-static const struct bh_status *zero_score(struct bh_call *c, const struct bh_node_info *node,
-                                          int64_t *ret)
+static const struct bh_status *zero_score(struct bh_call *c BH_UNUSED,
+                                          const struct bh_node_info *node BH_UNUSED, int64_t *ret)
 {
-    (void)c;
-    (void)node;
     *ret = 0;
     return NULL;
 }
-static void zero_rows(struct bh_call *c, const uint32_t *rows, uint32_t n, int64_t *ret)
+static void zero_rows(struct bh_call *c BH_UNUSED, const uint32_t *rows BH_UNUSED, uint32_t n,
+                      int64_t *ret)
 {
-    (void)c;
-    (void)rows;
     memset(ret, 0, n * sizeof *ret);
 }
 

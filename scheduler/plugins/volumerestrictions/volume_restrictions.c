@@ -112,13 +112,13 @@ static const struct bh_status *read_claims(struct bh_call *c, struct state *st)
 
 /* ---- extension points ---- */
 
-static const struct bh_status *pre_filter(struct bh_call *c, struct bh_node_set *ret_nodes)
+static const struct bh_status *pre_filter(struct bh_call *c,
+                                          struct bh_node_set *ret_nodes BH_UNUSED)
 {
     const struct bh_shape_rec *s = c->pod->shape;
     const struct bh_volume *v = bh_shape_volumes(s);
     bool restricted = false;
 
-    (void)ret_nodes;
     if (!s->volumes.n)
         return &bh_status_skip;
     for (uint32_t i = 0; i < s->volumes.n; i++)
@@ -141,17 +141,15 @@ static void count(struct bh_call *c, const struct bh_pod_info *pod, int64_t by)
 }
 
 static const struct bh_status *add_pod(struct bh_call *c, const struct bh_pod_info *pod,
-                                       const struct bh_node_info *node)
+                                       const struct bh_node_info *node BH_UNUSED)
 {
-    (void)node;
     count(c, pod, 1);
     return NULL;
 }
 
 static const struct bh_status *remove_pod(struct bh_call *c, const struct bh_pod_info *pod,
-                                          const struct bh_node_info *node)
+                                          const struct bh_node_info *node BH_UNUSED)
 {
-    (void)node;
     count(c, pod, -1);
     return NULL;
 }

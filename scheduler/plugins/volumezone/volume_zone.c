@@ -102,12 +102,12 @@ static const struct bh_status *read_volume(struct bh_call *c, const struct bh_vo
     return NULL;
 }
 
-static const struct bh_status *pre_filter(struct bh_call *c, struct bh_node_set *ret_nodes)
+static const struct bh_status *pre_filter(struct bh_call *c,
+                                          struct bh_node_set *ret_nodes BH_UNUSED)
 {
     const struct bh_shape_rec *s = c->pod->shape;
     const struct bh_volume *v = bh_shape_volumes(s);
 
-    (void)ret_nodes;
     if (!bh_shape_uses_claims(s, false))
         return &bh_status_skip;
     struct state *st = bh_arena_new(c->arena, struct state);
@@ -186,12 +186,11 @@ static uint32_t filter_rows(struct bh_call *c, uint32_t *rows, uint32_t n)
 }
 
 static int args_new(const struct bh_plugin_env *env, const struct bh_json *args, void **ret,
-                    struct bh_err *err)
+                    struct bh_err *err BH_UNUSED)
 {
     struct args *a = bh_arena_new(env->arena, struct args);
 
     (void)args;
-    (void)err;
     a->labels = bh_calloc(1, sizeof *a->labels);
     *ret = a;
     return 0;
