@@ -224,3 +224,12 @@ void *bh_arena_array(struct bh_arena *a, size_t n, size_t size)
         bytes = SIZE_MAX / 4;
     return bh_arena_zalloc(a, bytes);
 }
+
+void *bh_arena_more(struct bh_arena *a, const void *p, size_t n, size_t cap)
+{
+    char *more = bh_arena_zalloc(a, cap);
+
+    if (more && n)
+        memcpy(more, p, n);
+    return more;
+}

@@ -54,6 +54,16 @@ char *bh_arena_printf(struct bh_arena *a, const char *fmt, ...) BH_PRINTF(2, 3);
 char *bh_arena_vprintf(struct bh_arena *a, const char *fmt, va_list ap) BH_PRINTF(2, 0);
 /* n * size, zeroed, with overflow check (fails like the limit). */
 void *bh_arena_array(struct bh_arena *a, size_t n, size_t size);
+/* The n bytes at p (NULL when n is 0) with room for cap, zeroed behind; fails like the limit. */
+void *bh_arena_more(struct bh_arena *a, const void *p, size_t n, size_t cap);
+/* BH_GROW for an array in an arena without a limit. */
+#define BH_ARENA_GROW(a, v, n, cap)                                                                \
+    do {                                                                                           \
+        if ((n) == (cap)) {                                                                        \
+            (cap) = (cap) ? (cap)*2 : 8;                                                           \
+            (v) = bh_arena_more((a), (v), (n) * sizeof *(v), (cap) * sizeof *(v));                 \
+        }                                                                                          \
+    } while (0)
 #define bh_arena_new(a, type)          ((type *)bh_arena_zalloc((a), sizeof(type)))
 #define bh_arena_new_array(a, type, n) ((type *)bh_arena_array((a), (n), sizeof(type)))
 #endif

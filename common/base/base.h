@@ -57,6 +57,14 @@ void *bh_calloc(size_t n, size_t size);
 void *bh_realloc(void *p, size_t n);
 /* Array growth: returns p with room for n items of size bytes; overflow of the product aborts. */
 void *bh_reallocarray(void *p, size_t n, size_t size);
+/* Room for one more behind the n elements of the heap array v, which has room for cap. */
+#define BH_GROW(v, n, cap)                                                                         \
+    do {                                                                                           \
+        if ((n) == (cap)) {                                                                        \
+            (cap) = (cap) ? (cap)*2 : 8;                                                           \
+            (v) = bh_reallocarray((v), (cap), sizeof *(v));                                        \
+        }                                                                                          \
+    } while (0)
 char *bh_strdup(const char *s);
 char *bh_strndup(const char *s, size_t n);
 void *bh_memdup(const void *p, size_t n);

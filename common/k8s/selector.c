@@ -30,10 +30,7 @@ void bh_selector_free(struct bh_selector *s)
 
 void bh_selector_add(struct bh_selector *s, struct bh_sel_req r)
 {
-    if (s->n == s->cap) {
-        s->cap = s->cap ? s->cap * 2 : 4;
-        s->r = bh_reallocarray(s->r, s->cap, sizeof(*s->r));
-    }
+    BH_GROW(s->r, s->n, s->cap);
     r.order = s->n;
     s->r[s->n++] = r;
 }

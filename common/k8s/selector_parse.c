@@ -85,14 +85,7 @@ struct values {
 
 static void values_add(struct parser *p, struct values *set, const char *s)
 {
-    if (set->n == set->cap) {
-        size_t cap = set->cap ? set->cap * 2 : 4;
-        const char **v = bh_arena_new_array(&p->sel->a, const char *, cap);
-        if (set->n)
-            memcpy(v, set->v, set->n * sizeof(*v));
-        set->v = v;
-        set->cap = cap;
-    }
+    BH_ARENA_GROW(&p->sel->a, set->v, set->n, set->cap);
     set->v[set->n++] = s;
 }
 

@@ -79,12 +79,9 @@ static bool reserve(struct compiler *c, uint32_t n)
     if (c->n + n > INST_MAX)
         return fail(c, "expression too large");
     if (c->n + n > c->cap) {
-        uint32_t cap = BH_MAX(c->cap * 2, c->n + n + 16);
-        struct regex_inst *p = bh_arena_new_array(c->arena, struct regex_inst, cap);
-        if (c->n)
-            memcpy(p, c->inst, c->n * sizeof(*p));
-        c->inst = p;
-        c->cap = cap;
+        c->cap = BH_MAX(c->cap * 2, c->n + n + 16);
+        c->inst =
+            bh_arena_more(c->arena, c->inst, c->n * sizeof(*c->inst), c->cap * sizeof(*c->inst));
     }
     return true;
 }
@@ -127,13 +124,7 @@ struct ranges {
 
 static void add_range(struct compiler *c, struct ranges *r, uint32_t lo, uint32_t hi)
 {
-    if (r->n == r->cap) {
-        r->cap = BH_MAX(r->cap * 2, 8u);
-        struct regex_range *p = bh_arena_new_array(c->arena, struct regex_range, r->cap);
-        if (r->n)
-            memcpy(p, r->p, r->n * sizeof(*p));
-        r->p = p;
-    }
+    BH_ARENA_GROW(c->arena, r->p, r->n, r->cap);
     r->p[r->n++] = (struct regex_range){lo, hi};
 }
 

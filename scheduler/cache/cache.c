@@ -79,10 +79,7 @@ void bh_cache_fini(struct bh_cache *c)
 
 static void push(uint32_t **v, uint32_t *n, uint32_t *cap, uint32_t x)
 {
-    if (*n == *cap) {
-        *cap = *cap ? *cap * 2 : 64;
-        *v = bh_reallocarray(*v, *cap, sizeof **v);
-    }
+    BH_GROW(*v, *n, *cap);
     (*v)[(*n)++] = x;
 }
 

@@ -31,17 +31,11 @@ static void add(struct bh_cache *c, uint32_t row, bh_sym region, bh_sym zone)
         if (c->zones[i].region == region && c->zones[i].zone == zone)
             z = &c->zones[i];
     if (!z) {
-        if (c->n_zones == c->cap_zones) {
-            c->cap_zones = c->cap_zones ? c->cap_zones * 2 : 8;
-            c->zones = bh_reallocarray(c->zones, c->cap_zones, sizeof *c->zones);
-        }
+        BH_GROW(c->zones, c->n_zones, c->cap_zones);
         z = &c->zones[c->n_zones++];
         *z = (struct bh_zone){.region = region, .zone = zone};
     }
-    if (z->n == z->cap) {
-        z->cap = z->cap ? z->cap * 2 : 16;
-        z->rows = bh_reallocarray(z->rows, z->cap, sizeof *z->rows);
-    }
+    BH_GROW(z->rows, z->n, z->cap);
     z->rows[z->n++] = row;
 }
 

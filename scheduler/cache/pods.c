@@ -19,11 +19,7 @@ static void count_affinity_shape(struct bh_cache *c, uint32_t shape, bool add)
     if (!(e->rec->flags & BH_SHAPE_USES_POD_AFFINITY))
         return;
     if (add && e->placed++ == 0) {
-        if (c->n_affinity_shapes == c->cap_affinity_shapes) {
-            c->cap_affinity_shapes = c->cap_affinity_shapes ? c->cap_affinity_shapes * 2 : 16;
-            c->affinity_shapes = bh_reallocarray(c->affinity_shapes, c->cap_affinity_shapes,
-                                                 sizeof *c->affinity_shapes);
-        }
+        BH_GROW(c->affinity_shapes, c->n_affinity_shapes, c->cap_affinity_shapes);
         e->placed_at = c->n_affinity_shapes;
         c->affinity_shapes[c->n_affinity_shapes++] = shape;
     } else if (!add && --e->placed == 0) {

@@ -47,10 +47,7 @@ static uint32_t new_id(struct bh_shape_table *t)
         t->free_head = t->e[id].next;
         return id;
     }
-    if (t->n == t->cap) {
-        t->cap = t->cap ? t->cap * 2 : 64;
-        t->e = bh_reallocarray(t->e, t->cap, sizeof *t->e);
-    }
+    BH_GROW(t->e, t->n, t->cap);
     return t->n++;
 }
 

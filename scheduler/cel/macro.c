@@ -108,9 +108,8 @@ static void insert(struct fold *f, const struct cel_value *key, const struct cel
         f->cap = BH_MAX(f->cap * 2, 8u);
         if (!bh_cel_work(f->e, f->cap))
             return;
-        entry = bh_arena_new_array(f->e->arena, struct cel_entry, f->cap);
-        if (f->map->n)
-            memcpy(entry, f->map->entry, f->map->n * sizeof(*entry));
+        entry =
+            bh_arena_more(f->e->arena, entry, f->map->n * sizeof(*entry), f->cap * sizeof(*entry));
         f->map->entry = entry;
     }
     entry[f->map->n++] = (struct cel_entry){*key, *value};

@@ -118,22 +118,11 @@ static struct cel_node new_node(enum cel_op op, size_t pos)
     return (struct cel_node){.op = (uint8_t)op, .pos = (uint32_t)pos};
 }
 
-static void *grow(struct bh_arena *a, const void *old, uint32_t n, uint32_t *cap, size_t size)
-{
-    *cap = BH_MAX(*cap * 2, 16u);
-    void *p = bh_arena_array(a, *cap, size);
-    if (n)
-        memcpy(p, old, n * size);
-    return p;
-}
-
 static bool set_args(struct cel_parser *ps, struct cel_node *n, const uint32_t *args,
                      uint32_t n_args)
 {
     struct bh_cel_program *p = ps->p;
 
-    while (p->n_args + n_args > p->cap_args)
-        p->arg = grow(&p->arena, p->arg, p->n_args, &p->cap_args, sizeof(*p->arg));
     n->first = p->n_args;
     n->n_args = n_args;
     n->depth = 1;
@@ -141,6 +130,7 @@ static bool set_args(struct cel_parser *ps, struct cel_node *n, const uint32_t *
         if (args[i] == CEL_NONE)
             return false;
         n->depth = (uint16_t)BH_MAX(n->depth, p->node[args[i]].depth + 1);
+        BH_ARENA_GROW(&p->arena, p->arg, p->n_args, p->cap_args);
         p->arg[p->n_args++] = args[i];
     }
     if (n->depth > CEL_DEPTH_MAX)
@@ -153,8 +143,7 @@ static uint32_t put_node(struct cel_parser *ps, const struct cel_node *n)
 {
     struct bh_cel_program *p = ps->p;
 
-    if (p->n_nodes == p->cap_nodes)
-        p->node = grow(&p->arena, p->node, p->n_nodes, &p->cap_nodes, sizeof(*p->node));
+    BH_ARENA_GROW(&p->arena, p->node, p->n_nodes, p->cap_nodes);
     p->node[p->n_nodes] = *n;
     return p->n_nodes++;
 }
@@ -182,8 +171,7 @@ struct operands {
 
 static void push(struct cel_parser *ps, struct operands *o, uint32_t node)
 {
-    if (o->n == o->cap)
-        o->p = grow(&ps->p->arena, o->p, o->n, &o->cap, sizeof(*o->p));
+    BH_ARENA_GROW(&ps->p->arena, o->p, o->n, o->cap);
     o->p[o->n++] = node;
 }
 

@@ -109,10 +109,7 @@ void bh_moved_add(struct bh_moved *m, const struct bh_domains *d, uint32_t id)
     uint32_t row = id < d->cap_heads ? d->head[id] : BH_DOMAIN_END;
 
     for (; row != BH_DOMAIN_END && !m->anew; row = d->next[row]) {
-        if (m->n == m->cap) {
-            m->cap = m->cap ? m->cap * 2 : 16;
-            m->rows = bh_reallocarray(m->rows, m->cap, sizeof *m->rows);
-        }
+        BH_GROW(m->rows, m->n, m->cap);
         m->rows[m->n++] = row;
         m->anew = m->n > d->cap_rows / 4 + 16; /* looking at all of them costs no more */
     }

@@ -75,15 +75,8 @@ void bh_pair_view_add(struct bh_pair_view *v, struct bh_arena *a, bh_sym key, bh
     int64_t before = bh_pair_view_get(v, key, value);
     struct bh_pair_count *c = find_change(v, key, value);
 
-    if (!c && v->n == v->cap) {
-        uint32_t cap = v->cap ? v->cap * 2 : 4;
-        struct bh_pair_count *more = bh_arena_new_array(a, struct bh_pair_count, cap);
-        if (v->n)
-            memcpy(more, v->change, v->n * sizeof *more);
-        v->change = more;
-        v->cap = cap;
-    }
     if (!c) {
+        BH_ARENA_GROW(a, v->change, v->n, v->cap);
         c = &v->change[v->n++];
         *c = (struct bh_pair_count){.key = key, .value = value, .taken = true};
     }

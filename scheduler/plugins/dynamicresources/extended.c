@@ -184,14 +184,7 @@ static void map_to(struct mappings *m, const struct bh_extended_request *e,
     r->containername = bh_arena_strdup(m->a, bh_sym_text(m->l->tab, e->container_name));
     r->resourcename = bh_arena_strdup(m->a, bh_sym_text(m->l->tab, e->resource));
     r->requestname = request_name(m->a, request);
-    if (m->ret->n_requestmappings == m->cap) {
-        K8s__ContainerExtendedResourceRequest **v = bh_arena_new_array(
-            m->a, K8s__ContainerExtendedResourceRequest *, m->cap ? m->cap * 2 : 8);
-        if (m->cap)
-            memcpy(v, m->ret->requestmappings, m->cap * sizeof *v);
-        m->ret->requestmappings = v;
-        m->cap = m->cap ? m->cap * 2 : 8;
-    }
+    BH_ARENA_GROW(m->a, m->ret->requestmappings, m->ret->n_requestmappings, m->cap);
     m->ret->requestmappings[m->ret->n_requestmappings++] = r;
 }
 

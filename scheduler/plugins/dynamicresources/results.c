@@ -143,14 +143,7 @@ static K8s__DeviceAllocationConfiguration *add_config(struct bh_arena *a, struct
 {
     K8s__DeviceAllocationConfiguration *c = bh_arena_new(a, K8s__DeviceAllocationConfiguration);
 
-    if (l->n == l->cap) {
-        K8s__DeviceAllocationConfiguration **more =
-            bh_arena_new_array(a, K8s__DeviceAllocationConfiguration *, l->cap ? l->cap * 2 : 8);
-        if (l->n)
-            memcpy(more, l->v, l->n * sizeof *more);
-        l->v = more;
-        l->cap = l->cap ? l->cap * 2 : 8;
-    }
+    BH_ARENA_GROW(a, l->v, l->n, l->cap);
     k8s__device_allocation_configuration__init(c);
     c->source = bh_arena_strdup(a, source);
     c->deviceconfiguration = what;

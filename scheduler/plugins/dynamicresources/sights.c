@@ -218,10 +218,7 @@ static uint32_t group_of(struct bh_dra_sights *k, const struct bh_dra_sight *v)
             return g;
     if (k->bytes + bytes > SIGHTS_MAX)
         return NOT_KEPT;
-    if (k->n_groups == k->cap_groups) {
-        k->cap_groups = k->cap_groups ? 2 * k->cap_groups : 64;
-        k->group = bh_reallocarray(k->group, k->cap_groups, sizeof *k->group);
-    }
+    BH_GROW(k->group, k->n_groups, k->cap_groups);
     struct group *g = &k->group[k->n_groups];
     *g = (struct group){.sight = *v, .next = (uint32_t)first};
     g->sight.runs = bytes ? bh_memdup(v->runs, bytes) : NULL;
@@ -246,10 +243,7 @@ static const struct part *find_shared(const struct bh_dra_sights *k, uint64_t ha
 static const struct part *keep_shared(struct bh_dra_sights *k, const struct part *p, uint64_t hash,
                                       uint32_t first)
 {
-    if (k->n_shared == k->cap_shared) {
-        k->cap_shared = k->cap_shared ? 2 * k->cap_shared : 16;
-        k->shared = bh_reallocarray(k->shared, k->cap_shared, sizeof *k->shared);
-    }
+    BH_GROW(k->shared, k->n_shared, k->cap_shared);
     struct shared *s = &k->shared[k->n_shared++];
     *s = (struct shared){.part = *p, .next = first};
     s->part.runs = bh_memdup(p->runs, (p->n_runs + 1) * sizeof *p->runs);

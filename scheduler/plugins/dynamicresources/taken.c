@@ -28,10 +28,7 @@ static uint32_t new_take(struct bh_dra *d, const struct bh_dra_take *t)
     if (i) {
         d->free_take = at(d, i)->next;
     } else {
-        if (d->n_takes == d->cap_takes) {
-            d->cap_takes = d->cap_takes ? 2 * d->cap_takes : 256;
-            d->take = bh_reallocarray(d->take, d->cap_takes, sizeof *d->take);
-        }
+        BH_GROW(d->take, d->n_takes, d->cap_takes);
         i = ++d->n_takes;
     }
     *at(d, i) = *t;

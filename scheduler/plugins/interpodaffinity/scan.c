@@ -14,14 +14,7 @@
 
 static struct bh_ipa_share *append(struct bh_ipa_scan *s)
 {
-    if (s->n == s->cap) {
-        uint32_t cap = s->cap ? s->cap * 2 : 64;
-        struct bh_ipa_share *more = bh_arena_new_array(s->a, struct bh_ipa_share, cap);
-        if (s->n)
-            memcpy(more, s->v, s->n * sizeof *more);
-        s->v = more;
-        s->cap = cap;
-    }
+    BH_ARENA_GROW(s->a, s->v, s->n, s->cap);
     return &s->v[s->n++];
 }
 

@@ -46,14 +46,7 @@ static struct bh_ns_labels labels_of(struct bh_terms *m, bh_sym namespace_)
 
     if (at)
         return m->ns[*at];
-    if (m->n_ns == m->cap_ns) {
-        uint32_t cap = m->cap_ns ? m->cap_ns * 2 : 8;
-        struct bh_ns_labels *more = bh_arena_new_array(m->a, struct bh_ns_labels, cap);
-        if (m->n_ns)
-            memcpy(more, m->ns, m->n_ns * sizeof *more);
-        m->ns = more;
-        m->cap_ns = cap;
-    }
+    BH_ARENA_GROW(m->a, m->ns, m->n_ns, m->cap_ns);
     m->ns[m->n_ns] = read_labels(m, namespace_);
     bh_pair_counts_add(&m->seen, namespace_, BH_SYM_NONE, m->n_ns);
     return m->ns[m->n_ns++];

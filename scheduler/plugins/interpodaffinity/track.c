@@ -129,10 +129,7 @@ static struct key *key_of(struct bh_call *c, struct track *t, bh_sym key)
     for (uint32_t i = 0; i < t->n_keys; i++)
         if (t->key[i]->d.key == key)
             return t->key[i];
-    if (t->n_keys == t->cap_keys) {
-        t->cap_keys = t->cap_keys ? t->cap_keys * 2 : 4;
-        t->key = bh_reallocarray(t->key, t->cap_keys, sizeof *t->key);
-    }
+    BH_GROW(t->key, t->n_keys, t->cap_keys);
     struct key *k = t->key[t->n_keys++] = bh_calloc(1, sizeof *k);
     t->moved.anew = true;
     bh_domains_init(&k->d, key);
@@ -149,10 +146,7 @@ static struct lane *lane_of(struct bh_call *c, struct track *t, uint32_t map, bh
     for (uint32_t i = 0; i < t->n_lanes; i++)
         if (t->lane[i].map == map && t->lane[i].at->key == key)
             return &t->lane[i];
-    if (t->n_lanes == t->cap_lanes) {
-        t->cap_lanes = t->cap_lanes ? t->cap_lanes * 2 : 4;
-        t->lane = bh_reallocarray(t->lane, t->cap_lanes, sizeof *t->lane);
-    }
+    BH_GROW(t->lane, t->n_lanes, t->cap_lanes);
     struct lane *l = &t->lane[t->n_lanes++];
     *l = (struct lane){
         .map = map, .key = key_of(c, t, key), .share = bh_calloc(t->cap_rows, sizeof(int64_t))};
@@ -166,10 +160,7 @@ static void note(struct track *t, struct lane *l, uint32_t id)
     if (!l->key->by_sum || t->moved.anew || l->noted[id] == t->updates)
         return;
     l->noted[id] = t->updates;
-    if (t->n_notes == t->cap_notes) {
-        t->cap_notes = t->cap_notes ? t->cap_notes * 2 : 16;
-        t->note = bh_reallocarray(t->note, t->cap_notes, sizeof *t->note);
-    }
+    BH_GROW(t->note, t->n_notes, t->cap_notes);
     t->note[t->n_notes++] = (struct note){(uint32_t)(l - t->lane), id, l->sum[id]};
 }
 

@@ -120,10 +120,7 @@ static void add(struct count *c, uint32_t id)
 {
     struct bh_class_devices *d = c->of;
 
-    if (c->n == d->cap_found) {
-        d->cap_found = BH_MAX(2 * d->cap_found, (size_t)64);
-        d->found = bh_reallocarray(d->found, d->cap_found, sizeof *d->found);
-    }
+    BH_GROW(d->found, c->n, d->cap_found);
     d->found[c->n++] = id;
 }
 

@@ -96,10 +96,7 @@ static void forget_outdated(struct bh_call *c, struct bh_claim_memory *m)
 static struct bh_attachable look_up(struct bh_call *c, struct bh_claim_memory *m, uint64_t key,
                                     const K8s__PersistentVolumeClaim *claim)
 {
-    if (m->n_known == m->cap_known) {
-        m->cap_known = m->cap_known ? m->cap_known * 2 : 256;
-        m->known = bh_reallocarray(m->known, m->cap_known, sizeof *m->known);
-    }
+    BH_GROW(m->known, m->n_known, m->cap_known);
     m->known[m->n_known] = claim ? bh_attachable_of(c, claim) : (struct bh_attachable){0};
     bh_umap_put(&m->claims, key, m->n_known);
     return m->known[m->n_known++];

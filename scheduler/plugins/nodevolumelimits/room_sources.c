@@ -67,10 +67,7 @@ static uint32_t new_source(struct bh_room *r, enum bh_kind kind, uint64_t key)
     if (i != BH_NO_SOURCE) {
         r->free_source = r->source[i].next_key;
     } else {
-        if (r->n_sources == r->cap_sources) {
-            r->cap_sources = r->cap_sources ? r->cap_sources * 2 : 256;
-            r->source = bh_reallocarray(r->source, r->cap_sources, sizeof *r->source);
-        }
+        BH_GROW(r->source, r->n_sources, r->cap_sources);
         i = r->n_sources++;
     }
     r->source[i] =

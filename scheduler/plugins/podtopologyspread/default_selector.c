@@ -31,14 +31,7 @@ static void set_put(struct set *s, bh_sym key, bh_sym value)
             return;
         }
     }
-    if (s->n == s->cap) {
-        uint32_t cap = s->cap ? s->cap * 2 : 8;
-        struct bh_kv *more = bh_arena_new_array(s->a, struct bh_kv, cap);
-        if (s->n)
-            memcpy(more, s->v, s->n * sizeof *more);
-        s->v = more;
-        s->cap = cap;
-    }
+    BH_ARENA_GROW(s->a, s->v, s->n, s->cap);
     s->v[s->n++] = (struct bh_kv){key, value};
 }
 

@@ -246,10 +246,7 @@ static void note(struct track *t, struct counted *o, uint32_t id)
     if (o->by != KIND_BY_COUNT || t->moved.anew || d->noted == t->updates)
         return;
     d->noted = t->updates;
-    if (t->n_notes == t->cap_notes) {
-        t->cap_notes = t->cap_notes ? t->cap_notes * 2 : 16;
-        t->note = bh_reallocarray(t->note, t->cap_notes, sizeof *t->note);
-    }
+    BH_GROW(t->note, t->n_notes, t->cap_notes);
     t->note[t->n_notes++] = (struct note){(uint32_t)(o - t->v), id, d->pods};
 }
 

@@ -42,10 +42,7 @@ static void file(struct bh_volumes *x, const struct bh_object *o)
     if (i != END) {
         x->free = x->v[i].next_key;
     } else {
-        if (x->n == x->cap) {
-            x->cap = x->cap ? x->cap * 2 : 64;
-            x->v = bh_reallocarray(x->v, x->cap, sizeof *x->v);
-        }
+        BH_GROW(x->v, x->n, x->cap);
         i = x->n++;
     }
     struct bh_filed_volume *v = &x->v[i];
