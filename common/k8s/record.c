@@ -5,7 +5,7 @@
  * Input is a private copy of shared memory: any bytes at all. The canonical layout
  * (record_layout.h) is checked by a cursor that has to meet every array exactly where the previous
  * one ended; so no two slices overlap, every symbol is mapped once, and the time is linear whatever
- * the bytes are.
+ * the bytes are. What a record consists of stands in tables, which one walk follows.
  */
 #include "common/k8s/record.h"
 
@@ -21,56 +21,36 @@ struct walk {
     bool bad;
 };
 
-static void reject_if(struct walk *w, bool condition)
-{
-    w->bad |= condition;
-}
+/* ---- what records consist of ---- */
 
-static void sym(struct walk *w, bh_sym *s)
-{
-    if (w->map && *s != BH_SYM_NONE)
-        *s = w->map(w->arg, *s);
-}
-
-/* The slice's array when it lies exactly at the cursor; NULL when empty or bad. */
-static void *take_slice(struct walk *w, const struct bh_slice *s, size_t size)
-{
-    if (s->n == 0 || w->bad) {
-        reject_if(w, s->off != 0);
-        return NULL;
+enum what { END, SYM, BITS, AT_MOST, AT_LEAST, TEXT, LIST, PART };
+struct field {
+    uint32_t offset;
+    enum what what;
+    int64_t limit;         /* BITS: the known ones; AT_MOST, AT_LEAST */
+    const struct type *of; /* LIST, PART: struct bh_slice of such, one such in place */
+};
+struct type {
+    size_t size;
+    int (*order)(const void *, const void *);
+    bool (*wrong)(const void *); /* what a field alone does not tell */
+    const struct field *field;   /* slices in the order in which they lie */
+};
+#define FIELD(type, member, what, limit, of)                                                       \
+    {                                                                                              \
+        offsetof(struct type, member), what, limit, of                                             \
     }
-    uint64_t bytes = (uint64_t)s->n * size;
-    if (s->off != w->cursor || bytes > w->size - w->cursor) {
-        w->bad = true;
-        return NULL;
-    }
-    char *p = w->rec + w->cursor;
-    size_t end = BH_REC_ALIGN((size_t)bytes); /* size is a multiple of 8, so this fits as well */
-    for (size_t i = (size_t)bytes; i < end; i++)
-        reject_if(w, p[i] != 0);
-    w->cursor += end;
-    return p;
-}
-
-static void texts(struct walk *w, const struct bh_slice *s)
-{
-    /* n excludes the NUL, which has to be there. */
-    if (w->bad || s->n == UINT32_MAX) {
-        w->bad = true;
-        return;
-    }
-    const struct bh_slice with_nul = {s->off, s->n + 1};
-    const char *p = take_slice(w, &with_nul, 1);
-    reject_if(w, !p || memchr(p, 0, s->n + (size_t)1) != p + s->n);
-}
-
-static void syms(struct walk *w, const struct bh_slice *s)
-{
-    bh_sym *v = take_slice(w, s, sizeof(*v));
-
-    for (uint32_t i = 0; v && i < s->n; i++)
-        sym(w, &v[i]);
-}
+#define SYM(type, member)             FIELD(type, member, SYM, 0, NULL)
+#define BITS(type, member, known)     FIELD(type, member, BITS, known, NULL)
+#define AT_MOST(type, member, most)   FIELD(type, member, AT_MOST, most, NULL)
+#define AT_LEAST(type, member, least) FIELD(type, member, AT_LEAST, least, NULL)
+#define PAD(type)                     BITS(type, pad, 0)
+#define TEXT(type, member)            FIELD(type, member, TEXT, 0, NULL)
+#define LIST(type, member, of)        FIELD(type, member, LIST, 0, &(of))
+#define PART(type, member, of)        FIELD(type, member, PART, 0, &(of))
+#define TYPE(name, element, order, wrong, ...)                                                     \
+    static const struct type name = {sizeof(struct element), order, wrong,                         \
+                                     (const struct field[]){__VA_ARGS__, {0, END, 0, NULL}}}
 
 static int by_kv(const void *pa, const void *pb)
 {
@@ -79,18 +59,6 @@ static int by_kv(const void *pa, const void *pb)
     if (a->key != b->key)
         return a->key < b->key ? -1 : 1;
     return a->value < b->value ? -1 : a->value > b->value;
-}
-
-static void kvs(struct walk *w, const struct bh_slice *s)
-{
-    struct bh_kv *v = take_slice(w, s, sizeof(*v));
-
-    for (uint32_t i = 0; v && i < s->n; i++) {
-        sym(w, &v[i].key);
-        sym(w, &v[i].value);
-    }
-    if (v && w->map)
-        qsort(v, s->n, sizeof(*v), by_kv);
 }
 
 static int by_name(const void *pa, const void *pb)
@@ -102,242 +70,177 @@ static int by_name(const void *pa, const void *pb)
     return a->value < b->value ? -1 : a->value > b->value;
 }
 
-static void resources(struct walk *w, const struct bh_slice *s)
+static bool has_stray_monitors(const void *volume)
 {
-    struct bh_res *v = take_slice(w, s, sizeof(*v));
+    const struct bh_volume *v = volume;
 
-    for (uint32_t i = 0; v && i < s->n; i++) {
-        sym(w, &v[i].name);
-        reject_if(w, v[i].pad != 0);
+    return v->monitors.n && v->type != BH_VOL_RBD;
+}
+
+static bool has_stray_requirements(const void *selector)
+{
+    const struct bh_label_selector *s = selector;
+
+    return s->flags && s->requirements.n;
+}
+
+/* A symbol alone. */
+static const struct type a_sym = {sizeof(bh_sym), NULL, NULL,
+                                  (const struct field[]){{0, SYM, 0, NULL}, {0, END, 0, NULL}}};
+TYPE(a_kv, bh_kv, by_kv, NULL, SYM(bh_kv, key), SYM(bh_kv, value));
+TYPE(a_res, bh_res, by_name, NULL, SYM(bh_res, name), PAD(bh_res));
+TYPE(an_image, bh_image, NULL, NULL, SYM(bh_image, name), PAD(bh_image));
+TYPE(a_taint, bh_taint, NULL, NULL, SYM(bh_taint, key), SYM(bh_taint, value),
+     AT_MOST(bh_taint, effect, BH_EFFECT_OTHER), PAD(bh_taint));
+TYPE(a_toleration, bh_toleration, NULL, NULL, SYM(bh_toleration, key), SYM(bh_toleration, value),
+     AT_MOST(bh_toleration, op, BH_TOL_OTHER), AT_MOST(bh_toleration, effect, BH_EFFECT_OTHER));
+TYPE(a_host_port, bh_host_port, NULL, NULL, SYM(bh_host_port, ip), SYM(bh_host_port, protocol),
+     AT_LEAST(bh_host_port, port, 1), PAD(bh_host_port));
+TYPE(a_requirement, bh_requirement, NULL, NULL, SYM(bh_requirement, key),
+     AT_MOST(bh_requirement, op, BH_REQ_LT), LIST(bh_requirement, values, a_sym));
+TYPE(a_term, bh_node_term, NULL, NULL, SYM(bh_node_term, error),
+     BITS(bh_node_term, flags, BH_TERM_EMPTY | BH_TERM_INVALID), PAD(bh_node_term),
+     LIST(bh_node_term, expressions, a_requirement), LIST(bh_node_term, fields, a_requirement));
+TYPE(a_volume, bh_volume, NULL, has_stray_monitors, SYM(bh_volume, name), SYM(bh_volume, source),
+     SYM(bh_volume, extra), SYM(bh_volume, disk_name), AT_MOST(bh_volume, type, BH_VOL_TYPES - 1),
+     BITS(bh_volume, flags, BH_VOL_READ_ONLY), LIST(bh_volume, monitors, a_sym));
+TYPE(a_selector, bh_label_selector, NULL, has_stray_requirements, SYM(bh_label_selector, error),
+     BITS(bh_label_selector, flags, BH_SELECTOR_NIL | BH_SELECTOR_INVALID),
+     LIST(bh_label_selector, requirements, a_requirement));
+TYPE(a_pod_term, bh_pod_term, NULL, NULL, SYM(bh_pod_term, topology_key),
+     PART(bh_pod_term, selector, a_selector), PART(bh_pod_term, namespace_selector, a_selector),
+     LIST(bh_pod_term, namespaces, a_sym));
+TYPE(a_spread, bh_spread, NULL, NULL, SYM(bh_spread, topology_key),
+     BITS(bh_spread, flags, BH_SPREAD_HONOR_TAINTS * 2 - 1), PART(bh_spread, selector, a_selector));
+TYPE(a_claim, bh_pod_claim, NULL, NULL, SYM(bh_pod_claim, name), SYM(bh_pod_claim, claim),
+     SYM(bh_pod_claim, template_), PAD(bh_pod_claim));
+TYPE(an_extended, bh_extended_request, NULL, NULL, SYM(bh_extended_request, resource),
+     SYM(bh_extended_request, container_name),
+     BITS(bh_extended_request, flags, BH_CONTAINER_INIT | BH_CONTAINER_SIDECAR),
+     PAD(bh_extended_request));
+TYPE(a_claim_status, bh_claim_status, NULL, NULL, SYM(bh_claim_status, name),
+     SYM(bh_claim_status, claim));
+TYPE(a_node, bh_node_rec, NULL, NULL, SYM(bh_node_rec, name), SYM(bh_node_rec, uid),
+     BITS(bh_node_rec, flags, BH_NODE_UNSCHEDULABLE), PAD(bh_node_rec),
+     LIST(bh_node_rec, labels, a_kv), LIST(bh_node_rec, taints, a_taint),
+     LIST(bh_node_rec, scalars, a_res), LIST(bh_node_rec, images, an_image),
+     LIST(bh_node_rec, features, a_sym));
+/* Labels and images are last: see bh_shape_essence(). */
+TYPE(a_shape, bh_shape_rec, NULL, NULL, SYM(bh_shape_rec, namespace_),
+     SYM(bh_shape_rec, scheduler_name), SYM(bh_shape_rec, owner),
+     BITS(bh_shape_rec, flags, BH_SHAPE_HAS_POD_AFFINITY_OBJECT * 2 - 1), PAD(bh_shape_rec),
+     AT_LEAST(bh_shape_rec, image_containers, 0),
+     AT_MOST(bh_shape_rec, owner_kind, BH_OWNER_STATEFULSET),
+     LIST(bh_shape_rec, fit.scalars, a_res), LIST(bh_shape_rec, used.scalars, a_res),
+     LIST(bh_shape_rec, score.scalars, a_res), LIST(bh_shape_rec, tolerations, a_toleration),
+     LIST(bh_shape_rec, node_selector, a_kv), LIST(bh_shape_rec, required_terms, a_term),
+     LIST(bh_shape_rec, preferred_terms, a_term), LIST(bh_shape_rec, host_ports, a_host_port),
+     LIST(bh_shape_rec, gates, a_sym), LIST(bh_shape_rec, affinity, a_pod_term),
+     LIST(bh_shape_rec, anti_affinity, a_pod_term),
+     LIST(bh_shape_rec, preferred_affinity, a_pod_term),
+     LIST(bh_shape_rec, preferred_anti_affinity, a_pod_term), LIST(bh_shape_rec, spread, a_spread),
+     LIST(bh_shape_rec, volumes, a_volume), LIST(bh_shape_rec, claims, a_claim),
+     LIST(bh_shape_rec, extended, an_extended), LIST(bh_shape_rec, labels, a_kv),
+     LIST(bh_shape_rec, images, a_sym));
+TYPE(a_pod, bh_pod_rec, NULL, NULL,
+     BITS(bh_pod_rec, flags, BH_POD_TERMINATING | BH_POD_PREEMPTED_BY_SCHEDULER), PAD(bh_pod_rec),
+     SYM(bh_pod_rec, node), SYM(bh_pod_rec, nominated_node), TEXT(bh_pod_rec, name),
+     TEXT(bh_pod_rec, namespace_), TEXT(bh_pod_rec, uid),
+     LIST(bh_pod_rec, claim_statuses, a_claim_status));
+static const struct type *const records[] = {
+    [BH_REC_NODE] = &a_node, [BH_REC_SHAPE] = &a_shape, [BH_REC_POD] = &a_pod};
+
+/* ---- the walk ---- */
+
+/* The slice's array when it lies exactly at the cursor; NULL when empty or bad. */
+static void *take_slice(struct walk *w, const struct bh_slice *s, size_t size)
+{
+    if (s->n == 0 || w->bad) {
+        w->bad |= s->off != 0;
+        return NULL;
     }
-    if (v && w->map)
-        qsort(v, s->n, sizeof(*v), by_name);
-}
-
-static void images(struct walk *w, const struct bh_slice *s)
-{
-    struct bh_image *v = take_slice(w, s, sizeof(*v));
-
-    for (uint32_t i = 0; v && i < s->n; i++) {
-        sym(w, &v[i].name);
-        reject_if(w, v[i].pad != 0);
+    uint64_t bytes = (uint64_t)s->n * size;
+    if (s->off != w->cursor || bytes > w->size - w->cursor) {
+        w->bad = true;
+        return NULL;
     }
+    char *p = w->rec + w->cursor;
+    size_t end = BH_REC_ALIGN((size_t)bytes); /* size is a multiple of 8, so this fits as well */
+    for (size_t i = (size_t)bytes; i < end; i++)
+        w->bad |= p[i] != 0;
+    w->cursor += end;
+    return p;
 }
 
-static void taints(struct walk *w, const struct bh_slice *s)
+static void text(struct walk *w, const struct bh_slice *s)
 {
-    struct bh_taint *v = take_slice(w, s, sizeof(*v));
-
-    for (uint32_t i = 0; v && i < s->n; i++) {
-        sym(w, &v[i].key);
-        sym(w, &v[i].value);
-        reject_if(w, v[i].effect > BH_EFFECT_OTHER || v[i].pad != 0);
+    /* n excludes the NUL, which has to be there. */
+    if (w->bad || s->n == UINT32_MAX) {
+        w->bad = true;
+        return;
     }
+    const struct bh_slice with_nul = {s->off, s->n + 1};
+    const char *p = take_slice(w, &with_nul, 1);
+    w->bad |= !p || memchr(p, 0, s->n + (size_t)1) != p + s->n;
 }
 
-static void tolerations(struct walk *w, const struct bh_slice *s)
-{
-    struct bh_toleration *v = take_slice(w, s, sizeof(*v));
+static void list(struct walk *w, const struct bh_slice *s, const struct type *t);
 
-    for (uint32_t i = 0; v && i < s->n; i++) {
-        sym(w, &v[i].key);
-        sym(w, &v[i].value);
-        reject_if(w, v[i].op > BH_TOL_OTHER || v[i].effect > BH_EFFECT_OTHER);
+static void one(struct walk *w, char *p, const struct type *t)
+{
+    for (const struct field *f = t->field; f->what != END; f++) {
+        void *at = p + f->offset;
+        switch (f->what) {
+        case SYM:
+            if (w->map && *(bh_sym *)at != BH_SYM_NONE)
+                *(bh_sym *)at = w->map(w->arg, *(bh_sym *)at);
+            break;
+        case BITS:
+            w->bad |= (*(uint32_t *)at & ~(uint32_t)f->limit) != 0;
+            break;
+        case AT_MOST:
+            w->bad |= *(uint32_t *)at > f->limit;
+            break;
+        case AT_LEAST:
+            w->bad |= *(int32_t *)at < f->limit;
+            break;
+        case TEXT:
+            text(w, at);
+            break;
+        case LIST:
+            list(w, at, f->of);
+            break;
+        case PART:
+            one(w, at, f->of);
+            break;
+        case END:
+            break;
+        }
     }
+    w->bad |= t->wrong && t->wrong(p);
 }
 
-static void host_ports(struct walk *w, const struct bh_slice *s)
+static void list(struct walk *w, const struct bh_slice *s, const struct type *t)
 {
-    struct bh_host_port *v = take_slice(w, s, sizeof(*v));
+    char *v = take_slice(w, s, t->size);
 
-    for (uint32_t i = 0; v && i < s->n; i++) {
-        sym(w, &v[i].ip);
-        sym(w, &v[i].protocol);
-        reject_if(w, v[i].port <= 0 || v[i].pad != 0);
-    }
-}
-
-static void requirements(struct walk *w, const struct bh_slice *s)
-{
-    struct bh_requirement *v = take_slice(w, s, sizeof(*v));
-
-    for (uint32_t i = 0; v && !w->bad && i < s->n; i++) {
-        sym(w, &v[i].key);
-        reject_if(w, v[i].op > BH_REQ_LT);
-        syms(w, &v[i].values);
-    }
-}
-
-static void terms(struct walk *w, const struct bh_slice *s)
-{
-    struct bh_node_term *v = take_slice(w, s, sizeof(*v));
-
-    for (uint32_t i = 0; v && !w->bad && i < s->n; i++) {
-        sym(w, &v[i].error);
-        reject_if(w, (v[i].flags & ~(uint32_t)(BH_TERM_EMPTY | BH_TERM_INVALID)) || v[i].pad);
-        requirements(w, &v[i].expressions);
-        requirements(w, &v[i].fields);
-    }
-}
-
-static void volumes(struct walk *w, const struct bh_slice *s)
-{
-    struct bh_volume *v = take_slice(w, s, sizeof(*v));
-
-    for (uint32_t i = 0; v && !w->bad && i < s->n; i++) {
-        sym(w, &v[i].name);
-        sym(w, &v[i].source);
-        sym(w, &v[i].extra);
-        sym(w, &v[i].disk_name);
-        reject_if(w, v[i].type >= BH_VOL_TYPES || (v[i].flags & ~(uint32_t)BH_VOL_READ_ONLY) ||
-                         (v[i].monitors.n && v[i].type != BH_VOL_RBD));
-        syms(w, &v[i].monitors);
-    }
-}
-
-static void selector(struct walk *w, struct bh_label_selector *s)
-{
-    sym(w, &s->error);
-    reject_if(w, (s->flags & ~(uint32_t)(BH_SELECTOR_NIL | BH_SELECTOR_INVALID)) ||
-                     (s->flags && s->requirements.n));
-    requirements(w, &s->requirements);
-}
-
-static void pod_terms(struct walk *w, const struct bh_slice *s)
-{
-    struct bh_pod_term *v = take_slice(w, s, sizeof(*v));
-
-    for (uint32_t i = 0; v && !w->bad && i < s->n; i++) {
-        sym(w, &v[i].topology_key);
-        selector(w, &v[i].selector);
-        selector(w, &v[i].namespace_selector);
-        syms(w, &v[i].namespaces);
-    }
-}
-
-static void spreads(struct walk *w, const struct bh_slice *s)
-{
-    const uint32_t known = BH_SPREAD_HONOR_TAINTS * 2 - 1;
-    struct bh_spread *v = take_slice(w, s, sizeof(*v));
-
-    for (uint32_t i = 0; v && !w->bad && i < s->n; i++) {
-        sym(w, &v[i].topology_key);
-        reject_if(w, v[i].flags & ~known);
-        selector(w, &v[i].selector);
-    }
-}
-
-static void claims(struct walk *w, const struct bh_slice *s)
-{
-    struct bh_pod_claim *v = take_slice(w, s, sizeof(*v));
-
-    for (uint32_t i = 0; v && i < s->n; i++) {
-        sym(w, &v[i].name);
-        sym(w, &v[i].claim);
-        sym(w, &v[i].template_);
-        reject_if(w, v[i].pad != 0);
-    }
-}
-
-static void extended(struct walk *w, const struct bh_slice *s)
-{
-    const uint32_t known = BH_CONTAINER_INIT | BH_CONTAINER_SIDECAR;
-    struct bh_extended_request *v = take_slice(w, s, sizeof(*v));
-
-    for (uint32_t i = 0; v && i < s->n; i++) {
-        sym(w, &v[i].resource);
-        sym(w, &v[i].container_name);
-        reject_if(w, (v[i].flags & ~known) || v[i].pad);
-    }
-}
-
-static void claim_statuses(struct walk *w, const struct bh_slice *s)
-{
-    struct bh_claim_status *v = take_slice(w, s, sizeof(*v));
-
-    for (uint32_t i = 0; v && i < s->n; i++) {
-        sym(w, &v[i].name);
-        sym(w, &v[i].claim);
-    }
-}
-
-static void node(struct walk *w, struct bh_node_rec *r)
-{
-    sym(w, &r->name);
-    sym(w, &r->uid);
-    reject_if(w, (r->flags & ~(uint32_t)BH_NODE_UNSCHEDULABLE) || r->pad);
-    kvs(w, &r->labels);
-    taints(w, &r->taints);
-    resources(w, &r->scalars);
-    images(w, &r->images);
-    syms(w, &r->features);
-}
-
-static void shape(struct walk *w, struct bh_shape_rec *r)
-{
-    const uint32_t known = BH_SHAPE_HAS_POD_AFFINITY_OBJECT * 2 - 1;
-
-    sym(w, &r->namespace_);
-    sym(w, &r->scheduler_name);
-    sym(w, &r->owner);
-    reject_if(w, (r->flags & ~known) || r->pad || r->image_containers < 0 ||
-                     r->owner_kind > BH_OWNER_STATEFULSET);
-    resources(w, &r->fit.scalars);
-    resources(w, &r->used.scalars);
-    resources(w, &r->score.scalars);
-    tolerations(w, &r->tolerations);
-    kvs(w, &r->node_selector);
-    terms(w, &r->required_terms);
-    terms(w, &r->preferred_terms);
-    host_ports(w, &r->host_ports);
-    syms(w, &r->gates);
-    pod_terms(w, &r->affinity);
-    pod_terms(w, &r->anti_affinity);
-    pod_terms(w, &r->preferred_affinity);
-    pod_terms(w, &r->preferred_anti_affinity);
-    spreads(w, &r->spread);
-    volumes(w, &r->volumes);
-    claims(w, &r->claims);
-    extended(w, &r->extended);
-    kvs(w, &r->labels); /* last: see bh_shape_essence() */
-    syms(w, &r->images);
-}
-
-static void pod(struct walk *w, struct bh_pod_rec *r)
-{
-    reject_if(w, (r->flags & ~(uint32_t)(BH_POD_TERMINATING | BH_POD_PREEMPTED_BY_SCHEDULER)) ||
-                     r->pad);
-    sym(w, &r->node);
-    sym(w, &r->nominated_node);
-    texts(w, &r->name);
-    texts(w, &r->namespace_);
-    texts(w, &r->uid);
-    claim_statuses(w, &r->claim_statuses);
+    for (uint32_t i = 0; v && !w->bad && i < s->n; i++)
+        one(w, v + i * t->size, t);
+    if (v && w->map && t->order && !w->bad)
+        qsort(v, s->n, t->size, t->order);
 }
 
 int bh_rec_remap(void *rec, size_t n, bh_sym (*map)(void *arg, bh_sym s), void *arg)
 {
-    static const size_t heads[] = {[BH_REC_NODE] = sizeof(struct bh_node_rec),
-                                   [BH_REC_SHAPE] = sizeof(struct bh_shape_rec),
-                                   [BH_REC_POD] = sizeof(struct bh_pod_rec)};
     const struct bh_rec_head *h = rec;
 
     if (n < sizeof(*h) || n > BH_REC_MAX_BYTES || n % 8 != 0 || h->size != n ||
         h->layout != BH_REC_LAYOUT || h->type < BH_REC_NODE || h->type > BH_REC_POD ||
-        n < heads[h->type])
+        n < records[h->type]->size)
         return -EBADMSG;
-    struct walk w = {.rec = rec, .size = n, .cursor = heads[h->type], .map = map, .arg = arg};
-    switch (h->type) {
-    case BH_REC_NODE:
-        node(&w, rec);
-        break;
-    case BH_REC_SHAPE:
-        shape(&w, rec);
-        break;
-    case BH_REC_POD:
-        pod(&w, rec);
-        break;
-    }
+    const struct type *t = records[h->type];
+    struct walk w = {.rec = rec, .size = n, .cursor = t->size, .map = map, .arg = arg};
+    one(&w, rec, t);
     return w.bad || w.cursor != n ? -EBADMSG : 0;
 }
 
