@@ -85,18 +85,28 @@ struct bh_record_after {
     uint32_t n_reserve, n_permit, n_pre_bind, n_bind;
     bool overruled; /* Reserve or Permit made something else of the decision */
 };
+enum bh_node_mark {                 /* what a place of the list was in an attempt */
+                    BH_NODE_ABSENT, /* no node of the cluster */
+                    BH_NODE_UNSEEN, /* a node that nobody looked at */
+                    BH_NODE_FEASIBLE,
+                    BH_NODE_VERDICTS /* rejected: this + the number of the verdict */
+};
+struct bh_placed {     /* what became of the nodes of one attempt */
+    uint32_t *mark, n; /* by position */
+    uint32_t *score;   /* of the first feasible position, the second ...: index into d->scores */
+    const struct bh_status **verdicts; /* each kind once */
+    uint32_t n_verdicts;
+};
 struct bh_packer {
     struct bh_node_list list;
-    uint32_t *verdict_of, *score_at; /* by position */
-    uint32_t cap_places;
-    int64_t *column;
-    uint32_t cap_column;
-    const struct bh_status **verdicts;
+    struct bh_placed placed;
+    uint32_t cap_places, cap_verdicts;
     uint64_t *verdict_hash;
-    uint32_t n_verdicts, cap_verdicts;
     uint32_t *slots, n_slots; /* hash table over verdicts */
 };
 void bh_packer_fini(struct bh_packer *p);
+/* Fills `placed`; every node of d and of the cluster has its place then (places.c). */
+void bh_packer_place(struct bh_packer *p, struct bh_engine *e, const struct bh_decision *d);
 /* d: taken with BH_EXPLAIN (BH_RECORD or not) by e just now. Names of nodes get places. */
 void bh_record_pack(struct bh_packer *p, struct bh_engine *e, const struct bh_decision *d,
                     struct bh_buf *out);
