@@ -7,7 +7,6 @@
  *
  * Upstream: pkg/scheduler/apis/config/v1/{defaults,default_plugins}.go, component-base/config.
  */
-#include "common/base/map.h"
 #include "common/base/opt.h"
 #include "scheduler/config/config_int.h"
 #include "scheduler/framework/plugin.h"
@@ -76,7 +75,7 @@ static struct bh_json *merge_set(struct bh_config_ctx *x, const struct bh_plugin
     const struct bh_json *on = bh_json_get(custom, "enabled"),
                          *off = bh_json_get(custom, "disabled");
     struct bh_json *out = bh_json_new(x->a, BH_JSON_OBJECT);
-    const struct bh_json *used[32]; /* as many as defaults at most */
+    const struct bh_json *used[BH_DEFAULTS_MAX];
     unsigned n_used = 0;
 
     out->line = custom ? custom->line : 0;
@@ -86,7 +85,7 @@ static struct bh_json *merge_set(struct bh_config_ctx *x, const struct bh_plugin
         const struct bh_json *p = replacement(on, defaults->name);
         if (is_listed(off, defaults->name) || (!bh_plugin_find(defaults->name) && !p))
             continue;
-        if (p && n_used < BH_ARRAY_LEN(used)) {
+        if (p) {
             if (x->version == BH_CONFIG_V1 && defaults->weight > 1 &&
                 !bh_json_get_i64(p, "weight", 0))
                 bh_config_warn(x, p,
@@ -126,7 +125,7 @@ static struct bh_json *complete_plugins(struct bh_config_ctx *x, const struct bh
     out->line = plugins ? plugins->line : 0;
     for (unsigned pt = 0; pt < BH_POINT_KEYS; pt++) {
         const struct bh_json *custom = bh_config_present(plugins, bh_point_names[pt].key);
-        struct bh_json *set = merge_set(x, bh_config_defaults(x->version, pt), custom);
+        struct bh_json *set = merge_set(x, bh_config_defaults(x->a, x->version, pt), custom);
         bh_json_set(x->a, out, bh_point_names[pt].key, set);
         warn_unknown(x, set);
     }
@@ -136,6 +135,179 @@ static struct bh_json *complete_plugins(struct bh_config_ctx *x, const struct bh
         if (!is_listed(bh_json_get(multi, "disabled"), "*"))
             bh_config_push_plugin(x->a, multi, "disabled", "*", 0, 0);
     }
+    return out;
+}
+
+/* ---- fields ----------------------------------------------------------------------------------
+ */
+
+/* What the file says, with the defaults for what it leaves out; d: the defaults, as of this field.
+ * Which empty values count as left out is a matter of Go's types: texts and durations, and numbers
+ * where they are no pointers; without a default everything empty. NULL: nothing is to be said. */
+static struct bh_json *complete_value(struct bh_arena *a, const struct bh_json *v,
+                                      const struct bh_field *f, const struct bh_json *d,
+                                      bool pointers);
+
+static struct bh_json *complete_object(struct bh_arena *a, const struct bh_json *in,
+                                       const struct bh_field *table, const struct bh_json *defaults,
+                                       bool pointers)
+{
+    struct bh_json *out = bh_json_new(a, BH_JSON_OBJECT);
+
+    out->line = in ? in->line : 0;
+    for (const struct bh_field *f = table; f->name; f++) {
+        const struct bh_json *v = bh_config_present(in, f->name);
+        struct bh_json *c = complete_value(a, v, f, bh_json_get(defaults, f->name), pointers);
+        if (c)
+            bh_json_set(a, out, f->name, c);
+    }
+    return out;
+}
+
+static bool is_empty(const struct bh_json *v)
+{
+    switch (v->type) {
+    case BH_JSON_STRING:
+        return !v->s.n;
+    case BH_JSON_BOOL:
+        return !v->b;
+    case BH_JSON_NUMBER:
+        return strtod(v->s.p, NULL) == 0;
+    default:
+        return !v->c.n;
+    }
+}
+
+/* In canonical form. */
+static struct bh_json *duration(struct bh_arena *a, const struct bh_json *v)
+{
+    int64_t ns = 0;
+    char text[32];
+
+    (void)bh_parse_duration_ns(v->s.p, &ns); /* checked while decoding */
+    bh_format_duration_ns(ns, text);
+    struct bh_json *out = bh_json_new_cstr(a, text);
+    out->line = v->line;
+    return out;
+}
+
+static struct bh_json *default_value(struct bh_arena *a, const struct bh_json *d)
+{
+    struct bh_json *v = d ? bh_json_clone(a, d) : NULL;
+
+    if (v)
+        v->line = 0;
+    return v;
+}
+
+static struct bh_json *complete_value(struct bh_arena *a, const struct bh_json *v,
+                                      const struct bh_field *f, const struct bh_json *d,
+                                      bool pointers)
+{
+    struct bh_json *list, *given = NULL;
+
+    switch (f->type) {
+    case BH_FIELD_OBJECT:
+        return v || d ? complete_object(a, v, f->sub, d, false) : NULL;
+    case BH_FIELD_OBJECTS:
+        if (!bh_config_len(v))
+            return NULL;
+        list = bh_json_new(a, BH_JSON_ARRAY);
+        list->line = v->line;
+        bh_json_each(e, v)
+            bh_json_push(list, complete_object(a, e, f->sub, bh_json_at(d, 0), false));
+        return list;
+    case BH_FIELD_DURATION:
+        given = v ? duration(a, v) : NULL;
+        if (given && bh_streq(given->s.p, "0s"))
+            given = NULL;
+        break;
+    default:
+        if (v && (!is_empty(v) ||
+                  (d && (v->type == BH_JSON_BOOL || (v->type == BH_JSON_NUMBER && pointers)))))
+            given = bh_json_clone(a, v);
+        break;
+    }
+    return given ? given : default_value(a, d);
+}
+
+/* ---- args ------------------------------------------------------------------------------------
+ * The plugins' own parsers know their defaults, too; here they become visible (config show, the
+ * written configuration) and reach the checks, which upstream runs on defaulted args.
+ */
+
+/* cpu and memory unless some are named; a weight of 0 is 1. */
+static void default_resources(struct bh_arena *a, struct bh_json *o)
+{
+    struct bh_json *list = bh_json_get(o, "resources");
+
+    if (!list || !list->c.n) {
+        list = bh_json_set(a, o, "resources", bh_json_new(a, BH_JSON_ARRAY));
+        for (unsigned i = 0; i < 2; i++) {
+            struct bh_json *r = bh_json_new(a, BH_JSON_OBJECT);
+            bh_json_set_str(a, r, "name", i ? "memory" : "cpu");
+            bh_json_push(list, r);
+        }
+    }
+    bh_json_each(r, list)
+        if (!bh_json_get_i64(r, "weight", 0))
+            bh_json_set_i64(a, r, "weight", 1);
+}
+
+static void default_args(struct bh_config_ctx *x, const struct bh_plugin *p, struct bh_json *o)
+{
+    static const char *const unsaid[] = {"ignoredResources", "ignoredResourceGroups",
+                                         "defaultConstraints"};
+
+    for (unsigned i = 0; i < BH_ARRAY_LEN(unsaid); i++)
+        if (bh_json_get_list(o, unsaid[i]) && is_empty(bh_json_get(o, unsaid[i])))
+            bh_json_unset(o, unsaid[i]);
+    bh_json_each(d, bh_json_get(x->args_defaults, p->name)) {
+        const struct bh_json *v = bh_json_get(o, d->key.p);
+        if (!v || (v->type == BH_JSON_STRING && is_empty(v)))
+            bh_json_set(x->a, o, d->key.p, default_value(x->a, d));
+    }
+    for (const struct bh_field *f = p->args_schema; f->name; f++)
+        if (f->type == BH_FIELD_DURATION && bh_json_get(o, f->name))
+            bh_json_set(x->a, o, f->name, duration(x->a, bh_json_get(o, f->name)));
+    if (bh_streq(p->name, "NodeResourcesFit"))
+        default_resources(x->a, bh_json_get(o, "scoringStrategy"));
+    else if (bh_streq(p->name, "NodeResourcesBalancedAllocation"))
+        default_resources(x->a, o);
+}
+
+/* A copy in which null means absent, as in Go structs; in lists it is an empty object. Shares the
+ * names of v. */
+static struct bh_json *without_nulls(struct bh_arena *a, const struct bh_json *v)
+{
+    if (v->type != BH_JSON_OBJECT && v->type != BH_JSON_ARRAY)
+        return bh_json_clone(a, v);
+    struct bh_json *out = bh_json_new(a, v->type);
+    out->line = v->line;
+    bh_json_each(m, v) {
+        bool null = m->type == BH_JSON_NULL;
+        if (null && v->type == BH_JSON_OBJECT)
+            continue;
+        struct bh_json *c = null ? bh_json_new(a, BH_JSON_OBJECT) : without_nulls(a, m);
+        c->key = m->key;
+        bh_json_push(out, c);
+    }
+    return out;
+}
+
+/* Args of the plugin with defaults and kind, from those in the file (NULL: none). NULL: the plugin
+ * takes none. */
+static struct bh_json *complete_plugin_args(struct bh_config_ctx *x, const char *plugin,
+                                            const struct bh_json *args)
+{
+    const struct bh_plugin *p = bh_plugin_find(plugin);
+
+    if (!p || !p->args_schema)
+        return NULL;
+    struct bh_json *out = args ? without_nulls(x->a, args) : bh_json_new(x->a, BH_JSON_OBJECT);
+    bh_json_set_str(x->a, out, "apiVersion", BH_CONFIG_GROUP "/v1");
+    bh_json_set_str(x->a, out, "kind", bh_arena_printf(x->a, "%sArgs", plugin));
+    default_args(x, p, out);
     return out;
 }
 
@@ -181,7 +353,7 @@ static struct bh_json *complete_args(struct bh_config_ctx *x, const struct bh_js
         const char *name = bh_json_get_text(e, "name");
         const struct bh_json *args = bh_config_present(e, "args");
         const struct bh_plugin *p = bh_plugin_find(name);
-        struct bh_json *done = bh_config_args(x->a, name, args);
+        struct bh_json *done = complete_plugin_args(x, name, args);
         struct bh_json *entry =
             args_entry(x->a, name, done || !args ? done : bh_json_clone(x->a, args));
         entry->line = e->line;
@@ -198,156 +370,29 @@ static struct bh_json *complete_args(struct bh_config_ctx *x, const struct bh_js
             rest[n++] = needed[i];
     qsort(rest, n, sizeof *rest, by_text);
     for (unsigned i = 0; i < n; i++)
-        bh_json_push(out, args_entry(x->a, rest[i], bh_config_args(x->a, rest[i], NULL)));
+        bh_json_push(out, args_entry(x->a, rest[i], complete_plugin_args(x, rest[i], NULL)));
     return out;
 }
 
-/* ---- the rest --------------------------------------------------------------------------------
+/* ---- the whole -------------------------------------------------------------------------------
  */
-
-/* Copies the member; false when it is absent, null, or what Go takes for absent. */
-static bool keep(struct bh_arena *a, struct bh_json *out, const struct bh_json *in, const char *key)
-{
-    const struct bh_json *v = bh_config_present(in, key);
-
-    if (v)
-        bh_json_set(a, out, key, bh_json_clone(a, v));
-    return v != NULL;
-}
-
-static void keep_i64(struct bh_arena *a, struct bh_json *out, const struct bh_json *in,
-                     const char *key, int64_t dflt)
-{
-    if (!keep(a, out, in, key))
-        bh_json_set_i64(a, out, key, dflt);
-}
-
-static void keep_bool(struct bh_arena *a, struct bh_json *out, const struct bh_json *in,
-                      const char *key, bool dflt)
-{
-    if (!keep(a, out, in, key))
-        bh_json_set_bool(a, out, key, dflt);
-}
-
-static void keep_text(struct bh_arena *a, struct bh_json *out, const struct bh_json *in,
-                      const char *key, const char *dflt)
-{
-    if (!*bh_json_get_text(in, key) || !keep(a, out, in, key))
-        bh_json_set_str(a, out, key, dflt);
-}
-
-/* In canonical form; 0 counts as absent. */
-static void keep_duration(struct bh_arena *a, struct bh_json *out, const struct bh_json *in,
-                          const char *key, int64_t dflt_ns)
-{
-    const struct bh_json *v = bh_config_present(in, key);
-    char text[32];
-    int64_t ns = 0;
-
-    if (v)
-        (void)bh_parse_duration_ns(v->s.p, &ns);
-    bh_format_duration_ns(ns ? ns : dflt_ns, text);
-    bh_json_set_str(a, out, key, text)->line = v ? v->line : 0;
-}
-
-static struct bh_json *child(struct bh_arena *a, struct bh_json *out, const struct bh_json *in,
-                             const char *key)
-{
-    const struct bh_json *v = bh_config_present(in, key);
-    struct bh_json *c = bh_json_set(a, out, key, bh_json_new(a, BH_JSON_OBJECT));
-
-    c->line = v ? v->line : 0;
-    return c;
-}
-
-static void complete_components(struct bh_arena *a, struct bh_json *out, const struct bh_json *in)
-{
-    const struct bh_json *le = bh_config_present(in, "leaderElection");
-    const struct bh_json *cc = bh_config_present(in, "clientConnection");
-    const struct bh_json *qps = bh_config_present(cc, "qps");
-    struct bh_json *o = child(a, out, in, "clientConnection");
-
-    keep_text(a, o, cc, "kubeconfig", "");
-    keep_text(a, o, cc, "acceptContentTypes", "");
-    keep_text(a, o, cc, "contentType", "application/vnd.kubernetes.protobuf");
-    if (!qps || strtod(qps->s.p, NULL) == 0 || !keep(a, o, cc, "qps"))
-        bh_json_set_i64(a, o, "qps", 50);
-    if (!bh_json_get_i64(cc, "burst", 0) || !keep(a, o, cc, "burst"))
-        bh_json_set_i64(a, o, "burst", 100);
-    o = child(a, out, in, "leaderElection");
-    keep_bool(a, o, le, "leaderElect", true);
-    keep_duration(a, o, le, "leaseDuration", 15 * BH_CONFIG_NS_PER_S);
-    keep_duration(a, o, le, "renewDeadline", 10 * BH_CONFIG_NS_PER_S);
-    keep_duration(a, o, le, "retryPeriod", 2 * BH_CONFIG_NS_PER_S);
-    keep_text(a, o, le, "resourceLock", "leases");
-    keep_text(a, o, le, "resourceName", "kube-scheduler");
-    keep_text(a, o, le, "resourceNamespace", "kube-system");
-}
-
-/* Fields that Go leaves out when they are empty. */
-static void keep_set(struct bh_arena *a, struct bh_json *out, const struct bh_json *in,
-                     const char *key)
-{
-    const struct bh_json *v = bh_config_present(in, key);
-    int64_t i;
-    bool empty = !v || (v->type == BH_JSON_STRING && !v->s.n) ||
-                 (v->type == BH_JSON_BOOL && !v->b) ||
-                 (v->type == BH_JSON_NUMBER && bh_json_i64(v, &i) && i == 0) ||
-                 ((v->type == BH_JSON_ARRAY || v->type == BH_JSON_OBJECT) && !v->c.n);
-
-    if (!empty)
-        keep(a, out, in, key);
-}
-
-static struct bh_json *complete_extender(struct bh_arena *a, const struct bh_json *in)
-{
-    static const char *const fields[] = {"filterVerb",       "preemptVerb", "prioritizeVerb",
-                                         "weight",           "bindVerb",    "enableHTTPS",
-                                         "nodeCacheCapable", "ignorable"};
-    static const char *const tls_fields[] = {"insecure", "serverName", "certFile", "keyFile",
-                                             "caFile",   "certData",   "keyData",  "caData"};
-    const struct bh_json *tls = bh_config_present(in, "tlsConfig");
-    const struct bh_json *managed = bh_config_present(in, "managedResources");
-    struct bh_json *out = bh_json_new(a, BH_JSON_OBJECT);
-
-    out->line = in->line;
-    if (in->type != BH_JSON_OBJECT)
-        in = NULL;
-    keep_text(a, out, in, "urlPrefix", "");
-    for (unsigned i = 0; i < BH_ARRAY_LEN(fields); i++)
-        keep_set(a, out, in, fields[i]);
-    keep_duration(a, out, in, "httpTimeout", 5 * BH_CONFIG_NS_PER_S);
-    if (tls) {
-        struct bh_json *o = child(a, out, in, "tlsConfig");
-        for (unsigned i = 0; i < BH_ARRAY_LEN(tls_fields); i++)
-            keep_set(a, o, tls, tls_fields[i]);
-    }
-    if (bh_config_len(managed)) {
-        struct bh_json *list =
-            bh_json_set(a, out, "managedResources", bh_json_new(a, BH_JSON_ARRAY));
-        list->line = managed->line;
-        bh_json_each(m, managed) {
-            struct bh_json *o = bh_json_new(a, BH_JSON_OBJECT);
-            o->line = m->line;
-            keep_text(a, o, m->type == BH_JSON_OBJECT ? m : NULL, "name", "");
-            keep_set(a, o, m->type == BH_JSON_OBJECT ? m : NULL, "ignoredByScheduler");
-            bh_json_push(list, o);
-        }
-    }
-    return out;
-}
 
 static struct bh_json *complete_profile(struct bh_config_ctx *x, const struct bh_json *in,
                                         bool only)
 {
+    static const char *const kept[] = {"schedulerName", "percentageOfNodesToScore"};
     struct bh_json *out = bh_json_new(x->a, BH_JSON_OBJECT);
 
     out->line = in ? in->line : 0;
     if (in && in->type != BH_JSON_OBJECT)
         in = NULL; /* null in the list */
-    if (!keep(x->a, out, in, "schedulerName") && only)
+    for (unsigned i = 0; i < BH_ARRAY_LEN(kept); i++) {
+        const struct bh_json *v = bh_config_present(in, kept[i]);
+        if (v)
+            bh_json_set(x->a, out, kept[i], bh_json_clone(x->a, v));
+    }
+    if (only && !bh_json_get(out, "schedulerName"))
         bh_json_set_str(x->a, out, "schedulerName", "default-scheduler");
-    keep(x->a, out, in, "percentageOfNodesToScore");
     struct bh_json *plugins = complete_plugins(x, bh_config_present(in, "plugins"));
     bh_json_set(x->a, out, "plugins", plugins);
     bh_json_set(x->a, out, "pluginConfig",
@@ -358,34 +403,21 @@ static struct bh_json *complete_profile(struct bh_config_ctx *x, const struct bh
 struct bh_json *bh_config_complete(struct bh_config_ctx *x, const struct bh_json *tree)
 {
     struct bh_arena *a = x->a;
-    struct bh_json *out = bh_json_new(a, BH_JSON_OBJECT);
     const struct bh_json *profiles = bh_config_present(tree, "profiles");
-    const struct bh_json *extenders = bh_config_present(tree, "extenders");
-    struct bh_json *list = bh_json_new(a, BH_JSON_ARRAY);
+    struct bh_json *defaults = bh_config_default_values(a), *list = bh_json_new(a, BH_JSON_ARRAY);
+    struct bh_json *out = complete_object(a, tree, bh_config_schema(BH_CONFIG_V1), defaults, true);
 
-    out->line = tree ? tree->line : 0;
+    x->args_defaults = bh_json_get(defaults, "args");
     bh_json_set_str(a, out, "apiVersion", BH_CONFIG_GROUP "/v1");
     bh_json_set_str(a, out, "kind", "KubeSchedulerConfiguration");
-    complete_components(a, out, tree);
-    keep_bool(a, out, tree, "enableProfiling", true);
-    keep_bool(a, out, tree, "enableContentionProfiling",
-              bh_json_get_bool(out, "enableProfiling", true));
-    keep_i64(a, out, tree, "parallelism", 16);
-    keep_i64(a, out, tree, "percentageOfNodesToScore", 0);
-    keep_i64(a, out, tree, "podInitialBackoffSeconds", 1);
-    keep_i64(a, out, tree, "podMaxBackoffSeconds", 10);
-    keep_set(a, out, tree, "delayCacheUntilActive");
+    if (!bh_config_present(tree, "enableContentionProfiling"))
+        bh_json_set_bool(a, out, "enableContentionProfiling",
+                         bh_json_get_bool(out, "enableProfiling", true));
     bh_json_set(a, out, "profiles", list);
     list->line = profiles ? profiles->line : 0;
     bh_json_each(p, profiles)
         bh_json_push(list, complete_profile(x, p, bh_config_len(profiles) == 1));
     if (!list->c.n)
         bh_json_push(list, complete_profile(x, NULL, true));
-    if (bh_config_len(extenders)) {
-        list = bh_json_set(a, out, "extenders", bh_json_new(a, BH_JSON_ARRAY));
-        list->line = extenders->line;
-        bh_json_each(e, extenders)
-            bh_json_push(list, complete_extender(a, e));
-    }
     return out;
 }

@@ -147,7 +147,7 @@ static void keep_warnings(struct bh_sched_config *c, const struct bh_config_repo
 static void note_legacy(struct bh_config_ctx *x, const struct bh_json *at)
 {
     unsigned point = x->version == BH_CONFIG_V1BETA3 ? BH_POINT_MULTI : BH_POINT_FILTER;
-    const struct bh_plugin_ref *d = bh_config_defaults(x->version, point);
+    const struct bh_plugin_ref *d = bh_config_defaults(x->a, x->version, point);
 
     for (; d->name; d++)
         if (bh_config_is_legacy(d->name))

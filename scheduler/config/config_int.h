@@ -4,7 +4,7 @@
  *
  * The way of a configuration: text -> tree (source.c) -> identity and types (decode.c); a Policy
  * becomes a v1 tree (policy.c) -> the completed tree, which has every default in it (complete.c,
- * args.c, defaults.c) -> its values are checked (validate.c, extenders.c) -> structs, and which
+ * defaults.c) -> its values are checked (validate.c, extenders.c) -> structs, and which
  * plugin runs where (config.c, expand.c). The completed tree is also what is written (write.c).
  * Nodes of every tree keep the line of the file they come from; what defaults add has line 0.
  */
@@ -27,6 +27,7 @@ struct bh_config_ctx {
     const char *text;                       /* the whole file for error texts, may be NULL */
     bool json;                              /* the file is JSON, not YAML */
     struct bh_field_errors strict, repeats; /* unknown fields; keys that YAML repeats */
+    const struct bh_json *args_defaults;    /* by plugin */
 };
 
 /* ---- report.c ---- */
@@ -71,11 +72,6 @@ void bh_config_push_plugin(struct bh_arena *a, struct bh_json *set, const char *
 void bh_config_in_force(struct bh_config_ctx *x, const struct bh_sched_config *c,
                         struct bh_json *tree);
 
-/* ---- args.c ---- */
-/* Args of the plugin with defaults and kind, from those in the file (NULL: none). NULL: the plugin
- * takes none. */
-struct bh_json *bh_config_args(struct bh_arena *a, const char *plugin, const struct bh_json *args);
-
 /* ---- defaults.c ---- */
 /* One extension point in the file and in error texts. The last three are no points of the engine.
  */
@@ -90,8 +86,13 @@ struct bh_point_name {
     const char *interface; /* "PreFilterPlugin" */
 };
 extern const struct bh_point_name bh_point_names[BH_POINT_KEYS];
+#define BH_DEFAULTS_MAX 32u
 /* The default plugins of a version at one point, in order; ends with a NULL name. */
-const struct bh_plugin_ref *bh_config_defaults(enum bh_config_version v, unsigned point);
+const struct bh_plugin_ref *bh_config_defaults(struct bh_arena *a, enum bh_config_version v,
+                                               unsigned point);
+/* Of all that is no plugin set: a tree like v1's, and `args` by plugin. Of a list the first element
+ * stands for each; enableContentionProfiling is enableProfiling's. */
+struct bh_json *bh_config_default_values(struct bh_arena *a);
 /* EBSLimits and its like, which v1 refuses at single points. */
 bool bh_config_is_legacy(const char *plugin);
 
