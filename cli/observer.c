@@ -221,12 +221,13 @@ void bh_observer_want(struct bh_observer *o, const char *ns, const char *name)
 
 static int gave_up(const struct bh_observer *o, const char *runtime_dir, struct bh_err *err)
 {
-    if (*o->in.refused)
-        return bh_err_set(err, -EBUSY, "berth-watcher in \"%s\": %s", runtime_dir, o->in.refused);
+    if (*o->in.feed.refused)
+        return bh_err_set(err, -EBUSY, "berth-watcher in \"%s\": %s", runtime_dir,
+                          o->in.feed.refused);
     if (*o->in.snapshot_trouble)
         return bh_err_set(err, -ENOENT, "snapshot of \"%s\": %s", runtime_dir,
                           o->in.snapshot_trouble);
-    if (!o->in.begun)
+    if (!o->in.feed.begun)
         return bh_err_set(err, -ETIMEDOUT, "berth-watcher in \"%s\" does not answer", runtime_dir);
     return bh_err_set(err, -ETIMEDOUT,
                       "berth-watcher in \"%s\" has not listed the API server's objects yet",
@@ -254,17 +255,17 @@ int bh_observer_read(struct bh_observer *o, const char *runtime_dir, struct bh_e
     bh_progress_init(&progress);
     while (rc == 0) {
         unsigned work = bh_intake_follow(&o->in, FOLLOW_EVENTS);
-        work += bh_intake_drain(&o->in, MESSAGES);
+        work += bh_feed_drain(&o->in.feed, MESSAGES);
         bh_intake_tick(&o->in);
         if (bh_intake_complete(&o->in)) /* a busy cluster always has news */
             break;
         if (work)
             news = bh_mono_ns();
-        if ((*o->in.refused && bh_mono_ns() - began > PATIENCE_NS) ||
+        if ((*o->in.feed.refused && bh_mono_ns() - began > PATIENCE_NS) ||
             bh_mono_ns() - news > PATIENCE_NS)
             rc = gave_up(o, runtime_dir, err);
         else if (!work)
-            bh_bus_wait(o->in.feed, IDLE_MS);
+            bh_bus_wait(o->in.feed.bus, IDLE_MS);
         draw(o, &progress, began);
     }
     bh_progress_end(&progress);

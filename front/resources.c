@@ -3,7 +3,7 @@
  * front/resources.c - what every pod asks for
  *
  * Invariants: `feed` is open only while somebody asked within BH_RESOURCES_IDLE_NS; the table is
- * complete when `synced`. Resource names are interned: there are few of them.
+ * complete when it is synced. Resource names are interned: there are few of them.
  */
 #include "front/resources.h"
 
@@ -12,14 +12,12 @@
 
 #include "common/base/log.h"
 #include "common/base/map.h"
+#include "common/feed/feed.h"
 #include "common/k8s/codec.h"
 #include "common/k8s/compile.h"
 #include "proto/kubernetes/kubernetes.pb-c.h"
 
 #define TICK_MS      200
-#define HELLO_NS     UINT64_C(1000000000)
-#define CREDIT       32u
-#define BUS_BYTES    (4u * BH_BUS_MAX_BYTES)
 #define OBJECT_BYTES ((size_t)64 << 20)
 
 struct amount {
@@ -44,12 +42,11 @@ struct bh_resources {
     char *runtime_dir;
     struct bh_map pods;      /* uid -> pod */
     struct bh_symtab *names; /* of resources */
-    struct bh_bus *feed;
+    struct bh_feed feed;
     struct bh_bus_poll *poll;
     uv_timer_t tick;
-    struct bh_arena bus_arena, object_arena;
-    bool begun, synced;
-    uint64_t seq, hello_ns, asked_ns, epoch;
+    struct bh_arena object_arena;
+    uint64_t asked_ns;
     struct waiters waiters;
 };
 
@@ -71,7 +68,6 @@ static void clear(struct bh_resources *r)
     for (size_t it = 0; (e = bh_map_next(&r->pods, &it));)
         pod_free(e->value);
     bh_map_clear(&r->pods);
-    r->synced = false;
 }
 
 struct gathered {
@@ -209,94 +205,53 @@ static void tell(struct bh_resources *r, bool complete)
     }
 }
 
-static void say(struct bh_resources *r)
+static void on_begin(void *arg)
 {
-    Berth__FeedHello hello = BERTH__FEED_HELLO__INIT;
-    Berth__FeedAck ack = BERTH__FEED_ACK__INIT;
-    Berth__Envelope e = BERTH__ENVELOPE__INIT;
-
-    if (r->begun) {
-        ack.has_seq = ack.has_credit = true;
-        ack.seq = r->seq;
-        ack.credit = CREDIT;
-        e.feed_ack = &ack;
-    } else {
-        hello.has_epoch = hello.has_credit = hello.has_observer = hello.has_raw = true;
-        hello.epoch = r->epoch;
-        hello.credit = CREDIT;
-        hello.observer = true;
-        hello.raw = 1u << BERTH__RAW_KIND__RAW_ASSIGNED_PODS;
-        e.feed_hello = &hello;
-        r->hello_ns = bh_mono_ns();
-    }
-    (void)bh_bus_send(r->feed, NULL, &e);
+    clear(arg);
 }
 
-static void on_batch(struct bh_resources *r, const Berth__FeedBatch *b)
+static void on_change(void *arg, const Berth__ObjectChange *c)
 {
-    if (!r->begun)
-        return;
-    if (b->seq != r->seq + 1) { /* the watcher is another one */
-        r->begun = r->synced = false;
-        say(r);
-        return;
-    }
-    for (size_t i = 0; i < b->n_change; i++)
-        bh_resources_change(r, b->change[i]);
-    r->seq = b->seq;
-    say(r);
-    if (b->synced && !r->synced) {
-        r->synced = true;
-        tell(r, true);
-    }
+    bh_resources_change(arg, c);
+}
+
+static void on_complete(void *arg)
+{
+    tell(arg, true);
 }
 
 static bool on_readable(void *arg)
 {
     struct bh_resources *r = arg;
-    Berth__Envelope *e = NULL;
 
-    for (unsigned i = 0; i < BH_BUS_BURST / 4; i++) {
-        bh_arena_reset(&r->bus_arena);
-        enum bh_bus_outcome o = bh_bus_recv(r->feed, &r->bus_arena, NULL, &e);
-        if (o == BH_BUS_EMPTY)
-            return false;
-        if (o != BH_BUS_OK)
-            continue;
-        if (e->feed_begin && !e->feed_begin->refused) {
-            clear(r);
-            r->begun = true;
-            r->seq = 0;
-        } else if (e->feed_batch) {
-            on_batch(r, e->feed_batch);
-        }
-    }
-    return true;
+    return bh_feed_drain(&r->feed, BH_BUS_BURST / 4) == BH_BUS_BURST / 4;
 }
 
 static void close_feed(struct bh_resources *r)
 {
     bh_bus_poll_close(bh_take_ptr(r->poll));
-    bh_bus_close(bh_take_ptr(r->feed));
-    r->begun = false;
+    bh_feed_close(&r->feed);
     clear(r);
     bh_map_fini(&r->pods);
-    bh_arena_fini(&r->bus_arena);
     bh_arena_fini(&r->object_arena);
 }
 
 static void open_feed(struct bh_resources *r)
 {
-    char endpoint[128], identity[32];
-    struct bh_err err;
+    const struct bh_feed_options o = {.runtime_dir = r->runtime_dir,
+                                      .epoch = bh_boot_ns(),
+                                      .observer = true,
+                                      .name = 'r',
+                                      .raw = 1u << BERTH__RAW_KIND__RAW_ASSIGNED_PODS,
+                                      .begin = on_begin,
+                                      .change = on_change,
+                                      .complete = on_complete,
+                                      .arg = r};
 
-    snprintf(identity, sizeof(identity), "r-%016llx", (unsigned long long)bh_rand_entropy());
-    if (bh_bus_endpoint(r->runtime_dir, "watcher", endpoint, &err) < 0 ||
-        bh_bus_open(BH_BUS_DEALER_CONNECT, endpoint, identity, &r->feed, &err) < 0)
+    if (bh_feed_open(&r->feed, &o, NULL) < 0)
         return; /* the next tick tries again */
-    r->poll = bh_bus_poll_new(r->loop, r->feed, on_readable, r);
-    r->epoch = bh_boot_ns();
-    say(r);
+    r->poll = bh_bus_poll_new(r->loop, r->feed.bus, on_readable, r);
+    bh_feed_tick(&r->feed);
 }
 
 static void on_tick(uv_timer_t *t)
@@ -315,10 +270,10 @@ static void on_tick(uv_timer_t *t)
         close_feed(r);
         return;
     }
-    if (!r->feed)
+    if (r->feed.bus)
+        bh_feed_tick(&r->feed);
+    else
         open_feed(r);
-    else if (r->begun || now - r->hello_ns > HELLO_NS)
-        say(r);
 }
 
 void bh_resources_ask(struct bh_resources *r, void (*done)(void *arg, bool complete), void *arg)
@@ -326,7 +281,7 @@ void bh_resources_ask(struct bh_resources *r, void (*done)(void *arg, bool compl
     struct waiter *w;
 
     r->asked_ns = bh_mono_ns();
-    if (r->synced) {
+    if (r->feed.synced) {
         done(arg, true);
         return;
     }
@@ -447,7 +402,6 @@ struct bh_resources *bh_resources_new(uv_loop_t *loop, const char *runtime_dir)
     r->runtime_dir = bh_strdup(runtime_dir);
     r->names = bh_symtab_new();
     TAILQ_INIT(&r->waiters);
-    bh_arena_init(&r->bus_arena, BUS_BYTES);
     bh_arena_init(&r->object_arena, OBJECT_BYTES);
     uv_timer_init(loop, &r->tick);
     return r;

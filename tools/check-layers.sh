@@ -21,6 +21,7 @@ common/k8s: common/base common/data proto
 common/snapshot: common/base common/k8s common/data proto
 common/api: common/base common/data common/flags common/k8s common/http proto
 common/bus: common/base common/k8s common/data proto
+common/feed: common/base common/k8s common/bus proto
 common/control: common/base common/data common/k8s common/bus proto
 watcher: common proto
 binder: common proto

@@ -321,7 +321,7 @@ void bh_sched_adopt_reported(struct bh_sched_daemon *d, const Berth__BinderHello
             note_claim(d, &item, 0, true);
         if (it->kind != BERTH__WORK_KIND__WORK_BIND || (s && (s->bind || s->adopted)))
             continue;
-        if (!d->in.synced || (s && s->queued)) /* else bound, or gone */
+        if (!d->in.feed.synced || (s && s->queued)) /* else bound, or gone */
             note_bind(d, &item, 0);
     }
 }

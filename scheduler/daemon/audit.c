@@ -134,7 +134,7 @@ static void walk(struct bh_sched_daemon *d)
     if (!missing)
         return;
     d->audit.asked_ns = bh_mono_ns();
-    bh_intake_ask_again(&d->in); /* only the watcher has the object */
+    bh_feed_ask_again(&d->in.feed); /* only the watcher has the object */
 }
 
 void bh_sched_audit_turn(struct bh_sched_daemon *d)

@@ -41,7 +41,7 @@ static void fill_intake(const struct bh_sched_daemon *d, Berth__ControlStatus *s
 
     s->has_snapshot_ready = s->has_feed_synced = s->has_leading = s->has_lease_term = true;
     s->snapshot_ready = d->in.snapshot_ready;
-    s->feed_synced = d->in.synced;
+    s->feed_synced = d->in.feed.synced;
     s->leading = d->in.leading;
     s->lease_term = d->in.lease_term;
     s->trouble = (char *)(uintptr_t)d->in.snapshot_trouble;

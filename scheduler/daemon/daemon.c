@@ -35,7 +35,7 @@ static bool check_feed(void *arg)
 {
     const struct bh_sched_daemon *d = arg;
 
-    return d->in.synced;
+    return d->in.feed.synced;
 }
 
 static bool check_binders(void *arg)
@@ -146,7 +146,7 @@ static int open_bus(struct bh_sched_daemon *d, struct bh_err *err)
         rc = listen_for_binders(d, err);
     if (rc < 0)
         return rc;
-    d->feed_poll = bh_bus_poll_new(d->loop, d->in.feed, wake, &d->feed_news);
+    d->feed_poll = bh_bus_poll_new(d->loop, d->in.feed.bus, wake, &d->feed_news);
     d->binders_poll = bh_bus_poll_new(d->loop, d->binders, wake, &d->binders_news);
     return 0;
 }
@@ -274,7 +274,7 @@ static unsigned drain(struct bh_sched_daemon *d)
     unsigned feed = 0, binders = 0;
 
     if (d->feed_news) {
-        feed = bh_intake_drain(&d->in, BH_TURN_MESSAGES);
+        feed = bh_feed_drain(&d->in.feed, BH_TURN_MESSAGES);
         d->feed_news = feed == BH_TURN_MESSAGES;
     }
     if (d->binders_news || d->n_letters) {
@@ -338,9 +338,9 @@ static void leave(struct bh_sched_daemon *d)
     bh_ledger_stats(d->ledger, &s);
     if (bh_sched_lease_left(d) && !s.out)
         bh_sched_adopt_left(d);
-    d->in.life.leaving = true;
-    bh_intake_tell(&d->in);
-    bh_bus_linger(d->in.feed, GOODBYE_MS);
+    d->in.feed.life.leaving = true;
+    bh_feed_tell(&d->in.feed);
+    bh_bus_linger(d->in.feed.bus, GOODBYE_MS);
 }
 
 /* How long the loop may sleep when no socket wakes it. */

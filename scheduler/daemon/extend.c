@@ -28,7 +28,7 @@ bool bh_sched_waiting(void *daemon)
 
     uv_run(d->loop, UV_RUN_NOWAIT);
     bh_sched_receive_binders(d);
-    d->in.life.binder_progress = d->lease.progress;
+    d->in.feed.life.binder_progress = d->lease.progress;
     bh_intake_tick(&d->in);
     if (bh_sched_leads(d))
         (void)bh_ledger_flush(d->ledger, d->binders, bh_mono_ns());
@@ -106,7 +106,7 @@ static void complain(struct bh_sched_daemon *d)
 {
     uint64_t now = bh_mono_ns();
 
-    if (!d->in.synced || bh_engine_raw_complete(d->engine)) {
+    if (!d->in.feed.synced || bh_engine_raw_complete(d->engine)) {
         d->raw_missed_ns = now;
     } else if (now - d->raw_missed_ns > RAW_LATE_NS) {
         d->raw_missed_ns = now;

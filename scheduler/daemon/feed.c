@@ -177,7 +177,7 @@ struct bh_intake_callbacks bh_sched_feed_callbacks(struct bh_sched_daemon *d)
 
 bool bh_sched_ready(const struct bh_sched_daemon *d)
 {
-    return d->in.snapshot_ready && !d->in.rebuilding && d->in.synced &&
+    return d->in.snapshot_ready && !d->in.rebuilding && d->in.feed.synced &&
            bh_intake_one_incarnation(&d->in) && bh_engine_raw_complete(d->engine) &&
            !bh_sched_binders_awaited(d) && bh_sched_snapshot_fresh(d);
 }

@@ -15,11 +15,6 @@
 
 #define OBJECT_MAX_BYTES (64u << 20) /* one decoded object */
 #define FOLLOW_EVENTS    4096u       /* at a time, on the way to an object's position */
-#define HELLO_AGAIN_NS   UINT64_C(1000000000)
-#define ACK_EVERY_NS     UINT64_C(500000000)
-#define ACK_DUE_NS       UINT64_C(250000000)
-#define FEED_CREDIT      64u
-#define ACK_BATCHES      16u /* the watcher has credit for more */
 
 /* ---- snapshot ----------------------------------------------------------------------------------
  */
@@ -153,7 +148,7 @@ static void trouble(struct bh_intake *in, const char *text)
     if (bh_streq(in->snapshot_trouble, text))
         return;
     snprintf(in->snapshot_trouble, sizeof(in->snapshot_trouble), "%s", text);
-    if (*text && !in->observer)
+    if (*text && !in->feed.o.observer)
         bh_log_warn("Waiting for the snapshot", bh_kv_s("why", text));
 }
 
@@ -216,12 +211,13 @@ bool bh_intake_one_incarnation(const struct bh_intake *in)
 {
     struct bh_snap_stats s;
 
-    return bh_snap_reader_info(in->reader, &s) && s.incarnation == in->incarnation;
+    return bh_snap_reader_info(in->reader, &s) && s.incarnation == in->feed.incarnation;
 }
 
 bool bh_intake_complete(const struct bh_intake *in)
 {
-    return in->snapshot_current && !in->rebuilding && in->synced && bh_intake_one_incarnation(in);
+    return in->snapshot_current && !in->rebuilding && in->feed.synced &&
+           bh_intake_one_incarnation(in);
 }
 
 /* Up to the log position an object belongs to. The writer publishes before it sends, so this ends
@@ -341,8 +337,10 @@ static void apply_object(struct bh_intake *in, const Berth__ObjectChange *c)
         in->cb.event(in->cb.arg, &ev);
 }
 
-static void apply(struct bh_intake *in, const Berth__ObjectChange *c)
+static void on_change(void *arg, const Berth__ObjectChange *c)
 {
+    struct bh_intake *in = arg;
+
     follow_to(in, c->log_pos);
     if (c->raw)
         apply_raw(in, c);
@@ -364,126 +362,28 @@ static uint32_t raw_kinds(const struct bh_engine *e)
            (needs & BH_EXT_NEED_ASSIGNED ? 1u << BERTH__RAW_KIND__RAW_ASSIGNED_PODS : 0);
 }
 
-static void send_hello(struct bh_intake *in)
+static void on_begin(void *arg)
 {
-    Berth__FeedHello h = BERTH__FEED_HELLO__INIT;
-    Berth__Envelope e = BERTH__ENVELOPE__INIT;
+    struct bh_intake *in = arg;
 
-    h.has_epoch = h.has_credit = true;
-    h.epoch = in->epoch;
-    h.credit = FEED_CREDIT;
-    h.has_observer = h.observer = in->observer;
-    h.has_raw = true;
-    h.raw = raw_kinds(in->engine);
-    e.feed_hello = &h;
-    in->begun = in->synced = false;
-    in->hello_sent_ns = bh_mono_ns();
-    (void)bh_bus_send(in->feed, NULL, &e);
-}
-
-void bh_intake_ask_again(struct bh_intake *in)
-{
-    send_hello(in);
-}
-
-static void send_ack(struct bh_intake *in)
-{
-    Berth__FeedAck a = BERTH__FEED_ACK__INIT;
-    Berth__Envelope e = BERTH__ENVELOPE__INIT;
-
-    a.has_seq = a.has_credit = true;
-    a.seq = in->seq;
-    a.credit = FEED_CREDIT;
-    a.has_ready = a.has_leaving = a.has_binder_progress = a.has_quiet_term = !in->observer;
-    a.ready = in->life.ready;
-    a.leaving = in->life.leaving;
-    a.binder_progress = in->life.binder_progress;
-    a.quiet_term = in->life.quiet_term;
-    e.feed_ack = &a;
-    in->ack_sent_ns = bh_mono_ns();
-    in->acked = in->seq;
-    (void)bh_bus_send(in->feed, NULL, &e);
-}
-
-void bh_intake_tell(struct bh_intake *in)
-{
-    if (in->begun)
-        send_ack(in);
-}
-
-static void on_begin(struct bh_intake *in, const Berth__FeedBegin *b)
-{
-    if (b->refused) { /* hello again later: a place may become free */
-        snprintf(in->refused, sizeof(in->refused), "%s", b->refused);
-        return;
-    }
-    in->refused[0] = '\0';
-    in->begun = true;
-    in->synced = false;
-    in->seq = in->acked = 0;
-    in->incarnation = b->incarnation;
     if (in->cb.begin)
         in->cb.begin(in->cb.arg);
     bh_engine_objects_begin(in->engine);
 }
 
-static void on_batch(struct bh_intake *in, const Berth__FeedBatch *b)
+static void on_complete(void *arg)
 {
-    bool completes;
+    struct bh_intake *in = arg;
 
-    if (!in->begun)
-        return;
-    if (b->seq != in->seq + 1) {
-        bh_log_warn("Gap in the watcher's feed, asking for everything again",
-                    bh_kv_u("expected", in->seq + 1), bh_kv_u("got", b->seq));
-        send_hello(in);
-        return;
-    }
-    for (size_t i = 0; i < b->n_change; i++)
-        apply(in, b->change[i]);
-    in->seq = b->seq;
-    completes = b->synced && !in->synced;
-    if (completes) {
-        in->synced = true;
-        bh_engine_objects_end(in->engine);
-        if (in->cb.complete)
-            in->cb.complete(in->cb.arg);
-    }
-    if (!in->synced || completes || in->seq - in->acked >= ACK_BATCHES)
-        send_ack(in); /* else bh_intake_tick() does, in time */
-}
-
-unsigned bh_intake_drain(struct bh_intake *in, unsigned max)
-{
-    unsigned n = 0;
-    Berth__Envelope *e;
-
-    for (; n < max; n++) {
-        enum bh_bus_outcome o;
-        bh_arena_reset(&in->bus_arena);
-        o = bh_bus_recv(in->feed, &in->bus_arena, NULL, &e);
-        if (o == BH_BUS_EMPTY)
-            break;
-        if (o != BH_BUS_OK)
-            continue;
-        if (e->feed_begin)
-            on_begin(in, e->feed_begin);
-        else if (e->feed_batch)
-            on_batch(in, e->feed_batch);
-    }
-    return n;
+    bh_engine_objects_end(in->engine);
+    if (in->cb.complete)
+        in->cb.complete(in->cb.arg);
 }
 
 void bh_intake_tick(struct bh_intake *in)
 {
-    uint64_t now = bh_mono_ns();
-
     look_at_lease(in); /* a decision may take long */
-    if (!in->begun && now - in->hello_sent_ns > HELLO_AGAIN_NS)
-        send_hello(in);
-    else if (in->begun &&
-             now - in->ack_sent_ns > (in->seq == in->acked ? ACK_EVERY_NS : ACK_DUE_NS))
-        send_ack(in);
+    bh_feed_tick(&in->feed);
 }
 
 /* ---- life --------------------------------------------------------------------------------------
@@ -491,29 +391,27 @@ void bh_intake_tick(struct bh_intake *in)
 
 int bh_intake_init(struct bh_intake *in, const struct bh_intake_options *o, struct bh_err *err)
 {
-    char endpoint[128], identity[32];
-    int rc;
+    const struct bh_feed_options feed = {.runtime_dir = o->runtime_dir,
+                                         .users = o->users,
+                                         .epoch = o->epoch,
+                                         .observer = o->observer,
+                                         .name = o->observer ? 'o' : 's',
+                                         .raw = raw_kinds(o->engine),
+                                         .begin = on_begin,
+                                         .change = on_change,
+                                         .complete = on_complete,
+                                         .arg = in};
 
-    *in = (struct bh_intake){.engine = o->engine,
-                             .symtab = bh_engine_symtab(o->engine),
-                             .cb = o->cb,
-                             .observer = o->observer,
-                             .epoch = o->epoch};
+    *in =
+        (struct bh_intake){.engine = o->engine, .symtab = bh_engine_symtab(o->engine), .cb = o->cb};
     bh_arena_init(&in->object_arena, OBJECT_MAX_BYTES);
-    bh_arena_init(&in->bus_arena, 4u * BH_BUS_MAX_BYTES);
     in->reader = bh_snap_reader_new(o->runtime_dir, in->symtab);
-    rc = bh_bus_endpoint(o->runtime_dir, "watcher", endpoint, err);
-    snprintf(identity, sizeof(identity), "%s-%016llx", o->observer ? "o" : "s",
-             (unsigned long long)bh_rand_entropy());
-    return rc < 0 ? rc
-                  : bh_bus_open_among(BH_BUS_DEALER_CONNECT, endpoint, identity, o->users,
-                                      o->users ? BH_BUS_WATCHER : 0, &in->feed, err);
+    return bh_feed_open(&in->feed, &feed, err);
 }
 
 void bh_intake_fini(struct bh_intake *in)
 {
-    bh_bus_close(in->feed);
+    bh_feed_close(&in->feed);
     bh_snap_reader_free(in->reader);
     bh_arena_fini(&in->object_arena);
-    bh_arena_fini(&in->bus_arena);
 }

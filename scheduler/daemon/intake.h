@@ -7,19 +7,15 @@
  * log is followed up to there before the object is acted on. So a pod that got bound is on its node
  * in the engine before anybody hears BOUND, and never counts nowhere.
  *
- * Feed: Hello -> Begin -> batches 1, 2, 3 ... Any other number is a gap: hello again. An
- * acknowledgement goes out at least every 500 ms, also without news: a watcher that restarted does
- * not know us and answers it with number 0.
- *
  * Who uses it: the scheduler's daemon, and observers (`berth explain`), which read everything as a
  * scheduler does, decide nothing, and count for nothing at the watcher.
  * Threads: one owner. Fails with: negative errno at open. Later trouble is a state
- * (snapshot_trouble, begun, synced): the next calls try again.
+ * (snapshot_trouble, and of the feed): the next calls try again.
  */
 #ifndef BH_SCHED_INTAKE_H
 #define BH_SCHED_INTAKE_H
 
-#include "common/bus/bus.h"
+#include "common/feed/feed.h"
 #include "common/snapshot/snapshot.h"
 #include "scheduler/engine/engine.h"
 
@@ -46,19 +42,12 @@ struct bh_intake_callbacks {
     void (*bound)(void *arg, const char *uid);                 /* ... is on its node */
     void *arg;
 };
-/* What the watcher hears with each acknowledgement (proto FeedAck); set by the owner. */
-struct bh_intake_life {
-    bool ready, leaving;
-    uint64_t binder_progress, quiet_term;
-};
 struct bh_intake {
     struct bh_engine *engine;
     struct bh_symtab *symtab; /* the engine's */
     struct bh_intake_callbacks cb;
-    bool observer;
-    uint64_t epoch;
+    struct bh_feed feed;
     struct bh_arena object_arena; /* one decoded object at a time */
-    struct bh_arena bus_arena;
 
     struct bh_snap_reader *reader;
     bool snapshot_ready;   /* attached, and what was delivered is consistent */
@@ -71,12 +60,6 @@ struct bh_intake {
      * nothing: what was allowed before holds until its time. */
     uint64_t lease_term, lease_until_ns; /* bh_snap_set_lease */
     bool leading;                        /* lease_until_ns was in the future */
-
-    struct bh_intake_life life;
-    struct bh_bus *feed;
-    bool begun, synced;
-    uint64_t seq, acked, incarnation, hello_sent_ns, ack_sent_ns;
-    char refused[128]; /* what the watcher answered instead of a feed, "" = nothing */
 };
 struct bh_intake_options {
     const char *runtime_dir;
@@ -92,14 +75,8 @@ void bh_intake_fini(struct bh_intake *in);
 /* Follows the change log, at most max_events changes. Returns how many were delivered, 0 = nothing
  * new. */
 unsigned bh_intake_follow(struct bh_intake *in, unsigned max_events);
-/* Takes at most max messages of the feed; returns how many there were. */
-unsigned bh_intake_drain(struct bh_intake *in, unsigned max);
-/* Hello and acknowledgements; call it every turn. */
+/* bh_feed_tick, and what the lease says now; call it every turn. The rest of the feed is its own. */
 void bh_intake_tick(struct bh_intake *in);
-/* An acknowledgement now: something in life changed that the watcher waits for. */
-void bh_intake_tell(struct bh_intake *in);
-/* Everything is to be told again: something of it was lost here. */
-void bh_intake_ask_again(struct bh_intake *in);
 /* The snapshot's writer was alive within max_age_ns. */
 bool bh_intake_fresh(const struct bh_intake *in, uint64_t max_age_ns);
 /* Snapshot and feed are of the same start of the watcher. */

@@ -189,7 +189,7 @@ static void begin_term(struct bh_sched_daemon *d)
 
 static void tell_watcher(struct bh_sched_daemon *d)
 {
-    struct bh_intake_life *life = &d->in.life;
+    struct bh_feed_life *life = &d->in.feed.life;
     uint64_t quiet_term = quiet(d) ? BH_MAX(d->lease.term, d->in.lease_term) : 0;
     bool ready = bh_sched_ready(d);
     bool news = (ready && !life->ready) || (quiet_term && quiet_term != life->quiet_term);
@@ -198,7 +198,7 @@ static void tell_watcher(struct bh_sched_daemon *d)
     life->quiet_term = quiet_term;
     life->binder_progress = d->lease.progress;
     if (news)
-        bh_intake_tell(&d->in);
+        bh_feed_tell(&d->in.feed);
 }
 
 void bh_sched_lease_turn(struct bh_sched_daemon *d)
@@ -221,5 +221,5 @@ bool bh_sched_lease_left(struct bh_sched_daemon *d)
 {
     d->lease.leaving = true;
     tell_watcher(d); /* its last word from us must be what we leave on */
-    return no_election(d) || !d->lease.term || d->in.life.quiet_term;
+    return no_election(d) || !d->lease.term || d->in.feed.life.quiet_term;
 }

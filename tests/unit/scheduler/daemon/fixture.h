@@ -497,7 +497,7 @@ static inline void one_turn(struct fixture *f)
  * after that took a few more turns. */
 static inline void settle(struct fixture *f)
 {
-    SPIN(f, f->d.in.seq == f->seq);
+    SPIN(f, f->d.in.feed.seq == f->seq);
     for (int i = 0; i < 20; i++)
         one_turn(f);
 }

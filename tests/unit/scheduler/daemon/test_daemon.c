@@ -1024,7 +1024,7 @@ static void test_a_batch_that_is_not_the_first_is_a_gap_too(void)
     f.seq = 6;
     feed_batch(&f, NULL, true);
     SPIN(&f, f.hellos > hellos);
-    CU_ASSERT(!f.d.in.synced);
+    CU_ASSERT(!f.d.in.feed.synced);
     teardown(&f);
 }
 
@@ -1105,7 +1105,7 @@ static void test_hostile_changes_are_skipped(void)
     feed_batch(&f, &c, false);
     bh_buf_fini(&bytes);
     settle(&f);
-    CU_ASSERT(f.d.in.synced);
+    CU_ASSERT(f.d.in.feed.synced);
     CU_ASSERT(place(&f, "inside") == BH_Q_NONE && place(&f, "x") == BH_Q_NONE);
     add_pod(&f, "p", "1");
     (void)await(&f, &f.b[0], BIND, "p");

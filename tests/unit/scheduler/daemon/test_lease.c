@@ -275,7 +275,7 @@ static void test_a_restarted_watcher_changes_nothing_until_it_knows(void)
     SPIN(&f, f.known);
     feed_begin(&f);
     feed_batch(&f, NULL, true);
-    SPIN(&f, f.d.in.synced && f.d.in.snapshot_ready);
+    SPIN(&f, f.d.in.feed.synced && f.d.in.snapshot_ready);
     settle(&f);
     CU_ASSERT(f.d.lease.held && bh_sched_leads(&f.d)); /* what was allowed holds */
     hold(&f, 7, HELD);
@@ -366,7 +366,7 @@ static void test_quiet_as_of_the_last_look(void)
     CU_ASSERT(!bh_sched_lease_left(&f.d));
     f.d.lease.strays_until_ns = 0;
     CU_ASSERT(bh_sched_lease_left(&f.d));
-    CU_ASSERT_EQUAL(f.d.in.life.quiet_term, 7);
+    CU_ASSERT_EQUAL(f.d.in.feed.life.quiet_term, 7);
     teardown(&f);
 }
 
