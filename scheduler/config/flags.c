@@ -14,18 +14,6 @@
 /* ---- the tree that people are shown ------------------------------------------------------------
  */
 
-static void put_text(struct bh_arena *a, struct bh_json *o, const char *key, const char *text)
-{
-    if (!bh_streq(bh_json_get_text(o, key), text))
-        bh_json_set(a, o, key, bh_json_new_cstr(a, text));
-}
-
-static void put_bool(struct bh_arena *a, struct bh_json *o, const char *key, bool v)
-{
-    if (bh_json_get_bool(o, key, !v) != v)
-        bh_json_set(a, o, key, bh_json_new_bool(a, v));
-}
-
 static void put_number(struct bh_arena *a, struct bh_json *o, const char *key, double v)
 {
     const struct bh_json *old = bh_json_get(o, key);
@@ -42,13 +30,10 @@ static void put_number(struct bh_arena *a, struct bh_json *o, const char *key, d
 
 static void put_duration(struct bh_arena *a, struct bh_json *o, const char *key, int64_t ns)
 {
-    const char *old = bh_json_get_text(o, key);
-    int64_t was;
     char text[32];
 
     bh_format_duration_ns(ns, text);
-    if (!old || bh_parse_duration_ns(old, &was) < 0 || was != ns)
-        bh_json_set(a, o, key, bh_json_new_cstr(a, text));
+    bh_json_set_str(a, o, key, text);
 }
 
 static void show(struct bh_sched_config *c)
@@ -58,23 +43,19 @@ static void show(struct bh_sched_config *c)
     struct bh_json *k = bh_json_get(tree, "clientConnection");
     struct bh_arena *a = &c->arena;
 
-    put_bool(a, tree, "enableProfiling", c->enable_profiling);
-    put_bool(a, tree, "enableContentionProfiling", c->enable_contention_profiling);
-    if (l) {
-        put_bool(a, l, "leaderElect", c->leader_election.leader_elect);
-        put_duration(a, l, "leaseDuration", c->leader_election.lease_duration_ns);
-        put_duration(a, l, "renewDeadline", c->leader_election.renew_deadline_ns);
-        put_duration(a, l, "retryPeriod", c->leader_election.retry_period_ns);
-        put_text(a, l, "resourceLock", c->leader_election.resource_lock);
-        put_text(a, l, "resourceName", c->leader_election.resource_name);
-        put_text(a, l, "resourceNamespace", c->leader_election.resource_namespace);
-    }
-    if (k) {
-        put_text(a, k, "kubeconfig", c->client_connection.kubeconfig);
-        put_text(a, k, "contentType", c->client_connection.content_type);
-        put_number(a, k, "qps", c->client_connection.qps);
-        put_number(a, k, "burst", c->client_connection.burst);
-    }
+    bh_json_set_bool(a, tree, "enableProfiling", c->enable_profiling);
+    bh_json_set_bool(a, tree, "enableContentionProfiling", c->enable_contention_profiling);
+    bh_json_set_bool(a, l, "leaderElect", c->leader_election.leader_elect);
+    put_duration(a, l, "leaseDuration", c->leader_election.lease_duration_ns);
+    put_duration(a, l, "renewDeadline", c->leader_election.renew_deadline_ns);
+    put_duration(a, l, "retryPeriod", c->leader_election.retry_period_ns);
+    bh_json_set_str(a, l, "resourceLock", c->leader_election.resource_lock);
+    bh_json_set_str(a, l, "resourceName", c->leader_election.resource_name);
+    bh_json_set_str(a, l, "resourceNamespace", c->leader_election.resource_namespace);
+    bh_json_set_str(a, k, "kubeconfig", c->client_connection.kubeconfig);
+    bh_json_set_str(a, k, "contentType", c->client_connection.content_type);
+    put_number(a, k, "qps", c->client_connection.qps);
+    put_number(a, k, "burst", c->client_connection.burst);
     bh_config_sort(tree);
 }
 

@@ -54,21 +54,7 @@ void bh_form_write(struct bh_buf *out, const struct bh_json *doc, enum bh_form f
         bh_buf_addc(out, '\n');
 }
 
-/* ---- look-ups that always give something ----------------------------------------------------- */
-
-static const char *text(const struct bh_json *o, const char *key)
-{
-    const char *s = bh_json_get_str(o, key);
-
-    return s ? s : "";
-}
-
-static const struct bh_json *list(const struct bh_json *o, const char *key)
-{
-    const struct bh_json *v = bh_json_get(o, key);
-
-    return v && v->type == BH_JSON_ARRAY ? v : NULL;
-}
+/* ---- texts and lists --------------------------------------------------------------------------- */
 
 static size_t length(const struct bh_json *v)
 {
@@ -100,9 +86,10 @@ static void verdict_line(struct page *p, const char *name, const struct bh_json 
 
     if (!v || v->type != BH_JSON_OBJECT)
         return;
-    bh_text_join(&why, list(v, "reasons"), ", ");
-    bh_grid_line(&p->grid, name, 0, "%s%s%s%s%s", text(v, "plugin"), *text(v, "plugin") ? ": " : "",
-                 text(v, "code"), length(list(v, "reasons")) ? ": " : "", bh_buf_str(&why));
+    bh_text_join(&why, bh_json_get_list(v, "reasons"), ", ");
+    bh_grid_line(&p->grid, name, 0, "%s%s%s%s%s", bh_json_get_text(v, "plugin"),
+                 *bh_json_get_text(v, "plugin") ? ": " : "", bh_json_get_text(v, "code"),
+                 length(bh_json_get_list(v, "reasons")) ? ": " : "", bh_buf_str(&why));
 }
 
 static void subset_line(struct page *p, const struct bh_json *o)
@@ -112,21 +99,22 @@ static void subset_line(struct page *p, const struct bh_json *o)
 
     if (!s || s->type != BH_JSON_OBJECT)
         return;
-    bh_text_join(&by, list(s, "plugins"), ", ");
-    bh_grid_line(&p->grid, "Narrowed to:", 0, "%zu nodes by %s", length(list(s, "nodes")),
-                 bh_buf_str(&by));
+    bh_text_join(&by, bh_json_get_list(s, "plugins"), ", ");
+    bh_grid_line(&p->grid, "Narrowed to:", 0, "%zu nodes by %s",
+                 length(bh_json_get_list(s, "nodes")), bh_buf_str(&by));
     verdict_line(p, "Other nodes:", bh_json_get(s, "others"));
 }
 
 static void head(struct page *p, const struct bh_json *o)
 {
     const struct bh_json *pod = bh_json_get(o, "pod");
-    const char *result = text(o, "result"), *node = text(o, "nodeName");
+    const char *result = bh_json_get_text(o, "result"), *node = bh_json_get_text(o, "nodeName");
 
-    bh_grid_line(&p->grid, "Pod:", 0, "%s/%s", text(pod, "namespace"), text(pod, "name"));
+    bh_grid_line(&p->grid, "Pod:", 0, "%s/%s", bh_json_get_text(pod, "namespace"),
+                 bh_json_get_text(pod, "name"));
     bh_grid_line(&p->grid, "Result:", *node ? BH_CELL_GOOD : BH_CELL_BAD, "%s%s%s", result,
                  *node ? " on " : "", node);
-    bh_grid_line(&p->grid, "Message:", 0, "%s", text(o, "message"));
+    bh_grid_line(&p->grid, "Message:", 0, "%s", bh_json_get_text(o, "message"));
     counts(p, o);
     verdict_line(p, "Rejected by:", bh_json_get(o, "preFilter"));
     subset_line(p, o);
@@ -137,8 +125,8 @@ static void head(struct page *p, const struct bh_json *o)
 
 static const struct bh_json *score_of(const struct bh_json *node, const char *plugin)
 {
-    bh_json_each(s, list(node, "plugins")) {
-        if (bh_streq(text(s, "plugin"), plugin))
+    bh_json_each(s, bh_json_get_list(node, "plugins")) {
+        if (bh_streq(bh_json_get_text(s, "plugin"), plugin))
             return s;
     }
     return NULL;
@@ -175,12 +163,13 @@ static void scores_side_by_side(struct page *p, const struct bh_json *ranking)
     bh_grid_cell(&p->grid, BH_CELL_BOLD | BH_CELL_RIGHT, "WEIGHT");
     for (size_t i = 0; i < n; i++)
         bh_grid_cell(&p->grid, BH_CELL_BOLD | BH_CELL_RIGHT | node_look(v[i]), "%s",
-                     text(v[i], "node"));
+                     bh_json_get_text(v[i], "node"));
     bh_grid_row(&p->grid);
-    bh_json_each(s, list(v[0], "plugins")) {
+    bh_json_each(s, bh_json_get_list(v[0], "plugins")) {
         bh_grid_members(&p->grid, 0, s, "plugin >weight");
         for (size_t i = 0; i < n; i++)
-            bh_grid_members(&p->grid, 0, score_of(v[i], text(s, "plugin")), ">weighted");
+            bh_grid_members(&p->grid, 0, score_of(v[i], bh_json_get_text(s, "plugin")),
+                            ">weighted");
         bh_grid_row(&p->grid);
     }
 
@@ -200,7 +189,7 @@ static void scores_one_by_one(struct page *p, const struct bh_json *ranking)
                     ">WEIGHT", ">WEIGHTED", NULL);
     bh_json_each(node, ranking) {
         bool first = true;
-        bh_json_each(s, list(node, "plugins")) {
+        bh_json_each(s, bh_json_get_list(node, "plugins")) {
             bh_grid_members(&p->grid, first ? 0 : BH_CELL_DIM, node, ">rank");
             bh_grid_members(&p->grid, first ? node_look(node) : BH_CELL_DIM, node, "node");
             bh_grid_members(&p->grid, first ? 0 : BH_CELL_DIM, node, ">total");
@@ -215,7 +204,7 @@ static void scores_one_by_one(struct page *p, const struct bh_json *ranking)
 
 static void feasible(struct page *p, const struct bh_json *o)
 {
-    const struct bh_json *ranking = list(o, "ranking");
+    const struct bh_json *ranking = bh_json_get_list(o, "ranking");
 
     if (!length(ranking))
         return;
@@ -234,7 +223,7 @@ static void feasible(struct page *p, const struct bh_json *o)
 
 static void group_row(struct page *p, const struct bh_json *g)
 {
-    const struct bh_json *named = list(g, "nodes");
+    const struct bh_json *named = bh_json_get_list(g, "nodes");
     int64_t more = bh_json_get_i64(g, "count", 0) - (int64_t)length(named);
     struct bh_buf b BH_CLEANUP(bh_buf_fini) = {0};
 
@@ -265,7 +254,8 @@ static void groups_table(struct page *p, const struct bh_json *groups)
 
 static void rejected(struct page *p, const struct bh_json *o)
 {
-    const struct bh_json *all = list(o, "rejected"), *groups = list(o, "rejectedGroups");
+    const struct bh_json *all = bh_json_get_list(o, "rejected"),
+                         *groups = bh_json_get_list(o, "rejectedGroups");
 
     if (p->wide && length(all)) {
         bh_buf_adds(p->out, "\nRejected nodes\n");
@@ -288,11 +278,12 @@ static void preemption(struct page *p, const struct bh_json *o)
     if (!pre || pre->type != BH_JSON_OBJECT)
         return;
     bh_buf_adds(p->out, "\nPreemption on node ");
-    bh_text_add(p->out, BH_CELL_GOOD, p->colour, text(pre, "nominatedNode"));
+    bh_text_add(p->out, BH_CELL_GOOD, p->colour, bh_json_get_text(pre, "nominatedNode"));
     bh_buf_addf(p->out, ": %zu victims, %lld of them against a disruption budget\n",
-                length(list(pre, "victims")), (long long)bh_json_get_i64(pre, "pdbViolations", 0));
+                length(bh_json_get_list(pre, "victims")),
+                (long long)bh_json_get_i64(pre, "pdbViolations", 0));
     bh_grid_heading(&p->grid, 0, "NAMESPACE", "VICTIM", ">PRIORITY", NULL);
-    bh_json_each(v, list(pre, "victims")) {
+    bh_json_each(v, bh_json_get_list(pre, "victims")) {
         bh_grid_members(&p->grid, 0, v, "namespace name >priority");
         bh_grid_row(&p->grid);
     }
