@@ -12,18 +12,15 @@
 #define BATCH_ITEMS     256u
 #define COMPANY         8u /* less than this part of its window is a little work */
 #define HOMELESS_EVENTS 512u
-#define ANSWERS_EVERY_NS                                                                           \
-    UINT64_C(                                                                                      \
-        1000000000) /* how often items without an answer are looked for                       \
-                          */
+/* how often items without an answer are looked for */
+#define ANSWERS_EVERY_NS UINT64_C(1000000000)
 
 struct bh_ledger {
     uint64_t epoch, next_id;
     uint64_t silence_ns, answer_ns, answers_looked_ns;
     struct bh_map by_id; /* 8 bytes of id -> work, parked ones excepted */
     uint64_t n_binds;    /* kept ones included */
-    struct bh_work *head[LANES], *tail[LANES];
-    struct bh_work *kept; /* list */
+    struct bh_works lane[LANES], kept;
     uint64_t n_lane[LANES], n_parked;
     struct bh_inflight *record; /* NULL: nothing is written down */
     uint64_t term;
@@ -64,6 +61,10 @@ struct bh_ledger *bh_ledger_new(uint64_t epoch)
 
     l->epoch = epoch;
     l->next_id = 1;
+    for (unsigned i = 0; i < LANES; i++)
+        TAILQ_INIT(&l->lane[i]);
+    TAILQ_INIT(&l->kept);
+    TAILQ_INIT(&l->outside.list);
     snprintf(l->outside.name, sizeof(l->outside.name), "extender");
     bh_ledger_patience(l, BH_BINDER_SILENCE_NS, BH_BINDER_ANSWER_NS);
     return l;
@@ -85,69 +86,42 @@ void bh_ledger_patience(struct bh_ledger *l, uint64_t silence_ns, uint64_t answe
 
 static void lane_push(struct bh_ledger *l, struct bh_work *w, bool front)
 {
-    struct bh_work **head = &l->head[w->lane], **tail = &l->tail[w->lane];
-
     w->binder = NULL;
-    w->prev = w->next = NULL;
-    if (!*head) {
-        *head = *tail = w;
-    } else if (front) {
-        w->next = *head;
-        (*head)->prev = w;
-        *head = w;
-    } else {
-        w->prev = *tail;
-        (*tail)->next = w;
-        *tail = w;
-    }
+    if (front)
+        TAILQ_INSERT_HEAD(&l->lane[w->lane], w, link);
+    else
+        TAILQ_INSERT_TAIL(&l->lane[w->lane], w, link);
     l->n_lane[w->lane]++;
 }
 
 static void lane_remove(struct bh_ledger *l, struct bh_work *w)
 {
     bh_assert(!w->binder);
-    if (w->prev)
-        w->prev->next = w->next;
-    else
-        l->head[w->lane] = w->next;
-    if (w->next)
-        w->next->prev = w->prev;
-    else
-        l->tail[w->lane] = w->prev;
+    TAILQ_REMOVE(&l->lane[w->lane], w, link);
     l->n_lane[w->lane]--;
-}
-
-static void list_push(struct bh_work **head, struct bh_work *w)
-{
-    w->prev = NULL;
-    w->next = *head;
-    if (*head)
-        (*head)->prev = w;
-    *head = w;
-}
-
-static void list_remove(struct bh_work **head, struct bh_work *w)
-{
-    if (w->prev)
-        w->prev->next = w->next;
-    else
-        *head = w->next;
-    if (w->next)
-        w->next->prev = w->prev;
 }
 
 static void binder_push(struct bh_binder *b, struct bh_work *w)
 {
     w->binder = b;
-    list_push(&b->list, w);
+    TAILQ_INSERT_HEAD(&b->list, w, link);
     b->out++;
 }
 
 static void binder_remove(struct bh_work *w)
 {
-    list_remove(&w->binder->list, w);
+    TAILQ_REMOVE(&w->binder->list, w, link);
     w->binder->out--;
     w->binder = NULL;
+}
+
+/* Wherever it is, it is out or queued. */
+static void leave_list(struct bh_ledger *l, struct bh_work *w)
+{
+    if (w->binder)
+        binder_remove(w);
+    else
+        lane_remove(l, w);
 }
 
 /* ---- the record --------------------------------------------------------------------------------
@@ -196,15 +170,12 @@ static void queue(struct bh_ledger *l, struct bh_work *w)
 static void leave_lists(struct bh_ledger *l, struct bh_work *w)
 {
     if (w->kept) {
-        list_remove(&l->kept, w);
+        TAILQ_REMOVE(&l->kept, w, link);
         w->kept = false;
         l->stats.kept--;
         return;
     }
-    if (w->binder)
-        binder_remove(w);
-    else
-        lane_remove(l, w);
+    leave_list(l, w);
     (void)bh_map_del(&l->by_id, (const char *)&w->id, sizeof(w->id));
     if (in_turn(w))
         w->pod->first = NULL;
@@ -256,8 +227,8 @@ void bh_ledger_free(struct bh_ledger *l)
             discard(w->successor);
         discard(w);
     }
-    for (struct bh_work *w = l->kept, *next; w; w = next) {
-        next = w->next;
+    for (struct bh_work *w = TAILQ_FIRST(&l->kept), *next; w; w = next) {
+        next = TAILQ_NEXT(w, link);
         discard(w);
     }
     bh_map_fini(&l->by_id);
@@ -336,7 +307,7 @@ bool bh_ledger_add(struct bh_ledger *l, struct bh_work *w)
 
 struct bh_work *bh_ledger_next_outside(struct bh_ledger *l)
 {
-    struct bh_work *w = l->head[LANE_OUTSIDE];
+    struct bh_work *w = TAILQ_FIRST(&l->lane[LANE_OUTSIDE]);
 
     if (!w)
         return NULL;
@@ -420,7 +391,7 @@ void bh_ledger_keep(struct bh_ledger *l, struct bh_work *w, uint64_t due_ns)
     leave_lists(l, w);
     w->kept = true;
     w->due_ns = due_ns;
-    list_push(&l->kept, w);
+    TAILQ_INSERT_HEAD(&l->kept, w, link);
     l->stats.kept++;
     unpark(l, successor);
 }
@@ -429,8 +400,8 @@ unsigned bh_ledger_overdue(struct bh_ledger *l, uint64_t now_ns)
 {
     unsigned n = 0;
 
-    for (struct bh_work *w = l->kept, *next; w; w = next) {
-        next = w->next;
+    for (struct bh_work *w = TAILQ_FIRST(&l->kept), *next; w; w = next) {
+        next = TAILQ_NEXT(w, link);
         if (now_ns < w->due_ns)
             continue;
         leave_lists(l, w);
@@ -448,8 +419,8 @@ unsigned bh_ledger_overdue(struct bh_ledger *l, uint64_t now_ns)
 void bh_ledger_end_kept(struct bh_ledger *l, bool (*fn)(void *arg, const struct bh_work *w),
                         void *arg)
 {
-    for (struct bh_work *w = l->kept, *next; w; w = next) {
-        next = w->next;
+    for (struct bh_work *w = TAILQ_FIRST(&l->kept), *next; w; w = next) {
+        next = TAILQ_NEXT(w, link);
         if (fn(arg, w))
             bh_ledger_finish(l, w);
     }
@@ -463,10 +434,7 @@ void bh_ledger_retry(struct bh_ledger *l, struct bh_work *w)
         bh_ledger_finish(l, w);
         return;
     }
-    if (w->binder)
-        binder_remove(w);
-    else
-        lane_remove(l, w);
+    leave_list(l, w);
     w->attempt++;
     l->mixed = true;
     l->stats.reissued++;
@@ -498,6 +466,7 @@ struct bh_binder *bh_ledger_binder(struct bh_ledger *l, const struct bh_peer *pe
     if (!spare)
         return NULL;
     *spare = (struct bh_binder){.peer = *peer, .used = true, .last_seen_ns = now_ns};
+    TAILQ_INIT(&spare->list);
     snprintf(spare->name, sizeof(spare->name), "%s", name ? name : "");
     return spare;
 }
@@ -511,8 +480,8 @@ static void retry_lost(struct bh_ledger *l, struct bh_work *w)
 
 void bh_ledger_drop_binder(struct bh_ledger *l, struct bh_binder *b)
 {
-    while (b->list)
-        retry_lost(l, b->list);
+    while (!TAILQ_EMPTY(&b->list))
+        retry_lost(l, TAILQ_FIRST(&b->list));
     l->stats.strays += !b->idle;
     b->used = false;
 }
@@ -521,8 +490,8 @@ void bh_ledger_drop_binder(struct bh_ledger *l, struct bh_binder *b)
  */
 static void take_back_unanswered(struct bh_ledger *l, struct bh_binder *b, uint64_t now_ns)
 {
-    for (struct bh_work *w = b->list, *next; w; w = next) {
-        next = w->next;
+    for (struct bh_work *w = TAILQ_FIRST(&b->list), *next; w; w = next) {
+        next = TAILQ_NEXT(w, link);
         if (now_ns - w->sent_ns > l->answer_ns)
             retry_lost(l, w);
     }
@@ -589,8 +558,8 @@ unsigned bh_ledger_recall(struct bh_ledger *l, bool all, void (*fn)(void *arg, s
         return 0;
     l->mixed = false;
     for (unsigned lane = 0; lane < LANES; lane++)
-        for (struct bh_work *w = l->head[lane], *next; w; w = next) {
-            next = w->next;
+        for (struct bh_work *w = TAILQ_FIRST(&l->lane[lane]), *next; w; w = next) {
+            next = TAILQ_NEXT(w, link);
             if (!all && w->term == l->term)
                 continue;
             recall(l, w, fn, arg);
@@ -661,7 +630,8 @@ static unsigned collect(struct bh_ledger *l, const struct bh_binder *b, struct b
     unsigned n = 0;
 
     for (unsigned lane = 0; lane <= LANE_EVENTS; lane++)
-        for (struct bh_work *w = l->head[lane]; w && n < max; w = w->next) {
+        for (struct bh_work *w = TAILQ_FIRST(&l->lane[lane]); w && n < max;
+             w = TAILQ_NEXT(w, link)) {
             if (!takes(l, b, w))
                 continue;
             bh_work_to_wire(w, &wire[n]);
@@ -737,7 +707,8 @@ unsigned bh_ledger_flush(struct bh_ledger *l, struct bh_bus *bus, uint64_t now_n
     batch.has_epoch = batch.has_lease_term = true;
     batch.epoch = l->epoch;
     batch.lease_term = l->term;
-    while ((l->head[0] || l->head[1] || l->head[2] || l->head[3]) && (b = richest(l)))
+    while ((l->n_lane[0] || l->n_lane[1] || l->n_lane[2] || l->n_lane[LANE_EVENTS]) &&
+           (b = richest(l)))
         total += send_batch(l, bus, b, &batch, now_ns);
     return total;
 }

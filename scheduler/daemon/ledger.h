@@ -44,7 +44,7 @@ struct bh_binder {
     uint64_t stamp_boot_ns; /* its clock, of its last hello */
     uint64_t passed;        /* the flush in which nothing was for it */
     bool idle;              /* it has said that it may write nothing, and that nothing is out */
-    struct bh_work *list;   /* items it holds */
+    struct bh_works list;   /* items it holds */
 };
 struct bh_ledger;
 struct bh_ledger *bh_ledger_new(uint64_t epoch);

@@ -8,6 +8,8 @@
 #ifndef BH_SCHED_WORK_H
 #define BH_SCHED_WORK_H
 
+#include <sys/queue.h>
+
 #include "common/base/buf.h"
 #include "common/bus/bus.h"
 #include "scheduler/queue/pods.h"
@@ -43,13 +45,14 @@ struct bh_work { /* strings owned by the item */
     uint64_t term;    /* of the lease it was decided under */
     uint64_t decision; /* BIND: the attempt's number in the record, 0 = none */
     /* the ledger's */
-    struct bh_work *prev, *next;
+    TAILQ_ENTRY(bh_work) link;
     struct bh_binder *binder;  /* NULL = queued or parked */
     struct bh_work *successor; /* parked behind this one, which is out */
     uint8_t lane;
     bool packed; /* all texts are in text, or constant */
     char text[];
 };
+TAILQ_HEAD(bh_works, bh_work);
 /* What is asked for most: bind the pod and say so. */
 struct bh_bind_texts {
     struct bh_pod_state *pod;
