@@ -7,7 +7,10 @@
  */
 #include "common/data/yaml_resolve.h"
 
+#include <limits.h>
 #include <math.h>
+#include <pthread.h>
+#include <regex.h>
 #include <stdio.h>
 
 static bool is_digit(char c)
@@ -15,66 +18,60 @@ static bool is_digit(char c)
     return c >= '0' && c <= '9';
 }
 
+/* ---- patterns -------------------------------------------------------------------------------- */
+
+#define CLOCK "([01]?[0-9]|2[0-3])(:[0-5]?[0-9]){2}([.][0-9]*)?"
+enum pattern { FLOAT, DATE, BASE60, PATTERNS };
+static const char *const patterns[PATTERNS] = {
+    [FLOAT] = "^[-+]?([.][0-9]+|[0-9]+([.][0-9]*)?)([eE][-+]?[0-9]+)?$",
+    /* 2006-1-2, 2006-1-2 15:4:5.9, 2006-1-2T15:4:5.9Z07:00 */
+    [DATE] = "^[0-9]{4}-(0?[1-9]|1[0-2])-(0?[1-9]|[12][0-9]|3[01])"
+             "( " CLOCK "|[Tt]" CLOCK "(Z|[-+][0-9]{2}:[0-9]{2}))?$",
+    [BASE60] = "^[-+]?[0-9][0-9_]*(:[0-5]?[0-9])+([.][0-9_]*)?$",
+};
+static regex_t compiled[PATTERNS];
+
+static void compile(void)
+{
+    for (size_t i = 0; i < PATTERNS; i++)
+        bh_assert(regcomp(&compiled[i], patterns[i], REG_EXTENDED | REG_NOSUB) == 0);
+}
+
+static bool matches(enum pattern which, const char *p, size_t n)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    regmatch_t text = {.rm_so = 0, .rm_eo = (regoff_t)n};
+
+    if (n > INT_MAX)
+        return false;
+    pthread_once(&once, compile);
+    return regexec(&compiled[which], p, 0, &text, REG_STARTEND) == 0;
+}
+
 /* ---- words ----------------------------------------------------------------------------------- */
 
-static const struct {
-    const char *text;
-    enum bh_yaml_kind kind;
-    bool b;
-} words[] = {
-    {"", BH_YAML_NULL, false},
-    {"~", BH_YAML_NULL, false},
-    {"null", BH_YAML_NULL, false},
-    {"Null", BH_YAML_NULL, false},
-    {"NULL", BH_YAML_NULL, false},
-    {"true", BH_YAML_BOOL, true},
-    {"True", BH_YAML_BOOL, true},
-    {"TRUE", BH_YAML_BOOL, true},
-    {"false", BH_YAML_BOOL, false},
-    {"False", BH_YAML_BOOL, false},
-    {"FALSE", BH_YAML_BOOL, false},
-    {"y", BH_YAML_BOOL, true},
-    {"Y", BH_YAML_BOOL, true},
-    {"yes", BH_YAML_BOOL, true},
-    {"Yes", BH_YAML_BOOL, true},
-    {"YES", BH_YAML_BOOL, true},
-    {"on", BH_YAML_BOOL, true},
-    {"On", BH_YAML_BOOL, true},
-    {"ON", BH_YAML_BOOL, true},
-    {"n", BH_YAML_BOOL, false},
-    {"N", BH_YAML_BOOL, false},
-    {"no", BH_YAML_BOOL, false},
-    {"No", BH_YAML_BOOL, false},
-    {"NO", BH_YAML_BOOL, false},
-    {"off", BH_YAML_BOOL, false},
-    {"Off", BH_YAML_BOOL, false},
-    {"OFF", BH_YAML_BOOL, false},
-    {".nan", BH_YAML_NOT_FINITE, false},
-    {".NaN", BH_YAML_NOT_FINITE, false},
-    {".NAN", BH_YAML_NOT_FINITE, false},
-    {".inf", BH_YAML_NOT_FINITE, false},
-    {".Inf", BH_YAML_NOT_FINITE, false},
-    {".INF", BH_YAML_NOT_FINITE, false},
-    {"+.inf", BH_YAML_NOT_FINITE, false},
-    {"+.Inf", BH_YAML_NOT_FINITE, false},
-    {"+.INF", BH_YAML_NOT_FINITE, false},
-    {"-.inf", BH_YAML_NOT_FINITE, false},
-    {"-.Inf", BH_YAML_NOT_FINITE, false},
-    {"-.INF", BH_YAML_NOT_FINITE, false},
-};
+/* The words of each kind, between blanks. */
+static const char nulls[] = " ~ null Null NULL ";
+static const char trues[] = " true True TRUE y Y yes Yes YES on On ON ";
+static const char falses[] = " false False FALSE n N no No NO off Off OFF ";
+static const char not_finite[] =
+    " .nan .NaN .NAN .inf .Inf .INF +.inf +.Inf +.INF -.inf -.Inf -.INF ";
 
 static bool resolve_word(const char *p, size_t n, struct bh_yaml_scalar *ret)
 {
-    if (n > 5)
+    char word[8];
+
+    if (n > 5 || memchr(p, ' ', n) || memchr(p, 0, n))
         return false;
-    for (size_t i = 0; i < BH_ARRAY_LEN(words); i++) {
-        if (strlen(words[i].text) == n && memcmp(words[i].text, p, n) == 0) {
-            ret->kind = words[i].kind;
-            ret->b = words[i].b;
-            return true;
-        }
-    }
-    return false;
+    snprintf(word, sizeof(word), " %.*s ", (int)n, n ? p : "");
+    ret->b = strstr(trues, word) != NULL;
+    if (n == 0 || strstr(nulls, word))
+        ret->kind = BH_YAML_NULL;
+    else if (ret->b || strstr(falses, word))
+        ret->kind = BH_YAML_BOOL;
+    else if (strstr(not_finite, word))
+        ret->kind = BH_YAML_NOT_FINITE;
+    return ret->kind != BH_YAML_STRING;
 }
 
 /* ---- numbers --------------------------------------------------------------------------------- */
@@ -177,31 +174,10 @@ static bool resolve_int(const char *p, struct bh_yaml_scalar *ret)
     return true;
 }
 
-/* [-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)? and finite */
 static bool resolve_float(const char *s, struct bh_yaml_scalar *ret)
 {
-    const char *p = s + (*s == '-' || *s == '+');
-    if (*p == '.' && !is_digit(p[1]))
-        return false;
-    if (*p != '.' && !is_digit(*p))
-        return false;
-    while (is_digit(*p))
-        p++;
-    if (*p == '.')
-        p++;
-    while (is_digit(*p))
-        p++;
-    if (*p == 'e' || *p == 'E') {
-        p++;
-        p += *p == '-' || *p == '+';
-        if (!is_digit(*p))
-            return false;
-        while (is_digit(*p))
-            p++;
-    }
-    if (*p)
-        return false;
-    double f = strtod(s, NULL);
+    double f = matches(FLOAT, s, strlen(s)) ? strtod(s, NULL) : INFINITY;
+
     if (isinf(f))
         return false;
     ret->kind = BH_YAML_FLOAT;
@@ -228,15 +204,6 @@ static bool resolve_number(const char *p, size_t n, struct bh_yaml_scalar *ret)
 
 /* ---- timestamps ------------------------------------------------------------------------------ */
 
-/* One or two digits within min and max; advances *p. The value, or -1. */
-static int time_part(const char **p, const char *end, int min, int max)
-{
-    int v = 0, n = 0;
-    for (; n < 2 && *p < end && is_digit(**p); n++)
-        v = v * 10 + *(*p)++ - '0';
-    return n > 0 && v >= min && v <= max ? v : -1;
-}
-
 static int days_in(int year, int month)
 {
     if (month == 2)
@@ -244,72 +211,20 @@ static int days_in(int year, int month)
     return month == 4 || month == 6 || month == 9 || month == 11 ? 30 : 31;
 }
 
-static bool lit(const char **p, const char *end, char c)
-{
-    return *p < end && *(*p)++ == c;
-}
-
-static bool zone(const char *p, const char *end)
-{
-    if (end - p == 1)
-        return *p == 'Z';
-    return end - p == 6 && (*p == '+' || *p == '-') && is_digit(p[1]) && is_digit(p[2]) &&
-           p[3] == ':' && is_digit(p[4]) && is_digit(p[5]);
-}
-
-/* 2006-1-2, 2006-1-2 15:4:5.9, 2006-1-2T15:4:5.9Z07:00 */
 static bool is_timestamp(const char *p, size_t n)
 {
-    const char *end = p + n;
-    int year = 0, month;
-    for (int i = 0; i < 4; i++) {
-        if (p == end || !is_digit(*p))
-            return false;
-        year = year * 10 + *p++ - '0';
-    }
-    if (!lit(&p, end, '-') || (month = time_part(&p, end, 1, 12)) < 0 || !lit(&p, end, '-') ||
-        time_part(&p, end, 1, days_in(year, month)) < 0)
+    char date[11];
+    int year, month, day;
+
+    if (!matches(DATE, p, n))
         return false;
-    if (p == end)
-        return true;
-    char sep = *p++;
-    if (sep != 'T' && sep != 't' && sep != ' ')
-        return false;
-    if (time_part(&p, end, 0, 23) < 0 || !lit(&p, end, ':') || time_part(&p, end, 0, 59) < 0 ||
-        !lit(&p, end, ':') || time_part(&p, end, 0, 59) < 0)
-        return false;
-    if (p < end && *p == '.') {
-        p++;
-        while (p < end && is_digit(*p))
-            p++;
-    }
-    return sep == ' ' ? p == end : zone(p, end);
+    snprintf(date, sizeof(date), "%.*s", (int)BH_MIN(n, 10), p);
+    return sscanf(date, "%4d-%2d-%2d", &year, &month, &day) == 3 && day <= days_in(year, month);
 }
 
 bool bh_yaml_is_base60(const char *p, size_t n)
 {
-    const char *end = p + n;
-    if (p < end && (*p == '-' || *p == '+'))
-        p++;
-    if (p == end || !is_digit(*p))
-        return false;
-    while (p < end && (is_digit(*p) || *p == '_'))
-        p++;
-    if (p == end || *p != ':')
-        return false;
-    while (p < end && *p == ':') {
-        p++;
-        if (end - p >= 2 && *p <= '5' && is_digit(p[0]) && is_digit(p[1]))
-            p++;
-        if (p == end || !is_digit(*p++))
-            return false;
-    }
-    if (p < end && *p == '.') {
-        p++;
-        while (p < end && (is_digit(*p) || *p == '_'))
-            p++;
-    }
-    return p == end;
+    return n > 0 && (is_digit(*p) || *p == '-' || *p == '+') && matches(BASE60, p, n);
 }
 
 void bh_yaml_resolve(const char *p, size_t n, struct bh_yaml_scalar *ret)
