@@ -361,27 +361,24 @@ static void on_series_timer(uv_timer_t *t)
     bh_binder_write_series(t->data, bh_wall_ns());
 }
 
+static int open_client(struct bh_binder *b, struct bh_api_options *o, struct bh_api_client **ret,
+                       struct bh_err *err)
+{
+    o->user_agent = "berth-binder/" BH_VERSION " (linux/" BH_ARCH ")";
+    o->field_manager = BH_API_FIELD_MANAGER;
+    o->lean = true;
+    o->metrics = b->metrics; /* counted together, as upstream's clients */
+    return bh_api_client_new(b->loop, b->o.api, o, ret, err);
+}
+
 static int open_clients(struct bh_binder *b, struct bh_err *err)
 {
-    struct bh_api_options ao = b->o.limits;
+    b->o.limits.max_connections = 8;
+    int rc = open_client(b, &b->o.limits, &b->client, err);
 
-    ao.user_agent = "berth-binder/" BH_VERSION " (linux/" BH_ARCH ")";
-    ao.field_manager = BH_API_FIELD_MANAGER;
-    ao.max_connections = 8;
-    ao.lean = true;
-    ao.metrics = b->metrics;
-    int rc = bh_api_client_new(b->loop, b->o.api, &ao, &b->client, err);
-
-    if (rc < 0)
-        return rc;
-    ao = b->o.event_limits;
-    ao.user_agent = "berth-binder/" BH_VERSION " (linux/" BH_ARCH ")";
-    ao.field_manager = BH_API_FIELD_MANAGER;
-    ao.max_connections = 4;
-    ao.lean = true;
-    ao.linger_ms = BH_BINDER_LINGER_MS;
-    ao.metrics = b->metrics; /* counted together, as upstream's clients */
-    return bh_api_client_new(b->loop, b->o.api, &ao, &b->event_client, err);
+    b->o.event_limits.max_connections = 4;
+    b->o.event_limits.linger_ms = BH_BINDER_LINGER_MS;
+    return rc < 0 ? rc : open_client(b, &b->o.event_limits, &b->event_client, err);
 }
 
 static int open_bus(struct bh_binder *b, struct bh_err *err)
@@ -423,6 +420,9 @@ int bh_binder_open(struct bh_binder *b, const struct bh_binder_options *o, uv_lo
     int rc;
 
     *b = (struct bh_binder){.o = *o, .loop = loop};
+    TAILQ_INIT(&b->events);
+    TAILQ_INIT(&b->events_running);
+    TAILQ_INIT(&b->series.list);
     b->o.deadline_ns = o->deadline_ns ? o->deadline_ns : BH_BINDER_DEADLINE_NS;
     b->o.request_ns = o->request_ns ? o->request_ns : BH_BINDER_REQUEST_NS;
     b->o.stop_ns = o->stop_ns ? o->stop_ns : BH_BINDER_STOP_NS;

@@ -17,7 +17,7 @@
 #define SERIES_PER_TURN   500u
 
 struct bh_event_job {
-    struct bh_event_job *prev, *next; /* waiting: next only */
+    TAILQ_ENTRY(bh_event_job) link;
     struct bh_binder *b;
     char *path, *body;             /* creates the Event */
     char *patch_path, *patch_body; /* updates it; NULL = this is not about a series */
@@ -69,12 +69,7 @@ static void finish(struct bh_event_job *j, const char *result)
     struct bh_binder *b = j->b;
 
     count(b, result);
-    if (j->prev)
-        j->prev->next = j->next;
-    else
-        b->events_running = j->next;
-    if (j->next)
-        j->next->prev = j->prev;
+    TAILQ_REMOVE(&b->events_running, j, link);
     b->n_events_running--;
     job_end(j);
     pump(b);
@@ -145,36 +140,31 @@ static void send_event(struct bh_event_job *j)
     }
 }
 
+static struct bh_event_job *take_first(struct bh_binder *b)
+{
+    struct bh_event_job *j = TAILQ_FIRST(&b->events);
+
+    TAILQ_REMOVE(&b->events, j, link);
+    b->n_events--;
+    return j;
+}
+
 static void drop_first(struct bh_binder *b, const char *result)
 {
-    struct bh_event_job *j = b->events_head;
-
-    b->events_head = j->next;
-    if (!b->events_head)
-        b->events_tail = NULL;
-    b->n_events--;
     count(b, result);
-    job_end(j);
+    job_end(take_first(b));
 }
 
 static void pump(struct bh_binder *b)
 {
-    while (b->events_head && b->n_events_running < BH_BINDER_EVENTS_RUNNING && !b->closing) {
-        struct bh_event_job *j = b->events_head;
-        if (!bh_binder_may_write(b, j->term)) {
+    while (b->n_events && b->n_events_running < BH_BINDER_EVENTS_RUNNING && !b->closing) {
+        if (!bh_binder_may_write(b, TAILQ_FIRST(&b->events)->term)) {
             drop_first(b, "stale");
             continue;
         }
-        b->events_head = j->next;
-        if (!b->events_head)
-            b->events_tail = NULL;
-        b->n_events--;
+        struct bh_event_job *j = take_first(b);
         b->n_events_running++;
-        j->prev = NULL;
-        j->next = b->events_running;
-        if (j->next)
-            j->next->prev = j;
-        b->events_running = j;
+        TAILQ_INSERT_HEAD(&b->events_running, j, link);
         send_event(j);
     }
 }
@@ -184,11 +174,7 @@ static void enqueue(struct bh_binder *b, struct bh_event_job *j)
     j->b = b;
     if (b->n_events >= BH_BINDER_EVENTS_MAX)
         drop_first(b, "dropped");
-    if (b->events_tail)
-        b->events_tail->next = j;
-    else
-        b->events_head = j;
-    b->events_tail = j;
+    TAILQ_INSERT_TAIL(&b->events, j, link);
     b->n_events++;
     pump(b);
 }
@@ -262,10 +248,10 @@ void bh_binder_drop_events(struct bh_binder *b)
 {
     struct bh_event_job *next;
 
-    while (b->events_head)
+    while (b->n_events)
         drop_first(b, "dropped");
-    for (struct bh_event_job *j = b->events_running; j; j = next) {
-        next = j->next;
+    for (struct bh_event_job *j = TAILQ_FIRST(&b->events_running); j; j = next) {
+        next = TAILQ_NEXT(j, link);
         if (j->paused && uv_is_active((uv_handle_t *)&j->pause))
             finish(j, "dropped");
     }

@@ -7,7 +7,7 @@
 #include "common/k8s/quantity.h"
 
 struct bh_series {
-    struct bh_series *older, *newer;
+    TAILQ_ENTRY(bh_series) link;
     char *key, *name; /* name: of the Event, as its creation said */
     size_t key_n;
     char *path, *body;  /* the request that creates it */
@@ -16,23 +16,9 @@ struct bh_series {
     int64_t written_ns; /* last PATCH */
 };
 
-static void unlink_series(struct bh_series_set *s, struct bh_series *e)
-{
-    *(e->older ? &e->older->newer : &s->oldest) = e->newer;
-    *(e->newer ? &e->newer->older : &s->newest) = e->older;
-    e->older = e->newer = NULL;
-}
-
-static void link_newest(struct bh_series_set *s, struct bh_series *e)
-{
-    e->older = s->newest;
-    *(s->newest ? &s->newest->newer : &s->oldest) = e;
-    s->newest = e;
-}
-
 static void forget(struct bh_series_set *s, struct bh_series *e)
 {
-    unlink_series(s, e);
+    TAILQ_REMOVE(&s->list, e, link);
     (void)bh_map_del(&s->by_key, e->key, e->key_n);
     free(e->key);
     free(e->name);
@@ -43,8 +29,8 @@ static void forget(struct bh_series_set *s, struct bh_series *e)
 
 void bh_series_fini(struct bh_series_set *s)
 {
-    while (s->oldest)
-        forget(s, s->oldest);
+    while (!TAILQ_EMPTY(&s->list))
+        forget(s, TAILQ_FIRST(&s->list));
     bh_map_fini(&s->by_key);
     bh_buf_fini(&s->key);
 }
@@ -93,8 +79,8 @@ enum bh_series_verdict bh_series_observe(struct bh_series_set *s, const Berth__W
     e = bh_map_get(&s->by_key, s->key.p, s->key.n);
     if (!e)
         return BH_SERIES_FIRST;
-    unlink_series(s, e);
-    link_newest(s, e);
+    TAILQ_REMOVE(&s->list, e, link);
+    TAILQ_INSERT_TAIL(&s->list, e, link);
     e->seen_ns = wall_ns;
     if (e->count < UINT32_MAX)
         e->count++;
@@ -120,14 +106,14 @@ void bh_series_start(struct bh_series_set *s, const Berth__WorkItem *it, int64_t
     e->count = 1;
     e->seen_ns = e->written_ns = wall_ns;
     (void)bh_map_put(&s->by_key, e->key, e->key_n, e);
-    link_newest(s, e);
+    TAILQ_INSERT_TAIL(&s->list, e, link);
 }
 
 bool bh_series_due(struct bh_series_set *s, int64_t wall_ns, struct bh_series_write *w)
 {
     struct bh_series *e;
 
-    while ((e = s->oldest) &&
+    while ((e = TAILQ_FIRST(&s->list)) &&
            (s->by_key.len > BH_SERIES_MAX || wall_ns - e->seen_ns > BH_SERIES_FINISH_NS)) {
         bool write = e->count > 1;
         if (write)
@@ -136,12 +122,12 @@ bool bh_series_due(struct bh_series_set *s, int64_t wall_ns, struct bh_series_wr
         if (write)
             return true;
     }
-    for (e = s->newest; e; e = e->older)
-        if (e->count > 1 && wall_ns - e->written_ns >= BH_SERIES_REFRESH_NS) {
-            e->written_ns = wall_ns;
-            fill_write(e, w);
-            return true;
-        }
+    TAILQ_FOREACH_REVERSE(e, &s->list, bh_series_list, link)
+    if (e->count > 1 && wall_ns - e->written_ns >= BH_SERIES_REFRESH_NS) {
+        e->written_ns = wall_ns;
+        fill_write(e, w);
+        return true;
+    }
     return false;
 }
 

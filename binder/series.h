@@ -17,6 +17,8 @@
 #ifndef BH_BINDER_SERIES_H
 #define BH_BINDER_SERIES_H
 
+#include <sys/queue.h>
+
 #include "common/base/buf.h"
 #include "common/base/map.h"
 #include "proto/berth.pb-c.h"
@@ -26,10 +28,11 @@
 #define BH_SERIES_REFRESH_NS (INT64_C(30) * 60 * 1000000000)
 
 struct bh_series;
+TAILQ_HEAD(bh_series_list, bh_series);
 struct bh_series_set {
     struct bh_map by_key;
-    struct bh_series *oldest, *newest; /* by the time they were last seen */
-    struct bh_buf key;                 /* scratch */
+    struct bh_series_list list; /* the longest unseen first */
+    struct bh_buf key;          /* scratch */
 };
 /* The write that a series wants: a PATCH, and the POST that takes its place when the Event is not
  * there any more. Buffers are the caller's, reset first. */

@@ -21,7 +21,7 @@ struct bh_batch {
 
 enum step { STEP_BIND, STEP_LOOK, STEP_PATCH, STEP_DELETE, STEP_OBJECT };
 struct bh_job {
-    struct bh_job *prev, *next;
+    LIST_ENTRY(bh_job) link;
     struct bh_binder *b;
     struct bh_batch *batch;
     const Berth__WorkItem *item;
@@ -84,12 +84,7 @@ static void job_end(struct bh_job *j)
 {
     struct bh_binder *b = j->b;
 
-    if (j->prev)
-        j->prev->next = j->next;
-    else
-        b->jobs = j->next;
-    if (j->next)
-        j->next->prev = j->prev;
+    LIST_REMOVE(j, link);
     b->n_jobs--;
     if (j->epoch < b->epoch)
         b->n_old_jobs--;
@@ -370,10 +365,7 @@ static void take_item(struct bh_binder *b, struct bh_batch *batch, const Berth__
     j->taken_ns = bh_mono_ns();
     j->object = object;
     j->step = first_step(it);
-    j->next = b->jobs;
-    if (b->jobs)
-        b->jobs->prev = j;
-    b->jobs = j;
+    LIST_INSERT_HEAD(&b->jobs, j, link);
     b->n_jobs++;
     run_step(j);
 }
@@ -410,10 +402,10 @@ static bool takes_devices(const Berth__WorkItem *it)
 size_t bh_binder_in_flight(struct bh_binder *b, struct bh_job **cursor, Berth__WorkItem *out,
                            size_t max)
 {
-    struct bh_job *j = *cursor ? *cursor : b->jobs;
+    struct bh_job *j = *cursor ? *cursor : LIST_FIRST(&b->jobs);
     size_t n = 0;
 
-    for (; j && n < max; j = j->next) {
+    for (; j && n < max; j = LIST_NEXT(j, link)) {
         if (j->item->look ||
             (j->item->kind != BERTH__WORK_KIND__WORK_BIND && !takes_devices(j->item)))
             continue;
@@ -435,8 +427,8 @@ void bh_binder_drop_jobs(struct bh_binder *b)
 {
     struct bh_job *next;
 
-    for (struct bh_job *j = b->jobs; j; j = next) {
-        next = j->next;
+    for (struct bh_job *j = LIST_FIRST(&b->jobs); j; j = next) {
+        next = LIST_NEXT(j, link);
         if (waits(j))
             answer(j, BERTH__OUTCOME__OUTCOME_UNKNOWN, 0, "", "the binder stops");
     }
