@@ -8,12 +8,10 @@
 #include "watcher/watcher_int.h"
 
 #define KIND_METRICS 9
+#define METRICS      25
 struct bh_watcher_stats {
-    struct {
-        struct bh_cell *cell[KIND_METRICS];
-    } kinds[BH_KIND_COUNT];
-    struct bh_cell *synced, *bound;
-    struct bh_cell *snap[11], *feed[12];
+    struct bh_cell *kinds[BH_KIND_COUNT][KIND_METRICS];
+    struct bh_cell *cells[METRICS];
 };
 
 struct family {
@@ -31,7 +29,8 @@ static const struct family kind_families[KIND_METRICS] = {
     {BH_COUNTER, "berth_watcher_received_bytes_total", "Bytes of lists and watches, uncompressed."},
     {BH_COUNTER, "berth_watcher_bad_objects_total", "Objects that were skipped as malformed."},
 };
-static const struct family snap_families[11] = {
+/* In the order of `values`. */
+static const struct family families[METRICS] = {
     {BH_GAUGE, "berth_watcher_snapshot_nodes", "Nodes in the snapshot."},
     {BH_GAUGE, "berth_watcher_snapshot_pods", "Assigned pods in the snapshot."},
     {BH_GAUGE, "berth_watcher_snapshot_shapes", "Distinct pod shapes in the snapshot."},
@@ -46,8 +45,6 @@ static const struct family snap_families[11] = {
      "Times that /dev/shm or the runtime directory had no room."},
     {BH_COUNTER, "berth_watcher_snapshot_lost_total",
      "Names of the snapshot that somebody removed, and that were made again."},
-};
-static const struct family feed_families[12] = {
     {BH_GAUGE, "berth_watcher_feed_schedulers", "Schedulers that are being fed."},
     {BH_GAUGE, "berth_watcher_feed_unacknowledged_batches", "Batches under way, largest."},
     {BH_GAUGE, "berth_watcher_feed_objects", "Objects kept for schedulers, tombstones included."},
@@ -61,75 +58,71 @@ static const struct family feed_families[12] = {
     {BH_GAUGE, "berth_watcher_feed_observers", "Observers (berth explain) that are being fed."},
     {BH_COUNTER, "berth_watcher_feed_strangers_total",
      "Connections of users that have no business here."},
+    {BH_GAUGE, "berth_watcher_synced", "1 once every kind has been listed."},
+    {BH_COUNTER, "berth_watcher_pods_bound_total", "Pending pods that were seen getting a node."},
 };
 
-/* Counters have no "set": bring the cell up to the total. */
-static void bring(struct bh_cell *c, double total)
+/* Counters have no "set": bring the cells up to the totals. */
+static void bring(struct bh_cell **cells, const uint64_t *totals, size_t n)
 {
-    bh_cell_add(c, total - bh_cell_value(c));
+    for (size_t i = 0; i < n; i++)
+        bh_cell_add(cells[i], (double)totals[i] - bh_cell_value(cells[i]));
 }
 
 static void fill_kind(struct bh_watcher *w, size_t i)
 {
-    struct bh_cell **c = w->stats->kinds[i].cell;
     struct bh_reflector_stats s = {0};
     if (!w->kinds[i].reflector)
         return;
     bh_reflector_stats(w->kinds[i].reflector, &s);
-    const double values[KIND_METRICS] = {
-        (double)s.objects,    (double)s.events,  (double)s.lists,
-        (double)s.watches,    (double)s.relists, (double)s.bookmarks,
-        (double)s.duplicates, (double)s.bytes,   (double)w->bad_objects[i]};
-    for (size_t k = 0; k < KIND_METRICS; k++)
-        bring(c[k], values[k]);
-}
-
-static void fill_snapshot(struct bh_watcher *w)
-{
-    struct bh_snap_stats s;
-    bh_snap_writer_stats(w->snapshot, &s);
-    const double values[] = {(double)s.nodes,   (double)s.pods,       (double)s.shapes,
-                             (double)s.symbols, (double)s.bytes_used, (double)s.bytes_size,
-                             (double)s.head,    (double)s.moves,      (double)s.hidden,
-                             (double)s.refused, (double)s.lost};
-    for (size_t k = 0; k < BH_ARRAY_LEN(values); k++)
-        bring(w->stats->snap[k], values[k]);
-    bring(w->stats->feed[9], (double)s.readers);
-    bring(w->stats->feed[10], (double)bh_feed_observers(&w->feed));
-}
-
-static void fill_feed(struct bh_watcher *w)
-{
-    struct bh_bus_stats bus;
-    size_t live = 0;
-    bh_bus_stats(w->feed.bus, &bus);
-    for (size_t i = 0; i < BH_KIND_COUNT; i++)
-        live += w->objects.live[i];
-    const double values[] = {(double)bh_feed_peers(&w->feed),
-                             (double)bh_feed_unacked(&w->feed),
-                             (double)(live + w->objects.tombs),
-                             (double)w->objects.tombs,
-                             (double)(w->objects.bytes + w->feed.raw.bytes),
-                             (double)w->feed.stats.batches,
-                             (double)w->feed.stats.changes,
-                             (double)w->feed.stats.dropped,
-                             (double)bus.bad};
-    bring(w->stats->feed[11], (double)bus.strangers);
-    for (size_t k = 0; k < BH_ARRAY_LEN(values); k++)
-        bring(w->stats->feed[k], values[k]);
+    const uint64_t values[KIND_METRICS] = {s.objects,    s.events,  s.lists,
+                                           s.watches,    s.relists, s.bookmarks,
+                                           s.duplicates, s.bytes,   w->bad_objects[i]};
+    bring(w->stats->kinds[i], values, KIND_METRICS);
 }
 
 static void on_scrape(void *arg)
 {
     struct bh_watcher *w = arg;
+    const struct bh_feed *f = &w->feed;
+    struct bh_snap_stats s;
+    struct bh_bus_stats bus;
+    size_t objects = w->objects.tombs;
+
     if (w->closing)
         return;
-    for (size_t i = 0; i < BH_KIND_COUNT; i++)
+    bh_snap_writer_stats(w->snapshot, &s);
+    bh_bus_stats(f->bus, &bus);
+    for (size_t i = 0; i < BH_KIND_COUNT; i++) {
         fill_kind(w, i);
-    fill_snapshot(w);
-    fill_feed(w);
-    bh_cell_set(w->stats->synced, w->synced);
-    bring(w->stats->bound, (double)w->bound);
+        objects += w->objects.live[i];
+    }
+    const uint64_t values[METRICS] = {s.nodes,
+                                      s.pods,
+                                      s.shapes,
+                                      s.symbols,
+                                      s.bytes_used,
+                                      s.bytes_size,
+                                      s.head,
+                                      s.moves,
+                                      s.hidden,
+                                      s.refused,
+                                      s.lost,
+                                      bh_feed_peers(f),
+                                      bh_feed_unacked(f),
+                                      objects,
+                                      w->objects.tombs,
+                                      w->objects.bytes + f->raw.bytes,
+                                      f->stats.batches,
+                                      f->stats.changes,
+                                      f->stats.dropped,
+                                      bus.bad,
+                                      s.readers,
+                                      bh_feed_observers(f),
+                                      bus.strangers,
+                                      w->synced,
+                                      w->bound};
+    bring(w->stats->cells, values, METRICS);
 }
 
 static struct bh_metric *make(struct bh_watcher *w, const struct family *f, const char *labels)
@@ -139,24 +132,16 @@ static struct bh_metric *make(struct bh_watcher *w, const struct family *f, cons
 
 void bh_watcher_stats_init(struct bh_watcher *w)
 {
-    static const struct family synced = {BH_GAUGE, "berth_watcher_synced",
-                                         "1 once every kind has been listed."};
-    static const struct family bound = {BH_COUNTER, "berth_watcher_pods_bound_total",
-                                        "Pending pods that were seen getting a node."};
     struct bh_watcher_stats *s = w->stats = bh_calloc(1, sizeof(*s));
 
     for (size_t k = 0; k < KIND_METRICS; k++) {
         struct bh_metric *m = make(w, &kind_families[k], "kind");
         for (size_t i = 0; i < BH_KIND_COUNT; i++)
             if (bh_kinds[i].watched)
-                s->kinds[i].cell[k] = bh_metric_cell(m, bh_kinds[i].kind_name);
+                s->kinds[i][k] = bh_metric_cell(m, bh_kinds[i].kind_name);
     }
-    for (size_t k = 0; k < BH_ARRAY_LEN(snap_families); k++)
-        s->snap[k] = bh_metric_cell(make(w, &snap_families[k], ""));
-    for (size_t k = 0; k < BH_ARRAY_LEN(feed_families); k++)
-        s->feed[k] = bh_metric_cell(make(w, &feed_families[k], ""));
-    s->synced = bh_metric_cell(make(w, &synced, ""));
-    s->bound = bh_metric_cell(make(w, &bound, ""));
+    for (size_t k = 0; k < METRICS; k++)
+        s->cells[k] = bh_metric_cell(make(w, &families[k], ""));
     bh_metrics_on_scrape(w->metrics, on_scrape, w);
 }
 

@@ -360,6 +360,7 @@ static void start_hooks(struct bh_watcher *w)
     uv_timer_init(w->loop, &w->later);
     uv_timer_init(w->loop, &w->tick);
     uv_timer_start(&w->tick, on_tick, TICK_MS, TICK_MS);
+    w->flush.data = w->later.data = w->tick.data = w;
     w->open_handles = 3;
 }
 
@@ -423,25 +424,12 @@ void bh_watcher_reload(struct bh_watcher *w)
         bh_leader_reload(w->leader);
 }
 
-static void one_closed(struct bh_watcher *w)
+static void on_closed(uv_handle_t *h)
 {
+    struct bh_watcher *w = h->data;
+
     if (--w->open_handles == 0)
         free_memory(w);
-}
-
-static void on_flush_closed(uv_handle_t *h)
-{
-    one_closed(bh_container_of(h, struct bh_watcher, flush));
-}
-
-static void on_later_closed(uv_handle_t *h)
-{
-    one_closed(bh_container_of(h, struct bh_watcher, later));
-}
-
-static void on_tick_closed(uv_handle_t *h)
-{
-    one_closed(bh_container_of(h, struct bh_watcher, tick));
 }
 
 void bh_watcher_free(struct bh_watcher *w)
@@ -456,7 +444,7 @@ void bh_watcher_free(struct bh_watcher *w)
     bh_probes_free(w->probes);
     bh_bus_poll_close(w->bus_poll);
     bh_feed_fini(&w->feed);
-    uv_close((uv_handle_t *)&w->flush, on_flush_closed);
-    uv_close((uv_handle_t *)&w->later, on_later_closed);
-    uv_close((uv_handle_t *)&w->tick, on_tick_closed);
+    uv_close((uv_handle_t *)&w->flush, on_closed);
+    uv_close((uv_handle_t *)&w->later, on_closed);
+    uv_close((uv_handle_t *)&w->tick, on_closed);
 }

@@ -7,6 +7,7 @@
 #include "common/base/opt.h"
 
 #include <errno.h>
+#include <inttypes.h>
 
 static bool is_digit(char c)
 {
@@ -89,61 +90,46 @@ int bh_parse_duration_ns(const char *s, int64_t *ret_ns)
     return 0;
 }
 
-/* The functions below write backwards, ending at p, and return the new start. */
-static char *put_text(char *p, const char *s)
+struct text {
+    char *p;
+    size_t n;
+};
+
+BH_PRINTF(2, 3)
+static void add(struct text *t, const char *fmt, ...)
 {
-    size_t n = strlen(s);
-    return memcpy(p - n, s, n);
+    va_list ap;
+    va_start(ap, fmt);
+    t->n += (size_t)vsnprintf(t->p + t->n, 32 - t->n, fmt, ap);
+    va_end(ap);
 }
 
-static char *put_number(char *p, uint64_t v)
+/* v / 10^digits, without trailing zeros. */
+static void add_decimal(struct text *t, uint64_t v, int digits)
 {
-    do {
-        *--p = (char)('0' + v % 10);
+    uint64_t scale = 1;
+
+    for (; digits > 0 && v % 10 == 0; digits--)
         v /= 10;
-    } while (v);
-    return p;
-}
-
-/* v / 10^digits without trailing zeros. */
-static char *put_decimal(char *p, uint64_t v, int digits)
-{
-    bool started = false;
-
-    for (; digits > 0; digits--, v /= 10) {
-        started |= v % 10 != 0;
-        if (started)
-            *--p = (char)('0' + v % 10);
-    }
-    if (started)
-        *--p = '.';
-    return put_number(p, v);
+    for (int i = 0; i < digits; i++)
+        scale *= 10;
+    add(t, "%" PRIu64, v / scale);
+    if (digits)
+        add(t, ".%0*" PRIu64, digits, v % scale);
 }
 
 void bh_format_duration_ns(int64_t ns, char out[static 32])
 {
-    uint64_t u = ns < 0 ? -(uint64_t)ns : (uint64_t)ns;
-    char text[32];
-    char *end = text + sizeof(text) - 1, *p = end;
+    uint64_t u = ns < 0 ? -(uint64_t)ns : (uint64_t)ns, minutes = u / 60000000000;
+    bool small = u > 0 && u < 1000000000;
+    const char *unit = !small ? "s" : u < 1000 ? "ns" : u < 1000000 ? "\xc2\xb5s" : "ms";
+    struct text t = {.p = out};
 
-    *end = '\0';
-    if (u == 0) {
-        p = put_text(p, "0s");
-    } else if (u < 1000) {
-        p = put_number(put_text(p, "ns"), u);
-    } else if (u < 1000000) {
-        p = put_decimal(put_text(p, "\xc2\xb5s"), u, 3);
-    } else if (u < 1000000000) {
-        p = put_decimal(put_text(p, "ms"), u, 6);
-    } else {
-        uint64_t minutes = u / 60000000000;
-        p = put_decimal(put_text(p, "s"), u % 60000000000, 9);
-        if (minutes)
-            p = put_number(put_text(p, "m"), minutes % 60);
-        if (minutes >= 60)
-            p = put_number(put_text(p, "h"), minutes / 60);
-    }
-    if (ns < 0)
-        *--p = '-';
-    memcpy(out, p, (size_t)(end - p) + 1);
+    add(&t, "%s", ns < 0 ? "-" : "");
+    if (minutes >= 60)
+        add(&t, "%" PRIu64 "h", minutes / 60);
+    if (minutes)
+        add(&t, "%" PRIu64 "m", minutes % 60);
+    add_decimal(&t, u % 60000000000, !small ? 9 : u < 1000 ? 0 : u < 1000000 ? 3 : 6);
+    add(&t, "%s", unit);
 }
