@@ -10,6 +10,7 @@
 #include <strings.h>
 
 #include "common/base/log.h"
+#include "common/http/uri.h"
 
 #define LOOKUP_PATH     "/api/v1/namespaces/kube-system/configmaps/extension-apiserver-authentication"
 #define LOOKUP_EVERY_MS 60000u
@@ -80,56 +81,48 @@ static struct bh_review_wait *ask_token(struct bh_authn *a, const char *token, c
 /* ---- front proxy -------------------------------------------------------------------------------
  */
 
-static const char *first_header(const struct bh_credentials *c, char *const *names, size_t n)
+static const char *header_of(const struct bh_credentials *c, const char *name)
 {
-    for (size_t i = 0; i < n; i++)
-        for (size_t k = 0; k < c->n_headers; k++)
-            if (strcasecmp(c->headers[k].key, names[i]) == 0) {
-                if (*c->headers[k].value)
-                    return c->headers[k].value;
-                break;
-            }
+    for (size_t i = 0; i < c->n_headers; i++)
+        if (strcasecmp(c->headers[i].key, name) == 0)
+            return c->headers[i].value;
     return NULL;
 }
 
-static int hex_digit(char c)
+/* The first of the names that says something. */
+static const char *first_header(const struct bh_credentials *c, const struct bh_proxy_names *names)
 {
-    return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+    for (size_t i = 0; i < names->n; i++) {
+        const char *value = header_of(c, names->v[i]);
+        if (value && *value)
+            return value;
+    }
+    return NULL;
 }
 
 /* Lower case, %-escapes resolved; one that is malformed leaves the key as it is. */
 static char *extra_key(const char *s)
 {
-    char *lower = bh_strdup(s), *out = bh_strdup(s), *w = out;
+    char *lower = bh_strdup(s);
 
     for (char *p = lower; *p; p++)
         if (*p >= 'A' && *p <= 'Z')
             *p = (char)(*p + ('a' - 'A'));
-    for (const char *p = lower; *p; p++) {
-        if (*p != '%') {
-            *w++ = *p;
-            continue;
-        }
-        int hi = hex_digit(p[1]), lo = hi < 0 ? -1 : hex_digit(p[2]);
-        if (lo < 0 || (hi == 0 && lo == 0)) {
-            free(out);
-            return lower;
-        }
-        *w++ = (char)(hi * 16 + lo);
-        p += 2;
-    }
-    *w = '\0';
-    free(lower);
-    return out;
+    char *out = bh_strdup(lower);
+    bool plain = bh_http_unescape(out, false);
+    free(plain ? lower : out);
+    return plain ? out : lower;
 }
 
 static void add_extras(const struct bh_front_proxy *p, const struct bh_credentials *c,
                        struct bh_user *u)
 {
-    for (size_t i = 0; i < p->n_extra; i++) {
-        size_t n = strlen(p->extra_prefixes[i]);
+    const struct bh_proxy_names *prefixes = &p->list[BH_PROXY_EXTRA];
+
+    for (size_t i = 0; i < prefixes->n; i++) {
+        size_t n = strlen(prefixes->v[i]);
         for (size_t k = 0; k < c->n_headers; k++) {
-            if (strncasecmp(c->headers[k].key, p->extra_prefixes[i], n) != 0)
+            if (strncasecmp(c->headers[k].key, prefixes->v[i], n) != 0)
                 continue;
             BH_CLEANUP(bh_freep) char *key = extra_key(c->headers[k].key + n);
             bh_user_add_extra(u, key, c->headers[k].value);
@@ -139,15 +132,16 @@ static void add_extras(const struct bh_front_proxy *p, const struct bh_credentia
 
 struct bh_user *bh_front_proxy_user(const struct bh_front_proxy *p, const struct bh_credentials *c)
 {
-    const char *name = first_header(c, p->user_headers, p->n_user);
+    const char *name = first_header(c, &p->list[BH_PROXY_USER]);
+    const struct bh_proxy_names *groups = &p->list[BH_PROXY_GROUP];
     struct bh_user *u;
 
     if (!name)
         return NULL;
-    u = bh_user_new(name, first_header(c, p->uid_headers, p->n_uid));
-    for (size_t i = 0; i < p->n_group; i++)
+    u = bh_user_new(name, first_header(c, &p->list[BH_PROXY_UID]));
+    for (size_t i = 0; i < groups->n; i++)
         for (size_t k = 0; k < c->n_headers; k++)
-            if (strcasecmp(c->headers[k].key, p->group_headers[i]) == 0 && *c->headers[k].value)
+            if (strcasecmp(c->headers[k].key, groups->v[i]) == 0 && *c->headers[k].value)
                 bh_user_add_group(u, c->headers[k].value);
     add_extras(p, c, u);
     return u;
@@ -158,13 +152,14 @@ static struct bh_user *by_proxy(const struct bh_authn *a, const struct bh_creden
                                 struct bh_err *err)
 {
     struct bh_user *proxy = NULL, *u = NULL;
-    bool allowed = a->proxy.n_allowed == 0;
+    const struct bh_proxy_names *names = &a->proxy.list[BH_PROXY_ALLOWED];
+    bool allowed = names->n == 0;
 
     if (!a->proxy.ca || !c->n_certs ||
         bh_ca_verify(a->proxy.ca, c->certs, c->n_certs, &proxy, err) < 0)
         return NULL;
-    for (size_t i = 0; i < a->proxy.n_allowed; i++)
-        allowed = allowed || bh_streq(a->proxy.allowed_names[i], proxy->name);
+    for (size_t i = 0; i < names->n; i++)
+        allowed = allowed || bh_streq(names->v[i], proxy->name);
     if (allowed)
         u = bh_front_proxy_user(&a->proxy, c);
     else
@@ -175,14 +170,6 @@ static struct bh_user *by_proxy(const struct bh_authn *a, const struct bh_creden
 
 /* ---- the union ---------------------------------------------------------------------------------
  */
-
-static const char *header_of(const struct bh_credentials *c, const char *name)
-{
-    for (size_t i = 0; i < c->n_headers; i++)
-        if (strcasecmp(c->headers[i].key, name) == 0)
-            return c->headers[i].value;
-    return NULL;
-}
 
 static struct bh_user *anonymous(void)
 {
@@ -247,21 +234,16 @@ static int read_files(struct bh_authn *a, struct bh_err *err)
                             a->o.flags->requestheader_client_ca_file, &a->proxy.ca, err);
 }
 
-static void take_list(char ***out, size_t *n, const struct bh_opt_list *l)
-{
-    *n = l->n;
-    *out = l->n ? bh_calloc(l->n, sizeof(**out)) : NULL;
-    for (size_t i = 0; i < l->n; i++)
-        (*out)[i] = bh_strdup(l->v[i]);
-}
-
 static void proxy_of_flags(struct bh_front_proxy *p, const struct bh_authn_flags *f)
 {
-    take_list(&p->allowed_names, &p->n_allowed, &f->requestheader_allowed_names);
-    take_list(&p->user_headers, &p->n_user, &f->requestheader_username_headers);
-    take_list(&p->group_headers, &p->n_group, &f->requestheader_group_headers);
-    take_list(&p->uid_headers, &p->n_uid, &f->requestheader_uid_headers);
-    take_list(&p->extra_prefixes, &p->n_extra, &f->requestheader_extra_prefixes);
+    const struct bh_opt_list *const given[BH_PROXY_LISTS] = {
+        &f->requestheader_allowed_names, &f->requestheader_username_headers,
+        &f->requestheader_group_headers, &f->requestheader_uid_headers,
+        &f->requestheader_extra_prefixes};
+
+    for (size_t k = 0; k < BH_PROXY_LISTS; k++)
+        for (size_t i = 0; i < given[k]->n; i++)
+            bh_proxy_names_add(&p->list[k], given[k]->v[i]);
 }
 
 static void trouble(struct bh_authn *a, const char *why)

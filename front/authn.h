@@ -31,10 +31,20 @@ struct bh_credentials {
     const char *from; /* the address */
 };
 /* Who may speak for others, and in which headers. */
+enum bh_proxy_list {
+    BH_PROXY_ALLOWED, /* names of its certificate; none = any */
+    BH_PROXY_USER,
+    BH_PROXY_GROUP,
+    BH_PROXY_UID,
+    BH_PROXY_EXTRA, /* prefixes */
+    BH_PROXY_LISTS
+};
 struct bh_front_proxy {
     struct bh_ca *ca; /* NULL = nobody */
-    char **allowed_names, **user_headers, **group_headers, **uid_headers, **extra_prefixes;
-    size_t n_allowed, n_user, n_group, n_uid, n_extra;
+    struct bh_proxy_names {
+        char **v;
+        size_t n;
+    } list[BH_PROXY_LISTS];
 };
 
 struct bh_authn;
@@ -67,5 +77,6 @@ struct bh_user *bh_front_proxy_user(const struct bh_front_proxy *p, const struct
  * sense leave *client_ca, *proxy alone; -EINVAL then. */
 int bh_extension_read(const struct bh_json *configmap, struct bh_ca **client_ca,
                       struct bh_front_proxy *proxy, struct bh_err *err);
+void bh_proxy_names_add(struct bh_proxy_names *l, const char *name);
 void bh_front_proxy_fini(struct bh_front_proxy *p);
 #endif

@@ -10,26 +10,25 @@
 
 #include <errno.h>
 
-static void free_list(char **v, size_t n)
+void bh_proxy_names_add(struct bh_proxy_names *l, const char *name)
 {
-    for (size_t i = 0; i < n; i++)
-        free(v[i]);
-    free(v);
+    l->v = bh_reallocarray(l->v, l->n + 1, sizeof(*l->v));
+    l->v[l->n++] = bh_strdup(name);
 }
 
 void bh_front_proxy_fini(struct bh_front_proxy *p)
 {
     bh_ca_free(p->ca);
-    free_list(p->allowed_names, p->n_allowed);
-    free_list(p->user_headers, p->n_user);
-    free_list(p->group_headers, p->n_group);
-    free_list(p->uid_headers, p->n_uid);
-    free_list(p->extra_prefixes, p->n_extra);
+    for (size_t k = 0; k < BH_PROXY_LISTS; k++) {
+        for (size_t i = 0; i < p->list[k].n; i++)
+            free(p->list[k].v[i]);
+        free(p->list[k].v);
+    }
     *p = (struct bh_front_proxy){0};
 }
 
 /* data[name] = "[\"a\",\"b\"]"; absent = none. */
-static int read_list(const struct bh_json *data, const char *name, char ***ret, size_t *ret_n,
+static int read_list(const struct bh_json *data, const char *name, struct bh_proxy_names *ret,
                      struct bh_err *err)
 {
     const char *text = bh_json_get_str(data, name);
@@ -37,17 +36,14 @@ static int read_list(const struct bh_json *data, const char *name, char ***ret, 
     struct bh_json *v = NULL;
     int rc = 0;
 
-    *ret = NULL;
-    *ret_n = 0;
     if (!text || !*text)
         return 0;
     bh_arena_init(&a, (size_t)1 << 20);
     rc = bh_json_parse(&a, text, strlen(text), 0, &v, err);
     if (rc == 0 && v->type == BH_JSON_ARRAY) {
-        *ret = v->c.n ? bh_calloc(v->c.n, sizeof(**ret)) : NULL;
-        for (const struct bh_json *e = v->c.first; e; e = e->next)
+        bh_json_each(e, v)
             if (bh_json_cstr(e))
-                (*ret)[(*ret_n)++] = bh_strdup(bh_json_cstr(e));
+                bh_proxy_names_add(ret, bh_json_cstr(e));
     } else if (rc == 0 && v->type != BH_JSON_NULL) {
         rc = bh_err_set(err, -EINVAL, "not a list of strings");
     }
@@ -66,19 +62,14 @@ static int read_ca(const struct bh_json *data, const char *name, struct bh_ca **
 
 static int read_proxy(const struct bh_json *data, struct bh_front_proxy *p, struct bh_err *err)
 {
+    static const char *const names[BH_PROXY_LISTS] = {
+        "requestheader-allowed-names", "requestheader-username-headers",
+        "requestheader-group-headers", "requestheader-uid-headers",
+        "requestheader-extra-headers-prefix"};
     int rc = read_ca(data, "requestheader-client-ca-file", &p->ca, err);
 
-    if (rc == 0)
-        rc = read_list(data, "requestheader-allowed-names", &p->allowed_names, &p->n_allowed, err);
-    if (rc == 0)
-        rc = read_list(data, "requestheader-username-headers", &p->user_headers, &p->n_user, err);
-    if (rc == 0)
-        rc = read_list(data, "requestheader-group-headers", &p->group_headers, &p->n_group, err);
-    if (rc == 0)
-        rc = read_list(data, "requestheader-uid-headers", &p->uid_headers, &p->n_uid, err);
-    if (rc == 0)
-        rc = read_list(data, "requestheader-extra-headers-prefix", &p->extra_prefixes, &p->n_extra,
-                       err);
+    for (size_t i = 0; i < BH_PROXY_LISTS && rc == 0; i++)
+        rc = read_list(data, names[i], &p->list[i], err);
     return rc;
 }
 

@@ -20,8 +20,7 @@ static int hex_value(char c)
     return -1;
 }
 
-/* In place; '+' is a blank in queries only. False when malformed. */
-static bool unescape(char *s, bool plus)
+bool bh_http_unescape(char *s, bool plus)
 {
     char *out = s;
 
@@ -60,7 +59,7 @@ static void parse_query(struct bh_http_uri *u, char *query)
         char *value = strchr(pair, '=');
         if (value)
             *value++ = '\0';
-        if (unescape(pair, true) && (!value || unescape(value, true)))
+        if (bh_http_unescape(pair, true) && (!value || bh_http_unescape(value, true)))
             u->params[u->n_params++] = (struct bh_http_param){pair, value ? value : ""};
     }
 }
@@ -71,7 +70,7 @@ int bh_http_uri_parse(const char *target, struct bh_http_uri *u)
     char *query = strchr(u->text, '?');
     if (query)
         *query++ = '\0';
-    if (!unescape(u->text, false)) {
+    if (!bh_http_unescape(u->text, false)) {
         bh_http_uri_fini(u);
         return -EINVAL;
     }

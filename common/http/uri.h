@@ -23,4 +23,6 @@ struct bh_http_uri {
  * is left out, as Go's url.Values does. */
 int bh_http_uri_parse(const char *target, struct bh_http_uri *u);
 void bh_http_uri_fini(struct bh_http_uri *u);
+/* %-escapes, in place; '+' is a blank in queries only. False when malformed: s is then half done. */
+bool bh_http_unescape(char *s, bool plus);
 #endif
