@@ -188,6 +188,45 @@ static void write_record(struct bh_snap_writer *w, uint64_t off, const void *rec
     memcpy((char *)w->seg.map->base + off, rec, n);
 }
 
+/* The place of what is being put, a new one when *slot is none; the record that it has now, or 0. */
+static uint64_t take_place(struct bh_snap_writer *w, struct bh_snap_index *index, uint64_t hash,
+                           uint64_t *count, uint32_t *slot)
+{
+    uint64_t old = 0;
+    if (*slot == BH_SNAP_NO_ID) {
+        *slot = take_dir_slot(w);
+        bh_snap_index_add(index, hash, *slot);
+        ++*count;
+    } else {
+        old = w->seg.dir[*slot];
+    }
+    publish_counts(w);
+    return old;
+}
+
+static void publish(struct bh_snap_writer *w, uint32_t slot, uint64_t off, enum bh_snap_log_op op,
+                    uint64_t old)
+{
+    bh_snap_store_release(&w->seg.dir[slot], off);
+    BH_SNAP_CRASH_POINT(BH_SNAP_STEP_DIRECTORY);
+    bh_snap_log_append(w, op, off ? off : old, 0);
+    if (old)
+        retire_record(w, old);
+}
+
+static void give_up_place(struct bh_snap_writer *w, struct bh_snap_index *index, uint64_t hash,
+                          uint64_t *count, uint32_t slot, enum bh_snap_log_op op)
+{
+    uint64_t min;
+    if (w->head + 4 > w->safe_until)
+        check_lag(w, &min);
+    bh_snap_index_del(index, hash, slot);
+    free_dir_slot(w, slot);
+    --*count;
+    publish_counts(w);
+    publish(w, slot, 0, op, w->seg.dir[slot]);
+}
+
 /* Are two records equal but for the 8 bytes at `except`? */
 static bool same_but(const void *a, const void *b, size_t n, size_t except)
 {
@@ -212,7 +251,7 @@ static bool node_is(const void *owner, uint32_t id, const void *key)
 int bh_snap_put_node(struct bh_snap_writer *w, const struct bh_node_rec *rec)
 {
     struct room room = {.bytes = {rec->h.size}};
-    uint64_t hash = sym_hash(rec->name), old = 0;
+    uint64_t hash = sym_hash(rec->name);
     bh_assert(rec->h.type == BH_REC_NODE && rec->h.size >= sizeof(*rec) && rec->h.size % 8 == 0);
     if (rec->h.size > BH_REC_MAX_BYTES)
         return -E2BIG;
@@ -229,42 +268,20 @@ int bh_snap_put_node(struct bh_snap_writer *w, const struct bh_node_rec *rec)
 
     write_record(w, room.off[0], rec, rec->h.size);
     BH_SNAP_CRASH_POINT(BH_SNAP_STEP_RECORD);
-    if (slot == BH_SNAP_NO_ID) {
-        slot = take_dir_slot(w);
-        bh_snap_index_add(&w->node_index, hash, slot);
-        w->nodes++;
-        publish_counts(w);
-    } else {
-        old = w->seg.dir[slot];
-    }
-    bh_snap_store_release(&w->seg.dir[slot], room.off[0]);
-    BH_SNAP_CRASH_POINT(BH_SNAP_STEP_DIRECTORY);
-    bh_snap_log_append(w, BH_SNAP_LOG_NODE_PUT, room.off[0], 0);
-    if (old)
-        retire_record(w, old);
+    uint64_t old = take_place(w, &w->node_index, hash, &w->nodes, &slot);
+    publish(w, slot, room.off[0], BH_SNAP_LOG_NODE_PUT, old);
     return 0;
 }
 
 int bh_snap_del_node(struct bh_snap_writer *w, const char *name, size_t n)
 {
-    uint64_t min;
     bh_sym sym = bh_snap_symbols_find(&w->symbols, name, n);
     uint32_t slot = BH_SNAP_NO_ID;
     if (sym != BH_SYM_NONE)
         slot = bh_snap_index_find(&w->node_index, sym_hash(sym), node_is, w, &sym);
     if (slot == BH_SNAP_NO_ID)
         return -ENOENT;
-    if (w->head + 4 > w->safe_until)
-        check_lag(w, &min);
-    uint64_t old = w->seg.dir[slot];
-    bh_snap_index_del(&w->node_index, sym_hash(sym), slot);
-    free_dir_slot(w, slot);
-    w->nodes--;
-    publish_counts(w);
-    bh_snap_store_release(&w->seg.dir[slot], 0);
-    BH_SNAP_CRASH_POINT(BH_SNAP_STEP_DIRECTORY);
-    bh_snap_log_append(w, BH_SNAP_LOG_NODE_DEL, old, 0);
-    retire_record(w, old);
+    give_up_place(w, &w->node_index, sym_hash(sym), &w->nodes, slot, BH_SNAP_LOG_NODE_DEL);
     return 0;
 }
 
@@ -380,10 +397,9 @@ int bh_snap_put_pod(struct bh_snap_writer *w, const struct bh_pod_rec *pod,
     bh_assert(shape->h.type == BH_REC_SHAPE && shape->h.size >= sizeof(*shape));
     if (pod->h.size > BH_REC_MAX_BYTES || shape->h.size > BH_REC_MAX_BYTES)
         return -E2BIG;
-    uint64_t hash = uid_hash(w, uid), shape_hash = bh_hash(shape, shape->h.size, w->seed), old = 0;
+    uint64_t hash = uid_hash(w, uid), shape_hash = bh_hash(shape, shape->h.size, w->seed);
     uint32_t slot = bh_snap_index_find(&w->pod_index, hash, pod_is, w, &uid);
     uint32_t shape_id = bh_snap_index_find(&w->shape_index, shape_hash, shape_is, w, shape);
-    uint32_t old_shape = BH_SNAP_NO_ID;
     if (slot != BH_SNAP_NO_ID && shape_id != BH_SNAP_NO_ID && same_pod(w, slot, pod, shape_id))
         return 1;
     struct room room = {.bytes = {pod->h.size}, .dir_slot = slot == BH_SNAP_NO_ID};
@@ -393,44 +409,23 @@ int bh_snap_put_pod(struct bh_snap_writer *w, const struct bh_pod_rec *pod,
         return -ENOSPC;
 
     shape_id = write_pod(w, &room, pod, shape, shape_hash, shape_id);
-    if (slot == BH_SNAP_NO_ID) {
-        slot = take_dir_slot(w);
-        bh_snap_index_add(&w->pod_index, hash, slot);
-        w->pods++;
-    } else {
-        old = w->seg.dir[slot];
-        old_shape = w->pod_shape[slot];
-    }
-    publish_counts(w);
+    uint32_t old_shape = slot == BH_SNAP_NO_ID ? BH_SNAP_NO_ID : w->pod_shape[slot];
+    uint64_t old = take_place(w, &w->pod_index, hash, &w->pods, &slot);
     set_pod_shape(w, slot, shape_id);
-    bh_snap_store_release(&w->seg.dir[slot], room.off[0]);
-    BH_SNAP_CRASH_POINT(BH_SNAP_STEP_DIRECTORY);
-    bh_snap_log_append(w, BH_SNAP_LOG_POD_PUT, room.off[0], 0);
-    if (old) {
-        retire_record(w, old);
+    publish(w, slot, room.off[0], BH_SNAP_LOG_POD_PUT, old);
+    if (old)
         shape_unref(w, old_shape);
-    }
     return 0;
 }
 
 int bh_snap_del_pod(struct bh_snap_writer *w, const char *uid, size_t n)
 {
     struct bh_str key = {uid, n};
-    uint64_t hash = uid_hash(w, key), min;
+    uint64_t hash = uid_hash(w, key);
     uint32_t slot = bh_snap_index_find(&w->pod_index, hash, pod_is, w, &key);
     if (slot == BH_SNAP_NO_ID)
         return -ENOENT;
-    if (w->head + 4 > w->safe_until)
-        check_lag(w, &min);
-    uint64_t old = w->seg.dir[slot];
-    bh_snap_index_del(&w->pod_index, hash, slot);
-    free_dir_slot(w, slot);
-    w->pods--;
-    publish_counts(w);
-    bh_snap_store_release(&w->seg.dir[slot], 0);
-    BH_SNAP_CRASH_POINT(BH_SNAP_STEP_DIRECTORY);
-    bh_snap_log_append(w, BH_SNAP_LOG_POD_DEL, old, 0);
-    retire_record(w, old);
+    give_up_place(w, &w->pod_index, hash, &w->pods, slot, BH_SNAP_LOG_POD_DEL);
     shape_unref(w, w->pod_shape[slot]);
     return 0;
 }
