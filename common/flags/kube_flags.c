@@ -171,28 +171,15 @@ static void set_defaults(struct bh_kube_flags *f)
 
     bh_assert(rc == 0);
     *f = (struct bh_kube_flags){
-        .config = "",
-        .master = "",
-        .write_config_to = "",
-        .serving = {.bind_address = "127.0.0.1",
-                    .secure_port = 10259,
-                    .cert_dir = "",
-                    .tls_cert_file = "",
-                    .tls_private_key_file = "",
-                    .tls_min_version = ""},
-        .authn = {.kubeconfig = "",
-                  .tolerate_lookup_failure = true,
+        .serving = {.bind_address = "127.0.0.1", .secure_port = 10259},
+        .authn = {.tolerate_lookup_failure = true,
                   .token_cache_ttl_ns = 10 * NS_PER_S,
-                  .client_ca_file = "",
-                  .requestheader_client_ca_file = "",
                   .requestheader_username_headers = {username, BH_ARRAY_LEN(username)},
                   .requestheader_group_headers = {group, BH_ARRAY_LEN(group)},
                   .requestheader_extra_prefixes = {extra, BH_ARRAY_LEN(extra)}},
-        .authz = {.kubeconfig = "",
-                  .always_allow_paths = {allowed, BH_ARRAY_LEN(allowed)},
+        .authz = {.always_allow_paths = {allowed, BH_ARRAY_LEN(allowed)},
                   .authorized_ttl_ns = 10 * NS_PER_S,
                   .unauthorized_ttl_ns = 10 * NS_PER_S},
-        .kubeconfig = "",
         .kube_api_content_type = c.client.content_type,
         .kube_api_qps = c.client.qps,
         .kube_api_burst = c.client.burst,
@@ -200,15 +187,17 @@ static void set_defaults(struct bh_kube_flags *f)
         .contention_profiling = true,
         .pod_max_in_unschedulable_ns = 300 * NS_PER_S,
         .leader = c.leader,
-        .show_hidden_metrics_for_version = "",
-        .allow_metric_labels_manifest = "",
         .logging_format = "text",
-        .vmodule = "",
         .log_flush_frequency_ns = 5 * NS_PER_S,
         .log_text_info_buffer_size = "0",
         .log_json_info_buffer_size = "0",
         .version = "false",
     };
+    for (size_t i = 0; i < BH_ARRAY_LEN(rows); i++) {
+        const char **text = (const char **)((char *)f + rows[i].at);
+        if (rows[i].kind == BH_OPT_STR && !*text)
+            *text = "";
+    }
 }
 
 static bool has_row(const struct bh_opt *table, size_t n, const char *name)
@@ -322,28 +311,24 @@ bool bh_kube_flags_given(const struct bh_kube_flags *f, const char *name)
 
 void bh_kube_flags_apply(const struct bh_kube_flags *f, struct bh_component_config *c)
 {
-    static const char *const leader[] = {
-        "leader-elect",
-        "leader-elect-lease-duration",
-        "leader-elect-renew-deadline",
-        "leader-elect-retry-period",
-        "leader-elect-resource-lock",
-        "leader-elect-resource-name",
-        "leader-elect-resource-namespace",
-    };
-    bool file = *f->config, set[BH_ARRAY_LEN(leader)];
+    const bool file = *f->config;
+    const struct bh_leader_config ours = f->leader;
+    struct bh_leader_config *l = &c->leader;
 
-    for (size_t i = 0; i < BH_ARRAY_LEN(leader); i++)
-        set[i] = bh_kube_flags_given(f, leader[i]);
-    c->leader = (struct bh_leader_config){
-        set[0] ? f->leader.leader_elect : c->leader.leader_elect,
-        set[1] ? f->leader.lease_duration_ns : c->leader.lease_duration_ns,
-        set[2] ? f->leader.renew_deadline_ns : c->leader.renew_deadline_ns,
-        set[3] ? f->leader.retry_period_ns : c->leader.retry_period_ns,
-        set[4] ? f->leader.resource_lock : c->leader.resource_lock,
-        set[5] ? f->leader.resource_name : c->leader.resource_name,
-        set[6] ? f->leader.resource_namespace : c->leader.resource_namespace,
-    };
+    if (bh_kube_flags_given(f, "leader-elect"))
+        l->leader_elect = ours.leader_elect;
+    if (bh_kube_flags_given(f, "leader-elect-lease-duration"))
+        l->lease_duration_ns = ours.lease_duration_ns;
+    if (bh_kube_flags_given(f, "leader-elect-renew-deadline"))
+        l->renew_deadline_ns = ours.renew_deadline_ns;
+    if (bh_kube_flags_given(f, "leader-elect-retry-period"))
+        l->retry_period_ns = ours.retry_period_ns;
+    if (bh_kube_flags_given(f, "leader-elect-resource-lock"))
+        l->resource_lock = ours.resource_lock;
+    if (bh_kube_flags_given(f, "leader-elect-resource-name"))
+        l->resource_name = ours.resource_name;
+    if (bh_kube_flags_given(f, "leader-elect-resource-namespace"))
+        l->resource_namespace = ours.resource_namespace;
     if ((!file || !*c->client.kubeconfig) && bh_kube_flags_given(f, "kubeconfig"))
         c->client.kubeconfig = f->kubeconfig;
     if (!file && bh_kube_flags_given(f, "kube-api-content-type"))
