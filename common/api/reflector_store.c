@@ -62,7 +62,7 @@ static bool is_dash(unsigned at)
     return at == 8 || at == 13 || at == 18 || at == 23;
 }
 
-/* Only what print_uuid() would print: lower case, dashes in their places. */
+/* Only what bh_uuid_text() would print: lower case, dashes in their places. */
 static bool read_uuid(const char *s, uint8_t out[static 16])
 {
     unsigned n = 0;
@@ -80,22 +80,6 @@ static bool read_uuid(const char *s, uint8_t out[static 16])
         n++;
     }
     return s[UUID_TEXT] == '\0';
-}
-
-static void print_uuid(const uint8_t b[static 16], char out[static UUID_TEXT + 1])
-{
-    static const char digits[] = "0123456789abcdef";
-    unsigned n = 0;
-
-    for (unsigned i = 0; i < UUID_TEXT; i++) {
-        if (is_dash(i)) {
-            out[i] = '-';
-            continue;
-        }
-        out[i] = digits[n & 1 ? b[n / 2] & 15 : b[n / 2] >> 4];
-        n++;
-    }
-    out[UUID_TEXT] = '\0';
 }
 
 static bool read_version(const char *s, uint64_t *ret)
@@ -118,7 +102,7 @@ static const char *uid_of(const struct bh_refl_item *it, char tmp[static UUID_TE
 {
     if (!it->uid_binary)
         return it->text + it->key_n + 1;
-    print_uuid(it->uid, tmp);
+    bh_uuid_text(it->uid, tmp);
     return tmp;
 }
 

@@ -123,6 +123,7 @@ uint64_t bh_rand_u64(struct bh_rand *r);
 uint64_t bh_rand_below(struct bh_rand *r, uint64_t bound); /* uniform in [0, bound), bound > 0 */
 double bh_rand_unit(struct bh_rand *r);                    /* [0, 1) */
 uint64_t bh_rand_entropy(void);                            /* getrandom(2) */
+void bh_uuid_text(const uint8_t b[static 16], char out[static 37]);
 void bh_uuid4(char out[static 37]);
 void bh_uuid4_rand(struct bh_rand *r, char out[static 37]); /* the same one for the same stream */
 

@@ -127,28 +127,22 @@ static void on_network_scrape(void *arg)
     free(text);
 }
 
+static struct bh_cell *cell(struct bh_metrics *m, enum bh_metric_kind kind, const char *name,
+                            const char *help)
+{
+    return bh_metric_cell(bh_metric_new(m, kind, name, help, "", NULL, 0));
+}
+
 void bh_metrics_add_network(struct bh_metrics *m)
 {
     struct network_metrics *n = bh_calloc(1, sizeof(*n));
 
-    n->received = bh_metric_cell(
-        bh_metric_new(m, BH_COUNTER, "process_network_receive_bytes_total",
-                      "Number of bytes received by the process over the network.", "", NULL, 0));
-    n->sent = bh_metric_cell(bh_metric_new(m, BH_COUNTER, "process_network_transmit_bytes_total",
-                                           "Number of bytes sent by the process over the network.",
-                                           "", NULL, 0));
+    n->received = cell(m, BH_COUNTER, "process_network_receive_bytes_total",
+                       "Number of bytes received by the process over the network.");
+    n->sent = cell(m, BH_COUNTER, "process_network_transmit_bytes_total",
+                   "Number of bytes sent by the process over the network.");
     bh_metrics_own(m, n);
     bh_metrics_on_scrape(m, on_network_scrape, n);
-}
-
-/* What a dashboard made for a Go program asks of any process. */
-static void add_threads(struct process_metrics *p, struct bh_metrics *m)
-{
-    p->goroutines = bh_metric_cell(bh_metric_new(
-        m, BH_GAUGE, "go_goroutines",
-        "Number of goroutines that currently exist. Berth has none: its threads.", "", NULL, 0));
-    p->threads = bh_metric_cell(
-        bh_metric_new(m, BH_GAUGE, "go_threads", "Number of OS threads created.", "", NULL, 0));
 }
 
 static void add_registered(struct process_metrics *p, struct bh_metrics *m)
@@ -168,20 +162,22 @@ void bh_metrics_add_process(struct bh_metrics *m, const char *program)
     struct process_metrics *p = bh_calloc(1, sizeof(*p));
     char *text;
 
-#define CELL(kind, name, help) bh_metric_cell(bh_metric_new(m, kind, name, help, "", NULL, 0))
-    p->cpu = CELL(BH_COUNTER, "process_cpu_seconds_total",
+    p->cpu = cell(m, BH_COUNTER, "process_cpu_seconds_total",
                   "Total user and system CPU time spent in seconds.");
-    p->resident = CELL(BH_GAUGE, "process_resident_memory_bytes", "Resident memory size in bytes.");
+    p->resident =
+        cell(m, BH_GAUGE, "process_resident_memory_bytes", "Resident memory size in bytes.");
     p->virtual_bytes =
-        CELL(BH_GAUGE, "process_virtual_memory_bytes", "Virtual memory size in bytes.");
-    p->virtual_max = CELL(BH_GAUGE, "process_virtual_memory_max_bytes",
+        cell(m, BH_GAUGE, "process_virtual_memory_bytes", "Virtual memory size in bytes.");
+    p->virtual_max = cell(m, BH_GAUGE, "process_virtual_memory_max_bytes",
                           "Maximum amount of virtual memory available in bytes.");
-    p->open_fds = CELL(BH_GAUGE, "process_open_fds", "Number of open file descriptors.");
-    p->max_fds = CELL(BH_GAUGE, "process_max_fds", "Maximum number of open file descriptors.");
-    p->start = CELL(BH_GAUGE, "process_start_time_seconds",
+    p->open_fds = cell(m, BH_GAUGE, "process_open_fds", "Number of open file descriptors.");
+    p->max_fds = cell(m, BH_GAUGE, "process_max_fds", "Maximum number of open file descriptors.");
+    p->start = cell(m, BH_GAUGE, "process_start_time_seconds",
                     "Start time of the process since unix epoch in seconds.");
-#undef CELL
-    add_threads(p, m);
+    /* What a dashboard made for a Go program asks of any process. */
+    p->goroutines = cell(m, BH_GAUGE, "go_goroutines",
+                         "Number of goroutines that currently exist. Berth has none: its threads.");
+    p->threads = cell(m, BH_GAUGE, "go_threads", "Number of OS threads created.");
     add_registered(p, m);
     if (bh_read_file("/proc/self/stat", 4096, &text, NULL) == 0) {
         set_if(p->start, boot_time_s() + stat_field(text, 22) / (double)sysconf(_SC_CLK_TCK));

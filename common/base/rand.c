@@ -78,10 +78,8 @@ uint64_t bh_rand_entropy(void)
     return v;
 }
 
-static void uuid4_text(uint8_t b[static 16], char out[static 37])
+void bh_uuid_text(const uint8_t b[static 16], char out[static 37])
 {
-    b[6] = (uint8_t)((b[6] & 0x0f) | 0x40);
-    b[8] = (uint8_t)((b[8] & 0x3f) | 0x80);
     static const char hex[] = "0123456789abcdef";
     char *o = out;
     for (int i = 0; i < 16; i++) {
@@ -91,6 +89,13 @@ static void uuid4_text(uint8_t b[static 16], char out[static 37])
         *o++ = hex[b[i] & 15];
     }
     *o = '\0';
+}
+
+static void uuid4_text(uint8_t b[static 16], char out[static 37])
+{
+    b[6] = (uint8_t)((b[6] & 0x0f) | 0x40);
+    b[8] = (uint8_t)((b[8] & 0x3f) | 0x80);
+    bh_uuid_text(b, out);
 }
 
 void bh_uuid4(char out[static 37])
