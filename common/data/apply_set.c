@@ -92,8 +92,7 @@ void bh_fset_sort(struct bh_arena *a, struct bh_json *set)
         v[n++] = c;
     }
     qsort(v, n, sizeof(struct bh_json *), by_name);
-    set->c.first = set->c.last = NULL;
-    set->c.n = 0;
+    bh_json_clear(set);
     for (size_t i = 0; i < n; i++)
         bh_json_push(set, v[i]);
 }

@@ -69,21 +69,6 @@ void bh_fwalk_fini(struct bh_fwalk *w)
     bh_buf_fini(&w->name);
 }
 
-static size_t enter(struct bh_fwalk *w, const char *name)
-{
-    size_t keep = w->path.n;
-    if (keep)
-        bh_buf_addc(&w->path, '.');
-    bh_buf_adds(&w->path, name);
-    return keep;
-}
-
-static void leave(struct bh_fwalk *w, size_t keep)
-{
-    w->path.n = keep;
-    w->path.p[keep] = 0;
-}
-
 /* ---- names of elements ----------------------------------------------------------------------- */
 
 /* keys: comma separated, in alphabetical order. NULL when e lacks one that has no default. */
@@ -214,9 +199,9 @@ static int fields_of_map(struct bh_fwalk *w, const struct bh_json *v, struct bh_
     struct bh_json *set = NULL;
     bh_json_each(m, v) {
         struct bh_json *child = NULL;
-        size_t keep = enter(w, m->key.p);
+        size_t keep = bh_patch_enter(&w->path, m->key.p);
         int rc = fields(w, m, &child);
-        leave(w, keep);
+        bh_patch_leave(&w->path, keep);
         if (rc < 0)
             return rc;
         add_field(w, &set, m->key.p, child);
@@ -271,9 +256,9 @@ static void add_diff(struct bh_fwalk *w, struct bh_fdiff *d, const char *name,
 static void compare_field(struct bh_fwalk *w, struct bh_fdiff *d, const char *name,
                           const struct bh_json *from, const struct bh_json *to)
 {
-    size_t keep = enter(w, name);
+    size_t keep = bh_patch_enter(&w->path, name);
     struct bh_fdiff child = compare(w, from, to, false);
-    leave(w, keep);
+    bh_patch_leave(&w->path, keep);
     if (child.added || child.removed || child.modified)
         add_diff(w, d, bh_arena_printf(w->a, "f:%s", name), &child);
 }
@@ -365,8 +350,7 @@ static void merge_lists(struct bh_fwalk *w, struct bh_json *out, const struct it
                         const struct items *r)
 {
     size_t i = 0, j = 0, shared = 0;
-    out->c.first = out->c.last = NULL;
-    out->c.n = 0;
+    bh_json_clear(out);
     while (i < l->n || j < r->n) {
         while (shared < r->n && (shared < j || find_item(l, r->name[shared]) == SIZE_MAX))
             shared++;
@@ -400,9 +384,9 @@ static struct bh_json *merge(struct bh_fwalk *w, struct bh_json *live, struct bh
         struct bh_json *old = bh_json_get(live, m->key.p);
         const char *name = m->key.p;
         next = m->next;
-        size_t keep = enter(w, name);
+        size_t keep = bh_patch_enter(&w->path, name);
         struct bh_json *v = old ? merge(w, old, m) : m;
-        leave(w, keep);
+        bh_patch_leave(&w->path, keep);
         if (v != old)
             bh_json_set(w->a, live, name, v);
     }
@@ -436,9 +420,9 @@ static void prune_map(struct bh_fwalk *w, struct bh_json *v, const struct bh_jso
         bool container = m->type == BH_JSON_OBJECT || m->type == BH_JSON_ARRAY;
         if (!container || m->c.n == 0)
             continue;
-        size_t keep = enter(w, m->key.p);
+        size_t keep = bh_patch_enter(&w->path, m->key.p);
         prune(w, m, l, o);
-        leave(w, keep);
+        bh_patch_leave(&w->path, keep);
         if (m->c.n == 0 && !bh_fset_member(o))
             bh_json_remove(v, m);
     }

@@ -343,8 +343,7 @@ bool bh_json_remove(struct bh_json *container, struct bh_json *child)
 static struct bh_json *clone_children(struct bh_arena *a, struct bh_json *to,
                                       const struct bh_json *from)
 {
-    to->c.first = to->c.last = NULL;
-    to->c.n = 0;
+    bh_json_clear(to);
     bh_json_each(m, from) {
         struct bh_json *c = bh_json_clone(a, m);
         if (!c)

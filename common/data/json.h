@@ -89,6 +89,12 @@ struct bh_json *bh_json_set_bool(struct bh_arena *a, struct bh_json *obj, const 
 /* The member's object, created when absent or not an object. */
 struct bh_json *bh_json_obj_at(struct bh_arena *a, struct bh_json *obj, const char *key);
 bool bh_json_unset(struct bh_json *obj, const char *key); /* true when it was there */
+/* Without children. */
+static inline void bh_json_clear(struct bh_json *container)
+{
+    container->c.first = container->c.last = NULL;
+    container->c.n = 0;
+}
 void bh_json_push(struct bh_json *arr, struct bh_json *v);
 bool bh_json_remove(struct bh_json *container, struct bh_json *child);
 struct bh_json *bh_json_clone(struct bh_arena *a, const struct bh_json *v);

@@ -67,7 +67,22 @@ static const struct list *find_in(const char *kind, const char *path)
 }
 
 /* path behind prefix, or NULL */
-static const char *behind(const char *path, const char *prefix)
+size_t bh_patch_enter(struct bh_buf *path, const char *name)
+{
+    size_t keep = path->n;
+    if (keep)
+        bh_buf_addc(path, '.');
+    bh_buf_adds(path, name);
+    return keep;
+}
+
+void bh_patch_leave(struct bh_buf *path, size_t keep)
+{
+    path->n = keep;
+    path->p[keep] = 0;
+}
+
+const char *bh_patch_behind(const char *path, const char *prefix)
 {
     size_t n = strlen(prefix);
     return strncmp(path, prefix, n) == 0 ? path + n : NULL;
@@ -78,7 +93,7 @@ static const struct list *find_in_pod_spec(const char *path)
     static const char *const containers[] = {"containers.", "initContainers.",
                                              "ephemeralContainers."};
     for (size_t i = 0; i < BH_ARRAY_LEN(containers); i++) {
-        const char *rest = behind(path, containers[i]);
+        const char *rest = bh_patch_behind(path, containers[i]);
         if (rest)
             return find_in("Container", rest);
     }
@@ -88,14 +103,15 @@ static const struct list *find_in_pod_spec(const char *path)
 static const struct list *find_list(const char *kind, const char *path)
 {
     const struct kind *k = find_kind(kind ? kind : "");
-    const char *rest = behind(path, "metadata.");
+    const char *rest = bh_patch_behind(path, "metadata.");
 
     if (rest)
         return find_in("Metadata", rest);
     if (!k)
         return NULL;
-    if (k->template && (rest = behind(path, k->template))) {
-        const char *spec = behind(rest, "spec."), *meta = behind(rest, "metadata.");
+    if (k->template && (rest = bh_patch_behind(path, k->template))) {
+        const char *spec = bh_patch_behind(rest, "spec."),
+                   *meta = bh_patch_behind(rest, "metadata.");
         const struct list *l = spec   ? find_in_pod_spec(spec)
                                : meta ? find_in("Metadata", meta)
                                       : NULL;

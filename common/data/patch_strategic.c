@@ -45,31 +45,11 @@ static int invalid(struct merger *m, const char *what)
                       m->path.n ? bh_buf_str(&m->path) : "", m->path.n ? ": " : "", what);
 }
 
-static size_t path_enter(struct merger *m, const char *name)
-{
-    size_t keep = m->path.n;
-    if (keep)
-        bh_buf_addc(&m->path, '.');
-    bh_buf_adds(&m->path, name);
-    return keep;
-}
-
-static void path_leave(struct merger *m, size_t keep)
-{
-    m->path.n = keep;
-    m->path.p[keep] = 0;
-}
-
-static const char *behind(const char *s, const char *prefix)
-{
-    size_t n = strlen(prefix);
-    return strncmp(s, prefix, n) == 0 ? s + n : NULL;
-}
-
 static bool is_directive(const char *name)
 {
-    return name[0] == '$' && (bh_streq(name, directive) || bh_streq(name, retain_keys) ||
-                              behind(name, set_order) || behind(name, delete_from));
+    return name[0] == '$' &&
+           (bh_streq(name, directive) || bh_streq(name, retain_keys) ||
+            bh_patch_behind(name, set_order) || bh_patch_behind(name, delete_from));
 }
 
 /* ---- lists as arrays ------------------------------------------------------------------------- */
@@ -88,8 +68,7 @@ static int to_vec(struct merger *m, const struct bh_json *list, size_t spare, st
 
 static void from_vec(struct bh_json *list, const struct vec *v)
 {
-    list->c.first = list->c.last = NULL;
-    list->c.n = 0;
+    bh_json_clear(list);
     for (size_t i = 0; i < v->n; i++)
         bh_json_push(list, v->v[i]);
 }
@@ -340,8 +319,7 @@ static int apply_patch_directive(struct merger *m, struct bh_json *orig, struct 
 {
     const char *what = bh_json_get_str(patch, directive);
     if (what && bh_streq(what, "delete")) {
-        orig->c.first = orig->c.last = NULL;
-        orig->c.n = 0;
+        bh_json_clear(orig);
         return 0;
     }
     if (!what || !bh_streq(what, "replace"))
@@ -436,13 +414,13 @@ static int apply_order(struct merger *m, struct bh_json *orig, struct bh_json *p
 static int apply_orders(struct merger *m, struct bh_json *orig, struct bh_json *patch)
 {
     for (struct bh_json *p = patch->c.first, *next; p; p = next) {
-        const char *name = behind(p->key.p, set_order);
+        const char *name = bh_patch_behind(p->key.p, set_order);
         next = p->next;
         if (!name)
             continue;
-        size_t keep = path_enter(m, name);
+        size_t keep = bh_patch_enter(&m->path, name);
         int rc = apply_order(m, orig, patch, name, p);
-        path_leave(m, keep);
+        bh_patch_leave(&m->path, keep);
         if (rc < 0)
             return rc;
         next = p->next; /* the ordered list is out of the patch now and may have been next */
@@ -479,15 +457,15 @@ static int merge_map(struct merger *m, struct bh_json *orig, struct bh_json *pat
     if (rc == 0)
         rc = apply_orders(m, orig, patch);
     for (struct bh_json *p = patch->c.first, *next; rc == 0 && p; p = next) {
-        const char *gone = behind(p->key.p, delete_from);
+        const char *gone = bh_patch_behind(p->key.p, delete_from);
         struct bh_json *o = gone ? bh_json_get(orig, gone) : NULL;
         next = p->next;
-        size_t keep = path_enter(m, gone ? gone : p->key.p);
+        size_t keep = bh_patch_enter(&m->path, gone ? gone : p->key.p);
         if (!gone)
             rc = merge_member(m, orig, p->key.p, p);
         else if (o && o->type == BH_JSON_ARRAY)
             rc = delete_primitives(m, o, p);
-        path_leave(m, keep);
+        bh_patch_leave(&m->path, keep);
     }
     return rc;
 }

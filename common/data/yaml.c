@@ -187,8 +187,7 @@ static struct bh_json *copy_shared(struct loader *l, const struct bh_json *v, un
     c->next = NULL;
     if (!container)
         return c;
-    c->c.first = c->c.last = NULL;
-    c->c.n = 0;
+    bh_json_clear(c);
     bh_json_each(m, v) {
         bool deeper = m->type == BH_JSON_ARRAY || m->type == BH_JSON_OBJECT;
         struct bh_json *mc = copy_shared(l, m, depth + deeper);
