@@ -87,17 +87,12 @@ static void add_sanitized(struct bh_buf *b, const char *s)
 /* One line per field for people, as upstream knows them: ?pretty= says so, else the user agent. */
 static bool wants_lines(const struct bh_call *c)
 {
-    static const char *const yes[] = {"1", "t", "T", "true", "TRUE", "True"};
     static const char *const agents[] = {"curl", "Wget", "Mozilla/5.0"};
     const char *pretty = c->http ? bh_http_query(c->http, "pretty") : NULL;
     const char *agent = c->http ? bh_http_header(c->http, "User-Agent") : NULL;
 
-    if (pretty && *pretty) {
-        for (size_t i = 0; i < BH_ARRAY_LEN(yes); i++)
-            if (strcmp(pretty, yes[i]) == 0)
-                return true;
-        return false;
-    }
+    if (pretty && *pretty)
+        return bh_parse_bool(pretty) == 1;
     for (size_t i = 0; agent && i < BH_ARRAY_LEN(agents); i++)
         if (strncmp(agent, agents[i], strlen(agents[i])) == 0)
             return true;

@@ -61,18 +61,26 @@ static int invalid(struct parse *p, const struct bh_opt *o, const char *v, const
                       why);
 }
 
-static int set_bool(struct parse *p, const struct bh_opt *o, const char *v)
+int bh_parse_bool(const char *v)
 {
     static const char *const yes[] = {"1", "t", "T", "TRUE", "true", "True"};
     static const char *const no[] = {"0", "f", "F", "FALSE", "false", "False"};
 
-    for (size_t i = 0; i < BH_ARRAY_LEN(yes); i++) {
-        if (bh_streq(v, yes[i]) || bh_streq(v, no[i])) {
-            *(bool *)o->target = bh_streq(v, yes[i]);
-            return 0;
-        }
-    }
+    for (size_t i = 0; i < BH_ARRAY_LEN(yes); i++)
+        if (bh_streq(v, yes[i]) || bh_streq(v, no[i]))
+            return bh_streq(v, yes[i]);
+    return -1;
+}
+
+static int set_bool(struct parse *p, const struct bh_opt *o, const char *v)
+{
+    int value = bh_parse_bool(v);
     struct bh_err why;
+
+    if (value >= 0) {
+        *(bool *)o->target = value;
+        return 0;
+    }
     bh_err_set(&why, 0, "strconv.ParseBool: parsing \"%.64s\": invalid syntax", v);
     return invalid(p, o, v, why.msg);
 }

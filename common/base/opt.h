@@ -68,6 +68,8 @@ int bh_opt_parse_given(const struct bh_opt *table, const struct bh_opt_usage *us
 struct bh_buf;
 void bh_opt_value(const struct bh_opt *o, struct bh_buf *b);
 void bh_opt_help(const struct bh_opt *table, const struct bh_opt_usage *usage);
+/* As Go's ParseBool: 1, 0, or -1 for what is neither. */
+int bh_parse_bool(const char *s);
 /* Go duration text: "1h2m3.5s", "100ms", "0". 0 or -EINVAL. */
 int bh_parse_duration_ns(const char *s, int64_t *ret_ns);
 /* As Go prints it: "1h2m3.5s", "100ms", "0s". */

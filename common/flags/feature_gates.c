@@ -13,8 +13,6 @@
 #include <errno.h>
 #include <pthread.h>
 
-#include "common/base/buf.h"
-
 static char lines[] =
 #include "common/flags/feature_gates.data.h"
     ;
@@ -86,6 +84,41 @@ static bool locked(char l)
 static bool enabled(const struct bh_feature_gates *g, size_t row)
 {
     return g->set[row] < 0 ? on_by_default(letter(g, row)) : g->set[row];
+}
+
+/* ---- errors ------------------------------------------------------------------------------------
+ */
+
+static bool has_error(const struct bh_flag_errors *e, const char *text, size_t n)
+{
+    const char *all = e->n ? e->text.p : "";
+
+    for (const char *p = all; (p = strstr(p, text)); p++)
+        if ((p == all || p[-1] == ' ') && (!p[n] || strncmp(p + n, ", ", 2) == 0))
+            return true;
+    return false;
+}
+
+void bh_flag_err(struct bh_flag_errors *e, const char *fmt, ...)
+{
+    struct bh_buf b = {0};
+    va_list ap;
+
+    va_start(ap, fmt);
+    bh_buf_vaddf(&b, fmt, ap);
+    va_end(ap);
+    if (!has_error(e, bh_buf_str(&b), b.n))
+        bh_buf_addf(&e->text, "%s%s", e->n++ ? ", " : "", bh_buf_str(&b));
+    bh_buf_fini(&b);
+}
+
+int bh_flag_errors_close(struct bh_flag_errors *e, struct bh_err *err)
+{
+    int rc = e->n ? bh_err_set(err, -EINVAL, e->n > 1 ? "[%s]" : "%s", e->text.p) : 0;
+
+    bh_buf_fini(&e->text);
+    *e = (struct bh_flag_errors){.n = 0};
+    return rc;
 }
 
 /* ---- versions ----------------------------------------------------------------------------------
@@ -186,16 +219,10 @@ static struct bh_str trimmed(const char *p, size_t n)
 
 static int parse_bool(struct bh_str v)
 {
-    static const char *const yes[] = {"1", "t", "T", "TRUE", "true", "True"};
-    static const char *const no[] = {"0", "f", "F", "FALSE", "false", "False"};
+    char text[8];
 
-    for (size_t i = 0; i < BH_ARRAY_LEN(yes); i++) {
-        if (strlen(yes[i]) == v.n && memcmp(yes[i], v.p, v.n) == 0)
-            return 1;
-        if (strlen(no[i]) == v.n && memcmp(no[i], v.p, v.n) == 0)
-            return 0;
-    }
-    return -1;
+    snprintf(text, sizeof(text), "%.*s", (int)BH_MIN(v.n, sizeof(text) - 1), v.p);
+    return v.n < sizeof(text) ? bh_parse_bool(text) : -1;
 }
 
 struct wish { /* of one gate, in the order of the command line; the last word counts */
@@ -233,33 +260,6 @@ static int read_wish(const char *item, int *prefixed, struct wish *w, struct bh_
     return 0;
 }
 
-struct errors { /* joined as upstream's aggregate */
-    struct bh_buf text;
-    unsigned n;
-};
-
-static void add_error(struct errors *e, const char *fmt, ...) BH_PRINTF(2, 3);
-static void add_error(struct errors *e, const char *fmt, ...)
-{
-    va_list ap;
-
-    if (e->n++)
-        bh_buf_adds(&e->text, ", ");
-    va_start(ap, fmt);
-    bh_buf_vaddf(&e->text, fmt, ap);
-    va_end(ap);
-}
-
-static int close_errors(struct errors *e, struct bh_err *err)
-{
-    int rc = 0;
-
-    if (e->n)
-        rc = bh_err_set(err, -EINVAL, e->n > 1 ? "[%s]" : "%s", bh_buf_str(&e->text));
-    bh_buf_fini(&e->text);
-    return rc;
-}
-
 /* AllAlpha and AllBeta: whatever of that stage was not named itself. */
 static void set_class(struct bh_feature_gates *g, char stage, bool value)
 {
@@ -269,25 +269,25 @@ static void set_class(struct bh_feature_gates *g, char stage, bool value)
             g->set[i] = value;
 }
 
-static void check_row(const struct bh_feature_gates *g, size_t row, struct errors *e)
+static void check_row(const struct bh_feature_gates *g, size_t row, struct bh_flag_errors *e)
 {
     const char *name = bh_feature_rows[row].name, *value = g->set[row] ? "true" : "false";
     char l = letter(g, row), emulated[16], min[16];
 
     if (locked(l) && on_by_default(l) != (g->set[row] == 1)) {
-        add_error(e, "cannot set feature gate %s to %s, feature is locked to %s", name, value,
-                  on_by_default(l) ? "true" : "false");
+        bh_flag_err(e, "cannot set feature gate %s to %s, feature is locked to %s", name, value,
+                    on_by_default(l) ? "true" : "false");
     } else if (l == '-') {
         version_text(g->emulated, emulated);
         version_text(g->min_compatibility, min);
-        add_error(e,
-                  "cannot set feature gate %s to %s, feature is PreAlpha at emulated version %s, "
-                  "min compatibility version %s",
-                  name, value, emulated, min);
+        bh_flag_err(e,
+                    "cannot set feature gate %s to %s, feature is PreAlpha at emulated version %s, "
+                    "min compatibility version %s",
+                    name, value, emulated, min);
     }
 }
 
-static void check_needs(const struct bh_feature_gates *g, struct errors *e)
+static void check_needs(const struct bh_feature_gates *g, struct bh_flag_errors *e)
 {
     for (size_t i = 0; i < bh_n_feature_rows; i++) {
         struct bh_buf off = {0};
@@ -299,8 +299,8 @@ static void check_needs(const struct bh_feature_gates *g, struct errors *e)
             p += n + (p[n] == ' ');
         }
         if (off.n)
-            add_error(e, "%s is enabled, but depends on features that are disabled: [%s]",
-                      bh_feature_rows[i].name, off.p);
+            bh_flag_err(e, "%s is enabled, but depends on features that are disabled: [%s]",
+                        bh_feature_rows[i].name, off.p);
         bh_buf_fini(&off);
     }
 }
@@ -308,7 +308,7 @@ static void check_needs(const struct bh_feature_gates *g, struct errors *e)
 static int set_gates(struct bh_feature_gates *g, const struct bh_opt_list *gates,
                      struct bh_err *err)
 {
-    struct errors e = {0};
+    struct bh_flag_errors e = {0};
     int prefixed = -1;
 
     for (size_t i = 0; i < gates->n; i++) {
@@ -329,14 +329,14 @@ static int set_gates(struct bh_feature_gates *g, const struct bh_opt_list *gates
         if (g->given[i])
             check_row(g, i, &e);
     if (e.n)
-        return close_errors(&e, err);
+        return bh_flag_errors_close(&e, err);
     size_t alpha = find_gate("AllAlpha", 8), beta = find_gate("AllBeta", 7);
     if (g->given[alpha])
         set_class(g, 'a', g->set[alpha]);
     if (g->given[beta])
         set_class(g, 'b', g->set[beta]);
     check_needs(g, &e);
-    return close_errors(&e, err);
+    return bh_flag_errors_close(&e, err);
 }
 
 int bh_feature_gates_set(struct bh_feature_gates *g, const struct bh_opt_list *gates,

@@ -12,12 +12,21 @@
 #ifndef BH_FEATURE_GATES_H
 #define BH_FEATURE_GATES_H
 
+#include "common/base/buf.h"
 #include "common/base/opt.h"
 
 #define BH_KUBERNETES_VERSION  "v1.36" /* whose behaviour Berth has */
 #define BH_FEATURE_GATES_MAX   256
 #define BH_FEATURE_MINOR_FLOOR 33 /* oldest that can be emulated; the newest is ours */
 #define BH_FEATURE_MINOR       36
+
+/* Joined as upstream's aggregate: [a, b], the same only once. */
+struct bh_flag_errors {
+    struct bh_buf text;
+    unsigned n;
+};
+void bh_flag_err(struct bh_flag_errors *e, const char *fmt, ...) BH_PRINTF(2, 3);
+int bh_flag_errors_close(struct bh_flag_errors *e, struct bh_err *err); /* -EINVAL or 0 */
 
 /* Zero is not a valid state: start with bh_feature_gates_init. */
 struct bh_feature_gates {

@@ -250,17 +250,12 @@ void bh_kube_flags_free(struct bh_kube_flags *f)
 static int answer_version(const struct bh_kube_flags *f, const struct bh_opt_usage *usage,
                           struct bh_err *err)
 {
-    static const char *const no[] = {"false", "0", "f", "F", "FALSE", "False"};
-    static const char *const yes[] = {"true", "1", "t", "T", "TRUE", "True"};
+    int yes = bh_parse_bool(f->version);
 
-    for (size_t i = 0; i < BH_ARRAY_LEN(no); i++) {
-        if (bh_streq(f->version, no[i]))
-            return 0;
-        if (bh_streq(f->version, yes[i]))
-            return printf("%s %s (Kubernetes %s)\n", usage->program, BH_VERSION,
-                          BH_KUBERNETES_VERSION),
-                   1;
-    }
+    if (yes > 0)
+        printf("%s %s (Kubernetes %s)\n", usage->program, BH_VERSION, BH_KUBERNETES_VERSION);
+    if (yes >= 0)
+        return yes;
     if (bh_streq(f->version, "raw"))
         return printf("version.Info{Major:\"1\", Minor:\"%d\", GitVersion:\"%s.0+berth.%s\", "
                       "Compiler:\"%s\", Platform:\"linux\"}\n",

@@ -11,57 +11,21 @@
 #include <ctype.h>
 #include <errno.h>
 
-#include "common/base/buf.h"
 #include "common/base/log.h"
 #include "common/flags/kube_flags.h"
 
 #define LABEL_EXPR  "[a-zA-Z_][a-zA-Z0-9_]*"
 #define METRIC_EXPR "[a-zA-Z_:][a-zA-Z0-9_:]*"
 
-struct texts { /* as upstream's aggregate: [a, b], the same only once */
-    struct bh_buf joined;
-    unsigned n;
-};
-
 static void add(void *arg, const char *text)
 {
-    struct texts *t = arg;
-    const char *same = t->n ? strstr(t->joined.p, text) : NULL;
-
-    if (same && (same[strlen(text)] == '\0' || strncmp(same + strlen(text), ", ", 2) == 0))
-        return;
-    if (t->n++)
-        bh_buf_adds(&t->joined, ", ");
-    bh_buf_adds(&t->joined, text);
-}
-
-static void addf(struct texts *t, const char *fmt, ...) BH_PRINTF(2, 3);
-static void addf(struct texts *t, const char *fmt, ...)
-{
-    struct bh_buf b = {0};
-    va_list ap;
-
-    va_start(ap, fmt);
-    bh_buf_vaddf(&b, fmt, ap);
-    va_end(ap);
-    add(t, bh_buf_str(&b));
-    bh_buf_fini(&b);
-}
-
-static int close_texts(struct texts *t, struct bh_err *err)
-{
-    int rc = 0;
-
-    if (t->n)
-        rc = bh_err_set(err, -EINVAL, t->n > 1 ? "[%s]" : "%s", t->joined.p);
-    bh_buf_fini(&t->joined);
-    return rc;
+    bh_flag_err(arg, "%s", text);
 }
 
 /* ---- logs --------------------------------------------------------------------------------------
  */
 
-static void check_alpha_logs(const struct bh_kube_flags *f, struct texts *t)
+static void check_alpha_logs(const struct bh_kube_flags *f, struct bh_flag_errors *t)
 {
     const struct {
         const char *format;
@@ -74,23 +38,25 @@ static void check_alpha_logs(const struct bh_kube_flags *f, struct texts *t)
         return;
     for (size_t i = 0; i < BH_ARRAY_LEN(options); i++) {
         if (options[i].split)
-            addf(t, "options.%s.splitStream: Forbidden: Feature LoggingAlphaOptions is disabled",
-                 options[i].format);
+            bh_flag_err(
+                t, "options.%s.splitStream: Forbidden: Feature LoggingAlphaOptions is disabled",
+                options[i].format);
         if (strspn(options[i].size, "0") != strlen(options[i].size))
-            addf(t, "options.%s.infoBufferSize: Forbidden: Feature LoggingAlphaOptions is disabled",
-                 options[i].format);
+            bh_flag_err(
+                t, "options.%s.infoBufferSize: Forbidden: Feature LoggingAlphaOptions is disabled",
+                options[i].format);
     }
 }
 
-static void check_logs(const struct bh_kube_flags *f, struct texts *t)
+static void check_logs(const struct bh_kube_flags *f, struct bh_flag_errors *t)
 {
     char flush[32];
 
     bh_format_duration_ns(f->log_flush_frequency_ns, flush);
     if (f->log_flush_frequency_ns <= 0)
-        addf(t, "flushFrequency: Invalid value: \"%s\": Must be greater than zero", flush);
+        bh_flag_err(t, "flushFrequency: Invalid value: \"%s\": Must be greater than zero", flush);
     if (!bh_streq(f->logging_format, "text") && !bh_streq(f->logging_format, "json"))
-        addf(t, "format: Invalid value: \"%s\": Unsupported log format", f->logging_format);
+        bh_flag_err(t, "format: Invalid value: \"%s\": Unsupported log format", f->logging_format);
     if (*f->vmodule && *f->logging_format && !bh_streq(f->logging_format, "text"))
         add(t, "vmodule: Forbidden: Only supported for text log format");
     check_alpha_logs(f, t);
@@ -99,26 +65,28 @@ static void check_logs(const struct bh_kube_flags *f, struct texts *t)
 /* ---- serving, callers --------------------------------------------------------------------------
  */
 
-static void check_serving(const struct bh_serving_flags *s, struct texts *t)
+static void check_serving(const struct bh_serving_flags *s, struct bh_flag_errors *t)
 {
     static const char *const versions[] = {"", "VersionTLS10", "VersionTLS11", "VersionTLS12",
                                            "VersionTLS13"};
     size_t i = 0;
 
     if (s->secure_port > 65535)
-        addf(t,
-             "--secure-port %lld must be between 1 and 65535, inclusive. It cannot be turned off "
-             "with 0",
-             (long long)s->secure_port);
+        bh_flag_err(
+            t,
+            "--secure-port %lld must be between 1 and 65535, inclusive. It cannot be turned off "
+            "with 0",
+            (long long)s->secure_port);
     else if (s->secure_port < 0)
-        addf(t,
-             "--secure-port %lld must be between 0 and 65535, inclusive. 0 for turning off secure "
-             "port",
-             (long long)s->secure_port);
+        bh_flag_err(
+            t,
+            "--secure-port %lld must be between 0 and 65535, inclusive. 0 for turning off secure "
+            "port",
+            (long long)s->secure_port);
     while (i < BH_ARRAY_LEN(versions) && !bh_streq(versions[i], s->tls_min_version))
         i++;
     if (i == BH_ARRAY_LEN(versions))
-        addf(t, "unknown tls version \"%s\"", s->tls_min_version);
+        bh_flag_err(t, "unknown tls version \"%s\"", s->tls_min_version);
 }
 
 static bool has_blank(const struct bh_opt_list *list)
@@ -129,7 +97,7 @@ static bool has_blank(const struct bh_opt_list *list)
     return false;
 }
 
-static void check_callers(const struct bh_kube_flags *f, struct texts *t)
+static void check_callers(const struct bh_kube_flags *f, struct bh_flag_errors *t)
 {
     const struct bh_authn_flags *a = &f->authn;
     const struct {
@@ -146,7 +114,7 @@ static void check_callers(const struct bh_kube_flags *f, struct texts *t)
 
     for (size_t i = 0; i < BH_ARRAY_LEN(headers); i++)
         if (has_blank(headers[i].list))
-            addf(t, "empty value in \"%s\"", headers[i].name);
+            bh_flag_err(t, "empty value in \"%s\"", headers[i].name);
     if (!bh_kube_flags_gate(f, "RemoteRequestHeaderUID")) {
         if (uid->n)
             add(t, "--requestheader-uid-headers requires the \"RemoteRequestHeaderUID\" feature to "
@@ -198,34 +166,37 @@ static bool labels_ok(const char *p)
     }
 }
 
-static void check_metrics(const struct bh_kube_flags *f, struct texts *t)
+static void check_metrics(const struct bh_kube_flags *f, struct bh_flag_errors *t)
 {
     const char *hidden = f->show_hidden_metrics_for_version;
     char previous[16];
 
     snprintf(previous, sizeof(previous), "1.%d", BH_FEATURE_MINOR - 1);
     if (*hidden && !bh_streq(hidden, previous))
-        addf(t,
-             "metrics.showHiddenMetricsForVersion: Invalid value: \"%s\": must be omitted or have "
-             "the value '%s'; only the previous minor version is allowed",
-             hidden, previous);
+        bh_flag_err(
+            t,
+            "metrics.showHiddenMetricsForVersion: Invalid value: \"%s\": must be omitted or have "
+            "the value '%s'; only the previous minor version is allowed",
+            hidden, previous);
     for (size_t i = 0; i < f->disabled_metrics.n; i++) {
         const char *name = f->disabled_metrics.v[i];
         if (!*name || name_length(name, true) != strlen(name)) {
-            addf(t,
-                 "metrics.disabledMetrics: Invalid value: \"%s\": must be fully qualified metric "
-                 "names matching \"^" METRIC_EXPR "$\", got \"%s\"",
-                 name, name);
+            bh_flag_err(
+                t,
+                "metrics.disabledMetrics: Invalid value: \"%s\": must be fully qualified metric "
+                "names matching \"^" METRIC_EXPR "$\", got \"%s\"",
+                name, name);
             break;
         }
     }
     for (size_t i = 0; i < f->allow_metric_labels.n; i++) {
         if (!labels_ok(f->allow_metric_labels.v[i])) {
-            addf(t,
-                 "metrics.allowListMapping: Invalid value: \"%s\": must have keys with format "
-                 "`metricName,labelName` where metricName matches \"" METRIC_EXPR
-                 "\" and labelName matches \"" LABEL_EXPR "\"",
-                 f->allow_metric_labels.v[i]);
+            bh_flag_err(
+                t,
+                "metrics.allowListMapping: Invalid value: \"%s\": must have keys with format "
+                "`metricName,labelName` where metricName matches \"" METRIC_EXPR
+                "\" and labelName matches \"" LABEL_EXPR "\"",
+                f->allow_metric_labels.v[i]);
             break;
         }
     }
@@ -237,7 +208,7 @@ static void check_metrics(const struct bh_kube_flags *f, struct texts *t)
 int bh_kube_flags_validate(const struct bh_kube_flags *f, struct bh_err *err)
 {
     const char *gates = bh_kube_flags_gates_error(f);
-    struct texts t = {{0}, 0};
+    struct bh_flag_errors t = {.n = 0};
     int rc;
 
     if (gates)
@@ -248,13 +219,12 @@ int bh_kube_flags_validate(const struct bh_kube_flags *f, struct bh_err *err)
                           f->vmodule, why.msg);
     }
     check_logs(f, &t);
-    rc = close_texts(&t, err);
+    rc = bh_flag_errors_close(&t, err);
     if (rc < 0)
         return rc;
-    t = (struct texts){{0}, 0};
     bh_feature_gates_check_versions(&f->gates, add, &t);
     check_serving(&f->serving, &t);
     check_callers(f, &t);
     check_metrics(f, &t);
-    return close_texts(&t, err);
+    return bh_flag_errors_close(&t, err);
 }
