@@ -64,37 +64,63 @@ const char *bh_adm_pod_qos(const struct bh_json *spec);
 
 /* Path text in the write's arena. */
 const char *bh_adm_path(struct bh_sim_write *w, const char *fmt, ...) BH_PRINTF(2, 3);
-void bh_adm_required(struct bh_sim_write *w, const char *field, const char *text);
-void bh_adm_forbidden(struct bh_sim_write *w, const char *field, const char *text);
-/* v NULL is shown as "". */
-void bh_adm_invalid(struct bh_sim_write *w, const char *field, const struct bh_json *v,
-                    const char *text);
+/* "AT.MEMBER", or the member alone when at is "", the object itself. Most functions below take the
+ * two apart, with holder, the value at `at`; members can be dotted paths. */
+const char *bh_adm_member(struct bh_sim_write *w, const char *at, const char *member);
+/* check() for each element of the list, with its path. */
+void bh_adm_each(struct bh_sim_write *w, const char *at, const struct bh_json *holder,
+                 const char *list,
+                 void (*check)(struct bh_sim_write *w, const char *at,
+                               const struct bh_json *element));
+void bh_adm_required(struct bh_sim_write *w, const char *at, const char *member, const char *text);
+void bh_adm_forbidden(struct bh_sim_write *w, const char *at, const char *member, const char *text);
+/* An absent value is shown as "". */
+void bh_adm_invalid(struct bh_sim_write *w, const char *at, const struct bh_json *holder,
+                    const char *member, const char *text);
+void bh_adm_invalid_value(struct bh_sim_write *w, const char *field, const struct bh_json *v,
+                          const char *text);
 void bh_adm_invalid_text(struct bh_sim_write *w, const char *field, const char *v,
                          const char *text);
 void bh_adm_duplicate(struct bh_sim_write *w, const char *field, const char *v);
-/* One of: a NULL-terminated list in alphabetical order. Absent is "Required value" when required.
- */
-void bh_adm_one_of(struct bh_sim_write *w, const char *field, const struct bh_json *v,
-                   const char *const *allowed, bool required);
-void bh_adm_not_negative(struct bh_sim_write *w, const char *field, const struct bh_json *v);
+/* No element of the list before this one has its name. */
+void bh_adm_unique(struct bh_sim_write *w, const char *field, const struct bh_json *list,
+                   const struct bh_json *element);
+/* The member's text; NULL when it is absent or empty, which is an error. */
+const char *bh_adm_text(struct bh_sim_write *w, const char *at, const struct bh_json *holder,
+                        const char *member, const char *why);
+/* One of the words, which stand in alphabetical order. */
+void bh_adm_one_of(struct bh_sim_write *w, const char *at, const struct bh_json *holder,
+                   const char *member, const char *words, bool required);
+void bh_adm_one_of_value(struct bh_sim_write *w, const char *field, const struct bh_json *v,
+                         const char *words, bool required);
+#define BH_ADM_EFFECTS "NoExecute NoSchedule PreferNoSchedule"
+void bh_adm_not_negative(struct bh_sim_write *w, const char *at, const struct bh_json *holder,
+                         const char *member);
 /* Differs from the old value: "field is immutable". */
 void bh_adm_immutable(struct bh_sim_write *w, const char *dotted);
+/* Differs from the old one in other members than these; NULL ends them. */
+void bh_adm_frozen_spec(struct bh_sim_write *w, const char *const *may_change, const char *text);
 bool bh_adm_same(const struct bh_json *a, const struct bh_json *b, const char *dotted);
 void bh_adm_dns_label(struct bh_sim_write *w, const char *field, const char *v);
-void bh_adm_dns_subdomain(struct bh_sim_write *w, const char *field, const char *v);
+/* Absent is fine. */
+void bh_adm_dns_subdomain(struct bh_sim_write *w, const char *at, const struct bh_json *holder,
+                          const char *member);
 void bh_adm_label_key(struct bh_sim_write *w, const char *field, const char *v);
 void bh_adm_label_value(struct bh_sim_write *w, const char *field, const struct bh_json *v);
 void bh_adm_label_map(struct bh_sim_write *w, const char *field, const struct bh_json *labels);
-/* metav1.LabelSelector. */
-void bh_adm_label_selector(struct bh_sim_write *w, const char *field, const struct bh_json *sel);
-/* v1.NodeSelector and v1.NodeSelectorTerm */
-void bh_adm_node_selector(struct bh_sim_write *w, const char *field, const struct bh_json *sel);
+/* metav1.LabelSelector, v1.NodeSelector; absent is fine. */
+void bh_adm_label_selector(struct bh_sim_write *w, const char *at, const struct bh_json *holder,
+                           const char *member);
+void bh_adm_node_selector(struct bh_sim_write *w, const char *at, const struct bh_json *holder,
+                          const char *member);
+void bh_adm_topology_key(struct bh_sim_write *w, const char *at, const struct bh_json *holder);
 /* {requests, limits} */
 void bh_adm_resource_map(struct bh_sim_write *w, const char *field, const struct bh_json *map);
 /* IntOrString of a rolling update or a budget: not negative, percent syntax. */
-void bh_adm_int_or_percent(struct bh_sim_write *w, const char *field, const struct bh_json *v);
-void bh_adm_pod_spec(struct bh_sim_write *w, const char *field, const struct bh_json *spec);
-void bh_adm_affinity(struct bh_sim_write *w, const char *field, const struct bh_json *affinity);
+void bh_adm_int_or_percent(struct bh_sim_write *w, const char *at, const struct bh_json *holder,
+                           const char *member);
+void bh_adm_pod_spec(struct bh_sim_write *w, const char *at, const struct bh_json *spec);
+void bh_adm_affinity(struct bh_sim_write *w, const char *at, const struct bh_json *affinity);
 
 /* ---- shared knowledge --------------------------------------------------------------------------
  */

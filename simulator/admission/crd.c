@@ -132,47 +132,33 @@ int bh_adm_default_crd(struct bh_sim_write *w)
     return 0;
 }
 
-static void need(struct bh_sim_write *w, const struct bh_json *obj, const char *key,
-                 const char *field)
-{
-    if (!*bh_json_get_text(obj, key))
-        bh_adm_required(w, field, "");
-}
-
-static void check_version(struct bh_sim_write *w, const struct bh_json *v, size_t i)
+static void check_version(struct bh_sim_write *w, const char *at, const struct bh_json *v)
 {
     const struct bh_json *schema = bh_json_path(v, "schema.openAPIV3Schema");
-    const char *name = bh_json_get_text(v, "name");
+    const char *schema_at = bh_adm_member(w, at, "schema.openAPIV3Schema");
 
-    if (!*name)
-        bh_adm_required(w, bh_adm_path(w, "spec.versions[%zu].name", i), "");
-    else
-        bh_adm_dns_label(w, bh_adm_path(w, "spec.versions[%zu].name", i), name);
+    bh_adm_dns_label(w, bh_adm_member(w, at, "name"), bh_tree_str(v, "name"));
     if (!schema)
-        bh_adm_required(w, bh_adm_path(w, "spec.versions[%zu].schema.openAPIV3Schema", i),
-                        "schemas are required");
+        bh_adm_required(w, "", schema_at, "schemas are required");
     else if (!bh_tree_is(schema, "type", "object"))
-        bh_adm_invalid_text(w, bh_adm_path(w, "spec.versions[%zu].schema.openAPIV3Schema.type", i),
+        bh_adm_invalid_text(w, bh_adm_member(w, schema_at, "type"),
                             bh_json_get_text(schema, "type"), "must be object at the root");
     else
-        bh_crd_check_schema(w->arena, schema,
-                            bh_adm_path(w, "spec.versions[%zu].schema.openAPIV3Schema", i),
-                            w->error);
+        bh_crd_check_schema(w->arena, schema, schema_at, w->error);
 }
 
 static void check_versions(struct bh_sim_write *w, const struct bh_json *spec)
 {
     const struct bh_json *l = bh_tree_arr(spec, "versions");
-    size_t i = 0, stored = 0;
+    size_t stored = 0;
 
     if (!bh_tree_len(l))
-        bh_adm_required(w, "spec.versions", "");
-    bh_json_each(v, l) {
-        check_version(w, v, i++);
+        bh_adm_required(w, "spec", "versions", "");
+    bh_adm_each(w, "spec", spec, "versions", check_version);
+    bh_json_each(v, l)
         stored += bh_tree_bool(v, "storage", false);
-    }
-    if (i && stored != 1)
-        bh_adm_invalid(w, "spec.versions", l,
+    if (bh_tree_len(l) && stored != 1)
+        bh_adm_invalid(w, "spec", spec, "versions",
                        "must have exactly one version marked as storage version");
 }
 
@@ -208,7 +194,7 @@ static void check_shadow(struct bh_sim_write *w, const struct bh_json *spec)
 
     bh_json_each(v, bh_tree_arr(spec, "versions")) {
         if (plural && bh_sim_type_find(group, bh_json_get_text(v, "name"), plural))
-            bh_adm_forbidden(w, "spec.names.plural", "this resource is part of the API already");
+            bh_adm_forbidden(w, "spec", "names.plural", "this resource is part of the API already");
     }
 }
 
@@ -221,14 +207,13 @@ void bh_adm_validate_crd(struct bh_sim_write *w)
     const char *want = bh_arena_printf(w->arena, "%s.%s", plural, group);
     const char *scope = bh_json_get_text(spec, "scope");
 
-    need(w, spec, "group", "spec.group");
-    need(w, names, "plural", "spec.names.plural");
-    need(w, names, "kind", "spec.names.kind");
-    need(w, spec, "scope", "spec.scope");
+    bh_adm_text(w, "spec", spec, "group", "");
+    bh_adm_text(w, "spec.names", names, "plural", "");
+    bh_adm_text(w, "spec.names", names, "kind", "");
+    bh_adm_text(w, "spec", spec, "scope", "");
     if (name && *group && *plural && !bh_streq(name, want))
         bh_adm_invalid_text(w, "metadata.name", name, "must be spec.names.plural+\".\"+spec.group");
-    if (*group)
-        bh_adm_dns_subdomain(w, "spec.group", group);
+    bh_adm_dns_subdomain(w, "spec", spec, "group");
     if (*group && !strchr(group, '.'))
         bh_adm_invalid_text(w, "spec.group", group, "should be a domain with at least one dot");
     if (*plural)
@@ -238,7 +223,7 @@ void bh_adm_validate_crd(struct bh_sim_write *w)
                            bh_arena_printf(w->arena, "\"%.40s\"", scope),
                            "supported values: \"Cluster\", \"Namespaced\"");
     if (!bh_tree_is(spec, "conversion.strategy", "None"))
-        bh_adm_forbidden(w, "spec.conversion.strategy",
+        bh_adm_forbidden(w, "spec", "conversion.strategy",
                          "the simulator converts by apiVersion alone: want None");
     check_words(w, names);
     check_versions(w, spec);

@@ -93,16 +93,32 @@ const char *bh_adm_now(struct bh_sim_write *w)
     return bh_adm_path(w, "%s", now);
 }
 
-/* ---- kinds of errors ------------------------------------------------------------------------- */
-
-void bh_adm_required(struct bh_sim_write *w, const char *field, const char *text)
+const char *bh_adm_member(struct bh_sim_write *w, const char *at, const char *member)
 {
-    bh_sim_field_error(w->error, field, "Required value", NULL, "%s", text);
+    return *at ? bh_adm_path(w, "%s.%s", at, member) : member;
 }
 
-void bh_adm_forbidden(struct bh_sim_write *w, const char *field, const char *text)
+void bh_adm_each(struct bh_sim_write *w, const char *at, const struct bh_json *holder,
+                 const char *list,
+                 void (*check)(struct bh_sim_write *w, const char *at,
+                               const struct bh_json *element))
 {
-    bh_sim_field_error(w->error, field, "Forbidden", NULL, "%s", text);
+    size_t i = 0;
+
+    bh_json_each(e, bh_tree_arr(holder, list))
+        check(w, bh_adm_path(w, "%s%s%s[%zu]", at, *at ? "." : "", list, i++), e);
+}
+
+/* ---- kinds of errors ------------------------------------------------------------------------- */
+
+void bh_adm_required(struct bh_sim_write *w, const char *at, const char *member, const char *text)
+{
+    bh_sim_field_error(w->error, bh_adm_member(w, at, member), "Required value", NULL, "%s", text);
+}
+
+void bh_adm_forbidden(struct bh_sim_write *w, const char *at, const char *member, const char *text)
+{
+    bh_sim_field_error(w->error, bh_adm_member(w, at, member), "Forbidden", NULL, "%s", text);
 }
 
 static void with_value(struct bh_sim_write *w, const char *field, const char *kind,
@@ -119,10 +135,16 @@ static void with_value(struct bh_sim_write *w, const char *field, const char *ki
     bh_buf_fini(&b);
 }
 
-void bh_adm_invalid(struct bh_sim_write *w, const char *field, const struct bh_json *v,
-                    const char *text)
+void bh_adm_invalid_value(struct bh_sim_write *w, const char *field, const struct bh_json *v,
+                          const char *text)
 {
     with_value(w, field, "Invalid value", v, text);
+}
+
+void bh_adm_invalid(struct bh_sim_write *w, const char *at, const struct bh_json *holder,
+                    const char *member, const char *text)
+{
+    bh_adm_invalid_value(w, bh_adm_member(w, at, member), bh_json_path(holder, member), text);
 }
 
 void bh_adm_invalid_text(struct bh_sim_write *w, const char *field, const char *v, const char *text)
@@ -139,34 +161,83 @@ void bh_adm_duplicate(struct bh_sim_write *w, const char *field, const char *v)
     with_value(w, field, "Duplicate value", &j, "");
 }
 
-void bh_adm_one_of(struct bh_sim_write *w, const char *field, const struct bh_json *v,
-                   const char *const *allowed, bool required)
+void bh_adm_unique(struct bh_sim_write *w, const char *field, const struct bh_json *list,
+                   const struct bh_json *element)
+{
+    const char *name = bh_json_get_text(element, "name");
+
+    for (const struct bh_json *p = list->c.first; *name && p != element; p = p->next) {
+        if (bh_tree_is(p, "name", name)) {
+            bh_adm_duplicate(w, field, name);
+            return;
+        }
+    }
+}
+
+const char *bh_adm_text(struct bh_sim_write *w, const char *at, const struct bh_json *holder,
+                        const char *member, const char *why)
+{
+    const char *s = bh_tree_str(holder, member);
+
+    if (s && *s)
+        return s;
+    bh_adm_required(w, at, member, why);
+    return NULL;
+}
+
+static bool is_word(const char *words, const char *s)
+{
+    for (size_t n; *words; words += n + (words[n] == ' ')) {
+        n = strcspn(words, " ");
+        if (strlen(s) == n && memcmp(s, words, n) == 0)
+            return true;
+    }
+    return false;
+}
+
+void bh_adm_one_of_value(struct bh_sim_write *w, const char *field, const struct bh_json *v,
+                         const char *words, bool required)
 {
     const char *s = bh_json_cstr(v);
     struct bh_buf b = {0};
 
     if (!v || v->type == BH_JSON_NULL || (s && !*s)) {
         if (required)
-            bh_adm_required(w, field, "");
+            bh_sim_field_error(w->error, field, "Required value", NULL, "%s", "");
         return;
     }
-    for (size_t i = 0; s && allowed[i]; i++) {
-        if (bh_streq(s, allowed[i]))
-            return;
+    if (s && is_word(words, s))
+        return;
+    bh_buf_adds(&b, "supported values: \"");
+    for (; *words; words++) {
+        if (*words == ' ')
+            bh_buf_adds(&b, "\", \"");
+        else
+            bh_buf_addc(&b, *words);
     }
-    bh_buf_adds(&b, "supported values: ");
-    for (size_t i = 0; allowed[i]; i++)
-        bh_buf_addf(&b, "%s\"%s\"", i ? ", " : "", allowed[i]);
+    bh_buf_addc(&b, '"');
     with_value(w, field, "Unsupported value", v, bh_buf_str(&b));
     bh_buf_fini(&b);
 }
 
-void bh_adm_not_negative(struct bh_sim_write *w, const char *field, const struct bh_json *v)
+void bh_adm_one_of(struct bh_sim_write *w, const char *at, const struct bh_json *holder,
+                   const char *member, const char *words, bool required)
 {
+    const char *s = bh_tree_str(holder, member);
+
+    if (!s || !*s || !is_word(words, s)) /* no path is written for what is in order */
+        bh_adm_one_of_value(w, bh_adm_member(w, at, member), bh_json_path(holder, member), words,
+                            required);
+}
+
+void bh_adm_not_negative(struct bh_sim_write *w, const char *at, const struct bh_json *holder,
+                         const char *member)
+{
+    const struct bh_json *v = bh_json_path(holder, member);
     int64_t n;
 
     if (v && bh_json_i64(v, &n) && n < 0)
-        bh_adm_invalid(w, field, v, "must be greater than or equal to 0");
+        bh_adm_invalid(w, at, holder, member, "must be greater than or equal to 0");
 }
 
 bool bh_adm_same(const struct bh_json *a, const struct bh_json *b, const char *dotted)
@@ -180,7 +251,7 @@ bool bh_adm_same(const struct bh_json *a, const struct bh_json *b, const char *d
 void bh_adm_immutable(struct bh_sim_write *w, const char *dotted)
 {
     if (w->old && !bh_adm_same(w->obj, w->old, dotted))
-        bh_adm_invalid(w, dotted, bh_json_path(w->obj, dotted), "field is immutable");
+        bh_adm_invalid(w, "", w->obj, dotted, "field is immutable");
 }
 
 /* ---- names and labels ------------------------------------------------------------------------ */
@@ -190,21 +261,23 @@ void bh_adm_dns_label(struct bh_sim_write *w, const char *field, const char *v)
     size_t n = v ? strlen(v) : 0;
 
     if (!n)
-        bh_adm_required(w, field, "");
+        bh_sim_field_error(w->error, field, "Required value", NULL, "%s", "");
     else if (n > 63)
         bh_adm_invalid_text(w, field, v, "must be no more than 63 bytes");
     else if (!bh_valid_dns1123_label(v, n))
         bh_adm_invalid_text(w, field, v, DNS_LABEL_TEXT);
 }
 
-void bh_adm_dns_subdomain(struct bh_sim_write *w, const char *field, const char *v)
+void bh_adm_dns_subdomain(struct bh_sim_write *w, const char *at, const struct bh_json *holder,
+                          const char *member)
 {
+    const char *v = bh_tree_str(holder, member);
     size_t n = v ? strlen(v) : 0;
 
     if (n > 253)
-        bh_adm_invalid_text(w, field, v, "must be no more than 253 bytes");
-    else if (!bh_valid_dns1123_subdomain(v ? v : "", n))
-        bh_adm_invalid_text(w, field, v, DNS_SUBDOMAIN_TEXT);
+        bh_adm_invalid(w, at, holder, member, "must be no more than 253 bytes");
+    else if (n && !bh_valid_dns1123_subdomain(v, n))
+        bh_adm_invalid(w, at, holder, member, DNS_SUBDOMAIN_TEXT);
 }
 
 void bh_adm_label_key(struct bh_sim_write *w, const char *field, const char *v)
@@ -218,11 +291,11 @@ void bh_adm_label_key(struct bh_sim_write *w, const char *field, const char *v)
 void bh_adm_label_value(struct bh_sim_write *w, const char *field, const struct bh_json *v)
 {
     if (v->type != BH_JSON_STRING)
-        bh_adm_invalid(w, field, v, "must be a string");
+        bh_adm_invalid_value(w, field, v, "must be a string");
     else if (v->s.n > 63)
-        bh_adm_invalid(w, field, v, "must be no more than 63 bytes");
+        bh_adm_invalid_value(w, field, v, "must be no more than 63 bytes");
     else if (!bh_valid_label_value(v->s.p, v->s.n))
-        bh_adm_invalid(w, field, v, VALUE_TEXT);
+        bh_adm_invalid_value(w, field, v, VALUE_TEXT);
 }
 
 void bh_adm_label_map(struct bh_sim_write *w, const char *field, const struct bh_json *labels)

@@ -86,23 +86,19 @@ int bh_adm_default_node(struct bh_sim_write *w)
 
 /* ---- validation ------------------------------------------------------------------------------ */
 
-static void validate_taint(struct bh_sim_write *w, const struct bh_json *t, size_t i)
+static void validate_taint(struct bh_sim_write *w, const char *at, const struct bh_json *t)
 {
-    static const char *const effects[] = {"NoExecute", "NoSchedule", "PreferNoSchedule", NULL};
     const struct bh_json *value = bh_json_get(t, "value");
 
-    bh_adm_label_key(w, bh_adm_path(w, "spec.taints[%zu].key", i), bh_tree_str(t, "key"));
+    bh_adm_label_key(w, bh_adm_member(w, at, "key"), bh_tree_str(t, "key"));
     if (value && value->type != BH_JSON_NULL)
-        bh_adm_label_value(w, bh_adm_path(w, "spec.taints[%zu].value", i), value);
-    bh_adm_one_of(w, bh_adm_path(w, "spec.taints[%zu].effect", i), bh_json_get(t, "effect"),
-                  effects, true);
+        bh_adm_label_value(w, bh_adm_member(w, at, "value"), value);
+    bh_adm_one_of(w, at, t, "effect", BH_ADM_EFFECTS, true);
 }
 
 static bool same_str(const struct bh_json *a, const struct bh_json *b, const char *key)
 {
-    const char *x = bh_tree_str(a, key), *y = bh_tree_str(b, key);
-
-    return bh_streq(x ? x : "", y ? y : "");
+    return bh_streq(bh_json_get_text(a, key), bh_json_get_text(b, key));
 }
 
 /* key and effect together are a taint's identity. */
@@ -127,12 +123,8 @@ static void validate_unique(struct bh_sim_write *w, const struct bh_json *taints
 
 void bh_adm_validate_node(struct bh_sim_write *w)
 {
-    const struct bh_json *taints = bh_tree_arr(w->obj, "spec.taints");
-    size_t i = 0;
-
-    bh_json_each(t, taints)
-        validate_taint(w, t, i++);
-    validate_unique(w, taints);
+    bh_adm_each(w, "", w->obj, "spec.taints", validate_taint);
+    validate_unique(w, bh_tree_arr(w->obj, "spec.taints"));
     bh_adm_resource_map(w, "status.capacity", bh_tree_obj(w->obj, "status.capacity"));
     bh_adm_resource_map(w, "status.allocatable", bh_tree_obj(w->obj, "status.allocatable"));
     if (w->old && bh_tree_has(w->old, "spec.providerID"))

@@ -11,16 +11,12 @@ static void default_probe(struct bh_arena *a, struct bh_json *p)
 {
     struct bh_json *http = bh_tree_obj(p, "httpGet"), *grpc = bh_tree_obj(p, "grpc");
 
-    if (!p)
-        return;
     bh_tree_dflt_i64(a, p, "timeoutSeconds", 1);
     bh_tree_dflt_i64(a, p, "periodSeconds", 10);
     bh_tree_dflt_i64(a, p, "successThreshold", 1);
     bh_tree_dflt_i64(a, p, "failureThreshold", 3);
-    if (http) {
-        bh_tree_dflt_str(a, http, "path", "/");
-        bh_tree_dflt_str(a, http, "scheme", "HTTP");
-    }
+    bh_tree_dflt_str(a, http, "path", "/");
+    bh_tree_dflt_str(a, http, "scheme", "HTTP");
     if (grpc && !bh_json_get(grpc, "service"))
         bh_json_set_str(a, grpc, "service", "");
 }
@@ -38,10 +34,7 @@ static const char *pull_policy(const char *image)
 
 static void default_field_ref(struct bh_arena *a, struct bh_json *holder)
 {
-    struct bh_json *ref = bh_tree_obj(holder, "fieldRef");
-
-    if (ref)
-        bh_tree_dflt_str(a, ref, "apiVersion", "v1");
+    bh_tree_dflt_str(a, bh_tree_obj(holder, "fieldRef"), "apiVersion", "v1");
 }
 
 static int default_container(struct bh_sim_write *w, struct bh_json *c)
@@ -70,13 +63,9 @@ static int default_container(struct bh_sim_write *w, struct bh_json *c)
 
 static void default_projected(struct bh_arena *a, struct bh_json *projected)
 {
-    if (!projected)
-        return;
     bh_tree_dflt_i64(a, projected, "defaultMode", 420);
     bh_json_each(s, bh_tree_arr(projected, "sources")) {
-        struct bh_json *token = bh_tree_obj(s, "serviceAccountToken");
-        if (token)
-            bh_tree_dflt_i64(a, token, "expirationSeconds", 3600);
+        bh_tree_dflt_i64(a, bh_tree_obj(s, "serviceAccountToken"), "expirationSeconds", 3600);
         bh_json_each(i, bh_tree_arr(s, "downwardAPI.items"))
             default_field_ref(a, i);
     }
@@ -85,25 +74,21 @@ static void default_projected(struct bh_arena *a, struct bh_json *projected)
 static void default_volume(struct bh_arena *a, struct bh_json *v)
 {
     static const char *const with_mode[] = {"secret", "configMap", "downwardAPI"};
-    struct bh_json *host = bh_tree_obj(v, "hostPath"), *claim;
+    struct bh_json *host = bh_tree_obj(v, "hostPath");
 
     if (v->type != BH_JSON_OBJECT)
         return;
     if (v->c.n == 1 && bh_json_get(v, "name")) /* no source at all */
         bh_json_obj_at(a, v, "emptyDir");
-    for (size_t i = 0; i < BH_ARRAY_LEN(with_mode); i++) {
-        struct bh_json *s = bh_tree_obj(v, with_mode[i]);
-        if (s)
-            bh_tree_dflt_i64(a, s, "defaultMode", 420);
-    }
+    for (size_t i = 0; i < BH_ARRAY_LEN(with_mode); i++)
+        bh_tree_dflt_i64(a, bh_tree_obj(v, with_mode[i]), "defaultMode", 420);
     bh_json_each(i, bh_tree_arr(v, "downwardAPI.items"))
         default_field_ref(a, i);
     if (host && !bh_json_get(host, "type"))
         bh_json_set_str(a, host, "type", "");
     default_projected(a, bh_tree_obj(v, "projected"));
-    claim = bh_tree_obj(v, "ephemeral.volumeClaimTemplate.spec");
-    if (claim)
-        bh_tree_dflt_str(a, claim, "volumeMode", "Filesystem");
+    bh_tree_dflt_str(a, bh_tree_obj(v, "ephemeral.volumeClaimTemplate.spec"), "volumeMode",
+                     "Filesystem");
 }
 
 /* serviceAccount is the old name of serviceAccountName; both are stored. */

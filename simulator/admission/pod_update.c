@@ -59,7 +59,7 @@ static void tolerations(struct bh_sim_write *w)
             found = found || (have && bh_json_equal(have, want));
         }
         if (!found) {
-            bh_adm_forbidden(w, "spec.tolerations",
+            bh_adm_forbidden(w, "spec", "tolerations",
                              "existing toleration can not be modified except its "
                              "tolerationSeconds");
             return;
@@ -75,7 +75,7 @@ static void gates(struct bh_sim_write *w)
         bh_json_each(o, bh_tree_arr(w->old, "spec.schedulingGates"))
             known = known || (name && bh_tree_is(o, "name", name));
         if (!known)
-            bh_adm_forbidden(w, "spec.schedulingGates",
+            bh_adm_forbidden(w, "spec", "schedulingGates",
                              bh_adm_path(w,
                                          "only deletion is allowed, but found new scheduling "
                                          "gate '%.63s'",
@@ -91,7 +91,7 @@ static void gated_selector(struct bh_sim_write *w)
     bh_json_each(o, bh_tree_obj(w->old, "spec.nodeSelector")) {
         const struct bh_json *n = bh_json_get(now, o->key.p);
         if (!n || !bh_json_equal(n, o)) {
-            bh_adm_invalid(w, "spec.nodeSelector", now, "only additions are allowed");
+            bh_adm_invalid_value(w, "spec.nodeSelector", now, "only additions are allowed");
             return;
         }
     }
@@ -103,8 +103,7 @@ static void deadline(struct bh_sim_write *w)
     int64_t old = bh_tree_i64(w->old, "spec.activeDeadlineSeconds", -1);
 
     if (old >= 0 && (now < 0 || now > old))
-        bh_adm_invalid(w, "spec.activeDeadlineSeconds",
-                       bh_json_path(w->obj, "spec.activeDeadlineSeconds"),
+        bh_adm_invalid(w, "", w->obj, "spec.activeDeadlineSeconds",
                        now < 0 ? "must not update from a positive integer to nil value"
                                : "must be less than or equal to previous value");
 }
@@ -142,7 +141,7 @@ static void frozen(struct bh_sim_write *w)
         gated_selector(w);
     }
     if (!bh_json_equal(spec, old))
-        bh_adm_forbidden(w, "spec", frozen_text);
+        bh_adm_forbidden(w, "", "spec", frozen_text);
 }
 
 static void update(struct bh_sim_write *w)
@@ -153,11 +152,12 @@ static void update(struct bh_sim_write *w)
     if (whole && bh_json_get(w->old, "spec") && bh_json_equal(whole, bh_json_get(w->old, "spec")))
         return;
     if (!same_length(spec, old, "containers")) {
-        bh_adm_forbidden(w, "spec.containers", "pod updates may not add or remove containers");
+        bh_adm_forbidden(w, "spec", "containers", "pod updates may not add or remove containers");
         return;
     }
     if (!same_length(spec, old, "initContainers")) {
-        bh_adm_forbidden(w, "spec.initContainers", "pod updates may not add or remove containers");
+        bh_adm_forbidden(w, "spec", "initContainers",
+                         "pod updates may not add or remove containers");
         return;
     }
     deadline(w);
@@ -176,17 +176,17 @@ static void same_others(struct bh_sim_write *w, const struct bh_json *now,
     bh_json_each(o, old) {
         const struct bh_json *n = bh_json_get(now, o->key.p);
         if (!n)
-            bh_adm_forbidden(w, field,
+            bh_adm_forbidden(w, "", field,
                              bh_adm_path(w, "resource %s cannot be removed",
                                          strstr(field, "limits") ? "limits" : "requests"));
         else if (!bh_streq(o->key.p, "cpu") && !bh_streq(o->key.p, "memory") &&
                  !bh_json_equal(n, o))
-            bh_adm_forbidden(w, field, "only cpu and memory resources are mutable");
+            bh_adm_forbidden(w, "", field, "only cpu and memory resources are mutable");
     }
     bh_json_each(n, now) {
         if (!bh_json_get(old, n->key.p) && !bh_streq(n->key.p, "cpu") &&
             !bh_streq(n->key.p, "memory"))
-            bh_adm_forbidden(w, field, "only cpu and memory resources are mutable");
+            bh_adm_forbidden(w, "", field, "only cpu and memory resources are mutable");
     }
 }
 
@@ -219,23 +219,15 @@ static void resize(struct bh_sim_write *w)
         return;
     if (bh_tree_is(w->old, "status.phase", "Succeeded") ||
         bh_tree_is(w->old, "status.phase", "Failed"))
-        bh_adm_forbidden(w, "spec", "a finished pod cannot be resized");
+        bh_adm_forbidden(w, "", "spec", "a finished pod cannot be resized");
     resize_list(w, spec, old, "containers");
     resize_list(w, spec, old, "initContainers");
     if (!bh_json_equal(spec, old))
-        bh_adm_forbidden(w, "spec", "only cpu and memory resources are mutable");
+        bh_adm_forbidden(w, "", "spec", "only cpu and memory resources are mutable");
     if (!bh_streq(bh_adm_pod_qos(bh_tree_obj(w->obj, "spec")), bh_adm_pod_qos(old)))
         bh_adm_invalid_text(w, "spec", bh_adm_pod_qos(bh_tree_obj(w->obj, "spec")),
                             "Pod QOS Class may not change as a result of resizing");
     bh_adm_pod_spec(w, "spec", bh_tree_obj(w->obj, "spec"));
-}
-
-static void status(struct bh_sim_write *w)
-{
-    const char *nominated = bh_tree_str(w->obj, "status.nominatedNodeName");
-
-    if (nominated && *nominated)
-        bh_adm_dns_subdomain(w, "status.nominatedNodeName", nominated);
 }
 
 void bh_adm_validate_pod(struct bh_sim_write *w)
@@ -247,5 +239,5 @@ void bh_adm_validate_pod(struct bh_sim_write *w)
     else if (w->op == BH_SIM_OP_UPDATE)
         update(w);
     else
-        status(w);
+        bh_adm_dns_subdomain(w, "", w->obj, "status.nominatedNodeName");
 }

@@ -174,27 +174,21 @@ static bool ip_taken(struct bh_sim_write *w, const char *ip)
     return taken;
 }
 
-static void validate_port(struct bh_sim_write *w, const struct bh_json *p, size_t i, bool named)
+static void validate_port(struct bh_sim_write *w, const char *at, const struct bh_json *p)
 {
-    static const char *const protocols[] = {"SCTP", "TCP", "UDP", NULL};
     int64_t n = bh_tree_i64(p, "port", 0), node = bh_tree_i64(p, "nodePort", 0);
-    const char *name = bh_tree_str(p, "name");
 
-    if (named && (!name || !*name))
-        bh_adm_required(w, bh_adm_path(w, "spec.ports[%zu].name", i), "");
-    else if (name && *name)
-        bh_adm_dns_label(w, bh_adm_path(w, "spec.ports[%zu].name", i), name);
+    if (bh_tree_len(bh_tree_arr(w->obj, "spec.ports")) > 1 || *bh_json_get_text(p, "name"))
+        bh_adm_dns_label(w, bh_adm_member(w, at, "name"), bh_tree_str(p, "name"));
     if (n < 1 || n > 65535)
-        bh_sim_field_error(w->error, bh_adm_path(w, "spec.ports[%zu].port", i), "Invalid value",
+        bh_sim_field_error(w->error, bh_adm_member(w, at, "port"), "Invalid value",
                            bh_adm_path(w, "%lld", (long long)n),
                            "must be between 1 and 65535, inclusive");
     if (node && (node < FIRST_NODE_PORT || node > LAST_NODE_PORT))
-        bh_sim_field_error(w->error, bh_adm_path(w, "spec.ports[%zu].nodePort", i), "Invalid value",
-                           bh_adm_path(w, "%lld", (long long)node),
-                           "provided port is not in the valid range. The range of valid ports is "
-                           "30000-32767");
-    bh_adm_one_of(w, bh_adm_path(w, "spec.ports[%zu].protocol", i), bh_json_get(p, "protocol"),
-                  protocols, true);
+        bh_adm_invalid(w, at, p, "nodePort",
+                       "provided port is not in the valid range. The range of valid ports is "
+                       "30000-32767");
+    bh_adm_one_of(w, at, p, "protocol", "SCTP TCP UDP", true);
 }
 
 static void validate_address(struct bh_sim_write *w)
@@ -204,7 +198,7 @@ static void validate_address(struct bh_sim_write *w)
 
     if (bh_tree_is(w->obj, "spec.type", "ExternalName")) {
         if (!bh_tree_has(w->obj, "spec.externalName"))
-            bh_adm_required(w, "spec.externalName", "");
+            bh_adm_required(w, "spec", "externalName", "");
     } else if (old && *old && ip && !bh_streq(ip, old) &&
                !bh_tree_is(w->old, "spec.type", "ExternalName")) {
         bh_adm_invalid_text(w, "spec.clusterIPs[0]", ip, "may not change once set");
@@ -216,20 +210,13 @@ static void validate_address(struct bh_sim_write *w)
 
 void bh_adm_validate_service(struct bh_sim_write *w)
 {
-    static const char *const types[] = {"ClusterIP", "ExternalName", "LoadBalancer", "NodePort",
-                                        NULL};
-    static const char *const affinities[] = {"ClientIP", "None", NULL};
-    const struct bh_json *ports = bh_tree_arr(w->obj, "spec.ports");
-    size_t i = 0;
-
-    if (!bh_tree_len(ports) && !bh_tree_is(w->obj, "spec.clusterIP", "None") &&
+    if (!bh_tree_len(bh_tree_arr(w->obj, "spec.ports")) &&
+        !bh_tree_is(w->obj, "spec.clusterIP", "None") &&
         !bh_tree_is(w->obj, "spec.type", "ExternalName"))
-        bh_adm_required(w, "spec.ports", "");
-    bh_json_each(p, ports)
-        validate_port(w, p, i++, ports->c.n > 1);
-    bh_adm_one_of(w, "spec.type", bh_json_path(w->obj, "spec.type"), types, true);
-    bh_adm_one_of(w, "spec.sessionAffinity", bh_json_path(w->obj, "spec.sessionAffinity"),
-                  affinities, true);
+        bh_adm_required(w, "spec", "ports", "");
+    bh_adm_each(w, "", w->obj, "spec.ports", validate_port);
+    bh_adm_one_of(w, "", w->obj, "spec.type", "ClusterIP ExternalName LoadBalancer NodePort", true);
+    bh_adm_one_of(w, "", w->obj, "spec.sessionAffinity", "ClientIP None", true);
     bh_adm_label_map(w, "spec.selector", bh_tree_obj(w->obj, "spec.selector"));
     validate_address(w);
 }

@@ -50,15 +50,14 @@ int bh_adm_default_pdb(struct bh_sim_write *w)
 void bh_adm_validate_pdb(struct bh_sim_write *w)
 {
     const struct bh_json *spec = bh_tree_obj(w->obj, "spec");
-    static const char *const policies[] = {"AlwaysAllow", "IfHealthyBudget", NULL};
 
     if (bh_tree_has(spec, "minAvailable") && bh_tree_has(spec, "maxUnavailable"))
-        bh_adm_invalid(w, "spec", spec, "minAvailable and maxUnavailable cannot be both set");
-    bh_adm_int_or_percent(w, "spec.minAvailable", bh_json_get(spec, "minAvailable"));
-    bh_adm_int_or_percent(w, "spec.maxUnavailable", bh_json_get(spec, "maxUnavailable"));
-    bh_adm_label_selector(w, "spec.selector", bh_tree_obj(spec, "selector"));
-    bh_adm_one_of(w, "spec.unhealthyPodEvictionPolicy",
-                  bh_json_get(spec, "unhealthyPodEvictionPolicy"), policies, false);
+        bh_adm_invalid(w, "", w->obj, "spec", "minAvailable and maxUnavailable cannot be both set");
+    bh_adm_int_or_percent(w, "spec", spec, "minAvailable");
+    bh_adm_int_or_percent(w, "spec", spec, "maxUnavailable");
+    bh_adm_label_selector(w, "spec", spec, "selector");
+    bh_adm_one_of(w, "spec", spec, "unhealthyPodEvictionPolicy", "AlwaysAllow IfHealthyBudget",
+                  false);
 }
 
 /* ---- PriorityClass --------------------------------------------------------------------------- */
@@ -82,33 +81,29 @@ static bool known_system_class(const struct bh_json *o, int64_t value)
 
 void bh_adm_validate_priorityclass(struct bh_sim_write *w)
 {
-    static const char *const policies[] = {"Never", "PreemptLowerPriority", NULL};
     int64_t value = bh_tree_i64(w->obj, "value", 0);
     const char *name = bh_tree_str(w->obj, "metadata.name");
 
     if (name && strncmp(name, "system-", 7) == 0) {
         if (!known_system_class(w->obj, value))
-            bh_adm_forbidden(w, "metadata.name",
+            bh_adm_forbidden(w, "", "metadata.name",
                              "priority class names with 'system-' prefix are reserved for system "
                              "use only. error: no system priority class with this name and value");
     } else if (value > HIGHEST_USER_PRIORITY) {
-        bh_adm_forbidden(w, "value",
+        bh_adm_forbidden(w, "", "value",
                          bh_adm_path(w, "maximum allowed value of a user defined priority is %d",
                                      HIGHEST_USER_PRIORITY));
     }
-    bh_adm_one_of(w, "preemptionPolicy", bh_json_get(w->obj, "preemptionPolicy"), policies, true);
+    bh_adm_one_of(w, "", w->obj, "preemptionPolicy", "Never PreemptLowerPriority", true);
     if (w->old && bh_tree_i64(w->old, "value", 0) != value)
-        bh_adm_forbidden(w, "value", "may not be changed in an update.");
-    if (w->old && !bh_adm_same(w->obj, w->old, "preemptionPolicy"))
-        bh_adm_invalid(w, "preemptionPolicy", bh_json_get(w->obj, "preemptionPolicy"),
-                       "field is immutable");
+        bh_adm_forbidden(w, "", "value", "may not be changed in an update.");
+    bh_adm_immutable(w, "preemptionPolicy");
 }
 
 /* ---- ConfigMap, Secret ----------------------------------------------------------------------- */
 
 int bh_adm_default_secret(struct bh_sim_write *w)
 {
-    static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     struct bh_json *plain = bh_tree_obj(w->obj, "stringData"), *data;
     struct bh_buf b = {0};
 
@@ -118,17 +113,9 @@ int bh_adm_default_secret(struct bh_sim_write *w)
     /* stringData is write-only: it is folded into data. */
     data = bh_json_obj_at(w->arena, w->obj, "data");
     bh_json_each(m, plain) {
-        const unsigned char *p = (const unsigned char *)(m->type == BH_JSON_STRING ? m->s.p : "");
-        size_t n = m->type == BH_JSON_STRING ? m->s.n : 0;
+        struct bh_str text = m->type == BH_JSON_STRING ? m->s : BH_STR("");
         bh_buf_reset(&b);
-        for (size_t i = 0; i < n; i += 3) {
-            uint32_t v = (uint32_t)p[i] << 16 | (uint32_t)(i + 1 < n ? p[i + 1] : 0) << 8 |
-                         (uint32_t)(i + 2 < n ? p[i + 2] : 0);
-            bh_buf_addc(&b, digits[v >> 18 & 63]);
-            bh_buf_addc(&b, digits[v >> 12 & 63]);
-            bh_buf_addc(&b, i + 1 < n ? digits[v >> 6 & 63] : '=');
-            bh_buf_addc(&b, i + 2 < n ? digits[v & 63] : '=');
-        }
+        bh_tree_add_base64(&b, text.p, text.n);
         bh_json_set_str(w->arena, data, m->key.p, bh_buf_str(&b));
     }
     bh_buf_fini(&b);
@@ -162,10 +149,10 @@ void bh_adm_validate_data(struct bh_sim_write *w)
                                     "'key-name', regex used for validation is '[-._a-zA-Z0-9]+')");
         }
         if (frozen && !bh_adm_same(w->obj, w->old, maps[i]))
-            bh_adm_forbidden(w, maps[i], "field is immutable when `immutable` is set");
+            bh_adm_forbidden(w, "", maps[i], "field is immutable when `immutable` is set");
     }
     if (frozen && !bh_tree_bool(w->obj, "immutable", false))
-        bh_adm_forbidden(w, "immutable", "field is immutable when `immutable` is set");
+        bh_adm_forbidden(w, "", "immutable", "field is immutable when `immutable` is set");
 }
 
 /* ---- LimitRange ------------------------------------------------------------------------------ */
@@ -208,8 +195,6 @@ int bh_adm_default_limitrange(struct bh_sim_write *w)
 
 static void device_request(struct bh_arena *a, struct bh_json *r)
 {
-    if (!r)
-        return;
     bh_tree_dflt_str(a, r, "allocationMode", "ExactCount");
     if (bh_tree_is(r, "allocationMode", "ExactCount"))
         bh_tree_dflt_i64(a, r, "count", 1);

@@ -106,20 +106,20 @@ int bh_adm_default_csidriver(struct bh_sim_write *w)
 
 /* ---- validation ------------------------------------------------------------------------------ */
 
+static void access_mode(struct bh_sim_write *w, const char *at, const struct bh_json *mode)
+{
+    bh_adm_one_of_value(w, at, mode, "ReadOnlyMany ReadWriteMany ReadWriteOnce ReadWriteOncePod",
+                        true);
+}
+
 static void access_modes(struct bh_sim_write *w)
 {
-    static const char *const modes[] = {"ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce",
-                                        "ReadWriteOncePod", NULL};
-    const struct bh_json *list = bh_tree_arr(w->obj, "spec.accessModes");
-    size_t i = 0;
-
-    if (!bh_tree_len(list))
-        bh_adm_required(w, "spec.accessModes",
+    if (!bh_tree_len(bh_tree_arr(w->obj, "spec.accessModes")))
+        bh_adm_required(w, "spec", "accessModes",
                         bh_streq(w->type->kind, "PersistentVolumeClaim")
                             ? "at least 1 access mode is required"
                             : "");
-    bh_json_each(m, list)
-        bh_adm_one_of(w, bh_adm_path(w, "spec.accessModes[%zu]", i++), m, modes, true);
+    bh_adm_each(w, "", w->obj, "spec.accessModes", access_mode);
 }
 
 static void positive_storage(struct bh_sim_write *w, const char *field, const struct bh_json *v)
@@ -127,83 +127,61 @@ static void positive_storage(struct bh_sim_write *w, const char *field, const st
     bh_nano q;
 
     if (!v)
-        bh_adm_required(w, field, "");
+        bh_adm_required(w, "", field, "");
     else if (bh_adm_parse_quantity(v, &q) && q <= 0)
-        bh_adm_invalid(w, field, v, "must be greater than zero");
+        bh_adm_invalid_value(w, field, v, "must be greater than zero");
 }
 
 void bh_adm_validate_pv(struct bh_sim_write *w)
 {
-    static const char *const policies[] = {"Delete", "Recycle", "Retain", NULL};
-    static const char *const modes[] = {"Block", "Filesystem", NULL};
     const struct bh_json *capacity = bh_tree_obj(w->obj, "spec.capacity");
 
     access_modes(w);
     if (!bh_tree_len(capacity))
-        bh_adm_required(w, "spec.capacity", "");
+        bh_adm_required(w, "spec", "capacity", "");
     else
         positive_storage(w, "spec.capacity[storage]", bh_json_get(capacity, "storage"));
-    bh_adm_one_of(w, "spec.persistentVolumeReclaimPolicy",
-                  bh_json_path(w->obj, "spec.persistentVolumeReclaimPolicy"), policies, true);
-    bh_adm_one_of(w, "spec.volumeMode", bh_json_path(w->obj, "spec.volumeMode"), modes, true);
-    bh_adm_node_selector(w, "spec.nodeAffinity.required",
-                         bh_tree_obj(w->obj, "spec.nodeAffinity.required"));
+    bh_adm_one_of(w, "", w->obj, "spec.persistentVolumeReclaimPolicy", "Delete Recycle Retain",
+                  true);
+    bh_adm_one_of(w, "", w->obj, "spec.volumeMode", "Block Filesystem", true);
+    bh_adm_node_selector(w, "", w->obj, "spec.nodeAffinity.required");
 }
 
+/* What is bound stays where it is; else the volume may still be chosen. */
 static void claim_frozen(struct bh_sim_write *w)
 {
-    static const char *const free_fields[] = {"resources", "volumeName",
-                                              "volumeAttributesClassName", "storageClassName"};
-    struct bh_json *now = bh_json_clone(w->arena, bh_tree_obj(w->obj, "spec"));
-    struct bh_json *old = bh_json_clone(w->arena, bh_tree_obj(w->old, "spec"));
-    const char *volume = bh_tree_str(old, "volumeName");
-    bool bound = volume && *volume;
+    const char *volume = bh_tree_str(w->old, "spec.volumeName");
+    const char *may_change[] = {"resources", "volumeAttributesClassName", "storageClassName",
+                                volume && *volume ? NULL : "volumeName", NULL};
 
-    for (size_t i = 0; i < BH_ARRAY_LEN(free_fields); i++) {
-        if (bound && i == 1) /* what is bound stays where it is */
-            continue;
-        if (now)
-            bh_json_unset(now, free_fields[i]);
-        if (old)
-            bh_json_unset(old, free_fields[i]);
-    }
-    if (now && old && !bh_json_equal(now, old))
-        bh_adm_forbidden(w, "spec",
-                         "spec is immutable after creation except resources.requests and "
-                         "volumeAttributesClassName for bound claims");
+    bh_adm_frozen_spec(w, may_change,
+                       "spec is immutable after creation except resources.requests and "
+                       "volumeAttributesClassName for bound claims");
 }
 
 void bh_adm_validate_pvc(struct bh_sim_write *w)
 {
-    static const char *const modes[] = {"Block", "Filesystem", NULL};
-
     access_modes(w);
     positive_storage(w, "spec.resources[storage]",
                      bh_json_path(w->obj, "spec.resources.requests.storage"));
-    bh_adm_label_selector(w, "spec.selector", bh_tree_obj(w->obj, "spec.selector"));
-    bh_adm_one_of(w, "spec.volumeMode", bh_json_path(w->obj, "spec.volumeMode"), modes, true);
+    bh_adm_label_selector(w, "", w->obj, "spec.selector");
+    bh_adm_one_of(w, "", w->obj, "spec.volumeMode", "Block Filesystem", true);
     if (w->old)
         claim_frozen(w);
 }
 
 void bh_adm_validate_storageclass(struct bh_sim_write *w)
 {
-    static const char *const policies[] = {"Delete", "Retain", NULL};
-    static const char *const modes[] = {"Immediate", "WaitForFirstConsumer", NULL};
-    static const char *const frozen[] = {"parameters", "provisioner"};
+    static const char *const frozen[] = {"parameters", "provisioner", "reclaimPolicy"};
 
     if (!bh_tree_has(w->obj, "provisioner"))
-        bh_adm_required(w, "provisioner", "");
-    bh_adm_one_of(w, "reclaimPolicy", bh_json_get(w->obj, "reclaimPolicy"), policies, true);
-    bh_adm_one_of(w, "volumeBindingMode", bh_json_get(w->obj, "volumeBindingMode"), modes, true);
+        bh_adm_required(w, "", "provisioner", "");
+    bh_adm_one_of(w, "", w->obj, "reclaimPolicy", "Delete Retain", true);
+    bh_adm_one_of(w, "", w->obj, "volumeBindingMode", "Immediate WaitForFirstConsumer", true);
     for (size_t i = 0; w->old && i < BH_ARRAY_LEN(frozen); i++) {
         if (!bh_adm_same(w->obj, w->old, frozen[i]))
-            bh_adm_forbidden(w, frozen[i],
-                             i ? "updates to provisioner are forbidden."
-                               : "updates to parameters are forbidden.");
+            bh_adm_forbidden(w, "", frozen[i],
+                             bh_adm_path(w, "updates to %s are forbidden.", frozen[i]));
     }
-    if (w->old && !bh_adm_same(w->obj, w->old, "reclaimPolicy"))
-        bh_adm_forbidden(w, "reclaimPolicy", "updates to reclaimPolicy are forbidden.");
-    if (w->old)
-        bh_adm_immutable(w, "volumeBindingMode");
+    bh_adm_immutable(w, "volumeBindingMode");
 }

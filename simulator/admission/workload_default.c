@@ -18,27 +18,30 @@ static bool spec_is_old(const struct bh_sim_write *w)
     return w->op == BH_SIM_OP_UPDATE_STATUS;
 }
 
+/* The update strategy, by default rolling; its "rollingUpdate", NULL when it is of another type. */
+static struct bh_json *rolling_update(struct bh_arena *a, struct bh_json *spec, const char *member)
+{
+    struct bh_json *strategy = bh_tree_dflt_obj(a, spec, member);
+
+    bh_tree_dflt_str(a, strategy, "type", "RollingUpdate");
+    return bh_tree_is(strategy, "type", "RollingUpdate")
+               ? bh_tree_dflt_obj(a, strategy, "rollingUpdate")
+               : NULL;
+}
+
 /* ---- apps ------------------------------------------------------------------------------------ */
 
 int bh_adm_default_deployment(struct bh_sim_write *w)
 {
     struct bh_arena *a = w->arena;
-    struct bh_json *spec = spec_of(w), *strategy, *rolling;
+    struct bh_json *spec = spec_of(w), *rolling;
 
     if (spec_is_old(w))
         return 0;
     bh_tree_dflt_i64(a, spec, "replicas", 1);
-    strategy = bh_tree_dflt_obj(a, spec, "strategy");
-    if (strategy) {
-        bh_tree_dflt_str(a, strategy, "type", "RollingUpdate");
-        if (bh_tree_is(strategy, "type", "RollingUpdate")) {
-            rolling = bh_tree_dflt_obj(a, strategy, "rollingUpdate");
-            if (rolling) {
-                bh_tree_dflt_str(a, rolling, "maxUnavailable", "25%");
-                bh_tree_dflt_str(a, rolling, "maxSurge", "25%");
-            }
-        }
-    }
+    rolling = rolling_update(a, spec, "strategy");
+    bh_tree_dflt_str(a, rolling, "maxUnavailable", "25%");
+    bh_tree_dflt_str(a, rolling, "maxSurge", "25%");
     bh_tree_dflt_i64(a, spec, "revisionHistoryLimit", 10);
     bh_tree_dflt_i64(a, spec, "progressDeadlineSeconds", 600);
     return bh_adm_default_template(w, spec);
@@ -75,25 +78,15 @@ int bh_adm_default_replicationcontroller(struct bh_sim_write *w)
 int bh_adm_default_statefulset(struct bh_sim_write *w)
 {
     struct bh_arena *a = w->arena;
-    struct bh_json *spec = spec_of(w), *strategy, *rolling, *retention;
+    struct bh_json *spec = spec_of(w), *retention;
 
     if (spec_is_old(w))
         return 0;
     bh_tree_dflt_str(a, spec, "podManagementPolicy", "OrderedReady");
-    strategy = bh_tree_dflt_obj(a, spec, "updateStrategy");
-    if (strategy) {
-        bh_tree_dflt_str(a, strategy, "type", "RollingUpdate");
-        if (bh_tree_is(strategy, "type", "RollingUpdate")) {
-            rolling = bh_tree_dflt_obj(a, strategy, "rollingUpdate");
-            if (rolling)
-                bh_tree_dflt_i64(a, rolling, "partition", 0);
-        }
-    }
+    bh_tree_dflt_i64(a, rolling_update(a, spec, "updateStrategy"), "partition", 0);
     retention = bh_tree_dflt_obj(a, spec, "persistentVolumeClaimRetentionPolicy");
-    if (retention) {
-        bh_tree_dflt_str(a, retention, "whenDeleted", "Retain");
-        bh_tree_dflt_str(a, retention, "whenScaled", "Retain");
-    }
+    bh_tree_dflt_str(a, retention, "whenDeleted", "Retain");
+    bh_tree_dflt_str(a, retention, "whenScaled", "Retain");
     bh_tree_dflt_i64(a, spec, "replicas", 1);
     bh_tree_dflt_i64(a, spec, "revisionHistoryLimit", 10);
     return bh_adm_default_template(w, spec);
@@ -102,21 +95,13 @@ int bh_adm_default_statefulset(struct bh_sim_write *w)
 int bh_adm_default_daemonset(struct bh_sim_write *w)
 {
     struct bh_arena *a = w->arena;
-    struct bh_json *spec = spec_of(w), *strategy, *rolling;
+    struct bh_json *spec = spec_of(w), *rolling;
 
     if (spec_is_old(w))
         return 0;
-    strategy = bh_tree_dflt_obj(a, spec, "updateStrategy");
-    if (strategy) {
-        bh_tree_dflt_str(a, strategy, "type", "RollingUpdate");
-        if (bh_tree_is(strategy, "type", "RollingUpdate")) {
-            rolling = bh_tree_dflt_obj(a, strategy, "rollingUpdate");
-            if (rolling) {
-                bh_tree_dflt_i64(a, rolling, "maxUnavailable", 1);
-                bh_tree_dflt_i64(a, rolling, "maxSurge", 0);
-            }
-        }
-    }
+    rolling = rolling_update(a, spec, "updateStrategy");
+    bh_tree_dflt_i64(a, rolling, "maxUnavailable", 1);
+    bh_tree_dflt_i64(a, rolling, "maxSurge", 0);
     bh_tree_dflt_i64(a, spec, "revisionHistoryLimit", 10);
     return bh_adm_default_template(w, spec);
 }
@@ -176,7 +161,7 @@ int bh_adm_default_job(struct bh_sim_write *w)
 int bh_adm_default_cronjob(struct bh_sim_write *w)
 {
     struct bh_arena *a = w->arena;
-    struct bh_json *spec = spec_of(w), *job;
+    struct bh_json *spec = spec_of(w);
 
     if (spec_is_old(w))
         return 0;
@@ -184,6 +169,5 @@ int bh_adm_default_cronjob(struct bh_sim_write *w)
     bh_tree_dflt_bool(a, spec, "suspend", false);
     bh_tree_dflt_i64(a, spec, "successfulJobsHistoryLimit", 3);
     bh_tree_dflt_i64(a, spec, "failedJobsHistoryLimit", 1);
-    job = bh_tree_obj(spec, "jobTemplate.spec");
-    return bh_adm_default_template(w, job);
+    return bh_adm_default_template(w, bh_tree_obj(spec, "jobTemplate.spec"));
 }

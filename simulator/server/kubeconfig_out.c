@@ -4,17 +4,7 @@
  */
 #include "simulator/server/kubeconfig_out.h"
 
-#include "common/base/buf.h"
-#include <openssl/evp.h>
-
-static void add_base64(struct bh_buf *b, const char *text)
-{
-    size_t n = strlen(text);
-    bh_buf_reserve(b, n / 3 * 4 + 8);
-    b->n +=
-        (size_t)EVP_EncodeBlock((unsigned char *)b->p + b->n, (const unsigned char *)text, (int)n);
-    b->p[b->n] = 0;
-}
+#include "simulator/server/tree.h"
 
 int bh_sim_kubeconfig_write(const char *path, const char *address, uint16_t port,
                             const char *ca_pem, const char *token, struct bh_err *err)
@@ -31,7 +21,7 @@ int bh_sim_kubeconfig_write(const char *path, const char *address, uint16_t port
                 ca_pem ? "s" : "", v6 ? "[" : "", address, v6 ? "]" : "", port);
     if (ca_pem) {
         bh_buf_adds(&b, "    certificate-authority-data: ");
-        add_base64(&b, ca_pem);
+        bh_tree_add_base64(&b, ca_pem, strlen(ca_pem));
         bh_buf_addc(&b, '\n');
     } else { /* some client libraries refuse plain HTTP unless told that nothing is verified */
         bh_buf_adds(&b, "    insecure-skip-tls-verify: true\n");

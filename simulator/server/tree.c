@@ -4,6 +4,8 @@
  */
 #include "simulator/server/tree.h"
 
+#include <openssl/evp.h>
+
 static struct bh_json *typed(const struct bh_json *v, const char *dotted, enum bh_json_type t)
 {
     struct bh_json *m = strchr(dotted, '.') ? bh_json_path(v, dotted) : bh_json_get(v, dotted);
@@ -72,6 +74,12 @@ bool bh_tree_scalar(struct bh_buf *b, const struct bh_json *v)
     else
         return false;
     return true;
+}
+
+void bh_tree_add_base64(struct bh_buf *b, const void *p, size_t n)
+{
+    bh_buf_reserve(b, n / 3 * 4 + 8);
+    b->n += (size_t)EVP_EncodeBlock((unsigned char *)b->p + b->n, p, (int)n);
 }
 
 bool bh_tree_deleting(const struct bh_json *obj)

@@ -25,6 +25,9 @@ size_t bh_tree_len(const struct bh_json *v); /* elements or members; 0 for every
 /* Number, string or bool as text appended to b; false when v is neither. */
 bool bh_tree_scalar(struct bh_buf *b, const struct bh_json *v);
 
+/* Appends p[0..n) in base64. */
+void bh_tree_add_base64(struct bh_buf *b, const void *p, size_t n);
+
 bool bh_tree_deleting(const struct bh_json *obj);
 /* The element of status.conditions with this type, or NULL. */
 struct bh_json *bh_tree_condition(const struct bh_json *obj, const char *type);
