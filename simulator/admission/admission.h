@@ -62,6 +62,8 @@ const char *bh_adm_pod_qos(const struct bh_json *spec);
 /* ---- shared validation -------------------------------------------------------------------------
  */
 
+/* 403: `pods "NAME" is forbidden: ...`. */
+int bh_adm_forbid(struct bh_sim_write *w, const char *fmt, ...) BH_PRINTF(2, 3);
 /* Path text in the write's arena. */
 const char *bh_adm_path(struct bh_sim_write *w, const char *fmt, ...) BH_PRINTF(2, 3);
 /* "AT.MEMBER", or the member alone when at is "", the object itself. Most functions below take the

@@ -13,22 +13,6 @@
 #include <stdio.h>
 
 #define VALUE_BYTES_MAX 160
-#define NAME_TEXT                                                                                  \
-    "name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end "  \
-    "with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for " \
-    "validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')"
-#define VALUE_TEXT                                                                                 \
-    "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or "    \
-    "'.', and must start and end with an alphanumeric character (e.g. 'MyValue',  or 'my_value', " \
-    " or '12345', regex used for validation is '(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')"
-#define DNS_LABEL_TEXT                                                                             \
-    "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and "   \
-    "must start and end with an alphanumeric character (e.g. 'my-name',  or '123-abc', regex "     \
-    "used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?')"
-#define DNS_SUBDOMAIN_TEXT                                                                         \
-    "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or "   \
-    "'.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used "  \
-    "for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')"
 
 /* %s and %zu of a path, without printf: an object that is in order makes dozens of paths which
  * nobody reads. False: fmt has something else, or out is too short. */
@@ -107,6 +91,20 @@ void bh_adm_each(struct bh_sim_write *w, const char *at, const struct bh_json *h
 
     bh_json_each(e, bh_tree_arr(holder, list))
         check(w, bh_adm_path(w, "%s%s%s[%zu]", at, *at ? "." : "", list, i++), e);
+}
+
+int bh_adm_forbid(struct bh_sim_write *w, const char *fmt, ...)
+{
+    const struct bh_sim_type *t = w->type;
+    char why[1024];
+    va_list ap;
+
+    va_start(ap, fmt);
+    vsnprintf(why, sizeof(why), fmt, ap);
+    va_end(ap);
+    return bh_sim_fail(w->error, 403, "Forbidden", "%s%s%s \"%s\" is forbidden: %s", t->plural,
+                       *t->group ? "." : "", t->group,
+                       bh_json_get_text(bh_json_get(w->obj, "metadata"), "name"), why);
 }
 
 /* ---- kinds of errors ------------------------------------------------------------------------- */
@@ -265,7 +263,7 @@ void bh_adm_dns_label(struct bh_sim_write *w, const char *field, const char *v)
     else if (n > 63)
         bh_adm_invalid_text(w, field, v, "must be no more than 63 bytes");
     else if (!bh_valid_dns1123_label(v, n))
-        bh_adm_invalid_text(w, field, v, DNS_LABEL_TEXT);
+        bh_adm_invalid_text(w, field, v, BH_SIM_LABEL_TEXT);
 }
 
 void bh_adm_dns_subdomain(struct bh_sim_write *w, const char *at, const struct bh_json *holder,
@@ -277,7 +275,7 @@ void bh_adm_dns_subdomain(struct bh_sim_write *w, const char *at, const struct b
     if (n > 253)
         bh_adm_invalid(w, at, holder, member, "must be no more than 253 bytes");
     else if (n && !bh_valid_dns1123_subdomain(v, n))
-        bh_adm_invalid(w, at, holder, member, DNS_SUBDOMAIN_TEXT);
+        bh_adm_invalid(w, at, holder, member, BH_SIM_SUBDOMAIN_TEXT);
 }
 
 void bh_adm_label_key(struct bh_sim_write *w, const char *field, const char *v)
@@ -285,7 +283,7 @@ void bh_adm_label_key(struct bh_sim_write *w, const char *field, const char *v)
     if (!v || !*v)
         bh_adm_invalid_text(w, field, "", "name part must be non-empty");
     else if (!bh_valid_label_key(v, strlen(v)))
-        bh_adm_invalid_text(w, field, v, NAME_TEXT);
+        bh_adm_invalid_text(w, field, v, BH_SIM_KEY_TEXT);
 }
 
 void bh_adm_label_value(struct bh_sim_write *w, const char *field, const struct bh_json *v)
@@ -295,7 +293,7 @@ void bh_adm_label_value(struct bh_sim_write *w, const char *field, const struct 
     else if (v->s.n > 63)
         bh_adm_invalid_value(w, field, v, "must be no more than 63 bytes");
     else if (!bh_valid_label_value(v->s.p, v->s.n))
-        bh_adm_invalid_value(w, field, v, VALUE_TEXT);
+        bh_adm_invalid_value(w, field, v, BH_SIM_VALUE_TEXT);
 }
 
 void bh_adm_label_map(struct bh_sim_write *w, const char *field, const struct bh_json *labels)

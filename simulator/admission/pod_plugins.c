@@ -13,14 +13,6 @@
 
 #include <inttypes.h>
 
-static int forbid(struct bh_sim_write *w, const char *why)
-{
-    const char *name = bh_tree_str(w->obj, "metadata.name");
-
-    return bh_sim_fail(w->error, 403, "Forbidden", "pods \"%s\" is forbidden: %s", name ? name : "",
-                       why);
-}
-
 /* ---- Priority -------------------------------------------------------------------------------- */
 
 static const struct bh_sim_type *classes_type(void)
@@ -56,19 +48,17 @@ static int check_given(struct bh_sim_write *w, const struct bh_json *spec, int64
     int64_t p = bh_tree_i64(spec, "priority", priority);
 
     if (p != priority)
-        return forbid(w, bh_arena_printf(w->arena,
-                                         "the integer value of priority (%" PRId64
-                                         ") must not be provided in pod spec; priority admission "
-                                         "controller computed %" PRId64
-                                         " from the given PriorityClass name",
-                                         p, priority));
+        return bh_adm_forbid(w,
+                             "the integer value of priority (%" PRId64
+                             ") must not be provided in pod spec; priority admission "
+                             "controller computed %" PRId64 " from the given PriorityClass name",
+                             p, priority);
     if (given && policy && !bh_streq(given, policy))
-        return forbid(
-            w, bh_arena_printf(w->arena,
-                               "the string value of PreemptionPolicy (%s) must not be provided in "
-                               "pod spec; priority admission controller computed %s from the given "
-                               "PriorityClass name",
-                               given, policy));
+        return bh_adm_forbid(w,
+                             "the string value of PreemptionPolicy (%s) must not be provided in "
+                             "pod spec; priority admission controller computed %s from the given "
+                             "PriorityClass name",
+                             given, policy);
     return 0;
 }
 
@@ -81,8 +71,7 @@ int bh_adm_pod_priority(struct bh_sim_write *w, struct bh_json *spec)
     if (name && *name) {
         const struct bh_sim_obj *o = bh_sim_get(w->sim, classes_type(), "", name);
         if (!o)
-            return forbid(
-                w, bh_arena_printf(w->arena, "no PriorityClass with name %s was found", name));
+            return bh_adm_forbid(w, "no PriorityClass with name %s was found", name);
         class = bh_sim_obj_tree(w->arena, o);
     } else {
         class = default_class(w);
@@ -225,14 +214,12 @@ static int check_amount(struct bh_sim_write *w, const char *kind, const struct b
     if (!bh_adm_parse_quantity(m, &bound))
         return 0;
     if (v < 0)
-        return forbid(w,
-                      bh_arena_printf(w->arena, "%simum %s usage per %s is %s.  No %s is specified",
-                                      is_min ? "min" : "max", m->key.p, kind, m->s.p, what));
+        return bh_adm_forbid(w, "%simum %s usage per %s is %s.  No %s is specified",
+                             is_min ? "min" : "max", m->key.p, kind, m->s.p, what);
     bh_quantity_format(&b, v, m->s.n && m->s.p[m->s.n - 1] == 'i');
     if (is_min ? v < bound : v > bound)
-        rc = forbid(w, bh_arena_printf(w->arena, "%simum %s usage per %s is %s, but %s is %s",
-                                       is_min ? "min" : "max", m->key.p, kind, m->s.p, what,
-                                       bh_buf_str(&b)));
+        rc = bh_adm_forbid(w, "%simum %s usage per %s is %s, but %s is %s", is_min ? "min" : "max",
+                           m->key.p, kind, m->s.p, what, bh_buf_str(&b));
     bh_buf_fini(&b);
     return rc;
 }
@@ -246,16 +233,15 @@ static int check_ratio(struct bh_sim_write *w, const char *kind, const struct bh
     if (!bh_adm_parse_quantity(m, &bound))
         return 0;
     if (request <= 0 || limit < 0)
-        return forbid(
-            w, bh_arena_printf(w->arena,
-                               "%s max limit to request ratio per %s is %s, but no %s is specified",
-                               m->key.p, kind, m->s.p, limit < 0 ? "limit" : "request"));
+        return bh_adm_forbid(w,
+                             "%s max limit to request ratio per %s is %s, but no %s is specified",
+                             m->key.p, kind, m->s.p, limit < 0 ? "limit" : "request");
     double ratio = (double)limit / (double)request;
     if (ratio * 1e9 > (double)bound)
-        return forbid(w, bh_arena_printf(w->arena,
-                                         "%s max limit to request ratio per %s is %s, but provided "
-                                         "ratio is %f",
-                                         m->key.p, kind, m->s.p, ratio));
+        return bh_adm_forbid(w,
+                             "%s max limit to request ratio per %s is %s, but provided "
+                             "ratio is %f",
+                             m->key.p, kind, m->s.p, ratio);
     return 0;
 }
 

@@ -264,8 +264,7 @@ static int forbidden(struct bh_sim_write *w, const char *text)
     snprintf(e->details_kind, sizeof(e->details_kind), "%s", w->type->plural);
     snprintf(e->details_group, sizeof(e->details_group), "%s", w->type->group);
     snprintf(e->details_name, sizeof(e->details_name), "%s", name ? name : "");
-    return bh_sim_fail(e, 403, "Forbidden", "%s%s%s \"%s\" is forbidden: %s", w->type->plural,
-                       *w->type->group ? "." : "", w->type->group, name ? name : "", text);
+    return bh_adm_forbid(w, "%s", text);
 }
 
 /* A quota of cpu or memory binds everybody to say what they want of it. */

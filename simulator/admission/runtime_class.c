@@ -8,14 +8,6 @@
  */
 #include "simulator/admission/admission.h"
 
-static int rejected(struct bh_sim_write *w, const char *why)
-{
-    const char *name = bh_tree_str(w->obj, "metadata.name");
-
-    return bh_sim_fail(w->error, 403, "Forbidden", "pods \"%s\" is forbidden: pod rejected: %s",
-                       name ? name : "", why);
-}
-
 static int overhead(struct bh_sim_write *w, struct bh_json *spec, struct bh_json *class)
 {
     const struct bh_json *fixed = bh_tree_obj(class, "overhead.podFixed");
@@ -25,7 +17,8 @@ static int overhead(struct bh_sim_write *w, struct bh_json *spec, struct bh_json
         bh_adm_quantities_at(w, spec, "overhead"))
         return w->error->code;
     if (given && (!fixed || !bh_json_equal(given, fixed)))
-        return rejected(w, "Pod's Overhead doesn't match RuntimeClass's defined Overhead");
+        return bh_adm_forbid(
+            w, "pod rejected: Pod's Overhead doesn't match RuntimeClass's defined Overhead");
     if (fixed && !given)
         bh_json_set(w->arena, spec, "overhead", bh_json_clone(w->arena, fixed));
     return 0;
@@ -37,8 +30,9 @@ static int place(struct bh_sim_write *w, struct bh_json *spec, const struct bh_j
         struct bh_json *to = bh_json_obj_at(w->arena, spec, "nodeSelector");
         const struct bh_json *have = bh_json_get(to, m->key.p);
         if (have && !bh_json_equal(have, m))
-            return rejected(w, "conflict: pod.spec.nodeSelector and runtimeClass.scheduling."
-                               "nodeSelector want different values of one label");
+            return bh_adm_forbid(
+                w, "pod rejected: conflict: pod.spec.nodeSelector and runtimeClass.scheduling."
+                   "nodeSelector want different values of one label");
         if (!have)
             bh_json_set(w->arena, to, m->key.p, bh_json_clone(w->arena, m));
     }

@@ -6,6 +6,7 @@
  * look at is filled in.
  */
 #include "simulator/server/audit.h"
+#include "simulator/server/tree.h"
 
 #include "common/k8s/quantity.h"
 
@@ -23,7 +24,8 @@ int bh_sim_audit_open(const char *path, int *ret_fd, struct bh_err *err)
 
 static void add(struct bh_buf *b, const char *key, const char *value)
 {
-    bh_buf_addf(b, "%s\"%s\":", b->n && b->p[b->n - 1] != '{' ? "," : "", key);
+    bh_tree_comma(b);
+    bh_buf_addf(b, "\"%s\":", key);
     bh_buf_add_json_str(b, value, strlen(value));
 }
 
@@ -43,14 +45,12 @@ const char *bh_sim_verb_of(const struct bh_sim_req *r)
 void bh_sim_user_name(const struct bh_sim_req *r, char out[static 128])
 {
     const char *auth = bh_http_header(r->http, "Authorization"), *file = r->sim->opt.tokens;
+    struct bh_str user = BH_STR("");
 
-    snprintf(out, 128, "system:anonymous");
-    for (const char *p = file && auth && strlen(auth) > 7 ? file : ""; *p;) {
-        size_t line = strcspn(p, "\n"), n = strcspn(p, ",\r\n");
-        if (n && strlen(auth + 7) == n && memcmp(auth + 7, p, n) == 0 && p[n] == ',')
-            snprintf(out, 128, "%.*s", (int)strcspn(p + n + 1, ",\r\n"), p + n + 1);
-        p += line + (p[line] == '\n');
-    }
+    if (file && auth && strlen(auth) > 7)
+        bh_sim_token_find(file, auth + 7, &user);
+    snprintf(out, 128, "%.*s", user.n ? (int)strcspn(user.p, ",\r\n") : 16,
+             user.n ? user.p : "system:anonymous");
 }
 
 static void add_user(const struct bh_sim_req *r, struct bh_buf *b)

@@ -46,27 +46,28 @@ static int make_namespaces(struct bh_sim *s, struct bh_err *err)
 
 int bh_sim_bootstrap(struct bh_sim *s, struct bh_err *err)
 {
+    static const struct {
+        const char *api_version, *kind, *ns, *text;
+    } others[] = {
+        {"scheduling.k8s.io/v1", "PriorityClass", "",
+         "{\"metadata\":{\"name\":\"system-cluster-critical\"},\"value\":2000000000,"
+         "\"description\":\"Used for system critical pods that must run in the cluster, but can be "
+         "moved to another node if necessary.\",\"preemptionPolicy\":\"PreemptLowerPriority\"}"},
+        {"scheduling.k8s.io/v1", "PriorityClass", "",
+         "{\"metadata\":{\"name\":\"system-node-critical\"},\"value\":2000001000,"
+         "\"description\":\"Used for system critical pods that must not be moved from their "
+         "current "
+         "node.\",\"preemptionPolicy\":\"PreemptLowerPriority\"}"},
+        {"v1", "Service", "default",
+         "{\"metadata\":{\"name\":\"kubernetes\",\"labels\":{\"component\":\"apiserver\","
+         "\"provider\":\"kubernetes\"}},\"spec\":{\"clusterIP\":\"10.96.0.1\","
+         "\"clusterIPs\":[\"10.96.0.1\"],\"ports\":[{\"name\":\"https\",\"port\":443,"
+         "\"protocol\":\"TCP\",\"targetPort\":6443}],\"sessionAffinity\":\"None\","
+         "\"type\":\"ClusterIP\"}}"},
+    };
     int rc = make_namespaces(s, err);
-    if (!rc)
-        rc = make(s, "scheduling.k8s.io/v1", "PriorityClass", "",
-                  "{\"metadata\":{\"name\":\"system-cluster-critical\"},\"value\":2000000000,"
-                  "\"description\":\"Used for system critical pods that must run in the cluster, "
-                  "but can be moved to another node if necessary.\","
-                  "\"preemptionPolicy\":\"PreemptLowerPriority\"}",
-                  err);
-    if (!rc)
-        rc = make(s, "scheduling.k8s.io/v1", "PriorityClass", "",
-                  "{\"metadata\":{\"name\":\"system-node-critical\"},\"value\":2000001000,"
-                  "\"description\":\"Used for system critical pods that must not be moved from "
-                  "their current node.\",\"preemptionPolicy\":\"PreemptLowerPriority\"}",
-                  err);
-    if (!rc)
-        rc = make(s, "v1", "Service", "default",
-                  "{\"metadata\":{\"name\":\"kubernetes\",\"labels\":{\"component\":\"apiserver\","
-                  "\"provider\":\"kubernetes\"}},\"spec\":{\"clusterIP\":\"10.96.0.1\","
-                  "\"clusterIPs\":[\"10.96.0.1\"],\"ports\":[{\"name\":\"https\",\"port\":443,"
-                  "\"protocol\":\"TCP\",\"targetPort\":6443}],\"sessionAffinity\":\"None\","
-                  "\"type\":\"ClusterIP\"}}",
-                  err);
+
+    for (size_t i = 0; i < BH_ARRAY_LEN(others) && !rc; i++)
+        rc = make(s, others[i].api_version, others[i].kind, others[i].ns, others[i].text, err);
     return rc;
 }

@@ -9,6 +9,7 @@
  */
 #include "simulator/server/docs.h"
 #include "simulator/server/req.h"
+#include "simulator/server/tree.h"
 
 #include <stdio.h>
 
@@ -17,13 +18,12 @@ static const char *const verb_names[] = {"create", "delete", "deletecollection",
 
 static void add_verbs(struct bh_buf *b, unsigned verbs)
 {
-    bool first = true;
     bh_buf_adds(b, "\"verbs\":[");
     for (size_t i = 0; i < BH_ARRAY_LEN(verb_names); i++) {
         if (!(verbs & (1u << i)))
             continue;
-        bh_buf_addf(b, "%s\"%s\"", first ? "" : ",", verb_names[i]);
-        first = false;
+        bh_tree_comma(b);
+        bh_buf_addf(b, "\"%s\"", verb_names[i]);
     }
     bh_buf_addc(b, ']');
 }
@@ -115,15 +115,12 @@ static bool first_of(const struct bh_sim *s, size_t i, bool version)
 static void aggregated_version(const struct bh_sim *s, struct bh_buf *b, size_t i)
 {
     const struct bh_sim_type *v = at(s, i);
-    bool first = true;
     bh_buf_addf(b, "{\"version\":\"%s\",\"freshness\":\"Current\",\"resources\":[", v->version);
     for (size_t k = i; k < bh_sim_type_count(s); k++) {
         const struct bh_sim_type *t = at(s, k);
         if (!t || !bh_streq(t->group, v->group) || !bh_streq(t->version, v->version))
             continue;
-        if (!first)
-            bh_buf_addc(b, ',');
-        first = false;
+        bh_tree_comma(b);
         aggregated_type(b, t);
     }
     bh_buf_adds(b, "]}");
@@ -132,15 +129,12 @@ static void aggregated_version(const struct bh_sim *s, struct bh_buf *b, size_t 
 static void aggregated_group(const struct bh_sim *s, struct bh_buf *b, size_t i)
 {
     const char *group = at(s, i)->group;
-    bool first = true;
     bh_buf_addf(b, "{\"metadata\":{\"name\":\"%s\",\"creationTimestamp\":null},\"versions\":[",
                 group);
     for (size_t k = i; k < bh_sim_type_count(s); k++) {
         if (!first_of(s, k, true) || !bh_streq(at(s, k)->group, group))
             continue;
-        if (!first)
-            bh_buf_addc(b, ',');
-        first = false;
+        bh_tree_comma(b);
         aggregated_version(s, b, k);
     }
     bh_buf_adds(b, "]}");
@@ -148,7 +142,6 @@ static void aggregated_group(const struct bh_sim *s, struct bh_buf *b, size_t i)
 
 static void aggregated(const struct bh_sim *s, struct bh_buf *b, bool core, const char *version)
 {
-    bool first = true;
     bh_buf_addf(b,
                 "{\"kind\":\"APIGroupDiscoveryList\",\"apiVersion\":\"apidiscovery.k8s.io/%s\","
                 "\"metadata\":{},\"items\":[",
@@ -156,9 +149,7 @@ static void aggregated(const struct bh_sim *s, struct bh_buf *b, bool core, cons
     for (size_t i = 0; i < bh_sim_type_count(s); i++) {
         if (!first_of(s, i, false) || (*at(s, i)->group == 0) != core)
             continue;
-        if (!first)
-            bh_buf_addc(b, ',');
-        first = false;
+        bh_tree_comma(b);
         aggregated_group(s, b, i);
     }
     bh_buf_adds(b, "]}\n");
@@ -169,14 +160,13 @@ static void aggregated(const struct bh_sim *s, struct bh_buf *b, bool core, cons
 static void legacy_group(const struct bh_sim *s, struct bh_buf *b, size_t i)
 {
     const struct bh_sim_type *g = at(s, i);
-    bool first = true;
     bh_buf_addf(b, "{\"name\":\"%s\",\"versions\":[", g->group);
     for (size_t k = i; k < bh_sim_type_count(s); k++) {
         if (!first_of(s, k, true) || !bh_streq(at(s, k)->group, g->group))
             continue;
-        bh_buf_addf(b, "%s{\"groupVersion\":\"%s/%s\",\"version\":\"%s\"}", first ? "" : ",",
-                    g->group, at(s, k)->version, at(s, k)->version);
-        first = false;
+        bh_tree_comma(b);
+        bh_buf_addf(b, "{\"groupVersion\":\"%s/%s\",\"version\":\"%s\"}", g->group,
+                    at(s, k)->version, at(s, k)->version);
     }
     bh_buf_addf(b, "],\"preferredVersion\":{\"groupVersion\":\"%s/%s\",\"version\":\"%s\"}",
                 g->group, g->version, g->version);
@@ -184,14 +174,11 @@ static void legacy_group(const struct bh_sim *s, struct bh_buf *b, size_t i)
 
 static void legacy_groups(const struct bh_sim *s, struct bh_buf *b)
 {
-    bool first = true;
     bh_buf_adds(b, "{\"kind\":\"APIGroupList\",\"apiVersion\":\"v1\",\"groups\":[");
     for (size_t i = 0; i < bh_sim_type_count(s); i++) {
         if (!first_of(s, i, false) || !*at(s, i)->group)
             continue;
-        if (!first)
-            bh_buf_addc(b, ',');
-        first = false;
+        bh_tree_comma(b);
         legacy_group(s, b, i);
         bh_buf_addc(b, '}');
     }
@@ -233,8 +220,7 @@ static bool legacy_resources(const struct bh_sim *s, struct bh_buf *b, const cha
         const struct bh_sim_type *t = at(s, i);
         if (!t || !bh_streq(t->group, group) || !bh_streq(t->version, version))
             continue;
-        if (any)
-            bh_buf_addc(b, ',');
+        bh_tree_comma(b);
         any = true;
         legacy_type(b, t);
     }

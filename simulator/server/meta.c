@@ -12,23 +12,6 @@
 
 #define ANNOTATION_BYTES_MAX ((size_t)256 * 1024)
 #define REORDER_MEMBERS_MAX  256 /* look-up by name is linear: beyond it order is left alone */
-#define SUBDOMAIN_TEXT                                                                             \
-    "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or "   \
-    "'.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used "  \
-    "for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')"
-#define LABEL_TEXT                                                                                 \
-    "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and "   \
-    "must start and end with an alphanumeric character (e.g. 'my-name',  or '123-abc', regex "     \
-    "used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?')"
-#define QUALIFIED_TEXT                                                                             \
-    "name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end "  \
-    "with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for " \
-    "validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')"
-#define VALUE_TEXT                                                                                 \
-    "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or "    \
-    "'.', and must start and end with an alphanumeric character (e.g. 'MyValue',  or 'my_value', " \
-    " or '12345', regex used for validation is '(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')"
-
 static int bad_type(struct bh_sim_error *e, const char *field, const char *wanted)
 {
     return bh_sim_fail(e, 400, "BadRequest", "the object provided is invalid: %s must be %s", field,
@@ -166,9 +149,11 @@ static void check_name(const struct bh_sim_type *t, const char *name, struct bh_
             bh_sim_field_error(e, "metadata.name", "Invalid value", quoted(b, name, n),
                                "must be no more than 63 characters");
         else if (!bh_valid_dns1123_label(name, n))
-            bh_sim_field_error(e, "metadata.name", "Invalid value", quoted(b, name, n), LABEL_TEXT);
+            bh_sim_field_error(e, "metadata.name", "Invalid value", quoted(b, name, n),
+                               BH_SIM_LABEL_TEXT);
     } else if (!bh_valid_dns1123_subdomain(name, n)) {
-        bh_sim_field_error(e, "metadata.name", "Invalid value", quoted(b, name, n), SUBDOMAIN_TEXT);
+        bh_sim_field_error(e, "metadata.name", "Invalid value", quoted(b, name, n),
+                           BH_SIM_SUBDOMAIN_TEXT);
     }
 }
 
@@ -177,13 +162,13 @@ static void check_labels(const struct bh_json *labels, struct bh_buf *b, struct 
     bh_json_each(l, labels) {
         if (!bh_valid_label_key(l->key.p, l->key.n))
             bh_sim_field_error(e, "metadata.labels", "Invalid value", quoted(b, l->key.p, l->key.n),
-                               QUALIFIED_TEXT);
+                               BH_SIM_KEY_TEXT);
         if (l->s.n > 63)
             bh_sim_field_error(e, "metadata.labels", "Invalid value", quoted(b, l->s.p, l->s.n),
                                "must be no more than 63 bytes");
         else if (!bh_valid_label_value(l->s.p, l->s.n))
             bh_sim_field_error(e, "metadata.labels", "Invalid value", quoted(b, l->s.p, l->s.n),
-                               VALUE_TEXT);
+                               BH_SIM_VALUE_TEXT);
     }
 }
 
@@ -205,7 +190,7 @@ static void check_annotations(const struct bh_json *annotations, struct bh_buf *
         total += m->key.n + m->s.n;
         if (!valid_annotation_key(m->key.p, m->key.n))
             bh_sim_field_error(e, "metadata.annotations", "Invalid value",
-                               quoted(b, m->key.p, m->key.n), QUALIFIED_TEXT);
+                               quoted(b, m->key.p, m->key.n), BH_SIM_KEY_TEXT);
     }
     if (total > ANNOTATION_BYTES_MAX)
         bh_sim_field_error(e, "metadata.annotations", "Too long", NULL,
@@ -246,7 +231,7 @@ void bh_sim_meta_validate(const struct bh_sim_type *t, const char *name, const s
         const char *s = bh_json_cstr(f);
         if (!s || !bh_valid_label_key(s, strlen(s)))
             bh_sim_field_error(e, "metadata.finalizers", "Invalid value",
-                               quoted(&b, s ? s : "", s ? strlen(s) : 0), QUALIFIED_TEXT);
+                               quoted(&b, s ? s : "", s ? strlen(s) : 0), BH_SIM_KEY_TEXT);
     }
     bh_buf_fini(&b);
 }

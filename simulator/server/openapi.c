@@ -14,6 +14,7 @@
 #include "simulator/crd/crd.h"
 #include "simulator/server/docs.h"
 #include "simulator/server/req.h"
+#include "simulator/server/tree.h"
 #include "simulator/schema/schema.h"
 
 #include <stdio.h>
@@ -105,7 +106,6 @@ static void build_v3(const struct bh_sim *s, const char *key, struct bh_buf *b)
 static void reply_v3_index(struct bh_sim_req *r)
 {
     struct bh_buf b = {0};
-    bool first = true;
     bh_buf_adds(&b, "{\"paths\":{");
     for (size_t i = 0; i < bh_sim_type_count(r->sim); i++) {
         const struct bh_sim_type *t = at(r->sim, i);
@@ -116,9 +116,9 @@ static void reply_v3_index(struct bh_sim_req *r)
         if (seen)
             continue;
         v3_path(t, path, sizeof(path));
-        bh_buf_addf(&b, "%s\"%s\":{\"serverRelativeURL\":\"%s?hash=%s\"}", first ? "" : ",",
+        bh_tree_comma(&b);
+        bh_buf_addf(&b, "\"%s\":{\"serverRelativeURL\":\"%s?hash=%s\"}",
                     path + strlen("/openapi/v3/"), path, bh_sim_doc(r->sim, path, build_v3)->etag);
-        first = false;
     }
     bh_buf_adds(&b, "}}\n");
     bh_sim_reply_raw(r, 200, "application/json", b.p, b.n);

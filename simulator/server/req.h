@@ -182,5 +182,8 @@ void bh_sim_route(struct bh_sim_req *r);
 
 /* Host, Origin, token. 0, or 401/403 with r->e filled. */
 int bh_sim_check_client(struct bh_sim_req *r);
+/* Whether a token file, with lines "token" or "token,user,uid,groups", has this token; *ret_user is
+ * what stands behind it. */
+bool bh_sim_token_find(const char *file, const char *given, struct bh_str *ret_user);
 
 #endif

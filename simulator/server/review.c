@@ -55,19 +55,12 @@ static void review_token(struct bh_sim_req *r, const struct bh_json *v, struct b
 {
     const char *token = bh_json_get_text(bh_json_get(v, "spec"), "token");
     const char *file = r->sim->opt.tokens;
-    bool known = !file && *token;
-    char *line = NULL;
+    struct bh_str user = BH_STR("");
+    bool known = file ? bh_sim_token_find(file, token, &user) : *token;
 
-    for (const char *p = file ? file : ""; *p && !known;) {
-        size_t n = strcspn(p, "\r\n"), k = strcspn(p, ",\r\n");
-        known = k && *p != '#' && strlen(token) == k && memcmp(token, p, k) == 0;
-        if (known && k < n)
-            line = bh_arena_strndup(r->a, p + k + 1, n - k - 1);
-        p += n + strspn(p + n, "\r\n");
-    }
     bh_json_set_bool(r->a, st, "authenticated", known);
-    if (known && line && *line)
-        listed_user(r->a, bh_json_obj_at(r->a, st, "user"), line);
+    if (known && user.n)
+        listed_user(r->a, bh_json_obj_at(r->a, st, "user"), bh_arena_strndup(r->a, user.p, user.n));
     else if (known)
         user_info(r->a, bh_json_obj_at(r->a, st, "user"));
 }
@@ -126,25 +119,16 @@ static void review_access(struct bh_sim_req *r, const struct bh_json *v, struct 
 }
 
 /* `kubectl auth can-i --list`: the same for every namespace, so the body is not even read. */
-static void review_rules(struct bh_arena *a, struct bh_json *st)
+static struct bh_json *review_rules(struct bh_arena *a)
 {
-    static const char *const of_objects[] = {"apiGroups", "resources"};
-    struct bh_json *rule, *l;
+    static const char text[] =
+        "{\"resourceRules\":[{\"apiGroups\":[\"*\"],\"resources\":[\"*\"],\"verbs\":[\"*\"]}],"
+        "\"nonResourceRules\":[{\"nonResourceURLs\":[\"*\"],\"verbs\":[\"*\"]}],"
+        "\"incomplete\":false}";
+    struct bh_json *v = NULL;
 
-    l = bh_json_set(a, st, "resourceRules", bh_json_new(a, BH_JSON_ARRAY));
-    bh_json_push(l, rule = bh_json_new(a, BH_JSON_OBJECT));
-    for (size_t i = 0; i < BH_ARRAY_LEN(of_objects); i++)
-        bh_json_push(bh_json_set(a, rule, of_objects[i], bh_json_new(a, BH_JSON_ARRAY)),
-                     bh_json_new_cstr(a, "*"));
-    bh_json_push(bh_json_set(a, rule, "verbs", bh_json_new(a, BH_JSON_ARRAY)),
-                 bh_json_new_cstr(a, "*"));
-    l = bh_json_set(a, st, "nonResourceRules", bh_json_new(a, BH_JSON_ARRAY));
-    bh_json_push(l, rule = bh_json_new(a, BH_JSON_OBJECT));
-    bh_json_push(bh_json_set(a, rule, "nonResourceURLs", bh_json_new(a, BH_JSON_ARRAY)),
-                 bh_json_new_cstr(a, "*"));
-    bh_json_push(bh_json_set(a, rule, "verbs", bh_json_new(a, BH_JSON_ARRAY)),
-                 bh_json_new_cstr(a, "*"));
-    bh_json_set_bool(a, st, "incomplete", false);
+    bh_assert(bh_json_parse(a, text, sizeof(text) - 1, 0, &v, NULL) == 0);
+    return v;
 }
 
 void bh_sim_do_review(struct bh_sim_req *r)
@@ -168,7 +152,7 @@ void bh_sim_do_review(struct bh_sim_req *r)
         review_token(r, v, st);
     } else if (rules) {
         bh_json_obj_at(r->a, v, "spec");
-        review_rules(r->a, st);
+        bh_json_set(r->a, v, "status", review_rules(r->a));
     } else {
         review_access(r, v, st);
     }

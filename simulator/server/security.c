@@ -48,14 +48,16 @@ static bool equal_secret(const char *a, size_t an, const char *b, size_t bn)
     return diff == 0;
 }
 
-/* Token files have lines "token" or "token,user,uid". */
-static bool token_known(const char *file, const char *given)
+bool bh_sim_token_find(const char *file, const char *given, struct bh_str *ret_user)
 {
     bool known = false;
+    *ret_user = BH_STR("");
     for (const char *p = file; *p;) {
-        size_t line = strcspn(p, "\n"), n = strcspn(p, ",\r\n");
-        if (n && *p != '#')
-            known |= equal_secret(given, strlen(given), p, n);
+        size_t line = strcspn(p, "\n"), n = strcspn(p, ",\r\n"), end = strcspn(p, "\r\n");
+        bool equal = n && *p != '#' && equal_secret(given, strlen(given), p, n);
+        if (equal && !known && p[n] == ',')
+            *ret_user = (struct bh_str){p + n + 1, end - n - 1};
+        known |= equal;
         p += line + (p[line] == '\n');
     }
     return known;
@@ -136,6 +138,7 @@ int bh_sim_check_client(struct bh_sim_req *r)
     const char *host = bh_http_header(r->http, "Host");
     const char *origin = bh_http_header(r->http, "Origin");
     const char *auth = bh_http_header(r->http, "Authorization");
+    struct bh_str user;
     bool reads = bh_streq(r->method, "GET") || bh_streq(r->method, "HEAD");
     if (!host || !host_allowed(r, host))
         return bh_sim_fail(&r->e, 403, "Forbidden",
@@ -150,7 +153,8 @@ int bh_sim_check_client(struct bh_sim_req *r)
         return bh_sim_fail(&r->e, 403, "Forbidden", "forbidden: the server runs with --read-only");
     if (!r->sim->opt.tokens || is_public(r->path))
         return 0;
-    if (!auth || strncasecmp(auth, "Bearer ", 7) != 0 || !token_known(r->sim->opt.tokens, auth + 7))
+    if (!auth || strncasecmp(auth, "Bearer ", 7) != 0 ||
+        !bh_sim_token_find(r->sim->opt.tokens, auth + 7, &user))
         return bh_sim_fail(&r->e, 401, "Unauthorized", "Unauthorized");
     return 0;
 }

@@ -46,6 +46,28 @@ static void metrics_init(struct bh_sim *s)
 {
     static const double buckets[] = {0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005,
                                      0.01,   0.025,   0.05,   0.1,   0.5,    1};
+#define CELL(member) offsetof(struct bh_sim_metrics, member)
+    static const struct {
+        size_t at;
+        enum bh_metric_kind kind;
+        const char *name, *help;
+    } cells[] = {
+        {CELL(watch_events), BH_COUNTER, "berth_simulator_watch_events_total",
+         "Events sent to watchers."},
+        {CELL(watch_dropped), BH_COUNTER, "berth_simulator_watches_cut_total",
+         "Watches cut because their client was too slow."},
+        {CELL(watches), BH_GAUGE, "berth_simulator_watches", "Open watches."},
+        {CELL(revision), BH_GAUGE, "berth_simulator_revision",
+         "resourceVersion of the last commit."},
+        {CELL(commits), BH_COUNTER, "berth_simulator_commits_total",
+         "Changes committed to the store."},
+        {CELL(listener_queue), BH_GAUGE, "berth_simulator_listener_queue",
+         "Commits the controllers have not seen yet."},
+        {CELL(turn), BH_HISTOGRAM, "berth_simulator_loop_turn_seconds",
+         "Time a turn of the loop takes: nobody else is served meanwhile."},
+        {CELL(turn_max), BH_GAUGE, "berth_simulator_loop_turn_max_seconds",
+         "The longest turn of the loop since the last time this was asked."},
+    };
     struct bh_sim_metrics *m = &s->metrics;
     m->m = bh_metrics_new();
     bh_metrics_add_process(m->m, "berth-simulator");
@@ -57,28 +79,11 @@ static void metrics_init(struct bh_sim *s)
                                BH_ARRAY_LEN(buckets));
     m->objects = bh_metric_new(m->m, BH_GAUGE, "berth_simulator_objects",
                                "Objects stored, by group and resource.", "group,resource", NULL, 0);
-    m->watch_events =
-        bh_metric_cell(bh_metric_new(m->m, BH_COUNTER, "berth_simulator_watch_events_total",
-                                     "Events sent to watchers.", "", NULL, 0));
-    m->watch_dropped = bh_metric_cell(
-        bh_metric_new(m->m, BH_COUNTER, "berth_simulator_watches_cut_total",
-                      "Watches cut because their client was too slow.", "", NULL, 0));
-    m->watches = bh_metric_cell(
-        bh_metric_new(m->m, BH_GAUGE, "berth_simulator_watches", "Open watches.", "", NULL, 0));
-    m->revision = bh_metric_cell(bh_metric_new(m->m, BH_GAUGE, "berth_simulator_revision",
-                                               "resourceVersion of the last commit.", "", NULL, 0));
-    m->commits = bh_metric_cell(bh_metric_new(m->m, BH_COUNTER, "berth_simulator_commits_total",
-                                              "Changes committed to the store.", "", NULL, 0));
-    m->listener_queue =
-        bh_metric_cell(bh_metric_new(m->m, BH_GAUGE, "berth_simulator_listener_queue",
-                                     "Commits the controllers have not seen yet.", "", NULL, 0));
-    m->turn = bh_metric_cell(
-        bh_metric_new(m->m, BH_HISTOGRAM, "berth_simulator_loop_turn_seconds",
-                      "Time a turn of the loop takes: nobody else is served meanwhile.", "",
-                      buckets, BH_ARRAY_LEN(buckets)));
-    m->turn_max = bh_metric_cell(bh_metric_new(
-        m->m, BH_GAUGE, "berth_simulator_loop_turn_max_seconds",
-        "The longest turn of the loop since the last time this was asked.", "", NULL, 0));
+    for (size_t i = 0; i < BH_ARRAY_LEN(cells); i++)
+        *(struct bh_cell **)((char *)m + cells[i].at) = bh_metric_cell(
+            bh_metric_new(m->m, cells[i].kind, cells[i].name, cells[i].help, "",
+                          cells[i].kind == BH_HISTOGRAM ? buckets : NULL,
+                          cells[i].kind == BH_HISTOGRAM ? BH_ARRAY_LEN(buckets) : 0));
     bh_metrics_on_scrape(m->m, on_scrape, s);
 }
 

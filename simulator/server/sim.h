@@ -167,6 +167,24 @@ int bh_sim_fail(struct bh_sim_error *e, int code, const char *reason, const char
 void bh_sim_field_error(struct bh_sim_error *e, const char *field, const char *kind,
                         const char *value, const char *fmt, ...) BH_PRINTF(5, 6);
 
+/* What is wrong with a name, a label's key or its value. */
+#define BH_SIM_SUBDOMAIN_TEXT                                                                      \
+    "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or "   \
+    "'.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used "  \
+    "for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')"
+#define BH_SIM_LABEL_TEXT                                                                          \
+    "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and "   \
+    "must start and end with an alphanumeric character (e.g. 'my-name',  or '123-abc', regex "     \
+    "used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?')"
+#define BH_SIM_KEY_TEXT                                                                            \
+    "name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end "  \
+    "with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for " \
+    "validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')"
+#define BH_SIM_VALUE_TEXT                                                                          \
+    "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or "    \
+    "'.', and must start and end with an alphanumeric character (e.g. 'MyValue',  or 'my_value', " \
+    " or '12345', regex used for validation is '(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')"
+
 /* ---- objects -----------------------------------------------------------------------------------
  */
 struct bh_sim_label {

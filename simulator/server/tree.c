@@ -76,6 +76,12 @@ bool bh_tree_scalar(struct bh_buf *b, const struct bh_json *v)
     return true;
 }
 
+void bh_tree_comma(struct bh_buf *b)
+{
+    if (!strchr("[{", b->p[b->n - 1]))
+        bh_buf_addc(b, ',');
+}
+
 void bh_tree_add_base64(struct bh_buf *b, const void *p, size_t n)
 {
     bh_buf_reserve(b, n / 3 * 4 + 8);

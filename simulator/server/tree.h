@@ -25,6 +25,8 @@ size_t bh_tree_len(const struct bh_json *v); /* elements or members; 0 for every
 /* Number, string or bool as text appended to b; false when v is neither. */
 bool bh_tree_scalar(struct bh_buf *b, const struct bh_json *v);
 
+/* A comma in JSON text, unless a list or an object begins here. */
+void bh_tree_comma(struct bh_buf *b);
 /* Appends p[0..n) in base64. */
 void bh_tree_add_base64(struct bh_buf *b, const void *p, size_t n);
 

@@ -11,16 +11,9 @@
 
 #include "common/k8s/quantity.h"
 
-static void next_cell(struct bh_table_row *r)
-{
-    if (r->any_cell)
-        bh_buf_addc(r->out, ',');
-    r->any_cell = true;
-}
-
 void bh_cell_str(struct bh_table_row *r, const char *s)
 {
-    next_cell(r);
+    bh_tree_comma(r->out);
     bh_buf_add_json_str(r->out, s ? s : "", s ? strlen(s) : 0);
 }
 
@@ -42,7 +35,7 @@ void bh_cell_fmt(struct bh_table_row *r, const char *fmt, ...)
 
 void bh_cell_buf(struct bh_table_row *r, struct bh_buf *b, const char *if_empty)
 {
-    next_cell(r);
+    bh_tree_comma(r->out);
     if (b->n)
         bh_buf_add_json_str(r->out, b->p, b->n);
     else
@@ -52,13 +45,13 @@ void bh_cell_buf(struct bh_table_row *r, struct bh_buf *b, const char *if_empty)
 
 void bh_cell_i64(struct bh_table_row *r, int64_t v)
 {
-    next_cell(r);
+    bh_tree_comma(r->out);
     bh_buf_addi64(r->out, v);
 }
 
 void bh_cell_bool(struct bh_table_row *r, bool v)
 {
-    next_cell(r);
+    bh_tree_comma(r->out);
     bh_buf_adds(r->out, v ? "true" : "false");
 }
 

@@ -25,8 +25,8 @@ static void cell(struct bh_table_row *r, const struct bh_json *column, const str
     struct bh_buf b = {0};
     int64_t n;
     if (!v || v->type == BH_JSON_NULL) {
-        bh_buf_adds(r->out, r->any_cell ? ",null" : "null");
-        r->any_cell = true;
+        bh_tree_comma(r->out);
+        bh_buf_adds(r->out, "null");
     } else if (bh_streq(type, "date")) {
         bh_cell_since(r, bh_json_cstr(v));
     } else if (bh_streq(type, "integer") && bh_json_i64(v, &n)) {

@@ -113,7 +113,8 @@ static const struct column *columns_of(const struct bh_sim_type *t)
 void bh_table_column(struct bh_buf *out, const char *name, const char *type, const char *format,
                      const char *words, int64_t priority)
 {
-    bh_buf_adds(out, out->p[out->n - 1] == '[' ? "{\"name\":" : ",{\"name\":");
+    bh_tree_comma(out);
+    bh_buf_adds(out, "{\"name\":");
     bh_buf_add_json_str(out, name, strlen(name));
     bh_buf_adds(out, ",\"type\":");
     bh_buf_add_json_str(out, type, strlen(type));

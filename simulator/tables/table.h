@@ -20,8 +20,7 @@
 
 struct bh_table_row {
     struct bh_buf *out;
-    int64_t now_s; /* wall clock, for ages */
-    bool any_cell;
+    int64_t now_s;                /* wall clock, for ages */
     const char *path, *if_absent; /* what columns.data says of the present cell; NULL = nothing */
 };
 
