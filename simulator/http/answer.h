@@ -10,6 +10,7 @@
 #define BH_HTTP_ANSWER_H
 
 #include "common/base/buf.h"
+#include "simulator/http/chunks.h"
 
 struct bh_http_answer {
     int code;
@@ -19,6 +20,7 @@ struct bh_http_answer {
     /* inside */
     bool has_length, chunked;
     size_t seen, head_n, length, chunk_at;
+    struct bh_http_chunks framing;
     struct bh_buf chunks;
 };
 void bh_http_answer_reset(struct bh_http_answer *a); /* for the next one; zeroed is not enough */
