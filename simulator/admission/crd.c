@@ -69,12 +69,7 @@ static void note_storage(struct bh_sim_write *w, const struct bh_json *spec)
 
     bh_json_each(v, bh_tree_arr(spec, "versions")) {
         const char *name = bh_tree_str(v, "name");
-        bool known = false;
-        if (!name || !bh_tree_bool(v, "storage", false))
-            continue;
-        bh_json_each(o, l)
-            known |= bh_json_cstr(o) && bh_streq(bh_json_cstr(o), name);
-        if (l && !known)
+        if (name && bh_tree_bool(v, "storage", false) && l && !bh_tree_lists(l, name))
             bh_json_push(l, bh_json_new_cstr(w->arena, name));
     }
 }
@@ -100,11 +95,7 @@ static void add_finalizer(struct bh_sim_write *w)
     struct bh_json *meta = bh_json_obj_at(w->arena, w->obj, "metadata");
     struct bh_json *l = bh_tree_dflt_arr(w->arena, meta, "finalizers");
 
-    bh_json_each(m, l) {
-        if (bh_json_cstr(m) && bh_streq(bh_json_cstr(m), BH_SIM_CRD_FINALIZER))
-            return;
-    }
-    if (l)
+    if (l && !bh_tree_lists(l, BH_SIM_CRD_FINALIZER))
         bh_json_push(l, bh_json_new_cstr(w->arena, BH_SIM_CRD_FINALIZER));
 }
 

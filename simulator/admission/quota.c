@@ -128,15 +128,6 @@ static void usage_of(struct usage *u, const struct bh_sim_type *t, const struct 
 
 /* ---- which objects a quota is about ---------------------------------------------------------- */
 
-static bool in_list(const struct bh_json *l, const char *v)
-{
-    bh_json_each(m, l) {
-        if (bh_json_cstr(m) && bh_streq(bh_json_cstr(m), v))
-            return true;
-    }
-    return false;
-}
-
 static bool in_scope(const char *scope, const char *op, const struct bh_json *values,
                      const struct bh_json *pod)
 {
@@ -158,7 +149,7 @@ static bool in_scope(const char *scope, const char *op, const struct bh_json *va
         return class && *class;
     if (bh_streq(op, "DoesNotExist"))
         return !class || !*class;
-    return in_list(values, class ? class : "") == bh_streq(op, "In");
+    return bh_tree_lists(values, class ? class : "") == bh_streq(op, "In");
 }
 
 static bool is_about(const struct bh_json *quota, const struct bh_sim_type *t,

@@ -34,8 +34,8 @@ static bool copy_kind(struct bh_sim *s, const char *plural, uint64_t rv, struct 
     if (rv < b->evicted_rv)
         return false;
     bh_sim_list(s, b->type, NULL, &k->now);
-    k->undo = bh_calloc(b->ring_n + 1, sizeof(*k->undo));
-    for (size_t i = bh_sim_history_after(b, rv); i < b->ring_n; i++) {
+    k->undo = bh_calloc(b->ring.n + 1, sizeof(*k->undo));
+    for (size_t i = bh_sim_history_after(b, rv); i < b->ring.n; i++) {
         const struct bh_sim_event *e = bh_sim_history_at(b, i);
         k->undo[k->n_undo++] =
             (struct undo){e->old ? bh_sim_obj_ref(e->old) : NULL, bh_sim_obj_ref(e->obj)};

@@ -313,10 +313,10 @@ static int tell_changes(struct stream *s, struct subject *k)
     if (k->rv < b->evicted_rv)
         return -ESTALE;
     at = bh_sim_history_after(b, k->rv);
-    end = BH_MIN(b->ring_n, at + BATCH_MAX);
+    end = BH_MIN(b->ring.n, at + BATCH_MAX);
     if (at < end)
         tell_batch(s, k, at, end);
-    if (end < b->ring_n) {
+    if (end < b->ring.n) {
         k->rv = bh_sim_history_at(b, end - 1)->rv;
         return 1;
     }

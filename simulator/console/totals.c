@@ -394,7 +394,7 @@ const struct bh_console_counts *bh_console_totals_if_on(const struct bh_console 
 
 uint64_t bh_console_totals_revision(const struct bh_console *c)
 {
-    return c->sim->pending_n ? c->totals->rv : c->sim->rv;
+    return c->sim->pending.n ? c->totals->rv : c->sim->rv;
 }
 
 void bh_console_totals_requested(const struct bh_console *c, const char *node,

@@ -97,7 +97,7 @@ static bool work_now(struct bh_sim *s, uint64_t *ret_ms)
     if (!s->opt.manual_clock && s->timers.n)
         first = BH_MIN(first, s->timers.v[0]->at_ns);
     *ret_ms = first == UINT64_MAX ? first : first > now ? (first - now + 999999) / 1000000 : 0;
-    return first <= now || (s->pending_n && !s->opt.manual_clock);
+    return first <= now || (s->pending.n && !s->opt.manual_clock);
 }
 
 void bh_sim_clock_wake(struct bh_sim *s)
@@ -238,7 +238,7 @@ bool bh_sim_manual_clock(const struct bh_sim *s)
 
 int64_t bh_sim_next_ns(const struct bh_sim *s)
 {
-    if (s->pending_n)
+    if (s->pending.n)
         return s->clock_ns;
     return s->timers.n ? BH_MAX((int64_t)s->timers.v[0]->at_ns, s->clock_ns) : INT64_MAX;
 }

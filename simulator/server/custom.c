@@ -19,6 +19,7 @@
 #include "simulator/server/custom.h"
 
 #include "simulator/server/docs.h"
+#include "simulator/server/tree.h"
 #include "simulator/server/watch.h"
 #include <stdio.h>
 
@@ -230,15 +231,6 @@ static void settle_storage(struct definition *d, const struct bh_sim_type *store
     d->bucket.type = stored;
 }
 
-static bool accepted(const struct bh_json *tree)
-{
-    bh_json_each(c, bh_json_path(tree, "status.conditions")) {
-        if (bh_streq(bh_json_get_text(c, "type"), "Established"))
-            return bh_streq(bh_json_get_text(c, "status"), "True");
-    }
-    return false;
-}
-
 static void read_definition(struct definition *d, const struct bh_sim_obj *obj)
 {
     struct bh_arena old = d->arena;
@@ -247,7 +239,7 @@ static void read_definition(struct definition *d, const struct bh_sim_obj *obj)
     const struct bh_json *tree = bh_sim_obj_tree(&d->arena, obj), *spec = bh_json_get(tree, "spec");
     const struct bh_json *versions = bh_json_get(spec, "versions");
     const char *first = bh_json_cstr(bh_json_at(bh_json_path(tree, "status.storedVersions"), 0));
-    bool good = accepted(tree);
+    bool good = bh_tree_condition_true(tree, "Established");
     for (size_t i = 0; i < d->n; i++) { /* one that the definition names no longer keeps its name */
         fill_names(d, &d->v[i]->type, spec);
         d->v[i]->type.version = bh_arena_strdup(&d->arena, d->v[i]->type.version);

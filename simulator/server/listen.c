@@ -20,13 +20,10 @@ void bh_sim_listen_burst(struct bh_sim *s, size_t burst)
     if (s->draining)
         return;
     s->draining = true;
-    while (s->pending_n && burst--) {
-        struct bh_sim_event e = s->pending[s->pending_first];
-        s->pending_first = (s->pending_first + 1) & (s->pending_cap - 1);
-        s->pending_n--;
+    while (s->pending.n && burst--) {
+        struct bh_sim_event e = bh_sim_ring_take(&s->pending);
         tell(s, &e);
-        bh_sim_obj_unref(e.old);
-        bh_sim_obj_unref(e.obj);
+        bh_sim_event_fini(&e);
     }
     s->draining = false;
 }
@@ -47,35 +44,18 @@ void bh_sim_listen_queue(struct bh_sim *s, enum bh_sim_change c, struct bh_sim_o
 {
     if (!s->n_listen || s->stopping)
         return;
-    if (s->pending_n == s->pending_cap) {
-        size_t cap = s->pending_cap ? s->pending_cap * 2 : 256;
-        struct bh_sim_event *v = bh_reallocarray(NULL, cap, sizeof(*v));
-        for (size_t i = 0; i < s->pending_n; i++)
-            v[i] = s->pending[(s->pending_first + i) & (s->pending_cap - 1)];
-        free(s->pending);
-        s->pending = v;
-        s->pending_cap = cap;
-        s->pending_first = 0;
-    }
-    s->pending[(s->pending_first + s->pending_n++) & (s->pending_cap - 1)] =
-        (struct bh_sim_event){.change = c,
-                              .rv = obj->rv,
-                              .old = old ? bh_sim_obj_ref(old) : NULL,
-                              .obj = bh_sim_obj_ref(obj)};
-    if (s->pending_n == 1)
+    bh_sim_ring_push(&s->pending, c, old, obj);
+    if (s->pending.n == 1)
         bh_sim_clock_wake(s);
 }
 
 void bh_sim_listen_fini(struct bh_sim *s)
 {
-    while (s->pending_n) {
-        struct bh_sim_event *e = &s->pending[s->pending_first];
-        bh_sim_obj_unref(e->old);
-        bh_sim_obj_unref(e->obj);
-        s->pending_first = (s->pending_first + 1) & (s->pending_cap - 1);
-        s->pending_n--;
+    while (s->pending.n) {
+        struct bh_sim_event e = bh_sim_ring_take(&s->pending);
+        bh_sim_event_fini(&e);
     }
-    free(s->pending);
+    free(s->pending.v);
     free(s->listen);
 }
 

@@ -7,6 +7,7 @@
  */
 #include "simulator/server/pod.h"
 #include "simulator/server/data.h"
+#include "simulator/server/tree.h"
 
 #include <stdio.h>
 
@@ -39,22 +40,17 @@ static void merge_map(struct bh_arena *a, struct bh_json *meta, const char *key,
 }
 
 /* Sets the condition; lastTransitionTime moves only when the status changes. */
-static void set_scheduled(struct bh_sim *s, struct bh_arena *a, struct bh_json *status)
+static void set_scheduled(struct bh_sim *s, struct bh_arena *a, struct bh_json *pod)
 {
-    struct bh_json *list = bh_json_get(status, "conditions");
-    if (!list || list->type != BH_JSON_ARRAY)
-        list = bh_json_set(a, status, "conditions", bh_json_new(a, BH_JSON_ARRAY));
-    struct bh_json *c = NULL;
-    bh_json_each(m, list) {
-        const char *type = bh_json_get_str(m, "type");
-        if (type && bh_streq(type, "PodScheduled"))
-            c = m;
-    }
+    struct bh_json *status = bh_json_obj_at(a, pod, "status");
+    struct bh_json *c = bh_tree_condition(pod, "PodScheduled");
     const char *was = bh_json_get_str(c, "status");
     if (!c) {
-        c = bh_json_new(a, BH_JSON_OBJECT);
+        struct bh_json *list = bh_json_get(status, "conditions");
+        if (!list || list->type != BH_JSON_ARRAY)
+            list = bh_json_set(a, status, "conditions", bh_json_new(a, BH_JSON_ARRAY));
+        c = bh_tree_push_obj(a, list);
         bh_json_set_str(a, c, "type", "PodScheduled");
-        bh_json_push(list, c);
     }
     if (!was || !bh_streq(was, "True")) {
         char now[32];
@@ -125,9 +121,8 @@ static int bind_pod(struct bh_sim *s, const char *ns, const char *name, const st
         bh_json_set_str(a, bh_json_obj_at(a, tree, "spec"), "nodeName", b->node);
         merge_map(a, meta, "labels", b->labels);
         merge_map(a, meta, "annotations", b->annotations);
-        struct bh_json *status = bh_json_obj_at(a, tree, "status");
-        set_scheduled(s, a, status);
-        bh_json_unset(status, "nominatedNodeName");
+        set_scheduled(s, a, tree);
+        bh_json_unset(bh_json_get(tree, "status"), "nominatedNodeName");
         bh_sim_default_binding(s, a, tree, b->node);
         rc = bh_sim_store_update(s, slot, a, tree,
                                  BH_SIM_STORE_CHANGED | BH_SIM_STORE_KEEP_GENERATION |
@@ -181,16 +176,6 @@ int bh_sim_bind(struct bh_sim *s, const char *ns, const char *pod, const char *u
 
 /* ---- eviction -----------------------------------------------------------------------------------
  */
-
-static bool is_ready(const struct bh_json *pod)
-{
-    bh_json_each(c, bh_json_path(pod, "status.conditions")) {
-        const char *type = bh_json_get_str(c, "type"), *status = bh_json_get_str(c, "status");
-        if (type && bh_streq(type, "Ready"))
-            return status && bh_streq(status, "True");
-    }
-    return false;
-}
 
 /* The budgets of the pod's namespace that select it: how many, and the first one. */
 static size_t budgets_of(struct bh_sim *s, const struct bh_sim_obj *pod, const struct bh_json *tree,
@@ -253,7 +238,7 @@ static int spend_budget(struct bh_sim *s, const struct bh_sim_obj *pod, const st
     char text[320];
     int rc = 0;
     bool always = policy && bh_streq(policy, "AlwaysAllow");
-    if (!is_ready(tree) && (always || (desired > 0 && healthy >= desired))) {
+    if (!bh_tree_condition_true(tree, "Ready") && (always || (desired > 0 && healthy >= desired))) {
         rc = 0;
     } else if (bh_json_get_i64(st, "observedGeneration", 0) < pdb->generation) {
         snprintf(text, sizeof(text),

@@ -10,6 +10,7 @@
  * is the administrator's.
  */
 #include "simulator/server/req.h"
+#include "simulator/server/tree.h"
 
 #include <stdio.h>
 
@@ -65,16 +66,6 @@ static void review_token(struct bh_sim_req *r, const struct bh_json *v, struct b
         user_info(r->a, bh_json_obj_at(r->a, st, "user"));
 }
 
-static bool is_member(const struct bh_json *spec, const char *group)
-{
-    const struct bh_json *l = bh_json_get_list(spec, "groups");
-
-    for (const struct bh_json *g = l ? l->c.first : NULL; g; g = g->next)
-        if (bh_json_cstr(g) && bh_streq(bh_json_cstr(g), group))
-            return true;
-    return false;
-}
-
 /* path is one of the list; with below, also what is below one. */
 static bool path_in(const char *path, const char *const *list, size_t n, bool below)
 {
@@ -93,14 +84,14 @@ static bool path_allowed(const struct bh_json *spec)
     static const char *const watched[] = {"/metrics", "/metrics/slis"};
     const struct bh_json *at = bh_json_get(spec, "nonResourceAttributes");
     const char *path = bh_json_get_text(at, "path"), *verb = bh_json_get_text(at, "verb");
-    bool monitors = is_member(spec, "system:monitoring");
+    const struct bh_json *groups = bh_json_get_list(spec, "groups");
 
-    if (is_member(spec, "system:masters"))
+    if (bh_tree_lists(groups, "system:masters"))
         return true;
     if (!bh_streq(verb, "get"))
         return false;
     return path_in(path, open, BH_ARRAY_LEN(open), false) ||
-           (monitors &&
+           (bh_tree_lists(groups, "system:monitoring") &&
             (path_in(path, open, 3, true) || path_in(path, watched, BH_ARRAY_LEN(watched), false)));
 }
 

@@ -31,7 +31,7 @@ static void on_scrape(void *arg)
 {
     struct bh_sim *s = arg;
     bh_cell_set(s->metrics.revision, (double)s->rv);
-    bh_cell_set(s->metrics.listener_queue, (double)s->pending_n);
+    bh_cell_set(s->metrics.listener_queue, (double)s->pending.n);
     bh_cell_set(s->metrics.turn_max, s->turn_max);
     s->turn_max = 0;
     for (size_t i = 0; i < bh_sim_type_count(s); i++) {

@@ -49,6 +49,21 @@ struct bh_sim_event {
     uint64_t rv;
     struct bh_sim_obj *old, *obj; /* referenced; old NULL when ADDED */
 };
+/* Events in the order they came; the memory only grows. */
+struct bh_sim_ring {
+    struct bh_sim_event *v;
+    size_t cap, first, n;
+};
+static inline struct bh_sim_event *bh_sim_ring_at(const struct bh_sim_ring *r, size_t i)
+{
+    return &r->v[(r->first + i) & (r->cap - 1)];
+}
+/* Takes references of its own. */
+struct bh_sim_event *bh_sim_ring_push(struct bh_sim_ring *r, enum bh_sim_change c,
+                                      struct bh_sim_obj *old, struct bh_sim_obj *obj);
+/* The first event, with its references. */
+struct bh_sim_event bh_sim_ring_take(struct bh_sim_ring *r);
+void bh_sim_event_fini(struct bh_sim_event *e);
 /* A frozen list that continue tokens read from, so that all pages show one moment. */
 struct bh_sim_page_set {
     uint64_t rv, used; /* used: clock of the last page, for eviction */
@@ -62,8 +77,8 @@ struct bh_sim_bucket {
     struct bh_sim_slot **order;
     size_t n_order, cap_order, n_sorted, n_dead;
     /* History: a ring of the last commits. evicted_rv: the newest commit no longer in it. */
-    struct bh_sim_event *ring;
-    size_t ring_cap, ring_first, ring_n, ring_bytes;
+    struct bh_sim_ring ring;
+    size_t ring_bytes;
     uint64_t evicted_rv, last_rv;
     struct bh_map watches; /* index key (watch.c) -> bh_sim_watch_list */
     size_t n_watches;
@@ -113,8 +128,7 @@ struct bh_sim {
     struct bh_map owners; /* uid -> bh_sim_own_list */
     struct bh_sim_listen_entry *listen;
     size_t n_listen;
-    struct bh_sim_event *pending; /* ring of commits the listeners have not seen */
-    size_t pending_cap, pending_first, pending_n;
+    struct bh_sim_ring pending; /* commits the listeners have not seen */
     bool draining;
     uv_idle_t *idle;   /* runs while there is something to do at once (clock.c) */
     uv_timer_t *alarm; /* for the first timer of both lines */
@@ -179,7 +193,10 @@ int bh_sim_store_restore_tree(struct bh_sim *s, const struct bh_json *obj, uint6
 void bh_sim_sort(struct bh_sim_bucket *b);
 int bh_sim_key_cmp(const char *ns_a, const char *name_a, const char *ns_b, const char *name_b);
 /* Event i of the ring, oldest first. */
-const struct bh_sim_event *bh_sim_history_at(const struct bh_sim_bucket *b, size_t i);
+static inline const struct bh_sim_event *bh_sim_history_at(const struct bh_sim_bucket *b, size_t i)
+{
+    return bh_sim_ring_at(&b->ring, i);
+}
 /* Index of the first event newer than rv. */
 size_t bh_sim_history_after(const struct bh_sim_bucket *b, uint64_t rv);
 /* The list as of revision rv, frozen now when nothing has changed since; NULL when it is lost. */

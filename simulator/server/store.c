@@ -153,14 +153,42 @@ static struct bh_sim_slot *slot_add(struct bh_sim_bucket *b, const struct bh_sim
 /* ---- history ------------------------------------------------------------------------------------
  */
 
-const struct bh_sim_event *bh_sim_history_at(const struct bh_sim_bucket *b, size_t i)
+struct bh_sim_event *bh_sim_ring_push(struct bh_sim_ring *r, enum bh_sim_change c,
+                                      struct bh_sim_obj *old, struct bh_sim_obj *obj)
 {
-    return &b->ring[(b->ring_first + i) & (b->ring_cap - 1)];
+    if (r->n == r->cap) {
+        size_t cap = r->cap ? r->cap * 2 : 64;
+        struct bh_sim_event *v = bh_reallocarray(NULL, cap, sizeof(*v));
+        for (size_t i = 0; i < r->n; i++)
+            v[i] = *bh_sim_ring_at(r, i);
+        free(r->v);
+        *r = (struct bh_sim_ring){.v = v, .cap = cap, .n = r->n};
+    }
+    struct bh_sim_event *e = bh_sim_ring_at(r, r->n++);
+    *e = (struct bh_sim_event){.change = c,
+                               .rv = obj->rv,
+                               .old = old ? bh_sim_obj_ref(old) : NULL,
+                               .obj = bh_sim_obj_ref(obj)};
+    return e;
+}
+
+struct bh_sim_event bh_sim_ring_take(struct bh_sim_ring *r)
+{
+    struct bh_sim_event e = r->v[r->first];
+    r->first = (r->first + 1) & (r->cap - 1);
+    r->n--;
+    return e;
+}
+
+void bh_sim_event_fini(struct bh_sim_event *e)
+{
+    bh_sim_obj_unref(e->old);
+    bh_sim_obj_unref(e->obj);
 }
 
 size_t bh_sim_history_after(const struct bh_sim_bucket *b, uint64_t rv)
 {
-    size_t lo = 0, hi = b->ring_n;
+    size_t lo = 0, hi = b->ring.n;
     while (lo < hi) {
         size_t mid = lo + (hi - lo) / 2;
         if (bh_sim_history_at(b, mid)->rv <= rv)
@@ -173,40 +201,22 @@ size_t bh_sim_history_after(const struct bh_sim_bucket *b, uint64_t rv)
 
 static void history_pop(struct bh_sim_bucket *b)
 {
-    struct bh_sim_event *e = &b->ring[b->ring_first];
-    b->evicted_rv = e->rv;
-    b->ring_bytes -= e->obj->json_n;
-    bh_sim_obj_unref(e->old);
-    bh_sim_obj_unref(e->obj);
-    b->ring_first = (b->ring_first + 1) & (b->ring_cap - 1);
-    b->ring_n--;
+    struct bh_sim_event e = bh_sim_ring_take(&b->ring);
+    b->evicted_rv = e.rv;
+    b->ring_bytes -= e.obj->json_n;
+    bh_sim_event_fini(&e);
 }
 
 static const struct bh_sim_event *history_push(struct bh_sim *s, struct bh_sim_bucket *b,
                                                enum bh_sim_change change, struct bh_sim_obj *old,
                                                struct bh_sim_obj *obj)
 {
-    while (b->ring_n && (b->ring_n >= (size_t)s->opt.history_events ||
+    while (b->ring.n && (b->ring.n >= (size_t)s->opt.history_events ||
                          b->ring_bytes + obj->json_n > HISTORY_BYTES_MAX))
         history_pop(b);
-    if (b->ring_n == b->ring_cap) {
-        size_t cap = b->ring_cap ? b->ring_cap * 2 : 64;
-        struct bh_sim_event *ring = bh_reallocarray(NULL, cap, sizeof(*ring));
-        for (size_t i = 0; i < b->ring_n; i++)
-            ring[i] = *bh_sim_history_at(b, i);
-        free(b->ring);
-        b->ring = ring;
-        b->ring_cap = cap;
-        b->ring_first = 0;
-    }
-    struct bh_sim_event *e = &b->ring[(b->ring_first + b->ring_n++) & (b->ring_cap - 1)];
-    *e = (struct bh_sim_event){.change = change,
-                               .rv = obj->rv,
-                               .old = old ? bh_sim_obj_ref(old) : NULL,
-                               .obj = bh_sim_obj_ref(obj)};
     b->ring_bytes += obj->json_n;
     b->last_rv = obj->rv;
-    return e;
+    return bh_sim_ring_push(&b->ring, change, old, obj);
 }
 
 /* ---- commits ------------------------------------------------------------------------------------
@@ -534,17 +544,17 @@ void bh_sim_bucket_clear(struct bh_sim *s, struct bh_sim_bucket *b)
         }
         free(slot);
     }
-    while (b->ring_n)
+    while (b->ring.n)
         history_pop(b);
     for (size_t k = 0; k < BH_SIM_PAGE_SETS; k++) {
         bh_sim_objs_fini(&b->pages[k].objs);
         b->pages[k] = (struct bh_sim_page_set){0};
     }
     free(b->order);
-    free(b->ring);
+    free(b->ring.v);
     b->order = NULL;
-    b->ring = NULL;
-    b->n_order = b->cap_order = b->n_sorted = b->n_dead = b->ring_cap = b->ring_first = 0;
+    b->ring = (struct bh_sim_ring){0};
+    b->n_order = b->cap_order = b->n_sorted = b->n_dead = 0;
     bh_map_fini(&b->slots);
 }
 

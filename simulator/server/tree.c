@@ -58,6 +58,16 @@ bool bh_tree_has(const struct bh_json *v, const char *dotted)
     return m && m->type != BH_JSON_NULL;
 }
 
+bool bh_tree_lists(const struct bh_json *list, const char *text)
+{
+    bh_json_each(e, list) {
+        const char *s = bh_json_cstr(e);
+        if (s && bh_streq(s, text))
+            return true;
+    }
+    return false;
+}
+
 size_t bh_tree_len(const struct bh_json *v)
 {
     return v && (v->type == BH_JSON_ARRAY || v->type == BH_JSON_OBJECT) ? v->c.n : 0;

@@ -20,7 +20,8 @@ const char *bh_tree_str(const struct bh_json *v, const char *dotted);
 int64_t bh_tree_i64(const struct bh_json *v, const char *dotted, int64_t dflt);
 bool bh_tree_bool(const struct bh_json *v, const char *dotted, bool dflt);
 bool bh_tree_is(const struct bh_json *v, const char *dotted, const char *text); /* string equal */
-bool bh_tree_has(const struct bh_json *v, const char *dotted); /* present and not null */
+bool bh_tree_has(const struct bh_json *v, const char *dotted);    /* present and not null */
+bool bh_tree_lists(const struct bh_json *list, const char *text); /* as one of its strings */
 size_t bh_tree_len(const struct bh_json *v); /* elements or members; 0 for everything else */
 /* Number, string or bool as text appended to b; false when v is neither. */
 bool bh_tree_scalar(struct bh_buf *b, const struct bh_json *v);

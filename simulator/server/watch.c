@@ -484,7 +484,7 @@ static void go_live(struct bh_sim_watch *w)
         send_expired(w, w->rv);
         return;
     }
-    for (size_t i = bh_sim_history_after(b, w->rv); i < b->ring_n && !w->ended; i++) {
+    for (size_t i = bh_sim_history_after(b, w->rv); i < b->ring.n && !w->ended; i++) {
         const struct bh_sim_event *ev = bh_sim_history_at(b, i);
         struct frames f, left = {0};
         frames_init(&f, w->sim, ev->obj, NULL);

@@ -8,22 +8,12 @@
  */
 #include "simulator/server/data.h"
 #include "simulator/server/meta.h"
+#include "simulator/server/tree.h"
 
 #include <errno.h>
 #include <stdio.h>
 
 static const struct bh_sim_wopt no_options = {.reordered = true};
-
-int bh_sim_not_found(struct bh_sim_error *e, const struct bh_sim_type *t, const char *name)
-{
-    if (!e->code) {
-        snprintf(e->details_group, sizeof(e->details_group), "%s", t->group);
-        snprintf(e->details_kind, sizeof(e->details_kind), "%s", t->plural);
-        snprintf(e->details_name, sizeof(e->details_name), "%s", name);
-    }
-    return bh_sim_fail(e, 404, "NotFound", "%s%s%s \"%s\" not found", t->plural,
-                       *t->group ? "." : "", t->group, name);
-}
 
 static void name_details(struct bh_sim_error *e, const struct bh_sim_type *t, const char *name)
 {
@@ -32,6 +22,13 @@ static void name_details(struct bh_sim_error *e, const struct bh_sim_type *t, co
     snprintf(e->details_group, sizeof(e->details_group), "%s", t->group);
     snprintf(e->details_kind, sizeof(e->details_kind), "%s", t->plural);
     snprintf(e->details_name, sizeof(e->details_name), "%s", name);
+}
+
+int bh_sim_not_found(struct bh_sim_error *e, const struct bh_sim_type *t, const char *name)
+{
+    name_details(e, t, name);
+    return bh_sim_fail(e, 404, "NotFound", "%s%s%s \"%s\" not found", t->plural,
+                       *t->group ? "." : "", t->group, name);
 }
 
 int bh_sim_conflict(struct bh_sim_error *e, const struct bh_sim_type *t, const char *name,
@@ -367,16 +364,6 @@ static int64_t grace_of(const struct bh_sim_obj *o, const struct bh_json *tree,
     return bh_json_get_i64(bh_json_get(tree, "spec"), "terminationGracePeriodSeconds", 30);
 }
 
-static bool has_str(const struct bh_json *list, const char *v)
-{
-    bh_json_each(m, list) {
-        const char *s = bh_json_cstr(m);
-        if (s && bh_streq(s, v))
-            return true;
-    }
-    return false;
-}
-
 /* Finalizers that hand the dependents to the garbage collector; only when one is running and there
  * is something to collect, else the object would wait for nothing. */
 static void policy_finalizers(struct bh_sim *s, const struct bh_sim_obj *o, struct bh_arena *a,
@@ -389,10 +376,8 @@ static void policy_finalizers(struct bh_sim *s, const struct bh_sim_obj *o, stru
         wanted = "orphan";
     if (!wanted || !s->controllers || !bh_map_get(&s->owners, o->uid, strlen(o->uid)))
         return;
-    struct bh_json *l = bh_json_get(meta, "finalizers");
-    if (!l || l->type != BH_JSON_ARRAY)
-        l = bh_json_set(a, meta, "finalizers", bh_json_new(a, BH_JSON_ARRAY));
-    if (!has_str(l, wanted))
+    struct bh_json *l = bh_tree_dflt_arr(a, meta, "finalizers");
+    if (l && !bh_tree_lists(l, wanted))
         bh_json_push(l, bh_json_new_cstr(a, wanted));
 }
 

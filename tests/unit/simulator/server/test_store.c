@@ -388,7 +388,7 @@ static void test_history_is_bounded(void)
         snprintf(name, sizeof(name), "n%d", i);
         create_cm(&f, "default", name);
     }
-    CU_ASSERT_EQUAL(b->ring_n, 10);
+    CU_ASSERT_EQUAL(b->ring.n, 10);
     CU_ASSERT_EQUAL(b->evicted_rv, first + 14);
     CU_ASSERT_EQUAL(bh_sim_history_at(b, 0)->rv, first + 15);
     CU_ASSERT_EQUAL(bh_sim_history_after(b, first + 20), 6);
