@@ -10,7 +10,7 @@
 #define BH_QUEUE_INT_H
 
 #include "common/base/map.h"
-#include "scheduler/queue/heap.h"
+#include "common/base/heap.h"
 #include "scheduler/queue/queue.h"
 
 #define BH_QUEUE_MAX_PLUGINS 63u /* distinct plugin names that ever rejected a pod */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * scheduler/queue/heap.h - binary heap of pointers that know their own index
+ * common/base/heap.h - binary heap of pointers that know their own index
  *
  * Invariants: items[i]'s index slot holds i; an item outside any heap holds BH_HEAP_NONE.
  * The index lives inside the element (at a fixed offset), so fix and remove need no look-up.

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * scheduler/queue/heap.c - binary heap of pointers that know their own index
+ * common/base/heap.c - binary heap of pointers that know their own index
  */
-#include "scheduler/queue/heap.h"
+#include "common/base/heap.h"
 
 static uint32_t *slot(const struct bh_heap *h, const void *item)
 {

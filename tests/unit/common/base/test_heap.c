@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * tests/unit/scheduler/queue/test_heap.c - the indexed heap against a plain model
+ * tests/unit/common/base/test_heap.c - the indexed heap against a plain model
  */
-#include "scheduler/queue/heap.h"
+#include "common/base/heap.h"
 #include "tests/unit/harness.h"
 
 struct item {
@@ -77,5 +77,5 @@ static void test_random_operations_match_a_model(void)
     bh_heap_fini(&h);
 }
 
-BH_TESTS("scheduler/queue/heap", {"pops in order", test_pops_in_order},
+BH_TESTS("common/base/heap", {"pops in order", test_pops_in_order},
          {"random operations match a model", test_random_operations_match_a_model})
