@@ -21,65 +21,22 @@
 
 struct bh_sim_timer {
     struct bh_sim *sim;
-    struct bh_sim_timers *line;
-    size_t pos; /* in line->v */
+    struct bh_heap *line;
+    uint32_t pos; /* in line */
     uint64_t at_ns, seq;
     void (*fn)(void *arg);
     void *arg;
 };
 
-/* ---- the heap -----------------------------------------------------------------------------------
- */
-
-static bool before(const struct bh_sim_timer *a, const struct bh_sim_timer *b)
+static bool before(const void *x, const void *y)
 {
+    const struct bh_sim_timer *a = x, *b = y;
     return a->at_ns != b->at_ns ? a->at_ns < b->at_ns : a->seq < b->seq;
 }
 
-static void place(struct bh_sim_timers *l, size_t i, struct bh_sim_timer *t)
+static struct bh_sim_timer *first_of(const struct bh_heap *l)
 {
-    l->v[i] = t;
-    t->pos = i;
-}
-
-static void sift_up(struct bh_sim_timers *l, size_t i, struct bh_sim_timer *t)
-{
-    for (; i && before(t, l->v[(i - 1) / 2]); i = (i - 1) / 2)
-        place(l, i, l->v[(i - 1) / 2]);
-    place(l, i, t);
-}
-
-static void sift_down(struct bh_sim_timers *l, size_t i, struct bh_sim_timer *t)
-{
-    for (size_t k; (k = 2 * i + 1) < l->n; i = k) {
-        if (k + 1 < l->n && before(l->v[k + 1], l->v[k]))
-            k++;
-        if (!before(l->v[k], t))
-            break;
-        place(l, i, l->v[k]);
-    }
-    place(l, i, t);
-}
-
-static void heap_add(struct bh_sim_timers *l, struct bh_sim_timer *t)
-{
-    if (l->n == l->cap) {
-        l->cap = l->cap ? l->cap * 2 : 64;
-        l->v = bh_reallocarray(l->v, l->cap, sizeof(struct bh_sim_timer *));
-    }
-    sift_up(l, l->n++, t);
-}
-
-static void heap_del(struct bh_sim_timers *l, struct bh_sim_timer *t)
-{
-    size_t i = t->pos;
-    struct bh_sim_timer *last = l->v[--l->n];
-    if (last == t)
-        return;
-    if (i && before(last, l->v[(i - 1) / 2]))
-        sift_up(l, i, last);
-    else
-        sift_down(l, i, last);
+    return bh_heap_peek(l);
 }
 
 /* ---- turns of the loop --------------------------------------------------------------------------
@@ -93,9 +50,9 @@ static bool work_now(struct bh_sim *s, uint64_t *ret_ms)
 {
     uint64_t now = bh_mono_ns(), first = UINT64_MAX;
     if (s->real_timers.n)
-        first = s->real_timers.v[0]->at_ns;
+        first = first_of(&s->real_timers)->at_ns;
     if (!s->opt.manual_clock && s->timers.n)
-        first = BH_MIN(first, s->timers.v[0]->at_ns);
+        first = BH_MIN(first, first_of(&s->timers)->at_ns);
     *ret_ms = first == UINT64_MAX ? first : first > now ? (first - now + 999999) / 1000000 : 0;
     return first <= now || (s->pending.n && !s->opt.manual_clock);
 }
@@ -123,17 +80,17 @@ static void fire(struct bh_sim_timer *t)
 {
     void (*fn)(void *) = t->fn;
     void *arg = t->arg;
-    heap_del(t->line, t);
+    bh_heap_remove(t->line, t);
     free(t);
     fn(arg);
 }
 
 /* Those that were armed before and are due; what they arm waits for the next turn. */
-static void fire_due(struct bh_sim *s, struct bh_sim_timers *l)
+static void fire_due(struct bh_sim *s, struct bh_heap *l)
 {
     uint64_t seq = s->timer_seq, start = bh_mono_ns();
-    while (l->n && l->v[0]->at_ns <= start && l->v[0]->seq < seq) {
-        fire(l->v[0]);
+    while (l->n && first_of(l)->at_ns <= start && first_of(l)->seq < seq) {
+        fire(first_of(l));
         if (bh_mono_ns() - start > TIMERS_TURN_NS)
             break;
     }
@@ -177,17 +134,18 @@ static void on_idle(uv_idle_t *h)
 /* ---- timers -------------------------------------------------------------------------------------
  */
 
-static struct bh_sim_timer *arm(struct bh_sim *s, struct bh_sim_timers *l, uint64_t now,
-                                int64_t delay_ns, void (*fn)(void *arg), void *arg)
+static struct bh_sim_timer *arm(struct bh_sim *s, struct bh_heap *l, uint64_t now, int64_t delay_ns,
+                                void (*fn)(void *arg), void *arg)
 {
     struct bh_sim_timer *t = bh_malloc(sizeof(*t));
     *t = (struct bh_sim_timer){.sim = s,
                                .line = l,
+                               .pos = BH_HEAP_NONE,
                                .at_ns = now + (uint64_t)BH_MIN(BH_MAX(delay_ns, 0), DELAY_MAX_NS),
                                .seq = s->timer_seq++,
                                .fn = fn,
                                .arg = arg};
-    heap_add(l, t);
+    bh_heap_push(l, t);
     if (t->pos == 0)
         bh_sim_clock_wake(s);
     return t;
@@ -209,7 +167,7 @@ void bh_sim_cancel(struct bh_sim_timer *t)
 {
     if (!t)
         return;
-    heap_del(t->line, t);
+    bh_heap_remove(t->line, t);
     free(t);
 }
 
@@ -240,7 +198,7 @@ int64_t bh_sim_next_ns(const struct bh_sim *s)
 {
     if (s->pending.n)
         return s->clock_ns;
-    return s->timers.n ? BH_MAX((int64_t)s->timers.v[0]->at_ns, s->clock_ns) : INT64_MAX;
+    return s->timers.n ? BH_MAX((int64_t)first_of(&s->timers)->at_ns, s->clock_ns) : INT64_MAX;
 }
 
 int bh_sim_advance(struct bh_sim *s, int64_t to_ns)
@@ -249,9 +207,9 @@ int bh_sim_advance(struct bh_sim *s, int64_t to_ns)
     bh_assert(s->opt.manual_clock && !s->draining);
     for (;;) {
         bh_sim_drain(s);
-        if (!s->timers.n || (int64_t)s->timers.v[0]->at_ns > BH_MAX(to_ns, s->clock_ns))
+        if (!s->timers.n || (int64_t)first_of(&s->timers)->at_ns > BH_MAX(to_ns, s->clock_ns))
             break;
-        int64_t at = (int64_t)s->timers.v[0]->at_ns;
+        int64_t at = (int64_t)first_of(&s->timers)->at_ns;
         if (at <= s->clock_ns && ++at_once > INSTANT_MAX)
             return -ELOOP;
         if (at > s->clock_ns) {
@@ -259,7 +217,7 @@ int bh_sim_advance(struct bh_sim *s, int64_t to_ns)
             s->clock_ns = at;
             bh_sim_events_tick(s);
         }
-        fire(s->timers.v[0]);
+        fire(first_of(&s->timers));
     }
     if (to_ns > s->clock_ns) {
         s->clock_ns = to_ns;
@@ -278,6 +236,8 @@ static void handle_closed(uv_handle_t *h)
 
 void bh_sim_clock_init(struct bh_sim *s)
 {
+    bh_heap_init(&s->timers, offsetof(struct bh_sim_timer, pos), before);
+    bh_heap_init(&s->real_timers, offsetof(struct bh_sim_timer, pos), before);
     s->idle = bh_calloc(1, sizeof(*s->idle));
     s->alarm = bh_calloc(1, sizeof(*s->alarm));
     uv_idle_init(s->loop, s->idle);
@@ -291,12 +251,11 @@ void bh_sim_clock_init(struct bh_sim *s)
     }
 }
 
-static void line_fini(struct bh_sim_timers *l)
+static void line_fini(struct bh_heap *l)
 {
     for (size_t i = 0; i < l->n; i++)
-        free(l->v[i]);
-    free(l->v);
-    *l = (struct bh_sim_timers){0};
+        free(l->items[i]);
+    bh_heap_fini(l);
 }
 
 void bh_sim_clock_fini(struct bh_sim *s)

@@ -9,6 +9,7 @@
 
 #include <sys/queue.h>
 
+#include "common/base/heap.h"
 #include "common/base/map.h"
 #include "common/data/apply.h"
 #include "common/base/metrics.h"
@@ -112,11 +113,6 @@ struct bh_sim_spans {
     uint32_t rv_at, rv_n, spec_at, spec_n, status_at, status_n;
 };
 
-struct bh_sim_timers {
-    struct bh_sim_timer **v; /* a heap; the first is due first */
-    size_t n, cap;
-};
-
 struct bh_sim {
     uv_loop_t *loop;
     struct bh_sim_options opt;
@@ -133,9 +129,9 @@ struct bh_sim {
     uv_idle_t *idle;   /* runs while there is something to do at once (clock.c) */
     uv_timer_t *alarm; /* for the first timer of both lines */
     uv_prepare_t *turn_end;
-    uint64_t turn_ns, idle_ns; /* when the last turn ended; time in poll until then */
-    double turn_max;           /* seconds, since the last scrape */
-    struct bh_sim_timers timers, real_timers;
+    uint64_t turn_ns, idle_ns;          /* when the last turn ended; time in poll until then */
+    double turn_max;                    /* seconds, since the last scrape */
+    struct bh_heap timers, real_timers; /* the first is due first */
     uint64_t timer_seq;
     int64_t clock_ns; /* now, under a manual clock */
     struct bh_sim_timer *bookmark_timer;
