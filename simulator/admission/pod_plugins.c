@@ -188,20 +188,6 @@ void bh_adm_pod_label_keys(struct bh_sim_write *w, struct bh_json *spec)
 
 /* ---- LimitRanger ----------------------------------------------------------------------------- */
 
-static void merge_missing(struct bh_arena *a, struct bh_json *res, const char *key,
-                          const struct bh_json *from)
-{
-    struct bh_json *to;
-
-    if (!bh_tree_len(from) || !res)
-        return;
-    to = bh_tree_dflt_obj(a, res, key);
-    bh_json_each(m, from) {
-        if (to && !bh_json_get(to, m->key.p))
-            bh_json_set(a, to, m->key.p, bh_json_clone(a, m));
-    }
-}
-
 /* One bound on one amount; kind: "Container" or "Pod". v < 0: nothing is specified. */
 static int check_amount(struct bh_sim_write *w, const char *kind, const struct bh_json *m,
                         bool is_min, bh_nano v)
@@ -286,8 +272,8 @@ static int limit_containers(struct bh_sim_write *w, struct bh_json *spec, const 
 {
     bh_json_each(c, bh_tree_arr(spec, list)) {
         struct bh_json *res = bh_tree_obj(c, "resources");
-        merge_missing(w->arena, res, "limits", bh_tree_obj(item, "default"));
-        merge_missing(w->arena, res, "requests", bh_tree_obj(item, "defaultRequest"));
+        bh_tree_fill(w->arena, res, "limits", bh_tree_obj(item, "default"));
+        bh_tree_fill(w->arena, res, "requests", bh_tree_obj(item, "defaultRequest"));
         if (check_bounds(w, "Container", item, c, container_amount))
             return w->error->code;
     }

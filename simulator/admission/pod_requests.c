@@ -15,15 +15,8 @@
 static void requests_from_limits(struct bh_arena *a, struct bh_json *spec, const char *list)
 {
     bh_json_each(c, bh_tree_arr(spec, list)) {
-        struct bh_json *res = bh_tree_obj(c, "resources"), *req;
-        const struct bh_json *limits = bh_tree_obj(res, "limits");
-        if (!bh_tree_len(limits))
-            continue;
-        req = bh_tree_dflt_obj(a, res, "requests");
-        bh_json_each(l, limits) {
-            if (req && !bh_json_get(req, l->key.p))
-                bh_json_set(a, req, l->key.p, bh_json_clone(a, l));
-        }
+        struct bh_json *res = bh_tree_obj(c, "resources");
+        bh_tree_fill(a, res, "requests", bh_tree_obj(res, "limits"));
     }
 }
 

@@ -157,21 +157,6 @@ void bh_adm_validate_data(struct bh_sim_write *w)
 
 /* ---- LimitRange ------------------------------------------------------------------------------ */
 
-static void fill_from(struct bh_arena *a, struct bh_json *item, const char *key, const char *from)
-{
-    const struct bh_json *src = bh_tree_obj(item, from);
-    struct bh_json *to;
-
-    if (!bh_tree_len(src))
-        return;
-    to = bh_tree_dflt_obj(a, item, key);
-    bh_json_each(m, src) {
-        if (to && !bh_json_get(to, m->key.p))
-            bh_json_set(a, to, m->key.p, bh_json_clone(a, m));
-    }
-}
-
-/* What is not said follows from what is: limits from max, requests from limits, then from min. */
 int bh_adm_default_limitrange(struct bh_sim_write *w)
 {
     static const char *const maps[] = {"default", "defaultRequest", "max", "min",
@@ -184,9 +169,9 @@ int bh_adm_default_limitrange(struct bh_sim_write *w)
         }
         if (!bh_tree_is(item, "type", "Container"))
             continue;
-        fill_from(w->arena, item, "default", "max");
-        fill_from(w->arena, item, "defaultRequest", "default");
-        fill_from(w->arena, item, "defaultRequest", "min");
+        bh_tree_fill(w->arena, item, "default", bh_tree_obj(item, "max"));
+        bh_tree_fill(w->arena, item, "defaultRequest", bh_tree_obj(item, "default"));
+        bh_tree_fill(w->arena, item, "defaultRequest", bh_tree_obj(item, "min"));
     }
     return 0;
 }

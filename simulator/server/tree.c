@@ -183,6 +183,17 @@ struct bh_json *bh_tree_dflt_arr(struct bh_arena *a, struct bh_json *obj, const 
     return dflt_container(a, obj, key, BH_JSON_ARRAY);
 }
 
+void bh_tree_fill(struct bh_arena *a, struct bh_json *obj, const char *key,
+                  const struct bh_json *from)
+{
+    struct bh_json *to = bh_tree_len(from) ? bh_tree_dflt_obj(a, obj, key) : NULL;
+
+    bh_json_each(m, to ? from : NULL) {
+        if (!bh_json_get(to, m->key.p))
+            bh_json_set(a, to, m->key.p, bh_json_clone(a, m));
+    }
+}
+
 struct bh_json *bh_tree_push_obj(struct bh_arena *a, struct bh_json *arr)
 {
     struct bh_json *o = bh_json_new(a, BH_JSON_OBJECT);

@@ -45,6 +45,9 @@ bool bh_tree_dflt_bool(struct bh_arena *a, struct bh_json *obj, const char *key,
 /* The member's object or array, created when absent or null. NULL when it is of another type. */
 struct bh_json *bh_tree_dflt_obj(struct bh_arena *a, struct bh_json *obj, const char *key);
 struct bh_json *bh_tree_dflt_arr(struct bh_arena *a, struct bh_json *obj, const char *key);
+/* Copies what from has and the member's object lacks; an empty from makes no object. */
+void bh_tree_fill(struct bh_arena *a, struct bh_json *obj, const char *key,
+                  const struct bh_json *from);
 struct bh_json *bh_tree_push_obj(struct bh_arena *a, struct bh_json *arr); /* a new last element */
 
 /* Sets the condition in status.conditions. lastTransitionTime moves only when the status changes.

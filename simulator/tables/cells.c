@@ -217,6 +217,23 @@ static void count_cell(struct bh_table_row *r, const struct bh_json *o)
     bh_cell_i64(r, (int64_t)n);
 }
 
+/* r->path: the list, and behind "[]." the member of its elements. */
+static void join_cell(struct bh_table_row *r, const struct bh_json *o)
+{
+    char list[80];
+    const char *each = strstr(r->path, "[]");
+    struct bh_buf b = {0}, text = {0};
+
+    snprintf(list, sizeof(list), "%.*s", (int)(each - r->path), r->path);
+    bh_json_each(e, bh_tree_arr(o, list)) {
+        bh_buf_reset(&text);
+        bh_tree_scalar(&text, each[2] ? bh_json_get(e, each + 3) : e);
+        bh_cell_join(&b, ",", bh_buf_str(&text));
+    }
+    bh_buf_fini(&text);
+    bh_cell_buf(r, &b, r->if_absent);
+}
+
 static void containers_cells(struct bh_table_row *r, const struct bh_json *o)
 {
     struct bh_buf names = {0}, images = {0};
@@ -247,6 +264,7 @@ const struct bh_table_cell bh_table_cells_any[] = {
     {"bool", bool_cell},
     {"since", since_cell},
     {"count", count_cell},
+    {"join", join_cell},
     {"labels", labels_cell},
     {"selector", selector_cell},
     {"reference", reference_cell},

@@ -487,24 +487,6 @@ static void class_name_cell(struct bh_table_row *r, const struct bh_json *o)
     bh_cell_fmt(r, "%s%s", name ? name : "", is_default ? " (default)" : "");
 }
 
-static void driver_tokens_cell(struct bh_table_row *r, const struct bh_json *o)
-{
-    struct bh_buf b = {0};
-
-    bh_json_each(t, bh_tree_arr(o, "spec.tokenRequests"))
-        bh_cell_join(&b, ",", bh_tree_str(t, "audience"));
-    bh_cell_buf(r, &b, "<unset>");
-}
-
-static void driver_modes_cell(struct bh_table_row *r, const struct bh_json *o)
-{
-    struct bh_buf b = {0};
-
-    bh_json_each(m, bh_tree_arr(o, "spec.volumeLifecycleModes"))
-        bh_cell_join(&b, ",", bh_json_cstr(m));
-    bh_cell_buf(r, &b, "<none>");
-}
-
 /* ---- autoscaling, resource.k8s.io, rbac.authorization.k8s.io --------------------------------- */
 
 static void hpa_targets_cell(struct bh_table_row *r, const struct bh_json *o)
@@ -597,8 +579,6 @@ const struct bh_table_cell bh_table_cells_kind[] = {
     {"claim_capacity", claim_capacity_cell},
     {"claim_modes", claim_modes_cell},
     {"class_name", class_name_cell},
-    {"driver_tokens", driver_tokens_cell},
-    {"driver_modes", driver_modes_cell},
     {"hpa_targets", hpa_targets_cell},
     {"claim_state", claim_state_cell},
     {"subjects", subjects_cell},
