@@ -44,25 +44,21 @@ static void put_words(struct bh_buf *out, const char *words)
     bh_buf_addc(out, ',');
 }
 
-static void put_leaf(char leaf, struct bh_buf *out)
+static void put_leaf(char letter, struct bh_buf *out)
 {
+    const struct bh_oas_leaf *leaf = bh_oas_leaf(letter);
     for (size_t i = 0; i < BH_ARRAY_LEN(shared); i++) {
-        if (shared[i].leaf == leaf) {
+        if (shared[i].leaf == letter) {
             bh_buf_addf(out, "\"allOf\":[{\"$ref\":\"" REF "%s\"}]", shared[i].name);
             return;
         }
     }
-    if (leaf == 'a') {
+    if (*leaf->format)
+        bh_buf_addf(out, "\"format\":\"%s\",", leaf->format);
+    if (*leaf->type)
+        bh_buf_addf(out, "\"type\":\"%s\"", leaf->type);
+    else
         bh_buf_adds(out, "\"x-kubernetes-preserve-unknown-fields\":true");
-        return;
-    }
-    bh_buf_adds(out, leaf == 'i'   ? "\"format\":\"int32\",\"type\":\"integer\""
-                     : leaf == 'l' ? "\"format\":\"int64\",\"type\":\"integer\""
-                     : leaf == 'd' ? "\"format\":\"double\",\"type\":\"number\""
-                     : leaf == 'b' ? "\"type\":\"boolean\""
-                     : leaf == 'y' ? "\"format\":\"byte\",\"type\":\"string\""
-                     : leaf == 's' ? "\"type\":\"string\""
-                                   : "\"type\":\"object\"");
 }
 
 /* The members of the schema of f, without braces. */

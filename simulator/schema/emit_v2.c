@@ -42,35 +42,6 @@ static void put_type(struct bh_buf *b, const char *type, const char *format)
     bh_oas_put_msg(b, 22, &t);
 }
 
-static void put_leaf(struct bh_buf *b, char leaf)
-{
-    switch (leaf) {
-    case 'i':
-        put_type(b, "integer", "int32");
-        break;
-    case 'l':
-        put_type(b, "integer", "int64");
-        break;
-    case 'd':
-        put_type(b, "number", "double");
-        break;
-    case 'b':
-        put_type(b, "boolean", "");
-        break;
-    case 'r':
-        put_type(b, "object", "");
-        break;
-    case 'a': /* no type: anything */
-        break;
-    default:
-        put_type(b, "string",
-                 leaf == 'x'                  ? "int-or-string"
-                 : leaf == 't' || leaf == 'm' ? "date-time"
-                 : leaf == 'y'                ? "byte"
-                                              : "");
-    }
-}
-
 static void put_value(struct bh_buf *b, const struct bh_oas_field *f, const char *form)
 {
     struct bh_buf inner = {0}, around = {0};
@@ -84,7 +55,9 @@ static void put_value(struct bh_buf *b, const struct bh_oas_field *f, const char
         bh_oas_full_name(f->type, &inner);
         bh_oas_put_msg(b, 1, &inner);
     } else {
-        put_leaf(b, f->leaf);
+        const struct bh_oas_leaf *leaf = bh_oas_leaf(f->leaf);
+        if (*leaf->type)
+            put_type(b, leaf->type, leaf->format);
     }
 }
 

@@ -167,6 +167,22 @@ const struct bh_oas_field *bh_oas_field(const struct bh_oas_type *t, const char 
     return NULL;
 }
 
+const struct bh_oas_leaf *bh_oas_leaf(char letter)
+{
+    static const struct bh_oas_leaf leaves[] = {
+        {'s', "string", ""},          {'i', "integer", "int32"},
+        {'l', "integer", "int64"},    {'d', "number", "double"},
+        {'b', "boolean", ""},         {'y', "string", "byte"},
+        {'q', "string", ""},          {'t', "string", "date-time"},
+        {'m', "string", "date-time"}, {'x', "string", "int-or-string"},
+        {'r', "object", ""},          {'a', "", ""},
+    };
+    const struct bh_oas_leaf *l = leaves;
+    while (l->letter != letter)
+        bh_assert(++l < leaves + BH_ARRAY_LEN(leaves));
+    return l;
+}
+
 void bh_oas_full_name(const struct bh_oas_type *t, struct bh_buf *out)
 {
     const char *prefix = "io.k8s.api.";

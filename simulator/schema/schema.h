@@ -35,6 +35,12 @@ struct bh_oas_type {
 const struct bh_oas_type *bh_oas_root(const struct bh_sim_type *t);
 const struct bh_oas_type *bh_oas_find(const char *package, const char *name);
 const struct bh_oas_field *bh_oas_field(const struct bh_oas_type *t, const char *name);
+/* What OpenAPI calls a leaf of that letter; "" = nothing. */
+struct bh_oas_leaf {
+    char letter;
+    const char *type, *format;
+};
+const struct bh_oas_leaf *bh_oas_leaf(char letter);
 /* "io.k8s.api.core.v1.PodSpec" */
 void bh_oas_full_name(const struct bh_oas_type *t, struct bh_buf *out);
 
