@@ -13,38 +13,52 @@ struct kind {
     const char *group, *kind;
     bh_adm_default_fn *dflt;
     bh_adm_validate_fn *validate;
+    bool makes_pods; /* only a new spec is looked at */
 };
 
+#define KIND(group, kind, dflt, validate)                                                          \
+    {                                                                                              \
+        group, kind, dflt, validate, false                                                         \
+    }
+#define MAKER(group, kind, name)                                                                   \
+    {                                                                                              \
+        group, kind, bh_adm_default_##name, bh_adm_validate_##name, true                           \
+    }
 /* The busiest first: the look-up is a walk. */
 static const struct kind kinds[] = {
-    {"", "Pod", bh_adm_default_pod, bh_adm_validate_pod},
-    {"", "Node", bh_adm_default_node, bh_adm_validate_node},
-    {"apps", "ReplicaSet", bh_adm_default_replicaset, bh_adm_validate_replicaset},
-    {"apps", "Deployment", bh_adm_default_deployment, bh_adm_validate_deployment},
-    {"batch", "Job", bh_adm_default_job, bh_adm_validate_job},
-    {"apps", "StatefulSet", bh_adm_default_statefulset, bh_adm_validate_statefulset},
-    {"apps", "DaemonSet", bh_adm_default_daemonset, bh_adm_validate_daemonset},
-    {"", "ReplicationController", bh_adm_default_replicationcontroller,
-     bh_adm_validate_replicationcontroller},
-    {"batch", "CronJob", bh_adm_default_cronjob, bh_adm_validate_cronjob},
-    {"", "Service", bh_adm_default_service, bh_adm_validate_service},
-    {"", "Namespace", bh_adm_default_namespace, NULL},
-    {"", "ConfigMap", NULL, bh_adm_validate_data},
-    {"", "Secret", bh_adm_default_secret, bh_adm_validate_data},
-    {"", "ResourceQuota", bh_adm_default_quota, NULL},
-    {"", "LimitRange", bh_adm_default_limitrange, NULL},
-    {"policy", "PodDisruptionBudget", bh_adm_default_pdb, bh_adm_validate_pdb},
-    {"scheduling.k8s.io", "PriorityClass", bh_adm_default_priorityclass,
-     bh_adm_validate_priorityclass},
-    {"", "PersistentVolume", bh_adm_default_pv, bh_adm_validate_pv},
-    {"", "PersistentVolumeClaim", bh_adm_default_pvc, bh_adm_validate_pvc},
-    {"storage.k8s.io", "StorageClass", bh_adm_default_storageclass, bh_adm_validate_storageclass},
-    {"storage.k8s.io", "CSIDriver", bh_adm_default_csidriver, NULL},
-    {"resource.k8s.io", "ResourceClaim", bh_adm_default_claim, NULL},
-    {"resource.k8s.io", "ResourceClaimTemplate", bh_adm_default_claimtemplate, NULL},
-    {"autoscaling", "HorizontalPodAutoscaler", bh_adm_default_hpa, NULL},
-    {BH_SIM_CRD_GROUP, "CustomResourceDefinition", bh_adm_default_crd, bh_adm_validate_crd},
+    KIND("", "Pod", bh_adm_default_pod, bh_adm_validate_pod),
+    KIND("", "Node", bh_adm_default_node, bh_adm_validate_node),
+    MAKER("apps", "ReplicaSet", replicaset),
+    MAKER("apps", "Deployment", deployment),
+    MAKER("batch", "Job", job),
+    MAKER("apps", "StatefulSet", statefulset),
+    MAKER("apps", "DaemonSet", daemonset),
+    MAKER("", "ReplicationController", replicationcontroller),
+    MAKER("batch", "CronJob", cronjob),
+    KIND("", "Service", bh_adm_default_service, bh_adm_validate_service),
+    KIND("", "Namespace", bh_adm_default_namespace, NULL),
+    KIND("", "ConfigMap", NULL, bh_adm_validate_data),
+    KIND("", "Secret", bh_adm_default_secret, bh_adm_validate_data),
+    KIND("", "ResourceQuota", bh_adm_default_quota, NULL),
+    KIND("", "LimitRange", bh_adm_default_limitrange, NULL),
+    KIND("policy", "PodDisruptionBudget", bh_adm_default_pdb, bh_adm_validate_pdb),
+    KIND("scheduling.k8s.io", "PriorityClass", bh_adm_default_priorityclass,
+         bh_adm_validate_priorityclass),
+    KIND("", "PersistentVolume", bh_adm_default_pv, bh_adm_validate_pv),
+    KIND("", "PersistentVolumeClaim", bh_adm_default_pvc, bh_adm_validate_pvc),
+    KIND("storage.k8s.io", "StorageClass", bh_adm_default_storageclass,
+         bh_adm_validate_storageclass),
+    KIND("storage.k8s.io", "CSIDriver", bh_adm_default_csidriver, NULL),
+    KIND("resource.k8s.io", "ResourceClaim", bh_adm_default_claim, NULL),
+    KIND("resource.k8s.io", "ResourceClaimTemplate", bh_adm_default_claimtemplate, NULL),
+    KIND("autoscaling", "HorizontalPodAutoscaler", bh_adm_default_hpa, NULL),
+    KIND(BH_SIM_CRD_GROUP, "CustomResourceDefinition", bh_adm_default_crd, bh_adm_validate_crd),
 };
+
+static bool is_spec_old(const struct bh_sim_write *w)
+{
+    return w->op == BH_SIM_OP_UPDATE_STATUS || (w->old && bh_adm_same(w->obj, w->old, "spec"));
+}
 
 static const struct kind *find_kind(const struct bh_sim_type *t)
 {
@@ -63,7 +77,9 @@ int bh_sim_default(struct bh_sim_write *w)
 
     if (w->type->custom)
         bh_adm_default_custom(w);
-    return k && k->dflt ? k->dflt(w) : 0;
+    if (!k || !k->dflt || (k->makes_pods && w->op == BH_SIM_OP_UPDATE_STATUS))
+        return 0;
+    return k->dflt(w);
 }
 
 void bh_sim_validate(struct bh_sim_write *w)
@@ -72,7 +88,7 @@ void bh_sim_validate(struct bh_sim_write *w)
 
     if (w->type->custom)
         bh_adm_validate_custom(w);
-    if (k && k->validate)
+    if (k && k->validate && !(k->makes_pods && is_spec_old(w)))
         k->validate(w);
 }
 

@@ -12,12 +12,6 @@ static struct bh_json *spec_of(struct bh_sim_write *w)
     return bh_json_obj_at(w->arena, w->obj, "spec");
 }
 
-/* A status write leaves the spec as it is. */
-static bool spec_is_old(const struct bh_sim_write *w)
-{
-    return w->op == BH_SIM_OP_UPDATE_STATUS;
-}
-
 /* The update strategy, by default rolling; its "rollingUpdate", NULL when it is of another type. */
 static struct bh_json *rolling_update(struct bh_arena *a, struct bh_json *spec, const char *member)
 {
@@ -36,8 +30,6 @@ int bh_adm_default_deployment(struct bh_sim_write *w)
     struct bh_arena *a = w->arena;
     struct bh_json *spec = spec_of(w), *rolling;
 
-    if (spec_is_old(w))
-        return 0;
     bh_tree_dflt_i64(a, spec, "replicas", 1);
     rolling = rolling_update(a, spec, "strategy");
     bh_tree_dflt_str(a, rolling, "maxUnavailable", "25%");
@@ -51,8 +43,6 @@ int bh_adm_default_replicaset(struct bh_sim_write *w)
 {
     struct bh_json *spec = spec_of(w);
 
-    if (spec_is_old(w))
-        return 0;
     bh_tree_dflt_i64(w->arena, spec, "replicas", 1);
     return bh_adm_default_template(w, spec);
 }
@@ -61,8 +51,6 @@ int bh_adm_default_replicationcontroller(struct bh_sim_write *w)
 {
     struct bh_json *spec = spec_of(w), *labels, *meta;
 
-    if (spec_is_old(w))
-        return 0;
     bh_tree_dflt_i64(w->arena, spec, "replicas", 1);
     labels = bh_tree_obj(spec, "template.metadata.labels");
     meta = bh_tree_obj(w->obj, "metadata");
@@ -80,8 +68,6 @@ int bh_adm_default_statefulset(struct bh_sim_write *w)
     struct bh_arena *a = w->arena;
     struct bh_json *spec = spec_of(w), *retention;
 
-    if (spec_is_old(w))
-        return 0;
     bh_tree_dflt_str(a, spec, "podManagementPolicy", "OrderedReady");
     bh_tree_dflt_i64(a, rolling_update(a, spec, "updateStrategy"), "partition", 0);
     retention = bh_tree_dflt_obj(a, spec, "persistentVolumeClaimRetentionPolicy");
@@ -97,8 +83,6 @@ int bh_adm_default_daemonset(struct bh_sim_write *w)
     struct bh_arena *a = w->arena;
     struct bh_json *spec = spec_of(w), *rolling;
 
-    if (spec_is_old(w))
-        return 0;
     rolling = rolling_update(a, spec, "updateStrategy");
     bh_tree_dflt_i64(a, rolling, "maxUnavailable", 1);
     bh_tree_dflt_i64(a, rolling, "maxSurge", 0);
@@ -145,8 +129,6 @@ int bh_adm_default_job(struct bh_sim_write *w)
     struct bh_arena *a = w->arena;
     struct bh_json *spec = spec_of(w), *meta = bh_tree_obj(w->obj, "metadata"), *labels;
 
-    if (spec_is_old(w))
-        return 0;
     job_spec(a, spec);
     bh_tree_dflt_bool(a, spec, "manualSelector", false);
     if (w->op == BH_SIM_OP_CREATE) {
@@ -163,8 +145,6 @@ int bh_adm_default_cronjob(struct bh_sim_write *w)
     struct bh_arena *a = w->arena;
     struct bh_json *spec = spec_of(w);
 
-    if (spec_is_old(w))
-        return 0;
     bh_tree_dflt_str(a, spec, "concurrencyPolicy", "Allow");
     bh_tree_dflt_bool(a, spec, "suspend", false);
     bh_tree_dflt_i64(a, spec, "successfulJobsHistoryLimit", 3);

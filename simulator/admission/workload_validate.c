@@ -103,11 +103,6 @@ static void counts(struct bh_sim_write *w)
     bh_adm_not_negative(w, "", w->obj, "spec.revisionHistoryLimit");
 }
 
-static bool unchanged_spec(const struct bh_sim_write *w)
-{
-    return w->op == BH_SIM_OP_UPDATE_STATUS || (w->old && bh_adm_same(w->obj, w->old, "spec"));
-}
-
 /* ---- apps ------------------------------------------------------------------------------------ */
 
 static bool is_zero(const struct bh_json *v)
@@ -136,23 +131,19 @@ static void deployment_strategy(struct bh_sim_write *w)
         bh_adm_invalid(w, at, rolling, "maxUnavailable", "may not be 0 when `maxSurge` is 0");
 }
 
-/* What Deployment, ReplicaSet and DaemonSet have in common. False: there is nothing to look at. */
-static bool validate_set(struct bh_sim_write *w, const char *kind)
+/* What Deployment, ReplicaSet and DaemonSet have in common. */
+static void validate_set(struct bh_sim_write *w, const char *kind)
 {
-    if (unchanged_spec(w))
-        return false;
     counts(w);
     validate_template(w, "spec", selector_of(w, kind));
     always(w);
-    return true;
 }
 
 void bh_adm_validate_deployment(struct bh_sim_write *w)
 {
     int64_t deadline = bh_tree_i64(w->obj, "spec.progressDeadlineSeconds", 600);
 
-    if (!validate_set(w, "deployment"))
-        return;
+    validate_set(w, "deployment");
     deployment_strategy(w);
     if (deadline <= bh_tree_i64(w->obj, "spec.minReadySeconds", 0))
         bh_adm_invalid(w, "", w->obj, "spec.progressDeadlineSeconds",
@@ -169,8 +160,6 @@ void bh_adm_validate_replicationcontroller(struct bh_sim_write *w)
     const struct bh_json *map = bh_tree_obj(w->obj, "spec.selector");
     const struct bh_json *labels = bh_tree_obj(w->obj, "spec.template.metadata.labels");
 
-    if (unchanged_spec(w))
-        return;
     counts(w);
     if (!bh_tree_len(map))
         bh_adm_required(w, "spec", "selector", "");
@@ -211,8 +200,6 @@ void bh_adm_validate_statefulset(struct bh_sim_write *w)
                                              NULL};
     const struct bh_json *sel = bh_tree_obj(w->obj, "spec.selector");
 
-    if (unchanged_spec(w))
-        return;
     counts(w);
     bh_adm_one_of(w, "", w->obj, "spec.podManagementPolicy", "OrderedReady Parallel", true);
     bh_adm_one_of(w, "", w->obj, "spec.updateStrategy.type", "OnDelete RollingUpdate", true);
@@ -230,8 +217,8 @@ void bh_adm_validate_statefulset(struct bh_sim_write *w)
 
 void bh_adm_validate_daemonset(struct bh_sim_write *w)
 {
-    if (validate_set(w, "daemonset"))
-        bh_adm_one_of(w, "", w->obj, "spec.updateStrategy.type", "OnDelete RollingUpdate", true);
+    validate_set(w, "daemonset");
+    bh_adm_one_of(w, "", w->obj, "spec.updateStrategy.type", "OnDelete RollingUpdate", true);
 }
 
 /* ---- batch ----------------------------------------------------------------------------------- */
@@ -257,8 +244,6 @@ void bh_adm_validate_job(struct bh_sim_write *w)
     const struct bh_json *sel = bh_tree_obj(w->obj, "spec.selector");
     bool startable;
 
-    if (unchanged_spec(w))
-        return;
     if (!sel)
         bh_adm_required(w, "spec", "selector", "");
     bh_adm_label_selector(w, "", w->obj, "spec.selector");
@@ -278,8 +263,6 @@ void bh_adm_validate_job(struct bh_sim_write *w)
 
 void bh_adm_validate_cronjob(struct bh_sim_write *w)
 {
-    if (unchanged_spec(w))
-        return;
     if (!bh_tree_has(w->obj, "spec.schedule"))
         bh_adm_required(w, "spec", "schedule", "");
     bh_adm_one_of(w, "", w->obj, "spec.concurrencyPolicy", "Allow Forbid Replace", true);
