@@ -10,6 +10,7 @@
 #define BH_CLI_CLUSTER_H
 
 #include "cli/cli.h"
+#include "common/base/loop.h"
 #include "common/base/map.h"
 #include "common/k8s/kinds.h"
 #include "common/k8s/selector.h"
@@ -73,6 +74,34 @@ bool bh_take_kind(const struct bh_take *t, const struct bh_clean_kind *k, bool o
 struct bh_json *bh_take_object(const struct bh_take *t, struct bh_arena *a,
                                const struct bh_clean_kind *k, const struct bh_json *obj,
                                const char **ret_why);
+
+/* ---- session.c: a command at work until it is done, or a signal comes --------------------------- */
+struct bh_session {
+    uv_loop_t loop;
+    struct bh_signals *signals;
+    uv_timer_t timer; /* data: the command's */
+    struct bh_progress progress;
+    struct bh_arena arena; /* of what is at hand */
+    struct bh_cluster from, to;
+    bool stopping;
+    /* options, NULL = not given */
+    const char *from_spec, *context, *to_spec, *to_context;
+};
+#define BH_FROM_OPTS(s, what)                                                                      \
+    {"from", 0, BH_OPT_STR, &(s)->from_spec, "KUBECONFIG|URL", "the cluster to " what},            \
+    {                                                                                              \
+        "context", 0, BH_OPT_STR, &(s)->context, "NAME", "context of --from"                       \
+    }
+#define BH_TO_OPTS(s)                                                                              \
+    {"to", 0, BH_OPT_STR, &(s)->to_spec, "KUBECONFIG|URL", "the API server to write to"},          \
+    {                                                                                              \
+        "to-context", 0, BH_OPT_STR, &(s)->to_context, "NAME", "context of --to"                   \
+    }
+/* every_ms: of the timer, 0 = it rests; on_timer NULL: it only ends turns of the loop. */
+void bh_session_begin(struct bh_session *s, unsigned every_ms, uv_timer_cb on_timer, void *arg);
+/* Both ends, as far as they are named, answer. */
+int bh_session_connect(struct bh_session *s, const char *user_agent, struct bh_err *err);
+void bh_session_end(struct bh_session *s);
 
 /* ---- apply.c: objects into a destination --------------------------------------------------------
  * A queue of objects by kind and name. What is put while the same object is on its way follows

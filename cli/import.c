@@ -11,7 +11,6 @@
 #include <errno.h>
 #include <unistd.h>
 
-#include "common/base/loop.h"
 #include "common/data/yaml.h"
 #include "common/k8s/codec.h"
 #include "scheduler/explain/grid.h"
@@ -31,19 +30,15 @@ struct failure {
     char *name, *message;
 };
 struct import {
-    uv_loop_t loop;
-    struct bh_cluster from, to;
+    struct bh_session session; /* its arena: of a page */
     struct bh_take take;
     struct bh_applier *applier;
-    struct bh_signals *signals;
-    struct bh_progress progress;
-    struct bh_arena arena; /* of a page */
     FILE *manifests;
     struct count count[64]; /* by kind's place in the table */
     struct failure fail[LISTED];
     size_t n_fail;
     uint64_t total;
-    bool dry_run, stopping;
+    bool dry_run;
 };
 
 static struct count *count_of(struct import *im, const struct bh_clean_kind *k)
@@ -72,9 +67,9 @@ static void write_manifest(struct import *im, const struct bh_clean_kind *k, str
     struct bh_json *status;
     struct bh_buf b BH_CLEANUP(bh_buf_fini) = {0};
 
-    status = bh_clean_new(&im->arena, k, o);
+    status = bh_clean_new(&im->session.arena, k, o);
     if (bh_streq(k->kind, "Pod") && status)
-        bh_json_set(&im->arena, o, "status", status);
+        bh_json_set(&im->session.arena, o, "status", status);
     bh_buf_adds(&b, "---\n");
     bh_yaml_write(&b, o);
     fwrite(b.p, 1, b.n, im->manifests);
@@ -87,9 +82,9 @@ static void take_one(struct import *im, const struct bh_clean_kind *k, struct bh
     const char *why;
     char av[80];
 
-    bh_json_set_str(&im->arena, obj, "apiVersion", bh_clean_api_version(k, av));
-    bh_json_set_str(&im->arena, obj, "kind", k->kind);
-    o = bh_take_object(&im->take, &im->arena, k, obj, &why);
+    bh_json_set_str(&im->session.arena, obj, "apiVersion", bh_clean_api_version(k, av));
+    bh_json_set_str(&im->session.arena, obj, "kind", k->kind);
+    o = bh_take_object(&im->take, &im->session.arena, k, obj, &why);
     n->read++;
     if (why) {
         n->skipped++;
@@ -104,8 +99,8 @@ static void take_one(struct import *im, const struct bh_clean_kind *k, struct bh
 
 static void settle(struct import *im)
 {
-    while (im->applier && bh_applier_backlog(im->applier) && !im->stopping)
-        uv_run(&im->loop, UV_RUN_ONCE);
+    while (im->applier && bh_applier_backlog(im->applier) && !im->session.stopping)
+        uv_run(&im->session.loop, UV_RUN_ONCE);
 }
 
 /* 0 with the list's tree; -ESTALE: it expired; -EACCES, -ENOENT, -EIO. */
@@ -122,9 +117,9 @@ static int get_page(struct import *im, const struct bh_clean_kind *k, const char
         bh_buf_adds(&path, "&continue=");
         bh_url_escape(&path, cont);
     }
-    rc = bh_cluster_get(&im->from, bh_buf_str(&path), &code, &body, err);
+    rc = bh_cluster_get(&im->session.from, bh_buf_str(&path), &code, &body, err);
     if (rc == 0 && code == 200)
-        rc = bh_json_parse(&im->arena, body.p, body.n, 0, ret, err);
+        rc = bh_json_parse(&im->session.arena, body.p, body.n, 0, ret, err);
     else if (rc == 0) {
         bh_decode_status(body.p, body.n, code, &s);
         rc = bh_err_set(err,
@@ -145,7 +140,7 @@ static int read_pages(struct import *im, const struct bh_clean_kind *k, struct b
     do {
         struct bh_json *list = NULL;
         const char *next;
-        bh_arena_reset(&im->arena);
+        bh_arena_reset(&im->session.arena);
         rc = get_page(im, k, cont, &list, err);
         if (rc < 0)
             return rc;
@@ -156,13 +151,14 @@ static int read_pages(struct import *im, const struct bh_clean_kind *k, struct b
         }
         im->total = count_of(im, k)->read;
         settle(im);
-        bh_progress_draw(&im->progress, 0, 0, "%s: %llu", k->plural, (unsigned long long)im->total);
+        bh_progress_draw(&im->session.progress, 0, 0, "%s: %llu", k->plural,
+                         (unsigned long long)im->total);
         next = bh_json_get_text(bh_json_get(list, "metadata"), "continue");
         if (*next && bh_streq(next, cont))
             return bh_err_set(err, -EPROTO, "%s: the list goes round in circles", k->plural);
         free(cont);
         cont = bh_strdup(next);
-    } while (*cont && !im->stopping);
+    } while (*cont && !im->session.stopping);
     return 0;
 }
 
@@ -189,11 +185,11 @@ static int read_all(struct import *im, struct bh_err *err)
 {
     int rc = 0;
 
-    for (size_t i = 0; i < bh_clean_n_kinds && rc == 0 && !im->stopping; i++)
+    for (size_t i = 0; i < bh_clean_n_kinds && rc == 0 && !im->session.stopping; i++)
         if (bh_take_kind(&im->take, &bh_clean_kinds[i], true))
             rc = read_kind(im, &bh_clean_kinds[i], err);
-    bh_progress_end(&im->progress);
-    return rc < 0 ? bh_err_prefix(err, rc, "reading from %s", im->from.cfg->server) : 0;
+    bh_progress_end(&im->session.progress);
+    return rc < 0 ? bh_err_prefix(err, rc, "reading from %s", im->session.from.cfg->server) : 0;
 }
 
 /* ---- report ---------------------------------------------------------------------------------- */
@@ -313,38 +309,26 @@ static const struct bh_opt_usage usage = {
 };
 
 struct arguments {
-    const char *from, *context, *to, *to_context, *manifests, *output;
+    const char *manifests, *output;
 };
 
 static int check_arguments(const struct import *im, const struct arguments *a, struct bh_err *err)
 {
-    if (!a->from)
+    if (!im->session.from_spec)
         return bh_err_set(err, -EINVAL, "--from is required: the cluster to read");
-    if ((a->to != NULL) + (a->manifests != NULL) + im->dry_run != 1)
+    if ((im->session.to_spec != NULL) + (a->manifests != NULL) + im->dry_run != 1)
         return bh_err_set(err, -EINVAL, "one of --to, --manifests and --dry-run is required");
     return 0;
 }
 
-static void on_stop(void *arg)
-{
-    ((struct import *)arg)->stopping = true;
-}
-
 static int open_ends(struct import *im, const struct arguments *a, struct bh_err *err)
 {
-    int rc = bh_cluster_open(&im->from, &im->loop, a->from, a->context, "berth-import", err);
+    const struct bh_applier_options o = {
+        .to = &im->session.to, .parallel = PARALLEL, .on_result = on_result, .arg = im};
+    int rc = bh_session_connect(&im->session, "berth-import", err);
 
-    if (rc == 0)
-        rc = bh_cluster_reach(&im->from, "source", err);
-    if (rc == 0 && a->to) {
-        struct bh_applier_options o = {
-            .to = &im->to, .parallel = PARALLEL, .on_result = on_result, .arg = im};
-        rc = bh_cluster_open(&im->to, &im->loop, a->to, a->to_context, "berth-import", err);
-        if (rc == 0)
-            rc = bh_cluster_reach(&im->to, "destination", err);
-        if (rc == 0)
-            im->applier = bh_applier_new(&o);
-    }
+    if (rc == 0 && im->session.to_spec)
+        im->applier = bh_applier_new(&o);
     if (rc == 0 && a->manifests) {
         im->manifests = bh_streq(a->manifests, "-") ? stdout : fopen(a->manifests, "we");
         if (!im->manifests)
@@ -367,12 +351,8 @@ static int close_manifests(struct import *im, const char *path, struct bh_err *e
 static void cleanup(struct import *im)
 {
     bh_applier_free(im->applier);
-    bh_cluster_close(&im->from);
-    bh_cluster_close(&im->to);
-    bh_signals_close(im->signals);
-    bh_loop_drain_close(&im->loop);
+    bh_session_end(&im->session);
     bh_take_fini(&im->take);
-    bh_arena_fini(&im->arena);
     for (size_t i = 0; i < im->n_fail; i++) {
         free(im->fail[i].name);
         free(im->fail[i].message);
@@ -383,10 +363,8 @@ static void cleanup(struct import *im)
 static int parse(struct import *im, struct arguments *a, int argc, char **argv, struct bh_err *err)
 {
     const struct bh_opt table[] = {
-        {"from", 0, BH_OPT_STR, &a->from, "KUBECONFIG|URL", "the cluster to read"},
-        {"context", 0, BH_OPT_STR, &a->context, "NAME", "context of --from"},
-        {"to", 0, BH_OPT_STR, &a->to, "KUBECONFIG|URL", "the API server to write to"},
-        {"to-context", 0, BH_OPT_STR, &a->to_context, "NAME", "context of --to"},
+        BH_FROM_OPTS(&im->session, "read"),
+        BH_TO_OPTS(&im->session),
         {"manifests", 0, BH_OPT_STR, &a->manifests, "FILE", "write YAML instead (- = output)"},
         {"dry-run", 0, BH_OPT_BOOL, &im->dry_run, NULL, "only read, and report"},
         BH_TAKE_OPTS(&im->take),
@@ -412,14 +390,11 @@ int bh_cmd_import(int argc, char **argv)
         free(im);
         return bh_cli_usage(usage.program, rc, &err);
     }
-    uv_loop_init(&im->loop);
-    bh_arena_init(&im->arena, 0);
-    bh_progress_init(&im->progress);
-    im->signals = bh_signals_new(&im->loop, on_stop, NULL, im);
+    bh_session_begin(&im->session, 0, NULL, NULL);
     rc = open_ends(im, &a, &err);
     if (rc == 0)
         rc = read_all(im, &err);
-    if (rc == 0 && im->stopping)
+    if (rc == 0 && im->session.stopping)
         rc = bh_err_set(&err, -EINTR, "stopped; what was imported stays");
     if (rc == 0)
         status = report(im, bh_streq(a.output, "json"));

@@ -8,10 +8,10 @@
  * Runs in: one libuv loop; at most `parallel` creations on the wire, pipelined where the server is
  * plain HTTP.
  */
+#include "cli/cluster.h"
 #include "cli/load.h"
 #include "common/api/reflector.h"
 #include "common/base/key.h"
-#include "common/base/loop.h"
 #include "common/base/map.h"
 #include "simulator/http/burst.h"
 #include "common/k8s/codec.h"
@@ -33,22 +33,19 @@ struct tracked {
     char *message; /* of the condition */
 };
 struct load {
-    uv_loop_t loop;
+    struct bh_session session;
     struct bh_api_client *client;
     struct bh_burst *burst; /* creates; NULL: the server is not plain HTTP, the client creates */
     struct bh_reflector *pods_watch;
-    struct bh_signals *signals;
-    uv_timer_t timer;
     struct bh_load_set set;
     struct bh_map by_name; /* namespace/name -> tracked */
     struct tracked *tracked;
-    bool creating_pods, stopping, watch_ready;
+    bool creating_pods, watch_ready;
     size_t next, done, failed, out;
     size_t bound, unschedulable;
     int64_t parallel;
     int64_t timeout_ns;
     uint64_t pods_start_ns, last_change_ns, first_bound_ns, last_bound_ns;
-    struct bh_progress progress;
     char error[600];
 };
 
@@ -114,7 +111,7 @@ static void on_created(void *arg, const struct bh_api_reply *r)
     struct load *l = c->l;
     bool unclear = r->outcome == BH_API_TRANSPORT || r->outcome == BH_API_TIMEOUT || r->code >= 500;
 
-    if (unclear && ++c->tries < CREATE_TRIES && !l->stopping) {
+    if (unclear && ++c->tries < CREATE_TRIES && !l->session.stopping) {
         create_slowly(c);
         return;
     }
@@ -150,7 +147,7 @@ static void on_burst_created(void *arg, const struct bh_burst_reply *r)
     struct creation *c = arg;
     bool again = r->error || r->code == 429 || r->code >= 500;
 
-    if (again && r->error != -ECANCELED && !c->l->stopping) {
+    if (again && r->error != -ECANCELED && !c->l->session.stopping) {
         create_slowly(c);
         return;
     }
@@ -181,7 +178,7 @@ static void fill(struct load *l)
 {
     size_t n = l->creating_pods ? l->set.n_pods : l->set.n_nodes;
 
-    while (!l->stopping && l->next < n && l->out < (size_t)l->parallel) {
+    while (!l->session.stopping && l->next < n && l->out < (size_t)l->parallel) {
         struct creation *c = bh_malloc(sizeof(*c));
         *c = (struct creation){.l = l, .i = l->next++, .pod = l->creating_pods};
         l->out++;
@@ -257,30 +254,18 @@ static void on_trouble(void *arg, const struct bh_kind_info *k, const char *text
         fprintf(stderr, "\nberth load: watching pods: %s\n", text);
 }
 
-static void on_stop(void *arg)
-{
-    struct load *l = arg;
-
-    l->stopping = true;
-}
-
-static void on_timer(uv_timer_t *t)
-{
-    (void)t;
-}
-
 /* ---- phases ---------------------------------------------------------------------------------- */
 
 static int create_nodes(struct load *l, struct bh_err *err)
 {
     fill(l);
-    while (!l->stopping && l->done < l->set.n_nodes) {
-        bh_progress_draw(&l->progress, l->done, l->set.n_nodes, "nodes %zu/%zu", l->done,
+    while (!l->session.stopping && l->done < l->set.n_nodes) {
+        bh_progress_draw(&l->session.progress, l->done, l->set.n_nodes, "nodes %zu/%zu", l->done,
                          l->set.n_nodes);
-        uv_run(&l->loop, UV_RUN_ONCE);
+        uv_run(&l->session.loop, UV_RUN_ONCE);
     }
-    bh_progress_end(&l->progress);
-    if (l->stopping)
+    bh_progress_end(&l->session.progress);
+    if (l->session.stopping)
         return bh_err_set(err, -EINTR, "stopped after %zu of %zu nodes", l->done, l->set.n_nodes);
     if (l->failed)
         return bh_err_set(err, -EIO, "%zu of %zu nodes could not be created: %s", l->failed,
@@ -292,9 +277,9 @@ static int wait_for_watch(struct load *l, struct bh_err *err)
 {
     uint64_t end = bh_mono_ns() + REQUEST_NS;
 
-    while (!l->watch_ready && !l->stopping && bh_mono_ns() < end)
-        uv_run(&l->loop, UV_RUN_ONCE);
-    if (l->stopping)
+    while (!l->watch_ready && !l->session.stopping && bh_mono_ns() < end)
+        uv_run(&l->session.loop, UV_RUN_ONCE);
+    if (l->session.stopping)
         return bh_err_set(err, -EINTR, "stopped before any pod");
     return l->watch_ready ? 0 : bh_err_set(err, -ETIMEDOUT, "could not watch pods");
 }
@@ -310,20 +295,20 @@ static void create_pods(struct load *l)
     for (;;) {
         size_t decided = l->bound + l->unschedulable;
         double s = (double)(bh_mono_ns() - l->pods_start_ns) / 1e9;
-        bh_progress_draw(&l->progress, decided, l->set.n_pods,
+        bh_progress_draw(&l->session.progress, decided, l->set.n_pods,
                          "created %zu/%zu  bound %zu  unschedulable %zu  %.0f pods/s", l->done,
                          l->set.n_pods, l->bound, l->unschedulable,
                          s > 0 ? (double)l->bound / s : 0);
         end = l->last_change_ns + (uint64_t)l->timeout_ns;
-        if (l->stopping || bh_mono_ns() > end)
+        if (l->session.stopping || bh_mono_ns() > end)
             break;
         /* every pod decided, and those without a node had a second to find one after all */
         if (l->done == l->set.n_pods && decided + l->failed >= l->set.n_pods &&
             (!l->unschedulable || bh_mono_ns() - l->last_change_ns > UINT64_C(1000000000)))
             break;
-        uv_run(&l->loop, UV_RUN_ONCE);
+        uv_run(&l->session.loop, UV_RUN_ONCE);
     }
-    bh_progress_end(&l->progress);
+    bh_progress_end(&l->session.progress);
 }
 
 /* ---- report ---------------------------------------------------------------------------------- */
@@ -449,7 +434,7 @@ static void open_burst(struct load *l, const struct bh_api_config *cfg)
         (unsigned)((BH_MIN(l->parallel, PIPELINE_MAX) + CONNECTIONS - 1) / CONNECTIONS);
 
     if (bare && strncmp(cfg->server, "http://", 7) == 0)
-        (void)bh_burst_new(&l->loop,
+        (void)bh_burst_new(&l->session.loop,
                            &(struct bh_burst_options){.server = cfg->server,
                                                       .unix_socket = cfg->unix_socket,
                                                       .headers = "User-Agent: berth-load\r\n"
@@ -468,7 +453,7 @@ static int open_cluster(struct load *l, const struct arguments *a, struct bh_api
 
     if (rc == 0)
         rc = bh_api_client_new(
-            &l->loop, *cfg,
+            &l->session.loop, *cfg,
             &(struct bh_api_options){.user_agent = "berth-load", .max_connections = CONNECTIONS},
             &l->client, err);
     if (rc < 0)
@@ -486,7 +471,7 @@ static int open_cluster(struct load *l, const struct arguments *a, struct bh_api
             (void)bh_map_put(&l->by_name, key, n, &l->tracked[i]);
     }
     if (l->set.n_pods)
-        l->pods_watch = bh_reflector_new(&l->loop, l->client, &bh_kinds[BH_KIND_POD], &cb);
+        l->pods_watch = bh_reflector_new(&l->session.loop, l->client, &bh_kinds[BH_KIND_POD], &cb);
     return 0;
 }
 
@@ -495,8 +480,7 @@ static void cleanup(struct load *l)
     bh_reflector_free(l->pods_watch);
     bh_burst_free(l->burst);
     bh_api_client_free(l->client);
-    bh_signals_close(l->signals);
-    bh_loop_drain_close(&l->loop);
+    bh_session_end(&l->session);
     for (size_t i = 0; l->tracked && i < l->set.n_pods; i++)
         free(l->tracked[i].message);
     free(l->tracked);
@@ -565,11 +549,7 @@ int bh_cmd_load(int argc, char **argv)
     l = bh_calloc(1, sizeof(*l));
     l->parallel = a.parallel;
     l->timeout_ns = a.timeout_ns;
-    uv_loop_init(&l->loop);
-    bh_progress_init(&l->progress);
-    l->signals = bh_signals_new(&l->loop, on_stop, NULL, l);
-    uv_timer_init(&l->loop, &l->timer);
-    uv_timer_start(&l->timer, on_timer, 100, 100); /* deadlines are looked at ten times a second */
+    bh_session_begin(&l->session, 100, NULL, NULL); /* deadlines are looked at ten times a second */
     rc = read_source(l, &a, &err);
     if (rc == 0)
         rc = run(l, &a, &err);

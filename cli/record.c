@@ -2,29 +2,25 @@
  *
  * cli/record.c - `berth record`: a real cluster's changes to a file
  *
- * Lines are written to the file at least every FLUSH_NS: a killed recorder loses no more.
+ * Lines are written to the file at least every FLUSH_MS: a killed recorder loses no more.
  */
 #include "cli/cluster.h"
 
 #include <errno.h>
 
 #include "cli/record.h"
-#include "common/base/loop.h"
 
-#define FLUSH_NS UINT64_C(500000000)
+#define FLUSH_MS 500u
 
 struct record {
-    uv_loop_t loop;
-    struct bh_cluster from;
+    struct bh_session session;
     struct bh_take take;
     struct bh_follow *follow;
-    struct bh_signals *signals;
-    uv_timer_t timer, end;
+    uv_timer_t end;
     struct bh_record_file out;
-    struct bh_progress progress;
     int64_t start_ns; /* of the state at the beginning */
     int64_t duration_ns;
-    bool header, stopping;
+    bool header;
 };
 
 /* ---- following ------------------------------------------------------------------------------- */
@@ -64,32 +60,27 @@ static void on_timer(uv_timer_t *t)
     struct record *r = t->data;
 
     bh_record_file_flush(&r->out);
-    bh_progress_draw(&r->progress, 0, 0, "%llu records, %llu KiB",
+    bh_progress_draw(&r->session.progress, 0, 0, "%llu records, %llu KiB",
                      (unsigned long long)r->out.records, (unsigned long long)r->out.bytes >> 10);
     if (r->out.error)
-        r->stopping = true;
-}
-
-static void on_stop(void *arg)
-{
-    ((struct record *)arg)->stopping = true;
+        r->session.stopping = true;
 }
 
 static void on_end(uv_timer_t *t)
 {
-    on_stop(t->data);
+    ((struct record *)t->data)->session.stopping = true;
 }
 
 static int follow_source(struct record *r, struct bh_err *err)
 {
-    const struct bh_follow_options o = {.from = &r->from,
+    const struct bh_follow_options o = {.from = &r->session.from,
                                         .take = &r->take,
                                         .on_change = on_change,
                                         .on_gone = on_gone,
                                         .on_all_synced = on_all_synced,
                                         .arg = r,
                                         .program = "berth record"};
-    int rc = bh_cluster_reach(&r->from, "source", err);
+    int rc = bh_session_connect(&r->session, "berth-record", err);
 
     if (rc < 0)
         return rc;
@@ -97,15 +88,13 @@ static int follow_source(struct record *r, struct bh_err *err)
     if (r->header)
         bh_record_file_header(&r->out, r->start_ns, r->take.anonymise);
     rc = bh_follow_start(&o, &r->follow, err);
-    uv_timer_init(&r->loop, &r->timer);
-    uv_timer_init(&r->loop, &r->end);
-    r->timer.data = r->end.data = r;
-    uv_timer_start(&r->timer, on_timer, FLUSH_NS / 1000000, FLUSH_NS / 1000000);
+    uv_timer_init(&r->session.loop, &r->end);
+    r->end.data = r;
     if (r->duration_ns > 0)
         uv_timer_start(&r->end, on_end, (uint64_t)(r->duration_ns / 1000000), 0);
-    while (rc == 0 && !r->stopping)
-        uv_run(&r->loop, UV_RUN_ONCE);
-    bh_progress_end(&r->progress);
+    while (rc == 0 && !r->session.stopping)
+        uv_run(&r->session.loop, UV_RUN_ONCE);
+    bh_progress_end(&r->session.progress);
     return rc;
 }
 
@@ -132,18 +121,18 @@ static const struct bh_opt_usage usage = {
 };
 
 struct arguments {
-    const char *from, *context, *output, *kwok;
+    const char *output, *kwok;
     int64_t start_ns, end_ns;
     bool force;
     bool openb;
     struct bh_record_openb c;
 };
 
-static int check_arguments(const struct arguments *a, struct bh_err *err)
+static int check_arguments(const struct arguments *a, bool from, struct bh_err *err)
 {
     if (!a->output)
         return bh_err_set(err, -EINVAL, "--output is required: the file to write");
-    if (a->openb + (a->from != NULL) + (a->kwok != NULL) != 1)
+    if (a->openb + from + (a->kwok != NULL) != 1)
         return bh_err_set(err, -EINVAL, "one of --from, --openb and --kwok is required");
     if (a->start_ns < 0 || a->end_ns < 0)
         return bh_err_set(err, -EINVAL, "--start and --end must not be negative");
@@ -157,8 +146,7 @@ static int check_arguments(const struct arguments *a, struct bh_err *err)
 static int parse(struct record *r, struct arguments *a, int argc, char **argv, struct bh_err *err)
 {
     const struct bh_opt table[] = {
-        {"from", 0, BH_OPT_STR, &a->from, "KUBECONFIG|URL", "the cluster to record"},
-        {"context", 0, BH_OPT_STR, &a->context, "NAME", "context of --from"},
+        BH_FROM_OPTS(&r->session, "record"),
         {"output", 'o', BH_OPT_STR, &a->output, "FILE", "JSON lines; packed when it ends in .gz"},
         {"force", 0, BH_OPT_BOOL, &a->force, NULL, "replace the file"},
         {"header", 0, BH_OPT_BOOL, &r->header, NULL,
@@ -179,7 +167,7 @@ static int parse(struct record *r, struct arguments *a, int argc, char **argv, s
     int rc = bh_opt_parse(table, &usage, argc, argv, NULL, err);
 
     if (rc == 0)
-        rc = check_arguments(a, err);
+        rc = check_arguments(a, r->session.from_spec != NULL, err);
     a->c.header = r->header;
     a->c.start_s = a->start_ns / 1000000000;
     a->c.end_s = a->end_ns ? a->end_ns / 1000000000 : -1;
@@ -189,12 +177,8 @@ static int parse(struct record *r, struct arguments *a, int argc, char **argv, s
 static int run(struct record *r, const struct arguments *a, struct bh_err *err)
 {
     struct bh_err second;
-    int rc = 0;
+    int rc = bh_record_file_open(&r->out, a->output, a->force, err);
 
-    if (a->from)
-        rc = bh_cluster_open(&r->from, &r->loop, a->from, a->context, "berth-record", err);
-    if (rc == 0)
-        rc = bh_record_file_open(&r->out, a->output, a->force, err);
     if (rc == 0)
         rc = a->openb  ? bh_record_openb(&r->out, &a->c, err)
              : a->kwok ? bh_record_kwok(&r->out, a->kwok, r->header, err)
@@ -221,15 +205,11 @@ int bh_cmd_record(int argc, char **argv)
         free(r);
         return bh_cli_usage(usage.program, rc, &err);
     }
-    uv_loop_init(&r->loop);
+    bh_session_begin(&r->session, FLUSH_MS, on_timer, r);
     r->out.fd = -1;
-    bh_progress_init(&r->progress);
-    r->signals = bh_signals_new(&r->loop, on_stop, NULL, r);
     rc = run(r, &a, &err);
     bh_follow_free(r->follow);
-    bh_cluster_close(&r->from);
-    bh_signals_close(r->signals);
-    bh_loop_drain_close(&r->loop);
+    bh_session_end(&r->session);
     bh_take_fini(&r->take);
     free(r);
     return rc < 0 ? bh_cli_fail(usage.program, &err) : BH_EXIT_OK;

@@ -8,27 +8,21 @@
 #include <math.h>
 #include <unistd.h>
 
-#include "common/base/loop.h"
 #include "simulator/replay/engine.h"
 
-#define POLL_MS   200
+#define TURN_MS   20u
+#define POLL_NS   UINT64_C(200000000)
 #define ASK_NS    UINT64_C(60000000000)
 #define SPEED_MAX 1e6
 #define STEP_MAX  1000000
 #define SHOWN     10
 
 struct replay {
-    uv_loop_t loop;
-    struct bh_cluster server;
-    struct bh_signals *signals;
-    uv_timer_t timer;
-    struct bh_progress progress;
-    struct bh_arena arena;
-    struct bh_json *state;
-    bool stopping;
+    struct bh_session session; /* from: the server */
+    struct bh_json *state;     /* in its arena */
 };
 struct arguments {
-    const char *server, *context, *speed, *output, *file;
+    const char *speed, *output, *file;
     bool pause, resume, stop, status, paused, clear, follow, compare, no_wait;
     int64_t step;
     bool has_speed;
@@ -47,19 +41,20 @@ static int ask(struct replay *r, const char *method, const char *path, const cha
                                      .body_n = n,
                                      .timeout_ns = ASK_NS};
     struct bh_buf reply BH_CLEANUP(bh_buf_fini) = {0};
-    int code = 0, rc = bh_api_do(&r->loop, r->server.client, &call, &code, &reply, err);
+    int code = 0,
+        rc = bh_api_do(&r->session.loop, r->session.from.client, &call, &code, &reply, err);
 
-    bh_arena_reset(&r->arena);
+    bh_arena_reset(&r->session.arena);
     r->state = NULL;
-    if (rc == 0 && bh_json_parse(&r->arena, reply.p, reply.n, 0, &r->state, err) < 0)
+    if (rc == 0 && bh_json_parse(&r->session.arena, reply.p, reply.n, 0, &r->state, err) < 0)
         rc = bh_err_set(err, -EPROTO, "%s answers with %d: is it Berth's simulator?",
-                        r->server.cfg->server, code);
+                        r->session.from.cfg->server, code);
     if (rc == 0 && code >= 300) {
         const char *text = bh_json_get_str(r->state, "message");
         rc = bh_err_set(err, code == 409 ? -EBUSY : -EIO, "%s", text ? text : "refused");
         if (code == 404 && bh_streq(bh_json_get_text(r->state, "kind"), "Status"))
             bh_err_set(err, -ENOENT, "%s has no replay: is it Berth's simulator?",
-                       r->server.cfg->server);
+                       r->session.from.cfg->server);
     }
     return rc;
 }
@@ -154,33 +149,23 @@ static void print_state(const struct replay *r, const struct arguments *a)
     print_list(r, a->compare);
 }
 
-static void on_timer(uv_timer_t *t)
-{
-    (void)t; /* ends a turn of the loop */
-}
-
-static void on_stop(void *arg)
-{
-    ((struct replay *)arg)->stopping = true;
-}
-
 /* Until it ends, or a signal: the replay itself goes on without us. */
 static int watch(struct replay *r, struct bh_err *err)
 {
     int rc = 0;
 
-    while (rc == 0 && !r->stopping && (in_phase(r, "Running") || in_phase(r, "Loading"))) {
-        bh_progress_draw(&r->progress, (uint64_t)number(r, "applied"), (uint64_t)number(r, "total"),
-                         "%s  %lld/%lld  waiting %lld", bh_json_get_text(r->state, "at"),
-                         number(r, "applied"), number(r, "total"), number(r, "waiting"));
-        uv_timer_start(&r->timer, on_timer, POLL_MS, 0);
-        while (uv_is_active((uv_handle_t *)&r->timer) && !r->stopping)
-            uv_run(&r->loop, UV_RUN_ONCE);
-        if (!r->stopping)
+    while (rc == 0 && !r->session.stopping && (in_phase(r, "Running") || in_phase(r, "Loading"))) {
+        bh_progress_draw(&r->session.progress, (uint64_t)number(r, "applied"),
+                         (uint64_t)number(r, "total"), "%s  %lld/%lld  waiting %lld",
+                         bh_json_get_text(r->state, "at"), number(r, "applied"), number(r, "total"),
+                         number(r, "waiting"));
+        for (uint64_t end = bh_mono_ns() + POLL_NS; bh_mono_ns() < end && !r->session.stopping;)
+            uv_run(&r->session.loop, UV_RUN_ONCE);
+        if (!r->session.stopping)
             rc = ask(r, "GET", "/berth/v1/replay", NULL, NULL, 0, err);
     }
-    bh_progress_end(&r->progress);
-    if (r->stopping)
+    bh_progress_end(&r->session.progress);
+    if (r->session.stopping)
         fprintf(stderr, "berth replay: no longer watching; `berth replay --stop` ends it\n");
     return rc;
 }
@@ -234,12 +219,12 @@ static int check_arguments(const struct arguments *a, struct bh_err *err)
     return 0;
 }
 
-static int parse(struct arguments *a, int argc, char **argv, struct bh_err *err)
+static int parse(struct replay *r, struct arguments *a, int argc, char **argv, struct bh_err *err)
 {
     const struct bh_opt table[] = {
-        {"server", 0, BH_OPT_STR, &a->server, "KUBECONFIG|URL",
+        {"server", 0, BH_OPT_STR, &r->session.from_spec, "KUBECONFIG|URL",
          "the simulator (default: as kubectl finds it)"},
-        {"context", 0, BH_OPT_STR, &a->context, "NAME", "context of the kubeconfig"},
+        {"context", 0, BH_OPT_STR, &r->session.context, "NAME", "context of the kubeconfig"},
         {"speed", 0, BH_OPT_STR, &a->speed, "X|max",
          "so many times as fast; max: as fast as the scheduler decides"},
         {"paused", 0, BH_OPT_BOOL, &a->paused, NULL,
@@ -271,7 +256,8 @@ static int parse(struct arguments *a, int argc, char **argv, struct bh_err *err)
 
 static int run(struct replay *r, const struct arguments *a, struct bh_err *err)
 {
-    int rc = bh_cluster_open(&r->server, &r->loop, a->server, a->context, "berth-replay", err);
+    int rc = bh_cluster_open(&r->session.from, &r->session.loop, r->session.from_spec,
+                             r->session.context, "berth-replay", err);
 
     if (rc < 0)
         return rc;
@@ -293,30 +279,21 @@ static int run(struct replay *r, const struct arguments *a, struct bh_err *err)
 int bh_cmd_replay(int argc, char **argv)
 {
     struct arguments a = {.speed = "1", .output = "table"};
-    struct replay *r;
+    struct replay r = {0};
     struct bh_err err = {0};
-    int status = BH_EXIT_OK, rc = parse(&a, argc, argv, &err);
+    int status = BH_EXIT_OK, rc = parse(&r, &a, argc, argv, &err);
 
     if (rc != 0)
         return bh_cli_usage(usage.program, rc, &err);
-    r = bh_calloc(1, sizeof(*r));
-    uv_loop_init(&r->loop);
-    uv_timer_init(&r->loop, &r->timer);
-    bh_arena_init(&r->arena, 0);
-    bh_progress_init(&r->progress);
-    r->signals = bh_signals_new(&r->loop, on_stop, NULL, r);
-    rc = run(r, &a, &err);
+    bh_session_begin(&r.session, TURN_MS, NULL, NULL);
+    rc = run(&r, &a, &err);
     if (rc < 0) {
         status = bh_cli_fail(usage.program, &err);
-    } else if (in_phase(r, "Failed")) {
+    } else if (in_phase(&r, "Failed")) {
         status = BH_EXIT_FAIL;
-    } else if (a.file && in_phase(r, "Done") && number(r, "errorCount")) {
+    } else if (a.file && in_phase(&r, "Done") && number(&r, "errorCount")) {
         status = 3;
     }
-    bh_cluster_close(&r->server);
-    bh_signals_close(r->signals);
-    bh_loop_drain_close(&r->loop);
-    bh_arena_fini(&r->arena);
-    free(r);
+    bh_session_end(&r.session);
     return status;
 }

@@ -11,26 +11,19 @@
 
 #include <errno.h>
 
-#include "common/base/loop.h"
-
 #define PARALLEL  32
 #define LISTED    20
 #define REPORT_NS UINT64_C(10000000000)
 
 struct sync {
-    uv_loop_t loop;
-    struct bh_cluster from, to;
+    struct bh_session session;
     struct bh_take take;
     struct bh_follow *follow;
     struct bh_applier *applier;
     struct bh_compare *compare; /* --pods schedule */
-    struct bh_signals *signals;
-    uv_timer_t timer;
-    struct bh_progress progress;
-    struct bh_arena arena;
     uint64_t count[BH_APPLIED_COUNT], reported, told_ns;
     unsigned n_shown;
-    bool schedule, once, synced, settled, stopping;
+    bool schedule, once, synced, settled;
 };
 
 /* ---- from the source ------------------------------------------------------------------------- */
@@ -39,7 +32,7 @@ struct sync {
 static const struct bh_json *undecided(struct sync *s, const struct bh_clean_kind *k,
                                        const struct bh_json *obj)
 {
-    struct bh_json *copy = bh_json_clone(&s->arena, obj);
+    struct bh_json *copy = bh_json_clone(&s->session.arena, obj);
 
     if (bh_streq(k->kind, "Pod"))
         bh_json_unset(bh_json_get(copy, "spec"), "nodeName");
@@ -55,7 +48,7 @@ static void on_change(void *arg, const struct bh_clean_kind *k, bool added, bool
 
     bool given = initial && *bh_json_get_text(bh_json_get(obj, "spec"), "nodeName");
 
-    bh_arena_reset(&s->arena);
+    bh_arena_reset(&s->session.arena);
     if (s->compare && bh_streq(k->kind, "Pod"))
         bh_compare_source(s->compare, obj, added, given);
     if (added && !initial && s->schedule)
@@ -143,20 +136,16 @@ static void on_timer(uv_timer_t *t)
 
     if (s->synced && !s->settled && bh_applier_backlog(s->applier) == 0) {
         s->settled = true;
-        bh_progress_end(&s->progress);
-        printf("in step with %s\n", s->from.cfg->server);
+        bh_progress_end(&s->session.progress);
+        printf("in step with %s\n", s->session.from.cfg->server);
         tell(s);
-        s->stopping = s->once;
+        s->session.stopping = s->once;
     } else if (!s->settled) {
-        bh_progress_draw(&s->progress, 0, 0, "%llu objects written", (unsigned long long)sum(s));
+        bh_progress_draw(&s->session.progress, 0, 0, "%llu objects written",
+                         (unsigned long long)sum(s));
     } else if (sum(s) != s->reported && bh_mono_ns() - s->told_ns > REPORT_NS) {
         tell(s);
     }
-}
-
-static void on_stop(void *arg)
-{
-    ((struct sync *)arg)->stopping = true;
 }
 
 /* ---- command --------------------------------------------------------------------------------- */
@@ -175,26 +164,13 @@ static const struct bh_opt_usage usage = {
              "usage\n",
 };
 
-struct arguments {
-    const char *from, *context, *to, *to_context, *pods;
-};
-
-static int check_arguments(struct sync *s, const struct arguments *a, struct bh_err *err)
+static int parse(struct sync *s, int argc, char **argv, struct bh_err *err)
 {
-    if (!a->from || !a->to)
-        return bh_err_set(err, -EINVAL, "--from and --to are required");
-    s->schedule = bh_streq(a->pods, "schedule");
-    return 0;
-}
-
-static int parse(struct sync *s, struct arguments *a, int argc, char **argv, struct bh_err *err)
-{
+    const char *pods = "schedule";
     const struct bh_opt table[] = {
-        {"from", 0, BH_OPT_STR, &a->from, "KUBECONFIG|URL", "the cluster to follow"},
-        {"context", 0, BH_OPT_STR, &a->context, "NAME", "context of --from"},
-        {"to", 0, BH_OPT_STR, &a->to, "KUBECONFIG|URL", "the API server to write to"},
-        {"to-context", 0, BH_OPT_STR, &a->to_context, "NAME", "context of --to"},
-        {"pods", 0, BH_OPT_CHOICE, &a->pods, "schedule|follow",
+        BH_FROM_OPTS(&s->session, "follow"),
+        BH_TO_OPTS(&s->session),
+        {"pods", 0, BH_OPT_CHOICE, &pods, "schedule|follow",
          "new pods: the destination's scheduler decides, or they are bound as in the source"},
         {"once", 0, BH_OPT_BOOL, &s->once, NULL, "end when the copy is in step"},
         BH_TAKE_OPTS(&s->take),
@@ -202,47 +178,40 @@ static int parse(struct sync *s, struct arguments *a, int argc, char **argv, str
     };
     int rc = bh_opt_parse(table, &usage, argc, argv, NULL, err);
 
-    if (rc == 0)
-        rc = check_arguments(s, a, err);
+    if (rc == 0 && (!s->session.from_spec || !s->session.to_spec))
+        rc = bh_err_set(err, -EINVAL, "--from and --to are required");
+    s->schedule = bh_streq(pods, "schedule");
     return rc == 0 ? bh_take_init(&s->take, err) : rc;
 }
 
-static int run(struct sync *s, const struct arguments *a, struct bh_err *err)
+static int run(struct sync *s, struct bh_err *err)
 {
-    const struct bh_applier_options ao = {.to = &s->to,
+    const struct bh_applier_options ao = {.to = &s->session.to,
                                           .parallel = PARALLEL,
                                           .follow = !s->schedule,
                                           .decides = s->schedule,
                                           .on_result = on_result,
                                           .arg = s};
-    const struct bh_follow_options fo = {.from = &s->from,
+    const struct bh_follow_options fo = {.from = &s->session.from,
                                          .take = &s->take,
                                          .on_change = on_change,
                                          .on_gone = on_gone,
                                          .on_all_synced = on_all_synced,
                                          .arg = s,
                                          .program = "berth sync"};
-    const struct bh_compare_options co = {.to = &s->to, .on_different = on_different, .arg = s};
-    int rc = bh_cluster_open(&s->from, &s->loop, a->from, a->context, "berth-sync", err);
+    const struct bh_compare_options co = {
+        .to = &s->session.to, .on_different = on_different, .arg = s};
+    int rc = bh_session_connect(&s->session, "berth-sync", err);
 
-    if (rc == 0)
-        rc = bh_cluster_reach(&s->from, "source", err);
-    if (rc == 0)
-        rc = bh_cluster_open(&s->to, &s->loop, a->to, a->to_context, "berth-sync", err);
-    if (rc == 0)
-        rc = bh_cluster_reach(&s->to, "destination", err);
     if (rc < 0)
         return rc;
     s->applier = bh_applier_new(&ao);
     if (s->schedule && !s->once)
         s->compare = bh_compare_new(&co);
     rc = bh_follow_start(&fo, &s->follow, err);
-    uv_timer_init(&s->loop, &s->timer);
-    s->timer.data = s;
-    uv_timer_start(&s->timer, on_timer, 100, 100);
-    while (rc == 0 && !s->stopping)
-        uv_run(&s->loop, UV_RUN_ONCE);
-    bh_progress_end(&s->progress);
+    while (rc == 0 && !s->session.stopping)
+        uv_run(&s->session.loop, UV_RUN_ONCE);
+    bh_progress_end(&s->session.progress);
     if (rc == 0 && !s->once)
         tell(s);
     return rc;
@@ -250,30 +219,22 @@ static int run(struct sync *s, const struct arguments *a, struct bh_err *err)
 
 int bh_cmd_sync(int argc, char **argv)
 {
-    struct arguments a = {.pods = "schedule"};
     struct sync *s = bh_calloc(1, sizeof(*s));
     struct bh_err err = {0};
-    int rc = parse(s, &a, argc, argv, &err);
+    int rc = parse(s, argc, argv, &err);
 
     if (rc != 0) {
         bh_take_fini(&s->take);
         free(s);
         return bh_cli_usage(usage.program, rc, &err);
     }
-    uv_loop_init(&s->loop);
-    bh_arena_init(&s->arena, 0);
-    bh_progress_init(&s->progress);
-    s->signals = bh_signals_new(&s->loop, on_stop, NULL, s);
-    rc = run(s, &a, &err);
+    bh_session_begin(&s->session, 100, on_timer, s);
+    rc = run(s, &err);
     bh_follow_free(s->follow);
     bh_compare_free(s->compare);
     bh_applier_free(s->applier);
-    bh_cluster_close(&s->from);
-    bh_cluster_close(&s->to);
-    bh_signals_close(s->signals);
-    bh_loop_drain_close(&s->loop);
+    bh_session_end(&s->session);
     bh_take_fini(&s->take);
-    bh_arena_fini(&s->arena);
     free(s);
     return rc < 0 ? bh_cli_fail(usage.program, &err) : BH_EXIT_OK;
 }
