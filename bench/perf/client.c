@@ -16,6 +16,7 @@
 #define TURN_MS    5u
 #define NAME_TRIES 7u
 #define ASK_NS     UINT64_C(120000000000)
+#define REPLY_MAX  ((size_t)1 << 30)
 #define WATCH      "/api/v1/pods?watch=true&fieldSelector=spec.nodeName%21%3D"
 
 struct bh_bench_call {
@@ -32,12 +33,18 @@ struct bh_bench_call {
 
 /* ---- trouble --------------------------------------------------------------------------------- */
 
-static void keep_trouble(struct bh_bench_pipeline *p, int rc, const struct bh_err *err)
+/* The first one stays. */
+static void trouble(struct bh_bench_pipeline *p, int rc, const char *fmt, ...) BH_PRINTF(3, 4);
+static void trouble(struct bh_bench_pipeline *p, int rc, const char *fmt, ...)
 {
+    va_list ap;
+
     if (p->trouble_rc < 0)
         return;
     p->trouble_rc = rc;
-    p->trouble = *err;
+    va_start(ap, fmt);
+    vsnprintf(p->trouble.msg, sizeof p->trouble.msg, fmt, ap);
+    va_end(ap);
 }
 
 static int check(struct bh_bench_world *w, struct bh_err *err)
@@ -47,18 +54,16 @@ static int check(struct bh_bench_world *w, struct bh_err *err)
 
     if (p->up->stopping && !p->closing) {
         w->stopped = true;
-        keep_trouble(p, bh_err_set(&why, -EINTR, "stopped"), &why);
+        trouble(p, -EINTR, "stopped");
     }
     for (unsigned i = 0; i < p->up->n && p->trouble_rc >= 0; i++)
         if (p->up->child[i].ended) {
             bh_up_last_words(&p->up->child[i]);
-            keep_trouble(p, bh_err_set(&why, -ECHILD, "the %s ended", p->up->child[i].name), &why);
+            trouble(p, -ECHILD, "the %s ended", p->up->child[i].name);
         }
-    if (p->trouble_rc >= 0) {
-        int rc = bh_bench_alive(w, &why);
-        if (rc < 0)
-            keep_trouble(p, rc, &why);
-    }
+    int rc = p->trouble_rc < 0 ? 0 : bh_bench_alive(w, &why);
+    if (rc < 0)
+        trouble(p, rc, "%s", why.msg);
     if (p->trouble_rc < 0 && err)
         *err = p->trouble;
     return p->trouble_rc;
@@ -150,10 +155,7 @@ static void on_done(void *arg, const struct bh_burst_reply *r)
     struct bh_err why = {0};
 
     if (r->error && !p->closing) {
-        keep_trouble(p,
-                     bh_err_set(&why, r->error, "%s %s: no answer: %s", c->q.method, c->q.path,
-                                strerror(-r->error)),
-                     &why);
+        trouble(p, r->error, "%s %s: no answer: %s", c->q.method, c->q.path, strerror(-r->error));
     } else if (c->done && !r->error) {
         *c->done = true;
         *c->code = r->code;
@@ -165,8 +167,10 @@ static void on_done(void *arg, const struct bh_burst_reply *r)
         }
         if (c->q.may_refuse && !p->n_refusals++)
             (void)bh_bench_refused(&c->q, r->code, r->body, &p->refusal);
-        if (!c->q.may_refuse && (r->code != 409 || !c->q.may_exist))
-            keep_trouble(p, bh_bench_refused(&c->q, r->code, r->body, &why), &why);
+        if (!c->q.may_refuse && (r->code != 409 || !c->q.may_exist)) {
+            int rc = bh_bench_refused(&c->q, r->code, r->body, &why);
+            trouble(p, rc, "%s", why.msg);
+        }
     }
     call_end(c);
 }
@@ -226,48 +230,23 @@ int bh_bench_client_flush(struct bh_bench_world *w, struct bh_err *err)
 
 /* ---- the scheduler's metrics ----------------------------------------------------------------- */
 
-struct answer {
-    struct bh_buf *body;
-    int code, error;
-    bool done;
-};
-
-static void on_answer(void *arg, const struct bh_burst_reply *r)
-{
-    struct answer *a = arg;
-
-    a->done = true;
-    a->code = r->code;
-    a->error = r->error;
-    bh_buf_add(a->body, r->body.p, r->body.n);
-}
-
 int bh_bench_ask_scheduler(struct bh_bench_pipeline *p, const char *path, int *ret_code,
                            struct bh_buf *body, struct bh_err *err)
 {
     BH_CLEANUP(bh_freep) char *socket = bh_asprintf("%s/scheduler.http", p->up->dir);
-    const struct bh_burst_options o = {.server = "http://localhost", .unix_socket = socket};
-    struct answer a = {.body = body};
-    const struct bh_burst_call call = {
-        .method = "GET", .path = path, .on_done = on_answer, .arg = &a};
-    struct bh_burst *b;
-    int rc = 0;
+    char server[] = "http://localhost";
+    const struct bh_api_config cfg = {.server = server, .unix_socket = socket};
+    const struct bh_api_options o = {.user_agent = "berth-bench"};
+    const struct bh_api_call call = {
+        .method = "GET", .path = path, .timeout_ns = ASK_NS, .max_reply_bytes = REPLY_MAX};
+    struct bh_api_client *client = NULL;
+    int rc = bh_api_client_new(&p->up->loop, &cfg, &o, &client, err);
 
-    if (access(socket, F_OK) < 0)
-        rc = bh_err_set(err, -errno, "the scheduler's socket: %s", strerror(errno));
-    if (rc >= 0)
-        rc = bh_burst_new(&p->up->loop, &o, &b, err);
-
-    if (rc < 0)
-        return rc;
     bh_buf_reset(body);
-    bh_burst_send(b, &call);
-    for (uint64_t end = bh_mono_ns() + ASK_NS; !a.done && !p->up->stopping && bh_mono_ns() < end;)
-        uv_run(&p->up->loop, UV_RUN_ONCE);
-    bh_burst_free(b);
-    *ret_code = a.code;
-    return a.error ? bh_err_set(err, a.error, "the scheduler's %s: %s", path, strerror(-a.error))
-                   : 0;
+    if (rc >= 0)
+        rc = bh_api_do(&p->up->loop, client, &call, ret_code, body, err);
+    bh_api_client_free(client);
+    return rc < 0 ? bh_err_prefix(err, rc, "the scheduler's %s", path) : 0;
 }
 
 /* ---- the watch ------------------------------------------------------------------------------- */
@@ -333,7 +312,7 @@ static int on_event(void *arg, enum bh_watch_type type, const void *p, size_t n)
             }
         }
     }
-    keep_trouble(b, bh_err_set(&why, -EBADMSG, "watching pods: an event cannot be read"), &why);
+    trouble(b, -EBADMSG, "watching pods: an event cannot be read");
     return -EBADMSG;
 }
 
@@ -361,14 +340,11 @@ static void on_end(void *arg, const struct bh_api_reply *r)
 {
     struct bh_bench_world *w = arg;
     struct bh_bench_pipeline *p = w->d;
-    struct bh_err why = {0};
 
     if (!p->closing)
-        keep_trouble(p,
-                     bh_err_set(&why, -EPIPE, "watching pods ended: %s%s%.*s",
-                                r->error ? r->error : "", r->error ? " " : "",
-                                (int)BH_MIN(r->body.n, (size_t)200), r->body.p ? r->body.p : ""),
-                     &why);
+        trouble(p, -EPIPE, "watching pods ended: %s%s%.*s", r->error ? r->error : "",
+                r->error ? " " : "", (int)BH_MIN(r->body.n, (size_t)200),
+                r->body.p ? r->body.p : "");
 }
 
 static int watch_pods(struct bh_bench_world *w, struct bh_err *err)
@@ -418,7 +394,7 @@ int bh_bench_client_open(struct bh_bench_world *w, struct bh_err *err)
                                        .headers = "User-Agent: berth-bench\r\n",
                                        .depth = WINDOW,
                                        .silence_ns = ASK_NS,
-                                       .max_reply_bytes = (size_t)1 << 30};
+                                       .max_reply_bytes = REPLY_MAX};
     rc = bh_burst_new(&p->up->loop, &o, &p->burst, err);
     return rc < 0 ? rc : watch_pods(w, err);
 }

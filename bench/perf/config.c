@@ -12,7 +12,6 @@
 #include <math.h>
 #include <strings.h>
 
-#include "bench/perf/ops.h"
 #include "common/data/yaml.h"
 
 #define FILE_MAX_BYTES ((size_t)16 << 20)

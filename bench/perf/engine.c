@@ -10,7 +10,6 @@
 #include <errno.h>
 #include <inttypes.h>
 
-#include "bench/perf/measure.h"
 #include "simulator/server/server.h"
 
 #define SECOND_NS         INT64_C(1000000000)

@@ -5,7 +5,7 @@
 #ifndef BH_BENCH_ENGINE_H
 #define BH_BENCH_ENGINE_H
 
-#include "bench/perf/measure.h"
+#include "bench/perf/perf.h"
 #include "simulator/offline/world.h"
 
 enum bh_bench_result {

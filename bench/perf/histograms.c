@@ -8,7 +8,6 @@
  * Upstream: component-base/metrics/testutil/metrics.go, scheduler_perf/util.go.
  */
 #include "bench/perf/pipeline.h"
-#include "common/base/map.h"
 
 #define BOUNDS_MAX 64u
 #define LABELS_MAX 2u
@@ -35,13 +34,10 @@ struct group { /* one item */
     double sum, count;
 };
 struct reading {
-    struct bh_map before; /* a line's name and labels -> struct value */
+    const char *before, *after; /* texts of /metrics */
     struct bh_arena arena;
     const struct wanted *wanted;
     struct group *groups;
-};
-struct value {
-    double v;
 };
 
 /* ---- lines ----------------------------------------------------------------------------------- */
@@ -132,17 +128,15 @@ static void add_bucket(struct group *g, struct bh_str le, double grown)
     g->grown[i] += grown;
 }
 
-static void take_line(struct reading *x, struct bh_str key, double v)
+static void take_line(struct reading *x, struct bh_str key, double grown)
 {
     size_t n = strlen(x->wanted->metric);
     struct bh_str le;
 
     if (key.n <= n || memcmp(key.p, x->wanted->metric, n) != 0 || key.p[n] != '_')
         return;
-    const struct value *old = bh_map_get(&x->before, key.p, key.n);
     const char *suffix = key.p + n;
     size_t room = key.n - n;
-    double grown = v - (old ? old->v : 0);
     struct group *g = group_of(x, key);
     if (!g)
         return;
@@ -173,41 +167,33 @@ static void put_group(struct bh_bench_report *r, const struct wanted *wanted, st
     bh_bench_put_histogram(it, g->bounds, bins, g->n, g->sum);
 }
 
-static void put_metric(struct bh_bench_report *r, struct reading *x, const struct wanted *wanted,
-                       const char *after, const char *name)
-{
-    struct bh_str key;
-    double v;
-
-    x->wanted = wanted;
-    x->groups = NULL;
-    for (const char *p = after, *end; *p; p = *end ? end + 1 : end) {
-        end = strchrnul(p, '\n');
-        if (split_line(p, (size_t)(end - p), &key, &v))
-            take_line(x, key, v);
-    }
-    for (struct group *g = x->groups; g; g = g->next)
-        put_group(r, wanted, g, name);
-}
-
-static void remember(struct reading *x, const char *text)
+/* sign -1: what was there before. */
+static void take_text(struct reading *x, const char *text, double sign)
 {
     struct bh_str key;
     double v;
 
     for (const char *p = text, *end; *p; p = *end ? end + 1 : end) {
         end = strchrnul(p, '\n');
-        if (!split_line(p, (size_t)(end - p), &key, &v))
-            continue;
-        struct value *copy = bh_arena_new(&x->arena, struct value);
-        copy->v = v;
-        bh_map_put(&x->before, key.p, key.n, copy);
+        if (split_line(p, (size_t)(end - p), &key, &v))
+            take_line(x, key, sign * v);
     }
+}
+
+static void put_metric(struct bh_bench_report *r, struct reading *x, const struct wanted *wanted,
+                       const char *name)
+{
+    x->wanted = wanted;
+    x->groups = NULL;
+    take_text(x, x->before, -1);
+    take_text(x, x->after, 1);
+    for (struct group *g = x->groups; g; g = g->next)
+        put_group(r, wanted, g, name);
 }
 
 /* metrics: {NAME: null, or [{label, values}, ...]} */
 static void put_configured(struct bh_bench_report *r, struct reading *x,
-                           const struct bh_json *metrics, const char *after, const char *name)
+                           const struct bh_json *metrics, const char *name)
 {
     bh_json_each(m, metrics) {
         struct wanted wanted = {.metric = m->key.p};
@@ -219,7 +205,7 @@ static void put_configured(struct bh_bench_report *r, struct reading *x,
             wanted.values[n] = bh_json_get_list(f, "values");
             n += wanted.labels[n] != NULL;
         }
-        put_metric(r, x, &wanted, after, name);
+        put_metric(r, x, &wanted, name);
     }
 }
 
@@ -227,15 +213,13 @@ void bh_bench_put_histograms(struct bh_bench_report *r, const struct bh_json *co
                              const char *before, const char *after, const char *name)
 {
     const struct bh_json *metrics = bh_json_get(collectors, "metrics");
-    struct reading x = {.wanted = NULL};
+    struct reading x = {.before = before, .after = after};
 
     bh_arena_init(&x.arena, 0);
-    remember(&x, before);
     if (metrics && metrics->type == BH_JSON_OBJECT)
-        put_configured(r, &x, metrics, after, name);
+        put_configured(r, &x, metrics, name);
     for (size_t i = 0; !metrics && i < BH_ARRAY_LEN(defaults); i++)
-        put_metric(r, &x, &defaults[i], after, name);
-    bh_map_fini(&x.before);
+        put_metric(r, &x, &defaults[i], name);
     bh_arena_fini(&x.arena);
 }
 

@@ -5,7 +5,7 @@
  * Upstream: test/integration/scheduler_perf/util.go,
  * component-base/metrics/testutil/metrics.go.
  */
-#include "bench/perf/measure.h"
+#include "bench/perf/perf.h"
 
 #include <math.h>
 #include <time.h>

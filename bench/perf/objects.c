@@ -11,7 +11,7 @@
 #include <fnmatch.h>
 #include <inttypes.h>
 
-#include "bench/perf/ops.h"
+#include "bench/perf/perf.h"
 #include "simulator/server/tree.h"
 #include "simulator/trial/admit.h"
 

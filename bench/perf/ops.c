@@ -4,7 +4,7 @@
  *
  * Upstream: test/integration/scheduler_perf/{operations,executor,scheduler_perf}.go.
  */
-#include "bench/perf/ops.h"
+#include "bench/perf/perf.h"
 
 #include <errno.h>
 #include <inttypes.h>

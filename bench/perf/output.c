@@ -2,7 +2,7 @@
  *
  * bench/perf/output.c - results as upstream's data items (JSON) and as a table
  */
-#include "bench/perf/measure.h"
+#include "bench/perf/perf.h"
 
 #include <math.h>
 

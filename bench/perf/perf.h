@@ -371,5 +371,71 @@ int bh_bench_window_begin(struct bh_bench_world *w, const char *name,
                           struct bh_err *err);
 void bh_bench_window_end(struct bh_bench_world *w); /* adds its items and row to the report */
 
+/* ---- operations -------------------------------------------------------------------------------- */
+
+/* Each returns when upstream's would, or a negative errno with what went wrong. */
+typedef int bh_bench_op_fn(struct bh_bench_world *w, const struct bh_bench_step *s,
+                           struct bh_err *err);
+
+/* pods.c */
+bh_bench_op_fn bh_bench_create_pods, bh_bench_barrier;
+/* ops.c: deletion, time, measuring */
+bh_bench_op_fn bh_bench_delete_pods, bh_bench_churn, bh_bench_sleep, bh_bench_start_collecting,
+    bh_bench_stop_collecting;
+/* objects.c: all else */
+bh_bench_op_fn bh_bench_create_nodes, bh_bench_create_namespaces, bh_bench_create_any,
+    bh_bench_update_any, bh_bench_create_claims, bh_bench_allocate_claims, bh_bench_create_driver;
+
+/* ---- objects (objects.c) --------------------------------------------------------------------- */
+/* A template of a file, path relative to the workloads' file. Pods with a priority get a class
+ * (Priority admission is off at upstream), nodes that say nothing are ready. -EINVAL: no such
+ * kind here. fini also after an error. */
+int bh_bench_open_template(struct bh_bench_world *w, const char *path, bool plain,
+                           bh_bench_edit *edit, void *arg, struct bh_bench_template *ret,
+                           struct bh_err *err);
+/* Object number i of a template, as text in w->text. */
+int bh_bench_object(struct bh_bench_world *w, const struct bh_bench_template *t, int64_t index,
+                    int64_t count, struct bh_err *err);
+/* Creates it. */
+int bh_bench_create(struct bh_bench_world *w, const struct bh_bench_template *t, const char *ns,
+                    bool may_exist, struct bh_err *err);
+/* Creates the namespace unless it is in the table already; adds it there. */
+int bh_bench_know_namespace(struct bh_bench_world *w, const char *ns, bool may_exist,
+                            struct bh_err *err);
+/* A tree of literal JSON. */
+struct bh_json *bh_bench_literal(struct bh_arena *a, const char *json);
+
+/* ---- items of a window (measure.c) ------------------------------------------------------------- */
+
+/* name: the label Name. Valid until the next one is added. */
+struct bh_bench_item *bh_bench_item(struct bh_bench_report *r, const char *metric, const char *unit,
+                                    const char *name);
+void bh_bench_item_label(struct bh_bench_report *r, struct bh_bench_item *it, const char *key,
+                         const char *value);
+void bh_bench_put(struct bh_bench_item *it, const char *bucket, double v);
+/* Average and upstream's percentiles; v gets sorted, n > 0. */
+void bh_bench_put_quantiles(struct bh_bench_item *it, double average, double *v, size_t n);
+/* Upstream's estimates from a histogram, in ms: bins[i] holds what is above bounds[i - 1] and at
+ * most bounds[i]; bins[n] the rest. */
+void bh_bench_put_histogram(struct bh_bench_item *it, const double *bounds, const double *bins,
+                            size_t n, double sum_s);
+
+struct bh_bench_memory { /* resident, MiB */
+    double first, last, most, sum;
+    uint32_t n;
+};
+void bh_bench_see_memory(struct bh_bench_memory *m, double mb);
+/* of a process, 0 = this one; 0 when it is gone */
+double bh_bench_rss_mb(pid_t pid);
+/* User and system time of a process and of its threads that ended, 0 = this one. */
+uint64_t bh_bench_cpu_ns_of(pid_t pid);
+static inline uint64_t bh_bench_cpu_ns(void)
+{
+    return bh_bench_cpu_ns_of(0);
+}
+/* heap_memory_usage, memory_growth_rate, SchedulingDuration. */
+void bh_bench_put_memory(struct bh_bench_report *r, const char *name,
+                         const struct bh_bench_memory *m, double seconds);
+
 int bh_bench_perf(int argc, char **argv); /* the command */
 #endif

@@ -9,7 +9,7 @@
 #ifndef BH_BENCH_PIPELINE_H
 #define BH_BENCH_PIPELINE_H
 
-#include "bench/perf/measure.h"
+#include "bench/perf/perf.h"
 #include "cli/cluster.h"
 #include "cli/up.h"
 #include "simulator/http/burst.h"
@@ -75,7 +75,7 @@ int bh_bench_ask_scheduler(struct bh_bench_pipeline *p, const char *path, int *r
 int bh_bench_refused(const struct bh_bench_request *q, int code, struct bh_str body,
                      struct bh_err *err);
 
-/* ---- pipeline_claims.c ----------------------------------------------------------------------- */
+/* ---- claims.c ----------------------------------------------------------------------- */
 int bh_bench_pipeline_allocate(struct bh_bench_world *w, const char *ns, const char *claim,
                                struct bh_err *err);
 void bh_bench_pipeline_forget_copy(struct bh_bench_pipeline *p);

@@ -9,7 +9,7 @@
 #include <errno.h>
 #include <inttypes.h>
 
-#include "bench/perf/ops.h"
+#include "bench/perf/perf.h"
 
 #define WAIT_NS (INT64_C(600) * 1000000000) /* without one more pod that gets a node */
 
