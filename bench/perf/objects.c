@@ -113,13 +113,14 @@ int bh_bench_object(struct bh_bench_world *w, const struct bh_bench_template *t,
     return blame(err, bh_bench_render(&w->text, t->json, index, count, err), t->path);
 }
 
-int bh_bench_create(struct bh_bench_world *w, const struct bh_bench_template *t, const char *ns,
-                    bool may_exist, struct bh_err *err)
+int bh_bench_create(struct bh_bench_world *w, const struct bh_bench_template *t, int64_t index,
+                    int64_t count, const char *ns, bool may_exist, struct bh_err *err)
 {
+    int rc = bh_bench_object(w, t, index, count, err);
     const struct bh_bench_new n = {
         .type = t->type, .ns = ns, .json = {w->text.p, w->text.n}, .may_exist = may_exist};
 
-    return blame(err, w->driver->create(w, &n, err), t->path);
+    return rc < 0 ? rc : blame(err, w->driver->create(w, &n, err), t->path);
 }
 
 /* The same as a tree. */
@@ -196,14 +197,10 @@ int bh_bench_create_namespaces(struct bh_bench_world *w, const struct bh_bench_s
         rc = bh_bench_open_template(w, s->namespace_template, true, edit_namespace, &x, &t, err);
     else
         rc = bh_bench_template_init(&t, "namespace", base_namespace, true, edit_namespace, &x, err);
-    for (int64_t i = 0; i < s->count && rc >= 0; i++) {
-        rc = bh_bench_object(w, &t, i, s->count, err);
-        if (rc >= 0)
-            rc = bh_bench_create(w, &t, "", true, err);
+    for (int64_t i = -1; bh_bench_next(w, s->count, &i, &rc, err);) {
+        rc = bh_bench_create(w, &t, i, s->count, "", true, err);
         snprintf(name, sizeof name, "%s-%" PRId64, x.prefix, i);
         bh_bench_namespace(w, name)->known = true;
-        if (rc >= 0)
-            rc = w->driver->settle(w, err);
     }
     bh_bench_template_fini(&t);
     return rc;
@@ -342,14 +339,10 @@ int bh_bench_create_nodes(struct bh_bench_world *w, const struct bh_bench_step *
         rc = bh_bench_template_init(&t, "node", base_node, true, NULL, NULL, err);
     if (rc >= 0 && !bh_streq(t.type->kind, "Node"))
         rc = bh_err_set(err, -EINVAL, "%s: kind: must be Node", t.path);
-    w->total = (size_t)s->count;
-    for (int64_t i = 0; i < s->count && rc >= 0; i++) {
+    for (int64_t i = -1; bh_bench_next(w, s->count, &i, &rc, err);) {
         rc = one_node(w, s, &t, i, &name, err);
         if (rc >= 0 && s->allocatable_strategy)
             rc = create_csi_node(w, s, name, err);
-        if (rc >= 0)
-            rc = w->driver->settle(w, err);
-        w->done = (size_t)i;
     }
     bh_bench_template_fini(&t);
     return rc;
@@ -382,15 +375,8 @@ static int create_many(struct bh_bench_world *w, const struct bh_bench_step *s, 
         rc = blame(err, check_scope(t.type, ns, err), t.path);
     if (rc >= 0 && ns)
         rc = bh_bench_know_namespace(w, ns, false, err);
-    w->total = (size_t)s->count;
-    for (int64_t i = 0; i < s->count && rc >= 0; i++) {
-        rc = bh_bench_object(w, &t, i, s->count, err);
-        if (rc >= 0)
-            rc = bh_bench_create(w, &t, ns ? ns : "", false, err);
-        if (rc >= 0)
-            rc = w->driver->settle(w, err);
-        w->done = (size_t)i;
-    }
+    for (int64_t i = -1; bh_bench_next(w, s->count, &i, &rc, err);)
+        rc = bh_bench_create(w, &t, i, s->count, ns ? ns : "", false, err);
     bh_bench_template_fini(&t);
     return rc;
 }
@@ -461,17 +447,13 @@ int bh_bench_update_any(struct bh_bench_world *w, const struct bh_bench_step *s,
         rc = blame(err, check_scope(t.type, s->namespace_, err), t.path);
     if (rc >= 0 && s->namespace_)
         rc = bh_bench_know_namespace(w, s->namespace_, false, err);
-    w->total = (size_t)s->count;
-    for (int64_t i = 0; i < s->count && rc >= 0; i++) {
+    for (int64_t i = -1; bh_bench_next(w, s->count, &i, &rc, err);) {
         if (tick)
             rc = w->driver->pass(w, due += tick, err);
         if (rc >= 0)
             rc = object_tree(w, &t, i, s->count, &o, err);
         if (rc >= 0)
             rc = blame(err, put_object(w, s, &t, o, err), t.path);
-        if (rc >= 0)
-            rc = w->driver->settle(w, err);
-        w->done = (size_t)i;
     }
     bh_bench_template_fini(&t);
     return rc;
@@ -479,51 +461,18 @@ int bh_bench_update_any(struct bh_bench_world *w, const struct bh_bench_step *s,
 
 /* ---- devices --------------------------------------------------------------------------------- */
 
-struct found { /* objects of a list that pass, by name */
-    const char *glob;
-    bool unallocated;
-    struct bh_bench_victim *v;
-    size_t n;
-};
-
-static void keep_found(void *arg, const struct bh_bench_seen *o)
-{
-    struct found *f = arg;
-
-    if ((f->glob && fnmatch(f->glob, o->name, FNM_PATHNAME) != 0) ||
-        (f->unallocated && o->allocated))
-        return;
-    if ((f->n & (f->n - 1)) == 0)
-        f->v = bh_reallocarray(f->v, f->n ? 2 * f->n : 1, sizeof *f->v);
-    f->v[f->n++] = (struct bh_bench_victim){.ns = bh_strdup(o->ns), .name = bh_strdup(o->name)};
-}
-
-static void found_fini(struct found *f)
-{
-    for (size_t i = 0; i < f->n; i++) {
-        free(f->v[i].ns);
-        free(f->v[i].name);
-    }
-    free(f->v);
-}
-
 int bh_bench_allocate_claims(struct bh_bench_world *w, const struct bh_bench_step *s,
                              struct bh_err *err)
 {
     const struct bh_sim_type *t = bh_sim_type_find("resource.k8s.io", "v1", "resourceclaims");
-    struct found f = {.unallocated = true};
-    int rc = w->driver->list(w, t, s->namespace_, NULL, keep_found, &f, err);
+    struct bh_bench_victims l BH_CLEANUP(bh_bench_victims_fini) = {.unallocated = true};
+    int rc = w->driver->list(w, t, s->namespace_, NULL, bh_bench_add_victim, &l, err);
 
-    w->total = f.n;
-    for (size_t i = 0; i < f.n && rc >= 0; i++) {
-        w->done = i;
-        rc = w->driver->allocate(w, f.v[i].ns, f.v[i].name, err);
+    for (int64_t i = -1; bh_bench_next(w, (int64_t)l.n, &i, &rc, err);) {
+        rc = w->driver->allocate(w, l.v[i].ns, l.v[i].name, err);
         if (rc < 0)
-            bh_err_prefix(err, rc, "claim %s/%s", f.v[i].ns, f.v[i].name);
-        else
-            rc = w->driver->settle(w, err);
+            bh_err_prefix(err, rc, "claim %s/%s", l.v[i].ns, l.v[i].name);
     }
-    found_fini(&f);
     return rc;
 }
 
@@ -559,18 +508,13 @@ int bh_bench_create_driver(struct bh_bench_world *w, const struct bh_bench_step 
                            struct bh_err *err)
 {
     const struct bh_sim_type *t = bh_sim_type_find("resource.k8s.io", "v1", "resourceslices");
-    struct found f = {.glob = s->nodes ? s->nodes : "*"};
-    int rc =
-        w->driver->list(w, bh_sim_type_find("", "v1", "nodes"), NULL, NULL, keep_found, &f, err);
+    struct bh_bench_victims l BH_CLEANUP(bh_bench_victims_fini) = {.glob = s->nodes};
+    int rc = w->driver->list(w, bh_sim_type_find("", "v1", "nodes"), NULL, NULL,
+                             bh_bench_add_victim, &l, err);
 
-    w->total = f.n;
-    for (size_t i = 0; i < f.n && rc >= 0; i++) {
-        w->done = i;
+    for (int64_t i = -1; bh_bench_next(w, (int64_t)l.n, &i, &rc, err);) {
         bh_arena_reset(&w->arena);
-        rc = create_tree(w, t, "", slice_of(w, s, f.v[i].name), false, err);
-        if (rc >= 0)
-            rc = w->driver->settle(w, err);
+        rc = create_tree(w, t, "", slice_of(w, s, l.v[i].name), false, err);
     }
-    found_fini(&f);
     return rc;
 }

@@ -34,18 +34,13 @@ static struct bh_selector *selector_of(const struct bh_json *labels, struct bh_e
 
 /* ---- deletePods ------------------------------------------------------------------------------ */
 
-static void delete_one(struct bh_bench_world *w, struct bh_bench_victim *v)
-{
-    w->driver->remove(w, v->type, v->ns, v->name);
-    free(v->name);
-    v->name = NULL;
-}
-
 static bool delete_tick(struct bh_bench_world *w, struct bh_bench_background *b)
 {
-    if ((size_t)b->n < b->n_slots)
-        delete_one(w, &b->slots[b->n]);
-    return (size_t)++b->n < b->n_slots;
+    const struct bh_bench_victim *v = &b->slots.v[b->n];
+
+    if ((size_t)b->n < b->slots.n)
+        w->driver->remove(w, bh_sim_type_find("", "v1", "pods"), v->ns, v->name);
+    return (size_t)++b->n < b->slots.n;
 }
 
 static struct bh_bench_background *
@@ -62,16 +57,6 @@ background(struct bh_bench_world *w, const struct bh_bench_step *s, int64_t inte
     return w->background = b;
 }
 
-static void add_victim(void *arg, const struct bh_bench_seen *o)
-{
-    struct bh_bench_background *b = arg;
-
-    if ((b->n_slots & (b->n_slots - 1)) == 0)
-        b->slots = bh_reallocarray(b->slots, b->n_slots ? 2 * b->n_slots : 1, sizeof *b->slots);
-    b->slots[b->n_slots++] = (struct bh_bench_victim){bh_sim_type_find("", "v1", "pods"),
-                                                      bh_strdup(o->ns), bh_strdup(o->name)};
-}
-
 /* Without a rate it is one request. */
 int bh_bench_delete_pods(struct bh_bench_world *w, const struct bh_bench_step *s,
                          struct bh_err *err)
@@ -85,10 +70,10 @@ int bh_bench_delete_pods(struct bh_bench_world *w, const struct bh_bench_step *s
         return w->driver->remove_pods(w, s->namespace_, s->selector, false, err);
     b = background(w, s, tick, delete_tick);
     int rc = w->driver->list(w, bh_sim_type_find("", "v1", "pods"), s->namespace_, s->selector,
-                             add_victim, b, err);
+                             bh_bench_add_victim, &b->slots, err);
     if (rc < 0 || s->skip_wait)
         return rc;
-    return w->driver->pass(w, w->driver->now(w) + tick * (int64_t)b->n_slots, err);
+    return w->driver->pass(w, w->driver->now(w) + tick * (int64_t)b->slots.n, err);
 }
 
 /* ---- churn ----------------------------------------------------------------------------------- */
@@ -124,9 +109,10 @@ static bool churn_tick(struct bh_bench_world *w, struct bh_bench_background *b)
     size_t slot = again ? (size_t)(b->n % s->number) * b->n_templates : 0;
 
     for (size_t k = 0; k < b->n_templates; k++) {
-        struct bh_bench_victim *v = again ? &b->slots[slot + k] : NULL;
+        struct bh_bench_victim *v = again ? &b->slots.v[slot + k] : NULL;
         if (v && v->name) {
-            delete_one(w, v);
+            w->driver->remove(w, v->type, v->ns, v->name);
+            free(v->name);
             free(v->ns);
             *v = (struct bh_bench_victim){0};
         } else {
@@ -152,8 +138,8 @@ int bh_bench_churn(struct bh_bench_world *w, const struct bh_bench_step *s, stru
                                         &b->templates[b->n_templates++], err);
     }
     if (rc >= 0 && bh_streq(s->mode, "recreate")) {
-        b->n_slots = (size_t)s->number * b->n_templates;
-        b->slots = bh_calloc(b->n_slots, sizeof *b->slots);
+        b->slots.n = (size_t)s->number * b->n_templates;
+        b->slots.v = bh_calloc(b->slots.n, sizeof *b->slots.v);
     }
     return rc;
 }

@@ -283,6 +283,19 @@ struct bh_bench_namespace {
     int64_t scheduled; /* pods there that have a node now */
     int64_t bound;     /* pods there that got one since the start */
 };
+struct bh_bench_victims { /* objects by name */
+    struct bh_bench_victim {
+        const struct bh_sim_type *type;
+        char *ns, *name;
+    } * v;
+    size_t n;
+    /* of those that a list shows: NULL = all names; not those that are allocated */
+    const char *glob;
+    bool unallocated;
+};
+/* bh_bench_list_fn: arg is struct bh_bench_victims. */
+void bh_bench_add_victim(void *arg, const struct bh_bench_seen *o);
+void bh_bench_victims_fini(struct bh_bench_victims *l);
 struct bh_bench_background { /* goes on until the workload ends */
     struct bh_bench_background *next;
     int64_t due_ns, interval_ns;
@@ -292,12 +305,7 @@ struct bh_bench_background { /* goes on until the workload ends */
     int64_t n;                           /* ticks so far */
     struct bh_bench_template *templates; /* churn */
     size_t n_templates;
-    /* churn: what the slots hold (name NULL = nothing); deletePods: who has to go */
-    struct bh_bench_victim {
-        const struct bh_sim_type *type;
-        char *ns, *name;
-    } * slots;
-    size_t n_slots;
+    struct bh_bench_victims slots; /* churn: what they hold (name NULL = nothing) */
 };
 struct bh_bench_options {
     const struct bh_bench_driver *driver;
@@ -349,6 +357,10 @@ struct bh_bench_namespace *bh_bench_namespace(struct bh_bench_world *w, const ch
 typedef const char *bh_bench_label(void *arg, const char *key);
 void bh_bench_saw_bound(struct bh_bench_world *w, const char *ns, bh_bench_label *label, void *arg);
 void bh_bench_saw_gone(struct bh_bench_world *w, const char *ns);
+/* One object of an operation after the other: true with the next number (i begins at -1), after the
+ * driver said what came of those before. */
+bool bh_bench_next(struct bh_bench_world *w, int64_t count, int64_t *i, int *rc,
+                   struct bh_err *err);
 /* The line on stderr; -ETIMEDOUT once the workload took longer than it may. */
 int bh_bench_alive(struct bh_bench_world *w, struct bh_err *err);
 /* Steps whose time has come. false: there were none. */
@@ -396,9 +408,9 @@ int bh_bench_open_template(struct bh_bench_world *w, const char *path, bool plai
 /* Object number i of a template, as text in w->text. */
 int bh_bench_object(struct bh_bench_world *w, const struct bh_bench_template *t, int64_t index,
                     int64_t count, struct bh_err *err);
-/* Creates it. */
-int bh_bench_create(struct bh_bench_world *w, const struct bh_bench_template *t, const char *ns,
-                    bool may_exist, struct bh_err *err);
+/* Creates it; its text stays in w->text. */
+int bh_bench_create(struct bh_bench_world *w, const struct bh_bench_template *t, int64_t index,
+                    int64_t count, const char *ns, bool may_exist, struct bh_err *err);
 /* Creates the namespace unless it is in the table already; adds it there. */
 int bh_bench_know_namespace(struct bh_bench_world *w, const char *ns, bool may_exist,
                             struct bh_err *err);

@@ -83,18 +83,23 @@ struct maker { /* of pods, and of the volumes that go with them */
     bool volumes;
 };
 
+static int must_be(const struct bh_json *o, const char *kind, struct bh_err *err)
+{
+    return bh_streq(bh_json_get_text(o, "kind"), kind)
+               ? 0
+               : bh_err_set(err, -EINVAL, "kind: must be %s", kind);
+}
+
 /* A volume that belongs to claim number .Index: its only one. */
 static int edit_pod(void *arg, struct bh_arena *a, struct bh_json *pod, struct bh_err *err)
 {
     struct maker *m = arg;
 
-    if (!bh_streq(bh_json_get_text(pod, "kind"), "Pod"))
-        return bh_err_set(err, -EINVAL, "kind: must be Pod");
     if (m->volumes)
         bh_json_set(a, bh_json_obj_at(a, pod, "spec"), "volumes",
                     bh_bench_literal(a, "[{\"name\":\"vol\",\"persistentVolumeClaim\":"
                                         "{\"claimName\":\"pvc-{{.Index}}\"}}]"));
-    return 0;
+    return must_be(pod, "Pod", err);
 }
 
 /* Claim and volume number .Index, bound to each other before the pod is there. */
@@ -102,13 +107,11 @@ static int edit_claim(void *arg, struct bh_arena *a, struct bh_json *o, struct b
 {
     const struct maker *m = arg;
 
-    if (!bh_streq(bh_json_get_text(o, "kind"), "PersistentVolumeClaim"))
-        return bh_err_set(err, -EINVAL, "kind: must be PersistentVolumeClaim");
     bh_json_set_str(a, bh_json_obj_at(a, o, "metadata"), "name", "pvc-{{.Index}}");
     bh_json_set_str(a, bh_json_obj_at(a, o, "spec"), "volumeName",
                     bh_arena_printf(a, "%s-vol-{{.Index}}", m->ns));
     bh_json_set_str(a, bh_json_obj_at(a, o, "status"), "phase", "Bound");
-    return 0;
+    return must_be(o, "PersistentVolumeClaim", err);
 }
 
 static int edit_volume(void *arg, struct bh_arena *a, struct bh_json *o, struct bh_err *err)
@@ -117,8 +120,6 @@ static int edit_volume(void *arg, struct bh_arena *a, struct bh_json *o, struct 
     const char *name = bh_arena_printf(a, "%s-vol-{{.Index}}", m->ns);
     struct bh_json *spec = bh_json_obj_at(a, o, "spec"), *source;
 
-    if (!bh_streq(bh_json_get_text(o, "kind"), "PersistentVolume"))
-        return bh_err_set(err, -EINVAL, "kind: must be PersistentVolume");
     bh_json_set_str(a, bh_json_obj_at(a, o, "metadata"), "name", name);
     source = bh_json_get(spec, "awsElasticBlockStore");
     if (source)
@@ -132,7 +133,7 @@ static int edit_volume(void *arg, struct bh_arena *a, struct bh_json *o, struct 
     bh_json_set_str(a, ref, "namespace", m->ns);
     bh_json_set_str(a, ref, "name", "pvc-{{.Index}}");
     bh_json_set_str(a, bh_json_obj_at(a, o, "status"), "phase", "Bound");
-    return 0;
+    return must_be(o, "PersistentVolume", err);
 }
 
 static int maker_init(struct maker *m, struct bh_bench_world *w, const struct bh_bench_step *s,
@@ -165,10 +166,8 @@ static int make_bound(struct maker *m, const struct bh_bench_template *t, const 
                       const char *name, int64_t i, struct bh_err *err)
 {
     struct bh_bench_world *w = m->w;
-    int rc = bh_bench_object(w, t, i, m->s->count, err);
+    int rc = bh_bench_create(w, t, i, m->s->count, ns, false, err);
 
-    if (rc >= 0)
-        rc = bh_bench_create(w, t, ns, false, err);
     if (rc >= 0)
         rc = w->driver->update(w, t->type, ns, name, "status",
                                (struct bh_str){w->text.p, w->text.n}, err);
@@ -190,17 +189,11 @@ static int make_pods(struct maker *m, struct bh_err *err)
     struct bh_bench_world *w = m->w;
     int rc = 0;
 
-    w->total = (size_t)m->s->count;
-    for (int64_t i = 0; i < m->s->count && rc >= 0; i++) {
-        w->done = (size_t)i;
+    for (int64_t i = -1; bh_bench_next(w, m->s->count, &i, &rc, err);) {
         if (m->volumes)
             rc = make_volume(m, i, err);
         if (rc >= 0)
-            rc = bh_bench_object(w, &m->pod, i, m->s->count, err);
-        if (rc >= 0)
-            rc = bh_bench_create(w, &m->pod, m->ns, true, err);
-        if (rc >= 0)
-            rc = w->driver->settle(w, err);
+            rc = bh_bench_create(w, &m->pod, i, m->s->count, m->ns, true, err);
     }
     return rc;
 }

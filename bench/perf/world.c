@@ -3,6 +3,7 @@
  * bench/perf/world.c - what the operations of a workload share, whatever carries them out
  */
 #include <errno.h>
+#include <fnmatch.h>
 #include <inttypes.h>
 
 #include "bench/perf/perf.h"
@@ -89,6 +90,36 @@ int bh_bench_alive(struct bh_bench_world *w, struct bh_err *err)
         return bh_err_set(err, -ETIMEDOUT, "it took longer than %g s (--time-limit)",
                           (double)w->o->limit_ns / 1e9);
     return 0;
+}
+
+bool bh_bench_next(struct bh_bench_world *w, int64_t count, int64_t *i, int *rc, struct bh_err *err)
+{
+    if (*i >= 0 && *rc >= 0)
+        *rc = w->driver->settle(w, err);
+    w->total = (size_t)count;
+    w->done = (size_t)++ * i;
+    return *rc >= 0 && *i < count;
+}
+
+void bh_bench_add_victim(void *arg, const struct bh_bench_seen *o)
+{
+    struct bh_bench_victims *l = arg;
+
+    if ((l->glob && fnmatch(l->glob, o->name, FNM_PATHNAME) != 0) ||
+        (l->unallocated && o->allocated))
+        return;
+    if ((l->n & (l->n - 1)) == 0) /* 0, 1, 2, 4 ...: room for twice as many */
+        l->v = bh_reallocarray(l->v, l->n ? 2 * l->n : 1, sizeof *l->v);
+    l->v[l->n++] = (struct bh_bench_victim){.ns = bh_strdup(o->ns), .name = bh_strdup(o->name)};
+}
+
+void bh_bench_victims_fini(struct bh_bench_victims *l)
+{
+    for (size_t i = 0; i < l->n; i++) {
+        free(l->v[i].ns);
+        free(l->v[i].name);
+    }
+    free(l->v);
 }
 
 /* ---- the background -------------------------------------------------------------------------- */
@@ -233,13 +264,9 @@ int bh_bench_world_init(struct bh_bench_world *w, const struct bh_bench_options 
 
 static void background_free(struct bh_bench_background *b)
 {
-    for (size_t i = 0; i < b->n_slots; i++) {
-        free(b->slots[i].ns);
-        free(b->slots[i].name);
-    }
+    bh_bench_victims_fini(&b->slots);
     for (size_t i = 0; i < b->n_templates; i++)
         bh_bench_template_fini(&b->templates[i]);
-    free(b->slots);
     free(b->templates);
     free(b);
 }
