@@ -35,6 +35,8 @@ int bh_cmd_replay(int argc, char **argv);
 int bh_cli_usage(const char *program, int rc, const struct bh_err *err);
 /* Says what went wrong; BH_EXIT_FAIL. */
 int bh_cli_fail(const char *program, const struct bh_err *err);
+/* A whole file; "-": the standard input. */
+int bh_cli_read(const char *path, size_t max, struct bh_buf *out);
 /* To the standard output; frees the text. BH_EXIT_FAIL, and told, when it cannot be written. */
 int bh_cli_print(const char *program, struct bh_buf *text);
 

@@ -22,29 +22,13 @@ const char *bh_config_name_of(const char *path)
     return bh_streq(path, "-") ? "<stdin>" : path;
 }
 
-static int read_stdin(struct bh_buf *b)
-{
-    ssize_t n = 1;
-
-    while (n > 0 && b->n <= STDIN_MAX) {
-        bh_buf_reserve(b, 65536);
-        n = read(STDIN_FILENO, b->p + b->n, 65536);
-        if (n < 0 && errno == EINTR)
-            n = 1;
-        else if (n > 0)
-            b->n += (size_t)n;
-    }
-    bh_buf_adds(b, "");
-    return n < 0 ? -errno : b->n > STDIN_MAX ? -EFBIG : 0;
-}
-
 int bh_config_read_from(const char *path, struct bh_sched_config **ret, struct bh_config_report *r)
 {
     struct bh_buf b BH_CLEANUP(bh_buf_fini) = {0};
 
     if (!bh_streq(path, "-"))
         return bh_sched_config_load_report(path, ret, r);
-    int rc = read_stdin(&b);
+    int rc = bh_cli_read(path, STDIN_MAX, &b);
     if (rc < 0)
         r->summary = bh_arena_printf(&r->arena, "read standard input: %s", strerror(-rc));
     else

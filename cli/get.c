@@ -9,90 +9,69 @@
 #include "common/snapshot/snapshot.h"
 #include <errno.h>
 
-struct node_row {
-    struct bh_node_rec *rec;
-    __int128 cpu_milli, memory_bytes;
+struct row {
+    struct bh_node_rec *node; /* or */
+    struct bh_pod_rec *pod;
+    __int128 cpu_milli, memory_bytes; /* requested, by a node's pods */
     uint64_t pods;
 };
-struct pod_row {
-    struct bh_pod_rec *rec;
-    int64_t cpu_milli, memory_bytes;
+struct rows {
+    struct row *v;
+    size_t n;
+    struct bh_map index; /* a node's name, a pod's uid -> row + 1: a rebuild may tell one twice */
 };
 struct view {
     struct bh_symtab *symtab;
-    struct node_row *nodes;
-    struct pod_row *pods;
-    size_t n_nodes, n_pods;
-    struct bh_umap
-        node_index;          /* symbol of the name -> row: a rebuild may deliver an object twice */
-    struct bh_map pod_index; /* uid -> row + 1 */
+    struct rows nodes, pods;
     bool complete;
 };
 
-static void view_reset(struct view *v)
+static void rows_fini(struct rows *l)
 {
-    for (size_t i = 0; i < v->n_nodes; i++)
-        free(v->nodes[i].rec);
-    for (size_t i = 0; i < v->n_pods; i++)
-        free(v->pods[i].rec);
-    v->n_nodes = v->n_pods = 0;
-    bh_umap_clear(&v->node_index);
-    bh_map_clear(&v->pod_index);
+    for (size_t i = 0; i < l->n; i++) {
+        free(l->v[i].node);
+        free(l->v[i].pod);
+    }
+    free(l->v);
+    bh_map_fini(&l->index);
+    *l = (struct rows){0};
 }
 
-static void put_node(struct view *v, const struct bh_node_rec *rec)
+static void put(struct rows *l, const char *key, size_t n, struct row row)
 {
-    uint64_t row;
+    uintptr_t at = (uintptr_t)bh_map_get(&l->index, key, n);
 
-    if (!bh_umap_get(&v->node_index, rec->name, &row)) {
-        row = v->n_nodes++;
-        v->nodes = bh_reallocarray(v->nodes, v->n_nodes, sizeof(*v->nodes));
-        v->nodes[row] = (struct node_row){0};
-        bh_umap_put(&v->node_index, rec->name, row);
+    if (!at) {
+        at = ++l->n;
+        l->v = bh_reallocarray(l->v, l->n, sizeof(*l->v));
+        l->v[at - 1] = (struct row){0};
+        (void)bh_map_put(&l->index, key, n, (void *)at);
     }
-    free(v->nodes[row].rec);
-    v->nodes[row].rec = bh_memdup(rec, rec->h.size);
-}
-
-static void put_pod(struct view *v, const struct bh_pod_rec *rec, const struct bh_shape_rec *shape)
-{
-    struct bh_str uid = bh_rec_text(rec, rec->uid);
-    uintptr_t row = (uintptr_t)bh_map_get(&v->pod_index, uid.p, uid.n);
-
-    if (!row) {
-        row = ++v->n_pods;
-        v->pods = bh_reallocarray(v->pods, v->n_pods, sizeof(*v->pods));
-        v->pods[row - 1] = (struct pod_row){0};
-        (void)bh_map_put(&v->pod_index, uid.p, uid.n, (void *)row);
-    }
-    free(v->pods[row - 1].rec);
-    v->pods[row - 1] = (struct pod_row){.rec = bh_memdup(rec, rec->h.size),
-                                        .cpu_milli = shape->used.cpu_milli,
-                                        .memory_bytes = shape->used.memory_bytes};
+    free(l->v[at - 1].node);
+    free(l->v[at - 1].pod);
+    l->v[at - 1] = row;
 }
 
 static void on_event(void *arg, const struct bh_snap_event *ev)
 {
     struct view *v = arg;
 
-    switch (ev->op) {
-    case BH_SNAP_BEGIN:
-        view_reset(v);
+    if (ev->op == BH_SNAP_BEGIN) {
+        rows_fini(&v->nodes);
+        rows_fini(&v->pods);
         v->complete = false;
-        break;
-    case BH_SNAP_END:
+    } else if (ev->op == BH_SNAP_END) {
         v->complete = true;
-        break;
-    case BH_SNAP_NODE_PUT:
-        if (!v->complete) /* one consistent picture is enough */
-            put_node(v, ev->node);
-        break;
-    case BH_SNAP_POD_PUT:
-        if (!v->complete)
-            put_pod(v, ev->pod, ev->shape);
-        break;
-    default:
-        break;
+    } else if (ev->op == BH_SNAP_NODE_PUT && !v->complete) { /* one consistent picture is enough */
+        const char *name = bh_sym_text(v->symtab, ev->node->name);
+        put(&v->nodes, name, strlen(name),
+            (struct row){.node = bh_memdup(ev->node, ev->node->h.size)});
+    } else if (ev->op == BH_SNAP_POD_PUT && !v->complete) {
+        struct bh_str uid = bh_rec_text(ev->pod, ev->pod->uid);
+        put(&v->pods, uid.p, uid.n,
+            (struct row){.pod = bh_memdup(ev->pod, ev->pod->h.size),
+                         .cpu_milli = ev->shape->used.cpu_milli,
+                         .memory_bytes = ev->shape->used.memory_bytes});
     }
 }
 
@@ -113,37 +92,29 @@ static int read_view(struct view *v, const char *runtime_dir, struct bh_err *err
     return v->complete ? 0 : -ENOENT;
 }
 
-static int node_order(const void *a, const void *b, void *arg)
+static int by_name(const void *a, const void *b, void *symtab)
 {
-    const struct node_row *x = a, *y = b;
+    const struct row *x = a, *y = b;
 
-    return strcmp(bh_sym_text(arg, x->rec->name), bh_sym_text(arg, y->rec->name));
-}
-
-static int pod_order(const void *a, const void *b)
-{
-    const struct bh_pod_rec *x = ((const struct pod_row *)a)->rec,
-                            *y = ((const struct pod_row *)b)->rec;
-    int c = strcmp(bh_rec_text(x, x->namespace_).p, bh_rec_text(y, y->namespace_).p);
-
-    return c ? c : strcmp(bh_rec_text(x, x->name).p, bh_rec_text(y, y->name).p);
+    if (x->node)
+        return strcmp(bh_sym_text(symtab, x->node->name), bh_sym_text(symtab, y->node->name));
+    int c = strcmp(bh_rec_text(x->pod, x->pod->namespace_).p,
+                   bh_rec_text(y->pod, y->pod->namespace_).p);
+    return c ? c : strcmp(bh_rec_text(x->pod, x->pod->name).p, bh_rec_text(y->pod, y->pod->name).p);
 }
 
 static void sum_up(struct view *v)
 {
-    struct node_row **by_sym = bh_calloc(bh_symtab_count(v->symtab), sizeof(*by_sym));
-
-    for (size_t i = 0; i < v->n_nodes; i++)
-        by_sym[v->nodes[i].rec->name] = &v->nodes[i];
-    for (size_t i = 0; i < v->n_pods; i++) {
-        struct node_row *n = by_sym[v->pods[i].rec->node];
-        if (!n)
+    for (size_t i = 0; i < v->pods.n; i++) {
+        const struct row *p = &v->pods.v[i];
+        const char *name = bh_sym_text(v->symtab, p->pod->node);
+        uintptr_t at = (uintptr_t)bh_map_get(&v->nodes.index, name, strlen(name));
+        if (!at)
             continue;
-        n->pods++;
-        n->cpu_milli += v->pods[i].cpu_milli;
-        n->memory_bytes += v->pods[i].memory_bytes;
+        v->nodes.v[at - 1].pods++;
+        v->nodes.v[at - 1].cpu_milli += p->cpu_milli;
+        v->nodes.v[at - 1].memory_bytes += p->memory_bytes;
     }
-    free(by_sym);
 }
 
 static int percent(__int128 used, int64_t of)
@@ -151,70 +122,62 @@ static int percent(__int128 used, int64_t of)
     return of > 0 ? (int)(used * 100 / of) : 0;
 }
 
-static void print_nodes(struct view *v)
+static void print_nodes(const struct view *v)
 {
-    qsort_r(v->nodes, v->n_nodes, sizeof(*v->nodes), node_order, v->symtab);
-    sum_up(v);
     printf("%-32s %-20s %9s %6s %11s %6s %10s\n", "NAME", "STATUS", "CPU", "CPU%", "MEMORY", "MEM%",
            "PODS");
-    for (size_t i = 0; i < v->n_nodes; i++) {
-        const struct node_row *n = &v->nodes[i];
+    for (size_t i = 0; i < v->nodes.n; i++) {
+        const struct row *n = &v->nodes.v[i];
         char memory[32], pods[48];
         snprintf(memory, sizeof(memory), "%lldMi", (long long)(n->memory_bytes >> 20));
         snprintf(pods, sizeof(pods), "%llu/%lld", (unsigned long long)n->pods,
-                 (long long)n->rec->alloc_pods);
-        printf("%-32s %-20s %8lldm %5d%% %11s %5d%% %10s\n", bh_sym_text(v->symtab, n->rec->name),
-               n->rec->flags & BH_NODE_UNSCHEDULABLE ? "SchedulingDisabled" : "Schedulable",
-               (long long)n->cpu_milli, percent(n->cpu_milli, n->rec->alloc_cpu_milli), memory,
-               percent(n->memory_bytes, n->rec->alloc_memory_bytes), pods);
+                 (long long)n->node->alloc_pods);
+        printf("%-32s %-20s %8lldm %5d%% %11s %5d%% %10s\n", bh_sym_text(v->symtab, n->node->name),
+               n->node->flags & BH_NODE_UNSCHEDULABLE ? "SchedulingDisabled" : "Schedulable",
+               (long long)n->cpu_milli, percent(n->cpu_milli, n->node->alloc_cpu_milli), memory,
+               percent(n->memory_bytes, n->node->alloc_memory_bytes), pods);
     }
 }
 
-static void print_pods(struct view *v)
+static void print_pods(const struct view *v)
 {
-    qsort(v->pods, v->n_pods, sizeof(*v->pods), pod_order);
     printf("%-20s %-48s %-32s %9s %11s\n", "NAMESPACE", "NAME", "NODE", "CPU", "MEMORY");
-    for (size_t i = 0; i < v->n_pods; i++) {
-        const struct pod_row *p = &v->pods[i];
+    for (size_t i = 0; i < v->pods.n; i++) {
+        const struct row *p = &v->pods.v[i];
         char memory[32];
         snprintf(memory, sizeof(memory), "%lldMi", (long long)(p->memory_bytes >> 20));
-        printf("%-20s %-48s %-32s %8lldm %11s\n", bh_rec_text(p->rec, p->rec->namespace_).p,
-               bh_rec_text(p->rec, p->rec->name).p, bh_sym_text(v->symtab, p->rec->node),
+        printf("%-20s %-48s %-32s %8lldm %11s\n", bh_rec_text(p->pod, p->pod->namespace_).p,
+               bh_rec_text(p->pod, p->pod->name).p, bh_sym_text(v->symtab, p->pod->node),
                (long long)p->cpu_milli, memory);
     }
 }
 
-static void print_json(struct view *v, bool nodes)
+static int print_json(const struct view *v, const struct rows *l)
 {
-    struct bh_buf b BH_CLEANUP(bh_buf_fini) = {0};
+    struct bh_buf b = {0};
+    struct bh_arena a BH_CLEANUP(bh_arena_fini);
 
-    bh_buf_addc(&b, '[');
-    for (size_t i = 0; nodes && i < v->n_nodes; i++) {
-        const struct node_row *n = &v->nodes[i];
-        const char *name = bh_sym_text(v->symtab, n->rec->name);
-        bh_buf_adds(&b, i ? ",{\"name\":" : "{\"name\":");
-        bh_buf_add_json_str(&b, name, strlen(name));
-        bh_buf_addf(
-            &b, ",\"unschedulable\":%s,\"pods\":%llu,\"cpuMilli\":%lld,\"memoryBytes\":%lld}",
-            n->rec->flags & BH_NODE_UNSCHEDULABLE ? "true" : "false", (unsigned long long)n->pods,
-            (long long)n->cpu_milli, (long long)n->memory_bytes);
+    bh_arena_init(&a, 0);
+    struct bh_json *list = bh_json_new(&a, BH_JSON_ARRAY);
+    for (size_t i = 0; i < l->n; i++) {
+        const struct row *r = &l->v[i];
+        struct bh_json *o = bh_json_new(&a, BH_JSON_OBJECT);
+        if (r->node) {
+            bh_json_set_str(&a, o, "name", bh_sym_text(v->symtab, r->node->name));
+            bh_json_set_bool(&a, o, "unschedulable", r->node->flags & BH_NODE_UNSCHEDULABLE);
+            bh_json_set_i64(&a, o, "pods", (int64_t)r->pods);
+        } else {
+            bh_json_set_str(&a, o, "namespace", bh_rec_text(r->pod, r->pod->namespace_).p);
+            bh_json_set_str(&a, o, "name", bh_rec_text(r->pod, r->pod->name).p);
+            bh_json_set_str(&a, o, "node", bh_sym_text(v->symtab, r->pod->node));
+        }
+        bh_json_set_i64(&a, o, "cpuMilli", (int64_t)r->cpu_milli);
+        bh_json_set_i64(&a, o, "memoryBytes", (int64_t)r->memory_bytes);
+        bh_json_push(list, o);
     }
-    for (size_t i = 0; !nodes && i < v->n_pods; i++) {
-        const struct pod_row *p = &v->pods[i];
-        struct bh_str ns = bh_rec_text(p->rec, p->rec->namespace_);
-        struct bh_str name = bh_rec_text(p->rec, p->rec->name);
-        const char *node = bh_sym_text(v->symtab, p->rec->node);
-        bh_buf_adds(&b, i ? ",{\"namespace\":" : "{\"namespace\":");
-        bh_buf_add_json_str(&b, ns.p, ns.n);
-        bh_buf_adds(&b, ",\"name\":");
-        bh_buf_add_json_str(&b, name.p, name.n);
-        bh_buf_adds(&b, ",\"node\":");
-        bh_buf_add_json_str(&b, node, strlen(node));
-        bh_buf_addf(&b, ",\"cpuMilli\":%lld,\"memoryBytes\":%lld}", (long long)p->cpu_milli,
-                    (long long)p->memory_bytes);
-    }
-    bh_buf_addc(&b, ']');
-    puts(bh_buf_str(&b));
+    bh_json_write(&b, list);
+    bh_buf_addc(&b, '\n');
+    return bh_cli_print("berth get", &b);
 }
 
 static const struct bh_opt_usage usage = {
@@ -239,33 +202,31 @@ int bh_cmd_get(int argc, char **argv)
     struct bh_err err = {0};
     struct view v = {0};
     char dir[108];
-    bool nodes;
-    int rc = bh_opt_parse(table, &usage, argc, argv, &rest, &err);
+    struct rows *shown;
+    int status = BH_EXIT_OK, rc = bh_opt_parse(table, &usage, argc, argv, &rest, &err);
 
     if (rc == 0 && (rest.n != 1 || (!bh_streq(rest.v[0], "nodes") && !bh_streq(rest.v[0], "pods"))))
         rc = bh_err_set(&err, -EINVAL, "say what to get: nodes or pods");
     if (rc != 0)
         return bh_cli_usage(usage.program, rc, &err);
-    nodes = bh_streq(rest.v[0], "nodes");
+    shown = bh_streq(rest.v[0], "nodes") ? &v.nodes : &v.pods;
     v.symtab = bh_symtab_new();
     rc = bh_runtime_dir(runtime, dir, &err);
     if (rc == 0)
         rc = read_view(&v, dir, &err);
-    if (rc == 0 && bh_streq(output, "json")) {
-        sum_up(&v);
-        print_json(&v, nodes);
-    } else if (rc == 0 && nodes) {
+    sum_up(&v);
+    if (shown->n > 1)
+        qsort_r(shown->v, shown->n, sizeof(*shown->v), by_name, v.symtab);
+    if (rc == 0 && bh_streq(output, "json"))
+        status = print_json(&v, shown);
+    else if (rc == 0 && shown == &v.nodes)
         print_nodes(&v);
-    } else if (rc == 0) {
+    else if (rc == 0)
         print_pods(&v);
-    }
-    if (rc < 0)
-        fprintf(stderr, "berth get: %s\n", err.msg);
-    view_reset(&v);
-    free(v.nodes);
-    free(v.pods);
-    bh_umap_fini(&v.node_index);
-    bh_map_fini(&v.pod_index);
+    else
+        status = bh_cli_fail(usage.program, &err);
+    rows_fini(&v.nodes);
+    rows_fini(&v.pods);
     bh_symtab_free(v.symtab);
-    return rc < 0 ? BH_EXIT_FAIL : BH_EXIT_OK;
+    return status;
 }

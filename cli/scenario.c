@@ -21,24 +21,10 @@ struct options {
     int64_t seed;
 };
 
-static int read_all(FILE *f, struct bh_buf *b)
-{
-    char part[65536];
-    size_t n;
-
-    while ((n = fread(part, 1, sizeof part, f)) > 0 && b->n <= FILE_MAX_BYTES)
-        bh_buf_add(b, part, n);
-    return ferror(f) ? -EIO : b->n > FILE_MAX_BYTES ? -EFBIG : 0;
-}
-
-/* "-" is the standard input. */
 static int read_text(const char *path, struct bh_buf *b, struct bh_err *err)
 {
-    FILE *f = bh_streq(path, "-") ? stdin : fopen(path, "re");
-    int rc = f ? read_all(f, b) : -errno;
+    int rc = bh_cli_read(path, FILE_MAX_BYTES, b);
 
-    if (f && f != stdin)
-        fclose(f);
     return rc < 0 ? bh_err_set(err, rc, "could not read \"%s\": %s", path, strerror(-rc)) : 0;
 }
 

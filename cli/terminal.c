@@ -64,3 +64,19 @@ int bh_cli_print(const char *program, struct bh_buf *text)
     fprintf(stderr, "%s: could not write: %s\n", program, strerror(errno));
     return BH_EXIT_FAIL;
 }
+
+int bh_cli_read(const char *path, size_t max, struct bh_buf *out)
+{
+    FILE *f = bh_streq(path, "-") ? stdin : fopen(path, "re");
+    char part[65536];
+    size_t n;
+
+    if (!f)
+        return -errno;
+    while ((n = fread(part, 1, sizeof(part), f)) > 0 && out->n <= max)
+        bh_buf_add(out, part, n);
+    int rc = ferror(f) ? -EIO : out->n > max ? -EFBIG : 0;
+    if (f != stdin)
+        fclose(f);
+    return rc;
+}
