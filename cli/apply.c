@@ -176,30 +176,6 @@ static void link_users(struct slot *s)
 
 static void on_reply(void *arg, const struct bh_api_reply *r);
 
-static void request(struct slot *s, const char *method, const char *path,
-                    const struct bh_json *body)
-{
-    struct bh_buf b BH_CLEANUP(bh_buf_fini) = {0};
-    struct bh_api_call call = {.method = method,
-                               .path = path,
-                               .content_type = bh_streq(method, "PATCH")
-                                                   ? "application/merge-patch+json"
-                                                   : "application/json",
-                               .timeout_ns = REQUEST_NS,
-                               .retry_429_5xx = true,
-                               .on_done = on_reply,
-                               .arg = s};
-
-    if (body)
-        bh_json_write(&b, body);
-    else
-        call.content_type = NULL;
-    call.body = b.p;
-    call.body_n = b.n;
-    if (!bh_api_start(s->ap->o.to->client, &call))
-        finish(s, BH_APPLIED_FAILED, "stopped");
-}
-
 static struct bh_json *with(struct slot *s, const char *member, struct bh_json *v)
 {
     struct bh_json *o = bh_json_new(&s->arena, BH_JSON_OBJECT);
@@ -222,44 +198,59 @@ static struct bh_json *binding(struct slot *s)
     return o;
 }
 
+static const struct bh_json *body_for(struct slot *s)
+{
+    switch (s->step) {
+    case CREATE:
+        return s->obj;
+    case PATCH_MAIN:
+        return s->patch;
+    case PATCH_STATUS:
+        return with(s, "status", s->status);
+    case BIND:
+        return binding(s);
+    default:
+        return NULL;
+    }
+}
+
 static void go(struct slot *s, enum step step)
 {
-    struct bh_buf path BH_CLEANUP(bh_buf_fini) = {0};
-    const char *p;
+    static const struct {
+        const char *method, *behind; /* the name; NULL: the collection */
+    } requests[] = {[CREATE] = {"POST", NULL},
+                    [READ] = {"GET", ""},
+                    [PATCH_MAIN] = {"PATCH", ""},
+                    [PATCH_STATUS] = {"PATCH", "/status"},
+                    [BIND] = {"POST", "/binding"},
+                    [REMOVE] = {"DELETE", "?gracePeriodSeconds=0"},
+                    [REMOVE_FIRST] = {"DELETE", "?gracePeriodSeconds=0"}};
+    struct bh_buf path BH_CLEANUP(bh_buf_fini) = {0}, b BH_CLEANUP(bh_buf_fini) = {0};
+    bool patch = step == PATCH_MAIN || step == PATCH_STATUS;
 
     s->step = step;
     bh_clean_path(s->k, s->ns, &path);
-    if (step != CREATE) {
+    if (requests[step].behind) {
         bh_buf_addc(&path, '/');
         bh_url_escape(&path, s->name);
+        bh_buf_adds(&path, requests[step].behind);
     }
-    if (step == PATCH_STATUS)
-        bh_buf_adds(&path, "/status");
-    if (step == BIND)
-        bh_buf_adds(&path, "/binding");
-    p = bh_buf_str(&path);
-    switch (step) {
-    case CREATE:
-        request(s, "POST", p, s->obj);
-        break;
-    case READ:
-        request(s, "GET", p, NULL);
-        break;
-    case PATCH_MAIN:
-        request(s, "PATCH", p, s->patch);
-        break;
-    case PATCH_STATUS:
-        request(s, "PATCH", p, with(s, "status", s->status));
-        break;
-    case BIND:
-        request(s, "POST", p, binding(s));
-        break;
-    case REMOVE:
-    case REMOVE_FIRST:
-        bh_buf_adds(&path, "?gracePeriodSeconds=0");
-        request(s, "DELETE", bh_buf_str(&path), NULL);
-        break;
-    }
+    const struct bh_json *body = body_for(s);
+    if (body)
+        bh_json_write(&b, body);
+    const struct bh_api_call call = {.method = requests[step].method,
+                                     .path = bh_buf_str(&path),
+                                     .content_type = !body   ? NULL
+                                                     : patch ? "application/merge-patch+json"
+                                                             : "application/json",
+                                     .body = b.p,
+                                     .body_n = b.n,
+                                     .timeout_ns = REQUEST_NS,
+                                     .retry_429_5xx = true,
+                                     .on_done = on_reply,
+                                     .arg = s};
+    if (!bh_api_start(s->ap->o.to->client, &call))
+        finish(s, BH_APPLIED_FAILED, "stopped");
 }
 
 /* ---- one object ------------------------------------------------------------------------------ */

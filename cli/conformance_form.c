@@ -23,20 +23,20 @@ static struct bh_json *status_json(struct bh_arena *a, const struct bh_status *s
     return o;
 }
 
-static void set_feasible(struct bh_arena *a, struct bh_json *o, bool compact)
+/* No decision: nothing is feasible. */
+static struct bh_json *nothing(struct bh_arena *a, enum bh_json_type feasible, const char *error,
+                               bool compact, struct bh_json *o)
 {
-    bh_json_set(a, o, "feasible", bh_json_new(a, compact ? BH_JSON_NULL : BH_JSON_ARRAY));
-}
-
-struct bh_json *bh_error_json(struct bh_arena *a, const char *error, bool compact)
-{
-    struct bh_json *o = bh_json_new(a, BH_JSON_OBJECT);
-
-    bh_json_set(a, o, "feasible", bh_json_new(a, BH_JSON_NULL));
+    bh_json_set(a, o, "feasible", bh_json_new(a, feasible));
     bh_json_set_str(a, o, "error", error);
     if (compact)
         bh_json_set_i64(a, o, "feasibleCount", 0);
     return o;
+}
+
+struct bh_json *bh_error_json(struct bh_arena *a, const char *error, bool compact)
+{
+    return nothing(a, BH_JSON_NULL, error, compact, bh_json_new(a, BH_JSON_OBJECT));
 }
 
 struct bh_json *bh_gated_json(struct bh_arena *a, const struct bh_status *s, bool compact)
@@ -44,11 +44,7 @@ struct bh_json *bh_gated_json(struct bh_arena *a, const struct bh_status *s, boo
     struct bh_json *o = bh_json_new(a, BH_JSON_OBJECT);
 
     bh_json_set(a, o, "preFilter", status_json(a, s));
-    set_feasible(a, o, compact);
-    bh_json_set_str(a, o, "error", "gated");
-    if (compact)
-        bh_json_set_i64(a, o, "feasibleCount", 0);
-    return o;
+    return nothing(a, compact ? BH_JSON_NULL : BH_JSON_ARRAY, "gated", compact, o);
 }
 
 static void add_pre_filter(struct bh_arena *a, const struct bh_symtab *tab,

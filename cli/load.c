@@ -60,32 +60,6 @@ struct creation {
 
 static void fill(struct load *l);
 
-static void creation_over(struct creation *c, bool canceled)
-{
-    struct load *l = c->l;
-
-    l->out--;
-    l->done++;
-    if (c->pod) {
-        struct tracked *t = &l->tracked[c->i];
-        t->created_ns = bh_mono_ns();
-        l->last_change_ns = t->created_ns;
-    }
-    free(c);
-    if (!canceled)
-        fill(l);
-}
-
-static void keep_error(struct load *l, int code, struct bh_str body, const char *error)
-{
-    struct bh_api_status s = {0};
-
-    if (!error)
-        bh_decode_status(body.p, body.n, code, &s);
-    if (!l->failed++)
-        snprintf(l->error, sizeof(l->error), "%s", error ? error : s.message);
-}
-
 static void creation_path(const struct creation *c, struct bh_buf *path)
 {
     if (!c->pod) {
@@ -105,23 +79,41 @@ static const struct bh_load_item *item_of(const struct creation *c)
 /* With patience: the client repeats what was refused for now, this function what has no answer. */
 static void create_slowly(struct creation *c);
 
-static void on_created(void *arg, const struct bh_api_reply *r)
+/* What came of a try; error: no reply. 409: it exists, from a try whose reply was lost or from
+ * before. */
+static void tried(struct creation *c, bool again, bool canceled, int code, struct bh_str body,
+                  const char *error)
 {
-    struct creation *c = arg;
     struct load *l = c->l;
-    bool unclear = r->outcome == BH_API_TRANSPORT || r->outcome == BH_API_TIMEOUT || r->code >= 500;
+    struct bh_api_status s = {0};
 
-    if (unclear && ++c->tries < CREATE_TRIES && !l->session.stopping) {
+    if (again && !canceled && !l->session.stopping) {
         create_slowly(c);
         return;
     }
-    /* 409: it exists, from a try whose reply was lost or from before */
-    if (r->outcome != BH_API_OK || (r->code >= 300 && r->code != 409))
-        keep_error(l, r->code, r->body,
-                   r->outcome == BH_API_OK ? NULL
-                   : r->error              ? r->error
-                                           : "no reply");
-    creation_over(c, r->outcome == BH_API_CANCELED);
+    if (error || (code >= 300 && code != 409)) {
+        if (!error)
+            bh_decode_status(body.p, body.n, code, &s);
+        if (!l->failed++)
+            snprintf(l->error, sizeof(l->error), "%s", error ? error : s.message);
+    }
+    l->out--;
+    l->done++;
+    if (c->pod)
+        l->last_change_ns = l->tracked[c->i].created_ns = bh_mono_ns();
+    free(c);
+    if (!canceled)
+        fill(l);
+}
+
+static void on_created(void *arg, const struct bh_api_reply *r)
+{
+    struct creation *c = arg;
+    bool unclear = r->outcome == BH_API_TRANSPORT || r->outcome == BH_API_TIMEOUT || r->code >= 500;
+    const char *error = r->outcome == BH_API_OK ? NULL : r->error ? r->error : "no reply";
+
+    tried(c, unclear && ++c->tries < CREATE_TRIES, r->outcome == BH_API_CANCELED, r->code, r->body,
+          error);
 }
 
 static void create_slowly(struct creation *c)
@@ -144,16 +136,8 @@ static void create_slowly(struct creation *c)
 
 static void on_burst_created(void *arg, const struct bh_burst_reply *r)
 {
-    struct creation *c = arg;
-    bool again = r->error || r->code == 429 || r->code >= 500;
-
-    if (again && r->error != -ECANCELED && !c->l->session.stopping) {
-        create_slowly(c);
-        return;
-    }
-    if (r->error || (r->code >= 300 && r->code != 409))
-        keep_error(c->l, r->code, r->body, r->error ? strerror(-r->error) : NULL);
-    creation_over(c, r->error == -ECANCELED);
+    tried(arg, r->error || r->code == 429 || r->code >= 500, r->error == -ECANCELED, r->code,
+          r->body, r->error ? strerror(-r->error) : NULL);
 }
 
 static void create(struct creation *c)
@@ -447,8 +431,8 @@ static void open_burst(struct load *l, const struct bh_api_config *cfg)
 static int open_cluster(struct load *l, const struct arguments *a, struct bh_api_config **cfg,
                         struct bh_err *err)
 {
-    static const struct bh_reflector_callbacks none = {0};
-    struct bh_reflector_callbacks cb = none;
+    const struct bh_reflector_callbacks cb = {
+        .on_event = on_pod, .on_synced = on_synced, .on_trouble = on_trouble, .arg = l};
     int rc = bh_kubeconfig_load(a->kubeconfig, NULL, cfg, err);
 
     if (rc == 0)
@@ -459,10 +443,6 @@ static int open_cluster(struct load *l, const struct arguments *a, struct bh_api
     if (rc < 0)
         return rc;
     open_burst(l, *cfg);
-    cb.on_event = on_pod;
-    cb.on_synced = on_synced;
-    cb.on_trouble = on_trouble;
-    cb.arg = l;
     l->tracked = bh_calloc(BH_MAX(l->set.n_pods, (size_t)1), sizeof(*l->tracked));
     for (size_t i = 0; i < l->set.n_pods; i++) {
         char key[KEY_MAX];
