@@ -261,40 +261,25 @@ static void render_node(struct bh_buf *out, const struct bh_json *plugins, const
         render_scores(out, plugins, v, colour);
 }
 
-static int show_node(struct bh_decisions *d, const struct arguments *a, int64_t id,
-                     struct bh_arena *arena, struct bh_buf *out, struct bh_err *err)
-{
-    struct bh_json *v = NULL, *whole = NULL;
-    int rc = bh_decisions_node(d, arena, id, a->node, &v, err);
-
-    if (rc == 0)
-        rc = bh_decisions_get(d, arena, id, &whole, err);
-    if (rc < 0)
-        return rc;
-    if (a->form == BH_FORM_TABLE || a->form == BH_FORM_WIDE)
-        render_node(out, bh_json_get(whole, "scorePlugins"), v, bh_colour_wanted(STDOUT_FILENO));
-    else
-        bh_form_write(out, v, a->form);
-    return 0;
-}
-
 static int show(struct bh_decisions *d, const struct arguments *a, int64_t id,
                 struct bh_arena *arena, struct bh_buf *out, struct bh_err *err)
 {
     bool colour = bh_colour_wanted(STDOUT_FILENO);
+    bool text = a->form == BH_FORM_TABLE || a->form == BH_FORM_WIDE;
     struct bh_json *v = NULL, *whole = NULL;
-    int rc;
+    int rc = a->node ? bh_decisions_node(d, arena, id, a->node, &v, err)
+                     : bh_decisions_explanation(d, arena, id, &v, err);
 
-    if (a->node)
-        return show_node(d, a, id, arena, out, err);
-    rc = bh_decisions_explanation(d, arena, id, &v, err);
     if (rc == 0)
         rc = bh_decisions_get(d, arena, id, &whole, err);
     if (rc < 0)
         return rc;
-    if (a->form == BH_FORM_TABLE || a->form == BH_FORM_WIDE)
+    if (text && !a->node)
         render_head(out, whole, colour);
-    bh_explain_render(out, v, a->form, colour);
+    if (text && a->node)
+        render_node(out, bh_json_get(whole, "scorePlugins"), v, colour);
+    else
+        bh_explain_render(out, v, a->form, colour);
     return 0;
 }
 

@@ -61,22 +61,6 @@ static void free_words(struct run *r)
     free(r->words);
 }
 
-/* The common flags behind the process's own, which end with NULL. */
-static void add_child(struct bh_up *u, const struct run *r, const char *program, const char *name,
-                      const char *const *own)
-{
-    const char **args = bh_calloc(r->n_words + 8, sizeof(char *));
-    size_t n = 0;
-
-    for (; own[n]; n++)
-        args[n] = own[n];
-    bh_assert(n < 8);
-    for (size_t i = 0; i < r->n_words; i++)
-        args[n++] = r->words[i];
-    (void)bh_up_add_child(u, program, name, args);
-    free(args);
-}
-
 static void add_scheduler(struct bh_up *u, const struct run *r, const char *dir, const char *quiet)
 {
     BH_CLEANUP(bh_freep) char *mode = bh_asprintf("--record-decisions=%s", r->record);
@@ -87,10 +71,11 @@ static void add_scheduler(struct bh_up *u, const struct run *r, const char *dir,
     char *age = bh_asprintf("--decisions-max-age=%lldns", (long long)r->decisions_max_age_ns);
 
     if (bh_streq(r->record, "off"))
-        add_child(u, r, "berth-scheduler", "scheduler", (const char *const[]){dir, quiet, NULL});
+        bh_up_add_child(u, "berth-scheduler", "scheduler", (const char *const[]){dir, quiet, NULL},
+                        r->words);
     else
-        add_child(u, r, "berth-scheduler", "scheduler",
-                  (const char *const[]){dir, mode, file, bytes, age, quiet, NULL});
+        bh_up_add_child(u, "berth-scheduler", "scheduler",
+                        (const char *const[]){dir, mode, file, bytes, age, quiet, NULL}, r->words);
 }
 
 /* Metrics and health are asked for at berth-front; without it each process has its usual port. */
@@ -102,16 +87,18 @@ static void describe_children(struct bh_up *u, const struct run *r)
 
     snprintf(dir, sizeof(dir), "--runtime-dir=%s", u->dir);
     if (front)
-        add_child(u, r, "berth-front", "front", (const char *const[]){dir, NULL});
+        bh_up_add_child(u, "berth-front", "front", (const char *const[]){dir, NULL}, r->words);
     else if (r->flags.serving.secure_port != 0)
         bh_log_warn("Not serving HTTPS: berth-front is not next to this program",
                     bh_kv_s("folder", u->bindir));
-    add_child(u, r, "berth-watcher", "watcher", (const char *const[]){dir, quiet, NULL});
+    bh_up_add_child(u, "berth-watcher", "watcher", (const char *const[]){dir, quiet, NULL},
+                    r->words);
     add_scheduler(u, r, dir, quiet);
     for (int64_t i = 1; i <= r->binders; i++) {
         snprintf(name, sizeof(name), "binder-%d", (int)i);
         snprintf(instance, sizeof(instance), "--instance=%d", (int)i);
-        add_child(u, r, "berth-binder", name, (const char *const[]){dir, instance, quiet, NULL});
+        bh_up_add_child(u, "berth-binder", name, (const char *const[]){dir, instance, quiet, NULL},
+                        r->words);
     }
 }
 

@@ -57,9 +57,9 @@ bool bh_up_has_program(const struct bh_up *u, const char *program);
 bool bh_up_pump(struct bh_up *u); /* one look at the loop; false: we are to stop */
 /* One that cannot run at all ends within this time. */
 int bh_up_settle(struct bh_up *u, struct bh_err *err);
-/* args: NULL-terminated list without the program. */
-struct bh_up_child *bh_up_add_child(struct bh_up *u, const char *program, const char *name,
-                                    const char *const *args);
+/* args, more: NULL-terminated lists without the program; more may be NULL. */
+void bh_up_add_child(struct bh_up *u, const char *program, const char *name,
+                     const char *const *args, char *const *more);
 int bh_up_spawn(struct bh_up_child *c); /* -errno */
 /* While everything is being started nobody may end: -ECHILD, and the last words are shown. */
 int bh_up_all_alive(struct bh_up *u, struct bh_err *err);

@@ -131,11 +131,11 @@ static void on_sigchld(uv_signal_t *s, int signum)
     reap(s->data);
 }
 
-struct bh_up_child *bh_up_add_child(struct bh_up *u, const char *program, const char *name,
-                                    const char *const *args)
+void bh_up_add_child(struct bh_up *u, const char *program, const char *name,
+                     const char *const *args, char *const *more)
 {
     struct bh_up_child *c = &u->child[u->n++];
-    size_t n = 0;
+    size_t n = 1, n_more = 0;
 
     bh_assert(u->n <= BH_UP_CHILDREN);
     c->up = u;
@@ -143,15 +143,18 @@ struct bh_up_child *bh_up_add_child(struct bh_up *u, const char *program, const 
     snprintf(c->name, sizeof(c->name), "%s", name);
     if (!u->speaks_klog)
         snprintf(c->log, sizeof(c->log), "%s/%s.log", u->dir, name);
-    while (args[n])
+    while (args[n - 1])
         n++;
-    c->argv = bh_calloc(n + 2, sizeof(char *));
+    while (more && more[n_more])
+        n_more++;
+    c->argv = bh_calloc(n + n_more + 1, sizeof(char *));
     c->argv[0] = bh_asprintf("%s/%s", u->bindir, program);
-    for (size_t i = 0; i < n; i++)
-        c->argv[i + 1] = bh_strdup(args[i]);
+    for (size_t i = 1; i < n; i++)
+        c->argv[i] = bh_strdup(args[i - 1]);
+    for (size_t i = 0; i < n_more; i++)
+        c->argv[n + i] = bh_strdup(more[i]);
     uv_timer_init(&u->loop, &c->again);
     c->again.data = c;
-    return c;
 }
 
 void bh_up_tell_to_stop(struct bh_up_child *c)

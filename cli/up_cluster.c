@@ -105,7 +105,7 @@ static void describe_watcher(struct bh_up *u, const struct bh_up_options *a)
                             "--metrics-address", "127.0.0.1:0"};
 
     add_config(args, 6, a);
-    (void)bh_up_add_child(u, "berth-watcher", "watcher", args);
+    bh_up_add_child(u, "berth-watcher", "watcher", args, NULL);
 }
 
 /* Is the port free on the loopback? 0 = take any. Returns the port, 0 = taken. */
@@ -148,7 +148,7 @@ static void describe_front(struct bh_up *u, const struct bh_up_options *a)
 
     snprintf(port, sizeof(port), "%u", u->front_port);
     add_config(args, 8, a);
-    (void)bh_up_add_child(u, "berth-front", "front", args);
+    bh_up_add_child(u, "berth-front", "front", args, NULL);
 }
 
 static void describe_scheduler(struct bh_up *u, const struct bh_up_options *a)
@@ -171,7 +171,7 @@ static void describe_scheduler(struct bh_up *u, const struct bh_up_options *a)
     }
     if (a->gates)
         args[n++] = a->gates;
-    (void)bh_up_add_child(u, "berth-scheduler", "scheduler", args);
+    bh_up_add_child(u, "berth-scheduler", "scheduler", args, NULL);
 }
 
 static void describe_server(struct bh_up *u, const struct bh_up_options *a)
@@ -191,7 +191,7 @@ static void describe_server(struct bh_up *u, const struct bh_up_options *a)
     }
     if (a->no_kubelet)
         args[n++] = "--no-kubelet";
-    (void)bh_up_add_child(u, "berth-simulator", "simulator", args);
+    bh_up_add_child(u, "berth-simulator", "simulator", args, NULL);
 }
 
 static void describe_children(struct bh_up *u, const struct bh_up_options *a)
@@ -205,10 +205,10 @@ static void describe_children(struct bh_up *u, const struct bh_up_options *a)
     for (int64_t i = 1; i <= a->binders; i++) {
         snprintf(name, sizeof(name), "binder-%d", (int)i);
         snprintf(instance, sizeof(instance), "%d", (int)i);
-        (void)bh_up_add_child(u, "berth-binder", name,
-                              (const char *const[]){"--api-kubeconfig", u->kubeconfig,
-                                                    "--runtime-dir", u->dir, "--instance", instance,
-                                                    NULL});
+        bh_up_add_child(u, "berth-binder", name,
+                        (const char *const[]){"--api-kubeconfig", u->kubeconfig, "--runtime-dir",
+                                              u->dir, "--instance", instance, NULL},
+                        NULL);
     }
     if (!a->no_front)
         describe_front(u, a);

@@ -68,10 +68,7 @@ static int by_value(const void *pa, const void *pb)
 struct bh_bench_item *bh_bench_item(struct bh_bench_report *r, const char *metric, const char *unit,
                                     const char *name)
 {
-    if (r->n_items == r->cap_items) {
-        r->cap_items = BH_MAX(2 * r->cap_items, (size_t)32);
-        r->items = bh_reallocarray(r->items, r->cap_items, sizeof *r->items);
-    }
+    r->items = bh_reallocarray(r->items, r->n_items + 1, sizeof *r->items);
     struct bh_bench_item *it = &r->items[r->n_items++];
     *it = (struct bh_bench_item){.metric = metric, .unit = unit, .name = name};
     return it;
@@ -254,10 +251,7 @@ static void judge(struct bh_bench_report *r, const struct bh_bench_target *t, si
 
 static struct bh_bench_row *add_row(struct bh_bench_report *r, const char *name)
 {
-    if (r->n_rows == r->cap_rows) {
-        r->cap_rows = BH_MAX(2 * r->cap_rows, (size_t)64);
-        r->rows = bh_reallocarray(r->rows, r->cap_rows, sizeof *r->rows);
-    }
+    r->rows = bh_reallocarray(r->rows, r->n_rows + 1, sizeof *r->rows);
     struct bh_bench_row *row = &r->rows[r->n_rows++];
     *row = (struct bh_bench_row){.name = bh_arena_strdup(&r->arena, name)};
     return row;

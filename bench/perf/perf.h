@@ -172,9 +172,9 @@ struct bh_bench_row {   /* of the table */
 struct bh_bench_report {
     struct bh_arena arena; /* everything below */
     struct bh_bench_item *items;
-    size_t n_items, cap_items;
+    size_t n_items;
     struct bh_bench_row *rows;
-    size_t n_rows, cap_rows;
+    size_t n_rows;
     struct bh_bench_note {
         const char *text, *first;
         uint32_t n;

@@ -170,41 +170,23 @@ static enum bh_scale_kind kind_of(uint32_t i)
                     : BH_SCALE_APART;
 }
 
-static void constraint_json(struct bh_buf *b, enum bh_scale_kind kind, uint32_t i, uint32_t zones)
-{
-    switch (kind) {
-    case BH_SCALE_SELECTOR:
-        bh_buf_addf(b, ",\"nodeSelector\":{\"topology.kubernetes.io/zone\":\"zone-%" PRIu32 "\"}",
-                    i % zones);
-        return;
-    case BH_SCALE_TOLERATES:
-        bh_buf_adds(b, ",\"tolerations\":[{\"key\":\"dedicated\",\"operator\":\"Exists\"}]");
-        return;
-    case BH_SCALE_PREFERS:
-        bh_buf_adds(b, ",\"affinity\":{\"nodeAffinity\":{"
-                       "\"preferredDuringSchedulingIgnoredDuringExecution\":[{\"weight\":50,"
-                       "\"preference\":{\"matchExpressions\":[{\"key\":\"disk\",\"operator\":"
-                       "\"In\",\"values\":[\"ssd\"]}]}}]}}");
-        return;
-    case BH_SCALE_SPREAD:
-        bh_buf_addf(b,
-                    ",\"topologySpreadConstraints\":[{\"maxSkew\":5,\"topologyKey\":"
-                    "\"topology.kubernetes.io/zone\",\"whenUnsatisfiable\":\"DoNotSchedule\","
-                    "\"labelSelector\":{\"matchLabels\":{\"app\":\"app-%" PRIu32 "\"}}}]",
-                    i);
-        return;
-    case BH_SCALE_APART:
-        bh_buf_addf(b,
-                    ",\"affinity\":{\"podAntiAffinity\":{"
-                    "\"requiredDuringSchedulingIgnoredDuringExecution\":[{\"topologyKey\":"
-                    "\"kubernetes.io/hostname\",\"labelSelector\":{\"matchLabels\":{\"app\":"
-                    "\"app-%" PRIu32 "\"}}}]}}",
-                    i);
-        return;
-    default:
-        return;
-    }
-}
+/* What is behind the containers; %u: the number of the template, or of a zone. */
+static const char *const constraints[BH_SCALE_KINDS] = {
+    [BH_SCALE_PLAIN] = "",
+    [BH_SCALE_SELECTOR] = ",\"nodeSelector\":{\"topology.kubernetes.io/zone\":\"zone-%u\"}",
+    [BH_SCALE_TOLERATES] = ",\"tolerations\":[{\"key\":\"dedicated\",\"operator\":\"Exists\"}]",
+    [BH_SCALE_PREFERS] =
+        ",\"affinity\":{\"nodeAffinity\":{\"preferredDuringSchedulingIgnoredDuringExecution\":["
+        "{\"weight\":50,\"preference\":{\"matchExpressions\":[{\"key\":\"disk\",\"operator\":"
+        "\"In\",\"values\":[\"ssd\"]}]}}]}}",
+    [BH_SCALE_SPREAD] = ",\"topologySpreadConstraints\":[{\"maxSkew\":5,\"topologyKey\":"
+                        "\"topology.kubernetes.io/zone\",\"whenUnsatisfiable\":\"DoNotSchedule\","
+                        "\"labelSelector\":{\"matchLabels\":{\"app\":\"app-%u\"}}}]",
+    [BH_SCALE_APART] =
+        ",\"affinity\":{\"podAntiAffinity\":{\"requiredDuringSchedulingIgnoredDuringExecution\":["
+        "{\"topologyKey\":\"kubernetes.io/hostname\",\"labelSelector\":{\"matchLabels\":{"
+        "\"app\":\"app-%u\"}}}]}}",
+};
 
 static void pod_json(struct bh_buf *b, enum bh_scale_kind kind, uint32_t i, uint32_t zones,
                      bool assigned)
@@ -220,7 +202,7 @@ static void pod_json(struct bh_buf *b, enum bh_scale_kind kind, uint32_t i, uint
                 "\"registry.example.com/app-%" PRIu32
                 ":v1\",\"resources\":{\"requests\":{\"cpu\":\"%um\",\"memory\":\"%uMi\"}}}]",
                 i, i, i % 3 * 10, i % 200, 50 + i % 12 * 100, 64 + i % 17 * 96);
-    constraint_json(b, kind, i, zones);
+    bh_buf_addf(b, constraints[kind], kind == BH_SCALE_SELECTOR ? i % zones : i);
     if (assigned)
         bh_buf_adds(b, ",\"nodeName\":\"node-" NODE_MARK "\"},\"status\":{\"phase\":\"Running\","
                        "\"startTime\":\"2026-01-01T00:00:01Z\"}}");
