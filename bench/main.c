@@ -9,20 +9,10 @@
 
 int main(int argc, char **argv)
 {
-    const char *what = argc > 1 ? argv[1] : "--help";
+    static const struct bh_cli_command commands[] = {
+        {"perf", bh_bench_perf, "kube-scheduler's scheduler_perf workloads"},
+        {"scale", bh_bench_scale, "how decisions, memory and starts grow with the cluster"}};
 
-    if (bh_streq(what, "scale"))
-        return bh_bench_scale(argc - 1, argv + 1);
-    if (bh_streq(what, "perf"))
-        return bh_bench_perf(argc - 1, argv + 1);
-    if (bh_streq(what, "--help") || bh_streq(what, "-h")) {
-        puts("berth bench - measures the scheduler\n\nUsage: berth bench perf FILE... [flags]\n"
-             "       berth bench scale [flags]\n\n"
-             "  perf    kube-scheduler's scheduler_perf workloads\n"
-             "  scale   how decisions, memory and starts grow with the cluster\n\n"
-             "'berth bench COMMAND --help' tells more, with examples.");
-        return BH_EXIT_OK;
-    }
-    fprintf(stderr, "berth bench: unknown command \"%s\"\nSee 'berth bench --help'.\n", what);
-    return BH_EXIT_USAGE;
+    return bh_cli_dispatch("berth bench", "measures the scheduler", commands,
+                           BH_ARRAY_LEN(commands), "", argc, argv);
 }

@@ -30,6 +30,14 @@ int bh_cmd_sync(int argc, char **argv);
 int bh_cmd_record(int argc, char **argv);
 int bh_cmd_replay(int argc, char **argv);
 
+struct bh_cli_command {
+    const char *name;
+    int (*run)(int argc, char **argv);
+    const char *about; /* one line */
+};
+/* Runs the one of n that argv[1] names, or tells what there is; more: said behind the list. */
+int bh_cli_dispatch(const char *program, const char *about, const struct bh_cli_command *v,
+                    size_t n, const char *more, int argc, char **argv);
 /* The exit status after bh_opt_parse() said something else than 0: rc < 0 tells what is wrong and
  * where to look. */
 int bh_cli_usage(const char *program, int rc, const struct bh_err *err);

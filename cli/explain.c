@@ -168,18 +168,18 @@ static int ask_about_pod(struct session *s, struct bh_err *err)
 /* ---- the pod --------------------------------------------------------------------------------- */
 
 /* pod/NAME, NAME or NAMESPACE/NAME. A namespace called "pod" needs -n. */
-static int split_name(const struct arguments *a, struct bh_explain_pod *pod, char **ret_copy,
+static int split_name(struct bh_arena *arena, const struct arguments *a, struct bh_explain_pod *pod,
                       struct bh_err *err)
 {
-    char *slash, *front = NULL;
+    char *slash, *front = NULL, *copy;
 
     if (a->rest.n != 1)
         return bh_err_set(err, -EINVAL, "say which pod: berth explain pod/NAME [-n NAMESPACE]");
-    pod->name = *ret_copy = bh_strdup(a->rest.v[0]);
-    slash = strchr(*ret_copy, '/');
+    pod->name = copy = bh_arena_strdup(arena, a->rest.v[0]);
+    slash = strchr(copy, '/');
     if (slash) {
         *slash = '\0';
-        front = *ret_copy;
+        front = copy;
         pod->name = slash + 1;
     }
     if (front && (bh_streq(front, "pod") || bh_streq(front, "pods") || bh_streq(front, "po")))
@@ -374,8 +374,7 @@ static const struct bh_opt_usage usage = {
              "  2  wrong usage\n",
 };
 
-static int parse(int argc, char **argv, struct arguments *a, struct bh_explain_pod *pod,
-                 char **ret_copy, struct bh_err *err)
+static int parse(int argc, char **argv, struct arguments *a, struct session *s, struct bh_err *err)
 {
     const struct bh_opt table[] = {
         {"namespace", 'n', BH_OPT_STR, &a->ns, "NS", "the pod's namespace (default \"default\")"},
@@ -395,7 +394,7 @@ static int parse(int argc, char **argv, struct arguments *a, struct bh_explain_p
 
     if (rc == 0)
         rc = bh_form_parse(a->output, &a->form, err);
-    return rc != 0 ? rc : split_name(a, pod, ret_copy, err);
+    return rc != 0 ? rc : split_name(&s->arena, a, &s->pod, err);
 }
 
 static void session_end(struct session *s)
@@ -417,10 +416,10 @@ int bh_cmd_explain(int argc, char **argv)
     struct bh_json *doc = NULL;
     struct bh_err err = {0};
     struct bh_buf out = {0};
-    char *copy = NULL;
-    int rc = parse(argc, argv, &a, &s.pod, &copy, &err), status = BH_EXIT_OK;
+    int status = BH_EXIT_OK;
 
     bh_arena_init(&s.arena, 0);
+    int rc = parse(argc, argv, &a, &s, &err);
     if (rc < 0) {
         status = bh_cli_usage(usage.program, rc, &err);
     } else if (rc == 0 && run(&s, &doc, &err) < 0) {
@@ -432,6 +431,5 @@ int bh_cmd_explain(int argc, char **argv)
     session_end(&s);
     free(a.rest.v);
     free(a.what_if.v);
-    free(copy);
     return status;
 }

@@ -4,11 +4,7 @@
  */
 #include "cli/cli.h"
 
-static const struct command {
-    const char *name;
-    int (*run)(int argc, char **argv);
-    const char *about;
-} commands[] = {
+static const struct bh_cli_command commands[] = {
     {"up", bh_cmd_up, "run Berth on this machine, with the built-in API server or any other"},
     {"run", bh_cmd_run, "run Berth in the place of kube-scheduler, with its flags"},
     {"load", bh_cmd_load, "create nodes and pods and watch them being scheduled"},
@@ -28,31 +24,14 @@ static const struct command {
     {"keygen", bh_cmd_keygen, "make keys for binders on other hosts"},
 };
 
-static void help(void)
-{
-    puts("berth - a Kubernetes scheduler that takes kube-scheduler's decisions, faster, and "
-         "explains them\n"
-         "\nUsage: berth COMMAND [flags]\n\nCommands:");
-    for (size_t i = 0; i < BH_ARRAY_LEN(commands); i++)
-        printf("  %-13s %s\n", commands[i].name, commands[i].about);
-    puts("  version       print the version\n\n'berth COMMAND --help' tells more, with examples.");
-}
-
 int main(int argc, char **argv)
 {
-    const char *name = argc > 1 ? argv[1] : "--help";
-
-    for (size_t i = 0; i < BH_ARRAY_LEN(commands); i++)
-        if (bh_streq(commands[i].name, name))
-            return commands[i].run(argc - 1, argv + 1);
-    if (bh_streq(name, "version") || bh_streq(name, "--version")) {
+    if (argc > 1 && (bh_streq(argv[1], "version") || bh_streq(argv[1], "--version"))) {
         puts("berth " BH_VERSION);
         return BH_EXIT_OK;
     }
-    if (bh_streq(name, "--help") || bh_streq(name, "-h") || bh_streq(name, "help")) {
-        help();
-        return BH_EXIT_OK;
-    }
-    fprintf(stderr, "berth: unknown command \"%s\"\nSee 'berth --help'.\n", name);
-    return BH_EXIT_USAGE;
+    return bh_cli_dispatch(
+        "berth",
+        "a Kubernetes scheduler that takes kube-scheduler's decisions, faster, and explains them",
+        commands, BH_ARRAY_LEN(commands), "  version       print the version\n", argc, argv);
 }

@@ -20,7 +20,6 @@
 #define PROGRESS_NS   UINT64_C(2000000000)
 
 struct row {
-    char *ns, *name, *uid;
     struct bh_json *doc; /* in the listing's arena */
     Berth__QueuePlace place;
     int64_t created_ns, added_ns, backoff_ns;
@@ -44,14 +43,10 @@ struct arguments {
 static void on_pod(void *arg, const Berth__QueuePod *p)
 {
     struct listing *l = arg;
-    struct bh_json *doc = bh_queue_pod_json(&l->arena, p);
 
     l->rows = bh_reallocarray(l->rows, l->n + 1, sizeof(*l->rows));
     l->rows[l->n++] = (struct row){
-        .ns = bh_arena_strdup(&l->arena, p->namespace_),
-        .name = bh_arena_strdup(&l->arena, p->name),
-        .uid = bh_arena_strdup(&l->arena, p->uid),
-        .doc = doc,
+        .doc = bh_queue_pod_json(&l->arena, p),
         .place = p->place,
         .created_ns = p->created_ns,
         .added_ns = p->added_ns,
@@ -63,10 +58,10 @@ static void on_pod(void *arg, const Berth__QueuePod *p)
 
 static int by_name(const void *a, const void *b)
 {
-    const struct row *x = a, *y = b;
-    int c = strcmp(x->ns, y->ns);
+    const struct bh_json *x = ((const struct row *)a)->doc, *y = ((const struct row *)b)->doc;
+    int c = strcmp(bh_json_get_text(x, "namespace"), bh_json_get_text(y, "namespace"));
 
-    return c ? c : strcmp(x->name, y->name);
+    return c ? c : strcmp(bh_json_get_text(x, "name"), bh_json_get_text(y, "name"));
 }
 
 static uint32_t waiting_places(void)
@@ -238,14 +233,15 @@ static void keep_news(struct listing *l, struct bh_map *known, uint64_t round)
 
     for (size_t i = 0; i < l->n; i++) {
         struct row *r = &l->rows[i];
-        struct seen *s = bh_map_get(known, r->uid, strlen(r->uid));
+        const char *uid = bh_json_get_text(r->doc, "uid");
+        struct seen *s = bh_map_get(known, uid, strlen(uid));
         uint64_t hash = hash_of(r);
         bool news = !s || s->hash != hash;
         if (!s) {
             s = bh_calloc(1, sizeof(*s));
-            s->ns = bh_strdup(r->ns);
-            s->name = bh_strdup(r->name);
-            (void)bh_map_put(known, r->uid, strlen(r->uid), s);
+            s->ns = bh_strdup(bh_json_get_text(r->doc, "namespace"));
+            s->name = bh_strdup(bh_json_get_text(r->doc, "name"));
+            (void)bh_map_put(known, uid, strlen(uid), s);
         }
         s->hash = hash;
         s->round = round;

@@ -206,7 +206,6 @@ int bh_cmd_record(int argc, char **argv)
         return bh_cli_usage(usage.program, rc, &err);
     }
     bh_session_begin(&r->session, FLUSH_MS, on_timer, r);
-    r->out.fd = -1;
     rc = run(r, &a, &err);
     bh_follow_free(r->follow);
     bh_session_end(&r->session);

@@ -12,16 +12,14 @@
 #include "common/base/buf.h"
 #include "simulator/replay/record.h"
 
-/* ---- record_file.c
- * ------------------------------------------------------------------------------- Zeroed with fd =
- * -1 is a valid closed file. The first failure to write is kept and told by close(). */
+/* ---- record_file.c -----------------------------------------------------------------------------
+ * Zeroed is a valid closed file. The first failure to write is kept and told by close(). */
 struct bh_record_file {
-    int fd;
+    gzFile z; /* of a plain file, too */
     const char *path;
-    bool gzip;
-    z_stream z;
-    struct bh_buf plain; /* not yet packed, not yet written */
-    int error;           /* errno */
+    struct bh_buf line;
+    bool unflushed;
+    int error; /* errno */
     uint64_t records, bytes;
 };
 /* path "-": standard output; packed when it ends in ".gz". */

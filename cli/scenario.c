@@ -234,24 +234,11 @@ static int report(int argc, char **argv)
 
 int bh_cmd_scenario(int argc, char **argv)
 {
-    static const struct {
-        const char *name;
-        int (*run)(int argc, char **argv);
-    } commands[] = {{"run", run}, {"check", check}, {"report", report}};
-    const char *what = argc > 1 ? argv[1] : "--help";
+    static const struct bh_cli_command commands[] = {
+        {"run", run, "run a scenario, compare scheduler configurations"},
+        {"check", check, "is a scenario file valid?"},
+        {"report", report, "HTML report of a result"}};
 
-    for (size_t i = 0; i < BH_ARRAY_LEN(commands); i++)
-        if (bh_streq(what, commands[i].name))
-            return commands[i].run(argc - 1, argv + 1);
-    if (bh_streq(what, "--help") || bh_streq(what, "-h")) {
-        puts("berth scenario - steps at virtual times, run without a server\n\n"
-             "Usage: berth scenario COMMAND [flags]\n\n"
-             "  run     run a scenario, compare scheduler configurations\n"
-             "  check   is a scenario file valid?\n"
-             "  report  HTML report of a result\n\n"
-             "'berth scenario COMMAND --help' tells more, with examples.");
-        return BH_EXIT_OK;
-    }
-    fprintf(stderr, "berth scenario: unknown command \"%s\"\nSee 'berth scenario --help'.\n", what);
-    return BH_EXIT_USAGE;
+    return bh_cli_dispatch("berth scenario", "steps at virtual times, run without a server",
+                           commands, BH_ARRAY_LEN(commands), "", argc, argv);
 }

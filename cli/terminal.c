@@ -41,6 +41,25 @@ void bh_progress_end(struct bh_progress *p)
     p->drawn_ns = 0;
 }
 
+int bh_cli_dispatch(const char *program, const char *about, const struct bh_cli_command *v,
+                    size_t n, const char *more, int argc, char **argv)
+{
+    const char *name = argc > 1 ? argv[1] : "--help";
+
+    for (size_t i = 0; i < n; i++)
+        if (bh_streq(v[i].name, name))
+            return v[i].run(argc - 1, argv + 1);
+    if (!bh_streq(name, "--help") && !bh_streq(name, "-h") && !bh_streq(name, "help")) {
+        fprintf(stderr, "%s: unknown command \"%s\"\nSee '%s --help'.\n", program, name, program);
+        return BH_EXIT_USAGE;
+    }
+    printf("%s - %s\n\nUsage: %s COMMAND [flags]\n\nCommands:\n", program, about, program);
+    for (size_t i = 0; i < n; i++)
+        printf("  %-13s %s\n", v[i].name, v[i].about);
+    printf("%s\n'%s COMMAND --help' tells more, with examples.\n", more, program);
+    return BH_EXIT_OK;
+}
+
 int bh_cli_usage(const char *program, int rc, const struct bh_err *err)
 {
     if (rc >= 0)

@@ -31,46 +31,11 @@ static int find_example(struct bh_up *u, char out[static PATH_MAX])
     return n > 0 && n < PATH_MAX && access(out, R_OK) == 0 ? 0 : -ENOENT;
 }
 
-/* A client of the server, on our loop: signals and ends of children are noticed meanwhile. */
-static int with_client(struct bh_up *u,
-                       int (*fn)(struct bh_up *u, struct bh_api_client *c, struct bh_err *err),
-                       struct bh_err *err)
-{
-    const struct bh_api_options o = {.user_agent = "berth-up"};
-    struct bh_api_config *cfg = NULL;
-    struct bh_api_client *client = NULL;
-    int rc = bh_kubeconfig_load(u->kubeconfig, NULL, &cfg, err);
-
-    if (rc == 0)
-        rc = bh_api_client_new(&u->loop, cfg, &o, &client, err);
-    if (rc == 0)
-        rc = fn(u, client, err);
-    bh_api_client_free(client);
-    bh_api_config_free(cfg);
-    return rc;
-}
-
-/* What the page's reset goes back to: with the example. */
-static int mark_start(struct bh_up *u, struct bh_api_client *client, struct bh_err *err)
-{
-    const struct bh_api_call call = {
-        .method = "PUT", .path = "/api/v1/reset?mark=true", .timeout_ns = GREETING_NS};
-    struct bh_buf body BH_CLEANUP(bh_buf_fini) = {0};
-    int code = 0, rc = bh_api_do(&u->loop, client, &call, &code, &body, err);
-
-    return rc;
-}
-
-struct example {
-    struct bh_up *u;
-    struct bh_api_client *client;
-};
-
 /* What is there already is left alone: it came with --data. */
 static int create_object(void *arg, const struct bh_trial_source *at, struct bh_arena *a,
                          struct bh_json *obj, struct bh_err *err)
 {
-    const struct example *x = arg;
+    struct bh_cluster *c = arg;
     const char *kind = bh_json_get_text(obj, "kind");
     const struct bh_sim_type *t = bh_sim_type_of_kind(bh_json_get_text(obj, "apiVersion"), kind);
     struct bh_buf path BH_CLEANUP(bh_buf_fini) = {0}, text BH_CLEANUP(bh_buf_fini) = {0},
@@ -89,7 +54,7 @@ static int create_object(void *arg, const struct bh_trial_source *at, struct bh_
                                      .body_n = text.n,
                                      .timeout_ns = REQUEST_NS,
                                      .retry_429_5xx = true};
-    int rc = bh_api_do(&x->u->loop, x->client, &call, &code, &reply, err);
+    int rc = bh_api_do(c->loop, c->client, &call, &code, &reply, err);
     if (rc == 0 && code >= 300 && code != 409) {
         struct bh_api_status s;
         bh_decode_status(reply.p, reply.n, code, &s);
@@ -99,33 +64,44 @@ static int create_object(void *arg, const struct bh_trial_source *at, struct bh_
     return rc;
 }
 
-static int load_example(struct bh_up *u, struct bh_api_client *client, struct bh_err *err)
+/* And the page's reset goes back to a cluster with the example. */
+static int load_example(struct bh_up *u, struct bh_err *err)
 {
+    const struct bh_api_call mark = {
+        .method = "PUT", .path = "/api/v1/reset?mark=true", .timeout_ns = GREETING_NS};
     char path[PATH_MAX];
-    struct example x = {u, client};
+    struct bh_cluster c = {0};
     struct bh_arena names BH_CLEANUP(bh_arena_fini);
-    int rc = find_example(u, path);
+    struct bh_buf body BH_CLEANUP(bh_buf_fini) = {0};
+    int code, rc = find_example(u, path);
 
     bh_arena_init(&names, 0);
     if (rc < 0)
         return bh_err_set(err, rc, "example-cluster.yaml was not found near %s", u->bindir);
-    rc = bh_trial_read(path, &names, create_object, &x, err);
-    return rc < 0 ? rc : mark_start(u, client, err);
+    rc = bh_cluster_open(&c, &u->loop, u->kubeconfig, NULL, "berth-up", err);
+    if (rc == 0)
+        rc = bh_trial_read(path, &names, create_object, &c, err);
+    if (rc == 0)
+        rc = bh_api_do(c.loop, c.client, &mark, &code, &body, err);
+    bh_cluster_close(&c);
+    return rc;
 }
 
 /* Not an error: Berth waits for its API server as long as it takes. */
-static int look_at_server(struct bh_up *u, struct bh_api_client *client, struct bh_err *err)
+static int look_at_server(struct bh_up *u, struct bh_err *err)
 {
     const struct bh_api_call call = {
         .method = "GET", .path = "/version", .timeout_ns = GREETING_NS};
+    struct bh_cluster c = {0};
     struct bh_buf body BH_CLEANUP(bh_buf_fini) = {0};
-    int code = 0;
+    int code = 0, rc = bh_cluster_open(&c, &u->loop, u->kubeconfig, NULL, "berth-up", err);
 
-    if (bh_api_do(&u->loop, client, &call, &code, &body, err) < 0)
+    if (rc == 0 && bh_api_do(&u->loop, c.client, &call, &code, &body, err) < 0)
         fprintf(stderr, "berth up: the API server does not answer yet: %s\n", err->msg);
-    else if (code != 200)
+    else if (rc == 0 && code != 200)
         fprintf(stderr, "berth up: the API server answers GET /version with %d\n", code);
-    return 0;
+    bh_cluster_close(&c);
+    return rc;
 }
 
 static void greet(struct bh_up *u, bool example)
@@ -163,11 +139,11 @@ static int start_all(struct bh_up *u, bool example, struct bh_err *err)
     int rc = 0;
 
     if (!u->own_server)
-        rc = with_client(u, look_at_server, err);
+        rc = look_at_server(u, err);
     for (unsigned i = 0; i < u->n && rc == 0 && !u->stopping; i++)
         rc = bh_up_start_child(u, &u->child[i], err);
     if (rc == 0 && example && !u->stopping)
-        rc = with_client(u, load_example, err);
+        rc = load_example(u, err);
     if (rc == 0)
         rc = bh_up_settle(u, err);
     return rc;

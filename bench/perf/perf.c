@@ -41,7 +41,6 @@ struct run {
     bool list, stopped;
     int64_t seed;
     regex_t regex;
-    bool has_regex;
     struct bh_bench_file **files;
     size_t n_files;
     struct bh_bench_report report;
@@ -78,7 +77,7 @@ static void run_one(struct run *r, const struct bh_bench_target *t)
 static bool chosen(const struct run *r, const struct bh_bench_target *t)
 {
     return bh_bench_labels_match(r->labels, t->test_case, t->workload) &&
-           (!r->has_regex || regexec(&r->regex, t->name, 0, NULL, 0) == 0);
+           regexec(&r->regex, t->name, 0, NULL, 0) == 0;
 }
 
 static void run_file(struct run *r, const struct bh_bench_file *f)
@@ -215,16 +214,12 @@ static int check_flags(struct run *r, struct bh_err *err)
     r->o.tie_break = bh_streq(r->tie_break, "first") ? BH_TIE_FIRST : BH_TIE_RANDOM;
     r->o.seed = (uint64_t)r->seed;
     r->o.cpu = bh_streq(r->clock, "cpu");
-    if (!r->name)
-        return 0;
-    int rc = regcomp(&r->regex, r->name, REG_EXTENDED | REG_NOSUB);
+    int rc = regcomp(&r->regex, r->name ? r->name : ".", REG_EXTENDED | REG_NOSUB);
     char text[128];
-    if (rc) {
-        regerror(rc, &r->regex, text, sizeof text);
-        return bh_err_set(err, -EINVAL, "invalid value \"%s\" for --name: %s", r->name, text);
-    }
-    r->has_regex = true;
-    return 0;
+    if (rc == 0)
+        return 0;
+    regerror(rc, &r->regex, text, sizeof text);
+    return bh_err_set(err, -EINVAL, "invalid value \"%s\" for --name: %s", r->name, text);
 }
 
 static int load(struct run *r, const struct bh_opt_list *paths, struct bh_err *err)
@@ -307,7 +302,6 @@ int bh_bench_perf(int argc, char **argv)
     if (rc != 0)
         return bh_cli_usage(usage.program, rc, &err);
     status = measure(&r, &paths);
-    if (r.has_regex)
-        regfree(&r.regex);
+    regfree(&r.regex);
     return status;
 }
