@@ -81,23 +81,25 @@ int bh_cluster_reach(struct bh_cluster *c, const char *whose, struct bh_err *err
     return rc;
 }
 
-int bh_cluster_may_list(struct bh_cluster *c, const struct bh_clean_kind *k, struct bh_err *err)
+int bh_cluster_list(struct bh_cluster *c, const struct bh_clean_kind *k, const char *query,
+                    struct bh_buf *body, struct bh_err *err)
 {
-    struct bh_buf path BH_CLEANUP(bh_buf_fini) = {0}, body BH_CLEANUP(bh_buf_fini) = {0};
+    struct bh_buf path BH_CLEANUP(bh_buf_fini) = {0};
     struct bh_api_status s;
-    int code = 0, rc;
+    int code = 0;
 
     bh_clean_path(k, NULL, &path);
-    bh_buf_adds(&path, "?limit=1");
-    rc = bh_cluster_get(c, bh_buf_str(&path), &code, &body, err);
-    if (rc == 0 && code == 404) {
-        rc = bh_err_set(err, -ENOENT, "%s are not served", k->plural);
-    } else if (rc == 0 && code != 200) {
-        bh_decode_status(body.p, body.n, code, &s);
-        rc = bh_err_set(err, code == 401 || code == 403 ? -EACCES : -EIO, "%s: %s (%d)", k->plural,
-                        s.message, code);
-    }
-    return rc;
+    bh_buf_adds(&path, query);
+    int rc = bh_cluster_get(c, bh_buf_str(&path), &code, body, err);
+    if (rc < 0 || code == 200)
+        return rc;
+    bh_decode_status(body->p, body->n, code, &s);
+    return bh_err_set(err,
+                      code == 410                  ? -ESTALE
+                      : code == 401 || code == 403 ? -EACCES
+                      : code == 404                ? -ENOENT
+                                                   : -EIO,
+                      "%s (%d)", s.message, code);
 }
 
 /* ---- what is taken --------------------------------------------------------------------------- */

@@ -35,8 +35,9 @@ int bh_cluster_get(struct bh_cluster *c, const char *path, int *ret_code, struct
                    struct bh_err *err);
 /* Answers at all? err says what to look at. */
 int bh_cluster_reach(struct bh_cluster *c, const char *whose, struct bh_err *err);
-/* Whether lists of this kind are allowed: 0; -EACCES (401, 403), -ENOENT (not served), -EIO. */
-int bh_cluster_may_list(struct bh_cluster *c, const struct bh_clean_kind *k, struct bh_err *err);
+/* A list, query "?limit=1": -EACCES (401, 403), -ENOENT (not served), -ESTALE (expired), -EIO. */
+int bh_cluster_list(struct bh_cluster *c, const struct bh_clean_kind *k, const char *query,
+                    struct bh_buf *body, struct bh_err *err);
 
 struct bh_take {
     /* options */

@@ -111,20 +111,22 @@ static struct pod *put_pod(struct bh_replay *r, struct bh_arena *a,
     return p;
 }
 
-static int read_and_put(struct bh_replay *r, struct bh_arena *a, const struct bh_kind_info *k,
+static int read_and_put(struct bh_replay *r, const struct bh_kind_info *k,
                         const struct bh_json *obj, struct pod **ret_pod, struct bh_err *err)
 {
-    struct bh_json *copy = bh_json_clone(a, obj);
+    struct bh_arena a BH_CLEANUP(bh_arena_fini);
     struct bh_offline_object x;
 
-    bh_api_defaults(a, copy);
+    bh_arena_init(&a, (size_t)64 << 20);
+    struct bh_json *copy = bh_json_clone(&a, obj);
+    bh_api_defaults(&a, copy);
     if (bh_json_path(copy, "metadata.namespace") == NULL && k->namespaced)
-        bh_json_set_str(a, bh_json_obj_at(a, copy, "metadata"), "namespace", "default");
-    int rc = bh_offline_read(r->w.engine, a, k, copy, &x, err);
+        bh_json_set_str(&a, bh_json_obj_at(&a, copy, "metadata"), "namespace", "default");
+    int rc = bh_offline_read(r->w.engine, &a, k, copy, &x, err);
     if (rc < 0)
         return rc;
     if (x.pod)
-        *ret_pod = put_pod(r, a, &x);
+        *ret_pod = put_pod(r, &a, &x);
     return bh_offline_put(&r->w, &x, err);
 }
 
@@ -132,17 +134,15 @@ static int put(struct bh_replay *r, const struct bh_json *obj, struct pod **ret_
                struct bh_err *err)
 {
     const char *version = bh_json_get_str(obj, "apiVersion"), *kind = bh_json_get_str(obj, "kind");
-    const char *name = bh_json_get_str(bh_json_get(obj, "metadata"), "name");
     const struct bh_kind_info *k = version && kind ? bh_kind_find(version, kind) : NULL;
-    struct bh_arena a;
 
     if (!k)
         return bh_err_set(err, -EINVAL, "unknown object %s %s",
                           version ? version : "(no apiVersion)", kind ? kind : "(no kind)");
-    bh_arena_init(&a, (size_t)64 << 20);
-    int rc = read_and_put(r, &a, k, obj, ret_pod, err);
-    bh_arena_fini(&a);
-    return rc < 0 ? bh_err_prefix(err, rc, "%s %s", kind, name ? name : "") : 0;
+    int rc = read_and_put(r, k, obj, ret_pod, err);
+    return rc < 0 ? bh_err_prefix(err, rc, "%s %s", kind,
+                                  bh_json_get_text(bh_json_get(obj, "metadata"), "name"))
+                  : 0;
 }
 
 int bh_replay_put(struct bh_replay *r, const struct bh_json *obj, struct bh_err *err)

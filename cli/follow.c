@@ -183,15 +183,16 @@ static int choose_kinds(struct bh_follow *f, struct bh_err *err)
 
     for (size_t i = 0; i < bh_clean_n_kinds; i++) {
         const struct bh_clean_kind *k = &bh_clean_kinds[i];
-        int rc;
         if (!bh_take_kind(f->o.take, k, false))
             continue;
-        rc = bh_cluster_may_list(f->o.from, k, &last);
+        int rc = bh_cluster_list(f->o.from, k, "?limit=1", &f->text, &last);
         if (rc == 0)
             f->kinds[f->n++] = (struct kind){.f = f, .k = k};
+        else if (rc == -ENOENT)
+            bh_err_set(&last, rc, "%s are not served", k->plural);
         else if (rc == -EACCES || rc == -EIO)
-            fprintf(stderr, "%s: left out: %s\n", f->o.program, last.msg);
-        else if (rc != -ENOENT)
+            fprintf(stderr, "%s: left out: %s: %s\n", f->o.program, k->plural, last.msg);
+        else
             return bh_err_prefix(err, rc, "%s", last.msg);
     }
     if (f->n)

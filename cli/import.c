@@ -103,33 +103,15 @@ static void settle(struct import *im)
         uv_run(&im->session.loop, UV_RUN_ONCE);
 }
 
-/* 0 with the list's tree; -ESTALE: it expired; -EACCES, -ENOENT, -EIO. */
 static int get_page(struct import *im, const struct bh_clean_kind *k, const char *cont,
                     struct bh_json **ret, struct bh_err *err)
 {
-    struct bh_buf path BH_CLEANUP(bh_buf_fini) = {0}, body BH_CLEANUP(bh_buf_fini) = {0};
-    struct bh_api_status s;
-    int code = 0, rc;
+    struct bh_buf query BH_CLEANUP(bh_buf_fini) = {0}, body BH_CLEANUP(bh_buf_fini) = {0};
 
-    bh_clean_path(k, NULL, &path);
-    bh_buf_addf(&path, "?limit=%d", PAGE);
-    if (*cont) {
-        bh_buf_adds(&path, "&continue=");
-        bh_url_escape(&path, cont);
-    }
-    rc = bh_cluster_get(&im->session.from, bh_buf_str(&path), &code, &body, err);
-    if (rc == 0 && code == 200)
-        rc = bh_json_parse(&im->session.arena, body.p, body.n, 0, ret, err);
-    else if (rc == 0) {
-        bh_decode_status(body.p, body.n, code, &s);
-        rc = bh_err_set(err,
-                        code == 410                  ? -ESTALE
-                        : code == 401 || code == 403 ? -EACCES
-                        : code == 404                ? -ENOENT
-                                                     : -EIO,
-                        "%s", s.message);
-    }
-    return rc;
+    bh_buf_addf(&query, "?limit=%d%s", PAGE, *cont ? "&continue=" : "");
+    bh_url_escape(&query, cont);
+    int rc = bh_cluster_list(&im->session.from, k, bh_buf_str(&query), &body, err);
+    return rc < 0 ? rc : bh_json_parse(&im->session.arena, body.p, body.n, 0, ret, err);
 }
 
 static int read_pages(struct import *im, const struct bh_clean_kind *k, struct bh_err *err)

@@ -162,10 +162,9 @@ static void add_heading(struct bh_grid *g, bool wide)
                         "PLUGINS", "MESSAGE", NULL);
 }
 
-static void print_table(const struct listing *l, const struct arguments *a)
+static void table(const struct listing *l, const struct arguments *a, struct bh_buf *out)
 {
     struct bh_grid g BH_CLEANUP(bh_grid_fini) = {0};
-    struct bh_buf out BH_CLEANUP(bh_buf_fini) = {0};
 
     if (!l->n) {
         fprintf(stderr, a->ns ? "No pods wait in namespace \"%s\".\n" : "No pods wait.%.0s\n",
@@ -176,31 +175,30 @@ static void print_table(const struct listing *l, const struct arguments *a)
         add_heading(&g, a->form == BH_FORM_WIDE);
     for (size_t i = 0; i < l->n; i++)
         add_row(&g, l, &l->rows[i], a->form == BH_FORM_WIDE);
-    bh_grid_print(&g, &out, 0, bh_colour_wanted(STDOUT_FILENO));
-    (void)fwrite(bh_buf_str(&out), 1, out.n, stdout);
+    bh_grid_print(&g, out, 0, bh_colour_wanted(STDOUT_FILENO));
 }
 
-static void print_document(struct listing *l, enum bh_form form)
+static void document(struct listing *l, enum bh_form form, struct bh_buf *out)
 {
     struct bh_json *doc = bh_json_new(&l->arena, BH_JSON_OBJECT), *items;
-    struct bh_buf out BH_CLEANUP(bh_buf_fini) = {0};
 
     bh_json_set_str(&l->arena, doc, "kind", "QueuedPodList");
     bh_json_set_str(&l->arena, doc, "apiVersion", BH_EXPLAIN_API);
     items = bh_json_set(&l->arena, doc, "items", bh_json_new(&l->arena, BH_JSON_ARRAY));
     for (size_t i = 0; i < l->n; i++)
         bh_json_push(items, l->rows[i].doc);
-    bh_form_write(&out, doc, form);
-    (void)fwrite(bh_buf_str(&out), 1, out.n, stdout);
+    bh_form_write(out, doc, form);
 }
 
 static void print(struct listing *l, const struct arguments *a)
 {
+    struct bh_buf out = {0};
+
     if (a->form == BH_FORM_TABLE || a->form == BH_FORM_WIDE)
-        print_table(l, a);
+        table(l, a, &out);
     else
-        print_document(l, a->form);
-    (void)fflush(stdout);
+        document(l, a->form, &out);
+    (void)bh_cli_print("berth queue", &out);
 }
 
 /* ---- watching -------------------------------------------------------------------------------- */

@@ -79,19 +79,14 @@ int bh_bench_allocate(struct bh_offline *w, struct bh_arena *a, const char *ns, 
 static int copy_kind(struct bh_bench_world *w, struct bh_offline *copy, enum bh_kind kind,
                      struct bh_err *err)
 {
-    struct bh_buf path BH_CLEANUP(bh_buf_fini) = {0}, body BH_CLEANUP(bh_buf_fini) = {0};
+    struct bh_buf path BH_CLEANUP(bh_buf_fini) = {0};
     struct bh_json *tree;
     struct bh_arena a BH_CLEANUP(bh_arena_fini);
-    int code;
 
     bh_arena_init(&a, 0);
     bh_cluster_path(&path, bh_sim_type_of_kind(NULL, bh_kinds[kind].kind_name), NULL, NULL, NULL);
     const struct bh_bench_request q = {.method = "GET", .path = bh_buf_str(&path)};
-    int rc = bh_bench_ask(w, &q, &code, &body, err);
-    if (rc >= 0 && code != 200)
-        rc = bh_bench_refused(&q, code, (struct bh_str){body.p, body.n}, err);
-    if (rc >= 0)
-        rc = bh_json_parse(&a, body.p, body.n, 0, &tree, err);
+    int rc = bh_bench_ask(w, &q, &a, &tree, err);
     bh_json_each(o, rc >= 0 ? bh_json_get_list(tree, "items") : NULL) {
         if (rc >= 0)
             rc = bh_offline_put_tree(copy, &a, &bh_kinds[kind], o, err);

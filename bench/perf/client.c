@@ -81,8 +81,8 @@ int bh_bench_pump(struct bh_bench_world *w, struct bh_err *err)
 
 /* ---- requests -------------------------------------------------------------------------------- */
 
-int bh_bench_refused(const struct bh_bench_request *q, int code, struct bh_str body,
-                     struct bh_err *err)
+static int refused(const struct bh_bench_request *q, int code, struct bh_str body,
+                   struct bh_err *err)
 {
     struct bh_api_status s = {0};
 
@@ -155,9 +155,9 @@ static void on_done(void *arg, const struct bh_burst_reply *r)
             return;
         }
         if (c->q.may_refuse && !p->n_refusals++)
-            (void)bh_bench_refused(&c->q, r->code, r->body, &p->refusal);
+            (void)refused(&c->q, r->code, r->body, &p->refusal);
         if (!c->q.may_refuse && (r->code != 409 || !c->q.may_exist)) {
-            int rc = bh_bench_refused(&c->q, r->code, r->body, &why);
+            int rc = refused(&c->q, r->code, r->body, &why);
             trouble(p, rc, "%s", why.msg);
         }
     }
@@ -180,23 +180,21 @@ int bh_bench_send(struct bh_bench_world *w, const struct bh_bench_request *q, st
     return 0;
 }
 
-int bh_bench_ask(struct bh_bench_world *w, const struct bh_bench_request *q, int *ret_code,
-                 struct bh_buf *body, struct bh_err *err)
+int bh_bench_ask(struct bh_bench_world *w, const struct bh_bench_request *q, struct bh_arena *a,
+                 struct bh_json **ret, struct bh_err *err)
 {
     struct bh_bench_pipeline *p = w->d;
-    struct bh_bench_call *c;
+    struct bh_buf body BH_CLEANUP(bh_buf_fini) = {0};
     bool done = false;
-    int rc = p->trouble_rc < 0 ? check(w, err) : 0;
+    int code = 0, rc = p->trouble_rc < 0 ? check(w, err) : 0;
 
     if (rc < 0)
         return rc;
-    *ret_code = 0;
-    bh_buf_reset(body);
     p->in_flight++;
-    c = call_new(w, q);
+    struct bh_bench_call *c = call_new(w, q);
     c->done = &done;
-    c->code = ret_code;
-    c->answer = body;
+    c->code = &code;
+    c->answer = &body;
     start(c);
     while (rc >= 0 && !done)
         rc = bh_bench_pump(w, err);
@@ -204,7 +202,13 @@ int bh_bench_ask(struct bh_bench_world *w, const struct bh_bench_request *q, int
         c->done = NULL;
         c->q.may_fail = true;
     }
-    return rc;
+    if (ret)
+        *ret = NULL;
+    if (rc < 0 || (code == 404 && q->may_miss))
+        return rc;
+    if (code >= 300)
+        return refused(q, code, (struct bh_str){body.p, body.n}, err);
+    return ret ? bh_json_parse(a, body.p, body.n, 0, ret, err) : 0;
 }
 
 int bh_bench_client_flush(struct bh_bench_world *w, struct bh_err *err)

@@ -19,41 +19,27 @@
 
 /* ---- objects --------------------------------------------------------------------------------- */
 
-static int post(struct bh_bench_world *w, const struct bh_bench_new *o, const char *path,
-                struct bh_err *err)
+static int create(struct bh_bench_world *w, const struct bh_bench_new *o, struct bh_err *err)
 {
+    struct bh_buf path BH_CLEANUP(bh_buf_fini) = {0};
+    struct bh_arena a BH_CLEANUP(bh_arena_fini);
+    struct bh_json *made;
+
+    bh_arena_init(&a, 0);
+    bh_cluster_path(&path, o->type, o->ns, NULL, NULL);
     const struct bh_bench_request q = {.method = "POST",
-                                       .path = path,
+                                       .path = bh_buf_str(&path),
                                        .content_type = JSON,
                                        .body = o->json,
                                        .may_exist = o->may_exist,
                                        .may_refuse = o->may_refuse,
                                        .redraw = true};
-    struct bh_buf body BH_CLEANUP(bh_buf_fini) = {0};
-    struct bh_json *made;
-    struct bh_arena a;
-    int code = 0;
-
     if (!o->ret_name)
         return bh_bench_send(w, &q, err);
-    int rc = bh_bench_ask(w, &q, &code, &body, err);
-    if (rc >= 0 && code >= 300)
-        rc = bh_bench_refused(&q, code, (struct bh_str){body.p, body.n}, err);
-    bh_arena_init(&a, 0);
-    if (rc >= 0)
-        rc = bh_json_parse(&a, body.p, body.n, 0, &made, err);
+    int rc = bh_bench_ask(w, &q, &a, &made, err);
     if (rc >= 0)
         *o->ret_name = bh_strdup(bh_json_get_text(bh_json_get(made, "metadata"), "name"));
-    bh_arena_fini(&a);
     return rc;
-}
-
-static int create(struct bh_bench_world *w, const struct bh_bench_new *o, struct bh_err *err)
-{
-    struct bh_buf path BH_CLEANUP(bh_buf_fini) = {0};
-
-    bh_cluster_path(&path, o->type, o->ns, NULL, NULL);
-    return post(w, o, bh_buf_str(&path), err);
 }
 
 static int update(struct bh_bench_world *w, const struct bh_sim_type *t, const char *ns,
@@ -97,8 +83,7 @@ static int remove_pods(struct bh_bench_world *w, const char *ns, const struct bh
                        bool at_once, struct bh_err *err)
 {
     static const char options[] = "{\"gracePeriodSeconds\":0,\"propagationPolicy\":\"Background\"}";
-    struct bh_buf path BH_CLEANUP(bh_buf_fini) = {0}, body BH_CLEANUP(bh_buf_fini) = {0};
-    int code;
+    struct bh_buf path BH_CLEANUP(bh_buf_fini) = {0};
 
     bh_cluster_path(&path, bh_sim_type_find("", "v1", "pods"), ns, NULL, NULL);
     add_selector(&path, labels);
@@ -106,26 +91,7 @@ static int remove_pods(struct bh_bench_world *w, const char *ns, const struct bh
                                        .path = bh_buf_str(&path),
                                        .content_type = at_once ? JSON : NULL,
                                        .body = at_once ? bh_str_c(options) : (struct bh_str){0}};
-    int rc = bh_bench_ask(w, &q, &code, &body, err);
-    if (rc >= 0 && code >= 300)
-        rc = bh_bench_refused(&q, code, (struct bh_str){body.p, body.n}, err);
-    return rc;
-}
-
-/* A GET's tree, in a; NULL: 404. */
-static int get_tree(struct bh_bench_world *w, const char *path, struct bh_arena *a,
-                    struct bh_json **ret, struct bh_err *err)
-{
-    const struct bh_bench_request q = {.method = "GET", .path = path};
-    struct bh_buf body BH_CLEANUP(bh_buf_fini) = {0};
-    int code, rc = bh_bench_ask(w, &q, &code, &body, err);
-
-    *ret = NULL;
-    if (rc >= 0 && code >= 300 && code != 404)
-        rc = bh_bench_refused(&q, code, (struct bh_str){body.p, body.n}, err);
-    else if (rc >= 0 && code < 300)
-        rc = bh_json_parse(a, body.p, body.n, 0, ret, err);
-    return rc;
+    return bh_bench_ask(w, &q, NULL, NULL, err);
 }
 
 static int get(struct bh_bench_world *w, const struct bh_sim_type *t, const char *ns,
@@ -134,7 +100,9 @@ static int get(struct bh_bench_world *w, const struct bh_sim_type *t, const char
     struct bh_buf path BH_CLEANUP(bh_buf_fini) = {0};
 
     bh_cluster_path(&path, t, ns, name, NULL);
-    return get_tree(w, bh_buf_str(&path), &w->arena, ret, err);
+    const struct bh_bench_request q = {
+        .method = "GET", .path = bh_buf_str(&path), .may_miss = true};
+    return bh_bench_ask(w, &q, &w->arena, ret, err);
 }
 
 static bool was_attempted(const struct bh_json *pod)
@@ -151,15 +119,17 @@ static int list(struct bh_bench_world *w, const struct bh_sim_type *t, const cha
 {
     struct bh_bench_pipeline *p = w->d;
     int64_t began = (int64_t)bh_mono_ns();
-    struct bh_buf path = {0};
+    struct bh_buf path BH_CLEANUP(bh_buf_fini) = {0};
     struct bh_json *tree;
-    struct bh_arena a;
+    struct bh_arena a BH_CLEANUP(bh_arena_fini);
 
     bh_arena_init(&a, 0);
     bh_cluster_path(&path, t, ns, NULL, NULL);
     add_selector(&path, labels);
-    int rc = get_tree(w, bh_buf_str(&path), &a, &tree, err);
-    bh_json_each(o, rc >= 0 && tree ? bh_json_get_list(tree, "items") : NULL) {
+    const struct bh_bench_request q = {
+        .method = "GET", .path = bh_buf_str(&path), .may_miss = true};
+    int rc = bh_bench_ask(w, &q, &a, &tree, err);
+    bh_json_each(o, rc >= 0 ? bh_json_get_list(tree, "items") : NULL) {
         const struct bh_json *meta = bh_json_get(o, "metadata");
         const struct bh_bench_seen seen = {.ns = bh_json_get_text(meta, "namespace"),
                                            .name = bh_json_get_text(meta, "name"),
@@ -169,8 +139,6 @@ static int list(struct bh_bench_world *w, const struct bh_sim_type *t, const cha
                                                bh_json_path(o, "status.allocation") != NULL};
         fn(arg, &seen);
     }
-    bh_arena_fini(&a);
-    bh_buf_fini(&path);
     p->list_ns = (int64_t)bh_mono_ns() - began;
     return rc;
 }

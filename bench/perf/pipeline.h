@@ -59,22 +59,19 @@ struct bh_bench_request {
     const char *method, *path, *content_type;
     struct bh_str body;
     bool may_exist;  /* 409 is no error */
+    bool may_miss;   /* 404 is no error */
     bool may_fail;   /* nobody asks what came of it */
     bool may_refuse; /* a refusal is told in a note only */
     bool redraw;     /* 409: sent again when the server draws the name */
 };
 /* Goes out with the loop's next turn; waits while there are too many on the wire. */
 int bh_bench_send(struct bh_bench_world *w, const struct bh_bench_request *q, struct bh_err *err);
-/* Waits for the answer, into body. *ret_code: as HTTP has it. */
-int bh_bench_ask(struct bh_bench_world *w, const struct bh_bench_request *q, int *ret_code,
-                 struct bh_buf *body, struct bh_err *err);
+/* Waits for the answer. *ret (may be NULL): its tree in a, or NULL when it may miss and does. */
+int bh_bench_ask(struct bh_bench_world *w, const struct bh_bench_request *q, struct bh_arena *a,
+                 struct bh_json **ret, struct bh_err *err);
 /* GET from the scheduler's own socket. */
 int bh_bench_ask_scheduler(struct bh_bench_pipeline *p, const char *path, int *ret_code,
                            struct bh_buf *body, struct bh_err *err);
-/* What a Status says. */
-int bh_bench_refused(const struct bh_bench_request *q, int code, struct bh_str body,
-                     struct bh_err *err);
-
 /* ---- claims.c ----------------------------------------------------------------------- */
 int bh_bench_pipeline_allocate(struct bh_bench_world *w, const char *ns, const char *claim,
                                struct bh_err *err);
