@@ -53,7 +53,6 @@ int bh_cli_print(const char *program, struct bh_buf *text);
 struct bh_progress {
     bool on;
     uint64_t drawn_ns;
-    unsigned width;
 };
 void bh_progress_init(struct bh_progress *p);
 /* done of total as a bar, then the text. */

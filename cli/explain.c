@@ -65,7 +65,6 @@ static int ask_status(struct session *s, struct bh_err *err)
     s->asking = s->facts.running = true;
     if (r && r->status) {
         s->facts.deciding = r->status->deciding;
-        s->facts.now_ns = r->status->now_ns;
         s->facts.trouble = bh_arena_strdup(&s->arena, r->status->trouble ? r->status->trouble : "");
     }
     return 0;
@@ -125,7 +124,7 @@ static int read_config(struct session *s, struct bh_err *err)
 static void on_binding(void *arg, const Berth__QueuePod *p)
 {
     struct session *s = arg;
-    const struct bh_observed_pod *seen = bh_observer_uid(&s->observer, p->uid);
+    const struct bh_observed_pod *seen = bh_map_get(&s->observer.pending, p->uid, strlen(p->uid));
     struct bh_pending pending;
 
     if (!seen || !p->node || seen == s->pod.seen)
@@ -268,11 +267,6 @@ static struct bh_json *decide(struct session *s)
     return bh_offline_explain(w, &s->pod.pending, &s->arena);
 }
 
-static int only_node(struct session *s, struct bh_json *explanation, struct bh_err *err)
-{
-    return s->a->node ? bh_explain_only_node(explanation, s->a->node, err) : 0;
-}
-
 /* What is shown as chosen is the first by name; the scheduler may draw another one of the best. */
 static void note_ties(struct session *s, const struct bh_json *explanation)
 {
@@ -300,7 +294,7 @@ static int what_if(struct session *s, struct bh_json *doc, const struct bh_json 
     w = bh_json_set(&s->arena, doc, "whatIf", bh_json_new(&s->arena, BH_JSON_OBJECT));
     bh_json_set(&s->arena, w, "changes", changes);
     bh_json_set(&s->arena, w, "difference", bh_explain_difference(&s->arena, before, after));
-    rc = only_node(s, after, err);
+    rc = bh_explain_only_node(after, s->a->node, err);
     bh_json_set(&s->arena, w, "explanation", after);
     return rc;
 }
@@ -323,7 +317,7 @@ static int explain(struct session *s, struct bh_json **ret_doc, struct bh_err *e
     s->facts.notes = s->notes;
     whole = s->what_if ? bh_json_clone(&s->arena, explanation) : NULL;
     doc = bh_explain_document(&s->arena, &s->pod, &s->facts, explanation);
-    rc = only_node(s, explanation, err);
+    rc = bh_explain_only_node(explanation, s->a->node, err);
     /* --node may name a node that only the files bring */
     if (s->what_if && (rc == 0 || rc == -ENOENT))
         rc = what_if(s, doc, whole, err);

@@ -41,13 +41,12 @@ struct bh_explain_facts { /* what is known besides; strings borrowed, "" or NULL
     bool running, deciding;
     const char *configuration, *trouble;
     const struct bh_json *queue; /* of bh_queue_pod_json, or NULL */
-    int64_t now_ns;              /* the scheduler's clock */
     const char *const *notes;
     unsigned n_notes;
 };
 struct bh_json *bh_explain_document(struct bh_arena *a, const struct bh_explain_pod *pod,
                                     const struct bh_explain_facts *f, struct bh_json *explanation);
-/* Leaves only what is about one node; -ENOENT when the explanation has never heard of it. */
+/* Leaves only what is about one node (NULL: all); -ENOENT when the explanation has never heard of it. */
 int bh_explain_only_node(struct bh_json *explanation, const char *node, struct bh_err *err);
 /* The document as text. */
 void bh_explain_print(struct bh_buf *out, const struct bh_json *doc, enum bh_form form,

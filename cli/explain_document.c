@@ -121,8 +121,10 @@ static size_t keep_node(struct bh_json *explanation, const char *list, const cha
 int bh_explain_only_node(struct bh_json *explanation, const char *node, struct bh_err *err)
 {
     int64_t total = bh_json_get_i64(bh_json_get(explanation, "nodes"), "total", 0);
-    size_t kept = keep_node(explanation, "ranking", node);
 
+    if (!node)
+        return 0;
+    size_t kept = keep_node(explanation, "ranking", node);
     kept += keep_node(explanation, "rejected", node);
     (void)bh_json_unset(explanation, "rejectedGroups");
     if (kept)

@@ -2,9 +2,7 @@
  *
  * cli/load.h - what `berth load` creates, whatever it is read from
  *
- * A source yields JSON texts of nodes first, then of pods, in order. Sources: the production
- * trace's two CSV files (load_openb.c), a synthetic cluster (load_synth.c), YAML or JSON files
- * (load_files.c).
+ * A source (load_sources.c) yields JSON texts of nodes first, then of pods, in order.
  */
 #ifndef BH_LOAD_H
 #define BH_LOAD_H

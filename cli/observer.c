@@ -299,11 +299,6 @@ const struct bh_observed_pod *bh_observer_bound(const struct bh_observer *o, con
                : NULL;
 }
 
-const struct bh_observed_pod *bh_observer_uid(const struct bh_observer *o, const char *uid)
-{
-    return bh_map_get(&o->pending, uid, strlen(uid));
-}
-
 void bh_observer_hint(const struct bh_observer *o, struct bh_buf *out)
 {
     for (unsigned i = 0; i < o->n_hints; i++)

@@ -48,7 +48,6 @@ const struct bh_observed_pod *bh_observer_pending(const struct bh_observer *o, c
                                                   const char *name);
 const struct bh_observed_pod *bh_observer_bound(const struct bh_observer *o, const char *ns,
                                                 const char *name);
-const struct bh_observed_pod *bh_observer_uid(const struct bh_observer *o, const char *uid);
 /* "did you mean ...", "there are 12 pods in namespace \"x\"": what is there instead of the first
  * pod wanted. */
 void bh_observer_hint(const struct bh_observer *o, struct bh_buf *out);

@@ -159,10 +159,16 @@ static int serve(struct bh_up *u, struct bh_err *err)
     return 0;
 }
 
+/* All that are named so at once: each may take a second. */
 static void stop_named(struct bh_up *u, const char *prefix)
 {
+    size_t n = strlen(prefix);
+
     for (unsigned i = 0; i < u->n; i++)
-        if (strncmp(u->child[i].name, prefix, strlen(prefix)) == 0)
+        if (strncmp(u->child[i].name, prefix, n) == 0)
+            bh_up_tell_to_stop(&u->child[i]);
+    for (unsigned i = 0; i < u->n; i++)
+        if (strncmp(u->child[i].name, prefix, n) == 0)
             bh_up_stop_child(u, &u->child[i]);
 }
 
@@ -177,13 +183,8 @@ static void stop(struct bh_up *u)
         bh_notify("STOPPING=1");
     }
     u->stopping = true;
-    for (size_t i = 0; i < BH_ARRAY_LEN(order); i++) {
-        if (bh_streq(order[i], "binder-"))
-            for (unsigned k = 0; k < u->n; k++)
-                if (strncmp(u->child[k].name, "binder-", 7) == 0)
-                    bh_up_tell_to_stop(&u->child[k]); /* all at once: each may take a second */
+    for (size_t i = 0; i < BH_ARRAY_LEN(order); i++)
         stop_named(u, order[i]);
-    }
 }
 
 /* --write-config-to: berth-scheduler does that, and nothing else runs. */

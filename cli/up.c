@@ -270,15 +270,6 @@ static int parse(struct arguments *a, int argc, char **argv, struct bh_err *err)
     return rc;
 }
 
-static int prepare(struct bh_up *u, const struct bh_up_options *o, struct bh_err *err)
-{
-    if (o->kubeconfig)
-        snprintf(u->kubeconfig, sizeof(u->kubeconfig), "%s", o->kubeconfig);
-    int rc = check_inputs(u, o->config, err);
-
-    return rc < 0 ? rc : bh_up_prepare(u, o, err);
-}
-
 int bh_cmd_up(int argc, char **argv)
 {
     struct arguments a = {.up = {.binders = 2, .front_port = -1, .leader_elect = true}};
@@ -290,7 +281,11 @@ int bh_cmd_up(int argc, char **argv)
         return bh_cli_usage(usage.program, rc, &err);
     u = bh_up_open("berth up", NULL); /* a closed terminal stops us, too */
     u->own_server = !a.up.kubeconfig;
-    rc = prepare(u, &a.up, &err);
+    if (a.up.kubeconfig)
+        snprintf(u->kubeconfig, sizeof(u->kubeconfig), "%s", a.up.kubeconfig);
+    rc = check_inputs(u, a.up.config, &err);
+    if (rc == 0)
+        rc = bh_up_prepare(u, &a.up, &err);
     if (rc == 0)
         rc = run(u, u->own_server && !a.no_example, &err);
     if (rc < 0)

@@ -34,6 +34,7 @@ struct bh_up {
     const char *who;  /* "berth up" */
     bool speaks_klog; /* through the log, as the children do, not as sentences */
     char bindir[PATH_MAX], dir[108], kubeconfig[PATH_MAX];
+    char config[128];    /* the scheduler's, of the built-in server */
     uint16_t front_port; /* HTTPS */
     bool made_dir, own_server, elects, started, stopping;
     bool signalled; /* somebody wants it to end, maybe while bh_up_stop() was at it already */

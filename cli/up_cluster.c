@@ -42,40 +42,31 @@ static int make_dir(struct bh_up *u, const char *wanted, struct bh_err *err)
     return 0;
 }
 
-/* The scheduler's file, which the page may change: a copy, never the one that was given. */
-static void own_config_path(const struct bh_up *u, char out[static 160])
-{
-    snprintf(out, 160, "%s/scheduler.yaml", u->dir);
-}
-
+/* The page may change the scheduler's file: a copy, never the one that was given. */
 static int copy_config(struct bh_up *u, const char *from, struct bh_err *err)
 {
     static const char nothing[] = "apiVersion: kubescheduler.config.k8s.io/v1\n"
                                   "kind: KubeSchedulerConfiguration\n";
     BH_CLEANUP(bh_freep) char *text = NULL;
     size_t n = sizeof(nothing) - 1;
-    char path[160];
     int rc = from ? bh_read_file(from, (size_t)4 << 20, &text, &n) : 0;
 
-    own_config_path(u, path);
+    snprintf(u->config, sizeof(u->config), "%s/scheduler.yaml", u->dir);
     if (rc == 0)
-        rc = bh_write_file(path, text ? text : nothing, n, 0600);
+        rc = bh_write_file(u->config, text ? text : nothing, n, 0600);
     return rc < 0 ? bh_err_set(err, rc, "could not copy %s to %s: %s", from ? from : "the defaults",
-                               path, strerror(-rc))
+                               u->config, strerror(-rc))
                   : 0;
 }
 
 static void remove_files(struct bh_up *u)
 {
-    char config[160];
-
     DIR *d = u->made_dir ? opendir(u->dir) : NULL;
     struct dirent *e;
 
-    own_config_path(u, config);
     if (u->own_server && *u->kubeconfig) { /* of a server that is gone */
         (void)unlink(u->kubeconfig);
-        (void)unlink(config);
+        (void)unlink(u->config);
     }
     if (!d)
         return;
@@ -154,11 +145,10 @@ static void describe_front(struct bh_up *u, const struct bh_up_options *a)
 static void describe_scheduler(struct bh_up *u, const struct bh_up_options *a)
 {
     const char *args[16] = {"--runtime-dir", u->dir, "--metrics-address", "127.0.0.1:0"};
-    char copy[160], file[sizeof(u->dir) + sizeof(BH_DECISIONS_FILE) + 1];
+    char file[sizeof(u->dir) + sizeof(BH_DECISIONS_FILE) + 1];
     unsigned n = 4;
 
     snprintf(file, sizeof(file), "%s/" BH_DECISIONS_FILE, u->dir);
-    own_config_path(u, copy);
     if (!bh_streq(a->record, "off")) {
         args[n++] = "--record-decisions";
         args[n++] = a->record;
@@ -167,7 +157,7 @@ static void describe_scheduler(struct bh_up *u, const struct bh_up_options *a)
     }
     if (u->own_server || a->config) {
         args[n++] = "--config";
-        args[n++] = u->own_server ? copy : a->config;
+        args[n++] = u->own_server ? u->config : a->config;
     }
     if (a->gates)
         args[n++] = a->gates;

@@ -97,16 +97,12 @@ void bh_bench_put(struct bh_bench_item *it, const char *bucket, double v)
     it->value[i] = v;
 }
 
-static double get(const struct bh_bench_item *it, const char *bucket, bool *ret_found)
+const double *bh_bench_value(const struct bh_bench_item *it, const char *bucket)
 {
-    for (unsigned i = 0; it->bucket[i]; i++) {
-        if (bh_streq(it->bucket[i], bucket)) {
-            *ret_found = true;
-            return it->value[i];
-        }
-    }
-    *ret_found = false;
-    return 0;
+    for (unsigned i = 0; it->bucket[i]; i++)
+        if (bh_streq(it->bucket[i], bucket))
+            return &it->value[i];
+    return NULL;
 }
 
 void bh_bench_put_quantiles(struct bh_bench_item *it, double average, double *v, size_t n)
@@ -231,18 +227,17 @@ static void judge(struct bh_bench_report *r, const struct bh_bench_target *t, si
     row->threshold = want;
     for (size_t i = from; want > 0 && i < r->n_items; i++) {
         struct bh_bench_item *it = &r->items[i];
-        bool found = false;
-        double v = get(it, bucket, &found);
-        if (!bh_streq(it->metric, metric) || !carries(it, s->labels) || !found)
+        const double *v = bh_bench_value(it, bucket);
+        if (!bh_streq(it->metric, metric) || !carries(it, s->labels) || !v)
             continue;
         row->compared = true;
         bh_bench_put(it, bh_arena_printf(&r->arena, "%sThreshold", bucket), want);
-        if (s->expect_lower ? v < want : v > want)
+        if (s->expect_lower ? *v < want : *v > want)
             continue;
         row->missed = true;
         r->n_missed++;
         fprintf(stderr, "%s: expected \"%s\" \"%s\" to be %s: got %f, want %f\n", it->name, metric,
-                bucket, s->expect_lower ? "lower" : "higher", v, want);
+                bucket, s->expect_lower ? "lower" : "higher", *v, want);
     }
     if (want > 0 && !row->compared)
         bh_bench_note(r, t->name, "threshold of %s %s: not compared, the window has no such number",

@@ -61,14 +61,6 @@ static struct bh_json *number(struct bh_arena *a, double v)
     return n;
 }
 
-static double value_of(const struct bh_bench_item *it, const char *bucket)
-{
-    for (size_t i = 0; it->bucket[i]; i++)
-        if (bh_streq(it->bucket[i], bucket))
-            return it->value[i];
-    return 0;
-}
-
 static struct bh_json *item_json(struct bh_arena *a, const struct bh_bench_item *it,
                                  const char *const *keys, size_t n_keys)
 {
@@ -83,7 +75,7 @@ static struct bh_json *item_json(struct bh_arena *a, const struct bh_bench_item 
     }
     qsort(names, n, sizeof *names, by_text);
     for (size_t i = 0; i < n; i++)
-        bh_json_set(a, data, names[i], number(a, value_of(it, names[i])));
+        bh_json_set(a, data, names[i], number(a, *bh_bench_value(it, names[i])));
     bh_json_set_str(a, o, "unit", it->unit);
     struct bh_json *labels = bh_json_obj_at(a, o, "labels");
     for (size_t i = 0; i < n_keys; i++)

@@ -425,6 +425,8 @@ struct bh_bench_item *bh_bench_item(struct bh_bench_report *r, const char *metri
 void bh_bench_item_label(struct bh_bench_report *r, struct bh_bench_item *it, const char *key,
                          const char *value);
 void bh_bench_put(struct bh_bench_item *it, const char *bucket, double v);
+/* NULL: there is no such bucket. */
+const double *bh_bench_value(const struct bh_bench_item *it, const char *bucket);
 /* Average and upstream's percentiles; v gets sorted, n > 0. */
 void bh_bench_put_quantiles(struct bh_bench_item *it, double average, double *v, size_t n);
 /* Upstream's estimates from a histogram, in ms: bins[i] holds what is above bounds[i - 1] and at

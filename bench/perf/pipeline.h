@@ -15,8 +15,6 @@
 #include "simulator/http/burst.h"
 #include "common/k8s/codec.h"
 
-#define BH_BENCH_CHILDREN BH_UP_CHILDREN
-
 struct bh_bench_call; /* a request on its way */
 struct bh_world;
 struct bh_bench_pipeline {
@@ -39,8 +37,8 @@ struct bh_bench_pipeline {
     /* allocResourceClaims: the cluster's devices and claims, copied at its first call */
     struct bh_offline *copy;
     /* of the window */
-    uint64_t cpu_ns[BH_BENCH_CHILDREN + 1]; /* of each child; the last: our own */
-    struct bh_bench_memory memory[BH_BENCH_CHILDREN + 1];
+    uint64_t cpu_ns[BH_UP_CHILDREN + 1]; /* of each child; the last: our own */
+    struct bh_bench_memory memory[BH_UP_CHILDREN + 1];
     uint64_t memory_ns;   /* when it was seen last */
     struct bh_buf before; /* the scheduler's metrics */
 };

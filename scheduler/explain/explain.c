@@ -8,12 +8,6 @@
 
 #define NAMED_PER_GROUP 5u /* nodes that a group names */
 
-static void set_text(struct bh_arena *a, struct bh_json *o, const char *key, const char *s)
-{
-    if (s && *s)
-        bh_json_set_str(a, o, key, s);
-}
-
 static void set_texts(struct bh_arena *a, struct bh_json *o, const char *key, const char *const *v,
                       uint32_t n)
 {
@@ -38,7 +32,7 @@ static struct bh_json *names_of(struct bh_arena *a, const struct bh_symtab *tab,
 /* {plugin, code, reasons[]} into o. */
 static void explain_verdict(struct bh_arena *a, struct bh_json *o, const struct bh_status *s)
 {
-    set_text(a, o, "plugin", s->plugin);
+    bh_json_set_text(a, o, "plugin", s->plugin);
     bh_json_set_str(a, o, "code", bh_code_name(s->code));
     set_texts(a, o, "reasons", s->reasons, s->n_reasons);
 }
@@ -68,10 +62,10 @@ static struct bh_json *begin(struct bh_arena *a, const struct bh_explain_subject
 {
     struct bh_json *o = bh_json_new(a, BH_JSON_OBJECT), *pod = bh_json_new(a, BH_JSON_OBJECT);
 
-    set_text(a, pod, "namespace", s->namespace_);
-    set_text(a, pod, "name", s->name);
-    set_text(a, pod, "uid", s->uid);
-    set_text(a, pod, "schedulerName", s->scheduler_name);
+    bh_json_set_text(a, pod, "namespace", s->namespace_);
+    bh_json_set_text(a, pod, "name", s->name);
+    bh_json_set_text(a, pod, "uid", s->uid);
+    bh_json_set_text(a, pod, "schedulerName", s->scheduler_name);
     bh_json_set_i64(a, pod, "priority", s->priority);
     bh_json_set_str(a, o, "kind", "Explanation");
     bh_json_set_str(a, o, "apiVersion", BH_EXPLAIN_API);
@@ -86,7 +80,7 @@ struct bh_json *bh_explain_gated(struct bh_arena *a, const struct bh_explain_sub
     struct bh_json *o = begin(a, pod, "Gated");
 
     bh_json_set_str(a, o, "reason", "SchedulingGated");
-    set_text(a, o, "message", bh_status_message(a, gate));
+    bh_json_set_text(a, o, "message", bh_status_message(a, gate));
     bh_json_set(a, o, "preFilter", verdict(a, gate));
     return o;
 }
@@ -323,10 +317,10 @@ struct bh_json *bh_explain_decision(struct bh_arena *a, const struct bh_explain_
 
     if (d->kind == BH_DECIDED)
         bh_json_set_str(a, o, "nodeName", bh_sym_text(tab, d->node));
-    set_text(a, o, "reason", d->reason);
-    set_text(a, o, "message", d->message);
-    set_text(a, o, "fitMessage", d->fit_message);
-    set_text(a, o, "postFilterMessage", d->post_filter_message);
+    bh_json_set_text(a, o, "reason", d->reason);
+    bh_json_set_text(a, o, "message", d->message);
+    bh_json_set_text(a, o, "fitMessage", d->fit_message);
+    bh_json_set_text(a, o, "postFilterMessage", d->post_filter_message);
     add_counts(a, d, o);
     add_pre_filter(a, tab, d, o);
     set_texts(a, o, "unschedulablePlugins", d->unschedulable_plugins, d->n_unschedulable_plugins);
