@@ -121,23 +121,30 @@ static const char *uid_there(const struct bh_applier *ap, const char *source_uid
     return bh_map_get(&ap->uids, source_uid, strlen(source_uid));
 }
 
+/* Those of a list that are there, with their uids there. kind NULL: any. */
+static struct bh_json *relinked(struct slot *s, const struct bh_json *list, const char *kind)
+{
+    struct bh_json *there = bh_json_new(&s->arena, BH_JSON_ARRAY);
+
+    bh_json_each(o, list) {
+        const char *uid = uid_there(s->ap, bh_json_get_text(o, "uid"));
+        if (!uid || (kind && !bh_streq(bh_json_get_text(o, "kind"), kind)))
+            continue;
+        struct bh_json *copy = bh_json_clone(&s->arena, o);
+        bh_json_set_str(&s->arena, copy, "uid", uid);
+        bh_json_push(there, copy);
+    }
+    return there;
+}
+
 /* Owners that went before: a node, of its slices and drivers. Without them nobody would be left to
  * collect; with a uid of the source everything would be. */
 static void link_owners(struct slot *s, const struct bh_json *owners)
 {
-    struct bh_json *list = bh_json_new(&s->arena, BH_JSON_ARRAY);
+    struct bh_json *there = relinked(s, owners, "Node");
 
-    bh_json_each(o, owners) {
-        const char *uid = uid_there(s->ap, bh_json_get_text(o, "uid"));
-        struct bh_json *copy;
-        if (!uid || !bh_streq(bh_json_get_text(o, "kind"), "Node"))
-            continue;
-        copy = bh_json_clone(&s->arena, o);
-        bh_json_set_str(&s->arena, copy, "uid", uid);
-        bh_json_push(list, copy);
-    }
-    if (list->c.n)
-        bh_json_set(&s->arena, bh_json_get(s->obj, "metadata"), "ownerReferences", list);
+    if (there->c.n)
+        bh_json_set(&s->arena, bh_json_get(s->obj, "metadata"), "ownerReferences", there);
 }
 
 static void link_claim(struct slot *s)
@@ -156,20 +163,10 @@ static void link_claim(struct slot *s)
  * all are known that are here, unless this program did not write them. */
 static void link_users(struct slot *s)
 {
-    struct bh_json *users = bh_json_get_list(s->status, "reservedFor");
-    struct bh_json *list = bh_json_new(&s->arena, BH_JSON_ARRAY);
+    const struct bh_json *users = bh_json_get_list(s->status, "reservedFor");
 
-    if (!users)
-        return;
-    bh_json_each(u, users) {
-        const char *uid = uid_there(s->ap, bh_json_get_text(u, "uid"));
-        struct bh_json *copy = uid ? bh_json_clone(&s->arena, u) : NULL;
-        if (!copy)
-            continue;
-        bh_json_set_str(&s->arena, copy, "uid", uid);
-        bh_json_push(list, copy);
-    }
-    bh_json_set(&s->arena, s->status, "reservedFor", list);
+    if (users)
+        bh_json_set(&s->arena, s->status, "reservedFor", relinked(s, users, NULL));
 }
 
 /* ---- requests -------------------------------------------------------------------------------- */

@@ -52,9 +52,10 @@ int bh_cli_print(const char *program, struct bh_buf *text);
 /* One line on stderr, redrawn at most ten times a second; silent when stderr is no terminal. */
 struct bh_progress {
     bool on;
-    uint64_t drawn_ns;
+    uint64_t drawn_ns, from_ns;
 };
 void bh_progress_init(struct bh_progress *p);
+void bh_progress_patient(struct bh_progress *p); /* the same; silent when it is over in a glance */
 /* done of total as a bar, then the text. */
 void bh_progress_draw(struct bh_progress *p, uint64_t done, uint64_t total, const char *fmt, ...)
     BH_PRINTF(4, 5);

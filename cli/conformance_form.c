@@ -207,13 +207,10 @@ static bool same_set(struct bh_arena *a, const struct bh_json *x, const struct b
         return false;
     const char **v = bh_arena_new_array(a, const char *, 2 * x->c.n + 1), **w = v + x->c.n;
     size_t n = 0, m = 0;
-    bh_json_each(e, x) {
+    bh_json_each(e, x)
         v[n++] = e->type == BH_JSON_STRING ? e->s.p : "";
-    }
-
-    bh_json_each(e, y) {
+    bh_json_each(e, y)
         w[m++] = e->type == BH_JSON_STRING ? e->s.p : "";
-    }
 
     qsort(v, n, sizeof *v, by_text);
     qsort(w, m, sizeof *w, by_text);

@@ -234,12 +234,12 @@ static int gave_up(const struct bh_observer *o, const char *runtime_dir, struct 
                       runtime_dir);
 }
 
-static void draw(const struct bh_observer *o, struct bh_progress *p, uint64_t since_ns)
+static void draw(const struct bh_observer *o, struct bh_progress *p)
 {
     struct bh_snap_stats s;
     uint64_t have = (uint64_t)bh_engine_node_count(o->w.engine) + bh_engine_pod_count(o->w.engine);
 
-    if (bh_mono_ns() - since_ns < UINT64_C(2000000000) || !bh_snap_reader_info(o->in.reader, &s))
+    if (!p->on || !bh_snap_reader_info(o->in.reader, &s))
         return;
     bh_progress_draw(p, have, s.nodes + s.pods, "reading %u nodes, %u pods, %zu pending",
                      bh_engine_node_count(o->w.engine), bh_engine_pod_count(o->w.engine),
@@ -252,7 +252,7 @@ int bh_observer_read(struct bh_observer *o, const char *runtime_dir, struct bh_e
     struct bh_progress progress;
     int rc = 0;
 
-    bh_progress_init(&progress);
+    bh_progress_patient(&progress);
     while (rc == 0) {
         unsigned work = bh_intake_follow(&o->in, FOLLOW_EVENTS);
         work += bh_feed_drain(&o->in.feed, MESSAGES);
@@ -266,7 +266,7 @@ int bh_observer_read(struct bh_observer *o, const char *runtime_dir, struct bh_e
             rc = gave_up(o, runtime_dir, err);
         else if (!work)
             bh_bus_wait(o->in.feed.bus, IDLE_MS);
-        draw(o, &progress, began);
+        draw(o, &progress);
     }
     bh_progress_end(&progress);
     return rc;

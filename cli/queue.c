@@ -17,7 +17,6 @@
 
 #define MESSAGE_SHOWN 80u /* bytes of a message in the table form */
 #define WATCH_EVERY_S 1
-#define PROGRESS_NS   UINT64_C(2000000000)
 
 struct row {
     struct bh_json *doc; /* in the listing's arena */
@@ -29,7 +28,7 @@ struct listing {
     struct row *rows;
     size_t n;
     int64_t now_ns; /* the scheduler's clock */
-    uint64_t expected, began_ns;
+    uint64_t expected;
     struct bh_progress progress;
 };
 struct arguments {
@@ -52,8 +51,7 @@ static void on_pod(void *arg, const Berth__QueuePod *p)
         .added_ns = p->added_ns,
         .backoff_ns = p->backoff_ns,
     };
-    if (bh_mono_ns() - l->began_ns > PROGRESS_NS)
-        bh_progress_draw(&l->progress, l->n, BH_MAX(l->expected, l->n + 1), "%zu pods", l->n);
+    bh_progress_draw(&l->progress, l->n, BH_MAX(l->expected, l->n + 1), "%zu pods", l->n);
 }
 
 static int by_name(const void *a, const void *b)
@@ -85,8 +83,7 @@ static int ask(struct bh_ask *k, const struct arguments *a, struct listing *l, s
     l->expected = r->status ? r->status->active + r->status->backoff + r->status->unschedulable +
                                   r->status->gated
                             : 0;
-    l->began_ns = bh_mono_ns();
-    bh_progress_init(&l->progress);
+    bh_progress_patient(&l->progress);
     rc = bh_ask_queue(k, a->ns, a->all ? 0 : waiting_places(), on_pod, l, err);
     bh_progress_end(&l->progress);
     if (l->n > 1)

@@ -11,7 +11,6 @@
 #include "simulator/scenario/scenario.h"
 
 #define FILE_MAX_BYTES ((size_t)1 << 30)
-#define PATIENCE_NS    UINT64_C(2000000000)
 #define EXIT_EXPECTED  3
 
 struct options {
@@ -79,7 +78,6 @@ static const struct bh_opt_usage run_usage = {
 struct screen {
     struct bh_progress progress;
     struct bh_scenario_progress at;
-    uint64_t began_ns;
 };
 
 static void on_tick(void *arg)
@@ -87,9 +85,8 @@ static void on_tick(void *arg)
     struct screen *s = arg;
     int64_t at = atomic_load(&s->at.at_ns), end = atomic_load(&s->at.end_ns);
 
-    if (s->progress.on && bh_mono_ns() - s->began_ns > PATIENCE_NS)
-        bh_progress_draw(&s->progress, (uint64_t)at, end > 0 ? (uint64_t)end : UINT64_MAX,
-                         "%.1f s of virtual time", (double)at / 1e9);
+    bh_progress_draw(&s->progress, (uint64_t)at, end > 0 ? (uint64_t)end : UINT64_MAX,
+                     "%.1f s of virtual time", (double)at / 1e9);
 }
 
 /* What --out says goes there; the rest to the standard output. */
@@ -116,12 +113,12 @@ static int put_results(const struct options *o, const struct bh_buf *json, struc
 
 static int run_file(const char *path, const struct options *o, bool *passed, struct bh_err *err)
 {
-    struct screen screen = {.began_ns = bh_mono_ns()};
+    struct screen screen = {.at = {0}};
     struct bh_scenario *s = NULL;
     struct bh_buf json BH_CLEANUP(bh_buf_fini) = {0};
     int rc = read_scenario(path, &o->configs, &s, err);
 
-    bh_progress_init(&screen.progress);
+    bh_progress_patient(&screen.progress);
     if (rc >= 0) {
         const struct bh_scenario_options so = {.progress = &screen.at,
                                                .tick = on_tick,

@@ -13,12 +13,6 @@
 
 #define EXIT_NOT_ALL   3
 #define WARNINGS_SHOWN 20u
-#define PATIENCE_NS    UINT64_C(2000000000)
-
-struct screen { /* what a person sees while a trial runs */
-    struct bh_progress progress;
-    uint64_t started_ns; /* monotonic */
-};
 
 struct options {
     struct bh_opt_list files;
@@ -115,15 +109,12 @@ static int check(const struct options *o, struct bh_trial_options *to, struct bh
     return rc == 0 ? read_now(o->now, &to->now_ns, err) : rc;
 }
 
-/* Draws only when the run takes longer than a glance. */
 static void on_progress(void *arg, const char *what, size_t done, size_t total)
 {
-    struct screen *s = arg;
-
     if (!what)
-        bh_progress_end(&s->progress);
-    else if (s->progress.on && bh_mono_ns() - s->started_ns > PATIENCE_NS)
-        bh_progress_draw(&s->progress, done, total, "%s: %zu of %zu", what, done, total);
+        bh_progress_end(arg);
+    else
+        bh_progress_draw(arg, done, total, "%s: %zu of %zu", what, done, total);
 }
 
 static void on_warning(void *arg, size_t n, const char *text)
@@ -164,7 +155,7 @@ static int simulate(const struct options *o, const struct bh_trial_options *to, 
 int bh_cmd_simulate(int argc, char **argv)
 {
     struct options o = {.output = "table", .tie = "first", .seed = 1};
-    struct screen screen = {.started_ns = bh_mono_ns()};
+    struct bh_progress progress;
     struct bh_trial_options to;
     struct bh_err err = {{0}};
     struct bh_buf out = {0};
@@ -176,9 +167,9 @@ int bh_cmd_simulate(int argc, char **argv)
         free(o.files.v);
         return bh_cli_usage(usage.program, rc, &err);
     }
-    bh_progress_init(&screen.progress);
+    bh_progress_patient(&progress);
     to.watcher =
-        (struct bh_trial_watcher){.progress = on_progress, .warning = on_warning, .arg = &screen};
+        (struct bh_trial_watcher){.progress = on_progress, .warning = on_warning, .arg = &progress};
     code = simulate(&o, &to, &out, &err);
     if (code == BH_EXIT_FAIL) { /* names in it are the files' */
         struct bh_buf line = {0};

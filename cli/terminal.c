@@ -6,12 +6,19 @@
 #include <errno.h>
 #include <unistd.h>
 
-#define REDRAW_NS UINT64_C(100000000)
-#define BAR       30u
+#define REDRAW_NS   UINT64_C(100000000)
+#define PATIENCE_NS UINT64_C(2000000000)
+#define BAR         30u
 
 void bh_progress_init(struct bh_progress *p)
 {
     *p = (struct bh_progress){.on = isatty(STDERR_FILENO) == 1};
+}
+
+void bh_progress_patient(struct bh_progress *p)
+{
+    bh_progress_init(p);
+    p->from_ns = bh_mono_ns() + PATIENCE_NS;
 }
 
 void bh_progress_draw(struct bh_progress *p, uint64_t done, uint64_t total, const char *fmt, ...)
@@ -21,7 +28,7 @@ void bh_progress_draw(struct bh_progress *p, uint64_t done, uint64_t total, cons
     uint64_t now = bh_mono_ns();
     va_list ap;
 
-    if (!p->on || (now - p->drawn_ns < REDRAW_NS && done < total))
+    if (!p->on || now < p->from_ns || (now - p->drawn_ns < REDRAW_NS && done < total))
         return;
     p->drawn_ns = now;
     memset(bar, '.', BAR);

@@ -127,7 +127,7 @@ static const struct bh_bench_opcode opcodes[] = {
     {"createResourceClaims",
      FIELDS(F(namespace_, "namespace", TEXT), F(template_, "templatePath", TEXT),
             FP(count, "count", COUNT)),
-     bh_bench_create_claims},
+     bh_bench_create_any},
     {"allocResourceClaims", FIELDS(F(namespace_, "namespace", TEXT)), bh_bench_allocate_claims},
     {"createResourceDriver",
      FIELDS(F(driver, "driverName", TEXT), F(nodes, "nodes", TEXT),

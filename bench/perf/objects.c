@@ -310,9 +310,8 @@ static int create_csi_node(struct bh_bench_world *w, const struct bh_bench_step 
     struct bh_buf b = {0};
 
     bh_json_set_str(&w->arena, meta, "name", node);
-    bh_json_each(p, plugins) {
+    bh_json_each(p, plugins)
         bh_buf_addf(&b, "%s%s", b.n ? "," : "", bh_json_cstr(p) ? p->s.p : "");
-    }
     bh_json_set_str(&w->arena, bh_json_get(meta, "annotations"),
                     "storage.alpha.kubernetes.io/migrated-plugins", bh_buf_str(&b));
     bh_buf_fini(&b);
@@ -360,11 +359,11 @@ static int check_scope(const struct bh_sim_type *t, const char *ns, struct bh_er
                       namespaced ? "namespaced, it needs one" : "not namespaced, it can have none");
 }
 
-static int create_many(struct bh_bench_world *w, const struct bh_bench_step *s, bool plain,
-                       struct bh_err *err)
+int bh_bench_create_any(struct bh_bench_world *w, const struct bh_bench_step *s, struct bh_err *err)
 {
     const char *ns = s->namespace_;
     struct bh_bench_template t;
+    bool plain = bh_streq(s->op->name, "createResourceClaims"); /* as upstream */
     int rc = bh_bench_open_template(w, s->template_, plain, NULL, NULL, &t, err);
 
     if (left_out(w, &t)) {
@@ -379,17 +378,6 @@ static int create_many(struct bh_bench_world *w, const struct bh_bench_step *s, 
         rc = bh_bench_create(w, &t, i, s->count, ns ? ns : "", false, err);
     bh_bench_template_fini(&t);
     return rc;
-}
-
-int bh_bench_create_any(struct bh_bench_world *w, const struct bh_bench_step *s, struct bh_err *err)
-{
-    return create_many(w, s, false, err);
-}
-
-int bh_bench_create_claims(struct bh_bench_world *w, const struct bh_bench_step *s,
-                           struct bh_err *err)
-{
-    return create_many(w, s, true, err);
 }
 
 /* What admission plugins wrote into the pod, which upstream runs without. */

@@ -396,7 +396,7 @@ bh_bench_op_fn bh_bench_delete_pods, bh_bench_churn, bh_bench_sleep, bh_bench_st
     bh_bench_stop_collecting;
 /* objects.c: all else */
 bh_bench_op_fn bh_bench_create_nodes, bh_bench_create_namespaces, bh_bench_create_any,
-    bh_bench_update_any, bh_bench_create_claims, bh_bench_allocate_claims, bh_bench_create_driver;
+    bh_bench_update_any, bh_bench_allocate_claims, bh_bench_create_driver;
 
 /* ---- objects (objects.c) --------------------------------------------------------------------- */
 /* A template of a file, path relative to the workloads' file. Pods with a priority get a class

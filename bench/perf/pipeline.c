@@ -69,10 +69,9 @@ static void add_selector(struct bh_buf *path, const struct bh_json *labels)
 {
     struct bh_buf text BH_CLEANUP(bh_buf_fini) = {0};
 
-    bh_json_each(m, labels) {
+    bh_json_each(m, labels)
         bh_buf_addf(&text, "%s%s=%s", text.n ? "," : "", m->key.p,
                     bh_json_cstr(m) ? bh_json_cstr(m) : "");
-    }
     if (text.n) {
         bh_buf_adds(path, "?labelSelector=");
         bh_url_escape(path, bh_buf_str(&text));

@@ -64,9 +64,8 @@ void bh_bench_saw_bound(struct bh_bench_world *w, const char *name, bh_bench_lab
     ns->scheduled++;
     ns->bound++;
     w->bound++;
-    bh_json_each(n, x->on ? x->namespaces : NULL) {
+    bh_json_each(n, x->on ? x->namespaces : NULL)
         counts |= n->type == BH_JSON_STRING && bh_streq(n->s.p, name);
-    }
     if (!counts || (x->selector && !bh_selector_match(x->selector, label, arg)))
         return;
     if (x->n_bound == x->cap_bound) {
@@ -217,9 +216,8 @@ int bh_bench_setup_init(struct bh_bench_setup *s, struct bh_bench_world *w, stru
         if (gate_of(t, g->key.p) == g)
             add_gate(w, &gates, g);
     }
-    bh_json_each(g, t->workload->gates) {
+    bh_json_each(g, t->workload->gates)
         add_gate(w, &gates, g);
-    }
     s->gates = gates.n ? bh_buf_take(&gates) : NULL;
     if (path && *path != '/')
         s->path = bh_asprintf("%s/%s", t->file->dir, path);
