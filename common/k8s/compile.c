@@ -25,6 +25,22 @@ bh_sym bh_compile_sym(struct bh_compiler *c, const char *s)
     return s && *s ? c->in->intern(c->in->arg, s, strlen(s)) : BH_SYM_NONE;
 }
 
+struct bh_slice bh_compile_syms(struct bh_compiler *c, char *const *texts, size_t n)
+{
+    struct bh_slice s;
+    bh_sym *out = bh_rec_room(&c->b, n, sizeof(*out), &s);
+
+    /* The interner may be the snapshot writer's, but it never touches this builder. */
+    for (size_t i = 0; out && i < n; i++)
+        out[i] = bh_compile_sym(c, texts[i]);
+    return s;
+}
+
+bool bh_is_sidecar(const K8s__Container *k)
+{
+    return k->restartpolicy && bh_streq(k->restartpolicy, "Always");
+}
+
 uint32_t bh_compile_effect(const char *s)
 {
     if (!*s)

@@ -85,8 +85,8 @@ static void add_all(struct bh_compiler *c, const K8s__PodSpec *spec, struct requ
 
     for (size_t i = 0; i < spec->n_initcontainers; i++) {
         const K8s__Container *k = spec->initcontainers[i];
-        bool sidecar = k->restartpolicy && bh_streq(k->restartpolicy, "Always");
-        add_container(c, k, index++, BH_CONTAINER_INIT | (sidecar ? BH_CONTAINER_SIDECAR : 0), out);
+        uint32_t flags = BH_CONTAINER_INIT | (bh_is_sidecar(k) ? BH_CONTAINER_SIDECAR : 0);
+        add_container(c, k, index++, flags, out);
     }
     for (size_t i = 0; i < spec->n_containers; i++)
         add_container(c, spec->containers[i], index++, 0, out);

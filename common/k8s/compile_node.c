@@ -43,16 +43,6 @@ static struct bh_slice put_images(struct bh_compiler *c, const K8s__NodeStatus *
     return s;
 }
 
-static struct bh_slice put_features(struct bh_compiler *c, const K8s__NodeStatus *st)
-{
-    struct bh_slice s = {0, 0};
-    bh_sym *out = bh_rec_room(&c->b, st ? st->n_declaredfeatures : 0, sizeof(*out), &s);
-
-    for (size_t i = 0; out && i < st->n_declaredfeatures; i++)
-        out[i] = bh_compile_sym(c, st->declaredfeatures[i]);
-    return s;
-}
-
 /* `pods` is no resource of pods, so the amounts leave it out. */
 static int pods_of(struct bh_compiler *c, const K8s__NodeStatus *st, int64_t *ret)
 {
@@ -111,7 +101,9 @@ int bh_compile_node(struct bh_arena *a, const K8s__Node *n, const struct bh_inte
     head.taints = put_taints(&c, n->spec);
     head.scalars = bh_amounts_put(&c, &alloc);
     head.images = put_images(&c, n->status);
-    head.features = put_features(&c, n->status);
+    if (n->status)
+        head.features =
+            bh_compile_syms(&c, n->status->declaredfeatures, n->status->n_declaredfeatures);
     if (!c.b.failed) {
         struct bh_node_rec *r = (struct bh_node_rec *)c.b.p;
         head.h = r->h;

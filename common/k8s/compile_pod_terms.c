@@ -14,35 +14,21 @@
 #include "common/k8s/syntax.h"
 
 /* ---- label selectors ---- */
-static int op_of(const char *s)
-{
-    static const char *const names[] = {
-        [BH_REQ_IN] = "In",
-        [BH_REQ_NOT_IN] = "NotIn",
-        [BH_REQ_EXISTS] = "Exists",
-        [BH_REQ_NOT_EXISTS] = "DoesNotExist",
-    };
-
-    for (size_t i = 0; i < BH_ARRAY_LEN(names); i++) {
-        if (bh_streq(s, names[i]))
-            return (int)i;
-    }
-    return -1;
-}
+enum { N_OPERATORS = BH_REQ_NOT_EXISTS + 1 };
 
 /* The first requirement that does not parse ends it. */
 static void selector_why(struct bh_why *w, const K8s__LabelSelector *s)
 {
     for (size_t i = 0; i < s->n_matchlabels && !w->n; i++) {
         const char *value = s->matchlabels[i]->value;
-        bh_why_requirement(w, "", s->matchlabels[i]->key, BH_OP_IN, &value, 1);
+        bh_why_requirement(w, "", s->matchlabels[i]->key, BH_REQ_IN, &value, 1);
     }
     for (size_t i = 0; i < s->n_matchexpressions && !w->n; i++) {
         const K8s__LabelSelectorRequirement *r = s->matchexpressions[i];
-        int op = op_of(r->operator_);
+        int op = bh_req_op_of(r->operator_, N_OPERATORS);
         if (op >= 0) {
-            bh_why_requirement(w, "", r->key, (enum bh_selector_op)op,
-                               (const char *const *)r->values, r->n_values);
+            bh_why_requirement(w, "", r->key, (enum bh_req_op)op, (const char *const *)r->values,
+                               r->n_values);
         } else {
             w->n++;
             bh_buf_add_json_str(&w->text, r->operator_, strnlen(r->operator_, 256));
@@ -71,11 +57,8 @@ static struct bh_label_selector selector_head(struct bh_compiler *c, const K8s__
 static void put_requirement(struct bh_compiler *c, struct bh_slice list, size_t at, const char *key,
                             int op, char *const *values, size_t n)
 {
-    struct bh_slice s;
-    bh_sym *v = bh_rec_room(&c->b, n, sizeof(*v), &s);
+    struct bh_slice s = bh_compile_syms(c, values, n);
 
-    for (size_t i = 0; v && i < n; i++)
-        v[i] = bh_compile_sym(c, values[i]);
     if (c->b.failed)
         return;
     ((struct bh_requirement *)(c->b.p + list.off))[at] =
@@ -98,7 +81,8 @@ static struct bh_slice put_requirements(struct bh_compiler *c, K8s__StringEntry 
                         1);
     for (size_t i = 0; i < s->n_matchexpressions; i++) {
         const K8s__LabelSelectorRequirement *r = s->matchexpressions[i];
-        put_requirement(c, list, at++, r->key, op_of(r->operator_), r->values, r->n_values);
+        put_requirement(c, list, at++, r->key, bh_req_op_of(r->operator_, N_OPERATORS), r->values,
+                        r->n_values);
     }
     return list;
 }
@@ -122,16 +106,10 @@ struct term { /* a term with its weight, whichever list it is from */
 static struct bh_slice put_namespaces(struct bh_compiler *c, const K8s__PodAffinityTerm *t,
                                       const char *own)
 {
-    struct bh_slice s;
-
-    if (!t->n_namespaces && !t->namespaceselector) {
-        bh_sym ns = bh_compile_sym(c, own);
-        return bh_rec_put(&c->b, &ns, 1, sizeof(ns));
-    }
-    bh_sym *out = bh_rec_room(&c->b, t->n_namespaces, sizeof(*out), &s);
-    for (size_t i = 0; out && i < t->n_namespaces; i++)
-        out[i] = bh_compile_sym(c, t->namespaces[i]);
-    return s;
+    if (t->n_namespaces || t->namespaceselector)
+        return bh_compile_syms(c, t->namespaces, t->n_namespaces);
+    bh_sym ns = bh_compile_sym(c, own);
+    return bh_rec_put(&c->b, &ns, 1, sizeof(ns));
 }
 
 static bool parses(struct bh_compiler *c, const K8s__PodAffinityTerm *t)

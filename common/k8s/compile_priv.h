@@ -18,6 +18,8 @@ struct bh_compiler {
 };
 
 bh_sym bh_compile_sym(struct bh_compiler *c, const char *s); /* NULL and "" give BH_SYM_NONE */
+struct bh_slice bh_compile_syms(struct bh_compiler *c, char *const *texts, size_t n);
+bool bh_is_sidecar(const K8s__Container *k); /* of an init container */
 uint32_t bh_compile_effect(const char *s);
 uint64_t bh_compile_version(const char *s); /* resourceVersion, 0 when it is no number */
 int bh_compile_no_memory(struct bh_compiler *c, const char *what);
@@ -28,7 +30,7 @@ int bh_compile_end(struct bh_compiler *c, const char *what, void *ret_rec);
 int bh_compile_map(struct bh_compiler *c, K8s__StringEntry *const *map, size_t n,
                    struct bh_slice *ret);
 /* Appends the terms of a node affinity into the shape at the front of the builder. */
-int bh_compile_affinity(struct bh_compiler *c, const K8s__NodeAffinity *na);
+void bh_compile_affinity(struct bh_compiler *c, const K8s__NodeAffinity *na);
 /* Appends the volumes that plugins look at. */
 int bh_compile_volumes(struct bh_compiler *c, const K8s__PodSpec *spec, struct bh_slice *ret);
 /* Appends what a pod asks of devices. */

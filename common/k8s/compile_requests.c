@@ -244,9 +244,7 @@ static int read_container(struct bh_compiler *c, const struct pod_amounts *pa, c
     const K8s__ContainerStatus *st = NULL;
     int rc = 0;
 
-    *out = (struct container){.init = init,
-                              .restartable =
-                                  init && k->restartpolicy && bh_streq(k->restartpolicy, "Always")};
+    *out = (struct container){.init = init, .restartable = init && bh_is_sidecar(k)};
     if (k->resources)
         rc = read_resources(c, pa, &out->spec, k->resources, "");
     if (rc)

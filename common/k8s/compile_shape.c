@@ -37,11 +37,6 @@ static struct bh_slice put_tolerations(struct bh_compiler *c, const K8s__PodSpec
     return s;
 }
 
-static bool is_sidecar(const K8s__Container *k)
-{
-    return k->restartpolicy && bh_streq(k->restartpolicy, "Always");
-}
-
 static size_t count_ports(const K8s__Container *k)
 {
     size_t n = 0;
@@ -72,13 +67,13 @@ static struct bh_slice put_host_ports(struct bh_compiler *c, const K8s__PodSpec 
     size_t n = 0;
 
     for (size_t i = 0; i < spec->n_initcontainers; i++)
-        n += is_sidecar(spec->initcontainers[i]) ? count_ports(spec->initcontainers[i]) : 0;
+        n += bh_is_sidecar(spec->initcontainers[i]) ? count_ports(spec->initcontainers[i]) : 0;
     for (size_t i = 0; i < spec->n_containers; i++)
         n += count_ports(spec->containers[i]);
     struct bh_host_port *out = bh_rec_room(&c->b, n, sizeof(*out), &s);
     for (size_t i = 0; out && i < spec->n_initcontainers; i++)
-        out =
-            is_sidecar(spec->initcontainers[i]) ? add_ports(c, spec->initcontainers[i], out) : out;
+        out = bh_is_sidecar(spec->initcontainers[i]) ? add_ports(c, spec->initcontainers[i], out)
+                                                     : out;
     for (size_t i = 0; out && i < spec->n_containers; i++)
         out = add_ports(c, spec->containers[i], out);
     return s;
@@ -220,10 +215,9 @@ static int put_arrays(struct bh_compiler *c, const K8s__Pod *p)
         return rc;
     tolerations = put_tolerations(c, p->spec);
     rc = bh_compile_map(c, p->spec->nodeselector, p->spec->n_nodeselector, &selector);
-    if (rc == 0)
-        rc = bh_compile_affinity(c, p->spec->affinity ? p->spec->affinity->nodeaffinity : NULL);
     if (rc)
         return rc;
+    bh_compile_affinity(c, p->spec->affinity ? p->spec->affinity->nodeaffinity : NULL);
     struct bh_slice ports = put_host_ports(c, p->spec);
     struct bh_slice gates = put_gates(c, p->spec);
     bh_compile_pod_terms(c, p);

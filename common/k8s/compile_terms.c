@@ -18,20 +18,7 @@
 #define REQUIREMENT_MAX (LIST_MAX + 64)
 #define FIELD_MAX       (REQUIREMENT_MAX + 16)
 
-static const char *const op_names[] = {
-    [BH_REQ_IN] = "In",         [BH_REQ_NOT_IN] = "NotIn",
-    [BH_REQ_EXISTS] = "Exists", [BH_REQ_NOT_EXISTS] = "DoesNotExist",
-    [BH_REQ_GT] = "Gt",         [BH_REQ_LT] = "Lt",
-};
-
-static int op_of(const char *s)
-{
-    for (size_t i = 0; i < BH_ARRAY_LEN(op_names); i++) {
-        if (bh_streq(s, op_names[i]))
-            return (int)i;
-    }
-    return -1;
-}
+enum { N_OPERATORS = BH_REQ_LT + 1 };
 
 static void operator_why(struct bh_why *w, const char *path, const char *op, size_t n_supported)
 {
@@ -44,24 +31,24 @@ static void operator_why(struct bh_why *w, const char *path, const char *op, siz
     bh_buf_add_json_str(&w->text, op, strnlen(op, 256));
     bh_buf_adds(&w->text, ": supported values: ");
     for (size_t i = 0; i < n_supported; i++)
-        bh_buf_addf(&w->text, "%s\"%s\"", i ? ", " : "", op_names[i]);
+        bh_buf_addf(&w->text, "%s\"%s\"", i ? ", " : "", bh_req_op_names[i]);
 }
 
 static void expression_why(struct bh_why *w, const char *path,
                            const K8s__NodeSelectorRequirement *r)
 {
-    int op = op_of(r->operator_);
+    int op = bh_req_op_of(r->operator_, N_OPERATORS);
 
     if (op < 0)
-        operator_why(w, path, r->operator_, BH_ARRAY_LEN(op_names));
+        operator_why(w, path, r->operator_, N_OPERATORS);
     else
-        bh_why_requirement(w, path, r->key, (enum bh_selector_op)op, (const char *const *)r->values,
+        bh_why_requirement(w, path, r->key, (enum bh_req_op)op, (const char *const *)r->values,
                            r->n_values);
 }
 
 static void field_why(struct bh_why *w, const char *path, const K8s__NodeSelectorRequirement *r)
 {
-    int op = op_of(r->operator_);
+    int op = bh_req_op_of(r->operator_, N_OPERATORS);
     char full[FIELD_MAX];
 
     if (op != BH_REQ_IN && op != BH_REQ_NOT_IN) {
@@ -107,17 +94,6 @@ static bh_sym term_error(struct bh_compiler *c, const K8s__NodeSelectorTerm *t, 
     return error;
 }
 
-static struct bh_slice put_values(struct bh_compiler *c, const K8s__NodeSelectorRequirement *r)
-{
-    struct bh_slice s;
-    bh_sym *out = bh_rec_room(&c->b, r->n_values, sizeof(*out), &s);
-
-    /* The interner may be the snapshot writer's, but it never touches this builder. */
-    for (size_t i = 0; out && i < r->n_values; i++)
-        out[i] = bh_compile_sym(c, r->values[i]);
-    return s;
-}
-
 static struct bh_slice put_requirements(struct bh_compiler *c,
                                         K8s__NodeSelectorRequirement *const *list, size_t n)
 {
@@ -125,18 +101,18 @@ static struct bh_slice put_requirements(struct bh_compiler *c,
     size_t known = 0;
 
     for (size_t i = 0; i < n; i++)
-        known += op_of(list[i]->operator_) >= 0;
+        known += bh_req_op_of(list[i]->operator_, N_OPERATORS) >= 0;
     bh_rec_room(&c->b, known, sizeof(struct bh_requirement), &s);
     for (size_t i = 0, at = 0; i < n && s.n; i++) {
         const K8s__NodeSelectorRequirement *r = list[i];
-        int op = op_of(r->operator_);
+        int op = bh_req_op_of(r->operator_, N_OPERATORS);
         int64_t number = 0;
         if (op < 0)
             continue;
         if ((op == BH_REQ_GT || op == BH_REQ_LT) && r->n_values == 1 &&
             !bh_parse_int64(r->values[0], strlen(r->values[0]), &number))
             number = 0;
-        struct bh_slice values = put_values(c, r);
+        struct bh_slice values = bh_compile_syms(c, r->values, r->n_values);
         if (c->b.failed)
             break;
         struct bh_requirement *out = (struct bh_requirement *)(c->b.p + s.off) + at++;
@@ -197,13 +173,13 @@ static struct bh_slice put_preferred(struct bh_compiler *c, const K8s__NodeAffin
     return s;
 }
 
-int bh_compile_affinity(struct bh_compiler *c, const K8s__NodeAffinity *na)
+void bh_compile_affinity(struct bh_compiler *c, const K8s__NodeAffinity *na)
 {
     struct bh_slice required = {0, 0}, preferred = {0, 0};
     uint32_t flags = 0;
 
     if (!na)
-        return 0;
+        return;
     if (na->requiredduringschedulingignoredduringexecution) {
         flags |= BH_SHAPE_HAS_REQUIRED_AFFINITY;
         required = put_required(c, na->requiredduringschedulingignoredduringexecution);
@@ -217,7 +193,6 @@ int bh_compile_affinity(struct bh_compiler *c, const K8s__NodeAffinity *na)
         bh_shape_of(c)->required_terms = required;
         bh_shape_of(c)->preferred_terms = preferred;
     }
-    return 0;
 }
 
 static void hand_out(struct bh_why *w, void (*fn)(void *arg, struct bh_str error), void *arg)

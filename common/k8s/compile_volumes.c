@@ -75,17 +75,6 @@ static bool read_volume(struct bh_compiler *c, const K8s__Volume *v, struct bh_v
     return true;
 }
 
-static struct bh_slice put_monitors(struct bh_compiler *c, const K8s__Volume *v)
-{
-    const K8s__RBDVolumeSource *r = v->volumesource->rbd;
-    struct bh_slice s;
-    bh_sym *out = bh_rec_room(&c->b, r ? r->n_monitors : 0, sizeof(*out), &s);
-
-    for (size_t i = 0; out && i < r->n_monitors; i++)
-        out[i] = bh_compile_sym(c, r->monitors[i]);
-    return s;
-}
-
 int bh_compile_volumes(struct bh_compiler *c, const K8s__PodSpec *spec, struct bh_slice *ret)
 {
     struct bh_volume *v = bh_arena_new_array(c->a, struct bh_volume, spec->n_volumes + 1);
@@ -100,8 +89,9 @@ int bh_compile_volumes(struct bh_compiler *c, const K8s__PodSpec *spec, struct b
     }
     bh_rec_room(&c->b, n, sizeof(*v), ret);
     for (size_t i = 0; i < n && !c->b.failed; i++) {
+        const K8s__RBDVolumeSource *rbd = from[i]->volumesource->rbd;
         if (v[i].type == BH_VOL_RBD)
-            v[i].monitors = put_monitors(c, from[i]);
+            v[i].monitors = bh_compile_syms(c, rbd->monitors, rbd->n_monitors);
         if (!c->b.failed)
             ((struct bh_volume *)(c->b.p + ret->off))[i] = v[i];
     }

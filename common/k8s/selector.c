@@ -40,12 +40,12 @@ int bh_selector_add_label(struct bh_selector *s, struct bh_sel_req r, struct bh_
     struct bh_why w = {0};
     int rc = 0;
 
-    bh_why_requirement(&w, "", r.key, (enum bh_selector_op)r.op, r.values, r.n_values);
+    bh_why_requirement(&w, "", r.key, r.op, r.values, r.n_values);
     if (w.n) {
         bh_why_finish(&w);
         rc = bh_err_set(err, -EINVAL, "%s", bh_buf_str(&w.text));
     } else {
-        if (r.op == BH_SEL_GT || r.op == BH_SEL_LT)
+        if (r.op == BH_REQ_GT || r.op == BH_REQ_LT)
             bh_parse_int64(r.values[0], strlen(r.values[0]), &r.number);
         bh_selector_add(s, r);
     }
@@ -80,19 +80,19 @@ static bool requirement_match(const struct bh_sel_req *r, const char *value)
     int64_t v;
 
     switch (r->op) {
-    case BH_SEL_IN:
+    case BH_REQ_IN:
         return value && has_value(r, value);
-    case BH_SEL_NOT_IN:
+    case BH_REQ_NOT_IN:
         return !value || !has_value(r, value);
-    case BH_SEL_EXISTS:
+    case BH_REQ_EXISTS:
         return value != NULL;
-    case BH_SEL_NOT_EXISTS:
+    case BH_REQ_NOT_EXISTS:
         return !value;
-    case BH_SEL_GT:
-    case BH_SEL_LT:
+    case BH_REQ_GT:
+    case BH_REQ_LT:
         if (!value || !bh_parse_int64(value, strlen(value), &v))
             return false;
-        return r->op == BH_SEL_GT ? v > r->number : v < r->number;
+        return r->op == BH_REQ_GT ? v > r->number : v < r->number;
     }
     return false;
 }
@@ -120,7 +120,7 @@ bool bh_selector_match_json(const struct bh_selector *s, const struct bh_json *l
 }
 
 void bh_selector_each(const struct bh_selector *s,
-                      void (*fn)(void *arg, const char *key, enum bh_sel_op op, size_t n_values,
+                      void (*fn)(void *arg, const char *key, enum bh_req_op op, size_t n_values,
                                  const char *const *values),
                       void *arg)
 {
@@ -139,7 +139,7 @@ static int add_match_labels(struct bh_selector *s, const struct bh_json *labels,
             return bh_err_set(err, -EINVAL, "matchLabels.%s: must be a string", l->key.p);
         *value = bh_arena_strdup(&s->a, l->s.p);
         struct bh_sel_req r = {.key = bh_arena_strdup(&s->a, l->key.p),
-                               .op = BH_SEL_IN,
+                               .op = BH_REQ_IN,
                                .values = value,
                                .n_values = 1};
         int rc = bh_selector_add_label(s, r, err);
@@ -151,18 +151,16 @@ static int add_match_labels(struct bh_selector *s, const struct bh_json *labels,
 
 static int add_expression(struct bh_selector *s, const struct bh_json *e, struct bh_err *err)
 {
-    static const char *const names[] = {"In", "NotIn", "Exists", "DoesNotExist"};
     const char *key = bh_json_get_str(e, "key"), *op = bh_json_get_str(e, "operator");
     const struct bh_json *values = bh_json_get(e, "values");
     struct bh_sel_req r = {.key = bh_arena_strdup(&s->a, key ? key : "")};
-    size_t i = 0, n = 0;
+    int found = op ? bh_req_op_of(op, BH_REQ_NOT_EXISTS + 1) : -1;
+    size_t n = 0;
 
-    while (i < BH_ARRAY_LEN(names) && !(op && bh_streq(op, names[i])))
-        i++;
-    if (i == BH_ARRAY_LEN(names))
+    if (found < 0)
         return bh_err_set(err, -EINVAL, "\"%.64s\" is not a valid label selector operator",
                           op ? op : "");
-    r.op = (enum bh_sel_op)i;
+    r.op = (enum bh_req_op)found;
     if (values && values->type == BH_JSON_NULL)
         values = NULL;
     if (values && values->type != BH_JSON_ARRAY)

@@ -9,10 +9,9 @@
 #ifndef BH_SELECTOR_H
 #define BH_SELECTOR_H
 
-#include "common/base/base.h"
 #include "common/data/json.h"
+#include "common/k8s/record.h"
 
-enum bh_sel_op { BH_SEL_IN, BH_SEL_NOT_IN, BH_SEL_EXISTS, BH_SEL_NOT_EXISTS, BH_SEL_GT, BH_SEL_LT };
 struct bh_selector; /* immutable once built */
 /* "a=b,c!=d,e in (f,g),h notin (i),j,!k". "" = everything. err as upstream's
  * ("unable to parse requirement: ..."). */
@@ -28,7 +27,7 @@ bool bh_selector_match_json(const struct bh_selector *s, const struct bh_json *l
  * each(): visits the requirements, for support checks ("field label not supported: x"). */
 int bh_field_selector_parse(const char *text, struct bh_selector **ret, struct bh_err *err);
 void bh_selector_each(const struct bh_selector *s,
-                      void (*fn)(void *arg, const char *key, enum bh_sel_op op, size_t n_values,
+                      void (*fn)(void *arg, const char *key, enum bh_req_op op, size_t n_values,
                                  const char *const *values),
                       void *arg);
 

@@ -138,31 +138,31 @@ static int parse_list(struct parser *p, struct values *set)
     }
 }
 
-static int parse_operator(struct parser *p, enum bh_sel_op *ret_op, bool *ret_list)
+static int parse_operator(struct parser *p, enum bh_req_op *ret_op, bool *ret_list)
 {
     *ret_list = false;
     switch (p->tok) {
     case T_EQUAL:
     case T_EQUAL2:
-        *ret_op = BH_SEL_IN;
+        *ret_op = BH_REQ_IN;
         return 0;
     case T_NOT_EQUAL:
-        *ret_op = BH_SEL_NOT_IN;
+        *ret_op = BH_REQ_NOT_IN;
         return 0;
     case T_GREATER:
-        *ret_op = BH_SEL_GT;
+        *ret_op = BH_REQ_GT;
         return 0;
     case T_LESS:
-        *ret_op = BH_SEL_LT;
+        *ret_op = BH_REQ_LT;
         return 0;
     default:
         break;
     }
     *ret_list = true;
     if (p->tok == T_WORD && bh_str_eqc(p->s, "in"))
-        *ret_op = BH_SEL_IN;
+        *ret_op = BH_REQ_IN;
     else if (p->tok == T_WORD && bh_str_eqc(p->s, "notin"))
-        *ret_op = BH_SEL_NOT_IN;
+        *ret_op = BH_REQ_NOT_IN;
     else
         return bh_err_set(p->err, -EINVAL, "found '%.*s', expected: in, notin, =, ==, !=, gt, lt",
                           FOUND);
@@ -207,12 +207,12 @@ static int check_key(struct parser *p, const char *key)
 
 static int parse_requirement(struct parser *p)
 {
-    struct bh_sel_req r = {.op = BH_SEL_EXISTS};
+    struct bh_sel_req r = {.op = BH_REQ_EXISTS};
     struct values set = {0};
     bool list;
 
     if (p->tok == T_NOT) {
-        r.op = BH_SEL_NOT_EXISTS;
+        r.op = BH_REQ_NOT_EXISTS;
         next(p);
     }
     if (p->tok != T_WORD)
@@ -222,7 +222,7 @@ static int parse_requirement(struct parser *p)
     if (bad_key)
         return bad_key;
     next(p);
-    if (r.op == BH_SEL_EXISTS && p->tok != T_END && p->tok != T_COMMA) {
+    if (r.op == BH_REQ_EXISTS && p->tok != T_END && p->tok != T_COMMA) {
         int rc = parse_operator(p, &r.op, &list);
         if (rc == 0) {
             next(p);
@@ -316,7 +316,7 @@ static int parse_field_term(struct bh_selector *s, const char *p, size_t n, cons
     if (rc)
         return rc;
     bh_selector_add(s, (struct bh_sel_req){.key = bh_arena_strndup(&s->a, p, i),
-                                           .op = p[i] == '!' ? BH_SEL_NOT_IN : BH_SEL_IN,
+                                           .op = p[i] == '!' ? BH_REQ_NOT_IN : BH_REQ_IN,
                                            .values = value,
                                            .n_values = 1});
     return 0;

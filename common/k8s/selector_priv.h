@@ -10,7 +10,7 @@
 
 struct bh_sel_req {
     const char *key;
-    enum bh_sel_op op;
+    enum bh_req_op op;
     const char *const *values;
     size_t n_values;
     int64_t number; /* Gt, Lt */

@@ -178,6 +178,22 @@ static bool label_value_why(struct bh_buf *out, const char *s, size_t n)
 }
 
 /* ---- errors of requirements ---- */
+
+const char *const bh_req_op_names[] = {
+    [BH_REQ_IN] = "In",         [BH_REQ_NOT_IN] = "NotIn",
+    [BH_REQ_EXISTS] = "Exists", [BH_REQ_NOT_EXISTS] = "DoesNotExist",
+    [BH_REQ_GT] = "Gt",         [BH_REQ_LT] = "Lt",
+};
+
+int bh_req_op_of(const char *name, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        if (bh_streq(name, bh_req_op_names[i]))
+            return (int)i;
+    }
+    return -1;
+}
+
 bool bh_why_begin(struct bh_why *w, const char *path)
 {
     if (w->n == BH_WHY_MAX)
@@ -265,7 +281,7 @@ static void number_why(struct bh_why *w, const char *path, const char *const *va
     }
 }
 
-void bh_why_requirement(struct bh_why *w, const char *path, const char *key, enum bh_selector_op op,
+void bh_why_requirement(struct bh_why *w, const char *path, const char *key, enum bh_req_op op,
                         const char *const *values, size_t n_values)
 {
     size_t n_key = strlen(key);
@@ -280,20 +296,20 @@ void bh_why_requirement(struct bh_why *w, const char *path, const char *key, enu
         bh_buf_fini(&reasons);
     }
     switch (op) {
-    case BH_OP_IN:
-    case BH_OP_NOT_IN:
+    case BH_REQ_IN:
+    case BH_REQ_NOT_IN:
         if (n_values == 0)
             count_why(w, path, values, n_values,
                       "for 'in', 'notin' operators, values set can't be empty");
         break;
-    case BH_OP_EXISTS:
-    case BH_OP_NOT_EXISTS:
+    case BH_REQ_EXISTS:
+    case BH_REQ_NOT_EXISTS:
         if (n_values != 0)
             count_why(w, path, values, n_values,
                       "values set must be empty for exists and does not exist");
         break;
-    case BH_OP_GT:
-    case BH_OP_LT:
+    case BH_REQ_GT:
+    case BH_REQ_LT:
         number_why(w, path, values, n_values);
         break;
     }

@@ -7,7 +7,7 @@
 #ifndef BH_SYNTAX_H
 #define BH_SYNTAX_H
 
-#include "common/base/buf.h"
+#include "common/k8s/record.h"
 
 /* Base 10, optional sign, whole text, range of int64: what Gt and Lt accept. */
 bool bh_parse_int64(const char *s, size_t n, int64_t *ret);
@@ -15,14 +15,9 @@ bool bh_parse_int64(const char *s, size_t n, int64_t *ret);
  * nothing and returns false when it is one. */
 bool bh_label_key_why(struct bh_buf *out, const char *s, size_t n);
 
-enum bh_selector_op { /* order of the enums in record.h and selector.h */
-                      BH_OP_IN,
-                      BH_OP_NOT_IN,
-                      BH_OP_EXISTS,
-                      BH_OP_NOT_EXISTS,
-                      BH_OP_GT,
-                      BH_OP_LT
-};
+extern const char *const bh_req_op_names[]; /* "In" ... */
+/* Of the first n operators; -1: none of them. */
+int bh_req_op_of(const char *name, size_t n);
 #define BH_WHY_MAX 32u
 /* Errors of one selector, as upstream prints an aggregate: one alone, or "[a, b]". */
 struct bh_why {
@@ -34,7 +29,7 @@ struct bh_why {
  * so many that they are never read (hostile input): then nothing may be appended. */
 bool bh_why_begin(struct bh_why *w, const char *path);
 /* Checks one requirement as upstream's labels.NewRequirement does. path names it, "" for none. */
-void bh_why_requirement(struct bh_why *w, const char *path, const char *key, enum bh_selector_op op,
+void bh_why_requirement(struct bh_why *w, const char *path, const char *key, enum bh_req_op op,
                         const char *const *values, size_t n_values);
 void bh_why_finish(struct bh_why *w); /* adds the brackets */
 void bh_why_values(struct bh_why *w, const char *const *values, size_t n_values); /* ["a","b"] */

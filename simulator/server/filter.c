@@ -39,12 +39,12 @@ struct collect {
     struct bh_sim_filter *f;
 };
 
-static void add_term(void *arg, const char *key, enum bh_sel_op op, size_t n_values,
+static void add_term(void *arg, const char *key, enum bh_req_op op, size_t n_values,
                      const char *const *values)
 {
     struct collect *c = arg;
     const struct bh_sim_type *t = bh_sim_type_stored(c->r->type);
-    struct bh_sim_field_term term = {.equal = op == BH_SEL_IN, .what = BH_SIM_F_PATH};
+    struct bh_sim_field_term term = {.equal = op == BH_REQ_IN, .what = BH_SIM_F_PATH};
     const char *path = key;
     for (size_t i = 0; !*t->group && bh_streq(t->kind, "Event") && i < BH_ARRAY_LEN(aliases); i++) {
         if (bh_streq(aliases[i].alias, key))

@@ -170,11 +170,11 @@ struct fields {
     struct bh_buf seen;
 };
 
-static void visit(void *arg, const char *key, enum bh_sel_op op, size_t n_values,
+static void visit(void *arg, const char *key, enum bh_req_op op, size_t n_values,
                   const char *const *values)
 {
     CU_ASSERT_EQUAL(n_values, 1);
-    bh_buf_addf(arg, "%s%s%s;", key, op == BH_SEL_IN ? "=" : "!=", values[0]);
+    bh_buf_addf(arg, "%s%s%s;", key, op == BH_REQ_IN ? "=" : "!=", values[0]);
 }
 
 static void field_is(const char *text, const char *want)
