@@ -85,11 +85,10 @@ int bh_compile_node(struct bh_arena *a, const K8s__Node *n, const struct bh_inte
     if (!n->metadata || !*n->metadata->name)
         return bh_err_set(err, -EINVAL, "node: metadata.name is empty");
     bh_rec_begin(&c.b, a, BH_REC_NODE, sizeof(head));
-    int rc = n->status ? bh_amounts_read(&c, &alloc, n->status->allocatable,
-                                         n->status->n_allocatable, "status.allocatable")
-                       : 0;
-    if (rc == 0)
-        rc = pods_of(&c, n->status, &head.alloc_pods);
+    if (n->status)
+        bh_amounts_read(&c, &alloc, n->status->allocatable, n->status->n_allocatable,
+                        "status.allocatable");
+    int rc = c.rc ? c.rc : pods_of(&c, n->status, &head.alloc_pods);
     if (rc == 0)
         rc = bh_compile_map(&c, n->metadata->labels, n->metadata->n_labels, &head.labels);
     if (rc)

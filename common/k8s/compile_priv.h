@@ -14,6 +14,7 @@ struct bh_compiler {
     struct bh_arena *a;
     const struct bh_interner *in;
     struct bh_err *err;
+    int rc; /* the first error: the amounts below do nothing any more */
     struct bh_rec_builder b;
 };
 
@@ -54,12 +55,12 @@ struct bh_amounts {
 };
 /* Reads a ResourceList; names that are neither standard nor scalar are left out. path names the
  * list in errors. */
-int bh_amounts_read(struct bh_compiler *c, struct bh_amounts *out, K8s__QuantityEntry *const *list,
-                    size_t n, const char *path);
+void bh_amounts_read(struct bh_compiler *c, struct bh_amounts *out, K8s__QuantityEntry *const *list,
+                     size_t n, const char *path);
 /* Sorted integers of the scalars. */
 struct bh_slice bh_amounts_put(struct bh_compiler *c, const struct bh_amounts *x);
 /* The three request vectors and the non-zero amounts, into the shape at the builder's front. */
-int bh_compile_requests(struct bh_compiler *c, const K8s__Pod *p);
+void bh_compile_requests(struct bh_compiler *c, const K8s__Pod *p);
 
 static inline struct bh_shape_rec *bh_shape_of(struct bh_compiler *c)
 {

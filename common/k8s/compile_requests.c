@@ -62,27 +62,27 @@ static struct bh_amount *find_scalar(const struct bh_amounts *x, bh_sym name)
     return NULL;
 }
 
-static int add_scalar(struct bh_compiler *c, struct bh_amounts *x, struct bh_amount v)
+static void add_scalar(struct bh_compiler *c, struct bh_amounts *x, struct bh_amount v)
 {
     if (x->n == x->cap) {
         uint32_t cap = x->cap ? x->cap * 2 : 4;
-        struct bh_amount *next =
-            cap <= MAX_SCALARS ? bh_arena_new_array(c->a, struct bh_amount, cap) : NULL;
-        if (!next)
-            return bh_err_set(c->err, -E2BIG, "more than %d resource names", MAX_SCALARS);
-        if (x->n)
-            memcpy(next, x->scalars, x->n * sizeof(*next));
-        x->scalars = next;
+        size_t size = sizeof(v);
+        struct bh_amount *more =
+            cap <= MAX_SCALARS ? bh_arena_more(c->a, x->scalars, x->n * size, cap * size) : NULL;
+        if (!more) {
+            c->rc = bh_err_set(c->err, -E2BIG, "more than %d resource names", MAX_SCALARS);
+            return;
+        }
+        x->scalars = more;
         x->cap = cap;
     }
     x->scalars[x->n++] = v;
-    return 0;
 }
 
-int bh_amounts_read(struct bh_compiler *c, struct bh_amounts *out, K8s__QuantityEntry *const *list,
-                    size_t n, const char *path)
+void bh_amounts_read(struct bh_compiler *c, struct bh_amounts *out, K8s__QuantityEntry *const *list,
+                     size_t n, const char *path)
 {
-    for (size_t i = 0; i < n; i++) {
+    for (size_t i = 0; i < n && !c->rc; i++) {
         const char *name = list[i]->key;
         const char *text = list[i]->value && list[i]->value->string ? list[i]->value->string : "0";
         int std = std_index(name);
@@ -90,47 +90,47 @@ int bh_amounts_read(struct bh_compiler *c, struct bh_amounts *out, K8s__Quantity
 
         if (std < 0 && !bh_resource_is_scalar(name))
             continue;
-        if (bh_quantity_parse(text, strlen(text), &v) != 0)
-            return bh_err_set(c->err, -EINVAL, "%s[%s]: quantity \"%.32s\" does not parse", path,
-                              name, text);
-        if (v < 0) /* no API server lets it through; one such pod would spoil every score */
-            return bh_err_set(c->err, -EINVAL, "%s[%s]: %.32s: must be greater than or equal to 0",
-                              path, name, text);
-        if (std >= 0) {
+        if (bh_quantity_parse(text, strlen(text), &v) != 0) {
+            c->rc = bh_err_set(c->err, -EINVAL, "%s[%s]: quantity \"%.32s\" does not parse", path,
+                               name, text);
+        } else if (v <
+                   0) { /* no API server lets it through; one such pod would spoil every score */
+            c->rc = bh_err_set(c->err, -EINVAL, "%s[%s]: %.32s: must be greater than or equal to 0",
+                               path, name, text);
+        } else if (std >= 0) {
             out->std[std] = v;
             out->has[std] = true;
-            continue;
+        } else {
+            bh_sym sym = bh_compile_sym(c, name);
+            struct bh_amount *same = find_scalar(out, sym);
+            bool huge = strncmp(name, "hugepages-", 10) == 0;
+            if (same)
+                same->v = v;
+            else
+                add_scalar(c, out, (struct bh_amount){sym, huge, v});
+            if (c->rc)
+                bh_err_prefix(c->err, c->rc, "%s", path);
         }
-        bh_sym sym = bh_compile_sym(c, name);
-        struct bh_amount *same = find_scalar(out, sym);
-        if (same) {
-            same->v = v;
-            continue;
-        }
-        int rc =
-            add_scalar(c, out, (struct bh_amount){sym, strncmp(name, "hugepages-", 10) == 0, v});
-        if (rc)
-            return bh_err_prefix(c->err, rc, "%s", path);
     }
-    return 0;
 }
 
-static int copy(struct bh_compiler *c, struct bh_amounts *out, const struct bh_amounts *x)
+static void copy(struct bh_compiler *c, struct bh_amounts *out, const struct bh_amounts *x)
 {
     *out = *x;
-    if (x->n == 0) {
-        out->scalars = NULL;
-        out->cap = 0;
-        return 0;
-    }
-    out->scalars = bh_arena_memdup(c->a, x->scalars, x->n * sizeof(*x->scalars));
     out->cap = x->n;
-    return out->scalars ? 0 : bh_compile_no_memory(c, "requests");
+    out->scalars = NULL;
+    if (x->n == 0)
+        return;
+    out->scalars = bh_arena_memdup(c->a, x->scalars, x->n * sizeof(*x->scalars));
+    if (!out->scalars) {
+        out->n = 0;
+        c->rc = bh_compile_no_memory(c, "requests");
+    }
 }
 
 /* dst[k] += src[k], or max(dst[k], src[k]); a key that only src has is taken over. */
-static int merge(struct bh_compiler *c, struct bh_amounts *dst, const struct bh_amounts *src,
-                 bool sum)
+static void merge(struct bh_compiler *c, struct bh_amounts *dst, const struct bh_amounts *src,
+                  bool sum)
 {
     for (int i = 0; i < BH_STD_RESOURCES; i++) {
         if (!src->has[i])
@@ -141,18 +141,14 @@ static int merge(struct bh_compiler *c, struct bh_amounts *dst, const struct bh_
         dst->std[i] = v;
         dst->has[i] = true;
     }
-    for (uint32_t i = 0; i < src->n; i++) {
+    for (uint32_t i = 0; i < src->n && !c->rc; i++) {
         const struct bh_amount *s = &src->scalars[i];
         struct bh_amount *d = find_scalar(dst, s->name);
-        if (d) {
+        if (d)
             d->v = sum ? add_sat(d->v, s->v) : BH_MAX(d->v, s->v);
-            continue;
-        }
-        int rc = add_scalar(c, dst, *s);
-        if (rc)
-            return rc;
+        else
+            add_scalar(c, dst, *s);
     }
-    return 0;
 }
 
 /* ---- reading the pod ---- */
@@ -165,14 +161,16 @@ static int by_container(const void *pa, const void *pb)
 
 /* Sorted, because the number of containers is the
  * sender's choice. Upstream puts both lists into one map, init containers last. */
-static int read_statuses(struct bh_compiler *c, const K8s__PodStatus *st, struct pod_amounts *pa)
+static void read_statuses(struct bh_compiler *c, const K8s__PodStatus *st, struct pod_amounts *pa)
 {
     size_t n_regular = st ? st->n_containerstatuses : 0;
     size_t n = n_regular + (st ? st->n_initcontainerstatuses : 0);
 
     pa->statuses = bh_arena_new_array(c->a, struct status, n + 1);
-    if (!pa->statuses)
-        return bh_compile_no_memory(c, "status");
+    if (!pa->statuses) {
+        c->rc = bh_compile_no_memory(c, "status");
+        return;
+    }
     for (size_t i = 0; i < n; i++) {
         const K8s__ContainerStatus *k =
             i < n_regular ? st->containerstatuses[i] : st->initcontainerstatuses[i - n_regular];
@@ -181,7 +179,6 @@ static int read_statuses(struct bh_compiler *c, const K8s__PodStatus *st, struct
     if (n > 1)
         qsort(pa->statuses, n, sizeof(*pa->statuses), by_container);
     pa->n_statuses = n;
-    return 0;
 }
 
 /* The last one of that name, NULL when it has none. */
@@ -209,57 +206,58 @@ static bool is_infeasible(const K8s__Pod *p)
 }
 
 /* max(spec, actual, allocated); without spec while a resize is infeasible. */
-static int effective(struct bh_compiler *c, const struct pod_amounts *pa,
-                     const struct bh_amounts *spec, const K8s__ResourceRequirements *actual,
-                     K8s__QuantityEntry *const *allocated, size_t n_allocated,
-                     struct bh_amounts *out)
+static void effective(struct bh_compiler *c, const struct pod_amounts *pa,
+                      const struct bh_amounts *spec, const K8s__ResourceRequirements *actual,
+                      K8s__QuantityEntry *const *allocated, size_t n_allocated,
+                      struct bh_amounts *out)
 {
     struct bh_amounts act = {0}, alloc = {0};
-    int rc =
-        bh_amounts_read(c, &act, actual->requests, actual->n_requests, "status.resources.requests");
-    if (rc == 0)
-        rc = bh_amounts_read(c, &alloc, allocated, n_allocated, "status.allocatedResources");
+
+    bh_amounts_read(c, &act, actual->requests, actual->n_requests, "status.resources.requests");
+    bh_amounts_read(c, &alloc, allocated, n_allocated, "status.allocatedResources");
     *out = (struct bh_amounts){0};
-    if (rc == 0 && !pa->infeasible)
-        rc = copy(c, out, spec);
-    if (rc == 0)
-        rc = merge(c, out, &act, false);
-    return rc ? rc : merge(c, out, &alloc, false);
+    if (!pa->infeasible)
+        copy(c, out, spec);
+    merge(c, out, &act, false);
+    merge(c, out, &alloc, false);
 }
 
-static int read_resources(struct bh_compiler *c, const struct pod_amounts *pa,
-                          struct bh_amounts *out, const K8s__ResourceRequirements *r,
-                          const char *prefix)
+static void read_resources(struct bh_compiler *c, const struct pod_amounts *pa,
+                           struct bh_amounts *out, const K8s__ResourceRequirements *r,
+                           const char *prefix)
 {
     char path[64];
 
     snprintf(path, sizeof(path), "%sresources.%s", prefix, pa->limits ? "limits" : "requests");
-    return pa->limits ? bh_amounts_read(c, out, r->limits, r->n_limits, path)
-                      : bh_amounts_read(c, out, r->requests, r->n_requests, path);
+    if (pa->limits)
+        bh_amounts_read(c, out, r->limits, r->n_limits, path);
+    else
+        bh_amounts_read(c, out, r->requests, r->n_requests, path);
 }
 
-static int read_container(struct bh_compiler *c, const struct pod_amounts *pa, const K8s__Pod *p,
-                          const K8s__Container *k, bool init, struct container *out)
+static void read_container(struct bh_compiler *c, const struct pod_amounts *pa, const K8s__Pod *p,
+                           const K8s__Container *k, bool init, struct container *out)
 {
     const K8s__ContainerStatus *st = NULL;
-    int rc = 0;
 
     *out = (struct container){.init = init, .restartable = init && bh_is_sidecar(k)};
     if (k->resources)
-        rc = read_resources(c, pa, &out->spec, k->resources, "");
-    if (rc)
-        return bh_err_prefix(c->err, rc, "pod %s: spec.%s[%.64s]", p->metadata->name,
-                             init ? "initContainers" : "containers", k->name);
+        read_resources(c, pa, &out->spec, k->resources, "");
+    if (c->rc) {
+        bh_err_prefix(c->err, c->rc, "pod %s: spec.%s[%.64s]", p->metadata->name,
+                      init ? "initContainers" : "containers", k->name);
+        return;
+    }
     if (!pa->limits && (!init || out->restartable))
         st = status_of(pa, k->name);
     if (!st || !st->resources) {
         out->effective = out->spec;
-        return 0;
+        return;
     }
-    rc = effective(c, pa, &out->spec, st->resources, st->allocatedresources,
-                   st->n_allocatedresources, &out->effective);
-    return rc ? bh_err_prefix(c->err, rc, "pod %s: container %.64s", p->metadata->name, k->name)
-              : 0;
+    effective(c, pa, &out->spec, st->resources, st->allocatedresources, st->n_allocatedresources,
+              &out->effective);
+    if (c->rc)
+        bh_err_prefix(c->err, c->rc, "pod %s: container %.64s", p->metadata->name, k->name);
 }
 
 /* Pod-level requests count for cpu, memory and huge pages only. */
@@ -275,54 +273,53 @@ static void keep_supported(struct bh_amounts *x)
     x->n = kept;
 }
 
-static int read_pod_level(struct bh_compiler *c, const K8s__Pod *p, struct pod_amounts *pa)
+static void read_pod_level(struct bh_compiler *c, const K8s__Pod *p, struct pod_amounts *pa)
 {
     const K8s__ResourceRequirements *r = p->spec->resources;
-    int rc = 0;
 
     if (r)
-        rc = read_resources(c, pa, &pa->pod_level, r, "spec.");
+        read_resources(c, pa, &pa->pod_level, r, "spec.");
     keep_supported(&pa->pod_level);
     pa->has_pod_level =
         pa->pod_level.has[BH_CPU] || pa->pod_level.has[BH_MEMORY] || pa->pod_level.n;
-    if (rc == 0 && !pa->limits && pa->has_pod_level && p->status && p->status->resources) {
+    if (!pa->limits && pa->has_pod_level && p->status && p->status->resources) {
         pa->has_pod_status = true;
-        rc = effective(c, pa, &pa->pod_level, p->status->resources, p->status->allocatedresources,
-                       p->status->n_allocatedresources, &pa->pod_effective);
+        effective(c, pa, &pa->pod_level, p->status->resources, p->status->allocatedresources,
+                  p->status->n_allocatedresources, &pa->pod_effective);
     }
-    if (rc == 0)
-        rc = bh_amounts_read(c, &pa->overhead, p->spec->overhead, p->spec->n_overhead,
-                             "spec.overhead");
-    return rc ? bh_err_prefix(c->err, rc, "pod %s", p->metadata->name) : 0;
+    bh_amounts_read(c, &pa->overhead, p->spec->overhead, p->spec->n_overhead, "spec.overhead");
+    if (c->rc)
+        bh_err_prefix(c->err, c->rc, "pod %s", p->metadata->name);
 }
 
-static int read_pod(struct bh_compiler *c, const K8s__Pod *p, bool limits, struct pod_amounts *pa)
+static void read_pod(struct bh_compiler *c, const K8s__Pod *p, bool limits, struct pod_amounts *pa)
 {
     const K8s__PodSpec *spec = p->spec;
-    int rc = 0;
 
     *pa = (struct pod_amounts){.n = spec->n_containers + spec->n_initcontainers,
                                .infeasible = is_infeasible(p),
                                .limits = limits};
     pa->containers = bh_arena_new_array(c->a, struct container, pa->n + 1);
-    if (!pa->containers)
-        return bh_compile_no_memory(c, "containers");
-    rc = read_statuses(c, p->status, pa);
-    for (size_t i = 0; rc == 0 && i < pa->n; i++) {
+    if (!pa->containers) {
+        c->rc = bh_compile_no_memory(c, "containers");
+        return;
+    }
+    read_statuses(c, p->status, pa);
+    for (size_t i = 0; i < pa->n && !c->rc; i++) {
         bool init = i >= spec->n_containers;
         const K8s__Container *k =
             init ? spec->initcontainers[i - spec->n_containers] : spec->containers[i];
-        rc = read_container(c, pa, p, k, init, &pa->containers[i]);
+        read_container(c, pa, p, k, init, &pa->containers[i]);
     }
-    return rc ? rc : read_pod_level(c, p, pa);
+    if (!c->rc)
+        read_pod_level(c, p, pa);
 }
 
 /* ---- the vectors ---- */
-static int container_amounts(struct bh_compiler *c, const struct container *k,
-                             const struct how *how, struct bh_amounts *out)
+static void container_amounts(struct bh_compiler *c, const struct container *k,
+                              const struct how *how, struct bh_amounts *out)
 {
-    int rc = copy(c, out, how->status ? &k->effective : &k->spec);
-
+    copy(c, out, how->status ? &k->effective : &k->spec);
     if (how->default_cpu && !out->has[BH_CPU]) {
         out->std[BH_CPU] = DEFAULT_CPU;
         out->has[BH_CPU] = true;
@@ -331,42 +328,36 @@ static int container_amounts(struct bh_compiler *c, const struct container *k,
         out->std[BH_MEMORY] = DEFAULT_MEMORY;
         out->has[BH_MEMORY] = true;
     }
-    return rc;
 }
 
 /* Sum of the containers, or what some init container needs beside the sidecars started before it.
  */
-static int sum_containers(struct bh_compiler *c, const struct pod_amounts *pa,
-                          const struct how *how, struct bh_amounts *sum)
+static void sum_containers(struct bh_compiler *c, const struct pod_amounts *pa,
+                           const struct how *how, struct bh_amounts *sum)
 {
     struct bh_amounts sidecars = {0}, init_max = {0};
-    int rc = 0;
 
-    for (size_t i = 0; rc == 0 && i < pa->n; i++) {
+    for (size_t i = 0; i < pa->n && !c->rc; i++) {
         const struct container *k = &pa->containers[i];
         struct bh_amounts x;
 
-        rc = container_amounts(c, k, how, &x);
-        if (rc == 0 && (!k->init || k->restartable))
-            rc = merge(c, sum, &x, true);
-        if (rc || !k->init)
-            continue;
+        container_amounts(c, k, how, &x);
+        if (!k->init || k->restartable)
+            merge(c, sum, &x, true);
         if (k->restartable) {
-            rc = merge(c, &sidecars, &x, true);
-            if (rc == 0)
-                rc = merge(c, &init_max, &sidecars, false);
-        } else {
-            rc = merge(c, &x, &sidecars, true);
-            if (rc == 0)
-                rc = merge(c, &init_max, &x, false);
+            merge(c, &sidecars, &x, true);
+            merge(c, &init_max, &sidecars, false);
+        } else if (k->init) {
+            merge(c, &x, &sidecars, true);
+            merge(c, &init_max, &x, false);
         }
     }
-    return rc ? rc : merge(c, sum, &init_max, false);
+    merge(c, sum, &init_max, false);
 }
 
 /* Replaces the sums of resources that are requested for the pod as a whole. */
-static int apply_pod_level(struct bh_compiler *c, const struct pod_amounts *pa,
-                           const struct how *how, struct bh_amounts *sum)
+static void apply_pod_level(struct bh_compiler *c, const struct pod_amounts *pa,
+                            const struct how *how, struct bh_amounts *sum)
 {
     const struct bh_amounts *from =
         how->status && pa->has_pod_status ? &pa->pod_effective : &pa->pod_level;
@@ -377,30 +368,26 @@ static int apply_pod_level(struct bh_compiler *c, const struct pod_amounts *pa,
             sum->has[i] = true;
         }
     }
-    for (uint32_t i = 0; i < pa->pod_level.n; i++) {
+    for (uint32_t i = 0; i < pa->pod_level.n && !c->rc; i++) {
         struct bh_amount v = pa->pod_level.scalars[i];
         const struct bh_amount *now = find_scalar(from, v.name);
         struct bh_amount *d = find_scalar(sum, v.name);
         v.v = now ? now->v : 0;
-        if (d) {
+        if (d)
             d->v = v.v;
-            continue;
-        }
-        int rc = add_scalar(c, sum, v);
-        if (rc)
-            return rc;
+        else
+            add_scalar(c, sum, v);
     }
-    return 0;
 }
 
-static int pod_requests(struct bh_compiler *c, const struct pod_amounts *pa, struct how how,
-                        struct bh_amounts *out)
+static void pod_requests(struct bh_compiler *c, const struct pod_amounts *pa, struct how how,
+                         struct bh_amounts *out)
 {
     *out = (struct bh_amounts){0};
-    int rc = sum_containers(c, pa, &how, out);
-    if (rc == 0 && how.pod_level && pa->has_pod_level)
-        rc = apply_pod_level(c, pa, &how, out);
-    return rc ? rc : merge(c, out, &pa->overhead, true);
+    sum_containers(c, pa, &how, out);
+    if (how.pod_level && pa->has_pod_level)
+        apply_pod_level(c, pa, &how, out);
+    merge(c, out, &pa->overhead, true);
 }
 
 static int by_name(const void *pa, const void *pb)
@@ -430,38 +417,34 @@ static struct bh_requests put_vector(struct bh_compiler *c, const struct bh_amou
                                 .scalars = bh_amounts_put(c, x)};
 }
 
-int bh_compile_requests(struct bh_compiler *c, const K8s__Pod *p)
+void bh_compile_requests(struct bh_compiler *c, const K8s__Pod *p)
 {
     struct pod_amounts pa;
     struct bh_amounts fit, used, score, nonzero;
     struct how how = {.pod_level = true};
-    int rc = read_pod(c, p, false, &pa);
 
-    if (rc == 0)
-        rc = pod_requests(c, &pa, how, &fit);
+    read_pod(c, p, false, &pa);
+    if (c->rc)
+        return;
+    pod_requests(c, &pa, how, &fit);
     how.status = true;
-    if (rc == 0)
-        rc = pod_requests(c, &pa, how, &used);
-    if (rc == 0) {
-        how.default_cpu = !pa.has_pod_level || !used.has[BH_CPU];
-        how.default_memory = !pa.has_pod_level || !used.has[BH_MEMORY];
-        rc = pod_requests(c, &pa, how, &nonzero);
-    }
+    pod_requests(c, &pa, how, &used);
+    how.default_cpu = !pa.has_pod_level || !used.has[BH_CPU];
+    how.default_memory = !pa.has_pod_level || !used.has[BH_MEMORY];
+    pod_requests(c, &pa, how, &nonzero);
     how = (struct how){.default_cpu = true, .default_memory = true};
-    if (rc == 0)
-        rc = pod_requests(c, &pa, how, &score);
-    if (rc)
-        return rc;
+    pod_requests(c, &pa, how, &score);
+    if (c->rc)
+        return;
     struct bh_requests v[3] = {put_vector(c, &fit), put_vector(c, &used), put_vector(c, &score)};
     struct bh_shape_rec *s = bh_shape_of(c);
     if (c->b.failed)
-        return 0; /* bh_compile_end reports it */
+        return; /* bh_compile_end reports it */
     s->fit = v[0];
     s->used = v[1];
     s->score = v[2];
     s->nonzero_cpu_milli = bh_quantity_milli_value(nonzero.std[BH_CPU]);
     s->nonzero_memory_bytes = bh_quantity_value(nonzero.std[BH_MEMORY]);
-    return 0;
 }
 
 /* ---- for people ---- */
@@ -489,18 +472,20 @@ int bh_pod_amounts(struct bh_arena *a, const K8s__Pod *p, bool limits, struct bh
     const struct how how = {.pod_level = true};
     struct pod_amounts pa;
     struct bh_amounts x = {0};
-    int rc = read_pod(&c, p, limits, &pa);
 
-    if (rc == 0 && !limits)
-        rc = pod_requests(&c, &pa, how, &x);
-    if (rc == 0 && limits)
-        rc = sum_containers(&c, &pa, &how, &x);
-    if (rc == 0 && limits && pa.has_pod_level)
-        rc = apply_pod_level(&c, &pa, &how, &x);
-    if (rc < 0)
-        return rc;
-    if (limits)
+    read_pod(&c, p, limits, &pa);
+    if (c.rc)
+        return c.rc;
+    if (limits) {
+        sum_containers(&c, &pa, &how, &x);
+        if (pa.has_pod_level)
+            apply_pod_level(&c, &pa, &how, &x);
         add_overhead_to_limits(&x, &pa.overhead);
+    } else {
+        pod_requests(&c, &pa, how, &x);
+    }
+    if (c.rc)
+        return c.rc;
     for (int i = 0; i < BH_STD_RESOURCES; i++)
         if (x.has[i])
             fn(arg, bh_compile_sym(&c, std[i]), (double)x.std[i] / 1e9);

@@ -209,10 +209,11 @@ static int put_arrays(struct bh_compiler *c, const K8s__Pod *p)
 {
     const K8s__ObjectMeta *m = p->metadata;
     struct bh_slice labels, tolerations, selector;
-    int rc = bh_compile_requests(c, p);
+    int rc;
 
-    if (rc)
-        return rc;
+    bh_compile_requests(c, p);
+    if (c->rc)
+        return c->rc;
     tolerations = put_tolerations(c, p->spec);
     rc = bh_compile_map(c, p->spec->nodeselector, p->spec->n_nodeselector, &selector);
     if (rc)
