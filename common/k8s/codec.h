@@ -18,6 +18,8 @@
 #include "common/data/json.h"
 #include "common/k8s/kinds.h"
 
+/* An empty message in the arena, NULL at its limit. */
+void *bh_pb_new(struct bh_arena *a, const ProtobufCMessageDescriptor *d);
 /* Allocator for protobuf-c that takes from the arena; free is a no-op. */
 ProtobufCAllocator bh_arena_pb_allocator(struct bh_arena *a);
 

@@ -21,6 +21,15 @@ static void arena_free(void *arena BH_UNUSED, void *p BH_UNUSED)
 {
 }
 
+void *bh_pb_new(struct bh_arena *a, const ProtobufCMessageDescriptor *d)
+{
+    ProtobufCMessage *m = bh_arena_alloc(a, d->sizeof_message);
+
+    if (m)
+        protobuf_c_message_init(d, m);
+    return m;
+}
+
 ProtobufCAllocator bh_arena_pb_allocator(struct bh_arena *a)
 {
     return (ProtobufCAllocator){arena_alloc, arena_free, a};
@@ -180,14 +189,11 @@ void bh_pb_pack(struct bh_buf *out, const ProtobufCMessage *m)
 
 ProtobufCMessage *bh_pb_copy(struct bh_arena *a, const ProtobufCMessage *m)
 {
-    struct bh_buf b = {0};
-    ProtobufCMessage *copy = NULL;
+    struct bh_buf b BH_CLEANUP(bh_buf_fini) = {0};
+    ProtobufCMessage *copy;
 
     bh_pb_pack(&b, m);
-    if (bh_pb_unpack(a, m->descriptor, bh_buf_str(&b), b.n, &copy, NULL) < 0)
-        copy = NULL;
-    bh_buf_fini(&b);
-    return copy;
+    return bh_pb_unpack(a, m->descriptor, bh_buf_str(&b), b.n, &copy, NULL) < 0 ? NULL : copy;
 }
 
 int bh_decode_object(struct bh_arena *a, const ProtobufCMessageDescriptor *d, const void *p,

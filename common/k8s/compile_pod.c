@@ -44,14 +44,12 @@ static struct bh_slice put_claim_statuses(struct bh_compiler *c, const K8s__PodS
 
 static uint64_t extended_claim_hash(const K8s__PodStatus *st)
 {
-    struct bh_buf b = {0};
-    uint64_t h;
+    struct bh_buf b BH_CLEANUP(bh_buf_fini) = {0};
 
     if (!st || !st->extendedresourceclaimstatus)
         return 0;
     bh_pb_pack(&b, &st->extendedresourceclaimstatus->base);
-    h = bh_hash(b.p, b.n, 0);
-    bh_buf_fini(&b);
+    uint64_t h = bh_hash(b.p, b.n, 0);
     return h ? h : 1;
 }
 

@@ -294,6 +294,9 @@ bool bh_requirement_match(const void *rec, const struct bh_requirement *r,
 bool bh_node_term_match(const void *rec, const struct bh_node_term *t,
                         const struct bh_node_rec *node, const struct bh_symtab *tab,
                         bh_sym sym_metadata_name);
+/* Some term of the list in rec does. */
+bool bh_any_node_term_match(const void *rec, struct bh_slice terms, const struct bh_node_rec *node,
+                            const struct bh_symtab *tab, bh_sym sym_metadata_name);
 /* A label selector against labels; nothing for nil and invalid ones. */
 bool bh_selector_matches(const void *rec, const struct bh_label_selector *s,
                          const struct bh_kv *labels, uint32_t n, const struct bh_symtab *tab);

@@ -90,6 +90,17 @@ bool bh_node_term_match(const void *rec, const struct bh_node_term *t,
     return true;
 }
 
+bool bh_any_node_term_match(const void *rec, struct bh_slice terms, const struct bh_node_rec *node,
+                            const struct bh_symtab *tab, bh_sym sym_metadata_name)
+{
+    const struct bh_node_term *t = bh_rec_at(rec, terms, struct bh_node_term);
+
+    for (uint32_t i = 0; i < terms.n; i++)
+        if (bh_node_term_match(rec, &t[i], node, tab, sym_metadata_name))
+            return true;
+    return false;
+}
+
 bool bh_selector_matches(const void *rec, const struct bh_label_selector *s,
                          const struct bh_kv *labels, uint32_t n, const struct bh_symtab *tab)
 {
@@ -109,20 +120,14 @@ bool bh_required_node_match(const struct bh_shape_rec *s, const struct bh_node_r
 {
     const struct bh_kv *want = bh_rec_at(s, s->node_selector, struct bh_kv);
     const struct bh_kv *labels = bh_rec_at(node, node->labels, struct bh_kv);
-    const struct bh_node_term *t = bh_rec_at(s, s->required_terms, struct bh_node_term);
 
     for (uint32_t i = 0; i < s->node_selector.n; i++) {
         bh_sym v;
         if (!bh_labels_get(labels, node->labels.n, want[i].key, &v) || v != want[i].value)
             return false;
     }
-    if (!(s->flags & BH_SHAPE_HAS_REQUIRED_AFFINITY))
-        return true;
-    for (uint32_t i = 0; i < s->required_terms.n; i++) {
-        if (bh_node_term_match(s, &t[i], node, tab, sym_metadata_name))
-            return true;
-    }
-    return false;
+    return !(s->flags & BH_SHAPE_HAS_REQUIRED_AFFINITY) ||
+           bh_any_node_term_match(s, s->required_terms, node, tab, sym_metadata_name);
 }
 
 bool bh_toleration_tolerates(const struct bh_toleration *t, const struct bh_taint *taint)

@@ -191,18 +191,13 @@ static int parse_values(struct parser *p, bool list, struct values *set)
 /* Upstream checks the key with an absent path, which it prints as <nil>. */
 static int check_key(struct parser *p, const char *key)
 {
-    struct bh_buf text = {0};
-    struct bh_buf why = {0};
-    int rc = 0;
+    struct bh_buf text BH_CLEANUP(bh_buf_fini) = {0}, why BH_CLEANUP(bh_buf_fini) = {0};
 
-    if (bh_label_key_why(&why, key, strlen(key))) {
-        bh_buf_add_json_str(&text, key, strnlen(key, 128));
-        rc = bh_err_set(p->err, -EINVAL, "<nil>: Invalid value: %s: %s", bh_buf_str(&text),
-                        bh_buf_str(&why));
-    }
-    bh_buf_fini(&text);
-    bh_buf_fini(&why);
-    return rc;
+    if (!bh_label_key_why(&why, key, strlen(key)))
+        return 0;
+    bh_buf_add_json_str(&text, key, strnlen(key, 128));
+    return bh_err_set(p->err, -EINVAL, "<nil>: Invalid value: %s: %s", bh_buf_str(&text),
+                      bh_buf_str(&why));
 }
 
 static int parse_requirement(struct parser *p)

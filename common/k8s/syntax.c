@@ -254,10 +254,9 @@ static void value_why(struct bh_why *w, const char *path, const char *key, size_
     bh_buf_adds(&w->text, "Invalid value: ");
     bh_buf_add_json_str(&w->text, value, BH_MIN(n, 256));
     bh_buf_adds(&w->text, ": ");
-    struct bh_buf reasons = {0};
+    struct bh_buf reasons BH_CLEANUP(bh_buf_fini) = {0};
     label_value_why(&reasons, value, n);
     bh_buf_add(&w->text, reasons.p, reasons.n);
-    bh_buf_fini(&reasons);
 }
 
 static void number_why(struct bh_why *w, const char *path, const char *const *values,
@@ -290,10 +289,9 @@ void bh_why_requirement(struct bh_why *w, const char *path, const char *key, enu
         bh_buf_adds(&w->text, "Invalid value: ");
         bh_buf_add_json_str(&w->text, key, BH_MIN(n_key, 256));
         bh_buf_adds(&w->text, ": ");
-        struct bh_buf reasons = {0};
+        struct bh_buf reasons BH_CLEANUP(bh_buf_fini) = {0};
         bh_label_key_why(&reasons, key, n_key);
         bh_buf_add(&w->text, reasons.p, reasons.n);
-        bh_buf_fini(&reasons);
     }
     switch (op) {
     case BH_REQ_IN:

@@ -19,7 +19,7 @@ uint32_t bh_cel_fail(struct cel_parser *ps, size_t pos, const char *fmt, ...)
 {
     unsigned line = 1, column = 1;
     const char *text = ps->lex.text, *begin = text;
-    struct bh_buf dots = {0};
+    struct bh_buf dots BH_CLEANUP(bh_buf_fini) = {0};
     char why[400];
     va_list ap;
 
@@ -39,7 +39,6 @@ uint32_t bh_cel_fail(struct cel_parser *ps, size_t pos, const char *fmt, ...)
     ps->rc = bh_err_set(ps->err, -EINVAL,
                         "compilation failed: ERROR: <input>:%u:%u: %s\n | %.*s\n | %s^", line,
                         column, why, (int)strcspn(begin, "\n"), begin, bh_buf_str(&dots));
-    bh_buf_fini(&dots);
     return CEL_NONE;
 }
 

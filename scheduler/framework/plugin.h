@@ -140,6 +140,10 @@ struct bh_hint_call {
     const struct bh_cluster_event *ev;
 };
 typedef enum bh_hint bh_hint_fn(const struct bh_hint_call *c);
+static inline enum bh_hint bh_hint_if(bool worth)
+{
+    return worth ? BH_QUEUE : BH_QUEUE_SKIP;
+}
 enum bh_event_on { BH_ON_POD, BH_ON_NODE, BH_ON_OBJECT };
 struct bh_event_reg {
     enum bh_event_on on;

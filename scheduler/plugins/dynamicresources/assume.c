@@ -44,8 +44,7 @@ static K8s__ResourceClaim *copy_of(struct bh_arena *a, const K8s__ResourceClaim 
     K8s__ResourceClaim *c = (void *)bh_pb_copy(a, &claim->base);
 
     if (!c->status) {
-        c->status = bh_arena_new(a, K8s__ResourceClaimStatus);
-        k8s__resource_claim_status__init(c->status);
+        c->status = bh_pb_new(a, &k8s__resource_claim_status__descriptor);
     }
     return c;
 }
@@ -67,9 +66,9 @@ static void reserve_for(const struct bh_call *c, struct bh_arena *a, K8s__Resour
 {
     K8s__ResourceClaimConsumerReference **v =
         bh_arena_new_array(a, K8s__ResourceClaimConsumerReference *, s->n_reservedfor + 1);
-    K8s__ResourceClaimConsumerReference *r = bh_arena_new(a, K8s__ResourceClaimConsumerReference);
+    K8s__ResourceClaimConsumerReference *r =
+        bh_pb_new(a, &k8s__resource_claim_consumer_reference__descriptor);
 
-    k8s__resource_claim_consumer_reference__init(r);
     r->resource = bh_arena_strdup(a, "pods");
     r->name = bh_arena_strdup(a, text_of(c, c->pod->rec->name));
     r->uid = bh_arena_strdup(a, text_of(c, c->pod->rec->uid));

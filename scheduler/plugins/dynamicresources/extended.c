@@ -9,6 +9,7 @@
  * Runs in:  the engine's thread.
  * Upstream: pkg/scheduler/framework/plugins/dynamicresources (extendeddynamicresources.go).
  */
+#include "common/k8s/codec.h"
 #include "common/k8s/compile.h"
 #include "scheduler/plugins/dynamicresources/claims.h"
 #include "scheduler/plugins/dynamicresources/device_class.h"
@@ -69,11 +70,9 @@ static char *request_name(struct bh_arena *a, const struct bh_extended_request *
 static void add_request(struct bh_arena *a, const struct bh_extended_request *e, int64_t count,
                         const char *class, K8s__DeviceClaim *ret)
 {
-    K8s__DeviceRequest *r = bh_arena_new(a, K8s__DeviceRequest);
+    K8s__DeviceRequest *r = bh_pb_new(a, &k8s__device_request__descriptor);
 
-    k8s__device_request__init(r);
-    r->exactly = bh_arena_new(a, K8s__ExactDeviceRequest);
-    k8s__exact_device_request__init(r->exactly);
+    r->exactly = bh_pb_new(a, &k8s__exact_device_request__descriptor);
     r->name = request_name(a, e);
     r->exactly->deviceclassname = (char *)(uintptr_t) class; /* only read */
     r->exactly->allocationmode = (char *)(uintptr_t) "ExactCount";
@@ -178,9 +177,8 @@ static void map_to(struct mappings *m, const struct bh_extended_request *e,
                    const struct bh_extended_request *request)
 {
     K8s__ContainerExtendedResourceRequest *r =
-        bh_arena_new(m->a, K8s__ContainerExtendedResourceRequest);
+        bh_pb_new(m->a, &k8s__container_extended_resource_request__descriptor);
 
-    k8s__container_extended_resource_request__init(r);
     r->containername = bh_arena_strdup(m->a, bh_sym_text(m->l->tab, e->container_name));
     r->resourcename = bh_arena_strdup(m->a, bh_sym_text(m->l->tab, e->resource));
     r->requestname = request_name(m->a, request);
@@ -259,11 +257,10 @@ K8s__PodExtendedResourceClaimStatus *bh_dra_extended_mappings(const struct bh_dr
                                                               const struct bh_node_rec *node)
 {
     struct mappings m = {
-        .l = l, .a = a, .ret = bh_arena_new(a, K8s__PodExtendedResourceClaimStatus)};
+        .l = l, .a = a, .ret = bh_pb_new(a, &k8s__pod_extended_resource_claim_status__descriptor)};
     uint32_t n;
     const struct named *v = resources_of(l, a, node, &n);
 
-    k8s__pod_extended_resource_claim_status__init(m.ret);
     for (uint32_t i = 0; i < n; i++)
         map_resource(&m, v[i].sym);
     return m.ret;

@@ -45,20 +45,17 @@ enum bh_hint bh_dra_hint_claim(const struct bh_hint_call *c)
         return BH_QUEUE;
     if (!uses(c))
         return BH_QUEUE_SKIP;
-    return c->ev->action == BH_EV_ADD || c->ev->object_changes & BH_CLAIM_STATUS ? BH_QUEUE
-                                                                                 : BH_QUEUE_SKIP;
+    return bh_hint_if(c->ev->action == BH_EV_ADD || c->ev->object_changes & BH_CLAIM_STATUS);
 }
 
 enum bh_hint bh_dra_hint_forgotten(const struct bh_hint_call *c)
 {
     const struct bh_shape_rec *gone = c->ev->old_shape;
 
-    return c->ev->was_assumed && gone && (gone->claims.n || gone->extended.n) ? BH_QUEUE
-                                                                              : BH_QUEUE_SKIP;
+    return bh_hint_if(c->ev->was_assumed && gone && (gone->claims.n || gone->extended.n));
 }
 
 enum bh_hint bh_dra_hint_pod(const struct bh_hint_call *c)
 {
-    return bh_hint_is_self(c, c->ev->new_pod) && resolves(c, c->ev->new_pod) ? BH_QUEUE
-                                                                             : BH_QUEUE_SKIP;
+    return bh_hint_if(bh_hint_is_self(c, c->ev->new_pod) && resolves(c, c->ev->new_pod));
 }

@@ -10,6 +10,7 @@
 #include <errno.h>
 #include <inttypes.h>
 
+#include "common/k8s/codec.h"
 #include "scheduler/plugins/dynamicresources/cycle.h"
 
 struct build {
@@ -54,17 +55,15 @@ static const K8s__CapacityRequirements *capacity_of(const K8s__DeviceRequest *r,
 
 static K8s__Quantity *quantity(struct bh_arena *a, bh_nano v, const K8s__Quantity *text)
 {
-    K8s__Quantity *q = bh_arena_new(a, K8s__Quantity);
-    struct bh_buf b = {0};
+    K8s__Quantity *q = bh_pb_new(a, &k8s__quantity__descriptor);
+    struct bh_buf b BH_CLEANUP(bh_buf_fini) = {0};
 
-    k8s__quantity__init(q);
     if (text) {
         q->string = text->string;
         return q;
     }
     bh_quantity_format(&b, v, true);
     q->string = bh_arena_strdup(a, bh_buf_str(&b));
-    bh_buf_fini(&b);
     return q;
 }
 
@@ -79,8 +78,7 @@ static void add_consumed(const struct build *b, const K8s__Device *dev,
         bh_nano v;
         if (!cap->value)
             continue;
-        K8s__QuantityEntry *e = bh_arena_new(b->a, K8s__QuantityEntry);
-        k8s__quantity_entry__init(e);
+        K8s__QuantityEntry *e = bh_pb_new(b->a, &k8s__quantity_entry__descriptor);
         (void)bh_dra_capacity_taken(cap->value, bh_dra_requested(req, cap->key), &v, &text);
         e->key = cap->key;
         e->value = quantity(b->a, v, text);
@@ -109,9 +107,8 @@ static K8s__DeviceRequestAllocationResult *result_of(const struct build *b, uint
     const struct bh_dra_device *dev = device_of(b->p, r);
     const struct bh_dra_slice *s = &b->p->d->slices[dev->slice];
     K8s__DeviceRequestAllocationResult *out =
-        bh_arena_new(b->a, K8s__DeviceRequestAllocationResult);
+        bh_pb_new(b->a, &k8s__device_request_allocation_result__descriptor);
 
-    k8s__device_request_allocation_result__init(out);
     out->request = name_of(b, r->request, sub);
     out->driver = bh_arena_strdup(b->a, s->driver);
     out->pool = bh_arena_strdup(b->a, s->pool_name);
@@ -141,10 +138,10 @@ static K8s__DeviceAllocationConfiguration *add_config(struct bh_arena *a, struct
                                                       const char *source,
                                                       K8s__DeviceConfiguration *what)
 {
-    K8s__DeviceAllocationConfiguration *c = bh_arena_new(a, K8s__DeviceAllocationConfiguration);
+    K8s__DeviceAllocationConfiguration *c =
+        bh_pb_new(a, &k8s__device_allocation_configuration__descriptor);
 
     BH_ARENA_GROW(a, l->v, l->n, l->cap);
-    k8s__device_allocation_configuration__init(c);
     c->source = bh_arena_strdup(a, source);
     c->deviceconfiguration = what;
     l->v[l->n++] = c;
@@ -270,12 +267,10 @@ static void add_new(struct bh_arena *a, K8s__NodeSelectorRequirement *const *fro
 
 static K8s__NodeSelector *one_term(struct bh_arena *a)
 {
-    K8s__NodeSelector *s = bh_arena_new(a, K8s__NodeSelector);
+    K8s__NodeSelector *s = bh_pb_new(a, &k8s__node_selector__descriptor);
 
-    k8s__node_selector__init(s);
     s->nodeselectorterms = bh_arena_new_array(a, K8s__NodeSelectorTerm *, 1);
-    s->nodeselectorterms[0] = bh_arena_new(a, K8s__NodeSelectorTerm);
-    k8s__node_selector_term__init(s->nodeselectorterms[0]);
+    s->nodeselectorterms[0] = bh_pb_new(a, &k8s__node_selector_term__descriptor);
     s->n_nodeselectorterms = 1;
     return s;
 }
@@ -284,9 +279,8 @@ static K8s__NodeSelector *only_node(struct bh_arena *a, const char *node)
 {
     K8s__NodeSelector *s = one_term(a);
     K8s__NodeSelectorTerm *t = s->nodeselectorterms[0];
-    K8s__NodeSelectorRequirement *r = bh_arena_new(a, K8s__NodeSelectorRequirement);
+    K8s__NodeSelectorRequirement *r = bh_pb_new(a, &k8s__node_selector_requirement__descriptor);
 
-    k8s__node_selector_requirement__init(r);
     r->key = bh_arena_strdup(a, "metadata.name");
     r->operator_ = bh_arena_strdup(a, "In");
     r->values = bh_arena_new_array(a, char *, 1);
@@ -322,14 +316,12 @@ K8s__AllocationResult *bh_dra_result(const struct bh_dra_pod *p, struct bh_arena
                                      uint64_t salt, struct bh_err *err)
 {
     const struct build b = {.p = p, .a = a, .claim = claim, .al = al, .salt = salt};
-    K8s__AllocationResult *out = bh_arena_new(a, K8s__AllocationResult);
+    K8s__AllocationResult *out = bh_pb_new(a, &k8s__allocation_result__descriptor);
     struct configs l = {0};
 
     if (bh_dra_check_reach(p, claim, al, err) < 0)
         return NULL;
-    k8s__allocation_result__init(out);
-    out->devices = bh_arena_new(a, K8s__DeviceAllocationResult);
-    k8s__device_allocation_result__init(out->devices);
+    out->devices = bh_pb_new(a, &k8s__device_allocation_result__descriptor);
     if (!claim->devices)
         return out;
     out->devices->results = bh_arena_new_array(a, K8s__DeviceRequestAllocationResult *, al->n + 1);

@@ -45,8 +45,8 @@ static uint32_t read_value(struct bh_dra_column *k, struct bh_map *known, struct
 
 static void read_column(struct bh_dra *d, struct bh_dra_column *k)
 {
-    struct bh_map known = {0};
-    struct bh_buf b = {0};
+    struct bh_map known BH_CLEANUP(bh_map_fini) = {0};
+    struct bh_buf b BH_CLEANUP(bh_buf_fini) = {0};
 
     k->odd = false;
     k->value = bh_reallocarray(k->value, (size_t)d->n_devices + 1, sizeof *k->value);
@@ -56,8 +56,6 @@ static void read_column(struct bh_dra *d, struct bh_dra_column *k)
                        bh_dra_attribute(d->devices[i].msg, d->slices[d->devices[i].slice].driver,
                                         k->attribute));
     k->index = d->index_generation;
-    bh_map_fini(&known);
-    bh_buf_fini(&b);
 }
 
 const struct bh_dra_column *bh_dra_column_of(struct bh_dra *d, const char *attribute)

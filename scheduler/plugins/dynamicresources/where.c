@@ -61,12 +61,8 @@ bool bh_dra_matches_node(const struct bh_dra *d, const struct bh_dra_where *w,
         return w->node == node->name;
     if (w->kind != BH_DRA_ON_SELECTED || !w->selector)
         return w->kind == BH_DRA_ON_ALL;
-    const struct bh_node_term *t =
-        bh_rec_at(w->selector, w->selector->required_terms, struct bh_node_term);
-    for (uint32_t i = 0; i < w->selector->required_terms.n; i++)
-        if (bh_node_term_match(w->selector, &t[i], node, d->tab, d->metadata_name))
-            return true;
-    return false;
+    return bh_any_node_term_match(w->selector, w->selector->required_terms, node, d->tab,
+                                  d->metadata_name);
 }
 
 /* ---- errors: upstream prints the selector with its Go type's String ---- */
@@ -88,7 +84,7 @@ static void add_requirements(struct bh_buf *b, const char *field,
 const char *bh_dra_where_error(struct bh_arena *a, const struct bh_dra_where *w,
                                const K8s__NodeSelector *selector)
 {
-    struct bh_buf b = {0};
+    struct bh_buf b BH_CLEANUP(bh_buf_fini) = {0};
 
     bh_buf_adds(&b, "failed to parse node selector &NodeSelector{NodeSelectorTerms:"
                     "[]NodeSelectorTerm{");
@@ -100,7 +96,5 @@ const char *bh_dra_where_error(struct bh_arena *a, const struct bh_dra_where *w,
         bh_buf_adds(&b, "},");
     }
     bh_buf_addf(&b, "},}: %s", w->error);
-    const char *text = bh_arena_strdup(a, bh_buf_str(&b));
-    bh_buf_fini(&b);
-    return text;
+    return bh_arena_strdup(a, bh_buf_str(&b));
 }

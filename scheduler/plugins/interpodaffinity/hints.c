@@ -92,7 +92,7 @@ static enum bh_hint on_pod(const struct bh_hint_call *c)
 {
     const struct bh_cluster_event *ev = c->ev;
     struct bh_terms m;
-    struct bh_arena a;
+    struct bh_arena a BH_CLEANUP(bh_arena_fini) = {0};
 
     if (bh_hint_is_self(c, ev->new_pod) && ev->old_pod)
         return BH_QUEUE;
@@ -102,10 +102,8 @@ static enum bh_hint on_pod(const struct bh_hint_call *c)
         return BH_QUEUE;
     bh_arena_init(&a, 0);
     bh_terms_init(&m, c->tab, c->objects, &a);
-    bool helps = pod_helps(&m, c->shape, ev->old_pod ? ev->old_shape : NULL,
-                           ev->new_pod ? ev->new_shape : NULL);
-    bh_arena_fini(&a);
-    return helps ? BH_QUEUE : BH_QUEUE_SKIP;
+    return bh_hint_if(pod_helps(&m, c->shape, ev->old_pod ? ev->old_shape : NULL,
+                                ev->new_pod ? ev->new_shape : NULL));
 }
 
 static bool value_of(const struct bh_node_rec *n, bh_sym key, bh_sym *ret)
@@ -182,18 +180,15 @@ static bool new_node_helps(const struct bh_shape_rec *s, const struct bh_node_re
 static enum bh_hint on_node(const struct bh_hint_call *c)
 {
     struct bh_terms m;
-    struct bh_arena a;
+    struct bh_arena a BH_CLEANUP(bh_arena_fini) = {0};
 
     if (is_broken(c->shape))
         return BH_QUEUE;
     if (!c->ev->old_node)
-        return !c->ev->new_node || new_node_helps(c->shape, c->ev->new_node) ? BH_QUEUE
-                                                                             : BH_QUEUE_SKIP;
+        return bh_hint_if(!c->ev->new_node || new_node_helps(c->shape, c->ev->new_node));
     bh_arena_init(&a, 0);
     bh_terms_init(&m, c->tab, c->objects, &a);
-    bool helps = own_domains_moved(&m, c) || others_domains_moved(&m, c);
-    bh_arena_fini(&a);
-    return helps ? BH_QUEUE : BH_QUEUE_SKIP;
+    return bh_hint_if(own_domains_moved(&m, c) || others_domains_moved(&m, c));
 }
 
 static bool selects_namespaces(const struct bh_shape_rec *s, struct bh_slice list)

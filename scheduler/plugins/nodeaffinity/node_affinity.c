@@ -28,12 +28,7 @@ BH_STATUS_CONST(conflict, BH_UNSCHEDULABLE_AND_UNRESOLVABLE, "NodeAffinity",
 static bool any_term(const struct bh_shape_rec *s, const struct bh_node_rec *n,
                      const struct bh_symtab *tab, bh_sym metadata_name)
 {
-    const struct bh_node_term *t = bh_rec_at(s, s->required_terms, struct bh_node_term);
-
-    for (uint32_t i = 0; i < s->required_terms.n; i++)
-        if (bh_node_term_match(s, &t[i], n, tab, metadata_name))
-            return true;
-    return false;
+    return bh_any_node_term_match(s, s->required_terms, n, tab, metadata_name);
 }
 
 static int64_t preferred_sum(const struct bh_shape_rec *s, const struct bh_node_rec *n,
@@ -302,7 +297,7 @@ static enum bh_hint on_node(const struct bh_hint_call *c)
     if (has_added_required(c->args) && !any_term(added(c->args), neu, c->tab, name))
         return BH_QUEUE_SKIP;
     if (!bh_required_node_match(c->shape, neu, c->tab, name))
-        return unparsable(c->shape) ? BH_QUEUE : BH_QUEUE_SKIP;
+        return bh_hint_if(unparsable(c->shape));
     if (!old)
         return BH_QUEUE;
     /* Upstream looks at the pod's own affinity only and so misses a node that begins to match the

@@ -71,19 +71,15 @@ static enum bh_hint on_node(const struct bh_hint_call *c)
 
     if (!old || old->features.n != neu->features.n)
         return BH_QUEUE;
-    return neu->features.n && memcmp(bh_rec_at(old, old->features, bh_sym),
-                                     bh_rec_at(neu, neu->features, bh_sym),
-                                     neu->features.n * sizeof(bh_sym)) != 0
-               ? BH_QUEUE
-               : BH_QUEUE_SKIP;
+    return bh_hint_if(neu->features.n && memcmp(bh_rec_at(old, old->features, bh_sym),
+                                                bh_rec_at(neu, neu->features, bh_sym),
+                                                neu->features.n * sizeof(bh_sym)) != 0);
 }
 
 static enum bh_hint on_pod(const struct bh_hint_call *c)
 {
-    return bh_hint_is_self(c, c->ev->new_pod) && c->ev->old_shape &&
-                   required(c->ev->old_shape) != required(c->ev->new_shape)
-               ? BH_QUEUE
-               : BH_QUEUE_SKIP;
+    return bh_hint_if(bh_hint_is_self(c, c->ev->new_pod) && c->ev->old_shape &&
+                      required(c->ev->old_shape) != required(c->ev->new_shape));
 }
 
 static const struct bh_event_reg events[] = {

@@ -52,11 +52,9 @@ static enum bh_hint on_pod_deleted(const struct bh_hint_call *c)
 
     if (!bh_had_node(c->ev->old_pod) || !gone->host_ports.n)
         return BH_QUEUE_SKIP;
-    return bh_ports_conflict(bh_rec_at(gone, gone->host_ports, struct bh_host_port),
-                             gone->host_ports.n, bh_rec_at(s, s->host_ports, struct bh_host_port),
-                             s->host_ports.n, c->sym->any_ip)
-               ? BH_QUEUE
-               : BH_QUEUE_SKIP;
+    return bh_hint_if(bh_ports_conflict(
+        bh_rec_at(gone, gone->host_ports, struct bh_host_port), gone->host_ports.n,
+        bh_rec_at(s, s->host_ports, struct bh_host_port), s->host_ports.n, c->sym->any_ip));
 }
 
 static const struct bh_event_reg events[] = {

@@ -122,7 +122,7 @@ static void score_rows(struct bh_call *c, const uint32_t *rows, uint32_t n, int6
 static void args_check(const struct bh_json *args, const char *path, struct bh_field_errors *errs)
 {
     const struct bh_json *list = bh_json_get(args, "resources");
-    struct bh_map seen = {0};
+    struct bh_map seen BH_CLEANUP(bh_map_fini) = {0};
     unsigned i = 0;
 
     bh_json_each(r, list) {
@@ -135,7 +135,6 @@ static void args_check(const struct bh_json *args, const char *path, struct bh_f
                            (long long)weight);
         i++;
     }
-    bh_map_fini(&seen);
     if (i > BH_RES_MAX)
         bh_field_error(errs, "%s.resources: Too many: %u: must have at most %u items", path, i,
                        BH_RES_MAX);

@@ -15,7 +15,7 @@ static enum bh_hint on_pod(const struct bh_hint_call *c)
     const struct bh_cluster_event *ev = c->ev;
 
     if (!ev->new_pod) /* deleted */
-        return bh_had_node(ev->old_pod) ? BH_QUEUE : BH_QUEUE_SKIP;
+        return bh_hint_if(bh_had_node(ev->old_pod));
     if (bh_hint_is_self(c, ev->new_pod))
         return BH_QUEUE; /* scaled down itself */
     if (ev->new_pod->node == BH_SYM_NONE || !ev->old_shape)
@@ -84,7 +84,7 @@ static enum bh_hint on_node(const struct bh_hint_call *c)
 {
     if (!fits_empty(c, c->ev->new_node))
         return BH_QUEUE_SKIP;
-    return !c->ev->old_node || grew(c) ? BH_QUEUE : BH_QUEUE_SKIP;
+    return bh_hint_if(!c->ev->old_node || grew(c));
 }
 
 /* The pod names the resource, be it with 0. */
@@ -124,7 +124,7 @@ static enum bh_hint on_device_class(const struct bh_hint_call *c)
         return BH_QUEUE;
     if (!added && !(ev->object_changes & BH_CLASS_RESOURCE))
         return BH_QUEUE_SKIP;
-    return names(c, ev->object_resource) ? BH_QUEUE : BH_QUEUE_SKIP;
+    return bh_hint_if(names(c, ev->object_resource));
 }
 
 const struct bh_event_reg bh_fit_events[] = {

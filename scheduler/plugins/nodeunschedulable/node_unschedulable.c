@@ -52,15 +52,13 @@ static enum bh_hint on_node(const struct bh_hint_call *c)
 
     if (neu->flags & BH_NODE_UNSCHEDULABLE)
         return BH_QUEUE_SKIP;
-    return !old || old->flags & BH_NODE_UNSCHEDULABLE ? BH_QUEUE : BH_QUEUE_SKIP;
+    return bh_hint_if(!old || old->flags & BH_NODE_UNSCHEDULABLE);
 }
 
 static enum bh_hint on_toleration(const struct bh_hint_call *c)
 {
-    return bh_hint_is_self(c, c->ev->new_pod) &&
-                   tolerates_cordon(c->ev->new_shape, c->sym->unschedulable)
-               ? BH_QUEUE
-               : BH_QUEUE_SKIP;
+    return bh_hint_if(bh_hint_is_self(c, c->ev->new_pod) &&
+                      tolerates_cordon(c->ev->new_shape, c->sym->unschedulable));
 }
 
 static const struct bh_event_reg events[] = {

@@ -296,7 +296,7 @@ static enum bh_hint pod_gone(const struct bh_hint_call *c)
 {
     if (!c->ev->old_pod || !c->ev->old_shape)
         return BH_QUEUE;
-    return bh_had_node(c->ev->old_pod) && any_relevant(c->ev->old_shape) ? BH_QUEUE : BH_QUEUE_SKIP;
+    return bh_hint_if(bh_had_node(c->ev->old_pod) && any_relevant(c->ev->old_shape));
 }
 
 /* A volume that the node holds already needs no place of its own. */

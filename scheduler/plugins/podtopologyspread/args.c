@@ -78,7 +78,7 @@ void bh_spread_args_check(const struct bh_json *args, const char *path,
 {
     const struct bh_json *list = bh_json_get(args, "defaultConstraints");
     const char *type = text_of(args, "defaultingType");
-    struct bh_map seen = {0};
+    struct bh_map seen BH_CLEANUP(bh_map_fini) = {0};
     unsigned i = 0;
 
     if (!is_system(args) && !bh_streq(type, "List"))
@@ -98,7 +98,6 @@ void bh_spread_args_check(const struct bh_json *args, const char *path,
         snprintf(at, sizeof at, "%s.defaultConstraints[%u]", path, i++);
         check_constraint(k, at, &seen, errs);
     }
-    bh_map_fini(&seen);
 }
 
 /* ---- instance ---- */

@@ -12,6 +12,7 @@
  */
 #include "common/base/map.h"
 #include "common/k8s/selector.h"
+#include "common/k8s/syntax.h"
 #include "proto/kubernetes/kubernetes.pb-c.h"
 #include "scheduler/plugins/podtopologyspread/spread.h"
 
@@ -90,12 +91,7 @@ static const void *owner_of(const struct bh_symtab *tab, const struct bh_objects
 
 static int op_of(const char *s)
 {
-    static const char *const names[] = {"In", "NotIn", "Exists", "DoesNotExist"};
-    int i = 0;
-
-    while (i < 4 && !bh_streq(s, names[i]))
-        i++;
-    return i;
+    return bh_req_op_of(s, BH_REQ_NOT_EXISTS + 1);
 }
 
 static bool is_value(const char *s)
@@ -108,8 +104,7 @@ static bool requirement_parses(const K8s__LabelSelectorRequirement *r)
     int op = op_of(r->operator_);
     bool wants_values = op == BH_REQ_IN || op == BH_REQ_NOT_IN;
 
-    if (op > BH_REQ_NOT_EXISTS || wants_values != (r->n_values > 0) ||
-        !bh_valid_label_key(r->key, strlen(r->key)))
+    if (op < 0 || wants_values != (r->n_values > 0) || !bh_valid_label_key(r->key, strlen(r->key)))
         return false;
     for (size_t i = 0; i < r->n_values; i++)
         if (!is_value(r->values[i]))

@@ -75,14 +75,12 @@ static enum bh_hint on_pod(const struct bh_hint_call *c)
 {
     const struct bh_cluster_event *ev = c->ev;
     struct bh_constraints k;
-    struct bh_arena a;
+    struct bh_arena a BH_CLEANUP(bh_arena_fini) = {0};
 
     if ((ev->new_pod && !involved(c, ev->new_pod, ev->new_shape)) ||
         (ev->old_pod && !involved(c, ev->old_pod, ev->old_shape)))
         return BH_QUEUE_SKIP;
-    bool helps = !hard_constraints(c, &a, &k) || pod_helps(c, &k);
-    bh_arena_fini(&a);
-    return helps ? BH_QUEUE : BH_QUEUE_SKIP;
+    return bh_hint_if(!hard_constraints(c, &a, &k) || pod_helps(c, &k));
 }
 
 /* ---- nodes ---- */
@@ -124,11 +122,9 @@ static bool node_helps(const struct bh_hint_call *c, const struct bh_constraints
 static enum bh_hint on_node(const struct bh_hint_call *c)
 {
     struct bh_constraints k;
-    struct bh_arena a;
+    struct bh_arena a BH_CLEANUP(bh_arena_fini) = {0};
 
-    bool helps = !hard_constraints(c, &a, &k) || node_helps(c, &k);
-    bh_arena_fini(&a);
-    return helps ? BH_QUEUE : BH_QUEUE_SKIP;
+    return bh_hint_if(!hard_constraints(c, &a, &k) || node_helps(c, &k));
 }
 
 /* ---- what default constraints count by ---- */

@@ -32,7 +32,7 @@ static const struct bh_status *pre_enqueue(struct bh_call *c)
 
 static enum bh_hint on_gates_gone(const struct bh_hint_call *c)
 {
-    return bh_hint_is_self(c, c->ev->new_pod) ? BH_QUEUE : BH_QUEUE_SKIP;
+    return bh_hint_if(bh_hint_is_self(c, c->ev->new_pod));
 }
 
 static const struct bh_event_reg events[] = {

@@ -78,12 +78,12 @@ static enum bh_hint on_node(const struct bh_hint_call *c)
     const struct bh_shape_rec *s = c->shape;
     bool was = c->ev->old_node && bh_taints_tolerated(s, c->ev->old_node);
 
-    return !was && bh_taints_tolerated(s, c->ev->new_node) ? BH_QUEUE : BH_QUEUE_SKIP;
+    return bh_hint_if(!was && bh_taints_tolerated(s, c->ev->new_node));
 }
 
 static enum bh_hint on_toleration(const struct bh_hint_call *c)
 {
-    return bh_hint_is_self(c, c->ev->new_pod) ? BH_QUEUE : BH_QUEUE_SKIP;
+    return bh_hint_if(bh_hint_is_self(c, c->ev->new_pod));
 }
 
 static const struct bh_event_reg events[] = {

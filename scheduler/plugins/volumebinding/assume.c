@@ -38,8 +38,7 @@ static void annotate(struct bh_arena *a, K8s__ObjectMeta *m, const char *key, co
             e = v[i];
     }
     if (!e) {
-        e = v[n++] = bh_arena_new(a, K8s__StringEntry);
-        k8s__string_entry__init(e);
+        e = v[n++] = bh_pb_new(a, &k8s__string_entry__descriptor);
         e->key = bh_arena_strdup(a, key);
     }
     e->value = bh_arena_strdup(a, value);
@@ -62,8 +61,7 @@ static K8s__PersistentVolume *bind_volume(struct bh_arena *a, const K8s__Persist
 
     *ret_same = names(v->spec->claimref, m);
     if (!*ret_same) {
-        K8s__ObjectReference *r = bh_arena_new(a, K8s__ObjectReference);
-        k8s__object_reference__init(r);
+        K8s__ObjectReference *r = bh_pb_new(a, &k8s__object_reference__descriptor);
         r->kind = bh_arena_strdup(a, "PersistentVolumeClaim");
         r->apiversion = bh_arena_strdup(a, "v1");
         r->namespace_ = bh_arena_strdup(a, m->namespace_);

@@ -16,8 +16,4 @@ static inline bool bh_hint_always(const struct bh_cluster_event *ev)
 {
     return ev->object_name == BH_SYM_NONE || ev->action == BH_EV_ADD;
 }
-static inline enum bh_hint bh_hint_if(bool worth)
-{
-    return worth ? BH_QUEUE : BH_QUEUE_SKIP;
-}
 #endif

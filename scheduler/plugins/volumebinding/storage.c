@@ -166,12 +166,10 @@ bool bh_claim_is_owned(const K8s__PersistentVolumeClaim *c, const struct bh_pod_
 
 const char *bh_quoted(struct bh_arena *a, const char *s)
 {
-    struct bh_buf b = {0};
+    struct bh_buf b BH_CLEANUP(bh_buf_fini) = {0};
 
     bh_buf_add_json_str(&b, s, strlen(s));
-    const char *text = bh_arena_strdup(a, bh_buf_str(&b));
-    bh_buf_fini(&b);
-    return text;
+    return bh_arena_strdup(a, bh_buf_str(&b));
 }
 
 const char *bh_not_found(struct bh_arena *a, const char *resource, const char *name)

@@ -32,9 +32,8 @@ struct bh_terms bh_terms_of_affinity(struct bh_arena *a, struct bh_symtab *tab,
 static K8s__NodeSelectorRequirement *requirement(struct bh_arena *a, const char *key,
                                                  const char *op, char **values, size_t n)
 {
-    K8s__NodeSelectorRequirement *r = bh_arena_new(a, K8s__NodeSelectorRequirement);
+    K8s__NodeSelectorRequirement *r = bh_pb_new(a, &k8s__node_selector_requirement__descriptor);
 
-    k8s__node_selector_requirement__init(r);
     r->key = (char *)(uintptr_t)key; /* only read */
     r->operator_ = (char *)(uintptr_t)op;
     r->values = values;
@@ -45,9 +44,8 @@ static K8s__NodeSelectorRequirement *requirement(struct bh_arena *a, const char 
 /* A term with room for n expressions. */
 static K8s__NodeSelectorTerm *new_term(struct bh_arena *a, size_t n)
 {
-    K8s__NodeSelectorTerm *t = bh_arena_new(a, K8s__NodeSelectorTerm);
+    K8s__NodeSelectorTerm *t = bh_pb_new(a, &k8s__node_selector_term__descriptor);
 
-    k8s__node_selector_term__init(t);
     t->matchexpressions = bh_arena_new_array(a, K8s__NodeSelectorRequirement *, n + 1);
     return t;
 }

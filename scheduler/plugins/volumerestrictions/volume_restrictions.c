@@ -191,10 +191,8 @@ static enum bh_hint pod_gone(const struct bh_hint_call *c)
     if (!gone)
         return BH_QUEUE;
     /* Disks know no namespaces; upstream skips pods of others all the same. */
-    return shapes_clash(c->shape, gone) ||
-                   (gone->namespace_ == c->shape->namespace_ && share_claim(c->shape, gone))
-               ? BH_QUEUE
-               : BH_QUEUE_SKIP;
+    return bh_hint_if(shapes_clash(c->shape, gone) ||
+                      (gone->namespace_ == c->shape->namespace_ && share_claim(c->shape, gone)));
 }
 
 static const struct bh_event_reg events[] = {
