@@ -70,6 +70,31 @@ void *bh_reallocarray(void *p, size_t n, size_t size)
     return bh_realloc(p, bytes);
 }
 
+void *bh_regrown(void *p, size_t from, size_t n, size_t size)
+{
+    char *v = bh_reallocarray(p, n, size);
+
+    memset(v + from * size, 0, (n - from) * size);
+    return v;
+}
+
+size_t bh_sort_unique(void *v, size_t n, size_t size, int (*compare)(const void *, const void *))
+{
+    char *p = v;
+    size_t kept = 0;
+
+    if (n > 1)
+        qsort(v, n, size, compare);
+    for (size_t i = 0; i < n; i++) {
+        if (i && compare(p + i * size, p + (kept - 1) * size) == 0)
+            continue;
+        if (i != kept)
+            memcpy(p + kept * size, p + i * size, size);
+        kept++;
+    }
+    return kept;
+}
+
 char *bh_strdup(const char *s)
 {
     return bh_memdup(s, strlen(s) + 1);

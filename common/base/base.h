@@ -57,6 +57,10 @@ void *bh_calloc(size_t n, size_t size);
 void *bh_realloc(void *p, size_t n);
 /* Array growth: returns p with room for n items of size bytes; overflow of the product aborts. */
 void *bh_reallocarray(void *p, size_t n, size_t size);
+/* The same, with zeros from element `from` on. */
+void *bh_regrown(void *p, size_t from, size_t n, size_t size);
+/* Sorts n elements and keeps the first of equal ones. Returns how many are left. */
+size_t bh_sort_unique(void *v, size_t n, size_t size, int (*compare)(const void *, const void *));
 /* Room for one more behind the n elements of the heap array v, which has room for cap. */
 #define BH_GROW(v, n, cap)                                                                         \
     do {                                                                                           \

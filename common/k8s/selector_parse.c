@@ -89,25 +89,6 @@ static void values_add(struct parser *p, struct values *set, const char *s)
     set->v[set->n++] = s;
 }
 
-static int by_text(const void *a, const void *b)
-{
-    return strcmp(*(const char *const *)a, *(const char *const *)b);
-}
-
-/* Sorted, each value once, as upstream's set. */
-static void values_finish(struct values *set)
-{
-    size_t kept = 0;
-
-    if (set->n > 1)
-        qsort(set->v, set->n, sizeof(*set->v), by_text);
-    for (size_t i = 0; i < set->n; i++) {
-        if (i == 0 || !bh_streq(set->v[i], set->v[kept - 1]))
-            set->v[kept++] = set->v[i];
-    }
-    set->n = kept;
-}
-
 /* Behind "(": words and empty places between commas, up to ")". */
 static int parse_list(struct parser *p, struct values *set)
 {
@@ -200,6 +181,11 @@ static int check_key(struct parser *p, const char *key)
                       bh_buf_str(&why));
 }
 
+static int by_text(const void *a, const void *b)
+{
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
 static int parse_requirement(struct parser *p)
 {
     struct bh_sel_req r = {.op = BH_REQ_EXISTS};
@@ -226,9 +212,8 @@ static int parse_requirement(struct parser *p)
         if (rc)
             return rc;
     }
-    values_finish(&set);
     r.values = set.v;
-    r.n_values = set.n;
+    r.n_values = bh_sort_unique(set.v, set.n, sizeof(*set.v), by_text); /* as upstream's set */
     return bh_selector_add_label(p->sel, r, p->err);
 }
 

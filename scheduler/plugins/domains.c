@@ -66,10 +66,8 @@ void bh_domains_reserve(struct bh_domains *d, uint32_t n)
 {
     if (n <= d->cap_rows)
         return;
-    d->of_row = bh_reallocarray(d->of_row, n, sizeof *d->of_row);
-    d->has = bh_reallocarray(d->has, n, sizeof *d->has);
-    memset(d->of_row + d->cap_rows, 0, (n - d->cap_rows) * sizeof *d->of_row);
-    memset(d->has + d->cap_rows, 0, (n - d->cap_rows) * sizeof *d->has);
+    d->of_row = bh_regrown(d->of_row, d->cap_rows, n, sizeof *d->of_row);
+    d->has = bh_regrown(d->has, d->cap_rows, n, sizeof *d->has);
     uint32_t before = d->cap_rows;
     d->cap_rows = n;
     if (d->linked)
@@ -101,7 +99,29 @@ void bh_domains_set(struct bh_domains *d, uint32_t row, const struct bh_node_rec
 void bh_moved_fini(struct bh_moved *m)
 {
     free(m->rows);
+    free(m->note);
     *m = (struct bh_moved){0};
+}
+
+void bh_moved_begin(struct bh_moved *m, uint32_t n, uint32_t n_rows)
+{
+    m->n = m->n_notes = 0;
+    m->anew = n > n_rows / 2 || ++m->updates == 0;
+}
+
+void bh_moved_note(struct bh_moved *m, uint32_t *noted, uint32_t of, uint32_t id, int64_t was)
+{
+    if (m->anew || *noted == m->updates)
+        return;
+    *noted = m->updates;
+    BH_GROW(m->note, m->n_notes, m->cap_notes);
+    m->note[m->n_notes++] = (struct bh_note){of, id, was};
+}
+
+uint32_t bh_moved_told(const struct bh_moved *m, const uint32_t **ret)
+{
+    *ret = m->rows;
+    return m->anew ? BH_KINDS_ANEW : m->n;
 }
 
 void bh_moved_add(struct bh_moved *m, const struct bh_domains *d, uint32_t id)

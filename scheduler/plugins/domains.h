@@ -15,7 +15,7 @@
 #define BH_PLUGIN_DOMAINS_H
 
 #include "common/base/map.h"
-#include "common/k8s/record.h"
+#include "scheduler/framework/plugin.h"
 
 struct bh_domains {
     bh_sym key;
@@ -60,10 +60,22 @@ static inline uint32_t bh_meanings_for(uint32_t shapes)
 }
 
 /* Rows that the last update of counts made another kind of, see struct bh_track_ops. */
+struct bh_note {     /* a domain's count before the update */
+    uint32_t of, id; /* of: whose domain, as the keeper numbers them */
+    int64_t was;
+};
 struct bh_moved {
     uint32_t *rows, n, cap;
     bool anew; /* any row: the list is not kept */
+    struct bh_note *note;
+    uint32_t n_notes, cap_notes, updates;
 };
+/* An update of n rows of all begins. */
+void bh_moved_begin(struct bh_moved *m, uint32_t n, uint32_t n_rows);
+/* Notes the count before it changes, once an update; *noted: the domain's update of the last note. */
+void bh_moved_note(struct bh_moved *m, uint32_t *noted, uint32_t of, uint32_t id, int64_t was);
+/* For bh_track_ops.moved. */
+uint32_t bh_moved_told(const struct bh_moved *m, const uint32_t **ret);
 void bh_moved_fini(struct bh_moved *m);
 /* All rows of the domain. d is linked. */
 void bh_moved_add(struct bh_moved *m, const struct bh_domains *d, uint32_t id);

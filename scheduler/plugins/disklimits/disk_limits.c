@@ -176,14 +176,7 @@ static int by_id(const void *pa, const void *pb)
 
 static void make_set(struct ids *s)
 {
-    uint32_t kept = 0;
-
-    if (s->n > 1)
-        qsort(s->v, s->n, sizeof *s->v, by_id);
-    for (uint32_t i = 0; i < s->n; i++)
-        if (i == 0 || s->v[i] != s->v[kept - 1])
-            s->v[kept++] = s->v[i];
-    s->n = kept;
+    s->n = (uint32_t)bh_sort_unique(s->v, s->n, sizeof *s->v, by_id);
 }
 
 static bool is_relevant(const struct args *a, const struct bh_volume *v)

@@ -234,14 +234,10 @@ static void read_anew(struct bh_dra *d, const struct bh_objects *o)
 {
     size_t n = (size_t)d->n_ids + 1;
 
-    d->allocated = bh_reallocarray(d->allocated, n, sizeof *d->allocated);
-    d->shared = bh_reallocarray(d->shared, n, sizeof *d->shared);
-    d->consumed_any = bh_reallocarray(d->consumed_any, n, sizeof *d->consumed_any);
-    d->amounts = bh_reallocarray(d->amounts, n, sizeof *d->amounts);
-    memset(d->allocated, 0, n * sizeof *d->allocated);
-    memset(d->shared, 0, n * sizeof *d->shared);
-    memset(d->consumed_any, 0, n * sizeof *d->consumed_any);
-    memset(d->amounts, 0, n * sizeof *d->amounts);
+    d->allocated = bh_regrown(d->allocated, 0, n, sizeof *d->allocated);
+    d->shared = bh_regrown(d->shared, 0, n, sizeof *d->shared);
+    d->consumed_any = bh_regrown(d->consumed_any, 0, n, sizeof *d->consumed_any);
+    d->amounts = bh_regrown(d->amounts, 0, n, sizeof *d->amounts);
     bh_dra_reset_tallies(d);
     bh_umap_clear(&d->by_claim);
     bh_umap_clear(&d->by_serial);

@@ -36,10 +36,6 @@ struct meaning {   /* of a shape of pods on nodes: its shares */
     uint32_t first, n;
 };
 #define SHARES_MAX 65536u /* with those of shapes that gave their slot to others */
-struct note {             /* a domain's sum before the update */
-    uint32_t lane, id;
-    int64_t sum;
-};
 struct track {
     struct lane *lane;
     uint32_t n_lanes, cap_lanes;
@@ -50,8 +46,6 @@ struct track {
     struct bh_ipa_share *share;
     uint32_t n_shares, cap_shares;
     struct bh_moved moved;
-    struct note *note;
-    uint32_t n_notes, cap_notes, updates;
     uint32_t cap_rows;
     uint64_t namespaces; /* version of their labels */
     bool own, own_score, first_of_group, counts_likes;
@@ -92,7 +86,6 @@ static void drop(void *p)
     }
     free(t->lane);
     free(t->key);
-    free(t->note);
     free(t->meaning);
     free(t->share);
     bh_moved_fini(&t->moved);
@@ -157,22 +150,19 @@ static struct lane *lane_of(struct bh_call *c, struct track *t, uint32_t map, bh
 /* The rows of a domain are another kind when its sum is another after the update. */
 static void note(struct track *t, struct lane *l, uint32_t id)
 {
-    if (!l->key->by_sum || t->moved.anew || l->noted[id] == t->updates)
-        return;
-    l->noted[id] = t->updates;
-    BH_GROW(t->note, t->n_notes, t->cap_notes);
-    t->note[t->n_notes++] = (struct note){(uint32_t)(l - t->lane), id, l->sum[id]};
+    if (l->key->by_sum)
+        bh_moved_note(&t->moved, &l->noted[id], (uint32_t)(l - t->lane), id, l->sum[id]);
 }
 
 static void look_at_notes(struct track *t)
 {
-    for (uint32_t i = 0; i < t->n_notes; i++) {
-        const struct lane *l = &t->lane[t->note[i].lane];
-        int64_t was = t->note[i].sum, is = l->sum[t->note[i].id];
-        if (l->map == BH_IPA_LIKES ? was != is : (was > 0) != (is > 0))
-            bh_moved_add(&t->moved, l->at, t->note[i].id);
+    for (uint32_t i = 0; i < t->moved.n_notes; i++) {
+        const struct bh_note *k = &t->moved.note[i];
+        const struct lane *l = &t->lane[k->of];
+        int64_t is = l->sum[k->id];
+        if (l->map == BH_IPA_LIKES ? k->was != is : (k->was > 0) != (is > 0))
+            bh_moved_add(&t->moved, l->at, k->id);
     }
-    t->n_notes = 0;
 }
 
 /* A key with more and more domains is looked at in the other way. */
@@ -193,10 +183,8 @@ static void shift(struct track *t, struct lane *l, uint32_t id, int64_t n)
         return;
     if (id >= l->cap_domains) {
         uint32_t cap = BH_MAX(BH_MAX(16u, l->cap_domains * 2), l->at->n);
-        l->sum = bh_reallocarray(l->sum, cap, sizeof *l->sum);
-        l->noted = bh_reallocarray(l->noted, cap, sizeof *l->noted);
-        memset(l->sum + l->cap_domains, 0, (cap - l->cap_domains) * sizeof *l->sum);
-        memset(l->noted + l->cap_domains, 0, (cap - l->cap_domains) * sizeof *l->noted);
+        l->sum = bh_regrown(l->sum, l->cap_domains, cap, sizeof *l->sum);
+        l->noted = bh_regrown(l->noted, l->cap_domains, cap, sizeof *l->noted);
         l->cap_domains = cap;
     }
     note(t, l, id);
@@ -219,8 +207,7 @@ static void reserve(struct track *t, uint32_t rows)
         return;
     for (uint32_t i = 0; i < t->n_lanes; i++) {
         struct lane *l = &t->lane[i];
-        l->share = bh_reallocarray(l->share, rows, sizeof *l->share);
-        memset(l->share + t->cap_rows, 0, (rows - t->cap_rows) * sizeof *l->share);
+        l->share = bh_regrown(l->share, t->cap_rows, rows, sizeof *l->share);
     }
     for (uint32_t i = 0; i < t->n_keys; i++)
         bh_domains_reserve(&t->key[i]->d, rows);
@@ -322,8 +309,7 @@ static void update(struct bh_call *c, void *p, const uint32_t *rows, uint32_t n_
                             .fill = t->counts_likes ? fill_both : bh_ipa_fill_filter};
     const bool all = t->own || t->own_score;
 
-    t->moved.n = 0;
-    t->moved.anew = n > c->cache->cols.n_rows / 2 || ++t->updates == 0;
+    bh_moved_begin(&t->moved, n, c->cache->cols.n_rows);
     reserve(t, c->cache->cols.cap_rows);
     add_own_keys(c, t);
     bh_terms_init(&terms, c->tab, c->objects, c->arena);
@@ -372,10 +358,7 @@ static uint32_t kind(struct bh_call *c BH_UNUSED, void *p, uint32_t row, uint32_
 
 static uint32_t moved(const void *p, const uint32_t **ret)
 {
-    const struct track *t = p;
-
-    *ret = t->moved.rows;
-    return t->moved.anew ? BH_KINDS_ANEW : t->moved.n;
+    return bh_moved_told(&((const struct track *)p)->moved, ret);
 }
 
 /* ---- Filter ---- */

@@ -62,18 +62,6 @@ static int by_sym(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
-static uint32_t sort_unique(bh_sym *v, uint32_t n)
-{
-    uint32_t m = 0;
-
-    if (n > 1)
-        qsort(v, n, sizeof *v, by_sym);
-    for (uint32_t i = 0; i < n; i++)
-        if (!i || v[i] != v[i - 1])
-            v[m++] = v[i];
-    return m;
-}
-
 /* The names one term leaves: the intersection of its metadata.name In [...] requirements. Whether
  * the requirement is valid does not matter here, as upstream. false: the term names no nodes. */
 static bool names_of_term(struct bh_call *c, const struct bh_node_term *t, bh_sym **ret,
@@ -93,7 +81,7 @@ static bool names_of_term(struct bh_call *c, const struct bh_node_term *t, bh_sy
             if (!found || bsearch(&v[k], *ret, *ret_n, sizeof **ret, by_sym))
                 mine[n++] = v[k];
         *ret = mine;
-        *ret_n = sort_unique(mine, n);
+        *ret_n = (uint32_t)bh_sort_unique(mine, n, sizeof *mine, by_sym);
         found = true;
     }
     return found;
@@ -124,7 +112,7 @@ static const struct bh_status *pre_filter(struct bh_call *c, struct bh_node_set 
     }
     if (!s->required_terms.n)
         return NULL;
-    n = sort_unique(all, n);
+    n = (uint32_t)bh_sort_unique(all, n, sizeof *all, by_sym);
     if (!n)
         return &conflict;
     *ret_nodes = (struct bh_node_set){.n = n, .names = all};

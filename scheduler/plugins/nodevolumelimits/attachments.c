@@ -201,14 +201,7 @@ static int by_volume(const void *pa, const void *pb)
 
 void bh_attachables_make_set(struct bh_attachables *s)
 {
-    uint32_t kept = 0;
-
-    if (s->n > 1)
-        qsort(s->list, s->n, sizeof *s->list, by_volume);
-    for (uint32_t i = 0; i < s->n; i++)
-        if (i == 0 || s->list[i].volume != s->list[kept - 1].volume)
-            s->list[kept++] = s->list[i];
-    s->n = kept;
+    s->n = (uint32_t)bh_sort_unique(s->list, s->n, sizeof *s->list, by_volume);
 }
 
 bool bh_attachables_contain(const struct bh_attachables *s, bh_sym volume)
@@ -254,18 +247,13 @@ static bool read_attachment(struct bh_call *c, const K8s__VolumeAttachment *va,
 static void read_all(struct bh_call *c, struct bh_claim_memory *m)
 {
     size_t n = c->objects->by_name[BH_KIND_VOLUMEATTACHMENT].len;
-    uint32_t all = 0, kept = 0;
+    uint32_t all = 0;
 
     m->attached = bh_reallocarray(m->attached, n + 1, sizeof *m->attached);
     bh_objects_each(o, c->objects, BH_KIND_VOLUMEATTACHMENT) {
         all += read_attachment(c, (const void *)o->msg, &m->attached[all]);
     }
-    if (all > 1)
-        qsort(m->attached, all, sizeof *m->attached, by_node);
-    for (uint32_t i = 0; i < all; i++)
-        if (i == 0 || by_node(&m->attached[i], &m->attached[kept - 1]) != 0)
-            m->attached[kept++] = m->attached[i];
-    m->n_attached = kept;
+    m->n_attached = (uint32_t)bh_sort_unique(m->attached, all, sizeof *m->attached, by_node);
 }
 
 const struct bh_attachment *bh_attached_to(struct bh_call *c, struct bh_claim_memory *m,

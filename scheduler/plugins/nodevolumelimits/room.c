@@ -81,8 +81,7 @@ static void reserve(struct bh_room *r, uint32_t rows)
 
     if (rows <= old)
         return;
-    r->row = bh_reallocarray(r->row, rows, sizeof *r->row);
-    memset(r->row + old, 0, (rows - old) * sizeof *r->row);
+    r->row = bh_regrown(r->row, old, rows, sizeof *r->row);
     r->dirty = bh_reallocarray(r->dirty, rows, sizeof *r->dirty);
     for (uint32_t i = 0; i < r->n_columns; i++) {
         int32_t *room = new_room(rows);

@@ -35,10 +35,6 @@ struct meaning {          /* of a shape of pods on nodes */
     uint64_t constraints; /* those that count such a pod, by bit */
 };
 #define CONSTRAINTS_MAX 64u
-struct note { /* a domain's count before the update */
-    uint32_t constraint, id;
-    int64_t pods;
-};
 struct counted { /* one constraint */
     struct bh_constraint k;
     struct bh_domains *at;
@@ -66,8 +62,6 @@ struct track {
     struct meaning *meaning; /* by shape id modulo n_meanings, a power of two */
     uint32_t n_meanings;
     struct bh_moved moved;
-    struct note *note;
-    uint32_t n_notes, cap_notes, updates;
 };
 
 /* ---- making ---- */
@@ -112,7 +106,6 @@ static void drop(void *p)
     free(t->has_hard);
     free(t->has_soft);
     free(t->defaults);
-    free(t->note);
     free(t->meaning);
     bh_moved_fini(&t->moved);
     free(t);
@@ -179,17 +172,12 @@ static void reserve(struct track *t, uint32_t rows)
 {
     if (rows <= t->cap_rows)
         return;
-    uint32_t more = rows - t->cap_rows;
-    t->has_hard = bh_reallocarray(t->has_hard, rows, sizeof(bool));
-    t->has_soft = bh_reallocarray(t->has_soft, rows, sizeof(bool));
-    memset(t->has_hard + t->cap_rows, 0, more);
-    memset(t->has_soft + t->cap_rows, 0, more);
+    t->has_hard = bh_regrown(t->has_hard, t->cap_rows, rows, sizeof *t->has_hard);
+    t->has_soft = bh_regrown(t->has_soft, t->cap_rows, rows, sizeof *t->has_soft);
     for (uint32_t i = 0; i < t->n; i++) {
         struct counted *o = &t->v[i];
-        o->counts = bh_reallocarray(o->counts, rows, sizeof(bool));
-        o->on_row = bh_reallocarray(o->on_row, rows, sizeof(int64_t));
-        memset(o->counts + t->cap_rows, 0, more);
-        memset(o->on_row + t->cap_rows, 0, more * sizeof(int64_t));
+        o->counts = bh_regrown(o->counts, t->cap_rows, rows, sizeof *o->counts);
+        o->on_row = bh_regrown(o->on_row, t->cap_rows, rows, sizeof *o->on_row);
     }
     for (uint32_t i = 0; i < t->n_keys; i++)
         bh_domains_reserve(&t->keys[i], rows);
@@ -211,10 +199,8 @@ static void reserve_domains(struct counted *o)
 {
     if (o->at->n <= o->cap_domains)
         return;
-    uint32_t cap = BH_MAX(16u, o->cap_domains * 2);
-    cap = BH_MAX(cap, o->at->n);
-    o->domain = bh_reallocarray(o->domain, cap, sizeof *o->domain);
-    memset(o->domain + o->cap_domains, 0, (cap - o->cap_domains) * sizeof *o->domain);
+    uint32_t cap = BH_MAX(BH_MAX(16u, o->cap_domains * 2), o->at->n);
+    o->domain = bh_regrown(o->domain, o->cap_domains, cap, sizeof *o->domain);
     o->cap_domains = cap;
 }
 
@@ -243,21 +229,18 @@ static void note(struct track *t, struct counted *o, uint32_t id)
 {
     struct domain *d = &o->domain[id];
 
-    if (o->by != KIND_BY_COUNT || t->moved.anew || d->noted == t->updates)
-        return;
-    d->noted = t->updates;
-    BH_GROW(t->note, t->n_notes, t->cap_notes);
-    t->note[t->n_notes++] = (struct note){(uint32_t)(o - t->v), id, d->pods};
+    if (o->by == KIND_BY_COUNT)
+        bh_moved_note(&t->moved, &d->noted, (uint32_t)(o - t->v), id, d->pods);
 }
 
 static void look_at_notes(struct track *t)
 {
-    for (uint32_t i = 0; i < t->n_notes; i++) {
-        const struct counted *o = &t->v[t->note[i].constraint];
-        if (o->domain[t->note[i].id].pods != t->note[i].pods)
-            bh_moved_add(&t->moved, o->at, t->note[i].id);
+    for (uint32_t i = 0; i < t->moved.n_notes; i++) {
+        const struct bh_note *k = &t->moved.note[i];
+        const struct counted *o = &t->v[k->of];
+        if (o->domain[k->id].pods != k->was)
+            bh_moved_add(&t->moved, o->at, k->id);
     }
-    t->n_notes = 0;
 }
 
 /* With more and more domains another way to tell rows apart may be better. */
@@ -363,8 +346,7 @@ static void update(struct bh_call *c, void *p, const uint32_t *rows, uint32_t n_
     uint8_t *inclusion = bh_arena_new_array(c->arena, uint8_t, n_nodes + 1);
     int64_t pods[CONSTRAINTS_MAX];
 
-    t->moved.n = 0;
-    t->moved.anew = n > c->cache->cols.n_rows / 2 || ++t->updates == 0;
+    bh_moved_begin(&t->moved, n, c->cache->cols.n_rows);
     reserve(t, c->cache->cols.cap_rows);
     reserve_meanings(t, c->cache->shapes.cap);
     for (uint32_t r = 0; r < n_nodes; r++) {
@@ -421,10 +403,7 @@ static uint32_t kind(struct bh_call *c BH_UNUSED, void *p, uint32_t row, uint32_
 
 static uint32_t moved(const void *p, const uint32_t **ret)
 {
-    const struct track *t = p;
-
-    *ret = t->moved.rows;
-    return t->moved.anew ? BH_KINDS_ANEW : t->moved.n;
+    return bh_moved_told(&((const struct track *)p)->moved, ret);
 }
 
 /* ---- Filter ---- */
