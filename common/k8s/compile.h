@@ -51,6 +51,10 @@ int bh_pod_amounts(struct bh_arena *a, const struct K8s__Pod *p, bool limits,
                    struct bh_symtab *names, void (*fn)(void *arg, bh_sym name, double v), void *arg,
                    struct bh_err *err);
 
+/* Operators, keys and values are what they may be. */
+struct K8s__LabelSelector;
+bool bh_label_selector_parses(const struct K8s__LabelSelector *s);
+
 /* Resource names (reference plugins.md 2.1). */
 bool bh_resource_is_extended(const char *name);
 bool bh_resource_is_scalar(const char *name);

@@ -37,6 +37,15 @@ static void selector_why(struct bh_why *w, const K8s__LabelSelector *s)
     }
 }
 
+bool bh_label_selector_parses(const K8s__LabelSelector *s)
+{
+    struct bh_why w = {0};
+
+    selector_why(&w, s);
+    bh_buf_fini(&w.text);
+    return !w.n;
+}
+
 /* Everything but the requirements. */
 static struct bh_label_selector selector_head(struct bh_compiler *c, const K8s__LabelSelector *s)
 {

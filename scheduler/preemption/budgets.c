@@ -6,30 +6,9 @@
  * Upstream: pkg/scheduler/framework/plugins/defaultpreemption/default_preemption.go
  *           (filterPodsWithPDBViolation); differences: none.
  */
-#include "common/k8s/selector.h"
+#include "common/k8s/compile.h"
 #include "proto/kubernetes/kubernetes.pb-c.h"
 #include "scheduler/preemption/preemption.h"
-
-static bool valid_selector(const K8s__LabelSelector *s)
-{
-    for (size_t i = 0; i < s->n_matchlabels; i++) {
-        const char *k = s->matchlabels[i]->key, *v = s->matchlabels[i]->value;
-        if (!k || !bh_valid_label_key(k, strlen(k)) || (v && !bh_valid_label_value(v, strlen(v))))
-            return false;
-    }
-    for (size_t i = 0; i < s->n_matchexpressions; i++) {
-        const K8s__LabelSelectorRequirement *r = s->matchexpressions[i];
-        bool set = bh_streq(r->operator_, "In") || bh_streq(r->operator_, "NotIn");
-        bool exists = bh_streq(r->operator_, "Exists") || bh_streq(r->operator_, "DoesNotExist");
-        if (!bh_valid_label_key(r->key, strlen(r->key)) || (!set && !exists) ||
-            set != (r->n_values > 0))
-            return false;
-        for (size_t v = 0; v < r->n_values; v++)
-            if (!bh_valid_label_value(r->values[v], strlen(r->values[v])))
-                return false;
-    }
-    return true;
-}
 
 /* Budgets without a selector, with an empty or an invalid one cover nobody. */
 void bh_budgets_list(struct bh_budgets *out, const struct bh_objects *o, struct bh_arena *a)
@@ -44,7 +23,7 @@ void bh_budgets_list(struct bh_budgets *out, const struct bh_objects *o, struct 
     bh_objects_each(ob, o, BH_KIND_PODDISRUPTIONBUDGET) {
         const K8s__PodDisruptionBudget *p = (const K8s__PodDisruptionBudget *)(const void *)ob->msg;
         const K8s__LabelSelector *s = p->spec ? p->spec->selector : NULL;
-        if (!s || s->n_matchlabels + s->n_matchexpressions == 0 || !valid_selector(s))
+        if (!s || s->n_matchlabels + s->n_matchexpressions == 0 || !bh_label_selector_parses(s))
             continue;
         out->v[out->n++] = (struct bh_budget){
             .ns = ob->ns, .pdb = p, .allowed = p->status ? p->status->disruptionsallowed : 0};

@@ -25,17 +25,6 @@ static bool any_own(struct bh_terms *m, const struct bh_shape_rec *own, struct b
     return false;
 }
 
-static bool any_other(struct bh_terms *m, const struct bh_shape_rec *other,
-                      const struct bh_shape_rec *incoming)
-{
-    const struct bh_pod_term *t = bh_rec_at(other, other->anti_affinity, struct bh_pod_term);
-
-    for (uint32_t i = 0; i < other->anti_affinity.n; i++)
-        if (bh_other_term_matches(m, other, &t[i], incoming))
-            return true;
-    return false;
-}
-
 /* An anti-affinity term that meant the pod before and does not any more. */
 static bool some_released(struct bh_terms *m, const struct bh_shape_rec *own,
                           const struct bh_shape_rec *before, const struct bh_shape_rec *after)
@@ -68,7 +57,8 @@ static bool pod_helps(struct bh_terms *m, const struct bh_shape_rec *own,
                 may_begin_group(m, own, before));
     if (after)
         return bh_own_terms_match(m, own, own->affinity, after);
-    return before && (any_own(m, own, own->anti_affinity, before) || any_other(m, before, own) ||
+    return before && (any_own(m, own, own->anti_affinity, before) ||
+                      bh_any_other_term_matches(m, before, before->anti_affinity, own) ||
                       may_begin_group(m, own, before));
 }
 

@@ -226,17 +226,6 @@ static const struct bh_status *filter(struct bh_call *c, const struct bh_node_in
 
 /* ---- fast path ---- */
 
-static bool any_matches(struct bh_terms *m, const struct bh_shape_rec *other, struct bh_slice list,
-                        const struct bh_shape_rec *incoming)
-{
-    const struct bh_pod_term *t = bh_rec_at(other, list, struct bh_pod_term);
-
-    for (uint32_t i = 0; i < list.n; i++)
-        if (bh_other_term_matches(m, other, &t[i], incoming))
-            return true;
-    return false;
-}
-
 /* No terms of its own, and no term of any shape that runs somewhere means this pod. */
 static bool idle(struct bh_call *c)
 {
@@ -250,13 +239,13 @@ static bool idle(struct bh_call *c)
     for (uint32_t i = 0; c->cache->n_affinity_pods && i < c->cache->n_affinity_shapes; i++) {
         const struct bh_shape_rec *s =
             bh_shapes_rec(&c->cache->shapes, c->cache->affinity_shapes[i]);
-        if (any_matches(&m, s, s->anti_affinity, own))
+        if (bh_any_other_term_matches(&m, s, s->anti_affinity, own))
             return false;
         if (args->ignore_preferred)
             continue;
-        if ((args->hard_weight > 0 && any_matches(&m, s, s->affinity, own)) ||
-            any_matches(&m, s, s->preferred_affinity, own) ||
-            any_matches(&m, s, s->preferred_anti_affinity, own))
+        if ((args->hard_weight > 0 && bh_any_other_term_matches(&m, s, s->affinity, own)) ||
+            bh_any_other_term_matches(&m, s, s->preferred_affinity, own) ||
+            bh_any_other_term_matches(&m, s, s->preferred_anti_affinity, own))
             return false;
     }
     return true;

@@ -107,3 +107,14 @@ bool bh_other_term_matches(struct bh_terms *m, const struct bh_shape_rec *other,
     struct bh_ns_labels l = labels_of(m, incoming->namespace_);
     return bh_selector_matches(other, &t->namespace_selector, l.labels, l.n, m->tab);
 }
+
+bool bh_any_other_term_matches(struct bh_terms *m, const struct bh_shape_rec *other,
+                               struct bh_slice list, const struct bh_shape_rec *incoming)
+{
+    const struct bh_pod_term *t = bh_rec_at(other, list, struct bh_pod_term);
+
+    for (uint32_t i = 0; i < list.n; i++)
+        if (bh_other_term_matches(m, other, &t[i], incoming))
+            return true;
+    return false;
+}

@@ -44,4 +44,7 @@ bool bh_own_terms_match(struct bh_terms *m, const struct bh_shape_rec *own, stru
 /* A term of an existing pod (other) against the incoming one. */
 bool bh_other_term_matches(struct bh_terms *m, const struct bh_shape_rec *other,
                            const struct bh_pod_term *t, const struct bh_shape_rec *incoming);
+/* Some term of the list does. */
+bool bh_any_other_term_matches(struct bh_terms *m, const struct bh_shape_rec *other,
+                               struct bh_slice list, const struct bh_shape_rec *incoming);
 #endif

@@ -11,7 +11,7 @@
  * Upstream: pkg/scheduler/framework/plugins/helper/spread.go (DefaultSelector).
  */
 #include "common/base/map.h"
-#include "common/k8s/selector.h"
+#include "common/k8s/compile.h"
 #include "common/k8s/syntax.h"
 #include "proto/kubernetes/kubernetes.pb-c.h"
 #include "scheduler/plugins/podtopologyspread/spread.h"
@@ -87,44 +87,6 @@ static const void *owner_of(const struct bh_symtab *tab, const struct bh_objects
                                 bh_sym_text(tab, pod->owner));
 }
 
-/* ---- the selector of a replica set or stateful set ---- */
-
-static int op_of(const char *s)
-{
-    return bh_req_op_of(s, BH_REQ_NOT_EXISTS + 1);
-}
-
-static bool is_value(const char *s)
-{
-    return bh_valid_label_value(s, strlen(s));
-}
-
-static bool requirement_parses(const K8s__LabelSelectorRequirement *r)
-{
-    int op = op_of(r->operator_);
-    bool wants_values = op == BH_REQ_IN || op == BH_REQ_NOT_IN;
-
-    if (op < 0 || wants_values != (r->n_values > 0) || !bh_valid_label_key(r->key, strlen(r->key)))
-        return false;
-    for (size_t i = 0; i < r->n_values; i++)
-        if (!is_value(r->values[i]))
-            return false;
-    return true;
-}
-
-/* One that does not parse adds nothing. */
-static bool selector_parses(const K8s__LabelSelector *s)
-{
-    for (size_t i = 0; i < s->n_matchlabels; i++)
-        if (!bh_valid_label_key(s->matchlabels[i]->key, strlen(s->matchlabels[i]->key)) ||
-            !is_value(s->matchlabels[i]->value))
-            return false;
-    for (size_t i = 0; i < s->n_matchexpressions; i++)
-        if (!requirement_parses(s->matchexpressions[i]))
-            return false;
-    return true;
-}
-
 /* ---- building ---- */
 
 struct build {
@@ -169,7 +131,7 @@ static const K8s__LabelSelector *merge_owner(struct set *set, struct bh_symtab *
         const K8s__StatefulSet *ss = owner;
         more = ss->spec ? ss->spec->selector : NULL;
     }
-    return more && selector_parses(more) ? more : &none;
+    return more && bh_label_selector_parses(more) ? more : &none; /* else it adds nothing */
 }
 
 static struct build room_for(const struct set *set, const K8s__LabelSelector *more,
@@ -205,7 +167,8 @@ const struct bh_label_selector *bh_default_selector(struct bh_symtab *tab,
             bh_sym_internc(tab, more->matchlabels[i]->value);
     for (size_t i = 0; i < more->n_matchexpressions; i++) {
         const K8s__LabelSelectorRequirement *r = more->matchexpressions[i];
-        bh_sym *v = add(&b, bh_sym_internc(tab, r->key), op_of(r->operator_), r->n_values);
+        bh_sym *v = add(&b, bh_sym_internc(tab, r->key),
+                        bh_req_op_of(r->operator_, BH_REQ_NOT_EXISTS + 1), r->n_values);
         for (size_t k = 0; k < r->n_values; k++)
             v[k] = bh_sym_internc(tab, r->values[k]);
     }
