@@ -330,8 +330,7 @@ static void container_amounts(struct bh_compiler *c, const struct container *k,
     }
 }
 
-/* Sum of the containers, or what some init container needs beside the sidecars started before it.
- */
+/* Sum of the containers, or what an init container needs beside the sidecars started before. */
 static void sum_containers(struct bh_compiler *c, const struct pod_amounts *pa,
                            const struct how *how, struct bh_amounts *sum)
 {

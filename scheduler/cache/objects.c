@@ -128,8 +128,7 @@ static uint64_t number_of(const char *version)
     return n;
 }
 
-/* Is what the API server tells now newer than the assumed version? Without versions (files) it is.
- */
+/* Is what the API server tells newer than the assumed version? Without versions (files) it is. */
 static bool is_newer(enum bh_kind kind, const ProtobufCMessage *told, const ProtobufCMessage *m)
 {
     const char *now = version_of(told), *then = version_of(m);

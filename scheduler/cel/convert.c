@@ -15,8 +15,7 @@ struct cel_value bh_cel_size_fn(struct cel_eval *e, const struct cel_value *arg)
     return cel_int((int64_t)bh_cel_size(arg));
 }
 
-/* Decimal digits of the whole string with an optional sign; false = something else, or too large.
- */
+/* Decimal digits of the whole string with an optional sign; false = anything else, too large. */
 static bool parse_int(const struct cel_value *s, bool *ret_neg, uint64_t *ret)
 {
     uint64_t v = 0;

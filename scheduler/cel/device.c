@@ -37,8 +37,7 @@ static struct cel_entry *domain_of(struct domains *d, struct bh_str name)
     return &d->domain[d->n++];
 }
 
-/* "domain/id", or "id" in the driver's domain. A later entry of the same name replaces the first.
- */
+/* "domain/id", or "id" in the driver's domain. A later entry of a name replaces the first. */
 static void domains_put(struct domains *d, const char *driver, const char *key, struct cel_value v)
 {
     const char *slash = strchr(key, '/');

@@ -659,8 +659,7 @@ static uint32_t postfix(struct cel_parser *ps, uint32_t left)
     return CEL_NONE;
 }
 
-/* ! and - in any number; the least int is a literal of its own, since its magnitude alone is none.
- */
+/* ! and - in any number; the least int is a literal of its own: its magnitude alone is none. */
 static uint32_t unary(struct cel_parser *ps)
 {
     size_t pos = ps->lex.pos;

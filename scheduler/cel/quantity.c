@@ -44,8 +44,7 @@ struct cel_value bh_cel_quantity_int(struct cel_eval *e, const struct cel_value 
     return cel_int((int64_t)units);
 }
 
-/* Each operand is within BH_NANO_MAX, so the sum fits the type and is then cut to the same range.
- */
+/* Each operand is within BH_NANO_MAX, so the sum fits the type; it is cut to the same range. */
 struct cel_value bh_cel_quantity_sum(struct cel_eval *e, const struct cel_value *arg)
 {
     bh_nano b = arg[1].kind == CEL_INT ? (bh_nano)arg[1].i * NANO : *arg[1].q;

@@ -144,8 +144,7 @@ static int compare_text(struct bh_str a, struct bh_str b)
     return c ? (c < 0 ? -1 : 1) : order(a.n, b.n);
 }
 
-/* Numbers by value (no leading zeros: the longer is the larger), before words, which go by bytes.
- */
+/* Numbers by value (no leading zeros: the longer is larger), before words, which go by bytes. */
 static int compare_identifier(struct bh_str a, struct bh_str b)
 {
     bool a_num = all_digits(a), b_num = all_digits(b);

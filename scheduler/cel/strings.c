@@ -279,8 +279,7 @@ struct cel_value bh_cel_quote(struct cel_eval *e, const struct cel_value *arg)
     return bh_cel_take_text(e, &b);
 }
 
-/* End of the piece that begins at `at`: before the separator, or behind one rune when it is empty.
- */
+/* End of the piece that begins at `at`: before the separator, or behind a rune if it is empty. */
 static size_t piece_end(struct bh_str s, size_t at, struct bh_str sep, bool *ret_last)
 {
     size_t w;

@@ -25,8 +25,7 @@ static void put_number(struct bh_buf *b, uint64_t v)
     bh_buf_add(b, &v, sizeof v);
 }
 
-/* false: verdicts cannot be kept. Lengths stand before texts, so that no two questions look alike.
- */
+/* false: verdicts cannot be kept. Lengths stand before texts, so no two questions look alike. */
 static bool describe(const struct bh_call *c, const struct bh_dra_cycle *st, struct bh_buf *ret)
 {
     put_number(ret, st->n_claims);

@@ -186,8 +186,7 @@ static void map_to(struct mappings *m, const struct bh_extended_request *e,
     m->ret->requestmappings[m->ret->n_requestmappings++] = r;
 }
 
-/* An init container that ends: later containers' requests until they suffice, then the shared one.
- */
+/* An init container that ends: later containers' requests until they suffice, then the shared. */
 static void map_short_lived(struct mappings *m, const struct bh_extended_request *init,
                             const struct bh_extended_request *shared)
 {

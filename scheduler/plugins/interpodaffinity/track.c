@@ -390,8 +390,7 @@ static uint32_t keep(const struct lane *l, bool wanted, uint32_t *rows, uint32_t
     return m;
 }
 
-/* Nobody in the whole cluster to be near to: the first of a group may begin wherever the keys are.
- */
+/* Nobody in the cluster to be near to: the first of a group may begin wherever the keys are. */
 static uint32_t keep_with_keys(struct bh_call *c, struct track *t, uint32_t *rows, uint32_t n)
 {
     const struct bh_shape_rec *s = c->pod->shape;

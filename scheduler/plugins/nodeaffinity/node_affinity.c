@@ -149,8 +149,7 @@ static uint32_t filter_rows(struct bh_call *c, uint32_t *rows, uint32_t n)
 
 /* ---- Score ---- */
 
-/* A preferred term that does not parse fails the cycle; several give one error each, no text twice.
- */
+/* A preferred term that does not parse fails the cycle; each gives one error, no text twice. */
 static const struct bh_status *parse_errors(struct bh_call *c)
 {
     const struct bh_shape_rec *s = c->pod->shape;

@@ -45,8 +45,7 @@ static struct bh_attachable attachable(struct bh_call *c, const char *driver, co
 
 /* ---- claims ---- */
 
-/* A claim without volume: its class tells the driver, and the claim stands for its future volume.
- */
+/* A claim without volume: its class tells the driver, and it stands for its future volume. */
 static struct bh_attachable of_class(struct bh_call *c, const K8s__PersistentVolumeClaim *claim)
 {
     const char *class = bh_claim_class(claim);

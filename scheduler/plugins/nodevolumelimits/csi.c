@@ -147,8 +147,7 @@ static const struct bh_status *volumes_in_use(struct bh_call *c, const struct bh
     return NULL;
 }
 
-/* Volumes of the driver on the node: those of its pods, and attached ones that no pod there uses.
- */
+/* Volumes of the driver on the node: those of its pods, and attached ones that none uses. */
 static int64_t count_present(struct bh_call *c, const struct bh_attachables *used, bh_sym node,
                              bh_sym driver)
 {

@@ -108,8 +108,7 @@ static bh_sym *add(struct build *b, bh_sym key, int op, size_t n)
     return v;
 }
 
-/* A replication controller's equalities join the set; the others' requirements come on top of it.
- */
+/* A replication controller's equalities join the set; the others' requirements come on top. */
 static const K8s__LabelSelector *merge_owner(struct set *set, struct bh_symtab *tab,
                                              const struct bh_objects *objects,
                                              const struct bh_shape_rec *pod)
