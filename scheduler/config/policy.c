@@ -46,7 +46,7 @@ static void add_at(struct policy *p, unsigned point, const char *name, int32_t w
     const struct bh_plugin *pl = bh_plugin_find(name);
     struct point_list *l = &p->points[point];
 
-    if (!pl || !(pl->points & BH_POINT_BIT(point)))
+    if (!pl || !(bh_plugin_points(pl) & BH_POINT_BIT(point)))
         return;
     for (unsigned i = 0; i < l->n; i++) {
         if (bh_streq(l->v[i].name, name)) {

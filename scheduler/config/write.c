@@ -81,7 +81,7 @@ static struct bh_json *by_multi_point(struct bh_arena *a, const struct bh_profil
     for (unsigned pt = 0; pt < BH_POINT_COUNT; pt++) {
         struct bh_json *set = bh_json_get(out, bh_point_names[pt].key);
         for (unsigned i = 0; i < m.n; i++)
-            if (m.v[i]->points & BH_POINT_BIT(pt) && !runs_at(p, pt, m.v[i]->name))
+            if (bh_plugin_points(m.v[i]) & BH_POINT_BIT(pt) && !runs_at(p, pt, m.v[i]->name))
                 bh_config_push_plugin(a, set, "disabled", m.v[i]->name, 0, 0);
         for (uint32_t i = 0; i < p->n_points[pt] && !same_order(&m, p, pt); i++)
             bh_config_push_plugin(a, set, "enabled", p->points[pt][i].name, p->points[pt][i].weight,

@@ -545,7 +545,7 @@ bool bh_engine_interested(struct bh_engine *e, const struct bh_cluster_event *ev
     for (uint32_t i = 0; i < e->n_profiles; i++) {
         const struct bh_framework *fw = e->profile[i].fw;
         for (uint32_t k = 0; k < fw->n_plugins; k++)
-            if (fw->plugins[k].plugin->points & rejecting &&
+            if (fw->plugins[k].points & rejecting &&
                 bh_plugin_interested(fw->plugins[k].plugin, ev))
                 return true;
     }

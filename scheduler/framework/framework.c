@@ -41,7 +41,7 @@ static int add_instance(struct bh_framework *fw, const char *name, const struct 
         return bh_err_set(err, -EINVAL, "more than %u plugins in one profile",
                           BH_FRAMEWORK_PLUGINS_MAX);
     struct bh_plugin_instance *in = &fw->plugins[fw->n_plugins];
-    *in = (struct bh_plugin_instance){.plugin = p};
+    *in = (struct bh_plugin_instance){.plugin = p, .points = bh_plugin_points(p)};
     if (p->args_new) {
         int rc = p->args_new(env, args_of(fw->config, name), &in->args, err);
         if (rc < 0)

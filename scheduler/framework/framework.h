@@ -31,6 +31,7 @@
 
 struct bh_plugin_instance {
     const struct bh_plugin *plugin;
+    uint32_t points; /* bh_plugin_points() */
     void *args;
     int32_t weight;                   /* score weight, never 0 when enabled at Score */
     bool no_pre_filter, no_pre_score; /* left out, but not what comes after them */

@@ -251,7 +251,6 @@ struct bh_overlay_ops {
 struct bh_plugin {
     uint32_t abi, size;
     const char *name; /* upstream's registered name */
-    uint32_t points;  /* BH_POINT_BIT()s */
     uint32_t flags;   /* enum bh_plugin_flags */
 
     /* ---- configuration ---- */
@@ -333,6 +332,7 @@ extern const struct bh_plugin *const bh_plugins[];
 /* A program may define more; NULL ends. (Tests do.) */
 extern const struct bh_plugin *const bh_plugins_extra[] __attribute__((weak));
 const struct bh_plugin *bh_plugin_find(const char *name); /* NULL: not registered */
+uint32_t bh_plugin_points(const struct bh_plugin *p);     /* BH_POINT_BIT()s of its callbacks */
 /* For a filter_rows that cannot tell for all rows at once: asks p's filter for each (engine). */
 uint32_t bh_filter_one_by_one(struct bh_call *c, const struct bh_plugin *p, uint32_t *rows,
                               uint32_t n);

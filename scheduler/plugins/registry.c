@@ -56,3 +56,24 @@ const struct bh_plugin *bh_plugin_find(const char *name)
     }
     return p;
 }
+
+uint32_t bh_plugin_points(const struct bh_plugin *p)
+{
+    const bool has[BH_POINT_COUNT] = {[BH_POINT_PRE_ENQUEUE] = p->pre_enqueue,
+                                      [BH_POINT_QUEUE_SORT] = p->less,
+                                      [BH_POINT_PRE_FILTER] = p->pre_filter,
+                                      [BH_POINT_FILTER] = p->filter,
+                                      [BH_POINT_POST_FILTER] = p->post_filter,
+                                      [BH_POINT_PRE_SCORE] = p->pre_score,
+                                      [BH_POINT_SCORE] = p->score,
+                                      [BH_POINT_RESERVE] = p->reserve,
+                                      [BH_POINT_PERMIT] = p->permit,
+                                      [BH_POINT_PRE_BIND] = p->pre_bind,
+                                      [BH_POINT_BIND] = p->bind,
+                                      [BH_POINT_POST_BIND] = p->post_bind};
+    uint32_t bits = 0;
+
+    for (unsigned i = 0; i < BH_POINT_COUNT; i++)
+        bits |= has[i] ? BH_POINT_BIT(i) : 0;
+    return bits;
+}

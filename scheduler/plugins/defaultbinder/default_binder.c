@@ -24,7 +24,6 @@ const struct bh_plugin bh_plugin_default_binder = {
     .abi = BH_PLUGIN_ABI,
     .size = sizeof(struct bh_plugin),
     .name = "DefaultBinder",
-    .points = BH_POINT_BIT(BH_POINT_BIND),
     .flags = BH_PLUGIN_NODE_LOCAL,
     .bind = bind_order,
 };

@@ -90,7 +90,6 @@ const struct bh_plugin bh_plugin_default_preemption = {
     .abi = BH_PLUGIN_ABI,
     .size = sizeof(struct bh_plugin),
     .name = "DefaultPreemption",
-    .points = BH_POINT_BIT(BH_POINT_POST_FILTER) | BH_POINT_BIT(BH_POINT_PRE_ENQUEUE),
     .flags = BH_PLUGIN_NODE_LOCAL,
     .args_schema = schema,
     .args_check = args_check,

@@ -45,7 +45,6 @@ extern const struct bh_overlay_ops bh_disk_limits_overlay;
         .abi = BH_PLUGIN_ABI,                                                                      \
         .size = sizeof(struct bh_plugin),                                                          \
         .name = (name_),                                                                           \
-        .points = BH_POINT_BIT(BH_POINT_PRE_FILTER) | BH_POINT_BIT(BH_POINT_FILTER),               \
         .flags = BH_PLUGIN_OVERLAY | BH_PLUGIN_HINTS_BY_ESSENCE,                                   \
         .args_new = args_new,                                                                      \
         .events = bh_disk_limits_events,                                                           \

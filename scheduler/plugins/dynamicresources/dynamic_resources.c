@@ -559,10 +559,6 @@ const struct bh_plugin bh_plugin_dynamic_resources = {
     .size = sizeof(struct bh_plugin),
     .flags = BH_PLUGIN_HINTS_BY_ESSENCE | BH_PLUGIN_RESERVES_CLAIMS | BH_PLUGIN_OVERLAY,
     .name = NAME,
-    .points = BH_POINT_BIT(BH_POINT_PRE_ENQUEUE) | BH_POINT_BIT(BH_POINT_PRE_FILTER) |
-              BH_POINT_BIT(BH_POINT_FILTER) | BH_POINT_BIT(BH_POINT_POST_FILTER) |
-              BH_POINT_BIT(BH_POINT_SCORE) | BH_POINT_BIT(BH_POINT_RESERVE) |
-              BH_POINT_BIT(BH_POINT_PRE_BIND),
     .args_schema = schema,
     .args_check = args_check,
     .args_new = args_new,

@@ -94,7 +94,6 @@ const struct bh_plugin bh_plugin_image_locality = {
     .abi = BH_PLUGIN_ABI,
     .size = sizeof(struct bh_plugin),
     .name = "ImageLocality",
-    .points = BH_POINT_BIT(BH_POINT_SCORE),
     .flags = BH_PLUGIN_NODE_LOCAL | BH_PLUGIN_READS_NODE,
     .events = events,
     .score = score,

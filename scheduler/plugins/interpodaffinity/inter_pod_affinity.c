@@ -284,8 +284,6 @@ const struct bh_plugin bh_plugin_inter_pod_affinity = {
     .abi = BH_PLUGIN_ABI,
     .size = sizeof(struct bh_plugin),
     .name = "InterPodAffinity",
-    .points = BH_POINT_BIT(BH_POINT_PRE_FILTER) | BH_POINT_BIT(BH_POINT_FILTER) |
-              BH_POINT_BIT(BH_POINT_PRE_SCORE) | BH_POINT_BIT(BH_POINT_SCORE),
     .args_schema = schema,
     .args_check = args_check,
     .args_new = args_new,

@@ -67,7 +67,6 @@ const struct bh_plugin bh_plugin_node_ports = {
     .abi = BH_PLUGIN_ABI,
     .size = sizeof(struct bh_plugin),
     .name = "NodePorts",
-    .points = BH_POINT_BIT(BH_POINT_PRE_FILTER) | BH_POINT_BIT(BH_POINT_FILTER),
     .flags = BH_PLUGIN_NODE_LOCAL | BH_PLUGIN_HINTS_BY_ESSENCE,
     .events = events,
     .pre_filter = pre_filter,

@@ -179,7 +179,6 @@ const struct bh_plugin bh_plugin_balanced_allocation = {
     .abi = BH_PLUGIN_ABI,
     .size = sizeof(struct bh_plugin),
     .name = "NodeResourcesBalancedAllocation",
-    .points = BH_POINT_BIT(BH_POINT_PRE_SCORE) | BH_POINT_BIT(BH_POINT_SCORE),
     .flags = BH_PLUGIN_NODE_LOCAL,
     .args_schema = schema,
     .args_check = args_check,

@@ -71,7 +71,6 @@ const struct bh_plugin bh_plugin_node_unschedulable = {
     .abi = BH_PLUGIN_ABI,
     .size = sizeof(struct bh_plugin),
     .name = "NodeUnschedulable",
-    .points = BH_POINT_BIT(BH_POINT_FILTER),
     .flags = BH_PLUGIN_NODE_LOCAL | BH_PLUGIN_HINTS_BY_ESSENCE | BH_PLUGIN_READS_SUMS |
              BH_PLUGIN_READS_NODE,
     .events = events,

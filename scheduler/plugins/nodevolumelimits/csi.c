@@ -354,7 +354,6 @@ const struct bh_plugin bh_plugin_node_volume_limits = {
     .abi = BH_PLUGIN_ABI,
     .size = sizeof(struct bh_plugin),
     .name = "NodeVolumeLimits",
-    .points = BH_POINT_BIT(BH_POINT_PRE_FILTER) | BH_POINT_BIT(BH_POINT_FILTER),
     .flags = BH_PLUGIN_OVERLAY | BH_PLUGIN_HINTS_BY_ESSENCE,
     .args_new = args_new,
     .args_free = args_free,

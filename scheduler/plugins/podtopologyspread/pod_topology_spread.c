@@ -231,8 +231,6 @@ const struct bh_plugin bh_plugin_pod_topology_spread = {
     .abi = BH_PLUGIN_ABI,
     .size = sizeof(struct bh_plugin),
     .name = "PodTopologySpread",
-    .points = BH_POINT_BIT(BH_POINT_PRE_FILTER) | BH_POINT_BIT(BH_POINT_FILTER) |
-              BH_POINT_BIT(BH_POINT_PRE_SCORE) | BH_POINT_BIT(BH_POINT_SCORE),
     .args_schema = bh_spread_schema,
     .args_check = bh_spread_args_check,
     .args_new = bh_spread_args_new,

@@ -18,7 +18,6 @@ const struct bh_plugin bh_plugin_priority_sort = {
     .abi = BH_PLUGIN_ABI,
     .size = sizeof(struct bh_plugin),
     .name = "PrioritySort",
-    .points = BH_POINT_BIT(BH_POINT_QUEUE_SORT),
     .flags = BH_PLUGIN_NODE_LOCAL,
     .less = less,
 };

@@ -44,7 +44,6 @@ const struct bh_plugin bh_plugin_scheduling_gates = {
     .abi = BH_PLUGIN_ABI,
     .size = sizeof(struct bh_plugin),
     .name = "SchedulingGates",
-    .points = BH_POINT_BIT(BH_POINT_PRE_ENQUEUE),
     .flags = BH_PLUGIN_NODE_LOCAL | BH_PLUGIN_HINTS_BY_ESSENCE,
     .events = events,
     .pre_enqueue = pre_enqueue,

@@ -112,7 +112,6 @@ const struct bh_plugin bh_plugin_selector_spread = {
     .abi = BH_PLUGIN_ABI,
     .size = sizeof(struct bh_plugin),
     .name = "SelectorSpread",
-    .points = BH_POINT_BIT(BH_POINT_PRE_SCORE) | BH_POINT_BIT(BH_POINT_SCORE),
     .args_new = args_new,
     .args_free = args_free,
     .events = events,

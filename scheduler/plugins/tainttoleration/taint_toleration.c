@@ -96,8 +96,6 @@ const struct bh_plugin bh_plugin_taint_toleration = {
     .abi = BH_PLUGIN_ABI,
     .size = sizeof(struct bh_plugin),
     .name = "TaintToleration",
-    .points = BH_POINT_BIT(BH_POINT_FILTER) | BH_POINT_BIT(BH_POINT_PRE_SCORE) |
-              BH_POINT_BIT(BH_POINT_SCORE),
     .flags = BH_PLUGIN_NODE_LOCAL | BH_PLUGIN_HINTS_BY_ESSENCE | BH_PLUGIN_READS_SUMS |
              BH_PLUGIN_READS_NODE,
     .events = events,

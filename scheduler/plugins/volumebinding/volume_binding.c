@@ -173,9 +173,6 @@ const struct bh_plugin bh_plugin_volume_binding = {
     .abi = BH_PLUGIN_ABI,
     .size = sizeof(struct bh_plugin),
     .name = "VolumeBinding",
-    .points = BH_POINT_BIT(BH_POINT_PRE_FILTER) | BH_POINT_BIT(BH_POINT_FILTER) |
-              BH_POINT_BIT(BH_POINT_PRE_SCORE) | BH_POINT_BIT(BH_POINT_SCORE) |
-              BH_POINT_BIT(BH_POINT_RESERVE) | BH_POINT_BIT(BH_POINT_PRE_BIND),
     .flags = BH_PLUGIN_OVERLAY | BH_PLUGIN_HINTS_BY_ESSENCE | BH_PLUGIN_RESERVES_CLAIMS,
     .events = events,
     .pre_filter = pre_filter,

@@ -207,7 +207,6 @@ const struct bh_plugin bh_plugin_volume_restrictions = {
     .abi = BH_PLUGIN_ABI,
     .size = sizeof(struct bh_plugin),
     .name = "VolumeRestrictions",
-    .points = BH_POINT_BIT(BH_POINT_PRE_FILTER) | BH_POINT_BIT(BH_POINT_FILTER),
     .flags = BH_PLUGIN_OVERLAY | BH_PLUGIN_HINTS_BY_ESSENCE,
     .events = events,
     .pre_filter = pre_filter,

@@ -53,7 +53,6 @@ static const struct bh_status *permit_permit(struct bh_call *c, bh_sym node, int
 static const struct bh_plugin plugin = {.abi = BH_PLUGIN_ABI,
                                         .size = sizeof(struct bh_plugin),
                                         .name = "TestPermit",
-                                        .points = BH_POINT_BIT(BH_POINT_PERMIT),
                                         .args_new = permit_new,
                                         .permit = permit_permit};
 const struct bh_plugin *const bh_plugins_extra[] = {&plugin, NULL};
