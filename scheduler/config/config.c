@@ -76,7 +76,7 @@ static int build_profile(struct bh_config_ctx *x, struct bh_profile_config *p,
     return rc < 0 ? rc : bh_config_expand(x, p, profile);
 }
 
-static const struct bh_json *args_of(const struct bh_profile_config *p, const char *plugin)
+const struct bh_json *bh_profile_args(const struct bh_profile_config *p, const char *plugin)
 {
     for (uint32_t i = 0; i < p->n_args; i++)
         if (bh_streq(p->args[i].name, plugin))
@@ -90,7 +90,8 @@ static int check_same_queue(struct bh_config_ctx *x, const struct bh_profile_con
 {
     const char *mine = p->points[BH_POINT_QUEUE_SORT][0].name;
     const char *other = first->points[BH_POINT_QUEUE_SORT][0].name;
-    const struct bh_json *args = args_of(p, mine), *other_args = args_of(first, other);
+    const struct bh_json *args = bh_profile_args(p, mine),
+                         *other_args = bh_profile_args(first, other);
 
     if (!bh_streq(mine, other))
         return bh_config_fail(x, profile,

@@ -48,6 +48,7 @@ struct bh_profile_config {
     } * args;
     uint32_t n_args;
 };
+const struct bh_json *bh_profile_args(const struct bh_profile_config *p, const char *plugin);
 /* extenders[i], validated; ignorable ones already moved to the end, order otherwise kept. */
 struct bh_extender_config {
     const char *url_prefix;                                               /* "" when absent */

@@ -119,8 +119,7 @@ static void list_notes(struct bh_engine *e, const struct bh_reference *r, struct
     const char **filters = bh_arena_new_array(&e->arena, const char *, fw->n_plugins + 1);
     uint32_t n = 0;
 
-    for (uint32_t k = 0; k < fw->n_point[BH_POINT_FILTER]; k++) {
-        unsigned i = fw->point[BH_POINT_FILTER][k];
+    bh_each_plugin(i, fw, BH_POINT_FILTER) {
         if (!(r->cy.skip_filter >> i & 1))
             filters[n++] = fw->plugins[i].plugin->name;
     }

@@ -389,8 +389,7 @@ static bool nothing_to_reserve(struct bh_engine *e, const struct bh_framework *f
 
     if (e->watch.samples || pod->shape->flags & BH_SHAPE_USES_VOLUMES)
         return false;
-    for (uint32_t k = 0; k < fw->n_point[BH_POINT_RESERVE]; k++) {
-        unsigned i = fw->point[BH_POINT_RESERVE][k];
+    bh_each_plugin(i, fw, BH_POINT_RESERVE) {
         const struct bh_plugin *p = fw->plugins[i].plugin;
         call.args = fw->plugins[i].args;
         if (!(p->flags & BH_PLUGIN_RESERVES_CLAIMS) || (p->idle && !p->idle(&call)))

@@ -178,14 +178,6 @@ static uint32_t changes(enum bh_kind kind, const void *old, const void *neu)
     }
 }
 
-static bool has_changes(enum bh_kind kind)
-{
-    return kind == BH_KIND_NAMESPACE || kind == BH_KIND_STORAGECLASS || kind == BH_KIND_CSINODE ||
-           kind == BH_KIND_CSIDRIVER || kind == BH_KIND_CSISTORAGECAPACITY ||
-           kind == BH_KIND_PERSISTENTVOLUME || kind == BH_KIND_RESOURCECLAIM ||
-           kind == BH_KIND_DEVICECLASS;
-}
-
 int bh_engine_put_object_event(struct bh_engine *e, struct bh_cluster_event *ev, const char *ns,
                                const char *name, const void *object, size_t n, struct bh_err *err)
 {
@@ -202,7 +194,7 @@ int bh_engine_put_object_event(struct bh_engine *e, struct bh_cluster_event *ev,
     if (ev->kind == BH_KIND_RESOURCECLAIM && m && !object && is_allocated((const void *)m))
         ev->object_changes = BH_CLAIM_DEALLOCATED;
     int rc = bh_objects_replace(&e->objects, ev->kind, ns, name, object, n, &old, err);
-    if (rc >= 0 && object && has_changes(ev->kind))
+    if (rc >= 0 && object)
         ev->object_changes = changes(ev->kind, old ? old->told : NULL,
                                      bh_objects_told(&e->objects, ev->kind, ns, name));
     if (rc >= 0 && object && ev->kind == BH_KIND_DEVICECLASS)

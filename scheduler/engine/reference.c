@@ -134,25 +134,6 @@ static void search_sampled(struct search *s)
     e->next_start = (e->next_start + r->n_feasible + processed) % e->cache.n_nodes;
 }
 
-static const char *narrowing_plugins(struct bh_reference *r)
-{
-    struct bh_cycle *cy = &r->cy;
-    const char *text = "", *names[BH_FRAMEWORK_PLUGINS_MAX];
-    uint32_t n = 0;
-
-    for (uint32_t i = 0; i < cy->fw->n_plugins; i++) {
-        if (!(r->pf.narrowed_by >> i & 1))
-            continue;
-        uint32_t k = n++;
-        for (; k > 0 && strcmp(names[k - 1], cy->fw->plugins[i].plugin->name) > 0; k--)
-            names[k] = names[k - 1];
-        names[k] = cy->fw->plugins[i].plugin->name;
-    }
-    for (uint32_t k = 0; k < n; k++)
-        text = k ? bh_arena_printf(cy->arena, "%s %s", text, names[k]) : names[0];
-    return text;
-}
-
 /* Feasible nodes into r; false when PreFilter ended it. */
 static bool find_feasible(struct bh_engine *e, const struct bh_pod_info *pod, unsigned flags,
                           struct bh_reference *r)
@@ -176,7 +157,8 @@ static bool find_feasible(struct bh_engine *e, const struct bh_pod_info *pod, un
     }
     if (!r->pf.nodes.all)
         r->absent = bh_status_new(&e->arena, BH_UNSCHEDULABLE_AND_UNRESOLVABLE, NULL,
-                                  "node(s) didn't satisfy plugin(s) [%s]", narrowing_plugins(r));
+                                  "node(s) didn't satisfy plugin(s) [%s]",
+                                  bh_plugin_names(r->cy.fw, &e->arena, r->pf.narrowed_by));
     s.rows = candidate_rows(e, r, r->cy.fw->sampling, &s.n);
     if (try_nominated(&s, pod, flags))
         return true;

@@ -18,14 +18,6 @@ static int find_instance(const struct bh_framework *fw, const char *name)
     return -1;
 }
 
-static const struct bh_json *args_of(const struct bh_profile_config *config, const char *name)
-{
-    for (uint32_t i = 0; i < config->n_args; i++)
-        if (bh_streq(config->args[i].name, name))
-            return config->args[i].args;
-    return NULL;
-}
-
 static int add_instance(struct bh_framework *fw, const char *name, const struct bh_plugin_env *env,
                         struct bh_err *err)
 {
@@ -43,7 +35,7 @@ static int add_instance(struct bh_framework *fw, const char *name, const struct 
     struct bh_plugin_instance *in = &fw->plugins[fw->n_plugins];
     *in = (struct bh_plugin_instance){.plugin = p, .points = bh_plugin_points(p)};
     if (p->args_new) {
-        int rc = p->args_new(env, args_of(fw->config, name), &in->args, err);
+        int rc = p->args_new(env, bh_profile_args(fw->config, name), &in->args, err);
         if (rc < 0)
             return bh_err_prefix(err, rc, "initializing plugin \"%s\"", name);
     }

@@ -53,6 +53,10 @@ struct bh_framework {
     const struct bh_engine_observer *observer; /* NULL: nothing is timed */
     struct bh_evaluations *evaluations; /* by plugin; not part of what a cycle may not change */
 };
+/* Each plugin that the profile runs at a point, in order: i is its index. */
+#define bh_each_plugin(i, fw, pt)                                                                  \
+    for (uint32_t i##_at = 0, i; i##_at < (fw)->n_point[pt] && (i = (fw)->point[pt][i##_at], 1);   \
+         i##_at++)
 /* config is borrowed. 0 or -EINVAL with upstream's text (without the "initializing profiles:"
  * part). */
 int bh_framework_new(const struct bh_profile_config *config, int32_t default_percentage,
@@ -128,6 +132,8 @@ struct bh_pre_filter_result {
 
 const struct bh_status *bh_run_pre_enqueue(struct bh_cycle *cy);
 void bh_run_pre_filter(struct bh_cycle *cy, struct bh_pre_filter_result *ret);
+/* "A B", in the order of the names. */
+const char *bh_plugin_names(const struct bh_framework *fw, struct bh_arena *a, uint64_t set);
 /* ret_plugin: index of the rejecting plugin. */
 const struct bh_status *bh_run_filter(struct bh_cycle *cy, const struct bh_node_info *ni,
                                       int *ret_plugin);

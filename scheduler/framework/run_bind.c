@@ -21,8 +21,7 @@ const struct bh_status *bh_run_reserve(struct bh_cycle *cy, bh_sym node)
 {
     const struct bh_framework *fw = cy->fw;
 
-    for (uint32_t k = 0; k < fw->n_point[BH_POINT_RESERVE]; k++) {
-        unsigned i = fw->point[BH_POINT_RESERVE][k];
+    bh_each_plugin(i, fw, BH_POINT_RESERVE) {
         const struct bh_plugin *p = fw->plugins[i].plugin;
         uint64_t t = bh_sample_begin(cy);
         const struct bh_status *s = p->reserve(&cy->calls[i], node);
@@ -56,8 +55,7 @@ const struct bh_status *bh_run_permit(struct bh_cycle *cy, bh_sym node, int64_t 
     const struct bh_framework *fw = cy->fw;
     const struct bh_status *wait = NULL;
 
-    for (uint32_t k = 0; k < fw->n_point[BH_POINT_PERMIT]; k++) {
-        unsigned i = fw->point[BH_POINT_PERMIT][k];
+    bh_each_plugin(i, fw, BH_POINT_PERMIT) {
         const struct bh_plugin *p = fw->plugins[i].plugin;
         int64_t timeout_ns = 0;
         uint64_t t = bh_sample_begin(cy);
@@ -81,8 +79,7 @@ const struct bh_status *bh_run_pre_bind(struct bh_cycle *cy, bh_sym node, int64_
     const struct bh_framework *fw = cy->fw;
     const struct bh_status *wait = NULL;
 
-    for (uint32_t k = 0; k < fw->n_point[BH_POINT_PRE_BIND]; k++) {
-        unsigned i = fw->point[BH_POINT_PRE_BIND][k];
+    bh_each_plugin(i, fw, BH_POINT_PRE_BIND) {
         const struct bh_plugin *p = fw->plugins[i].plugin;
         const struct bh_status *s = p->pre_bind(&cy->calls[i], node, since_ns);
         if (bh_status_code(s) == BH_WAIT)
@@ -97,8 +94,7 @@ const struct bh_status *bh_run_bind(struct bh_cycle *cy, bh_sym node, struct bh_
 {
     const struct bh_framework *fw = cy->fw;
 
-    for (uint32_t k = 0; k < fw->n_point[BH_POINT_BIND]; k++) {
-        unsigned i = fw->point[BH_POINT_BIND][k];
+    bh_each_plugin(i, fw, BH_POINT_BIND) {
         const struct bh_plugin *p = fw->plugins[i].plugin;
         const struct bh_status *s = p->bind(&cy->calls[i], node, ret);
         if (bh_status_code(s) == BH_SKIP)
@@ -114,8 +110,7 @@ void bh_run_post_bind(struct bh_cycle *cy, bh_sym node)
 {
     const struct bh_framework *fw = cy->fw;
 
-    for (uint32_t k = 0; k < fw->n_point[BH_POINT_POST_BIND]; k++) {
-        unsigned i = fw->point[BH_POINT_POST_BIND][k];
+    bh_each_plugin(i, fw, BH_POINT_POST_BIND) {
         fw->plugins[i].plugin->post_bind(&cy->calls[i], node);
     }
 }

@@ -20,8 +20,7 @@ const struct bh_status *bh_run_pre_enqueue(struct bh_cycle *cy)
 {
     const struct bh_framework *fw = cy->fw;
 
-    for (uint32_t k = 0; k < fw->n_point[BH_POINT_PRE_ENQUEUE]; k++) {
-        unsigned i = fw->point[BH_POINT_PRE_ENQUEUE][k];
+    bh_each_plugin(i, fw, BH_POINT_PRE_ENQUEUE) {
         uint64_t t = bh_sample_begin(cy);
         const struct bh_status *s = fw->plugins[i].plugin->pre_enqueue(&cy->calls[i]);
         bh_sample_end(cy, i, BH_SEEN_PRE_ENQUEUE, bh_status_code(s), t);
@@ -51,9 +50,7 @@ static void intersect(struct bh_arena *a, struct bh_node_set *into, const struct
     *into = (struct bh_node_set){.n = n, .names = both};
 }
 
-/* "A B" in the order of the names. */
-static const char *plugin_names(const struct bh_framework *fw, struct bh_arena *a, uint64_t set,
-                                uint32_t *ret_n)
+const char *bh_plugin_names(const struct bh_framework *fw, struct bh_arena *a, uint64_t set)
 {
     const char *names[BH_FRAMEWORK_PLUGINS_MAX];
     uint32_t n = 0;
@@ -69,16 +66,14 @@ static const char *plugin_names(const struct bh_framework *fw, struct bh_arena *
     const char *text = "";
     for (uint32_t k = 0; k < n; k++)
         text = k ? bh_arena_printf(a, "%s %s", text, names[k]) : names[0];
-    *ret_n = n;
     return text;
 }
 
 static const struct bh_status *narrowed_to_nothing(struct bh_cycle *cy, uint64_t by)
 {
-    uint32_t n;
-    const char *names = plugin_names(cy->fw, cy->arena, by, &n);
+    const char *names = bh_plugin_names(cy->fw, cy->arena, by);
 
-    if (n == 1)
+    if (__builtin_popcountll(by) == 1)
         return bh_status_new(cy->arena, BH_UNSCHEDULABLE_AND_UNRESOLVABLE, NULL,
                              "node(s) didn't satisfy plugin %s", names);
     return bh_status_new(cy->arena, BH_UNSCHEDULABLE_AND_UNRESOLVABLE, NULL,
@@ -90,8 +85,7 @@ void bh_run_pre_filter(struct bh_cycle *cy, struct bh_pre_filter_result *ret)
     const struct bh_framework *fw = cy->fw;
 
     *ret = (struct bh_pre_filter_result){.nodes.all = true, .rejected_by = -1};
-    for (uint32_t k = 0; k < fw->n_point[BH_POINT_PRE_FILTER]; k++) {
-        unsigned i = fw->point[BH_POINT_PRE_FILTER][k];
+    bh_each_plugin(i, fw, BH_POINT_PRE_FILTER) {
         const struct bh_plugin *p = fw->plugins[i].plugin;
         struct bh_node_set nodes = {.all = true};
         if (skipped(cy->left_out, i))
@@ -144,8 +138,7 @@ const struct bh_status *bh_run_filter(struct bh_cycle *cy, const struct bh_node_
     struct bh_evaluations *n = fw->evaluations;
     const bool timed = cy->samples; /* this is the inner loop of the reference path */
 
-    for (uint32_t k = 0; k < fw->n_point[BH_POINT_FILTER]; k++) {
-        unsigned i = fw->point[BH_POINT_FILTER][k];
+    bh_each_plugin(i, fw, BH_POINT_FILTER) {
         const struct bh_plugin *p = fw->plugins[i].plugin;
         if (skipped(cy->skip_filter, i))
             continue;
@@ -172,8 +165,7 @@ static const struct bh_status *run_extension(struct bh_cycle *cy, const struct b
 {
     const struct bh_framework *fw = cy->fw;
 
-    for (uint32_t k = 0; k < fw->n_point[BH_POINT_PRE_FILTER]; k++) {
-        unsigned i = fw->point[BH_POINT_PRE_FILTER][k];
+    bh_each_plugin(i, fw, BH_POINT_PRE_FILTER) {
         const struct bh_plugin *p = fw->plugins[i].plugin;
         if (skipped(cy->skip_filter, i) || !(add ? p->add_pod : p->remove_pod))
             continue;
@@ -286,8 +278,7 @@ const struct bh_status *bh_run_post_filter(struct bh_cycle *cy, const struct bh_
     const char *first = NULL;
 
     *ret = (struct bh_post_filter_result){0};
-    for (uint32_t k = 0; k < fw->n_point[BH_POINT_POST_FILTER]; k++) {
-        unsigned i = fw->point[BH_POINT_POST_FILTER][k];
+    bh_each_plugin(i, fw, BH_POINT_POST_FILTER) {
         const struct bh_plugin *p = fw->plugins[i].plugin;
         struct bh_post_filter_result r = {0};
         uint64_t t = bh_sample_begin(cy);

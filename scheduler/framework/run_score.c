@@ -14,8 +14,7 @@ const struct bh_status *bh_run_pre_score(struct bh_cycle *cy, const uint32_t *ro
 {
     const struct bh_framework *fw = cy->fw;
 
-    for (uint32_t k = 0; k < fw->n_point[BH_POINT_PRE_SCORE]; k++) {
-        unsigned i = fw->point[BH_POINT_PRE_SCORE][k];
+    bh_each_plugin(i, fw, BH_POINT_PRE_SCORE) {
         const struct bh_plugin *p = fw->plugins[i].plugin;
         if (cy->left_out >> i & 1)
             continue;

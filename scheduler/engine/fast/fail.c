@@ -137,8 +137,7 @@ static uint32_t id_of(struct bh_fail *f, const struct bh_status *s, int by)
 /* Some of these plugins' filters come before the one of plugin `by`. */
 static bool some_before(const struct bh_framework *fw, uint64_t plugins, int by)
 {
-    for (uint32_t k = 0; k < fw->n_point[BH_POINT_FILTER]; k++) {
-        unsigned i = fw->point[BH_POINT_FILTER][k];
+    bh_each_plugin(i, fw, BH_POINT_FILTER) {
         if ((int)i == by)
             return false;
         if (plugins >> i & 1)

@@ -181,8 +181,7 @@ static bool total_once(struct bh_engine *e, struct bh_cycle *cy, const uint32_t 
         total[r] = 0;
     if (fw->n_point[BH_POINT_SCORE] && bh_run_pre_score(cy, rows, n))
         return false;
-    for (uint32_t k = 0; k < fw->n_point[BH_POINT_SCORE]; k++) {
-        unsigned i = fw->point[BH_POINT_SCORE][k];
+    bh_each_plugin(i, fw, BH_POINT_SCORE) {
         enum bh_normal how = fw->plugins[i].plugin->normal;
         int64_t weight = fw->plugins[i].weight, max = 0, *raw = e->values2;
         if (cy->skip_score >> i & 1)

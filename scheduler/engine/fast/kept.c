@@ -24,8 +24,7 @@ void bh_kept_init(struct bh_engine *e, struct bh_shape_cache *sc)
     bh_packed_init(&sc->floor, rows, 1);
     for (uint32_t i = 0; i < fw->n_plugins; i++)
         sc->fixed |= (uint64_t)((fw->plugins[i].plugin->flags & BH_PLUGIN_READS_NODE) != 0) << i;
-    for (uint32_t k = 0; k < fw->n_point[BH_POINT_SCORE]; k++) {
-        unsigned i = fw->point[BH_POINT_SCORE][k];
+    bh_each_plugin(i, fw, BH_POINT_SCORE) {
         enum bh_normal how = fw->plugins[i].plugin->normal;
         if (sc->cy.skip_score >> i & 1 || how == BH_NORMAL_NONE)
             continue;

@@ -40,8 +40,7 @@ static bool ask(struct overlay *o, struct bh_engine *e)
 {
     const struct bh_framework *fw = o->cy.fw;
 
-    for (uint32_t k = 0; k < fw->n_point[BH_POINT_FILTER]; k++) {
-        unsigned i = fw->point[BH_POINT_FILTER][k];
+    bh_each_plugin(i, fw, BH_POINT_FILTER) {
         const struct bh_overlay_ops *ops = fw->plugins[i].plugin->overlay;
         if (o->cy.skip_filter >> i & 1)
             continue;
@@ -80,8 +79,7 @@ static bool ask_scores(struct overlay *o)
 
     for (uint32_t k = 0; k < fw->n_point[BH_POINT_PRE_SCORE]; k++)
         pre_scored |= (uint64_t)1 << fw->point[BH_POINT_PRE_SCORE][k];
-    for (uint32_t k = 0; k < fw->n_point[BH_POINT_SCORE]; k++) {
-        unsigned i = fw->point[BH_POINT_SCORE][k];
+    bh_each_plugin(i, fw, BH_POINT_SCORE) {
         const struct bh_plugin *p = fw->plugins[i].plugin;
         bool scores = true;
         if (o->cy.skip_score >> i & 1)
@@ -140,8 +138,7 @@ static bool add_scores(struct overlay *o, struct bh_engine *e, const uint32_t *r
         return true;
     if (bh_run_pre_score(&o->cy, rows, n))
         return false;
-    for (uint32_t k = 0; k < fw->n_point[BH_POINT_SCORE]; k++) {
-        unsigned i = fw->point[BH_POINT_SCORE][k];
+    bh_each_plugin(i, fw, BH_POINT_SCORE) {
         if (o->cy.skip_score >> i & 1)
             continue;
         if (!bh_fast_scores(&o->cy, i, rows, n, e->values2))

@@ -156,8 +156,7 @@ const struct bh_status *bh_track_why(struct bh_shape_cache *sc, uint64_t plugins
                      : 0;
 
     for (unsigned with = n ? 2 : 1; with-- > 0; n = 0) { /* with them, then without */
-        for (uint32_t k = 0; k < fw->n_point[BH_POINT_FILTER]; k++) {
-            unsigned i = fw->point[BH_POINT_FILTER][k];
+        bh_each_plugin(i, fw, BH_POINT_FILTER) {
             const struct bh_status *s =
                 plugins >> i & 1 ? why_by(sc, tracker_of(sc, i), row, pods, n) : NULL;
             *ret_by = (int)i;
@@ -210,8 +209,7 @@ void bh_track_score(struct bh_engine *e, struct bh_shape_cache *sc, uint64_t plu
 
     for (uint32_t k = 0; k < sc->n_norm; k++)
         add_normalized(&sc->norm[k], rows, n, total);
-    for (uint32_t k = 0; k < fw->n_point[BH_POINT_SCORE]; k++) {
-        unsigned i = fw->point[BH_POINT_SCORE][k];
+    bh_each_plugin(i, fw, BH_POINT_SCORE) {
         if (!(plugins >> i & 1))
             continue;
         const struct bh_tracker *t = tracker_of(sc, i);
