@@ -271,7 +271,6 @@ void bh_sched_record_commit(struct bh_sched_daemon *d, const struct bh_pending *
                             const struct bh_status *s, int64_t timeout_ns,
                             const struct bh_decision *dec);
 void bh_sched_record_no_fit(struct bh_sched_daemon *d);
-void bh_sched_record_metrics(struct bh_sched_daemon *d);
 /* What became of a bind; nothing without a recorder. */
 static inline void bh_sched_record_outcome(struct bh_sched_daemon *d, uint64_t decision,
                                            enum bh_record_outcome o, const char *message)

@@ -72,45 +72,42 @@ void bh_sched_log_condition(const struct bh_queued_pod *p, const char *reason)
                  bh_kv_s("conditionReason", reason));
 }
 
+enum about { UNSCHEDULED_POD, SCHEDULED_POD, NODE };
+
+static void log_change(enum about what, const char *name, bool added, bool gone)
+{
+    static const char *const words[][3] = {
+        [UNSCHEDULED_POD] = {"Add event for unscheduled pod", "Delete event for unscheduled pod",
+                             "Update event for unscheduled pod"},
+        [SCHEDULED_POD] = {"Add event for scheduled pod", "Delete event for scheduled pod",
+                           "Update event for scheduled pod"},
+        [NODE] = {"Add event for node", "Delete event for node", "Update event for node"}};
+
+    bh_log_v(added || gone ? 3 : 4,
+             words[what][added  ? 0
+                         : gone ? 1
+                                : 2],
+             bh_kv_s(what == NODE ? "node" : "pod", name));
+}
+
 void bh_sched_log_pending(const struct bh_pod_rec *pod, enum bh_event_action action)
 {
     struct ref r;
 
-    if (!bh_log_v_on(3, __FILE__))
-        return;
-    if (action == BH_EV_ADD)
-        bh_log_v(3, "Add event for unscheduled pod", bh_kv_s("pod", ref_of(&r, pod)));
-    else if (action == BH_EV_DELETE)
-        bh_log_v(3, "Delete event for unscheduled pod", bh_kv_s("pod", ref_of(&r, pod)));
-    else
-        bh_log_v(4, "Update event for unscheduled pod", bh_kv_s("pod", ref_of(&r, pod)));
+    if (bh_log_v_on(3, __FILE__))
+        log_change(UNSCHEDULED_POD, ref_of(&r, pod), action == BH_EV_ADD, action == BH_EV_DELETE);
 }
 
 void bh_sched_log_event(const struct bh_sched_daemon *d, const struct bh_cluster_event *ev)
 {
     const struct bh_node_rec *node = ev->new_node ? ev->new_node : ev->old_node;
     const struct bh_pod_rec *pod = ev->new_pod ? ev->new_pod : ev->old_pod;
-    bool added, gone;
     struct ref r;
 
     if (!bh_log_v_on(3, __FILE__))
         return;
-    if (node) {
-        const char *name = bh_sym_text(d->symtab, node->name);
-        added = !ev->old_node, gone = !ev->new_node;
-        if (added)
-            bh_log_v(3, "Add event for node", bh_kv_s("node", name));
-        else if (gone)
-            bh_log_v(3, "Delete event for node", bh_kv_s("node", name));
-        else
-            bh_log_v(4, "Update event for node", bh_kv_s("node", name));
-    } else if (pod) {
-        added = !ev->old_pod, gone = !ev->new_pod;
-        if (added)
-            bh_log_v(3, "Add event for scheduled pod", bh_kv_s("pod", ref_of(&r, pod)));
-        else if (gone)
-            bh_log_v(3, "Delete event for scheduled pod", bh_kv_s("pod", ref_of(&r, pod)));
-        else
-            bh_log_v(4, "Update event for scheduled pod", bh_kv_s("pod", ref_of(&r, pod)));
-    }
+    if (node)
+        log_change(NODE, bh_sym_text(d->symtab, node->name), !ev->old_node, !ev->new_node);
+    else if (pod)
+        log_change(SCHEDULED_POD, ref_of(&r, pod), !ev->old_pod, !ev->new_pod);
 }

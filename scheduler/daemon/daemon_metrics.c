@@ -18,7 +18,7 @@
  */
 
 struct family {
-    size_t off; /* of the struct bh_metric * */
+    size_t off; /* of the struct bh_metric *, or without labels of the struct bh_cell * */
     enum bh_metric_kind kind;
     const char *name, *help, *labels;
     double start, factor; /* histograms: n exponential buckets */
@@ -103,71 +103,60 @@ static const struct family families[] = {
     {F(alone), BH_GAUGE, "berth_scheduler_plugin_without_batch_form",
      "1 for a plugin that is asked node by node at the extension point, on both paths.",
      "extension_point,plugin,profile", 0, 0, 0},
+    {F(algorithm_s), BH_HISTOGRAM, "scheduler_scheduling_algorithm_duration_seconds",
+     "[ALPHA] Scheduling algorithm latency in seconds", "", 0.001, 2, 15},
+    {F(attempts_hist), BH_HISTOGRAM, "scheduler_pod_scheduling_attempts",
+     "[STABLE] Number of attempts to successfully schedule a pod.", "", 1, 2, 5},
+    {F(victims), BH_HISTOGRAM, "scheduler_preemption_victims",
+     "[STABLE] Number of selected preemption victims", "", 1, 2, 7},
+    {F(preemptions), BH_COUNTER, "scheduler_preemption_attempts_total",
+     "[STABLE] Total preemption attempts in the cluster till now", "", 0, 0, 0},
+    {F(flushed), BH_COUNTER, "scheduler_pod_scheduled_after_flush_total",
+     "[ALPHA] Number of pods that were successfully scheduled after being flushed from "
+     "unschedulablePods due to timeout. This metric helps detect potential queueing hint "
+     "misconfigurations or event handling issues.",
+     "", 0, 0, 0},
+    {F(lost), BH_COUNTER, "berth_pods_lost_total",
+     "Pending pods that were found in no queue and in nobody's hands, and taken up again. Not 0: a "
+     "defect.",
+     "", 0, 0, 0},
+    {F(pending), BH_GAUGE, "scheduler_pending_pods",
+     "[STABLE] Number of pending pods, by the queue type. 'active' means number of pods in "
+     "activeQ; 'backoff' means number of pods in backoffQ; 'unschedulable' means number of pods "
+     "in unschedulablePods that the scheduler attempted to schedule and failed; 'gated' is the "
+     "number of unschedulable pods that the scheduler never attempted to schedule because they "
+     "are gated.",
+     "queue", 0, 0, 0},
+    {F(cache), BH_GAUGE, "scheduler_cache_size",
+     "[ALPHA] Number of nodes, pods, and assumed (bound) pods in the scheduler cache.", "type", 0,
+     0, 0},
+};
+static const struct family recording[] = {
+    {F(recorded), BH_COUNTER, "berth_decisions_recorded_total",
+     "Scheduling attempts written to the file of decisions.", "", 0, 0, 0},
+    {F(record_dropped), BH_COUNTER, "berth_decisions_dropped_total",
+     "Scheduling attempts that were not recorded: the writer could not keep up, or the file could "
+     "not be written.",
+     "", 0, 0, 0},
+    {F(record_attempts), BH_GAUGE, "berth_decisions_attempts",
+     "Scheduling attempts in the file of decisions.", "", 0, 0, 0},
+    {F(record_bytes), BH_GAUGE, "berth_decisions_bytes", "Size of the file of decisions.", "", 0, 0,
+     0},
 };
 #undef F
 
-static struct bh_cell *single(struct bh_metrics *r, enum bh_metric_kind kind, const char *name,
-                              const char *help, const double *bounds, unsigned n)
-{
-    return bh_metric_cell(bh_metric_new(r, kind, name, help, "", bounds, n));
-}
-
-static void make_families(struct bh_sched_metrics *m, struct bh_metrics *r)
+static void make_families(struct bh_sched_metrics *m, struct bh_metrics *r, const struct family *f,
+                          size_t n)
 {
     double b[20];
 
-    for (size_t i = 0; i < BH_ARRAY_LEN(families); i++) {
-        const struct family *f = &families[i];
+    for (; n-- > 0; f++) {
         if (f->n)
             bh_buckets_exponential(f->start, f->factor, f->n, b);
-        *(struct bh_metric **)((char *)m + f->off) =
-            bh_metric_new(r, f->kind, f->name, f->help, f->labels, b, f->n);
+        struct bh_metric *metric = bh_metric_new(r, f->kind, f->name, f->help, f->labels, b, f->n);
+        void *made = *f->labels ? (void *)metric : bh_metric_cell(metric);
+        memcpy((char *)m + f->off, &made, sizeof made);
     }
-    bh_buckets_exponential(0.001, 2, 15, b);
-    m->algorithm_s = single(r, BH_HISTOGRAM, "scheduler_scheduling_algorithm_duration_seconds",
-                            "[ALPHA] Scheduling algorithm latency in seconds", b, 15);
-    bh_buckets_exponential(1, 2, 7, b);
-    m->attempts_hist = single(r, BH_HISTOGRAM, "scheduler_pod_scheduling_attempts",
-                              "[STABLE] Number of attempts to successfully schedule a pod.", b, 5);
-    m->victims = single(r, BH_HISTOGRAM, "scheduler_preemption_victims",
-                        "[STABLE] Number of selected preemption victims", b, 7);
-    m->preemptions = single(r, BH_COUNTER, "scheduler_preemption_attempts_total",
-                            "[STABLE] Total preemption attempts in the cluster till now", NULL, 0);
-    m->flushed =
-        single(r, BH_COUNTER, "scheduler_pod_scheduled_after_flush_total",
-               "[ALPHA] Number of pods that were successfully scheduled after being flushed from "
-               "unschedulablePods due to timeout. This metric helps detect potential queueing hint "
-               "misconfigurations or event handling issues.",
-               NULL, 0);
-    m->lost = single(r, BH_COUNTER, "berth_pods_lost_total",
-                     "Pending pods that were found in no queue and in nobody's hands, and taken up "
-                     "again. Not 0: a defect.",
-                     NULL, 0);
-}
-
-static void make_gauges(struct bh_sched_metrics *m, struct bh_metrics *r)
-{
-    static const char *const queues[] = {"active", "backoff", "unschedulable", "gated"};
-    static const char *const types[] = {"nodes", "pods", "assumed_pods"};
-    struct bh_metric *pending = bh_metric_new(
-        r, BH_GAUGE, "scheduler_pending_pods",
-        "[STABLE] Number of pending pods, by the queue type. 'active' means number of pods in "
-        "activeQ; 'backoff' means number of pods in backoffQ; 'unschedulable' means number of pods "
-        "in unschedulablePods that the scheduler attempted to schedule and failed; 'gated' is the "
-        "number of unschedulable pods that the scheduler never attempted to schedule because they "
-        "are gated.",
-        "queue", NULL, 0);
-    struct bh_metric *cache = bh_metric_new(
-        r, BH_GAUGE, "scheduler_cache_size",
-        "[ALPHA] Number of nodes, pods, and assumed (bound) pods in the scheduler cache.", "type",
-        NULL, 0);
-
-    for (size_t i = 0; i < BH_ARRAY_LEN(queues); i++)
-        m->pending[i] = bh_metric_cell(pending, queues[i]);
-    for (size_t i = 0; i < BH_ARRAY_LEN(types); i++)
-        m->cache[i] = bh_metric_cell(cache, types[i]);
-    m->binding = bh_metric_cell(m->goroutines, "binding");
-    m->pre_bind = bh_metric_cell(m->goroutines, "PreBind");
 }
 
 /* The component that stands here behaves as this one; only the scheduler says so, or a sum over
@@ -248,13 +237,13 @@ static void fill_queue(struct bh_sched_daemon *d)
     struct bh_queue_stats q;
 
     bh_queue_stats(d->queue, &q);
-    bh_cell_set(d->m->pending[0], (double)q.active);
-    bh_cell_set(d->m->pending[1], (double)q.backoff);
-    bh_cell_set(d->m->pending[2], (double)q.unschedulable);
-    bh_cell_set(d->m->pending[3], (double)q.gated);
-    bh_cell_set(d->m->cache[0], bh_engine_node_count(d->engine));
-    bh_cell_set(d->m->cache[1], bh_engine_pod_count(d->engine));
-    bh_cell_set(d->m->cache[2], bh_engine_assumed_count(d->engine));
+    set(d->m->pending, "active", (double)q.active);
+    set(d->m->pending, "backoff", (double)q.backoff);
+    set(d->m->pending, "unschedulable", (double)q.unschedulable);
+    set(d->m->pending, "gated", (double)q.gated);
+    set(d->m->cache, "nodes", bh_engine_node_count(d->engine));
+    set(d->m->cache, "pods", bh_engine_pod_count(d->engine));
+    set(d->m->cache, "assumed_pods", bh_engine_assumed_count(d->engine));
     bh_queue_each_rejector(d->queue, on_rejector, d);
     bh_metric_each(d->m->in_flight, zero, NULL);
     bh_queue_each_in_flight(d->queue, on_in_flight, d->m->in_flight);
@@ -299,8 +288,8 @@ static void fill_ledger(struct bh_sched_daemon *d)
     set(m->adopted, "binders_given_up", (double)d->adopt.n_silent);
     bh_cell_advance(m->lost, (double)d->audit.lost);
     set(m->ledger, "strangers", (double)bus.strangers);
-    bh_cell_set(m->binding, (double)(l.binds + d->prebinds.n));
-    bh_cell_set(m->pre_bind, (double)d->prebinds.n);
+    set(m->goroutines, "binding", (double)(l.binds + d->prebinds.n));
+    set(m->goroutines, "PreBind", (double)d->prebinds.n);
     set(m->depth, "scheduler_binds", (double)(l.binds + d->prebinds.n));
     set(m->limit, "scheduler_binds", BH_LEDGER_MAX_BINDS);
     set(m->depth, "scheduler_writes_and_events",
@@ -351,6 +340,19 @@ static void on_plugin(void *arg, const struct bh_plugin_stats *s)
     }
 }
 
+static void fill_recording(struct bh_sched_daemon *d)
+{
+    struct bh_recorder_stats s;
+
+    if (!d->recorder)
+        return;
+    bh_recorder_stats(d->recorder, &s);
+    bh_cell_advance(d->m->recorded, (double)s.recorded);
+    bh_cell_advance(d->m->record_dropped, (double)s.dropped);
+    bh_cell_set(d->m->record_attempts, (double)s.attempts);
+    bh_cell_set(d->m->record_bytes, (double)s.bytes);
+}
+
 static void fill(void *arg)
 {
     struct bh_sched_daemon *d = arg;
@@ -360,6 +362,7 @@ static void fill(void *arg)
     fill_control(d);
     fill_ledger(d);
     fill_engine(d);
+    fill_recording(d);
     bh_engine_each_plugin(d->engine, on_plugin, d->m);
     if (bh_snap_reader_info(d->in.reader, &s)) {
         set(d->m->snapshot, "head", (double)s.head);
@@ -377,14 +380,13 @@ void bh_sched_metrics_init(struct bh_sched_daemon *d)
     struct bh_metrics *r = d->metrics = bh_metrics_new();
     struct bh_sched_metrics *m = d->m = bh_calloc(1, sizeof(*m));
 
-    make_families(m, r);
-    make_gauges(m, r);
+    make_families(m, r, families, BH_ARRAY_LEN(families));
+    if (d->recorder)
+        make_families(m, r, recording, BH_ARRAY_LEN(recording));
     make_gates(r, d->o.gates);
     bh_metrics_on_scrape(r, fill, d);
     bh_metrics_add_process(r, "berth-scheduler");
     bh_sched_observe_init(d);
-    if (d->recorder)
-        bh_sched_record_metrics(d);
 }
 
 void bh_sched_metrics_free(struct bh_sched_daemon *d)

@@ -36,9 +36,10 @@ struct bh_sched_metrics {
     uint32_t n_profiles;
     struct bh_metric *attempts, *attempt_s, *point_s, *plugin_s, *hint_s, *event_s, *sli_s, *permit,
         *incoming, *evaluations, *unschedulable, *in_flight, *goroutines, *batch, *claims,
-        *binding_conditions, *binding_conditions_s, *volume_errors, *preemption_runs, *preemption_s;
-    struct bh_cell *algorithm_s, *attempts_hist, *preemptions, *victims, *flushed, *permit_s[2],
-        *sli[15], *pending[4], *cache[3], *binding, *pre_bind, *lost;
+        *binding_conditions, *binding_conditions_s, *volume_errors, *pending, *cache;
+    struct bh_cell *algorithm_s, *attempts_hist, *preemptions, *victims, *flushed, *sli[15], *lost;
+    struct bh_cell *recorded, *record_dropped, *record_attempts,
+        *record_bytes; /* with a recorder */
     struct bh_cell *event_cells[BH_EVENT_KINDS][BH_EVENT_ACTIONS];
     struct { /* the last ones used; the label is compared, it may be anybody's memory */
         const char *queue;
