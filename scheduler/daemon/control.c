@@ -144,10 +144,10 @@ static void fill_bind(struct bh_control *c, const struct bh_pod_state *s, Berth_
         m->node = sym_of(c, bh_sched_prebind_node(s));
     if (!w)
         return;
-    m->node = text_of(&c->arena, w->node, NAME_MAX_BYTES);
+    m->node = text_of(&c->arena, w->item.node, NAME_MAX_BYTES);
     m->binder = w->binder ? bh_arena_strdup(&c->arena, w->binder->name) : NULL;
     m->has_bind_attempt = m->has_bind_ns = true;
-    m->bind_attempt = w->attempt;
+    m->bind_attempt = w->item.attempt;
     m->bind_ns = bh_sched_now(c->d) - (int64_t)(bh_mono_ns() - w->queued_ns);
 }
 

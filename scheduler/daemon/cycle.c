@@ -45,12 +45,8 @@ static char *cut(const char *text, size_t max)
 static void set_event(struct bh_sched_daemon *d, struct bh_work *w, const struct bh_queued_pod *p,
                       const char *type, const char *reason, const char *action, const char *note)
 {
-    w->event_type = bh_strdup(type);
-    w->event_reason = bh_strdup(reason);
-    w->event_action = bh_strdup(action);
-    w->event_note = cut(note, NOTE_MAX);
-    w->event_controller = bh_strdup(profile_of(d, &p->pending));
-    w->event_rv = bh_strdup(p->resource_version);
+    bh_work_event(w, type, reason, action, cut(note, NOTE_MAX), profile_of(d, &p->pending),
+                  p->resource_version);
 }
 
 static void failed_scheduling_event(struct bh_sched_daemon *d, const struct bh_queued_pod *p,
@@ -76,15 +72,10 @@ static void patch_condition(struct bh_sched_daemon *d, const struct bh_queued_po
         return;
     w = work_for(BERTH__WORK_KIND__WORK_PATCH_STATUS, p);
     bh_sched_log_condition(p, reason);
-    w->cond_type = bh_strdup("PodScheduled");
-    w->cond_status = bh_strdup("False");
-    w->cond_reason = bh_strdup(reason);
-    w->cond_message = cut(message, CONDITION_MAX);
-    w->cond_generation = p->pending.pod->generation;
-    w->cond_transition = !told;
-    w->set_nominated = set_nominated;
+    bh_work_condition(w, "PodScheduled", "False", reason, cut(message, CONDITION_MAX),
+                      p->pending.pod->generation, !told);
     if (set_nominated)
-        w->nominated = bh_strdup(nominated == BH_SYM_NONE ? "" : bh_sym_text(d->symtab, nominated));
+        bh_work_nominate(w, nominated == BH_SYM_NONE ? "" : bh_sym_text(d->symtab, nominated));
     bh_queue_told(p->pod, now, set_nominated ? nominated : p->told_nomination);
     (void)bh_ledger_add(d->ledger, w);
 }
@@ -99,27 +90,23 @@ static void evict(struct bh_sched_daemon *d, const struct bh_queued_pod *preempt
                     v->namespace_, v->name, v->uid);
     const char *profile = profile_of(d, &preemptor->pending);
     struct bh_str uid = bh_pod_uid(preemptor->pod);
+    char version[24] = "";
 
-    w->node = bh_strdup(bh_sym_text(d->symtab, node));
+    w->item.node = bh_strdup(bh_sym_text(d->symtab, node));
     if (!memory) {
-        w->cond_type = bh_strdup("DisruptionTarget");
-        w->cond_status = bh_strdup("True");
-        w->cond_reason = bh_strdup("PreemptionByScheduler");
-        w->cond_message =
-            bh_asprintf("%s: preempting to accommodate a higher priority pod", profile);
-        w->cond_transition = true;
-        w->cond_generation = v->generation;
+        bh_work_condition(
+            w, "DisruptionTarget", "True", "PreemptionByScheduler",
+            bh_asprintf("%s: preempting to accommodate a higher priority pod", profile),
+            v->generation, true);
         w->on_behalf = bh_pod_hold(preemptor->pod);
         w->last = last;
     }
     if (v->resource_version)
-        w->event_rv = bh_asprintf("%" PRIu64, v->resource_version);
-    w->event_type = bh_strdup("Normal");
-    w->event_reason = bh_strdup("Preempted");
-    w->event_action = bh_strdup("Preempting");
-    w->event_note = bh_asprintf("Preempted by pod %.*s on node %s%s", (int)uid.n, uid.p, w->node,
-                                memory ? " (in kube-scheduler memory)." : "");
-    w->event_controller = bh_strdup(profile);
+        snprintf(version, sizeof(version), "%" PRIu64, v->resource_version);
+    bh_work_event(w, "Normal", "Preempted", "Preempting",
+                  bh_asprintf("Preempted by pod %.*s on node %s%s", (int)uid.n, uid.p, w->item.node,
+                              memory ? " (in kube-scheduler memory)." : ""),
+                  profile, v->resource_version ? version : NULL);
     (void)bh_ledger_add(d->ledger, w);
 }
 
@@ -138,8 +125,7 @@ static void withdraw(void *arg, struct bh_str uid, int32_t priority)
     if (!p || priority >= below->priority || p->told_nomination == BH_SYM_NONE)
         return;
     w = work_for(BERTH__WORK_KIND__WORK_PATCH_STATUS, p);
-    w->set_nominated = true;
-    w->nominated = bh_strdup("");
+    bh_work_nominate(w, "");
     bh_queue_told(p->pod, p->told_condition, BH_SYM_NONE);
     (void)bh_ledger_add(below->d->ledger, w);
 }
@@ -204,8 +190,7 @@ void bh_sched_tell_node(struct bh_sched_daemon *d, const struct bh_queued_pod *p
         !bh_sched_config_gate(d->o.config, "NominatedNodeNameForExpectation"))
         return;
     w = work_for(BERTH__WORK_KIND__WORK_PATCH_STATUS, p);
-    w->set_nominated = true;
-    w->nominated = bh_strdup(bh_sym_text(d->symtab, node));
+    bh_work_nominate(w, bh_sym_text(d->symtab, node));
     bh_queue_told(p->pod, p->told_condition, node);
     (void)bh_ledger_add(d->ledger, w);
 }
@@ -367,7 +352,7 @@ static bool rejoin(struct bh_sched_daemon *d, const struct bh_queued_pod *p)
 
     if (!w)
         return false;
-    (void)bh_engine_assume(d->engine, &p->pending, bh_sym_internc(d->symtab, w->node));
+    (void)bh_engine_assume(d->engine, &p->pending, bh_sym_internc(d->symtab, w->item.node));
     bh_queue_binding(d->queue, p->pod);
     return true;
 }
@@ -508,7 +493,7 @@ void bh_sched_bind_failed(struct bh_sched_daemon *d, struct bh_work *w, enum bh_
     const struct bh_queued_pod *p = w->pod->queued;
 
     if (p)
-        bh_sched_unwind(d, p, bh_sym_internc(d->symtab, w->node), how, "", message);
+        bh_sched_unwind(d, p, bh_sym_internc(d->symtab, w->item.node), how, "", message);
     else
         (void)unassume(d, bh_pod_uid(w->pod));
     if (!p)
@@ -522,7 +507,7 @@ void bh_sched_bind_recalled(struct bh_sched_daemon *d, struct bh_work *w)
     if (w->bound_seen) /* only its answer was missing */
         bh_sched_pod_gone(d, w->pod);
     else if (p)
-        bh_sched_unwind(d, p, bh_sym_internc(d->symtab, w->node), BH_OVER_RECALLED, "", "");
+        bh_sched_unwind(d, p, bh_sym_internc(d->symtab, w->item.node), BH_OVER_RECALLED, "", "");
     else
         (void)unassume(d, bh_pod_uid(w->pod));
 }
@@ -534,7 +519,7 @@ void bh_sched_patch_recalled(struct bh_sched_daemon *d, struct bh_work *w)
     if (!p)
         return;
     bh_queue_told(w->pod, 0, p->pending.pod->nominated_node);
-    if (w->set_nominated && p->pending.pod->nominated_node == BH_SYM_NONE)
+    if (w->item.set_nominated_node && p->pending.pod->nominated_node == BH_SYM_NONE)
         bh_engine_unnominate(d->engine, bh_pod_uid(w->pod));
 }
 

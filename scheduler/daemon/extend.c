@@ -65,15 +65,12 @@ void bh_sched_extenders_stop(struct bh_sched_daemon *d)
 /* What a binder writes after a bind. */
 static void scheduled_event(struct bh_sched_daemon *d, struct bh_work *w)
 {
-    struct bh_work *ev = bh_work_for(BERTH__WORK_KIND__WORK_EVENT, bh_str_c(w->namespace_),
-                                     bh_str_c(w->name), w->pod);
+    const Berth__EventText *e = w->item.event;
+    struct bh_work *ev = bh_work_for(BERTH__WORK_KIND__WORK_EVENT, bh_str_c(w->item.namespace_),
+                                     bh_str_c(w->item.name), w->pod);
 
-    ev->event_type = bh_strdup(w->event_type);
-    ev->event_reason = bh_strdup(w->event_reason);
-    ev->event_action = bh_strdup(w->event_action);
-    ev->event_note = bh_strdup(w->event_note);
-    ev->event_controller = bh_strdup(w->event_controller);
-    ev->event_rv = bh_strdup(w->event_rv);
+    bh_work_event(ev, e->type, e->reason, e->action, bh_strdup(e->note), e->reporting_controller,
+                  e->regarding_resource_version);
     (void)bh_ledger_add(d->ledger, ev);
 }
 
@@ -94,8 +91,9 @@ static void on_bound(void *arg, uint64_t id, enum bh_ext_bound how, const char *
         return;
     case BH_EXT_BIND_FAILED:
         bh_sched_count_outcome(d, BERTH__OUTCOME__OUTCOME_REJECTED);
-        bh_log_error("Binding failed", bh_kv_s("namespace", w->namespace_), bh_kv_s("pod", w->name),
-                     bh_kv_s("node", w->node), bh_kv_s("message", error));
+        bh_log_error("Binding failed", bh_kv_s("namespace", w->item.namespace_),
+                     bh_kv_s("pod", w->item.name), bh_kv_s("node", w->item.node),
+                     bh_kv_s("message", error));
         bh_sched_bind_refused(d, w, BERTH__OUTCOME__OUTCOME_REJECTED, error);
         return;
     }
@@ -121,8 +119,8 @@ void bh_sched_extenders_turn(struct bh_sched_daemon *d)
     while (bh_sched_leads(d) && (w = bh_ledger_next_outside(d->ledger))) {
         const struct bh_queued_pod *p = w->pod->queued;
         if (p)
-            bh_engine_extender_bind(d->engine, &p->pending, bh_sym_internc(d->symtab, w->node),
-                                    on_bound, d, w->id);
+            bh_engine_extender_bind(d->engine, &p->pending, bh_sym_internc(d->symtab, w->item.node),
+                                    on_bound, d, w->item.id);
         else /* deleted meanwhile */
             bh_ledger_finish(d->ledger, w);
     }

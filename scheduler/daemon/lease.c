@@ -130,11 +130,11 @@ static void taken_back(void *arg, struct bh_work *w)
 {
     struct taking_back *t = arg;
 
-    if (w->kind == BERTH__WORK_KIND__WORK_BIND) {
+    if (w->item.kind == BERTH__WORK_KIND__WORK_BIND) {
         bh_sched_bind_recalled(t->d, w);
-    } else if (bh_work_is_write(w->kind)) {
+    } else if (bh_work_is_write(w->item.kind)) {
         bh_sched_prebind_recalled(t->d, w);
-    } else if (w->kind == BERTH__WORK_KIND__WORK_PATCH_STATUS) {
+    } else if (w->item.kind == BERTH__WORK_KIND__WORK_PATCH_STATUS) {
         bh_sched_patch_recalled(t->d, w);
     } else if (w->on_behalf) {
         t->preemptors = bh_reallocarray(t->preemptors, t->n + 1, sizeof(*t->preemptors));

@@ -52,7 +52,8 @@ static uint8_t lane_of(Berth__WorkKind k)
 /* Writes that change the pod's own state. */
 static bool in_turn(const struct bh_work *w)
 {
-    return w->kind == BERTH__WORK_KIND__WORK_BIND || w->kind == BERTH__WORK_KIND__WORK_PATCH_STATUS;
+    return w->item.kind == BERTH__WORK_KIND__WORK_BIND ||
+           w->item.kind == BERTH__WORK_KIND__WORK_PATCH_STATUS;
 }
 
 struct bh_ledger *bh_ledger_new(uint64_t epoch)
@@ -130,12 +131,12 @@ static void leave_list(struct bh_ledger *l, struct bh_work *w)
 /* Before it goes out, every time. */
 static void record(struct bh_ledger *l, struct bh_work *w, uint64_t until_boot_ns)
 {
-    const struct bh_inflight_item it = {.kind = w->kind,
-                                        .id = w->id,
+    const struct bh_inflight_item it = {.kind = w->item.kind,
+                                        .id = w->item.id,
                                         .term = w->term,
                                         .until_boot_ns = until_boot_ns,
-                                        .uid = w->uid,
-                                        .node = w->node ? w->node : ""};
+                                        .uid = w->item.uid,
+                                        .node = w->item.node ? w->item.node : ""};
 
     if (!l->record || !bh_work_takes_effect(w))
         return;
@@ -157,7 +158,7 @@ static void unrecord(struct bh_ledger *l, struct bh_work *w)
 
 static void queue(struct bh_ledger *l, struct bh_work *w)
 {
-    (void)bh_map_put(&l->by_id, (const char *)&w->id, sizeof(w->id), w);
+    (void)bh_map_put(&l->by_id, (const char *)&w->item.id, sizeof(w->item.id), w);
     if (w->on_behalf)
         w->on_behalf->evictions++;
     if (w->lane == LANE_LAST)
@@ -176,7 +177,7 @@ static void leave_lists(struct bh_ledger *l, struct bh_work *w)
         return;
     }
     leave_list(l, w);
-    (void)bh_map_del(&l->by_id, (const char *)&w->id, sizeof(w->id));
+    (void)bh_map_del(&l->by_id, (const char *)&w->item.id, sizeof(w->item.id));
     if (in_turn(w))
         w->pod->first = NULL;
 }
@@ -186,7 +187,7 @@ static void unhang(struct bh_work *w)
 {
     if (in_turn(w) && w->pod->first == w)
         w->pod->first = NULL;
-    if (w->kind == BERTH__WORK_KIND__WORK_BIND)
+    if (w->item.kind == BERTH__WORK_KIND__WORK_BIND)
         w->pod->bind = NULL;
     if (w->on_behalf)
         w->on_behalf->evictions--;
@@ -205,7 +206,7 @@ static void forget(struct bh_ledger *l, struct bh_work *w)
 {
     unrecord(l, w);
     l->stats.seen -= w->bound_seen;
-    l->n_binds -= w->kind == BERTH__WORK_KIND__WORK_BIND;
+    l->n_binds -= w->item.kind == BERTH__WORK_KIND__WORK_BIND;
     discard(w);
 }
 
@@ -238,10 +239,12 @@ void bh_ledger_free(struct bh_ledger *l)
 /* What the older patch wanted to write and the newer one leaves alone. */
 static void inherit(struct bh_work *w, struct bh_work *old)
 {
-    w->cond_transition |= old->cond_transition;
-    if (!w->set_nominated && old->set_nominated) {
-        w->set_nominated = true;
-        w->nominated = bh_take_ptr(old->nominated);
+    w->transition |= old->transition;
+    if (w->item.condition)
+        w->item.condition->transition = w->transition;
+    if (!w->item.set_nominated_node && old->item.set_nominated_node) {
+        w->item.has_set_nominated_node = w->item.set_nominated_node = true;
+        w->item.nominated_node = bh_take_ptr(old->item.nominated_node);
     }
 }
 
@@ -250,8 +253,8 @@ static bool park(struct bh_ledger *l, struct bh_work *first, struct bh_work *w)
 {
     struct bh_work *old = first->successor;
 
-    if (old && w->kind == BERTH__WORK_KIND__WORK_PATCH_STATUS) {
-        if (old->kind == BERTH__WORK_KIND__WORK_BIND) { /* binding sets the condition anew */
+    if (old && w->item.kind == BERTH__WORK_KIND__WORK_PATCH_STATUS) {
+        if (old->item.kind == BERTH__WORK_KIND__WORK_BIND) { /* binding sets the condition anew */
             bh_work_free(w);
             return false;
         }
@@ -275,10 +278,10 @@ static bool enter(struct bh_ledger *l, struct bh_work *w)
 {
     struct bh_work *first = in_turn(w) ? w->pod->first : NULL;
 
-    if (first && (first->binder || first->kind == BERTH__WORK_KIND__WORK_BIND))
+    if (first && (first->binder || first->item.kind == BERTH__WORK_KIND__WORK_BIND))
         return park(l, first, w);
     if (first) { /* a patch nobody has seen: superseded */
-        if (w->kind == BERTH__WORK_KIND__WORK_PATCH_STATUS)
+        if (w->item.kind == BERTH__WORK_KIND__WORK_PATCH_STATUS)
             inherit(w, first);
         remove_item(l, first);
     }
@@ -288,16 +291,16 @@ static bool enter(struct bh_ledger *l, struct bh_work *w)
 
 bool bh_ledger_add(struct bh_ledger *l, struct bh_work *w)
 {
-    w->lane = w->outside ? LANE_OUTSIDE : waits_for_others(w) ? LANE_LAST : lane_of(w->kind);
+    w->lane = w->outside ? LANE_OUTSIDE : waits_for_others(w) ? LANE_LAST : lane_of(w->item.kind);
     if (w->lane == LANE_EVENTS && l->n_lane[LANE_EVENTS] >= BH_LEDGER_MAX_EVENTS) {
         l->stats.dropped_events++;
         bh_work_free(w);
         return false;
     }
-    w->id = l->next_id++;
+    w->item.id = l->next_id++;
     w->term = l->term;
     w->queued_ns = bh_mono_ns();
-    if (w->kind == BERTH__WORK_KIND__WORK_BIND) {
+    if (w->item.kind == BERTH__WORK_KIND__WORK_BIND) {
         bh_assert(!w->pod->bind);
         w->pod->bind = w;
         l->n_binds++;
@@ -323,7 +326,7 @@ void bh_ledger_inside(struct bh_ledger *l, struct bh_work *w)
     bh_assert(w->binder == &l->outside);
     binder_remove(w);
     w->outside = false;
-    w->lane = lane_of(w->kind);
+    w->lane = lane_of(w->item.kind);
     l->mixed = true;
     lane_push(l, w, false);
 }
@@ -342,7 +345,7 @@ static void end_wait(struct bh_ledger *l, struct bh_pod_state *preemptor)
         return;
     preemptor->last_victim = NULL;
     lane_remove(l, w);
-    w->lane = lane_of(w->kind);
+    w->lane = lane_of(w->item.kind);
     l->mixed = true;
     lane_push(l, w, false);
 }
@@ -387,7 +390,7 @@ void bh_ledger_keep(struct bh_ledger *l, struct bh_work *w, uint64_t due_ns)
 {
     struct bh_work *successor = bh_take_ptr(w->successor);
 
-    bh_assert(w->kind == BERTH__WORK_KIND__WORK_BIND && !w->kept);
+    bh_assert(w->item.kind == BERTH__WORK_KIND__WORK_BIND && !w->kept);
     leave_lists(l, w);
     w->kept = true;
     w->due_ns = due_ns;
@@ -405,11 +408,11 @@ unsigned bh_ledger_overdue(struct bh_ledger *l, uint64_t now_ns)
         if (now_ns < w->due_ns)
             continue;
         leave_lists(l, w);
-        w->id = l->next_id++; /* a late answer to what it was is none to this */
+        w->item.id = l->next_id++; /* a late answer to what it was is none to this */
         w->term = l->term;
-        w->look = true;
+        w->item.has_look = w->item.look = true;
         w->outside = false;
-        w->lane = lane_of(w->kind);
+        w->lane = lane_of(w->item.kind);
         (void)enter(l, w);
         n++;
     }
@@ -428,14 +431,14 @@ void bh_ledger_end_kept(struct bh_ledger *l, bool (*fn)(void *arg, const struct 
 
 void bh_ledger_retry(struct bh_ledger *l, struct bh_work *w)
 {
-    if (w->kind == BERTH__WORK_KIND__WORK_PATCH_STATUS && w->successor) {
-        if (w->successor->kind == BERTH__WORK_KIND__WORK_PATCH_STATUS)
+    if (w->item.kind == BERTH__WORK_KIND__WORK_PATCH_STATUS && w->successor) {
+        if (w->successor->item.kind == BERTH__WORK_KIND__WORK_PATCH_STATUS)
             inherit(w->successor, w);
         bh_ledger_finish(l, w);
         return;
     }
     leave_list(l, w);
-    w->attempt++;
+    w->item.attempt++;
     l->mixed = true;
     l->stats.reissued++;
     lane_push(l, w, true);
@@ -614,9 +617,9 @@ static bool takes(const struct bh_ledger *l, const struct bh_binder *b, const st
 {
     const struct bh_binder *home;
 
-    if (w->kind != BERTH__WORK_KIND__WORK_EVENT || l->n_lane[LANE_EVENTS] > HOMELESS_EVENTS)
+    if (w->item.kind != BERTH__WORK_KIND__WORK_EVENT || l->n_lane[LANE_EVENTS] > HOMELESS_EVENTS)
         return true;
-    home = home_of(l, w->uid);
+    home = home_of(l, w->item.uid);
     return !home || home == b || !room(home);
 }
 
@@ -625,7 +628,7 @@ static bool takes(const struct bh_ledger *l, const struct bh_binder *b, const st
 
 /* The next items in priority order; they stay queued until the bus took them. */
 static unsigned collect(struct bh_ledger *l, const struct bh_binder *b, struct bh_work **work,
-                        struct bh_work_wire *wire, Berth__WorkItem **items, unsigned max)
+                        Berth__WorkItem **items, unsigned max)
 {
     unsigned n = 0;
 
@@ -634,8 +637,7 @@ static unsigned collect(struct bh_ledger *l, const struct bh_binder *b, struct b
              w = TAILQ_NEXT(w, link)) {
             if (!takes(l, b, w))
                 continue;
-            bh_work_to_wire(w, &wire[n]);
-            items[n] = &wire[n].item;
+            items[n] = &w->item;
             work[n++] = w;
         }
     return n;
@@ -646,7 +648,7 @@ static unsigned collect(struct bh_ledger *l, const struct bh_binder *b, struct b
 static void refuse(struct bh_ledger *l, struct bh_work *w)
 {
     /* names are checked where pods come in, objects before they are added */
-    bh_assert(w->kind != BERTH__WORK_KIND__WORK_BIND && !w->write);
+    bh_assert(w->item.kind != BERTH__WORK_KIND__WORK_BIND && !w->item.write);
     l->stats.refused++;
     bh_ledger_finish(l, w);
 }
@@ -654,11 +656,10 @@ static void refuse(struct bh_ledger *l, struct bh_work *w)
 static unsigned send_batch(struct bh_ledger *l, struct bh_bus *bus, struct bh_binder *b,
                            Berth__WorkBatch *batch, uint64_t now_ns)
 {
-    static struct bh_work_wire wire[BATCH_ITEMS]; /* one thread; too large for the stack */
     Berth__WorkItem *items[BATCH_ITEMS];
     struct bh_work *work[BATCH_ITEMS];
     Berth__Envelope env = BERTH__ENVELOPE__INIT;
-    unsigned n = collect(l, b, work, wire, items, BH_MIN(room(b), BATCH_ITEMS));
+    unsigned n = collect(l, b, work, items, BH_MIN(room(b), BATCH_ITEMS));
     const uint64_t until = bh_boot_ns() + BH_INFLIGHT_NS;
     enum bh_bus_outcome o;
 
@@ -690,7 +691,7 @@ static unsigned send_batch(struct bh_ledger *l, struct bh_bus *bus, struct bh_bi
     for (unsigned i = 0; i < n; i++) {
         lane_remove(l, work[i]);
         work[i]->sent_ns = now_ns;
-        bh_probe_pod(send, bh_str_c(work[i]->uid), work[i]->kind);
+        bh_probe_pod(send, bh_str_c(work[i]->item.uid), work[i]->item.kind);
         binder_push(b, work[i]);
     }
     l->stats.sent += n;

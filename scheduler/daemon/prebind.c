@@ -100,6 +100,14 @@ void bh_sched_prebind_fini(struct bh_sched_daemon *d)
 /* ---- one write ---------------------------------------------------------------------------------
  */
 
+static ProtobufCBinaryData packed(const ProtobufCMessage *m)
+{
+    struct bh_buf b = {0};
+
+    bh_pb_pack(&b, m);
+    return (ProtobufCBinaryData){b.n, (uint8_t *)bh_buf_take(&b)};
+}
+
 static struct bh_work *item_of(const struct bh_prebind *b, const struct bh_write *w)
 {
     const struct bh_pod_rec *pod = b->pod;
@@ -107,15 +115,18 @@ static struct bh_work *item_of(const struct bh_prebind *b, const struct bh_write
         (Berth__WorkKind)((int)BERTH__WORK_KIND__WORK_VOLUME_CLAIM + (int)w->what);
     struct bh_work *item =
         bh_work_for(kind, bh_rec_text(pod, pod->namespace_), bh_rec_text(pod, pod->name), b->state);
-    struct bh_object_write *o = item->write = bh_calloc(1, sizeof(*o));
+    Berth__ObjectWrite *o = item->item.write = bh_malloc(sizeof(*o));
 
+    berth__object_write__init(o);
     o->namespace_ = bh_strdup(w->namespace_ ? w->namespace_ : "");
     o->name = bh_strdup(w->name ? w->name : "");
     o->uid = bh_strdup(w->uid ? w->uid : "");
     o->resource_version = bh_strdup(w->resource_version ? w->resource_version : "");
-    bh_pb_pack(&o->object, w->object);
+    o->has_object = true;
+    o->object = packed(w->object);
+    o->has_pod_status = w->pod_status != NULL;
     if (w->pod_status)
-        bh_pb_pack(&o->pod_status, &w->pod_status->base);
+        o->pod_status = packed(&w->pod_status->base);
     return item;
 }
 
@@ -131,7 +142,7 @@ _Static_assert((int)BH_WRITE_SELECTED_NODE == BERTH__WORK_KIND__WORK_SELECTED_NO
 static void send_out(struct bh_sched_daemon *d, struct bh_prebind *b, struct bh_work *item)
 {
     (void)bh_ledger_add(d->ledger, item);
-    b->work_id = item->id;
+    b->work_id = item->item.id;
 }
 
 /* ---- undo --------------------------------------------------------------------------------------
@@ -207,7 +218,7 @@ static void end(struct bh_sched_daemon *d, struct bh_prebind *b, enum bh_over ho
     }
     if (b->phase == UNDO)
         return;
-    if (w && !w->binder && !w->attempt) { /* nobody has seen it */
+    if (w && !w->binder && !w->item.attempt) { /* nobody has seen it */
         bh_ledger_finish(d->ledger, w);
         b->work_id = 0;
     }
@@ -425,15 +436,16 @@ bool bh_sched_prebind_rejoin(struct bh_sched_daemon *d, const struct bh_queued_p
 
 static bool is_volume(const struct bh_work *w)
 {
-    return w->kind == BERTH__WORK_KIND__WORK_VOLUME_CLAIM ||
-           w->kind == BERTH__WORK_KIND__WORK_SELECTED_NODE;
+    return w->item.kind == BERTH__WORK_KIND__WORK_VOLUME_CLAIM ||
+           w->item.kind == BERTH__WORK_KIND__WORK_SELECTED_NODE;
 }
 
 static void log_refusal(const struct bh_work *w, const Berth__WorkResult *r)
 {
-    bh_log_warn("Write was refused", bh_kv_i("kind", w->kind), bh_kv_s("namespace", w->namespace_),
-                bh_kv_s("pod", w->name), bh_kv_s("object", w->write->name),
-                bh_kv_i("code", r->code), bh_kv_s("message", r->message));
+    bh_log_warn("Write was refused", bh_kv_i("kind", w->item.kind),
+                bh_kv_s("namespace", w->item.namespace_), bh_kv_s("pod", w->item.name),
+                bh_kv_s("object", w->item.write->name), bh_kv_i("code", r->code),
+                bh_kv_s("message", r->message));
 }
 
 /* An object comes with a failure too, when some of the steps were done. */
@@ -446,7 +458,7 @@ static void written(struct bh_sched_daemon *d, struct bh_prebind *b, const struc
     struct bh_err err = {0};
     int rc = 0;
 
-    if (w->kind == BERTH__WORK_KIND__WORK_NEW_CLAIM)
+    if (w->item.kind == BERTH__WORK_KIND__WORK_NEW_CLAIM)
         bh_sched_count_claim_made(d, done || r->has_object);
     if (r->has_object)
         rc = bh_engine_prebind_written(d->engine, uid_of(b), b->next, r->object.data, r->object.len,
@@ -472,7 +484,7 @@ void bh_sched_prebind_answered(struct bh_sched_daemon *d, struct bh_work *w,
 {
     struct bh_prebind *b = w->pod->prebind;
 
-    if (!b || b->work_id != w->id) { /* bound by another hand meanwhile */
+    if (!b || b->work_id != w->item.id) { /* bound by another hand meanwhile */
         if (r->outcome == BERTH__OUTCOME__OUTCOME_REJECTED)
             log_refusal(w, r);
         return;
@@ -484,7 +496,7 @@ void bh_sched_prebind_answered(struct bh_sched_daemon *d, struct bh_work *w,
     }
     if (r->outcome != BERTH__OUTCOME__OUTCOME_DONE)
         log_refusal(w, r);
-    else if (r->has_object && w->kind != BERTH__WORK_KIND__WORK_DELETE_CLAIM)
+    else if (r->has_object && w->item.kind != BERTH__WORK_KIND__WORK_DELETE_CLAIM)
         (void)bh_engine_learn(d->engine, BH_KIND_RESOURCECLAIM, r->object.data, r->object.len,
                               false, NULL);
     undo_next(d, b);
@@ -510,7 +522,7 @@ void bh_sched_prebind_recalled(struct bh_sched_daemon *d, struct bh_work *w)
 {
     struct bh_prebind *b = w->pod->prebind;
 
-    if (b && b->work_id == w->id)
+    if (b && b->work_id == w->item.id)
         recall(d, b);
 }
 

@@ -28,13 +28,13 @@ void bh_sched_bound(struct bh_sched_daemon *d, struct bh_work *w)
     const struct bh_queued_pod *p = w->pod->queued;
     const bool assumed = bh_engine_is_assumed(d->engine, bh_pod_uid(w->pod));
 
-    if (!w->look)
+    if (!w->item.look)
         bh_sched_record_outcome(d, w->decision, BH_OUTCOME_BOUND, "");
-    if (p && !w->look) {
-        bh_sched_count_bound(d, p, w->event_controller ? w->event_controller : "",
+    if (p && !w->item.look) {
+        bh_sched_count_bound(d, p, w->item.event->reporting_controller,
                              bh_sched_now(d) - (int64_t)w->late_ns,
                              (double)(bh_mono_ns() - w->queued_ns - w->late_ns) / 1e9);
-        bh_sched_log_bound(p, w->node);
+        bh_sched_log_bound(p, w->item.node);
     }
     if (p && assumed && !w->bound_seen) {
         bh_ledger_keep(d->ledger, w, bh_mono_ns() + d->timing.unseen_ns);
@@ -75,16 +75,17 @@ static void bind_result(struct bh_sched_daemon *d, struct bh_work *w, const Bert
         bh_sched_bound(d, w);
         break;
     case BERTH__OUTCOME__OUTCOME_BOUND_ELSEWHERE: /* the watch will tell */
-        bh_log_info("The pod is on another node", bh_kv_s("namespace", w->namespace_),
-                    bh_kv_s("pod", w->name), bh_kv_s("node", r->message));
+        bh_log_info("The pod is on another node", bh_kv_s("namespace", w->item.namespace_),
+                    bh_kv_s("pod", w->item.name), bh_kv_s("node", r->message));
         bh_sched_bind_refused(d, w, r->outcome, "");
         break;
     default:
         text = bh_asprintf("running Bind plugin \"DefaultBinder\": %s",
                            r->message ? r->message : "binding failed");
-        bh_log_error("Binding failed", bh_kv_s("namespace", w->namespace_), bh_kv_s("pod", w->name),
-                     bh_kv_s("node", w->node), bh_kv_i("code", r->code),
-                     bh_kv_s("reason", r->reason), bh_kv_s("message", r->message));
+        bh_log_error("Binding failed", bh_kv_s("namespace", w->item.namespace_),
+                     bh_kv_s("pod", w->item.name), bh_kv_s("node", w->item.node),
+                     bh_kv_i("code", r->code), bh_kv_s("reason", r->reason),
+                     bh_kv_s("message", r->message));
         bh_sched_bind_refused(d, w, r->outcome, text);
         break;
     }
@@ -99,7 +100,7 @@ static void on_unknown(struct bh_sched_daemon *d, struct bh_binder *b, struct bh
         return;
     if (o == BERTH__OUTCOME__OUTCOME_STALE)
         b->window = 0; /* until its next hello: it knows a newer scheduler or term */
-    if (w->kind == BERTH__WORK_KIND__WORK_EVENT) {
+    if (w->item.kind == BERTH__WORK_KIND__WORK_EVENT) {
         bh_ledger_finish(d->ledger, w); /* events are the first thing to give up */
         return;
     }
@@ -110,9 +111,10 @@ static void on_unknown(struct bh_sched_daemon *d, struct bh_binder *b, struct bh
 
 static void on_refused(const struct bh_work *w, const Berth__WorkResult *r)
 {
-    bh_log_warn("Write was refused", bh_kv_i("kind", w->kind), bh_kv_s("namespace", w->namespace_),
-                bh_kv_s("pod", w->name), bh_kv_i("code", r->code), bh_kv_s("message", r->message));
-    if (w->kind == BERTH__WORK_KIND__WORK_PATCH_STATUS && w->pod->queued)
+    bh_log_warn("Write was refused", bh_kv_i("kind", w->item.kind),
+                bh_kv_s("namespace", w->item.namespace_), bh_kv_s("pod", w->item.name),
+                bh_kv_i("code", r->code), bh_kv_s("message", r->message));
+    if (w->item.kind == BERTH__WORK_KIND__WORK_PATCH_STATUS && w->pod->queued)
         bh_queue_told(w->pod, 0, w->pod->queued->pending.pod->nominated_node); /* the next failure
                                                                                 * tries again */
 }
@@ -192,22 +194,22 @@ static void on_result(struct bh_sched_daemon *d, struct bh_binder *b, const Bert
     }
     if (!w)
         return;
-    bh_probe_pod(written, bh_str_c(w->uid), r->outcome);
+    bh_probe_pod(written, bh_str_c(w->item.uid), r->outcome);
     if (r->outcome == BERTH__OUTCOME__OUTCOME_UNKNOWN ||
         r->outcome == BERTH__OUTCOME__OUTCOME_STALE) {
         on_unknown(d, b, w, r->outcome);
         return;
     }
-    if (w->kind == BERTH__WORK_KIND__WORK_BIND) {
+    if (w->item.kind == BERTH__WORK_KIND__WORK_BIND) {
         bind_result(d, w, r);
         return;
     }
-    if (w->write)
+    if (w->item.write)
         bh_sched_prebind_answered(d, w, r);
     else if (r->outcome == BERTH__OUTCOME__OUTCOME_REJECTED)
         on_refused(w, r);
     preemptor = w->on_behalf ? bh_pod_hold(w->on_behalf) : NULL;
-    victim = preemptor ? bh_strdup(w->uid) : NULL;
+    victim = preemptor ? bh_strdup(w->item.uid) : NULL;
     if (preemptor && r->outcome == BERTH__OUTCOME__OUTCOME_REJECTED)
         bh_ledger_spare(d->ledger, preemptor);
     bh_ledger_finish(d->ledger, w);

@@ -14,29 +14,15 @@
 #include "common/bus/bus.h"
 #include "scheduler/queue/pods.h"
 
-struct bh_object_write { /* of kinds from VOLUME_CLAIM on; memory owned by the item */
-    char *namespace_, *name, *uid, *resource_version;
-    struct bh_buf object, pod_status;
-};
-struct bh_work { /* strings owned by the item */
-    uint64_t id;
-    Berth__WorkKind kind;
-    struct bh_pod_state *pod; /* whom it is for, held; NULL: no pod of ours (a victim) */
-    char *namespace_, *name, *uid, *node;
-    char *event_type, *event_reason, *event_action, *event_note, *event_controller, *event_rv;
-    char *cond_type, *cond_status, *cond_reason, *cond_message;
-    int64_t cond_generation;
-    bool cond_transition;
-    bool set_nominated;
-    char *nominated;
+struct bh_work {
+    Berth__WorkItem item;           /* as it goes onto the wire; its texts are owned */
+    struct bh_pod_state *pod;       /* whom it is for, held; NULL: no pod of ours (a victim) */
+    bool transition;                /* of the condition, or of those that it took the place of */
     struct bh_pod_state *on_behalf; /* DELETE: the preemptor, held */
-    bool last; /* DELETE: waits for the end of the others on_behalf of that preemptor */
-    struct bh_object_write *write;
+    bool last;       /* DELETE: waits for the end of the others on_behalf of that preemptor */
     bool bound_seen; /* BIND: the watch was faster than the answer */
     bool kept;       /* BIND: see bh_ledger_keep */
-    bool look;       /* BIND: nothing is written, the pod is read: is it where it should be? */
     bool outside;    /* BIND: an extender writes it, see bh_ledger_next_outside */
-    uint32_t attempt;
     uint64_t queued_ns, sent_ns;
     uint64_t due_ns;        /* kept: when to look */
     uint64_t doubt_boot_ns; /* BIND: until then an earlier request for it may take effect */
@@ -49,7 +35,8 @@ struct bh_work { /* strings owned by the item */
     struct bh_binder *binder;  /* NULL = queued or parked */
     struct bh_work *successor; /* parked behind this one, which is out */
     uint8_t lane;
-    bool packed; /* all texts are in text, or constant */
+    bool packed; /* all texts are in text, or constant; the event is this one */
+    Berth__EventText event;
     char text[];
 };
 TAILQ_HEAD(bh_works, bh_work);
@@ -72,6 +59,12 @@ struct bh_work *bh_work_new(Berth__WorkKind kind, struct bh_str ns, struct bh_st
 struct bh_work *bh_work_for(Berth__WorkKind kind, struct bh_str ns, struct bh_str name,
                             struct bh_pod_state *s);
 void bh_work_free(struct bh_work *w); /* one that was not added */
+/* The item's parts. Texts are copied, but note and message, which it takes over. */
+void bh_work_event(struct bh_work *w, const char *type, const char *reason, const char *action,
+                   char *note, const char *controller, const char *resource_version);
+void bh_work_condition(struct bh_work *w, const char *type, const char *status, const char *reason,
+                       char *message, int64_t generation, bool transition);
+void bh_work_nominate(struct bh_work *w, const char *node); /* "" clears it */
 /* The bus takes it: what is written for a pod comes from objects that anybody may have made. Items
  * that are no binds and are not taken are dropped when they are sent; a write must not be. */
 bool bh_work_fits(const struct bh_work *w);
@@ -80,11 +73,4 @@ bool bh_work_fits(const struct bh_work *w);
 void bh_work_doubt(struct bh_work *w, uint64_t ns);
 /* It takes room or devices on a node if it is done. */
 bool bh_work_takes_effect(const struct bh_work *w);
-struct bh_work_wire { /* points into the item */
-    Berth__WorkItem item;
-    Berth__EventText event;
-    Berth__Condition cond;
-    Berth__ObjectWrite write;
-};
-void bh_work_to_wire(const struct bh_work *w, struct bh_work_wire *o);
 #endif

@@ -41,16 +41,11 @@ static struct bh_work *work(Berth__WorkKind kind, const char *uid)
     struct bh_work *w = bh_work_for(kind, BH_STR("ns"), BH_STR("pod"), s);
 
     if (kind == BERTH__WORK_KIND__WORK_BIND)
-        w->node = bh_strdup("node-1");
-    if (kind == BERTH__WORK_KIND__WORK_EVENT) {
-        w->event_reason = bh_strdup("Scheduled");
-        w->event_type = bh_strdup("Normal");
-    }
-    if (kind == BERTH__WORK_KIND__WORK_PATCH_STATUS) {
-        w->cond_type = bh_strdup("PodScheduled");
-        w->cond_status = bh_strdup("False");
-        w->cond_message = bh_strdup("first");
-    }
+        w->item.node = bh_strdup("node-1");
+    if (kind == BERTH__WORK_KIND__WORK_EVENT)
+        bh_work_event(w, "Normal", "Scheduled", "", NULL, "", NULL);
+    if (kind == BERTH__WORK_KIND__WORK_PATCH_STATUS)
+        bh_work_condition(w, "PodScheduled", "False", "", bh_strdup("first"), 0, false);
     return w;
 }
 
@@ -60,15 +55,14 @@ static void test_patches_of_one_pod_are_coalesced(void)
     struct bh_ledger_stats s;
     struct bh_work *a = work(BERTH__WORK_KIND__WORK_PATCH_STATUS, "u1"), *b;
 
-    a->set_nominated = true;
-    a->nominated = bh_strdup("node-7");
+    bh_work_nominate(a, "node-7");
     CU_ASSERT(bh_ledger_add(l, a));
     b = work(BERTH__WORK_KIND__WORK_PATCH_STATUS, "u1");
     CU_ASSERT(bh_ledger_add(l, b));
     bh_ledger_stats(l, &s);
     CU_ASSERT(s.queued == 1);
-    CU_ASSERT(b->set_nominated); /* what the older one wanted to write is not lost */
-    CU_ASSERT_STRING_EQUAL(b->nominated, "node-7");
+    CU_ASSERT(b->item.set_nominated_node); /* what the older one wanted to write is not lost */
+    CU_ASSERT_STRING_EQUAL(b->item.nominated_node, "node-7");
     CU_ASSERT(bh_ledger_add(l, work(BERTH__WORK_KIND__WORK_PATCH_STATUS, "u2")));
     bh_ledger_stats(l, &s);
     CU_ASSERT(s.queued == 2);
@@ -121,7 +115,7 @@ static void test_the_last_victim_waits_for_the_others(void)
             w[i]->last = i == 2;
             CU_ASSERT(bh_ledger_add(l, w[i]));
         }
-        id = w[2]->id;
+        id = w[2]->item.id;
         CU_ASSERT(w[2]->lane != w[1]->lane);
         if (refused == 2) { /* the term ends */
             CU_ASSERT(bh_ledger_recall(l, true, count, &n) == 3 && n == 3);
@@ -149,7 +143,7 @@ static void test_the_last_victim_waits_for_the_others(void)
 static bool is_u1(void *arg, const struct bh_work *w)
 {
     (void)arg;
-    return bh_streq(w->uid, "u1");
+    return bh_streq(w->item.uid, "u1");
 }
 
 /* A bind that was answered, and that the watch has not shown. */
@@ -174,7 +168,7 @@ static void test_a_kept_bind_stays_until_it_is_ended_or_looked_at(void)
         CU_ASSERT(bh_inflight_next(f, &pos, &it) == w[i]->slot && w[i]->slot);
     }
     CU_ASSERT(bh_ledger_add(l, work(BERTH__WORK_KIND__WORK_PATCH_STATUS, "u1"))); /* parked */
-    id = w[0]->id;
+    id = w[0]->item.id;
     bh_ledger_keep(l, w[0], 100);
     bh_ledger_keep(l, w[1], 200);
     bh_ledger_stats(l, &s);
@@ -183,7 +177,7 @@ static void test_a_kept_bind_stays_until_it_is_ended_or_looked_at(void)
     CU_ASSERT(bh_inflight_count(f) == 2);
     CU_ASSERT(bh_ledger_overdue(l, 99) == 0);
     CU_ASSERT(bh_ledger_overdue(l, 100) == 1);
-    CU_ASSERT(w[0]->look && !w[0]->outside && w[0]->id != id && !w[1]->look);
+    CU_ASSERT(w[0]->item.look && !w[0]->outside && w[0]->item.id != id && !w[1]->item.look);
     bh_ledger_stats(l, &s);
     CU_ASSERT(s.kept == 1 && s.binds == 1);
     bh_ledger_keep(l, w[0], 300); /* it is there, still unseen */
@@ -359,14 +353,14 @@ static void test_binds_and_patches_of_one_pod_go_one_after_the_other(void)
 
     wire_open(&w);
     (void)binder(&w, l, 0, 8);
-    first->cond_transition = true;
+    first->transition = true;
     CU_ASSERT(bh_ledger_add(l, first));
     CU_ASSERT(flush(&w, l) == 1);
     second = work(BERTH__WORK_KIND__WORK_PATCH_STATUS, "u1");
     CU_ASSERT(bh_ledger_add(l, second));
     CU_ASSERT(flush(&w, l) == 0); /* parked behind the one that is out */
     second = work(BERTH__WORK_KIND__WORK_PATCH_STATUS, "u1");
-    second->set_nominated = true;
+    bh_work_nominate(second, "");
     CU_ASSERT(bh_ledger_add(l, second)); /* and replaced there */
     CU_ASSERT(bh_ledger_add(l, work(BERTH__WORK_KIND__WORK_PATCH_STATUS, "u2")));
     CU_ASSERT(flush(&w, l) == 1); /* other pods do not wait */
@@ -380,7 +374,7 @@ static void test_binds_and_patches_of_one_pod_go_one_after_the_other(void)
     /* a patch that would come after the bind was parked is moot */
     CU_ASSERT(!bh_ledger_add(l, work(BERTH__WORK_KIND__WORK_PATCH_STATUS, "u1")));
     bh_ledger_retry(l, second); /* outcome unknown, but the bind writes the condition anew */
-    CU_ASSERT(bh_ledger_find(l, bind->id) == bind);
+    CU_ASSERT(bh_ledger_find(l, bind->item.id) == bind);
     CU_ASSERT(flush(&w, l) == 1);
     CU_ASSERT(bind->binder != NULL);
     bh_ledger_finish(l, bind);
@@ -415,11 +409,11 @@ static void test_a_patch_keeps_what_the_one_before_it_had_to_say(void)
     struct bh_work *a = work(BERTH__WORK_KIND__WORK_PATCH_STATUS, "u1");
     struct bh_work *b = work(BERTH__WORK_KIND__WORK_PATCH_STATUS, "u1");
 
-    a->cond_transition = true;
+    a->transition = true;
     CU_ASSERT(bh_ledger_add(l, a));
     CU_ASSERT(bh_ledger_add(l, b));
-    CU_ASSERT(b->cond_transition); /* lastTransitionTime was never written */
-    CU_ASSERT(!b->set_nominated);
+    CU_ASSERT(b->transition); /* lastTransitionTime was never written */
+    CU_ASSERT(!b->item.set_nominated_node);
     ledger_free(l);
 }
 
@@ -457,7 +451,7 @@ static void test_what_the_bus_refuses_does_not_block_the_rest(void)
     for (int i = 0; i < 7; i++) {
         struct bh_work *e = work(BERTH__WORK_KIND__WORK_EVENT, "u");
         if (i == 3)
-            e->event_note = bh_strdup(huge);
+            e->item.event->note = bh_strdup(huge);
         CU_ASSERT(bh_ledger_add(l, e));
     }
     CU_ASSERT(flush(&w, l) == 6);
@@ -595,27 +589,27 @@ static void test_a_bind_in_one_block(void)
     char name[600];
     struct bh_work *w = bh_work_bind(&t, 1024);
 
-    CU_ASSERT_STRING_EQUAL(w->namespace_, "ns");
-    CU_ASSERT_STRING_EQUAL(w->name, "pod");
-    CU_ASSERT_STRING_EQUAL(w->uid, "uid");
-    CU_ASSERT_STRING_EQUAL(w->node, "node-1");
-    CU_ASSERT_STRING_EQUAL(w->event_controller, "sched");
-    CU_ASSERT_STRING_EQUAL(w->event_rv, "17");
-    CU_ASSERT_STRING_EQUAL(w->event_note, "Successfully assigned ns/pod to node-1");
-    CU_ASSERT(w->kind == BERTH__WORK_KIND__WORK_BIND && bh_work_fits(w));
+    CU_ASSERT_STRING_EQUAL(w->item.namespace_, "ns");
+    CU_ASSERT_STRING_EQUAL(w->item.name, "pod");
+    CU_ASSERT_STRING_EQUAL(w->item.uid, "uid");
+    CU_ASSERT_STRING_EQUAL(w->item.node, "node-1");
+    CU_ASSERT_STRING_EQUAL(w->item.event->reporting_controller, "sched");
+    CU_ASSERT_STRING_EQUAL(w->item.event->regarding_resource_version, "17");
+    CU_ASSERT_STRING_EQUAL(w->item.event->note, "Successfully assigned ns/pod to node-1");
+    CU_ASSERT(w->item.kind == BERTH__WORK_KIND__WORK_BIND && bh_work_fits(w));
     bh_work_free(w);
     w = bh_work_bind(&t, 38); /* as long as it is */
-    CU_ASSERT_STRING_EQUAL(w->event_note, "Successfully assigned ns/pod to node-1");
+    CU_ASSERT_STRING_EQUAL(w->item.event->note, "Successfully assigned ns/pod to node-1");
     bh_work_free(w);
     w = bh_work_bind(&t, 37);
-    CU_ASSERT_STRING_EQUAL(w->event_note, "Successfully assigned ns/pod to n ...");
+    CU_ASSERT_STRING_EQUAL(w->item.event->note, "Successfully assigned ns/pod to n ...");
     bh_work_free(w);
     memset(name, 'n', sizeof(name));
     t.name = t.ns = (struct bh_str){name, sizeof(name)};
     w = bh_work_bind(&t, 1024);
-    CU_ASSERT_EQUAL(strlen(w->event_note), 1024);
-    CU_ASSERT_STRING_EQUAL(w->event_note + 1020, " ...");
-    CU_ASSERT_STRING_EQUAL(w->node, "node-1");
+    CU_ASSERT_EQUAL(strlen(w->item.event->note), 1024);
+    CU_ASSERT_STRING_EQUAL(w->item.event->note + 1020, " ...");
+    CU_ASSERT_STRING_EQUAL(w->item.node, "node-1");
     bh_work_free(w);
 }
 
