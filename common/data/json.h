@@ -86,8 +86,9 @@ void bh_json_set_text(struct bh_arena *a, struct bh_json *obj, const char *key, 
 struct bh_json *bh_json_set_i64(struct bh_arena *a, struct bh_json *obj, const char *key,
                                 int64_t v);
 struct bh_json *bh_json_set_bool(struct bh_arena *a, struct bh_json *obj, const char *key, bool b);
-/* The member's object, created when absent or not an object. */
+/* The member's object, created when absent or not an object; the member's list. */
 struct bh_json *bh_json_obj_at(struct bh_arena *a, struct bh_json *obj, const char *key);
+struct bh_json *bh_json_list_at(struct bh_arena *a, struct bh_json *obj, const char *key);
 bool bh_json_unset(struct bh_json *obj, const char *key); /* true when it was there */
 /* Without children. */
 static inline void bh_json_clear(struct bh_json *container)
@@ -98,6 +99,19 @@ static inline void bh_json_clear(struct bh_json *container)
 void bh_json_push(struct bh_json *arr, struct bh_json *v);
 bool bh_json_remove(struct bh_json *container, struct bh_json *child);
 struct bh_json *bh_json_clone(struct bh_arena *a, const struct bh_json *v);
+
+/* Members by a template that looks like what it makes (json_make.c):
+ *   "kind: Pod, metadata: {name: %s, labels: {%s: %s}}, count: %ld, ready: %i, list: [], of?: %p"
+ * %s text, %d %u %ld %lu %zu number, %i true or false, %p a tree that is linked nowhere else (NULL:
+ * null); a name may be %s as well. Other values are literal: a word is a text, but for numbers,
+ * true, false and null; 'with quotes' anything is. With "name?:" an empty value ("", NULL, 0, false,
+ * {}) takes the member away. Objects that are there are added to, everything else is replaced. */
+struct bh_json *bh_json_make(struct bh_arena *a, const char *fmt, ...) BH_PRINTF(2, 3);
+struct bh_json *bh_json_add(struct bh_arena *a, struct bh_json *obj, const char *fmt, ...)
+    BH_PRINTF(3, 4);
+/* A new last element; returns it. */
+struct bh_json *bh_json_append(struct bh_arena *a, struct bh_json *arr, const char *fmt, ...)
+    BH_PRINTF(3, 4);
 
 /* Compact, or indented by two spaces a level. Numbers and order as in the tree. */
 void bh_json_write(struct bh_buf *b, const struct bh_json *v);

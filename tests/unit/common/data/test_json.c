@@ -588,6 +588,29 @@ static void test_only_containers_have_children(void)
     CU_ASSERT_EQUAL(n, 3);
 }
 
+static void test_templates(void)
+{
+    struct bh_json *v, *list;
+
+    bh_arena_reset(&arena);
+    v = bh_json_make(&arena, "kind: Pod, metadata: {name: %s, labels: {%s: %s}}, n: %ld, u: %u",
+                     "a", "x.io/y", "1", 7L, 3u);
+    CU_ASSERT_STRING_EQUAL(text_of(v), "{\"kind\":\"Pod\",\"metadata\":{\"name\":\"a\",\"labels\":{"
+                                       "\"x.io/y\":\"1\"}},\"n\":7,\"u\":3}");
+    bh_json_add(&arena, v, "metadata: {uid: %s}, n?: %zu, u?: %d, gone?: %p, ok: %i", "b",
+                (size_t)0, 4, NULL, true);
+    CU_ASSERT_STRING_EQUAL(text_of(v), "{\"kind\":\"Pod\",\"metadata\":{\"name\":\"a\",\"labels\":{"
+                                       "\"x.io/y\":\"1\"},\"uid\":\"b\"},\"u\":4,\"ok\":true}");
+    v = bh_json_make(&arena, "a: [], b: [{c: true}, %s, 1, null], d: 'x, y: z', e?: %s, f?: {}",
+                     "s", "");
+    CU_ASSERT_STRING_EQUAL(text_of(v),
+                           "{\"a\":[],\"b\":[{\"c\":true},\"s\",1,null],\"d\":\"x, y: z\"}");
+    list = bh_json_list_at(&arena, v, "a");
+    bh_json_append(&arena, list, "i: %i, p: %p", false, NULL);
+    CU_ASSERT_PTR_EQUAL(bh_json_list_at(&arena, v, "a"), list);
+    CU_ASSERT_STRING_EQUAL(text_of(list), "[{\"i\":false,\"p\":null}]");
+}
+
 BH_TESTS("common/data/json", {"what is read is written the same way", test_round_trip},
          {"only lists and objects have children", test_only_containers_have_children},
          {"escapes become UTF-8, NUL included", test_escapes},
@@ -607,6 +630,7 @@ BH_TESTS("common/data/json", {"what is read is written the same way", test_round
          {"obj_at creates objects and replaces other types", test_obj_at_creates_and_replaces},
          {"removing keeps the links right", test_removing},
          {"builders pass the arena's limit on as NULL", test_builders_report_the_limit_once},
+         {"templates look like what they make", test_templates},
          {"a clone shares nothing with its source", test_clone_shares_nothing},
          {"indented output has two spaces a level", test_pretty},
          {"every character survives writing and reading", test_written_strings_read_back},
