@@ -11,8 +11,7 @@
 #include "scheduler/config/config_int.h"
 #include "scheduler/framework/plugin.h"
 
-/* ---- plugin sets -----------------------------------------------------------------------------
- */
+/* ---- plugin sets ----------------------------------------------------------------------------- */
 
 /* Betas had these among their plugins; v1 has not, but this build may. */
 static bool is_gone(const struct bh_config_ctx *x, const char *plugin)
@@ -138,8 +137,7 @@ static struct bh_json *complete_plugins(struct bh_config_ctx *x, const struct bh
     return out;
 }
 
-/* ---- fields ----------------------------------------------------------------------------------
- */
+/* ---- fields ---------------------------------------------------------------------------------- */
 
 /* What the file says, with the defaults for what it leaves out; d: the defaults, as of this field.
  * Which empty values count as left out is a matter of Go's types: texts and durations, and numbers
@@ -311,8 +309,7 @@ static struct bh_json *complete_plugin_args(struct bh_config_ctx *x, const char 
     return out;
 }
 
-/* ---- pluginConfig ----------------------------------------------------------------------------
- */
+/* ---- pluginConfig ---------------------------------------------------------------------------- */
 
 static struct bh_json *args_entry(struct bh_arena *a, const char *name, struct bh_json *args)
 {
@@ -374,8 +371,7 @@ static struct bh_json *complete_args(struct bh_config_ctx *x, const struct bh_js
     return out;
 }
 
-/* ---- the whole -------------------------------------------------------------------------------
- */
+/* ---- the whole ------------------------------------------------------------------------------- */
 
 static struct bh_json *complete_profile(struct bh_config_ctx *x, const struct bh_json *in,
                                         bool only)

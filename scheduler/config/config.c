@@ -12,8 +12,7 @@
 
 #define CONFIG_FILE_MAX ((size_t)4 << 20)
 
-/* ---- building --------------------------------------------------------------------------------
- */
+/* ---- building -------------------------------------------------------------------------------- */
 
 static void build_components(struct bh_sched_config *c, const struct bh_json *tree)
 {
@@ -130,8 +129,7 @@ static int build(struct bh_config_ctx *x, struct bh_sched_config *c, struct bh_j
     return 0;
 }
 
-/* ---- reading ---------------------------------------------------------------------------------
- */
+/* ---- reading --------------------------------------------------------------------------------- */
 
 static void keep_warnings(struct bh_sched_config *c, const struct bh_config_report *r)
 {

@@ -25,8 +25,7 @@
     "struct { APIVersion string \"json:\\\"apiVersion,omitempty\\\"\"; Kind string "               \
     "\"json:\\\"kind,omitempty\\\"\" }"
 
-/* ---- identity --------------------------------------------------------------------------------
- */
+/* ---- identity -------------------------------------------------------------------------------- */
 
 /* apiVersion and kind of v; an error text in the arena when they cannot even be read. */
 static const char *type_meta(struct bh_arena *a, const struct bh_json *v, const char **ret_version,
@@ -118,8 +117,7 @@ static int identify(struct bh_config_ctx *x, const struct bh_json *tree)
     return 0;
 }
 
-/* ---- args of plugins -------------------------------------------------------------------------
- */
+/* ---- args of plugins ------------------------------------------------------------------------- */
 
 /* The version of args: that of the file, or none. */
 static bool args_version_ok(const struct bh_config_ctx *x, const char *version)

@@ -91,8 +91,7 @@ const struct bh_plugin_ref *bh_config_defaults(struct bh_arena *a, enum bh_confi
     return list;
 }
 
-/* ---- values ----------------------------------------------------------------------------------
- */
+/* ---- values ---------------------------------------------------------------------------------- */
 
 static const char values[] =
     "clientConnection: {kubeconfig: '', acceptContentTypes: '', qps: 50, burst: 100,\n"

@@ -11,8 +11,7 @@
 #include "common/base/log.h"
 #include "scheduler/config/config_int.h"
 
-/* ---- the tree that people are shown ------------------------------------------------------------
- */
+/* ---- the tree that people are shown ---------------------------------------------------------- */
 
 static void put_number(struct bh_arena *a, struct bh_json *o, const char *key, double v)
 {
@@ -59,8 +58,7 @@ static void show(struct bh_sched_config *c)
     bh_config_sort(tree);
 }
 
-/* ---- plugins that belong to a gate -------------------------------------------------------------
- */
+/* ---- plugins that belong to a gate ----------------------------------------------------------- */
 
 static void drop_plugin(struct bh_sched_config *c, const char *name)
 {
@@ -114,8 +112,7 @@ bool bh_sched_config_gate(const struct bh_sched_config *c, const char *name)
     return bh_feature_enabled(&default_gates, name);
 }
 
-/* ---- gates that Berth cannot switch ------------------------------------------------------------
- */
+/* ---- gates that Berth cannot switch ---------------------------------------------------------- */
 
 #define SAME "Berth decides the same either way"
 static const struct {

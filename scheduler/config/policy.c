@@ -38,8 +38,7 @@ struct policy {
 
 static const struct bh_json by_default = {.type = BH_JSON_NULL};
 
-/* ---- points ----------------------------------------------------------------------------------
- */
+/* ---- points ---------------------------------------------------------------------------------- */
 
 static void add_at(struct policy *p, unsigned point, const char *name, int32_t weight)
 {
@@ -73,8 +72,7 @@ static void add_score(struct policy *p, const char *name, int64_t weight)
     add_at(p, BH_POINT_SCORE, name, (int32_t)weight);
 }
 
-/* ---- predicates ------------------------------------------------------------------------------
- */
+/* ---- predicates ------------------------------------------------------------------------------ */
 
 static const struct bh_predicate *find_predicate(const char *name)
 {
@@ -165,8 +163,7 @@ static void read_predicates(struct policy *p, const struct bh_json *list)
     }
 }
 
-/* ---- priorities ------------------------------------------------------------------------------
- */
+/* ---- priorities ------------------------------------------------------------------------------ */
 
 static const struct bh_priority *find_priority(const char *name)
 {
@@ -282,8 +279,7 @@ static void read_priorities(struct policy *p, const struct bh_json *list)
             use_priority(p, &bh_priorities[i], &by_default, bh_priorities[i].default_weight);
 }
 
-/* ---- the tree --------------------------------------------------------------------------------
- */
+/* ---- the tree -------------------------------------------------------------------------------- */
 
 static void collect_points(struct policy *p)
 {
@@ -396,8 +392,7 @@ static struct bh_json *make_tree(struct policy *p, const struct bh_json *policy)
     return tree;
 }
 
-/* ---- reading ---------------------------------------------------------------------------------
- */
+/* ---- reading --------------------------------------------------------------------------------- */
 
 static void read_rest(struct policy *p, const struct bh_json *policy)
 {

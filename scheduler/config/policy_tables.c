@@ -62,8 +62,7 @@ const struct bh_priority bh_priorities[BH_PRIORITIES] = {
     {"TaintTolerationPriority", "TaintToleration", "TaintToleration", NULL, 1},
 };
 
-/* ---- fields ----------------------------------------------------------------------------------
- */
+/* ---- fields ---------------------------------------------------------------------------------- */
 
 static const struct bh_field service_affinity[] = {
     {"labels", BH_FIELD_STRINGS, NULL, NULL},

@@ -101,8 +101,7 @@ int bh_config_fail_all(struct bh_config_ctx *x, const struct bh_json *root, cons
     return -EINVAL;
 }
 
-/* ---- where a path ends up --------------------------------------------------------------------
- */
+/* ---- where a path ends up -------------------------------------------------------------------- */
 
 static const struct bh_json *step(const struct bh_json *v, const char **path)
 {

@@ -17,8 +17,7 @@
 
 #define TREE_MAX ((size_t)256 << 20)
 
-/* ---- syntax errors ---------------------------------------------------------------------------
- */
+/* ---- syntax errors --------------------------------------------------------------------------- */
 
 struct yaml_look { /* what libyaml itself says of the first document */
     bool bad, more;
@@ -94,8 +93,7 @@ static int load_failed(struct bh_config_ctx *x, const char *prefix, const struct
     return bh_config_fail(x, &at, "%s%s", prefix, placed ? colon + 2 : err->msg);
 }
 
-/* ---- repeated keys ---------------------------------------------------------------------------
- */
+/* ---- repeated keys --------------------------------------------------------------------------- */
 
 /* goyaml tells the line on which the value begins, which is the next one for a block. */
 static uint32_t value_line(const struct bh_json *v)
@@ -157,8 +155,7 @@ void bh_config_sort(struct bh_json *v)
     free(sorted);
 }
 
-/* ---- reading ---------------------------------------------------------------------------------
- */
+/* ---- reading --------------------------------------------------------------------------------- */
 
 static int parse_json(struct bh_config_ctx *x, struct bh_arena *a, const char *text, size_t n,
                       struct bh_json **ret)

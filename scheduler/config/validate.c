@@ -106,8 +106,7 @@ static void check_args(const struct bh_config_ctx *x, const struct bh_json *list
     bh_map_fini(&seen);
 }
 
-/* ---- one queue serves all profiles -----------------------------------------------------------
- */
+/* ---- one queue serves all profiles ----------------------------------------------------------- */
 
 static void add_list(struct bh_buf *b, const struct bh_json *list)
 {
@@ -184,8 +183,7 @@ static void check_queue_sort(const struct bh_json *profiles, struct bh_field_err
     }
 }
 
-/* ---- everything ------------------------------------------------------------------------------
- */
+/* ---- everything ------------------------------------------------------------------------------ */
 
 static void check_profiles(const struct bh_config_ctx *x, const struct bh_json *profiles,
                            struct bh_field_errors *errs)

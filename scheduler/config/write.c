@@ -90,8 +90,7 @@ static struct bh_json *by_multi_point(struct bh_arena *a, const struct bh_profil
     return out;
 }
 
-/* ---- args ------------------------------------------------------------------------------------
- */
+/* ---- args ------------------------------------------------------------------------------------ */
 
 static int by_plugin(const void *a, const void *b)
 {
@@ -137,8 +136,7 @@ void bh_config_in_force(struct bh_config_ctx *x, const struct bh_sched_config *c
     bh_config_sort(tree);
 }
 
-/* ---- text ------------------------------------------------------------------------------------
- */
+/* ---- text ------------------------------------------------------------------------------------ */
 
 /* Without what must stay secret. */
 static struct bh_json *publishable(struct bh_arena *a, const struct bh_json *tree)

@@ -43,8 +43,7 @@ struct bh_adopted_claim { /* a write of devices, by "uid/id" */
     bool creates;
 };
 
-/* ---- binders to be heard -----------------------------------------------------------------------
- */
+/* ---- binders to be heard --------------------------------------------------------------------- */
 
 static struct bh_former_binder *find_binder(struct bh_sched_adoption *a, const char *name)
 {
@@ -109,8 +108,7 @@ static void tell_silent(struct bh_sched_daemon *d)
     a->n_silent = bh_sched_binders_unheard(d);
 }
 
-/* ---- binds -------------------------------------------------------------------------------------
- */
+/* ---- binds ----------------------------------------------------------------------------------- */
 
 /* Without its slot of the record. */
 static void free_bind(struct bh_sched_daemon *d, struct bh_adopted *a)
@@ -251,8 +249,7 @@ void bh_sched_adopt_end_term(struct bh_sched_daemon *d)
     }
 }
 
-/* ---- claims ------------------------------------------------------------------------------------
- */
+/* ---- claims ---------------------------------------------------------------------------------- */
 
 static char *claim_key(const char *uid, uint64_t id)
 {
@@ -296,8 +293,7 @@ static void expire_claims(struct bh_sched_daemon *d)
     }
 }
 
-/* ---- what binders say --------------------------------------------------------------------------
- */
+/* ---- what binders say ------------------------------------------------------------------------ */
 
 static bool takes_devices(Berth__WorkKind k)
 {
@@ -350,8 +346,7 @@ void bh_sched_adopt_answered(struct bh_sched_daemon *d, const Berth__WorkResult 
     bh_sched_unadopt(d, s);
 }
 
-/* ---- life --------------------------------------------------------------------------------------
- */
+/* ---- life ------------------------------------------------------------------------------------ */
 
 static void read_record(struct bh_sched_daemon *d)
 {

@@ -61,8 +61,7 @@ void bh_sched_audit_fini(struct bh_sched_daemon *d)
         bh_sched_audit_hidden(d, m->value);
 }
 
-/* ---- once a second -----------------------------------------------------------------------------
- */
+/* ---- once a second --------------------------------------------------------------------------- */
 
 static bool counts_agree(const struct bh_sched_daemon *d)
 {

@@ -31,8 +31,7 @@ struct page {
     Berth__ControlReply *r;
 };
 
-/* ---- STATUS ------------------------------------------------------------------------------------
- */
+/* ---- STATUS ---------------------------------------------------------------------------------- */
 
 static void fill_intake(const struct bh_sched_daemon *d, Berth__ControlStatus *s)
 {
@@ -106,8 +105,7 @@ static void answer_status(struct bh_control *c, Berth__ControlReply *r)
     r->status = s;
 }
 
-/* ---- CONFIG ------------------------------------------------------------------------------------
- */
+/* ---- CONFIG ---------------------------------------------------------------------------------- */
 
 static void answer_config(struct bh_control *c, Berth__ControlReply *r)
 {
@@ -122,8 +120,7 @@ static void answer_config(struct bh_control *c, Berth__ControlReply *r)
     r->config = m;
 }
 
-/* ---- QUEUE, POD --------------------------------------------------------------------------------
- */
+/* ---- QUEUE, POD ------------------------------------------------------------------------------ */
 
 static char *text_of(struct bh_arena *a, const char *s, size_t max)
 {
@@ -255,8 +252,7 @@ static void answer_pod(struct bh_control *c, const Berth__ControlRequest *q, Ber
     r->n_pod = 1;
 }
 
-/* ---- RELOAD ------------------------------------------------------------------------------------
- */
+/* ---- RELOAD ---------------------------------------------------------------------------------- */
 
 static void answer_reload(struct bh_control *c, Berth__ControlReply *r)
 {
@@ -272,8 +268,7 @@ static void answer_reload(struct bh_control *c, Berth__ControlReply *r)
     bh_bus_linger(c->bus, GOODBYE_MS); /* the answer leaves before we do */
 }
 
-/* ---- the socket --------------------------------------------------------------------------------
- */
+/* ---- the socket ------------------------------------------------------------------------------ */
 
 static void reply(struct bh_control *c, const struct bh_peer *peer, Berth__ControlReply *r)
 {

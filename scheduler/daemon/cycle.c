@@ -412,8 +412,7 @@ unsigned bh_sched_cycles(struct bh_sched_daemon *d, unsigned max)
     return n;
 }
 
-/* ---- pods that come, change and go -------------------------------------------------------------
- */
+/* ---- pods that come, change and go ----------------------------------------------------------- */
 
 /* The assumed pod leaves its node (upstream: handleBindingCycleError, handleAssumedPodDeletion). */
 static bool unassume(struct bh_sched_daemon *d, struct bh_str uid)

@@ -14,8 +14,7 @@
 
 #define KUBERNETES_BINARY "1.36.2"
 
-/* ---- families ----------------------------------------------------------------------------------
- */
+/* ---- families -------------------------------------------------------------------------------- */
 
 struct family {
     size_t off; /* of the struct bh_metric *, or without labels of the struct bh_cell * */
@@ -205,8 +204,7 @@ static void make_gates(struct bh_metrics *r, const struct bh_feature_gates *give
     make_versions(r, given ? given : &defaults);
 }
 
-/* ---- at a scrape -------------------------------------------------------------------------------
- */
+/* ---- at a scrape ----------------------------------------------------------------------------- */
 
 static void set(struct bh_metric *f, const char *what, double v)
 {
@@ -372,8 +370,7 @@ static void fill(void *arg)
     }
 }
 
-/* ---- life --------------------------------------------------------------------------------------
- */
+/* ---- life ------------------------------------------------------------------------------------ */
 
 void bh_sched_metrics_init(struct bh_sched_daemon *d)
 {

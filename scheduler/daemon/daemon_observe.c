@@ -21,8 +21,7 @@ static struct bh_profile_cells *profile_cells(struct bh_sched_metrics *m, const 
     return NULL;
 }
 
-/* ---- the engine's observer (framework/observe.h) -----------------------------------------------
- */
+/* ---- the engine's observer (framework/observe.h) --------------------------------------------- */
 
 static struct bh_cell *point_cell(struct bh_sched_metrics *m, struct bh_profile_cells *p,
                                   enum bh_seen_point at, enum bh_code code)
@@ -128,8 +127,7 @@ void bh_sched_saw(struct bh_sched_daemon *d, const char *profile, enum bh_seen_p
         on_point(d, (uint32_t)(p - d->m->profiles), at, code, (uint64_t)BH_MAX(ns, 0));
 }
 
-/* ---- queue -------------------------------------------------------------------------------------
- */
+/* ---- queue ----------------------------------------------------------------------------------- */
 
 static void on_incoming(void *arg, const char *queue, const char *label)
 {
@@ -163,8 +161,7 @@ static void on_hint(void *arg, const char *plugin, const struct bh_cluster_event
                     (double)ns * 1e-9);
 }
 
-/* ---- events ------------------------------------------------------------------------------------
- */
+/* ---- events ---------------------------------------------------------------------------------- */
 
 void bh_sched_count_event(struct bh_sched_daemon *d, const struct bh_cluster_event *ev,
                           int64_t began_ns)
@@ -195,8 +192,7 @@ void bh_sched_count_pod_event(struct bh_sched_daemon *d, enum bh_event_action ac
     bh_sched_count_event(d, &ev, began_ns);
 }
 
-/* ---- attempts ----------------------------------------------------------------------------------
- */
+/* ---- attempts -------------------------------------------------------------------------------- */
 
 static unsigned result_index(const char *result)
 {
@@ -279,8 +275,7 @@ void bh_sched_count_outcome(struct bh_sched_daemon *d, Berth__Outcome o)
     bh_cell_add(*c, 1);
 }
 
-/* ---- before the bind ---------------------------------------------------------------------------
- */
+/* ---- before the bind ------------------------------------------------------------------------- */
 
 void bh_sched_count_claim_made(struct bh_sched_daemon *d, bool done)
 {
@@ -324,8 +319,7 @@ void bh_sched_count_prebind(struct bh_sched_daemon *d, const struct bh_pending *
                              status, (double)waited_ns / 1e9);
 }
 
-/* ---- life --------------------------------------------------------------------------------------
- */
+/* ---- life ------------------------------------------------------------------------------------ */
 
 struct bh_engine_observer bh_sched_observer(struct bh_sched_daemon *d)
 {

@@ -59,8 +59,7 @@ void bh_sched_extenders_stop(struct bh_sched_daemon *d)
         uv_close((uv_handle_t *)&d->extenders, NULL);
 }
 
-/* ---- binds -------------------------------------------------------------------------------------
- */
+/* ---- binds ----------------------------------------------------------------------------------- */
 
 /* What a binder writes after a bind. */
 static void scheduled_event(struct bh_sched_daemon *d, struct bh_work *w)

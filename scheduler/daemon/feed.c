@@ -9,8 +9,7 @@
 #include "proto/kubernetes/kubernetes.pb-c.h"
 #include "scheduler/daemon/daemon.h"
 
-/* ---- the cluster -------------------------------------------------------------------------------
- */
+/* ---- the cluster ----------------------------------------------------------------------------- */
 
 static void on_event(void *arg, const struct bh_cluster_event *ev)
 {
@@ -36,8 +35,7 @@ bool bh_sched_snapshot_fresh(const struct bh_sched_daemon *d)
     return bh_intake_fresh(&d->in, d->timing.snapshot_stale_ns);
 }
 
-/* ---- pending pods ------------------------------------------------------------------------------
- */
+/* ---- pending pods ---------------------------------------------------------------------------- */
 
 /* The condition that the pod carries already (ours, from before a restart), or NULL. */
 static const K8s__PodCondition *condition_of(const K8s__Pod *p)
@@ -128,8 +126,7 @@ static void on_bound(void *arg, const char *text)
     bh_sched_count_pod_event(d, BH_EV_DELETE, began);
 }
 
-/* ---- feed --------------------------------------------------------------------------------------
- */
+/* ---- feed ------------------------------------------------------------------------------------ */
 
 static void on_begin(void *arg)
 {
@@ -187,8 +184,7 @@ bool bh_sched_may_decide(const struct bh_sched_daemon *d)
     return bh_sched_ready(d) && bh_sched_leads(d) && bh_sched_adopted(d);
 }
 
-/* ---- sweep -------------------------------------------------------------------------------------
- */
+/* ---- sweep ----------------------------------------------------------------------------------- */
 
 struct lost {
     struct bh_sched_daemon *d;

@@ -48,8 +48,7 @@ struct bh_inflight {
 
 #define MAP_BYTES (HEAD_BYTES + (size_t)BH_INFLIGHT_SLOTS * sizeof(struct slot))
 
-/* ---- open --------------------------------------------------------------------------------------
- */
+/* ---- open ------------------------------------------------------------------------------------ */
 
 /* A file of another user, a link: of no use, and in the way. */
 static int open_file(struct bh_inflight *f, struct bh_err *err)
@@ -178,8 +177,7 @@ void bh_inflight_close(struct bh_inflight *f)
     free(f);
 }
 
-/* ---- slots -------------------------------------------------------------------------------------
- */
+/* ---- slots ----------------------------------------------------------------------------------- */
 
 static bool grow(struct bh_inflight *f)
 {
@@ -263,8 +261,7 @@ uint32_t bh_inflight_count(const struct bh_inflight *f)
     return f->n_slots - f->n_spare;
 }
 
-/* ---- head --------------------------------------------------------------------------------------
- */
+/* ---- head ------------------------------------------------------------------------------------ */
 
 void bh_inflight_add_binder(struct bh_inflight *f, const char *name)
 {

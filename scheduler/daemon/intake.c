@@ -16,8 +16,7 @@
 #define OBJECT_MAX_BYTES (64u << 20) /* one decoded object */
 #define FOLLOW_EVENTS    4096u       /* at a time, on the way to an object's position */
 
-/* ---- snapshot ----------------------------------------------------------------------------------
- */
+/* ---- snapshot -------------------------------------------------------------------------------- */
 
 static void tell(struct bh_intake *in, struct bh_cluster_event *ev, const uint32_t *bits,
                  unsigned n)
@@ -229,8 +228,7 @@ static void follow_to(struct bh_intake *in, uint64_t pos)
             break;
 }
 
-/* ---- objects -----------------------------------------------------------------------------------
- */
+/* ---- objects --------------------------------------------------------------------------------- */
 
 /* The names outside and inside of an object are the same, and short enough for every message they
  * go into: the feed is checked, not trusted. */
@@ -351,8 +349,7 @@ static void on_change(void *arg, const Berth__ObjectChange *c)
     bh_arena_reset(&in->object_arena);
 }
 
-/* ---- feed --------------------------------------------------------------------------------------
- */
+/* ---- feed ------------------------------------------------------------------------------------ */
 
 static uint32_t raw_kinds(const struct bh_engine *e)
 {
@@ -386,8 +383,7 @@ void bh_intake_tick(struct bh_intake *in)
     bh_feed_tick(&in->feed);
 }
 
-/* ---- life --------------------------------------------------------------------------------------
- */
+/* ---- life ------------------------------------------------------------------------------------ */
 
 int bh_intake_init(struct bh_intake *in, const struct bh_intake_options *o, struct bh_err *err)
 {

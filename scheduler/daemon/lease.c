@@ -28,8 +28,7 @@ static bool no_election(const struct bh_sched_daemon *d)
     return d->in.lease_until_ns == BH_SNAP_NO_ELECTION;
 }
 
-/* ---- binders -----------------------------------------------------------------------------------
- */
+/* ---- binders --------------------------------------------------------------------------------- */
 
 /* Where there is no lease to grant: a binder that hears nothing is not ready. */
 static void sign_of_life(struct bh_sched_daemon *d, struct bh_binder *b)
@@ -117,8 +116,7 @@ static void count_strays(struct bh_sched_daemon *d)
     d->lease.strays_until_ns = d->lease.granted_until_ns + BH_BUS_GRANT_TAIL_NS;
 }
 
-/* ---- the end of a term -------------------------------------------------------------------------
- */
+/* ---- the end of a term ----------------------------------------------------------------------- */
 
 struct taking_back {
     struct bh_sched_daemon *d;
@@ -184,8 +182,7 @@ static void begin_term(struct bh_sched_daemon *d)
                           bh_sched_now(d)); /* what a rejected pod waited for may be over */
 }
 
-/* ---- every turn --------------------------------------------------------------------------------
- */
+/* ---- every turn ------------------------------------------------------------------------------ */
 
 static void tell_watcher(struct bh_sched_daemon *d)
 {

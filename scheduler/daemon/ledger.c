@@ -82,8 +82,7 @@ void bh_ledger_patience(struct bh_ledger *l, uint64_t silence_ns, uint64_t answe
     l->answer_ns = answer_ns;
 }
 
-/* ---- lanes -------------------------------------------------------------------------------------
- */
+/* ---- lanes ----------------------------------------------------------------------------------- */
 
 static void lane_push(struct bh_ledger *l, struct bh_work *w, bool front)
 {
@@ -125,8 +124,7 @@ static void leave_list(struct bh_ledger *l, struct bh_work *w)
         lane_remove(l, w);
 }
 
-/* ---- the record --------------------------------------------------------------------------------
- */
+/* ---- the record ------------------------------------------------------------------------------ */
 
 /* Before it goes out, every time. */
 static void record(struct bh_ledger *l, struct bh_work *w, uint64_t until_boot_ns)
@@ -153,8 +151,7 @@ static void unrecord(struct bh_ledger *l, struct bh_work *w)
     w->slot = 0;
 }
 
-/* ---- items -------------------------------------------------------------------------------------
- */
+/* ---- items ----------------------------------------------------------------------------------- */
 
 static void queue(struct bh_ledger *l, struct bh_work *w)
 {
@@ -377,8 +374,7 @@ void bh_ledger_finish(struct bh_ledger *l, struct bh_work *w)
     unpark(l, successor);
 }
 
-/* ---- binds that the watch has not shown --------------------------------------------------------
- */
+/* ---- binds that the watch has not shown ------------------------------------------------------ */
 
 void bh_ledger_bound_seen(struct bh_ledger *l, struct bh_work *w)
 {
@@ -444,8 +440,7 @@ void bh_ledger_retry(struct bh_ledger *l, struct bh_work *w)
     lane_push(l, w, true);
 }
 
-/* ---- binders -----------------------------------------------------------------------------------
- */
+/* ---- binders --------------------------------------------------------------------------------- */
 
 static bool same_peer(const struct bh_peer *a, const struct bh_peer *b)
 {
@@ -623,8 +618,7 @@ static bool takes(const struct bh_ledger *l, const struct bh_binder *b, const st
     return !home || home == b || !room(home);
 }
 
-/* ---- the wire ----------------------------------------------------------------------------------
- */
+/* ---- the wire -------------------------------------------------------------------------------- */
 
 /* The next items in priority order; they stay queued until the bus took them. */
 static unsigned collect(struct bh_ledger *l, const struct bh_binder *b, struct bh_work **work,

@@ -48,8 +48,7 @@ bh_sym bh_sched_prebind_node(const struct bh_pod_state *s)
     return s->prebind ? s->prebind->node : BH_SYM_NONE;
 }
 
-/* ---- life --------------------------------------------------------------------------------------
- */
+/* ---- life ------------------------------------------------------------------------------------ */
 
 static struct bh_prebind *enter(struct bh_sched_daemon *d, const struct bh_queued_pod *p,
                                 bh_sym node, enum phase phase)
@@ -97,8 +96,7 @@ void bh_sched_prebind_fini(struct bh_sched_daemon *d)
         leave(d, TAILQ_FIRST(&d->prebinds.list));
 }
 
-/* ---- one write ---------------------------------------------------------------------------------
- */
+/* ---- one write ------------------------------------------------------------------------------- */
 
 static ProtobufCBinaryData packed(const ProtobufCMessage *m)
 {
@@ -145,8 +143,7 @@ static void send_out(struct bh_sched_daemon *d, struct bh_prebind *b, struct bh_
     b->work_id = item->item.id;
 }
 
-/* ---- undo --------------------------------------------------------------------------------------
- */
+/* ---- undo ------------------------------------------------------------------------------------ */
 
 /* Everything is undone at the API server: Unreserve, and the pod comes back by upstream's rules. */
 static void conclude(struct bh_sched_daemon *d, struct bh_prebind *b)
@@ -226,8 +223,7 @@ static void end(struct bh_sched_daemon *d, struct bh_prebind *b, enum bh_over ho
         undo(d, b);
 }
 
-/* ---- forward -----------------------------------------------------------------------------------
- */
+/* ---- forward --------------------------------------------------------------------------------- */
 
 static void count(struct bh_sched_daemon *d, const struct bh_prebind *b, bool failed,
                   const char *text)
@@ -371,8 +367,7 @@ void bh_sched_prebind_turn(struct bh_sched_daemon *d)
     }
 }
 
-/* ---- from outside ------------------------------------------------------------------------------
- */
+/* ---- from outside ---------------------------------------------------------------------------- */
 
 void bh_sched_unwind(struct bh_sched_daemon *d, const struct bh_queued_pod *p, bh_sym node,
                      enum bh_over how, const char *plugin, const char *text)
@@ -431,8 +426,7 @@ bool bh_sched_prebind_rejoin(struct bh_sched_daemon *d, const struct bh_queued_p
     return true;
 }
 
-/* ---- answers -----------------------------------------------------------------------------------
- */
+/* ---- answers --------------------------------------------------------------------------------- */
 
 static bool is_volume(const struct bh_work *w)
 {
@@ -502,8 +496,7 @@ void bh_sched_prebind_answered(struct bh_sched_daemon *d, struct bh_work *w,
     undo_next(d, b);
 }
 
-/* ---- the lease ---------------------------------------------------------------------------------
- */
+/* ---- the lease ------------------------------------------------------------------------------- */
 
 static void recall(struct bh_sched_daemon *d, struct bh_prebind *b)
 {

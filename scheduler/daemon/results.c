@@ -19,8 +19,7 @@
 #define GREET_EVERY_NS UINT64_C(100000000)
 #define CROWD_LOG_NS   UINT64_C(60000000000)
 
-/* ---- answers -----------------------------------------------------------------------------------
- */
+/* ---- answers --------------------------------------------------------------------------------- */
 
 /* The queue's entry stays until the watch shows the pod on its node, whichever comes first. */
 void bh_sched_bound(struct bh_sched_daemon *d, struct bh_work *w)
@@ -217,8 +216,7 @@ static void on_result(struct bh_sched_daemon *d, struct bh_binder *b, const Bert
         eviction_answered(d, victim, preemptor, r->outcome);
 }
 
-/* ---- binders -----------------------------------------------------------------------------------
- */
+/* ---- binders --------------------------------------------------------------------------------- */
 
 /* Asks a binder for what it has on the wire; it gets work once it answered with our epoch. */
 static void greet(struct bh_sched_daemon *d, struct bh_binder *b)
@@ -280,8 +278,7 @@ static void too_many(struct bh_sched_daemon *d)
     bh_log_warn("Too many binders, ignoring one", bh_kv_u("max", BH_LEDGER_MAX_BINDERS));
 }
 
-/* ---- while a decision waits --------------------------------------------------------------------
- */
+/* ---- while a decision waits ------------------------------------------------------------------ */
 
 /* A message that may change the engine and has to wait for the end of a decision. */
 struct bh_letter {

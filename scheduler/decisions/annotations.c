@@ -59,8 +59,7 @@ struct set { /* of one attempt */
     uint32_t left_out; /* nodes */
 };
 
-/* ---- Go's JSON ---------------------------------------------------------------------------------
- */
+/* ---- Go's JSON ------------------------------------------------------------------------------- */
 
 /* What bh_buf_add_json_str writes, with <, >, &, U+2028 and U+2029 escaped as well. */
 static void add_go_string(struct bh_buf *b, const char *s, size_t n)
@@ -116,8 +115,7 @@ static const char *taken(struct bh_arena *a, struct bh_buf *b)
     return s;
 }
 
-/* ---- plugins -----------------------------------------------------------------------------------
- */
+/* ---- plugins --------------------------------------------------------------------------------- */
 
 static const char *note_text(struct bh_arena *a, const struct bh_status *s)
 {
@@ -217,8 +215,7 @@ static const char *outcome_map(struct bh_arena *a, const struct bh_decision_row 
     return taken(a, &b);
 }
 
-/* ---- nodes -------------------------------------------------------------------------------------
- */
+/* ---- nodes ----------------------------------------------------------------------------------- */
 
 struct kept { /* which nodes are written; both lists are sorted by name */
     bool *score, *rejected;
@@ -375,8 +372,7 @@ static const char *score_map(struct bh_arena *a, const struct bh_symtab *tab,
     return end_nodes(a, &b);
 }
 
-/* ---- one attempt -------------------------------------------------------------------------------
- */
+/* ---- one attempt ----------------------------------------------------------------------------- */
 
 static void nothing_known(const struct bh_decision_row *row, struct set *ret)
 {
@@ -438,8 +434,7 @@ static void build_within(struct bh_decisions *d, struct bh_arena *a, uint32_t mo
     }
 }
 
-/* ---- history -----------------------------------------------------------------------------------
- */
+/* ---- history --------------------------------------------------------------------------------- */
 
 static const char *history_entry(struct bh_arena *a, const struct set *s)
 {

@@ -6,8 +6,7 @@
  */
 #include "scheduler/decisions/record.h"
 
-/* ---- names of nodes ----------------------------------------------------------------------------
- */
+/* ---- names of nodes -------------------------------------------------------------------------- */
 
 uint32_t bh_node_list_place(struct bh_node_list *l, bh_sym name)
 {
@@ -58,8 +57,7 @@ void bh_packer_fini(struct bh_packer *p)
     *p = (struct bh_packer){0};
 }
 
-/* ---- verdicts: each kind once ------------------------------------------------------------------
- */
+/* ---- verdicts: each kind once ---------------------------------------------------------------- */
 
 static uint64_t hash_status(const struct bh_status *s)
 {
@@ -105,8 +103,7 @@ static uint32_t verdict_number(struct bh_packer *p, const struct bh_status *s)
     return *slot - 1;
 }
 
-/* ---- nodes -------------------------------------------------------------------------------------
- */
+/* ---- nodes ----------------------------------------------------------------------------------- */
 
 static void place_node(void *list, bh_sym name)
 {

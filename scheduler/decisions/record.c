@@ -37,8 +37,7 @@ static void *walked(const void *p)
     return (void *)(uintptr_t)p;
 }
 
-/* ---- numbers and texts -------------------------------------------------------------------------
- */
+/* ---- numbers and texts ----------------------------------------------------------------------- */
 
 static void do_u64(struct walk *w, uint64_t *v)
 {
@@ -172,8 +171,7 @@ static void do_text(struct walk *w, const char **s)
         *s = str.p;
 }
 
-/* ---- lists and verdicts ------------------------------------------------------------------------
- */
+/* ---- lists and verdicts ---------------------------------------------------------------------- */
 
 /* Their number, and the list: for reading a new one. */
 static void *do_list(struct walk *w, const void *list, uint32_t *n, uint32_t max, size_t size)
@@ -248,8 +246,7 @@ static void do_notes(struct walk *w, const struct bh_plugin_note **list, uint32_
         *list = v;
 }
 
-/* ---- head --------------------------------------------------------------------------------------
- */
+/* ---- head ------------------------------------------------------------------------------------ */
 
 static void do_head(struct walk *w, struct bh_record_head *h)
 {
@@ -331,8 +328,7 @@ void bh_record_set_texts(struct bh_record_head *h, const struct bh_decision *d)
     h->post_n = post <= n && memcmp(message + n - post, post_text, post) == 0 ? (uint32_t)post : 0;
 }
 
-/* ---- nodes -------------------------------------------------------------------------------------
- */
+/* ---- nodes ----------------------------------------------------------------------------------- */
 
 static void put_number(uint8_t *p, uint64_t v, unsigned width)
 {
@@ -412,8 +408,7 @@ static void list_nodes(struct walk *w, struct bh_placed *pl, struct bh_recorded 
     }
 }
 
-/* ---- scores ------------------------------------------------------------------------------------
- */
+/* ---- scores ---------------------------------------------------------------------------------- */
 
 enum score_field { NORMALIZED = 1, WEIGHTED };
 
@@ -560,8 +555,7 @@ static void list_best(struct walk *w, struct bh_decision *d)
     d->best = v;
 }
 
-/* ---- the whole ---------------------------------------------------------------------------------
- */
+/* ---- the whole ------------------------------------------------------------------------------- */
 
 static void do_victims(struct walk *w, const struct bh_victim **list, uint32_t *n)
 {

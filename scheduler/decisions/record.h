@@ -45,8 +45,7 @@ uint32_t bh_node_list_place(struct bh_node_list *l, bh_sym name);
 void bh_node_list_review(struct bh_node_list *l, uint32_t n_nodes);
 void bh_node_list_fini(struct bh_node_list *l);
 
-/* ---- the head ----------------------------------------------------------------------------------
- */
+/* ---- the head -------------------------------------------------------------------------------- */
 struct bh_record_point { /* how long an extension point took */
     const char *point;   /* upstream's name */
     uint64_t ns;
@@ -70,8 +69,7 @@ void bh_record_pack_points(struct bh_buf *out, const struct bh_record_head *h);
 /* Strings live in a. */
 int bh_record_unpack_head(struct bh_arena *a, const void *p, size_t n, struct bh_record_head *h);
 
-/* ---- the body ----------------------------------------------------------------------------------
- */
+/* ---- the body -------------------------------------------------------------------------------- */
 struct bh_record_step {           /* what a plugin said after the decision: Reserve, Permit */
     const char *plugin, *message; /* "success", "wait", or why not */
     int64_t timeout_ns;           /* Permit */

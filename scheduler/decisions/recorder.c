@@ -57,8 +57,7 @@ struct bh_recorder {
     struct bh_writer w;
 };
 
-/* ---- the thread --------------------------------------------------------------------------------
- */
+/* ---- the thread ------------------------------------------------------------------------------ */
 
 static void publish(struct bh_recorder *r)
 {
@@ -181,8 +180,7 @@ void bh_recorder_free(struct bh_recorder *r)
         free_all(r);
 }
 
-/* ---- the scheduler's thread --------------------------------------------------------------------
- */
+/* ---- the scheduler's thread ------------------------------------------------------------------ */
 
 enum bh_record_mode bh_recorder_mode(const struct bh_recorder *r)
 {

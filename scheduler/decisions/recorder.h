@@ -67,8 +67,7 @@ struct bh_recorder *bh_recorder_new(const struct bh_recorder_options *o);
 void bh_recorder_free(struct bh_recorder *r);
 enum bh_record_mode bh_recorder_mode(const struct bh_recorder *r);
 
-/* ---- an attempt: begin, then end, nothing of another attempt in between ------------------------
- */
+/* ---- an attempt: begin, then end, nothing of another attempt in between ---------------------- */
 struct bh_recorder_pod {
     struct bh_str namespace_, name, uid;
     const char *profile, *trigger;

@@ -61,8 +61,7 @@ void bh_decisions_free(struct bh_decisions *d)
     free(d);
 }
 
-/* ---- opening -----------------------------------------------------------------------------------
- */
+/* ---- opening --------------------------------------------------------------------------------- */
 
 static int errno_of(int rc)
 {
@@ -196,8 +195,7 @@ static int open_file(struct bh_decisions *d, struct bh_err *err)
     return rc;
 }
 
-/* ---- rows --------------------------------------------------------------------------------------
- */
+/* ---- rows ------------------------------------------------------------------------------------ */
 
 static const char *text_at(sqlite3_stmt *s, int i, struct bh_arena *a)
 {
@@ -230,8 +228,7 @@ static int read_row(sqlite3_stmt *s, struct bh_arena *a, struct bh_decision_row 
     return bh_record_unpack_head(a, head, (size_t)n, &ret->h);
 }
 
-/* ---- names -------------------------------------------------------------------------------------
- */
+/* ---- names ----------------------------------------------------------------------------------- */
 
 static int by_text(const void *a, const void *b, void *arg)
 {
@@ -270,8 +267,7 @@ static int load_names(struct bh_decisions *d, int64_t list)
     return rc == SQLITE_DONE ? SQLITE_OK : rc == SQLITE_ROW ? SQLITE_CORRUPT : rc;
 }
 
-/* ---- one attempt -------------------------------------------------------------------------------
- */
+/* ---- one attempt ----------------------------------------------------------------------------- */
 
 static int unpack(struct bh_decisions *d, const void *p, size_t n)
 {
@@ -375,8 +371,7 @@ int bh_decisions_load(struct bh_decisions *d, int64_t id, struct bh_err *err)
     return rc;
 }
 
-/* ---- lists -------------------------------------------------------------------------------------
- */
+/* ---- lists ----------------------------------------------------------------------------------- */
 
 struct bh_json *bh_decisions_recording(struct bh_decisions *d, struct bh_arena *a)
 {
@@ -500,8 +495,7 @@ int bh_decisions_list(struct bh_decisions *d, struct bh_arena *a,
     return 0;
 }
 
-/* ---- what is new -------------------------------------------------------------------------------
- */
+/* ---- what is new ----------------------------------------------------------------------------- */
 
 void bh_decisions_now(struct bh_decisions *d, struct bh_decisions_cursor *c)
 {

@@ -12,8 +12,7 @@
 #define NODES_PAGE     200u
 #define NODES_PAGE_MAX 5000u
 
-/* ---- summary -----------------------------------------------------------------------------------
- */
+/* ---- summary --------------------------------------------------------------------------------- */
 
 static void add_time(struct bh_arena *a, struct bh_json *o, int64_t ns)
 {
@@ -56,8 +55,7 @@ struct bh_json *bh_decisions_summary(struct bh_arena *a, const struct bh_decisio
     return o;
 }
 
-/* ---- parts of the whole ------------------------------------------------------------------------
- */
+/* ---- parts of the whole ---------------------------------------------------------------------- */
 
 static struct bh_json *texts(struct bh_arena *a, const char *const *v, uint32_t n)
 {
@@ -159,8 +157,7 @@ static struct bh_json *top(struct bh_arena *a, const struct bh_symtab *tab,
     return list;
 }
 
-/* ---- the funnel --------------------------------------------------------------------------------
- */
+/* ---- the funnel ------------------------------------------------------------------------------ */
 
 static void add_step(struct bh_arena *a, struct bh_json *list, const char *step, const char *plugin,
                      uint32_t removed, uint32_t left)
@@ -260,8 +257,7 @@ static struct bh_json *funnel(struct bh_arena *a, const struct bh_recorded *r)
     return list;
 }
 
-/* ---- one attempt -------------------------------------------------------------------------------
- */
+/* ---- one attempt ----------------------------------------------------------------------------- */
 
 static struct bh_json *timings(struct bh_arena *a, const struct bh_record_head *h)
 {
@@ -361,8 +357,7 @@ int bh_decisions_explanation(struct bh_decisions *d, struct bh_arena *a, int64_t
     return 0;
 }
 
-/* ---- nodes -------------------------------------------------------------------------------------
- */
+/* ---- nodes ----------------------------------------------------------------------------------- */
 
 enum status { FEASIBLE, REJECTED, EXCLUDED, NOT_EVALUATED, STATUSES };
 static const char *const status_names[] = {"feasible", "rejected", "excluded", "not-evaluated"};

@@ -33,8 +33,7 @@ static const char schema[] =
     "CREATE TABLE names(list INTEGER, at INTEGER, name TEXT, PRIMARY KEY(list, at)) WITHOUT ROWID;"
     "CREATE TABLE changes(change INTEGER PRIMARY KEY AUTOINCREMENT, id INTEGER);";
 
-/* ---- trouble -----------------------------------------------------------------------------------
- */
+/* ---- trouble --------------------------------------------------------------------------------- */
 
 /* One line when it begins, at most one in a minute, and one when it has been over for a while: a
  * full disk lets a small write through now and then. */
@@ -98,8 +97,7 @@ static int do_sql(struct bh_writer *w, const char *sql)
     return sqlite3_exec(w->db, sql, NULL, NULL, NULL);
 }
 
-/* ---- opening -----------------------------------------------------------------------------------
- */
+/* ---- opening --------------------------------------------------------------------------------- */
 
 /* -EAGAIN: another process writes it. */
 static int take_lock(struct bh_writer *w)
@@ -299,8 +297,7 @@ static bool is_open(struct bh_writer *w)
     return w->db != NULL;
 }
 
-/* ---- one message -------------------------------------------------------------------------------
- */
+/* ---- one message ----------------------------------------------------------------------------- */
 
 static int step(sqlite3_stmt *s)
 {
@@ -424,8 +421,7 @@ static int write_outcome(struct bh_writer *w, const struct bh_message *m, const 
     return step(w->change);
 }
 
-/* ---- old attempts ------------------------------------------------------------------------------
- */
+/* ---- old attempts ---------------------------------------------------------------------------- */
 
 static int64_t used_bytes(struct bh_writer *w)
 {
@@ -495,8 +491,7 @@ static void keep_age(struct bh_writer *w)
         w->rows = ask_count(w, "SELECT count(*) FROM attempts");
 }
 
-/* ---- batches -----------------------------------------------------------------------------------
- */
+/* ---- batches --------------------------------------------------------------------------------- */
 
 typedef int message_fn(struct bh_writer *w, const struct bh_message *m, const char *p);
 

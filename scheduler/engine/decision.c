@@ -22,8 +22,7 @@ static const char *const *plugin_names(struct bh_engine *e, const struct bh_fram
     return names;
 }
 
-/* ---- lists for explain ------------------------------------------------------------------------
- */
+/* ---- lists for explain ----------------------------------------------------------------------- */
 
 static int by_name(const void *a, const void *b, void *arg)
 {
@@ -153,8 +152,7 @@ static void explain(struct bh_engine *e, const struct bh_reference *r, bool sort
     list_notes(e, r, d);
 }
 
-/* ---- no node ----------------------------------------------------------------------------------
- */
+/* ---- no node --------------------------------------------------------------------------------- */
 
 static void run_post_filter(struct bh_engine *e, struct bh_reference *r, struct bh_decision *d)
 {

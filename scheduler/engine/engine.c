@@ -136,8 +136,7 @@ static struct bh_profile *profile_of(struct bh_engine *e, const struct bh_shape_
     return NULL;
 }
 
-/* ---- state ------------------------------------------------------------------------------------
- */
+/* ---- state ----------------------------------------------------------------------------------- */
 
 bh_shape_id bh_engine_shape(struct bh_engine *e, const struct bh_shape_rec *s)
 {
@@ -212,8 +211,7 @@ int bh_engine_put_object(struct bh_engine *e, enum bh_kind kind, const char *ns,
     return bh_objects_put(&e->objects, kind, ns, name, object, n, err);
 }
 
-/* ---- a pending pod ----------------------------------------------------------------------------
- */
+/* ---- a pending pod --------------------------------------------------------------------------- */
 
 static struct bh_pod_info info_of(const struct bh_engine *e, const struct bh_pending *p)
 {
@@ -501,8 +499,7 @@ void bh_engine_each_nominated(const struct bh_engine *e, bh_sym node,
         fn(arg, bh_rec_text(n->info.rec, n->info.rec->uid), n->info.shape->priority);
 }
 
-/* ---- events -----------------------------------------------------------------------------------
- */
+/* ---- events ---------------------------------------------------------------------------------- */
 
 enum bh_hint bh_engine_hint(struct bh_engine *e, const char *plugin, const struct bh_pending *p,
                             const struct bh_cluster_event *ev, bool *ret_by_pod)

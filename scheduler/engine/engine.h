@@ -51,8 +51,7 @@ struct bh_symtab *bh_engine_symtab(struct bh_engine *e);
 bool bh_engine_responsible(const struct bh_engine *e,
                            const char *scheduler_name); /* a profile exists */
 
-/* ---- cluster state (records with symbols of bh_engine_symtab) ----------------------------------
- */
+/* ---- cluster state (records with symbols of bh_engine_symtab) -------------------------------- */
 bh_shape_id bh_engine_shape(struct bh_engine *e,
                             const struct bh_shape_rec *s); /* takes one reference */
 void bh_engine_shape_unref(struct bh_engine *e, bh_shape_id id);
@@ -113,8 +112,7 @@ void bh_engine_extenders_serve(struct bh_engine *e);   /* every turn, and when f
 int bh_engine_extenders_fd(const struct bh_engine *e); /* -1: there are no extenders */
 void bh_engine_extenders_metrics(struct bh_engine *e, struct bh_metrics *m);
 
-/* ---- a pending pod ------------------------------------------------------------------------------
- */
+/* ---- a pending pod --------------------------------------------------------------------------- */
 /* PreEnqueue of the pod's profile: NULL = may enter the active queue; else the gating status (in
  * the cycle arena). */
 const struct bh_status *bh_engine_pre_enqueue(struct bh_engine *e, const struct bh_pending *p);

@@ -99,8 +99,7 @@ static struct bh_ext_node *nodes_of(struct bh_engine *e, const struct bh_referen
     return v;
 }
 
-/* ---- filter ------------------------------------------------------------------------------------
- */
+/* ---- filter ---------------------------------------------------------------------------------- */
 
 /* Foreign text must not fill the symbol table: beyond a bound all new texts are one, which equals
  * nothing that a pod asks for. */
@@ -259,8 +258,7 @@ const char *bh_extend_rejector(const struct bh_reference *r)
     return r->ext_removed ? BH_EXTENDER_PLUGIN : NULL;
 }
 
-/* ---- prioritize --------------------------------------------------------------------------------
- */
+/* ---- prioritize ------------------------------------------------------------------------------ */
 
 /* Saturates; upstream wraps. */
 static int64_t scaled(int64_t score, int64_t weight)
@@ -355,8 +353,7 @@ uint32_t bh_extend_explain(const struct bh_reference *r, uint32_t at, struct bh_
     return r->n_ext_scores;
 }
 
-/* ---- engine.h ----------------------------------------------------------------------------------
- */
+/* ---- engine.h -------------------------------------------------------------------------------- */
 
 unsigned bh_engine_raw_needs(const struct bh_engine *e)
 {

@@ -116,8 +116,7 @@ const struct bh_write *bh_engine_undo_work(struct bh_engine *e, const struct bh_
     return *ret_n ? v : NULL;
 }
 
-/* ---- without an API server ----------------------------------------------------------------------
- */
+/* ---- without an API server ------------------------------------------------------------------- */
 
 static void put(struct bh_engine *e, enum bh_kind kind, const ProtobufCMessage *m)
 {

@@ -52,8 +52,7 @@ struct bh_extender_score {
     int64_t *weighted; /* by index into feasible */
 };
 
-/* ---- state -------------------------------------------------------------------------------------
- */
+/* ---- state ----------------------------------------------------------------------------------- */
 struct bh_shape_cache; /* fast/fast.h */
 struct bh_shape_slot;
 struct bh_profile {
@@ -155,8 +154,7 @@ const char *bh_extend_rejector(const struct bh_reference *r); /* pseudo plugin, 
 /* r->by_row, and behind it the statuses of names that are no nodes. */
 const struct bh_status *const *bh_extend_statuses(struct bh_engine *e, const struct bh_reference *r,
                                                   uint32_t *ret_n);
-/* ---- observer (observe.c) ---------------------------------------------------------------
- */
+/* ---- observer (observe.c) -------------------------------------------------------------------- */
 /* Of a fast cycle: n nodes have changed and are looked at. See observe.h. */
 static inline void bh_watch_rows(struct bh_engine *e, uint32_t n)
 {

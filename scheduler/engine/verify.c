@@ -154,8 +154,7 @@ void bh_verify(struct bh_engine *e, struct bh_profile *p, const struct bh_pod_in
     e->stats.verified++;
 }
 
-/* ---- nothing fits ------------------------------------------------------------------------------
- */
+/* ---- nothing fits ---------------------------------------------------------------------------- */
 
 static bool same_text(const char *a, const char *b)
 {

@@ -32,8 +32,7 @@
 
 static void send_request(struct bh_ext_call *c, const char *path);
 
-/* ---- errors ------------------------------------------------------------------------------------
- */
+/* ---- errors ---------------------------------------------------------------------------------- */
 
 void bh_ext_trouble(struct bh_ext_one *e, enum bh_ext_verb v, enum bh_ext_trouble t,
                     const char *error)
@@ -142,8 +141,7 @@ static void describe(struct bh_buf *b, const struct bh_ext_call *c, const struct
     }
 }
 
-/* ---- the end of a call -------------------------------------------------------------------------
- */
+/* ---- the end of a call ----------------------------------------------------------------------- */
 
 static const struct bh_str no_body = {"", 0};
 
@@ -229,8 +227,7 @@ static void finished(void *arg, const struct bh_api_reply *r)
         no_reply(c, r);
 }
 
-/* ---- the start ---------------------------------------------------------------------------------
- */
+/* ---- the start ------------------------------------------------------------------------------- */
 
 static void send_request(struct bh_ext_call *c, const char *path)
 {
@@ -277,8 +274,7 @@ void bh_ext_call_start(struct bh_ext_call *c)
     }
 }
 
-/* ---- waiting -----------------------------------------------------------------------------------
- */
+/* ---- waiting --------------------------------------------------------------------------------- */
 
 static void on_tick(uv_timer_t *t)
 {

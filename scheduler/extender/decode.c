@@ -33,8 +33,7 @@ const char *bh_ext_tame(struct bh_arena *a, struct bh_str s)
     return text;
 }
 
-/* ---- reading as Go does ------------------------------------------------------------------------
- */
+/* ---- reading as Go does ---------------------------------------------------------------------- */
 
 static int parse(struct bh_arena *a, struct bh_str body, struct bh_json **ret, struct bh_err *err)
 {
@@ -140,8 +139,7 @@ static int full(struct bh_err *err)
     return bh_err_set(err, -EINVAL, "the reply is too large");
 }
 
-/* ---- filter ------------------------------------------------------------------------------------
- */
+/* ---- filter ---------------------------------------------------------------------------------- */
 
 static int read_names(struct bh_arena *a, const struct bh_json *list, struct bh_ext_filtered *ret,
                       struct bh_err *err)
@@ -236,8 +234,7 @@ int bh_ext_decode_filter(struct bh_arena *a, struct bh_str body, bool names,
     return rc;
 }
 
-/* ---- prioritize --------------------------------------------------------------------------------
- */
+/* ---- prioritize ------------------------------------------------------------------------------ */
 
 int bh_ext_decode_scores(struct bh_arena *a, struct bh_str body, struct bh_ext_scores *ret,
                          struct bh_err *err)
@@ -268,8 +265,7 @@ int bh_ext_decode_scores(struct bh_arena *a, struct bh_str body, struct bh_ext_s
     return 0;
 }
 
-/* ---- preempt -----------------------------------------------------------------------------------
- */
+/* ---- preempt --------------------------------------------------------------------------------- */
 
 static int read_victims(struct bh_arena *a, const struct bh_json *m, struct bh_ext_victims *ret,
                         struct bh_err *err)
@@ -341,8 +337,7 @@ int bh_ext_decode_victims(struct bh_arena *a, struct bh_str body, struct bh_ext_
     return 0;
 }
 
-/* ---- bind --------------------------------------------------------------------------------------
- */
+/* ---- bind ------------------------------------------------------------------------------------ */
 
 int bh_ext_decode_bound(struct bh_arena *a, struct bh_str body, const char **ret_says,
                         struct bh_err *err)

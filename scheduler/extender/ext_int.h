@@ -30,8 +30,7 @@ enum bh_ext_trouble { /* label "reason" of berth_extender_errors_total */
                       BH_EXT_TROUBLES
 };
 
-/* ---- one extender ------------------------------------------------------------------------------
- */
+/* ---- one extender ---------------------------------------------------------------------------- */
 struct bh_ext_bind_job;
 TAILQ_HEAD(bh_ext_bind_list, bh_ext_bind_job);
 struct bh_ext_one {
@@ -53,8 +52,7 @@ struct bh_ext_one {
     struct bh_cell *errors[BH_EXT_VERBS][BH_EXT_TROUBLES];
 };
 
-/* ---- one exchange ------------------------------------------------------------------------------
- */
+/* ---- one exchange ---------------------------------------------------------------------------- */
 struct bh_ext_call {
     LIST_ENTRY(bh_ext_call) link; /* while under way */
     struct bh_ext_one *e;
@@ -76,8 +74,7 @@ void bh_ext_wait(struct bh_ext *x, const unsigned *pending);
 void bh_ext_trouble(struct bh_ext_one *e, enum bh_ext_verb v, enum bh_ext_trouble t,
                     const char *error);
 
-/* ---- all ---------------------------------------------------------------------------------------
- */
+/* ---- all ------------------------------------------------------------------------------------- */
 struct bh_ext_object {
     uint8_t *bytes; /* message; NULL once text is made (nodes) */
     size_t n;

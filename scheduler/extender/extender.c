@@ -36,8 +36,7 @@ static const char *verb_path(const struct bh_extender_config *c, enum bh_ext_ver
     }
 }
 
-/* ---- URLs --------------------------------------------------------------------------------------
- */
+/* ---- URLs ------------------------------------------------------------------------------------ */
 
 /* Without the password of "https://user:password@host", as Go prints URLs in errors. */
 static char *mask(const char *url)
@@ -117,8 +116,7 @@ static const char *proxy_from_environment(bool https)
     return upper && *upper && (https || !getenv("REQUEST_METHOD")) ? upper : NULL;
 }
 
-/* ---- connections -------------------------------------------------------------------------------
- */
+/* ---- connections ----------------------------------------------------------------------------- */
 
 static char *text_or_null(const char *s)
 {
@@ -272,8 +270,7 @@ bool bh_ext_busy(const struct bh_ext *x)
     return x && x->in_wait;
 }
 
-/* ---- what the configuration says ---------------------------------------------------------------
- */
+/* ---- what the configuration says ------------------------------------------------------------- */
 
 uint32_t bh_ext_count(const struct bh_ext *x)
 {
@@ -316,8 +313,7 @@ unsigned bh_ext_needs(const struct bh_ext *x)
     return x ? x->needs : 0;
 }
 
-/* ---- interest ----------------------------------------------------------------------------------
- */
+/* ---- interest -------------------------------------------------------------------------------- */
 
 static bool manages(const struct bh_extender_config *c, const char *resource)
 {
@@ -386,8 +382,7 @@ uint64_t bh_ext_interest(const struct bh_ext *x, struct bh_str uid,
     return o ? o->interest & all : interest_of_shape(x, shape, tab);
 }
 
-/* ---- metrics -----------------------------------------------------------------------------------
- */
+/* ---- metrics --------------------------------------------------------------------------------- */
 
 void bh_ext_set_metrics(struct bh_ext *x, struct bh_metrics *m)
 {

@@ -61,8 +61,7 @@ bool bh_ext_ignorable(const struct bh_ext *x, uint32_t i);
 int64_t bh_ext_weight(const struct bh_ext *x, uint32_t i);
 uint64_t bh_ext_with(const struct bh_ext *x, unsigned verbs); /* bits 1 << verb: who has any */
 
-/* ---- whole objects ------------------------------------------------------------------------------
- */
+/* ---- whole objects --------------------------------------------------------------------------- */
 enum bh_ext_need {
     BH_EXT_NEED_PENDING = 1,  /* pods that wait */
     BH_EXT_NEED_NODES = 2,    /* an extender without nodeCacheCapable filters or prioritises */
@@ -82,8 +81,7 @@ void bh_ext_objects_end(struct bh_ext *x);
 uint64_t bh_ext_interest(const struct bh_ext *x, struct bh_str uid,
                          const struct bh_shape_rec *shape, const struct bh_symtab *tab);
 
-/* ---- a cycle ------------------------------------------------------------------------------------
- */
+/* ---- a cycle --------------------------------------------------------------------------------- */
 struct bh_ext_pod {
     struct bh_str namespace_, name, uid;
 };
@@ -142,8 +140,7 @@ const char *bh_ext_no_victim(struct bh_ext *x, uint32_t i, struct bh_str uid, co
 /* A reply that makes no sense to the caller: counted, and logged now and then. */
 void bh_ext_complain(struct bh_ext *x, uint32_t i, enum bh_ext_verb v, const char *error);
 
-/* ---- bind ---------------------------------------------------------------------------------------
- */
+/* ---- bind ------------------------------------------------------------------------------------ */
 enum bh_ext_bound {
     BH_EXT_BOUND,
     BH_EXT_BIND_FAILED, /* error says why */

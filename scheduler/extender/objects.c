@@ -105,8 +105,7 @@ void bh_ext_objects_fini(struct bh_ext *x)
     bh_map_fini(&x->pods);
 }
 
-/* ---- texts -------------------------------------------------------------------------------------
- */
+/* ---- texts ----------------------------------------------------------------------------------- */
 
 static bool write_json(struct bh_ext *x, struct bh_buf *out, const ProtobufCMessage *m)
 {

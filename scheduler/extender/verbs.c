@@ -7,8 +7,7 @@
  */
 #include "scheduler/extender/ext_int.h"
 
-/* ---- asking in a cycle -------------------------------------------------------------------------
- */
+/* ---- asking in a cycle ----------------------------------------------------------------------- */
 
 struct ask { /* one extender, asked by a cycle */
     struct bh_ext_call call;
@@ -82,8 +81,7 @@ void bh_ext_complain(struct bh_ext *x, uint32_t i, enum bh_ext_verb v, const cha
     bh_ext_trouble(&x->v[i], v, BH_EXT_RUBBISH, error);
 }
 
-/* ---- filter ------------------------------------------------------------------------------------
- */
+/* ---- filter ---------------------------------------------------------------------------------- */
 
 static void decode_filter(struct ask *a, struct bh_str body)
 {
@@ -114,8 +112,7 @@ const char *bh_ext_filter(struct bh_ext *x, uint32_t i, const struct bh_ext_pod 
     return error;
 }
 
-/* ---- prioritize --------------------------------------------------------------------------------
- */
+/* ---- prioritize ------------------------------------------------------------------------------ */
 
 static void decode_scores(struct ask *a, struct bh_str body)
 {
@@ -157,8 +154,7 @@ void bh_ext_prioritize(struct bh_ext *x, uint64_t set, const struct bh_ext_pod *
             ret[i].error = asks ? asks[i].error : "too many replies";
 }
 
-/* ---- preempt -----------------------------------------------------------------------------------
- */
+/* ---- preempt --------------------------------------------------------------------------------- */
 
 struct victims {
     struct bh_ext_victims *v;
@@ -203,8 +199,7 @@ const char *bh_ext_no_victim(struct bh_ext *x, uint32_t i, struct bh_str uid, co
                            x->v[i].name, (int)BH_MIN(uid.n, BH_EXT_TEXT_MAX), uid.p, node);
 }
 
-/* ---- bind --------------------------------------------------------------------------------------
- */
+/* ---- bind ------------------------------------------------------------------------------------ */
 
 struct bh_ext_bind_job {
     TAILQ_ENTRY(bh_ext_bind_job) link; /* while it waits for the wire */

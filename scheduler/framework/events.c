@@ -69,8 +69,7 @@ bool bh_plugin_interested(const struct bh_plugin *p, const struct bh_cluster_eve
     return false;
 }
 
-/* ---- diffs ------------------------------------------------------------------------------------
- */
+/* ---- diffs ----------------------------------------------------------------------------------- */
 
 static bool slice_differs(const void *a, struct bh_slice sa, const void *b, struct bh_slice sb,
                           size_t size)

@@ -166,8 +166,7 @@ const struct bh_status *bh_run_pre_bind(struct bh_cycle *cy, bh_sym node, int64_
 const struct bh_status *bh_run_bind(struct bh_cycle *cy, bh_sym node, struct bh_bind_order *ret);
 void bh_run_post_bind(struct bh_cycle *cy, bh_sym node);
 
-/* ---- helpers ----------------------------------------------------------------------------------
- */
+/* ---- helpers --------------------------------------------------------------------------------- */
 /* How many feasible nodes end the search; has_score: something scores. */
 uint32_t bh_num_to_find(const struct bh_framework *fw, uint32_t n_nodes);
 /* DefaultNormalizeScore. */
@@ -190,8 +189,7 @@ const char *bh_fit_error_counted(struct bh_arena *a, uint32_t n_nodes,
                                  const struct bh_status_set *set, const uint32_t *n,
                                  const struct bh_status *absent);
 
-/* ---- events -----------------------------------------------------------------------------------
- */
+/* ---- events ---------------------------------------------------------------------------------- */
 bool bh_event_matches(const struct bh_event_reg *reg, const struct bh_cluster_event *ev);
 /* Registrations of a plugin for ev, the implied ones included; hint is asked when wanted. */
 enum bh_hint bh_plugin_hint(const struct bh_plugin *p, const struct bh_hint_call *call);

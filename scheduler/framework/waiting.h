@@ -26,8 +26,7 @@ void bh_waiting_add(struct bh_waiting_pods *w, struct bh_str uid, const char *pl
                     int64_t timeout_ns);
 void bh_waiting_drop(struct bh_waiting_pods *w, struct bh_str uid);
 
-/* ---- for plugins -------------------------------------------------------------------------------
- */
+/* ---- for plugins ----------------------------------------------------------------------------- */
 /* The plugin's part is settled; the last one lets the pod go. false: no such pod waits. */
 bool bh_waiting_allow(struct bh_waiting_pods *w, struct bh_str uid, const char *plugin);
 /* Back to the queue, as unschedulable because of the plugin. false: decided already. */
@@ -37,8 +36,7 @@ bool bh_waiting_reject(struct bh_waiting_pods *w, struct bh_str uid, const char 
 void bh_waiting_each(const struct bh_waiting_pods *w, void (*fn)(void *arg, struct bh_str uid),
                      void *arg);
 
-/* ---- for the binder ----------------------------------------------------------------------------
- */
+/* ---- for the binder -------------------------------------------------------------------------- */
 /* How it stands; the timers begin with the first call. REJECTED: by whom and why, valid until the
  * pod is dropped. A pod that does not wait is allowed. */
 enum bh_permit_verdict bh_waiting_verdict(struct bh_waiting_pods *w, struct bh_str uid,

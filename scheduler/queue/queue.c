@@ -81,8 +81,7 @@ static uint32_t plugin_index(struct bh_queue *q, const char *name)
     return q->n_plugins++;
 }
 
-/* ---- backoff -----------------------------------------------------------------------------------
- */
+/* ---- backoff --------------------------------------------------------------------------------- */
 
 static int64_t floor_s(int64_t ns)
 {
@@ -117,8 +116,7 @@ static bool backing_off(struct bh_queue *q, struct entry *e, int64_t now_ns)
     return expiry != 0 && expiry >= floor_s(now_ns);
 }
 
-/* ---- places ------------------------------------------------------------------------------------
- */
+/* ---- places ---------------------------------------------------------------------------------- */
 
 static bool waits(enum bh_queue_place p)
 {
@@ -278,8 +276,7 @@ void bh_queue_requeue(struct bh_queue *q, struct entry *e, enum worth w, const c
     }
 }
 
-/* ---- objects -----------------------------------------------------------------------------------
- */
+/* ---- objects --------------------------------------------------------------------------------- */
 
 static void nominate(struct bh_queue *q, struct entry *e)
 {
@@ -447,8 +444,7 @@ void bh_queue_free(struct bh_queue *q)
     free(q);
 }
 
-/* ---- the cycle's side --------------------------------------------------------------------------
- */
+/* ---- the cycle's side ------------------------------------------------------------------------ */
 
 static struct bh_queued_pod *begin_attempt(struct bh_queue *q, struct entry *e, int64_t now_ns)
 {
@@ -585,8 +581,7 @@ void bh_queue_release(struct bh_queue *q, struct bh_pod_state *s, int64_t now_ns
         bh_queue_requeue(q, e, WORTH_AFTER_BACKOFF, "AssignedPodDelete", now_ns);
 }
 
-/* ---- time --------------------------------------------------------------------------------------
- */
+/* ---- time ------------------------------------------------------------------------------------ */
 
 static void flush_heap(struct bh_queue *q, struct bh_heap *h, int64_t now_ns)
 {
@@ -642,8 +637,7 @@ int64_t bh_queue_tick(struct bh_queue *q, int64_t now_ns)
     return q->count.unschedulable ? q->next_flush_ns - now_ns : INT64_MAX;
 }
 
-/* ---- walks and resync ---------------------------------------------------------------------------
- */
+/* ---- walks and resync ------------------------------------------------------------------------ */
 
 void bh_queue_each(const struct bh_queue *q,
                    void (*fn)(void *arg, const struct bh_queued_pod *p, enum bh_queue_place place),

@@ -97,8 +97,7 @@ void bh_queue_each(const struct bh_queue *q,
 /* Why the last attempt failed; for people only, the queue does not look at it. */
 void bh_queue_say(struct bh_pod_state *s, const char *reason, const char *message);
 
-/* ---- looking from outside (view.c) -------------------------------------------------------------
- */
+/* ---- looking from outside (view.c) ----------------------------------------------------------- */
 struct bh_queue_view {
     enum bh_queue_place place;
     int64_t backoff_until_ns; /* BACKOFF, ERROR_BACKOFF; else 0 */

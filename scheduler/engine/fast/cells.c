@@ -22,8 +22,7 @@
 #define BLOCKS_MAX (2u << 20) /* of all cells: 12 MiB */
 #define REST       4096u
 
-/* ---- kinds ------------------------------------------------------------------------------------
- */
+/* ---- kinds ----------------------------------------------------------------------------------- */
 
 /* Words that the trackers of these plugins, the normalised scores and nominations tell of a row; 0:
  * there are no kinds. */
@@ -111,8 +110,7 @@ static uint16_t cell_of(struct bh_cells *x, const uint32_t *words)
     return id;
 }
 
-/* ---- blocks -----------------------------------------------------------------------------------
- */
+/* ---- blocks ---------------------------------------------------------------------------------- */
 
 static uint32_t block_end(const struct bh_cells *x, uint32_t block)
 {
@@ -177,8 +175,7 @@ static uint32_t any_row(const struct bh_cells *x, uint32_t id)
             return row;
 }
 
-/* ---- rows -------------------------------------------------------------------------------------
- */
+/* ---- rows ------------------------------------------------------------------------------------ */
 
 /* The cell where the row belongs; false: no room for its kind. */
 static bool find_cell(struct bh_shape_cache *sc, const struct bh_cache *c, uint32_t row,
@@ -230,8 +227,7 @@ static bool place(struct bh_shape_cache *sc, const struct bh_cache *c, uint32_t 
     return true;
 }
 
-/* ---- making, following ------------------------------------------------------------------------
- */
+/* ---- making, following ----------------------------------------------------------------------- */
 
 void bh_cells_fini(struct bh_cells *x)
 {
@@ -346,8 +342,7 @@ bool bh_cells_ensure(struct bh_shape_cache *sc, const struct bh_cache *c, uint64
     return x->built;
 }
 
-/* ---- the answer -------------------------------------------------------------------------------
- */
+/* ---- the answer ------------------------------------------------------------------------------ */
 
 /* One row of each cell that has any. */
 static uint32_t one_of_each(struct bh_cells *x, uint32_t *rows)

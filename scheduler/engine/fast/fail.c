@@ -86,8 +86,7 @@ void bh_fail_touch(struct bh_shape_cache *sc, const uint32_t *rows, uint32_t n)
         sc->fail->touched[rows[i] / 64] |= (uint64_t)1 << (rows[i] % 64);
 }
 
-/* ---- rows --------------------------------------------------------------------------------------
- */
+/* ---- rows ------------------------------------------------------------------------------------ */
 
 static struct bh_fail *new_fail(struct bh_engine *e, struct bh_shape_cache *sc)
 {
@@ -283,8 +282,7 @@ static struct bh_fail *current(struct bh_engine *e, struct bh_shape_cache *sc)
     return NULL;
 }
 
-/* ---- the decision ------------------------------------------------------------------------------
- */
+/* ---- the decision ---------------------------------------------------------------------------- */
 
 static void order_by_name(struct bh_engine *e)
 {
@@ -488,8 +486,7 @@ void bh_fail_verify(struct bh_engine *e, struct bh_shape_cache *sc, const struct
     bh_assert(n_unschedulable == f->n_unschedulable && !memcmp(n, f->n, sizeof n));
 }
 
-/* ---- a promised node ---------------------------------------------------------------------------
- */
+/* ---- a promised node ------------------------------------------------------------------------- */
 
 bool bh_promised_run(struct bh_engine *e, struct bh_profile *p, const struct bh_pod_info *pod,
                      uint32_t row, uint64_t idle, int64_t now_ns, struct bh_fast *ret)

@@ -81,8 +81,7 @@ static uint32_t live_rows(const struct bh_cache *c, uint32_t *rows)
     return n;
 }
 
-/* ---- filters and scores over rows -------------------------------------------------------------
- */
+/* ---- filters and scores over rows ------------------------------------------------------------ */
 
 uint32_t bh_filter_one_by_one(struct bh_call *call, const struct bh_plugin *p, uint32_t *rows,
                               uint32_t n)
@@ -169,8 +168,7 @@ bool bh_fast_scores(struct bh_cycle *cy, unsigned i, const uint32_t *rows, uint3
     return true;
 }
 
-/* ---- once: evaluate, answer, forget -----------------------------------------------------------
- */
+/* ---- once: evaluate, answer, forget ---------------------------------------------------------- */
 
 static bool total_once(struct bh_engine *e, struct bh_cycle *cy, const uint32_t *rows, uint32_t n,
                        int64_t *total)
@@ -249,8 +247,7 @@ static bool run_once(struct bh_engine *e, struct bh_cycle *cy, const struct bh_n
     return true;
 }
 
-/* ---- kept results -----------------------------------------------------------------------------
- */
+/* ---- kept results ---------------------------------------------------------------------------- */
 
 static void unlink_cache(struct bh_engine *e, struct bh_shape_cache *sc)
 {
@@ -602,8 +599,7 @@ static struct bh_shape_cache *kept(struct bh_engine *e, struct bh_profile *p,
     return sc;
 }
 
-/* ---- entry ------------------------------------------------------------------------------------
- */
+/* ---- entry ----------------------------------------------------------------------------------- */
 
 static bool run_once_for(struct bh_engine *e, struct bh_profile *p, const struct bh_pod_info *pod,
                          uint64_t idle, int64_t now_ns, struct bh_fast *ret)

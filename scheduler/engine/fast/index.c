@@ -59,8 +59,7 @@ static bool name_less(const struct bh_cache *c, uint32_t a, uint32_t b)
     return c->rows[a] && c->rows[b] && bh_row_name_cmp(c, a, b) < 0;
 }
 
-/* ---- blocks ------------------------------------------------------------------------------------
- */
+/* ---- blocks ---------------------------------------------------------------------------------- */
 
 static void scan_named(struct bh_index *x, const struct bh_cache *c, uint32_t block)
 {
@@ -129,8 +128,7 @@ static void refresh(struct bh_index *x, const struct bh_cache *c, uint32_t block
         scan_block(x, block);
 }
 
-/* ---- tree --------------------------------------------------------------------------------------
- */
+/* ---- tree ------------------------------------------------------------------------------------ */
 
 static void combine(struct bh_index *x, const struct bh_cache *c, uint32_t i)
 {
@@ -193,8 +191,7 @@ void bh_index_rebuild(struct bh_index *x, const struct bh_cache *c)
         combine(x, c, i);
 }
 
-/* ---- answers -----------------------------------------------------------------------------------
- */
+/* ---- answers --------------------------------------------------------------------------------- */
 
 uint32_t bh_index_count(const struct bh_index *x)
 {

@@ -81,8 +81,7 @@ int64_t bh_kept_leave(struct bh_shape_cache *sc, uint32_t row)
     return total;
 }
 
-/* ---- another maximum ---------------------------------------------------------------------------
- */
+/* ---- another maximum ------------------------------------------------------------------------- */
 
 static void count_max(struct bh_normalized_score *nm, int64_t raw)
 {

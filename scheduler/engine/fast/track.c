@@ -89,8 +89,7 @@ bool bh_track_ensure(struct bh_engine *e, struct bh_shape_cache *sc, uint64_t pl
     return all;
 }
 
-/* ---- the answer -------------------------------------------------------------------------------
- */
+/* ---- the answer ------------------------------------------------------------------------------ */
 
 uint32_t bh_kept_rows(const struct bh_shape_cache *sc, uint32_t n_rows, uint32_t *rows)
 {
