@@ -375,7 +375,6 @@ int bh_decisions_load(struct bh_decisions *d, int64_t id, struct bh_err *err)
 
 struct bh_json *bh_decisions_recording(struct bh_decisions *d, struct bh_arena *a)
 {
-    struct bh_json *o = bh_json_new(a, BH_JSON_OBJECT);
     int64_t dropped = 0, pages = 0, size = 0, newest = 0, oldest = 0, records = 0;
     const char *mode = "off";
     sqlite3_stmt *s = d && open_file(d, NULL) == 0
@@ -393,13 +392,9 @@ struct bh_json *bh_decisions_recording(struct bh_decisions *d, struct bh_arena *
         (void)ask_one(d, "SELECT max(id) FROM attempts", &newest);
     }
     sqlite3_finalize(s);
-    bh_json_set_str(a, o, "mode", mode);
-    bh_json_set_i64(a, o, "records", records);
-    bh_json_set_i64(a, o, "bytes", pages * size);
-    bh_json_set_i64(a, o, "dropped", dropped);
-    bh_json_set_i64(a, o, "oldest", oldest);
-    bh_json_set_i64(a, o, "newest", newest);
-    return o;
+    return bh_json_make(
+        a, "mode: %s, records: %ld, bytes: %ld, dropped: %ld, oldest: %ld, newest: %ld", mode,
+        records, pages * size, dropped, oldest, newest);
 }
 
 static const char *filter_sql(struct bh_arena *a, const struct bh_decision_filter *f, int result)
@@ -463,8 +458,7 @@ static int list_rows(struct bh_decisions *d, struct bh_arena *a, const struct bh
     sqlite3_finalize(s);
     if (rc != SQLITE_ROW && rc != SQLITE_DONE)
         return fail(d, rc, err);
-    bh_json_set(a, list, "items", items);
-    bh_json_set_bool(a, list, "more", rc == SQLITE_ROW);
+    bh_json_add(a, list, "items: %p, more: %i", items, rc == SQLITE_ROW);
     return 0;
 }
 
@@ -482,16 +476,14 @@ int bh_decisions_list(struct bh_decisions *d, struct bh_arena *a,
     if (rc == 0)
         rc = list_rows(d, a, f, result, list, err);
     if (rc == -ENOENT) {
-        bh_json_set(a, list, "items", bh_json_new(a, BH_JSON_ARRAY));
-        bh_json_set_bool(a, list, "more", false);
+        bh_json_add(a, list, "items: [], more: false");
         rc = 0;
     }
     if (rc < 0)
         return rc;
     recording = bh_decisions_recording(d, a);
-    bh_json_set_i64(a, list, "oldest", bh_json_get_i64(recording, "oldest", 0));
-    bh_json_set(a, list, "recording", recording);
-    *ret = list;
+    *ret = bh_json_add(a, list, "oldest: %ld, recording: %p",
+                       bh_json_get_i64(recording, "oldest", 0), recording);
     return 0;
 }
 
@@ -520,14 +512,11 @@ static int add_changes(struct bh_decisions *d, struct bh_arena *a, const char *s
     sqlite3_bind_int64(s, 2, through);
     sqlite3_bind_int64(s, 3, limit);
     while ((rc = sqlite3_step(s)) == SQLITE_ROW) {
-        struct bh_json *o = bh_json_new(a, BH_JSON_OBJECT);
         struct bh_decision_row row;
         *cursor = sqlite3_column_int64(s, 11);
         if (read_row(s, a, &row) < 0)
             continue;
-        bh_json_set_str(a, o, "type", type);
-        bh_json_set(a, o, "row", bh_decisions_summary(a, &row));
-        bh_json_push(list, o);
+        bh_json_append(a, list, "type: %s, row: %p", type, bh_decisions_summary(a, &row));
     }
     sqlite3_finalize(s);
     return rc == SQLITE_DONE ? SQLITE_OK : rc;

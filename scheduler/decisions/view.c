@@ -14,45 +14,22 @@
 
 /* ---- summary --------------------------------------------------------------------------------- */
 
-static void add_time(struct bh_arena *a, struct bh_json *o, int64_t ns)
-{
-    char text[40];
-
-    bh_time_format_micro(text, ns / 1000000000, (int32_t)(ns % 1000000000));
-    bh_json_set_str(a, o, "time", text);
-}
-
 struct bh_json *bh_decisions_summary(struct bh_arena *a, const struct bh_decision_row *row)
 {
-    struct bh_json *o = bh_json_new(a, BH_JSON_OBJECT), *pod = bh_json_new(a, BH_JSON_OBJECT),
-                   *nodes = bh_json_new(a, BH_JSON_OBJECT);
-    bool decided = row->result == BH_DECIDED;
+    char time[40];
 
-    bh_json_set_i64(a, o, "id", row->id);
-    add_time(a, o, row->time_ns);
-    bh_json_set_str(a, pod, "namespace", row->namespace_);
-    bh_json_set_str(a, pod, "name", row->name);
-    bh_json_set_str(a, pod, "uid", row->uid);
-    bh_json_set(a, o, "pod", pod);
-    bh_json_set_str(a, o, "profile", row->h.profile);
-    bh_json_set_i64(a, o, "priority", row->h.priority);
-    bh_json_set_i64(a, o, "attempt", row->h.attempt);
-    bh_json_set_str(a, o, "result", bh_record_results[row->result]);
-    bh_json_set_str(a, o, "nodeName", decided ? row->node : "");
-    bh_json_set_str(a, o, "nominatedNodeName", row->h.nominated);
-    bh_json_set_i64(a, o, "victims", row->h.n_victims);
-    bh_json_set_str(a, o, "reason", row->h.reason);
-    bh_json_set_str(a, o, "message", row->h.message);
-    bh_json_set_i64(a, o, "duration_ns", (int64_t)row->h.duration_ns);
-    bh_json_set_i64(a, nodes, "total", row->h.n_nodes);
-    bh_json_set_i64(a, nodes, "evaluated", row->h.evaluated);
-    bh_json_set_i64(a, nodes, "feasible", row->h.feasible);
-    bh_json_set(a, o, "nodes", nodes);
-    bh_json_set_str(a, o, "outcome", bh_record_outcomes[row->outcome]);
-    bh_json_set_str(a, o, "outcomeMessage", row->outcome_message);
-    bh_json_set_str(a, o, "trigger", row->h.trigger);
-    bh_json_set_str(a, o, "mode", bh_record_modes[row->h.mode]);
-    return o;
+    bh_time_format_micro(time, row->time_ns / 1000000000, (int32_t)(row->time_ns % 1000000000));
+    return bh_json_make(
+        a,
+        "id: %ld, time: %s, pod: {namespace: %s, name: %s, uid: %s}, profile: %s, priority: %d, "
+        "attempt: %u, result: %s, nodeName: %s, nominatedNodeName: %s, victims: %u, reason: %s, "
+        "message: %s, duration_ns: %lu, nodes: {total: %u, evaluated: %u, feasible: %u}, "
+        "outcome: %s, outcomeMessage: %s, trigger: %s, mode: %s",
+        row->id, time, row->namespace_, row->name, row->uid, row->h.profile, row->h.priority,
+        row->h.attempt, bh_record_results[row->result], row->result == BH_DECIDED ? row->node : "",
+        row->h.nominated, row->h.n_victims, row->h.reason, row->h.message, row->h.duration_ns,
+        row->h.n_nodes, row->h.evaluated, row->h.feasible, bh_record_outcomes[row->outcome],
+        row->outcome_message, row->h.trigger, bh_record_modes[row->h.mode]);
 }
 
 /* ---- parts of the whole ---------------------------------------------------------------------- */
@@ -84,16 +61,11 @@ static struct bh_json *notes(struct bh_arena *a, const struct bh_symtab *tab,
     struct bh_json *list = bh_json_new(a, BH_JSON_ARRAY);
 
     for (uint32_t i = 0; i < n; i++) {
-        struct bh_json *o = bh_json_new(a, BH_JSON_OBJECT), *nodes;
-        bh_json_set_str(a, o, "plugin", v[i].plugin);
-        bh_json_set_str(a, o, "status", status_text(a, v[i].status));
-        if (v[i].narrowed) {
-            nodes = bh_json_new(a, BH_JSON_ARRAY);
-            for (uint32_t k = 0; k < v[i].n_nodes; k++)
-                bh_json_push(nodes, bh_json_new_cstr(a, bh_sym_text(tab, v[i].nodes[k])));
-            bh_json_set(a, o, "nodes", nodes);
-        }
-        bh_json_push(list, o);
+        struct bh_json *o = bh_json_append(a, list, "plugin: %s, status: %s", v[i].plugin,
+                                           status_text(a, v[i].status));
+        struct bh_json *nodes = v[i].narrowed ? bh_json_list_at(a, o, "nodes") : NULL;
+        for (uint32_t k = 0; nodes && k < v[i].n_nodes; k++)
+            bh_json_push(nodes, bh_json_new_cstr(a, bh_sym_text(tab, v[i].nodes[k])));
     }
     return list;
 }
@@ -102,12 +74,8 @@ static struct bh_json *steps(struct bh_arena *a, const struct bh_record_step *v,
 {
     struct bh_json *list = bh_json_new(a, BH_JSON_ARRAY);
 
-    for (uint32_t i = 0; i < n; i++) {
-        struct bh_json *o = bh_json_new(a, BH_JSON_OBJECT);
-        bh_json_set_str(a, o, "plugin", v[i].plugin);
-        bh_json_set_str(a, o, "status", v[i].message);
-        bh_json_push(list, o);
-    }
+    for (uint32_t i = 0; i < n; i++)
+        bh_json_append(a, list, "plugin: %s, status: %s", v[i].plugin, v[i].message);
     return list;
 }
 
@@ -116,10 +84,8 @@ static struct bh_json *score_plugins(struct bh_arena *a, const struct bh_decisio
     struct bh_json *list = bh_json_new(a, BH_JSON_ARRAY);
 
     for (uint32_t k = 0; d->n_scores && d->scores[0].plugins && k < d->n_score_plugins; k++) {
-        struct bh_json *o = bh_json_new(a, BH_JSON_OBJECT);
-        bh_json_set_str(a, o, "name", d->scores[0].plugins[k].plugin);
-        bh_json_set_i64(a, o, "weight", d->scores[0].plugins[k].weight);
-        bh_json_push(list, o);
+        const struct bh_plugin_score *s = &d->scores[0].plugins[k];
+        bh_json_append(a, list, "name: %s, weight: %d", s->plugin, s->weight);
     }
     return list;
 }
@@ -127,19 +93,14 @@ static struct bh_json *score_plugins(struct bh_arena *a, const struct bh_decisio
 static void add_scores(struct bh_arena *a, struct bh_json *o, const struct bh_decision *d,
                        const struct bh_node_score *s)
 {
-    struct bh_json *raw = bh_json_new(a, BH_JSON_ARRAY),
-                   *normalized = bh_json_new(a, BH_JSON_ARRAY),
-                   *weighted = bh_json_new(a, BH_JSON_ARRAY);
-
+    bh_json_add(a, o, "total: %ld, raw: [], normalized: [], weighted: []", s->total);
+    struct bh_json *raw = bh_json_get(o, "raw"), *normalized = bh_json_get(o, "normalized"),
+                   *weighted = bh_json_get(o, "weighted");
     for (uint32_t k = 0; s->plugins && k < d->n_score_plugins; k++) {
         bh_json_push(raw, bh_json_new_i64(a, s->plugins[k].raw));
         bh_json_push(normalized, bh_json_new_i64(a, s->plugins[k].normalized));
         bh_json_push(weighted, bh_json_new_i64(a, s->plugins[k].weighted));
     }
-    bh_json_set_i64(a, o, "total", s->total);
-    bh_json_set(a, o, "raw", raw);
-    bh_json_set(a, o, "normalized", normalized);
-    bh_json_set(a, o, "weighted", weighted);
 }
 
 static struct bh_json *top(struct bh_arena *a, const struct bh_symtab *tab,
@@ -148,12 +109,8 @@ static struct bh_json *top(struct bh_arena *a, const struct bh_symtab *tab,
     const struct bh_node_score **v = bh_explain_ranked(a, d);
     struct bh_json *list = bh_json_new(a, BH_JSON_ARRAY);
 
-    for (uint32_t i = 0; i < d->n_scores && i < TOP; i++) {
-        struct bh_json *o = bh_json_new(a, BH_JSON_OBJECT);
-        bh_json_set_str(a, o, "node", bh_sym_text(tab, v[i]->node));
-        add_scores(a, o, d, v[i]);
-        bh_json_push(list, o);
-    }
+    for (uint32_t i = 0; i < d->n_scores && i < TOP; i++)
+        add_scores(a, bh_json_append(a, list, "node: %s", bh_sym_text(tab, v[i]->node)), d, v[i]);
     return list;
 }
 
@@ -162,15 +119,11 @@ static struct bh_json *top(struct bh_arena *a, const struct bh_symtab *tab,
 static void add_step(struct bh_arena *a, struct bh_json *list, const char *step, const char *plugin,
                      uint32_t removed, uint32_t left)
 {
-    struct bh_json *o = bh_json_new(a, BH_JSON_OBJECT);
+    struct bh_json *o = bh_json_append(a, list, "step: %s", step);
 
-    bh_json_set_str(a, o, "step", step);
-    if (plugin) {
-        bh_json_set_str(a, o, "plugin", plugin);
-        bh_json_set_i64(a, o, "removed", removed);
-    }
+    if (plugin)
+        bh_json_add(a, o, "plugin: %s, removed: %u", plugin, removed);
     bh_json_set_i64(a, o, "count", left);
-    bh_json_push(list, o);
 }
 
 /* How many nodes of the cluster are in every set up to this one: the sets are names, which need not
@@ -272,27 +225,20 @@ static void add_body(struct bh_arena *a, struct bh_json *o, const struct bh_reco
                      const struct bh_symtab *tab)
 {
     const struct bh_decision *d = &r->d;
-    struct bh_json *preemption = bh_explain_preemption(a, tab, d), *tie;
-
-    bh_json_set(a, o, "preFilter", notes(a, tab, d->pre_filters, d->n_pre_filters));
-    bh_json_set(a, o, "filterPlugins", texts(a, d->filter_plugins, d->n_filter_plugins));
-    bh_json_set(a, o, "funnel", funnel(a, r));
-    bh_json_set(a, o, "rejectedGroups", bh_explain_groups(a, tab, d));
-    bh_json_set(a, o, "preScore", notes(a, tab, d->pre_scores, d->n_pre_scores));
-    bh_json_set(a, o, "scorePlugins", score_plugins(a, d));
-    bh_json_set_bool(a, o, "scored", d->scored);
-    bh_json_set(a, o, "top", top(a, tab, d));
-    bh_json_set(a, o, "postFilter", notes(a, tab, d->post_filters, d->n_post_filters));
-    bh_json_set(a, o, "preemption", preemption ? preemption : bh_json_new(a, BH_JSON_NULL));
-    if (d->fit_message)
-        bh_json_set_str(a, o, "fitMessage", d->fit_message);
-    bh_json_set_str(a, o, "postFilterMessage",
-                    d->post_filter_message ? d->post_filter_message : "");
-    tie = bh_json_new(a, BH_JSON_OBJECT);
-    bh_json_set_i64(a, tie, "equals", d->n_best);
-    bh_json_set(a, o, "tie", tie);
-    bh_json_set(a, o, "reserve", steps(a, r->after.reserve, r->after.n_reserve));
-    bh_json_set(a, o, "permit", steps(a, r->after.permit, r->after.n_permit));
+    bh_json_add(a, o, "preFilter: %p, filterPlugins: %p, funnel: %p, rejectedGroups: %p",
+                notes(a, tab, d->pre_filters, d->n_pre_filters),
+                texts(a, d->filter_plugins, d->n_filter_plugins), funnel(a, r),
+                bh_explain_groups(a, tab, d));
+    bh_json_add(a, o, "preScore: %p, scorePlugins: %p, scored: %i, top: %p, postFilter: %p",
+                notes(a, tab, d->pre_scores, d->n_pre_scores), score_plugins(a, d), d->scored,
+                top(a, tab, d), notes(a, tab, d->post_filters, d->n_post_filters));
+    bh_json_add(a, o,
+                "preemption: %p, fitMessage?: %s, postFilterMessage: %s, tie: {equals: %u}, "
+                "reserve: %p, permit: %p",
+                bh_explain_preemption(a, tab, d), d->fit_message,
+                d->post_filter_message ? d->post_filter_message : "", d->n_best,
+                steps(a, r->after.reserve, r->after.n_reserve),
+                steps(a, r->after.permit, r->after.n_permit));
     bh_json_set(a, o, "unschedulablePlugins",
                 texts(a, d->unschedulable_plugins, d->n_unschedulable_plugins));
 }
@@ -496,15 +442,12 @@ static struct bh_json *item_json(struct bh_arena *a, const struct bh_decision *d
                                  const struct item *i)
 {
     static const struct bh_node_score none = {0};
-    struct bh_json *o = bh_json_new(a, BH_JSON_OBJECT);
     const struct bh_status *s = i->verdict;
+    struct bh_json *o = bh_json_make(
+        a, "node: %s, status: %s, plugin: %s, code: %s, reasons: %p", i->name,
+        status_names[i->status], s && s->plugin ? s->plugin : "", s ? bh_code_name(s->code) : "",
+        texts(a, s ? s->reasons : NULL, s ? s->n_reasons : 0));
 
-    bh_json_set_str(a, o, "node", i->name);
-    bh_json_set_str(a, o, "status", status_names[i->status]);
-    bh_json_set_str(a, o, "plugin", s && s->plugin ? s->plugin : "");
-    bh_json_set_str(a, o, "code", s ? bh_code_name(s->code) : "");
-    bh_json_set(a, o, "reasons",
-                s ? texts(a, s->reasons, s->n_reasons) : bh_json_new(a, BH_JSON_ARRAY));
     add_scores(a, o, d, i->score ? i->score : &none);
     return o;
 }
@@ -525,7 +468,6 @@ int bh_decisions_nodes(struct bh_decisions *d, struct bh_arena *a, int64_t id,
                        struct bh_err *err)
 {
     unsigned limit = BH_MIN(q->limit ? q->limit : NODES_PAGE, NODES_PAGE_MAX);
-    struct bh_json *o, *items;
     struct items list;
     int rc = load_with_body(d, id, err);
 
@@ -538,14 +480,10 @@ int bh_decisions_nodes(struct bh_decisions *d, struct bh_arena *a, int64_t id,
         rc = sort_items(&list, &d->got.d, q->sort, err);
     if (rc < 0)
         return rc;
-    o = bh_json_new(a, BH_JSON_OBJECT);
-    items = bh_json_new(a, BH_JSON_ARRAY);
+    *ret =
+        bh_json_make(a, "plugins: %p, total: %u, items: []", score_plugins(a, &d->got.d), list.n);
     for (uint32_t i = q->offset; i < list.n && i - q->offset < limit; i++)
-        bh_json_push(items, item_json(a, &d->got.d, &list.v[i]));
-    bh_json_set(a, o, "plugins", score_plugins(a, &d->got.d));
-    bh_json_set_i64(a, o, "total", list.n);
-    bh_json_set(a, o, "items", items);
-    *ret = o;
+        bh_json_push(bh_json_get(*ret, "items"), item_json(a, &d->got.d, &list.v[i]));
     return 0;
 }
 
@@ -574,16 +512,11 @@ static const struct bh_node_score *winner_of(const struct bh_decision *d)
 static void add_difference(struct bh_arena *a, struct bh_json *o, const struct bh_decision *d,
                            const struct item *i, const struct bh_node_score *winner)
 {
-    struct bh_json *list = bh_json_new(a, BH_JSON_ARRAY);
+    struct bh_json *list = bh_json_list_at(a, o, "difference");
 
-    for (uint32_t k = 0; i->score && i->score->plugins && k < d->n_score_plugins; k++) {
-        struct bh_json *one = bh_json_new(a, BH_JSON_OBJECT);
-        bh_json_set_str(a, one, "plugin", i->score->plugins[k].plugin);
-        bh_json_set_i64(a, one, "weighted",
-                        i->score->plugins[k].weighted - winner->plugins[k].weighted);
-        bh_json_push(list, one);
-    }
-    bh_json_set(a, o, "difference", list);
+    for (uint32_t k = 0; i->score && i->score->plugins && k < d->n_score_plugins; k++)
+        bh_json_append(a, list, "plugin: %s, weighted: %ld", i->score->plugins[k].plugin,
+                       i->score->plugins[k].weighted - winner->plugins[k].weighted);
 }
 
 int bh_decisions_node(struct bh_decisions *d, struct bh_arena *a, int64_t id, const char *node,
@@ -607,10 +540,8 @@ int bh_decisions_node(struct bh_decisions *d, struct bh_arena *a, int64_t id, co
     bh_json_set(a, *ret, "passed", passed(a, &d->got.d, found));
     winner = winner_of(&d->got.d);
     if (winner) {
-        struct bh_json *w = bh_json_new(a, BH_JSON_OBJECT);
-        bh_json_set_str(a, w, "node", bh_sym_text(d->names.tab, winner->node));
-        bh_json_set_i64(a, w, "total", winner->total);
-        bh_json_set(a, *ret, "winner", w);
+        bh_json_add(a, *ret, "winner: {node: %s, total: %ld}",
+                    bh_sym_text(d->names.tab, winner->node), winner->total);
         add_difference(a, *ret, &d->got.d, found, winner);
     }
     return 0;

@@ -32,8 +32,7 @@ static struct bh_json *names_of(struct bh_arena *a, const struct bh_symtab *tab,
 /* {plugin, code, reasons[]} into o. */
 static void explain_verdict(struct bh_arena *a, struct bh_json *o, const struct bh_status *s)
 {
-    bh_json_set_text(a, o, "plugin", s->plugin);
-    bh_json_set_str(a, o, "code", bh_code_name(s->code));
+    bh_json_add(a, o, "plugin?: %s, code: %s", s->plugin, bh_code_name(s->code));
     set_texts(a, o, "reasons", s->reasons, s->n_reasons);
 }
 
@@ -60,29 +59,18 @@ struct bh_explain_subject bh_explain_subject_of(struct bh_engine *e, const struc
 static struct bh_json *begin(struct bh_arena *a, const struct bh_explain_subject *s,
                              const char *result)
 {
-    struct bh_json *o = bh_json_new(a, BH_JSON_OBJECT), *pod = bh_json_new(a, BH_JSON_OBJECT);
-
-    bh_json_set_text(a, pod, "namespace", s->namespace_);
-    bh_json_set_text(a, pod, "name", s->name);
-    bh_json_set_text(a, pod, "uid", s->uid);
-    bh_json_set_text(a, pod, "schedulerName", s->scheduler_name);
-    bh_json_set_i64(a, pod, "priority", s->priority);
-    bh_json_set_str(a, o, "kind", "Explanation");
-    bh_json_set_str(a, o, "apiVersion", BH_EXPLAIN_API);
-    bh_json_set(a, o, "pod", pod);
-    bh_json_set_str(a, o, "result", result);
-    return o;
+    return bh_json_make(a,
+                        "kind: Explanation, apiVersion: " BH_EXPLAIN_API ", pod: {namespace?: %s, "
+                        "name?: %s, uid?: %s, schedulerName?: %s, priority: %d}, result: %s",
+                        s->namespace_, s->name, s->uid, s->scheduler_name, s->priority, result);
 }
 
 struct bh_json *bh_explain_gated(struct bh_arena *a, const struct bh_explain_subject *pod,
                                  const struct bh_status *gate)
 {
-    struct bh_json *o = begin(a, pod, "Gated");
-
-    bh_json_set_str(a, o, "reason", "SchedulingGated");
-    bh_json_set_text(a, o, "message", bh_status_message(a, gate));
-    bh_json_set(a, o, "preFilter", verdict(a, gate));
-    return o;
+    return bh_json_add(a, begin(a, pod, "Gated"),
+                       "reason: SchedulingGated, message?: %s, preFilter: %p",
+                       bh_status_message(a, gate), verdict(a, gate));
 }
 
 /* ---- rejected nodes -------------------------------------------------------------------------- */
@@ -163,9 +151,8 @@ struct bh_json *bh_explain_groups(struct bh_arena *a, const struct bh_symtab *ta
         qsort(v, n, sizeof *v, largest_first);
     for (uint32_t i = 0; i < n; i++) {
         struct bh_json *o = verdict(a, v[i].status);
-        bh_json_set_i64(a, o, "count", v[i].count);
-        bh_json_set(a, o, "nodes", names_of(a, tab, v[i].named, v[i].n_named));
-        bh_json_push(list, o);
+        bh_json_push(list, bh_json_add(a, o, "count: %u, nodes: %p", v[i].count,
+                                       names_of(a, tab, v[i].named, v[i].n_named)));
     }
     free(v);
     return list;
@@ -177,10 +164,9 @@ static void add_rejected(struct bh_arena *a, const struct bh_symtab *tab,
     struct bh_json *list = bh_json_new(a, BH_JSON_ARRAY);
 
     for (uint32_t i = 0; i < d->n_rejected; i++) {
-        struct bh_json *one = bh_json_new(a, BH_JSON_OBJECT);
-        bh_json_set_str(a, one, "node", bh_sym_text(tab, d->rejected[i].node));
-        explain_verdict(a, one, d->rejected[i].status);
-        bh_json_push(list, one);
+        const struct bh_node_verdict *r = &d->rejected[i];
+        explain_verdict(a, bh_json_append(a, list, "node: %s", bh_sym_text(tab, r->node)),
+                        r->status);
     }
     if (!d->n_rejected)
         return;
@@ -219,13 +205,9 @@ static struct bh_json *plugin_scores(struct bh_arena *a, const struct bh_decisio
     struct bh_json *list = bh_json_new(a, BH_JSON_ARRAY);
 
     for (uint32_t i = 0; s->plugins && i < d->n_score_plugins; i++) {
-        struct bh_json *o = bh_json_new(a, BH_JSON_OBJECT);
-        bh_json_set_str(a, o, "plugin", s->plugins[i].plugin);
-        bh_json_set_i64(a, o, "raw", s->plugins[i].raw);
-        bh_json_set_i64(a, o, "normalized", s->plugins[i].normalized);
-        bh_json_set_i64(a, o, "weight", s->plugins[i].weight);
-        bh_json_set_i64(a, o, "weighted", s->plugins[i].weighted);
-        bh_json_push(list, o);
+        const struct bh_plugin_score *p = &s->plugins[i];
+        bh_json_append(a, list, "plugin: %s, raw: %ld, normalized: %ld, weight: %d, weighted: %ld",
+                       p->plugin, p->raw, p->normalized, p->weight, p->weighted);
     }
     return list;
 }
@@ -238,18 +220,13 @@ static void add_ranking(struct bh_arena *a, const struct bh_symtab *tab,
     uint32_t rank = 1;
 
     for (uint32_t i = 0; i < d->n_scores; i++) {
-        struct bh_json *one = bh_json_new(a, BH_JSON_OBJECT);
         if (i && v[i]->total != v[i - 1]->total)
             rank = i + 1;
-        bh_json_set_i64(a, one, "rank", rank);
-        bh_json_set_str(a, one, "node", bh_sym_text(tab, v[i]->node));
-        if (d->kind == BH_DECIDED && d->node == v[i]->node)
-            bh_json_set_bool(a, one, "chosen", true);
-        if (d->scored) {
-            bh_json_set_i64(a, one, "total", v[i]->total);
-            bh_json_set(a, one, "plugins", plugin_scores(a, d, v[i]));
-        }
-        bh_json_push(list, one);
+        struct bh_json *one = bh_json_append(a, list, "rank: %u, node: %s, chosen?: %i", rank,
+                                             bh_sym_text(tab, v[i]->node),
+                                             d->kind == BH_DECIDED && d->node == v[i]->node);
+        if (d->scored)
+            bh_json_add(a, one, "total: %ld, plugins: %p", v[i]->total, plugin_scores(a, d, v[i]));
     }
     bh_json_set_bool(a, o, "scored", d->scored);
     if (d->n_scores)
@@ -260,15 +237,12 @@ static void add_ranking(struct bh_arena *a, const struct bh_symtab *tab,
 
 static void add_counts(struct bh_arena *a, const struct bh_decision *d, struct bh_json *o)
 {
-    struct bh_json *n = bh_json_new(a, BH_JSON_OBJECT);
     uint32_t seen = d->n_scores + d->n_rejected;
 
-    bh_json_set_i64(a, n, "total", d->n_nodes);
-    bh_json_set_i64(a, n, "evaluated", d->evaluated);
-    bh_json_set_i64(a, n, "feasible", d->feasible);
-    bh_json_set_i64(a, n, "rejected", d->n_rejected);
-    bh_json_set_i64(a, n, "notEvaluated", d->n_nodes > seen ? d->n_nodes - seen : 0);
-    bh_json_set(a, o, "nodes", n);
+    bh_json_add(a, o,
+                "nodes: {total: %u, evaluated: %u, feasible: %u, rejected: %u, notEvaluated: %u}",
+                d->n_nodes, d->evaluated, d->feasible, d->n_rejected,
+                d->n_nodes > seen ? d->n_nodes - seen : 0);
 }
 
 static void add_pre_filter(struct bh_arena *a, const struct bh_symtab *tab,
@@ -278,34 +252,30 @@ static void add_pre_filter(struct bh_arena *a, const struct bh_symtab *tab,
         bh_json_set(a, o, "preFilter", verdict(a, d->pre_filter));
     if (!d->absent)
         return;
-    struct bh_json *s = bh_json_new(a, BH_JSON_OBJECT);
+    struct bh_json *s = bh_json_obj_at(a, o, "preFilterSubset");
     set_texts(a, s, "plugins", d->pre_filter_plugins, d->n_pre_filter_plugins);
-    bh_json_set(a, s, "nodes", names_of(a, tab, d->pre_filter_nodes, d->n_pre_filter_nodes));
-    bh_json_set(a, s, "others", verdict(a, d->absent));
-    bh_json_set(a, o, "preFilterSubset", s);
+    bh_json_add(a, s, "nodes: %p, others: %p",
+                names_of(a, tab, d->pre_filter_nodes, d->n_pre_filter_nodes),
+                verdict(a, d->absent));
 }
 
 struct bh_json *bh_explain_preemption(struct bh_arena *a, const struct bh_symtab *tab,
                                       const struct bh_decision *d)
 {
-    struct bh_json *p = bh_json_new(a, BH_JSON_OBJECT), *victims = bh_json_new(a, BH_JSON_ARRAY);
+    struct bh_json *victims = bh_json_new(a, BH_JSON_ARRAY);
 
     if (d->nominated_node == BH_SYM_NONE)
         return NULL;
     for (uint32_t i = 0; i < d->n_victims; i++) {
         const struct bh_victim *v = &d->victims[i];
-        struct bh_json *one = bh_json_new(a, BH_JSON_OBJECT);
-        bh_json_set(a, one, "namespace", bh_json_new_str(a, v->namespace_.p, v->namespace_.n));
-        bh_json_set(a, one, "name", bh_json_new_str(a, v->name.p, v->name.n));
-        bh_json_set(a, one, "uid", bh_json_new_str(a, v->uid.p, v->uid.n));
-        bh_json_set_i64(a, one, "priority", v->priority);
-        bh_json_push(victims, one);
+        bh_json_append(a, victims, "namespace: %p, name: %p, uid: %p, priority: %d",
+                       bh_json_new_str(a, v->namespace_.p, v->namespace_.n),
+                       bh_json_new_str(a, v->name.p, v->name.n),
+                       bh_json_new_str(a, v->uid.p, v->uid.n), v->priority);
     }
-    bh_json_set_str(a, p, "nominatedNode", bh_sym_text(tab, d->nominated_node));
-    bh_json_set(a, p, "victims", victims);
-    bh_json_set_i64(a, p, "pdbViolations", d->victims_violating);
-    bh_json_set_i64(a, p, "alternatives", d->n_preemptions ? d->n_preemptions - 1 : 0);
-    return p;
+    return bh_json_make(a, "nominatedNode: %s, victims: %p, pdbViolations: %u, alternatives: %u",
+                        bh_sym_text(tab, d->nominated_node), victims, d->victims_violating,
+                        d->n_preemptions ? d->n_preemptions - 1 : 0);
 }
 
 struct bh_json *bh_explain_decision(struct bh_arena *a, const struct bh_explain_subject *pod,
@@ -317,10 +287,8 @@ struct bh_json *bh_explain_decision(struct bh_arena *a, const struct bh_explain_
 
     if (d->kind == BH_DECIDED)
         bh_json_set_str(a, o, "nodeName", bh_sym_text(tab, d->node));
-    bh_json_set_text(a, o, "reason", d->reason);
-    bh_json_set_text(a, o, "message", d->message);
-    bh_json_set_text(a, o, "fitMessage", d->fit_message);
-    bh_json_set_text(a, o, "postFilterMessage", d->post_filter_message);
+    bh_json_add(a, o, "reason?: %s, message?: %s, fitMessage?: %s, postFilterMessage?: %s",
+                d->reason, d->message, d->fit_message, d->post_filter_message);
     add_counts(a, d, o);
     add_pre_filter(a, tab, d, o);
     set_texts(a, o, "unschedulablePlugins", d->unschedulable_plugins, d->n_unschedulable_plugins);
