@@ -279,6 +279,7 @@ static inline void bh_sched_record_outcome(struct bh_sched_daemon *d, uint64_t d
         bh_recorder_outcome(d->recorder, decision, o, message);
 }
 /* results.c */
+bool bh_sched_hello(struct bh_sched_daemon *d, const struct bh_binder *b); /* false: not sent */
 unsigned bh_sched_drain_binders(struct bh_sched_daemon *d);
 void bh_sched_receive_binders(struct bh_sched_daemon *d); /* while a decision waits */
 void bh_sched_drop_letters(struct bh_sched_daemon *d);

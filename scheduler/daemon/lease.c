@@ -30,18 +30,6 @@ static bool no_election(const struct bh_sched_daemon *d)
 
 /* ---- binders --------------------------------------------------------------------------------- */
 
-/* Where there is no lease to grant: a binder that hears nothing is not ready. */
-static void sign_of_life(struct bh_sched_daemon *d, struct bh_binder *b)
-{
-    Berth__SchedulerHello h = BERTH__SCHEDULER_HELLO__INIT;
-    Berth__Envelope e = BERTH__ENVELOPE__INIT;
-
-    h.has_epoch = true;
-    h.epoch = d->epoch;
-    e.scheduler_hello = &h;
-    (void)bh_bus_send(d->binders, &b->peer, &e);
-}
-
 static void tell_grant(struct bh_sched_daemon *d, struct bh_binder *b)
 {
     Berth__Grant g = BERTH__GRANT__INIT;
@@ -50,8 +38,8 @@ static void tell_grant(struct bh_sched_daemon *d, struct bh_binder *b)
 
     if (!b->greeted)
         return;
-    if (!d->lease.term || no_election(d)) {
-        sign_of_life(d, b);
+    if (!d->lease.term || no_election(d)) { /* who hears nothing is not ready */
+        (void)bh_sched_hello(d, b);
         return;
     }
     g.has_epoch = g.has_lease_term = g.has_serial = g.has_stamp_boot_ns = g.has_valid_ns = true;

@@ -218,19 +218,23 @@ static void on_result(struct bh_sched_daemon *d, struct bh_binder *b, const Bert
 
 /* ---- binders --------------------------------------------------------------------------------- */
 
-/* Asks a binder for what it has on the wire; it gets work once it answered with our epoch. */
-static void greet(struct bh_sched_daemon *d, struct bh_binder *b)
+bool bh_sched_hello(struct bh_sched_daemon *d, const struct bh_binder *b)
 {
     Berth__SchedulerHello h = BERTH__SCHEDULER_HELLO__INIT;
     Berth__Envelope e = BERTH__ENVELOPE__INIT;
-    uint64_t now = bh_mono_ns();
 
-    if (b->hello_sent_ns && now - b->hello_sent_ns < GREET_EVERY_NS)
-        return;
     h.has_epoch = true;
     h.epoch = d->epoch;
     e.scheduler_hello = &h;
-    if (bh_bus_send(d->binders, &b->peer, &e) == BH_BUS_OK)
+    return bh_bus_send(d->binders, &b->peer, &e) == BH_BUS_OK;
+}
+
+/* Asks a binder for what it has on the wire; it gets work once it answered with our epoch. */
+static void greet(struct bh_sched_daemon *d, struct bh_binder *b)
+{
+    uint64_t now = bh_mono_ns();
+
+    if ((!b->hello_sent_ns || now - b->hello_sent_ns >= GREET_EVERY_NS) && bh_sched_hello(d, b))
         b->hello_sent_ns = now;
 }
 

@@ -95,9 +95,7 @@ static uint32_t *candidate_rows(struct bh_engine *e, const struct bh_reference *
         memcpy(rows, order, n_order * sizeof *rows);
         n = n_order;
     } else {
-        for (uint32_t row = 0; row < e->cache.cols.n_rows && n < e->cache.n_nodes; row++)
-            if (bh_row_bit(&e->cache.cols, BH_ROW_LIVE, row))
-                rows[n++] = row;
+        n = bh_live_rows(&e->cache, rows);
     }
     *ret_n = n;
     return rows;

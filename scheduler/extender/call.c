@@ -37,7 +37,6 @@ static void send_request(struct bh_ext_call *c, const char *path);
 void bh_ext_trouble(struct bh_ext_one *e, enum bh_ext_verb v, enum bh_ext_trouble t,
                     const char *error)
 {
-    static const char *const verbs[BH_EXT_VERBS] = {"filter", "prioritize", "preempt", "bind"};
     const uint64_t now = bh_mono_ns();
 
     if (e->x->closing)
@@ -51,18 +50,10 @@ void bh_ext_trouble(struct bh_ext_one *e, enum bh_ext_verb v, enum bh_ext_troubl
     bh_log_warn(e->c->ignorable
                     ? "Skipping extender as it returned error and has ignorable flag set"
                     : "Extender failed",
-                bh_kv_s("extender", e->name), bh_kv_s("verb", verbs[v]), bh_kv_s("err", error),
-                bh_kv_u("more", e->unlogged));
+                bh_kv_s("extender", e->name), bh_kv_s("verb", bh_ext_verb_names[v]),
+                bh_kv_s("err", error), bh_kv_u("more", e->unlogged));
     e->logged_ns = now;
     e->unlogged = 0;
-}
-
-static const char *verb_text(const struct bh_ext_call *c)
-{
-    const struct bh_extender_config *k = c->e->c;
-    const char *const verbs[BH_EXT_VERBS] = {k->filter_verb, k->prioritize_verb, k->preempt_verb,
-                                             k->bind_verb};
-    return verbs[c->verb];
 }
 
 static const char *method_text(const struct bh_ext_call *c)
@@ -70,13 +61,18 @@ static const char *method_text(const struct bh_ext_call *c)
     return c->get ? "Get" : "Post";
 }
 
-/* "host:port" of the extender, as Go names what it dials. */
-static void add_address(struct bh_buf *b, const struct bh_ext_one *e)
+static const char *host_of(const struct bh_ext_one *e)
 {
     const char *host = strstr(e->origin, "://") + 3, *at = strrchr(host, '@');
 
-    host = at ? at + 1 : host;
-    const char *colon = strrchr(host, ':');
+    return at ? at + 1 : host;
+}
+
+/* "host:port" of the extender, as Go names what it dials. */
+static void add_address(struct bh_buf *b, const struct bh_ext_one *e)
+{
+    const char *host = host_of(e), *colon = strrchr(host, ':');
+
     bh_buf_adds(b, host);
     if (!colon || strchr(colon, ']'))
         bh_buf_adds(b, strncmp(e->origin, "https", 5) == 0 ? ":443" : ":80");
@@ -98,9 +94,8 @@ static void add_cause(struct bh_buf *b, const struct bh_ext_one *e, const struct
     char text[96];
 
     if (r->curl_code == CURLE_COULDNT_RESOLVE_HOST) {
-        const char *host = strstr(e->origin, "://") + 3, *at = strrchr(host, '@');
-        host = at ? at + 1 : host;
-        bh_buf_addf(b, "dial tcp: lookup %.*s: no such host", (int)strcspn(host, ":"), host);
+        bh_buf_addf(b, "dial tcp: lookup %.*s: no such host", (int)strcspn(host_of(e), ":"),
+                    host_of(e));
     } else if (r->curl_code == CURLE_COULDNT_CONNECT && r->os_errno) {
         snprintf(text, sizeof(text), "%s", strerror(r->os_errno));
         text[0] = (char)tolower((unsigned char)text[0]);
@@ -132,7 +127,7 @@ static void describe(struct bh_buf *b, const struct bh_ext_call *c, const struct
                     method_text(c), e->url[c->verb]);
     } else if (r->curl_code == CURLE_WRITE_ERROR) { /* our own bound */
         bh_buf_addf(b, "failed %s with extender at URL %s, the reply is larger than %zu bytes",
-                    verb_text(c), e->url[c->verb], BH_EXT_REPLY_MAX);
+                    bh_ext_verb_path(c->e->c, c->verb), e->url[c->verb], BH_EXT_REPLY_MAX);
     } else if (r->head) {
         bh_buf_adds(b, "unexpected EOF");
     } else {
@@ -206,8 +201,8 @@ static void replied(struct bh_ext_call *c, const struct bh_api_reply *r)
         c->done(c, NULL, r->body);
         return;
     }
-    bh_buf_addf(&text, "failed %s with extender at URL %s, code %d", verb_text(c),
-                c->e->url[c->verb], r->code);
+    bh_buf_addf(&text, "failed %s with extender at URL %s, code %d",
+                bh_ext_verb_path(c->e->c, c->verb), c->e->url[c->verb], r->code);
     fail(c, BH_EXT_STATUS, bh_buf_str(&text));
 }
 

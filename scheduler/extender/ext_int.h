@@ -111,6 +111,8 @@ void bh_ext_objects_fini(struct bh_ext *x);
 /* verbs.c */
 void bh_ext_tell_bound(struct bh_ext *x);
 /* extender.c */
+extern const char *const bh_ext_verb_names[BH_EXT_VERBS]; /* "filter" */
+const char *bh_ext_verb_path(const struct bh_extender_config *c, enum bh_ext_verb v);
 uint64_t bh_ext_interest_of(const struct bh_ext *x, const struct K8s__Pod *p);
 
 /* encode.c: the body of a request into out. NULL, or which object is not known, in x's arena. */

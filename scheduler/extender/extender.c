@@ -20,20 +20,13 @@
 #define CONNECTIONS_MAX 64                  /* of HTTP/1.1, for one extender */
 #define REPLIES_MAX     ((size_t)512 << 20) /* memory for the decoded replies of one cycle */
 
-static const char *const verb_names[BH_EXT_VERBS] = {"filter", "prioritize", "preempt", "bind"};
+const char *const bh_ext_verb_names[BH_EXT_VERBS] = {"filter", "prioritize", "preempt", "bind"};
 
-static const char *verb_path(const struct bh_extender_config *c, enum bh_ext_verb v)
+const char *bh_ext_verb_path(const struct bh_extender_config *c, enum bh_ext_verb v)
 {
-    switch (v) {
-    case BH_EXT_FILTER:
-        return c->filter_verb;
-    case BH_EXT_PRIORITIZE:
-        return c->prioritize_verb;
-    case BH_EXT_PREEMPT:
-        return c->preempt_verb;
-    default:
-        return c->bind_verb;
-    }
+    const char *const verbs[BH_EXT_VERBS] = {c->filter_verb, c->prioritize_verb, c->preempt_verb,
+                                             c->bind_verb};
+    return verbs[v];
 }
 
 /* ---- URLs ------------------------------------------------------------------------------------ */
@@ -87,7 +80,7 @@ static void split_urls(struct bh_ext_one *e)
     for (char *p = e->origin; *p && *p != ':'; p++)
         *p = (char)tolower((unsigned char)*p);
     for (unsigned v = 0; v < BH_EXT_VERBS; v++) {
-        BH_CLEANUP(bh_freep) char *url = bh_asprintf("%s/%s", prefix, verb_path(e->c, v));
+        BH_CLEANUP(bh_freep) char *url = bh_asprintf("%s/%s", prefix, bh_ext_verb_path(e->c, v));
         e->url[v] = mask(url);
         e->path[v] = request_path(url + origin);
     }
@@ -284,7 +277,7 @@ const char *bh_ext_name(const struct bh_ext *x, uint32_t i)
 
 bool bh_ext_has(const struct bh_ext *x, uint32_t i, enum bh_ext_verb v)
 {
-    return *verb_path(x->v[i].c, v) != '\0';
+    return *bh_ext_verb_path(x->v[i].c, v) != '\0';
 }
 
 bool bh_ext_ignorable(const struct bh_ext *x, uint32_t i)
@@ -406,10 +399,11 @@ void bh_ext_set_metrics(struct bh_ext *x, struct bh_metrics *m)
         for (unsigned v = 0; v < BH_EXT_VERBS; v++) {
             if (!bh_ext_has(x, i, v))
                 continue;
-            e->requests[v] = bh_metric_cell(x->m_requests, e->name, verb_names[v]);
-            e->duration[v] = bh_metric_cell(x->m_duration, e->name, verb_names[v]);
+            e->requests[v] = bh_metric_cell(x->m_requests, e->name, bh_ext_verb_names[v]);
+            e->duration[v] = bh_metric_cell(x->m_duration, e->name, bh_ext_verb_names[v]);
             for (unsigned t = 0; t < BH_EXT_TROUBLES; t++)
-                e->errors[v][t] = bh_metric_cell(x->m_errors, e->name, verb_names[v], reasons[t]);
+                e->errors[v][t] =
+                    bh_metric_cell(x->m_errors, e->name, bh_ext_verb_names[v], reasons[t]);
         }
     }
 }

@@ -286,15 +286,10 @@ static struct bh_fail *current(struct bh_engine *e, struct bh_shape_cache *sc)
 
 static void order_by_name(struct bh_engine *e)
 {
-    uint32_t n = 0;
-
     if (e->by_name_membership == e->cache.membership)
         return;
     e->by_name = bh_reallocarray(e->by_name, e->cache.n_nodes + 1, sizeof *e->by_name);
-    for (uint32_t row = 0; row < e->cache.cols.n_rows; row++)
-        if (bh_row_bit(&e->cache.cols, BH_ROW_LIVE, row))
-            e->by_name[n++] = row;
-    bh_cache_sort_by_name(&e->cache, e->by_name, n);
+    bh_cache_sort_by_name(&e->cache, e->by_name, bh_live_rows(&e->cache, e->by_name));
     e->by_name_membership = e->cache.membership;
 }
 

@@ -71,7 +71,7 @@ static void reserve_scratch(struct bh_engine *e)
     e->n_scratch_rows = n;
 }
 
-static uint32_t live_rows(const struct bh_cache *c, uint32_t *rows)
+uint32_t bh_live_rows(const struct bh_cache *c, uint32_t *rows)
 {
     uint32_t n = 0;
 
@@ -227,7 +227,7 @@ static bool run_once(struct bh_engine *e, struct bh_cycle *cy, const struct bh_n
                      struct bh_fast *ret)
 {
     uint32_t n =
-        nodes->all ? live_rows(&e->cache, e->rows) : bh_fast_narrowed(&e->cache, nodes, e->rows);
+        nodes->all ? bh_live_rows(&e->cache, e->rows) : bh_fast_narrowed(&e->cache, nodes, e->rows);
 
     *ret = (struct bh_fast){.rows = e->rows, .evaluated = n};
     bh_watch_rows(e, n);
@@ -451,7 +451,7 @@ static bool build(struct bh_engine *e, struct bh_shape_cache *sc, bool *narrowed
         sc->cy.calls[i].arena = &e->arena;
     read_epochs(&sc->cy, sc->epoch);
     sc->log_pos = e->cache.log_end;
-    uint32_t n = live_rows(&e->cache, e->rows);
+    uint32_t n = bh_live_rows(&e->cache, e->rows);
     return reevaluate(e, sc, e->rows, n, n);
 }
 

@@ -162,6 +162,7 @@ struct bh_fast {
 };
 
 /* ---- fast/fast.c ---- */
+uint32_t bh_live_rows(const struct bh_cache *c, uint32_t *rows); /* ascending; returns how many */
 enum bh_fast_mode {
     BH_FAST_AUTO, /* keep results from the second time on */
     BH_FAST_ONCE, /* evaluate and forget */

@@ -55,14 +55,11 @@ static bool make(struct bh_engine *e, struct bh_shape_cache *sc, unsigned plugin
 {
     const struct bh_track_ops *ops = sc->cy.fw->plugins[plugin].plugin->track;
     struct bh_call *call = &sc->cy.calls[plugin];
-    uint32_t n = 0;
     void *t = ops->make(call);
 
     if (!t)
         return false;
-    for (uint32_t row = 0; row < e->cache.cols.n_rows; row++)
-        if (bh_row_bit(&e->cache.cols, BH_ROW_LIVE, row))
-            e->rows[n++] = row;
+    uint32_t n = bh_live_rows(&e->cache, e->rows);
     ops->update(call, t, e->rows, n, n);
     sc->tracker[sc->n_trackers++] = (struct bh_tracker){(uint8_t)plugin, t};
     sc->cells.built = false;
