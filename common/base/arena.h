@@ -38,7 +38,8 @@ struct bh_arena_mark {
     size_t used_bytes;
 };
 
-void bh_arena_init(struct bh_arena *a, size_t limit_bytes); /* allocates nothing */
+/* Allocates nothing; a zeroed one is an arena without a limit. */
+void bh_arena_init(struct bh_arena *a, size_t limit_bytes);
 void bh_arena_fini(struct bh_arena *a); /* the arena is empty and usable again */
 void bh_arena_reset(struct bh_arena *a);
 /* Marks nest: rewinding to one forgets all later ones. A reset forgets every mark. */

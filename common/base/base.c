@@ -95,6 +95,14 @@ size_t bh_sort_unique(void *v, size_t n, size_t size, int (*compare)(const void 
     return kept;
 }
 
+void *bh_grown(void *p, size_t n, size_t *cap, size_t size)
+{
+    if (n < *cap)
+        return p;
+    *cap = BH_MAX(2 * *cap, (size_t)64);
+    return bh_reallocarray(p, *cap, size);
+}
+
 char *bh_strdup(const char *s)
 {
     return bh_memdup(s, strlen(s) + 1);

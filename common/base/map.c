@@ -27,6 +27,15 @@ void bh_map_fini(struct bh_map *m)
     *m = (struct bh_map){0};
 }
 
+void bh_map_fini_values(struct bh_map *m)
+{
+    struct bh_map_entry *e;
+
+    for (size_t it = 0; (e = bh_map_next(m, &it));)
+        free(e->value);
+    bh_map_fini(m);
+}
+
 void bh_map_clear(struct bh_map *m)
 {
     slots_free(m);

@@ -100,9 +100,8 @@ static void write_pods(struct bh_buf *out, const struct bh_map *pods, struct bh_
                        struct bh_arena *names)
 {
     struct bh_map_entry *e;
-    struct bh_arena a;
+    BH_CLEANUP(bh_arena_fini) struct bh_arena a = {0};
 
-    bh_arena_init(&a, 0);
     for (size_t it = 0; (e = bh_map_next(pods, &it));) {
         const struct bh_sim_obj *o = e->value;
         const struct bh_json *v = bh_sim_obj_tree(&a, o);
@@ -112,16 +111,14 @@ static void write_pods(struct bh_buf *out, const struct bh_map *pods, struct bh_
         add_sum(sums, o, v, names);
         bh_arena_reset(&a);
     }
-    bh_arena_fini(&a);
 }
 
 static void write_nodes(struct bh_buf *out, const struct bh_map *nodes, const struct bh_map *sums)
 {
     static const struct bh_console_amounts nothing;
     struct bh_map_entry *e;
-    struct bh_arena a;
+    BH_CLEANUP(bh_arena_fini) struct bh_arena a = {0};
 
-    bh_arena_init(&a, 0);
     for (size_t it = 0; (e = bh_map_next(nodes, &it));) {
         const struct bh_sim_obj *o = e->value;
         const struct bh_console_amounts *sum = bh_map_get(sums, o->name, strlen(o->name));
@@ -130,17 +127,15 @@ static void write_nodes(struct bh_buf *out, const struct bh_map *nodes, const st
         bh_console_node_row(out, o, bh_sim_obj_tree(&a, o), sum ? sum : &nothing);
         bh_arena_reset(&a);
     }
-    bh_arena_fini(&a);
 }
 
 static void run(struct bh_console_job *j, void *arg)
 {
     const struct asof_job *k = arg;
-    struct bh_map pods = {0}, nodes = {0}, sums = {0};
+    BH_CLEANUP(bh_map_fini) struct bh_map pods = {0}, nodes = {0}, sums = {0};
     struct bh_buf *out = bh_console_job_body(j, 200, NULL);
-    struct bh_arena names;
+    BH_CLEANUP(bh_arena_fini) struct bh_arena names = {0};
 
-    bh_arena_init(&names, 0);
     go_back(&k->pods, &pods);
     go_back(&k->nodes, &nodes);
     bh_buf_addf(out, "{\"revision\":%llu,\"pods\":[", (unsigned long long)k->revision);
@@ -148,10 +143,6 @@ static void run(struct bh_console_job *j, void *arg)
     bh_buf_adds(out, "],\"nodes\":[");
     write_nodes(out, &nodes, &sums);
     bh_buf_adds(out, "]}\n");
-    bh_map_fini(&pods);
-    bh_map_fini(&nodes);
-    bh_map_fini(&sums);
-    bh_arena_fini(&names);
 }
 
 void bh_console_asof(struct bh_console_req *c)

@@ -37,7 +37,7 @@ static void run_check(struct bh_console_job *j, void *arg)
     struct bh_config_report report;
     struct bh_console_question q;
     const struct bh_json *body;
-    struct bh_buf yaml = {0};
+    BH_CLEANUP(bh_buf_fini) struct bh_buf yaml = {0};
     const char *text;
 
     bh_console_question_init(&q, j, arg);
@@ -54,7 +54,6 @@ static void run_check(struct bh_console_job *j, void *arg)
         bh_json_set_str(&q.a, v, "effective", bh_buf_str(&yaml));
         bh_console_job_reply(j, 200, v);
     }
-    bh_buf_fini(&yaml);
     bh_sched_config_free(c);
     bh_config_report_fini(&report);
     bh_console_question_fini(&q);
@@ -88,18 +87,16 @@ static int unbind_all(struct diff *d, struct bh_trial *t)
 
     for (size_t i = 0; i < d->q.moment->objs.n; i++) {
         const struct bh_sim_obj *o = d->q.moment->objs.v[i];
-        struct bh_arena a;
+        BH_CLEANUP(bh_arena_fini) struct bh_arena a = {0};
         struct bh_json *v;
         int rc;
         if (!bh_streq(o->type->kind, "Pod") || !*o->node_name || *o->phase == 'S' ||
             *o->phase == 'F' || bh_streq(o->owner_kind, "DaemonSet"))
             continue;
-        bh_arena_init(&a, 0);
         v = bh_sim_obj_tree(&a, o);
         bh_json_unset(bh_json_get(v, "spec"), "nodeName");
         bh_json_unset(v, "status");
         rc = bh_trial_add_item(t, &at, v, &err);
-        bh_arena_fini(&a);
         if (rc < 0)
             return bh_console_question_fail(&d->q, 500, NULL, &err);
     }
@@ -178,7 +175,7 @@ static struct bh_json *summary(struct bh_arena *a, const struct bh_trial *t)
 {
     struct bh_trial_summary s = bh_trial_summarize(t);
     struct bh_json *v = bh_json_new(a, BH_JSON_OBJECT);
-    struct bh_map nodes = {0};
+    BH_CLEANUP(bh_map_fini) struct bh_map nodes = {0};
 
     for (size_t i = 0; i < t->n_list; i++) {
         const char *node = node_of(t, t->list[i]);
@@ -190,7 +187,6 @@ static struct bh_json *summary(struct bh_arena *a, const struct bh_trial *t)
     bh_json_set_i64(a, v, "gated", s.gated);
     bh_json_set_i64(a, v, "preempted", s.preempted);
     bh_json_set_i64(a, v, "nodesUsed", (int64_t)nodes.len);
-    bh_map_fini(&nodes);
     return v;
 }
 

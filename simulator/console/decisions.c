@@ -56,21 +56,19 @@ static void poll_rows(struct bh_console_decisions *d)
 {
     uint64_t now = bh_mono_ns();
     struct bh_json *list = NULL;
-    struct bh_arena a;
+    BH_CLEANUP(bh_arena_fini) struct bh_arena a = {0};
 
     if (now - d->polled_ns < POLL_NS)
         return;
     if (now - d->polled_ns > IDLE_NS)
         jump(d);
     d->polled_ns = now;
-    bh_arena_init(&a, 0);
     if (bh_decisions_changes(d->reader, &a, &d->cursor, ROWS_POLL, &list, NULL) == 0) {
         bh_json_each(change, list)
             keep_row(d, change);
         if (list->c.n >= ROWS_POLL) /* more than anybody reads */
             jump(d);
     }
-    bh_arena_fini(&a);
 }
 
 static void add_change(struct bh_buf *out, const char *type, const char *row)
@@ -84,9 +82,8 @@ static void add_state(struct bh_console_decisions *d, struct bh_buf *out)
 {
     const struct bh_decision_filter f = {.limit = ROWS_START};
     struct bh_json *list = NULL, *items;
-    struct bh_arena a;
+    BH_CLEANUP(bh_arena_fini) struct bh_arena a = {0};
 
-    bh_arena_init(&a, 0);
     (void)bh_decisions_list(d->reader, &a, &f, &list, NULL);
     items = bh_json_get_list(list, "items");
     for (size_t i = items ? items->c.n : 0; i-- > 0;) { /* oldest first */
@@ -94,7 +91,6 @@ static void add_state(struct bh_console_decisions *d, struct bh_buf *out)
         bh_json_write(out, bh_json_at(items, i));
         bh_console_change_end(out);
     }
-    bh_arena_fini(&a);
 }
 
 /* *cursor: serial + 1 of the next row. */

@@ -78,9 +78,8 @@ static void add_object(struct bh_buf *out, struct bh_arena *a, const struct bh_s
 static void write_document(struct bh_buf *out, const struct export_job *k, const char *config,
                            const struct bh_console_job *j)
 {
-    struct bh_arena a;
+    BH_CLEANUP(bh_arena_fini) struct bh_arena a = {0};
 
-    bh_arena_init(&a, 0);
     bh_buf_addc(out, '{');
     for (size_t i = 0; i < BH_CONSOLE_LISTS; i++) {
         bool whole = !bh_console_lists[i].name;
@@ -92,17 +91,16 @@ static void write_document(struct bh_buf *out, const struct export_job *k, const
         bh_buf_addc(out, ']');
     }
     bh_buf_addf(out, ",\"schedulerConfig\":%s}\n", config ? config : "null");
-    bh_arena_fini(&a);
 }
 
 static void run(struct bh_console_job *j, void *arg)
 {
     const struct export_job *k = arg;
     BH_CLEANUP(bh_freep) char *config = NULL;
-    struct bh_buf text = {0};
+    BH_CLEANUP(bh_buf_fini) struct bh_buf text = {0};
     struct bh_json *v = NULL;
     struct bh_err err = {0};
-    struct bh_arena a;
+    BH_CLEANUP(bh_arena_fini) struct bh_arena a = {0};
 
     (void)bh_console_config_running(k->runtime_dir, false, &config, &err); /* nobody runs: null */
     if (!k->yaml) {
@@ -110,13 +108,10 @@ static void run(struct bh_console_job *j, void *arg)
         return;
     }
     write_document(&text, k, config, j);
-    bh_arena_init(&a, 0);
     if (bh_json_parse(&a, text.p, text.n, 0, &v, &err) < 0)
         bh_console_job_fail(j, 500, NULL, 0, "%s", err.msg);
     else
         bh_yaml_write(bh_console_job_body(j, 200, "application/yaml"), v);
-    bh_arena_fini(&a);
-    bh_buf_fini(&text);
 }
 
 static void release(void *arg)

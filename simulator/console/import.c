@@ -95,10 +95,7 @@ static void keep(struct import_job *k, const struct bh_json *obj)
     struct bh_buf b = {0};
     struct entry *e;
 
-    if (k->n_v == k->cap) {
-        k->cap = k->cap ? 2 * k->cap : 256;
-        k->v = bh_reallocarray(k->v, k->cap, sizeof(*k->v));
-    }
+    k->v = bh_grown(k->v, k->n_v, &k->cap, sizeof(*k->v));
     e = &k->v[k->n_v];
     bh_json_write(&b, obj);
     *e = (struct entry){.turn = turn_of(bh_json_get_text(obj, "kind")), .at = k->n_v++, .n = b.n};
@@ -189,18 +186,16 @@ static bool may_be_document(const char *p)
 static int read_body(struct import_job *k, struct bh_err *err)
 {
     struct bh_json *v = NULL;
-    struct bh_arena a;
+    BH_CLEANUP(bh_arena_fini) struct bh_arena a = {.limit_bytes = TREE_BYTES};
     int rc;
 
     if (!may_be_document(k->text))
         return bh_trial_read_text("body", k->text, k->n, &k->names, on_object, k, err);
-    bh_arena_init(&a, TREE_BYTES);
     rc = bh_yaml_parse(&a, k->text, k->n, BH_JSON_STRICT, &v, err);
     if (rc == 0 && is_document(v))
         rc = read_document(k, &a, v, err);
     else if (rc == 0)
         rc = bh_err_set(err, -EINVAL, "neither a document of lists nor manifests");
-    bh_arena_fini(&a);
     return rc;
 }
 

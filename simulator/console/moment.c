@@ -273,7 +273,7 @@ int bh_console_question_add(struct bh_console_question *q, struct bh_trial *t, c
     struct adding x = {.t = t, .fn = fn, .arg = arg};
     const char *text = bh_json_cstr(manifest);
     char *label = bh_arena_strdup(&q->a, field);
-    struct bh_buf b = {0};
+    BH_CLEANUP(bh_buf_fini) struct bh_buf b = {0};
     struct bh_err err = {0};
     uint32_t before = t->n_read;
     int rc;
@@ -287,7 +287,6 @@ int bh_console_question_add(struct bh_console_question *q, struct bh_trial *t, c
         return -1;
     }
     rc = bh_trial_read_text(label, text, strlen(text), &t->names, on_object, &x, &err);
-    bh_buf_fini(&b);
     if (rc < 0)
         return bh_console_question_fail(q, 400, field, &err);
     if (t->n_read == before) {

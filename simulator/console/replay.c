@@ -15,15 +15,13 @@
 static int replay_rows(struct bh_sim *s, uint64_t *cursor, struct bh_buf *out)
 {
     const struct bh_player *r = s->console->replay;
-    struct bh_arena a;
+    BH_CLEANUP(bh_arena_fini) struct bh_arena a = {0};
 
     if (*cursor == bh_player_version(r))
         return 0;
-    bh_arena_init(&a, 0);
     bh_console_change_begin(out, *cursor ? "MODIFIED" : "ADDED");
     bh_json_write(out, bh_player_state(r, &a));
     bh_console_change_end(out);
-    bh_arena_fini(&a);
     *cursor = bh_player_version(r);
     return 0;
 }

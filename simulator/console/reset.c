@@ -91,7 +91,7 @@ size_t bh_console_wipe(struct bh_sim *s)
 
     for (size_t i = 0; i < bh_sim_type_count(s); i++) {
         const struct bh_sim_type *t = bh_sim_type_at(s, i);
-        struct bh_sim_objs l;
+        BH_CLEANUP(bh_sim_objs_fini) struct bh_sim_objs l = {0};
         if (!is_ours(t))
             continue;
         bh_sim_list(s, t, NULL, &l);
@@ -105,7 +105,6 @@ size_t bh_console_wipe(struct bh_sim *s)
             delete_now(s, o);
             n++;
         }
-        bh_sim_objs_fini(&l);
     }
     return n;
 }
@@ -123,14 +122,13 @@ static void forget_definitions(struct bh_console_baseline *b)
 
 static void mark_definitions(struct bh_sim *s, struct bh_console_baseline *b)
 {
-    struct bh_sim_objs l;
+    BH_CLEANUP(bh_sim_objs_fini) struct bh_sim_objs l = {0};
 
     forget_definitions(b);
     bh_sim_list(s, bh_sim_find_kind(s, NULL, "CustomResourceDefinition"), NULL, &l);
     b->definitions = bh_calloc(l.n + 1, sizeof(*b->definitions));
     for (size_t i = 0; i < l.n; i++)
         b->definitions[b->n_definitions++] = bh_strdup(l.v[i]->uid);
-    bh_sim_objs_fini(&l);
 }
 
 static void mark(struct bh_console *c)
@@ -164,13 +162,13 @@ static bool unchanged(const struct bh_sim_obj *a, const struct bh_sim_obj *b)
 
 static void clear(struct bh_sim *s, const struct bh_console_baseline *b)
 {
-    struct bh_map keep = {0};
+    BH_CLEANUP(bh_map_fini) struct bh_map keep = {0};
 
     for (size_t i = 0; i < b->objs.n; i++)
         (void)bh_map_put(&keep, b->objs.v[i]->uid, strlen(b->objs.v[i]->uid), b->objs.v[i]);
     for (size_t i = 0; i < bh_sim_type_count(s); i++) {
         const struct bh_sim_type *t = bh_sim_type_at(s, i);
-        struct bh_sim_objs l;
+        BH_CLEANUP(bh_sim_objs_fini) struct bh_sim_objs l = {0};
         if (!is_ours(t))
             continue;
         bh_sim_list(s, t, NULL, &l);
@@ -179,9 +177,7 @@ static void clear(struct bh_sim *s, const struct bh_console_baseline *b)
             if (!was || !unchanged(was, l.v[k]))
                 delete_now(s, l.v[k]);
         }
-        bh_sim_objs_fini(&l);
     }
-    bh_map_fini(&keep);
 }
 
 static bool is_served(const struct bh_sim *s, const struct bh_sim_type *t)
@@ -197,7 +193,7 @@ static bool is_served(const struct bh_sim *s, const struct bh_sim_type *t)
 static void drop_new_definitions(struct bh_sim *s, const struct bh_console_baseline *b)
 {
     const struct bh_sim_type *t = bh_sim_find_kind(s, NULL, "CustomResourceDefinition");
-    struct bh_sim_objs l;
+    BH_CLEANUP(bh_sim_objs_fini) struct bh_sim_objs l = {0};
 
     bh_sim_list(s, t, NULL, &l);
     for (size_t i = 0; i < l.n; i++) {
@@ -207,7 +203,6 @@ static void drop_new_definitions(struct bh_sim *s, const struct bh_console_basel
         if (!was)
             (void)bh_sim_delete(s, t, "", l.v[i]->name, NULL, NULL);
     }
-    bh_sim_objs_fini(&l);
 }
 
 static void bring_back(struct bh_sim *s, const struct bh_console_baseline *b)

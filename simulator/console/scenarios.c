@@ -119,9 +119,8 @@ static void cluster_text(const struct run *r, struct bh_buf *b)
 static void keep_summary(struct run *r)
 {
     struct bh_json *v, *list = bh_json_new(&r->arena, BH_JSON_ARRAY);
-    struct bh_arena a;
+    BH_CLEANUP(bh_arena_fini) struct bh_arena a = {0};
 
-    bh_arena_init(&a, 0);
     if (bh_json_parse(&a, r->json.p, r->json.n, 0, &v, NULL) == 0) {
         bh_json_each(s, bh_json_get(v, "schedulers")) {
             struct bh_json *o = bh_json_new(&r->arena, BH_JSON_OBJECT);
@@ -131,7 +130,6 @@ static void keep_summary(struct run *r)
             bh_json_push(list, o);
         }
     }
-    bh_arena_fini(&a);
     r->summary = list;
 }
 
@@ -139,7 +137,7 @@ static void run_scenario(struct bh_console_job *j, void *arg)
 {
     struct run *r = arg;
     struct watching w = {r, j, bh_mono_ns()};
-    struct bh_buf cluster = {0};
+    BH_CLEANUP(bh_buf_fini) struct bh_buf cluster = {0};
     struct bh_err err = {0};
 
     if (r->objs)
@@ -157,7 +155,6 @@ static void run_scenario(struct bh_console_job *j, void *arg)
         rc = bh_scenario_html(r->json.p, r->json.n, &r->html, &err);
     if (rc >= 0)
         keep_summary(r);
-    bh_buf_fini(&cluster);
     r->ran = rc >= 0;
     if (!r->ran)
         bh_buf_fini(&r->json);
@@ -366,7 +363,7 @@ static void gone_rows(const struct bh_console_scenarios *all, uint64_t cursor, s
 static int scenario_rows(struct bh_sim *s, uint64_t *cursor, struct bh_buf *out)
 {
     struct bh_console_scenarios *all = s->console->scenarios;
-    struct bh_arena a;
+    BH_CLEANUP(bh_arena_fini) struct bh_arena a = {0};
 
     if (all->running && atomic_load(&all->running->progress.at_ns) != all->running->seen_at_ns) {
         all->running->seen_at_ns = atomic_load(&all->running->progress.at_ns);
@@ -374,7 +371,6 @@ static int scenario_rows(struct bh_sim *s, uint64_t *cursor, struct bh_buf *out)
     }
     if (*cursor == all->version + 1)
         return 0;
-    bh_arena_init(&a, 0);
     for (struct run *r = all->first; r; r = r->next) {
         if (*cursor && r->version < *cursor)
             continue;
@@ -382,7 +378,6 @@ static int scenario_rows(struct bh_sim *s, uint64_t *cursor, struct bh_buf *out)
         bh_json_write(out, state_of(r, &a));
         bh_console_change_end(out);
     }
-    bh_arena_fini(&a);
     gone_rows(all, *cursor, out);
     *cursor = all->version + 1;
     return 0;
@@ -565,7 +560,7 @@ static void on_commit(void *arg, enum bh_sim_change change, struct bh_sim_obj *o
 
 void bh_console_scenarios_start(struct bh_console *c)
 {
-    struct bh_sim_objs l = {0};
+    BH_CLEANUP(bh_sim_objs_fini) struct bh_sim_objs l = {0};
 
     c->scenarios = bh_calloc(1, sizeof *c->scenarios);
     c->scenarios->sim = c->sim;
@@ -576,7 +571,6 @@ void bh_console_scenarios_start(struct bh_console *c)
     bh_sim_list(c->sim, c->scenarios->type, NULL, &l);
     for (size_t i = 0; i < l.n; i++)
         object_added(c->scenarios, l.v[i]);
-    bh_sim_objs_fini(&l);
     bh_sim_listen(c->sim, c->scenarios->type, on_commit, &c->scenarios);
 }
 

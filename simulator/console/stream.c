@@ -269,7 +269,7 @@ static const char *change_name(enum bh_sim_change first, enum bh_sim_change last
 static void tell_batch(struct stream *s, struct subject *k, size_t at, size_t end)
 {
     struct bh_console_streams *all = s->all;
-    struct bh_map last = {0}, first = {0};
+    BH_CLEANUP(bh_map_fini) struct bh_map last = {0}, first = {0};
     unsigned rows = 0;
 
     for (size_t i = at; i < end && !s->lines; i++) {
@@ -295,8 +295,6 @@ static void tell_batch(struct stream *s, struct subject *k, size_t at, size_t en
             send_rows(s, k);
     }
     send_rows(s, k);
-    bh_map_fini(&last);
-    bh_map_fini(&first);
 }
 
 /* 1: something is left; 0; -ESTALE. */

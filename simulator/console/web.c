@@ -81,7 +81,7 @@ static void to_the_page(struct bh_sim_req *r)
 bool bh_console_web(struct bh_sim_req *r)
 {
     const char *accept = bh_http_header(r->http, "Accept"), *name;
-    struct bh_buf b = {0};
+    BH_CLEANUP(bh_buf_fini) struct bh_buf b = {0};
 
     if (!bh_streq(r->method, "GET") && !bh_streq(r->method, "HEAD"))
         return false;
@@ -102,6 +102,5 @@ bool bh_console_web(struct bh_sim_req *r)
         bh_http_set_header(r->http, "Referrer-Policy", "no-referrer");
         bh_sim_reply_raw(r, 200, type_of(name), b.p, b.n);
     }
-    bh_buf_fini(&b);
     return true;
 }

@@ -93,9 +93,8 @@ static void rejected(struct bh_offline *w, const struct bh_pending *p, const str
     struct bh_str uid = bh_rec_text(pod, pod->uid);
     const struct bh_offline_try t = {.pod = pod, .shape = p->shape, .failed = d};
     uint32_t n_victims = d->n_victims;
-    struct bh_arena a;
+    BH_CLEANUP(bh_arena_fini) struct bh_arena a = {0};
 
-    bh_arena_init(&a, 0);
     const struct bh_victim *v = victims_of(&a, d);
     if (n_victims)
         withdraw_lower(w, p, d->nominated_node);
@@ -113,7 +112,6 @@ static void rejected(struct bh_offline *w, const struct bh_pending *p, const str
         bh_engine_unnominate(w->engine, uid);
     ended(w, &t, began);
     evict(w, v, n_victims);
-    bh_arena_fini(&a);
 }
 
 /* Reserve or Permit said no: undone, and rejected by that plugin. The texts are copied before
@@ -122,9 +120,8 @@ static void refused(struct bh_offline *w, const struct bh_pending *p, bh_sym nod
                     const struct bh_status *s, uint64_t began)
 {
     bool no_fit = bh_status_rejected(s);
-    struct bh_arena a;
+    BH_CLEANUP(bh_arena_fini) struct bh_arena a = {0};
 
-    bh_arena_init(&a, 0);
     const char *by = bh_arena_strdup(&a, s->plugin ? s->plugin : ""),
                *text = bh_status_message(&a, s);
     const struct bh_decision d = {
@@ -137,7 +134,6 @@ static void refused(struct bh_offline *w, const struct bh_pending *p, bh_sym nod
     };
     bh_offline_give_back(w, p, node);
     rejected(w, p, &d, began);
-    bh_arena_fini(&a);
 }
 
 /* ---- to a node ---------------------------------------------------------------------------------

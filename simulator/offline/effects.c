@@ -51,11 +51,10 @@ static void release(struct bh_offline *w, const char *ns, bh_sym claim, const ch
     const ProtobufCMessage *m =
         claim == BH_SYM_NONE ? NULL
                              : bh_engine_get_object(w->engine, BH_KIND_RESOURCECLAIM, ns, name);
-    struct bh_arena a;
+    BH_CLEANUP(bh_arena_fini) struct bh_arena a = {0};
 
     if (!m)
         return;
-    bh_arena_init(&a, 0);
     struct bh_json *o = bh_pb_to_json(&a, m), *st = bh_json_get(o, "status");
     struct bh_json *list = bh_json_get(st, "reservedFor");
     for (struct bh_json *c = list ? list->c.first : NULL, *next; c; c = next) {
@@ -70,7 +69,6 @@ static void release(struct bh_offline *w, const char *ns, bh_sym claim, const ch
         bh_json_unset(st, "reservedFor");
     }
     (void)bh_offline_put_tree(w, &a, &bh_kinds[BH_KIND_RESOURCECLAIM], o, NULL);
-    bh_arena_fini(&a);
 }
 
 static void release_all(struct bh_offline *w, const struct bh_pod_rec *pod,

@@ -24,7 +24,7 @@ struct bh_json *bh_offline_explain(struct bh_offline *w, const struct bh_pending
 
 static char *verdict_of(struct bh_arena *a, const struct bh_json *rejected)
 {
-    struct bh_buf b = {0};
+    BH_CLEANUP(bh_buf_fini) struct bh_buf b = {0};
     char *s;
 
     bh_buf_addf(&b, "%s:", bh_json_get_text(rejected, "plugin"));
@@ -32,7 +32,6 @@ static char *verdict_of(struct bh_arena *a, const struct bh_json *rejected)
         bh_buf_addf(&b, "%s %s", b.p[b.n - 1] == ':' ? "" : ",",
                     bh_json_cstr(r) ? bh_json_cstr(r) : "");
     s = bh_arena_strdup(a, bh_buf_str(&b));
-    bh_buf_fini(&b);
     return s;
 }
 
@@ -120,7 +119,7 @@ struct bh_json *bh_explain_difference(struct bh_arena *a, const struct bh_json *
                                       const struct bh_json *after)
 {
     struct bh_json *d = bh_json_new(a, BH_JSON_OBJECT), *result;
-    struct bh_map x = {0}, y = {0};
+    BH_CLEANUP(bh_map_fini) struct bh_map x = {0}, y = {0};
     int64_t same;
 
     result = bh_json_set(a, d, "result", bh_json_new(a, BH_JSON_OBJECT));
@@ -130,7 +129,5 @@ struct bh_json *bh_explain_difference(struct bh_arena *a, const struct bh_json *
     outcomes(a, after, &y);
     bh_json_set(a, d, "nodes", changed_nodes(a, &x, &y, &same));
     bh_json_set_i64(a, d, "unchanged", same);
-    bh_map_fini(&x);
-    bh_map_fini(&y);
     return d;
 }

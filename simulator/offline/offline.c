@@ -133,7 +133,7 @@ static int put_other(struct bh_offline *w, enum bh_kind kind, uint32_t action, c
                      const char *name, const ProtobufCMessage *object, struct bh_err *err)
 {
     struct bh_cluster_event ev = {.resource = BH_EV_OBJECT, .kind = kind, .action = action};
-    struct bh_buf b = {0};
+    BH_CLEANUP(bh_buf_fini) struct bh_buf b = {0};
 
     if (!action)
         ev.action = bh_engine_get_object(w->engine, kind, ns, name) ? BH_EV_UPDATE : BH_EV_ADD;
@@ -141,7 +141,6 @@ static int put_other(struct bh_offline *w, enum bh_kind kind, uint32_t action, c
         bh_pb_pack(&b, object);
     int rc = bh_engine_put_object_event(w->engine, &ev, ns, name, object ? bh_buf_str(&b) : NULL,
                                         b.n, err);
-    bh_buf_fini(&b);
     if (rc >= 0)
         bh_offline_event(w, &ev);
     return rc;

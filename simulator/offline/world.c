@@ -193,13 +193,12 @@ int64_t bh_world_store_due(const struct bh_world *w)
 static void take_present(struct bh_world *w)
 {
     for (size_t i = 0; i < bh_sim_n_types; i++) {
-        struct bh_sim_objs l = {0};
+        BH_CLEANUP(bh_sim_objs_fini) struct bh_sim_objs l = {0};
         if ((bh_sim_types[i].flags & BH_SIM_REVIEW) || bh_sim_types[i].stored_as)
             continue;
         bh_sim_list(w->sim, &bh_sim_types[i], NULL, &l);
         for (size_t k = 0; k < l.n; k++)
             on_commit(w, BH_SIM_ADDED, NULL, l.v[k]);
-        bh_sim_objs_fini(&l);
     }
 }
 

@@ -317,7 +317,7 @@ bool bh_player_clear_some(struct bh_player *r)
     while (r->clear_kind && left) {
         const struct bh_clean_kind *k = &bh_clean_kinds[r->clear_kind - 1];
         const struct bh_sim_type *t = bh_sim_type_find(k->group, k->version, k->plural);
-        struct bh_sim_objs l = {0};
+        BH_CLEANUP(bh_sim_objs_fini) struct bh_sim_objs l = {0};
         size_t i = 0;
         if (t)
             bh_sim_list(r->sim, t, NULL, &l);
@@ -329,7 +329,6 @@ bool bh_player_clear_some(struct bh_player *r)
         }
         if (i == l.n)
             r->clear_kind--;
-        bh_sim_objs_fini(&l);
     }
     return r->clear_kind != 0;
 }

@@ -459,11 +459,10 @@ static struct bh_json *compared(const struct bh_player *r, struct bh_arena *a)
 static struct bh_json *number(struct bh_arena *a, double v)
 {
     struct bh_json *n = bh_json_new(a, BH_JSON_NUMBER);
-    struct bh_buf b = {0};
+    BH_CLEANUP(bh_buf_fini) struct bh_buf b = {0};
 
     bh_buf_addf64(&b, v);
     n->s = (struct bh_str){bh_arena_strdup(a, bh_buf_str(&b)), b.n};
-    bh_buf_fini(&b);
     return n;
 }
 

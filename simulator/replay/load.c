@@ -72,11 +72,10 @@ static void add(struct bh_player_file *f, struct bh_arena *a, const struct bh_re
 void bh_player_file_read(struct bh_player_file *f, const void *p, size_t n, const atomic_bool *drop)
 {
     struct bh_record_reader *r = bh_record_reader_new(p, n);
-    struct bh_arena a;
+    BH_CLEANUP(bh_arena_fini) struct bh_arena a = {.limit_bytes = 64 * BH_RECORD_LINE_MAX};
     struct bh_err err;
     int rc = 1;
 
-    bh_arena_init(&a, 64 * BH_RECORD_LINE_MAX);
     while (rc != 0 && !atomic_load(drop)) {
         struct bh_record rec;
         rc = bh_record_next(r, &a, &rec, &err);
@@ -104,7 +103,6 @@ void bh_player_file_read(struct bh_player_file *f, const void *p, size_t n, cons
             bh_err_set(&f->fatal, -EINVAL, "there is no record in it");
     }
     f->torn = bh_record_torn(r);
-    bh_arena_fini(&a);
     bh_record_reader_free(r);
 }
 

@@ -23,7 +23,7 @@ static void each_pod(struct bh_run *r, const struct bh_json *e,
 {
     const char *text = bh_json_get_str(e, "pods");
     struct bh_selector *sel = NULL;
-    struct bh_sim_objs l = {0};
+    BH_CLEANUP(bh_sim_objs_fini) struct bh_sim_objs l = {0};
 
     if (bh_selector_parse(text ? text : "", &sel, NULL) < 0)
         return;
@@ -31,7 +31,6 @@ static void each_pod(struct bh_run *r, const struct bh_json *e,
     for (size_t i = 0; i < l.n; i++)
         if (bh_selector_match(sel, label_of, l.v[i]))
             fn(arg, l.v[i]);
-    bh_sim_objs_fini(&l);
     bh_selector_free(sel);
 }
 
@@ -88,7 +87,7 @@ static void spread_pod(void *arg, struct bh_sim_obj *pod)
 static int64_t skew_of(struct bh_run *r, const struct bh_json *e)
 {
     struct spreading s = {.r = r, .key = bh_json_get_str(e, "topologyKey")};
-    struct bh_sim_objs nodes = {0};
+    BH_CLEANUP(bh_sim_objs_fini) struct bh_sim_objs nodes = {0};
     struct bh_map_entry *x;
     int64_t most = 0, least = INT64_MAX;
 
@@ -98,7 +97,6 @@ static int64_t skew_of(struct bh_run *r, const struct bh_json *e)
         if (d)
             bh_map_put(&s.domains, d, strlen(d), (void *)(uintptr_t)1);
     }
-    bh_sim_objs_fini(&nodes);
     each_pod(r, e, spread_pod, &s);
     for (size_t it = 0; (x = bh_map_next(&s.domains, &it));) {
         int64_t n = (int64_t)(uintptr_t)x->value - 1;

@@ -429,13 +429,11 @@ static void steps(const struct report *r)
 
 int bh_scenario_html(const char *json, size_t n, struct bh_buf *out, struct bh_err *err)
 {
-    struct bh_arena a;
+    BH_CLEANUP(bh_arena_fini) struct bh_arena a = {.limit_bytes = (size_t)4 << 30};
     struct report r = {.a = &a, .out = out};
 
-    bh_arena_init(&a, (size_t)4 << 30);
     r.v = bh_result_parse(&a, json, n, err);
     if (!r.v) {
-        bh_arena_fini(&a);
         return -EINVAL;
     }
     r.list = bh_json_get(r.v, "schedulers");
@@ -448,6 +446,5 @@ int bh_scenario_html(const char *json, size_t n, struct bh_buf *out, struct bh_e
     different(&r);
     steps(&r);
     bh_buf_adds(out, "</main></body></html>\n");
-    bh_arena_fini(&a);
     return 0;
 }

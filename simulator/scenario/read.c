@@ -333,7 +333,7 @@ static int add_scheduler(struct bh_check *c, struct bh_scenario *s, const char *
     struct bh_scenario_scheduler *x = &s->schedulers[s->n_schedulers];
     char message[480] = "";
     struct bh_err err = {0};
-    struct bh_buf b = {0};
+    BH_CLEANUP(bh_buf_fini) struct bh_buf b = {0};
     const char *text;
     size_t n;
     int rc = 0;
@@ -358,7 +358,6 @@ static int add_scheduler(struct bh_check *c, struct bh_scenario *s, const char *
         snprintf(message, sizeof message, "%.479s", err.msg);
         rc = rc < 0 ? rc : read_config(text, n, config->s.p, &x->config, message);
     }
-    bh_buf_fini(&b);
     s->n_schedulers++;
     return rc < 0 ? bh_check_fail(c, config, NULL, "%s", message) : 0;
 }
@@ -535,7 +534,7 @@ static int read_documents(struct bh_check *c, struct bh_scenario *s,
 static void whole_message(const struct bh_scenario *s, const struct bh_scenario_error *e,
                           struct bh_err *err)
 {
-    struct bh_buf b = {0};
+    BH_CLEANUP(bh_buf_fini) struct bh_buf b = {0};
 
     if (s->file)
         bh_buf_addf(&b, "%s: ", s->file);
@@ -548,7 +547,6 @@ static void whole_message(const struct bh_scenario *s, const struct bh_scenario_
     if (*e->field)
         bh_buf_addf(&b, "%s: ", e->field);
     bh_err_set(err, -EINVAL, "%s%s", bh_buf_str(&b), e->message);
-    bh_buf_fini(&b);
 }
 
 int bh_scenario_read(const struct bh_scenario_source *src, struct bh_scenario **ret,

@@ -233,15 +233,13 @@ static size_t metrics_of(const struct bh_run *r, struct bh_arena *a, struct metr
 bool bh_run_metric(const struct bh_run *r, const char *name, double *ret)
 {
     struct metric m[METRICS_MOST];
-    struct bh_arena a;
+    BH_CLEANUP(bh_arena_fini) struct bh_arena a = {0};
     bool found = false;
 
-    bh_arena_init(&a, 0);
     for (size_t i = 0, n = metrics_of(r, &a, m); i < n && !found; i++) {
         found = bh_streq(m[i].name, name);
         *ret = found ? m[i].value : *ret;
     }
-    bh_arena_fini(&a);
     return found;
 }
 
@@ -577,9 +575,8 @@ void bh_result(const struct bh_scenario *s, const struct bh_run *runs, uint32_t 
                struct bh_buf *ret_json, bool *ret_passed)
 {
     struct bh_json *out, *list;
-    struct bh_arena a;
+    BH_CLEANUP(bh_arena_fini) struct bh_arena a = {0};
 
-    bh_arena_init(&a, 0);
     out = bh_json_new(&a, BH_JSON_OBJECT);
     bh_json_set_str(&a, out, "apiVersion", BH_SCENARIO_API);
     bh_json_set_str(&a, out, "kind", "ScenarioResult");
@@ -595,5 +592,4 @@ void bh_result(const struct bh_scenario *s, const struct bh_run *runs, uint32_t 
     passed->b = *ret_passed;
     write_value(ret_json, out, 0);
     bh_buf_addc(ret_json, '\n');
-    bh_arena_fini(&a);
 }

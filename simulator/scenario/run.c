@@ -100,7 +100,7 @@ static void do_step(struct bh_run *r, void *arg)
 {
     const struct bh_json *step = arg, *what = NULL;
     const struct bh_action *x = bh_action_of(step, &what);
-    struct bh_buf text = {0};
+    BH_CLEANUP(bh_buf_fini) struct bh_buf text = {0};
     struct bh_err err = {0};
 
     if (!x)
@@ -112,7 +112,6 @@ static void do_step(struct bh_run *r, void *arg)
     if (rc < 0)
         bh_run_trouble(r, bh_err_prefix(&err, rc, "%s (line %u)", bh_buf_str(&text), step->line),
                        &err);
-    bh_buf_fini(&text);
 }
 
 static void do_expect(struct bh_run *r, void *arg)
@@ -289,8 +288,7 @@ static int put_cluster(struct bh_run *r, struct bh_err *err)
 
     if (!text)
         return bh_err_set(err, -ENOTSUP, "start: cluster: there is no cluster here to start from");
-    struct bh_arena a;
-    bh_arena_init(&a, 0);
+    BH_CLEANUP(bh_arena_fini) struct bh_arena a = {0};
     rc = bh_manifests_parse(&a, text, strlen(text), &list, err);
     bh_json_each(o, rc < 0 ? NULL : list) {
         if (!belongs(o))
@@ -303,7 +301,6 @@ static int put_cluster(struct bh_run *r, struct bh_err *err)
         if (rc < 0)
             break;
     }
-    bh_arena_fini(&a);
     return rc;
 }
 

@@ -263,7 +263,7 @@ static int check_selector(struct bh_check *c, const struct bh_json *v)
 
 static int check_path(struct bh_check *c, const struct bh_json *v)
 {
-    struct bh_arena a;
+    BH_CLEANUP(bh_arena_fini) struct bh_arena a = {0};
     struct bh_err err = {0};
     const char *text;
     size_t n;
@@ -273,9 +273,7 @@ static int check_path(struct bh_check *c, const struct bh_json *v)
     if (!c->s->files_allowed)
         return bh_check_fail(c, v, NULL,
                              "files cannot be read here: put the objects into the scenario");
-    bh_arena_init(&a, 0);
     int rc = bh_scenario_file(c->s, &a, v->s.p, &text, &n, &err);
-    bh_arena_fini(&a);
     return rc < 0 ? bh_check_fail(c, v, NULL, "%s", err.msg) : 0;
 }
 
@@ -328,13 +326,12 @@ static int check_manifests(struct bh_check *c, const struct bh_json *v)
 {
     struct bh_json *list = NULL;
     struct bh_err err = {0};
-    struct bh_arena a;
+    BH_CLEANUP(bh_arena_fini) struct bh_arena a = {.limit_bytes = (size_t)1 << 30};
     size_t i = 0;
     int rc = 0;
 
     if (v->type == BH_JSON_OBJECT)
         return bh_check_manifest(c, v);
-    bh_arena_init(&a, (size_t)1 << 30);
     if (v->type == BH_JSON_STRING) {
         rc = bh_manifests_parse(&a, v->s.p, v->s.n, &list, &err);
         if (rc < 0)
@@ -352,7 +349,6 @@ static int check_manifests(struct bh_check *c, const struct bh_json *v)
         if (rc < 0)
             break;
     }
-    bh_arena_fini(&a);
     return rc;
 }
 
@@ -361,20 +357,18 @@ static int check_text_or_object(struct bh_check *c, const struct bh_field *f,
 {
     struct bh_json *tree;
     struct bh_err err = {0};
-    struct bh_arena a;
+    BH_CLEANUP(bh_arena_fini) struct bh_arena a = {.limit_bytes = (size_t)64 << 20};
 
     if (v->type == BH_JSON_OBJECT || (v->type == BH_JSON_ARRAY && f->type == BH_FIELD_PATCH))
         return 0;
     if (v->type != BH_JSON_STRING)
         return wants(c, v, "an object, or YAML text of one");
-    bh_arena_init(&a, (size_t)64 << 20);
     int rc = bh_yaml_parse(&a, v->s.p, v->s.n, BH_JSON_STRICT, &tree, &err);
     if (rc < 0)
         rc = bh_check_fail(c, v, NULL, "%s", err.msg);
     else if (tree->type != BH_JSON_OBJECT &&
              !(tree->type == BH_JSON_ARRAY && f->type == BH_FIELD_PATCH))
         rc = wants(c, v, "an object, or YAML text of one");
-    bh_arena_fini(&a);
     return rc;
 }
 
@@ -485,14 +479,13 @@ static int check_value(struct bh_check *c, const struct bh_field *f, const struc
 
 static int unknown_field(struct bh_check *c, const struct bh_field *table, const struct bh_json *m)
 {
-    struct bh_buf known = {0};
+    BH_CLEANUP(bh_buf_fini) struct bh_buf known = {0};
 
     for (const struct bh_field *f = table; f->name; f++)
         bh_buf_addf(&known, "%s%s", known.n ? ", " : "", f->name);
     int rc =
         bh_check_fail(c, m, m->key.p, known.n ? "unknown field; known are: %s" : "unknown field",
                       bh_buf_str(&known));
-    bh_buf_fini(&known);
     return rc;
 }
 

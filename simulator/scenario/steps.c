@@ -436,7 +436,7 @@ static int patched(struct bh_run *r, const struct bh_sim_obj *o, const struct bh
 static int action_patch(struct bh_run *r, const struct bh_json *what, struct bh_err *err)
 {
     const struct bh_sim_type *t = type_of(what);
-    struct bh_sim_objs l;
+    BH_CLEANUP(bh_sim_objs_fini) struct bh_sim_objs l = {0};
     int rc = targets(r, t, what, &l, err);
 
     for (size_t i = 0; i < l.n && rc >= 0; i++) {
@@ -451,7 +451,6 @@ static int action_patch(struct bh_run *r, const struct bh_json *what, struct bh_
             bh_sim_update(r->w.sim, t, o->ns, o->name, BH_SIM_WHOLE, &r->a, obj, NULL, &e))
             rc = refused(err, &e, t->kind, o->ns, o->name);
     }
-    bh_sim_objs_fini(&l);
     return rc;
 }
 
@@ -471,12 +470,11 @@ static int delete_all(struct bh_run *r, const struct bh_sim_objs *l, int64_t gra
 static int action_delete(struct bh_run *r, const struct bh_json *what, struct bh_err *err)
 {
     int64_t grace = bh_field_duration(what, "grace", -1);
-    struct bh_sim_objs l;
+    BH_CLEANUP(bh_sim_objs_fini) struct bh_sim_objs l = {0};
     int rc = targets(r, type_of(what), what, &l, err);
 
     if (rc >= 0)
         rc = delete_all(r, &l, grace < 0 ? -1 : grace / SECOND_NS, err);
-    bh_sim_objs_fini(&l);
     return rc;
 }
 
@@ -506,12 +504,11 @@ static int set_all_unschedulable(struct bh_run *r, const struct bh_sim_objs *l, 
 
 static int cordon(struct bh_run *r, const struct bh_json *what, bool on, struct bh_err *err)
 {
-    struct bh_sim_objs l;
+    BH_CLEANUP(bh_sim_objs_fini) struct bh_sim_objs l = {0};
     int rc = targets(r, nodes_type(), what, &l, err);
 
     if (rc >= 0)
         rc = set_all_unschedulable(r, &l, on, err);
-    bh_sim_objs_fini(&l);
     return rc;
 }
 
@@ -528,7 +525,7 @@ static int action_uncordon(struct bh_run *r, const struct bh_json *what, struct 
 /* As kubectl drain --ignore-daemonsets: what a budget protects is asked again. */
 static void evict_node(struct bh_run *r, void *arg)
 {
-    struct bh_sim_objs l = {0};
+    BH_CLEANUP(bh_sim_objs_fini) struct bh_sim_objs l = {0};
     bool again = false;
 
     bh_sim_pods_on_node(r->w.sim, arg, &l);
@@ -539,21 +536,19 @@ static void evict_node(struct bh_run *r, void *arg)
             continue;
         again |= bh_sim_pod_evict(r->w.sim, l.v[i]->ns, l.v[i]->name, NULL, false, &e) == 429;
     }
-    bh_sim_objs_fini(&l);
     if (again)
         bh_run_later(r, bh_run_at(r) + EVICT_AGAIN_NS, evict_node, arg);
 }
 
 static int action_drain(struct bh_run *r, const struct bh_json *what, struct bh_err *err)
 {
-    struct bh_sim_objs l;
+    BH_CLEANUP(bh_sim_objs_fini) struct bh_sim_objs l = {0};
     int rc = targets(r, nodes_type(), what, &l, err);
 
     if (rc >= 0)
         rc = set_all_unschedulable(r, &l, true, err);
     for (size_t i = 0; i < l.n && rc >= 0; i++)
         evict_node(r, bh_arena_strdup(&r->keep, l.v[i]->name));
-    bh_sim_objs_fini(&l);
     return rc;
 }
 
@@ -587,7 +582,7 @@ static void set_node_failing(struct bh_run *r, void *arg)
 static int action_node_failure(struct bh_run *r, const struct bh_json *what, struct bh_err *err)
 {
     int64_t back = bh_field_duration(what, "for", 0);
-    struct bh_sim_objs l;
+    BH_CLEANUP(bh_sim_objs_fini) struct bh_sim_objs l = {0};
     int rc = targets(r, nodes_type(), what, &l, err);
 
     for (size_t i = 0; i < l.n && rc >= 0; i++) {
@@ -598,7 +593,6 @@ static int action_node_failure(struct bh_run *r, const struct bh_json *what, str
         if (back)
             bh_run_later(r, bh_run_at(r) + back, set_node_failing, &f[1]);
     }
-    bh_sim_objs_fini(&l);
     return rc;
 }
 
@@ -615,14 +609,13 @@ static void churn_once(struct bh_run *r, void *arg)
     struct churning *c = arg;
     const struct bh_json *n = bh_json_get(c->what, "delete");
     int64_t every = bh_field_duration(c->what, "every", 1);
-    struct bh_sim_objs l = {0};
+    BH_CLEANUP(bh_sim_objs_fini) struct bh_sim_objs l = {0};
     struct bh_err err = {0};
 
     bh_sim_list(r->w.sim, pods_type(), bh_json_get_str(c->what, "namespace"), &l);
     select_labels(&l, bh_json_get_str(c->what, "of"));
     draw(r, &l, bh_field_amount(n, (int64_t)l.n));
     int rc = delete_all(r, &l, -1, &err);
-    bh_sim_objs_fini(&l);
     if (rc < 0)
         bh_run_trouble(r, bh_err_prefix(&err, rc, "churn"), &err);
     if (bh_run_at(r) + every <= c->until_ns)

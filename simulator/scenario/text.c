@@ -85,12 +85,10 @@ int bh_scenario_text(const char *json, size_t n, bool colour, struct bh_buf *out
 {
     const struct bh_json *v, *list, *c;
     struct bh_grid g = {0};
-    struct bh_arena a;
+    BH_CLEANUP(bh_arena_fini) struct bh_arena a = {.limit_bytes = (size_t)4 << 30};
 
-    bh_arena_init(&a, (size_t)4 << 30);
     v = bh_result_parse(&a, json, n, err);
     if (!v) {
-        bh_arena_fini(&a);
         return -EINVAL;
     }
     list = bh_json_get(v, "schedulers");
@@ -109,6 +107,5 @@ int bh_scenario_text(const char *json, size_t n, bool colour, struct bh_buf *out
     bh_json_each(s, list) {
         expectations(s, colour, out);
     }
-    bh_arena_fini(&a);
     return 0;
 }

@@ -36,10 +36,7 @@ void bh_run_note(struct bh_run *r, const char *what, const char *kind, const cha
         r->events_left_out++;
         return;
     }
-    if (r->n_events == r->cap_events) {
-        r->cap_events = BH_MAX(2 * r->cap_events, (size_t)256);
-        r->event = bh_reallocarray(r->event, r->cap_events, sizeof *r->event);
-    }
+    r->event = bh_grown(r->event, r->n_events, &r->cap_events, sizeof *r->event);
     r->event[r->n_events++] = (struct bh_run_event){.at_ns = bh_run_at(r),
                                                     .what = what,
                                                     .kind = copy_of(kind),
@@ -102,10 +99,7 @@ static struct bh_run_node *node_of(struct bh_run *r, const char *name)
     n = bh_calloc(1, sizeof *n);
     n->name = bh_strdup(name);
     bh_map_put(&r->nodes, name, strlen(name), n);
-    if (r->n_nodes == r->cap_nodes) {
-        r->cap_nodes = BH_MAX(2 * r->cap_nodes, (size_t)64);
-        r->node = bh_reallocarray(r->node, r->cap_nodes, sizeof(struct bh_run_node *));
-    }
+    r->node = bh_grown(r->node, r->n_nodes, &r->cap_nodes, sizeof(struct bh_run_node *));
     r->node[r->n_nodes++] = n;
     count_object(r);
     return n;
@@ -168,10 +162,7 @@ static struct bh_run_pod *pod_new(struct bh_run *r, const struct bh_sim_obj *obj
                              .bound_ns = -1,
                              .gone_ns = -1};
     bh_map_put(&r->pods, p->uid, strlen(p->uid), p);
-    if (r->n_pods == r->cap_pods) {
-        r->cap_pods = BH_MAX(2 * r->cap_pods, (size_t)256);
-        r->pod = bh_reallocarray(r->pod, r->cap_pods, sizeof(struct bh_run_pod *));
-    }
+    r->pod = bh_grown(r->pod, r->n_pods, &r->cap_pods, sizeof(struct bh_run_pod *));
     r->pod[r->n_pods++] = p;
     count_object(r);
     return p;
@@ -334,10 +325,7 @@ void bh_run_on_tried(void *arg, const struct bh_offline_try *t)
     struct bh_run_pod *p = bh_map_get(&r->pods, uid.p, uid.n);
 
     if (r->o->times) {
-        if (r->attempts == r->cap_took) {
-            r->cap_took = BH_MAX(2 * r->cap_took, (size_t)1024);
-            r->took_ns = bh_reallocarray(r->took_ns, r->cap_took, sizeof *r->took_ns);
-        }
+        r->took_ns = bh_grown(r->took_ns, r->attempts, &r->cap_took, sizeof *r->took_ns);
         r->took_ns[r->attempts] = t->took_ns;
     }
     r->attempts++;
@@ -405,9 +393,6 @@ void bh_run_sample(struct bh_run *r, int64_t at_ns)
     }
     if (r->n_samples == (r->s->sample_ns ? SAMPLES_ASKED : SAMPLES_MOST))
         thin_out(r);
-    if (r->n_samples == r->cap_samples) {
-        r->cap_samples = BH_MAX(2 * r->cap_samples, (size_t)64);
-        r->sample = bh_reallocarray(r->sample, r->cap_samples, sizeof *r->sample);
-    }
+    r->sample = bh_grown(r->sample, r->n_samples, &r->cap_samples, sizeof *r->sample);
     r->sample[r->n_samples++] = s;
 }
