@@ -10,54 +10,15 @@
 
 #define PDB_DELAY_NS 100000000 /* counting is linear in the pods of a namespace */
 
-static int workload_of(const struct bh_sim_controllers *c, const struct bh_sim_type *t)
-{
-    const struct {
-        const struct bh_sim_type *type;
-        enum bh_ctl ctl;
-    } table[] = {
-        {c->t.replicasets, BH_CTL_REPLICASET},
-        {c->t.deployments, BH_CTL_DEPLOYMENT},
-        {c->t.jobs, BH_CTL_JOB},
-        {c->t.statefulsets, BH_CTL_STATEFULSET},
-        {c->t.daemonsets, BH_CTL_DAEMONSET},
-        {c->t.replicationcontrollers, BH_CTL_REPLICATIONCONTROLLER},
-        {c->t.pdbs, BH_CTL_PDB},
-        {c->t.cronjobs, BH_CTL_CRONJOB},
-        {c->t.hpas, BH_CTL_HPA},
-    };
-
-    for (size_t i = 0; i < BH_ARRAY_LEN(table); i++) {
-        if (table[i].type == t)
-            return (int)table[i].ctl;
-    }
-    return -1;
-}
-
-static void owner_free(struct bh_ctl_owner *o)
-{
-    if (!o)
-        return;
-    free(o->ns);
-    free(o->name);
-    free(o);
-}
-
 static void remember(struct bh_sim_controllers *c, enum bh_ctl ctl, const struct bh_sim_obj *obj)
 {
-    struct bh_ctl_owner *o = bh_malloc(sizeof(*o));
-
-    *o = (struct bh_ctl_owner){ctl, bh_strdup(obj->ns), bh_strdup(obj->name)};
-    owner_free(bh_map_put(&c->owners, obj->uid, strlen(obj->uid), o));
+    free(bh_map_put(&c->owners, obj->uid, strlen(obj->uid), bh_ctl_known_new(obj, ctl)));
 }
 
 static void enqueue_owner(struct bh_sim_controllers *c, const struct bh_sim_obj *obj)
 {
-    const struct bh_ctl_owner *o;
+    const struct bh_ctl_known *o = bh_map_get(&c->owners, obj->owner_uid, strlen(obj->owner_uid));
 
-    if (!*obj->owner_uid)
-        return;
-    o = bh_map_get(&c->owners, obj->owner_uid, strlen(obj->owner_uid));
     if (o)
         bh_ctl_enqueue(c, o->ctl, o->ns, o->name);
 }
@@ -92,17 +53,12 @@ static void pod_commit(struct bh_sim_controllers *c, enum bh_sim_change change,
 }
 
 /* All objects of one type and namespace (NULL = all) look again. */
-static void enqueue_all(struct bh_sim_controllers *c, const struct bh_sim_type *t, enum bh_ctl ctl,
-                        const char *ns)
+static void enqueue_all(struct bh_sim_controllers *c, enum bh_ctl ctl, const char *ns)
 {
-    struct bh_sim_objs l;
+    BH_CLEANUP(bh_sim_objs_fini) struct bh_sim_objs l = bh_ctl_listed(c, bh_ctl_type(c, ctl), ns);
 
-    if (!bh_sim_count(c->sim, t))
-        return;
-    bh_sim_list(c->sim, t, ns, &l);
     for (size_t i = 0; i < l.n; i++)
-        bh_ctl_enqueue(c, ctl, l.v[i]->ns, l.v[i]->name);
-    bh_sim_objs_fini(&l);
+        bh_ctl_again(c, ctl, l.v[i], 0);
 }
 
 static bool same_labels(const struct bh_sim_obj *a, const struct bh_sim_obj *b)
@@ -123,18 +79,13 @@ static void node_commit(struct bh_sim_controllers *c, enum bh_sim_change change,
 {
     if (change == BH_SIM_MODIFIED && bh_ctl_same_spec(old, obj) && same_labels(old, obj))
         return;
-    enqueue_all(c, c->t.daemonsets, BH_CTL_DAEMONSET, NULL);
-}
-
-static bool is_scaled(const struct bh_sim_obj *obj)
-{
-    return (obj->type->flags & BH_SIM_HAS_SCALE) != 0;
+    enqueue_all(c, BH_CTL_DAEMONSET, NULL);
 }
 
 void bh_ctl_workload_commit(struct bh_sim_controllers *c, enum bh_sim_change change,
                             struct bh_sim_obj *old, struct bh_sim_obj *obj)
 {
-    int ctl;
+    enum bh_ctl ctl;
 
     if (obj->type == c->t.pods) {
         pod_commit(c, change, old, obj);
@@ -144,28 +95,18 @@ void bh_ctl_workload_commit(struct bh_sim_controllers *c, enum bh_sim_change cha
         node_commit(c, change, old, obj);
         return;
     }
-    ctl = workload_of(c, obj->type);
-    if (ctl < 0)
+    ctl = bh_ctl_workload_of(c, obj->type);
+    if (ctl == BH_CTL_N)
         return;
     if (change == BH_SIM_ADDED)
-        remember(c, (enum bh_ctl)ctl, obj);
+        remember(c, ctl, obj);
     else if (change == BH_SIM_DELETED)
-        owner_free(bh_map_del(&c->owners, obj->uid, strlen(obj->uid)));
+        free(bh_map_del(&c->owners, obj->uid, strlen(obj->uid)));
     /* A status of our own making is no reason to look again. */
     if (change != BH_SIM_DELETED && (!old || old->generation != obj->generation ||
                                      old->deleting != obj->deleting || ctl == BH_CTL_DEPLOYMENT))
-        bh_ctl_enqueue(c, (enum bh_ctl)ctl, obj->ns, obj->name);
-    if (is_scaled(obj))
-        enqueue_all(c, c->t.hpas, BH_CTL_HPA, obj->ns);
+        bh_ctl_again(c, ctl, obj, 0);
+    if (obj->type->flags & BH_SIM_HAS_SCALE)
+        enqueue_all(c, BH_CTL_HPA, obj->ns);
     enqueue_owner(c, obj); /* a replica set's deployment, a job's cron job */
-}
-
-void bh_ctl_commit_fini(struct bh_sim_controllers *c)
-{
-    struct bh_map_entry *e;
-
-    for (size_t it = 0; (e = bh_map_next(&c->owners, &it));)
-        owner_free(e->value);
-    bh_map_fini(&c->owners);
-    bh_map_fini(&c->pdb_due);
 }

@@ -93,16 +93,12 @@ struct bh_ctl_kubelet {
     struct bh_arena arena;
 };
 
-/* Object that waits for dependents: found again by uid. */
-struct bh_ctl_waiting {
+/* An object that is found again by its uid. */
+struct bh_ctl_known {
     const struct bh_sim_type *type;
-    char *ns, *name;
-};
-
-/* A workload object, found by the uid that its pods and sets carry (commit.c). */
-struct bh_ctl_owner {
-    enum bh_ctl ctl;
-    char *ns, *name;
+    enum bh_ctl ctl; /* of a workload: whose key it is */
+    const char *ns;  /* into name, behind its end */
+    char name[];
 };
 
 struct bh_sim_controllers {
@@ -111,14 +107,14 @@ struct bh_sim_controllers {
     struct bh_ctl_types t;
     struct bh_ctl_queue queue;
     struct bh_ctl_kubelet kubelet;
-    struct bh_map nodes;       /* name -> bh_ctl_node (nodelife.c), those that are not well */
-    struct bh_map tainted;     /* name -> NoExecute taints as text (tainteviction.c) */
-    struct bh_map counts;      /* owner uid -> bh_ctl_count */
-    struct bh_map owners;      /* uid of a workload -> bh_ctl_owner */
-    struct bh_map pdb_due;     /* namespaces whose budgets will be counted soon */
+    struct bh_map nodes;   /* name -> bh_ctl_node (nodelife.c), those that are not well */
+    struct bh_map tainted; /* name -> NoExecute taints as text (tainteviction.c) */
+    struct bh_map counts;  /* owner uid -> bh_ctl_count */
+    struct bh_map owners;  /* uid of a workload, as its pods and sets carry it -> bh_ctl_known */
+    struct bh_map pdb_due; /* namespaces whose budgets will be counted soon */
     struct bh_map terminating; /* namespaces being deleted */
     struct bh_map pv_of_claim; /* "ns/name" of a claim -> name of the volume whose claimRef it is */
-    struct bh_map waiting;     /* owner uid -> bh_ctl_waiting */
+    struct bh_map waiting;     /* owner uid -> bh_ctl_known: it waits for its dependents */
     struct bh_arena arena;     /* of the sync under way */
     struct bh_arena pod_arena; /* of the object being created in it */
 };
@@ -138,15 +134,23 @@ void bh_ctl_queue_fini(struct bh_sim_controllers *c);
 /* ns, a pause that only gathers changes; 0 under a manual clock, where gathering takes no time. */
 int64_t bh_ctl_delay(const struct bh_sim_controllers *c, int64_t ns);
 
-/* One sync each: bring the world closer to what ns/name wants. */
-typedef void bh_ctl_sync_fn(struct bh_sim_controllers *c, const char *ns, const char *name);
-bh_ctl_sync_fn bh_ctl_sync_deployment, bh_ctl_sync_replicaset, bh_ctl_sync_replicationcontroller,
-    bh_ctl_sync_statefulset, bh_ctl_sync_daemonset, bh_ctl_sync_job, bh_ctl_sync_pdb,
-    bh_ctl_sync_namespace, bh_ctl_sync_orphaned, bh_ctl_sync_waiting, bh_ctl_sync_claim,
-    bh_ctl_sync_volume, bh_ctl_sync_volume_sweep, bh_ctl_sync_pod_claims,
-    bh_ctl_sync_resource_claim, bh_ctl_sync_node, bh_ctl_sync_taint_eviction, bh_ctl_sync_podgc,
-    bh_ctl_sync_pod_end, bh_ctl_sync_cronjob, bh_ctl_sync_hpa, bh_ctl_sync_resize,
-    bh_ctl_sync_quota;
+/* One sync each: bring the world closer to what the object, or the key, wants. */
+typedef void bh_ctl_sync_fn(struct bh_sim_controllers *c, struct bh_sim_obj *obj);
+bh_ctl_sync_fn bh_ctl_sync_deployment, bh_ctl_sync_replicaset, bh_ctl_sync_statefulset,
+    bh_ctl_sync_daemonset, bh_ctl_sync_job, bh_ctl_sync_namespace, bh_ctl_sync_claim,
+    bh_ctl_sync_volume, bh_ctl_sync_pod_claims, bh_ctl_sync_resource_claim,
+    bh_ctl_sync_taint_eviction, bh_ctl_sync_pod_end, bh_ctl_sync_cronjob, bh_ctl_sync_hpa,
+    bh_ctl_sync_resize;
+typedef void bh_ctl_key_fn(struct bh_sim_controllers *c, const char *ns, const char *name);
+bh_ctl_key_fn bh_ctl_sync_pdb, bh_ctl_sync_orphaned, bh_ctl_sync_waiting, bh_ctl_sync_volume_sweep,
+    bh_ctl_sync_node, bh_ctl_sync_podgc, bh_ctl_sync_quota;
+/* The workload whose objects are of type t; BH_CTL_N: none. */
+enum bh_ctl bh_ctl_workload_of(const struct bh_sim_controllers *c, const struct bh_sim_type *t);
+/* The type whose objects are the controller's. */
+const struct bh_sim_type *bh_ctl_type(const struct bh_sim_controllers *c, enum bh_ctl ctl);
+/* obj is looked at again: now, or after delay_ns. */
+void bh_ctl_again(struct bh_sim_controllers *c, enum bh_ctl ctl, const struct bh_sim_obj *obj,
+                  int64_t delay_ns);
 
 /* Called at every commit, in this order, by the one listener in start.c. */
 typedef void bh_ctl_commit_fn(struct bh_sim_controllers *c, enum bh_sim_change change,
@@ -157,9 +161,6 @@ bh_ctl_commit_fn bh_ctl_nodelife_commit, bh_ctl_taint_commit, bh_ctl_count_commi
 
 void bh_ctl_kubelet_init(struct bh_sim_controllers *c);
 void bh_ctl_kubelet_fini(struct bh_sim_controllers *c);
-void bh_ctl_volume_fini(struct bh_sim_controllers *c);
-void bh_ctl_gc_fini(struct bh_sim_controllers *c);
-void bh_ctl_commit_fini(struct bh_sim_controllers *c);
 /* Status, conditions and capacity of a node that came without (node_init.c). */
 void bh_ctl_node_commit(struct bh_sim_controllers *c, enum bh_sim_change change,
                         struct bh_sim_obj *node);
@@ -174,10 +175,8 @@ void bh_ctl_wake_pods(struct bh_sim_controllers *c, const char *node);
 /* Nothing happens on the node: its kubelet is stopped, or has not been heard of for long. */
 bool bh_ctl_node_deaf(const struct bh_sim_controllers *c, const char *node);
 bool bh_ctl_kubelet_stopped(const struct bh_json *node); /* by its annotation */
-void bh_ctl_nodelife_fini(struct bh_sim_controllers *c);
 /* The node's taints, as they are now; NULL = none, or no node. */
 void bh_ctl_taints_of(struct bh_sim_controllers *c, const char *node, const struct bh_json *taints);
-void bh_ctl_taint_fini(struct bh_sim_controllers *c);
 void bh_ctl_podgc_commit(struct bh_sim_controllers *c, const struct bh_sim_obj *gone_node);
 void bh_ctl_quota_commit(struct bh_sim_controllers *c, enum bh_sim_change change,
                          const struct bh_sim_obj *old, const struct bh_sim_obj *obj);
@@ -199,13 +198,13 @@ bool bh_ctl_tolerates(const struct bh_json *toleration, const struct bh_json *ta
 const char *bh_ctl_node_ip(struct bh_sim_controllers *c, const char *node);
 
 struct bh_ctl_count bh_ctl_counted(struct bh_sim_controllers *c, const char *owner_uid);
-void bh_ctl_counts_fini(struct bh_sim_controllers *c);
 
 /* ---- pods --------------------------------------------------------------------------------------
  */
 
-bool bh_ctl_pod_active(const struct bh_sim_obj *pod); /* not deleting, not finished */
-bool bh_ctl_pod_ready(const struct bh_sim_obj *pod);  /* active or not: condition Ready is True */
+bool bh_ctl_pod_finished(const struct bh_sim_obj *pod); /* Succeeded or Failed */
+bool bh_ctl_pod_active(const struct bh_sim_obj *pod);   /* not deleting, not finished */
+bool bh_ctl_pod_ready(const struct bh_sim_obj *pod);    /* active or not: condition Ready is True */
 /* A pod of the template in a: labels, annotations, spec, controller reference to owner. The caller
  * sets name or generateName. */
 struct bh_json *bh_ctl_pod_of(struct bh_arena *a, const struct bh_sim_obj *owner,
@@ -222,6 +221,21 @@ void bh_ctl_pods_rank(struct bh_sim_objs *pods);
 /* ---- objects -----------------------------------------------------------------------------------
  */
 
+struct bh_ctl_known *bh_ctl_known_new(const struct bh_sim_obj *obj, enum bh_ctl ctl);
+/* Sets to be given back with bh_sim_objs_fini(). uid: of the owner; type NULL: of every type. */
+struct bh_sim_objs bh_ctl_owned(struct bh_sim_controllers *c, const char *uid,
+                                const struct bh_sim_type *type);
+struct bh_sim_objs bh_ctl_listed(struct bh_sim_controllers *c, const struct bh_sim_type *type,
+                                 const char *ns);
+struct bh_sim_objs bh_ctl_on_node(struct bh_sim_controllers *c, const char *node);
+/* This very object, not another of its name. 0 or the code of the refusal. */
+int bh_ctl_edit(struct bh_sim_controllers *c, const struct bh_sim_obj *obj, enum bh_sim_sub sub,
+                bh_sim_edit_fn *edit, const void *arg);
+int bh_ctl_delete(struct bh_sim_controllers *c, const struct bh_sim_obj *obj);
+/* An object after a template {metadata: {labels, annotations}, spec}, owned by owner, in a. */
+struct bh_json *bh_ctl_made_of(struct bh_arena *a, const struct bh_sim_obj *owner,
+                               const struct bh_json *template, const char *api_version,
+                               const char *kind);
 /* {apiVersion, kind, name, uid, controller, blockOwnerDeletion} appended to meta. */
 void bh_ctl_own(struct bh_arena *a, struct bh_json *meta, const struct bh_sim_obj *owner);
 /* An edit (bh_sim_edit_fn): takes this finalizer off. */
@@ -230,8 +244,6 @@ const char *bh_ctl_now(struct bh_sim_controllers *c, struct bh_arena *a);
 /* The instant ns >= 0 after a time that an object holds, saturating; 1970 stands for what is missing,
  * unreadable or earlier. */
 int64_t bh_ctl_time_after(const char *time, int64_t ns);
-/* Counts of status are left out when zero. */
-void bh_ctl_count_set(struct bh_arena *a, struct bh_json *status, const char *key, int64_t n);
 /* Ten characters from the contents of v, different for each salt. */
 const char *bh_ctl_hash(struct bh_arena *a, const struct bh_json *v, int64_t salt);
 /* IntOrString against total; percentages are rounded up or down. */

@@ -9,16 +9,21 @@
  */
 #include "simulator/controllers/controllers.h"
 
+bool bh_ctl_pod_finished(const struct bh_sim_obj *pod)
+{
+    return bh_streq(pod->phase, "Succeeded") || bh_streq(pod->phase, "Failed");
+}
+
 bool bh_ctl_pod_active(const struct bh_sim_obj *pod)
 {
-    return !pod->deleting && !bh_streq(pod->phase, "Succeeded") && !bh_streq(pod->phase, "Failed");
+    return !pod->deleting && !bh_ctl_pod_finished(pod);
 }
 
 /* Stored text is compact and quotes inside strings are escaped, so what is found is the condition.
  * Ours has its members in this order; a condition that somebody else wrote is parsed. */
 bool bh_ctl_pod_ready(const struct bh_sim_obj *pod)
 {
-    struct bh_arena a;
+    BH_CLEANUP(bh_arena_fini) struct bh_arena a = {0};
     bool yes;
 
     if (!bh_streq(pod->phase, "Running"))
@@ -27,9 +32,7 @@ bool bh_ctl_pod_ready(const struct bh_sim_obj *pod)
         return true;
     if (!strstr(pod->json, "\"Ready\""))
         return false;
-    bh_arena_init(&a, 0);
     yes = bh_tree_condition_true(bh_sim_obj_tree(&a, pod), "Ready");
-    bh_arena_fini(&a);
     return yes;
 }
 
@@ -68,13 +71,4 @@ struct bh_ctl_count bh_ctl_counted(struct bh_sim_controllers *c, const char *own
     const struct bh_ctl_count *k = bh_map_get(&c->counts, owner_uid, strlen(owner_uid));
 
     return k ? *k : (struct bh_ctl_count){0};
-}
-
-void bh_ctl_counts_fini(struct bh_sim_controllers *c)
-{
-    struct bh_map_entry *e;
-
-    for (size_t it = 0; (e = bh_map_next(&c->counts, &it));)
-        free(e->value);
-    bh_map_fini(&c->counts);
 }

@@ -27,9 +27,16 @@ struct cron {
     struct bh_sim_obj *made;  /* referenced */
 };
 
-static void warn(struct cron *k, const char *reason, const char *what, const char *why)
+static void note(struct cron *k, const char *type, const char *reason, const char *what,
+                 const char *about)
 {
-    bh_sim_event(k->c->sim, k->obj, "Warning", reason, COMPONENT, "%s%s", what, why);
+    bh_sim_event(k->c->sim, k->obj, type, reason, COMPONENT, "%s%s", what, about);
+}
+
+static void delete_job(struct cron *k, const struct bh_sim_obj *job)
+{
+    if (!bh_ctl_delete(k->c, job))
+        note(k, "Normal", "SuccessfulDelete", "Deleted job ", job->name);
 }
 
 /* "Complete", "Failed" or NULL. */
@@ -56,15 +63,6 @@ static int oldest_first(const void *a, const void *b)
         strcmp(strstr(x->json, "\"creationTimestamp\""), strstr(y->json, "\"creationTimestamp\""));
 
     return c ? c : strcmp(x->name, y->name);
-}
-
-static void delete_job(struct cron *k, const struct bh_sim_obj *job)
-{
-    struct bh_sim_delete_options o = {.grace_s = -1, .uid = job->uid};
-
-    if (!bh_sim_delete(k->c->sim, k->c->t.jobs, job->ns, job->name, &o, NULL))
-        bh_sim_event(k->c->sim, k->obj, "Normal", "SuccessfulDelete", COMPONENT, "Deleted job %s",
-                     job->name);
 }
 
 /* The oldest beyond the limit go. */
@@ -169,29 +167,15 @@ static int64_t due(struct cron *k)
 
 static struct bh_json *job_for(struct cron *k, int64_t at)
 {
-    static const char *const copied[] = {"labels", "annotations"};
     struct bh_arena *a = &k->c->pod_arena;
     const struct bh_json *template = bh_tree_obj(k->tree, "spec.jobTemplate");
-    const struct bh_json *spec = bh_tree_obj(template, "spec");
-    struct bh_json *job = bh_json_new(a, BH_JSON_OBJECT), *meta;
     char when[32];
 
-    bh_json_set_str(a, job, "apiVersion", "batch/v1");
-    bh_json_set_str(a, job, "kind", "Job");
-    meta = bh_json_obj_at(a, job, "metadata");
-    bh_json_set_str(a, meta, "name", bh_arena_printf(a, "%s-%" PRId64, k->obj->name, at / 60));
-    for (size_t i = 0; i < BH_ARRAY_LEN(copied); i++) {
-        const struct bh_json *v = bh_json_get(bh_tree_obj(template, "metadata"), copied[i]);
-        if (v)
-            bh_json_set(a, meta, copied[i], bh_json_clone(a, v));
-    }
     bh_time_format_ns(when, at * S);
-    bh_json_set_str(a, bh_json_obj_at(a, meta, "annotations"),
-                    "batch.kubernetes.io/cronjob-scheduled-timestamp", when);
-    bh_ctl_own(a, meta, k->obj);
-    if (spec)
-        bh_json_set(a, job, "spec", bh_json_clone(a, spec));
-    return job;
+    return bh_json_add(
+        a, bh_ctl_made_of(a, k->obj, template, "batch/v1", "Job"),
+        "metadata: {name: %s, annotations: {batch.kubernetes.io/cronjob-scheduled-timestamp: %s}}",
+        bh_arena_printf(a, "%s-%" PRId64, k->obj->name, at / 60), when);
 }
 
 static void start(struct cron *k, int64_t at)
@@ -201,16 +185,14 @@ static void start(struct cron *k, int64_t at)
                            &k->made, &e);
 
     bh_arena_reset(&k->c->pod_arena);
-    if (rc == 409) {
-        k->started = at; /* it was started, but not noted */
-    } else if (rc) {
-        warn(k, "FailedCreate", "Error creating job: ", e.message);
-        bh_ctl_enqueue_after(k->c, BH_CTL_CRONJOB, k->obj->ns, k->obj->name, BH_CTL_RETRY_NS);
-    } else {
-        k->started = at;
-        bh_sim_event(k->c->sim, k->obj, "Normal", "SuccessfulCreate", COMPONENT, "Created job %s",
-                     k->made->name);
+    if (rc && rc != 409) {
+        note(k, "Warning", "FailedCreate", "Error creating job: ", e.message);
+        bh_ctl_again(k->c, BH_CTL_CRONJOB, k->obj, BH_CTL_RETRY_NS);
+        return;
     }
+    k->started = at; /* 409: it was started, but not noted */
+    if (!rc)
+        note(k, "Normal", "SuccessfulCreate", "Created job ", k->made->name);
 }
 
 static bool readable(struct cron *k)
@@ -220,12 +202,13 @@ static bool readable(struct cron *k)
     struct bh_err err = {{0}};
 
     if (zone && *zone && !bh_streq(zone, "UTC") && !bh_streq(zone, "Etc/UTC")) {
-        warn(k, "UnknownTimeZone", "invalid timeZone: only UTC is known here, not ", zone);
+        note(k, "Warning", "UnknownTimeZone", "invalid timeZone: only UTC is known here, not ",
+             zone);
         return false;
     }
     if (bh_cron_parse(text ? text : "", &k->schedule, &err) == 0)
         return true;
-    warn(k, "UnParseableCronJobSchedule", "unparseable schedule: ", err.msg);
+    note(k, "Warning", "UnParseableCronJobSchedule", "unparseable schedule: ", err.msg);
     return false;
 }
 
@@ -239,15 +222,15 @@ static void move(struct cron *k)
     at = due(k);
     if (k->next != INT64_MAX)
         bh_ctl_enqueue_after(k->c, BH_CTL_CRONJOB, k->obj->ns, k->obj->name,
-                             k->next * S - bh_sim_now_ns(k->c->sim));
+                             k->next * S - bh_sim_now_ns(k->c->sim)); /* may be due already */
     if (!at)
         return;
     if (deadline >= 0 && at + deadline < k->now) {
-        warn(k, "MissSchedule", "Missed scheduled time to start a job", "");
+        note(k, "Warning", "MissSchedule", "Missed scheduled time to start a job", "");
     } else if (policy && bh_streq(policy, "Forbid") && active(k)) {
-        bh_sim_event(k->c->sim, k->obj, "Normal", "JobAlreadyActive", COMPONENT,
-                     "Not starting job because prior execution is running and concurrency policy "
-                     "is Forbid");
+        note(k, "Normal", "JobAlreadyActive",
+             "Not starting job because prior execution is running and concurrency policy is Forbid",
+             "");
     } else {
         for (size_t i = 0; policy && bh_streq(policy, "Replace") && i < k->jobs.n; i++) {
             if (!finish_of(k, k->jobs.v[i]))
@@ -262,13 +245,8 @@ static void move(struct cron *k)
 
 static void add_active(struct bh_arena *a, struct bh_json *list, const struct bh_sim_obj *job)
 {
-    struct bh_json *r = bh_tree_push_obj(a, list);
-
-    bh_json_set_str(a, r, "kind", "Job");
-    bh_json_set_str(a, r, "namespace", job->ns);
-    bh_json_set_str(a, r, "name", job->name);
-    bh_json_set_str(a, r, "uid", job->uid);
-    bh_json_set_str(a, r, "apiVersion", "batch/v1");
+    bh_json_append(a, list, "kind: Job, namespace: %s, name: %s, uid: %s, apiVersion: batch/v1",
+                   job->ns, job->name, job->uid);
 }
 
 static bool write_status(void *arg, struct bh_arena *a, struct bh_json *o)
@@ -286,10 +264,7 @@ static bool write_status(void *arg, struct bh_arena *a, struct bh_json *o)
     }
     if (k->made)
         add_active(a, list, k->made);
-    if (list->c.n)
-        bh_json_set(a, st, "active", list);
-    else
-        bh_json_unset(st, "active");
+    bh_json_add(a, st, "active?: %p", list->c.n ? list : NULL);
     if (k->started) {
         bh_time_format_ns(when, k->started * S);
         bh_json_set_str(a, st, "lastScheduleTime", when);
@@ -299,22 +274,19 @@ static bool write_status(void *arg, struct bh_arena *a, struct bh_json *o)
     return true;
 }
 
-void bh_ctl_sync_cronjob(struct bh_sim_controllers *c, const char *ns, const char *name)
+void bh_ctl_sync_cronjob(struct bh_sim_controllers *c, struct bh_sim_obj *obj)
 {
-    struct cron k = {.c = c, .next = INT64_MAX, .obj = bh_sim_get(c->sim, c->t.cronjobs, ns, name)};
+    struct cron k = {.c = c,
+                     .obj = obj,
+                     .tree = bh_sim_obj_tree(&c->arena, obj),
+                     .jobs = bh_ctl_owned(c, obj->uid, c->t.jobs),
+                     .now = bh_sim_now_ns(c->sim) / S,
+                     .next = INT64_MAX};
 
-    if (!k.obj || k.obj->deleting)
-        return;
-    bh_sim_obj_ref(k.obj);
-    k.tree = bh_sim_obj_tree(&c->arena, k.obj);
-    k.now = bh_sim_now_ns(c->sim) / S;
-    bh_sim_owned_by(c->sim, k.obj->uid, c->t.jobs, &k.jobs);
     see_finished(&k);
     clean_up(&k);
     move(&k);
-    bh_sim_edit(c->sim, c->t.cronjobs, ns, name, k.obj->uid, BH_SIM_STATUS, write_status, &k, NULL,
-                NULL);
+    bh_ctl_edit(c, obj, BH_SIM_STATUS, write_status, &k);
     bh_sim_objs_fini(&k.jobs);
     bh_sim_obj_unref(k.made);
-    bh_sim_obj_unref(k.obj);
 }

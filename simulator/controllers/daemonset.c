@@ -153,17 +153,12 @@ static struct slot slot_of(struct daemons *d, struct bh_sim_obj *node)
 
 static void tolerate(struct bh_arena *a, struct bh_json *list, const char *key, const char *effect)
 {
-    struct bh_json *t;
-
     bh_json_each(o, list) {
         if (bh_tree_is(o, "key", key) && bh_tree_is(o, "effect", effect) &&
             bh_tree_is(o, "operator", "Exists"))
             return;
     }
-    t = bh_tree_push_obj(a, list);
-    bh_json_set_str(a, t, "key", key);
-    bh_json_set_str(a, t, "operator", "Exists");
-    bh_json_set_str(a, t, "effect", effect);
+    bh_json_append(a, list, "key: %s, operator: Exists, effect: %s", key, effect);
 }
 
 /* Daemons stay on nodes that others have to leave. */
@@ -192,22 +187,15 @@ static void prepare_template(struct daemons *d)
         tolerate(a, list, taints[i][0], taints[i][1]);
 }
 
-/* Required terms are alternatives: each of them, or a single new one, gets the node's name. */
-static void pin(struct bh_arena *a, struct bh_json *spec, const char *node)
+/* Required terms are alternatives: a single new one, the node's name, takes the place of them all.
+ * The node is known to satisfy the other requirements. */
+static void pin(struct bh_arena *a, struct bh_json *pod, const char *node)
 {
-    struct bh_json *sel =
-        bh_json_obj_at(a, bh_json_obj_at(a, bh_json_obj_at(a, spec, "affinity"), "nodeAffinity"),
-                       "requiredDuringSchedulingIgnoredDuringExecution");
-    struct bh_json *term = bh_json_new(a, BH_JSON_OBJECT), *list, *f, *values;
-
-    /* The node is known to satisfy the other requirements, its name alone is enough. */
-    f = bh_tree_push_obj(a, bh_tree_dflt_arr(a, term, "matchFields"));
-    bh_json_set_str(a, f, "key", "metadata.name");
-    bh_json_set_str(a, f, "operator", "In");
-    values = bh_json_set(a, f, "values", bh_json_new(a, BH_JSON_ARRAY));
-    bh_json_push(values, bh_json_new_cstr(a, node));
-    list = bh_json_set(a, sel, "nodeSelectorTerms", bh_json_new(a, BH_JSON_ARRAY));
-    bh_json_push(list, term);
+    bh_json_add(a, pod,
+                "spec: {affinity: {nodeAffinity: {requiredDuringSchedulingIgnoredDuringExecution: "
+                "{nodeSelectorTerms: [{matchFields: "
+                "[{key: metadata.name, operator: In, values: [%s]}]}]}}}}",
+                node);
 }
 
 /* ---- pods and nodes -------------------------------------------------------------------------- */
@@ -282,11 +270,11 @@ static void create_missing(struct daemons *d)
             continue;
         d->budget--;
         pod = bh_ctl_pod_of(a, d->obj, d->template);
-        bh_json_set_str(a, bh_json_get(pod, "metadata"), "generateName",
-                        bh_arena_printf(a, "%s-", d->obj->name));
-        pin(a, bh_json_obj_at(a, pod, "spec"), d->slots[i].node->name);
+        bh_json_add(a, pod, "metadata: {generateName: %s}",
+                    bh_arena_printf(a, "%s-", d->obj->name));
+        pin(a, pod, d->slots[i].node->name);
         if (bh_ctl_pod_create(d->c, d->obj, COMPONENT, pod, &e)) {
-            bh_ctl_enqueue_after(d->c, BH_CTL_DAEMONSET, d->obj->ns, d->obj->name, BH_CTL_RETRY_NS);
+            bh_ctl_again(d->c, BH_CTL_DAEMONSET, d->obj, BH_CTL_RETRY_NS);
             return;
         }
     }
@@ -333,29 +321,28 @@ static void roll(struct daemons *d)
 
 static bool write_status(void *arg, struct bh_arena *a, struct bh_json *o)
 {
-    struct daemons *d = arg;
-    struct bh_json *st = bh_json_obj_at(a, o, "status");
+    const struct daemons *d = arg;
 
-    bh_json_set_i64(a, st, "currentNumberScheduled", d->current);
-    bh_json_set_i64(a, st, "numberMisscheduled", d->misplaced);
-    bh_json_set_i64(a, st, "desiredNumberScheduled", d->desired);
-    bh_json_set_i64(a, st, "numberReady", d->ready);
-    bh_json_set_i64(a, st, "observedGeneration", bh_tree_i64(o, "metadata.generation", 0));
-    bh_ctl_count_set(a, st, "updatedNumberScheduled", d->updated);
-    bh_ctl_count_set(a, st, "numberAvailable", d->ready);
-    bh_ctl_count_set(a, st, "numberUnavailable", d->desired - d->ready);
+    bh_json_add(a, o,
+                "status: {currentNumberScheduled: %ld, numberMisscheduled: %ld, "
+                "desiredNumberScheduled: %ld, numberReady: %ld, observedGeneration: %ld, "
+                "updatedNumberScheduled?: %ld, numberAvailable?: %ld, numberUnavailable?: %ld}",
+                d->current, d->misplaced, d->desired, d->ready,
+                bh_tree_i64(o, "metadata.generation", 0), d->updated, d->ready,
+                d->desired - d->ready);
     return true;
 }
 
 static void move(struct daemons *d)
 {
-    struct bh_sim_objs nodes, pods;
+    BH_CLEANUP(bh_sim_objs_fini)
+    struct bh_sim_objs nodes = bh_ctl_listed(d->c, d->c->t.nodes, NULL);
+    BH_CLEANUP(bh_sim_objs_fini)
+    struct bh_sim_objs pods = bh_ctl_owned(d->c, d->obj->uid, d->c->t.pods);
 
     d->hash = bh_ctl_revision(d->c, &d->c->arena, d->obj, bh_tree_obj(d->tree, "spec.template"));
     prepare_template(d);
-    bh_sim_list(d->c->sim, d->c->t.nodes, NULL, &nodes);
-    bh_sim_owned_by(d->c->sim, d->obj->uid, d->c->t.pods, &pods);
-    d->slots = bh_calloc(nodes.n + 1, sizeof(*d->slots));
+    d->slots = bh_arena_new_array(&d->c->arena, struct slot, nodes.n + 1);
     for (d->n = 0; d->n < nodes.n; d->n++)
         d->slots[d->n] = slot_of(d, nodes.v[d->n]);
     assign(d, &pods);
@@ -363,25 +350,16 @@ static void move(struct daemons *d)
     create_missing(d);
     roll(d);
     if (!d->budget)
-        bh_ctl_enqueue(d->c, BH_CTL_DAEMONSET, d->obj->ns, d->obj->name);
-    free(d->slots);
-    bh_sim_objs_fini(&pods);
-    bh_sim_objs_fini(&nodes);
+        bh_ctl_again(d->c, BH_CTL_DAEMONSET, d->obj, 0);
 }
 
-void bh_ctl_sync_daemonset(struct bh_sim_controllers *c, const char *ns, const char *name)
+void bh_ctl_sync_daemonset(struct bh_sim_controllers *c, struct bh_sim_obj *obj)
 {
     struct daemons d = {
-        .c = c, .obj = bh_sim_get(c->sim, c->t.daemonsets, ns, name), .budget = BH_CTL_BATCH};
+        .c = c, .obj = obj, .tree = bh_sim_obj_tree(&c->arena, obj), .budget = BH_CTL_BATCH};
 
-    if (!d.obj || d.obj->deleting)
+    if (!bh_tree_obj(d.tree, "spec.template"))
         return;
-    d.obj = bh_sim_obj_ref(d.obj);
-    d.tree = bh_sim_obj_tree(&c->arena, d.obj);
-    if (bh_tree_obj(d.tree, "spec.template")) {
-        move(&d);
-        bh_sim_edit(c->sim, c->t.daemonsets, ns, name, d.obj->uid, BH_SIM_STATUS, write_status, &d,
-                    NULL, NULL);
-    }
-    bh_sim_obj_unref(d.obj);
+    move(&d);
+    bh_ctl_edit(c, obj, BH_SIM_STATUS, write_status, &d);
 }

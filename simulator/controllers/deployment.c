@@ -98,16 +98,14 @@ static void limits(struct dep *d)
     d->unavailable = BH_MIN(d->unavailable, d->want);
 }
 
-static bool read_all(struct dep *d, struct bh_sim_controllers *c, const char *ns, const char *name)
+static void read_all(struct dep *d, struct bh_sim_controllers *c, struct bh_sim_obj *obj)
 {
-    *d = (struct dep){.c = c, .obj = bh_sim_get(c->sim, c->t.deployments, ns, name)};
-    if (!d->obj)
-        return false;
-    d->obj = bh_sim_obj_ref(d->obj);
-    d->tree = bh_sim_obj_tree(&c->arena, d->obj);
+    *d = (struct dep){.c = c,
+                      .obj = obj,
+                      .tree = bh_sim_obj_tree(&c->arena, obj),
+                      .objs = bh_ctl_owned(c, obj->uid, c->t.replicasets)};
     d->template = bh_tree_obj(d->tree, "spec.template");
     limits(d);
-    bh_sim_owned_by(c->sim, d->obj->uid, c->t.replicasets, &d->objs);
     d->sets = bh_arena_new_array(&c->arena, struct set, d->objs.n + 1);
     for (size_t i = 0; i < d->objs.n; i++)
         read_set(&d->sets[d->n++], d->objs.v[i], &c->arena);
@@ -117,31 +115,28 @@ static bool read_all(struct dep *d, struct bh_sim_controllers *c, const char *ns
             same_template(&c->arena, d->template, bh_tree_obj(d->sets[i].tree, "spec.template")))
             d->present = &d->sets[i];
     }
-    return true;
 }
 
-static void fini(struct dep *d)
+struct numbers { /* of all sets together */
+    int64_t replicas, total, updated, ready, available;
+};
+
+static struct numbers numbers_of(const struct dep *d)
 {
-    bh_sim_objs_fini(&d->objs);
-    bh_sim_obj_unref(d->obj);
+    struct numbers n = {.updated = d->present ? d->present->have : 0};
+
+    for (size_t i = 0; i < d->n; i++) {
+        n.replicas += d->sets[i].replicas;
+        n.total += d->sets[i].have;
+        n.ready += d->sets[i].ready;
+        n.available += d->sets[i].available;
+    }
+    return n;
 }
 
 static int64_t all_replicas(const struct dep *d)
 {
-    int64_t n = 0;
-
-    for (size_t i = 0; i < d->n; i++)
-        n += d->sets[i].replicas;
-    return n;
-}
-
-static int64_t all_available(const struct dep *d)
-{
-    int64_t n = 0;
-
-    for (size_t i = 0; i < d->n; i++)
-        n += d->sets[i].available;
-    return n;
+    return numbers_of(d).replicas;
 }
 
 /* ---- writing replica sets -------------------------------------------------------------------- */
@@ -151,20 +146,25 @@ struct scale {
     int64_t replicas;
 };
 
-static void set_numbers(const struct dep *d, struct bh_arena *a, struct bh_json *meta)
+static void set_numbers(const struct dep *d, struct bh_arena *a, struct bh_json *set)
 {
-    struct bh_json *ann = bh_json_obj_at(a, meta, "annotations");
+    bh_json_add(a, set, "metadata: {annotations: {" DESIRED ": %s, " MAX_REPLICAS ": %s}}",
+                bh_arena_printf(a, "%" PRId64, d->want),
+                bh_arena_printf(a, "%" PRId64, d->want + d->surge));
+}
 
-    bh_json_set_str(a, ann, DESIRED, bh_arena_printf(a, "%" PRId64, d->want));
-    bh_json_set_str(a, ann, MAX_REPLICAS, bh_arena_printf(a, "%" PRId64, d->want + d->surge));
+static void set_revision(struct bh_arena *a, struct bh_json *o, int64_t revision)
+{
+    bh_json_add(a, o, "metadata: {annotations: {" REVISION ": %s}}",
+                bh_arena_printf(a, "%" PRId64, revision));
 }
 
 static bool write_scale(void *arg, struct bh_arena *a, struct bh_json *o)
 {
-    struct scale *s = arg;
+    const struct scale *s = arg;
 
-    bh_json_set_i64(a, bh_json_obj_at(a, o, "spec"), "replicas", s->replicas);
-    set_numbers(s->d, a, bh_json_obj_at(a, o, "metadata"));
+    bh_json_add(a, o, "spec: {replicas: %ld}", s->replicas);
+    set_numbers(s->d, a, o);
     return true;
 }
 
@@ -175,8 +175,7 @@ static void scale(struct dep *d, struct set *s, int64_t replicas)
 
     if (was == replicas)
         return;
-    if (bh_sim_edit(d->c->sim, d->c->t.replicasets, s->obj->ns, s->obj->name, s->obj->uid,
-                    BH_SIM_MAIN, write_scale, &arg, NULL, NULL))
+    if (bh_ctl_edit(d->c, s->obj, BH_SIM_MAIN, write_scale, &arg))
         return;
     s->replicas = replicas;
     bh_sim_event(d->c->sim, d->obj, "Normal", "ScalingReplicaSet", COMPONENT,
@@ -187,9 +186,14 @@ static void scale(struct dep *d, struct set *s, int64_t replicas)
 /* Annotations that say something about the deployment only. */
 static bool own_annotation(const char *key)
 {
-    return bh_streq(key, LAST_APPLIED) || bh_streq(key, REVISION) || bh_streq(key, REVISIONS) ||
-           bh_streq(key, DESIRED) || bh_streq(key, MAX_REPLICAS) ||
-           bh_streq(key, "deprecated.deployment.rollback.to");
+    static const char *const own[] = {LAST_APPLIED, REVISION,
+                                      REVISIONS,    DESIRED,
+                                      MAX_REPLICAS, "deprecated.deployment.rollback.to"};
+
+    for (size_t i = 0; i < BH_ARRAY_LEN(own); i++)
+        if (bh_streq(key, own[i]))
+            return true;
+    return false;
 }
 
 static void copy_annotations(const struct dep *d, struct bh_arena *a, struct bh_json *meta)
@@ -205,25 +209,21 @@ static void copy_annotations(const struct dep *d, struct bh_arena *a, struct bh_
 static struct bh_json *new_set_tree(struct dep *d, const char *hash, int64_t revision)
 {
     struct bh_arena *a = &d->c->arena;
-    struct bh_json *o = bh_json_new(a, BH_JSON_OBJECT), *meta = bh_json_obj_at(a, o, "metadata");
-    struct bh_json *spec = bh_json_obj_at(a, o, "spec"), *sel;
-    struct bh_json *template = bh_ctl_template_with(a, d->template, HASH_LABEL, hash);
-    int64_t min_ready = bh_tree_i64(d->tree, "spec.minReadySeconds", 0), room;
+    struct bh_json *template = bh_ctl_template_with(a, d->template, HASH_LABEL, hash), *o;
+    int64_t room = BH_MAX(d->want + d->surge - all_replicas(d), 0);
 
-    bh_json_set_str(a, meta, "name", bh_arena_printf(a, "%s-%s", d->obj->name, hash));
-    bh_json_set(a, meta, "labels", bh_json_clone(a, bh_tree_obj(template, "metadata.labels")));
-    copy_annotations(d, a, meta);
-    bh_json_set_str(a, bh_json_obj_at(a, meta, "annotations"), REVISION,
-                    bh_arena_printf(a, "%" PRId64, revision));
-    set_numbers(d, a, meta);
-    bh_ctl_own(a, meta, d->obj);
-    room = BH_MAX(d->want + d->surge - all_replicas(d), 0);
-    bh_json_set_i64(a, spec, "replicas", BH_MIN(room, d->want));
-    if (min_ready)
-        bh_json_set_i64(a, spec, "minReadySeconds", min_ready);
-    sel = bh_json_set(a, spec, "selector", bh_json_clone(a, bh_tree_obj(d->tree, "spec.selector")));
-    bh_json_set_str(a, bh_json_obj_at(a, sel, "matchLabels"), HASH_LABEL, hash);
-    bh_json_set(a, spec, "template", template);
+    o = bh_json_make(a,
+                     "metadata: {name: %s, labels: %p}, spec: {replicas: %ld, minReadySeconds?: "
+                     "%ld, selector: %p, template: %p}",
+                     bh_arena_printf(a, "%s-%s", d->obj->name, hash),
+                     bh_json_clone(a, bh_tree_obj(template, "metadata.labels")),
+                     BH_MIN(room, d->want), bh_tree_i64(d->tree, "spec.minReadySeconds", 0),
+                     bh_json_clone(a, bh_tree_obj(d->tree, "spec.selector")), template);
+    bh_json_add(a, o, "spec: {selector: {matchLabels: {" HASH_LABEL ": %s}}}", hash);
+    copy_annotations(d, a, bh_json_get(o, "metadata"));
+    set_revision(a, o, revision);
+    set_numbers(d, a, o);
+    bh_ctl_own(a, bh_json_get(o, "metadata"), d->obj);
     return o;
 }
 
@@ -262,7 +262,7 @@ static void make_present(struct dep *d, int64_t revision)
     } else {
         d->reason = "ReplicaSetCreateError";
         d->message = bh_arena_strdup(&d->c->arena, e.message);
-        bh_ctl_enqueue_after(d->c, BH_CTL_DEPLOYMENT, d->obj->ns, d->obj->name, BH_CTL_RETRY_NS);
+        bh_ctl_again(d->c, BH_CTL_DEPLOYMENT, d->obj, BH_CTL_RETRY_NS);
     }
 }
 
@@ -275,31 +275,26 @@ struct revise {
 
 static bool write_revision(void *arg, struct bh_arena *a, struct bh_json *o)
 {
-    struct revise *r = arg;
-    struct bh_json *meta = bh_json_obj_at(a, o, "metadata");
-    struct bh_json *ann = bh_json_obj_at(a, meta, "annotations");
+    const struct revise *r = arg;
     int64_t old = revision_of(o), min_ready = bh_tree_i64(r->d->tree, "spec.minReadySeconds", 0);
     const char *history = bh_tree_annotation(o, REVISIONS);
 
-    copy_annotations(r->d, a, meta);
+    copy_annotations(r->d, a, bh_json_obj_at(a, o, "metadata"));
     if (min_ready != bh_tree_i64(o, "spec.minReadySeconds", 0))
-        bh_json_set_i64(a, bh_json_obj_at(a, o, "spec"), "minReadySeconds", min_ready);
-    if (r->revision && r->revision != old) {
-        if (old)
-            bh_json_set_str(a, ann, REVISIONS,
-                            history && *history ? bh_arena_printf(a, "%s,%" PRId64, history, old)
-                                                : bh_arena_printf(a, "%" PRId64, old));
-        bh_json_set_str(a, ann, REVISION, bh_arena_printf(a, "%" PRId64, r->revision));
-    }
+        bh_json_add(a, o, "spec: {minReadySeconds: %ld}", min_ready);
+    if (!r->revision || r->revision == old)
+        return true;
+    if (old)
+        bh_json_add(a, o, "metadata: {annotations: {" REVISIONS ": %s}}",
+                    history && *history ? bh_arena_printf(a, "%s,%" PRId64, history, old)
+                                        : bh_arena_printf(a, "%" PRId64, old));
+    set_revision(a, o, r->revision);
     return true;
 }
 
 static bool write_dep_revision(void *arg, struct bh_arena *a, struct bh_json *o)
 {
-    struct revise *r = arg;
-
-    bh_json_set_str(a, bh_json_obj_at(a, bh_json_obj_at(a, o, "metadata"), "annotations"), REVISION,
-                    bh_arena_printf(a, "%" PRId64, r->revision));
+    set_revision(a, o, ((const struct revise *)arg)->revision);
     return true;
 }
 
@@ -317,15 +312,13 @@ static void find_present(struct dep *d, bool may_make)
         return;
     if (d->present) {
         r.revision = BH_MAX(d->present->revision, highest_old + 1);
-        bh_sim_edit(d->c->sim, d->c->t.replicasets, d->obj->ns, d->present->obj->name,
-                    d->present->obj->uid, BH_SIM_MAIN, write_revision, &r, NULL, NULL);
+        bh_ctl_edit(d->c, d->present->obj, BH_SIM_MAIN, write_revision, &r);
     } else {
         r.revision = highest_old + 1;
         make_present(d, r.revision);
     }
     if (d->present && revision_of(d->tree) != r.revision)
-        bh_sim_edit(d->c->sim, d->c->t.deployments, d->obj->ns, d->obj->name, d->obj->uid,
-                    BH_SIM_MAIN, write_dep_revision, &r, NULL, NULL);
+        bh_ctl_edit(d->c, d->obj, BH_SIM_MAIN, write_dep_revision, &r);
 }
 
 /* ---- moving replicas ------------------------------------------------------------------------- */
@@ -356,7 +349,7 @@ static void shrink_old(struct dep *d)
         scale(d, s, s->replicas - sick);
         budget -= sick;
     }
-    spare = BH_MIN(budget, all_available(d) - floor);
+    spare = BH_MIN(budget, numbers_of(d).available - floor);
     for (size_t i = 0; i < d->n && spare > 0; i++) {
         struct set *s = &d->sets[i];
         int64_t n = BH_MIN(s->replicas, spare);
@@ -373,13 +366,12 @@ static void recreate(struct dep *d)
 
     for (size_t i = 0; i < d->n; i++) {
         struct set *s = &d->sets[i];
-        struct bh_sim_objs pods;
         if (s == d->present)
             continue;
         scale(d, s, 0);
-        bh_sim_owned_by(d->c->sim, s->obj->uid, d->c->t.pods, &pods);
+        BH_CLEANUP(bh_sim_objs_fini)
+        struct bh_sim_objs pods = bh_ctl_owned(d->c, s->obj->uid, d->c->t.pods);
         old_pods = old_pods || pods.n > 0;
-        bh_sim_objs_fini(&pods);
     }
     if (old_pods) {
         d->reason = d->present ? NULL : "ReplicaSetUpdated";
@@ -413,13 +405,11 @@ static void scale_only(struct dep *d)
 
 static void forget_history(struct dep *d)
 {
-    int64_t limit = bh_tree_i64(d->tree, "spec.revisionHistoryLimit", 10), old = 0, extra;
-    struct bh_sim_delete_options o = {.grace_s = -1};
+    int64_t limit = bh_tree_i64(d->tree, "spec.revisionHistoryLimit", 10), old = 0;
 
     for (size_t i = 0; i < d->n; i++)
         old += &d->sets[i] != d->present;
-    extra = old - limit;
-    while (extra > 0) {
+    for (; old > limit; old--) {
         struct set *lowest = NULL;
         for (size_t i = 0; i < d->n; i++) {
             struct set *s = &d->sets[i];
@@ -429,10 +419,8 @@ static void forget_history(struct dep *d)
         }
         if (!lowest)
             return;
-        o.uid = lowest->obj->uid;
-        bh_sim_delete(d->c->sim, d->c->t.replicasets, d->obj->ns, lowest->obj->name, &o, NULL);
+        bh_ctl_delete(d->c, lowest->obj);
         lowest->obj = NULL;
-        extra--;
     }
 }
 
@@ -450,29 +438,9 @@ static void condition(struct dep *d, struct bh_arena *a, struct bh_json *o, cons
 
 static bool complete(const struct dep *d)
 {
-    int64_t total = 0;
+    struct numbers n = numbers_of(d);
 
-    for (size_t i = 0; i < d->n; i++)
-        total += d->sets[i].have;
-    return d->present && d->present->have == d->want && total == d->want &&
-           all_available(d) == d->want;
-}
-
-/* What the status says after this sync. */
-struct numbers {
-    int64_t total, updated, ready, available;
-};
-
-static struct numbers numbers_of(const struct dep *d)
-{
-    struct numbers n = {.available = all_available(d),
-                        .updated = d->present ? d->present->have : 0};
-
-    for (size_t i = 0; i < d->n; i++) {
-        n.total += d->sets[i].have;
-        n.ready += d->sets[i].ready;
-    }
-    return n;
+    return d->present && n.updated == d->want && n.total == d->want && n.available == d->want;
 }
 
 /* More new pods, more of them useful, or fewer old ones than the stored status says. */
@@ -496,8 +464,7 @@ static bool timed_out(struct dep *d, const struct bh_json *cond)
            bh_sim_now_ns(d->c->sim);
     if (left <= 0)
         return true;
-    bh_ctl_enqueue_after(d->c, BH_CTL_DEPLOYMENT, d->obj->ns, d->obj->name,
-                         left + bh_ctl_delay(d->c, BH_CTL_DELAY_NS));
+    bh_ctl_again(d->c, BH_CTL_DEPLOYMENT, d->obj, left + bh_ctl_delay(d->c, BH_CTL_DELAY_NS));
     return false;
 }
 
@@ -539,33 +506,28 @@ static void progressing(struct dep *d, struct bh_arena *a, struct bh_json *o,
 static bool write_status(void *arg, struct bh_arena *a, struct bh_json *o)
 {
     struct dep *d = arg;
-    struct bh_json *st = bh_json_obj_at(a, o, "status");
     struct numbers n = numbers_of(d);
-    bool did_move = moved(o, &n);
+    bool did_move = moved(o, &n), available = n.available >= d->want - d->unavailable;
 
-    bh_json_set_i64(a, st, "observedGeneration", bh_tree_i64(o, "metadata.generation", 0));
-    bh_ctl_count_set(a, st, "replicas", n.total);
-    bh_ctl_count_set(a, st, "updatedReplicas", n.updated);
-    bh_ctl_count_set(a, st, "readyReplicas", n.ready);
-    bh_ctl_count_set(a, st, "availableReplicas", n.available);
-    bh_ctl_count_set(a, st, "unavailableReplicas", BH_MAX(all_replicas(d) - n.available, 0));
-    if (n.available >= d->want - d->unavailable)
-        condition(d, a, o, "Available", "True", "MinimumReplicasAvailable",
-                  "Deployment has minimum availability.");
-    else
-        condition(d, a, o, "Available", "False", "MinimumReplicasUnavailable",
-                  "Deployment does not have minimum availability.");
+    bh_json_add(a, o,
+                "status: {observedGeneration: %ld, replicas?: %ld, updatedReplicas?: %ld, "
+                "readyReplicas?: %ld, availableReplicas?: %ld, unavailableReplicas?: %ld}",
+                bh_tree_i64(o, "metadata.generation", 0), n.total, n.updated, n.ready, n.available,
+                BH_MAX(n.replicas - n.available, 0));
+    condition(d, a, o, "Available", available ? "True" : "False",
+              available ? "MinimumReplicasAvailable" : "MinimumReplicasUnavailable",
+              available ? "Deployment has minimum availability."
+                        : "Deployment does not have minimum availability.");
     progressing(d, a, o, &n, did_move);
     return true;
 }
 
-void bh_ctl_sync_deployment(struct bh_sim_controllers *c, const char *ns, const char *name)
+void bh_ctl_sync_deployment(struct bh_sim_controllers *c, struct bh_sim_obj *obj)
 {
     struct dep d;
 
-    if (!read_all(&d, c, ns, name))
-        return;
-    if (!d.obj->deleting && d.template) {
+    read_all(&d, c, obj);
+    if (!obj->deleting && d.template) {
         if (bh_tree_bool(d.tree, "spec.paused", false)) {
             find_present(&d, false);
             scale_only(&d);
@@ -579,9 +541,8 @@ void bh_ctl_sync_deployment(struct bh_sim_controllers *c, const char *ns, const 
             }
         }
     }
-    bh_sim_edit(c->sim, c->t.deployments, ns, name, d.obj->uid, BH_SIM_STATUS, write_status, &d,
-                NULL, NULL);
-    if (!d.obj->deleting && complete(&d))
+    bh_ctl_edit(c, obj, BH_SIM_STATUS, write_status, &d);
+    if (!obj->deleting && complete(&d))
         forget_history(&d);
-    fini(&d);
+    bh_sim_objs_fini(&d.objs);
 }

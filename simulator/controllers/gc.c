@@ -27,18 +27,13 @@ static const struct bh_sim_obj *owner_of(struct bh_sim_controllers *c, const cha
     return o && uid && bh_streq(o->uid, uid) ? o : NULL;
 }
 
-struct unlink {
-    const char *uid;
-};
-
-static bool drop_reference(void *arg, struct bh_arena *a, struct bh_json *o)
+static bool drop_reference(void *uid, struct bh_arena *a, struct bh_json *o)
 {
-    struct unlink *u = arg;
     struct bh_json *refs = bh_tree_arr(o, "metadata.ownerReferences");
 
     (void)a;
     bh_json_each(r, refs) {
-        if (bh_tree_is(r, "uid", u->uid)) {
+        if (bh_tree_is(r, "uid", uid)) {
             bh_json_remove(refs, r);
             if (!refs->c.n)
                 bh_json_unset(bh_tree_obj(o, "metadata"), "ownerReferences");
@@ -46,14 +41,6 @@ static bool drop_reference(void *arg, struct bh_arena *a, struct bh_json *o)
         }
     }
     return false;
-}
-
-static void unlink_owner(struct bh_sim_controllers *c, const struct bh_sim_obj *o, const char *uid)
-{
-    struct unlink u = {uid};
-
-    bh_sim_edit(c->sim, o->type, o->ns, o->name, o->uid, BH_SIM_MAIN, drop_reference, &u, NULL,
-                NULL);
 }
 
 /* ---- background ------------------------------------------------------------------------------ */
@@ -72,52 +59,38 @@ static bool other_owner_lives(struct bh_sim_controllers *c, const struct bh_sim_
 
 void bh_ctl_sync_orphaned(struct bh_sim_controllers *c, const char *ns, const char *uid)
 {
-    struct bh_sim_objs l;
+    BH_CLEANUP(bh_sim_objs_fini) struct bh_sim_objs l = bh_ctl_owned(c, uid, NULL);
     size_t budget = BH_CTL_BATCH;
 
     (void)ns;
-    bh_sim_owned_by(c->sim, uid, NULL, &l);
     for (size_t i = 0; i < l.n && budget; i++) {
-        struct bh_sim_obj *o = l.v[i];
-        struct bh_sim_delete_options d = {.grace_s = -1, .uid = o->uid};
-        if (o->deleting)
+        if (l.v[i]->deleting)
             continue;
         budget--;
-        if (other_owner_lives(c, o, uid))
-            unlink_owner(c, o, uid);
+        if (other_owner_lives(c, l.v[i], uid))
+            bh_ctl_edit(c, l.v[i], BH_SIM_MAIN, drop_reference, uid);
         else
-            bh_sim_delete(c->sim, o->type, o->ns, o->name, &d, NULL);
+            bh_ctl_delete(c, l.v[i]);
     }
-    bh_sim_objs_fini(&l);
     if (!budget)
         bh_ctl_enqueue(c, BH_CTL_GC_ORPHANED, "", uid);
 }
 
 /* ---- foreground, orphan ---------------------------------------------------------------------- */
 
-bool bh_ctl_drop_finalizer(void *which, struct bh_arena *a, struct bh_json *o)
+static struct bh_json *find_finalizer(const struct bh_json *o, const char *which)
 {
-    struct bh_json *list = bh_tree_arr(o, "metadata.finalizers");
-
-    (void)a;
-    bh_json_each(f, list) {
-        const char *s = bh_json_cstr(f);
-        if (s && bh_streq(s, which)) {
-            bh_json_remove(list, f);
-            return true;
-        }
+    bh_json_each(f, bh_tree_arr(o, "metadata.finalizers")) {
+        if (bh_json_cstr(f) && bh_streq(bh_json_cstr(f), which))
+            return f;
     }
-    return false;
+    return NULL;
 }
 
-static bool has_finalizer(const struct bh_json *tree, const char *which)
+bool bh_ctl_drop_finalizer(void *which, struct bh_arena *a, struct bh_json *o)
 {
-    bh_json_each(f, bh_tree_arr(tree, "metadata.finalizers")) {
-        const char *s = bh_json_cstr(f);
-        if (s && bh_streq(s, which))
-            return true;
-    }
-    return false;
+    (void)a;
+    return bh_json_remove(bh_tree_arr(o, "metadata.finalizers"), find_finalizer(o, which));
 }
 
 static bool blocks(struct bh_sim_controllers *c, const struct bh_sim_obj *o, const char *uid)
@@ -134,97 +107,73 @@ static bool blocks(struct bh_sim_controllers *c, const struct bh_sim_obj *o, con
 /* True when no dependent stands in the way any more. */
 static bool foreground_done(struct bh_sim_controllers *c, const char *uid)
 {
-    struct bh_sim_objs l;
+    BH_CLEANUP(bh_sim_objs_fini) struct bh_sim_objs before = bh_ctl_owned(c, uid, NULL);
+    BH_CLEANUP(bh_sim_objs_fini) struct bh_sim_objs after = {0};
     size_t budget = BH_CTL_BATCH;
-    bool blocked = false;
 
-    bh_sim_owned_by(c->sim, uid, NULL, &l);
-    for (size_t i = 0; i < l.n && budget; i++) {
-        struct bh_sim_obj *o = l.v[i];
-        struct bh_sim_delete_options d = {
+    for (size_t i = 0; i < before.n && budget; i++) {
+        const struct bh_sim_obj *o = before.v[i];
+        const struct bh_sim_delete_options d = {
             .grace_s = -1, .uid = o->uid, .propagation = "Foreground"};
         if (o->deleting)
             continue;
         budget--;
         bh_sim_delete(c->sim, o->type, o->ns, o->name, &d, NULL);
     }
-    bh_sim_objs_fini(&l);
     if (!budget) {
         bh_ctl_enqueue(c, BH_CTL_GC_DEPENDENTS, "", uid);
         return false;
     }
-    bh_sim_owned_by(c->sim, uid, NULL, &l);
-    for (size_t i = 0; i < l.n && !blocked; i++)
-        blocked = blocks(c, l.v[i], uid);
-    bh_sim_objs_fini(&l);
-    return !blocked;
+    after = bh_ctl_owned(c, uid, NULL);
+    for (size_t i = 0; i < after.n; i++)
+        if (blocks(c, after.v[i], uid))
+            return false;
+    return true;
 }
 
 static bool orphan_done(struct bh_sim_controllers *c, const char *uid)
 {
-    struct bh_sim_objs l;
-    size_t n;
+    BH_CLEANUP(bh_sim_objs_fini) struct bh_sim_objs l = bh_ctl_owned(c, uid, NULL);
+    size_t n = BH_MIN(l.n, (size_t)BH_CTL_BATCH);
 
-    bh_sim_owned_by(c->sim, uid, NULL, &l);
-    n = BH_MIN(l.n, (size_t)BH_CTL_BATCH);
     for (size_t i = 0; i < n; i++)
-        unlink_owner(c, l.v[i], uid);
-    bh_sim_objs_fini(&l);
+        bh_ctl_edit(c, l.v[i], BH_SIM_MAIN, drop_reference, uid);
     if (n == BH_CTL_BATCH)
         bh_ctl_enqueue(c, BH_CTL_GC_DEPENDENTS, "", uid);
     return n < BH_CTL_BATCH;
 }
 
-static void forget(struct bh_sim_controllers *c, const char *uid)
-{
-    struct bh_ctl_waiting *w = bh_map_del(&c->waiting, uid, strlen(uid));
-
-    if (!w)
-        return;
-    free(w->ns);
-    free(w->name);
-    free(w);
-}
-
 void bh_ctl_sync_waiting(struct bh_sim_controllers *c, const char *ns, const char *uid)
 {
-    static char foreground[] = "foregroundDeletion", orphan[] = "orphan";
-    const struct bh_ctl_waiting *w = bh_map_get(&c->waiting, uid, strlen(uid));
-    const struct bh_sim_obj *o;
+    static const char foreground[] = "foregroundDeletion", orphan[] = "orphan";
+    const struct bh_ctl_known *w = bh_map_get(&c->waiting, uid, strlen(uid));
+    const struct bh_sim_obj *o = w ? bh_sim_get(c->sim, w->type, w->ns, w->name) : NULL;
     const struct bh_json *tree;
-    char *done = NULL;
+    const char *done = NULL;
 
     (void)ns;
-    if (!w)
-        return;
-    o = bh_sim_get(c->sim, w->type, w->ns, w->name);
     if (!o || !bh_streq(o->uid, uid)) {
-        forget(c, uid);
+        free(bh_map_del(&c->waiting, uid, strlen(uid)));
         return;
     }
     tree = bh_sim_obj_tree(&c->arena, o);
-    if (has_finalizer(tree, orphan))
+    if (find_finalizer(tree, orphan))
         done = orphan_done(c, uid) ? orphan : NULL;
-    else if (has_finalizer(tree, foreground))
+    else if (find_finalizer(tree, foreground))
         done = foreground_done(c, uid) ? foreground : NULL;
     if (done)
-        bh_sim_edit(c->sim, w->type, w->ns, w->name, uid, BH_SIM_MAIN, bh_ctl_drop_finalizer, done,
-                    NULL, NULL);
+        bh_sim_edit(c->sim, w->type, w->ns, w->name, uid, BH_SIM_MAIN, bh_ctl_drop_finalizer,
+                    (void *)(uintptr_t)done, NULL, NULL);
 }
 
 /* ---- commits --------------------------------------------------------------------------------- */
 
 static void start_waiting(struct bh_sim_controllers *c, const struct bh_sim_obj *o)
 {
-    struct bh_ctl_waiting *w;
-
     if (!strstr(o->json, "\"foregroundDeletion\"") && !strstr(o->json, "\"orphan\""))
         return;
-    if (!bh_map_get(&c->waiting, o->uid, strlen(o->uid))) {
-        w = bh_calloc(1, sizeof(*w));
-        *w = (struct bh_ctl_waiting){o->type, bh_strdup(o->ns), bh_strdup(o->name)};
-        bh_map_put(&c->waiting, o->uid, strlen(o->uid), w);
-    }
+    if (!bh_map_get(&c->waiting, o->uid, strlen(o->uid)))
+        bh_map_put(&c->waiting, o->uid, strlen(o->uid), bh_ctl_known_new(o, BH_CTL_N));
     bh_ctl_enqueue(c, BH_CTL_GC_DEPENDENTS, "", o->uid);
 }
 
@@ -241,7 +190,7 @@ static void wake_waiting(struct bh_sim_controllers *c, const struct bh_sim_obj *
 void bh_ctl_gc_commit(struct bh_sim_controllers *c, enum bh_sim_change change,
                       struct bh_sim_obj *old, struct bh_sim_obj *obj)
 {
-    struct bh_sim_objs l;
+    BH_CLEANUP(bh_sim_objs_fini) struct bh_sim_objs l = {0};
 
     (void)old;
     if (change != BH_SIM_DELETED) {
@@ -250,25 +199,10 @@ void bh_ctl_gc_commit(struct bh_sim_controllers *c, enum bh_sim_change change,
         return;
     }
     if (c->waiting.len) {
-        forget(c, obj->uid);
+        free(bh_map_del(&c->waiting, obj->uid, strlen(obj->uid)));
         wake_waiting(c, obj);
     }
     bh_sim_owned_by(c->sim, obj->uid, NULL, &l);
     if (l.n)
         bh_ctl_enqueue(c, BH_CTL_GC_ORPHANED, "", obj->uid);
-    bh_sim_objs_fini(&l);
-}
-
-void bh_ctl_gc_fini(struct bh_sim_controllers *c)
-{
-    struct bh_map_entry *e;
-
-    for (size_t it = 0; (e = bh_map_next(&c->waiting, &it));) {
-        struct bh_ctl_waiting *w = e->value;
-        free(w->ns);
-        free(w->name);
-        free(w);
-    }
-    bh_map_fini(&c->waiting);
-    bh_map_fini(&c->terminating);
 }

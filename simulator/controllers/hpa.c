@@ -24,9 +24,7 @@ struct scale {
 
 static bool set_replicas(void *arg, struct bh_arena *a, struct bh_json *o)
 {
-    const struct scale *s = arg;
-
-    bh_json_set_i64(a, bh_json_obj_at(a, o, "spec"), "replicas", s->want);
+    bh_json_add(a, o, "spec: {replicas: %ld}", ((const struct scale *)arg)->want);
     return true;
 }
 
@@ -50,7 +48,6 @@ static void bounds(struct scale *s, const struct bh_json *hpa)
 static bool write_status(void *arg, struct bh_arena *a, struct bh_json *o)
 {
     const struct scale *s = arg;
-    struct bh_json *st = bh_json_obj_at(a, o, "status");
     const char *now = bh_ctl_now(s->c, a);
 
     if (!s->target) {
@@ -59,8 +56,7 @@ static bool write_status(void *arg, struct bh_arena *a, struct bh_json *o)
                               now);
         return true;
     }
-    bh_json_set_i64(a, st, "currentReplicas", s->current);
-    bh_json_set_i64(a, st, "desiredReplicas", s->want);
+    bh_json_add(a, o, "status: {currentReplicas: %ld, desiredReplicas: %ld}", s->current, s->want);
     bh_tree_set_condition(a, o, "AbleToScale", "True", "SucceededGetScale",
                           "the HPA controller was able to get the target's current scale", now);
     if (!s->replicas)
@@ -87,30 +83,21 @@ static struct bh_sim_obj *target_of(struct bh_sim_controllers *c, const struct b
     return t && name && (t->flags & BH_SIM_HAS_SCALE) ? bh_sim_get(c->sim, t, ns, name) : NULL;
 }
 
-void bh_ctl_sync_hpa(struct bh_sim_controllers *c, const char *ns, const char *name)
+void bh_ctl_sync_hpa(struct bh_sim_controllers *c, struct bh_sim_obj *hpa)
 {
-    struct bh_sim_obj *hpa = bh_sim_get(c->sim, c->t.hpas, ns, name);
-    const struct bh_json *tree, *target;
-    struct scale s = {.c = c};
+    const struct bh_json *tree = bh_sim_obj_tree(&c->arena, hpa), *target;
+    struct scale s = {.c = c, .target = target_of(c, tree, hpa->ns)};
 
-    if (!hpa || hpa->deleting)
-        return;
-    bh_sim_obj_ref(hpa);
-    tree = bh_sim_obj_tree(&c->arena, hpa);
-    s.target = target_of(c, tree, ns);
     if (s.target) {
         bh_sim_obj_ref(s.target);
         target = bh_sim_obj_tree(&c->arena, s.target);
         s.replicas = bh_tree_i64(target, "spec.replicas", 1);
         s.current = bh_tree_i64(target, "status.replicas", 0);
         bounds(&s, tree);
-        if (s.want != s.replicas &&
-            !bh_sim_edit(c->sim, s.target->type, ns, s.target->name, s.target->uid, BH_SIM_MAIN,
-                         set_replicas, &s, NULL, NULL))
+        if (s.want != s.replicas && !bh_ctl_edit(c, s.target, BH_SIM_MAIN, set_replicas, &s))
             bh_sim_event(c->sim, hpa, "Normal", "SuccessfulRescale", COMPONENT,
                          "New size: %" PRId64 "; reason: %s", s.want, s.why);
     }
-    bh_sim_edit(c->sim, c->t.hpas, ns, name, hpa->uid, BH_SIM_STATUS, write_status, &s, NULL, NULL);
+    bh_ctl_edit(c, hpa, BH_SIM_STATUS, write_status, &s);
     bh_sim_obj_unref(s.target);
-    bh_sim_obj_unref(hpa);
 }

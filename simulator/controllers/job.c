@@ -138,20 +138,17 @@ static struct bh_json *pod_for(struct job *j, int64_t idx)
 {
     struct bh_arena *a = &j->c->pod_arena;
     struct bh_json *pod = bh_ctl_pod_of(a, j->obj, bh_tree_obj(j->tree, "spec.template"));
-    struct bh_json *meta = bh_json_get(pod, "metadata");
-    char *n;
+    const char *name, *n;
 
-    if (idx < 0) {
-        bh_json_set_str(a, meta, "generateName", bh_arena_printf(a, "%s-", j->obj->name));
-        return pod;
-    }
+    if (idx < 0)
+        return bh_json_add(a, pod, "metadata: {generateName: %s}",
+                           bh_arena_printf(a, "%s-", j->obj->name));
     n = bh_arena_printf(a, "%" PRId64, idx);
-    bh_json_set_str(a, meta, "generateName", bh_arena_printf(a, "%s-%s-", j->obj->name, n));
-    bh_json_set_str(a, bh_json_obj_at(a, meta, "labels"), INDEX_LABEL, n);
-    bh_json_set_str(a, bh_json_obj_at(a, meta, "annotations"), INDEX_LABEL, n);
-    bh_json_set_str(a, bh_json_obj_at(a, pod, "spec"), "hostname",
-                    bh_arena_printf(a, "%s-%s", j->obj->name, n));
-    return pod;
+    name = bh_arena_printf(a, "%s-%s", j->obj->name, n);
+    return bh_json_add(a, pod,
+                       "metadata: {generateName: %s, labels: {" INDEX_LABEL ": %s}, "
+                       "annotations: {" INDEX_LABEL ": %s}}, spec: {hostname: %s}",
+                       bh_arena_printf(a, "%s-", name), n, n, name);
 }
 
 static void create(struct job *j, int64_t n, uint8_t *taken)
@@ -167,13 +164,13 @@ static void create(struct job *j, int64_t n, uint8_t *taken)
                 return;
         }
         if (bh_ctl_pod_create(j->c, j->obj, COMPONENT, pod_for(j, idx), &e)) {
-            bh_ctl_enqueue_after(j->c, BH_CTL_JOB, j->obj->ns, j->obj->name, BH_CTL_RETRY_NS);
+            bh_ctl_again(j->c, BH_CTL_JOB, j->obj, BH_CTL_RETRY_NS);
             return;
         }
         j->active++;
     }
     if (todo < n)
-        bh_ctl_enqueue(j->c, BH_CTL_JOB, j->obj->ns, j->obj->name);
+        bh_ctl_again(j->c, BH_CTL_JOB, j->obj, 0);
 }
 
 static void delete_some(struct job *j, struct bh_sim_objs *pods, int64_t n)
@@ -202,9 +199,9 @@ static void condition(struct job *j, struct bh_arena *a, struct bh_json *o, cons
 /* Indexes that are done, as text: "0,2-4". */
 static void completed_indexes(struct job *j, struct bh_arena *a, struct bh_json *st)
 {
-    struct bh_sim_objs pods;
+    BH_CLEANUP(bh_sim_objs_fini) struct bh_sim_objs pods = {0};
     uint8_t *done = bh_calloc((size_t)j->completions + 1, 1);
-    struct bh_buf b = {0};
+    BH_CLEANUP(bh_buf_fini) struct bh_buf b = {0};
 
     bh_sim_owned_by(j->c->sim, j->obj->uid, j->c->t.pods, &pods);
     for (size_t i = 0; i < pods.n; i++) {
@@ -212,7 +209,6 @@ static void completed_indexes(struct job *j, struct bh_arena *a, struct bh_json 
         if (idx >= 0 && idx < j->completions && bh_streq(pods.v[i]->phase, "Succeeded"))
             done[idx] = 1;
     }
-    bh_sim_objs_fini(&pods);
     for (int64_t i = 0, end; i < j->completions; i = end + 1) {
         end = i;
         if (!done[i])
@@ -225,7 +221,6 @@ static void completed_indexes(struct job *j, struct bh_arena *a, struct bh_json 
     }
     if (b.n)
         bh_json_set_str(a, st, "completedIndexes", bh_buf_str(&b));
-    bh_buf_fini(&b);
     free(done);
 }
 
@@ -238,12 +233,10 @@ static bool write_status(void *arg, struct bh_arena *a, struct bh_json *o)
         bh_tree_dflt_str(a, st, "startTime", bh_ctl_now(j->c, a));
     else if (!j->end)
         bh_json_unset(st, "startTime");
-    bh_ctl_count_set(a, st, "active", j->active);
-    bh_ctl_count_set(a, st, "succeeded", j->succeeded);
-    bh_ctl_count_set(a, st, "failed", j->failed);
-    bh_json_set_i64(a, st, "ready", j->ready);
-    bh_json_set_i64(a, st, "terminating", 0);
-    bh_json_obj_at(a, st, "uncountedTerminatedPods");
+    bh_json_add(a, st,
+                "active?: %ld, succeeded?: %ld, failed?: %ld, ready: %ld, terminating: 0, "
+                "uncountedTerminatedPods: {}",
+                j->active, j->succeeded, j->failed, j->ready);
     if (j->indexed)
         completed_indexes(j, a, st);
     if (j->suspended && !j->end)
@@ -277,7 +270,6 @@ static void expire(struct job *j)
 {
     int64_t ttl = bh_tree_i64(j->tree, "spec.ttlSecondsAfterFinished", -1), at;
     const struct bh_json *c = bh_tree_condition(j->tree, "Complete");
-    struct bh_sim_delete_options o = {.grace_s = -1, .uid = j->obj->uid};
 
     c = c ? c : bh_tree_condition(j->tree, "Failed");
     if (ttl < 0 || ttl > INT32_MAX || j->obj->deleting)
@@ -285,19 +277,19 @@ static void expire(struct job *j)
     at = bh_ctl_time_after(bh_tree_str(c, "lastTransitionTime"), ttl * 1000000000) -
          bh_sim_now_ns(j->c->sim);
     if (at > 0)
-        bh_ctl_enqueue_after(j->c, BH_CTL_JOB, j->obj->ns, j->obj->name,
-                             at + bh_ctl_delay(j->c, BH_CTL_DELAY_NS));
+        bh_ctl_again(j->c, BH_CTL_JOB, j->obj, at + bh_ctl_delay(j->c, BH_CTL_DELAY_NS));
     else
-        bh_sim_delete(j->c->sim, j->c->t.jobs, j->obj->ns, j->obj->name, &o, NULL);
+        bh_ctl_delete(j->c, j->obj);
 }
 
 static void move(struct job *j)
 {
-    struct bh_sim_objs pods;
+    BH_CLEANUP(bh_sim_objs_fini)
+    struct bh_sim_objs pods = bh_ctl_owned(j->c, j->obj->uid, j->c->t.pods);
+    BH_CLEANUP(bh_freep)
     uint8_t *taken = j->indexed ? bh_calloc((size_t)j->completions + 1, 1) : NULL;
     int64_t want;
 
-    bh_sim_owned_by(j->c->sim, j->obj->uid, j->c->t.pods, &pods);
     count(j, &pods, taken);
     read_backoff(j, &pods);
     decide_end(j);
@@ -308,32 +300,27 @@ static void move(struct job *j)
         create(j, want - j->active, taken);
     else if (j->active > want)
         delete_some(j, &pods, j->active - want);
-    bh_sim_objs_fini(&pods);
-    free(taken);
 }
 
-void bh_ctl_sync_job(struct bh_sim_controllers *c, const char *ns, const char *name)
+void bh_ctl_sync_job(struct bh_sim_controllers *c, struct bh_sim_obj *obj)
 {
-    struct job j = {.c = c, .obj = bh_sim_get(c->sim, c->t.jobs, ns, name)};
+    struct job j = {.c = c, .obj = obj, .tree = bh_sim_obj_tree(&c->arena, obj)};
+    bool ok;
 
-    if (!j.obj)
-        return;
-    j.obj = bh_sim_obj_ref(j.obj);
-    j.tree = bh_sim_obj_tree(&c->arena, j.obj);
     if (bh_tree_condition_true(j.tree, "Complete") || bh_tree_condition_true(j.tree, "Failed")) {
         expire(&j);
-    } else if (!j.obj->deleting) {
-        read_job(&j);
-        read_deadline(&j);
-        move(&j);
-        bh_sim_edit(c->sim, c->t.jobs, ns, name, j.obj->uid, BH_SIM_STATUS, write_status, &j, NULL,
-                    NULL);
-        if (j.end) {
-            bh_sim_event(c->sim, j.obj, bh_streq(j.end, "Complete") ? "Normal" : "Warning",
-                         bh_streq(j.end, "Complete") ? "Completed" : j.reason, COMPONENT, "%s",
-                         bh_streq(j.end, "Complete") ? "Job completed" : j.message);
-            bh_ctl_enqueue(c, BH_CTL_JOB, ns, name);
-        }
+        return;
     }
-    bh_sim_obj_unref(j.obj);
+    if (obj->deleting)
+        return;
+    read_job(&j);
+    read_deadline(&j);
+    move(&j);
+    bh_ctl_edit(c, obj, BH_SIM_STATUS, write_status, &j);
+    if (!j.end)
+        return;
+    ok = bh_streq(j.end, "Complete");
+    bh_sim_event(c->sim, obj, ok ? "Normal" : "Warning", ok ? "Completed" : j.reason, COMPONENT,
+                 "%s", ok ? "Job completed" : j.message);
+    bh_ctl_again(c, BH_CTL_JOB, obj, 0);
 }

@@ -67,14 +67,12 @@ static void conditions(struct bh_arena *a, struct bh_json *pod, const char *now)
                                         "ContainersReady"};
     struct bh_json *status = bh_tree_obj(pod, "status");
     const struct bh_json *old = bh_tree_arr(status, "conditions");
-    struct bh_json *list = bh_json_new(a, BH_JSON_ARRAY), *c;
+    struct bh_json *list = bh_json_new(a, BH_JSON_ARRAY);
 
     for (size_t i = 0; i < BH_ARRAY_LEN(types); i++) {
-        c = bh_tree_push_obj(a, list);
-        bh_json_set_str(a, c, "type", types[i]);
-        bh_json_set_str(a, c, "status", "True");
-        bh_json_set(a, c, "lastProbeTime", bh_json_new(a, BH_JSON_NULL));
-        bh_json_set_str(a, c, "lastTransitionTime", now);
+        bh_json_append(a, list,
+                       "type: %s, status: True, lastProbeTime: null, lastTransitionTime: %s",
+                       types[i], now);
     }
     bh_json_each(o, old) {
         const char *t = bh_tree_str(o, "type");
@@ -98,30 +96,23 @@ static void container_status(struct bh_arena *a, struct bh_json *list, const str
                              const char *uid, enum run run, int64_t exit_code, const char *started,
                              const char *now)
 {
-    const char *name = bh_tree_str(c, "name"), *image = bh_tree_str(c, "image");
-    struct bh_json *s = bh_tree_push_obj(a, list), *state, *st;
+    const char *name = bh_tree_str(c, "name");
+    struct bh_json *s = bh_json_append(a, list, "name: %s, state: {}", name);
     char id[128];
 
     snprintf(id, sizeof(id), "berth://%.40s/%.63s", uid, name ? name : "");
-    bh_json_set_str(a, s, "name", name ? name : "");
-    state = bh_json_obj_at(a, s, "state");
-    if (run == RUNNING) {
-        bh_json_set_str(a, bh_json_obj_at(a, state, "running"), "startedAt", started);
-    } else {
-        st = bh_json_obj_at(a, state, "terminated");
-        bh_json_set_i64(a, st, "exitCode", run == FAILED ? exit_code : 0);
-        bh_json_set_str(a, st, "reason", run == FAILED ? "Error" : "Completed");
-        bh_json_set_str(a, st, "startedAt", started);
-        bh_json_set_str(a, st, "finishedAt", now);
-        bh_json_set_str(a, st, "containerID", id);
-    }
-    bh_json_obj_at(a, s, "lastState");
-    bh_json_set_bool(a, s, "ready", true);
-    bh_json_set_i64(a, s, "restartCount", 0);
-    bh_json_set_str(a, s, "image", image ? image : "");
-    bh_json_set_str(a, s, "imageID", "");
-    bh_json_set_str(a, s, "containerID", id);
-    bh_json_set_bool(a, s, "started", run == RUNNING);
+    if (run == RUNNING)
+        bh_json_add(a, s, "state: {running: {startedAt: %s}}", started);
+    else
+        bh_json_add(a, s,
+                    "state: {terminated: {exitCode: %ld, reason: %s, startedAt: %s, "
+                    "finishedAt: %s, containerID: %s}}",
+                    run == FAILED ? exit_code : 0, run == FAILED ? "Error" : "Completed", started,
+                    now, id);
+    bh_json_add(a, s,
+                "lastState: {}, ready: true, restartCount: 0, image: %s, imageID: '', "
+                "containerID: %s, started: %i",
+                bh_tree_str(c, "image"), id, run == RUNNING);
 }
 
 static void container_statuses(struct bh_arena *a, struct bh_json *pod, enum run run,
@@ -132,33 +123,23 @@ static void container_statuses(struct bh_arena *a, struct bh_json *pod, enum run
     const char *uid = bh_tree_str(pod, "metadata.uid");
 
     if (bh_tree_len(inits)) {
-        list = bh_json_set(a, status, "initContainerStatuses", bh_json_new(a, BH_JSON_ARRAY));
+        bh_json_add(a, status, "initContainerStatuses: []");
+        list = bh_json_get(status, "initContainerStatuses");
         bh_json_each(c, inits)
             container_status(a, list, c, uid,
                              bh_tree_is(c, "restartPolicy", "Always") && run == RUNNING ? run
                                                                                         : COMPLETED,
                              0, started, now);
     }
-    list = bh_json_set(a, status, "containerStatuses", bh_json_new(a, BH_JSON_ARRAY));
+    bh_json_add(a, status, "containerStatuses: []");
+    list = bh_json_get(status, "containerStatuses");
     bh_json_each(c, bh_tree_arr(pod, "spec.containers"))
         container_status(a, list, c, uid, run, exit_code, started, now);
 }
 
-static void address(struct bh_arena *a, struct bh_json *status, const char *one, const char *many,
-                    const char *ip)
-{
-    struct bh_json *list;
-
-    if (!ip || !*ip)
-        return;
-    bh_json_set_str(a, status, one, ip);
-    list = bh_json_set(a, status, many, bh_json_new(a, BH_JSON_ARRAY));
-    bh_json_set_str(a, bh_tree_push_obj(a, list), "ip", ip);
-}
-
 static bool start_pod(void *arg, struct bh_arena *a, struct bh_json *pod)
 {
-    struct start *s = arg;
+    const struct start *s = arg;
     struct bh_json *status = bh_json_obj_at(a, pod, "status");
     int64_t generation = bh_tree_i64(pod, "metadata.generation", 0);
 
@@ -166,10 +147,10 @@ static bool start_pod(void *arg, struct bh_arena *a, struct bh_json *pod)
         bh_json_set_i64(a, status, "observedGeneration", generation);
     bh_json_set_str(a, status, "phase", "Running");
     conditions(a, pod, s->now);
-    address(a, status, "hostIP", "hostIPs", s->host_ip);
-    address(a, status, "podIP", "podIPs",
-            bh_tree_bool(pod, "spec.hostNetwork", false) ? s->host_ip : s->pod_ip);
-    bh_json_set_str(a, status, "startTime", s->now);
+    const char *ip = bh_tree_bool(pod, "spec.hostNetwork", false) ? s->host_ip : s->pod_ip;
+    bh_json_add(a, status,
+                "hostIP: %s, hostIPs: [{ip: %s}], podIP: %s, podIPs: [{ip: %s}], startTime: %s",
+                s->host_ip, s->host_ip, ip, ip, s->now);
     container_statuses(a, pod, RUNNING, 0, s->now, s->now);
     return true;
 }
@@ -242,11 +223,9 @@ static void act(struct bh_sim_controllers *c, const struct bh_sim_obj *was)
             return; /* no such node: nobody runs it, until the node comes */
         next_pod_ip(&c->kubelet, ip);
         s.pod_ip = ip;
-        bh_sim_edit(c->sim, c->t.pods, was->ns, was->name, was->uid, BH_SIM_STATUS, start_pod, &s,
-                    NULL, NULL);
+        bh_ctl_edit(c, was, BH_SIM_STATUS, start_pod, &s);
     } else if (bh_streq(pod->phase, "Running") && bh_streq(pod->owner_kind, "Job")) {
-        bh_sim_edit(c->sim, c->t.pods, was->ns, was->name, was->uid, BH_SIM_STATUS, complete_pod,
-                    &s, NULL, NULL);
+        bh_ctl_edit(c, was, BH_SIM_STATUS, complete_pod, &s);
     }
 }
 
@@ -278,15 +257,12 @@ static int64_t run_time(struct bh_sim_controllers *c, const struct bh_sim_obj *p
     return ns;
 }
 
-void bh_ctl_sync_pod_end(struct bh_sim_controllers *c, const char *ns, const char *name)
+void bh_ctl_sync_pod_end(struct bh_sim_controllers *c, struct bh_sim_obj *pod)
 {
-    const struct bh_sim_obj *pod = bh_sim_get(c->sim, c->t.pods, ns, name);
-    struct start s = {.c = c, .now = bh_ctl_now(c, &c->arena)};
+    const struct start s = {.c = c, .now = bh_ctl_now(c, &c->arena)};
 
-    if (pod && !pod->deleting && bh_streq(pod->phase, "Running") &&
-        !bh_ctl_node_deaf(c, pod->node_name))
-        bh_sim_edit(c->sim, c->t.pods, ns, name, pod->uid, BH_SIM_STATUS, complete_pod, &s, NULL,
-                    NULL);
+    if (bh_streq(pod->phase, "Running") && !bh_ctl_node_deaf(c, pod->node_name))
+        bh_ctl_edit(c, pod, BH_SIM_STATUS, complete_pod, &s);
 }
 
 static void work(void *arg)
@@ -330,7 +306,7 @@ void bh_ctl_kubelet_commit(struct bh_sim_controllers *c, enum bh_sim_change chan
     } else if (bh_streq(obj->phase, "Running") && (!old || !bh_streq(old->phase, "Running"))) {
         ns = run_time(c, obj, old != NULL);
         if (ns >= 0)
-            bh_ctl_enqueue_after(c, BH_CTL_POD_END, obj->ns, obj->name, ns);
+            bh_ctl_enqueue_after(c, BH_CTL_POD_END, obj->ns, obj->name, ns); /* also after 0 */
         else if (bh_streq(obj->owner_kind, "Job"))
             push(c, obj);
     }
@@ -338,7 +314,6 @@ void bh_ctl_kubelet_commit(struct bh_sim_controllers *c, enum bh_sim_change chan
 
 void bh_ctl_kubelet_init(struct bh_sim_controllers *c)
 {
-    bh_arena_init(&c->kubelet.arena, 0);
     c->kubelet.next_pod_ip = 1;
     c->kubelet.next_node_ip = 1;
 }
@@ -346,14 +321,11 @@ void bh_ctl_kubelet_init(struct bh_sim_controllers *c)
 void bh_ctl_kubelet_fini(struct bh_sim_controllers *c)
 {
     struct bh_ctl_kubelet *k = &c->kubelet;
-    struct bh_map_entry *e;
 
     bh_sim_cancel(k->timer);
     for (size_t i = 0; i < k->n; i++)
         bh_sim_obj_unref(k->ring[(k->first + i) & (k->cap - 1)].pod);
     free(k->ring);
-    for (size_t it = 0; (e = bh_map_next(&k->node_ip, &it));)
-        free(e->value);
-    bh_map_fini(&k->node_ip);
+    bh_map_fini_values(&k->node_ip);
     bh_arena_fini(&k->arena);
 }

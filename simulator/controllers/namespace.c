@@ -11,13 +11,10 @@
 
 static void add_service_account(struct bh_sim_controllers *c, const char *ns)
 {
-    struct bh_json *o;
-
     if (bh_sim_get(c->sim, c->t.serviceaccounts, ns, "default"))
         return;
-    o = bh_json_new(&c->pod_arena, BH_JSON_OBJECT);
-    bh_json_set_str(&c->pod_arena, bh_json_obj_at(&c->pod_arena, o, "metadata"), "name", "default");
-    bh_sim_create(c->sim, c->t.serviceaccounts, ns, &c->pod_arena, o, NULL, NULL);
+    bh_sim_create(c->sim, c->t.serviceaccounts, ns, &c->pod_arena,
+                  bh_json_make(&c->pod_arena, "metadata: {name: default}"), NULL, NULL);
     bh_arena_reset(&c->pod_arena);
 }
 
@@ -40,50 +37,38 @@ static bool finalize(void *arg, struct bh_arena *a, struct bh_json *ns)
 static bool empty_type(struct bh_sim_controllers *c, const struct bh_sim_type *t, const char *ns,
                        size_t *budget)
 {
-    struct bh_sim_objs l = {0};
-    bool left;
+    BH_CLEANUP(bh_sim_objs_fini) struct bh_sim_objs before = bh_ctl_listed(c, t, ns);
+    BH_CLEANUP(bh_sim_objs_fini) struct bh_sim_objs after = {0};
 
-    bh_sim_list(c->sim, t, ns, &l);
-    for (size_t i = 0; i < l.n && *budget; i++) {
-        struct bh_sim_delete_options o = {.grace_s = -1, .uid = l.v[i]->uid};
-        if (l.v[i]->deleting)
+    for (size_t i = 0; i < before.n && *budget; i++) {
+        if (before.v[i]->deleting)
             continue;
-        bh_sim_delete(c->sim, t, ns, l.v[i]->name, &o, NULL);
+        bh_ctl_delete(c, before.v[i]);
         (*budget)--;
     }
-    left = l.n > 0;
-    bh_sim_objs_fini(&l);
-    if (!left)
-        return false;
-    bh_sim_list(c->sim, t, ns, &l);
-    left = l.n > 0;
-    bh_sim_objs_fini(&l);
-    return left;
+    if (before.n)
+        after = bh_ctl_listed(c, t, ns);
+    return after.n > 0;
 }
 
-void bh_ctl_sync_namespace(struct bh_sim_controllers *c, const char *ns, const char *name)
+void bh_ctl_sync_namespace(struct bh_sim_controllers *c, struct bh_sim_obj *o)
 {
-    struct bh_sim_obj *o = bh_sim_get(c->sim, c->t.namespaces, "", name);
     size_t budget = BH_CTL_BATCH;
     bool left = false;
 
-    (void)ns;
-    if (!o)
-        return;
     if (!o->deleting) {
-        add_service_account(c, name);
+        add_service_account(c, o->name);
         return;
     }
     for (size_t i = 0; i < bh_sim_type_count(c->sim) && budget; i++) {
         const struct bh_sim_type *t = bh_sim_type_at(c->sim, i);
         if (t && (t->flags & BH_SIM_NAMESPACED) && bh_sim_type_stores(t) && bh_sim_count(c->sim, t))
-            left = empty_type(c, t, name, &budget) || left;
+            left = empty_type(c, t, o->name, &budget) || left;
     }
     if (!budget)
-        bh_ctl_enqueue(c, BH_CTL_NAMESPACE, "", name);
+        bh_ctl_again(c, BH_CTL_NAMESPACE, o, 0);
     else if (!left)
-        bh_sim_edit(c->sim, c->t.namespaces, "", name, NULL, BH_SIM_WHOLE, finalize, NULL, NULL,
-                    NULL);
+        bh_ctl_edit(c, o, BH_SIM_WHOLE, finalize, NULL);
 }
 
 void bh_ctl_namespace_commit(struct bh_sim_controllers *c, enum bh_sim_change change,

@@ -13,12 +13,6 @@
 
 #define KUBELET_VERSION "v1.36.0+berth." BH_VERSION
 
-static void resource(struct bh_arena *a, struct bh_json *capacity, const char *name,
-                     const char *value)
-{
-    bh_tree_dflt_str(a, capacity, name, value);
-}
-
 static void capacity(struct bh_arena *a, struct bh_json *status)
 {
     struct bh_json *cap = bh_tree_dflt_obj(a, status, "capacity");
@@ -26,13 +20,13 @@ static void capacity(struct bh_arena *a, struct bh_json *status)
 
     if (!cap)
         return;
-    resource(a, cap, "cpu", "1k");
-    resource(a, cap, "memory", "1Ti");
-    resource(a, cap, "pods", "110");
+    bh_tree_dflt_str(a, cap, "cpu", "1k");
+    bh_tree_dflt_str(a, cap, "memory", "1Ti");
+    bh_tree_dflt_str(a, cap, "pods", "110");
     if (!alloc)
         bh_json_set(a, status, "allocatable", bh_json_clone(a, cap));
     else
-        resource(a, alloc, "pods", "110");
+        bh_tree_dflt_str(a, alloc, "pods", "110");
 }
 
 static void conditions(struct bh_arena *a, struct bh_json *node, const char *now)
@@ -71,7 +65,7 @@ static void keep_node_ip(struct bh_ctl_kubelet *k, const struct bh_sim_obj *node
 /* 172.16.0.0/12, in order. */
 static void addresses(struct bh_sim_controllers *c, struct bh_arena *a, struct bh_json *node)
 {
-    struct bh_json *list = bh_tree_dflt_arr(a, bh_tree_obj(node, "status"), "addresses"), *e;
+    struct bh_json *list = bh_tree_dflt_arr(a, bh_tree_obj(node, "status"), "addresses");
     uint32_t n;
     char ip[16];
 
@@ -80,12 +74,8 @@ static void addresses(struct bh_sim_controllers *c, struct bh_arena *a, struct b
     n = c->kubelet.next_node_ip++ & 0xfffff;
     snprintf(ip, sizeof(ip), "172.%u.%u.%u", (unsigned)(16 + (n >> 16)), (unsigned)(n >> 8 & 255),
              (unsigned)(n & 255));
-    e = bh_tree_push_obj(a, list);
-    bh_json_set_str(a, e, "type", "InternalIP");
-    bh_json_set_str(a, e, "address", ip);
-    e = bh_tree_push_obj(a, list);
-    bh_json_set_str(a, e, "type", "Hostname");
-    bh_json_set_str(a, e, "address", bh_tree_str(node, "metadata.name"));
+    bh_json_append(a, list, "type: InternalIP, address: %s", ip);
+    bh_json_append(a, list, "type: Hostname, address: %s", bh_tree_str(node, "metadata.name"));
 }
 
 static void node_info(struct bh_arena *a, struct bh_json *status)
@@ -128,12 +118,10 @@ static bool init_node(void *arg, struct bh_arena *a, struct bh_json *node)
 
 void bh_ctl_wake_pods(struct bh_sim_controllers *c, const char *node)
 {
-    struct bh_sim_objs l = {0};
+    BH_CLEANUP(bh_sim_objs_fini) struct bh_sim_objs l = bh_ctl_on_node(c, node);
 
-    bh_sim_pods_on_node(c->sim, node, &l);
     for (size_t i = 0; i < l.n; i++)
         bh_ctl_kubelet_commit(c, BH_SIM_ADDED, NULL, l.v[i]);
-    bh_sim_objs_fini(&l);
 }
 
 void bh_ctl_node_commit(struct bh_sim_controllers *c, enum bh_sim_change change,
@@ -146,8 +134,7 @@ void bh_ctl_node_commit(struct bh_sim_controllers *c, enum bh_sim_change change,
         keep_node_ip(&c->kubelet, node);
     /* The whole object, not only its status: the taints follow from the conditions. */
     if (change == BH_SIM_ADDED || !strstr(node->json, "\"Ready\""))
-        bh_sim_edit(c->sim, c->t.nodes, "", node->name, node->uid, BH_SIM_WHOLE, init_node, c, NULL,
-                    NULL);
+        bh_ctl_edit(c, node, BH_SIM_WHOLE, init_node, c);
     if (change == BH_SIM_ADDED)
         bh_ctl_wake_pods(c, node->name);
 }
@@ -156,7 +143,7 @@ const char *bh_ctl_node_ip(struct bh_sim_controllers *c, const char *node)
 {
     struct bh_map *m = &c->kubelet.node_ip;
     const struct bh_sim_obj *o;
-    struct bh_arena a;
+    BH_CLEANUP(bh_arena_fini) struct bh_arena a = {0};
     char *ip = bh_map_get(m, node, strlen(node));
 
     if (ip)
@@ -164,13 +151,11 @@ const char *bh_ctl_node_ip(struct bh_sim_controllers *c, const char *node)
     o = bh_sim_get(c->sim, c->t.nodes, "", node);
     if (!o)
         return "";
-    bh_arena_init(&a, 0);
     bh_json_each(e, bh_tree_arr(bh_sim_obj_tree(&a, o), "status.addresses")) {
         const char *s = bh_tree_str(e, "address");
         if (!ip && s && bh_tree_is(e, "type", "InternalIP"))
             ip = bh_strdup(s);
     }
-    bh_arena_fini(&a);
     ip = ip ? ip : bh_strdup("127.0.0.1"); /* the node exists: its pods run somewhere */
     bh_map_put(m, node, strlen(node), ip);
     return ip;

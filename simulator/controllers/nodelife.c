@@ -101,14 +101,15 @@ static bool find_again(struct bh_json *node)
     return changed;
 }
 
-static bool has_taint(const struct bh_json *taints, const char *key, struct bh_json **ret)
+static struct bh_json *find_taint(const struct bh_json *taints, const char *key)
 {
-    *ret = NULL;
+    struct bh_json *found = NULL;
+
     bh_json_each(t, taints) {
         if (bh_tree_is(t, "key", key) && bh_tree_is(t, "effect", "NoExecute"))
-            *ret = t;
+            found = t;
     }
-    return *ret != NULL;
+    return found;
 }
 
 /* The NoExecute taint that follows from Ready, and not the other one. */
@@ -116,23 +117,22 @@ static bool taint(struct change *ch, struct bh_arena *a, struct bh_json *node)
 {
     static const char *const keys[][2] = {{NOT_READY, "False"}, {UNREACHABLE, "Unknown"}};
     const struct bh_json *ready = bh_tree_condition(node, "Ready");
-    struct bh_json *spec = bh_json_obj_at(a, node, "spec"), *t;
+    struct bh_json *spec = bh_json_obj_at(a, node, "spec");
     bool changed = false;
 
     for (size_t i = 0; i < BH_ARRAY_LEN(keys); i++) {
         bool want = ready && bh_tree_is(ready, "status", keys[i][1]);
-        bool have = has_taint(bh_tree_arr(spec, "taints"), keys[i][0], &t);
-        if (want == have)
+        struct bh_json *have = find_taint(bh_tree_arr(spec, "taints"), keys[i][0]);
+        if (want == (have != NULL))
             continue;
         changed = true;
         if (have) {
-            bh_json_remove(bh_tree_arr(spec, "taints"), t);
+            bh_json_remove(bh_tree_arr(spec, "taints"), have);
             continue;
         }
-        t = bh_tree_push_obj(a, bh_tree_dflt_arr(a, spec, "taints"));
-        bh_json_set_str(a, t, "key", keys[i][0]);
-        bh_json_set_str(a, t, "effect", "NoExecute");
-        bh_json_set_str(a, t, "timeAdded", bh_ctl_now(ch->c, a));
+        bh_json_append(a, bh_tree_dflt_arr(a, spec, "taints"),
+                       "key: %s, effect: NoExecute, timeAdded: %s", keys[i][0],
+                       bh_ctl_now(ch->c, a));
     }
     return changed;
 }
@@ -170,19 +170,16 @@ static bool set_ready(void *arg, struct bh_arena *a, struct bh_json *pod)
 
 static void mark_pods(struct bh_sim_controllers *c, const char *node, bool ready)
 {
-    struct readiness r = {c, ready ? "True" : "False"};
-    struct bh_sim_objs l;
+    const struct readiness r = {c, ready ? "True" : "False"};
+    BH_CLEANUP(bh_sim_objs_fini) struct bh_sim_objs l = bh_ctl_on_node(c, node);
 
-    bh_sim_pods_on_node(c->sim, node, &l);
     for (size_t i = 0; i < l.n; i++) {
         if (!bh_streq(l.v[i]->phase, "Running") || bh_ctl_pod_ready(l.v[i]) == ready)
             continue;
-        bh_sim_edit(c->sim, c->t.pods, l.v[i]->ns, l.v[i]->name, l.v[i]->uid, BH_SIM_STATUS,
-                    set_ready, &r, NULL, NULL);
+        bh_ctl_edit(c, l.v[i], BH_SIM_STATUS, set_ready, &r);
         if (!ready)
             bh_sim_event(c->sim, l.v[i], "Warning", "NodeNotReady", COMPONENT, "Node is not ready");
     }
-    bh_sim_objs_fini(&l);
 }
 
 /* ---- sync ------------------------------------------------------------------------------------ */
@@ -259,7 +256,7 @@ void bh_ctl_sync_node(struct bh_sim_controllers *c, const char *ns, const char *
         n->silent_ns = 0;
         ch.back = c->opt.kubelet;
     }
-    bh_sim_edit(c->sim, c->t.nodes, "", name, o->uid, BH_SIM_WHOLE, edit_node, &ch, NULL, NULL);
+    bh_ctl_edit(c, o, BH_SIM_WHOLE, edit_node, &ch);
     follow(c, n, name, stopped);
 }
 
@@ -282,13 +279,4 @@ void bh_ctl_nodelife_commit(struct bh_sim_controllers *c, enum bh_sim_change cha
         !bh_map_get(&c->nodes, obj->name, strlen(obj->name)))
         return;
     bh_ctl_enqueue(c, BH_CTL_NODE, "", obj->name);
-}
-
-void bh_ctl_nodelife_fini(struct bh_sim_controllers *c)
-{
-    struct bh_map_entry *e;
-
-    for (size_t it = 0; (e = bh_map_next(&c->nodes, &it));)
-        free(e->value);
-    bh_map_fini(&c->nodes);
 }

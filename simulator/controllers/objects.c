@@ -29,41 +29,101 @@ int64_t bh_ctl_time_after(const char *time, int64_t ns)
     return __builtin_add_overflow(at, ns, &sum) ? INT64_MAX : sum;
 }
 
-void bh_ctl_count_set(struct bh_arena *a, struct bh_json *status, const char *key, int64_t n)
+struct bh_ctl_known *bh_ctl_known_new(const struct bh_sim_obj *obj, enum bh_ctl ctl)
 {
-    if (n)
-        bh_json_set_i64(a, status, key, n);
-    else
-        bh_json_unset(status, key);
+    size_t name_n = strlen(obj->name) + 1, ns_n = strlen(obj->ns) + 1;
+    struct bh_ctl_known *k = bh_malloc(sizeof(*k) + name_n + ns_n);
+
+    *k = (struct bh_ctl_known){.type = obj->type, .ctl = ctl, .ns = k->name + name_n};
+    memcpy(k->name, obj->name, name_n);
+    memcpy(k->name + name_n, obj->ns, ns_n);
+    return k;
+}
+
+struct bh_sim_objs bh_ctl_owned(struct bh_sim_controllers *c, const char *uid,
+                                const struct bh_sim_type *type)
+{
+    struct bh_sim_objs l;
+
+    bh_sim_owned_by(c->sim, uid, type, &l);
+    return l;
+}
+
+struct bh_sim_objs bh_ctl_listed(struct bh_sim_controllers *c, const struct bh_sim_type *type,
+                                 const char *ns)
+{
+    struct bh_sim_objs l;
+
+    bh_sim_list(c->sim, type, ns, &l);
+    return l;
+}
+
+struct bh_sim_objs bh_ctl_on_node(struct bh_sim_controllers *c, const char *node)
+{
+    struct bh_sim_objs l;
+
+    bh_sim_pods_on_node(c->sim, node, &l);
+    return l;
+}
+
+int bh_ctl_edit(struct bh_sim_controllers *c, const struct bh_sim_obj *obj, enum bh_sim_sub sub,
+                bh_sim_edit_fn *edit, const void *arg)
+{
+    return bh_sim_edit(c->sim, obj->type, obj->ns, obj->name, obj->uid, sub, edit,
+                       (void *)(uintptr_t)arg, NULL, NULL);
+}
+
+int bh_ctl_delete(struct bh_sim_controllers *c, const struct bh_sim_obj *obj)
+{
+    const struct bh_sim_delete_options o = {.grace_s = -1, .uid = obj->uid};
+
+    return bh_sim_delete(c->sim, obj->type, obj->ns, obj->name, &o, NULL);
 }
 
 void bh_ctl_own(struct bh_arena *a, struct bh_json *meta, const struct bh_sim_obj *owner)
 {
-    struct bh_json *refs = bh_tree_dflt_arr(a, meta, "ownerReferences"), *r;
+    struct bh_json *refs = bh_tree_dflt_arr(a, meta, "ownerReferences");
     char api_version[80];
 
     if (!refs)
         return;
     bh_sim_type_api_version(owner->type, api_version);
-    r = bh_tree_push_obj(a, refs);
-    bh_json_set_str(a, r, "apiVersion", api_version);
-    bh_json_set_str(a, r, "kind", owner->type->kind);
-    bh_json_set_str(a, r, "name", owner->name);
-    bh_json_set_str(a, r, "uid", owner->uid);
-    bh_json_set_bool(a, r, "controller", true);
-    bh_json_set_bool(a, r, "blockOwnerDeletion", true);
+    bh_json_append(a, refs,
+                   "apiVersion: %s, kind: %s, name: %s, uid: %s, controller: true, "
+                   "blockOwnerDeletion: true",
+                   api_version, owner->type->kind, owner->name, owner->uid);
+}
+
+struct bh_json *bh_ctl_made_of(struct bh_arena *a, const struct bh_sim_obj *owner,
+                               const struct bh_json *template, const char *api_version,
+                               const char *kind)
+{
+    static const char *const copied[] = {"labels", "annotations"};
+    struct bh_json *o =
+        bh_json_make(a, "apiVersion: %s, kind: %s, metadata: {}", api_version, kind);
+    struct bh_json *meta = bh_json_get(o, "metadata");
+    const struct bh_json *spec = bh_tree_obj(template, "spec");
+
+    for (size_t i = 0; i < BH_ARRAY_LEN(copied); i++) {
+        const struct bh_json *v = bh_json_get(bh_tree_obj(template, "metadata"), copied[i]);
+        if (v)
+            bh_json_set(a, meta, copied[i], bh_json_clone(a, v));
+    }
+    bh_ctl_own(a, meta, owner);
+    if (spec)
+        bh_json_set(a, o, "spec", bh_json_clone(a, spec));
+    return o;
 }
 
 const char *bh_ctl_hash(struct bh_arena *a, const struct bh_json *v, int64_t salt)
 {
     static const char alphabet[] = "bcdfghjklmnpqrstvwxz2456789";
-    struct bh_buf b = {0};
+    BH_CLEANUP(bh_buf_fini) struct bh_buf b = {0};
     char out[11];
     uint64_t h;
 
     bh_json_write(&b, v);
     h = bh_hash(b.p, b.n, (uint64_t)salt);
-    bh_buf_fini(&b);
     for (size_t i = 0; i < sizeof(out) - 1; i++) {
         out[i] = alphabet[h % (sizeof(alphabet) - 1)];
         h /= sizeof(alphabet) - 1;
@@ -109,10 +169,7 @@ struct bh_json *bh_ctl_template_with(struct bh_arena *a, const struct bh_json *t
 {
     struct bh_json *t = bh_json_clone(a, template);
 
-    if (t)
-        bh_json_set_str(a, bh_json_obj_at(a, bh_json_obj_at(a, t, "metadata"), "labels"), key,
-                        value);
-    return t;
+    return t ? bh_json_add(a, t, "metadata: {labels: {%s: %s}}", key, value) : NULL;
 }
 
 /* ---- pods ------------------------------------------------------------------------------------ */
@@ -120,21 +177,11 @@ struct bh_json *bh_ctl_template_with(struct bh_arena *a, const struct bh_json *t
 struct bh_json *bh_ctl_pod_of(struct bh_arena *a, const struct bh_sim_obj *owner,
                               const struct bh_json *template)
 {
-    static const char *const copied[] = {"labels", "annotations", "finalizers"};
-    struct bh_json *pod = bh_json_new(a, BH_JSON_OBJECT), *meta;
-    const struct bh_json *spec = bh_tree_obj(template, "spec");
+    struct bh_json *pod = bh_ctl_made_of(a, owner, template, "v1", "Pod");
+    const struct bh_json *v = bh_json_path(template, "metadata.finalizers");
 
-    bh_json_set_str(a, pod, "apiVersion", "v1");
-    bh_json_set_str(a, pod, "kind", "Pod");
-    meta = bh_json_obj_at(a, pod, "metadata");
-    for (size_t i = 0; i < BH_ARRAY_LEN(copied); i++) {
-        const struct bh_json *v = bh_json_get(bh_tree_obj(template, "metadata"), copied[i]);
-        if (v)
-            bh_json_set(a, meta, copied[i], bh_json_clone(a, v));
-    }
-    bh_ctl_own(a, meta, owner);
-    if (spec)
-        bh_json_set(a, pod, "spec", bh_json_clone(a, spec));
+    if (v)
+        bh_json_set(a, bh_json_get(pod, "metadata"), "finalizers", bh_json_clone(a, v));
     return pod;
 }
 
@@ -160,13 +207,9 @@ int bh_ctl_pod_create(struct bh_sim_controllers *c, struct bh_sim_obj *owner, co
 void bh_ctl_pod_delete(struct bh_sim_controllers *c, struct bh_sim_obj *owner,
                        const char *component, const struct bh_sim_obj *pod)
 {
-    struct bh_sim_delete_options o = {.grace_s = -1, .uid = pod->uid};
-    char *name = bh_strdup(pod->name);
-
-    if (!bh_sim_delete(c->sim, c->t.pods, pod->ns, pod->name, &o, NULL))
+    if (!bh_ctl_delete(c, pod))
         bh_sim_event(c->sim, owner, "Normal", "SuccessfulDelete", component, "Deleted pod: %s",
-                     name);
-    free(name);
+                     pod->name);
 }
 
 /* ---- which pods go first ----------------------------------------------------------------------
@@ -229,7 +272,7 @@ static void copy_created(char out[static 32], const char *json)
 /* Thousands of pods may stand for deletion: those with nothing special are not parsed. */
 static void fill_rank(struct rank *r, struct bh_sim_obj *pod)
 {
-    struct bh_arena a;
+    BH_CLEANUP(bh_arena_fini) struct bh_arena a = {0};
     const struct bh_json *t;
     const char *cost;
 
@@ -238,13 +281,11 @@ static void fill_rank(struct rank *r, struct bh_sim_obj *pod)
     copy_created(r->created, pod->json);
     if (!strstr(pod->json, "pod-deletion-cost") && !restarted(pod->json))
         return;
-    bh_arena_init(&a, 0);
     t = bh_sim_obj_tree(&a, pod);
     cost = bh_tree_annotation(t, "controller.kubernetes.io/pod-deletion-cost");
     r->cost = cost ? strtoll(cost, NULL, 10) : 0;
     bh_json_each(s, bh_tree_arr(t, "status.containerStatuses"))
         r->restarts = BH_MAX(r->restarts, bh_tree_i64(s, "restartCount", 0));
-    bh_arena_fini(&a);
 }
 
 static int by_node(const void *pa, const void *pb)

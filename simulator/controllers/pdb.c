@@ -25,18 +25,11 @@ static const char *label(void *pod, const char *key)
 /* Wanted replicas of the controller that decides: a replica set's deployment, or itself. */
 static int64_t scale_of(struct bh_sim_controllers *c, const char *uid, const char **ret_uid)
 {
-    const struct bh_ctl_owner *o = bh_map_get(&c->owners, uid, strlen(uid));
-    const struct bh_sim_type *types[BH_CTL_N] = {
-        [BH_CTL_REPLICASET] = c->t.replicasets,
-        [BH_CTL_DEPLOYMENT] = c->t.deployments,
-        [BH_CTL_STATEFULSET] = c->t.statefulsets,
-        [BH_CTL_REPLICATIONCONTROLLER] = c->t.replicationcontrollers,
-    };
-    const struct bh_sim_obj *obj;
+    const struct bh_ctl_known *o = bh_map_get(&c->owners, uid, strlen(uid));
+    const struct bh_sim_obj *obj = o && (o->type->flags & BH_SIM_HAS_SCALE)
+                                       ? bh_sim_get(c->sim, o->type, o->ns, o->name)
+                                       : NULL;
 
-    if (!o || !types[o->ctl])
-        return 0;
-    obj = bh_sim_get(c->sim, types[o->ctl], o->ns, o->name);
     if (!obj)
         return 0;
     if (o->ctl == BH_CTL_REPLICASET && *obj->owner_uid)
@@ -48,7 +41,7 @@ static int64_t scale_of(struct bh_sim_controllers *c, const char *uid, const cha
 /* Each controller once, whatever the number of its pods. */
 static int64_t expected_by_scale(struct bh_sim_controllers *c, const struct bh_sim_objs *pods)
 {
-    struct bh_map direct = {0}, top = {0};
+    BH_CLEANUP(bh_map_fini) struct bh_map direct = {0}, top = {0};
     int64_t sum = 0;
 
     for (size_t i = 0; i < pods->n; i++) {
@@ -60,8 +53,6 @@ static int64_t expected_by_scale(struct bh_sim_controllers *c, const struct bh_s
         if (top_uid && !bh_map_put(&top, top_uid, strlen(top_uid), c))
             sum += n;
     }
-    bh_map_fini(&direct);
-    bh_map_fini(&top);
     return sum;
 }
 
@@ -107,23 +98,18 @@ static void count(struct budget *b, const struct bh_json *pdb, const struct bh_s
 
 static bool write_status(void *arg, struct bh_arena *a, struct bh_json *o)
 {
-    struct budget *b = arg;
-    struct bh_json *st = bh_json_obj_at(a, o, "status");
-    const char *now = bh_ctl_now(b->c, a);
+    const struct budget *b = arg;
+    int64_t generation = bh_tree_i64(o, "metadata.generation", 0);
 
-    bh_json_set_i64(a, st, "currentHealthy", b->healthy);
-    bh_json_set_i64(a, st, "desiredHealthy", b->desired);
-    bh_json_set_i64(a, st, "disruptionsAllowed", b->allowed);
-    bh_json_set_i64(a, st, "expectedPods", b->expected);
-    bh_json_set_i64(a, st, "observedGeneration", bh_tree_i64(o, "metadata.generation", 0));
-    if (b->disrupted)
-        bh_json_set(a, st, "disruptedPods", bh_json_clone(a, b->disrupted));
-    else
-        bh_json_unset(st, "disruptedPods");
+    bh_json_add(a, o,
+                "status: {currentHealthy: %ld, desiredHealthy: %ld, disruptionsAllowed: %ld, "
+                "expectedPods: %ld, observedGeneration: %ld, disruptedPods?: %p}",
+                b->healthy, b->desired, b->allowed, b->expected, generation,
+                b->disrupted ? bh_json_clone(a, b->disrupted) : NULL);
     bh_tree_set_condition(a, o, "DisruptionAllowed", b->allowed > 0 ? "True" : "False",
-                          b->allowed > 0 ? "SufficientPods" : "InsufficientPods", "", now);
-    bh_json_set(a, bh_tree_condition(o, "DisruptionAllowed"), "observedGeneration",
-                bh_json_new_i64(a, bh_tree_i64(o, "metadata.generation", 0)));
+                          b->allowed > 0 ? "SufficientPods" : "InsufficientPods", "",
+                          bh_ctl_now(b->c, a));
+    bh_json_set_i64(a, bh_tree_condition(o, "DisruptionAllowed"), "observedGeneration", generation);
     return true;
 }
 
@@ -140,8 +126,7 @@ static struct bh_sim_objs matching(struct bh_sim_controllers *c, const struct bh
     ret.v = bh_arena_alloc(&c->arena, (all->n + 1) * sizeof(struct bh_sim_obj *));
     for (size_t i = 0; i < all->n; i++) {
         struct bh_sim_obj *p = all->v[i];
-        if (!bh_streq(p->phase, "Succeeded") && !bh_streq(p->phase, "Failed") &&
-            bh_selector_match(sel, label, p))
+        if (!bh_ctl_pod_finished(p) && bh_selector_match(sel, label, p))
             ret.v[ret.n++] = p;
     }
     bh_selector_free(sel);
@@ -157,24 +142,21 @@ static void sync_one(struct bh_sim_controllers *c, const struct bh_sim_obj *pdb,
     const struct bh_sim_objs pods = matching(c, tree, all);
 
     count(&b, tree, &pods);
-    bh_sim_edit(c->sim, c->t.pdbs, pdb->ns, pdb->name, pdb->uid, BH_SIM_STATUS, write_status, &b,
-                NULL, NULL);
+    bh_ctl_edit(c, pdb, BH_SIM_STATUS, write_status, &b);
     bh_arena_rewind(&c->arena, mark);
 }
 
 void bh_ctl_sync_pdb(struct bh_sim_controllers *c, const char *ns, const char *name)
 {
-    struct bh_sim_objs l = {0}, all = {0};
+    BH_CLEANUP(bh_sim_objs_fini) struct bh_sim_objs l = bh_ctl_listed(c, c->t.pdbs, ns);
+    BH_CLEANUP(bh_sim_objs_fini) struct bh_sim_objs all = {0};
 
     if (!*name)
         bh_map_del(&c->pdb_due, ns, strlen(ns));
-    bh_sim_list(c->sim, c->t.pdbs, ns, &l);
     if (l.n)
         bh_sim_list(c->sim, c->t.pods, ns, &all);
     for (size_t i = 0; i < l.n; i++) {
         if (!*name || bh_streq(l.v[i]->name, name))
             sync_one(c, l.v[i], &all);
     }
-    bh_sim_objs_fini(&l);
-    bh_sim_objs_fini(&all);
 }

@@ -12,34 +12,6 @@
 #define ANN_POD_CLAIM "resource.kubernetes.io/pod-claim-name"
 #define COMPONENT     "resource-claim-controller"
 
-static bool finished(const struct bh_sim_obj *pod)
-{
-    return bh_streq(pod->phase, "Succeeded") || bh_streq(pod->phase, "Failed");
-}
-
-/* A claim made after template (or volumeClaimTemplate), owned by the pod. */
-static struct bh_json *claim_of(struct bh_arena *a, const struct bh_sim_obj *pod,
-                                const struct bh_json *template, const char *api_version,
-                                const char *kind)
-{
-    static const char *const copied[] = {"labels", "annotations"};
-    struct bh_json *o = bh_json_new(a, BH_JSON_OBJECT), *meta;
-    const struct bh_json *spec = bh_tree_obj(template, "spec");
-
-    bh_json_set_str(a, o, "apiVersion", api_version);
-    bh_json_set_str(a, o, "kind", kind);
-    meta = bh_json_obj_at(a, o, "metadata");
-    for (size_t i = 0; i < BH_ARRAY_LEN(copied); i++) {
-        const struct bh_json *v = bh_json_get(bh_tree_obj(template, "metadata"), copied[i]);
-        if (v)
-            bh_json_set(a, meta, copied[i], bh_json_clone(a, v));
-    }
-    bh_ctl_own(a, meta, pod);
-    if (spec)
-        bh_json_set(a, o, "spec", bh_json_clone(a, spec));
-    return o;
-}
-
 /* ---- ephemeral volumes -------------------------------------------------------------------------
  */
 
@@ -56,8 +28,8 @@ static void ephemeral(struct bh_sim_controllers *c, struct bh_sim_obj *pod,
     full = bh_arena_printf(&c->arena, "%s-%s", pod->name, name);
     if (bh_sim_get(c->sim, c->t.claims, pod->ns, full))
         return;
-    claim = claim_of(&c->arena, pod, template, "v1", "PersistentVolumeClaim");
-    bh_json_set_str(&c->arena, bh_json_obj_at(&c->arena, claim, "metadata"), "name", full);
+    claim = bh_ctl_made_of(&c->arena, pod, template, "v1", "PersistentVolumeClaim");
+    bh_json_add(&c->arena, claim, "metadata: {name: %s}", full);
     if (bh_sim_create(c->sim, c->t.claims, pod->ns, &c->arena, claim, NULL, &e))
         bh_sim_event(c->sim, pod, "Warning", "FailedBinding", "ephemeral_volume",
                      "ephemeral volume %s: %s", name, e.message);
@@ -82,14 +54,11 @@ static bool write_name(void *arg, struct bh_arena *a, struct bh_json *o)
 {
     const struct naming *n = arg;
     struct bh_json *list =
-                       bh_tree_dflt_arr(a, bh_json_obj_at(a, o, "status"), "resourceClaimStatuses"),
-                   *s;
+        bh_tree_dflt_arr(a, bh_json_obj_at(a, o, "status"), "resourceClaimStatuses");
 
     if (!list || has_name(o, n->entry))
         return false;
-    s = bh_tree_push_obj(a, list);
-    bh_json_set_str(a, s, "name", n->entry);
-    bh_json_set_str(a, s, "resourceClaimName", n->claim);
+    bh_json_append(a, list, "name: %s, resourceClaimName: %s", n->entry, n->claim);
     return true;
 }
 
@@ -97,17 +66,15 @@ static bool write_name(void *arg, struct bh_arena *a, struct bh_json *o)
 static struct bh_sim_obj *made_before(struct bh_sim_controllers *c, const struct bh_sim_obj *pod,
                                       const char *entry)
 {
-    struct bh_sim_obj *found = NULL;
-    struct bh_sim_objs l = {0};
+    BH_CLEANUP(bh_sim_objs_fini)
+    struct bh_sim_objs l = bh_ctl_owned(c, pod->uid, c->t.resource_claims);
 
-    bh_sim_owned_by(c->sim, pod->uid, c->t.resource_claims, &l);
-    for (size_t i = 0; i < l.n && !found; i++) {
+    for (size_t i = 0; i < l.n; i++) {
         const char *of = bh_tree_annotation(bh_sim_obj_tree(&c->arena, l.v[i]), ANN_POD_CLAIM);
         if (of && bh_streq(of, entry) && !l.v[i]->deleting)
-            found = bh_sim_obj_ref(l.v[i]);
+            return bh_sim_obj_ref(l.v[i]);
     }
-    bh_sim_objs_fini(&l);
-    return found;
+    return NULL;
 }
 
 static struct bh_sim_obj *make_claim(struct bh_sim_controllers *c, struct bh_sim_obj *pod,
@@ -115,7 +82,7 @@ static struct bh_sim_obj *make_claim(struct bh_sim_controllers *c, struct bh_sim
 {
     struct bh_arena *a = &c->arena;
     const struct bh_sim_obj *t = bh_sim_get(c->sim, c->t.claim_templates, pod->ns, template);
-    struct bh_json *claim, *meta;
+    struct bh_json *claim;
     struct bh_sim_obj *made = NULL;
     struct bh_sim_error e = {0};
 
@@ -125,11 +92,10 @@ static struct bh_sim_obj *make_claim(struct bh_sim_controllers *c, struct bh_sim
                      template);
         return NULL;
     }
-    claim = claim_of(a, pod, bh_tree_obj(bh_sim_obj_tree(a, t), "spec"), "resource.k8s.io/v1",
-                     "ResourceClaim");
-    meta = bh_json_obj_at(a, claim, "metadata");
-    bh_json_set_str(a, meta, "generateName", bh_arena_printf(a, "%s-%s-", pod->name, entry));
-    bh_json_set_str(a, bh_json_obj_at(a, meta, "annotations"), ANN_POD_CLAIM, entry);
+    claim = bh_ctl_made_of(a, pod, bh_tree_obj(bh_sim_obj_tree(a, t), "spec"), "resource.k8s.io/v1",
+                           "ResourceClaim");
+    bh_json_add(a, claim, "metadata: {generateName: %s, annotations: {" ANN_POD_CLAIM ": %s}}",
+                bh_arena_printf(a, "%s-%s-", pod->name, entry), entry);
     if (bh_sim_create(c->sim, c->t.resource_claims, pod->ns, a, claim, &made, &e))
         bh_sim_event(c->sim, pod, "Warning", "FailedResourceClaimCreation", COMPONENT,
                      "PodResourceClaim %s: %s", entry, e.message);
@@ -152,25 +118,21 @@ static void resource_claim(struct bh_sim_controllers *c, struct bh_sim_obj *pod,
     if (!claim)
         return;
     n = (struct naming){name, claim->name};
-    bh_sim_edit(c->sim, c->t.pods, pod->ns, pod->name, pod->uid, BH_SIM_STATUS, write_name, &n,
-                NULL, NULL);
+    bh_ctl_edit(c, pod, BH_SIM_STATUS, write_name, &n);
     bh_sim_obj_unref(claim);
 }
 
-void bh_ctl_sync_pod_claims(struct bh_sim_controllers *c, const char *ns, const char *name)
+void bh_ctl_sync_pod_claims(struct bh_sim_controllers *c, struct bh_sim_obj *pod)
 {
-    struct bh_sim_obj *pod = bh_sim_get(c->sim, c->t.pods, ns, name);
     const struct bh_json *tree;
 
-    if (!pod || pod->deleting || finished(pod))
+    if (bh_ctl_pod_finished(pod))
         return;
-    bh_sim_obj_ref(pod);
     tree = bh_sim_obj_tree(&c->arena, pod);
     bh_json_each(v, bh_tree_arr(tree, "spec.volumes"))
         ephemeral(c, pod, v);
     bh_json_each(e, bh_tree_arr(tree, "spec.resourceClaims"))
         resource_claim(c, pod, tree, e);
-    bh_sim_obj_unref(pod);
 }
 
 /* ---- devices go back ---------------------------------------------------------------------------
@@ -184,7 +146,7 @@ static bool consumer_lives(struct bh_sim_controllers *c, const char *ns, const s
     if (!bh_tree_is(ref, "resource", "pods") || !name || !uid)
         return true; /* somebody else's */
     pod = bh_sim_get(c->sim, c->t.pods, ns, name);
-    return pod && bh_streq(pod->uid, uid) && !finished(pod);
+    return pod && bh_streq(pod->uid, uid) && !bh_ctl_pod_finished(pod);
 }
 
 struct release {
@@ -217,12 +179,11 @@ static bool write_release(void *arg, struct bh_arena *a, struct bh_json *o)
     return bh_ctl_drop_finalizer(protection, a, o) || changed;
 }
 
-void bh_ctl_sync_resource_claim(struct bh_sim_controllers *c, const char *ns, const char *name)
+void bh_ctl_sync_resource_claim(struct bh_sim_controllers *c, struct bh_sim_obj *claim)
 {
-    struct release r = {c, ns};
+    const struct release r = {c, claim->ns};
 
-    bh_sim_edit(c->sim, c->t.resource_claims, ns, name, NULL, BH_SIM_WHOLE, write_release, &r, NULL,
-                NULL);
+    bh_ctl_edit(c, claim, BH_SIM_WHOLE, write_release, &r);
 }
 
 /* ---- commits -----------------------------------------------------------------------------------
@@ -231,10 +192,9 @@ void bh_ctl_sync_resource_claim(struct bh_sim_controllers *c, const char *ns, co
 /* Every claim that the pod names, or that was made for it. */
 static void enqueue_claims(struct bh_sim_controllers *c, const struct bh_sim_obj *pod)
 {
-    struct bh_arena a;
+    BH_CLEANUP(bh_arena_fini) struct bh_arena a = {0};
     const struct bh_json *tree;
 
-    bh_arena_init(&a, 0);
     tree = bh_sim_obj_tree(&a, pod);
     bh_json_each(e, bh_tree_arr(tree, "spec.resourceClaims")) {
         const char *name = bh_json_get_str(e, "resourceClaimName");
@@ -250,7 +210,6 @@ static void enqueue_claims(struct bh_sim_controllers *c, const struct bh_sim_obj
         bh_tree_str(tree, "status.extendedResourceClaimStatus.resourceClaimName");
     if (extended)
         bh_ctl_enqueue(c, BH_CTL_RESOURCE_CLAIM, pod->ns, extended);
-    bh_arena_fini(&a);
 }
 
 /* Stored text is compact: a pod without these members is not parsed. */
@@ -271,20 +230,20 @@ void bh_ctl_podclaim_commit(struct bh_sim_controllers *c, enum bh_sim_change cha
 {
     if (obj->type == c->t.pods) {
         if (change == BH_SIM_ADDED && asks(obj))
-            bh_ctl_enqueue(c, BH_CTL_POD_CLAIMS, obj->ns, obj->name);
-        if ((change == BH_SIM_DELETED || (finished(obj) && !(old && finished(old)))) &&
+            bh_ctl_again(c, BH_CTL_POD_CLAIMS, obj, 0);
+        if ((change == BH_SIM_DELETED ||
+             (bh_ctl_pod_finished(obj) && !(old && bh_ctl_pod_finished(old)))) &&
             uses_claims(obj))
             enqueue_claims(c, obj);
     } else if (obj->type == c->t.resource_claims && change != BH_SIM_DELETED) {
         /* deleted while somebody used it, or reserved for a pod that went meanwhile */
         if (obj->deleting || strstr(obj->json, "\"reservedFor\":["))
-            bh_ctl_enqueue(c, BH_CTL_RESOURCE_CLAIM, obj->ns, obj->name);
+            bh_ctl_again(c, BH_CTL_RESOURCE_CLAIM, obj, 0);
     } else if (obj->type == c->t.claim_templates && change == BH_SIM_ADDED) {
-        struct bh_sim_objs l = {0};
+        BH_CLEANUP(bh_sim_objs_fini) struct bh_sim_objs l = {0};
         bh_sim_list(c->sim, c->t.pods, obj->ns, &l); /* pods that were there before it */
         for (size_t i = 0; i < l.n; i++)
             if (asks(l.v[i]))
                 bh_ctl_enqueue(c, BH_CTL_POD_CLAIMS, l.v[i]->ns, l.v[i]->name);
-        bh_sim_objs_fini(&l);
     }
 }

@@ -18,8 +18,9 @@ void bh_ctl_podgc_commit(struct bh_sim_controllers *c, const struct bh_sim_obj *
 
 void bh_ctl_sync_podgc(struct bh_sim_controllers *c, const char *ns, const char *node)
 {
-    struct bh_ctl_disruption why = {c, "DeletionByPodGC", "PodGC: node no longer exists", true};
-    struct bh_sim_objs l;
+    const struct bh_ctl_disruption why = {c, "DeletionByPodGC", "PodGC: node no longer exists",
+                                          true};
+    BH_CLEANUP(bh_sim_objs_fini) struct bh_sim_objs l = {0};
     size_t budget = BH_CTL_BATCH;
 
     (void)ns;
@@ -28,15 +29,13 @@ void bh_ctl_sync_podgc(struct bh_sim_controllers *c, const char *ns, const char 
     bh_sim_pods_on_node(c->sim, node, &l);
     for (size_t i = 0; i < l.n && budget; i++) {
         const struct bh_sim_obj *p = l.v[i];
-        struct bh_sim_delete_options o = {.grace_s = 0, .uid = p->uid};
+        const struct bh_sim_delete_options o = {.grace_s = 0, .uid = p->uid};
         if (p->deleting && p->has_finalizers)
             continue; /* somebody else's turn */
         budget--;
-        bh_sim_edit(c->sim, c->t.pods, p->ns, p->name, p->uid, BH_SIM_STATUS, bh_ctl_set_disrupted,
-                    &why, NULL, NULL);
-        bh_sim_delete(c->sim, c->t.pods, p->ns, p->name, &o, NULL);
+        bh_ctl_edit(c, p, BH_SIM_STATUS, bh_ctl_set_disrupted, &why);
+        bh_sim_delete(c->sim, p->type, p->ns, p->name, &o, NULL);
     }
     if (!budget)
         bh_ctl_enqueue(c, BH_CTL_PODGC, "", node);
-    bh_sim_objs_fini(&l);
 }

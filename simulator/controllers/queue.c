@@ -27,31 +27,53 @@ struct bh_ctl_delayed {
     struct bh_ctl_item *item;
 };
 
-static bh_ctl_sync_fn *const sync_fns[BH_CTL_N] = {
-    [BH_CTL_DEPLOYMENT] = bh_ctl_sync_deployment,
-    [BH_CTL_REPLICASET] = bh_ctl_sync_replicaset,
-    [BH_CTL_REPLICATIONCONTROLLER] = bh_ctl_sync_replicationcontroller,
-    [BH_CTL_STATEFULSET] = bh_ctl_sync_statefulset,
-    [BH_CTL_DAEMONSET] = bh_ctl_sync_daemonset,
-    [BH_CTL_JOB] = bh_ctl_sync_job,
-    [BH_CTL_PDB] = bh_ctl_sync_pdb,
-    [BH_CTL_NAMESPACE] = bh_ctl_sync_namespace,
-    [BH_CTL_GC_ORPHANED] = bh_ctl_sync_orphaned,
-    [BH_CTL_GC_DEPENDENTS] = bh_ctl_sync_waiting,
-    [BH_CTL_CLAIM] = bh_ctl_sync_claim,
-    [BH_CTL_VOLUME] = bh_ctl_sync_volume,
-    [BH_CTL_VOLUME_SWEEP] = bh_ctl_sync_volume_sweep,
-    [BH_CTL_POD_CLAIMS] = bh_ctl_sync_pod_claims,
-    [BH_CTL_RESOURCE_CLAIM] = bh_ctl_sync_resource_claim,
-    [BH_CTL_NODE] = bh_ctl_sync_node,
-    [BH_CTL_TAINT_EVICTION] = bh_ctl_sync_taint_eviction,
-    [BH_CTL_PODGC] = bh_ctl_sync_podgc,
-    [BH_CTL_POD_END] = bh_ctl_sync_pod_end,
-    [BH_CTL_CRONJOB] = bh_ctl_sync_cronjob,
-    [BH_CTL_HPA] = bh_ctl_sync_hpa,
-    [BH_CTL_RESIZE] = bh_ctl_sync_resize,
-    [BH_CTL_QUOTA] = bh_ctl_sync_quota,
+#define OF(member) offsetof(struct bh_ctl_types, member)
+static const struct {
+    size_t type; /* of the objects, in struct bh_ctl_types */
+    bh_ctl_sync_fn *sync;
+    bh_ctl_key_fn *key; /* instead: the key is no living object */
+    bool workload;      /* looked at whenever it changes */
+    bool deleting;      /* while it is being deleted, too */
+} controllers[BH_CTL_N] = {
+    [BH_CTL_DEPLOYMENT] = {OF(deployments), bh_ctl_sync_deployment, NULL, true, true},
+    [BH_CTL_REPLICASET] = {OF(replicasets), bh_ctl_sync_replicaset, NULL, true, true},
+    [BH_CTL_REPLICATIONCONTROLLER] = {OF(replicationcontrollers), bh_ctl_sync_replicaset, NULL,
+                                      true, true},
+    [BH_CTL_STATEFULSET] = {OF(statefulsets), bh_ctl_sync_statefulset, NULL, true, false},
+    [BH_CTL_DAEMONSET] = {OF(daemonsets), bh_ctl_sync_daemonset, NULL, true, false},
+    [BH_CTL_JOB] = {OF(jobs), bh_ctl_sync_job, NULL, true, true},
+    [BH_CTL_PDB] = {OF(pdbs), NULL, bh_ctl_sync_pdb, true, false},
+    [BH_CTL_NAMESPACE] = {OF(namespaces), bh_ctl_sync_namespace, NULL, false, true},
+    [BH_CTL_GC_ORPHANED] = {0, NULL, bh_ctl_sync_orphaned, false, false},
+    [BH_CTL_GC_DEPENDENTS] = {0, NULL, bh_ctl_sync_waiting, false, false},
+    [BH_CTL_CLAIM] = {OF(claims), bh_ctl_sync_claim, NULL, false, false},
+    [BH_CTL_VOLUME] = {OF(volumes), bh_ctl_sync_volume, NULL, false, false},
+    [BH_CTL_VOLUME_SWEEP] = {0, NULL, bh_ctl_sync_volume_sweep, false, false},
+    [BH_CTL_POD_CLAIMS] = {OF(pods), bh_ctl_sync_pod_claims, NULL, false, false},
+    [BH_CTL_RESOURCE_CLAIM] = {OF(resource_claims), bh_ctl_sync_resource_claim, NULL, false, true},
+    [BH_CTL_NODE] = {0, NULL, bh_ctl_sync_node, false, false},
+    [BH_CTL_TAINT_EVICTION] = {OF(pods), bh_ctl_sync_taint_eviction, NULL, false, false},
+    [BH_CTL_PODGC] = {0, NULL, bh_ctl_sync_podgc, false, false},
+    [BH_CTL_POD_END] = {OF(pods), bh_ctl_sync_pod_end, NULL, false, false},
+    [BH_CTL_CRONJOB] = {OF(cronjobs), bh_ctl_sync_cronjob, NULL, true, false},
+    [BH_CTL_HPA] = {OF(hpas), bh_ctl_sync_hpa, NULL, true, false},
+    [BH_CTL_RESIZE] = {OF(pods), bh_ctl_sync_resize, NULL, false, false},
+    [BH_CTL_QUOTA] = {0, NULL, bh_ctl_sync_quota, false, false},
 };
+
+const struct bh_sim_type *bh_ctl_type(const struct bh_sim_controllers *c, enum bh_ctl ctl)
+{
+    return *(const struct bh_sim_type *const *)((const char *)&c->t + controllers[ctl].type);
+}
+
+enum bh_ctl bh_ctl_workload_of(const struct bh_sim_controllers *c, const struct bh_sim_type *t)
+{
+    enum bh_ctl i = 0;
+
+    while (i < BH_CTL_N && !(controllers[i].workload && bh_ctl_type(c, i) == t))
+        i++;
+    return i;
+}
 
 int64_t bh_ctl_delay(const struct bh_sim_controllers *c, int64_t ns)
 {
@@ -84,6 +106,22 @@ static struct bh_ctl_item *take_first(struct bh_ctl_queue *q)
     return it;
 }
 
+static void sync_item(struct bh_sim_controllers *c, const struct bh_ctl_item *it)
+{
+    struct bh_sim_obj *obj;
+
+    if (controllers[it->ctl].key) {
+        controllers[it->ctl].key(c, it->ns, it->name);
+        return;
+    }
+    obj = bh_sim_get(c->sim, bh_ctl_type(c, it->ctl), it->ns, it->name);
+    if (!obj || (obj->deleting && !controllers[it->ctl].deleting))
+        return;
+    bh_sim_obj_ref(obj);
+    controllers[it->ctl].sync(c, obj);
+    bh_sim_obj_unref(obj);
+}
+
 static void turn(void *arg)
 {
     struct bh_sim_controllers *c = arg;
@@ -94,7 +132,7 @@ static void turn(void *arg)
     q->timer = NULL;
     for (size_t n = q->n; n; n--) {
         struct bh_ctl_item *it = take_first(q);
-        sync_fns[it->ctl](c, it->ns, it->name);
+        sync_item(c, it);
         bh_arena_reset(&c->arena);
         free(it);
         if (!manual && bh_mono_ns() > end)
@@ -178,6 +216,15 @@ void bh_ctl_enqueue_after(struct bh_sim_controllers *c, enum bh_ctl ctl, const c
     q->delayed = d;
     bh_map_put(&q->delayed_known, it->key, it->key_n, d);
     d->timer = bh_sim_after(c->sim, delay_ns, delay_over, d);
+}
+
+void bh_ctl_again(struct bh_sim_controllers *c, enum bh_ctl ctl, const struct bh_sim_obj *obj,
+                  int64_t delay_ns)
+{
+    if (delay_ns)
+        bh_ctl_enqueue_after(c, ctl, obj->ns, obj->name, delay_ns);
+    else
+        bh_ctl_enqueue(c, ctl, obj->ns, obj->name);
 }
 
 bool bh_ctl_waits(struct bh_sim_controllers *c, enum bh_ctl ctl, const char *ns, const char *name)

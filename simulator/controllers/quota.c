@@ -8,11 +8,6 @@
 #include "simulator/admission/admission.h"
 #include "simulator/controllers/controllers.h"
 
-static bool finished(const struct bh_sim_obj *o)
-{
-    return o && (bh_streq(o->phase, "Succeeded") || bh_streq(o->phase, "Failed"));
-}
-
 void bh_ctl_quota_commit(struct bh_sim_controllers *c, enum bh_sim_change change,
                          const struct bh_sim_obj *old, const struct bh_sim_obj *obj)
 {
@@ -21,7 +16,7 @@ void bh_ctl_quota_commit(struct bh_sim_controllers *c, enum bh_sim_change change
     if (!bh_sim_count(c->sim, c->t.quotas) || !*obj->ns || obj->type == c->t.quotas)
         return;
     if (change == BH_SIM_DELETED || resized ||
-        (obj->type == c->t.pods && finished(obj) && !finished(old)))
+        (obj->type == c->t.pods && bh_ctl_pod_finished(obj) && !(old && bh_ctl_pod_finished(old))))
         bh_ctl_enqueue(c, BH_CTL_QUOTA, obj->ns, "");
 }
 
@@ -33,12 +28,9 @@ static bool count(void *arg, struct bh_arena *a, struct bh_json *quota)
 
 void bh_ctl_sync_quota(struct bh_sim_controllers *c, const char *ns, const char *name)
 {
-    struct bh_sim_objs l;
+    BH_CLEANUP(bh_sim_objs_fini) struct bh_sim_objs l = bh_ctl_listed(c, c->t.quotas, ns);
 
     (void)name;
-    bh_sim_list(c->sim, c->t.quotas, ns, &l);
     for (size_t i = 0; i < l.n; i++)
-        bh_sim_edit(c->sim, c->t.quotas, ns, l.v[i]->name, NULL, BH_SIM_STATUS, count, c->sim, NULL,
-                    NULL);
-    bh_sim_objs_fini(&l);
+        bh_ctl_edit(c, l.v[i], BH_SIM_STATUS, count, c->sim);
 }

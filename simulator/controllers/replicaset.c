@@ -8,28 +8,26 @@
  */
 #include "simulator/controllers/controllers.h"
 
-struct set_kind {
-    enum bh_ctl ctl;
-    const struct bh_sim_type *type;
-    const char *component;
-};
-
 struct set_state {
     struct bh_sim_controllers *c;
+    struct bh_sim_obj *set;
+    const struct bh_json *tree;
+    enum bh_ctl ctl;
+    const char *component;
     int64_t replicas, ready, available;
     const char *failure; /* text of a refused creation or NULL */
 };
 
 static bool write_status(void *arg, struct bh_arena *a, struct bh_json *o)
 {
-    struct set_state *s = arg;
+    const struct set_state *s = arg;
     struct bh_json *st = bh_json_obj_at(a, o, "status"), *cond;
 
-    bh_json_set_i64(a, st, "replicas", s->replicas);
-    bh_ctl_count_set(a, st, "fullyLabeledReplicas", s->replicas);
-    bh_ctl_count_set(a, st, "readyReplicas", s->ready);
-    bh_ctl_count_set(a, st, "availableReplicas", s->available);
-    bh_json_set_i64(a, st, "observedGeneration", bh_tree_i64(o, "metadata.generation", 0));
+    bh_json_add(a, st,
+                "replicas: %ld, fullyLabeledReplicas?: %ld, readyReplicas?: %ld, "
+                "availableReplicas?: %ld, observedGeneration: %ld",
+                s->replicas, s->replicas, s->ready, s->available,
+                bh_tree_i64(o, "metadata.generation", 0));
     cond = bh_tree_condition(o, "ReplicaFailure");
     if (s->failure)
         bh_tree_set_condition(a, o, "ReplicaFailure", "True", "FailedCreate", s->failure,
@@ -55,121 +53,90 @@ static void drop_inactive(struct bh_sim_objs *l)
 }
 
 /* 0 or the refusal's code. */
-static int create_pods(struct bh_sim_controllers *c, const struct set_kind *k,
-                       struct bh_sim_obj *set, const struct bh_json *tree, int64_t n,
-                       struct bh_sim_error *e)
+static int create_pods(struct set_state *s, int64_t n, struct bh_sim_error *e)
 {
-    const struct bh_json *template = bh_tree_obj(tree, "spec.template");
+    const struct bh_json *template = bh_tree_obj(s->tree, "spec.template");
+    struct bh_arena *a = &s->c->pod_arena;
     int rc = 0;
 
     for (int64_t i = 0; i < n && !rc; i++) {
-        struct bh_json *pod = bh_ctl_pod_of(&c->pod_arena, set, template);
-        char *prefix = bh_arena_printf(&c->pod_arena, "%s-", set->name);
-        bh_json_set_str(&c->pod_arena, bh_json_get(pod, "metadata"), "generateName", prefix);
-        rc = bh_ctl_pod_create(c, set, k->component, pod, e);
+        struct bh_json *pod = bh_ctl_pod_of(a, s->set, template);
+        bh_json_add(a, pod, "metadata: {generateName: %s}",
+                    bh_arena_printf(a, "%s-", s->set->name));
+        rc = bh_ctl_pod_create(s->c, s->set, s->component, pod, e);
     }
     return rc;
 }
 
 /* Brings the number of pods closer to the wanted one. The counts may lag behind the store, so the
  * pods themselves are counted before anything is made or deleted. */
-static void reconcile(struct bh_sim_controllers *c, const struct set_kind *k,
-                      struct bh_sim_obj *set, const struct bh_json *tree, int64_t want,
-                      struct set_state *s)
+static void reconcile(struct set_state *s, int64_t want)
 {
-    struct bh_sim_objs pods;
+    struct bh_sim_controllers *c = s->c;
+    BH_CLEANUP(bh_sim_objs_fini)
+    struct bh_sim_objs pods = bh_ctl_owned(c, s->set->uid, c->t.pods);
     struct bh_sim_error e = {0};
     int64_t diff, n;
 
-    bh_sim_owned_by(c->sim, set->uid, c->t.pods, &pods);
     drop_inactive(&pods);
     diff = want - (int64_t)pods.n;
     n = BH_MIN(diff < 0 ? -diff : diff, BH_CTL_BATCH);
-    if (diff > 0) {
-        if (create_pods(c, k, set, tree, n, &e)) {
-            s->failure = bh_arena_strdup(&c->arena, e.message);
-            bh_ctl_enqueue_after(c, k->ctl, set->ns, set->name, BH_CTL_RETRY_NS);
-        } else if (n < diff) {
-            bh_ctl_enqueue(c, k->ctl, set->ns, set->name);
-        }
-    } else if (diff < 0) {
-        if (want)
-            bh_ctl_pods_rank(&pods);
-        for (int64_t i = 0; i < n; i++)
-            bh_ctl_pod_delete(c, set, k->component, pods.v[i]);
-        if (n < -diff)
-            bh_ctl_enqueue(c, k->ctl, set->ns, set->name);
+    if (diff > 0 && create_pods(s, n, &e)) {
+        s->failure = bh_arena_strdup(&c->arena, e.message);
+        bh_ctl_again(c, s->ctl, s->set, BH_CTL_RETRY_NS);
+        return;
     }
-    bh_sim_objs_fini(&pods);
+    if (diff < 0 && want)
+        bh_ctl_pods_rank(&pods);
+    for (int64_t i = 0; diff < 0 && i < n; i++)
+        bh_ctl_pod_delete(c, s->set, s->component, pods.v[i]);
+    if (n < (diff < 0 ? -diff : diff))
+        bh_ctl_again(c, s->ctl, s->set, 0);
 }
 
 /* Pods that have been ready long enough; looks again when the next one will be. */
-static int64_t available(struct bh_sim_controllers *c, const struct set_kind *k,
-                         const struct bh_sim_obj *set, int64_t min_ready_s)
+static int64_t available(struct set_state *s, int64_t min_ready_s)
 {
-    struct bh_sim_objs pods;
-    int64_t n = 0, now = bh_sim_now_ns(c->sim), next = INT64_MAX;
+    struct bh_sim_controllers *c = s->c;
+    BH_CLEANUP(bh_sim_objs_fini)
+    struct bh_sim_objs pods = bh_ctl_owned(c, s->set->uid, c->t.pods);
+    int64_t n = 0, now = bh_sim_now_ns(c->sim), next = INT64_MAX, at;
 
-    bh_sim_owned_by(c->sim, set->uid, c->t.pods, &pods);
     for (size_t i = 0; i < pods.n; i++) {
+        BH_CLEANUP(bh_arena_fini) struct bh_arena a = {0};
         const struct bh_json *cond;
-        struct bh_arena a;
-        int64_t at;
         if (!bh_ctl_pod_active(pods.v[i]) || !bh_ctl_pod_ready(pods.v[i]))
             continue;
-        bh_arena_init(&a, 0);
         cond = bh_tree_condition(bh_sim_obj_tree(&a, pods.v[i]), "Ready");
         at = bh_ctl_time_after(bh_tree_str(cond, "lastTransitionTime"), min_ready_s * 1000000000);
-        bh_arena_fini(&a);
         if (at <= now)
             n++;
         else
             next = BH_MIN(next, at - now);
     }
-    bh_sim_objs_fini(&pods);
     if (next != INT64_MAX)
-        bh_ctl_enqueue_after(c, k->ctl, set->ns, set->name,
-                             next + bh_ctl_delay(c, BH_CTL_DELAY_NS));
+        bh_ctl_again(c, s->ctl, s->set, next + bh_ctl_delay(c, BH_CTL_DELAY_NS));
     return n;
 }
 
-static void sync_set(struct bh_sim_controllers *c, const struct set_kind *k, const char *ns,
-                     const char *name)
+void bh_ctl_sync_replicaset(struct bh_sim_controllers *c, struct bh_sim_obj *set)
 {
-    struct bh_sim_obj *set = bh_sim_get(c->sim, k->type, ns, name);
-    struct set_state s = {.c = c};
-    const struct bh_json *tree;
-    struct bh_ctl_count n;
-    int64_t want, min_ready;
+    bool rc = set->type == c->t.replicationcontrollers;
+    struct set_state s = {
+        .c = c,
+        .set = set,
+        .tree = bh_sim_obj_tree(&c->arena, set),
+        .ctl = rc ? BH_CTL_REPLICATIONCONTROLLER : BH_CTL_REPLICASET,
+        .component = rc ? "replication-controller" : "replicaset-controller",
+    };
+    int64_t want = bh_tree_i64(s.tree, "spec.replicas", 1);
+    int64_t min_ready = bh_tree_i64(s.tree, "spec.minReadySeconds", 0);
+    struct bh_ctl_count n = bh_ctl_counted(c, set->uid);
 
-    if (!set)
-        return;
-    set = bh_sim_obj_ref(set);
-    tree = bh_sim_obj_tree(&c->arena, set);
-    want = bh_tree_i64(tree, "spec.replicas", 1);
-    min_ready = bh_tree_i64(tree, "spec.minReadySeconds", 0);
-    n = bh_ctl_counted(c, set->uid);
     if (!set->deleting && n.active != want)
-        reconcile(c, k, set, tree, want, &s);
+        reconcile(&s, want);
     s.replicas = n.active;
     s.ready = n.ready;
-    s.available = min_ready > 0 ? available(c, k, set, min_ready) : n.ready;
-    bh_sim_edit(c->sim, k->type, ns, name, set->uid, BH_SIM_STATUS, write_status, &s, NULL, NULL);
-    bh_sim_obj_unref(set);
-}
-
-void bh_ctl_sync_replicaset(struct bh_sim_controllers *c, const char *ns, const char *name)
-{
-    const struct set_kind k = {BH_CTL_REPLICASET, c->t.replicasets, "replicaset-controller"};
-
-    sync_set(c, &k, ns, name);
-}
-
-void bh_ctl_sync_replicationcontroller(struct bh_sim_controllers *c, const char *ns,
-                                       const char *name)
-{
-    const struct set_kind k = {BH_CTL_REPLICATIONCONTROLLER, c->t.replicationcontrollers,
-                               "replication-controller"};
-
-    sync_set(c, &k, ns, name);
+    s.available = min_ready > 0 ? available(&s, min_ready) : n.ready;
+    bh_ctl_edit(c, set, BH_SIM_STATUS, write_status, &s);
 }

@@ -57,23 +57,18 @@ static bool keep_old(void *arg, struct bh_arena *a, struct bh_json *pod)
 void bh_ctl_resize_commit(struct bh_sim_controllers *c, const struct bh_sim_obj *old,
                           const struct bh_sim_obj *obj)
 {
+    BH_CLEANUP(bh_arena_fini) struct bh_arena a = {0};
     const struct bh_json *was, *is;
-    struct bh_arena a;
-    bool same;
 
     if (!c->opt.kubelet || !old || old->generation == obj->generation || obj->deleting ||
         !*obj->node_name || !bh_streq(obj->phase, "Running"))
         return;
-    bh_arena_init(&a, 0);
     was = bh_sim_obj_tree(&a, old);
     is = bh_sim_obj_tree(&a, obj);
-    same = bh_json_equal(bh_tree_arr(was, "spec.containers"), bh_tree_arr(is, "spec.containers"));
-    if (!same) {
-        bh_sim_edit(c->sim, c->t.pods, obj->ns, obj->name, obj->uid, BH_SIM_STATUS, keep_old,
-                    (void *)(uintptr_t)was, NULL, NULL);
-        bh_ctl_enqueue(c, BH_CTL_RESIZE, obj->ns, obj->name);
-    }
-    bh_arena_fini(&a);
+    if (bh_json_equal(bh_tree_arr(was, "spec.containers"), bh_tree_arr(is, "spec.containers")))
+        return;
+    bh_ctl_edit(c, obj, BH_SIM_STATUS, keep_old, was);
+    bh_ctl_again(c, BH_CTL_RESIZE, obj, 0);
 }
 
 /* ---- what there is room for -------------------------------------------------------------------
@@ -86,19 +81,16 @@ struct verdict {
 static bh_nano others_on(struct bh_sim_controllers *c, const struct bh_sim_obj *pod,
                          const char *resource)
 {
-    struct bh_sim_objs l;
+    BH_CLEANUP(bh_sim_objs_fini) struct bh_sim_objs l = bh_ctl_on_node(c, pod->node_name);
     bh_nano sum = 0;
 
-    bh_sim_pods_on_node(c->sim, pod->node_name, &l);
     for (size_t i = 0; i < l.n; i++) {
         struct bh_arena_mark m = bh_arena_mark(&c->arena);
-        if (!bh_streq(l.v[i]->uid, pod->uid) && !bh_streq(l.v[i]->phase, "Succeeded") &&
-            !bh_streq(l.v[i]->phase, "Failed"))
+        if (!bh_streq(l.v[i]->uid, pod->uid) && !bh_ctl_pod_finished(l.v[i]))
             sum += bh_adm_containers_sum(bh_tree_obj(bh_sim_obj_tree(&c->arena, l.v[i]), "spec"),
                                          "requests", resource);
         bh_arena_rewind(&c->arena, m);
     }
-    bh_sim_objs_fini(&l);
     return sum;
 }
 
@@ -153,18 +145,14 @@ static bool write_verdict(void *arg, struct bh_arena *a, struct bh_json *pod)
     return true;
 }
 
-void bh_ctl_sync_resize(struct bh_sim_controllers *c, const char *ns, const char *name)
+void bh_ctl_sync_resize(struct bh_sim_controllers *c, struct bh_sim_obj *pod)
 {
-    const struct bh_sim_obj *pod = bh_sim_get(c->sim, c->t.pods, ns, name);
-    struct verdict v = {0};
+    struct verdict v = {.now = bh_ctl_now(c, &c->arena)};
 
-    if (!pod || pod->deleting || !*pod->node_name || !bh_streq(pod->phase, "Running") ||
-        bh_ctl_node_deaf(c, pod->node_name))
+    if (!*pod->node_name || !bh_streq(pod->phase, "Running") || bh_ctl_node_deaf(c, pod->node_name))
         return;
-    v.now = bh_ctl_now(c, &c->arena);
     judge(c, pod, bh_sim_obj_tree(&c->arena, pod), &v);
-    bh_sim_edit(c->sim, c->t.pods, ns, name, pod->uid, BH_SIM_STATUS, write_verdict, &v, NULL,
-                NULL);
+    bh_ctl_edit(c, pod, BH_SIM_STATUS, write_verdict, &v);
     if (v.reason && bh_streq(v.reason, "Deferred"))
-        bh_ctl_enqueue_after(c, BH_CTL_RESIZE, ns, name, AGAIN_NS);
+        bh_ctl_again(c, BH_CTL_RESIZE, pod, AGAIN_NS);
 }

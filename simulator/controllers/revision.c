@@ -13,16 +13,6 @@
 
 #define HASH_LABEL "controller-revision-hash"
 
-/* The patch that brings the template back. */
-static struct bh_json *data_of(struct bh_arena *a, const struct bh_json *template)
-{
-    struct bh_json *d = bh_json_new(a, BH_JSON_OBJECT), *t = bh_json_clone(a, template);
-
-    bh_json_set_str(a, t, "$patch", "replace");
-    bh_json_set(a, bh_json_obj_at(a, d, "spec"), "template", t);
-    return d;
-}
-
 static bool raise_number(void *arg, struct bh_arena *a, struct bh_json *o)
 {
     bh_json_set_i64(a, o, "revision", *(int64_t *)arg);
@@ -32,47 +22,44 @@ static bool raise_number(void *arg, struct bh_arena *a, struct bh_json *o)
 static const char *make(struct bh_sim_controllers *c, struct bh_arena *a, struct bh_sim_obj *owner,
                         const struct bh_json *template, struct bh_json *data, int64_t number)
 {
-    struct bh_json *o = bh_json_new(a, BH_JSON_OBJECT), *meta = bh_json_obj_at(a, o, "metadata");
     const char *hash = bh_ctl_hash(a, data, 0);
+    struct bh_json *o = bh_json_make(a, "metadata: {name: %s, labels: {" HASH_LABEL ": %s}}",
+                                     bh_arena_printf(a, "%s-%s", owner->name, hash), hash);
+    struct bh_json *meta = bh_json_get(o, "metadata");
 
-    bh_json_set_str(a, meta, "name", bh_arena_printf(a, "%s-%s", owner->name, hash));
-    bh_json_set_str(a, bh_json_obj_at(a, meta, "labels"), HASH_LABEL, hash);
     bh_json_each(l, bh_tree_obj(template, "metadata.labels"))
-        bh_json_set(a, bh_json_obj_at(a, meta, "labels"), l->key.p, bh_json_clone(a, l));
+        bh_json_set(a, bh_json_get(meta, "labels"), l->key.p, bh_json_clone(a, l));
     bh_ctl_own(a, meta, owner);
-    bh_json_set(a, o, "data", data);
-    bh_json_set_i64(a, o, "revision", number);
+    bh_json_add(a, o, "data: %p, revision: %ld", data, number);
     bh_sim_create(c->sim, c->t.revisions, owner->ns, a, o, NULL, NULL);
     return hash;
 }
 
-static void forget(struct bh_sim_controllers *c, struct bh_sim_obj *owner,
-                   const struct bh_sim_objs *l, const int64_t *numbers, int64_t limit)
+/* The present one and `limit` older ones stay. */
+static void forget(struct bh_sim_controllers *c, const struct bh_sim_objs *l,
+                   const int64_t *numbers, int64_t limit)
 {
-    struct bh_sim_delete_options o = {.grace_s = -1};
-
-    /* The present one and `limit` older ones stay. */
     for (size_t i = 0; i < l->n; i++) {
         int64_t newer = 0;
         for (size_t k = 0; k < l->n; k++)
             newer += numbers[k] > numbers[i];
-        o.uid = l->v[i]->uid;
         if (newer > limit)
-            bh_sim_delete(c->sim, c->t.revisions, owner->ns, l->v[i]->name, &o, NULL);
+            bh_ctl_delete(c, l->v[i]);
     }
 }
 
 const char *bh_ctl_revision(struct bh_sim_controllers *c, struct bh_arena *a,
                             struct bh_sim_obj *owner, const struct bh_json *template)
 {
-    struct bh_json *data = data_of(a, template);
-    const char *hash = NULL;
-    struct bh_sim_objs l;
-    int64_t *numbers, highest = 0, mine = 0;
-    struct bh_sim_obj *found = NULL;
+    BH_CLEANUP(bh_sim_objs_fini)
+    struct bh_sim_objs l = bh_ctl_owned(c, owner->uid, c->t.revisions);
+    /* the patch that brings the template back */
+    struct bh_json *data = bh_json_make(a, "spec: {template: %p}", bh_json_clone(a, template));
+    int64_t *numbers = bh_arena_array(a, l.n + 1, sizeof(*numbers)), highest = 0, mine = 0;
+    const struct bh_sim_obj *found = NULL;
+    const char *hash;
 
-    bh_sim_owned_by(c->sim, owner->uid, c->t.revisions, &l);
-    numbers = bh_calloc(l.n + 1, sizeof(*numbers));
+    bh_json_add(a, data, "spec: {template: {$patch: replace}}");
     for (size_t i = 0; i < l.n; i++) {
         const struct bh_json *o = bh_sim_obj_tree(a, l.v[i]);
         numbers[i] = bh_tree_i64(o, "revision", 0);
@@ -80,19 +67,16 @@ const char *bh_ctl_revision(struct bh_sim_controllers *c, struct bh_arena *a,
         if (!found && bh_tree_obj(o, "data") && bh_json_equal(bh_tree_obj(o, "data"), data)) {
             found = l.v[i];
             mine = numbers[i];
-            hash = bh_arena_strdup(
-                a, bh_sim_obj_label(found, HASH_LABEL) ? bh_sim_obj_label(found, HASH_LABEL) : "");
         }
     }
     highest += !found || mine < highest;
     if (!found) {
         hash = make(c, a, owner, template, data, highest);
-        forget(c, owner, &l, numbers, 10 - 1);
-    } else if (mine < highest) {
-        bh_sim_edit(c->sim, c->t.revisions, owner->ns, found->name, found->uid, BH_SIM_MAIN,
-                    raise_number, &highest, NULL, NULL);
+        forget(c, &l, numbers, 10 - 1);
+        return hash;
     }
-    free(numbers);
-    bh_sim_objs_fini(&l);
-    return hash;
+    if (mine < highest)
+        bh_ctl_edit(c, found, BH_SIM_MAIN, raise_number, &highest);
+    hash = bh_sim_obj_label(found, HASH_LABEL);
+    return bh_arena_strdup(a, hash ? hash : "");
 }

@@ -58,13 +58,11 @@ static void tell_present(struct bh_sim_controllers *c)
 {
     for (size_t i = 0; i < bh_sim_type_count(c->sim); i++) {
         const struct bh_sim_type *t = bh_sim_type_at(c->sim, i);
-        struct bh_sim_objs l = {0};
         if (!t || !bh_sim_type_stores(t))
             continue;
-        bh_sim_list(c->sim, t, NULL, &l);
+        BH_CLEANUP(bh_sim_objs_fini) struct bh_sim_objs l = bh_ctl_listed(c, t, NULL);
         for (size_t k = 0; k < l.n; k++)
             on_commit(c, BH_SIM_ADDED, NULL, l.v[k]);
-        bh_sim_objs_fini(&l);
     }
 }
 
@@ -78,8 +76,6 @@ struct bh_sim_controllers *bh_sim_controllers_start(struct bh_sim *s,
     if (c->opt.node_grace_ns <= 0)
         c->opt.node_grace_ns = 40000000000;
     find_types(&c->t);
-    bh_arena_init(&c->arena, 0);
-    bh_arena_init(&c->pod_arena, 0);
     bh_ctl_kubelet_init(c);
     bh_sim_drain(s); /* commits made before are told by tell_present, once */
     bh_sim_listen(s, NULL, on_commit, c);
@@ -91,14 +87,14 @@ void bh_sim_controllers_stop(struct bh_sim_controllers *c)
 {
     if (!c)
         return;
+    struct bh_map *const of_values[] = {&c->waiting, &c->nodes,       &c->tainted,
+                                        &c->counts,  &c->pv_of_claim, &c->owners};
     bh_ctl_queue_fini(c);
     bh_ctl_kubelet_fini(c);
-    bh_ctl_gc_fini(c);
-    bh_ctl_nodelife_fini(c);
-    bh_ctl_taint_fini(c);
-    bh_ctl_volume_fini(c);
-    bh_ctl_counts_fini(c);
-    bh_ctl_commit_fini(c);
+    for (size_t i = 0; i < BH_ARRAY_LEN(of_values); i++)
+        bh_map_fini_values(of_values[i]);
+    bh_map_fini(&c->pdb_due);
+    bh_map_fini(&c->terminating);
     bh_arena_fini(&c->arena);
     bh_arena_fini(&c->pod_arena);
     free(c);

@@ -58,24 +58,22 @@ static void place(struct stateful *s, const struct bh_sim_objs *pods)
 static void claim(struct stateful *s, const struct bh_json *template, const char *name)
 {
     struct bh_arena *a = &s->c->arena;
-    struct bh_json *o, *meta;
+    struct bh_json *o;
 
     if (bh_sim_get(s->c->sim, s->c->t.claims, s->obj->ns, name))
         return;
-    o = bh_json_clone(a, template);
+    o = bh_json_add(a, bh_json_clone(a, template), "metadata: {name: %s}", name);
     bh_json_unset(o, "status");
-    meta = bh_json_obj_at(a, o, "metadata");
-    bh_json_unset(meta, "creationTimestamp");
-    bh_json_set_str(a, meta, "name", name);
+    bh_json_unset(bh_json_get(o, "metadata"), "creationTimestamp");
     bh_json_each(m, bh_tree_obj(s->tree, "spec.selector.matchLabels"))
-        bh_json_set(a, bh_json_obj_at(a, meta, "labels"), m->key.p, bh_json_clone(a, m));
+        bh_json_add(a, o, "metadata: {labels: {%s: %p}}", m->key.p, bh_json_clone(a, m));
     bh_sim_create(s->c->sim, s->c->t.claims, s->obj->ns, a, o, NULL, NULL);
 }
 
 /* Each claim template gives the pod a claim of its own and the volume of that name. */
 static void volumes(struct stateful *s, struct bh_arena *a, struct bh_json *spec, const char *pod)
 {
-    struct bh_json *list = bh_tree_arr(spec, "volumes"), *v;
+    struct bh_json *list = bh_tree_arr(spec, "volumes");
 
     bh_json_each(t, bh_tree_arr(s->tree, "spec.volumeClaimTemplates")) {
         const char *name = bh_tree_str(t, "metadata.name"), *claim_name;
@@ -90,9 +88,8 @@ static void volumes(struct stateful *s, struct bh_arena *a, struct bh_json *spec
                 break;
             }
         }
-        v = bh_tree_push_obj(a, list);
-        bh_json_set_str(a, v, "name", name);
-        bh_json_set_str(a, bh_json_obj_at(a, v, "persistentVolumeClaim"), "claimName", claim_name);
+        bh_json_append(a, list, "name: %s, persistentVolumeClaim: {claimName: %s}", name,
+                       claim_name);
     }
 }
 
@@ -100,25 +97,21 @@ static void create(struct stateful *s, int64_t ordinal)
 {
     struct bh_arena *a = &s->c->pod_arena;
     struct bh_json *pod = bh_ctl_pod_of(a, s->obj, bh_tree_obj(s->tree, "spec.template"));
-    struct bh_json *meta = bh_json_get(pod, "metadata"), *labels, *spec;
+    const char *name = bh_arena_printf(a, "%s-%" PRId64, s->obj->name, ordinal);
     const char *service = bh_tree_str(s->tree, "spec.serviceName");
-    char *name = bh_arena_printf(a, "%s-%" PRId64, s->obj->name, ordinal);
     struct bh_sim_error e;
 
-    bh_json_set_str(a, meta, "name", name);
-    labels = bh_json_obj_at(a, meta, "labels");
-    bh_json_set_str(a, labels, "statefulset.kubernetes.io/pod-name", name);
-    bh_json_set_str(a, labels, "apps.kubernetes.io/pod-index",
-                    bh_arena_printf(a, "%" PRId64, ordinal));
-    bh_json_set_str(a, labels, "controller-revision-hash",
-                    bh_arena_printf(a, "%s-%s", s->obj->name, s->hash));
-    spec = bh_json_obj_at(a, pod, "spec");
-    bh_json_set_str(a, spec, "hostname", name);
+    bh_json_add(a, pod,
+                "metadata: {name: %s, labels: {statefulset.kubernetes.io/pod-name: %s, "
+                "apps.kubernetes.io/pod-index: %s, controller-revision-hash: %s}}, "
+                "spec: {hostname: %s}",
+                name, name, bh_arena_printf(a, "%" PRId64, ordinal),
+                bh_arena_printf(a, "%s-%s", s->obj->name, s->hash), name);
     if (service && *service)
-        bh_json_set_str(a, spec, "subdomain", service);
-    volumes(s, a, spec, name);
+        bh_json_add(a, pod, "spec: {subdomain: %s}", service);
+    volumes(s, a, bh_json_get(pod, "spec"), name);
     if (bh_ctl_pod_create(s->c, s->obj, COMPONENT, pod, &e))
-        bh_ctl_enqueue_after(s->c, BH_CTL_STATEFULSET, s->obj->ns, s->obj->name, BH_CTL_RETRY_NS);
+        bh_ctl_again(s->c, BH_CTL_STATEFULSET, s->obj, BH_CTL_RETRY_NS);
 }
 
 /* ---- order ----------------------------------------------------------------------------------- */
@@ -212,59 +205,48 @@ static void roll(struct stateful *s)
 
 static bool write_status(void *arg, struct bh_arena *a, struct bh_json *o)
 {
-    struct stateful *s = arg;
+    const struct stateful *s = arg;
     struct bh_json *st = bh_json_obj_at(a, o, "status");
     const char *update = bh_arena_printf(a, "%s-%s", s->obj->name, s->hash);
     bool done = s->updated == s->have && s->have == s->replicas;
-    bool first = !bh_tree_has(st, "currentRevision");
 
-    bh_json_set_i64(a, st, "observedGeneration", bh_tree_i64(o, "metadata.generation", 0));
-    bh_json_set_i64(a, st, "replicas", s->have);
-    bh_ctl_count_set(a, st, "readyReplicas", s->ready);
-    bh_json_set_i64(a, st, "availableReplicas", s->ready);
-    bh_ctl_count_set(a, st, "updatedReplicas", s->updated);
-    bh_json_set_str(a, st, "updateRevision", update);
-    if (done || first)
+    bh_json_add(a, st,
+                "observedGeneration: %ld, replicas: %ld, readyReplicas?: %ld, "
+                "availableReplicas: %ld, updatedReplicas?: %ld, updateRevision: %s",
+                bh_tree_i64(o, "metadata.generation", 0), s->have, s->ready, s->ready, s->updated,
+                update);
+    if (done || !bh_tree_has(st, "currentRevision"))
         bh_json_set_str(a, st, "currentRevision", update);
-    bh_ctl_count_set(a, st, "currentReplicas",
-                     bh_tree_is(st, "currentRevision", update) ? s->updated : s->have - s->updated);
-    bh_json_set_i64(a, st, "collisionCount", 0);
+    bh_json_add(a, st, "currentReplicas?: %ld, collisionCount: 0",
+                bh_tree_is(st, "currentRevision", update) ? s->updated : s->have - s->updated);
     return true;
 }
 
 static void move(struct stateful *s)
 {
-    struct bh_sim_objs pods;
+    BH_CLEANUP(bh_sim_objs_fini)
+    struct bh_sim_objs pods = bh_ctl_owned(s->c, s->obj->uid, s->c->t.pods);
 
     s->hash = bh_ctl_revision(s->c, &s->c->arena, s->obj, bh_tree_obj(s->tree, "spec.template"));
     s->replicas = bh_tree_i64(s->tree, "spec.replicas", 1);
     s->start = bh_tree_i64(s->tree, "spec.ordinals.start", 0);
     s->ordered = !bh_tree_is(s->tree, "spec.podManagementPolicy", "Parallel");
-    bh_sim_owned_by(s->c->sim, s->obj->uid, s->c->t.pods, &pods);
     place(s, &pods);
     count(s);
     if (fill(s) && shrink(s))
         roll(s);
     if (s->again)
-        bh_ctl_enqueue(s->c, BH_CTL_STATEFULSET, s->obj->ns, s->obj->name);
+        bh_ctl_again(s->c, BH_CTL_STATEFULSET, s->obj, 0);
     free(s->pod);
-    s->pod = NULL;
-    bh_sim_objs_fini(&pods);
 }
 
-void bh_ctl_sync_statefulset(struct bh_sim_controllers *c, const char *ns, const char *name)
+void bh_ctl_sync_statefulset(struct bh_sim_controllers *c, struct bh_sim_obj *obj)
 {
     struct stateful s = {
-        .c = c, .obj = bh_sim_get(c->sim, c->t.statefulsets, ns, name), .budget = BH_CTL_BATCH};
+        .c = c, .obj = obj, .tree = bh_sim_obj_tree(&c->arena, obj), .budget = BH_CTL_BATCH};
 
-    if (!s.obj || s.obj->deleting)
+    if (!bh_tree_obj(s.tree, "spec.template"))
         return;
-    s.obj = bh_sim_obj_ref(s.obj);
-    s.tree = bh_sim_obj_tree(&c->arena, s.obj);
-    if (bh_tree_obj(s.tree, "spec.template")) {
-        move(&s);
-        bh_sim_edit(c->sim, c->t.statefulsets, ns, name, s.obj->uid, BH_SIM_STATUS, write_status,
-                    &s, NULL, NULL);
-    }
-    bh_sim_obj_unref(s.obj);
+    move(&s);
+    bh_ctl_edit(c, obj, BH_SIM_STATUS, write_status, &s);
 }

@@ -60,17 +60,13 @@ static void look(struct bh_sim_controllers *c, const struct bh_sim_obj *pod,
                  const struct bh_json *taints)
 {
     struct bh_arena_mark mark = bh_arena_mark(&c->arena);
-    int64_t stay;
+    int64_t stay = pod->deleting ? NEVER : may_stay(bh_sim_obj_tree(&c->arena, pod), taints);
 
-    if (!pod->deleting) {
-        stay = may_stay(bh_sim_obj_tree(&c->arena, pod), taints);
-        if (stay == NEVER)
-            cancel(c, pod);
-        else if (!stay)
-            bh_ctl_enqueue(c, BH_CTL_TAINT_EVICTION, pod->ns, pod->name);
-        else if (!bh_ctl_waits(c, BH_CTL_TAINT_EVICTION, pod->ns, pod->name))
-            bh_ctl_enqueue_after(c, BH_CTL_TAINT_EVICTION, pod->ns, pod->name, stay);
-    }
+    if (stay == NEVER && !pod->deleting)
+        cancel(c, pod);
+    else if (stay != NEVER &&
+             (!stay || !bh_ctl_waits(c, BH_CTL_TAINT_EVICTION, pod->ns, pod->name)))
+        bh_ctl_again(c, BH_CTL_TAINT_EVICTION, pod, stay);
     bh_arena_rewind(&c->arena, mark);
 }
 
@@ -91,25 +87,18 @@ bool bh_ctl_set_disrupted(void *arg, struct bh_arena *a, struct bh_json *pod)
     return true;
 }
 
-void bh_ctl_sync_taint_eviction(struct bh_sim_controllers *c, const char *ns, const char *name)
+void bh_ctl_sync_taint_eviction(struct bh_sim_controllers *c, struct bh_sim_obj *pod)
 {
-    struct bh_sim_obj *pod = bh_sim_get(c->sim, c->t.pods, ns, name);
-    struct bh_sim_delete_options o = {.grace_s = -1};
-    struct bh_ctl_disruption why = {c, "DeletionByTaintManager",
-                                    "Taint manager: deleting due to NoExecute taint", false};
+    const struct bh_ctl_disruption why = {c, "DeletionByTaintManager",
+                                          "Taint manager: deleting due to NoExecute taint", false};
 
-    if (!pod || pod->deleting || !*pod->node_name ||
-        !bh_map_get(&c->tainted, pod->node_name, strlen(pod->node_name)))
+    if (!*pod->node_name || !bh_map_get(&c->tainted, pod->node_name, strlen(pod->node_name)))
         return;
-    bh_sim_obj_ref(pod);
-    o.uid = pod->uid;
     bh_sim_event(c->sim, pod, "Normal", "TaintManagerEviction", COMPONENT,
-                 "Marking for deletion Pod %s/%s", ns, name);
-    bh_sim_edit(c->sim, c->t.pods, ns, name, pod->uid, BH_SIM_STATUS, bh_ctl_set_disrupted, &why,
-                NULL, NULL);
-    if (bh_sim_delete(c->sim, c->t.pods, ns, name, &o, NULL))
-        bh_ctl_enqueue_after(c, BH_CTL_TAINT_EVICTION, ns, name, BH_CTL_RETRY_NS);
-    bh_sim_obj_unref(pod);
+                 "Marking for deletion Pod %s/%s", pod->ns, pod->name);
+    bh_ctl_edit(c, pod, BH_SIM_STATUS, bh_ctl_set_disrupted, &why);
+    if (bh_ctl_delete(c, pod))
+        bh_ctl_again(c, BH_CTL_TAINT_EVICTION, pod, BH_CTL_RETRY_NS);
 }
 
 /* ---- changes --------------------------------------------------------------------------------- */
@@ -117,7 +106,7 @@ void bh_ctl_sync_taint_eviction(struct bh_sim_controllers *c, const char *ns, co
 /* The NoExecute ones as text; NULL when there are none. */
 static char *no_execute(const struct bh_json *taints)
 {
-    struct bh_buf b = {0};
+    BH_CLEANUP(bh_buf_fini) struct bh_buf b = {0};
     char *text;
 
     bh_json_each(t, taints) {
@@ -128,14 +117,13 @@ static char *no_execute(const struct bh_json *taints)
     }
     bh_buf_adds(&b, "]");
     text = b.n > 1 ? bh_strdup(bh_buf_str(&b)) : NULL;
-    bh_buf_fini(&b);
     return text;
 }
 
 void bh_ctl_taints_of(struct bh_sim_controllers *c, const char *node, const struct bh_json *taints)
 {
     char *now = no_execute(taints), *was;
-    struct bh_sim_objs l;
+    BH_CLEANUP(bh_sim_objs_fini) struct bh_sim_objs l = {0};
     bool same;
 
     was = bh_map_get(&c->tainted, node, strlen(node));
@@ -152,7 +140,6 @@ void bh_ctl_taints_of(struct bh_sim_controllers *c, const char *node, const stru
     bh_sim_pods_on_node(c->sim, node, &l);
     for (size_t i = 0; i < l.n; i++)
         look(c, l.v[i], taints);
-    bh_sim_objs_fini(&l);
 }
 
 /* Pods that come to a tainted node, or get other tolerations there. */
@@ -175,13 +162,4 @@ void bh_ctl_taint_commit(struct bh_sim_controllers *c, enum bh_sim_change change
     if (text && bh_json_parse(&c->arena, text, strlen(text), 0, &taints, NULL) == 0)
         look(c, obj, taints);
     bh_arena_rewind(&c->arena, mark);
-}
-
-void bh_ctl_taint_fini(struct bh_sim_controllers *c)
-{
-    struct bh_map_entry *e;
-
-    for (size_t it = 0; (e = bh_map_next(&c->tainted, &it));)
-        free(e->value);
-    bh_map_fini(&c->tainted);
 }

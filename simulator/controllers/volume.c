@@ -32,11 +32,6 @@ static const char *class_name(const struct bh_json *o)
     return beta ? beta : name ? name : "";
 }
 
-static struct bh_json *annotations(struct bh_arena *a, struct bh_json *o)
-{
-    return bh_json_obj_at(a, bh_json_obj_at(a, o, "metadata"), "annotations");
-}
-
 static bh_nano storage(const struct bh_json *holder)
 {
     const char *s = bh_json_get_str(holder, "storage");
@@ -62,28 +57,17 @@ static const char *volume_mode(const struct bh_json *o)
     return mode ? mode : "Filesystem";
 }
 
-struct labels {
-    const struct bh_json *pv;
-};
-
-static const char *label(void *arg, const char *key)
-{
-    return bh_tree_label(((struct labels *)arg)->pv, key);
-}
-
 static bool selected(const struct bh_json *claim, const struct bh_json *pv)
 {
     const struct bh_json *spec = bh_json_path(claim, "spec.selector");
-    struct labels l = {pv};
     struct bh_selector *sel = NULL;
-    struct bh_err err;
     bool is;
 
     if (!spec)
         return true;
-    if (bh_selector_from_json(spec, &sel, &err) < 0)
+    if (bh_selector_from_json(spec, &sel, NULL) < 0)
         return false;
-    is = bh_selector_match(sel, label, &l);
+    is = bh_selector_match_json(sel, bh_tree_obj(pv, "metadata.labels"));
     bh_selector_free(sel);
     return is;
 }
@@ -115,36 +99,34 @@ struct binding {
 static bool write_volume(void *arg, struct bh_arena *a, struct bh_json *o)
 {
     const struct binding *b = arg;
-    struct bh_json *ref = bh_json_obj_at(a, bh_json_obj_at(a, o, "spec"), "claimRef");
-    bool ours = !bh_json_get_str(ref, "name");
+    bool ours = !bh_tree_str(o, "spec.claimRef.name");
 
-    bh_json_set_str(a, ref, "apiVersion", "v1");
-    bh_json_set_str(a, ref, "kind", "PersistentVolumeClaim");
-    bh_json_set_str(a, ref, "namespace", b->claim->ns);
-    bh_json_set_str(a, ref, "name", b->claim->name);
-    bh_json_set_str(a, ref, "uid", b->claim->uid);
+    bh_json_add(a, o,
+                "spec: {claimRef: {apiVersion: v1, kind: PersistentVolumeClaim, namespace: %s, "
+                "name: %s, uid: %s}}",
+                b->claim->ns, b->claim->name, b->claim->uid);
     if (ours)
-        bh_json_set_str(a, annotations(a, o), ANN_CONTROLLER, "yes");
-    bh_json_set_str(a, bh_json_obj_at(a, o, "status"), "phase", "Bound");
+        bh_json_add(a, o, "metadata: {annotations: {" ANN_CONTROLLER ": yes}}");
+    bh_json_add(a, o, "status: {phase: Bound}");
     return true;
 }
 
 static bool write_claim(void *arg, struct bh_arena *a, struct bh_json *o)
 {
     const struct binding *b = arg;
-    struct bh_json *status = bh_json_obj_at(a, o, "status");
     const struct bh_json *modes = bh_json_path(b->pv_tree, "spec.accessModes");
     const struct bh_json *capacity = bh_json_path(b->pv_tree, "spec.capacity");
 
     if (!bh_tree_str(o, "spec.volumeName"))
-        bh_json_set_str(a, annotations(a, o), ANN_CONTROLLER, "yes");
-    bh_json_set_str(a, bh_json_obj_at(a, o, "spec"), "volumeName", b->pv);
-    bh_json_set_str(a, annotations(a, o), ANN_COMPLETED, "yes");
-    bh_json_set_str(a, status, "phase", "Bound");
+        bh_json_add(a, o, "metadata: {annotations: {" ANN_CONTROLLER ": yes}}");
+    bh_json_add(a, o,
+                "spec: {volumeName: %s}, metadata: {annotations: {" ANN_COMPLETED ": yes}}, "
+                "status: {phase: Bound}",
+                b->pv);
     if (modes)
-        bh_json_set(a, status, "accessModes", bh_json_clone(a, modes));
+        bh_json_add(a, o, "status: {accessModes: %p}", bh_json_clone(a, modes));
     if (capacity)
-        bh_json_set(a, status, "capacity", bh_json_clone(a, capacity));
+        bh_json_add(a, o, "status: {capacity: %p}", bh_json_clone(a, capacity));
     return true;
 }
 
@@ -152,27 +134,22 @@ static void tie(struct binding *b)
 {
     struct bh_sim_controllers *c = b->c;
 
-    if (bh_sim_edit(c->sim, c->t.volumes, "", b->pv, NULL, BH_SIM_WHOLE, write_volume, b, NULL,
-                    NULL))
-        return; /* gone meanwhile: its own commit brings us back */
-    bh_sim_edit(c->sim, c->t.claims, b->claim->ns, b->claim->name, b->claim->uid, BH_SIM_WHOLE,
-                write_claim, b, NULL, NULL);
+    if (!bh_sim_edit(c->sim, c->t.volumes, "", b->pv, NULL, BH_SIM_WHOLE, write_volume, b, NULL,
+                     NULL)) /* else it is gone meanwhile: its own commit brings us back */
+        bh_ctl_edit(c, b->claim, BH_SIM_WHOLE, write_claim, b);
 }
 
-static bool write_phase(void *arg, struct bh_arena *a, struct bh_json *o)
+static bool write_phase(void *phase, struct bh_arena *a, struct bh_json *o)
 {
-    const char *phase = arg;
-
     if (bh_tree_is(o, "status.phase", phase))
         return false;
-    bh_json_set_str(a, bh_json_obj_at(a, o, "status"), "phase", phase);
+    bh_json_add(a, o, "status: {phase: %s}", (const char *)phase);
     return true;
 }
 
 static void set_phase(struct bh_sim_controllers *c, const struct bh_sim_obj *o, const char *phase)
 {
-    bh_sim_edit(c->sim, o->type, o->ns, o->name, o->uid, BH_SIM_WHOLE, write_phase,
-                (void *)(uintptr_t)phase, NULL, NULL);
+    bh_ctl_edit(c, o, BH_SIM_WHOLE, write_phase, phase);
 }
 
 /* ---- provisioning ------------------------------------------------------------------------------
@@ -190,7 +167,6 @@ static void add_topology(struct bh_sim_controllers *c, struct bh_arena *a, struc
         const char *key = bh_json_get_str(e, "key");
         const char *value = n && key ? bh_sim_obj_label(n, key) : NULL;
         const struct bh_json *values = bh_tree_arr(e, "values");
-        struct bh_json *x;
         if (!value && values && values->c.first)
             value = bh_json_cstr(values->c.first);
         if (!key || !value)
@@ -201,10 +177,7 @@ static void add_topology(struct bh_sim_controllers *c, struct bh_arena *a, struc
             struct bh_json *list = bh_tree_dflt_arr(a, required, "nodeSelectorTerms");
             out = bh_tree_dflt_arr(a, bh_tree_push_obj(a, list), "matchExpressions");
         }
-        x = bh_tree_push_obj(a, out);
-        bh_json_set_str(a, x, "key", key);
-        bh_json_set_str(a, x, "operator", "In");
-        bh_json_push(bh_tree_dflt_arr(a, x, "values"), bh_json_new_cstr(a, value));
+        bh_json_append(a, out, "key: %s, operator: In, values: [%s]", key, value);
     }
 }
 
@@ -212,28 +185,21 @@ static struct bh_json *new_volume(struct bh_sim_controllers *c, const struct bin
                                   const struct bh_json *class, const char *class_named)
 {
     struct bh_arena *a = &c->arena;
-    struct bh_json *pv = bh_json_new(a, BH_JSON_OBJECT), *spec, *csi;
     const char *provisioner = bh_tree_str(class, "provisioner");
     const char *policy = bh_tree_str(class, "reclaimPolicy");
     const struct bh_json *modes = bh_json_path(b->claim_tree, "spec.accessModes");
-    const char *size =
-        bh_json_get_str(bh_json_path(b->claim_tree, "spec.resources.requests"), "storage");
+    const char *size = bh_tree_str(b->claim_tree, "spec.resources.requests.storage");
+    struct bh_json *pv = bh_json_make(
+        a,
+        "apiVersion: v1, kind: PersistentVolume, "
+        "metadata: {name: %s, annotations: {" ANN_PROVISIONED ": %s}}, "
+        "spec: {capacity: {storage: %s}, accessModes?: %p, persistentVolumeReclaimPolicy: %s, "
+        "storageClassName: %s, volumeMode: %s, csi: {driver: %s, volumeHandle: %s}}",
+        b->pv, provisioner, size ? size : "1Gi", modes ? bh_json_clone(a, modes) : NULL,
+        policy ? policy : "Delete", class_named, volume_mode(b->claim_tree), provisioner,
+        b->claim->uid);
 
-    bh_json_set_str(a, pv, "apiVersion", "v1");
-    bh_json_set_str(a, pv, "kind", "PersistentVolume");
-    bh_json_set_str(a, bh_json_obj_at(a, pv, "metadata"), "name", b->pv);
-    bh_json_set_str(a, annotations(a, pv), ANN_PROVISIONED, provisioner);
-    spec = bh_json_obj_at(a, pv, "spec");
-    bh_json_set_str(a, bh_json_obj_at(a, spec, "capacity"), "storage", size ? size : "1Gi");
-    if (modes)
-        bh_json_set(a, spec, "accessModes", bh_json_clone(a, modes));
-    bh_json_set_str(a, spec, "persistentVolumeReclaimPolicy", policy ? policy : "Delete");
-    bh_json_set_str(a, spec, "storageClassName", class_named);
-    bh_json_set_str(a, spec, "volumeMode", volume_mode(b->claim_tree));
-    csi = bh_json_obj_at(a, spec, "csi");
-    bh_json_set_str(a, csi, "driver", provisioner);
-    bh_json_set_str(a, csi, "volumeHandle", b->claim->uid);
-    add_topology(c, a, spec, class, bh_tree_annotation(b->claim_tree, ANN_NODE));
+    add_topology(c, a, bh_json_get(pv, "spec"), class, bh_tree_annotation(b->claim_tree, ANN_NODE));
     (void)write_volume((void *)(uintptr_t)b, a, pv);
     return pv;
 }
@@ -265,7 +231,7 @@ static const char *find_volume(struct bh_sim_controllers *c, const struct bh_jso
 {
     bh_nano want = storage(bh_json_path(claim, "spec.resources.requests")), best = 0;
     const char *found = NULL;
-    struct bh_sim_objs l = {0};
+    BH_CLEANUP(bh_sim_objs_fini) struct bh_sim_objs l = {0};
 
     bh_sim_list(c->sim, c->t.volumes, NULL, &l);
     for (size_t i = 0; i < l.n; i++) {
@@ -282,7 +248,6 @@ static const char *find_volume(struct bh_sim_controllers *c, const struct bh_jso
         best = size;
         *ret_tree = pv;
     }
-    bh_sim_objs_fini(&l);
     return found;
 }
 
@@ -350,25 +315,18 @@ static size_t claim_key(char out[static 520], const char *ns, const char *name)
     return BH_MIN((size_t)n, (size_t)519);
 }
 
-void bh_ctl_sync_claim(struct bh_sim_controllers *c, const char *ns, const char *name)
+void bh_ctl_sync_claim(struct bh_sim_controllers *c, struct bh_sim_obj *claim)
 {
-    struct bh_sim_obj *claim = bh_sim_get(c->sim, c->t.claims, ns, name);
-    struct binding b = {.c = c};
+    struct binding b = {.c = c, .claim = claim, .claim_tree = bh_sim_obj_tree(&c->arena, claim)};
+    const char *volume = bh_tree_str(b.claim_tree, "spec.volumeName"), *named;
     char key[520];
-    const char *volume, *named;
 
-    if (!claim || claim->deleting)
-        return;
-    b.claim = bh_sim_obj_ref(claim);
-    b.claim_tree = bh_sim_obj_tree(&c->arena, claim);
-    volume = bh_tree_str(b.claim_tree, "spec.volumeName");
-    named = bh_map_get(&c->pv_of_claim, key, claim_key(key, ns, name));
+    named = bh_map_get(&c->pv_of_claim, key, claim_key(key, claim->ns, claim->name));
     b.pv = bh_arena_strdup(&c->arena, volume && *volume ? volume : named ? named : "");
     if (*b.pv)
         join(&b);
     else
         find_or_provision(&b);
-    bh_sim_obj_unref(claim);
 }
 
 /* ---- one volume --------------------------------------------------------------------------------
@@ -377,56 +335,42 @@ void bh_ctl_sync_claim(struct bh_sim_controllers *c, const char *ns, const char 
 static void released(struct bh_sim_controllers *c, const struct bh_sim_obj *pv,
                      const struct bh_json *tree)
 {
-    const struct bh_sim_delete_options o = {.grace_s = -1, .uid = pv->uid};
-
     if (bh_tree_annotation(tree, ANN_PROVISIONED) &&
         bh_tree_is(tree, "spec.persistentVolumeReclaimPolicy", "Delete"))
-        bh_sim_delete(c->sim, c->t.volumes, "", pv->name, &o, NULL);
+        bh_ctl_delete(c, pv);
     else
         set_phase(c, pv, "Released");
 }
 
-void bh_ctl_sync_volume(struct bh_sim_controllers *c, const char *ns, const char *name)
+void bh_ctl_sync_volume(struct bh_sim_controllers *c, struct bh_sim_obj *pv)
 {
-    struct bh_sim_obj *pv = bh_sim_get(c->sim, c->t.volumes, "", name);
-    const struct bh_json *tree, *ref;
-    const struct bh_sim_obj *claim;
-    const char *uid, *claim_ns, *claim_name;
+    const struct bh_json *tree = bh_sim_obj_tree(&c->arena, pv);
+    const struct bh_json *ref = bh_json_path(tree, "spec.claimRef");
+    const char *uid = bh_json_get_text(ref, "uid"), *name = bh_json_get_str(ref, "name");
+    const char *ns = bh_json_get_str(ref, "namespace");
+    const struct bh_sim_obj *claim = ns && name ? bh_sim_get(c->sim, c->t.claims, ns, name) : NULL;
 
-    (void)ns;
-    if (!pv || pv->deleting)
-        return;
-    bh_sim_obj_ref(pv);
-    tree = bh_sim_obj_tree(&c->arena, pv);
-    ref = bh_json_path(tree, "spec.claimRef");
-    uid = bh_json_get_str(ref, "uid");
-    claim_ns = bh_json_get_str(ref, "namespace");
-    claim_name = bh_json_get_str(ref, "name");
-    claim = claim_ns && claim_name ? bh_sim_get(c->sim, c->t.claims, claim_ns, claim_name) : NULL;
-    if (!claim_name) {
+    if (!name) {
         set_phase(c, pv, "Available");
         bh_ctl_enqueue_after(c, BH_CTL_VOLUME_SWEEP, "", "", SWEEP_NS);
-    } else if (claim && (!uid || !*uid || bh_streq(uid, claim->uid))) {
-        bh_ctl_enqueue(c, BH_CTL_CLAIM, claim->ns, claim->name);
-    } else if (uid && *uid) {
+    } else if (claim && (!*uid || bh_streq(uid, claim->uid))) {
+        bh_ctl_again(c, BH_CTL_CLAIM, claim, 0);
+    } else if (*uid) {
         released(c, pv, tree);
     } else {
         set_phase(c, pv, "Available"); /* kept for a claim that is not there yet */
     }
-    bh_sim_obj_unref(pv);
 }
 
 /* Volumes became free: every claim that has none looks again. */
 void bh_ctl_sync_volume_sweep(struct bh_sim_controllers *c, const char *ns, const char *name)
 {
-    struct bh_sim_objs l = {0};
+    BH_CLEANUP(bh_sim_objs_fini) struct bh_sim_objs l = bh_ctl_listed(c, c->t.claims, NULL);
 
     (void)ns, (void)name;
-    bh_sim_list(c->sim, c->t.claims, NULL, &l);
     for (size_t i = 0; i < l.n; i++)
         if (!bh_streq(l.v[i]->phase, "Bound"))
-            bh_ctl_enqueue(c, BH_CTL_CLAIM, l.v[i]->ns, l.v[i]->name);
-    bh_sim_objs_fini(&l);
+            bh_ctl_again(c, BH_CTL_CLAIM, l.v[i], 0);
 }
 
 /* ---- commits -----------------------------------------------------------------------------------
@@ -434,13 +378,12 @@ void bh_ctl_sync_volume_sweep(struct bh_sim_controllers *c, const char *ns, cons
 
 static void index_volume(struct bh_sim_controllers *c, const struct bh_sim_obj *pv, bool gone)
 {
-    struct bh_arena a;
+    BH_CLEANUP(bh_arena_fini) struct bh_arena a = {0};
     const struct bh_json *ref;
     const char *ns, *name;
     char key[520];
     size_t n;
 
-    bh_arena_init(&a, 0);
     ref = bh_json_path(bh_sim_obj_tree(&a, pv), "spec.claimRef");
     ns = bh_json_get_str(ref, "namespace");
     name = bh_json_get_str(ref, "name");
@@ -455,7 +398,6 @@ static void index_volume(struct bh_sim_controllers *c, const struct bh_sim_obj *
         }
         bh_ctl_enqueue(c, BH_CTL_CLAIM, ns, name);
     }
-    bh_arena_fini(&a);
 }
 
 void bh_ctl_volume_commit(struct bh_sim_controllers *c, enum bh_sim_change change,
@@ -474,19 +416,10 @@ void bh_ctl_volume_commit(struct bh_sim_controllers *c, enum bh_sim_change chang
         char key[520];
         const char *pv = bh_map_get(&c->pv_of_claim, key, claim_key(key, obj->ns, obj->name));
         if (change != BH_SIM_DELETED)
-            bh_ctl_enqueue(c, BH_CTL_CLAIM, obj->ns, obj->name);
+            bh_ctl_again(c, BH_CTL_CLAIM, obj, 0);
         else if (pv)
             bh_ctl_enqueue(c, BH_CTL_VOLUME, "", pv);
     } else if (obj->type == c->t.classes) {
         bh_ctl_enqueue_after(c, BH_CTL_VOLUME_SWEEP, "", "", SWEEP_NS);
     }
-}
-
-void bh_ctl_volume_fini(struct bh_sim_controllers *c)
-{
-    struct bh_map_entry *e;
-
-    for (size_t it = 0; (e = bh_map_next(&c->pv_of_claim, &it));)
-        free(e->value);
-    bh_map_fini(&c->pv_of_claim);
 }
