@@ -118,9 +118,8 @@ static int64_t scaled(const struct bh_json *v, int64_t total)
 static void write_status(struct bh_trial *t, struct bh_trial_budget *b)
 {
     struct bh_buf json = {0};
-    struct bh_arena a;
+    BH_CLEANUP(bh_arena_fini) struct bh_arena a = {0};
 
-    bh_arena_init(&a, 0);
     struct bh_json *o = tree_of(&a, b), *st = bh_json_obj_at(&a, o, "status");
     bh_json_set_i64(&a, st, "expectedPods", b->expected);
     bh_json_set_i64(&a, st, "currentHealthy", b->healthy);
@@ -131,23 +130,20 @@ static void write_status(struct bh_trial *t, struct bh_trial_budget *b)
     b->json = bh_buf_take(&json);
     int rc = bh_offline_put_tree(&t->w, &a, b->kind, o, NULL);
     bh_assert(rc == 0); /* it went in before */
-    bh_arena_fini(&a);
 }
 
 void bh_trial_budgets_settle(struct bh_trial *t)
 {
     for (struct bh_trial_budget *b = t->budgets; b; b = b->next) {
-        struct bh_arena a;
+        BH_CLEANUP(bh_arena_fini) struct bh_arena a = {0};
         if (!b->derived)
             continue;
-        bh_arena_init(&a, 0);
         const struct bh_json *spec = bh_json_get(tree_of(&a, b), "spec");
         const struct bh_json *most = bh_json_get(spec, "maxUnavailable");
         b->desired = most ? b->expected - scaled(most, b->expected)
                           : scaled(bh_json_get(spec, "minAvailable"), b->expected);
         b->desired = BH_MAX(b->desired, 0);
         b->allowed = BH_MAX(b->healthy - b->desired, 0);
-        bh_arena_fini(&a);
         write_status(t, b);
     }
 }

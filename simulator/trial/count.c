@@ -54,11 +54,9 @@ static int copy_claim(struct count *c, const struct bh_kind_info *k, const char 
 
     if (!m)
         return 0;
-    struct bh_json *o = bh_pb_to_json(&c->a, m), *meta = bh_json_obj_at(&c->a, o, "metadata");
-    bh_json_set_str(&c->a, o, "apiVersion", "");
-    bh_json_set_str(&c->a, meta, "name", to);
-    bh_json_set_str(&c->a, meta, "uid", to);
-    bh_json_each(r, bh_json_get(meta, "ownerReferences")) {
+    struct bh_json *o = bh_pb_to_json(&c->a, m);
+    bh_json_add(&c->a, o, "apiVersion: '', metadata: {name: %s, uid: %s}", to, to);
+    bh_json_each(r, bh_json_path(o, "metadata.ownerReferences")) {
         if (bh_json_get_bool(r, "controller", false))
             bh_json_set_str(&c->a, r, "uid", uid);
     }
@@ -93,13 +91,11 @@ static int next_copy(struct count *c, struct bh_pod_rec **ret, struct bh_err *er
 {
     struct bh_interner in = bh_symtab_interner(bh_engine_symtab(c->t->w.engine));
     struct bh_json *pod = bh_json_clone(&c->a, c->tree);
-    struct bh_json *meta = bh_json_obj_at(&c->a, pod, "metadata");
     const char *name =
         bh_arena_printf(&c->a, "%.200s" COUNTED_SUFFIX, bh_trial_pod_name(c->pod), c->total + 1);
     ProtobufCMessage *m;
 
-    bh_json_set_str(&c->a, meta, "name", name);
-    bh_json_set_str(&c->a, meta, "uid", name);
+    bh_json_add(&c->a, pod, "metadata: {name: %s, uid: %s}", name, name);
     int rc = copy_claims(c, pod, name, name, err);
     if (rc >= 0)
         rc = bh_json_to_pb(&c->a, bh_kinds[BH_KIND_POD].desc, pod, &m, NULL, err);
@@ -118,11 +114,8 @@ static void count_node(struct count *c, bh_sym node)
     uint64_t i;
 
     if (!bh_umap_get(&c->index, node, &i)) {
+        c->nodes = bh_grown(c->nodes, c->n_nodes, &c->cap_nodes, sizeof *c->nodes);
         i = c->n_nodes++;
-        if (c->n_nodes > c->cap_nodes) {
-            c->cap_nodes = c->cap_nodes ? 2 * c->cap_nodes : 64;
-            c->nodes = bh_reallocarray(c->nodes, c->cap_nodes, sizeof *c->nodes);
-        }
         c->nodes[i] = (struct node_count){.node = node};
         bh_umap_put(&c->index, node, i);
     }
@@ -208,34 +201,32 @@ static struct bh_json *groups_of(struct bh_arena *a, const struct count *c)
     return v;
 }
 
-static void write_document(const struct count *c, enum bh_form form, struct bh_buf *out)
+/* Appends {node, what: how many} for each node. */
+static void add_nodes(const struct count *c, struct bh_arena *a, struct bh_json *doc,
+                      const char *what)
 {
     const struct bh_symtab *tab = bh_engine_symtab(c->t->w.engine);
-    struct bh_json *doc, *nodes, *pod, *groups;
-    struct bh_arena a;
+    struct bh_json *nodes = bh_json_list_at(a, doc, "nodes");
 
-    bh_arena_init(&a, 0);
+    for (size_t i = 0; i < c->n_nodes; i++)
+        bh_json_append(a, nodes, "node: %s, %s: %u", bh_sym_text(tab, c->nodes[i].node), what,
+                       c->nodes[i].n);
+}
+
+static void write_document(const struct count *c, enum bh_form form, struct bh_buf *out)
+{
+    struct bh_json *doc;
+    BH_CLEANUP(bh_arena_fini) struct bh_arena a = {0};
+
     doc = bh_trial_document(c->t, &a, "CapacityReport");
-    pod = bh_json_obj_at(&a, doc, "pod");
-    bh_json_set_str(&a, pod, "namespace", bh_trial_pod_ns(c->pod));
-    bh_json_set_str(&a, pod, "name", bh_trial_pod_name(c->pod));
-    bh_json_set_i64(&a, doc, "total", c->total);
-    bh_json_set_str(&a, doc, "stopped", c->limited ? "Limit" : "Unschedulable");
+    bh_json_add(&a, doc, "pod: {namespace: %s, name: %s}, total: %u, stopped: %s",
+                bh_trial_pod_ns(c->pod), bh_trial_pod_name(c->pod), c->total,
+                c->limited ? "Limit" : "Unschedulable");
     if (c->message)
         bh_json_set_str(&a, doc, "message", c->message);
-    groups = groups_of(&a, c);
-    if (groups)
-        bh_json_set(&a, doc, "rejectedGroups", groups);
-    nodes = bh_json_new(&a, BH_JSON_ARRAY);
-    for (size_t i = 0; i < c->n_nodes; i++) {
-        struct bh_json *o = bh_json_new(&a, BH_JSON_OBJECT);
-        bh_json_set_str(&a, o, "node", bh_sym_text(tab, c->nodes[i].node));
-        bh_json_set_i64(&a, o, "count", c->nodes[i].n);
-        bh_json_push(nodes, o);
-    }
-    bh_json_set(&a, doc, "nodes", nodes);
+    bh_json_add(&a, doc, "rejectedGroups?: %p", (void *)groups_of(&a, c));
+    add_nodes(c, &a, doc, "count");
     bh_form_write(out, doc, form);
-    bh_arena_fini(&a);
 }
 
 static void write_table(const struct count *c, bool wide, bool colour, struct bh_buf *out)
@@ -243,9 +234,8 @@ static void write_table(const struct count *c, bool wide, bool colour, struct bh
     const struct bh_symtab *tab = bh_engine_symtab(c->t->w.engine);
     size_t shown = wide ? c->n_nodes : BH_MIN(c->n_nodes, (size_t)SHOWN_NODES);
     struct bh_grid g = {0};
-    struct bh_arena a;
+    BH_CLEANUP(bh_arena_fini) struct bh_arena a = {0};
 
-    bh_arena_init(&a, 0);
     if (c->n_nodes) {
         bh_grid_heading(&g, 0, "NODE", ">PODS", NULL);
         for (size_t i = 0; i < shown; i++) {
@@ -272,7 +262,6 @@ static void write_table(const struct count *c, bool wide, bool colour, struct bh
         bh_explain_render_groups(out, groups_of(&a, c), colour);
     }
     bh_grid_fini(&g);
-    bh_arena_fini(&a);
 }
 
 /* ---- which pod --------------------------------------------------------------------------------
@@ -350,46 +339,31 @@ int bh_trial_count(struct bh_trial *t, int64_t max, struct bh_buf *out, struct b
 /* ---- several pods -----------------------------------------------------------------------------
  */
 
-static struct bh_json *counted(struct bh_arena *a, struct count *c)
+static void add_counted(struct bh_arena *a, struct bh_json *list, struct count *c)
 {
-    const struct bh_symtab *tab = bh_engine_symtab(c->t->w.engine);
-    struct bh_json *o = bh_json_new(a, BH_JSON_OBJECT), *nodes = bh_json_new(a, BH_JSON_ARRAY);
-
     sort_nodes(c);
-    bh_json_set_str(a, o, "namespace", bh_trial_pod_ns(c->pod));
-    bh_json_set_str(a, o, "name", bh_trial_pod_name(c->pod));
-    bh_json_set_i64(a, o, "replicas", c->total);
-    for (size_t i = 0; i < c->n_nodes; i++) {
-        struct bh_json *x = bh_json_new(a, BH_JSON_OBJECT);
-        bh_json_set_str(a, x, "node", bh_sym_text(tab, c->nodes[i].node));
-        bh_json_set_i64(a, x, "replicas", c->nodes[i].n);
-        bh_json_push(nodes, x);
-    }
-    bh_json_set(a, o, "nodes", nodes);
-    return o;
+    add_nodes(c, a,
+              bh_json_append(a, list, "namespace: %s, name: %s, replicas: %u",
+                             bh_trial_pod_ns(c->pod), bh_trial_pod_name(c->pod), c->total),
+              "replicas");
 }
 
 static struct bh_json *all_counted(struct bh_arena *a, struct count *c, size_t n,
                                    const struct count *failed)
 {
-    struct bh_json *doc = bh_json_new(a, BH_JSON_OBJECT), *why, *list, *groups;
+    const char *limit = "as many as asked for fit";
+    struct bh_json *doc, *list;
     int64_t total = 0;
 
     for (size_t i = 0; i < n; i++)
         total += c[i].total;
-    bh_json_set_i64(a, doc, "replicas", total);
-    why = bh_json_obj_at(a, doc, "failReason");
-    bh_json_set_str(a, why, "type", failed ? "Unschedulable" : "LimitReached");
-    bh_json_set_str(a, why, "message",
-                    failed && failed->message ? failed->message
-                    : failed                  ? ""
-                                              : "as many as asked for fit");
-    groups = failed ? groups_of(a, failed) : NULL;
-    if (groups)
-        bh_json_set(a, doc, "rejectedGroups", groups);
-    list = bh_json_set(a, doc, "pods", bh_json_new(a, BH_JSON_ARRAY));
+    doc = bh_json_make(
+        a, "replicas: %ld, failReason: {type: %s, message: %s}, rejectedGroups?: %p, pods: []",
+        total, failed ? "Unschedulable" : "LimitReached", failed ? failed->message : limit,
+        failed ? (void *)groups_of(a, failed) : NULL);
+    list = bh_json_get(doc, "pods");
     for (size_t i = 0; i < n; i++)
-        bh_json_push(list, counted(a, &c[i]));
+        add_counted(a, list, &c[i]);
     return doc;
 }
 

@@ -40,11 +40,10 @@ void bh_trial_where(struct bh_buf *out, const struct bh_trial_source *at)
 
 static int blame(struct reader *r, int rc)
 {
-    struct bh_buf b = {0};
+    BH_CLEANUP(bh_buf_fini) struct bh_buf b = {0};
 
     bh_trial_where(&b, &r->at);
     bh_err_prefix(r->err, rc, "%.300s", bh_buf_str(&b));
-    bh_buf_fini(&b);
     return rc;
 }
 
@@ -135,12 +134,10 @@ static int take(struct reader *r, struct bh_arena *a, struct bh_json *obj, int d
 static int parse_and_take(struct reader *r, const char *p, size_t n)
 {
     struct bh_json *v;
-    struct bh_arena a;
+    BH_CLEANUP(bh_arena_fini) struct bh_arena a = {.limit_bytes = TREE_MAX(n)};
 
-    bh_arena_init(&a, TREE_MAX(n));
     int rc = bh_json_parse(&a, p, n, BH_JSON_STRICT, &v, r->err);
     rc = rc < 0 ? blame(r, rc) : take(r, &a, v, 1);
-    bh_arena_fini(&a);
     return rc;
 }
 
@@ -177,14 +174,13 @@ static int split_items(const char *p, size_t n, int (*fn)(void *, const char *, 
 static int on_document(void *arg, const char *p, size_t n)
 {
     struct reader *r = arg;
-    struct bh_buf rest = {0};
+    BH_CLEANUP(bh_buf_fini) struct bh_buf rest = {0};
     struct bh_json *head = NULL;
-    struct bh_arena a;
+    BH_CLEANUP(bh_arena_fini) struct bh_arena a = {.limit_bytes = TREE_MAX(n)};
     size_t items = 0;
 
     r->at.document++;
     r->at.item = 0;
-    bh_arena_init(&a, TREE_MAX(n));
     if (split_items(p, n, count_item, &items, &rest) < 0 ||
         bh_json_parse(&a, bh_buf_str(&rest), rest.n, 0, &head, NULL) < 0)
         head = NULL;
@@ -197,15 +193,13 @@ static int on_document(void *arg, const char *p, size_t n)
     } else {
         rc = parse_and_take(r, p, n); /* one object, or a text that is none: says why */
     }
-    bh_arena_fini(&a);
-    bh_buf_fini(&rest);
     return rc;
 }
 
 static int read_json(struct reader *r, const char *p, size_t n)
 {
     struct bh_json_split *s = bh_json_split_new(BH_JSON_SPLIT_DOCS, FILE_MAX_BYTES, on_document, r);
-    struct bh_buf rest = {0};
+    BH_CLEANUP(bh_buf_fini) struct bh_buf rest = {0};
     int rc = bh_json_split_feed(s, p, n);
     bool ours = rc < 0 && r->err->msg[0];
 
@@ -217,7 +211,6 @@ static int read_json(struct reader *r, const char *p, size_t n)
     } else if (!ours) {
         rc = bh_err_set(r->err, rc, "%s: document %u: not JSON", r->at.file, r->at.document + 1);
     }
-    bh_buf_fini(&rest);
     bh_json_split_free(s);
     return rc;
 }
@@ -228,9 +221,8 @@ static int read_json(struct reader *r, const char *p, size_t n)
 static int read_yaml_part(struct reader *r, const char *p, size_t n, uint32_t first_line)
 {
     struct bh_json *docs;
-    struct bh_arena a;
+    BH_CLEANUP(bh_arena_fini) struct bh_arena a = {.limit_bytes = TREE_MAX(n)};
 
-    bh_arena_init(&a, TREE_MAX(n));
     int rc = bh_yaml_parse_all(&a, p, n, BH_JSON_STRICT, &docs, r->err);
     if (rc < 0) {
         r->at.document++;
@@ -247,7 +239,6 @@ static int read_yaml_part(struct reader *r, const char *p, size_t n, uint32_t fi
         r->at.line = d->line ? first_line + d->line - 1 : 0;
         rc = take(r, &a, d, 0);
     }
-    bh_arena_fini(&a);
     return rc;
 }
 
@@ -323,7 +314,7 @@ static int read_file(struct reader *r, const char *path)
 
 static int read_stdin(struct reader *r)
 {
-    struct bh_buf b = {0};
+    BH_CLEANUP(bh_buf_fini) struct bh_buf b = {0};
     char chunk[65536];
     size_t n;
     int rc = 0;
@@ -338,7 +329,6 @@ static int read_stdin(struct reader *r)
     r->at = (struct bh_trial_source){.file = "-"};
     if (rc == 0)
         rc = read_text(r, bh_buf_str(&b), b.n);
-    bh_buf_fini(&b);
     return rc;
 }
 

@@ -15,7 +15,7 @@
 
 void bh_trial_warn(struct bh_trial *t, const char *fmt, ...)
 {
-    struct bh_buf b = {0};
+    BH_CLEANUP(bh_buf_fini) struct bh_buf b = {0};
     va_list ap;
 
     va_start(ap, fmt);
@@ -25,7 +25,6 @@ void bh_trial_warn(struct bh_trial *t, const char *fmt, ...)
     t->warnings[t->n_warnings++] = bh_arena_strdup(&t->names, bh_buf_str(&b));
     if (t->o.watcher.warning)
         t->o.watcher.warning(t->o.watcher.arg, t->n_warnings, bh_buf_str(&b));
-    bh_buf_fini(&b);
 }
 
 void bh_trial_progress(struct bh_trial *t, const char *what, size_t done, size_t total)
@@ -41,12 +40,11 @@ bool bh_trial_stopped(const struct bh_trial *t)
 
 int bh_trial_blame(struct bh_err *err, int rc, const struct bh_trial_item *it)
 {
-    struct bh_buf b = {0};
+    BH_CLEANUP(bh_buf_fini) struct bh_buf b = {0};
 
     bh_trial_where(&b, &it->at);
     bh_buf_addf(&b, ": %.80s %.100s%s%.100s", it->kind_name, it->ns, *it->ns ? "/" : "", it->name);
     bh_err_prefix(err, rc, "%.400s", bh_buf_str(&b));
-    bh_buf_fini(&b);
     return rc;
 }
 
@@ -72,7 +70,7 @@ static void index_item(struct bh_trial *t, size_t at)
 {
     struct bh_trial_item *it = &t->items[at], *old;
     BH_CLEANUP(bh_freep) char *key = key_of(it->kind_name, it->ns, it->name);
-    struct bh_buf was = {0}, is = {0};
+    BH_CLEANUP(bh_buf_fini) struct bh_buf was = {0}, is = {0};
 
     if (!*it->name)
         return; /* not named yet */
@@ -88,8 +86,6 @@ static void index_item(struct bh_trial *t, size_t at)
     bh_trial_where(&is, &it->at);
     bh_trial_warn(t, "%s %s%s%s: %s replaces %s", it->kind_name, it->ns, *it->ns ? "/" : "",
                   it->name, bh_buf_str(&is), bh_buf_str(&was));
-    bh_buf_fini(&was);
-    bh_buf_fini(&is);
 }
 
 /* ---- kinds ------------------------------------------------------------------------------------
@@ -122,7 +118,7 @@ static bool known_in_other_version(const char *kind)
 static int leave_out(struct bh_trial *t, const struct bh_trial_source *at, const char *api_version,
                      const char *kind, const char *name, struct bh_err *err)
 {
-    struct bh_buf b = {0};
+    BH_CLEANUP(bh_buf_fini) struct bh_buf b = {0};
     int rc = 0;
 
     if (bh_sim_type_of_kind(api_version, kind)) {
@@ -139,7 +135,6 @@ static int leave_out(struct bh_trial *t, const struct bh_trial_source *at, const
         rc = bh_err_set(err, -EINVAL, "%s", bh_buf_str(&b));
     else
         bh_trial_warn(t, "%s, left out", bh_buf_str(&b));
-    bh_buf_fini(&b);
     return rc;
 }
 
@@ -197,10 +192,7 @@ static void free_item(struct bh_trial_item *it)
 
 static void append(struct bh_trial *t, const struct bh_trial_item *it)
 {
-    if (t->n_items == t->cap_items) {
-        t->cap_items = t->cap_items ? 2 * t->cap_items : 64;
-        t->items = bh_reallocarray(t->items, t->cap_items, sizeof *t->items);
-    }
+    t->items = bh_grown(t->items, t->n_items, &t->cap_items, sizeof *t->items);
     t->items[t->n_items++] = *it;
     index_item(t, t->n_items - 1);
 }

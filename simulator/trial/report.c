@@ -60,22 +60,12 @@ static const char *text(const char *s)
 /* ---- document ---------------------------------------------------------------------------------
  */
 
-static void set_text(struct bh_arena *a, struct bh_json *o, const char *key, const char *s)
-{
-    if (s && *s)
-        bh_json_set_str(a, o, key, s);
-}
-
 struct bh_json *bh_trial_document(const struct bh_trial *t, struct bh_arena *a, const char *kind)
 {
-    struct bh_json *o = bh_json_new(a, BH_JSON_OBJECT), *w = bh_json_new(a, BH_JSON_ARRAY);
+    struct bh_json *o = bh_json_make(a, "kind: %s, apiVersion: %s", kind, BH_EXPLAIN_API);
 
-    bh_json_set_str(a, o, "kind", kind);
-    bh_json_set_str(a, o, "apiVersion", BH_EXPLAIN_API);
     for (size_t i = 0; i < t->n_warnings; i++)
-        bh_json_push(w, bh_json_new_cstr(a, t->warnings[i]));
-    if (t->n_warnings)
-        bh_json_set(a, o, "warnings", w);
+        bh_json_push(bh_json_list_at(a, o, "warnings"), bh_json_new_cstr(a, t->warnings[i]));
     return o;
 }
 
@@ -103,20 +93,14 @@ static void add_left_out(const struct bh_trial *t, struct bh_arena *a, struct bh
 static void add_summary(const struct bh_trial *t, struct bh_arena *a, struct bh_json *doc)
 {
     struct bh_trial_summary s = bh_trial_summarize(t);
-    struct bh_json *o = bh_json_obj_at(a, doc, "summary"), *ignored;
 
-    bh_json_set_i64(a, o, "nodes", t->n_nodes);
-    bh_json_set_i64(a, o, "placedBefore", t->n_placed_before);
-    bh_json_set_i64(a, o, "scheduled", s.scheduled);
-    bh_json_set_i64(a, o, "unschedulable", s.unschedulable);
-    bh_json_set_i64(a, o, "gated", s.gated);
-    bh_json_set_i64(a, o, "errors", s.failed);
-    bh_json_set_i64(a, o, "preempted", s.preempted);
-    ignored = bh_json_obj_at(a, o, "ignored");
-    bh_json_set_i64(a, ignored, "finished", t->n_finished);
-    bh_json_set_i64(a, ignored, "terminating", t->n_terminating);
-    bh_json_set_i64(a, ignored, "otherScheduler", t->n_foreign);
-    add_left_out(t, a, o);
+    bh_json_add(a, doc,
+                "summary: {nodes: %u, placedBefore: %u, scheduled: %u, unschedulable: %u, "
+                "gated: %u, errors: %u, preempted: %u, "
+                "ignored: {finished: %u, terminating: %u, otherScheduler: %u}}",
+                t->n_nodes, t->n_placed_before, s.scheduled, s.unschedulable, s.gated, s.failed,
+                s.preempted, t->n_finished, t->n_terminating, t->n_foreign);
+    add_left_out(t, a, bh_json_get(doc, "summary"));
 }
 
 static struct bh_json *explanations_of(struct bh_arena *a, const struct bh_trial_pod *p)
@@ -130,63 +114,48 @@ static struct bh_json *explanations_of(struct bh_arena *a, const struct bh_trial
     return list;
 }
 
-static struct bh_json *pod_json(const struct bh_trial *t, struct bh_arena *a,
-                                const struct bh_trial_pod *p)
+static void add_pod(const struct bh_trial *t, struct bh_arena *a, struct bh_json *list,
+                    const struct bh_trial_pod *p)
 {
-    struct bh_json *o = bh_json_new(a, BH_JSON_OBJECT);
+    bool placed = p->result == BH_TRIAL_SCHEDULED;
+    bool failed = !placed && p->result != BH_TRIAL_PREEMPTED;
 
-    bh_json_set_str(a, o, "namespace", bh_trial_pod_ns(p));
-    bh_json_set_str(a, o, "name", bh_trial_pod_name(p));
-    bh_json_set_str(a, o, "result", results[p->result]);
-    if (p->result == BH_TRIAL_SCHEDULED)
-        set_text(a, o, "nodeName", node_text(t, p->node));
-    set_text(a, o, "nominatedNodeName", node_text(t, p->nominated));
-    bh_json_set_i64(a, o, "attempts", p->attempts);
-    if (p->result != BH_TRIAL_SCHEDULED && p->result != BH_TRIAL_PREEMPTED) {
-        set_text(a, o, "reason", p->reason);
-        set_text(a, o, "message", p->message);
-    }
-    if (p->explanations.n)
-        bh_json_set(a, o, "explanations", explanations_of(a, p));
-    return o;
+    bh_json_append(a, list,
+                   "namespace: %s, name: %s, result: %s, nodeName?: %s, nominatedNodeName?: %s, "
+                   "attempts: %u, reason?: %s, message?: %s, explanations?: %p",
+                   bh_trial_pod_ns(p), bh_trial_pod_name(p), results[p->result],
+                   placed ? node_text(t, p->node) : "", node_text(t, p->nominated), p->attempts,
+                   failed ? p->reason : NULL, failed ? p->message : NULL,
+                   p->explanations.n ? explanations_of(a, p) : NULL);
 }
 
-static struct bh_json *victim_json(const struct bh_trial *t, struct bh_arena *a,
-                                   const struct bh_trial_pod *p)
+static void add_victim(const struct bh_trial *t, struct bh_arena *a, struct bh_json *list,
+                       const struct bh_trial_pod *p)
 {
-    struct bh_json *o = bh_json_new(a, BH_JSON_OBJECT), *by;
-
-    bh_json_set_str(a, o, "namespace", bh_trial_pod_ns(p));
-    bh_json_set_str(a, o, "name", bh_trial_pod_name(p));
-    set_text(a, o, "nodeName", node_text(t, p->node));
-    bh_json_set_bool(a, o, "placedBefore", p->placed_before);
-    by = bh_json_obj_at(a, o, "by");
-    bh_json_set_str(a, by, "namespace", bh_trial_pod_ns(p->preemptor));
-    bh_json_set_str(a, by, "name", bh_trial_pod_name(p->preemptor));
-    return o;
+    bh_json_append(a, list,
+                   "namespace: %s, name: %s, nodeName?: %s, placedBefore: %i, "
+                   "by: {namespace: %s, name: %s}",
+                   bh_trial_pod_ns(p), bh_trial_pod_name(p), node_text(t, p->node),
+                   p->placed_before, bh_trial_pod_ns(p->preemptor),
+                   bh_trial_pod_name(p->preemptor));
 }
 
 static void write_document(const struct bh_trial *t, enum bh_form form, struct bh_buf *out)
 {
-    struct bh_json *doc, *pods, *victims;
-    struct bh_arena a;
+    BH_CLEANUP(bh_arena_fini) struct bh_arena a = {0};
 
-    bh_arena_init(&a, 0);
-    doc = bh_trial_document(t, &a, "SimulationReport");
-    pods = bh_json_new(&a, BH_JSON_ARRAY);
-    victims = bh_json_new(&a, BH_JSON_ARRAY);
+    struct bh_json *doc = bh_trial_document(t, &a, "SimulationReport");
     add_summary(t, &a, doc);
+    struct bh_json *pods = bh_json_list_at(&a, doc, "pods");
+    struct bh_json *victims = bh_json_list_at(&a, doc, "preempted");
     for (size_t i = 0; i < t->n_list; i++) {
         const struct bh_trial_pod *p = t->list[i];
         if (!p->placed_before)
-            bh_json_push(pods, pod_json(t, &a, p));
+            add_pod(t, &a, pods, p);
         if (p->result == BH_TRIAL_PREEMPTED)
-            bh_json_push(victims, victim_json(t, &a, p));
+            add_victim(t, &a, victims, p);
     }
-    bh_json_set(&a, doc, "pods", pods);
-    bh_json_set(&a, doc, "preempted", victims);
     bh_form_write(out, doc, form);
-    bh_arena_fini(&a);
 }
 
 /* ---- table ------------------------------------------------------------------------------------
@@ -245,7 +214,7 @@ static int most_first(const void *pa, const void *pb)
 
 static size_t gather_messages(const struct bh_trial *t, struct message *v)
 {
-    struct bh_map index = {0};
+    BH_CLEANUP(bh_map_fini) struct bh_map index = {0};
     size_t n = 0;
 
     for (size_t i = 0; i < t->n_list; i++) {
@@ -262,7 +231,6 @@ static size_t gather_messages(const struct bh_trial *t, struct message *v)
             m->pod[m->n] = p;
         m->n++;
     }
-    bh_map_fini(&index);
     if (n > 1)
         qsort(v, n, sizeof *v, most_first);
     return n;
@@ -273,7 +241,7 @@ static void messages_table(const struct bh_trial *t, struct bh_grid *g, bool col
 {
     struct message *v = bh_calloc(t->n_list + 1, sizeof *v);
     size_t n = gather_messages(t, v);
-    struct bh_buf names = {0};
+    BH_CLEANUP(bh_buf_fini) struct bh_buf names = {0};
 
     if (n) {
         bh_buf_adds(out, "\nNot placed\n");
@@ -295,7 +263,6 @@ static void messages_table(const struct bh_trial *t, struct bh_grid *g, bool col
     if (n > MESSAGES_SHOWN)
         bh_buf_addf(out, "... and %zu more messages; -o wide has every pod's\n",
                     n - MESSAGES_SHOWN);
-    bh_buf_fini(&names);
     free(v);
 }
 

@@ -110,11 +110,9 @@ static void explain(struct bh_trial *t, struct bh_trial_pod *p, const struct bh_
                     const struct bh_decision *d)
 {
     struct bh_explain_subject s = bh_explain_subject_of(t->w.engine, pending);
-    struct bh_arena a;
+    BH_CLEANUP(bh_arena_fini) struct bh_arena a = {0};
 
-    bh_arena_init(&a, 0);
     keep_explanation(t, p, bh_explain_decision(&a, &s, bh_engine_symtab(t->w.engine), d));
-    bh_arena_fini(&a);
 }
 
 static void on_decided(void *arg, const struct bh_pending *pending, const struct bh_decision *d)
@@ -150,12 +148,11 @@ static void close_books(struct bh_trial *t)
     for (size_t i = 0; i < t->n_list; i++) {
         struct bh_trial_pod *p = t->list[i];
         const struct bh_pending pending = {.pod = p->rec, .shape = p->shape};
-        struct bh_arena a;
+        BH_CLEANUP(bh_arena_fini) struct bh_arena a = {0};
         if (p->nominated != BH_SYM_NONE) /* a higher pod may have taken the promise */
             p->nominated = bh_engine_nominated_node(t->w.engine, bh_trial_uid(p));
         if (p->result != BH_TRIAL_WAITING)
             continue;
-        bh_arena_init(&a, 0);
         const struct bh_status *gate = bh_engine_pre_enqueue(t->w.engine, &pending);
         p->result = gate ? BH_TRIAL_GATED : BH_TRIAL_UNSCHEDULABLE;
         set_text(&p->reason, gate ? "SchedulingGated" : "Unschedulable");
@@ -164,7 +161,6 @@ static void close_books(struct bh_trial *t)
             struct bh_explain_subject s = bh_explain_subject_of(t->w.engine, &pending);
             keep_explanation(t, p, bh_explain_gated(&a, &s, gate));
         }
-        bh_arena_fini(&a);
     }
 }
 

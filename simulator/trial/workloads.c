@@ -277,7 +277,7 @@ static const struct bh_trial_item *culprit(struct work *w, const char *kind, con
 /* The first refusal of a pod, as its workload's controller was told. */
 static int check_refusals(struct work *w, struct bh_err *err)
 {
-    struct bh_sim_objs events;
+    BH_CLEANUP(bh_sim_objs_fini) struct bh_sim_objs events = {0};
     int rc = 0;
 
     bh_sim_list(w->ad->sim, bh_sim_type_find("", "v1", "events"), NULL, &events);
@@ -294,7 +294,6 @@ static int check_refusals(struct work *w, struct bh_err *err)
         if (it)
             bh_trial_blame(err, rc, it);
     }
-    bh_sim_objs_fini(&events);
     bh_arena_reset(&w->ad->a);
     return rc;
 }
@@ -348,7 +347,7 @@ static bool is_there(struct work *w, struct workload *v, const struct bh_json *p
 
 static int take_pods(struct work *w, struct workload *v, const char *owner, struct bh_err *err)
 {
-    struct bh_sim_objs pods;
+    BH_CLEANUP(bh_sim_objs_fini) struct bh_sim_objs pods = {0};
     int rc = 0;
 
     made_by(w->ad, owner, "pods", "", &pods);
@@ -357,14 +356,13 @@ static int take_pods(struct work *w, struct workload *v, const char *owner, stru
             rc = take(w, v, pods.v[i], err);
         bh_arena_reset(&w->ad->a);
     }
-    bh_sim_objs_fini(&pods);
     return rc;
 }
 
 /* A deployment's replica sets with their pods. */
 static int take_sets(struct work *w, struct workload *v, struct bh_err *err)
 {
-    struct bh_sim_objs sets;
+    BH_CLEANUP(bh_sim_objs_fini) struct bh_sim_objs sets = {0};
     int rc = 0;
 
     made_by(w->ad, v->obj->uid, "replicasets", "apps", &sets);
@@ -374,14 +372,13 @@ static int take_sets(struct work *w, struct workload *v, struct bh_err *err)
         if (rc >= 0)
             rc = take_pods(w, v, sets.v[i]->uid, err);
     }
-    bh_sim_objs_fini(&sets);
     return rc;
 }
 
 /* Claims that a stateful set made, and the trial does not have. */
 static int take_claims(struct work *w, struct workload *v, struct bh_err *err)
 {
-    struct bh_sim_objs claims;
+    BH_CLEANUP(bh_sim_objs_fini) struct bh_sim_objs claims = {0};
     int rc = 0;
 
     bh_sim_list(w->ad->sim, bh_sim_type_find("", "v1", "persistentvolumeclaims"), v->obj->ns,
@@ -392,7 +389,6 @@ static int take_claims(struct work *w, struct workload *v, struct bh_err *err)
             rc = take(w, v, claims.v[i], err);
         bh_arena_reset(&w->ad->a);
     }
-    bh_sim_objs_fini(&claims);
     return rc;
 }
 

@@ -36,10 +36,7 @@ struct bh_trial_pod *bh_trial_add_pod(struct bh_trial *t, const struct bh_pod_re
     p->rec = bh_memdup(rec, rec->h.size);
     p->rec->shape = p->shape;
     p->order = (uint32_t)t->n_list;
-    if (t->n_list == t->cap_list) {
-        t->cap_list = t->cap_list ? 2 * t->cap_list : 64;
-        t->list = bh_reallocarray(t->list, t->cap_list, sizeof *t->list);
-    }
+    t->list = bh_grown(t->list, t->n_list, &t->cap_list, sizeof *t->list);
     t->list[t->n_list++] = p;
     bh_map_put(&t->pods, bh_trial_uid(p).p, bh_trial_uid(p).n, p);
     return p;
@@ -177,11 +174,10 @@ static unsigned turn_of(const struct bh_trial_item *it)
 
 static int put_all(struct bh_trial *t, struct bh_err *err)
 {
-    struct bh_arena a;
+    BH_CLEANUP(bh_arena_fini) struct bh_arena a = {0};
     size_t done = 0;
     int rc = 0;
 
-    bh_arena_init(&a, 0);
     for (unsigned turn = 0; turn < 3 && rc >= 0; turn++) {
         for (size_t i = 0; i < t->n_items && rc >= 0; i++) {
             const struct bh_trial_item *it = &t->items[i];
@@ -197,7 +193,6 @@ static int put_all(struct bh_trial *t, struct bh_err *err)
                 rc = bh_err_set(err, -ECANCELED, "cancelled");
         }
     }
-    bh_arena_fini(&a);
     return rc;
 }
 
