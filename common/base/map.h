@@ -25,7 +25,7 @@ struct bh_map {
 };
 void bh_map_fini(struct bh_map *m);
 void bh_map_fini_values(struct bh_map *m); /* free()s the values, too */
-void bh_map_clear(struct bh_map *m); /* keeps the memory of the table */
+void bh_map_clear(struct bh_map *m);       /* keeps the memory of the table */
 void *bh_map_get(const struct bh_map *m, const char *key, size_t n); /* NULL when absent */
 /* Inserts or replaces; returns the former value or NULL. value must not be NULL. */
 void *bh_map_put(struct bh_map *m, const char *key, size_t n, void *value);

@@ -12,26 +12,16 @@ struct count {
     int64_t reason; /* pending, and the message says so */
 };
 
-static const char *label_of(void *arg, const char *key)
-{
-    return bh_sim_obj_label(arg, key);
-}
-
 /* Pods that exist now and match; fn is called for each. */
 static void each_pod(struct bh_run *r, const struct bh_json *e,
                      void (*fn)(void *arg, struct bh_sim_obj *pod), void *arg)
 {
-    const char *text = bh_json_get_str(e, "pods");
-    struct bh_selector *sel = NULL;
     BH_CLEANUP(bh_sim_objs_fini) struct bh_sim_objs l = {0};
 
-    if (bh_selector_parse(text ? text : "", &sel, NULL) < 0)
-        return;
     bh_sim_list(r->w.sim, bh_sim_type_find("", "v1", "pods"), bh_json_get_str(e, "namespace"), &l);
+    bh_run_select(&l, bh_json_get_str(e, "pods"));
     for (size_t i = 0; i < l.n; i++)
-        if (bh_selector_match(sel, label_of, l.v[i]))
-            fn(arg, l.v[i]);
-    bh_selector_free(sel);
+        fn(arg, l.v[i]);
 }
 
 struct counting {
@@ -209,8 +199,9 @@ static void about_utilisation(struct bh_run *r, const struct bh_json *e, struct 
     about_number(e, v, what, alloc > 0 ? used / alloc : 0, i < r->n_resources);
 }
 
-void bh_run_expect(struct bh_run *r, const struct bh_json *e)
+void bh_run_expect(struct bh_run *r, void *expectation)
 {
+    const struct bh_json *e = expectation;
     const char *only = bh_json_get_str(e, "scheduler"), *metric = bh_json_get_str(e, "metric");
     const char *name = bh_json_get_str(e, "name");
     struct verdict v = {.passed = true};
@@ -226,16 +217,14 @@ void bh_run_expect(struct bh_run *r, const struct bh_json *e)
     } else {
         about_pods(r, e, &v);
     }
-    if (name) {
-        char *text = bh_asprintf("%s: %s", name, bh_buf_str(&v.text));
-        bh_buf_fini(&v.text);
-        bh_buf_adds(&v.text, text);
-        free(text);
-    }
     r->verdict = bh_reallocarray(r->verdict, r->n_verdicts + 1, sizeof *r->verdict);
-    r->verdict[r->n_verdicts++] = (struct bh_run_verdict){.text = bh_buf_take(&v.text),
-                                                          .actual = bh_buf_take(&v.actual),
-                                                          .passed = v.passed,
-                                                          .at_ns = bh_run_at(r),
-                                                          .line = e->line};
+    r->verdict[r->n_verdicts++] =
+        (struct bh_run_verdict){.text = bh_arena_printf(&r->keep, "%s%s%s", name ? name : "",
+                                                        name ? ": " : "", bh_buf_str(&v.text)),
+                                .actual = bh_arena_strdup(&r->keep, bh_buf_str(&v.actual)),
+                                .passed = v.passed,
+                                .at_ns = bh_run_at(r),
+                                .line = e->line};
+    bh_buf_fini(&v.text);
+    bh_buf_fini(&v.actual);
 }

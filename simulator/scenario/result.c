@@ -96,61 +96,41 @@ static int64_t percentile(const int64_t *v, size_t n, unsigned q)
     return n ? v[at ? at - 1 : 0] : 0;
 }
 
-struct latency {
-    int64_t p50, p90, p99, max;
-    size_t n;
-};
-
-static struct latency latency_of(const struct bh_run *r)
+/* From creation to binding, sorted; in a. */
+static const int64_t *latencies(const struct bh_run *r, struct bh_arena *a, size_t *ret_n)
 {
-    int64_t *v = bh_calloc(r->n_pods + 1, sizeof *v);
-    struct latency l = {0};
+    int64_t *v = bh_arena_new_array(a, int64_t, r->n_pods + 1);
 
+    *ret_n = 0;
     for (size_t i = 0; i < r->n_pods; i++)
         if (r->pod[i]->bound_ns >= 0 && r->pod[i]->attempts)
-            v[l.n++] = r->pod[i]->bound_ns - r->pod[i]->created_ns;
-    qsort(v, l.n, sizeof *v, cmp_i64);
-    l.p50 = percentile(v, l.n, 50);
-    l.p90 = percentile(v, l.n, 90);
-    l.p99 = percentile(v, l.n, 99);
-    l.max = l.n ? v[l.n - 1] : 0;
-    free(v);
-    return l;
+            v[(*ret_n)++] = r->pod[i]->bound_ns - r->pod[i]->created_ns;
+    qsort(v, *ret_n, sizeof *v, cmp_i64);
+    return v;
+}
+
+/* What is told over time: of a resource, but for PENDING. */
+enum series { SHARE, STRANDED, SKEW, PENDING };
+
+static double sampled(const struct bh_run_sample *s, enum series what, uint32_t i)
+{
+    return what == PENDING    ? s->pending
+           : what == SHARE    ? (double)s->share[i]
+           : what == STRANDED ? (double)s->stranded[i]
+                              : (double)s->skew[i];
 }
 
 /* Mean of a series over time: a sample holds until the next one. */
-static double mean_of(const struct bh_run *r, double (*get)(const struct bh_run_sample *, uint32_t),
-                      uint32_t i)
+static double mean_of(const struct bh_run *r, enum series what, uint32_t i)
 {
     double sum = 0, time = 0;
 
     for (size_t k = 0; k + 1 < r->n_samples; k++) {
         double dt = (double)(r->sample[k + 1].at_ns - r->sample[k].at_ns);
-        sum += get(&r->sample[k], i) * dt;
+        sum += sampled(&r->sample[k], what, i) * dt;
         time += dt;
     }
     return time > 0 ? sum / time : 0;
-}
-
-static double get_share(const struct bh_run_sample *s, uint32_t i)
-{
-    return (double)s->share[i];
-}
-
-static double get_pending(const struct bh_run_sample *s, uint32_t i)
-{
-    (void)i;
-    return s->pending;
-}
-
-static double get_stranded(const struct bh_run_sample *s, uint32_t i)
-{
-    return (double)s->stranded[i];
-}
-
-static double get_skew(const struct bh_run_sample *s, uint32_t i)
-{
-    return (double)s->skew[i];
 }
 
 /* ---- summary -----------------------------------------------------------------------------------
@@ -189,14 +169,14 @@ static size_t add_resource_metrics(const struct bh_run *r, struct bh_arena *a, s
         const struct bh_run_sample *last = &r->sample[r->n_samples - 1];
         const char *name = r->resource_name[i];
         m[n++] = (struct metric){bh_arena_printf(a, "utilisation.mean.%s", name),
-                                 mean_of(r, get_share, i), 4};
+                                 mean_of(r, SHARE, i), 4};
         m[n++] = (struct metric){bh_arena_printf(a, "utilisation.end.%s", name),
                                  (double)last->share[i], 4};
         m[n++] = (struct metric){bh_arena_printf(a, "stranded.mean.%s", name),
-                                 mean_of(r, get_stranded, i), 4};
+                                 mean_of(r, STRANDED, i), 4};
         if (i < 2)
-            m[n++] = (struct metric){bh_arena_printf(a, "skew.mean.%s", name),
-                                     mean_of(r, get_skew, i), 4};
+            m[n++] =
+                (struct metric){bh_arena_printf(a, "skew.mean.%s", name), mean_of(r, SKEW, i), 4};
     }
     return n;
 }
@@ -206,9 +186,14 @@ static size_t metrics_of(const struct bh_run *r, struct bh_arena *a, struct metr
     static const char *const counts[BH_RUN_STATES] = {
         "pods.waiting",   "pods.unschedulable", "pods.error",  "pods.bound",
         "pods.completed", "pods.preempted",     "pods.deleted"};
-    struct latency l = latency_of(r);
+    static const struct {
+        const char *name;
+        unsigned percent;
+    } ranks[] = {
+        {"latency.p50", 50}, {"latency.p90", 90}, {"latency.p99", 99}, {"latency.max", 100}};
     uint32_t most = 0;
-    size_t n = 0;
+    size_t n = 0, n_bound;
+    const int64_t *latency = latencies(r, a, &n_bound);
 
     for (size_t i = 0; i < r->n_samples; i++)
         most = BH_MAX(most, r->sample[i].pending);
@@ -219,11 +204,10 @@ static size_t metrics_of(const struct bh_run *r, struct bh_arena *a, struct metr
     m[n++] = (struct metric){"attempts.failed", (double)r->failed_attempts, 0};
     m[n++] = (struct metric){"bindings", (double)r->bound, 0};
     m[n++] = (struct metric){"preemptions", (double)r->preemptions, 0};
-    m[n++] = (struct metric){"latency.p50", (double)l.p50 / 1e9, 6};
-    m[n++] = (struct metric){"latency.p90", (double)l.p90 / 1e9, 6};
-    m[n++] = (struct metric){"latency.p99", (double)l.p99 / 1e9, 6};
-    m[n++] = (struct metric){"latency.max", (double)l.max / 1e9, 6};
-    m[n++] = (struct metric){"pending.mean", mean_of(r, get_pending, 0), 3};
+    for (size_t i = 0; i < BH_ARRAY_LEN(ranks); i++)
+        m[n++] = (struct metric){ranks[i].name,
+                                 (double)percentile(latency, n_bound, ranks[i].percent) / 1e9, 6};
+    m[n++] = (struct metric){"pending.mean", mean_of(r, PENDING, 0), 3};
     m[n++] = (struct metric){"pending.max", most, 0};
     m[n++] = (struct metric){"nodes.used", (double)nodes_used(r), 0};
     m[n++] = (struct metric){"duration", (double)bh_run_at(r) / 1e9, 6};
@@ -255,45 +239,45 @@ static void add_summary(const struct bh_run *r, struct bh_arena *a, struct bh_js
 /* ---- series ------------------------------------------------------------------------------------
  */
 
-static struct bh_json *list_at(struct bh_arena *a, struct bh_json *obj, const char *key)
-{
-    return bh_json_set(a, obj, key, bh_json_new(a, BH_JSON_ARRAY));
-}
-
 static void add_shares(const struct bh_run *r, struct bh_arena *a, struct bh_json *series,
-                       const char *name, double (*get)(const struct bh_run_sample *, uint32_t))
+                       const char *name, enum series what)
 {
     struct bh_json *o = bh_json_obj_at(a, series, name);
 
     for (uint32_t i = 0; i < r->n_resources; i++) {
-        struct bh_json *l = list_at(a, o, r->resource_name[i]);
+        struct bh_json *l = bh_json_list_at(a, o, r->resource_name[i]);
         for (size_t k = 0; k < r->n_samples; k++)
-            bh_json_push(l, number(a, get(&r->sample[k], i), 4));
+            bh_json_push(l, number(a, sampled(&r->sample[k], what, i), 4));
     }
 }
 
 static void add_series(const struct bh_run *r, struct bh_arena *a, struct bh_json *out)
 {
-    struct bh_json *s = bh_json_obj_at(a, out, "series"), *at = list_at(a, s, "at_ns");
-    struct bh_json *nodes = list_at(a, s, "nodes"), *pods = list_at(a, s, "pods");
-    struct bh_json *pending = list_at(a, s, "pending"), *bindings = list_at(a, s, "bindings");
-    struct bh_json *attempts = list_at(a, s, "attempts");
-    uint64_t bound = 0, tried = 0;
+    static const char *const names[] = {"at_ns",   "nodes",    "pods",
+                                        "pending", "bindings", "attempts"};
+    static const struct bh_run_sample none;
+    struct bh_json *s = bh_json_obj_at(a, out, "series");
+    const struct bh_run_sample *before = &none;
 
+    for (size_t i = 0; i < BH_ARRAY_LEN(names); i++)
+        bh_json_list_at(a, s, names[i]);
     for (size_t k = 0; k < r->n_samples; k++) {
         const struct bh_run_sample *x = &r->sample[k];
-        bh_json_push(at, bh_json_new_i64(a, x->at_ns));
-        bh_json_push(nodes, bh_json_new_i64(a, x->nodes));
-        bh_json_push(pods, bh_json_new_i64(a, x->pods));
-        bh_json_push(pending, bh_json_new_i64(a, x->pending));
-        bh_json_push(bindings, bh_json_new_i64(a, (int64_t)(x->bound - bound)));
-        bh_json_push(attempts, bh_json_new_i64(a, (int64_t)(x->attempts - tried)));
-        bound = x->bound;
-        tried = x->attempts;
+        const int64_t values[BH_ARRAY_LEN(names)] = {
+            x->at_ns,
+            x->nodes,
+            x->pods,
+            x->pending,
+            (int64_t)(x->bound - before->bound),
+            (int64_t)(x->attempts - before->attempts),
+        };
+        for (size_t i = 0; i < BH_ARRAY_LEN(names); i++)
+            bh_json_push(bh_json_get(s, names[i]), bh_json_new_i64(a, values[i]));
+        before = x;
     }
-    add_shares(r, a, s, "utilisation", get_share);
-    add_shares(r, a, s, "stranded", get_stranded);
-    add_shares(r, a, s, "skew", get_skew);
+    add_shares(r, a, s, "utilisation", SHARE);
+    add_shares(r, a, s, "stranded", STRANDED);
+    add_shares(r, a, s, "skew", SKEW);
 }
 
 /* ---- objects -----------------------------------------------------------------------------------
@@ -301,65 +285,50 @@ static void add_series(const struct bh_run *r, struct bh_arena *a, struct bh_jso
 
 static void add_timeline(const struct bh_run *r, struct bh_arena *a, struct bh_json *out)
 {
-    struct bh_json *list = list_at(a, out, "timeline");
+    struct bh_json *list = bh_json_list_at(a, out, "timeline");
 
     for (size_t i = 0; i < r->n_events; i++) {
         const struct bh_run_event *e = &r->event[i];
-        struct bh_json *o = bh_json_new(a, BH_JSON_OBJECT);
-        bh_json_set_i64(a, o, "at_ns", e->at_ns);
-        bh_json_set_str(a, o, "what", e->what);
-        bh_json_set_text(a, o, "kind", e->kind);
-        bh_json_set_text(a, o, "namespace", e->ns);
-        bh_json_set_text(a, o, "name", e->name);
-        bh_json_set_text(a, o, "node", e->node);
-        bh_json_set_text(a, o, "detail", e->detail);
-        bh_json_push(list, o);
+        bh_json_append(a, list,
+                       "at_ns: %ld, what: %s, kind?: %s, namespace?: %s, name?: %s, node?: %s, "
+                       "detail?: %s",
+                       e->at_ns, e->what, e->kind, e->ns, e->name, e->node, e->detail);
     }
     bh_json_set_i64(a, out, "timelineLeftOut", (int64_t)r->events_left_out);
 }
 
 static void add_pods(const struct bh_run *r, struct bh_arena *a, struct bh_json *out)
 {
-    struct bh_json *list = list_at(a, out, "pods");
+    struct bh_json *list = bh_json_list_at(a, out, "pods");
 
     for (size_t i = 0; i < r->n_pods; i++) {
         const struct bh_run_pod *p = r->pod[i];
-        struct bh_json *o = bh_json_new(a, BH_JSON_OBJECT);
-        bh_json_set_str(a, o, "namespace", p->ns);
-        bh_json_set_str(a, o, "name", p->name);
-        bh_json_set_str(a, o, "result", bh_run_state_names[p->state]);
-        if (p->node)
-            bh_json_set_str(a, o, "node", p->node->name);
-        bh_json_set_i64(a, o, "created_ns", p->created_ns);
+        struct bh_json *o = bh_json_append(
+            a, list, "namespace: %s, name: %s, result: %s, node?: %s, created_ns: %ld", p->ns,
+            p->name, bh_run_state_names[p->state], p->node ? p->node->name : NULL, p->created_ns);
         if (p->bound_ns >= 0)
             bh_json_set_i64(a, o, "bound_ns", p->bound_ns);
         if (p->gone_ns >= 0)
             bh_json_set_i64(a, o, "gone_ns", p->gone_ns);
-        bh_json_set_i64(a, o, "attempts", p->attempts);
-        bh_json_set_text(a, o, "preemptedBy", p->preemptor);
-        bh_json_push(list, o);
+        bh_json_add(a, o, "attempts: %u, preemptedBy?: %s", p->attempts, p->preemptor);
     }
 }
 
 static void add_nodes(const struct bh_run *r, struct bh_arena *a, struct bh_json *out)
 {
-    struct bh_json *list = list_at(a, out, "nodes");
+    struct bh_json *list = bh_json_list_at(a, out, "nodes");
 
     for (size_t i = 0; i < r->n_nodes; i++) {
         const struct bh_run_node *n = r->node[i];
         if (!n->alive)
             continue;
-        struct bh_json *o = bh_json_new(a, BH_JSON_OBJECT);
-        bh_json_set_str(a, o, "name", n->name);
-        bh_json_set_i64(a, o, "pods", n->pods);
-        if (n->unschedulable)
-            bh_json_set_bool(a, o, "unschedulable", true);
-        struct bh_json *u = bh_json_obj_at(a, o, "utilisation");
+        struct bh_json *o =
+            bh_json_append(a, list, "name: %s, pods: %u, unschedulable?: %i, utilisation: {}",
+                           n->name, n->pods, n->unschedulable);
         for (uint32_t k = 0; k < r->n_resources; k++)
             if (n->alloc[k] > 0)
-                bh_json_set(a, u, r->resource_name[k],
+                bh_json_set(a, bh_json_get(o, "utilisation"), r->resource_name[k],
                             number(a, (double)n->used[k] / (double)n->alloc[k], 4));
-        bh_json_push(list, o);
     }
 }
 
@@ -384,7 +353,7 @@ static bool still_pending(const struct bh_run_pod *p)
 static void add_pending(const struct bh_run *r, struct bh_arena *a, struct bh_json *out)
 {
     struct reason *v = bh_calloc(r->n_pods + 1, sizeof *v);
-    struct bh_json *list = list_at(a, out, "pendingReasons");
+    struct bh_json *list = bh_json_list_at(a, out, "pendingReasons");
     struct bh_map known = {0}; /* message -> index + 1 */
     size_t n = 0;
 
@@ -402,49 +371,34 @@ static void add_pending(const struct bh_run *r, struct bh_arena *a, struct bh_js
         v[at - 1].n++;
     }
     qsort(v, n, sizeof *v, cmp_reason);
-    for (size_t i = 0; i < n; i++) {
-        struct bh_json *o = bh_json_new(a, BH_JSON_OBJECT);
-        bh_json_set_i64(a, o, "count", v[i].n);
-        bh_json_set_str(a, o, "message", v[i].message);
-        bh_json_push(list, o);
-    }
+    for (size_t i = 0; i < n; i++)
+        bh_json_append(a, list, "count: %u, message: %s", v[i].n, v[i].message);
     bh_map_fini(&known);
     free(v);
 }
 
 static void add_unschedulable(const struct bh_run *r, struct bh_arena *a, struct bh_json *out)
 {
-    struct bh_json *list = list_at(a, out, "unschedulable");
+    struct bh_json *list = bh_json_list_at(a, out, "unschedulable");
 
     for (size_t i = 0; i < r->n_pods; i++) {
         const struct bh_run_pod *p = r->pod[i];
-        if (!still_pending(p))
-            continue;
-        struct bh_json *o = bh_json_new(a, BH_JSON_OBJECT);
-        bh_json_set_str(a, o, "namespace", p->ns);
-        bh_json_set_str(a, o, "name", p->name);
-        bh_json_set_i64(a, o, "attempts", p->attempts);
-        bh_json_set_text(a, o, "reason", p->reason);
-        bh_json_set_text(a, o, "message", p->message);
-        bh_json_push(list, o);
+        if (still_pending(p))
+            bh_json_append(a, list,
+                           "namespace: %s, name: %s, attempts: %u, reason?: %s, message?: %s",
+                           p->ns, p->name, p->attempts, p->reason, p->message);
     }
 }
 
 static bool add_expectations(const struct bh_run *r, struct bh_arena *a, struct bh_json *out)
 {
-    struct bh_json *list = list_at(a, out, "expectations");
+    struct bh_json *list = bh_json_list_at(a, out, "expectations");
     bool passed = true;
 
     for (size_t i = 0; i < r->n_verdicts; i++) {
         const struct bh_run_verdict *v = &r->verdict[i];
-        struct bh_json *o = bh_json_new(a, BH_JSON_OBJECT);
-        bh_json_set_bool(a, o, "passed", v->passed);
-        bh_json_set_i64(a, o, "at_ns", v->at_ns);
-        bh_json_set_str(a, o, "expected", v->text);
-        bh_json_set_str(a, o, "found", v->actual);
-        if (v->line)
-            bh_json_set_i64(a, o, "line", v->line);
-        bh_json_push(list, o);
+        bh_json_append(a, list, "passed: %i, at_ns: %ld, expected: %s, found: %s, line?: %u",
+                       v->passed, v->at_ns, v->text, v->actual, v->line);
         passed &= v->passed;
     }
     return passed;
@@ -452,31 +406,29 @@ static bool add_expectations(const struct bh_run *r, struct bh_arena *a, struct 
 
 static void add_times(const struct bh_run *r, struct bh_arena *a, struct bh_json *out)
 {
-    struct bh_json *t = bh_json_obj_at(a, out, "times");
-    int64_t *v = bh_calloc(r->attempts + 1, sizeof *v);
+    int64_t *v = bh_arena_new_array(a, int64_t, r->attempts + 1);
 
     for (uint64_t i = 0; i < r->attempts; i++)
         v[i] = (int64_t)r->took_ns[i];
     qsort(v, r->attempts, sizeof *v, cmp_i64);
-    bh_json_set_i64(a, t, "decision_p50_ns", percentile(v, r->attempts, 50));
-    bh_json_set_i64(a, t, "decision_p99_ns", percentile(v, r->attempts, 99));
-    bh_json_set_i64(a, t, "deciding_ns", (int64_t)r->w.offline.decide_ns);
-    bh_json_set_i64(a, t, "takingIn_ns", (int64_t)r->w.offline.intake_ns);
-    free(v);
+    bh_json_add(a, out,
+                "times: {decision_p50_ns: %ld, decision_p99_ns: %ld, deciding_ns: %lu, "
+                "takingIn_ns: %lu}",
+                percentile(v, r->attempts, 50), percentile(v, r->attempts, 99),
+                r->w.offline.decide_ns, r->w.offline.intake_ns);
 }
 
-static struct bh_json *scheduler_result(const struct bh_run *r, struct bh_arena *a, bool *passed)
+static void add_result(const struct bh_run *r, struct bh_arena *a, struct bh_json *list,
+                       bool *passed)
 {
-    struct bh_json *o = bh_json_new(a, BH_JSON_OBJECT), *names;
+    struct bh_json *o =
+        bh_json_append(a, list, "name: %s, end_ns: %ld", r->scheduler->name, r->end_ns);
 
-    bh_json_set_str(a, o, "name", r->scheduler->name);
-    bh_json_set_i64(a, o, "end_ns", r->end_ns);
     add_summary(r, a, o);
     if (r->o->times)
         add_times(r, a, o);
-    names = list_at(a, o, "resources");
     for (uint32_t i = 0; i < r->n_resources; i++)
-        bh_json_push(names, bh_json_new_cstr(a, r->resource_name[i]));
+        bh_json_push(bh_json_list_at(a, o, "resources"), bh_json_new_cstr(a, r->resource_name[i]));
     *passed &= add_expectations(r, a, o);
     add_pending(r, a, o);
     add_unschedulable(r, a, o);
@@ -484,22 +436,10 @@ static struct bh_json *scheduler_result(const struct bh_run *r, struct bh_arena 
     add_nodes(r, a, o);
     add_pods(r, a, o);
     add_timeline(r, a, o);
-    return o;
 }
 
 /* ---- comparison --------------------------------------------------------------------------------
  */
-
-static const struct bh_run_pod *other_of(const struct bh_map *keys, const struct bh_run_pod *p)
-{
-    return bh_map_get(keys, p->key, strlen(p->key));
-}
-
-static void keys_of(const struct bh_run *r, struct bh_map *keys)
-{
-    for (size_t i = 0; i < r->n_pods; i++)
-        bh_map_put(keys, r->pod[i]->key, strlen(r->pod[i]->key), r->pod[i]);
-}
 
 static struct bh_json *node_name(struct bh_arena *a, const struct bh_run_pod *p)
 {
@@ -514,40 +454,33 @@ static bool compare_pod(const struct bh_run_pod *p, const struct bh_map *keys, u
     bool same = true;
 
     for (uint32_t i = 1; i < n && same; i++) {
-        const struct bh_run_pod *o = other_of(&keys[i], p);
+        const struct bh_run_pod *o = bh_map_get(&keys[i], p->key, strlen(p->key));
         same = o && bh_streq(first, o->node ? o->node->name : "");
     }
     if (same || list->c.n >= DIFFERENT_MOST)
         return same;
-    struct bh_json *o = bh_json_new(a, BH_JSON_OBJECT), *nodes;
-    bh_json_set_str(a, o, "namespace", p->ns);
-    bh_json_set_str(a, o, "name", p->name);
-    nodes = list_at(a, o, "nodes");
-    bh_json_push(nodes, node_name(a, p));
-    for (uint32_t i = 1; i < n; i++)
-        bh_json_push(nodes, node_name(a, other_of(&keys[i], p)));
-    bh_json_push(list, o);
+    struct bh_json *o =
+        bh_json_append(a, list, "namespace: %s, name: %s, nodes: []", p->ns, p->name);
+    for (uint32_t i = 0; i < n; i++)
+        bh_json_push(bh_json_get(o, "nodes"),
+                     node_name(a, bh_map_get(&keys[i], p->key, strlen(p->key))));
     return false;
 }
 
 static struct bh_json *comparison(const struct bh_run *runs, uint32_t n, struct bh_arena *a)
 {
-    struct bh_json *out = bh_json_new(a, BH_JSON_OBJECT), *names = list_at(a, out, "schedulers");
-    struct bh_json *pods = bh_json_obj_at(a, out, "pods");
-    struct bh_json *list = bh_json_new(a, BH_JSON_ARRAY);
+    struct bh_json *out = bh_json_make(a, "schedulers: [], pods: {}, different: []");
     struct bh_map *keys = bh_calloc(n, sizeof *keys);
     int64_t same = 0;
 
     for (uint32_t i = 0; i < n; i++) {
-        bh_json_push(names, bh_json_new_cstr(a, runs[i].scheduler->name));
-        if (i)
-            keys_of(&runs[i], &keys[i]);
+        bh_json_push(bh_json_get(out, "schedulers"), bh_json_new_cstr(a, runs[i].scheduler->name));
+        for (size_t k = 0; k < runs[i].n_pods; k++)
+            bh_map_put(&keys[i], runs[i].pod[k]->key, strlen(runs[i].pod[k]->key), runs[i].pod[k]);
     }
     for (size_t k = 0; k < runs[0].n_pods; k++)
-        same += compare_pod(runs[0].pod[k], keys, n, a, list);
-    bh_json_set_i64(a, pods, "same", same);
-    bh_json_set_i64(a, pods, "different", (int64_t)runs[0].n_pods - same);
-    bh_json_set(a, out, "different", list);
+        same += compare_pod(runs[0].pod[k], keys, n, a, bh_json_get(out, "different"));
+    bh_json_add(a, out, "pods: {same: %ld, different: %ld}", same, (int64_t)runs[0].n_pods - same);
     for (uint32_t i = 0; i < n; i++)
         bh_map_fini(&keys[i]);
     free(keys);
@@ -557,39 +490,26 @@ static struct bh_json *comparison(const struct bh_run *runs, uint32_t n, struct 
 /* ---- the whole ---------------------------------------------------------------------------------
  */
 
-static void add_scenario(const struct bh_scenario *s, struct bh_arena *a, struct bh_json *out)
-{
-    struct bh_json *o = bh_json_obj_at(a, out, "scenario");
-    char begin[32];
-
-    bh_time_format_ns(begin, s->begin_ns);
-    bh_json_set_str(a, o, "name", s->name);
-    bh_json_set_i64(a, o, "seed", (int64_t)s->seed);
-    bh_json_set_str(a, o, "tieBreak", s->ties_random ? "random" : "first");
-    bh_json_set_str(a, o, "begin", begin);
-    bh_json_set_i64(a, o, "decision_ns", s->decision_ns);
-    bh_json_set_i64(a, o, "kubeletDelay_ns", s->kubelet_ns);
-}
-
 void bh_result(const struct bh_scenario *s, const struct bh_run *runs, uint32_t n,
                struct bh_buf *ret_json, bool *ret_passed)
 {
-    struct bh_json *out, *list;
     BH_CLEANUP(bh_arena_fini) struct bh_arena a = {0};
+    struct bh_json *out, *list;
+    char begin[32];
 
-    out = bh_json_new(&a, BH_JSON_OBJECT);
-    bh_json_set_str(&a, out, "apiVersion", BH_SCENARIO_API);
-    bh_json_set_str(&a, out, "kind", "ScenarioResult");
-    bh_json_set_str(&a, out, "version", BH_VERSION);
+    bh_time_format_ns(begin, s->begin_ns);
+    out =
+        bh_json_make(&a,
+                     "apiVersion: " BH_SCENARIO_API ", kind: ScenarioResult, version: %s, "
+                     "passed: true, scenario: {name: %s, seed: %ld, tieBreak: %s, begin: %s, "
+                     "decision_ns: %ld, kubeletDelay_ns: %ld}, comparison?: %p",
+                     BH_VERSION, s->name, (int64_t)s->seed, s->ties_random ? "random" : "first",
+                     begin, s->decision_ns, s->kubelet_ns, n > 1 ? comparison(runs, n, &a) : NULL);
+    list = bh_json_list_at(&a, out, "schedulers");
     *ret_passed = true;
-    struct bh_json *passed = bh_json_set_bool(&a, out, "passed", true);
-    add_scenario(s, &a, out);
-    if (n > 1)
-        bh_json_set(&a, out, "comparison", comparison(runs, n, &a));
-    list = list_at(&a, out, "schedulers");
     for (uint32_t i = 0; i < n; i++)
-        bh_json_push(list, scheduler_result(&runs[i], &a, ret_passed));
-    passed->b = *ret_passed;
+        add_result(&runs[i], &a, list, ret_passed);
+    bh_json_get(out, "passed")->b = *ret_passed;
     write_value(ret_json, out, 0);
     bh_buf_addc(ret_json, '\n');
 }

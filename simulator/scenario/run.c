@@ -44,10 +44,7 @@ void bh_run_later(struct bh_run *r, int64_t at_ns, bh_later_fn *fn, void *arg)
 {
     size_t i = r->n_later++;
 
-    if (r->n_later > r->cap_later) {
-        r->cap_later = BH_MAX(2 * r->cap_later, (size_t)64);
-        r->later = bh_reallocarray(r->later, r->cap_later, sizeof *r->later);
-    }
+    r->later = bh_grown(r->later, i, &r->cap_later, sizeof *r->later);
     r->later[i] = (struct bh_run_later){at_ns, r->later_seq++, fn, arg};
     for (; i && sooner(&r->later[i], &r->later[(i - 1) / 2]); i = (i - 1) / 2)
         swap_later(&r->later[i], &r->later[(i - 1) / 2]);
@@ -112,11 +109,6 @@ static void do_step(struct bh_run *r, void *arg)
     if (rc < 0)
         bh_run_trouble(r, bh_err_prefix(&err, rc, "%s (line %u)", bh_buf_str(&text), step->line),
                        &err);
-}
-
-static void do_expect(struct bh_run *r, void *arg)
-{
-    bh_run_expect(r, arg);
 }
 
 /* ---- the clock ---------------------------------------------------------------------------------
@@ -236,7 +228,7 @@ static void plan_times(struct bh_run *r)
     }
     bh_json_each(e, r->s->expect) {
         if (bh_json_get(e, "at"))
-            bh_run_later(r, bh_field_duration(e, "at", 0), do_expect, e);
+            bh_run_later(r, bh_field_duration(e, "at", 0), bh_run_expect, e);
     }
 }
 
@@ -349,11 +341,10 @@ static int run_init(struct bh_run *r, const struct bh_scenario *s,
                                         .arg = r};
 
     *r = (struct bh_run){.s = s, .o = o, .scheduler = x, .n_resources = 2};
-    bh_arena_init(&r->a, 0);
-    bh_arena_init(&r->keep, 0);
     bh_rand_seed(&r->rand, s->seed);
-    r->resource_name[0] = bh_strdup("cpu");
-    r->resource_name[1] = bh_strdup("memory");
+    r->texts = bh_symtab_new();
+    r->resource_name[0] = "cpu";
+    r->resource_name[1] = "memory";
     r->sample_every_ns = s->sample_ns ? s->sample_ns : SECOND_NS;
     r->has_world = true;
     return bh_world_init(&r->w, &wo, err);
@@ -384,57 +375,20 @@ static int run_one(struct bh_run *r, struct bh_err *err)
     return 0;
 }
 
-static void pod_free(struct bh_run_pod *p)
-{
-    free(p->ns);
-    free(p->name);
-    free(p->uid);
-    free(p->key);
-    free(p->reason);
-    free(p->message);
-    free(p->preemptor);
-    free(p);
-}
-
-static void event_fini(struct bh_run_event *e)
-{
-    free(e->kind);
-    free(e->ns);
-    free(e->name);
-    free(e->node);
-    free(e->detail);
-}
-
 static void run_fini(struct bh_run *r)
 {
+    void *const owned[] = {r->pod, r->node, r->event, r->verdict, r->sample, r->took_ns, r->later};
+
     if (r->has_world)
         bh_world_fini(&r->w);
-    for (size_t i = 0; i < r->n_pods; i++)
-        pod_free(r->pod[i]);
-    for (size_t i = 0; i < r->n_nodes; i++) {
-        free(r->node[i]->name);
-        free(r->node[i]);
-    }
-    for (size_t i = 0; i < r->n_events; i++)
-        event_fini(&r->event[i]);
-    for (size_t i = 0; i < r->n_verdicts; i++) {
-        free(r->verdict[i].text);
-        free(r->verdict[i].actual);
-    }
-    for (uint32_t i = 0; i < r->n_resources; i++)
-        free(r->resource_name[i]);
-    free(r->pod);
-    free(r->node);
-    free(r->event);
-    free(r->verdict);
-    free(r->sample);
-    free(r->took_ns);
-    free(r->later);
+    for (size_t i = 0; i < BH_ARRAY_LEN(owned); i++)
+        free(owned[i]);
     bh_map_fini(&r->pods);
     bh_map_fini(&r->nodes);
     bh_map_fini(&r->keys);
     bh_arena_fini(&r->a);
     bh_arena_fini(&r->keep);
+    bh_symtab_free(r->texts);
 }
 
 int bh_scenario_run(const struct bh_scenario *s, const struct bh_scenario_options *o,

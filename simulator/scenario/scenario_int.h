@@ -98,26 +98,26 @@ enum bh_run_state {
 };
 extern const char *const bh_run_state_names[BH_RUN_STATES];
 struct bh_run_node {
-    char *name;
+    const char *name;
     bool alive, unschedulable;
     uint32_t pods;
     int64_t alloc[BH_RUN_RESOURCES], used[BH_RUN_RESOURCES], alloc_pods;
 };
 struct bh_run_pod {
-    char *ns, *name, *uid, *key;           /* key: the same pod of another run */
+    const char *ns, *name, *uid, *key;     /* key: the same pod of another run */
     int64_t created_ns, bound_ns, gone_ns; /* after begin; -1 = not (yet) */
     struct bh_run_node *node;              /* the last one it was on */
     bool on_node;                          /* it counts there */
     enum bh_run_state state;
     uint32_t attempts;
-    char *reason, *message; /* of the last failed attempt */
-    char *preemptor;        /* who made it go; NULL */
+    const char *reason, *message; /* of the last failed attempt */
+    const char *preemptor;        /* who made it go; NULL */
     int64_t req[BH_RUN_RESOURCES];
 };
 struct bh_run_event {
     int64_t at_ns;
     const char *what;
-    char *kind, *ns, *name, *node, *detail; /* NULL = none */
+    const char *kind, *ns, *name, *node, *detail; /* NULL = none */
 };
 struct bh_run_sample {
     int64_t at_ns;
@@ -126,7 +126,7 @@ struct bh_run_sample {
     float share[BH_RUN_RESOURCES], stranded[BH_RUN_RESOURCES], skew[BH_RUN_RESOURCES];
 };
 struct bh_run_verdict {
-    char *text, *actual;
+    const char *text, *actual;
     bool passed;
     int64_t at_ns;
     uint32_t line;
@@ -142,6 +142,7 @@ struct bh_run {
     struct bh_player *player;   /* of a record file; NULL: none was loaded */
     struct bh_arena a;          /* of the step at hand */
     struct bh_arena keep;       /* of the whole run */
+    struct bh_symtab *texts;    /* the same for texts, each of them once */
     struct bh_rand rand;        /* draws of steps */
     struct bh_run_later *later; /* heap */
     size_t n_later, cap_later;
@@ -152,7 +153,7 @@ struct bh_run {
     struct bh_run_node **node;
     size_t n_nodes, cap_nodes;
     bh_sym resource[BH_RUN_RESOURCES]; /* cpu and memory first */
-    char *resource_name[BH_RUN_RESOURCES];
+    const char *resource_name[BH_RUN_RESOURCES];
     uint32_t n_resources;
     double asked[BH_RUN_RESOURCES]; /* by all pods so far */
     uint64_t n_asked[BH_RUN_RESOURCES];
@@ -177,6 +178,8 @@ static inline int64_t bh_run_at(const struct bh_run *r)
 {
     return r->w.offline.now_ns - r->s->begin_ns;
 }
+/* s for as long as the run's accounts live; NULL for NULL. */
+const char *bh_run_text(struct bh_run *r, const char *s);
 /* fn runs at that time (after begin), behind what was put for the same time before. arg lives in
  * keep, or longer. */
 void bh_run_later(struct bh_run *r, int64_t at_ns, bh_later_fn *fn, void *arg);
@@ -194,7 +197,9 @@ void bh_run_sample(struct bh_run *r, int64_t at_ns); /* what is now, as of then 
 /* An object of a manifest goes into the store (a clone of it). -EEXIST, -EINVAL. */
 int bh_run_create(struct bh_run *r, const struct bh_json *obj, struct bh_err *err);
 /* expect.c: one entry of the list, now. */
-void bh_run_expect(struct bh_run *r, const struct bh_json *e);
+bh_later_fn bh_run_expect; /* of this expectation (struct bh_json) */
+/* Keeps what the label selector matches, in order; text NULL: everything. */
+void bh_run_select(struct bh_sim_objs *l, const char *text);
 /* trace.c: the action `load` */
 bh_action_fn bh_action_load;
 /* result.c */

@@ -44,8 +44,7 @@ static const char *label_of(void *arg, const char *key)
     return bh_sim_obj_label(arg, key);
 }
 
-/* Keeps what the selector matches, in order. */
-static void select_labels(struct bh_sim_objs *l, const char *text)
+void bh_run_select(struct bh_sim_objs *l, const char *text)
 {
     struct bh_selector *sel = NULL;
     size_t n = 0;
@@ -97,7 +96,7 @@ static int targets(struct bh_run *r, const struct bh_sim_type *t, const struct b
         return 0;
     }
     bh_sim_list(r->w.sim, t, ns, ret);
-    select_labels(ret, bh_json_get_str(what, "selector"));
+    bh_run_select(ret, bh_json_get_str(what, "selector"));
     if (bh_json_get(what, "count"))
         draw(r, ret, bh_field_amount(bh_json_get(what, "count"), (int64_t)ret->n));
     return 0;
@@ -116,13 +115,11 @@ static int need_namespace(struct bh_run *r, const char *ns, struct bh_err *err)
 {
     const struct bh_sim_type *t = bh_sim_type_find("", "v1", "namespaces");
     struct bh_sim_error e = {0};
+    struct bh_json *o;
 
     if (!*ns || bh_sim_get(r->w.sim, t, "", ns))
         return 0;
-    struct bh_json *o = bh_json_new(&r->a, BH_JSON_OBJECT);
-    bh_json_set_str(&r->a, o, "apiVersion", "v1");
-    bh_json_set_str(&r->a, o, "kind", t->kind);
-    bh_json_set_str(&r->a, bh_json_obj_at(&r->a, o, "metadata"), "name", ns);
+    o = bh_json_make(&r->a, "apiVersion: v1, kind: Namespace, metadata: {name: %s}", ns);
     return bh_sim_create(r->w.sim, t, "", &r->a, o, NULL, &e) ? refused(err, &e, t->kind, "", ns)
                                                               : 0;
 }
@@ -302,22 +299,19 @@ static void set_labels(struct bh_run *r, struct bh_json *obj, struct bh_json *po
 static void default_selector(struct bh_run *r, struct bh_json *obj, struct bh_json *pod,
                              const char *kind, const char *name)
 {
-    struct bh_json *spec = bh_json_obj_at(&r->a, obj, "spec");
-    struct bh_json *labels =
-        bh_json_obj_at(&r->a, bh_json_obj_at(&r->a, pod, "metadata"), "labels");
+    const struct bh_json *app = bh_json_get(bh_json_path(pod, "metadata.labels"), "app");
 
-    if (bh_json_get(spec, "selector"))
+    if (bh_json_path(obj, "spec.selector"))
         return;
-    if (!bh_json_get(labels, "app"))
-        bh_json_set_str(&r->a, labels, "app", name);
-    if (bh_streq(kind, "Job")) {
-        if (!bh_tree_has(pod, "spec.restartPolicy"))
-            bh_json_set_str(&r->a, bh_json_obj_at(&r->a, pod, "spec"), "restartPolicy", "Never");
-        return;
+    if (!app) {
+        bh_json_add(&r->a, pod, "metadata: {labels: {app: %s}}", name);
+        app = bh_json_path(pod, "metadata.labels.app");
     }
-    struct bh_json *match =
-        bh_json_obj_at(&r->a, bh_json_obj_at(&r->a, spec, "selector"), "matchLabels");
-    bh_json_set(&r->a, match, "app", bh_json_clone(&r->a, bh_json_get(labels, "app")));
+    if (!bh_streq(kind, "Job"))
+        bh_json_add(&r->a, obj, "spec: {selector: {matchLabels: {app: %p}}}",
+                    bh_json_clone(&r->a, app));
+    else if (!bh_tree_has(pod, "spec.restartPolicy"))
+        bh_json_add(&r->a, pod, "spec: {restartPolicy: Never}");
 }
 
 static struct bh_json *generated(struct bh_run *r, const struct bh_json *what, int64_t i)
@@ -331,29 +325,26 @@ static struct bh_json *generated(struct bh_run *r, const struct bh_json *what, i
     char version[80];
 
     bh_sim_type_api_version(t, version);
-    bh_json_set_str(&r->a, obj, "apiVersion", version);
-    bh_json_set_str(&r->a, obj, "kind", t->kind);
     prefix = prefix ? prefix : bh_json_get_str(meta, "name");
     prefix = prefix ? prefix : t->singular;
     const char *name = one ? prefix : bh_arena_printf(&r->a, "%s-%lld", prefix, (long long)i);
-    bh_json_set_str(&r->a, meta, "name", name);
+    bh_json_add(&r->a, obj, "apiVersion: %s, kind: %s, metadata: {name: %s}", version, t->kind,
+                name);
     if (ns)
         bh_json_set_str(&r->a, meta, "namespace", ns);
     set_labels(r, obj, pod, bh_json_get(what, "labels"), i);
     if (bh_streq(t->kind, "Node") && !bh_tree_label(obj, "kubernetes.io/hostname"))
-        bh_json_set_str(&r->a, bh_json_obj_at(&r->a, meta, "labels"), "kubernetes.io/hostname",
-                        name);
+        bh_json_add(&r->a, meta, "labels: {kubernetes.io/hostname: %s}", name);
     if (pod && pod != obj)
         default_selector(r, obj, pod, t->kind, name);
     if (bh_json_get(what, "resources"))
         set_resources(r, obj, pod, bh_json_get(what, "resources"));
     if (bh_json_get(what, "replicas"))
-        bh_json_set(&r->a, bh_json_obj_at(&r->a, obj, "spec"), "replicas",
+        bh_json_add(&r->a, obj, "spec: {replicas: %p}",
                     bh_json_clone(&r->a, bh_json_get(what, "replicas")));
     if (pod && bh_json_get(what, "runTime"))
-        bh_json_set_str(
-            &r->a, bh_json_obj_at(&r->a, bh_json_obj_at(&r->a, pod, "metadata"), "annotations"),
-            BH_SIM_RUN_TIME, bh_json_get_text(what, "runTime"));
+        bh_json_add(&r->a, pod, "metadata: {annotations: {" BH_SIM_RUN_TIME ": %s}}",
+                    bh_json_get_text(what, "runTime"));
     return obj;
 }
 
@@ -401,7 +392,7 @@ static int action_generate(struct bh_run *r, const struct bh_json *what, struct 
 
 static bool set_replicas(void *arg, struct bh_arena *a, struct bh_json *obj)
 {
-    bh_json_set_i64(a, bh_json_obj_at(a, obj, "spec"), "replicas", *(int64_t *)arg);
+    bh_json_add(a, obj, "spec: {replicas: %ld}", *(int64_t *)arg);
     return true;
 }
 
@@ -420,17 +411,14 @@ static int action_scale(struct bh_run *r, const struct bh_json *what, struct bh_
 static int patched(struct bh_run *r, const struct bh_sim_obj *o, const struct bh_json *what,
                    struct bh_json **ret, struct bh_err *err)
 {
-    const struct bh_json *doc = bh_sim_obj_tree(&r->a, o), *p;
+    const struct bh_json *merge = bh_json_get(what, "merge"), *json = bh_json_get(what, "json");
+    const struct bh_json *p = merge ? merge : json ? json : bh_json_get(what, "strategic");
+    const struct bh_json *doc = bh_sim_obj_tree(&r->a, o);
 
-    if ((p = bh_json_get(what, "merge")))
-        return bh_patch_merge(&r->a, doc, p->type == BH_JSON_STRING ? parsed(&r->a, p->s.p) : p,
-                              ret, err);
-    if ((p = bh_json_get(what, "strategic")))
-        return bh_patch_strategic(&r->a, o->type->kind, doc,
-                                  p->type == BH_JSON_STRING ? parsed(&r->a, p->s.p) : p, ret, err);
-    p = bh_json_get(what, "json");
-    return bh_patch_json(&r->a, doc, p->type == BH_JSON_STRING ? parsed(&r->a, p->s.p) : p, ret,
-                         err);
+    p = p->type == BH_JSON_STRING ? parsed(&r->a, p->s.p) : p;
+    return merge  ? bh_patch_merge(&r->a, doc, p, ret, err)
+           : json ? bh_patch_json(&r->a, doc, p, ret, err)
+                  : bh_patch_strategic(&r->a, o->type->kind, doc, p, ret, err);
 }
 
 static int action_patch(struct bh_run *r, const struct bh_json *what, struct bh_err *err)
@@ -484,7 +472,7 @@ static int action_delete(struct bh_run *r, const struct bh_json *what, struct bh
 static bool set_unschedulable(void *arg, struct bh_arena *a, struct bh_json *obj)
 {
     if (*(bool *)arg)
-        bh_json_set_bool(a, bh_json_obj_at(a, obj, "spec"), "unschedulable", true);
+        bh_json_add(a, obj, "spec: {unschedulable: true}");
     else
         bh_json_unset(bh_json_get(obj, "spec"), "unschedulable");
     return true;
@@ -559,13 +547,8 @@ struct failing {
 
 static bool set_kubelet(void *arg, struct bh_arena *a, struct bh_json *obj)
 {
-    const struct failing *f = arg;
-    struct bh_json *notes = bh_json_obj_at(a, bh_json_obj_at(a, obj, "metadata"), "annotations");
-
-    if (f->back)
-        bh_json_unset(notes, BH_SIM_KUBELET);
-    else
-        bh_json_set_str(a, notes, BH_SIM_KUBELET, "stopped");
+    bh_json_add(a, obj, "metadata: {annotations: {" BH_SIM_KUBELET "?: %s}}",
+                ((const struct failing *)arg)->back ? "" : "stopped");
     return true;
 }
 
@@ -613,7 +596,7 @@ static void churn_once(struct bh_run *r, void *arg)
     struct bh_err err = {0};
 
     bh_sim_list(r->w.sim, pods_type(), bh_json_get_str(c->what, "namespace"), &l);
-    select_labels(&l, bh_json_get_str(c->what, "of"));
+    bh_run_select(&l, bh_json_get_str(c->what, "of"));
     draw(r, &l, bh_field_amount(n, (int64_t)l.n));
     int rc = delete_all(r, &l, -1, &err);
     if (rc < 0)

@@ -22,9 +22,9 @@ const char *const bh_run_state_names[BH_RUN_STATES] = {
 /* ---- timeline ----------------------------------------------------------------------------------
  */
 
-static char *copy_of(const char *s)
+const char *bh_run_text(struct bh_run *r, const char *s)
 {
-    return s && *s ? bh_strdup(s) : NULL;
+    return s ? bh_sym_text(r->texts, bh_sym_internc(r->texts, s)) : NULL;
 }
 
 void bh_run_note(struct bh_run *r, const char *what, const char *kind, const char *ns,
@@ -39,11 +39,11 @@ void bh_run_note(struct bh_run *r, const char *what, const char *kind, const cha
     r->event = bh_grown(r->event, r->n_events, &r->cap_events, sizeof *r->event);
     r->event[r->n_events++] = (struct bh_run_event){.at_ns = bh_run_at(r),
                                                     .what = what,
-                                                    .kind = copy_of(kind),
-                                                    .ns = copy_of(ns),
-                                                    .name = copy_of(name),
-                                                    .node = copy_of(node),
-                                                    .detail = copy_of(detail)};
+                                                    .kind = bh_run_text(r, kind),
+                                                    .ns = bh_run_text(r, ns),
+                                                    .name = bh_run_text(r, name),
+                                                    .node = bh_run_text(r, node),
+                                                    .detail = bh_run_text(r, detail)};
 }
 
 /* A controller that makes pods is stopped by it, too. */
@@ -71,7 +71,7 @@ static uint32_t resource_at(struct bh_run *r, bh_sym name)
         return BH_RUN_RESOURCES;
     r->resource[r->n_resources] = name;
     r->resource_name[r->n_resources] =
-        bh_strdup(bh_sym_text(bh_engine_symtab(r->w.offline.engine), name));
+        bh_run_text(r, bh_sym_text(bh_engine_symtab(r->w.offline.engine), name));
     return r->n_resources++;
 }
 
@@ -96,8 +96,8 @@ static struct bh_run_node *node_of(struct bh_run *r, const char *name)
 
     if (n)
         return n;
-    n = bh_calloc(1, sizeof *n);
-    n->name = bh_strdup(name);
+    n = bh_arena_new(&r->keep, struct bh_run_node);
+    n->name = bh_run_text(r, name);
     bh_map_put(&r->nodes, name, strlen(name), n);
     r->node = bh_grown(r->node, r->n_nodes, &r->cap_nodes, sizeof(struct bh_run_node *));
     r->node[r->n_nodes++] = n;
@@ -133,16 +133,16 @@ static void see_node(struct bh_run *r, const struct bh_world_commit *c)
 
 /* A pod has the same key in every run: its name, or, where a controller drew that, the prefix and
  * a number in order of creation. */
-static char *key_of(struct bh_run *r, const struct bh_sim_obj *obj)
+static const char *key_of(struct bh_run *r, const struct bh_sim_obj *obj)
 {
     bool drawn = *obj->owner_kind && !bh_streq(obj->owner_kind, "StatefulSet");
     const char *dash = drawn ? strrchr(obj->name, '-') : NULL;
     int n = dash ? (int)(dash - obj->name) : (int)strlen(obj->name);
-    BH_CLEANUP(bh_freep) char *base = bh_asprintf("%s/%.*s", obj->ns, n, obj->name);
+    const char *base = bh_arena_printf(&r->keep, "%s/%.*s", obj->ns, n, obj->name);
     uintptr_t seen = (uintptr_t)bh_map_get(&r->keys, base, strlen(base));
 
     bh_map_put(&r->keys, base, strlen(base), (void *)(seen + 1));
-    return dash || seen ? bh_asprintf("%s#%zu", base, (size_t)seen + 1) : bh_strdup(base);
+    return dash || seen ? bh_arena_printf(&r->keep, "%s#%zu", base, (size_t)seen + 1) : base;
 }
 
 struct bh_run_pod *bh_run_pod_of(struct bh_run *r, const char *uid)
@@ -152,11 +152,11 @@ struct bh_run_pod *bh_run_pod_of(struct bh_run *r, const char *uid)
 
 static struct bh_run_pod *pod_new(struct bh_run *r, const struct bh_sim_obj *obj)
 {
-    struct bh_run_pod *p = bh_calloc(1, sizeof *p);
+    struct bh_run_pod *p = bh_arena_new(&r->keep, struct bh_run_pod);
 
-    *p = (struct bh_run_pod){.ns = bh_strdup(obj->ns),
-                             .name = bh_strdup(obj->name),
-                             .uid = bh_strdup(obj->uid),
+    *p = (struct bh_run_pod){.ns = bh_run_text(r, obj->ns),
+                             .name = bh_run_text(r, obj->name),
+                             .uid = bh_run_text(r, obj->uid),
                              .key = key_of(r, obj),
                              .created_ns = bh_run_at(r),
                              .bound_ns = -1,
@@ -291,29 +291,20 @@ static void see_victims(struct bh_run *r, const struct bh_run_pod *p, const stru
         struct bh_run_pod *v = bh_map_get(&r->pods, d->victims[i].uid.p, d->victims[i].uid.n);
         if (!v || v->preemptor)
             continue;
-        v->preemptor = bh_asprintf("%s/%s", p->ns, p->name);
+        v->preemptor = bh_arena_printf(&r->keep, "%s/%s", p->ns, p->name);
         r->preemptions++;
     }
 }
 
-static void set_text(char **at, const char *s)
-{
-    if (*at && s && bh_streq(*at, s))
-        return;
-    free(*at);
-    *at = s ? bh_strdup(s) : NULL;
-}
-
 static void see_failure(struct bh_run *r, struct bh_run_pod *p, const struct bh_decision *d)
 {
-    const char *message = d->message ? d->message : "";
-    bool news = !p->message || !bh_streq(p->message, message);
+    const char *message = bh_run_text(r, d->message ? d->message : ""), *before = p->message;
 
     r->failed_attempts++;
     p->state = d->kind == BH_NO_FIT ? BH_RUN_UNSCHEDULABLE : BH_RUN_ERROR;
-    set_text(&p->reason, d->reason);
-    set_text(&p->message, message);
-    if (news)
+    p->reason = bh_run_text(r, d->reason);
+    p->message = message;
+    if (message != before) /* equal texts are one text */
         bh_run_note(r, "unschedulable", "Pod", p->ns, p->name, NULL, message);
     see_victims(r, p, d);
 }
