@@ -64,12 +64,8 @@ static void add_node(struct bh_arena *a, struct bh_json *list, const char *node,
 {
     const char *x = bh_map_get(before, node, strlen(node));
     const char *y = bh_map_get(after, node, strlen(node));
-    struct bh_json *o = bh_json_new(a, BH_JSON_OBJECT);
 
-    bh_json_set_str(a, o, "node", node);
-    bh_json_set_str(a, o, "before", x ? x : "-");
-    bh_json_set_str(a, o, "after", y ? y : "-");
-    bh_json_push(list, o);
+    bh_json_append(a, list, "node: %s, before: %s, after: %s", node, x ? x : "-", y ? y : "-");
 }
 
 static struct bh_json *changed_nodes(struct bh_arena *a, const struct bh_map *before,
@@ -118,16 +114,13 @@ static char *result_of(struct bh_arena *a, const struct bh_json *e)
 struct bh_json *bh_explain_difference(struct bh_arena *a, const struct bh_json *before,
                                       const struct bh_json *after)
 {
-    struct bh_json *d = bh_json_new(a, BH_JSON_OBJECT), *result;
     BH_CLEANUP(bh_map_fini) struct bh_map x = {0}, y = {0};
+    struct bh_json *nodes;
     int64_t same;
 
-    result = bh_json_set(a, d, "result", bh_json_new(a, BH_JSON_OBJECT));
-    bh_json_set_str(a, result, "before", result_of(a, before));
-    bh_json_set_str(a, result, "after", result_of(a, after));
     outcomes(a, before, &x);
     outcomes(a, after, &y);
-    bh_json_set(a, d, "nodes", changed_nodes(a, &x, &y, &same));
-    bh_json_set_i64(a, d, "unchanged", same);
-    return d;
+    nodes = changed_nodes(a, &x, &y, &same);
+    return bh_json_make(a, "result: {before: %s, after: %s}, nodes: %p, unchanged: %ld",
+                        result_of(a, before), result_of(a, after), nodes, same);
 }

@@ -206,7 +206,6 @@ int bh_world_init(struct bh_world *w, const struct bh_world_options *o, struct b
 {
     *w = (struct bh_world){.o = *o};
     uv_loop_init(&w->loop);
-    bh_arena_init(&w->decoded, 0);
     if (o->config->n_extenders)
         return bh_err_set(err, -ENOTSUP, "extenders are not asked here");
     const struct bh_sim_options so = {.no_controllers = !o->controllers,

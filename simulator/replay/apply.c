@@ -21,7 +21,7 @@ struct bh_player_pod *bh_player_pod_get(struct bh_player *r, const char *ns, con
     return bh_map_get(&r->pods, key, (size_t)n);
 }
 
-static struct bh_player_pod *pod_add(struct bh_player *r, const struct bh_sim_obj *o)
+static void pod_add(struct bh_player *r, const struct bh_sim_obj *o)
 {
     struct bh_player_pod *p = bh_player_pod_get(r, o->ns, o->name);
     char key[600];
@@ -36,16 +36,11 @@ static struct bh_player_pod *pod_add(struct bh_player *r, const struct bh_sim_ob
     }
     free(p->recorded);
     free(p->node);
-    *p = (struct bh_player_pod){.given = *o->node_name != '\0'};
+    *p = (struct bh_player_pod){.given = *o->node_name != '\0', .decided = *o->node_name != '\0'};
     snprintf(p->uid, sizeof(p->uid), "%s", o->uid);
-    if (p->given) {
-        p->decided = true;
-        p->node = bh_strdup(o->node_name);
-    } else {
-        r->waiting++;
-        r->undecided++;
-    }
-    return p;
+    p->node = p->given ? bh_strdup(o->node_name) : NULL;
+    r->waiting += !p->given;
+    r->undecided += !p->given;
 }
 
 static void add_difference(struct bh_player *r, const char *ns, const char *name,
@@ -56,7 +51,8 @@ static void add_difference(struct bh_player *r, const char *ns, const char *name
     if (!r->diffs)
         r->diffs = bh_calloc(BH_REPLAY_LISTED, sizeof(*r->diffs));
     r->diffs[r->n_diffs++] = (struct bh_player_difference){
-        bh_strdup(ns), bh_strdup(name), bh_strdup(p->recorded), bh_strdup(p->node)};
+        bh_arena_strdup(&r->told, ns), bh_arena_strdup(&r->told, name),
+        bh_arena_strdup(&r->told, p->recorded), bh_arena_strdup(&r->told, p->node)};
 }
 
 void bh_player_compare(struct bh_player *r, const char *ns, const char *name,
@@ -92,14 +88,9 @@ static void refused(struct bh_player *r, const struct item *i, const struct bh_s
 
 static void need_namespace(struct bh_player *r, const char *ns)
 {
-    struct bh_json *o, *m;
-
-    if (!*ns || bh_sim_get(r->sim, r->namespace_type, "", ns))
-        return;
-    o = bh_json_new(&r->arena, BH_JSON_OBJECT);
-    m = bh_json_obj_at(&r->arena, o, "metadata");
-    bh_json_set_str(&r->arena, m, "name", ns);
-    (void)bh_sim_create(r->sim, r->namespace_type, "", &r->arena, o, NULL, NULL);
+    if (*ns && !bh_sim_get(r->sim, r->namespace_type, "", ns))
+        (void)bh_sim_create(r->sim, r->namespace_type, "", &r->arena,
+                            bh_json_make(&r->arena, "metadata: {name: %s}", ns), NULL, NULL);
 }
 
 /* A volume's claim has another uid here. */
@@ -191,7 +182,7 @@ static void create(struct bh_player *r, struct item *i)
         return;
     }
     if (i->t == r->pod_type)
-        (void)pod_add(r, made);
+        pod_add(r, made);
     else if (status && !bh_streq(i->k->kind, "Node"))
         (void)bh_sim_edit(r->sim, i->t, i->ns, i->name, NULL, BH_SIM_STATUS, set_status, status,
                           NULL, NULL);

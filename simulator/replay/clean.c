@@ -382,31 +382,18 @@ struct bh_json *bh_clean_new(struct bh_arena *a, const struct bh_clean_kind *k, 
 /* ---- what can be changed ----------------------------------------------------------------------
  */
 
-static bool has_ended(const struct bh_json *pod)
-{
-    const char *phase = bh_json_get_text(bh_json_get(pod, "status"), "phase");
-
-    return bh_streq(phase, "Succeeded") || bh_streq(phase, "Failed");
-}
-
 static void narrow_pod(struct bh_arena *a, struct bh_json *want, const struct bh_json *cur)
 {
-    struct bh_json *gates = bh_json_path(want, "spec.schedulingGates"), *spec, *status;
+    struct bh_json *gates = bh_json_path(want, "spec.schedulingGates"), *spec;
     const struct bh_json *cur_spec = bh_json_get(cur, "spec"), *old = bh_json_get(cur, "status");
     const char *phase = bh_json_get_text(bh_json_get(want, "status"), "phase");
+    bool ended = bh_streq(phase, "Succeeded") || bh_streq(phase, "Failed");
 
-    phase = has_ended(want) ? phase : NULL;
     spec = cur_spec ? bh_json_clone(a, cur_spec) : bh_json_new(a, BH_JSON_OBJECT);
-    bh_json_unset(spec, "schedulingGates");
-    if (gates)
-        bh_json_set(a, spec, "schedulingGates", bh_json_clone(a, gates));
-    status = old ? bh_json_clone(a, old) : NULL;
-    bh_json_set(a, want, "spec", spec);
-    bh_json_unset(want, "status");
-    if (status || phase)
-        status = bh_json_set(a, want, "status", status ? status : bh_json_new(a, BH_JSON_OBJECT));
-    if (phase)
-        bh_json_set_str(a, status, "phase", phase);
+    bh_json_add(a, spec, "schedulingGates?: %p", gates ? bh_json_clone(a, gates) : NULL);
+    bh_json_add(a, want, "spec: %p, status?: %p", spec, old ? bh_json_clone(a, old) : NULL);
+    if (ended)
+        bh_json_add(a, want, "status: {phase: %s}", phase);
 }
 
 static void keep_member(struct bh_arena *a, struct bh_json *want, const struct bh_json *cur,

@@ -358,12 +358,13 @@ static void free_pods(struct bh_player *r)
 
 void bh_player_stop(struct bh_player *r)
 {
-    struct bh_sim *sim = r->sim;
-    struct bh_player fresh = {.sim = sim, .version = r->version + 1, .arena = r->arena};
+    struct bh_player fresh = {.sim = r->sim,
+                              .pod_type = r->pod_type,
+                              .claim_type = r->claim_type,
+                              .namespace_type = r->namespace_type,
+                              .version = r->version + 1,
+                              .arena = r->arena};
 
-    fresh.pod_type = r->pod_type;
-    fresh.claim_type = r->claim_type;
-    fresh.namespace_type = r->namespace_type;
     if (r->load) {
         r->load->owner = NULL;
         atomic_store(&r->load->drop, true);
@@ -371,12 +372,7 @@ void bh_player_stop(struct bh_player *r)
     disarm(r);
     free_pods(r);
     bh_player_file_fini(&r->file);
-    for (size_t i = 0; i < r->n_diffs; i++) {
-        free(r->diffs[i].ns);
-        free(r->diffs[i].name);
-        free(r->diffs[i].recorded);
-        free(r->diffs[i].node);
-    }
+    bh_arena_fini(&r->told);
     free(r->diffs);
     free(r->errors.v);
     free(r->name);
@@ -416,44 +412,20 @@ uint64_t bh_player_version(const struct bh_player *r)
 
 static void add_errors(struct bh_arena *a, struct bh_json *list, const struct bh_player_errors *e)
 {
-    for (size_t i = 0; i < e->n && list->c.n < BH_REPLAY_LISTED; i++) {
-        struct bh_json *o = bh_json_new(a, BH_JSON_OBJECT);
-        bh_json_set_i64(a, o, "line", e->v[i].line);
-        bh_json_set_str(a, o, "message", e->v[i].message);
-        bh_json_push(list, o);
-    }
+    for (size_t i = 0; i < e->n && list->c.n < BH_REPLAY_LISTED; i++)
+        bh_json_append(a, list, "line: %u, message: %s", e->v[i].line, e->v[i].message);
 }
 
 static void add_times(const struct bh_player *r, struct bh_arena *a, struct bh_json *o)
 {
+    const char *const names[] = {"start", "end", "at"};
+    const int64_t times[] = {first_ns(r), last_ns(r), position(r)};
     char t[40];
 
-    bh_time_format_micro_ns(t, first_ns(r));
-    bh_json_set_str(a, o, "start", t);
-    bh_time_format_micro_ns(t, last_ns(r));
-    bh_json_set_str(a, o, "end", t);
-    bh_time_format_micro_ns(t, position(r));
-    bh_json_set_str(a, o, "at", t);
-}
-
-static struct bh_json *compared(const struct bh_player *r, struct bh_arena *a)
-{
-    struct bh_json *o = bh_json_new(a, BH_JSON_OBJECT);
-    struct bh_json *list = bh_json_new(a, BH_JSON_ARRAY);
-
-    bh_json_set_i64(a, o, "same", (int64_t)r->same);
-    bh_json_set_i64(a, o, "different", (int64_t)r->different);
-    for (size_t i = 0; i < r->n_diffs; i++) {
-        const struct bh_player_difference *d = &r->diffs[i];
-        struct bh_json *x = bh_json_new(a, BH_JSON_OBJECT);
-        bh_json_set_str(a, x, "namespace", d->ns);
-        bh_json_set_str(a, x, "name", d->name);
-        bh_json_set_str(a, x, "recorded", d->recorded);
-        bh_json_set_str(a, x, "actual", d->node);
-        bh_json_push(list, x);
+    for (size_t i = 0; i < BH_ARRAY_LEN(names); i++) {
+        bh_time_format_micro_ns(t, times[i]);
+        bh_json_set_str(a, o, names[i], t);
     }
-    bh_json_set(a, o, "differences", list);
-    return o;
 }
 
 static struct bh_json *number(struct bh_arena *a, double v)
@@ -466,39 +438,27 @@ static struct bh_json *number(struct bh_arena *a, double v)
     return n;
 }
 
-static struct bh_json *lateness(const struct bh_player *r, struct bh_arena *a)
-{
-    struct bh_json *o = bh_json_new(a, BH_JSON_OBJECT);
-
-    bh_json_set_i64(a, o, "max_ns", (int64_t)r->late_max_ns);
-    bh_json_set_i64(a, o, "mean_ns", r->late_n ? (int64_t)(r->late_sum_ns / r->late_n) : 0);
-    return o;
-}
-
 struct bh_json *bh_player_state(const struct bh_player *r, struct bh_arena *a)
 {
     static const char *const phases[] = {"None", "Loading", "Running", "Paused", "Done", "Failed"};
-    struct bh_json *o = bh_json_new(a, BH_JSON_OBJECT), *errors = bh_json_new(a, BH_JSON_ARRAY);
+    struct bh_json *errors = bh_json_new(a, BH_JSON_ARRAY), *o, *list;
 
-    bh_json_set_str(a, o, "phase", phases[r->phase]);
-    bh_json_set_str(a, o, "name", r->name ? r->name : "");
-    if (*r->file.fatal.msg)
-        bh_json_set_str(a, o, "message", r->file.fatal.msg);
-    bh_json_set(a, o, "speed", number(a, r->speed));
-    bh_json_set_bool(a, o, "follow", r->follow);
+    o = bh_json_make(a, "phase: %s, name: %s, message?: %s, speed: %p, follow: %i",
+                     phases[r->phase], r->name, r->file.fatal.msg, number(a, r->speed), r->follow);
     if (r->file.n)
         add_times(r, a, o);
-    bh_json_set_i64(a, o, "applied", (int64_t)r->next);
-    bh_json_set_i64(a, o, "total", (int64_t)r->file.n);
-    bh_json_set_i64(a, o, "skipped", (int64_t)r->file.skipped);
-    bh_json_set_i64(a, o, "waiting", (int64_t)r->waiting);
     add_errors(a, errors, &r->file.errors);
     add_errors(a, errors, &r->errors);
-    bh_json_set(a, o, "errors", errors);
-    bh_json_set_i64(a, o, "errorCount", (int64_t)(r->file.errors.total + r->errors.total));
-    if (r->file.torn)
-        bh_json_set_bool(a, o, "torn", true);
-    bh_json_set(a, o, "lateness", lateness(r, a));
-    bh_json_set(a, o, "compared", compared(r, a));
+    bh_json_add(a, o,
+                "applied: %zu, total: %zu, skipped: %lu, waiting: %lu, errors: %p, "
+                "errorCount: %lu, torn?: %i, lateness: {max_ns: %lu, mean_ns: %lu}, "
+                "compared: {same: %lu, different: %lu, differences: []}",
+                r->next, r->file.n, r->file.skipped, r->waiting, errors,
+                r->file.errors.total + r->errors.total, r->file.torn, r->late_max_ns,
+                r->late_n ? r->late_sum_ns / r->late_n : 0, r->same, r->different);
+    list = bh_json_path(o, "compared.differences");
+    for (size_t i = 0; i < r->n_diffs; i++)
+        bh_json_append(a, list, "namespace: %s, name: %s, recorded: %s, actual: %s", r->diffs[i].ns,
+                       r->diffs[i].name, r->diffs[i].recorded, r->diffs[i].node);
     return o;
 }

@@ -61,7 +61,7 @@ struct bh_player_pod {
     bool given;            /* created with its node: nobody decided */
 };
 struct bh_player_difference {
-    char *ns, *name, *recorded, *node;
+    const char *ns, *name, *recorded, *node;
 };
 enum bh_player_phase {
     BH_REPLAY_NONE,
@@ -92,6 +92,7 @@ struct bh_player {
     struct bh_arena arena;
     struct bh_map pods; /* "ns/name" -> bh_player_pod */
     uint64_t waiting, undecided, same, different, version;
+    struct bh_arena told;               /* texts of diffs */
     struct bh_player_difference *diffs; /* at most BH_REPLAY_LISTED */
     size_t n_diffs;
     struct bh_player_errors errors; /* of applying */
