@@ -7,7 +7,7 @@
  * as the one before did, one that got a node as soon as its bind is known. The pod must be the one
  * that was decided (its uid). What is older than this server is not written.
  */
-#include "simulator/console/decisions.h"
+#include "simulator/console/parts.h"
 
 #include <errno.h>
 
@@ -174,7 +174,6 @@ static void look(uv_timer_t *t)
         return;
     r = bh_calloc(1, sizeof(*r));
     r->all = all;
-    bh_arena_init(&r->a, 0);
     all->busy = true;
     bh_console_background(all->c->sim, run_round, write_round, release_round, r);
 }
@@ -190,7 +189,6 @@ void bh_console_annotator_start(struct bh_console *c)
     all->c = c;
     all->d = bh_decisions_new(o->decisions_file);
     all->query.max_nodes = (unsigned)o->annotate_nodes;
-    bh_arena_init(&all->kept, 0);
     bh_decisions_now(all->d, &all->cursor);
     uv_timer_init(bh_sim_loop(c->sim), &all->timer);
     all->timer.data = all;

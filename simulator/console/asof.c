@@ -5,7 +5,7 @@
  * What is there now, and what has happened since, undone from the newest on. In the loop references
  * are taken, the rest is a worker's. It reaches back as far as the store's history does.
  */
-#include "simulator/console/past.h"
+#include "simulator/console/parts.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -107,7 +107,7 @@ static void write_pods(struct bh_buf *out, const struct bh_map *pods, struct bh_
         const struct bh_json *v = bh_sim_obj_tree(&a, o);
         if (out->p[out->n - 1] != '[')
             bh_buf_addc(out, ',');
-        bh_console_pod_row(out, o, v);
+        bh_console_pod_row(out, &a, o, v);
         add_sum(sums, o, v, names);
         bh_arena_reset(&a);
     }
@@ -124,7 +124,7 @@ static void write_nodes(struct bh_buf *out, const struct bh_map *nodes, const st
         const struct bh_console_amounts *sum = bh_map_get(sums, o->name, strlen(o->name));
         if (out->p[out->n - 1] != '[')
             bh_buf_addc(out, ',');
-        bh_console_node_row(out, o, bh_sim_obj_tree(&a, o), sum ? sum : &nothing);
+        bh_console_node_row(out, &a, o, bh_sim_obj_tree(&a, o), sum ? sum : &nothing);
         bh_arena_reset(&a);
     }
 }

@@ -2,7 +2,7 @@
  *
  * simulator/console/capacity.c - how many more fit, and where the pods of a node would go
  */
-#include "simulator/console/questions.h"
+#include "simulator/console/parts.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -13,10 +13,11 @@
 #define PODS_MAX  50
 #define NODES_MAX 10000
 
-static void took(const struct bh_console_question *q, struct bh_json *v)
+static void reply(const struct bh_console_question *q, struct bh_json *v)
 {
     bh_json_set_i64((struct bh_arena *)(uintptr_t)&q->a, v, "took_ns",
                     (int64_t)(bh_mono_ns() - q->started_ns));
+    bh_console_job_reply(q->job, 200, v);
 }
 
 /* ---- capacity ---------------------------------------------------------------------------------
@@ -160,8 +161,7 @@ static void count(struct capacity *c)
     i = 0;
     bh_json_each(p, bh_json_get_list(v, "pods"))
         bh_json_set_str(&c->q.a, p, "name", c->pod[i++].name);
-    took(&c->q, v);
-    bh_console_job_reply(c->q.job, 200, v);
+    reply(&c->q, v);
 }
 
 static void run_capacity(struct bh_console_job *j, void *arg)
@@ -183,7 +183,7 @@ static void run_capacity(struct bh_console_job *j, void *arg)
 
 void bh_console_capacity(struct bh_console_req *c)
 {
-    bh_console_work(c, run_capacity, bh_console_moment_drop, bh_console_moment_take(c->r));
+    bh_console_work(c, run_capacity, bh_console_moment_drop, bh_console_moment_take(c->r, true));
 }
 
 /* ---- drain ------------------------------------------------------------------------------------
@@ -243,27 +243,18 @@ static const char *held_by(struct drain *d, const struct bh_sim_obj *o)
     return NULL;
 }
 
-static struct bh_json *pod_of(struct bh_arena *a, const struct bh_sim_obj *o)
-{
-    struct bh_json *v = bh_json_new(a, BH_JSON_OBJECT);
-
-    bh_json_set_str(a, v, "namespace", o->ns);
-    bh_json_set_str(a, v, "name", o->name);
-    return v;
-}
-
 /* The pod as its controller would make it anew. */
 static int unbind(struct drain *d, const struct bh_sim_obj *o)
 {
     const struct bh_trial_source at = {.file = "the cluster", .document = 1};
-    struct bh_json *v = bh_sim_obj_tree(&d->q.a, o), *row = pod_of(&d->q.a, o);
+    struct bh_json *v = bh_sim_obj_tree(&d->q.a, o);
     struct bh_err err = {0};
 
     bh_json_unset(bh_json_get(v, "spec"), "nodeName");
     bh_json_unset(v, "status");
     bh_json_unset(bh_json_get(v, "metadata"), "managedFields");
-    bh_json_set_str(&d->q.a, row, "from", o->node_name);
-    bh_json_push(d->moved, row);
+    bh_json_append(&d->q.a, d->moved, "namespace: %s, name: %s, from: %s", o->ns, o->name,
+                   o->node_name);
     if (bh_trial_add_item(d->t, &at, v, &err) < 0)
         return bh_console_question_fail(&d->q, 500, NULL, &err);
     return 0;
@@ -287,8 +278,7 @@ static int empty_node(struct drain *d, const char *name)
         bh_console_job_fail(d->q.job, 404, "nodes", 0, "there is no node %.253s", name);
         return -1;
     }
-    v = bh_sim_obj_tree(&d->q.a, node);
-    bh_json_set_bool(&d->q.a, bh_json_obj_at(&d->q.a, v, "spec"), "unschedulable", true);
+    v = bh_json_add(&d->q.a, bh_sim_obj_tree(&d->q.a, node), "spec: {unschedulable: true}");
     if (bh_trial_add_item(d->t, &at, v, &err) < 0)
         return bh_console_question_fail(&d->q, 500, NULL, &err);
     for (size_t i = 0; i < d->q.moment->objs.n; i++) {
@@ -296,11 +286,9 @@ static int empty_node(struct drain *d, const char *name)
         const char *why = goes_from(o, name) ? held_by(d, o) : "";
         if (!why && unbind(d, o) < 0)
             return -1;
-        if (!why || !*why)
-            continue;
-        struct bh_json *row = pod_of(&d->q.a, o);
-        bh_json_set_str(&d->q.a, row, "reason", why);
-        bh_json_push(d->blocked, row);
+        if (why && *why)
+            bh_json_append(&d->q.a, d->blocked, "namespace: %s, name: %s, reason: %s", o->ns,
+                           o->name, why);
     }
     return 0;
 }
@@ -324,23 +312,20 @@ static int empty_nodes(struct drain *d)
 
 static void report(struct drain *d)
 {
-    struct bh_json *v = bh_json_new(&d->q.a, BH_JSON_OBJECT);
+    struct bh_arena *a = &d->q.a;
 
     bh_trial_run(d->t);
     bh_json_each(row, d->moved) {
         const struct bh_trial_pod *p = bh_trial_find_pod(d->t, bh_json_get_text(row, "namespace"),
                                                          bh_json_get_text(row, "name"));
         bool placed = p && p->result == BH_TRIAL_SCHEDULED;
-        bh_json_set(&d->q.a, row, "to",
-                    placed ? bh_json_new_cstr(
-                                 &d->q.a, bh_sym_text(bh_engine_symtab(d->t->w.engine), p->node))
-                           : bh_json_new(&d->q.a, BH_JSON_NULL));
-        bh_json_set_str(&d->q.a, row, "message", !placed && p && p->message ? p->message : "");
+        bh_json_add(
+            a, row, "to: %p, message: %s",
+            placed ? bh_json_new_cstr(a, bh_sym_text(bh_engine_symtab(d->t->w.engine), p->node))
+                   : NULL,
+            !placed && p ? p->message : "");
     }
-    bh_json_set(&d->q.a, v, "pods", d->moved);
-    bh_json_set(&d->q.a, v, "blocked", d->blocked);
-    took(&d->q, v);
-    bh_console_job_reply(d->q.job, 200, v);
+    reply(&d->q, bh_json_make(a, "pods: %p, blocked: %p", d->moved, d->blocked));
 }
 
 static void run_drain(struct bh_console_job *j, void *arg)
@@ -363,5 +348,5 @@ static void run_drain(struct bh_console_job *j, void *arg)
 
 void bh_console_drain(struct bh_console_req *c)
 {
-    bh_console_work(c, run_drain, bh_console_moment_drop, bh_console_moment_take(c->r));
+    bh_console_work(c, run_drain, bh_console_moment_drop, bh_console_moment_take(c->r, true));
 }

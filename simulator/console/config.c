@@ -7,7 +7,7 @@
  * write. A change is validated here, written, and taken over by the scheduler itself (RELOAD of its
  * control socket), which starts again; the answer comes when it runs.
  */
-#include "simulator/console/kss.h"
+#include "simulator/console/parts.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -17,7 +17,6 @@
 #include "common/data/yaml.h"
 #include "scheduler/config/config.h"
 #include "common/control/ask.h"
-#include "simulator/console/past.h"
 
 #define FILE_BYTES ((size_t)4 << 20)
 #define WAIT_NS    UINT64_C(20000000000)
@@ -37,7 +36,8 @@ static int open_scheduler(const char *runtime_dir, struct bh_ask *k, struct bh_e
     return bh_ask_open(k, runtime_dir, err);
 }
 
-int bh_console_config_running(const char *runtime_dir, bool yaml, char **ret, struct bh_err *err)
+int bh_console_config_running(const char *runtime_dir, bool yaml, char **ret, char **ret_path,
+                              struct bh_err *err)
 {
     const Berth__ControlReply *r = NULL;
     struct bh_ask k;
@@ -51,6 +51,8 @@ int bh_console_config_running(const char *runtime_dir, bool yaml, char **ret, st
     if (rc == 0 && !text)
         rc = bh_err_set(err, -EPROTO, "the scheduler tells no configuration");
     *ret = text ? bh_strdup(text) : NULL;
+    if (text && ret_path)
+        *ret_path = bh_strdup(r->config->path ? r->config->path : "");
     bh_ask_close(&k);
     return rc;
 }
@@ -198,7 +200,8 @@ int bh_console_config_apply(const char *runtime_dir, const char *text, size_t n,
  */
 
 struct config_job {
-    char *runtime_dir, *text;
+    const char *runtime_dir;
+    char *text;
     size_t n;
     bool yaml;
 };
@@ -206,12 +209,10 @@ struct config_job {
 static struct config_job *job_of(struct bh_sim_req *r)
 {
     struct config_job *k = bh_calloc(1, sizeof(*k));
-    struct bh_str body = bh_http_body(r->http);
     const char *format = bh_http_query(r->http, "format");
 
-    k->runtime_dir = r->sim->opt.runtime_dir ? bh_strdup(r->sim->opt.runtime_dir) : NULL;
-    k->text = bh_strndup(body.p ? body.p : "", body.n);
-    k->n = body.n;
+    k->runtime_dir = r->sim->opt.runtime_dir;
+    k->text = bh_console_body(r, &k->n);
     k->yaml = format && bh_streq(format, "yaml");
     return k;
 }
@@ -220,7 +221,6 @@ static void release(void *arg)
 {
     struct config_job *k = arg;
 
-    free(k->runtime_dir);
     free(k->text);
     free(k);
 }
@@ -231,7 +231,7 @@ static void run_get(struct bh_console_job *j, void *arg)
     BH_CLEANUP(bh_freep) char *text = NULL;
     struct bh_err err = {0};
 
-    if (bh_console_config_running(k->runtime_dir, k->yaml, &text, &err) < 0)
+    if (bh_console_config_running(k->runtime_dir, k->yaml, &text, NULL, &err) < 0)
         bh_console_job_fail(j, 503, NULL, 0, "%s", err.msg);
     else
         bh_buf_adds(bh_console_job_body(j, 200, k->yaml ? "application/yaml" : NULL), text);

@@ -2,7 +2,7 @@
  *
  * simulator/console/configs.c - is this configuration right, and what would it change?
  */
-#include "simulator/console/questions.h"
+#include "simulator/console/parts.h"
 
 #include <stdlib.h>
 
@@ -12,22 +12,17 @@
 /* ---- check ------------------------------------------------------------------------------------
  */
 
-/* [{message, field, line}] of a report (configs.c). */
-static struct bh_json *findings(struct bh_arena *a, const struct bh_config_findings *f)
+/* {message, field, line} of each. */
+static void add_findings(struct bh_arena *a, struct bh_json *list,
+                         const struct bh_config_findings *f)
 {
-    struct bh_json *list = bh_json_new(a, BH_JSON_ARRAY);
-
     for (uint32_t i = 0; i < f->n; i++) {
-        struct bh_json *o = bh_json_new(a, BH_JSON_OBJECT);
         const char *text = f->v[i].text, *colon = strstr(text, ": ");
-        bh_json_set_str(a, o, "message", text);
-        if (colon && strcspn(text, " ") > (size_t)(colon - text)) /* "profiles[0].plugins: ..." */
-            bh_json_set(a, o, "field", bh_json_new_str(a, text, (size_t)(colon - text)));
-        if (f->v[i].line)
-            bh_json_set_i64(a, o, "line", f->v[i].line);
-        bh_json_push(list, o);
+        bool named = colon && strcspn(text, " ") > (size_t)(colon - text);
+        bh_json_append(a, list, "message: %s, field?: %s, line?: %u", text,
+                       named ? bh_arena_strndup(a, text, (size_t)(colon - text)) : NULL,
+                       f->v[i].line); /* "profiles[0].plugins: ..." */
     }
-    return list;
 }
 
 static void run_check(struct bh_console_job *j, void *arg)
@@ -43,31 +38,19 @@ static void run_check(struct bh_console_job *j, void *arg)
     bh_console_question_init(&q, j, arg);
     bh_config_report_init(&report);
     if (bh_console_question_body(&q, members, &body) == 0) {
-        struct bh_json *v = bh_json_new(&q.a, BH_JSON_OBJECT);
         text = bh_json_get_text(body, "config");
         int rc = bh_sched_config_read(text, strlen(text), &c, &report);
-        bh_json_set_bool(&q.a, v, "valid", rc == 0);
-        bh_json_set(&q.a, v, "errors", findings(&q.a, &report.errors));
-        bh_json_set(&q.a, v, "warnings", findings(&q.a, &report.warnings));
         if (rc == 0 && c->tree)
             bh_sched_config_write(c, BH_SCHED_CONFIG_YAML, false, &yaml);
-        bh_json_set_str(&q.a, v, "effective", bh_buf_str(&yaml));
+        struct bh_json *v = bh_json_make(&q.a, "valid: %i, errors: [], warnings: [], effective: %s",
+                                         rc == 0, bh_buf_str(&yaml));
+        add_findings(&q.a, bh_json_get(v, "errors"), &report.errors);
+        add_findings(&q.a, bh_json_get(v, "warnings"), &report.warnings);
         bh_console_job_reply(j, 200, v);
     }
     bh_sched_config_free(c);
     bh_config_report_fini(&report);
     bh_console_question_fini(&q);
-}
-
-/* Nothing of the cluster is needed: only the body. */
-static struct bh_console_moment *body_only(struct bh_sim_req *r)
-{
-    struct bh_console_moment *m = bh_calloc(1, sizeof(*m));
-    struct bh_str body = bh_http_body(r->http);
-
-    m->body = bh_strndup(body.p ? body.p : "", body.n);
-    m->body_n = body.n;
-    return m;
 }
 
 /* ---- difference -------------------------------------------------------------------------------
@@ -138,43 +121,33 @@ static const char *message_of(const struct bh_trial_pod *p)
 static struct bh_json *compare(struct diff *d, struct bh_trial *x, struct bh_trial *y)
 {
     struct bh_arena *a = &d->q.a;
-    struct bh_json *v = bh_json_new(a, BH_JSON_OBJECT), *list = bh_json_new(a, BH_JSON_ARRAY);
+    struct bh_json *list = bh_json_new(a, BH_JSON_ARRAY);
     int64_t n = 0, same = 0;
 
     for (unsigned turn = 0; turn < 2; turn++) {
         struct bh_trial *t = turn ? y : x;
         for (size_t i = 0; i < t->n_list; i++) {
             const struct bh_trial_pod *p = t->list[i], *pa, *pb;
-            struct bh_json *o;
-            if (turn && bh_trial_pod_of(x, bh_trial_uid(p)))
-                continue;
             pa = bh_trial_pod_of(x, bh_trial_uid(p));
             pb = bh_trial_pod_of(y, bh_trial_uid(p));
-            n++;
-            if (bh_streq(node_of(x, pa), node_of(y, pb))) {
-                same++;
+            if (turn && pa)
                 continue;
-            }
-            o = bh_json_new(a, BH_JSON_OBJECT);
-            bh_json_set_str(a, o, "namespace", bh_trial_pod_ns(p));
-            bh_json_set_str(a, o, "name", bh_trial_pod_name(p));
-            bh_json_set_str(a, o, "a", node_of(x, pa));
-            bh_json_set_str(a, o, "b", node_of(y, pb));
-            bh_json_set_str(a, o, "messageA", message_of(pa));
-            bh_json_set_str(a, o, "messageB", message_of(pb));
-            bh_json_push(list, o);
+            n++;
+            if (bh_streq(node_of(x, pa), node_of(y, pb)))
+                same++;
+            else
+                bh_json_append(a, list,
+                               "namespace: %s, name: %s, a: %s, b: %s, messageA: %s, messageB: %s",
+                               bh_trial_pod_ns(p), bh_trial_pod_name(p), node_of(x, pa),
+                               node_of(y, pb), message_of(pa), message_of(pb));
         }
     }
-    bh_json_set_i64(a, v, "compared", n);
-    bh_json_set_i64(a, v, "same", same);
-    bh_json_set(a, v, "different", list);
-    return v;
+    return bh_json_make(a, "compared: %ld, same: %ld, different: %p", n, same, list);
 }
 
 static struct bh_json *summary(struct bh_arena *a, const struct bh_trial *t)
 {
     struct bh_trial_summary s = bh_trial_summarize(t);
-    struct bh_json *v = bh_json_new(a, BH_JSON_OBJECT);
     BH_CLEANUP(bh_map_fini) struct bh_map nodes = {0};
 
     for (size_t i = 0; i < t->n_list; i++) {
@@ -182,19 +155,16 @@ static struct bh_json *summary(struct bh_arena *a, const struct bh_trial *t)
         if (*node)
             bh_map_put(&nodes, node, strlen(node), (void *)1);
     }
-    bh_json_set_i64(a, v, "scheduled", s.scheduled);
-    bh_json_set_i64(a, v, "unschedulable", s.unschedulable);
-    bh_json_set_i64(a, v, "gated", s.gated);
-    bh_json_set_i64(a, v, "preempted", s.preempted);
-    bh_json_set_i64(a, v, "nodesUsed", (int64_t)nodes.len);
-    return v;
+    return bh_json_make(
+        a, "scheduled: %u, unschedulable: %u, gated: %u, preempted: %u, nodesUsed: %zu",
+        s.scheduled, s.unschedulable, s.gated, s.preempted, nodes.len);
 }
 
 static void answer(struct diff *d)
 {
     static const char *const members[] = {"a", "b", "pods", NULL};
     struct bh_trial *x = NULL, *y = NULL;
-    struct bh_json *v, *u;
+    struct bh_json *v;
     const char *pods;
 
     if (bh_console_question_body(&d->q, members, &d->body) < 0 ||
@@ -213,10 +183,8 @@ static void answer(struct diff *d)
     if (decide(d, "a", bh_json_get_str(d->body, "a"), &x) == 0 &&
         decide(d, "b", bh_json_get_str(d->body, "b"), &y) == 0) {
         v = compare(d, x, y);
-        u = bh_json_obj_at(&d->q.a, v, "utilisation");
-        bh_json_set(&d->q.a, u, "a", summary(&d->q.a, x));
-        bh_json_set(&d->q.a, u, "b", summary(&d->q.a, y));
-        bh_json_set_i64(&d->q.a, v, "took_ns", (int64_t)(bh_mono_ns() - d->q.started_ns));
+        bh_json_add(&d->q.a, v, "utilisation: {a: %p, b: %p}, took_ns: %lu", summary(&d->q.a, x),
+                    summary(&d->q.a, y), bh_mono_ns() - d->q.started_ns);
         bh_console_job_reply(d->q.job, 200, v);
     }
     bh_trial_free(x);
@@ -235,9 +203,9 @@ static void run_diff(struct bh_console_job *j, void *arg)
 void bh_console_configs(struct bh_console_req *c)
 {
     if (bh_streq(c->seg[1], "check"))
-        bh_console_work(c, run_check, bh_console_moment_drop, body_only(c->r));
+        bh_console_work(c, run_check, bh_console_moment_drop, bh_console_moment_take(c->r, false));
     else if (bh_streq(c->seg[1], "diff"))
-        bh_console_work(c, run_diff, bh_console_moment_drop, bh_console_moment_take(c->r));
+        bh_console_work(c, run_diff, bh_console_moment_drop, bh_console_moment_take(c->r, true));
     else
         bh_console_fail(c->r, 404, NULL, 0, "nothing is served at %s", c->r->path);
 }

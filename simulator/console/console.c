@@ -2,21 +2,12 @@
  *
  * simulator/console/console.c - from a path to the function that answers it
  */
-#include "simulator/console/console.h"
 
 #include <stdarg.h>
 #include <stdio.h>
 
-#include "simulator/console/decisions.h"
-#include "simulator/console/replay.h"
-#include "simulator/console/kss.h"
-#include "simulator/console/past.h"
-#include "simulator/console/questions.h"
-#include "simulator/console/scenarios.h"
-#include "simulator/console/scheduler.h"
-#include "simulator/console/stream.h"
+#include "simulator/console/parts.h"
 #include "simulator/console/totals.h"
-#include "simulator/console/work.h"
 
 #define BERTH_PREFIX "/berth/v1/"
 #define KSS_PREFIX   "/api/v1/" /* kube-scheduler-simulator's */
@@ -57,19 +48,18 @@ static const struct route {
 
 /* What has state: in this order, and back in the opposite one. */
 static const struct part {
-    void (*start)(struct bh_console *c);
-    void (*stop)(struct bh_console *c);
+    bh_console_part_fn *start, *stop; /* NULL: nothing to do */
 } parts[] = {
     {bh_console_decisions_start, bh_console_decisions_stop},
     {bh_console_jobs_start, bh_console_jobs_stop},
     {bh_console_totals_start, bh_console_totals_stop},
     {bh_console_streams_start, bh_console_streams_stop},
     {bh_console_scheduler_start, bh_console_scheduler_stop},
-    {bh_console_decision_rows_start, bh_console_decision_rows_stop},
+    {bh_console_decision_rows_start, NULL}, /* what was published goes with the streams */
     {bh_console_annotator_start, bh_console_annotator_stop},
     {bh_console_baseline_start, bh_console_baseline_stop},
     {bh_console_past_start, bh_console_past_stop},
-    {bh_console_import_start, bh_console_import_stop},
+    {NULL, bh_console_import_stop},
     {bh_console_replay_start, bh_console_replay_stop},
     {bh_console_scenarios_start, bh_console_scenarios_stop},
 };
@@ -79,7 +69,8 @@ void bh_console_start(struct bh_sim *s)
     s->console = bh_calloc(1, sizeof(*s->console));
     s->console->sim = s;
     for (size_t i = 0; i < BH_ARRAY_LEN(parts); i++)
-        parts[i].start(s->console);
+        if (parts[i].start)
+            parts[i].start(s->console);
 }
 
 void bh_console_stop(struct bh_sim *s)
@@ -87,9 +78,36 @@ void bh_console_stop(struct bh_sim *s)
     if (!s->console)
         return;
     for (size_t i = BH_ARRAY_LEN(parts); i--;)
-        parts[i].stop(s->console);
+        if (parts[i].stop)
+            parts[i].stop(s->console);
     free(s->console);
     s->console = NULL;
+}
+
+void bh_console_list_more(struct bh_sim *s, const struct bh_sim_type *t, struct bh_sim_objs *to)
+{
+    struct bh_sim_objs l;
+
+    bh_sim_list(s, t, NULL, &l);
+    to->v = bh_reallocarray(to->v, to->n + l.n + 1, sizeof(*l.v));
+    for (size_t i = 0; i < l.n; i++)
+        to->v[to->n++] = l.v[i];
+    free(l.v);
+}
+
+char *bh_console_body(struct bh_sim_req *r, size_t *ret_n)
+{
+    struct bh_str body = bh_http_body(r->http);
+
+    *ret_n = body.n;
+    return bh_strndup(body.p ? body.p : "", body.n);
+}
+
+unsigned bh_console_line_of(const struct bh_err *err)
+{
+    const char *p = strstr(err->msg, "line ");
+
+    return p ? (unsigned)strtoul(p + 5, NULL, 10) : 0;
 }
 
 void bh_console_reply(struct bh_sim_req *r, int code, const struct bh_json *v)

@@ -98,6 +98,15 @@ void bh_console_publish(struct bh_sim *s, const char *kind, bh_console_rows_fn *
 void bh_console_change_begin(struct bh_buf *out, const char *type);
 void bh_console_change_end(struct bh_buf *out);
 
+/* ---- what several handlers need ----------------------------------------------------------------
+ */
+/* Appends references to all objects of type t. */
+void bh_console_list_more(struct bh_sim *s, const struct bh_sim_type *t, struct bh_sim_objs *to);
+/* A copy of the body, which ends in NUL. */
+char *bh_console_body(struct bh_sim_req *r, size_t *ret_n);
+/* The number behind the first "line " of an error's text, 0 when it names none. */
+unsigned bh_console_line_of(const struct bh_err *err);
+
 /* ---- answers ----------------------------------------------------------------------------------
  */
 void bh_console_reply(struct bh_sim_req *r, int code, const struct bh_json *v); /* NULL: empty */

@@ -2,7 +2,7 @@
  *
  * simulator/console/decisions.c - /berth/v1/decisions: what the scheduler has recorded
  */
-#include "simulator/console/decisions.h"
+#include "simulator/console/parts.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -131,11 +131,6 @@ void bh_console_decisions_start(struct bh_console *c)
 void bh_console_decision_rows_start(struct bh_console *c)
 {
     bh_console_publish(c->sim, "decisions", decision_rows);
-}
-
-void bh_console_decision_rows_stop(struct bh_console *c)
-{
-    (void)c; /* what was published goes with the streams */
 }
 
 void bh_console_decisions_stop(struct bh_console *c)
@@ -271,7 +266,6 @@ static struct question *question_new(struct bh_console_req *c, enum what what)
     struct bh_console_decisions *d = c->r->sim->console->decisions;
     struct question *q = bh_calloc(1, sizeof(*q));
 
-    bh_arena_init(&q->a, 0);
     q->all = d;
     q->what = what;
     if (d->path)

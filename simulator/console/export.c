@@ -5,24 +5,25 @@
  * kube-scheduler-simulator's document: lists of objects without apiVersion and kind, and the
  * scheduler's configuration. ?kinds=all adds every other kind under "others", as whole objects.
  */
-#include "simulator/console/kss.h"
+#include "simulator/console/parts.h"
 
 #include "common/data/yaml.h"
-#include "simulator/console/transfer.h"
 
 const struct bh_console_list bh_console_lists[BH_CONSOLE_LISTS] = {
-    {"pods", "v1", "Pod"},
-    {"nodes", "v1", "Node"},
-    {"pvs", "v1", "PersistentVolume"},
-    {"pvcs", "v1", "PersistentVolumeClaim"},
-    {"storageClasses", "storage.k8s.io/v1", "StorageClass"},
-    {"priorityClasses", "scheduling.k8s.io/v1", "PriorityClass"},
-    {"namespaces", "v1", "Namespace"},
-    {NULL, NULL, NULL},
+    {"pods", "v1", "Pod", "pods", "podsLastResourceVersion"},
+    {"nodes", "v1", "Node", "nodes", "nodesLastResourceVersion"},
+    {"pvs", "v1", "PersistentVolume", "persistentvolumes", "pvsLastResourceVersion"},
+    {"pvcs", "v1", "PersistentVolumeClaim", "persistentvolumeclaims", "pvcsLastResourceVersion"},
+    {"storageClasses", "storage.k8s.io/v1", "StorageClass", "storageclasses.storage.k8s.io",
+     "scsLastResourceVersion"},
+    {"priorityClasses", "scheduling.k8s.io/v1", "PriorityClass",
+     "priorityclasses.scheduling.k8s.io", "pcsLastResourceVersion"},
+    {"namespaces", "v1", "Namespace", "namespaces", "namespaceLastResourceVersion"},
+    {NULL, NULL, NULL, NULL, NULL},
 };
 
 struct export_job {
-    char *runtime_dir;
+    const char *runtime_dir;
     bool yaml, all;
     struct bh_sim_objs list[BH_CONSOLE_LISTS]; /* as bh_console_lists; the others last */
 };
@@ -32,17 +33,16 @@ struct export_job {
 
 static void append_kind(struct bh_sim *s, const struct bh_sim_type *t, struct bh_sim_objs *out)
 {
-    struct bh_sim_objs l;
+    size_t n = out->n;
 
-    bh_sim_list(s, t, NULL, &l);
-    out->v = bh_reallocarray(out->v, out->n + l.n + 1, sizeof(*l.v));
-    for (size_t i = 0; i < l.n; i++) {
-        if (bh_console_is_system(t, l.v[i]->ns, l.v[i]->name))
-            bh_sim_obj_unref(l.v[i]);
+    bh_console_list_more(s, t, out);
+    for (size_t i = n; i < out->n; i++) {
+        if (bh_console_is_system(t, out->v[i]->ns, out->v[i]->name))
+            bh_sim_obj_unref(out->v[i]);
         else
-            out->v[out->n++] = l.v[i];
+            out->v[n++] = out->v[i];
     }
-    free(l.v);
+    out->n = n;
 }
 
 static size_t list_of(const struct bh_sim_type *t)
@@ -102,7 +102,8 @@ static void run(struct bh_console_job *j, void *arg)
     struct bh_err err = {0};
     BH_CLEANUP(bh_arena_fini) struct bh_arena a = {0};
 
-    (void)bh_console_config_running(k->runtime_dir, false, &config, &err); /* nobody runs: null */
+    /* nobody runs: null */
+    (void)bh_console_config_running(k->runtime_dir, false, &config, NULL, &err);
     if (!k->yaml) {
         write_document(bh_console_job_body(j, 200, NULL), k, config, j);
         return;
@@ -120,7 +121,6 @@ static void release(void *arg)
 
     for (size_t i = 0; i < BH_CONSOLE_LISTS; i++)
         bh_sim_objs_fini(&k->list[i]);
-    free(k->runtime_dir);
     free(k);
 }
 
@@ -142,7 +142,7 @@ void bh_console_export(struct bh_console_req *c)
         return;
     }
     k = bh_calloc(1, sizeof(*k));
-    k->runtime_dir = c->r->sim->opt.runtime_dir ? bh_strdup(c->r->sim->opt.runtime_dir) : NULL;
+    k->runtime_dir = c->r->sim->opt.runtime_dir;
     k->yaml = format && bh_streq(format, "yaml");
     k->all = kinds != NULL;
     for (size_t i = 0; i < bh_sim_n_types; i++) {

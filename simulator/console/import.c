@@ -10,15 +10,13 @@
  * What a document says about an object's status is kept.
  * Order: what others refer to goes first; volumes last, because their claims have uids by then.
  */
-#include "simulator/console/kss.h"
+#include "simulator/console/parts.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "common/data/yaml.h"
-#include "simulator/console/past.h"
-#include "simulator/console/transfer.h"
 #include "simulator/trial/trial.h"
 
 #define TREE_BYTES ((size_t)1 << 30)
@@ -32,7 +30,8 @@ struct entry {
     size_t n;
 };
 struct import_job {
-    char *runtime_dir, *text;
+    const char *runtime_dir;
+    char *text;
     size_t n;
     bool merge;
     struct bh_arena names; /* of the reader */
@@ -209,20 +208,13 @@ static void take_config(struct import_job *k)
         k->config_error = bh_strdup(err.msg);
 }
 
-static unsigned line_of(const char *text)
-{
-    const char *p = strstr(text, "line ");
-
-    return p ? (unsigned)strtoul(p + 5, NULL, 10) : 0;
-}
-
 static void run(struct bh_console_job *j, void *arg)
 {
     struct import_job *k = arg;
     struct bh_err err = {0};
 
     if (read_body(k, &err) < 0) {
-        bh_console_job_fail(j, 400, NULL, line_of(err.msg), "%s", err.msg);
+        bh_console_job_fail(j, 400, NULL, bh_console_line_of(&err), "%s", err.msg);
         return;
     }
     if (!k->n_v && !k->config) {
@@ -240,16 +232,9 @@ static void run(struct bh_console_job *j, void *arg)
 static void refuse(struct bh_console_applying *p, const char *kind, const char *ns,
                    const char *name, const char *message)
 {
-    struct bh_json *o;
-
-    if (p->errors->c.n >= ERRORS_MAX)
-        return;
-    o = bh_json_new(&p->kept, BH_JSON_OBJECT);
-    bh_json_set_str(&p->kept, o, "kind", kind);
-    bh_json_set_str(&p->kept, o, "namespace", ns);
-    bh_json_set_str(&p->kept, o, "name", name);
-    bh_json_set_str(&p->kept, o, "message", message);
-    bh_json_push(p->errors, o);
+    if (p->errors->c.n < ERRORS_MAX)
+        bh_json_append(&p->kept, p->errors, "kind: %s, namespace: %s, name: %s, message: %s", kind,
+                       ns, name, message);
 }
 
 static const char *new_uid(const struct bh_console_applying *p, const char *old)
@@ -396,14 +381,9 @@ static void put(struct bh_console_applying *p, const struct entry *x)
 
 static struct bh_json *result(struct bh_console_applying *p)
 {
-    struct bh_json *v = bh_json_new(&p->kept, BH_JSON_OBJECT);
-
-    bh_json_set_i64(&p->kept, v, "created", p->created);
-    bh_json_set_i64(&p->kept, v, "updated", p->updated);
-    bh_json_set_i64(&p->kept, v, "deleted", p->deleted);
-    bh_json_set_i64(&p->kept, v, "skipped", p->skipped);
-    bh_json_set(&p->kept, v, "errors", p->errors);
-    return v;
+    return bh_json_make(&p->kept,
+                        "created: %ld, updated: %ld, deleted: %ld, skipped: %ld, errors: %p",
+                        p->created, p->updated, p->deleted, p->skipped, p->errors);
 }
 
 static void job_fini(struct import_job *k)
@@ -413,7 +393,6 @@ static void job_fini(struct import_job *k)
     free(k->v);
     free(k->config);
     free(k->config_error);
-    free(k->runtime_dir);
     free(k->text);
     bh_arena_fini(&k->names);
 }
@@ -490,9 +469,6 @@ static void done(struct bh_sim_req *r, struct bh_sim *s, void *arg)
     p->s = s;
     p->job = *k;
     *k = (struct import_job){.n = 0}; /* nothing is left to release */
-    bh_arena_init(&k->names, 0);
-    bh_arena_init(&p->a, 0);
-    bh_arena_init(&p->kept, 0);
     p->errors = bh_json_new(&p->kept, BH_JSON_ARRAY);
     if (p->job.config_error)
         refuse(p, "KubeSchedulerConfiguration", "", "", p->job.config_error);
@@ -507,11 +483,6 @@ static void done(struct bh_sim_req *r, struct bh_sim *s, void *arg)
         r->done = true;
     }
     p->timer = bh_sim_after(s, 0, put_some, p);
-}
-
-void bh_console_import_start(struct bh_console *c)
-{
-    c->importing = NULL;
 }
 
 void bh_console_import_stop(struct bh_console *c)
@@ -532,7 +503,6 @@ static void release(void *arg)
 void bh_console_import(struct bh_console_req *c)
 {
     const char *mode = bh_http_query(c->r->http, "mode");
-    struct bh_str body = bh_http_body(c->r->http);
     struct import_job *k;
 
     if (mode && !bh_streq(mode, "replace") && !bh_streq(mode, "merge")) {
@@ -540,10 +510,8 @@ void bh_console_import(struct bh_console_req *c)
         return;
     }
     k = bh_calloc(1, sizeof(*k));
-    bh_arena_init(&k->names, 0);
     k->merge = mode && bh_streq(mode, "merge");
-    k->runtime_dir = c->r->sim->opt.runtime_dir ? bh_strdup(c->r->sim->opt.runtime_dir) : NULL;
-    k->text = bh_strndup(body.p ? body.p : "", body.n);
-    k->n = body.n;
+    k->runtime_dir = c->r->sim->opt.runtime_dir;
+    k->text = bh_console_body(c->r, &k->n);
     bh_console_work_then(c, run, done, release, k);
 }

@@ -3,6 +3,7 @@
  * simulator/console/moment.c - the cluster at one moment, and trials made of it
  */
 #include "simulator/console/moment.h"
+#include "simulator/console/parts.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -30,25 +31,16 @@ static bool matters(const struct bh_sim_type *t)
     return !t->stored_as && !(t->flags & BH_SIM_REVIEW) && bh_trial_wants(api_version, t->kind);
 }
 
-struct bh_console_moment *bh_console_moment_take(struct bh_sim_req *r)
+struct bh_console_moment *bh_console_moment_take(struct bh_sim_req *r, bool with_objects)
 {
     struct bh_console_moment *m = bh_calloc(1, sizeof(*m));
-    struct bh_str body = bh_http_body(r->http);
 
     m->revision = r->sim->rv;
-    m->runtime_dir = r->sim->opt.runtime_dir ? bh_strdup(r->sim->opt.runtime_dir) : NULL;
-    m->body = bh_strndup(body.p ? body.p : "", body.n);
-    m->body_n = body.n;
-    for (size_t i = 0; i < bh_sim_n_types; i++) {
-        struct bh_sim_objs l;
-        if (!matters(&bh_sim_types[i]) || !bh_sim_count(r->sim, &bh_sim_types[i]))
-            continue;
-        bh_sim_list(r->sim, &bh_sim_types[i], NULL, &l);
-        m->objs.v = bh_reallocarray(m->objs.v, m->objs.n + l.n + 1, sizeof(*m->objs.v));
-        memcpy(m->objs.v + m->objs.n, l.v, l.n * sizeof(*l.v));
-        m->objs.n += l.n;
-        free(l.v);
-    }
+    m->runtime_dir = r->sim->opt.runtime_dir;
+    m->body = bh_console_body(r, &m->body_n);
+    for (size_t i = 0; with_objects && i < bh_sim_n_types; i++)
+        if (matters(&bh_sim_types[i]))
+            bh_console_list_more(r->sim, &bh_sim_types[i], &m->objs);
     return m;
 }
 
@@ -57,7 +49,6 @@ void bh_console_moment_drop(void *arg)
     struct bh_console_moment *m = arg;
 
     bh_sim_objs_fini(&m->objs);
-    free(m->runtime_dir);
     free(m->body);
     free(m);
 }
@@ -88,14 +79,6 @@ void bh_console_question_fini(struct bh_console_question *q)
     bh_arena_fini(&q->a);
 }
 
-/* The number behind the first "line " of a text, 0 when it names none. */
-static unsigned line_of(const char *text)
-{
-    const char *p = strstr(text, "line ");
-
-    return p ? (unsigned)strtoul(p + 5, NULL, 10) : 0;
-}
-
 /* Texts about manifests begin with the field they came from: "changes[0].manifest: document 1". */
 int bh_console_question_fail(struct bh_console_question *q, int code, const char *field,
                              const struct bh_err *err)
@@ -104,7 +87,7 @@ int bh_console_question_fail(struct bh_console_question *q, int code, const char
 
     if (end && end - err->msg < 100 && !memchr(err->msg, ' ', (size_t)(end - err->msg)))
         field = bh_arena_strndup(&q->a, err->msg, (size_t)(end - err->msg));
-    bh_console_job_fail(q->job, code, field, line_of(err->msg), "%s", err->msg);
+    bh_console_job_fail(q->job, code, field, bh_console_line_of(err), "%s", err->msg);
     return -1;
 }
 
@@ -144,41 +127,28 @@ int bh_console_question_body(struct bh_console_question *q, const char *const *m
 /* ---- configuration ----------------------------------------------------------------------------
  */
 
-static int in_force(struct bh_console_question *q, const Berth__ControlConfig *c,
-                    struct bh_err *err)
+/* They are not asked, so nobody needs what they are asked with. */
+static void forget_extenders_tls(struct bh_json *config)
 {
-    struct bh_json *doc = NULL;
-
-    if (!c || !c->in_force_json)
-        return bh_err_set(err, -EPROTO, "the scheduler tells no configuration");
-    if (bh_json_parse(&q->a, c->in_force_json, strlen(c->in_force_json), 0, &doc, err) < 0)
-        return -EPROTO;
-    /* they are not asked, so nobody needs what they are asked with */
-    bh_json_each(e, bh_json_get_list(doc, "extenders"))
+    bh_json_each(e, bh_json_get_list(config, "extenders"))
         if (e->type == BH_JSON_OBJECT)
             (void)bh_json_unset(e, "tlsConfig");
-    q->running = doc;
-    q->configuration = c->path && *c->path ? bh_arena_strdup(&q->a, c->path) : "defaults";
-    return 0;
 }
 
 int bh_console_question_running(struct bh_console_question *q)
 {
-    const Berth__ControlReply *r = NULL;
+    BH_CLEANUP(bh_freep) char *text = NULL, *path = NULL;
+    struct bh_json *doc = NULL;
     struct bh_err err = {0};
-    struct bh_ask ask = {0};
-    int rc = -ENOENT;
+    int rc = bh_console_config_running(q->moment->runtime_dir, false, &text, &path, &err);
 
-    q->configuration = "defaults";
-    if (q->moment->runtime_dir)
-        rc = bh_ask_open(&ask, q->moment->runtime_dir, &err);
-    if (rc == 0)
-        rc = bh_ask_for(&ask, BERTH__CONTROL_WHAT__CONTROL_CONFIG, &r, &err);
-    if (rc == 0)
-        rc = in_force(q, r->config, &err);
-    bh_ask_close(&ask);
+    q->configuration = path && *path ? bh_arena_strdup(&q->a, path) : "defaults";
     if (rc == -ENOENT) /* nobody runs: the defaults */
         return 0;
+    if (rc == 0)
+        rc = bh_json_parse(&q->a, text, strlen(text), 0, &doc, &err);
+    forget_extenders_tls(doc);
+    q->running = doc;
     return rc < 0 ? bh_console_question_fail(q, 503, NULL, &err) : 0;
 }
 
@@ -201,9 +171,7 @@ int bh_console_question_config(struct bh_console_question *q, const char *field,
         doc = bh_json_clone(&q->a, c->tree);
     bh_sched_config_free(c);
     bh_config_report_fini(&report);
-    bh_json_each(e, bh_json_get_list(doc, "extenders"))
-        if (e->type == BH_JSON_OBJECT)
-            (void)bh_json_unset(e, "tlsConfig");
+    forget_extenders_tls(doc);
     *ret = doc;
     return rc < 0 ? -1 : 0;
 }

@@ -16,12 +16,12 @@
 struct bh_console_moment {
     uint64_t revision;
     struct bh_sim_objs objs;
-    char *runtime_dir; /* NULL = no scheduler is known */
-    char *body;        /* of the request, NUL-terminated */
+    const char *runtime_dir; /* NULL = no scheduler is known */
+    char *body;              /* of the request, NUL-terminated */
     size_t body_n;
 };
 /* In the loop. */
-struct bh_console_moment *bh_console_moment_take(struct bh_sim_req *r);
+struct bh_console_moment *bh_console_moment_take(struct bh_sim_req *r, bool with_objects);
 void bh_console_moment_drop(void *m); /* a bh_console_release_fn */
 /* What stands there under that name, or NULL. */
 const struct bh_sim_obj *bh_console_moment_find(const struct bh_console_moment *m, const char *kind,

@@ -6,9 +6,7 @@
 #include <stdlib.h>
 
 #include "common/base/base.h"
-#include "simulator/console/decisions.h"
-#include "simulator/console/scheduler.h"
-#include "simulator/console/stream.h"
+#include "simulator/console/parts.h"
 #include "simulator/console/totals.h"
 
 #define WAIT_NS     ((int64_t)20 * 1000000)
@@ -97,10 +95,7 @@ static struct bh_json *pending_reasons(struct bh_console *c, struct bh_arena *a)
     if (n > 1)
         qsort(v, n, sizeof(*v), by_count);
     for (size_t i = 0; i < BH_MIN(n, (size_t)REASONS_MAX); i++) {
-        struct bh_json *x = bh_json_new(a, BH_JSON_OBJECT);
-        bh_json_set_str(a, x, "reason", v[i]->text);
-        bh_json_set_i64(a, x, "count", v[i]->pods);
-        bh_json_push(list, x);
+        bh_json_append(a, list, "reason: %s, count: %ld", v[i]->text, v[i]->pods);
     }
     bh_map_fini(&r.by_text);
     return list;
@@ -109,41 +104,11 @@ static struct bh_json *pending_reasons(struct bh_console *c, struct bh_arena *a)
 /* ---- numbers ----------------------------------------------------------------------------------
  */
 
-static struct bh_json *nodes(struct bh_arena *a, const struct bh_console_counts *t)
-{
-    struct bh_json *v = bh_json_new(a, BH_JSON_OBJECT);
-
-    bh_json_set_i64(a, v, "total", t->nodes.total);
-    bh_json_set_i64(a, v, "ready", t->nodes.ready);
-    bh_json_set_i64(a, v, "unschedulable", t->nodes.unschedulable);
-    return v;
-}
-
-static struct bh_json *pods(struct bh_arena *a, const struct bh_console_counts *t)
-{
-    struct bh_json *v = bh_json_new(a, BH_JSON_OBJECT);
-
-    bh_json_set_i64(a, v, "total", t->pods.total);
-    bh_json_set_i64(a, v, "pending", t->pods.pending);
-    bh_json_set_i64(a, v, "scheduled", t->pods.scheduled);
-    bh_json_set_i64(a, v, "running", t->pods.running);
-    bh_json_set_i64(a, v, "succeeded", t->pods.succeeded);
-    bh_json_set_i64(a, v, "failed", t->pods.failed);
-    bh_json_set_i64(a, v, "gated", t->pods.gated);
-    bh_json_set_i64(a, v, "terminating", t->pods.terminating);
-    return v;
-}
-
 static void resource(struct bh_arena *a, struct bh_json *list, const char *name, const char *unit,
                      int64_t allocatable, int64_t requested)
 {
-    struct bh_json *v = bh_json_new(a, BH_JSON_OBJECT);
-
-    bh_json_set_str(a, v, "name", name);
-    bh_json_set_str(a, v, "unit", unit);
-    bh_json_set_i64(a, v, "allocatable", allocatable);
-    bh_json_set_i64(a, v, "requested", requested);
-    bh_json_push(list, v);
+    bh_json_append(a, list, "name: %s, unit: %s, allocatable: %ld, requested: %ld", name, unit,
+                   allocatable, requested);
 }
 
 static int64_t find_amount(const struct bh_console_amounts *x, const char *name)
@@ -172,40 +137,33 @@ static struct bh_json *resources(struct bh_arena *a, const struct bh_console_cou
     return list;
 }
 
-static struct bh_json *scheduler(struct bh_console *c, struct bh_arena *a)
-{
-    const struct bh_console_scheduler_view *s = bh_console_scheduler(c);
-    struct bh_json *v = bh_json_new(a, BH_JSON_OBJECT);
-
-    bh_json_set_bool(a, v, "running", s->running);
-    bh_json_set_bool(a, v, "deciding", s->deciding);
-    bh_json_set_str(a, v, "trouble", s->trouble);
-    return v;
-}
-
 void bh_console_overview(struct bh_console_req *c)
 {
     struct bh_sim_req *r = c->r;
     struct bh_console *console = r->sim->console;
     const struct bh_console_counts *t = bh_console_totals(console);
-    struct bh_json *v;
+    const struct bh_console_scheduler_view *s = bh_console_scheduler(console);
     char time[40];
 
-    if (!t || !bh_console_scheduler(console)->known) { /* being found out */
+    if (!t || !s->known) { /* being found out */
         bh_sim_wait(r, WAIT_NS);
         return;
     }
-    v = bh_json_new(r->a, BH_JSON_OBJECT);
     bh_time_format_micro_ns(time, bh_sim_now_ns(r->sim));
-    bh_json_set_str(r->a, v, "version", BH_VERSION);
-    bh_json_set_i64(r->a, v, "revision", (int64_t)bh_console_totals_revision(console));
-    bh_json_set_str(r->a, v, "time", time);
-    bh_json_set(r->a, v, "nodes", nodes(r->a, t));
-    bh_json_set(r->a, v, "pods", pods(r->a, t));
-    bh_json_set(r->a, v, "pendingReasons", pending_reasons(console, r->a));
-    bh_json_set(r->a, v, "resources", resources(r->a, t));
-    bh_json_set(r->a, v, "scheduler", scheduler(console, r->a));
-    bh_json_set(r->a, v, "recording", bh_console_recording(console, r->a));
-    bh_json_set_bool(r->a, v, "readOnly", r->sim->opt.read_only);
-    bh_console_reply(r, 200, v);
+    bh_console_reply(r, 200,
+                     bh_json_make(r->a,
+                                  "version: %s, revision: %lu, time: %s, "
+                                  "nodes: {total: %ld, ready: %ld, unschedulable: %ld}, "
+                                  "pods: {total: %ld, pending: %ld, scheduled: %ld, running: %ld, "
+                                  "succeeded: %ld, failed: %ld, gated: %ld, terminating: %ld}, "
+                                  "pendingReasons: %p, resources: %p, "
+                                  "scheduler: {running: %i, deciding: %i, trouble: %s}, "
+                                  "recording: %p, readOnly: %i",
+                                  BH_VERSION, bh_console_totals_revision(console), time,
+                                  t->nodes.total, t->nodes.ready, t->nodes.unschedulable,
+                                  t->pods.total, t->pods.pending, t->pods.scheduled,
+                                  t->pods.running, t->pods.succeeded, t->pods.failed, t->pods.gated,
+                                  t->pods.terminating, pending_reasons(console, r->a),
+                                  resources(r->a, t), s->running, s->deciding, s->trouble,
+                                  bh_console_recording(console, r->a), r->sim->opt.read_only));
 }

@@ -6,7 +6,7 @@
  * hand; not every heartbeat and status. It keeps the last LOG_MAX entries, whoever listens.
  * Numbers are kept once a second for an hour, from the moment somebody wanted sums (totals.h).
  */
-#include "simulator/console/past.h"
+#include "simulator/console/parts.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -108,15 +108,13 @@ static void on_node(void *arg, enum bh_sim_change change, struct bh_sim_obj *old
 static struct bh_json *entry_json(struct bh_arena *a, const struct entry *e)
 {
     static const char *const members[] = {"namespace", "name", "by", "detail"};
-    struct bh_json *v = bh_json_new(a, BH_JSON_OBJECT);
     const char *p = e->text;
+    struct bh_json *v;
     char time[40];
 
     bh_time_format_micro_ns(time, e->time_ns);
-    bh_json_set_str(a, v, "time", time);
-    bh_json_set_i64(a, v, "revision", (int64_t)e->rv);
-    bh_json_set_str(a, v, "what", e->what);
-    bh_json_set_str(a, v, "kind", e->kind);
+    v = bh_json_make(a, "time: %s, revision: %lu, what: %s, kind: %s", time, e->rv, e->what,
+                     e->kind);
     for (size_t i = 0; i < BH_ARRAY_LEN(members); i++) {
         bh_json_set_str(a, v, members[i], p);
         p += strlen(p) + 1;
@@ -148,7 +146,7 @@ void bh_console_timeline(struct bh_console_req *c)
     struct bh_console_past *p = r->sim->console->past;
     const char *limit_text = bh_http_query(r->http, "limit");
     long limit = limit_text ? strtol(limit_text, NULL, 10) : LIMIT_USUAL;
-    struct bh_json *v, *list;
+    struct bh_json *list;
     int64_t from, to;
     size_t at = 0, end = p->n;
 
@@ -164,12 +162,11 @@ void bh_console_timeline(struct bh_console_req *c)
         end--;
     if (end - at > (size_t)limit)
         at = end - (size_t)limit; /* the newest */
-    v = bh_json_new(r->a, BH_JSON_OBJECT);
-    list = bh_json_set(r->a, v, "items", bh_json_new(r->a, BH_JSON_ARRAY));
+    list = bh_json_new(r->a, BH_JSON_ARRAY);
     for (; at < end; at++)
         bh_json_push(list, entry_json(r->a, &p->log[(p->first + at) % LOG_MAX]));
-    bh_json_set_i64(r->a, v, "oldest", (int64_t)oldest_revision(p));
-    bh_console_reply(r, 200, v);
+    bh_console_reply(r, 200,
+                     bh_json_make(r->a, "items: %p, oldest: %lu", list, oldest_revision(p)));
 }
 
 /* ---- numbers ----------------------------------------------------------------------------------

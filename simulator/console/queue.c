@@ -2,7 +2,7 @@
  *
  * simulator/console/queue.c - the scheduler's queue, and YAML read as the server reads it
  */
-#include "simulator/console/questions.h"
+#include "simulator/console/parts.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -14,7 +14,8 @@
  */
 
 struct listing {
-    char *runtime_dir, *ns;
+    const char *runtime_dir;
+    char *ns;
     struct bh_arena a;
     struct bh_json *items;
     int64_t count[16]; /* by place */
@@ -39,7 +40,7 @@ static void run_queue(struct bh_console_job *j, void *arg)
     struct listing *l = arg;
     struct bh_err err = {0};
     struct bh_ask ask = {0};
-    struct bh_json *v, *counts;
+    struct bh_json *v;
     int rc = l->runtime_dir ? bh_ask_open(&ask, l->runtime_dir, &err)
                             : bh_err_set(&err, -ENOENT, "no scheduler belongs to this server");
 
@@ -51,12 +52,10 @@ static void run_queue(struct bh_console_job *j, void *arg)
         bh_console_job_fail(j, 503, NULL, 0, "%s", err.msg);
         return;
     }
-    v = bh_json_new(&l->a, BH_JSON_OBJECT);
-    bh_json_set_bool(&l->a, v, "running", true);
-    counts = bh_json_obj_at(&l->a, v, "counts");
+    v = bh_json_make(&l->a, "running: true, counts: {}, items: %p", l->items);
     for (size_t i = 0; i < BH_ARRAY_LEN(places); i++)
-        bh_json_set_i64(&l->a, counts, bh_queue_place_name(places[i]), l->count[places[i]]);
-    bh_json_set(&l->a, v, "items", l->items);
+        bh_json_set_i64(&l->a, bh_json_get(v, "counts"), bh_queue_place_name(places[i]),
+                        l->count[places[i]]);
     bh_console_job_reply(j, 200, v);
 }
 
@@ -65,7 +64,6 @@ static void release_queue(void *arg)
     struct listing *l = arg;
 
     bh_arena_fini(&l->a);
-    free(l->runtime_dir);
     free(l->ns);
     free(l);
 }
@@ -75,8 +73,7 @@ void bh_console_queue(struct bh_console_req *c)
     const char *ns = bh_http_query(c->r->http, "namespace");
     struct listing *l = bh_calloc(1, sizeof(*l));
 
-    bh_arena_init(&l->a, 0);
-    l->runtime_dir = c->r->sim->opt.runtime_dir ? bh_strdup(c->r->sim->opt.runtime_dir) : NULL;
+    l->runtime_dir = c->r->sim->opt.runtime_dir;
     l->ns = ns && *ns ? bh_strdup(ns) : NULL;
     bh_console_work(c, run_queue, release_queue, l);
 }
@@ -84,35 +81,22 @@ void bh_console_queue(struct bh_console_req *c)
 /* ---- manifest ---------------------------------------------------------------------------------
  */
 
-/* The number behind the first "line " of a text. */
-static unsigned line_of(const char *text)
-{
-    const char *p = strstr(text, "line ");
-
-    return p ? (unsigned)strtoul(p + 5, NULL, 10) : 0;
-}
-
 void bh_console_manifest(struct bh_console_req *c)
 {
     struct bh_sim_req *r = c->r;
     struct bh_str body = bh_http_body(r->http);
-    struct bh_json *docs = NULL, *v = bh_json_new(r->a, BH_JSON_OBJECT), *list, *next;
+    struct bh_json *docs = NULL, *v = bh_json_make(r->a, "documents: []"), *next;
     struct bh_err err = {0};
     int rc = bh_yaml_parse_all(r->a, body.p ? body.p : "", body.n, BH_JSON_STRICT, &docs, &err);
 
     if (rc < 0) {
-        bh_console_fail(r, 400, NULL, line_of(err.msg), "%s", err.msg);
+        bh_console_fail(r, 400, NULL, bh_console_line_of(&err), "%s", err.msg);
         return;
     }
-    list = bh_json_set(r->a, v, "documents", bh_json_new(r->a, BH_JSON_ARRAY));
     for (struct bh_json *d = docs->c.first; d; d = next) {
-        struct bh_json *o = bh_json_new(r->a, BH_JSON_OBJECT);
-        uint32_t line = d->line;
         next = d->next;
         d->next = NULL;
-        bh_json_set_i64(r->a, o, "line", line);
-        bh_json_set(r->a, o, "object", d);
-        bh_json_push(list, o);
+        bh_json_append(r->a, bh_json_get(v, "documents"), "line: %u, object: %p", d->line, d);
     }
     bh_console_reply(r, 200, v);
 }

@@ -2,7 +2,7 @@
  *
  * simulator/console/replay.c - /berth/v1/replay: upload, watch, steer and stop a replay
  */
-#include "simulator/console/replay.h"
+#include "simulator/console/parts.h"
 
 #include <errno.h>
 #include <math.h>

@@ -10,11 +10,10 @@
  * their own rules, with their objects; one that was there at the start and is gone does not come
  * back.
  */
-#include "simulator/console/kss.h"
+#include "simulator/console/parts.h"
 
 #include <stdio.h>
 
-#include "simulator/console/past.h"
 #include "simulator/replay/engine.h"
 
 struct bh_console_baseline {
@@ -139,15 +138,8 @@ static void mark(struct bh_console *c)
     bh_sim_objs_fini(&b->objs);
     for (size_t i = 0; i < bh_sim_type_count(c->sim); i++) {
         const struct bh_sim_type *t = bh_sim_type_at(c->sim, i);
-        struct bh_sim_objs l;
-        if (!is_ours(t) || bh_streq(t->kind, "Event"))
-            continue;
-        bh_sim_list(c->sim, t, NULL, &l);
-        b->objs.v = bh_reallocarray(b->objs.v, b->objs.n + l.n + 1, sizeof(*l.v));
-        if (l.n)
-            memcpy(b->objs.v + b->objs.n, l.v, l.n * sizeof(*l.v));
-        b->objs.n += l.n;
-        free(l.v);
+        if (is_ours(t) && !bh_streq(t->kind, "Event"))
+            bh_console_list_more(c->sim, t, &b->objs);
     }
 }
 
@@ -218,7 +210,8 @@ static void bring_back(struct bh_sim *s, const struct bh_console_baseline *b)
  */
 
 struct reset_job {
-    char *runtime_dir, *config;
+    const char *runtime_dir;
+    char *config;
     size_t config_n;
 };
 
@@ -254,7 +247,6 @@ static void release(void *arg)
 {
     struct reset_job *k = arg;
 
-    free(k->runtime_dir);
     free(k->config);
     free(k);
 }
@@ -271,11 +263,9 @@ void bh_console_reset(struct bh_console_req *c)
         return;
     }
     k = bh_calloc(1, sizeof(*k));
-    if (b->config) {
-        k->runtime_dir = bh_strdup(c->r->sim->opt.runtime_dir);
-        k->config = bh_strndup(b->config, b->config_n);
-        k->config_n = b->config_n;
-    }
+    k->runtime_dir = c->r->sim->opt.runtime_dir;
+    k->config = b->config ? bh_strndup(b->config, b->config_n) : NULL;
+    k->config_n = b->config_n;
     bh_console_work_then(c, run, done, release, k);
 }
 

@@ -147,56 +147,6 @@ void bh_console_allocatable(const struct bh_json *node, struct bh_console_amount
 /* ---- text -------------------------------------------------------------------------------------
  */
 
-static void add_str(struct bh_buf *out, const char *name, const char *v)
-{
-    bh_buf_addf(out, ",\"%s\":", name);
-    bh_buf_add_json_str(out, v, strlen(v));
-}
-
-static void add_bool(struct bh_buf *out, const char *name, bool v)
-{
-    bh_buf_addf(out, ",\"%s\":%s", name, v ? "true" : "false");
-}
-
-static void add_i64(struct bh_buf *out, const char *name, int64_t v)
-{
-    bh_buf_addf(out, ",\"%s\":", name);
-    bh_buf_addi64(out, v);
-}
-
-static void add_value(struct bh_buf *out, const char *name, const struct bh_json *v,
-                      const char *absent)
-{
-    bh_buf_addf(out, ",\"%s\":", name);
-    if (v)
-        bh_json_write(out, v);
-    else
-        bh_buf_adds(out, absent);
-}
-
-static void add_more(struct bh_buf *out, const struct bh_console_amounts *x)
-{
-    bh_buf_adds(out, ",\"resources\":{");
-    for (unsigned i = 0; i < x->n; i++) {
-        if (i)
-            bh_buf_addc(out, ',');
-        bh_buf_add_json_str(out, x->more[i].name, strlen(x->more[i].name));
-        bh_buf_addc(out, ':');
-        bh_buf_addi64(out, x->more[i].value);
-    }
-    bh_buf_addc(out, '}');
-}
-
-static void add_amounts(struct bh_buf *out, const char *name, const struct bh_console_amounts *x)
-{
-    bh_buf_addf(out, ",\"%s\":{\"cpu_milli\":", name);
-    bh_buf_addi64(out, x->cpu_milli);
-    add_i64(out, "memory_bytes", x->memory_bytes);
-    add_i64(out, "pods", x->pods);
-    add_more(out, x);
-    bh_buf_addc(out, '}');
-}
-
 const struct bh_json *bh_console_condition(const struct bh_json *obj, const char *type)
 {
     const struct bh_json *found = NULL;
@@ -218,102 +168,86 @@ bool bh_console_gated(const struct bh_json *pod)
     return bh_json_first(bh_json_get_list(bh_json_get(pod, "spec"), "schedulingGates")) != NULL;
 }
 
-static void begin(struct bh_buf *out, const struct bh_sim_obj *o, const struct bh_json *obj)
+static struct bh_json *more_of(struct bh_arena *a, const struct bh_console_amounts *x)
 {
-    bh_buf_adds(out, "{\"key\":");
-    if (*o->ns) {
-        bh_buf_addf(out, "\"%s/%s\"", o->ns, o->name); /* names need no escapes */
-        add_str(out, "namespace", o->ns);
-    } else {
-        bh_buf_add_json_str(out, o->name, strlen(o->name));
-    }
-    add_str(out, "name", o->name);
-    add_str(out, "uid", o->uid);
-    add_i64(out, "revision", (int64_t)o->rv);
-    add_str(out, "created", bh_json_get_text(bh_json_get(obj, "metadata"), "creationTimestamp"));
+    struct bh_json *v = bh_json_new(a, BH_JSON_OBJECT);
+
+    for (unsigned i = 0; i < x->n; i++)
+        bh_json_set_i64(a, v, x->more[i].name, x->more[i].value);
+    return v;
 }
 
-static void add_owner(struct bh_buf *out, const struct bh_json *obj)
+static struct bh_json *amounts_of(struct bh_arena *a, const struct bh_console_amounts *x)
 {
-    bh_json_each(w, bh_json_get_list(bh_json_get(obj, "metadata"), "ownerReferences")) {
-        if (!bh_json_get_bool(w, "controller", false))
-            continue;
-        char text[600];
-        snprintf(text, sizeof(text), "%.250s/%.300s", bh_json_get_text(w, "kind"),
-                 bh_json_get_text(w, "name"));
-        add_str(out, "owner", text);
-        return;
-    }
-    add_str(out, "owner", "");
+    return bh_json_make(a, "cpu_milli: %ld, memory_bytes: %ld, pods: %ld, resources: %p",
+                        x->cpu_milli, x->memory_bytes, x->pods, more_of(a, x));
 }
 
-/* Why it is not running: the scheduler's word while it has no node, then its own. */
-static void add_reason(struct bh_buf *out, const struct bh_sim_obj *o, const struct bh_json *obj)
+static struct bh_json *labels_of(struct bh_arena *a, const struct bh_json *obj)
 {
-    const struct bh_json *status = bh_json_get(obj, "status"), *from = status;
+    const struct bh_json *labels = bh_json_path(obj, "metadata.labels");
 
-    if (!*o->node_name)
-        from = bh_console_condition(obj, "PodScheduled");
-    add_str(out, "reason", bh_json_get_text(from, "reason"));
-    add_str(out, "message", bh_json_get_text(from, "message"));
+    return labels ? bh_json_clone(a, labels) : bh_json_new(a, BH_JSON_OBJECT);
 }
 
-void bh_console_pod_row(struct bh_buf *out, const struct bh_sim_obj *o, const struct bh_json *obj)
+/* What both rows begin with. */
+static struct bh_json *begin(struct bh_arena *a, const struct bh_sim_obj *o,
+                             const struct bh_json *obj)
+{
+    return bh_json_make(a, "key: %s, namespace?: %s, name: %s, uid: %s, revision: %lu, created: %s",
+                        *o->ns ? bh_arena_printf(a, "%s/%s", o->ns, o->name) : o->name, o->ns,
+                        o->name, o->uid, o->rv,
+                        bh_json_get_str(bh_json_get(obj, "metadata"), "creationTimestamp"));
+}
+
+static const char *owner_of(struct bh_arena *a, const struct bh_json *obj)
+{
+    bh_json_each(w, bh_json_get_list(bh_json_get(obj, "metadata"), "ownerReferences"))
+        if (bh_json_get_bool(w, "controller", false))
+            return bh_arena_printf(a, "%.250s/%.300s", bh_json_get_text(w, "kind"),
+                                   bh_json_get_text(w, "name"));
+    return "";
+}
+
+void bh_console_pod_row(struct bh_buf *out, struct bh_arena *a, const struct bh_sim_obj *o,
+                        const struct bh_json *obj)
 {
     const struct bh_json *spec = bh_json_get(obj, "spec"), *status = bh_json_get(obj, "status");
+    /* why it is not running: the scheduler's word while it has no node, then its own */
+    const struct bh_json *why = *o->node_name ? status : bh_console_condition(obj, "PodScheduled");
+    struct bh_json *row = begin(a, o, obj);
     struct bh_console_amounts x;
 
-    begin(out, o, obj);
-    add_str(out, "phase", o->phase);
-    add_str(out, "node", o->node_name);
-    add_str(out, "nominated", bh_json_get_text(status, "nominatedNodeName"));
-    add_i64(out, "priority", bh_json_get_i64(spec, "priority", 0));
-    add_str(out, "scheduler", bh_json_get_text(spec, "schedulerName"));
-    add_bool(out, "ready", condition_is_true(obj, "Ready"));
-    add_bool(out, "deleting", o->deleting);
-    add_bool(out, "gated", !*o->node_name && bh_console_gated(obj));
-    add_reason(out, o, obj);
-    add_owner(out, obj);
     bh_console_requests(obj, &x);
-    add_i64(out, "cpu_milli", x.cpu_milli);
-    add_i64(out, "memory_bytes", x.memory_bytes);
-    add_more(out, &x);
-    add_value(out, "labels", bh_json_path(obj, "metadata.labels"), "{}");
-    bh_buf_addc(out, '}');
+    bh_json_add(a, row,
+                "phase: %s, node: %s, nominated: %s, priority: %ld, scheduler: %s, ready: %i, "
+                "deleting: %i, gated: %i, reason: %s, message: %s, owner: %s, cpu_milli: %ld, "
+                "memory_bytes: %ld, resources: %p, labels: %p",
+                o->phase, o->node_name, bh_json_get_str(status, "nominatedNodeName"),
+                bh_json_get_i64(spec, "priority", 0), bh_json_get_str(spec, "schedulerName"),
+                condition_is_true(obj, "Ready"), o->deleting,
+                !*o->node_name && bh_console_gated(obj), bh_json_get_str(why, "reason"),
+                bh_json_get_str(why, "message"), owner_of(a, obj), x.cpu_milli, x.memory_bytes,
+                more_of(a, &x), labels_of(a, obj));
+    bh_json_write(out, row);
 }
 
-static void add_taints(struct bh_buf *out, const struct bh_json *spec)
-{
-    const char *comma = "";
-
-    bh_buf_adds(out, ",\"taints\":[");
-    bh_json_each(t, bh_json_get_list(spec, "taints")) {
-        const char *key = bh_json_get_text(t, "key");
-        bh_buf_addf(out, "%s{\"key\":", comma);
-        bh_buf_add_json_str(out, key, strlen(key));
-        add_str(out, "value", bh_json_get_text(t, "value"));
-        add_str(out, "effect", bh_json_get_text(t, "effect"));
-        bh_buf_addc(out, '}');
-        comma = ",";
-    }
-    bh_buf_addc(out, ']');
-}
-
-void bh_console_node_row(struct bh_buf *out, const struct bh_sim_obj *o, const struct bh_json *obj,
-                         const struct bh_console_amounts *requested)
+void bh_console_node_row(struct bh_buf *out, struct bh_arena *a, const struct bh_sim_obj *o,
+                         const struct bh_json *obj, const struct bh_console_amounts *requested)
 {
     const struct bh_json *spec = bh_json_get(obj, "spec");
-    const char *zone = bh_sim_obj_label(o, ZONE_LABEL);
+    struct bh_json *row = begin(a, o, obj);
     struct bh_console_amounts x;
 
-    begin(out, o, obj);
-    add_bool(out, "ready", condition_is_true(obj, "Ready"));
-    add_bool(out, "unschedulable", bh_json_get_bool(spec, "unschedulable", false));
-    add_str(out, "zone", zone ? zone : "");
-    add_value(out, "labels", bh_json_path(obj, "metadata.labels"), "{}");
-    add_taints(out, spec);
+    bh_json_add(a, row, "ready: %i, unschedulable: %i, zone: %s, labels: %p, taints: []",
+                condition_is_true(obj, "Ready"), bh_json_get_bool(spec, "unschedulable", false),
+                bh_sim_obj_label(o, ZONE_LABEL), labels_of(a, obj));
+    bh_json_each(t, bh_json_get_list(spec, "taints"))
+        bh_json_append(a, bh_json_get(row, "taints"), "key: %s, value: %s, effect: %s",
+                       bh_json_get_str(t, "key"), bh_json_get_str(t, "value"),
+                       bh_json_get_str(t, "effect"));
     bh_console_allocatable(obj, &x);
-    add_amounts(out, "allocatable", &x);
-    add_amounts(out, "requested", requested);
-    bh_buf_addc(out, '}');
+    bh_json_add(a, row, "allocatable: %p, requested: %p", amounts_of(a, &x),
+                amounts_of(a, requested));
+    bh_json_write(out, row);
 }

@@ -32,7 +32,8 @@ void bh_console_allocatable(const struct bh_json *node, struct bh_console_amount
 const struct bh_json *bh_console_condition(const struct bh_json *obj, const char *type);
 bool bh_console_gated(const struct bh_json *pod);
 /* obj: o's tree. */
-void bh_console_pod_row(struct bh_buf *out, const struct bh_sim_obj *o, const struct bh_json *obj);
-void bh_console_node_row(struct bh_buf *out, const struct bh_sim_obj *o, const struct bh_json *obj,
-                         const struct bh_console_amounts *requested);
+void bh_console_pod_row(struct bh_buf *out, struct bh_arena *a, const struct bh_sim_obj *o,
+                        const struct bh_json *obj);
+void bh_console_node_row(struct bh_buf *out, struct bh_arena *a, const struct bh_sim_obj *o,
+                         const struct bh_json *obj, const struct bh_console_amounts *requested);
 #endif

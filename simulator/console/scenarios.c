@@ -10,7 +10,7 @@
  * Owns: the runs, newest last, at most RUNS_MOST; the oldest that is over makes room. The worker
  * sees a run's scenario, cluster, progress, and writes its outcome; everything else is the loop's.
  */
-#include "simulator/console/scenarios.h"
+#include "simulator/console/parts.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -40,8 +40,7 @@ struct run {
     int64_t started_ns, seen_at_ns;
     uint64_t began_ns, took_ns;
     struct bh_scenario *scenario;
-    struct bh_sim_objs *objs; /* of the cluster, one list for each kind */
-    size_t n_objs;
+    struct bh_sim_objs objs; /* of the cluster */
     struct bh_scenario_progress progress;
     /* the outcome */
     bool ran, passed;
@@ -63,15 +62,20 @@ struct bh_console_scenarios {
     unsigned n_gone;
 };
 
+/* What only the worker needs. References go back in the loop. */
+static void drop_inputs(struct run *r)
+{
+    bh_sim_objs_fini(&r->objs);
+    bh_scenario_free(r->scenario);
+    r->scenario = NULL;
+}
+
 static void run_free(struct run *r)
 {
-    for (size_t i = 0; i < r->n_objs; i++)
-        bh_sim_objs_fini(&r->objs[i]);
-    free(r->objs);
+    drop_inputs(r);
     free(r->name);
     free(r->object);
     free(r->message);
-    bh_scenario_free(r->scenario);
     bh_buf_fini(&r->json);
     bh_buf_fini(&r->html);
     bh_arena_fini(&r->arena);
@@ -104,13 +108,10 @@ static void on_tick(void *arg)
 static void cluster_text(const struct run *r, struct bh_buf *b)
 {
     bh_buf_adds(b, "{\"apiVersion\":\"v1\",\"kind\":\"List\",\"items\":[");
-    for (size_t k = 0; k < r->n_objs; k++) {
-        for (size_t i = 0; i < r->objs[k].n; i++) {
-            const struct bh_sim_obj *o = r->objs[k].v[i];
-            if (b->p[b->n - 1] != '[')
-                bh_buf_addc(b, ',');
-            bh_buf_add(b, o->json, o->json_n);
-        }
+    for (size_t i = 0; i < r->objs.n; i++) {
+        if (i)
+            bh_buf_addc(b, ',');
+        bh_buf_add(b, r->objs.v[i]->json, r->objs.v[i]->json_n);
     }
     bh_buf_adds(b, "]}");
 }
@@ -118,19 +119,15 @@ static void cluster_text(const struct run *r, struct bh_buf *b)
 /* Of each scheduler: name and summary. */
 static void keep_summary(struct run *r)
 {
-    struct bh_json *v, *list = bh_json_new(&r->arena, BH_JSON_ARRAY);
     BH_CLEANUP(bh_arena_fini) struct bh_arena a = {0};
+    struct bh_json *v;
 
-    if (bh_json_parse(&a, r->json.p, r->json.n, 0, &v, NULL) == 0) {
-        bh_json_each(s, bh_json_get(v, "schedulers")) {
-            struct bh_json *o = bh_json_new(&r->arena, BH_JSON_OBJECT);
-            bh_json_set_str(&r->arena, o, "name", bh_json_get_text(s, "name"));
-            bh_json_set(&r->arena, o, "summary",
-                        bh_json_clone(&r->arena, bh_json_get(s, "summary")));
-            bh_json_push(list, o);
-        }
-    }
-    r->summary = list;
+    r->summary = bh_json_new(&r->arena, BH_JSON_ARRAY);
+    if (bh_json_parse(&a, r->json.p, r->json.n, 0, &v, NULL) < 0)
+        return;
+    bh_json_each(s, bh_json_get(v, "schedulers"))
+        bh_json_append(&r->arena, r->summary, "name: %s, summary: %p", bh_json_get_text(s, "name"),
+                       bh_json_clone(&r->arena, bh_json_get(s, "summary")));
 }
 
 static void run_scenario(struct bh_console_job *j, void *arg)
@@ -140,7 +137,7 @@ static void run_scenario(struct bh_console_job *j, void *arg)
     BH_CLEANUP(bh_buf_fini) struct bh_buf cluster = {0};
     struct bh_err err = {0};
 
-    if (r->objs)
+    if (r->scenario->start_cluster)
         cluster_text(r, &cluster);
     const struct bh_scenario_options o = {.progress = &r->progress,
                                           .tick = on_tick,
@@ -167,18 +164,14 @@ static void run_scenario(struct bh_console_job *j, void *arg)
 static bool edit_status(void *arg, struct bh_arena *a, struct bh_json *obj)
 {
     const struct run *r = arg;
-    struct bh_json *status = bh_json_obj_at(a, obj, "status");
-    char id[24];
 
-    snprintf(id, sizeof id, "s%u", r->id);
-    bh_json_set_str(a, status, "phase", phase_names[r->phase]);
-    bh_json_set_str(a, status, "message", r->message ? r->message : "");
+    bh_json_add(a, obj, "status: {phase: %s, message: %s}", phase_names[r->phase], r->message);
     if (r->id)
-        bh_json_set_str(a, status, "id", id);
+        bh_json_add(a, obj, "status: {id: %s}", bh_arena_printf(a, "s%u", r->id));
     if (r->phase == SUCCEEDED || (r->phase == FAILED && r->ran))
-        bh_json_set_bool(a, status, "passed", r->passed);
+        bh_json_add(a, obj, "status: {passed: %i}", r->passed);
     if (r->summary)
-        bh_json_set(a, status, "schedulers", bh_json_clone(a, r->summary));
+        bh_json_add(a, obj, "status: {schedulers: %p}", bh_json_clone(a, r->summary));
     return true;
 }
 
@@ -229,26 +222,9 @@ static void run_release(void *arg)
 {
     struct run *r = arg;
 
-    for (size_t i = 0; i < r->n_objs; i++)
-        bh_sim_objs_fini(&r->objs[i]);
-    free(r->objs);
-    r->objs = NULL;
-    r->n_objs = 0;
-    bh_scenario_free(r->scenario);
-    r->scenario = NULL;
+    drop_inputs(r);
     if (!r->all || r->phase == GONE)
         run_free(r);
-}
-
-static void take_cluster(struct bh_sim *s, struct run *r)
-{
-    r->objs = bh_calloc(bh_sim_n_types, sizeof *r->objs);
-    for (size_t i = 0; i < bh_sim_n_types; i++) {
-        const struct bh_sim_type *t = &bh_sim_types[i];
-        if (!(t->flags & BH_SIM_REVIEW) && !t->stored_as && !bh_streq(t->kind, "Event") &&
-            !bh_streq(t->kind, "Scenario"))
-            bh_sim_list(s, t, NULL, &r->objs[r->n_objs++]);
-    }
 }
 
 static void start_next(struct bh_console_scenarios *all)
@@ -263,8 +239,12 @@ static void start_next(struct bh_console_scenarios *all)
     r->phase = RUNNING;
     r->started_ns = bh_wall_ns();
     r->began_ns = bh_mono_ns();
-    if (r->scenario->start_cluster)
-        take_cluster(all->sim, r);
+    for (size_t i = 0; r->scenario->start_cluster && i < bh_sim_n_types; i++) {
+        const struct bh_sim_type *t = &bh_sim_types[i];
+        if (!(t->flags & BH_SIM_REVIEW) && !t->stored_as && !bh_streq(t->kind, "Event") &&
+            !bh_streq(t->kind, "Scenario"))
+            bh_console_list_more(all->sim, t, &r->objs);
+    }
     changed(r);
     tell_object(all->sim, all->type, r);
     bh_console_background(all->sim, run_scenario, run_done, run_release, r);
@@ -296,7 +276,6 @@ static struct run *add_run(struct bh_console_scenarios *all, struct bh_scenario 
 
     *r = (struct run){
         .all = all, .id = ++all->last_id, .name = bh_strdup(name), .scenario = s, .seen_at_ns = -1};
-    bh_arena_init(&r->arena, 0);
     while (*at)
         at = &(*at)->next;
     *at = r;
@@ -322,29 +301,21 @@ static void forget(struct bh_console_scenarios *all, struct run *r)
 
 static struct bh_json *state_of(const struct run *r, struct bh_arena *a)
 {
-    struct bh_json *o = bh_json_new(a, BH_JSON_OBJECT), *p;
-    int64_t end = atomic_load(&r->progress.end_ns);
-    char started[40];
+    uint64_t took = is_over(r) ? r->took_ns : r->began_ns ? bh_mono_ns() - r->began_ns : 0;
+    char started[40] = "";
+    struct bh_json *o;
 
-    bh_json_set_str(a, o, "id", bh_arena_printf(a, "s%u", r->id));
-    bh_json_set_str(a, o, "name", r->name);
-    bh_json_set_str(a, o, "phase", phase_names[r->phase]);
-    bh_json_set_str(a, o, "message", is_over(r) && r->message ? r->message : "");
-    p = bh_json_obj_at(a, o, "progress");
-    bh_json_set_i64(a, p, "at_ns", atomic_load(&r->progress.at_ns));
-    bh_json_set_i64(a, p, "end_ns", end);
-    if (r->started_ns) {
+    if (r->started_ns)
         bh_time_format_micro_ns(started, r->started_ns);
-        bh_json_set_str(a, o, "started", started);
-    }
-    bh_json_set_i64(a, o, "took_ns",
-                    (int64_t)(is_over(r)    ? r->took_ns
-                              : r->began_ns ? bh_mono_ns() - r->began_ns
-                                            : 0));
+    o = bh_json_make(a,
+                     "id: %s, name: %s, phase: %s, message: %s, progress: {at_ns: %ld, "
+                     "end_ns: %ld}, started?: %s, took_ns: %lu",
+                     bh_arena_printf(a, "s%u", r->id), r->name, phase_names[r->phase],
+                     is_over(r) ? r->message : "", atomic_load(&r->progress.at_ns),
+                     atomic_load(&r->progress.end_ns), started, took);
     if (is_over(r) && r->ran)
         bh_json_set_bool(a, o, "passed", r->passed);
-    if (r->object)
-        bh_json_set_str(a, o, "object", r->object);
+    bh_json_add(a, o, "object?: %s", r->object);
     return o;
 }
 
@@ -426,11 +397,10 @@ static struct run *find_run(struct bh_console_req *c)
 
 static void get_list(struct bh_console_req *c)
 {
-    struct bh_json *v = bh_json_new(c->r->a, BH_JSON_OBJECT);
-    struct bh_json *items = bh_json_set(c->r->a, v, "items", bh_json_new(c->r->a, BH_JSON_ARRAY));
+    struct bh_json *v = bh_json_make(c->r->a, "items: []");
 
     for (struct run *r = c->r->sim->console->scenarios->first; r; r = r->next)
-        bh_json_push(items, state_of(r, c->r->a));
+        bh_json_push(bh_json_get(v, "items"), state_of(r, c->r->a));
     bh_console_reply(c->r, 200, v);
 }
 

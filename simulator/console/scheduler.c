@@ -2,7 +2,7 @@
  *
  * simulator/console/scheduler.c - how the scheduler is, from answers that worker threads fetch
  */
-#include "simulator/console/scheduler.h"
+#include "simulator/console/parts.h"
 
 #include <stdio.h>
 
@@ -16,7 +16,7 @@ struct bh_console_scheduler {
     bool asking;
 };
 struct question {
-    char *runtime_dir;
+    const char *runtime_dir;
     struct bh_console_scheduler_view view;
 };
 
@@ -50,14 +50,6 @@ static void done(struct bh_sim_req *r, struct bh_sim *s, void *arg)
     s->console->scheduler->asking = false;
 }
 
-static void release(void *arg)
-{
-    struct question *q = arg;
-
-    free(q->runtime_dir);
-    free(q);
-}
-
 const struct bh_console_scheduler_view *bh_console_scheduler(struct bh_console *c)
 {
     struct bh_console_scheduler *k = c->scheduler;
@@ -68,10 +60,10 @@ const struct bh_console_scheduler_view *bh_console_scheduler(struct bh_console *
         snprintf(k->view.trouble, sizeof(k->view.trouble), "no scheduler belongs to this server");
     } else if (!k->asking && (!k->asked_ns || now - k->asked_ns > FRESH_NS)) {
         struct question *q = bh_calloc(1, sizeof(*q));
-        q->runtime_dir = bh_strdup(c->sim->opt.runtime_dir);
+        q->runtime_dir = c->sim->opt.runtime_dir;
         k->asking = true;
         k->asked_ns = now;
-        bh_console_background(c->sim, run, done, release, q);
+        bh_console_background(c->sim, run, done, free, q);
     }
     return &k->view;
 }

@@ -12,13 +12,12 @@
  * Invariants: `id` is sent only with the last event of a turn in which everything was told, so a
  *             reader that comes back with it has missed nothing before it.
  */
-#include "simulator/console/stream.h"
+#include "simulator/console/parts.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "simulator/console/kss.h"
 #include "simulator/console/rows.h"
 #include "simulator/console/totals.h"
 
@@ -139,7 +138,7 @@ static void add_node(struct bh_console_streams *all, const char *type, const str
 
     bh_console_totals_requested(all->c, o->name, &requested);
     bh_console_change_begin(&all->text, type);
-    bh_console_node_row(&all->text, o, bh_sim_obj_tree(&all->arena, o), &requested);
+    bh_console_node_row(&all->text, &all->arena, o, bh_sim_obj_tree(&all->arena, o), &requested);
     bh_console_change_end(&all->text);
     bh_arena_reset(&all->arena);
 }
@@ -171,7 +170,7 @@ static void add_object(struct stream *s, const struct subject *k, const char *ty
         add_node(all, type, o);
     } else if (k->what == PODS) {
         bh_console_change_begin(&all->text, type);
-        bh_console_pod_row(&all->text, o, bh_sim_obj_tree(&all->arena, o));
+        bh_console_pod_row(&all->text, &all->arena, o, bh_sim_obj_tree(&all->arena, o));
         bh_console_change_end(&all->text);
         bh_arena_reset(&all->arena);
     } else {
@@ -616,27 +615,18 @@ void bh_console_watch(struct bh_console_req *c)
 /* Its seven kinds; a parameter for each says from which version on, absent: from its state. */
 static bool read_versions(struct bh_sim_req *r, struct stream *s)
 {
-    static const char *const kinds[][2] = {
-        {"pods", "podsLastResourceVersion"},
-        {"nodes", "nodesLastResourceVersion"},
-        {"persistentvolumes", "pvsLastResourceVersion"},
-        {"persistentvolumeclaims", "pvcsLastResourceVersion"},
-        {"storageclasses.storage.k8s.io", "scsLastResourceVersion"},
-        {"priorityclasses.scheduling.k8s.io", "pcsLastResourceVersion"},
-        {"namespaces", "namespaceLastResourceVersion"},
-    };
-
-    for (size_t i = 0; i < BH_ARRAY_LEN(kinds); i++) {
-        const char *text = bh_http_query(r->http, kinds[i][1]);
+    for (size_t i = 0; bh_console_lists[i].name; i++) {
+        const char *query = bh_console_lists[i].version_query;
+        const char *text = bh_http_query(r->http, query);
         struct subject *k = &s->subject[i];
         char *end = NULL;
-        (void)add_subject(s, r->sim, kinds[i][0]);
+        (void)add_subject(s, r->sim, bh_console_lists[i].stream);
         if (!text || !*text)
             continue;
         k->rv = strtoull(text, &end, 10);
         k->from_here = true;
         if (*end || !k->rv) {
-            bh_console_fail(r, 400, kinds[i][1], 0, "\"%.40s\" is no version to go on from", text);
+            bh_console_fail(r, 400, query, 0, "\"%.40s\" is no version to go on from", text);
             return false;
         }
     }
@@ -674,7 +664,6 @@ void bh_console_streams_start(struct bh_console *c)
 {
     c->streams = bh_calloc(1, sizeof(*c->streams));
     c->streams->c = c;
-    bh_arena_init(&c->streams->arena, 0);
 }
 
 void bh_console_streams_stop(struct bh_console *c)

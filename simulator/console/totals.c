@@ -8,6 +8,7 @@
  * Cost:       a pod is parsed when its spec changes, and while it waits for a node when its status
  *             does; all other commits of it cost a look-up.
  */
+#include "simulator/console/parts.h"
 #include "simulator/console/totals.h"
 
 #define PORTION 400 /* objects read at a time while the store is read for the first time */
@@ -361,19 +362,13 @@ static void read_portion(void *arg)
 static void turn_on(struct bh_console_totals *t)
 {
     struct bh_sim *s = t->c->sim;
-    struct bh_sim_objs nodes, pods;
 
     t->on = true;
     bh_sim_listen(s, t->node_type, on_node, t);
     bh_sim_listen(s, t->pod_type, on_pod, t);
-    bh_sim_list(s, t->node_type, NULL, &nodes);
-    bh_sim_list(s, t->pod_type, NULL, &pods);
+    bh_console_list_more(s, t->node_type, &t->backlog);
+    bh_console_list_more(s, t->pod_type, &t->backlog);
     t->rv = s->rv;
-    t->backlog.v = bh_reallocarray(nodes.v, nodes.n + pods.n + 1, sizeof(*nodes.v));
-    if (pods.n)
-        memcpy(t->backlog.v + nodes.n, pods.v, pods.n * sizeof(*pods.v));
-    t->backlog.n = nodes.n + pods.n;
-    free(pods.v);
     read_portion(t);
 }
 
@@ -444,17 +439,7 @@ void bh_console_totals_start(struct bh_console *c)
     t->c = c;
     t->pod_type = bh_sim_type_find("", "v1", "pods");
     t->node_type = bh_sim_type_find("", "v1", "nodes");
-    bh_arena_init(&t->arena, 0);
     c->totals = t;
-}
-
-static void free_values(struct bh_map *m)
-{
-    struct bh_map_entry *e;
-
-    for (size_t it = 0; (e = bh_map_next(m, &it));)
-        free(e->value);
-    bh_map_fini(m);
 }
 
 void bh_console_totals_stop(struct bh_console *c)
@@ -466,10 +451,10 @@ void bh_console_totals_stop(struct bh_console *c)
     bh_sim_objs_fini(&t->backlog);
     for (size_t it = 0; (e = bh_map_next(&t->pods, &it));)
         free(((struct pod_totals *)e->value)->more);
-    free_values(&t->pods);
-    free_values(&t->nodes);
-    free_values(&t->names);
-    free_values(&t->whys);
+    bh_map_fini_values(&t->pods);
+    bh_map_fini_values(&t->nodes);
+    bh_map_fini_values(&t->names);
+    bh_map_fini_values(&t->whys);
     bh_arena_fini(&t->arena);
     free(t);
     c->totals = NULL;

@@ -39,7 +39,4 @@ void bh_console_totals_changed(const struct bh_console *c, uint64_t *cursor, siz
 /* Why pods wait: calls fn for each distinct message of a PodScheduled condition. */
 void bh_console_totals_waiting(const struct bh_console *c,
                                void (*fn)(void *arg, const char *message, int64_t pods), void *arg);
-
-void bh_console_totals_start(struct bh_console *c);
-void bh_console_totals_stop(struct bh_console *c);
 #endif

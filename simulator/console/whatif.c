@@ -6,7 +6,7 @@
  * pod of the cluster under the running configuration; for a pod that the cluster does not have it
  * is the given one in the cluster as it is, and nothing at all when there is no other change.
  */
-#include "simulator/console/questions.h"
+#include "simulator/console/parts.h"
 
 #include <errno.h>
 
@@ -87,13 +87,8 @@ static int read_pod(struct whatif *w)
 static void note_change(struct whatif *w, const char *kind, const char *ns, const char *name,
                         const char *action)
 {
-    struct bh_json *o = bh_json_new(&w->q.a, BH_JSON_OBJECT);
-
-    bh_json_set_str(&w->q.a, o, "kind", kind);
-    bh_json_set_text(&w->q.a, o, "namespace", ns);
-    bh_json_set_str(&w->q.a, o, "name", name);
-    bh_json_set_str(&w->q.a, o, "action", action);
-    bh_json_push(w->changes, o);
+    bh_json_append(&w->q.a, w->changes, "kind: %s, namespace?: %s, name: %s, action: %s", kind, ns,
+                   name, action);
 }
 
 static const char *namespace_of(const struct bh_json *obj, const char *kind, const char *version)
@@ -219,7 +214,6 @@ static void other(struct whatif *w, struct bh_json *list, struct bh_trial *x, st
                               *a = bh_trial_pod_of(y, bh_trial_uid(p));
     const char *before = b ? node_of(x, b) : p->placed_before ? node_of(y, p) : "";
     const char *after = node_of(y, a);
-    struct bh_json *o;
 
     if (p->placed_before) { /* it had to go in one of the two */
         const char *was =
@@ -229,14 +223,8 @@ static void other(struct whatif *w, struct bh_json *list, struct bh_trial *x, st
     }
     if (bh_streq(before, after) || (bh_streq(ns, w->ns) && bh_streq(name, w->name)))
         return;
-    o = bh_json_new(&w->q.a, BH_JSON_OBJECT);
-    bh_json_set_str(&w->q.a, o, "namespace", ns);
-    bh_json_set_str(&w->q.a, o, "name", name);
-    bh_json_set_str(&w->q.a, o, "before", before);
-    bh_json_set_str(&w->q.a, o, "after", after);
-    if (a && a->message)
-        bh_json_set_text(&w->q.a, o, "message", a->message);
-    bh_json_push(list, o);
+    bh_json_append(&w->q.a, list, "namespace: %s, name: %s, before: %s, after: %s, message?: %s",
+                   ns, name, before, after, a ? a->message : NULL);
 }
 
 /* All waiting pods are decided in both; who comes out elsewhere is told. */
@@ -261,18 +249,15 @@ static void reply(struct whatif *w, struct bh_json *before, struct bh_json *afte
                   struct bh_json *moved)
 {
     struct bh_arena *a = &w->q.a;
-    struct bh_json *v = bh_json_new(a, BH_JSON_OBJECT);
 
-    bh_json_set_i64(a, v, "revision", (int64_t)w->q.moment->revision);
-    bh_json_set_i64(a, v, "took_ns", (int64_t)(bh_mono_ns() - w->q.started_ns));
-    bh_json_set_str(a, v, "configuration", w->q.configuration);
-    bh_json_set(a, v, "difference",
-                before ? bh_explain_difference(a, before, after) : bh_json_new(a, BH_JSON_NULL));
-    bh_json_set(a, v, "before", before ? before : bh_json_new(a, BH_JSON_NULL));
-    bh_json_set(a, v, "after", after);
-    bh_json_set(a, v, "changes", w->changes);
-    bh_json_set(a, v, "others", moved);
-    bh_console_job_reply(w->q.job, 200, v);
+    bh_console_job_reply(
+        w->q.job, 200,
+        bh_json_make(a,
+                     "revision: %lu, took_ns: %lu, configuration: %s, difference: %p, before: %p, "
+                     "after: %p, changes: %p, others: %p",
+                     w->q.moment->revision, bh_mono_ns() - w->q.started_ns, w->q.configuration,
+                     before ? bh_explain_difference(a, before, after) : NULL, before, after,
+                     w->changes, moved));
 }
 
 static int answer(struct whatif *w)
@@ -324,5 +309,5 @@ static void run(struct bh_console_job *j, void *arg)
 
 void bh_console_whatif(struct bh_console_req *c)
 {
-    bh_console_work(c, run, bh_console_moment_drop, bh_console_moment_take(c->r));
+    bh_console_work(c, run, bh_console_moment_drop, bh_console_moment_take(c->r, true));
 }

@@ -7,7 +7,7 @@
  * Invariants: arg is released in the loop, once. `http` is NULL as soon as the client is gone.
  * Stopping: what waits is cancelled, what runs is waited for (it sees bh_console_job_dropped()).
  */
-#include "simulator/console/work.h"
+#include "simulator/console/parts.h"
 
 #include <stdarg.h>
 #include <stdatomic.h>
