@@ -60,14 +60,12 @@ struct bh_ctl_types {
  */
 
 struct bh_ctl_item;
-struct bh_ctl_delayed;
 struct bh_ctl_queue {
     struct bh_map known; /* key -> item, the items that wait */
     struct bh_ctl_item *first, *last;
     size_t n;
     struct bh_sim_timer *timer; /* NULL = nothing waits */
-    struct bh_ctl_delayed *delayed;
-    struct bh_map delayed_known; /* key -> delayed */
+    struct bh_map delayed;      /* key -> its entry until its time has come */
 };
 
 /* ---- pods of one owner (counts.c) --------------------------------------------------------------
@@ -246,8 +244,6 @@ const char *bh_ctl_now(struct bh_sim_controllers *c, struct bh_arena *a);
 int64_t bh_ctl_time_after(const char *time, int64_t ns);
 /* Ten characters from the contents of v, different for each salt. */
 const char *bh_ctl_hash(struct bh_arena *a, const struct bh_json *v, int64_t salt);
-/* IntOrString against total; percentages are rounded up or down. */
-int64_t bh_ctl_scaled(const struct bh_json *v, int64_t total, bool up);
 /* The ControllerRevision of owner's present template: found or made, with the highest number.
  * Returns its hash, in a. */
 const char *bh_ctl_revision(struct bh_sim_controllers *c, struct bh_arena *a,

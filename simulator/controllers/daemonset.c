@@ -203,27 +203,15 @@ static void pin(struct bh_arena *a, struct bh_json *pod, const char *node)
 static const char *pinned_to(struct bh_sim_controllers *c, const struct bh_sim_obj *pod)
 {
     static const char pinned[] = "\"key\":\"metadata.name\",\"operator\":\"In\",\"values\":[\"";
-    const struct bh_json *tree;
     const char *at;
 
     if (*pod->node_name)
         return pod->node_name;
     at = strstr(pod->json, pinned); /* as pin() has written it: no need to parse thousands */
-    if (at) {
-        at += sizeof(pinned) - 1;
-        return bh_arena_strndup(&c->arena, at, strcspn(at, "\""));
-    }
-    tree = bh_sim_obj_tree(&c->arena, pod);
-    bh_json_each(t, bh_tree_arr(tree, "spec.affinity.nodeAffinity."
-                                      "requiredDuringSchedulingIgnoredDuringExecution."
-                                      "nodeSelectorTerms")) {
-        bh_json_each(f, bh_tree_arr(t, "matchFields")) {
-            const struct bh_json *v = bh_tree_arr(f, "values");
-            if (bh_tree_is(f, "key", "metadata.name") && v && bh_json_cstr(v->c.first))
-                return bh_json_cstr(v->c.first);
-        }
-    }
-    return "";
+    if (!at)
+        return bh_tree_pinned_to(bh_sim_obj_tree(&c->arena, pod));
+    at += sizeof(pinned) - 1;
+    return bh_arena_strndup(&c->arena, at, strcspn(at, "\""));
 }
 
 static int by_node_name(const void *key, const void *slot)
@@ -305,7 +293,7 @@ static void roll(struct daemons *d)
 {
     const struct bh_json *max =
         bh_json_path(d->tree, "spec.updateStrategy.rollingUpdate.maxUnavailable");
-    int64_t allowed = BH_MAX(bh_ctl_scaled(max, d->desired, true), 1) - (d->desired - d->ready);
+    int64_t allowed = BH_MAX(bh_tree_scaled(max, d->desired, true), 1) - (d->desired - d->ready);
 
     if (!bh_tree_is(d->tree, "spec.updateStrategy.type", "RollingUpdate"))
         return;

@@ -91,8 +91,8 @@ static void limits(struct dep *d)
     d->want = bh_tree_i64(d->tree, "spec.replicas", 1);
     if (!bh_tree_is(d->tree, "spec.strategy.type", "RollingUpdate"))
         return;
-    d->surge = bh_ctl_scaled(bh_json_get(r, "maxSurge"), d->want, true);
-    d->unavailable = bh_ctl_scaled(bh_json_get(r, "maxUnavailable"), d->want, false);
+    d->surge = bh_tree_scaled(bh_json_get(r, "maxSurge"), d->want, true);
+    d->unavailable = bh_tree_scaled(bh_json_get(r, "maxUnavailable"), d->want, false);
     if (!d->surge && !d->unavailable)
         d->unavailable = 1;
     d->unavailable = BH_MIN(d->unavailable, d->want);

@@ -132,19 +132,6 @@ const char *bh_ctl_hash(struct bh_arena *a, const struct bh_json *v, int64_t sal
     return bh_arena_strdup(a, out);
 }
 
-int64_t bh_ctl_scaled(const struct bh_json *v, int64_t total, bool up)
-{
-    const char *s = bh_json_cstr(v);
-    int64_t n = 0;
-
-    if (!v)
-        return 0;
-    if (!s)
-        return bh_json_i64(v, &n) ? n : 0;
-    n = strtoll(s, NULL, 10) * total;
-    return up ? (n + 99) / 100 : n / 100;
-}
-
 static bool same(const struct bh_json *a, const struct bh_json *b, const char *key)
 {
     const char *x = bh_tree_str(a, key), *y = bh_tree_str(b, key);

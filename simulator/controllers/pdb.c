@@ -85,13 +85,13 @@ static void count(struct budget *b, const struct bh_json *pdb, const struct bh_s
                       !bh_json_get(b->disrupted, pods->v[i]->name);
     if (max) {
         b->expected = expected_by_scale(b->c, pods);
-        b->desired = BH_MAX(b->expected - bh_ctl_scaled(max, b->expected, true), 0);
+        b->desired = BH_MAX(b->expected - bh_tree_scaled(max, b->expected, true), 0);
     } else if (bh_json_cstr(min)) {
         b->expected = expected_by_scale(b->c, pods);
-        b->desired = bh_ctl_scaled(min, b->expected, true);
+        b->desired = bh_tree_scaled(min, b->expected, true);
     } else {
         b->expected = (int64_t)pods->n;
-        b->desired = bh_ctl_scaled(min, b->expected, true);
+        b->desired = bh_tree_scaled(min, b->expected, true);
     }
     b->allowed = b->expected > 0 ? BH_MAX(b->healthy - b->desired, 0) : 0;
 }

@@ -21,7 +21,6 @@ struct bh_ctl_item {
 };
 struct bh_ctl_delayed {
     struct bh_sim_controllers *c;
-    struct bh_ctl_delayed *prev, *next;
     struct bh_sim_timer *timer;
     uint64_t at_ns; /* monotonic */
     struct bh_ctl_item *item;
@@ -168,21 +167,20 @@ void bh_ctl_enqueue(struct bh_sim_controllers *c, enum bh_ctl ctl, const char *n
 
 /* ---- delayed keys ---------------------------------------------------------------------------- */
 
-/* Out of the list and the table; the item goes back to the caller. */
+/* Out of the table; the item goes back to the caller. */
 static struct bh_ctl_item *drop_delayed(struct bh_ctl_delayed *d)
 {
-    struct bh_ctl_queue *q = &d->c->queue;
     struct bh_ctl_item *it = d->item;
 
-    if (d->prev)
-        d->prev->next = d->next;
-    else
-        q->delayed = d->next;
-    if (d->next)
-        d->next->prev = d->prev;
-    bh_map_del(&q->delayed_known, it->key, it->key_n);
+    bh_map_del(&d->c->queue.delayed, it->key, it->key_n);
     free(d);
     return it;
+}
+
+static void cancel_delayed(struct bh_ctl_delayed *d)
+{
+    bh_sim_cancel(d->timer);
+    free(drop_delayed(d));
 }
 
 static void delay_over(void *arg)
@@ -196,25 +194,19 @@ static void delay_over(void *arg)
 void bh_ctl_enqueue_after(struct bh_sim_controllers *c, enum bh_ctl ctl, const char *ns,
                           const char *name, int64_t delay_ns)
 {
-    struct bh_ctl_queue *q = &c->queue;
     struct bh_ctl_item *it = item_new(ctl, ns, name);
-    struct bh_ctl_delayed *d = bh_map_get(&q->delayed_known, it->key, it->key_n);
+    struct bh_ctl_delayed *d = bh_map_get(&c->queue.delayed, it->key, it->key_n);
     uint64_t at = bh_sim_mono_ns(c->sim) + (uint64_t)BH_MAX(delay_ns, 0);
 
     if (d && d->at_ns <= at) {
         free(it);
         return;
     }
-    if (d) {
-        bh_sim_cancel(d->timer);
-        free(drop_delayed(d));
-    }
+    if (d)
+        cancel_delayed(d);
     d = bh_malloc(sizeof(*d));
-    *d = (struct bh_ctl_delayed){.c = c, .next = q->delayed, .at_ns = at, .item = it};
-    if (d->next)
-        d->next->prev = d;
-    q->delayed = d;
-    bh_map_put(&q->delayed_known, it->key, it->key_n, d);
+    *d = (struct bh_ctl_delayed){.c = c, .at_ns = at, .item = it};
+    bh_map_put(&c->queue.delayed, it->key, it->key_n, d);
     d->timer = bh_sim_after(c->sim, delay_ns, delay_over, d);
 }
 
@@ -227,45 +219,48 @@ void bh_ctl_again(struct bh_sim_controllers *c, enum bh_ctl ctl, const struct bh
         bh_ctl_enqueue(c, ctl, obj->ns, obj->name);
 }
 
-bool bh_ctl_waits(struct bh_sim_controllers *c, enum bh_ctl ctl, const char *ns, const char *name)
+/* The key's entry among those that wait for their time; in line: also whether it stands there. */
+static struct bh_ctl_delayed *find_delayed(struct bh_sim_controllers *c, enum bh_ctl ctl,
+                                           const char *ns, const char *name, bool *ret_in_line)
 {
     struct bh_ctl_item *it = item_new(ctl, ns, name);
-    bool waits = bh_map_get(&c->queue.known, it->key, it->key_n) ||
-                 bh_map_get(&c->queue.delayed_known, it->key, it->key_n);
+    struct bh_ctl_delayed *d = bh_map_get(&c->queue.delayed, it->key, it->key_n);
 
+    *ret_in_line = bh_map_get(&c->queue.known, it->key, it->key_n) != NULL;
     free(it);
-    return waits;
+    return d;
+}
+
+bool bh_ctl_waits(struct bh_sim_controllers *c, enum bh_ctl ctl, const char *ns, const char *name)
+{
+    bool in_line;
+
+    return find_delayed(c, ctl, ns, name, &in_line) || in_line;
 }
 
 bool bh_ctl_dequeue(struct bh_sim_controllers *c, enum bh_ctl ctl, const char *ns, const char *name)
 {
-    struct bh_ctl_delayed *d;
-    struct bh_ctl_item *it;
+    struct bh_ctl_delayed *d = NULL;
+    bool in_line;
 
-    if (!c->queue.delayed_known.len)
-        return false;
-    it = item_new(ctl, ns, name);
-    d = bh_map_get(&c->queue.delayed_known, it->key, it->key_n);
-    free(it);
-    if (!d)
-        return false;
-    bh_sim_cancel(d->timer);
-    free(drop_delayed(d));
-    return true;
+    if (c->queue.delayed.len)
+        d = find_delayed(c, ctl, ns, name, &in_line);
+    if (d)
+        cancel_delayed(d);
+    return d != NULL;
 }
 
 void bh_ctl_queue_fini(struct bh_sim_controllers *c)
 {
     struct bh_ctl_queue *q = &c->queue;
+    struct bh_map_entry *e;
 
     bh_sim_cancel(q->timer);
     q->timer = NULL;
     while (q->first)
         free(take_first(q));
-    for (struct bh_ctl_delayed *d; (d = q->delayed);) {
-        bh_sim_cancel(d->timer);
-        free(drop_delayed(d));
-    }
+    for (size_t it = 0; (e = bh_map_next(&q->delayed, &it));)
+        cancel_delayed(e->value);
     bh_map_fini(&q->known);
-    bh_map_fini(&q->delayed_known);
+    bh_map_fini(&q->delayed);
 }

@@ -68,6 +68,19 @@ bool bh_tree_lists(const struct bh_json *list, const char *text)
     return false;
 }
 
+int64_t bh_tree_scaled(const struct bh_json *v, int64_t total, bool up)
+{
+    const char *s = bh_json_cstr(v);
+    int64_t n = 0;
+
+    if (!v)
+        return 0;
+    if (!s)
+        return bh_json_i64(v, &n) ? n : 0;
+    n = strtoll(s, NULL, 10) * total;
+    return up ? (n + 99) / 100 : n / 100;
+}
+
 size_t bh_tree_len(const struct bh_json *v)
 {
     return v && (v->type == BH_JSON_ARRAY || v->type == BH_JSON_OBJECT) ? v->c.n : 0;
@@ -135,6 +148,20 @@ static bool absent(const struct bh_json *obj, const char *key)
     const struct bh_json *m = bh_json_get(obj, key);
 
     return obj && obj->type == BH_JSON_OBJECT && (!m || m->type == BH_JSON_NULL);
+}
+
+const char *bh_tree_pinned_to(const struct bh_json *pod)
+{
+    bh_json_each(t, bh_tree_arr(pod, "spec.affinity.nodeAffinity."
+                                     "requiredDuringSchedulingIgnoredDuringExecution."
+                                     "nodeSelectorTerms")) {
+        bh_json_each(f, bh_tree_arr(t, "matchFields")) {
+            const char *node = bh_json_cstr(bh_json_first(bh_tree_arr(f, "values")));
+            if (bh_tree_is(f, "key", "metadata.name") && node)
+                return node;
+        }
+    }
+    return "";
 }
 
 bool bh_tree_dflt_str(struct bh_arena *a, struct bh_json *obj, const char *key, const char *v)

@@ -22,6 +22,8 @@ bool bh_tree_bool(const struct bh_json *v, const char *dotted, bool dflt);
 bool bh_tree_is(const struct bh_json *v, const char *dotted, const char *text); /* string equal */
 bool bh_tree_has(const struct bh_json *v, const char *dotted);    /* present and not null */
 bool bh_tree_lists(const struct bh_json *list, const char *text); /* as one of its strings */
+/* An IntOrString against total; percentages are rounded up or down. NULL: 0. */
+int64_t bh_tree_scaled(const struct bh_json *v, int64_t total, bool up);
 size_t bh_tree_len(const struct bh_json *v); /* elements or members; 0 for everything else */
 /* Number, string or bool as text appended to b; false when v is neither. */
 bool bh_tree_scalar(struct bh_buf *b, const struct bh_json *v);
@@ -37,6 +39,9 @@ struct bh_json *bh_tree_condition(const struct bh_json *obj, const char *type);
 bool bh_tree_condition_true(const struct bh_json *obj, const char *type);
 const char *bh_tree_label(const struct bh_json *obj, const char *key);      /* or NULL */
 const char *bh_tree_annotation(const struct bh_json *obj, const char *key); /* or NULL */
+
+/* The node that a pod's required affinity names, "" without one. */
+const char *bh_tree_pinned_to(const struct bh_json *pod);
 
 /* Set a member of obj that is absent, null or (strings) empty. True when something was set. */
 bool bh_tree_dflt_str(struct bh_arena *a, struct bh_json *obj, const char *key, const char *v);

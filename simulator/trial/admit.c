@@ -68,8 +68,7 @@ void bh_admit_settle(struct bh_admission *ad, struct bh_json *obj, bool drawn_na
         bh_json_set_str(&ad->a, meta, "name", name_from(ad, ns, prefix));
     uid_of(uid, kind, ns, bh_json_get_str(meta, "name"));
     bh_time_format_ns(now, ad->t->o.now_ns);
-    bh_json_set_str(&ad->a, meta, "uid", uid);
-    bh_json_set_str(&ad->a, meta, "creationTimestamp", now);
+    bh_json_add(&ad->a, meta, "uid: %s, creationTimestamp: %s", uid, now);
     bh_json_unset(meta, "resourceVersion");
 }
 
@@ -84,39 +83,13 @@ int bh_admit_add(struct bh_admission *ad, const struct bh_trial_source *at,
     return rc;
 }
 
-/* ---- RuntimeClass -----------------------------------------------------------------------------
- */
-
-static void merge_runtime(struct bh_arena *a, struct bh_json *spec, const struct bh_json *class)
+int bh_admit_runtime_class(struct bh_admission *ad, const struct bh_json *pod, struct bh_err *err)
 {
-    const struct bh_json *overhead = bh_tree_obj(class, "overhead.podFixed");
-    const struct bh_json *scheduling = bh_tree_obj(class, "scheduling");
+    const char *name = bh_tree_str(pod, "spec.runtimeClassName");
 
-    if (overhead && !bh_tree_has(spec, "overhead"))
-        bh_json_set(a, spec, "overhead", bh_json_clone(a, overhead));
-    bh_json_each(m, bh_tree_obj(scheduling, "nodeSelector")) {
-        bh_json_set(a, bh_json_obj_at(a, spec, "nodeSelector"), m->key.p, bh_json_clone(a, m));
-    }
-    bh_json_each(t, bh_tree_arr(scheduling, "tolerations")) {
-        struct bh_json *list = bh_tree_dflt_arr(a, spec, "tolerations");
-        if (list)
-            bh_json_push(list, bh_json_clone(a, t));
-    }
-}
-
-int bh_admit_runtime_class(struct bh_admission *ad, struct bh_json *pod, struct bh_err *err)
-{
-    struct bh_json *spec = bh_tree_obj(pod, "spec");
-    const char *name = bh_tree_str(spec, "runtimeClassName");
-    const struct bh_trial_item *it =
-        name ? bh_trial_find_item(ad->t, "RuntimeClass", "", name) : NULL;
-
-    if (!name || !*name)
+    if (!name || !*name || bh_trial_find_item(ad->t, "RuntimeClass", "", name))
         return 0;
-    if (!it)
-        return bh_err_set(err, -EINVAL, "pod rejected: RuntimeClass \"%s\" not found", name);
-    merge_runtime(&ad->a, spec, bh_admit_parse(&ad->a, it));
-    return 0;
+    return bh_err_set(err, -EINVAL, "pod rejected: RuntimeClass \"%s\" not found", name);
 }
 
 /* ---- into the store ---------------------------------------------------------------------------
@@ -155,11 +128,8 @@ void bh_admit_vouch_for(struct bh_arena *a, struct bh_json *node)
     struct bh_json *conditions =
         bh_tree_dflt_arr(a, bh_json_obj_at(a, node, "status"), "conditions");
 
-    if (!conditions || bh_tree_condition(node, "Ready"))
-        return;
-    struct bh_json *c = bh_tree_push_obj(a, conditions);
-    bh_json_set_str(a, c, "type", "Ready");
-    bh_json_set_str(a, c, "status", "True");
+    if (conditions && !bh_tree_condition(node, "Ready"))
+        bh_json_append(a, conditions, "type: Ready, status: True");
 }
 
 /* What admission would refuse or drop although a file may well say it. */
@@ -202,7 +172,7 @@ static void restore(struct bh_arena *a, struct bh_json *obj, const struct bh_jso
         keep(a, spec, given_spec, "preemptionPolicy");
     }
     if (bh_tree_is(obj, "kind", "PersistentVolume"))
-        bh_json_set_str(a, bh_json_obj_at(a, obj, "status"), "phase", "Available");
+        bh_json_add(a, obj, "status: {phase: Available}");
     if (bh_tree_is(obj, "kind", "PodDisruptionBudget"))
         bh_json_unset(obj, "status"); /* worked out from the pods */
     keep(a, obj, given, "status");
@@ -264,16 +234,11 @@ static int admit_item(struct bh_admission *ad, size_t at, struct bh_err *err)
     const struct bh_trial_item *it = &ad->t->items[at];
     const struct bh_sim_type *type = bh_sim_type_of_kind(it->api_version, it->kind_name);
 
-    if (!it->admitted && type)
+    if (!type || (it->admitted && turn_of(it->kind_name) == 2))
+        return 0;
+    if (!it->admitted)
         return admit_manifest(ad, at, type, err);
-    if (it->admitted && (!type || turn_of(it->kind_name) == 2))
-        return 0;
     struct bh_json *obj = bh_admit_parse(&ad->a, it);
-    if (!it->admitted) { /* RuntimeClass, which the store does not serve */
-        bh_admit_settle(ad, obj, false);
-        bh_trial_set_item(ad->t, at, obj);
-        return 0;
-    }
     int rc = bh_admit_store(ad, type, it->ns, obj, NULL, err);
     return rc == -EEXIST ? 0 : rc;
 }
@@ -288,13 +253,10 @@ static int add_namespaces(struct bh_admission *ad, struct bh_err *err)
         const char *ns = t->items[i].ns;
         if (t->items[i].replaced || !*ns || bh_trial_find_item(t, "Namespace", "", ns))
             continue;
-        struct bh_json *o = bh_json_new(&ad->a, BH_JSON_OBJECT), *meta;
-        bh_json_set_str(&ad->a, o, "apiVersion", "v1");
-        bh_json_set_str(&ad->a, o, "kind", "Namespace");
-        meta = bh_json_obj_at(&ad->a, o, "metadata");
-        bh_json_set_str(&ad->a, meta, "name", ns);
-        bh_json_set_str(&ad->a, bh_json_obj_at(&ad->a, meta, "labels"),
-                        "kubernetes.io/metadata.name", ns);
+        struct bh_json *o = bh_json_make(&ad->a,
+                                         "apiVersion: v1, kind: Namespace, metadata: {name: %s, "
+                                         "labels: {kubernetes.io/metadata.name: %s}}",
+                                         ns, ns);
         const struct bh_trial_source at = t->items[i].at;
         int rc = bh_admit_add(ad, &at, o, err);
         if (rc < 0)
@@ -334,17 +296,12 @@ int bh_trial_admit(struct bh_trial *t, struct bh_err *err)
                                      .first_revision = 1};
     struct bh_admission ad = {.t = t};
 
-    bh_arena_init(&ad.a, 0);
     uv_loop_init(&ad.loop);
     int rc = bh_sim_new_bare(&ad.loop, &o, &ad.sim, err);
-    if (rc >= 0)
-        rc = add_namespaces(&ad, err);
-    if (rc >= 0)
-        rc = admit_all(&ad, err);
-    if (rc >= 0)
-        rc = bh_admit_workloads(&ad, err);
-    if (rc >= 0)
-        rc = bh_admit_claims(&ad, err);
+    rc = rc < 0 ? rc : add_namespaces(&ad, err);
+    rc = rc < 0 ? rc : admit_all(&ad, err);
+    rc = rc < 0 ? rc : bh_admit_workloads(&ad, err);
+    rc = rc < 0 ? rc : bh_admit_claims(&ad, err);
     bh_sim_free(ad.sim);
     bh_loop_drain_close(&ad.loop);
     bh_arena_fini(&ad.a);

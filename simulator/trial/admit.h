@@ -28,8 +28,8 @@ int bh_admit_add(struct bh_admission *ad, const struct bh_trial_source *at,
                  const struct bh_json *obj, struct bh_err *err);
 /* A node that says nothing about its state is ready. */
 void bh_admit_vouch_for(struct bh_arena *a, struct bh_json *node);
-/* Overhead, selector and tolerations of the pod's RuntimeClass. */
-int bh_admit_runtime_class(struct bh_admission *ad, struct bh_json *pod, struct bh_err *err);
+/* The pod's RuntimeClass, which the server has applied, must be there. */
+int bh_admit_runtime_class(struct bh_admission *ad, const struct bh_json *pod, struct bh_err *err);
 /* Runs the store's controllers where there is anything for them to do, and adds what they made of
  * workloads: pods, replica sets, claims. */
 int bh_admit_workloads(struct bh_admission *ad, struct bh_err *err);

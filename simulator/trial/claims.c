@@ -15,11 +15,6 @@
 /* ---- one claim --------------------------------------------------------------------------------
  */
 
-static void set_item(struct bh_trial *t, const struct bh_trial_item *it, const struct bh_json *obj)
-{
-    bh_trial_set_item(t, (size_t)(it - t->items), obj);
-}
-
 static int add_or_set(struct bh_admission *ad, const struct bh_trial_source *at,
                       const struct bh_json *obj, struct bh_err *err)
 {
@@ -29,7 +24,7 @@ static int add_or_set(struct bh_admission *ad, const struct bh_trial_source *at,
 
     if (!it)
         return bh_admit_add(ad, at, obj, err);
-    set_item(ad->t, it, obj);
+    bh_trial_set_item(ad->t, (size_t)(it - ad->t->items), obj);
     return 0;
 }
 
@@ -38,27 +33,24 @@ static int add_or_set(struct bh_admission *ad, const struct bh_trial_source *at,
 static int take_volume(struct bh_admission *ad, const struct bh_sim_obj *stored,
                        struct bh_json *claim, const struct bh_trial_source *at, struct bh_err *err)
 {
-    const char *name = bh_tree_str(claim, "spec.volumeName"), *uid;
+    const char *name = bh_tree_str(claim, "spec.volumeName");
+    const char *uid = bh_tree_str(claim, "metadata.uid");
     const struct bh_sim_obj *v =
-        name && *name
-            ? bh_sim_get(ad->sim, bh_sim_type_find("", "v1", "persistentvolumes"), "", name)
-            : NULL;
-    struct bh_json *volume, *ref;
+        name ? bh_sim_get(ad->sim, bh_sim_type_find("", "v1", "persistentvolumes"), "", name)
+             : NULL;
+    struct bh_json *volume;
 
     if (!v)
         return 0;
     volume = bh_sim_obj_tree(&ad->a, v);
-    uid = bh_tree_str(claim, "metadata.uid");
     if (bh_streq(name, bh_arena_printf(&ad->a, "pvc-%s", stored->uid))) {
         name = bh_arena_printf(&ad->a, "pvc-%s", uid);
-        bh_json_set_str(&ad->a, bh_json_get(volume, "metadata"), "name", name);
-        bh_json_set_str(&ad->a, bh_json_get(claim, "spec"), "volumeName", name);
+        bh_json_add(&ad->a, volume, "metadata: {name: %s}", name);
+        bh_json_add(&ad->a, claim, "spec: {volumeName: %s}", name);
     }
-    ref = bh_tree_obj(volume, "spec.claimRef");
-    if (ref) {
-        bh_json_set_str(&ad->a, ref, "name", bh_tree_str(claim, "metadata.name"));
-        bh_json_set_str(&ad->a, ref, "uid", uid);
-    }
+    if (bh_tree_obj(volume, "spec.claimRef"))
+        bh_json_add(&ad->a, volume, "spec: {claimRef: {name: %s, uid: %s}}",
+                    bh_tree_str(claim, "metadata.name"), uid);
     bh_admit_settle(ad, volume, false);
     return add_or_set(ad, at, volume, err);
 }
@@ -72,10 +64,9 @@ static int take_claim(struct bh_admission *ad, const struct bh_sim_obj *stored, 
     struct bh_json *meta = bh_json_get(claim, "metadata");
 
     bh_json_set_str(&ad->a, meta, "name", name);
-    bh_json_each(r, owner ? bh_tree_arr(meta, "ownerReferences") : NULL) {
-        bh_json_set_str(&ad->a, r, "name", bh_tree_str(owner, "metadata.name"));
-        bh_json_set_str(&ad->a, r, "uid", bh_tree_str(owner, "metadata.uid"));
-    }
+    bh_json_each(r, owner ? bh_tree_arr(meta, "ownerReferences") : NULL)
+        bh_json_add(&ad->a, r, "name: %s, uid: %s", bh_tree_str(owner, "metadata.name"),
+                    bh_tree_str(owner, "metadata.uid"));
     bh_admit_settle(ad, claim, false);
     int rc = take_volume(ad, stored, claim, at, err);
     return rc < 0 ? rc : add_or_set(ad, at, claim, err);
@@ -163,7 +154,7 @@ static int take_pod(struct bh_admission *ad, size_t i, const struct bh_sim_obj *
         bh_tree_arr(bh_sim_obj_tree(&ad->a, stored), "status.resourceClaimStatuses");
 
     if (made && !bh_tree_arr(pod, "status.resourceClaimStatuses"))
-        bh_json_set(&ad->a, bh_json_obj_at(&ad->a, pod, "status"), "resourceClaimStatuses",
+        bh_json_add(&ad->a, pod, "status: {resourceClaimStatuses: %p}",
                     bh_json_clone(&ad->a, made));
     int rc = bh_admit_pod_claims(ad, stored, pod, &at, err);
     bh_trial_set_item(ad->t, i, pod);
@@ -181,17 +172,14 @@ int bh_admit_claims(struct bh_admission *ad, struct bh_err *err)
     for (size_t i = 0; i < n && rc >= 0; i++) {
         const struct bh_trial_item *it = &t->items[i];
         const struct bh_trial_source at = it->at;
-        if (it->replaced || it->admitted)
+        bool claim = bh_streq(it->kind_name, "PersistentVolumeClaim");
+        if (it->replaced || it->admitted || (!claim && !uses_claims(it)))
             continue;
-        const struct bh_sim_obj *pod =
-            uses_claims(it) ? bh_sim_get(ad->sim, pods, it->ns, it->name) : NULL;
-        const struct bh_sim_obj *claim = bh_streq(it->kind_name, "PersistentVolumeClaim")
-                                             ? bh_sim_get(ad->sim, claims, it->ns, it->name)
-                                             : NULL;
-        if (pod)
-            rc = take_pod(ad, i, pod, err);
-        else if (claim)
-            rc = take_claim(ad, claim, it->name, NULL, &at, err);
+        const struct bh_sim_obj *o = bh_sim_get(ad->sim, claim ? claims : pods, it->ns, it->name);
+        if (o && claim)
+            rc = take_claim(ad, o, it->name, NULL, &at, err);
+        else if (o)
+            rc = take_pod(ad, i, o, err);
         if (rc < 0)
             bh_trial_blame(err, rc, &t->items[i]);
         bh_arena_reset(&ad->a);

@@ -141,13 +141,6 @@ static int leave_out(struct bh_trial *t, const struct bh_trial_source *at, const
 /* ---- adding -----------------------------------------------------------------------------------
  */
 
-static char *text_of(const struct bh_json *obj, const char *key)
-{
-    const char *s = bh_json_get_str(obj, key);
-
-    return bh_strdup(s ? s : "");
-}
-
 static void write_item(struct bh_trial_item *it, const struct bh_json *obj)
 {
     struct bh_buf b = {0};
@@ -171,13 +164,6 @@ static int check_name(const struct bh_json *meta, const char *key, bool required
     if (n > NAME_MAX_BYTES)
         return bh_err_set(err, -EINVAL, "metadata.%s: must be no more than 253 characters", key);
     return n == 0 && required ? bh_err_set(err, -EINVAL, "metadata.%s: Required value", key) : 0;
-}
-
-static int check_names(const struct bh_json *meta, bool drawn, struct bh_err *err)
-{
-    int rc = check_name(meta, "name", !drawn, err);
-
-    return rc < 0 ? rc : check_name(meta, "namespace", false, err);
 }
 
 static void free_item(struct bh_trial_item *it)
@@ -208,16 +194,16 @@ void bh_trial_add_stored(struct bh_trial *t, const struct bh_trial_source *at,
 {
     struct bh_trial_item it = {.at = *at,
                                .kind = bh_kind_find(api_version, kind),
+                               .api_version = bh_strdup(api_version),
+                               .kind_name = bh_strdup(kind),
+                               .ns = bh_strdup(ns),
+                               .name = bh_strdup(name),
                                .json = (char *)(uintptr_t)json,
                                .n = n,
                                .admitted = true,
                                .borrowed = true};
 
     it.at.rank = ++t->n_read;
-    it.api_version = bh_strdup(api_version);
-    it.kind_name = bh_strdup(kind);
-    it.ns = bh_strdup(ns);
-    it.name = bh_strdup(name);
     append(t, &it);
 }
 
@@ -241,21 +227,25 @@ int bh_trial_add_item(struct bh_trial *t, const struct bh_trial_source *at,
     const struct bh_json *meta = bh_json_get(obj, "metadata");
     const struct bh_kind_info *k = bh_kind_find(api_version, kind);
     const struct bh_sim_type *type = bh_sim_type_of_kind(api_version, kind);
-    const char *name = bh_json_get_str(meta, "name"), *uid = bh_json_get_str(meta, "uid");
+    const char *name = bh_json_get_text(meta, "name"), *ns = bh_json_get_text(meta, "namespace");
     bool namespaced = k ? k->namespaced : type && type->flags & BH_SIM_NAMESPACED;
 
     if (!k && !matters_otherwise(api_version, kind))
-        return leave_out(t, at, api_version, kind, name ? name : "", err);
-    struct bh_trial_item it = {.at = *at, .kind = k, .admitted = uid && *uid};
-    it.api_version = bh_strdup(api_version);
-    it.kind_name = bh_strdup(kind);
-    it.name = text_of(meta, "name");
-    it.ns = namespaced ? text_of(meta, "namespace") : bh_strdup("");
-    if (namespaced && !*it.ns) {
-        free(it.ns);
-        it.ns = bh_strdup("default");
-    }
-    int rc = check_names(meta, !it.admitted && bh_json_get_str(meta, "generateName"), err);
+        return leave_out(t, at, api_version, kind, name, err);
+    struct bh_trial_item it = {
+        .at = *at,
+        .kind = k,
+        .admitted = *bh_json_get_text(meta, "uid"),
+        .api_version = bh_strdup(api_version),
+        .kind_name = bh_strdup(kind),
+        .name = bh_strdup(name),
+        .ns = bh_strdup(!namespaced ? ""
+                        : *ns       ? ns
+                                    : "default"),
+    };
+    bool drawn = !it.admitted && bh_json_get_str(meta, "generateName");
+    int rc = check_name(meta, "name", !drawn, err);
+    rc = rc < 0 ? rc : check_name(meta, "namespace", false, err);
     if (rc < 0) {
         bh_trial_blame(err, rc, &it);
         free_item(&it);

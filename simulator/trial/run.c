@@ -12,10 +12,12 @@
 #define EXPLAINED_MAX       10u /* attempts of one pod */
 #define EXPLAINED_BYTES_MAX ((size_t)1 << 30)
 
-static void set_text(char **at, const char *s)
+static void set_why(struct bh_trial_pod *p, const char *reason, const char *message)
 {
-    free(*at);
-    *at = bh_strdup(s ? s : "");
+    free(p->reason);
+    free(p->message);
+    p->reason = bh_strdup(reason ? reason : "");
+    p->message = bh_strdup(message ? message : "");
 }
 
 /* ---- what came of an attempt ------------------------------------------------------------------
@@ -73,8 +75,7 @@ static void fail(struct bh_trial *t, struct bh_trial_pod *p, const struct bh_dec
     p->result = d->kind == BH_NO_FIT || bh_streq(d->reason, "Unschedulable")
                     ? BH_TRIAL_UNSCHEDULABLE
                     : BH_TRIAL_ERROR;
-    set_text(&p->reason, d->reason);
-    set_text(&p->message, d->message);
+    set_why(p, d->reason, d->message);
     if (d->nominated_node != BH_SYM_NONE)
         p->nominated = d->nominated_node;
     else if (d->clear_nomination)
@@ -155,8 +156,8 @@ static void close_books(struct bh_trial *t)
             continue;
         const struct bh_status *gate = bh_engine_pre_enqueue(t->w.engine, &pending);
         p->result = gate ? BH_TRIAL_GATED : BH_TRIAL_UNSCHEDULABLE;
-        set_text(&p->reason, gate ? "SchedulingGated" : "Unschedulable");
-        set_text(&p->message, gate ? bh_status_message(&a, gate) : "");
+        set_why(p, gate ? "SchedulingGated" : "Unschedulable",
+                gate ? bh_status_message(&a, gate) : "");
         if (gate && t->o.explain) {
             struct bh_explain_subject s = bh_explain_subject_of(t->w.engine, &pending);
             keep_explanation(t, p, bh_explain_gated(&a, &s, gate));

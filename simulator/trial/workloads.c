@@ -69,18 +69,7 @@ static const char *node_of(const struct bh_json *pod)
 {
     const char *node = bh_tree_str(pod, "spec.nodeName");
 
-    if (node && *node)
-        return node;
-    bh_json_each(t, bh_tree_arr(pod, "spec.affinity.nodeAffinity."
-                                     "requiredDuringSchedulingIgnoredDuringExecution."
-                                     "nodeSelectorTerms")) {
-        bh_json_each(f, bh_tree_arr(t, "matchFields")) {
-            const struct bh_json *v = bh_tree_arr(f, "values");
-            if (bh_tree_is(f, "key", "metadata.name") && v && bh_json_cstr(v->c.first))
-                return bh_json_cstr(v->c.first);
-        }
-    }
-    return "";
+    return node && *node ? node : bh_tree_pinned_to(pod);
 }
 
 static bool is_over(const struct bh_json *pod)
@@ -423,12 +412,9 @@ int bh_admit_workloads(struct bh_admission *ad, struct bh_err *err)
         count_pods(&w);
         find_split(&w);
         rc = store_all(&w, &total, err);
-        if (rc >= 0)
-            rc = run_controllers(ad, total, err);
-        if (rc >= 0)
-            rc = check_refusals(&w, err);
-        if (rc >= 0)
-            rc = take_all(&w, err);
+        rc = rc < 0 ? rc : run_controllers(ad, total, err);
+        rc = rc < 0 ? rc : check_refusals(&w, err);
+        rc = rc < 0 ? rc : take_all(&w, err);
     }
     for (size_t i = 0; i < w.n; i++)
         bh_sim_obj_unref(w.v[i].obj);

@@ -270,7 +270,6 @@ int bh_trial_new(const struct bh_trial_options *o, struct bh_trial **ret, struct
     struct bh_trial *t = bh_calloc(1, sizeof *t);
 
     t->o = *o;
-    bh_arena_init(&t->names, 0);
     int rc = o->config_object ? bh_sched_config_new(o->config_object, &t->config, err)
                               : bh_sched_config_load(o->config, &t->config, err);
     if (rc >= 0 && o->no_extenders)
