@@ -45,14 +45,6 @@ struct bh_console_annotator {
 /* ---- in the worker thread ----------------------------------------------------------------------
  */
 
-/* Nothing more will be known of it. */
-static bool is_final(const struct bh_json *row)
-{
-    const char *outcome = bh_json_get_text(row, "outcome");
-
-    return !bh_streq(outcome, "Binding");
-}
-
 static size_t annotate_one(struct round *r, const struct bh_json *row)
 {
     const struct bh_json *pod = bh_json_get(row, "pod");
@@ -89,7 +81,7 @@ static void run_round(struct bh_console_job *j, void *arg)
     for (row = bh_json_first(list); row; row = next) {
         const struct bh_json *of = bh_json_get(row, "row");
         next = row->next;
-        if (is_final(of))
+        if (!bh_streq(bh_json_get_text(of, "outcome"), "Binding")) /* more will be known */
             bytes += annotate_one(r, of);
         bh_json_remove(list, row);
         if (bytes > ROUND_BYTES || bh_mono_ns() > until || bh_console_job_dropped(j))

@@ -169,8 +169,7 @@ static void run_capacity(struct bh_console_job *j, void *arg)
     static const char *const members[] = {"pods", "max", "addNodes", "excludeNodes", NULL};
     struct capacity *c = bh_calloc(1, sizeof(*c));
 
-    bh_console_question_init(&c->q, j, arg);
-    if (bh_console_question_body(&c->q, members, &c->body) == 0 &&
+    if (bh_console_question_open(&c->q, j, arg, members, &c->body) == 0 &&
         bh_console_question_running(&c->q) == 0 &&
         bh_console_question_trial(&c->q, c->q.running, NULL, &c->t) == 0 && add_nodes(c) == 0 &&
         exclude_nodes(c) == 0 && add_templates(c) == 0 &&
@@ -333,8 +332,7 @@ static void run_drain(struct bh_console_job *j, void *arg)
     static const char *const members[] = {"nodes", NULL};
     struct drain d = {0};
 
-    bh_console_question_init(&d.q, j, arg);
-    if (bh_console_question_body(&d.q, members, &d.body) == 0 &&
+    if (bh_console_question_open(&d.q, j, arg, members, &d.body) == 0 &&
         bh_console_question_running(&d.q) == 0 &&
         bh_console_question_trial(&d.q, d.q.running, NULL, &d.t) == 0 && empty_nodes(&d) == 0 &&
         bh_console_question_prepare(&d.q, d.t, "nodes") == 0)

@@ -35,9 +35,8 @@ static void run_check(struct bh_console_job *j, void *arg)
     BH_CLEANUP(bh_buf_fini) struct bh_buf yaml = {0};
     const char *text;
 
-    bh_console_question_init(&q, j, arg);
     bh_config_report_init(&report);
-    if (bh_console_question_body(&q, members, &body) == 0) {
+    if (bh_console_question_open(&q, j, arg, members, &body) == 0) {
         text = bh_json_get_text(body, "config");
         int rc = bh_sched_config_read(text, strlen(text), &c, &report);
         if (rc == 0 && c->tree)
@@ -162,15 +161,10 @@ static struct bh_json *summary(struct bh_arena *a, const struct bh_trial *t)
 
 static void answer(struct diff *d)
 {
-    static const char *const members[] = {"a", "b", "pods", NULL};
     struct bh_trial *x = NULL, *y = NULL;
     struct bh_json *v;
-    const char *pods;
+    const char *pods = bh_json_get_text(d->body, "pods");
 
-    if (bh_console_question_body(&d->q, members, &d->body) < 0 ||
-        bh_console_question_running(&d->q) < 0)
-        return;
-    pods = bh_json_get_text(d->body, "pods");
     d->all = bh_streq(pods, "all");
     if (*pods && !d->all && !bh_streq(pods, "pending")) {
         bh_console_job_fail(d->q.job, 400, "pods", 0, "pending or all");
@@ -193,10 +187,12 @@ static void answer(struct diff *d)
 
 static void run_diff(struct bh_console_job *j, void *arg)
 {
+    static const char *const members[] = {"a", "b", "pods", NULL};
     struct diff d = {0};
 
-    bh_console_question_init(&d.q, j, arg);
-    answer(&d);
+    if (bh_console_question_open(&d.q, j, arg, members, &d.body) == 0 &&
+        bh_console_question_running(&d.q) == 0)
+        answer(&d);
     bh_console_question_fini(&d.q);
 }
 

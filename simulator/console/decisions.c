@@ -71,13 +71,6 @@ static void poll_rows(struct bh_console_decisions *d)
     }
 }
 
-static void add_change(struct bh_buf *out, const char *type, const char *row)
-{
-    bh_console_change_begin(out, type);
-    bh_buf_adds(out, row);
-    bh_console_change_end(out);
-}
-
 static void add_state(struct bh_console_decisions *d, struct bh_buf *out)
 {
     const struct bh_decision_filter f = {.limit = ROWS_START};
@@ -110,8 +103,11 @@ static int decision_rows(struct bh_sim *s, uint64_t *cursor, struct bh_buf *out)
         return -ESTALE;
     for (; *cursor - 1 < d->serial; ++*cursor) {
         unsigned i = (*cursor - 1) % ROWS_KEPT;
-        if (d->ring[i].row)
-            add_change(out, d->ring[i].type, d->ring[i].row);
+        if (!d->ring[i].row)
+            continue;
+        bh_console_change_begin(out, d->ring[i].type);
+        bh_buf_adds(out, d->ring[i].row);
+        bh_console_change_end(out);
     }
     return 0;
 }
@@ -173,26 +169,14 @@ struct question {
 /* Of one pod: attempts of the pod that lives now come first. */
 static void present_first(struct bh_json *list, const char *uid)
 {
-    struct bh_json *items = bh_json_get_list(list, "items"), *former = NULL, *next;
-    struct bh_json *last = NULL;
+    struct bh_json *items = bh_json_get_list(list, "items"), *next;
+    size_t n = items && uid ? items->c.n : 0;
 
-    if (!items || !uid)
-        return;
-    for (struct bh_json *i = items->c.first; i; i = next) {
+    for (struct bh_json *i = n ? items->c.first : NULL; n; i = next, n--) {
         next = i->next;
         if (bh_streq(bh_json_get_text(bh_json_get(i, "pod"), "uid"), uid))
             continue;
         bh_json_remove(items, i);
-        i->next = NULL;
-        if (last)
-            last->next = i;
-        else
-            former = i;
-        last = i;
-    }
-    for (struct bh_json *i = former; i; i = next) {
-        next = i->next;
-        i->next = NULL;
         bh_json_push(items, i);
     }
 }
@@ -223,16 +207,7 @@ static int ask(struct question *q, struct bh_json **ret, struct bh_err *err)
 
 static int code_of(int rc)
 {
-    switch (rc) {
-    case -ENOENT:
-        return 404;
-    case -EINVAL:
-        return 400;
-    case -EAGAIN:
-        return 503;
-    default:
-        return 500;
-    }
+    return rc == -ENOENT ? 404 : rc == -EINVAL ? 400 : rc == -EAGAIN ? 503 : 500;
 }
 
 static void run_question(struct bh_console_job *j, void *arg)

@@ -412,23 +412,12 @@ static void let_go(struct bh_console_applying *p)
 
 static void finish(struct bh_console_applying *p)
 {
-    struct bh_sim_req r = {.sim = p->s,
-                           .http = p->http,
-                           .a = &p->a,
-                           .method = "POST",
-                           .path = "/api/v1/import",
-                           .ns = "",
-                           .name = "",
-                           .sub = "",
-                           .verb = "console",
-                           .start_ns = p->start_ns};
+    struct bh_sim_req r = bh_console_late_req(p->s, p->http, &p->a, p->start_ns);
 
     bh_console_past_note(p->s->console, "import", p->job.merge ? "merge" : "replace");
-    if (p->http) {
-        bh_http_on_abort(p->http, NULL, NULL);
+    if (p->http)
         bh_console_reply(&r, 200, result(p));
-        bh_buf_fini(&r.warnings);
-    }
+    bh_buf_fini(&r.warnings);
     let_go(p);
 }
 

@@ -67,13 +67,6 @@ const struct bh_sim_obj *bh_console_moment_find(const struct bh_console_moment *
     return NULL;
 }
 
-void bh_console_question_init(struct bh_console_question *q, struct bh_console_job *j,
-                              const struct bh_console_moment *m)
-{
-    *q = (struct bh_console_question){.job = j, .moment = m, .started_ns = bh_mono_ns()};
-    bh_arena_init(&q->a, 0);
-}
-
 void bh_console_question_fini(struct bh_console_question *q)
 {
     bh_arena_fini(&q->a);
@@ -112,13 +105,15 @@ int bh_console_question_members(struct bh_console_question *q, const struct bh_j
     return 0;
 }
 
-int bh_console_question_body(struct bh_console_question *q, const char *const *members,
+int bh_console_question_open(struct bh_console_question *q, struct bh_console_job *j,
+                             const struct bh_console_moment *m, const char *const *members,
                              const struct bh_json **ret)
 {
     struct bh_err err = {0};
     struct bh_json *v = NULL;
 
-    if (bh_json_parse(&q->a, q->moment->body, q->moment->body_n, BH_JSON_STRICT, &v, &err) < 0)
+    *q = (struct bh_console_question){.job = j, .moment = m, .started_ns = bh_mono_ns()};
+    if (bh_json_parse(&q->a, m->body, m->body_n, BH_JSON_STRICT, &v, &err) < 0)
         return bh_console_question_fail(q, 400, NULL, &err);
     *ret = v;
     return bh_console_question_members(q, v, NULL, members);

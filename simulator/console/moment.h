@@ -39,13 +39,13 @@ struct bh_console_question {
     const struct bh_json *running; /* configuration in force, without extenders; NULL = defaults */
     const char *configuration;     /* where that came from: a path or "defaults" */
 };
-void bh_console_question_init(struct bh_console_question *q, struct bh_console_job *j,
-                              const struct bh_console_moment *m);
-void bh_console_question_fini(struct bh_console_question *q);
 /* These return 0, or -1 with the job answered. */
-/* The body as an object with no other members than these (NULL-terminated). */
-int bh_console_question_body(struct bh_console_question *q, const char *const *members,
+/* Begins one: *ret is the body, an object with no other members than these (NULL-terminated). fini
+ * in any case. */
+int bh_console_question_open(struct bh_console_question *q, struct bh_console_job *j,
+                             const struct bh_console_moment *m, const char *const *members,
                              const struct bh_json **ret);
+void bh_console_question_fini(struct bh_console_question *q);
 int bh_console_question_members(struct bh_console_question *q, const struct bh_json *obj,
                                 const char *field, const char *const *members);
 /* Fills running and configuration. */

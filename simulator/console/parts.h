@@ -46,6 +46,10 @@ bh_console_part_fn bh_console_import_stop;
 bh_console_part_fn bh_console_replay_start, bh_console_replay_stop;
 bh_console_part_fn bh_console_scenarios_start, bh_console_scenarios_stop;
 
+/* The request of a client that was kept waiting; http NULL: it has left. (work.c) */
+struct bh_sim_req bh_console_late_req(struct bh_sim *s, struct bh_http_req *http,
+                                      struct bh_arena *a, uint64_t start_ns);
+
 /* ---- config.c, in a worker thread -------------------------------------------------------------
  * The scheduler of a runtime directory. */
 /* The configuration in force as text, and the file it came from ("" = none); both malloc.

@@ -40,7 +40,8 @@ struct run {
     int64_t started_ns, seen_at_ns;
     uint64_t began_ns, took_ns;
     struct bh_scenario *scenario;
-    struct bh_sim_objs objs; /* of the cluster */
+    struct bh_sim_objs objs;    /* of the cluster */
+    struct bh_console_job *job; /* while the worker is at it */
     struct bh_scenario_progress progress;
     /* the outcome */
     bool ran, passed;
@@ -91,18 +92,12 @@ static void changed(struct run *r)
 /* ---- in the worker -----------------------------------------------------------------------------
  */
 
-struct watching {
-    struct run *r;
-    struct bh_console_job *job;
-    uint64_t began_ns;
-};
-
 static void on_tick(void *arg)
 {
-    struct watching *w = arg;
+    struct run *r = arg;
 
-    if (bh_console_job_dropped(w->job) || bh_mono_ns() - w->began_ns > LONGEST_NS)
-        atomic_store(&w->r->progress.cancel, true);
+    if (bh_console_job_dropped(r->job) || bh_mono_ns() - r->began_ns > LONGEST_NS)
+        atomic_store(&r->progress.cancel, true);
 }
 
 static void cluster_text(const struct run *r, struct bh_buf *b)
@@ -133,15 +128,15 @@ static void keep_summary(struct run *r)
 static void run_scenario(struct bh_console_job *j, void *arg)
 {
     struct run *r = arg;
-    struct watching w = {r, j, bh_mono_ns()};
     BH_CLEANUP(bh_buf_fini) struct bh_buf cluster = {0};
     struct bh_err err = {0};
 
+    r->job = j;
     if (r->scenario->start_cluster)
         cluster_text(r, &cluster);
     const struct bh_scenario_options o = {.progress = &r->progress,
                                           .tick = on_tick,
-                                          .arg = &w,
+                                          .arg = r,
                                           .cluster = cluster.p,
                                           .max_events = EVENTS_MOST,
                                           .max_objects = OBJECTS_MOST};

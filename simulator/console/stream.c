@@ -331,22 +331,15 @@ static void on_changed_node(void *arg, const char *node)
         add_node(s->all, "MODIFIED", o);
 }
 
-static const struct subject *nodes_of(const struct stream *s)
-{
-    for (unsigned i = 0; i < s->n; i++) {
-        if (s->subject[i].what == NODES)
-            return &s->subject[i];
-    }
-    return NULL;
-}
-
 /* Nodes whose pods changed; true when it was time for them and all are told. */
 static bool tell_sums(struct stream *s)
 {
-    const struct subject *k = nodes_of(s);
+    const struct subject *k = s->subject, *end = k + s->n;
     uint64_t now = bh_mono_ns(), before = s->sums;
 
-    if (!k || s->lines)
+    while (k < end && k->what != NODES)
+        k++;
+    if (k == end || s->lines)
         return true;
     if (now - s->sums_ns < SUMS_NS)
         return false;

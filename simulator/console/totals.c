@@ -97,6 +97,14 @@ static void why_gone(struct bh_console_totals *t, struct why *w)
     free(w);
 }
 
+static void put_last(struct bh_console_totals *t, struct node_totals *v)
+{
+    v->prev = t->last;
+    v->next = NULL;
+    *(t->last ? &t->last->next : &t->first) = v;
+    t->last = v;
+}
+
 static struct node_totals *node_of(struct bh_console_totals *t, const char *name)
 {
     size_t n = strlen(name);
@@ -107,12 +115,7 @@ static struct node_totals *node_of(struct bh_console_totals *t, const char *name
     v = bh_calloc(1, sizeof(*v) + n + 1);
     memcpy(v->name, name, n + 1);
     bh_map_put(&t->nodes, name, n, v);
-    v->prev = t->last;
-    if (t->last)
-        t->last->next = v;
-    else
-        t->first = v;
-    t->last = v;
+    put_last(t, v);
     return v;
 }
 
@@ -120,7 +123,6 @@ static void take_out(struct bh_console_totals *t, struct node_totals *v)
 {
     *(v->prev ? &v->prev->next : &t->first) = v->next;
     *(v->next ? &v->next->prev : &t->last) = v->prev;
-    v->prev = v->next = NULL;
 }
 
 /* While the store is read for the first time, all changes are of the revision of that moment. */
@@ -130,9 +132,7 @@ static void changed(struct bh_console_totals *t, struct node_totals *v, uint64_t
     if (t->last == v)
         return;
     take_out(t, v);
-    v->prev = t->last;
-    *(t->last ? &t->last->next : &t->first) = v;
-    t->last = v;
+    put_last(t, v);
 }
 
 /* ---- pods -------------------------------------------------------------------------------------

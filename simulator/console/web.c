@@ -72,12 +72,6 @@ static int read_file(const char *name, struct bh_buf *out)
     return got < 0 ? -EIO : 0;
 }
 
-static void to_the_page(struct bh_sim_req *r)
-{
-    bh_http_set_header(r->http, "Location", "/ui/");
-    bh_sim_reply_raw(r, 302, "text/plain", "", 0);
-}
-
 bool bh_console_web(struct bh_sim_req *r)
 {
     const char *accept = bh_http_header(r->http, "Accept"), *name;
@@ -88,7 +82,8 @@ bool bh_console_web(struct bh_sim_req *r)
     r->verb = "web";
     if (bh_streq(r->path, "/ui") ||
         (bh_streq(r->path, "/") && accept && strstr(accept, "text/html"))) {
-        to_the_page(r);
+        bh_http_set_header(r->http, "Location", "/ui/");
+        bh_sim_reply_raw(r, 302, "text/plain", "", 0);
         return true;
     }
     if (strncmp(r->path, "/ui/", 4) != 0)

@@ -262,14 +262,11 @@ static void reply(struct whatif *w, struct bh_json *before, struct bh_json *afte
 
 static int answer(struct whatif *w)
 {
-    static const char *const members[] = {"pod", "changes", "config", "everybody", NULL};
     struct bh_trial *x = NULL, *y = NULL;
     struct bh_json *before = NULL, *after = NULL, *moved;
     bool known;
-    int rc = bh_console_question_body(&w->q, members, &w->body);
+    int rc = bh_console_question_running(&w->q);
 
-    if (rc == 0)
-        rc = bh_console_question_running(&w->q);
     if (rc == 0)
         rc = bh_console_question_config(&w->q, "config", bh_json_get_str(w->body, "config"),
                                         &w->config);
@@ -300,10 +297,11 @@ static int answer(struct whatif *w)
 
 static void run(struct bh_console_job *j, void *arg)
 {
+    static const char *const members[] = {"pod", "changes", "config", "everybody", NULL};
     struct whatif w = {0};
 
-    bh_console_question_init(&w.q, j, arg);
-    (void)answer(&w);
+    if (bh_console_question_open(&w.q, j, arg, members, &w.body) == 0)
+        (void)answer(&w);
     bh_console_question_fini(&w.q);
 }
 

@@ -116,23 +116,28 @@ static void answer(struct bh_sim_req *r, const struct bh_console_job *j)
         bh_sim_reply_raw(r, j->code, j->type, j->body.p, j->body.n);
 }
 
+struct bh_sim_req bh_console_late_req(struct bh_sim *s, struct bh_http_req *http,
+                                      struct bh_arena *a, uint64_t start_ns)
+{
+    if (http)
+        bh_http_on_abort(http, NULL, NULL);
+    return (struct bh_sim_req){.sim = s,
+                               .http = http,
+                               .a = a,
+                               .method = http ? bh_http_method(http) : NULL,
+                               .path = http ? bh_http_path(http) : NULL,
+                               .ns = "",
+                               .name = "",
+                               .sub = "",
+                               .verb = "console",
+                               .start_ns = start_ns};
+}
+
 static void finish(struct bh_console_job *j)
 {
     struct bh_sim *s = j->all->sim;
-    struct bh_sim_req r = {.sim = s,
-                           .http = j->http,
-                           .a = &s->arena,
-                           .ns = "",
-                           .name = "",
-                           .sub = "",
-                           .verb = "console",
-                           .start_ns = j->start_ns};
+    struct bh_sim_req r = bh_console_late_req(s, j->http, &s->arena, j->start_ns);
 
-    if (j->http) {
-        bh_http_on_abort(j->http, NULL, NULL);
-        r.method = bh_http_method(j->http);
-        r.path = bh_http_path(j->http);
-    }
     if (j->done && j->ran && j->code < 300) /* a refusal needs no second step */
         j->done(j->http ? &r : NULL, s, j->arg);
     else if (j->http)
@@ -140,12 +145,6 @@ static void finish(struct bh_console_job *j)
     bh_assert(!j->http || r.done);
     bh_buf_fini(&r.warnings);
     bh_arena_reset(&s->arena);
-}
-
-static void free_job(struct bh_console_job *j)
-{
-    bh_buf_fini(&j->body);
-    free(j);
 }
 
 static void after_work(uv_work_t *uv, int status)
@@ -158,7 +157,8 @@ static void after_work(uv_work_t *uv, int status)
         finish(j);
         j->release(j->arg);
     }
-    free_job(j);
+    bh_buf_fini(&j->body);
+    free(j);
 }
 
 static struct bh_console_job *job_new(struct bh_console_jobs *all, bh_console_run_fn *run,

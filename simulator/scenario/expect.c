@@ -12,88 +12,67 @@ struct count {
     int64_t reason; /* pending, and the message says so */
 };
 
-/* Pods that exist now and match; fn is called for each. */
-static void each_pod(struct bh_run *r, const struct bh_json *e,
-                     void (*fn)(void *arg, struct bh_sim_obj *pod), void *arg)
+/* Pods that exist now and match. */
+static struct bh_sim_objs pods_of(struct bh_run *r, const struct bh_json *e)
 {
-    BH_CLEANUP(bh_sim_objs_fini) struct bh_sim_objs l = {0};
+    struct bh_sim_objs l;
 
     bh_sim_list(r->w.sim, bh_sim_type_find("", "v1", "pods"), bh_json_get_str(e, "namespace"), &l);
     bh_run_select(&l, bh_json_get_str(e, "pods"));
-    for (size_t i = 0; i < l.n; i++)
-        fn(arg, l.v[i]);
+    return l;
 }
 
-struct counting {
-    struct bh_run *r;
-    const char *node, *reason;
-    struct count n;
-};
-
-static void count_pod(void *arg, struct bh_sim_obj *pod)
+static struct count count_pods(struct bh_run *r, const struct bh_json *e, const char *node,
+                               const char *reason)
 {
-    struct counting *c = arg;
-    const struct bh_run_pod *p = bh_run_pod_of(c->r, pod->uid);
+    BH_CLEANUP(bh_sim_objs_fini) struct bh_sim_objs l = pods_of(r, e);
+    struct count n = {.all = (int64_t)l.n};
 
-    c->n.all++;
-    if (*pod->node_name) {
-        c->n.scheduled++;
-        c->n.elsewhere += c->node && !bh_streq(c->node, pod->node_name);
-    } else if (!bh_world_finished(pod)) {
-        c->n.pending++;
-        c->n.reason += c->reason && p && p->message && strstr(p->message, c->reason);
+    for (size_t i = 0; i < l.n; i++) {
+        const struct bh_sim_obj *pod = l.v[i];
+        const struct bh_run_pod *p = bh_run_pod_of(r, pod->uid);
+        if (*pod->node_name) {
+            n.scheduled++;
+            n.elsewhere += node && !bh_streq(node, pod->node_name);
+        } else if (!bh_world_finished(pod)) {
+            n.pending++;
+            n.reason += reason && p && p->message && strstr(p->message, reason);
+        }
     }
+    return n;
 }
 
 /* ---- skew --------------------------------------------------------------------------------------
  */
 
-struct spreading {
-    struct bh_run *r;
-    const char *key;
-    struct bh_map domains; /* value -> pods + 1 */
-};
-
-static const char *domain_of(struct spreading *s, const char *node)
-{
-    const struct bh_sim_obj *o =
-        bh_sim_get(s->r->w.sim, bh_sim_type_find("", "v1", "nodes"), "", node);
-
-    return o ? bh_sim_obj_label(o, s->key) : NULL;
-}
-
-static void spread_pod(void *arg, struct bh_sim_obj *pod)
-{
-    struct spreading *s = arg;
-    const char *d = *pod->node_name ? domain_of(s, pod->node_name) : NULL;
-
-    if (!d || bh_world_finished(pod))
-        return;
-    uintptr_t n = (uintptr_t)bh_map_get(&s->domains, d, strlen(d));
-    bh_map_put(&s->domains, d, strlen(d), (void *)(BH_MAX(n, 1) + 1));
-}
-
 /* Largest minus smallest number of pods in a domain; empty domains count. */
 static int64_t skew_of(struct bh_run *r, const struct bh_json *e)
 {
-    struct spreading s = {.r = r, .key = bh_json_get_str(e, "topologyKey")};
-    BH_CLEANUP(bh_sim_objs_fini) struct bh_sim_objs nodes = {0};
+    const struct bh_sim_type *node_type = bh_sim_type_find("", "v1", "nodes");
+    const char *key = bh_json_get_str(e, "topologyKey");
+    BH_CLEANUP(bh_map_fini) struct bh_map domains = {0}; /* value -> pods + 1 */
+    BH_CLEANUP(bh_sim_objs_fini) struct bh_sim_objs nodes = {0}, pods = pods_of(r, e);
     struct bh_map_entry *x;
     int64_t most = 0, least = INT64_MAX;
 
-    bh_sim_list(r->w.sim, bh_sim_type_find("", "v1", "nodes"), NULL, &nodes);
+    bh_sim_list(r->w.sim, node_type, NULL, &nodes);
     for (size_t i = 0; i < nodes.n; i++) {
-        const char *d = bh_sim_obj_label(nodes.v[i], s.key);
+        const char *d = bh_sim_obj_label(nodes.v[i], key);
         if (d)
-            bh_map_put(&s.domains, d, strlen(d), (void *)(uintptr_t)1);
+            bh_map_put(&domains, d, strlen(d), (void *)(uintptr_t)1);
     }
-    each_pod(r, e, spread_pod, &s);
-    for (size_t it = 0; (x = bh_map_next(&s.domains, &it));) {
-        int64_t n = (int64_t)(uintptr_t)x->value - 1;
-        most = BH_MAX(most, n);
-        least = BH_MIN(least, n);
+    for (size_t i = 0; i < pods.n; i++) {
+        const struct bh_sim_obj *node = bh_sim_get(r->w.sim, node_type, "", pods.v[i]->node_name);
+        const char *d = node ? bh_sim_obj_label(node, key) : NULL;
+        if (d && !bh_world_finished(pods.v[i]))
+            bh_map_put(
+                &domains, d, strlen(d),
+                (void *)((uintptr_t)bh_map_get(&domains, d, strlen(d)) + 1)); /* all are there */
     }
-    bh_map_fini(&s.domains);
+    for (size_t it = 0; (x = bh_map_next(&domains, &it));) {
+        most = BH_MAX(most, (int64_t)(uintptr_t)x->value - 1);
+        least = BH_MIN(least, (int64_t)(uintptr_t)x->value - 1);
+    }
     return least == INT64_MAX ? 0 : most - least;
 }
 
@@ -127,33 +106,35 @@ static void amount(struct verdict *v, const struct bh_json *want, const char *wh
 
 static void about_pods(struct bh_run *r, const struct bh_json *e, struct verdict *v)
 {
-    struct counting c = {
-        .r = r, .node = bh_json_get_str(e, "node"), .reason = bh_json_get_str(e, "reason")};
+    const char *node = bh_json_get_str(e, "node"), *reason = bh_json_get_str(e, "reason");
     const char *sel = bh_json_get_str(e, "pods"), *ns = bh_json_get_str(e, "namespace");
+    const struct count n = count_pods(r, e, node, reason);
+    const struct {
+        const char *field, *what;
+        int64_t n;
+    } amounts[] = {{"count", "pods", n.all},
+                   {"scheduled", "scheduled", n.scheduled},
+                   {"pending", "pending", n.pending}};
     const struct bh_json *x;
     char text[360], actual[96];
 
-    each_pod(r, e, count_pod, &c);
     snprintf(text, sizeof text, "pods %.200s%s%.100s", sel && *sel ? sel : "of any label",
              ns ? " in " : "", ns ? ns : "");
-    snprintf(actual, sizeof actual, "%lld pods", (long long)c.n.all);
+    snprintf(actual, sizeof actual, "%lld pods", (long long)n.all);
     both(v, true, text, actual);
-    if ((x = bh_json_get(e, "count")))
-        amount(v, x, "pods", c.n.all, c.n.all);
-    if ((x = bh_json_get(e, "scheduled")))
-        amount(v, x, "scheduled", c.n.scheduled, c.n.all);
-    if ((x = bh_json_get(e, "pending")))
-        amount(v, x, "pending", c.n.pending, c.n.all);
-    if (c.reason) {
-        snprintf(text, sizeof text, "pending because of \"%.200s\"", c.reason);
-        snprintf(actual, sizeof actual, "%lld of %lld pending so", (long long)c.n.reason,
-                 (long long)c.n.pending);
-        both(v, c.n.reason && c.n.reason == c.n.pending, text, actual);
+    for (size_t i = 0; i < BH_ARRAY_LEN(amounts); i++)
+        if ((x = bh_json_get(e, amounts[i].field)))
+            amount(v, x, amounts[i].what, amounts[i].n, n.all);
+    if (reason) {
+        snprintf(text, sizeof text, "pending because of \"%.200s\"", reason);
+        snprintf(actual, sizeof actual, "%lld of %lld pending so", (long long)n.reason,
+                 (long long)n.pending);
+        both(v, n.reason && n.reason == n.pending, text, actual);
     }
-    if (c.node) {
-        snprintf(text, sizeof text, "all on node %.253s", c.node);
-        snprintf(actual, sizeof actual, "%lld elsewhere", (long long)(c.n.elsewhere + c.n.pending));
-        both(v, c.n.all && !c.n.elsewhere && !c.n.pending, text, actual);
+    if (node) {
+        snprintf(text, sizeof text, "all on node %.253s", node);
+        snprintf(actual, sizeof actual, "%lld elsewhere", (long long)(n.elsewhere + n.pending));
+        both(v, n.all && !n.elsewhere && !n.pending, text, actual);
     }
     if ((x = bh_json_get(e, "maxSkew"))) {
         int64_t skew = skew_of(r, e);

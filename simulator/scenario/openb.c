@@ -5,6 +5,10 @@
 #include "simulator/scenario/openb.h"
 
 #include <errno.h>
+#include <inttypes.h>
+#include <stddef.h>
+
+#include "common/data/json.h"
 
 #define CSV_MAX_BYTES   (256u << 20)
 #define CSV_MAX_COLUMNS 32u
@@ -72,31 +76,33 @@ static int csv_open(struct csv *c, const char *path, struct bh_err *err)
     return 0;
 }
 
+/* A column of the row: "" where there is none. */
 static int csv_text(const struct csv *c, const char *column, bool required, const char **ret,
                     struct bh_err *err)
 {
-    for (unsigned i = 0; i < c->n_columns; i++)
-        if (bh_streq(c->column[i], column)) {
-            *ret = c->cell[i];
-            if (required && !**ret)
-                return bh_err_set(err, -EINVAL, "%s:%u: column \"%s\" is empty", c->path, c->line,
-                                  column);
-            return 0;
-        }
     *ret = "";
+    for (unsigned i = 0; i < c->n_columns; i++) {
+        if (!bh_streq(c->column[i], column))
+            continue;
+        *ret = c->cell[i];
+        return required && !**ret ? bh_err_set(err, -EINVAL, "%s:%u: column \"%s\" is empty",
+                                               c->path, c->line, column)
+                                  : 0;
+    }
     return required
                ? bh_err_set(err, -EINVAL, "%s: no column \"%s\" in the header", c->path, column)
                : 0;
 }
 
-static int csv_number(const struct csv *c, const char *column, int64_t *ret, struct bh_err *err)
+static int csv_number(const struct csv *c, const char *column, bool required, int64_t *ret,
+                      struct bh_err *err)
 {
     const char *s;
     char *end;
-    int rc = csv_text(c, column, true, &s, err);
+    int rc = csv_text(c, column, required, &s, err);
     long long v;
 
-    if (rc < 0)
+    if (rc < 0 || !*s)
         return rc;
     errno = 0;
     v = strtoll(s, &end, 10);
@@ -107,136 +113,115 @@ static int csv_number(const struct csv *c, const char *column, int64_t *ret, str
     return 0;
 }
 
-/* -1 where there is nothing. */
-static int csv_seconds(const struct csv *c, const char *column, int64_t *ret, struct bh_err *err)
-{
-    const char *s;
-
-    *ret = -1;
-    (void)csv_text(c, column, false, &s, NULL);
-    return *s ? csv_number(c, column, ret, err) : 0;
-}
-
 /* ---- openb -------------------------------------------------------------------------------------
  */
 
-static void add_resources(struct bh_buf *b, int64_t cpu_milli, int64_t memory_mib, int64_t gpus,
-                          int64_t gpu_milli)
-{
-    bh_buf_addf(b, "\"cpu\":\"%lldm\",\"memory\":\"%lldMi\"", (long long)cpu_milli,
-                (long long)memory_mib);
-    if (gpus)
-        bh_buf_addf(b, ",\"nvidia.com/gpu\":\"%lld\"", (long long)gpus);
-    if (gpu_milli)
-        bh_buf_addf(b, ",\"example.com/gpu-milli\":\"%lld\"", (long long)gpu_milli);
-}
+/* What a file is read for: texts and numbers of a row. */
+struct fields {
+    const char *name, *label;
+    int64_t cpu_milli, memory_mib, gpus, gpu_milli, created_s, deleted_s;
+};
+struct field {
+    const char *column;
+    size_t at; /* in struct fields */
+    bool text, required;
+};
+#define AT(member) offsetof(struct fields, member)
+static const struct field node_fields[] = {{"sn", AT(name), true, true},
+                                           {"cpu_milli", AT(cpu_milli), false, true},
+                                           {"memory_mib", AT(memory_mib), false, true},
+                                           {"gpu", AT(gpus), false, true},
+                                           {"model", AT(label), true, false},
+                                           {0}};
+static const struct field pod_fields[] = {{"name", AT(name), true, true},
+                                          {"cpu_milli", AT(cpu_milli), false, true},
+                                          {"memory_mib", AT(memory_mib), false, true},
+                                          {"num_gpu", AT(gpus), false, true},
+                                          {"gpu_milli", AT(gpu_milli), false, true},
+                                          {"qos", AT(label), true, false},
+                                          {"creation_time", AT(created_s), false, false},
+                                          {"deletion_time", AT(deleted_s), false, false},
+                                          {0}};
 
-static void add_text(struct bh_buf *b, const char *s)
+static int read_fields(const struct csv *c, const struct field *f, struct fields *ret,
+                       struct bh_err *err)
 {
-    bh_buf_add_json_str(b, s, strlen(s));
-}
+    int rc = 0;
 
-static int node_row(const struct csv *c, struct bh_openb_row *row, struct bh_err *err)
-{
-    const char *name, *model;
-    int64_t cpu = 0, memory = 0, gpus = 0;
-    struct bh_buf b = {0};
-    int rc = csv_text(c, "sn", true, &name, err);
-
-    if (rc == 0)
-        rc = csv_number(c, "cpu_milli", &cpu, err);
-    if (rc == 0)
-        rc = csv_number(c, "memory_mib", &memory, err);
-    if (rc == 0)
-        rc = csv_number(c, "gpu", &gpus, err);
-    if (rc == 0)
-        rc = csv_text(c, "model", false, &model, err);
-    if (rc < 0)
-        return rc;
-    bh_buf_adds(&b, "{\"apiVersion\":\"v1\",\"kind\":\"Node\",\"metadata\":{\"name\":");
-    add_text(&b, name);
-    bh_buf_adds(&b, ",\"labels\":{\"kubernetes.io/hostname\":");
-    add_text(&b, name);
-    if (*model) {
-        bh_buf_adds(&b, ",\"gpu-model\":");
-        add_text(&b, model);
+    *ret = (struct fields){.created_s = -1, .deleted_s = -1};
+    for (; f->column && rc == 0; f++) {
+        void *at = (char *)ret + f->at;
+        rc = f->text ? csv_text(c, f->column, f->required, at, err)
+                     : csv_number(c, f->column, f->required, at, err);
     }
-    bh_buf_adds(
-        &b, "}},\"spec\":{},\"status\":{\"conditions\":[{\"type\":\"Ready\",\"status\":\"True\"}]");
-    for (int i = 0; i < 2; i++) {
-        bh_buf_adds(&b, i ? ",\"capacity\":{" : ",\"allocatable\":{");
-        add_resources(&b, cpu, memory, gpus, gpus * 1000);
-        bh_buf_adds(&b, ",\"pods\":\"256\"}");
-    }
-    bh_buf_adds(&b, "}}");
-    row->name = name;
-    row->json = b;
-    return 0;
+    return rc;
 }
 
-static int pod_row(const struct csv *c, struct bh_openb_row *row, struct bh_err *err)
+/* The amounts of a row, without what it has none of. */
+static struct bh_json *resources(struct bh_arena *a, const struct fields *f, int64_t gpu_milli)
 {
-    const char *name, *qos;
-    int64_t cpu = 0, memory = 0, gpus = 0, gpu_milli = 0;
-    struct bh_buf b = {0};
-    int rc = csv_text(c, "name", true, &name, err);
+    return bh_json_make(a, "cpu: %s, memory: %s, nvidia.com/gpu?: %s, example.com/gpu-milli?: %s",
+                        bh_arena_printf(a, "%" PRId64 "m", f->cpu_milli),
+                        bh_arena_printf(a, "%" PRId64 "Mi", f->memory_mib),
+                        f->gpus ? bh_arena_printf(a, "%" PRId64, f->gpus) : NULL,
+                        gpu_milli ? bh_arena_printf(a, "%" PRId64, gpu_milli) : NULL);
+}
 
-    if (rc == 0)
-        rc = csv_number(c, "cpu_milli", &cpu, err);
-    if (rc == 0)
-        rc = csv_number(c, "memory_mib", &memory, err);
-    if (rc == 0)
-        rc = csv_number(c, "num_gpu", &gpus, err);
-    if (rc == 0)
-        rc = csv_number(c, "gpu_milli", &gpu_milli, err);
-    if (rc == 0)
-        rc = csv_text(c, "qos", false, &qos, err);
-    if (rc == 0)
-        rc = csv_seconds(c, "creation_time", &row->created_s, err);
-    if (rc == 0)
-        rc = csv_seconds(c, "deletion_time", &row->deleted_s, err);
-    if (rc < 0)
-        return rc;
+static struct bh_json *node_of(struct bh_arena *a, const struct fields *f)
+{
+    struct bh_json *room = resources(a, f, f->gpus * 1000);
+
+    bh_json_set_str(a, room, "pods", "256");
+    return bh_json_make(
+        a,
+        "apiVersion: v1, kind: Node, metadata: {name: %s, labels: {kubernetes.io/hostname: %s, "
+        "gpu-model?: %s}}, spec: {}, status: {conditions: [{type: Ready, status: True}], "
+        "allocatable: %p, capacity: %p}",
+        f->name, f->name, f->label, room, bh_json_clone(a, room));
+}
+
+static struct bh_json *pod_of(struct bh_arena *a, struct fields *f)
+{
+    struct bh_json *limits;
+
     /* The trace shares GPUs by thousandths; a fraction asks for gpu-milli only, whole GPUs for
      * both. */
-    if (gpus == 1 && gpu_milli < 1000)
-        gpus = 0;
+    if (f->gpus == 1 && f->gpu_milli < 1000)
+        f->gpus = 0;
     else
-        gpu_milli *= gpus;
-    bh_buf_adds(&b,
-                "{\"apiVersion\":\"v1\",\"kind\":\"Pod\",\"metadata\":{\"namespace\":\"default\","
-                "\"name\":");
-    add_text(&b, name);
-    bh_buf_adds(&b, ",\"labels\":{\"qos\":");
-    add_text(&b, qos);
-    bh_buf_adds(&b, "}},\"spec\":{\"containers\":[{\"name\":\"c\",\"image\":"
-                    "\"registry.k8s.io/pause:3.9\",\"resources\":{\"requests\":{");
-    add_resources(&b, cpu, memory, gpus, gpu_milli);
-    bh_buf_adds(&b, "}");
-    if (gpus || gpu_milli) {
-        bh_buf_adds(&b, ",\"limits\":{");
-        if (gpus)
-            bh_buf_addf(&b, "\"nvidia.com/gpu\":\"%lld\",", (long long)gpus);
-        bh_buf_addf(&b, "\"example.com/gpu-milli\":\"%lld\"}", (long long)gpu_milli);
-    }
-    bh_buf_adds(&b, "}}]}}");
-    row->name = name;
-    row->json = b;
-    return 0;
+        f->gpu_milli *= f->gpus;
+    limits = resources(a, f, f->gpu_milli);
+    bh_json_unset(limits, "cpu");
+    bh_json_unset(limits, "memory");
+    return bh_json_make(a,
+                        "apiVersion: v1, kind: Pod, metadata: {namespace: default, name: %s, "
+                        "labels: {qos: %s}}, spec: {containers: [{name: c, "
+                        "image: 'registry.k8s.io/pause:3.9', "
+                        "resources: {requests: %p, limits?: %p}}]}",
+                        f->name, f->label, resources(a, f, f->gpu_milli),
+                        limits->c.n ? limits : NULL);
 }
 
 int bh_openb_read(const char *path, bool pods, bh_openb_fn *fn, void *arg, struct bh_err *err)
 {
+    BH_CLEANUP(bh_arena_fini) struct bh_arena a = {0};
+    struct fields f;
     struct csv c;
     unsigned n;
     int rc = csv_open(&c, path, err);
 
     while (rc == 0 && csv_line(&c, c.cell, &n)) {
-        struct bh_openb_row row = {.pod = pods, .created_s = -1, .deleted_s = -1};
-        rc = pods ? pod_row(&c, &row, err) : node_row(&c, &row, err);
-        if (rc == 0)
+        struct bh_openb_row row = {.pod = pods};
+        rc = read_fields(&c, pods ? pod_fields : node_fields, &f, err);
+        if (rc == 0) {
+            row.name = f.name;
+            row.created_s = f.created_s;
+            row.deleted_s = f.deleted_s;
+            bh_json_write(&row.json, pods ? pod_of(&a, &f) : node_of(&a, &f));
             rc = fn(arg, &row, err);
+        }
         bh_buf_fini(&row.json);
+        bh_arena_reset(&a);
     }
     free(c.text);
     return rc;

@@ -457,13 +457,11 @@ static int delete_all(struct bh_run *r, const struct bh_sim_objs *l, int64_t gra
 
 static int action_delete(struct bh_run *r, const struct bh_json *what, struct bh_err *err)
 {
-    int64_t grace = bh_field_duration(what, "grace", -1);
     BH_CLEANUP(bh_sim_objs_fini) struct bh_sim_objs l = {0};
+    int64_t grace = bh_field_duration(what, "grace", -1);
     int rc = targets(r, type_of(what), what, &l, err);
 
-    if (rc >= 0)
-        rc = delete_all(r, &l, grace < 0 ? -1 : grace / SECOND_NS, err);
-    return rc;
+    return rc < 0 ? rc : delete_all(r, &l, grace < 0 ? -1 : grace / SECOND_NS, err);
 }
 
 /* ---- nodes -------------------------------------------------------------------------------------
@@ -478,36 +476,33 @@ static bool set_unschedulable(void *arg, struct bh_arena *a, struct bh_json *obj
     return true;
 }
 
-static int set_all_unschedulable(struct bh_run *r, const struct bh_sim_objs *l, bool on,
-                                 struct bh_err *err)
+/* The nodes that the step names, edited. */
+static int set_unschedulable_on(struct bh_run *r, const struct bh_json *what, bool on,
+                                struct bh_sim_objs *ret, struct bh_err *err)
 {
-    for (size_t i = 0; i < l->n; i++) {
+    int rc = targets(r, nodes_type(), what, ret, err);
+
+    for (size_t i = 0; i < ret->n && rc >= 0; i++) {
         struct bh_sim_error e = {0};
-        if (bh_sim_edit(r->w.sim, nodes_type(), "", l->v[i]->name, NULL, BH_SIM_MAIN,
+        if (bh_sim_edit(r->w.sim, nodes_type(), "", ret->v[i]->name, NULL, BH_SIM_MAIN,
                         set_unschedulable, &on, NULL, &e))
-            return refused(err, &e, "Node", "", l->v[i]->name);
+            rc = refused(err, &e, "Node", "", ret->v[i]->name);
     }
-    return 0;
-}
-
-static int cordon(struct bh_run *r, const struct bh_json *what, bool on, struct bh_err *err)
-{
-    BH_CLEANUP(bh_sim_objs_fini) struct bh_sim_objs l = {0};
-    int rc = targets(r, nodes_type(), what, &l, err);
-
-    if (rc >= 0)
-        rc = set_all_unschedulable(r, &l, on, err);
     return rc;
 }
 
 static int action_cordon(struct bh_run *r, const struct bh_json *what, struct bh_err *err)
 {
-    return cordon(r, what, true, err);
+    BH_CLEANUP(bh_sim_objs_fini) struct bh_sim_objs l = {0};
+
+    return set_unschedulable_on(r, what, true, &l, err);
 }
 
 static int action_uncordon(struct bh_run *r, const struct bh_json *what, struct bh_err *err)
 {
-    return cordon(r, what, false, err);
+    BH_CLEANUP(bh_sim_objs_fini) struct bh_sim_objs l = {0};
+
+    return set_unschedulable_on(r, what, false, &l, err);
 }
 
 /* As kubectl drain --ignore-daemonsets: what a budget protects is asked again. */
@@ -531,10 +526,8 @@ static void evict_node(struct bh_run *r, void *arg)
 static int action_drain(struct bh_run *r, const struct bh_json *what, struct bh_err *err)
 {
     BH_CLEANUP(bh_sim_objs_fini) struct bh_sim_objs l = {0};
-    int rc = targets(r, nodes_type(), what, &l, err);
+    int rc = set_unschedulable_on(r, what, true, &l, err);
 
-    if (rc >= 0)
-        rc = set_all_unschedulable(r, &l, true, err);
     for (size_t i = 0; i < l.n && rc >= 0; i++)
         evict_node(r, bh_arena_strdup(&r->keep, l.v[i]->name));
     return rc;
