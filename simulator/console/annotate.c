@@ -42,8 +42,7 @@ struct bh_console_annotator {
     struct bh_arena kept;
 };
 
-/* ---- in the worker thread ----------------------------------------------------------------------
- */
+/* ---- in the worker thread -------------------------------------------------------------------- */
 
 static size_t annotate_one(struct round *r, const struct bh_json *row)
 {
@@ -91,8 +90,7 @@ static void run_round(struct bh_console_job *j, void *arg)
     r->more = all->left || r->n;
 }
 
-/* ---- in the loop -------------------------------------------------------------------------------
- */
+/* ---- in the loop ----------------------------------------------------------------------------- */
 
 static size_t size_of(const struct bh_json *annotations)
 {

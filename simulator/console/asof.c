@@ -24,8 +24,7 @@ struct asof_job {
     struct kind pods, nodes;
 };
 
-/* ---- in the loop ------------------------------------------------------------------------------
- */
+/* ---- in the loop ----------------------------------------------------------------------------- */
 
 static bool copy_kind(struct bh_sim *s, const char *plural, uint64_t rv, struct kind *k)
 {
@@ -62,8 +61,7 @@ static void release(void *arg)
     free(k);
 }
 
-/* ---- in the worker ----------------------------------------------------------------------------
- */
+/* ---- in the worker --------------------------------------------------------------------------- */
 
 /* uid -> object, as of the revision. */
 static void go_back(const struct kind *k, struct bh_map *state)

@@ -20,8 +20,7 @@ static void reply(const struct bh_console_question *q, struct bh_json *v)
     bh_console_job_reply(q->job, 200, v);
 }
 
-/* ---- capacity ---------------------------------------------------------------------------------
- */
+/* ---- capacity -------------------------------------------------------------------------------- */
 
 struct capacity {
     struct bh_console_question q;
@@ -185,8 +184,7 @@ void bh_console_capacity(struct bh_console_req *c)
     bh_console_work(c, run_capacity, bh_console_moment_drop, bh_console_moment_take(c->r, true));
 }
 
-/* ---- drain ------------------------------------------------------------------------------------
- */
+/* ---- drain ----------------------------------------------------------------------------------- */
 
 struct budget {
     const struct bh_sim_obj *obj;

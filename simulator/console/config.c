@@ -25,8 +25,7 @@
 
 static pthread_mutex_t one_change = PTHREAD_MUTEX_INITIALIZER;
 
-/* ---- the scheduler ----------------------------------------------------------------------------
- */
+/* ---- the scheduler --------------------------------------------------------------------------- */
 
 static int open_scheduler(const char *runtime_dir, struct bh_ask *k, struct bh_err *err)
 {
@@ -113,8 +112,7 @@ static int reload(const char *runtime_dir, struct bh_ask *k, struct bh_err *err)
     return rc == 0 && r->restart ? wait_for_start(runtime_dir, epoch, err) : rc;
 }
 
-/* ---- a change ---------------------------------------------------------------------------------
- */
+/* ---- a change -------------------------------------------------------------------------------- */
 
 /* Findings begin with the field they are about: "profiles[0].plugins: Invalid value: ..." */
 static void say_where(const struct bh_config_report *r, struct bh_console_place *ret)
@@ -196,8 +194,7 @@ int bh_console_config_apply(const char *runtime_dir, const char *text, size_t n,
     return rc;
 }
 
-/* ---- requests ---------------------------------------------------------------------------------
- */
+/* ---- requests -------------------------------------------------------------------------------- */
 
 struct config_job {
     const char *runtime_dir;

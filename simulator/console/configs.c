@@ -9,8 +9,7 @@
 #include "common/data/yaml.h"
 #include "simulator/console/moment.h"
 
-/* ---- check ------------------------------------------------------------------------------------
- */
+/* ---- check ----------------------------------------------------------------------------------- */
 
 /* {message, field, line} of each. */
 static void add_findings(struct bh_arena *a, struct bh_json *list,
@@ -52,8 +51,7 @@ static void run_check(struct bh_console_job *j, void *arg)
     bh_console_question_fini(&q);
 }
 
-/* ---- difference -------------------------------------------------------------------------------
- */
+/* ---- difference ------------------------------------------------------------------------------ */
 
 struct diff {
     struct bh_console_question q;

@@ -98,8 +98,7 @@ void bh_console_publish(struct bh_sim *s, const char *kind, bh_console_rows_fn *
 void bh_console_change_begin(struct bh_buf *out, const char *type);
 void bh_console_change_end(struct bh_buf *out);
 
-/* ---- what several handlers need ----------------------------------------------------------------
- */
+/* ---- what several handlers need -------------------------------------------------------------- */
 /* Appends references to all objects of type t. */
 void bh_console_list_more(struct bh_sim *s, const struct bh_sim_type *t, struct bh_sim_objs *to);
 /* A copy of the body, which ends in NUL. */
@@ -107,8 +106,7 @@ char *bh_console_body(struct bh_sim_req *r, size_t *ret_n);
 /* The number behind the first "line " of an error's text, 0 when it names none. */
 unsigned bh_console_line_of(const struct bh_err *err);
 
-/* ---- answers ----------------------------------------------------------------------------------
- */
+/* ---- answers --------------------------------------------------------------------------------- */
 void bh_console_reply(struct bh_sim_req *r, int code, const struct bh_json *v); /* NULL: empty */
 /* {"message": ...}; field NULL and line 0: left out. */
 void bh_console_fail(struct bh_sim_req *r, int code, const char *field, unsigned line,

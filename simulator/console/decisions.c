@@ -30,8 +30,7 @@ struct bh_console_decisions {
     } ring[ROWS_KEPT];
 };
 
-/* ---- rows of the stream ------------------------------------------------------------------------
- */
+/* ---- rows of the stream ---------------------------------------------------------------------- */
 
 static void keep_row(struct bh_console_decisions *d, const struct bh_json *change)
 {
@@ -112,8 +111,7 @@ static int decision_rows(struct bh_sim *s, uint64_t *cursor, struct bh_buf *out)
     return 0;
 }
 
-/* ---- life --------------------------------------------------------------------------------------
- */
+/* ---- life ------------------------------------------------------------------------------------ */
 
 void bh_console_decisions_start(struct bh_console *c)
 {
@@ -151,8 +149,7 @@ struct bh_json *bh_console_recording(struct bh_console *c, struct bh_arena *a)
     return bh_decisions_recording(c->decisions ? c->decisions->reader : NULL, a);
 }
 
-/* ---- questions ---------------------------------------------------------------------------------
- */
+/* ---- questions ------------------------------------------------------------------------------- */
 
 enum what { LIST, ONE, NODES, NODE, ANNOTATIONS, EXPLANATION };
 struct question {
@@ -248,8 +245,7 @@ static struct question *question_new(struct bh_console_req *c, enum what what)
     return q;
 }
 
-/* ---- parameters --------------------------------------------------------------------------------
- */
+/* ---- parameters ------------------------------------------------------------------------------ */
 
 static const char *text_of(struct bh_console_req *c, struct question *q, const char *name)
 {

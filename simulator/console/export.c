@@ -28,8 +28,7 @@ struct export_job {
     struct bh_sim_objs list[BH_CONSOLE_LISTS]; /* as bh_console_lists; the others last */
 };
 
-/* ---- in the loop ------------------------------------------------------------------------------
- */
+/* ---- in the loop ----------------------------------------------------------------------------- */
 
 static void append_kind(struct bh_sim *s, const struct bh_sim_type *t, struct bh_sim_objs *out)
 {
@@ -57,8 +56,7 @@ static size_t list_of(const struct bh_sim_type *t)
     return i;
 }
 
-/* ---- in the worker ----------------------------------------------------------------------------
- */
+/* ---- in the worker --------------------------------------------------------------------------- */
 
 static void add_object(struct bh_buf *out, struct bh_arena *a, const struct bh_sim_obj *o,
                        bool whole, bool first)
@@ -124,8 +122,7 @@ static void release(void *arg)
     free(k);
 }
 
-/* ---- the request ------------------------------------------------------------------------------
- */
+/* ---- the request ----------------------------------------------------------------------------- */
 
 void bh_console_export(struct bh_console_req *c)
 {

@@ -53,8 +53,7 @@ struct bh_console_applying {
     int64_t created, updated, deleted, skipped;
 };
 
-/* ---- in the worker: objects -------------------------------------------------------------------
- */
+/* ---- in the worker: objects ------------------------------------------------------------------ */
 
 static unsigned turn_of(const char *kind)
 {
@@ -226,8 +225,7 @@ static void run(struct bh_console_job *j, void *arg)
     take_config(k);
 }
 
-/* ---- in the loop: into the store --------------------------------------------------------------
- */
+/* ---- in the loop: into the store ------------------------------------------------------------- */
 
 static void refuse(struct bh_console_applying *p, const char *kind, const char *ns,
                    const char *name, const char *message)
@@ -480,8 +478,7 @@ void bh_console_import_stop(struct bh_console *c)
         let_go(c->importing);
 }
 
-/* ---- the request ------------------------------------------------------------------------------
- */
+/* ---- the request ----------------------------------------------------------------------------- */
 
 static void release(void *arg)
 {

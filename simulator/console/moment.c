@@ -14,8 +14,7 @@
 
 #define TREE_BYTES ((size_t)256 << 20)
 
-/* ---- in the loop ------------------------------------------------------------------------------
- */
+/* ---- in the loop ----------------------------------------------------------------------------- */
 
 /* Workloads have their pods already. */
 static bool matters(const struct bh_sim_type *t)
@@ -53,8 +52,7 @@ void bh_console_moment_drop(void *arg)
     free(m);
 }
 
-/* ---- in the worker ----------------------------------------------------------------------------
- */
+/* ---- in the worker --------------------------------------------------------------------------- */
 
 const struct bh_sim_obj *bh_console_moment_find(const struct bh_console_moment *m, const char *kind,
                                                 const char *ns, const char *name)
@@ -119,8 +117,7 @@ int bh_console_question_open(struct bh_console_question *q, struct bh_console_jo
     return bh_console_question_members(q, v, NULL, members);
 }
 
-/* ---- configuration ----------------------------------------------------------------------------
- */
+/* ---- configuration --------------------------------------------------------------------------- */
 
 /* They are not asked, so nobody needs what they are asked with. */
 static void forget_extenders_tls(struct bh_json *config)
@@ -171,8 +168,7 @@ int bh_console_question_config(struct bh_console_question *q, const char *field,
     return rc < 0 ? -1 : 0;
 }
 
-/* ---- trials -----------------------------------------------------------------------------------
- */
+/* ---- trials ---------------------------------------------------------------------------------- */
 
 static bool is_dropped(void *arg)
 {

@@ -27,8 +27,7 @@ void bh_console_moment_drop(void *m); /* a bh_console_release_fn */
 const struct bh_sim_obj *bh_console_moment_find(const struct bh_console_moment *m, const char *kind,
                                                 const char *ns, const char *name);
 
-/* ---- in the worker ----------------------------------------------------------------------------
- */
+/* ---- in the worker --------------------------------------------------------------------------- */
 
 /* One question: its job, moment, and memory. */
 struct bh_console_question {

@@ -12,8 +12,7 @@
 #define WAIT_NS     ((int64_t)20 * 1000000)
 #define REASONS_MAX 50
 
-/* ---- why pods wait ----------------------------------------------------------------------------
- */
+/* ---- why pods wait --------------------------------------------------------------------------- */
 
 struct reasons {
     struct bh_arena *a;
@@ -101,8 +100,7 @@ static struct bh_json *pending_reasons(struct bh_console *c, struct bh_arena *a)
     return list;
 }
 
-/* ---- numbers ----------------------------------------------------------------------------------
- */
+/* ---- numbers --------------------------------------------------------------------------------- */
 
 static void resource(struct bh_arena *a, struct bh_json *list, const char *name, const char *unit,
                      int64_t allocatable, int64_t requested)

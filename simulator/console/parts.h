@@ -8,8 +8,7 @@
 
 #include "simulator/console/console.h"
 
-/* ---- handlers (docs/simulator-api.md) ---------------------------------------------------------
- */
+/* ---- handlers (docs/simulator-api.md) -------------------------------------------------------- */
 bh_console_fn bh_console_config_get, bh_console_config_post;  /* config.c */
 bh_console_fn bh_console_reset, bh_console_export;            /* reset.c, export.c */
 bh_console_fn bh_console_import;                              /* import.c */
@@ -66,16 +65,14 @@ struct bh_console_place { /* what is wrong */
 int bh_console_config_apply(const char *runtime_dir, const char *text, size_t n,
                             struct bh_console_place *ret, struct bh_err *err);
 
-/* ---- reset.c, in the loop ---------------------------------------------------------------------
- */
+/* ---- reset.c, in the loop -------------------------------------------------------------------- */
 /* Takes out what people made: everything but what a cluster has from its start. Returns how many.
  */
 size_t bh_console_wipe(struct bh_sim *s);
 /* Part of a fresh cluster, not of what people made. */
 bool bh_console_is_system(const struct bh_sim_type *t, const char *ns, const char *name);
 
-/* ---- past.c, in the loop ----------------------------------------------------------------------
- */
+/* ---- past.c, in the loop --------------------------------------------------------------------- */
 /* Something that is no commit: what "config", "reset", "import". */
 void bh_console_past_note(struct bh_console *c, const char *what, const char *detail);
 
@@ -97,8 +94,7 @@ struct bh_console_scheduler_view {
 };
 const struct bh_console_scheduler_view *bh_console_scheduler(struct bh_console *c);
 
-/* ---- export.c: the document that is exported and imported ---------------------------------------
- */
+/* ---- export.c: the document that is exported and imported ------------------------------------ */
 /* Its lists; the last entry has no name and stands for "others" (whole objects of any kind). */
 struct bh_console_list {
     const char *name, *api_version, *kind;

@@ -41,8 +41,7 @@ struct bh_console_past {
     struct bh_sim_timer *timer;
 };
 
-/* ---- the log ----------------------------------------------------------------------------------
- */
+/* ---- the log --------------------------------------------------------------------------------- */
 
 static void note(struct bh_console_past *p, const char *what, const char *kind, uint64_t rv,
                  const char *ns, const char *name, const char *by, const char *detail)
@@ -102,8 +101,7 @@ static void on_node(void *arg, enum bh_sim_change change, struct bh_sim_obj *old
     note(p, what[change], "Node", o->rv, "", o->name, "", "");
 }
 
-/* ---- GET timeline -----------------------------------------------------------------------------
- */
+/* ---- GET timeline ---------------------------------------------------------------------------- */
 
 static struct bh_json *entry_json(struct bh_arena *a, const struct entry *e)
 {
@@ -169,8 +167,7 @@ void bh_console_timeline(struct bh_console_req *c)
                      bh_json_make(r->a, "items: %p, oldest: %lu", list, oldest_revision(p)));
 }
 
-/* ---- numbers ----------------------------------------------------------------------------------
- */
+/* ---- numbers --------------------------------------------------------------------------------- */
 
 static double share(int64_t part, int64_t whole)
 {
@@ -239,8 +236,7 @@ void bh_console_utilisation(struct bh_console_req *c)
     bh_sim_reply_raw(r, 200, "application/json", b->p, b->n);
 }
 
-/* ---- life -------------------------------------------------------------------------------------
- */
+/* ---- life ------------------------------------------------------------------------------------ */
 
 void bh_console_past_start(struct bh_console *c)
 {

@@ -10,8 +10,7 @@
 #include "common/data/yaml.h"
 #include "common/control/ask.h"
 
-/* ---- queue ------------------------------------------------------------------------------------
- */
+/* ---- queue ----------------------------------------------------------------------------------- */
 
 struct listing {
     const char *runtime_dir;
@@ -78,8 +77,7 @@ void bh_console_queue(struct bh_console_req *c)
     bh_console_work(c, run_queue, release_queue, l);
 }
 
-/* ---- manifest ---------------------------------------------------------------------------------
- */
+/* ---- manifest -------------------------------------------------------------------------------- */
 
 void bh_console_manifest(struct bh_console_req *c)
 {

@@ -108,8 +108,7 @@ size_t bh_console_wipe(struct bh_sim *s)
     return n;
 }
 
-/* ---- the start --------------------------------------------------------------------------------
- */
+/* ---- the start ------------------------------------------------------------------------------- */
 
 static void forget_definitions(struct bh_console_baseline *b)
 {
@@ -206,8 +205,7 @@ static void bring_back(struct bh_sim *s, const struct bh_console_baseline *b)
     }
 }
 
-/* ---- the request ------------------------------------------------------------------------------
- */
+/* ---- the request ----------------------------------------------------------------------------- */
 
 struct reset_job {
     const char *runtime_dir;
@@ -269,8 +267,7 @@ void bh_console_reset(struct bh_console_req *c)
     bh_console_work_then(c, run, done, release, k);
 }
 
-/* ---- life -------------------------------------------------------------------------------------
- */
+/* ---- life ------------------------------------------------------------------------------------ */
 
 void bh_console_baseline_start(struct bh_console *c)
 {

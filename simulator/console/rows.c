@@ -8,8 +8,7 @@
 
 #define ZONE_LABEL "topology.kubernetes.io/zone"
 
-/* ---- amounts ----------------------------------------------------------------------------------
- */
+/* ---- amounts --------------------------------------------------------------------------------- */
 
 static int64_t add_sat(int64_t a, int64_t b)
 {
@@ -144,8 +143,7 @@ void bh_console_allocatable(const struct bh_json *node, struct bh_console_amount
     read_list(out, bh_json_path(node, "status.allocatable"));
 }
 
-/* ---- text -------------------------------------------------------------------------------------
- */
+/* ---- text ------------------------------------------------------------------------------------ */
 
 const struct bh_json *bh_console_condition(const struct bh_json *obj, const char *type)
 {

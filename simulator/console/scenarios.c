@@ -89,8 +89,7 @@ static void changed(struct run *r)
         r->version = ++r->all->version;
 }
 
-/* ---- in the worker -----------------------------------------------------------------------------
- */
+/* ---- in the worker --------------------------------------------------------------------------- */
 
 static void on_tick(void *arg)
 {
@@ -153,8 +152,7 @@ static void run_scenario(struct bh_console_job *j, void *arg)
     r->message = bh_strdup(r->ran ? (r->passed ? "" : "an expectation was not met") : err.msg);
 }
 
-/* ---- status of an object -----------------------------------------------------------------------
- */
+/* ---- status of an object --------------------------------------------------------------------- */
 
 static bool edit_status(void *arg, struct bh_arena *a, struct bh_json *obj)
 {
@@ -177,8 +175,7 @@ static void tell_object(struct bh_sim *s, const struct bh_sim_type *t, const str
                           (void *)(uintptr_t)r, NULL, NULL); /* gone: nobody wants to know */
 }
 
-/* ---- in the loop -------------------------------------------------------------------------------
- */
+/* ---- in the loop ----------------------------------------------------------------------------- */
 
 static void start_next(struct bh_console_scenarios *all);
 
@@ -291,8 +288,7 @@ static void forget(struct bh_console_scenarios *all, struct run *r)
         run_free(r);
 }
 
-/* ---- what is told ------------------------------------------------------------------------------
- */
+/* ---- what is told ---------------------------------------------------------------------------- */
 
 static struct bh_json *state_of(const struct run *r, struct bh_arena *a)
 {
@@ -349,8 +345,7 @@ static int scenario_rows(struct bh_sim *s, uint64_t *cursor, struct bh_buf *out)
     return 0;
 }
 
-/* ---- endpoints ---------------------------------------------------------------------------------
- */
+/* ---- endpoints ------------------------------------------------------------------------------- */
 
 void bh_console_scenarios_post(struct bh_console_req *c)
 {
@@ -456,8 +451,7 @@ void bh_console_scenarios_delete(struct bh_console_req *c)
     forget(c->r->sim->console->scenarios, r);
 }
 
-/* ---- objects of kind Scenario ------------------------------------------------------------------
- */
+/* ---- objects of kind Scenario ---------------------------------------------------------------- */
 
 static void refuse_object(struct bh_console_scenarios *all, const struct bh_sim_obj *obj,
                           const char *why)
@@ -520,8 +514,7 @@ static void on_commit(void *arg, enum bh_sim_change change, struct bh_sim_obj *o
         object_deleted(all, obj);
 }
 
-/* ---- life --------------------------------------------------------------------------------------
- */
+/* ---- life ------------------------------------------------------------------------------------ */
 
 void bh_console_scenarios_start(struct bh_console *c)
 {

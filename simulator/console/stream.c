@@ -75,8 +75,7 @@ struct bh_console_streams {
     } source[SOURCES_MAX];
 };
 
-/* ---- writing ----------------------------------------------------------------------------------
- */
+/* ---- writing --------------------------------------------------------------------------------- */
 
 static void send_text(struct stream *s, const struct bh_buf *b)
 {
@@ -180,8 +179,7 @@ static void add_object(struct stream *s, const struct subject *k, const char *ty
     }
 }
 
-/* ---- the state --------------------------------------------------------------------------------
- */
+/* ---- the state ------------------------------------------------------------------------------- */
 
 static void begin_state(struct stream *s)
 {
@@ -254,8 +252,7 @@ static bool feed_state(struct stream *s)
     return false;
 }
 
-/* ---- changes ----------------------------------------------------------------------------------
- */
+/* ---- changes --------------------------------------------------------------------------------- */
 
 static const char *change_name(enum bh_sim_change first, enum bh_sim_change last)
 {
@@ -381,8 +378,7 @@ static bool feed_changes(struct stream *s)
     return left;
 }
 
-/* ---- turns ------------------------------------------------------------------------------------
- */
+/* ---- turns ----------------------------------------------------------------------------------- */
 
 static bool reader_is_stuck(struct stream *s, uint64_t now)
 {
@@ -458,8 +454,7 @@ static void on_close(void *arg)
     free(s);
 }
 
-/* ---- the request ------------------------------------------------------------------------------
- */
+/* ---- the request ----------------------------------------------------------------------------- */
 
 /* "pods", "deployments.apps" */
 static struct bh_sim_bucket *bucket_of(struct bh_sim *sim, const char *name)
@@ -602,8 +597,7 @@ void bh_console_watch(struct bh_console_req *c)
         send_event(s, 0, "reset", "{}", 2);
 }
 
-/* ---- kube-scheduler-simulator's stream --------------------------------------------------------
- */
+/* ---- kube-scheduler-simulator's stream ------------------------------------------------------- */
 
 /* Its seven kinds; a parameter for each says from which version on, absent: from its state. */
 static bool read_versions(struct bh_sim_req *r, struct stream *s)
@@ -641,8 +635,7 @@ void bh_console_list_watch(struct bh_console_req *c)
     open_stream(c->r, s, "application/json");
 }
 
-/* ---- life -------------------------------------------------------------------------------------
- */
+/* ---- life ------------------------------------------------------------------------------------ */
 
 void bh_console_publish(struct bh_sim *s, const char *kind, bh_console_rows_fn *fn)
 {

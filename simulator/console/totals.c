@@ -52,8 +52,7 @@ struct bh_console_totals {
     struct bh_sim_timer *timer;
 };
 
-/* ---- names, messages, nodes -------------------------------------------------------------------
- */
+/* ---- names, messages, nodes ------------------------------------------------------------------ */
 
 static const char *keep_name(struct bh_console_totals *t, const char *name)
 {
@@ -135,8 +134,7 @@ static void changed(struct bh_console_totals *t, struct node_totals *v, uint64_t
     put_last(t, v);
 }
 
-/* ---- pods -------------------------------------------------------------------------------------
- */
+/* ---- pods ------------------------------------------------------------------------------------ */
 
 static bool finished(char phase)
 {
@@ -277,8 +275,7 @@ static void on_pod(void *arg, enum bh_sim_change change, struct bh_sim_obj *old,
     }
 }
 
-/* ---- nodes ------------------------------------------------------------------------------------
- */
+/* ---- nodes ----------------------------------------------------------------------------------- */
 
 static void count_node(struct bh_console_totals *t, const struct node_totals *v, int sign)
 {
@@ -331,8 +328,7 @@ static void on_node(void *arg, enum bh_sim_change change, struct bh_sim_obj *old
     }
 }
 
-/* ---- turning on -------------------------------------------------------------------------------
- */
+/* ---- turning on ------------------------------------------------------------------------------ */
 
 static void read_portion(void *arg)
 {
@@ -372,8 +368,7 @@ static void turn_on(struct bh_console_totals *t)
     read_portion(t);
 }
 
-/* ---- questions --------------------------------------------------------------------------------
- */
+/* ---- questions ------------------------------------------------------------------------------- */
 
 const struct bh_console_counts *bh_console_totals(struct bh_console *c)
 {
@@ -429,8 +424,7 @@ void bh_console_totals_waiting(const struct bh_console *c,
     }
 }
 
-/* ---- life -------------------------------------------------------------------------------------
- */
+/* ---- life ------------------------------------------------------------------------------------ */
 
 void bh_console_totals_start(struct bh_console *c)
 {

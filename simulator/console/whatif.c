@@ -22,8 +22,7 @@ struct whatif {
     struct bh_json *changes; /* of the answer */
 };
 
-/* ---- the pod ----------------------------------------------------------------------------------
- */
+/* ---- the pod --------------------------------------------------------------------------------- */
 
 static int on_subject(void *arg, const struct bh_trial_source *at, struct bh_arena *a,
                       struct bh_json *obj, struct bh_err *err)
@@ -81,8 +80,7 @@ static int read_pod(struct whatif *w)
     return 0;
 }
 
-/* ---- changes ----------------------------------------------------------------------------------
- */
+/* ---- changes --------------------------------------------------------------------------------- */
 
 static void note_change(struct whatif *w, const char *kind, const char *ns, const char *name,
                         const char *action)
@@ -156,8 +154,7 @@ static int apply_changes(struct whatif *w, struct bh_trial *t)
     return 0;
 }
 
-/* ---- trials -----------------------------------------------------------------------------------
- */
+/* ---- trials ---------------------------------------------------------------------------------- */
 
 static int no_subject(struct whatif *w, const struct bh_trial *t)
 {

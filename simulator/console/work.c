@@ -38,8 +38,7 @@ struct bh_console_jobs {
     uv_cond_t one_ended;
 };
 
-/* ---- in the worker ----------------------------------------------------------------------------
- */
+/* ---- in the worker --------------------------------------------------------------------------- */
 
 struct bh_buf *bh_console_job_body(struct bh_console_job *j, int code, const char *content_type)
 {
@@ -86,8 +85,7 @@ static void work(uv_work_t *uv)
     uv_mutex_unlock(&j->all->lock);
 }
 
-/* ---- in the loop ------------------------------------------------------------------------------
- */
+/* ---- in the loop ----------------------------------------------------------------------------- */
 
 static void unlink_job(struct bh_console_job *j)
 {
@@ -210,8 +208,7 @@ void bh_console_work(struct bh_console_req *c, bh_console_run_fn *run,
     bh_console_work_then(c, run, NULL, release, arg);
 }
 
-/* ---- life -------------------------------------------------------------------------------------
- */
+/* ---- life ------------------------------------------------------------------------------------ */
 
 void bh_console_jobs_start(struct bh_console *c)
 {

@@ -56,8 +56,7 @@ struct bh_ctl_types {
         *quotas;
 };
 
-/* ---- work queue (queue.c) ----------------------------------------------------------------------
- */
+/* ---- work queue (queue.c) -------------------------------------------------------------------- */
 
 struct bh_ctl_item;
 struct bh_ctl_queue {
@@ -68,15 +67,13 @@ struct bh_ctl_queue {
     struct bh_map delayed;      /* key -> its entry until its time has come */
 };
 
-/* ---- pods of one owner (counts.c) --------------------------------------------------------------
- */
+/* ---- pods of one owner (counts.c) ------------------------------------------------------------ */
 
 struct bh_ctl_count {
     int64_t active, ready; /* as of the last commit the listener saw */
 };
 
-/* ---- kubelet (kubelet.c) -----------------------------------------------------------------------
- */
+/* ---- kubelet (kubelet.c) --------------------------------------------------------------------- */
 
 struct bh_ctl_due {
     struct bh_sim_obj *pod; /* referenced: names the pod, its state is looked up when due */
@@ -167,8 +164,7 @@ void bh_ctl_node_healthy(struct bh_sim_controllers *c, struct bh_arena *a, struc
 /* Pods that waited for their node, or for its kubelet. */
 void bh_ctl_wake_pods(struct bh_sim_controllers *c, const char *node);
 
-/* ---- nodes that are not well (nodelife.c, tainteviction.c, podgc.c) ----------------------------
- */
+/* ---- nodes that are not well (nodelife.c, tainteviction.c, podgc.c) -------------------------- */
 
 /* Nothing happens on the node: its kubelet is stopped, or has not been heard of for long. */
 bool bh_ctl_node_deaf(const struct bh_sim_controllers *c, const char *node);
@@ -197,8 +193,7 @@ const char *bh_ctl_node_ip(struct bh_sim_controllers *c, const char *node);
 
 struct bh_ctl_count bh_ctl_counted(struct bh_sim_controllers *c, const char *owner_uid);
 
-/* ---- pods --------------------------------------------------------------------------------------
- */
+/* ---- pods ------------------------------------------------------------------------------------ */
 
 bool bh_ctl_pod_finished(const struct bh_sim_obj *pod); /* Succeeded or Failed */
 bool bh_ctl_pod_active(const struct bh_sim_obj *pod);   /* not deleting, not finished */
@@ -216,8 +211,7 @@ void bh_ctl_pod_delete(struct bh_sim_controllers *c, struct bh_sim_obj *owner,
 /* Sorts pods so that those to delete first come first. */
 void bh_ctl_pods_rank(struct bh_sim_objs *pods);
 
-/* ---- objects -----------------------------------------------------------------------------------
- */
+/* ---- objects --------------------------------------------------------------------------------- */
 
 struct bh_ctl_known *bh_ctl_known_new(const struct bh_sim_obj *obj, enum bh_ctl ctl);
 /* Sets to be given back with bh_sim_objs_fini(). uid: of the owner; type NULL: of every type. */

@@ -21,8 +21,7 @@ static const char *const months[] = {"jan", "feb", "mar", "apr", "may", "jun", "
                                      "aug", "sep", "oct", "nov", "dec", NULL};
 static const char *const days[] = {"sun", "mon", "tue", "wed", "thu", "fri", "sat", NULL};
 
-/* ---- parsing ------------------------------------------------------------------------------------
- */
+/* ---- parsing --------------------------------------------------------------------------------- */
 
 /* A number or a name at *p; moves *p behind it. -1 = neither. */
 static int number(const char **p, const struct range *r)
@@ -141,8 +140,7 @@ int bh_cron_parse(const char *text, struct bh_cron *c, struct bh_err *err)
     return 0;
 }
 
-/* ---- times --------------------------------------------------------------------------------------
- */
+/* ---- times ----------------------------------------------------------------------------------- */
 
 static bool has(uint64_t bits, int v)
 {

@@ -52,8 +52,7 @@ static const char *finish_of(struct cron *k, const struct bh_sim_obj *job)
     return finished(bh_sim_obj_tree(&k->c->arena, job));
 }
 
-/* ---- what is finished -------------------------------------------------------------------------
- */
+/* ---- what is finished ------------------------------------------------------------------------ */
 
 static int oldest_first(const void *a, const void *b)
 {
@@ -115,8 +114,7 @@ static void see_finished(struct cron *k)
     }
 }
 
-/* ---- starting ---------------------------------------------------------------------------------
- */
+/* ---- starting -------------------------------------------------------------------------------- */
 
 static size_t active(struct cron *k)
 {
@@ -240,8 +238,7 @@ static void move(struct cron *k)
     }
 }
 
-/* ---- status -----------------------------------------------------------------------------------
- */
+/* ---- status ---------------------------------------------------------------------------------- */
 
 static void add_active(struct bh_arena *a, struct bh_json *list, const struct bh_sim_obj *job)
 {

@@ -199,8 +199,7 @@ void bh_ctl_pod_delete(struct bh_sim_controllers *c, struct bh_sim_obj *owner,
                      pod->name);
 }
 
-/* ---- which pods go first ----------------------------------------------------------------------
- */
+/* ---- which pods go first --------------------------------------------------------------------- */
 
 struct rank {
     struct bh_sim_obj *pod;

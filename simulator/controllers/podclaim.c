@@ -12,8 +12,7 @@
 #define ANN_POD_CLAIM "resource.kubernetes.io/pod-claim-name"
 #define COMPONENT     "resource-claim-controller"
 
-/* ---- ephemeral volumes -------------------------------------------------------------------------
- */
+/* ---- ephemeral volumes ----------------------------------------------------------------------- */
 
 static void ephemeral(struct bh_sim_controllers *c, struct bh_sim_obj *pod,
                       const struct bh_json *volume)
@@ -35,8 +34,7 @@ static void ephemeral(struct bh_sim_controllers *c, struct bh_sim_obj *pod,
                      "ephemeral volume %s: %s", name, e.message);
 }
 
-/* ---- resource claims ---------------------------------------------------------------------------
- */
+/* ---- resource claims ------------------------------------------------------------------------- */
 
 struct naming {
     const char *entry, *claim;
@@ -135,8 +133,7 @@ void bh_ctl_sync_pod_claims(struct bh_sim_controllers *c, struct bh_sim_obj *pod
         resource_claim(c, pod, tree, e);
 }
 
-/* ---- devices go back ---------------------------------------------------------------------------
- */
+/* ---- devices go back ------------------------------------------------------------------------- */
 
 static bool consumer_lives(struct bh_sim_controllers *c, const char *ns, const struct bh_json *ref)
 {
@@ -186,8 +183,7 @@ void bh_ctl_sync_resource_claim(struct bh_sim_controllers *c, struct bh_sim_obj 
     bh_ctl_edit(c, claim, BH_SIM_WHOLE, write_release, &r);
 }
 
-/* ---- commits -----------------------------------------------------------------------------------
- */
+/* ---- commits --------------------------------------------------------------------------------- */
 
 /* Every claim that the pod names, or that was made for it. */
 static void enqueue_claims(struct bh_sim_controllers *c, const struct bh_sim_obj *pod)

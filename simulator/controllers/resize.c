@@ -71,8 +71,7 @@ void bh_ctl_resize_commit(struct bh_sim_controllers *c, const struct bh_sim_obj 
     bh_ctl_again(c, BH_CTL_RESIZE, obj, 0);
 }
 
-/* ---- what there is room for -------------------------------------------------------------------
- */
+/* ---- what there is room for ------------------------------------------------------------------ */
 
 struct verdict {
     const char *reason, *message, *now; /* reason NULL: granted */

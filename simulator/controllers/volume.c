@@ -86,8 +86,7 @@ static bool suits(const struct bh_json *claim, const struct bh_json *pv)
     return selected(claim, pv);
 }
 
-/* ---- the two writes of a binding ---------------------------------------------------------------
- */
+/* ---- the two writes of a binding ------------------------------------------------------------- */
 
 struct binding {
     struct bh_sim_controllers *c;
@@ -152,8 +151,7 @@ static void set_phase(struct bh_sim_controllers *c, const struct bh_sim_obj *o, 
     bh_ctl_edit(c, o, BH_SIM_WHOLE, write_phase, phase);
 }
 
-/* ---- provisioning ------------------------------------------------------------------------------
- */
+/* ---- provisioning ---------------------------------------------------------------------------- */
 
 /* The topology that the class allows, as the selected node has it. */
 static void add_topology(struct bh_sim_controllers *c, struct bh_arena *a, struct bh_json *spec,
@@ -222,8 +220,7 @@ static void provision(struct binding *b, const struct bh_json *class, const char
                  "Successfully provisioned volume %s", b->pv);
 }
 
-/* ---- one claim ---------------------------------------------------------------------------------
- */
+/* ---- one claim ------------------------------------------------------------------------------- */
 
 /* The smallest free volume that suits. */
 static const char *find_volume(struct bh_sim_controllers *c, const struct bh_json *claim,
@@ -329,8 +326,7 @@ void bh_ctl_sync_claim(struct bh_sim_controllers *c, struct bh_sim_obj *claim)
         find_or_provision(&b);
 }
 
-/* ---- one volume --------------------------------------------------------------------------------
- */
+/* ---- one volume ------------------------------------------------------------------------------ */
 
 static void released(struct bh_sim_controllers *c, const struct bh_sim_obj *pv,
                      const struct bh_json *tree)
@@ -373,8 +369,7 @@ void bh_ctl_sync_volume_sweep(struct bh_sim_controllers *c, const char *ns, cons
             bh_ctl_again(c, BH_CTL_CLAIM, l.v[i], 0);
 }
 
-/* ---- commits -----------------------------------------------------------------------------------
- */
+/* ---- commits --------------------------------------------------------------------------------- */
 
 static void index_volume(struct bh_sim_controllers *c, const struct bh_sim_obj *pv, bool gone)
 {

@@ -7,8 +7,7 @@
  */
 #include "simulator/offline/offline.h"
 
-/* ---- back to the queue -------------------------------------------------------------------------
- */
+/* ---- back to the queue ----------------------------------------------------------------------- */
 
 static void ended(struct bh_offline *w, const struct bh_offline_try *t, uint64_t began)
 {
@@ -136,8 +135,7 @@ static void refused(struct bh_offline *w, const struct bh_pending *p, bh_sym nod
     rejected(w, p, &d, began);
 }
 
-/* ---- to a node ---------------------------------------------------------------------------------
- */
+/* ---- to a node ------------------------------------------------------------------------------- */
 
 void bh_offline_give_back(struct bh_offline *w, const struct bh_pending *p, bh_sym node)
 {
@@ -197,8 +195,7 @@ static void placed(struct bh_offline *w, const struct bh_pending *p, bh_sym node
         bh_offline_bind(w, p, node);
 }
 
-/* ---- attempts ----------------------------------------------------------------------------------
- */
+/* ---- attempts -------------------------------------------------------------------------------- */
 
 static void attempt(struct bh_offline *w, const struct bh_pending *p, uint64_t began)
 {

@@ -84,8 +84,7 @@ static void release_all(struct bh_offline *w, const struct bh_pod_rec *pod,
         release(w, ns, st[i].claim, uid);
 }
 
-/* ---- victims -----------------------------------------------------------------------------------
- */
+/* ---- victims --------------------------------------------------------------------------------- */
 
 void bh_offline_evict(struct bh_offline *w, struct bh_str uid)
 {

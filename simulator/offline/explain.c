@@ -19,8 +19,7 @@ struct bh_json *bh_offline_explain(struct bh_offline *w, const struct bh_pending
         bh_engine_schedule(w->engine, p, w->o.flags | BH_EXPLAIN, w->now_ns));
 }
 
-/* ---- the difference ---------------------------------------------------------------------------
- */
+/* ---- the difference -------------------------------------------------------------------------- */
 
 static char *verdict_of(struct bh_arena *a, const struct bh_json *rejected)
 {

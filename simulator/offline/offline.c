@@ -12,8 +12,7 @@
 
 #define FLUSH_AFTER_NS INT64_C(300000000000)
 
-/* ---- reading -----------------------------------------------------------------------------------
- */
+/* ---- reading --------------------------------------------------------------------------------- */
 
 static bool has_finished(const struct K8s__Pod *p)
 {
@@ -54,8 +53,7 @@ int bh_offline_read(struct bh_engine *e, struct bh_arena *a, const struct bh_kin
     return rc < 0 ? rc : bh_offline_compile(e, a, k, m, ret, err);
 }
 
-/* ---- new or changed ----------------------------------------------------------------------------
- */
+/* ---- new or changed -------------------------------------------------------------------------- */
 
 void bh_offline_event(struct bh_offline *w, const struct bh_cluster_event *ev)
 {
@@ -176,8 +174,7 @@ void bh_offline_write(struct bh_offline *w, const struct bh_write *x)
                     gone ? NULL : x->object, NULL);
 }
 
-/* ---- gone --------------------------------------------------------------------------------------
- */
+/* ---- gone ------------------------------------------------------------------------------------ */
 
 static void del_node(struct bh_offline *w, const char *name)
 {
@@ -240,8 +237,7 @@ void bh_offline_del(struct bh_offline *w, enum bh_kind kind, const char *ns, con
         bh_engine_put_raw(w->engine, kind, key, NULL, 0);
 }
 
-/* ---- life --------------------------------------------------------------------------------------
- */
+/* ---- life ------------------------------------------------------------------------------------ */
 
 int bh_offline_init(struct bh_offline *w, const struct bh_offline_options *o, struct bh_err *err)
 {

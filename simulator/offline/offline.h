@@ -24,8 +24,7 @@
 #include "scheduler/engine/engine.h"
 #include "scheduler/queue/queue.h"
 
-/* ---- objects -----------------------------------------------------------------------------------
- */
+/* ---- objects --------------------------------------------------------------------------------- */
 
 struct bh_offline_object { /* everything lives in the arena it was read into */
     const struct bh_kind_info *kind;
@@ -45,8 +44,7 @@ int bh_offline_compile(struct bh_engine *e, struct bh_arena *a, const struct bh_
                        const ProtobufCMessage *m, struct bh_offline_object *ret,
                        struct bh_err *err);
 
-/* ---- the world ---------------------------------------------------------------------------------
- */
+/* ---- the world ------------------------------------------------------------------------------- */
 
 struct bh_offline_try { /* an attempt that ended; valid during the call */
     const struct bh_pod_rec *pod;
@@ -123,8 +121,7 @@ void bh_offline_promise_over(struct bh_offline *w, const struct bh_pending *p, b
 /* To the queue, when there is one. */
 void bh_offline_event(struct bh_offline *w, const struct bh_cluster_event *ev);
 
-/* ---- deciding ----------------------------------------------------------------------------------
- */
+/* ---- deciding -------------------------------------------------------------------------------- */
 
 /* From the pod to its node, taken: schedule, assume, Reserve, Permit. *ret_node and *ret_refused
  * only for BH_DECIDED: refused is NULL, WAIT, or who said no (then bh_offline_give_back). */
@@ -137,8 +134,7 @@ bool bh_offline_attempt(struct bh_offline *w);
 /* When the queue wants to be looked at again; INT64_MAX = only after a change. */
 int64_t bh_offline_due(struct bh_offline *w);
 
-/* ---- explaining (explain.c) --------------------------------------------------------------------
- */
+/* ---- explaining (explain.c) ------------------------------------------------------------------ */
 
 /* How a decision about the pod comes out now; nothing changes. A tree of
  * scheduler/explain/explain.h. */
@@ -148,8 +144,7 @@ struct bh_json *bh_offline_explain(struct bh_offline *w, const struct bh_pending
 struct bh_json *bh_explain_difference(struct bh_arena *a, const struct bh_json *before,
                                       const struct bh_json *after);
 
-/* ---- what a binder would do, in the engine alone -----------------------------------------------
- */
+/* ---- what a binder would do, in the engine alone --------------------------------------------- */
 
 /* An assumed pod is on its node, has its claims, and waits nowhere any more. */
 void bh_offline_bind(struct bh_offline *w, const struct bh_pending *p, bh_sym node);

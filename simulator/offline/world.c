@@ -13,8 +13,7 @@
 
 #define DECODED_MAX(n) (((size_t)4 << 20) + 64 * (size_t)(n))
 
-/* ---- commits into the engine -------------------------------------------------------------------
- */
+/* ---- commits into the engine ----------------------------------------------------------------- */
 
 /* Not inlined: bench/count.sh counts what happens in here. A finished pod was told as gone when it
  * finished. */
@@ -91,8 +90,7 @@ int bh_world_settle(struct bh_world *w, struct bh_err *err)
     return 0;
 }
 
-/* ---- what a binder would write -----------------------------------------------------------------
- */
+/* ---- what a binder would write --------------------------------------------------------------- */
 
 static void copy_member(struct bh_arena *a, struct bh_json *obj, const struct bh_json *want,
                         const char *section, const char *key)
@@ -186,8 +184,7 @@ int64_t bh_world_store_due(const struct bh_world *w)
     return bh_sim_next_ns(w->sim);
 }
 
-/* ---- life --------------------------------------------------------------------------------------
- */
+/* ---- life ------------------------------------------------------------------------------------ */
 
 /* What a fresh cluster has: namespaces, priority classes. */
 static void take_present(struct bh_world *w)

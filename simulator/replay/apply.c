@@ -10,8 +10,7 @@
 
 #define CLEAR_BURST 256
 
-/* ---- pods of the replay ------------------------------------------------------------------------
- */
+/* ---- pods of the replay ---------------------------------------------------------------------- */
 
 struct bh_player_pod *bh_player_pod_get(struct bh_player *r, const char *ns, const char *name)
 {
@@ -69,8 +68,7 @@ void bh_player_compare(struct bh_player *r, const char *ns, const char *name,
     add_difference(r, ns, name, p);
 }
 
-/* ---- writing -----------------------------------------------------------------------------------
- */
+/* ---- writing --------------------------------------------------------------------------------- */
 
 struct item {
     const struct bh_player_entry *e;
@@ -287,8 +285,7 @@ void bh_player_apply(struct bh_player *r, const struct bh_player_entry *e)
         upsert(r, &i);
 }
 
-/* ---- an empty cluster to begin with ------------------------------------------------------------
- */
+/* ---- an empty cluster to begin with ---------------------------------------------------------- */
 
 /* Namespaces stay: they take their time to go, and the record wants them back. */
 static bool stays(const struct bh_clean_kind *k, const struct bh_sim_obj *o)

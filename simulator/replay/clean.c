@@ -94,8 +94,7 @@ static const char *const annotation_prefixes[] = {"volume.kubernetes.io/",
                                                   "scheduler.alpha.kubernetes.io/",
                                                   "kwok.x-k8s.io/"};
 
-/* ---- kinds ------------------------------------------------------------------------------------
- */
+/* ---- kinds ----------------------------------------------------------------------------------- */
 
 const char *bh_clean_api_version(const struct bh_clean_kind *k, char out[static 80])
 {
@@ -134,8 +133,7 @@ void bh_clean_path(const struct bh_clean_kind *k, const char *ns, struct bh_buf 
     bh_buf_addf(out, "/%s", k->plural);
 }
 
-/* ---- what is kept -----------------------------------------------------------------------------
- */
+/* ---- what is kept ---------------------------------------------------------------------------- */
 
 /* Behind the ')' that belongs to the '(' at p. */
 static const char *behind(const char *p)
@@ -220,8 +218,7 @@ static void keep_annotations(struct bh_arena *a, const struct bh_json *from, str
             bh_json_set(a, bh_json_obj_at(a, to, "annotations"), m->key.p, bh_json_clone(a, m));
 }
 
-/* ---- kinds that need a second look ------------------------------------------------------------
- */
+/* ---- kinds that need a second look ----------------------------------------------------------- */
 
 static void drop_if(struct bh_json *list, bool (*drop)(const struct bh_json *m))
 {
@@ -322,8 +319,7 @@ struct bh_json *bh_clean(struct bh_arena *a, const struct bh_clean_kind *k,
     return o;
 }
 
-/* ---- what can be created ----------------------------------------------------------------------
- */
+/* ---- what can be created --------------------------------------------------------------------- */
 
 /* A claim that a template made for this pod is there under a name of its own: name it, else another
  * one would be made. */
@@ -379,8 +375,7 @@ struct bh_json *bh_clean_new(struct bh_arena *a, const struct bh_clean_kind *k, 
     return status;
 }
 
-/* ---- what can be changed ----------------------------------------------------------------------
- */
+/* ---- what can be changed --------------------------------------------------------------------- */
 
 static void narrow_pod(struct bh_arena *a, struct bh_json *want, const struct bh_json *cur)
 {

@@ -64,8 +64,7 @@ struct bh_json *bh_clean_new(struct bh_arena *a, const struct bh_clean_kind *k,
 struct bh_json *bh_clean_diff(struct bh_arena *a, const struct bh_clean_kind *k,
                               const struct bh_json *cur, const struct bh_json *want);
 
-/* ---- anonymise.c -------------------------------------------------------------------------------
- */
+/* ---- anonymise.c ----------------------------------------------------------------------------- */
 struct bh_anon {
     uint8_t key[32];
 };

@@ -20,8 +20,7 @@
 
 static void turn(void *arg);
 
-/* ---- position ----------------------------------------------------------------------------------
- */
+/* ---- position -------------------------------------------------------------------------------- */
 
 static int64_t first_ns(const struct bh_player *r)
 {
@@ -64,8 +63,7 @@ static void disarm(struct bh_player *r)
     r->timer = NULL;
 }
 
-/* ---- applying ----------------------------------------------------------------------------------
- */
+/* ---- applying -------------------------------------------------------------------------------- */
 
 /* When the clock should have shown this record, against what it shows. */
 static void note_lateness(struct bh_player *r, int64_t time_ns)
@@ -178,8 +176,7 @@ static void turn(void *arg)
         step_some(r);
 }
 
-/* ---- what becomes of pods ----------------------------------------------------------------------
- */
+/* ---- what becomes of pods -------------------------------------------------------------------- */
 
 static void pod_decided(struct bh_player *r, struct bh_player_pod *p)
 {
@@ -218,8 +215,7 @@ static void on_pod(void *arg, enum bh_sim_change c, struct bh_sim_obj *old, stru
     p->gone = true;
 }
 
-/* ---- loading -----------------------------------------------------------------------------------
- */
+/* ---- loading --------------------------------------------------------------------------------- */
 
 /* Belongs to the thread until after_load(); then to nobody, when the replay left meanwhile. */
 struct bh_player_load {
@@ -296,8 +292,7 @@ int bh_player_start(struct bh_player *r, const void *p, size_t n, const struct b
     return 0;
 }
 
-/* ---- control -----------------------------------------------------------------------------------
- */
+/* ---- control --------------------------------------------------------------------------------- */
 
 bool bh_player_active(const struct bh_player *r)
 {
@@ -402,8 +397,7 @@ void bh_player_free(struct bh_player *r)
     free(r);
 }
 
-/* ---- state -------------------------------------------------------------------------------------
- */
+/* ---- state ----------------------------------------------------------------------------------- */
 
 uint64_t bh_player_version(const struct bh_player *r)
 {

@@ -24,8 +24,7 @@ struct bh_player_errors {
 void bh_player_error(struct bh_player_errors *e, unsigned line, const char *fmt, ...)
     BH_PRINTF(3, 4);
 
-/* ---- load.c: from bytes to an index, in a worker thread ----------------------------------------
- */
+/* ---- load.c: from bytes to an index, in a worker thread -------------------------------------- */
 
 struct bh_player_entry {
     int64_t time_ns; /* never before its predecessor's */
@@ -48,8 +47,7 @@ void bh_player_file_read(struct bh_player_file *f, const void *p, size_t n,
                          const atomic_bool *drop);
 void bh_player_file_fini(struct bh_player_file *f);
 
-/* ---- the engine -------------------------------------------------------------------------------
- */
+/* ---- the engine ------------------------------------------------------------------------------ */
 
 /* A pod the replay made. */
 struct bh_player_pod {
@@ -99,8 +97,7 @@ struct bh_player {
     uint64_t late_max_ns, late_sum_ns, late_n;
 };
 
-/* ---- apply.c: one record into the store --------------------------------------------------------
- */
+/* ---- apply.c: one record into the store ------------------------------------------------------ */
 
 void bh_player_apply(struct bh_player *r, const struct bh_player_entry *e);
 struct bh_player_pod *bh_player_pod_get(struct bh_player *r, const char *ns, const char *name);

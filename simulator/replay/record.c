@@ -60,8 +60,7 @@ bool bh_record_torn(const struct bh_record_reader *r)
     return r->torn;
 }
 
-/* ---- bytes ------------------------------------------------------------------------------------
- */
+/* ---- bytes ----------------------------------------------------------------------------------- */
 
 /* 1: something is in the chunk, 0: the end. */
 static int unpack(struct bh_record_reader *r, struct bh_err *err)
@@ -149,8 +148,7 @@ static int next_line(struct bh_record_reader *r, bool *ret_whole, bool *ret_long
     }
 }
 
-/* ---- records ----------------------------------------------------------------------------------
- */
+/* ---- records --------------------------------------------------------------------------------- */
 
 static int read_event(const struct bh_json *v, enum bh_record_event *ret, struct bh_err *err)
 {

@@ -42,8 +42,7 @@ static struct count count_pods(struct bh_run *r, const struct bh_json *e, const 
     return n;
 }
 
-/* ---- skew --------------------------------------------------------------------------------------
- */
+/* ---- skew ------------------------------------------------------------------------------------ */
 
 /* Largest minus smallest number of pods in a domain; empty domains count. */
 static int64_t skew_of(struct bh_run *r, const struct bh_json *e)
@@ -76,8 +75,7 @@ static int64_t skew_of(struct bh_run *r, const struct bh_json *e)
     return least == INT64_MAX ? 0 : most - least;
 }
 
-/* ---- verdicts ----------------------------------------------------------------------------------
- */
+/* ---- verdicts -------------------------------------------------------------------------------- */
 
 struct verdict {
     struct bh_buf text, actual;

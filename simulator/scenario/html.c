@@ -84,8 +84,7 @@ static void seconds(struct bh_buf *out, double s)
         bh_buf_addf(out, "%.4g days", s / 86400);
 }
 
-/* ---- head --------------------------------------------------------------------------------------
- */
+/* ---- head ------------------------------------------------------------------------------------ */
 
 static void legend(const struct report *r)
 {
@@ -138,8 +137,7 @@ static void head(const struct report *r)
     legend(r);
 }
 
-/* ---- summary -----------------------------------------------------------------------------------
- */
+/* ---- summary --------------------------------------------------------------------------------- */
 
 enum better { NEITHER, LESS, MORE };
 static const struct {
@@ -265,8 +263,7 @@ static void expectations(const struct report *r)
     close_table(r);
 }
 
-/* ---- plots -------------------------------------------------------------------------------------
- */
+/* ---- plots ----------------------------------------------------------------------------------- */
 
 static void series_plot(const struct report *r, const char *title, const char *unit,
                         const char *group, const char *name)
@@ -338,8 +335,7 @@ static void plots(const struct report *r)
     bh_buf_adds(r->out, "</div>\n");
 }
 
-/* ---- lists -------------------------------------------------------------------------------------
- */
+/* ---- lists ----------------------------------------------------------------------------------- */
 
 static void more(const struct report *r, size_t shown, size_t all)
 {

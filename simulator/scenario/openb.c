@@ -13,8 +13,7 @@
 #define CSV_MAX_BYTES   (256u << 20)
 #define CSV_MAX_COLUMNS 32u
 
-/* ---- CSV ---------------------------------------------------------------------------------------
- */
+/* ---- CSV ------------------------------------------------------------------------------------- */
 
 struct csv {
     const char *path;
@@ -113,8 +112,7 @@ static int csv_number(const struct csv *c, const char *column, bool required, in
     return 0;
 }
 
-/* ---- openb -------------------------------------------------------------------------------------
- */
+/* ---- openb ----------------------------------------------------------------------------------- */
 
 /* What a file is read for: texts and numbers of a row. */
 struct fields {

@@ -40,8 +40,7 @@ void bh_html_text(struct bh_buf *out, const char *s)
     }
 }
 
-/* ---- axes --------------------------------------------------------------------------------------
- */
+/* ---- axes ------------------------------------------------------------------------------------ */
 
 /* 1, 2 or 5 times a power of ten, so that there are at most n steps. */
 static double nice_step(double most, unsigned n)
@@ -148,8 +147,7 @@ static void close_plot(struct bh_buf *out)
     bh_buf_adds(out, "</svg></figure>\n");
 }
 
-/* ---- lines -------------------------------------------------------------------------------------
- */
+/* ---- lines ----------------------------------------------------------------------------------- */
 
 static double value_of(const struct bh_json *v)
 {
@@ -237,8 +235,7 @@ static void draw_course(struct bh_buf *out, const struct bh_plot *p)
         one_line(out, &p->lines[i], &f, p->steps);
 }
 
-/* ---- growth ------------------------------------------------------------------------------------
- */
+/* ---- growth ---------------------------------------------------------------------------------- */
 
 static void widen_range(const struct bh_json *list, double *least, double *most)
 {
@@ -344,8 +341,7 @@ void bh_plot_sheet(struct bh_buf *out, const struct bh_plot *p, unsigned n)
     bh_buf_adds(out, "</svg>\n");
 }
 
-/* ---- histogram ---------------------------------------------------------------------------------
- */
+/* ---- histogram ------------------------------------------------------------------------------- */
 
 void bh_plot_histogram(struct bh_buf *out, const char *title, const struct bh_plot_bars *b,
                        unsigned n)

@@ -20,8 +20,7 @@
 #define KEP_GROUP      "simulation.kube-scheduler-simulator.x-k8s.io/"
 #define MOST_NS        (INT64_C(400) * 86400 * SECOND_NS)
 
-/* ---- files -------------------------------------------------------------------------------------
- */
+/* ---- files ----------------------------------------------------------------------------------- */
 
 char *bh_scenario_path(const struct bh_scenario *s, const char *path)
 {
@@ -46,8 +45,7 @@ static const char *dot(const struct bh_check *c)
     return c->path.n ? "." : "";
 }
 
-/* ---- steps -------------------------------------------------------------------------------------
- */
+/* ---- steps ----------------------------------------------------------------------------------- */
 
 const struct bh_action *bh_action_of(const struct bh_json *step, const struct bh_json **ret_what)
 {
@@ -182,8 +180,7 @@ static int check_expect(struct bh_check *c, const struct bh_json *e)
     return 0;
 }
 
-/* ---- KEP-140 -----------------------------------------------------------------------------------
- */
+/* ---- KEP-140 --------------------------------------------------------------------------------- */
 
 static int kep_patch(struct bh_check *c, struct bh_arena *a, const struct bh_json *o,
                      struct bh_json *step)
@@ -307,8 +304,7 @@ static int kep_spec(struct bh_check *c, struct bh_arena *a, const struct bh_json
     return 0;
 }
 
-/* ---- schedulers --------------------------------------------------------------------------------
- */
+/* ---- schedulers ------------------------------------------------------------------------------ */
 
 static int read_config(const char *text, size_t n, const char *file, struct bh_sched_config **ret,
                        char message[static 480])
@@ -408,8 +404,7 @@ static int schedulers_of_spec(struct bh_check *c, struct bh_scenario *s, const s
     return n ? 0 : add_scheduler(c, s, "default", NULL);
 }
 
-/* ---- the document ------------------------------------------------------------------------------
- */
+/* ---- the document ---------------------------------------------------------------------------- */
 
 static int64_t until_of(const struct bh_json *v)
 {

@@ -13,8 +13,7 @@
 #define DIFFERENT_MOST 100000
 #define LINE_MEMBERS   12
 
-/* ---- writing -----------------------------------------------------------------------------------
- */
+/* ---- writing --------------------------------------------------------------------------------- */
 
 static bool is_leaf(const struct bh_json *v)
 {
@@ -60,8 +59,7 @@ static void write_value(struct bh_buf *out, const struct bh_json *v, unsigned de
     bh_buf_addf(out, "%*s%c", (int)(2 * depth), "", object ? '}' : ']');
 }
 
-/* ---- numbers -----------------------------------------------------------------------------------
- */
+/* ---- numbers --------------------------------------------------------------------------------- */
 
 static struct bh_json *number(struct bh_arena *a, double x, unsigned digits)
 {
@@ -133,8 +131,7 @@ static double mean_of(const struct bh_run *r, enum series what, uint32_t i)
     return time > 0 ? sum / time : 0;
 }
 
-/* ---- summary -----------------------------------------------------------------------------------
- */
+/* ---- summary --------------------------------------------------------------------------------- */
 
 struct metric {
     const char *name;
@@ -236,8 +233,7 @@ static void add_summary(const struct bh_run *r, struct bh_arena *a, struct bh_js
         bh_json_set(a, s, m[i].name, number(a, m[i].value, m[i].digits));
 }
 
-/* ---- series ------------------------------------------------------------------------------------
- */
+/* ---- series ---------------------------------------------------------------------------------- */
 
 static void add_shares(const struct bh_run *r, struct bh_arena *a, struct bh_json *series,
                        const char *name, enum series what)
@@ -280,8 +276,7 @@ static void add_series(const struct bh_run *r, struct bh_arena *a, struct bh_jso
     add_shares(r, a, s, "skew", SKEW);
 }
 
-/* ---- objects -----------------------------------------------------------------------------------
- */
+/* ---- objects --------------------------------------------------------------------------------- */
 
 static void add_timeline(const struct bh_run *r, struct bh_arena *a, struct bh_json *out)
 {
@@ -438,8 +433,7 @@ static void add_result(const struct bh_run *r, struct bh_arena *a, struct bh_jso
     add_timeline(r, a, o);
 }
 
-/* ---- comparison --------------------------------------------------------------------------------
- */
+/* ---- comparison ------------------------------------------------------------------------------ */
 
 static struct bh_json *node_name(struct bh_arena *a, const struct bh_run_pod *p)
 {
@@ -487,8 +481,7 @@ static struct bh_json *comparison(const struct bh_run *runs, uint32_t n, struct 
     return out;
 }
 
-/* ---- the whole ---------------------------------------------------------------------------------
- */
+/* ---- the whole ------------------------------------------------------------------------------- */
 
 void bh_result(const struct bh_scenario *s, const struct bh_run *runs, uint32_t n,
                struct bh_buf *ret_json, bool *ret_passed)

@@ -24,8 +24,7 @@ struct bh_run_later {
     void *arg;
 };
 
-/* ---- what is put off ---------------------------------------------------------------------------
- */
+/* ---- what is put off ------------------------------------------------------------------------- */
 
 static bool sooner(const struct bh_run_later *a, const struct bh_run_later *b)
 {
@@ -74,8 +73,7 @@ void bh_run_trouble(struct bh_run *r, int rc, const struct bh_err *err)
     r->trouble = *err;
 }
 
-/* ---- steps -------------------------------------------------------------------------------------
- */
+/* ---- steps ----------------------------------------------------------------------------------- */
 
 static void describe(const struct bh_action *x, const struct bh_json *what, struct bh_buf *b)
 {
@@ -111,8 +109,7 @@ static void do_step(struct bh_run *r, void *arg)
                        &err);
 }
 
-/* ---- the clock ---------------------------------------------------------------------------------
- */
+/* ---- the clock ------------------------------------------------------------------------------- */
 
 /* Between two events nothing changes: what is now holds until then. */
 static void sample_until(struct bh_run *r, int64_t at_ns)
@@ -214,8 +211,7 @@ static void pass(struct bh_run *r, int64_t until_ns)
     }
 }
 
-/* ---- the plan ----------------------------------------------------------------------------------
- */
+/* ---- the plan -------------------------------------------------------------------------------- */
 
 /* A step without a time follows the one before it. */
 static void plan_times(struct bh_run *r)
@@ -310,8 +306,7 @@ static int set_up(struct bh_run *r, struct bh_err *err)
     return rc;
 }
 
-/* ---- one run -----------------------------------------------------------------------------------
- */
+/* ---- one run --------------------------------------------------------------------------------- */
 
 static void finish(struct bh_run *r)
 {

@@ -12,8 +12,7 @@
 
 #define BH_SCENARIO_API "sim.berth.dev/v1alpha1"
 
-/* ---- the language (schema.c) -------------------------------------------------------------------
- */
+/* ---- the language (schema.c) ----------------------------------------------------------------- */
 enum bh_field_type {
     BH_FIELD_TEXT,
     BH_FIELD_INT, /* from min on */
@@ -82,8 +81,7 @@ int bh_scenario_file(const struct bh_scenario *s, struct bh_arena *a, const char
                      const char **ret, size_t *ret_n, struct bh_err *err);
 char *bh_scenario_path(const struct bh_scenario *s, const char *path); /* caller frees */
 
-/* ---- a run -------------------------------------------------------------------------------------
- */
+/* ---- a run ----------------------------------------------------------------------------------- */
 #define BH_RUN_RESOURCES 16
 
 enum bh_run_state {

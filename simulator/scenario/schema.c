@@ -118,8 +118,7 @@ const struct bh_field bh_scenario_spec[] = {{"seed", BH_FIELD_INT, NULL, 0, fals
                                             {"expect", BH_FIELD_STRUCTS, expect, 0, false},
                                             {0}};
 
-/* ---- saying what is wrong ----------------------------------------------------------------------
- */
+/* ---- saying what is wrong -------------------------------------------------------------------- */
 
 int bh_check_fail(struct bh_check *c, const struct bh_json *at, const char *key, const char *fmt,
                   ...)
@@ -173,8 +172,7 @@ static int wants(struct bh_check *c, const struct bh_json *v, const char *what)
     return bh_check_fail(c, v, NULL, "expected %s, found %s", what, shown(v, found));
 }
 
-/* ---- values ------------------------------------------------------------------------------------
- */
+/* ---- values ---------------------------------------------------------------------------------- */
 
 static bool duration_of(const struct bh_json *v, int64_t *ret)
 {
@@ -277,8 +275,7 @@ static int check_path(struct bh_check *c, const struct bh_json *v)
     return rc < 0 ? bh_check_fail(c, v, NULL, "%s", err.msg) : 0;
 }
 
-/* ---- objects -----------------------------------------------------------------------------------
- */
+/* ---- objects --------------------------------------------------------------------------------- */
 
 int bh_manifests_parse(struct bh_arena *a, const char *text, size_t n, struct bh_json **ret_list,
                        struct bh_err *err)
@@ -382,8 +379,7 @@ static int check_kind(struct bh_check *c, const struct bh_json *v)
     return wants(c, v, "a kind that the simulator serves, such as Pod or Deployment");
 }
 
-/* ---- fields ------------------------------------------------------------------------------------
- */
+/* ---- fields ---------------------------------------------------------------------------------- */
 
 static int check_structs(struct bh_check *c, const struct bh_field *f, const struct bh_json *v)
 {

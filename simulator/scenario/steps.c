@@ -36,8 +36,7 @@ static const struct bh_sim_type *nodes_type(void)
     return bh_sim_type_find("", "v1", "nodes");
 }
 
-/* ---- whom a step is about ----------------------------------------------------------------------
- */
+/* ---- whom a step is about -------------------------------------------------------------------- */
 
 static const char *label_of(void *arg, const char *key)
 {
@@ -108,8 +107,7 @@ static const struct bh_sim_type *type_of(const struct bh_json *what)
         bh_sim_type_of_kind(bh_json_get_str(what, "apiVersion"), bh_json_get_str(what, "kind")));
 }
 
-/* ---- create ------------------------------------------------------------------------------------
- */
+/* ---- create ---------------------------------------------------------------------------------- */
 
 static int need_namespace(struct bh_run *r, const char *ns, struct bh_err *err)
 {
@@ -187,8 +185,7 @@ static int action_files(struct bh_run *r, const struct bh_json *what, struct bh_
     return rc;
 }
 
-/* ---- generate ----------------------------------------------------------------------------------
- */
+/* ---- generate -------------------------------------------------------------------------------- */
 
 #define POD_SPEC                                                                                   \
     "{\"containers\":[{\"name\":\"c\",\"image\":\"registry.k8s.io/pause:3.9\","                    \
@@ -387,8 +384,7 @@ static int action_generate(struct bh_run *r, const struct bh_json *what, struct 
     return 0;
 }
 
-/* ---- edits -------------------------------------------------------------------------------------
- */
+/* ---- edits ----------------------------------------------------------------------------------- */
 
 static bool set_replicas(void *arg, struct bh_arena *a, struct bh_json *obj)
 {
@@ -464,8 +460,7 @@ static int action_delete(struct bh_run *r, const struct bh_json *what, struct bh
     return rc < 0 ? rc : delete_all(r, &l, grace < 0 ? -1 : grace / SECOND_NS, err);
 }
 
-/* ---- nodes -------------------------------------------------------------------------------------
- */
+/* ---- nodes ----------------------------------------------------------------------------------- */
 
 static bool set_unschedulable(void *arg, struct bh_arena *a, struct bh_json *obj)
 {
@@ -572,8 +567,7 @@ static int action_node_failure(struct bh_run *r, const struct bh_json *what, str
     return rc;
 }
 
-/* ---- churn -------------------------------------------------------------------------------------
- */
+/* ---- churn ----------------------------------------------------------------------------------- */
 
 struct churning {
     const struct bh_json *what;

@@ -19,8 +19,7 @@ const char *const bh_run_state_names[BH_RUN_STATES] = {
     "Waiting", "Unschedulable", "Error", "Bound", "Completed", "Preempted", "Deleted",
 };
 
-/* ---- timeline ----------------------------------------------------------------------------------
- */
+/* ---- timeline -------------------------------------------------------------------------------- */
 
 const char *bh_run_text(struct bh_run *r, const char *s)
 {
@@ -59,8 +58,7 @@ static void count_object(struct bh_run *r)
     bh_run_trouble(r, rc, &err);
 }
 
-/* ---- resources ---------------------------------------------------------------------------------
- */
+/* ---- resources ------------------------------------------------------------------------------- */
 
 static uint32_t resource_at(struct bh_run *r, bh_sym name)
 {
@@ -87,8 +85,7 @@ static void take_scalars(struct bh_run *r, const void *rec, struct bh_slice s,
     }
 }
 
-/* ---- nodes -------------------------------------------------------------------------------------
- */
+/* ---- nodes ----------------------------------------------------------------------------------- */
 
 static struct bh_run_node *node_of(struct bh_run *r, const char *name)
 {
@@ -128,8 +125,7 @@ static void see_node(struct bh_run *r, const struct bh_world_commit *c)
                     NULL);
 }
 
-/* ---- pods --------------------------------------------------------------------------------------
- */
+/* ---- pods ------------------------------------------------------------------------------------ */
 
 /* A pod has the same key in every run: its name, or, where a controller drew that, the prefix and
  * a number in order of creation. */
@@ -282,8 +278,7 @@ void bh_run_on_commit(void *arg, const struct bh_world_commit *c)
         see_pod(r, c);
 }
 
-/* ---- attempts ----------------------------------------------------------------------------------
- */
+/* ---- attempts -------------------------------------------------------------------------------- */
 
 static void see_victims(struct bh_run *r, const struct bh_run_pod *p, const struct bh_decision *d)
 {
@@ -326,8 +321,7 @@ void bh_run_on_tried(void *arg, const struct bh_offline_try *t)
         see_failure(r, p, t->failed);
 }
 
-/* ---- samples -----------------------------------------------------------------------------------
- */
+/* ---- samples --------------------------------------------------------------------------------- */
 
 static void thin_out(struct bh_run *r)
 {

@@ -28,8 +28,7 @@ struct bh_json *bh_admit_parse(struct bh_arena *a, const struct bh_trial_item *i
     return v;
 }
 
-/* ---- what a server would draw -----------------------------------------------------------------
- */
+/* ---- what a server would draw ---------------------------------------------------------------- */
 
 static void uid_of(char out[static 40], const char *kind, const char *ns, const char *name)
 {
@@ -92,8 +91,7 @@ int bh_admit_runtime_class(struct bh_admission *ad, const struct bh_json *pod, s
     return bh_err_set(err, -EINVAL, "pod rejected: RuntimeClass \"%s\" not found", name);
 }
 
-/* ---- into the store ---------------------------------------------------------------------------
- */
+/* ---- into the store -------------------------------------------------------------------------- */
 
 static int check_types(struct bh_arena *a, const struct bh_sim_type *type,
                        const struct bh_json *obj, struct bh_err *err)
@@ -210,8 +208,7 @@ static int admit_manifest(struct bh_admission *ad, size_t at, const struct bh_si
     return rc;
 }
 
-/* ---- in which order ---------------------------------------------------------------------------
- */
+/* ---- in which order -------------------------------------------------------------------------- */
 
 /* Kinds that decide about other objects go first. */
 static unsigned turn_of(const char *kind)

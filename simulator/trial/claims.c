@@ -12,8 +12,7 @@
 
 #define PVCS "persistentvolumeclaims"
 
-/* ---- one claim --------------------------------------------------------------------------------
- */
+/* ---- one claim ------------------------------------------------------------------------------- */
 
 static int add_or_set(struct bh_admission *ad, const struct bh_trial_source *at,
                       const struct bh_json *obj, struct bh_err *err)
@@ -72,8 +71,7 @@ static int take_claim(struct bh_admission *ad, const struct bh_sim_obj *stored, 
     return rc < 0 ? rc : add_or_set(ad, at, claim, err);
 }
 
-/* ---- a pod's claims ---------------------------------------------------------------------------
- */
+/* ---- a pod's claims -------------------------------------------------------------------------- */
 
 static int take_ephemeral(struct bh_admission *ad, const struct bh_sim_obj *stored,
                           const struct bh_json *pod, const struct bh_trial_source *at,
@@ -124,8 +122,7 @@ int bh_admit_pod_claims(struct bh_admission *ad, const struct bh_sim_obj *stored
     return rc < 0 ? rc : take_devices(ad, stored, pod, at, err);
 }
 
-/* ---- manifests --------------------------------------------------------------------------------
- */
+/* ---- manifests ------------------------------------------------------------------------------- */
 
 static bool uses_claims(const struct bh_trial_item *it)
 {

@@ -49,8 +49,7 @@ int bh_trial_budgets_add(struct bh_trial *t, struct bh_arena *a, const struct bh
     return bh_offline_put_tree(&t->w, a, it->kind, obj, err);
 }
 
-/* ---- which pods -------------------------------------------------------------------------------
- */
+/* ---- which pods ------------------------------------------------------------------------------ */
 
 struct labels {
     const struct bh_symtab *tab;
@@ -87,8 +86,7 @@ void bh_trial_budgets_see(struct bh_trial *t, const struct bh_shape_rec *shape, 
     }
 }
 
-/* ---- what it allows ---------------------------------------------------------------------------
- */
+/* ---- what it allows -------------------------------------------------------------------------- */
 
 static void write_status(struct bh_trial *t, struct bh_trial_budget *b)
 {

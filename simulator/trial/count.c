@@ -43,8 +43,7 @@ struct count {
     char *groups; /* JSON */
 };
 
-/* ---- copies -----------------------------------------------------------------------------------
- */
+/* ---- copies ---------------------------------------------------------------------------------- */
 
 /* The copy's own claim, where the pod has one that was made for it. */
 static int copy_claim(struct count *c, const struct bh_kind_info *k, const char *ns,
@@ -106,8 +105,7 @@ static int next_copy(struct count *c, struct bh_pod_rec **ret, struct bh_err *er
     return rc;
 }
 
-/* ---- counting ---------------------------------------------------------------------------------
- */
+/* ---- counting -------------------------------------------------------------------------------- */
 
 static void count_node(struct count *c, bh_sym node)
 {
@@ -180,8 +178,7 @@ static int run(struct count *c, struct bh_err *err)
     return rc < 0 ? rc : 0;
 }
 
-/* ---- report -----------------------------------------------------------------------------------
- */
+/* ---- report ---------------------------------------------------------------------------------- */
 
 static int most_first(const void *pa, const void *pb, void *arg)
 {
@@ -264,8 +261,7 @@ static void write_table(const struct count *c, bool wide, bool colour, struct bh
     bh_grid_fini(&g);
 }
 
-/* ---- which pod --------------------------------------------------------------------------------
- */
+/* ---- which pod ------------------------------------------------------------------------------- */
 
 /* The pod's object, of which copies are made. */
 static int read_pod(struct count *c, const struct bh_trial_pod *p, struct bh_err *err)
@@ -336,8 +332,7 @@ int bh_trial_count(struct bh_trial *t, int64_t max, struct bh_buf *out, struct b
     return rc;
 }
 
-/* ---- several pods -----------------------------------------------------------------------------
- */
+/* ---- several pods ---------------------------------------------------------------------------- */
 
 static void add_counted(struct bh_arena *a, struct bh_json *list, struct count *c)
 {

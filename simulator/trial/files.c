@@ -52,8 +52,7 @@ static int fail(struct reader *r, const char *text)
     return blame(r, bh_err_set(r->err, -EINVAL, "%s", text));
 }
 
-/* ---- one object -------------------------------------------------------------------------------
- */
+/* ---- one object ------------------------------------------------------------------------------ */
 
 static bool is_list(const char *kind)
 {
@@ -128,8 +127,7 @@ static int take(struct reader *r, struct bh_arena *a, struct bh_json *obj, int d
     return r->fn(r->arg, &r->at, a, obj, r->err);
 }
 
-/* ---- JSON -------------------------------------------------------------------------------------
- */
+/* ---- JSON ------------------------------------------------------------------------------------ */
 
 static int parse_and_take(struct reader *r, const char *p, size_t n)
 {
@@ -215,8 +213,7 @@ static int read_json(struct reader *r, const char *p, size_t n)
     return rc;
 }
 
-/* ---- YAML -------------------------------------------------------------------------------------
- */
+/* ---- YAML ------------------------------------------------------------------------------------ */
 
 static int read_yaml_part(struct reader *r, const char *p, size_t n, uint32_t first_line)
 {
@@ -278,8 +275,7 @@ static int read_yaml(struct reader *r, const char *p, size_t n)
     return rc < 0 || !content ? rc : read_yaml_part(r, part, (size_t)(end - part), part_line);
 }
 
-/* ---- files ------------------------------------------------------------------------------------
- */
+/* ---- files ----------------------------------------------------------------------------------- */
 
 static int read_text(struct reader *r, const char *p, size_t n)
 {

@@ -48,8 +48,7 @@ int bh_trial_blame(struct bh_err *err, int rc, const struct bh_trial_item *it)
     return rc;
 }
 
-/* ---- looking up -------------------------------------------------------------------------------
- */
+/* ---- looking up ------------------------------------------------------------------------------ */
 
 static char *key_of(const char *kind, const char *ns, const char *name)
 {
@@ -88,8 +87,7 @@ static void index_item(struct bh_trial *t, size_t at)
                   it->name, bh_buf_str(&is), bh_buf_str(&was));
 }
 
-/* ---- kinds ------------------------------------------------------------------------------------
- */
+/* ---- kinds ----------------------------------------------------------------------------------- */
 
 /* Kinds that say something about placement without being kept by the engine. */
 static bool matters_otherwise(const char *api_version, const char *kind)
@@ -138,8 +136,7 @@ static int leave_out(struct bh_trial *t, const struct bh_trial_source *at, const
     return rc;
 }
 
-/* ---- adding -----------------------------------------------------------------------------------
- */
+/* ---- adding ---------------------------------------------------------------------------------- */
 
 static void write_item(struct bh_trial_item *it, const struct bh_json *obj)
 {

@@ -57,8 +57,7 @@ static const char *text(const char *s)
     return s ? s : "";
 }
 
-/* ---- document ---------------------------------------------------------------------------------
- */
+/* ---- document -------------------------------------------------------------------------------- */
 
 struct bh_json *bh_trial_document(const struct bh_trial *t, struct bh_arena *a, const char *kind)
 {
@@ -158,8 +157,7 @@ static void write_document(const struct bh_trial *t, enum bh_form form, struct b
     bh_form_write(out, doc, form);
 }
 
-/* ---- table ------------------------------------------------------------------------------------
- */
+/* ---- table ----------------------------------------------------------------------------------- */
 
 static unsigned look_of(enum bh_trial_result r)
 {

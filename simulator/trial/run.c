@@ -20,8 +20,7 @@ static void set_why(struct bh_trial_pod *p, const char *reason, const char *mess
     p->message = bh_strdup(message ? message : "");
 }
 
-/* ---- what came of an attempt ------------------------------------------------------------------
- */
+/* ---- what came of an attempt ----------------------------------------------------------------- */
 
 static void place(struct bh_trial *t, struct bh_trial_pod *p, bh_sym node)
 {
@@ -83,8 +82,7 @@ static void fail(struct bh_trial *t, struct bh_trial_pod *p, const struct bh_dec
     evict(t, p, d);
 }
 
-/* ---- attempts ---------------------------------------------------------------------------------
- */
+/* ---- attempts -------------------------------------------------------------------------------- */
 
 static void keep_explanation(struct bh_trial *t, struct bh_trial_pod *p, const struct bh_json *e)
 {

@@ -23,8 +23,7 @@
 #include "scheduler/explain/explain.h"
 #include "simulator/offline/offline.h"
 
-/* ---- files ------------------------------------------------------------------------------------
- */
+/* ---- files ----------------------------------------------------------------------------------- */
 
 struct bh_trial_source {     /* where an object stands */
     const char *file;        /* "-" = standard input */
@@ -46,8 +45,7 @@ int bh_trial_read(const char *path, struct bh_arena *names, bh_trial_object_fn *
 /* The same for a text in memory; label: what errors call it. */
 int bh_trial_read_text(const char *label, const char *p, size_t n, struct bh_arena *names,
                        bh_trial_object_fn *fn, void *arg, struct bh_err *err);
-/* ---- a trial ----------------------------------------------------------------------------------
- */
+/* ---- a trial --------------------------------------------------------------------------------- */
 
 enum bh_trial_result {
     BH_TRIAL_WAITING, /* not tried yet */
@@ -141,8 +139,7 @@ int bh_trial_blame(struct bh_err *err, int rc, const struct bh_trial_item *it);
 void bh_trial_progress(struct bh_trial *t, const char *what, size_t done, size_t total);
 bool bh_trial_stopped(const struct bh_trial *t); /* the watcher wants no more of it */
 
-/* ---- items ------------------------------------------------------------------------------------
- */
+/* ---- items ----------------------------------------------------------------------------------- */
 
 /* Adds an object, or puts it in place of the one of its name (with a warning). 0 also for objects
  * that say nothing about placement; -EINVAL with --strict for kinds nobody knows. */
@@ -164,8 +161,7 @@ void bh_trial_items_fini(struct bh_trial *t);
  * added. */
 int bh_trial_admit(struct bh_trial *t, struct bh_err *err);
 
-/* ---- engine and pods --------------------------------------------------------------------------
- */
+/* ---- engine and pods ------------------------------------------------------------------------- */
 
 int bh_trial_populate(struct bh_trial *t, struct bh_err *err);
 /* Takes copies; at the end of the list. */
@@ -196,8 +192,7 @@ static inline struct bh_json *bh_trial_explain(struct bh_trial *t, const struct 
     return bh_offline_explain(&t->w, &pending, a);
 }
 
-/* ---- budgets ------------------------------------------------------------------------------
- */
+/* ---- budgets --------------------------------------------------------------------------------- */
 
 /* Budgets are added, see every pod, settle; after that they follow: healthy +1 a pod was placed, -1
  * one was evicted. */
@@ -207,8 +202,7 @@ void bh_trial_budgets_see(struct bh_trial *t, const struct bh_shape_rec *shape, 
 void bh_trial_budgets_settle(struct bh_trial *t);
 void bh_trial_budgets_follow(struct bh_trial *t, const struct bh_shape_rec *shape, int healthy);
 void bh_trial_budgets_fini(struct bh_trial *t);
-/* ---- reports (report.c, count.c) ---------------------------------------------
- */
+/* ---- reports (report.c, count.c) ------------------------------------------------------------- */
 
 struct bh_trial_summary {
     uint32_t scheduled, unschedulable, gated, failed, preempted;

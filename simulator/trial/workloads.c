@@ -61,8 +61,7 @@ static struct workload *owner_of(const struct work *w, const struct bh_json *obj
     return uid ? bh_map_get(&w->by_uid, uid, strlen(uid)) : NULL;
 }
 
-/* ---- what there is ----------------------------------------------------------------------------
- */
+/* ---- what there is --------------------------------------------------------------------------- */
 
 /* The node a daemon set's pod is for. */
 static const char *node_of(const struct bh_json *pod)
@@ -112,8 +111,7 @@ static void find_workloads(struct work *w)
     }
 }
 
-/* ---- into the store ---------------------------------------------------------------------------
- */
+/* ---- into the store -------------------------------------------------------------------------- */
 
 /* A deployment whose replica sets the files hold has done its work: they make the pods. */
 static void find_split(struct work *w)
@@ -247,8 +245,7 @@ static int run_controllers(struct bh_admission *ad, int64_t total, struct bh_err
     return rc < 0 ? bh_err_set(err, rc, "the workloads' controllers do not come to rest") : 0;
 }
 
-/* ---- out of the store -------------------------------------------------------------------------
- */
+/* ---- out of the store ------------------------------------------------------------------------ */
 
 /* The item; of a deployment's replica set, the deployment. */
 static const struct bh_trial_item *culprit(struct work *w, const char *kind, const char *ns,

@@ -42,8 +42,7 @@ struct bh_trial_pod *bh_trial_add_pod(struct bh_trial *t, const struct bh_pod_re
     return p;
 }
 
-/* ---- one object -------------------------------------------------------------------------------
- */
+/* ---- one object ------------------------------------------------------------------------------ */
 
 /* name: "ns/name" */
 static bool is_named(const struct bh_trial_item *it, const char *name)
@@ -97,8 +96,7 @@ static int put_pod(struct bh_trial *t, const struct bh_trial_item *it, struct bh
     return 0;
 }
 
-/* ---- quantities -------------------------------------------------------------------------------
- */
+/* ---- quantities ------------------------------------------------------------------------------ */
 
 /* Members that hold quantities by resource name. */
 static bool holds_quantities(const char *key)
@@ -137,8 +135,7 @@ static int check_amounts(const struct bh_json *obj, const char *path, int depth,
     return rc;
 }
 
-/* ---- an item ----------------------------------------------------------------------------------
- */
+/* ---- an item --------------------------------------------------------------------------------- */
 
 static int put_item(struct bh_trial *t, struct bh_arena *a, const struct bh_trial_item *it,
                     struct bh_err *err)
@@ -163,8 +160,7 @@ static int put_item(struct bh_trial *t, struct bh_arena *a, const struct bh_tria
     return x.pod ? put_pod(t, it, &x, err) : bh_offline_put(&t->w, &x, err);
 }
 
-/* ---- all of them ------------------------------------------------------------------------------
- */
+/* ---- all of them ----------------------------------------------------------------------------- */
 
 /* Pods come last: their budgets and nodes are there then. */
 static unsigned turn_of(const struct bh_trial_item *it)
@@ -262,8 +258,7 @@ int bh_trial_prepare(struct bh_trial *t, struct bh_err *err)
     return rc < 0 ? rc : populate(t, err);
 }
 
-/* ---- life -------------------------------------------------------------------------------------
- */
+/* ---- life ------------------------------------------------------------------------------------ */
 
 int bh_trial_new(const struct bh_trial_options *o, struct bh_trial **ret, struct bh_err *err)
 {
