@@ -125,7 +125,7 @@ static bool run_controllers(struct bh_bench_world *w)
     uint64_t before = bh_sim_revision(in->sim);
 
     for (int64_t due; e->controllers && in->trouble_rc >= 0;) {
-        due = bh_world_store_due(in);
+        due = bh_sim_next_ns(in->sim);
         if (due - in->offline.now_ns > CONTROLLERS_QUIET)
             break;
         in->offline.now_ns = BH_MAX(due, in->offline.now_ns);

@@ -103,6 +103,19 @@ void *bh_grown(void *p, size_t n, size_t *cap, size_t size)
     return bh_reallocarray(p, *cap, size);
 }
 
+int bh_word_at(const char *words, const char *s)
+{
+    size_t n = strlen(s);
+
+    for (int i = 0; *words; i++) {
+        size_t len = strcspn(words, " ");
+        if (len == n && memcmp(words, s, n) == 0)
+            return i;
+        words += len + (words[len] == ' ');
+    }
+    return -1;
+}
+
 char *bh_strdup(const char *s)
 {
     return bh_memdup(s, strlen(s) + 1);

@@ -78,6 +78,9 @@ char *bh_asprintf(const char *fmt, ...) BH_PRINTF(1, 2);
 void bh_freep(void *pp); /* for BH_CLEANUP on any pointer variable: frees *pp */
 void bh_wipe(char *s);   /* frees a text that was a secret; NULL allowed */
 
+/* Which of the words, with one space between them, s is; -1: none of them. */
+int bh_word_at(const char *words, const char *s);
+
 /* A borrowed byte string; not NUL-terminated unless its source says so. */
 struct bh_str {
     const char *p;

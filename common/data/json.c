@@ -307,6 +307,15 @@ bool bh_json_unset(struct bh_json *obj, const char *key)
     return v && bh_json_remove(obj, v);
 }
 
+void bh_json_drop(struct bh_json *obj, const char *names)
+{
+    for (struct bh_json *m = bh_json_first(obj), *next; m; m = next) {
+        next = m->next;
+        if (bh_word_at(names, m->key.p) >= 0)
+            bh_json_remove(obj, m);
+    }
+}
+
 void bh_json_push(struct bh_json *arr, struct bh_json *v)
 {
     if (!arr || !v)

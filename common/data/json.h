@@ -96,6 +96,8 @@ static inline void bh_json_clear(struct bh_json *container)
     container->c.first = container->c.last = NULL;
     container->c.n = 0;
 }
+/* Unsets them all: "uid resourceVersion". */
+void bh_json_drop(struct bh_json *obj, const char *names);
 void bh_json_push(struct bh_json *arr, struct bh_json *v);
 bool bh_json_remove(struct bh_json *container, struct bh_json *child);
 struct bh_json *bh_json_clone(struct bh_arena *a, const struct bh_json *v);

@@ -49,8 +49,7 @@ static int on_template(void *arg, const struct bh_trial_source *at, struct bh_ar
     c->pod[c->n].ns = bh_arena_strdup(&c->q.a, *ns ? ns : "default");
     c->pod[c->n].as = bh_arena_printf(&c->q.a, "capacity-of-%zu-%.200s", c->n, c->pod[c->n].name);
     bh_json_set_str(a, meta, "name", c->pod[c->n].as);
-    bh_json_unset(meta, "uid");
-    bh_json_unset(meta, "resourceVersion");
+    bh_json_drop(meta, "uid resourceVersion");
     bh_json_unset(obj, "status");
     bh_json_unset(bh_json_get(obj, "spec"), "nodeName");
     c->n++;
@@ -99,14 +98,13 @@ static int on_node(void *arg, const struct bh_trial_source *at, struct bh_arena 
 
 static int add_nodes(struct capacity *c)
 {
-    static const char *const members[] = {"manifest", "count", NULL};
     unsigned i = 0;
 
     bh_json_each(m, bh_json_get_list(c->body, "addNodes")) {
         int64_t n = bh_json_get_i64(m, "count", 1);
         char field[48];
         snprintf(field, sizeof(field), "addNodes[%u]", i);
-        if (bh_console_question_members(&c->q, m, field, members) < 0)
+        if (bh_console_question_members(&c->q, m, field, "manifest count") < 0)
             return -1;
         snprintf(field, sizeof(field), "addNodes[%u].count", i);
         if (n < 1 || n > NODES_MAX) {
@@ -165,7 +163,7 @@ static void count(struct capacity *c)
 
 static void run_capacity(struct bh_console_job *j, void *arg)
 {
-    static const char *const members[] = {"pods", "max", "addNodes", "excludeNodes", NULL};
+    static const char members[] = "pods max addNodes excludeNodes";
     struct capacity *c = bh_calloc(1, sizeof(*c));
 
     if (bh_console_question_open(&c->q, j, arg, members, &c->body) == 0 &&
@@ -327,10 +325,9 @@ static void report(struct drain *d)
 
 static void run_drain(struct bh_console_job *j, void *arg)
 {
-    static const char *const members[] = {"nodes", NULL};
     struct drain d = {0};
 
-    if (bh_console_question_open(&d.q, j, arg, members, &d.body) == 0 &&
+    if (bh_console_question_open(&d.q, j, arg, "nodes", &d.body) == 0 &&
         bh_console_question_running(&d.q) == 0 &&
         bh_console_question_trial(&d.q, d.q.running, NULL, &d.t) == 0 && empty_nodes(&d) == 0 &&
         bh_console_question_prepare(&d.q, d.t, "nodes") == 0)

@@ -26,7 +26,6 @@ static void add_findings(struct bh_arena *a, struct bh_json *list,
 
 static void run_check(struct bh_console_job *j, void *arg)
 {
-    static const char *const members[] = {"config", NULL};
     struct bh_sched_config *c = NULL;
     struct bh_config_report report;
     struct bh_console_question q;
@@ -35,7 +34,7 @@ static void run_check(struct bh_console_job *j, void *arg)
     const char *text;
 
     bh_config_report_init(&report);
-    if (bh_console_question_open(&q, j, arg, members, &body) == 0) {
+    if (bh_console_question_open(&q, j, arg, "config", &body) == 0) {
         text = bh_json_get_text(body, "config");
         int rc = bh_sched_config_read(text, strlen(text), &c, &report);
         if (rc == 0 && c->tree)
@@ -185,10 +184,9 @@ static void answer(struct diff *d)
 
 static void run_diff(struct bh_console_job *j, void *arg)
 {
-    static const char *const members[] = {"a", "b", "pods", NULL};
     struct diff d = {0};
 
-    if (bh_console_question_open(&d.q, j, arg, members, &d.body) == 0 &&
+    if (bh_console_question_open(&d.q, j, arg, "a b pods", &d.body) == 0 &&
         bh_console_question_running(&d.q) == 0)
         answer(&d);
     bh_console_question_fini(&d.q);

@@ -63,10 +63,8 @@ static void add_object(struct bh_buf *out, struct bh_arena *a, const struct bh_s
 {
     struct bh_json *v = bh_sim_obj_tree(a, o);
 
-    if (!whole) {
-        bh_json_unset(v, "apiVersion");
-        bh_json_unset(v, "kind");
-    }
+    if (!whole)
+        bh_json_drop(v, "apiVersion kind");
     if (!first)
         bh_buf_addc(out, ',');
     bh_json_write(out, v);

@@ -13,6 +13,7 @@
 #include "simulator/console/parts.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -57,35 +58,15 @@ struct bh_console_applying {
 
 static unsigned turn_of(const char *kind)
 {
-    static const char *const order[] = {"CustomResourceDefinition",
-                                        "Namespace",
-                                        "PriorityClass",
-                                        "StorageClass",
-                                        "RuntimeClass",
-                                        "LimitRange",
-                                        "Node",
-                                        "ServiceAccount",
-                                        "ConfigMap",
-                                        "Secret",
-                                        "Service",
-                                        "PersistentVolumeClaim",
-                                        "ResourceClaimTemplate",
-                                        "ResourceClaim",
-                                        "Deployment",
-                                        "StatefulSet",
-                                        "DaemonSet",
-                                        "CronJob",
-                                        "Job",
-                                        "ReplicaSet",
-                                        "ReplicationController",
-                                        "PodDisruptionBudget",
-                                        "Pod"};
+    static const char order[] =
+        "CustomResourceDefinition Namespace PriorityClass StorageClass RuntimeClass LimitRange "
+        "Node "
+        "ServiceAccount ConfigMap Secret Service PersistentVolumeClaim ResourceClaimTemplate "
+        "ResourceClaim Deployment StatefulSet DaemonSet CronJob Job ReplicaSet "
+        "ReplicationController PodDisruptionBudget Pod";
+    int at = bh_word_at(order, kind);
 
-    for (unsigned i = 0; i < BH_ARRAY_LEN(order); i++) {
-        if (bh_streq(order[i], kind))
-            return i;
-    }
-    return bh_streq(kind, "PersistentVolume") ? BH_ARRAY_LEN(order) + 1 : BH_ARRAY_LEN(order);
+    return at >= 0 ? (unsigned)at : bh_streq(kind, "PersistentVolume") ? UINT_MAX : UINT_MAX - 1;
 }
 
 static void keep(struct import_job *k, const struct bh_json *obj)
@@ -276,19 +257,12 @@ static void link_claim(struct bh_console_applying *p, struct bh_json *obj)
 /* Leaves what an author would have written. Returns the uid it had. */
 static const char *strip(struct bh_console_applying *p, struct bh_json *obj)
 {
-    static const char *const server[] = {"uid",
-                                         "resourceVersion",
-                                         "generation",
-                                         "selfLink",
-                                         "managedFields",
-                                         "deletionTimestamp",
-                                         "deletionGracePeriodSeconds"};
     struct bh_json *meta = bh_json_obj_at(&p->a, obj, "metadata");
     const char *uid = bh_json_get_str(meta, "uid");
 
     uid = uid ? bh_arena_strdup(&p->a, uid) : NULL;
-    for (size_t i = 0; i < BH_ARRAY_LEN(server); i++)
-        bh_json_unset(meta, server[i]);
+    bh_json_drop(meta, "uid resourceVersion generation selfLink managedFields deletionTimestamp "
+                       "deletionGracePeriodSeconds");
     link_owners(p, meta);
     if (bh_streq(bh_json_get_text(obj, "kind"), "PersistentVolume"))
         link_claim(p, obj);

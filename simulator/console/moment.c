@@ -19,15 +19,11 @@
 /* Workloads have their pods already. */
 static bool matters(const struct bh_sim_type *t)
 {
-    static const char *const not [] = {"Deployment", "DaemonSet", "Job"};
     char api_version[80];
 
     bh_sim_type_api_version(t, api_version);
-    for (size_t i = 0; i < BH_ARRAY_LEN(not ); i++) {
-        if (bh_streq(t->kind, not [i]))
-            return false;
-    }
-    return !t->stored_as && !(t->flags & BH_SIM_REVIEW) && bh_trial_wants(api_version, t->kind);
+    return bh_word_at("Deployment DaemonSet Job", t->kind) < 0 && !t->stored_as &&
+           !(t->flags & BH_SIM_REVIEW) && bh_trial_wants(api_version, t->kind);
 }
 
 struct bh_console_moment *bh_console_moment_take(struct bh_sim_req *r, bool with_objects)
@@ -83,19 +79,16 @@ int bh_console_question_fail(struct bh_console_question *q, int code, const char
 }
 
 int bh_console_question_members(struct bh_console_question *q, const struct bh_json *obj,
-                                const char *field, const char *const *members)
+                                const char *field, const char *members)
 {
     if (!obj || obj->type != BH_JSON_OBJECT) {
         bh_console_job_fail(q->job, 400, field, obj ? obj->line : 0, "expected an object");
         return -1;
     }
     bh_json_each(m, obj) {
-        size_t i = 0;
-        while (members[i] && !bh_streq(members[i], m->key.p))
-            i++;
-        if (members[i])
-            continue;
         char name[300];
+        if (bh_word_at(members, m->key.p) >= 0)
+            continue;
         snprintf(name, sizeof(name), "%s%s%.100s", field ? field : "", field ? "." : "", m->key.p);
         bh_console_job_fail(q->job, 400, name, m->line, "unknown member");
         return -1;
@@ -104,7 +97,7 @@ int bh_console_question_members(struct bh_console_question *q, const struct bh_j
 }
 
 int bh_console_question_open(struct bh_console_question *q, struct bh_console_job *j,
-                             const struct bh_console_moment *m, const char *const *members,
+                             const struct bh_console_moment *m, const char *members,
                              const struct bh_json **ret)
 {
     struct bh_err err = {0};

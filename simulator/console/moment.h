@@ -39,14 +39,14 @@ struct bh_console_question {
     const char *configuration;     /* where that came from: a path or "defaults" */
 };
 /* These return 0, or -1 with the job answered. */
-/* Begins one: *ret is the body, an object with no other members than these (NULL-terminated). fini
- * in any case. */
+/* Begins one: *ret is the body, an object with no other members than these ("pods max"). fini in any
+ * case. */
 int bh_console_question_open(struct bh_console_question *q, struct bh_console_job *j,
-                             const struct bh_console_moment *m, const char *const *members,
+                             const struct bh_console_moment *m, const char *members,
                              const struct bh_json **ret);
 void bh_console_question_fini(struct bh_console_question *q);
 int bh_console_question_members(struct bh_console_question *q, const struct bh_json *obj,
-                                const char *field, const char *const *members);
+                                const char *field, const char *members);
 /* Fills running and configuration. */
 int bh_console_question_running(struct bh_console_question *q);
 /* A configuration given as text; text NULL: the running one. */

@@ -32,14 +32,10 @@ static bool is_lease(const struct bh_sim_type *t)
 
 static bool is_kept_kind(const struct bh_sim_type *t)
 {
-    static const char *const groups[] = {"rbac.authorization.k8s.io", "apiregistration.k8s.io",
-                                         "apiextensions.k8s.io", "certificates.k8s.io"};
+    static const char groups[] = "rbac.authorization.k8s.io apiregistration.k8s.io "
+                                 "apiextensions.k8s.io certificates.k8s.io";
 
-    for (size_t i = 0; i < BH_ARRAY_LEN(groups); i++) {
-        if (bh_streq(t->group, groups[i]))
-            return true;
-    }
-    return is_lease(t);
+    return bh_word_at(groups, t->group) >= 0 || is_lease(t);
 }
 
 static bool is_system_namespace(const char *name)
@@ -60,8 +56,7 @@ bool bh_console_is_system(const struct bh_sim_type *t, const char *ns, const cha
     if (bh_streq(t->kind, "ConfigMap"))
         return bh_streq(name, "kube-root-ca.crt") || strncmp(ns, "kube-", 5) == 0;
     return bh_streq(ns, "default") && bh_streq(name, "kubernetes") &&
-           (bh_streq(t->kind, "Service") || bh_streq(t->kind, "Endpoints") ||
-            bh_streq(t->kind, "EndpointSlice"));
+           bh_word_at("Service Endpoints EndpointSlice", t->kind) >= 0;
 }
 
 static void delete_now(struct bh_sim *s, const struct bh_sim_obj *o)

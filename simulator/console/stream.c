@@ -147,8 +147,7 @@ static void add_line(struct bh_console_streams *all, const char *type, const str
 {
     struct bh_json *obj = bh_sim_obj_tree(&all->arena, o);
 
-    bh_json_unset(obj, "apiVersion");
-    bh_json_unset(obj, "kind");
+    bh_json_drop(obj, "apiVersion kind");
     bh_buf_addf(&all->text, "{\"Kind\":\"%s\",\"EventType\":\"%s\",\"Obj\":", o->type->plural,
                 type);
     bh_json_write(&all->text, obj);

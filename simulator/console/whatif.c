@@ -62,10 +62,9 @@ static int name_of_manifest(struct whatif *w)
 
 static int read_pod(struct whatif *w)
 {
-    static const char *const members[] = {"namespace", "name", "manifest", NULL};
     const struct bh_json *pod = bh_json_get(w->body, "pod");
 
-    if (bh_console_question_members(&w->q, pod, "pod", members) < 0)
+    if (bh_console_question_members(&w->q, pod, "pod", "namespace name manifest") < 0)
         return -1;
     w->manifest = bh_json_get(pod, "manifest");
     if (w->manifest)
@@ -118,10 +117,9 @@ static int on_change(void *arg, const struct bh_trial_source *at, struct bh_aren
 static int delete_one(struct whatif *w, struct bh_trial *t, const char *field,
                       const struct bh_json *d)
 {
-    static const char *const members[] = {"kind", "namespace", "name", "apiVersion", NULL};
     const char *kind = bh_json_get_text(d, "kind"), *name = bh_json_get_text(d, "name"), *ns;
 
-    if (bh_console_question_members(&w->q, d, field, members) < 0)
+    if (bh_console_question_members(&w->q, d, field, "kind namespace name apiVersion") < 0)
         return -1;
     ns = namespace_of(d, kind, bh_json_get_str(d, "apiVersion"));
     if (!bh_trial_remove_item(t, kind, ns, name)) {
@@ -135,7 +133,6 @@ static int delete_one(struct whatif *w, struct bh_trial *t, const char *field,
 
 static int apply_changes(struct whatif *w, struct bh_trial *t)
 {
-    static const char *const members[] = {"manifest", "delete", NULL};
     unsigned i = 0;
 
     bh_json_each(c, bh_json_get_list(w->body, "changes")) {
@@ -143,7 +140,7 @@ static int apply_changes(struct whatif *w, struct bh_trial *t)
         char field[40];
         int rc;
         snprintf(field, sizeof(field), "changes[%u]", i);
-        if (bh_console_question_members(&w->q, c, field, members) < 0)
+        if (bh_console_question_members(&w->q, c, field, "manifest delete") < 0)
             return -1;
         snprintf(field, sizeof(field), "changes[%u].%s", i++, d ? "delete" : "manifest");
         rc = d ? delete_one(w, t, field, d)
@@ -294,10 +291,9 @@ static int answer(struct whatif *w)
 
 static void run(struct bh_console_job *j, void *arg)
 {
-    static const char *const members[] = {"pod", "changes", "config", "everybody", NULL};
     struct whatif w = {0};
 
-    if (bh_console_question_open(&w.q, j, arg, members, &w.body) == 0)
+    if (bh_console_question_open(&w.q, j, arg, "pod changes config everybody", &w.body) == 0)
         (void)answer(&w);
     bh_console_question_fini(&w.q);
 }

@@ -154,7 +154,6 @@ bh_ctl_commit_fn bh_ctl_nodelife_commit, bh_ctl_taint_commit, bh_ctl_count_commi
     bh_ctl_kubelet_commit, bh_ctl_workload_commit, bh_ctl_namespace_commit, bh_ctl_gc_commit,
     bh_ctl_volume_commit, bh_ctl_podclaim_commit;
 
-void bh_ctl_kubelet_init(struct bh_sim_controllers *c);
 void bh_ctl_kubelet_fini(struct bh_sim_controllers *c);
 /* Status, conditions and capacity of a node that came without (node_init.c). */
 void bh_ctl_node_commit(struct bh_sim_controllers *c, enum bh_sim_change change,
@@ -171,7 +170,6 @@ bool bh_ctl_node_deaf(const struct bh_sim_controllers *c, const char *node);
 bool bh_ctl_kubelet_stopped(const struct bh_json *node); /* by its annotation */
 /* The node's taints, as they are now; NULL = none, or no node. */
 void bh_ctl_taints_of(struct bh_sim_controllers *c, const char *node, const struct bh_json *taints);
-void bh_ctl_podgc_commit(struct bh_sim_controllers *c, const struct bh_sim_obj *gone_node);
 void bh_ctl_quota_commit(struct bh_sim_controllers *c, enum bh_sim_change change,
                          const struct bh_sim_obj *old, const struct bh_sim_obj *obj);
 void bh_ctl_resize_commit(struct bh_sim_controllers *c, const struct bh_sim_obj *old,

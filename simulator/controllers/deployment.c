@@ -186,14 +186,9 @@ static void scale(struct dep *d, struct set *s, int64_t replicas)
 /* Annotations that say something about the deployment only. */
 static bool own_annotation(const char *key)
 {
-    static const char *const own[] = {LAST_APPLIED, REVISION,
-                                      REVISIONS,    DESIRED,
-                                      MAX_REPLICAS, "deprecated.deployment.rollback.to"};
-
-    for (size_t i = 0; i < BH_ARRAY_LEN(own); i++)
-        if (bh_streq(key, own[i]))
-            return true;
-    return false;
+    return bh_word_at(LAST_APPLIED " " REVISION " " REVISIONS " " DESIRED " " MAX_REPLICAS
+                                   " deprecated.deployment.rollback.to",
+                      key) >= 0;
 }
 
 static void copy_annotations(const struct dep *d, struct bh_arena *a, struct bh_json *meta)

@@ -312,12 +312,6 @@ void bh_ctl_kubelet_commit(struct bh_sim_controllers *c, enum bh_sim_change chan
     }
 }
 
-void bh_ctl_kubelet_init(struct bh_sim_controllers *c)
-{
-    c->kubelet.next_pod_ip = 1;
-    c->kubelet.next_node_ip = 1;
-}
-
 void bh_ctl_kubelet_fini(struct bh_sim_controllers *c)
 {
     struct bh_ctl_kubelet *k = &c->kubelet;

@@ -168,11 +168,7 @@ static bool write_release(void *arg, struct bh_arena *a, struct bh_json *o)
     }
     if ((list && list->c.n) || !(changed || bh_tree_str(o, "metadata.deletionTimestamp")))
         return changed;
-    if (status) { /* nobody is left: the devices are free again */
-        bh_json_unset(status, "reservedFor");
-        bh_json_unset(status, "allocation");
-        bh_json_unset(status, "devices");
-    }
+    bh_json_drop(status, "reservedFor allocation devices"); /* free again: nobody is left */
     return bh_ctl_drop_finalizer(protection, a, o) || changed;
 }
 

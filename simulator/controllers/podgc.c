@@ -9,13 +9,6 @@
  */
 #include "simulator/controllers/controllers.h"
 
-#define QUARANTINE_NS 40000000000
-
-void bh_ctl_podgc_commit(struct bh_sim_controllers *c, const struct bh_sim_obj *gone_node)
-{
-    bh_ctl_enqueue_after(c, BH_CTL_PODGC, "", gone_node->name, QUARANTINE_NS);
-}
-
 void bh_ctl_sync_podgc(struct bh_sim_controllers *c, const char *ns, const char *node)
 {
     const struct bh_ctl_disruption why = {c, "DeletionByPodGC", "PodGC: node no longer exists",

@@ -4,6 +4,8 @@
  */
 #include "simulator/controllers/controllers.h"
 
+#define QUARANTINE_NS 40000000000 /* how long the pods of a node that is gone are left */
+
 static void find_types(struct bh_ctl_types *t)
 {
     t->pods = bh_sim_type_find("", "v1", "pods");
@@ -43,7 +45,7 @@ static void on_commit(void *arg, enum bh_sim_change change, struct bh_sim_obj *o
         bh_ctl_node_commit(c, change, obj);
         bh_ctl_nodelife_commit(c, change, old, obj);
         if (change == BH_SIM_DELETED)
-            bh_ctl_podgc_commit(c, obj);
+            bh_ctl_enqueue_after(c, BH_CTL_PODGC, "", obj->name, QUARANTINE_NS);
     }
     bh_ctl_workload_commit(c, change, old, obj);
     bh_ctl_namespace_commit(c, change, old, obj);
@@ -76,7 +78,7 @@ struct bh_sim_controllers *bh_sim_controllers_start(struct bh_sim *s,
     if (c->opt.node_grace_ns <= 0)
         c->opt.node_grace_ns = 40000000000;
     find_types(&c->t);
-    bh_ctl_kubelet_init(c);
+    c->kubelet.next_pod_ip = c->kubelet.next_node_ip = 1;
     bh_sim_drain(s); /* commits made before are told by tell_present, once */
     bh_sim_listen(s, NULL, on_commit, c);
     tell_present(c);

@@ -63,11 +63,8 @@ static void release(struct bh_offline *w, const char *ns, bh_sym claim, const ch
         if (u && bh_streq(u, uid))
             bh_json_remove(list, c);
     }
-    if (!list || !list->c.n) {
-        bh_json_unset(st, "allocation");
-        bh_json_unset(st, "devices");
-        bh_json_unset(st, "reservedFor");
-    }
+    if (!list || !list->c.n)
+        bh_json_drop(st, "allocation devices reservedFor");
     (void)bh_offline_put_tree(w, &a, &bh_kinds[BH_KIND_RESOURCECLAIM], o, NULL);
 }
 

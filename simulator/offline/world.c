@@ -179,11 +179,6 @@ static void on_tried(void *arg, const struct bh_offline_try *t)
         w->o.tried(w->o.arg, t);
 }
 
-int64_t bh_world_store_due(const struct bh_world *w)
-{
-    return bh_sim_next_ns(w->sim);
-}
-
 /* ---- life ------------------------------------------------------------------------------------ */
 
 /* What a fresh cluster has: namespaces, priority classes. */

@@ -53,8 +53,6 @@ void bh_world_fini(struct bh_world *w);
 /* The store follows the clock; what it committed goes into engine and queue. -EINVAL: an object
  * cannot be read; -ELOOP: controllers run in circles. */
 int bh_world_settle(struct bh_world *w, struct bh_err *err);
-/* When the store wants to be settled; INT64_MAX = only after a change. */
-int64_t bh_world_store_due(const struct bh_world *w);
 /* Pod finished: it counts nowhere any more. */
 static inline bool bh_world_finished(const struct bh_sim_obj *pod)
 {

@@ -29,33 +29,14 @@ void bh_anon_init(struct bh_anon *n, const char *secret)
     }
 }
 
-static bool is_number(const char *s)
-{
-    return strlen(s) < 10 && strspn(s, "0123456789") == strlen(s);
-}
-
 /* What the API and its users give a meaning; numbers are compared by Gt and Lt. */
 static bool is_literal(const char *s)
 {
-    static const char *const all[] = {"true",
-                                      "false",
-                                      "yes",
-                                      "default",
-                                      "kube-system",
-                                      "kube-public",
-                                      "kube-node-lease",
-                                      "system-node-critical",
-                                      "system-cluster-critical",
-                                      "amd64",
-                                      "arm64",
-                                      "linux",
-                                      "windows",
-                                      "default-scheduler"};
+    static const char all[] =
+        "true false yes default kube-system kube-public kube-node-lease system-node-critical "
+        "system-cluster-critical amd64 arm64 linux windows default-scheduler";
 
-    for (size_t i = 0; i < BH_ARRAY_LEN(all); i++)
-        if (bh_streq(s, all[i]))
-            return true;
-    return is_number(s);
+    return bh_word_at(all, s) >= 0 || (strlen(s) < 10 && strspn(s, "0123456789") == strlen(s));
 }
 
 const char *bh_anon_text(const struct bh_anon *n, struct bh_arena *a, const char *s)
@@ -98,53 +79,18 @@ static void hash_image(const struct bh_anon *n, struct bh_arena *a, struct bh_js
     set_text(a, v, bh_arena_printf(a, "%s:latest", bh_anon_text(n, a, s)));
 }
 
-static bool among(const char *s, const char *const *list, size_t n)
-{
-    for (size_t i = 0; i < n; i++)
-        if (bh_streq(s, list[i]))
-            return true;
-    return false;
-}
-#define AMONG(s, list) among(s, list, BH_ARRAY_LEN(list))
-
 /* `name` is somebody's own choice inside these. */
-static bool is_named(const char *in)
-{
-    static const char *const all[] = {"metadata",   "ownerReferences", "claimRef", "reservedFor",
-                                      "containers", "initContainers",  "volumes",  "pool",
-                                      "ports"};
-
-    return AMONG(in, all);
-}
-
-static bool is_name(const char *key)
-{
-    static const char *const all[] = {"namespace",
-                                      "nodeName",
-                                      "nominatedNodeName",
-                                      "claimName",
-                                      "volumeName",
-                                      "storageClassName",
-                                      "volumeAttributesClassName",
-                                      "priorityClassName",
-                                      "resourceClaimName",
-                                      "resourceClaimTemplateName",
-                                      "persistentVolumeName",
-                                      "volumeHandle",
-                                      "volumeID",
-                                      "pdName",
-                                      "iqn",
-                                      "serviceName",
-                                      "pool"};
-
-    return AMONG(key, all);
-}
+static const char named[] =
+    "metadata ownerReferences claimRef reservedFor containers initContainers volumes pool ports";
+static const char names[] =
+    "namespace nodeName nominatedNodeName claimName volumeName storageClassName "
+    "volumeAttributesClassName priorityClassName resourceClaimName resourceClaimTemplateName "
+    "persistentVolumeName volumeHandle volumeID pdName iqn serviceName pool";
+static const char maps[] = "labels matchLabels nodeSelector selector";
 
 static bool is_map(const char *key)
 {
-    static const char *const all[] = {"labels", "matchLabels", "nodeSelector", "selector"};
-
-    return AMONG(key, all);
+    return bh_word_at(maps, key) >= 0;
 }
 
 static void walk(const struct bh_anon *n, struct bh_arena *a, struct bh_json *v, const char *in);
@@ -180,11 +126,11 @@ static void member(const struct bh_anon *n, struct bh_arena *a, struct bh_json *
         hash_all(n, a, m, true);
     else if (bh_streq(key, "image"))
         hash_image(n, a, m);
-    else if (bh_streq(key, "values") || bh_streq(key, "namespaces") || bh_streq(key, "monitors"))
+    else if (bh_word_at("values namespaces monitors", key) >= 0)
         hash_all(n, a, m, false);
     else if (bh_streq(key, "value") && (bh_streq(in, "taints") || bh_streq(in, "tolerations")))
         hash(n, a, m);
-    else if (is_name(key) || (bh_streq(key, "name") && is_named(in)))
+    else if (bh_word_at(names, key) >= 0 || (bh_streq(key, "name") && bh_word_at(named, in) >= 0))
         hash(n, a, m);
     if (is_map(key) && m->type == BH_JSON_OBJECT)
         hash_all(n, a, m,
@@ -195,8 +141,7 @@ static void member(const struct bh_anon *n, struct bh_arena *a, struct bh_json *
 
 static void walk(const struct bh_anon *n, struct bh_arena *a, struct bh_json *v, const char *in)
 {
-    bool skip = bh_streq(in, "labels") || bh_streq(in, "matchLabels") || bh_streq(in, "values") ||
-                bh_streq(in, "annotations") || bh_streq(in, "names");
+    bool skip = bh_word_at("labels matchLabels values annotations names", in) >= 0;
 
     bh_json_each(m, v) {
         if (skip)

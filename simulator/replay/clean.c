@@ -338,21 +338,18 @@ static void name_claims(struct bh_arena *a, struct bh_json *pod)
     }
 }
 
+/* The server gives new ones. */
 static void forget_identity(struct bh_json *obj)
 {
-    struct bh_json *meta = bh_json_get(obj, "metadata");
-
-    bh_json_unset(meta, "uid"); /* the server gives new ones */
-    bh_json_unset(meta, "creationTimestamp");
-    bh_json_unset(meta, "ownerReferences");
+    bh_json_drop(bh_json_get(obj, "metadata"), "uid creationTimestamp ownerReferences");
 }
 
 static void new_pod(struct bh_arena *a, struct bh_json *pod)
 {
     struct bh_json *spec = bh_json_get(pod, "spec"), *status = bh_json_get(pod, "status");
 
-    bh_json_unset(spec, "priority"); /* admission computes both, and refuses what it would not */
-    bh_json_unset(spec, "preemptionPolicy");
+    /* admission computes both, and refuses what it would not */
+    bh_json_drop(spec, "priority preemptionPolicy");
     name_claims(a, pod);
     bh_json_unset(status, "resourceClaimStatuses");
     if (!*bh_json_get_text(spec, "nodeName")) /* the scheduler's to say */

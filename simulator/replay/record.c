@@ -152,18 +152,16 @@ static int next_line(struct bh_record_reader *r, bool *ret_whole, bool *ret_long
 
 static int read_event(const struct bh_json *v, enum bh_record_event *ret, struct bh_err *err)
 {
-    static const char *const names[] = {"Add", "Update", "Delete"};
     const char *e = bh_json_get_str(v, "event");
+    int at = e ? bh_word_at("Add Update Delete", e) : -1;
 
-    for (size_t i = 0; e && i < BH_ARRAY_LEN(names); i++)
-        if (bh_streq(e, names[i])) {
-            *ret = (enum bh_record_event)i;
-            return 0;
-        }
     if (!e)
         return bh_err_set(err, -EINVAL, "event: is missing or no text");
-    return bh_err_set(err, -EINVAL, "event: unknown event \"%.40s\" (known: Add, Update, Delete)",
-                      e);
+    if (at < 0)
+        return bh_err_set(err, -EINVAL,
+                          "event: unknown event \"%.40s\" (known: Add, Update, Delete)", e);
+    *ret = (enum bh_record_event)at;
+    return 0;
 }
 
 static int read_record(const struct bh_json *v, struct bh_record *ret, struct bh_err *err)

@@ -65,11 +65,9 @@ const struct bh_action *bh_action_of(const struct bh_json *step, const struct bh
 
 static int check_patch(struct bh_check *c, const struct bh_json *what)
 {
-    static const char *const kinds[] = {"merge", "strategic", "json"};
-    unsigned n = 0;
+    unsigned n = !!bh_json_get(what, "merge") + !!bh_json_get(what, "strategic") +
+                 !!bh_json_get(what, "json");
 
-    for (size_t i = 0; i < BH_ARRAY_LEN(kinds); i++)
-        n += bh_json_get(what, kinds[i]) != NULL;
     return n == 1 ? 0
                   : bh_check_fail(c, what, NULL, "exactly one of merge, strategic, json is needed");
 }
@@ -185,27 +183,24 @@ static int check_expect(struct bh_check *c, const struct bh_json *e)
 static int kep_patch(struct bh_check *c, struct bh_arena *a, const struct bh_json *o,
                      struct bh_json *step)
 {
-    static const struct {
-        const char *type, *field;
-    } types[] = {{"application/json-patch+json", "json"},
-                 {"application/merge-patch+json", "merge"},
-                 {"application/strategic-merge-patch+json", "strategic"}};
+    static const char types[] = "application/json-patch+json application/merge-patch+json "
+                                "application/strategic-merge-patch+json";
+    static const char *const fields[] = {"json", "merge", "strategic"};
     const char *type = bh_json_get_str(o, "patchType");
     const char *text = bh_json_get_str(o, "patch");
     struct bh_json *what = bh_json_obj_at(a, step, "patch"), *v;
     struct bh_err err = {0};
 
     type = type ? type : bh_json_get_str(o, "PatchType");
-    type = type ? type : types[2].type;
+    int at = type ? bh_word_at(types, type) : 2;
     if (!text)
         return bh_check_fail(c, o, "patch", "is missing");
     if (bh_yaml_parse(a, text, strlen(text), BH_JSON_STRICT, &v, &err) < 0)
         return bh_check_fail(c, bh_json_get(o, "patch"), "patch", "%s", err.msg);
-    for (size_t i = 0; i < BH_ARRAY_LEN(types); i++)
-        if (bh_streq(type, types[i].type)) {
-            bh_json_set(a, what, types[i].field, v);
-            return 0;
-        }
+    if (at >= 0) {
+        bh_json_set(a, what, fields[at], v);
+        return 0;
+    }
     return bh_check_fail(c, o, "patchType",
                          "expected application/json-patch+json, application/merge-patch+json or "
                          "application/strategic-merge-patch+json, found \"%.80s\"",
@@ -307,32 +302,29 @@ static int kep_spec(struct bh_check *c, struct bh_arena *a, const struct bh_json
 /* ---- schedulers ------------------------------------------------------------------------------ */
 
 static int read_config(const char *text, size_t n, const char *file, struct bh_sched_config **ret,
-                       char message[static 480])
+                       struct bh_err *err)
 {
     struct bh_config_report r;
 
     bh_config_report_init(&r);
     int rc = bh_sched_config_read(text, n, ret, &r);
     if (rc < 0)
-        snprintf(message, 480, "%s", bh_config_report_line(&r, file));
+        bh_err_set(err, rc, "%s", bh_config_report_line(&r, file));
     bh_config_report_fini(&r);
-    if (rc >= 0 && (*ret)->n_extenders) {
-        snprintf(message, 480, "extenders cannot be asked in a scenario");
-        rc = -ENOTSUP;
-    }
-    return rc;
+    return rc >= 0 && (*ret)->n_extenders
+               ? bh_err_set(err, -ENOTSUP, "extenders cannot be asked in a scenario")
+               : rc;
 }
 
 static int add_scheduler(struct bh_check *c, struct bh_scenario *s, const char *name,
                          const struct bh_json *config)
 {
     struct bh_scenario_scheduler *x = &s->schedulers[s->n_schedulers];
-    char message[480] = "";
-    struct bh_err err = {0};
     BH_CLEANUP(bh_buf_fini) struct bh_buf b = {0};
+    struct bh_err err = {0};
     const char *text;
     size_t n;
-    int rc = 0;
+    int rc;
 
     x->name = name;
     for (uint32_t i = 0; i < s->n_schedulers; i++)
@@ -340,22 +332,20 @@ static int add_scheduler(struct bh_check *c, struct bh_scenario *s, const char *
             return bh_check_fail(c, config, NULL, "there is a scheduler \"%.80s\" already", name);
     if (!config) {
         rc = bh_sched_config_new(NULL, &x->config, &err);
-        snprintf(message, sizeof message, "%.479s", err.msg);
     } else if (config->type == BH_JSON_OBJECT) {
         bh_json_write(&b, config);
-        rc = read_config(b.p, b.n, "configuration", &x->config, message);
+        rc = read_config(b.p, b.n, "configuration", &x->config, &err);
     } else if (strchr(config->s.p, '\n')) {
-        rc = read_config(config->s.p, config->s.n, "configuration", &x->config, message);
+        rc = read_config(config->s.p, config->s.n, "configuration", &x->config, &err);
     } else if (!s->files_allowed) {
         return bh_check_fail(c, config, NULL,
                              "files cannot be read here: put the configuration into the scenario");
     } else {
         rc = bh_scenario_file(s, &s->arena, config->s.p, &text, &n, &err);
-        snprintf(message, sizeof message, "%.479s", err.msg);
-        rc = rc < 0 ? rc : read_config(text, n, config->s.p, &x->config, message);
+        rc = rc < 0 ? rc : read_config(text, n, config->s.p, &x->config, &err);
     }
     s->n_schedulers++;
-    return rc < 0 ? bh_check_fail(c, config, NULL, "%s", message) : 0;
+    return rc < 0 ? bh_check_fail(c, config, NULL, "%.479s", err.msg) : 0;
 }
 
 static const char *base_name(struct bh_arena *a, const char *path)
@@ -406,13 +396,12 @@ static int schedulers_of_spec(struct bh_check *c, struct bh_scenario *s, const s
 
 /* ---- the document ---------------------------------------------------------------------------- */
 
+/* 0: until all is quiet. */
 static int64_t until_of(const struct bh_json *v)
 {
     int64_t ns = 0;
 
-    if (v && bh_streq(v->s.p, "quiescent"))
-        return 0;
-    (void)(v && bh_parse_duration_ns(v->s.p, &ns) == 0);
+    (void)(v && bh_parse_duration_ns(v->s.p, &ns)); /* "quiescent" is none */
     return ns;
 }
 
@@ -467,14 +456,12 @@ static int check_all(struct bh_check *c, struct bh_scenario *s, const struct bh_
 static int spec_of(struct bh_check *c, struct bh_scenario *s, struct bh_json *doc,
                    struct bh_json **ret)
 {
-    static const char *const around[] = {"apiVersion", "kind", "metadata", "status"};
     const char *name = bh_json_get_str(bh_json_get(doc, "metadata"), "name");
     struct bh_json *spec = bh_json_get(doc, "spec");
 
     s->name = name ? name : s->file ? base_name(&s->arena, s->file) : "scenario";
     if (!spec) {
-        for (size_t i = 0; i < BH_ARRAY_LEN(around); i++)
-            bh_json_unset(doc, around[i]);
+        bh_json_drop(doc, "apiVersion kind metadata status");
         spec = doc;
     } else {
         bh_check_push(c, "spec");

@@ -165,7 +165,7 @@ static void work(struct bh_run *r)
 
 static int64_t next_due(struct bh_run *r)
 {
-    int64_t next = BH_MIN(bh_offline_due(&r->w.offline), bh_world_store_due(&r->w));
+    int64_t next = BH_MIN(bh_offline_due(&r->w.offline), bh_sim_next_ns(r->w.sim));
 
     if (r->n_later)
         next = BH_MIN(next, r->later[0].at_ns + r->s->begin_ns);
@@ -182,7 +182,7 @@ static bool quiet(struct bh_run *r, int64_t next_ns)
         return false;
     if (next_ns == INT64_MAX || next_ns - r->s->begin_ns - r->changed_ns > QUIET_NS)
         return true; /* pods that errors keep in back-off are tried for ever */
-    return !q.active && !q.backoff && !q.in_flight && bh_world_store_due(&r->w) == INT64_MAX;
+    return !q.active && !q.backoff && !q.in_flight && bh_sim_next_ns(r->w.sim) == INT64_MAX;
 }
 
 /* until_ns 0: until all is quiet. */
@@ -253,19 +253,11 @@ static void pass_steps(struct bh_run *r)
 /* Pods come as they are; those who made them stay behind, or there would be new ones. */
 static bool belongs(const struct bh_json *obj)
 {
-    static const char *const not_these[] = {"Deployment",    "ReplicaSet",
-                                            "StatefulSet",   "DaemonSet",
-                                            "Job",           "CronJob",
-                                            "Event",         "ReplicationController",
-                                            "Lease",         "ControllerRevision",
-                                            "EndpointSlice", "Endpoints",
-                                            "Scenario"};
-    const char *kind = bh_json_get_text(obj, "kind");
+    static const char not_these[] =
+        "Deployment ReplicaSet StatefulSet DaemonSet Job CronJob Event ReplicationController Lease "
+        "ControllerRevision EndpointSlice Endpoints Scenario";
 
-    for (size_t i = 0; i < BH_ARRAY_LEN(not_these); i++)
-        if (bh_streq(kind, not_these[i]))
-            return false;
-    return true;
+    return bh_word_at(not_these, bh_json_get_text(obj, "kind")) < 0;
 }
 
 static int put_cluster(struct bh_run *r, struct bh_err *err)

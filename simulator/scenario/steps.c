@@ -124,9 +124,6 @@ static int need_namespace(struct bh_run *r, const char *ns, struct bh_err *err)
 
 int bh_run_create(struct bh_run *r, const struct bh_json *given, struct bh_err *err)
 {
-    static const char *const drawn[] = {
-        "uid",       "resourceVersion", "managedFields", "deletionTimestamp", "creationTimestamp",
-        "generation"};
     struct bh_json *obj = bh_json_clone(&r->a, given), *meta = bh_json_get(obj, "metadata");
     const struct bh_sim_type *t = type_of(obj);
     const char *name = bh_json_get_str(meta, "name");
@@ -135,8 +132,8 @@ int bh_run_create(struct bh_run *r, const struct bh_json *given, struct bh_err *
     if (!t || !meta)
         return bh_err_set(err, -EINVAL, "an object without a kind that is served, or metadata");
     const char *ns = namespace_of(t, meta);
-    for (size_t i = 0; i < BH_ARRAY_LEN(drawn); i++)
-        bh_json_unset(meta, drawn[i]);
+    bh_json_drop(meta, "uid resourceVersion managedFields deletionTimestamp creationTimestamp "
+                       "generation");
     int rc = need_namespace(r, ns, err);
     if (rc >= 0 && bh_sim_create(r->w.sim, t, ns, &r->a, obj, NULL, &e))
         rc = refused(err, &e, t->kind, ns, name ? name : bh_json_get_text(meta, "generateName"));
@@ -200,15 +197,9 @@ static const struct {
     {"Job", "{\"spec\":{\"template\":{\"spec\":" POD_SPEC "}}}"},
     {NULL, "{\"spec\":{\"template\":{\"spec\":" POD_SPEC "}}}"}, /* the other workloads */
 };
-static const char *const workloads[] = {"Deployment", "ReplicaSet", "StatefulSet", "DaemonSet",
-                                        "Job"};
-
 static bool is_workload(const char *kind)
 {
-    for (size_t i = 0; i < BH_ARRAY_LEN(workloads); i++)
-        if (bh_streq(kind, workloads[i]))
-            return true;
-    return false;
+    return bh_word_at("Deployment ReplicaSet StatefulSet DaemonSet Job", kind) >= 0;
 }
 
 static struct bh_json *parsed(struct bh_arena *a, const char *text)

@@ -107,12 +107,10 @@ static int check_types(struct bh_arena *a, const struct bh_sim_type *type,
 int bh_admit_store(struct bh_admission *ad, const struct bh_sim_type *type, const char *ns,
                    struct bh_json *obj, struct bh_sim_obj **ret, struct bh_err *err)
 {
-    static const char *const drawn[] = {"uid", "resourceVersion", "managedFields",
-                                        "deletionTimestamp", "finalizers"};
     struct bh_sim_error e = {0};
 
-    for (size_t i = 0; i < BH_ARRAY_LEN(drawn); i++)
-        bh_json_unset(bh_tree_obj(obj, "metadata"), drawn[i]);
+    bh_json_drop(bh_tree_obj(obj, "metadata"),
+                 "uid resourceVersion managedFields deletionTimestamp finalizers");
     int rc = check_types(&ad->a, type, obj, err);
     if (rc < 0)
         return rc;
@@ -139,8 +137,7 @@ static void prepare(struct bh_arena *a, struct bh_json *obj)
         bh_admit_vouch_for(a, obj);
     if (!bh_tree_is(obj, "kind", "Pod") || bh_tree_has(spec, "priorityClassName"))
         return;
-    bh_json_unset(spec, "priority");
-    bh_json_unset(spec, "preemptionPolicy");
+    bh_json_drop(spec, "priority preemptionPolicy");
 }
 
 static void keep(struct bh_arena *a, struct bh_json *obj, const struct bh_json *given,
@@ -213,16 +210,10 @@ static int admit_manifest(struct bh_admission *ad, size_t at, const struct bh_si
 /* Kinds that decide about other objects go first. */
 static unsigned turn_of(const char *kind)
 {
-    static const char *const first[] = {"PriorityClass", "LimitRange",
-                                        "StorageClass",  "PersistentVolume",
-                                        "RuntimeClass",  "ResourceClaimTemplate"};
+    static const char first[] = "PriorityClass LimitRange StorageClass PersistentVolume "
+                                "RuntimeClass ResourceClaimTemplate";
 
-    if (bh_streq(kind, "Namespace"))
-        return 0;
-    for (size_t i = 0; i < BH_ARRAY_LEN(first); i++)
-        if (bh_streq(kind, first[i]))
-            return 1;
-    return 2;
+    return bh_streq(kind, "Namespace") ? 0 : bh_word_at(first, kind) >= 0 ? 1 : 2;
 }
 
 /* Admitted objects of the kinds that decide about manifests go into the store as well. */

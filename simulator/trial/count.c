@@ -32,15 +32,15 @@ struct count {
     struct bh_trial *t;
     const struct bh_trial_pod *pod;
     struct bh_json *tree; /* the pod */
-    struct bh_arena kept; /* of tree */
+    struct bh_arena kept; /* of tree, message and groups */
     struct bh_arena a;    /* of the copy at hand */
     struct bh_umap index; /* node -> index into nodes */
     struct node_count *nodes;
     size_t n_nodes, cap_nodes;
     uint32_t total, limit;
     bool limited;
-    char *message;
-    char *groups; /* JSON */
+    const char *message;
+    struct bh_json *groups;
 };
 
 /* ---- copies ---------------------------------------------------------------------------------- */
@@ -126,11 +126,9 @@ static void note_failure(struct count *c, const struct bh_pending *p)
     struct bh_engine *e = c->t->w.engine;
     const struct bh_decision *d =
         bh_engine_schedule(e, p, BH_EXPLAIN | BH_NO_PREEMPTION, c->t->o.now_ns);
-    struct bh_buf b = {0};
 
-    c->message = bh_strdup(d->message ? d->message : "");
-    bh_json_write(&b, bh_explain_groups(&c->a, bh_engine_symtab(e), d));
-    c->groups = bh_buf_take(&b);
+    c->message = bh_arena_strdup(&c->kept, d->message ? d->message : "");
+    c->groups = bh_explain_groups(&c->kept, bh_engine_symtab(e), d);
 }
 
 /* 1: placed; 0: no more fit. */
@@ -145,7 +143,7 @@ static int place_one(struct count *c, struct bh_err *err)
     const struct bh_pending p = {.pod = rec, .shape = c->pod->shape};
     const struct bh_status *gate = bh_engine_pre_enqueue(w->engine, &p);
     if (gate) {
-        c->message = bh_strdup(bh_status_message(&c->a, gate));
+        c->message = bh_arena_strdup(&c->kept, bh_status_message(&c->a, gate));
         return 0;
     }
     const struct bh_status *refused = NULL;
@@ -155,7 +153,7 @@ static int place_one(struct count *c, struct bh_err *err)
         return 0;
     }
     if (refused && refused->code != BH_WAIT) {
-        c->message = bh_strdup(bh_status_message(&c->a, refused));
+        c->message = bh_arena_strdup(&c->kept, bh_status_message(&c->a, refused));
         bh_offline_give_back(w, &p, node);
         return 0;
     }
@@ -189,15 +187,6 @@ static int most_first(const void *pa, const void *pb, void *arg)
     return strcmp(bh_sym_text(arg, a->node), bh_sym_text(arg, b->node));
 }
 
-static struct bh_json *groups_of(struct bh_arena *a, const struct count *c)
-{
-    struct bh_json *v = NULL;
-
-    if (c->groups && bh_json_parse(a, c->groups, strlen(c->groups), 0, &v, NULL) < 0)
-        v = NULL;
-    return v;
-}
-
 /* Appends {node, what: how many} for each node. */
 static void add_nodes(const struct count *c, struct bh_arena *a, struct bh_json *doc,
                       const char *what)
@@ -221,7 +210,8 @@ static void write_document(const struct count *c, enum bh_form form, struct bh_b
                 c->limited ? "Limit" : "Unschedulable");
     if (c->message)
         bh_json_set_str(&a, doc, "message", c->message);
-    bh_json_add(&a, doc, "rejectedGroups?: %p", (void *)groups_of(&a, c));
+    if (c->groups)
+        bh_json_set(&a, doc, "rejectedGroups", bh_json_clone(&a, c->groups));
     add_nodes(c, &a, doc, "count");
     bh_form_write(out, doc, form);
 }
@@ -256,7 +246,7 @@ static void write_table(const struct count *c, bool wide, bool colour, struct bh
         bh_buf_adds(out, "No more because: ");
         bh_text_add(out, BH_CELL_BAD, colour, c->message);
         bh_buf_adds(out, "\n\n");
-        bh_explain_render_groups(out, groups_of(&a, c), colour);
+        bh_explain_render_groups(out, c->groups, colour);
     }
     bh_grid_fini(&g);
 }
@@ -291,8 +281,6 @@ static void count_init(struct count *c, struct bh_trial *t, int64_t max)
 {
     t->w.o.flags = BH_NO_PREEMPTION;
     *c = (struct count){.t = t, .limit = max > 0 ? (uint32_t)BH_MIN(max, COUNT_MAX) : COUNT_MAX};
-    bh_arena_init(&c->kept, 0);
-    bh_arena_init(&c->a, 0);
 }
 
 static void count_fini(struct count *c)
@@ -301,8 +289,6 @@ static void count_fini(struct count *c)
     bh_arena_fini(&c->kept);
     bh_arena_fini(&c->a);
     free(c->nodes);
-    free(c->message);
-    free(c->groups);
 }
 
 static void sort_nodes(struct count *c)
@@ -355,7 +341,7 @@ static struct bh_json *all_counted(struct bh_arena *a, struct count *c, size_t n
     doc = bh_json_make(
         a, "replicas: %ld, failReason: {type: %s, message: %s}, rejectedGroups?: %p, pods: []",
         total, failed ? "Unschedulable" : "LimitReached", failed ? failed->message : limit,
-        failed ? (void *)groups_of(a, failed) : NULL);
+        failed && failed->groups ? bh_json_clone(a, failed->groups) : NULL);
     list = bh_json_get(doc, "pods");
     for (size_t i = 0; i < n; i++)
         add_counted(a, list, &c[i]);

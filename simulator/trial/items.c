@@ -163,16 +163,6 @@ static int check_name(const struct bh_json *meta, const char *key, bool required
     return n == 0 && required ? bh_err_set(err, -EINVAL, "metadata.%s: Required value", key) : 0;
 }
 
-static void free_item(struct bh_trial_item *it)
-{
-    free(it->api_version);
-    free(it->kind_name);
-    free(it->ns);
-    free(it->name);
-    if (!it->borrowed)
-        free(it->json);
-}
-
 static void append(struct bh_trial *t, const struct bh_trial_item *it)
 {
     t->items = bh_grown(t->items, t->n_items, &t->cap_items, sizeof *t->items);
@@ -191,10 +181,10 @@ void bh_trial_add_stored(struct bh_trial *t, const struct bh_trial_source *at,
 {
     struct bh_trial_item it = {.at = *at,
                                .kind = bh_kind_find(api_version, kind),
-                               .api_version = bh_strdup(api_version),
-                               .kind_name = bh_strdup(kind),
-                               .ns = bh_strdup(ns),
-                               .name = bh_strdup(name),
+                               .api_version = bh_arena_strdup(&t->names, api_version),
+                               .kind_name = bh_arena_strdup(&t->names, kind),
+                               .ns = bh_arena_strdup(&t->names, ns),
+                               .name = bh_arena_strdup(&t->names, name),
                                .json = (char *)(uintptr_t)json,
                                .n = n,
                                .admitted = true,
@@ -233,21 +223,18 @@ int bh_trial_add_item(struct bh_trial *t, const struct bh_trial_source *at,
         .at = *at,
         .kind = k,
         .admitted = *bh_json_get_text(meta, "uid"),
-        .api_version = bh_strdup(api_version),
-        .kind_name = bh_strdup(kind),
-        .name = bh_strdup(name),
-        .ns = bh_strdup(!namespaced ? ""
-                        : *ns       ? ns
-                                    : "default"),
+        .api_version = bh_arena_strdup(&t->names, api_version),
+        .kind_name = bh_arena_strdup(&t->names, kind),
+        .name = bh_arena_strdup(&t->names, name),
+        .ns = bh_arena_strdup(&t->names, !namespaced ? ""
+                                         : *ns       ? ns
+                                                     : "default"),
     };
     bool drawn = !it.admitted && bh_json_get_str(meta, "generateName");
     int rc = check_name(meta, "name", !drawn, err);
     rc = rc < 0 ? rc : check_name(meta, "namespace", false, err);
-    if (rc < 0) {
-        bh_trial_blame(err, rc, &it);
-        free_item(&it);
-        return rc;
-    }
+    if (rc < 0)
+        return bh_trial_blame(err, rc, &it);
     write_item(&it, obj);
     append(t, &it);
     return 0;
@@ -263,8 +250,7 @@ void bh_trial_set_item(struct bh_trial *t, size_t at, const struct bh_json *obj)
     it->borrowed = false;
     write_item(it, obj);
     if (name && !bh_streq(name, it->name)) {
-        free(it->name);
-        it->name = bh_strdup(name);
+        it->name = bh_arena_strdup(&t->names, name);
         index_item(t, at);
     }
 }
@@ -272,7 +258,8 @@ void bh_trial_set_item(struct bh_trial *t, size_t at, const struct bh_json *obj)
 void bh_trial_items_fini(struct bh_trial *t)
 {
     for (size_t i = 0; i < t->n_items; i++)
-        free_item(&t->items[i]);
+        if (!t->items[i].borrowed)
+            free(t->items[i].json);
     free(t->items);
     bh_map_fini(&t->by_name);
     bh_map_fini(&t->left_out);

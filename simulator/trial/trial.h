@@ -71,7 +71,7 @@ struct bh_trial_pod {       /* a pod that was pending, or had to go */
 struct bh_trial_item { /* an object of the files */
     struct bh_trial_source at;
     const struct bh_kind_info *kind; /* NULL: the engine does not keep it */
-    char *api_version, *kind_name, *ns, *name;
+    const char *api_version, *kind_name, *ns, *name;
     char *json; /* compact, without managedFields */
     size_t n;
     bool admitted; /* it came with a uid */
@@ -115,7 +115,7 @@ struct bh_trial {
     size_t n_list, cap_list;
     struct bh_trial_budget *budgets;
 
-    struct bh_arena names; /* of files; warnings */
+    struct bh_arena names; /* of files and objects; warnings */
     const char **warnings;
     size_t n_warnings;
     uint32_t n_nodes, n_placed_before, n_placed;

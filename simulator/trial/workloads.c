@@ -35,13 +35,11 @@ struct work {
 
 static bool is_workload(const struct bh_trial_item *it)
 {
-    static const char *const kinds[] = {"Deployment", "ReplicaSet",  "ReplicationController",
-                                        "DaemonSet",  "StatefulSet", "Job"};
+    static const char kinds[] =
+        "Deployment ReplicaSet ReplicationController DaemonSet StatefulSet Job";
 
-    for (size_t i = 0; !it->replaced && i < BH_ARRAY_LEN(kinds); i++)
-        if (bh_streq(it->kind_name, kinds[i]))
-            return bh_sim_type_of_kind(it->api_version, it->kind_name) != NULL;
-    return false;
+    return !it->replaced && bh_word_at(kinds, it->kind_name) >= 0 &&
+           bh_sim_type_of_kind(it->api_version, it->kind_name);
 }
 
 /* uid of the controller, NULL without one. */
@@ -139,14 +137,13 @@ static int64_t wanted(const struct bh_json *obj)
 /* The server makes these of a job's uid and refuses them in a create. */
 static void prepare_job(struct bh_arena *a, struct bh_json *obj, struct bh_json *spec)
 {
-    static const char *const labels[] = {"controller-uid", "batch.kubernetes.io/controller-uid",
-                                         "job-name", "batch.kubernetes.io/job-name"};
     int64_t done = bh_tree_i64(obj, "status.succeeded", 0);
 
     if (!bh_tree_bool(spec, "manualSelector", false))
         bh_json_unset(spec, "selector");
-    for (size_t i = 0; i < BH_ARRAY_LEN(labels); i++)
-        bh_json_unset(bh_tree_obj(spec, "template.metadata.labels"), labels[i]);
+    bh_json_drop(bh_tree_obj(spec, "template.metadata.labels"),
+                 "controller-uid batch.kubernetes.io/controller-uid job-name "
+                 "batch.kubernetes.io/job-name");
     if (done && bh_tree_has(spec, "completions"))
         bh_json_set_i64(a, spec, "completions",
                         BH_MAX(bh_tree_i64(spec, "completions", 0) - done, 0));

@@ -98,17 +98,6 @@ static int put_pod(struct bh_trial *t, const struct bh_trial_item *it, struct bh
 
 /* ---- quantities ------------------------------------------------------------------------------ */
 
-/* Members that hold quantities by resource name. */
-static bool holds_quantities(const char *key)
-{
-    static const char *const keys[] = {"requests", "limits", "overhead", "capacity", "allocatable"};
-
-    for (size_t i = 0; i < BH_ARRAY_LEN(keys); i++)
-        if (bh_streq(key, keys[i]))
-            return true;
-    return false;
-}
-
 /* No amount of anything is below zero; an API server would have refused it, so nobody expects it.
  * path: where obj stands. */
 static int check_amounts(const struct bh_json *obj, const char *path, int depth, struct bh_err *err)
@@ -120,7 +109,9 @@ static int check_amounts(const struct bh_json *obj, const char *path, int depth,
         BH_CLEANUP(bh_freep)
         char *here = bh_asprintf("%.200s%s%.100s", path, *path && m->key.p ? "." : "",
                                  m->key.p ? m->key.p : "[]");
-        bh_json_each(q, map && holds_quantities(m->key.p) ? m : NULL) {
+        bool amounts = /* by resource name */
+            map && bh_word_at("requests limits overhead capacity allocatable", m->key.p) >= 0;
+        bh_json_each(q, amounts ? m : NULL) {
             bh_nano v;
             if (rc == 0 && (q->type == BH_JSON_STRING || q->type == BH_JSON_NUMBER) &&
                 bh_quantity_parse(q->s.p, q->s.n, &v) == 0 && v < 0)

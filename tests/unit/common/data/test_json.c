@@ -609,6 +609,8 @@ static void test_templates(void)
     bh_json_append(&arena, list, "i: %i, p: %p", false, NULL);
     CU_ASSERT_PTR_EQUAL(bh_json_list_at(&arena, v, "a"), list);
     CU_ASSERT_STRING_EQUAL(text_of(list), "[{\"i\":false,\"p\":null}]");
+    bh_json_drop(v, "a d e");
+    CU_ASSERT_STRING_EQUAL(text_of(v), "{\"b\":[{\"c\":true},\"s\",1,null]}");
 }
 
 BH_TESTS("common/data/json", {"what is read is written the same way", test_round_trip},
