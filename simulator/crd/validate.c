@@ -76,13 +76,13 @@ static bool check_enum(struct check *c, const struct bh_json *s, const struct bh
 {
     const struct bh_json *l = bh_json_get_list(s, "enum");
     struct bh_buf all = {0};
-    if (!l)
+    bool listed = !l;
+    bh_json_each(m, l)
+        listed = listed || bh_json_equal(m, v);
+    if (listed)
         return true;
-    bh_json_each(m, l) {
-        if (bh_json_equal(m, v))
-            return true;
+    bh_json_each(m, l)
         bh_buf_addf(&all, "%s%s", all.n ? ", " : "", json_text(c, m));
-    }
     if (c->e)
         bh_sim_field_error(c->e, path, "Unsupported value", json_text(c, v),
                            "supported values: %.200s", bh_buf_str(&all));

@@ -207,6 +207,7 @@ static void test_schema(void)
                      multiples[i].step);
         EQ(said(&f, schema, text), want);
     }
+    EQ(said(&f, S("type: string, enum: [x, z]"), "{a: z}"), ""); /* leaked the words before it */
     EQ(said(&f, S("type: string, enum: [x, z]"), "{a: w}"),
        "a: Unsupported value: \"w\": supported values: \"x\", \"z\"");
     EQ(said(&f, S("type: string, pattern: \"^\\\\d+$\""), "{a: \"12\"}"), "");
