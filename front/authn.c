@@ -105,9 +105,7 @@ static char *extra_key(const char *s)
 {
     char *lower = bh_strdup(s);
 
-    for (char *p = lower; *p; p++)
-        if (*p >= 'A' && *p <= 'Z')
-            *p = (char)(*p + ('a' - 'A'));
+    bh_lower(lower);
     char *out = bh_strdup(lower);
     bool plain = bh_http_unescape(out, false);
     free(plain ? lower : out);

@@ -315,9 +315,7 @@ void bh_front_serve(struct bh_http_req *r, void *front)
                           .http = r,
                           .path = bh_strdup(bh_http_path(r)),
                           .verb = bh_strdup(bh_http_method(r))};
-    for (char *p = c->verb; *p; p++)
-        if (*p >= 'A' && *p <= 'Z')
-            *p = (char)(*p + ('a' - 'A'));
+    bh_lower(c->verb);
     f->under_way++;
     bh_http_set_header(r, "Cache-Control", "no-cache, private");
     if (f->stopping)

@@ -100,6 +100,18 @@ static inline bool bh_str_eqc(struct bh_str a, const char *b)
     return bh_str_eq(a, bh_str_c(b));
 }
 
+/* ASCII, whatever the locale. */
+static inline bool bh_is_digit(char c)
+{
+    return c >= '0' && c <= '9';
+}
+static inline void bh_lower(char *s)
+{
+    for (; *s; s++)
+        if (*s >= 'A' && *s <= 'Z')
+            *s = (char)(*s | 0x20);
+}
+
 /* Human-readable cause of a failure, filled by the function that knows it (config, kubeconfig,
  * decoding ...). One line, lower case, names the object and the field. Always NUL-terminated. */
 struct bh_err {

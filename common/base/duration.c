@@ -9,11 +9,6 @@
 #include <errno.h>
 #include <inttypes.h>
 
-static bool is_digit(char c)
-{
-    return c >= '0' && c <= '9';
-}
-
 static int parse_unit(const char **s, uint64_t *ret_ns)
 {
     static const struct {
@@ -43,13 +38,13 @@ static bool parse_group(const char **s, uint64_t *ret_ns)
     double scale = 1;
     bool any = false, full = false;
 
-    for (; is_digit(**s); (*s)++, any = true)
+    for (; bh_is_digit(**s); (*s)++, any = true)
         if (__builtin_mul_overflow(whole, 10, &whole) ||
             __builtin_add_overflow(whole, (uint64_t)(**s - '0'), &whole))
             return false;
     if (**s == '.') {
         (*s)++;
-        for (; is_digit(**s); (*s)++, any = true) {
+        for (; bh_is_digit(**s); (*s)++, any = true) {
             full = full || fraction > INT64_MAX / 10;
             if (!full) {
                 fraction = fraction * 10 + (uint64_t)(**s - '0');

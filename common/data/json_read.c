@@ -168,11 +168,6 @@ static int parse_string(struct reader *r, struct bh_str *ret)
 /* ---- scalars ------------------------------------------------------------------------------------
  */
 
-static inline bool is_digit(char c)
-{
-    return c >= '0' && c <= '9';
-}
-
 static int parse_number(struct reader *r, struct bh_json **ret)
 {
     char *start = r->p, *p = start;
@@ -180,24 +175,24 @@ static int parse_number(struct reader *r, struct bh_json **ret)
         p++;
     if (*p == '0')
         p++;
-    else if (is_digit(*p))
-        while (is_digit(*p))
+    else if (bh_is_digit(*p))
+        while (bh_is_digit(*p))
             p++;
     else
         goto bad;
     if (*p == '.') {
-        if (!is_digit(*++p))
+        if (!bh_is_digit(*++p))
             goto bad;
-        while (is_digit(*p))
+        while (bh_is_digit(*p))
             p++;
     }
     if (*p == 'e' || *p == 'E') {
         p++;
         if (*p == '+' || *p == '-')
             p++;
-        if (!is_digit(*p))
+        if (!bh_is_digit(*p))
             goto bad;
-        while (is_digit(*p))
+        while (bh_is_digit(*p))
             p++;
     }
     struct bh_json *v = node(r, BH_JSON_NUMBER);
@@ -371,7 +366,7 @@ static int parse_value(struct reader *r, struct bh_json **ret)
     }
     if (c == '{' || c == '[')
         return parse_container(r, ret);
-    if (c == '-' || is_digit(c))
+    if (c == '-' || bh_is_digit(c))
         return parse_number(r, ret);
     return parse_word(r, ret);
 }

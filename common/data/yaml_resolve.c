@@ -13,11 +13,6 @@
 #include <regex.h>
 #include <stdio.h>
 
-static bool is_digit(char c)
-{
-    return c >= '0' && c <= '9';
-}
-
 /* ---- patterns -------------------------------------------------------------------------------- */
 
 #define CLOCK "([01]?[0-9]|2[0-3])(:[0-5]?[0-9]){2}([.][0-9]*)?"
@@ -95,7 +90,7 @@ static void plain_decimal(const char *e, char out[static 48])
     if (*e == '-')
         out[o++] = *e++;
     for (; *e && *e != 'e'; e++) {
-        if (is_digit(*e))
+        if (bh_is_digit(*e))
             digits[nd++] = *e;
     }
     if (*e == 'e')
@@ -160,7 +155,7 @@ static bool resolve_int(const char *p, struct bh_yaml_scalar *ret)
         return false;
     for (; *p; p++) {
         char c = *p;
-        unsigned d = is_digit(c)                              ? (unsigned)(c - '0')
+        unsigned d = bh_is_digit(c)                           ? (unsigned)(c - '0')
                      : (c | 0x20) >= 'a' && (c | 0x20) <= 'f' ? (unsigned)((c | 0x20) - 'a') + 10
                                                               : 99;
         if (d >= base || u > (max - d) / base)
@@ -224,7 +219,7 @@ static bool is_timestamp(const char *p, size_t n)
 
 bool bh_yaml_is_base60(const char *p, size_t n)
 {
-    return n > 0 && (is_digit(*p) || *p == '-' || *p == '+') && matches(BASE60, p, n);
+    return n > 0 && (bh_is_digit(*p) || *p == '-' || *p == '+') && matches(BASE60, p, n);
 }
 
 void bh_yaml_resolve(const char *p, size_t n, struct bh_yaml_scalar *ret)
@@ -232,10 +227,10 @@ void bh_yaml_resolve(const char *p, size_t n, struct bh_yaml_scalar *ret)
     *ret = (struct bh_yaml_scalar){.kind = BH_YAML_STRING};
     if (resolve_word(p, n, ret))
         return;
-    if (is_digit(*p) && is_timestamp(p, n)) {
+    if (bh_is_digit(*p) && is_timestamp(p, n)) {
         ret->kind = BH_YAML_TIMESTAMP;
         return;
     }
-    if (is_digit(*p) || *p == '-' || *p == '+' || *p == '.')
+    if (bh_is_digit(*p) || *p == '-' || *p == '+' || *p == '.')
         resolve_number(p, n, ret);
 }

@@ -55,9 +55,7 @@ static void add_name(struct pair *p, const char *name)
 {
     char *lower = bh_strdup(name);
 
-    for (char *c = lower; *c; c++)
-        if (*c >= 'A' && *c <= 'Z')
-            *c = (char)(*c + ('a' - 'A'));
+    bh_lower(lower);
     p->names = bh_reallocarray(p->names, p->n_names + 1, sizeof(*p->names));
     p->names[p->n_names++] = lower;
 }
@@ -155,9 +153,7 @@ static int on_client_hello(gnutls_session_t s)
 
     if (gnutls_server_name_get(s, name, &size, &type, 0) < 0 || type != GNUTLS_NAME_DNS)
         return 0;
-    for (char *p = name; *p; p++)
-        if (*p >= 'A' && *p <= 'Z')
-            *p = (char)(*p + ('a' - 'A'));
+    bh_lower(name);
     return gnutls_credentials_set(s, GNUTLS_CRD_CERTIFICATE, choose_pair(c, name)->gnutls);
 }
 
