@@ -63,16 +63,10 @@ static void print_finding(FILE *to, const char *path, const struct bh_config_fin
     print_text(to, f->text);
 }
 
-void bh_config_print_warnings(FILE *to, const char *path, const struct bh_config_findings *f)
+void bh_config_print(FILE *to, const char *path, const struct bh_config_findings *f, bool errors)
 {
     for (uint32_t i = 0; i < f->n; i++)
-        print_finding(to, path, &f->v[i], f->v[i].note ? "note: " : "warning: ");
-}
-
-void bh_config_print_errors(FILE *to, const char *path, const struct bh_config_findings *f)
-{
-    for (uint32_t i = 0; i < f->n; i++)
-        print_finding(to, path, &f->v[i], "");
+        print_finding(to, path, &f->v[i], errors ? "" : f->v[i].note ? "note: " : "warning: ");
 }
 
 /* ---- check ----------------------------------------------------------------------------------- */
@@ -129,8 +123,8 @@ static void check_one(struct check *k, const char *path)
         add_item(k, path, valid, &r);
     } else {
         fflush(stdout);
-        bh_config_print_warnings(stderr, path, &r.warnings);
-        bh_config_print_errors(stdout, path, &r.errors);
+        bh_config_print(stderr, path, &r.warnings, false);
+        bh_config_print(stdout, path, &r.errors, true);
         if (!valid && !r.errors.n)
             print_finding(stdout, path, &(struct bh_config_finding){.text = r.summary}, "");
         if (valid && !k->quiet)

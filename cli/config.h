@@ -16,8 +16,7 @@ int bh_config_show(int argc, char **argv);
 int bh_config_read_from(const char *path, struct bh_sched_config **ret, struct bh_config_report *r);
 const char *bh_config_name_of(const char *path); /* "<stdin>" for "-" */
 /* "FILE:LINE: warning: TEXT" or "FILE: note: ...", line by line. */
-void bh_config_print_warnings(FILE *to, const char *path, const struct bh_config_findings *f);
-void bh_config_print_errors(FILE *to, const char *path, const struct bh_config_findings *f);
+void bh_config_print(FILE *to, const char *path, const struct bh_config_findings *f, bool errors);
 /* The configuration as columns for people. */
 void bh_config_table(struct bh_buf *out, const struct bh_sched_config *c, bool colour);
 #endif

@@ -29,7 +29,7 @@ static int from_file(struct show *s)
 
     bh_config_report_init(&r);
     int rc = bh_config_read_from(s->config, &s->c, &r);
-    bh_config_print_warnings(stderr, s->config, &r.warnings);
+    bh_config_print(stderr, s->config, &r.warnings, false);
     if (rc < 0)
         fprintf(stderr, "berth config show: %s\n",
                 bh_config_report_line(&r, r.errors.n ? bh_config_name_of(s->config) : NULL));

@@ -103,14 +103,12 @@ static int run_steps(struct run *r, struct bh_replay *rep, struct bh_arena *a, s
 static int run_case(struct run *r, struct bh_arena *a, struct bh_json *cas, struct totals *t,
                     struct bh_err *err)
 {
-    const struct bh_replay_options o = {.verify = !r->no_verify,
-                                        .through_record = r->through_record};
     const struct bh_json *config = bh_json_get(cas, "config");
     struct bh_replay *rep = NULL;
 
     if (config && config->type == BH_JSON_NULL)
         config = NULL;
-    int rc = bh_replay_new(&o, config, &rep, err);
+    int rc = bh_replay_new(config, !r->no_verify, r->through_record, &rep, err);
     bh_json_each(obj, bh_json_get(cas, "objects")) {
         if (rc >= 0)
             rc = bh_replay_put(rep, obj, err);

@@ -10,14 +10,10 @@
 
 /* One case: objects, then steps against the state they begin. */
 struct bh_replay;
-struct bh_replay_options {
-    bool verify;
-    /* Each decision is packed as --record-decisions=full does, unpacked, must explain itself as
-     * before, and what came back stands for it. */
-    bool through_record;
-};
-/* config: NULL = defaults. Errors name the object. */
-int bh_replay_new(const struct bh_replay_options *o, const struct bh_json *config,
+/* config: NULL = defaults. through_record: each decision is packed as --record-decisions=full does,
+ * unpacked, must explain itself as before, and what came back stands for it. Errors name the
+ * object. */
+int bh_replay_new(const struct bh_json *config, bool verify, bool through_record,
                   struct bh_replay **ret, struct bh_err *err);
 void bh_replay_free(struct bh_replay *r);
 int bh_replay_put(struct bh_replay *r, const struct bh_json *obj, struct bh_err *err);

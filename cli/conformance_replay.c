@@ -28,7 +28,7 @@ struct bh_replay {
     struct bh_through *through; /* NULL: decisions are compared as they are */
 };
 
-int bh_replay_new(const struct bh_replay_options *o, const struct bh_json *config,
+int bh_replay_new(const struct bh_json *config, bool verify, bool through_record,
                   struct bh_replay **ret, struct bh_err *err)
 {
     struct bh_replay *r = bh_calloc(1, sizeof *r);
@@ -37,12 +37,12 @@ int bh_replay_new(const struct bh_replay_options *o, const struct bh_json *confi
     if (rc >= 0) {
         const struct bh_offline_options oo = {.config = r->config,
                                               .tie_break = BH_TIE_FIRST,
-                                              .verify = o->verify,
+                                              .verify = verify,
                                               .rebuilt_snapshot = true,
                                               .no_queue = true,
                                               .now_ns = NOW_NS};
         rc = bh_offline_init(&r->w, &oo, err);
-        if (rc >= 0 && o->through_record)
+        if (rc >= 0 && through_record)
             r->through = bh_through_new(r->w.engine);
     }
     if (rc < 0) {

@@ -121,7 +121,7 @@ static void tell(struct sync *s)
            (unsigned long long)n[BH_APPLIED_UNCHANGED], (unsigned long long)n[BH_APPLIED_FAILED],
            bh_applier_backlog(s->applier));
     if (s->compare)
-        bh_compare_counts(s->compare, &c);
+        c = bh_compare_counts(s->compare);
     if (c.same + c.different + c.waiting)
         printf("new pods: same node %llu  another node %llu  not placed here %zu\n",
                (unsigned long long)c.same, (unsigned long long)c.different, c.waiting);
@@ -199,15 +199,13 @@ static int run(struct sync *s, struct bh_err *err)
                                          .on_all_synced = on_all_synced,
                                          .arg = s,
                                          .program = "berth sync"};
-    const struct bh_compare_options co = {
-        .to = &s->session.to, .on_different = on_different, .arg = s};
     int rc = bh_session_connect(&s->session, "berth-sync", err);
 
     if (rc < 0)
         return rc;
     s->applier = bh_applier_new(&ao);
     if (s->schedule && !s->once)
-        s->compare = bh_compare_new(&co);
+        s->compare = bh_compare_new(&s->session.to, on_different, s);
     rc = bh_follow_start(&fo, &s->follow, err);
     while (rc == 0 && !s->session.stopping)
         uv_run(&s->session.loop, UV_RUN_ONCE);

@@ -12,7 +12,8 @@ struct pair {
     bool counted;
 };
 struct bh_compare {
-    struct bh_compare_options o;
+    bh_compare_fn *on_different;
+    void *arg;
     struct bh_reflector *pods;
     struct bh_map pairs; /* "ns/name" */
     struct bh_compare_counts counts;
@@ -36,7 +37,7 @@ static void settle(struct bh_compare *c, const char *key, struct pair *p)
         return;
     }
     c->counts.different++;
-    c->o.on_different(c->o.arg, key, p->source, p->here);
+    c->on_different(c->arg, key, p->source, p->here);
 }
 
 void bh_compare_source(struct bh_compare *c, const struct bh_json *pod, bool added, bool given)
@@ -87,13 +88,14 @@ static void on_pod(void *arg, const struct bh_kind_info *k, const struct bh_refl
     settle(c, key, p);
 }
 
-struct bh_compare *bh_compare_new(const struct bh_compare_options *o)
+struct bh_compare *bh_compare_new(struct bh_cluster *to, bh_compare_fn *on_different, void *arg)
 {
     struct bh_compare *c = bh_calloc(1, sizeof(*c));
     const struct bh_reflector_callbacks cb = {.on_event = on_pod, .arg = c};
 
-    c->o = *o;
-    c->pods = bh_reflector_new(o->to->loop, o->to->client, &bh_kinds[BH_KIND_POD], &cb);
+    c->on_different = on_different;
+    c->arg = arg;
+    c->pods = bh_reflector_new(to->loop, to->client, &bh_kinds[BH_KIND_POD], &cb);
     return c;
 }
 
@@ -114,7 +116,7 @@ void bh_compare_free(struct bh_compare *c)
     free(c);
 }
 
-void bh_compare_counts(const struct bh_compare *c, struct bh_compare_counts *ret)
+struct bh_compare_counts bh_compare_counts(const struct bh_compare *c)
 {
-    *ret = c->counts;
+    return c->counts;
 }

@@ -12,13 +12,9 @@
 #include "cli/cluster.h"
 
 struct bh_compare;
-struct bh_compare_options {
-    struct bh_cluster *to;
-    /* Once for each pod whose two nodes differ. */
-    void (*on_different)(void *arg, const char *pod, const char *source, const char *here);
-    void *arg;
-};
-struct bh_compare *bh_compare_new(const struct bh_compare_options *o);
+/* Once for each pod whose two nodes differ. */
+typedef void bh_compare_fn(void *arg, const char *pod, const char *source, const char *here);
+struct bh_compare *bh_compare_new(struct bh_cluster *to, bh_compare_fn *on_different, void *arg);
 void bh_compare_free(struct bh_compare *c); /* NULL allowed */
 /* A pod of the source, as it is told; given: it keeps the source's node. */
 void bh_compare_source(struct bh_compare *c, const struct bh_json *pod, bool added, bool given);
@@ -27,5 +23,5 @@ struct bh_compare_counts {
     uint64_t same, different;
     size_t waiting; /* the source has chosen, the destination not yet */
 };
-void bh_compare_counts(const struct bh_compare *c, struct bh_compare_counts *ret);
+struct bh_compare_counts bh_compare_counts(const struct bh_compare *c);
 #endif

@@ -172,9 +172,9 @@ static int check_config(const char *path, struct bh_err *err)
     bh_config_report_init(&r);
     int rc = bh_sched_config_load_report(path, &c, &r);
     if (path)
-        bh_config_print_warnings(stderr, path, &r.warnings);
+        bh_config_print(stderr, path, &r.warnings, false);
     if (rc < 0 && r.errors.n > 1) {
-        bh_config_print_errors(stderr, path, &r.errors);
+        bh_config_print(stderr, path, &r.errors, true);
         bh_err_set(err, rc, "%u errors in %s", r.errors.n, path);
     } else if (rc < 0) {
         bh_err_set(err, rc, "%s", bh_config_report_line(&r, path));

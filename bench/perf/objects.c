@@ -85,13 +85,14 @@ static int edit_any(void *arg, struct bh_arena *a, struct bh_json *obj, struct b
     return rc;
 }
 
-int bh_bench_open_template(struct bh_bench_world *w, const char *path, bool plain,
+int bh_bench_open_template(struct bh_bench_world *w, const char *path, const char *base, bool plain,
                            bh_bench_edit *edit, void *arg, struct bh_bench_template *ret,
                            struct bh_err *err)
 {
-    const char *dir = w->target->file->dir;
+    if (!path && base)
+        return bh_bench_template_init(ret, "template", base, true, edit, arg, err);
     BH_CLEANUP(bh_freep)
-    char *full = *path == '/' ? bh_strdup(path) : bh_asprintf("%s/%s", dir, path);
+    char *full = *path == '/' ? bh_strdup(path) : bh_asprintf("%s/%s", w->target->file->dir, path);
     BH_CLEANUP(bh_freep) char *text = NULL;
     struct edits e = {w, edit, arg};
     size_t n;
@@ -171,35 +172,27 @@ int bh_bench_know_namespace(struct bh_bench_world *w, const char *ns, bool may_e
     return rc < 0 ? bh_err_prefix(err, rc, "namespace %s", ns) : 0;
 }
 
-struct names {
-    const char *prefix;
-};
-
 static int edit_namespace(void *arg, struct bh_arena *a, struct bh_json *o, struct bh_err *err)
 {
-    const struct names *x = arg;
+    const struct bh_bench_step *s = arg;
 
     (void)err;
     bh_json_set_str(a, bh_json_obj_at(a, o, "metadata"), "name",
-                    bh_arena_printf(a, "%s-{{.Index}}", x->prefix));
+                    bh_arena_printf(a, "%s-{{.Index}}", s->prefix ? s->prefix : ""));
     return 0;
 }
 
 int bh_bench_create_namespaces(struct bh_bench_world *w, const struct bh_bench_step *s,
                                struct bh_err *err)
 {
-    struct names x = {s->prefix ? s->prefix : ""};
     struct bh_bench_template t;
     char name[300];
-    int rc;
+    int rc = bh_bench_open_template(w, s->namespace_template, base_namespace, true, edit_namespace,
+                                    (void *)(uintptr_t)s, &t, err);
 
-    if (s->namespace_template)
-        rc = bh_bench_open_template(w, s->namespace_template, true, edit_namespace, &x, &t, err);
-    else
-        rc = bh_bench_template_init(&t, "namespace", base_namespace, true, edit_namespace, &x, err);
     for (int64_t i = -1; bh_bench_next(w, s->count, &i, &rc, err);) {
         rc = bh_bench_create(w, &t, i, s->count, "", true, err);
-        snprintf(name, sizeof name, "%s-%" PRId64, x.prefix, i);
+        snprintf(name, sizeof name, "%s-%" PRId64, s->prefix ? s->prefix : "", i);
         bh_bench_namespace(w, name)->known = true;
     }
     bh_bench_template_fini(&t);
@@ -330,12 +323,8 @@ int bh_bench_create_nodes(struct bh_bench_world *w, const struct bh_bench_step *
 {
     struct bh_bench_template t;
     const char *name;
-    int rc;
+    int rc = bh_bench_open_template(w, s->node_template, base_node, false, NULL, NULL, &t, err);
 
-    if (s->node_template)
-        rc = bh_bench_open_template(w, s->node_template, false, NULL, NULL, &t, err);
-    else
-        rc = bh_bench_template_init(&t, "node", base_node, true, NULL, NULL, err);
     if (rc >= 0 && !bh_streq(t.type->kind, "Node"))
         rc = bh_err_set(err, -EINVAL, "%s: kind: must be Node", t.path);
     for (int64_t i = -1; bh_bench_next(w, s->count, &i, &rc, err);) {
@@ -364,7 +353,7 @@ int bh_bench_create_any(struct bh_bench_world *w, const struct bh_bench_step *s,
     const char *ns = s->namespace_;
     struct bh_bench_template t;
     bool plain = bh_streq(s->op->name, "createResourceClaims"); /* as upstream */
-    int rc = bh_bench_open_template(w, s->template_, plain, NULL, NULL, &t, err);
+    int rc = bh_bench_open_template(w, s->template_, NULL, plain, NULL, NULL, &t, err);
 
     if (left_out(w, &t)) {
         bh_bench_template_fini(&t);
@@ -429,7 +418,7 @@ int bh_bench_update_any(struct bh_bench_world *w, const struct bh_bench_step *s,
     int64_t due = w->driver->now(w);
     struct bh_bench_template t;
     struct bh_json *o;
-    int rc = bh_bench_open_template(w, s->template_, false, NULL, NULL, &t, err);
+    int rc = bh_bench_open_template(w, s->template_, NULL, false, NULL, NULL, &t, err);
 
     if (rc >= 0)
         rc = blame(err, check_scope(t.type, s->namespace_, err), t.path);

@@ -12,34 +12,14 @@
 #define SECOND_NS INT64_C(1000000000)
 #define CHURN_MS  500
 
-/* labelSelector's map; NULL with *ret_rc 0: all. */
-static struct bh_selector *selector_of(const struct bh_json *labels, struct bh_err *err,
-                                       int *ret_rc)
-{
-    struct bh_selector *sel = NULL;
-    struct bh_arena a;
-
-    *ret_rc = 0;
-    if (!labels || !labels->c.n)
-        return NULL;
-    bh_arena_init(&a, 0);
-    struct bh_json *v = bh_json_new(&a, BH_JSON_OBJECT);
-    bh_json_set(&a, v, "matchLabels", bh_json_clone(&a, labels));
-    *ret_rc = bh_selector_from_json(v, &sel, err);
-    bh_arena_fini(&a);
-    if (*ret_rc < 0)
-        bh_err_prefix(err, *ret_rc, "labelSelector");
-    return sel;
-}
-
 /* ---- deletePods ------------------------------------------------------------------------------ */
 
 static bool delete_tick(struct bh_bench_world *w, struct bh_bench_background *b)
 {
-    const struct bh_bench_victim *v = &b->slots.v[b->n];
-
-    if ((size_t)b->n < b->slots.n)
+    if ((size_t)b->n < b->slots.n) {
+        const struct bh_bench_victim *v = &b->slots.v[b->n];
         w->driver->remove(w, bh_sim_type_find("", "v1", "pods"), v->ns, v->name);
+    }
     return (size_t)++b->n < b->slots.n;
 }
 
@@ -134,7 +114,7 @@ int bh_bench_churn(struct bh_bench_world *w, const struct bh_bench_step *s, stru
     b->templates = bh_calloc(s->template_paths->c.n, sizeof *b->templates);
     bh_json_each(p, s->template_paths) {
         if (rc >= 0)
-            rc = bh_bench_open_template(w, p->s.p, true, NULL, NULL,
+            rc = bh_bench_open_template(w, p->s.p, NULL, true, NULL, NULL,
                                         &b->templates[b->n_templates++], err);
     }
     if (rc >= 0 && bh_streq(s->mode, "recreate")) {
@@ -154,10 +134,18 @@ int bh_bench_sleep(struct bh_bench_world *w, const struct bh_bench_step *s, stru
 int bh_bench_start_collecting(struct bh_bench_world *w, const struct bh_bench_step *s,
                               struct bh_err *err)
 {
-    int rc;
-    struct bh_selector *sel = selector_of(s->selector, err, &rc);
+    struct bh_selector *sel = NULL; /* all */
+    struct bh_arena a BH_CLEANUP(bh_arena_fini);
+    int rc = 0;
 
-    return rc < 0 ? rc : bh_bench_window_begin(w, s->name ? s->name : "", s->namespaces, sel, err);
+    bh_arena_init(&a, 0);
+    if (s->selector && s->selector->c.n) {
+        struct bh_json *v = bh_json_new(&a, BH_JSON_OBJECT);
+        bh_json_set(&a, v, "matchLabels", bh_json_clone(&a, s->selector));
+        rc = bh_selector_from_json(v, &sel, err);
+    }
+    return rc < 0 ? bh_err_prefix(err, rc, "labelSelector")
+                  : bh_bench_window_begin(w, s->name ? s->name : "", s->namespaces, sel, err);
 }
 
 int bh_bench_stop_collecting(struct bh_bench_world *w, const struct bh_bench_step *s,

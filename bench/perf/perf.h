@@ -399,10 +399,10 @@ bh_bench_op_fn bh_bench_create_nodes, bh_bench_create_namespaces, bh_bench_creat
     bh_bench_update_any, bh_bench_allocate_claims, bh_bench_create_driver;
 
 /* ---- objects (objects.c) --------------------------------------------------------------------- */
-/* A template of a file, path relative to the workloads' file. Pods with a priority get a class
+/* A template of a file, path relative to the workloads' file; without one the base, JSON of ours. Pods with a priority get a class
  * (Priority admission is off at upstream), nodes that say nothing are ready. -EINVAL: no such
  * kind here. fini also after an error. */
-int bh_bench_open_template(struct bh_bench_world *w, const char *path, bool plain,
+int bh_bench_open_template(struct bh_bench_world *w, const char *path, const char *base, bool plain,
                            bh_bench_edit *edit, void *arg, struct bh_bench_template *ret,
                            struct bh_err *err);
 /* Object number i of a template, as text in w->text. */

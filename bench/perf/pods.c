@@ -144,14 +144,11 @@ static int maker_init(struct maker *m, struct bh_bench_world *w, const struct bh
 
     *m = (struct maker){.w = w, .s = s, .ns = ns, .volumes = s->pvc_template && s->pv_template};
     if (m->volumes)
-        rc = bh_bench_open_template(w, s->pvc_template, true, edit_claim, m, &m->pvc, err);
+        rc = bh_bench_open_template(w, s->pvc_template, NULL, true, edit_claim, m, &m->pvc, err);
     if (rc >= 0 && m->volumes)
-        rc = bh_bench_open_template(w, s->pv_template, true, edit_volume, m, &m->pv, err);
-    if (rc >= 0 && path)
-        rc = bh_bench_open_template(w, path, false, edit_pod, m, &m->pod, err);
-    else if (rc >= 0)
-        rc = bh_bench_template_init(&m->pod, "pod", base_pod, true, edit_pod, m, err);
-    return rc;
+        rc = bh_bench_open_template(w, s->pv_template, NULL, true, edit_volume, m, &m->pv, err);
+    return rc < 0 ? rc
+                  : bh_bench_open_template(w, path, base_pod, false, edit_pod, m, &m->pod, err);
 }
 
 static void maker_fini(struct maker *m)
