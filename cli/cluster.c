@@ -54,8 +54,9 @@ void bh_cluster_path(struct bh_buf *out, const struct bh_sim_type *t, const char
         bh_buf_addf(out, "/%s", sub);
 }
 
-int bh_cluster_get(struct bh_cluster *c, const char *path, int *ret_code, struct bh_buf *body,
-                   struct bh_err *err)
+/* GET; 0 with the code and the body, or a transport error. */
+static int get(struct bh_cluster *c, const char *path, int *ret_code, struct bh_buf *body,
+               struct bh_err *err)
 {
     const struct bh_api_call call = {.method = "GET",
                                      .path = path,
@@ -71,7 +72,7 @@ int bh_cluster_get(struct bh_cluster *c, const char *path, int *ret_code, struct
 int bh_cluster_reach(struct bh_cluster *c, const char *whose, struct bh_err *err)
 {
     struct bh_buf body BH_CLEANUP(bh_buf_fini) = {0};
-    int code = 0, rc = bh_cluster_get(c, "/version", &code, &body, err);
+    int code = 0, rc = get(c, "/version", &code, &body, err);
 
     if (rc < 0)
         rc = bh_err_prefix(err, rc, "the %s at %s cannot be reached", whose, c->cfg->server);
@@ -90,7 +91,7 @@ int bh_cluster_list(struct bh_cluster *c, const struct bh_clean_kind *k, const c
 
     bh_clean_path(k, NULL, &path);
     bh_buf_adds(&path, query);
-    int rc = bh_cluster_get(c, bh_buf_str(&path), &code, body, err);
+    int rc = get(c, bh_buf_str(&path), &code, body, err);
     if (rc < 0 || code == 200)
         return rc;
     bh_decode_status(body->p, body->n, code, &s);

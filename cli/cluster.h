@@ -30,9 +30,6 @@ struct bh_sim_type;
 /* "/api/v1/namespaces/NS/pods/NAME/SUB"; ns, name, sub NULL or "" = left out. */
 void bh_cluster_path(struct bh_buf *out, const struct bh_sim_type *t, const char *ns,
                      const char *name, const char *sub);
-/* GET; 0 with the code and the body, or a transport error. */
-int bh_cluster_get(struct bh_cluster *c, const char *path, int *ret_code, struct bh_buf *body,
-                   struct bh_err *err);
 /* Answers at all? err says what to look at. */
 int bh_cluster_reach(struct bh_cluster *c, const char *whose, struct bh_err *err);
 /* A list, query "?limit=1": -EACCES (401, 403), -ENOENT (not served), -ESTALE (expired), -EIO. */

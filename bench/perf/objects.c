@@ -107,8 +107,9 @@ int bh_bench_open_template(struct bh_bench_world *w, const char *path, const cha
     return bh_err_set(err, -EINVAL, "%s: its kind is not served here", path);
 }
 
-int bh_bench_object(struct bh_bench_world *w, const struct bh_bench_template *t, int64_t index,
-                    int64_t count, struct bh_err *err)
+/* Object number index of a template, as text in w->text. */
+static int object_text(struct bh_bench_world *w, const struct bh_bench_template *t, int64_t index,
+                       int64_t count, struct bh_err *err)
 {
     bh_buf_reset(&w->text);
     return blame(err, bh_bench_render(&w->text, t->json, index, count, err), t->path);
@@ -117,7 +118,7 @@ int bh_bench_object(struct bh_bench_world *w, const struct bh_bench_template *t,
 int bh_bench_create(struct bh_bench_world *w, const struct bh_bench_template *t, int64_t index,
                     int64_t count, const char *ns, bool may_exist, struct bh_err *err)
 {
-    int rc = bh_bench_object(w, t, index, count, err);
+    int rc = object_text(w, t, index, count, err);
     const struct bh_bench_new n = {
         .type = t->type, .ns = ns, .json = {w->text.p, w->text.n}, .may_exist = may_exist};
 
@@ -128,7 +129,7 @@ int bh_bench_create(struct bh_bench_world *w, const struct bh_bench_template *t,
 static int object_tree(struct bh_bench_world *w, const struct bh_bench_template *t, int64_t index,
                        int64_t count, struct bh_json **ret, struct bh_err *err)
 {
-    int rc = bh_bench_object(w, t, index, count, err);
+    int rc = object_text(w, t, index, count, err);
 
     bh_arena_reset(&w->arena);
     if (rc >= 0)

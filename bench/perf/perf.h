@@ -405,10 +405,7 @@ bh_bench_op_fn bh_bench_create_nodes, bh_bench_create_namespaces, bh_bench_creat
 int bh_bench_open_template(struct bh_bench_world *w, const char *path, const char *base, bool plain,
                            bh_bench_edit *edit, void *arg, struct bh_bench_template *ret,
                            struct bh_err *err);
-/* Object number i of a template, as text in w->text. */
-int bh_bench_object(struct bh_bench_world *w, const struct bh_bench_template *t, int64_t index,
-                    int64_t count, struct bh_err *err);
-/* Creates it; its text stays in w->text. */
+/* Creates object number index of a template; its text stays in w->text. */
 int bh_bench_create(struct bh_bench_world *w, const struct bh_bench_template *t, int64_t index,
                     int64_t count, const char *ns, bool may_exist, struct bh_err *err);
 /* Creates the namespace unless it is in the table already; adds it there. */
