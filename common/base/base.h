@@ -86,6 +86,12 @@ struct bh_str {
     const char *p;
     size_t n;
 };
+static inline int bh_hex_value(char c) /* of a digit; -1: it is none */
+{
+    if (c >= '0' && c <= '9')
+        return c - '0';
+    return (c | 0x20) >= 'a' && (c | 0x20) <= 'f' ? (c | 0x20) - 'a' + 10 : -1;
+}
 #define BH_STR(lit) ((struct bh_str){(lit), sizeof(lit) - 1})
 static inline struct bh_str bh_str_c(const char *s)
 {

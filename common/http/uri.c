@@ -9,17 +9,6 @@
 
 #include <errno.h>
 
-static int hex_value(char c)
-{
-    if (c >= '0' && c <= '9')
-        return c - '0';
-    if (c >= 'a' && c <= 'f')
-        return c - 'a' + 10;
-    if (c >= 'A' && c <= 'F')
-        return c - 'A' + 10;
-    return -1;
-}
-
 bool bh_http_unescape(char *s, bool plus)
 {
     char *out = s;
@@ -30,7 +19,7 @@ bool bh_http_unescape(char *s, bool plus)
         } else if (*s != '%') {
             *out++ = *s;
         } else {
-            int hi = hex_value(s[1]), lo = hi < 0 ? -1 : hex_value(s[2]);
+            int hi = bh_hex_value(s[1]), lo = hi < 0 ? -1 : bh_hex_value(s[2]);
             if (lo < 0 || (hi == 0 && lo == 0))
                 return false;
             *out++ = (char)(hi << 4 | lo);

@@ -9,69 +9,59 @@
  */
 #include "common/k8s/compile_priv.h"
 
-static struct bh_volume volume(struct bh_compiler *c, enum bh_volume_type type, const char *source)
-{
-    return (struct bh_volume){.type = type, .source = bh_compile_sym(c, source)};
-}
-
-static struct bh_volume disk(struct bh_compiler *c, enum bh_volume_type type, const char *source,
-                             bool read_only)
-{
-    struct bh_volume v = volume(c, type, source);
-
-    v.flags = read_only ? BH_VOL_READ_ONLY : 0;
-    return v;
-}
-
-/* Only names are kept; false: no plugin looks at the source. */
-static bool named(struct bh_compiler *c, const K8s__VolumeSource *s, struct bh_volume *ret)
-{
-    if (s->persistentvolumeclaim)
-        *ret = volume(c, BH_VOL_CLAIM, s->persistentvolumeclaim->claimname);
-    else if (s->ephemeral)
-        *ret = volume(c, BH_VOL_EPHEMERAL, NULL);
-    else if (s->csi)
-        *ret = volume(c, BH_VOL_CSI, s->csi->driver);
-    else if (s->awselasticblockstore)
-        *ret = volume(c, BH_VOL_EBS, s->awselasticblockstore->volumeid);
-    else if (s->azurefile)
-        *ret = volume(c, BH_VOL_AZURE_FILE, s->azurefile->sharename);
-    else if (s->cinder)
-        *ret = volume(c, BH_VOL_CINDER, s->cinder->volumeid);
-    else if (s->vspherevolume)
-        *ret = volume(c, BH_VOL_VSPHERE, s->vspherevolume->volumepath);
-    else if (s->portworxvolume)
-        *ret = volume(c, BH_VOL_PORTWORX, s->portworxvolume->volumeid);
-    else
-        return false;
-    return true;
-}
-
-static bool described(struct bh_compiler *c, const K8s__VolumeSource *s, struct bh_volume *ret)
-{
-    if (s->gcepersistentdisk) {
-        *ret = disk(c, BH_VOL_GCE_PD, s->gcepersistentdisk->pdname, s->gcepersistentdisk->readonly);
-    } else if (s->iscsi) {
-        *ret = disk(c, BH_VOL_ISCSI, s->iscsi->iqn, s->iscsi->readonly);
-    } else if (s->rbd) {
-        *ret = disk(c, BH_VOL_RBD, s->rbd->image, s->rbd->readonly);
-        ret->extra = bh_compile_sym(c, *s->rbd->pool ? s->rbd->pool : "rbd");
-    } else if (s->azuredisk) {
-        *ret = volume(c, BH_VOL_AZURE_DISK, s->azuredisk->diskuri);
-        ret->extra = bh_compile_sym(c, s->azuredisk->kind);
-        ret->disk_name = bh_compile_sym(c, s->azuredisk->diskname);
-    } else {
-        return false;
+static const struct source {
+    uint32_t at; /* in K8s__VolumeSource, a pointer to a message */
+    enum bh_volume_type type;
+    uint32_t text;      /* in the message: bh_volume.source; 0 = nothing is kept */
+    uint32_t read_only; /* in the message: the flag, where it counts; 0 = it does not */
+} sources[] = {
+#define SOURCE(member, type, message, text)                                                        \
+    {                                                                                              \
+        offsetof(K8s__VolumeSource, member), type, offsetof(message, text), 0                      \
     }
-    return true;
-}
+#define DISK(member, type, message, text)                                                          \
+    {                                                                                              \
+        offsetof(K8s__VolumeSource, member), type, offsetof(message, text),                        \
+            offsetof(message, readonly)                                                            \
+    }
+    SOURCE(persistentvolumeclaim, BH_VOL_CLAIM, K8s__PersistentVolumeClaimVolumeSource, claimname),
+    {offsetof(K8s__VolumeSource, ephemeral), BH_VOL_EPHEMERAL, 0, 0},
+    SOURCE(csi, BH_VOL_CSI, K8s__CSIVolumeSource, driver),
+    SOURCE(awselasticblockstore, BH_VOL_EBS, K8s__AWSElasticBlockStoreVolumeSource, volumeid),
+    SOURCE(azurefile, BH_VOL_AZURE_FILE, K8s__AzureFileVolumeSource, sharename),
+    SOURCE(cinder, BH_VOL_CINDER, K8s__CinderVolumeSource, volumeid),
+    SOURCE(vspherevolume, BH_VOL_VSPHERE, K8s__VsphereVirtualDiskVolumeSource, volumepath),
+    SOURCE(portworxvolume, BH_VOL_PORTWORX, K8s__PortworxVolumeSource, volumeid),
+    DISK(gcepersistentdisk, BH_VOL_GCE_PD, K8s__GCEPersistentDiskVolumeSource, pdname),
+    DISK(iscsi, BH_VOL_ISCSI, K8s__ISCSIVolumeSource, iqn),
+    DISK(rbd, BH_VOL_RBD, K8s__RBDVolumeSource, image),
+    SOURCE(azuredisk, BH_VOL_AZURE_DISK, K8s__AzureDiskVolumeSource, diskuri),
+};
 
+/* false: no plugin looks at the source. */
 static bool read_volume(struct bh_compiler *c, const K8s__Volume *v, struct bh_volume *ret)
 {
-    if (!v->volumesource ||
-        (!named(c, v->volumesource, ret) && !described(c, v->volumesource, ret)))
+    const K8s__VolumeSource *s = v->volumesource;
+    const char *m = NULL;
+    size_t i = 0;
+
+    while (s && i < BH_ARRAY_LEN(sources) &&
+           !(m = *(char *const *)((const char *)s + sources[i].at)))
+        i++;
+    if (!m)
         return false;
-    ret->name = bh_compile_sym(c, v->name);
+    const struct source *from = &sources[i];
+    *ret = (struct bh_volume){.type = from->type, .name = bh_compile_sym(c, v->name)};
+    if (from->text)
+        ret->source = bh_compile_sym(c, *(char *const *)(m + from->text));
+    if (from->read_only && *(const protobuf_c_boolean *)(m + from->read_only))
+        ret->flags = BH_VOL_READ_ONLY;
+    if (from->type == BH_VOL_RBD)
+        ret->extra = bh_compile_sym(c, *s->rbd->pool ? s->rbd->pool : "rbd");
+    if (from->type == BH_VOL_AZURE_DISK) {
+        ret->extra = bh_compile_sym(c, s->azuredisk->kind);
+        ret->disk_name = bh_compile_sym(c, s->azuredisk->diskname);
+    }
     return true;
 }
 

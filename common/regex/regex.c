@@ -230,13 +230,6 @@ static bool take_posix(struct compiler *c, struct ranges *r)
     return fail(c, "invalid character class range");
 }
 
-static int hex_value(char c)
-{
-    return c >= '0' && c <= '9'                     ? c - '0'
-           : (c | 0x20) >= 'a' && (c | 0x20) <= 'f' ? (c | 0x20) - 'a' + 10
-                                                    : -1;
-}
-
 /* \x41 or \x{10FFFF}, behind the x. */
 static bool hex_escape(struct compiler *c, uint32_t *ret)
 {
@@ -244,8 +237,8 @@ static bool hex_escape(struct compiler *c, uint32_t *ret)
     uint32_t v = 0;
     int digits = 0;
 
-    for (; digits < (braces ? 8 : 2) && hex_value(peek(c)) >= 0; digits++)
-        v = v * 16 + (uint32_t)hex_value(c->s.p[c->at++]);
+    for (; digits < (braces ? 8 : 2) && bh_hex_value(peek(c)) >= 0; digits++)
+        v = v * 16 + (uint32_t)bh_hex_value(c->s.p[c->at++]);
     if (digits == 0 || (!braces && digits != 2) || (braces && !take_literal(c, "}")) ||
         v > REGEX_RUNE_MAX)
         return fail(c, "invalid escape sequence");
@@ -441,7 +434,7 @@ static bool group_name(struct compiler *c)
 {
     size_t start = c->at;
 
-    while (more(c) && (hex_value(peek(c)) >= 0 || peek(c) == '_' ||
+    while (more(c) && (bh_hex_value(peek(c)) >= 0 || peek(c) == '_' ||
                        ((peek(c) | 0x20) >= 'a' && (peek(c) | 0x20) <= 'z')))
         c->at++;
     return (c->at > start && take_literal(c, ">")) || fail(c, "invalid named capture");

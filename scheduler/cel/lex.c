@@ -16,15 +16,6 @@ static bool is_digit(char c)
     return c >= '0' && c <= '9';
 }
 
-static int hex_value(char c)
-{
-    if (is_digit(c))
-        return c - '0';
-    if (c >= 'a' && c <= 'f')
-        return c - 'a' + 10;
-    return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
-}
-
 static bool is_ident(char c)
 {
     return c == '_' || is_digit(c) || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
@@ -63,7 +54,7 @@ static bool digits(struct cel_lexer *l, unsigned base)
 
     l->magnitude = 0;
     for (; l->at < l->n; l->at++) {
-        int v = hex_value(l->text[l->at]);
+        int v = bh_hex_value(l->text[l->at]);
         if (v < 0 || (unsigned)v >= base)
             break;
         fits &= !__builtin_mul_overflow(l->magnitude, base, &l->magnitude) &&
@@ -127,7 +118,7 @@ static int64_t escape_number(struct cel_lexer *l, unsigned n, unsigned base)
     int64_t v = 0;
 
     for (; n > 0; n--, l->at++) {
-        int d = hex_value(peek(l, 0));
+        int d = bh_hex_value(peek(l, 0));
         if (l->at >= l->n || d < 0 || (unsigned)d >= base)
             return -1;
         v = v * base + d;

@@ -5,8 +5,6 @@
  * Addresses with a zone and IPv4 addresses written as IPv6 are refused.
  * Upstream: k8s.io/apiserver/pkg/cel/library/{ip,cidr}.go, Go's net/netip.
  */
-#include <ctype.h>
-
 #include "scheduler/cel/functions.h"
 
 /* The message of upstream's library, with the rest of the text from where it went wrong. */
@@ -50,9 +48,8 @@ static struct why parse_group(const char *s, unsigned *ret, const char **ret_end
     const char *p = s;
     unsigned v = 0;
 
-    for (; isxdigit((unsigned char)*p); p++) {
-        char c = *p;
-        v = v << 4 | (unsigned)(c <= '9' ? c - '0' : (c | 0x20) - 'a' + 10);
+    for (; bh_hex_value(*p) >= 0; p++) {
+        v = v << 4 | (unsigned)bh_hex_value(*p);
         if (p - s > 3)
             return (struct why){"each group must have 4 or less digits", s};
         if (v > 0xffff)
