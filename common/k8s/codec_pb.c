@@ -59,7 +59,7 @@ static bool without_managed(struct bh_buf *out, struct bh_str meta)
 {
     struct bh_wire w = bh_wire_of(meta.p, meta.n);
     struct bh_wire_field f;
-    struct bh_buf rest = {0};
+    struct bh_buf rest BH_CLEANUP(bh_buf_fini) = {0};
     int rc;
 
     for (const uint8_t *from = w.p; (rc = bh_wire_next(&w, &f)) > 0; from = w.p)
@@ -67,7 +67,6 @@ static bool without_managed(struct bh_buf *out, struct bh_str meta)
             bh_buf_add(&rest, from, (size_t)(w.p - from));
     if (rc == 0)
         bh_wire_add_bytes(out, OBJECT_METADATA, bh_buf_str(&rest), rest.n);
-    bh_buf_fini(&rest);
     return rc == 0;
 }
 

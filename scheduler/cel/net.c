@@ -190,12 +190,11 @@ static bool parse_ip(struct cel_eval *e, const struct cel_value *v, struct cel_n
     if (zone)
         *zone = '%';
     if (w.text) {
-        struct bh_buf b = {0};
+        struct bh_buf b BH_CLEANUP(bh_buf_fini) = {0};
         why_text(&b, text, w);
         *ret_err =
             bh_cel_error(e, "IP Address \"%s\" parse error during conversion from string: %s", text,
                          bh_buf_str(&b));
-        bh_buf_fini(&b);
     } else if (zone) {
         *ret_err = bh_cel_error(e, "IP address \"%s\" with zone value is not allowed", text);
     } else if (is_mapped(ret)) {
@@ -251,9 +250,8 @@ static bool parse_cidr(struct cel_eval *e, const struct cel_value *v, struct cel
                        struct cel_value *ret_err)
 {
 #define FAILED "network address parse error during conversion from string: "
-    struct bh_buf why = {0};
+    struct bh_buf why BH_CLEANUP(bh_buf_fini) = {0};
     char text[128];
-    bool ok = false;
 
     if (!text_of(v, text))
         *ret_err = bh_cel_error(e, FAILED FAILED "no '/'");
@@ -262,9 +260,8 @@ static bool parse_cidr(struct cel_eval *e, const struct cel_value *v, struct cel
     else if (is_mapped(ret))
         *ret_err = bh_cel_error(e, FAILED "IPv4-mapped IPv6 address \"%s\" is not allowed", text);
     else
-        ok = true;
-    bh_buf_fini(&why);
-    return ok;
+        return true;
+    return false;
 #undef FAILED
 }
 

@@ -76,7 +76,7 @@ static const char *identifiers(struct bh_str s, bool pre)
 /* A "v", missing minor and patch, leading zeros. The result lives in the arena. */
 static const char *normalize(struct bh_arena *a, struct bh_str *s)
 {
-    struct bh_buf b = {0};
+    struct bh_buf b BH_CLEANUP(bh_buf_fini) = {0};
     unsigned parts = 0;
     struct bh_str rest = *s;
 
@@ -87,10 +87,8 @@ static const char *normalize(struct bh_arena *a, struct bh_str *s)
         struct bh_str part = parts < 2 ? cut(&rest, '.') : rest;
         more = part.n < before;
         bool last = parts < 2 && !more;
-        if (last && (memchr(part.p, '+', part.n) || memchr(part.p, '-', part.n))) {
-            bh_buf_fini(&b);
+        if (last && (memchr(part.p, '+', part.n) || memchr(part.p, '-', part.n)))
             return "short version cannot contain PreRelease/Build meta data";
-        }
         while (part.n > 1 && part.p[0] == '0' && is_digit(part.p[1]))
             part = (struct bh_str){part.p + 1, part.n - 1};
         bh_buf_adds(&b, parts ? "." : "");
@@ -99,7 +97,6 @@ static const char *normalize(struct bh_arena *a, struct bh_str *s)
     for (; parts < 3; parts++)
         bh_buf_adds(&b, ".0");
     *s = (struct bh_str){bh_arena_strndup(a, bh_buf_str(&b), b.n), b.n};
-    bh_buf_fini(&b);
     return NULL;
 }
 

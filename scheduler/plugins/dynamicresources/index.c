@@ -87,8 +87,8 @@ static struct bh_dra_where where_of(struct bh_dra *d, struct bh_map *known, stru
 
 static void read_slices(struct bh_dra *d, const struct bh_objects *o)
 {
-    struct bh_map known = {0};
-    struct bh_buf b = {0};
+    struct bh_map known BH_CLEANUP(bh_map_fini) = {0};
+    struct bh_buf b BH_CLEANUP(bh_buf_fini) = {0};
     uint32_t n = 0;
 
     bh_objects_each(ob, o, BH_KIND_RESOURCESLICE) {
@@ -117,8 +117,6 @@ static void read_slices(struct bh_dra *d, const struct bh_objects *o)
     }
     if (d->n_slices)
         qsort(d->slices, d->n_slices, sizeof *d->slices, by_name);
-    bh_map_fini(&known);
-    bh_buf_fini(&b);
 }
 
 /* Neither drivers nor devices have a slash in their names, pools may. */
@@ -212,7 +210,7 @@ static bool is_odd(const struct bh_dra *d, const struct bh_dra_pool *p)
 /* See counters.c: what is available is remembered by the pool's name alone. */
 static void find_namesakes(struct bh_dra *d)
 {
-    struct bh_map names = {0};
+    struct bh_map names BH_CLEANUP(bh_map_fini) = {0};
     bool any = false;
 
     for (uint32_t i = 0; i < d->n_pools; i++) {
@@ -228,7 +226,6 @@ static void find_namesakes(struct bh_dra *d)
             bh_map_put(&names, p->name, strlen(p->name), p);
         d->odd_counters |= first != NULL;
     }
-    bh_map_fini(&names);
 }
 
 static bool is_by_selector(const struct bh_dra *d, const struct bh_dra_pool *p)

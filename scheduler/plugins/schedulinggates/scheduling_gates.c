@@ -14,7 +14,7 @@ static const struct bh_status *pre_enqueue(struct bh_call *c)
 {
     const struct bh_shape_rec *s = c->pod->shape;
     const bh_sym *gates = bh_rec_at(s, s->gates, bh_sym);
-    struct bh_buf names = {0};
+    struct bh_buf names BH_CLEANUP(bh_buf_fini) = {0};
 
     if (!s->gates.n)
         return NULL;
@@ -23,11 +23,8 @@ static const struct bh_status *pre_enqueue(struct bh_call *c)
             bh_buf_addc(&names, ' ');
         bh_buf_adds(&names, bh_sym_text(c->tab, gates[i]));
     }
-    const struct bh_status *st =
-        bh_status_new(c->arena, BH_UNSCHEDULABLE_AND_UNRESOLVABLE, "SchedulingGates",
-                      "waiting for scheduling gates: [%s]", bh_buf_str(&names));
-    bh_buf_fini(&names);
-    return st;
+    return bh_status_new(c->arena, BH_UNSCHEDULABLE_AND_UNRESOLVABLE, "SchedulingGates",
+                         "waiting for scheduling gates: [%s]", bh_buf_str(&names));
 }
 
 static enum bh_hint on_gates_gone(const struct bh_hint_call *c)
