@@ -143,7 +143,7 @@ static void verify(struct bh_queue *q, struct entry *e, enum worth taken, const 
 
 static void judge_group(struct bh_queue *q, struct pool_group *g, const struct walk *w)
 {
-    struct entry *next, *last = g->last;
+    struct entry *next, *last = TAILQ_LAST(&g->entries, entries);
     enum worth worth = WORTH_SKIP;
     bool by_pod = true;
 
@@ -153,9 +153,9 @@ static void judge_group(struct bh_queue *q, struct pool_group *g, const struct w
     /* requeue() unlinks the entry, possibly puts it back (gated again) at the tail: stop at what
      * was the tail when the walk began. */
     bh_queue_pool_hold(g);
-    for (struct entry *e = g->first; e; e = next) {
+    for (struct entry *e = TAILQ_FIRST(&g->entries); e; e = next) {
         bool end = e == last;
-        next = end ? NULL : e->pool_next;
+        next = end ? NULL : TAILQ_NEXT(e, pool_link);
         if (e == w->own[0] || e == w->own[1])
             continue;
         if (by_pod)
@@ -181,19 +181,15 @@ void bh_queue_event(struct bh_queue *q, const struct bh_cluster_event *ev, int64
     bh_queue_event_label(ev, label);
     judge_own(q, &w);
     for (uint32_t i = 0; i < q->n_plugins; i++) {
-        struct pool_link *head = &q->pool[i], *l, *next;
-        if (head->next == head || !bh_engine_plugin_interested(q->engine, q->plugins[i], ev))
-            continue;
         /* New groups come at the tail: stop at what was the tail when the walk began. Judging
          * empties no other group than the one it judges. */
-        struct pool_link *last = head->prev;
-        for (l = head->next; l != head; l = next) {
-            bool end = l == last;
-            next = l->next;
+        struct pool_link *last = TAILQ_LAST(&q->pool[i], pool), *next;
+        if (!last || !bh_engine_plugin_interested(q->engine, q->plugins[i], ev))
+            continue;
+        for (struct pool_link *l = TAILQ_FIRST(&q->pool[i]); l; l = next) {
+            next = l == last ? NULL : TAILQ_NEXT(l, link);
             if (!((l->group->key.rejectors | l->group->key.pendings) & seen))
                 judge_group(q, l->group, &w);
-            if (end)
-                break;
         }
         seen |= UINT64_C(1) << i;
     }

@@ -10,22 +10,17 @@
  */
 #include "scheduler/queue/queue_int.h"
 
-static void unlink_node(struct flight_node *f)
+static struct flight_node *append(struct bh_queue *q)
 {
-    f->prev->next = f->next;
-    f->next->prev = f->prev;
+    struct flight_node *f = bh_calloc(1, sizeof(*f));
+
+    TAILQ_INSERT_TAIL(&q->flight, f, link);
+    return f;
 }
 
-static void append(struct bh_queue *q, struct flight_node *f)
+static void drop(struct bh_queue *q, struct flight_node *f)
 {
-    f->next = &q->flight;
-    f->prev = q->flight.prev;
-    f->prev->next = f;
-    q->flight.prev = f;
-}
-
-static void free_node(struct flight_node *f)
-{
+    TAILQ_REMOVE(&q->flight, f, link);
     for (size_t i = 0; i < BH_ARRAY_LEN(f->copies); i++)
         free(f->copies[i]);
     bh_pod_dropp(&f->activate);
@@ -43,7 +38,7 @@ void bh_queue_flight_record(struct bh_queue *q, const struct bh_cluster_event *e
 
     if (q->count.in_flight == 0)
         return;
-    f = bh_calloc(1, sizeof(*f));
+    f = append(q);
     f->ev = *ev;
     f->ev.old_node = f->copies[0] = copy_rec(ev->old_node);
     f->ev.new_node = f->copies[1] = copy_rec(ev->new_node);
@@ -51,42 +46,33 @@ void bh_queue_flight_record(struct bh_queue *q, const struct bh_cluster_event *e
     f->ev.new_pod = f->copies[3] = copy_rec(ev->new_pod);
     f->ev.old_shape = f->copies[4] = copy_rec(ev->old_shape);
     f->ev.new_shape = f->copies[5] = copy_rec(ev->new_shape);
-    append(q, f);
 }
 
 void bh_queue_flight_activate(struct bh_queue *q, struct bh_pod_state *s)
 {
-    struct flight_node *f = bh_calloc(1, sizeof(*f));
-
-    f->activate = bh_pod_hold(s);
-    append(q, f);
+    append(q)->activate = bh_pod_hold(s);
 }
 
 void bh_queue_flight_begin(struct bh_queue *q, struct entry *e)
 {
-    struct flight_node *f = bh_calloc(1, sizeof(*f));
-
     bh_assert(!e->marker);
-    f->pod = e;
-    e->marker = f;
-    append(q, f);
+    e->marker = append(q);
+    e->marker->pod = e;
     q->count.in_flight++;
 }
 
 /* Drops the pod's marker and every event in front of the first marker that is left. */
 void bh_queue_flight_end(struct bh_queue *q, struct entry *e)
 {
+    struct flight_node *f;
+
     if (!e->marker)
         return;
-    unlink_node(e->marker);
-    free_node(e->marker);
+    drop(q, e->marker);
     e->marker = NULL;
     q->count.in_flight--;
-    while (q->flight.next != &q->flight && !q->flight.next->pod) {
-        struct flight_node *f = q->flight.next;
-        unlink_node(f);
-        free_node(f);
-    }
+    while ((f = TAILQ_FIRST(&q->flight)) && !f->pod)
+        drop(q, f);
 }
 
 enum worth bh_queue_flight_replay(struct bh_queue *q, struct entry *e)
@@ -94,7 +80,7 @@ enum worth bh_queue_flight_replay(struct bh_queue *q, struct entry *e)
     enum worth best = WORTH_SKIP;
 
     bh_assert(e->marker);
-    for (struct flight_node *f = e->marker->next; f != &q->flight; f = f->next) {
+    for (struct flight_node *f = e->marker; (f = TAILQ_NEXT(f, link));) {
         enum worth w = WORTH_SKIP;
         bool by_pod;
         if (f->pod)

@@ -35,16 +35,14 @@ static struct pool_group *group_new(struct bh_queue *q)
     uint32_t n = BH_MAX((uint32_t)__builtin_popcountll(set), 1u), k = 0;
     struct pool_group *g = bh_calloc(1, sizeof(*g) + n * sizeof(g->links[0]));
 
+    TAILQ_INIT(&g->entries);
     g->key = key;
     g->n_links = n;
     do {
         uint32_t list = set ? (uint32_t)__builtin_ctzll(set) : BH_QUEUE_MAX_PLUGINS;
-        struct pool_link *head = &q->pool[list], *l = &g->links[k++];
+        struct pool_link *l = &g->links[k++];
         l->group = g;
-        l->next = head;
-        l->prev = head->prev;
-        l->prev->next = l;
-        head->prev = l;
+        TAILQ_INSERT_TAIL(&q->pool[list], l, link);
         set &= set - 1;
     } while (k < n);
     g->key_n = (uint32_t)q->key.n;
@@ -55,12 +53,13 @@ static struct pool_group *group_new(struct bh_queue *q)
 
 static void drop_if_empty(struct bh_queue *q, struct pool_group *g)
 {
-    if (g->first || g->busy)
+    uint64_t set = g->key.rejectors | g->key.pendings;
+
+    if (!TAILQ_EMPTY(&g->entries) || g->busy)
         return;
-    for (uint32_t i = 0; i < g->n_links; i++) {
-        g->links[i].prev->next = g->links[i].next;
-        g->links[i].next->prev = g->links[i].prev;
-    }
+    for (uint32_t i = 0; i < g->n_links; i++, set &= set - 1)
+        TAILQ_REMOVE(&q->pool[set ? (uint32_t)__builtin_ctzll(set) : BH_QUEUE_MAX_PLUGINS],
+                     &g->links[i], link);
     (void)bh_map_del(&q->groups, g->whole_key, g->key_n);
     free(g->whole_key);
     free(g);
@@ -76,10 +75,7 @@ void bh_queue_pool_link(struct bh_queue *q, struct entry *e)
     if (!g)
         g = group_new(q);
     e->group = g;
-    e->pool_next = NULL;
-    e->pool_prev = g->last;
-    *(g->last ? &g->last->pool_next : &g->first) = e;
-    g->last = e;
+    TAILQ_INSERT_TAIL(&g->entries, e, pool_link);
 }
 
 void bh_queue_pool_unlink(struct bh_queue *q, struct entry *e)
@@ -88,8 +84,7 @@ void bh_queue_pool_unlink(struct bh_queue *q, struct entry *e)
 
     if (!g)
         return;
-    *(e->pool_prev ? &e->pool_prev->pool_next : &g->first) = e->pool_next;
-    *(e->pool_next ? &e->pool_next->pool_prev : &g->last) = e->pool_prev;
+    TAILQ_REMOVE(&g->entries, e, pool_link);
     e->group = NULL;
     drop_if_empty(q, g);
 }

@@ -46,8 +46,8 @@ struct bh_queue *bh_queue_new(struct bh_engine *e, const struct bh_queue_options
     bh_heap_init(&q->backoff, offsetof(struct entry, heap_index), less_backoff);
     bh_heap_init(&q->error_backoff, offsetof(struct entry, heap_index), less_error);
     for (size_t i = 0; i < BH_ARRAY_LEN(q->pool); i++)
-        q->pool[i].prev = q->pool[i].next = &q->pool[i];
-    q->flight.prev = q->flight.next = &q->flight;
+        TAILQ_INIT(&q->pool[i]);
+    TAILQ_INIT(&q->flight);
     return q;
 }
 

@@ -9,6 +9,8 @@
 #ifndef BH_QUEUE_INT_H
 #define BH_QUEUE_INT_H
 
+#include <sys/queue.h>
+
 #include "common/base/map.h"
 #include "common/base/heap.h"
 #include "scheduler/queue/queue.h"
@@ -28,12 +30,12 @@ struct pool_key { /* head of the key, which is compared as bytes: no padding */
 };
 _Static_assert(sizeof(struct pool_key) == 24, "pool_key has padding");
 struct pool_link { /* membership of a group in one plugin's list of the pool */
-    struct pool_link *prev, *next;
+    TAILQ_ENTRY(pool_link) link;
     struct pool_group *group;
 };
 struct pool_group {
     struct pool_key key;
-    struct entry *first, *last;
+    TAILQ_HEAD(entries, entry) entries;
     uint32_t busy;  /* walks that hold it */
     uint32_t key_n; /* of whole_key, the group's key in the map */
     char *whole_key;
@@ -43,7 +45,7 @@ struct pool_group {
 /* What happened while pods were in flight: markers (pod popped here) and recorded events, in order.
  */
 struct flight_node {
-    struct flight_node *prev, *next;
+    TAILQ_ENTRY(flight_node) link;
     struct entry *pod; /* marker: the pod popped here; NULL = event */
     struct bh_cluster_event ev;
     struct bh_pod_state *activate; /* Activate() of this pod */
@@ -58,7 +60,7 @@ struct entry {
     int64_t backoff_expiry_ns;
     bool backoff_cached;
     struct pool_group *group; /* with its place in the group's list */
-    struct entry *pool_prev, *pool_next;
+    TAILQ_ENTRY(entry) pool_link;
     struct flight_node *marker;
     uint64_t sync_generation; /* last feed that named the pod */
     uint64_t counted;         /* in bh_queue.rejected of counted_profile; bit set over plugins */
@@ -73,16 +75,15 @@ struct bh_queue {
     struct bh_queue_options o;
     struct bh_pods pods; /* with and without entry */
     struct bh_heap active, backoff, error_backoff;
-    struct pool_link
-        pool[BH_QUEUE_MAX_PLUGINS + 1]; /* list heads; the last: groups without rejector */
-    struct bh_map groups;               /* pool_key and essence -> pool_group */
-    struct bh_buf key;                  /* being built */
-    uint64_t by_essence;                /* plugins that look at no more */
+    TAILQ_HEAD(pool, pool_link) pool[BH_QUEUE_MAX_PLUGINS + 1]; /* last: without rejector */
+    struct bh_map groups; /* pool_key and essence -> pool_group */
+    struct bh_buf key;    /* being built */
+    uint64_t by_essence;  /* plugins that look at no more */
     char *plugins[BH_QUEUE_MAX_PLUGINS];
     uint32_t n_plugins;
     char *labels[BH_QUEUE_MAX_LABELS]; /* of events that brought pods back; 0: none */
     uint16_t n_labels, last_label;
-    struct flight_node flight; /* list head */
+    TAILQ_HEAD(flight, flight_node) flight;
     struct bh_queue_stats count;
     uint64_t sync_generation;
     bool syncing;

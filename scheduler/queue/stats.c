@@ -46,9 +46,10 @@ void bh_queue_each_rejector(const struct bh_queue *q,
 void bh_queue_each_in_flight(const struct bh_queue *q, void (*fn)(void *arg, const char *label),
                              void *arg)
 {
+    const struct flight_node *f;
     char label[96];
 
-    for (const struct flight_node *f = q->flight.next; f != &q->flight; f = f->next)
+    TAILQ_FOREACH(f, &q->flight, link)
         fn(arg, f->pod        ? "PodPopped"
                 : f->activate ? "ForceActivate"
                               : bh_queue_event_label(&f->ev, label));
