@@ -38,10 +38,10 @@ int bh_config_fail(struct bh_config_ctx *x, const struct bh_json *at, const char
  * Errors without a line get that of the node their path names in root. -EINVAL. */
 int bh_config_fail_all(struct bh_config_ctx *x, const struct bh_json *root, const char *prefix,
                        const struct bh_field_errors *e, bool bare);
-void bh_config_warn(struct bh_config_ctx *x, const struct bh_json *at, const char *fmt, ...)
-    BH_PRINTF(3, 4);
-void bh_config_note(struct bh_config_ctx *x, const struct bh_json *at, const char *fmt, ...)
-    BH_PRINTF(3, 4);
+void bh_config_remark(struct bh_config_ctx *x, const struct bh_json *at, bool note, const char *fmt,
+                      ...) BH_PRINTF(4, 5);
+#define bh_config_warn(x, at, ...) bh_config_remark((x), (at), false, __VA_ARGS__)
+#define bh_config_note(x, at, ...) bh_config_remark((x), (at), true, __VA_ARGS__)
 
 /* ---- source.c ---- */
 /* Text to tree; repeated keys go to x->repeats. 0 or -EINVAL, reported. */

@@ -5,7 +5,6 @@
 #include <ctype.h>
 #include <errno.h>
 
-#include "common/base/buf.h"
 #include "common/base/log.h"
 #include "scheduler/config/config_int.h"
 
@@ -35,55 +34,30 @@ void bh_config_report_fini(struct bh_config_report *r)
     bh_arena_fini(&r->arena);
 }
 
-static const char *format(struct bh_arena *a, const char *fmt, va_list ap)
-{
-    struct bh_buf b = {0};
-
-    bh_buf_vaddf(&b, fmt, ap);
-    const char *text = bh_arena_strndup(a, bh_buf_str(&b), b.n);
-    bh_buf_fini(&b);
-    return text;
-}
-
 int bh_config_fail(struct bh_config_ctx *x, const struct bh_json *at, const char *fmt, ...)
 {
     struct bh_config_report *r = x->report;
     va_list ap;
 
     va_start(ap, fmt);
-    r->summary = format(&r->arena, fmt, ap);
+    r->summary = bh_arena_vprintf(&r->arena, fmt, ap);
     va_end(ap);
     add(&r->arena, &r->errors, at ? at->line : 0, r->summary);
     return -EINVAL;
 }
 
-static void warn(struct bh_config_ctx *x, const struct bh_json *at, bool note, const char *fmt,
-                 va_list ap)
+void bh_config_remark(struct bh_config_ctx *x, const struct bh_json *at, bool note, const char *fmt,
+                      ...)
 {
     struct bh_config_report *r = x->report;
+    va_list ap;
 
     if (r->warnings.n >= BH_FIELD_ERRORS_MAX)
         return;
-    add(&r->arena, &r->warnings, at ? at->line : 0, format(&r->arena, fmt, ap));
+    va_start(ap, fmt);
+    add(&r->arena, &r->warnings, at ? at->line : 0, bh_arena_vprintf(&r->arena, fmt, ap));
+    va_end(ap);
     r->warnings.v[r->warnings.n - 1].note = note;
-}
-
-void bh_config_warn(struct bh_config_ctx *x, const struct bh_json *at, const char *fmt, ...)
-{
-    va_list ap;
-
-    va_start(ap, fmt);
-    warn(x, at, false, fmt, ap);
-    va_end(ap);
-}
-
-void bh_config_note(struct bh_config_ctx *x, const struct bh_json *at, const char *fmt, ...)
-{
-    va_list ap;
-
-    va_start(ap, fmt);
-    warn(x, at, true, fmt, ap);
-    va_end(ap);
 }
 
 int bh_config_fail_all(struct bh_config_ctx *x, const struct bh_json *root, const char *prefix,
