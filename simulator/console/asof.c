@@ -105,7 +105,7 @@ static void write_pods(struct bh_buf *out, const struct bh_map *pods, struct bh_
         const struct bh_json *v = bh_sim_obj_tree(&a, o);
         if (out->p[out->n - 1] != '[')
             bh_buf_addc(out, ',');
-        bh_console_pod_row(out, &a, o, v);
+        bh_json_write(out, bh_console_pod_row(&a, o, v));
         add_sum(sums, o, v, names);
         bh_arena_reset(&a);
     }
@@ -122,7 +122,8 @@ static void write_nodes(struct bh_buf *out, const struct bh_map *nodes, const st
         const struct bh_console_amounts *sum = bh_map_get(sums, o->name, strlen(o->name));
         if (out->p[out->n - 1] != '[')
             bh_buf_addc(out, ',');
-        bh_console_node_row(out, &a, o, bh_sim_obj_tree(&a, o), sum ? sum : &nothing);
+        bh_json_write(out,
+                      bh_console_node_row(&a, o, bh_sim_obj_tree(&a, o), sum ? sum : &nothing));
         bh_arena_reset(&a);
     }
 }

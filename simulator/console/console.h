@@ -94,9 +94,8 @@ void bh_console_background(struct bh_sim *s, bh_console_run_fn *run, bh_console_
  * back (the stream then tells its reader "reset" and starts again from 0). */
 typedef int bh_console_rows_fn(struct bh_sim *s, uint64_t *cursor, struct bh_buf *out);
 void bh_console_publish(struct bh_sim *s, const char *kind, bh_console_rows_fn *fn);
-/* One change: {"type":TYPE,"row":ROW}; ROW is what the caller appends between the two calls. */
-void bh_console_change_begin(struct bh_buf *out, const char *type);
-void bh_console_change_end(struct bh_buf *out);
+/* One change: {"type":TYPE,"row":ROW}. */
+void bh_console_change(struct bh_buf *out, const char *type, const struct bh_json *row);
 
 /* ---- what several handlers need -------------------------------------------------------------- */
 /* Appends references to all objects of type t. */

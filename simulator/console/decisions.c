@@ -25,9 +25,7 @@ struct bh_console_decisions {
     struct bh_decisions *reader;
     struct bh_decisions_cursor cursor;
     uint64_t serial, polled_ns; /* rows that ever came */
-    struct {
-        char *type, *row;
-    } ring[ROWS_KEPT];
+    char *ring[ROWS_KEPT];
 };
 
 /* ---- rows of the stream ---------------------------------------------------------------------- */
@@ -37,11 +35,9 @@ static void keep_row(struct bh_console_decisions *d, const struct bh_json *chang
     struct bh_buf b = {0};
     unsigned i = d->serial++ % ROWS_KEPT;
 
-    bh_json_write(&b, bh_json_get(change, "row"));
-    free(d->ring[i].type);
-    free(d->ring[i].row);
-    d->ring[i].type = bh_strdup(bh_json_get_text(change, "type"));
-    d->ring[i].row = bh_buf_take(&b);
+    bh_console_change(&b, bh_json_get_text(change, "type"), bh_json_get(change, "row"));
+    free(d->ring[i]);
+    d->ring[i] = bh_buf_take(&b);
 }
 
 /* Who fell behind, or was away, starts anew from what is there now. */
@@ -79,9 +75,7 @@ static void add_state(struct bh_console_decisions *d, struct bh_buf *out)
     (void)bh_decisions_list(d->reader, &a, &f, &list, NULL);
     items = bh_json_get_list(list, "items");
     for (size_t i = items ? items->c.n : 0; i-- > 0;) { /* oldest first */
-        bh_console_change_begin(out, "ADDED");
-        bh_json_write(out, bh_json_at(items, i));
-        bh_console_change_end(out);
+        bh_console_change(out, "ADDED", bh_json_at(items, i));
     }
 }
 
@@ -101,12 +95,9 @@ static int decision_rows(struct bh_sim *s, uint64_t *cursor, struct bh_buf *out)
     if (*cursor - 1 > d->serial || d->serial - (*cursor - 1) > ROWS_KEPT)
         return -ESTALE;
     for (; *cursor - 1 < d->serial; ++*cursor) {
-        unsigned i = (*cursor - 1) % ROWS_KEPT;
-        if (!d->ring[i].row)
-            continue;
-        bh_console_change_begin(out, d->ring[i].type);
-        bh_buf_adds(out, d->ring[i].row);
-        bh_console_change_end(out);
+        const char *text = d->ring[(*cursor - 1) % ROWS_KEPT];
+        if (text)
+            bh_buf_addf(out, "%s%s", out->n > 1 ? "," : "", text);
     }
     return 0;
 }
@@ -135,10 +126,8 @@ void bh_console_decisions_stop(struct bh_console *c)
         return;
     for (unsigned i = 0; i < d->n_idle; i++)
         bh_decisions_free(d->idle[i]);
-    for (unsigned i = 0; i < ROWS_KEPT; i++) {
-        free(d->ring[i].type);
-        free(d->ring[i].row);
-    }
+    for (unsigned i = 0; i < ROWS_KEPT; i++)
+        free(d->ring[i]);
     bh_decisions_free(d->reader);
     free(d);
     c->decisions = NULL;

@@ -19,9 +19,7 @@ static int replay_rows(struct bh_sim *s, uint64_t *cursor, struct bh_buf *out)
 
     if (*cursor == bh_player_version(r))
         return 0;
-    bh_console_change_begin(out, *cursor ? "MODIFIED" : "ADDED");
-    bh_json_write(out, bh_player_state(r, &a));
-    bh_console_change_end(out);
+    bh_console_change(out, *cursor ? "MODIFIED" : "ADDED", bh_player_state(r, &a));
     *cursor = bh_player_version(r);
     return 0;
 }

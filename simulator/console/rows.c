@@ -207,31 +207,30 @@ static const char *owner_of(struct bh_arena *a, const struct bh_json *obj)
     return "";
 }
 
-void bh_console_pod_row(struct bh_buf *out, struct bh_arena *a, const struct bh_sim_obj *o,
-                        const struct bh_json *obj)
+struct bh_json *bh_console_pod_row(struct bh_arena *a, const struct bh_sim_obj *o,
+                                   const struct bh_json *obj)
 {
     const struct bh_json *spec = bh_json_get(obj, "spec"), *status = bh_json_get(obj, "status");
     /* why it is not running: the scheduler's word while it has no node, then its own */
     const struct bh_json *why = *o->node_name ? status : bh_console_condition(obj, "PodScheduled");
-    struct bh_json *row = begin(a, o, obj);
     struct bh_console_amounts x;
 
     bh_console_requests(obj, &x);
-    bh_json_add(a, row,
-                "phase: %s, node: %s, nominated: %s, priority: %ld, scheduler: %s, ready: %i, "
-                "deleting: %i, gated: %i, reason: %s, message: %s, owner: %s, cpu_milli: %ld, "
-                "memory_bytes: %ld, resources: %p, labels: %p",
-                o->phase, o->node_name, bh_json_get_str(status, "nominatedNodeName"),
-                bh_json_get_i64(spec, "priority", 0), bh_json_get_str(spec, "schedulerName"),
-                condition_is_true(obj, "Ready"), o->deleting,
-                !*o->node_name && bh_console_gated(obj), bh_json_get_str(why, "reason"),
-                bh_json_get_str(why, "message"), owner_of(a, obj), x.cpu_milli, x.memory_bytes,
-                more_of(a, &x), labels_of(a, obj));
-    bh_json_write(out, row);
+    return bh_json_add(
+        a, begin(a, o, obj),
+        "phase: %s, node: %s, nominated: %s, priority: %ld, scheduler: %s, ready: %i, "
+        "deleting: %i, gated: %i, reason: %s, message: %s, owner: %s, cpu_milli: %ld, "
+        "memory_bytes: %ld, resources: %p, labels: %p",
+        o->phase, o->node_name, bh_json_get_str(status, "nominatedNodeName"),
+        bh_json_get_i64(spec, "priority", 0), bh_json_get_str(spec, "schedulerName"),
+        condition_is_true(obj, "Ready"), o->deleting, !*o->node_name && bh_console_gated(obj),
+        bh_json_get_str(why, "reason"), bh_json_get_str(why, "message"), owner_of(a, obj),
+        x.cpu_milli, x.memory_bytes, more_of(a, &x), labels_of(a, obj));
 }
 
-void bh_console_node_row(struct bh_buf *out, struct bh_arena *a, const struct bh_sim_obj *o,
-                         const struct bh_json *obj, const struct bh_console_amounts *requested)
+struct bh_json *bh_console_node_row(struct bh_arena *a, const struct bh_sim_obj *o,
+                                    const struct bh_json *obj,
+                                    const struct bh_console_amounts *requested)
 {
     const struct bh_json *spec = bh_json_get(obj, "spec");
     struct bh_json *row = begin(a, o, obj);
@@ -245,7 +244,6 @@ void bh_console_node_row(struct bh_buf *out, struct bh_arena *a, const struct bh
                        bh_json_get_str(t, "key"), bh_json_get_str(t, "value"),
                        bh_json_get_str(t, "effect"));
     bh_console_allocatable(obj, &x);
-    bh_json_add(a, row, "allocatable: %p, requested: %p", amounts_of(a, &x),
-                amounts_of(a, requested));
-    bh_json_write(out, row);
+    return bh_json_add(a, row, "allocatable: %p, requested: %p", amounts_of(a, &x),
+                       amounts_of(a, requested));
 }

@@ -11,13 +11,14 @@
 
 /* Amounts of resources; names are borrowed from where they were read. */
 #define BH_CONSOLE_RESOURCES 32 /* further names are left out */
+struct bh_console_amount {
+    const char *name;
+    int64_t value;
+};
 struct bh_console_amounts {
     int64_t cpu_milli, memory_bytes, pods;
     unsigned n;
-    struct {
-        const char *name;
-        int64_t value;
-    } more[BH_CONSOLE_RESOURCES];
+    struct bh_console_amount more[BH_CONSOLE_RESOURCES];
 };
 void bh_console_amount_add(struct bh_console_amounts *x, const char *name, int64_t value);
 /* x += sign * y; names new to x are borrowed from y. Amounts of zero go. */
@@ -32,8 +33,9 @@ void bh_console_allocatable(const struct bh_json *node, struct bh_console_amount
 const struct bh_json *bh_console_condition(const struct bh_json *obj, const char *type);
 bool bh_console_gated(const struct bh_json *pod);
 /* obj: o's tree. */
-void bh_console_pod_row(struct bh_buf *out, struct bh_arena *a, const struct bh_sim_obj *o,
-                        const struct bh_json *obj);
-void bh_console_node_row(struct bh_buf *out, struct bh_arena *a, const struct bh_sim_obj *o,
-                         const struct bh_json *obj, const struct bh_console_amounts *requested);
+struct bh_json *bh_console_pod_row(struct bh_arena *a, const struct bh_sim_obj *o,
+                                   const struct bh_json *obj);
+struct bh_json *bh_console_node_row(struct bh_arena *a, const struct bh_sim_obj *o,
+                                    const struct bh_json *obj,
+                                    const struct bh_console_amounts *requested);
 #endif

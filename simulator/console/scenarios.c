@@ -310,14 +310,14 @@ static struct bh_json *state_of(const struct run *r, struct bh_arena *a)
     return o;
 }
 
-static void gone_rows(const struct bh_console_scenarios *all, uint64_t cursor, struct bh_buf *out)
+static void gone_rows(const struct bh_console_scenarios *all, uint64_t cursor, struct bh_buf *out,
+                      struct bh_arena *a)
 {
     for (unsigned i = 0; cursor && i < BH_MIN(all->n_gone, (unsigned)RUNS_MOST); i++) {
-        if (all->gone[i].version < cursor)
-            continue;
-        bh_console_change_begin(out, "DELETED");
-        bh_buf_addf(out, "{\"id\":\"s%u\"}", all->gone[i].id);
-        bh_console_change_end(out);
+        if (all->gone[i].version >= cursor)
+            bh_console_change(
+                out, "DELETED",
+                bh_json_make(a, "id: %s", bh_arena_printf(a, "s%u", all->gone[i].id)));
     }
 }
 
@@ -336,11 +336,9 @@ static int scenario_rows(struct bh_sim *s, uint64_t *cursor, struct bh_buf *out)
     for (struct run *r = all->first; r; r = r->next) {
         if (*cursor && r->version < *cursor)
             continue;
-        bh_console_change_begin(out, *cursor ? "MODIFIED" : "ADDED");
-        bh_json_write(out, state_of(r, &a));
-        bh_console_change_end(out);
+        bh_console_change(out, *cursor ? "MODIFIED" : "ADDED", state_of(r, &a));
     }
-    gone_rows(all, *cursor, out);
+    gone_rows(all, *cursor, out, &a);
     *cursor = all->version + 1;
     return 0;
 }

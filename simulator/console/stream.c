@@ -100,13 +100,10 @@ static void send_event(struct stream *s, uint64_t id, const char *event, const c
     send_text(s, b);
 }
 
-void bh_console_change_begin(struct bh_buf *out, const char *type)
+void bh_console_change(struct bh_buf *out, const char *type, const struct bh_json *row)
 {
     bh_buf_addf(out, "%s{\"type\":\"%s\",\"row\":", out->n > 1 ? "," : "", type);
-}
-
-void bh_console_change_end(struct bh_buf *out)
-{
+    bh_json_write(out, row);
     bh_buf_addc(out, '}');
 }
 
@@ -136,9 +133,9 @@ static void add_node(struct bh_console_streams *all, const char *type, const str
     struct bh_console_amounts requested;
 
     bh_console_totals_requested(all->c, o->name, &requested);
-    bh_console_change_begin(&all->text, type);
-    bh_console_node_row(&all->text, &all->arena, o, bh_sim_obj_tree(&all->arena, o), &requested);
-    bh_console_change_end(&all->text);
+    bh_console_change(
+        &all->text, type,
+        bh_console_node_row(&all->arena, o, bh_sim_obj_tree(&all->arena, o), &requested));
     bh_arena_reset(&all->arena);
 }
 
@@ -167,9 +164,8 @@ static void add_object(struct stream *s, const struct subject *k, const char *ty
     if (k->what == NODES) {
         add_node(all, type, o);
     } else if (k->what == PODS) {
-        bh_console_change_begin(&all->text, type);
-        bh_console_pod_row(&all->text, &all->arena, o, bh_sim_obj_tree(&all->arena, o));
-        bh_console_change_end(&all->text);
+        bh_console_change(&all->text, type,
+                          bh_console_pod_row(&all->arena, o, bh_sim_obj_tree(&all->arena, o)));
         bh_arena_reset(&all->arena);
     } else {
         bh_buf_addf(&all->text, "%s{\"type\":\"%s\",\"object\":", all->text.n > 1 ? "," : "", type);

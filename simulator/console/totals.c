@@ -33,10 +33,7 @@ struct pod_totals {
     char phase; /* first letter */
     int64_t cpu_milli, memory_bytes;
     unsigned n_more;
-    struct {
-        const char *name; /* of the table of names */
-        int64_t value;
-    } * more;
+    struct bh_console_amount *more; /* names of the table of names */
 };
 struct bh_console_totals {
     struct bh_console *c;
@@ -163,10 +160,8 @@ static void add_amounts(struct bh_console_totals *t, const struct pod_totals *p,
 
     if (!p->node)
         return;
-    for (unsigned i = 0; i < p->n_more; i++) {
-        x.more[i].name = p->more[i].name;
-        x.more[i].value = p->more[i].value;
-    }
+    if (p->n_more)
+        memcpy(x.more, p->more, p->n_more * sizeof *x.more);
     bh_console_amounts_add(&p->node->requested, &x, sign);
     bh_console_amounts_add(&t->counts.requested, &x, sign);
     changed(t, p->node, rv);
@@ -181,14 +176,9 @@ static void read_amounts(struct bh_console_totals *t, struct pod_totals *p,
     p->cpu_milli = x.cpu_milli;
     p->memory_bytes = x.memory_bytes;
     free(p->more);
-    p->more = NULL;
+    keep_names(t, &x);
     p->n_more = x.n;
-    if (x.n)
-        p->more = bh_reallocarray(NULL, x.n, sizeof(*p->more));
-    for (unsigned i = 0; i < x.n; i++) {
-        p->more[i].name = keep_name(t, x.more[i].name);
-        p->more[i].value = x.more[i].value;
-    }
+    p->more = x.n ? bh_memdup(x.more, x.n * sizeof *x.more) : NULL;
 }
 
 static bool same_part(const struct bh_sim_obj *a, uint32_t at, uint32_t n,

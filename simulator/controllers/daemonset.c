@@ -29,16 +29,6 @@ struct daemons {
 
 /* ---- which nodes fit ------------------------------------------------------------------------- */
 
-static bool in_values(const struct bh_json *e, const char *v)
-{
-    bh_json_each(x, bh_tree_arr(e, "values")) {
-        const char *s = bh_json_cstr(x);
-        if (s && bh_streq(s, v))
-            return true;
-    }
-    return false;
-}
-
 static bool compare(const struct bh_json *e, const char *v, bool greater)
 {
     const struct bh_json *values = bh_tree_arr(e, "values");
@@ -57,9 +47,9 @@ static bool compare(const struct bh_json *e, const char *v, bool greater)
 static bool requirement(const struct bh_json *e, const char *v)
 {
     if (bh_tree_is(e, "operator", "In"))
-        return v && in_values(e, v);
+        return v && bh_tree_lists(bh_tree_arr(e, "values"), v);
     if (bh_tree_is(e, "operator", "NotIn"))
-        return !v || !in_values(e, v);
+        return !v || !bh_tree_lists(bh_tree_arr(e, "values"), v);
     if (bh_tree_is(e, "operator", "Exists"))
         return v != NULL;
     if (bh_tree_is(e, "operator", "DoesNotExist"))

@@ -199,11 +199,11 @@ static void condition(struct job *j, struct bh_arena *a, struct bh_json *o, cons
 /* Indexes that are done, as text: "0,2-4". */
 static void completed_indexes(struct job *j, struct bh_arena *a, struct bh_json *st)
 {
-    BH_CLEANUP(bh_sim_objs_fini) struct bh_sim_objs pods = {0};
-    uint8_t *done = bh_calloc((size_t)j->completions + 1, 1);
+    BH_CLEANUP(bh_sim_objs_fini)
+    struct bh_sim_objs pods = bh_ctl_owned(j->c, j->obj->uid, j->c->t.pods);
+    BH_CLEANUP(bh_freep) uint8_t *done = bh_calloc((size_t)j->completions + 1, 1);
     BH_CLEANUP(bh_buf_fini) struct bh_buf b = {0};
 
-    bh_sim_owned_by(j->c->sim, j->obj->uid, j->c->t.pods, &pods);
     for (size_t i = 0; i < pods.n; i++) {
         int64_t idx = index_of(pods.v[i]);
         if (idx >= 0 && idx < j->completions && bh_streq(pods.v[i]->phase, "Succeeded"))
@@ -221,7 +221,6 @@ static void completed_indexes(struct job *j, struct bh_arena *a, struct bh_json 
     }
     if (b.n)
         bh_json_set_str(a, st, "completedIndexes", bh_buf_str(&b));
-    free(done);
 }
 
 static bool write_status(void *arg, struct bh_arena *a, struct bh_json *o)

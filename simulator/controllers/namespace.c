@@ -25,10 +25,8 @@ static bool finalize(void *arg, struct bh_arena *a, struct bh_json *ns)
     (void)arg;
     (void)a;
     bh_json_each(f, list) {
-        if (bh_streq(bh_json_cstr(f) ? bh_json_cstr(f) : "", "kubernetes")) {
-            bh_json_remove(list, f);
-            return true;
-        }
+        if (bh_streq(bh_json_cstr(f) ? bh_json_cstr(f) : "", "kubernetes"))
+            return bh_json_remove(list, f);
     }
     return false;
 }

@@ -40,16 +40,6 @@ static bh_nano storage(const struct bh_json *holder)
     return s && bh_quantity_parse(s, strlen(s), &q) == 0 ? q : 0;
 }
 
-static bool has_mode(const struct bh_json *modes, const char *mode)
-{
-    bh_json_each(m, modes) {
-        const char *s = bh_json_cstr(m);
-        if (s && bh_streq(s, mode))
-            return true;
-    }
-    return false;
-}
-
 static const char *volume_mode(const struct bh_json *o)
 {
     const char *mode = bh_tree_str(o, "spec.volumeMode");
@@ -80,7 +70,7 @@ static bool suits(const struct bh_json *claim, const struct bh_json *pv)
         return false;
     bh_json_each(m, bh_tree_arr(claim, "spec.accessModes")) {
         const char *mode = bh_json_cstr(m);
-        if (mode && !has_mode(bh_tree_arr(pv, "spec.accessModes"), mode))
+        if (mode && !bh_tree_lists(bh_tree_arr(pv, "spec.accessModes"), mode))
             return false;
     }
     return selected(claim, pv);

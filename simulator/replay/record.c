@@ -27,7 +27,6 @@ struct bh_record_reader {
     char *chunk; /* unpacked: chunk[at..n) is not read yet */
     size_t at, n;
     struct bh_buf line;
-    bool skipping; /* the line is too long: its rest is thrown away */
     unsigned n_lines;
 };
 

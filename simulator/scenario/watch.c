@@ -21,7 +21,7 @@ const char *const bh_run_state_names[BH_RUN_STATES] = {
 
 /* ---- timeline -------------------------------------------------------------------------------- */
 
-const char *bh_run_text(struct bh_run *r, const char *s)
+static const char *text_of(struct bh_run *r, const char *s)
 {
     return s ? bh_sym_text(r->texts, bh_sym_internc(r->texts, s)) : NULL;
 }
@@ -38,11 +38,11 @@ void bh_run_note(struct bh_run *r, const char *what, const char *kind, const cha
     r->event = bh_grown(r->event, r->n_events, &r->cap_events, sizeof *r->event);
     r->event[r->n_events++] = (struct bh_run_event){.at_ns = bh_run_at(r),
                                                     .what = what,
-                                                    .kind = bh_run_text(r, kind),
-                                                    .ns = bh_run_text(r, ns),
-                                                    .name = bh_run_text(r, name),
-                                                    .node = bh_run_text(r, node),
-                                                    .detail = bh_run_text(r, detail)};
+                                                    .kind = text_of(r, kind),
+                                                    .ns = text_of(r, ns),
+                                                    .name = text_of(r, name),
+                                                    .node = text_of(r, node),
+                                                    .detail = text_of(r, detail)};
 }
 
 /* A controller that makes pods is stopped by it, too. */
@@ -69,7 +69,7 @@ static uint32_t resource_at(struct bh_run *r, bh_sym name)
         return BH_RUN_RESOURCES;
     r->resource[r->n_resources] = name;
     r->resource_name[r->n_resources] =
-        bh_run_text(r, bh_sym_text(bh_engine_symtab(r->w.offline.engine), name));
+        text_of(r, bh_sym_text(bh_engine_symtab(r->w.offline.engine), name));
     return r->n_resources++;
 }
 
@@ -94,7 +94,7 @@ static struct bh_run_node *node_of(struct bh_run *r, const char *name)
     if (n)
         return n;
     n = bh_arena_new(&r->keep, struct bh_run_node);
-    n->name = bh_run_text(r, name);
+    n->name = text_of(r, name);
     bh_map_put(&r->nodes, name, strlen(name), n);
     r->node = bh_grown(r->node, r->n_nodes, &r->cap_nodes, sizeof(struct bh_run_node *));
     r->node[r->n_nodes++] = n;
@@ -150,9 +150,9 @@ static struct bh_run_pod *pod_new(struct bh_run *r, const struct bh_sim_obj *obj
 {
     struct bh_run_pod *p = bh_arena_new(&r->keep, struct bh_run_pod);
 
-    *p = (struct bh_run_pod){.ns = bh_run_text(r, obj->ns),
-                             .name = bh_run_text(r, obj->name),
-                             .uid = bh_run_text(r, obj->uid),
+    *p = (struct bh_run_pod){.ns = text_of(r, obj->ns),
+                             .name = text_of(r, obj->name),
+                             .uid = text_of(r, obj->uid),
                              .key = key_of(r, obj),
                              .created_ns = bh_run_at(r),
                              .bound_ns = -1,
@@ -293,11 +293,11 @@ static void see_victims(struct bh_run *r, const struct bh_run_pod *p, const stru
 
 static void see_failure(struct bh_run *r, struct bh_run_pod *p, const struct bh_decision *d)
 {
-    const char *message = bh_run_text(r, d->message ? d->message : ""), *before = p->message;
+    const char *message = text_of(r, d->message ? d->message : ""), *before = p->message;
 
     r->failed_attempts++;
     p->state = d->kind == BH_NO_FIT ? BH_RUN_UNSCHEDULABLE : BH_RUN_ERROR;
-    p->reason = bh_run_text(r, d->reason);
+    p->reason = text_of(r, d->reason);
     p->message = message;
     if (message != before) /* equal texts are one text */
         bh_run_note(r, "unschedulable", "Pod", p->ns, p->name, NULL, message);

@@ -135,8 +135,7 @@ static int parse_and_take(struct reader *r, const char *p, size_t n)
     BH_CLEANUP(bh_arena_fini) struct bh_arena a = {.limit_bytes = TREE_MAX(n)};
 
     int rc = bh_json_parse(&a, p, n, BH_JSON_STRICT, &v, r->err);
-    rc = rc < 0 ? blame(r, rc) : take(r, &a, v, 1);
-    return rc;
+    return rc < 0 ? blame(r, rc) : take(r, &a, v, 1);
 }
 
 static int on_item(void *arg, const char *p, size_t n)
@@ -182,16 +181,14 @@ static int on_document(void *arg, const char *p, size_t n)
     if (split_items(p, n, count_item, &items, &rest) < 0 ||
         bh_json_parse(&a, bh_buf_str(&rest), rest.n, 0, &head, NULL) < 0)
         head = NULL;
-    int rc;
     if (head && is_list(bh_json_get_str(head, "kind")) && items) {
         r->list_kind = bh_json_get_str(head, "kind");
         r->list_version = has_text(head, "apiVersion") ? bh_json_get_str(head, "apiVersion") : "";
-        rc = split_items(p, n, on_item, r, &rest);
+        int rc = split_items(p, n, on_item, r, &rest);
         r->list_kind = r->list_version = "";
-    } else {
-        rc = parse_and_take(r, p, n); /* one object, or a text that is none: says why */
+        return rc;
     }
-    return rc;
+    return parse_and_take(r, p, n); /* one object, or a text that is none: says why */
 }
 
 static int read_json(struct reader *r, const char *p, size_t n)
@@ -330,15 +327,9 @@ static int read_stdin(struct reader *r)
 
 static int is_readable(const struct dirent *d)
 {
-    static const char *const ends[] = {".yaml", ".yml", ".json"};
-    size_t n = strlen(d->d_name);
+    const char *end = strrchr(d->d_name, '.');
 
-    for (size_t i = 0; i < BH_ARRAY_LEN(ends); i++) {
-        size_t m = strlen(ends[i]);
-        if (n > m && bh_streq(d->d_name + n - m, ends[i]))
-            return 1;
-    }
-    return 0;
+    return end && end != d->d_name && bh_word_at(".yaml .yml .json", end) >= 0;
 }
 
 static int read_folder(struct reader *r, const char *path)
