@@ -95,14 +95,6 @@ size_t bh_sort_unique(void *v, size_t n, size_t size, int (*compare)(const void 
     return kept;
 }
 
-void *bh_grown(void *p, size_t n, size_t *cap, size_t size)
-{
-    if (n < *cap)
-        return p;
-    *cap = BH_MAX(2 * *cap, (size_t)64);
-    return bh_reallocarray(p, *cap, size);
-}
-
 int bh_word_at(const char *words, const char *s)
 {
     size_t n = strlen(s);

@@ -69,8 +69,6 @@ size_t bh_sort_unique(void *v, size_t n, size_t size, int (*compare)(const void 
             (v) = bh_reallocarray((v), (cap), sizeof *(v));                                        \
         }                                                                                          \
     } while (0)
-/* p with room for one more than the n items it has; *cap is what there is room for. */
-void *bh_grown(void *p, size_t n, size_t *cap, size_t size);
 char *bh_strdup(const char *s);
 char *bh_strndup(const char *s, size_t n);
 void *bh_memdup(const void *p, size_t n);

@@ -74,7 +74,7 @@ static void keep(struct import_job *k, const struct bh_json *obj)
     struct bh_buf b = {0};
     struct entry *e;
 
-    k->v = bh_grown(k->v, k->n_v, &k->cap, sizeof(*k->v));
+    BH_GROW(k->v, k->n_v, k->cap);
     e = &k->v[k->n_v];
     bh_json_write(&b, obj);
     *e = (struct entry){.turn = turn_of(bh_json_get_text(obj, "kind")), .at = k->n_v++, .n = b.n};

@@ -43,7 +43,7 @@ void bh_run_later(struct bh_run *r, int64_t at_ns, bh_later_fn *fn, void *arg)
 {
     size_t i = r->n_later++;
 
-    r->later = bh_grown(r->later, i, &r->cap_later, sizeof *r->later);
+    BH_GROW(r->later, i, r->cap_later);
     r->later[i] = (struct bh_run_later){at_ns, r->later_seq++, fn, arg};
     for (; i && sooner(&r->later[i], &r->later[(i - 1) / 2]); i = (i - 1) / 2)
         swap_later(&r->later[i], &r->later[(i - 1) / 2]);

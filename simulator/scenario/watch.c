@@ -35,7 +35,7 @@ void bh_run_note(struct bh_run *r, const char *what, const char *kind, const cha
         r->events_left_out++;
         return;
     }
-    r->event = bh_grown(r->event, r->n_events, &r->cap_events, sizeof *r->event);
+    BH_GROW(r->event, r->n_events, r->cap_events);
     r->event[r->n_events++] = (struct bh_run_event){.at_ns = bh_run_at(r),
                                                     .what = what,
                                                     .kind = text_of(r, kind),
@@ -96,7 +96,7 @@ static struct bh_run_node *node_of(struct bh_run *r, const char *name)
     n = bh_arena_new(&r->keep, struct bh_run_node);
     n->name = text_of(r, name);
     bh_map_put(&r->nodes, name, strlen(name), n);
-    r->node = bh_grown(r->node, r->n_nodes, &r->cap_nodes, sizeof(struct bh_run_node *));
+    BH_GROW(r->node, r->n_nodes, r->cap_nodes);
     r->node[r->n_nodes++] = n;
     count_object(r);
     return n;
@@ -158,7 +158,7 @@ static struct bh_run_pod *pod_new(struct bh_run *r, const struct bh_sim_obj *obj
                              .bound_ns = -1,
                              .gone_ns = -1};
     bh_map_put(&r->pods, p->uid, strlen(p->uid), p);
-    r->pod = bh_grown(r->pod, r->n_pods, &r->cap_pods, sizeof(struct bh_run_pod *));
+    BH_GROW(r->pod, r->n_pods, r->cap_pods);
     r->pod[r->n_pods++] = p;
     count_object(r);
     return p;
@@ -311,7 +311,7 @@ void bh_run_on_tried(void *arg, const struct bh_offline_try *t)
     struct bh_run_pod *p = bh_map_get(&r->pods, uid.p, uid.n);
 
     if (r->o->times) {
-        r->took_ns = bh_grown(r->took_ns, r->attempts, &r->cap_took, sizeof *r->took_ns);
+        BH_GROW(r->took_ns, r->attempts, r->cap_took);
         r->took_ns[r->attempts] = t->took_ns;
     }
     r->attempts++;
@@ -378,6 +378,6 @@ void bh_run_sample(struct bh_run *r, int64_t at_ns)
     }
     if (r->n_samples == (r->s->sample_ns ? SAMPLES_ASKED : SAMPLES_MOST))
         thin_out(r);
-    r->sample = bh_grown(r->sample, r->n_samples, &r->cap_samples, sizeof *r->sample);
+    BH_GROW(r->sample, r->n_samples, r->cap_samples);
     r->sample[r->n_samples++] = s;
 }

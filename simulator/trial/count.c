@@ -112,7 +112,7 @@ static void count_node(struct count *c, bh_sym node)
     uint64_t i;
 
     if (!bh_umap_get(&c->index, node, &i)) {
-        c->nodes = bh_grown(c->nodes, c->n_nodes, &c->cap_nodes, sizeof *c->nodes);
+        BH_GROW(c->nodes, c->n_nodes, c->cap_nodes);
         i = c->n_nodes++;
         c->nodes[i] = (struct node_count){.node = node};
         bh_umap_put(&c->index, node, i);

@@ -165,7 +165,7 @@ static int check_name(const struct bh_json *meta, const char *key, bool required
 
 static void append(struct bh_trial *t, const struct bh_trial_item *it)
 {
-    t->items = bh_grown(t->items, t->n_items, &t->cap_items, sizeof *t->items);
+    BH_GROW(t->items, t->n_items, t->cap_items);
     t->items[t->n_items++] = *it;
     index_item(t, t->n_items - 1);
 }

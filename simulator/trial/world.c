@@ -36,7 +36,7 @@ struct bh_trial_pod *bh_trial_add_pod(struct bh_trial *t, const struct bh_pod_re
     p->rec = bh_memdup(rec, rec->h.size);
     p->rec->shape = p->shape;
     p->order = (uint32_t)t->n_list;
-    t->list = bh_grown(t->list, t->n_list, &t->cap_list, sizeof *t->list);
+    BH_GROW(t->list, t->n_list, t->cap_list);
     t->list[t->n_list++] = p;
     bh_map_put(&t->pods, bh_trial_uid(p).p, bh_trial_uid(p).n, p);
     return p;
