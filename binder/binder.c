@@ -10,8 +10,7 @@
 
 #define GOODBYE_MS 100 /* for the last hello to leave */
 
-/* ---- answers -----------------------------------------------------------------------------------
- */
+/* ---- answers --------------------------------------------------------------------------------- */
 
 /* Items we are willing to hold for the scheduler of today. */
 static uint32_t window(const struct bh_binder *b)
@@ -114,8 +113,7 @@ void bh_binder_answer_object(struct bh_binder *b, const struct bh_buf *object)
     memcpy(r->object.data, bh_buf_str(object), object->n);
 }
 
-/* ---- bus ---------------------------------------------------------------------------------------
- */
+/* ---- bus ------------------------------------------------------------------------------------- */
 
 static bool say_hello(struct bh_binder *b, Berth__WorkItem **items, size_t n)
 {
@@ -260,8 +258,7 @@ static void on_prepare(uv_prepare_t *p)
         uv_timer_start(&b->answers, on_answers_due, BH_BINDER_ANSWER_MS, 0);
 }
 
-/* ---- stop --------------------------------------------------------------------------------------
- */
+/* ---- stop ------------------------------------------------------------------------------------ */
 
 static void on_stop_timer(uv_timer_t *t)
 {
@@ -296,8 +293,7 @@ static void on_hup(void *arg)
     bh_api_client_reload(b->client);
 }
 
-/* ---- start and stop ----------------------------------------------------------------------------
- */
+/* ---- start and stop -------------------------------------------------------------------------- */
 
 static void fill(void *arg)
 {

@@ -50,8 +50,7 @@ static enum bh_kind kind_of(Berth__WorkKind k)
                                                      : BH_KIND_RESOURCECLAIM;
 }
 
-/* ---- what is in objects ------------------------------------------------------------------------
- */
+/* ---- what is in objects ---------------------------------------------------------------------- */
 
 static const K8s__ResourceClaim *claim_of(const ProtobufCMessage *m)
 {
@@ -118,8 +117,7 @@ static bool owned_by(const K8s__ObjectMeta *m, const char *uid)
     return false;
 }
 
-/* ---- life --------------------------------------------------------------------------------------
- */
+/* ---- life ------------------------------------------------------------------------------------ */
 
 /* The same for every binder and every try, so that a claim is not created twice. */
 static const char *name_of_new(struct bh_object_job *o)
@@ -223,8 +221,7 @@ bool bh_object_job_seen(const struct bh_object_job *o, struct bh_buf *ret)
     return o->seen != NULL;
 }
 
-/* ---- requests ----------------------------------------------------------------------------------
- */
+/* ---- requests -------------------------------------------------------------------------------- */
 
 static void object_path(const struct bh_object_job *o, struct bh_buf *path, const char *sub)
 {
@@ -468,8 +465,7 @@ void bh_object_job_request(struct bh_object_job *o, struct bh_buf *path, struct 
         bh_json_write(body, json);
 }
 
-/* ---- answers -----------------------------------------------------------------------------------
- */
+/* ---- answers --------------------------------------------------------------------------------- */
 
 static bool end(struct bh_object_end *ret, Berth__Outcome outcome, int code, const char *reason,
                 const char *message)

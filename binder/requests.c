@@ -17,8 +17,7 @@ static void pod_path(struct bh_buf *path, const Berth__WorkItem *it, const char 
     bh_buf_adds(path, sub);
 }
 
-/* ---- what a binder does not do, whoever asks ---------------------------------------------------
- */
+/* ---- what a binder does not do, whoever asks ------------------------------------------------- */
 
 static bool is_name(const char *s)
 {
@@ -52,8 +51,7 @@ const char *bh_request_refused(const Berth__WorkItem *it)
     return NULL;
 }
 
-/* ---- bodies ------------------------------------------------------------------------------------
- */
+/* ---- bodies ---------------------------------------------------------------------------------- */
 
 void bh_request_bind(struct bh_buf *path, struct bh_buf *body, const Berth__WorkItem *it,
                      unsigned timeout_s)

@@ -32,8 +32,7 @@ struct bh_authn {
     char failure[512];
 };
 
-/* ---- tokens ------------------------------------------------------------------------------------
- */
+/* ---- tokens ---------------------------------------------------------------------------------- */
 
 static struct bh_verdict *judge_token(const struct bh_json *status)
 {
@@ -78,8 +77,7 @@ static struct bh_review_wait *ask_token(struct bh_authn *a, const char *token, c
     return w;
 }
 
-/* ---- front proxy -------------------------------------------------------------------------------
- */
+/* ---- front proxy ----------------------------------------------------------------------------- */
 
 static const char *header_of(const struct bh_credentials *c, const char *name)
 {
@@ -166,8 +164,7 @@ static struct bh_user *by_proxy(const struct bh_authn *a, const struct bh_creden
     return u;
 }
 
-/* ---- the union ---------------------------------------------------------------------------------
- */
+/* ---- the union ------------------------------------------------------------------------------- */
 
 static struct bh_user *anonymous(void)
 {
@@ -199,8 +196,7 @@ struct bh_review_wait *bh_authn_ask(struct bh_authn *a, const struct bh_credenti
     return NULL;
 }
 
-/* ---- files and configmap -----------------------------------------------------------------------
- */
+/* ---- files and configmap --------------------------------------------------------------------- */
 
 static int read_ca(const char *flag, const char *path, struct bh_ca **ca, struct bh_err *err)
 {
@@ -357,8 +353,7 @@ const char *bh_authn_failure(const struct bh_authn *a)
     return *a->failure ? a->failure : NULL;
 }
 
-/* ---- life --------------------------------------------------------------------------------------
- */
+/* ---- life ------------------------------------------------------------------------------------ */
 
 static struct bh_reviews *token_reviews(struct bh_authn *a)
 {

@@ -117,8 +117,7 @@ static uint64_t look_at_files(const struct bh_certs *c)
     return seen;
 }
 
-/* ---- made here ---------------------------------------------------------------------------------
- */
+/* ---- made here ------------------------------------------------------------------------------- */
 
 static int make_pair(struct pair *p, const char *host, struct bh_err *err)
 {
@@ -196,8 +195,7 @@ static int make_default(struct bh_certs *c, const struct bh_serving_flags *f, st
     return rc;
 }
 
-/* ---- life --------------------------------------------------------------------------------------
- */
+/* ---- life ------------------------------------------------------------------------------------ */
 
 static int read_all(struct bh_certs *c, struct bh_err *err)
 {

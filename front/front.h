@@ -61,16 +61,14 @@ struct bh_call {
     struct bh_review_wait *wait; /* for who he is or what he may; NULL = not, or not any more */
 };
 
-/* ---- front.c -----------------------------------------------------------------------------------
- */
+/* ---- front.c --------------------------------------------------------------------------------- */
 int bh_front_open(struct bh_front *f, const struct bh_front_options *o, uv_loop_t *loop,
                   struct bh_err *err);
 void bh_front_close(struct bh_front *f);  /* drain the loop afterwards */
 void bh_front_reload(struct bh_front *f); /* credentials, authorities, certificates */
 uint16_t bh_front_port(const struct bh_front *f);
 
-/* ---- serve.c -----------------------------------------------------------------------------------
- */
+/* ---- serve.c --------------------------------------------------------------------------------- */
 void bh_front_serve(struct bh_http_req *r, void *front); /* handler of the server */
 /* Ends a call: the reply, if the client is still there. type NULL = text/plain. */
 void bh_call_reply(struct bh_call *c, int code, const char *type, const void *body, size_t n);
@@ -78,8 +76,7 @@ void bh_call_text(struct bh_call *c, int code, const char *text);
 /* As Go's http.Error: the text, a newline, nosniff. */
 void bh_call_error(struct bh_call *c, int code, const char *text);
 
-/* ---- what paths answer -------------------------------------------------------------------------
- */
+/* ---- what paths answer ----------------------------------------------------------------------- */
 void bh_front_metrics(struct bh_call *c);   /* scrape.c */
 void bh_front_slis(struct bh_call *c);      /* scrape.c */
 void bh_front_verbosity(struct bh_call *c); /* scrape.c */

@@ -8,8 +8,7 @@
 
 #define EXCLUDED_MAX 32u
 
-/* ---- text --------------------------------------------------------------------------------------
- */
+/* ---- text ------------------------------------------------------------------------------------ */
 
 static bool is_named(const char *const *list, size_t n, const char *name)
 {
@@ -74,8 +73,7 @@ int bh_health_write(const char *probe, const struct bh_health_check *checks, siz
     return ok ? 200 : 500;
 }
 
-/* ---- numbers -----------------------------------------------------------------------------------
- */
+/* ---- numbers --------------------------------------------------------------------------------- */
 
 struct bh_health {
     struct bh_metrics *slis; /* these two alone */
@@ -123,8 +121,7 @@ void bh_health_render(struct bh_health *h, struct bh_buf *out)
     bh_metrics_render(h->slis, out);
 }
 
-/* ---- asking the others -------------------------------------------------------------------------
- */
+/* ---- asking the others ----------------------------------------------------------------------- */
 
 struct probing {
     struct bh_call *call;

@@ -119,8 +119,7 @@ struct bh_label_rules *bh_label_rules_new(const struct bh_opt_list *pairs, const
     return NULL;
 }
 
-/* ---- applying ----------------------------------------------------------------------------------
- */
+/* ---- applying -------------------------------------------------------------------------------- */
 
 /* Both as they stand in the text format. */
 static bool allowed(const char *list, const char *p, size_t n)

@@ -75,8 +75,8 @@ static bool healthy(void *arg)
     return true; /* asked from the loop: it turns */
 }
 
-/* The first look at the cluster's authorities may be fatal (--authentication-tolerate-...=false).
- */
+/* The first look at the cluster's authorities may be fatal
+ * (--authentication-tolerate-...=false). */
 static int wait_for_authorities(struct program *p, struct bh_err *err)
 {
     while (!bh_authn_settled(p->front.authn) && !p->front.stopping)

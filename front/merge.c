@@ -82,8 +82,7 @@ void bh_merge_free(struct bh_merge *m)
     free(m);
 }
 
-/* ---- reading -----------------------------------------------------------------------------------
- */
+/* ---- reading --------------------------------------------------------------------------------- */
 
 static struct family *family_of(struct bh_merge *m, struct bh_str name)
 {
@@ -287,8 +286,7 @@ size_t bh_merge_add(struct bh_merge *m, const char *process, const char *text, s
     return bad;
 }
 
-/* ---- writing -----------------------------------------------------------------------------------
- */
+/* ---- writing --------------------------------------------------------------------------------- */
 
 static int by_name(const void *a, const void *b)
 {

@@ -62,8 +62,7 @@ void bh_peers_free(struct bh_peers *p)
     free(p);
 }
 
-/* ---- one question ------------------------------------------------------------------------------
- */
+/* ---- one question ---------------------------------------------------------------------------- */
 
 struct question {
     void (*done)(void *arg, int code, struct bh_str body);
@@ -117,8 +116,7 @@ void bh_peers_ask(struct bh_peers *p, const char *name, const char *method, cons
     uv_timer_start(&q->soon, on_soon, 0, 0);
 }
 
-/* ---- all of them -------------------------------------------------------------------------------
- */
+/* ---- all of them ----------------------------------------------------------------------------- */
 
 struct gathering {
     struct bh_peer_answer v[BH_PEERS_MAX];

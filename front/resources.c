@@ -50,8 +50,7 @@ struct bh_resources {
     struct waiters waiters;
 };
 
-/* ---- the table ---------------------------------------------------------------------------------
- */
+/* ---- the table ------------------------------------------------------------------------------- */
 
 static void pod_free(struct pod *p)
 {
@@ -191,8 +190,7 @@ void bh_resources_change(struct bh_resources *r, const Berth__ObjectChange *c)
     }
 }
 
-/* ---- the feed ----------------------------------------------------------------------------------
- */
+/* ---- the feed -------------------------------------------------------------------------------- */
 
 static void tell(struct bh_resources *r, bool complete)
 {
@@ -294,8 +292,7 @@ void bh_resources_ask(struct bh_resources *r, void (*done)(void *arg, bool compl
         uv_timer_start(&r->tick, on_tick, 0, TICK_MS);
 }
 
-/* ---- writing -----------------------------------------------------------------------------------
- */
+/* ---- writing --------------------------------------------------------------------------------- */
 
 static const char *unit_of(const char *resource)
 {
@@ -391,8 +388,7 @@ size_t bh_resources_count(const struct bh_resources *r)
     return r->pods.len;
 }
 
-/* ---- life --------------------------------------------------------------------------------------
- */
+/* ---- life ------------------------------------------------------------------------------------ */
 
 struct bh_resources *bh_resources_new(uv_loop_t *loop, const char *runtime_dir)
 {

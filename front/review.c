@@ -55,8 +55,7 @@ struct bh_reviews {
     struct bh_rand rand;
 };
 
-/* ---- verdicts ----------------------------------------------------------------------------------
- */
+/* ---- verdicts -------------------------------------------------------------------------------- */
 
 struct bh_verdict *bh_verdict_new(enum bh_verdict_is is, const char *why)
 {
@@ -77,8 +76,7 @@ void bh_verdict_unref(struct bh_verdict *v)
     free(v);
 }
 
-/* ---- entries -----------------------------------------------------------------------------------
- */
+/* ---- entries --------------------------------------------------------------------------------- */
 
 static void entry_free(struct entry *e)
 {
@@ -164,8 +162,7 @@ static void settle(struct entry *e, struct bh_verdict *v)
     bh_verdict_unref(v);
 }
 
-/* ---- asking ------------------------------------------------------------------------------------
- */
+/* ---- asking ---------------------------------------------------------------------------------- */
 
 static void set_timer(struct bh_reviews *r);
 
@@ -241,8 +238,7 @@ static void ask(struct entry *e)
         try_later(e);
 }
 
-/* ---- turns -------------------------------------------------------------------------------------
- */
+/* ---- turns ----------------------------------------------------------------------------------- */
 
 static unsigned asked_for(const struct bh_reviews *r, const char *from)
 {
@@ -423,8 +419,7 @@ void bh_reviews_cancel(struct bh_review_wait *w)
     give_turns(r);
 }
 
-/* ---- life --------------------------------------------------------------------------------------
- */
+/* ---- life ------------------------------------------------------------------------------------ */
 
 void bh_reviews_metrics(struct bh_reviews_options *o, struct bh_metrics *m, const char *name,
                         const char *help)

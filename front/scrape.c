@@ -125,8 +125,7 @@ void bh_front_slis(struct bh_call *c)
     bh_buf_fini(&out);
 }
 
-/* ---- /debug/flags/v ----------------------------------------------------------------------------
- */
+/* ---- /debug/flags/v -------------------------------------------------------------------------- */
 
 struct verbosity {
     struct bh_call *call;

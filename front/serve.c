@@ -14,8 +14,7 @@
 #define HEADERS_MAX 128u
 #define TEXT_PLAIN  "text/plain; charset=utf-8"
 
-/* ---- ending ------------------------------------------------------------------------------------
- */
+/* ---- ending ---------------------------------------------------------------------------------- */
 
 static void count(struct bh_front *f, const char *path, int code)
 {
@@ -135,8 +134,7 @@ static void forbid(struct bh_call *c, const char *why)
     bh_buf_fini(&text);
 }
 
-/* ---- what --------------------------------------------------------------------------------------
- */
+/* ---- what ------------------------------------------------------------------------------------ */
 
 static bool reads(const struct bh_call *c)
 {
@@ -210,8 +208,7 @@ static void route(struct bh_call *c)
         bh_call_error(c, 404, "404 page not found");
 }
 
-/* ---- may he, who -------------------------------------------------------------------------------
- */
+/* ---- may he, who ----------------------------------------------------------------------------- */
 
 /* w NULL: the call went on at once and may be over. */
 static void keep_wait(struct bh_call *c, struct bh_review_wait *w)

@@ -16,8 +16,7 @@
 #define KUBE_VERSION "1.36.2" /* whose behaviour this is */
 #define KUBE_MINOR   "1.36"
 
-/* ---- /configz ----------------------------------------------------------------------------------
- */
+/* ---- /configz -------------------------------------------------------------------------------- */
 
 static void unavailable(struct bh_call *c, const char *why)
 {
@@ -45,8 +44,7 @@ void bh_front_configz(struct bh_call *c)
     bh_asker_ask(c->f->control, BERTH__CONTROL_WHAT__CONTROL_CONFIG, on_config, c);
 }
 
-/* ---- /flagz, /statusz --------------------------------------------------------------------------
- */
+/* ---- /flagz, /statusz ------------------------------------------------------------------------ */
 
 enum form { FORM_TEXT, FORM_V1ALPHA1, FORM_V1BETA1, FORM_NONE };
 
@@ -196,8 +194,7 @@ void bh_front_statusz(struct bh_call *c)
     bh_buf_fini(&out);
 }
 
-/* ---- /metrics/resources ------------------------------------------------------------------------
- */
+/* ---- /metrics/resources ---------------------------------------------------------------------- */
 
 static void on_resources(void *arg, bool complete)
 {

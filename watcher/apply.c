@@ -49,8 +49,7 @@ static bool accepted(struct bh_watcher *w, const struct bh_kind_info *k, const c
     return false;
 }
 
-/* ---- objects -----------------------------------------------------------------------------------
- */
+/* ---- objects --------------------------------------------------------------------------------- */
 
 /* Fields that the schema does not know travel along when a message is packed; nobody reads them. */
 static void drop_unknown(ProtobufCMessage *m)
@@ -117,8 +116,7 @@ static void apply_object(struct bh_watcher *w, const struct bh_object_key *key,
         put_object(w, key, ev);
 }
 
-/* ---- nodes -------------------------------------------------------------------------------------
- */
+/* ---- nodes ----------------------------------------------------------------------------------- */
 
 static void apply_node(struct bh_watcher *w, const struct bh_kind_info *k,
                        const struct bh_object_key *key, const struct bh_reflector_event *ev)
@@ -137,8 +135,7 @@ static void apply_node(struct bh_watcher *w, const struct bh_kind_info *k,
         put_raw(w, key, ev);
 }
 
-/* ---- pods --------------------------------------------------------------------------------------
- */
+/* ---- pods ------------------------------------------------------------------------------------ */
 
 static bool is_terminated(const K8s__Pod *p)
 {
@@ -183,8 +180,7 @@ static void apply_pod(struct bh_watcher *w, const struct bh_kind_info *k,
     }
 }
 
-/* ------------------------------------------------------------------------------------------------
- */
+/* ---------------------------------------------------------------------------------------------- */
 
 void bh_watcher_on_event(void *arg, const struct bh_kind_info *k,
                          const struct bh_reflector_event *ev)

@@ -31,8 +31,7 @@ static void note(struct bh_feed *f, const char *what, const struct bh_feed_peer 
         f->on_note(f->arg, what, p);
 }
 
-/* ---- peers -------------------------------------------------------------------------------------
- */
+/* ---- peers ----------------------------------------------------------------------------------- */
 
 static struct bh_feed_peer *find_peer(struct bh_feed *f, const struct bh_peer *id)
 {
@@ -156,8 +155,7 @@ static bool room_for_observer(struct bh_feed *f)
     return bh_feed_observers(f) < BH_FEED_OBSERVERS;
 }
 
-/* ---- receiving ---------------------------------------------------------------------------------
- */
+/* ---- receiving ------------------------------------------------------------------------------- */
 
 static void refuse(struct bh_feed *f, const struct bh_peer *id)
 {
@@ -253,8 +251,7 @@ bool bh_feed_receive(void *feed)
     return true;
 }
 
-/* ---- sending -----------------------------------------------------------------------------------
- */
+/* ---- sending --------------------------------------------------------------------------------- */
 
 static bool begin(struct bh_feed *f, struct bh_feed_peer *p)
 {

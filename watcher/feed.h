@@ -60,8 +60,8 @@ struct bh_feed {
     uint32_t raw_wanted, raw_missing;
     void (*on_raw)(void *arg, uint32_t wanted);
     struct bh_feed_stats stats;
-    /* As of the last flush, of objects and raw together; since when pods that got their node wait.
-     */
+    /* As of the last flush, of objects and raw together; since when pods that got their node
+     * wait. */
     uint64_t flushed_changes, flushed_bound, bound_since_ns;
     bool unfinished; /* somebody has not begun, or could not take all */
     /* A line worth logging: a scheduler came, went or was dropped. */

@@ -68,8 +68,7 @@ static void try_now(struct bh_leader *l);
 static void give_up_step(struct bh_leader *l);
 static void maybe_stopped(struct bh_leader *l);
 
-/* ---- small things ------------------------------------------------------------------------------
- */
+/* ---- small things ---------------------------------------------------------------------------- */
 
 static uint64_t request_ns(const struct bh_leader *l)
 {
@@ -115,8 +114,7 @@ static void destroy(struct bh_leader *l)
     free(l);
 }
 
-/* ---- events ------------------------------------------------------------------------------------
- */
+/* ---- events ---------------------------------------------------------------------------------- */
 
 static void on_event_done(void *arg, const struct bh_api_reply *r)
 {
@@ -171,8 +169,7 @@ static void write_event(struct bh_leader *l, const char *what)
     bh_buf_fini(&body);
 }
 
-/* ---- time --------------------------------------------------------------------------------------
- */
+/* ---- time ------------------------------------------------------------------------------------ */
 
 static void on_timer(uv_timer_t *t);
 
@@ -208,8 +205,7 @@ static uint64_t standby_pause(struct bh_leader *l)
     return BH_MAX(pause, NS_PER_MS);
 }
 
-/* ---- leading -----------------------------------------------------------------------------------
- */
+/* ---- leading --------------------------------------------------------------------------------- */
 
 static void lead(struct bh_leader *l)
 {
@@ -237,8 +233,7 @@ static void lose(struct bh_leader *l, const char *why, bool give_up)
     arm(l);
 }
 
-/* ---- the end of a try --------------------------------------------------------------------------
- */
+/* ---- the end of a try ------------------------------------------------------------------------ */
 
 static void tell_holder(struct bh_leader *l)
 {
@@ -297,8 +292,7 @@ static void succeeded(struct bh_leader *l, const struct bh_lease_record *r)
     end_try(l);
 }
 
-/* ---- one try (tryAcquireOrRenew) ---------------------------------------------------------------
- */
+/* ---- one try (tryAcquireOrRenew) ------------------------------------------------------------- */
 
 static void on_acquired(void *arg, const struct bh_lease_result *r)
 {
@@ -427,8 +421,7 @@ static void try_now(struct bh_leader *l)
     }
 }
 
-/* ---- release -----------------------------------------------------------------------------------
- */
+/* ---- release --------------------------------------------------------------------------------- */
 
 static void given_up(struct bh_leader *l)
 {
@@ -483,8 +476,7 @@ static void give_up_step(struct bh_leader *l)
     bh_lease_get(l->lock, request_ns(l), on_release_got, l);
 }
 
-/* ---- the loop's calls --------------------------------------------------------------------------
- */
+/* ---- the loop's calls ------------------------------------------------------------------------ */
 
 static void maybe_stopped(struct bh_leader *l)
 {
@@ -550,8 +542,7 @@ void bh_leader_stop(struct bh_leader *l, void (*stopped)(void *arg), void *arg)
     arm(l);
 }
 
-/* ---- life --------------------------------------------------------------------------------------
- */
+/* ---- life ------------------------------------------------------------------------------------ */
 
 static void make_metrics(struct bh_leader *l, struct bh_metrics *m)
 {

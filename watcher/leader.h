@@ -78,8 +78,7 @@ bool bh_leader_leads(const struct bh_leader *l);
 /* False: this process thinks it leads, but has not renewed for leaseDuration and 20 s more. */
 bool bh_leader_healthy(const struct bh_leader *l);
 
-/* ---- <runtime>/lease (leader_file.c) -----------------------------------------------------------
- */
+/* ---- <runtime>/lease (leader_file.c) --------------------------------------------------------- */
 /* Identities under which watchers of this runtime directory may hold the lease, with their terms:
  * the last one that held it, and the one that was about to. */
 struct bh_leader_file {

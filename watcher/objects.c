@@ -38,8 +38,7 @@ void bh_objects_fini(struct bh_objects *o)
         bh_map_fini(&o->by_name[i]);
 }
 
-/* ---- list --------------------------------------------------------------------------------------
- */
+/* ---- list ------------------------------------------------------------------------------------ */
 
 static void append(struct bh_objects *o, struct bh_object *ob)
 {
@@ -86,8 +85,7 @@ static struct bh_object *make(const struct bh_object_key *k, const void *bytes, 
     return ob;
 }
 
-/* ---- changes -----------------------------------------------------------------------------------
- */
+/* ---- changes --------------------------------------------------------------------------------- */
 
 static void bury(struct bh_objects *o, struct bh_object *ob, const char *key, size_t n,
                  enum bh_object_state state, const char *rv, uint64_t log_pos)
@@ -151,8 +149,7 @@ const struct bh_object *bh_objects_find(const struct bh_objects *o, enum bh_kind
     return bh_map_get(&o->by_name[kind], key, n);
 }
 
-/* ---- readers -----------------------------------------------------------------------------------
- */
+/* ---- readers --------------------------------------------------------------------------------- */
 
 static void forget(struct bh_objects *o, unsigned reader)
 {

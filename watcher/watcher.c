@@ -32,8 +32,7 @@ void bh_watcher_fail(struct bh_watcher *w, const char *what, const char *why)
     w->cb.on_failed(w->cb.arg);
 }
 
-/* ---- reflectors --------------------------------------------------------------------------------
- */
+/* ---- reflectors ------------------------------------------------------------------------------ */
 
 static void everything_listed(struct bh_watcher *w)
 {
@@ -120,8 +119,7 @@ static void start_reflectors(struct bh_watcher *w)
     }
 }
 
-/* ---- the loop's hooks --------------------------------------------------------------------------
- */
+/* ---- the loop's hooks ------------------------------------------------------------------------ */
 
 void bh_watcher_heartbeat(struct bh_watcher *w)
 {
@@ -176,8 +174,7 @@ static void on_note(void *arg, const char *what, const struct bh_feed_peer *p)
                 bh_kv_u("batches", p->seq));
 }
 
-/* ---- readiness ---------------------------------------------------------------------------------
- */
+/* ---- readiness ------------------------------------------------------------------------------- */
 
 bool bh_watcher_synced(const struct bh_watcher *w)
 {
@@ -225,8 +222,7 @@ uint16_t bh_watcher_metrics_port(const struct bh_watcher *w)
     return w->probes ? bh_probes_port(w->probes) : 0;
 }
 
-/* ---- the lease ---------------------------------------------------------------------------------
- */
+/* ---- the lease ------------------------------------------------------------------------------- */
 
 /* Taking a lease over while cut off would mean to decide on what the last leader's cluster looked
  * like some seconds ago: without its last bindings. Who leads already goes on with what it has; its
@@ -303,8 +299,7 @@ void bh_watcher_stop(struct bh_watcher *w, void (*stopped)(void *arg), void *arg
         stopped(arg);
 }
 
-/* ---- life --------------------------------------------------------------------------------------
- */
+/* ---- life ------------------------------------------------------------------------------------ */
 
 static int open_snapshot(struct bh_watcher *w, const char *runtime_dir, struct bh_err *err)
 {

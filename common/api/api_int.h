@@ -21,8 +21,7 @@
 #include <stdatomic.h>
 #include <sys/queue.h>
 
-/* ---- certificates ------------------------------------------------------------------------------
- */
+/* ---- certificates ---------------------------------------------------------------------------- */
 /* PEM texts of one moment; immutable, shared by the easy handles and pools that were set up with
  * them (libcurl borrows the bytes). */
 struct bh_api_creds {
@@ -35,8 +34,7 @@ int bh_api_creds_load(const struct bh_api_config *cfg, struct bh_api_creds **ret
                       struct bh_err *err);
 bool bh_api_creds_equal(const struct bh_api_creds *a, const struct bh_api_creds *b);
 
-/* ---- kubeconfig's users[].user.exec and as* (kubeconfig_exec.c) --------------------------------
- */
+/* ---- kubeconfig's users[].user.exec and as* (kubeconfig_exec.c) ------------------------------ */
 int bh_kubeconfig_exec(const struct bh_json *user, const char *path, struct bh_api_config *c,
                        struct bh_err *err);
 void bh_kubeconfig_exec_cluster(const struct bh_json *cluster, struct bh_api_config *c);
@@ -48,8 +46,7 @@ void bh_exec_config_free(struct bh_exec_config *x);
 char **bh_texts_copy(char **v); /* NULL-terminated lists */
 void bh_texts_free(char **v);   /* wipes: they may hold secrets */
 
-/* ---- a command's credentials (exec.c) ----------------------------------------------------------
- */
+/* ---- a command's credentials (exec.c) -------------------------------------------------------- */
 #define BH_API_EXEC_TIMEOUT_NS (UINT64_C(60) * 1000000000)
 struct bh_api_exec {
     struct bh_api_client *c;
@@ -71,10 +68,9 @@ bool bh_api_exec_ready(struct bh_api_client *c);
 void bh_api_exec_expire(struct bh_api_client *c); /* the server refused them */
 void bh_api_exec_close(struct bh_api_client *c);  /* asynchronous; counts in c->open_handles */
 
-/* ---- header lists ------------------------------------------------------------------------------
- */
-/* One per (content type, accept, extra) and token. libcurl borrows the list while a request runs.
- */
+/* ---- header lists ---------------------------------------------------------------------------- */
+/* One per (content type, accept, extra) and token. libcurl borrows the list while a request
+ * runs. */
 struct bh_api_headers {
     LIST_ENTRY(bh_api_headers) link;
     unsigned refs; /* running requests, plus one while in the cache */
@@ -93,8 +89,7 @@ struct bh_api_headers *bh_api_headers_get(struct bh_api_client *c, const struct 
 void bh_api_headers_unref(struct bh_api_headers *h);
 void bh_api_headers_flush(struct bh_api_client *c); /* the token changed */
 
-/* ---- pools -------------------------------------------------------------------------------------
- */
+/* ---- pools ----------------------------------------------------------------------------------- */
 /* One multi handle with its connections. Watches and big lists have their own, so that they never
  * delay writes. A pool that new certificates retired only finishes what runs on it. */
 struct bh_api_pool {
@@ -139,8 +134,7 @@ struct bh_api_socket *bh_api_socket_for(struct bh_api_client *c, curl_socket_t f
 void bh_api_socket_watch(struct bh_api_socket *s, int uv_events); /* 0 = not at all */
 void bh_api_sockets_close(struct bh_api_client *c); /* asynchronous; counts in c->open_handles */
 
-/* ---- requests ----------------------------------------------------------------------------------
- */
+/* ---- requests -------------------------------------------------------------------------------- */
 struct bh_lanes;
 TAILQ_HEAD(bh_api_reqs, bh_api_req);
 enum bh_api_req_state {
@@ -205,8 +199,7 @@ static inline bool bh_api_past_fence(const struct bh_api_req *r)
 }
 int bh_api_retry_after(struct bh_str value); /* seconds, -1 = not that form */
 
-/* ---- lanes (lane.h) ----------------------------------------------------------------------------
- */
+/* ---- lanes (lane.h) -------------------------------------------------------------------------- */
 struct bh_lanes *bh_lanes_new(struct bh_api_client *c, unsigned linger_ms);
 void bh_lanes_add(struct bh_lanes *s, struct bh_api_req *r);
 void bh_lanes_remove(struct bh_lanes *s, struct bh_api_req *r); /* wherever it is; no callback */
@@ -214,8 +207,7 @@ void bh_lanes_renew(struct bh_lanes *s); /* credentials changed: what is open fi
 /* Nothing runs any more; connections are closed now, the rest counts in c->open_handles. */
 void bh_lanes_close(struct bh_lanes *s);
 
-/* ---- client ------------------------------------------------------------------------------------
- */
+/* ---- client ---------------------------------------------------------------------------------- */
 struct bh_api_metric_cell {
     const char *method; /* interned */
     int code;           /* 0 = no reply */

@@ -40,16 +40,14 @@ void bh_api_kick(struct bh_api_client *c)
         uv_timer_start(&c->pump, on_pump, 0, 0);
 }
 
-/* ---- the rate limiter --------------------------------------------------------------------------
- */
+/* ---- the rate limiter ------------------------------------------------------------------------ */
 
 static bool take_token(struct bh_api_client *c)
 {
     return bh_api_limit_take(&c->limit, bh_mono_ns());
 }
 
-/* ---- one alarm for all waiting -----------------------------------------------------------------
- */
+/* ---- one alarm for all waiting --------------------------------------------------------------- */
 
 static void earlier(uint64_t *t, uint64_t other)
 {
@@ -79,8 +77,7 @@ static void set_alarm(struct bh_api_client *c)
     uv_timer_start(&c->alarm, on_alarm, next > now ? (next - now) / NS_PER_MS + 1 : 0, 0);
 }
 
-/* ---- finishing ---------------------------------------------------------------------------------
- */
+/* ---- finishing ------------------------------------------------------------------------------- */
 
 static void free_spare(struct bh_api_req *r)
 {
@@ -228,8 +225,7 @@ static void give_up(struct bh_api_req *r, enum bh_api_outcome outcome, const cha
     deliver(r, outcome, why);
 }
 
-/* ---- starting ----------------------------------------------------------------------------------
- */
+/* ---- starting -------------------------------------------------------------------------------- */
 
 static const char *intern_method(const char *m)
 {
@@ -396,8 +392,7 @@ unsigned bh_api_in_flight(const struct bh_api_client *c)
     return c->n_live;
 }
 
-/* ---- requests that wait for a command's credentials --------------------------------------------
- */
+/* ---- requests that wait for a command's credentials ------------------------------------------ */
 
 /* Each once: one that is held again waits for the next run of the command. */
 static void unhold(struct bh_api_client *c)
@@ -425,8 +420,7 @@ void bh_api_unhold(struct bh_api_client *c)
     bh_api_leave(c);
 }
 
-/* ---- deferred work -----------------------------------------------------------------------------
- */
+/* ---- deferred work --------------------------------------------------------------------------- */
 
 static void on_pump(uv_timer_t *h)
 {
@@ -489,8 +483,7 @@ static void on_alarm(uv_timer_t *h)
     bh_api_leave(c);
 }
 
-/* ---- life --------------------------------------------------------------------------------------
- */
+/* ---- life ------------------------------------------------------------------------------------ */
 
 static void split_server(struct bh_api_client *c)
 {

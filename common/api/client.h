@@ -122,8 +122,8 @@ unsigned bh_api_in_flight(const struct bh_api_client *c);
 void bh_url_escape(struct bh_buf *out, const char *s);
 /* A path or query from a pattern: each %s is encoded so, %d, %u, %lld and %llu are numbers. */
 void bh_url_addf(struct bh_buf *out, const char *fmt, ...) BH_PRINTF(2, 3);
-/* Convenience for tools: runs the loop until this one request is done. Body copied into *ret_body.
- */
+/* Convenience for tools: runs the loop until this one request is done. Body copied into
+ * *ret_body. */
 int bh_api_do(uv_loop_t *loop, struct bh_api_client *c, const struct bh_api_call *call,
               int *ret_code, struct bh_buf *ret_body, struct bh_err *err);
 

@@ -37,8 +37,7 @@ static void forget_text(struct bh_api_exec *x)
     bh_buf_reset(&x->text);
 }
 
-/* ---- what it is told ---------------------------------------------------------------------------
- */
+/* ---- what it is told ------------------------------------------------------------------------- */
 
 static void member(struct bh_buf *b, const char *key, const char *value)
 {
@@ -108,8 +107,7 @@ static char **environment(const struct bh_api_client *c)
     return env;
 }
 
-/* ---- what it prints ----------------------------------------------------------------------------
- */
+/* ---- what it prints -------------------------------------------------------------------------- */
 
 static int take_status(struct bh_api_client *c, const struct bh_json *status, struct bh_err *err)
 {
@@ -186,8 +184,7 @@ static int take_output(struct bh_api_exec *x, struct bh_err *err)
     return rc;
 }
 
-/* ---- one run -----------------------------------------------------------------------------------
- */
+/* ---- one run --------------------------------------------------------------------------------- */
 
 static void finish(struct bh_api_exec *x)
 {

@@ -38,8 +38,8 @@ struct bh_api_config {
     char *namespace_;            /* of the context, "default" */
     char *source;                /* file the configuration came from, or "in-cluster" */
 };
-/* path NULL: the order above. context NULL: current-context. 0, -ENOENT (nothing found), -EINVAL.
- */
+/* path NULL: the order above. context NULL: current-context. 0, -ENOENT (nothing found),
+ * -EINVAL. */
 int bh_kubeconfig_load(const char *path, const char *context, struct bh_api_config **ret,
                        struct bh_err *err);
 /* The same for a daemon: master ("" or NULL = none) wins over the kubeconfig's server, or is all

@@ -173,8 +173,7 @@ void bh_kubeconfig_exec_cluster(const struct bh_json *cluster, struct bh_api_con
     }
 }
 
-/* ---- impersonation -----------------------------------------------------------------------------
- */
+/* ---- impersonation --------------------------------------------------------------------------- */
 
 struct lines {
     char **v;

@@ -15,8 +15,7 @@
 #define OUT_KEEP_BYTES ((size_t)256 << 10)
 #define REPLY_MAX      ((size_t)64 << 20)
 
-/* ---- made --------------------------------------------------------------------------------------
- */
+/* ---- made ------------------------------------------------------------------------------------ */
 
 /* libcurl would speak HTTP/2 itself on a connection that it knows to be one: it is told nothing of
  * ALPN, and the offer is made here. */
@@ -104,8 +103,7 @@ void bh_lane_connected(struct bh_lane *l, CURLcode rc)
     bh_lane_watch(l);
 }
 
-/* ---- lost --------------------------------------------------------------------------------------
- */
+/* ---- lost ------------------------------------------------------------------------------------ */
 
 void bh_lane_break(struct bh_lane *l, const char *why)
 {
@@ -137,8 +135,7 @@ void bh_lane_free(struct bh_lane *l)
     free(l);
 }
 
-/* ---- read and written --------------------------------------------------------------------------
- */
+/* ---- read and written ------------------------------------------------------------------------ */
 
 void bh_lane_read(struct bh_lane *l)
 {
@@ -213,8 +210,7 @@ void bh_lane_on_socket(struct bh_lane *l, int events)
     bh_api_leave(c);
 }
 
-/* ---- replies -----------------------------------------------------------------------------------
- */
+/* ---- replies --------------------------------------------------------------------------------- */
 
 static bool header_is(const char *name, size_t n, const char *wanted)
 {

@@ -18,8 +18,7 @@
 #define PACE_MAX_MS      20u
 #define CONNECT_PAUSE_NS (UINT64_C(1000) * NS_PER_MS) /* after a failure, while others live */
 
-/* ---- turns -------------------------------------------------------------------------------------
- */
+/* ---- turns ----------------------------------------------------------------------------------- */
 
 /* Over HTTP/1.1 replies come one after another: what is behind a slow one waits in the server,
  * where no fence reaches it. So no more is on such a connection than is answered in ns. */
@@ -151,8 +150,7 @@ void bh_lanes_turn_soon(struct bh_lanes *s)
         uv_idle_start(&s->soon, on_soon); /* does nothing when it is started */
 }
 
-/* ---- pace --------------------------------------------------------------------------------------
- */
+/* ---- pace ------------------------------------------------------------------------------------ */
 
 static void set_paced(struct bh_lanes *s, bool paced)
 {
@@ -212,8 +210,7 @@ static void pace(struct bh_lanes *s)
     set_paced(s, ms > 0);
 }
 
-/* ---- what a turn leaves ------------------------------------------------------------------------
- */
+/* ---- what a turn leaves ---------------------------------------------------------------------- */
 
 static void end_flight(struct bh_lane *l)
 {
@@ -286,8 +283,7 @@ void bh_lanes_settle(struct bh_lanes *s)
     pace(s);
 }
 
-/* ---- deadlines ---------------------------------------------------------------------------------
- */
+/* ---- deadlines ------------------------------------------------------------------------------- */
 
 static void on_deadline(uv_timer_t *h);
 
@@ -345,8 +341,7 @@ static void on_deadline(uv_timer_t *h)
     bh_api_leave(c);
 }
 
-/* ---- life --------------------------------------------------------------------------------------
- */
+/* ---- life ------------------------------------------------------------------------------------ */
 
 void bh_lanes_add(struct bh_lanes *s, struct bh_api_req *r)
 {

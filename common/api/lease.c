@@ -85,8 +85,7 @@ const char *bh_lease_version(const struct bh_lease *l)
     return meta(l, "resourceVersion");
 }
 
-/* ---- replies -----------------------------------------------------------------------------------
- */
+/* ---- replies --------------------------------------------------------------------------------- */
 
 static void finish(struct bh_lease *l, struct bh_lease_result r)
 {
@@ -186,8 +185,7 @@ static void on_done(void *arg, const struct bh_api_reply *r)
            s.message[0] ? s.message : s.reason);
 }
 
-/* ---- requests ----------------------------------------------------------------------------------
- */
+/* ---- requests -------------------------------------------------------------------------------- */
 
 static void start(struct bh_lease *l, struct bh_api_call *call, bool create, uint64_t timeout_ns)
 {

@@ -19,8 +19,7 @@
 static void on_poll(uv_poll_t *h, int status, int events);
 static void on_company(uv_timer_t *h);
 
-/* ---- sockets -----------------------------------------------------------------------------------
- */
+/* ---- sockets --------------------------------------------------------------------------------- */
 
 static void deliver_lane(CURL *easy, CURLcode rc)
 {
@@ -192,8 +191,7 @@ void bh_api_sockets_close(struct bh_api_client *c)
     c->n_sockets = 0;
 }
 
-/* ---- timer -------------------------------------------------------------------------------------
- */
+/* ---- timer ----------------------------------------------------------------------------------- */
 
 static void on_timer(uv_timer_t *h)
 {
@@ -216,8 +214,7 @@ static int on_set_timer(CURLM *multi, long timeout_ms, void *arg)
     return 0;
 }
 
-/* ---- life --------------------------------------------------------------------------------------
- */
+/* ---- life ------------------------------------------------------------------------------------ */
 
 struct bh_api_pool *bh_api_pool_new(struct bh_api_client *c, bool long_lived)
 {

@@ -73,8 +73,7 @@ struct bh_reflector {
 static void start_list(struct bh_reflector *r);
 static void start_watch(struct bh_reflector *r);
 
-/* ---- delivering --------------------------------------------------------------------------------
- */
+/* ---- delivering ------------------------------------------------------------------------------ */
 
 static void deliver(struct bh_reflector *r, enum bh_watch_type type, bool in_list,
                     const struct bh_refl_key *k, const ProtobufCMessage *m)
@@ -188,8 +187,7 @@ static const ProtobufCMessage *decode(struct bh_reflector *r, const void *p, siz
     return m;
 }
 
-/* ---- states ------------------------------------------------------------------------------------
- */
+/* ---- states ---------------------------------------------------------------------------------- */
 
 static void set_rv(char dst[static 64], const char *rv)
 {
@@ -333,8 +331,7 @@ static void start(struct bh_reflector *r, const char *path, uint64_t idle_ns,
                               .arg = r});
 }
 
-/* ---- list --------------------------------------------------------------------------------------
- */
+/* ---- list ------------------------------------------------------------------------------------ */
 
 static int on_list_item(void *arg, const void *p, size_t n, bool is_pb)
 {
@@ -483,8 +480,7 @@ static void start_list(struct bh_reflector *r)
     start(r, bh_buf_str(&url), LIST_IDLE_NS, on_list_head, on_list_data, on_list_done);
 }
 
-/* ---- watch -------------------------------------------------------------------------------------
- */
+/* ---- watch ----------------------------------------------------------------------------------- */
 
 static int on_error_event(struct bh_reflector *r, const void *p, size_t n)
 {
@@ -673,8 +669,7 @@ static void start_watch(struct bh_reflector *r)
     start(r, bh_buf_str(&url), r->idle_ns, on_watch_head, on_watch_data, on_watch_done);
 }
 
-/* ---- life --------------------------------------------------------------------------------------
- */
+/* ---- life ------------------------------------------------------------------------------------ */
 
 struct bh_reflector *bh_reflector_new(uv_loop_t *loop, struct bh_api_client *c,
                                       const struct bh_kind_info *kind,

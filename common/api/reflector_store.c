@@ -49,8 +49,7 @@ static size_t make_key(char out[static KEY_MAX], const struct bh_refl_key *k)
     return bh_key_pair(out, KEY_MAX, k->ns, k->name);
 }
 
-/* ---- what a uid and a version usually look like ------------------------------------------------
- */
+/* ---- what a uid and a version usually look like ---------------------------------------------- */
 
 static int hex_digit(char c)
 {
@@ -95,8 +94,7 @@ static bool read_version(const char *s, uint64_t *ret)
     return true;
 }
 
-/* ---- items -------------------------------------------------------------------------------------
- */
+/* ---- items ----------------------------------------------------------------------------------- */
 
 static const char *uid_of(const struct bh_refl_item *it, char tmp[static UUID_TEXT + 1])
 {
@@ -152,8 +150,7 @@ static struct bh_refl_item *make_item(const char *key, size_t n, uint32_t hash,
     return it;
 }
 
-/* ---- table -------------------------------------------------------------------------------------
- */
+/* ---- table ----------------------------------------------------------------------------------- */
 
 static struct bh_refl_item **chain(const struct bh_refl_store *s, uint32_t hash)
 {
@@ -215,8 +212,7 @@ static struct bh_refl_item *unlink_item(struct bh_refl_store *s, struct bh_refl_
     return it;
 }
 
-/* ------------------------------------------------------------------------------------------------
- */
+/* ---------------------------------------------------------------------------------------------- */
 
 enum bh_refl_verdict bh_refl_store_put(struct bh_refl_store *s, const struct bh_refl_key *k,
                                        bool from_list, char **ret_old_uid)

@@ -60,8 +60,8 @@ struct bh_opt_usage {
  * argv. Targets keep their value, the default, unless the option is given. */
 int bh_opt_parse(const struct bh_opt *table, const struct bh_opt_usage *usage, int argc,
                  char **argv, struct bh_opt_list *ret_args, struct bh_err *err);
-/* The same, and given[i] (as long as the table, false before) tells what was on the command line.
- */
+/* The same, and given[i] (as long as the table, false before) tells what was on the command
+ * line. */
 int bh_opt_parse_given(const struct bh_opt *table, const struct bh_opt_usage *usage, int argc,
                        char **argv, struct bh_opt_list *ret_args, bool *given, struct bh_err *err);
 /* The value of an option as pflag prints it: "true", "5m0s", "[a,b]". */

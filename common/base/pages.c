@@ -50,8 +50,7 @@ static void unmap(void *p, size_t n)
     __atomic_sub_fetch(&mapped, n, __ATOMIC_RELAXED);
 }
 
-/* ---- areas that several blocks share ----------------------------------------------------------
- */
+/* ---- areas that several blocks share --------------------------------------------------------- */
 
 static uint32_t mask_of(size_t n, unsigned at)
 {
@@ -108,8 +107,7 @@ static void shared_free(char *p, size_t n)
     pthread_mutex_unlock(&lock);
 }
 
-/* ---- blocks ------------------------------------------------------------------------------------
- */
+/* ---- blocks ---------------------------------------------------------------------------------- */
 
 static size_t room(size_t n)
 {

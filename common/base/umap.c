@@ -33,8 +33,8 @@ void bh_umap_clear(struct bh_umap *m)
     m->len = m->tombs = 0;
 }
 
-/* Both halves of a 64x64 product: every bit of the key reaches the low bits that choose the slot.
- */
+/* Both halves of a 64x64 product: every bit of the key reaches the low bits that choose the
+ * slot. */
 static size_t mix(const struct bh_umap *m, uint64_t k)
 {
     unsigned __int128 x = (unsigned __int128)(k ^ m->seed) * 0x9e3779b97f4a7c15u;

@@ -20,8 +20,7 @@
 #define RECONNECT_MAX_MS 500
 #define HANDSHAKE_MS     1000 /* of this host; whoever says nothing is cut off after it */
 
-/* ---- life --------------------------------------------------------------------------------------
- */
+/* ---- life ------------------------------------------------------------------------------------ */
 
 int bh_bus_set_int(void *socket, int option, int value)
 {
@@ -208,8 +207,7 @@ void bh_bus_stats(const struct bh_bus *b, struct bh_bus_stats *ret)
     ret->strangers = b->peers.turned_away;
 }
 
-/* ---- send --------------------------------------------------------------------------------------
- */
+/* ---- send ------------------------------------------------------------------------------------ */
 
 static int send_msg(void *socket, zmq_msg_t *msg, int flags)
 {
@@ -304,8 +302,7 @@ enum bh_bus_outcome bh_bus_send(struct bh_bus *b, const struct bh_peer *peer,
     return BH_BUS_OK;
 }
 
-/* ---- receive -----------------------------------------------------------------------------------
- */
+/* ---- receive --------------------------------------------------------------------------------- */
 
 static int recv_msg(void *socket, zmq_msg_t *msg)
 {

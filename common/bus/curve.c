@@ -30,8 +30,7 @@ struct bh_bus_gate {
     _Atomic uint64_t turned_away;
 };
 
-/* ---- handshakes --------------------------------------------------------------------------------
- */
+/* ---- handshakes ------------------------------------------------------------------------------ */
 
 /* In the thread of zap.c. */
 static bool may_connect(void *arg, const struct bh_bus_zap_request *r, char ret_user[static 64])
@@ -95,8 +94,7 @@ bool bh_bus_gate_open(struct bh_bus_gate *g, const char *key)
     return bh_bus_allow_has(&g->seen, key);
 }
 
-/* ---- endpoints ---------------------------------------------------------------------------------
- */
+/* ---- endpoints ------------------------------------------------------------------------------- */
 
 bool bh_bus_is_tcp(const char *endpoint)
 {

@@ -66,8 +66,7 @@ static int real_accept(int fd, int flags)
     return (int)syscall(SYS_accept4, fd, NULL, NULL, flags);
 }
 
-/* ---- taking connections ------------------------------------------------------------------------
- */
+/* ---- taking connections ---------------------------------------------------------------------- */
 
 static bool has_room(struct bh_bus_door *d)
 {
@@ -149,8 +148,7 @@ int accept4(int fd, struct sockaddr *sa, socklen_t *n, int flags)
     return d ? rc : (int)syscall(SYS_accept4, fd, sa, n, flags);
 }
 
-/* ---- life --------------------------------------------------------------------------------------
- */
+/* ---- life ------------------------------------------------------------------------------------ */
 
 static int listen_at(const char *path, ino_t *ret_file)
 {

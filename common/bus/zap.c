@@ -31,8 +31,7 @@ static struct {
     void *questions, *stop_in, *stop_out;
 } zap = {.life = PTHREAD_MUTEX_INITIALIZER, .lock = PTHREAD_MUTEX_INITIALIZER};
 
-/* ---- the thread --------------------------------------------------------------------------------
- */
+/* ---- the thread ------------------------------------------------------------------------------ */
 
 struct question {
     uint8_t from[32]; /* of libzmq's own making; an empty frame follows */
@@ -130,8 +129,7 @@ static void *run(void *arg)
     }
 }
 
-/* ---- life --------------------------------------------------------------------------------------
- */
+/* ---- life ------------------------------------------------------------------------------------ */
 
 static void close_sockets(void)
 {

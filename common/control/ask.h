@@ -39,8 +39,7 @@ int bh_ask_for(struct bh_ask *k, Berth__ControlWhat what, const Berth__ControlRe
 int bh_ask_queue(struct bh_ask *k, const char *ns, uint32_t places,
                  void (*fn)(void *arg, const Berth__QueuePod *p), void *arg, struct bh_err *err);
 
-/* ---- pods.c: pods of the queue for people and programs -----------------------------------
- */
+/* ---- pods.c: pods of the queue for people and programs --------------------------------------- */
 const char *bh_queue_place_name(Berth__QueuePlace p); /* "active", "backoff", ... */
 /* {namespace, name, uid, queue, ...} */
 struct bh_json *bh_queue_pod_json(struct bh_arena *a, const Berth__QueuePod *p);

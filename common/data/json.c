@@ -15,8 +15,7 @@
 #include <errno.h>
 #include <stdio.h>
 
-/* ---- look-up ------------------------------------------------------------------------------------
- */
+/* ---- look-up --------------------------------------------------------------------------------- */
 
 static struct bh_json *find_member(const struct bh_json *obj, const char *key, size_t n)
 {
@@ -112,8 +111,7 @@ bool bh_json_get_bool(const struct bh_json *obj, const char *key, bool dflt)
     return v && v->type == BH_JSON_BOOL ? v->b : dflt;
 }
 
-/* ---- comparing ----------------------------------------------------------------------------------
- */
+/* ---- comparing ------------------------------------------------------------------------------- */
 
 /* 1 and 1.0 and 1e0 are one number (RFC 6902 4.6). Integers are compared exactly: two large ones
  * that a double cannot tell apart are different. */
@@ -173,8 +171,7 @@ bool bh_json_equal(const struct bh_json *a, const struct bh_json *b)
     return false;
 }
 
-/* ---- building -----------------------------------------------------------------------------------
- */
+/* ---- building -------------------------------------------------------------------------------- */
 
 struct bh_json *bh_json_new(struct bh_arena *a, enum bh_json_type t)
 {
@@ -409,8 +406,7 @@ unsigned bh_json_depth(const struct bh_json *v)
     return deepest + 1;
 }
 
-/* ---- members of one name ------------------------------------------------------------------------
- */
+/* ---- members of one name --------------------------------------------------------------------- */
 
 /* Moves the value of later into earlier and unlinks later (prev is the member before it). */
 static void fold(struct bh_json *obj, struct bh_json *earlier, struct bh_json *prev)

@@ -73,8 +73,7 @@ static struct bh_json *node(struct reader *r, enum bh_json_type t)
     return v;
 }
 
-/* ---- strings ------------------------------------------------------------------------------------
- */
+/* ---- strings --------------------------------------------------------------------------------- */
 
 /* Four hexadecimal digits at p, or -1. Stops at the NUL behind the text. */
 static int32_t hex4(const char *p)
@@ -165,8 +164,7 @@ static int parse_string(struct reader *r, struct bh_str *ret)
     return 0;
 }
 
-/* ---- scalars ------------------------------------------------------------------------------------
- */
+/* ---- scalars --------------------------------------------------------------------------------- */
 
 static int parse_number(struct reader *r, struct bh_json **ret)
 {
@@ -231,8 +229,7 @@ static int parse_word(struct reader *r, struct bh_json **ret)
     return 0;
 }
 
-/* ---- containers ---------------------------------------------------------------------------------
- */
+/* ---- containers ------------------------------------------------------------------------------ */
 
 static inline void append(struct bh_json *c, struct bh_json *v)
 {

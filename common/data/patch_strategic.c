@@ -361,8 +361,8 @@ static int apply_retain_keys(struct merger *m, struct bh_json *orig, struct bh_j
     return 0;
 }
 
-/* The patch's elements (without those that are directives) must be in the order list, in its order.
- */
+/* The patch's elements (without those that are directives) must be in the order list, in its
+ * order. */
 static bool order_fits(const struct bh_json *patch, const struct bh_json *order, const char *key)
 {
     const struct bh_json *o = order->c.first;

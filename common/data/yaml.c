@@ -162,8 +162,8 @@ static int anchor_begin(struct loader *l, const yaml_event_t *ev, const yaml_cha
     return 0;
 }
 
-/* The anchor keeps its own node: the one in the tree may yet be overwritten as a repeated member.
- */
+/* The anchor keeps its own node: the one in the tree may yet be overwritten as a repeated
+ * member. */
 static int anchor_end(struct loader *l, const yaml_event_t *ev, struct anchor *an,
                       const struct bh_json *v)
 {

@@ -151,8 +151,7 @@ int bh_component_config_load(const char *path, struct bh_arena *a, struct bh_com
     return rc < 0 ? bh_err_prefix(err, rc, "%s", path) : 0;
 }
 
-/* ---- checks ------------------------------------------------------------------------------------
- */
+/* ---- checks ---------------------------------------------------------------------------------- */
 
 static int check_lock(const struct bh_leader_config *c, struct bh_err *err)
 {

@@ -33,8 +33,8 @@ struct bh_component_config {
  * -EINVAL: a member of the two has the wrong type. */
 int bh_component_config_of(const struct bh_json *tree, struct bh_component_config *ret,
                            struct bh_err *err);
-/* A file in YAML or JSON; strings live in a. path NULL or "" = the defaults. 0 or negative errno.
- */
+/* A file in YAML or JSON; strings live in a. path NULL or "" = the defaults. 0 or negative
+ * errno. */
 int bh_component_config_load(const char *path, struct bh_arena *a, struct bh_component_config *ret,
                              struct bh_err *err);
 /* What file and flags came to, with the elector's texts. 0 or -EINVAL. */

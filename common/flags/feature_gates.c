@@ -86,8 +86,7 @@ static bool enabled(const struct bh_feature_gates *g, size_t row)
     return g->set[row] < 0 ? on_by_default(letter(g, row)) : g->set[row];
 }
 
-/* ---- errors ------------------------------------------------------------------------------------
- */
+/* ---- errors ---------------------------------------------------------------------------------- */
 
 static bool has_error(const struct bh_flag_errors *e, const char *text, size_t n)
 {
@@ -121,8 +120,7 @@ int bh_flag_errors_close(struct bh_flag_errors *e, struct bh_err *err)
     return rc;
 }
 
-/* ---- versions ----------------------------------------------------------------------------------
- */
+/* ---- versions -------------------------------------------------------------------------------- */
 
 /* apimachinery's version.Parse: at least two numbers, what follows them does not matter. */
 static int parse_version(const char *text, int v[static 3], struct bh_err *err)
@@ -205,8 +203,7 @@ void bh_feature_gates_check_versions(const struct bh_feature_gates *g,
     }
 }
 
-/* ---- gates -------------------------------------------------------------------------------------
- */
+/* ---- gates ----------------------------------------------------------------------------------- */
 
 static struct bh_str trimmed(const char *p, size_t n)
 {

@@ -22,8 +22,7 @@ static void add(void *arg, const char *text)
     bh_flag_err(arg, "%s", text);
 }
 
-/* ---- logs --------------------------------------------------------------------------------------
- */
+/* ---- logs ------------------------------------------------------------------------------------ */
 
 static void check_alpha_logs(const struct bh_kube_flags *f, struct bh_flag_errors *t)
 {
@@ -62,8 +61,7 @@ static void check_logs(const struct bh_kube_flags *f, struct bh_flag_errors *t)
     check_alpha_logs(f, t);
 }
 
-/* ---- serving, callers --------------------------------------------------------------------------
- */
+/* ---- serving, callers ------------------------------------------------------------------------ */
 
 static void check_serving(const struct bh_serving_flags *s, struct bh_flag_errors *t)
 {
@@ -130,8 +128,7 @@ static void check_callers(const struct bh_kube_flags *f, struct bh_flag_errors *
                "header - API aggregation will not work");
 }
 
-/* ---- metrics -----------------------------------------------------------------------------------
- */
+/* ---- metrics --------------------------------------------------------------------------------- */
 
 /* Length of a metric's or (no colons) a label's name at p. */
 static size_t name_length(const char *p, bool colons)

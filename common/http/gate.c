@@ -90,8 +90,7 @@ static void on_inner(uv_poll_t *h, int status, int events);
 static void on_awake(uv_idle_t *h);
 static void on_listen(uv_poll_t *h, int status, int events);
 
-/* ---- connections ------------------------------------------------------------------------------
- */
+/* ---- connections ----------------------------------------------------------------------------- */
 
 static void count_refused(const struct bh_http_gate *g, const char *why)
 {
@@ -228,8 +227,7 @@ static void set_events(struct bh_http_gated *c)
           (c->pass_n ? UV_WRITABLE : 0) | (unsent(c) ? 0 : UV_READABLE), on_inner);
 }
 
-/* ---- to the client ----------------------------------------------------------------------------
- */
+/* ---- to the client --------------------------------------------------------------------------- */
 
 static bool fatal(ssize_t rc)
 {
@@ -331,8 +329,7 @@ static bool read_inner(struct bh_http_gated *c)
     return true;
 }
 
-/* ---- to libmicrohttpd -------------------------------------------------------------------------
- */
+/* ---- to libmicrohttpd ------------------------------------------------------------------------ */
 
 static bool make_inner(struct bh_http_gated *c)
 {
@@ -459,8 +456,7 @@ static void pass_on(struct bh_http_gated *c)
     }
 }
 
-/* ---- requests ---------------------------------------------------------------------------------
- */
+/* ---- requests -------------------------------------------------------------------------------- */
 
 /* Bytes of the head that p begins with, its last empty line included; 0: it has not all come yet;
  * -400: a line does not end with CR LF, holds a control character, or goes on in the next one, or
@@ -577,8 +573,7 @@ static void go_on(struct bh_http_gated *c)
     set_events(c);
 }
 
-/* ---- events -----------------------------------------------------------------------------------
- */
+/* ---- events ---------------------------------------------------------------------------------- */
 
 static void shake_hands(struct bh_http_gated *c)
 {
@@ -654,8 +649,7 @@ static void on_check(uv_check_t *h)
     free_dead(g);
 }
 
-/* ---- who may come in --------------------------------------------------------------------------
- */
+/* ---- who may come in ------------------------------------------------------------------------- */
 
 /* An IPv6 host has at least 2^64 addresses: its network counts. */
 static void set_key(struct bh_http_gated *c, bool *ret_loopback)
@@ -814,8 +808,7 @@ static void on_timer(uv_timer_t *t)
         accept_again(g);
 }
 
-/* ---- life -------------------------------------------------------------------------------------
- */
+/* ---- life ------------------------------------------------------------------------------------ */
 
 void bh_http_gate_start(struct bh_http_daemon *d, const struct bh_http_options *o)
 {

@@ -14,8 +14,7 @@
 
 #include "common/base/log.h"
 
-/* ---- what dead writers left -------------------------------------------------------------------
- */
+/* ---- what dead writers left ------------------------------------------------------------------ */
 
 /* Tells readers that still have a dead writer's control segment mapped to look for the new one, and
  * returns the incarnation it had. Of any other object: 0. */
@@ -78,8 +77,7 @@ static void sweep(uint64_t instance, uint64_t *incarnation)
         closedir(d);
 }
 
-/* ---- the hold ----------------------------------------------------------------------------------
- */
+/* ---- the hold -------------------------------------------------------------------------------- */
 
 int bh_snap_hold_take(struct bh_snap_hold *h, const char *runtime_dir, gid_t group,
                       struct bh_err *err)
@@ -199,8 +197,7 @@ void bh_snap_hold_release(struct bh_snap_hold *h)
     h->dir = -1;
 }
 
-/* ---- one process -------------------------------------------------------------------------------
- */
+/* ---- one process ----------------------------------------------------------------------------- */
 
 struct bh_snap_hub *bh_snap_hub_new(void)
 {

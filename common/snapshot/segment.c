@@ -31,8 +31,8 @@ bool bh_snap_object_parse(const char *name, uint64_t *ret_instance, uint64_t *re
     return bh_streq(name, again);
 }
 
-/* Trying to fill a file system that has no room takes what little there is from others meanwhile.
- */
+/* Trying to fill a file system that has no room takes what little there is from others
+ * meanwhile. */
 static bool has_room(int fd, uint64_t bytes)
 {
     struct statvfs v;

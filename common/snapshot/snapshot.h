@@ -195,8 +195,7 @@ bool bh_snap_reader_lease(const struct bh_snap_reader *r, uint64_t *ret_term,
                           uint64_t *ret_until_boot_ns);
 const char *bh_snap_reader_error(const struct bh_snap_reader *r);
 
-/* ---- crash points ------------------------------------------------------------------------------
- */
+/* ---- crash points ---------------------------------------------------------------------------- */
 /* Always compiled in: one relaxed load of a pointer that is NULL outside tests, so that what is
  * tested is what is shipped. Numbers name the instant just after the store they stand for. */
 enum bh_snap_step {

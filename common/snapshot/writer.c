@@ -107,8 +107,8 @@ static bool try_room(struct bh_snap_writer *w, struct room *r)
     return true;
 }
 
-/* 0 or -ENOSPC. May move: offsets known before are void, directory slots and shape numbers are not.
- */
+/* 0 or -ENOSPC. May move: offsets known before are void, directory slots and shape numbers are
+ * not. */
 static int make_room(struct bh_snap_writer *w, struct room *r)
 {
     uint64_t min, need = 0;
@@ -430,8 +430,7 @@ int bh_snap_del_pod(struct bh_snap_writer *w, const char *uid, size_t n)
     return 0;
 }
 
-/* ---- names -------------------------------------------------------------------------------------
- */
+/* ---- names ----------------------------------------------------------------------------------- */
 static bool now_and_then(uint64_t *at_ns, uint64_t every_ns)
 {
     uint64_t now = bh_mono_ns();

@@ -73,8 +73,8 @@ void bh_config_in_force(struct bh_config_ctx *x, const struct bh_sched_config *c
                         struct bh_json *tree);
 
 /* ---- defaults.c ---- */
-/* One extension point in the file and in error texts. The last three are no points of the engine.
- */
+/* One extension point in the file and in error texts. The last three are no points of the
+ * engine. */
 enum {
     BH_POINT_PLACEMENT_GENERATE = BH_POINT_COUNT,
     BH_POINT_PLACEMENT_SCORE,

@@ -319,8 +319,8 @@ static const char *commit(struct bh_sched_daemon *d, struct bh_queued_pod *p, bh
     return dec.n_unschedulable_plugins ? "unschedulable" : "error";
 }
 
-/* Pods that need no decision (upstream's skipPodSchedule): being deleted, or on their node already.
- */
+/* Pods that need no decision (upstream's skipPodSchedule): being deleted, or on their node
+ * already. */
 static bool skip(struct bh_sched_daemon *d, const struct bh_queued_pod *p)
 {
     struct bh_str uid = bh_pod_uid(p->pod);

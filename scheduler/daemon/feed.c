@@ -142,8 +142,8 @@ static bool not_pending(void *arg, const struct bh_work *w)
     return !w->pod->queued;
 }
 
-/* The initial state is complete: what was not named is gone, and events in between are not known.
- */
+/* The initial state is complete: what was not named is gone, and events in between are not
+ * known. */
 static void on_complete(void *arg)
 {
     struct bh_sched_daemon *d = arg;

@@ -128,8 +128,8 @@ static void taken_back(void *arg, struct bh_work *w)
     }
 }
 
-/* Preemptors are told when the ledger has forgotten everything: nobody else would let them go on.
- */
+/* Preemptors are told when the ledger has forgotten everything: nobody else would let them go
+ * on. */
 static unsigned take_back(struct bh_sched_daemon *d, bool all)
 {
     struct taking_back t = {.d = d};

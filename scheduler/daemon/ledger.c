@@ -484,8 +484,8 @@ void bh_ledger_drop_binder(struct bh_ledger *l, struct bh_binder *b)
     b->used = false;
 }
 
-/* An answer can get lost only with the binder's connection; then nobody else would ever ask again.
- */
+/* An answer can get lost only with the binder's connection; then nobody else would ever ask
+ * again. */
 static void take_back_unanswered(struct bh_ledger *l, struct bh_binder *b, uint64_t now_ns)
 {
     for (struct bh_work *w = TAILQ_FIRST(&b->list), *next; w; w = next) {
@@ -637,8 +637,8 @@ static unsigned collect(struct bh_ledger *l, const struct bh_binder *b, struct b
     return n;
 }
 
-/* A single item that the bus will not carry: too long a text. Nobody can write it, so it ends here.
- */
+/* A single item that the bus will not carry: too long a text. Nobody can write it, so it ends
+ * here. */
 static void refuse(struct bh_ledger *l, struct bh_work *w)
 {
     /* names are checked where pods come in, objects before they are added */

@@ -88,8 +88,8 @@ void bh_ledger_drop_binder(struct bh_ledger *l,
                            struct bh_binder *b); /* its items are queued again */
 /* Drops silent binders and takes back what was never answered; returns how many binders. */
 unsigned bh_ledger_expire(struct bh_ledger *l, uint64_t now_ns);
-/* Hands queued work to greeted binders with room in their window. Returns the number of items sent.
- */
+/* Hands queued work to greeted binders with room in their window. Returns the number of items
+ * sent. */
 unsigned bh_ledger_flush(struct bh_ledger *l, struct bh_bus *bus, uint64_t now_ns);
 /* Term of the lease under which everything added from now on was decided; 0 = no election. */
 void bh_ledger_begin_term(struct bh_ledger *l, uint64_t term);

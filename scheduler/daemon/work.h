@@ -50,8 +50,8 @@ static inline bool bh_work_is_write(Berth__WorkKind k)
 {
     return (int)k >= BERTH__WORK_KIND__WORK_VOLUME_CLAIM;
 }
-/* A BIND in one block, with its event of at most note_max bytes; its texts may not be given away.
- */
+/* A BIND in one block, with its event of at most note_max bytes; its texts may not be given
+ * away. */
 struct bh_work *bh_work_bind(const struct bh_bind_texts *t, size_t note_max);
 struct bh_work *bh_work_new(Berth__WorkKind kind, struct bh_str ns, struct bh_str name,
                             struct bh_str uid);

@@ -208,8 +208,8 @@ const struct bh_decision *bh_engine_schedule(struct bh_engine *e, const struct b
 int bh_engine_assume(struct bh_engine *e, const struct bh_pending *p, bh_sym node);
 int bh_engine_forget(struct bh_engine *e, struct bh_str uid);
 bool bh_engine_is_assumed(const struct bh_engine *e, struct bh_str uid);
-/* Visits every assumed pod, in no particular order; fn may not change the engine. Walks all pods.
- */
+/* Visits every assumed pod, in no particular order; fn may not change the engine. Walks all
+ * pods. */
 void bh_engine_each_assumed(const struct bh_engine *e, void (*fn)(void *arg, struct bh_str uid),
                             void *arg);
 /* Reserve .. Permit of the profile after assume; Unreserve undoes (all plugins, reverse order). */

@@ -103,8 +103,8 @@ static uint32_t capacity_changes(const K8s__CSIStorageCapacity *old,
     return old && limit(neu, &b) && (!limit(old, &a) || b > a) ? BH_CAPACITY_GREW : 0;
 }
 
-/* Upstream compares the lists it would make constraints of; comparing the texts wakes a superset.
- */
+/* Upstream compares the lists it would make constraints of; comparing the texts wakes a
+ * superset. */
 static uint32_t volume_changes(const K8s__PersistentVolume *old, const K8s__PersistentVolume *neu)
 {
     static const char *const keys[] = {

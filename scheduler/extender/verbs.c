@@ -215,8 +215,8 @@ struct bh_ext_bind_job {
 
 static void bind_next(struct bh_ext *x, struct bh_ext_bind_job *j);
 
-/* Told by bh_ext_tell_bound(): perhaps a decision waits just now, and the owner may change nothing.
- */
+/* Told by bh_ext_tell_bound(): perhaps a decision waits just now, and the owner may change
+ * nothing. */
 static void bind_end(struct bh_ext *x, struct bh_ext_bind_job *j, enum bh_ext_bound how,
                      const char *error)
 {

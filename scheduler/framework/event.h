@@ -58,8 +58,8 @@ enum bh_object_change {
     BH_CLASS_RESOURCE = 1024      /* DeviceClass: another extendedResourceName */
 };
 enum bh_hint { BH_QUEUE_SKIP, BH_QUEUE };
-/* Node and pod diffs as upstream's (scheduler-core.md 1.5): fills at most 8 action bits in order.
- */
+/* Node and pod diffs as upstream's (scheduler-core.md 1.5): fills at most 8 action bits in
+ * order. */
 unsigned bh_node_diff(const struct bh_node_rec *old, const struct bh_node_rec *neu,
                       uint32_t out[8]);
 unsigned bh_pod_diff(const struct bh_pod_rec *old, const struct bh_shape_rec *old_shape,

@@ -309,8 +309,8 @@ struct bh_plugin {
     uint32_t (*filter_rows)(struct bh_call *c, uint32_t *rows, uint32_t n);
     /* Raw scores of the rows. */
     void (*score_rows)(struct bh_call *c, const uint32_t *rows, uint32_t n, int64_t *ret);
-    /* How the normalised score follows from the raw one and the extremes (fast path keeps totals).
-     */
+    /* How the normalised score follows from the raw one and the extremes (fast path keeps
+     * totals). */
     enum bh_normal {
         BH_NORMAL_NONE,       /* raw is final */
         BH_NORMAL_MAX,        /* DefaultNormalize, forward */
@@ -322,8 +322,8 @@ struct bh_plugin {
     bool (*idle)(struct bh_call *c);
     const struct bh_track_ops *track;     /* where it is not idle; NULL: the reference path */
     const struct bh_overlay_ops *overlay; /* with BH_PLUGIN_OVERLAY; NULL: as if all were NULL */
-    /* Everything but shape and node that the results depend on; a change invalidates all of them.
-     */
+    /* Everything but shape and node that the results depend on; a change invalidates all of
+     * them. */
     uint64_t (*epoch)(struct bh_call *c);
 };
 /* Every plugin there is: plugins/registry.c lists them, the framework only looks them up.

@@ -100,8 +100,8 @@ static int32_t choose_pivot(const struct bh_go_sort *s, int32_t a, int32_t b, en
     return j;
 }
 
-/* Swaps three elements with others at pseudo-random places, the same for every range of a length.
- */
+/* Swaps three elements with others at pseudo-random places, the same for every range of a
+ * length. */
 static void break_patterns(const struct bh_go_sort *s, int32_t a, int32_t b)
 {
     int32_t n = b - a, at = a + n / 4 * 2 - 1;

@@ -21,8 +21,8 @@
 #define NS_PER_S             INT64_C(1000000000)
 
 struct entry;
-/* Pods of the pool for which an event has one answer, as long as no hint looks at the pod itself.
- */
+/* Pods of the pool for which an event has one answer, as long as no hint looks at the pod
+ * itself. */
 struct pool_key { /* head of the key, which is compared as bytes: no padding */
     uint64_t rejectors, pendings;
     uint32_t gating_plugin;
@@ -42,8 +42,8 @@ struct pool_group {
     uint32_t n_links;
     struct pool_link links[];
 };
-/* What happened while pods were in flight: markers (pod popped here) and recorded events, in order.
- */
+/* What happened while pods were in flight: markers (pod popped here) and recorded events, in
+ * order. */
 struct flight_node {
     TAILQ_ENTRY(flight_node) link;
     struct entry *pod; /* marker: the pod popped here; NULL = event */

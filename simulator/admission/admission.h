@@ -33,8 +33,7 @@ bh_adm_validate_fn bh_adm_validate_pod, bh_adm_validate_node, bh_adm_validate_se
 void bh_adm_default_custom(struct bh_sim_write *w);
 void bh_adm_validate_custom(struct bh_sim_write *w);
 
-/* ---- shared defaults ---------------------------------------------------------------------------
- */
+/* ---- shared defaults ------------------------------------------------------------------------- */
 
 /* spec of a pod or of a pod template. 0 or 400 (a quantity that is none). */
 int bh_adm_default_pod_spec(struct bh_sim_write *w, struct bh_json *spec);
@@ -59,8 +58,7 @@ void bh_adm_pod_label_keys(struct bh_sim_write *w, struct bh_json *spec);
 /* "Guaranteed", "Burstable" or "BestEffort". */
 const char *bh_adm_pod_qos(const struct bh_json *spec);
 
-/* ---- shared validation -------------------------------------------------------------------------
- */
+/* ---- shared validation ----------------------------------------------------------------------- */
 
 /* 403: `pods "NAME" is forbidden: ...`. */
 int bh_adm_forbid(struct bh_sim_write *w, const char *fmt, ...) BH_PRINTF(2, 3);
@@ -124,8 +122,7 @@ void bh_adm_int_or_percent(struct bh_sim_write *w, const char *at, const struct 
 void bh_adm_pod_spec(struct bh_sim_write *w, const char *at, const struct bh_json *spec);
 void bh_adm_affinity(struct bh_sim_write *w, const char *at, const struct bh_json *affinity);
 
-/* ---- shared knowledge --------------------------------------------------------------------------
- */
+/* ---- shared knowledge ------------------------------------------------------------------------ */
 
 /* Now as RFC 3339, in the arena. */
 const char *bh_adm_now(struct bh_sim_write *w);

@@ -20,8 +20,7 @@ static void requests_from_limits(struct bh_arena *a, struct bh_json *spec, const
     }
 }
 
-/* ---- pod-level requests ------------------------------------------------------------------------
- */
+/* ---- pod-level requests ---------------------------------------------------------------------- */
 
 static bh_nano amount_of(const struct bh_json *container, const char *map, const char *resource)
 {
@@ -90,8 +89,7 @@ static void pod_level_requests(struct bh_arena *a, struct bh_json *spec)
     bh_buf_fini(&b);
 }
 
-/* ---- all of it ---------------------------------------------------------------------------------
- */
+/* ---- all of it ------------------------------------------------------------------------------- */
 
 static void host_ports(struct bh_arena *a, struct bh_json *spec, const char *list)
 {

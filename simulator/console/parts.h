@@ -66,8 +66,8 @@ int bh_console_config_apply(const char *runtime_dir, const char *text, size_t n,
                             struct bh_console_place *ret, struct bh_err *err);
 
 /* ---- reset.c, in the loop -------------------------------------------------------------------- */
-/* Takes out what people made: everything but what a cluster has from its start. Returns how many.
- */
+/* Takes out what people made: everything but what a cluster has from its start. Returns how
+ * many. */
 size_t bh_console_wipe(struct bh_sim *s);
 /* Part of a fresh cluster, not of what people made. */
 bool bh_console_is_system(const struct bh_sim_type *t, const char *ns, const char *name);

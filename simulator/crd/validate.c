@@ -293,8 +293,7 @@ void bh_crd_validate(struct bh_arena *a, const struct bh_json *schema, const str
         validate(&c, schema, obj, "", true, 0);
 }
 
-/* ---- the schema itself --------------------------------------------------------------------------
- */
+/* ---- the schema itself ----------------------------------------------------------------------- */
 
 /* The tree may have been put together by anybody: absent, or of that type. */
 static bool is_shape(const struct bh_json *s, const char *member, enum bh_json_type want)

@@ -20,8 +20,8 @@
 
 #include "simulator/server/sim.h"
 
-/* What pods are asked to be scheduled by, so that nobody does, while recorded bindings are followed
- */
+/* What pods are asked to be scheduled by, so that nobody does, while recorded bindings are
+ * followed */
 #define BH_REPLAY_FOLLOWER "recorded"
 
 #define BH_REPLAY_BODY_MAX ((size_t)256 << 20) /* of an uploaded file, packed or not */

@@ -115,8 +115,8 @@ static int refill(struct bh_record_reader *r, struct bh_err *err)
     return rc;
 }
 
-/* The next line without its newline: 1, 0 = end, -E2BIG, -EBADMSG; *ret_whole: a newline ended it.
- */
+/* The next line without its newline: 1, 0 = end, -E2BIG, -EBADMSG; *ret_whole: a newline ended
+ * it. */
 static int next_line(struct bh_record_reader *r, bool *ret_whole, bool *ret_long,
                      struct bh_err *err)
 {

@@ -39,8 +39,7 @@ static struct bh_sim_timer *first_of(const struct bh_heap *l)
     return bh_heap_peek(l);
 }
 
-/* ---- turns of the loop --------------------------------------------------------------------------
- */
+/* ---- turns of the loop ----------------------------------------------------------------------- */
 
 static void on_timer(uv_timer_t *h);
 static void on_idle(uv_idle_t *h);
@@ -131,8 +130,7 @@ static void on_idle(uv_idle_t *h)
     turn(h->data);
 }
 
-/* ---- timers -------------------------------------------------------------------------------------
- */
+/* ---- timers ---------------------------------------------------------------------------------- */
 
 static struct bh_sim_timer *arm(struct bh_sim *s, struct bh_heap *l, uint64_t now, int64_t delay_ns,
                                 void (*fn)(void *arg), void *arg)
@@ -171,8 +169,7 @@ void bh_sim_cancel(struct bh_sim_timer *t)
     free(t);
 }
 
-/* ---- the clock ----------------------------------------------------------------------------------
- */
+/* ---- the clock ------------------------------------------------------------------------------- */
 
 uv_loop_t *bh_sim_loop(struct bh_sim *s)
 {
@@ -226,8 +223,7 @@ int bh_sim_advance(struct bh_sim *s, int64_t to_ns)
     return 0;
 }
 
-/* ---- life ---------------------------------------------------------------------------------------
- */
+/* ---- life ------------------------------------------------------------------------------------ */
 
 static void handle_closed(uv_handle_t *h)
 {

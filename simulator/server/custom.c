@@ -46,8 +46,7 @@ struct bh_sim_customs {
     size_t n_v;
 };
 
-/* ---- looking up ---------------------------------------------------------------------------------
- */
+/* ---- looking up ------------------------------------------------------------------------------ */
 
 size_t bh_sim_type_count(const struct bh_sim *s)
 {
@@ -126,8 +125,7 @@ const struct bh_json *bh_sim_custom_adopt(struct bh_sim *s, const struct bh_json
     return obj;
 }
 
-/* ---- what a definition says ---------------------------------------------------------------------
- */
+/* ---- what a definition says ------------------------------------------------------------------ */
 
 static struct definition *find_definition(struct bh_sim *s, const char *name)
 {
@@ -260,8 +258,7 @@ static void read_definition(struct definition *d, const struct bh_sim_obj *obj)
     bh_arena_fini(&old);
 }
 
-/* ---- its end ------------------------------------------------------------------------------------
- */
+/* ---- its end --------------------------------------------------------------------------------- */
 
 static bool drop_finalizer(void *arg, struct bh_arena *a, struct bh_json *obj)
 {

@@ -52,8 +52,7 @@ struct bh_sim_data {
     uv_async_t *done;
 };
 
-/* ---- the thread ---------------------------------------------------------------------------------
- */
+/* ---- the thread ------------------------------------------------------------------------------ */
 
 static void work(void *arg)
 {
@@ -80,8 +79,7 @@ static void work(void *arg)
     uv_mutex_unlock(&d->lock);
 }
 
-/* ---- replies that wait --------------------------------------------------------------------------
- */
+/* ---- replies that wait ----------------------------------------------------------------------- */
 
 static void held_free(struct held *h)
 {
@@ -136,8 +134,7 @@ static void release(struct bh_sim_data *d, bool ok, uint64_t rv)
     }
 }
 
-/* ---- batches ------------------------------------------------------------------------------------
- */
+/* ---- batches --------------------------------------------------------------------------------- */
 
 static void changes_clear(struct changes *c)
 {
@@ -246,8 +243,7 @@ bool bh_sim_data_refuses(struct bh_sim *s, struct bh_sim_error *e)
     return true;
 }
 
-/* ---- open and close -----------------------------------------------------------------------------
- */
+/* ---- open and close -------------------------------------------------------------------------- */
 
 struct loading {
     struct bh_sim *sim;

@@ -74,8 +74,7 @@ static int ask(struct bh_data_file *f, const char *sql, int64_t *ret, struct bh_
     return rc;
 }
 
-/* ---- opening ------------------------------------------------------------------------------------
- */
+/* ---- opening --------------------------------------------------------------------------------- */
 
 /* quick_check says "ok", or what is wrong in its first row. */
 static int check_pages(struct bh_data_file *f, struct bh_err *err)
@@ -213,8 +212,7 @@ uint64_t bh_data_file_limit(const struct bh_data_file *f)
     return f->limit;
 }
 
-/* ---- rows ---------------------------------------------------------------------------------------
- */
+/* ---- rows ------------------------------------------------------------------------------------ */
 
 int bh_data_file_load(struct bh_data_file *f, bh_data_row_fn *fn, void *arg, struct bh_err *err)
 {

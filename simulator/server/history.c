@@ -14,8 +14,7 @@
 
 #define FILE_MAX ((size_t)1 << 30)
 
-/* ---- writing ------------------------------------------------------------------------------------
- */
+/* ---- writing --------------------------------------------------------------------------------- */
 
 static void add_str(struct bh_buf *b, const char *key, const char *value)
 {
@@ -56,8 +55,7 @@ void bh_sim_history_add(struct bh_sim *s, enum bh_sim_change c, const struct bh_
     }
 }
 
-/* ---- reading ------------------------------------------------------------------------------------
- */
+/* ---- reading --------------------------------------------------------------------------------- */
 
 static int restore_line(struct bh_sim *s, const char *p, size_t n, struct bh_err *err)
 {

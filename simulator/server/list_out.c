@@ -16,8 +16,7 @@
 #define PAUSE_NS    ((int64_t)2 * 1000000)
 #define PIECE_BYTES ((size_t)64 << 10)
 
-/* ---- pieces of a list ---------------------------------------------------------------------------
- */
+/* ---- pieces of a list ------------------------------------------------------------------------ */
 
 static bool plain(const struct bh_sim_list_out *o)
 {
@@ -85,8 +84,7 @@ void bh_sim_list_end(struct bh_sim_list_out *o, struct bh_buf *out)
     bh_buf_fini(&o->item);
 }
 
-/* ---- a long one ---------------------------------------------------------------------------------
- */
+/* ---- a long one ------------------------------------------------------------------------------ */
 
 struct slow {
     struct bh_sim *sim;

@@ -115,8 +115,7 @@ struct bh_json *bh_sim_meta_begin(const struct bh_sim_type *t, const char *ns, s
     return meta;
 }
 
-/* ---- validation ---------------------------------------------------------------------------------
- */
+/* ---- validation ------------------------------------------------------------------------------ */
 
 static const char *quoted(struct bh_buf *b, const char *s, size_t n)
 {
@@ -236,8 +235,7 @@ void bh_sim_meta_validate(const struct bh_sim_type *t, const char *name, const s
     bh_buf_fini(&b);
 }
 
-/* ---- update -------------------------------------------------------------------------------------
- */
+/* ---- update ---------------------------------------------------------------------------------- */
 
 void bh_sim_meta_keep(struct bh_arena *a, struct bh_json *meta, const struct bh_json *old,
                       enum bh_sim_sub sub)

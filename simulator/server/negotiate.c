@@ -95,8 +95,7 @@ int bh_sim_negotiate(struct bh_sim_req *r, bool tables)
     return 0;
 }
 
-/* ---- bodies -------------------------------------------------------------------------------------
- */
+/* ---- bodies ---------------------------------------------------------------------------------- */
 
 void bh_sim_content_type(const struct bh_sim_req *r, char out[static 96])
 {
@@ -344,8 +343,7 @@ int bh_sim_check_schema(struct bh_sim_req *r, struct bh_json *obj)
     return bh_sim_fail(&r->e, 400, "BadRequest", "%s: %s", who, err.msg);
 }
 
-/* ---- query --------------------------------------------------------------------------------------
- */
+/* ---- query ----------------------------------------------------------------------------------- */
 
 bool bh_sim_query_bool(const struct bh_sim_req *r, const char *name, bool dflt)
 {

@@ -16,8 +16,7 @@ static const struct bh_sim_type *pods_type(void)
     return BH_SIM_TYPE("", "v1", "pods");
 }
 
-/* ---- binding ------------------------------------------------------------------------------------
- */
+/* ---- binding --------------------------------------------------------------------------------- */
 
 static int refuse_bind(struct bh_sim_error *e, const char *pod, const char *why)
 {
@@ -174,8 +173,7 @@ int bh_sim_bind(struct bh_sim *s, const char *ns, const char *pod, const char *u
     return bind_pod(s, ns, pod, &b, e ? e : &own);
 }
 
-/* ---- eviction -----------------------------------------------------------------------------------
- */
+/* ---- eviction -------------------------------------------------------------------------------- */
 
 /* The budgets of the pod's namespace that select it: how many, and the first one. */
 static size_t budgets_of(struct bh_sim *s, const struct bh_sim_obj *pod, const struct bh_json *tree,

@@ -154,8 +154,8 @@ void bh_sim_do_scale(struct bh_sim_req *r);   /* scale.c */
 void bh_sim_do_review(struct bh_sim_req *r);  /* review.c */
 void bh_sim_do_log(struct bh_sim_req *r);     /* review.c */
 void bh_sim_do_metrics(struct bh_sim_req *r); /* metrics_api.c */
-/* discovery.c, openapi.c, nonresource.c: everything outside /api/v1/x and /apis/g/v/x. false = not theirs.
- */
+/* discovery.c, openapi.c, nonresource.c: everything outside /api/v1/x and /apis/g/v/x. false = not
+ * theirs. */
 bool bh_sim_do_discovery(struct bh_sim_req *r);
 bool bh_sim_do_openapi(struct bh_sim_req *r);
 bool bh_sim_do_misc(struct bh_sim_req *r);

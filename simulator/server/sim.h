@@ -154,8 +154,8 @@ static inline void bh_sim_error_init(struct bh_sim_error *e)
 {
     memset(e, 0, offsetof(struct bh_sim_error, causes));
 }
-/* Fills e (the first refusal wins: a second call on a filled e changes nothing) and returns code.
- */
+/* Fills e (the first refusal wins: a second call on a filled e changes nothing) and returns
+ * code. */
 int bh_sim_fail(struct bh_sim_error *e, int code, const char *reason, const char *fmt, ...)
     BH_PRINTF(4, 5);
 /* Adds one field error; all of them together become one 422 Invalid whose message the core writes:
@@ -185,8 +185,7 @@ void bh_sim_field_error(struct bh_sim_error *e, const char *field, const char *k
     "'.', and must start and end with an alphanumeric character (e.g. 'MyValue',  or 'my_value', " \
     " or '12345', regex used for validation is '(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')"
 
-/* ---- objects -----------------------------------------------------------------------------------
- */
+/* ---- objects --------------------------------------------------------------------------------- */
 struct bh_sim_label {
     const char *key, *value;
 };
@@ -211,8 +210,8 @@ struct bh_sim_obj {
     uint32_t n_owners; /* uids of all ownerReferences */
     const char *const *owner_uids;
     uint32_t head_n; /* core only: bytes of this block before json */
-    /* core only: where in json the digits of resourceVersion, the values of spec and of status are
-     */
+    /* core only: where in json the digits of resourceVersion, the values of spec and of status
+     * are */
     uint32_t rv_at, rv_n, spec_at, spec_n, status_at, status_n;
 };
 struct bh_sim_obj *bh_sim_obj_ref(struct bh_sim_obj *o);
@@ -277,8 +276,8 @@ struct bh_sim_delete_options {
  * For a pod: grace_s = 0 (the kubelet's final delete) removes it; without finalizers for good. */
 int bh_sim_delete(struct bh_sim *s, const struct bh_sim_type *t, const char *ns, const char *name,
                   const struct bh_sim_delete_options *o, struct bh_sim_error *e);
-/* Sets spec.nodeName etc. exactly as POST pods/NAME/binding does (labels/annotations NULL = none).
- */
+/* Sets spec.nodeName etc. exactly as POST pods/NAME/binding does (labels/annotations NULL =
+ * none). */
 int bh_sim_bind(struct bh_sim *s, const char *ns, const char *pod, const char *uid,
                 const char *node, const struct bh_json *labels, const struct bh_json *annotations,
                 struct bh_sim_error *e);
@@ -286,8 +285,7 @@ int bh_sim_bind(struct bh_sim *s, const char *ns, const char *pod, const char *u
 void bh_sim_event(struct bh_sim *s, const struct bh_sim_obj *regarding, const char *type,
                   const char *reason, const char *component, const char *fmt, ...) BH_PRINTF(6, 7);
 
-/* ---- listening, time ---------------------------------------------------------------------------
- */
+/* ---- listening, time ------------------------------------------------------------------------- */
 enum bh_sim_change { BH_SIM_ADDED, BH_SIM_MODIFIED, BH_SIM_DELETED };
 /* old NULL when ADDED; new is the last state when DELETED. Called in commit order, once per commit,
  * deferred; what it sees in the store may be newer than new. t NULL = every type. */
@@ -331,8 +329,7 @@ int64_t bh_sim_next_ns(const struct bh_sim *s);
 /* 5 characters of "bcdfghjklmnpqrstvwxz2456789" */
 void bh_sim_suffix(struct bh_sim *s, char out[static 6]);
 
-/* ---- admission/ (called by the core) ------------------------------------------------------------
- */
+/* ---- admission/ (called by the core) --------------------------------------------------------- */
 enum bh_sim_op { BH_SIM_OP_CREATE, BH_SIM_OP_UPDATE, BH_SIM_OP_UPDATE_STATUS, BH_SIM_OP_RESIZE };
 /* One write on its way into the store. The core has already set name, namespace, uid,
  * creationTimestamp, generation, checked the namespace, and (UPDATE) put the old status back or

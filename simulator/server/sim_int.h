@@ -181,8 +181,8 @@ void bh_sim_commit_delete(struct bh_sim *s, struct bh_sim_slot *slot);
  * takes the object of its name out. restored: all is in; the next commit is rv + 1, and no watch
  * goes back behind rv. */
 void bh_sim_store_restored(struct bh_sim *s, uint64_t rv);
-/* The same for an object as text had it: finds its type. -EINVAL with err: no such kind, no name.
- */
+/* The same for an object as text had it: finds its type. -EINVAL with err: no such kind, no
+ * name. */
 int bh_sim_store_restore_tree(struct bh_sim *s, const struct bh_json *obj, uint64_t rv, bool gone,
                               struct bh_err *err);
 /* Brings order up to date; afterwards order[0..n_order) is sorted and alive. */

@@ -23,8 +23,7 @@ struct bh_sim_bucket *bh_sim_bucket(struct bh_sim *s, const struct bh_sim_type *
     return t->custom ? t->custom->bucket : &s->buckets[bh_sim_type_stored(t) - bh_sim_types];
 }
 
-/* ---- indexes ------------------------------------------------------------------------------------
- */
+/* ---- indexes --------------------------------------------------------------------------------- */
 
 static void node_unlink(struct bh_sim *s, struct bh_sim_slot *slot)
 {
@@ -111,8 +110,7 @@ static void reindex(struct bh_sim *s, struct bh_sim_slot *slot, const struct bh_
         owner_link(s, slot, now->owner_uids[i]);
 }
 
-/* ---- slots --------------------------------------------------------------------------------------
- */
+/* ---- slots ----------------------------------------------------------------------------------- */
 
 static size_t make_key(char *out, size_t cap, const char *ns, const char *name)
 {
@@ -150,8 +148,7 @@ static struct bh_sim_slot *slot_add(struct bh_sim_bucket *b, const struct bh_sim
     return slot;
 }
 
-/* ---- history ------------------------------------------------------------------------------------
- */
+/* ---- history --------------------------------------------------------------------------------- */
 
 struct bh_sim_event *bh_sim_ring_push(struct bh_sim_ring *r, enum bh_sim_change c,
                                       struct bh_sim_obj *old, struct bh_sim_obj *obj)
@@ -219,8 +216,7 @@ static const struct bh_sim_event *history_push(struct bh_sim *s, struct bh_sim_b
     return bh_sim_ring_push(&b->ring, change, old, obj);
 }
 
-/* ---- commits ------------------------------------------------------------------------------------
- */
+/* ---- commits --------------------------------------------------------------------------------- */
 
 static void publish(struct bh_sim *s, struct bh_sim_bucket *b, enum bh_sim_change c,
                     struct bh_sim_obj *old, struct bh_sim_obj *obj, const struct bh_json *tree)
@@ -277,8 +273,7 @@ void bh_sim_commit_delete(struct bh_sim *s, struct bh_sim_slot *slot)
     bh_sim_obj_unref(last);
 }
 
-/* ---- from a file --------------------------------------------------------------------------------
- */
+/* ---- from a file ----------------------------------------------------------------------------- */
 
 static void store_restore(struct bh_sim *s, struct bh_sim_obj *obj, bool gone)
 {
@@ -329,8 +324,7 @@ void bh_sim_store_restored(struct bh_sim *s, uint64_t rv)
     }
 }
 
-/* ---- order, lists -------------------------------------------------------------------------------
- */
+/* ---- order, lists ---------------------------------------------------------------------------- */
 
 int bh_sim_key_cmp(const char *ns_a, const char *name_a, const char *ns_b, const char *name_b)
 {
@@ -484,8 +478,7 @@ uint64_t bh_sim_revision(const struct bh_sim *s)
     return s->rv;
 }
 
-/* ---- frozen pages -------------------------------------------------------------------------------
- */
+/* ---- frozen pages ---------------------------------------------------------------------------- */
 
 const struct bh_sim_objs *bh_sim_page_get(struct bh_sim *s, struct bh_sim_bucket *b, uint64_t rv)
 {
@@ -522,8 +515,7 @@ void bh_sim_pages_expire(struct bh_sim *s, uint64_t older_than_ns)
     }
 }
 
-/* ---- life ---------------------------------------------------------------------------------------
- */
+/* ---- life ------------------------------------------------------------------------------------ */
 
 void bh_sim_store_init(struct bh_sim *s)
 {

@@ -78,8 +78,7 @@ static int need_body(struct bh_sim_req *r, const struct bh_json *v)
     return v ? 0 : bh_sim_fail(&r->e, 400, "BadRequest", "the request needs a body");
 }
 
-/* ---- POST ---------------------------------------------------------------------------------------
- */
+/* ---- POST ------------------------------------------------------------------------------------ */
 
 static void post_binding(struct bh_sim_req *r)
 {
@@ -154,8 +153,7 @@ void bh_sim_do_post(struct bh_sim_req *r)
     }
 }
 
-/* ---- PUT ----------------------------------------------------------------------------------------
- */
+/* ---- PUT ------------------------------------------------------------------------------------- */
 
 static enum bh_sim_sub sub_of(const struct bh_sim_req *r)
 {
@@ -205,8 +203,7 @@ void bh_sim_do_put(struct bh_sim_req *r)
     finish(r, 200, o);
 }
 
-/* ---- PATCH --------------------------------------------------------------------------------------
- */
+/* ---- PATCH ----------------------------------------------------------------------------------- */
 
 static int patch_failed(struct bh_sim_req *r, int rc, const char *why)
 {
@@ -367,8 +364,7 @@ void bh_sim_do_patch(struct bh_sim_req *r)
     }
 }
 
-/* ---- DELETE -------------------------------------------------------------------------------------
- */
+/* ---- DELETE ---------------------------------------------------------------------------------- */
 
 static int delete_options(struct bh_sim_req *r, struct bh_sim_delete_options *o, bool *ret_dry_run)
 {

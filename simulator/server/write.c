@@ -77,8 +77,7 @@ static int track(struct bh_arena *a, const struct bh_sim_wopt *w, const struct b
     return 0;
 }
 
-/* ---- create -------------------------------------------------------------------------------------
- */
+/* ---- create ---------------------------------------------------------------------------------- */
 
 static int check_namespace(struct bh_sim *s, const struct bh_sim_type *t, const char *ns,
                            const char *name, struct bh_sim_error *e)
@@ -184,8 +183,7 @@ int bh_sim_do_create(struct bh_sim *s, const struct bh_sim_type *t, const char *
     return 0;
 }
 
-/* ---- update -------------------------------------------------------------------------------------
- */
+/* ---- update ---------------------------------------------------------------------------------- */
 
 /* Out of grace and free of finalizers: nothing holds the object any more. */
 static bool may_go(const struct bh_sim_obj *o, const struct bh_json *obj)
@@ -323,8 +321,7 @@ int bh_sim_do_update(struct bh_sim *s, const struct bh_sim_type *t, const char *
     return bh_sim_store_update(s, slot, a, obj, w->dry_run ? BH_SIM_STORE_DRY_RUN : 0, ret_obj);
 }
 
-/* ---- delete -------------------------------------------------------------------------------------
- */
+/* ---- delete ---------------------------------------------------------------------------------- */
 
 static int check_preconditions(const struct bh_sim_obj *o, const struct bh_sim_delete_options *d,
                                struct bh_sim_error *e)
@@ -448,8 +445,7 @@ int bh_sim_do_delete(struct bh_sim *s, const struct bh_sim_type *t, const char *
     return 0;
 }
 
-/* ---- arena of edits -----------------------------------------------------------------------------
- */
+/* ---- arena of edits -------------------------------------------------------------------------- */
 
 struct bh_arena *bh_sim_edit_begin(struct bh_sim *s)
 {
@@ -464,8 +460,7 @@ void bh_sim_edit_end(struct bh_sim *s)
         bh_arena_reset(&s->edit_arena);
 }
 
-/* ---- the in-process interface -------------------------------------------------------------------
- */
+/* ---- the in-process interface ---------------------------------------------------------------- */
 
 int bh_sim_create(struct bh_sim *s, const struct bh_sim_type *t, const char *ns, struct bh_arena *a,
                   struct bh_json *obj, struct bh_sim_obj **ret_obj, struct bh_sim_error *e)

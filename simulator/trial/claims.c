@@ -27,8 +27,8 @@ static int add_or_set(struct bh_admission *ad, const struct bh_trial_source *at,
     return 0;
 }
 
-/* The volume that the claim was bound to; one that was made for it is named after the claim's uid.
- */
+/* The volume that the claim was bound to; one that was made for it is named after the claim's
+ * uid. */
 static int take_volume(struct bh_admission *ad, const struct bh_sim_obj *stored,
                        struct bh_json *claim, const struct bh_trial_source *at, struct bh_err *err)
 {

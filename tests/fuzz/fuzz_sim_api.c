@@ -83,8 +83,8 @@ static int connect_server(void)
     return fd;
 }
 
-/* Reads until the server closes, or (watches, waiting requests) until it has nothing more to say.
- */
+/* Reads until the server closes, or (watches, waiting requests) until it has nothing more to
+ * say. */
 static bool exchange(int fd, const struct bh_buf *out, struct bh_buf *in)
 {
     size_t sent = 0;

@@ -133,8 +133,7 @@ static void preempt(struct server *s, struct bh_http_req *r, const struct bh_jso
     reply_json(r, out);
 }
 
-/* ---- bind --------------------------------------------------------------------------------------
- */
+/* ---- bind ------------------------------------------------------------------------------------ */
 
 static void on_written(void *arg, const struct bh_api_reply *reply)
 {
@@ -196,8 +195,7 @@ static void bind_pod(struct server *s, struct bh_http_req *r, const struct bh_js
     bh_buf_fini(&body);
 }
 
-/* ---- requests ----------------------------------------------------------------------------------
- */
+/* ---- requests -------------------------------------------------------------------------------- */
 
 static void tell(struct server *s, struct bh_http_req *r, const char *path)
 {
@@ -276,8 +274,7 @@ static void on_request(struct bh_http_req *r, void *arg)
         bh_http_reply(r, 500, "text/plain", "", 0);
 }
 
-/* ------------------------------------------------------------------------------------------------
- */
+/* ---------------------------------------------------------------------------------------------- */
 
 static void on_stop(void *arg)
 {

@@ -157,8 +157,7 @@ const char *decide_text(struct world *w, struct bh_arena *a, const struct thing 
                          !has_assumed(w));
 }
 
-/* ---- one pod, all engines -----------------------------------------------------------------------
- */
+/* ---- one pod, all engines -------------------------------------------------------------------- */
 
 static bool among_best(struct world *w, const struct bh_decision *main, const char *node)
 {
@@ -224,8 +223,7 @@ const struct bh_decision *decide(struct world *w, const struct thing *pod, unsig
     return d;
 }
 
-/* ---- states against each other ------------------------------------------------------------------
- */
+/* ---- states against each other --------------------------------------------------------------- */
 
 static struct thing **some_pending(struct world *w, struct bh_arena *a)
 {
@@ -327,8 +325,7 @@ void check_forget(struct world *w, const struct thing *pod, const char *node)
     bh_arena_fini(&a);
 }
 
-/* ---- an engine made anew ------------------------------------------------------------------------
- */
+/* ---- an engine made anew --------------------------------------------------------------------- */
 
 static void shuffle(struct thing **v, uint64_t seed)
 {

@@ -66,8 +66,7 @@ void apply_op(struct gen *g, const char *object)
     apply_tree(g, parse(g, object));
 }
 
-/* ---- changes ------------------------------------------------------------------------------------
- */
+/* ---- changes --------------------------------------------------------------------------------- */
 
 static void apply_pod(struct gen *g, struct gen_pod *p, const char *node, const char *meta,
                       const char *spec)
@@ -223,8 +222,7 @@ static const char *drops(struct gen *g, const char *form, unsigned names)
     return s;
 }
 
-/* ---- objects other than nodes and pods ----------------------------------------------------------
- */
+/* ---- objects other than nodes and pods ------------------------------------------------------- */
 
 static bool is_fixed(const char *kind)
 {
@@ -397,8 +395,7 @@ static void change(struct gen *g)
         pending_pod(g);
 }
 
-/* ---- entry --------------------------------------------------------------------------------------
- */
+/* ---- entry ----------------------------------------------------------------------------------- */
 
 static uint32_t some_features(struct gen *g, const struct generate_options *o)
 {

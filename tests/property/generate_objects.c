@@ -9,8 +9,7 @@
 #define DRIVER "csi.example.com"
 #define GPU    "gpu.example.com"
 
-/* ---- nodes --------------------------------------------------------------------------------------
- */
+/* ---- nodes ----------------------------------------------------------------------------------- */
 
 static const char *taints(struct gen *g)
 {
@@ -91,8 +90,7 @@ const char *node_text(struct gen *g, unsigned i)
         images(g), more);
 }
 
-/* ---- storage ------------------------------------------------------------------------------------
- */
+/* ---- storage --------------------------------------------------------------------------------- */
 
 static const char *const classes[] = {
     "{'apiVersion':'storage.k8s.io/v1','kind':'StorageClass','metadata':{'name':'imm'},"
@@ -280,8 +278,7 @@ const char *pod_volumes(struct gen *g, const char *ns)
     }
 }
 
-/* ---- devices ------------------------------------------------------------------------------------
- */
+/* ---- devices --------------------------------------------------------------------------------- */
 
 static const char *device(struct gen *g, unsigned i)
 {
@@ -452,8 +449,7 @@ const char *pod_claims(struct gen *g, const char *ns, const char **ret_status)
                : T(g, ",'resourceClaims':[{'name':'d','resourceClaimName':'rc%u'}]", below(g, 6));
 }
 
-/* ---- the rest -----------------------------------------------------------------------------------
- */
+/* ---- the rest -------------------------------------------------------------------------------- */
 
 static const char *namespace_text(struct gen *g)
 {

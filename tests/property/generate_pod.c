@@ -4,8 +4,7 @@
  */
 #include "tests/property/generate.h"
 
-/* ---- selectors ----------------------------------------------------------------------------------
- */
+/* ---- selectors ------------------------------------------------------------------------------- */
 
 const char *label_selector(struct gen *g)
 {
@@ -89,8 +88,7 @@ static const char *node_affinity(struct gen *g)
     return T(g, ",'nodeAffinity':{%s%s%s}", req, *req && *pref ? "," : "", pref);
 }
 
-/* ---- other pods ---------------------------------------------------------------------------------
- */
+/* ---- other pods ------------------------------------------------------------------------------ */
 
 static const char *topology_key(struct gen *g)
 {
@@ -172,8 +170,7 @@ static const char *spread(struct gen *g)
                          : T(g, ",'topologySpreadConstraints':[%s]", spread_constraint(g));
 }
 
-/* ---- containers ---------------------------------------------------------------------------------
- */
+/* ---- containers ------------------------------------------------------------------------------ */
 
 static const char *amounts(struct gen *g)
 {

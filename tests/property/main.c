@@ -38,8 +38,7 @@ static const struct {
     {"crowded", F_CROWDED},
 };
 
-/* ---- a process per round ------------------------------------------------------------------------
- */
+/* ---- a process per round --------------------------------------------------------------------- */
 
 struct shared { /* between a round's process and us */
     struct finding f;
@@ -124,8 +123,7 @@ bool play_apart(const struct bh_json *scenario, unsigned seconds, struct counts 
     return f->kind[0] == 0;
 }
 
-/* ---- findings -----------------------------------------------------------------------------------
- */
+/* ---- findings -------------------------------------------------------------------------------- */
 
 static void print_indented(const char *text)
 {
@@ -200,8 +198,7 @@ static void play_and_report(struct run *r, struct bh_arena *a, const struct bh_j
         report(r, a, scenario, &f, name);
 }
 
-/* ---- rounds -------------------------------------------------------------------------------------
- */
+/* ---- rounds ---------------------------------------------------------------------------------- */
 
 static int features_of(const char *list, uint32_t *ret, struct bh_err *err)
 {

@@ -31,8 +31,7 @@
 #include "common/data/json.h"
 #include "simulator/offline/offline.h"
 
-/* ---- scenarios ----------------------------------------------------------------------------------
- */
+/* ---- scenarios ------------------------------------------------------------------------------- */
 
 enum feature { /* of one round: what its objects have */
                F_TAINTS = 1,
@@ -65,8 +64,7 @@ struct generate_options {
 };
 struct bh_json *generate(struct bh_arena *a, const struct generate_options *o);
 
-/* ---- a round ------------------------------------------------------------------------------------
- */
+/* ---- a round --------------------------------------------------------------------------------- */
 
 /* What went wrong: kind is a few words that stay the same while the scenario shrinks. */
 struct finding {
@@ -82,13 +80,12 @@ bool play(const struct bh_json *scenario, struct counts *n, struct finding *f);
 /* In a process of its own, at most seconds long. */
 bool play_apart(const struct bh_json *scenario, unsigned seconds, struct counts *n,
                 struct finding *f);
-/* The same finding with less; tries: how many scenarios may be played. The arena holds the result.
- */
+/* The same finding with less; tries: how many scenarios may be played. The arena holds the
+ * result. */
 struct bh_json *shrink(struct bh_arena *a, const struct bh_json *scenario, const struct finding *f,
                        unsigned tries, unsigned seconds);
 
-/* ---- the world of a round -----------------------------------------------------------------------
- */
+/* ---- the world of a round -------------------------------------------------------------------- */
 
 enum { MAIN /* verify, with a queue */, FAST, ENGINES };
 enum pod_place { POD_PENDING, POD_ASSUMED, POD_BOUND };
@@ -147,8 +144,7 @@ bh_sym sym_in(struct bh_engine *e, const char *text);
 /* One op. */
 void step(struct world *w, const struct bh_json *op);
 
-/* ---- properties ---------------------------------------------------------------------------------
- */
+/* ---- properties ------------------------------------------------------------------------------ */
 
 /* Everything a decision says, independent of symbols, rows and orders that carry no meaning. rooms:
  * what preemption would do as well; upstream's order among victims that have no start time yet is

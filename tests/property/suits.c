@@ -12,8 +12,7 @@ typedef __int128 nano;
 #define NANO    ((nano)1000000000)
 #define ROUNDED ((nano)INT64_MAX * NANO)
 
-/* ---- quantities ---------------------------------------------------------------------------------
- */
+/* ---- quantities ------------------------------------------------------------------------------ */
 
 static nano power(nano base, int n)
 {
@@ -102,8 +101,7 @@ static bool amount(const struct bh_json *list, const char *resource, nano *ret, 
     return true;
 }
 
-/* ---- requests -----------------------------------------------------------------------------------
- */
+/* ---- requests -------------------------------------------------------------------------------- */
 
 static nano request_of(const struct bh_json *container, const char *resource, bool *known)
 {
@@ -113,8 +111,8 @@ static nano request_of(const struct bh_json *container, const char *resource, bo
     return v;
 }
 
-/* What the spec asks: containers and sidecars together, or the hungriest moment of initialisation.
- */
+/* What the spec asks: containers and sidecars together, or the hungriest moment of
+ * initialisation. */
 static nano asked(const struct bh_json *spec, const char *resource, bool *known)
 {
     nano together = 0, sidecars = 0, peak = 0, v;
@@ -207,8 +205,7 @@ static bool fits(struct view *v)
            fits_list(v, bh_json_get(v->spec, "overhead"));
 }
 
-/* ---- taints, ports, selectors -------------------------------------------------------------------
- */
+/* ---- taints, ports, selectors ---------------------------------------------------------------- */
 
 static const char *str(const struct bh_json *obj, const char *key)
 {
@@ -369,8 +366,7 @@ static bool selected(struct view *v)
     return no(v, "node affinity", NULL);
 }
 
-/* ---- the answer ---------------------------------------------------------------------------------
- */
+/* ---- the answer ------------------------------------------------------------------------------ */
 
 /* A profile of its own may leave plugins out or give them args. */
 static bool usual_profile(const struct world *w, const struct bh_json *spec)

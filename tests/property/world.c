@@ -27,8 +27,7 @@ void fail(struct world *w, const char *kind, const char *fmt, ...)
     va_end(ap);
 }
 
-/* ---- things -------------------------------------------------------------------------------------
- */
+/* ---- things ---------------------------------------------------------------------------------- */
 
 static const char *id_of(struct bh_arena *a, enum bh_kind kind, const char *ns, const char *name)
 {
@@ -216,8 +215,7 @@ static void delete_other(struct world *w, struct thing *t)
     remove_thing(w, t);
 }
 
-/* ---- pods ---------------------------------------------------------------------------------------
- */
+/* ---- pods ------------------------------------------------------------------------------------ */
 
 static void leave(struct world *w, const struct thing *t)
 {
@@ -400,8 +398,7 @@ static void delete_op(struct world *w, const struct bh_json *op)
         delete_thing(w, t);
 }
 
-/* ---- decisions ----------------------------------------------------------------------------------
- */
+/* ---- decisions ------------------------------------------------------------------------------- */
 
 static void new_version(struct world *w, struct bh_json *object)
 {
@@ -591,8 +588,7 @@ static void schedule(struct world *w, struct thing *t, const char *then)
         bind_pod(w, t, node);
 }
 
-/* ---- all at once --------------------------------------------------------------------------------
- */
+/* ---- all at once ----------------------------------------------------------------------------- */
 
 static bool dropped(const struct bh_json *op, const struct thing *t)
 {
@@ -603,8 +599,8 @@ static bool dropped(const struct bh_json *op, const struct thing *t)
     return false;
 }
 
-/* Nodes and bound pods (rebuild), or everything else (feed), said again; what is left out is gone.
- */
+/* Nodes and bound pods (rebuild), or everything else (feed), said again; what is left out is
+ * gone. */
 static void say_again(struct world *w, const struct bh_json *op, bool snapshot)
 {
     struct bh_err err = {{0}};
@@ -653,8 +649,7 @@ static void resync_queue(struct world *w)
     bh_arena_fini(&a);
 }
 
-/* ---- ops ----------------------------------------------------------------------------------------
- */
+/* ---- ops ------------------------------------------------------------------------------------- */
 
 static void pod_op(struct world *w, const char *what, const struct bh_json *op)
 {
@@ -721,8 +716,7 @@ void step(struct world *w, const struct bh_json *op)
         wake_check(w);
 }
 
-/* ---- a round ------------------------------------------------------------------------------------
- */
+/* ---- a round --------------------------------------------------------------------------------- */
 
 static bool open_world(struct world *w)
 {

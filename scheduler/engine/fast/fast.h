@@ -203,8 +203,7 @@ const struct bh_decision *bh_fail_decide(struct bh_engine *e, struct bh_profile 
  * of a row. */
 void bh_fail_verify(struct bh_engine *e, struct bh_shape_cache *sc, const struct bh_pod_info *pod,
                     const struct bh_reference *r);
-/* The node that preemption, or a client, promised to the pod; BH_ROW_NONE: none that is there.
- */
+/* The node that preemption, or a client, promised to the pod; BH_ROW_NONE: none that is there. */
 uint32_t bh_promised_row(const struct bh_engine *e, const struct bh_pod_info *pod);
 /* That node is taken if it fits: the others are not asked. idle: plugins that would skip. */
 bool bh_promised_run(struct bh_engine *e, struct bh_profile *p, const struct bh_pod_info *pod,

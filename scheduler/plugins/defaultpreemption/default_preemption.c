@@ -22,8 +22,8 @@ static const struct bh_status *post_filter(struct bh_call *c, const struct bh_di
                          bh_status_message(c->arena, s));
 }
 
-/* The daemon holds a preemptor back while its victims are being evicted; see scheduler/engine/README.md.
- */
+/* The daemon holds a preemptor back while its victims are being evicted; see
+ * scheduler/engine/README.md. */
 static const struct bh_status *pre_enqueue(struct bh_call *c BH_UNUSED)
 {
     return NULL;

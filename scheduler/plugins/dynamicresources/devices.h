@@ -156,8 +156,8 @@ struct bh_dra {
     struct bh_dra_use *uses;
     struct bh_dra_where *selectors; /* different ones of slices */
     uint32_t n_selectors;
-    /* What nodes see of the pools in everywhere depends on nothing but which selectors they match.
-     */
+    /* What nodes see of the pools in everywhere depends on nothing but which selectors they
+     * match. */
     bool by_selector;
     struct bh_map ids;      /* "driver/pool/device" -> id + 1 */
     struct bh_umap by_node; /* node -> first of a list of pools + 1 */
@@ -291,8 +291,8 @@ void bh_dra_sights_fini(struct bh_dra *d);
  * device of it? Only when the pool is broken or being updated. */
 bool bh_dra_seen_by_others(struct bh_dra *d, uint32_t pool);
 
-/* Does the expression hold for the device? -EINVAL with the error text ("CEL runtime error: ...").
- */
+/* Does the expression hold for the device? -EINVAL with the error text ("CEL runtime error:
+ * ..."). */
 int bh_dra_selector_match(struct bh_dra *d, const char *expression, uint32_t device, bool *ret,
                           struct bh_err *err);
 

@@ -55,8 +55,8 @@ void bh_ipa_fill_filter(struct bh_ipa_scan *s, const struct bh_shape_rec *pod);
 void bh_ipa_fill_score(struct bh_ipa_scan *s, const struct bh_shape_rec *pod);
 /* Terms of the pod that do not parse; NULL: all do. */
 const struct bh_status *bh_ipa_parse_error(struct bh_call *c);
-/* Adds every pod's shares to the tallies (by map). all: every pod, otherwise those with terms only.
- */
+/* Adds every pod's shares to the tallies (by map). all: every pod, otherwise those with terms
+ * only. */
 void bh_ipa_scan_nodes(struct bh_ipa_scan *s, const struct bh_cache *c, bool all,
                        struct bh_pair_counts *tallies);
 

@@ -62,8 +62,8 @@ static void look_at_nodes(struct pre_score *p)
     bh_pod_counter_init(&p->counter, p->c);
 }
 
-/* Pods by value of the key, for the values that some node to be scored has. Counted are all nodes.
- */
+/* Pods by value of the key, for the values that some node to be scored has. Counted are all
+ * nodes. */
 static void count_domains(struct pre_score *p, const struct bh_constraint *k,
                           struct bh_pair_counts *domains)
 {

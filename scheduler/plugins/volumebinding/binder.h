@@ -30,8 +30,8 @@ struct bh_offer { /* a volume that fits a claim everywhere its affinity allows *
     bh_nano size;
     struct bh_terms affinity;
 };
-/* Where to look for a node's offers: most volumes name a few values of one label (a host, a zone).
- */
+/* Where to look for a node's offers: most volumes name a few values of one label (a host, a
+ * zone). */
 struct bh_offer_place {
     bh_sym key, value;
     uint32_t at; /* index of offers[] */

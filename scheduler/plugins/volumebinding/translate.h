@@ -34,8 +34,8 @@ enum bh_in_tree bh_in_tree_named(const char *plugin); /* "kubernetes.io/gce-pd" 
 /* The node's CSINode (may be NULL) lists the plugin as migrated. */
 bool bh_migrated_on(const K8s__CSINode *n, enum bh_in_tree p);
 
-/* Volume handles; NULL with *ret_error set when there is no translation. Only plugins that migrate.
- */
+/* Volume handles; NULL with *ret_error set when there is no translation. Only plugins that
+ * migrate. */
 const char *bh_csi_handle(struct bh_arena *a, const K8s__PersistentVolume *v, enum bh_in_tree p,
                           const char **ret_error);
 const char *bh_csi_inline_handle(struct bh_arena *a, const struct bh_symtab *tab,

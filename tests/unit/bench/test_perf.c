@@ -23,8 +23,7 @@ static int load(const char *text, struct bh_bench_file **ret, struct bh_err *err
     "  - opcode: stopCollectingMetrics\n  workloads:\n" workloads
 #define W(more) "  - name: W\n" more
 
-/* ---- files -------------------------------------------------------------------------------------
- */
+/* ---- files ----------------------------------------------------------------------------------- */
 
 static void test_names_in_any_case_and_sets_taken_apart(void)
 {
@@ -127,8 +126,7 @@ static void test_errors_name_case_op_and_field(void)
     }
 }
 
-/* ---- filters, thresholds -----------------------------------------------------------------------
- */
+/* ---- filters, thresholds --------------------------------------------------------------------- */
 
 static void test_label_filters(void)
 {
@@ -156,8 +154,7 @@ static void test_label_filters(void)
     bh_bench_file_free(f);
 }
 
-/* ---- templates ---------------------------------------------------------------------------------
- */
+/* ---- templates ------------------------------------------------------------------------------- */
 
 static const char *render(const char *text, int64_t index, int64_t count)
 {
@@ -246,8 +243,7 @@ static void test_a_template_is_read_once(void)
     bh_bench_template_fini(&t);
 }
 
-/* ---- results -----------------------------------------------------------------------------------
- */
+/* ---- results --------------------------------------------------------------------------------- */
 
 static void test_percentiles_use_upstreams_index(void)
 {

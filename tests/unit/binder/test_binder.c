@@ -82,8 +82,7 @@ struct fixture {
     struct bh_binder b;
 };
 
-/* ---- the API server ----------------------------------------------------------------------------
- */
+/* ---- the API server -------------------------------------------------------------------------- */
 
 static void reply(struct bh_http_req *r, int code, const char *json)
 {
@@ -314,8 +313,7 @@ static void handler(struct bh_http_req *r, void *arg)
     reply(r, 200, json);
 }
 
-/* ---- the scheduler -----------------------------------------------------------------------------
- */
+/* ---- the scheduler --------------------------------------------------------------------------- */
 
 static void greet(struct fixture *f, uint64_t epoch)
 {
@@ -399,8 +397,7 @@ static void send_bind(struct fixture *f, uint64_t epoch, uint64_t id, struct pod
     send_items(f, epoch, &list, 1, 0);
 }
 
-/* ---- life --------------------------------------------------------------------------------------
- */
+/* ---- life ------------------------------------------------------------------------------------ */
 
 static void on_tick(uv_timer_t *t)
 {
@@ -476,8 +473,7 @@ static void teardown(struct fixture *f)
     free(f->api.server);
 }
 
-/* ---- answers of the API server -----------------------------------------------------------------
- */
+/* ---- answers of the API server --------------------------------------------------------------- */
 
 struct bind_case {
     const char *name;
@@ -885,8 +881,7 @@ static void test_events_that_repeat_become_a_series(void)
     teardown(&f);
 }
 
-/* ---- epochs, fences, stops ---------------------------------------------------------------------
- */
+/* ---- epochs, fences, stops ------------------------------------------------------------------- */
 
 static void test_old_epochs_are_not_written(void)
 {
@@ -967,8 +962,7 @@ static void test_what_no_scheduler_may_ask_for_is_not_written(void)
     teardown(&f);
 }
 
-/* ---- the lease ---------------------------------------------------------------------------------
- */
+/* ---- the lease ------------------------------------------------------------------------------- */
 
 static void grant_at(struct fixture *f, uint64_t term, uint64_t serial, uint64_t stamp,
                      uint64_t valid_ns)
@@ -1140,8 +1134,7 @@ static void test_a_new_scheduler_is_told_what_is_on_the_wire(void)
     teardown(&f);
 }
 
-/* ---- claims ------------------------------------------------------------------------------------
- */
+/* ---- claims ---------------------------------------------------------------------------------- */
 
 /* The allocation of device g0 to claim r, for pod p; decided when the claim was at version 5. */
 static void send_allocation(struct fixture *f, uint64_t id, uint64_t term)

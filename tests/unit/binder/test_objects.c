@@ -126,8 +126,7 @@ static void ends(Berth__Outcome o, const char *message)
     CU_ASSERT_STRING_EQUAL(t.end.message, message);
 }
 
-/* ---- volumes -----------------------------------------------------------------------------------
- */
+/* ---- volumes --------------------------------------------------------------------------------- */
 
 #define PV_PATH "/api/v1/persistentvolumes/v"
 #define PV(version, spec)                                                                          \
@@ -252,8 +251,7 @@ static void test_a_claim_gets_its_node(void)
     finish();
 }
 
-/* ---- claims ------------------------------------------------------------------------------------
- */
+/* ---- claims ---------------------------------------------------------------------------------- */
 
 #define FINALIZER "\"finalizers\":[\"resource.kubernetes.io/delete-protection\"]"
 #define RESULT(device)                                                                             \
@@ -382,8 +380,7 @@ static void test_undoing(void)
     finish();
 }
 
-/* ---- a claim for extended resources ------------------------------------------------------------
- */
+/* ---- a claim for extended resources ---------------------------------------------------------- */
 
 #define OWNED(uid)                                                                                 \
     ",\"ownerReferences\":[{\"apiVersion\":\"v1\",\"kind\":\"Pod\",\"name\":\"p\",\"uid\":\"" uid  \

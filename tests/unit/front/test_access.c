@@ -406,8 +406,7 @@ static void test_a_client_that_ends(void)
     end();
 }
 
-/* ---- authorization -----------------------------------------------------------------------------
- */
+/* ---- authorization --------------------------------------------------------------------------- */
 
 static void test_authorization(void)
 {
@@ -522,8 +521,7 @@ static void test_paths(void)
     CU_ASSERT_EQUAL(bh_authz_new(NULL, &o, &a, &err), -EINVAL);
 }
 
-/* ---- authentication ----------------------------------------------------------------------------
- */
+/* ---- authentication -------------------------------------------------------------------------- */
 
 static void on_user(void *arg, const struct bh_verdict *v)
 {
@@ -756,8 +754,7 @@ static void test_bad_configmaps(void)
     CU_ASSERT_EQUAL(read_extension("{}", &p, &err), 0);
 }
 
-/* ---- flags of TLS ------------------------------------------------------------------------------
- */
+/* ---- flags of TLS ---------------------------------------------------------------------------- */
 
 static void priorities(const char *min, const char *suite, const char *curve, int rc,
                        const char *text)

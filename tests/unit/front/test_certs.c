@@ -27,8 +27,7 @@ static void end(void)
     CU_ASSERT_EQUAL(system(command), 0);
 }
 
-/* ---- clients -----------------------------------------------------------------------------------
- */
+/* ---- clients --------------------------------------------------------------------------------- */
 
 static int verify(const struct cert *ca, const struct bh_str *chain, size_t n, struct bh_user **u)
 {
@@ -102,8 +101,7 @@ static void test_uids_and_forged_names(void)
     cert_free(&ca), cert_free(&c);
 }
 
-/* ---- what is shown -----------------------------------------------------------------------------
- */
+/* ---- what is shown --------------------------------------------------------------------------- */
 
 static void test_pairs_that_do_not_match(void)
 {

@@ -136,8 +136,7 @@ static void test_disabled(void)
     end();
 }
 
-/* ---- --allow-metric-labels ---------------------------------------------------------------------
- */
+/* ---- --allow-metric-labels ------------------------------------------------------------------- */
 
 static void test_allowed_labels(void)
 {

@@ -445,8 +445,8 @@ static void test_whole_objects(void)
     teardown(&e);
 }
 
-/* That a pod has its node is in the snapshot already: it goes with the next thing, or a bit later.
- */
+/* That a pod has its node is in the snapshot already: it goes with the next thing, or a bit
+ * later. */
 static void test_bound_pods_wait_for_company(void)
 {
     const struct bh_object_key k = {BH_KIND_POD, "ns", "p1", "p1", "2"};

@@ -58,8 +58,7 @@ struct env {
     unsigned base; /* for conditions */
 };
 
-/* ---- API server --------------------------------------------------------------------------------
- */
+/* ---- API server ------------------------------------------------------------------------------ */
 
 static void reply_lease(struct env *e, struct raw_conn *c, int code)
 {
@@ -164,8 +163,7 @@ static void other_holds(struct env *e, const char *who, int64_t duration)
     memcpy(e->renew, e->acquire, sizeof(e->renew));
 }
 
-/* ---- the elector's callbacks -------------------------------------------------------------------
- */
+/* ---- the elector's callbacks ----------------------------------------------------------------- */
 
 static bool advanced(void *arg, const char **ret_why)
 {
@@ -193,8 +191,7 @@ static void on_stopped(void *arg)
     ((struct env *)arg)->stops++;
 }
 
-/* ---- set-up ------------------------------------------------------------------------------------
- */
+/* ---- set-up ---------------------------------------------------------------------------------- */
 
 static int open_leader(struct env *e, const char *identity, struct bh_leader **ret)
 {
@@ -319,8 +316,7 @@ static double metric(struct env *e, const char *line_start)
 }
 #define MASTER "leader_election_master_status{name=\"kube-scheduler\"} "
 
-/* ---- acquiring and renewing --------------------------------------------------------------------
- */
+/* ---- acquiring and renewing ------------------------------------------------------------------ */
 
 static void test_a_missing_lease_is_made_and_renewed(void)
 {
@@ -452,8 +448,7 @@ static void test_rubbish_is_no_lease(void)
     teardown(&e);
 }
 
-/* ---- losing ------------------------------------------------------------------------------------
- */
+/* ---- losing ---------------------------------------------------------------------------------- */
 
 static void test_a_lease_that_cannot_be_renewed_is_lost_at_the_deadline(void)
 {
@@ -577,8 +572,7 @@ static void test_a_renewal_that_took_too_long_counts_from_its_start(void)
     teardown(&e);
 }
 
-/* ---- only while somebody works -----------------------------------------------------------------
- */
+/* ---- only while somebody works --------------------------------------------------------------- */
 
 static void test_who_cannot_schedule_does_not_take_the_lease(void)
 {
@@ -638,8 +632,7 @@ static void test_after_the_deadline_it_is_quiet_by_itself(void)
     teardown(&e);
 }
 
-/* ---- stopping ----------------------------------------------------------------------------------
- */
+/* ---- stopping -------------------------------------------------------------------------------- */
 
 static void test_a_stop_releases(void)
 {
@@ -696,8 +689,7 @@ static void test_freeing_at_any_moment(void)
     }
 }
 
-/* ---- successors --------------------------------------------------------------------------------
- */
+/* ---- successors ------------------------------------------------------------------------------ */
 
 static void test_a_successor_goes_on_in_the_same_term(void)
 {

@@ -49,8 +49,7 @@ struct env {
     unsigned want_nodes, want_pods, want_seen;
 };
 
-/* ---- API server --------------------------------------------------------------------------------
- */
+/* ---- API server ------------------------------------------------------------------------------ */
 
 #define META(name, uid, rv)                                                                        \
     "\"metadata\":{\"name\":\"" name "\",\"namespace\":\"ns\",\"uid\":\"" uid                      \
@@ -113,8 +112,7 @@ static void handle(struct raw_server *s, const struct raw_request *r)
         e->namespaces = r->conn;
 }
 
-/* ---- a scheduler's eyes ------------------------------------------------------------------------
- */
+/* ---- a scheduler's eyes ---------------------------------------------------------------------- */
 
 static void on_snap(void *arg, const struct bh_snap_event *ev)
 {
@@ -191,8 +189,7 @@ static int find(const struct env *e, char op, const char *name)
     return -1;
 }
 
-/* ---- set-up ------------------------------------------------------------------------------------
- */
+/* ---- set-up ---------------------------------------------------------------------------------- */
 
 static void on_synced(void *arg)
 {
@@ -287,8 +284,7 @@ static void wait_for(struct env *e, unsigned nodes, unsigned pods, unsigned seen
     }
 }
 
-/* ---- tests -------------------------------------------------------------------------------------
- */
+/* ---- tests ----------------------------------------------------------------------------------- */
 
 static void test_initial_state(void)
 {

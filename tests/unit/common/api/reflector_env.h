@@ -131,8 +131,7 @@ BH_UNUSED static void finish(struct env *e)
     bh_buf_fini(&e->targets);
 }
 
-/* ---- what the server says ----------------------------------------------------------------------
- */
+/* ---- what the server says -------------------------------------------------------------------- */
 
 #define ITEM(name, uid, rv)                                                                        \
     "{\"metadata\":{\"name\":\"" name "\",\"uid\":\"" uid "\",\"resourceVersion\":\"" rv "\"}}"

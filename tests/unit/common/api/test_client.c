@@ -116,8 +116,7 @@ static void run(struct env *e, const struct bh_api_call *call, struct got *g)
     CU_ASSERT(run_until(&e->loop, is_done, g));
 }
 
-/* ---- what is sent, what comes back -------------------------------------------------------------
- */
+/* ---- what is sent, what comes back ----------------------------------------------------------- */
 
 static void echo(struct raw_server *s, const struct raw_request *r)
 {
@@ -230,8 +229,7 @@ static void test_do(void)
     env_stop(&e);
 }
 
-/* ---- connections -------------------------------------------------------------------------------
- */
+/* ---- connections ----------------------------------------------------------------------------- */
 
 struct many {
     unsigned running, running_max, done, failed;
@@ -323,8 +321,7 @@ static void test_watches_do_not_delay_writes(void)
     }
 }
 
-/* ---- ends of all kinds -------------------------------------------------------------------------
- */
+/* ---- ends of all kinds ----------------------------------------------------------------------- */
 
 static void silent(struct raw_server *s, const struct raw_request *r)
 {
@@ -712,8 +709,7 @@ static void test_start_from_stream(void)
     got_fini(&c.inner);
 }
 
-/* ---- retries and limits ------------------------------------------------------------------------
- */
+/* ---- retries and limits ---------------------------------------------------------------------- */
 
 struct flaky {
     int code, times;
@@ -833,8 +829,7 @@ static void test_rate_limit(void)
     env_stop(&e);
 }
 
-/* ---- not after ---------------------------------------------------------------------------------
- */
+/* ---- not after ------------------------------------------------------------------------------- */
 
 struct hold { /* answers only when told to */
     struct raw_conn *conn;
@@ -900,8 +895,7 @@ static void test_not_after(void)
     env_stop(&e);
 }
 
-/* ---- tokens ------------------------------------------------------------------------------------
- */
+/* ---- tokens ---------------------------------------------------------------------------------- */
 
 static void want_new_token(struct raw_server *s, const struct raw_request *r)
 {
@@ -949,8 +943,7 @@ static void test_token_file(void)
     free(path);
 }
 
-/* ---- credentials that a command prints ---------------------------------------------------------
- */
+/* ---- credentials that a command prints ------------------------------------------------------- */
 
 static char *no_texts[] = {NULL};
 
@@ -1152,8 +1145,7 @@ static void test_impersonation_headers(void)
     env_stop(&e);
 }
 
-/* ---- small parts -------------------------------------------------------------------------------
- */
+/* ---- small parts ----------------------------------------------------------------------------- */
 
 static void test_metrics(void)
 {

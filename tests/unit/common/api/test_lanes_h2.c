@@ -21,8 +21,7 @@
 #define BODY   10000u
 #define GROUPS 40u
 
-/* ---- server ------------------------------------------------------------------------------------
- */
+/* ---- server ---------------------------------------------------------------------------------- */
 
 static struct { /* what it saw */
     _Atomic unsigned heads, bodies, resets, groups;
@@ -130,8 +129,7 @@ static int choose_h2(SSL *ssl, const unsigned char **out, unsigned char *out_n,
                : SSL_TLSEXT_ERR_ALERT_FATAL;
 }
 
-/* ---- client ------------------------------------------------------------------------------------
- */
+/* ---- client ---------------------------------------------------------------------------------- */
 
 struct env {
     uv_loop_t loop;
@@ -218,8 +216,7 @@ static void wait_past(uint64_t boot_ns)
         (void)poll(NULL, 0, 1);
 }
 
-/* ---- tests -------------------------------------------------------------------------------------
- */
+/* ---- tests ----------------------------------------------------------------------------------- */
 
 static void test_a_body_that_is_let_in_in_time(void)
 {

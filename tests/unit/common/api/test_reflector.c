@@ -19,8 +19,7 @@ static void gone_410(struct env *e, struct raw_conn *c, const char *target)
     raw_json(c, 410, EXPIRED);
 }
 
-/* ---- the normal course --------------------------------------------------------------------------
- */
+/* ---- the normal course ----------------------------------------------------------------------- */
 
 static void watch_changes(struct env *e, struct raw_conn *c, const char *target)
 {
@@ -93,8 +92,7 @@ static void test_pages(void)
     finish(&e);
 }
 
-/* ---- 410 in all its forms -----------------------------------------------------------------------
- */
+/* ---- 410 in all its forms -------------------------------------------------------------------- */
 
 static void list_consistent(struct env *e, struct raw_conn *c, const char *target)
 {
@@ -185,8 +183,7 @@ static void test_version_from_the_future(void)
     finish(&e);
 }
 
-/* ---- a feed out of contract ---------------------------------------------------------------------
- */
+/* ---- a feed out of contract ------------------------------------------------------------------ */
 
 static void watch_odd(struct env *e, struct raw_conn *c, const char *target)
 {
@@ -244,8 +241,7 @@ static void test_undecodable_object(void)
     finish(&e);
 }
 
-/* ---- broken connections -------------------------------------------------------------------------
- */
+/* ---- broken connections ---------------------------------------------------------------------- */
 
 static void watch_then_cut(struct env *e, struct raw_conn *c, const char *target)
 {
@@ -417,8 +413,7 @@ static void test_429(void)
     finish(&e);
 }
 
-/* ---- kinds that are not there -------------------------------------------------------------------
- */
+/* ---- kinds that are not there ---------------------------------------------------------------- */
 
 static void not_found(struct env *e, struct raw_conn *c, const char *target)
 {
@@ -467,8 +462,7 @@ static void test_freed_while_running(void)
     finish(&f);
 }
 
-/* ---- once more -------------------------------------------------------------------------------
- */
+/* ---- once more ------------------------------------------------------------------------------- */
 
 /* Asked for while the list is being answered: this one does not count, the next one does. */
 static void list_then_again(struct env *e, struct raw_conn *c, const char *target)

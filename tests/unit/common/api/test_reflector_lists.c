@@ -6,8 +6,7 @@
 
 #include "tests/unit/common/api/reflector_env.h"
 
-/* ---- protobuf -----------------------------------------------------------------------------------
- */
+/* ---- protobuf -------------------------------------------------------------------------------- */
 
 static void add_object(struct bh_buf *out, const char *name, const char *uid, const char *rv)
 {
@@ -71,8 +70,7 @@ static void test_protobuf(void)
     finish(&e);
 }
 
-/* ---- lists that break off -----------------------------------------------------------------------
- */
+/* ---- lists that break off -------------------------------------------------------------------- */
 #define PB_TYPE "Content-Type: application/vnd.kubernetes.protobuf\r\n"
 
 /* "a5b6" = node a with uid ua in version 5, node b with uid ub in version 6. */
@@ -163,8 +161,7 @@ static void test_no_list(void)
     finish(&e);
 }
 
-/* ---- compressed lists ---------------------------------------------------------------------------
- */
+/* ---- compressed lists ------------------------------------------------------------------------ */
 
 static void send_gzip(struct raw_conn *c, size_t cut, bool spoil)
 {

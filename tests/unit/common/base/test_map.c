@@ -159,8 +159,8 @@ static void test_umap_random_operations_match_a_model(void)
 
 static void test_umap_regular_keys_do_not_pile_up(void)
 {
-    /* Multiples of a power of two would share a slot without mixing, and this would take minutes.
-     */
+    /* Multiples of a power of two would share a slot without mixing, and this would take
+     * minutes. */
     struct bh_umap m = {0};
     for (uint64_t i = 0; i < 200000; i++)
         bh_umap_put(&m, i << 32, i);

@@ -14,8 +14,7 @@
 #define DEADLINE_NS (UINT64_C(20) * 1000 * 1000 * 1000)
 #define STRANGER    ((uid_t)61234)
 
-/* ---- names ------------------------------------------------------------------------------------
- */
+/* ---- names ----------------------------------------------------------------------------------- */
 
 static void test_names(void)
 {
@@ -105,8 +104,7 @@ static void test_wrong_names(void)
     bh_buf_fini(&many);
 }
 
-/* ---- sockets -----------------------------------------------------------------------------------
- */
+/* ---- sockets --------------------------------------------------------------------------------- */
 
 struct scene {
     char *endpoint;
@@ -149,8 +147,8 @@ static void send_heartbeat(struct bh_bus *b, const struct bh_peer *to)
     (void)bh_bus_send(b, to, &e);
 }
 
-/* A process of another user in our group, at the other end until it is killed: speaks, or answers.
- */
+/* A process of another user in our group, at the other end until it is killed: speaks, or
+ * answers. */
 static void stranger_works(const struct scene *s, enum bh_bus_role role)
 {
     const gid_t group = getegid();

@@ -117,8 +117,8 @@ static inline bool send_text(int fd, const char *text)
     return true;
 }
 
-/* Reads into b until it contains `until` (NULL: until the end). False at the end or the deadline.
- */
+/* Reads into b until it contains `until` (NULL: until the end). False at the end or the
+ * deadline. */
 static inline bool read_until(int fd, struct bh_buf *b, const char *until)
 {
     char part[65536];

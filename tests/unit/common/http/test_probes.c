@@ -171,8 +171,7 @@ static void test_addresses(void)
     bh_loop_drain_close(&loop);
 }
 
-/* ---- the Unix socket ---------------------------------------------------------------------------
- */
+/* ---- the Unix socket ------------------------------------------------------------------------- */
 
 static struct bh_probes *local;
 static int local_rc;

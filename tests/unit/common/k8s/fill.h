@@ -187,8 +187,7 @@ static inline struct bh_json *nth_value(struct bh_json *v, size_t *n)
     return NULL;
 }
 
-/* ---- comparison --------------------------------------------------------------------------------
- */
+/* ---- comparison ------------------------------------------------------------------------------ */
 static bool same_message(const ProtobufCMessage *a, const ProtobufCMessage *b);
 
 static bool differ(const ProtobufCFieldDescriptor *fd, const ProtobufCMessage *m)

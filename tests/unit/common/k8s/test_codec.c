@@ -51,8 +51,7 @@ static void json_is(const ProtobufCMessage *m, const char *want)
     bh_buf_fini(&b);
 }
 
-/* ---- every field of every kind -----------------------------------------------------------------
- */
+/* ---- every field of every kind --------------------------------------------------------------- */
 static void test_both_encodings_agree(void)
 {
     for (size_t i = 0; i < BH_ARRAY_LEN(all_objects); i++) {
@@ -128,8 +127,7 @@ static void test_inlined_members_exist(void)
     CU_ASSERT_PTR_NULL(bh_schema_of(&k8s__pod__descriptor).inlined);
 }
 
-/* ---- JSON forms --------------------------------------------------------------------------------
- */
+/* ---- JSON forms ------------------------------------------------------------------------------ */
 static void test_json_forms(void)
 {
     fresh();
@@ -294,8 +292,7 @@ static void test_map_duplicates(void)
     json_is(m, "{\"labels\":{\"\":\"\",\"a\":\"3\",\"b\":\"2\"}}");
 }
 
-/* ---- envelope ----------------------------------------------------------------------------------
- */
+/* ---- envelope -------------------------------------------------------------------------------- */
 static size_t unhex(const char *s, uint8_t *out)
 {
     size_t n = 0;
@@ -368,8 +365,7 @@ static void test_bad_envelopes(void)
     CU_ASSERT_EQUAL(bh_envelope_open("k8s\0", 4, &e, NULL), 0);
 }
 
-/* ---- hostile input -----------------------------------------------------------------------------
- */
+/* ---- hostile input --------------------------------------------------------------------------- */
 static void test_truncated_and_flipped(void)
 {
     static const ProtobufCMessageDescriptor *const kinds[] = {

@@ -87,8 +87,7 @@ static int64_t scalar(const void *rec, const struct bh_requests *q, const char *
     return -1;
 }
 
-/* ---- requests ----------------------------------------------------------------------------------
- */
+/* ---- requests -------------------------------------------------------------------------------- */
 #define MIXED                                                                                      \
     "'containers':[{'name':'a','resources':{'requests':{'cpu':'2','memory':'1Gi'}}},"              \
     "{'name':'b','resources':{'requests':{'cpu':'1','memory':'1Gi'}}}],'initContainers':["         \
@@ -252,8 +251,7 @@ static void test_resource_names(void)
     CU_ASSERT(!bh_resource_is_scalar("storage"));
 }
 
-/* ---- node selector terms -----------------------------------------------------------------------
- */
+/* ---- node selector terms --------------------------------------------------------------------- */
 static struct bh_node_rec *nodes[3];
 
 static const struct bh_shape_rec *affinity(const char *json)
@@ -421,8 +419,7 @@ static void test_added_affinity(void)
     CU_ASSERT_EQUAL(r->required_terms.n, 1);
 }
 
-/* ---- tolerations -------------------------------------------------------------------------------
- */
+/* ---- tolerations ----------------------------------------------------------------------------- */
 static bool tolerates(const char *toleration, const char *taint)
 {
     char text[512];
@@ -454,8 +451,7 @@ static void test_tolerations(void)
     CU_ASSERT(!tolerates("{'operator':'Exists','effect':'Other'}", "{'key':'k','effect':'Else'}"));
 }
 
-/* ---- the rest of a shape -----------------------------------------------------------------------
- */
+/* ---- the rest of a shape --------------------------------------------------------------------- */
 static void test_images(void)
 {
     const struct bh_shape_rec *r = shape_spec(
@@ -590,8 +586,7 @@ static void test_flags(void)
     CU_ASSERT_EQUAL(bh_rec_at(r, r->gates, bh_sym)[0], s("g2"));
 }
 
-/* ---- inter-pod affinity and topology spread ----------------------------------------------------
- */
+/* ---- inter-pod affinity and topology spread -------------------------------------------------- */
 /* Which of the label sets {}, {app=web}, {app=db}, {app=db, tier=x} the selector means. */
 static unsigned selected(const struct bh_shape_rec *r, const struct bh_label_selector *sel)
 {
@@ -784,8 +779,7 @@ static void test_replicas_share_a_shape(void)
     CU_ASSERT_NOT_EQUAL(bh_rec_hash(one), bh_rec_hash(shape_json(text)));
 }
 
-/* ---- nodes and pods ----------------------------------------------------------------------------
- */
+/* ---- nodes and pods -------------------------------------------------------------------------- */
 static void test_node(void)
 {
     begin();

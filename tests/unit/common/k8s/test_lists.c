@@ -119,8 +119,7 @@ static void test_list_stops_with_the_callback(void)
     bh_buf_fini(&s.text);
 }
 
-/* ---- protobuf lists, as they may come ----------------------------------------------------------
- */
+/* ---- protobuf lists, as they may come -------------------------------------------------------- */
 #define LONG_NAME 300
 
 static void wrap(struct bh_buf *out, const char *kind, const struct bh_buf *raw)

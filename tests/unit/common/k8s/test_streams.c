@@ -14,8 +14,7 @@ static int on_event(void *arg, enum bh_watch_type t, const void *p, size_t n)
     return 0;
 }
 
-/* ---- watch -------------------------------------------------------------------------------------
- */
+/* ---- watch ----------------------------------------------------------------------------------- */
 static const char *const type_names[] = {"ADDED",    "MODIFIED", "DELETED",
                                          "BOOKMARK", "ERROR",    "NOVEL"};
 
@@ -133,8 +132,7 @@ static void test_random_stream_bytes(void)
     bh_buf_fini(&stream);
 }
 
-/* ---- Status and bookmarks ----------------------------------------------------------------------
- */
+/* ---- Status and bookmarks -------------------------------------------------------------------- */
 static const char status_json[] =
     "{\"kind\":\"Status\",\"apiVersion\":\"v1\",\"metadata\":{},\"status\":\"Failure\",\"message\":"
     "\"pods "
@@ -233,8 +231,7 @@ static void test_bookmarks(void)
     CU_ASSERT_STRING_EQUAL(rv, "kept");
 }
 
-/* ---- the walker --------------------------------------------------------------------------------
- */
+/* ---- the walker ------------------------------------------------------------------------------ */
 static void test_wire_walker(void)
 {
     struct bh_wire_field f;

@@ -181,8 +181,7 @@ static inline struct bh_pod_rec *fx_pod(struct fx_blob *o, struct bh_interner in
     return fx_finish(o, BH_REC_POD);
 }
 
-/* ---- the model: what must be there after n operations -----------------------------------------
- */
+/* ---- the model: what must be there after n operations ---------------------------------------- */
 #define FX_MAX_OBJECTS 4096u
 
 enum { FX_NODES, FX_PODS, FX_KINDS };

@@ -235,8 +235,8 @@ static void test_log(void)
     uint64_t head = h->head;
     /* A head beyond the entries: a rebuild starts there, so nothing is missed at first. */
     CU_ASSERT_EQUAL(with64(d, offsetof(struct bh_snap_header, head), head + 5), BH_SNAP_OK);
-    /* A live reader, though, must not believe what the log does not have: same mapping, later head.
-     */
+    /* A live reader, though, must not believe what the log does not have: same mapping, later
+     * head. */
     struct fx_reader x;
     put_object(pattern.control_file, pattern.control);
     put_object(pattern.data_file, d);

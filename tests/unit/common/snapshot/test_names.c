@@ -11,8 +11,7 @@
 #include "common/snapshot/layout.h"
 #include "tests/unit/common/snapshot/fixture.h"
 
-/* ---- randomness that a test knows: the C library's stands behind it ----------------------------
- */
+/* ---- randomness that a test knows: the C library's stands behind it -------------------------- */
 static uint64_t draws[2]; /* the next ones, from the end */
 static unsigned draws_n;
 
@@ -24,8 +23,7 @@ ssize_t getrandom(void *p, size_t n, unsigned flags)
     return (ssize_t)n;
 }
 
-/* ---- helpers ------------------------------------------------------------------------------------
- */
+/* ---- helpers --------------------------------------------------------------------------------- */
 static char *new_dir(char out[static FX_NAME])
 {
     snprintf(out, FX_NAME, "%s", fx_name());
@@ -110,8 +108,7 @@ static char *said(void (*fn)(void *arg), void *arg)
     return text;
 }
 
-/* ---- whose they are -----------------------------------------------------------------------------
- */
+/* ---- whose they are -------------------------------------------------------------------------- */
 static void test_modes_and_group(void)
 {
     const char *dir = fx_name();
@@ -227,8 +224,7 @@ static void test_directory_of_everybody_is_refused(void)
     CU_ASSERT(strstr(err.msg, dir) && strstr(err.msg, "writable for everybody"));
 }
 
-/* ---- who is in their way ------------------------------------------------------------------------
- */
+/* ---- who is in their way --------------------------------------------------------------------- */
 static void grow(void *arg)
 {
     struct bh_snap_stats st;

@@ -72,8 +72,7 @@ struct fixture {
     uint64_t lost; /* pods that the test loses on purpose */
 };
 
-/* ---- life --------------------------------------------------------------------------------------
- */
+/* ---- life ------------------------------------------------------------------------------------ */
 
 static inline void scheduler_start(struct fixture *f)
 {
@@ -161,8 +160,7 @@ static inline void teardown(struct fixture *f)
     bh_arena_fini(&f->msg);
 }
 
-/* ---- the watcher's side ------------------------------------------------------------------------
- */
+/* ---- the watcher's side ---------------------------------------------------------------------- */
 
 static inline bool tell(struct fixture *f, const Berth__Envelope *e)
 {
@@ -321,8 +319,7 @@ static inline void watcher_listen(struct fixture *f)
     }
 }
 
-/* ---- a binder's side ---------------------------------------------------------------------------
- */
+/* ---- a binder's side ------------------------------------------------------------------------- */
 
 static inline void binder_hello(struct binder *b, unsigned n_wire)
 {
@@ -467,8 +464,7 @@ static inline unsigned count_items(const struct binder *b, Berth__WorkKind kind,
     return n;
 }
 
-/* ---- time --------------------------------------------------------------------------------------
- */
+/* ---- time ------------------------------------------------------------------------------------ */
 
 static inline void one_turn(struct fixture *f)
 {

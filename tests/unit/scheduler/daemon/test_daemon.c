@@ -223,8 +223,8 @@ static void test_reports_about_pods_that_are_not_pending_are_forgotten(void)
     teardown(&f);
 }
 
-/* Where none died nobody is waited for; after one that died, its binders are, until they answered.
- */
+/* Where none died nobody is waited for; after one that died, its binders are, until they
+ * answered. */
 static void test_waits_for_binders_of_one_that_died(void)
 {
     struct fixture f;
@@ -254,8 +254,7 @@ static void test_waits_for_binders_of_one_that_died(void)
     teardown(&f);
 }
 
-/* ---- what was on the wire when the scheduler died ----------------------------------------------
- */
+/* ---- what was on the wire when the scheduler died -------------------------------------------- */
 
 /* Room for one pod, and p, which has it, is on its way when the scheduler is killed. */
 static void die_with_a_bind_out(struct fixture *f)
@@ -426,8 +425,7 @@ static void test_more_than_can_be_recorded_is_waited_for(void)
     teardown(&f);
 }
 
-/* ---- what the watch shows counts, not what a write was answered --------------------------------
- */
+/* ---- what the watch shows counts, not what a write was answered ------------------------------ */
 
 static void test_a_pod_that_is_still_pending_is_tried_again_whatever_its_bind_was_answered(void)
 {

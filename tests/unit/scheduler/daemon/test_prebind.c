@@ -21,8 +21,7 @@
 #define UNKNOWN    BERTH__OUTCOME__OUTCOME_UNKNOWN
 #define SECONDS    INT64_C(1000000000)
 
-/* ---- a plugin that lets pods wait --------------------------------------------------------------
- */
+/* ---- a plugin that lets pods wait ------------------------------------------------------------ */
 
 static struct {
     struct bh_waiting_pods *pods;
@@ -57,8 +56,7 @@ static const struct bh_plugin plugin = {.abi = BH_PLUGIN_ABI,
                                         .permit = permit_permit};
 const struct bh_plugin *const bh_plugins_extra[] = {&plugin, NULL};
 
-/* ---- the world ---------------------------------------------------------------------------------
- */
+/* ---- the world ------------------------------------------------------------------------------- */
 
 static void setup_with(struct fixture *f, const char *yaml)
 {
@@ -217,8 +215,7 @@ static void put_devices(struct fixture *f, const char *claim_status)
             claim_status));
 }
 
-/* ---- volumes -----------------------------------------------------------------------------------
- */
+/* ---- volumes --------------------------------------------------------------------------------- */
 
 static void test_a_volume_is_written_then_bound_then_the_pod(void)
 {
@@ -364,8 +361,7 @@ static void test_an_object_that_no_message_can_carry_fails_its_pod_only(void)
     teardown(&f);
 }
 
-/* ---- devices -----------------------------------------------------------------------------------
- */
+/* ---- devices --------------------------------------------------------------------------------- */
 
 static void test_a_failed_bind_takes_the_reservation_back_first(void)
 {
@@ -522,8 +518,7 @@ static void test_the_end_of_a_term_takes_everything_back(void)
     teardown(&f);
 }
 
-/* ---- Permit ------------------------------------------------------------------------------------
- */
+/* ---- Permit ---------------------------------------------------------------------------------- */
 
 static void test_a_waiting_pod_is_bound_when_it_is_allowed(void)
 {

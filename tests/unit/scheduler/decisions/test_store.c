@@ -44,8 +44,7 @@ static struct bh_json *list(struct world *w, const struct bh_decision_filter *f)
     return v;
 }
 
-/* ---- what is written is what was said ----------------------------------------------------------
- */
+/* ---- what is written is what was said -------------------------------------------------------- */
 
 static const char *const shapes[][2] = {
     {"'cpu':'1'", ""},
@@ -178,8 +177,7 @@ static void test_summary_mode(void)
     world_fini(&w);
 }
 
-/* ---- lists -------------------------------------------------------------------------------------
- */
+/* ---- lists ----------------------------------------------------------------------------------- */
 
 static void test_filters(void)
 {
@@ -255,8 +253,7 @@ static void test_changes(void)
     world_fini(&w);
 }
 
-/* ---- bounds and accidents ----------------------------------------------------------------------
- */
+/* ---- bounds and accidents -------------------------------------------------------------------- */
 
 static void test_bounded(void)
 {

@@ -194,8 +194,7 @@ static void run(uint64_t seed, enum bh_tie_break tie)
     free(w);
 }
 
-/* ---- where cells do not help -------------------------------------------------------------------
- */
+/* ---- where cells do not help ----------------------------------------------------------------- */
 
 #define MANY 1100
 

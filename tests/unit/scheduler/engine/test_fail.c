@@ -109,8 +109,7 @@ static uint64_t slow_cycles(const struct trio *t)
     return st.reference_cycles;
 }
 
-/* ---- why nothing fits --------------------------------------------------------------------------
- */
+/* ---- why nothing fits ------------------------------------------------------------------------ */
 
 static void test_reasons_follow_the_nodes(void)
 {
@@ -180,8 +179,7 @@ static void test_too_many_reasons(void)
     trio_fini(&t);
 }
 
-/* ---- a promised node ---------------------------------------------------------------------------
- */
+/* ---- a promised node ------------------------------------------------------------------------- */
 
 static void nominate(struct trio *t, const struct fx_pod p[ENGINES], const char *name)
 {
@@ -229,8 +227,7 @@ static void test_promised_node(void)
     trio_fini(&t);
 }
 
-/* ---- a crowd: most pods evict others -----------------------------------------------------------
- */
+/* ---- a crowd: most pods evict others --------------------------------------------------------- */
 
 #define NODES 70
 #define PODS  700
@@ -407,8 +404,7 @@ static void crowd(enum bh_tie_break tie, uint64_t seed)
     free(c);
 }
 
-/* ---- pods of topology spread and inter-pod affinity ---------------------------------------------
- */
+/* ---- pods of topology spread and inter-pod affinity ------------------------------------------ */
 
 #define SPREAD_OVER(key)                                                                           \
     "'topologySpreadConstraints':[{'maxSkew':1,'topologyKey':'" key "','whenUnsatisfiable':"       \

@@ -18,8 +18,7 @@ static uint64_t seed_of_run(void)
     return seed;
 }
 
-/* ---- packed arrays -----------------------------------------------------------------------------
- */
+/* ---- packed arrays --------------------------------------------------------------------------- */
 
 static void test_packed(void)
 {
@@ -54,8 +53,7 @@ static void test_packed(void)
     bh_packed_fini(&a);
 }
 
-/* ---- index -------------------------------------------------------------------------------------
- */
+/* ---- index ----------------------------------------------------------------------------------- */
 
 #define ROWS_MAX 65536u /* from there on blocks are larger */
 
@@ -118,8 +116,7 @@ static void test_index(void)
     run_index(ROWS_MAX, 100, 20);
 }
 
-/* ---- an engine that compares with the reference path -------------------------------------------
- */
+/* ---- an engine that compares with the reference path ----------------------------------------- */
 
 #define NODES 200u
 #define PODS  240u
@@ -206,8 +203,7 @@ static void test_verified(void)
     fx_fini(&f);
 }
 
-/* ---- what makes rows be looked at again --------------------------------------------------------
- */
+/* ---- what makes rows be looked at again ------------------------------------------------------ */
 
 static uint64_t rescored_by(struct fx *f, const struct fx_pod *next)
 {

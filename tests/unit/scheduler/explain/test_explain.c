@@ -80,8 +80,7 @@ static int64_t num(const struct bh_json *v, const char *dotted)
     return bh_json_i64(bh_json_path(v, dotted), &n) ? n : -999;
 }
 
-/* ---- decisions --------------------------------------------------------------------------------
- */
+/* ---- decisions ------------------------------------------------------------------------------- */
 
 static const struct bh_decision *decided(struct world *w)
 {
@@ -260,8 +259,7 @@ static void test_preemption(void)
     world_fini(&w);
 }
 
-/* ---- forms ------------------------------------------------------------------------------------
- */
+/* ---- forms ----------------------------------------------------------------------------------- */
 
 static void test_forms(void)
 {
@@ -337,8 +335,7 @@ static void test_control_characters_are_harmless(void)
     world_fini(&w);
 }
 
-/* ---- grids ------------------------------------------------------------------------------------
- */
+/* ---- grids ----------------------------------------------------------------------------------- */
 
 static void test_grid_columns(void)
 {

@@ -331,8 +331,7 @@ static void test_nominated(void)
     ext_end();
 }
 
-/* ---- preemption --------------------------------------------------------------------------------
- */
+/* ---- preemption ------------------------------------------------------------------------------ */
 
 static void full_cluster(void)
 {
@@ -447,8 +446,7 @@ static void test_preempt_errors(void)
     ext_end();
 }
 
-/* ---- who notices -------------------------------------------------------------------------------
- */
+/* ---- who notices ----------------------------------------------------------------------------- */
 
 static const struct bh_decision *quickly(struct fx_pod p)
 {
@@ -513,8 +511,7 @@ static void test_events(void)
     ext_end();
 }
 
-/* ---- waiting -----------------------------------------------------------------------------------
- */
+/* ---- waiting --------------------------------------------------------------------------------- */
 
 static unsigned asked;
 static struct fx_pod meanwhile;

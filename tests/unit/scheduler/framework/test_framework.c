@@ -5,8 +5,7 @@
 #include "scheduler/framework/framework.h"
 #include "tests/unit/scheduler/engine/fixture.h"
 
-/* ---- fake plugins: what they answer stands in `answers` ---------------------------------------
- */
+/* ---- fake plugins: what they answer stands in `answers` -------------------------------------- */
 
 enum { PLUGINS = 3 };
 static struct answers {

@@ -315,8 +315,8 @@ static void test_candidates_are_capped(void)
     fx_fini(&f);
 }
 
-/* More victims than an insertion sort takes, none of them started: Go's sort decides who is spared.
- */
+/* More victims than an insertion sort takes, none of them started: Go's sort decides who is
+ * spared. */
 static void test_many_waiting_victims(void)
 {
     struct fx f;
@@ -392,8 +392,7 @@ static void test_ties_are_listed(void)
     fx_fini(&f);
 }
 
-/* ---- selection alone --------------------------------------------------------------------------
- */
+/* ---- selection alone ------------------------------------------------------------------------- */
 
 struct candidates {
     struct bh_shape_rec shape[8];

@@ -407,8 +407,7 @@ static void test_what_was_told_stays_with_the_entry(void)
     teardown(&f);
 }
 
-/* ---- looking from outside ----------------------------------------------------------------------
- */
+/* ---- looking from outside -------------------------------------------------------------------- */
 
 static void test_the_view_tells_place_backoff_and_rejectors(void)
 {

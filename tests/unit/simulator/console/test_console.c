@@ -55,8 +55,7 @@ static void make_node(struct fixture *f, const char *name)
     just(f, (struct call){.method = "POST", .path = NODES, .body = body}, 201);
 }
 
-/* ---- amounts ----------------------------------------------------------------------------------
- */
+/* ---- amounts --------------------------------------------------------------------------------- */
 
 static struct bh_console_amounts requests(struct fixture *f, const char *spec)
 {
@@ -117,8 +116,7 @@ static void test_amounts_are_bounded(void)
     CU_ASSERT_EQUAL(x.n, 0);
 }
 
-/* ---- sums -------------------------------------------------------------------------------------
- */
+/* ---- sums ------------------------------------------------------------------------------------ */
 
 static int64_t cpu_of(struct fixture *f, const char *node)
 {
@@ -177,8 +175,7 @@ static void test_totals(void)
     fixture_fini(&f);
 }
 
-/* ---- import, export, reset --------------------------------------------------------------------
- */
+/* ---- import, export, reset ------------------------------------------------------------------- */
 
 static int64_t number(const struct bh_json *v, const char *key)
 {
@@ -259,8 +256,7 @@ static void test_reset(void)
     fixture_fini(&f);
 }
 
-/* ---- the stream, the past ---------------------------------------------------------------------
- */
+/* ---- the stream, the past -------------------------------------------------------------------- */
 
 static void test_asof(void)
 {

@@ -94,8 +94,8 @@ static inline void world_manual(struct world *w, struct bh_sim_options o)
     world_init(w, &o);
 }
 
-/* Settles what is due, lets time pass, settles again; pods are bound in between when bind is set.
- */
+/* Settles what is due, lets time pass, settles again; pods are bound in between when bind is
+ * set. */
 static inline void pass(struct world *w, double seconds)
 {
     int64_t end = bh_sim_now_ns(w->f.s) + (int64_t)(seconds * SECOND), next;

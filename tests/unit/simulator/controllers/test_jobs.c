@@ -31,8 +31,7 @@ static const char *job_condition(struct world *w, const char *name, const char *
     return v ? v : "";
 }
 
-/* ---- run time ---------------------------------------------------------------------------------
- */
+/* ---- run time -------------------------------------------------------------------------------- */
 
 static void test_run_time(void)
 {
@@ -149,8 +148,7 @@ static void test_suspend(void)
     world_fini(&w);
 }
 
-/* ---- schedules --------------------------------------------------------------------------------
- */
+/* ---- schedules ------------------------------------------------------------------------------- */
 
 static void check_next(const char *schedule, const char *after, const char *want)
 {
@@ -197,8 +195,7 @@ static void test_schedules(void)
     }
 }
 
-/* ---- cron jobs --------------------------------------------------------------------------------
- */
+/* ---- cron jobs ------------------------------------------------------------------------------- */
 
 static void make_cron(struct world *w, const char *more, const char *run)
 {
@@ -271,8 +268,8 @@ static void test_cron_policies(void)
     world_fini(&w);
 }
 
-/* What was missed while it was suspended is not made up for, except the last, within the deadline.
- */
+/* What was missed while it was suspended is not made up for, except the last, within the
+ * deadline. */
 static void test_cron_suspended(void)
 {
     struct world w;
@@ -315,8 +312,7 @@ static void test_cron_unreadable(void)
     world_fini(&w);
 }
 
-/* ---- autoscalers ------------------------------------------------------------------------------
- */
+/* ---- autoscalers ----------------------------------------------------------------------------- */
 
 static void test_autoscaler(void)
 {

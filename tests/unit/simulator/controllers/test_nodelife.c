@@ -70,8 +70,7 @@ static void start(struct world *w)
     NODE_IS(w, "True");
 }
 
-/* ---- the node ---------------------------------------------------------------------------------
- */
+/* ---- the node -------------------------------------------------------------------------------- */
 
 static void test_silent_kubelet(void)
 {
@@ -168,8 +167,7 @@ static void test_silent_nodes_end_nothing(void)
     world_fini(&w);
 }
 
-/* ---- eviction ---------------------------------------------------------------------------------
- */
+/* ---- eviction -------------------------------------------------------------------------------- */
 
 static void test_toleration_seconds(void)
 {
@@ -277,8 +275,7 @@ static void test_names_are_used_again(void)
     world_fini(&w);
 }
 
-/* ---- nodes that are gone ----------------------------------------------------------------------
- */
+/* ---- nodes that are gone --------------------------------------------------------------------- */
 
 static void test_lost_node(void)
 {

@@ -80,8 +80,7 @@ static bool promised(const struct fixture *f, const char *uid)
     return bh_engine_nominated_node(f->w.engine, bh_str_c(uid)) != BH_SYM_NONE;
 }
 
-/* ---- objects -----------------------------------------------------------------------------------
- */
+/* ---- objects --------------------------------------------------------------------------------- */
 
 static void test_objects(void)
 {
@@ -132,8 +131,7 @@ static void test_refused(void)
     fixture_fini(&f);
 }
 
-/* ---- attempts ----------------------------------------------------------------------------------
- */
+/* ---- attempts -------------------------------------------------------------------------------- */
 
 static void test_attempts(void)
 {
@@ -231,8 +229,7 @@ static void test_assumed(void)
     fixture_fini(&f);
 }
 
-/* ---- hooks -------------------------------------------------------------------------------------
- */
+/* ---- hooks ----------------------------------------------------------------------------------- */
 
 static void on_tried(void *arg, const struct bh_offline_try *t)
 {

@@ -153,8 +153,7 @@ static void test_emit(void)
     bh_arena_fini(&a);
 }
 
-/* ---- the check and the decoder ----------------------------------------------------------------
- */
+/* ---- the check and the decoder --------------------------------------------------------------- */
 
 /* A value of another kind in the same place. */
 static void spoil(struct bh_json *v, uint64_t how)

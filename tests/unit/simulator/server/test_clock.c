@@ -17,8 +17,7 @@ static void manual(struct fixture *f, uint64_t seed)
     CU_ASSERT_EQUAL(bh_sim_advance(f->s, T0), 0);
 }
 
-/* ---- timers -----------------------------------------------------------------------------------
- */
+/* ---- timers ---------------------------------------------------------------------------------- */
 
 struct log {
     struct fixture *f;
@@ -133,8 +132,7 @@ static void the_loop_moves_nothing(void)
     fixture_fini(&f);
 }
 
-/* ---- runs that repeat -------------------------------------------------------------------------
- */
+/* ---- runs that repeat ------------------------------------------------------------------------ */
 
 static void all_objects(struct fixture *f, struct bh_buf *out)
 {

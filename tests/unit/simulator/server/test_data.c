@@ -70,8 +70,7 @@ static int64_t ask(const char *path, const char *sql)
     return v;
 }
 
-/* ---- what comes back --------------------------------------------------------------------------
- */
+/* ---- what comes back ------------------------------------------------------------------------- */
 
 static void test_a_start_finds_everything(void)
 {
@@ -180,8 +179,7 @@ static void test_many_changes_of_one_object(void)
                     2);
 }
 
-/* ---- files that are refused -------------------------------------------------------------------
- */
+/* ---- files that are refused ------------------------------------------------------------------ */
 
 static void refused(struct box *b, const char *why)
 {
@@ -289,8 +287,7 @@ static void test_no_thread(void)
     CU_ASSERT_EQUAL(setrlimit(RLIMIT_STACK, &former), 0);
 }
 
-/* ---- a full disk ------------------------------------------------------------------------------
- */
+/* ---- a full disk ----------------------------------------------------------------------------- */
 
 static void limit_files(rlim_t n)
 {

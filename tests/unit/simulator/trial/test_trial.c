@@ -107,8 +107,7 @@ static uint32_t scheduled(const struct bh_trial *t)
     return bh_trial_summarize(t).scheduled;
 }
 
-/* ---- files ------------------------------------------------------------------------------------
- */
+/* ---- files ----------------------------------------------------------------------------------- */
 
 static void test_forms_of_files(void)
 {
@@ -237,8 +236,7 @@ static void test_the_later_object_counts(void)
     bh_trial_free(t);
 }
 
-/* ---- admission --------------------------------------------------------------------------------
- */
+/* ---- admission ------------------------------------------------------------------------------- */
 
 static void test_manifests_are_admitted(void)
 {
@@ -315,8 +313,7 @@ static void test_objects_with_a_uid_are_taken_as_they_are(void)
     bh_trial_free(t);
 }
 
-/* ---- workloads --------------------------------------------------------------------------------
- */
+/* ---- workloads ------------------------------------------------------------------------------- */
 
 #define TEMPLATE "{metadata: {labels: {app: w}}, spec: {" CONTAINERS("cpu: 100m") "}}"
 #define SELECTOR "selector: {matchLabels: {app: w}}"
@@ -435,8 +432,7 @@ static void test_refused_pods_of_workloads(void)
                            "more than 100000 pods are asked for"));
 }
 
-/* ---- runs -------------------------------------------------------------------------------------
- */
+/* ---- runs ------------------------------------------------------------------------------------ */
 
 static void test_each_pod_counts_for_the_next(void)
 {
@@ -545,8 +541,7 @@ static void test_no_nodes(void)
     bh_trial_free(t);
 }
 
-/* ---- volumes and devices ----------------------------------------------------------------------
- */
+/* ---- volumes and devices --------------------------------------------------------------------- */
 
 static void test_volumes_are_taken(void)
 {
@@ -626,8 +621,7 @@ static void test_devices_are_taken(void)
     bh_trial_free(t);
 }
 
-/* ---- counting ---------------------------------------------------------------------------------
- */
+/* ---- counting -------------------------------------------------------------------------------- */
 
 static struct bh_json *count(struct bh_arena *a, const char *text, int64_t max)
 {
@@ -699,8 +693,7 @@ static void test_counting_devices(void)
     bh_arena_fini(&a);
 }
 
-/* ---- recorded decisions -----------------------------------------------------------------------
- */
+/* ---- recorded decisions ---------------------------------------------------------------------- */
 
 /* As an export: everything has a uid. */
 static void add_uid(struct bh_arena *a, struct bh_json *obj)

@@ -26,8 +26,7 @@ static bool chance(unsigned percent)
         v_[below(BH_ARRAY_LEN(v_))];                                                               \
     })
 
-/* ---- random slices -----------------------------------------------------------------------------
- */
+/* ---- random slices --------------------------------------------------------------------------- */
 
 static const char *where(void)
 {
@@ -95,8 +94,7 @@ static void put_pool(unsigned i)
                                   at, 1 + below(4), 1 + below(4)));
 }
 
-/* ---- random claims -----------------------------------------------------------------------------
- */
+/* ---- random claims --------------------------------------------------------------------------- */
 
 static const char *a_request(unsigned i)
 {
@@ -142,8 +140,7 @@ static void put_claim(const char *name)
           "");
 }
 
-/* ---- a random life -----------------------------------------------------------------------------
- */
+/* ---- a random life --------------------------------------------------------------------------- */
 
 #define CLAIMS 8u
 #define NODES  4u

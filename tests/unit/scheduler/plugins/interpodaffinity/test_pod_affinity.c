@@ -43,8 +43,7 @@ static const struct bh_decision *schedule(struct fx *f, const char *affinity)
     return fx_schedule(f, w_pod(f, "ns", "p", "'app':'inc'", "", affinity));
 }
 
-/* ---- scores -----------------------------------------------------------------------------------
- */
+/* ---- scores ---------------------------------------------------------------------------------- */
 
 #define ARGS(a)                                                                                    \
     "{'schedulerName':'default-scheduler','pluginConfig':[{'name':'InterPodAffinity','args':{" a   \
@@ -122,8 +121,7 @@ static void test_normalisation_divides_first(void)
     CU_ASSERT(same[0] == 0 && same[1] == 0);
 }
 
-/* ---- filter -----------------------------------------------------------------------------------
- */
+/* ---- filter ---------------------------------------------------------------------------------- */
 
 static void test_required_affinity(void)
 {
@@ -218,8 +216,7 @@ static void test_reasons(void)
     fx_fini(&f);
 }
 
-/* ---- namespaces -------------------------------------------------------------------------------
- */
+/* ---- namespaces ------------------------------------------------------------------------------ */
 
 static void test_own_namespace_selectors(void)
 {
@@ -286,8 +283,7 @@ static void test_selectors_of_existing_pods(void)
     }
 }
 
-/* ---- dry runs ---------------------------------------------------------------------------------
- */
+/* ---- dry runs -------------------------------------------------------------------------------- */
 
 static const char *victims(struct fx *f, const struct bh_decision *d)
 {
@@ -354,8 +350,7 @@ static void test_nominated_anti_affinity_is_not_heard_after_skip(void)
     fx_fini(&f);
 }
 
-/* ---- hints ------------------------------------------------------------------------------------
- */
+/* ---- hints ----------------------------------------------------------------------------------- */
 
 static bool hint(struct fx *f, struct fx_pod p, struct bh_cluster_event ev)
 {
@@ -547,8 +542,7 @@ static void test_broken_terms(void)
     fx_fini(&f);
 }
 
-/* ---- args -------------------------------------------------------------------------------------
- */
+/* ---- args ------------------------------------------------------------------------------------ */
 
 static void test_args(void)
 {

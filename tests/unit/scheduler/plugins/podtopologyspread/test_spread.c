@@ -48,8 +48,7 @@ static void service(struct fx *f, const char *ns, const char *name, const char *
              bh_arena_printf(&f->arena, ",'spec':{'selector':{%s}}", selector));
 }
 
-/* ---- scores -----------------------------------------------------------------------------------
- */
+/* ---- scores ---------------------------------------------------------------------------------- */
 
 static void test_logarithm(void)
 {
@@ -219,8 +218,7 @@ static void test_list_defaults(void)
     fx_fini(&f);
 }
 
-/* ---- filter -----------------------------------------------------------------------------------
- */
+/* ---- filter ---------------------------------------------------------------------------------- */
 
 static void test_hard_constraints(void)
 {
@@ -380,8 +378,7 @@ static void test_taints_policy(void)
     fx_fini(&f);
 }
 
-/* ---- dry runs ---------------------------------------------------------------------------------
- */
+/* ---- dry runs -------------------------------------------------------------------------------- */
 
 static const char *victims(struct fx *f, const struct bh_decision *d)
 {
@@ -449,8 +446,7 @@ static void test_nominated_pods_count(void)
     fx_fini(&f);
 }
 
-/* ---- hints ------------------------------------------------------------------------------------
- */
+/* ---- hints ----------------------------------------------------------------------------------- */
 
 static bool hint(struct fx *f, struct fx_pod p, struct bh_cluster_event ev)
 {
@@ -566,8 +562,7 @@ static void test_default_hints(void)
     fx_fini(&f);
 }
 
-/* ---- args -------------------------------------------------------------------------------------
- */
+/* ---- args ------------------------------------------------------------------------------------ */
 
 static void test_args(void)
 {

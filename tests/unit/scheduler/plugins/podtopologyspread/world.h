@@ -66,8 +66,8 @@ BH_UNUSED static void w_namespace(struct fx *f, const char *name, const char *la
              "");
 }
 
-/* "15 13 - 6": raw or normalised scores of a plugin of weight 2 on the nodes, - = not scored there.
- */
+/* "15 13 - 6": raw or normalised scores of a plugin of weight 2 on the nodes, - = not scored
+ * there. */
 BH_UNUSED static const char *w_scores(struct fx *f, const struct bh_decision *d, const char *plugin,
                                       const char *nodes, bool raw)
 {

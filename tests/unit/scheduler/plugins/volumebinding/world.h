@@ -199,8 +199,8 @@ static inline void world_class(struct world *w, const char *name, const char *pr
                  NULL);
 }
 
-/* spec: members of spec. annotations: members. A bound claim names its volume and is so annotated.
- */
+/* spec: members of spec. annotations: members. A bound claim names its volume and is so
+ * annotated. */
 static inline void world_claim(struct world *w, const char *name, const char *annotations,
                                const char *spec)
 {
