@@ -84,8 +84,9 @@ all_gone() { # their locks go with them, and memory locked by a living writer is
     for p in $all; do ! cat /proc/"$p"/task/*/maps 2>/dev/null | grep . || return 1; done
 }
 eventually "they have ended" 20 all_gone
-check "all killed: it stays" count_is 3
 killed=$(objects)
+at_least_three() { [ "$(wc -l <<<"$killed")" -ge 3 ]; } # one more when they died while the segment moved
+check "all killed: it stays" at_least_three
 start_up --runtime-dir "$RT" --binders 1 || exit 1
 none_of_the_killed() {
     local f
