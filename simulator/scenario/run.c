@@ -17,51 +17,42 @@
 #define QUIET_NS   (330 * SECOND_NS) /* what changes nothing for so long does not count */
 #define TICK_EVERY 256u
 
-struct bh_run_later {
+struct later {
     int64_t at_ns;
     uint64_t seq;
     bh_later_fn *fn;
     void *arg;
+    uint32_t heap_at;
 };
 
 /* ---- what is put off ------------------------------------------------------------------------- */
 
-static bool sooner(const struct bh_run_later *a, const struct bh_run_later *b)
+static bool sooner(const void *a, const void *b)
 {
-    return a->at_ns != b->at_ns ? a->at_ns < b->at_ns : a->seq < b->seq;
-}
-
-static void swap_later(struct bh_run_later *a, struct bh_run_later *b)
-{
-    struct bh_run_later t = *a;
-
-    *a = *b;
-    *b = t;
+    const struct later *x = a, *y = b;
+    return x->at_ns != y->at_ns ? x->at_ns < y->at_ns : x->seq < y->seq;
 }
 
 void bh_run_later(struct bh_run *r, int64_t at_ns, bh_later_fn *fn, void *arg)
 {
-    size_t i = r->n_later++;
+    struct later *l = bh_malloc(sizeof *l);
 
-    BH_GROW(r->later, i, r->cap_later);
-    r->later[i] = (struct bh_run_later){at_ns, r->later_seq++, fn, arg};
-    for (; i && sooner(&r->later[i], &r->later[(i - 1) / 2]); i = (i - 1) / 2)
-        swap_later(&r->later[i], &r->later[(i - 1) / 2]);
+    *l = (struct later){at_ns, r->later_seq++, fn, arg, BH_HEAP_NONE};
+    bh_heap_push(&r->later, l);
 }
 
-static struct bh_run_later take_later(struct bh_run *r)
+static bool due(struct bh_run *r)
 {
-    struct bh_run_later first = r->later[0];
-    size_t n = --r->n_later;
+    const struct later *l = bh_heap_peek(&r->later);
+    return l && l->at_ns <= bh_run_at(r);
+}
 
-    r->later[0] = r->later[n];
-    for (size_t i = 0, k; (k = 2 * i + 1) < n; i = k) {
-        if (k + 1 < n && sooner(&r->later[k + 1], &r->later[k]))
-            k++;
-        if (!sooner(&r->later[k], &r->later[i]))
-            break;
-        swap_later(&r->later[k], &r->later[i]);
-    }
+static struct later take_later(struct bh_run *r)
+{
+    struct later *l = bh_heap_peek(&r->later), first = *l;
+
+    bh_heap_remove(&r->later, l);
+    free(l);
     return first;
 }
 
@@ -150,8 +141,8 @@ static void work(struct bh_run *r)
 {
     do {
         bh_run_settle(r); /* the store's clock follows before anybody writes */
-        while (r->trouble_rc >= 0 && r->n_later && r->later[0].at_ns <= bh_run_at(r)) {
-            struct bh_run_later l = take_later(r);
+        while (r->trouble_rc >= 0 && due(r)) {
+            struct later l = take_later(r);
             l.fn(r, l.arg);
             bh_run_settle(r);
         }
@@ -166,9 +157,10 @@ static void work(struct bh_run *r)
 static int64_t next_due(struct bh_run *r)
 {
     int64_t next = BH_MIN(bh_offline_due(&r->w.offline), bh_sim_next_ns(r->w.sim));
+    const struct later *l = bh_heap_peek(&r->later);
 
-    if (r->n_later)
-        next = BH_MIN(next, r->later[0].at_ns + r->s->begin_ns);
+    if (l)
+        next = BH_MIN(next, l->at_ns + r->s->begin_ns);
     return next;
 }
 
@@ -178,7 +170,7 @@ static bool quiet(struct bh_run *r, int64_t next_ns)
     struct bh_queue_stats q;
 
     bh_queue_stats(r->w.offline.queue, &q);
-    if (r->n_later || (r->player && bh_player_active(r->player)))
+    if (r->later.n || (r->player && bh_player_active(r->player)))
         return false;
     if (next_ns == INT64_MAX || next_ns - r->s->begin_ns - r->changed_ns > QUIET_NS)
         return true; /* pods that errors keep in back-off are tried for ever */
@@ -328,6 +320,7 @@ static int run_init(struct bh_run *r, const struct bh_scenario *s,
                                         .arg = r};
 
     *r = (struct bh_run){.s = s, .o = o, .scheduler = x, .n_resources = 2};
+    bh_heap_init(&r->later, offsetof(struct later, heap_at), sooner);
     bh_rand_seed(&r->rand, s->seed);
     r->texts = bh_symtab_new();
     r->resource_name[0] = "cpu";
@@ -364,12 +357,15 @@ static int run_one(struct bh_run *r, struct bh_err *err)
 
 static void run_fini(struct bh_run *r)
 {
-    void *const owned[] = {r->pod, r->node, r->event, r->verdict, r->sample, r->took_ns, r->later};
+    void *const owned[] = {r->pod, r->node, r->event, r->verdict, r->sample, r->took_ns};
 
     if (r->has_world)
         bh_world_fini(&r->w);
     for (size_t i = 0; i < BH_ARRAY_LEN(owned); i++)
         free(owned[i]);
+    while (r->later.n)
+        (void)take_later(r);
+    bh_heap_fini(&r->later);
     bh_map_fini(&r->pods);
     bh_map_fini(&r->nodes);
     bh_map_fini(&r->keys);

@@ -5,6 +5,7 @@
 #ifndef BH_SIM_SCENARIO_INT_H
 #define BH_SIM_SCENARIO_INT_H
 
+#include "common/base/heap.h"
 #include "common/base/map.h"
 #include "common/k8s/selector.h"
 #include "simulator/scenario/scenario.h"
@@ -130,20 +131,18 @@ struct bh_run_verdict {
     uint32_t line;
 };
 typedef void bh_later_fn(struct bh_run *r, void *arg);
-struct bh_run_later;
 struct bh_run {
     const struct bh_scenario *s;
     const struct bh_scenario_options *o;
     const struct bh_scenario_scheduler *scheduler;
     struct bh_world w;
     bool has_world;
-    struct bh_player *player;   /* of a record file; NULL: none was loaded */
-    struct bh_arena a;          /* of the step at hand */
-    struct bh_arena keep;       /* of the whole run */
-    struct bh_symtab *texts;    /* the same for texts, each of them once */
-    struct bh_rand rand;        /* draws of steps */
-    struct bh_run_later *later; /* heap */
-    size_t n_later, cap_later;
+    struct bh_player *player; /* of a record file; NULL: none was loaded */
+    struct bh_arena a;        /* of the step at hand */
+    struct bh_arena keep;     /* of the whole run */
+    struct bh_symtab *texts;  /* the same for texts, each of them once */
+    struct bh_rand rand;      /* draws of steps */
+    struct bh_heap later;     /* of struct later, the next first */
     uint64_t later_seq;
     struct bh_map pods, nodes, keys; /* uid; name; base of key -> how many so far */
     struct bh_run_pod **pod;         /* in order of creation */
