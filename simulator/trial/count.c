@@ -221,7 +221,6 @@ static void write_table(const struct count *c, bool wide, bool colour, struct bh
     const struct bh_symtab *tab = bh_engine_symtab(c->t->w.engine);
     size_t shown = wide ? c->n_nodes : BH_MIN(c->n_nodes, (size_t)SHOWN_NODES);
     struct bh_grid g = {0};
-    BH_CLEANUP(bh_arena_fini) struct bh_arena a = {0};
 
     if (c->n_nodes) {
         bh_grid_heading(&g, 0, "NODE", ">PODS", NULL);
