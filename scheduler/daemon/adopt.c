@@ -7,18 +7,18 @@
  * would be given the same room. What there is, is known from the record (inflight.h), which names
  * every bind and every write of devices that was handed out, and from the binders that are still
  * there: each is greeted, reports what it has on the wire, and knows our epoch from then on, so
- * that it sends nothing more of the old one. Who says nothing for binder_grace_ns is taken for
- * dead.
+ * that it sends nothing more of the old one. A binder that says nothing for binder_grace_ns is
+ * taken for dead.
  *
  * Then each such pod that the watcher shows as pending is assumed on its node with its volumes and
  * devices, and the bind is asked for again: the API server answers for both requests, whichever it
  * saw first. One that the watcher does not show as pending is bound or gone, and the snapshot says
- * which. Under another term of the lease nothing is asked for again: somebody else may have decided
+ * which. Under another term of the lease nothing is asked for again: another host may have decided
  * meanwhile; the pod counts until the old request cannot take effect any more, and then is looked
  * at.
  *
- * Devices: while a write of a claim may be on the wire nobody gets any; a binder's request lasts 10
- * s at most, so BH_INFLIGHT_REQUEST_NS after our start that is over even where nobody tells. A
+ * Devices: while a write of a claim may be on the wire no pod gets any; a binder's request lasts 10
+ * s at most, so BH_INFLIGHT_REQUEST_NS after our start that is over even where no binder tells. A
  * claim that the watch does not show as written, although its pod's bind was asked for, is waited
  * for just as long.
  */
@@ -92,7 +92,7 @@ bool bh_sched_binders_awaited(const struct bh_sched_daemon *d)
     return bh_mono_ns() - d->started_ns < d->timing.binder_grace_ns && bh_sched_binders_unheard(d);
 }
 
-/* Once: who was not heard when the wait was over. */
+/* Logs, once, which binders were not heard when the wait was over. */
 static void tell_silent(struct bh_sched_daemon *d)
 {
     struct bh_sched_adoption *a = &d->adopt;
@@ -178,7 +178,7 @@ static bool count_bind(struct bh_sched_daemon *d, struct bh_adopted *a, bh_sym n
     if (!bh_engine_find_node(d->engine, node) || bh_engine_find_pod(d->engine, uid, NULL))
         return false;
     p = bh_queue_take(d->queue, a->pod, bh_sched_now(d));
-    if (!p) /* not pending, or decided before anybody told of this */
+    if (!p) /* not pending, or decided before this bind was known */
         return false;
     (void)bh_engine_assume(d->engine, &p->pending, node);
     bh_queue_binding(d->queue, a->pod);

@@ -3,7 +3,7 @@
  * scheduler/daemon/control.c - the running scheduler answers questions
  *
  * Invariants: an answer is built in one arena with a limit and forgotten when it is sent; nothing
- *             is remembered about who asked.
+ *             is remembered about the asker.
  */
 #include "scheduler/daemon/control.h"
 

@@ -3,8 +3,8 @@
  * scheduler/daemon/control.h - the running scheduler answers questions
  *
  * SOCKET  <runtime>/control.sock, a ROUTER (BH_BUS_SERVICE_BIND): ipc, mode 0660, in the runtime
- * directory, so whoever may open the other sockets may ask: root, the user of the service, its
- * group. Nothing can be changed through it, but that the scheduler reads its own file again.
+ * directory, so any user that may open the other sockets may ask: root, the user of the service,
+ * its group. Nothing can be changed through it, but that the scheduler reads its own file again.
  * MESSAGE One frame, one Envelope (proto/berth.proto) with `control`; the answer is one Envelope
  * with `control_reply` and the same id. Several questions may be under way; the order is kept.
  *   STATUS  what the scheduler waits for and how much it holds.

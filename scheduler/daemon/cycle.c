@@ -130,8 +130,8 @@ static void withdraw(void *arg, struct bh_str uid, int32_t priority)
     (void)bh_ledger_add(below->d->ledger, w);
 }
 
-/* Victims that somebody deletes already are left alone; when nobody else is left, nothing is done
- * at all. The last one is deleted when all others were, and not if one of them could not be: the
+/* Victims that are terminating already are left alone; when there are no others, nothing is done at
+ * all. The last one is deleted when all others were, and not if one of them could not be: the
  * preemptor then looks again. Pods of lower priority that were promised the node may look for
  * another one. */
 static void make_room(struct bh_sched_daemon *d, const struct bh_queued_pod *p,
@@ -344,8 +344,8 @@ static bool skip(struct bh_sched_daemon *d, const struct bh_queued_pod *p)
     return true;
 }
 
-/* The pod came back while a bind of it is out, whose outcome nobody knows: it waits for that on the
- * same node. */
+/* The pod came back while a bind of it is out, whose outcome is not known yet: the pod waits for
+ * that on the same node. */
 static bool rejoin(struct bh_sched_daemon *d, const struct bh_queued_pod *p)
 {
     const struct bh_work *w = p->pod->bind;

@@ -195,7 +195,7 @@ static int start(struct bh_sched_daemon *d, struct bh_err *err)
     bh_sched_metrics_init(d);
     bh_sched_extenders_start(d);
     rc = open_bus(d, err);
-    if (rc == 0) /* the record is of whoever has the sockets */
+    if (rc == 0) /* the record belongs to the process that has the sockets */
         rc = bh_sched_adopt_start(d, err);
     if (rc == 0)
         rc = bh_control_open(d, &d->control, err);
@@ -252,7 +252,7 @@ void bh_sched_daemon_fini(struct bh_sched_daemon *d)
     bh_arena_fini(&d->bus_arena);
 }
 
-/* Who knocks with a key that is not allowed does so again and again: one line in ten seconds. */
+/* A binder with a key that is not allowed knocks again and again: one line in ten seconds. */
 static void tell_turned_away(struct bh_sched_daemon *d)
 {
     uint64_t now = bh_mono_ns();

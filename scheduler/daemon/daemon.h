@@ -4,10 +4,9 @@
  *
  * One turn: follow the snapshot's change log -> drain the watcher's feed -> drain binders' answers
  * -> timers -> take decisions (at most BH_TURN_CYCLES) -> flush work to binders -> answer at most
- * one question (control.h). A turn never
- * blocks; when it found nothing to do the loop sleeps until a socket wakes it, at most BH_IDLE_MS
- * (the snapshot has no descriptor to wait on), or BH_REST_MS when nobody waits for what it may say,
- * and while the watcher fills it.
+ * one question (control.h). A turn never blocks; when it found nothing to do the loop sleeps until
+ * a socket wakes it, at most BH_IDLE_MS (the snapshot has no descriptor to wait on), or BH_REST_MS
+ * when no pod waits for what it may say, and while the watcher fills it.
  *
  * The process holds no API credentials. All its state can be lost: it re-attaches to the snapshot,
  * asks the watcher for the pending pods and binders for what they have on the wire (ledger.h).
@@ -60,7 +59,7 @@
  * - A pod is assumed in the engine only while the queue has its entry (place BINDING or WAITING) or
  * the ledger its bind, or while it is undone (prebind.h). The entry goes when the watcher says
  * BOUND and the bind is answered, whichever is last. What breaks this (a watcher that restarted, a
- * pod deleted while nobody looked) is found by bh_sched_sweep() once feed and snapshot are both
+ * pod deleted while no watcher ran) is found by bh_sched_sweep() once feed and snapshot are both
  * complete.
  * - A pod that has a bind in the ledger, or that an earlier scheduler handed to a binder, goes to
  * that node and no other until the outcome is definite, and counts there before anything is decided.
@@ -167,8 +166,8 @@ struct bh_sched_daemon {
 };
 
 /* Until it is told to stop. 0; BH_SCHED_RELOAD: the caller executes the program again, with the
- * same arguments: the file of the configuration has changed and is valid. Nothing was said to
- * anybody: to the other processes it is as if this one had been killed. Or -errno. */
+ * same arguments: the file of the configuration has changed and is valid. The other processes were
+ * told nothing: to them it is as if this one had been killed. Or -errno. */
 #define BH_SCHED_RELOAD 1
 int bh_sched_daemon_run(const struct bh_sched_daemon_options *o, struct bh_err *err);
 /* Reads the configuration's file. 1: it is another one than the one in force, and valid: the daemon
@@ -211,7 +210,7 @@ void bh_sched_audit_shown(struct bh_sched_daemon *d, struct bh_pod_state *s);
 void bh_sched_audit_hidden(struct bh_sched_daemon *d,
                            struct bh_pod_state *s);      /* bound, gone, leaving */
 void bh_sched_audit_begin(struct bh_sched_daemon *d);    /* a new feed */
-void bh_sched_audit_complete(struct bh_sched_daemon *d); /* who was not named is hidden */
+void bh_sched_audit_complete(struct bh_sched_daemon *d); /* pods not named are hidden */
 void bh_sched_audit_turn(struct bh_sched_daemon *d);
 void bh_sched_audit_fini(struct bh_sched_daemon *d);
 /* lease.c */
@@ -238,7 +237,7 @@ void bh_sched_binding_over(struct bh_sched_daemon *d, struct bh_pod_state *s, en
 /* A bind that did not happen: forget, tell the waiting pods, send the pod back. */
 void bh_sched_bind_failed(struct bh_sched_daemon *d, struct bh_work *w, enum bh_over how,
                           const char *message);
-/* Writes that are not made after all, because the lease ended; nobody is told. */
+/* Writes that are not made after all: the lease ended. No event and no condition tells of it. */
 void bh_sched_bind_recalled(struct bh_sched_daemon *d, struct bh_work *w);
 void bh_sched_patch_recalled(struct bh_sched_daemon *d, struct bh_work *w);
 /* A pending pod, new or changed; one that was gone or whose nomination ended leaves room for
@@ -248,7 +247,7 @@ void bh_sched_pod_update(struct bh_sched_daemon *d, struct bh_pod_state *s,
                          const char *resource_version);
 void bh_sched_pod_gone(struct bh_sched_daemon *d, struct bh_pod_state *s);
 /* Forgets assumed pods that neither queue nor ledger knows, when that is due and the snapshot and
- * the feed are complete: such a pod was deleted without anybody telling us. */
+ * the feed are complete: such a pod was deleted without the watcher telling us. */
 void bh_sched_sweep(struct bh_sched_daemon *d);
 /* extend.c */
 bool bh_sched_waiting(void *daemon); /* engine options: waiting */
@@ -266,7 +265,7 @@ void bh_sched_log_event(const struct bh_sched_daemon *d, const struct bh_cluster
 /* record.c; only with a recorder */
 void bh_sched_record_begin(struct bh_sched_daemon *d, struct bh_queued_pod *p,
                            const struct bh_decision *dec);
-/* Reserve and Permit are through: s, and timeout_ns of who waits. dec: instead of the decision. */
+/* Reserve and Permit are through: s; timeout_ns: of a waiting pod. dec: instead of the decision. */
 void bh_sched_record_commit(struct bh_sched_daemon *d, const struct bh_pending *p, enum bh_point at,
                             const struct bh_status *s, int64_t timeout_ns,
                             const struct bh_decision *dec);
@@ -283,10 +282,9 @@ bool bh_sched_hello(struct bh_sched_daemon *d, const struct bh_binder *b); /* fa
 unsigned bh_sched_drain_binders(struct bh_sched_daemon *d);
 void bh_sched_receive_binders(struct bh_sched_daemon *d); /* while a decision waits */
 void bh_sched_drop_letters(struct bh_sched_daemon *d);
-/* A preemptor stays out of the queue until its evictions are answered and the answers are visible:
- * whoever decides in between evicts twice. */
-/* One of the preemptor's evictions ended, in whatever way. With the last one the preemptor, which
- * cluster events pass by until then, is let go. */
+/* One of the preemptor's evictions ended, in whatever way. A preemptor stays out of the queue, and
+ * cluster events pass it by, until all are answered and the answers are visible: a decision in
+ * between would evict twice. With the last one it is let go. */
 void bh_sched_eviction_over(struct bh_sched_daemon *d, struct bh_pod_state *preemptor);
 void bh_sched_see_victims_off(struct bh_sched_daemon *d); /* after the snapshot has moved */
 void bh_sched_drop_leaving(struct bh_sched_daemon *d);

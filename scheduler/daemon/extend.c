@@ -8,7 +8,7 @@
  * BH_LETTERS_MAX. The rest of the process lives: probes and metrics are served, the watcher hears
  * from us, binders are heard and keep their grant of the lease, decided work goes out, `berth
  * queue` is answered. kube-scheduler's loop waits in the same place, while its informers go on:
- * there as here nobody looks at what came meanwhile before the decision is over.
+ * there as here what came meanwhile is not looked at before the decision is over.
  *
  * Binds: an item of the ledger like any other, but out with an extender instead of a binder. What
  * the extender says is final, as upstream: a failure or a timeout sends the pod back, and if it was

@@ -112,7 +112,7 @@ static bool head_ok(const struct head *h)
     return h->magic == MAGIC && h->n_binders <= BH_INFLIGHT_BINDERS;
 }
 
-/* A slot's texts and numbers are somebody else's bytes until they were looked at. */
+/* A slot's texts and numbers are not trusted before they were checked. */
 static bool slot_ok(const struct slot *s)
 {
     return s->taken == 1 && ends(s->uid, sizeof(s->uid)) && ends(s->node, sizeof(s->node)) &&

@@ -6,9 +6,9 @@
  * A binding that a binder was given takes effect whatever becomes of this process and of the
  * binder. So before an item leaves the ledger for the first time, its pod and node are put into a
  * slot of a mapped file, and the slot is free again when the outcome is known: refused for good, or
- * bound and shown by the watch. Whoever starts here next counts every pod of a taken slot on its
- * node before it decides anything (adopt.c). The names of the binders that got work stand there
- * too: they are heard first.
+ * bound and shown by the watch. The scheduler that starts here next counts every pod of a taken
+ * slot on its node before it decides anything (adopt.c). The names of the binders that got work
+ * stand there too: they are heard first.
  *
  * The file: <runtime_dir>/scheduler.inflight, 0600, private to the scheduler; no other process
  * reads it. A page of head, then slots of equal size. A slot is written field by field and then

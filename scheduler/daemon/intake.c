@@ -27,7 +27,7 @@ static void tell(struct bh_intake *in, struct bh_cluster_event *ev, const uint32
     }
 }
 
-/* Nobody asks for single changes while everything is delivered anew. */
+/* Single changes are not reported while everything is delivered anew. */
 static bool quiet(const struct bh_intake *in)
 {
     return in->rebuilding || !in->cb.event;

@@ -5,9 +5,9 @@
  *
  * Two channels, one order: an object of the feed carries the log position it belongs to, and the
  * log is followed up to there before the object is acted on. So a pod that got bound is on its node
- * in the engine before anybody hears BOUND, and never counts nowhere.
+ * in the engine before BOUND is passed on, and never counts nowhere.
  *
- * Who uses it: the scheduler's daemon, and observers (`berth explain`), which read everything as a
+ * Used by: the scheduler's daemon, and observers (`berth explain`), which read everything as a
  * scheduler does, decide nothing, and count for nothing at the watcher.
  * Threads: one owner. Fails with: negative errno at open. Later trouble is a state
  * (snapshot_trouble, and of the feed): the next calls try again.
@@ -63,7 +63,7 @@ struct bh_intake {
 };
 struct bh_intake_options {
     const char *runtime_dir;
-    const struct bh_bus_users *users; /* whose feed is believed; NULL = anybody's, for observers */
+    const struct bh_bus_users *users; /* whose feed is believed; NULL = any user's, for observers */
     struct bh_engine *engine;         /* borrowed */
     uint64_t epoch;                   /* start of this process: rises with every start */
     bool observer;

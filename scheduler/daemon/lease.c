@@ -6,12 +6,12 @@
  * The watcher says in the snapshot under which term and until when this host may decide and write.
  * That is looked at before each turn's decisions and again before work goes out; binders look again
  * before each write, at what they were granted (proto Grant). So it does not matter where a process
- * was stopped: nobody needs to be told that the time is over.
+ * was stopped: no process needs to be told that the time is over.
  *
  * At the end of a term everything that no binder has is taken back: its pods wait again, as if they
  * had not been decided. What binders have is refused there or ends with what the API server says;
  * an unknown outcome is not repeated, because another host may decide about the pod by now. (The
- * API server binds a pod once, whoever asks.)
+ * API server binds a pod once, whichever host asks.)
  */
 #include "common/base/log.h"
 #include "scheduler/daemon/daemon.h"
@@ -38,7 +38,7 @@ static void tell_grant(struct bh_sched_daemon *d, struct bh_binder *b)
 
     if (!b->greeted)
         return;
-    if (!d->lease.term || no_election(d)) { /* who hears nothing is not ready */
+    if (!d->lease.term || no_election(d)) { /* a binder that hears nothing is not ready */
         (void)bh_sched_hello(d, b);
         return;
     }
@@ -128,8 +128,7 @@ static void taken_back(void *arg, struct bh_work *w)
     }
 }
 
-/* Preemptors are told when the ledger has forgotten everything: nobody else would let them go
- * on. */
+/* Preemptors are let go here, when the ledger forgot their evictions: no answer would do it. */
 static unsigned take_back(struct bh_sched_daemon *d, bool all)
 {
     struct taking_back t = {.d = d};
@@ -156,7 +155,7 @@ static void end_term(struct bh_sched_daemon *d)
                 bh_kv_u("taken_back", n));
 }
 
-/* Who started in the middle of a term does not know which binders an earlier scheduler had. */
+/* A scheduler started in the middle of a term does not know which binders an earlier one had. */
 static void begin_term(struct bh_sched_daemon *d)
 {
     d->lease.term = d->in.lease_term;

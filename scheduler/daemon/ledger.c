@@ -277,7 +277,7 @@ static bool enter(struct bh_ledger *l, struct bh_work *w)
 
     if (first && (first->binder || first->item.kind == BERTH__WORK_KIND__WORK_BIND))
         return park(l, first, w);
-    if (first) { /* a patch nobody has seen: superseded */
+    if (first) { /* a patch that no binder has seen: superseded */
         if (w->item.kind == BERTH__WORK_KIND__WORK_PATCH_STATUS)
             inherit(w, first);
         remove_item(l, first);
@@ -333,7 +333,7 @@ struct bh_work *bh_ledger_find(struct bh_ledger *l, uint64_t id)
     return bh_map_get(&l->by_id, (const char *)&id, sizeof(id));
 }
 
-/* Nobody else is left: the last victim's turn has come. */
+/* No other victim is left: the last one's turn has come. */
 static void end_wait(struct bh_ledger *l, struct bh_pod_state *preemptor)
 {
     struct bh_work *w = preemptor->last_victim;
@@ -469,7 +469,7 @@ struct bh_binder *bh_ledger_binder(struct bh_ledger *l, const struct bh_peer *pe
     return spare;
 }
 
-/* Nobody knows what became of it. */
+/* What became of it is not known. */
 static void retry_lost(struct bh_ledger *l, struct bh_work *w)
 {
     bh_work_doubt(w, BH_INFLIGHT_NS);
@@ -484,7 +484,7 @@ void bh_ledger_drop_binder(struct bh_ledger *l, struct bh_binder *b)
     b->used = false;
 }
 
-/* An answer can get lost only with the binder's connection; then nobody else would ever ask
+/* An answer can get lost only with the binder's connection; then nothing else would make us ask
  * again. */
 static void take_back_unanswered(struct bh_ledger *l, struct bh_binder *b, uint64_t now_ns)
 {
@@ -526,7 +526,7 @@ struct bh_binder *bh_ledger_next_binder(struct bh_ledger *l, size_t *it)
     return NULL;
 }
 
-/* What is parked behind it goes with it: nobody has seen that either. */
+/* What is parked behind it goes with it: no binder has seen that either. */
 static void recall(struct bh_ledger *l, struct bh_work *w, void (*fn)(void *arg, struct bh_work *w),
                    void *arg)
 {
@@ -571,8 +571,8 @@ static uint32_t room(const struct bh_binder *b)
     return b->greeted && b->out < b->window ? b->window - b->out : 0;
 }
 
-/* Who has the most room, without those that have nothing to do in this flush. But a little work all
- * goes to one: a binder wakes up for ten items as for one. */
+/* The binder with the most room, of those that the queued work may go to in this flush. But a
+ * little work all goes to one: a binder wakes up for ten items as for one. */
 static struct bh_binder *richest(struct bh_ledger *l)
 {
     struct bh_binder *best = NULL;
@@ -637,7 +637,7 @@ static unsigned collect(struct bh_ledger *l, const struct bh_binder *b, struct b
     return n;
 }
 
-/* A single item that the bus will not carry: too long a text. Nobody can write it, so it ends
+/* A single item that the bus will not carry: too long a text. No binder would get it, so it ends
  * here. */
 static void refuse(struct bh_ledger *l, struct bh_work *w)
 {

@@ -101,7 +101,7 @@ struct bh_binder *bh_ledger_next_binder(struct bh_ledger *l, size_t *it); /* fro
 struct bh_ledger_stats {
     uint64_t queued, out, binds, binders, dropped_events, refused, reissued, sent;
     uint64_t kept;   /* not counted in binds */
-    uint64_t seen;   /* binds that the watch has shown and nobody answered */
+    uint64_t seen;   /* binds that the watch has shown and no binder answered */
     uint64_t strays; /* binders that were lost while not idle */
 };
 uint64_t bh_ledger_binds(const struct bh_ledger *l); /* kept ones excepted */

@@ -41,7 +41,7 @@ struct bh_sched_metrics {
     struct bh_cell *recorded, *record_dropped, *record_attempts,
         *record_bytes; /* with a recorder */
     struct bh_cell *event_cells[BH_EVENT_KINDS][BH_EVENT_ACTIONS];
-    struct { /* the last ones used; the label is compared, it may be anybody's memory */
+    struct { /* the last ones used; the label is copied: the caller may reuse its buffer */
         const char *queue;
         char label[96];
         struct bh_cell *cell;

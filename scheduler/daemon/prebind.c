@@ -197,7 +197,7 @@ static void undo(struct bh_sched_daemon *d, struct bh_prebind *b)
     undo_next(d, b);
 }
 
-/* The first reason counts, but who is gone does not come back. */
+/* The first reason counts, but a pod that is gone does not come back. */
 static void end(struct bh_sched_daemon *d, struct bh_prebind *b, enum bh_over how,
                 const char *plugin, const char *text)
 {
@@ -215,7 +215,7 @@ static void end(struct bh_sched_daemon *d, struct bh_prebind *b, enum bh_over ho
     }
     if (b->phase == UNDO)
         return;
-    if (w && !w->binder && !w->item.attempt) { /* nobody has seen it */
+    if (w && !w->binder && !w->item.attempt) { /* no binder has seen it */
         bh_ledger_finish(d->ledger, w);
         b->work_id = 0;
     }

@@ -9,7 +9,7 @@
  *
  * A pod's writes go out one after the other, as items of the ledger, at most one at a time: which
  * of them were made when one fails is the same as with upstream. A pod that is to be undone waits
- * for the answer to the write that is out: until then nobody else may have its devices. Its
+ * for the answer to the write that is out: until then no other pod may have its devices. Its
  * reservation ends after everything was undone at the API server, and only then it may be tried
  * anew.
  *
@@ -42,8 +42,8 @@ enum bh_over { /* how a binding cycle ended other than well */
                BH_OVER_ERROR = 1,
                BH_OVER_REJECTED, /* by a Permit plugin */
                BH_OVER_GONE,     /* the pod */
-               BH_OVER_RECALLED, /* the lease ended: nobody is told */
-               BH_OVER_ELSEWHERE /* somebody else bound it: neither, and nothing is undone */
+               BH_OVER_RECALLED, /* the lease ended: no event, no condition */
+               BH_OVER_ELSEWHERE /* another client bound it: neither, and nothing is undone */
 };
 
 void bh_sched_prebind_init(struct bh_sched_daemon *d);
@@ -65,7 +65,7 @@ void bh_sched_unwind(struct bh_sched_daemon *d, const struct bh_queued_pod *p, b
 bool bh_sched_prebind_gone(struct bh_sched_daemon *d, struct bh_pod_state *s);
 /* It is to make room (upstream: preemption in memory); false: it is not in here. */
 bool bh_sched_prebind_preempt(struct bh_sched_daemon *d, struct bh_str uid);
-/* Somebody else bound it. */
+/* Another client bound the pod. */
 void bh_sched_prebind_drop(struct bh_sched_daemon *d, struct bh_pod_state *s);
 /* It came back to the queue and was popped while it is in here. false: it is not. */
 bool bh_sched_prebind_rejoin(struct bh_sched_daemon *d, const struct bh_queued_pod *p);

@@ -39,7 +39,7 @@ void bh_sched_bound(struct bh_sched_daemon *d, struct bh_work *w)
         bh_ledger_keep(d->ledger, w, bh_mono_ns() + d->timing.unseen_ns);
         return;
     }
-    d->sweep_due |= assumed; /* nobody will tell us the end of it */
+    d->sweep_due |= assumed; /* no later message ends the assumption */
     bh_queue_done(d->queue, w->pod);
     bh_ledger_finish(d->ledger, w);
 }

@@ -16,7 +16,7 @@
 
 struct bh_work {
     Berth__WorkItem item;           /* as it goes onto the wire; its texts are owned */
-    struct bh_pod_state *pod;       /* whom it is for, held; NULL: no pod of ours (a victim) */
+    struct bh_pod_state *pod;       /* the pod it is for, held; NULL: no pod of ours (a victim) */
     bool transition;                /* of the condition, or of those that it took the place of */
     struct bh_pod_state *on_behalf; /* DELETE: the preemptor, held */
     bool last;       /* DELETE: waits for the end of the others on_behalf of that preemptor */
@@ -65,7 +65,7 @@ void bh_work_event(struct bh_work *w, const char *type, const char *reason, cons
 void bh_work_condition(struct bh_work *w, const char *type, const char *status, const char *reason,
                        char *message, int64_t generation, bool transition);
 void bh_work_nominate(struct bh_work *w, const char *node); /* "" clears it */
-/* The bus takes it: what is written for a pod comes from objects that anybody may have made. Items
+/* The bus takes it: what is written for a pod comes from objects that any user may have made. Items
  * that are no binds and are not taken are dropped when they are sent; a write must not be. */
 bool bh_work_fits(const struct bh_work *w);
 /* The request that is out may take effect although its outcome is not known: a bad answer to a later
