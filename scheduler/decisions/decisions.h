@@ -10,7 +10,7 @@
  *   const struct bh_decision_filter f = {.namespace_ = "default", .pod = "web-1"};
  *   rc = bh_decisions_list(d, arena, &f, &list, &err);
  *
- * The file may be absent, appear later, be deleted and made anew: every call looks. Nobody waits
+ * The file may be absent, appear later, be deleted and made anew: every call looks. No call waits
  * for the writer; an answer shows one moment of the file. A call costs some 10 us to a few
  * milliseconds (a page of nodes of 5,000: about 2 ms).
  *
@@ -33,7 +33,7 @@ struct bh_decisions *bh_decisions_new(const char *path);
 void bh_decisions_free(struct bh_decisions *d); /* NULL is allowed */
 
 /* {"mode":"off|summary|full","records":N,"bytes":N,"dropped":N,"oldest":ID,"newest":ID}; without a
- * file, or when nobody writes to it, mode is "off". d may be NULL. Never fails. */
+ * file, or when no process writes to it, mode is "off". d may be NULL. Never fails. */
 struct bh_json *bh_decisions_recording(struct bh_decisions *d, struct bh_arena *a);
 
 #define BH_DECISIONS_PAGE     100u

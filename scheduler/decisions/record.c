@@ -31,7 +31,7 @@ struct walk {
     bool bad;
 };
 
-/* What is packed is const for everybody; the walk writes to it only when it reads. */
+/* One walk packs and reads. What it packs is const for the caller; it writes only when it reads. */
 static void *walked(const void *p)
 {
     return (void *)(uintptr_t)p;

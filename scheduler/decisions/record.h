@@ -7,11 +7,11 @@
  * of names that only grows and that many attempts share; a byte per position tells which verdict a
  * node got (as a rule two or three different ones in a cluster); every score plugin has a column of
  * numbers in as many bytes as they need. Both are packed by the scheduler's thread, which
- * allocates nothing once its buffers have grown; compressing and writing is somebody else's
+ * allocates nothing once its buffers have grown; compressing and writing is done in another thread
  * (writer.h).
  *
- * A block begins with its version; a reader refuses one it does not know. What is read may be
- * anybody's bytes: every length and position is checked, -EIO when something is wrong.
+ * A block begins with its version; a reader refuses one it does not know. What is read is not
+ * trusted: every length and position is checked, -EIO when something is wrong.
  *
  * Threads:    one owner for each packer.
  * Memory:     what is unpacked lives in the arena given.
@@ -85,7 +85,7 @@ struct bh_record_after {
 };
 enum bh_node_mark {                 /* what a place of the list was in an attempt */
                     BH_NODE_ABSENT, /* no node of the cluster */
-                    BH_NODE_UNSEEN, /* a node that nobody looked at */
+                    BH_NODE_UNSEEN, /* a node that was not looked at */
                     BH_NODE_FEASIBLE,
                     BH_NODE_VERDICTS /* rejected: this + the number of the verdict */
 };

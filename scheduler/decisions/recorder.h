@@ -4,14 +4,14 @@
  *
  * The scheduler's thread packs (record.h) into a buffer of its own. Each turn it lays the buffer
  * into a slot, if the slot is empty, and takes another one; a thread of ours empties the slot,
- * compresses, and writes to the file in one transaction. Nobody waits: when the thread cannot keep
- * up, or the file cannot be written, the buffer grows to BH_RECORDER_QUEUE_MAX and what comes then
- * is dropped and counted. Nothing that happens to the file reaches a decision.
+ * compresses, and writes to the file in one transaction. Neither waits for the other: when the
+ * thread cannot keep up, or the file cannot be written, the buffer grows to BH_RECORDER_QUEUE_MAX
+ * and what comes then is dropped and counted. Nothing that happens to the file reaches a decision.
  *
- * The file (SQLite, write-ahead log) has one writer: who holds the lock of FILE-lock. A second
+ * The file (SQLite, write-ahead log) has one writer: the holder of the lock of FILE-lock. A second
  * scheduler records nothing until the first is gone, and says so. The oldest attempts go when the
  * file reaches max_bytes or they are older than max_age_ns. A file that was deleted is made anew,
- * one of somebody else's is left alone, one of ours that is damaged is moved to FILE.bad.
+ * one that is not ours is left alone, one of ours that is damaged is moved to FILE.bad.
  *
  * A steady cycle allocates nothing here: buffers keep their memory. Readers: decisions.h.
  * Upstream: none.
@@ -26,7 +26,7 @@
 #define BH_DECISIONS_MIN_BYTES (INT64_C(1) << 20)
 #define BH_DECISIONS_FILE      "decisions.db"
 
-/* Lines of an option table (opt.h), the same for everybody who starts a scheduler. */
+/* Lines of an option table (opt.h), the same for every program that starts a scheduler. */
 #define BH_RECORD_OPTIONS(mode, file, max_bytes, max_age_ns)                                       \
     {"record-decisions",                                                                           \
      0,                                                                                            \

@@ -119,7 +119,7 @@ static bool somebody_writes(const struct bh_decisions *d)
     return yes;
 }
 
-/* Where we may not write, a log that nobody has open cannot be read, but then the file is whole. */
+/* Where we may not write, a log that no process has open cannot be read; then the file is whole. */
 static int connect_file(struct bh_decisions *d)
 {
     BH_CLEANUP(bh_freep) char *uri = NULL;

@@ -115,7 +115,7 @@ static int prepare(struct bh_writer *w)
     static const char *const sql[] = {
         "INSERT INTO attempts VALUES(?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12)",
         "INSERT INTO bodies VALUES(?1,?2,?3)", "INSERT OR REPLACE INTO names VALUES(?1,?2,?3)",
-        /* bound is bound: who deletes the pod later changes nothing about the attempt */
+        /* bound is bound: a later deletion of the pod changes nothing about the attempt */
         "UPDATE attempts SET outcome = ?2, outcome_message = ?3 WHERE id = ?1 AND outcome <> 2",
         "INSERT INTO changes(id) VALUES(?1)",
         "UPDATE state SET mode = ?1, dropped = ?2, last = max(last, ?3), records = ?4"};
@@ -231,7 +231,7 @@ static bool is_damage(int rc)
     return (rc & 0xff) == SQLITE_CORRUPT || (rc & 0xff) == SQLITE_NOTADB;
 }
 
-/* It says where everything runs: not for everybody. The log beside it gets the same rights. */
+/* It says where everything runs: not for all users. The log beside it gets the same rights. */
 static void touch(const char *path)
 {
     int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0640);
@@ -274,7 +274,7 @@ static void open_file(struct bh_writer *w)
     }
 }
 
-/* Somebody deleted or replaced it: writing into a nameless file is no use to anybody. */
+/* The file was deleted or replaced: what is written into the nameless one cannot be read. */
 static void look_at_file(struct bh_writer *w)
 {
     uint64_t now = bh_mono_ns();
@@ -405,7 +405,7 @@ static int write_attempt(struct bh_writer *w, const struct bh_message *m, const 
     return rc;
 }
 
-/* Who sees the attempt for the first time after this transaction needs no change. */
+/* A poller that sees the attempt for the first time after this transaction needs no change. */
 static int write_outcome(struct bh_writer *w, const struct bh_message *m, const char *p)
 {
     int64_t id = (int64_t)(w->base + m->number);

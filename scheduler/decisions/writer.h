@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * scheduler/decisions/writer.h - the file's inside: tables, and who writes them
+ * scheduler/decisions/writer.h - the file's inside: tables, and their writer
  *
- *   state     one row: who writes in which mode, how much was dropped
+ *   state     one row: the mode it is written in, how much was dropped
  *   attempts  one row an attempt, small: what a list shows; pod is a hash of namespace/name
  *   bodies    what single nodes and plugins said, compressed (n = its size before)
  *   names     node names by list and position (record.h); of this list's number in the file
