@@ -48,8 +48,8 @@ static inline size_t bh_domains_bytes(const struct bh_domains *d)
            d->n * 2 * sizeof(uint64_t) + d->cap_heads * sizeof *d->head;
 }
 
-/* What counts remember of shapes of pods: the slot of one is that of some others as well, so who
- * finds another's `born` (shapes.h; no two are equal) there looks at the shape anew. */
+/* What counts remember about shapes of pods: several shapes share a slot, so a count that finds
+ * another `born` (shapes.h; no two are equal) there looks at its shape anew. */
 #define BH_MEANINGS_MAX 4096u
 static inline uint32_t bh_meanings_for(uint32_t shapes)
 {

@@ -124,7 +124,7 @@ static bool is_marked(const K8s__ObjectMeta *m)
     return marked;
 }
 
-/* Any owner by name and uid that says controller, and nobody looks whether it is being deleted. */
+/* The pod owns it, by name and uid, as controller; a claim that is being deleted counts too. */
 static bool is_special(const struct bh_dra_lookup *l, const K8s__ResourceClaim *c)
 {
     const K8s__ObjectMeta *m = c->metadata;

@@ -30,7 +30,7 @@ struct bh_dra_cycle {
     struct bh_dra_pod pod;
     const struct bh_dra_claim *in;       /* the claims to allocate; NULL: not listed yet */
     bool alternatives;                   /* some request has them: nodes differ by score */
-    const struct bh_dra_question *asked; /* verdicts on all rows; NULL = nobody asked for them */
+    const struct bh_dra_question *asked; /* verdicts on all rows; NULL = not asked for */
     int64_t *score;                      /* by row: alternatives taken there */
     uint32_t n_rows;
 };

@@ -186,7 +186,7 @@ struct bh_dra {
     uint32_t *allocated, *shared, *consumed_any, *amounts;
     bh_sym *moved; /* nodes with devices that changed hands; BH_SYM_NONE: all */
     uint64_t moved_end;
-    uint32_t *freed; /* ids of devices of which somebody has less than before */
+    uint32_t *freed; /* ids of devices of which less is taken than before */
     uint64_t freed_end;
 
     struct bh_dra_named *asked[BH_DRA_ASKED]; /* asked.c */
@@ -253,7 +253,7 @@ struct bh_dra_view {
     int64_t generation;
     const uint32_t *slices;
     uint32_t n;
-    bool incomplete, invalid; /* incomplete: nobody looked whether it is invalid */
+    bool incomplete, invalid; /* incomplete: not checked for invalid */
     bool others; /* it has slices for other nodes as well, whose devices consume counters */
 };
 static inline bool bh_dra_has_devices(const struct bh_dra_slice *s)

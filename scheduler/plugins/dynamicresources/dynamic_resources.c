@@ -541,7 +541,7 @@ static const struct bh_event_reg events[] = {
     {BH_ON_OBJECT, BH_KIND_RESOURCECLAIM, BH_EV_ADD | BH_EV_UPDATE | BH_EV_DELETE,
      bh_dra_hint_claim},
     {.on = BH_ON_POD, .actions = BH_EV_POD_CLAIM, .hint = bh_dra_hint_pod},
-    /* Upstream leaves this out, and who waited for those devices waits for the flush. */
+    /* Upstream leaves this out: pods that wait for a forgotten pod's devices wait for the flush. */
     {.on = BH_ON_POD, .actions = BH_EV_DELETE, .hint = bh_dra_hint_forgotten},
     {.on = BH_ON_OBJECT, .kind = BH_KIND_DEVICECLASS, .actions = BH_EV_ADD | BH_EV_UPDATE},
     {.on = BH_ON_OBJECT, .kind = BH_KIND_RESOURCESLICE, .actions = BH_EV_ADD | BH_EV_UPDATE},

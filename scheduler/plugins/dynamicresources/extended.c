@@ -129,7 +129,7 @@ static int by_name(const void *pa, const void *pb)
     return strcmp((*a)->name, (*b)->name);
 }
 
-/* false: nobody on the node serves what the pod asks for. */
+/* false: neither the node itself nor devices of a class serve what the pod asks for. */
 static bool served_by(const struct bh_dra_lookup *l, const struct bh_node_rec *node, uint32_t i,
                       bool *ret_devices)
 {

@@ -151,7 +151,7 @@ static bool judge_anew(struct bh_dra *d, struct bh_dra_view *v)
     return true;
 }
 
-/* Who sees every slice of a pool sees what everybody else does who sees every slice. */
+/* All nodes that see every slice of a pool see the same: it is judged once for them. */
 static bool judge(struct bh_dra *d, struct bh_dra_view *v)
 {
     struct bh_dra_pool *p = &d->pools[v->pool - d->pools];

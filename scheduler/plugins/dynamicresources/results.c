@@ -5,7 +5,7 @@
  * Runs in:  the engine's thread.
  * Upstream: k8s.io/dynamic-resource-allocation/structured/internal/incubating (Allocate after the
  *           search, createNodeSelector); differences: share ids are made of what is allocated to
- *           whom, not drawn.
+ *           which claim, not drawn.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -86,7 +86,7 @@ static void add_consumed(const struct build *b, const K8s__Device *dev,
     }
 }
 
-/* In the form of a random UUID: what is shared, by whom, and the caller's salt. */
+/* In the form of a random UUID: made of the claim, the device, its index and the caller's salt. */
 static char *share_id(const struct build *b, const struct bh_dra_result *r, uint32_t at)
 {
     const char *claim = bh_arena_printf(b->a, "%s/%s/%" PRIu32 "/%" PRIu32, b->claim->ns,

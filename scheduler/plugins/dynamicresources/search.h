@@ -3,11 +3,11 @@
  * scheduler/plugins/dynamicresources/search.h - one search for devices, between the allocator's
  * files
  *
- * A search goes through devices in a fixed order and most of them cannot be had, whoever asks and
- * whatever else was taken: they are allocated, or no selector wants them. A wish remembers that for
- * one kind of request, and the search steps over them; what they cost of filterTimeout is counted
- * as if it had looked. `plain` searches do without wishes, kept counters and numbered attributes:
- * verify compares the two.
+ * A search goes through devices in a fixed order and most of them cannot be had, whichever claim
+ * asks and whatever else was taken: they are allocated, or no selector wants them. A wish remembers
+ * that for one kind of request, and the search steps over them; what they cost of filterTimeout is
+ * counted as if it had looked. `plain` searches do without wishes, kept counters and numbered
+ * attributes: verify compares the two.
  *
  * Invariants: a device that is not open in a wish is one that take() refuses, without an error and
  *             without a trace, in every search for such a request, until it is told as freed
@@ -33,7 +33,7 @@ struct bh_dra_search {
     const struct bh_node_rec *node;
     bool plain;
     const struct bh_dra_sight *sight;
-    const struct bh_dra_views *views; /* NULL: nobody needed them yet */
+    const struct bh_dra_views *views; /* NULL: not needed yet */
     uint32_t run;                     /* of the sight: where the last device was found */
     uint32_t reach;                   /* devices before this one decided what was found */
     struct bh_dra_wanted *claims;

@@ -308,7 +308,7 @@ static uint32_t look(struct bh_dra *d, struct bh_dra_sights *k, const struct bh_
 {
     struct bh_arena_mark mark = bh_arena_mark(&d->scratch);
     struct bh_dra_sight v;
-    uint32_t g = NOT_KEPT; /* also when there is an error: who searches finds it again */
+    uint32_t g = NOT_KEPT; /* also when there is an error: the search finds it again */
 
     if (see(d, k, node, &v) == 0)
         g = group_of(k, &v);

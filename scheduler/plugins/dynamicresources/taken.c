@@ -9,7 +9,7 @@
  *
  * Invariants: allocated[id], shared[id] and consumed_any[id] count entries; amounts[id] lists those
  * with an amount. Names in entries are borrowed from messages: an entry goes, at the next
- * bh_dra_sync, with the message it came from, and before that nobody reads it.
+ * bh_dra_sync, with the message it came from, and before that it is not read.
  * Runs in:    the engine's thread.
  */
 #include "scheduler/plugins/dynamicresources/devices.h"
@@ -50,12 +50,12 @@ static void changed_hands(struct bh_dra *d, uint32_t id)
     for (uint32_t i = d->first_of_id[id]; i; i = d->devices[i - 1].same_id) {
         const struct bh_dra_slice *s = &d->slices[d->devices[i - 1].slice];
         bool own = !s->per_device && s->where.kind == BH_DRA_ON_NODE &&
-                   !d->pools[s->pool].has_counters; /* these are less for all who see the pool */
+                   !d->pools[s->pool].has_counters; /* counters drop for all nodes that see it */
         tell(d, own ? s->where.node : BH_SYM_NONE);
     }
 }
 
-/* Somebody has less of the device: what was hopeless may not be any more. */
+/* Less of the device is taken: a request that was hopeless may not be any more. */
 static void freed(struct bh_dra *d, uint32_t id)
 {
     if (!d->freed)
@@ -63,7 +63,7 @@ static void freed(struct bh_dra *d, uint32_t id)
     d->freed[d->freed_end++ % BH_DRA_MOVED] = id;
 }
 
-/* One more has the device, or one less. */
+/* One more claim has the device, or a share of it. */
 static void add_holder(struct bh_dra *d, uint32_t id, bool share)
 {
     if (!d->allocated[id] && !d->shared[id])
@@ -249,7 +249,7 @@ static void read_anew(struct bh_dra *d, const struct bh_objects *o)
     d->taken_generation = d->index_generation;
     d->reserved_version = d->reserved->version - 1;
     tell(d, BH_SYM_NONE);
-    d->freed_end += BH_DRA_MOVED + 1; /* more than anybody can follow */
+    d->freed_end += BH_DRA_MOVED + 1; /* more than any wish can follow */
 }
 
 void bh_dra_sync_taken(struct bh_dra *d, const struct bh_objects *o)

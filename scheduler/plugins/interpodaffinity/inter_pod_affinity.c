@@ -179,7 +179,7 @@ static bool affinity_holds(const struct state *st, const struct bh_shape_rec *s,
             return false;
         found &= bh_pair_view_get(&st->map[BH_IPA_AFFINITY], t[i].topology_key, value) > 0;
     }
-    /* Nobody in the whole cluster to be near to: the first of a group may begin anywhere. */
+    /* No pod in the whole cluster to be near to: the first of a group may begin anywhere. */
     return found || (st->map[BH_IPA_AFFINITY].nonzero == 0 && st->first_of_group);
 }
 

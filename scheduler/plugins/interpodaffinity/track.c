@@ -282,7 +282,7 @@ static void enter(struct bh_call *c, struct track *t, struct bh_ipa_scan *s, uin
     }
 }
 
-/* Whether a node has them matters also as long as nobody is there to be near to. */
+/* Whether a node has the keys matters also while there is no pod to be near to. */
 static void add_own_keys(struct bh_call *c, struct track *t)
 {
     const struct bh_shape_rec *s = c->pod->shape;
@@ -390,7 +390,7 @@ static uint32_t keep(const struct lane *l, bool wanted, uint32_t *rows, uint32_t
     return m;
 }
 
-/* Nobody in the cluster to be near to: the first of a group may begin wherever the keys are. */
+/* No pod in the cluster to be near to: the first of a group may begin wherever the keys are. */
 static uint32_t keep_with_keys(struct bh_call *c, struct track *t, uint32_t *rows, uint32_t n)
 {
     const struct bh_shape_rec *s = c->pod->shape;
@@ -477,7 +477,7 @@ static const struct bh_status *why(struct bh_call *c, void *p, uint32_t row,
     bh_sym value;
 
     if (!t->own && !anything(t, BH_IPA_EXISTING))
-        return NULL; /* PreFilter skips: nobody adds pods */
+        return NULL; /* PreFilter skips: AddPod is not called */
     if (n)
         bh_terms_init(&terms, c->tab, c->objects, c->arena);
     for (uint32_t i = 0; i < n; i++)

@@ -118,7 +118,7 @@ static enum bh_hint on_device_class(const struct bh_hint_call *c)
     const struct bh_cluster_event *ev = c->ev;
     bool added = ev->action == BH_EV_ADD;
 
-    if (ev->object_name == BH_SYM_NONE) /* nobody knows which */
+    if (ev->object_name == BH_SYM_NONE) /* not known which */
         return BH_QUEUE;
     if (added && names_class(c, ev->object_name))
         return BH_QUEUE;

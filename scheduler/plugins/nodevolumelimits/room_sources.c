@@ -11,7 +11,7 @@
  */
 #include "scheduler/plugins/nodevolumelimits/room_int.h"
 
-#define IDLE_MIN 1024u /* so many claims that nobody uses any more are kept at least */
+#define IDLE_MIN 1024u /* so many claims that no pod uses any more are kept at least */
 
 static unsigned table_of(enum bh_kind kind)
 {

@@ -163,7 +163,7 @@ static const struct bh_status *remove_pod(struct bh_call *c, const struct bh_pod
 
 /* ---- Filter ---- */
 
-/* Several domains changed, or one that nobody counted before. */
+/* Several domains changed, or one that was not counted before. */
 static int64_t scan_for_min(const struct hard *h, const struct bh_pair_view *v,
                             uint32_t *ret_domains)
 {

@@ -296,7 +296,7 @@ static const struct bh_status *no_mode(struct bh_call *c, const K8s__PersistentV
                          bh_quoted(c->arena, bh_claim_class(claim)));
 }
 
-/* Fully bound, waiting for a node, or bound at once by somebody who has not done so yet. */
+/* Fully bound, waiting for a node, or of an immediate class and not bound by its controller yet. */
 static const struct bh_status *sort_out(struct bh_call *c,
                                         const K8s__PersistentVolumeClaim *const *claims, uint32_t n,
                                         struct bh_pod_claims *p)

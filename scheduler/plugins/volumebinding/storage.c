@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * scheduler/plugins/volumebinding/storage.c - claims, volumes and classes: who is who
+ * scheduler/plugins/volumebinding/storage.c - claims, volumes and classes: which belongs to which
  *
  * Runs in: the engine's thread.
  */

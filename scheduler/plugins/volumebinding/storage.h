@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * scheduler/plugins/volumebinding/storage.h - claims, volumes and classes: who is who
+ * scheduler/plugins/volumebinding/storage.h - claims, volumes and classes: which belongs to which
  *
  * Shared by the four volume plugins. Messages are borrowed from the object store until its next
  * change; an absent metadata or spec reads as an empty one.

@@ -2,7 +2,7 @@
  *
  * scheduler/plugins/volumebinding/volumes.h - which volumes a waiting claim has to look at
  *
- * Most volumes are some other claim's. Those that are nobody's are filed under their class, the
+ * Most volumes are some other claim's. Those that are no claim's are filed under their class, the
  * others under the claim they are for, and the files follow the objects' change log.
  *
  * Owns:       the files, not the objects.
