@@ -22,7 +22,7 @@
 
 typedef __int128 bh_sum;
 
-/* A pod as plugins see it. Lifetime: whoever keeps it (cache entry, nomination, queue). */
+/* A pod as plugins see it. Lifetime: that of its keeper (cache entry, nomination, queue). */
 struct bh_pod_info {
     const struct bh_pod_rec *rec;
     const struct bh_shape_rec *shape;

@@ -30,7 +30,7 @@ static struct bh_str key_of(const char *ns, const char *name, char *small, char 
     return (struct bh_str){key, n};
 }
 
-/* One a process, so that nobody can make up names of one key. */
+/* One a process and random, so that no user can make up names that share a key. */
 static uint64_t key_seed(void)
 {
     static _Atomic uint64_t seed;

@@ -10,7 +10,7 @@
  * Owns:       the decoded messages, each in an arena of its own.
  * Invariants: version[kind] changes with every put, delete, assume and restore of the kind: results
  *             that depend on the kind use it as their epoch. Each of these changes is in the log
- *             as well, for those who follow single objects.
+ *             as well, for readers that follow single objects.
  * Runs in:    the engine's thread.
  * Fails with: -EINVAL, -E2BIG for messages that do not decode.
  * Upstream:   client-go listers; pkg/scheduler/util/assumecache and
