@@ -476,7 +476,7 @@ static const struct cel_type *result_type(struct cel_parser *ps, const struct ce
         return first->elem ? first->elem : DYN;
     case 'o': /* an optional of it */
         return type_of(&ps->p->arena, CEL_OPTIONAL, first, NULL);
-    case 'O': /* an optional of who knows */
+    case 'O': /* an optional of a type not known */
         return &no_value;
     default:
         return &bh_cel_types[bh_cel_letter_kind(ret)];
