@@ -94,8 +94,8 @@ int bh_sched_config_new(const struct bh_json *tree, struct bh_sched_config **ret
 /* File in YAML or JSON; path NULL = defaults. The lines stand behind upstream's text in err. */
 int bh_sched_config_load(const char *path, struct bh_sched_config **ret, struct bh_err *err);
 void bh_sched_config_free(struct bh_sched_config *c);
-/* kube-scheduler's flags over a configuration just read, also in its tree; once, before anybody uses
- * it. f outlives c. Plugins whose gate is off leave the profiles. */
+/* kube-scheduler's flags over a configuration just read, also in its tree; once, before it is used.
+ * f outlives c. Plugins whose gate is off leave the profiles. */
 void bh_sched_config_apply_flags(struct bh_sched_config *c, const struct bh_kube_flags *f);
 /* A gate of the configuration (NULL = the defaults of BH_KUBERNETES_VERSION). */
 bool bh_sched_config_gate(const struct bh_sched_config *c, const char *name);

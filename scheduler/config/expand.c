@@ -56,7 +56,7 @@ static bool implements(const struct bh_plugin *p, unsigned point)
 {
     if (point < BH_POINT_COUNT)
         return bh_plugin_points(p) & BH_POINT_BIT(point);
-    /* Pod groups are placed by nobody here; upstream's Fit scores placements. */
+    /* Berth does not place pod groups; upstream's Fit scores placements. */
     return point == BH_POINT_PLACEMENT_SCORE && bh_streq(p->name, "NodeResourcesFit");
 }
 

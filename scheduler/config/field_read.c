@@ -3,7 +3,7 @@
  * scheduler/config/field_read.c - a tree against the tables of its fields
  *
  * Invariants: recursion is bounded by the depth of the tree (BH_JSON_MAX_DEPTH). Strings end at
- * their first NUL for everybody else, so one with a NUL inside is refused here.
+ * their first NUL for all other code, so one with a NUL inside is refused here.
  *
  * Upstream: sigs.k8s.io/json (strict), encoding/json's UnmarshalTypeError.
  */

@@ -23,7 +23,7 @@ struct yaml_look { /* what libyaml itself says of the first document */
     bool bad, more;
     char what[128];
     size_t line;      /* as upstream counts: some from 0; 0 = not told */
-    uint32_t at_line; /* as everybody counts */
+    uint32_t at_line; /* from 1 */
 };
 
 static void note_problem(const yaml_parser_t *p, const char *text, size_t n, struct yaml_look *ret)
@@ -62,7 +62,7 @@ static void look_at_yaml(const char *text, size_t n, struct yaml_look *ret)
         end |= ev.type == YAML_DOCUMENT_END_EVENT;
         yaml_event_delete(&ev);
     }
-    if (p.error != YAML_NO_ERROR && !end) /* what comes behind the document is nobody's business */
+    if (p.error != YAML_NO_ERROR && !end) /* what comes behind the document does not matter */
         note_problem(&p, text, n, ret);
     yaml_parser_delete(&p);
 }
@@ -121,7 +121,7 @@ static void find_repeats(struct bh_config_ctx *x, struct bh_json *v)
         x->repeats.line = value_line(m);
         bh_field_error(&x->repeats, "line %u: key \"%s\" already set in map", x->repeats.line,
                        m->key.p);
-        if (!x->repeats.dropped) /* nobody looks at the tree then */
+        if (!x->repeats.dropped) /* the tree is not used then */
             bh_json_remove(v, before);
     }
     bh_map_fini(&last);
