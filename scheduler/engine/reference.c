@@ -70,7 +70,7 @@ static bool try_nominated(struct search *s, const struct bh_pod_info *pod, unsig
     if (r->extended && !bh_extend_nominated(s->e, r))
         return false;
     r->evaluated = 1;
-    /* The decision is made; whoever wants to know why hears about the other nodes as well. */
+    /* The decision is made; an explanation tells of the other nodes as well. */
     for (uint32_t i = 0; flags & BH_EXPLAIN && i < s->n; i++)
         if (s->rows[i] != row)
             visit(s, s->rows[i]);
@@ -101,7 +101,7 @@ static uint32_t *candidate_rows(struct bh_engine *e, const struct bh_reference *
     return rows;
 }
 
-/* An error ends the cycle at once, except for whoever wants to know about every node. */
+/* An error ends the cycle at once, except when every node is to be explained. */
 static void search_all(struct search *s, unsigned flags)
 {
     struct bh_reference *r = s->r;
