@@ -23,7 +23,7 @@
  *                         for Gated, PreEnqueue's
  *   preFilterSubset       {plugins[], nodes[], others: verdict}: PreFilter left only these nodes;
  *                         the verdict is that of all the others
- *   unschedulablePlugins[], pendingPlugins[]   who rejected some node; absent when nobody did
+ *   unschedulablePlugins[], pendingPlugins[]   that rejected some node; absent when none did
  *   scored                bool: false when at most one node was feasible (then no totals)
  *   ranking[]             feasible nodes, best first, equals by name:
  *                         {rank: int (equals share one), node, chosen: true (only the chosen one),
