@@ -4,7 +4,7 @@
  *
  * As Go's decoder reads into upstream's structs: member names without regard to case, unknown ones
  * ignored, null is absent, what follows the first value is not looked at. Everything here is
- * foreign: sizes are bounded by the reply's, texts are cut before anybody prints them.
+ * foreign: sizes are bounded by the reply's, texts are cut before they are printed.
  *
  * Upstream: kube-scheduler/extender/v1/types.go; differences: case matters inside of Node objects,
  *           and invalid UTF-8 is an error.
@@ -219,7 +219,7 @@ int bh_ext_decode_filter(struct bh_arena *a, struct bh_str body, bool names,
                  &nodes, err);
     if (rc == 0)
         rc = get_text(reply, "Error", "ExtenderFilterResult.Error", &says, err);
-    if (rc == 0) /* who is in both is unresolvable: that one is read last */
+    if (rc == 0) /* a node in both is unresolvable: that one is read last */
         rc = read_failed(a, reply, "FailedNodes", "ExtenderFilterResult.FailedNodes", false, ret,
                          err);
     if (rc == 0)

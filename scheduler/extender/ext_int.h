@@ -2,11 +2,11 @@
  *
  * scheduler/extender/ext_int.h - between the files of scheduler/extender
  *
- *   extender.c   life: from the configuration to connections; who is interested; metrics
+ *   extender.c   life: from the configuration to connections; interest in a pod; metrics
  *   call.c       one exchange: request, redirects, the breaker, error texts, waiting
  *   encode.c     requests as JSON text
  *   decode.c     replies from JSON text
- *   objects.c    whole API objects, kept for those who want to see them
+ *   objects.c    whole API objects, kept for extenders that want to see them
  *   verbs.c      filter, prioritize, preempt, bind
  */
 #ifndef BH_EXT_INT_H
@@ -87,7 +87,7 @@ struct bh_ext {
     struct bh_ext_one *v;
     uint32_t n;
     uv_loop_t loop;
-    uv_timer_t tick; /* runs while somebody waits */
+    uv_timer_t tick; /* runs while a cycle waits */
     bool (*waiting)(void *arg);
     void *waiting_arg;
     bool in_wait, abandon, closing;

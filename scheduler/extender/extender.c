@@ -217,7 +217,7 @@ void bh_ext_free(struct bh_ext *x)
     if (!x)
         return;
     bh_assert(!x->in_wait);
-    x->closing = true; /* nobody is told any more, and the metrics may be gone */
+    x->closing = true; /* no outcome is told any more, and the metrics may be gone */
     for (uint32_t i = 0; i < x->n; i++) {
         memset(x->v[i].requests, 0, sizeof x->v[i].requests);
         memset(x->v[i].duration, 0, sizeof x->v[i].duration);

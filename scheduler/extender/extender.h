@@ -59,7 +59,7 @@ const char *bh_ext_name(const struct bh_ext *x, uint32_t i); /* its urlPrefix, n
 bool bh_ext_has(const struct bh_ext *x, uint32_t i, enum bh_ext_verb v);
 bool bh_ext_ignorable(const struct bh_ext *x, uint32_t i);
 int64_t bh_ext_weight(const struct bh_ext *x, uint32_t i);
-uint64_t bh_ext_with(const struct bh_ext *x, unsigned verbs); /* bits 1 << verb: who has any */
+uint64_t bh_ext_with(const struct bh_ext *x, unsigned verbs); /* extenders with any of 1 << verb */
 
 /* ---- whole objects --------------------------------------------------------------------------- */
 enum bh_ext_need {
@@ -76,8 +76,8 @@ bool bh_ext_knows_node(const struct bh_ext *x, const char *name);
 void bh_ext_objects_begin(struct bh_ext *x);
 void bh_ext_objects_end(struct bh_ext *x);
 
-/* Who is interested in the pod: managedResources is empty, or one of them is among the requests or
- * limits of a container. A pod whose object is not known is judged by its shape's requests. */
+/* Bits of the interested extenders: managedResources is empty, or one of them is among the requests
+ * or limits of a container. A pod whose object is not known is judged by its shape's requests. */
 uint64_t bh_ext_interest(const struct bh_ext *x, struct bh_str uid,
                          const struct bh_shape_rec *shape, const struct bh_symtab *tab);
 

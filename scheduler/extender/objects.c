@@ -5,7 +5,7 @@
  * Owns:       a copy of each object: a node's as JSON text once it was asked for (a request to an
  *             extender without nodeCacheCapable then costs a copy of its candidates' texts), a
  *             pod's as the message it came as.
- * Invariants: nodes by name, pods by uid; an object that nobody needs is not kept.
+ * Invariants: nodes by name, pods by uid; an object that no extender needs is not kept.
  * Bounds:     the live objects, as the watcher keeps them.
  * Upstream:   the informers' stores; differences: objects hold the fields of proto/kubernetes.
  */
