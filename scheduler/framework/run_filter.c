@@ -102,7 +102,7 @@ void bh_run_pre_filter(struct bh_cycle *cy, struct bh_pre_filter_result *ret)
         case BH_SKIP:
             cy->skip_filter |= (uint64_t)1 << i;
             break;
-        case BH_UNSCHEDULABLE_AND_UNRESOLVABLE: /* who narrowed before does not matter any more */
+        case BH_UNSCHEDULABLE_AND_UNRESOLVABLE: /* earlier narrowing does not matter any more */
             ret->status = s;
             ret->rejected_by = (int)i;
             ret->narrowed_by = 0;
@@ -116,7 +116,7 @@ void bh_run_pre_filter(struct bh_cycle *cy, struct bh_pre_filter_result *ret)
                 break;
             ret->narrowed_by |= (uint64_t)1 << i;
             intersect(cy->arena, &ret->nodes, &nodes);
-            if (ret->nodes.n == 0) { /* nobody's rejection: those who narrowed did it together */
+            if (ret->nodes.n == 0) { /* no single plugin's: those that narrowed did it together */
                 ret->status = narrowed_to_nothing(cy, ret->narrowed_by);
                 ret->rejected_by = -1;
                 return;

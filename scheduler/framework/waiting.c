@@ -13,7 +13,7 @@ struct pending {
 struct bh_waiting_pod {
     struct pending *v;
     uint32_t n;
-    int64_t since_ns; /* 0: nobody has asked yet */
+    int64_t since_ns; /* 0: not asked yet */
     enum bh_permit_verdict verdict;
     char *plugin, *message; /* REJECTED */
 };

@@ -37,8 +37,8 @@ void bh_waiting_each(const struct bh_waiting_pods *w, void (*fn)(void *arg, stru
                      void *arg);
 
 /* ---- for the binder -------------------------------------------------------------------------- */
-/* How it stands; the timers begin with the first call. REJECTED: by whom and why, valid until the
- * pod is dropped. A pod that does not wait is allowed. */
+/* How it stands; the timers begin with the first call. REJECTED: by which plugin and why, valid
+ * until the pod is dropped. A pod that does not wait is allowed. */
 enum bh_permit_verdict bh_waiting_verdict(struct bh_waiting_pods *w, struct bh_str uid,
                                           int64_t now_ns, const char **ret_plugin,
                                           const char **ret_message);
