@@ -10,7 +10,7 @@
 #include "proto/kubernetes/kubernetes.pb-c.h"
 #include "scheduler/preemption/preemption.h"
 
-/* Budgets without a selector, with an empty or an invalid one cover nobody. */
+/* Budgets without a selector, with an empty or an invalid one cover no pod. */
 void bh_budgets_list(struct bh_budgets *out, const struct bh_objects *o, struct bh_arena *a)
 {
     uint32_t n = 0;

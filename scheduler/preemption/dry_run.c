@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * scheduler/preemption/dry_run.c - who would have to go from one node
+ * scheduler/preemption/dry_run.c - which pods would have to go from one node
  *
  * Runs in:  the engine's thread. Works in the cycle's scratch arena.
  * Upstream: pkg/scheduler/framework/plugins/defaultpreemption/default_preemption.go
@@ -27,7 +27,7 @@ struct ranking {
 };
 
 /* Pods that have not started yet: upstream reads the clock for each at every comparison, so
- * whichever is asked first is the earlier one. Mirrored, because it decides who is evicted. */
+ * whichever is asked first is the earlier one. Mirrored, because evictions depend on it. */
 static bool more_important(void *arg, int32_t i, int32_t j)
 {
     const struct ranking *r = arg;

@@ -3,8 +3,8 @@
  * scheduler/preemption/go_sort.h - sort.Slice as Go does it, comparison by comparison
  *
  * Upstream sorts victims with a sort that is not stable, by a comparison that reads the clock for
- * pods that have not started: who is evicted depends on the algorithm. So this is Go's, exactly,
- * and less() need not be consistent (every less() returns, whatever it says).
+ * pods that have not started: which pods are evicted depends on the algorithm. So this is Go's,
+ * exactly, and less() need not be consistent (every less() returns, whatever it says).
  *
  * Upstream: Go's sort.Slice (pattern-defeating quicksort, since Go 1.19). The algorithm is theirs,
  * step by step: Copyright The Go Authors, BSD-3-Clause.

@@ -143,7 +143,7 @@ static void verify(struct bh_attempt *at, const struct bh_kept_diagnosis *k, uin
     whole.cy = &cy;
     whole.sketcher = NULL;
     enum outcome o = look(&whole, k, row, &want, &keep);
-    if (o == FULL) /* the reason is one that is not kept, so nobody has it */
+    if (o == FULL) /* no place for the reason in the set, so no kept verdict has it */
         want.state = UINT16_MAX;
     if (want.state == have->state &&
         (want.state != CANDIDATE ||

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * scheduler/preemption/preemption.h - making room: whom to evict where, so that a pod fits
+ * scheduler/preemption/preemption.h - making room: which pods to evict where, so that a pod fits
  *
  * Runs in:  the engine's thread.
  * Upstream: pkg/scheduler/framework/preemption, plugins/defaultpreemption; differences: none.
