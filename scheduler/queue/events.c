@@ -132,7 +132,7 @@ static void judge_own(struct bh_queue *q, struct walk *w)
     }
 }
 
-/* One answer was taken for many: was it everybody's? */
+/* One pod's answer was taken for its whole group: is it this one's as well? */
 static void verify(struct bh_queue *q, struct entry *e, enum worth taken, const struct walk *w)
 {
     bool by_pod;

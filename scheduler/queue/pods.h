@@ -93,7 +93,7 @@ static inline struct bh_str bh_pod_uid(const struct bh_pod_state *s)
 {
     return (struct bh_str){s->uid, s->n_uid};
 }
-/* Victims of it are still to go: who decides it now may evict twice. */
+/* Victims of it are still to go: a decision now may evict twice. */
 static inline bool bh_pod_evicts(const struct bh_pod_state *s)
 {
     return s->evictions || s->leaving;

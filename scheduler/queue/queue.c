@@ -591,7 +591,7 @@ static void flush_heap(struct bh_queue *q, struct bh_heap *h, int64_t now_ns)
         move_to_active(q, e, "BackoffComplete", true, now_ns);
 }
 
-/* Pods that waited longer than the bound are moved as by an event that helps everybody; gated pods
+/* Pods that waited longer than the bound are moved as by an event that helps every pod; gated pods
  * stay (they are not in UNSCHEDULABLE). Walks the pool: once in 30 s. */
 static void flush_unschedulable(struct bh_queue *q, int64_t now_ns)
 {

@@ -47,7 +47,7 @@ struct bh_queued_pod {        /* one entry; read-only outside the queue */
 
 struct bh_queue *bh_queue_new(struct bh_engine *e, const struct bh_queue_options *o);
 void bh_queue_free(struct bh_queue *q);
-/* The handles of all pods, for who has more to hang on them; the queue's own are among them. */
+/* The handles of all pods, for callers that hang more on them; the queue's own are among them. */
 struct bh_pods *bh_queue_pods(struct bh_queue *q);
 struct bh_pod_state *bh_queue_pod(const struct bh_queue *q, struct bh_str uid); /* or NULL */
 /* A function that is given a pod without an entry here, or NULL, does nothing.

@@ -122,8 +122,8 @@ enum bh_hint bh_queue_hint(struct bh_queue *q, const char *plugin, struct entry 
                            const struct bh_cluster_event *ev, bool *ret_by_pod);
 /* Pods of this gate wait for their victims alone, see bh_queue_release(). */
 bool bh_queue_is_held(const struct bh_queue *q, uint32_t gating_plugin);
-/* pool.c: link by the entry's set, shape and gate as they are; unlink allows who is not linked. A
- * group that is held stays, even empty, until it is released. */
+/* pool.c: link by the entry's set, shape and gate as they are; unlink allows an entry that is not
+ * linked. A group that is held stays, even empty, until it is released. */
 void bh_queue_pool_link(struct bh_queue *q, struct entry *e);
 void bh_queue_pool_unlink(struct bh_queue *q, struct entry *e);
 void bh_queue_pool_hold(struct pool_group *g);
