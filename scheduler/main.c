@@ -58,7 +58,7 @@ static void add_point(struct bh_buf *b, const struct bh_profile_config *p, enum 
     bh_buf_addc(b, ']');
 }
 
-/* At V(2), as upstream: what is in force, and who runs where. */
+/* At V(2), as upstream: what is in force, and which plugins run where. */
 static void tell_configuration(const struct bh_sched_config *cfg)
 {
     struct bh_buf b = {0};
