@@ -56,8 +56,8 @@ static void flush_all(struct bh_binder *b)
         bh_arena_reset(&b->result_arena);
 }
 
-/* Nobody waits for the word that a bind is done: the watcher tells of the pod itself. Such answers
- * leave in company. */
+/* The scheduler does not wait to hear that a bind is done: the watcher tells of the pod itself.
+ * Such answers leave in company. */
 static bool may_wait(const struct bh_binder *b, const Berth__WorkItem *item, Berth__Outcome o)
 {
     return o == BERTH__OUTCOME__OUTCOME_DONE && !item->write && !b->stopping &&

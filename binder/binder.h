@@ -94,7 +94,7 @@ struct bh_binder {
     struct bh_rand rand;
 
     Berth__WorkResult
-        *results; /* answers not sent yet; never dropped: nobody would ask again for long */
+        *results; /* answers not sent yet; never dropped: the scheduler asks again only late */
     uint32_t n_results, cap_results;
     struct bh_arena result_arena;
 

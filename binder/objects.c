@@ -565,7 +565,7 @@ static bool look(struct bh_object_job *o, struct bh_object_end *ret)
     if (is(o, BERTH__WORK_KIND__WORK_NEW_CLAIM)) {
         if (owned_by(m, o->it->uid))
             return look_at_allocation(o, ret);
-        o->seen = NULL; /* somebody else's claim has the name */
+        o->seen = NULL; /* another owner's claim has the name */
         if (++o->names >= NAMES_MAX)
             return overtaken(o, ret);
         o->name = name_of_new(o);

@@ -17,7 +17,7 @@ static void pod_path(struct bh_buf *path, const Berth__WorkItem *it, const char 
     bh_buf_adds(path, sub);
 }
 
-/* ---- what a binder does not do, whoever asks ------------------------------------------------- */
+/* ---- what a binder does not do, whichever scheduler asks ------------------------------------- */
 
 static bool is_name(const char *s)
 {

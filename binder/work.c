@@ -391,7 +391,7 @@ void bh_binder_take(struct bh_binder *b, struct bh_batch *batch, const Berth__Wo
         take_item(b, batch, w, w->item[i]);
 }
 
-/* What of it is decided anew by the next scheduler could be somebody else's by then. */
+/* It writes devices: done late, it could take some that the next scheduler gave to another pod. */
 static bool takes_devices(const Berth__WorkItem *it)
 {
     return it->kind == BERTH__WORK_KIND__WORK_ALLOCATION ||
