@@ -51,7 +51,7 @@ static bool accepted(struct bh_watcher *w, const struct bh_kind_info *k, const c
 
 /* ---- objects --------------------------------------------------------------------------------- */
 
-/* Fields that the schema does not know travel along when a message is packed; nobody reads them. */
+/* Fields that the schema does not know would be packed with a message; no reader uses them. */
 static void drop_unknown(ProtobufCMessage *m)
 {
     m->n_unknown_fields = 0;

@@ -43,14 +43,14 @@ static struct bh_feed_peer *find_peer(struct bh_feed *f, const struct bh_peer *i
     return NULL;
 }
 
-/* What anybody wants as whole objects; the last one to go takes them along. */
+/* What some peer wants as whole objects; the last such peer to go takes the objects along. */
 static void count_wanted(struct bh_feed *f)
 {
     uint32_t wanted = 0;
     for (size_t i = 0; i < BH_ARRAY_LEN(f->peers); i++)
         wanted |= f->peers[i].used ? f->peers[i].raw : 0;
     if (wanted)
-        wanted |= f->raw_wanted; /* what is there stays as long as somebody reads */
+        wanted |= f->raw_wanted; /* what is there stays as long as a peer reads it */
     if (wanted == f->raw_wanted)
         return;
     f->raw_missing = wanted & (f->raw_missing | ~f->raw_wanted);
@@ -116,7 +116,7 @@ static bool tell(struct bh_feed *f, struct bh_feed_peer *p, const Berth__Envelop
     }
 }
 
-/* Sends observers something, only to find out who is not there any more. */
+/* Sends observers something, only to find out which are not there any more. */
 static void look_for_observers(struct bh_feed *f)
 {
     Berth__Heartbeat h = BERTH__HEARTBEAT__INIT;

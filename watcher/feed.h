@@ -4,12 +4,12 @@
  *
  * A scheduler says FeedHello; it gets FeedBegin, then FeedBatch 1, 2, 3 ... with the whole state
  * and from then on every change. At most `credit` batches are under way unacknowledged. One that is
- * not heard of for BH_FEED_SILENT_NS is dropped; whoever speaks without being known gets a batch
- * with sequence number 0, which is a gap: it has to say hello again.
+ * not heard of for BH_FEED_SILENT_NS is dropped; a sender that is not known gets a batch with
+ * sequence number 0, which is a gap: it has to say hello again.
  * An observer (FeedHello.observer) gets the same feed and counts for nothing else: not as a
  * scheduler that is there, and no more than BH_FEED_OBSERVERS at a time, so that schedulers always
  * find a place. One too many is told so (FeedBegin.refused). Observers come and go, often killed:
- * each tick sends them a heartbeat, and whoever is not there any more is dropped at once.
+ * each tick sends them a heartbeat, and one that is not there any more is dropped at once.
  */
 #ifndef BH_WATCHER_FEED_H
 #define BH_WATCHER_FEED_H
@@ -53,8 +53,8 @@ struct bh_feed {
      * decide if it led; binder_turns: ... while a binder does too. quiet_term: nothing decided
      * under this term or an older one is written any more; 0 again when a scheduler says hello. */
     uint64_t turns, binder_turns, quiet_term;
-    /* Nodes and assigned pods as whole objects, for the schedulers that want them; those get both
-     * as soon as somebody wants both. wanted: what is to be kept; missing: what of it has not been
+    /* Nodes and assigned pods as whole objects, for the schedulers that want them; each of them
+     * gets all that any of them wants. wanted: what is to be kept; missing: what of it has not been
      * listed yet, without that no feed is synced that wants it. on_raw: wanted has changed. */
     struct bh_objects raw;
     uint32_t raw_wanted, raw_missing;
@@ -63,7 +63,7 @@ struct bh_feed {
     /* As of the last flush, of objects and raw together; since when pods that got their node
      * wait. */
     uint64_t flushed_changes, flushed_bound, bound_since_ns;
-    bool unfinished; /* somebody has not begun, or could not take all */
+    bool unfinished; /* a peer has not begun, or could not take all */
     /* A line worth logging: a scheduler came, went or was dropped. */
     void (*on_note)(void *arg, const char *what, const struct bh_feed_peer *p);
     void *arg;

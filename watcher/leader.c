@@ -54,7 +54,7 @@ struct bh_leader {
     uint64_t next_term;
 
     uint64_t term, until_ns, last_term;
-    bool unused; /* the lease came when it was not wanted any more: nobody was told */
+    bool unused; /* the lease came when it was not wanted any more: `lease` was not called */
 
     void (*stopped)(void *arg);
     void *stopped_arg;
@@ -191,8 +191,8 @@ static void arm(struct bh_leader *l)
     uv_timer_start(&l->timer, on_timer, at > now ? (at - now) / NS_PER_MS + 1 : 0, 0);
 }
 
-/* As client-go: between one and 2.2 retry periods. But when the lease of somebody who is gone runs
- * out before, a little after that. */
+/* As client-go: between one and 2.2 retry periods. But when the lease of another host runs out
+ * before, a little after that. */
 static uint64_t standby_pause(struct bh_leader *l)
 {
     uint64_t retry = (uint64_t)l->cfg.retry_period_ns, now = l->clock(), end = seen_until(l);

@@ -13,9 +13,9 @@
  *
  * A term is a number that rises with every acquisition (leaseTransitions + 1, or more). It stays
  * the same when the lease never left this host: a watcher that starts in the runtime directory of
- * one that died finds there who that was (<runtime>/lease, locked as long as its owner lives), and
- * takes its lease over without waiting. Everything on this host then goes on as if nothing had
- * been.
+ * one that died finds that one's identity there (<runtime>/lease, locked as long as its owner
+ * lives), and takes its lease over without waiting. Everything on this host then goes on as if
+ * nothing had been.
  *
  * The lease is released when the process stops, and after it was lost; but only once nothing here
  * can write under it any more: the scheduler says so (callback `quiet`), or the deadline and the

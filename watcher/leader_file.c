@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * watcher/leader_file.c - who held the lease in this runtime directory before us
+ * watcher/leader_file.c - which watcher held the lease in this runtime directory before us
  *
  * Lines of term, blank, identity, replaced by one pwrite. A process that is killed right after it
  * leaves a rest of the old text behind the new: an identity that does not hold the lease any more.

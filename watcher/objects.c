@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * watcher/objects.c - the objects that are not in the snapshot, and who has been told what
+ * watcher/objects.c - the objects that are not in the snapshot, and which reader has been told what
  *
  * Owns:       the objects (one block each).
  * Invariants: a live object is in the list and in by_name; a tombstone is in the list and has a

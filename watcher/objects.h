@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * watcher/objects.h - the objects that are not in the snapshot, and who has been told what
+ * watcher/objects.h - the objects that are not in the snapshot, and which reader has been told what
  *
- * One list in the order of the last change. Whoever reads it from head to tail has the whole state,
- * each object in its newest version; a change moves its object to the tail, where every reader will
- * come by once more. A deletion leaves a tombstone until those readers that knew the object have
- * passed. So there is no queue a reader could overflow: a slow one sees fewer versions, never fewer
- * objects, and memory is bounded by the live objects plus what was deleted since the slowest
- * reader.
+ * One list in the order of the last change. A reader that went from head to tail has the whole
+ * state, each object in its newest version; a change moves its object to the tail, where every
+ * reader will come by once more. A deletion leaves a tombstone until those readers that knew the
+ * object have passed. So there is no queue a reader could overflow: a slow one sees fewer versions,
+ * never fewer objects, and memory is bounded by the live objects plus what was deleted since the
+ * slowest reader.
  *
  * Readers are numbered 0 .. BH_OBJECTS_READERS-1; each object has a bit a reader: "has been given
  * it".
@@ -42,8 +42,8 @@ struct bh_objects {
     struct bh_object *next[BH_OBJECTS_READERS]; /* NULL = at the end */
     uint32_t readers;                           /* bit = in use */
     size_t live[BH_KIND_COUNT], tombs, bytes;
-    /* Changes so far: those that somebody waits for, and pods that got their node, which readers
-     * see in the snapshot as well. */
+    /* Changes so far: those that readers wait for, and pods that got their node, which readers see
+     * in the snapshot as well. */
     uint64_t changes, bound;
 };
 struct bh_object_key {

@@ -192,7 +192,7 @@ static bool is_ready(void *arg)
     return bh_watcher_synced(arg);
 }
 
-/* Without room in /dev/shm nobody sees what is known here. */
+/* Without room in /dev/shm no scheduler sees what is known here. */
 static bool is_shown(void *arg)
 {
     const struct bh_watcher *w = arg;
@@ -225,8 +225,8 @@ uint16_t bh_watcher_metrics_port(const struct bh_watcher *w)
 /* ---- the lease ------------------------------------------------------------------------------- */
 
 /* Taking a lease over while cut off would mean to decide on what the last leader's cluster looked
- * like some seconds ago: without its last bindings. Who leads already goes on with what it has; its
- * own bindings it knows. */
+ * like some seconds ago: without its last bindings. A leader goes on with what it has; its own
+ * bindings it knows. */
 static bool sees(const struct bh_watcher *w)
 {
     return is_leader(w) || (bh_reflector_follows(w->kinds[BH_KIND_NODE].reflector) &&
