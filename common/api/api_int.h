@@ -213,7 +213,7 @@ struct bh_api_metric_cell {
     int code;           /* 0 = no reply */
     struct bh_cell *requests;
 };
-/* limit.c: at most qps requests a second and burst at once; shared with whoever names the file. */
+/* limit.c: at most qps requests a second and burst at once; shared by all that name the file. */
 struct bh_api_limit {
     uint64_t gap_ns, burst_ns; /* gap 0 = no limit */
     _Atomic uint64_t own;
@@ -281,7 +281,7 @@ struct bh_api_client {
 void bh_api_leave(struct bh_api_client *c);
 void bh_api_kick(struct bh_api_client *c);               /* deferred work soon, from the loop */
 void bh_api_finished(struct bh_api_req *r, CURLcode rc); /* libcurl is done with it */
-/* A transfer is over, whoever did it. why NULL: there is a reply. late: its time was over. */
+/* A transfer is over, libcurl's or a lane's. why NULL: there is a reply. late: it timed out. */
 void bh_api_ended(struct bh_api_req *r, bool late, const char *why);
 /* Re-reads what is due (force: everything). True when connections have to be new. */
 bool bh_api_certs_refresh(struct bh_api_client *c, bool force);

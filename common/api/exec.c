@@ -275,7 +275,7 @@ static void on_timeout(uv_timer_t *t)
         close_run(x);
         return;
     }
-    (void)kill(-x->pid, SIGKILL); /* and whom it started */
+    (void)kill(-x->pid, SIGKILL); /* its process group */
     if (!uv_is_closing((uv_handle_t *)&x->out))
         uv_close((uv_handle_t *)&x->out, on_closed);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * common/api/from_flags.c - which API server, as whom, how fast
+ * common/api/from_flags.c - which API server, as which user, how fast
  */
 #include "common/api/from_flags.h"
 

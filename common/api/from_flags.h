@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * common/api/from_flags.h - configuration file and command line come to: which API server, as whom,
- * how fast
+ * common/api/from_flags.h - what configuration file and command line say: which API server, as
+ * which user, how fast
  *
  * Upstream: cmd/kube-scheduler/app/options/options.go (ApplyTo, createKubeConfig).
  * Differences: without qps in the file and without --kube-api-qps there is no limit; upstream's 50
@@ -38,7 +38,7 @@ struct bh_api_own_flags {
         "context", 0, BH_OPT_STR, &(o)->context, "NAME", "context of the kubeconfig to use"        \
     }
 /* The kubeconfig that the service manager handed over (LoadCredential=kubeconfig:FILE): wins over
- * all flags but --api-kubeconfig, and no one else can read it. False: none, or "-", which is how a
+ * all flags but --api-kubeconfig; no other user can read it. False: none, or "-", which is how a
  * unit says that there need not be one. */
 bool bh_api_unit_kubeconfig(char out[static 256]);
 /* runtime_dir NULL: limits are not shared. 0 or negative errno with upstream's text. _fini after

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * common/api/kubeconfig.c - how to reach an API server, and as whom
+ * common/api/kubeconfig.c - how to reach an API server, and as which user
  *
  * Owns:       nothing between calls; the result is the caller's.
  * Invariants: text that held a secret is wiped before its memory is given back.

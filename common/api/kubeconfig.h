@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * common/api/kubeconfig.h - how to reach an API server, and as whom
+ * common/api/kubeconfig.h - how to reach an API server, and as which user
  *
  * Sources in order: --kubeconfig FILE, $KUBECONFIG (list, merged as kubectl does), in-cluster
  * service account, ~/.kube/config for the command line tool.

@@ -16,7 +16,7 @@
  * A turn: what was started since the last one is written together, at the end of the loop's turn.
  * Pace: while three requests or more are out (HTTP/1.1: 16), replies are read when about three more
  * will have come, judged by the time that requests take (16 ms at most, 20 when many are out);
- * `linger_ms` makes both sides wait that long, whoever has time. Depth: over HTTP/1.1 no more is on
+ * `linger_ms` makes both sides wait that long, busy or not. Depth: over HTTP/1.1 no more is on
  * a connection than is answered within 250 ms, because what waits in the server no fence can stop;
  * more than is answered at once (5 ms) only when all have that much. Fence: a request is looked at
  * right before it is given to a connection, and only to one that has nothing left to write, so its

@@ -203,7 +203,7 @@ static void start(struct bh_lease *l, struct bh_api_call *call, bool create, uin
     call->on_done = on_done;
     call->arg = l;
     l->req = bh_api_start(l->client, call);
-    bh_assert(l->req); /* whoever frees the client frees us first */
+    bh_assert(l->req); /* the client's owner frees us before it */
     bh_buf_fini(&path);
 }
 

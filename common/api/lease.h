@@ -4,8 +4,8 @@
  *
  * The object last seen is kept whole, so a replacement carries its resourceVersion (another's
  * write in between is a conflict) and leaves labels and annotations alone; spec is written anew, as
- * client-go does. Who may write, and when, is the elector's business (watcher/leader.h). One
- * request at a time.
+ * client-go does. Which process may write, and when, is the elector's business
+ * (watcher/leader.h). One request at a time.
  * Threads:    the loop's; callbacks come from the loop.
  * Upstream:   client-go/tools/leaderelection/resourcelock/leaselock.go; differences: JSON on the
  *             wire.

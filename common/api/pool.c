@@ -60,8 +60,8 @@ static void act(struct bh_api_pool *p, curl_socket_t fd, int flags)
     bh_api_leave(c);
 }
 
-/* Small pieces that come one after another are looked at in company: each look costs more than what
- * it finds. The first after a quiet time waits for nobody, and many bytes are company enough. */
+/* Small pieces that come one after another are read together: each look costs more than what it
+ * finds. The first after a quiet time does not wait, and neither do many bytes. */
 static void look(struct bh_api_socket *s, int flags)
 {
     struct bh_api_client *c = s->c;

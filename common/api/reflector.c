@@ -219,8 +219,8 @@ static void go_after(struct bh_reflector *r, enum next next, uint64_t wait_ns)
     uv_timer_start(&r->timer, on_timer, wait_ns / r->hurry / 1000000, 0);
 }
 
-/* Where nobody listens an attempt costs nobody anything, and the sooner it is noticed that somebody
- * does again, the better; a server that answers badly is given the full back-off. */
+/* Where no server listens an attempt is cheap, and its return shall be noticed soon; a server that
+ * answers badly is given the full back-off. */
 static void go_backoff(struct bh_reflector *r, enum next next)
 {
     uint64_t wait = bh_backoff_next_ns(&r->backoff);
