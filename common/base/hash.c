@@ -2,7 +2,7 @@
  *
  * common/base/hash.c - XXH3 with a seed
  *
- * Not for content addressing: a chosen-input adversary who knows the seed finds collisions.
+ * Not for content addressing: an adversary that chooses inputs and knows the seed finds collisions.
  */
 #define XXH_INLINE_ALL
 #include <xxhash.h>

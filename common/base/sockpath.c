@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * common/base/sockpath.c - which users may stand behind the path of a Unix socket
+ * common/base/sockpath.c - what may lie at the path of a Unix socket
  *
- * Whoever binds replaces what lies at the path, so what would be replaced is looked at first.
+ * A process that binds replaces what lies at the path, so that is looked at first.
  */
 #include "common/base/sockpath.h"
 

@@ -15,7 +15,7 @@
 /* Is there a listener? 0, -ENOENT, -ECONNREFUSED (left over from a process that was killed),
  * -EACCES, -EINVAL. Connects for an instant. */
 int bh_sockpath_probe(const char *path);
-/* path is at most BH_SOCKPATH_MAX bytes long and in a directory that not everybody may write. With
+/* path is at most BH_SOCKPATH_MAX bytes long and in a directory that is not world-writable. With
  * for_bind also: nothing but a dead socket of ours is in the way. 0, -ENAMETOOLONG, -ENOENT,
  * -ENOTDIR, -EPERM, -EEXIST, -EADDRINUSE. */
 int bh_sockpath_check(const char *path, bool for_bind, struct bh_err *err);
