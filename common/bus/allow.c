@@ -75,7 +75,7 @@ int bh_bus_allow_load(struct bh_bus_allow *a, const char *dir, struct bh_err *er
             continue;
         path = bh_asprintf("%s/%s", dir, e->d_name);
         if (a->n == BH_BUS_MAX_ALLOW || bh_bus_key_read(path, false, a->key[a->n], NULL) < 0)
-            a->unreadable++; /* nobody gets in by it */
+            a->unreadable++; /* lets no peer in */
         else
             a->n++;
     }

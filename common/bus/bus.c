@@ -18,7 +18,7 @@
 
 #define RECONNECT_MS     20
 #define RECONNECT_MAX_MS 500
-#define HANDSHAKE_MS     1000 /* of this host; whoever says nothing is cut off after it */
+#define HANDSHAKE_MS     1000 /* of this host; a peer that says nothing is cut off after it */
 
 /* ---- life ------------------------------------------------------------------------------------ */
 

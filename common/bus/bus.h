@@ -4,13 +4,13 @@
  *
  * Endpoints: the watcher binds ROUTER <runtime>/watcher.sock, schedulers connect DEALER; the
  * scheduler binds ROUTER <runtime>/scheduler.sock, binders connect DEALER, and the service ROUTER
- * <runtime>/control.sock for whoever asks (scheduler/daemon/control.h). One frame = one
+ * <runtime>/control.sock for callers (scheduler/daemon/control.h). One frame = one
  * berth.Envelope (proto/berth.proto), at most BH_BUS_MAX_BYTES, with a version. Across hosts it is
  * tcp under CURVE (curve.h). Delivery is the protocol's business (sequence numbers, credit, ids,
  * repeat), never the sockets': closing loses what has not left (but see bh_bus_linger), a stranger
  * is an error, a second peer of the same name takes over, queues and frames are bounded. A message
  * that does not decode, has another version, or breaks a rule of bh_bus_validate is counted and
- * dropped. Sockets are 0660 in a directory that the group may enter, and who comes is looked at
+ * dropped. Sockets are 0660 in a directory that the group may enter; each peer's user is checked
  * (peers.h, door.h); paths above 107 bytes are refused. Nothing may fork while a bus is open.
  * Threads: one owner per socket.
  */
@@ -22,7 +22,7 @@
 #include "common/bus/peers.h"
 #include "proto/berth.pb-c.h"
 
-#define BH_BUS_VERSION     2u /* 2: grants; who does not know them would write unfenced */
+#define BH_BUS_VERSION     2u /* 2: grants; a binder that ignored them would write unfenced */
 #define BH_BUS_MAX_BYTES   (16u << 20)
 #define BH_BUS_BATCH_ITEMS 512u
 /* Frames for one peer; credit in the protocols keeps queues far shorter, this bounds the damage. */
@@ -51,9 +51,10 @@ enum bh_bus_role {
  * start), NULL for ROUTER. */
 int bh_bus_open(enum bh_bus_role role, const char *endpoint, const char *identity,
                 struct bh_bus **ret, struct bh_err *err);
-/* The same, among users that are these parties (bits of enum bh_bus_party): who else connects is
- * turned away, and who else listens is not spoken to but tried again. Without this: who listens
- * admits its own user and root, who connects speaks to anybody. users: outlives the bus. */
+/* The same, among users that are these parties (bits of enum bh_bus_party): a peer of another user
+ * that connects is turned away, one that listens is not spoken to but tried again. Without this a
+ * listener admits its own user and root, a connector speaks to any listener. users: outlives the
+ * bus. */
 int bh_bus_open_among(enum bh_bus_role role, const char *endpoint, const char *identity,
                       const struct bh_bus_users *users, unsigned parties, struct bh_bus **ret,
                       struct bh_err *err);
@@ -61,8 +62,8 @@ void bh_bus_close(struct bh_bus *b);
 /* For a last message: closing gives what was sent this long to leave. */
 void bh_bus_linger(struct bh_bus *b, int ms);
 /* On a loop: on_readable is called when bh_bus_recv may find something. It receives, at most
- * BH_BUS_BURST messages, or only wakes whoever will; what is left is announced again. True: it
- * stopped at the bound. Closing is asynchronous; NULL allowed. */
+ * BH_BUS_BURST messages, or only wakes the thread that will; what is left is announced again. True:
+ * it stopped at the bound. Closing is asynchronous; NULL allowed. */
 #define BH_BUS_BURST 256
 struct bh_bus_poll;
 struct bh_bus_poll *bh_bus_poll_new(struct uv_loop_s *loop, struct bh_bus *b,
@@ -96,7 +97,7 @@ void bh_bus_stats(const struct bh_bus *b, struct bh_bus_stats *ret);
 /* The rules: exactly one payload, required fields present, counts within BH_BUS_BATCH_ITEMS,
  * strings bounded. NULL when fine, else what is wrong. */
 const char *bh_bus_validate(const Berth__Envelope *e);
-/* Does anybody listen there? 0, -ENOENT, -ECONNREFUSED (left over from a process that was killed),
+/* Does a process listen there? 0, -ENOENT, -ECONNREFUSED (left over from one that was killed),
  * -EACCES, -EINVAL. Connects for an instant. */
 int bh_bus_probe(const char *endpoint);
 /* "ipc://<runtime_dir>/<name>.sock" */

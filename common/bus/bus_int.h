@@ -18,9 +18,9 @@ struct bh_bus {
     int linger_ms;
     char *path;               /* of this host's socket; NULL: a DEALER over tcp */
     struct bh_bus_door *door; /* ROUTER: the socket that listens there */
-    struct bh_bus_zap *zap;   /* DEALER: asks peers who listens */
+    struct bh_bus_zap *zap;   /* DEALER: asks peers whether the listener is allowed */
     struct bh_bus_peers peers;
-    struct bh_bus_gate *gate; /* who may talk over tcp; NULL: it does not listen there */
+    struct bh_bus_gate *gate; /* keys that may talk over tcp; NULL: it does not listen there */
     struct bh_bus_stats stats;
 };
 
@@ -37,8 +37,8 @@ bool bh_bus_readable(struct bh_bus *b);
 enum bh_bus_outcome bh_bus_send_bytes(struct bh_bus *b, const struct bh_peer *peer, const void *p,
                                       size_t n);
 
-/* Checks that endpoint is "ipc://" + absolute path of at most 107 bytes in a directory that not
- * everybody may write. With for_bind also: nothing but a dead socket of ours is in the way.
+/* Checks that endpoint is "ipc://" + absolute path of at most 107 bytes in a directory that is
+ * not world-writable. With for_bind also: nothing but a dead socket of ours is in the way.
  * 0, -EINVAL, -ENAMETOOLONG, -ENOENT, -EPERM, -EEXIST, -EADDRINUSE. *ret_path points into endpoint.
  */
 int bh_bus_check_path(const char *endpoint, bool for_bind, const char **ret_path,

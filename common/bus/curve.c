@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * common/bus/curve.c - tcp:// endpoints and who may use them
+ * common/bus/curve.c - tcp:// endpoints and the keys that may use them
  *
  * Owns:       the folder of keys of a bus that listens. libzmq asks (zap.h) about each peer before
  *             it is connected; the answer carries the peer's key as User-Id, which then comes with
@@ -16,7 +16,7 @@
 #include <zmq.h>
 
 #define ZAP_DOMAIN   "curve"
-#define HANDSHAKE_MS 3000 /* who is not let in knocks again after it */
+#define HANDSHAKE_MS 3000 /* a peer that is not let in tries again after it */
 #define HEARTBEAT_MS 5000
 #define PEER_DEAD_MS 15000
 #define RECHECK_NS   UINT64_C(1000000000)
@@ -82,14 +82,14 @@ bool bh_bus_gate_open(struct bh_bus_gate *g, const char *key)
     uint64_t now = bh_mono_ns();
     struct stat st;
 
-    /* Who was let in a moment ago is missing in an older list. */
+    /* A key that was let in a moment ago may be missing in the list we have. */
     if (now - g->seen_ns >= RECHECK_NS ||
         (!bh_bus_allow_has(&g->seen, key) && stat(g->dir, &st) == 0 &&
          (st.st_mtim.tv_sec != g->seen.mtime.tv_sec ||
           st.st_mtim.tv_nsec != g->seen.mtime.tv_nsec))) {
         g->seen_ns = now;
         if (bh_bus_allow_load(&g->seen, g->dir, NULL) < 0)
-            g->seen.n = 0; /* no folder: nobody */
+            g->seen.n = 0; /* no folder: no key is allowed */
     }
     return bh_bus_allow_has(&g->seen, key);
 }

@@ -81,7 +81,7 @@ static bool has_room(struct bh_bus_door *d)
     return kept < BH_BUS_CONNECTIONS;
 }
 
-/* The kernel remembers who called connect(2), whatever it became since. */
+/* The kernel remembers the user that called connect(2), even if the process changed it since. */
 static bool belongs_here(struct bh_bus_door *d, int conn)
 {
     struct ucred who = {.uid = (uid_t)-1};

@@ -4,9 +4,9 @@
  *
  * libzmq is given the descriptor (ZMQ_USE_FD) and accepts from it in its I/O thread; a connection
  * passes the door before libzmq sees it. A door takes at most BH_BUS_CONNECTIONS at a time, only of
- * users that belong there (peers.h), and none when descriptors run out: who is not taken finds its
- * connection closed and tries again. (libzmq 4.3.4 would end the process: its ipc listener asserts
- * that accept(2) does not fail with EMFILE.)
+ * users that belong there (peers.h), and none when descriptors run out: a peer that is not taken
+ * finds its connection closed and tries again. (libzmq 4.3.4 would end the process: its ipc
+ * listener asserts that accept(2) does not fail with EMFILE.)
  * Threads: opening and closing from any, the rest is the I/O thread's.
  */
 #ifndef BH_BUS_DOOR_H
@@ -19,7 +19,7 @@ struct bh_bus_door;
  * until the door is closed. ret_fd: becomes libzmq's. */
 int bh_bus_door_open(const char *path, struct bh_bus_peers *peers, struct bh_bus_door **ret,
                      int *ret_fd, struct bh_err *err);
-/* Takes the file away and lets nobody in any more; libzmq closes the descriptor when it likes. NULL
- * allowed. */
+/* Removes the file and takes no connection any more; libzmq closes the descriptor when it likes.
+ * NULL allowed. */
 void bh_bus_door_close(struct bh_bus_door *d);
 #endif

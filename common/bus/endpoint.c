@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * common/bus/endpoint.c - names of sockets, and who may stand behind them
+ * common/bus/endpoint.c - paths of sockets, and what may lie there
  *
  * Fails with: see bus_int.h. Binding removes whatever lies at the path (local.c), so what it would
  * remove is looked at first.

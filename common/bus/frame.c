@@ -4,7 +4,7 @@
  *
  * Invariants: a hostile frame costs at most DECODE_BASE_BYTES + DECODE_FACTOR times its size; what
  *             is returned obeys bh_bus_validate().
- * Runs in:    whoever owns the socket; no state.
+ * Runs in:    the thread that owns the socket; no state.
  */
 #include "common/bus/bus_int.h"
 #include "common/k8s/codec.h"

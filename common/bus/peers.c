@@ -39,7 +39,7 @@ static int add_uid(struct bh_bus_users *u, uid_t uid, unsigned party)
     return 0;
 }
 
-/* The members that are listed, not those whose own group it is: these are Berth's processes. */
+/* The members that are listed, not users that have it as primary group: those are Berth's own. */
 static int add_group(struct bh_bus_users *u, const char *name, unsigned party)
 {
     const struct group *g = getgrnam(name);

@@ -3,11 +3,11 @@
  * common/bus/peers.h - which users of this host may stand at the other end of a socket
  *
  * Berth's processes may each have a user of their own (systemd/berth.sysusers); a socket's mode
- * lets their group in, this lets in who belongs there: a binder has no business at the control
- * socket, nor the front at the binders'. The kernel says who is there (SO_PEERCRED), the transport
- * hands it on, and here is the answer. Our own user and root always may, so that one user for all
- * processes needs nothing. Names become numbers when a process starts; later changes take a
- * restart.
+ * lets their group in, this lets in the users that belong there: a binder has no business at the
+ * control socket, nor the front at the binders'. The kernel says which user the peer is
+ * (SO_PEERCRED), the transport hands it on, and here it is judged. Our own user and root always
+ * may, so that one user for all processes needs nothing. Names become numbers when a process
+ * starts; later changes take a restart.
  * Threads: bh_bus_users is constant; bh_bus_peers_admit is called by one thread of a socket at a time.
  */
 #ifndef BH_BUS_PEERS_H
@@ -22,7 +22,7 @@ enum bh_bus_party { /* a set of bits */
                     BH_BUS_SCHEDULER = 2,
                     BH_BUS_BINDER = 4,
                     BH_BUS_FRONT = 8,
-                    BH_BUS_OPERATOR = 16 /* who asks by hand: `berth queue`, `berth explain` */
+                    BH_BUS_OPERATOR = 16 /* people with `berth queue`, `berth explain` */
 };
 #define BH_BUS_MAX_USERS 64u
 struct bh_bus_users {
@@ -32,7 +32,7 @@ struct bh_bus_users {
     } user[BH_BUS_MAX_USERS];
     unsigned n;
 };
-/* named: "ROLE=USER,..." (a name, a number, or @GROUP for who is listed as its member), a role as
+/* named: "ROLE=USER,..." (a name, a number, or @GROUP for its listed members), a role as
  * often as needed; NULL or "" = nothing. A role that is not named has its usual user, berth-ROLE,
  * if there is one on this host; operators are the members of group berth. -EINVAL, -ENOENT (no such
  * user or group), -E2BIG. */

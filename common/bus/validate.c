@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * common/bus/validate.c - what a message must hold before anybody acts on it
+ * common/bus/validate.c - what a message must hold before it is acted on
  *
- * Runs in: whoever owns the socket; no state.
+ * Runs in: the thread that owns the socket; no state.
  * Both sides use it: a receiver against foreign bytes, a sender against its own mistakes.
  */
 #include "common/bus/bus_int.h"

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * common/bus/zap.c - who may be at the other end: libzmq's questions (ZAP, RFC 27)
+ * common/bus/zap.c - which peers may be at the other end: libzmq's questions (ZAP, RFC 27)
  *
  * Owns:       the process's thread for them, from the first domain to the last.
- * Invariants: a domain nobody answers for is refused, but the doors'.
+ * Invariants: a domain that no bh_bus_zap answers for is refused, except BH_BUS_ZAP_DOOR.
  * Runs in:    its thread; opening and closing in any.
  */
 #include "common/bus/zap.h"
