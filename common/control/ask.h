@@ -3,7 +3,7 @@
  * common/control/ask.h - asking the running scheduler (scheduler/daemon/control.h)
  *
  * One question at a time; a call waits for its answer, at most BH_ASK_TIMEOUT_NS. Fails with:
- * negative errno and a text that says what to do: nobody runs there, permission denied, no answer.
+ * negative errno and a text that says what to do: no scheduler there, permission denied, no answer.
  * Threads: one owner.
  */
 #ifndef BH_CONTROL_ASK_H
@@ -22,8 +22,8 @@ struct bh_ask {
 };
 /* bh_runtime_dir_find() with a hint. */
 int bh_ask_find_dir(const char *from_option, char out[static 108], struct bh_err *err);
-/* Is there a socket that we may use? socket: "control"; program: who serves it. 0, -ENOENT (nobody
- * runs there), -EACCES. */
+/* Is there a socket that we may use? socket: "control"; program: its server, for the text. 0,
+ * -ENOENT (it does not run), -EACCES. */
 int bh_ask_probe(const char *runtime_dir, const char *socket, const char *program,
                  struct bh_err *err);
 int bh_ask_open(struct bh_ask *k, const char *runtime_dir, struct bh_err *err);

@@ -15,7 +15,7 @@ struct bh_asker *bh_asker_new(uv_loop_t *loop, const char *runtime_dir);
 /* Questions under way are answered with NULL. NULL allowed; drain the loop. */
 void bh_asker_free(struct bh_asker *c);
 /* done is called once, from the loop; r is borrowed during the call, NULL = no answer, and why:
- * BH_ASK_TIMEOUT_NS passed, nobody runs there, or what the scheduler said. */
+ * BH_ASK_TIMEOUT_NS passed, no scheduler runs, or what the scheduler said. */
 void bh_asker_ask(struct bh_asker *c, Berth__ControlWhat what,
                   void (*done)(void *arg, const Berth__ControlReply *r, const char *why),
                   void *arg);
