@@ -274,7 +274,7 @@ static int parse_member(struct reader *r, struct bh_json **ret)
     int rc = parse_string(r, &key);
     if (rc < 0)
         return rc;
-    if (memchr(key.p, 0, key.n)) /* names are C strings to everybody else */
+    if (memchr(key.p, 0, key.n)) /* names are C strings to all users of the tree */
         return fail_at(r, key.p, -EINVAL, "NUL in member name");
     skip_space(r);
     if (*r->p != ':')
