@@ -16,7 +16,7 @@
 
 struct bh_feed_options {
     const char *runtime_dir;
-    const struct bh_bus_users *users; /* whose feed is believed; NULL = anybody's, for observers */
+    const struct bh_bus_users *users; /* whose feed is believed; NULL = any user's, for observers */
     uint64_t epoch;                   /* start of this process: rises with every start */
     bool observer;                    /* counts for nothing at the watcher */
     char name;                        /* first letter of our name on the bus */
