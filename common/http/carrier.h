@@ -18,7 +18,7 @@
 #include "common/http/uri.h"
 
 #define BH_HTTP_HEAD_MAX     ((size_t)8 << 10) /* bytes of a request line, and of a whole head */
-#define BH_HTTP_LINGER_MS    2000u             /* for a client that sends what nobody reads */
+#define BH_HTTP_LINGER_MS    2000u             /* for a client that sends what is not read */
 #define BH_HTTP_LINGER_BYTES ((size_t)4 << 20)
 #define BH_HTTP_HANDSHAKE_MS 10000u
 #define BH_HTTP_IDLE_DEFAULT 180u /* seconds */

@@ -5,7 +5,7 @@
  * Owns:       the listening socket, the connections, their TLS sessions, and the near end of a pair
  *             of sockets for each; libmicrohttpd has the far end and speaks plain HTTP on it.
  * Why:        libmicrohttpd takes lines that end with a bare LF, folded lines and control
- *             characters, and shows them to nobody; it has one time-out, which every byte starts
+ *             characters, and does not show them; it has one time-out, which every byte starts
  *             anew, and keeps 16 KiB for a connection that says nothing. Here a head goes in when it
  *             is whole and its lines are lines, one request at a time; what the lines say is
  *             libmicrohttpd's to read (server.c). And how many connections there may be for how
@@ -65,7 +65,7 @@ struct bh_http_gated {
     uint64_t moved_ms; /* when bytes last went out */
     struct sockaddr_storage addr;
     socklen_t addr_n;
-    unsigned char key[KEY_BYTES]; /* who it is, for the limit per address */
+    unsigned char key[KEY_BYTES]; /* its address, for the limit per address */
 };
 struct bh_http_gate {
     struct bh_http_daemon *d;
@@ -649,7 +649,7 @@ static void on_check(uv_check_t *h)
     free_dead(g);
 }
 
-/* ---- who may come in ------------------------------------------------------------------------- */
+/* ---- which connections are taken ------------------------------------------------------------- */
 
 /* An IPv6 host has at least 2^64 addresses: its network counts. */
 static void set_key(struct bh_http_gated *c, bool *ret_loopback)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * common/http/impl.h - what server.c and gate.c share; nobody else includes it
+ * common/http/impl.h - what server.c and gate.c share; no other file includes it
  */
 #ifndef BH_HTTP_IMPL_H
 #define BH_HTTP_IMPL_H

@@ -294,7 +294,7 @@ static void on_mhd_message(void *cls, const char *fmt, va_list ap)
 {
     struct bh_http_daemon *d = cls;
 
-    if (d->started) /* about single clients, who see it themselves */
+    if (d->started) /* about one client, which sees it itself */
         return;
     vsnprintf(d->start_error, sizeof(d->start_error), fmt, ap);
     d->start_error[strcspn(d->start_error, "\n")] = '\0';

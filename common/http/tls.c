@@ -143,7 +143,7 @@ static const struct pair *choose_pair(const struct creds *c, const char *name)
     return p ? p : &c->pairs[0];
 }
 
-/* The client has said whom it wants. */
+/* The client has named the server it wants. */
 static int on_client_hello(gnutls_session_t s)
 {
     const struct creds *c = gnutls_session_get_ptr(s);

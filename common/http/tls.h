@@ -4,7 +4,7 @@
  *
  * Certificates can be replaced while the server runs: connections that exist keep theirs, new ones
  * take the new ones. Several pairs are told apart by the server name a client asks for; the first
- * one answers everybody else. Clients may be asked for a certificate; nobody looks at it here
+ * one is for all other names. Clients may be asked for a certificate; it is not checked here
  * (bh_http_client_certs), and no list of acceptable CAs is sent, so any client sends what it has.
  * Threads: the loop's.
  */
