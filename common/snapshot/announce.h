@@ -2,10 +2,10 @@
  *
  * common/snapshot/announce.h - what the runtime directory says about its snapshot
  *
- * Everybody may create names in /dev/shm, so a name there says nothing about whose it is. What is
+ * Any user may create names in /dev/shm, so a name there says nothing about its owner. What is
  * trusted is the runtime directory: "snapshot" in it is a symbolic link to the current control
- * segment, replaced as a whole (rename). Leave to put it there is a matter of the directory's mode;
- * one that everybody may write is refused. The object must belong to the owner of the link.
+ * segment, replaced as a whole (rename). The directory's mode says which users may put it there;
+ * a world-writable one is refused. The object must belong to the owner of the link.
  * A lock on the directory, held for as long as the writer lives, keeps a second writer out.
  */
 #ifndef BH_SNAPSHOT_ANNOUNCE_H
@@ -21,7 +21,7 @@ struct bh_snap_announced {
     uint64_t instance;
     uid_t uid; /* whose it must be */
 };
-/* 0, -ENOENT, -EPERM (everybody may write the directory), -EBADMSG (no link of ours), -errno. */
+/* 0, -ENOENT, -EPERM (the directory is world-writable), -EBADMSG (no link of ours), -errno. */
 int bh_snap_announced(const char *runtime_dir, struct bh_snap_announced *ret);
 
 /* Writer. The locked directory: an fd, or -EBUSY (a writer is alive), -EPERM, -errno. */

@@ -57,7 +57,7 @@ static bool sweep_one(int folder, const char *name, uint64_t *incarnation)
     return true;
 }
 
-/* Best effort: what stays costs memory. Whoever likes can create such names, so one line tells of
+/* Best effort: what stays costs memory. Any user can create such names, so one log line tells of
  * all of them. */
 static void sweep(uint64_t instance, uint64_t *incarnation)
 {

@@ -43,8 +43,8 @@ struct bh_snap_control {
      * an older term. */
     uint64_t lease_term;          /* W (atomic) */
     uint64_t lease_until_boot_ns; /* W (atomic, release): see bh_snap_set_lease */
-    /* Name of data segment n, in data_key[n % 2]. Stored (release) before segment = n, so whoever
-     * loads segment, key, and the same segment again has the right one (bh_snap_current). */
+    /* Name of data segment n, in data_key[n % 2]. Stored (release) before segment = n, so a reader
+     * that loads segment, key, and the same segment again has the right one (bh_snap_current). */
     uint64_t data_key[2]; /* W (atomic) */
     uint64_t reserved3[2];
 };
@@ -75,7 +75,7 @@ struct bh_snap_header {
     struct bh_snap_section section[BH_SNAP_SECTIONS];
     uint64_t reserved2[6];
     /* Publication line. head: release, pairs with the reader's acquire in bh_snap_follow; the rest
-     * is stored before head, so whoever has loaded head sees at least the counts of that moment. */
+     * is stored before head, so a reader that has loaded head sees at least the counts of then. */
     uint64_t head;                /* W (atomic): log position after the last change */
     uint64_t dir_used;            /* W (atomic): directory slots ever used; the walk ends here */
     uint64_t symbols;             /* W (atomic): symbols complete */

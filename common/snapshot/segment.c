@@ -41,7 +41,7 @@ static bool has_room(int fd, uint64_t bytes)
 
 /* Group before mode: at no instant may a wrong group have access. fchmod, because the mode of
  * shm_open goes through the umask. Between creation and lock a starting writer may take the object
- * for a dead one's and unlink it; whoever holds the lock on a name that is still there has won. */
+ * for a dead one's and unlink it; the one with the lock on a name that is still there has won. */
 static int furnish(const struct bh_snap_object *o, uint64_t instance, unsigned mode, gid_t group,
                    uint64_t bytes)
 {

@@ -3,7 +3,7 @@
  * common/snapshot/slots.h - where readers say how far they are
  *
  * The one object that readers write. It is never mapped: a peer that truncates it could raise
- * SIGBUS in everybody else. A position is published with pwrite and collected with one pread of the
+ * SIGBUS in all others. A position is published with pwrite and collected with one pread of the
  * page, so the worst a hostile peer can do is to lie, and a lie costs a rebuild or some memory,
  * never a wrong record: what protects a copied record is the horizon (layout.h), not the slot.
  * Liveness is a lock on byte i of the object for slot i, released by the kernel when the reader

@@ -15,7 +15,7 @@
  * Offsets, never pointers.
  *
  * WRITER'S STEPS for one change (each is a crash point, enum bh_snap_step):
- *   1. take space, publish new symbols, copy the record into it   (not reachable by anyone yet)
+ *   1. take space, publish new symbols, copy the record into it   (no reader reaches it yet)
  *   2. directory slot := offset of the new record, or 0           (release store)
  *   3. log[head % size] := {seq = 0, then offset, op ..., then seq = head+1}   (each release)
  *   4. head := head+1                              (release; pairs with the reader's acquire)
@@ -39,24 +39,23 @@
  * (growth, stalled reader, symbol table full): the writer builds a new data segment with the live
  * records and the SAME symbol ids, shape keys and log sequence, appends MOVED to the old log,
  * publishes the new segment in the control segment (release) and unlinks the old name. The old
- * mapping stays intact for whoever still reads it: a reader drains the old log to MOVED, then maps
- * the new segment and goes on at the same sequence. So a move costs a reader nothing but a mmap;
- * one that missed a whole further move, or half a ring in the new segment, rebuilds
- * (BH_SNAP_OVERRUN). RESTART of the writer: a new incarnation and control segment, built from fresh
- * lists, current only when the writer says synced, or that it may be read before (bh_snap_open):
- * then readers follow while it fills, and a rebuild that began meanwhile ends (END) when it is
- * synced; until then each follow says BH_SNAP_NOT_READY. Readers keep the old data until the new is
- * current, get BH_SNAP_NEW_INCARNATION and rebuild; symbols and shape keys are new. CRASH of the
- * writer at any instant: readers keep everything published up to head; a log entry without its head
- * increment is never looked at. LIVENESS: heartbeat word (CLOCK_BOOTTIME ns) written by the
- * watcher's loop at least every second, also while idle. bh_snap_reader_info tells it; who decides
- * on its age is the scheduler.
+ * mapping stays intact for its readers: a reader drains the old log to MOVED, then maps the new
+ * segment and goes on at the same sequence. So a move costs a reader nothing but a mmap; one that
+ * missed a whole further move, or half a ring in the new segment, rebuilds (BH_SNAP_OVERRUN).
+ * RESTART of the writer: a new incarnation and control segment, built from fresh lists, current
+ * only when the writer says synced, or that it may be read before (bh_snap_open): then readers
+ * follow while it fills, and a rebuild that began meanwhile ends (END) when it is synced; until
+ * then each follow says BH_SNAP_NOT_READY. Readers keep the old data until the new is current, get
+ * BH_SNAP_NEW_INCARNATION and rebuild; symbols and shape keys are new. CRASH of the writer at any
+ * instant: readers keep everything published up to head; a log entry without its head increment is
+ * never looked at. LIVENESS: heartbeat word (CLOCK_BOOTTIME ns) written by the watcher's loop at
+ * least every second, also while idle. bh_snap_reader_info tells it; the scheduler judges its age.
  *
- * NAMES. Everybody may create names in /dev/shm, so none is known before it exists and none is
+ * NAMES. Any user may create names in /dev/shm, so none is known before it exists and none is
  * trusted by itself. Every object is "/berth-<instance>-<key>": instance = hash of the runtime
  * directory (for people and for sweeping), key = drawn from getrandom() when the object is made
  * (O_EXCL, 0640; slots 0660). What has that name already is logged and left alone, and another key
- * is drawn. The runtime directory is what is trusted; one that everybody may write is refused.
+ * is drawn. The runtime directory is what is trusted; a world-writable one is refused.
  * Writer: (1) locks the directory for life; a second writer is refused (-EBUSY). (2) Unlinks what
  * dead writers of the instance left: objects of its own user whose lock is free; a dead control
  * segment is marked gone first. (3) Makes data segment, slots, control segment, each locked for
@@ -64,10 +63,10 @@
  * (5) Once a second looks whether link, control, slots and data are still what they were. Data
  * gone: MOVE. Control or slots gone: both anew with the same words and incarnation, link, the old
  * ones marked gone. Link gone: link.
- * Reader: reads the link and its owner; opens the control segment (regular, that owner's, nobody
- * else may write it); that has the keys of slots and data, which are checked the same way. Marked
- * gone: begins again with the link; at the same incarnation it goes on where it was. A heartbeat
- * older than 2 s: looks whether the link leads elsewhere.
+ * Reader: reads the link and its owner; opens the control segment (regular, that owner's, no
+ * other user may write it); that has the keys of slots and data, which are checked the same way.
+ * Marked gone: begins again with the link; at the same incarnation it goes on where it was. A
+ * heartbeat older than 2 s: looks whether the link leads elsewhere.
  *
  * SPACE is reserved with posix_fallocate, so that a full /dev/shm is an error code and never
  * SIGBUS. No room for a data segment (the first one, growth, one that was removed) ends nothing and
@@ -109,7 +108,7 @@ struct bh_snap_stats {
     bool hidden; /* readers have no segment: /dev/shm has refused it; tried again every second */
     bool synced;
 };
-/* runtime_dir: not writable for everybody; NULL when anonymous. 0; -EBUSY (a writer is alive
+/* runtime_dir: not world-writable; NULL when anonymous. 0; -EBUSY (a writer is alive
  * there), -EPERM, -EINVAL, -ENOENT (group), -errno. No room is no error: see SPACE. */
 int bh_snap_writer_new(const char *runtime_dir, const struct bh_snap_options *o,
                        struct bh_snap_writer **ret_w, struct bh_err *err);
@@ -145,7 +144,7 @@ enum bh_snap_outcome {
     BH_SNAP_MORE,            /* stopped at max_events, call again */
     BH_SNAP_NOT_READY,       /* no control segment, or nothing current, or not synced yet; in the
                               * last case changes may have been delivered, but no END, and more
-                              * than max_events may wait: who bounds them calls while they come */
+                              * than max_events may wait: call again while events come */
     BH_SNAP_VERSION,         /* other layout version: refuse, say which (bh_snap_reader_error) */
     BH_SNAP_NEW_INCARNATION, /* the writer restarted: drop everything, call follow again */
     BH_SNAP_OVERRUN,         /* fell a whole ring behind: drop everything, call follow again */

@@ -42,7 +42,7 @@ uint64_t bh_snap_space_round(uint64_t n);
 uint64_t bh_snap_space_take(struct bh_snap_space *s, uint64_t n);
 /* Back at once: for a block no reader could have seen. */
 void bh_snap_space_give_back(struct bh_snap_space *s, uint64_t off, uint64_t n);
-/* The block is unreachable for whoever has reached pos. */
+/* The block is unreachable for readers that have reached pos. */
 void bh_snap_space_retire(struct bh_snap_space *s, uint64_t off, uint64_t n, uint64_t pos);
 /* Position of the newest retirement, 0 when none waits. */
 uint64_t bh_snap_space_last_retired(const struct bh_snap_space *s);

@@ -62,7 +62,7 @@ static bool check_lag(struct bh_snap_writer *w, uint64_t *ret_min)
 }
 
 /* Two looks at the readers. The first finds how far it is worth going; then the horizon says that
- * we go there; the second look finds whoever registered before it could see that. */
+ * we go there; the second look finds readers that registered before they could see that. */
 static void recycle(struct bh_snap_writer *w)
 {
     uint64_t goal, min;
