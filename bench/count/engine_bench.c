@@ -10,7 +10,7 @@
  *   one        all pods are of one shape
  *   different  no two pods ask for the same
  *   nowhere    pods of ten shapes that fit on no node
- * observer: durations go into histograms as in berth-scheduler's /metrics; alone: nobody watches.
+ * observer: durations go into histograms as in berth-scheduler's /metrics; alone: no observer.
  * off, summary, full: decisions are recorded as by berth-scheduler --record-decisions, into a file
  * in $TMPDIR; what the writing thread does is not in the time, but competes for the processors.
  * Prints decisions a second. Instructions, where callgrind is installed:

@@ -25,7 +25,7 @@ struct bh_bench_call {
     struct bh_bench_request q; /* path and body point into text */
     struct bh_buf text;        /* path, NUL, body */
     unsigned tries;
-    /* somebody waits */
+    /* bh_bench_ask waits; else NULL */
     bool *done;
     int *code;
     struct bh_buf *answer;
@@ -198,7 +198,7 @@ int bh_bench_ask(struct bh_bench_world *w, const struct bh_bench_request *q, str
     start(c);
     while (rc >= 0 && !done)
         rc = bh_bench_pump(w, err);
-    if (!done) { /* its answer, if one comes, is nobody's */
+    if (!done) { /* its answer, if one comes, is dropped */
         c->done = NULL;
         c->q.may_fail = true;
     }

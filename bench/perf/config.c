@@ -51,7 +51,7 @@ static const struct {
 struct bh_bench_field {
     const char *name;
     enum field_kind kind;
-    size_t at;  /* in the struct that is read; NOWHERE: somebody else takes it */
+    size_t at;  /* in the struct that is read; NOWHERE: its own code reads it */
     bool param; /* NAMEParam: "$parameter" may stand in its place */
 };
 #define NOWHERE SIZE_MAX

@@ -21,7 +21,7 @@ struct bh_bench_sample {
 struct bh_bench_engine {
     struct bh_world cluster; /* engine, store, queue, clock */
     bool has_cluster;
-    struct bh_sim_controllers *controllers; /* NULL: nobody needs them */
+    struct bh_sim_controllers *controllers; /* NULL: no workload needs them */
     struct bh_bench_setup setup;
     struct bh_arena arena;
     struct bh_map attempted; /* uid of pods that were rejected once */

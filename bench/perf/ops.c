@@ -58,7 +58,7 @@ int bh_bench_delete_pods(struct bh_bench_world *w, const struct bh_bench_step *s
 
 /* ---- churn ----------------------------------------------------------------------------------- */
 
-/* Errors are no trouble for upstream either, but nobody should have to guess. */
+/* Upstream goes on after errors, too; here the report notes them. */
 static void churn_create(struct bh_bench_world *w, struct bh_bench_background *b, size_t k,
                          struct bh_bench_victim *slot)
 {

@@ -181,7 +181,7 @@ static int finish(struct run *r, int status)
 
 /* ---- command line ---------------------------------------------------------------------------- */
 
-/* A flag that has no effect is somebody's mistake: the help of those of one mode begins with it. */
+/* A flag without effect is a mistake: the help of a flag of one mode begins with the mode. */
 static int check_mode(struct run *r, const struct bh_opt *table, const bool *given,
                       struct bh_err *err)
 {

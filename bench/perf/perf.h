@@ -12,7 +12,7 @@
  * admits every object as an API server does and tells about commits; these go straight into the
  * engine and the scheduler's queue. Binding is immediate. Only what the scheduler's library does is
  * timed; making, storing and decoding objects is not. Time is made up: an attempt lasts 1/pace
- * seconds, and when nobody can be tried the clock jumps to whatever is due next (a step's tick, a
+ * seconds, and when no pod can be tried the clock jumps to whatever is due next (a step's tick, a
  * backoff's end). So a churn of five objects a second meets as many pods as it does at a scheduler
  * of that pace, and runs do not depend on the machine.
  *
@@ -328,7 +328,7 @@ struct bh_bench_world {
     const struct bh_bench_target *target;
     struct bh_bench_report *report;
     struct bh_progress *progress;
-    struct bh_arena arena; /* of the object at hand; whoever begins one resets it */
+    struct bh_arena arena; /* of the object at hand; reset where one begins */
     struct bh_buf text;    /* the same */
     struct bh_rand rand;   /* of names and nodes that this side draws */
     uint64_t began_ns;     /* real, of the first operation; 0 = not yet */

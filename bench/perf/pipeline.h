@@ -58,7 +58,7 @@ struct bh_bench_request {
     struct bh_str body;
     bool may_exist;  /* 409 is no error */
     bool may_miss;   /* 404 is no error */
-    bool may_fail;   /* nobody asks what came of it */
+    bool may_fail;   /* a failure is no error */
     bool may_refuse; /* a refusal is told in a note only */
     bool redraw;     /* 409: sent again when the server draws the name */
 };

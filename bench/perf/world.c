@@ -172,7 +172,7 @@ static bool has_word(const char *list, const char *word)
     return false;
 }
 
-/* A gate that is off takes those with it that need it, as nobody could name them all. */
+/* A gate that is off takes those with it that need it: a config does not name them all. */
 static void put_gate(struct bh_buf *b, const char *name, bool on, unsigned depth)
 {
     bh_buf_addf(b, "%s%s=%s", b->n ? "," : "--feature-gates=", name, on ? "true" : "false");

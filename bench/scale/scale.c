@@ -54,7 +54,7 @@ static void on_signal(int sig)
     bh_scale_stopped = 1;
 }
 
-/* No restarting of system calls: who reads shall notice. */
+/* No restarting of system calls: a read that waits shall end. */
 static void catch_signals(void)
 {
     static const int signals[] = {SIGINT, SIGTERM, SIGHUP};
