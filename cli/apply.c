@@ -137,8 +137,8 @@ static struct bh_json *relinked(struct slot *s, const struct bh_json *list, cons
     return there;
 }
 
-/* Owners that went before: a node, of its slices and drivers. Without them nobody would be left to
- * collect; with a uid of the source everything would be. */
+/* Owners that went before: a node, of its slices and drivers. Without them slices would
+ * never be collected; with a uid of the source all would be. */
 static void link_owners(struct slot *s, const struct bh_json *owners)
 {
     struct bh_json *there = relinked(s, owners, "Node");

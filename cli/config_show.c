@@ -57,7 +57,7 @@ static int take_answer(struct show *s, const Berth__ControlReply *r, const char 
     return rc;
 }
 
-/* -ENOENT: nobody runs there. */
+/* -ENOENT: no scheduler runs there. */
 static int from_scheduler(struct show *s, struct bh_err *err)
 {
     const Berth__ControlReply *r;

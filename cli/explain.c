@@ -70,8 +70,8 @@ static int ask_status(struct session *s, struct bh_err *err)
     return 0;
 }
 
-/* Extenders are not asked, so nobody needs what they are asked with (files that only the scheduler
- * may read); what they manage counts all the same. */
+/* Extenders are not asked, so what they are asked with (files that only the scheduler may read) is
+ * not needed; what they manage counts all the same. */
 static void without_tls(struct bh_json *doc)
 {
     bh_json_each(e, bh_json_get_list(doc, "extenders"))

@@ -16,7 +16,7 @@
 #define FOLLOW_EVENTS 65536u
 #define MESSAGES      64u
 #define IDLE_MS       5
-/* Nothing at all for this long: whoever should answer does not. */
+/* Nothing at all for this long: the watcher does not answer. */
 #define PATIENCE_NS    UINT64_C(10000000000)
 #define NEAR_EDITS     2u
 #define NAME_MAX_BYTES 253u

@@ -4,10 +4,10 @@
  *
  * Attaches to the snapshot read-only and to the watcher's feed as an observer
  * (scheduler/daemon/intake.h), until both are complete. What follows happens in the observer's own
- * engine: pods may be taken off their nodes, objects replaced, decisions computed; nobody notices.
+ * engine: pods may be taken off their nodes, objects replaced, decisions computed, all in private.
  *
- * Pods that somebody asked for by name (bh_observer_want) are kept with their records; the others
- * are only counted.
+ * Pods that are wanted by name (bh_observer_want) are kept with their records; the others are only
+ * counted.
  * Threads: one owner. Fails with: negative errno and a text that says what to start.
  */
 #ifndef BH_CLI_OBSERVER_H
@@ -30,7 +30,7 @@ struct bh_observer {
     struct bh_intake in;
     struct bh_map pending; /* uid -> struct bh_observed_pod */
     struct bh_map wanted;  /* "ns/name" -> struct bh_observed_pod: on a node; pod NULL = not seen */
-    /* For who mistyped: pods whose names come near the first one wanted. */
+    /* For a mistyped name: pods whose names come near the first one wanted. */
     const char *near_ns, *near_name;
     char *hints[BH_OBSERVER_HINTS];
     unsigned n_hints;

@@ -68,7 +68,7 @@ static int merge(struct kwok *w, int64_t at_ns, const struct bh_clean_kind *k, c
     int rc;
 
     if (!text) {
-        w->skipped++; /* of something that nobody made */
+        w->skipped++; /* of an object that the record never created */
         return 0;
     }
     rc = bh_json_parse(&w->arena, text, strlen(text), 0, &cur, err);

@@ -3,7 +3,7 @@
  * cli/sync_compare.h - where the source put a pod, and where the destination's scheduler did
  *
  * The destination's pods are followed beside the source's; a pod is compared once, when both
- * choices are known. Pods that were bound when they were first seen are nobody's choice here.
+ * choices are known. Pods that were bound when first seen are not counted as choices.
  * Threads: the command's loop.
  */
 #ifndef BH_CLI_SYNC_COMPARE_H

@@ -17,7 +17,7 @@
 
 #define MAX_BINDERS 32
 #define REQUEST_NS  UINT64_C(30000000000)
-#define GREETING_NS UINT64_C(5000000000) /* first try to reach somebody else's API server */
+#define GREETING_NS UINT64_C(5000000000) /* first try to reach an API server of others */
 
 struct arguments {
     struct bh_up_options up;

@@ -37,7 +37,7 @@ struct bh_up {
     char config[128];    /* the scheduler's, of the built-in server */
     uint16_t front_port; /* HTTPS */
     bool made_dir, own_server, elects, started, stopping;
-    bool signalled; /* somebody wants it to end, maybe while bh_up_stop() was at it already */
+    bool signalled; /* a signal came to end it, maybe while bh_up_stop() was at it already */
 };
 
 struct bh_up_options {
@@ -56,13 +56,13 @@ void bh_up_close(struct bh_up *u); /* all have ended; frees */
 int bh_up_find_programs(struct bh_up *u, const char *const *programs, struct bh_err *err);
 bool bh_up_has_program(const struct bh_up *u, const char *program);
 bool bh_up_pump(struct bh_up *u); /* one look at the loop; false: we are to stop */
-/* One that cannot run at all ends within this time. */
+/* Waits a moment, in which a child that cannot run at all ends; that is an error. */
 int bh_up_settle(struct bh_up *u, struct bh_err *err);
 /* args, more: NULL-terminated lists without the program; more may be NULL. */
 void bh_up_add_child(struct bh_up *u, const char *program, const char *name,
                      const char *const *args, char *const *more);
 int bh_up_spawn(struct bh_up_child *c); /* -errno */
-/* While everything is being started nobody may end: -ECHILD, and the last words are shown. */
+/* While all are being started none may end: -ECHILD, and the last words of its log are shown. */
 int bh_up_all_alive(struct bh_up *u, struct bh_err *err);
 /* The last lines of a log, indented: the file goes away with the runtime directory. */
 void bh_up_last_words(const struct bh_up_child *c);

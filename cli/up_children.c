@@ -84,7 +84,7 @@ static void child_ended(struct bh_up_child *c, int status)
     c->ended = true;
     c->status = status;
     if (c->up->stopping || !c->up->started)
-        return; /* while starting: whoever waits for it looks */
+        return; /* while starting: bh_up_all_alive() sees it */
     if (bh_mono_ns() - c->started_ns > STEADY_NS)
         c->pause_ms = PAUSE_MIN_MS;
     describe_end(c, how);
