@@ -278,7 +278,7 @@ static int take_configmap(struct bh_authn *a, struct bh_str body, struct bh_err 
     return rc;
 }
 
-/* Timer and lookup end in any order: who closes a loop closes its timers first. */
+/* Timer and lookup end in any order: the owner of a loop closes its timers first. */
 static void on_closed(uv_handle_t *h)
 {
     struct bh_authn *a = bh_container_of((uv_timer_t *)h, struct bh_authn, again);

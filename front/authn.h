@@ -3,8 +3,8 @@
  * front/authn.h - who is calling
  *
  * The first that knows the caller wins: request headers of a front proxy, a client certificate, a
- * bearer token (TokenReview), anonymous. What a caller brings and nobody accepts is an error
- * ("Unauthorized"), never anonymous; what nobody here can check is ignored, as upstream does: a
+ * bearer token (TokenReview), anonymous. What a caller brings and none of these accepts is an error
+ * ("Unauthorized"), never anonymous; what cannot be checked here is ignored, as upstream does: a
  * token without --authentication-kubeconfig, a certificate without a client CA. Client CA and front
  * proxy come from flags, or from the configmap kube-system/extension-apiserver-authentication,
  * which is read again once a minute.
@@ -30,7 +30,7 @@ struct bh_credentials {
     size_t n_headers;
     const char *from; /* the address */
 };
-/* Who may speak for others, and in which headers. */
+/* Which proxies may speak for others, and in which headers. */
 enum bh_proxy_list {
     BH_PROXY_ALLOWED, /* names of its certificate; none = any */
     BH_PROXY_USER,
@@ -40,7 +40,7 @@ enum bh_proxy_list {
     BH_PROXY_LISTS
 };
 struct bh_front_proxy {
-    struct bh_ca *ca; /* NULL = nobody */
+    struct bh_ca *ca; /* NULL = no proxy */
     struct bh_proxy_names {
         char **v;
         size_t n;

@@ -13,7 +13,7 @@
 struct bh_authz {
     uv_loop_t *loop;
     struct bh_authz_options o;
-    struct bh_reviews *reviews; /* NULL = nobody can be asked */
+    struct bh_reviews *reviews; /* NULL = no API server to ask */
     uint64_t unique;            /* makes keys of their own */
 };
 

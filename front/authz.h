@@ -18,7 +18,7 @@
 struct bh_authz;
 struct bh_authz_options {
     const struct bh_authz_flags *flags; /* borrowed */
-    struct bh_api_client *client;       /* NULL = nobody can be asked */
+    struct bh_api_client *client;       /* NULL = no API server to ask */
     struct bh_metrics *metrics;         /* may be NULL */
 };
 /* 0; -EINVAL: a path with a * elsewhere than at its end. */

@@ -44,7 +44,7 @@ static void make_metrics(struct bh_front *f)
     f->health = bh_health_new(f->metrics);
 }
 
-/* "" = nobody is asked. */
+/* "" = no API server is asked. */
 static int open_client(struct bh_front *f, const char *kubeconfig, const char *flag,
                        struct bh_api_client **ret, struct bh_err *err)
 {
@@ -158,8 +158,8 @@ void bh_front_reload(struct bh_front *f)
         bh_log_error("Serving certificates stay as they were", bh_kv_s("err", err.msg));
 }
 
-/* Whoever asks others first: their callers end while the server is still there. The clients last:
- * what they cancel is told from the loop. */
+/* First the parts that ask other processes: their callers end while the server is still there. The
+ * clients last: what they cancel is told from the loop. */
 void bh_front_close(struct bh_front *f)
 {
     f->stopping = f->closed = true;

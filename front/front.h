@@ -31,7 +31,7 @@ struct bh_front_options {
 struct bh_front {
     uv_loop_t *loop;
     struct bh_front_options o;
-    struct bh_api_client *authn_client, *authz_client; /* NULL = nobody to ask */
+    struct bh_api_client *authn_client, *authz_client; /* NULL = no API server to ask */
     struct bh_authn *authn;
     struct bh_authz *authz;
     struct bh_certs *certs;
@@ -47,18 +47,18 @@ struct bh_front {
     struct bh_label_rules *label_rules;                     /* NULL = none */
     uv_timer_t refresh;                                     /* certificates */
     unsigned under_way;                                     /* requests */
-    bool stopping, closed;                                  /* closed: nobody is asked any more */
+    bool stopping, closed;                                  /* closed: asks no process any more */
     uint64_t started_mono_ns;
     int64_t started_wall_ns;
 };
 
-/* One request, from its arrival until everybody who works on it is done. */
+/* One request, from its arrival until all work on it is done. */
 struct bh_call {
     struct bh_front *f;
     struct bh_http_req *http; /* NULL: the client is gone, or was answered */
     char *path, *verb;        /* verb: the method in lower case */
     struct bh_user *user;
-    struct bh_review_wait *wait; /* for who he is or what he may; NULL = not, or not any more */
+    struct bh_review_wait *wait; /* for the user or its rights; NULL = not, or not any more */
 };
 
 /* ---- front.c --------------------------------------------------------------------------------- */

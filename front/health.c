@@ -198,7 +198,7 @@ static void on_answer(void *arg, int code, struct bh_str body)
         conclude(a->p);
 }
 
-/* The checks of a probe, in upstream's order. why is what is said until somebody answers. */
+/* The checks of a probe, in upstream's order. why is what is said until an answer comes. */
 static void list_checks(const struct bh_front *f, struct probing *p)
 {
     bool elects = f->o.file->leader.leader_elect, ready = bh_streq(p->probe, "readyz");

@@ -3,7 +3,7 @@
  * front/labels.h - --allow-metric-labels: which values a metric's label may have
  *
  * What is not on a label's list becomes "unexpected". Series that are the same then are added up by
- * whoever applies the rules (merge.c), which is what upstream's would have become.
+ * merge.c, which applies the rules; upstream's come to the same.
  * Threads:    none.
  * Upstream:   component-base/metrics/options.go.
  */

@@ -3,7 +3,7 @@
  * front/peers.h - Berth's other processes, as their sockets <runtime>/<name>.http tell
  *
  * Watcher and scheduler are always expected; binders come and go with their sockets. A question is
- * bounded in time and in the size of its answer; whoever does not answer counts as absent.
+ * bounded in time and in the size of its answer; a process that does not answer is absent.
  * Threads: the loop's.
  */
 #ifndef BH_FRONT_PEERS_H

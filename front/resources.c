@@ -2,7 +2,7 @@
  *
  * front/resources.c - what every pod asks for
  *
- * Invariants: `feed` is open only while somebody asked within BH_RESOURCES_IDLE_NS; the table is
+ * Invariants: `feed` is open only while a caller asked within BH_RESOURCES_IDLE_NS; the table is
  * complete when it is synced. Resource names are interned: there are few of them.
  */
 #include "front/resources.h"

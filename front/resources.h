@@ -19,7 +19,7 @@
 
 struct bh_resources;
 struct bh_resources *bh_resources_new(uv_loop_t *loop, const char *runtime_dir);
-/* Who waits hears false. NULL allowed; drain the loop. */
+/* Callers that wait hear false. NULL allowed; drain the loop. */
 void bh_resources_free(struct bh_resources *r);
 /* done is called once, from the loop or at once: true = everything is there; false = not within
  * BH_RESOURCES_WAIT_NS. */

@@ -2,10 +2,10 @@
  *
  * front/review.c - questions to the API server whose answers are remembered
  *
- * Owns:       entries and who waits for them.
- * Invariants: an entry is in one list. KEPT: it has a verdict, and nobody waits. ASKING: a call or
- *             a timer is under way. WAITING: it has had no turn yet. Somebody waits for each of the
- *             latter two: with the last one they go.
+ * Owns:       entries and the callers that wait for them.
+ * Invariants: an entry is in one list. KEPT: it has a verdict, and no caller waits. ASKING: a
+ *             call or a timer is under way. WAITING: it has had no turn yet. Callers wait for the
+ *             latter two: when the last one leaves, the entry goes.
  */
 #include "front/review.h"
 
@@ -39,7 +39,7 @@ struct entry {
     char *from;
     uint64_t due_ms; /* on the loop's clock. WAITING: it gives up, ASKING without a call: it asks */
     struct bh_api_req *call;
-    bool orphan; /* its answer interests nobody, r may be gone */
+    bool orphan; /* no caller wants its answer, r may be gone */
     unsigned tries;
 };
 TAILQ_HEAD(entries, entry);
@@ -234,7 +234,7 @@ static void ask(struct entry *e)
     e->tries++;
     count(r->o.asked);
     e->call = bh_api_start(r->o.client, &call);
-    if (!e->call) /* nobody is told before he knows that he waits */
+    if (!e->call) /* later, as no caller has its wait yet */
         try_later(e);
 }
 
@@ -405,7 +405,7 @@ void bh_reviews_cancel(struct bh_review_wait *w)
 {
     struct entry *e = w->e;
 
-    if (!e) { /* whoever tells it frees it */
+    if (!e) { /* being told: freed after that */
         w->done = NULL;
         return;
     }

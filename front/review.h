@@ -6,11 +6,11 @@
  * One question is asked once, however many callers wait for it; its answer is kept for a while, at
  * most BH_REVIEW_ENTRIES of them. The oldest NO goes first, so that made-up tokens do not push out
  * those that are good. Failures are not kept. A failure that may pass (no connection, 429, 5xx) is
- * repeated as upstream does: five tries, 500 ms x1.5 between. Anybody can make up questions. So at
- * most BH_REVIEW_ASKED are with the API server, of which BH_REVIEW_ASKED_EACH for one address;
+ * repeated as upstream does: five tries, 500 ms x1.5 between. Any client can make up questions. So
+ * at most BH_REVIEW_ASKED are with the API server, of which BH_REVIEW_ASKED_EACH for one address;
  * BH_REVIEW_WAITING more wait for a turn, first come, first served among those whose address may
- * have another, BH_REVIEW_WAIT_NS at most. What is beyond is BH_VERDICT_BUSY. A question that
- * nobody waits for any more is taken back. Keys are hashed (SHA-256): no token is held longer than
+ * have another, BH_REVIEW_WAIT_NS at most. What is beyond is BH_VERDICT_BUSY. A question that no
+ * caller waits for any more is taken back. Keys are hashed (SHA-256): no token is held longer than
  * its question.
  * Threads:    the loop's.
  * Upstream:   apiserver/pkg/authentication/token/cache,
@@ -43,7 +43,7 @@ void bh_verdict_unref(struct bh_verdict *v);
 typedef void bh_verdict_done(void *arg, const struct bh_verdict *v);
 
 struct bh_reviews;
-struct bh_review_wait; /* somebody who waits for an answer */
+struct bh_review_wait; /* a caller that waits for an answer */
 struct bh_reviews_options {
     struct bh_api_client *client; /* borrowed */
     const char *path;             /* "/apis/authorization.k8s.io/v1/subjectaccessreviews" */
@@ -62,9 +62,9 @@ void bh_reviews_metrics(struct bh_reviews_options *o, struct bh_metrics *m, cons
 struct bh_reviews *bh_reviews_new(uv_loop_t *loop, const struct bh_reviews_options *o);
 /* Callers that wait hear BH_VERDICT_ERROR. Before the client is freed. NULL allowed. */
 void bh_reviews_free(struct bh_reviews *r);
-/* body is the whole review; from: the address of whoever makes us ask. done is called once: at once
- * when the answer is known or nobody can be asked (NULL is returned), or later, unless the wait
- * that is returned has been canceled. */
+/* body is the whole review; from: the address of the client that makes us ask. done is called once:
+ * at once when the answer is known or no server can be asked (NULL is returned), or later, unless
+ * the wait that is returned has been canceled. */
 struct bh_review_wait *bh_reviews_ask(struct bh_reviews *r, const void *key, size_t key_n,
                                       const struct bh_buf *body, const char *from,
                                       bh_verdict_done *done, void *arg);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * front/serve.c - a request's way: who, may he, what
+ * front/serve.c - a request's way: authentication, authorization, answer
  *
  * Invariants: every call is ended once, by bh_call_reply; a client that left is noticed there.
  */
@@ -208,7 +208,7 @@ static void route(struct bh_call *c)
         bh_call_error(c, 404, "404 page not found");
 }
 
-/* ---- may he, who ----------------------------------------------------------------------------- */
+/* ---- authorization, authentication ----------------------------------------------------------- */
 
 /* w NULL: the call went on at once and may be over. */
 static void keep_wait(struct bh_call *c, struct bh_review_wait *w)
@@ -283,7 +283,7 @@ static void on_header(void *arg, const char *name, const char *value)
         h->v[h->n++] = (struct bh_front_header){name, value};
 }
 
-/* The client left. Nobody is asked who he was; other work ends when it ends. */
+/* The client left. A review under way is canceled; other work ends when it ends. */
 static void on_abort(void *arg)
 {
     struct bh_call *c = arg;

@@ -34,7 +34,7 @@ void bh_user_unref(struct bh_user *u); /* NULL allowed */
 void bh_user_add_group(struct bh_user *u, const char *group);
 void bh_user_add_extra(struct bh_user *u, const char *key, const char *value);
 bool bh_user_in(const struct bh_user *u, const char *group);
-/* Everybody who is somebody is in system:authenticated. */
+/* Adds system:authenticated, but not to the anonymous user. */
 void bh_user_authenticated(struct bh_user *u);
 /* status.user of a TokenReview; NULL when it has no name. */
 struct bh_user *bh_user_of_review(const struct bh_json *user);
