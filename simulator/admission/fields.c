@@ -15,7 +15,7 @@
 #define VALUE_BYTES_MAX 160
 
 /* %s and %zu of a path, without printf: an object that is in order makes dozens of paths which
- * nobody reads. False: fmt has something else, or out is too short. */
+ * are never read. False: fmt has something else, or out is too short. */
 static bool simple_path(char *out, size_t cap, size_t *ret_n, const char *fmt, va_list ap)
 {
     size_t n = 0;

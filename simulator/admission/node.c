@@ -26,7 +26,7 @@ static const struct state_taint state_taints[] = {
     {"node.kubernetes.io/network-unavailable", "NetworkUnavailable", "True"},
 };
 
-/* Without a Ready condition nobody has vouched for the node yet: it counts as not ready. */
+/* Without a Ready condition no kubelet has vouched for the node yet: it counts as not ready. */
 static bool wanted(const struct bh_json *node, const struct state_taint *t)
 {
     const struct bh_json *c;

@@ -258,7 +258,7 @@ static int forbidden(struct bh_sim_write *w, const char *text)
     return bh_adm_forbid(w, "%s", text);
 }
 
-/* A quota of cpu or memory binds everybody to say what they want of it. */
+/* A quota of cpu or memory binds every container to say what it wants of it. */
 static int must_specify(struct bh_sim_write *w, const char *quota, const struct bh_json *hard)
 {
     static const struct {
