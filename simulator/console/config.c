@@ -171,7 +171,7 @@ static int change(const char *runtime_dir, const char *text, size_t n, struct bh
         rc = replace_file(path, text, n, err);
     if (rc == 0) {
         rc = reload(runtime_dir, &k, err);
-        if (rc < 0) /* and whoever starts next starts with what ran before */
+        if (rc < 0) /* the next scheduler starts with what ran before */
             (void)replace_file(path, before, before_n, &ignored);
     }
     bh_ask_close(&k);

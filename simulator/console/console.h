@@ -49,7 +49,7 @@ struct bh_console {
     struct bh_console_applying *importing;  /* import.c; NULL = none is under way */
     struct bh_player *replay;               /* replay.h */
     struct bh_console_decisions *decisions; /* decisions.h */
-    struct bh_console_annotator *annotator; /* decisions.h; NULL: nobody wants annotations */
+    struct bh_console_annotator *annotator; /* decisions.h; NULL: no annotations */
     struct bh_console_scenarios *scenarios; /* scenarios.h */
 };
 
@@ -73,7 +73,7 @@ void bh_console_job_fail(struct bh_console_job *j, int code, const char *field, 
                          const char *fmt, ...) BH_PRINTF(5, 6);
 /* The body to write by hand instead; content_type: a literal, NULL = JSON. */
 struct bh_buf *bh_console_job_body(struct bh_console_job *j, int code, const char *content_type);
-/* Nobody waits for the answer any more. Any thread. */
+/* The client left or the server stops: no answer is wanted any more. Any thread. */
 bool bh_console_job_dropped(const struct bh_console_job *j);
 /* Back in the loop, after run() and before the answer goes: for jobs whose result is to be written
  * into the store. done() answers on r as a handler does; r is NULL when the client left while run()
@@ -81,8 +81,8 @@ bool bh_console_job_dropped(const struct bh_console_job *j);
 typedef void bh_console_done_fn(struct bh_sim_req *r, struct bh_sim *s, void *arg);
 void bh_console_work_then(struct bh_console_req *c, bh_console_run_fn *run,
                           bh_console_done_fn *done, bh_console_release_fn *release, void *arg);
-/* The same for nobody in particular: done() is called with r NULL. The caller sees to it that only
- * one of a kind is under way. */
+/* The same without a client: done() is called with r NULL. The caller sees to it that only one of a
+ * kind is under way. */
 void bh_console_background(struct bh_sim *s, bh_console_run_fn *run, bh_console_done_fn *done,
                            bh_console_release_fn *release, void *arg);
 

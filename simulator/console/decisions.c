@@ -10,7 +10,7 @@
 #include "scheduler/decisions/decisions.h"
 
 #define POLL_NS UINT64_C(80000000)
-/* Nobody asked for so long: what came meanwhile is not read any more. */
+/* Without a stream for so long: what came meanwhile is not read any more. */
 #define IDLE_NS    UINT64_C(5000000000)
 #define ROWS_KEPT  2048u
 #define ROWS_POLL  500u
@@ -19,7 +19,7 @@
 
 struct bh_console_decisions {
     const char *path;                           /* NULL: there is no file */
-    struct bh_decisions *idle[BH_CONSOLE_JOBS]; /* readers that nobody uses */
+    struct bh_decisions *idle[BH_CONSOLE_JOBS]; /* readers that no job uses */
     unsigned n_idle;
     /* The stream's rows: a ring. */
     struct bh_decisions *reader;
@@ -40,7 +40,7 @@ static void keep_row(struct bh_console_decisions *d, const struct bh_json *chang
     d->ring[i] = bh_buf_take(&b);
 }
 
-/* Who fell behind, or was away, starts anew from what is there now. */
+/* Streams that fell behind, or were not there, start anew from what is there now. */
 static void jump(struct bh_console_decisions *d)
 {
     bh_decisions_now(d->reader, &d->cursor);
@@ -61,7 +61,7 @@ static void poll_rows(struct bh_console_decisions *d)
     if (bh_decisions_changes(d->reader, &a, &d->cursor, ROWS_POLL, &list, NULL) == 0) {
         bh_json_each(change, list)
             keep_row(d, change);
-        if (list->c.n >= ROWS_POLL) /* more than anybody reads */
+        if (list->c.n >= ROWS_POLL) /* more than a stream can show */
             jump(d);
     }
 }

@@ -98,7 +98,7 @@ static void run(struct bh_console_job *j, void *arg)
     struct bh_err err = {0};
     BH_CLEANUP(bh_arena_fini) struct bh_arena a = {0};
 
-    /* nobody runs: null */
+    /* no scheduler runs: null */
     (void)bh_console_config_running(k->runtime_dir, false, &config, NULL, &err);
     if (!k->yaml) {
         write_document(bh_console_job_body(j, 200, NULL), k, config, j);

@@ -112,7 +112,7 @@ int bh_console_question_open(struct bh_console_question *q, struct bh_console_jo
 
 /* ---- configuration --------------------------------------------------------------------------- */
 
-/* They are not asked, so nobody needs what they are asked with. */
+/* They are not asked, so what they are asked with is not needed. */
 static void forget_extenders_tls(struct bh_json *config)
 {
     bh_json_each(e, bh_json_get_list(config, "extenders"))
@@ -128,7 +128,7 @@ int bh_console_question_running(struct bh_console_question *q)
     int rc = bh_console_config_running(q->moment->runtime_dir, false, &text, &path, &err);
 
     q->configuration = path && *path ? bh_arena_strdup(&q->a, path) : "defaults";
-    if (rc == -ENOENT) /* nobody runs: the defaults */
+    if (rc == -ENOENT) /* no scheduler runs: the defaults */
         return 0;
     if (rc == 0)
         rc = bh_json_parse(&q->a, text, strlen(text), 0, &doc, &err);

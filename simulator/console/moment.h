@@ -4,8 +4,8 @@
  *
  * Taken in the loop: references to every object that says something about placement. In the worker
  * it becomes a trial (simulator/trial/trial.h), whose engine decides as the scheduler would.
- * Extenders are not asked. What the scheduler has decided and nobody has written yet counts, as in
- * `berth explain`.
+ * Extenders are not asked. What the scheduler has decided and no binder has written yet counts, as
+ * in `berth explain`.
  */
 #ifndef BH_CONSOLE_MOMENT_H
 #define BH_CONSOLE_MOMENT_H

@@ -52,7 +52,7 @@ struct bh_sim_req bh_console_late_req(struct bh_sim *s, struct bh_http_req *http
 /* ---- config.c, in a worker thread -------------------------------------------------------------
  * The scheduler of a runtime directory. */
 /* The configuration in force as text, and the file it came from ("" = none); both malloc.
- * -ENOENT: nobody runs there. */
+ * -ENOENT: no scheduler runs there. */
 int bh_console_config_running(const char *runtime_dir, bool yaml, char **ret, char **ret_path,
                               struct bh_err *err);
 struct bh_console_place { /* what is wrong */
@@ -86,9 +86,9 @@ struct bh_json *bh_console_recording(struct bh_console *c, struct bh_arena *a);
  * Its control socket (common/control/ask.h) is asked in worker threads; the loop sees what the
  * last answer said. Without --runtime-dir there is no scheduler. */
 /* The newest answer; when it is older than a second, the next one is asked for in the background.
- * running: it answered. trouble: what it says, or why nobody answered. */
+ * running: it answered. trouble: what it says, or why no answer came. */
 struct bh_console_scheduler_view {
-    bool known; /* somebody was asked at all */
+    bool known; /* a scheduler was asked at all */
     bool running, deciding;
     char trouble[512];
 };

@@ -3,8 +3,8 @@
  * simulator/console/past.c - GET /berth/v1/timeline and /berth/v1/utilisation
  *
  * A log of what people look for later: pods and nodes that came, went, were bound or changed by
- * hand; not every heartbeat and status. It keeps the last LOG_MAX entries, whoever listens.
- * Numbers are kept once a second for an hour, from the moment somebody wanted sums (totals.h).
+ * hand; not every heartbeat and status. It keeps the last LOG_MAX entries, asked for or not.
+ * Numbers are kept once a second for an hour, from the first request for sums (totals.h).
  */
 #include "simulator/console/parts.h"
 

@@ -6,7 +6,7 @@
  * the same any more, goes at once, finalizers or not; then what is missing comes back with its old
  * uid and a new revision. Watchers see DELETED and ADDED, revisions only rise, and it all happens
  * in one turn of the loop, so that no controller sees a half of it.
- * Leases belong to whoever holds them and stay. Definitions of custom kinds that came later go by
+ * Leases belong to their holders and stay. Definitions of custom kinds that came later go by
  * their own rules, with their objects; one that was there at the start and is gone does not come
  * back.
  */

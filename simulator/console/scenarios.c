@@ -30,7 +30,7 @@ enum phase { PENDING, RUNNING, SUCCEEDED, FAILED, GONE };
 static const char *const phase_names[] = {"Pending", "Running", "Succeeded", "Failed", "Gone"};
 
 struct run {
-    struct bh_console_scenarios *all; /* NULL: the server stops, or nobody wants it any more */
+    struct bh_console_scenarios *all; /* NULL: the server stops */
     struct run *next;
     unsigned id;
     char *name, *object; /* object: name of the Scenario it came from, or NULL */
@@ -172,7 +172,7 @@ static void tell_object(struct bh_sim *s, const struct bh_sim_type *t, const str
 {
     if (r->object && t)
         (void)bh_sim_edit(s, t, "", r->object, r->uid, BH_SIM_STATUS, edit_status,
-                          (void *)(uintptr_t)r, NULL, NULL); /* gone: nobody wants to know */
+                          (void *)(uintptr_t)r, NULL, NULL); /* the Scenario is gone: no loss */
 }
 
 /* ---- in the loop ----------------------------------------------------------------------------- */

@@ -28,7 +28,7 @@ struct node_totals {
 struct pod_totals {
     uint64_t rv;
     struct node_totals *node; /* where it counts, NULL = nowhere */
-    struct why *why;          /* NULL = it does not wait, or nobody said why */
+    struct why *why;          /* NULL = it does not wait, or has no condition that says why */
     bool waits, gated, deleting;
     char phase; /* first letter */
     int64_t cpu_milli, memory_bytes;

@@ -221,7 +221,7 @@ static void other(struct whatif *w, struct bh_json *list, struct bh_trial *x, st
                    ns, name, before, after, a ? a->message : NULL);
 }
 
-/* All waiting pods are decided in both; who comes out elsewhere is told. */
+/* All waiting pods are decided in both; those that come out elsewhere are listed. */
 static struct bh_json *others(struct whatif *w, struct bh_trial *x, struct bh_trial *y)
 {
     struct bh_json *list = bh_json_new(&w->q.a, BH_JSON_ARRAY);
