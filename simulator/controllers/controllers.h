@@ -175,7 +175,7 @@ void bh_ctl_quota_commit(struct bh_sim_controllers *c, enum bh_sim_change change
 void bh_ctl_resize_commit(struct bh_sim_controllers *c, const struct bh_sim_obj *old,
                           const struct bh_sim_obj *obj);
 /* An edit (bh_sim_edit_fn) of a pod's status: the condition DisruptionTarget, and with fail the
- * phase of a pod that nobody runs any more. */
+ * phase of a pod that no kubelet runs any more. */
 struct bh_ctl_disruption {
     struct bh_sim_controllers *c;
     const char *reason, *message;

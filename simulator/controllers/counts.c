@@ -20,7 +20,7 @@ bool bh_ctl_pod_active(const struct bh_sim_obj *pod)
 }
 
 /* Stored text is compact and quotes inside strings are escaped, so what is found is the condition.
- * Ours has its members in this order; a condition that somebody else wrote is parsed. */
+ * Ours has its members in this order; a condition that a client wrote is parsed. */
 bool bh_ctl_pod_ready(const struct bh_sim_obj *pod)
 {
     BH_CLEANUP(bh_arena_fini) struct bh_arena a = {0};

@@ -177,7 +177,7 @@ static void start_waiting(struct bh_sim_controllers *c, const struct bh_sim_obj 
     bh_ctl_enqueue(c, BH_CTL_GC_DEPENDENTS, "", o->uid);
 }
 
-/* Those who wait for this one look again. */
+/* Owners that wait for this dependent look again. */
 static void wake_waiting(struct bh_sim_controllers *c, const struct bh_sim_obj *gone)
 {
     for (uint32_t i = 0; i < gone->n_owners; i++) {

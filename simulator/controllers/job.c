@@ -3,7 +3,7 @@
  * simulator/controllers/job.c - jobs: pods until enough have succeeded
  *
  * Upstream: pkg/controller/job/job_controller.go (v1.36); differences: pods carry no tracking
- * finalizer, so that a finished pod that somebody deletes counts as never run; pod failure and
+ * finalizer, so that a finished pod that is deleted counts as never run; pod failure and
  * success policies, and per-index back-off, are not looked at.
  */
 #include "simulator/controllers/controllers.h"

@@ -220,7 +220,7 @@ static void act(struct bh_sim_controllers *c, const struct bh_sim_obj *was)
     if (bh_streq(pod->phase, "Pending")) {
         s.host_ip = bh_ctl_node_ip(c, pod->node_name);
         if (!*s.host_ip)
-            return; /* no such node: nobody runs it, until the node comes */
+            return; /* no such node: the pod does not run until the node comes */
         next_pod_ip(&c->kubelet, ip);
         s.pod_ip = ip;
         bh_ctl_edit(c, was, BH_SIM_STATUS, start_pod, &s);

@@ -3,7 +3,7 @@
  * simulator/controllers/node_init.c - what a kubelet says about its node when it registers
  *
  * A node without a Ready condition gets healthy conditions, addresses, node info and, where absent,
- * capacity. A node that came with a Ready condition is left alone: somebody scripted it.
+ * capacity. A node that came with a Ready condition is left alone: it was scripted.
  * Upstream: pkg/kubelet/nodestatus/setters.go, kwok's node-initialize stage; differences: defaults
  * of capacity are our own; no heartbeats.
  */

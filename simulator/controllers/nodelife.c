@@ -5,7 +5,7 @@
  *
  * The stand-in kubelet of a node with the annotation sim.berth.dev/kubelet: stopped does nothing:
  * it starts no pods, ends none, and posts no status. After the grace period the node's conditions
- * are Unknown; a node whose Ready condition is not True, by us or by whoever writes its status,
+ * are Unknown; a node whose Ready condition is not True, by us or by a writer of its status,
  * carries the NoExecute taint that belongs to it (the NoSchedule ones are worked out inside every
  * write, by admission/node.c), and its pods are not ready. Evictions follow from the taint
  * (tainteviction.c).
@@ -27,7 +27,7 @@ static const char *const conditions[] = {"Ready", "MemoryPressure", "DiskPressur
 struct bh_ctl_node {
     uint64_t silent_ns; /* since when, on bh_sim_mono_ns(); 0 = not silent */
     bool bad;           /* Ready is not True */
-    bool deaf;          /* nobody does there what the API server wants */
+    bool deaf;          /* its kubelet does not do what the API server wants */
 };
 
 static struct bh_ctl_node *entry(struct bh_sim_controllers *c, const char *name)

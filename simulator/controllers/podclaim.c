@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * simulator/controllers/podclaim.c - what a pod asks others to make for it: claims for ephemeral
- * volumes, resource claims from templates; and giving devices back when nobody uses them any more
+ * volumes, resource claims from templates; and giving devices back when no pod uses them any more
  *
  * Owns:       nothing; names that were given are in the pod's status.resourceClaimStatuses.
  * Upstream:   pkg/controller/volume/ephemeral, pkg/controller/resourceclaim (v1.36); differences:
@@ -141,7 +141,7 @@ static bool consumer_lives(struct bh_sim_controllers *c, const char *ns, const s
     const struct bh_sim_obj *pod;
 
     if (!bh_tree_is(ref, "resource", "pods") || !name || !uid)
-        return true; /* somebody else's */
+        return true; /* not a pod: not ours to judge */
     pod = bh_sim_get(c->sim, c->t.pods, ns, name);
     return pod && bh_streq(pod->uid, uid) && !bh_ctl_pod_finished(pod);
 }
@@ -168,7 +168,7 @@ static bool write_release(void *arg, struct bh_arena *a, struct bh_json *o)
     }
     if ((list && list->c.n) || !(changed || bh_tree_str(o, "metadata.deletionTimestamp")))
         return changed;
-    bh_json_drop(status, "reservedFor allocation devices"); /* free again: nobody is left */
+    bh_json_drop(status, "reservedFor allocation devices"); /* free again: no consumer is left */
     return bh_ctl_drop_finalizer(protection, a, o) || changed;
 }
 
@@ -228,7 +228,7 @@ void bh_ctl_podclaim_commit(struct bh_sim_controllers *c, enum bh_sim_change cha
             uses_claims(obj))
             enqueue_claims(c, obj);
     } else if (obj->type == c->t.resource_claims && change != BH_SIM_DELETED) {
-        /* deleted while somebody used it, or reserved for a pod that went meanwhile */
+        /* deleted while a pod used it, or reserved for a pod that went meanwhile */
         if (obj->deleting || strstr(obj->json, "\"reservedFor\":["))
             bh_ctl_again(c, BH_CTL_RESOURCE_CLAIM, obj, 0);
     } else if (obj->type == c->t.claim_templates && change == BH_SIM_ADDED) {

@@ -125,7 +125,7 @@ static void turn(void *arg)
 {
     struct bh_sim_controllers *c = arg;
     struct bh_ctl_queue *q = &c->queue;
-    bool manual = bh_sim_manual_clock(c->sim); /* nobody else waits for a turn */
+    bool manual = bh_sim_manual_clock(c->sim); /* the loop serves nothing else */
     uint64_t end = bh_mono_ns() + TURN_NS;
 
     q->timer = NULL;

@@ -37,7 +37,7 @@ static void note(struct bh_arena *a, struct bh_json *status, const struct bh_jso
 
 /* ---- what there was -------------------------------------------------------------------------- */
 
-/* Writes the old resources down where nobody has yet. arg: the old pod's tree. */
+/* Writes the old resources down where they are not yet. arg: the old pod's tree. */
 static bool keep_old(void *arg, struct bh_arena *a, struct bh_json *pod)
 {
     const struct bh_json *old = arg;

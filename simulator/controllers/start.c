@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * simulator/controllers/start.c - start, stop, and who is told about a commit
+ * simulator/controllers/start.c - start, stop, and which controllers are told about a commit
  */
 #include "simulator/controllers/controllers.h"
 

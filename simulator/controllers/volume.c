@@ -8,7 +8,7 @@
  *             so that a stop in between is repaired by looking again.
  * Upstream:   pkg/controller/volume/persistentvolume (v1.36); differences: every class with a
  *             provisioner other than kubernetes.io/no-provisioner is served by the stand-in, at
- *             once; volumes are recycled by nobody; protection finalizers are not set.
+ *             once; volumes are never recycled; protection finalizers are not set.
  */
 #include "simulator/controllers/controllers.h"
 
