@@ -45,7 +45,7 @@ static const char *type_name(const struct bh_json *v)
     return v->type == BH_JSON_NUMBER && bh_json_i64(v, &n) ? "integer" : names[v->type];
 }
 
-/* e NULL: somebody asks whether, not why (anyOf, oneOf, not). */
+/* e NULL: the caller asks whether, not why (anyOf, oneOf, not). */
 static bool bad(struct check *c, const char *path, const struct bh_json *v, const char *fmt, ...)
     BH_PRINTF(4, 5);
 static bool bad(struct check *c, const char *path, const struct bh_json *v, const char *fmt, ...)
@@ -295,7 +295,7 @@ void bh_crd_validate(struct bh_arena *a, const struct bh_json *schema, const str
 
 /* ---- the schema itself ----------------------------------------------------------------------- */
 
-/* The tree may have been put together by anybody: absent, or of that type. */
+/* The schema is a client's and may be anything: true if the member is absent, or of that type. */
 static bool is_shape(const struct bh_json *s, const char *member, enum bh_json_type want)
 {
     const struct bh_json *v = bh_json_get(s, member);
