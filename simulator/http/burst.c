@@ -193,8 +193,8 @@ static int open_socket(struct conn *c)
     return 0;
 }
 
-/* Tries addresses from c->addr on. When none is left and nobody else is connected, what waits
- * fails. */
+/* Tries addresses from c->addr on. When none is left and no other connection is open, what
+ * waits fails. */
 static void conn_start(struct conn *c, int error)
 {
     struct bh_burst *b = c->b;

@@ -6,11 +6,12 @@
  * costs a few microseconds, a tenth of what common/api's client (libcurl) takes. All requests that
  * were queued in one turn of the loop leave in one system call per connection, and all answers that
  * have arrived are read in one. No TLS, no redirects, no cookies, no repeats after an answer:
- * whoever needs those uses common/api/client.h. Answers may come with a Content-Length or chunked.
+ * for those see common/api/client.h. Answers may come with a Content-Length or chunked.
  *
  *     struct bh_burst *b;
  *     rc = bh_burst_new(loop, &(struct bh_burst_options){.server = cfg->server, .depth = 64}, &b,
- * err); bh_burst_send(b, &(struct bh_burst_call){.method = "POST", .path = "/api/v1/nodes",
+ *                       err);
+ *     bh_burst_send(b, &(struct bh_burst_call){.method = "POST", .path = "/api/v1/nodes",
  *                                              .content_type = "application/json",
  *                                              .body = {json, json_n}, .on_done = fn, .arg = x});
  *     ... run the loop; fn(x, reply) is called once per request ...
@@ -19,7 +20,7 @@
  * Order: a request goes to the connection with the fewest on the wire, at most `depth`. A server
  * answers those of one connection one after the other: one connection costs least and keeps the
  * order of the calls; several keep one slow request from holding up all others. What finds no room
- * waits here without bound: whoever wants a bound counts its own. Broken connections: what was sent
+ * waits here without bound: callers bound what they queue. Broken connections: what was sent
  * and not answered fails with sent = true (for a write the outcome is unknown); what was not sent
  * goes out on the next connection. A server that says "Connection: close" has not looked at what
  * follows: that is sent again.

@@ -109,7 +109,7 @@ static void call_free(struct call *r)
     free(r);
 }
 
-/* Unlinks it and tells whoever waits for it; the memory goes with the next flush. */
+/* Unlinks it and tells its stream; the memory goes with the next flush. */
 static void conn_end(struct bh_http_conn *c)
 {
     struct web *p = c->p;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * simulator/http/stream.h - what server.c and stream.c share; nobody else includes it
+ * simulator/http/stream.h - what server.c and stream.c share; no other file includes it
  */
 #ifndef BH_SIM_HTTP_STREAM_H
 #define BH_SIM_HTTP_STREAM_H
