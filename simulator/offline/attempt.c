@@ -33,7 +33,7 @@ static struct bh_victim *victims_of(struct bh_arena *a, const struct bh_decision
     return v;
 }
 
-/* One that somebody deletes already is left to that one. */
+/* With the hook, a victim that is being deleted already is left to its deleter. */
 static void evict(struct bh_offline *w, const struct bh_victim *v, uint32_t n)
 {
     for (uint32_t i = 0; i < n; i++) {

@@ -58,10 +58,10 @@ struct bh_offline_try { /* an attempt that ended; valid during the call */
 struct bh_offline_hooks {
     /* How the pod comes out, before anything follows from it. */
     void (*decided)(void *arg, const struct bh_pending *p, const struct bh_decision *d);
-    /* Victims that have to go are there still. */
+    /* After an attempt, before its victims are evicted. */
     void (*tried)(void *arg, const struct bh_offline_try *t);
-    /* Instead of doing it in the engine: write the binding, delete a victim (which nobody else
-     * deletes), write what Reserve or PostFilter left to write. The engine hears of it by put and
+    /* Instead of doing it in the engine: write the binding, delete a victim (one not yet being
+     * deleted), write what Reserve or PostFilter left to write. The engine hears of it by put and
      * del. */
     void (*bind)(void *arg, const struct bh_pending *p, bh_sym node);
     void (*evict)(void *arg, const char *ns, const char *name);
@@ -75,7 +75,7 @@ struct bh_offline_options {
     bool verify;
     bool rebuilt_snapshot; /* bh_engine_options */
     bool no_queue;         /* objects only; pending pods are the owner's */
-    /* Nobody comes back for the mere passing of time: no flush after five minutes, and a pod whose
+    /* No pod comes back for the mere passing of time: no flush after five minutes, and a pod whose
      * attempt ended in an error that no plugin told leaves the queue. */
     bool events_only;
     unsigned flags;          /* of attempts: BH_EXPLAIN, BH_NO_PREEMPTION */
@@ -124,7 +124,7 @@ void bh_offline_event(struct bh_offline *w, const struct bh_cluster_event *ev);
 /* ---- deciding -------------------------------------------------------------------------------- */
 
 /* From the pod to its node, taken: schedule, assume, Reserve, Permit. *ret_node and *ret_refused
- * only for BH_DECIDED: refused is NULL, WAIT, or who said no (then bh_offline_give_back). */
+ * only for BH_DECIDED: refused is NULL, WAIT, or the refusal (then bh_offline_give_back). */
 const struct bh_decision *bh_offline_decide(struct bh_offline *w, const struct bh_pending *p,
                                             bh_sym *ret_node, const struct bh_status **ret_refused);
 /* Unreserve and forget. */

@@ -217,7 +217,7 @@ int bh_world_init(struct bh_world *w, const struct bh_world_options *o, struct b
         .verify = o->verify,
         .now_ns = o->start_ns,
         .timer = o->timer,
-        /* without controllers nobody else has the claims: the engine's own copy is enough */
+        /* without controllers only the engine uses the claims: its own copy is enough */
         .hooks = {.tried = on_tried,
                   .bind = on_bind,
                   .evict = on_evict,

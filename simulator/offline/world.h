@@ -8,7 +8,7 @@
  * into the store. Binding is immediate. The clock is the owner's: it moves offline.now_ns and calls
  * bh_world_settle(), which lets the store's timers follow.
  *
- * Claims are written and taken for granted before the pod is bound: nobody waits for a provisioner
+ * Claims are written and taken for granted before the pod is bound: no wait for a provisioner
  * or a driver. Extenders are not asked.
  * Threads: one owner. Several worlds may live in one process, each with its own owner.
  */
