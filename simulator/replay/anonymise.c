@@ -79,7 +79,7 @@ static void hash_image(const struct bh_anon *n, struct bh_arena *a, struct bh_js
     set_text(a, v, bh_arena_printf(a, "%s:latest", bh_anon_text(n, a, s)));
 }
 
-/* `name` is somebody's own choice inside these. */
+/* Inside these `name` is a text that a user chose. */
 static const char named[] =
     "metadata ownerReferences claimRef reservedFor containers initContainers volumes pool ports";
 static const char names[] =

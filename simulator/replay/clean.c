@@ -264,7 +264,7 @@ static void volume(struct bh_arena *a, struct bh_json *pv)
         bh_json_unset(spec, "hostPath");
         bh_json_set_str(a, bh_json_obj_at(a, spec, as), "path", "/redacted");
     }
-    /* Nobody shall ever delete a disk because a copy of its object went. */
+    /* A copy's deletion shall never delete a disk. */
     bh_json_set_str(a, spec, "persistentVolumeReclaimPolicy", "Retain");
 }
 

@@ -3,14 +3,14 @@
  * simulator/replay/clean.h - what may leave a real cluster: the members scheduling looks at
  *
  * One table says, kind by kind, which members are kept; everything else is dropped, whatever it is.
- * So what nobody thought of (a new field, a token in an annotation) does not leave. Kinds that are
+ * So what is not foreseen (a new field, a token in an annotation) does not leave. Kinds that are
  * not in the table are never read: secrets, config maps, service accounts, events, custom kinds.
  * docs/replay.md tells users what that means. `berth import`, `sync` and `record` send every object
  * through here, and replay does so with record files of others.
  *
  * Anonymising gives names, label values and images a keyed hash in their place: equal texts stay
  * equal wherever they stand (a node's name, its hostname label, the pods that name it), so that
- * selectors and affinity mean the same. Without the key nobody can tell, or try, what they were.
+ * selectors and affinity mean the same. Without the key no reader can tell, or try, what they were.
  * Threads: any; nothing is shared but constants.
  */
 #ifndef BH_SIM_REPLAY_CLEAN_H
@@ -53,7 +53,7 @@ struct bh_json *bh_clean(struct bh_arena *a, const struct bh_clean_kind *k,
 /* Makes a cleaned object one that can be created: without uid and times, the priority left to the
  * class, claims that were made from a template named, and the status out of it, which is returned
  * (NULL when there is none to write). Nodes keep theirs inside, and it is returned too.
- * Owner references go; who relinks them saves them first. */
+ * Owner references go; a caller that relinks them saves them first. */
 struct bh_json *bh_clean_new(struct bh_arena *a, const struct bh_clean_kind *k,
                              struct bh_json *obj);
 /* The merge patch that makes cur, a whole object of some server, what want (cleaned) says, as far
@@ -68,7 +68,7 @@ struct bh_json *bh_clean_diff(struct bh_arena *a, const struct bh_clean_kind *k,
 struct bh_anon {
     uint8_t key[32];
 };
-void bh_anon_init(struct bh_anon *n, const char *secret); /* NULL: a key nobody knows */
+void bh_anon_init(struct bh_anon *n, const char *secret); /* NULL: a random key */
 /* In place; obj is a cleaned object. */
 void bh_anon_object(const struct bh_anon *n, struct bh_arena *a, struct bh_json *obj);
 /* The text that takes s's place. Literals that mean something to Kubernetes stay. */

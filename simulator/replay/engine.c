@@ -105,7 +105,7 @@ static bool is_due(struct bh_player *r, int64_t *ret_wait_ns)
         r->gate_ns = now;
     if (now - r->gate_ns < GATE_NS)
         return false;
-    r->gate_ns = 0; /* nobody decides about these: go on */
+    r->gate_ns = 0; /* no scheduler decides about these: go on */
     r->given_up = r->undecided;
     return true;
 }
@@ -217,10 +217,10 @@ static void on_pod(void *arg, enum bh_sim_change c, struct bh_sim_obj *old, stru
 
 /* ---- loading --------------------------------------------------------------------------------- */
 
-/* Belongs to the thread until after_load(); then to nobody, when the replay left meanwhile. */
+/* Belongs to the thread until after_load(), which frees it. */
 struct bh_player_load {
     uv_work_t work;
-    struct bh_player *owner; /* the loop's; NULL: nobody waits any more */
+    struct bh_player *owner; /* the loop's; NULL: the replay was stopped */
     void *body;
     size_t body_n;
     struct bh_player_file file;

@@ -20,8 +20,8 @@
 
 #include "simulator/server/sim.h"
 
-/* What pods are asked to be scheduled by, so that nobody does, while recorded bindings are
- * followed */
+/* The schedulerName of pods while recorded bindings are followed, so that no scheduler places
+ * them */
 #define BH_REPLAY_FOLLOWER "recorded"
 
 #define BH_REPLAY_BODY_MAX ((size_t)256 << 20) /* of an uploaded file, packed or not */
@@ -31,7 +31,7 @@
 struct bh_player_options {
     const char *name; /* of the file, to show */
     /* 1 = as it was; 0 = as fast as the scheduler decides: nothing is taken away, and no node
-     * changes, before the pods that came earlier are decided (or nobody does for two seconds). */
+     * changes, before the pods that came earlier are decided, or none is for two seconds. */
     double speed;
     bool paused, clear, follow;
 };

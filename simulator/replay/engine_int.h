@@ -56,7 +56,7 @@ struct bh_player_pod {
     bool decided;          /* the scheduler has said something: bound, or not now */
     bool counted;          /* compared */
     bool gone;             /* this cluster has removed it */
-    bool given;            /* created with its node: nobody decided */
+    bool given;            /* created with its node: no decision */
 };
 struct bh_player_difference {
     const char *ns, *name, *recorded, *node;
