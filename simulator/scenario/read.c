@@ -207,7 +207,7 @@ static int kep_patch(struct bh_check *c, struct bh_arena *a, const struct bh_jso
                          type);
 }
 
-/* Whom an operation is about, from typeMeta and objectMeta. */
+/* The object an operation is about, from typeMeta and objectMeta. */
 static int kep_target(struct bh_check *c, struct bh_arena *a, const struct bh_json *o,
                       struct bh_json *what)
 {

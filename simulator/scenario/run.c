@@ -3,7 +3,7 @@
  * simulator/scenario/run.c - the clock of a run: steps, decisions, and jumps to what is due next
  *
  * At each moment: the steps that are due, then what the store's controllers make of them, then
- * decisions until nobody can be tried; a decision takes a fixed virtual time. When there is nothing
+ * decisions until no pod can be tried; a decision takes a fixed virtual time. When there is nothing
  * to do the clock jumps to whatever is due first: a step, the queue (back-off, flush), the store
  * (kubelet, grace periods, tolerationSeconds ...).
  */
@@ -140,7 +140,7 @@ void bh_run_settle(struct bh_run *r)
 static void work(struct bh_run *r)
 {
     do {
-        bh_run_settle(r); /* the store's clock follows before anybody writes */
+        bh_run_settle(r); /* the store's clock follows before the next write */
         while (r->trouble_rc >= 0 && due(r)) {
             struct later l = take_later(r);
             l.fn(r, l.arg);
@@ -164,7 +164,7 @@ static int64_t next_due(struct bh_run *r)
     return next;
 }
 
-/* Nothing will change any more unless somebody does something. */
+/* Nothing will change any more by itself. */
 static bool quiet(struct bh_run *r, int64_t next_ns)
 {
     struct bh_queue_stats q;
@@ -242,7 +242,7 @@ static void pass_steps(struct bh_run *r)
     }
 }
 
-/* Pods come as they are; those who made them stay behind, or there would be new ones. */
+/* Pods come as they are; the workloads that made them stay behind, or would make new ones. */
 static bool belongs(const struct bh_json *obj)
 {
     static const char not_these[] =

@@ -59,7 +59,7 @@ int bh_scenario_read(const struct bh_scenario_source *src, struct bh_scenario **
                      struct bh_scenario_error *e, struct bh_err *err);
 void bh_scenario_free(struct bh_scenario *s);
 
-struct bh_scenario_progress {      /* shared with whoever asks; written by the runner only */
+struct bh_scenario_progress {      /* shared with the asker; written by the runner only */
     _Atomic int64_t at_ns, end_ns; /* virtual; end 0 = not known */
     _Atomic bool cancel;           /* the asker's wish */
 };

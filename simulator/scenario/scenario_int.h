@@ -110,7 +110,7 @@ struct bh_run_pod {
     enum bh_run_state state;
     uint32_t attempts;
     const char *reason, *message; /* of the last failed attempt */
-    const char *preemptor;        /* who made it go; NULL */
+    const char *preemptor;        /* the pod it went for; NULL */
     int64_t req[BH_RUN_RESOURCES];
 };
 struct bh_run_event {

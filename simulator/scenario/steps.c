@@ -36,7 +36,7 @@ static const struct bh_sim_type *nodes_type(void)
     return bh_sim_type_find("", "v1", "nodes");
 }
 
-/* ---- whom a step is about -------------------------------------------------------------------- */
+/* ---- what a step is about -------------------------------------------------------------------- */
 
 static const char *label_of(void *arg, const char *key)
 {
