@@ -110,7 +110,7 @@ static void on_timer(uv_timer_t *h)
     turn(h->data);
 }
 
-/* How long a turn kept everybody waiting: what was not spent waiting for something to do. */
+/* How long a turn kept clients waiting: what was not spent waiting for something to do. */
 static void on_turn_end(uv_prepare_t *h)
 {
     struct bh_sim *s = h->data;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * simulator/server/review.c - answers that are made up: access reviews, who am I, logs
+ * simulator/server/review.c - answers that are made up: access reviews, "who am I", logs
  *
- * Whoever may talk to this server may do everything with objects, so reviews of resources say yes.
+ * Clients of this server may do everything with objects, so reviews of resources say yes.
  * Callers of other servers (SubjectAccessReview with nonResourceAttributes) get what a cluster's
- * bootstrap roles give: system:masters everything, system:monitoring metrics and health, everybody
+ * bootstrap roles give: system:masters everything, system:monitoring metrics and health, all users
  * health and version. TokenReview knows the tokens of the token file
  * (TOKEN,user,uid,"group,group"); a line with the token alone, and any token without such a file,
  * is the administrator's.

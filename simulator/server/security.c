@@ -125,7 +125,7 @@ static bool only_asks(struct bh_sim_req *r)
     return false;
 }
 
-/* Paths of the console that change something, whoever asks. */
+/* Paths of the console that change something: --read-only refuses them to every client. */
 static bool is_console_write(const struct bh_sim_req *r)
 {
     return strncmp(r->path, "/berth/", 7) == 0 || bh_streq(r->path, "/api/v1/reset") ||
