@@ -23,7 +23,7 @@ int bh_admit_store(struct bh_admission *ad, const struct bh_sim_type *type, cons
                    struct bh_json *obj, struct bh_sim_obj **ret, struct bh_err *err);
 /* uid and times that repeat; drawn_name: the name too, from generateName. */
 void bh_admit_settle(struct bh_admission *ad, struct bh_json *obj, bool drawn_name);
-/* Adds what was made here: like a manifest, it did not come out of somebody's API server. */
+/* Adds what was made here: like a manifest, it did not come from an API server. */
 int bh_admit_add(struct bh_admission *ad, const struct bh_trial_source *at,
                  const struct bh_json *obj, struct bh_err *err);
 /* A node that says nothing about its state is ready. */

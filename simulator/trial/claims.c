@@ -4,8 +4,8 @@
  *
  * The store's controllers have made claims of ephemeral volumes and of ResourceClaimTemplates, and
  * bound claims that need no pod to be bound. All this is taken over for manifests, and for pods
- * that were made of workloads. What has a uid stays as it is: whoever should have acted on it has
- * not.
+ * that were made of workloads. What has a uid stays as it is: its cluster's controllers have
+ * not acted on it.
  */
 #include "simulator/trial/admit.h"
 #include "simulator/server/tree.h"
@@ -54,7 +54,7 @@ static int take_volume(struct bh_admission *ad, const struct bh_sim_obj *stored,
     return add_or_set(ad, at, volume, err);
 }
 
-/* owner: the pod it was made for, NULL = nobody. */
+/* owner: the pod it was made for, NULL = none. */
 static int take_claim(struct bh_admission *ad, const struct bh_sim_obj *stored, const char *name,
                       const struct bh_json *owner, const struct bh_trial_source *at,
                       struct bh_err *err)

@@ -29,7 +29,7 @@ struct bh_trial_source {     /* where an object stands */
     const char *file;        /* "-" = standard input */
     uint32_t document, item; /* both from 1; item 0 = the document is the object */
     uint32_t line;           /* 0 = not known */
-    uint32_t rank;           /* among all objects of all files; set by whoever keeps it */
+    uint32_t rank;           /* among all objects of all files; set when the object is kept */
 };
 /* "a.yaml: document 2, item 5 (line 130)" */
 void bh_trial_where(struct bh_buf *out, const struct bh_trial_source *at);
@@ -76,9 +76,9 @@ struct bh_trial_item { /* an object of the files */
     size_t n;
     bool admitted; /* it came with a uid */
     bool replaced; /* by one of the same name after it, or removed */
-    bool borrowed; /* json is somebody else's */
+    bool borrowed; /* json is the caller's */
 };
-/* Who looks on; each may be NULL. Called in the trial's thread. */
+/* Callbacks; each may be NULL. Called in the trial's thread. */
 struct bh_trial_watcher {
     void (*progress)(void *arg, const char *what, size_t done, size_t total); /* what NULL: over */
     void (*warning)(void *arg, size_t n, const char *text);                   /* the n-th, from 1 */
@@ -142,7 +142,7 @@ bool bh_trial_stopped(const struct bh_trial *t); /* the watcher wants no more of
 /* ---- items ----------------------------------------------------------------------------------- */
 
 /* Adds an object, or puts it in place of the one of its name (with a warning). 0 also for objects
- * that say nothing about placement; -EINVAL with --strict for kinds nobody knows. */
+ * that say nothing about placement; -EINVAL with --strict for unknown kinds. */
 int bh_trial_add_item(struct bh_trial *t, const struct bh_trial_source *at,
                       const struct bh_json *obj, struct bh_err *err);
 /* Does it take objects of this kind? */

@@ -13,7 +13,7 @@
 #include "simulator/trial/admit.h"
 #include "simulator/server/tree.h"
 
-#define PODS_MAX   100000 /* a number somebody typed; the controllers take half a minute */
+#define PODS_MAX   100000 /* bounds a typed number; the controllers take half a minute */
 #define AT_REST_NS INT64_C(1000000000)
 #define EVENT_MAX  300
 

@@ -98,7 +98,7 @@ static int put_pod(struct bh_trial *t, const struct bh_trial_item *it, struct bh
 
 /* ---- quantities ------------------------------------------------------------------------------ */
 
-/* No amount of anything is below zero; an API server would have refused it, so nobody expects it.
+/* No amount of anything is below zero; an API server would have refused it, so no code expects it.
  * path: where obj stands. */
 static int check_amounts(const struct bh_json *obj, const char *path, int depth, struct bh_err *err)
 {
