@@ -79,7 +79,7 @@ PROTOS    := $(wildcard proto/*.proto proto/kubernetes/*.proto)
 GEN_C     := $(patsubst %.proto,$(BUILD)/gen/%.pb-c.c,$(PROTOS))
 PROTO_H   := $(GEN_C:.c=.h)
 # Tables that are read at run time: each becomes the text of one string literal, without its comments and empty lines.
-DATA_H    := $(patsubst %,$(BUILD)/gen/%.h,$(wildcard common/*/*.data simulator/*/*.data))
+DATA_H    := $(patsubst %,$(BUILD)/gen/%.h,$(wildcard cli/*.data $(foreach d,common scheduler simulator,$(d)/*/*.data)) $(wildcard simulator/*/*.css))
 GEN_H     := $(PROTO_H) $(DATA_H)
 GEN_O     := $(GEN_C:.c=.o)
 PROTO_LIB := $(BUILD)/lib/proto.a
@@ -91,6 +91,9 @@ $(BUILD)/gen/%.pb-c.c $(BUILD)/gen/%.pb-c.h: %.proto
 $(BUILD)/gen/%.data.h: %.data
 	@mkdir -p $(dir $@)
 	$(Q)sed -e '/^#/d; /^$$/d' -e 's/[\\"]/\\&/g' -e 's/.*/"&\\n"/' $< >$@
+$(BUILD)/gen/%.css.h: %.css
+	@mkdir -p $(dir $@)
+	$(Q)sed -e 's/[\\"]/\\&/g' -e 's/.*/"&"/' $< >$@
 $(GEN_O): %.o: %.c $(PROTO_H)
 	$(call say,CC,$<)
 	$(Q)$(CCACHE) $(CC) $(CPPFLAGS) $(CFLAGS) $(GENFLAGS) -c -o $@ $<
@@ -156,7 +159,7 @@ define UNIT_RULE
 $(BUILD)/tests/$(patsubst tests/unit/%.c,%,$(1)): $(1) $(BUILD)/obj/tests/unit/harness.o $(foreach l,$(call unit_libs,$(call unit_room,$(1))),$(call libname,$(l))) $(PROTO_LIB) | $(GEN_H)
 	@mkdir -p $$(dir $$@)
 	$(call say,LD,$$@)
-	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) $(LDFLAGS) -MMD -MP -MF $$@.d -o $$@ $$< $(BUILD)/obj/tests/unit/harness.o -Wl,--start-group $$(filter %.a,$$^) -Wl,--end-group $(LDLIBS) -lcunit -ljansson
+	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) $$(LDFLAGS) -MMD -MP -MF $$@.d -o $$@ $$< $(BUILD)/obj/tests/unit/harness.o -Wl,--start-group $$(filter %.a,$$^) -Wl,--end-group $(LDLIBS) -lcunit -ljansson
 endef
 $(foreach t,$(UNIT_SRC),$(eval $(call UNIT_RULE,$(t))))
 
