@@ -44,8 +44,11 @@ static struct bh_arena_chunk *chunk_new(size_t size, struct bh_arena_chunk *next
     return c;
 }
 
-static void chunk_free(struct bh_arena_chunk *c)
+/* Frees the first of the list. */
+static void chunk_pop(struct bh_arena_chunk **list)
 {
+    struct bh_arena_chunk *c = *list;
+    *list = c->next;
     ASAN_UNPOISON_MEMORY_REGION(c->data, c->size);
     free(c);
 }
@@ -65,25 +68,18 @@ void bh_arena_init(struct bh_arena *a, size_t limit_bytes)
 
 void bh_arena_fini(struct bh_arena *a)
 {
-    while (a->head) {
-        struct bh_arena_chunk *c = a->head;
-        a->head = c->next;
-        chunk_free(c);
-    }
-    while (a->large) {
-        struct bh_arena_chunk *c = a->large;
-        a->large = c->next;
-        chunk_free(c);
-    }
+    while (a->head)
+        chunk_pop(&a->head);
+    while (a->large)
+        chunk_pop(&a->large);
     bh_arena_init(a, a->limit_bytes);
 }
 
 void bh_arena_reset(struct bh_arena *a)
 {
     size_t used = a->used_bytes;
-    bool one_chunk = a->head && !a->head->next && !a->large;
 
-    if (one_chunk) {
+    if (a->head && !a->head->next && !a->large) {
         set_cur(a, a->head->data);
         a->used_bytes = 0;
         a->failed = false;
@@ -104,27 +100,16 @@ void bh_arena_rewind(struct bh_arena *a, struct bh_arena_mark m)
 {
     bh_assert(a->used_bytes >= m.used_bytes);
     while (a->large != m.large) {
-        struct bh_arena_chunk *c = a->large;
-        bh_assert(c); /* the mark is of this arena and not older than a reset */
-        a->large = c->next;
-        chunk_free(c);
+        bh_assert(a->large); /* the mark is of this arena and not older than a reset */
+        chunk_pop(&a->large);
     }
     /* A mark of the empty arena has no chunk: keep the first one. */
-    while (a->head && a->head != m.chunk && (m.chunk || a->head->next)) {
-        struct bh_arena_chunk *c = a->head;
-        a->head = c->next;
-        chunk_free(c);
-    }
+    while (a->head && a->head != m.chunk && (m.chunk || a->head->next))
+        chunk_pop(&a->head);
     bh_assert(!m.chunk || a->head == m.chunk);
     if (a->head)
         set_cur(a, m.chunk ? m.cur : a->head->data);
     a->used_bytes = m.used_bytes;
-}
-
-static void *alloc_large(struct bh_arena *a, size_t n)
-{
-    a->large = chunk_new(n, a->large);
-    return a->large->data;
 }
 
 static void *alloc_slow(struct bh_arena *a, size_t n, size_t need)
@@ -132,8 +117,10 @@ static void *alloc_slow(struct bh_arena *a, size_t n, size_t need)
     size_t size = BH_MAX(a->next_bytes, CHUNK_MIN);
 
     /* The current chunk stays current when the block would fill much of a new one anyway. */
-    if (need > size / 4 && need > CHUNK_MIN / 4 && (a->head || need > size))
-        return alloc_large(a, n);
+    if (need > size / 4 && need > CHUNK_MIN / 4 && (a->head || need > size)) {
+        a->large = chunk_new(n, a->large);
+        return a->large->data;
+    }
     a->head = chunk_new(BH_MAX(size, need), a->head);
     a->next_bytes = BH_MIN(size * 2, BH_MAX(size, CHUNK_MAX));
     set_cur(a, a->head->data + need);

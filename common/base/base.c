@@ -78,6 +78,11 @@ void *bh_regrown(void *p, size_t from, size_t n, size_t size)
     return v;
 }
 
+int bh_by_text(const void *a, const void *b)
+{
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
 size_t bh_sort_unique(void *v, size_t n, size_t size, int (*compare)(const void *, const void *))
 {
     char *p = v;

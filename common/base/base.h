@@ -28,6 +28,7 @@
 #define BH_ARRAY_LEN(a)                    (sizeof(a) / sizeof((a)[0]))
 #define BH_MIN(a, b)                       ((a) < (b) ? (a) : (b))
 #define BH_MAX(a, b)                       ((a) > (b) ? (a) : (b))
+#define BH_CMP(a, b)                       (((a) > (b)) - ((a) < (b))) /* for qsort() */
 #define bh_container_of(ptr, type, member) ((type *)((char *)(ptr)-offsetof(type, member)))
 #define bh_likely(x)                       __builtin_expect(!!(x), 1)
 #define bh_unlikely(x)                     __builtin_expect(!!(x), 0)
@@ -61,6 +62,7 @@ void *bh_reallocarray(void *p, size_t n, size_t size);
 void *bh_regrown(void *p, size_t from, size_t n, size_t size);
 /* Sorts n elements and keeps the first of equal ones. Returns how many are left. */
 size_t bh_sort_unique(void *v, size_t n, size_t size, int (*compare)(const void *, const void *));
+int bh_by_text(const void *a, const void *b); /* for an array of texts: compares as strcmp() */
 /* Room for one more behind the n elements of the heap array v, which has room for cap. */
 #define BH_GROW(v, n, cap)                                                                         \
     do {                                                                                           \

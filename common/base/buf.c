@@ -121,21 +121,6 @@ void bh_buf_addf64(struct bh_buf *b, double v)
     }
 }
 
-static void add_escape(struct bh_buf *b, unsigned char c)
-{
-    static const char hex[] = "0123456789abcdef";
-    char e[6] = {'\\', 'u', '0', '0', hex[c >> 4], hex[c & 15]};
-    const char *from = "\"\\\b\f\n\r\t", *to = "\"\\bfnrt";
-    const char *hit = c ? strchr(from, c) : NULL;
-
-    if (hit) {
-        e[1] = to[hit - from];
-        bh_buf_add(b, e, 2);
-    } else {
-        bh_buf_add(b, e, sizeof(e));
-    }
-}
-
 void bh_buf_add_json_str(struct bh_buf *b, const char *s, size_t n)
 {
     const unsigned char *p = (const unsigned char *)s;
@@ -153,7 +138,17 @@ void bh_buf_add_json_str(struct bh_buf *b, const char *s, size_t n)
             continue;
         }
         if (p[i] < 0x80) {
-            add_escape(b, p[i++]);
+            unsigned char c = p[i++];
+            static const char hex[] = "0123456789abcdef";
+            char e[6] = {'\\', 'u', '0', '0', hex[c >> 4], hex[c & 15]};
+            const char *from = "\"\\\b\f\n\r\t", *to = "\"\\bfnrt";
+            const char *hit = c ? strchr(from, c) : NULL;
+            if (hit) {
+                e[1] = to[hit - from];
+                bh_buf_add(b, e, 2);
+            } else {
+                bh_buf_add(b, e, sizeof(e));
+            }
             continue;
         }
         size_t len = bh_utf8_len(s + i, s + n);

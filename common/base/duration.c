@@ -85,46 +85,27 @@ int bh_parse_duration_ns(const char *s, int64_t *ret_ns)
     return 0;
 }
 
-struct text {
-    char *p;
-    size_t n;
-};
-
-BH_PRINTF(2, 3)
-static void add(struct text *t, const char *fmt, ...)
-{
-    va_list ap;
-    va_start(ap, fmt);
-    t->n += (size_t)vsnprintf(t->p + t->n, 32 - t->n, fmt, ap);
-    va_end(ap);
-}
-
-/* v / 10^digits, without trailing zeros. */
-static void add_decimal(struct text *t, uint64_t v, int digits)
-{
-    uint64_t scale = 1;
-
-    for (; digits > 0 && v % 10 == 0; digits--)
-        v /= 10;
-    for (int i = 0; i < digits; i++)
-        scale *= 10;
-    add(t, "%" PRIu64, v / scale);
-    if (digits)
-        add(t, ".%0*" PRIu64, digits, v % scale);
-}
-
 void bh_format_duration_ns(int64_t ns, char out[static 32])
 {
     uint64_t u = ns < 0 ? -(uint64_t)ns : (uint64_t)ns, minutes = u / 60000000000;
     bool small = u > 0 && u < 1000000000;
     const char *unit = !small ? "s" : u < 1000 ? "ns" : u < 1000000 ? "\xc2\xb5s" : "ms";
-    struct text t = {.p = out};
+    char hours[24] = "", rest[24] = "", fraction[24] = "";
 
-    add(&t, "%s", ns < 0 ? "-" : "");
     if (minutes >= 60)
-        add(&t, "%" PRIu64 "h", minutes / 60);
+        snprintf(hours, sizeof(hours), "%" PRIu64 "h", minutes / 60);
     if (minutes)
-        add(&t, "%" PRIu64 "m", minutes % 60);
-    add_decimal(&t, u % 60000000000, !small ? 9 : u < 1000 ? 0 : u < 1000000 ? 3 : 6);
-    add(&t, "%s", unit);
+        snprintf(rest, sizeof(rest), "%" PRIu64 "m", minutes % 60);
+    /* v / 10^digits, without trailing zeros. */
+    uint64_t v = u % 60000000000;
+    int digits = !small ? 9 : u < 1000 ? 0 : u < 1000000 ? 3 : 6;
+    uint64_t scale = 1;
+    for (; digits > 0 && v % 10 == 0; digits--)
+        v /= 10;
+    for (int i = 0; i < digits; i++)
+        scale *= 10;
+    if (digits)
+        snprintf(fraction, sizeof(fraction), ".%0*" PRIu64, digits, v % scale);
+    snprintf(out, 32, "%s%s%s%" PRIu64 "%s%s", ns < 0 ? "-" : "", hours, rest, v / scale, fraction,
+             unit);
 }

@@ -26,28 +26,14 @@ int bh_err_set(struct bh_err *err, int rc, const char *fmt, ...)
     return rc;
 }
 
-static size_t append(struct bh_err *err, size_t used, const char *s)
-{
-    size_t n = strnlen(s, sizeof(err->msg) - 1 - used);
-    memcpy(err->msg + used, s, n);
-    err->msg[used + n] = '\0';
-    return used + n;
-}
-
 int bh_err_prefix(struct bh_err *err, int rc, const char *fmt, ...)
 {
-    if (!err)
-        return rc;
-    struct bh_err next;
+    struct bh_err prefix;
     va_list ap;
     va_start(ap, fmt);
-    int n = vsnprintf(next.msg, sizeof(next.msg), fmt, ap);
+    vsnprintf(prefix.msg, sizeof(prefix.msg), fmt, ap);
     va_end(ap);
-    size_t used = n < 0 ? 0 : BH_MIN((size_t)n, sizeof(next.msg) - 1);
-    used = append(&next, used, ": ");
-    append(&next, used, err->msg);
-    *err = next;
-    return rc;
+    return err ? bh_err_set(err, rc, "%s: %s", prefix.msg, err->msg) : rc;
 }
 
 int bh_err_lack(struct bh_err *err, int e)

@@ -134,10 +134,8 @@ int bh_runtime_dir_find(const char *from_option, char out[static 108], struct bh
     int rc = name_runtime_dir(from_option, path, err);
     if (rc < 0)
         return rc;
-    if (stat(path, &st) < 0) {
-        rc = -errno;
-        return bh_err_set(err, rc, "runtime directory %s: %s", path, strerror(-rc));
-    }
+    if (stat(path, &st) < 0)
+        return bh_err_set(err, -errno, "runtime directory %s: %s", path, strerror(errno));
     if (!S_ISDIR(st.st_mode))
         return bh_err_set(err, -ENOTDIR, "runtime directory %s: not a directory", path);
     memcpy(out, path, strlen(path) + 1);
@@ -150,10 +148,8 @@ int bh_runtime_dir(const char *from_option, char out[static 108], struct bh_err 
     int rc = name_runtime_dir(from_option, path, err);
     if (rc < 0)
         return rc;
-    if (mkdir(path, 0750) < 0 && errno != EEXIST) {
-        rc = -errno;
-        return bh_err_set(err, rc, "runtime directory %s: could not create it: %s", path,
-                          strerror(-rc));
-    }
+    if (mkdir(path, 0750) < 0 && errno != EEXIST)
+        return bh_err_set(err, -errno, "runtime directory %s: could not create it: %s", path,
+                          strerror(errno));
     return bh_runtime_dir_find(path, out, err);
 }

@@ -64,10 +64,7 @@ void bh_heap_fini(struct bh_heap *h)
 void bh_heap_push(struct bh_heap *h, void *item)
 {
     bh_assert(*slot(h, item) == BH_HEAP_NONE);
-    if (h->n == h->cap) {
-        h->cap = h->cap ? h->cap * 2 : 64;
-        h->items = bh_reallocarray(h->items, h->cap, sizeof(*h->items));
-    }
+    BH_GROW(h->items, h->n, h->cap);
     h->items[h->n++] = item;
     sift_up(h, h->n - 1);
 }

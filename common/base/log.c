@@ -132,23 +132,6 @@ uint64_t bh_log_dropped(void)
     return atomic_load_explicit(&dropped, memory_order_relaxed);
 }
 
-static void put_line(const struct bh_buf *line)
-{
-    ssize_t put;
-
-    if (logger.socket) {
-        put = send(STDERR_FILENO, line->p, line->n, MSG_DONTWAIT | MSG_NOSIGNAL);
-    } else {
-        /* Not O_NONBLOCK: that would change the open file for every process that shares it. */
-        struct pollfd fd = {.fd = STDERR_FILENO, .events = POLLOUT};
-        put = poll(&fd, 1, 0) == 1 && (fd.revents & POLLOUT) && !(fd.revents & (POLLERR | POLLNVAL))
-                  ? write(STDERR_FILENO, line->p, line->n)
-                  : -1;
-    }
-    if (put != (ssize_t)line->n)
-        atomic_fetch_add_explicit(&dropped, 1, memory_order_relaxed);
-}
-
 static void add_str(struct bh_buf *b, const char *s, size_t max_value)
 {
     size_t n = strnlen(s, max_value);
@@ -209,42 +192,6 @@ static void add_plain(struct bh_buf *b, const char *s, size_t max_value)
         bh_buf_addc(b, (unsigned char)*s < ' ' || *s == 127 ? ' ' : *s);
 }
 
-static void add_block(struct bh_buf *b, const struct event *e)
-{
-    bh_buf_addf(b, " %s=<\n", e->block_key);
-    for (const char *p = e->block; *p;) {
-        size_t n = strcspn(p, "\n");
-        bh_buf_addc(b, '\t');
-        add_plain(b, p, n);
-        bh_buf_addc(b, '\n');
-        p += n + (p[n] == '\n');
-    }
-    bh_buf_adds(b, " >");
-}
-
-static void build_text(struct bh_buf *b, const struct event *e, size_t max_value)
-{
-    if (!logger.journal) {
-        struct tm tm;
-        time_t sec = (time_t)(e->wall_ns / 1000000000);
-        localtime_r(&sec, &tm);
-        bh_buf_addf(b, "%c%02d%02d %02d:%02d:%02d.%06d %7d ", "EWII"[e->level], tm.tm_mon + 1,
-                    tm.tm_mday, tm.tm_hour, tm.tm_min, tm.tm_sec,
-                    (int)(e->wall_ns % 1000000000 / 1000), (int)getpid());
-    }
-    bh_buf_addf(b, "%s:%d] ", base_name(e->file), e->line);
-    if (e->plain)
-        add_plain(b, e->msg, max_value);
-    else
-        add_str(b, e->msg, max_value);
-    for (const struct bh_log_kv *kv = e->kv; kv->kind != BH_LOG_END; kv++) {
-        bh_buf_addf(b, " %s=", kv->key);
-        add_value(b, kv, max_value);
-    }
-    if (e->block)
-        add_block(b, e);
-}
-
 static void build_json(struct bh_buf *b, const struct event *e, size_t max_value)
 {
     bh_buf_addf(
@@ -278,8 +225,36 @@ static void build(struct bh_buf *b, const struct event *e, size_t max_value)
         bh_buf_addf(b, "<%c>", syslog_priority[e->level]);
     if (logger.format == BH_LOG_JSON)
         build_json(b, e, max_value);
-    else
-        build_text(b, e, max_value);
+    else {
+        if (!logger.journal) {
+            struct tm tm;
+            time_t sec = (time_t)(e->wall_ns / 1000000000);
+            localtime_r(&sec, &tm);
+            bh_buf_addf(b, "%c%02d%02d %02d:%02d:%02d.%06d %7d ", "EWII"[e->level], tm.tm_mon + 1,
+                        tm.tm_mday, tm.tm_hour, tm.tm_min, tm.tm_sec,
+                        (int)(e->wall_ns % 1000000000 / 1000), (int)getpid());
+        }
+        bh_buf_addf(b, "%s:%d] ", base_name(e->file), e->line);
+        if (e->plain)
+            add_plain(b, e->msg, max_value);
+        else
+            add_str(b, e->msg, max_value);
+        for (const struct bh_log_kv *kv = e->kv; kv->kind != BH_LOG_END; kv++) {
+            bh_buf_addf(b, " %s=", kv->key);
+            add_value(b, kv, max_value);
+        }
+        if (e->block) {
+            bh_buf_addf(b, " %s=<\n", e->block_key);
+            for (const char *p = e->block; *p;) {
+                size_t n = strcspn(p, "\n");
+                bh_buf_addc(b, '\t');
+                add_plain(b, p, n);
+                bh_buf_addc(b, '\n');
+                p += n + (p[n] == '\n');
+            }
+            bh_buf_adds(b, " >");
+        }
+    }
     bh_buf_addc(b, '\n');
 }
 
@@ -299,7 +274,18 @@ static void write_event(struct event *e)
         e->kv = &no_values;
         build(&b, e, PIPE_BUF / 8);
     }
-    put_line(&b);
+    ssize_t put;
+    if (logger.socket) {
+        put = send(STDERR_FILENO, b.p, b.n, MSG_DONTWAIT | MSG_NOSIGNAL);
+    } else {
+        /* Not O_NONBLOCK: that would change the open file for every process that shares it. */
+        struct pollfd fd = {.fd = STDERR_FILENO, .events = POLLOUT};
+        put = poll(&fd, 1, 0) == 1 && (fd.revents & POLLOUT) && !(fd.revents & (POLLERR | POLLNVAL))
+                  ? write(STDERR_FILENO, b.p, b.n)
+                  : -1;
+    }
+    if (put != (ssize_t)b.n)
+        atomic_fetch_add_explicit(&dropped, 1, memory_order_relaxed);
     bh_buf_fini(&b);
     errno = saved_errno;
 }
@@ -314,40 +300,38 @@ void bh_log_write(enum bh_log_level level, const char *file, int line, const cha
 }
 
 /* What is said on request only has the journal's lowest priority. */
-static enum bh_log_level level_of(int v)
+static struct event event_of(int v, const char *file, int line, const char *msg)
 {
-    return v >= 2 ? BH_LOG_DEBUG : BH_LOG_INFO;
+    return (struct event){.level = v >= 2 ? BH_LOG_DEBUG : BH_LOG_INFO,
+                          .file = file,
+                          .line = line,
+                          .msg = msg,
+                          .kv = &no_values,
+                          .v = v};
 }
 
 void bh_log_write_v(int v, const char *file, int line, const char *msg, const struct bh_log_kv *kv)
 {
-    struct event e = {
-        .level = level_of(v), .file = file, .line = line, .msg = msg, .kv = kv, .v = v};
+    struct event e = event_of(v, file, line, msg);
+
+    e.kv = kv;
     write_event(&e);
 }
 
 void bh_log_plain(int v, const char *file, int line, const char *text)
 {
-    struct event e = {.level = level_of(v),
-                      .file = file,
-                      .line = line,
-                      .msg = text,
-                      .kv = &no_values,
-                      .v = v,
-                      .plain = true};
+    struct event e = event_of(v, file, line, text);
+
+    e.plain = true;
     write_event(&e);
 }
 
 void bh_log_block(int v, const char *file, int line, const char *msg, const char *key,
                   const char *text)
 {
-    struct event e = {.level = level_of(v),
-                      .file = file,
-                      .line = line,
-                      .msg = msg,
-                      .kv = &no_values,
-                      .v = v,
-                      .block = text,
-                      .block_key = key};
+    struct event e = event_of(v, file, line, msg);
+
+    e.block = text;
+    e.block_key = key;
     write_event(&e);
 }

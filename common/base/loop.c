@@ -144,6 +144,16 @@ static void close_handle(uv_handle_t *h, void *arg)
         uv_close(h, NULL);
 }
 
+static void free_handle(uv_handle_t *h)
+{
+    free(h);
+}
+
+void bh_loop_close_free(void *handle)
+{
+    uv_close(handle, free_handle);
+}
+
 void bh_loop_drain_close(uv_loop_t *loop)
 {
     uv_walk(loop, close_handle, NULL);

@@ -87,17 +87,6 @@ static void rehash(struct bh_map *m, size_t cap)
     free(old);
 }
 
-static void make_room(struct bh_map *m)
-{
-    if (!m->cap) {
-        m->seed = bh_hash_seed();
-        rehash(m, CAP_MIN);
-    } else if ((m->len + m->tombs + 1) * 8 > m->cap * 5) {
-        /* Mostly deleted entries: the same size again without them. */
-        rehash(m, m->len * 2 >= m->cap ? m->cap * 2 : m->cap);
-    }
-}
-
 void *bh_map_get(const struct bh_map *m, const char *key, size_t n)
 {
     if (!m->len)
@@ -109,7 +98,13 @@ void *bh_map_get(const struct bh_map *m, const char *key, size_t n)
 void *bh_map_put(struct bh_map *m, const char *key, size_t n, void *value)
 {
     bh_assert(value && n < UINT32_MAX);
-    make_room(m);
+    if (!m->cap) {
+        m->seed = bh_hash_seed();
+        rehash(m, CAP_MIN);
+    } else if ((m->len + m->tombs + 1) * 8 > m->cap * 5) {
+        /* Mostly deleted entries: the same size again without them. */
+        rehash(m, m->len * 2 >= m->cap ? m->cap * 2 : m->cap);
+    }
     uint32_t hash = (uint32_t)bh_hash(key, n, m->seed);
     struct bh_map_entry *at;
     struct bh_map_entry *e = slot_find(m, hash, key, n, &at);
@@ -129,20 +124,6 @@ void *bh_map_put(struct bh_map *m, const char *key, size_t n, void *value)
     return NULL;
 }
 
-/* Deleted slots in front of an empty one are empty, too. */
-static void sweep_back(struct bh_map *m, size_t at)
-{
-    const size_t mask = m->cap - 1;
-    const struct bh_map_entry *next = &m->e[(at + 1) & mask];
-
-    if (next->key || next->value)
-        return;
-    for (; !m->e[at].key && m->e[at].value == DELETED; at = (at - 1) & mask) {
-        m->e[at].value = NULL;
-        m->tombs--;
-    }
-}
-
 void *bh_map_del(struct bh_map *m, const char *key, size_t n)
 {
     if (!m->len)
@@ -155,7 +136,14 @@ void *bh_map_del(struct bh_map *m, const char *key, size_t n)
     *e = (struct bh_map_entry){.value = DELETED};
     m->len--;
     m->tombs++;
-    sweep_back(m, (size_t)(e - m->e));
+    /* Deleted slots in front of an empty one are empty, too. */
+    const size_t mask = m->cap - 1;
+    size_t at = (size_t)(e - m->e);
+    bool empty_behind = !m->e[(at + 1) & mask].key && !m->e[(at + 1) & mask].value;
+    for (; empty_behind && !m->e[at].key && m->e[at].value == DELETED; at = (at - 1) & mask) {
+        m->e[at].value = NULL;
+        m->tombs--;
+    }
     return former;
 }
 

@@ -77,16 +77,6 @@ void bh_metrics_free(struct bh_metrics *m)
     free(m);
 }
 
-static void split_labels(struct bh_metric *f, const char *labels)
-{
-    while (*labels) {
-        size_t n = strcspn(labels, ",");
-        bh_assert(n && f->n_labels < LABELS_MAX);
-        f->labels[f->n_labels++] = bh_strndup(labels, n);
-        labels += n + (labels[n] == ',');
-    }
-}
-
 struct bh_metric *bh_metric_new(struct bh_metrics *m, enum bh_metric_kind kind, const char *name,
                                 const char *help, const char *labels, const double *buckets,
                                 size_t n_buckets)
@@ -96,17 +86,16 @@ struct bh_metric *bh_metric_new(struct bh_metrics *m, enum bh_metric_kind kind, 
         bh_assert(buckets[i - 1] < buckets[i]);
 
     struct bh_metric *f = bh_calloc(1, sizeof(*f));
-    f->kind = kind;
-    f->name = name;
-    f->help = help;
-    split_labels(f, labels ? labels : "");
-    f->n_bounds = n_buckets;
+    *f = (struct bh_metric){.kind = kind, .name = name, .help = help, .n_bounds = n_buckets};
     f->bounds = bh_memdup(buckets, n_buckets * sizeof(*buckets));
-
-    if (m->n == m->cap) {
-        m->cap = m->cap ? m->cap * 2 : 32;
-        m->families = bh_reallocarray(m->families, m->cap, sizeof(struct bh_metric *));
+    for (const char *l = labels ? labels : ""; *l;) {
+        size_t n = strcspn(l, ",");
+        bh_assert(n && f->n_labels < LABELS_MAX);
+        f->labels[f->n_labels++] = bh_strndup(l, n);
+        l += n + (l[n] == ',');
     }
+
+    BH_GROW(m->families, m->n, m->cap);
     size_t at = m->n;
     for (; at > 0; at--) { /* sorted, as client_golang's output */
         int order = strcmp(m->families[at - 1]->name, name);
@@ -120,10 +109,11 @@ struct bh_metric *bh_metric_new(struct bh_metrics *m, enum bh_metric_kind kind, 
     return f;
 }
 
-static void add_label_value(struct bh_buf *b, const char *v)
+/* A label's value, or help. */
+static void add_escaped(struct bh_buf *b, const char *v, bool quotes)
 {
     for (; *v; v++) {
-        if (*v == '\\' || *v == '"')
+        if (*v == '\\' || (quotes && *v == '"'))
             bh_buf_addc(b, '\\');
         if (*v == '\n')
             bh_buf_adds(b, "\\n");
@@ -139,10 +129,7 @@ static struct bh_cell *cell_new(struct bh_metric *f, const char *label_text, siz
     c->family = f;
     c->label_text = bh_strndup(label_text, n);
     bh_map_put(&f->cells, label_text, n, c);
-    if (f->n_cells == f->cap_cells) {
-        f->cap_cells = f->cap_cells ? f->cap_cells * 2 : 4;
-        f->order = bh_reallocarray(f->order, f->cap_cells, sizeof(struct bh_cell *));
-    }
+    BH_GROW(f->order, f->n_cells, f->cap_cells);
     f->order[f->n_cells++] = c;
     f->sorted = false;
     return c;
@@ -158,7 +145,7 @@ struct bh_cell *bh_metric_cell(struct bh_metric *f, ...)
         const char *v = va_arg(ap, const char *);
         bh_assert(v);
         bh_buf_addf(&text, "%s%s=\"", i ? "," : "", f->labels[i]);
-        add_label_value(&text, v);
+        add_escaped(&text, v, true);
         bh_buf_addc(&text, '"');
     }
     va_end(ap);
@@ -313,14 +300,7 @@ static void add_family(struct bh_buf *out, struct bh_metric *f)
         qsort(f->order, f->n_cells, sizeof(struct bh_cell *), by_label_text);
     f->sorted = true;
     bh_buf_addf(out, "# HELP %s ", f->name);
-    for (const char *h = f->help; *h; h++) {
-        if (*h == '\\')
-            bh_buf_addc(out, '\\');
-        if (*h == '\n')
-            bh_buf_adds(out, "\\n");
-        else
-            bh_buf_addc(out, *h);
-    }
+    add_escaped(out, f->help, false);
     bh_buf_addf(out, "\n# TYPE %s %s\n", f->name, kinds[f->kind]);
     for (size_t i = 0; i < f->n_cells; i++) {
         if (f->kind == BH_HISTOGRAM)

@@ -27,12 +27,12 @@ static const char *const levels[3][2] = {
 
 static double boot_time_s(void)
 {
-    char *text, *line;
+    char *text;
     double t = NAN;
 
     if (bh_read_file("/proc/stat", 4 << 20, &text, NULL) < 0)
         return t;
-    line = strstr(text, "\nbtime ");
+    char *line = strstr(text, "\nbtime ");
     if (line)
         t = strtod(line + sizeof("\nbtime ") - 1, NULL);
     free(text);
@@ -145,18 +145,6 @@ void bh_metrics_add_network(struct bh_metrics *m)
     bh_metrics_on_scrape(m, on_network_scrape, n);
 }
 
-static void add_registered(struct process_metrics *p, struct bh_metrics *m)
-{
-    struct bh_metric *f = bh_metric_new(
-        m, BH_COUNTER, "registered_metrics_total",
-        "[BETA] The count of registered metrics broken by stability level and deprecation version.",
-        "deprecated_version,stability_level", NULL, 0);
-
-    p->all = m;
-    for (size_t i = 0; i < BH_ARRAY_LEN(levels); i++)
-        p->registered[i] = bh_metric_cell(f, "", levels[i][0]);
-}
-
 void bh_metrics_add_process(struct bh_metrics *m, const char *program)
 {
     struct process_metrics *p = bh_calloc(1, sizeof(*p));
@@ -178,7 +166,13 @@ void bh_metrics_add_process(struct bh_metrics *m, const char *program)
     p->goroutines = cell(m, BH_GAUGE, "go_goroutines",
                          "Number of goroutines that currently exist. Berth has none: its threads.");
     p->threads = cell(m, BH_GAUGE, "go_threads", "Number of OS threads created.");
-    add_registered(p, m);
+    struct bh_metric *f = bh_metric_new(
+        m, BH_COUNTER, "registered_metrics_total",
+        "[BETA] The count of registered metrics broken by stability level and deprecation version.",
+        "deprecated_version,stability_level", NULL, 0);
+    p->all = m;
+    for (size_t i = 0; i < BH_ARRAY_LEN(levels); i++)
+        p->registered[i] = bh_metric_cell(f, "", levels[i][0]);
     if (bh_read_file("/proc/self/stat", 4096, &text, NULL) == 0) {
         set_if(p->start, boot_time_s() + stat_field(text, 22) / (double)sysconf(_SC_CLK_TCK));
         free(text);

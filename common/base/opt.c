@@ -36,29 +36,17 @@ static bool same_name(const char *given, size_t n, const char *name)
     return true;
 }
 
-static const struct bh_opt *find_long(const struct parse *p, const char *name, size_t n)
+BH_PRINTF(4, 5)
+static int invalid(struct parse *p, const struct bh_opt *o, const char *v, const char *fmt, ...)
 {
-    for (const struct bh_opt *o = p->table; o->name; o++)
-        if (same_name(name, n, o->name))
-            return o;
-    return NULL;
-}
+    char why[512], letter[] = {'-', o->letter, ',', ' ', '\0'};
+    va_list ap;
 
-static const struct bh_opt *find_letter(const struct parse *p, char letter)
-{
-    for (const struct bh_opt *o = p->table; o->name; o++)
-        if (letter && o->letter == letter)
-            return o;
-    return NULL;
-}
-
-static int invalid(struct parse *p, const struct bh_opt *o, const char *v, const char *why)
-{
-    if (o->letter)
-        return bh_err_set(p->err, -EINVAL, "invalid argument \"%s\" for \"-%c, --%s\" flag: %s", v,
-                          o->letter, o->name, why);
-    return bh_err_set(p->err, -EINVAL, "invalid argument \"%s\" for \"--%s\" flag: %s", v, o->name,
-                      why);
+    va_start(ap, fmt);
+    vsnprintf(why, sizeof(why), fmt, ap);
+    va_end(ap);
+    return bh_err_set(p->err, -EINVAL, "invalid argument \"%s\" for \"%s--%s\" flag: %s", v,
+                      o->letter ? letter : "", o->name, why);
 }
 
 int bh_parse_bool(const char *v)
@@ -75,14 +63,11 @@ int bh_parse_bool(const char *v)
 static int set_bool(struct parse *p, const struct bh_opt *o, const char *v)
 {
     int value = bh_parse_bool(v);
-    struct bh_err why;
 
-    if (value >= 0) {
-        *(bool *)o->target = value;
-        return 0;
-    }
-    bh_err_set(&why, 0, "strconv.ParseBool: parsing \"%.64s\": invalid syntax", v);
-    return invalid(p, o, v, why.msg);
+    if (value < 0)
+        return invalid(p, o, v, "strconv.ParseBool: parsing \"%.64s\": invalid syntax", v);
+    *(bool *)o->target = value;
+    return 0;
 }
 
 /* min 0: no sign and only decimal digits, as ParseUint with a base. */
@@ -92,16 +77,14 @@ static int set_int(struct parse *p, const struct bh_opt *o, const char *v, int64
     char *end = NULL;
 
     errno = 0;
-    long long n = *digits >= '0' && *digits <= '9' ? strtoll(v, &end, min < 0 ? 0 : 10) : 0;
+    long long n = bh_is_digit(*digits) ? strtoll(v, &end, min < 0 ? 0 : 10) : 0;
     bool number = end && !*end;
     if (number && errno == 0 && n >= min && n <= max) {
         *(int64_t *)o->target = n;
         return 0;
     }
-    struct bh_err why;
-    bh_err_set(&why, 0, "strconv.Parse%s: parsing \"%.64s\": %s", min < 0 ? "Int" : "Uint", v,
-               number ? "value out of range" : "invalid syntax");
-    return invalid(p, o, v, why.msg);
+    return invalid(p, o, v, "strconv.Parse%s: parsing \"%.64s\": %s", min < 0 ? "Int" : "Uint", v,
+                   number ? "value out of range" : "invalid syntax");
 }
 
 static int set_float(struct parse *p, const struct bh_opt *o, const char *v)
@@ -115,10 +98,8 @@ static int set_float(struct parse *p, const struct bh_opt *o, const char *v)
         *(double *)o->target = d;
         return 0;
     }
-    struct bh_err why;
-    bh_err_set(&why, 0, "strconv.ParseFloat: parsing \"%.64s\": %s", v,
-               number ? "value out of range" : "invalid syntax");
-    return invalid(p, o, v, why.msg);
+    return invalid(p, o, v, "strconv.ParseFloat: parsing \"%.64s\": %s", v,
+                   number ? "value out of range" : "invalid syntax");
 }
 
 static int set_ip(struct parse *p, const struct bh_opt *o, const char *v)
@@ -129,18 +110,7 @@ static int set_ip(struct parse *p, const struct bh_opt *o, const char *v)
         *(const char **)o->target = v;
         return 0;
     }
-    struct bh_err why;
-    bh_err_set(&why, 0, "failed to parse IP: \"%.64s\"", v);
-    return invalid(p, o, v, why.msg);
-}
-
-static int set_duration(struct parse *p, const struct bh_opt *o, const char *v)
-{
-    if (bh_parse_duration_ns(v, o->target) == 0)
-        return 0;
-    struct bh_err why;
-    bh_err_set(&why, 0, "time: invalid duration \"%.64s\"", v);
-    return invalid(p, o, v, why.msg);
+    return invalid(p, o, v, "failed to parse IP: \"%.64s\"", v);
 }
 
 /* Array and text in one block: the pointers are laid out again for each use of the option. */
@@ -217,7 +187,8 @@ static int set_value(struct parse *p, const struct bh_opt *o, const char *v)
         rc = set_float(p, o, v);
         break;
     case BH_OPT_DURATION_NS:
-        rc = set_duration(p, o, v);
+        if (bh_parse_duration_ns(v, o->target) < 0)
+            rc = invalid(p, o, v, "time: invalid duration \"%.64s\"", v);
         break;
     case BH_OPT_STRLIST:
     case BH_OPT_ARRAY:
@@ -248,8 +219,10 @@ static int parse_long(struct parse *p, const char *arg)
 
     if (n == 0 || *name == '-')
         return bh_err_set(p->err, -EINVAL, "bad flag syntax: %s", arg);
-    const struct bh_opt *o = find_long(p, name, n);
-    if (!o) {
+    const struct bh_opt *o = p->table;
+    while (o->name && !same_name(name, n, o->name))
+        o++;
+    if (!o->name) {
         p->help = same_name(name, n, "help");
         p->version = same_name(name, n, "version");
         if (p->help || p->version)
@@ -268,12 +241,14 @@ static int parse_long(struct parse *p, const char *arg)
 static int parse_letters(struct parse *p, const char *arg)
 {
     for (const char *c = arg + 1; *c; c++) {
-        const struct bh_opt *o = find_letter(p, *c);
-        if (!o && *c == 'h') {
+        const struct bh_opt *o = p->table;
+        while (o->name && o->letter != *c)
+            o++;
+        if (!o->name && *c == 'h') {
             p->help = true;
             return 0;
         }
-        if (!o)
+        if (!o->name)
             return bh_err_set(p->err, -EINVAL, "unknown shorthand flag: '%c' in %s", *c, arg);
         if (c[1] == '=')
             return set_value(p, o, c + 2);
@@ -354,14 +329,6 @@ int bh_opt_parse(const struct bh_opt *table, const struct bh_opt_usage *usage, i
     return rc;
 }
 
-static void add_list(const struct bh_opt_list *list, struct bh_buf *b)
-{
-    bh_buf_addc(b, '[');
-    for (size_t i = 0; i < list->n; i++)
-        bh_buf_addf(b, "%s%s", i ? "," : "", list->v[i]);
-    bh_buf_addc(b, ']');
-}
-
 void bh_opt_value(const struct bh_opt *o, struct bh_buf *b)
 {
     char text[32];
@@ -383,9 +350,13 @@ void bh_opt_value(const struct bh_opt *o, struct bh_buf *b)
         bh_buf_adds(b, text);
         break;
     case BH_OPT_STRLIST:
-    case BH_OPT_ARRAY:
-        add_list(o->target, b);
-        break;
+    case BH_OPT_ARRAY: {
+        const struct bh_opt_list *list = o->target;
+        bh_buf_addc(b, '[');
+        for (size_t i = 0; i < list->n; i++)
+            bh_buf_addf(b, "%s%s", i ? "," : "", list->v[i]);
+        bh_buf_addc(b, ']');
+    } break;
     case BH_OPT_STR:
     case BH_OPT_IP:
     case BH_OPT_WORD:

@@ -29,37 +29,6 @@ static void add_wrapped(struct bh_buf *b, const char *text, size_t indent)
     bh_buf_addf(b, "%s\n", text);
 }
 
-static void add_paragraphs(struct bh_buf *b, const char *text)
-{
-    while (*text) {
-        size_t n = strcspn(text, "\n");
-        char *line = bh_strndup(text, n);
-        add_wrapped(b, line, 0);
-        free(line);
-        text += n + (text[n] == '\n');
-    }
-}
-
-/* The default is the target's value before parsing; help is asked for alone, so it still stands. */
-static void add_default(struct bh_buf *b, const struct bh_opt *o)
-{
-    const struct bh_opt_list *list = o->target;
-    struct bh_buf value = {0};
-
-    bh_opt_value(o, &value);
-    const char *v = bh_buf_str(&value);
-    if (o->kind == BH_OPT_STRLIST || o->kind == BH_OPT_ARRAY) {
-        for (size_t i = 0; i < list->n; i++)
-            bh_buf_addf(b, "%s%s", i ? "," : " (default ", list->v[i]);
-        if (list->n)
-            bh_buf_addc(b, ')');
-    } else if (*v && !bh_streq(v, "0") && !bh_streq(v, "0s") && !bh_streq(v, "false")) {
-        bool text = o->kind == BH_OPT_STR || o->kind == BH_OPT_WORD || o->kind == BH_OPT_CHOICE;
-        bh_buf_addf(b, text ? " (default \"%s\")" : " (default %s)", v);
-    }
-    bh_buf_fini(&value);
-}
-
 static const char *placeholder(const struct bh_opt *o)
 {
     static const char *const usual[] = {
@@ -87,7 +56,19 @@ static void add_option(struct bh_buf *b, const struct bh_opt *o, size_t column)
 
     add_left(&left, o);
     bh_buf_adds(&right, o->help);
-    add_default(&right, o);
+    /* The default is the target's value before parsing; help is asked for alone, so it still
+     * stands. */
+    struct bh_buf value = {0};
+    bh_opt_value(o, &value);
+    const char *v = bh_buf_str(&value);
+    if (o->kind == BH_OPT_STRLIST || o->kind == BH_OPT_ARRAY) {
+        if (((const struct bh_opt_list *)o->target)->n) /* "[a,b]" */
+            bh_buf_addf(&right, " (default %.*s)", (int)value.n - 2, v + 1);
+    } else if (*v && !bh_streq(v, "0") && !bh_streq(v, "0s") && !bh_streq(v, "false")) {
+        bool text = o->kind == BH_OPT_STR || o->kind == BH_OPT_WORD || o->kind == BH_OPT_CHOICE;
+        bh_buf_addf(&right, text ? " (default \"%s\")" : " (default %s)", v);
+    }
+    bh_buf_fini(&value);
     if (left.n + 2 > column)
         bh_buf_addf(b, "%s\n%*s", left.p, (int)column, "");
     else
@@ -138,7 +119,14 @@ void bh_opt_help(const struct bh_opt *table, const struct bh_opt_usage *usage)
     struct bh_buf b = {0};
 
     if (usage->about) {
-        add_paragraphs(&b, usage->about);
+        const char *text = usage->about;
+        while (*text) {
+            size_t n = strcspn(text, "\n");
+            char *line = bh_strndup(text, n);
+            add_wrapped(&b, line, 0);
+            free(line);
+            text += n + (text[n] == '\n');
+        }
         bh_buf_addc(&b, '\n');
     }
     bh_buf_addf(&b, "Usage:\n  %s %s\n\nFlags:\n", usage->program,

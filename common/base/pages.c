@@ -68,25 +68,6 @@ static void *take_units(struct area *a, size_t n)
     return NULL;
 }
 
-static void *shared_new(size_t n)
-{
-    void *p = NULL;
-
-    pthread_mutex_lock(&lock);
-    for (struct area *a = areas; a && !p; a = a->next)
-        p = take_units(a, n);
-    if (!p) {
-        struct area *a = bh_malloc(sizeof *a);
-        *a = (struct area){.next = areas, .at = map(BH_PAGES_LARGE)};
-        areas = a;
-        p = take_units(a, n);
-    } else {
-        memset(p, 0, n); /* it may have been in use */
-    }
-    pthread_mutex_unlock(&lock);
-    return p;
-}
-
 static void shared_free(char *p, size_t n)
 {
     struct area **at = &areas;
@@ -122,8 +103,22 @@ void *bh_pages_new(size_t n)
     bh_allocations++;
     if (bytes >= BH_PAGES_LARGE)
         return map(bytes);
-    if (bytes >= BH_PAGES_MIN)
-        return shared_new(bytes);
+    if (bytes >= BH_PAGES_MIN) {
+        void *p = NULL;
+        pthread_mutex_lock(&lock);
+        for (struct area *a = areas; a && !p; a = a->next)
+            p = take_units(a, bytes);
+        if (!p) {
+            struct area *a = bh_malloc(sizeof *a);
+            *a = (struct area){.next = areas, .at = map(BH_PAGES_LARGE)};
+            areas = a;
+            p = take_units(a, bytes);
+        } else {
+            memset(p, 0, bytes); /* it may have been in use */
+        }
+        pthread_mutex_unlock(&lock);
+        return p;
+    }
     void *p = aligned_alloc(LINE, bytes);
     bh_assert(p);
     memset(p, 0, bytes);

@@ -49,6 +49,25 @@ int bh_sockpath_probe(const char *path)
     return rc == -EAGAIN ? 0 : rc; /* EAGAIN: its backlog is full */
 }
 
+int bh_sockpath_listen(const char *path, int backlog)
+{
+    struct sockaddr_un sa = {.sun_family = AF_UNIX};
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+
+    if (fd < 0)
+        return -errno;
+    bh_assert(strlen(path) <= BH_SOCKPATH_MAX);
+    memcpy(sa.sun_path, path, strlen(path) + 1);
+    (void)unlink(path); /* a dead one, if any: the caller looked */
+    /* Connecting takes write permission, and there is nothing to connect to before listen(2). */
+    if (bind(fd, (struct sockaddr *)&sa, sizeof(sa)) == 0 && chmod(path, 0660) == 0 &&
+        listen(fd, backlog) == 0)
+        return fd;
+    int rc = -errno;
+    close(fd);
+    return rc;
+}
+
 static int check_obstacle(const char *path, struct bh_err *err)
 {
     struct stat st;

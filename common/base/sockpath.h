@@ -19,4 +19,6 @@ int bh_sockpath_probe(const char *path);
  * for_bind also: nothing but a dead socket of ours is in the way. 0, -ENAMETOOLONG, -ENOENT,
  * -ENOTDIR, -EPERM, -EEXIST, -EADDRINUSE. */
 int bh_sockpath_check(const char *path, bool for_bind, struct bh_err *err);
+/* A listening socket, mode 0660, in place of what lies at path, which was checked: fd or -errno. */
+int bh_sockpath_listen(const char *path, int backlog);
 #endif

@@ -31,6 +31,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "common/base/loop.h"
 #include "common/http/tls.h"
 
 #define HEAD_MS      10000u
@@ -104,17 +105,12 @@ static void show_open(const struct bh_http_gate *g)
         bh_cell_set(g->open, g->n + g->n_reserve);
 }
 
-static void on_poll_closed(uv_handle_t *h)
-{
-    free(h);
-}
-
 static void close_poll(uv_poll_t **p)
 {
     if (!*p)
         return;
     uv_poll_stop(*p);
-    uv_close((uv_handle_t *)bh_take_ptr(*p), on_poll_closed);
+    bh_loop_close_free(bh_take_ptr(*p));
 }
 
 /* libmicrohttpd sees that its client is gone. */
@@ -229,44 +225,12 @@ static void set_events(struct bh_http_gated *c)
 
 /* ---- to the client --------------------------------------------------------------------------- */
 
-static bool fatal(ssize_t rc)
-{
-    return rc < 0 && rc != GNUTLS_E_AGAIN && rc != GNUTLS_E_INTERRUPTED;
-}
-
-static ssize_t send_some(struct bh_http_gated *c)
-{
-    if (c->flush)
-        return gnutls_record_send(c->tls, NULL, 0);
-    if (c->tls)
-        return gnutls_record_send(c->tls, c->out.p + c->out_at, unsent(c));
-    ssize_t n = send(c->fd, c->out.p + c->out_at, unsent(c), MSG_NOSIGNAL);
-    return n >= 0            ? n
-           : errno == EAGAIN ? GNUTLS_E_AGAIN
-           : errno == EINTR  ? GNUTLS_E_INTERRUPTED
-                             : GNUTLS_E_PUSH_ERROR;
-}
-
-static ssize_t receive(struct bh_http_gated *c)
-{
-    if (c->tls)
-        return gnutls_record_recv(c->tls, c->gate->buf, RECORD_BYTES);
-    ssize_t n = recv(c->fd, c->gate->buf, RECORD_BYTES, 0);
-    return n >= 0            ? n
-           : errno == EAGAIN ? GNUTLS_E_AGAIN
-           : errno == EINTR  ? GNUTLS_E_INTERRUPTED
-                             : GNUTLS_E_PULL_ERROR;
-}
-
 /* All that the socket takes. */
 static void send_out(struct bh_http_gated *c)
 {
     while (c->poll && (unsent(c) || c->flush)) {
-        ssize_t n = send_some(c);
-        if (n == GNUTLS_E_INTERRUPTED)
-            continue;
-        c->flush = c->tls && n == GNUTLS_E_AGAIN;
-        if (n == GNUTLS_E_AGAIN)
+        ssize_t n = bh_tls_write(c->tls, c->fd, c->out.p + c->out_at, unsent(c), &c->flush);
+        if (n == -EAGAIN)
             return;
         if (n < 0) {
             conn_end(c);
@@ -502,53 +466,22 @@ static void take_head(struct bh_http_gated *c)
         c->pass_n = (size_t)used;
 }
 
-/* Out of what has come: what may go in. */
-static void take(struct bh_http_gated *c)
-{
-    if (c->phase == HEAD && c->in.n)
-        take_head(c);
-    else if (c->phase == BODY)
-        c->pass_n = c->in.n;
-}
-
 /* One record; false: there is none, or nothing is wanted now. */
 static bool read_client(struct bh_http_gated *c)
 {
     if (!c->poll || c->pass_n || (c->phase != HEAD && c->phase != BODY))
         return false;
-    ssize_t n = receive(c);
-    if (n == 0 || fatal(n)) {
+    ssize_t n = bh_tls_read(c->tls, c->fd, c->gate->buf, RECORD_BYTES);
+    if (n == -EAGAIN)
+        return false;
+    if (n <= 0) {
         conn_end(c);
         return false;
     }
-    if (n < 0)
-        return n == GNUTLS_E_INTERRUPTED;
     if (c->phase == HEAD && c->known && !c->in.n)
         c->since_ms = uv_now(c->gate->s->loop);
     bh_buf_add(&c->in, c->gate->buf, (size_t)n);
     return true;
-}
-
-/* The answer is on its way. What came before the whole request had no reader: the end. */
-static void next_request(struct bh_http_gated *c)
-{
-    c->answered = false;
-    if (c->reserve || c->body || c->phase != ANSWER || c->pass_n)
-        c->last = true;
-    else
-        enter(c, HEAD);
-    if (!c->in.n)
-        bh_buf_fini(&c->in);
-}
-
-/* libmicrohttpd ends the connection, maybe before it has the whole request (413). */
-static void inner_over(struct bh_http_gated *c)
-{
-    close_inner(c);
-    c->refused = c->body;
-    c->last = true;
-    c->pass_n = 0;
-    enter(c, ANSWER);
 }
 
 /* As far as it goes without waiting. */
@@ -558,15 +491,34 @@ static void go_on(struct bh_http_gated *c)
 
     while (more && c->poll) {
         do {
-            take(c);
+            /* Out of what has come: what may go in. */
+            if (c->phase == HEAD && c->in.n)
+                take_head(c);
+            else if (c->phase == BODY)
+                c->pass_n = c->in.n;
             if (c->poll)
                 pass_on(c);
         } while (read_client(c));
-        if (c->poll && !read_inner(c))
-            inner_over(c);
+        if (c->poll && !read_inner(c)) {
+            /* libmicrohttpd ends the connection, maybe before it has the whole request (413). */
+            close_inner(c);
+            c->refused = c->body;
+            c->last = true;
+            c->pass_n = 0;
+            enter(c, ANSWER);
+        }
         more = c->poll && c->answered && !unsent(c) && !c->flush && !c->last;
-        if (more)
-            next_request(c);
+        if (more) {
+            /* The answer is on its way. What came before the whole request had no reader: the
+             * end. */
+            c->answered = false;
+            if (c->reserve || c->body || c->phase != ANSWER || c->pass_n)
+                c->last = true;
+            else
+                enter(c, HEAD);
+            if (!c->in.n)
+                bh_buf_fini(&c->in);
+        }
     }
     if (c->poll && c->last && !unsent(c) && !c->flush)
         finish(c);
@@ -575,36 +527,6 @@ static void go_on(struct bh_http_gated *c)
 
 /* ---- events ---------------------------------------------------------------------------------- */
 
-static void shake_hands(struct bh_http_gated *c)
-{
-    int rc = gnutls_handshake(c->tls);
-
-    if (rc == 0) {
-        c->phase = HEAD;
-        if (!c->reserve)
-            enter(c, HEAD);
-        go_on(c);
-    } else if (gnutls_error_is_fatal(rc)) {
-        (void)gnutls_alert_send_appropriate(c->tls, rc);
-        count_refused(c->gate, "handshake");
-        conn_end(c);
-    }
-    set_events(c);
-}
-
-static void linger(struct bh_http_gated *c)
-{
-    ssize_t n;
-
-    while ((n = recv(c->fd, c->gate->buf, RECORD_BYTES, 0)) > 0) {
-        c->lingered += (size_t)n;
-        if (c->lingered > BH_HTTP_LINGER_BYTES)
-            break;
-    }
-    if (n >= 0 || (errno != EAGAIN && errno != EINTR))
-        conn_end(c);
-}
-
 static void on_io(uv_poll_t *h, int status, int events)
 {
     struct bh_http_gated *c = h->data;
@@ -612,9 +534,26 @@ static void on_io(uv_poll_t *h, int status, int events)
     if (status < 0 || (events & UV_DISCONNECT)) {
         conn_end(c);
     } else if (c->phase == HANDSHAKE) {
-        shake_hands(c);
+        int rc = bh_tls_handshake(c->tls);
+        if (rc > 0) {
+            c->phase = HEAD;
+            if (!c->reserve)
+                enter(c, HEAD);
+            go_on(c);
+        } else if (rc < 0) {
+            count_refused(c->gate, "handshake");
+            conn_end(c);
+        }
+        set_events(c);
     } else if (c->phase == LINGER) {
-        linger(c);
+        ssize_t n;
+        while ((n = recv(c->fd, c->gate->buf, RECORD_BYTES, 0)) > 0) {
+            c->lingered += (size_t)n;
+            if (c->lingered > BH_HTTP_LINGER_BYTES)
+                break;
+        }
+        if (n >= 0 || (errno != EAGAIN && errno != EINTR))
+            conn_end(c);
     } else {
         if (events & UV_WRITABLE)
             send_out(c);
@@ -671,15 +610,6 @@ static void set_key(struct bh_http_gated *c, bool *ret_loopback)
     *ret_loopback = v4[0] == 127;
 }
 
-static unsigned held_by(const struct bh_http_gate *g, const unsigned char *key)
-{
-    unsigned n = 0;
-
-    for (const struct bh_http_gated *c = g->conns; c; c = c->next)
-        n += !c->reserve && memcmp(c->key, key, KEY_BYTES) == 0;
-    return n;
-}
-
 /* The one that has come least far, the oldest of those, makes room. */
 static bool make_room(struct bh_http_gate *g)
 {
@@ -698,9 +628,12 @@ static bool make_room(struct bh_http_gate *g)
 static bool let_in(struct bh_http_gate *g, struct bh_http_gated *c)
 {
     bool loopback;
+    unsigned held = 0;
 
     set_key(c, &loopback);
-    bool crowd = g->per_address && held_by(g, c->key) >= g->per_address;
+    for (const struct bh_http_gated *o = g->per_address ? g->conns : NULL; o; o = o->next)
+        held += !o->reserve && memcmp(o->key, c->key, KEY_BYTES) == 0;
+    bool crowd = g->per_address && held >= g->per_address;
     if (g->n < g->s->max_connections && !crowd)
         return true;
     c->reserve = true;

@@ -11,8 +11,6 @@
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #include "common/base/sockpath.h"
@@ -71,32 +69,16 @@ static int open_socket(const union any_addr *a, socklen_t len, bool v6_only, boo
     return rc;
 }
 
-static int bind_unix(int fd, const char *path)
-{
-    struct sockaddr_un sa = {.sun_family = AF_UNIX};
-
-    snprintf(sa.sun_path, sizeof(sa.sun_path), "%s", path);
-    (void)unlink(path);
-    if (bind(fd, (struct sockaddr *)&sa, sizeof(sa)) < 0 || chmod(path, 0660) < 0 ||
-        listen(fd, BACKLOG) < 0)
-        return -errno;
-    return 0;
-}
-
 int bh_http_listen_unix(const char *path, int *ret_fd, struct bh_err *err)
 {
     int rc = bh_sockpath_check(path, true, err);
 
     if (rc < 0)
         return rc;
-    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    rc = fd < 0 ? -errno : bind_unix(fd, path);
-    if (rc < 0) {
-        if (fd >= 0)
-            close(fd);
+    rc = bh_sockpath_listen(path, BACKLOG);
+    if (rc < 0)
         return bh_err_set(err, rc, "could not listen on \"%s\": %s", path, strerror(-rc));
-    }
-    *ret_fd = fd;
+    *ret_fd = rc;
     return 0;
 }
 

@@ -101,21 +101,11 @@ static void serve_one_check(const struct bh_probes *p, struct bh_http_req *r, en
     reply_text(r, 404, "404 page not found\n");
 }
 
-static void serve_metrics(const struct bh_probes *p, struct bh_http_req *r)
-{
-    struct bh_buf out = {0};
-
-    bh_metrics_render(p->metrics, &out);
-    bh_http_reply(r, 200, "text/plain; version=0.0.4; charset=utf-8", bh_buf_str(&out), out.n);
-    bh_buf_fini(&out);
-}
-
 /* As kube-scheduler's /debug/flags/v. */
 static void serve_verbosity(struct bh_http_req *r)
 {
     struct bh_str body = bh_http_body(r);
     char text[128], *end;
-    long v;
 
     if (!bh_streq(bh_http_method(r), "PUT")) {
         reply_text(r, 406, "unsupported http method");
@@ -123,7 +113,7 @@ static void serve_verbosity(struct bh_http_req *r)
     }
     snprintf(text, sizeof(text), "%.*s", (int)BH_MIN(body.n, 32u), body.p);
     errno = 0;
-    v = strtol(text, &end, 10);
+    long v = strtol(text, &end, 10);
     if (end == text || *end || errno || v < INT32_MIN || v > INT32_MAX) {
         reply_text(r, 400, "failed set klog.logging.verbosity: the body must be a number");
         return;
@@ -144,7 +134,10 @@ static void serve(struct bh_http_req *r, void *arg)
         return;
     }
     if (bh_streq(path, "/metrics") && p->metrics) {
-        serve_metrics(p, r);
+        struct bh_buf out = {0};
+        bh_metrics_render(p->metrics, &out);
+        bh_http_reply(r, 200, "text/plain; version=0.0.4; charset=utf-8", bh_buf_str(&out), out.n);
+        bh_buf_fini(&out);
         return;
     }
     for (enum probe probe = 0; probe < PROBE_COUNT; probe++) {
@@ -177,7 +170,7 @@ static int split_address(const char *address, char ret_host[static 64], uint16_t
                           address);
     char *end;
     unsigned long port = strtoul(colon + 1, &end, 10);
-    if (colon[1] < '0' || colon[1] > '9' || *end || port > UINT16_MAX)
+    if (!bh_is_digit(colon[1]) || *end || port > UINT16_MAX)
         return bh_err_set(err, -EINVAL, "address %s: port must be a number from 0 to 65535",
                           address);
     size_t n = (size_t)(colon - address);

@@ -111,16 +111,6 @@ void bh_http_call_gone(struct bh_http_call *c)
 
 /* ---- answers ----------------------------------------------------------------------------------- */
 
-/* "Name: value\r\n", again and again. */
-static void add_lines(struct MHD_Response *resp, char *p)
-{
-    for (char *value, *end; p && (value = strstr(p, ": ")); p = end + 2) {
-        end = strstr(value, "\r\n");
-        *value = *end = '\0';
-        MHD_add_response_header(resp, p, value + 2);
-    }
-}
-
 static void reply(struct bh_http_req *r, int code, const char *content_type, const void *body,
                   size_t n)
 {
@@ -133,7 +123,14 @@ static void reply(struct bh_http_req *r, int code, const char *content_type, con
     c->code = (unsigned)code;
     if (content_type)
         MHD_add_response_header(c->response, MHD_HTTP_HEADER_CONTENT_TYPE, content_type);
-    add_lines(c->response, r->lines.p);
+    /* "Name: value\r\n", again and again. */
+    struct MHD_Response *resp = c->response;
+    char *p = r->lines.p;
+    for (char *value, *end; p && (value = strstr(p, ": ")); p = end + 2) {
+        end = strstr(value, "\r\n");
+        *value = *end = '\0';
+        MHD_add_response_header(resp, p, value + 2);
+    }
     if (c->last)
         MHD_add_response_header(c->response, MHD_HTTP_HEADER_CONNECTION, "close");
     r->state = BH_HTTP_ANSWERED;
@@ -208,7 +205,7 @@ static bool makes_sense(const struct bh_http_req *r, const char *version, const 
                         const char **ret_coding)
 {
     bool http11 = bh_streq(version, "HTTP/1.1");
-    const char *host, *length;
+    const char *host;
 
     for (size_t i = 0; i < r->n_fields; i++)
         if (!*r->fields[i].name || strpbrk(r->fields[i].name, " \t"))
@@ -217,7 +214,7 @@ static bool makes_sense(const struct bh_http_req *r, const char *version, const 
         !single(r, MHD_HTTP_HEADER_CONTENT_LENGTH, ret_length) ||
         !single(r, MHD_HTTP_HEADER_TRANSFER_ENCODING, ret_coding))
         return false;
-    length = *ret_length;
+    const char *length = *ret_length;
     if (*ret_coding && (length || !http11 || strcasecmp(*ret_coding, "chunked") != 0))
         return false;
     return (host || !http11) && (!length || (*length && !length[strspn(length, "0123456789")]));
@@ -233,30 +230,6 @@ static enum MHD_Result turn_away(struct bh_http_call *c, int code, const char *t
     return queue(c);
 }
 
-static enum MHD_Result begin_request(struct bh_http_call *c, const char *method,
-                                     const char *version)
-{
-    const char *length = NULL, *coding = NULL;
-    int n = MHD_get_connection_values(c->conn, MHD_HEADER_KIND, NULL, NULL);
-
-    c->seen = true;
-    c->r.method = method;
-    c->fields = bh_calloc((size_t)n + 1, sizeof(*c->fields));
-    c->r.fields = c->fields;
-    MHD_get_connection_values(c->conn, MHD_HEADER_KIND, on_field, c);
-    if (!makes_sense(&c->r, version, &length, &coding))
-        return turn_away(c, MHD_HTTP_BAD_REQUEST, "malformed request\n", "malformed");
-    if (bh_http_gate_bars(c, c->r.uri.path))
-        return turn_away(c, MHD_HTTP_SERVICE_UNAVAILABLE, "too many connections of this address\n",
-                         "reserve");
-    if (length && strtoull(length, NULL, 10) > c->r.max_body_bytes)
-        return turn_away(c, MHD_HTTP_CONTENT_TOO_LARGE, "request body too large\n", "malformed");
-    c->last = coding || (length && length[strspn(length, "0")]);
-    if (c->last)
-        bh_http_gate_body(c, true);
-    return MHD_YES;
-}
-
 /* libmicrohttpd calls this without a body first, then for each part of the body, then without, and
  * after a resume once more. */
 static enum MHD_Result on_access(void *cls, struct MHD_Connection *conn, const char *url,
@@ -268,8 +241,27 @@ static enum MHD_Result on_access(void *cls, struct MHD_Connection *conn, const c
     (void)cls, (void)url;
     if (!c || c->gone)
         return MHD_NO;
-    if (!c->seen)
-        return begin_request(c, method, version);
+    if (!c->seen) {
+        const char *length = NULL, *coding = NULL;
+        int n = MHD_get_connection_values(c->conn, MHD_HEADER_KIND, NULL, NULL);
+        c->seen = true;
+        c->r.method = method;
+        c->fields = bh_calloc((size_t)n + 1, sizeof(*c->fields));
+        c->r.fields = c->fields;
+        MHD_get_connection_values(c->conn, MHD_HEADER_KIND, on_field, c);
+        if (!makes_sense(&c->r, version, &length, &coding))
+            return turn_away(c, MHD_HTTP_BAD_REQUEST, "malformed request\n", "malformed");
+        if (bh_http_gate_bars(c, c->r.uri.path))
+            return turn_away(c, MHD_HTTP_SERVICE_UNAVAILABLE,
+                             "too many connections of this address\n", "reserve");
+        if (length && strtoull(length, NULL, 10) > c->r.max_body_bytes)
+            return turn_away(c, MHD_HTTP_CONTENT_TOO_LARGE, "request body too large\n",
+                             "malformed");
+        c->last = coding || (length && length[strspn(length, "0")]);
+        if (c->last)
+            bh_http_gate_body(c, true);
+        return MHD_YES;
+    }
     if (*upload_size) {
         size_t n = *upload_size;
         *upload_size = 0;

@@ -45,8 +45,6 @@ static int open_tls(struct bh_http_server *s, const struct bh_http_options *o, s
 int bh_http_server_init(struct bh_http_server *s, uv_loop_t *loop, const struct bh_http_options *o,
                         bh_http_handler *handler, void *arg, struct bh_err *err)
 {
-    int rc;
-
     if (!o->tls_cert_pem != !o->tls_key_pem)
         return bh_err_set(err, -EINVAL, "TLS needs both a certificate and a key");
     s->loop = loop;
@@ -57,9 +55,9 @@ int bh_http_server_init(struct bh_http_server *s, uv_loop_t *loop, const struct 
     s->max_body_bytes = o->max_body_bytes ? o->max_body_bytes : DEFAULT_BODY_BYTES;
     s->body_limit = o->body_limit;
     raise_fd_limit(s->max_connections + o->reserve);
-    rc = o->unix_path
-             ? bh_http_listen_unix(o->unix_path, &s->listen_fd, err)
-             : bh_http_listen(o->address, o->port, o->reuse_port, &s->listen_fd, &s->port, err);
+    int rc = o->unix_path
+                 ? bh_http_listen_unix(o->unix_path, &s->listen_fd, err)
+                 : bh_http_listen(o->address, o->port, o->reuse_port, &s->listen_fd, &s->port, err);
     if (rc < 0)
         return rc;
     rc = open_tls(s, o, err);

@@ -10,6 +10,7 @@
 #include <gnutls/gnutls.h>
 #include <gnutls/x509.h>
 #include <stdio.h>
+#include <sys/socket.h>
 
 #define CHAIN_MAX      16u
 #define NAME_MAX_BYTES 256u
@@ -227,4 +228,52 @@ void bh_tls_session_free(gnutls_session_t s)
 
     gnutls_deinit(s);
     creds_unref(c);
+}
+
+int bh_tls_handshake(gnutls_session_t s)
+{
+    int rc = gnutls_handshake(s);
+
+    if (rc < 0 && gnutls_error_is_fatal(rc)) {
+        (void)gnutls_alert_send_appropriate(s, rc);
+        return -1;
+    }
+    return rc == 0;
+}
+
+/* What the last call on s, or on the plain socket, means. */
+static bool interrupted(gnutls_session_t s, ssize_t n)
+{
+    return s ? n == GNUTLS_E_INTERRUPTED : n < 0 && errno == EINTR;
+}
+
+static ssize_t outcome(gnutls_session_t s, ssize_t n)
+{
+    if (n >= 0)
+        return n;
+    return (s ? n == GNUTLS_E_AGAIN : errno == EAGAIN) ? -EAGAIN : -EIO;
+}
+
+ssize_t bh_tls_read(gnutls_session_t s, int fd, void *buf, size_t size)
+{
+    ssize_t n;
+
+    do
+        n = s ? gnutls_record_recv(s, buf, size) : recv(fd, buf, size, 0);
+    while (interrupted(s, n));
+    return outcome(s, n);
+}
+
+ssize_t bh_tls_write(gnutls_session_t s, int fd, const void *p, size_t n, bool *flush)
+{
+    ssize_t sent;
+
+    do
+        sent = !s       ? send(fd, p, n, MSG_NOSIGNAL)
+               : *flush ? gnutls_record_send(s, NULL, 0)
+                        : gnutls_record_send(s, p, n);
+    while (interrupted(s, sent));
+    sent = outcome(s, sent);
+    *flush = s && sent == -EAGAIN;
+    return sent;
 }

@@ -29,4 +29,11 @@ void bh_tls_free(struct bh_tls *t); /* after the server; NULL allowed */
 /* For carriers (carrier.h). A session of one connection, NULL: it could not be made. */
 struct gnutls_session_int *bh_tls_session_new(struct bh_tls *t, int fd);
 void bh_tls_session_free(struct gnutls_session_int *s);
+/* One step. 1: done; 0: more has to come or go; -1: it failed, which the client was told. */
+int bh_tls_handshake(struct gnutls_session_int *s);
+/* Of a socket that does not block, or of its session (NULL: plain). Bytes; 0, at reading: the end;
+ * -EAGAIN: not now; -EIO: the connection is over. *flush, false at first: the session holds a
+ * record that did not go out whole, so it is to be called again even when there is nothing more. */
+ssize_t bh_tls_read(struct gnutls_session_int *s, int fd, void *buf, size_t size);
+ssize_t bh_tls_write(struct gnutls_session_int *s, int fd, const void *p, size_t n, bool *flush);
 #endif

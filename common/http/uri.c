@@ -30,29 +30,6 @@ bool bh_http_unescape(char *s, bool plus)
     return true;
 }
 
-static void parse_query(struct bh_http_uri *u, char *query)
-{
-    size_t most = 1;
-    for (const char *c = query; *c; c++)
-        most += *c == '&';
-    u->params = bh_reallocarray(NULL, most, sizeof(*u->params));
-
-    char *rest = query;
-    while (rest) {
-        char *pair = rest;
-        rest = strchr(pair, '&');
-        if (rest)
-            *rest++ = '\0';
-        if (!*pair)
-            continue;
-        char *value = strchr(pair, '=');
-        if (value)
-            *value++ = '\0';
-        if (bh_http_unescape(pair, true) && (!value || bh_http_unescape(value, true)))
-            u->params[u->n_params++] = (struct bh_http_param){pair, value ? value : ""};
-    }
-}
-
 int bh_http_uri_parse(const char *target, struct bh_http_uri *u)
 {
     *u = (struct bh_http_uri){.text = bh_strdup(target)};
@@ -64,8 +41,26 @@ int bh_http_uri_parse(const char *target, struct bh_http_uri *u)
         return -EINVAL;
     }
     u->path = u->text;
-    if (query)
-        parse_query(u, query);
+    if (query) {
+        size_t most = 1;
+        for (const char *c = query; *c; c++)
+            most += *c == '&';
+        u->params = bh_reallocarray(NULL, most, sizeof(*u->params));
+        char *rest = query;
+        while (rest) {
+            char *pair = rest;
+            rest = strchr(pair, '&');
+            if (rest)
+                *rest++ = '\0';
+            if (!*pair)
+                continue;
+            char *value = strchr(pair, '=');
+            if (value)
+                *value++ = '\0';
+            if (bh_http_unescape(pair, true) && (!value || bh_http_unescape(value, true)))
+                u->params[u->n_params++] = (struct bh_http_param){pair, value ? value : ""};
+        }
+    }
     return 0;
 }
 
