@@ -52,24 +52,6 @@ static bool is_update(const struct manager *m)
     return bh_streq(m->operation, "Update");
 }
 
-static int decode_entry(struct run *r, const struct bh_json *e)
-{
-    const struct bh_json *set = bh_json_get(e, "fieldsV1");
-    struct manager m = {
-        .name = or_empty(bh_json_get_str(e, "manager")),
-        .operation = or_empty(bh_json_get_str(e, "operation")),
-        .api_version = or_empty(bh_json_get_str(e, "apiVersion")),
-        .subresource = or_empty(bh_json_get_str(e, "subresource")),
-        .time = or_empty(bh_json_get_str(e, "time")),
-    };
-    if (!set || !bh_fset_valid(set) || (!is_update(&m) && !bh_streq(m.operation, "Apply")))
-        return -EINVAL;
-    m.set = bh_json_clone(r->a, set);
-    if (m.set && m.set->c.n)
-        r->m.v[r->m.n++] = m;
-    return 0;
-}
-
 /* -EINVAL when the list is not one that a server wrote. */
 static int decode(struct run *r, const struct bh_json *list)
 {
@@ -81,11 +63,20 @@ static int decode(struct run *r, const struct bh_json *list)
         bh_arena_new_array(r->a, struct manager, n + 2); /* the caller's own, before-first-apply */
     if (!r->m.v)
         return too_big(r);
-    if (!n)
-        return 0;
-    bh_json_each(e, list) {
-        if (decode_entry(r, e) < 0)
+    for (const struct bh_json *e = n ? list->c.first : NULL; e; e = e->next) {
+        const struct bh_json *set = bh_json_get(e, "fieldsV1");
+        struct manager m = {
+            .name = bh_json_get_text(e, "manager"),
+            .operation = bh_json_get_text(e, "operation"),
+            .api_version = bh_json_get_text(e, "apiVersion"),
+            .subresource = bh_json_get_text(e, "subresource"),
+            .time = bh_json_get_text(e, "time"),
+        };
+        if (!set || !bh_fset_valid(set) || (!is_update(&m) && !bh_streq(m.operation, "Apply")))
             return -EINVAL;
+        m.set = bh_json_clone(r->a, set);
+        if (m.set && m.set->c.n)
+            r->m.v[r->m.n++] = m;
     }
     return 0;
 }
@@ -110,20 +101,14 @@ static void encode(struct run *r, struct bh_json *obj)
     qsort(r->m.v, r->m.n, sizeof(*r->m.v), by_time);
     for (size_t i = 0; i < r->m.n; i++) {
         const struct manager *m = &r->m.v[i];
-        struct bh_json *e = bh_json_new(r->a, BH_JSON_OBJECT);
         if (!m->set || m->set->c.n == 0)
             continue;
         bh_fset_sort(r->a, m->set);
-        bh_json_set_str(r->a, e, "manager", m->name);
-        bh_json_set_str(r->a, e, "operation", m->operation);
-        bh_json_set_str(r->a, e, "apiVersion", m->api_version);
-        if (*m->time)
-            bh_json_set_str(r->a, e, "time", m->time);
-        bh_json_set_str(r->a, e, "fieldsType", "FieldsV1");
-        bh_json_set(r->a, e, "fieldsV1", m->set);
-        if (*m->subresource)
-            bh_json_set_str(r->a, e, "subresource", m->subresource);
-        bh_json_push(list, e);
+        bh_json_append(r->a, list,
+                       "manager: %s, operation: %s, apiVersion: %s, time?: %s,"
+                       "fieldsType: FieldsV1, fieldsV1: %p, subresource?: %s",
+                       m->name, m->operation, m->api_version, m->time, (void *)m->set,
+                       m->subresource);
     }
     if (list && list->c.n)
         bh_json_set(r->a, meta, "managedFields", list);
@@ -158,20 +143,11 @@ static struct manager *add_manager(struct run *r, const char *name, const char *
 /* Fields that belong to the server. */
 static void strip(struct bh_json *set)
 {
-    static const char *const own[] = {
-        "f:name",        "f:namespace",  "f:creationTimestamp", "f:selfLink",     "f:uid",
-        "f:clusterName", "f:generation", "f:resourceVersion",   "f:managedFields"};
-    struct bh_json *meta = set ? bh_json_get(set, "f:metadata") : NULL;
-    if (!set)
-        return;
-    bh_json_unset(set, "f:apiVersion");
-    bh_json_unset(set, "f:kind");
-    if (!meta)
-        return;
-    bh_json_unset(meta, ".");
-    for (size_t i = 0; i < BH_ARRAY_LEN(own); i++)
-        bh_json_unset(meta, own[i]);
-    if (meta->c.n == 0)
+    struct bh_json *meta = bh_json_get(set, "f:metadata");
+    bh_json_drop(set, "f:apiVersion f:kind");
+    bh_json_drop(meta, ". f:name f:namespace f:creationTimestamp f:selfLink f:uid f:clusterName "
+                       "f:generation f:resourceVersion f:managedFields");
+    if (meta && meta->c.n == 0)
         bh_json_remove(set, meta);
 }
 
@@ -196,59 +172,42 @@ struct report {
     struct bh_json *causes;
 };
 
-/* "kubectl-edit" using apps/v1 */
-static void print_manager(struct bh_buf *b, const struct manager *m)
-{
-    bh_buf_add_json_str(b, m->name, strlen(m->name));
-    if (*m->subresource)
-        bh_buf_addf(b, " with subresource \"%s\"", m->subresource);
-    if (is_update(m))
-        bh_buf_addf(b, " using %s", m->api_version);
-}
-
 static void add_cause(void *arg, const char *path)
 {
     struct report *p = arg;
     struct bh_arena *a = p->r->a;
-    struct bh_json *c = bh_json_new(a, BH_JSON_OBJECT);
-    const char *text = bh_arena_printf(a, "conflict with %s", bh_buf_str(&p->who));
-    if (!c || !text)
-        return;
-    bh_json_set_str(a, c, "type", "FieldManagerConflict");
-    bh_json_set_str(a, c, "message", text);
-    bh_json_set_str(a, c, "field", path);
-    bh_json_push(p->causes, c);
+    bh_json_append(a, p->causes, "type: FieldManagerConflict, message: %s, field: %s",
+                   bh_arena_printf(a, "conflict with %s", bh_buf_str(&p->who)), path);
     bh_buf_addf(&p->lines, "\n- %s", path);
 }
 
 static struct bh_json *report(struct run *r)
 {
     struct report p = {.r = r, .causes = bh_json_new(r->a, BH_JSON_ARRAY)};
-    struct bh_json *out = bh_json_new(r->a, BH_JSON_OBJECT);
+    const char *message = NULL;
     for (size_t i = 0; p.causes && i < r->m.n; i++) {
         if (!r->m.v[i].conflict)
             continue;
         bh_buf_reset(&p.who);
-        print_manager(&p.who, &r->m.v[i]);
+        /* "kubectl-edit" using apps/v1 */
+        bh_buf_add_json_str(&p.who, r->m.v[i].name, strlen(r->m.v[i].name));
+        if (*r->m.v[i].subresource)
+            bh_buf_addf(&p.who, " with subresource \"%s\"", r->m.v[i].subresource);
+        if (is_update(&r->m.v[i]))
+            bh_buf_addf(&p.who, " using %s", r->m.v[i].api_version);
         bh_buf_addf(&p.lines, "%sconflicts with %s:", p.lines.n ? "\n" : "", bh_buf_str(&p.who));
         bh_fset_each(r->m.v[i].conflict, add_cause, &p);
     }
-    if (p.causes && p.causes->c.n == 1) {
-        const char *msg = bh_json_get_str(p.causes->c.first, "message");
-        const char *field = bh_json_get_str(p.causes->c.first, "field");
-        msg = bh_arena_printf(r->a, "Apply failed with 1 conflict: %s: %s", or_empty(msg),
-                              or_empty(field));
-        if (msg)
-            bh_json_set_str(r->a, out, "message", msg);
-    } else if (p.causes) {
-        BH_CLEANUP(bh_buf_fini) struct bh_buf b = {0};
-        bh_buf_addf(&b, "Apply failed with %zu conflicts: %s", p.causes->c.n, bh_buf_str(&p.lines));
-        bh_json_set_str(r->a, out, "message", bh_buf_str(&b));
-    }
-    bh_json_set(r->a, out, "causes", p.causes);
+    if (p.causes && p.causes->c.n == 1)
+        message = bh_arena_printf(r->a, "Apply failed with 1 conflict: %s: %s",
+                                  bh_json_get_text(p.causes->c.first, "message"),
+                                  bh_json_get_text(p.causes->c.first, "field"));
+    else if (p.causes)
+        message = bh_arena_printf(r->a, "Apply failed with %zu conflicts: %s", p.causes->c.n,
+                                  bh_buf_str(&p.lines));
     bh_buf_fini(&p.who);
     bh_buf_fini(&p.lines);
-    return out;
+    return bh_json_make(r->a, "message: %s, causes: %p", message, (void *)p.causes);
 }
 
 /* ---- what a change means for the others ------------------------------------------------------ */
@@ -291,15 +250,6 @@ static struct bh_json *all_owned(struct run *r)
 
 /* ---- apply ----------------------------------------------------------------------------------- */
 
-/* Without any record everything that stands in the object counts as set by another manager. */
-static void own_what_was_there(struct run *r, const struct bh_json *live)
-{
-    struct bh_fdiff d = bh_fwalk_compare(&r->walk, NULL, live);
-    strip(d.added);
-    if (d.added && d.added->c.n)
-        add_manager(r, before_first_apply, "Update")->set = d.added;
-}
-
 static int read_record(struct run *r, struct bh_json *live)
 {
     struct bh_json *meta = bh_json_get(live, "metadata");
@@ -310,8 +260,13 @@ static int read_record(struct run *r, struct bh_json *live)
     if (rc < 0)
         return rc;
     bh_json_unset(meta, "managedFields");
-    if (live && r->m.n == 0)
-        own_what_was_there(r, live);
+    if (live && r->m.n == 0) {
+        /* Without any record everything that stands in the object counts as set by another. */
+        struct bh_fdiff d = bh_fwalk_compare(&r->walk, NULL, live);
+        strip(d.added);
+        if (d.added && d.added->c.n)
+            add_manager(r, before_first_apply, "Update")->set = d.added;
+    }
     return 0;
 }
 
@@ -360,7 +315,7 @@ static int apply(struct run *r, const struct bh_json *live, const struct bh_json
         if (r->a->failed)
             return too_big(r);
         *ret_conflicts = c;
-        return bh_err_set(r->err, -EBUSY, "%s", or_empty(bh_json_get_str(c, "message")));
+        return bh_err_set(r->err, -EBUSY, "%s", bh_json_get_text(c, "message"));
     }
     take_over(r, own, &d);
     encode(r, obj);
@@ -370,52 +325,19 @@ static int apply(struct run *r, const struct bh_json *live, const struct bh_json
     return 0;
 }
 
-static void run_init(struct run *r, struct bh_arena *a, const struct bh_apply_op *op,
-                     struct bh_err *err)
-{
-    *r = (struct run){.a = a, .op = op, .err = err};
-    r->walk = (struct bh_fwalk){.a = a, .kind = op->kind, .err = err};
-}
-
 int bh_apply_ssa(struct bh_arena *a, const struct bh_apply_op *op, const struct bh_json *live,
                  const struct bh_json *config, struct bh_json **ret_obj,
                  struct bh_json **ret_conflicts, struct bh_err *err)
 {
-    struct run r;
+    struct run r = {.a = a, .op = op, .walk = {.a = a, .kind = op->kind, .err = err}, .err = err};
     if (config->type != BH_JSON_OBJECT)
         return bh_err_set(err, -EINVAL, "apply: must be an object");
-    run_init(&r, a, op, err);
     int rc = apply(&r, live, config, ret_obj, ret_conflicts);
     bh_fwalk_fini(&r.walk);
     return rc;
 }
 
 /* ---- ordinary writes ------------------------------------------------------------------------- */
-
-/* Merges the oldest Update entries until few enough are left. */
-static void cap_updates(struct run *r)
-{
-    size_t updates = 0;
-    qsort(r->m.v, r->m.n, sizeof(*r->m.v), by_time);
-    for (size_t i = 0; i < r->m.n; i++)
-        updates += is_update(&r->m.v[i]) && r->m.v[i].set;
-    for (size_t i = 0; i + 1 < r->m.n && updates > UPDATE_ENTRIES_MAX; i++) {
-        struct manager *m = &r->m.v[i];
-        if (!is_update(m) || !m->set)
-            continue;
-        for (size_t k = i + 1; k < r->m.n; k++) {
-            struct manager *next = &r->m.v[k];
-            if (!is_update(next) || !next->set || !bh_streq(next->api_version, m->api_version))
-                continue;
-            next->set = bh_fset_combine(r->a, BH_FSET_UNION, next->set, m->set);
-            next->name = ancient_changes;
-            next->subresource = "";
-            m->set = NULL;
-            updates--;
-            break;
-        }
-    }
-}
 
 /* The record the write starts from: the client's own, else the stored one. */
 static int start_record(struct run *r, const struct bh_json *old, const struct bh_json *obj)
@@ -455,7 +377,27 @@ static int track(struct run *r, const struct bh_json *old, struct bh_json *obj)
     }
     if (own)
         own->set = kept;
-    cap_updates(r);
+    /* Merges the oldest Update entries until few enough are left. */
+    size_t updates = 0;
+    qsort(r->m.v, r->m.n, sizeof(*r->m.v), by_time);
+    for (size_t i = 0; i < r->m.n; i++)
+        updates += is_update(&r->m.v[i]) && r->m.v[i].set;
+    for (size_t i = 0; i + 1 < r->m.n && updates > UPDATE_ENTRIES_MAX; i++) {
+        struct manager *m = &r->m.v[i];
+        if (!is_update(m) || !m->set)
+            continue;
+        for (size_t k = i + 1; k < r->m.n; k++) {
+            struct manager *next = &r->m.v[k];
+            if (!is_update(next) || !next->set || !bh_streq(next->api_version, m->api_version))
+                continue;
+            next->set = bh_fset_combine(r->a, BH_FSET_UNION, next->set, m->set);
+            next->name = ancient_changes;
+            next->subresource = "";
+            m->set = NULL;
+            updates--;
+            break;
+        }
+    }
     encode(r, obj);
     return r->a->failed ? too_big(r) : 0;
 }
@@ -463,8 +405,7 @@ static int track(struct run *r, const struct bh_json *old, struct bh_json *obj)
 int bh_apply_track_update(struct bh_arena *a, const struct bh_apply_op *op,
                           const struct bh_json *old, struct bh_json *obj, struct bh_err *err)
 {
-    struct run r;
-    run_init(&r, a, op, err);
+    struct run r = {.a = a, .op = op, .walk = {.a = a, .kind = op->kind, .err = err}, .err = err};
     int rc = track(&r, old, obj);
     bh_fwalk_fini(&r.walk);
     return rc;

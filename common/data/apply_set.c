@@ -37,10 +37,9 @@ static struct bh_json *combine(struct bh_arena *a, enum bh_fset_op op, const str
             add(a, &out, cx->key.p, cy ? combine(a, op, cx, cy, false) : bh_json_clone(a, cx));
     }
     if (op == BH_FSET_UNION) {
-        bh_json_each(cy, y) {
+        bh_json_each(cy, y)
             if (!is_self(cy) && !bh_json_get(x, cy->key.p))
                 add(a, &out, cy->key.p, bh_json_clone(a, cy));
-        }
     }
     if (!member)
         return out;
@@ -60,10 +59,9 @@ bool bh_fset_valid(const struct bh_json *set)
 {
     if (set->type != BH_JSON_OBJECT)
         return false;
-    bh_json_each(c, set) {
+    bh_json_each(c, set)
         if (!bh_fset_valid(c))
             return false;
-    }
     return true;
 }
 

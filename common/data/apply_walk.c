@@ -23,27 +23,20 @@ struct items {
 /* ---- schema ---------------------------------------------------------------------------------- */
 
 /* Maps and structs that are owned as a whole, by the name of their field. */
-static const char *const atomic_maps[] = {
-    "claimSelector",  "configMapKeyRef", "dataSource",        "dataSourceRef",    "fieldRef",
-    "involvedObject", "labelSelector",   "namespaceSelector", "nodeSelector",     "objectSelector",
-    "podSelector",    "preference",      "related",           "resourceFieldRef", "roleRef",
-    "scaleTargetRef", "scopeSelector",   "secretKeyRef",      "secretRef",        "selector",
-};
+static const char atomic_maps[] =
+    "claimSelector configMapKeyRef dataSource dataSourceRef fieldRef involvedObject labelSelector "
+    "namespaceSelector nodeSelector objectSelector podSelector preference related resourceFieldRef "
+    "roleRef scaleTargetRef scopeSelector secretKeyRef secretRef selector";
 /* Fields that exist in an empty object of their Go type: setting something below them does not make
  * a manager own the field itself. */
-static const char *const always_there[] = {
-    "containers", "jobTemplate", "metadata", "spec",
-    "status",     "strategy",    "template", "updateStrategy",
-};
+static const char always_there[] =
+    "containers jobTemplate metadata spec status strategy template updateStrategy";
 
-static bool is_one_of(const char *path, const char *const *names, size_t n)
+/* Is the last name of path one of the words? */
+static bool is_one_of(const char *path, const char *words)
 {
-    const char *dot = strrchr(path, '.'), *name = dot ? dot + 1 : path;
-    for (size_t i = 0; i < n; i++) {
-        if (bh_streq(name, names[i]))
-            return true;
-    }
-    return false;
+    const char *dot = strrchr(path, '.');
+    return bh_word_at(words, dot ? dot + 1 : path) >= 0;
 }
 
 static bool ends_with(const char *s, const char *end)
@@ -55,12 +48,11 @@ static bool ends_with(const char *s, const char *end)
 static bool is_atomic_map(const struct bh_fwalk *w)
 {
     const char *path = bh_buf_str(&w->path);
-    if (!bh_patch_kind_known(w->kind))
-        return false;
-    return is_one_of(path, atomic_maps, BH_ARRAY_LEN(atomic_maps)) ||
-           ends_with(path, "imagePullSecrets") || bh_streq(path, "secrets") ||
-           ends_with(path, "nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution") ||
-           ends_with(path, "nodeAffinity.required");
+    return bh_patch_kind_known(w->kind) &&
+           (is_one_of(path, atomic_maps) || ends_with(path, "imagePullSecrets") ||
+            bh_streq(path, "secrets") ||
+            ends_with(path, "nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution") ||
+            ends_with(path, "nodeAffinity.required"));
 }
 
 void bh_fwalk_fini(struct bh_fwalk *w)
@@ -71,11 +63,17 @@ void bh_fwalk_fini(struct bh_fwalk *w)
 
 /* ---- names of elements ----------------------------------------------------------------------- */
 
-/* keys: comma separated, in alphabetical order. NULL when e lacks one that has no default. */
-static const char *keyed_name(struct bh_fwalk *w, const char *keys, const struct bh_json *e)
+/* keys: comma separated, in alphabetical order, or "-" for the value itself. NULL when e lacks one
+ * that has no default. */
+static const char *item_name(struct bh_fwalk *w, const char *keys, const struct bh_json *e)
 {
     struct bh_buf *b = &w->name;
     bh_buf_reset(b);
+    if (*keys == '-') {
+        bh_buf_adds(b, "v:");
+        bh_json_write(b, e);
+        return bh_arena_strdup(w->a, bh_buf_str(b));
+    }
     bh_buf_adds(b, "k:{");
     while (*keys) {
         size_t n = strcspn(keys, ",");
@@ -83,13 +81,9 @@ static const char *keyed_name(struct bh_fwalk *w, const char *keys, const struct
         bh_assert(n < sizeof(key));
         memcpy(key, keys, n);
         const struct bh_json *v = bh_json_get(e, key);
-        if (v && (v->type == BH_JSON_OBJECT || v->type == BH_JSON_ARRAY))
+        if (v ? v->type == BH_JSON_OBJECT || v->type == BH_JSON_ARRAY : !bh_streq(key, "protocol"))
             return NULL;
-        if (!v && !bh_streq(key, "protocol"))
-            return NULL;
-        bh_buf_adds(b, b->n > 3 ? ",\"" : "\"");
-        bh_buf_adds(b, key);
-        bh_buf_adds(b, "\":");
+        bh_buf_addf(b, "%s\"%s\":", b->n > 3 ? "," : "", key);
         if (v)
             bh_json_write(b, v);
         else
@@ -100,20 +94,11 @@ static const char *keyed_name(struct bh_fwalk *w, const char *keys, const struct
     return bh_arena_strdup(w->a, bh_buf_str(b));
 }
 
-static const char *value_name(struct bh_fwalk *w, const struct bh_json *e)
-{
-    bh_buf_reset(&w->name);
-    bh_buf_adds(&w->name, "v:");
-    bh_json_write(&w->name, e);
-    return bh_arena_strdup(w->a, bh_buf_str(&w->name));
-}
-
 static size_t find_item(const struct items *it, const char *name)
 {
-    for (size_t i = 0; i < it->n; i++) {
+    for (size_t i = 0; i < it->n; i++)
         if (bh_streq(it->name[i], name))
             return i;
-    }
     return SIZE_MAX;
 }
 
@@ -126,7 +111,7 @@ static bool collect(struct bh_fwalk *w, const struct bh_json *list, const char *
     if (!ret->v || !ret->name)
         return false;
     bh_json_each(e, list) {
-        const char *name = *keys == '-' ? value_name(w, e) : keyed_name(w, keys, e);
+        const char *name = item_name(w, keys, e);
         if (!name || find_item(ret, name) != SIZE_MAX)
             return false;
         ret->v[ret->n] = e;
@@ -163,13 +148,6 @@ static void add_child(struct bh_fwalk *w, struct bh_json **set, const char *name
     bh_json_set(w->a, *set, name, child);
 }
 
-static void add_field(struct bh_fwalk *w, struct bh_json **set, const char *name,
-                      struct bh_json *child)
-{
-    if (child)
-        add_child(w, set, bh_arena_printf(w->a, "f:%s", name), child);
-}
-
 /* A node that is a member besides having children. */
 static void add_self(struct bh_fwalk *w, struct bh_json **node)
 {
@@ -177,19 +155,6 @@ static void add_self(struct bh_fwalk *w, struct bh_json **node)
         *node = leaf(w);
     else if ((*node)->c.n)
         add_child(w, node, ".", leaf(w));
-}
-
-static int not_keyed(struct bh_fwalk *w, const struct bh_json *list)
-{
-    const char *path = bh_buf_str(&w->path), *keys = bh_patch_apply_keys(w->kind, path);
-    bh_json_each(e, list) {
-        if (*keys != '-' && !keyed_name(w, keys, e))
-            return bh_err_set(w->err, -EINVAL,
-                              ".%s: associative list has an element that omits key field \"%s\"",
-                              path, keys);
-    }
-    return bh_err_set(w->err, -EINVAL, ".%s: duplicate entries for key \"%s\"", path,
-                      *keys == '-' ? "value" : keys);
 }
 
 static int fields(struct bh_fwalk *w, const struct bh_json *v, struct bh_json **ret);
@@ -204,7 +169,8 @@ static int fields_of_map(struct bh_fwalk *w, const struct bh_json *v, struct bh_
         bh_patch_leave(&w->path, keep);
         if (rc < 0)
             return rc;
-        add_field(w, &set, m->key.p, child);
+        if (child)
+            add_child(w, &set, bh_arena_printf(w->a, "f:%s", m->key.p), child);
     }
     *ret = set || v->c.n ? set : leaf(w);
     return 0;
@@ -218,8 +184,18 @@ static int fields(struct bh_fwalk *w, const struct bh_json *v, struct bh_json **
     if (shape == MAP)
         return fields_of_map(w, v, ret);
     if (shape == LEAF) {
-        if (v->type == BH_JSON_ARRAY && *bh_patch_apply_keys(w->kind, bh_buf_str(&w->path)))
-            return not_keyed(w, v);
+        const char *path = bh_buf_str(&w->path), *keys = bh_patch_apply_keys(w->kind, path);
+        if (v->type == BH_JSON_ARRAY && *keys) {
+            bh_json_each(e, v) {
+                if (!item_name(w, keys, e))
+                    return bh_err_set(
+                        w->err, -EINVAL,
+                        ".%s: associative list has an element that omits key field \"%s\"", path,
+                        keys);
+            }
+            return bh_err_set(w->err, -EINVAL, ".%s: duplicate entries for key \"%s\"", path,
+                              *keys == '-' ? "value" : keys);
+        }
         *ret = leaf(w);
         return 0;
     }
@@ -269,10 +245,9 @@ static struct bh_fdiff compare_maps(struct bh_fwalk *w, const struct bh_json *fr
     struct bh_fdiff d = {0};
     bh_json_each(f, from)
         compare_field(w, &d, f->key.p, f, bh_json_get(to, f->key.p));
-    bh_json_each(t, to) {
+    bh_json_each(t, to)
         if (!bh_json_get(from, t->key.p))
             compare_field(w, &d, t->key.p, NULL, t);
-    }
     return d;
 }
 
@@ -294,25 +269,11 @@ static struct bh_fdiff compare_lists(struct bh_fwalk *w, const struct items *fro
     return d;
 }
 
-static struct bh_fdiff compare_leaves(struct bh_fwalk *w, const struct bh_json *from,
-                                      const struct bh_json *to)
-{
-    struct bh_fdiff d = {0};
-    if (!from)
-        d.added = leaf(w);
-    else if (!to)
-        d.removed = leaf(w);
-    else if (!bh_json_equal(from, to))
-        d.modified = leaf(w);
-    return d;
-}
-
 /* Either may be NULL (absent), not both. is_item: an element of the list at w->path. */
 static struct bh_fdiff compare(struct bh_fwalk *w, const struct bh_json *from,
                                const struct bh_json *to, bool is_item)
 {
     struct items fi = {0}, ti = {0};
-    struct bh_fdiff d;
     if (from && from->type == BH_JSON_NULL)
         from = NULL;
     if (to && to->type == BH_JSON_NULL)
@@ -322,12 +283,19 @@ static struct bh_fdiff compare(struct bh_fwalk *w, const struct bh_json *from,
     enum shape fs = from ? shape_of(w, from, &fi) : LEAF, ts = to ? shape_of(w, to, &ti) : LEAF;
     enum shape shape = !from ? ts : !to ? fs : fs == ts ? fs : LEAF;
     bool empty = shape != LEAF && (!from || from->c.n == 0) && (!to || to->c.n == 0);
-    if (shape == LEAF || empty)
-        return compare_leaves(w, from, to);
+    struct bh_fdiff d = {0};
+    if (shape == LEAF || empty) {
+        if (!from)
+            d.added = leaf(w);
+        else if (!to)
+            d.removed = leaf(w);
+        else if (!bh_json_equal(from, to))
+            d.modified = leaf(w);
+        return d;
+    }
     d = shape == MAP ? compare_maps(w, from, to) : compare_lists(w, &fi, &ti);
     /* A container that appears or goes is owned itself, besides its children. */
-    if (!from &&
-        (is_item || !is_one_of(bh_buf_str(&w->path), always_there, BH_ARRAY_LEN(always_there))))
+    if (!from && (is_item || !is_one_of(bh_buf_str(&w->path), always_there)))
         add_self(w, &d.added);
     if (!to)
         add_self(w, &d.removed);
@@ -342,33 +310,7 @@ struct bh_fdiff bh_fwalk_compare(struct bh_fwalk *w, const struct bh_json *from,
 
 /* ---- merge ----------------------------------------------------------------------------------- */
 
-static struct bh_json *merge(struct bh_fwalk *w, struct bh_json *live, struct bh_json *config);
-
-/* The configuration's order rules; what only live has keeps its place before the next element both
- * have. */
-static void merge_lists(struct bh_fwalk *w, struct bh_json *out, const struct items *l,
-                        const struct items *r)
-{
-    size_t i = 0, j = 0, shared = 0;
-    bh_json_clear(out);
-    while (i < l->n || j < r->n) {
-        while (shared < r->n && (shared < j || find_item(l, r->name[shared]) == SIZE_MAX))
-            shared++;
-        size_t at = i < l->n ? find_item(r, l->name[i]) : SIZE_MAX;
-        if (i < l->n && at == SIZE_MAX) {
-            bh_json_push(out, l->v[i++]);
-        } else if (i < l->n && (j >= r->n || (at != j && at != shared))) {
-            i++; /* comes, or came, where the configuration has it */
-        } else {
-            size_t in_live = find_item(l, r->name[j]);
-            bh_json_push(out, in_live == SIZE_MAX ? r->v[j] : merge(w, l->v[in_live], r->v[j]));
-            i += at == j;
-            j++;
-        }
-    }
-}
-
-static struct bh_json *merge(struct bh_fwalk *w, struct bh_json *live, struct bh_json *config)
+struct bh_json *bh_fwalk_merge(struct bh_fwalk *w, struct bh_json *live, struct bh_json *config)
 {
     struct items l, r;
     enum shape ls = shape_of(w, live, &l), rs = shape_of(w, config, &r);
@@ -377,7 +319,26 @@ static struct bh_json *merge(struct bh_fwalk *w, struct bh_json *live, struct bh
         return config;
     }
     if (ls == LIST) {
-        merge_lists(w, live, &l, &r);
+        /* The configuration's order rules; what only live has keeps its place before the next
+         * element both have. */
+        size_t i = 0, j = 0, shared = 0;
+        bh_json_clear(live);
+        while (i < l.n || j < r.n) {
+            while (shared < r.n && (shared < j || find_item(&l, r.name[shared]) == SIZE_MAX))
+                shared++;
+            size_t at = i < l.n ? find_item(&r, l.name[i]) : SIZE_MAX;
+            if (i < l.n && at == SIZE_MAX) {
+                bh_json_push(live, l.v[i++]);
+            } else if (i < l.n && (j >= r.n || (at != j && at != shared))) {
+                i++; /* comes, or came, where the configuration has it */
+            } else {
+                size_t in_live = find_item(&l, r.name[j]);
+                bh_json_push(live, in_live == SIZE_MAX ? r.v[j]
+                                                       : bh_fwalk_merge(w, l.v[in_live], r.v[j]));
+                i += at == j;
+                j++;
+            }
+        }
         return live;
     }
     for (struct bh_json *m = config->c.first, *next; m; m = next) {
@@ -385,17 +346,12 @@ static struct bh_json *merge(struct bh_fwalk *w, struct bh_json *live, struct bh
         const char *name = m->key.p;
         next = m->next;
         size_t keep = bh_patch_enter(&w->path, name);
-        struct bh_json *v = old ? merge(w, old, m) : m;
+        struct bh_json *v = old ? bh_fwalk_merge(w, old, m) : m;
         bh_patch_leave(&w->path, keep);
         if (v != old)
             bh_json_set(w->a, live, name, v);
     }
     return live;
-}
-
-struct bh_json *bh_fwalk_merge(struct bh_fwalk *w, struct bh_json *live, struct bh_json *config)
-{
-    return merge(w, live, config);
 }
 
 /* ---- prune ----------------------------------------------------------------------------------- */
@@ -413,12 +369,9 @@ static void prune_map(struct bh_fwalk *w, struct bh_json *v, const struct bh_jso
         if (!l)
             continue;
         const struct bh_json *o = bh_json_get(owned, name);
-        if (!o) {
+        if (!o)
             bh_json_remove(v, m);
-            continue;
-        }
-        bool container = m->type == BH_JSON_OBJECT || m->type == BH_JSON_ARRAY;
-        if (!container || m->c.n == 0)
+        if (!o || !bh_json_first(m))
             continue;
         size_t keep = bh_patch_enter(&w->path, m->key.p);
         prune(w, m, l, o);

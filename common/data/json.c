@@ -21,10 +21,9 @@ static struct bh_json *find_member(const struct bh_json *obj, const char *key, s
 {
     if (!obj || obj->type != BH_JSON_OBJECT)
         return NULL;
-    bh_json_each(m, obj) {
+    bh_json_each(m, obj)
         if (m->key.n == n && memcmp(m->key.p, key, n) == 0)
             return m;
-    }
     return NULL;
 }
 
@@ -47,10 +46,8 @@ struct bh_json *bh_json_path(const struct bh_json *v, const char *dotted)
 
 struct bh_json *bh_json_at(const struct bh_json *arr, size_t i)
 {
-    if (!arr || arr->type != BH_JSON_ARRAY || i >= arr->c.n)
-        return NULL;
-    struct bh_json *v = arr->c.first;
-    while (i--)
+    struct bh_json *v = arr && arr->type == BH_JSON_ARRAY ? arr->c.first : NULL;
+    while (v && i--)
         v = v->next;
     return v;
 }
@@ -88,7 +85,7 @@ bool bh_json_i64(const struct bh_json *v, int64_t *ret)
     if (p == end)
         return false;
     for (; p < end; p++) {
-        if (*p < '0' || *p > '9')
+        if (!bh_is_digit(*p))
             return false;
         unsigned d = (unsigned)(*p - '0');
         if (u > (max - d) / 10)
@@ -112,21 +109,6 @@ bool bh_json_get_bool(const struct bh_json *obj, const char *key, bool dflt)
 }
 
 /* ---- comparing ------------------------------------------------------------------------------- */
-
-/* 1 and 1.0 and 1e0 are one number (RFC 6902 4.6). Integers are compared exactly: two large ones
- * that a double cannot tell apart are different. */
-static bool number_equal(const struct bh_json *a, const struct bh_json *b)
-{
-    int64_t i, j;
-    if (bh_str_eq(a->s, b->s))
-        return true;
-    bool ai = bh_json_i64(a, &i), bi = bh_json_i64(b, &j);
-    if (ai && bi)
-        return i == j;
-    if (!strpbrk(a->s.p, ".eE") && !strpbrk(b->s.p, ".eE"))
-        return false;
-    return strtod(a->s.p, NULL) == strtod(b->s.p, NULL);
-}
 
 static bool object_equal(const struct bh_json *a, const struct bh_json *b)
 {
@@ -153,17 +135,27 @@ bool bh_json_equal(const struct bh_json *a, const struct bh_json *b)
         return true;
     case BH_JSON_BOOL:
         return a->b == b->b;
-    case BH_JSON_NUMBER:
-        return number_equal(a, b);
+    case BH_JSON_NUMBER: {
+        /* 1 and 1.0 and 1e0 are one number (RFC 6902 4.6). Integers are compared exactly: two large
+         * ones that a double cannot tell apart are different. */
+        int64_t i, j;
+        if (bh_str_eq(a->s, b->s))
+            return true;
+        bool ai = bh_json_i64(a, &i), bi = bh_json_i64(b, &j);
+        if (ai && bi)
+            return i == j;
+        if (!strpbrk(a->s.p, ".eE") && !strpbrk(b->s.p, ".eE"))
+            return false;
+        return strtod(a->s.p, NULL) == strtod(b->s.p, NULL);
+    }
     case BH_JSON_STRING:
         return bh_str_eq(a->s, b->s);
     case BH_JSON_ARRAY:
         if (a->c.n != b->c.n)
             return false;
-        for (const struct bh_json *x = a->c.first, *y = b->c.first; x; x = x->next, y = y->next) {
+        for (const struct bh_json *x = a->c.first, *y = b->c.first; x; x = x->next, y = y->next)
             if (!bh_json_equal(x, y))
                 return false;
-        }
         return true;
     case BH_JSON_OBJECT:
         return a->c.n == b->c.n && object_equal(a, b);
@@ -227,26 +219,6 @@ struct bh_json *bh_json_new_bool(struct bh_arena *a, bool b)
     return v;
 }
 
-/* Puts v where old stands in obj; old may be NULL when v shall be the last. */
-static void link_member(struct bh_json *obj, struct bh_json *old, struct bh_json *v)
-{
-    if (!old) {
-        bh_json_push(obj, v);
-        return;
-    }
-    v->next = old->next;
-    if (obj->c.last == old)
-        obj->c.last = v;
-    if (obj->c.first == old) {
-        obj->c.first = v;
-        return;
-    }
-    struct bh_json *prev = obj->c.first;
-    while (prev->next != old)
-        prev = prev->next;
-    prev->next = v;
-}
-
 struct bh_json *bh_json_set(struct bh_arena *a, struct bh_json *obj, const char *key,
                             struct bh_json *v)
 {
@@ -255,16 +227,23 @@ struct bh_json *bh_json_set(struct bh_arena *a, struct bh_json *obj, const char 
     struct bh_json *old = bh_json_get(obj, key);
     if (old == v)
         return v;
-    if (old) {
-        v->key = old->key;
-    } else {
+    if (!old) {
         size_t n = strlen(key);
         char *k = bh_json_text(a, key, n);
         if (!k)
             return NULL;
         v->key = (struct bh_str){k, n};
+        bh_json_push(obj, v);
+        return v;
     }
-    link_member(obj, old, v);
+    v->key = old->key;
+    v->next = old->next;
+    if (obj->c.last == old)
+        obj->c.last = v;
+    struct bh_json **at = &obj->c.first;
+    while (*at != old)
+        at = &(*at)->next;
+    *at = v;
     return v;
 }
 
@@ -328,41 +307,25 @@ void bh_json_push(struct bh_json *arr, struct bh_json *v)
 
 bool bh_json_remove(struct bh_json *container, struct bh_json *child)
 {
-    struct bh_json *prev = NULL;
-    bh_json_each(v, container) {
-        if (v == child) {
-            if (prev)
-                prev->next = v->next;
-            else
-                container->c.first = v->next;
-            if (container->c.last == v)
-                container->c.last = prev;
-            container->c.n--;
-            v->next = NULL;
-            return true;
-        }
-        prev = v;
+    struct bh_json *prev = NULL, **at = bh_json_first(container) ? &container->c.first : NULL;
+    while (at && *at && *at != child) {
+        prev = *at;
+        at = &prev->next;
     }
-    return false;
+    if (!at || !*at)
+        return false;
+    *at = child->next;
+    if (container->c.last == child)
+        container->c.last = prev;
+    container->c.n--;
+    child->next = NULL;
+    return true;
 }
 
-static struct bh_json *clone_children(struct bh_arena *a, struct bh_json *to,
-                                      const struct bh_json *from)
+static bool clone_text(struct bh_arena *a, struct bh_str *to, struct bh_str s)
 {
-    bh_json_clear(to);
-    bh_json_each(m, from) {
-        struct bh_json *c = bh_json_clone(a, m);
-        if (!c)
-            return NULL;
-        if (from->type == BH_JSON_OBJECT) {
-            char *k = bh_json_text(a, m->key.p, m->key.n);
-            if (!k)
-                return NULL;
-            c->key = (struct bh_str){k, m->key.n};
-        }
-        bh_json_push(to, c);
-    }
-    return to;
+    *to = (struct bh_str){bh_json_text(a, s.p, s.n), s.n};
+    return to->p;
 }
 
 struct bh_json *bh_json_clone(struct bh_arena *a, const struct bh_json *v)
@@ -380,25 +343,25 @@ struct bh_json *bh_json_clone(struct bh_arena *a, const struct bh_json *v)
         c->b = v->b;
         break;
     case BH_JSON_NUMBER:
-    case BH_JSON_STRING: {
-        char *t = bh_json_text(a, v->s.p, v->s.n);
-        if (!t)
-            return NULL;
-        c->s = (struct bh_str){t, v->s.n};
-        break;
-    }
+    case BH_JSON_STRING:
+        return clone_text(a, &c->s, v->s) ? c : NULL;
     case BH_JSON_ARRAY:
     case BH_JSON_OBJECT:
-        return clone_children(a, c, v);
+        bh_json_each(m, v) {
+            struct bh_json *mc = bh_json_clone(a, m);
+            if (!mc || (v->type == BH_JSON_OBJECT && !clone_text(a, &mc->key, m->key)))
+                return NULL;
+            bh_json_push(c, mc);
+        }
     }
     return c;
 }
 
 unsigned bh_json_depth(const struct bh_json *v)
 {
-    if (!v || (v->type != BH_JSON_ARRAY && v->type != BH_JSON_OBJECT))
-        return 0;
     unsigned deepest = 0;
+    if (!v || v->type < BH_JSON_ARRAY)
+        return 0;
     bh_json_each(m, v) {
         unsigned d = bh_json_depth(m);
         deepest = BH_MAX(d, deepest);
@@ -411,16 +374,14 @@ unsigned bh_json_depth(const struct bh_json *v)
 /* Moves the value of later into earlier and unlinks later (prev is the member before it). */
 static void fold(struct bh_json *obj, struct bh_json *earlier, struct bh_json *prev)
 {
-    struct bh_json *later = prev->next, keep = *earlier;
+    struct bh_json *later = prev->next;
     prev->next = later->next;
     if (obj->c.last == later)
         obj->c.last = prev;
     obj->c.n--;
-    /* prev may be earlier itself, so its link is read after the unlinking above. */
-    keep.next = earlier->next;
+    later->key = earlier->key;
+    later->next = earlier->next; /* after the unlinking: prev may be earlier itself */
     *earlier = *later;
-    earlier->key = keep.key;
-    earlier->next = keep.next;
 }
 
 static struct bh_json *dedup_few(struct bh_json *obj, bool strict)

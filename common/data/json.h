@@ -111,6 +111,8 @@ struct bh_json *bh_json_clone(struct bh_arena *a, const struct bh_json *v);
 struct bh_json *bh_json_make(struct bh_arena *a, const char *fmt, ...) BH_PRINTF(2, 3);
 struct bh_json *bh_json_add(struct bh_arena *a, struct bh_json *obj, const char *fmt, ...)
     BH_PRINTF(3, 4);
+struct bh_json *bh_json_vadd(struct bh_arena *a, struct bh_json *obj, const char *fmt, va_list ap)
+    BH_PRINTF(3, 0);
 /* A new last element; returns it. */
 struct bh_json *bh_json_append(struct bh_arena *a, struct bh_json *arr, const char *fmt, ...)
     BH_PRINTF(3, 4);

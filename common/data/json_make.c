@@ -58,25 +58,6 @@ static struct bh_json *argument(struct maker *m, bool *ret_empty)
     }
 }
 
-/* A word, or a text in single quotes. */
-static struct bh_json *literal(struct maker *m)
-{
-    static const char *const words[] = {"null", "false", "true"};
-    const char *p = m->p;
-    bool quoted = *p == '\'';
-    size_t n = strcspn(p += quoted, quoted ? "'" : ",}]");
-
-    m->p = p + n + quoted;
-    while (n && !quoted && p[n - 1] == ' ')
-        n--;
-    for (size_t i = 0; !quoted && i < BH_ARRAY_LEN(words); i++)
-        if (strlen(words[i]) == n && memcmp(words[i], p, n) == 0)
-            return i ? bh_json_new_bool(m->a, i == 2) : bh_json_new(m->a, BH_JSON_NULL);
-    if (!quoted && n && strspn(p, "0123456789") >= n)
-        return bh_json_new_i64(m->a, strtoll(p, NULL, 10));
-    return bh_json_new_str(m->a, p, n);
-}
-
 static void members(struct maker *m, struct bh_json *obj);
 
 /* there: the member that the value is for, as it is. */
@@ -100,8 +81,22 @@ static struct bh_json *value(struct maker *m, struct bh_json *there, bool *ret_e
         for (m->p++; skip(m, " ,"), *m->p != ']';)
             bh_json_push(v, value(m, NULL, ret_empty));
         break;
-    default:
-        return literal(m);
+    default: {
+        /* A word, or a text in single quotes. */
+        static const char *const words[] = {"null", "false", "true"};
+        const char *p = m->p;
+        bool quoted = *p == '\'';
+        size_t n = strcspn(p += quoted, quoted ? "'" : ",}]");
+        m->p = p + n + quoted;
+        while (n && !quoted && p[n - 1] == ' ')
+            n--;
+        for (size_t i = 0; !quoted && i < BH_ARRAY_LEN(words); i++)
+            if (strlen(words[i]) == n && memcmp(words[i], p, n) == 0)
+                return i ? bh_json_new_bool(m->a, i == 2) : bh_json_new(m->a, BH_JSON_NULL);
+        if (!quoted && n && strspn(p, "0123456789") >= n)
+            return bh_json_new_i64(m->a, strtoll(p, NULL, 10));
+        return bh_json_new_str(m->a, p, n);
+    }
     }
     m->p++;
     *ret_empty = !bh_json_first(v);
@@ -128,7 +123,7 @@ static void members(struct maker *m, struct bh_json *obj)
     }
 }
 
-static void add(struct bh_arena *a, struct bh_json *obj, const char *fmt, va_list ap)
+struct bh_json *bh_json_vadd(struct bh_arena *a, struct bh_json *obj, const char *fmt, va_list ap)
 {
     struct maker m = {.a = a, .p = fmt};
 
@@ -136,15 +131,15 @@ static void add(struct bh_arena *a, struct bh_json *obj, const char *fmt, va_lis
     members(&m, obj);
     va_end(m.ap);
     bh_assert(!*m.p);
+    return obj;
 }
 
 struct bh_json *bh_json_make(struct bh_arena *a, const char *fmt, ...)
 {
-    struct bh_json *obj = bh_json_new(a, BH_JSON_OBJECT);
     va_list ap;
 
     va_start(ap, fmt);
-    add(a, obj, fmt, ap);
+    struct bh_json *obj = bh_json_vadd(a, bh_json_new(a, BH_JSON_OBJECT), fmt, ap);
     va_end(ap);
     return obj;
 }
@@ -154,18 +149,17 @@ struct bh_json *bh_json_add(struct bh_arena *a, struct bh_json *obj, const char 
     va_list ap;
 
     va_start(ap, fmt);
-    add(a, obj, fmt, ap);
+    bh_json_vadd(a, obj, fmt, ap);
     va_end(ap);
     return obj;
 }
 
 struct bh_json *bh_json_append(struct bh_arena *a, struct bh_json *arr, const char *fmt, ...)
 {
-    struct bh_json *obj = bh_json_new(a, BH_JSON_OBJECT);
     va_list ap;
 
     va_start(ap, fmt);
-    add(a, obj, fmt, ap);
+    struct bh_json *obj = bh_json_vadd(a, bh_json_new(a, BH_JSON_OBJECT), fmt, ap);
     va_end(ap);
     bh_json_push(arr, obj);
     return obj;

@@ -67,9 +67,8 @@ static inline void skip_space(struct reader *r)
 static struct bh_json *node(struct reader *r, enum bh_json_type t)
 {
     struct bh_json *v = bh_arena_alloc(r->a, sizeof(*v));
-    if (bh_likely(v != NULL)) {
+    if (bh_likely(v != NULL))
         *v = (struct bh_json){.type = t, .line = r->line};
-    }
     return v;
 }
 
@@ -80,11 +79,7 @@ static int32_t hex4(const char *p)
 {
     int32_t v = 0;
     for (int i = 0; i < 4; i++) {
-        char c = p[i];
-        int d = c >= '0' && c <= '9'   ? c - '0'
-                : c >= 'a' && c <= 'f' ? c - 'a' + 10
-                : c >= 'A' && c <= 'F' ? c - 'A' + 10
-                                       : -1;
+        int d = bh_hex_value(p[i]);
         if (d < 0)
             return -1;
         v = v << 4 | d;
@@ -166,32 +161,28 @@ static int parse_string(struct reader *r, struct bh_str *ret)
 
 /* ---- scalars --------------------------------------------------------------------------------- */
 
+static inline char *skip_digits(char *p)
+{
+    while (bh_is_digit(*p))
+        p++;
+    return p;
+}
+
 static int parse_number(struct reader *r, struct bh_json **ret)
 {
-    char *start = r->p, *p = start;
-    if (*p == '-')
-        p++;
-    if (*p == '0')
-        p++;
-    else if (bh_is_digit(*p))
-        while (bh_is_digit(*p))
-            p++;
-    else
-        goto bad;
-    if (*p == '.') {
-        if (!bh_is_digit(*++p))
-            goto bad;
-        while (bh_is_digit(*p))
-            p++;
+    char *start = r->p, *digits = start + (*start == '-');
+    char *p = *digits == '0' ? digits + 1 : skip_digits(digits);
+    if (p > digits && *p == '.') {
+        digits = p + 1;
+        p = skip_digits(digits);
     }
-    if (*p == 'e' || *p == 'E') {
-        p++;
-        if (*p == '+' || *p == '-')
-            p++;
-        if (!bh_is_digit(*p))
-            goto bad;
-        while (bh_is_digit(*p))
-            p++;
+    if (p > digits && (*p == 'e' || *p == 'E')) {
+        digits = p + (p[1] == '+' || p[1] == '-' ? 2 : 1);
+        p = skip_digits(digits);
+    }
+    if (p == digits) {
+        r->p = p;
+        return fail(r, "invalid number");
     }
     struct bh_json *v = node(r, BH_JSON_NUMBER);
     if (!v)
@@ -203,9 +194,6 @@ static int parse_number(struct reader *r, struct bh_json **ret)
     r->p = p;
     *ret = v;
     return 0;
-bad:
-    r->p = p;
-    return fail(r, "invalid number");
 }
 
 static int parse_word(struct reader *r, struct bh_json **ret)
@@ -230,39 +218,6 @@ static int parse_word(struct reader *r, struct bh_json **ret)
 }
 
 /* ---- containers ------------------------------------------------------------------------------ */
-
-static inline void append(struct bh_json *c, struct bh_json *v)
-{
-    if (c->c.last)
-        c->c.last->next = v;
-    else
-        c->c.first = v;
-    c->c.last = v;
-    c->c.n++;
-}
-
-static int parse_array(struct reader *r, struct bh_json *arr)
-{
-    skip_space(r);
-    if (*r->p == ']') {
-        r->p++;
-        return 0;
-    }
-    for (;;) {
-        struct bh_json *v;
-        int rc = parse_value(r, &v);
-        if (rc < 0)
-            return rc;
-        append(arr, v);
-        skip_space(r);
-        char c = *r->p;
-        if (c != ',' && c != ']')
-            return fail(r, "expected , or ] in array");
-        r->p++;
-        if (c == ']')
-            return 0;
-    }
-}
 
 static int parse_member(struct reader *r, struct bh_json **ret)
 {
@@ -298,53 +253,41 @@ static int close_object(struct reader *r, struct bh_json *obj)
     return fail_at(r, dup->key.p, -EINVAL, what);
 }
 
-static int parse_object(struct reader *r, struct bh_json *obj)
+/* Behind the opening bracket. */
+static int parse_children(struct reader *r, struct bh_json *parent)
 {
+    const bool is_object = parent->type == BH_JSON_OBJECT;
+    const char end = is_object ? '}' : ']';
     /* One bit a name: as long as no bit is met twice no name is either. */
     uint64_t seen = 0;
     bool maybe_dup = false;
     skip_space(r);
-    if (*r->p == '}') {
-        r->p++;
-        return 0;
-    }
-    for (;;) {
+    for (char c = *r->p == end ? *r->p++ : ','; c != end;) {
         struct bh_json *v;
-        int rc = parse_member(r, &v);
+        int rc = is_object ? parse_member(r, &v) : parse_value(r, &v);
         if (rc < 0)
             return rc;
-        append(obj, v);
-        /* p[0] is the NUL of an empty name, p[n / 2] is in range for every n. */
-        uint64_t bit = 1ull << ((v->key.n * 31 + (unsigned char)v->key.p[0] * 7 +
-                                 (unsigned char)v->key.p[v->key.n / 2]) &
-                                63);
-        maybe_dup |= (seen & bit) != 0;
-        seen |= bit;
+        if (parent->c.last)
+            parent->c.last->next = v;
+        else
+            parent->c.first = v;
+        parent->c.last = v;
+        parent->c.n++;
+        if (is_object) {
+            /* p[0] is the NUL of an empty name, p[n / 2] is in range for every n. */
+            uint64_t bit = 1ull << ((v->key.n * 31 + (unsigned char)v->key.p[0] * 7 +
+                                     (unsigned char)v->key.p[v->key.n / 2]) &
+                                    63);
+            maybe_dup |= (seen & bit) != 0;
+            seen |= bit;
+        }
         skip_space(r);
-        char c = *r->p;
-        if (c != ',' && c != '}')
-            return fail(r, "expected , or } in object");
+        c = *r->p;
+        if (c != ',' && c != end)
+            return fail(r, is_object ? "expected , or } in object" : "expected , or ] in array");
         r->p++;
-        if (c == '}')
-            return maybe_dup ? close_object(r, obj) : 0;
     }
-}
-
-static int parse_container(struct reader *r, struct bh_json **ret)
-{
-    if (r->depth == BH_JSON_MAX_DEPTH)
-        return fail_at(r, r->p, -E2BIG, "nested too deeply");
-    bool is_object = *r->p == '{';
-    struct bh_json *v = node(r, is_object ? BH_JSON_OBJECT : BH_JSON_ARRAY);
-    if (!v)
-        return too_big(r);
-    r->p++;
-    r->depth++;
-    int rc = is_object ? parse_object(r, v) : parse_array(r, v);
-    r->depth--;
-    if (rc == 0)
-        *ret = v;
-    return rc;
+    return maybe_dup ? close_object(r, parent) : 0;
 }
 
 static int parse_value(struct reader *r, struct bh_json **ret)
@@ -361,8 +304,20 @@ static int parse_value(struct reader *r, struct bh_json **ret)
             *ret = v;
         return rc;
     }
-    if (c == '{' || c == '[')
-        return parse_container(r, ret);
+    if (c == '{' || c == '[') {
+        if (r->depth == BH_JSON_MAX_DEPTH)
+            return fail_at(r, r->p, -E2BIG, "nested too deeply");
+        struct bh_json *v = node(r, c == '{' ? BH_JSON_OBJECT : BH_JSON_ARRAY);
+        if (!v)
+            return too_big(r);
+        r->p++;
+        r->depth++;
+        int rc = parse_children(r, v);
+        r->depth--;
+        if (rc == 0)
+            *ret = v;
+        return rc;
+    }
     if (c == '-' || bh_is_digit(c))
         return parse_number(r, ret);
     return parse_word(r, ret);
@@ -375,10 +330,14 @@ int bh_json_parse(struct bh_arena *a, const char *p, size_t n, unsigned flags,
     char *base = n < SIZE_MAX - 2 ? bh_arena_alloc(a, n + 2) : NULL;
     if (!base)
         return bh_err_set(err, -E2BIG, "line 1, column 1: object is too large");
-    struct reader r = {.a = a, .text = base + 1, .p = base + 1, .end = base + 1 + n, .line = 1};
-    r.flags = flags;
-    r.src = p;
-    r.err = err;
+    struct reader r = {.a = a,
+                       .text = base + 1,
+                       .p = base + 1,
+                       .end = base + 1 + n,
+                       .line = 1,
+                       .flags = flags,
+                       .src = p,
+                       .err = err};
     base[0] = 0;
     if (n)
         memcpy(r.text, p, n);

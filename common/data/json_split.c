@@ -80,27 +80,22 @@ static int keep_rest(struct bh_json_split *s, const char *p, size_t n)
     return 0;
 }
 
-static void outer_string_byte(struct bh_json_split *s, char c)
-{
-    if (s->escaped) {
-        s->escaped = false;
-        s->matched = NO_MATCH; /* the API never escapes a letter of a field name */
-    } else if (c == '\\') {
-        s->escaped = true;
-    } else if (c == '"') {
-        s->in_string = false;
-        s->is_items = s->at_name && s->matched == sizeof(items_name) - 1;
-        s->at_name = false;
-    } else if (s->at_name) {
-        bool hit = s->matched < sizeof(items_name) - 1 && c == items_name[s->matched];
-        s->matched = hit ? s->matched + 1 : NO_MATCH;
-    }
-}
-
 static void outer_byte(struct bh_json_split *s, char c)
 {
     if (s->in_string) {
-        outer_string_byte(s, c);
+        if (s->escaped) {
+            s->escaped = false;
+            s->matched = NO_MATCH; /* the API never escapes a letter of a field name */
+        } else if (c == '\\') {
+            s->escaped = true;
+        } else if (c == '"') {
+            s->in_string = false;
+            s->is_items = s->at_name && s->matched == sizeof(items_name) - 1;
+            s->at_name = false;
+        } else if (s->at_name) {
+            bool hit = s->matched < sizeof(items_name) - 1 && c == items_name[s->matched];
+            s->matched = hit ? s->matched + 1 : NO_MATCH;
+        }
         return;
     }
     switch (c) {

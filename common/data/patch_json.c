@@ -32,26 +32,26 @@ struct target {
 struct run {
     struct bh_arena *a;
     struct bh_json *doc;
-    const struct op *op;
+    struct op op;
     struct bh_err *err;
 };
 
 static int bad_pointer(struct run *r, struct bh_str p, const char *why)
 {
-    return bh_err_set(r->err, -EINVAL, "%s operation: invalid path \"%.200s\": %s", r->op->name,
-                      p.p, why);
+    return bh_err_set(r->err, -EINVAL, "%s operation: invalid path \"%.200s\": %s", r->op.name, p.p,
+                      why);
 }
 
 static int missing(struct run *r, struct bh_str p)
 {
     return bh_err_set(r->err, -ENOENT,
                       "%s operation does not apply: doc is missing path: \"%.200s\": missing value",
-                      r->op->name, p.p);
+                      r->op.name, p.p);
 }
 
 static int too_big(struct run *r)
 {
-    return bh_err_set(r->err, -E2BIG, "%s operation: object is too large", r->op->name);
+    return bh_err_set(r->err, -E2BIG, "%s operation: object is too large", r->op.name);
 }
 
 /* ---- pointers -------------------------------------------------------------------------------- */
@@ -93,7 +93,7 @@ static int array_step(struct run *r, struct bh_str all, struct target *t)
     if (!*s || (*s == '0' && s[1]))
         return bad_pointer(r, all, "not an array index");
     for (; *s; s++) {
-        if (*s < '0' || *s > '9')
+        if (!bh_is_digit(*s))
             return bad_pointer(r, all, "not an array index");
         i = i > n ? i : i * 10 + (size_t)(*s - '0'); /* beyond n it only has to stay there */
     }
@@ -141,40 +141,31 @@ static int resolve_existing(struct run *r, struct bh_str path, struct target *t)
 
 /* ---- operations ------------------------------------------------------------------------------ */
 
-static void insert_at(struct bh_json *arr, size_t index, struct bh_json *v)
-{
-    if (index >= arr->c.n) {
-        bh_json_push(arr, v);
-        return;
-    }
-    if (index == 0) {
-        v->next = arr->c.first;
-        arr->c.first = v;
-    } else {
-        struct bh_json *prev = bh_json_at(arr, index - 1);
-        v->next = prev->next;
-        prev->next = v;
-    }
-    arr->c.n++;
-}
-
 /* v is private to the run and not linked anywhere. */
 static int add(struct run *r, struct bh_json *v)
 {
     struct target t;
-    int rc = resolve(r, r->op->path, &t);
+    int rc = resolve(r, r->op.path, &t);
     if (rc < 0)
         return rc;
     if (t.depth + bh_json_depth(v) > BH_JSON_MAX_DEPTH)
-        return bh_err_set(r->err, -E2BIG, "%s operation: nested too deeply", r->op->name);
+        return bh_err_set(r->err, -E2BIG, "%s operation: nested too deeply", r->op.name);
     if (!t.parent)
         r->doc = v;
     else if (t.parent->type == BH_JSON_OBJECT)
         return bh_json_set(r->a, t.parent, t.step, v) ? 0 : too_big(r);
     else if (t.index > t.parent->c.n)
-        return missing(r, r->op->path);
-    else
-        insert_at(t.parent, t.index, v);
+        return missing(r, r->op.path);
+    else if (t.index == t.parent->c.n)
+        bh_json_push(t.parent, v);
+    else {
+        struct bh_json **at = &t.parent->c.first;
+        while (t.index--)
+            at = &(*at)->next;
+        v->next = *at;
+        *at = v;
+        t.parent->c.n++;
+    }
     return 0;
 }
 
@@ -193,20 +184,20 @@ static int take_out(struct run *r, struct bh_str path, struct bh_json **ret)
 
 static int op_add(struct run *r)
 {
-    struct bh_json *v = bh_json_clone(r->a, r->op->value);
+    struct bh_json *v = bh_json_clone(r->a, r->op.value);
     return v ? add(r, v) : too_big(r);
 }
 
 static int op_remove(struct run *r)
 {
     struct bh_json *gone;
-    return take_out(r, r->op->path, &gone);
+    return take_out(r, r->op.path, &gone);
 }
 
 static int op_replace(struct run *r)
 {
     struct target t;
-    int rc = resolve_existing(r, r->op->path, &t);
+    int rc = resolve_existing(r, r->op.path, &t);
     if (rc < 0)
         return rc;
     if (t.parent)
@@ -216,7 +207,7 @@ static int op_replace(struct run *r)
 
 static int op_move(struct run *r)
 {
-    struct bh_str from = r->op->from, to = r->op->path;
+    struct bh_str from = r->op.from, to = r->op.path;
     struct bh_json *v = NULL;
     if (bh_str_eq(from, to)) {
         struct target t;
@@ -231,7 +222,7 @@ static int op_move(struct run *r)
 static int op_copy(struct run *r)
 {
     struct target t;
-    int rc = resolve_existing(r, r->op->from, &t);
+    int rc = resolve_existing(r, r->op.from, &t);
     if (rc < 0)
         return rc;
     struct bh_json *v = bh_json_clone(r->a, t.child);
@@ -241,12 +232,12 @@ static int op_copy(struct run *r)
 static int op_test(struct run *r)
 {
     struct target t;
-    int rc = resolve(r, r->op->path, &t);
+    int rc = resolve(r, r->op.path, &t);
     if (rc < 0 && rc != -ENOENT)
         return rc;
-    if (rc == 0 && t.child && bh_json_equal(t.child, r->op->value))
+    if (rc == 0 && t.child && bh_json_equal(t.child, r->op.value))
         return 0;
-    return bh_err_set(r->err, -EBADMSG, "testing value %.200s failed: test failed", r->op->path.p);
+    return bh_err_set(r->err, -EBADMSG, "testing value %.200s failed: test failed", r->op.path.p);
 }
 
 static const struct {
@@ -263,22 +254,20 @@ static int run_one(struct run *r, const struct bh_json *item)
 {
     const struct bh_json *path = bh_json_get(item, "path"), *from = bh_json_get(item, "from");
     const char *name = bh_json_get_str(item, "op");
-    struct op op = {.name = name, .value = bh_json_get(item, "value")};
     if (!name)
         return bh_err_set(r->err, -EINVAL, "json patch: operation without op");
     if (!bh_json_cstr(path))
         return bh_err_set(r->err, -EINVAL, "json patch: %.32s operation without path", name);
-    op.path = path->s;
-    r->op = &op;
+    r->op = (struct op){.name = name, .path = path->s, .value = bh_json_get(item, "value")};
     for (size_t i = 0; i < BH_ARRAY_LEN(operations); i++) {
         if (!bh_streq(operations[i].name, name))
             continue;
-        if (operations[i].value && !op.value)
+        if (operations[i].value && !r->op.value)
             return bh_err_set(r->err, -EINVAL, "json patch: %s operation without value", name);
         if (operations[i].from && !bh_json_cstr(from))
             return bh_err_set(r->err, -EINVAL, "json patch: %s operation without from", name);
         if (operations[i].from)
-            op.from = from->s;
+            r->op.from = from->s;
         return operations[i].run(r);
     }
     return bh_err_set(r->err, -EINVAL, "json patch: unexpected kind: %.64s", name);

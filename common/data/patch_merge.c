@@ -49,10 +49,9 @@ struct bh_json *bh_patch_diff(struct bh_arena *a, const struct bh_json *from,
     if (!from || from->type != BH_JSON_OBJECT || to->type != BH_JSON_OBJECT)
         return bh_json_clone(a, to);
     struct bh_json *d = bh_json_new(a, BH_JSON_OBJECT);
-    bh_json_each(f, from) {
+    bh_json_each(f, from)
         if (!bh_json_get(to, f->key.p))
             bh_json_set(a, d, f->key.p, bh_json_new(a, BH_JSON_NULL));
-    }
     bh_json_each(t, to) {
         const struct bh_json *f = bh_json_get(from, t->key.p);
         if (f && bh_json_equal(f, t))

@@ -25,29 +25,24 @@ static struct bh_map kinds; /* name -> struct kind */
 static struct bh_map lists; /* "Kind path" -> struct list */
 
 /* "KIND", "KIND PREFIX" or "KIND PATH KEY [APPLY]": see patch_schema.data. */
-static void read_line(char *line)
-{
-    char *name = strsep(&line, " "), *where = strsep(&line, " "), *key = strsep(&line, " ");
-
-    if (!key) {
-        struct kind *k = bh_calloc(1, sizeof(*k));
-        *k = (struct kind){name, where && bh_streq(where, ".") ? "" : where};
-        bh_map_put(&kinds, name, strlen(name), k);
-        return;
-    }
-    struct list *l = bh_calloc(1, sizeof(*l));
-    l->key = bh_streq(key, "atomic") ? "" : key;
-    l->apply = !line ? l->key : bh_streq(line, "atomic") ? "" : line;
-    where[-1] = ' '; /* "KIND PATH" again */
-    bh_map_put(&lists, name, strlen(name), l);
-}
-
 static void read_lines(void)
 {
     char *rest = lines, *line;
 
-    while ((line = strsep(&rest, "\n")) && *line)
-        read_line(line);
+    while ((line = strsep(&rest, "\n")) && *line) {
+        char *name = strsep(&line, " "), *where = strsep(&line, " "), *key = strsep(&line, " ");
+        if (!key) {
+            struct kind *k = bh_calloc(1, sizeof(*k));
+            *k = (struct kind){name, where && bh_streq(where, ".") ? "" : where};
+            bh_map_put(&kinds, name, strlen(name), k);
+            continue;
+        }
+        struct list *l = bh_calloc(1, sizeof(*l));
+        l->key = bh_streq(key, "atomic") ? "" : key;
+        l->apply = !line ? l->key : bh_streq(line, "atomic") ? "" : line;
+        where[-1] = ' '; /* "KIND PATH" again */
+        bh_map_put(&lists, name, strlen(name), l);
+    }
 }
 
 static const struct kind *find_kind(const char *name)
@@ -66,7 +61,6 @@ static const struct list *find_in(const char *kind, const char *path)
     return (size_t)n < sizeof(name) ? bh_map_get(&lists, name, (size_t)n) : NULL;
 }
 
-/* path behind prefix, or NULL */
 size_t bh_patch_enter(struct bh_buf *path, const char *name)
 {
     size_t keep = path->n;
@@ -90,14 +84,12 @@ const char *bh_patch_behind(const char *path, const char *prefix)
 
 static const struct list *find_in_pod_spec(const char *path)
 {
-    static const char *const containers[] = {"containers.", "initContainers.",
-                                             "ephemeralContainers."};
-    for (size_t i = 0; i < BH_ARRAY_LEN(containers); i++) {
-        const char *rest = bh_patch_behind(path, containers[i]);
-        if (rest)
-            return find_in("Container", rest);
-    }
-    return find_in("PodSpec", path);
+    const char *rest = bh_patch_behind(path, "containers.");
+    if (!rest)
+        rest = bh_patch_behind(path, "initContainers.");
+    if (!rest)
+        rest = bh_patch_behind(path, "ephemeralContainers.");
+    return rest ? find_in("Container", rest) : find_in("PodSpec", path);
 }
 
 static const struct list *find_list(const char *kind, const char *path)

@@ -66,13 +66,6 @@ static int to_vec(struct merger *m, const struct bh_json *list, size_t spare, st
     return 0;
 }
 
-static void from_vec(struct bh_json *list, const struct vec *v)
-{
-    bh_json_clear(list);
-    for (size_t i = 0; i < v->n; i++)
-        bh_json_push(list, v->v[i]);
-}
-
 /* What tells an element from the others of its list: its merge key, or itself. */
 static const struct bh_json *identity(const struct bh_json *e, const char *key)
 {
@@ -106,11 +99,11 @@ static int by_rank(const void *x, const void *y)
     return a->seq < b->seq ? -1 : a->seq > b->seq;
 }
 
-/* Elements of `order` follow it, the others follow `server`; then both are woven together. */
-static int normalize_order(struct merger *m, struct vec *list, const struct vec *order,
-                           const struct vec *server, const char *key)
+/* Elements of `order` follow it, the others follow `server`; then both are woven together, into ret. */
+static int normalize_order(struct merger *m, const struct vec *list, const struct vec *order,
+                           const struct vec *server, const char *key, struct bh_json *ret)
 {
-    size_t nl = 0, nr = 0, i = 0, j = 0, k = 0;
+    size_t nl = 0, nr = 0, i = 0, j = 0;
     struct ranked *left = bh_arena_new_array(m->a, struct ranked, list->n + 1);
     struct ranked *right = bh_arena_new_array(m->a, struct ranked, list->n + 1);
     if (!left || !right)
@@ -128,16 +121,12 @@ static int normalize_order(struct merger *m, struct vec *list, const struct vec 
     }
     qsort(left, nl, sizeof(*left), by_rank);
     qsort(right, nr, sizeof(*right), by_rank);
-    list->v = bh_arena_new_array(m->a, struct bh_json *, list->n + 1);
-    if (!list->v)
-        return too_big(m);
+    bh_json_clear(ret);
     while (i < nl || j < nr) {
         bool both = i < nl && j < nr;
         bool known = both && left[i].server != SIZE_MAX && right[j].server != SIZE_MAX;
-        if (j >= nr || (known && left[i].server < right[j].server))
-            list->v[k++] = left[i++].e;
-        else
-            list->v[k++] = right[j++].e;
+        bool from_left = j >= nr || (known && left[i].server < right[j].server);
+        bh_json_push(ret, from_left ? left[i++].e : right[j++].e);
     }
     return 0;
 }
@@ -184,15 +173,6 @@ static int no_merge_key(struct merger *m, const struct bh_json *e, const char *k
     return rc;
 }
 
-static void delete_matching(struct vec *list, const struct bh_json *e, const char *key)
-{
-    size_t i;
-    while ((i = index_of(list, e, key)) != SIZE_MAX) {
-        memmove(&list->v[i], &list->v[i + 1], (list->n - i - 1) * sizeof(*list->v));
-        list->n--;
-    }
-}
-
 /* $patch elements act and go: delete removes from orig, replace makes the patch the whole list. */
 static int special_elements(struct merger *m, struct vec *orig, struct vec *patch, const char *key)
 {
@@ -209,7 +189,8 @@ static int special_elements(struct merger *m, struct vec *orig, struct vec *patc
         } else if (what && bh_streq(what, "delete")) {
             if (!bh_json_get(e, key))
                 return no_merge_key(m, e, key);
-            delete_matching(orig, e, key);
+            for (size_t k; (k = index_of(orig, e, key)) != SIZE_MAX; orig->n--)
+                memmove(&orig->v[k], &orig->v[k + 1], (orig->n - k - 1) * sizeof(*orig->v));
         } else if (what && bh_streq(what, "replace")) {
             replace = true;
         } else if (what && bh_streq(what, "merge")) {
@@ -248,28 +229,13 @@ static int merge_elements(struct merger *m, struct vec *orig, const struct vec *
     return 0;
 }
 
-static void merge_primitives(struct vec *orig, const struct vec *patch)
-{
-    struct vec all = {.v = orig->v, .n = 0};
-    size_t n = orig->n;
-    for (size_t i = 0; i < n; i++) {
-        if (index_of(&all, orig->v[i], "-") == SIZE_MAX)
-            all.v[all.n++] = orig->v[i];
-    }
-    for (size_t i = 0; i < patch->n; i++) {
-        if (index_of(&all, patch->v[i], "-") == SIZE_MAX)
-            all.v[all.n++] = patch->v[i];
-    }
-    orig->n = all.n;
-}
-
 /* orig and patch are lists; m->path is the list's. *ret_server is the server's list as an outer
  * $setElementOrder sees it: upstream edits the array in place, so a deleted element's slot may hold
  * one that the patch appended, and the order that users get depends on it. */
 static int merge_list(struct merger *m, struct bh_json *orig, struct bh_json *patch,
                       const char *key, struct vec *ret_server)
 {
-    struct vec o, p, server;
+    struct vec o, p;
     int rc = to_vec(m, orig, patch->c.n, &o);
     if (rc == 0)
         rc = to_vec(m, patch, 0, &p);
@@ -285,18 +251,20 @@ static int merge_list(struct merger *m, struct bh_json *orig, struct bh_json *pa
         rc = special_elements(m, &o, &p, key);
     if (rc < 0)
         return rc;
-    server = (struct vec){bh_arena_memdup(m->a, o.v, (o.n + 1) * sizeof(*o.v)), o.n};
+    struct vec server = (struct vec){bh_arena_memdup(m->a, o.v, (o.n + 1) * sizeof(*o.v)), o.n};
     if (!server.v)
         return too_big(m);
-    if (*key == '-')
-        merge_primitives(&o, &p);
-    else
+    if (*key == '-') {
+        struct vec all = {.v = o.v};
+        for (size_t i = 0; i < o.n + p.n; i++) {
+            struct bh_json *e = i < o.n ? o.v[i] : p.v[i - o.n];
+            if (index_of(&all, e, "-") == SIZE_MAX)
+                all.v[all.n++] = e;
+        }
+        o.n = all.n;
+    } else
         rc = merge_elements(m, &o, &p, key);
-    if (rc == 0)
-        rc = normalize_order(m, &o, &p, &server, key);
-    if (rc == 0)
-        from_vec(orig, &o);
-    return rc;
+    return rc < 0 ? rc : normalize_order(m, &o, &p, &server, key, orig);
 }
 
 static int delete_primitives(struct merger *m, struct bh_json *orig, struct bh_json *patch)
@@ -315,27 +283,11 @@ static int delete_primitives(struct merger *m, struct bh_json *orig, struct bh_j
 
 /* ---- directives of a map --------------------------------------------------------------------- */
 
-static int apply_patch_directive(struct merger *m, struct bh_json *orig, struct bh_json *patch)
-{
-    const char *what = bh_json_get_str(patch, directive);
-    if (what && bh_streq(what, "delete")) {
-        bh_json_clear(orig);
-        return 0;
-    }
-    if (!what || !bh_streq(what, "replace"))
-        return invalid(m, "unknown patch type in $patch");
-    bh_json_unset(patch, directive);
-    strip(patch);
-    orig->c = patch->c;
-    return 0;
-}
-
 static bool list_has(const struct bh_json *list, struct bh_str s)
 {
-    bh_json_each(e, list) {
+    bh_json_each(e, list)
         if (e->type == BH_JSON_STRING && bh_str_eq(e->s, s))
             return true;
-    }
     return false;
 }
 
@@ -404,11 +356,7 @@ static int apply_order(struct merger *m, struct bh_json *orig, struct bh_json *p
         rc = to_vec(m, merged, 0, &list);
     if (rc == 0)
         rc = to_vec(m, order, 0, &wanted);
-    if (rc == 0)
-        rc = normalize_order(m, &list, &wanted, &server, key);
-    if (rc == 0)
-        from_vec(merged, &list);
-    return rc;
+    return rc < 0 ? rc : normalize_order(m, &list, &wanted, &server, key, merged);
 }
 
 static int apply_orders(struct merger *m, struct bh_json *orig, struct bh_json *patch)
@@ -431,40 +379,40 @@ static int apply_orders(struct merger *m, struct bh_json *orig, struct bh_json *
 
 /* ---- maps ------------------------------------------------------------------------------------ */
 
-/* m->path is the member's. */
-static int merge_member(struct merger *m, struct bh_json *orig, const char *name,
-                        struct bh_json *patch)
-{
-    struct bh_json *o = bh_json_get(orig, name);
-    struct vec server;
-    if (patch->type == BH_JSON_NULL) {
-        bh_json_unset(orig, name);
-        return 0;
-    }
-    if (o && o->type == BH_JSON_OBJECT && patch->type == BH_JSON_OBJECT)
-        return merge_map(m, o, patch);
-    if (o && o->type == BH_JSON_ARRAY && patch->type == BH_JSON_ARRAY)
-        return merge_list(m, o, patch, bh_patch_merge_key(m->kind, bh_buf_str(&m->path)), &server);
-    return put_value(m, orig, name, patch);
-}
-
 static int merge_map(struct merger *m, struct bh_json *orig, struct bh_json *patch)
 {
-    int rc;
-    if (bh_json_get(patch, directive))
-        return apply_patch_directive(m, orig, patch);
-    rc = apply_retain_keys(m, orig, patch);
+    if (bh_json_get(patch, directive)) {
+        const char *what = bh_json_get_str(patch, directive);
+        if (what && bh_streq(what, "delete")) {
+            bh_json_clear(orig);
+            return 0;
+        }
+        if (!what || !bh_streq(what, "replace"))
+            return invalid(m, "unknown patch type in $patch");
+        bh_json_unset(patch, directive);
+        strip(patch);
+        orig->c = patch->c;
+        return 0;
+    }
+    int rc = apply_retain_keys(m, orig, patch);
     if (rc == 0)
         rc = apply_orders(m, orig, patch);
     for (struct bh_json *p = patch->c.first, *next; rc == 0 && p; p = next) {
-        const char *gone = bh_patch_behind(p->key.p, delete_from);
-        struct bh_json *o = gone ? bh_json_get(orig, gone) : NULL;
+        const char *gone = bh_patch_behind(p->key.p, delete_from), *name = gone ? gone : p->key.p;
+        struct bh_json *o = bh_json_get(orig, name);
+        struct vec server;
         next = p->next;
-        size_t keep = bh_patch_enter(&m->path, gone ? gone : p->key.p);
-        if (!gone)
-            rc = merge_member(m, orig, p->key.p, p);
-        else if (o && o->type == BH_JSON_ARRAY)
-            rc = delete_primitives(m, o, p);
+        size_t keep = bh_patch_enter(&m->path, name);
+        if (gone)
+            rc = o && o->type == BH_JSON_ARRAY ? delete_primitives(m, o, p) : 0;
+        else if (p->type == BH_JSON_NULL)
+            bh_json_unset(orig, name);
+        else if (o && o->type == BH_JSON_OBJECT && p->type == BH_JSON_OBJECT)
+            rc = merge_map(m, o, p);
+        else if (o && o->type == BH_JSON_ARRAY && p->type == BH_JSON_ARRAY)
+            rc = merge_list(m, o, p, bh_patch_merge_key(m->kind, bh_buf_str(&m->path)), &server);
+        else
+            rc = put_value(m, orig, name, p);
         bh_patch_leave(&m->path, keep);
     }
     return rc;

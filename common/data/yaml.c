@@ -79,9 +79,13 @@ static bool tag_is(const yaml_event_t *ev, const char *name)
            bh_streq(tag + sizeof(prefix) - 1, name);
 }
 
-/* An explicit standard tag must fit what the text resolves to; foreign tags make strings. */
-static int check_tag(struct loader *l, const yaml_event_t *ev, struct bh_yaml_scalar *s)
+static int resolve(struct loader *l, const yaml_event_t *ev, struct bh_yaml_scalar *s)
 {
+    s->kind = BH_YAML_STRING;
+    if (!ev->data.scalar.tag && !ev->data.scalar.plain_implicit)
+        return 0;
+    bh_yaml_resolve((const char *)ev->data.scalar.value, ev->data.scalar.length, s);
+    /* An explicit standard tag must fit what the text resolves to; foreign tags make strings. */
     if (!ev->data.scalar.tag)
         return 0;
     bool known = true, fits = true;
@@ -102,15 +106,6 @@ static int check_tag(struct loader *l, const yaml_event_t *ev, struct bh_yaml_sc
     if (!known)
         s->kind = BH_YAML_STRING;
     return 0;
-}
-
-static int resolve(struct loader *l, const yaml_event_t *ev, struct bh_yaml_scalar *s)
-{
-    s->kind = BH_YAML_STRING;
-    if (!ev->data.scalar.tag && !ev->data.scalar.plain_implicit)
-        return 0;
-    bh_yaml_resolve((const char *)ev->data.scalar.value, ev->data.scalar.length, s);
-    return check_tag(l, ev, s);
 }
 
 static int load_scalar(struct loader *l, const yaml_event_t *ev, struct bh_json **ret)
@@ -215,13 +210,6 @@ static int load_alias(struct loader *l, const yaml_event_t *ev, struct bh_json *
 
 /* ---- mappings -------------------------------------------------------------------------------- */
 
-static bool is_merge_key(const yaml_event_t *ev)
-{
-    return ev->type == YAML_SCALAR_EVENT && ev->data.scalar.length == 2 &&
-           memcmp(ev->data.scalar.value, "<<", 2) == 0 &&
-           (ev->data.scalar.plain_implicit || tag_is(ev, "merge"));
-}
-
 static int key_text(struct loader *l, yaml_mark_t m, struct bh_yaml_scalar *s, struct bh_str *ret)
 {
     char text[48];
@@ -296,29 +284,25 @@ static int merge_one(struct loader *l, yaml_mark_t m, struct bh_json *into,
     return 0;
 }
 
-/* In a sequence of maps the earlier one takes precedence. */
-static int merge_sequence(struct loader *l, yaml_mark_t m, struct bh_json *into,
-                          const struct bh_json *seq)
-{
-    BH_CLEANUP(bh_freep) const struct bh_json **v = bh_calloc(seq->c.n + 1, sizeof(*v));
-    size_t n = 0;
-    int rc = 0;
-    bh_json_each(e, seq)
-        v[n++] = e;
-    while (rc == 0 && n > 0)
-        rc = merge_one(l, m, into, v[--n]);
-    return rc;
-}
-
 /* Adds what << brings. In dedup the later member of a name wins, so the weakest come first. */
 static int merge_all(struct loader *l, yaml_mark_t m, struct bh_json *obj,
                      const struct bh_json *merges)
 {
     struct bh_json *all = bh_json_new(l->a, BH_JSON_OBJECT);
     int rc = all ? 0 : too_big(l, m);
-    for (const struct bh_json *from = merges->c.first; rc == 0 && from; from = from->next)
-        rc = from->type == BH_JSON_ARRAY ? merge_sequence(l, m, all, from)
-                                         : merge_one(l, m, all, from);
+    for (const struct bh_json *from = merges->c.first; rc == 0 && from; from = from->next) {
+        if (from->type != BH_JSON_ARRAY) {
+            rc = merge_one(l, m, all, from);
+            continue;
+        }
+        /* In a sequence of maps the earlier one takes precedence. */
+        BH_CLEANUP(bh_freep) const struct bh_json **v = bh_calloc(from->c.n + 1, sizeof(*v));
+        size_t n = 0;
+        bh_json_each(e, from)
+            v[n++] = e;
+        while (rc == 0 && n > 0)
+            rc = merge_one(l, m, all, v[--n]);
+    }
     if (rc < 0)
         return rc;
     for (struct bh_json *v = obj->c.first, *next; v; v = next) {
@@ -333,7 +317,9 @@ static int merge_all(struct loader *l, yaml_mark_t m, struct bh_json *obj,
 static int load_member(struct loader *l, const yaml_event_t *key_ev, struct bh_json *obj,
                        struct bh_json *merges)
 {
-    bool merge = is_merge_key(key_ev);
+    bool merge = key_ev->type == YAML_SCALAR_EVENT && key_ev->data.scalar.length == 2 &&
+                 memcmp(key_ev->data.scalar.value, "<<", 2) == 0 &&
+                 (key_ev->data.scalar.plain_implicit || tag_is(key_ev, "merge"));
     struct bh_str key = {NULL, 0};
     struct bh_json *v;
     int rc = merge ? 0 : load_key(l, key_ev, &key);
@@ -478,11 +464,10 @@ static void loader_init(struct loader *l, struct bh_arena *a, const char *p, siz
 /* JSON goes to the JSON reader: it is faster, and libyaml rejects \ud83d\ude00. */
 static bool looks_like_json(const char *p, size_t n)
 {
-    while (n && (*p == ' ' || *p == '\t' || *p == '\r' || *p == '\n')) {
-        p++;
-        n--;
-    }
-    return n && *p == '{';
+    size_t i = 0;
+    while (i < n && (p[i] == ' ' || p[i] == '\t' || p[i] == '\r' || p[i] == '\n'))
+        i++;
+    return i < n && p[i] == '{';
 }
 
 static int parse_first(struct bh_arena *a, const char *p, size_t n, unsigned flags,
@@ -520,10 +505,9 @@ static int parse_stream(struct bh_arena *a, const char *p, size_t n, unsigned fl
     struct bh_json *v;
     int rc;
     loader_init(&l, a, p, n, flags, err);
-    while ((rc = load_document(&l, &v)) == 0 && v) {
+    while ((rc = load_document(&l, &v)) == 0 && v)
         if (v->type != BH_JSON_NULL)
             bh_json_push(all, v);
-    }
     return rc;
 }
 
@@ -544,19 +528,6 @@ static int on_json_doc(void *arg, const char *p, size_t n)
     return rc;
 }
 
-static int parse_json_stream(struct bh_arena *a, const char *p, size_t n, unsigned flags,
-                             struct bh_json *all, struct bh_err *err)
-{
-    struct json_docs d = {.a = a, .flags = flags, .all = all, .err = err};
-    struct bh_json_split *s = bh_json_split_new(BH_JSON_SPLIT_DOCS, n, on_json_doc, &d);
-    bh_err_set(err, 0, "unexpected end of input");
-    int rc = bh_json_split_feed(s, p, n);
-    if (rc == 0)
-        rc = bh_json_split_finish(s, NULL);
-    bh_json_split_free(s);
-    return rc;
-}
-
 int bh_yaml_parse_all(struct bh_arena *a, const char *p, size_t n, unsigned flags,
                       struct bh_json **ret_array, struct bh_err *err)
 {
@@ -565,7 +536,13 @@ int bh_yaml_parse_all(struct bh_arena *a, const char *p, size_t n, unsigned flag
         return bh_err_set(err, -E2BIG, "object is too large");
     int rc;
     if (looks_like_json(p, n)) {
-        rc = parse_json_stream(a, p, n, flags, all, err);
+        struct json_docs d = {.a = a, .flags = flags, .all = all, .err = err};
+        struct bh_json_split *s = bh_json_split_new(BH_JSON_SPLIT_DOCS, n, on_json_doc, &d);
+        bh_err_set(err, 0, "unexpected end of input");
+        rc = bh_json_split_feed(s, p, n);
+        if (rc == 0)
+            rc = bh_json_split_finish(s, NULL);
+        bh_json_split_free(s);
         if (rc == -EINVAL) {
             all = bh_json_new(a, BH_JSON_ARRAY);
             if (all && parse_stream(a, p, n, flags, all, NULL) == 0)

@@ -89,10 +89,9 @@ static void plain_decimal(const char *e, char out[static 48])
     int nd = 0, ten = 0, o = 0;
     if (*e == '-')
         out[o++] = *e++;
-    for (; *e && *e != 'e'; e++) {
+    for (; *e && *e != 'e'; e++)
         if (bh_is_digit(*e))
             digits[nd++] = *e;
-    }
     if (*e == 'e')
         ten = (int)strtol(e + 1, NULL, 10);
     if (ten < 0) {
@@ -154,10 +153,7 @@ static bool resolve_int(const char *p, struct bh_yaml_scalar *ret)
     if (!*p)
         return false;
     for (; *p; p++) {
-        char c = *p;
-        unsigned d = bh_is_digit(c)                           ? (unsigned)(c - '0')
-                     : (c | 0x20) >= 'a' && (c | 0x20) <= 'f' ? (unsigned)((c | 0x20) - 'a') + 10
-                                                              : 99;
+        unsigned d = (unsigned)bh_hex_value(*p); /* beyond every base: it is none */
         if (d >= base || u > (max - d) / base)
             return false;
         u = u * base + d;
@@ -169,42 +165,7 @@ static bool resolve_int(const char *p, struct bh_yaml_scalar *ret)
     return true;
 }
 
-static bool resolve_float(const char *s, struct bh_yaml_scalar *ret)
-{
-    double f = matches(FLOAT, s, strlen(s)) ? strtod(s, NULL) : INFINITY;
-
-    if (isinf(f))
-        return false;
-    ret->kind = BH_YAML_FLOAT;
-    ret->f = f;
-    float_json(f, ret->number);
-    return true;
-}
-
-static bool resolve_number(const char *p, size_t n, struct bh_yaml_scalar *ret)
-{
-    char small[64], *t = n < sizeof(small) ? small : bh_malloc(n + 1);
-    size_t o = 0;
-    bool underscores = *p != '.', hit = memchr(p, 0, n) == NULL;
-    for (size_t i = 0; i < n; i++) {
-        if (p[i] != '_' || !underscores)
-            t[o++] = p[i];
-    }
-    t[o] = 0;
-    hit = hit && ((*p != '.' && resolve_int(t, ret)) || resolve_float(t, ret));
-    if (t != small)
-        free(t);
-    return hit;
-}
-
 /* ---- timestamps ------------------------------------------------------------------------------ */
-
-static int days_in(int year, int month)
-{
-    if (month == 2)
-        return year % 4 == 0 && (year % 100 != 0 || year % 400 == 0) ? 29 : 28;
-    return month == 4 || month == 6 || month == 9 || month == 11 ? 30 : 31;
-}
 
 static bool is_timestamp(const char *p, size_t n)
 {
@@ -214,7 +175,12 @@ static bool is_timestamp(const char *p, size_t n)
     if (!matches(DATE, p, n))
         return false;
     snprintf(date, sizeof(date), "%.*s", (int)BH_MIN(n, 10), p);
-    return sscanf(date, "%4d-%2d-%2d", &year, &month, &day) == 3 && day <= days_in(year, month);
+    if (sscanf(date, "%4d-%2d-%2d", &year, &month, &day) != 3)
+        return false;
+    bool leap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
+    return day <= (month == 2                                              ? 28 + leap
+                   : month == 4 || month == 6 || month == 9 || month == 11 ? 30
+                                                                           : 31);
 }
 
 bool bh_yaml_is_base60(const char *p, size_t n)
@@ -231,6 +197,23 @@ void bh_yaml_resolve(const char *p, size_t n, struct bh_yaml_scalar *ret)
         ret->kind = BH_YAML_TIMESTAMP;
         return;
     }
-    if (bh_is_digit(*p) || *p == '-' || *p == '+' || *p == '.')
-        resolve_number(p, n, ret);
+    if (bh_is_digit(*p) || *p == '-' || *p == '+' || *p == '.') {
+        char small[64], *t = n < sizeof(small) ? small : bh_malloc(n + 1);
+        size_t o = 0;
+        bool underscores = *p != '.';
+        for (size_t i = 0; i < n; i++)
+            if (p[i] != '_' || !underscores)
+                t[o++] = p[i];
+        t[o] = 0;
+        if (!memchr(p, 0, n) && !(underscores && resolve_int(t, ret))) {
+            double f = matches(FLOAT, t, o) ? strtod(t, NULL) : INFINITY;
+            if (!isinf(f)) {
+                ret->kind = BH_YAML_FLOAT;
+                ret->f = f;
+                float_json(f, ret->number);
+            }
+        }
+        if (t != small)
+            free(t);
+    }
 }

@@ -49,18 +49,13 @@ static void duration(struct reader *r, const char *key, int64_t *target)
         wrong(r, key, "a duration such as \"15s\"");
 }
 
-static void boolean(struct reader *r, const char *key, bool *target)
-{
-    const struct bh_json *v = member(r, key);
-    if (v && v->type != BH_JSON_BOOL)
-        wrong(r, key, "true or false");
-    else if (v)
-        *target = v->b;
-}
-
 static void read_leader(struct reader *r, struct bh_leader_config *c)
 {
-    boolean(r, "leaderElect", &c->leader_elect);
+    const struct bh_json *v = member(r, "leaderElect");
+    if (v && v->type != BH_JSON_BOOL)
+        wrong(r, "leaderElect", "true or false");
+    else if (v)
+        c->leader_elect = v->b;
     duration(r, "leaseDuration", &c->lease_duration_ns);
     duration(r, "renewDeadline", &c->renew_deadline_ns);
     duration(r, "retryPeriod", &c->retry_period_ns);
@@ -155,21 +150,18 @@ int bh_component_config_load(const char *path, struct bh_arena *a, struct bh_com
 
 static int check_lock(const struct bh_leader_config *c, struct bh_err *err)
 {
-    static const char *const removed[] = {"endpoints", "configmaps", "endpointsleases",
-                                          "configmapsleases"};
+    const char *missing = !*c->resource_name ? "resourceName" : "resourceNamespace";
 
-    for (size_t i = 0; i < BH_ARRAY_LEN(removed); i++)
-        if (bh_streq(c->resource_lock, removed[i]))
-            return bh_err_set(
-                err, -EINVAL,
-                "couldn't create resource lock: %s lock is removed, migrate to leases", removed[i]);
+    if (bh_word_at("endpoints configmaps endpointsleases configmapsleases", c->resource_lock) >= 0)
+        return bh_err_set(err, -EINVAL,
+                          "couldn't create resource lock: %s lock is removed, migrate to leases",
+                          c->resource_lock);
     if (!bh_streq(c->resource_lock, "leases"))
         return bh_err_set(err, -EINVAL, "couldn't create resource lock: Invalid lock-type %s",
                           c->resource_lock);
     if (!*c->resource_name || !*c->resource_namespace)
         return bh_err_set(err, -EINVAL, "leaderElection.%s: Required value: %s is required",
-                          *c->resource_name ? "resourceNamespace" : "resourceName",
-                          *c->resource_name ? "resourceNamespace" : "resourceName");
+                          missing, missing);
     return 0;
 }
 

@@ -45,20 +45,9 @@ void bh_feature_gates_init(struct bh_feature_gates *g)
 
 static size_t find_gate(const char *name, size_t n)
 {
-    size_t low = 0, high = bh_n_feature_rows;
-
-    while (low < high) {
-        size_t at = (low + high) / 2;
-        int c = strncmp(bh_feature_rows[at].name, name, n);
-        if (c == 0 && bh_feature_rows[at].name[n])
-            c = 1;
-        if (c == 0)
-            return at;
-        if (c < 0)
-            low = at + 1;
-        else
-            high = at;
-    }
+    for (size_t i = 0; i < bh_n_feature_rows; i++)
+        if (strncmp(rows[i].name, name, n) == 0 && !rows[i].name[n])
+            return i;
     return SIZE_MAX;
 }
 
@@ -74,11 +63,6 @@ static char letter(const struct bh_feature_gates *g, size_t row)
 static bool on_by_default(char l)
 {
     return l >= 'A' && l <= 'Z';
-}
-
-static bool locked(char l)
-{
-    return strchr("lLxX", l) != NULL;
 }
 
 static bool enabled(const struct bh_feature_gates *g, size_t row)
@@ -214,14 +198,6 @@ static struct bh_str trimmed(const char *p, size_t n)
     return (struct bh_str){p, (uint32_t)n};
 }
 
-static int parse_bool(struct bh_str v)
-{
-    char text[8];
-
-    snprintf(text, sizeof(text), "%.*s", (int)BH_MIN(v.n, sizeof(text) - 1), v.p);
-    return v.n < sizeof(text) ? bh_parse_bool(text) : -1;
-}
-
 struct wish { /* of one gate, in the order of the command line; the last word counts */
     struct bh_str name;
     int value;
@@ -247,7 +223,9 @@ static int read_wish(const char *item, int *prefixed, struct wish *w, struct bh_
         return bh_err_set(err, -EINVAL, "missing bool value for %.*s", (int)BH_MIN(w->name.n, 64),
                           w->name.p);
     struct bh_str v = trimmed(eq + 1, strlen(eq + 1));
-    w->value = parse_bool(v);
+    char text[8];
+    snprintf(text, sizeof(text), "%.*s", (int)BH_MIN(v.n, sizeof(text) - 1), v.p);
+    w->value = v.n < sizeof(text) ? bh_parse_bool(text) : -1;
     if (w->value < 0)
         return bh_err_set(err, -EINVAL,
                           "invalid value of %.*s=%.*s, err: strconv.ParseBool: parsing \"%.*s\": "
@@ -271,7 +249,7 @@ static void check_row(const struct bh_feature_gates *g, size_t row, struct bh_fl
     const char *name = bh_feature_rows[row].name, *value = g->set[row] ? "true" : "false";
     char l = letter(g, row), emulated[16], min[16];
 
-    if (locked(l) && on_by_default(l) != (g->set[row] == 1)) {
+    if ((strchr("lLxX", l) != NULL) && on_by_default(l) != (g->set[row] == 1)) {
         bh_flag_err(e, "cannot set feature gate %s to %s, feature is locked to %s", name, value,
                     on_by_default(l) ? "true" : "false");
     } else if (l == '-') {
@@ -281,24 +259,6 @@ static void check_row(const struct bh_feature_gates *g, size_t row, struct bh_fl
                     "cannot set feature gate %s to %s, feature is PreAlpha at emulated version %s, "
                     "min compatibility version %s",
                     name, value, emulated, min);
-    }
-}
-
-static void check_needs(const struct bh_feature_gates *g, struct bh_flag_errors *e)
-{
-    for (size_t i = 0; i < bh_n_feature_rows; i++) {
-        struct bh_buf off = {0};
-
-        for (const char *p = enabled(g, i) ? bh_feature_rows[i].needs : NULL; p && *p;) {
-            size_t n = strcspn(p, " ");
-            if (!enabled(g, find_gate(p, n)))
-                bh_buf_addf(&off, "%s%.*s", off.n ? " " : "", (int)n, p);
-            p += n + (p[n] == ' ');
-        }
-        if (off.n)
-            bh_flag_err(e, "%s is enabled, but depends on features that are disabled: [%s]",
-                        bh_feature_rows[i].name, off.p);
-        bh_buf_fini(&off);
     }
 }
 
@@ -332,7 +292,19 @@ static int set_gates(struct bh_feature_gates *g, const struct bh_opt_list *gates
         set_class(g, 'a', g->set[alpha]);
     if (g->given[beta])
         set_class(g, 'b', g->set[beta]);
-    check_needs(g, &e);
+    for (size_t i = 0; i < bh_n_feature_rows; i++) {
+        struct bh_buf off = {0};
+        for (const char *p = enabled(g, i) ? bh_feature_rows[i].needs : NULL; p && *p;) {
+            size_t n = strcspn(p, " ");
+            if (!enabled(g, find_gate(p, n)))
+                bh_buf_addf(&off, "%s%.*s", off.n ? " " : "", (int)n, p);
+            p += n + (p[n] == ' ');
+        }
+        if (off.n)
+            bh_flag_err(&e, "%s is enabled, but depends on features that are disabled: [%s]",
+                        bh_feature_rows[i].name, off.p);
+        bh_buf_fini(&off);
+    }
     return bh_flag_errors_close(&e, err);
 }
 

@@ -200,33 +200,14 @@ static void set_defaults(struct bh_kube_flags *f)
     }
 }
 
-static bool has_row(const struct bh_opt *table, size_t n, const char *name)
+/* Where it stands in the first n rows; n: nowhere. */
+static size_t find_row(const struct bh_opt *table, size_t n, const char *name)
 {
-    for (size_t i = 0; i < n; i++)
-        if (bh_streq(table[i].name, name))
-            return true;
-    return false;
-}
+    size_t i = 0;
 
-static struct bh_kube_flags_impl *merge(struct bh_kube_flags *f, const struct bh_opt *own)
-{
-    struct bh_kube_flags_impl *m = bh_calloc(1, sizeof(*m));
-
-    while (own && own[m->n_own].name)
-        m->n_own++;
-    m->table = bh_calloc(m->n_own + BH_ARRAY_LEN(rows) + 1, sizeof(*m->table));
-    m->given = bh_calloc(m->n_own + BH_ARRAY_LEN(rows), sizeof(bool));
-    if (m->n_own)
-        memcpy(m->table, own, m->n_own * sizeof(*own));
-    m->n = m->n_own;
-    for (size_t i = 0; i < BH_ARRAY_LEN(rows); i++) {
-        const struct row *r = &rows[i];
-        if (r->kind != BH_OPT_SECTION && has_row(m->table, m->n_own, r->name))
-            continue;
-        m->table[m->n++] =
-            (struct bh_opt){r->name, r->letter, r->kind, (char *)f + r->at, r->arg, r->help};
-    }
-    return m;
+    while (i < n && !bh_streq(table[i].name, name))
+        i++;
+    return i;
 }
 
 void bh_kube_flags_free(struct bh_kube_flags *f)
@@ -274,7 +255,22 @@ int bh_kube_flags_parse(struct bh_kube_flags *f, const struct bh_opt *own,
 {
     set_defaults(f);
     bh_feature_gates_init(&f->gates);
-    f->impl = merge(f, own);
+    struct bh_kube_flags_impl *m = bh_calloc(1, sizeof(*m));
+    while (own && own[m->n_own].name)
+        m->n_own++;
+    m->table = bh_calloc(m->n_own + BH_ARRAY_LEN(rows) + 1, sizeof(*m->table));
+    m->given = bh_calloc(m->n_own + BH_ARRAY_LEN(rows), sizeof(bool));
+    if (m->n_own)
+        memcpy(m->table, own, m->n_own * sizeof(*own));
+    m->n = m->n_own;
+    for (size_t i = 0; i < BH_ARRAY_LEN(rows); i++) {
+        const struct row *r = &rows[i];
+        if (r->kind != BH_OPT_SECTION && find_row(m->table, m->n_own, r->name) < m->n_own)
+            continue;
+        m->table[m->n++] =
+            (struct bh_opt){r->name, r->letter, r->kind, (char *)f + r->at, r->arg, r->help};
+    }
+    f->impl = m;
     int rc = bh_opt_parse_given(f->impl->table, usage, argc, argv, NULL, f->impl->given, err);
 
     if (rc == 0)
@@ -298,32 +294,22 @@ const char *bh_kube_flags_gates_error(const struct bh_kube_flags *f)
 
 bool bh_kube_flags_given(const struct bh_kube_flags *f, const char *name)
 {
-    for (size_t i = 0; i < f->impl->n; i++)
-        if (bh_streq(f->impl->table[i].name, name))
-            return f->impl->given[i];
-    return false;
+    size_t row = find_row(f->impl->table, f->impl->n, name);
+
+    return row < f->impl->n && f->impl->given[row];
 }
 
 void bh_kube_flags_apply(const struct bh_kube_flags *f, struct bh_component_config *c)
 {
     const bool file = *f->config;
-    const struct bh_leader_config ours = f->leader;
-    struct bh_leader_config *l = &c->leader;
 
-    if (bh_kube_flags_given(f, "leader-elect"))
-        l->leader_elect = ours.leader_elect;
-    if (bh_kube_flags_given(f, "leader-elect-lease-duration"))
-        l->lease_duration_ns = ours.lease_duration_ns;
-    if (bh_kube_flags_given(f, "leader-elect-renew-deadline"))
-        l->renew_deadline_ns = ours.renew_deadline_ns;
-    if (bh_kube_flags_given(f, "leader-elect-retry-period"))
-        l->retry_period_ns = ours.retry_period_ns;
-    if (bh_kube_flags_given(f, "leader-elect-resource-lock"))
-        l->resource_lock = ours.resource_lock;
-    if (bh_kube_flags_given(f, "leader-elect-resource-name"))
-        l->resource_name = ours.resource_name;
-    if (bh_kube_flags_given(f, "leader-elect-resource-namespace"))
-        l->resource_namespace = ours.resource_namespace;
+    for (size_t i = 0; i < BH_ARRAY_LEN(rows); i++) { /* f->leader, member by member */
+        const size_t at = rows[i].at - offsetof(struct bh_kube_flags, leader);
+        const size_t size = rows[i].kind == BH_OPT_BOOL ? sizeof(bool) : sizeof(int64_t);
+        _Static_assert(sizeof(int64_t) == sizeof(char *), "durations and texts are copied alike");
+        if (at < sizeof(f->leader) && bh_kube_flags_given(f, rows[i].name))
+            memcpy((char *)&c->leader + at, (const char *)&f->leader + at, size);
+    }
     if ((!file || !*c->client.kubeconfig) && bh_kube_flags_given(f, "kubeconfig"))
         c->client.kubeconfig = f->kubeconfig;
     if (!file && bh_kube_flags_given(f, "kube-api-content-type"))
@@ -398,23 +384,11 @@ static void log_flag(void *arg, const char *name, const char *value, bool given)
     bh_log_plain(1, __FILE__, __LINE__, bh_buf_str(b));
 }
 
-/* Starts the log as --v, --vmodule and --logging-format say; at V(1) every flag has a line. */
-static void log_init(const struct bh_kube_flags *f, const char *program)
-{
-    struct bh_buf b = {0};
-
-    bh_log_init(program, (int)f->verbosity,
-                bh_streq(f->logging_format, "json") ? BH_LOG_JSON : BH_LOG_TEXT);
-    bh_log_set_vmodule(f->vmodule);
-    if (bh_log_v_on(1, __FILE__))
-        bh_kube_flags_each(f, log_flag, &b);
-    bh_buf_fini(&b);
-}
-
 int bh_kube_flags_start(struct bh_kube_flags *f, const struct bh_opt *own,
                         const struct bh_opt_usage *usage, int argc, char **argv)
 {
     struct bh_err err = {""};
+    struct bh_buf b = {0};
 
     bh_signals_early();
     int rc = bh_kube_flags_parse(f, own, usage, argc, argv, &err);
@@ -427,12 +401,16 @@ int bh_kube_flags_start(struct bh_kube_flags *f, const struct bh_opt *own,
     rc = bh_kube_flags_validate(f, &err);
     if (rc == 0)
         rc = bh_loop_check(&err);
-    if (rc == 0) {
-        log_init(f, usage->program);
-        return -1;
+    bh_log_init(usage->program, rc == 0 ? (int)f->verbosity : 0,
+                bh_streq(f->logging_format, "json") ? BH_LOG_JSON : BH_LOG_TEXT);
+    if (rc < 0) {
+        bh_log_error("command failed", bh_kv_s("err", err.msg));
+        bh_kube_flags_free(f);
+        return BH_EXIT_FAIL;
     }
-    bh_log_init(usage->program, 0, bh_streq(f->logging_format, "json") ? BH_LOG_JSON : BH_LOG_TEXT);
-    bh_log_error("command failed", bh_kv_s("err", err.msg));
-    bh_kube_flags_free(f);
-    return BH_EXIT_FAIL;
+    bh_log_set_vmodule(f->vmodule);
+    if (bh_log_v_on(1, __FILE__)) /* every flag has a line */
+        bh_kube_flags_each(f, log_flag, &b);
+    bh_buf_fini(&b);
+    return -1;
 }

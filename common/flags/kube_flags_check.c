@@ -35,57 +35,16 @@ static void check_alpha_logs(const struct bh_kube_flags *f, struct bh_flag_error
 
     if (bh_kube_flags_gate(f, "LoggingAlphaOptions"))
         return;
+    static const char off[] = "options.%s.%s: Forbidden: Feature LoggingAlphaOptions is disabled";
     for (size_t i = 0; i < BH_ARRAY_LEN(options); i++) {
         if (options[i].split)
-            bh_flag_err(
-                t, "options.%s.splitStream: Forbidden: Feature LoggingAlphaOptions is disabled",
-                options[i].format);
+            bh_flag_err(t, off, options[i].format, "splitStream");
         if (strspn(options[i].size, "0") != strlen(options[i].size))
-            bh_flag_err(
-                t, "options.%s.infoBufferSize: Forbidden: Feature LoggingAlphaOptions is disabled",
-                options[i].format);
+            bh_flag_err(t, off, options[i].format, "infoBufferSize");
     }
 }
 
-static void check_logs(const struct bh_kube_flags *f, struct bh_flag_errors *t)
-{
-    char flush[32];
-
-    bh_format_duration_ns(f->log_flush_frequency_ns, flush);
-    if (f->log_flush_frequency_ns <= 0)
-        bh_flag_err(t, "flushFrequency: Invalid value: \"%s\": Must be greater than zero", flush);
-    if (!bh_streq(f->logging_format, "text") && !bh_streq(f->logging_format, "json"))
-        bh_flag_err(t, "format: Invalid value: \"%s\": Unsupported log format", f->logging_format);
-    if (*f->vmodule && *f->logging_format && !bh_streq(f->logging_format, "text"))
-        add(t, "vmodule: Forbidden: Only supported for text log format");
-    check_alpha_logs(f, t);
-}
-
 /* ---- serving, callers ------------------------------------------------------------------------ */
-
-static void check_serving(const struct bh_serving_flags *s, struct bh_flag_errors *t)
-{
-    static const char *const versions[] = {"", "VersionTLS10", "VersionTLS11", "VersionTLS12",
-                                           "VersionTLS13"};
-    size_t i = 0;
-
-    if (s->secure_port > 65535)
-        bh_flag_err(
-            t,
-            "--secure-port %lld must be between 1 and 65535, inclusive. It cannot be turned off "
-            "with 0",
-            (long long)s->secure_port);
-    else if (s->secure_port < 0)
-        bh_flag_err(
-            t,
-            "--secure-port %lld must be between 0 and 65535, inclusive. 0 for turning off secure "
-            "port",
-            (long long)s->secure_port);
-    while (i < BH_ARRAY_LEN(versions) && !bh_streq(versions[i], s->tls_min_version))
-        i++;
-    if (i == BH_ARRAY_LEN(versions))
-        bh_flag_err(t, "unknown tls version \"%s\"", s->tls_min_version);
-}
 
 static bool has_blank(const struct bh_opt_list *list)
 {
@@ -206,7 +165,6 @@ int bh_kube_flags_validate(const struct bh_kube_flags *f, struct bh_err *err)
 {
     const char *gates = bh_kube_flags_gates_error(f);
     struct bh_flag_errors t = {.n = 0};
-    int rc;
 
     if (gates)
         return bh_err_set(err, -EINVAL, "%s", gates);
@@ -215,12 +173,28 @@ int bh_kube_flags_validate(const struct bh_kube_flags *f, struct bh_err *err)
         return bh_err_set(err, -EINVAL, "invalid argument \"%.128s\" for \"--vmodule\" flag: %s",
                           f->vmodule, why.msg);
     }
-    check_logs(f, &t);
-    rc = bh_flag_errors_close(&t, err);
+    char flush[32];
+    bh_format_duration_ns(f->log_flush_frequency_ns, flush);
+    if (f->log_flush_frequency_ns <= 0)
+        bh_flag_err(&t, "flushFrequency: Invalid value: \"%s\": Must be greater than zero", flush);
+    if (!bh_streq(f->logging_format, "text") && !bh_streq(f->logging_format, "json"))
+        bh_flag_err(&t, "format: Invalid value: \"%s\": Unsupported log format", f->logging_format);
+    if (*f->vmodule && *f->logging_format && !bh_streq(f->logging_format, "text"))
+        add(&t, "vmodule: Forbidden: Only supported for text log format");
+    check_alpha_logs(f, &t);
+    int rc = bh_flag_errors_close(&t, err);
     if (rc < 0)
         return rc;
     bh_feature_gates_check_versions(&f->gates, add, &t);
-    check_serving(&f->serving, &t);
+    const struct bh_serving_flags *s = &f->serving;
+    static const char versions[] = "VersionTLS10 VersionTLS11 VersionTLS12 VersionTLS13";
+    if (s->secure_port > 65535 || s->secure_port < 0)
+        bh_flag_err(&t, "--secure-port %lld must be between %d and 65535, inclusive. %s",
+                    (long long)s->secure_port, s->secure_port > 0,
+                    s->secure_port > 0 ? "It cannot be turned off with 0"
+                                       : "0 for turning off secure port");
+    if (*s->tls_min_version && bh_word_at(versions, s->tls_min_version) < 0)
+        bh_flag_err(&t, "unknown tls version \"%s\"", s->tls_min_version);
     check_callers(f, &t);
     check_metrics(f, &t);
     return bh_flag_errors_close(&t, err);

@@ -29,7 +29,7 @@ struct machine {
 static bool is_word(struct bh_str s, size_t i)
 {
     char c = i < s.n ? s.p[i] : ' ';
-    return c == '_' || (c >= '0' && c <= '9') || ((c | 0x20) >= 'a' && (c | 0x20) <= 'z');
+    return c == '_' || bh_is_digit(c) || ((c | 0x20) >= 'a' && (c | 0x20) <= 'z');
 }
 
 static bool holds(uint32_t op, struct bh_str s, size_t at)

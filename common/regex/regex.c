@@ -270,8 +270,7 @@ static bool escaped_rune(struct compiler *c, uint32_t *ret)
             *ret = *ret * 8 + (uint32_t)(c->s.p[c->at++] - '0');
         return true;
     }
-    if ((unsigned char)ch >= 0x80 || (ch >= '0' && ch <= '9') ||
-        ((ch | 0x20) >= 'a' && (ch | 0x20) <= 'z'))
+    if ((unsigned char)ch >= 0x80 || bh_is_digit(ch) || ((ch | 0x20) >= 'a' && (ch | 0x20) <= 'z'))
         return fail(c, "invalid escape sequence");
     c->at++;
     *ret = (unsigned char)ch;
@@ -284,10 +283,9 @@ static bool fold_range(struct compiler *c, struct ranges *r, uint32_t lo, uint32
         return true;
     if (hi >= 0x80)
         return fail(c, "case folding beyond ASCII is not supported");
-    for (uint32_t v = lo; v <= hi; v++) {
+    for (uint32_t v = lo; v <= hi; v++)
         if ((v | 0x20) >= 'a' && (v | 0x20) <= 'z')
             add_range(c, r, v ^ 0x20, v ^ 0x20);
-    }
     return true;
 }
 
@@ -298,7 +296,7 @@ static bool class_bound(struct compiler *c, uint32_t *ret)
 
 static bool class_item(struct compiler *c, struct ranges *r)
 {
-    uint32_t lo, hi;
+    uint32_t lo;
     const char *pairs;
 
     if (c->s.n - c->at >= 2 && c->s.p[c->at] == '[' && c->s.p[c->at + 1] == ':')
@@ -311,7 +309,7 @@ static bool class_item(struct compiler *c, struct ranges *r)
     }
     if (!class_bound(c, &lo))
         return false;
-    hi = lo;
+    uint32_t hi = lo;
     if (peek(c) == '-' && c->s.n - c->at >= 2 && c->s.p[c->at + 1] != ']') {
         c->at++;
         if (!class_bound(c, &hi))
@@ -327,25 +325,6 @@ static bool emit_class(struct compiler *c, struct ranges *r)
 {
     tidy(r);
     return emit(c, (struct regex_inst){.op = RE_CLASS, .range = r->p, .n_ranges = r->n});
-}
-
-/* Behind the opening bracket. A ']' that comes first is a member. */
-static bool bracket(struct compiler *c)
-{
-    struct ranges r = {0}, negated = {0};
-    bool negate = take_literal(c, "^"), first = true;
-
-    for (; first || peek(c) != ']'; first = false) {
-        if (!more(c))
-            return fail(c, "missing closing ]");
-        if (!class_item(c, &r))
-            return false;
-    }
-    c->at++;
-    if (!negate)
-        return emit_class(c, &r);
-    add_negated(c, &negated, &r);
-    return emit_class(c, &negated);
 }
 
 /* ---- atoms ---- */
@@ -381,6 +360,9 @@ static bool escape(struct compiler *c, uint32_t *start)
     struct ranges r = {0};
     char ch = peek(c);
     const char *pairs = ch ? perl_class(ch) : NULL;
+    static const char edges[] = "AzbB";
+    static const enum regex_op ops[] = {RE_BEGIN, RE_END, RE_WORD, RE_NOT_WORD};
+    const char *at = ch ? strchr(edges, ch) : NULL;
     uint32_t rune;
 
     if (pairs) {
@@ -388,14 +370,10 @@ static bool escape(struct compiler *c, uint32_t *start)
         add_pairs(c, &r, pairs, ch < 'a');
         return emit_class(c, &r);
     }
-    if (take_literal(c, "A"))
-        return emit_op(c, RE_BEGIN);
-    if (take_literal(c, "z"))
-        return emit_op(c, RE_END);
-    if (take_literal(c, "b"))
-        return emit_op(c, RE_WORD);
-    if (take_literal(c, "B"))
-        return emit_op(c, RE_NOT_WORD);
+    if (at) {
+        c->at++;
+        return emit_op(c, ops[at - edges]);
+    }
     if (take_literal(c, "Q"))
         return quoted(c, start);
     return escaped_rune(c, &rune) && emit_rune(c, rune);
@@ -430,16 +408,6 @@ static bool group_flags(struct compiler *c)
     return true;
 }
 
-static bool group_name(struct compiler *c)
-{
-    size_t start = c->at;
-
-    while (more(c) && (bh_hex_value(peek(c)) >= 0 || peek(c) == '_' ||
-                       ((peek(c) | 0x20) >= 'a' && (peek(c) | 0x20) <= 'z')))
-        c->at++;
-    return (c->at > start && take_literal(c, ">")) || fail(c, "invalid named capture");
-}
-
 /* Behind the opening parenthesis. Flags set inside end with the group; "(?i)" alone sets them for
  * the rest of the group around it and is nothing that could be repeated. */
 static bool group(struct compiler *c, unsigned *ret_repeat, bool *ret_is_atom)
@@ -447,7 +415,12 @@ static bool group(struct compiler *c, unsigned *ret_repeat, bool *ret_is_atom)
     struct flags outer = c->flags;
 
     if (take_literal(c, "?P<") || take_literal(c, "?<")) {
-        if (!group_name(c))
+
+        size_t start = c->at;
+        while (more(c) && (bh_hex_value(peek(c)) >= 0 || peek(c) == '_' ||
+                           ((peek(c) | 0x20) >= 'a' && (peek(c) | 0x20) <= 'z')))
+            c->at++;
+        if (!((c->at > start && take_literal(c, ">")) || fail(c, "invalid named capture")))
             return false;
     } else if (take_literal(c, "?")) {
         if (!group_flags(c))
@@ -474,8 +447,22 @@ static bool atom(struct compiler *c, uint32_t *start, unsigned *ret_repeat, bool
 
     if (take_literal(c, "("))
         return group(c, ret_repeat, ret_is_atom);
-    if (take_literal(c, "["))
-        return bracket(c);
+    if (take_literal(c, "[")) {
+        /* Behind the opening bracket. A ']' that comes first is a member. */
+        struct ranges r = {0}, negated = {0};
+        bool negate = take_literal(c, "^"), first = true;
+        for (; first || peek(c) != ']'; first = false) {
+            if (!more(c))
+                return fail(c, "missing closing ]");
+            if (!class_item(c, &r))
+                return false;
+        }
+        c->at++;
+        if (!negate)
+            return emit_class(c, &r);
+        add_negated(c, &negated, &r);
+        return emit_class(c, &negated);
+    }
     if (take_literal(c, "\\"))
         return escape(c, start);
     if (take_literal(c, "."))
@@ -496,7 +483,7 @@ static bool take_number(struct compiler *c, int *ret)
     size_t start = c->at;
 
     *ret = 0;
-    while (peek(c) >= '0' && peek(c) <= '9') {
+    while (bh_is_digit(peek(c))) {
         *ret = BH_MIN(*ret * 10 + (peek(c) - '0'), 10000);
         c->at++;
     }
