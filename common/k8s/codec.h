@@ -38,6 +38,7 @@ struct bh_envelope {
     struct bh_str api_version, kind, raw;
 };
 #define BH_PB_MAGIC_BYTES 4
+bool bh_is_pb_type(const char *content_type);    /* application/vnd.kubernetes.protobuf */
 bool bh_is_pb_envelope(const void *p, size_t n); /* starts with "k8s\0" */
 /* Sets api_version and kind, as far as the bytes of an envelope's typeMeta hold them; -EINVAL. */
 int bh_type_meta_read(struct bh_str bytes, struct bh_envelope *e);

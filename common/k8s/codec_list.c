@@ -11,7 +11,6 @@
 
 #include <errno.h>
 #include <stdio.h>
-#include <strings.h>
 
 #include "common/k8s/wire.h"
 
@@ -42,12 +41,6 @@ struct bh_list_reader {
     struct bh_err why;           /* its text, "" = the errno says it */
 };
 
-static bool is_pb_type(const char *content_type)
-{
-    static const char pb[] = "application/vnd.kubernetes.protobuf";
-    return content_type && strncasecmp(content_type, pb, sizeof(pb) - 1) == 0;
-}
-
 static int json_item(void *arg, const char *p, size_t n)
 {
     struct bh_list_reader *r = arg;
@@ -60,7 +53,7 @@ struct bh_list_reader *bh_list_reader_new(const char *content_type, size_t max_b
     struct bh_list_reader *r = bh_calloc(1, sizeof(*r));
 
     *r = (struct bh_list_reader){
-        .is_pb = is_pb_type(content_type), .max_bytes = max_bytes, .item = item, .arg = arg};
+        .is_pb = bh_is_pb_type(content_type), .max_bytes = max_bytes, .item = item, .arg = arg};
     snprintf(r->pb.kind, sizeof(r->pb.kind), "document without kind");
     if (!r->is_pb)
         r->split = bh_json_split_new(BH_JSON_SPLIT_ITEMS, max_bytes, json_item, r);
@@ -114,29 +107,6 @@ static int read_list_meta(struct bh_str bytes, struct bh_list_meta *meta)
     return rc;
 }
 
-static int read_kind(struct bh_list_reader *r, struct bh_str type_meta)
-{
-    struct bh_envelope e = {{"", 0}, {"", 0}, {NULL, 0}};
-
-    if (r->pb.has_content || bh_type_meta_read(type_meta, &e) < 0)
-        return garbled(r);
-    snprintf(r->pb.kind, sizeof(r->pb.kind), "%.*s", (int)BH_MIN(e.kind.n, 63), e.kind.p);
-    r->pb.is_list = is_list_kind(e.kind);
-    return 0;
-}
-
-static int enter_content(struct bh_list_reader *r, uint64_t n)
-{
-    if (!r->pb.is_list)
-        return not_a_list(r);
-    if (r->pb.has_content)
-        return garbled(r);
-    r->pb.has_content = true;
-    r->pb.at = PB_CONTENT;
-    r->pb.left = n;
-    return 0;
-}
-
 /* A complete field of the envelope or of the list in it. */
 static int on_field(struct bh_list_reader *r, const struct bh_wire_field *f)
 {
@@ -145,27 +115,17 @@ static int on_field(struct bh_list_reader *r, const struct bh_wire_field *f)
             return r->item(r->arg, f->bytes.p, f->bytes.n, true);
         return read_list_meta(f->bytes, &r->meta) < 0 ? garbled(r) : 0;
     }
-    if (f->number == ENVELOPE_TYPE_META)
-        return read_kind(r, f->bytes);
+    if (f->number == ENVELOPE_TYPE_META) {
+        struct bh_envelope e = {{"", 0}, {"", 0}, {NULL, 0}};
+        if (r->pb.has_content || bh_type_meta_read(f->bytes, &e) < 0)
+            return garbled(r);
+        snprintf(r->pb.kind, sizeof(r->pb.kind), "%.*s", (int)BH_MIN(e.kind.n, 63), e.kind.p);
+        r->pb.is_list = is_list_kind(e.kind);
+        return 0;
+    }
     return f->bytes.n ? bh_err_set(&r->why, -EINVAL,
                                    "list: protobuf envelope: content encoding is not supported")
                       : 0;
-}
-
-static int skip_field(struct bh_list_reader *r, const struct bh_wire_field *f)
-{
-    const uint32_t known = r->pb.at == PB_CONTENT ? LIST_ITEMS : ENVELOPE_LAST;
-
-    if (f->number <= known && !f->is_bytes)
-        return garbled(r);
-    r->pb.skip = f->is_bytes ? f->value : 0;
-    return 0;
-}
-
-static bool is_read(const struct pb_walk *w, const struct bh_wire_field *f)
-{
-    return f->is_bytes &&
-           f->number <= (w->at == PB_CONTENT ? (uint32_t)LIST_ITEMS : ENVELOPE_ENCODING);
 }
 
 /* The field at the front of p. *ret_used: how many bytes are done with; 0: it is not complete, and
@@ -192,9 +152,16 @@ static int next_field(struct bh_list_reader *r, const uint8_t *p, size_t n, size
         return garbled(r);
     if (!inside && f.is_bytes && f.number == ENVELOPE_RAW) {
         *ret_used = head;
-        return enter_content(r, size);
+        if (!r->pb.is_list)
+            return not_a_list(r);
+        if (r->pb.has_content)
+            return garbled(r);
+        r->pb.has_content = true;
+        r->pb.at = PB_CONTENT;
+        r->pb.left = size;
+        return 0;
     }
-    if (is_read(pb, &f)) {
+    if (f.is_bytes && f.number <= (uint32_t)(inside ? LIST_ITEMS : ENVELOPE_ENCODING)) {
         if (size > r->max_bytes)
             return -EFBIG;
         if (size > avail - head) {
@@ -206,25 +173,13 @@ static int next_field(struct bh_list_reader *r, const uint8_t *p, size_t n, size
         rc = on_field(r, &f);
     } else {
         *ret_used = head;
-        rc = skip_field(r, &f);
+        pb->skip = size;
+        rc = !f.is_bytes && f.number <= (uint32_t)(inside ? LIST_ITEMS : ENVELOPE_LAST) ? garbled(r)
+                                                                                        : 0;
     }
     if (inside)
         pb->left -= head + size;
     return rc;
-}
-
-static int check_magic(struct bh_list_reader *r, const uint8_t *p, size_t n, size_t *ret_used)
-{
-    *ret_used = 0;
-    r->pb.need = BH_PB_MAGIC_BYTES;
-    if (n < r->pb.need)
-        return 0;
-    if (!bh_is_pb_envelope(p, n))
-        return bh_err_set(&r->why, -EINVAL,
-                          "list: protobuf envelope: does not start with \"k8s\\0\"");
-    *ret_used = r->pb.need;
-    r->pb.at = PB_ENVELOPE;
-    return 0;
 }
 
 /* Walks what is complete at the front of p. */
@@ -242,7 +197,16 @@ static int walk(struct bh_list_reader *r, const uint8_t *p, size_t n, size_t *re
             pb->at = PB_ENVELOPE;
             continue;
         } else if (pb->at == PB_MAGIC) {
-            rc = check_magic(r, p + at, n - at, &used);
+            pb->need = BH_PB_MAGIC_BYTES;
+            if (n - at < pb->need)
+                break;
+            if (!bh_is_pb_envelope(p + at, n - at)) {
+                rc = bh_err_set(&r->why, -EINVAL,
+                                "list: protobuf envelope: does not start with \"k8s\\0\"");
+                break;
+            }
+            used = pb->need;
+            pb->at = PB_ENVELOPE;
         } else {
             rc = next_field(r, p + at, n - at, &used);
         }

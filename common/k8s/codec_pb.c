@@ -7,6 +7,7 @@
 #include "common/k8s/codec.h"
 
 #include <errno.h>
+#include <strings.h>
 
 #include "common/k8s/wire.h"
 
@@ -43,7 +44,6 @@ int bh_pb_unpack(struct bh_arena *a, const ProtobufCMessageDescriptor *d, const 
 
     if (!m) /* protobuf-c forms p + i even for n = 0. */
         m = protobuf_c_message_unpack(d, &alloc, n, n ? p : (const void *)"");
-
     if (!m && a->failed)
         return bh_err_set(err, -E2BIG, "%s: needs more memory than allowed (%zu bytes)",
                           d->short_name, n);
@@ -93,6 +93,12 @@ bool bh_pb_without_managed(struct bh_buf *out, const void *p, size_t n)
         else if (!without_managed(out, f.bytes))
             return false;
     return rc == 0;
+}
+
+bool bh_is_pb_type(const char *content_type)
+{
+    static const char pb[] = "application/vnd.kubernetes.protobuf";
+    return content_type && strncasecmp(content_type, pb, sizeof(pb) - 1) == 0;
 }
 
 bool bh_is_pb_envelope(const void *p, size_t n)

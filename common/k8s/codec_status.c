@@ -25,28 +25,6 @@ static void copy_text(char *out, size_t cap, const char *s)
     out[n] = '\0';
 }
 
-static const K8s__Status *read_status(struct bh_arena *a, const void *p, size_t n)
-{
-    ProtobufCMessage *m;
-
-    if (bh_is_pb_envelope(p, n)) {
-        struct bh_envelope e;
-        if (bh_envelope_open(p, n, &e, NULL) != 0 || !bh_str_eqc(e.kind, "Status"))
-            return NULL;
-        if (bh_pb_unpack(a, &k8s__status__descriptor, e.raw.p, e.raw.n, &m, NULL) != 0)
-            return NULL;
-        return (const K8s__Status *)m;
-    }
-    struct bh_json *v;
-    if (n == 0 || bh_json_parse(a, p, n, 0, &v, NULL) != 0)
-        return NULL;
-    const char *kind = bh_json_get_str(v, "kind");
-    if (!kind || !bh_streq(kind, "Status") ||
-        bh_json_to_pb(a, &k8s__status__descriptor, v, &m, NULL, NULL) != 0)
-        return NULL;
-    return (const K8s__Status *)m;
-}
-
 /* What a proxy or a broken server sent, on one printable line. */
 static void excerpt(const char *p, size_t n, int http_code, char *out, size_t cap)
 {
@@ -70,7 +48,17 @@ void bh_decode_status(const void *p, size_t n, int http_code, struct bh_api_stat
 
     bh_arena_init(&a, STATUS_ARENA_MAX);
     *ret = (struct bh_api_status){.code = http_code};
-    const K8s__Status *s = read_status(&a, p, n);
+    ProtobufCMessage *m = NULL;
+    struct bh_envelope e;
+    struct bh_json *v;
+    if (bh_is_pb_envelope(p, n)) {
+        if (bh_envelope_open(p, n, &e, NULL) == 0 && bh_str_eqc(e.kind, "Status"))
+            (void)bh_pb_unpack(&a, &k8s__status__descriptor, e.raw.p, e.raw.n, &m, NULL);
+    } else if (n && bh_json_parse(&a, p, n, 0, &v, NULL) == 0 &&
+               bh_streq(bh_json_get_text(v, "kind"), "Status")) {
+        (void)bh_json_to_pb(&a, &k8s__status__descriptor, v, &m, NULL, NULL);
+    }
+    const K8s__Status *s = (const K8s__Status *)m;
     if (!s) {
         excerpt(p, n, http_code, ret->message, sizeof(ret->message));
         return;
@@ -89,15 +77,9 @@ void bh_decode_status(const void *p, size_t n, int http_code, struct bh_api_stat
 static bool is_initial_end(struct bh_str entry)
 {
     struct bh_str key = {"", 0}, value = {"", 0};
-    struct bh_wire w = bh_wire_of(entry.p, entry.n);
-    struct bh_wire_field f;
 
-    while (bh_wire_next(&w, &f) > 0) {
-        if (f.is_bytes && f.number == 1)
-            key = f.bytes;
-        else if (f.is_bytes && f.number == 2)
-            value = f.bytes;
-    }
+    (void)bh_wire_find(entry, 1, &key);
+    (void)bh_wire_find(entry, 2, &value);
     return bh_str_eqc(key, "k8s.io/initial-events-end") && bh_str_eqc(value, "true");
 }
 
@@ -111,12 +93,8 @@ static int bookmark_pb(const void *p, size_t n, char *rv, bool *initial_end)
     if (rc)
         return rc;
     struct bh_str meta = {NULL, 0};
-    struct bh_wire w = bh_wire_of(e.raw.p, e.raw.n);
-    while ((rc = bh_wire_next(&w, &f)) > 0) {
-        if (f.number == 1 && f.is_bytes)
-            meta = f.bytes;
-    }
-    w = bh_wire_of(meta.p, meta.n);
+    rc = bh_wire_find(e.raw, 1, &meta);
+    struct bh_wire w = bh_wire_of(meta.p, meta.n);
     while (rc == 0 && (rc = bh_wire_next(&w, &f)) > 0) {
         rc = 0;
         if (f.number == 6)
@@ -138,12 +116,11 @@ static int bookmark_json(const void *p, size_t n, char *rv, bool *initial_end)
         return rc;
     const struct bh_json *meta = bh_json_get(v, "metadata");
     const char *text = bh_json_get_str(meta, "resourceVersion");
-    const char *end =
-        bh_json_get_str(bh_json_get(meta, "annotations"), "k8s.io/initial-events-end");
     if (!text || strlen(text) >= 32)
         return -EINVAL;
     memcpy(rv, text, strlen(text) + 1);
-    *initial_end = end && bh_streq(end, "true");
+    *initial_end = bh_streq(
+        bh_json_get_text(bh_json_get(meta, "annotations"), "k8s.io/initial-events-end"), "true");
     return 0;
 }
 

@@ -10,7 +10,6 @@
 #include "common/k8s/codec.h"
 
 #include <errno.h>
-#include <strings.h>
 
 #include "common/k8s/wire.h"
 
@@ -27,12 +26,11 @@ struct bh_watch_reader {
 static enum bh_watch_type type_of(struct bh_str s)
 {
     static const char *const names[] = {"ADDED", "MODIFIED", "DELETED", "BOOKMARK", "ERROR"};
+    unsigned i = 0;
 
-    for (size_t i = 0; i < BH_ARRAY_LEN(names); i++) {
-        if (bh_str_eqc(s, names[i]))
-            return (enum bh_watch_type)i;
-    }
-    return BH_WATCH_UNKNOWN;
+    while (i < BH_ARRAY_LEN(names) && !bh_str_eqc(s, names[i]))
+        i++;
+    return i < BH_ARRAY_LEN(names) ? (enum bh_watch_type)i : BH_WATCH_UNKNOWN;
 }
 
 /* ---- JSON: a scan over a document that the splitter has delimited ---- */
@@ -130,25 +128,10 @@ static int json_event(void *arg, const char *p, size_t n)
 /* ---- protobuf ---- */
 static int pb_event(struct bh_watch_reader *r, const char *p, size_t n)
 {
-    struct bh_str type = {"", 0}, object = {"", 0}, raw = {NULL, 0};
-    struct bh_wire_field f;
-    struct bh_wire w = bh_wire_of(p, n);
-    int rc;
+    struct bh_str frame = {p, n}, type = {"", 0}, object = {"", 0}, raw = {NULL, 0};
 
-    while ((rc = bh_wire_next(&w, &f)) > 0) {
-        if (f.number == 1 && f.is_bytes)
-            type = f.bytes;
-        else if (f.number == 2 && f.is_bytes)
-            object = f.bytes;
-    }
-    if (rc < 0)
-        return rc;
-    w = bh_wire_of(object.p, object.n);
-    while ((rc = bh_wire_next(&w, &f)) > 0) {
-        if (f.number == 1 && f.is_bytes)
-            raw = f.bytes;
-    }
-    if (rc < 0 || !raw.p)
+    if (bh_wire_find(frame, 1, &type) < 0 || bh_wire_find(frame, 2, &object) < 0 ||
+        bh_wire_find(object, 1, &raw) < 0 || !raw.p)
         return -EINVAL;
     return r->fn(r->arg, type_of(type), raw.p, raw.n);
 }
@@ -181,11 +164,9 @@ static int pb_frames(struct bh_watch_reader *r, const char *p, size_t n, size_t 
 struct bh_watch_reader *bh_watch_reader_new(const char *content_type, size_t max_frame_bytes,
                                             bh_watch_event_fn *fn, void *arg)
 {
-    static const char pb[] = "application/vnd.kubernetes.protobuf";
     struct bh_watch_reader *r = bh_calloc(1, sizeof(*r));
 
-    *r = (struct bh_watch_reader){.is_pb = content_type &&
-                                           strncasecmp(content_type, pb, sizeof(pb) - 1) == 0,
+    *r = (struct bh_watch_reader){.is_pb = bh_is_pb_type(content_type),
                                   .max_frame_bytes = max_frame_bytes,
                                   .fn = fn,
                                   .arg = arg};

@@ -43,13 +43,9 @@ bool bh_is_sidecar(const K8s__Container *k)
 
 uint32_t bh_compile_effect(const char *s)
 {
-    if (!*s)
-        return BH_EFFECT_NONE;
-    if (bh_streq(s, "NoSchedule"))
-        return BH_NO_SCHEDULE;
-    if (bh_streq(s, "PreferNoSchedule"))
-        return BH_PREFER_NO_SCHEDULE;
-    return bh_streq(s, "NoExecute") ? BH_NO_EXECUTE : BH_EFFECT_OTHER;
+    int known = bh_word_at("NoSchedule PreferNoSchedule NoExecute", s);
+
+    return !*s ? BH_EFFECT_NONE : known < 0 ? BH_EFFECT_OTHER : BH_NO_SCHEDULE + (uint32_t)known;
 }
 
 uint64_t bh_compile_version(const char *s)
@@ -70,8 +66,11 @@ int bh_compile_no_memory(struct bh_compiler *c, const char *what)
     return bh_err_set(c->err, -E2BIG, "%s: needs more memory than allowed", what);
 }
 
-int bh_compile_end(struct bh_compiler *c, const char *what, void *ret_rec)
+int bh_compile_end(struct bh_compiler *c, const char *what, const struct bh_rec_head *head,
+                   size_t n, void *ret_rec)
 {
+    if (n && !c->b.failed)
+        memcpy(c->b.p + sizeof(*head), head + 1, n - sizeof(*head));
     void *rec = bh_rec_finish(&c->b);
 
     if (!rec)
@@ -110,10 +109,9 @@ int bh_compile_map(struct bh_compiler *c, K8s__StringEntry *const *map, size_t n
             {bh_compile_sym(c, map[i]->key), bh_compile_sym(c, map[i]->value)}, (uint32_t)i};
     if (n > 1)
         qsort(v, n, sizeof(*v), by_key);
-    for (size_t i = 0; i < n; i++) {
+    for (size_t i = 0; i < n; i++)
         if (i + 1 == n || v[i].kv.key != v[i + 1].kv.key)
             v[kept++] = v[i];
-    }
     struct bh_kv *out = bh_rec_room(&c->b, kept, sizeof(*out), ret);
     for (size_t i = 0; out && i < kept; i++)
         out[i] = v[i].kv;

@@ -14,18 +14,6 @@ static uint64_t pair_hash(const char *key, const char *value)
     return bh_hash(value, strlen(value), bh_hash(key, strlen(key), 0));
 }
 
-static struct bh_slice put_taints(struct bh_compiler *c, const K8s__NodeSpec *spec)
-{
-    struct bh_slice s = {0, 0};
-    struct bh_taint *out = bh_rec_room(&c->b, spec ? spec->n_taints : 0, sizeof(*out), &s);
-
-    for (size_t i = 0; out && i < spec->n_taints; i++)
-        out[i] = (struct bh_taint){.key = bh_compile_sym(c, spec->taints[i]->key),
-                                   .value = bh_compile_sym(c, spec->taints[i]->value),
-                                   .effect = bh_compile_effect(spec->taints[i]->effect)};
-    return s;
-}
-
 static struct bh_slice put_images(struct bh_compiler *c, const K8s__NodeStatus *st)
 {
     struct bh_slice s = {0, 0};
@@ -60,21 +48,6 @@ static int pods_of(struct bh_compiler *c, const K8s__NodeStatus *st, int64_t *re
     return 0;
 }
 
-static void fill_head(struct bh_compiler *c, const K8s__Node *n, struct bh_node_rec *r)
-{
-    const K8s__ObjectMeta *m = n->metadata;
-
-    r->name = bh_compile_sym(c, m->name);
-    r->uid = bh_compile_sym(c, m->uid);
-    r->flags = n->spec && n->spec->unschedulable ? BH_NODE_UNSCHEDULABLE : 0;
-    r->resource_version = bh_compile_version(m->resourceversion);
-    for (size_t i = 0; i < m->n_annotations; i++)
-        r->annotations_hash += pair_hash(m->annotations[i]->key, m->annotations[i]->value);
-    for (size_t i = 0; n->status && i < n->status->n_conditions; i++)
-        r->conditions_hash +=
-            pair_hash(n->status->conditions[i]->type, n->status->conditions[i]->status);
-}
-
 int bh_compile_node(struct bh_arena *a, const K8s__Node *n, const struct bh_interner *in,
                     struct bh_node_rec **ret, struct bh_err *err)
 {
@@ -93,20 +66,29 @@ int bh_compile_node(struct bh_arena *a, const K8s__Node *n, const struct bh_inte
         rc = bh_compile_map(&c, n->metadata->labels, n->metadata->n_labels, &head.labels);
     if (rc)
         return bh_err_prefix(err, rc, "node %s", n->metadata->name);
-    fill_head(&c, n, &head);
+    const K8s__ObjectMeta *m = n->metadata;
+    head.name = bh_compile_sym(&c, m->name);
+    head.uid = bh_compile_sym(&c, m->uid);
+    head.flags = n->spec && n->spec->unschedulable ? BH_NODE_UNSCHEDULABLE : 0;
+    head.resource_version = bh_compile_version(m->resourceversion);
+    for (size_t i = 0; i < m->n_annotations; i++)
+        head.annotations_hash += pair_hash(m->annotations[i]->key, m->annotations[i]->value);
+    for (size_t i = 0; n->status && i < n->status->n_conditions; i++)
+        head.conditions_hash +=
+            pair_hash(n->status->conditions[i]->type, n->status->conditions[i]->status);
     head.alloc_cpu_milli = bh_quantity_milli_value(alloc.std[BH_CPU]);
     head.alloc_memory_bytes = bh_quantity_value(alloc.std[BH_MEMORY]);
     head.alloc_ephemeral_bytes = bh_quantity_value(alloc.std[BH_EPHEMERAL]);
-    head.taints = put_taints(&c, n->spec);
+    const K8s__NodeSpec *spec = n->spec;
+    struct bh_taint *out = bh_rec_room(&c.b, spec ? spec->n_taints : 0, sizeof(*out), &head.taints);
+    for (size_t i = 0; out && i < spec->n_taints; i++)
+        out[i] = (struct bh_taint){.key = bh_compile_sym(&c, spec->taints[i]->key),
+                                   .value = bh_compile_sym(&c, spec->taints[i]->value),
+                                   .effect = bh_compile_effect(spec->taints[i]->effect)};
     head.scalars = bh_amounts_put(&c, &alloc);
     head.images = put_images(&c, n->status);
     if (n->status)
         head.features =
             bh_compile_syms(&c, n->status->declaredfeatures, n->status->n_declaredfeatures);
-    if (!c.b.failed) {
-        struct bh_node_rec *r = (struct bh_node_rec *)c.b.p;
-        head.h = r->h;
-        *r = head;
-    }
-    return bh_compile_end(&c, "node", ret);
+    return bh_compile_end(&c, "node", &head.h, sizeof(head), ret);
 }

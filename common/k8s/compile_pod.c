@@ -29,19 +29,6 @@ static bool preempted_by_scheduler(const K8s__PodStatus *st)
     return false;
 }
 
-static struct bh_slice put_claim_statuses(struct bh_compiler *c, const K8s__PodStatus *st)
-{
-    struct bh_slice s;
-    size_t n = st ? st->n_resourceclaimstatuses : 0;
-    struct bh_claim_status *out = bh_rec_room(&c->b, n, sizeof(*out), &s);
-
-    for (size_t i = 0; out && i < n; i++)
-        out[i] = (struct bh_claim_status){
-            .name = bh_compile_sym(c, st->resourceclaimstatuses[i]->name),
-            .claim = bh_compile_sym(c, st->resourceclaimstatuses[i]->resourceclaimname)};
-    return s;
-}
-
 static uint64_t extended_claim_hash(const K8s__PodStatus *st)
 {
     struct bh_buf b BH_CLEANUP(bh_buf_fini) = {0};
@@ -53,26 +40,17 @@ static uint64_t extended_claim_hash(const K8s__PodStatus *st)
     return h ? h : 1;
 }
 
-static int check_identity(const K8s__Pod *p, struct bh_err *err)
-{
-    if (!p->metadata || !*p->metadata->name)
-        return bh_err_set(err, -EINVAL, "pod: metadata.name is empty");
-    if (!*p->metadata->uid)
-        return bh_err_set(err, -EINVAL, "pod %s/%s: metadata.uid is empty", p->metadata->namespace_,
-                          p->metadata->name);
-    return 0;
-}
-
 int bh_compile_pod(struct bh_arena *a, const K8s__Pod *p, const struct bh_interner *in,
                    struct bh_pod_rec **ret, struct bh_err *err)
 {
     struct bh_compiler c = {.a = a, .in = in, .err = err};
     struct bh_pod_rec head = {0};
     const K8s__ObjectMeta *m = p->metadata;
-    int rc = check_identity(p, err);
 
-    if (rc)
-        return rc;
+    if (!m || !*m->name)
+        return bh_err_set(err, -EINVAL, "pod: metadata.name is empty");
+    if (!*m->uid)
+        return bh_err_set(err, -EINVAL, "pod %s/%s: metadata.uid is empty", m->namespace_, m->name);
     head.flags = (m->deletiontimestamp ? BH_POD_TERMINATING : 0) |
                  (preempted_by_scheduler(p->status) ? BH_POD_PREEMPTED_BY_SCHEDULER : 0);
     head.node = p->spec ? bh_compile_sym(&c, p->spec->nodename) : BH_SYM_NONE;
@@ -87,11 +65,12 @@ int bh_compile_pod(struct bh_arena *a, const K8s__Pod *p, const struct bh_intern
     head.name = bh_rec_put_text(&c.b, m->name);
     head.namespace_ = bh_rec_put_text(&c.b, m->namespace_);
     head.uid = bh_rec_put_text(&c.b, m->uid);
-    head.claim_statuses = put_claim_statuses(&c, p->status);
-    if (!c.b.failed) {
-        struct bh_pod_rec *r = (struct bh_pod_rec *)c.b.p;
-        head.h = r->h;
-        *r = head;
-    }
-    return bh_compile_end(&c, "pod", ret);
+    const K8s__PodStatus *st = p->status;
+    size_t n = st ? st->n_resourceclaimstatuses : 0;
+    struct bh_claim_status *out = bh_rec_room(&c.b, n, sizeof(*out), &head.claim_statuses);
+    for (size_t i = 0; out && i < n; i++)
+        out[i] = (struct bh_claim_status){
+            .name = bh_compile_sym(&c, st->resourceclaimstatuses[i]->name),
+            .claim = bh_compile_sym(&c, st->resourceclaimstatuses[i]->resourceclaimname)};
+    return bh_compile_end(&c, "pod", &head.h, sizeof(head), ret);
 }

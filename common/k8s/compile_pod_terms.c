@@ -54,11 +54,10 @@ static struct bh_label_selector selector_head(struct bh_compiler *c, const K8s__
 
     if (s)
         selector_why(&w, s);
-    if (w.n) {
-        bh_why_finish(&w);
+    bh_why_finish(&w);
+    if (w.n)
         out.flags = BH_SELECTOR_INVALID;
-        out.error = bh_compile_sym(c, bh_buf_str(&w.text));
-    }
+    out.error = bh_compile_sym(c, bh_buf_str(&w.text));
     bh_buf_fini(&w.text);
     return out;
 }
@@ -178,29 +177,6 @@ static struct bh_slice put_preferred(struct bh_compiler *c,
     return v ? put_terms(c, v, n, ns) : (struct bh_slice){0, 0};
 }
 
-static void put_affinity(struct bh_compiler *c, const K8s__Affinity *a, const char *ns,
-                         struct bh_shape_rec *out)
-{
-    const K8s__PodAffinity *in = a ? a->podaffinity : NULL;
-    const K8s__PodAntiAffinity *anti = a ? a->podantiaffinity : NULL;
-
-    if (in)
-        out->affinity = put_required(c, in->requiredduringschedulingignoredduringexecution,
-                                     in->n_requiredduringschedulingignoredduringexecution, ns);
-    if (anti)
-        out->anti_affinity =
-            put_required(c, anti->requiredduringschedulingignoredduringexecution,
-                         anti->n_requiredduringschedulingignoredduringexecution, ns);
-    if (in)
-        out->preferred_affinity =
-            put_preferred(c, in->preferredduringschedulingignoredduringexecution,
-                          in->n_preferredduringschedulingignoredduringexecution, ns);
-    if (anti)
-        out->preferred_anti_affinity =
-            put_preferred(c, anti->preferredduringschedulingignoredduringexecution,
-                          anti->n_preferredduringschedulingignoredduringexecution, ns);
-}
-
 /* ---- topology spread ---- */
 /* The pod's labels that matchLabelKeys names; of duplicates on the wire the last. */
 static size_t matched_labels(const K8s__TopologySpreadConstraint *t, const K8s__ObjectMeta *m,
@@ -232,11 +208,32 @@ static uint32_t spread_flags(const K8s__TopologySpreadConstraint *t)
     return f;
 }
 
-static struct bh_slice put_spread(struct bh_compiler *c, const K8s__PodSpec *spec,
-                                  const K8s__ObjectMeta *m)
+void bh_compile_pod_terms(struct bh_compiler *c, const K8s__Pod *p)
 {
-    struct bh_slice s;
+    struct bh_shape_rec out = {.flags = 0};
 
+    const K8s__Affinity *a = p->spec->affinity;
+    const char *ns = p->metadata->namespace_;
+    const K8s__PodAffinity *in = a ? a->podaffinity : NULL;
+    const K8s__PodAntiAffinity *anti = a ? a->podantiaffinity : NULL;
+    if (in)
+        out.affinity = put_required(c, in->requiredduringschedulingignoredduringexecution,
+                                    in->n_requiredduringschedulingignoredduringexecution, ns);
+    if (anti)
+        out.anti_affinity =
+            put_required(c, anti->requiredduringschedulingignoredduringexecution,
+                         anti->n_requiredduringschedulingignoredduringexecution, ns);
+    if (in)
+        out.preferred_affinity =
+            put_preferred(c, in->preferredduringschedulingignoredduringexecution,
+                          in->n_preferredduringschedulingignoredduringexecution, ns);
+    if (anti)
+        out.preferred_anti_affinity =
+            put_preferred(c, anti->preferredduringschedulingignoredduringexecution,
+                          anti->n_preferredduringschedulingignoredduringexecution, ns);
+    const K8s__PodSpec *spec = p->spec;
+    const K8s__ObjectMeta *m = p->metadata;
+    struct bh_slice s;
     bh_rec_room(&c->b, spec->n_topologyspreadconstraints, sizeof(struct bh_spread), &s);
     for (size_t i = 0; i < s.n; i++) {
         const K8s__TopologySpreadConstraint *t = spec->topologyspreadconstraints[i];
@@ -252,15 +249,7 @@ static struct bh_slice put_spread(struct bh_compiler *c, const K8s__PodSpec *spe
         if (!c->b.failed)
             ((struct bh_spread *)(c->b.p + s.off))[i] = v;
     }
-    return s;
-}
-
-void bh_compile_pod_terms(struct bh_compiler *c, const K8s__Pod *p)
-{
-    struct bh_shape_rec out = {.flags = 0};
-
-    put_affinity(c, p->spec->affinity, p->metadata->namespace_, &out);
-    out.spread = put_spread(c, p->spec, p->metadata);
+    out.spread = s;
     if (c->b.failed)
         return; /* bh_compile_end reports it */
     struct bh_shape_rec *r = bh_shape_of(c);

@@ -24,8 +24,9 @@ bool bh_is_sidecar(const K8s__Container *k); /* of an init container */
 uint32_t bh_compile_effect(const char *s);
 uint64_t bh_compile_version(const char *s); /* resourceVersion, 0 when it is no number */
 int bh_compile_no_memory(struct bh_compiler *c, const char *what);
-/* The finished record, or -E2BIG. */
-int bh_compile_end(struct bh_compiler *c, const char *what, void *ret_rec);
+/* The finished record, or -E2BIG. Its first n bytes become the caller's, all but the head. */
+int bh_compile_end(struct bh_compiler *c, const char *what, const struct bh_rec_head *head,
+                   size_t n, void *ret_rec);
 
 /* Appends a string map sorted by key symbol; of duplicates (on the wire) the last wins. */
 int bh_compile_map(struct bh_compiler *c, K8s__StringEntry *const *map, size_t n,

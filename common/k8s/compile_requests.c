@@ -44,21 +44,11 @@ static bh_nano add_sat(bh_nano a, bh_nano b)
     return v > BH_NANO_MAX ? BH_NANO_MAX : v < -BH_NANO_MAX ? -BH_NANO_MAX : v;
 }
 
-static int std_index(const char *name)
-{
-    if (bh_streq(name, "cpu"))
-        return BH_CPU;
-    if (bh_streq(name, "memory"))
-        return BH_MEMORY;
-    return bh_streq(name, "ephemeral-storage") ? BH_EPHEMERAL : -1;
-}
-
 static struct bh_amount *find_scalar(const struct bh_amounts *x, bh_sym name)
 {
-    for (uint32_t i = 0; i < x->n; i++) {
+    for (uint32_t i = 0; i < x->n; i++)
         if (x->scalars[i].name == name)
             return &x->scalars[i];
-    }
     return NULL;
 }
 
@@ -85,7 +75,7 @@ void bh_amounts_read(struct bh_compiler *c, struct bh_amounts *out, K8s__Quantit
     for (size_t i = 0; i < n && !c->rc; i++) {
         const char *name = list[i]->key;
         const char *text = list[i]->value && list[i]->value->string ? list[i]->value->string : "0";
-        int std = std_index(name);
+        int std = bh_word_at("cpu memory ephemeral-storage", name); /* BH_CPU ... */
         bh_nano v;
 
         if (std < 0 && !bh_resource_is_scalar(name))
@@ -93,8 +83,7 @@ void bh_amounts_read(struct bh_compiler *c, struct bh_amounts *out, K8s__Quantit
         if (bh_quantity_parse(text, strlen(text), &v) != 0) {
             c->rc = bh_err_set(c->err, -EINVAL, "%s[%s]: quantity \"%.32s\" does not parse", path,
                                name, text);
-        } else if (v <
-                   0) { /* no API server lets it through; one such pod would spoil every score */
+        } else if (v < 0) { /* no API server lets it through: such a pod would spoil every score */
             c->rc = bh_err_set(c->err, -EINVAL, "%s[%s]: %.32s: must be greater than or equal to 0",
                                path, name, text);
         } else if (std >= 0) {
@@ -118,11 +107,8 @@ static void copy(struct bh_compiler *c, struct bh_amounts *out, const struct bh_
 {
     *out = *x;
     out->cap = x->n;
-    out->scalars = NULL;
-    if (x->n == 0)
-        return;
-    out->scalars = bh_arena_memdup(c->a, x->scalars, x->n * sizeof(*x->scalars));
-    if (!out->scalars) {
+    out->scalars = x->n ? bh_arena_memdup(c->a, x->scalars, x->n * sizeof(*x->scalars)) : NULL;
+    if (x->n && !out->scalars) {
         out->n = 0;
         c->rc = bh_compile_no_memory(c, "requests");
     }
@@ -159,8 +145,8 @@ static int by_container(const void *pa, const void *pb)
     return cmp ? cmp : a->order < b->order ? -1 : 1;
 }
 
-/* Sorted, because the number of containers is the
- * sender's choice. Upstream puts both lists into one map, init containers last. */
+/* Sorted, because the number of containers is the sender's choice. Upstream puts both lists into
+ * one map, init containers last. */
 static void read_statuses(struct bh_compiler *c, const K8s__PodStatus *st, struct pod_amounts *pa)
 {
     size_t n_regular = st ? st->n_containerstatuses : 0;
@@ -198,10 +184,9 @@ static const K8s__ContainerStatus *status_of(const struct pod_amounts *pa, const
 
 static bool is_infeasible(const K8s__Pod *p)
 {
-    for (size_t i = 0; p->status && i < p->status->n_conditions; i++) {
+    for (size_t i = 0; p->status && i < p->status->n_conditions; i++)
         if (bh_streq(p->status->conditions[i]->type, "PodResizePending"))
             return bh_streq(p->status->conditions[i]->reason, "Infeasible");
-    }
     return false;
 }
 
@@ -260,38 +245,6 @@ static void read_container(struct bh_compiler *c, const struct pod_amounts *pa, 
         bh_err_prefix(c->err, c->rc, "pod %s: container %.64s", p->metadata->name, k->name);
 }
 
-/* Pod-level requests count for cpu, memory and huge pages only. */
-static void keep_supported(struct bh_amounts *x)
-{
-    uint32_t kept = 0;
-
-    x->has[BH_EPHEMERAL] = false;
-    for (uint32_t i = 0; i < x->n; i++) {
-        if (x->scalars[i].hugepages)
-            x->scalars[kept++] = x->scalars[i];
-    }
-    x->n = kept;
-}
-
-static void read_pod_level(struct bh_compiler *c, const K8s__Pod *p, struct pod_amounts *pa)
-{
-    const K8s__ResourceRequirements *r = p->spec->resources;
-
-    if (r)
-        read_resources(c, pa, &pa->pod_level, r, "spec.");
-    keep_supported(&pa->pod_level);
-    pa->has_pod_level =
-        pa->pod_level.has[BH_CPU] || pa->pod_level.has[BH_MEMORY] || pa->pod_level.n;
-    if (!pa->limits && pa->has_pod_level && p->status && p->status->resources) {
-        pa->has_pod_status = true;
-        effective(c, pa, &pa->pod_level, p->status->resources, p->status->allocatedresources,
-                  p->status->n_allocatedresources, &pa->pod_effective);
-    }
-    bh_amounts_read(c, &pa->overhead, p->spec->overhead, p->spec->n_overhead, "spec.overhead");
-    if (c->rc)
-        bh_err_prefix(c->err, c->rc, "pod %s", p->metadata->name);
-}
-
 static void read_pod(struct bh_compiler *c, const K8s__Pod *p, bool limits, struct pod_amounts *pa)
 {
     const K8s__PodSpec *spec = p->spec;
@@ -311,25 +264,32 @@ static void read_pod(struct bh_compiler *c, const K8s__Pod *p, bool limits, stru
             init ? spec->initcontainers[i - spec->n_containers] : spec->containers[i];
         read_container(c, pa, p, k, init, &pa->containers[i]);
     }
-    if (!c->rc)
-        read_pod_level(c, p, pa);
+    if (!c->rc) {
+        const K8s__ResourceRequirements *r = p->spec->resources;
+        if (r)
+            read_resources(c, pa, &pa->pod_level, r, "spec.");
+        /* Pod-level requests count for cpu, memory and huge pages only. */
+        struct bh_amounts *x = &pa->pod_level;
+        uint32_t kept = 0;
+        x->has[BH_EPHEMERAL] = false;
+        for (uint32_t i = 0; i < x->n; i++)
+            if (x->scalars[i].hugepages)
+                x->scalars[kept++] = x->scalars[i];
+        x->n = kept;
+        pa->has_pod_level =
+            pa->pod_level.has[BH_CPU] || pa->pod_level.has[BH_MEMORY] || pa->pod_level.n;
+        if (!pa->limits && pa->has_pod_level && p->status && p->status->resources) {
+            pa->has_pod_status = true;
+            effective(c, pa, &pa->pod_level, p->status->resources, p->status->allocatedresources,
+                      p->status->n_allocatedresources, &pa->pod_effective);
+        }
+        bh_amounts_read(c, &pa->overhead, p->spec->overhead, p->spec->n_overhead, "spec.overhead");
+        if (c->rc)
+            bh_err_prefix(c->err, c->rc, "pod %s", p->metadata->name);
+    }
 }
 
 /* ---- the vectors ---- */
-static void container_amounts(struct bh_compiler *c, const struct container *k,
-                              const struct how *how, struct bh_amounts *out)
-{
-    copy(c, out, how->status ? &k->effective : &k->spec);
-    if (how->default_cpu && !out->has[BH_CPU]) {
-        out->std[BH_CPU] = DEFAULT_CPU;
-        out->has[BH_CPU] = true;
-    }
-    if (how->default_memory && !out->has[BH_MEMORY]) {
-        out->std[BH_MEMORY] = DEFAULT_MEMORY;
-        out->has[BH_MEMORY] = true;
-    }
-}
-
 /* Sum of the containers, or what an init container needs beside the sidecars started before. */
 static void sum_containers(struct bh_compiler *c, const struct pod_amounts *pa,
                            const struct how *how, struct bh_amounts *sum)
@@ -340,7 +300,15 @@ static void sum_containers(struct bh_compiler *c, const struct pod_amounts *pa,
         const struct container *k = &pa->containers[i];
         struct bh_amounts x;
 
-        container_amounts(c, k, how, &x);
+        copy(c, &x, how->status ? &k->effective : &k->spec);
+        if (how->default_cpu && !x.has[BH_CPU]) {
+            x.std[BH_CPU] = DEFAULT_CPU;
+            x.has[BH_CPU] = true;
+        }
+        if (how->default_memory && !x.has[BH_MEMORY]) {
+            x.std[BH_MEMORY] = DEFAULT_MEMORY;
+            x.has[BH_MEMORY] = true;
+        }
         if (!k->init || k->restartable)
             merge(c, sum, &x, true);
         if (k->restartable) {
@@ -448,19 +416,6 @@ void bh_compile_requests(struct bh_compiler *c, const K8s__Pod *p)
 
 /* ---- for people ---- */
 
-/* A limit of nothing stays one: overhead belongs to limits that are there. */
-static void add_overhead_to_limits(struct bh_amounts *sum, const struct bh_amounts *overhead)
-{
-    for (int i = 0; i < BH_STD_RESOURCES; i++)
-        if (sum->has[i] && sum->std[i] && overhead->has[i])
-            sum->std[i] = add_sat(sum->std[i], overhead->std[i]);
-    for (uint32_t i = 0; i < overhead->n; i++) {
-        struct bh_amount *d = find_scalar(sum, overhead->scalars[i].name);
-        if (d && d->v)
-            d->v = add_sat(d->v, overhead->scalars[i].v);
-    }
-}
-
 int bh_pod_amounts(struct bh_arena *a, const K8s__Pod *p, bool limits, struct bh_symtab *names,
                    void (*fn)(void *arg, bh_sym name, double v), void *arg, struct bh_err *err)
 {
@@ -479,7 +434,16 @@ int bh_pod_amounts(struct bh_arena *a, const K8s__Pod *p, bool limits, struct bh
         sum_containers(&c, &pa, &how, &x);
         if (pa.has_pod_level)
             apply_pod_level(&c, &pa, &how, &x);
-        add_overhead_to_limits(&x, &pa.overhead);
+        /* A limit of nothing stays one: overhead belongs to limits that are there. */
+        const struct bh_amounts *overhead = &pa.overhead;
+        for (int i = 0; i < BH_STD_RESOURCES; i++)
+            if (x.has[i] && x.std[i] && overhead->has[i])
+                x.std[i] = add_sat(x.std[i], overhead->std[i]);
+        for (uint32_t i = 0; i < overhead->n; i++) {
+            struct bh_amount *d = find_scalar(&x, overhead->scalars[i].name);
+            if (d && d->v)
+                d->v = add_sat(d->v, overhead->scalars[i].v);
+        }
     } else {
         pod_requests(&c, &pa, how, &x);
     }

@@ -13,28 +13,9 @@
 
 static uint32_t toleration_op(const char *s)
 {
-    if (!*s || bh_streq(s, "Equal"))
-        return BH_TOL_EQUAL;
-    if (bh_streq(s, "Exists"))
-        return BH_TOL_EXISTS;
-    if (bh_streq(s, "Lt"))
-        return BH_TOL_LT;
-    return bh_streq(s, "Gt") ? BH_TOL_GT : BH_TOL_OTHER;
-}
+    int op = bh_word_at("Equal Exists Lt Gt", *s ? s : "Equal");
 
-static struct bh_slice put_tolerations(struct bh_compiler *c, const K8s__PodSpec *spec)
-{
-    struct bh_slice s;
-    struct bh_toleration *out = bh_rec_room(&c->b, spec->n_tolerations, sizeof(*out), &s);
-
-    for (size_t i = 0; out && i < spec->n_tolerations; i++) {
-        const K8s__Toleration *t = spec->tolerations[i];
-        out[i] = (struct bh_toleration){.key = bh_compile_sym(c, t->key),
-                                        .value = bh_compile_sym(c, t->value),
-                                        .op = toleration_op(t->operator_),
-                                        .effect = bh_compile_effect(t->effect)};
-    }
-    return s;
+    return op < 0 ? BH_TOL_OTHER : (uint32_t)op;
 }
 
 static size_t count_ports(const K8s__Container *k)
@@ -125,10 +106,9 @@ static struct bh_slice put_gates(struct bh_compiler *c, const K8s__PodSpec *spec
 static bool restarts_all(K8s__Container *const *list, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
-        for (size_t j = 0; j < list[i]->n_restartpolicyrules; j++) {
+        for (size_t j = 0; j < list[i]->n_restartpolicyrules; j++)
             if (bh_streq(list[i]->restartpolicyrules[j]->action, "RestartAllContainers"))
                 return true;
-        }
     }
     return false;
 }
@@ -141,30 +121,23 @@ static bool uses_volumes(const K8s__PodSpec *spec)
         if (!v || v->configmap || v->secret || v->emptydir || v->downwardapi || v->projected ||
             v->hostpath || v->image)
             continue;
-        for (unsigned j = 0; j < v->base.descriptor->n_fields; j++) {
+        for (unsigned j = 0; j < v->base.descriptor->n_fields; j++)
             if (*(void *const *)((const char *)v + v->base.descriptor->fields[j].offset))
                 return true;
-        }
     }
     return false;
 }
 
-static uint32_t affinity_flags(const K8s__Affinity *a)
+static uint32_t spec_flags(const K8s__PodSpec *s)
 {
-    const K8s__PodAffinity *in = a ? a->podaffinity : NULL;
-    const K8s__PodAntiAffinity *anti = a ? a->podantiaffinity : NULL;
+    const K8s__PodAffinity *in = s->affinity ? s->affinity->podaffinity : NULL;
+    const K8s__PodAntiAffinity *anti = s->affinity ? s->affinity->podantiaffinity : NULL;
     bool used = (in && (in->n_requiredduringschedulingignoredduringexecution ||
                         in->n_preferredduringschedulingignoredduringexecution)) ||
                 (anti && (anti->n_requiredduringschedulingignoredduringexecution ||
                           anti->n_preferredduringschedulingignoredduringexecution));
-
-    return (in || anti ? BH_SHAPE_HAS_POD_AFFINITY_OBJECT : 0) |
-           (used ? BH_SHAPE_USES_POD_AFFINITY : 0);
-}
-
-static uint32_t spec_flags(const K8s__PodSpec *s)
-{
-    uint32_t f = affinity_flags(s->affinity);
+    uint32_t f = (in || anti ? BH_SHAPE_HAS_POD_AFFINITY_OBJECT : 0) |
+                 (used ? BH_SHAPE_USES_POD_AFFINITY : 0);
 
     f |= s->n_nodeselector ? BH_SHAPE_HAS_NODE_SELECTOR : 0;
     f |= s->preemptionpolicy && bh_streq(s->preemptionpolicy, "Never") ? BH_SHAPE_NEVER_PREEMPT : 0;
@@ -208,14 +181,22 @@ static void put_owner(struct bh_compiler *c, const K8s__ObjectMeta *m, struct bh
 static int put_arrays(struct bh_compiler *c, const K8s__Pod *p)
 {
     const K8s__ObjectMeta *m = p->metadata;
-    struct bh_slice labels, tolerations, selector;
-    int rc;
+    struct bh_slice labels, selector;
 
     bh_compile_requests(c, p);
     if (c->rc)
         return c->rc;
-    tolerations = put_tolerations(c, p->spec);
-    rc = bh_compile_map(c, p->spec->nodeselector, p->spec->n_nodeselector, &selector);
+    const K8s__PodSpec *spec = p->spec;
+    struct bh_slice tolerations;
+    struct bh_toleration *out = bh_rec_room(&c->b, spec->n_tolerations, sizeof(*out), &tolerations);
+    for (size_t i = 0; out && i < spec->n_tolerations; i++) {
+        const K8s__Toleration *t = spec->tolerations[i];
+        out[i] = (struct bh_toleration){.key = bh_compile_sym(c, t->key),
+                                        .value = bh_compile_sym(c, t->value),
+                                        .op = toleration_op(t->operator_),
+                                        .effect = bh_compile_effect(t->effect)};
+    }
+    int rc = bh_compile_map(c, p->spec->nodeselector, p->spec->n_nodeselector, &selector);
     if (rc)
         return rc;
     bh_compile_affinity(c, p->spec->affinity ? p->spec->affinity->nodeaffinity : NULL);
@@ -275,5 +256,5 @@ int bh_compile_shape(struct bh_arena *a, const K8s__Pod *p, const struct bh_inte
             (int32_t)BH_MIN(pod.spec->n_initcontainers + pod.spec->n_containers, (size_t)INT32_MAX);
         put_owner(&c, p->metadata, r);
     }
-    return bh_compile_end(&c, "pod", ret);
+    return bh_compile_end(&c, "pod", NULL, 0, ret);
 }

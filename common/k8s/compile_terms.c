@@ -34,18 +34,6 @@ static void operator_why(struct bh_why *w, const char *path, const char *op, siz
         bh_buf_addf(&w->text, "%s\"%s\"", i ? ", " : "", bh_req_op_names[i]);
 }
 
-static void expression_why(struct bh_why *w, const char *path,
-                           const K8s__NodeSelectorRequirement *r)
-{
-    int op = bh_req_op_of(r->operator_, N_OPERATORS);
-
-    if (op < 0)
-        operator_why(w, path, r->operator_, N_OPERATORS);
-    else
-        bh_why_requirement(w, path, r->key, (enum bh_req_op)op, (const char *const *)r->values,
-                           r->n_values);
-}
-
 static void field_why(struct bh_why *w, const char *path, const K8s__NodeSelectorRequirement *r)
 {
     int op = bh_req_op_of(r->operator_, N_OPERATORS);
@@ -71,27 +59,18 @@ static void term_why(struct bh_why *w, const char *path, const K8s__NodeSelector
 
     for (size_t i = 0; i < t->n_matchexpressions; i++) {
         snprintf(at, sizeof(at), "%s.matchExpressions[%zu]", path, i);
-        expression_why(w, at, t->matchexpressions[i]);
+        int op = bh_req_op_of(t->matchexpressions[i]->operator_, N_OPERATORS);
+        if (op < 0)
+            operator_why(w, at, t->matchexpressions[i]->operator_, N_OPERATORS);
+        else
+            bh_why_requirement(w, at, t->matchexpressions[i]->key, (enum bh_req_op)op,
+                               (const char *const *)t->matchexpressions[i]->values,
+                               t->matchexpressions[i]->n_values);
     }
     for (size_t i = 0; i < t->n_matchfields; i++) {
         snprintf(at, sizeof(at), "%s.matchFields[%zu]", path, i);
         field_why(w, at, t->matchfields[i]);
     }
-}
-
-/* The error text of a term, BH_SYM_NONE when it parses. */
-static bh_sym term_error(struct bh_compiler *c, const K8s__NodeSelectorTerm *t, const char *path)
-{
-    struct bh_why w = {0};
-    bh_sym error = BH_SYM_NONE;
-
-    term_why(&w, path, t);
-    if (w.n) {
-        bh_why_finish(&w);
-        error = bh_compile_sym(c, bh_buf_str(&w.text));
-    }
-    bh_buf_fini(&w.text);
-    return error;
 }
 
 static struct bh_slice put_requirements(struct bh_compiler *c,
@@ -132,8 +111,12 @@ static void put_term(struct bh_compiler *c, const K8s__NodeSelectorTerm *t, int3
     if ((weighted && weight == 0) || t->n_matchexpressions + t->n_matchfields == 0) {
         v.flags = BH_TERM_EMPTY;
     } else {
-        v.error = term_error(c, t, path);
+        struct bh_why w = {0};
+        term_why(&w, path, t);
+        bh_why_finish(&w);
+        v.error = bh_compile_sym(c, bh_buf_str(&w.text));
         v.flags = v.error != BH_SYM_NONE ? BH_TERM_INVALID : 0;
+        bh_buf_fini(&w.text);
     }
     v.expressions = put_requirements(c, t->matchexpressions, t->n_matchexpressions);
     v.fields = put_requirements(c, t->matchfields, t->n_matchfields);
@@ -141,53 +124,37 @@ static void put_term(struct bh_compiler *c, const K8s__NodeSelectorTerm *t, int3
         *(struct bh_node_term *)(c->b.p + off) = v;
 }
 
-static struct bh_slice put_required(struct bh_compiler *c, const K8s__NodeSelector *ns)
-{
-    struct bh_slice s;
-    char path[64];
-
-    bh_rec_room(&c->b, ns->n_nodeselectorterms, sizeof(struct bh_node_term), &s);
-    for (size_t i = 0; i < s.n; i++) {
-        snprintf(path, sizeof(path), "nodeSelectorTerms[%zu]", i);
-        put_term(c, ns->nodeselectorterms[i], 0, false, path,
-                 s.off + i * sizeof(struct bh_node_term));
-    }
-    return s;
-}
-
-static struct bh_slice put_preferred(struct bh_compiler *c, const K8s__NodeAffinity *na)
-{
-    static const K8s__NodeSelectorTerm nothing = K8S__NODE_SELECTOR_TERM__INIT;
-    size_t n = na->n_preferredduringschedulingignoredduringexecution;
-    struct bh_slice s;
-    char path[64];
-
-    bh_rec_room(&c->b, n, sizeof(struct bh_node_term), &s);
-    for (size_t i = 0; i < s.n; i++) {
-        const K8s__PreferredSchedulingTerm *t =
-            na->preferredduringschedulingignoredduringexecution[i];
-        snprintf(path, sizeof(path), "[%zu]", i);
-        put_term(c, t->preference ? t->preference : &nothing, t->weight, true, path,
-                 s.off + i * sizeof(struct bh_node_term));
-    }
-    return s;
-}
-
 void bh_compile_affinity(struct bh_compiler *c, const K8s__NodeAffinity *na)
 {
     struct bh_slice required = {0, 0}, preferred = {0, 0};
     uint32_t flags = 0;
+    char path[64];
 
     if (!na)
         return;
     if (na->requiredduringschedulingignoredduringexecution) {
         flags |= BH_SHAPE_HAS_REQUIRED_AFFINITY;
-        required = put_required(c, na->requiredduringschedulingignoredduringexecution);
+        const K8s__NodeSelector *ns = na->requiredduringschedulingignoredduringexecution;
+        bh_rec_room(&c->b, ns->n_nodeselectorterms, sizeof(struct bh_node_term), &required);
+        for (size_t i = 0; i < required.n; i++) {
+            snprintf(path, sizeof(path), "nodeSelectorTerms[%zu]", i);
+            put_term(c, ns->nodeselectorterms[i], 0, false, path,
+                     required.off + i * sizeof(struct bh_node_term));
+        }
     }
     /* Empty but present: the decoder keeps a pointer (json_to_pb.c); protobuf cannot express it. */
     if (na->preferredduringschedulingignoredduringexecution)
         flags |= BH_SHAPE_HAS_PREFERRED_LIST;
-    preferred = put_preferred(c, na);
+    static const K8s__NodeSelectorTerm nothing = K8S__NODE_SELECTOR_TERM__INIT;
+    size_t n = na->n_preferredduringschedulingignoredduringexecution;
+    bh_rec_room(&c->b, n, sizeof(struct bh_node_term), &preferred);
+    for (size_t i = 0; i < preferred.n; i++) {
+        const K8s__PreferredSchedulingTerm *t =
+            na->preferredduringschedulingignoredduringexecution[i];
+        snprintf(path, sizeof(path), "[%zu]", i);
+        put_term(c, t->preference ? t->preference : &nothing, t->weight, true, path,
+                 preferred.off + i * sizeof(struct bh_node_term));
+    }
     if (!c->b.failed) {
         bh_shape_of(c)->flags |= flags;
         bh_shape_of(c)->required_terms = required;
@@ -239,5 +206,5 @@ int bh_compile_node_affinity(struct bh_arena *a, const K8s__NodeAffinity *na,
 
     bh_rec_begin(&c.b, a, BH_REC_SHAPE, sizeof(struct bh_shape_rec));
     bh_compile_affinity(&c, na);
-    return bh_compile_end(&c, "node affinity", ret);
+    return bh_compile_end(&c, "node affinity", NULL, 0, ret);
 }

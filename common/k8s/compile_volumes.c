@@ -73,10 +73,9 @@ int bh_compile_volumes(struct bh_compiler *c, const K8s__PodSpec *spec, struct b
 
     if (!v || !from)
         return bh_compile_no_memory(c, "volumes");
-    for (size_t i = 0; i < spec->n_volumes; i++) {
+    for (size_t i = 0; i < spec->n_volumes; i++)
         if (read_volume(c, spec->volumes[i], &v[n]))
             from[n++] = spec->volumes[i];
-    }
     bh_rec_room(&c->b, n, sizeof(*v), ret);
     for (size_t i = 0; i < n && !c->b.failed; i++) {
         const K8s__RBDVolumeSource *rbd = from[i]->volumesource->rbd;

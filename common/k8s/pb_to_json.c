@@ -70,25 +70,12 @@ static struct bh_json *bytes_json(struct bh_arena *a, const ProtobufCBinaryData 
     return bh_json_new_str(a, text, (size_t)n);
 }
 
-static struct bh_json *double_json(struct bh_arena *a, double d)
-{
-    char text[32];
-
-    if (!isfinite(d))
-        return bh_json_new(a, BH_JSON_NULL);
-    snprintf(text, sizeof(text), "%.17g", d);
-    struct bh_json *v = bh_json_new_cstr(a, text);
-    if (v)
-        v->type = BH_JSON_NUMBER;
-    return v;
-}
-
 static struct bh_json *list_json(struct bh_arena *a, const ProtobufCFieldDescriptor *f,
                                  const ProtobufCMessage *m);
 
 static struct bh_json *message_json(struct bh_arena *a, const ProtobufCMessage *m, bool *skip)
 {
-    switch (bh_schema_of(m->descriptor).form) {
+    switch (bh_json_form_of(m->descriptor)) {
     case BH_FORM_QUANTITY: {
         const char *s = ((const K8s__Quantity *)m)->string;
         return bh_json_new_cstr(a, s && *s ? s : "0");
@@ -131,8 +118,17 @@ static struct bh_json *value_json(struct bh_arena *a, const ProtobufCFieldDescri
         return bh_json_new_i64(a, *(const int32_t *)at);
     case PROTOBUF_C_TYPE_INT64:
         return bh_json_new_i64(a, *(const int64_t *)at);
-    case PROTOBUF_C_TYPE_DOUBLE:
-        return double_json(a, *(const double *)at);
+    case PROTOBUF_C_TYPE_DOUBLE: {
+        double d = *(const double *)at;
+        char text[32];
+        if (!isfinite(d))
+            return bh_json_new(a, BH_JSON_NULL);
+        snprintf(text, sizeof(text), "%.17g", d);
+        struct bh_json *v = bh_json_new_cstr(a, text);
+        if (v)
+            v->type = BH_JSON_NUMBER;
+        return v;
+    }
     default:
         *skip = true;
         return NULL;
@@ -225,7 +221,7 @@ static bool is_zero(const ProtobufCFieldDescriptor *f, const void *at)
     }
 }
 
-static bool is_printed(const struct bh_schema *s, const ProtobufCFieldDescriptor *f,
+static bool is_printed(const char *always, const ProtobufCFieldDescriptor *f,
                        const ProtobufCMessage *m)
 {
     const char *at = (const char *)m + f->offset;
@@ -236,7 +232,7 @@ static bool is_printed(const struct bh_schema *s, const ProtobufCFieldDescriptor
     if (f->type == PROTOBUF_C_TYPE_MESSAGE)
         return *(void *const *)at != NULL;
     if (f->default_value)
-        return !is_zero(f, at) || bh_schema_always(s, f->name);
+        return !is_zero(f, at) || bh_word_at(always, f->name) >= 0;
     if (f->type == PROTOBUF_C_TYPE_STRING)
         return *(void *const *)at != NULL;
     return *(const protobuf_c_boolean *)quantifier;
@@ -245,7 +241,8 @@ static bool is_printed(const struct bh_schema *s, const ProtobufCFieldDescriptor
 /* Appends m's printed fields to obj; false when out of memory. */
 static bool members_of(struct bh_arena *a, struct bh_json *obj, const ProtobufCMessage *m)
 {
-    struct bh_schema s = bh_schema_of(m->descriptor);
+    const ProtobufCFieldDescriptor *inlined = bh_schema_inlined(m->descriptor);
+    const char *always = bh_schema_always(m->descriptor);
 
     for (unsigned i = 0; i < m->descriptor->n_fields; i++) {
         const ProtobufCFieldDescriptor *f = &m->descriptor->fields[i];
@@ -253,9 +250,9 @@ static bool members_of(struct bh_arena *a, struct bh_json *obj, const ProtobufCM
         struct bh_json *v;
         bool skip = false;
 
-        if (!is_printed(&s, f, m))
+        if (!is_printed(always, f, m))
             continue;
-        if (f == s.inlined) {
+        if (f == inlined) {
             if (!members_of(a, obj, *(ProtobufCMessage *const *)at))
                 return false;
             continue;
@@ -263,7 +260,7 @@ static bool members_of(struct bh_arena *a, struct bh_json *obj, const ProtobufCM
         if (f->label != PROTOBUF_C_LABEL_REPEATED)
             v = value_json(a, f, at, &skip);
         else if (f->type == PROTOBUF_C_TYPE_MESSAGE &&
-                 bh_schema_of(f->descriptor).form == BH_FORM_MAP_ENTRY)
+                 bh_json_form_of(f->descriptor) == BH_FORM_MAP_ENTRY)
             v = map_json(a, f, m);
         else
             v = list_json(a, f, m);

@@ -28,11 +28,6 @@ struct decimal {
     size_t int_n, frac_n;
 };
 
-static bool is_digit(char c)
-{
-    return c >= '0' && c <= '9';
-}
-
 /* e<int>, E<int>: clamped, since beyond +-100 every value is 0, 1n or saturated. */
 static bool parse_exponent(const char *s, size_t n, int *ret)
 {
@@ -45,7 +40,7 @@ static bool parse_exponent(const char *s, size_t n, int *ret)
     if (i == n)
         return false;
     for (; i < n; i++) {
-        if (!is_digit(s[i]))
+        if (!bh_is_digit(s[i]))
             return false;
         if (v < 100000000)
             v = v * 10 + (s[i] - '0');
@@ -169,10 +164,10 @@ int bh_quantity_parse(const char *s, size_t n, bh_nano *ret)
         neg = s[i++] == '-';
     while (i < n && s[i] == '0')
         i++;
-    for (d.int_p = s + i; i < n && is_digit(s[i]); i++)
+    for (d.int_p = s + i; i < n && bh_is_digit(s[i]); i++)
         d.int_n++;
     if (i < n && s[i] == '.') {
-        for (d.frac_p = s + ++i; i < n && is_digit(s[i]); i++)
+        for (d.frac_p = s + ++i; i < n && bh_is_digit(s[i]); i++)
             d.frac_n++;
     }
     if (!parse_suffix(s + i, n - i, &suffix))

@@ -24,44 +24,30 @@ static bool grow(struct bh_rec_builder *b, size_t need)
     return true;
 }
 
-static char *reserve(struct bh_rec_builder *b, size_t bytes, uint32_t *ret_off)
-{
-    size_t need = b->n + BH_REC_ALIGN(bytes);
-
-    if (b->failed || bytes > BH_REC_MAX_BYTES || (need > b->cap && !grow(b, need))) {
-        b->failed = true;
-        return NULL;
-    }
-    *ret_off = (uint32_t)b->n;
-    b->n = need;
-    return b->p + *ret_off;
-}
-
 void bh_rec_begin(struct bh_rec_builder *b, struct bh_arena *a, enum bh_rec_type t, size_t head)
 {
-    uint32_t off;
+    struct bh_slice s;
 
     *b = (struct bh_rec_builder){.a = a};
-    struct bh_rec_head *h = (struct bh_rec_head *)reserve(b, head, &off);
+    struct bh_rec_head *h = bh_rec_room(b, 1, head, &s);
     if (h)
         *h = (struct bh_rec_head){.type = (uint16_t)t, .layout = BH_REC_LAYOUT};
 }
 
 void *bh_rec_room(struct bh_rec_builder *b, size_t n, size_t size, struct bh_slice *ret)
 {
-    uint32_t off = 0;
-
     *ret = (struct bh_slice){0, 0};
     if (n == 0)
         return NULL;
-    if (n > BH_REC_MAX_BYTES / size) {
+    b->failed |= n > BH_REC_MAX_BYTES / size;
+    size_t need = b->failed ? 0 : b->n + BH_REC_ALIGN(n * size);
+    if (b->failed || (need > b->cap && !grow(b, need))) {
         b->failed = true;
         return NULL;
     }
-    void *p = reserve(b, n * size, &off);
-    if (p)
-        *ret = (struct bh_slice){off, (uint32_t)n};
-    return p;
+    *ret = (struct bh_slice){(uint32_t)b->n, (uint32_t)n};
+    b->n = need;
+    return b->p + ret->off;
 }
 
 struct bh_slice bh_rec_put(struct bh_rec_builder *b, const void *items, size_t n, size_t size)

@@ -24,10 +24,9 @@ static bool has_value(const void *rec, const struct bh_requirement *r, bh_sym va
 {
     const bh_sym *v = bh_rec_at(rec, r->values, bh_sym);
 
-    for (uint32_t i = 0; i < r->values.n; i++) {
+    for (uint32_t i = 0; i < r->values.n; i++)
         if (v[i] == value)
             return true;
-    }
     return false;
 }
 
@@ -58,15 +57,6 @@ bool bh_requirement_match(const void *rec, const struct bh_requirement *r,
     return false;
 }
 
-/* A field that Berth does not know reads as the empty string. */
-static bool field_match(const void *rec, const struct bh_requirement *r, bh_sym node_name,
-                        bh_sym sym_metadata_name)
-{
-    bool in = has_value(rec, r, r->key == sym_metadata_name ? node_name : BH_SYM_NONE);
-
-    return r->op == BH_REQ_IN ? in : r->op == BH_REQ_NOT_IN && !in;
-}
-
 bool bh_node_term_match(const void *rec, const struct bh_node_term *t,
                         const struct bh_node_rec *node, const struct bh_symtab *tab,
                         bh_sym sym_metadata_name)
@@ -76,15 +66,16 @@ bool bh_node_term_match(const void *rec, const struct bh_node_term *t,
 
     if (t->flags & (BH_TERM_EMPTY | BH_TERM_INVALID))
         return false;
-    for (uint32_t i = 0; i < t->expressions.n; i++) {
+    for (uint32_t i = 0; i < t->expressions.n; i++)
         if (!bh_requirement_match(rec, &r[i], labels, node->labels.n, tab))
             return false;
-    }
     if (node->name == BH_SYM_NONE)
         return true;
     r = bh_rec_at(rec, t->fields, struct bh_requirement);
     for (uint32_t i = 0; i < t->fields.n; i++) {
-        if (!field_match(rec, &r[i], node->name, sym_metadata_name))
+        /* A field that Berth does not know reads as the empty string. */
+        bool in = has_value(rec, &r[i], r[i].key == sym_metadata_name ? node->name : BH_SYM_NONE);
+        if (!(r[i].op == BH_REQ_IN ? in : r[i].op == BH_REQ_NOT_IN && !in))
             return false;
     }
     return true;
@@ -108,10 +99,9 @@ bool bh_selector_matches(const void *rec, const struct bh_label_selector *s,
 
     if (s->flags)
         return false;
-    for (uint32_t i = 0; i < s->requirements.n; i++) {
+    for (uint32_t i = 0; i < s->requirements.n; i++)
         if (!bh_requirement_match(rec, &r[i], labels, n, tab))
             return false;
-    }
     return true;
 }
 

@@ -10,26 +10,27 @@
 
 #include "proto/kubernetes/kubernetes.pb-c.h"
 
-struct inline_member {
-    const char *message, *field;
-};
-/* Sorted by message. */
-static const struct inline_member inline_members[] = {
-    {"ConfigMapEnvSource", "localObjectReference"},
-    {"ConfigMapKeySelector", "localObjectReference"},
-    {"ConfigMapProjection", "localObjectReference"},
-    {"ConfigMapVolumeSource", "localObjectReference"},
-    {"DeviceAllocationConfiguration", "deviceConfiguration"},
-    {"DeviceClaimConfiguration", "deviceConfiguration"},
-    {"DeviceClassConfiguration", "deviceConfiguration"},
-    {"EphemeralContainer", "ephemeralContainerCommon"},
-    {"IngressRule", "ingressRuleValue"},
-    {"PersistentVolumeSpec", "persistentVolumeSource"},
-    {"Probe", "handler"},
-    {"SecretEnvSource", "localObjectReference"},
-    {"SecretKeySelector", "localObjectReference"},
-    {"SecretProjection", "localObjectReference"},
-    {"Volume", "volumeSource"},
+static const struct {
+    const ProtobufCMessageDescriptor *message;
+    const char *field;
+} inline_members[] = {
+    {&k8s__config_map_env_source__descriptor, "localObjectReference"},
+    {&k8s__config_map_key_selector__descriptor, "localObjectReference"},
+    {&k8s__config_map_projection__descriptor, "localObjectReference"},
+    {&k8s__config_map_volume_source__descriptor, "localObjectReference"},
+    {&k8s__device_allocation_configuration__descriptor, "deviceConfiguration"},
+    {&k8s__device_claim_configuration__descriptor, "deviceConfiguration"},
+    {&k8s__device_class_configuration__descriptor, "deviceConfiguration"},
+    {&k8s__ephemeral_container__descriptor, "ephemeralContainerCommon"},
+    {&k8s__ingress_rule__descriptor, "ingressRuleValue"},
+    {&k8s__named_rule_with_operations__descriptor, "ruleWithOperations"},
+    {&k8s__persistent_volume_spec__descriptor, "persistentVolumeSource"},
+    {&k8s__probe__descriptor, "handler"},
+    {&k8s__rule_with_operations__descriptor, "rule"},
+    {&k8s__secret_env_source__descriptor, "localObjectReference"},
+    {&k8s__secret_key_selector__descriptor, "localObjectReference"},
+    {&k8s__secret_projection__descriptor, "localObjectReference"},
+    {&k8s__volume__descriptor, "volumeSource"},
 };
 
 struct always_printed {
@@ -38,54 +39,58 @@ struct always_printed {
 /* Numbers, booleans and possibly empty strings without omitempty. Required strings are left out:
  * validation keeps them non-empty. Sorted by message. */
 static const struct always_printed always_printed[] = {
-    {"ContainerPort", " containerPort "},
-    {"ContainerStateTerminated", " exitCode "},
-    {"ContainerStatus", " ready restartCount image imageID "},
-    {"CrossVersionObjectReference", " kind name "},
-    {"DaemonEndpoint", " Port "},
+    {"APIServiceSpec", "groupPriorityMinimum versionPriority"},
+    {"ContainerPort", "containerPort"},
+    {"ContainerStateTerminated", "exitCode"},
+    {"ContainerStatus", "ready restartCount image imageID"},
+    {"ControllerRevision", "revision"},
+    {"CrossVersionObjectReference", "kind name"},
+    {"DaemonEndpoint", "Port"},
     {"DaemonSetStatus",
-     " currentNumberScheduled numberMisscheduled desiredNumberScheduled numberReady "},
-    {"EventsEventSeries", " count "},
-    {"GRPCAction", " port "},
-    {"HPAScalingPolicy", " value periodSeconds "},
-    {"HTTPHeader", " name value "},
-    {"HorizontalPodAutoscalerSpec", " maxReplicas "},
-    {"HorizontalPodAutoscalerSpecV1", " maxReplicas "},
-    {"HorizontalPodAutoscalerStatus", " desiredReplicas "},
-    {"HorizontalPodAutoscalerStatusV1", " currentReplicas desiredReplicas "},
-    {"NodeSystemInfo", " machineID systemUUID bootID kernelVersion osImage containerRuntimeVersion "
-                       "kubeletVersion kubeProxyVersion operatingSystem architecture "},
-    {"PodDisruptionBudgetStatus",
-     " disruptionsAllowed currentHealthy desiredHealthy expectedPods "},
-    {"PortStatus", " port protocol "},
-    {"PreferredSchedulingTerm", " weight "},
-    {"PriorityClass", " value "},
-    {"ReplicaSetStatus", " replicas "},
-    {"ReplicationControllerStatus", " replicas "},
-    {"ResourcePool", " generation resourceSliceCount "},
-    {"RoleRef", " apiGroup kind name "},
-    {"ScaleStatus", " replicas "},
-    {"ServicePort", " port "},
-    {"SleepAction", " seconds "},
-    {"StatefulSetOrdinals", " start "},
-    {"StatefulSetSpec", " serviceName "},
-    {"StatefulSetStatus", " replicas availableReplicas "},
-    {"SubjectAccessReviewStatus", " allowed "},
-    {"Sysctl", " name value "},
-    {"TokenRequestStatus", " token "},
-    {"TopologySpreadConstraint", " maxSkew "},
-    {"VolumeAttachmentStatus", " attached "},
-    {"WeightedPodAffinityTerm", " weight "},
+     "currentNumberScheduled numberMisscheduled desiredNumberScheduled numberReady"},
+    {"EndpointPort", "port"},
+    {"EventsEventSeries", "count"},
+    {"GRPCAction", "port"},
+    {"HPAScalingPolicy", "value periodSeconds"},
+    {"HTTPHeader", "name value"},
+    {"HorizontalPodAutoscalerSpec", "maxReplicas"},
+    {"HorizontalPodAutoscalerSpecV1", "maxReplicas"},
+    {"HorizontalPodAutoscalerStatus", "desiredReplicas"},
+    {"HorizontalPodAutoscalerStatusV1", "currentReplicas desiredReplicas"},
+    {"NodeSystemInfo", "machineID systemUUID bootID kernelVersion osImage containerRuntimeVersion "
+                       "kubeletVersion kubeProxyVersion operatingSystem architecture"},
+    {"PodDisruptionBudgetStatus", "disruptionsAllowed currentHealthy desiredHealthy expectedPods"},
+    {"PortStatus", "port protocol"},
+    {"PreferredSchedulingTerm", "weight"},
+    {"PriorityClass", "value"},
+    {"ReplicaSetStatus", "replicas"},
+    {"ReplicationControllerStatus", "replicas"},
+    {"ResourcePool", "generation resourceSliceCount"},
+    {"RoleRef", "apiGroup kind name"},
+    {"ScaleStatus", "replicas"},
+    {"ServicePort", "port"},
+    {"SleepAction", "seconds"},
+    {"StatefulSetOrdinals", "start"},
+    {"StatefulSetSpec", "serviceName"},
+    {"StatefulSetStatus", "replicas availableReplicas"},
+    {"SubjectAccessReviewStatus", "allowed"},
+    {"SubjectRulesReviewStatus", "incomplete"},
+    {"Sysctl", "name value"},
+    {"TokenRequestStatus", "token"},
+    {"TopologySpreadConstraint", "maxSkew"},
+    {"VolumeAttachmentStatus", "attached"},
+    {"WeightedPodAffinityTerm", "weight"},
 };
 
 static int by_message(const void *key, const void *row)
 {
-    /* Both row types begin with the message's name. */
-    return strcmp(key, *(const char *const *)row);
+    return strcmp(key, ((const struct always_printed *)row)->message);
 }
 
-static enum bh_json_form form_of(const ProtobufCMessageDescriptor *d)
+enum bh_json_form bh_json_form_of(const ProtobufCMessageDescriptor *d)
 {
+    if (d->n_fields > 3) /* none of those below has more */
+        return BH_FORM_OBJECT;
     if (d == &k8s__quantity__descriptor)
         return BH_FORM_QUANTITY;
     if (d == &k8s__time__descriptor)
@@ -99,40 +104,27 @@ static enum bh_json_form form_of(const ProtobufCMessageDescriptor *d)
     if (d == &k8s__extra_value__descriptor)
         return BH_FORM_STRING_LIST;
     /* The schema writes map<string, V> as repeated XEntry {key = 1, value = 2}. */
+    if (d->n_fields != 2 || !bh_streq(d->fields[0].name, "key") ||
+        !bh_streq(d->fields[1].name, "value"))
+        return BH_FORM_OBJECT;
     size_t n = strlen(d->short_name);
-    if (d->n_fields == 2 && n > 5 && memcmp(d->short_name + n - 5, "Entry", 5) == 0 &&
-        strcmp(d->fields[0].name, "key") == 0 && strcmp(d->fields[1].name, "value") == 0)
-        return BH_FORM_MAP_ENTRY;
-    return BH_FORM_OBJECT;
+    return n > 5 && bh_streq(d->short_name + n - 5, "Entry") ? BH_FORM_MAP_ENTRY : BH_FORM_OBJECT;
 }
 
-struct bh_schema bh_schema_of(const ProtobufCMessageDescriptor *d)
+const ProtobufCFieldDescriptor *bh_schema_inlined(const ProtobufCMessageDescriptor *d)
 {
-    struct bh_schema s = {.desc = d, .form = form_of(d)};
+    for (size_t i = 0; i < BH_ARRAY_LEN(inline_members); i++)
+        if (inline_members[i].message == d)
+            return protobuf_c_message_descriptor_get_field_by_name(d, inline_members[i].field);
+    return NULL;
+}
 
-    if (s.form != BH_FORM_OBJECT)
-        return s;
-    const struct inline_member *member =
-        bsearch(d->short_name, inline_members, BH_ARRAY_LEN(inline_members),
-                sizeof(inline_members[0]), by_message);
-    if (member)
-        s.inlined = protobuf_c_message_descriptor_get_field_by_name(d, member->field);
-    const struct always_printed *always =
+const char *bh_schema_always(const ProtobufCMessageDescriptor *d)
+{
+    const struct always_printed *a =
         bsearch(d->short_name, always_printed, BH_ARRAY_LEN(always_printed),
                 sizeof(always_printed[0]), by_message);
-    s.always = always ? always->fields : NULL;
-    return s;
-}
-
-bool bh_schema_always(const struct bh_schema *s, const char *field_name)
-{
-    size_t n = strlen(field_name);
-
-    for (const char *p = s->always; p && (p = strstr(p, field_name)); p += n) {
-        if (p[-1] == ' ' && p[n] == ' ') /* the list begins and ends with a blank */
-            return true;
-    }
-    return false;
+    return a ? a->fields : "";
 }
 
 size_t bh_pb_element_size(ProtobufCType t)

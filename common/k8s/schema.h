@@ -25,14 +25,11 @@ enum bh_json_form {
     BH_FORM_RAW,        /* any JSON value, kept as text */
     BH_FORM_STRING_LIST /* array of strings (authorization.k8s.io ExtraValue) */
 };
-struct bh_schema {
-    const ProtobufCMessageDescriptor *desc;
-    enum bh_json_form form;
-    const ProtobufCFieldDescriptor *inlined; /* member without a JSON level of its own, or NULL */
-    const char *always; /* " name image ": scalars printed even when zero; NULL = none */
-};
-struct bh_schema bh_schema_of(const ProtobufCMessageDescriptor *d);
+enum bh_json_form bh_json_form_of(const ProtobufCMessageDescriptor *d);
+/* The member without a JSON level of its own, or NULL. */
+const ProtobufCFieldDescriptor *bh_schema_inlined(const ProtobufCMessageDescriptor *d);
+/* The words of the scalars that are printed even when zero. */
+const char *bh_schema_always(const ProtobufCMessageDescriptor *d);
 /* Bytes of one element in the array of a repeated field. */
 size_t bh_pb_element_size(ProtobufCType t);
-bool bh_schema_always(const struct bh_schema *s, const char *field_name);
 #endif

@@ -60,18 +60,23 @@ static int by_key(const void *pa, const void *pb)
     return c ? c : a->order < b->order ? -1 : 1;
 }
 
-void bh_selector_sort(struct bh_selector *s)
+int bh_selector_finish(struct bh_selector *s, int rc, struct bh_selector **ret)
 {
+    if (rc) {
+        bh_selector_free(s);
+        return rc;
+    }
     if (s->n > 1)
         qsort(s->r, s->n, sizeof(*s->r), by_key);
+    *ret = s;
+    return 0;
 }
 
 static bool has_value(const struct bh_sel_req *r, const char *value)
 {
-    for (size_t i = 0; i < r->n_values; i++) {
+    for (size_t i = 0; i < r->n_values; i++)
         if (bh_streq(r->values[i], value))
             return true;
-    }
     return false;
 }
 
@@ -102,10 +107,9 @@ bool bh_selector_match(const struct bh_selector *s, const char *(*get)(void *arg
 {
     if (s->nothing)
         return false;
-    for (size_t i = 0; i < s->n; i++) {
+    for (size_t i = 0; i < s->n; i++)
         if (!requirement_match(&s->r[i], get(arg, s->r[i].key)))
             return false;
-    }
     return true;
 }
 
@@ -191,19 +195,8 @@ int bh_selector_from_json(const struct bh_json *v, struct bh_selector **ret, str
         rc = add_match_labels(s, labels && labels->type != BH_JSON_NULL ? labels : NULL, err);
         if (rc == 0 && exprs && exprs->type != BH_JSON_NULL && exprs->type != BH_JSON_ARRAY)
             rc = bh_err_set(err, -EINVAL, "matchExpressions: must be a list");
-        if (rc == 0 && exprs && exprs->type == BH_JSON_ARRAY) {
-            bh_json_each(e, exprs) {
-                rc = add_expression(s, e, err);
-                if (rc)
-                    break;
-            }
-        }
-        bh_selector_sort(s);
+        for (const struct bh_json *e = bh_json_first(exprs); rc == 0 && e; e = e->next)
+            rc = add_expression(s, e, err);
     }
-    if (rc) {
-        bh_selector_free(s);
-        return rc;
-    }
-    *ret = s;
-    return 0;
+    return bh_selector_finish(s, rc, ret);
 }

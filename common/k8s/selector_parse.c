@@ -89,61 +89,18 @@ static void values_add(struct parser *p, struct values *set, const char *s)
     set->v[set->n++] = s;
 }
 
-/* Behind "(": words and empty places between commas, up to ")". */
-static int parse_list(struct parser *p, struct values *set)
-{
-    bool place_open = true; /* a value may stand here; an empty one when none does */
-
-    for (;; next(p)) {
-        switch (p->tok) {
-        case T_WORD:
-            if (!place_open)
-                return bh_err_set(p->err, -EINVAL, "found '%.*s', expected: ',' or ')'", FOUND);
-            values_add(p, set, word(p));
-            place_open = false;
-            break;
-        case T_COMMA:
-            if (place_open)
-                values_add(p, set, "");
-            place_open = true;
-            break;
-        case T_CLOSE:
-            if (place_open)
-                values_add(p, set, "");
-            next(p);
-            return 0;
-        default:
-            return bh_err_set(p->err, -EINVAL, "found '%.*s', expected: ',', ')' or identifier",
-                              FOUND);
-        }
-    }
-}
-
 static int parse_operator(struct parser *p, enum bh_req_op *ret_op, bool *ret_list)
 {
-    *ret_list = false;
-    switch (p->tok) {
-    case T_EQUAL:
-    case T_EQUAL2:
+    bool in = p->tok == T_WORD && bh_str_eqc(p->s, "in");
+    bool not_in = p->tok == T_WORD && bh_str_eqc(p->s, "notin");
+
+    *ret_list = in || not_in;
+    if (in || p->tok == T_EQUAL || p->tok == T_EQUAL2)
         *ret_op = BH_REQ_IN;
-        return 0;
-    case T_NOT_EQUAL:
+    else if (not_in || p->tok == T_NOT_EQUAL)
         *ret_op = BH_REQ_NOT_IN;
-        return 0;
-    case T_GREATER:
-        *ret_op = BH_REQ_GT;
-        return 0;
-    case T_LESS:
-        *ret_op = BH_REQ_LT;
-        return 0;
-    default:
-        break;
-    }
-    *ret_list = true;
-    if (p->tok == T_WORD && bh_str_eqc(p->s, "in"))
-        *ret_op = BH_REQ_IN;
-    else if (p->tok == T_WORD && bh_str_eqc(p->s, "notin"))
-        *ret_op = BH_REQ_NOT_IN;
+    else if (p->tok == T_GREATER || p->tok == T_LESS)
+        *ret_op = p->tok == T_GREATER ? BH_REQ_GT : BH_REQ_LT;
     else
         return bh_err_set(p->err, -EINVAL, "found '%.*s', expected: in, notin, =, ==, !=, gt, lt",
                           FOUND);
@@ -156,7 +113,31 @@ static int parse_values(struct parser *p, bool list, struct values *set)
         if (p->tok != T_OPEN)
             return bh_err_set(p->err, -EINVAL, "found '%.*s' expected: '('", FOUND);
         next(p);
-        return parse_list(p, set);
+        /* Behind "(": words and empty places between commas, up to ")". */
+        bool place_open = true; /* a value may stand here; an empty one when none does */
+        for (;; next(p)) {
+            switch (p->tok) {
+            case T_WORD:
+                if (!place_open)
+                    return bh_err_set(p->err, -EINVAL, "found '%.*s', expected: ',' or ')'", FOUND);
+                values_add(p, set, word(p));
+                place_open = false;
+                break;
+            case T_COMMA:
+                if (place_open)
+                    values_add(p, set, "");
+                place_open = true;
+                break;
+            case T_CLOSE:
+                if (place_open)
+                    values_add(p, set, "");
+                next(p);
+                return 0;
+            default:
+                return bh_err_set(p->err, -EINVAL, "found '%.*s', expected: ',', ')' or identifier",
+                                  FOUND);
+            }
+        }
     }
     if (p->tok == T_END || p->tok == T_COMMA) {
         values_add(p, set, "");
@@ -243,15 +224,8 @@ int bh_selector_parse(const char *text, struct bh_selector **ret, struct bh_err 
 {
     struct bh_selector *s = bh_selector_new();
     struct parser p = {.sel = s, .err = err, .p = text};
-    int rc = parse_labels(&p);
 
-    if (rc) {
-        bh_selector_free(s);
-        return rc;
-    }
-    bh_selector_sort(s);
-    *ret = s;
-    return 0;
+    return bh_selector_finish(s, parse_labels(&p), ret);
 }
 
 /* ---- fields ---- */
@@ -321,11 +295,5 @@ int bh_field_selector_parse(const char *text, struct bh_selector **ret, struct b
         if (!*p)
             break;
     }
-    if (rc) {
-        bh_selector_free(s);
-        return rc;
-    }
-    bh_selector_sort(s);
-    *ret = s;
-    return 0;
+    return bh_selector_finish(s, rc, ret);
 }

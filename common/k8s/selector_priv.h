@@ -26,5 +26,6 @@ struct bh_selector *bh_selector_new(void);
 void bh_selector_add(struct bh_selector *s, struct bh_sel_req r);
 /* Checks as labels.NewRequirement and adds; -EINVAL with upstream's text in err. */
 int bh_selector_add_label(struct bh_selector *s, struct bh_sel_req r, struct bh_err *err);
-void bh_selector_sort(struct bh_selector *s); /* by key, stable */
+/* Sorts by key (stable) and hands over; rc: what the caller has met, then s is freed. */
+int bh_selector_finish(struct bh_selector *s, int rc, struct bh_selector **ret);
 #endif

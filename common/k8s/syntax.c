@@ -20,7 +20,7 @@
 
 static bool is_lower_alnum(char c)
 {
-    return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9');
+    return (c >= 'a' && c <= 'z') || bh_is_digit(c);
 }
 
 static bool is_alnum(char c)
@@ -32,10 +32,9 @@ static bool is_label_text(const char *s, size_t n)
 {
     if (n == 0 || !is_alnum(s[0]) || !is_alnum(s[n - 1]))
         return false;
-    for (size_t i = 1; i < n; i++) {
+    for (size_t i = 1; i < n; i++)
         if (!is_alnum(s[i]) && s[i] != '-' && s[i] != '_' && s[i] != '.')
             return false;
-    }
     return true;
 }
 
@@ -161,22 +160,6 @@ bool bh_label_key_why(struct bh_buf *out, const char *s, size_t n)
     return true;
 }
 
-static bool label_value_why(struct bh_buf *out, const char *s, size_t n)
-{
-    size_t start = out->n;
-
-    if (bh_valid_label_value(s, n))
-        return false;
-    if (n > 63)
-        reason(out, start, "must be no more than 63 bytes");
-    if (!is_label_text(s, n))
-        reason(out, start,
-               "a valid label must be an empty string or consist of " LABEL_CHARS
-               " (e.g. 'MyValue',  or 'my_value',  or '12345', regex used for validation is "
-               "'(" LABEL_PATTERN ")?')");
-    return true;
-}
-
 /* ---- errors of requirements ---- */
 
 const char *const bh_req_op_names[] = {
@@ -187,10 +170,9 @@ const char *const bh_req_op_names[] = {
 
 int bh_req_op_of(const char *name, size_t n)
 {
-    for (size_t i = 0; i < n; i++) {
+    for (size_t i = 0; i < n; i++)
         if (bh_streq(name, bh_req_op_names[i]))
             return (int)i;
-    }
     return -1;
 }
 
@@ -223,11 +205,17 @@ void bh_why_values(struct bh_why *w, const char *const *values, size_t n_values)
     }
     bh_buf_addc(&w->text, '[');
     for (size_t i = 0; i < BH_MIN(n_values, BH_WHY_MAX); i++) {
-        if (i)
-            bh_buf_addc(&w->text, ',');
+        bh_buf_adds(&w->text, i ? "," : "");
         bh_buf_add_json_str(&w->text, values[i], strnlen(values[i], 256));
     }
     bh_buf_addc(&w->text, ']');
+}
+
+static void invalid_value(struct bh_why *w, const char *text, size_t n)
+{
+    bh_buf_adds(&w->text, "Invalid value: ");
+    bh_buf_add_json_str(&w->text, text, BH_MIN(n, 256));
+    bh_buf_adds(&w->text, ": ");
 }
 
 static void count_why(struct bh_why *w, const char *path, const char *const *values,
@@ -251,12 +239,15 @@ static void value_why(struct bh_why *w, const char *path, const char *key, size_
     snprintf(child, sizeof(child), "values[%zu][%.128s]", i, key);
     if (!begin(w, path, child))
         return;
-    bh_buf_adds(&w->text, "Invalid value: ");
-    bh_buf_add_json_str(&w->text, value, BH_MIN(n, 256));
-    bh_buf_adds(&w->text, ": ");
-    struct bh_buf reasons BH_CLEANUP(bh_buf_fini) = {0};
-    label_value_why(&reasons, value, n);
-    bh_buf_add(&w->text, reasons.p, reasons.n);
+    invalid_value(w, value, n);
+    size_t start = w->text.n;
+    if (n > 63)
+        reason(&w->text, start, "must be no more than 63 bytes");
+    if (!is_label_text(value, n))
+        reason(&w->text, start,
+               "a valid label must be an empty string or consist of " LABEL_CHARS
+               " (e.g. 'MyValue',  or 'my_value',  or '12345', regex used for validation is "
+               "'(" LABEL_PATTERN ")?')");
 }
 
 static void number_why(struct bh_why *w, const char *path, const char *const *values,
@@ -274,9 +265,8 @@ static void number_why(struct bh_why *w, const char *path, const char *const *va
         snprintf(child, sizeof(child), "values[%zu]", i);
         if (!begin(w, path, child))
             return;
-        bh_buf_adds(&w->text, "Invalid value: ");
-        bh_buf_add_json_str(&w->text, values[i], strnlen(values[i], 256));
-        bh_buf_adds(&w->text, ": for 'Gt', 'Lt' operators, the value must be an integer");
+        invalid_value(w, values[i], strlen(values[i]));
+        bh_buf_adds(&w->text, "for 'Gt', 'Lt' operators, the value must be an integer");
     }
 }
 
@@ -286,12 +276,8 @@ void bh_why_requirement(struct bh_why *w, const char *path, const char *key, enu
     size_t n_key = strlen(key);
 
     if (!bh_valid_label_key(key, n_key) && begin(w, path, "key")) {
-        bh_buf_adds(&w->text, "Invalid value: ");
-        bh_buf_add_json_str(&w->text, key, BH_MIN(n_key, 256));
-        bh_buf_adds(&w->text, ": ");
-        struct bh_buf reasons BH_CLEANUP(bh_buf_fini) = {0};
-        bh_label_key_why(&reasons, key, n_key);
-        bh_buf_add(&w->text, reasons.p, reasons.n);
+        invalid_value(w, key, n_key);
+        bh_label_key_why(&w->text, key, n_key);
     }
     switch (op) {
     case BH_REQ_IN:

@@ -52,7 +52,7 @@ static int number(struct reader *r, int digits)
     int v = 0;
 
     for (; digits > 0; digits--, r->p++) {
-        if (r->bad || r->p == r->end || *r->p < '0' || *r->p > '9') {
+        if (r->bad || r->p == r->end || !bh_is_digit(*r->p)) {
             r->bad = true;
             return 0;
         }
@@ -77,9 +77,8 @@ static int32_t fraction(struct reader *r)
     if (r->bad || r->p == r->end || *r->p != '.')
         return 0;
     r->p++;
-    if (r->p == r->end || *r->p < '0' || *r->p > '9')
-        r->bad = true;
-    for (; r->p < r->end && *r->p >= '0' && *r->p <= '9'; r->p++, unit /= 10)
+    r->bad = r->p == r->end || !bh_is_digit(*r->p);
+    for (; r->p < r->end && bh_is_digit(*r->p); r->p++, unit /= 10)
         ns += (*r->p - '0') * unit;
     return ns;
 }
@@ -176,25 +175,19 @@ void bh_time_format_micro(char out[static 40], int64_t unix_s, int32_t ns)
     snprintf(out + 19, 9, ".%06dZ", us);
 }
 
-static int64_t split(int64_t unix_ns, int32_t *ret_ns)
+static int64_t seconds_of(int64_t unix_ns)
 {
-    int64_t s = unix_ns / 1000000000 - (unix_ns % 1000000000 < 0);
-
-    *ret_ns = (int32_t)(unix_ns % 1000000000 + (unix_ns % 1000000000 < 0 ? 1000000000 : 0));
-    return s;
+    return unix_ns / 1000000000 - (unix_ns % 1000000000 < 0);
 }
 
 void bh_time_format_ns(char out[static 32], int64_t unix_ns)
 {
-    int32_t ns;
-
-    bh_time_format(out, split(unix_ns, &ns));
+    bh_time_format(out, seconds_of(unix_ns));
 }
 
 void bh_time_format_micro_ns(char out[static 40], int64_t unix_ns)
 {
-    int32_t ns;
-    int64_t s = split(unix_ns, &ns);
+    int64_t s = seconds_of(unix_ns);
 
-    bh_time_format_micro(out, s, ns);
+    bh_time_format_micro(out, s, (int32_t)(unix_ns - (__int128)s * 1000000000));
 }

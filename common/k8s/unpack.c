@@ -164,12 +164,11 @@ static bool list(struct reader *r, const ProtobufCFieldDescriptor *f, uint64_t k
     const size_t size =
         f->type == PROTOBUF_C_TYPE_BYTES ? sizeof(ProtobufCBinaryData) : sizeof(void *);
     const size_t n = run(*in, key);
-    char *array;
     uint64_t again;
 
     if (*count || !n)
         return false; /* the rest of it stands elsewhere */
-    array = bh_arena_alloc(r->a, n * size);
+    char *array = bh_arena_alloc(r->a, n * size);
     if (!array)
         return false;
     for (size_t i = 0; i < n; i++)
@@ -231,13 +230,12 @@ static bool field(struct reader *r, const ProtobufCFieldDescriptor *f, uint64_t 
 static ProtobufCMessage *message(struct reader *r, const ProtobufCMessageDescriptor *d,
                                  struct in in, unsigned depth)
 {
-    ProtobufCMessage *m;
     unsigned at = 0;
     uint64_t key;
 
     if (depth > DEPTH_MAX || !d->message_init)
         return NULL;
-    m = bh_arena_alloc(r->a, d->sizeof_message);
+    ProtobufCMessage *m = bh_arena_alloc(r->a, d->sizeof_message);
     if (!m)
         return NULL;
     d->message_init(m);

@@ -87,6 +87,18 @@ int bh_wire_next(struct bh_wire *w, struct bh_wire_field *f)
     return 1;
 }
 
+int bh_wire_find(struct bh_str in, uint32_t number, struct bh_str *ret)
+{
+    struct bh_wire w = bh_wire_of(in.p, in.n);
+    struct bh_wire_field f;
+    int rc;
+
+    while ((rc = bh_wire_next(&w, &f)) > 0)
+        if (f.number == number && f.is_bytes)
+            *ret = f.bytes;
+    return rc;
+}
+
 int bh_wire_text(const struct bh_wire_field *f, char *out, size_t cap)
 {
     if (!f->is_bytes || f->bytes.n >= cap || memchr(f->bytes.p, 0, f->bytes.n))

@@ -28,6 +28,8 @@ int bh_wire_next(struct bh_wire *w, struct bh_wire_field *f);
 /* The same for bytes that are still arriving: of a byte field only tag and length are read, value
  * is the length, and w goes on right behind it. -EAGAIN: the bytes end inside what is read. */
 int bh_wire_head(struct bh_wire *w, struct bh_wire_field *f);
+/* The last byte field of that number; *ret stays when there is none. 0 or -EINVAL. */
+int bh_wire_find(struct bh_str in, uint32_t number, struct bh_str *ret);
 /* Copies a byte field into out, NUL-terminated; -EINVAL when it does not fit or holds a NUL. */
 int bh_wire_text(const struct bh_wire_field *f, char *out, size_t cap);
 

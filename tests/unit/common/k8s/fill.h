@@ -65,6 +65,22 @@ static const ProtobufCMessageDescriptor *const all_objects[] = {
     &k8s__events_event__descriptor,
     &k8s__binding__descriptor,
     &k8s__eviction__descriptor,
+    &k8s__endpoints__descriptor,
+    &k8s__limit_range__descriptor,
+    &k8s__controller_revision__descriptor,
+    &k8s__self_subject_rules_review__descriptor,
+    &k8s__ingress_class__descriptor,
+    &k8s__network_policy__descriptor,
+    &k8s__runtime_class__descriptor,
+    &k8s__endpoint_slice__descriptor,
+    &k8s__volume_attributes_class__descriptor,
+    &k8s__mutating_admission_policy__descriptor,
+    &k8s__mutating_admission_policy_binding__descriptor,
+    &k8s__mutating_webhook_configuration__descriptor,
+    &k8s__validating_admission_policy__descriptor,
+    &k8s__validating_admission_policy_binding__descriptor,
+    &k8s__validating_webhook_configuration__descriptor,
+    &k8s__apiservice__descriptor,
     &k8s__status__descriptor,
     &k8s__delete_options__descriptor,
 };
@@ -151,7 +167,7 @@ static ProtobufCMessage *fill_message(struct fill *f, const ProtobufCMessageDesc
 {
     ProtobufCMessage *m = bh_arena_alloc(f->a, d->sizeof_message);
     protobuf_c_message_init(d, m);
-    if (fill_special(f, m, bh_schema_of(d).form))
+    if (fill_special(f, m, bh_json_form_of(d)))
         return m;
     for (unsigned i = 0; i < d->n_fields; i++) {
         const ProtobufCFieldDescriptor *fd = &d->fields[i];

@@ -123,8 +123,8 @@ static void test_inlined_members_exist(void)
         &k8s__ingress_rule__descriptor,
     };
     for (size_t i = 0; i < BH_ARRAY_LEN(with_inline); i++)
-        CU_ASSERT_PTR_NOT_NULL(bh_schema_of(with_inline[i]).inlined);
-    CU_ASSERT_PTR_NULL(bh_schema_of(&k8s__pod__descriptor).inlined);
+        CU_ASSERT_PTR_NOT_NULL(bh_schema_inlined(with_inline[i]));
+    CU_ASSERT_PTR_NULL(bh_schema_inlined(&k8s__pod__descriptor));
 }
 
 /* ---- JSON forms ------------------------------------------------------------------------------ */
