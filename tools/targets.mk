@@ -93,6 +93,7 @@ conformance: ## replay recorded decisions: make conformance CORPUS=DIR
 # What takes longer than `check` may: a list of its own, out of two more builds.
 DEEP_SAN    := SANITIZE=address,undefined CC=clang-14
 DEEP_THREAD := SANITIZE=thread WERROR=
+$(BUILD)/tests/common/snapshot/test_threads: LDFLAGS += -Wl,--wrap=mmap,--wrap=munmap,--wrap=pread,--wrap=pwrite
 # Rooms that start threads, and what they are tested with.
 THREADED    := unit/(common/|scheduler/(decisions|daemon)|simulator/(server|console|replay))
 asan-build:

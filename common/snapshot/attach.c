@@ -48,14 +48,13 @@ void bh_snap_lose_control(struct bh_snap_reader *r)
 {
     if (!r->control)
         return;
-    bh_snap_slots_release(&r->slots, r->slot);
-    if (r->slots.fd >= 0)
-        close(r->slots.fd);
-    bh_snap_map_unref(r->control_map);
+    bh_snap_slots_release(r->slots_fd, r->slot);
+    if (r->slots_fd >= 0)
+        close(r->slots_fd);
+    bh_snap_map_free(r->control_map);
     r->control_map = NULL;
     r->control = NULL;
-    r->slot = -1;
-    r->slots = (struct bh_snap_slots){.fd = -1};
+    r->slot = r->slots_fd = -1;
 }
 
 enum bh_snap_outcome bh_snap_corrupt(struct bh_snap_reader *r, const char *what, uint64_t where)
@@ -70,7 +69,7 @@ enum bh_snap_outcome bh_snap_corrupt(struct bh_snap_reader *r, const char *what,
 
 bool bh_snap_register(struct bh_snap_reader *r, uint64_t pos)
 {
-    bh_snap_slots_publish(&r->slots, r->slot, r->segment, pos);
+    bh_snap_slots_publish(r->slots_fd, r->slot, r->segment, pos);
     r->published_pos = pos;
     return __atomic_load_n(&r->seg.h->horizon, __ATOMIC_SEQ_CST) <= pos;
 }
@@ -97,10 +96,10 @@ static void find_slot(struct bh_snap_reader *r)
     char name[BH_SNAP_NAME_MAX];
     uint64_t bytes;
     bh_snap_object_name(r->at.instance, r->control->slots_key, name);
-    r->slots = (struct bh_snap_slots){.fd = bh_snap_object_open(name, r->at.uid, true, &bytes)};
-    if (r->slots.fd < 0)
+    r->slots_fd = bh_snap_object_open(name, r->at.uid, true, &bytes);
+    if (r->slots_fd < 0)
         return;
-    r->slot = bh_snap_slots_claim(&r->slots);
+    r->slot = bh_snap_slots_claim(r->slots_fd);
     /* Another control segment of the same writer: what is mapped goes on being followed. */
     if (r->seg.map && r->seg_incarnation == r->incarnation && r->phase != BH_SNAP_PHASE_NEW)
         (void)bh_snap_register(r, r->published_pos);
@@ -144,28 +143,13 @@ static enum bh_snap_outcome open_control(struct bh_snap_reader *r)
         o = check_control(r, m->base);
     close(fd);
     if (o != BH_SNAP_OK) {
-        bh_snap_map_unref(m);
+        bh_snap_map_free(m);
         return o;
     }
     r->control_map = m;
     r->control = m->base;
     r->incarnation = r->control->incarnation;
     find_slot(r);
-    return BH_SNAP_OK;
-}
-
-static enum bh_snap_outcome attach_control(struct bh_snap_reader *r)
-{
-    if (r->control)
-        return BH_SNAP_OK;
-    if (!r->hub)
-        return open_control(r);
-    if (__atomic_load_n(&r->hub->control.gone, __ATOMIC_ACQUIRE))
-        return refuse(r, BH_SNAP_NOT_READY, "snapshot %s: its writer has stopped", r->name);
-    r->control = &r->hub->control;
-    r->incarnation = r->control->incarnation;
-    r->slots = (struct bh_snap_slots){.fd = -1, .mem = r->hub->slots};
-    r->slot = bh_snap_slots_claim(&r->slots);
     return BH_SNAP_OK;
 }
 
@@ -210,7 +194,7 @@ static enum bh_snap_outcome adopt(struct bh_snap_reader *r, struct bh_snap_map *
     uint32_t version = __atomic_load_n(&h->version, __ATOMIC_ACQUIRE);
     const char *wrong = NULL;
     if (version != BH_SNAP_VERSION_WORD) {
-        bh_snap_map_unref(m);
+        bh_snap_map_free(m);
         return refuse(r, BH_SNAP_VERSION,
                       "snapshot %s: data of layout %u.%u, this program reads %u.%u", r->name,
                       version >> 16, version & 0xffff, BH_SNAP_LAYOUT, BH_REC_LAYOUT);
@@ -219,7 +203,7 @@ static enum bh_snap_outcome adopt(struct bh_snap_reader *r, struct bh_snap_map *
     if (!wrong && (h->incarnation != r->incarnation || h->segment != segment))
         wrong = "identity of the data segment";
     if (wrong) {
-        bh_snap_map_unref(m);
+        bh_snap_map_free(m);
         r->segment = segment;
         return bh_snap_corrupt(r, wrong, 0);
     }
@@ -248,9 +232,7 @@ static enum bh_snap_outcome open_data(struct bh_snap_reader *r)
             bh_snap_drop_data(r);
             return bh_snap_not_synced(r);
         }
-        struct bh_snap_map *m = r->hub ? bh_snap_hub_current(r->hub) : map_named(r, key, &rc);
-        if (m && r->hub)
-            segment = ((const struct bh_snap_header *)m->base)->segment;
+        struct bh_snap_map *m = map_named(r, key, &rc);
         if (m)
             return adopt(r, m, segment);
         if (rc == -EBADMSG)
@@ -263,7 +245,7 @@ static enum bh_snap_outcome open_data(struct bh_snap_reader *r)
 
 enum bh_snap_outcome bh_snap_attach(struct bh_snap_reader *r)
 {
-    enum bh_snap_outcome o = attach_control(r);
+    enum bh_snap_outcome o = r->control ? BH_SNAP_OK : open_control(r);
     if (o != BH_SNAP_OK)
         return o;
     if (r->seg.map && r->seg_incarnation == r->incarnation) {
@@ -300,12 +282,9 @@ void bh_snap_look_around(struct bh_snap_reader *r)
     if (__atomic_load_n(&r->control->gone, __ATOMIC_ACQUIRE)) {
         bh_snap_lose_control(r);
         /* The same writer may have another one, and the lease in it is worth knowing at once. */
-        if (!r->hub)
-            (void)open_control(r);
+        (void)open_control(r);
         return;
     }
-    if (r->hub)
-        return;
     /* Nothing tells of a writer that was killed after its names had been removed. */
     uint64_t now = bh_boot_ns();
     uint64_t beat = r->seg.h ? bh_snap_load(&r->seg.h->heartbeat_boot_ns) : 0;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * common/snapshot/control.c - a runtime directory's control segment, and the anonymous stand-in
+ * common/snapshot/control.c - a runtime directory's control segment
  */
 #include "common/snapshot/control.h"
 
@@ -33,7 +33,7 @@ static uint64_t bury(int fd)
         incarnation = c->incarnation;
         __atomic_store_n(&c->gone, 1, __ATOMIC_RELEASE);
     }
-    bh_snap_map_unref(m);
+    bh_snap_map_free(m);
     return incarnation;
 }
 
@@ -93,9 +93,8 @@ int bh_snap_hold_take(struct bh_snap_hold *h, const char *runtime_dir, gid_t gro
     /* The directory may have had another path. */
     if (bh_snap_announced(runtime_dir, &before) == 0 && before.instance != h->instance)
         sweep(before.instance, &old);
-    struct bh_snap_control *c = &h->stand_in;
-    c->created_boot_ns = bh_boot_ns();
-    c->incarnation = BH_MAX(c->created_boot_ns, old + 1);
+    h->stand_in.created_boot_ns = bh_boot_ns();
+    h->stand_in.incarnation = BH_MAX(h->stand_in.created_boot_ns, old + 1);
     return 0;
 }
 
@@ -129,31 +128,13 @@ int bh_snap_hold_announce(struct bh_snap_hold *h)
     return bh_snap_announced_set(h->dir, name);
 }
 
-/* The same words in a new control segment; version last, as readers expect. */
-static void write_words(struct bh_snap_hold *h, struct bh_snap_control *to)
-{
-    const struct bh_snap_control *from = bh_snap_hold_words(h);
-    *to = (struct bh_snap_control){
-        .magic = BH_SNAP_MAGIC_CONTROL,
-        .bytes = BH_SNAP_PAGE,
-        .incarnation = from->incarnation,
-        .created_boot_ns = from->created_boot_ns,
-        .writer_pid = (uint32_t)getpid(),
-        .segment = from->segment,
-        .hidden = from->hidden,
-        .lease_term = from->lease_term,
-        .lease_until_boot_ns = from->lease_until_boot_ns,
-        .data_key = {from->data_key[0], from->data_key[1]},
-    };
-}
-
 static void drop_objects(struct bh_snap_hold *h)
 {
     if (h->map)
         __atomic_store_n(&bh_snap_hold_words(h)->gone, 1, __ATOMIC_RELEASE);
     bh_snap_object_remove(h->instance, &h->slots);
     bh_snap_object_remove(h->instance, &h->control);
-    bh_snap_map_unref(h->map);
+    bh_snap_map_free(h->map);
     h->map = NULL;
 }
 
@@ -168,10 +149,23 @@ int bh_snap_hold_renew(struct bh_snap_hold *h)
     if (rc == 0 && !(next.map = bh_snap_map_new(next.control.fd, BH_SNAP_PAGE, true)))
         rc = -ENOMEM;
     if (rc == 0) {
-        struct bh_snap_control *c = next.map->base;
-        write_words(h, c);
-        c->slots_key = next.slots.key;
-        __atomic_store_n(&c->version, BH_SNAP_VERSION_WORD, __ATOMIC_RELEASE);
+        /* The same words in a new control segment; version last, as readers expect. */
+        struct bh_snap_control *to = next.map->base;
+        const struct bh_snap_control *from = bh_snap_hold_words(h);
+        *to = (struct bh_snap_control){
+            .magic = BH_SNAP_MAGIC_CONTROL,
+            .bytes = BH_SNAP_PAGE,
+            .incarnation = from->incarnation,
+            .created_boot_ns = from->created_boot_ns,
+            .writer_pid = (uint32_t)getpid(),
+            .segment = from->segment,
+            .hidden = from->hidden,
+            .lease_term = from->lease_term,
+            .lease_until_boot_ns = from->lease_until_boot_ns,
+            .data_key = {from->data_key[0], from->data_key[1]},
+            .slots_key = next.slots.key,
+        };
+        __atomic_store_n(&to->version, BH_SNAP_VERSION_WORD, __ATOMIC_RELEASE);
         rc = bh_snap_hold_announce(&next);
     }
     if (rc < 0) {
@@ -195,49 +189,4 @@ void bh_snap_hold_release(struct bh_snap_hold *h)
     drop_objects(h);
     close(h->dir);
     h->dir = -1;
-}
-
-/* ---- one process ----------------------------------------------------------------------------- */
-
-struct bh_snap_hub *bh_snap_hub_new(void)
-{
-    struct bh_snap_hub *hub = bh_calloc(1, sizeof(*hub));
-    hub->refs = 1;
-    pthread_mutex_init(&hub->lock, NULL);
-    hub->control.created_boot_ns = bh_boot_ns();
-    hub->control.incarnation = hub->control.created_boot_ns;
-    return hub;
-}
-
-struct bh_snap_hub *bh_snap_hub_ref(struct bh_snap_hub *hub)
-{
-    __atomic_fetch_add(&hub->refs, 1, __ATOMIC_RELAXED);
-    return hub;
-}
-
-void bh_snap_hub_unref(struct bh_snap_hub *hub)
-{
-    if (!hub || __atomic_sub_fetch(&hub->refs, 1, __ATOMIC_ACQ_REL) > 0)
-        return;
-    bh_snap_map_unref(hub->current);
-    pthread_mutex_destroy(&hub->lock);
-    free(hub);
-}
-
-struct bh_snap_map *bh_snap_hub_current(struct bh_snap_hub *hub)
-{
-    pthread_mutex_lock(&hub->lock);
-    struct bh_snap_map *m = hub->current ? bh_snap_map_ref(hub->current) : NULL;
-    pthread_mutex_unlock(&hub->lock);
-    return m;
-}
-
-void bh_snap_hub_set_current(struct bh_snap_hub *hub, struct bh_snap_map *m, uint64_t segment)
-{
-    pthread_mutex_lock(&hub->lock);
-    struct bh_snap_map *old = hub->current;
-    hub->current = m ? bh_snap_map_ref(m) : NULL;
-    bh_snap_store_release(&hub->control.segment, segment);
-    pthread_mutex_unlock(&hub->lock);
-    bh_snap_map_unref(old);
 }

@@ -9,14 +9,13 @@
 #ifndef BH_SNAPSHOT_CONTROL_H
 #define BH_SNAPSHOT_CONTROL_H
 
-#include <pthread.h>
 #include "common/snapshot/announce.h"
 #include "common/snapshot/slots.h"
 
 /* The writer's hold on a runtime directory. Its words are in the stand-in until there is a control
  * segment, which may be much later: /dev/shm can be full. */
 struct bh_snap_hold {
-    int dir; /* locked; -1 when anonymous */
+    int dir; /* locked */
     uint64_t instance;
     gid_t group;
     struct bh_snap_object control, slots;
@@ -39,23 +38,4 @@ int bh_snap_hold_renew(struct bh_snap_hold *h);
 int bh_snap_hold_announce(struct bh_snap_hold *h); /* only the link */
 /* Unlinks link, control and slots (not the data segment). NULL-safe parts. */
 void bh_snap_hold_release(struct bh_snap_hold *h);
-
-/* What the writer and the readers of one process share instead of names. Lives until its last
- * reference. current changes under the lock; the rest are the same atomics as in shared memory. */
-struct bh_snap_hub {
-    pthread_mutex_t lock;
-    int refs;
-    struct bh_snap_control control;
-    struct bh_snap_slot slots[BH_SNAP_SLOTS];
-    struct bh_snap_map *current;
-};
-struct bh_snap_hub *bh_snap_hub_new(void);
-struct bh_snap_hub *bh_snap_hub_ref(struct bh_snap_hub *hub);
-void bh_snap_hub_unref(struct bh_snap_hub *hub);
-/* The current data segment with a reference, or NULL. */
-struct bh_snap_map *bh_snap_hub_current(struct bh_snap_hub *hub);
-struct bh_snap_writer;
-struct bh_snap_hub *bh_snap_writer_hub(struct bh_snap_writer *w); /* of an anonymous one */
-/* Takes its own reference of m; NULL = none any more. */
-void bh_snap_hub_set_current(struct bh_snap_hub *hub, struct bh_snap_map *m, uint64_t segment);
 #endif

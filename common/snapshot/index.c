@@ -25,19 +25,6 @@ static void place(struct bh_snap_index *ix, uint64_t hash, uint32_t id)
     ix->id[i] = id;
 }
 
-static void grow(struct bh_snap_index *ix)
-{
-    struct bh_snap_index old = *ix;
-    ix->cap = old.cap ? old.cap * 2 : 1024;
-    ix->hash = bh_calloc(ix->cap, sizeof(*ix->hash));
-    ix->id = bh_calloc(ix->cap, sizeof(*ix->id));
-    for (size_t i = 0; i < old.cap; i++)
-        if (old.hash[i])
-            place(ix, old.hash[i], old.id[i]);
-    free(old.hash);
-    free(old.id);
-}
-
 uint32_t bh_snap_index_find(const struct bh_snap_index *ix, uint64_t hash, bh_snap_index_eq eq,
                             const void *owner, const void *key)
 {
@@ -53,8 +40,17 @@ uint32_t bh_snap_index_find(const struct bh_snap_index *ix, uint64_t hash, bh_sn
 void bh_snap_index_add(struct bh_snap_index *ix, uint64_t hash, uint32_t id)
 {
     bh_assert(id != BH_SNAP_NO_ID);
-    if ((ix->len + 1) * 4 > ix->cap * 3)
-        grow(ix);
+    if ((ix->len + 1) * 4 > ix->cap * 3) {
+        struct bh_snap_index old = *ix;
+        ix->cap = old.cap ? old.cap * 2 : 1024;
+        ix->hash = bh_calloc(ix->cap, sizeof(*ix->hash));
+        ix->id = bh_calloc(ix->cap, sizeof(*ix->id));
+        for (size_t i = 0; i < old.cap; i++)
+            if (old.hash[i])
+                place(ix, old.hash[i], old.id[i]);
+        free(old.hash);
+        free(old.id);
+    }
     place(ix, usable(hash), id);
     ix->len++;
 }

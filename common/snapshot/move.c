@@ -28,23 +28,6 @@ static uint64_t grown(uint64_t c, uint64_t used, uint64_t item_bytes)
     return (c + 15) & ~(uint64_t)15;
 }
 
-/* Log: so long that falling behind half of it is rarer than rebuilding is dear. Records: what waits
- * for slow readers counts as used when room has run out because of it; otherwise a compact segment
- * just above the limit would move again after every burst. */
-static struct bh_snap_sizes next_sizes(const struct bh_snap_writer *w, uint64_t need_bytes)
-{
-    struct bh_snap_sizes z = w->sizes;
-    z.syms = grown(z.syms, w->symbols.count, sizeof(struct bh_snap_sym));
-    z.text_bytes = grown(z.text_bytes, w->symbols.text_used + w->symbols.pending_used, 1);
-    z.dir_slots = grown(z.dir_slots, w->dir_used - w->free_dir_n + 1, sizeof(uint64_t));
-    z.dir_slots = BH_MAX(z.dir_slots, w->dir_used);
-    uint64_t waiting = need_bytes ? w->space.retired_bytes : 0;
-    z.record_bytes = grown(z.record_bytes, w->space.live_bytes + waiting + need_bytes, 1);
-    while (!w->fixed_log && z.log_entries < w->nodes + w->pods)
-        z.log_entries *= 2;
-    return z;
-}
-
 /* Memory of the right size, shared when that can be. 0, -ENOSPC, -errno. */
 static int new_map(struct bh_snap_writer *w, const struct bh_snap_sizes *z, bool may_hide,
                    struct bh_snap_object *ret_object, struct bh_snap_map **ret)
@@ -53,15 +36,13 @@ static int new_map(struct bh_snap_writer *w, const struct bh_snap_sizes *z, bool
     struct bh_snap_object o = {.fd = -1};
     if (bytes > MAX_BYTES || z->text_bytes > MAX_TEXT_BYTES)
         return -ENOSPC;
-    if (!w->hub) {
-        int rc = bh_snap_object_create(w->hold.instance, 0640, w->hold.group, bytes, &o);
-        if (rc < 0 && (may_hide || w->hidden))
-            bh_snap_refused(w, rc, "data segment", bytes);
-        if (rc < 0 && !may_hide)
-            return rc;
-        if (rc == 0)
-            BH_SNAP_CRASH_POINT(BH_SNAP_STEP_MOVE_RESERVED);
-    }
+    int rc = bh_snap_object_create(w->hold.instance, 0640, w->hold.group, bytes, &o);
+    if (rc < 0 && (may_hide || w->hidden))
+        bh_snap_refused(w, rc, "data segment", bytes);
+    if (rc < 0 && !may_hide)
+        return rc;
+    if (rc == 0)
+        BH_SNAP_CRASH_POINT(BH_SNAP_STEP_MOVE_RESERVED);
     struct bh_snap_map *m = bh_snap_map_new(o.fd, bytes, true);
     if (!m)
         bh_snap_object_remove(w->hold.instance, &o);
@@ -129,7 +110,7 @@ int bh_snap_first_segment(struct bh_snap_writer *w)
     int rc = new_map(w, &w->sizes, true, &w->data, &m);
     if (rc < 0)
         return rc;
-    w->hidden = !w->hub && w->data.fd < 0;
+    w->hidden = w->data.fd < 0;
     bh_snap_seg_format(&w->seg, m, &w->sizes);
     fill_header(w, &w->seg, 1, 0);
     w->segment = 1;
@@ -149,20 +130,27 @@ void bh_snap_announce(struct bh_snap_writer *w)
     if (!w->current)
         __atomic_store_n(&w->seg.h->horizon, w->head, __ATOMIC_SEQ_CST);
     w->current = true;
-    if (w->hub) {
-        bh_snap_hub_set_current(w->hub, w->seg.map, w->segment);
-    } else {
-        __atomic_store_n(&c->hidden, w->hidden, __ATOMIC_RELEASE);
-        if (!w->hidden)
-            bh_snap_store_release(&c->data_key[w->segment % 2], w->data.key);
-        bh_snap_store_release(&c->segment, w->hidden ? 0 : w->segment);
-    }
+    __atomic_store_n(&c->hidden, w->hidden, __ATOMIC_RELEASE);
+    if (!w->hidden)
+        bh_snap_store_release(&c->data_key[w->segment % 2], w->data.key);
+    bh_snap_store_release(&c->segment, w->hidden ? 0 : w->segment);
     BH_SNAP_CRASH_POINT(BH_SNAP_STEP_ANNOUNCED);
 }
 
 int bh_snap_move(struct bh_snap_writer *w, uint64_t need_bytes, bool may_hide)
 {
-    struct bh_snap_sizes z = next_sizes(w, need_bytes);
+    /* Log: so long that falling behind half of it is rarer than rebuilding is dear. Records:
+     * what waits for slow readers counts as used when room has run out because of it; otherwise
+     * a compact segment just above the limit would move again after every burst. */
+    struct bh_snap_sizes z = w->sizes;
+    z.syms = grown(z.syms, w->symbols.count, sizeof(struct bh_snap_sym));
+    z.text_bytes = grown(z.text_bytes, w->symbols.text_used + w->symbols.pending_used, 1);
+    z.dir_slots = grown(z.dir_slots, w->dir_used - w->free_dir_n + 1, sizeof(uint64_t));
+    z.dir_slots = BH_MAX(z.dir_slots, w->dir_used);
+    uint64_t waiting = need_bytes ? w->space.retired_bytes : 0;
+    z.record_bytes = grown(z.record_bytes, w->space.live_bytes + waiting + need_bytes, 1);
+    while (!w->fixed_log && z.log_entries < w->nodes + w->pods)
+        z.log_entries *= 2;
     struct bh_snap_object data, old = w->data;
     struct bh_snap_map *m = NULL;
     struct bh_snap_seg to, from = w->seg;
@@ -178,7 +166,7 @@ int bh_snap_move(struct bh_snap_writer *w, uint64_t need_bytes, bool may_hide)
     bh_snap_log_append(w, BH_SNAP_LOG_MOVED, w->segment + 1, 0);
     w->seg = to;
     w->data = data;
-    w->hidden = !w->hub && data.fd < 0;
+    w->hidden = data.fd < 0;
     w->symbols.seg = &w->seg;
     w->sizes = z;
     w->segment++;

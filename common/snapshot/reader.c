@@ -141,13 +141,11 @@ static enum bh_snap_outcome apply(const struct turn *t, const struct bh_snap_ent
 {
     switch (e->op) {
     case BH_SNAP_LOG_NODE_PUT:
-        return deliver_record(t, e->seq, e->off, BH_REC_NODE, false);
     case BH_SNAP_LOG_NODE_DEL:
-        return deliver_record(t, e->seq, e->off, BH_REC_NODE, true);
+        return deliver_record(t, e->seq, e->off, BH_REC_NODE, e->op == BH_SNAP_LOG_NODE_DEL);
     case BH_SNAP_LOG_POD_PUT:
-        return deliver_record(t, e->seq, e->off, BH_REC_POD, false);
     case BH_SNAP_LOG_POD_DEL:
-        return deliver_record(t, e->seq, e->off, BH_REC_POD, true);
+        return deliver_record(t, e->seq, e->off, BH_REC_POD, e->op == BH_SNAP_LOG_POD_DEL);
     case BH_SNAP_LOG_SHAPE_DEL:
         deliver_shape_del(t, e->seq, e->key);
         return BH_SNAP_OK;
@@ -163,16 +161,6 @@ static enum bh_snap_outcome apply(const struct turn *t, const struct bh_snap_ent
 static bool is_synced(const struct bh_snap_reader *r)
 {
     return bh_snap_load_acquire(&r->seg.h->synced) != 0;
-}
-
-static uint64_t look_for_end(struct bh_snap_reader *r)
-{
-    const bool synced = is_synced(r);
-    const uint64_t head = bh_snap_load_acquire(&r->seg.h->head); /* pairs with bh_snap_log_append */
-
-    if (synced && r->phase == BH_SNAP_PHASE_CATCH_UP && r->catch_up_to == UINT64_MAX)
-        r->catch_up_to = head;
-    return head;
 }
 
 /* A rebuild that waits for the writer; not asked of the segment where it has been asked before: OK
@@ -197,7 +185,10 @@ static void caught_up(const struct turn *t)
 static enum bh_snap_outcome drain(struct turn *t)
 {
     struct bh_snap_reader *r = t->r;
-    uint64_t head = look_for_end(r);
+    const bool synced = is_synced(r);
+    const uint64_t head = bh_snap_load_acquire(&r->seg.h->head); /* pairs with bh_snap_log_append */
+    if (synced && r->phase == BH_SNAP_PHASE_CATCH_UP && r->catch_up_to == UINT64_MAX)
+        r->catch_up_to = head;
     if (head < r->pos)
         return bh_snap_corrupt(r, "head of the change log", head);
     caught_up(t);
@@ -267,18 +258,10 @@ enum bh_snap_outcome bh_snap_follow(struct bh_snap_reader *r, unsigned max_event
 struct bh_snap_reader *bh_snap_reader_new(const char *runtime_dir, struct bh_symtab *symtab)
 {
     struct bh_snap_reader *r = bh_calloc(1, sizeof(*r));
-    r->runtime_dir = runtime_dir ? bh_strdup(runtime_dir) : NULL;
-    snprintf(r->name, sizeof(r->name), "of %s", runtime_dir ? runtime_dir : "this process");
+    r->runtime_dir = bh_strdup(runtime_dir);
+    snprintf(r->name, sizeof(r->name), "of %s", runtime_dir);
     r->symtab = symtab;
-    r->slot = -1;
-    r->slots.fd = -1;
-    return r;
-}
-
-struct bh_snap_reader *bh_snap_reader_of(struct bh_snap_writer *w, struct bh_symtab *symtab)
-{
-    struct bh_snap_reader *r = bh_snap_reader_new(NULL, symtab);
-    r->hub = bh_snap_hub_ref(bh_snap_writer_hub(w));
+    r->slot = r->slots_fd = -1;
     return r;
 }
 
@@ -288,7 +271,6 @@ void bh_snap_reader_free(struct bh_snap_reader *r)
         return;
     bh_snap_lose_control(r);
     bh_snap_drop_data(r);
-    bh_snap_hub_unref(r->hub);
     bh_umap_fini(&r->shapes);
     free(r->sym_map);
     free(r->rec.p);

@@ -20,16 +20,15 @@ struct bh_snap_buffer {
     size_t cap;
 };
 struct bh_snap_reader {
-    char *runtime_dir;           /* NULL when anonymous */
+    char *runtime_dir;
     char name[128];              /* of the control segment or its directory, for errors */
-    struct bh_snap_hub *hub;     /* anonymous */
     struct bh_snap_announced at; /* whose control segment it is */
     struct bh_symtab *symtab;
 
-    struct bh_snap_map *control_map;       /* named */
+    struct bh_snap_map *control_map;
     const struct bh_snap_control *control; /* NULL = not attached */
     uint64_t incarnation;                  /* own copy of the control segment's */
-    struct bh_snap_slots slots;
+    int slots_fd;
     int slot; /* -1 = unregistered */
     uint64_t name_checked_ns;
 

@@ -136,21 +136,14 @@ struct bh_snap_map *bh_snap_map_new(int fd, size_t bytes, bool writable)
     if (base == MAP_FAILED)
         return NULL;
     struct bh_snap_map *m = bh_calloc(1, sizeof(*m));
-    *m = (struct bh_snap_map){.base = base, .bytes = bytes, .refs = 1};
+    *m = (struct bh_snap_map){.base = base, .bytes = bytes};
     return m;
 }
 
-struct bh_snap_map *bh_snap_map_ref(struct bh_snap_map *m)
+void bh_snap_map_free(struct bh_snap_map *m)
 {
-    __atomic_fetch_add(&m->refs, 1, __ATOMIC_RELAXED);
-    return m;
-}
-
-void bh_snap_map_unref(struct bh_snap_map *m)
-{
-    if (!m || __atomic_sub_fetch(&m->refs, 1, __ATOMIC_ACQ_REL) > 0)
-        return;
-    munmap(m->base, m->bytes);
+    if (m)
+        munmap(m->base, m->bytes);
     free(m);
 }
 
@@ -239,6 +232,6 @@ const char *bh_snap_seg_open(struct bh_snap_seg *s, struct bh_snap_map *m)
 
 void bh_snap_seg_close(struct bh_snap_seg *s)
 {
-    bh_snap_map_unref(s->map);
+    bh_snap_map_free(s->map);
     *s = (struct bh_snap_seg){0};
 }

@@ -3,9 +3,6 @@
  * common/snapshot/segment.h - shared memory objects: create, reserve, map, check
  *
  * Owns the mappings and the names' spelling; knows nothing of records' meaning.
- * A named mapping has one holder; an anonymous one is shared by the writer and the readers of one
- * process and goes with its last reference (the only atomic counter here that is not in the
- * layout).
  */
 #ifndef BH_SNAPSHOT_SEGMENT_H
 #define BH_SNAPSHOT_SEGMENT_H
@@ -20,7 +17,6 @@
 struct bh_snap_map {
     void *base;
     size_t bytes;
-    int refs; /* atomic */
 };
 /* A data segment as this process sees it. Readers have it mapped read-only. The bounds are this
  * process's own copies, checked once; the segment's header is not asked for them again. */
@@ -67,8 +63,7 @@ void bh_snap_object_unlock(int fd, uint64_t at);
 
 /* fd -1: anonymous memory. NULL when the kernel has no room for the mapping. */
 struct bh_snap_map *bh_snap_map_new(int fd, size_t bytes, bool writable);
-struct bh_snap_map *bh_snap_map_ref(struct bh_snap_map *m);
-void bh_snap_map_unref(struct bh_snap_map *m);
+void bh_snap_map_free(struct bh_snap_map *m);
 
 uint64_t bh_snap_sizes_total(const struct bh_snap_sizes *z);
 /* Fills the header of fresh (zero) memory, except version, and the view. Takes the reference. */

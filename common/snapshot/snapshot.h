@@ -96,7 +96,6 @@ struct bh_snap_options {
     size_t initial_bytes; /* 0 = 16 MiB record area */
     uint32_t log_entries; /* power of two; 0 = 1 << 17 */
     const char *group;    /* group of the segments, NULL = leave */
-    bool anonymous;       /* memory of this process only, no names (simulate, tests) */
 };
 struct bh_snap_stats {
     uint64_t incarnation, segment, head, heartbeat_boot_ns;
@@ -108,8 +107,8 @@ struct bh_snap_stats {
     bool hidden; /* readers have no segment: /dev/shm has refused it; tried again every second */
     bool synced;
 };
-/* runtime_dir: not world-writable; NULL when anonymous. 0; -EBUSY (a writer is alive
- * there), -EPERM, -EINVAL, -ENOENT (group), -errno. No room is no error: see SPACE. */
+/* runtime_dir: not world-writable. 0; -EBUSY (a writer is alive there), -EPERM, -EINVAL, -ENOENT
+ * (group), -errno. No room is no error: see SPACE. */
 int bh_snap_writer_new(const char *runtime_dir, const struct bh_snap_options *o,
                        struct bh_snap_writer **ret_w, struct bh_err *err);
 /* Unlinks the names (clean stop) and unmaps. */
@@ -178,8 +177,6 @@ struct bh_snap_event {
 struct bh_snap_reader;
 /* symtab: the private table that delivered symbols refer to; filled as the segment's grows. */
 struct bh_snap_reader *bh_snap_reader_new(const char *runtime_dir, struct bh_symtab *symtab);
-/* The reader of an anonymous writer in the same process. */
-struct bh_snap_reader *bh_snap_reader_of(struct bh_snap_writer *w, struct bh_symtab *symtab);
 void bh_snap_reader_free(struct bh_snap_reader *r);
 /* Attaches when needed, then delivers what is new, at most max_events (a shape delivered on the way
  * to its pod, BEGIN and END are not counted; 0 = all there is). Cost depends on the number of

@@ -73,10 +73,7 @@ static void push_free(struct bh_snap_space *s, uint64_t off, uint64_t n)
 {
     uint64_t bytes;
     struct bh_snap_offsets *list = &s->free_list[class_of(n, &bytes)];
-    if (list->n == list->cap) {
-        list->cap = list->cap ? list->cap * 2 : 64;
-        list->p = bh_reallocarray(list->p, list->cap, sizeof(*list->p));
-    }
+    BH_GROW(list->p, list->n, list->cap);
     list->p[list->n++] = off;
 }
 
@@ -86,24 +83,20 @@ void bh_snap_space_give_back(struct bh_snap_space *s, uint64_t off, uint64_t n)
     push_free(s, off, n);
 }
 
-static void grow_retired(struct bh_snap_space *s)
-{
-    size_t cap = s->retired_cap ? s->retired_cap * 2 : 1024;
-    struct bh_snap_retired *p = bh_reallocarray(NULL, cap, sizeof(*p));
-    for (size_t i = 0; i < s->retired_n; i++)
-        p[i] = s->retired[(s->retired_first + i) & (s->retired_cap - 1)];
-    free(s->retired);
-    s->retired = p;
-    s->retired_cap = cap;
-    s->retired_first = 0;
-}
-
 void bh_snap_space_retire(struct bh_snap_space *s, uint64_t off, uint64_t n, uint64_t pos)
 {
     uint64_t bytes = bh_snap_space_round(n);
     bh_assert(bytes <= UINT32_MAX && pos >= bh_snap_space_last_retired(s));
-    if (s->retired_n == s->retired_cap)
-        grow_retired(s);
+    if (s->retired_n == s->retired_cap) {
+        size_t cap = s->retired_cap ? s->retired_cap * 2 : 1024;
+        struct bh_snap_retired *p = bh_reallocarray(NULL, cap, sizeof(*p));
+        for (size_t i = 0; i < s->retired_n; i++)
+            p[i] = s->retired[(s->retired_first + i) & (s->retired_cap - 1)];
+        free(s->retired);
+        s->retired = p;
+        s->retired_cap = cap;
+        s->retired_first = 0;
+    }
     s->retired[(s->retired_first + s->retired_n++) & (s->retired_cap - 1)] =
         (struct bh_snap_retired){.pos = pos, .off = off, .bytes = (uint32_t)bytes};
     s->live_bytes -= bytes;

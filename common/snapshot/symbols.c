@@ -26,10 +26,7 @@ static void add_pending(struct bh_snap_symbols *t, const char *s, size_t n)
         t->pending_cap = BH_MAX(t->pending_cap * 2, t->pending_used + need + 4096);
         t->pending_text = bh_realloc(t->pending_text, t->pending_cap);
     }
-    if (t->pending_n == t->pending_syms_cap) {
-        t->pending_syms_cap = t->pending_syms_cap ? t->pending_syms_cap * 2 : 64;
-        t->pending = bh_reallocarray(t->pending, t->pending_syms_cap, sizeof(*t->pending));
-    }
+    BH_GROW(t->pending, t->pending_n, t->pending_syms_cap);
     char *to = t->pending_text + t->pending_used;
     memset(to + need - 8, 0, 8); /* NUL and padding */
     if (n)

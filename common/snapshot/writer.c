@@ -35,7 +35,7 @@ static uint64_t slowest_reader(struct bh_snap_writer *w, bool *ret_stalled)
     w->readers = 0;
     if (!w->current || w->hidden)
         return min;
-    bh_snap_slots_scan(&w->slots, v);
+    bh_snap_slots_scan(w->slots_fd, v);
     for (unsigned i = 0; i < BH_SNAP_SLOTS; i++) {
         if (!v[i].active)
             continue;
@@ -65,14 +65,14 @@ static bool check_lag(struct bh_snap_writer *w, uint64_t *ret_min)
  * we go there; the second look finds readers that registered before they could see that. */
 static void recycle(struct bh_snap_writer *w)
 {
-    uint64_t goal, min;
+    uint64_t goal;
     bool stalled;
     if (check_lag(w, &goal) || !w->space.retired_n)
         return;
     if (goal > w->seg.h->horizon)
         __atomic_store_n(&w->seg.h->horizon, goal, __ATOMIC_SEQ_CST);
     BH_SNAP_CRASH_POINT(BH_SNAP_STEP_HORIZON);
-    min = slowest_reader(w, &stalled);
+    uint64_t min = slowest_reader(w, &stalled);
     bh_snap_space_recycle(&w->space, BH_MIN(goal, min));
     BH_SNAP_CRASH_POINT(BH_SNAP_STEP_RECYCLED);
     /* With a slow reader the garbage stays; look again only when there is notably more. */
@@ -160,27 +160,11 @@ static uint32_t take_dir_slot(struct bh_snap_writer *w)
     return slot;
 }
 
-static void free_dir_slot(struct bh_snap_writer *w, uint32_t slot)
-{
-    if (w->free_dir_n == w->free_dir_cap) {
-        w->free_dir_cap = w->free_dir_cap ? w->free_dir_cap * 2 : 256;
-        w->free_dir = bh_reallocarray(w->free_dir, w->free_dir_cap, sizeof(*w->free_dir));
-    }
-    w->free_dir[w->free_dir_n++] = slot;
-}
-
 static void publish_counts(struct bh_snap_writer *w)
 {
     bh_snap_store(&w->seg.h->nodes, w->nodes);
     bh_snap_store(&w->seg.h->pods, w->pods);
     bh_snap_store(&w->seg.h->shapes, w->shapes_live);
-}
-
-static void retire_record(struct bh_snap_writer *w, uint64_t off)
-{
-    const struct bh_rec_head *h = bh_snap_rec(w, off);
-    bh_snap_space_retire(&w->space, off, h->size, w->head);
-    BH_SNAP_CRASH_POINT(BH_SNAP_STEP_RETIRED);
 }
 
 static void write_record(struct bh_snap_writer *w, uint64_t off, const void *rec, size_t n)
@@ -210,8 +194,11 @@ static void publish(struct bh_snap_writer *w, uint32_t slot, uint64_t off, enum 
     bh_snap_store_release(&w->seg.dir[slot], off);
     BH_SNAP_CRASH_POINT(BH_SNAP_STEP_DIRECTORY);
     bh_snap_log_append(w, op, off ? off : old, 0);
-    if (old)
-        retire_record(w, old);
+    if (old) {
+        const struct bh_rec_head *h = bh_snap_rec(w, old);
+        bh_snap_space_retire(&w->space, old, h->size, w->head);
+        BH_SNAP_CRASH_POINT(BH_SNAP_STEP_RETIRED);
+    }
 }
 
 static void give_up_place(struct bh_snap_writer *w, struct bh_snap_index *index, uint64_t hash,
@@ -221,7 +208,8 @@ static void give_up_place(struct bh_snap_writer *w, struct bh_snap_index *index,
     if (w->head + 4 > w->safe_until)
         check_lag(w, &min);
     bh_snap_index_del(index, hash, slot);
-    free_dir_slot(w, slot);
+    BH_GROW(w->free_dir, w->free_dir_n, w->free_dir_cap);
+    w->free_dir[w->free_dir_n++] = slot;
     --*count;
     publish_counts(w);
     publish(w, slot, 0, op, w->seg.dir[slot]);
@@ -301,10 +289,7 @@ static uint32_t new_shape(struct bh_snap_writer *w, const struct bh_shape_rec *s
     if (id != BH_SNAP_NO_ID) {
         w->shapes_free = w->shapes[id].bytes;
     } else {
-        if (w->shapes_n == w->shapes_cap) {
-            w->shapes_cap = w->shapes_cap ? w->shapes_cap * 2 : 64;
-            w->shapes = bh_reallocarray(w->shapes, w->shapes_cap, sizeof(*w->shapes));
-        }
+        BH_GROW(w->shapes, w->shapes_n, w->shapes_cap);
         id = w->shapes_n++;
     }
     struct bh_snap_shape *s = &w->shapes[id];
@@ -365,30 +350,6 @@ static bool same_pod(const struct bh_snap_writer *w, uint32_t slot, const struct
                0;
 }
 
-static void set_pod_shape(struct bh_snap_writer *w, uint32_t slot, uint32_t shape)
-{
-    if (slot >= w->pod_shape_cap) {
-        w->pod_shape_cap = BH_MAX(w->pod_shape_cap * 2, w->seg.dir_cap);
-        w->pod_shape = bh_reallocarray(w->pod_shape, w->pod_shape_cap, sizeof(*w->pod_shape));
-    }
-    w->pod_shape[slot] = shape;
-}
-
-/* The record and, when new, the shape; they are not reachable yet. Returns the shape. */
-static uint32_t write_pod(struct bh_snap_writer *w, const struct room *room,
-                          const struct bh_pod_rec *pod, const struct bh_shape_rec *shape,
-                          uint64_t shape_hash, uint32_t shape_id)
-{
-    if (shape_id == BH_SNAP_NO_ID)
-        shape_id = new_shape(w, shape, shape_hash, room->off[1]);
-    write_record(w, room->off[0], pod, pod->h.size);
-    struct bh_pod_rec *mine = (void *)((char *)w->seg.map->base + room->off[0]);
-    mine->shape = w->shapes[shape_id].off;
-    w->shapes[shape_id].refs++;
-    BH_SNAP_CRASH_POINT(BH_SNAP_STEP_RECORD);
-    return shape_id;
-}
-
 int bh_snap_put_pod(struct bh_snap_writer *w, const struct bh_pod_rec *pod,
                     const struct bh_shape_rec *shape)
 {
@@ -408,10 +369,21 @@ int bh_snap_put_pod(struct bh_snap_writer *w, const struct bh_pod_rec *pod,
     if (make_room(w, &room) < 0)
         return -ENOSPC;
 
-    shape_id = write_pod(w, &room, pod, shape, shape_hash, shape_id);
+    /* The record and, when new, the shape; they are not reachable yet. */
+    if (shape_id == BH_SNAP_NO_ID)
+        shape_id = new_shape(w, shape, shape_hash, room.off[1]);
+    write_record(w, room.off[0], pod, pod->h.size);
+    struct bh_pod_rec *mine = (void *)((char *)w->seg.map->base + room.off[0]);
+    mine->shape = w->shapes[shape_id].off;
+    w->shapes[shape_id].refs++;
+    BH_SNAP_CRASH_POINT(BH_SNAP_STEP_RECORD);
     uint32_t old_shape = slot == BH_SNAP_NO_ID ? BH_SNAP_NO_ID : w->pod_shape[slot];
     uint64_t old = take_place(w, &w->pod_index, hash, &w->pods, &slot);
-    set_pod_shape(w, slot, shape_id);
+    if (slot >= w->pod_shape_cap) {
+        w->pod_shape_cap = BH_MAX(w->pod_shape_cap * 2, w->seg.dir_cap);
+        w->pod_shape = bh_reallocarray(w->pod_shape, w->pod_shape_cap, sizeof(*w->pod_shape));
+    }
+    w->pod_shape[slot] = shape_id;
     publish(w, slot, room.off[0], BH_SNAP_LOG_POD_PUT, old);
     if (old)
         shape_unref(w, old_shape);
@@ -460,7 +432,7 @@ static void lost(struct bh_snap_writer *w, const char *name)
 static void use_hold(struct bh_snap_writer *w)
 {
     w->control = bh_snap_hold_words(&w->hold);
-    w->slots = (struct bh_snap_slots){.fd = w->hold.slots.fd};
+    w->slots_fd = w->hold.slots.fd;
 }
 
 static void settle_data(struct bh_snap_writer *w)
@@ -479,14 +451,13 @@ static void settle_control(struct bh_snap_writer *w, bool again)
 {
     char gone[BH_SNAP_NAME_MAX];
     bool only_link = false;
-    int rc;
     if (w->hold.control.fd >= 0) {
         if (bh_snap_hold_there(&w->hold, &only_link, gone))
             return;
         if (!again)
             lost(w, gone);
     }
-    rc = only_link ? bh_snap_hold_announce(&w->hold) : bh_snap_hold_renew(&w->hold);
+    int rc = only_link ? bh_snap_hold_announce(&w->hold) : bh_snap_hold_renew(&w->hold);
     use_hold(w);
     if (rc < 0)
         bh_snap_refused(w, rc, only_link ? "link in the runtime directory" : "control segment",
@@ -496,7 +467,7 @@ static void settle_control(struct bh_snap_writer *w, bool again)
 /* Makes what has no name yet, or has lost it. */
 static void settle(struct bh_snap_writer *w)
 {
-    if (w->hub || !now_and_then(&w->settled_ns, SETTLE_NS))
+    if (!now_and_then(&w->settled_ns, SETTLE_NS))
         return;
     const int before = w->trouble;
     w->trouble = 0;
@@ -509,57 +480,34 @@ static void settle(struct bh_snap_writer *w)
 }
 
 /* ---- life ------------------------------------------------------------------------------------ */
-static int check_options(const char *runtime_dir, const struct bh_snap_options *o,
+static int check_options(const char *runtime_dir, const struct bh_snap_options *o, gid_t *ret_gid,
                          struct bh_err *err)
 {
-    if (!o->anonymous && !(runtime_dir && *runtime_dir))
+    char buf[4096];
+    struct group g, *found = NULL;
+    if (!runtime_dir || !*runtime_dir)
         return bh_err_set(err, -EINVAL, "snapshot: no runtime directory");
     if (o->log_entries && (o->log_entries < 16 || (o->log_entries & (o->log_entries - 1))))
         return bh_err_set(err, -EINVAL, "snapshot log_entries %u: not a power of two from 16",
                           o->log_entries);
+    if (o->group)
+        getgrnam_r(o->group, &g, buf, sizeof(buf), &found);
+    if (o->group && !found)
+        return bh_err_set(err, -ENOENT, "snapshot group %s: no such group", o->group);
+    *ret_gid = found ? found->gr_gid : (gid_t)-1;
     return 0;
-}
-
-static int find_group(const char *group, gid_t *ret_gid, struct bh_err *err)
-{
-    char buf[4096];
-    struct group g, *found = NULL;
-    *ret_gid = (gid_t)-1;
-    if (!group)
-        return 0;
-    getgrnam_r(group, &g, buf, sizeof(buf), &found);
-    if (!found)
-        return bh_err_set(err, -ENOENT, "snapshot group %s: no such group", group);
-    *ret_gid = found->gr_gid;
-    return 0;
-}
-
-static int take_hold(struct bh_snap_writer *w, const char *runtime_dir, gid_t group,
-                     struct bh_err *err)
-{
-    int rc = bh_snap_hold_take(&w->hold, runtime_dir, group, err);
-    w->runtime_dir = bh_strdup(runtime_dir);
-    use_hold(w);
-    return rc;
-}
-
-static void use_hub(struct bh_snap_writer *w)
-{
-    w->hub = bh_snap_hub_new();
-    w->control = &w->hub->control;
-    w->slots = (struct bh_snap_slots){.fd = -1, .mem = w->hub->slots};
 }
 
 /* Room may come; whatever else keeps us from /dev/shm at the start is for a person to mend. */
 static int first_names(struct bh_snap_writer *w, struct bh_err *err)
 {
     int rc = bh_snap_first_segment(w);
-    if (rc == 0 && !w->hub)
+    if (rc == 0) {
         settle_control(w, false);
-    if (rc == 0 && w->trouble != -ENOSPC)
-        rc = w->trouble;
-    return rc < 0 ? bh_err_set(err, rc, "snapshot of %s: shared memory: %s",
-                               w->runtime_dir ? w->runtime_dir : "this process", strerror(-rc))
+        rc = w->trouble != -ENOSPC ? w->trouble : 0;
+    }
+    return rc < 0 ? bh_err_set(err, rc, "snapshot of %s: shared memory: %s", w->runtime_dir,
+                               strerror(-rc))
                   : 0;
 }
 
@@ -569,15 +517,13 @@ int bh_snap_writer_new(const char *runtime_dir, const struct bh_snap_options *o,
     static const struct bh_snap_options none;
     o = o ? o : &none;
     uint64_t records = o->initial_bytes ? o->initial_bytes : 16u << 20;
-    struct bh_snap_writer *w;
     gid_t group;
-    int rc = check_options(runtime_dir, o, err);
-    if (rc == 0)
-        rc = find_group(o->group, &group, err);
+    int rc = check_options(runtime_dir, o, &group, err);
     if (rc < 0)
         return rc;
-    w = bh_calloc(1, sizeof(*w));
-    w->hold.dir = w->data.fd = -1;
+    struct bh_snap_writer *w = bh_calloc(1, sizeof(*w));
+    w->data.fd = -1;
+    w->runtime_dir = bh_strdup(runtime_dir);
     w->seed = bh_rand_entropy();
     w->shapes_free = BH_SNAP_NO_ID;
     w->fixed_log = o->log_entries != 0;
@@ -588,10 +534,8 @@ int bh_snap_writer_new(const char *runtime_dir, const struct bh_snap_options *o,
         .dir_slots = BH_MAX(records / 256, 64),
         .record_bytes = BH_MAX((records + 15) & ~(uint64_t)15, 4096),
     };
-    if (o->anonymous)
-        use_hub(w);
-    else
-        rc = take_hold(w, runtime_dir, group, err);
+    rc = bh_snap_hold_take(&w->hold, runtime_dir, group, err);
+    use_hold(w);
     if (rc == 0)
         rc = first_names(w, err);
     if (rc < 0) {
@@ -606,14 +550,9 @@ void bh_snap_writer_free(struct bh_snap_writer *w)
 {
     if (!w)
         return;
-    if (w->hub) {
-        __atomic_store_n(&w->hub->control.gone, 1, __ATOMIC_RELEASE);
-        bh_snap_hub_unref(w->hub);
-    } else {
-        bh_snap_object_remove(w->hold.instance, &w->data);
-        bh_snap_hold_release(&w->hold);
-        free(w->runtime_dir);
-    }
+    bh_snap_object_remove(w->hold.instance, &w->data);
+    bh_snap_hold_release(&w->hold);
+    free(w->runtime_dir);
     bh_snap_symbols_fini(&w->symbols);
     bh_snap_seg_close(&w->seg);
     bh_snap_space_fini(&w->space);
@@ -624,12 +563,6 @@ void bh_snap_writer_free(struct bh_snap_writer *w)
     free(w->free_dir);
     free(w->shapes);
     free(w);
-}
-
-struct bh_snap_hub *bh_snap_writer_hub(struct bh_snap_writer *w)
-{
-    bh_assert(w->hub); /* only the reader of a named writer finds it by name */
-    return w->hub;
 }
 
 static bh_sym intern(void *arg, const char *s, size_t n)
@@ -676,8 +609,8 @@ void bh_snap_writer_tick(struct bh_snap_writer *w)
     uint64_t min;
     w->move_failed = false;
     settle(w);
-    if (w->current && !w->hub)
-        bh_snap_slots_drop_dead(&w->slots);
+    if (w->current)
+        bh_snap_slots_drop_dead(w->slots_fd);
     check_lag(w, &min);
     if (w->space.retired_bytes > w->recycle_at)
         recycle(w);
@@ -707,7 +640,7 @@ void bh_snap_writer_stats(const struct bh_snap_writer *w, struct bh_snap_stats *
         .readers = w->readers,
         .refused = w->refused,
         .lost = w->lost,
-        .hidden = w->hidden || (!w->hub && !w->hold.map),
+        .hidden = w->hidden || !w->hold.map,
         .lease_term = bh_snap_load(&w->control->lease_term),
         .lease_until_boot_ns = bh_snap_load(&w->control->lease_until_boot_ns),
         .synced = w->synced,

@@ -18,12 +18,11 @@ struct bh_snap_shape {
     uint32_t refs; /* 0 = free entry; bytes is then the next free entry */
 };
 struct bh_snap_writer {
-    char *runtime_dir; /* named; for people */
+    char *runtime_dir; /* for people */
     struct bh_snap_hold hold;
-    struct bh_snap_object data; /* the segment's; none when it is hidden or anonymous */
-    struct bh_snap_hub *hub;    /* anonymous */
+    struct bh_snap_object data; /* the segment's; none when it is hidden */
     struct bh_snap_control *control;
-    struct bh_snap_slots slots;
+    int slots_fd;
     uint64_t segment, moves;
     struct bh_snap_sizes sizes;
     bool fixed_log; /* the log has the size the caller asked for and does not grow */

@@ -9,6 +9,8 @@
  */
 #include "common/snapshot/writer_int.h"
 
+#include <unistd.h>
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
 
 static struct bh_snap_writer *writer;
@@ -42,10 +44,22 @@ static void fill(struct bh_snap_writer *w)
     }
 }
 
+/* Nothing is left in /dev/shm; what a crash leaves there is for the sweep of a person. */
+static void close_writer(void)
+{
+    char *dir = bh_strdup(writer->runtime_dir);
+    bh_snap_writer_free(writer);
+    rmdir(dir);
+    free(dir);
+    free(pristine);
+}
+
 static void open_writer(void)
 {
-    const struct bh_snap_options o = {.anonymous = true, .initial_bytes = 4096, .log_entries = 16};
-    bh_assert(bh_snap_writer_new(NULL, &o, &writer, NULL) == 0);
+    const struct bh_snap_options o = {.initial_bytes = 4096, .log_entries = 16};
+    char dir[] = "/tmp/berth-fuzz-snapshot-XXXXXX";
+    bh_assert(mkdtemp(dir) && bh_snap_writer_new(dir, &o, &writer, NULL) == 0);
+    atexit(close_writer);
     fill(writer);
     bh_snap_set_synced(writer, true);
     pristine = bh_memdup(writer->seg.map->base, writer->seg.map->bytes);
@@ -85,7 +99,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
         return 0;
     memcpy(writer->seg.map->base, pristine, writer->seg.map->bytes);
     struct bh_symtab *tab = bh_symtab_new();
-    struct bh_snap_reader *r = bh_snap_reader_of(writer, tab);
+    struct bh_snap_reader *r = bh_snap_reader_new(writer->runtime_dir, tab);
     uint8_t late = data[0];
     data++, n--;
     /* Four turns: attach, and go on after each late patch. */

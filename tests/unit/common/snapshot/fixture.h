@@ -20,7 +20,7 @@
 #include <unistd.h>
 
 #include "common/snapshot/announce.h"
-#include "common/snapshot/snapshot.h"
+#include "common/snapshot/writer_int.h"
 #include "tests/unit/harness.h"
 
 /* ---- names ----------------------------------------------------------------------------------- */
@@ -372,7 +372,7 @@ static inline void fx_reader_init(struct fx_reader *x, const char *name, struct 
 {
     memset(x, 0, sizeof(*x));
     x->tab = bh_symtab_new();
-    x->r = w ? bh_snap_reader_of(w, x->tab) : bh_snap_reader_new(name, x->tab);
+    x->r = bh_snap_reader_new(name ? name : w->runtime_dir, x->tab);
 }
 
 static inline void fx_reader_fini(struct fx_reader *x)
@@ -409,10 +409,10 @@ static inline enum bh_snap_outcome fx_follow(struct fx_reader *x, unsigned max_e
 
 static inline struct bh_snap_writer *fx_writer(const char *name, size_t bytes, uint32_t log)
 {
-    struct bh_snap_options o = {.initial_bytes = bytes, .log_entries = log, .anonymous = !name};
+    struct bh_snap_options o = {.initial_bytes = bytes, .log_entries = log};
     struct bh_snap_writer *w = NULL;
     struct bh_err err = {{0}};
-    if (bh_snap_writer_new(name, &o, &w, &err) < 0)
+    if (bh_snap_writer_new(name ? name : fx_name(), &o, &w, &err) < 0)
         fprintf(stderr, "# %s\n", err.msg);
     return w;
 }

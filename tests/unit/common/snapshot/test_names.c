@@ -60,7 +60,7 @@ static void four_paths(const char *dir, char out[static 4][512])
     snprintf(out[1], 512, "%s%s", BH_SNAP_FOLDER, at.name);
     path_of(at.instance, c->slots_key, out[2]);
     path_of(at.instance, c->data_key[c->segment % 2], out[3]);
-    bh_snap_map_unref(m);
+    bh_snap_map_free(m);
 }
 
 static uint64_t lost(const struct bh_snap_writer *w)

@@ -469,7 +469,7 @@ static void test_options_are_checked(void)
     CU_ASSERT(strstr(err.msg, "no such group here") != NULL);
 }
 
-static void test_anonymous_outlives_its_writer(void)
+static void test_mapped_memory_outlives_its_writer(void)
 {
     struct bh_snap_writer *w = fx_writer(NULL, 4096, 0);
     struct fx_reader x;
@@ -520,6 +520,6 @@ BH_TESTS("common/snapshot/snapshot",
          {"symbols: many, long, none", test_symbols_many_and_long},
          {"an oversized record is refused", test_oversized_record_is_refused},
          {"options are checked", test_options_are_checked},
-         {"anonymous memory outlives its writer", test_anonymous_outlives_its_writer},
+         {"mapped memory outlives its writer", test_mapped_memory_outlives_its_writer},
          {"the heartbeat is the tick", test_heartbeat_is_the_tick},
          {"nothing is left in /dev/shm", test_nothing_is_left_in_dev_shm})

@@ -1,12 +1,82 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * tests/unit/common/snapshot/test_threads.c - one writer thread, reader threads, one anonymous
- * mapping: the same protocol where ThreadSanitizer can watch it
+ * tests/unit/common/snapshot/test_threads.c - one writer thread, reader threads, one mapping: the
+ * same protocol where ThreadSanitizer can watch it
  */
 #include <pthread.h>
 #include <sched.h>
 
 #include "tests/unit/common/snapshot/fixture.h"
+
+/* ThreadSanitizer knows memory by its address, and orders what goes through a file only where both
+ * use one descriptor. So the linker has all threads get one mapping of each object (--wrap in
+ * tools/targets.mk), and the slots' system calls take and release one word. */
+struct shared_map {
+    void *base;
+    size_t bytes;
+    ino_t inode;
+    unsigned refs;
+};
+static struct shared_map maps[64];
+static pthread_mutex_t maps_lock = PTHREAD_MUTEX_INITIALIZER;
+static uint64_t slots_word; /* atomic */
+
+void *__real_mmap(void *at, size_t n, int prot, int flags, int fd, off_t off);
+void *__wrap_mmap(void *at, size_t n, int prot, int flags, int fd, off_t off);
+int __real_munmap(void *base, size_t n);
+int __wrap_munmap(void *base, size_t n);
+ssize_t __real_pread(int fd, void *p, size_t n, off_t off);
+ssize_t __wrap_pread(int fd, void *p, size_t n, off_t off);
+ssize_t __real_pwrite(int fd, const void *p, size_t n, off_t off);
+ssize_t __wrap_pwrite(int fd, const void *p, size_t n, off_t off);
+
+void *__wrap_mmap(void *at, size_t n, int prot, int flags, int fd, off_t off)
+{
+    struct shared_map *m = NULL;
+    struct stat st;
+    if (fd < 0 || fstat(fd, &st) < 0)
+        return __real_mmap(at, n, prot, flags, fd, off);
+    pthread_mutex_lock(&maps_lock);
+    for (size_t i = 0; i < BH_ARRAY_LEN(maps); i++)
+        if (maps[i].refs && maps[i].inode == st.st_ino)
+            m = &maps[i];
+    for (size_t i = 0; i < BH_ARRAY_LEN(maps) && !m; i++)
+        if (!maps[i].refs) {
+            m = &maps[i];
+            *m = (struct shared_map){__real_mmap(at, n, prot, flags, fd, off), n, st.st_ino, 0};
+        }
+    bh_assert(m && m->base != MAP_FAILED && m->bytes >= n); /* the writer came first */
+    m->refs++;
+    pthread_mutex_unlock(&maps_lock);
+    return m->base;
+}
+
+int __wrap_munmap(void *base, size_t n)
+{
+    int rc = -1;
+    pthread_mutex_lock(&maps_lock);
+    for (size_t i = 0; i < BH_ARRAY_LEN(maps) && rc < 0; i++)
+        if (maps[i].refs && maps[i].base == base)
+            rc = --maps[i].refs ? 0 : __real_munmap(base, maps[i].bytes);
+    pthread_mutex_unlock(&maps_lock);
+    return rc < 0 ? __real_munmap(base, n) : rc;
+}
+
+ssize_t __wrap_pread(int fd, void *p, size_t n, off_t off)
+{
+    (void)__atomic_fetch_add(&slots_word, 1, __ATOMIC_ACQ_REL);
+    ssize_t got = __real_pread(fd, p, n, off);
+    (void)__atomic_fetch_add(&slots_word, 1, __ATOMIC_ACQ_REL);
+    return got;
+}
+
+ssize_t __wrap_pwrite(int fd, const void *p, size_t n, off_t off)
+{
+    (void)__atomic_fetch_add(&slots_word, 1, __ATOMIC_ACQ_REL);
+    ssize_t put = __real_pwrite(fd, p, n, off);
+    (void)__atomic_fetch_add(&slots_word, 1, __ATOMIC_ACQ_REL);
+    return put;
+}
 
 enum { READERS = 3, OPS = 60000, OBJECTS = 200, SEED = 50 };
 
