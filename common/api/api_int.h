@@ -32,6 +32,10 @@ struct bh_api_creds *bh_api_creds_ref(struct bh_api_creds *k);
 void bh_api_creds_unref(struct bh_api_creds *k);
 int bh_api_creds_load(const struct bh_api_config *cfg, struct bh_api_creds **ret,
                       struct bh_err *err);
+static inline bool bh_api_same(const char *a, const char *b) /* NULL is like NULL only */
+{
+    return a == b || (a && b && bh_streq(a, b));
+}
 bool bh_api_creds_equal(const struct bh_api_creds *a, const struct bh_api_creds *b);
 
 /* ---- kubeconfig's users[].user.exec and as* (kubeconfig_exec.c) ------------------------------ */
@@ -43,8 +47,9 @@ int bh_kubeconfig_impersonation(const struct bh_json *user, struct bh_api_config
 char *bh_kubeconfig_beside(const char *path, const char *s); /* s, relative to the file at path */
 struct bh_exec_config *bh_exec_config_copy(const struct bh_exec_config *x); /* NULL stays NULL */
 void bh_exec_config_free(struct bh_exec_config *x);
-char **bh_texts_copy(char **v); /* NULL-terminated lists */
-void bh_texts_free(char **v);   /* wipes: they may hold secrets */
+size_t bh_texts_count(char *const *v); /* NULL-terminated lists */
+char **bh_texts_copy(char **v);
+void bh_texts_free(char **v); /* wipes: they may hold secrets */
 
 /* ---- a command's credentials (exec.c) -------------------------------------------------------- */
 #define BH_API_EXEC_TIMEOUT_NS (UINT64_C(60) * 1000000000)
@@ -200,7 +205,7 @@ static inline bool bh_api_past_fence(const struct bh_api_req *r)
 int bh_api_retry_after(struct bh_str value); /* seconds, -1 = not that form */
 
 /* ---- lanes (lane.h) -------------------------------------------------------------------------- */
-struct bh_lanes *bh_lanes_new(struct bh_api_client *c, unsigned linger_ms);
+struct bh_lanes *bh_lanes_new(struct bh_api_client *c, const struct bh_api_options *o);
 void bh_lanes_add(struct bh_lanes *s, struct bh_api_req *r);
 void bh_lanes_remove(struct bh_lanes *s, struct bh_api_req *r); /* wherever it is; no callback */
 void bh_lanes_renew(struct bh_lanes *s); /* credentials changed: what is open finishes and goes */

@@ -40,35 +40,21 @@ void bh_api_kick(struct bh_api_client *c)
         uv_timer_start(&c->pump, on_pump, 0, 0);
 }
 
-/* ---- the rate limiter ------------------------------------------------------------------------ */
-
-static bool take_token(struct bh_api_client *c)
-{
-    return bh_api_limit_take(&c->limit, bh_mono_ns());
-}
-
 /* ---- one alarm for all waiting --------------------------------------------------------------- */
-
-static void earlier(uint64_t *t, uint64_t other)
-{
-    if (other < *t)
-        *t = other;
-}
 
 static void set_alarm(struct bh_api_client *c)
 {
     struct bh_api_req *r;
-    uint64_t next = UINT64_MAX;
     const uint64_t now = bh_mono_ns();
+    uint64_t next =
+        TAILQ_EMPTY(&c->reqs[BH_REQ_WAITING]) ? UINT64_MAX : bh_api_limit_next(&c->limit, now);
 
-    if (!TAILQ_EMPTY(&c->reqs[BH_REQ_WAITING]))
-        earlier(&next, bh_api_limit_next(&c->limit, now));
     TAILQ_FOREACH(r, &c->reqs[BH_REQ_DELAYED], link)
-        earlier(&next, r->due_ns);
+        next = BH_MIN(next, r->due_ns);
     TAILQ_FOREACH(r, &c->reqs[BH_REQ_HELD], link)
-        earlier(&next, r->deadline_ns ? r->deadline_ns : UINT64_MAX);
+        next = BH_MIN(next, r->deadline_ns ? r->deadline_ns : UINT64_MAX);
     TAILQ_FOREACH(r, &c->reqs[BH_REQ_TIMED], link)
-        earlier(&next, r->last_byte_ns + r->call.idle_timeout_ns);
+        next = BH_MIN(next, r->last_byte_ns + r->call.idle_timeout_ns);
     if (next == UINT64_MAX) {
         uv_timer_stop(&c->alarm);
         return;
@@ -106,45 +92,33 @@ static void recycle(struct bh_api_req *r)
         free_spare(r);
 }
 
-static void describe(const struct bh_api_req *r, struct bh_api_reply *reply)
-{
-    long os_errno = r->os_errno;
-
-    if (reply->code >= 300 && reply->code < 400 && !r->on.lean)
-        curl_easy_getinfo(r->easy, CURLINFO_REDIRECT_URL, &reply->redirect);
-    if (reply->outcome == BH_API_OK)
-        return;
-    reply->head = r->head_done;
-    reply->curl_code = r->curl_code;
-    if (!r->on.lean && r->easy)
-        curl_easy_getinfo(r->easy, CURLINFO_OS_ERRNO, &os_errno);
-    reply->os_errno = r->lack ? r->lack : (int)os_errno;
-}
-
 static void deliver(struct bh_api_req *r, enum bh_api_outcome outcome, const char *error)
 {
     struct bh_api_client *c = r->c;
+    const bool ok = outcome == BH_API_OK;
     struct bh_api_reply reply = {
         .outcome = outcome,
         .sent = r->sent,
-        .code = outcome == BH_API_OK ? r->code : 0,
-        .retry_after_s = outcome == BH_API_OK ? r->retry_after_s : -1,
+        .code = ok ? r->code : 0,
+        .retry_after_s = ok ? r->retry_after_s : -1,
         .content_type = r->content_type,
         .body = {bh_buf_str(&r->body), r->body.n},
-        .error = outcome == BH_API_OK ? NULL : error,
+        .error = ok ? NULL : error,
+        .head = !ok && r->head_done,
+        .curl_code = ok ? 0 : r->curl_code,
     };
-    describe(r, &reply);
+    if (reply.code >= 300 && reply.code < 400 && !r->on.lean)
+        curl_easy_getinfo(r->easy, CURLINFO_REDIRECT_URL, &reply.redirect);
+    if (!ok) {
+        long os_errno = r->os_errno;
+        if (!r->on.lean && r->easy)
+            curl_easy_getinfo(r->easy, CURLINFO_OS_ERRNO, &os_errno);
+        reply.os_errno = r->lack ? r->lack : (int)os_errno;
+    }
     c->busy++;
     r->call.on_done(r->call.arg, &reply);
     c->busy--;
     recycle(r);
-}
-
-static bool may_retry(const struct bh_api_req *r)
-{
-    uint64_t due = bh_mono_ns() + (uint64_t)BH_MAX(r->retry_after_s, 0) * NS_PER_S;
-    return r->call.retry_429_5xx && (r->code == 429 || r->code >= 500) && r->retry_after_s >= 0 &&
-           r->attempts < ATTEMPTS_MAX && (r->deadline_ns == 0 || due < r->deadline_ns);
 }
 
 static void replied(struct bh_api_req *r)
@@ -155,7 +129,10 @@ static void replied(struct bh_api_req *r)
         bh_api_token_refresh(c, true);
         bh_api_exec_expire(c);
     }
-    if (may_retry(r)) {
+
+    uint64_t due = bh_mono_ns() + (uint64_t)BH_MAX(r->retry_after_s, 0) * NS_PER_S;
+    if (r->call.retry_429_5xx && (r->code == 429 || r->code >= 500) && r->retry_after_s >= 0 &&
+        r->attempts < ATTEMPTS_MAX && (r->deadline_ns == 0 || due < r->deadline_ns)) {
         bh_api_metrics_retry(c, r);
         r->due_ns = bh_mono_ns() + (uint64_t)r->retry_after_s * NS_PER_S;
         set_state(r, BH_REQ_DELAYED);
@@ -207,18 +184,27 @@ void bh_api_ended(struct bh_api_req *r, bool late, const char *why)
     }
 }
 
+/* On the wire no more. */
+static void stop_request(struct bh_api_req *r)
+{
+    if (r->pool)
+        bh_api_pool_remove(r->pool, r);
+    else if (r->on.list)
+        bh_lanes_remove(r->c->lanes, r);
+}
+
 /* Ends a request that libcurl is not done with. */
 static void give_up(struct bh_api_req *r, enum bh_api_outcome outcome, const char *why)
 {
+    const bool lane = !r->pool && r->on.list;
+
     if (r->pool) {
         long request_bytes = 0;
         curl_easy_getinfo(r->easy, CURLINFO_REQUEST_SIZE, &request_bytes);
         r->sent = r->sent || request_bytes > 0;
-        bh_api_pool_remove(r->pool, r);
-        r->code = 0;
-        bh_api_metrics_done(r->c, r);
-    } else if (r->on.list) {
-        bh_lanes_remove(r->c->lanes, r);
+    }
+    if (r->pool || lane) {
+        stop_request(r);
         r->code = 0;
         bh_api_metrics_done(r->c, r);
     }
@@ -250,13 +236,6 @@ static struct bh_api_pool *lane_pool(struct bh_api_client *c)
 
     p->for_lanes = true;
     return p;
-}
-
-static unsigned pool_of(const struct bh_api_call *call)
-{
-    if (call->company_ms)
-        return BH_API_POOL_ALONE;
-    return call->long_lived ? BH_API_POOL_LONG : BH_API_POOL_SHORT;
 }
 
 static void new_connections(struct bh_api_client *c)
@@ -314,13 +293,19 @@ static void launch(struct bh_api_req *r)
         return;
     }
     bh_api_transfer_prepare(r);
-    bh_api_pool_add(c->pool[pool_of(&r->call)], r);
+    bh_api_pool_add(c->pool[r->call.company_ms   ? BH_API_POOL_ALONE
+                            : r->call.long_lived ? BH_API_POOL_LONG
+                                                 : BH_API_POOL_SHORT],
+                    r);
     if (r->call.idle_timeout_ns)
         set_alarm(c);
 }
 
-static struct bh_api_req *take_spare(struct bh_api_client *c)
+struct bh_api_req *bh_api_start(struct bh_api_client *c, const struct bh_api_call *call)
 {
+    if (c->closing)
+        return NULL;
+    bh_assert(call->on_done && call->path[0] == '/');
     struct bh_api_req *r = TAILQ_LAST(&c->reqs[BH_REQ_FREE], bh_api_req_list); /* the warmest */
     if (!r) {
         r = bh_calloc(1, sizeof(*r));
@@ -330,20 +315,6 @@ static struct bh_api_req *take_spare(struct bh_api_client *c)
     }
     c->n_spare--;
     c->n_live++;
-    return r;
-}
-
-static bool writes_fields(const char *method)
-{
-    return bh_streq(method, "POST") || bh_streq(method, "PUT") || bh_streq(method, "PATCH");
-}
-
-struct bh_api_req *bh_api_start(struct bh_api_client *c, const struct bh_api_call *call)
-{
-    if (c->closing)
-        return NULL;
-    bh_assert(call->on_done && call->path[0] == '/');
-    struct bh_api_req *r = take_spare(c);
     r->call = *call;
     r->method = intern_method(call->method);
     r->attempts = 0;
@@ -355,7 +326,7 @@ struct bh_api_req *bh_api_start(struct bh_api_client *c, const struct bh_api_cal
     bh_buf_reset(&r->url);
     bh_buf_adds(&r->url, c->base);
     bh_buf_adds(&r->url, call->path);
-    if (c->field_manager && writes_fields(r->method)) {
+    if (c->field_manager && bh_word_at("POST PUT PATCH", r->method) >= 0) {
         bh_buf_adds(&r->url, strchr(call->path, '?') ? "&fieldManager=" : "?fieldManager=");
         bh_buf_adds(&r->url, c->field_manager);
     }
@@ -370,7 +341,8 @@ struct bh_api_req *bh_api_start(struct bh_api_client *c, const struct bh_api_cal
     r->call.content_type = r->headers->content_type;
     r->call.accept = r->headers->accept;
     r->call.extra_header = r->headers->extra;
-    if (!call->long_lived && (!TAILQ_EMPTY(&c->reqs[BH_REQ_WAITING]) || !take_token(c))) {
+    if (!call->long_lived &&
+        (!TAILQ_EMPTY(&c->reqs[BH_REQ_WAITING]) || !bh_api_limit_take(&c->limit, bh_mono_ns()))) {
         set_state(r, BH_REQ_WAITING);
         set_alarm(c);
     } else {
@@ -477,7 +449,8 @@ static void on_alarm(uv_timer_t *h)
         if (r->due_ns <= now)
             launch(r);
     }
-    while ((r = TAILQ_FIRST(&c->reqs[BH_REQ_WAITING])) && take_token(c))
+    while ((r = TAILQ_FIRST(&c->reqs[BH_REQ_WAITING])) &&
+           bh_api_limit_take(&c->limit, bh_mono_ns()))
         launch(r);
     set_alarm(c);
     bh_api_leave(c);
@@ -591,7 +564,7 @@ int bh_api_client_new(uv_loop_t *loop, const struct bh_api_config *cfg,
         c->pool[i] = bh_api_pool_new(c, i != BH_API_POOL_SHORT);
     if (o->lean) {
         c->lane_pool = lane_pool(c);
-        c->lanes = bh_lanes_new(c, o->linger_ms);
+        c->lanes = bh_lanes_new(c, o);
     }
     *ret = c;
     return 0;
@@ -625,39 +598,32 @@ void bh_api_on_closed(uv_handle_t *h)
     bh_api_handle_closed(h->data);
 }
 
-/* Everything but the callbacks at once, so that a loop that is drained next finds no loose ends. */
-static void tear_down(struct bh_api_client *c)
-{
-    struct bh_api_req *r;
-    struct bh_api_pool *p;
-
-    for (int i = BH_REQ_FREE + 1; i < BH_REQ_CANCELED; i++)
-        while ((r = TAILQ_FIRST(&c->reqs[i])))
-            set_state(r, BH_REQ_CANCELED);
-    TAILQ_FOREACH(r, &c->reqs[BH_REQ_CANCELED], link)
-        if (r->pool)
-            bh_api_pool_remove(r->pool, r);
-        else if (r->on.list)
-            bh_lanes_remove(c->lanes, r);
-    bh_lanes_close(c->lanes);
-    while ((p = TAILQ_FIRST(&c->retired))) {
-        TAILQ_REMOVE(&c->retired, p, link);
-        bh_api_pool_free(p);
-    }
-    for (int i = 0; i < BH_API_POOLS; i++)
-        bh_api_pool_free(c->pool[i]);
-    if (c->lane_pool)
-        bh_api_pool_free(c->lane_pool);
-    bh_api_sockets_close(c);
-    bh_api_exec_close(c);
-    uv_close((uv_handle_t *)&c->alarm, bh_api_on_closed);
-    uv_close((uv_handle_t *)&c->pump, bh_api_on_closed);
-}
-
 void bh_api_leave(struct bh_api_client *c)
 {
-    if (--c->busy == 0 && c->closing && c->in_curl == 0)
-        tear_down(c);
+    if (--c->busy == 0 && c->closing && c->in_curl == 0) {
+        /* Everything but the callbacks at once, so that a loop that is drained next finds no loose
+         * ends. */
+        struct bh_api_req *r;
+        struct bh_api_pool *p;
+        for (int i = BH_REQ_FREE + 1; i < BH_REQ_CANCELED; i++)
+            while ((r = TAILQ_FIRST(&c->reqs[i])))
+                set_state(r, BH_REQ_CANCELED);
+        TAILQ_FOREACH(r, &c->reqs[BH_REQ_CANCELED], link)
+            stop_request(r);
+        bh_lanes_close(c->lanes);
+        while ((p = TAILQ_FIRST(&c->retired))) {
+            TAILQ_REMOVE(&c->retired, p, link);
+            bh_api_pool_free(p);
+        }
+        for (int i = 0; i < BH_API_POOLS; i++)
+            bh_api_pool_free(c->pool[i]);
+        if (c->lane_pool)
+            bh_api_pool_free(c->lane_pool);
+        bh_api_sockets_close(c);
+        bh_api_exec_close(c);
+        uv_close((uv_handle_t *)&c->alarm, bh_api_on_closed);
+        uv_close((uv_handle_t *)&c->pump, bh_api_on_closed);
+    }
 }
 
 void bh_api_client_free(struct bh_api_client *c)

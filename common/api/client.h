@@ -46,6 +46,7 @@ struct bh_api_options {
      *  - not_after_boot_ns: see there. */
     bool lean;
     unsigned linger_ms;
+    unsigned depth; /* of lean ones: requests on the wire of an HTTP/1.1 connection; 0 = 64 */
 };
 int bh_api_client_new(uv_loop_t *loop, const struct bh_api_config *cfg,
                       const struct bh_api_options *o, struct bh_api_client **ret,

@@ -25,8 +25,10 @@ static struct bh_metric *family(struct bh_metrics *m, enum bh_metric_kind kind, 
     return f ? f : bh_metric_new(m, kind, name, help, labels, bounds, n);
 }
 
-static void make_requests(struct bh_api_client *c, struct bh_metrics *m)
+void bh_api_metrics_init(struct bh_api_client *c, struct bh_metrics *m)
 {
+    if (!m)
+        return;
     c->m_requests = family(m, BH_COUNTER, "rest_client_requests_total",
                            "[ALPHA] Number of HTTP requests, partitioned by status code, method, "
                            "and host.",
@@ -48,13 +50,6 @@ static void make_requests(struct bh_api_client *c, struct bh_metrics *m)
     c->m_received = family(m, BH_HISTOGRAM, "rest_client_response_size_bytes",
                            "[ALPHA] Response size in bytes. Broken down by verb and host.",
                            "host,verb", bytes, BH_ARRAY_LEN(bytes));
-}
-
-void bh_api_metrics_init(struct bh_api_client *c, struct bh_metrics *m)
-{
-    if (!m)
-        return;
-    make_requests(c, m);
     c->m_exec_calls = family(
         m, BH_COUNTER, "rest_client_exec_plugin_call_total",
         "[ALPHA] Number of calls to an exec plugin, partitioned by the type of event encountered "

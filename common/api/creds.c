@@ -68,29 +68,10 @@ int bh_api_creds_load(const struct bh_api_config *cfg, struct bh_api_creds **ret
     return 0;
 }
 
-static bool same(const char *a, const char *b)
-{
-    return a == b || (a && b && bh_streq(a, b));
-}
-
 bool bh_api_creds_equal(const struct bh_api_creds *a, const struct bh_api_creds *b)
 {
-    return same(a->ca, b->ca) && same(a->cert, b->cert) && same(a->key, b->key);
-}
-
-static uint64_t files_identity(const struct bh_api_config *cfg)
-{
-    const char *files[] = {cfg->ca_file, cfg->cert_file, cfg->key_file};
-    uint64_t h = 0;
-    for (size_t i = 0; i < BH_ARRAY_LEN(files); i++) {
-        struct stat st;
-        if (!files[i] || stat(files[i], &st) < 0)
-            continue;
-        uint64_t id[] = {st.st_ino, (uint64_t)st.st_size, (uint64_t)st.st_mtim.tv_sec,
-                         (uint64_t)st.st_mtim.tv_nsec, i};
-        h = bh_hash(id, sizeof(id), h);
-    }
-    return h;
+    return bh_api_same(a->ca, b->ca) && bh_api_same(a->cert, b->cert) &&
+           bh_api_same(a->key, b->key);
 }
 
 bool bh_api_certs_refresh(struct bh_api_client *c, bool force)
@@ -104,7 +85,16 @@ bool bh_api_certs_refresh(struct bh_api_client *c, bool force)
     if (!force && now - c->certs_checked_ns < CHECK_INTERVAL_NS)
         return false;
     c->certs_checked_ns = now;
-    uint64_t identity = files_identity(cfg);
+    const char *files[] = {cfg->ca_file, cfg->cert_file, cfg->key_file};
+    uint64_t identity = 0;
+    for (size_t i = 0; i < BH_ARRAY_LEN(files); i++) {
+        struct stat st;
+        if (!files[i] || stat(files[i], &st) < 0)
+            continue;
+        uint64_t id[] = {st.st_ino, (uint64_t)st.st_size, (uint64_t)st.st_mtim.tv_sec,
+                         (uint64_t)st.st_mtim.tv_nsec, i};
+        identity = bh_hash(id, sizeof(id), identity);
+    }
     if (!force && identity == c->files_seen)
         return false;
     if (bh_api_creds_load(cfg, &k, NULL) < 0)
@@ -138,7 +128,7 @@ void bh_api_token_refresh(struct bh_api_client *c, bool force)
         return;
     char *start = text + strspn(text, " \t\r\n");
     start[strcspn(start, " \t\r\n")] = 0;
-    if (*start && !same(start, c->token)) {
+    if (*start && !bh_api_same(start, c->token)) {
         bh_wipe(c->token);
         c->token = bh_strdup(start);
         bh_api_headers_flush(c);

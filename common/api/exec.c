@@ -66,32 +66,14 @@ static void add_cluster(struct bh_buf *b, const struct bh_api_client *c)
     bh_buf_adds(b, "},");
 }
 
-static char *exec_info(const struct bh_api_client *c)
-{
-    struct bh_buf b = {0};
-
-    bh_buf_addf(&b,
-                "KUBERNETES_EXEC_INFO={\"kind\":\"ExecCredential\",\"apiVersion\":\"%s\","
-                "\"spec\":{",
-                c->cfg->exec->api_version);
-    if (c->cfg->exec->provide_cluster_info)
-        add_cluster(&b, c);
-    bh_buf_adds(&b, "\"interactive\":false}}");
-    return bh_buf_take(&b);
-}
-
 /* Ours, then the configured ones (the last of a name wins: the earlier is left out), then the
  * information. NOTIFY_SOCKET is the service manager's and ours alone. */
 static char **environment(const struct bh_api_client *c)
 {
-    char **extra = c->cfg->exec->env, **env;
-    size_t n = 0, n_extra = 0, at = 0;
+    char **extra = c->cfg->exec->env;
+    size_t n = bh_texts_count(environ), n_extra = bh_texts_count(extra), at = 0;
+    char **env = bh_calloc(n + n_extra + 2, sizeof(*env));
 
-    while (environ[n])
-        n++;
-    while (extra[n_extra])
-        n_extra++;
-    env = bh_calloc(n + n_extra + 2, sizeof(*env));
     for (size_t i = 0; i < n; i++) {
         size_t name = strcspn(environ[i], "=") + 1;
         bool skip = strncmp(environ[i], "NOTIFY_SOCKET=", 14) == 0 ||
@@ -103,7 +85,15 @@ static char **environment(const struct bh_api_client *c)
     }
     for (size_t k = 0; k < n_extra; k++)
         env[at++] = bh_strdup(extra[k]);
-    env[at] = exec_info(c);
+    struct bh_buf b = {0};
+    bh_buf_addf(&b,
+                "KUBERNETES_EXEC_INFO={\"kind\":\"ExecCredential\",\"apiVersion\":\"%s\","
+                "\"spec\":{",
+                c->cfg->exec->api_version);
+    if (c->cfg->exec->provide_cluster_info)
+        add_cluster(&b, c);
+    bh_buf_adds(&b, "\"interactive\":false}}");
+    env[at] = bh_buf_take(&b);
     return env;
 }
 
@@ -152,7 +142,6 @@ static int take_output(struct bh_api_exec *x, struct bh_err *err)
     const struct bh_exec_config *cfg = x->c->cfg->exec;
     struct bh_arena a;
     struct bh_json *tree = NULL;
-    int rc;
 
     if (x->text.n > OUTPUT_MAX_BYTES)
         return bh_err_set(err, -EPROTO, "exec: executable %s printed more than %zu bytes",
@@ -164,7 +153,7 @@ static int take_output(struct bh_api_exec *x, struct bh_err *err)
         return bh_err_set(err, -EPROTO, "exec: executable %s failed with exit code %d",
                           cfg->command, x->status);
     bh_arena_init(&a, 0);
-    rc = bh_json_parse(&a, bh_buf_str(&x->text), x->text.n, 0, &tree, err);
+    int rc = bh_json_parse(&a, bh_buf_str(&x->text), x->text.n, 0, &tree, err);
     if (rc < 0) {
         rc = bh_err_prefix(err, rc, "decoding stdout");
     } else {
@@ -310,12 +299,10 @@ static int run_command(struct bh_api_client *c)
     struct bh_api_exec *x = c->exec;
     const struct bh_exec_config *cfg = c->cfg->exec;
     int out[2];
-    size_t n = 0;
+    size_t n = bh_texts_count(cfg->args);
 
     if (pipe2(out, O_CLOEXEC) < 0)
         return -errno;
-    while (cfg->args[n])
-        n++;
     char **argv = bh_calloc(n + 2, sizeof(*argv));
     char **env = environment(c);
     argv[0] = cfg->command;

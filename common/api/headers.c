@@ -15,12 +15,7 @@
 
 #define CACHE_MAX 64
 
-static bool same(const char *a, const char *b)
-{
-    return a == b || (a && b && bh_streq(a, b));
-}
-
-static void append(struct bh_api_headers *h, const char *fmt, ...) BH_PRINTF(2, 3);
+BH_PRINTF(2, 3)
 static void append(struct bh_api_headers *h, const char *fmt, ...)
 {
     struct bh_buf line = {0};
@@ -33,18 +28,6 @@ static void append(struct bh_api_headers *h, const char *fmt, ...)
         abort(); /* out of memory, as in base.h */
     explicit_bzero(line.p, line.n);
     bh_buf_fini(&line);
-}
-
-static void append_basic(struct bh_api_headers *h, const char *user, const char *password)
-{
-    char *plain = bh_asprintf("%s:%s", user ? user : "", password ? password : "");
-    size_t n = strlen(plain);
-    char *text = bh_malloc(n / 3 * 4 + 5);
-
-    EVP_EncodeBlock((unsigned char *)text, (const unsigned char *)plain, (int)n);
-    append(h, "Authorization: Basic %s", text);
-    bh_wipe(plain);
-    bh_wipe(text);
 }
 
 /* What a lane sends of them: "Host" it knows itself, and lines without a value tell only libcurl
@@ -67,17 +50,6 @@ static void add_field(struct bh_api_headers *h, const char *line)
     f->value_n = strlen(f->value);
 }
 
-static void make_fields(struct bh_api_headers *h)
-{
-    size_t n = 0;
-
-    for (const struct curl_slist *l = h->list; l; l = l->next)
-        n++;
-    h->fields = bh_calloc(n, sizeof(*h->fields));
-    for (const struct curl_slist *l = h->list; l; l = l->next)
-        add_field(h, l->data);
-}
-
 static struct bh_api_headers *make(struct bh_api_client *c, const struct bh_api_call *call)
 {
     struct bh_api_headers *h = bh_calloc(1, sizeof(*h));
@@ -97,13 +69,26 @@ static struct bh_api_headers *make(struct bh_api_client *c, const struct bh_api_
         append(h, "%s", call->extra_header);
     if (c->token)
         append(h, "Authorization: Bearer %s", c->token);
-    else if (c->cfg->username || c->cfg->password)
-        append_basic(h, c->cfg->username, c->cfg->password);
+    else if (c->cfg->username || c->cfg->password) {
+        char *plain = bh_asprintf("%s:%s", c->cfg->username ? c->cfg->username : "",
+                                  c->cfg->password ? c->cfg->password : "");
+        size_t n = strlen(plain);
+        char *text = bh_malloc(n / 3 * 4 + 5);
+        EVP_EncodeBlock((unsigned char *)text, (const unsigned char *)plain, (int)n);
+        append(h, "Authorization: Basic %s", text);
+        bh_wipe(plain);
+        bh_wipe(text);
+    }
     for (char **as = c->cfg->impersonate; as && *as; as++)
         append(h, "%s", *as);
     if (c->lanes) {
         append(h, "User-Agent: %s", c->user_agent);
-        make_fields(h);
+        size_t n = 0;
+        for (const struct curl_slist *l = h->list; l; l = l->next)
+            n++;
+        h->fields = bh_calloc(n, sizeof(*h->fields));
+        for (const struct curl_slist *l = h->list; l; l = l->next)
+            add_field(h, l->data);
     }
     return h;
 }
@@ -112,8 +97,8 @@ struct bh_api_headers *bh_api_headers_get(struct bh_api_client *c, const struct 
 {
     struct bh_api_headers *h;
     LIST_FOREACH(h, &c->headers, link) {
-        if (same(h->content_type, call->content_type) && same(h->accept, call->accept) &&
-            same(h->extra, call->extra_header)) {
+        if (bh_api_same(h->content_type, call->content_type) &&
+            bh_api_same(h->accept, call->accept) && bh_api_same(h->extra, call->extra_header)) {
             h->refs++;
             return h;
         }

@@ -41,18 +41,8 @@ static void wipe_tree(struct bh_json *v)
 {
     if (v->type == BH_JSON_STRING)
         explicit_bzero((char *)(uintptr_t)v->s.p, v->s.n);
-    else if (v->type == BH_JSON_ARRAY || v->type == BH_JSON_OBJECT)
-        bh_json_each(c, v)
-            wipe_tree(c);
-}
-
-static void files_fini(struct files *fs)
-{
-    for (size_t i = 0; i < fs->n; i++) {
-        wipe_tree(fs->f[i].root);
-        free(fs->f[i].path);
-    }
-    bh_arena_fini(&fs->arena);
+    bh_json_each(c, v)
+        wipe_tree(c);
 }
 
 static int files_add(struct files *fs, const char *path, struct bh_err *err)
@@ -96,16 +86,12 @@ static int files_add_list(struct files *fs, const char *list, struct bh_err *err
 static struct entry find_entry(const struct files *fs, const char *list, const char *member,
                                const char *name)
 {
-    for (size_t i = 0; i < fs->n; i++) {
-        const struct bh_json *l = bh_json_get(fs->f[i].root, list);
-        if (!l || l->type != BH_JSON_ARRAY)
-            continue;
-        bh_json_each(c, l) {
+    for (size_t i = 0; i < fs->n; i++)
+        bh_json_each(c, bh_json_get_list(fs->f[i].root, list)) {
             const char *have = bh_json_get_str(c, "name");
             if (have && bh_streq(have, name))
                 return (struct entry){bh_json_get(c, member), fs->f[i].path};
         }
-    }
     return (struct entry){NULL, NULL};
 }
 
@@ -232,21 +218,13 @@ static int read_user(struct bh_api_config *c, const struct entry *e, struct bh_e
     return rc;
 }
 
-static const char *current_context(const struct files *fs)
-{
-    for (size_t i = 0; i < fs->n; i++) {
-        const char *s = bh_json_get_str(fs->f[i].root, "current-context");
-        if (s && *s)
-            return s;
-    }
-    return NULL;
-}
-
 static int resolve(const struct files *fs, const char *context, struct bh_api_config *c,
                    struct bh_err *err)
 {
     const char *first = fs->f[0].path;
-    if (!context && !(context = current_context(fs)))
+    for (size_t i = 0; i < fs->n && !context; i++)
+        context = get(&(struct entry){fs->f[i].root, NULL}, "current-context");
+    if (!context)
         return bh_err_set(err, -EINVAL, "kubeconfig \"%s\": current-context is not set", first);
     struct entry ctx = find_entry(fs, "contexts", "context", context);
     if (!ctx.v)
@@ -320,14 +298,6 @@ static int gather(struct files *fs, const char *path, struct bh_err *err)
     return rc;
 }
 
-/* Names come from the file and may hold anything. */
-static void one_line(struct bh_err *err)
-{
-    for (char *p = err ? err->msg : NULL; p && *p; p++)
-        if ((unsigned char)*p < ' ')
-            *p = ' ';
-}
-
 int bh_kubeconfig_load(const char *path, const char *context, struct bh_api_config **ret,
                        struct bh_err *err)
 {
@@ -344,9 +314,16 @@ int bh_kubeconfig_load(const char *path, const char *context, struct bh_api_conf
             bh_err_set(err, rc,
                        "no kubeconfig: give --kubeconfig, set KUBECONFIG or create ~/.kube/config");
     }
-    files_fini(&fs);
+    for (size_t i = 0; i < fs.n; i++) {
+        wipe_tree(fs.f[i].root);
+        free(fs.f[i].path);
+    }
+    bh_arena_fini(&fs.arena);
     if (rc < 0) {
-        one_line(err);
+        /* Names come from the file and may hold anything. */
+        for (char *p = err ? err->msg : NULL; p && *p; p++)
+            if ((unsigned char)*p < ' ')
+                *p = ' ';
         bh_api_config_free(c);
         return rc;
     }

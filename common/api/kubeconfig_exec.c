@@ -15,16 +15,20 @@
 #define EXEC_GROUP     "client.authentication.k8s.io/"
 #define EXEC_EXTENSION "client.authentication.k8s.io/exec"
 
-char **bh_texts_copy(char **v)
+size_t bh_texts_count(char *const *v)
 {
     size_t n = 0;
 
-    if (!v)
-        return NULL;
     while (v[n])
         n++;
-    char **c = bh_calloc(n + 1, sizeof(*c));
-    for (size_t i = 0; i < n; i++)
+    return n;
+}
+
+char **bh_texts_copy(char **v)
+{
+    char **c = v ? bh_calloc(bh_texts_count(v) + 1, sizeof(*c)) : NULL;
+
+    for (size_t i = 0; v && v[i]; i++)
         c[i] = bh_strdup(v[i]);
     return c;
 }
@@ -111,27 +115,27 @@ static char **env_of(const struct bh_json *list, struct bh_err *err)
 
 static int check_exec(const struct bh_json *x, struct bh_err *err)
 {
-    const char *command = bh_json_get_str(x, "command");
-    const char *version = bh_json_get_str(x, "apiVersion");
-    const char *mode = bh_json_get_str(x, "interactiveMode");
+    const char *command = bh_json_get_text(x, "command");
+    const char *version = bh_json_get_text(x, "apiVersion");
+    const char *mode = bh_json_get_text(x, "interactiveMode");
 
-    if (!filled(command))
+    if (!*command)
         return bh_err_set(err, -EINVAL,
                           "command must be specified for the exec authentication plugin");
-    if (!filled(version))
+    if (!*version)
         return bh_err_set(err, -EINVAL,
                           "apiVersion must be specified for %s to use exec authentication plugin",
                           command);
     if (!bh_streq(version, EXEC_GROUP "v1") && !bh_streq(version, EXEC_GROUP "v1beta1"))
         return bh_err_set(err, -EINVAL, "exec plugin: invalid apiVersion \"%s\"", version);
-    if (!filled(mode) && bh_streq(version, EXEC_GROUP "v1"))
+    if (!*mode && bh_streq(version, EXEC_GROUP "v1"))
         return bh_err_set(
             err, -EINVAL,
             "interactiveMode must be specified for %s to use exec authentication plugin", command);
-    if (filled(mode) && bh_streq(mode, "Always"))
+    if (bh_streq(mode, "Always"))
         return bh_err_set(err, -EINVAL,
                           "exec plugin cannot support interactive mode: a daemon has no terminal");
-    if (filled(mode) && !bh_streq(mode, "Never") && !bh_streq(mode, "IfAvailable"))
+    if (*mode && !bh_streq(mode, "Never") && !bh_streq(mode, "IfAvailable"))
         return bh_err_set(err, -EINVAL, "invalid interactiveMode for %s: \"%s\"", command, mode);
     return 0;
 }
@@ -162,10 +166,9 @@ int bh_kubeconfig_exec(const struct bh_json *user, const char *path, struct bh_a
 void bh_kubeconfig_exec_cluster(const struct bh_json *cluster, struct bh_api_config *c)
 {
     bh_json_each(e, bh_json_get(cluster, "extensions")) {
-        const char *name = bh_json_get_str(e, "name");
         const struct bh_json *config = bh_json_get(e, "extension");
         struct bh_buf text = {0};
-        if (!config || !name || !bh_streq(name, EXEC_EXTENSION))
+        if (!config || !bh_streq(bh_json_get_text(e, "name"), EXEC_EXTENSION))
             continue;
         bh_json_write(&text, config);
         free(c->exec->cluster_config);

@@ -243,10 +243,7 @@ void bh_lane_done(struct bh_lane *l, struct bh_api_req *r, const char *why)
 {
     struct bh_lanes *s = l->set;
 
-    TAILQ_REMOVE(&l->flight, r, on.link);
-    l->n_flight--;
-    s->n_flight--;
-    r->on.lane = NULL;
+    bh_lanes_move(s, r, &s->done);
     r->on.why = NULL;
     if (why) {
         snprintf(r->error, sizeof(r->error), "%s", why);
@@ -256,8 +253,6 @@ void bh_lane_done(struct bh_lane *l, struct bh_api_req *r, const char *why)
         s->latency_ns = (7 * s->latency_ns + took) / 8;
         s->service_ns = (7 * s->service_ns + took / r->on.ahead) / 8;
     }
-    r->on.list = &s->done;
-    TAILQ_INSERT_TAIL(&s->done, r, on.link);
 }
 
 void bh_lane_refused(struct bh_lane *l, struct bh_api_req *r)
@@ -269,10 +264,7 @@ void bh_lane_refused(struct bh_lane *l, struct bh_api_req *r)
         bh_lane_done(l, r, "the server takes no requests on any connection");
         return;
     }
-    TAILQ_REMOVE(&l->flight, r, on.link);
-    l->n_flight--;
-    s->n_flight--;
-    r->on.lane = NULL;
+    bh_lanes_move(s, r, NULL);
     r->on.list = &s->queue;
     TAILQ_INSERT_HEAD(&s->queue, r, on.link);
     bh_lanes_turn_soon(s);

@@ -80,6 +80,7 @@ struct bh_lanes {
     struct bh_lane_list lanes;
     struct bh_api_reqs queue, done; /* no connection has it yet; over, its callback is due */
     unsigned n_lanes, n_flight;
+    unsigned depth;                  /* HTTP/1.1: requests on the wire of one connection */
     bool no_pipeline;                /* a peer has lost pipelined requests */
     bool paced;                      /* sockets are not looked at until the timer */
     uint64_t latency_ns, service_ns; /* of a request; of one among those ahead of it (averages) */
@@ -110,6 +111,19 @@ void bh_lane_refused(struct bh_lane *l, struct bh_api_req *r); /* the server did
 
 /* ---- lanes.c */
 void bh_lanes_turn_soon(struct bh_lanes *s);
+/* From the list it is on to the end of another one, or to none (NULL); on.lane is NULL then. */
+static inline void bh_lanes_move(struct bh_lanes *s, struct bh_api_req *r, struct bh_api_reqs *to)
+{
+    TAILQ_REMOVE(r->on.list, r, on.link);
+    if (r->on.lane) {
+        r->on.lane->n_flight--;
+        s->n_flight--;
+    }
+    r->on.lane = NULL;
+    r->on.list = to;
+    if (to)
+        TAILQ_INSERT_TAIL(to, r, on.link);
+}
 /* Ends what the caller did to lanes: callbacks, broken connections, pace. Inside c->busy. */
 void bh_lanes_settle(struct bh_lanes *s);
 #endif

@@ -3,7 +3,7 @@
  * common/api/lane_h1.c - HTTP/1.1 over a lane (http_parser reads the replies)
  *
  * Replies come in the order of the requests. One request at a time until the peer has kept the
- * connection after a reply, then BH_LANE_DEPTH of them. A reply that is not wanted any more, or is
+ * connection after a reply, then `depth` of them. A reply that is not wanted any more, or is
  * too large, ends the connection: nothing behind it could be told apart from it.
  * Runs in: the loop, inside bh_lane_read and a turn.
  */
@@ -96,7 +96,7 @@ static int on_end(http_parser *p)
         return 0;
     bh_lane_done(l, current(l), NULL);
     if (http_should_keep_alive(p)) {
-        l->room = l->set->no_pipeline ? 1 : BH_LANE_DEPTH;
+        l->room = l->set->no_pipeline ? 1 : l->set->depth;
     } else {
         l->set->no_pipeline |= l->n_flight > 0;
         if (l->state == LANE_OPEN)

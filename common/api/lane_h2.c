@@ -97,26 +97,19 @@ static int on_stream_close(nghttp2_session *h2, int32_t stream, uint32_t code, v
     return 0;
 }
 
-static nghttp2_session_callbacks *callbacks(void)
-{
-    nghttp2_session_callbacks *cb;
-
-    if (nghttp2_session_callbacks_new(&cb))
-        abort(); /* out of memory, as in base.h */
-    nghttp2_session_callbacks_set_on_header_callback(cb, on_header);
-    nghttp2_session_callbacks_set_on_data_chunk_recv_callback(cb, on_data);
-    nghttp2_session_callbacks_set_on_frame_recv_callback(cb, on_frame);
-    nghttp2_session_callbacks_set_on_stream_close_callback(cb, on_stream_close);
-    return cb;
-}
-
 static void h2_open(struct bh_lane *l)
 {
     const nghttp2_settings_entry settings[] = {
         {NGHTTP2_SETTINGS_ENABLE_PUSH, 0},
         {NGHTTP2_SETTINGS_INITIAL_WINDOW_SIZE, STREAM_WINDOW},
     };
-    nghttp2_session_callbacks *cb = callbacks();
+    nghttp2_session_callbacks *cb;
+    if (nghttp2_session_callbacks_new(&cb))
+        abort(); /* out of memory, as in base.h */
+    nghttp2_session_callbacks_set_on_header_callback(cb, on_header);
+    nghttp2_session_callbacks_set_on_data_chunk_recv_callback(cb, on_data);
+    nghttp2_session_callbacks_set_on_frame_recv_callback(cb, on_frame);
+    nghttp2_session_callbacks_set_on_stream_close_callback(cb, on_stream_close);
     nghttp2_session *h2;
 
     if (nghttp2_session_client_new(&h2, cb, l))

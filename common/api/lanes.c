@@ -79,18 +79,14 @@ static bool too_late(struct bh_lanes *s, struct bh_api_req *r)
     r->fenced = bh_api_past_fence(r);
     if (!r->fenced && r->state != BH_REQ_CANCELED)
         return false;
-    TAILQ_REMOVE(&s->queue, r, on.link);
+    bh_lanes_move(s, r, &s->done);
     r->on.why = "it was not sent before its time was over";
-    r->on.list = &s->done;
-    TAILQ_INSERT_TAIL(&s->done, r, on.link);
     return true;
 }
 
 static void give(struct bh_lanes *s, struct bh_lane *l, struct bh_api_req *r)
 {
-    TAILQ_REMOVE(&s->queue, r, on.link);
-    TAILQ_INSERT_TAIL(&l->flight, r, on.link);
-    r->on.list = &l->flight;
+    bh_lanes_move(s, r, &l->flight);
     r->on.lane = l;
     r->on.given_ns = l->used_ns = bh_mono_ns();
     r->sent = true;
@@ -152,17 +148,6 @@ void bh_lanes_turn_soon(struct bh_lanes *s)
 
 /* ---- pace ------------------------------------------------------------------------------------ */
 
-static void set_paced(struct bh_lanes *s, bool paced)
-{
-    struct bh_lane *l;
-
-    if (s->paced == paced)
-        return;
-    s->paced = paced;
-    TAILQ_FOREACH(l, &s->lanes, link)
-        bh_lane_watch(l);
-}
-
 /* Replies that come one after another tell how deep a connection may be (depth()): what a pause
  * adds to the time of a few would make it shallow. */
 static bool serial(const struct bh_lanes *s)
@@ -200,43 +185,21 @@ static void on_pace(uv_timer_t *h)
 
 static void pace(struct bh_lanes *s)
 {
-    uint64_t ms;
-
     if (uv_is_active((uv_handle_t *)&s->pace))
         return;
-    ms = wanted_pause_ms(s);
+    uint64_t ms = wanted_pause_ms(s);
     if (ms)
         uv_timer_start(&s->pace, on_pace, ms, 0);
-    set_paced(s, ms > 0);
+    bool paced = ms > 0;
+    struct bh_lane *l;
+    if (s->paced == paced)
+        return;
+    s->paced = paced;
+    TAILQ_FOREACH(l, &s->lanes, link)
+        bh_lane_watch(l);
 }
 
 /* ---- what a turn leaves ---------------------------------------------------------------------- */
-
-static void end_flight(struct bh_lane *l)
-{
-    struct bh_api_req *r;
-
-    while ((r = TAILQ_FIRST(&l->flight)))
-        bh_lane_done(l, r, l->error[0] ? l->error : "the connection broke");
-}
-
-/* No connection is left that could take what waits: it fails with what the attempt said. */
-static void fail_queue(struct bh_lanes *s, const struct bh_lane *l)
-{
-    struct bh_api_req *r;
-    long os_errno = 0;
-
-    curl_easy_getinfo(l->easy, CURLINFO_OS_ERRNO, &os_errno);
-    while ((r = TAILQ_FIRST(&s->queue))) {
-        TAILQ_REMOVE(&s->queue, r, on.link);
-        snprintf(r->error, sizeof(r->error), "%s",
-                 l->error[0] ? l->error : "the server could not be reached");
-        r->on.why = r->error;
-        r->os_errno = l->lack ? l->lack : (int)os_errno;
-        r->on.list = &s->done;
-        TAILQ_INSERT_TAIL(&s->done, r, on.link);
-    }
-}
 
 static bool others(const struct bh_lanes *s, const struct bh_lane *me)
 {
@@ -259,10 +222,24 @@ static void sweep(struct bh_lanes *s)
             continue;
         if (!l->talk && l->creds == s->c->creds) {
             s->retry_ns = others(s, l) ? bh_mono_ns() + CONNECT_PAUSE_NS : 0;
-            if (!s->retry_ns)
-                fail_queue(s, l);
+            if (!s->retry_ns) {
+                /* No connection is left that could take what waits: it fails with what the attempt
+                 * said. */
+                struct bh_api_req *r;
+                long os_errno = 0;
+                curl_easy_getinfo(l->easy, CURLINFO_OS_ERRNO, &os_errno);
+                while ((r = TAILQ_FIRST(&s->queue))) {
+                    bh_lanes_move(s, r, &s->done);
+                    snprintf(r->error, sizeof(r->error), "%s",
+                             l->error[0] ? l->error : "the server could not be reached");
+                    r->on.why = r->error;
+                    r->os_errno = l->lack ? l->lack : (int)os_errno;
+                }
+            }
         }
-        end_flight(l);
+        struct bh_api_req *r;
+        while ((r = TAILQ_FIRST(&l->flight)))
+            bh_lane_done(l, r, l->error[0] ? l->error : "the connection broke");
         bh_lane_free(l);
     }
 }
@@ -273,8 +250,7 @@ void bh_lanes_settle(struct bh_lanes *s)
 
     sweep(s);
     while ((r = TAILQ_FIRST(&s->done))) {
-        TAILQ_REMOVE(&s->done, r, on.link);
-        r->on.list = NULL;
+        bh_lanes_move(s, r, NULL);
         bh_api_ended(r, r->fenced, r->on.why);
     }
     if (!TAILQ_EMPTY(&s->queue) && !s->c->closing &&
@@ -299,16 +275,6 @@ static void arm(struct bh_lanes *s, uint64_t deadline_ns)
                    deadline_ns > now ? (deadline_ns - now) / NS_PER_MS + 1 : 0, 0);
 }
 
-/* Connections that were made and never heard of again: the next request gets another one. */
-static void break_mute(struct bh_lanes *s)
-{
-    struct bh_lane *l;
-
-    TAILQ_FOREACH(l, &s->lanes, link)
-        if (l->state == LANE_OPEN && !l->room)
-            bh_lane_break(l, "the server said nothing");
-}
-
 static struct bh_api_req *overdue(struct bh_lanes *s, uint64_t now)
 {
     struct bh_api_req *r;
@@ -329,8 +295,14 @@ static void on_deadline(uv_timer_t *h)
     c->busy++;
     s->deadline_ns = UINT64_MAX;
     while ((r = overdue(s, now))) { /* the callback may have changed any list */
-        if (!r->on.lane)
-            break_mute(s);
+        if (!r->on.lane) {
+            /* Connections that were made and never heard of again: the next request gets another
+             * one. */
+            struct bh_lane *l;
+            TAILQ_FOREACH(l, &s->lanes, link)
+                if (l->state == LANE_OPEN && !l->room)
+                    bh_lane_break(l, "the server said nothing");
+        }
         bh_lanes_remove(s, r);
         bh_api_ended(r, true, "the server did not answer in time");
     }
@@ -359,14 +331,9 @@ void bh_lanes_remove(struct bh_lanes *s, struct bh_api_req *r)
 {
     struct bh_lane *l = r->on.lane;
 
-    TAILQ_REMOVE(r->on.list, r, on.link);
-    r->on.list = NULL;
-    r->on.lane = NULL;
-    if (!l)
-        return;
-    l->n_flight--;
-    s->n_flight--;
-    l->talk->drop(l, r);
+    bh_lanes_move(s, r, NULL);
+    if (l)
+        l->talk->drop(l, r);
 }
 
 void bh_lanes_renew(struct bh_lanes *s)
@@ -379,12 +346,13 @@ void bh_lanes_renew(struct bh_lanes *s)
     bh_lanes_turn_soon(s);
 }
 
-struct bh_lanes *bh_lanes_new(struct bh_api_client *c, unsigned linger_ms)
+struct bh_lanes *bh_lanes_new(struct bh_api_client *c, const struct bh_api_options *o)
 {
     struct bh_lanes *s = bh_calloc(1, sizeof(*s));
 
     s->c = c;
-    s->linger_ms = linger_ms;
+    s->linger_ms = o->linger_ms;
+    s->depth = o->depth ? o->depth : BH_LANE_DEPTH;
     s->deadline_ns = UINT64_MAX;
     TAILQ_INIT(&s->lanes);
     TAILQ_INIT(&s->queue);

@@ -69,38 +69,26 @@ void bh_lease_free(struct bh_lease *l)
     bh_api_cancel(l->req);
 }
 
-static const char *meta(const struct bh_lease *l, const char *key)
-{
-    const char *s = bh_json_get_str(bh_json_get(l->object, "metadata"), key);
-    return s ? s : "";
-}
-
 const char *bh_lease_uid(const struct bh_lease *l)
 {
-    return meta(l, "uid");
+    return bh_json_get_text(bh_json_get(l->object, "metadata"), "uid");
 }
 
 const char *bh_lease_version(const struct bh_lease *l)
 {
-    return meta(l, "resourceVersion");
+    return bh_json_get_text(bh_json_get(l->object, "metadata"), "resourceVersion");
 }
 
 /* ---- replies --------------------------------------------------------------------------------- */
 
-static void finish(struct bh_lease *l, struct bh_lease_result r)
-{
-    l->done(l->arg, &r);
-}
-
 static void failed(struct bh_lease *l, enum bh_lease_outcome o, const char *error)
 {
-    finish(l, (struct bh_lease_result){.outcome = o, .error = error});
+    l->done(l->arg, &(struct bh_lease_result){.outcome = o, .error = error});
 }
 
 static void copy_text(const struct bh_json *spec, const char *key, char *out, size_t size)
 {
-    const char *s = bh_json_get_str(spec, key);
-    snprintf(out, size, "%s", s ? s : "");
+    snprintf(out, size, "%s", bh_json_get_text(spec, key));
 }
 
 static void read_record(struct bh_lease *l)
@@ -126,12 +114,6 @@ static void read_record(struct bh_lease *l)
     }
 }
 
-static void forget_object(struct bh_lease *l)
-{
-    l->object = NULL;
-    bh_buf_reset(&l->seen);
-}
-
 /* A 2xx: the body is the object as it is now. */
 static void take_object(struct bh_lease *l, const struct bh_api_reply *r)
 {
@@ -153,8 +135,8 @@ static void take_object(struct bh_lease *l, const struct bh_api_reply *r)
     bool changed =
         before.n != l->seen.n || memcmp(bh_buf_str(&before), bh_buf_str(&l->seen), l->seen.n) != 0;
     bh_buf_fini(&before);
-    finish(l, (struct bh_lease_result){
-                  .outcome = BH_LEASE_OK, .record = &l->record, .changed = changed});
+    l->done(l->arg, &(struct bh_lease_result){
+                        .outcome = BH_LEASE_OK, .record = &l->record, .changed = changed});
 }
 
 static void on_done(void *arg, const struct bh_api_reply *r)
@@ -176,8 +158,10 @@ static void on_done(void *arg, const struct bh_api_reply *r)
         return;
     }
     bh_decode_status(r->body.p, r->body.n, r->code, &s);
-    if (r->code == 404)
-        forget_object(l);
+    if (r->code == 404) {
+        l->object = NULL;
+        bh_buf_reset(&l->seen);
+    }
     failed(l,
            r->code == 404   ? BH_LEASE_NOT_FOUND
            : r->code == 409 ? BH_LEASE_CONFLICT
@@ -187,13 +171,17 @@ static void on_done(void *arg, const struct bh_api_reply *r)
 
 /* ---- requests -------------------------------------------------------------------------------- */
 
-static void start(struct bh_lease *l, struct bh_api_call *call, bool create, uint64_t timeout_ns)
+static void start(struct bh_lease *l, struct bh_api_call *call, uint64_t timeout_ns,
+                  bh_lease_done done, void *arg)
 {
     struct bh_buf path = {0};
     char timeout[32];
 
+    bh_assert(!l->req && !l->closing);
+    l->done = done;
+    l->arg = arg;
     bh_buf_adds(&path, l->collection);
-    if (!create)
+    if (!bh_streq(call->method, "POST"))
         bh_url_addf(&path, "/%s", l->name);
     bh_format_duration_ns((int64_t)timeout_ns, timeout);
     bh_buf_addf(&path, "?timeout=%s", timeout);
@@ -209,12 +197,7 @@ static void start(struct bh_lease *l, struct bh_api_call *call, bool create, uin
 
 void bh_lease_get(struct bh_lease *l, uint64_t timeout_ns, bh_lease_done done, void *arg)
 {
-    struct bh_api_call call = {.method = "GET"};
-
-    bh_assert(!l->req && !l->closing);
-    l->done = done;
-    l->arg = arg;
-    start(l, &call, false, timeout_ns);
+    start(l, &(struct bh_api_call){.method = "GET"}, timeout_ns, done, arg);
 }
 
 void bh_lease_write(struct bh_lease *l, const struct bh_lease_record *record, uint64_t timeout_ns,
@@ -224,9 +207,6 @@ void bh_lease_write(struct bh_lease *l, const struct bh_lease_record *record, ui
                                .content_type = "application/json"};
     struct bh_buf body = {0};
 
-    bh_assert(!l->req && !l->closing);
-    l->done = done;
-    l->arg = arg;
     bh_buf_adds(&body,
                 "{\"apiVersion\":\"coordination.k8s.io/v1\",\"kind\":\"Lease\",\"metadata\":");
     if (l->object)
@@ -240,6 +220,6 @@ void bh_lease_write(struct bh_lease *l, const struct bh_lease_record *record, ui
                     record->renew_time, (long long)record->transitions);
     call.body = body.p;
     call.body_n = body.n;
-    start(l, &call, !l->object, timeout_ns);
+    start(l, &call, timeout_ns, done, arg);
     bh_buf_fini(&body);
 }

@@ -18,24 +18,19 @@
 #include "common/api/api_int.h"
 #include "common/base/log.h"
 
-/* The processes that share it may have users of their own: the group may write, as far as the umask
- * lets it. O_CREAT comes second, since the kernel refuses it for another user's file in a folder
- * where only owners may remove files (fs.protected_regular). */
-static int open_shared(const char *file)
-{
-    const int flags = O_RDWR | O_CLOEXEC | O_NOFOLLOW;
-    int fd = open(file, flags);
-
-    return fd >= 0 || errno != ENOENT ? fd : open(file, flags | O_CREAT, 0660);
-}
-
 /* The word in the file, or NULL and *ret_rc. The file's room is taken before it is mapped: a store
  * into a hole of a full file system would raise SIGBUS. */
 static void *map_word(const char *file, int *ret_rc)
 {
+    const int flags = O_RDWR | O_CLOEXEC | O_NOFOLLOW;
     void *p = MAP_FAILED;
     struct stat st;
-    int fd = open_shared(file);
+    /* The processes that share it may have users of their own: the group may write, as far as the
+     * umask lets it. O_CREAT comes second, since the kernel refuses it for another user's file in a
+     * folder where only owners may remove files (fs.protected_regular). */
+    int fd = open(file, flags);
+    if (fd < 0 && errno == ENOENT)
+        fd = open(file, flags | O_CREAT, 0660);
     if (fd < 0 || fstat(fd, &st) < 0)
         *ret_rc = -errno;
     else if (!S_ISREG(st.st_mode))

@@ -21,33 +21,6 @@ static void on_company(uv_timer_t *h);
 
 /* ---- sockets --------------------------------------------------------------------------------- */
 
-static void deliver_lane(CURL *easy, CURLcode rc)
-{
-    struct bh_lane *l = NULL;
-
-    curl_easy_getinfo(easy, CURLINFO_PRIVATE, &l);
-    bh_lane_connected(l, rc);
-    bh_lanes_settle(l->set);
-}
-
-static void deliver_finished(struct bh_api_pool *p)
-{
-    CURLMsg *msg;
-    int left;
-    while ((msg = curl_multi_info_read(p->multi, &left))) {
-        struct bh_api_req *r = NULL;
-        if (msg->msg != CURLMSG_DONE)
-            continue;
-        CURLcode rc = msg->data.result; /* msg goes away with the handle */
-        if (p->for_lanes) {
-            deliver_lane(msg->easy_handle, rc);
-            continue;
-        }
-        curl_easy_getinfo(msg->easy_handle, CURLINFO_PRIVATE, &r);
-        bh_api_finished(r, rc);
-    }
-}
-
 static void act(struct bh_api_pool *p, curl_socket_t fd, int flags)
 {
     struct bh_api_client *c = p->c;
@@ -56,7 +29,23 @@ static void act(struct bh_api_pool *p, curl_socket_t fd, int flags)
     c->in_curl++;
     curl_multi_socket_action(p->multi, fd, flags, &running);
     c->in_curl--;
-    deliver_finished(p);
+    CURLMsg *msg;
+    int left;
+    while ((msg = curl_multi_info_read(p->multi, &left))) {
+        struct bh_api_req *r = NULL;
+        if (msg->msg != CURLMSG_DONE)
+            continue;
+        CURLcode rc = msg->data.result; /* msg goes away with the handle */
+        if (p->for_lanes) {
+            struct bh_lane *l = NULL;
+            curl_easy_getinfo(msg->easy_handle, CURLINFO_PRIVATE, &l);
+            bh_lane_connected(l, rc);
+            bh_lanes_settle(l->set);
+            continue;
+        }
+        curl_easy_getinfo(msg->easy_handle, CURLINFO_PRIVATE, &r);
+        bh_api_finished(r, rc);
+    }
     bh_api_leave(c);
 }
 
@@ -122,8 +111,7 @@ struct bh_api_socket *bh_api_socket_for(struct bh_api_client *c, curl_socket_t f
     size_t i = (size_t)fd;
     if (i >= c->n_sockets) {
         size_t n = BH_MAX(i + 1, c->n_sockets * 2);
-        c->sockets = bh_reallocarray(c->sockets, n, sizeof(*c->sockets));
-        memset(c->sockets + c->n_sockets, 0, (n - c->n_sockets) * sizeof(*c->sockets));
+        c->sockets = bh_regrown(c->sockets, c->n_sockets, n, sizeof(*c->sockets));
         c->n_sockets = n;
     }
     if (!c->sockets[i]) {

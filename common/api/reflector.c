@@ -125,20 +125,6 @@ static void object_present(struct bh_reflector *r, const ProtobufCMessage *m, bo
     }
 }
 
-static void object_gone(struct bh_reflector *r, const ProtobufCMessage *m,
-                        const struct bh_refl_key *k)
-{
-    char *old_uid BH_CLEANUP(bh_freep) = NULL;
-    if (!bh_refl_store_del(&r->store, k, &old_uid)) {
-        r->stats.duplicates++;
-    } else if (bh_streq(old_uid, k->uid)) {
-        deliver(r, BH_WATCH_DELETED, false, k, m);
-    } else { /* we missed that another one came and went under this name */
-        struct bh_refl_key old = {k->ns, k->name, old_uid, k->rv};
-        deliver(r, BH_WATCH_DELETED, false, &old, NULL);
-    }
-}
-
 /* The name, where it can still be read: JSON of which only some field is wrong. */
 static const char *name_of_bad(struct bh_reflector *r, const void *p, size_t n)
 {
@@ -151,26 +137,22 @@ static const char *name_of_bad(struct bh_reflector *r, const void *p, size_t n)
 }
 
 /* Decodes one object into the arena. NULL: reported as bad. */
-static int open_envelope(const void *p, size_t n, struct bh_str *ret_raw, struct bh_err *err)
-{
-    struct bh_envelope e;
-    int rc = bh_envelope_open(p, n, &e, err);
-
-    if (rc == 0)
-        *ret_raw = e.raw.p ? e.raw : (struct bh_str){"", 0};
-    return rc;
-}
-
 static const ProtobufCMessage *decode(struct bh_reflector *r, const void *p, size_t n, bool bare_pb,
                                       struct bh_refl_key *ret_k)
 {
     ProtobufCMessage *m = NULL;
+    struct bh_envelope e;
     struct bh_err err = {""};
+    int rc = 0;
 
     bh_arena_reset(&r->arena);
     r->arena.limit_bytes = BH_MAX(n * OBJECT_FACTOR, OBJECT_MIN_BYTES);
     r->raw = bare_pb ? (struct bh_str){p, n} : (struct bh_str){NULL, 0};
-    int rc = !bare_pb && bh_is_pb_envelope(p, n) ? open_envelope(p, n, &r->raw, &err) : 0;
+    if (!bare_pb && bh_is_pb_envelope(p, n)) {
+        rc = bh_envelope_open(p, n, &e, &err);
+        if (rc == 0)
+            r->raw = e.raw.p ? e.raw : (struct bh_str){"", 0};
+    }
     if (rc == 0)
         rc = r->raw.p ? bh_pb_unpack(&r->arena, r->kind->desc, r->raw.p, r->raw.n, &m, &err)
                       : bh_decode_object(&r->arena, r->kind->desc, p, n, &m, &err);
@@ -363,27 +345,6 @@ static int on_list_data(void *arg, const void *p, size_t n)
     return rc;
 }
 
-static void list_complete(struct bh_reflector *r)
-{
-    const bool relisted = r->synced;
-    r->whole = false;
-    r->served = true;
-    r->broken = r->silent = 0;
-    bh_refl_store_sweep(&r->store, deliver_gone, r);
-    set_rv(r->floor_rv, r->rv);
-    r->synced = true;
-    r->repeating = false;
-    if (relisted)
-        r->stats.relists++;
-    trouble(r, NULL);
-    if (r->cb.on_synced)
-        r->cb.on_synced(r->cb.arg, r->kind, relisted);
-    if (r->again)
-        relist(r, false, false);
-    else
-        start_watch(r);
-}
-
 static void page_complete(struct bh_reflector *r)
 {
     struct bh_list_meta meta = {.resource_version = ""};
@@ -408,21 +369,25 @@ static void page_complete(struct bh_reflector *r)
     r->cont = meta.cont;
     if (r->cont)
         start_list(r);
-    else
-        list_complete(r);
-}
-
-/* The kind does not exist on this server, an old one or one with the group switched off. */
-static void absent(struct bh_reflector *r)
-{
-    r->again = r->repeating = false; /* there is nothing to repeat */
-    if (!r->synced) {                /* said once */
+    else {
+        const bool relisted = r->synced;
+        r->whole = false;
+        r->served = true;
+        r->broken = r->silent = 0;
+        bh_refl_store_sweep(&r->store, deliver_gone, r);
+        set_rv(r->floor_rv, r->rv);
         r->synced = true;
-        trouble(r, "the server does not have this kind: taken as empty, asked for once a minute");
+        r->repeating = false;
+        if (relisted)
+            r->stats.relists++;
+        trouble(r, NULL);
         if (r->cb.on_synced)
-            r->cb.on_synced(r->cb.arg, r->kind, false);
+            r->cb.on_synced(r->cb.arg, r->kind, relisted);
+        if (r->again)
+            relist(r, false, false);
+        else
+            start_watch(r);
     }
-    go_after(r, NEXT_LIST, ABSENT_RETRY_NS);
 }
 
 static void on_list_done(void *arg, const struct bh_api_reply *reply)
@@ -448,7 +413,16 @@ static void on_list_done(void *arg, const struct bh_api_reply *reply)
     describe(r, "list", reply, &st);
     finished(r);
     if (reply->outcome == BH_API_OK && reply->code == 404 && *r->kind->group && !r->served) {
-        absent(r);
+        /* The kind does not exist on this server, an old one or one with the group switched off. */
+        r->again = r->repeating = false; /* there is nothing to repeat */
+        if (!r->synced) {                /* said once */
+            r->synced = true;
+            trouble(r,
+                    "the server does not have this kind: taken as empty, asked for once a minute");
+            if (r->cb.on_synced)
+                r->cb.on_synced(r->cb.arg, r->kind, false);
+        }
+        go_after(r, NEXT_LIST, ABSENT_RETRY_NS);
     } else if (is_expired(&st) || is_too_large(&st)) {
         /* A token that expires between pages would do so again: the list is too long for pages. */
         r->whole = r->cont != NULL;
@@ -482,15 +456,6 @@ static void start_list(struct bh_reflector *r)
 
 /* ---- watch ----------------------------------------------------------------------------------- */
 
-static int on_error_event(struct bh_reflector *r, const void *p, size_t n)
-{
-    struct bh_api_status st;
-    bh_decode_status(p, n, 500, &st);
-    r->expired = is_expired(&st) || is_too_large(&st);
-    bh_err_set(&r->why, 0, "%s (%d)", st.message, st.code);
-    return r->stop = STOP_RELIST;
-}
-
 static int on_bookmark(struct bh_reflector *r, const void *p, size_t n)
 {
     char rv[32];
@@ -515,8 +480,13 @@ static int on_watch_event(void *arg, enum bh_watch_type type, const void *p, siz
     struct bh_reflector *r = arg;
     struct bh_refl_key k;
 
-    if (type == BH_WATCH_ERROR)
-        return on_error_event(r, p, n);
+    if (type == BH_WATCH_ERROR) {
+        struct bh_api_status st;
+        bh_decode_status(p, n, 500, &st);
+        r->expired = is_expired(&st) || is_too_large(&st);
+        bh_err_set(&r->why, 0, "%s (%d)", st.message, st.code);
+        return r->stop = STOP_RELIST;
+    }
     r->watch_events++;
     progress(r);
     if (type == BH_WATCH_BOOKMARK)
@@ -530,9 +500,17 @@ static int on_watch_event(void *arg, enum bh_watch_type type, const void *p, siz
         return 0;
     if (bh_refl_rv_cmp(k.rv, r->rv) > 0)
         set_rv(r->rv, k.rv);
-    if (type == BH_WATCH_DELETED)
-        object_gone(r, m, &k);
-    else
+    if (type == BH_WATCH_DELETED) {
+        char *old_uid BH_CLEANUP(bh_freep) = NULL;
+        if (!bh_refl_store_del(&r->store, &k, &old_uid)) {
+            r->stats.duplicates++;
+        } else if (bh_streq(old_uid, k.uid)) {
+            deliver(r, BH_WATCH_DELETED, false, &k, m);
+        } else { /* we missed that another one came and went under this name */
+            struct bh_refl_key old = {k.ns, k.name, old_uid, k.rv};
+            deliver(r, BH_WATCH_DELETED, false, &old, NULL);
+        }
+    } else
         object_present(r, m, false, &k);
     return 0;
 }
@@ -561,7 +539,6 @@ static int on_watch_data(void *arg, const void *p, size_t n)
     return rc;
 }
 
-/* The stream was there and is over: end of its time, a lost connection, or our own verdict. */
 /* The connection went, or cannot be had: that the version is too old when the server is back is a
  * new trouble. (A server that comes and goes is asked after the waits for connections.) */
 static void connection_lost(struct bh_reflector *r)
@@ -571,6 +548,7 @@ static void connection_lost(struct bh_reflector *r)
     r->expiring = false;
 }
 
+/* The stream was there and is over: end of its time, a lost connection, or our own verdict. */
 static void watch_over(struct bh_reflector *r, const struct bh_api_reply *reply)
 {
     const bool idle = reply->outcome == BH_API_TIMEOUT;
@@ -613,23 +591,6 @@ static void watch_over(struct bh_reflector *r, const struct bh_api_reply *reply)
     }
 }
 
-static void watch_refused(struct bh_reflector *r, const struct bh_api_reply *reply)
-{
-    struct bh_api_status st = {.code = 0};
-    if (reply->outcome == BH_API_OK)
-        bh_decode_status(reply->body.p, reply->body.n, reply->code, &st);
-    describe(r, "watch", reply, &st);
-    trouble(r, r->why.msg);
-    if (reply->outcome != BH_API_OK)
-        connection_lost(r);
-    if (is_expired(&st) || is_too_large(&st))
-        relist_expired(r);
-    else if (reply->outcome != BH_API_OK || reply->code == 429)
-        go_backoff(r, NEXT_WATCH); /* no answer: our version is as good as before */
-    else
-        relist(r, false, true);
-}
-
 static void on_watch_done(void *arg, const struct bh_api_reply *reply)
 {
     struct bh_reflector *r = arg;
@@ -647,8 +608,21 @@ static void on_watch_done(void *arg, const struct bh_api_reply *reply)
     }
     if (opened)
         watch_over(r, reply);
-    else
-        watch_refused(r, reply);
+    else {
+        struct bh_api_status st = {.code = 0};
+        if (reply->outcome == BH_API_OK)
+            bh_decode_status(reply->body.p, reply->body.n, reply->code, &st);
+        describe(r, "watch", reply, &st);
+        trouble(r, r->why.msg);
+        if (reply->outcome != BH_API_OK)
+            connection_lost(r);
+        if (is_expired(&st) || is_too_large(&st))
+            relist_expired(r);
+        else if (reply->outcome != BH_API_OK || reply->code == 429)
+            go_backoff(r, NEXT_WATCH); /* no answer: our version is as good as before */
+        else
+            relist(r, false, true);
+    }
 }
 
 static void start_watch(struct bh_reflector *r)

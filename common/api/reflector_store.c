@@ -44,22 +44,7 @@ int bh_refl_rv_cmp(const char *a, const char *b)
     return c < 0 ? -1 : c > 0;
 }
 
-static size_t make_key(char out[static KEY_MAX], const struct bh_refl_key *k)
-{
-    return bh_key_pair(out, KEY_MAX, k->ns, k->name);
-}
-
 /* ---- what a uid and a version usually look like ---------------------------------------------- */
-
-static int hex_digit(char c)
-{
-    return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
-
-static bool is_dash(unsigned at)
-{
-    return at == 8 || at == 13 || at == 18 || at == 23;
-}
 
 /* Only what bh_uuid_text() would print: lower case, dashes in their places. */
 static bool read_uuid(const char *s, uint8_t out[static 16])
@@ -67,12 +52,14 @@ static bool read_uuid(const char *s, uint8_t out[static 16])
     unsigned n = 0;
 
     for (unsigned i = 0; i < UUID_TEXT; i++) {
-        if (is_dash(i)) {
+        if (i == 8 || i == 13 || i == 18 || i == 23) {
             if (s[i] != '-')
                 return false;
             continue;
         }
-        int d = hex_digit(s[i]);
+        int d = s[i] >= '0' && s[i] <= '9'   ? s[i] - '0'
+                : s[i] >= 'a' && s[i] <= 'f' ? s[i] - 'a' + 10
+                                             : -1;
         if (d < 0) /* NUL too: nothing is read behind the end */
             return false;
         out[n / 2] = (uint8_t)(n & 1 ? out[n / 2] | d : d << 4);
@@ -188,11 +175,6 @@ static struct bh_refl_item **find_link(const struct bh_refl_store *s, const char
     return NULL;
 }
 
-static uint32_t hash_of(const struct bh_refl_store *s, const char *key, size_t n)
-{
-    return (uint32_t)bh_hash(key, n, s->seed);
-}
-
 static void add(struct bh_refl_store *s, struct bh_refl_item *it)
 {
     struct bh_refl_item **head = chain(s, it->hash);
@@ -218,12 +200,12 @@ enum bh_refl_verdict bh_refl_store_put(struct bh_refl_store *s, const struct bh_
                                        bool from_list, char **ret_old_uid)
 {
     char key[KEY_MAX], tmp[UUID_TEXT + 1];
-    size_t n = make_key(key, k);
+    size_t n = bh_key_pair(key, KEY_MAX, k->ns, k->name);
     if (n == 0)
         return BH_REFL_INVALID;
     if (s->len >= s->n_buckets)
         grow(s);
-    const uint32_t hash = hash_of(s, key, n);
+    const uint32_t hash = (uint32_t)bh_hash(key, n, s->seed);
     struct bh_refl_item **at = find_link(s, key, n, hash);
     if (!at) {
         add(s, make_item(key, n, hash, k));
@@ -247,8 +229,8 @@ enum bh_refl_verdict bh_refl_store_put(struct bh_refl_store *s, const struct bh_
 bool bh_refl_store_del(struct bh_refl_store *s, const struct bh_refl_key *k, char **ret_uid)
 {
     char key[KEY_MAX], tmp[UUID_TEXT + 1];
-    size_t n = make_key(key, k);
-    struct bh_refl_item **at = n ? find_link(s, key, n, hash_of(s, key, n)) : NULL;
+    size_t n = bh_key_pair(key, KEY_MAX, k->ns, k->name);
+    struct bh_refl_item **at = n ? find_link(s, key, n, (uint32_t)bh_hash(key, n, s->seed)) : NULL;
     /* Older than what is known: the end of a predecessor, which was replaced meanwhile. */
     if (!at || compare_version(k->rv, *at) < 0)
         return false;

@@ -85,7 +85,7 @@ int bh_api_retry_after(struct bh_str s)
     if (s.n == 0 || s.n > 6)
         return -1;
     for (size_t i = 0; i < s.n; i++) {
-        if (s.p[i] < '0' || s.p[i] > '9')
+        if (!bh_is_digit(s.p[i]))
             return -1;
         v = v * 10 + (s.p[i] - '0');
     }
@@ -104,11 +104,9 @@ static bool head_complete(struct bh_api_req *r)
     if (!r->call.on_head || !is_success(r->code))
         return true;
     r->c->busy++;
-    bool go = r->call.on_head(r->call.arg, r->code, r->content_type) == 0;
+    r->stopped |= r->call.on_head(r->call.arg, r->code, r->content_type) != 0;
     r->c->busy--; /* not bh_api_leave(): no tear-down from inside libcurl */
-    if (!go)
-        r->stopped = true;
-    return go;
+    return !r->stopped;
 }
 
 static size_t on_header(char *line, size_t size, size_t count, void *arg)
@@ -180,27 +178,6 @@ static void set_blob(CURL *e, CURLoption option, const char *text)
     curl_easy_setopt(e, option, &b);
 }
 
-static void set_trust(CURL *e, const struct bh_api_client *c, const struct bh_api_creds *k)
-{
-    curl_easy_setopt(e, CURLOPT_SSLVERSION, (long)CURL_SSLVERSION_TLSv1_2);
-    if (k->ca) {
-        /* Without the NULL every CA of the system would do as well. */
-        curl_easy_setopt(e, CURLOPT_CAPATH, NULL);
-        curl_easy_setopt(e, CURLOPT_CAINFO, NULL);
-        set_blob(e, CURLOPT_CAINFO_BLOB, k->ca);
-    }
-    if (k->cert && k->key) {
-        curl_easy_setopt(e, CURLOPT_SSLCERTTYPE, "PEM");
-        curl_easy_setopt(e, CURLOPT_SSLKEYTYPE, "PEM");
-        set_blob(e, CURLOPT_SSLCERT_BLOB, k->cert);
-        set_blob(e, CURLOPT_SSLKEY_BLOB, k->key);
-    }
-    if (c->cfg->insecure_skip_tls_verify) {
-        curl_easy_setopt(e, CURLOPT_SSL_VERIFYPEER, 0L);
-        curl_easy_setopt(e, CURLOPT_SSL_VERIFYHOST, 0L);
-    }
-}
-
 void bh_api_set_connection(CURL *e, const struct bh_api_client *c, const struct bh_api_creds *k,
                            int *lack)
 {
@@ -224,8 +201,25 @@ void bh_api_set_connection(CURL *e, const struct bh_api_client *c, const struct 
     /* As Go's client: never a proxy to this machine, whatever the environment says. */
     if (c->cfg->proxy_url || c->loopback)
         curl_easy_setopt(e, CURLOPT_PROXY, c->cfg->proxy_url ? c->cfg->proxy_url : "");
-    if (c->tls)
-        set_trust(e, c, k);
+    if (c->tls) {
+        curl_easy_setopt(e, CURLOPT_SSLVERSION, (long)CURL_SSLVERSION_TLSv1_2);
+        if (k->ca) {
+            /* Without the NULL every CA of the system would do as well. */
+            curl_easy_setopt(e, CURLOPT_CAPATH, NULL);
+            curl_easy_setopt(e, CURLOPT_CAINFO, NULL);
+            set_blob(e, CURLOPT_CAINFO_BLOB, k->ca);
+        }
+        if (k->cert && k->key) {
+            curl_easy_setopt(e, CURLOPT_SSLCERTTYPE, "PEM");
+            curl_easy_setopt(e, CURLOPT_SSLKEYTYPE, "PEM");
+            set_blob(e, CURLOPT_SSLCERT_BLOB, k->cert);
+            set_blob(e, CURLOPT_SSLKEY_BLOB, k->key);
+        }
+        if (c->cfg->insecure_skip_tls_verify) {
+            curl_easy_setopt(e, CURLOPT_SSL_VERIFYPEER, 0L);
+            curl_easy_setopt(e, CURLOPT_SSL_VERIFYHOST, 0L);
+        }
+    }
 }
 
 static void set_up(struct bh_api_req *r)
@@ -254,23 +248,6 @@ static void set_up(struct bh_api_req *r)
     bh_api_set_connection(e, c, r->easy_creds, &r->lack);
 }
 
-static void set_method(struct bh_api_req *r)
-{
-    CURL *e = r->easy;
-    const bool post = bh_streq(r->method, "POST"), body = post || r->call.body_n > 0;
-    if (body) {
-        curl_easy_setopt(e, CURLOPT_POST, 1L);
-        curl_easy_setopt(e, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)r->request_body.n);
-        curl_easy_setopt(e, CURLOPT_POSTFIELDS, bh_buf_str(&r->request_body));
-    } else {
-        curl_easy_setopt(e, CURLOPT_HTTPGET, 1L);
-    }
-    const char *custom = post || (!body && bh_streq(r->method, "GET")) ? NULL : r->method;
-    if (r->easy_custom != custom)
-        curl_easy_setopt(e, CURLOPT_CUSTOMREQUEST, custom);
-    r->easy_custom = custom;
-}
-
 void bh_api_transfer_reset(struct bh_api_req *r)
 {
     r->error[0] = r->content_type[0] = 0;
@@ -278,17 +255,6 @@ void bh_api_transfer_reset(struct bh_api_req *r)
     r->retry_after_s = -1;
     r->head_done = r->too_large = r->stopped = r->fenced = false;
     bh_buf_reset(&r->body);
-}
-
-static void set_company(struct bh_api_req *r)
-{
-    const bool alone = r->call.company_ms > 0, h2 = r->c->tls && !alone;
-    curl_easy_setopt(r->easy, CURLOPT_FRESH_CONNECT, alone ? 1L : 0L);
-    curl_easy_setopt(r->easy, CURLOPT_FORBID_REUSE, alone ? 1L : 0L);
-    curl_easy_setopt(r->easy, CURLOPT_PIPEWAIT, h2 ? 1L : 0L);
-    /* HTTP/2 only where ALPN offers it: reuse of plaintext HTTP/2 connections is broken in 7.88. */
-    curl_easy_setopt(r->easy, CURLOPT_HTTP_VERSION,
-                     (long)(h2 ? CURL_HTTP_VERSION_2TLS : CURL_HTTP_VERSION_1_1));
 }
 
 void bh_api_transfer_prepare(struct bh_api_req *r)
@@ -303,7 +269,19 @@ void bh_api_transfer_prepare(struct bh_api_req *r)
     if (r->deadline_ns)
         timeout_ms = r->deadline_ns > now ? (long)((r->deadline_ns - now) / 1000000) + 1 : 1;
 
-    set_method(r);
+    CURL *e = r->easy;
+    const bool post = bh_streq(r->method, "POST"), body = post || r->call.body_n > 0;
+    if (body) {
+        curl_easy_setopt(e, CURLOPT_POST, 1L);
+        curl_easy_setopt(e, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)r->request_body.n);
+        curl_easy_setopt(e, CURLOPT_POSTFIELDS, bh_buf_str(&r->request_body));
+    } else {
+        curl_easy_setopt(e, CURLOPT_HTTPGET, 1L);
+    }
+    const char *custom = post || (!body && bh_streq(r->method, "GET")) ? NULL : r->method;
+    if (r->easy_custom != custom)
+        curl_easy_setopt(e, CURLOPT_CUSTOMREQUEST, custom);
+    r->easy_custom = custom;
     curl_easy_setopt(r->easy, CURLOPT_URL, bh_buf_str(&r->url));
     curl_easy_setopt(r->easy, CURLOPT_HTTPHEADER, r->headers->list);
     curl_easy_setopt(r->easy, CURLOPT_TIMEOUT_MS, timeout_ms);
@@ -311,7 +289,13 @@ void bh_api_transfer_prepare(struct bh_api_req *r)
     curl_easy_setopt(r->easy, CURLOPT_ACCEPT_ENCODING, r->call.gzip ? "gzip" : NULL);
     curl_easy_setopt(r->easy, CURLOPT_BUFFERSIZE,
                      r->call.long_lived ? STREAM_BUFFER_BYTES : (long)CURL_MAX_WRITE_SIZE);
-    set_company(r);
+    const bool alone = r->call.company_ms > 0, h2 = r->c->tls && !alone;
+    curl_easy_setopt(r->easy, CURLOPT_FRESH_CONNECT, alone ? 1L : 0L);
+    curl_easy_setopt(r->easy, CURLOPT_FORBID_REUSE, alone ? 1L : 0L);
+    curl_easy_setopt(r->easy, CURLOPT_PIPEWAIT, h2 ? 1L : 0L);
+    /* HTTP/2 only where ALPN offers it: reuse of plaintext HTTP/2 connections is broken in 7.88. */
+    curl_easy_setopt(r->easy, CURLOPT_HTTP_VERSION,
+                     (long)(h2 ? CURL_HTTP_VERSION_2TLS : CURL_HTTP_VERSION_1_1));
 }
 
 void bh_api_transfer_fini(struct bh_api_req *r)
