@@ -34,14 +34,13 @@ int bh_bus_key_read(const char *path, bool secret, char out[static BH_BUS_KEY_TE
     struct stat st;
     char *text = NULL;
     size_t n = 0;
-    int rc;
 
     if (secret && stat(path, &st) == 0 && st.st_mode & (S_IROTH | S_IWOTH | S_IWGRP))
         return bh_err_set(err, -EPERM,
                           "key \"%s\": others may read or change it (mode %04o): chmod 0600, or "
                           "0640 with the group of the service",
                           path, (unsigned)st.st_mode & 07777);
-    rc = bh_read_file(path, KEY_FILE_BYTES, &text, &n);
+    int rc = bh_read_file(path, KEY_FILE_BYTES, &text, &n);
     if (rc < 0)
         return bh_err_set(err, rc, "key \"%s\": %s", path, strerror(-rc));
     if (strlen(text) != n || !take_key(text, out))
@@ -50,13 +49,6 @@ int bh_bus_key_read(const char *path, bool secret, char out[static BH_BUS_KEY_TE
     explicit_bzero(text, n);
     free(text);
     return rc;
-}
-
-static bool is_pub(const char *name)
-{
-    size_t n = strlen(name);
-
-    return n > 4 && name[0] != '.' && strcmp(name + n - 4, ".pub") == 0;
 }
 
 int bh_bus_allow_load(struct bh_bus_allow *a, const char *dir, struct bh_err *err)
@@ -71,7 +63,9 @@ int bh_bus_allow_load(struct bh_bus_allow *a, const char *dir, struct bh_err *er
         return bh_err_set(err, -errno, "folder of keys \"%s\": %s", dir, strerror(errno));
     while ((e = readdir(d))) {
         BH_CLEANUP(bh_freep) char *path = NULL;
-        if (!is_pub(e->d_name))
+
+        size_t n = strlen(e->d_name);
+        if (!(n > 4 && e->d_name[0] != '.' && strcmp(e->d_name + n - 4, ".pub") == 0))
             continue;
         path = bh_asprintf("%s/%s", dir, e->d_name);
         if (a->n == BH_BUS_MAX_ALLOW || bh_bus_key_read(path, false, a->key[a->n], NULL) < 0)

@@ -229,15 +229,6 @@ static void new_msg(zmq_msg_t *msg, size_t n)
         abort(); /* out of memory, as in base.h: half a message cannot be taken back */
 }
 
-static int send_address(struct bh_bus *b, const struct bh_peer *peer)
-{
-    zmq_msg_t id;
-
-    new_msg(&id, peer->n);
-    memcpy(zmq_msg_data(&id), peer->id, peer->n);
-    return send_msg(b->socket, &id, ZMQ_SNDMORE);
-}
-
 /* EHOSTUNREACH says that the peer is unknown, or that it left and was not read to its end: what it
  * said last, most of all why it left, comes first. Another failure would be a bug of ours or a dying
  * context, where the peer is just as unreachable. */
@@ -250,8 +241,14 @@ static enum bh_bus_outcome send_failed(struct bh_bus *b, int rc)
 /* msg: given away. */
 static enum bh_bus_outcome deliver(struct bh_bus *b, const struct bh_peer *peer, zmq_msg_t *msg)
 {
-    int rc = peer ? send_address(b, peer) : 0;
+    int rc = 0;
 
+    if (peer) {
+        zmq_msg_t id;
+        new_msg(&id, peer->n);
+        memcpy(zmq_msg_data(&id), peer->id, peer->n);
+        rc = send_msg(b->socket, &id, ZMQ_SNDMORE);
+    }
     b->quiet = false; /* sending looks into the mailbox, too */
     if (rc < 0)
         zmq_msg_close(msg);
@@ -270,16 +267,6 @@ enum bh_bus_outcome bh_bus_send_bytes(struct bh_bus *b, const struct bh_peer *pe
     return deliver(b, peer, &msg);
 }
 
-static enum bh_bus_outcome pack_and_deliver(struct bh_bus *b, const struct bh_peer *peer,
-                                            const Berth__Envelope *e, size_t n)
-{
-    zmq_msg_t msg;
-
-    new_msg(&msg, n);
-    berth__envelope__pack(e, zmq_msg_data(&msg));
-    return deliver(b, peer, &msg);
-}
-
 enum bh_bus_outcome bh_bus_send(struct bh_bus *b, const struct bh_peer *peer,
                                 const Berth__Envelope *e)
 {
@@ -290,8 +277,12 @@ enum bh_bus_outcome bh_bus_send(struct bh_bus *b, const struct bh_peer *peer,
     out.has_version = 1;
     out.version = BH_BUS_VERSION;
     size_t n = bh_bus_validate(&out) ? SIZE_MAX : berth__envelope__get_packed_size(&out);
-    if (n <= BH_BUS_MAX_BYTES)
-        o = pack_and_deliver(b, peer, &out, n);
+    if (n <= BH_BUS_MAX_BYTES) {
+        zmq_msg_t msg;
+        new_msg(&msg, n);
+        berth__envelope__pack(&out, zmq_msg_data(&msg));
+        o = deliver(b, peer, &msg);
+    }
     b->stats.bad += o == BH_BUS_BAD;
     b->stats.full += o == BH_BUS_FULL;
     b->stats.no_peer += o == BH_BUS_NO_PEER;

@@ -129,7 +129,6 @@ int bh_bus_listen(struct bh_bus *b, const struct bh_bus_listen *l, char ret_endp
     struct bh_bus_gate *gate = NULL;
     size_t n = 128;
     int rc = check_endpoint(l->endpoint, err);
-    void *s;
 
     if (rc == 0 && (!l->key_file || !l->allow_dir))
         rc = bh_err_set(err, -EINVAL,
@@ -141,7 +140,7 @@ int bh_bus_listen(struct bh_bus *b, const struct bh_bus_listen *l, char ret_endp
         rc = gate_new(b->context, l->allow_dir, &gate, err);
     if (rc < 0)
         return rc;
-    s = b->socket;
+    void *s = b->socket;
     rc = set_tcp(s, strchr(l->endpoint, '[') != NULL);
     if (rc == 0 && (bh_bus_set_int(s, ZMQ_CURVE_SERVER, 1) < 0 ||
                     zmq_setsockopt(s, ZMQ_CURVE_SECRETKEY, key, sizeof(key)) < 0 ||

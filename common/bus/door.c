@@ -18,10 +18,10 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #include "common/base/log.h"
+#include "common/base/sockpath.h"
 
 #define BACKLOG  64
 #define PAUSE_MS 20
@@ -150,29 +150,6 @@ int accept4(int fd, struct sockaddr *sa, socklen_t *n, int flags)
 
 /* ---- life ------------------------------------------------------------------------------------ */
 
-static int listen_at(const char *path, ino_t *ret_file)
-{
-    struct sockaddr_un sa = {.sun_family = AF_UNIX};
-    struct stat st;
-    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0), rc = 0;
-
-    if (fd < 0)
-        return -errno;
-    bh_assert(strlen(path) < sizeof(sa.sun_path));
-    memcpy(sa.sun_path, path, strlen(path) + 1);
-    (void)unlink(path); /* a dead one, if any: the caller looked */
-    /* Connecting takes write permission, and there is nothing to connect to before listen(2). */
-    if (bind(fd, (struct sockaddr *)&sa, sizeof(sa)) < 0 || chmod(path, 0660) < 0 ||
-        stat(path, &st) < 0 || listen(fd, BACKLOG) < 0)
-        rc = -errno;
-    if (rc < 0) {
-        close(fd);
-        return rc;
-    }
-    *ret_file = st.st_ino;
-    return fd;
-}
-
 static void forget_closed(void)
 {
     struct bh_bus_door *d, *next;
@@ -190,15 +167,20 @@ static void forget_closed(void)
 int bh_bus_door_open(const char *path, struct bh_bus_peers *peers, struct bh_bus_door **ret,
                      int *ret_fd, struct bh_err *err)
 {
-    ino_t file = 0;
-    int fd = listen_at(path, &file);
+    struct stat st;
+    int fd = bh_sockpath_listen(path, BACKLOG);
 
+    if (fd >= 0 && stat(path, &st) < 0) {
+        int rc = -errno;
+        close(fd);
+        fd = rc;
+    }
     if (fd < 0)
         return bh_err_set(err, fd, "socket \"%s\": %s", path, strerror(-fd));
     struct bh_bus_door *d = bh_calloc(1, sizeof(*d));
     d->listener = identify(fd);
     d->path = bh_strdup(path);
-    d->file = file;
+    d->file = st.st_ino;
     d->peers = peers;
     d->spare = open("/", O_PATH | O_CLOEXEC);
     pthread_mutex_lock(&doors.lock);

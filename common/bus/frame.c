@@ -8,6 +8,7 @@
  */
 #include "common/bus/bus_int.h"
 #include "common/k8s/codec.h"
+#include "common/k8s/wire.h"
 
 /* Fields of one message outside its repeated one; far above what berth.proto has. */
 #define SCALARS_MAX 64u
@@ -16,63 +17,18 @@
 #define DECODE_BASE_BYTES ((size_t)1 << 20)
 #define DECODE_FACTOR     16
 
-struct wire {
-    const uint8_t *p, *end;
-};
-struct field {
-    uint32_t type; /* wire type */
-    struct wire body;
-};
-
-static bool read_varint(struct wire *w, uint64_t *ret)
-{
-    uint64_t v = 0;
-    for (unsigned shift = 0; shift < 64 && w->p < w->end; shift += 7) {
-        uint8_t b = *w->p++;
-        v |= (uint64_t)(b & 0x7f) << shift;
-        if (b < 0x80) {
-            *ret = v;
-            return true;
-        }
-    }
-    return false;
-}
-
-static bool read_field(struct wire *w, struct field *ret)
-{
-    uint64_t tag, n = 0;
-    if (!read_varint(w, &tag))
-        return false;
-    ret->type = tag & 7;
-    if (ret->type == 0)
-        return read_varint(w, &n);
-    if (ret->type == 2) {
-        if (!read_varint(w, &n))
-            return false;
-    } else if (ret->type == 1 || ret->type == 5) {
-        n = ret->type == 1 ? 8 : 4;
-    } else {
-        return false;
-    }
-    if (n > (uint64_t)(w->end - w->p))
-        return false;
-    ret->body = (struct wire){w->p, w->p + n};
-    w->p += n;
-    return true;
-}
-
 /* Two levels: envelope and payload. What an item can blow up to is bounded by the arena's limit. */
-static bool fields_sane(struct wire w, size_t max, bool is_envelope)
+static bool fields_sane(struct bh_str bytes, size_t max, bool is_envelope)
 {
-    struct field f;
-    for (size_t n = 0; w.p < w.end; n++) {
-        if (n >= max || !read_field(&w, &f))
+    struct bh_wire w = bh_wire_of(bytes.p, bytes.n);
+    struct bh_wire_field f;
+    int rc;
+
+    for (size_t n = 0; (rc = bh_wire_next(&w, &f)) > 0; n++)
+        if (n >= max || (is_envelope && f.is_bytes &&
+                         !fields_sane(f.bytes, BH_BUS_BATCH_ITEMS + SCALARS_MAX, false)))
             return false;
-        if (is_envelope && f.type == 2 &&
-            !fields_sane(f.body, BH_BUS_BATCH_ITEMS + SCALARS_MAX, false))
-            return false;
-    }
-    return true;
+    return rc == 0;
 }
 
 /* protobuf-c takes a field number 0 that is written in two bytes or more, and keeps it: in one byte,
@@ -100,7 +56,7 @@ static bool numbers_sane(const ProtobufCMessage *m)
 
 Berth__Envelope *bh_bus_decode(struct bh_arena *a, const void *p, size_t n)
 {
-    if (!fields_sane((struct wire){p, (const uint8_t *)p + n}, SCALARS_MAX, true))
+    if (!fields_sane((struct bh_str){p, n}, SCALARS_MAX, true))
         return NULL;
     const size_t limit = a->limit_bytes;
     size_t ours = a->used_bytes + DECODE_BASE_BYTES + n * DECODE_FACTOR;

@@ -54,18 +54,16 @@ static int add_group(struct bh_bus_users *u, const char *name, unsigned party)
 
 static int add_name(struct bh_bus_users *u, const char *name, unsigned party)
 {
-    const struct passwd *p;
     char *end;
-    unsigned long uid;
 
     if (name[0] == '@')
         return add_group(u, name + 1, party);
-    p = getpwnam(name);
+    const struct passwd *p = getpwnam(name);
     if (p)
         return add_uid(u, p->pw_uid, party);
     errno = 0;
-    uid = strtoul(name, &end, 10);
-    if (name[0] < '0' || name[0] > '9' || *end || errno || uid >= (uid_t)-1)
+    unsigned long uid = strtoul(name, &end, 10);
+    if (!bh_is_digit(name[0]) || *end || errno || uid >= (uid_t)-1)
         return -ENOENT;
     return add_uid(u, (uid_t)uid, party);
 }

@@ -45,34 +45,6 @@ static const char *check_change(const Berth__ObjectChange *c)
     return NULL;
 }
 
-static const char *check_batch(const Berth__FeedBatch *b)
-{
-    if (!b->has_seq)
-        return "feed_batch: no seq";
-    if (b->n_change > BH_BUS_BATCH_ITEMS)
-        return "feed_batch: too many changes";
-    for (size_t i = 0; i < b->n_change; i++) {
-        const char *why = check_change(b->change[i]);
-        if (why)
-            return why;
-    }
-    return NULL;
-}
-
-static const char *check_item_parts(const Berth__WorkItem *w)
-{
-    const Berth__Condition *c = w->condition;
-    const Berth__EventText *e = w->event;
-    if (c && (!id_ok(c->type, true) || !id_ok(c->status, true) || !id_ok(c->reason, false) ||
-              !text_ok(c->message)))
-        return "work: condition without type or status, or oversized";
-    if (e && (!id_ok(e->type, true) || !id_ok(e->reason, true) || !id_ok(e->action, false) ||
-              !id_ok(e->reporting_controller, false) ||
-              !id_ok(e->regarding_resource_version, false) || !text_ok(e->note)))
-        return "work: event without type or reason, or oversized";
-    return NULL;
-}
-
 static const char *check_write(const Berth__WorkItem *w)
 {
     bool create = w->kind == BERTH__WORK_KIND__WORK_NEW_CLAIM;
@@ -139,7 +111,16 @@ static const char *check_item(const Berth__WorkItem *w)
         if (!is_write(w))
             return "work: item of an unknown kind";
     }
-    return check_item_parts(w);
+    const Berth__Condition *c = w->condition;
+    const Berth__EventText *e = w->event;
+    if (c && (!id_ok(c->type, true) || !id_ok(c->status, true) || !id_ok(c->reason, false) ||
+              !text_ok(c->message)))
+        return "work: condition without type or status, or oversized";
+    if (e && (!id_ok(e->type, true) || !id_ok(e->reason, true) || !id_ok(e->action, false) ||
+              !id_ok(e->reporting_controller, false) ||
+              !id_ok(e->regarding_resource_version, false) || !text_ok(e->note)))
+        return "work: event without type or reason, or oversized";
+    return NULL;
 }
 
 static const char *check_work(const Berth__WorkBatch *b)
@@ -201,27 +182,6 @@ static const char *check_feed_hello(const Berth__FeedHello *h)
     return h->credit == 0 || h->credit > CREDIT_MAX ? "feed_hello: credit out of range" : NULL;
 }
 
-static const char *check_feed_begin(const Berth__FeedBegin *b)
-{
-    if (!b->has_incarnation)
-        return "feed_begin: no incarnation";
-    return id_ok(b->refused, false) ? NULL : "feed_begin: oversized text";
-}
-
-static const char *check_feed_ack(const Berth__FeedAck *a)
-{
-    if (!a->has_seq)
-        return "feed_ack: no seq";
-    return a->credit > CREDIT_MAX ? "feed_ack: credit out of range" : NULL;
-}
-
-static const char *check_grant(const Berth__Grant *g)
-{
-    if (!g->has_epoch || !g->has_lease_term || !g->has_serial)
-        return "grant: no epoch, term or serial";
-    return g->has_stamp_boot_ns && g->has_valid_ns ? NULL : "grant: no stamp or time";
-}
-
 static const char *check_control(const Berth__ControlRequest *c)
 {
     if (!c->has_id)
@@ -277,26 +237,47 @@ const char *bh_bus_validate(const Berth__Envelope *e)
                         !!e->heartbeat + !!e->control + !!e->control_reply + !!e->grant;
     if (payloads != 1)
         return "not exactly one payload";
-    if (e->feed_batch)
-        return check_batch(e->feed_batch);
+    if (e->feed_batch) {
+        const Berth__FeedBatch *b = e->feed_batch;
+        if (!b->has_seq)
+            return "feed_batch: no seq";
+        if (b->n_change > BH_BUS_BATCH_ITEMS)
+            return "feed_batch: too many changes";
+        for (size_t i = 0; i < b->n_change; i++) {
+            const char *why = check_change(b->change[i]);
+            if (why)
+                return why;
+        }
+        return NULL;
+    }
     if (e->work)
         return check_work(e->work);
     if (e->results)
         return check_results(e->results);
     if (e->feed_hello)
         return check_feed_hello(e->feed_hello);
-    if (e->feed_ack)
-        return check_feed_ack(e->feed_ack);
-    if (e->feed_begin)
-        return check_feed_begin(e->feed_begin);
+    if (e->feed_ack) {
+        if (!e->feed_ack->has_seq)
+            return "feed_ack: no seq";
+        return e->feed_ack->credit > CREDIT_MAX ? "feed_ack: credit out of range" : NULL;
+    }
+    if (e->feed_begin) {
+        if (!e->feed_begin->has_incarnation)
+            return "feed_begin: no incarnation";
+        return id_ok(e->feed_begin->refused, false) ? NULL : "feed_begin: oversized text";
+    }
     if (e->control)
         return check_control(e->control);
     if (e->control_reply)
         return check_control_reply(e->control_reply);
     if (e->binder_hello)
         return check_hello(e->binder_hello);
-    if (e->grant)
-        return check_grant(e->grant);
+    if (e->grant) {
+        if (!e->grant->has_epoch || !e->grant->has_lease_term || !e->grant->has_serial)
+            return "grant: no epoch, term or serial";
+        return e->grant->has_stamp_boot_ns && e->grant->has_valid_ns ? NULL
+                                                                     : "grant: no stamp or time";
+    }
     if (e->scheduler_hello)
         return e->scheduler_hello->has_epoch ? NULL : "scheduler_hello: no epoch";
     return e->heartbeat->has_progress ? NULL : "heartbeat: no progress";

@@ -79,16 +79,6 @@ static bool zap_recv(struct question *q)
            bh_streq(r->version, "1.0");
 }
 
-static void answer_yes(const struct question *q, const char *user)
-{
-    const char *const frames[] = {"", "1.0", q->r.id, "200", "OK", user};
-
-    (void)zmq_send(zap.questions, q->from, q->from_n, ZMQ_SNDMORE);
-    for (size_t i = 0; i < BH_ARRAY_LEN(frames); i++)
-        (void)zmq_send(zap.questions, frames[i], strlen(frames[i]), ZMQ_SNDMORE);
-    (void)zmq_send(zap.questions, "", 0, 0);
-}
-
 /* "No" is silence: libzmq lets the handshake time out, and the connection is tried again. After an
  * answer of 400, or of 300 that comes before the other side's part of the handshake, a socket that
  * connects is dead for good, and a key or user that is allowed later would need a restart. */
@@ -106,8 +96,13 @@ static void answer(void)
                 break;
     yes = yes && (z ? z->fn(z->arg, &q.r, user) : bh_streq(q.r.domain, BH_BUS_ZAP_DOOR));
     pthread_mutex_unlock(&zap.lock);
-    if (yes)
-        answer_yes(&q, user);
+    if (yes) {
+        const char *const frames[] = {"", "1.0", q.r.id, "200", "OK", user};
+        (void)zmq_send(zap.questions, q.from, q.from_n, ZMQ_SNDMORE);
+        for (size_t i = 0; i < BH_ARRAY_LEN(frames); i++)
+            (void)zmq_send(zap.questions, frames[i], strlen(frames[i]), ZMQ_SNDMORE);
+        (void)zmq_send(zap.questions, "", 0, 0);
+    }
 }
 
 static void *run(void *arg)
@@ -160,13 +155,6 @@ static int start(void *context, struct bh_err *err)
     return rc;
 }
 
-static void stop(void)
-{
-    (void)zmq_send(zap.stop_in, "", 0, 0);
-    pthread_join(zap.thread, NULL);
-    close_sockets();
-}
-
 static void change_list(struct bh_bus_zap *add, struct bh_bus_zap *remove)
 {
     pthread_mutex_lock(&zap.lock);
@@ -202,8 +190,11 @@ void bh_bus_zap_close(struct bh_bus_zap *z)
         return;
     pthread_mutex_lock(&zap.life);
     change_list(NULL, z);
-    if (LIST_EMPTY(&zap.list))
-        stop();
+    if (LIST_EMPTY(&zap.list)) {
+        (void)zmq_send(zap.stop_in, "", 0, 0);
+        pthread_join(zap.thread, NULL);
+        close_sockets();
+    }
     pthread_mutex_unlock(&zap.life);
     free(z->domain);
     free(z);

@@ -73,12 +73,11 @@ static const Berth__ControlReply *receive(struct bh_ask *k, uint64_t deadline_ns
 
     for (;;) {
         uint64_t now = bh_mono_ns();
-        enum bh_bus_outcome o;
         if (now >= deadline_ns)
             return NULL;
         bh_bus_wait(k->bus, (int)((deadline_ns - now) / 1000000 + 1));
         bh_arena_reset(&k->arena);
-        o = bh_bus_recv(k->bus, &k->arena, NULL, &e);
+        enum bh_bus_outcome o = bh_bus_recv(k->bus, &k->arena, NULL, &e);
         if (o == BH_BUS_OK && e->control_reply &&
             (e->control_reply->id == k->id || e->control_reply->id == 0))
             return e->control_reply;
@@ -90,30 +89,18 @@ int bh_ask(struct bh_ask *k, Berth__ControlRequest *q, const Berth__ControlReply
 {
     Berth__Envelope e = BERTH__ENVELOPE__INIT;
     uint64_t timeout_ns = k->timeout_ns ? k->timeout_ns : BH_ASK_TIMEOUT_NS;
-    const Berth__ControlReply *r;
-    enum bh_bus_outcome o;
 
     q->has_id = q->has_what = true;
     q->id = ++k->id;
     e.control = q;
-    o = bh_bus_send(k->bus, NULL, &e);
-    if (o != BH_BUS_OK) {
-        bh_err_set(err, -EIO, "the scheduler's control socket takes no question");
-        return -EIO;
-    }
-    r = receive(k, bh_mono_ns() + timeout_ns);
-    if (!r) {
-        bh_err_set(err, -ETIMEDOUT, "the scheduler did not answer within %g s%s",
-                   (double)timeout_ns / 1e9,
-                   geteuid() ? " (its log says if this user may not ask: --users)" : "");
-        return -ETIMEDOUT;
-    }
-    if (r->error) {
-        bh_err_set(err, -EPROTO, "the scheduler answered: %s", r->error);
-        return -EPROTO;
-    }
-    *ret = r;
-    return 0;
+    if (bh_bus_send(k->bus, NULL, &e) != BH_BUS_OK)
+        return bh_err_set(err, -EIO, "the scheduler's control socket takes no question");
+    const Berth__ControlReply *r = *ret = receive(k, bh_mono_ns() + timeout_ns);
+    if (!r)
+        return bh_err_set(err, -ETIMEDOUT, "the scheduler did not answer within %g s%s",
+                          (double)timeout_ns / 1e9,
+                          geteuid() ? " (its log says if this user may not ask: --users)" : "");
+    return r->error ? bh_err_set(err, -EPROTO, "the scheduler answered: %s", r->error) : 0;
 }
 
 int bh_ask_for(struct bh_ask *k, Berth__ControlWhat what, const Berth__ControlReply **ret,
@@ -123,17 +110,6 @@ int bh_ask_for(struct bh_ask *k, Berth__ControlWhat what, const Berth__ControlRe
 
     q.what = what;
     return bh_ask(k, &q, ret, err);
-}
-
-/* Pods that are new to the listing go to fn. */
-static void take_page(const Berth__ControlReply *r, struct bh_map *seen,
-                      void (*fn)(void *arg, const Berth__QueuePod *p), void *arg)
-{
-    for (size_t i = 0; i < r->n_pod; i++) {
-        const Berth__QueuePod *p = r->pod[i];
-        if (!bh_map_put(seen, p->uid, strlen(p->uid), seen))
-            fn(arg, p);
-    }
 }
 
 int bh_ask_queue(struct bh_ask *k, const char *ns, uint32_t places,
@@ -154,7 +130,9 @@ int bh_ask_queue(struct bh_ask *k, const char *ns, uint32_t places,
         rc = bh_ask(k, &q, &r, err);
         if (rc < 0)
             break;
-        take_page(r, &seen, fn, arg);
+        for (size_t i = 0; i < r->n_pod; i++)
+            if (!bh_map_put(&seen, r->pod[i]->uid, strlen(r->pod[i]->uid), &seen))
+                fn(arg, r->pod[i]); /* new to the listing */
         q.cursor = r->cursor;
         if (r->restart && ++restarts > RESTARTS_MAX)
             rc = bh_err_set(err, -EAGAIN, "the queue changes faster than it can be listed");

@@ -8,26 +8,10 @@
 
 const char *bh_queue_place_name(Berth__QueuePlace p)
 {
-    switch (p) {
-    case BERTH__QUEUE_PLACE__QUEUE_ACTIVE:
-        return "active";
-    case BERTH__QUEUE_PLACE__QUEUE_BACKOFF:
-        return "backoff";
-    case BERTH__QUEUE_PLACE__QUEUE_ERROR_BACKOFF:
-        return "error-backoff";
-    case BERTH__QUEUE_PLACE__QUEUE_UNSCHEDULABLE:
-        return "unschedulable";
-    case BERTH__QUEUE_PLACE__QUEUE_GATED:
-        return "gated";
-    case BERTH__QUEUE_PLACE__QUEUE_IN_FLIGHT:
-        return "in-flight";
-    case BERTH__QUEUE_PLACE__QUEUE_BINDING:
-        return "binding";
-    case BERTH__QUEUE_PLACE__QUEUE_WAITING:
-        return "waiting";
-    default:
-        return "gone";
-    }
+    static const char *const names[] = {"gone",          "active",        "backoff",
+                                        "error-backoff", "unschedulable", "gated",
+                                        "in-flight",     "binding",       "waiting"};
+    return names[(size_t)p < BH_ARRAY_LEN(names) ? p : BERTH__QUEUE_PLACE__QUEUE_NONE];
 }
 
 static void set_time(struct bh_arena *a, struct bh_json *o, const char *key, int64_t ns)
@@ -42,11 +26,9 @@ static void set_time(struct bh_arena *a, struct bh_json *o, const char *key, int
 
 static void set_binding(struct bh_arena *a, struct bh_json *o, const Berth__QueuePod *p)
 {
-    struct bh_json *b;
-
     if (!p->node)
         return;
-    b = bh_json_set(a, o, "binding", bh_json_new(a, BH_JSON_OBJECT));
+    struct bh_json *b = bh_json_set(a, o, "binding", bh_json_new(a, BH_JSON_OBJECT));
     bh_json_set_text(a, b, "node", p->node);
     bh_json_set_text(a, b, "binder", p->binder);
     bh_json_set_i64(a, b, "attempt", p->bind_attempt);

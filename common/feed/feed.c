@@ -70,8 +70,6 @@ static void on_begin(struct bh_feed *f, const Berth__FeedBegin *b)
 
 static void on_batch(struct bh_feed *f, const Berth__FeedBatch *b)
 {
-    bool completes;
-
     if (!f->begun)
         return;
     if (b->seq != f->seq + 1) {
@@ -83,7 +81,7 @@ static void on_batch(struct bh_feed *f, const Berth__FeedBatch *b)
     for (size_t i = 0; i < b->n_change; i++)
         f->o.change(f->o.arg, b->change[i]);
     f->seq = b->seq;
-    completes = b->synced && !f->synced;
+    bool completes = b->synced && !f->synced;
     if (completes) {
         f->synced = true;
         f->o.complete(f->o.arg);
@@ -98,9 +96,8 @@ unsigned bh_feed_drain(struct bh_feed *f, unsigned max)
     Berth__Envelope *e;
 
     for (; n < max; n++) {
-        enum bh_bus_outcome o;
         bh_arena_reset(&f->arena);
-        o = bh_bus_recv(f->bus, &f->arena, NULL, &e);
+        enum bh_bus_outcome o = bh_bus_recv(f->bus, &f->arena, NULL, &e);
         if (o == BH_BUS_EMPTY)
             break;
         if (o != BH_BUS_OK)
