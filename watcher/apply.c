@@ -88,12 +88,6 @@ static void put_into(struct bh_watcher *w, struct bh_objects *o, const struct bh
     bh_objects_put(o, key, w->bytes.p, w->bytes.n, bh_snap_head(w->snapshot));
 }
 
-static void put_object(struct bh_watcher *w, const struct bh_object_key *key,
-                       const struct bh_reflector_event *ev)
-{
-    put_into(w, &w->objects, key, ev);
-}
-
 /* The same object as a whole, behind its record in the snapshot. */
 static void put_raw(struct bh_watcher *w, const struct bh_object_key *key,
                     const struct bh_reflector_event *ev)
@@ -105,15 +99,6 @@ static void put_raw(struct bh_watcher *w, const struct bh_object_key *key,
 static void end_raw(struct bh_watcher *w, const struct bh_object_key *key)
 {
     (void)bh_objects_end(&w->feed.raw, key, BH_OBJ_DELETED, bh_snap_head(w->snapshot));
-}
-
-static void apply_object(struct bh_watcher *w, const struct bh_object_key *key,
-                         const struct bh_reflector_event *ev)
-{
-    if (ev->type == BH_WATCH_DELETED)
-        bh_objects_end(&w->objects, key, BH_OBJ_DELETED, bh_snap_head(w->snapshot));
-    else
-        put_object(w, key, ev);
 }
 
 /* ---- nodes ----------------------------------------------------------------------------------- */
@@ -137,46 +122,33 @@ static void apply_node(struct bh_watcher *w, const struct bh_kind_info *k,
 
 /* ---- pods ------------------------------------------------------------------------------------ */
 
-static bool is_terminated(const K8s__Pod *p)
-{
-    const char *phase = p->status ? p->status->phase : "";
-    return bh_streq(phase, "Succeeded") || bh_streq(phase, "Failed");
-}
-
-static int put_assigned(struct bh_watcher *w, const K8s__Pod *p, struct bh_err *err)
-{
-    struct bh_shape_rec *shape = NULL;
-    struct bh_pod_rec *rec = NULL;
-    int rc = bh_compile_shape(&w->arena, p, &w->interner, &shape, err);
-    if (rc == 0)
-        rc = bh_compile_pod(&w->arena, p, &w->interner, &rec, err);
-    return rc < 0 ? rc : bh_snap_put_pod(w->snapshot, rec, shape);
-}
-
-static void apply_assigned(struct bh_watcher *w, const struct bh_kind_info *k,
-                           const struct bh_object_key *key, const struct bh_reflector_event *ev)
-{
-    struct bh_err err = {""};
-    int rc = put_assigned(w, (const K8s__Pod *)ev->object, &err);
-    /* Schedulers wait for a BOUND pod in the snapshot; one that could not go there is just gone. */
-    enum bh_object_state how = accepted(w, k, ev->name, rc, &err) ? BH_OBJ_BOUND : BH_OBJ_DELETED;
-    w->bound += bh_objects_end(&w->objects, key, how, bh_snap_head(w->snapshot));
-    if (how == BH_OBJ_BOUND)
-        put_raw(w, key, ev);
-}
-
 static void apply_pod(struct bh_watcher *w, const struct bh_kind_info *k,
                       const struct bh_object_key *key, const struct bh_reflector_event *ev)
 {
     const K8s__Pod *p = (const K8s__Pod *)ev->object;
-    if (ev->type == BH_WATCH_DELETED || is_terminated(p)) {
+    /* One that is deleted has no object. */
+    const char *phase = p && p->status ? p->status->phase : "";
+    if (ev->type == BH_WATCH_DELETED || bh_streq(phase, "Succeeded") || bh_streq(phase, "Failed")) {
         bh_snap_del_pod(w->snapshot, ev->uid, strlen(ev->uid));
         bh_objects_end(&w->objects, key, BH_OBJ_DELETED, bh_snap_head(w->snapshot));
         end_raw(w, key);
     } else if (p->spec && *p->spec->nodename) {
-        apply_assigned(w, k, key, ev);
+        struct bh_err err = {""};
+        struct bh_shape_rec *shape = NULL;
+        struct bh_pod_rec *rec = NULL;
+        int rc = bh_compile_shape(&w->arena, p, &w->interner, &shape, &err);
+        if (rc == 0)
+            rc = bh_compile_pod(&w->arena, p, &w->interner, &rec, &err);
+        if (rc == 0)
+            rc = bh_snap_put_pod(w->snapshot, rec, shape);
+        /* Schedulers wait for a BOUND pod in the snapshot; one that could not go there is just gone. */
+        enum bh_object_state how =
+            accepted(w, k, ev->name, rc, &err) ? BH_OBJ_BOUND : BH_OBJ_DELETED;
+        w->bound += bh_objects_end(&w->objects, key, how, bh_snap_head(w->snapshot));
+        if (how == BH_OBJ_BOUND)
+            put_raw(w, key, ev);
     } else {
-        put_object(w, key, ev);
+        put_into(w, &w->objects, key, ev);
     }
 }
 
@@ -197,8 +169,10 @@ void bh_watcher_on_event(void *arg, const struct bh_kind_info *k,
         apply_node(w, k, &key, ev);
     else if (k->kind == BH_KIND_POD)
         apply_pod(w, k, &key, ev);
+    else if (ev->type == BH_WATCH_DELETED)
+        bh_objects_end(&w->objects, &key, BH_OBJ_DELETED, bh_snap_head(w->snapshot));
     else
-        apply_object(w, &key, ev);
+        put_into(w, &w->objects, &key, ev);
     /* A list of a million objects is one long callback; the heart has to beat in it. */
     if (++w->events_since_tick >= TICK_EVENTS && bh_mono_ns() - w->last_tick_ns > TICK_NS)
         bh_watcher_heartbeat(w);

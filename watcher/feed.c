@@ -14,7 +14,6 @@ void bh_feed_init(struct bh_feed *f, struct bh_bus *bus, struct bh_objects *obje
 {
     *f = (struct bh_feed){.bus = bus, .objects = objects};
     bh_objects_init(&f->raw);
-    bh_arena_init(&f->arena, 0);
 }
 
 void bh_feed_fini(struct bh_feed *f)
@@ -43,9 +42,19 @@ static struct bh_feed_peer *find_peer(struct bh_feed *f, const struct bh_peer *i
     return NULL;
 }
 
-/* What some peer wants as whole objects; the last such peer to go takes the objects along. */
-static void count_wanted(struct bh_feed *f)
+static void want_raw(struct bh_feed *f, struct bh_feed_peer *p, uint32_t raw)
 {
+    if (p->raw_reader >= 0 && !raw) {
+        bh_objects_reader_close(&f->raw, (unsigned)p->raw_reader);
+        p->raw_reader = -1;
+    } else if (p->raw_reader >= 0) {
+        bh_objects_reader_restart(&f->raw, (unsigned)p->raw_reader);
+    } else if (raw) {
+        p->raw_reader = bh_objects_reader_open(&f->raw);
+        bh_assert(p->raw_reader >= 0); /* as many readers as peers */
+    }
+    p->raw = raw;
+    /* What some peer wants as whole objects; the last such peer to go takes the objects along. */
     uint32_t wanted = 0;
     for (size_t i = 0; i < BH_ARRAY_LEN(f->peers); i++)
         wanted |= f->peers[i].used ? f->peers[i].raw : 0;
@@ -62,21 +71,6 @@ static void count_wanted(struct bh_feed *f)
     }
     if (f->on_raw)
         f->on_raw(f->arg, wanted);
-}
-
-static void want_raw(struct bh_feed *f, struct bh_feed_peer *p, uint32_t raw)
-{
-    if (p->raw_reader >= 0 && !raw) {
-        bh_objects_reader_close(&f->raw, (unsigned)p->raw_reader);
-        p->raw_reader = -1;
-    } else if (p->raw_reader >= 0) {
-        bh_objects_reader_restart(&f->raw, (unsigned)p->raw_reader);
-    } else if (raw) {
-        p->raw_reader = bh_objects_reader_open(&f->raw);
-        bh_assert(p->raw_reader >= 0); /* as many readers as peers */
-    }
-    p->raw = raw;
-    count_wanted(f);
 }
 
 static void drop(struct bh_feed *f, struct bh_feed_peer *p, const char *why)
@@ -157,18 +151,6 @@ static bool room_for_observer(struct bh_feed *f)
 
 /* ---- receiving ------------------------------------------------------------------------------- */
 
-static void refuse(struct bh_feed *f, const struct bh_peer *id)
-{
-    Berth__FeedBegin b = BERTH__FEED_BEGIN__INIT;
-    Berth__Envelope e = BERTH__ENVELOPE__INIT;
-    char why[] = "too many observers are being fed, try again later";
-
-    b.has_incarnation = 1;
-    b.refused = why;
-    e.feed_begin = &b;
-    (void)bh_bus_send(f->bus, id, &e);
-}
-
 static void on_hello(struct bh_feed *f, const struct bh_peer *id, const Berth__FeedHello *h)
 {
     struct bh_feed_peer *p = find_peer(f, id);
@@ -178,8 +160,15 @@ static void on_hello(struct bh_feed *f, const struct bh_peer *id, const Berth__F
         bh_objects_reader_restart(f->objects, (unsigned)p->reader);
     } else if ((h->observer && !room_for_observer(f)) || !(p = add(f, id))) {
         f->stats.refused++;
-        if (h->observer)
-            refuse(f, id);
+        if (h->observer) {
+            Berth__FeedBegin b = BERTH__FEED_BEGIN__INIT;
+            Berth__Envelope e = BERTH__ENVELOPE__INIT;
+            char why[] = "too many observers are being fed, try again later";
+            b.has_incarnation = 1;
+            b.refused = why;
+            e.feed_begin = &b;
+            (void)bh_bus_send(f->bus, id, &e);
+        }
         return;
     }
     p->observer = h->observer;
@@ -194,18 +183,6 @@ static void on_hello(struct bh_feed *f, const struct bh_peer *id, const Berth__F
     note(f,
          h->observer ? "Observer asked for the whole state" : "Scheduler asked for the whole state",
          p);
-}
-
-static void take_life(struct bh_feed *f, struct bh_feed_peer *p, const Berth__FeedAck *a)
-{
-    f->turns += a->ready;
-    if (a->ready && a->binder_progress != p->binder_progress) {
-        f->binder_turns++;
-        p->binder_progress = a->binder_progress;
-    }
-    f->quiet_term = a->quiet_term;
-    if (a->leaving)
-        drop(f, p, "Scheduler left");
 }
 
 static void on_ack(struct bh_feed *f, const struct bh_peer *id, const Berth__FeedAck *a)
@@ -225,8 +202,16 @@ static void on_ack(struct bh_feed *f, const struct bh_peer *id, const Berth__Fee
     p->acked = BH_MAX(p->acked, a->seq);
     if (a->has_credit && a->credit)
         p->credit = a->credit;
-    if (!p->observer)
-        take_life(f, p, a);
+    if (!p->observer) {
+        f->turns += a->ready;
+        if (a->ready && a->binder_progress != p->binder_progress) {
+            f->binder_turns++;
+            p->binder_progress = a->binder_progress;
+        }
+        f->quiet_term = a->quiet_term;
+        if (a->leaving)
+            drop(f, p, "Scheduler left");
+    }
 }
 
 bool bh_feed_receive(void *feed)
@@ -268,28 +253,6 @@ static char *text(const char *s)
     return *s ? (char *)(uintptr_t)s : NULL;
 }
 
-static void fill(Berth__ObjectChange *c, const struct bh_object *o, bool known, bool in_list)
-{
-    berth__object_change__init(c);
-    c->has_op = c->has_kind = c->has_log_pos = 1;
-    c->op = o->state == BH_OBJ_BOUND     ? BERTH__CHANGE_OP__CHANGE_BOUND
-            : o->state == BH_OBJ_DELETED ? BERTH__CHANGE_OP__CHANGE_DELETED
-            : known                      ? BERTH__CHANGE_OP__CHANGE_MODIFIED
-                                         : BERTH__CHANGE_OP__CHANGE_ADDED;
-    c->kind = (uint32_t)o->kind;
-    c->namespace_ = text(o->ns);
-    c->name = text(o->name);
-    c->uid = text(o->uid);
-    c->resource_version = text(o->rv);
-    c->log_pos = o->log_pos;
-    c->has_in_list = in_list;
-    c->in_list = in_list;
-    if (o->state == BH_OBJ_LIVE) {
-        c->has_object = 1;
-        c->object = (ProtobufCBinaryData){o->bytes_n, (uint8_t *)(uintptr_t)o->bytes};
-    }
-}
-
 /* One of the two lists a peer may read; a batch comes from one of them. */
 struct source {
     struct bh_objects *objects;
@@ -322,7 +285,24 @@ static size_t collect(const struct source *s, const struct bh_feed_peer *p,
         if (n && bytes + o->bytes_n > BH_FEED_BATCH_BYTES)
             break;
         bytes += o->bytes_n;
-        fill(&changes[n], o, known, !p->synced);
+        Berth__ObjectChange *c = &changes[n];
+        berth__object_change__init(c);
+        c->has_op = c->has_kind = c->has_log_pos = 1;
+        c->op = o->state == BH_OBJ_BOUND     ? BERTH__CHANGE_OP__CHANGE_BOUND
+                : o->state == BH_OBJ_DELETED ? BERTH__CHANGE_OP__CHANGE_DELETED
+                : known                      ? BERTH__CHANGE_OP__CHANGE_MODIFIED
+                                             : BERTH__CHANGE_OP__CHANGE_ADDED;
+        c->kind = (uint32_t)o->kind;
+        c->namespace_ = text(o->ns);
+        c->name = text(o->name);
+        c->uid = text(o->uid);
+        c->resource_version = text(o->rv);
+        c->log_pos = o->log_pos;
+        c->has_in_list = c->in_list = !p->synced;
+        if (o->state == BH_OBJ_LIVE) {
+            c->has_object = 1;
+            c->object = (ProtobufCBinaryData){o->bytes_n, (uint8_t *)(uintptr_t)o->bytes};
+        }
         changes[n].has_raw = changes[n].raw = s->raw;
         list[n] = &changes[n];
         n++;
@@ -365,14 +345,6 @@ static bool send_batch(struct bh_feed *f, struct bh_feed_peer *p)
     return true;
 }
 
-static bool behind(struct bh_feed *f, const struct bh_feed_peer *p)
-{
-    bool known;
-
-    return bh_objects_peek(f->objects, (unsigned)p->reader, &known) ||
-           (p->raw_reader >= 0 && bh_objects_peek(&f->raw, (unsigned)p->raw_reader, &known));
-}
-
 void bh_feed_flush(struct bh_feed *f)
 {
     f->flushed_changes = f->objects->changes + f->raw.changes;
@@ -381,11 +353,15 @@ void bh_feed_flush(struct bh_feed *f)
     f->unfinished = false;
     for (size_t i = 0; i < BH_ARRAY_LEN(f->peers); i++) {
         struct bh_feed_peer *p = &f->peers[i];
+        bool known;
         if (p->used && !p->begun)
             begin(f, p);
         while (p->used && p->begun && p->seq - p->acked < p->credit && send_batch(f, p))
             ;
-        f->unfinished |= p->used && (!p->begun || !p->synced || behind(f, p));
+        f->unfinished |=
+            p->used &&
+            (!p->begun || !p->synced || bh_objects_peek(f->objects, (unsigned)p->reader, &known) ||
+             (p->raw_reader >= 0 && bh_objects_peek(&f->raw, (unsigned)p->raw_reader, &known)));
     }
 }
 
@@ -393,7 +369,6 @@ uint64_t bh_feed_wait(struct bh_feed *f)
 {
     const uint64_t changes = f->objects->changes + f->raw.changes;
     const uint64_t bound = f->objects->bound + f->raw.bound;
-    uint64_t waited;
 
     if (f->unfinished || changes != f->flushed_changes)
         return 0;
@@ -401,7 +376,7 @@ uint64_t bh_feed_wait(struct bh_feed *f)
         return UINT64_MAX;
     if (!f->bound_since_ns)
         f->bound_since_ns = bh_mono_ns();
-    waited = bh_mono_ns() - f->bound_since_ns;
+    uint64_t waited = bh_mono_ns() - f->bound_since_ns;
     return waited < BH_FEED_BOUND_NS ? BH_FEED_BOUND_NS - waited : 0;
 }
 

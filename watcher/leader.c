@@ -128,15 +128,23 @@ static void on_event_done(void *arg, const struct bh_api_reply *r)
     destroy(l);
 }
 
-static void fill_event(const struct bh_leader *l, struct bh_buf *b, const char *what)
+static void write_event(struct bh_leader *l, const char *what)
 {
-    char name[288], message[BH_LEASE_HOLDER_MAX + 32], now[40];
+    struct bh_buf path BH_CLEANUP(bh_buf_fini) = {0}, body BH_CLEANUP(bh_buf_fini) = {0};
+    struct bh_api_call call = {.method = "POST",
+                               .content_type = "application/json",
+                               .timeout_ns = request_ns(l),
+                               .retry_429_5xx = true,
+                               .on_done = on_event_done,
+                               .arg = l};
 
+    bh_url_addf(&path, "/api/v1/namespaces/%s/events", l->namespace_);
+    char name[288], message[BH_LEASE_HOLDER_MAX + 32], now[40];
     snprintf(name, sizeof(name), "%.230s.%llx", l->name, (unsigned long long)bh_wall_ns());
     snprintf(message, sizeof(message), "%s %s", l->identity, what);
     bh_time_format(now, bh_wall_ns() / (int64_t)NS_PER_S);
     bh_buf_add_json(
-        b,
+        &body,
         "{\"apiVersion\":\"v1\",\"kind\":\"Event\",\"metadata\":{\"name\":%s,\"namespace\":%s},"
         "\"involvedObject\":{\"apiVersion\":\"coordination.k8s.io/v1\",\"kind\":\"Lease\","
         "\"namespace\":%s,\"name\":%s,\"uid\":%s,\"resourceVersion\":%s},"
@@ -146,27 +154,11 @@ static void fill_event(const struct bh_leader *l, struct bh_buf *b, const char *
         "\"reportingComponent\":%s,\"reportingInstance\":\"\"}",
         name, l->namespace_, l->namespace_, l->name, bh_lease_uid(l->lock),
         bh_lease_version(l->lock), message, now, now, l->component, l->component);
-}
-
-static void write_event(struct bh_leader *l, const char *what)
-{
-    struct bh_buf path = {0}, body = {0};
-    struct bh_api_call call = {.method = "POST",
-                               .content_type = "application/json",
-                               .timeout_ns = request_ns(l),
-                               .retry_429_5xx = true,
-                               .on_done = on_event_done,
-                               .arg = l};
-
-    bh_url_addf(&path, "/api/v1/namespaces/%s/events", l->namespace_);
-    fill_event(l, &body, what);
     call.path = bh_buf_str(&path);
     call.body = body.p;
     call.body_n = body.n;
     if (bh_api_start(l->client, &call))
         l->refs++;
-    bh_buf_fini(&path);
-    bh_buf_fini(&body);
 }
 
 /* ---- time ------------------------------------------------------------------------------------ */
@@ -207,18 +199,6 @@ static uint64_t standby_pause(struct bh_leader *l)
 
 /* ---- leading --------------------------------------------------------------------------------- */
 
-static void lead(struct bh_leader *l)
-{
-    l->phase = LEADING;
-    l->term = l->next_term;
-    bh_leader_file_write(&l->file, l->identity, l->term, NULL);
-    bh_cell_set(l->m_master, 1);
-    bh_cell_set(l->m_term, (double)l->term);
-    bh_log_info("Successfully acquired lease", bh_kv_s("lock", l->lock_text),
-                bh_kv_s("identity", l->identity), bh_kv_u("term", l->term));
-    write_event(l, "became leader");
-}
-
 static void lose(struct bh_leader *l, const char *why, bool give_up)
 {
     l->cb.lease(l->cb.arg, l->term, 0);
@@ -235,20 +215,15 @@ static void lose(struct bh_leader *l, const char *why, bool give_up)
 
 /* ---- the end of a try ------------------------------------------------------------------------ */
 
-static void tell_holder(struct bh_leader *l)
-{
-    if (bh_streq(l->told_holder, l->seen.holder))
-        return;
-    snprintf(l->told_holder, sizeof(l->told_holder), "%s", l->seen.holder);
-    if (!mine(l) && l->seen.holder[0] && !bh_leader_file_find(&l->file, l->seen.holder))
-        bh_log_info("Standing by", bh_kv_s("lock", l->lock_text),
-                    bh_kv_s("holder", l->seen.holder));
-}
-
 static void end_try(struct bh_leader *l)
 {
+    bool told = bh_streq(l->told_holder, l->seen.holder);
+
     l->busy = false;
-    tell_holder(l);
+    snprintf(l->told_holder, sizeof(l->told_holder), "%s", l->seen.holder);
+    if (!told && !mine(l) && l->seen.holder[0] && !bh_leader_file_find(&l->file, l->seen.holder))
+        bh_log_info("Standing by", bh_kv_s("lock", l->lock_text),
+                    bh_kv_s("holder", l->seen.holder));
     if (l->phase == GIVING_UP) {
         give_up_step(l);
         return;
@@ -281,8 +256,16 @@ static void succeeded(struct bh_leader *l, const struct bh_lease_record *r)
         l->unused = true;
     } else if (l->phase != GIVING_UP) {
         uint64_t until = l->write_ns + (uint64_t)l->cfg.renew_deadline_ns;
-        if (until > now && l->phase == STANDBY)
-            lead(l);
+        if (until > now && l->phase == STANDBY) {
+            l->phase = LEADING;
+            l->term = l->next_term;
+            bh_leader_file_write(&l->file, l->identity, l->term, NULL);
+            bh_cell_set(l->m_master, 1);
+            bh_cell_set(l->m_term, (double)l->term);
+            bh_log_info("Successfully acquired lease", bh_kv_s("lock", l->lock_text),
+                        bh_kv_s("identity", l->identity), bh_kv_u("term", l->term));
+            write_event(l, "became leader");
+        }
         if (until > now) {
             bh_cell_add(l->m_renewals, 1);
             l->until_ns = until;
@@ -347,7 +330,6 @@ static void observe(struct bh_leader *l, const struct bh_lease_result *r)
 static void on_got(void *arg, const struct bh_lease_result *r)
 {
     struct bh_leader *l = arg;
-    bool held;
 
     if (r->outcome != BH_LEASE_OK && r->outcome != BH_LEASE_NOT_FOUND) {
         failed(l, "Error retrieving lease lock", r->error);
@@ -358,8 +340,8 @@ static void on_got(void *arg, const struct bh_lease_result *r)
         bh_log_warn("The lease was taken away", bh_kv_s("holder", l->seen.holder));
         lose(l, "somebody else holds the lease", false);
     }
-    held = l->seen.holder[0] && !mine(l) && !bh_leader_file_find(&l->file, l->seen.holder) &&
-           seen_until(l) > l->try_ns;
+    bool held = l->seen.holder[0] && !mine(l) && !bh_leader_file_find(&l->file, l->seen.holder) &&
+                seen_until(l) > l->try_ns;
     l->starved = !held && !l->may_write;
     if (held || !l->may_write || l->phase == GIVING_UP || l->stopping)
         end_try(l);
@@ -387,18 +369,11 @@ static void on_renewed(void *arg, const struct bh_lease_result *r)
     }
 }
 
-static bool take_progress(struct bh_leader *l, const char **ret_why)
-{
-    bool yes = l->progress || l->cb.advanced(l->cb.arg, ret_why);
-
-    l->progress = false;
-    return yes;
-}
-
 static void try_now(struct bh_leader *l)
 {
     const char *why = "";
-    bool may_write = take_progress(l, &why);
+    bool may_write = l->progress || l->cb.advanced(l->cb.arg, &why);
+    l->progress = false;
 
     if (l->phase == LEADING && !may_write) {
         if (l->clock() > l->seen_ns + (uint64_t)l->cfg.renew_deadline_ns / 2)
@@ -569,18 +544,16 @@ static void make_metrics(struct bh_leader *l, struct bh_metrics *m)
                                              "Last term in which this host led.", "", NULL, 0));
 }
 
-static char *make_identity(void)
+int bh_leader_new(uv_loop_t *loop, const struct bh_leader_options *o,
+                  const struct bh_leader_callbacks *cb, struct bh_leader **ret, struct bh_err *err)
 {
-    char host[96] = "", uuid[37];
+    struct bh_leader *l = bh_calloc(1, sizeof(*l));
+    char agent[192], host[96] = "", uuid[37];
 
     if (gethostname(host, sizeof(host) - 1) < 0)
         snprintf(host, sizeof(host), "localhost");
     bh_uuid4(uuid);
-    return bh_asprintf("%s_%s", host, uuid);
-}
-
-static void own_config(struct bh_leader *l, const struct bh_leader_options *o)
-{
+    *l = (struct bh_leader){.loop = loop, .cb = *cb, .refs = 1, .starved = true};
     l->cfg = *o->config;
     l->name = bh_strdup(o->config->resource_name);
     l->namespace_ = bh_strdup(o->config->resource_namespace);
@@ -588,26 +561,15 @@ static void own_config(struct bh_leader *l, const struct bh_leader_options *o)
     l->cfg.resource_namespace = l->namespace_;
     l->cfg.resource_lock = "leases";
     l->lock_text = bh_asprintf("%s/%s", l->namespace_, l->name);
-    l->identity = o->identity ? bh_strdup(o->identity) : make_identity();
+    l->identity = o->identity ? bh_strdup(o->identity) : bh_asprintf("%s_%s", host, uuid);
     l->component = bh_strdup(o->component ? o->component : "default-scheduler");
     l->clock = o->boot_ns ? o->boot_ns : bh_boot_ns;
     l->settle_ns = o->settle_ns ? o->settle_ns : BH_LEADER_SETTLE_NS;
     l->stop_ns = o->stop_ns ? o->stop_ns : BH_LEADER_STOP_NS;
-}
-
-int bh_leader_new(uv_loop_t *loop, const struct bh_leader_options *o,
-                  const struct bh_leader_callbacks *cb, struct bh_leader **ret, struct bh_err *err)
-{
-    struct bh_leader *l = bh_calloc(1, sizeof(*l));
-    char agent[192];
-    int rc;
-
-    *l = (struct bh_leader){.loop = loop, .cb = *cb, .refs = 1, .starved = true};
-    own_config(l, o);
     snprintf(agent, sizeof(agent), "%s/leader-election", o->user_agent);
     const struct bh_api_options api = {
         .user_agent = agent, .field_manager = BH_API_FIELD_MANAGER, .metrics = o->metrics};
-    rc = bh_leader_file_open(&l->file, o->runtime_dir, err);
+    int rc = bh_leader_file_open(&l->file, o->runtime_dir, err);
     if (rc == 0)
         rc = bh_api_client_new(loop, o->api, &api, &l->client, err);
     if (rc < 0) {

@@ -35,7 +35,6 @@ int bh_leader_file_open(struct bh_leader_file *f, const char *runtime_dir, struc
 {
     char path[128], text[FILE_BYTES + 1];
     char *rest = text, *line;
-    ssize_t n;
 
     *f = (struct bh_leader_file){.fd = -1};
     if (!runtime_dir)
@@ -48,7 +47,7 @@ int bh_leader_file_open(struct bh_leader_file *f, const char *runtime_dir, struc
         bh_leader_file_close(f);
         return bh_err_set(err, -EBUSY, "\"%s\": another watcher uses this runtime directory", path);
     }
-    n = pread(f->fd, text, FILE_BYTES, 0);
+    ssize_t n = pread(f->fd, text, FILE_BYTES, 0);
     text[BH_MAX(n, 0)] = '\0';
     while ((line = strsep(&rest, "\n")) && f->n < BH_ARRAY_LEN(f->past))
         read_line(f, line);

@@ -16,8 +16,6 @@
 #include "common/base/log.h"
 #include "common/base/notify.h"
 
-static bool is_leader(const struct bh_watcher *w);
-
 #define TICK_MS        250
 #define TROUBLE_LOG_NS (UINT64_C(60) * 1000000000)
 #define ALIVE_NS       (UINT64_C(10) * 1000000000)
@@ -33,18 +31,6 @@ void bh_watcher_fail(struct bh_watcher *w, const char *what, const char *why)
 }
 
 /* ---- reflectors ------------------------------------------------------------------------------ */
-
-static void everything_listed(struct bh_watcher *w)
-{
-    char line[128];
-    w->synced = true;
-    bh_snap_set_synced(w->snapshot, true);
-    w->feed.synced = true;
-    bh_watcher_heartbeat(w);
-    bh_watcher_status(w, line);
-    bh_log_info("Everything is listed", bh_kv_s("status", line));
-    w->cb.on_synced(w->cb.arg);
-}
 
 static uint32_t raw_bit(enum bh_kind k)
 {
@@ -81,8 +67,16 @@ static void on_synced(void *arg, const struct bh_kind_info *k, bool relist)
     if (wk->synced || w->failed)
         return;
     wk->synced = true;
-    if (++w->kinds_synced == w->watched)
-        everything_listed(w);
+    if (++w->kinds_synced == w->watched) {
+        char line[128];
+        w->synced = true;
+        bh_snap_set_synced(w->snapshot, true);
+        w->feed.synced = true;
+        bh_watcher_heartbeat(w);
+        bh_watcher_status(w, line);
+        bh_log_info("Everything is listed", bh_kv_s("status", line));
+        w->cb.on_synced(w->cb.arg);
+    }
 }
 
 static void on_trouble(void *arg, const struct bh_kind_info *k, const char *text)
@@ -229,8 +223,9 @@ uint16_t bh_watcher_metrics_port(const struct bh_watcher *w)
  * bindings it knows. */
 static bool sees(const struct bh_watcher *w)
 {
-    return is_leader(w) || (bh_reflector_follows(w->kinds[BH_KIND_NODE].reflector) &&
-                            bh_reflector_follows(w->kinds[BH_KIND_POD].reflector));
+    return !w->leader || bh_leader_leads(w->leader) ||
+           (bh_reflector_follows(w->kinds[BH_KIND_NODE].reflector) &&
+            bh_reflector_follows(w->kinds[BH_KIND_POD].reflector));
 }
 
 /* What the scheduler and the binders have done since the last yes. */
@@ -286,11 +281,6 @@ static bool leader_healthy(void *arg)
     return !w->leader || bh_leader_healthy(w->leader);
 }
 
-static bool is_leader(const struct bh_watcher *w)
-{
-    return !w->leader || bh_leader_leads(w->leader);
-}
-
 void bh_watcher_stop(struct bh_watcher *w, void (*stopped)(void *arg), void *arg)
 {
     if (w->leader)
@@ -300,17 +290,6 @@ void bh_watcher_stop(struct bh_watcher *w, void (*stopped)(void *arg), void *arg
 }
 
 /* ---- life ------------------------------------------------------------------------------------ */
-
-static int open_snapshot(struct bh_watcher *w, const char *runtime_dir, struct bh_err *err)
-{
-    struct bh_snap_options o = {.initial_bytes = 0};
-    int rc = bh_snap_writer_new(runtime_dir, &o, &w->snapshot, err);
-    if (rc < 0)
-        return rc;
-    w->interner = bh_snap_interner(w->snapshot);
-    bh_snap_open(w->snapshot); /* schedulers build theirs while this is listing */
-    return 0;
-}
 
 static int open_feed(struct bh_watcher *w, const struct bh_watcher_options *o, struct bh_err *err)
 {
@@ -330,19 +309,6 @@ static int open_feed(struct bh_watcher *w, const struct bh_watcher_options *o, s
     w->feed.on_raw = on_raw;
     w->feed.arg = w;
     return 0;
-}
-
-static int open_probes(struct bh_watcher *w, const struct bh_watcher_options *o, struct bh_err *err)
-{
-    const struct bh_probe_check checks[] = {
-        {.name = "loop", .ok = bh_watcher_healthy, .arg = w, .live = true, .ready = true},
-        {.name = "leaderElection", .ok = leader_healthy, .arg = w, .live = true, .ready = true},
-        {.name = "synced", .ok = is_ready, .arg = w, .ready = true},
-        {.name = "snapshot", .ok = is_shown, .arg = w, .ready = true},
-        {.name = NULL},
-    };
-    return bh_probes_start(w->loop, o->metrics_address, o->runtime_dir, "watcher", w->metrics,
-                           checks, &w->probes, err);
 }
 
 static void start_hooks(struct bh_watcher *w)
@@ -380,22 +346,31 @@ int bh_watcher_new(uv_loop_t *loop, const struct bh_watcher_options *o,
     w->last_tick_ns = bh_mono_ns();
     w->metrics = bh_metrics_new();
     bh_objects_init(&w->objects);
-    bh_arena_init(&w->arena, 0);
     bh_metrics_add_process(w->metrics, "berth-watcher");
     bh_metrics_add_network(w->metrics);
     bh_watcher_stats_init(w);
     struct bh_api_options api = o->limits;
-
     api.user_agent = o->user_agent;
     api.metrics = w->metrics;
-
-    int rc = open_snapshot(w, o->runtime_dir, err);
-    if (rc == 0)
+    int rc = bh_snap_writer_new(o->runtime_dir, NULL, &w->snapshot, err);
+    if (rc == 0) {
+        w->interner = bh_snap_interner(w->snapshot);
+        bh_snap_open(w->snapshot); /* schedulers build theirs while this is listing */
         rc = open_feed(w, o, err);
+    }
     if (rc == 0)
         rc = bh_api_client_new(loop, o->api, &api, &w->client, err);
-    if (rc == 0)
-        rc = open_probes(w, o, err);
+    if (rc == 0) {
+        const struct bh_probe_check checks[] = {
+            {.name = "loop", .ok = bh_watcher_healthy, .arg = w, .live = true, .ready = true},
+            {.name = "leaderElection", .ok = leader_healthy, .arg = w, .live = true, .ready = true},
+            {.name = "synced", .ok = is_ready, .arg = w, .ready = true},
+            {.name = "snapshot", .ok = is_shown, .arg = w, .ready = true},
+            {.name = NULL},
+        };
+        rc = bh_probes_start(w->loop, o->metrics_address, o->runtime_dir, "watcher", w->metrics,
+                             checks, &w->probes, err);
+    }
     if (rc == 0)
         rc = open_leader(w, o, err);
     if (rc < 0) {
