@@ -75,13 +75,9 @@ void bh_binder_answer(struct bh_binder *b, uint64_t epoch, const Berth__WorkItem
         "allocation", "reservation",  "new_claim", "deallocation", "delete_claim", "unreservation"};
     static const char *const outcomes[] = {"done",  "rejected", "gone", "bound_elsewhere",
                                            "stale", "unknown"};
-    Berth__WorkResult *r;
 
-    if (b->n_results == b->cap_results) {
-        b->cap_results = b->cap_results ? 2 * b->cap_results : BH_BINDER_WINDOW;
-        b->results = bh_reallocarray(b->results, b->cap_results, sizeof(*b->results));
-    }
-    r = &b->results[b->n_results++];
+    BH_GROW(b->results, b->n_results, b->cap_results);
+    Berth__WorkResult *r = &b->results[b->n_results++];
     b->answer_now |= !may_wait(b, item, o);
     berth__work_result__init(r);
     r->has_id = r->has_epoch = r->has_outcome = r->has_code = r->has_latency_ns = true;
@@ -227,7 +223,6 @@ static bool on_readable(void *arg)
 static void on_heartbeat(uv_timer_t *t)
 {
     struct bh_binder *b = t->data;
-
     bool hears = bh_binder_has_scheduler(b);
 
     if (b->epoch && hears == b->deaf) { /* its start is told with its epoch */
@@ -367,44 +362,25 @@ static int open_client(struct bh_binder *b, struct bh_api_options *o, struct bh_
     return bh_api_client_new(b->loop, b->o.api, o, ret, err);
 }
 
-static int open_clients(struct bh_binder *b, struct bh_err *err)
-{
-    b->o.limits.max_connections = 8;
-    int rc = open_client(b, &b->o.limits, &b->client, err);
-
-    b->o.event_limits.max_connections = 4;
-    b->o.event_limits.linger_ms = BH_BINDER_LINGER_MS;
-    return rc < 0 ? rc : open_client(b, &b->o.event_limits, &b->event_client, err);
-}
-
 static int open_bus(struct bh_binder *b, struct bh_err *err)
 {
+    const char *to = b->o.scheduler_endpoint;
     char endpoint[128], identity[32];
-    int rc = 0;
+    int rc = to ? 0 : bh_bus_endpoint(b->o.runtime_dir, "scheduler", endpoint, err);
 
-    if (!b->o.scheduler_endpoint)
-        rc = bh_bus_endpoint(b->o.runtime_dir, "scheduler", endpoint, err);
     if (rc < 0)
         return rc;
     snprintf(identity, sizeof(identity), "b-%016llx", (unsigned long long)bh_rand_entropy());
-    if (b->o.scheduler_endpoint && bh_bus_is_tcp(b->o.scheduler_endpoint)) {
-        const struct bh_bus_dial d = {b->o.scheduler_endpoint, b->o.key_file, b->o.scheduler_key};
+    if (to && bh_bus_is_tcp(to)) {
+        const struct bh_bus_dial d = {to, b->o.key_file, b->o.scheduler_key};
         rc = bh_bus_dial(&d, identity, &b->bus, err);
     } else {
-        rc = bh_bus_open_among(BH_BUS_DEALER_CONNECT,
-                               b->o.scheduler_endpoint ? b->o.scheduler_endpoint : endpoint,
-                               identity, b->o.users, BH_BUS_SCHEDULER, &b->bus, err);
+        rc = bh_bus_open_among(BH_BUS_DEALER_CONNECT, to ? to : endpoint, identity, b->o.users,
+                               BH_BUS_SCHEDULER, &b->bus, err);
     }
     if (rc == 0)
         b->bus_poll = bh_bus_poll_new(b->loop, b->bus, on_readable, b);
     return rc;
-}
-
-static void set_names(struct bh_binder *b)
-{
-    if (gethostname(b->hostname, sizeof(b->hostname) - 1) < 0)
-        snprintf(b->hostname, sizeof(b->hostname), "localhost");
-    snprintf(b->name, sizeof(b->name), "%s/%s", b->hostname, b->o.instance);
 }
 
 int bh_binder_open(struct bh_binder *b, const struct bh_binder_options *o, uv_loop_t *loop,
@@ -413,7 +389,6 @@ int bh_binder_open(struct bh_binder *b, const struct bh_binder_options *o, uv_lo
     const struct bh_probe_check checks[] = {
         {"ping", live, b, true, true}, {"scheduler", has_scheduler, b, false, true}, {0}};
     char probes_name[64];
-    int rc;
 
     *b = (struct bh_binder){.o = *o, .loop = loop};
     TAILQ_INIT(&b->events);
@@ -422,9 +397,10 @@ int bh_binder_open(struct bh_binder *b, const struct bh_binder_options *o, uv_lo
     b->o.deadline_ns = o->deadline_ns ? o->deadline_ns : BH_BINDER_DEADLINE_NS;
     b->o.request_ns = o->request_ns ? o->request_ns : BH_BINDER_REQUEST_NS;
     b->o.stop_ns = o->stop_ns ? o->stop_ns : BH_BINDER_STOP_NS;
-    bh_arena_init(&b->result_arena, 0);
     bh_rand_seed(&b->rand, bh_rand_entropy());
-    set_names(b);
+    if (gethostname(b->hostname, sizeof(b->hostname) - 1) < 0)
+        snprintf(b->hostname, sizeof(b->hostname), "localhost");
+    snprintf(b->name, sizeof(b->name), "%s/%s", b->hostname, b->o.instance);
     snprintf(probes_name, sizeof(probes_name), "binder-%s", o->instance);
     make_metrics(b);
     uv_timer_init(loop, &b->heartbeat);
@@ -433,7 +409,11 @@ int bh_binder_open(struct bh_binder *b, const struct bh_binder_options *o, uv_lo
     uv_timer_init(loop, &b->answers);
     uv_prepare_init(loop, &b->flush);
     b->heartbeat.data = b->flush.data = b->series_timer.data = b->answers.data = b;
-    rc = open_clients(b, err);
+    b->o.limits.max_connections = 8;
+    int rc = open_client(b, &b->o.limits, &b->client, err);
+    b->o.event_limits.max_connections = 4;
+    b->o.event_limits.linger_ms = BH_BINDER_LINGER_MS;
+    rc = rc < 0 ? rc : open_client(b, &b->o.event_limits, &b->event_client, err);
     if (rc == 0)
         rc = open_bus(b, err);
     if (rc == 0)
@@ -479,12 +459,10 @@ int bh_binder_run(const struct bh_binder_options *o, struct bh_err *err)
 {
     uv_loop_t loop;
     struct bh_binder b;
-    struct bh_signals *signals;
-    int rc;
 
     uv_loop_init(&loop);
-    signals = bh_signals_new(&loop, on_stop, on_hup, &b);
-    rc = bh_binder_open(&b, o, &loop, err);
+    struct bh_signals *signals = bh_signals_new(&loop, on_stop, on_hup, &b);
+    int rc = bh_binder_open(&b, o, &loop, err);
     if (rc == 0) {
         b.keepalive = bh_keepalive_new(&loop, live, &b);
         bh_log_info("Binder started", bh_kv_s("name", b.name), bh_kv_s("server", o->api->server),

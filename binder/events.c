@@ -85,15 +85,6 @@ static bool turned(struct bh_event_job *j, const struct bh_api_reply *r)
     return true;
 }
 
-static void wait(struct bh_event_job *j, uint64_t ms)
-{
-    if (!j->paused)
-        uv_timer_init(j->b->loop, &j->pause);
-    j->paused = true;
-    j->pause.data = j;
-    uv_timer_start(&j->pause, on_pause, ms, 0);
-}
-
 static void on_done(void *arg, const struct bh_api_reply *r)
 {
     struct bh_event_job *j = arg;
@@ -109,10 +100,15 @@ static void on_done(void *arg, const struct bh_api_reply *r)
     j->b->n_requests--;
     if (!unclear && r->outcome == BH_API_OK && (r->code == 201 || r->code == 200 || r->code == 409))
         finish(j, "written"); /* 409: an earlier try of the same name arrived */
-    else if (unclear && ++j->tries < EVENT_TRIES && !j->b->stopping)
-        wait(j, ms + bh_rand_below(&j->b->rand, ms + 1));
-    else
+    else if (unclear && ++j->tries < EVENT_TRIES && !j->b->stopping) {
+        if (!j->paused)
+            uv_timer_init(j->b->loop, &j->pause);
+        j->paused = true;
+        j->pause.data = j;
+        uv_timer_start(&j->pause, on_pause, ms + bh_rand_below(&j->b->rand, ms + 1), 0);
+    } else {
         finish(j, "failed");
+    }
 }
 
 static void send_event(struct bh_event_job *j)
@@ -192,44 +188,31 @@ static void enqueue_series(struct bh_binder *b, struct bh_series_write *w, uint6
     enqueue(b, j);
 }
 
-static void create_event(struct bh_binder *b, const Berth__WorkItem *item, uint64_t term,
-                         bool remember, int64_t wall_ns)
-{
-    struct bh_event_job *j = bh_calloc(1, sizeof(*j));
-    struct bh_buf path = {0}, body = {0};
-    char name[256];
-
-    /* the name must be unique even when two events fall into one tick of the clock */
-    b->event_serial = BH_MAX((uint64_t)wall_ns, b->event_serial + 1);
-    bh_request_event(&path, &body, item, b->hostname, b->event_serial);
-    if (remember) {
-        bh_request_event_name(name, item->name, b->event_serial);
-        bh_series_start(&b->series, item, wall_ns, name, &path, &body);
-    }
-    j->path = bh_buf_take(&path);
-    j->body = bh_buf_take(&body);
-    j->term = term;
-    enqueue(b, j);
-}
-
 void bh_binder_event(struct bh_binder *b, const Berth__WorkItem *item, uint64_t term)
 {
     struct bh_series_write w = {0};
     int64_t now = bh_wall_ns();
 
-    switch (bh_series_observe(&b->series, item, now, &w)) {
-    case BH_SERIES_ONCE:
-        create_event(b, item, term, false, now);
-        break;
-    case BH_SERIES_FIRST:
-        create_event(b, item, term, true, now);
-        break;
-    case BH_SERIES_SECOND:
+    enum bh_series_verdict step = bh_series_observe(&b->series, item, now, &w);
+    if (step == BH_SERIES_SECOND)
         enqueue_series(b, &w, term);
-        break;
-    case BH_SERIES_COUNTED:
+    else if (step == BH_SERIES_COUNTED)
         count(b, "counted");
-        break;
+    else {
+        struct bh_event_job *j = bh_calloc(1, sizeof(*j));
+        struct bh_buf path = {0}, body = {0};
+        char name[256];
+        /* the name must be unique even when two events fall into one tick of the clock */
+        b->event_serial = BH_MAX((uint64_t)now, b->event_serial + 1);
+        bh_request_event(&path, &body, item, b->hostname, b->event_serial);
+        if (step == BH_SERIES_FIRST) {
+            bh_request_event_name(name, item->name, b->event_serial);
+            bh_series_start(&b->series, item, now, name, &path, &body);
+        }
+        j->path = bh_buf_take(&path);
+        j->body = bh_buf_take(&body);
+        j->term = term;
+        enqueue(b, j);
     }
     bh_series_write_fini(&w);
 }

@@ -10,8 +10,7 @@ static const struct bh_opt_usage usage = {
     .program = "berth-binder",
     .synopsis = "[flags]",
     .about = "Writes the scheduler's decisions to the API server: bindings, pod conditions, "
-             "evictions and "
-             "events. Run as many as you like; each may be killed at any time.\n"
+             "evictions and events. Run as many as you like; each may be killed at any time.\n"
              "Takes kube-scheduler's flags as they are; --config (clientConnection), --kubeconfig, "
              "--master and --kube-api-* are what it uses.",
     .examples = "  berth-binder --kubeconfig /etc/kubernetes/scheduler.conf --instance 1\n",
@@ -21,8 +20,7 @@ static const struct bh_opt_usage usage = {
 int main(int argc, char **argv)
 {
     struct bh_api_own_flags api = {NULL, NULL};
-    const char *runtime = NULL;
-    const char *metrics = "127.0.0.1:0", *instance = "0", *endpoint = NULL;
+    const char *runtime = NULL, *metrics = "127.0.0.1:0", *instance = "0", *endpoint = NULL;
     const char *key_file = NULL, *scheduler_key = NULL, *users_text = NULL;
     const struct bh_opt own[] = {
         BH_API_OWN_OPTS(&api),
@@ -31,8 +29,7 @@ int main(int argc, char **argv)
         {"instance", 0, BH_OPT_STR, &instance, "NAME", "name among the binders of this host"},
         {"scheduler", 0, BH_OPT_STR, &endpoint, "ENDPOINT",
          "the scheduler's socket (default: in the runtime directory), or tcp://HOST:PORT on "
-         "another "
-         "host, which needs --key-file and --scheduler-key"},
+         "another host, which needs --key-file and --scheduler-key"},
         {"key-file", 0, BH_OPT_STR, &key_file, "FILE", "tcp: our key, of 'berth keygen'"},
         {"scheduler-key", 0, BH_OPT_STR, &scheduler_key, "FILE",
          "tcp: public key of the scheduler; no other one is talked to"},

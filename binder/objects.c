@@ -244,101 +244,11 @@ static const char *uid_of(const struct bh_object_job *o)
 /* {"metadata":{"uid":..,"resourceVersion":..}}: of this object, and of this version of it. */
 static struct bh_json *patch_of(struct bh_object_job *o, bool versioned)
 {
-    struct bh_arena *a = &o->body_arena;
-    struct bh_json *body = bh_json_new(a, BH_JSON_OBJECT),
-                   *meta = bh_json_obj_at(a, body, "metadata");
+    const char *version =
+        o->seen ? bh_object_meta(o->seen)->resourceversion : o->it->write->resource_version;
 
-    bh_json_set_str(a, meta, "uid", uid_of(o));
-    if (versioned)
-        bh_json_set_str(a, meta, "resourceVersion",
-                        o->seen ? bh_object_meta(o->seen)->resourceversion
-                                : o->it->write->resource_version);
-    return body;
-}
-
-/* The list as it was told last, or decided about, with ours or without. */
-static void put_finalizers(struct bh_object_job *o, struct bh_json *body)
-{
-    struct bh_arena *a = &o->body_arena;
-    const K8s__ObjectMeta *m = bh_object_meta(o->seen ? o->seen : o->wanted);
-    struct bh_json *list = bh_json_new(a, BH_JSON_ARRAY);
-
-    for (size_t i = 0; i < m->n_finalizers; i++)
-        if (!bh_streq(m->finalizers[i], FINALIZER))
-            bh_json_push(list, bh_json_new_cstr(a, m->finalizers[i]));
-    if (allocates(o))
-        bh_json_push(list, bh_json_new_cstr(a, FINALIZER));
-    bh_json_set(a, bh_json_obj_at(a, body, "metadata"), "finalizers", list);
-}
-
-static struct bh_json *reference(struct bh_arena *a, const char *name, const char *uid)
-{
-    struct bh_json *r = bh_json_new(a, BH_JSON_OBJECT);
-
-    bh_json_set_str(a, r, "resource", "pods");
-    bh_json_set_str(a, r, "name", name);
-    bh_json_set_str(a, r, "uid", uid);
-    return r;
-}
-
-static void put_reserved_for(struct bh_object_job *o, struct bh_json *status)
-{
-    struct bh_arena *a = &o->body_arena;
-    const ProtobufCMessage *base = o->seen ? o->seen : o->wanted;
-    const K8s__ResourceClaimStatus *s = claim_of(base)->status;
-    struct bh_json *list = bh_json_new(a, BH_JSON_ARRAY);
-
-    for (size_t i = 0; s && i < s->n_reservedfor; i++)
-        bh_json_push(list, bh_pb_to_json(a, &s->reservedfor[i]->base));
-    if (!reserved_for(base, o->it->uid))
-        bh_json_push(list, reference(a, o->it->name, o->it->uid));
-    bh_json_set(a, status, "reservedFor", list);
-}
-
-static void put_allocation(struct bh_object_job *o, struct bh_json *status)
-{
-    struct bh_arena *a = &o->body_arena;
-    struct bh_json *al = bh_pb_to_json(a, &allocation_of(o->wanted)->base);
-    char now[32];
-
-    if (!bh_json_get(al, "allocationTimestamp")) {
-        bh_time_format(now, bh_wall_ns() / 1000000000);
-        bh_json_set_str(a, al, "allocationTimestamp", now);
-    }
-    bh_json_set(a, status, "allocation", al);
-}
-
-static void put_volume(struct bh_object_job *o, struct bh_json *body)
-{
-    const K8s__PersistentVolume *v = (const void *)o->wanted;
-    const char *by_us = annotation(o->wanted, BOUND_BY_CONTROLLER);
-    struct bh_arena *a = &o->body_arena;
-    struct bh_json *ref = bh_pb_to_json(a, &v->spec->claimref->base);
-
-    if (by_us)
-        bh_json_set_str(a, bh_json_obj_at(a, bh_json_obj_at(a, body, "metadata"), "annotations"),
-                        BOUND_BY_CONTROLLER, by_us);
-    bh_json_set(a, ref, "fieldPath", bh_json_new(a, BH_JSON_NULL));
-    bh_json_set(a, bh_json_obj_at(a, body, "spec"), "claimRef", ref);
-}
-
-static void put_nothing(struct bh_object_job *o, struct bh_json *status)
-{
-    static const char *const keys[] = {"allocation", "reservedFor", "devices"};
-
-    for (unsigned i = 0; i < BH_ARRAY_LEN(keys); i++)
-        bh_json_set(&o->body_arena, status, keys[i], bh_json_new(&o->body_arena, BH_JSON_NULL));
-}
-
-static void put_unreservation(struct bh_object_job *o, struct bh_json *status)
-{
-    struct bh_arena *a = &o->body_arena;
-    struct bh_json *list = bh_json_new(a, BH_JSON_ARRAY), *r = bh_json_new(a, BH_JSON_OBJECT);
-
-    bh_json_set_str(a, r, "$patch", "delete");
-    bh_json_set_str(a, r, "uid", o->it->uid);
-    bh_json_push(list, r);
-    bh_json_set(a, status, "reservedFor", list);
+    return bh_json_make(&o->body_arena, "metadata: {uid: %s, resourceVersion?: %s}", uid_of(o),
+                        versioned ? version : NULL);
 }
 
 static struct bh_json *write_body(struct bh_object_job *o)
@@ -347,74 +257,52 @@ static struct bh_json *write_body(struct bh_object_job *o)
     struct bh_json *body = patch_of(o, !is(o, BERTH__WORK_KIND__WORK_UNRESERVATION));
 
     switch (o->it->kind) {
-    case BERTH__WORK_KIND__WORK_VOLUME_CLAIM:
-        put_volume(o, body);
-        break;
+    case BERTH__WORK_KIND__WORK_VOLUME_CLAIM: {
+        const K8s__PersistentVolume *v = (const void *)o->wanted;
+        const char *by_us = annotation(o->wanted, BOUND_BY_CONTROLLER);
+        struct bh_json *ref = bh_pb_to_json(a, &v->spec->claimref->base);
+        if (by_us)
+            bh_json_add(a, body, "metadata: {annotations: {" BOUND_BY_CONTROLLER ": %s}}", by_us);
+        bh_json_add(a, ref, "fieldPath: null");
+        bh_json_add(a, body, "spec: {claimRef: %p}", ref);
+    } break;
     case BERTH__WORK_KIND__WORK_SELECTED_NODE:
-        bh_json_set_str(a, bh_json_obj_at(a, bh_json_obj_at(a, body, "metadata"), "annotations"),
-                        SELECTED_NODE, annotation(o->wanted, SELECTED_NODE));
+        bh_json_add(a, body, "metadata: {annotations: {" SELECTED_NODE ": %s}}",
+                    annotation(o->wanted, SELECTED_NODE));
         break;
     case BERTH__WORK_KIND__WORK_DEALLOCATION:
-        put_nothing(o, bh_json_obj_at(a, body, "status"));
+        bh_json_add(a, body, "status: {allocation: null, reservedFor: null, devices: null}");
         break;
     case BERTH__WORK_KIND__WORK_UNRESERVATION:
-        put_unreservation(o, bh_json_obj_at(a, body, "status"));
+        bh_json_add(a, body, "status: {reservedFor: [{$patch: delete, uid: %s}]}", o->it->uid);
         break;
     default:
-        if (allocates(o))
-            put_allocation(o, bh_json_obj_at(a, body, "status"));
-        put_reserved_for(o, bh_json_obj_at(a, body, "status"));
+        if (allocates(o)) {
+            struct bh_json *al = bh_pb_to_json(a, &allocation_of(o->wanted)->base);
+            char now[32];
+            if (!bh_json_get(al, "allocationTimestamp")) {
+                bh_time_format(now, bh_wall_ns() / 1000000000);
+                bh_json_set_str(a, al, "allocationTimestamp", now);
+            }
+            bh_json_add(a, body, "status: {allocation: %p}", al);
+        }
+        const ProtobufCMessage *base = o->seen ? o->seen : o->wanted;
+        const K8s__ResourceClaimStatus *s = claim_of(base)->status;
+        struct bh_json *list = bh_json_new(a, BH_JSON_ARRAY);
+        for (size_t i = 0; s && i < s->n_reservedfor; i++)
+            bh_json_push(list, bh_pb_to_json(a, &s->reservedfor[i]->base));
+        if (!reserved_for(base, o->it->uid))
+            bh_json_append(a, list, "resource: pods, name: %s, uid: %s", o->it->name, o->it->uid);
+        bh_json_add(a, body, "status: {reservedFor: %p}", list);
         break;
     }
-    return body;
-}
-
-static struct bh_json *create_body(struct bh_object_job *o)
-{
-    struct bh_arena *a = &o->body_arena;
-    struct bh_json *body = bh_pb_to_json(a, o->wanted), *meta = bh_json_obj_at(a, body, "metadata");
-
-    (void)bh_json_unset(body, "status");
-    (void)bh_json_unset(meta, "finalizers");
-    bh_json_set_str(a, meta, "name", o->name);
-    bh_json_set_str(a, body, "apiVersion", "resource.k8s.io/v1");
-    bh_json_set_str(a, body, "kind", "ResourceClaim");
-    return body;
-}
-
-static struct bh_json *pod_body(struct bh_object_job *o)
-{
-    struct bh_arena *a = &o->body_arena;
-    const Berth__ObjectWrite *w = o->it->write;
-    struct bh_json *body = bh_json_new(a, BH_JSON_OBJECT), *s = NULL;
-    ProtobufCMessage *m = NULL;
-
-    bh_json_set_str(a, bh_json_obj_at(a, body, "metadata"), "uid", o->it->uid);
-    if (bh_pb_unpack(a, &k8s__pod_extended_resource_claim_status__descriptor, w->pod_status.data,
-                     w->pod_status.len, &m, NULL) == 0)
-        s = bh_pb_to_json(a, m);
-    else
-        s = bh_json_new(a, BH_JSON_OBJECT);
-    bh_json_set_str(a, s, "resourceClaimName", o->name);
-    bh_json_set(a, bh_json_obj_at(a, body, "status"), "extendedResourceClaimStatus", s);
-    return body;
-}
-
-static struct bh_json *delete_body(struct bh_object_job *o)
-{
-    struct bh_arena *a = &o->body_arena;
-    struct bh_json *body = bh_json_new(a, BH_JSON_OBJECT);
-
-    bh_json_set_str(a, body, "apiVersion", "v1");
-    bh_json_set_str(a, body, "kind", "DeleteOptions");
-    bh_json_set_str(a, bh_json_obj_at(a, body, "preconditions"), "uid", uid_of(o));
     return body;
 }
 
 /* Which body a step has, and how it is sent; the rest of the request is the caller's. */
 static struct bh_json *body_of(struct bh_object_job *o, struct bh_api_call *call)
 {
-    struct bh_json *body;
+    struct bh_arena *a = &o->body_arena;
 
     call->method = "PATCH";
     call->content_type = "application/merge-patch+json";
@@ -426,18 +314,38 @@ static struct bh_json *body_of(struct bh_object_job *o, struct bh_api_call *call
     case CREATE:
         call->method = "POST";
         call->content_type = "application/json";
-        return create_body(o);
-    case FINALIZERS:
-        body = patch_of(o, true);
-        put_finalizers(o, body);
-        return body;
+        struct bh_json *body = bh_pb_to_json(a, o->wanted),
+                       *meta = bh_json_obj_at(a, body, "metadata");
+        (void)bh_json_unset(body, "status");
+        (void)bh_json_unset(meta, "finalizers");
+        return bh_json_add(
+            a, body, "metadata: {name: %s}, apiVersion: resource.k8s.io/v1, kind: ResourceClaim",
+            o->name);
+    case FINALIZERS: {
+        /* The list as it was told last, or decided about, with ours or without. */
+        const K8s__ObjectMeta *m = bh_object_meta(o->seen ? o->seen : o->wanted);
+        struct bh_json *list = bh_json_new(a, BH_JSON_ARRAY);
+        for (size_t i = 0; i < m->n_finalizers; i++)
+            if (!bh_streq(m->finalizers[i], FINALIZER))
+                bh_json_push(list, bh_json_new_cstr(a, m->finalizers[i]));
+        if (allocates(o))
+            bh_json_push(list, bh_json_new_cstr(a, FINALIZER));
+        return bh_json_add(a, patch_of(o, true), "metadata: {finalizers: %p}", list);
+    }
     case REMOVE:
         call->method = "DELETE";
         call->content_type = "application/json";
-        return delete_body(o);
+        return bh_json_make(a, "apiVersion: v1, kind: DeleteOptions, preconditions: {uid: %s}",
+                            uid_of(o));
     case POD_STATUS:
         call->content_type = "application/strategic-merge-patch+json";
-        return pod_body(o);
+        const Berth__ObjectWrite *w = o->it->write;
+        ProtobufCMessage *m = NULL;
+        bool told = bh_pb_unpack(a, &k8s__pod_extended_resource_claim_status__descriptor,
+                                 w->pod_status.data, w->pod_status.len, &m, NULL) == 0;
+        struct bh_json *s = told ? bh_pb_to_json(a, m) : bh_json_new(a, BH_JSON_OBJECT);
+        return bh_json_make(a, "metadata: {uid: %s}, status: {extendedResourceClaimStatus: %p}",
+                            o->it->uid, bh_json_add(a, s, "resourceClaimName: %s", o->name));
     case WRITE:
         break;
     }
@@ -450,17 +358,15 @@ void bh_object_job_request(struct bh_object_job *o, struct bh_buf *path, struct 
                            struct bh_api_call *call)
 {
     bool status = o->todo == WRITE && o->kind->kind == BH_KIND_RESOURCECLAIM;
-    struct bh_json *json;
 
     bh_arena_reset(&o->body_arena);
     bh_buf_reset(path);
     bh_buf_reset(body);
-    if (o->todo == POD_STATUS) {
+    if (o->todo == POD_STATUS)
         bh_url_addf(path, "/api/v1/namespaces/%s/pods/%s/status", o->it->namespace_, o->it->name);
-    } else {
+    else
         object_path(o, path, status ? "/status" : "");
-    }
-    json = body_of(o, call);
+    struct bh_json *json = body_of(o, call);
     if (json)
         bh_json_write(body, json);
 }
@@ -521,18 +427,6 @@ static bool look_at_volume(struct bh_object_job *o, struct bh_object_end *ret)
     return go(o, WRITE);
 }
 
-static bool look_at_volume_claim(struct bh_object_job *o, struct bh_object_end *ret)
-{
-    const K8s__PersistentVolumeClaim *c = (const void *)o->seen;
-    const char *node = annotation(o->seen, SELECTED_NODE);
-
-    if (node && bh_streq(node, annotation(o->wanted, SELECTED_NODE)))
-        return done(ret);
-    if (c->metadata->deletiontimestamp || node || (c->spec && *c->spec->volumename))
-        return overtaken(o, ret);
-    return go(o, WRITE);
-}
-
 static bool look_at_allocation(struct bh_object_job *o, struct bh_object_end *ret)
 {
     const K8s__AllocationResult *has = allocation_of(o->seen);
@@ -545,15 +439,6 @@ static bool look_at_allocation(struct bh_object_job *o, struct bh_object_end *re
     if (has)
         return meantime(o, ret, "allocated elsewhere");
     return go(o, has_finalizer(m) ? WRITE : FINALIZERS);
-}
-
-static bool look_at_reservation(struct bh_object_job *o, struct bh_object_end *ret)
-{
-    if (bh_object_meta(o->seen)->deletiontimestamp)
-        return meantime(o, ret, "deleted");
-    if (!allocation_of(o->seen))
-        return meantime(o, ret, "deallocated elsewhere");
-    return reserved_for(o->seen, o->it->uid) ? done(ret) : go(o, WRITE);
 }
 
 /* What does the object that was read say? */
@@ -576,12 +461,23 @@ static bool look(struct bh_object_job *o, struct bh_object_end *ret)
     switch (o->it->kind) {
     case BERTH__WORK_KIND__WORK_VOLUME_CLAIM:
         return look_at_volume(o, ret);
-    case BERTH__WORK_KIND__WORK_SELECTED_NODE:
-        return look_at_volume_claim(o, ret);
+    case BERTH__WORK_KIND__WORK_SELECTED_NODE: {
+        const K8s__PersistentVolumeClaim *c = (const void *)o->seen;
+        const char *node = annotation(o->seen, SELECTED_NODE);
+        if (node && bh_streq(node, annotation(o->wanted, SELECTED_NODE)))
+            return done(ret);
+        if (c->metadata->deletiontimestamp || node || (c->spec && *c->spec->volumename))
+            return overtaken(o, ret);
+        return go(o, WRITE);
+    }
     case BERTH__WORK_KIND__WORK_ALLOCATION:
         return look_at_allocation(o, ret);
     case BERTH__WORK_KIND__WORK_RESERVATION:
-        return look_at_reservation(o, ret);
+        if (bh_object_meta(o->seen)->deletiontimestamp)
+            return meantime(o, ret, "deleted");
+        if (!allocation_of(o->seen))
+            return meantime(o, ret, "deallocated elsewhere");
+        return reserved_for(o->seen, o->it->uid) ? done(ret) : go(o, WRITE);
     case BERTH__WORK_KIND__WORK_DEALLOCATION:
         return allocation_of(o->seen) ? overtaken(o, ret) : done(ret);
     case BERTH__WORK_KIND__WORK_DELETE_CLAIM:
@@ -593,26 +489,18 @@ static bool look(struct bh_object_job *o, struct bh_object_end *ret)
     }
 }
 
-static bool keep_reply(struct bh_object_job *o, const struct bh_api_reply *r)
+static bool success(struct bh_object_job *o, const struct bh_api_reply *r,
+                    struct bh_object_end *ret)
 {
     struct bh_err err;
 
+    if (o->todo == POD_STATUS || o->todo == REMOVE)
+        return done(ret);
     o->seen = NULL;
     bh_arena_reset(&o->seen_arena);
     if (bh_decode_object(&o->seen_arena, o->kind->desc, r->body.p, r->body.n, &o->seen, &err) < 0 ||
         !bh_object_meta(o->seen)) {
         o->seen = NULL;
-        return false;
-    }
-    return true;
-}
-
-static bool success(struct bh_object_job *o, const struct bh_api_reply *r,
-                    struct bh_object_end *ret)
-{
-    if (o->todo == POD_STATUS || o->todo == REMOVE)
-        return done(ret);
-    if (!keep_reply(o, r)) {
         if (++o->conflicts <= CONFLICTS_MAX && o->todo != READ)
             return go(o, READ);
         return end(ret, BERTH__OUTCOME__OUTCOME_REJECTED, r->code, "",

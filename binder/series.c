@@ -50,7 +50,7 @@ static void make_key(struct bh_series_set *s, const Berth__WorkItem *it)
 
 static void fill_write(const struct bh_series *e, struct bh_series_write *w)
 {
-    struct bh_buf series = {0};
+    struct bh_buf series BH_CLEANUP(bh_buf_fini) = {0};
     size_t object = strlen(e->body) - 1; /* without the closing brace */
     char now[40];
 
@@ -65,18 +65,15 @@ static void fill_write(const struct bh_series *e, struct bh_series_write *w)
     bh_buf_reset(&w->post_body);
     bh_buf_add(&w->post_body, e->body, object);
     bh_buf_addf(&w->post_body, ",%s", bh_buf_str(&series));
-    bh_buf_fini(&series);
 }
 
 enum bh_series_verdict bh_series_observe(struct bh_series_set *s, const Berth__WorkItem *it,
                                          int64_t wall_ns, struct bh_series_write *w)
 {
-    struct bh_series *e;
-
     if (bh_streq(it->event->reason, "Scheduled"))
         return BH_SERIES_ONCE;
     make_key(s, it);
-    e = bh_map_get(&s->by_key, s->key.p, s->key.n);
+    struct bh_series *e = bh_map_get(&s->by_key, s->key.p, s->key.n);
     if (!e)
         return BH_SERIES_FIRST;
     TAILQ_REMOVE(&s->list, e, link);

@@ -70,29 +70,9 @@ static void on_closed(uv_handle_t *h)
     job_free(h->data);
 }
 
-static bool waits(const struct bh_job *j)
-{
-    return j->paused && uv_is_active((const uv_handle_t *)&j->pause);
-}
-
 static bool only_reads(const struct bh_job *j)
 {
     return j->step == STEP_LOOK || (j->step == STEP_OBJECT && bh_object_job_reads(j->object));
-}
-
-static void job_end(struct bh_job *j)
-{
-    struct bh_binder *b = j->b;
-
-    LIST_REMOVE(j, link);
-    b->n_jobs--;
-    if (j->epoch < b->epoch)
-        b->n_old_jobs--;
-    if (j->paused)
-        uv_close((uv_handle_t *)&j->pause, on_closed);
-    else
-        job_free(j);
-    bh_binder_ended(b);
 }
 
 static void answer(struct bh_job *j, Berth__Outcome o, int code, const char *reason,
@@ -109,7 +89,16 @@ static void answer(struct bh_job *j, Berth__Outcome o, int code, const char *rea
         bh_binder_answer_object(j->b, &object);
     if (o == BERTH__OUTCOME__OUTCOME_DONE && j->item->event && !j->item->look)
         bh_binder_event(j->b, j->item, 0);
-    job_end(j);
+    struct bh_binder *b = j->b;
+    LIST_REMOVE(j, link);
+    b->n_jobs--;
+    if (j->epoch < b->epoch)
+        b->n_old_jobs--;
+    if (j->paused)
+        uv_close((uv_handle_t *)&j->pause, on_closed);
+    else
+        job_free(j);
+    bh_binder_ended(b);
 }
 
 static void run_step(struct bh_job *j);
@@ -162,7 +151,6 @@ static void on_look(struct bh_job *j, const struct bh_api_reply *r)
     struct bh_arena a;
     struct bh_err err = {0};
     ProtobufCMessage *m = NULL;
-    const K8s__Pod *p;
 
     if (r->code == 404) {
         answer(j, BERTH__OUTCOME__OUTCOME_GONE, 404, "NotFound", "pod is gone");
@@ -175,7 +163,7 @@ static void on_look(struct bh_job *j, const struct bh_api_reply *r)
         bh_arena_fini(&a);
         return;
     }
-    p = (const K8s__Pod *)m;
+    const K8s__Pod *p = (const K8s__Pod *)m;
     if (!p->metadata || !p->metadata->uid || !bh_streq(p->metadata->uid, j->item->uid))
         answer(j, BERTH__OUTCOME__OUTCOME_GONE, 409, "Conflict", "pod was re-created");
     else if (!p->spec || !p->spec->nodename || !*p->spec->nodename)
@@ -188,45 +176,6 @@ static void on_look(struct bh_job *j, const struct bh_api_reply *r)
     else
         answer(j, BERTH__OUTCOME__OUTCOME_BOUND_ELSEWHERE, 409, "Conflict", p->spec->nodename);
     bh_arena_fini(&a);
-}
-
-static void on_success(struct bh_job *j, int code)
-{
-    if (j->step == STEP_PATCH && j->item->kind == BERTH__WORK_KIND__WORK_DELETE) {
-        j->step = STEP_DELETE;
-        j->tries = 0;
-        run_step(j);
-        return;
-    }
-    answer(j, BERTH__OUTCOME__OUTCOME_DONE, code, "", "");
-}
-
-static void on_refusal(struct bh_job *j, const struct bh_api_reply *r)
-{
-    struct bh_api_status s;
-
-    bh_decode_status(r->body.p, r->body.n, r->code, &s);
-    if (r->code == 409 && j->step == STEP_BIND) {
-        j->step = STEP_LOOK;
-        run_step(j);
-    } else if (r->code == 404 || (r->code == 409 && j->step == STEP_DELETE)) {
-        answer(j, BERTH__OUTCOME__OUTCOME_GONE, r->code, s.reason, s.message);
-    } else if (r->code == 409 && j->tries < PATCH_CONFLICTS) {
-        again(j, r, s.message); /* lost a race on the server, or the pod is another one by now */
-    } else {
-        answer(j, BERTH__OUTCOME__OUTCOME_REJECTED, r->code, s.reason, s.message);
-    }
-}
-
-static void on_object(struct bh_job *j, const struct bh_api_reply *r)
-{
-    struct bh_object_end e;
-
-    j->tries = 0;
-    if (bh_object_job_reply(j->object, r, &e))
-        answer(j, e.outcome, e.code, e.reason, e.message);
-    else
-        run_step(j);
 }
 
 static void on_done(void *arg, const struct bh_api_reply *r)
@@ -246,14 +195,37 @@ static void on_done(void *arg, const struct bh_api_reply *r)
         again(j, r, r->error ? r->error : "no reply from the API server");
     else if (r->code == 429 || r->code >= 500 || r->code == 401)
         again(j, r, "the API server is not ready for the request");
-    else if (j->step == STEP_OBJECT)
-        on_object(j, r);
-    else if (j->step == STEP_LOOK)
+    else if (j->step == STEP_OBJECT) {
+        struct bh_object_end e;
+        j->tries = 0;
+        if (bh_object_job_reply(j->object, r, &e))
+            answer(j, e.outcome, e.code, e.reason, e.message);
+        else
+            run_step(j);
+    } else if (j->step == STEP_LOOK) {
         on_look(j, r);
-    else if (r->code >= 200 && r->code < 300)
-        on_success(j, r->code);
-    else
-        on_refusal(j, r);
+    } else if (r->code >= 200 && r->code < 300 && j->step == STEP_PATCH &&
+               j->item->kind == BERTH__WORK_KIND__WORK_DELETE) {
+        j->step = STEP_DELETE;
+        j->tries = 0;
+        run_step(j);
+    } else if (r->code >= 200 && r->code < 300) {
+        answer(j, BERTH__OUTCOME__OUTCOME_DONE, r->code, "", "");
+    } else {
+        struct bh_api_status s;
+        bh_decode_status(r->body.p, r->body.n, r->code, &s);
+        if (r->code == 409 && j->step == STEP_BIND) {
+            j->step = STEP_LOOK;
+            run_step(j);
+        } else if (r->code == 404 || (r->code == 409 && j->step == STEP_DELETE)) {
+            answer(j, BERTH__OUTCOME__OUTCOME_GONE, r->code, s.reason, s.message);
+        } else if (r->code == 409 && j->tries < PATCH_CONFLICTS) {
+            /* lost a race on the server, or the pod is another one by now */
+            again(j, r, s.message);
+        } else {
+            answer(j, BERTH__OUTCOME__OUTCOME_REJECTED, r->code, s.reason, s.message);
+        }
+    }
 }
 
 /* A write of a term ends with the grant, but is given a second. */
@@ -271,15 +243,13 @@ static void run_step(struct bh_job *j)
 {
     static struct bh_buf path, body; /* one thread; bh_api_start copies */
     struct bh_api_call call = {.timeout_ns = j->b->o.request_ns, .on_done = on_done, .arg = j};
+    bool ended = !bh_binder_may_write(j->b, j->term);
 
     set_fence(j, &call);
-    if (!only_reads(j) && !bh_binder_may_write(j->b, j->term)) {
+    if (!only_reads(j) && (ended || j->epoch < j->b->epoch)) {
         answer(j, BERTH__OUTCOME__OUTCOME_STALE, 0, "",
-               "the lease this decision was taken under ended");
-        return;
-    }
-    if (j->epoch < j->b->epoch && !only_reads(j)) {
-        answer(j, BERTH__OUTCOME__OUTCOME_STALE, 0, "", "a newer scheduler took over");
+               ended ? "the lease this decision was taken under ended"
+                     : "a newer scheduler took over");
         return;
     }
     bh_buf_reset(&body);
@@ -429,7 +399,7 @@ void bh_binder_drop_jobs(struct bh_binder *b)
 
     for (struct bh_job *j = LIST_FIRST(&b->jobs); j; j = next) {
         next = LIST_NEXT(j, link);
-        if (waits(j))
+        if (j->paused && uv_is_active((const uv_handle_t *)&j->pause))
             answer(j, BERTH__OUTCOME__OUTCOME_UNKNOWN, 0, "", "the binder stops");
     }
 }
