@@ -37,7 +37,6 @@ struct bh_authn {
 static struct bh_verdict *judge_token(const struct bh_json *status)
 {
     const char *error = bh_json_get_text(status, "error");
-    struct bh_verdict *v;
 
     if (!bh_json_get_bool(status, "authenticated", false))
         return *error ? bh_verdict_new(BH_VERDICT_ERROR, error)
@@ -45,7 +44,7 @@ static struct bh_verdict *judge_token(const struct bh_json *status)
     struct bh_user *u = bh_user_of_review(bh_json_get(status, "user"));
     if (!u)
         return bh_verdict_new(BH_VERDICT_ERROR, "the review names no user");
-    v = bh_verdict_new(BH_VERDICT_YES, NULL);
+    struct bh_verdict *v = bh_verdict_new(BH_VERDICT_YES, NULL);
     bh_user_authenticated(u);
     v->user = u;
     return v;
@@ -59,22 +58,6 @@ const char *bh_bearer_token(const char *header)
     if (strncasecmp(header, "Bearer ", 7) != 0 || header[7] == ' ' || header[7] == '\0')
         return NULL;
     return header + 7;
-}
-
-static struct bh_review_wait *ask_token(struct bh_authn *a, const char *token, const char *from,
-                                        bh_verdict_done *done, void *arg)
-{
-    size_t n = strcspn(token, " \t");
-    struct bh_buf body = {0};
-
-    bh_buf_add_json(&body,
-                    "{\"kind\":\"TokenReview\",\"apiVersion\":\"authentication.k8s.io/v1\","
-                    "\"metadata\":{},\"spec\":{\"token\":%.*s}}",
-                    (int)n, token);
-    struct bh_review_wait *w = bh_reviews_ask(a->tokens, token, n, &body, from, done, arg);
-    explicit_bzero(body.p, body.n);
-    bh_buf_fini(&body);
-    return w;
 }
 
 /* ---- front proxy ----------------------------------------------------------------------------- */
@@ -110,11 +93,19 @@ static char *extra_key(const char *s)
     return plain ? out : lower;
 }
 
-static void add_extras(const struct bh_front_proxy *p, const struct bh_credentials *c,
-                       struct bh_user *u)
+struct bh_user *bh_front_proxy_user(const struct bh_front_proxy *p, const struct bh_credentials *c)
 {
-    const struct bh_proxy_names *prefixes = &p->list[BH_PROXY_EXTRA];
+    const char *name = first_header(c, &p->list[BH_PROXY_USER]);
+    const struct bh_proxy_names *groups = &p->list[BH_PROXY_GROUP];
 
+    if (!name)
+        return NULL;
+    struct bh_user *u = bh_user_new(name, first_header(c, &p->list[BH_PROXY_UID]));
+    for (size_t i = 0; i < groups->n; i++)
+        for (size_t k = 0; k < c->n_headers; k++)
+            if (strcasecmp(c->headers[k].key, groups->v[i]) == 0 && *c->headers[k].value)
+                bh_user_add_group(u, c->headers[k].value);
+    const struct bh_proxy_names *prefixes = &p->list[BH_PROXY_EXTRA];
     for (size_t i = 0; i < prefixes->n; i++) {
         size_t n = strlen(prefixes->v[i]);
         for (size_t k = 0; k < c->n_headers; k++) {
@@ -124,22 +115,6 @@ static void add_extras(const struct bh_front_proxy *p, const struct bh_credentia
             bh_user_add_extra(u, key, c->headers[k].value);
         }
     }
-}
-
-struct bh_user *bh_front_proxy_user(const struct bh_front_proxy *p, const struct bh_credentials *c)
-{
-    const char *name = first_header(c, &p->list[BH_PROXY_USER]);
-    const struct bh_proxy_names *groups = &p->list[BH_PROXY_GROUP];
-    struct bh_user *u;
-
-    if (!name)
-        return NULL;
-    u = bh_user_new(name, first_header(c, &p->list[BH_PROXY_UID]));
-    for (size_t i = 0; i < groups->n; i++)
-        for (size_t k = 0; k < c->n_headers; k++)
-            if (strcasecmp(c->headers[k].key, groups->v[i]) == 0 && *c->headers[k].value)
-                bh_user_add_group(u, c->headers[k].value);
-    add_extras(p, c, u);
     return u;
 }
 
@@ -166,14 +141,6 @@ static struct bh_user *by_proxy(const struct bh_authn *a, const struct bh_creden
 
 /* ---- the union ------------------------------------------------------------------------------- */
 
-static struct bh_user *anonymous(void)
-{
-    struct bh_user *u = bh_user_new(BH_USER_ANONYMOUS, NULL);
-
-    bh_user_add_group(u, BH_GROUP_UNAUTHENTICATED);
-    return u;
-}
-
 struct bh_review_wait *bh_authn_ask(struct bh_authn *a, const struct bh_credentials *c,
                                     bh_verdict_done *done, void *arg)
 {
@@ -183,10 +150,21 @@ struct bh_review_wait *bh_authn_ask(struct bh_authn *a, const struct bh_credenti
 
     if (!u && a->client_ca && c->n_certs)
         (void)bh_ca_verify(a->client_ca, c->certs, c->n_certs, &u, &err);
-    if (!u && token)
-        return ask_token(a, token, c->from, done, arg);
-    if (!u && !*err.msg)
-        u = anonymous();
+    if (!u && token) {
+        size_t n = strcspn(token, " \t");
+        struct bh_buf body BH_CLEANUP(bh_buf_fini) = {0};
+        bh_buf_add_json(&body,
+                        "{\"kind\":\"TokenReview\",\"apiVersion\":\"authentication.k8s.io/v1\","
+                        "\"metadata\":{},\"spec\":{\"token\":%.*s}}",
+                        (int)n, token);
+        struct bh_review_wait *w = bh_reviews_ask(a->tokens, token, n, &body, c->from, done, arg);
+        explicit_bzero(body.p, body.n);
+        return w;
+    }
+    if (!u && !*err.msg) {
+        u = bh_user_new(BH_USER_ANONYMOUS, NULL);
+        bh_user_add_group(u, BH_GROUP_UNAUTHENTICATED);
+    }
     struct bh_verdict *v = bh_verdict_new(u ? BH_VERDICT_YES : BH_VERDICT_NO, err.msg);
     if (u)
         bh_user_authenticated(u);
@@ -203,11 +181,10 @@ static int read_ca(const char *flag, const char *path, struct bh_ca **ca, struct
     char *pem = NULL;
     size_t n = 0;
     struct bh_ca *next = NULL;
-    int rc;
 
     if (!path || !*path)
         return 0;
-    rc = bh_read_file(path, CA_FILE_BYTES, &pem, &n);
+    int rc = bh_read_file(path, CA_FILE_BYTES, &pem, &n);
     if (rc < 0)
         return bh_err_set(err, rc, "--%s: %s: %s", flag, path, strerror(-rc));
     rc = bh_ca_new(pem, n, &next, err);
@@ -221,35 +198,12 @@ static int read_ca(const char *flag, const char *path, struct bh_ca **ca, struct
 
 static int read_files(struct bh_authn *a, struct bh_err *err)
 {
-    int rc = read_ca("client-ca-file", a->o.flags->client_ca_file, &a->client_ca, err);
+    const struct bh_authn_flags *f = a->o.flags;
+    int rc = read_ca("client-ca-file", f->client_ca_file, &a->client_ca, err);
 
     return rc < 0 ? rc
-                  : read_ca("requestheader-client-ca-file",
-                            a->o.flags->requestheader_client_ca_file, &a->proxy.ca, err);
-}
-
-static void proxy_of_flags(struct bh_front_proxy *p, const struct bh_authn_flags *f)
-{
-    const struct bh_opt_list *const given[BH_PROXY_LISTS] = {
-        &f->requestheader_allowed_names, &f->requestheader_username_headers,
-        &f->requestheader_group_headers, &f->requestheader_uid_headers,
-        &f->requestheader_extra_prefixes};
-
-    for (size_t k = 0; k < BH_PROXY_LISTS; k++)
-        for (size_t i = 0; i < given[k]->n; i++)
-            bh_proxy_names_add(&p->list[k], given[k]->v[i]);
-}
-
-static void trouble(struct bh_authn *a, const char *why)
-{
-    if (!a->settled && !a->o.flags->tolerate_lookup_failure)
-        snprintf(a->failure, sizeof(a->failure),
-                 "unable to load configmap based request-header-client-ca-file: %s", why);
-    if (!a->troubled)
-        bh_log_warn("Unable to get configmap/extension-apiserver-authentication in kube-system. "
-                    "Requests of some clients may be refused",
-                    bh_kv_s("err", why));
-    a->troubled = true;
+                  : read_ca("requestheader-client-ca-file", f->requestheader_client_ca_file,
+                            &a->proxy.ca, err);
 }
 
 static int take_configmap(struct bh_authn *a, struct bh_str body, struct bh_err *err)
@@ -308,10 +262,17 @@ static void on_lookup(void *arg, const struct bh_api_reply *r)
         rc = bh_err_set(&err, -EIO, "the API server answered with %d", r->code);
     else
         rc = take_configmap(a, r->body, &err);
-    if (rc < 0)
-        trouble(a, err.msg);
-    else
-        a->troubled = false;
+    if (rc < 0) {
+        if (!a->settled && !a->o.flags->tolerate_lookup_failure)
+            snprintf(a->failure, sizeof(a->failure),
+                     "unable to load configmap based request-header-client-ca-file: %s", err.msg);
+        if (!a->troubled)
+            bh_log_warn(
+                "Unable to get configmap/extension-apiserver-authentication in kube-system. "
+                "Requests of some clients may be refused",
+                bh_kv_s("err", err.msg));
+    }
+    a->troubled = rc < 0;
     a->settled = true;
 }
 
@@ -355,18 +316,6 @@ const char *bh_authn_failure(const struct bh_authn *a)
 
 /* ---- life ------------------------------------------------------------------------------------ */
 
-static struct bh_reviews *token_reviews(struct bh_authn *a)
-{
-    struct bh_reviews_options o = {.client = a->o.client,
-                                   .path = TOKEN_PATH,
-                                   .yes_ttl_ns = (uint64_t)a->o.flags->token_cache_ttl_ns,
-                                   .no_ttl_ns = (uint64_t)a->o.flags->token_cache_ttl_ns,
-                                   .judge = judge_token};
-    bh_reviews_metrics(&o, a->o.metrics, "berth_front_token_reviews_total",
-                       "Bearer tokens: asked about, answered from memory, failed.");
-    return bh_reviews_new(a->loop, &o);
-}
-
 int bh_authn_new(uv_loop_t *loop, const struct bh_authn_options *o, struct bh_authn **ret,
                  struct bh_err *err)
 {
@@ -375,7 +324,15 @@ int bh_authn_new(uv_loop_t *loop, const struct bh_authn_options *o, struct bh_au
     a->loop = loop;
     a->o = *o;
     uv_timer_init(loop, &a->again);
-    proxy_of_flags(&a->proxy, o->flags);
+    struct bh_front_proxy *p = &a->proxy;
+    const struct bh_authn_flags *f = o->flags;
+    const struct bh_opt_list *const given[BH_PROXY_LISTS] = {
+        &f->requestheader_allowed_names, &f->requestheader_username_headers,
+        &f->requestheader_group_headers, &f->requestheader_uid_headers,
+        &f->requestheader_extra_prefixes};
+    for (size_t k = 0; k < BH_PROXY_LISTS; k++)
+        for (size_t i = 0; i < given[k]->n; i++)
+            bh_proxy_names_add(&p->list[k], given[k]->v[i]);
     int rc = read_files(a, err);
     if (rc < 0) {
         bh_authn_free(a);
@@ -383,8 +340,16 @@ int bh_authn_new(uv_loop_t *loop, const struct bh_authn_options *o, struct bh_au
     }
     a->client_ca_given = a->client_ca != NULL;
     a->proxy_given = a->proxy.ca != NULL;
-    if (o->client)
-        a->tokens = token_reviews(a);
+    if (o->client) {
+        struct bh_reviews_options tokens = {.client = o->client,
+                                            .path = TOKEN_PATH,
+                                            .yes_ttl_ns = (uint64_t)f->token_cache_ttl_ns,
+                                            .no_ttl_ns = (uint64_t)f->token_cache_ttl_ns,
+                                            .judge = judge_token};
+        bh_reviews_metrics(&tokens, o->metrics, "berth_front_token_reviews_total",
+                           "Bearer tokens: asked about, answered from memory, failed.");
+        a->tokens = bh_reviews_new(loop, &tokens);
+    }
     a->looks = o->client && !o->flags->skip_lookup;
     look(a);
     if (a->looks)

@@ -11,7 +11,6 @@
 #define KEY_MAX_BYTES 10000u
 
 struct bh_authz {
-    uv_loop_t *loop;
     struct bh_authz_options o;
     struct bh_reviews *reviews; /* NULL = no API server to ask */
     uint64_t unique;            /* makes keys of their own */
@@ -19,13 +18,11 @@ struct bh_authz {
 
 static bool covers(const char *pattern, const char *path)
 {
-    size_t n;
-
     while (*pattern == '/')
         pattern++;
     while (*path == '/')
         path++;
-    n = strlen(pattern);
+    size_t n = strlen(pattern);
     return n && pattern[n - 1] == '*' ? strncmp(pattern, path, n - 1) == 0
                                       : bh_streq(pattern, path);
 }
@@ -45,18 +42,6 @@ static struct bh_verdict *judge(const struct bh_json *status)
                           bh_json_get_text(status, "reason"));
 }
 
-static void write_review(const struct bh_user *u, const char *verb, const char *path,
-                         struct bh_buf *out)
-{
-    bh_buf_add_json(
-        out,
-        "{\"kind\":\"SubjectAccessReview\",\"apiVersion\":\"authorization.k8s.io/v1\","
-        "\"metadata\":{},\"spec\":{\"nonResourceAttributes\":{\"path\":%s,\"verb\":%s},",
-        path, verb);
-    bh_user_write(u, out);
-    bh_buf_adds(out, "}}");
-}
-
 static struct bh_review_wait *tell(enum bh_verdict_is is, bh_verdict_done *done, void *arg)
 {
     struct bh_verdict *v = bh_verdict_new(is, NULL);
@@ -70,31 +55,26 @@ struct bh_review_wait *bh_authz_ask(struct bh_authz *a, const struct bh_user *u,
                                     const char *path, const char *from, bh_verdict_done *done,
                                     void *arg)
 {
-    struct bh_buf body = {0};
+    struct bh_buf body BH_CLEANUP(bh_buf_fini) = {0};
 
     if (bh_user_in(u, BH_GROUP_MASTERS) ||
         bh_authz_path_allowed(&a->o.flags->always_allow_paths, path))
         return tell(BH_VERDICT_YES, done, arg);
     if (!a->reviews)
         return tell(BH_VERDICT_NO, done, arg);
-    write_review(u, verb, path, &body);
+    bh_buf_add_json(
+        &body,
+        "{\"kind\":\"SubjectAccessReview\",\"apiVersion\":\"authorization.k8s.io/v1\","
+        "\"metadata\":{},\"spec\":{\"nonResourceAttributes\":{\"path\":%s,\"verb\":%s},",
+        path, verb);
+    bh_user_write(u, &body);
+    bh_buf_adds(&body, "}}");
     a->unique++;
     bool remember = body.n <= KEY_MAX_BYTES;
     const void *key = remember ? (const void *)body.p : &a->unique;
     struct bh_review_wait *w = bh_reviews_ask(
         a->reviews, key, remember ? body.n : sizeof(a->unique), &body, from, done, arg);
-    bh_buf_fini(&body);
     return w;
-}
-
-static int check_paths(const struct bh_opt_list *l, struct bh_err *err)
-{
-    for (size_t i = 0; i < l->n; i++) {
-        const char *star = strchr(l->v[i], '*');
-        if (star && star[1])
-            return bh_err_set(err, -EINVAL, "only trailing * allowed in \"%s\"", l->v[i]);
-    }
-    return 0;
 }
 
 int bh_authz_new(uv_loop_t *loop, const struct bh_authz_options *o, struct bh_authz **ret,
@@ -105,12 +85,14 @@ int bh_authz_new(uv_loop_t *loop, const struct bh_authz_options *o, struct bh_au
                                     .yes_ttl_ns = (uint64_t)o->flags->authorized_ttl_ns,
                                     .no_ttl_ns = (uint64_t)o->flags->unauthorized_ttl_ns,
                                     .judge = judge};
-    int rc = check_paths(&o->flags->always_allow_paths, err);
+    const struct bh_opt_list *paths = &o->flags->always_allow_paths;
 
-    if (rc < 0)
-        return rc;
+    for (size_t i = 0; i < paths->n; i++) {
+        const char *star = strchr(paths->v[i], '*');
+        if (star && star[1])
+            return bh_err_set(err, -EINVAL, "only trailing * allowed in \"%s\"", paths->v[i]);
+    }
     struct bh_authz *a = bh_calloc(1, sizeof(*a));
-    a->loop = loop;
     a->o = *o;
     bh_reviews_metrics(&ro, o->metrics, "berth_front_access_reviews_total",
                        "Access reviews: asked about, answered from memory, failed.");

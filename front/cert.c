@@ -43,7 +43,6 @@ static struct pair *add_pair(struct bh_certs *c)
 static int parse_sni(struct bh_certs *c, const char *text, struct bh_err *err)
 {
     const char *comma = strchr(text, ','), *colon = strchr(text, ':');
-    struct pair *p;
     char *rest, *name;
 
     if (!comma || comma == text || !comma[1] || (colon && colon < comma) || colon == comma + 1)
@@ -51,7 +50,7 @@ static int parse_sni(struct bh_certs *c, const char *text, struct bh_err *err)
                           "invalid value \"%s\" for --tls-sni-cert-key: expected comma separated "
                           "certificate and key file paths",
                           text);
-    p = add_pair(c);
+    struct pair *p = add_pair(c);
     p->cert_file = bh_strndup(text, (size_t)(comma - text));
     p->key_file = colon ? bh_strndup(comma + 1, (size_t)(colon - comma - 1)) : bh_strdup(comma + 1);
     p->names_text = bh_strdup(colon ? colon + 1 : "");
@@ -140,17 +139,11 @@ static int make_pair(struct pair *p, const char *host, struct bh_err *err)
     return 0;
 }
 
-static bool is_host(const char *s)
-{
-    for (const char *p = s; *p; p++)
-        if (!strchr("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789.-", *p))
-            return false;
-    return *s != '\0';
-}
-
 /* The address that is listened on, when it is one; else this machine's name. */
 static void host_name(const struct bh_serving_flags *f, char out[static 128])
 {
+    static const char letters[] =
+        "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789.-";
     static const char *const any[] = {"", "0.0.0.0", "::", "127.0.0.1", "::1"};
     bool bound = f->bind_address != NULL;
 
@@ -161,7 +154,7 @@ static void host_name(const struct bh_serving_flags *f, char out[static 128])
         return;
     }
     memset(out, 0, 128);
-    if (gethostname(out, 64) < 0 || !is_host(out))
+    if (gethostname(out, 64) < 0 || !*out || out[strspn(out, letters)])
         snprintf(out, 128, "localhost");
 }
 
@@ -210,13 +203,12 @@ static int read_all(struct bh_certs *c, struct bh_err *err)
 static int use(struct bh_certs *c, const char *priorities, struct bh_err *err)
 {
     struct bh_tls_pair *list = bh_calloc(c->n, sizeof(*list));
-    int rc;
 
     for (size_t i = 0; i < c->n; i++)
         list[i] = (struct bh_tls_pair){c->pairs[i].cert_pem, c->pairs[i].key_pem, c->pairs[i].names,
                                        c->pairs[i].n_names};
-    rc = c->tls ? bh_tls_replace(c->tls, list, c->n, err)
-                : bh_tls_new(priorities, true, list, c->n, &c->tls, err);
+    int rc = c->tls ? bh_tls_replace(c->tls, list, c->n, err)
+                    : bh_tls_new(priorities, true, list, c->n, &c->tls, err);
     free(list);
     return rc;
 }
@@ -245,7 +237,7 @@ static int read_flags(struct bh_certs *c, const struct bh_serving_flags *f, stru
 int bh_certs_new(const struct bh_serving_flags *f, struct bh_certs **ret, struct bh_err *err)
 {
     struct bh_certs *c = bh_calloc(1, sizeof(*c));
-    struct bh_buf priorities = {0};
+    struct bh_buf priorities BH_CLEANUP(bh_buf_fini) = {0};
     int rc = bh_tls_priorities(f->tls_min_version, &f->tls_cipher_suites, &f->tls_curve_preferences,
                                &priorities, err);
 
@@ -256,7 +248,6 @@ int bh_certs_new(const struct bh_serving_flags *f, struct bh_certs **ret, struct
         rc = read_all(c, err);
     if (rc == 0)
         rc = use(c, bh_buf_str(&priorities), err);
-    bh_buf_fini(&priorities);
     if (rc < 0) {
         bh_certs_free(c);
         return rc;

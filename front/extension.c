@@ -34,12 +34,11 @@ static int read_list(const struct bh_json *data, const char *name, struct bh_pro
     const char *text = bh_json_get_str(data, name);
     struct bh_arena a;
     struct bh_json *v = NULL;
-    int rc = 0;
 
     if (!text || !*text)
         return 0;
     bh_arena_init(&a, (size_t)1 << 20);
-    rc = bh_json_parse(&a, text, strlen(text), 0, &v, err);
+    int rc = bh_json_parse(&a, text, strlen(text), 0, &v, err);
     if (rc == 0 && v->type == BH_JSON_ARRAY) {
         bh_json_each(e, v)
             if (bh_json_cstr(e))
@@ -60,27 +59,20 @@ static int read_ca(const struct bh_json *data, const char *name, struct bh_ca **
     return rc < 0 ? bh_err_prefix(err, rc, "data[%s]", name) : 0;
 }
 
-static int read_proxy(const struct bh_json *data, struct bh_front_proxy *p, struct bh_err *err)
+int bh_extension_read(const struct bh_json *configmap, struct bh_ca **client_ca,
+                      struct bh_front_proxy *proxy, struct bh_err *err)
 {
     static const char *const names[BH_PROXY_LISTS] = {
         "requestheader-allowed-names", "requestheader-username-headers",
         "requestheader-group-headers", "requestheader-uid-headers",
         "requestheader-extra-headers-prefix"};
-    int rc = read_ca(data, "requestheader-client-ca-file", &p->ca, err);
-
-    for (size_t i = 0; i < BH_PROXY_LISTS && rc == 0; i++)
-        rc = read_list(data, names[i], &p->list[i], err);
-    return rc;
-}
-
-int bh_extension_read(const struct bh_json *configmap, struct bh_ca **client_ca,
-                      struct bh_front_proxy *proxy, struct bh_err *err)
-{
     const struct bh_json *data = bh_json_get(configmap, "data");
     struct bh_front_proxy p = {0};
     int rc = read_ca(data, "client-ca-file", client_ca, err);
-    int rc2 = read_proxy(data, &p, err);
+    int rc2 = read_ca(data, "requestheader-client-ca-file", &p.ca, err);
 
+    for (size_t i = 0; i < BH_PROXY_LISTS && rc2 == 0; i++)
+        rc2 = read_list(data, names[i], &p.list[i], err);
     if (rc2 == 0)
         *proxy = p;
     else

@@ -86,26 +86,6 @@ static int open_access(struct bh_front *f, struct bh_err *err)
     return rc < 0 ? rc : bh_authz_new(f->loop, &az, &f->authz, err);
 }
 
-static int open_server(struct bh_front *f, struct bh_err *err)
-{
-    static const char *const probes[] = {"/healthz", "/livez", "/readyz", NULL};
-    const struct bh_http_options o = {.address = f->o.flags->serving.bind_address,
-                                      .port = f->o.port,
-                                      .tls = bh_certs_tls(f->certs),
-                                      .reuse_port = f->o.flags->serving.permit_port_sharing,
-                                      .max_body_bytes = BODY_BYTES,
-                                      .max_connections = CONNECTIONS,
-                                      .per_address = PER_ADDRESS,
-                                      .reserve = RESERVE,
-                                      .reserve_paths = probes,
-                                      .refused = f->m_refused,
-                                      .open = f->m_connections,
-                                      .idle_timeout_s = IDLE_S};
-    int rc = bh_http_server_new(f->loop, &o, bh_front_serve, f, &f->server, err);
-
-    return rc < 0 ? bh_err_prefix(err, rc, "failed to create listener") : 0;
-}
-
 static void on_refresh(uv_timer_t *t)
 {
     struct bh_front *f = t->data;
@@ -132,11 +112,26 @@ int bh_front_open(struct bh_front *f, const struct bh_front_options *o, uv_loop_
     int rc = open_access(f, err);
     if (rc == 0)
         rc = bh_certs_new(&o->flags->serving, &f->certs, err);
-    if (rc == 0)
-        rc = open_server(f, err);
-    if (rc == 0)
-        uv_timer_start(&f->refresh, on_refresh, REFRESH_MS, REFRESH_MS);
-    return rc;
+    if (rc < 0)
+        return rc;
+    static const char *const probes[] = {"/healthz", "/livez", "/readyz", NULL};
+    const struct bh_http_options server = {.address = o->flags->serving.bind_address,
+                                           .port = o->port,
+                                           .tls = bh_certs_tls(f->certs),
+                                           .reuse_port = o->flags->serving.permit_port_sharing,
+                                           .max_body_bytes = BODY_BYTES,
+                                           .max_connections = CONNECTIONS,
+                                           .per_address = PER_ADDRESS,
+                                           .reserve = RESERVE,
+                                           .reserve_paths = probes,
+                                           .refused = f->m_refused,
+                                           .open = f->m_connections,
+                                           .idle_timeout_s = IDLE_S};
+    rc = bh_http_server_new(loop, &server, bh_front_serve, f, &f->server, err);
+    if (rc < 0)
+        return bh_err_prefix(err, rc, "failed to create listener");
+    uv_timer_start(&f->refresh, on_refresh, REFRESH_MS, REFRESH_MS);
+    return 0;
 }
 
 uint16_t bh_front_port(const struct bh_front *f)

@@ -18,11 +18,6 @@ static bool is_named(const char *const *list, size_t n, const char *name)
     return false;
 }
 
-static int by_text(const void *a, const void *b)
-{
-    return strcmp(*(const char *const *)a, *(const char *const *)b);
-}
-
 /* Names that are no check of this probe, sorted, each once. */
 static void write_unknown(const struct bh_health_check *checks, size_t n,
                           const char *const *excluded, size_t n_excluded, struct bh_buf *out)
@@ -39,7 +34,7 @@ static void write_unknown(const struct bh_health_check *checks, size_t n,
     }
     if (!k)
         return;
-    qsort(unknown, k, sizeof(unknown[0]), by_text);
+    qsort(unknown, k, sizeof(unknown[0]), bh_by_text);
     bh_buf_adds(out, "warn: some health checks cannot be excluded: no matches for ");
     for (size_t i = 0; i < k; i++)
         bh_buf_add_json(out, i ? ",%s" : "%s", unknown[i]);
@@ -50,7 +45,7 @@ int bh_health_write(const char *probe, const struct bh_health_check *checks, siz
                     const char *const *excluded, size_t n_excluded, bool verbose,
                     struct bh_buf *out)
 {
-    struct bh_buf lines = {0};
+    struct bh_buf lines BH_CLEANUP(bh_buf_fini) = {0};
     bool ok = true;
 
     for (size_t i = 0; i < n; i++) {
@@ -69,7 +64,6 @@ int bh_health_write(const char *probe, const struct bh_health_check *checks, siz
         bh_buf_add(out, bh_buf_str(&lines), lines.n);
         bh_buf_addf(out, "%s check %s\n", probe, ok ? "passed" : "failed");
     }
-    bh_buf_fini(&lines);
     return ok ? 200 : 500;
 }
 
@@ -149,18 +143,6 @@ static void on_query(void *arg, const char *name, const char *value)
         e->v[e->n++] = value;
 }
 
-static void answer_single(struct probing *p)
-{
-    char text[160];
-
-    if (!p->checks[0].why) {
-        bh_call_text(p->call, 200, "ok");
-        return;
-    }
-    snprintf(text, sizeof(text), "internal server error: %s", p->checks[0].why);
-    bh_call_error(p->call, 500, text);
-}
-
 static void conclude(struct probing *p)
 {
     struct bh_call *c = p->call;
@@ -169,8 +151,12 @@ static void conclude(struct probing *p)
 
     if (!c->http) {
         bh_call_text(c, 500, "");
+    } else if (p->single && p->checks[0].why) {
+        BH_CLEANUP(bh_freep)
+        char *text = bh_asprintf("internal server error: %s", p->checks[0].why);
+        bh_call_error(c, 500, text);
     } else if (p->single) {
-        answer_single(p);
+        bh_call_text(c, 200, "ok");
     } else {
         bh_http_query_each(c->http, on_query, &e);
         for (size_t i = 0; i < p->n; i++)
@@ -198,24 +184,6 @@ static void on_answer(void *arg, int code, struct bh_str body)
         conclude(a->p);
 }
 
-/* The checks of a probe, in upstream's order. why is what is said until an answer comes. */
-static void list_checks(const struct bh_front *f, struct probing *p)
-{
-    bool elects = f->o.file->leader.leader_elect, ready = bh_streq(p->probe, "readyz");
-
-    if (elects && !bh_streq(p->probe, "livez"))
-        p->checks[p->n++] = (struct bh_health_check){
-            .name = "leaderElection", .why = "failed election to renew leadership on lease"};
-    if (ready) {
-        p->checks[p->n++] = (struct bh_health_check){
-            .name = "shutdown", .why = f->stopping ? "process is shutting down" : NULL};
-        p->checks[p->n++] = (struct bh_health_check){.name = "sched-handler-sync",
-                                                     .why = "handlers are not fully synchronized"};
-    }
-    if (!p->n)
-        p->checks[p->n++] = (struct bh_health_check){.name = "ping"};
-}
-
 static bool keep_one(struct probing *p, const char *check)
 {
     for (size_t i = 0; i < p->n; i++) {
@@ -229,19 +197,6 @@ static bool keep_one(struct probing *p, const char *check)
     return false;
 }
 
-static void ask(struct probing *p, size_t i)
-{
-    struct bh_front *f = p->call->f;
-    bool leader = bh_streq(p->checks[i].name, "leaderElection");
-
-    p->answers[i] = (struct answer){p, &p->checks[i],
-                                    leader ? "berth-watcher does not answer"
-                                           : "berth-scheduler does not answer"};
-    bh_peers_ask(f->peers, leader ? "watcher" : "scheduler", "GET",
-                 leader ? "/readyz/leaderElection" : "/readyz/sched-handler-sync", NULL,
-                 BH_HEALTH_NS, on_answer, &p->answers[i]);
-}
-
 static bool needs_asking(const struct bh_health_check *c)
 {
     return bh_streq(c->name, "leaderElection") || bh_streq(c->name, "sched-handler-sync");
@@ -253,7 +208,20 @@ void bh_front_health(struct bh_call *c, const char *probe, const char *check)
 
     p->call = c;
     p->probe = probe;
-    list_checks(c->f, p);
+    /* The checks of a probe, in upstream's order. why is what is said until an answer comes. */
+    struct bh_front *f = c->f;
+    bool elects = f->o.file->leader.leader_elect, ready = bh_streq(p->probe, "readyz");
+    if (elects && !bh_streq(p->probe, "livez"))
+        p->checks[p->n++] = (struct bh_health_check){
+            .name = "leaderElection", .why = "failed election to renew leadership on lease"};
+    if (ready) {
+        p->checks[p->n++] = (struct bh_health_check){
+            .name = "shutdown", .why = f->stopping ? "process is shutting down" : NULL};
+        p->checks[p->n++] = (struct bh_health_check){.name = "sched-handler-sync",
+                                                     .why = "handlers are not fully synchronized"};
+    }
+    if (!p->n)
+        p->checks[p->n++] = (struct bh_health_check){.name = "ping"};
     if (check && !keep_one(p, check)) {
         free(p);
         bh_call_error(c, 404, "404 page not found");
@@ -265,7 +233,15 @@ void bh_front_health(struct bh_call *c, const char *probe, const char *check)
         conclude(p);
         return;
     }
-    for (size_t i = 0, n = p->n; i < n; i++) /* no answer comes before the loop runs */
-        if (needs_asking(&p->checks[i]))
-            ask(p, i);
+    for (size_t i = 0, n = p->n; i < n; i++) { /* no answer comes before the loop runs */
+        bool leader = bh_streq(p->checks[i].name, "leaderElection");
+        if (!needs_asking(&p->checks[i]))
+            continue;
+        p->answers[i] = (struct answer){p, &p->checks[i],
+                                        leader ? "berth-watcher does not answer"
+                                               : "berth-scheduler does not answer"};
+        bh_peers_ask(f->peers, leader ? "watcher" : "scheduler", "GET",
+                     leader ? "/readyz/leaderElection" : "/readyz/sched-handler-sync", NULL,
+                     BH_HEALTH_NS, on_answer, &p->answers[i]);
+    }
 }

@@ -48,33 +48,25 @@ static void add_rule(struct bh_label_rules *r, const char *key, size_t n, const 
     (void)bh_map_put(&r->families, key, strcspn(key, ","), r);
 }
 
-/* "metric,label=values" of n bytes. */
-static void add_pair(struct bh_label_rules *r, const char *p, size_t n)
-{
-    const char *eq = memchr(p, '=', n);
-
-    if (eq)
-        add_rule(r, p, (size_t)(eq - p), eq + 1, n - (size_t)(eq + 1 - p));
-}
-
+/* metric,label=values, or several in quotes. */
 static void add_pairs(struct bh_label_rules *r, const char *p)
 {
-    if (*p != '"') {
-        add_pair(r, p, strlen(p));
-        return;
-    }
-    while (*p == '"') {
-        size_t n = strcspn(++p, "\"");
-        add_pair(r, p, n);
+    bool quoted = *p == '"';
+
+    do {
+        size_t n = strcspn(p += quoted, quoted ? "\"" : "");
+        const char *eq = memchr(p, '=', n);
+        if (eq)
+            add_rule(r, p, (size_t)(eq - p), eq + 1, n - (size_t)(eq + 1 - p));
         p += n + (p[n] == '"');
         p += *p == ',';
-    }
+    } while (*p == '"');
 }
 
 static int add_manifest(struct bh_label_rules *r, const char *file, struct bh_err *err)
 {
     BH_CLEANUP(bh_freep) char *text = NULL;
-    struct bh_arena a = {0};
+    struct bh_arena a BH_CLEANUP(bh_arena_fini) = {0};
     struct bh_json *v = NULL;
     size_t n = 0;
     int rc = bh_read_file(file, MANIFEST_MAX, &text, &n);
@@ -97,7 +89,6 @@ static int add_manifest(struct bh_label_rules *r, const char *file, struct bh_er
         }
         add_rule(r, m->key.p, m->key.n, values, strlen(values));
     }
-    bh_arena_fini(&a);
     return rc;
 }
 
@@ -105,15 +96,15 @@ struct bh_label_rules *bh_label_rules_new(const struct bh_opt_list *pairs, const
 {
     struct bh_label_rules *r = bh_calloc(1, sizeof(*r));
     struct bh_err err = {0};
+    int rc = 0;
 
     for (size_t i = 0; i < pairs->n; i++)
         add_pairs(r, pairs->v[i]);
-    if (!pairs->n && *manifest && add_manifest(r, manifest, &err) < 0) {
+    if (!pairs->n && *manifest)
+        rc = add_manifest(r, manifest, &err);
+    if (rc < 0)
         bh_log_error("Failed to parse allow list manifest, ignoring it", bh_kv_s("err", err.msg));
-        bh_label_rules_free(r);
-        return NULL;
-    }
-    if (r->values.len)
+    if (rc == 0 && r->values.len)
         return r;
     bh_label_rules_free(r);
     return NULL;

@@ -75,16 +75,6 @@ static bool healthy(void *arg)
     return true; /* asked from the loop: it turns */
 }
 
-/* The first look at the cluster's authorities may be fatal
- * (--authentication-tolerate-...=false). */
-static int wait_for_authorities(struct program *p, struct bh_err *err)
-{
-    while (!bh_authn_settled(p->front.authn) && !p->front.stopping)
-        uv_run(&p->loop, UV_RUN_ONCE);
-    const char *failure = bh_authn_failure(p->front.authn);
-    return failure ? bh_err_set(err, -EIO, "%s", failure) : 0;
-}
-
 static int serve(struct program *p, const struct bh_front_options *o, struct bh_err *err)
 {
     int rc = bh_front_open(&p->front, o, &p->loop, err);
@@ -92,8 +82,14 @@ static int serve(struct program *p, const struct bh_front_options *o, struct bh_
     if (rc < 0)
         return rc;
     p->signals = bh_signals_new(&p->loop, on_stop, on_reload, p);
-    if (!o->flags->authn.tolerate_lookup_failure)
-        rc = wait_for_authorities(p, err);
+    if (!o->flags->authn.tolerate_lookup_failure) {
+        /* The first look at the cluster's authorities may be fatal (--authentication-
+         * tolerate-...=false). */
+        while (!bh_authn_settled(p->front.authn) && !p->front.stopping)
+            uv_run(&p->loop, UV_RUN_ONCE);
+        const char *failure = bh_authn_failure(p->front.authn);
+        rc = failure ? bh_err_set(err, -EIO, "%s", failure) : 0;
+    }
     if (rc < 0)
         return rc;
     p->keepalive = bh_keepalive_new(&p->loop, healthy, p);
@@ -133,16 +129,6 @@ static void stand_by_stop(void *arg)
     uv_stop(arg);
 }
 
-/* --secure-port=0: there is nothing to do, and a unit that runs is no unit that failed. */
-static void stand_by(struct program *p)
-{
-    p->signals = bh_signals_new(&p->loop, stand_by_stop, NULL, &p->loop);
-    p->keepalive = bh_keepalive_new(&p->loop, healthy, p);
-    bh_log_info("Not serving: --secure-port is 0");
-    uv_run(&p->loop, UV_RUN_DEFAULT);
-    bh_keepalive_close(p->keepalive);
-}
-
 int main(int argc, char **argv)
 {
     struct bh_kube_flags flags;
@@ -165,9 +151,15 @@ int main(int argc, char **argv)
     uv_timer_init(&p.loop, &p.drain);
     p.drain.data = &p;
     rc = 0;
-    if (flags.serving.secure_port == 0)
-        stand_by(&p);
-    else
+    if (flags.serving.secure_port == 0) {
+        /* --secure-port=0: there is nothing to do, and a unit that runs is no unit that
+         * failed. */
+        p.signals = bh_signals_new(&p.loop, stand_by_stop, NULL, &p.loop);
+        p.keepalive = bh_keepalive_new(&p.loop, healthy, &p);
+        bh_log_info("Not serving: --secure-port is 0");
+        uv_run(&p.loop, UV_RUN_DEFAULT);
+        bh_keepalive_close(p.keepalive);
+    } else
         rc = run(&p, &flags, dir, &err);
     if (rc < 0) {
         bh_log_error("command failed", bh_kv_s("err", err.msg));

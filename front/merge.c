@@ -97,17 +97,12 @@ static struct family *family_of(struct bh_merge *m, struct bh_str name)
     return f;
 }
 
-static bool name_char(char c, bool first)
-{
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' || c == ':' ||
-           (!first && c >= '0' && c <= '9');
-}
-
 static size_t name_length(const char *p, const char *end)
 {
     size_t n = 0;
 
-    while (p + n < end && name_char(p[n], n == 0))
+    while (p + n < end && ((p[n] >= 'a' && p[n] <= 'z') || (p[n] >= 'A' && p[n] <= 'Z') ||
+                           p[n] == '_' || p[n] == ':' || (n && p[n] >= '0' && p[n] <= '9')))
         n++;
     return n;
 }
@@ -128,14 +123,6 @@ static const char *skip_labels(const char *p, const char *end)
     return NULL;
 }
 
-static enum rule rule_of(const char *family)
-{
-    for (size_t i = 0; i < BH_ARRAY_LEN(rules); i++)
-        if (bh_streq(rules[i].name, family))
-            return rules[i].rule;
-    return ADD;
-}
-
 static void put(struct bh_merge *m, struct family *f, struct bh_str key, double v)
 {
     struct series *s = bh_map_get(&m->series, key.p, key.n);
@@ -149,17 +136,11 @@ static void put(struct bh_merge *m, struct family *f, struct bh_str key, double 
         (void)bh_map_put(&m->series, key.p, key.n, s);
         return;
     }
-    switch (rule_of(f->name)) {
-    case ADD:
-        s->v += v;
-        break;
-    case SMALLEST:
-        s->v = fmin(s->v, v);
-        break;
-    case LARGEST:
-        s->v = fmax(s->v, v);
-        break;
-    }
+    enum rule rule = ADD;
+    for (size_t i = 0; i < BH_ARRAY_LEN(rules); i++)
+        if (bh_streq(rules[i].name, f->name))
+            rule = rules[i].rule;
+    s->v = rule == ADD ? s->v + v : rule == SMALLEST ? fmin(s->v, v) : fmax(s->v, v);
 }
 
 static bool belongs_as(const struct family *f, struct bh_str name, const char *suffix)
@@ -298,30 +279,6 @@ static bool may_be_disabled(const char *name)
     return strncmp(name, "process_", 8) != 0 && strncmp(name, "go_", 3) != 0;
 }
 
-static bool is_disabled(const struct bh_opt_list *disabled, const char *name)
-{
-    if (!may_be_disabled(name))
-        return false;
-    for (size_t i = 0; disabled && i < disabled->n; i++)
-        if (bh_streq(disabled->v[i], name))
-            return true;
-    return false;
-}
-
-static void write_family(const struct family *f, struct bh_buf *out)
-{
-    if (f->help)
-        bh_buf_addf(out, "# HELP %s %s\n", f->name, f->help);
-    if (f->type)
-        bh_buf_addf(out, "# TYPE %s %s\n", f->name, f->type);
-    for (const struct series *s = f->first; s; s = s->next) {
-        bh_buf_adds(out, s->key);
-        bh_buf_addc(out, ' ');
-        bh_buf_addf64(out, s->v);
-        bh_buf_addc(out, '\n');
-    }
-}
-
 void bh_merge_write(const struct bh_merge *m, const struct bh_opt_list *disabled,
                     struct bh_buf *out)
 {
@@ -332,9 +289,24 @@ void bh_merge_write(const struct bh_merge *m, const struct bh_opt_list *disabled
     for (size_t it = 0; (e = bh_map_next(&m->families, &it));)
         list[n++] = e->value;
     qsort(list, n, sizeof(struct family *), by_name);
-    for (size_t i = 0; i < n; i++)
-        if (list[i]->first && !is_disabled(disabled, list[i]->name))
-            write_family(list[i], out);
+    for (size_t i = 0; i < n; i++) {
+        bool off = !list[i]->first;
+        for (size_t k = 0; disabled && k < disabled->n && !off; k++)
+            off = bh_streq(disabled->v[k], list[i]->name) && may_be_disabled(list[i]->name);
+        if (!off) {
+            const struct family *f = list[i];
+            if (f->help)
+                bh_buf_addf(out, "# HELP %s %s\n", f->name, f->help);
+            if (f->type)
+                bh_buf_addf(out, "# TYPE %s %s\n", f->name, f->type);
+            for (const struct series *s = f->first; s; s = s->next) {
+                bh_buf_adds(out, s->key);
+                bh_buf_addc(out, ' ');
+                bh_buf_addf64(out, s->v);
+                bh_buf_addc(out, '\n');
+            }
+        }
+    }
     free(list);
 }
 

@@ -137,9 +137,8 @@ static void add_name(struct gathering *g, const char *name, size_t n)
         return;
     memcpy(text, name, n);
     text[n] = '\0';
-    for (size_t i = 0; i < n; i++)
-        if (!strchr("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-", text[i]))
-            return;
+    if (text[strspn(text, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-")])
+        return;
     for (size_t i = 0; i < g->n; i++)
         if (bh_streq(g->v[i].name, text))
             return;
@@ -150,39 +149,6 @@ static int by_name(const void *a, const void *b)
 {
     return strcmp(((const struct bh_peer_answer *)a)->name,
                   ((const struct bh_peer_answer *)b)->name);
-}
-
-static void list_names(const struct bh_peers *p, struct gathering *g)
-{
-    DIR *d = opendir(p->dir);
-    struct dirent *e;
-    struct stat st;
-
-    add_name(g, "watcher", strlen("watcher"));
-    add_name(g, "scheduler", strlen("scheduler"));
-    while (d && (e = readdir(d))) {
-        size_t n = strlen(e->d_name), k = strlen(SUFFIX);
-        if (n > k && bh_streq(e->d_name + n - k, SUFFIX) &&
-            fstatat(dirfd(d), e->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISSOCK(st.st_mode))
-            add_name(g, e->d_name, n - k);
-    }
-    if (d)
-        closedir(d);
-    qsort(g->v, g->n, sizeof(g->v[0]), by_name);
-}
-
-/* Clients of processes whose sockets are gone. */
-static void forget_absent(struct bh_peers *p, const struct gathering *g)
-{
-    struct bh_map_entry *e;
-
-    for (size_t it = 0; (e = bh_map_next(&p->clients, &it));) {
-        bool there = false;
-        for (size_t i = 0; i < g->n; i++)
-            there = there || bh_streq(g->v[i].name, e->key);
-        if (!there)
-            bh_api_client_free(bh_map_del(&p->clients, e->key, e->key_len));
-    }
 }
 
 static void on_part(void *arg, int code, struct bh_str body)
@@ -209,11 +175,32 @@ void bh_peers_ask_all(struct bh_peers *p, const char *method, const char *path, 
                       void (*done)(void *arg, struct bh_peer_answer *v, size_t n), void *arg)
 {
     struct gathering *g = bh_calloc(1, sizeof(*g));
+    DIR *d = opendir(p->dir);
+    struct bh_map_entry *e;
+    struct dirent *file;
+    struct stat st;
 
     g->done = done;
     g->arg = arg;
-    list_names(p, g);
-    forget_absent(p, g);
+    add_name(g, "watcher", strlen("watcher"));
+    add_name(g, "scheduler", strlen("scheduler"));
+    while (d && (file = readdir(d))) {
+        size_t n = strlen(file->d_name), k = strlen(SUFFIX);
+        if (n > k && bh_streq(file->d_name + n - k, SUFFIX) &&
+            fstatat(dirfd(d), file->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISSOCK(st.st_mode))
+            add_name(g, file->d_name, n - k);
+    }
+    if (d)
+        closedir(d);
+    qsort(g->v, g->n, sizeof(g->v[0]), by_name);
+    /* Clients of processes whose sockets are gone. */
+    for (size_t it = 0; (e = bh_map_next(&p->clients, &it));) {
+        bool there = false;
+        for (size_t i = 0; i < g->n; i++)
+            there = there || bh_streq(g->v[i].name, e->key);
+        if (!there)
+            bh_api_client_free(bh_map_del(&p->clients, e->key, e->key_len));
+    }
     g->missing = g->n;
     for (size_t i = 0, n = g->n; i < n; i++) { /* none is answered before the loop runs */
         g->parts[i] = (struct part){g, i};

@@ -91,24 +91,6 @@ static int by_name(const void *a, const void *b)
     return strcmp(((const struct amount *)a)->name, ((const struct amount *)b)->name);
 }
 
-/* 0, or -errno: the amounts make no sense. */
-static int take_amounts(struct bh_resources *r, struct pod *p, const K8s__Pod *object,
-                        struct bh_err *err)
-{
-    struct gathered g = {r, p};
-    int rc = bh_pod_amounts(&r->object_arena, object, false, r->names, on_amount, &g, err);
-
-    p->n_requests = p->n_limits;
-    p->n_limits = 0;
-    if (rc == 0)
-        rc = bh_pod_amounts(&r->object_arena, object, true, r->names, on_amount, &g, err);
-    if (p->n_requests)
-        qsort(p->amounts, p->n_requests, sizeof(*p->amounts), by_name);
-    if (p->n_limits)
-        qsort(p->amounts + p->n_requests, p->n_limits, sizeof(*p->amounts), by_name);
-    return rc;
-}
-
 static const char *put_text(char **at, const char *s)
 {
     const char *here = *at;
@@ -140,14 +122,6 @@ static struct pod *pod_new(const K8s__Pod *o)
     return p;
 }
 
-static bool is_over(const K8s__Pod *o)
-{
-    const char *phase = o->status && o->status->phase ? o->status->phase : "";
-
-    return o->spec->nodename && *o->spec->nodename &&
-           (bh_streq(phase, "Succeeded") || bh_streq(phase, "Failed"));
-}
-
 static void put(struct bh_resources *r, const Berth__ObjectChange *c)
 {
     ProtobufCMessage *m = NULL;
@@ -158,9 +132,20 @@ static void put(struct bh_resources *r, const Berth__ObjectChange *c)
     int rc = bh_pb_unpack(&r->object_arena, &k8s__pod__descriptor, c->object.data, c->object.len,
                           &m, &err);
     const K8s__Pod *o = (const K8s__Pod *)m;
-    if (rc == 0 && o->metadata && o->spec && !is_over(o)) {
+    const char *phase = rc == 0 && o->status && o->status->phase ? o->status->phase : "";
+    bool ended = bh_streq(phase, "Succeeded") || bh_streq(phase, "Failed");
+    if (rc == 0 && o->metadata && o->spec && !(ended && o->spec->nodename && *o->spec->nodename)) {
         p = pod_new(o);
-        rc = take_amounts(r, p, o, &err);
+        struct gathered g = {r, p};
+        rc = bh_pod_amounts(&r->object_arena, o, false, r->names, on_amount, &g, &err);
+        p->n_requests = p->n_limits;
+        p->n_limits = 0;
+        if (rc == 0)
+            rc = bh_pod_amounts(&r->object_arena, o, true, r->names, on_amount, &g, &err);
+        if (p->n_requests)
+            qsort(p->amounts, p->n_requests, sizeof(*p->amounts), by_name);
+        if (p->n_limits)
+            qsort(p->amounts + p->n_requests, p->n_limits, sizeof(*p->amounts), by_name);
     }
     if (rc < 0) {
         bh_log_v(2, "Skipping a pod that cannot be read", bh_kv_s("pod", c->name ? c->name : ""),
@@ -177,17 +162,10 @@ void bh_resources_change(struct bh_resources *r, const Berth__ObjectChange *c)
 {
     if (c->kind != BH_KIND_POD || !c->uid || !*c->uid)
         return;
-    switch (c->op) {
-    case BERTH__CHANGE_OP__CHANGE_DELETED:
+    if (c->op == BERTH__CHANGE_OP__CHANGE_DELETED)
         pod_free(bh_map_del(&r->pods, c->uid, strlen(c->uid)));
-        break;
-    case BERTH__CHANGE_OP__CHANGE_ADDED:
-    case BERTH__CHANGE_OP__CHANGE_MODIFIED:
+    else if (c->op == BERTH__CHANGE_OP__CHANGE_ADDED || c->op == BERTH__CHANGE_OP__CHANGE_MODIFIED)
         put(r, c);
-        break;
-    default:
-        break;
-    }
 }
 
 /* ---- the feed -------------------------------------------------------------------------------- */
@@ -276,17 +254,13 @@ static void on_tick(uv_timer_t *t)
 
 void bh_resources_ask(struct bh_resources *r, void (*done)(void *arg, bool complete), void *arg)
 {
-    struct waiter *w;
-
     r->asked_ns = bh_mono_ns();
     if (r->feed.synced) {
         done(arg, true);
         return;
     }
-    w = bh_calloc(1, sizeof(*w));
-    w->until_ns = r->asked_ns + BH_RESOURCES_WAIT_NS;
-    w->done = done;
-    w->arg = arg;
+    struct waiter *w = bh_calloc(1, sizeof(*w));
+    *w = (struct waiter){.until_ns = r->asked_ns + BH_RESOURCES_WAIT_NS, .done = done, .arg = arg};
     TAILQ_INSERT_TAIL(&r->waiters, w, link);
     if (!uv_is_active((uv_handle_t *)&r->tick))
         uv_timer_start(&r->tick, on_tick, 0, TICK_MS);
@@ -296,14 +270,10 @@ void bh_resources_ask(struct bh_resources *r, void (*done)(void *arg, bool compl
 
 static const char *unit_of(const char *resource)
 {
-    static const char *const bytes[] = {"memory", "storage", "ephemeral-storage"};
-
     if (bh_streq(resource, "cpu"))
         return "cores";
-    for (size_t i = 0; i < BH_ARRAY_LEN(bytes); i++)
-        if (bh_streq(resource, bytes[i]))
-            return "bytes";
-    if (strncmp(resource, "hugepages-", 10) == 0)
+    if (bh_word_at("memory storage ephemeral-storage", resource) >= 0 ||
+        strncmp(resource, "hugepages-", 10) == 0)
         return "bytes";
     return strncmp(resource, "attachable-volumes-", 19) == 0 ? "integer" : "";
 }
@@ -321,24 +291,6 @@ static void add_label(struct bh_buf *out, const char *name, const char *value)
             bh_buf_addc(out, *value);
     }
     bh_buf_addc(out, '"');
-}
-
-static void write_pod(const struct pod *p, const char *family, const struct amount *a, uint32_t n,
-                      struct bh_buf *out)
-{
-    for (uint32_t i = 0; i < n; i++) {
-        bh_buf_addf(out, "%s{", family);
-        add_label(out, "namespace", p->ns);
-        add_label(out, ",node", p->node);
-        add_label(out, ",pod", p->name);
-        add_label(out, ",priority", p->priority);
-        add_label(out, ",resource", a[i].name);
-        add_label(out, ",scheduler", p->scheduler);
-        add_label(out, ",unit", unit_of(a[i].name));
-        bh_buf_adds(out, "} ");
-        bh_buf_addf64(out, a[i].v);
-        bh_buf_addc(out, '\n');
-    }
 }
 
 static int by_pod(const void *a, const void *b)
@@ -365,7 +317,19 @@ static void write_family(const struct pod *const *list, size_t n, bool limits, s
                         "# TYPE %s gauge\n",
                         name, limits ? "limit" : "requested", name);
         any = any || k;
-        write_pod(p, name, p->amounts + (limits ? p->n_requests : 0), k, out);
+        for (const struct amount *a = p->amounts + (limits ? p->n_requests : 0); k; k--, a++) {
+            bh_buf_addf(out, "%s{", name);
+            add_label(out, "namespace", p->ns);
+            add_label(out, ",node", p->node);
+            add_label(out, ",pod", p->name);
+            add_label(out, ",priority", p->priority);
+            add_label(out, ",resource", a->name);
+            add_label(out, ",scheduler", p->scheduler);
+            add_label(out, ",unit", unit_of(a->name));
+            bh_buf_adds(out, "} ");
+            bh_buf_addf64(out, a->v);
+            bh_buf_addc(out, '\n');
+        }
     }
 }
 

@@ -120,20 +120,6 @@ static void count(struct bh_cell *c)
         bh_cell_add(c, 1);
 }
 
-static void keep(struct entry *e, struct bh_verdict *v)
-{
-    struct bh_reviews *r = e->r;
-    bool yes = v->is == BH_VERDICT_YES;
-
-    leave_place(e);
-    v->refs++;
-    e->verdict = v;
-    e->until_ns = r->o.mono_ns() + (yes ? r->o.yes_ttl_ns : r->o.no_ttl_ns);
-    explicit_bzero(e->body.p, e->body.n);
-    bh_buf_fini(&e->body);
-    put(e, yes ? KEPT_YES : KEPT_NO);
-}
-
 static void give_turns(struct bh_reviews *r);
 
 /* Takes v. */
@@ -147,7 +133,14 @@ static void settle(struct entry *e, struct bh_verdict *v)
     TAILQ_FOREACH(w, &waits, link)
         w->e = NULL;
     if (v->is == BH_VERDICT_YES || v->is == BH_VERDICT_NO) {
-        keep(e, v);
+        bool yes = v->is == BH_VERDICT_YES;
+        leave_place(e);
+        v->refs++;
+        e->verdict = v;
+        e->until_ns = r->o.mono_ns() + (yes ? r->o.yes_ttl_ns : r->o.no_ttl_ns);
+        explicit_bzero(e->body.p, e->body.n);
+        bh_buf_fini(&e->body);
+        put(e, yes ? KEPT_YES : KEPT_NO);
     } else {
         count(v->is == BH_VERDICT_BUSY ? r->o.busy : r->o.failed);
         drop(e);
@@ -240,37 +233,26 @@ static void ask(struct entry *e)
 
 /* ---- turns ----------------------------------------------------------------------------------- */
 
-static unsigned asked_for(const struct bh_reviews *r, const char *from)
+static bool has_turn(const struct bh_reviews *r, const char *from)
 {
     const struct entry *e;
     unsigned n = 0;
 
+    if (r->closing || r->n[ASKING] >= BH_REVIEW_ASKED)
+        return false;
     TAILQ_FOREACH(e, &r->places[ASKING], link)
         n += bh_streq(e->from, from);
-    return n;
-}
-
-static bool has_turn(const struct bh_reviews *r, const char *from)
-{
-    return !r->closing && r->n[ASKING] < BH_REVIEW_ASKED &&
-           asked_for(r, from) < BH_REVIEW_ASKED_EACH;
-}
-
-static struct entry *next_in_turn(const struct bh_reviews *r)
-{
-    struct entry *e;
-
-    TAILQ_FOREACH(e, &r->places[WAITING], link)
-        if (has_turn(r, e->from))
-            return e;
-    return NULL;
+    return n < BH_REVIEW_ASKED_EACH;
 }
 
 static void give_turns(struct bh_reviews *r)
 {
-    struct entry *e;
+    struct entry *e, *next;
 
-    while ((e = next_in_turn(r))) {
+    for (e = TAILQ_FIRST(&r->places[WAITING]); e; e = next) {
+        next = TAILQ_NEXT(e, link);
+        if (!has_turn(r, e->from))
+            continue;
         leave_place(e);
         put(e, ASKING);
         ask(e);
@@ -314,13 +296,6 @@ static void set_timer(struct bh_reviews *r)
         uv_timer_stop(&r->timer);
 }
 
-static void wait_for_turn(struct entry *e)
-{
-    e->due_ms = uv_now(e->r->loop) + e->r->o.wait_ns / 1000000;
-    put(e, WAITING);
-    set_timer(e->r);
-}
-
 /* What is over first, then the oldest NO. */
 static void make_room(struct bh_reviews *r)
 {
@@ -332,21 +307,6 @@ static void make_room(struct bh_reviews *r)
         drop(yes);
     else if (no)
         drop(no);
-}
-
-static struct entry *new_entry(struct bh_reviews *r, const unsigned char *hash,
-                               const struct bh_buf *body, const char *from)
-{
-    struct entry *e = bh_calloc(1, sizeof(*e));
-
-    make_room(r);
-    e->r = r;
-    memcpy(e->key, hash, sizeof(e->key));
-    e->from = bh_strdup(from);
-    TAILQ_INIT(&e->waits);
-    bh_buf_add(&e->body, body->p, body->n);
-    (void)bh_map_put(&r->map, (const char *)hash, sizeof(e->key), e);
-    return e;
 }
 
 static struct bh_review_wait *join(struct entry *e, bh_verdict_done *done, void *arg)
@@ -390,13 +350,22 @@ struct bh_review_wait *bh_reviews_ask(struct bh_reviews *r, const void *key, siz
         tell_now(bh_verdict_new(BH_VERDICT_BUSY, "too many questions are under way"), done, arg);
         return NULL;
     }
-    e = new_entry(r, hash, body, from);
+    make_room(r);
+    e = bh_calloc(1, sizeof(*e));
+    e->r = r;
+    memcpy(e->key, hash, sizeof(e->key));
+    e->from = bh_strdup(from);
+    TAILQ_INIT(&e->waits);
+    bh_buf_add(&e->body, body->p, body->n);
+    (void)bh_map_put(&r->map, (const char *)hash, sizeof(e->key), e);
     struct bh_review_wait *w = join(e, done, arg);
     if (now) {
         put(e, ASKING);
         ask(e);
     } else {
-        wait_for_turn(e);
+        e->due_ms = uv_now(e->r->loop) + e->r->o.wait_ns / 1000000;
+        put(e, WAITING);
+        set_timer(e->r);
     }
     return w;
 }

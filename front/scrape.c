@@ -43,33 +43,29 @@ static bool compress_into(const struct bh_buf *in, struct bh_buf *out)
     return rc == Z_STREAM_END;
 }
 
-static void reply_metrics(struct bh_call *c, const struct bh_buf *text)
+static void on_scraped(void *arg, struct bh_peer_answer *v, size_t n)
 {
-    struct bh_buf packed = {0};
+    struct bh_call *c = arg;
+    struct bh_front *f = c->f;
+    struct bh_merge *m = bh_merge_new(f->label_rules);
+    struct bh_buf own BH_CLEANUP(bh_buf_fini) = {0}, out BH_CLEANUP(bh_buf_fini) = {0},
+                      packed BH_CLEANUP(bh_buf_fini) = {0};
+    double started;
+    char text[32];
 
-    if (text->n > 1024 && text->n < UINT32_MAX && takes_gzip(c) && compress_into(text, &packed)) {
-        bh_http_set_header(c->http, "Content-Encoding", "gzip");
-        bh_call_reply(c, 200, METRICS_TYPE, packed.p, packed.n);
-    } else {
-        bh_call_reply(c, 200, METRICS_TYPE, bh_buf_str(text), text->n);
+    for (size_t i = 0; i < n; i++) {
+        bool ok = v[i].code == 200;
+        /* Each name of a process is counted apart: so that it cannot grow without bound, binders
+         * that come and go under ever new names are one. */
+        bool other = strncmp(v[i].name, "binder-", 7) == 0 && strlen(v[i].name) > 10;
+        if (ok && bh_merge_add(m, v[i].name, v[i].body, v[i].n))
+            bh_log_v(2, "Metrics that make no sense", bh_kv_s("process", v[i].name));
+        bh_cell_add(bh_metric_cell(f->m_scrape_errors, other ? "binder-other" : v[i].name), !ok);
     }
-    bh_buf_fini(&packed);
-}
-
-/* Each name of a process is counted apart: so that it cannot grow without bound, binders that come
- * and go under ever new names are one. */
-static const char *bounded(const char *name)
-{
-    return strncmp(name, "binder-", 7) == 0 && strlen(name) > 10 ? "binder-other" : name;
-}
-
-/* Of the other processes' metrics: what --disabled-metrics and --allow-metric-labels did. Twice the
- * same name counts once. */
-static void count_flags(struct bh_front *f, const struct bh_merge *m)
-{
+    /* Of the other processes' metrics: what --disabled-metrics and --allow-metric-labels did.
+     * Twice the same name counts once. */
     const struct bh_opt_list *off = &f->o.flags->disabled_metrics;
     unsigned hidden = 0, disabled = 0;
-
     for (size_t i = 0; i < off->n; i++) {
         bool again = false;
         for (size_t k = 0; k < i && !again; k++)
@@ -80,24 +76,6 @@ static void count_flags(struct bh_front *f, const struct bh_merge *m)
     bh_cell_advance(bh_metric_cell(f->m_disabled), disabled);
     bh_cell_advance(bh_metric_cell(f->m_hidden), hidden);
     bh_cell_advance(bh_metric_cell(f->m_unexpected), bh_merge_unexpected(m));
-}
-
-static void on_scraped(void *arg, struct bh_peer_answer *v, size_t n)
-{
-    struct bh_call *c = arg;
-    struct bh_front *f = c->f;
-    struct bh_merge *m = bh_merge_new(f->label_rules);
-    struct bh_buf own = {0}, out = {0};
-    double started;
-    char text[32];
-
-    for (size_t i = 0; i < n; i++) {
-        bool ok = v[i].code == 200;
-        if (ok && bh_merge_add(m, v[i].name, v[i].body, v[i].n))
-            bh_log_v(2, "Metrics that make no sense", bh_kv_s("process", v[i].name));
-        bh_cell_add(bh_metric_cell(f->m_scrape_errors, bounded(v[i].name)), !ok);
-    }
-    count_flags(f, m);
     bh_metrics_render(f->metrics, &own);
     (void)bh_merge_add(m, "front", bh_buf_str(&own), own.n);
     bh_merge_write(m, &f->o.flags->disabled_metrics, &out);
@@ -106,9 +84,12 @@ static void on_scraped(void *arg, struct bh_peer_answer *v, size_t n)
         bh_http_set_header(c->http, "Process-Start-Time-Unix", text);
     }
     bh_merge_free(m);
-    reply_metrics(c, &out);
-    bh_buf_fini(&own);
-    bh_buf_fini(&out);
+    if (out.n > 1024 && out.n < UINT32_MAX && takes_gzip(c) && compress_into(&out, &packed)) {
+        bh_http_set_header(c->http, "Content-Encoding", "gzip");
+        bh_call_reply(c, 200, METRICS_TYPE, packed.p, packed.n);
+    } else {
+        bh_call_reply(c, 200, METRICS_TYPE, bh_buf_str(&out), out.n);
+    }
 }
 
 void bh_front_metrics(struct bh_call *c)
@@ -118,11 +99,10 @@ void bh_front_metrics(struct bh_call *c)
 
 void bh_front_slis(struct bh_call *c)
 {
-    struct bh_buf out = {0};
+    struct bh_buf out BH_CLEANUP(bh_buf_fini) = {0};
 
     bh_health_render(c->f->health, &out);
     bh_call_reply(c, 200, METRICS_TYPE, bh_buf_str(&out), out.n);
-    bh_buf_fini(&out);
 }
 
 /* ---- /debug/flags/v -------------------------------------------------------------------------- */
@@ -135,7 +115,7 @@ struct verbosity {
 static void on_told(void *arg, struct bh_peer_answer *v, size_t n)
 {
     struct verbosity *w = arg;
-    struct bh_buf out = {0};
+    struct bh_buf out BH_CLEANUP(bh_buf_fini) = {0};
     unsigned missed = 0;
 
     bh_buf_addf(&out, "successfully set klog.logging.verbosity to %s", w->text);
@@ -144,14 +124,12 @@ static void on_told(void *arg, struct bh_peer_answer *v, size_t n)
             bh_buf_addf(&out, "%s%s", missed++ ? ", " : " (but not of: ", v[i].name);
     bh_buf_adds(&out, missed ? ")" : "");
     bh_call_text(w->call, 200, bh_buf_str(&out));
-    bh_buf_fini(&out);
     free(w);
 }
 
 void bh_front_verbosity(struct bh_call *c)
 {
     struct verbosity *w;
-    struct bh_str body;
     char text[16], *end;
 
     if (!bh_streq(c->verb, "put")) {
@@ -162,7 +140,7 @@ void bh_front_verbosity(struct bh_call *c)
         bh_call_text(c, 500, "");
         return;
     }
-    body = bh_http_body(c->http);
+    struct bh_str body = bh_http_body(c->http);
     snprintf(text, sizeof(text), "%.*s", (int)BH_MIN(body.n, sizeof(text) - 1), body.p);
     errno = 0;
     long v = strtol(text, &end, 10);

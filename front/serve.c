@@ -16,30 +16,21 @@
 
 /* ---- ending ---------------------------------------------------------------------------------- */
 
-static void count(struct bh_front *f, const char *path, int code)
-{
-    static const char *const known[] = {"/metrics", "/metrics/slis", "/metrics/resources",
-                                        "/configz", "/flagz",        "/statusz",
-                                        "/healthz", "/livez",        "/readyz"};
-    const char *name = "other";
-    char text[16];
-
-    for (size_t i = 0; i < BH_ARRAY_LEN(known); i++)
-        if (bh_streq(known[i], path))
-            name = known[i];
-    snprintf(text, sizeof(text), "%d", code);
-    bh_cell_add(bh_metric_cell(f->m_requests, name, text), 1);
-}
-
 void bh_call_reply(struct bh_call *c, int code, const char *type, const void *body, size_t n)
 {
     struct bh_http_req *r = c->http;
 
     if (r) {
+        static const char known[] = "/metrics /metrics/slis /metrics/resources /configz /flagz "
+                                    "/statusz /healthz /livez /readyz";
+        char text[16];
         bh_log_v(2, "HTTP", bh_kv_s("verb", c->verb), bh_kv_s("URI", c->path),
                  bh_kv_s("srcIP", bh_http_peer(r)), bh_kv_i("resp", code),
                  bh_kv_s("user", c->user ? c->user->name : ""));
-        count(c->f, c->path, code);
+        snprintf(text, sizeof(text), "%d", code);
+        bh_cell_add(bh_metric_cell(c->f->m_requests,
+                                   bh_word_at(known, c->path) >= 0 ? c->path : "other", text),
+                    1);
         bh_http_on_abort(r, NULL, NULL);
         bh_http_reply(r, code, type ? type : TEXT_PLAIN, body, n);
     }
@@ -68,19 +59,10 @@ void bh_call_error(struct bh_call *c, int code, const char *text)
 static void add_sanitized(struct bh_buf *b, const char *s)
 {
     for (; *s; s++)
-        switch (*s) {
-        case '&':
-            bh_buf_adds(b, "&amp;");
-            break;
-        case '<':
-            bh_buf_adds(b, "&lt;");
-            break;
-        case '>':
-            bh_buf_adds(b, "&gt;");
-            break;
-        default:
+        if (*s == '&' || *s == '<' || *s == '>')
+            bh_buf_addf(b, "&%s;", *s == '&' ? "amp" : *s == '<' ? "lt" : "gt");
+        else
             bh_buf_addc(b, *s);
-        }
 }
 
 /* One line per field for people, as upstream knows them: ?pretty= says so, else the user agent. */
@@ -102,7 +84,7 @@ static void reply_status(struct bh_call *c, int code, const char *reason, const 
 {
     bool lines = wants_lines(c);
     const char *nl = lines ? "\n  " : "", *sp = lines ? " " : "";
-    struct bh_buf out = {0};
+    struct bh_buf out BH_CLEANUP(bh_buf_fini) = {0};
 
     bh_buf_addf(&out, "{%s\"kind\":%s\"Status\",%s\"apiVersion\":%s\"v1\",", nl, sp, nl, sp);
     bh_buf_addf(&out, "%s\"metadata\":%s{},%s\"status\":%s\"Failure\",", nl, sp, nl, sp);
@@ -115,12 +97,11 @@ static void reply_status(struct bh_call *c, int code, const char *reason, const 
     if (c->http)
         bh_http_set_header(c->http, "X-Content-Type-Options", "nosniff");
     bh_call_reply(c, code, "application/json", out.p, out.n);
-    bh_buf_fini(&out);
 }
 
 static void forbid(struct bh_call *c, const char *why)
 {
-    struct bh_buf plain = {0}, text = {0};
+    struct bh_buf plain BH_CLEANUP(bh_buf_fini) = {0}, text BH_CLEANUP(bh_buf_fini) = {0};
 
     bh_buf_add_json(&plain, "User %s cannot ", c->user->name);
     bh_buf_addf(&plain, "%s path ", c->verb);
@@ -130,36 +111,9 @@ static void forbid(struct bh_call *c, const char *why)
     if (*why)
         bh_buf_addf(&text, ": %s", why);
     reply_status(c, 403, "Forbidden", bh_buf_str(&text));
-    bh_buf_fini(&plain);
-    bh_buf_fini(&text);
 }
 
 /* ---- what ------------------------------------------------------------------------------------ */
-
-static bool reads(const struct bh_call *c)
-{
-    return bh_streq(c->verb, "get") || bh_streq(c->verb, "head");
-}
-
-static void not_allowed(struct bh_call *c)
-{
-    if (c->http)
-        bh_http_set_header(c->http, "Allow", "GET, HEAD");
-    bh_call_error(c, 405, "405 method not allowed");
-}
-
-static void debug(struct bh_call *c)
-{
-    static const char none[] =
-        "404 page not found: profiles are Go's; of a C program take perf, gdb or /metrics";
-
-    if (c->f->o.flags->profiling && bh_streq(c->path, "/debug/flags/v"))
-        bh_front_verbosity(c);
-    else if (strncmp(c->path, "/debug/pprof", 12) == 0)
-        bh_call_error(c, 404, none);
-    else
-        bh_call_error(c, 404, "404 page not found");
-}
 
 static bool health(struct bh_call *c)
 {
@@ -187,35 +141,31 @@ static void route(struct bh_call *c)
                  {"/flagz", bh_front_flagz},
                  {"/statusz", bh_front_statusz}};
 
-    if (c->path[0] != '/') {
-        bh_call_error(c, 404, "404 page not found");
-        return;
-    }
-    if (health(c))
+    if (c->path[0] == '/' && health(c))
         return;
     for (size_t i = 0; i < BH_ARRAY_LEN(pages); i++) {
         if (!bh_streq(c->path, pages[i].path))
             continue;
-        if (reads(c))
+        if (bh_streq(c->verb, "get") || bh_streq(c->verb, "head"))
             pages[i].serve(c);
-        else
-            not_allowed(c);
+        else {
+            if (c->http)
+                bh_http_set_header(c->http, "Allow", "GET, HEAD");
+            bh_call_error(c, 405, "405 method not allowed");
+        }
         return;
     }
-    if (strncmp(c->path, "/debug/", 7) == 0)
-        debug(c);
+    if (c->f->o.flags->profiling && bh_streq(c->path, "/debug/flags/v"))
+        bh_front_verbosity(c);
+    else if (strncmp(c->path, "/debug/pprof", 12) == 0)
+        bh_call_error(
+            c, 404,
+            "404 page not found: profiles are Go's; of a C program take perf, gdb or /metrics");
     else
         bh_call_error(c, 404, "404 page not found");
 }
 
 /* ---- authorization, authentication ----------------------------------------------------------- */
-
-/* w NULL: the call went on at once and may be over. */
-static void keep_wait(struct bh_call *c, struct bh_review_wait *w)
-{
-    if (w)
-        c->wait = w;
-}
 
 static void too_many(struct bh_call *c, const char *why)
 {
@@ -227,7 +177,7 @@ static void too_many(struct bh_call *c, const char *why)
 static void on_authorized(void *arg, const struct bh_verdict *v)
 {
     struct bh_call *c = arg;
-    struct bh_buf text = {0};
+    struct bh_buf text BH_CLEANUP(bh_buf_fini) = {0};
 
     c->wait = NULL;
     switch (v->is) {
@@ -248,7 +198,6 @@ static void on_authorized(void *arg, const struct bh_verdict *v)
     bh_buf_add_json(&text, "Internal Server Error: %s: ", c->path);
     add_sanitized(&text, v->why);
     bh_call_error(c, 500, bh_buf_str(&text));
-    bh_buf_fini(&text);
 }
 
 static void on_authenticated(void *arg, const struct bh_verdict *v)
@@ -266,8 +215,10 @@ static void on_authenticated(void *arg, const struct bh_verdict *v)
         return;
     }
     c->user = bh_user_ref(v->user);
-    keep_wait(c, bh_authz_ask(c->f->authz, c->user, c->verb, c->path, bh_http_peer(c->http),
-                              on_authorized, c));
+    struct bh_review_wait *w = bh_authz_ask(c->f->authz, c->user, c->verb, c->path,
+                                            bh_http_peer(c->http), on_authorized, c);
+    if (w) /* else the call went on at once and may be over */
+        c->wait = w;
 }
 
 struct headers {
@@ -298,7 +249,6 @@ static void on_abort(void *arg)
 void bh_front_serve(struct bh_http_req *r, void *front)
 {
     struct bh_front *f = front;
-    struct bh_call *c;
     struct bh_str certs[CERTS_MAX];
     struct headers h = {.n = 0};
     struct bh_credentials cred = {.certs = certs};
@@ -307,7 +257,7 @@ void bh_front_serve(struct bh_http_req *r, void *front)
         bh_http_reply(r, 503, TEXT_PLAIN, "", 0);
         return;
     }
-    c = bh_calloc(1, sizeof(*c));
+    struct bh_call *c = bh_calloc(1, sizeof(*c));
     *c = (struct bh_call){.f = f,
                           .http = r,
                           .path = bh_strdup(bh_http_path(r)),
@@ -323,5 +273,7 @@ void bh_front_serve(struct bh_http_req *r, void *front)
     cred.n_headers = h.n;
     cred.n_certs = bh_http_client_certs(r, certs, CERTS_MAX);
     cred.from = bh_http_peer(r);
-    keep_wait(c, bh_authn_ask(f->authn, &cred, on_authenticated, c));
+    struct bh_review_wait *w = bh_authn_ask(f->authn, &cred, on_authenticated, c);
+    if (w)
+        c->wait = w;
 }

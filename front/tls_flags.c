@@ -61,14 +61,6 @@ static int add_versions(const char *min, struct bh_buf *out, struct bh_err *err)
     return 0;
 }
 
-static const struct suite *find_suite(const char *name)
-{
-    for (size_t i = 0; i < BH_ARRAY_LEN(suites); i++)
-        if (bh_streq(suites[i].name, name))
-            return &suites[i];
-    return NULL;
-}
-
 static void add_part(struct bh_buf *out, const char *part)
 {
     BH_CLEANUP(bh_freep) char *text = bh_asprintf(":+%s", part);
@@ -105,14 +97,15 @@ int bh_tls_priorities(const char *min_version, const struct bh_opt_list *list,
                       const struct bh_opt_list *curves, struct bh_buf *out, struct bh_err *err)
 {
     bool tls13 = false;
-    int rc;
 
     bh_buf_adds(out, list->n ? "NORMAL:-CIPHER-ALL:-KX-ALL:-MAC-ALL" : "NORMAL:-RSA");
-    rc = add_versions(min_version, out, err);
+    int rc = add_versions(min_version, out, err);
     if (rc == 0)
         rc = add_curves(curves, out, err);
     for (size_t i = 0; rc == 0 && i < list->n; i++) {
-        const struct suite *s = find_suite(list->v[i]);
+        const struct suite *s = NULL;
+        for (size_t k = 0; k < BH_ARRAY_LEN(suites) && !s; k++)
+            s = bh_streq(suites[k].name, list->v[i]) ? &suites[k] : NULL;
         if (!s)
             return bh_err_set(err, -EINVAL, "Cipher suite %s not supported or doesn't exist",
                               list->v[i]);
@@ -122,12 +115,10 @@ int bh_tls_priorities(const char *min_version, const struct bh_opt_list *list,
         tls13 = tls13 || s->tls13;
         add_part(out, s->cipher);
         add_part(out, s->mac);
-        if (s->kx) {
-            add_part(out, s->kx);
-        } else { /* only of TLS 1.3: leaves TLS 1.2 as it is with this cipher */
-            add_part(out, "ECDHE-ECDSA");
+        /* without one it is only of TLS 1.3: leaves TLS 1.2 as it is with this cipher */
+        add_part(out, s->kx ? s->kx : "ECDHE-ECDSA");
+        if (!s->kx)
             add_part(out, "ECDHE-RSA");
-        }
     }
     if (rc == 0 && list->n && !tls13)
         bh_buf_adds(out, ":-VERS-TLS1.3");

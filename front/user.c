@@ -72,11 +72,10 @@ static const struct bh_json *first_of(const struct bh_json *v, enum bh_json_type
 struct bh_user *bh_user_of_review(const struct bh_json *user)
 {
     const char *name = bh_json_get_str(user, "username");
-    struct bh_user *u;
 
     if (!name || !*name)
         return NULL;
-    u = bh_user_new(name, bh_json_get_str(user, "uid"));
+    struct bh_user *u = bh_user_new(name, bh_json_get_str(user, "uid"));
     const struct bh_json *g = first_of(bh_json_get(user, "groups"), BH_JSON_ARRAY);
     for (; g; g = g->next)
         if (bh_json_cstr(g))
@@ -89,30 +88,6 @@ struct bh_user *bh_user_of_review(const struct bh_json *user)
     return u;
 }
 
-/* The values of one key stand together, at the key's first place. */
-static void write_extra(const struct bh_user *u, struct bh_buf *out)
-{
-    bool any = false;
-
-    bh_buf_adds(out, ",\"extra\":{");
-    for (size_t i = 0; i < u->n_extra; i++) {
-        size_t before = 0;
-        while (before < i && !bh_streq(u->extra[before].key, u->extra[i].key))
-            before++;
-        if (before < i)
-            continue;
-        bh_buf_add_json(out, any ? ",%s" : "%s", u->extra[i].key);
-        for (size_t k = i; k < u->n_extra; k++) {
-            if (!bh_streq(u->extra[k].key, u->extra[i].key))
-                continue;
-            bh_buf_add_json(out, k == i ? ":[%s" : ",%s", u->extra[k].value);
-        }
-        bh_buf_addc(out, ']');
-        any = true;
-    }
-    bh_buf_addc(out, '}');
-}
-
 void bh_user_write(const struct bh_user *u, struct bh_buf *out)
 {
     bh_buf_add_json(out, "\"user\":%s,\"groups\":[", u->name);
@@ -121,6 +96,23 @@ void bh_user_write(const struct bh_user *u, struct bh_buf *out)
     bh_buf_addc(out, ']');
     if (*u->uid)
         bh_buf_add_json(out, ",\"uid\":%s", u->uid);
-    if (u->n_extra)
-        write_extra(u, out);
+    if (u->n_extra) {
+        /* The values of one key stand together, at the key's first place. */
+        bool any = false;
+        bh_buf_adds(out, ",\"extra\":{");
+        for (size_t i = 0; i < u->n_extra; i++) {
+            size_t before = 0;
+            while (before < i && !bh_streq(u->extra[before].key, u->extra[i].key))
+                before++;
+            if (before < i)
+                continue;
+            bh_buf_add_json(out, any ? ",%s" : "%s", u->extra[i].key);
+            for (size_t k = i; k < u->n_extra; k++)
+                if (bh_streq(u->extra[k].key, u->extra[i].key))
+                    bh_buf_add_json(out, k == i ? ":[%s" : ",%s", u->extra[k].value);
+            bh_buf_addc(out, ']');
+            any = true;
+        }
+        bh_buf_addc(out, '}');
+    }
 }

@@ -88,19 +88,9 @@ static char *entry_text(const X509_NAME_ENTRY *e)
     return text;
 }
 
-static char *uid_of(const X509_NAME *name)
-{
-    ASN1_OBJECT *oid = OBJ_txt2obj(UID_OID, 1);
-    int at = X509_NAME_get_index_by_OBJ(name, oid, -1);
-
-    ASN1_OBJECT_free(oid);
-    return at < 0 ? NULL : entry_text(X509_NAME_get_entry(name, at));
-}
-
 static struct bh_user *user_of(const X509 *cert)
 {
     const X509_NAME *name = X509_get_subject_name(cert);
-    struct bh_user *u;
     int at = -1, last = -1;
 
     while ((at = X509_NAME_get_index_by_NID(name, NID_commonName, at)) >= 0)
@@ -108,8 +98,11 @@ static struct bh_user *user_of(const X509 *cert)
     BH_CLEANUP(bh_freep) char *cn = last < 0 ? NULL : entry_text(X509_NAME_get_entry(name, last));
     if (!cn || !*cn)
         return NULL;
-    BH_CLEANUP(bh_freep) char *uid = uid_of(name);
-    u = bh_user_new(cn, uid);
+    ASN1_OBJECT *oid = OBJ_txt2obj(UID_OID, 1);
+    at = X509_NAME_get_index_by_OBJ(name, oid, -1);
+    ASN1_OBJECT_free(oid);
+    BH_CLEANUP(bh_freep) char *uid = at < 0 ? NULL : entry_text(X509_NAME_get_entry(name, at));
+    struct bh_user *u = bh_user_new(cn, uid);
     for (at = -1; (at = X509_NAME_get_index_by_NID(name, NID_organizationName, at)) >= 0;) {
         BH_CLEANUP(bh_freep) char *o = entry_text(X509_NAME_get_entry(name, at));
         if (o && *o)

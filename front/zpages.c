@@ -28,7 +28,7 @@ static void unavailable(struct bh_call *c, const char *why)
 static void on_config(void *arg, const Berth__ControlReply *r, const char *why)
 {
     struct bh_call *c = arg;
-    struct bh_buf out = {0};
+    struct bh_buf out BH_CLEANUP(bh_buf_fini) = {0};
 
     if (!r || !r->config || !r->config->in_force_json) {
         unavailable(c, why ? why : "berth-scheduler gave no configuration");
@@ -36,7 +36,6 @@ static void on_config(void *arg, const Berth__ControlReply *r, const char *why)
     }
     bh_buf_addf(&out, "{\"componentconfig\":%s}", r->config->in_force_json);
     bh_call_reply(c, 200, "application/json", out.p, out.n);
-    bh_buf_fini(&out);
 }
 
 void bh_front_configz(struct bh_call *c)
@@ -110,18 +109,17 @@ static void add_flag(void *arg, const char *name, const char *value, bool given)
         for (char *p = text; *p; p++)
             if (*p == ',')
                 *p = ' ';
-    if (w->json) {
+    if (w->json)
         bh_buf_add_json(w->out, w->any ? ",%s:%s" : "%s:%s", name, text);
-    } else {
+    else
         bh_buf_addf(w->out, "%s:%s\n", name, text);
-    }
     w->any = true;
 }
 
 void bh_front_flagz(struct bh_call *c)
 {
     enum form form = form_of(c, "Flagz");
-    struct bh_buf out = {0};
+    struct bh_buf out BH_CLEANUP(bh_buf_fini) = {0};
     struct flags w = {&out, form != FORM_TEXT, false};
 
     if (form == FORM_NONE) {
@@ -137,61 +135,44 @@ void bh_front_flagz(struct bh_call *c)
     bh_kube_flags_each(c->f->o.flags, add_flag, &w);
     bh_buf_adds(&out, w.json ? "}}\n" : "");
     bh_call_reply(c, 200, w.json ? "application/json" : NULL, out.p, out.n);
-    bh_buf_fini(&out);
-}
-
-static void write_status_text(const struct bh_front *f, uint64_t up_s, struct bh_buf *out)
-{
-    char started[64];
-    time_t t = (time_t)(f->started_wall_ns / 1000000000);
-    struct tm tm;
-
-    gmtime_r(&t, &tm);
-    strftime(started, sizeof(started), "%a %b %e %H:%M:%S UTC %Y", &tm);
-    bh_buf_adds(out, "\nkube-scheduler statusz\n" WARNING);
-    bh_buf_addf(out, "Started  %s\nUp  %u hr %02u min %02u sec\n", started, (unsigned)(up_s / 3600),
-                (unsigned)(up_s / 60 % 60), (unsigned)(up_s % 60));
-    bh_buf_adds(out, "Go version  none (C, " __VERSION__ ")\n"
-                     "Binary version  " KUBE_VERSION "\n"
-                     "Emulation version  " KUBE_MINOR "\n"
-                     "Berth version  " BH_VERSION "\n"
-                     "Paths  /configz /flagz /healthz /livez /metrics /readyz\n");
-}
-
-static void write_status_json(const struct bh_front *f, enum form form, uint64_t up_s,
-                              struct bh_buf *out)
-{
-    char started[64];
-    time_t t = (time_t)(f->started_wall_ns / 1000000000);
-    struct tm tm;
-
-    gmtime_r(&t, &tm);
-    strftime(started, sizeof(started), "%Y-%m-%dT%H:%M:%SZ", &tm);
-    begin_json(out, "Statusz", form);
-    bh_buf_addf(out,
-                "\"startTime\":\"%s\",\"uptimeSeconds\":%llu,\"goVersion\":\"none (C, " __VERSION__
-                ")\",\"binaryVersion\":\"" KUBE_VERSION "\",\"emulationVersion\":\"" KUBE_MINOR
-                "\",\"paths\":[\"/configz\",\"/flagz\",\"/healthz\",\"/livez\",\"/metrics\","
-                "\"/readyz\"]}\n",
-                started, (unsigned long long)up_s);
 }
 
 void bh_front_statusz(struct bh_call *c)
 {
     enum form form = form_of(c, "Statusz");
     uint64_t up_s = (bh_mono_ns() - c->f->started_mono_ns) / 1000000000;
-    struct bh_buf out = {0};
+    time_t t = (time_t)(c->f->started_wall_ns / 1000000000);
+    struct bh_buf out BH_CLEANUP(bh_buf_fini) = {0};
+    char started[64];
+    struct tm tm;
 
     if (form == FORM_NONE) {
         not_acceptable(c);
         return;
     }
-    if (form == FORM_TEXT)
-        write_status_text(c->f, up_s, &out);
-    else
-        write_status_json(c->f, form, up_s, &out);
+    gmtime_r(&t, &tm);
+    strftime(started, sizeof(started),
+             form == FORM_TEXT ? "%a %b %e %H:%M:%S UTC %Y" : "%Y-%m-%dT%H:%M:%SZ", &tm);
+    if (form == FORM_TEXT) {
+        bh_buf_adds(&out, "\nkube-scheduler statusz\n" WARNING);
+        bh_buf_addf(&out, "Started  %s\nUp  %u hr %02u min %02u sec\n", started,
+                    (unsigned)(up_s / 3600), (unsigned)(up_s / 60 % 60), (unsigned)(up_s % 60));
+        bh_buf_adds(&out, "Go version  none (C, " __VERSION__ ")\n"
+                          "Binary version  " KUBE_VERSION "\n"
+                          "Emulation version  " KUBE_MINOR "\n"
+                          "Berth version  " BH_VERSION "\n"
+                          "Paths  /configz /flagz /healthz /livez /metrics /readyz\n");
+    } else {
+        begin_json(&out, "Statusz", form);
+        bh_buf_addf(
+            &out,
+            "\"startTime\":\"%s\",\"uptimeSeconds\":%llu,\"goVersion\":\"none (C, " __VERSION__
+            ")\",\"binaryVersion\":\"" KUBE_VERSION "\",\"emulationVersion\":\"" KUBE_MINOR
+            "\",\"paths\":[\"/configz\",\"/flagz\",\"/healthz\",\"/livez\",\"/metrics\","
+            "\"/readyz\"]}\n",
+            started, (unsigned long long)up_s);
+    }
     bh_call_reply(c, 200, form == FORM_TEXT ? NULL : "application/json", out.p, out.n);
-    bh_buf_fini(&out);
 }
 
 /* ---- /metrics/resources ---------------------------------------------------------------------- */
@@ -199,7 +180,7 @@ void bh_front_statusz(struct bh_call *c)
 static void on_resources(void *arg, bool complete)
 {
     struct bh_call *c = arg;
-    struct bh_buf out = {0};
+    struct bh_buf out BH_CLEANUP(bh_buf_fini) = {0};
 
     if (!complete) {
         unavailable(c, "the pods have not been read yet");
@@ -207,7 +188,6 @@ static void on_resources(void *arg, bool complete)
     }
     bh_resources_write(c->f->resources, &out);
     bh_call_reply(c, 200, METRICS_TYPE, bh_buf_str(&out), out.n);
-    bh_buf_fini(&out);
 }
 
 static void on_status(void *arg, const Berth__ControlReply *r, const char *why)
