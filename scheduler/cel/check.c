@@ -244,7 +244,7 @@ static bool check_index(struct cel_parser *ps, struct cel_node *n)
 
 static bool is_numeric(uint8_t kind)
 {
-    return kind == CEL_INT || kind == CEL_UINT || kind == CEL_DOUBLE || kind == CEL_DYN;
+    return cel_in(kind, CEL_NUMBERS) || kind == CEL_DYN;
 }
 
 static bool check_order(struct cel_parser *ps, struct cel_node *n)
@@ -254,8 +254,7 @@ static bool check_order(struct cel_parser *ps, struct cel_node *n)
     uint8_t known = a == CEL_DYN ? b : a;
 
     n->type = BOOL;
-    if ((is_numeric(a) && is_numeric(b)) ||
-        (same && (known == CEL_STRING || known == CEL_BYTES || known == CEL_BOOL)))
+    if ((is_numeric(a) && is_numeric(b)) || (same && cel_in(known, CEL_ORDERED & ~CEL_NUMBERS)))
         return true;
     return refuse(ps, n);
 }
@@ -334,24 +333,6 @@ static bool check_negate(struct cel_parser *ps, struct cel_node *n)
 
 /* ---- names and literals ---- */
 
-static bool check_const(struct cel_parser *ps BH_UNUSED, struct cel_node *n)
-{
-    n->type = &bh_cel_types[n->value.kind];
-    return true;
-}
-
-static bool check_device(struct cel_parser *ps BH_UNUSED, struct cel_node *n)
-{
-    n->type = &bh_cel_types[CEL_DEVICE];
-    return true;
-}
-
-static bool check_bind(struct cel_parser *ps, struct cel_node *n)
-{
-    n->type = arg_type(ps, n, 1);
-    return true;
-}
-
 /* Operands first, first + step ... have one type. */
 static const struct cel_type *common_type(struct cel_parser *ps, const struct cel_node *n,
                                           uint32_t first, uint32_t step)
@@ -400,8 +381,7 @@ static bool check_map(struct cel_parser *ps, struct cel_node *n)
     if (!v)
         return false;
     /* Simple keys only, as evaluation demands; so a type is a chain and comparing two is linear. */
-    if (k->kind != CEL_BOOL && k->kind != CEL_INT && k->kind != CEL_UINT && k->kind != CEL_STRING &&
-        k->kind != CEL_DOUBLE && k->kind != CEL_DYN) {
+    if (!cel_in(k->kind, CEL_KEYS) && k->kind != CEL_DYN) {
         bh_cel_fail(ps, n->pos, "unsupported key type: %s", bh_cel_kind_name(k->kind));
         return false;
     }
@@ -512,29 +492,6 @@ static bool row_fits(struct cel_parser *ps, const struct cel_node *n, const stru
     return n->n_args < 2 || same_item(f, arg_type(ps, n, 0), arg_type(ps, n, 1));
 }
 
-/* A pattern that is a literal is compiled once, and fails here instead of on the first device. */
-static bool check_regex(struct cel_parser *ps, struct cel_node *n)
-{
-    const struct cel_node *pattern;
-    const char *why;
-
-    if (n->n_args < 2 || n->call.func->args[0] != 's' ||
-        !(bh_streq(n->call.func->name, "matches") || bh_streq(n->call.func->name, "find") ||
-          bh_streq(n->call.func->name, "findAll")))
-        return true;
-    pattern = &ps->p->node[ps->p->arg[n->first + 1]];
-    if (pattern->op != OP_CONST || pattern->value.kind != CEL_STRING)
-        return true;
-    n->call.regex =
-        bh_regex_compile(&ps->p->arena, (struct bh_str){pattern->value.s, pattern->value.n}, &why);
-    if (!n->call.regex && bh_streq(n->call.func->name, "matches"))
-        bh_cel_fail(ps, pattern->pos, "invalid matches argument");
-    else if (!n->call.regex)
-        ps->rc = bh_err_set(ps->err, -EINVAL,
-                            "program instantiation failed: error parsing regexp: %s", why);
-    return n->call.regex != NULL;
-}
-
 bool bh_cel_check_call(struct cel_parser *ps, struct cel_node *n, struct bh_str name, bool member)
 {
     bool known = false;
@@ -553,12 +510,29 @@ bool bh_cel_check_call(struct cel_parser *ps, struct cel_node *n, struct bh_str 
             continue;
         }
         n->many = !bh_streq(f->name, "size") && !bh_streq(f->name, "sort");
-        if (n->type->kind != t->kind) {
+        if (n->type->kind != t->kind)
             n->type = DYN; /* which overload it is shows while evaluating */
-        }
     }
-    if (n->type)
-        return check_regex(ps, n);
+    if (n->type) {
+        /* A pattern that is a literal is compiled once, and fails here instead of on the
+             * first device. */
+        const char *why;
+        if (n->n_args < 2 || n->call.func->args[0] != 's' ||
+            !(bh_streq(n->call.func->name, "matches") || bh_streq(n->call.func->name, "find") ||
+              bh_streq(n->call.func->name, "findAll")))
+            return true;
+        const struct cel_node *pattern = &ps->p->node[ps->p->arg[n->first + 1]];
+        if (pattern->op != OP_CONST || pattern->value.kind != CEL_STRING)
+            return true;
+        n->call.regex = bh_regex_compile(&ps->p->arena,
+                                         (struct bh_str){pattern->value.s, pattern->value.n}, &why);
+        if (!n->call.regex && bh_streq(n->call.func->name, "matches"))
+            bh_cel_fail(ps, pattern->pos, "invalid matches argument");
+        else if (!n->call.regex)
+            ps->rc = bh_err_set(ps->err, -EINVAL,
+                                "program instantiation failed: error parsing regexp: %s", why);
+        return n->call.regex != NULL;
+    }
     if (known)
         return no_overload(ps, n, name, member);
     bh_cel_fail(ps, n->pos, "undeclared reference to '%.*s' (in container '')",
@@ -569,18 +543,29 @@ bool bh_cel_check_call(struct cel_parser *ps, struct cel_node *n, struct bh_str 
 bool bh_cel_check(struct cel_parser *ps, struct cel_node *n)
 {
     static bool (*const check[])(struct cel_parser *, struct cel_node *) = {
-        [OP_CONST] = check_const,    [OP_DEVICE] = check_device,  [OP_SELECT] = check_select,
-        [OP_INDEX] = check_index,    [OP_AND] = all_bool,         [OP_OPT_SELECT] = check_select,
-        [OP_OR] = all_bool,          [OP_NOT] = all_bool,         [OP_OPT_INDEX] = check_index,
-        [OP_NEG] = check_negate,     [OP_COND] = check_cond,      [OP_EQ] = check_equal,
-        [OP_NE] = check_equal,       [OP_LT] = check_order,       [OP_LE] = check_order,
-        [OP_GT] = check_order,       [OP_GE] = check_order,       [OP_IN] = check_in,
-        [OP_ADD] = check_arithmetic, [OP_SUB] = check_arithmetic, [OP_MUL] = check_arithmetic,
-        [OP_DIV] = check_arithmetic, [OP_MOD] = check_arithmetic, [OP_LIST] = check_list,
-        [OP_MAP] = check_map,        [OP_BIND] = check_bind,      [OP_ENTRY] = check_entry,
+        [OP_SELECT] = check_select,   [OP_INDEX] = check_index,
+        [OP_AND] = all_bool,          [OP_OPT_SELECT] = check_select,
+        [OP_OR] = all_bool,           [OP_NOT] = all_bool,
+        [OP_OPT_INDEX] = check_index, [OP_NEG] = check_negate,
+        [OP_COND] = check_cond,       [OP_EQ] = check_equal,
+        [OP_NE] = check_equal,        [OP_LT] = check_order,
+        [OP_LE] = check_order,        [OP_GT] = check_order,
+        [OP_GE] = check_order,        [OP_IN] = check_in,
+        [OP_ADD] = check_arithmetic,  [OP_SUB] = check_arithmetic,
+        [OP_MUL] = check_arithmetic,  [OP_DIV] = check_arithmetic,
+        [OP_MOD] = check_arithmetic,  [OP_LIST] = check_list,
+        [OP_MAP] = check_map,         [OP_ENTRY] = check_entry,
     };
 
     /* Variables, has() and calls are typed where they are made. */
     bh_assert(n->op != OP_VAR && n->op != OP_HAS && n->op != OP_CALL);
+    if (n->op == OP_CONST)
+        n->type = &bh_cel_types[n->value.kind];
+    else if (n->op == OP_DEVICE)
+        n->type = &bh_cel_types[CEL_DEVICE];
+    else if (n->op == OP_BIND)
+        n->type = arg_type(ps, n, 1);
+    if (n->type)
+        return true;
     return n->op < BH_ARRAY_LEN(check) ? check[n->op](ps, n) : check_macro(ps, n);
 }

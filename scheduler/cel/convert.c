@@ -6,7 +6,7 @@
  */
 #include <math.h>
 
-#include "scheduler/cel/functions.h"
+#include "scheduler/cel/cel_int.h"
 
 struct cel_value bh_cel_size_fn(struct cel_eval *e, const struct cel_value *arg)
 {
@@ -111,21 +111,11 @@ struct cel_value bh_cel_double(struct cel_eval *e, const struct cel_value *arg)
     }
 }
 
-static bool is_utf8(const struct cel_value *v)
-{
-    size_t w;
-
-    for (size_t i = 0; i < v->n; i += w) {
-        if (bh_utf8_get(v->s + i, v->n - i, &w) == 0xfffd && w == 1)
-            return false;
-    }
-    return true;
-}
-
 struct cel_value bh_cel_string(struct cel_eval *e, const struct cel_value *arg)
 {
     struct cel_value r = *arg;
     struct bh_buf b = {0};
+    size_t w;
 
     switch (arg->kind) {
     case CEL_STRING:
@@ -133,8 +123,10 @@ struct cel_value bh_cel_string(struct cel_eval *e, const struct cel_value *arg)
     case CEL_BYTES:
         bh_cel_work(e, arg->n / 10);
         r.kind = CEL_STRING;
-        return is_utf8(arg) ? r
-                            : bh_cel_error(e, "invalid UTF-8 in bytes, cannot convert to string");
+        for (size_t i = 0; i < arg->n; i += w)
+            if (bh_utf8_get(arg->s + i, arg->n - i, &w) == 0xfffd && w == 1)
+                return bh_cel_error(e, "invalid UTF-8 in bytes, cannot convert to string");
+        return r;
     case CEL_BOOL:
         return arg->b ? cel_str("true", 4) : cel_str("false", 5);
     case CEL_INT:
@@ -156,10 +148,9 @@ struct cel_value bh_cel_to_bool(struct cel_eval *e, const struct cel_value *arg)
 
     if (arg->kind == CEL_BOOL)
         return *arg;
-    for (size_t i = 0; i < BH_ARRAY_LEN(text); i++) {
+    for (size_t i = 0; i < BH_ARRAY_LEN(text); i++)
         if (bh_str_eqc((struct bh_str){arg->s, arg->n}, text[i]))
             return cel_bool(i >= BH_ARRAY_LEN(text) / 2);
-    }
     return conversion_error(e, "bool");
 }
 

@@ -105,18 +105,6 @@ static struct cel_value list_item(struct cel_eval *e, const struct cel_value *li
     return list->list[i];
 }
 
-static struct cel_value device_field(struct cel_eval *e, const struct cel_value *key)
-{
-    static const char *const field[] = {"driver", "attributes", "capacity",
-                                        "allowMultipleAllocations"};
-
-    for (size_t i = 0; key->kind == CEL_STRING && i < BH_ARRAY_LEN(field); i++) {
-        if (bh_str_eqc((struct bh_str){key->s, key->n}, field[i]))
-            return e->device[i];
-    }
-    return no_such_key(e, key);
-}
-
 /* *ret_absent: an error, but one that only says that nothing is there. */
 static struct cel_value lookup(struct cel_eval *e, const struct cel_value *v,
                                const struct cel_value *key, bool *ret_absent)
@@ -136,8 +124,14 @@ static struct cel_value lookup(struct cel_eval *e, const struct cel_value *v,
         r = list_item(e, v, key);
         *ret_absent = r.kind == CEL_ERROR && key->kind != CEL_STRING;
         return r;
-    case CEL_DEVICE:
-        return device_field(e, key);
+    case CEL_DEVICE: {
+        static const char *const field[] = {"driver", "attributes", "capacity",
+                                            "allowMultipleAllocations"};
+        for (size_t i = 0; key->kind == CEL_STRING && i < BH_ARRAY_LEN(field); i++)
+            if (bh_str_eqc((struct bh_str){key->s, key->n}, field[i]))
+                return e->device[i];
+        return no_such_key(e, key);
+    }
     case CEL_ERROR:
         return *v;
     default:
@@ -151,29 +145,17 @@ static struct cel_value lookup(struct cel_eval *e, const struct cel_value *v,
 static struct cel_value get(struct cel_eval *e, const struct cel_value *from,
                             const struct cel_value *key, bool optional, uint64_t step)
 {
-    struct cel_value r;
     bool absent;
 
     if (from->kind == CEL_OPTIONAL && from->n == 0)
         return *from;
-    r = lookup(e, from->kind == CEL_OPTIONAL ? from->opt : from, key, &absent);
+    struct cel_value r = lookup(e, from->kind == CEL_OPTIONAL ? from->opt : from, key, &absent);
     optional |= from->kind == CEL_OPTIONAL;
     if (optional && absent)
         return cel_optional(NULL);
     if (!bh_cel_charge(e, step))
         return cel_bool(false);
     return r.kind == CEL_ERROR || !optional ? r : cel_optional(keep(e, r));
-}
-
-static struct cel_value has(struct cel_eval *e, const struct cel_value *from,
-                            const struct cel_value *key)
-{
-    struct cel_value r = get(e, from, key, true, 0);
-
-    bh_cel_charge(e, 1);
-    if (r.kind == CEL_ERROR)
-        return r;
-    return cel_bool(r.kind == CEL_OPTIONAL && r.n == 1);
 }
 
 static const struct cel_node *arg_node(const struct cel_eval *e, const struct cel_node *n,
@@ -198,7 +180,11 @@ static struct cel_value select_(struct cel_eval *e, const struct cel_node *n)
 
     if (from.kind == CEL_ERROR)
         return from;
-    return n->op == OP_HAS ? has(e, &from, &key) : get(e, &from, &key, n->op == OP_OPT_SELECT, 1);
+    if (n->op != OP_HAS)
+        return get(e, &from, &key, n->op == OP_OPT_SELECT, 1);
+    struct cel_value r = get(e, &from, &key, true, 0);
+    bh_cel_charge(e, 1);
+    return r.kind == CEL_ERROR ? r : cel_bool(r.kind == CEL_OPTIONAL && r.n == 1);
 }
 
 /* A key that is a chain of members itself is the step, and has been paid. */
@@ -237,13 +223,12 @@ static struct cel_value entry_of(struct cel_eval *e, const struct cel_node *n, u
 
 static struct cel_value list(struct cel_eval *e, const struct cel_node *n)
 {
-    struct cel_value *item;
     uint32_t made = 0;
     bool none;
 
     if (!bh_cel_work(e, n->n_args))
         return cel_bool(false);
-    item = bh_arena_new_array(e->arena, struct cel_value, n->n_args + 1);
+    struct cel_value *item = bh_arena_new_array(e->arena, struct cel_value, n->n_args + 1);
     for (uint32_t i = 0; i < n->n_args && !e->exhausted; i++) {
         item[made] = entry_of(e, n, i, &none);
         if (item[made].kind == CEL_ERROR)
@@ -253,33 +238,25 @@ static struct cel_value list(struct cel_eval *e, const struct cel_node *n)
     return bh_cel_charge(e, 10) ? cel_list(item, made) : cel_bool(false);
 }
 
-static bool is_key(uint32_t kind)
-{
-    return kind == CEL_BOOL || kind == CEL_INT || kind == CEL_UINT || kind == CEL_DOUBLE ||
-           kind == CEL_STRING;
-}
-
 static struct cel_value map(struct cel_eval *e, const struct cel_node *n)
 {
-    struct cel_map *m;
-    struct cel_entry *entry;
-    struct cel_value *old;
     bool none;
 
     if (!bh_cel_work(e, n->n_args))
         return cel_bool(false);
-    m = bh_arena_new(e->arena, struct cel_map);
-    m->entry = entry = bh_arena_new_array(e->arena, struct cel_entry, n->n_args / 2 + 1);
+    struct cel_map *m = bh_arena_new(e->arena, struct cel_map);
+    struct cel_entry *entry = bh_arena_new_array(e->arena, struct cel_entry, n->n_args / 2 + 1);
+    m->entry = entry;
     for (uint32_t i = 0; i < n->n_args && !e->exhausted; i += 2) {
         struct cel_entry pair = {.key = eval_arg(e, n, i)};
         if (pair.key.kind == CEL_ERROR)
             return bh_cel_charge(e, 30) ? pair.key : cel_bool(false);
-        if (!is_key(pair.key.kind))
+        if (!cel_in(pair.key.kind, CEL_KEYS))
             return bh_cel_error(e, "unsupported key type: %s", bh_cel_kind_name(pair.key.kind));
         pair.value = entry_of(e, n, i + 1, &none);
         if (pair.value.kind == CEL_ERROR)
             return bh_cel_charge(e, 30) ? pair.value : cel_bool(false);
-        old = (struct cel_value *)(uintptr_t)bh_cel_map_find(e, m, &pair.key);
+        struct cel_value *old = (struct cel_value *)(uintptr_t)bh_cel_map_find(e, m, &pair.key);
         if (old && !none)
             *old = pair.value; /* the later one counts */
         else if (!none)
@@ -296,12 +273,6 @@ static void bind_lazily(struct cel_eval *e, const struct cel_node *n)
 {
     e->slot[n->slot] =
         (struct cel_value){.kind = CEL_LAZY, .n = n->op != OP_BIND, .i = e->prog->arg[n->first]};
-}
-
-static struct cel_value bind(struct cel_eval *e, const struct cel_node *n)
-{
-    bind_lazily(e, n);
-    return eval_arg(e, n, 1);
 }
 
 static struct cel_value variable(struct cel_eval *e, const struct cel_node *n)
@@ -394,7 +365,8 @@ struct cel_value bh_cel_eval(struct cel_eval *e, uint32_t node)
     case OP_CALL:
         return bh_cel_call(e, n);
     case OP_BIND:
-        return bind(e, n);
+        bind_lazily(e, n);
+        return eval_arg(e, n, 1);
     case OP_ENTRY:
         return eval_arg(e, n, 0);
     case OP_OPT_MAP:

@@ -14,7 +14,7 @@
  */
 #include <math.h>
 
-#include "scheduler/cel/functions.h"
+#include "scheduler/cel/cel_int.h"
 
 const struct cel_func bh_cel_funcs[] = {
     {"size", false, "z", 'i', '1', bh_cel_size_fn, 0},
@@ -51,9 +51,9 @@ const struct cel_func bh_cel_funcs[] = {
     {"join", true, "l?s", 's', 'j', bh_cel_join, 0},
     {"strings.quote", false, "s", 's', 't', bh_cel_quote, 0},
 
-    {"sets.contains", false, "LL", 'b', 's', bh_cel_sets_contains, 0},
-    {"sets.equivalent", false, "LL", 'b', 'S', bh_cel_sets_equivalent, 0},
-    {"sets.intersects", false, "LL", 'b', 's', bh_cel_sets_intersects, 0},
+    {"sets.contains", false, "LL", 'b', 's', bh_cel_sets, 0},
+    {"sets.equivalent", false, "LL", 'b', 'S', bh_cel_sets, 1},
+    {"sets.intersects", false, "LL", 'b', 's', bh_cel_sets, 2},
     {"includes", true, "**", 'b', '1', bh_cel_includes, 0},
     {"isSorted", true, "h", 'b', 'w', bh_cel_is_sorted, 0},
     {"sum", true, "g", 'e', 'w', bh_cel_sum, 0},
@@ -133,10 +133,9 @@ bool bh_cel_func_accepts(char letter, uint32_t kind)
     if (letter == '*' || bh_cel_letter_kind(letter) == kind)
         return true;
     for (size_t i = 0; i < BH_ARRAY_LEN(several); i++) {
-        for (const char *p = several[i].any_of; several[i].letter == letter && *p; p++) {
+        for (const char *p = several[i].any_of; several[i].letter == letter && *p; p++)
             if (bh_cel_letter_kind(*p) == kind)
                 return true;
-        }
     }
     return false;
 }
@@ -169,15 +168,13 @@ bool bh_cel_func_takes(const struct cel_func *f, uint32_t n, char letters[static
 /* May a list given for this letter hold items of this kind? */
 bool bh_cel_func_accepts_item(char letter, uint32_t kind)
 {
-    bool number = kind == CEL_INT || kind == CEL_UINT || kind == CEL_DOUBLE;
-
     switch (letter) {
     case 'l':
         return kind == CEL_STRING;
     case 'g':
-        return number;
+        return cel_in(kind, CEL_NUMBERS);
     case 'h':
-        return number || kind == CEL_BOOL || kind == CEL_STRING || kind == CEL_BYTES;
+        return cel_in(kind, CEL_ORDERED);
     default:
         return true;
     }
@@ -198,22 +195,6 @@ static bool row_fits(const struct cel_func *f, const struct cel_func *like,
             return false;
     }
     return true;
-}
-
-/* What upstream declares with one overload of its own kind says less when none fits. */
-static struct cel_value no_row(struct cel_eval *e, const struct cel_node *n,
-                               const struct cel_value *arg)
-{
-    static const char *const terse[] = {"contains", "startsWith", "endsWith", "matches"};
-    const char *name = n->call.func->name;
-
-    for (size_t i = 0; i < BH_ARRAY_LEN(terse); i++) {
-        if (bh_streq(name, terse[i]))
-            return bh_cel_error(e, "no such overload");
-    }
-    if (bh_streq(name, "size"))
-        return bh_cel_error(e, "no such overload: size");
-    return bh_cel_no_overload(e, name, arg, n->n_args);
 }
 
 /* The sum of what its items cost to walk over. */
@@ -260,18 +241,11 @@ static uint64_t cidr_cost(const struct cel_value *arg, bool cidr, bool known_tex
     return known_text ? cost + bh_cel_tenths((double)bh_cel_size(&arg[1])) : cost;
 }
 
-/* Upstream knows what sorting costs when it knows what is sorted. */
-static bool dyn_elem(const struct cel_eval *e, const struct cel_node *n)
-{
-    const struct cel_type *t = e->prog->node[e->prog->arg[n->first]].type;
-
-    return !t->elem || t->elem->kind == CEL_DYN;
-}
-
 static uint64_t call_cost(const struct cel_eval *e, const struct cel_node *n, char rule,
                           const struct cel_value *arg, const struct cel_value *result)
 {
     double size = (double)bh_cel_size(&arg[0]), other = (double)bh_cel_size(&arg[1]);
+    const struct cel_type *t;
 
     switch (rule) {
     case '0':
@@ -301,8 +275,9 @@ static uint64_t call_cost(const struct cel_eval *e, const struct cel_node *n, ch
         return (uint64_t)(size * (n->n_args == 2 ? (double)arg[1].i : 1)) + 11;
     case 'D':
         return bh_cel_self_compare_cost(&arg[0]);
-    case 'd':
-        return dyn_elem(e, n) ? 1 : bh_cel_self_compare_cost(&arg[0]);
+    case 'd': /* upstream knows what sorting costs when it knows what is sorted */
+        t = e->prog->node[e->prog->arg[n->first]].type;
+        return !t->elem || t->elem->kind == CEL_DYN ? 1 : bh_cel_self_compare_cost(&arg[0]);
     case 'n':
     case 'N':
         return cidr_cost(arg, rule == 'N',
@@ -315,10 +290,9 @@ static uint64_t call_cost(const struct cel_eval *e, const struct cel_node *n, ch
 static struct cel_value dispatch(struct cel_eval *e, const struct cel_node *n,
                                  const struct cel_value *arg)
 {
-    for (uint32_t i = 0; i < n->n_args; i++) {
+    for (uint32_t i = 0; i < n->n_args; i++)
         if (arg[i].kind == CEL_ERROR)
             return arg[i];
-    }
     /* The rows of one name need not be neighbours, but none lies before the first the checker
      * found. */
     for (const struct cel_func *f = n->call.func; f < bh_cel_funcs + bh_cel_n_funcs; f++) {
@@ -329,7 +303,13 @@ static struct cel_value dispatch(struct cel_eval *e, const struct cel_node *n,
             return f->how == CEL_TEST ? cel_bool(r.kind != CEL_ERROR) : r;
         }
     }
-    return no_row(e, n, arg);
+    /* What upstream declares with one overload of its own kind says less when none fits. */
+    const char *name = n->call.func->name;
+    if (bh_word_at("contains startsWith endsWith matches", name) >= 0)
+        return bh_cel_error(e, "no such overload");
+    if (bh_streq(name, "size"))
+        return bh_cel_error(e, "no such overload: size");
+    return bh_cel_no_overload(e, name, arg, n->n_args);
 }
 
 /* or() and orValue(), which look at their operand only when it is needed. */

@@ -11,14 +11,9 @@
 
 #include <math.h>
 
-static bool is_digit(char c)
-{
-    return c >= '0' && c <= '9';
-}
-
 static bool is_ident(char c)
 {
-    return c == '_' || is_digit(c) || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+    return c == '_' || bh_is_digit(c) || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
 }
 
 static char peek(const struct cel_lexer *l, size_t ahead)
@@ -30,20 +25,6 @@ static void bad(struct cel_lexer *l, const char *why)
 {
     l->tok = TOK_BAD;
     l->why = why;
-}
-
-static void skip_blanks(struct cel_lexer *l)
-{
-    for (; l->at < l->n; l->at++) {
-        char c = l->text[l->at];
-        if (c == '/' && peek(l, 1) == '/') {
-            while (l->at < l->n && l->text[l->at] != '\n')
-                l->at++;
-            l->at -= l->at == l->n;
-        } else if (c != ' ' && c != '\t' && c != '\n' && c != '\r' && c != '\f') {
-            return;
-        }
-    }
 }
 
 /* Digits of one base into l->magnitude; false on overflow or when there is none. */
@@ -68,15 +49,15 @@ static bool fraction(struct cel_lexer *l)
 {
     bool found = false;
 
-    if (peek(l, 0) == '.' && is_digit(peek(l, 1))) {
-        for (l->at++; is_digit(peek(l, 0)); l->at++)
+    if (peek(l, 0) == '.' && bh_is_digit(peek(l, 1))) {
+        for (l->at++; bh_is_digit(peek(l, 0)); l->at++)
             ;
         found = true;
     }
     if (peek(l, 0) == 'e' || peek(l, 0) == 'E') {
         size_t sign = peek(l, 1) == '+' || peek(l, 1) == '-';
-        if (is_digit(peek(l, 1 + sign))) {
-            for (l->at += 1 + sign; is_digit(peek(l, 0)); l->at++)
+        if (bh_is_digit(peek(l, 1 + sign))) {
+            for (l->at += 1 + sign; bh_is_digit(peek(l, 0)); l->at++)
                 ;
             found = true;
         }
@@ -238,12 +219,20 @@ static void punctuation(struct cel_lexer *l)
 
 void bh_cel_lex(struct cel_lexer *l)
 {
-    skip_blanks(l);
+    for (; l->at < l->n && strchr(" \t\n\r\f/", l->text[l->at]) && l->text[l->at]; l->at++) {
+        if (l->text[l->at] != '/')
+            continue;
+        if (peek(l, 1) != '/')
+            break;
+        while (l->at < l->n && l->text[l->at] != '\n')
+            l->at++;
+        l->at -= l->at == l->n;
+    }
     l->pos = l->at;
     l->ch = '\0';
     if (l->at >= l->n) {
         l->tok = TOK_END;
-    } else if (is_digit(l->text[l->at]) || (l->text[l->at] == '.' && is_digit(peek(l, 1)))) {
+    } else if (bh_is_digit(l->text[l->at]) || (l->text[l->at] == '.' && bh_is_digit(peek(l, 1)))) {
         number(l);
     } else if (prefixed_string(l)) {
         ;

@@ -6,7 +6,7 @@
  * result and the price of that fold: an error does not end the loop but becomes the accumulator.
  * Upstream: cel-go/parser/macro.go, cel-go/ext/comprehensions.go.
  */
-#include "scheduler/cel/functions.h"
+#include "scheduler/cel/cel_int.h"
 
 struct fold {
     struct cel_eval *e;
@@ -21,11 +21,6 @@ struct fold {
 static struct cel_value body(struct fold *f, uint32_t i)
 {
     return bh_cel_eval(f->e, f->e->prog->arg[f->n->first + i]);
-}
-
-static bool body_is_const(const struct fold *f, uint32_t i)
-{
-    return f->e->prog->node[f->e->prog->arg[f->n->first + i]].op == OP_CONST;
 }
 
 static struct cel_value as_bool(struct fold *f, uint32_t i)
@@ -45,13 +40,11 @@ static bool failed(const struct fold *f)
 /* One turn of all or exists. False = it has been decided by an earlier turn. */
 static bool quantify(struct fold *f, bool decisive)
 {
-    struct cel_value v;
-
     bh_cel_charge(f->e, decisive ? 3 : 2);
     if (f->accu.kind == CEL_BOOL && f->accu.b == decisive)
         return false;
     bh_cel_charge(f->e, 1);
-    v = as_bool(f, 1);
+    struct cel_value v = as_bool(f, 1);
     if (v.kind == CEL_ERROR ? !failed(f) : v.b == decisive)
         f->accu = v;
     return true;
@@ -67,22 +60,14 @@ static bool accepts(struct fold *f, uint32_t i)
     return v.kind == CEL_BOOL && v.b;
 }
 
-static void count_one(struct fold *f)
-{
-    if (!accepts(f, 1))
-        return;
-    bh_cel_charge(f->e, 2);
-    f->count++;
-}
-
 /* accu + [item], where the item is a variable, a constant or anything. */
 static void append(struct fold *f, const struct cel_value *variable)
 {
-    uint64_t literal = !variable && body_is_const(f, 1) ? 0 : 10;
-    struct cel_value v;
+    uint64_t literal =
+        !variable && (f->e->prog->node[f->e->prog->arg[f->n->first + 1]].op == OP_CONST) ? 0 : 10;
 
     bh_cel_charge(f->e, 1);
-    v = variable ? *variable : body(f, 1);
+    struct cel_value v = variable ? *variable : body(f, 1);
     bh_cel_charge(f->e, literal + 1 + (variable ? 1 : 0));
     if (failed(f) || f->e->exhausted)
         return;
@@ -117,13 +102,11 @@ static void insert(struct fold *f, const struct cel_value *key, const struct cel
 
 static void put_value(struct fold *f, const struct cel_value *key)
 {
-    struct cel_value v;
-
     bh_cel_charge(f->e, 1);
     if (failed(f))
         return;
     bh_cel_charge(f->e, 1);
-    v = body(f, 1);
+    struct cel_value v = body(f, 1);
     if (v.kind == CEL_ERROR) {
         f->accu = v;
         return;
@@ -134,19 +117,13 @@ static void put_value(struct fold *f, const struct cel_value *key)
 
 static void put_entries(struct fold *f)
 {
-    struct cel_value v;
-
     bh_cel_charge(f->e, 1);
-    v = body(f, 1);
+    struct cel_value v = body(f, 1);
     bh_cel_charge(f->e, 1);
     if (failed(f))
         return;
-    if (v.kind == CEL_ERROR) {
-        f->accu = v;
-        return;
-    }
     if (v.kind != CEL_MAP) {
-        f->accu = bh_cel_error(f->e, "no such overload");
+        f->accu = v.kind == CEL_ERROR ? v : bh_cel_error(f->e, "no such overload");
         return;
     }
     for (uint32_t i = 0; i < v.map->n; i++)
@@ -170,7 +147,10 @@ static bool turn(struct fold *f, const struct cel_value *range, uint32_t i)
     case OP_EXISTS:
         return quantify(f, true);
     case OP_EXISTS_ONE:
-        count_one(f);
+        if (accepts(f, 1)) {
+            bh_cel_charge(f->e, 2);
+            f->count++;
+        }
         return true;
     case OP_FILTER:
         if (accepts(f, 1))
@@ -212,20 +192,6 @@ static struct cel_value not_iterable(struct cel_eval *e, uint32_t kind, bool two
         go_name[kind] ? go_name[kind] : bh_cel_kind_name(kind));
 }
 
-/* The items hold the keys by now. */
-static struct cel_value sort(struct fold *f, const struct cel_value *range)
-{
-    struct cel_value keys = cel_list(f->item, f->n_items);
-    bool dyn = f->e->prog->node[f->e->prog->arg[f->n->first + 1]].type->kind == CEL_DYN;
-
-    bh_cel_charge(f->e, dyn ? 1 : bh_cel_self_compare_cost(&keys));
-    if (f->e->exhausted)
-        return cel_bool(false);
-    if (range->kind != CEL_LIST)
-        return bh_cel_no_overload(f->e, "@sortByAssociatedKeys", range, 1);
-    return bh_cel_sort_by(f->e, range, &keys);
-}
-
 static struct cel_value result(struct fold *f, const struct cel_value *range)
 {
     bh_cel_charge(f->e, f->n->op == OP_EXISTS_ONE || (f->n->op == OP_SORT_BY && failed(f)) ? 2 : 1);
@@ -240,8 +206,17 @@ static struct cel_value result(struct fold *f, const struct cel_value *range)
     case OP_TO_MAP:
     case OP_TO_ENTRIES:
         return (struct cel_value){.kind = CEL_MAP, .map = f->map};
-    case OP_SORT_BY:
-        return sort(f, range);
+    case OP_SORT_BY: {
+        /* The items hold the keys by now. */
+        struct cel_value keys = cel_list(f->item, f->n_items);
+        bool dyn = f->e->prog->node[f->e->prog->arg[f->n->first + 1]].type->kind == CEL_DYN;
+        bh_cel_charge(f->e, dyn ? 1 : bh_cel_self_compare_cost(&keys));
+        if (f->e->exhausted)
+            return cel_bool(false);
+        if (range->kind != CEL_LIST)
+            return bh_cel_no_overload(f->e, "@sortByAssociatedKeys", range, 1);
+        return bh_cel_sort_by(f->e, range, &keys);
+    }
     default:
         return cel_list(f->item, f->n_items);
     }
@@ -268,9 +243,8 @@ struct cel_value bh_cel_comprehension(struct cel_eval *e, const struct cel_node 
         f.map = bh_arena_new(e->arena, struct cel_map);
         *f.map = (struct cel_map){0};
     }
-    for (uint32_t i = 0; i < turns && !e->exhausted; i++) {
+    for (uint32_t i = 0; i < turns && !e->exhausted; i++)
         if (!turn(&f, &range, i))
             break;
-    }
     return result(&f, &range);
 }

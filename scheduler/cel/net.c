@@ -5,7 +5,7 @@
  * Addresses with a zone and IPv4 addresses written as IPv6 are refused.
  * Upstream: k8s.io/apiserver/pkg/cel/library/{ip,cidr}.go, Go's net/netip.
  */
-#include "scheduler/cel/functions.h"
+#include "scheduler/cel/cel_int.h"
 
 /* The message of upstream's library, with the rest of the text from where it went wrong. */
 struct why {
@@ -170,49 +170,6 @@ static bool text_of(const struct cel_value *v, char out[static 128])
     return true;
 }
 
-static bool parse_ip(struct cel_eval *e, const struct cel_value *v, struct cel_net *ret,
-                     struct cel_value *ret_err)
-{
-    char text[128];
-    struct why w;
-
-    if (!text_of(v, text)) {
-        *ret_err = bh_cel_error(e, "IP Address parse error during conversion from string: "
-                                   "unable to parse IP");
-        return false;
-    }
-    char *zone = strchr(text, ':') ? strchr(text, '%') : NULL;
-    if (zone)
-        *zone = '\0';
-    w = parse_addr(text, ret);
-    if (zone && !w.text && !zone[1])
-        w.text = "zone must be a non-empty string";
-    if (zone)
-        *zone = '%';
-    if (w.text) {
-        struct bh_buf b BH_CLEANUP(bh_buf_fini) = {0};
-        why_text(&b, text, w);
-        *ret_err =
-            bh_cel_error(e, "IP Address \"%s\" parse error during conversion from string: %s", text,
-                         bh_buf_str(&b));
-    } else if (zone) {
-        *ret_err = bh_cel_error(e, "IP address \"%s\" with zone value is not allowed", text);
-    } else if (is_mapped(ret)) {
-        *ret_err = bh_cel_error(e, "IPv4-mapped IPv6 address \"%s\" is not allowed", text);
-    }
-    return !w.text && !zone && !is_mapped(ret);
-}
-
-static bool parse_bits(const char *s, uint8_t most, uint8_t *ret)
-{
-    unsigned v = 0, n = 0;
-
-    for (; s[n] >= '0' && s[n] <= '9' && n < 3; n++)
-        v = v * 10 + (unsigned)(s[n] - '0');
-    *ret = (uint8_t)v;
-    return n > 0 && s[n] == '\0' && (s[0] != '0' || n == 1) && v <= most;
-}
-
 /* What netip says about a prefix; false = it is one. */
 static bool refuse_prefix(const char *text, struct cel_net *ret, struct bh_buf *why)
 {
@@ -235,34 +192,17 @@ static bool refuse_prefix(const char *text, struct cel_net *ret, struct bh_buf *
         why_text(why, addr, w);
         return true;
     }
-    if (parse_bits(slash + 1, (uint8_t)(ret->n * 8), &ret->bits))
-        return false;
-    size_t digits = strspn(slash + 1, "0123456789");
-    if (digits && digits < 4 && slash[1 + digits] == '\0' && (slash[1] != '0' || digits == 1))
-        bh_buf_adds(why, "prefix length out of range");
-    else
-        bh_buf_addf(why, "bad bits after slash: \"%s\"", slash + 1);
-    return true;
-}
-
-/* Upstream says "network address parse error ..." twice, at both places where it can fail. */
-static bool parse_cidr(struct cel_eval *e, const struct cel_value *v, struct cel_net *ret,
-                       struct cel_value *ret_err)
-{
-#define FAILED "network address parse error during conversion from string: "
-    struct bh_buf why BH_CLEANUP(bh_buf_fini) = {0};
-    char text[128];
-
-    if (!text_of(v, text))
-        *ret_err = bh_cel_error(e, FAILED FAILED "no '/'");
-    else if (refuse_prefix(text, ret, &why))
-        *ret_err = bh_cel_error(e, FAILED FAILED "%s", bh_buf_str(&why));
-    else if (is_mapped(ret))
-        *ret_err = bh_cel_error(e, FAILED "IPv4-mapped IPv6 address \"%s\" is not allowed", text);
-    else
+    const char *text_bits = slash + 1;
+    size_t digits = strspn(text_bits, "0123456789");
+    if (!digits || digits > 3 || text_bits[digits] || (*text_bits == '0' && digits > 1)) {
+        bh_buf_addf(why, "bad bits after slash: \"%s\"", text_bits);
         return true;
-    return false;
-#undef FAILED
+    }
+    unsigned long bits = strtoul(text_bits, NULL, 10);
+    ret->bits = (uint8_t)bits;
+    if (bits > ret->n * 8u)
+        bh_buf_adds(why, "prefix length out of range");
+    return bits > ret->n * 8u;
 }
 
 static struct cel_value net(struct cel_eval *e, enum cel_kind kind, struct cel_net n)
@@ -289,21 +229,6 @@ static unsigned longest_zeros(const uint8_t *a, unsigned *ret_n)
     return best;
 }
 
-static void v6_text(struct bh_buf *b, const uint8_t *a)
-{
-    unsigned run, from = longest_zeros(a, &run);
-
-    for (unsigned i = 0; i < 8; i++) {
-        if (run && i == from) {
-            bh_buf_adds(b, "::");
-            i += run - 1;
-            continue;
-        }
-        bh_buf_addf(b, "%s%x", i && !(run && i == from + run) ? ":" : "",
-                    (unsigned)(a[2 * i] << 8 | a[2 * i + 1]));
-    }
-}
-
 struct cel_value bh_cel_net_string(struct cel_eval *e, const struct cel_value *v)
 {
     const uint8_t *a = v->net->addr;
@@ -311,8 +236,18 @@ struct cel_value bh_cel_net_string(struct cel_eval *e, const struct cel_value *v
 
     if (v->net->n == 4)
         bh_buf_addf(&b, "%u.%u.%u.%u", a[0], a[1], a[2], a[3]);
-    else
-        v6_text(&b, a);
+    else {
+        unsigned run, from = longest_zeros(a, &run);
+        for (unsigned i = 0; i < 8; i++) {
+            if (run && i == from) {
+                bh_buf_adds(&b, "::");
+                i += run - 1;
+                continue;
+            }
+            bh_buf_addf(&b, "%s%x", i && !(run && i == from + run) ? ":" : "",
+                        (unsigned)(a[2 * i] << 8 | a[2 * i + 1]));
+        }
+    }
     if (v->kind == CEL_CIDR)
         bh_buf_addf(&b, "/%u", v->net->bits);
     return bh_cel_take_text(e, &b);
@@ -322,10 +257,31 @@ struct cel_value bh_cel_net_string(struct cel_eval *e, const struct cel_value *v
 
 struct cel_value bh_cel_ip(struct cel_eval *e, const struct cel_value *arg)
 {
-    struct cel_value err = {0};
+    char text[128];
     struct cel_net n;
 
-    return parse_ip(e, arg, &n, &err) ? net(e, CEL_IP, n) : err;
+    if (!text_of(arg, text))
+        return bh_cel_error(e, "IP Address parse error during conversion from string: "
+                               "unable to parse IP");
+    char *zone = strchr(text, ':') ? strchr(text, '%') : NULL;
+    if (zone)
+        *zone = '\0';
+    struct why w = parse_addr(text, &n);
+    if (zone && !w.text && !zone[1])
+        w.text = "zone must be a non-empty string";
+    if (zone)
+        *zone = '%';
+    if (w.text) {
+        struct bh_buf b BH_CLEANUP(bh_buf_fini) = {0};
+        why_text(&b, text, w);
+        return bh_cel_error(e, "IP Address \"%s\" parse error during conversion from string: %s",
+                            text, bh_buf_str(&b));
+    }
+    if (zone)
+        return bh_cel_error(e, "IP address \"%s\" with zone value is not allowed", text);
+    if (is_mapped(&n))
+        return bh_cel_error(e, "IPv4-mapped IPv6 address \"%s\" is not allowed", text);
+    return net(e, CEL_IP, n);
 }
 
 struct cel_value bh_cel_ip_is_canonical(struct cel_eval *e, const struct cel_value *arg)
@@ -345,10 +301,9 @@ struct cel_value bh_cel_family(struct cel_eval *e BH_UNUSED, const struct cel_va
 
 static bool is_zero(const uint8_t *p, size_t n)
 {
-    for (size_t i = 0; i < n; i++) {
+    for (size_t i = 0; i < n; i++)
         if (p[i])
             return false;
-    }
     return true;
 }
 
@@ -380,12 +335,22 @@ struct cel_value bh_cel_net_is(struct cel_eval *e, const struct cel_value *arg)
 
 /* ---- prefixes ---- */
 
+/* Upstream says "network address parse error ..." twice, at both places where it can fail. */
 struct cel_value bh_cel_cidr(struct cel_eval *e, const struct cel_value *arg)
 {
-    struct cel_value err = {0};
+#define FAILED "network address parse error during conversion from string: "
+    struct bh_buf why BH_CLEANUP(bh_buf_fini) = {0};
+    char text[128];
     struct cel_net n;
 
-    return parse_cidr(e, arg, &n, &err) ? net(e, CEL_CIDR, n) : err;
+    if (!text_of(arg, text))
+        return bh_cel_error(e, FAILED FAILED "no '/'");
+    if (refuse_prefix(text, &n, &why))
+        return bh_cel_error(e, FAILED FAILED "%s", bh_buf_str(&why));
+    if (is_mapped(&n))
+        return bh_cel_error(e, FAILED "IPv4-mapped IPv6 address \"%s\" is not allowed", text);
+    return net(e, CEL_CIDR, n);
+#undef FAILED
 }
 
 static bool same_prefix(const struct cel_net *a, const struct cel_net *b, unsigned bits)

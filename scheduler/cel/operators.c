@@ -97,24 +97,6 @@ static struct cel_value double_arithmetic(struct cel_eval *e, enum cel_op op, do
     return (struct cel_value){.kind = CEL_DOUBLE, .d = r};
 }
 
-/* What is copied is charged first: the limit bounds the memory, too. */
-static struct cel_value concat(struct cel_eval *e, const struct cel_value *a,
-                               const struct cel_value *b)
-{
-    size_t n = (size_t)a->n + b->n, size = a->kind == CEL_LIST ? sizeof(struct cel_value) : 1;
-    struct cel_value v = {.kind = a->kind, .n = (uint32_t)n};
-
-    if (!bh_cel_work(e, 1 + n * size / 16))
-        return v;
-    char *p = bh_arena_alloc(e->arena, n * size + 1);
-    if (a->n)
-        memcpy(p, a->s, a->n * size);
-    if (b->n)
-        memcpy(p + a->n * size, b->s, b->n * size);
-    v.s = p;
-    return v;
-}
-
 static struct cel_value arithmetic(struct cel_eval *e, enum cel_op op, const struct cel_value *a,
                                    const struct cel_value *b)
 {
@@ -131,41 +113,21 @@ static struct cel_value arithmetic(struct cel_eval *e, enum cel_op op, const str
         return uint_arithmetic(e, op, a->u, b->u);
     case CEL_DOUBLE:
         return double_arithmetic(e, op, a->d, b->d);
-    default:
-        return concat(e, a, b);
+    default: {
+        /* What is copied is charged first: the limit bounds the memory, too. */
+        size_t n = (size_t)a->n + b->n, size = a->kind == CEL_LIST ? sizeof(struct cel_value) : 1;
+        struct cel_value v = {.kind = a->kind, .n = (uint32_t)n};
+        if (!bh_cel_work(e, 1 + n * size / 16))
+            return v;
+        char *p = bh_arena_alloc(e->arena, n * size + 1);
+        if (a->n)
+            memcpy(p, a->s, a->n * size);
+        if (b->n)
+            memcpy(p + a->n * size, b->s, b->n * size);
+        v.s = p;
+        return v;
     }
-}
-
-static struct cel_value order(struct cel_eval *e, enum cel_op op, const struct cel_value *a,
-                              const struct cel_value *b)
-{
-    int c = bh_cel_compare(a, b);
-
-    if (a->kind < CEL_BOOL || a->kind > CEL_BYTES)
-        return unable(e, op);
-    if (c == 2 && a->kind != CEL_DOUBLE && b->kind != CEL_DOUBLE)
-        return no_overload(e);
-    if (c == 2)
-        return a->kind <= CEL_DOUBLE && b->kind <= CEL_DOUBLE && a->kind >= CEL_INT &&
-                       b->kind >= CEL_INT
-                   ? bh_cel_error(e, "NaN values cannot be ordered")
-                   : no_overload(e);
-    return cel_bool(op == OP_LT ? c < 0 : op == OP_LE ? c <= 0 : op == OP_GT ? c > 0 : c >= 0);
-}
-
-static struct cel_value in(struct cel_eval *e, const struct cel_value *a, const struct cel_value *b)
-{
-    bool found = false;
-
-    if (b->kind == CEL_MAP)
-        return cel_bool(bh_cel_map_find(e, b->map, a) != NULL);
-    if (b->kind != CEL_LIST)
-        return no_overload(e);
-    if (!bh_cel_work(e, b->n / 16))
-        return cel_bool(false);
-    for (uint32_t i = 0; i < b->n && !found && !e->exhausted; i++)
-        found = bh_cel_equal(e, a, &b->list[i]);
-    return cel_bool(found);
+    }
 }
 
 static bool is_text(const struct cel_type *t)
@@ -228,10 +190,31 @@ struct cel_value bh_cel_binary(struct cel_eval *e, enum cel_op op, const struct 
     case OP_LT:
     case OP_LE:
     case OP_GT:
-    case OP_GE:
-        return order(e, op, a, b);
-    case OP_IN:
-        return in(e, a, b);
+    case OP_GE: {
+        int c = bh_cel_compare(a, b);
+        if (a->kind < CEL_BOOL || a->kind > CEL_BYTES)
+            return unable(e, op);
+        if (c == 2 && a->kind != CEL_DOUBLE && b->kind != CEL_DOUBLE)
+            return no_overload(e);
+        if (c == 2)
+            return a->kind <= CEL_DOUBLE && b->kind <= CEL_DOUBLE && a->kind >= CEL_INT &&
+                           b->kind >= CEL_INT
+                       ? bh_cel_error(e, "NaN values cannot be ordered")
+                       : no_overload(e);
+        return cel_bool(op == OP_LT ? c < 0 : op == OP_LE ? c <= 0 : op == OP_GT ? c > 0 : c >= 0);
+    }
+    case OP_IN: {
+        bool found = false;
+        if (b->kind == CEL_MAP)
+            return cel_bool(bh_cel_map_find(e, b->map, a) != NULL);
+        if (b->kind != CEL_LIST)
+            return no_overload(e);
+        if (!bh_cel_work(e, b->n / 16))
+            return cel_bool(false);
+        for (uint32_t i = 0; i < b->n && !found && !e->exhausted; i++)
+            found = bh_cel_equal(e, a, &b->list[i]);
+        return cel_bool(found);
+    }
     default:
         return arithmetic(e, op, a, b);
     }

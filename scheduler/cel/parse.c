@@ -189,15 +189,14 @@ static bool push_var(struct cel_parser *ps, struct bh_str name, const struct cel
     return true;
 }
 
-static bool find_var(const struct cel_parser *ps, struct bh_str name, unsigned *ret)
+/* -1: there is none. */
+static int find_var(const struct cel_parser *ps, struct bh_str name)
 {
-    for (unsigned i = ps->n_vars; i-- > 0;) {
-        if (bh_str_eq(ps->var[i].name, name)) {
-            *ret = i;
-            return true;
-        }
-    }
-    return false;
+    int i = (int)ps->n_vars - 1;
+
+    while (i >= 0 && !bh_str_eq(ps->var[i].name, name))
+        i--;
+    return i;
 }
 
 static uint32_t undeclared(struct cel_parser *ps, struct bh_str name, size_t pos)
@@ -211,9 +210,9 @@ static uint32_t identifier(struct cel_parser *ps, struct bh_str name, size_t pos
     static const uint8_t kinds[] = {CEL_BOOL,  CEL_INT,  CEL_UINT, CEL_DOUBLE, CEL_STRING,
                                     CEL_BYTES, CEL_LIST, CEL_MAP,  CEL_TYPE,   CEL_NULL};
     struct cel_node n = new_node(OP_VAR, pos);
-    unsigned var;
+    int var = find_var(ps, name);
 
-    if (find_var(ps, name, &var)) {
+    if (var >= 0) {
         n.slot = ps->var[var].slot;
         n.type = ps->var[var].type;
         return add_node(ps, &n, NULL, 0);
@@ -268,15 +267,6 @@ static const struct macro {
     {"optMap", OP_OPT_MAP, 1, ONE},
     {"optFlatMap", OP_OPT_FLATMAP, 1, ONE},
 };
-
-static const struct macro *find_macro(struct bh_str name)
-{
-    for (size_t i = 0; i < BH_ARRAY_LEN(macros); i++) {
-        if (bh_str_eqc(name, macros[i].name))
-            return &macros[i];
-    }
-    return NULL;
-}
 
 /* Declares the macro's variables with the types the range gives them. */
 static bool macro_vars(struct cel_parser *ps, const struct macro *m, struct cel_node *n,
@@ -412,10 +402,9 @@ static uint32_t entry(struct cel_parser *ps, bool optional)
  * where it is. */
 static bool all_const(const struct cel_parser *ps, const uint32_t *args, uint32_t n_args)
 {
-    for (uint32_t i = 0; i < n_args; i++) {
+    for (uint32_t i = 0; i < n_args; i++)
         if (ps->p->node[args[i]].op != OP_CONST)
             return false;
-    }
     return true;
 }
 
@@ -450,10 +439,9 @@ static bool is_conversion(struct bh_str name)
     static const char *const names[] = {"int",  "uint",  "double", "string",
                                         "bool", "bytes", "dyn",    "type"};
 
-    for (size_t i = 0; i < BH_ARRAY_LEN(names); i++) {
+    for (size_t i = 0; i < BH_ARRAY_LEN(names); i++)
         if (bh_str_eqc(name, names[i]))
             return true;
-    }
     return false;
 }
 
@@ -501,8 +489,10 @@ static uint32_t member(struct cel_parser *ps, uint32_t left, size_t pos)
     next(ps);
     size_t open = ps->lex.pos;
     if (!optional && accept(ps, '(')) {
-        const struct macro *m = find_macro(name);
-        return m ? macro(ps, m, left, open) : call(ps, name, left, open);
+        for (size_t i = 0; i < BH_ARRAY_LEN(macros); i++)
+            if (bh_str_eqc(name, macros[i].name))
+                return macro(ps, &macros[i], left, open);
+        return call(ps, name, left, open);
     }
     struct cel_node n = new_node(optional ? OP_OPT_SELECT : OP_SELECT, pos);
     n.name = name;
@@ -524,34 +514,16 @@ static uint32_t index_of(struct cel_parser *ps, uint32_t left, size_t pos)
     return add_node(ps, &n, args, 2);
 }
 
-/* cel.bind(), optional.of(), sets.contains() ...: a dotted name that is called. */
-static bool is_namespace(const struct cel_parser *ps, struct bh_str name)
-{
-    unsigned var;
-
-    return at(ps, '.') && !find_var(ps, name, &var) &&
-           (bh_str_eqc(name, "cel") || bh_str_eqc(name, "optional") || bh_str_eqc(name, "sets") ||
-            bh_str_eqc(name, "lists") || bh_str_eqc(name, "strings") || bh_str_eqc(name, "ip"));
-}
-
-static struct bh_str join_names(struct cel_parser *ps, struct bh_str a, struct bh_str b)
-{
-    char *p = bh_arena_alloc(&ps->p->arena, a.n + b.n + 2);
-
-    memcpy(p, a.p, a.n);
-    p[a.n] = '.';
-    memcpy(p + a.n + 1, b.p, b.n);
-    p[a.n + 1 + b.n] = '\0';
-    return (struct bh_str){p, a.n + 1 + b.n};
-}
-
 static uint32_t named(struct cel_parser *ps)
 {
     size_t pos = ps->lex.pos;
     struct bh_str name = token_text(ps);
 
     next(ps);
-    if (is_namespace(ps, name)) {
+    /* cel.bind(), optional.of(), sets.contains() ...: a dotted name that is called. */
+    if (at(ps, '.') && find_var(ps, name) < 0 &&
+        (bh_str_eqc(name, "cel") || bh_str_eqc(name, "optional") || bh_str_eqc(name, "sets") ||
+         bh_str_eqc(name, "lists") || bh_str_eqc(name, "strings") || bh_str_eqc(name, "ip"))) {
         next(ps);
         struct bh_str inner = token_text(ps);
         bool ident = ps->lex.tok == TOK_IDENT;
@@ -559,7 +531,12 @@ static uint32_t named(struct cel_parser *ps)
         size_t open = ps->lex.pos;
         if (!ident || !accept(ps, '('))
             return undeclared(ps, name, pos);
-        struct bh_str full = join_names(ps, name, inner);
+        char *p = bh_arena_alloc(&ps->p->arena, name.n + inner.n + 2);
+        memcpy(p, name.p, name.n);
+        p[name.n] = '.';
+        memcpy(p + name.n + 1, inner.p, inner.n);
+        p[name.n + 1 + inner.n] = '\0';
+        struct bh_str full = {p, name.n + 1 + inner.n};
         return bh_str_eqc(full, "cel.bind") ? bind(ps, open) : call(ps, full, CEL_NONE, open);
     }
     size_t open = ps->lex.pos;
@@ -574,21 +551,6 @@ static bool expect_end(struct cel_parser *ps, char ch)
     if (!at(ps, ch))
         unexpected(ps, ch == ']' ? "{']', ','}" : "{'}', ','}");
     return accept(ps, ch);
-}
-
-static uint32_t list_literal(struct cel_parser *ps, size_t pos)
-{
-    struct cel_node n = new_node(OP_LIST, pos);
-    struct operands o = {0};
-
-    while (ps->rc == 0 && !at(ps, ']')) {
-        push(ps, &o, entry(ps, accept(ps, '?')));
-        if (!accept(ps, ','))
-            break;
-    }
-    if (ps->rc != 0 || !expect_end(ps, ']'))
-        return CEL_NONE;
-    return add_literal(ps, &n, &o);
 }
 
 static uint32_t map_literal(struct cel_parser *ps, size_t pos)
@@ -632,7 +594,16 @@ static uint32_t primary(struct cel_parser *ps)
         if (accept(ps, '.')) /* the root, where everything begins anyway */
             return ps->lex.tok == TOK_IDENT ? named(ps) : no_alternative(ps);
         if (accept(ps, '[')) {
-            return list_literal(ps, pos);
+            struct cel_node n = new_node(OP_LIST, pos);
+            struct operands o = {0};
+            while (ps->rc == 0 && !at(ps, ']')) {
+                push(ps, &o, entry(ps, accept(ps, '?')));
+                if (!accept(ps, ','))
+                    break;
+            }
+            if (ps->rc != 0 || !expect_end(ps, ']'))
+                return CEL_NONE;
+            return add_literal(ps, &n, &o);
         } else if (accept(ps, '{')) {
             return map_literal(ps, pos);
         } else if (!accept(ps, '(')) {
@@ -664,7 +635,6 @@ static uint32_t unary(struct cel_parser *ps)
 {
     size_t pos = ps->lex.pos;
     struct cel_node n = new_node(at(ps, '!') ? OP_NOT : OP_NEG, pos);
-    uint32_t arg;
 
     if (!at(ps, '!') && !at(ps, '-'))
         return postfix(ps, primary(ps));
@@ -684,7 +654,7 @@ static uint32_t unary(struct cel_parser *ps)
     }
     if (++ps->nesting > CEL_NESTING_MAX)
         return bh_cel_fail(ps, pos, "expression recursion limit exceeded: %d", CEL_NESTING_MAX);
-    arg = unary(ps);
+    uint32_t arg = unary(ps);
     ps->nesting--;
     return arg == CEL_NONE ? CEL_NONE : add_node(ps, &n, &arg, 1);
 }
@@ -728,28 +698,6 @@ static int binary_op(const struct cel_parser *ps, enum cel_op *ret)
     }
 }
 
-static uint32_t binary(struct cel_parser *ps, int level);
-
-/* The further operands of a chain of && or of ||. */
-static uint32_t logical(struct cel_parser *ps, uint32_t left, enum cel_op op, int level, size_t pos)
-{
-    struct cel_node n = new_node(op, pos);
-    struct operands o = {0};
-    enum cel_op other;
-
-    push(ps, &o, left);
-    while (ps->rc == 0 && binary_op(ps, &other) == level) {
-        next(ps);
-        push(ps, &o, binary(ps, level + 1));
-    }
-    return ps->rc ? CEL_NONE : add_node(ps, &n, o.p, o.n);
-}
-
-static bool is_empty_list(const struct cel_node *n)
-{
-    return n->op == OP_CONST && n->type->kind == CEL_LIST && n->value.n == 0;
-}
-
 static uint32_t binary(struct cel_parser *ps, int level)
 {
     uint32_t left = unary(ps);
@@ -759,14 +707,24 @@ static uint32_t binary(struct cel_parser *ps, int level)
     while (ps->rc == 0 && (found = binary_op(ps, &op)) >= level && found > 0) {
         size_t pos = ps->lex.pos;
         if (found <= LEVEL_AND) {
-            left = logical(ps, left, op, found, pos);
+            /* The further operands of a chain of && or of ||. */
+            struct cel_node n = new_node(op, pos);
+            struct operands o = {0};
+            enum cel_op other;
+            push(ps, &o, left);
+            while (ps->rc == 0 && binary_op(ps, &other) == found) {
+                next(ps);
+                push(ps, &o, binary(ps, found + 1));
+            }
+            left = ps->rc ? CEL_NONE : add_node(ps, &n, o.p, o.n);
             continue;
         }
         struct cel_node n = new_node(op, pos);
         next(ps);
         uint32_t args[2] = {left, binary(ps, found + 1)};
         left = ps->rc ? CEL_NONE : add_node(ps, &n, args, 2);
-        if (ps->rc == 0 && op == OP_IN && is_empty_list(&ps->p->node[args[1]])) {
+        const struct cel_node *right = ps->rc == 0 && op == OP_IN ? &ps->p->node[args[1]] : NULL;
+        if (right && right->op == OP_CONST && right->type->kind == CEL_LIST && !right->value.n) {
             ps->p->node[left].op = OP_CONST; /* whatever stands on the left */
             ps->p->node[left].value = cel_bool(false);
         }
@@ -798,13 +756,6 @@ static uint32_t expr(struct cel_parser *ps)
     return ps->rc ? CEL_NONE : args[0];
 }
 
-static void check_result(struct cel_parser *ps, const struct cel_type *t)
-{
-    if (t->kind != CEL_BOOL && t != &bh_cel_any)
-        ps->rc = bh_err_set(ps->err, -EINVAL, "must evaluate to bool or the unknown type, not %s",
-                            bh_cel_type_text(ps, t));
-}
-
 int bh_cel_parse(struct bh_cel_program *p, struct bh_err *err)
 {
     struct cel_parser ps = {.p = p, .err = err};
@@ -815,7 +766,11 @@ int bh_cel_parse(struct bh_cel_program *p, struct bh_err *err)
     p->root = expr(&ps);
     if (ps.rc == 0 && ps.lex.tok != TOK_END)
         unexpected(&ps, "<EOF>");
-    if (ps.rc == 0)
-        check_result(&ps, p->node[p->root].type);
+    if (ps.rc == 0) {
+        const struct cel_type *t = p->node[p->root].type;
+        if (t->kind != CEL_BOOL && t != &bh_cel_any)
+            ps.rc = bh_err_set(ps.err, -EINVAL, "must evaluate to bool or the unknown type, not %s",
+                               bh_cel_type_text(&ps, t));
+    }
     return ps.rc;
 }

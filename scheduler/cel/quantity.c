@@ -5,7 +5,7 @@
  * Upstream: k8s.io/apiserver/pkg/cel/library/quantity.go; differences: values are exact nano-units
  *           that saturate (common/k8s/quantity.h); mul, div and divInt are undeclared.
  */
-#include "scheduler/cel/functions.h"
+#include "scheduler/cel/cel_int.h"
 
 #define NANO ((bh_nano)1000000000)
 

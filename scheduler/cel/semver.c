@@ -5,17 +5,9 @@
  * Upstream: github.com/blang/semver/v4, k8s.io/apiserver/pkg/cel/library/semverlib.go; differences:
  *           build metadata is checked, then dropped.
  */
-#include "scheduler/cel/functions.h"
+#include "scheduler/cel/cel_int.h"
 
-static bool is_digit(char c)
-{
-    return c >= '0' && c <= '9';
-}
-
-static bool is_alnum(char c)
-{
-    return is_digit(c) || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '-';
-}
+#define ALNUM "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ-"
 
 /* The text up to the separator; *s moves behind it. */
 static struct bh_str cut(struct bh_str *s, char separator)
@@ -37,7 +29,7 @@ static const char *number(struct bh_str s, uint64_t *ret)
     if (s.n > 1 && s.p[0] == '0')
         return "version number must not contain leading zeroes";
     for (size_t i = 0; i < s.n; i++) {
-        if (!is_digit(s.p[i]))
+        if (!bh_is_digit(s.p[i]))
             return "invalid character(s) found in version number";
         if (__builtin_mul_overflow(*ret, 10u, ret) ||
             __builtin_add_overflow(*ret, (unsigned)(s.p[i] - '0'), ret))
@@ -48,10 +40,9 @@ static const char *number(struct bh_str s, uint64_t *ret)
 
 static bool all_digits(struct bh_str s)
 {
-    for (size_t i = 0; i < s.n; i++) {
-        if (!is_digit(s.p[i]))
+    for (size_t i = 0; i < s.n; i++)
+        if (!bh_is_digit(s.p[i]))
             return false;
-    }
     return s.n > 0;
 }
 
@@ -63,10 +54,9 @@ static const char *identifiers(struct bh_str s, bool pre)
         left -= id.n + 1;
         if (id.n == 0)
             return pre ? "prerelease is empty" : "build meta data is empty";
-        for (size_t i = 0; i < id.n; i++) {
-            if (!is_alnum(id.p[i]))
+        for (size_t i = 0; i < id.n; i++)
+            if (!strchr(ALNUM, id.p[i]) || !id.p[i])
                 return "invalid character(s) found in version";
-        }
         if (pre && id.n > 1 && id.p[0] == '0' && all_digits(id))
             return "numeric PreRelease version must not contain leading zeroes";
     }
@@ -89,7 +79,7 @@ static const char *normalize(struct bh_arena *a, struct bh_str *s)
         bool last = parts < 2 && !more;
         if (last && (memchr(part.p, '+', part.n) || memchr(part.p, '-', part.n)))
             return "short version cannot contain PreRelease/Build meta data";
-        while (part.n > 1 && part.p[0] == '0' && is_digit(part.p[1]))
+        while (part.n > 1 && part.p[0] == '0' && bh_is_digit(part.p[1]))
             part = (struct bh_str){part.p + 1, part.n - 1};
         bh_buf_adds(&b, parts ? "." : "");
         bh_buf_add(&b, part.p, part.n);
@@ -103,20 +93,18 @@ static const char *normalize(struct bh_arena *a, struct bh_str *s)
 const char *bh_cel_semver_parse(struct bh_arena *a, struct bh_str s, bool normal,
                                 struct cel_semver *ret)
 {
-    struct bh_str build, pre;
     const char *why = normal ? normalize(a, &s) : NULL;
-    bool has_build, has_pre;
 
     *ret = (struct cel_semver){0};
     if (why)
         return why;
     if (s.n == 0)
         return "version string empty";
-    has_build = memchr(s.p, '+', s.n) != NULL;
-    build = s;
+    bool has_build = memchr(s.p, '+', s.n) != NULL;
+    struct bh_str build = s;
     s = cut(&build, '+');
-    has_pre = s.n && memchr(s.p, '-', s.n) != NULL;
-    pre = s;
+    bool has_pre = s.n && memchr(s.p, '-', s.n) != NULL;
+    struct bh_str pre = s;
     s = cut(&pre, '-');
     struct bh_str major = cut(&s, '.'), minor = cut(&s, '.');
     if (s.n == 0)
@@ -135,12 +123,6 @@ static int order(uint64_t a, uint64_t b)
     return a < b ? -1 : a > b;
 }
 
-static int compare_text(struct bh_str a, struct bh_str b)
-{
-    int c = memcmp(a.p, b.p, BH_MIN(a.n, b.n));
-    return c ? (c < 0 ? -1 : 1) : order(a.n, b.n);
-}
-
 /* Numbers by value (no leading zeros: the longer is larger), before words, which go by bytes. */
 static int compare_identifier(struct bh_str a, struct bh_str b)
 {
@@ -148,7 +130,8 @@ static int compare_identifier(struct bh_str a, struct bh_str b)
 
     if (a_num != b_num)
         return a_num ? -1 : 1;
-    return a_num && a.n != b.n ? order(a.n, b.n) : compare_text(a, b);
+    int c = a_num && a.n != b.n ? 0 : memcmp(a.p, b.p, BH_MIN(a.n, b.n));
+    return c ? (c < 0 ? -1 : 1) : order(a.n, b.n);
 }
 
 int bh_cel_semver_compare(const struct cel_semver *a, const struct cel_semver *b)

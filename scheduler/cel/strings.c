@@ -7,7 +7,7 @@
  * Upstream: cel-go/ext/strings.go (version 2), k8s.io/apiserver/pkg/cel/library/regex.go;
  * differences: format is undeclared.
  */
-#include "scheduler/cel/functions.h"
+#include "scheduler/cel/cel_int.h"
 
 static struct bh_str str(const struct cel_value *v)
 {
@@ -59,15 +59,17 @@ struct cel_value bh_cel_ends_with(struct cel_eval *e BH_UNUSED, const struct cel
 
 /* A pattern made while evaluating is compiled each time: its code is charged, what a malformed one
  * left behind is given back. */
-static const struct bh_regex *compile(struct cel_eval *e, struct bh_str pattern,
-                                      struct cel_value *ret_err)
+static const struct bh_regex *pattern_of(struct cel_eval *e, const struct cel_value *arg,
+                                         struct cel_value *ret_err)
 {
     struct bh_arena_mark mark = bh_arena_mark(e->arena);
     const char *why = NULL;
 
-    if (!bh_cel_work(e, 100 + pattern.n))
+    if (e->node->call.regex)
+        return e->node->call.regex;
+    if (!bh_cel_work(e, 100 + arg[1].n))
         return NULL;
-    const struct bh_regex *re = bh_regex_compile(e->arena, pattern, &why);
+    const struct bh_regex *re = bh_regex_compile(e->arena, str(&arg[1]), &why);
     if (re)
         return bh_cel_work(e, bh_regex_size(re)) ? re : NULL;
     bh_arena_rewind(e->arena, mark);
@@ -75,14 +77,6 @@ static const struct bh_regex *compile(struct cel_eval *e, struct bh_str pattern,
         bh_cel_error(e, "%serror parsing regexp: %s",
                      bh_streq(e->node->call.func->name, "matches") ? "" : "Illegal regex: ", why);
     return NULL;
-}
-
-static const struct bh_regex *pattern_of(struct cel_eval *e, const struct cel_value *arg,
-                                         struct cel_value *ret_err)
-{
-    const struct bh_regex *re = e->node->call.regex;
-
-    return re ? re : compile(e, str(&arg[1]), ret_err);
 }
 
 /* Work that the estimate above did not foresee (counted repetitions) is charged as well. */
@@ -158,7 +152,7 @@ struct cel_value bh_cel_char_at(struct cel_eval *e, const struct cel_value *arg)
 
 struct cel_value bh_cel_index_of(struct cel_eval *e, const struct cel_value *arg)
 {
-    int64_t first = option(&arg[2], 0), at;
+    int64_t first = option(&arg[2], 0);
 
     if (!bh_cel_work(e, 1 + arg[0].n / 100))
         return cel_int(-1);
@@ -166,7 +160,7 @@ struct cel_value bh_cel_index_of(struct cel_eval *e, const struct cel_value *arg
         return cel_int(first);
     if (first < 0)
         return bh_cel_error(e, "index out of range: %lld", (long long)first);
-    at = offset_of(arg, first);
+    int64_t at = offset_of(arg, first);
     if (at < 0)
         return cel_int(-1);
     at = find_bytes(str(&arg[0]), (size_t)at, str(&arg[1]));
@@ -178,10 +172,9 @@ static struct cel_value last_before(struct cel_eval *e, const struct cel_value *
 {
     if (!bh_cel_work(e, 1 + arg[0].n / 100))
         return cel_int(-1);
-    for (size_t at = first + 1; at-- > 0;) {
+    for (size_t at = first + 1; at-- > 0;)
         if (arg[0].n - at >= arg[1].n && memcmp(arg[0].s + at, arg[1].s, arg[1].n) == 0)
             return cel_int((int64_t)bh_utf8_count(arg->s, at));
-    }
     return cel_int(-1);
 }
 
@@ -226,10 +219,9 @@ struct cel_value bh_cel_map_ascii(struct cel_eval *e, const struct cel_value *ar
     if (!bh_cel_work(e, 1 + arg->n / 16))
         return *arg;
     char *p = bh_arena_memdup(e->arena, arg->s, arg->n);
-    for (uint32_t i = 0; i < arg->n; i++) {
+    for (uint32_t i = 0; i < arg->n; i++)
         if (p[i] >= first && p[i] < first + 26)
             p[i] ^= 'a' ^ 'A';
-    }
     return cel_str(p, arg->n);
 }
 
@@ -283,14 +275,13 @@ struct cel_value bh_cel_quote(struct cel_eval *e, const struct cel_value *arg)
 static size_t piece_end(struct bh_str s, size_t at, struct bh_str sep, bool *ret_last)
 {
     size_t w;
-    int64_t end;
 
     if (sep.n == 0) {
         (void)bh_utf8_get(s.p + at, s.n - at, &w);
         *ret_last = at + w == s.n;
         return at + w;
     }
-    end = find_bytes(s, at, sep);
+    int64_t end = find_bytes(s, at, sep);
     *ret_last = end < 0;
     return end < 0 ? s.n : (size_t)end;
 }
@@ -363,9 +354,9 @@ static void replace_found(struct replacing *r)
 struct cel_value bh_cel_replace(struct cel_eval *e, const struct cel_value *arg)
 {
     int64_t max = option(&arg[3], -1);
-    struct replacing r = {e, str(&arg[0]), str(&arg[1]), str(&arg[2]), {0}, 0};
+    struct replacing r = {
+        e, str(&arg[0]), str(&arg[1]), str(&arg[2]), {0}, max < 0 ? INT64_MAX : max};
 
-    r.left = max < 0 ? INT64_MAX : max;
     if (bh_cel_work(e, 1 + r.s.n / 16)) {
         if (r.old.n == 0)
             replace_between(&r);

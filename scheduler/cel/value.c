@@ -92,18 +92,6 @@ bool bh_cel_no_equality(const struct cel_value *a, const struct cel_value *b)
             a->kind == CEL_CIDR);
 }
 
-static bool equal_lists(struct cel_eval *e, const struct cel_value *a, const struct cel_value *b)
-{
-    if (a->n != b->n || !bh_cel_work(e, 1 + a->n / 16))
-        return false;
-    for (uint32_t i = 0; i < a->n; i++) {
-        if (!bh_cel_no_equality(&a->list[i], &b->list[i]) &&
-            !bh_cel_equal(e, &a->list[i], &b->list[i]))
-            return false;
-    }
-    return true;
-}
-
 static bool equal_maps(struct cel_eval *e, const struct cel_map *a, const struct cel_map *b)
 {
     if (a->n != b->n || !bh_cel_work(e, 1 + a->n / 16))
@@ -117,14 +105,9 @@ static bool equal_maps(struct cel_eval *e, const struct cel_map *a, const struct
     return true;
 }
 
-static bool is_number(uint32_t kind)
-{
-    return kind == CEL_INT || kind == CEL_UINT || kind == CEL_DOUBLE;
-}
-
 bool bh_cel_equal(struct cel_eval *e, const struct cel_value *a, const struct cel_value *b)
 {
-    if (is_number(a->kind) && is_number(b->kind))
+    if (cel_in(a->kind, CEL_NUMBERS) && cel_in(b->kind, CEL_NUMBERS))
         return bh_cel_compare(a, b) == 0;
     if (a->kind != b->kind)
         return false;
@@ -135,7 +118,14 @@ bool bh_cel_equal(struct cel_eval *e, const struct cel_value *a, const struct ce
     case CEL_BYTES:
         return a->n == b->n && bh_cel_work(e, a->n / 100) && memcmp(a->s, b->s, a->n) == 0;
     case CEL_LIST:
-        return equal_lists(e, a, b);
+        if (a->n != b->n || !bh_cel_work(e, 1 + a->n / 16))
+            return false;
+        for (uint32_t i = 0; i < a->n; i++) {
+            if (!bh_cel_no_equality(&a->list[i], &b->list[i]) &&
+                !bh_cel_equal(e, &a->list[i], &b->list[i]))
+                return false;
+        }
+        return true;
     case CEL_MAP:
         return equal_maps(e, a->map, b->map);
     case CEL_QUANTITY:
@@ -176,27 +166,23 @@ static int compare_double(double d, const struct cel_value *b)
     return ORDER(d, other);
 }
 
-static int compare_numbers(const struct cel_value *a, const struct cel_value *b)
-{
-    if (a->kind == CEL_DOUBLE && b->kind == CEL_DOUBLE)
-        return a->d != a->d || b->d != b->d ? 2 : ORDER(a->d, b->d);
-    if (a->kind == CEL_DOUBLE)
-        return compare_double(a->d, b);
-    if (b->kind == CEL_DOUBLE) {
-        int c = compare_double(b->d, a);
-        return c == 2 ? 2 : -c;
-    }
-    if (a->kind == b->kind)
-        return a->kind == CEL_INT ? ORDER(a->i, b->i) : ORDER(a->u, b->u);
-    if (a->kind == CEL_INT)
-        return a->i < 0 ? -1 : ORDER((uint64_t)a->i, b->u);
-    return b->i < 0 ? 1 : ORDER(a->u, (uint64_t)b->i);
-}
-
 int bh_cel_compare(const struct cel_value *a, const struct cel_value *b)
 {
-    if (is_number(a->kind) && is_number(b->kind))
-        return compare_numbers(a, b);
+    if (cel_in(a->kind, CEL_NUMBERS) && cel_in(b->kind, CEL_NUMBERS)) {
+        if (a->kind == CEL_DOUBLE && b->kind == CEL_DOUBLE)
+            return a->d != a->d || b->d != b->d ? 2 : ORDER(a->d, b->d);
+        if (a->kind == CEL_DOUBLE)
+            return compare_double(a->d, b);
+        if (b->kind == CEL_DOUBLE) {
+            int c = compare_double(b->d, a);
+            return c == 2 ? 2 : -c;
+        }
+        if (a->kind == b->kind)
+            return a->kind == CEL_INT ? ORDER(a->i, b->i) : ORDER(a->u, b->u);
+        if (a->kind == CEL_INT)
+            return a->i < 0 ? -1 : ORDER((uint64_t)a->i, b->u);
+        return b->i < 0 ? 1 : ORDER(a->u, (uint64_t)b->i);
+    }
     if (a->kind != b->kind)
         return 2;
     if (a->kind == CEL_BOOL)
@@ -214,10 +200,9 @@ const struct cel_value *bh_cel_map_find(struct cel_eval *e, const struct cel_map
 {
     if (!bh_cel_work(e, m->n / 64))
         return NULL;
-    for (uint32_t i = 0; i < m->n; i++) {
+    for (uint32_t i = 0; i < m->n; i++)
         if (bh_cel_equal(e, &m->entry[i].key, key))
             return &m->entry[i].value;
-    }
     return NULL;
 }
 
