@@ -13,57 +13,30 @@
 
 /* ---- plugin sets ----------------------------------------------------------------------------- */
 
-/* Betas had these among their plugins; v1 has not, but this build may. */
-static bool is_gone(const struct bh_config_ctx *x, const char *plugin)
-{
-    return x->version != BH_CONFIG_V1 &&
-           (bh_config_is_legacy(plugin) || bh_streq(plugin, "SelectorSpread")) &&
-           !bh_plugin_find(plugin);
-}
-
 void bh_config_push_plugin(struct bh_arena *a, struct bh_json *set, const char *list,
                            const char *name, int64_t weight, uint32_t line)
 {
-    struct bh_json *to = bh_json_get(set, list), *p = bh_json_new(a, BH_JSON_OBJECT);
+    struct bh_json *p =
+        bh_json_append(a, bh_json_list_at(a, set, list), "name: %s, weight: %ld", name, weight);
 
-    if (!to)
-        to = bh_json_set(a, set, list, bh_json_new(a, BH_JSON_ARRAY));
     p->line = line;
-    bh_json_set_str(a, p, "name", name)->line = line;
-    bh_json_set_i64(a, p, "weight", weight)->line = line;
-    bh_json_push(to, p);
+    bh_json_each(m, p)
+        m->line = line;
 }
 
 static void push_custom(struct bh_config_ctx *x, struct bh_json *set, const struct bh_json *p)
 {
     const char *name = bh_json_get_text(p, "name");
 
-    if (is_gone(x, name))
+    /* Betas had these among their plugins; v1 has not, but this build may. */
+    if (x->version != BH_CONFIG_V1 && !bh_plugin_find(name) &&
+        (bh_config_is_legacy(name) || bh_streq(name, "SelectorSpread")))
         bh_config_warn(x, p,
                        "plugin \"%s\" is no longer there and left out; volumes of its kind are "
                        "counted by NodeVolumeLimits, spreading is PodTopologySpread's",
                        name);
     else
         bh_config_push_plugin(x->a, set, "enabled", name, bh_json_get_i64(p, "weight", 0), p->line);
-}
-
-static bool is_listed(const struct bh_json *list, const char *name)
-{
-    bh_json_each(p, list)
-        if (bh_streq(bh_json_get_text(p, "name"), name))
-            return true;
-    return false;
-}
-
-/* The custom entry that takes the place of the default: the last of that name. */
-static const struct bh_json *replacement(const struct bh_json *enabled, const char *name)
-{
-    const struct bh_json *hit = NULL;
-
-    bh_json_each(p, enabled)
-        if (bh_streq(bh_json_get_text(p, "name"), name))
-            hit = p;
-    return hit;
 }
 
 /* Defaults that are not disabled, replaced in place by the profile's entry of the same name, then
@@ -80,9 +53,12 @@ static struct bh_json *merge_set(struct bh_config_ctx *x, const struct bh_plugin
     out->line = custom ? custom->line : 0;
     bh_json_each(p, off)
         bh_config_push_plugin(x->a, out, "disabled", bh_json_get_text(p, "name"), 0, p->line);
-    for (; defaults->name && !is_listed(off, "*"); defaults++) {
-        const struct bh_json *p = replacement(on, defaults->name);
-        if (is_listed(off, defaults->name) || (!bh_plugin_find(defaults->name) && !p))
+    for (; defaults->name && !bh_config_named(off, "*"); defaults++) {
+        const struct bh_json *p = NULL; /* the profile's entry: the last of that name */
+        bh_json_each(entry, on)
+            if (bh_streq(bh_json_get_text(entry, "name"), defaults->name))
+                p = entry;
+        if (bh_config_named(off, defaults->name) || (!bh_plugin_find(defaults->name) && !p))
             continue;
         if (p) {
             if (x->version == BH_CONFIG_V1 && defaults->weight > 1 &&
@@ -107,31 +83,26 @@ static struct bh_json *merge_set(struct bh_config_ctx *x, const struct bh_plugin
     return out;
 }
 
-/* Names that are disabled without being plugins have no effect: most likely a slip. */
-static void warn_unknown(struct bh_config_ctx *x, const struct bh_json *set)
-{
-    bh_json_each(p, bh_json_get(set, "disabled")) {
-        const char *name = bh_json_get_text(p, "name");
-        if (!bh_streq(name, "*") && !bh_plugin_find(name) && !bh_config_is_legacy(name))
-            bh_config_warn(x, p, "there is no plugin \"%s\": disabling it has no effect", name);
-    }
-}
-
 static struct bh_json *complete_plugins(struct bh_config_ctx *x, const struct bh_json *plugins)
 {
     struct bh_json *out = bh_json_new(x->a, BH_JSON_OBJECT);
 
     out->line = plugins ? plugins->line : 0;
     for (unsigned pt = 0; pt < BH_POINT_KEYS; pt++) {
-        const struct bh_json *custom = bh_config_present(plugins, bh_point_names[pt].key);
-        struct bh_json *set = merge_set(x, bh_config_defaults(x->a, x->version, pt), custom);
-        bh_json_set(x->a, out, bh_point_names[pt].key, set);
-        warn_unknown(x, set);
+        const struct bh_json *custom = bh_config_present(plugins, bh_point_names[pt]);
+        struct bh_json *set = merge_set(x, bh_config_defaults(x, pt), custom);
+        bh_json_set(x->a, out, bh_point_names[pt], set);
+        /* Names that are disabled without being plugins have no effect: most likely a slip. */
+        bh_json_each(p, bh_json_get(set, "disabled")) {
+            const char *name = bh_json_get_text(p, "name");
+            if (!bh_streq(name, "*") && !bh_plugin_find(name) && !bh_config_is_legacy(name))
+                bh_config_warn(x, p, "there is no plugin \"%s\": disabling it has no effect", name);
+        }
     }
     if (x->version == BH_CONFIG_V1BETA3 || x->version == BH_CONFIG_V1BETA2) {
         /* For a reader of v1: its own defaults must not come on top. */
         struct bh_json *multi = bh_json_get(out, "multiPoint");
-        if (!is_listed(bh_json_get(multi, "disabled"), "*"))
+        if (!bh_config_named(bh_json_get(multi, "disabled"), "*"))
             bh_config_push_plugin(x->a, multi, "disabled", "*", 0, 0);
     }
     return out;
@@ -237,17 +208,11 @@ static struct bh_json *complete_value(struct bh_arena *a, const struct bh_json *
 /* cpu and memory unless some are named; a weight of 0 is 1. */
 static void default_resources(struct bh_arena *a, struct bh_json *o)
 {
-    struct bh_json *list = bh_json_get(o, "resources");
+    const struct bh_json *list = bh_json_get(o, "resources");
 
-    if (!list || !list->c.n) {
-        list = bh_json_set(a, o, "resources", bh_json_new(a, BH_JSON_ARRAY));
-        for (unsigned i = 0; i < 2; i++) {
-            struct bh_json *r = bh_json_new(a, BH_JSON_OBJECT);
-            bh_json_set_str(a, r, "name", i ? "memory" : "cpu");
-            bh_json_push(list, r);
-        }
-    }
-    bh_json_each(r, list)
+    if (!list || !list->c.n)
+        bh_json_add(a, o, "resources: [{name: cpu}, {name: memory}]");
+    bh_json_each(r, bh_json_get(o, "resources"))
         if (!bh_json_get_i64(r, "weight", 0))
             bh_json_set_i64(a, r, "weight", 1);
 }
@@ -260,7 +225,7 @@ static void default_args(struct bh_config_ctx *x, const struct bh_plugin *p, str
     for (unsigned i = 0; i < BH_ARRAY_LEN(unsaid); i++)
         if (bh_json_get_list(o, unsaid[i]) && is_empty(bh_json_get(o, unsaid[i])))
             bh_json_unset(o, unsaid[i]);
-    bh_json_each(d, bh_json_get(x->args_defaults, p->name)) {
+    bh_json_each(d, bh_json_get(bh_json_get(x->defaults, "args"), p->name)) {
         const struct bh_json *v = bh_json_get(o, d->key.p);
         if (!v || (v->type == BH_JSON_STRING && is_empty(v)))
             bh_json_set(x->a, o, d->key.p, default_value(x->a, d));
@@ -303,35 +268,17 @@ static struct bh_json *complete_plugin_args(struct bh_config_ctx *x, const char 
     if (!p || !p->args_schema)
         return NULL;
     struct bh_json *out = args ? without_nulls(x->a, args) : bh_json_new(x->a, BH_JSON_OBJECT);
-    bh_json_set_str(x->a, out, "apiVersion", BH_CONFIG_GROUP "/v1");
-    bh_json_set_str(x->a, out, "kind", bh_arena_printf(x->a, "%sArgs", plugin));
+    bh_json_add(x->a, out, "apiVersion: " BH_CONFIG_GROUP "/v1, kind: %s",
+                bh_arena_printf(x->a, "%sArgs", plugin));
     default_args(x, p, out);
     return out;
 }
 
 /* ---- pluginConfig ---------------------------------------------------------------------------- */
 
-static struct bh_json *args_entry(struct bh_arena *a, const char *name, struct bh_json *args)
-{
-    struct bh_json *e = bh_json_new(a, BH_JSON_OBJECT);
-
-    bh_json_set_str(a, e, "name", name);
-    if (args)
-        bh_json_set(a, e, "args", args);
-    return e;
-}
-
 static int by_text(const void *a, const void *b)
 {
     return strcmp(*(const char *const *)a, *(const char *const *)b);
-}
-
-static bool is_among(const char *const *names, unsigned n, const char *name)
-{
-    for (unsigned i = 0; i < n; i++)
-        if (bh_streq(names[i], name))
-            return true;
-    return false;
 }
 
 /* The file's entries in its order, then those of other enabled plugins by name. */
@@ -339,35 +286,35 @@ static struct bh_json *complete_args(struct bh_config_ctx *x, const struct bh_js
                                      const struct bh_json *plugins)
 {
     struct bh_json *out = bh_json_new(x->a, BH_JSON_ARRAY);
-    const char *needed[64], *rest[64];
-    unsigned n_needed = 0, n = 0;
+    const char *rest[64];
+    unsigned n = 0;
 
     out->line = list ? list->line : 0;
-    for (unsigned i = 0; bh_plugins[i] && n_needed < BH_ARRAY_LEN(needed); i++)
-        if (bh_config_needed(plugins, bh_plugins[i]->name))
-            needed[n_needed++] = bh_plugins[i]->name;
     bh_json_each(e, list) {
         const char *name = bh_json_get_text(e, "name");
         const struct bh_json *args = bh_config_present(e, "args");
         const struct bh_plugin *p = bh_plugin_find(name);
         struct bh_json *done = complete_plugin_args(x, name, args);
-        struct bh_json *entry =
-            args_entry(x->a, name, done || !args ? done : bh_json_clone(x->a, args));
-        entry->line = e->line;
-        bh_json_push(out, entry);
+        if (!done && args)
+            done = bh_json_clone(x->a, args);
+        bh_json_append(x->a, out, "name: %s, args?: %p", name, done)->line = e->line;
         if (p && !p->args_schema && args)
             bh_config_warn(x, e, "plugin \"%s\" takes no args: they have no effect", name);
         if (!p && !bh_config_is_legacy(name))
             bh_config_warn(x, e, "there is no plugin \"%s\": its args have no effect", name);
-        else if (p && !is_among(needed, n_needed, name))
+        else if (p && !bh_config_needed(plugins, name))
             bh_config_warn(x, e, "plugin \"%s\" is not enabled: its args have no effect", name);
     }
-    for (unsigned i = 0; i < n_needed; i++)
-        if (bh_plugin_find(needed[i])->args_schema && !is_listed(list, needed[i]))
-            rest[n++] = needed[i];
+    for (unsigned i = 0; bh_plugins[i] && n < BH_ARRAY_LEN(rest); i++) {
+        const char *name = bh_plugins[i]->name;
+        if (bh_plugins[i]->args_schema && bh_config_needed(plugins, name) &&
+            !bh_config_named(list, name))
+            rest[n++] = name;
+    }
     qsort(rest, n, sizeof *rest, by_text);
     for (unsigned i = 0; i < n; i++)
-        bh_json_push(out, args_entry(x->a, rest[i], complete_plugin_args(x, rest[i], NULL)));
+        bh_json_append(x->a, out, "name: %s, args: %p", rest[i],
+                       complete_plugin_args(x, rest[i], NULL));
     return out;
 }
 
@@ -400,12 +347,12 @@ struct bh_json *bh_config_complete(struct bh_config_ctx *x, const struct bh_json
 {
     struct bh_arena *a = x->a;
     const struct bh_json *profiles = bh_config_present(tree, "profiles");
-    struct bh_json *defaults = bh_config_default_values(a), *list = bh_json_new(a, BH_JSON_ARRAY);
-    struct bh_json *out = complete_object(a, tree, bh_config_schema(BH_CONFIG_V1), defaults, true);
+    struct bh_json *list = bh_json_new(a, BH_JSON_ARRAY);
+    struct bh_json *out =
+        complete_object(a, tree, bh_config_schema(a, BH_CONFIG_V1, "KubeSchedulerConfiguration"),
+                        bh_json_get(x->defaults, "values"), true);
 
-    x->args_defaults = bh_json_get(defaults, "args");
-    bh_json_set_str(a, out, "apiVersion", BH_CONFIG_GROUP "/v1");
-    bh_json_set_str(a, out, "kind", "KubeSchedulerConfiguration");
+    bh_json_add(a, out, "apiVersion: " BH_CONFIG_GROUP "/v1, kind: KubeSchedulerConfiguration");
     if (!bh_config_present(tree, "enableContentionProfiling"))
         bh_json_set_bool(a, out, "enableContentionProfiling",
                          bh_json_get_bool(out, "enableProfiling", true));

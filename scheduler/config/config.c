@@ -14,48 +14,6 @@
 
 /* ---- building -------------------------------------------------------------------------------- */
 
-static void build_components(struct bh_sched_config *c, const struct bh_json *tree)
-{
-    struct bh_component_config shared;
-
-    if (bh_component_config_of(tree, &shared, NULL) == 0) { /* its types have been checked */
-        c->leader_election = shared.leader;
-        c->client_connection = shared.client;
-    }
-    c->parallelism = (int32_t)bh_json_get_i64(tree, "parallelism", 0);
-    c->percentage_of_nodes_to_score = (int32_t)bh_json_get_i64(tree, "percentageOfNodesToScore", 0);
-    c->pod_initial_backoff_ns =
-        BH_CONFIG_NS_PER_S * bh_json_get_i64(tree, "podInitialBackoffSeconds", 0);
-    c->pod_max_backoff_ns = BH_CONFIG_NS_PER_S * bh_json_get_i64(tree, "podMaxBackoffSeconds", 0);
-    c->enable_profiling = bh_json_get_bool(tree, "enableProfiling", false);
-    c->enable_contention_profiling = bh_json_get_bool(tree, "enableContentionProfiling", false);
-    c->delay_cache_until_active = bh_json_get_bool(tree, "delayCacheUntilActive", false);
-}
-
-/* Upstream checks these args when it makes the plugin, so its errors carry the constructor's
- * prefix. */
-static int check_constructors(struct bh_config_ctx *x, const struct bh_profile_config *p,
-                              const struct bh_json *profile)
-{
-    for (uint32_t i = 0; i < p->n_args; i++) {
-        const struct bh_plugin *pl = bh_plugin_find(p->args[i].name);
-        struct bh_field_errors errs = {.a = x->a};
-        if (!pl || !pl->check_at_construction ||
-            !bh_config_needed(bh_json_get(profile, "plugins"), pl->name))
-            continue;
-        pl->args_check(p->args[i].args, "", &errs);
-        if (!errs.n)
-            continue;
-        const char *prefix = bh_arena_printf(
-            x->a,
-            "initializing profiles: creating profile for scheduler name %s: initializing plugin "
-            "\"%s\": ",
-            p->scheduler_name, pl->name);
-        return bh_config_fail_all(x, p->args[i].args, prefix, &errs, false);
-    }
-    return 0;
-}
-
 static int build_profile(struct bh_config_ctx *x, struct bh_profile_config *p,
                          const struct bh_json *profile)
 {
@@ -71,8 +29,25 @@ static int build_profile(struct bh_config_ctx *x, struct bh_profile_config *p,
         p->args[p->n_args++] = (struct bh_plugin_args){.name = bh_json_get_text(entry, "name"),
                                                        .args = bh_json_get(entry, "args")};
     }
-    int rc = check_constructors(x, p, profile);
-    return rc < 0 ? rc : bh_config_expand(x, p, profile);
+    /* Upstream checks these args when it makes the plugin, so its errors carry the constructor's
+     * prefix. */
+    for (uint32_t i = 0; i < p->n_args; i++) {
+        const struct bh_plugin *pl = bh_plugin_find(p->args[i].name);
+        struct bh_field_errors errs = {.a = x->a};
+        if (!pl || !pl->check_at_construction ||
+            !bh_config_needed(bh_json_get(profile, "plugins"), pl->name))
+            continue;
+        pl->args_check(p->args[i].args, "", &errs);
+        if (errs.n)
+            return bh_config_fail_all(
+                x, p->args[i].args,
+                bh_arena_printf(x->a,
+                                "initializing profiles: creating profile for scheduler name %s: "
+                                "initializing plugin \"%s\": ",
+                                p->scheduler_name, pl->name),
+                &errs, false);
+    }
+    return bh_config_expand(x, p, profile);
 }
 
 const struct bh_json *bh_profile_args(const struct bh_profile_config *p, const char *plugin)
@@ -108,10 +83,21 @@ static int check_same_queue(struct bh_config_ctx *x, const struct bh_profile_con
 static int build(struct bh_config_ctx *x, struct bh_sched_config *c, struct bh_json *tree)
 {
     struct bh_json *profiles = bh_json_get(tree, "profiles");
-    int rc;
 
-    build_components(c, tree);
-    rc = bh_extenders_build(x, c, bh_json_get(tree, "extenders"));
+    struct bh_component_config shared;
+    if (bh_component_config_of(tree, &shared, NULL) == 0) { /* its types have been checked */
+        c->leader_election = shared.leader;
+        c->client_connection = shared.client;
+    }
+    c->parallelism = (int32_t)bh_json_get_i64(tree, "parallelism", 0);
+    c->percentage_of_nodes_to_score = (int32_t)bh_json_get_i64(tree, "percentageOfNodesToScore", 0);
+    c->pod_initial_backoff_ns =
+        BH_CONFIG_NS_PER_S * bh_json_get_i64(tree, "podInitialBackoffSeconds", 0);
+    c->pod_max_backoff_ns = BH_CONFIG_NS_PER_S * bh_json_get_i64(tree, "podMaxBackoffSeconds", 0);
+    c->enable_profiling = bh_json_get_bool(tree, "enableProfiling", false);
+    c->enable_contention_profiling = bh_json_get_bool(tree, "enableContentionProfiling", false);
+    c->delay_cache_until_active = bh_json_get_bool(tree, "delayCacheUntilActive", false);
+    int rc = bh_extenders_build(x, c, bh_json_get(tree, "extenders"));
     if (rc >= 0)
         rc = bh_extenders_ignore(x, c, profiles);
     c->profiles = bh_arena_new_array(x->a, struct bh_profile_config, bh_config_len(profiles));
@@ -131,32 +117,6 @@ static int build(struct bh_config_ctx *x, struct bh_sched_config *c, struct bh_j
 
 /* ---- reading --------------------------------------------------------------------------------- */
 
-static void keep_warnings(struct bh_sched_config *c, const struct bh_config_report *r)
-{
-    c->warnings = bh_arena_new_array(&c->arena, const char *, r->warnings.n + 1);
-    for (uint32_t i = 0; i < r->warnings.n; i++) {
-        const struct bh_config_finding *f = &r->warnings.v[i];
-        c->warnings[c->n_warnings++] =
-            f->line ? bh_arena_printf(&c->arena, "line %u: %s", f->line, f->text)
-                    : bh_arena_strdup(&c->arena, f->text);
-    }
-}
-
-/* Old plugins among the version's defaults, and whether this build has them. */
-static void note_legacy(struct bh_config_ctx *x, const struct bh_json *at)
-{
-    unsigned point = x->version == BH_CONFIG_V1BETA3 ? BH_POINT_MULTI : BH_POINT_FILTER;
-    const struct bh_plugin_ref *d = bh_config_defaults(x->a, x->version, point);
-
-    for (; d->name; d++)
-        if (bh_config_is_legacy(d->name))
-            bh_config_note(x, at,
-                           bh_plugin_find(d->name) ? "%s is enabled, as it was by default in %s"
-                                                   : "%s, a default of %s, is not part of this "
-                                                     "build: NodeVolumeLimits counts volumes",
-                           d->name, x->version_text);
-}
-
 static void warn_version(struct bh_config_ctx *x, const struct bh_json *tree)
 {
     const struct bh_json *at = bh_json_get(tree, "apiVersion");
@@ -169,7 +129,16 @@ static void warn_version(struct bh_config_ctx *x, const struct bh_json *tree)
                    "NodeDeclaredFeatures, which pods need today. `berth config show -o yaml` "
                    "prints it as v1",
                    x->version_text, x->version == BH_CONFIG_V1BETA3 ? "1.29" : "1.28");
-    note_legacy(x, at);
+    /* Old plugins among the version's defaults, and whether this build has them. */
+    unsigned point = x->version == BH_CONFIG_V1BETA3 ? BH_POINT_MULTI : BH_POINT_FILTER;
+    const struct bh_plugin_ref *d = bh_config_defaults(x, point);
+    for (; d->name; d++)
+        if (bh_config_is_legacy(d->name))
+            bh_config_note(x, at,
+                           bh_plugin_find(d->name) ? "%s is enabled, as it was by default in %s"
+                                                   : "%s, a default of %s, is not part of this "
+                                                     "build: NodeVolumeLimits counts volumes",
+                           d->name, x->version_text);
 }
 
 static int from_tree(struct bh_config_ctx *x, struct bh_sched_config *c, struct bh_json *tree)
@@ -200,7 +169,13 @@ static int finish(int rc, struct bh_sched_config *c, const struct bh_config_repo
         bh_sched_config_free(c);
         return rc;
     }
-    keep_warnings(c, r);
+    c->warnings = bh_arena_new_array(&c->arena, const char *, r->warnings.n + 1);
+    for (uint32_t i = 0; i < r->warnings.n; i++) {
+        const struct bh_config_finding *f = &r->warnings.v[i];
+        c->warnings[c->n_warnings++] =
+            f->line ? bh_arena_printf(&c->arena, "line %u: %s", f->line, f->text)
+                    : bh_arena_strdup(&c->arena, f->text);
+    }
     *ret = c;
     return 0;
 }
@@ -214,6 +189,7 @@ static struct bh_sched_config *begin(struct bh_config_ctx *x, struct bh_config_r
         .a = &c->arena,
         .report = r,
         .version_text = "v1",
+        .defaults = bh_config_default_values(&c->arena),
         .strict = {.a = &c->arena},
         .repeats = {.a = &c->arena},
     };

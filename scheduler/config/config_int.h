@@ -27,7 +27,7 @@ struct bh_config_ctx {
     const char *text;                       /* the whole file for error texts, may be NULL */
     bool json;                              /* the file is JSON, not YAML */
     struct bh_field_errors strict, repeats; /* unknown fields; keys that YAML repeats */
-    const struct bh_json *args_defaults;    /* by plugin */
+    const struct bh_json *defaults;         /* defaults.data */
 };
 
 /* ---- report.c ---- */
@@ -73,25 +73,17 @@ void bh_config_in_force(struct bh_config_ctx *x, const struct bh_sched_config *c
                         struct bh_json *tree);
 
 /* ---- defaults.c ---- */
-/* One extension point in the file and in error texts. The last three are no points of the
- * engine. */
+/* The extension points of the file. The last three are no points of the engine. */
 enum {
     BH_POINT_PLACEMENT_GENERATE = BH_POINT_COUNT,
     BH_POINT_PLACEMENT_SCORE,
     BH_POINT_MULTI,
     BH_POINT_KEYS
 };
-struct bh_point_name {
-    const char *key;       /* "preFilter" */
-    const char *interface; /* "PreFilterPlugin" */
-};
-extern const struct bh_point_name bh_point_names[BH_POINT_KEYS];
+extern const char *const bh_point_names[BH_POINT_KEYS]; /* "preFilter" */
 #define BH_DEFAULTS_MAX 32u
-/* The default plugins of a version at one point, in order; ends with a NULL name. */
-const struct bh_plugin_ref *bh_config_defaults(struct bh_arena *a, enum bh_config_version v,
-                                               unsigned point);
-/* Of all that is no plugin set: a tree like v1's, and `args` by plugin. Of a list the first element
- * stands for each; enableContentionProfiling is enableProfiling's. */
+/* The default plugins of the file's version at one point, in order; ends with a NULL name. */
+const struct bh_plugin_ref *bh_config_defaults(const struct bh_config_ctx *x, unsigned point);
 struct bh_json *bh_config_default_values(struct bh_arena *a);
 /* EBSLimits and its like, which v1 refuses at single points. */
 bool bh_config_is_legacy(const char *plugin);
@@ -100,22 +92,6 @@ bool bh_config_is_legacy(const char *plugin);
 /* tree: completed from source. */
 void bh_config_validate(struct bh_config_ctx *x, const struct bh_json *tree,
                         const struct bh_json *source, struct bh_field_errors *errs);
-extern const struct bh_field bh_extender_schema[], bh_extender_tls_schema[],
-    bh_extender_managed_schema[];
-/* httpTimeout stands before them: the Policy file has another type of it. */
-#define BH_EXTENDER_FIELDS                                                                         \
-    {"urlPrefix", BH_FIELD_STRING, NULL, NULL}, {"filterVerb", BH_FIELD_STRING, NULL, NULL},       \
-        {"preemptVerb", BH_FIELD_STRING, NULL, NULL},                                              \
-        {"prioritizeVerb", BH_FIELD_STRING, NULL, NULL}, {"weight", BH_FIELD_INT64, NULL, NULL},   \
-        {"bindVerb", BH_FIELD_STRING, NULL, NULL}, {"enableHTTPS", BH_FIELD_BOOL, NULL, NULL},     \
-        {"tlsConfig", BH_FIELD_OBJECT, bh_extender_tls_schema, "ExtenderTLSConfig"},               \
-        {"nodeCacheCapable", BH_FIELD_BOOL, NULL, NULL},                                           \
-        {"managedResources", BH_FIELD_OBJECTS, bh_extender_managed_schema,                         \
-         "ExtenderManagedResource"},                                                               \
-        {"ignorable", BH_FIELD_BOOL, NULL, NULL},                                                  \
-    {                                                                                              \
-        NULL, BH_FIELD_RAW, NULL, NULL                                                             \
-    }
 void bh_extenders_check(const struct bh_json *extenders, struct bh_field_errors *errs);
 int bh_extenders_build(struct bh_config_ctx *x, struct bh_sched_config *c,
                        const struct bh_json *list);
@@ -136,7 +112,9 @@ bool bh_config_needed(const struct bh_json *plugins, const char *plugin);
 int bh_config_open_error(struct bh_err *err, const char *file, int rc);
 
 /* ---- schema.c ---- */
-const struct bh_field *bh_config_schema(enum bh_config_version v);
+/* The fields of a Go struct, as the version has them. */
+const struct bh_field *bh_config_schema(struct bh_arena *a, enum bh_config_version v,
+                                        const char *go_type);
 
 static inline uint32_t bh_config_len(const struct bh_json *list)
 {
@@ -147,5 +125,18 @@ static inline const struct bh_json *bh_config_present(const struct bh_json *obj,
 {
     const struct bh_json *v = bh_json_get(obj, key);
     return v && v->type != BH_JSON_NULL ? v : NULL;
+}
+/* The list's first element of that name. */
+static inline struct bh_json *bh_config_named(const struct bh_json *list, const char *name)
+{
+    bh_json_each(e, list)
+        if (bh_streq(bh_json_get_text(e, "name"), name))
+            return e;
+    return NULL;
+}
+/* The plugins that a profile's sets enable at a point. */
+static inline struct bh_json *bh_config_enabled(const struct bh_json *plugins, unsigned point)
+{
+    return bh_json_get(bh_json_get(plugins, bh_point_names[point]), "enabled");
 }
 #endif

@@ -16,6 +16,7 @@
 #include "scheduler/config/config_int.h"
 #include "scheduler/framework/plugin.h"
 
+#define ROOT     "KubeSchedulerConfiguration"
 #define TEXT_MAX 4096 /* of the file, in a message */
 #define NOT_REGISTERED                                                                             \
     "no kind \"%s\" is registered for version \"%s\" in scheme "                                   \
@@ -73,18 +74,15 @@ static bool is_args_kind(const char *kind)
 
 static bool known_version(const char *api_version, enum bh_config_version *ret, const char **text)
 {
-    static const struct {
-        const char *name;
-        enum bh_config_version v;
-    } all[] = {
-        {"v1", BH_CONFIG_V1}, {"v1beta3", BH_CONFIG_V1BETA3}, {"v1beta2", BH_CONFIG_V1BETA2}};
-    size_t n = strlen(BH_CONFIG_GROUP);
+    static const char *const names[] = {"v1", "v1beta3", "v1beta2"}; /* as enum bh_config_version */
+    const size_t n = sizeof BH_CONFIG_GROUP;
 
-    for (unsigned i = 0; i < BH_ARRAY_LEN(all); i++) {
-        if (strncmp(api_version, BH_CONFIG_GROUP "/", n + 1) == 0 &&
-            bh_streq(api_version + n + 1, all[i].name)) {
-            *ret = all[i].v;
-            *text = all[i].name;
+    if (strncmp(api_version, BH_CONFIG_GROUP "/", n) != 0)
+        return false;
+    for (unsigned i = 0; i < BH_ARRAY_LEN(names); i++) {
+        if (bh_streq(api_version + n, names[i])) {
+            *ret = (enum bh_config_version)i;
+            *text = names[i];
             return true;
         }
     }
@@ -108,26 +106,15 @@ static int identify(struct bh_config_ctx *x, const struct bh_json *tree)
         return 0;
     }
     if (!known_version(version, &x->version, &x->version_text) ||
-        (!bh_streq(kind, "KubeSchedulerConfiguration") && !is_args_kind(kind)))
+        (!bh_streq(kind, ROOT) && !is_args_kind(kind)))
         return bh_config_fail(x, tree, NOT_REGISTERED, kind, version);
     if (is_args_kind(kind))
-        return bh_config_fail(
-            x, tree, "couldn't decode as KubeSchedulerConfiguration, got %s, Kind=%s: ", version,
-            kind);
+        return bh_config_fail(x, tree, "couldn't decode as " ROOT ", got %s, Kind=%s: ", version,
+                              kind);
     return 0;
 }
 
 /* ---- args of plugins ------------------------------------------------------------------------- */
-
-/* The version of args: that of the file, or none. */
-static bool args_version_ok(const struct bh_config_ctx *x, const char *version)
-{
-    enum bh_config_version v;
-    const char *text;
-
-    return !*version ||
-           (known_version(version, &v, &text) && (x->version != BH_CONFIG_V1 || v == BH_CONFIG_V1));
-}
 
 static int check_args_kind(struct bh_config_ctx *x, const struct bh_json *args, const char *at,
                            const char *name, const char *go_type)
@@ -139,7 +126,12 @@ static int check_args_kind(struct bh_config_ctx *x, const struct bh_json *args, 
         return bh_config_fail(x, args, "decoding %s: decoding args for plugin %s: %s", at, name,
                               error);
     kind = *kind ? kind : go_type;
-    if (!args_version_ok(x, version) || !is_args_kind(kind))
+    /* The version of args: that of the file, or none. */
+    enum bh_config_version v;
+    const char *text;
+    if (!(!*version || (known_version(version, &v, &text) &&
+                        (x->version != BH_CONFIG_V1 || v == BH_CONFIG_V1))) ||
+        !is_args_kind(kind))
         return bh_config_fail(x, args, "decoding %s: decoding args for plugin %s: " NOT_REGISTERED,
                               at, name, kind, *version ? version : BH_CONFIG_GROUP "/v1");
     if (!bh_streq(kind, go_type))
@@ -183,24 +175,6 @@ static int decode_args(struct bh_config_ctx *x, const struct bh_json *entry, con
     return 0;
 }
 
-static int decode_nested(struct bh_config_ctx *x, const struct bh_json *tree)
-{
-    unsigned i = 0;
-
-    bh_json_each(profile, bh_json_get(tree, "profiles")) {
-        unsigned k = 0;
-        bh_json_each(entry, bh_json_get(profile, "pluginConfig")) {
-            char at[64];
-            snprintf(at, sizeof at, ".profiles[%u].pluginConfig[%u]", i, k++);
-            int rc = decode_args(x, entry, at);
-            if (rc < 0)
-                return rc;
-        }
-        i++;
-    }
-    return 0;
-}
-
 /* What YAML repeats is one error of upstream's, with all its lines in it. */
 int bh_config_check_strict(struct bh_config_ctx *x)
 {
@@ -233,10 +207,21 @@ int bh_config_decode(struct bh_config_ctx *x, struct bh_json *tree)
         return rc;
     struct bh_field_reader r = {
         .strict = &x->strict, .package = x->version_text, .repeats = x->json};
-    if (bh_fields_check(&r, tree, bh_config_schema(x->version), "KubeSchedulerConfiguration") < 0) {
+    if (bh_fields_check(&r, tree, bh_config_schema(x->a, x->version, ROOT), ROOT) < 0) {
         struct bh_json bad = {.line = r.error_line};
         return bh_config_fail(x, &bad, "%s", r.error);
     }
-    rc = decode_nested(x, tree);
-    return rc < 0 ? rc : bh_config_check_strict(x);
+    unsigned i = 0;
+    bh_json_each(profile, bh_json_get(tree, "profiles")) {
+        unsigned k = 0;
+        bh_json_each(entry, bh_json_get(profile, "pluginConfig")) {
+            char at[64];
+            snprintf(at, sizeof at, ".profiles[%u].pluginConfig[%u]", i, k++);
+            rc = decode_args(x, entry, at);
+            if (rc < 0)
+                return rc;
+        }
+        i++;
+    }
+    return bh_config_check_strict(x);
 }

@@ -24,44 +24,7 @@
 /* Upstream reads a negative timeout as "none"; far enough to be that, near enough to be added. */
 #define NO_TIMEOUT_NS (INT64_MAX / 4)
 
-const struct bh_field bh_extender_tls_schema[] = {
-    {"insecure", BH_FIELD_BOOL, NULL, NULL},   {"serverName", BH_FIELD_STRING, NULL, NULL},
-    {"certFile", BH_FIELD_STRING, NULL, NULL}, {"keyFile", BH_FIELD_STRING, NULL, NULL},
-    {"caFile", BH_FIELD_STRING, NULL, NULL},   {"certData", BH_FIELD_BYTES, NULL, NULL},
-    {"keyData", BH_FIELD_BYTES, NULL, NULL},   {"caData", BH_FIELD_BYTES, NULL, NULL},
-    {NULL, BH_FIELD_RAW, NULL, NULL},
-};
-const struct bh_field bh_extender_managed_schema[] = {
-    {"name", BH_FIELD_STRING, NULL, NULL},
-    {"ignoredByScheduler", BH_FIELD_BOOL, NULL, NULL},
-    {NULL, BH_FIELD_RAW, NULL, NULL},
-};
-const struct bh_field bh_extender_schema[] = {
-    {"httpTimeout", BH_FIELD_DURATION, NULL, NULL},
-    BH_EXTENDER_FIELDS,
-};
-
 /* ---- validation ------------------------------------------------------------------------------ */
-
-/* Names are unique over all extenders: seen. */
-static void check_managed(const struct bh_json *extender, unsigned i, struct bh_map *seen,
-                          struct bh_field_errors *errs)
-{
-    unsigned k = 0;
-
-    bh_json_each(r, bh_json_get(extender, "managedResources")) {
-        const char *name = bh_json_get_text(r, "name");
-        const char *at =
-            bh_arena_printf(errs->a, "extenders[%u].managedResources[%u].name", i, k++);
-        if (!bh_field_qualified_name(errs, at, name) && !bh_resource_is_extended(name))
-            bh_field_error(errs, "%s: Invalid value: \"%s\": is an invalid extended resource name",
-                           at, name);
-        if (bh_map_put(seen, name, strlen(name), r))
-            bh_field_error(errs,
-                           "%s: Invalid value: \"%s\": duplicate extender managed resource name",
-                           at, name);
-    }
-}
 
 void bh_extenders_check(const struct bh_json *extenders, struct bh_field_errors *errs)
 {
@@ -76,7 +39,21 @@ void bh_extenders_check(const struct bh_json *extenders, struct bh_field_errors 
                            ": must have a positive weight applied to it",
                            i, weight);
         binders += *bh_json_get_text(e, "bindVerb") != 0;
-        check_managed(e, i, &seen, errs);
+        /* Names are unique over all extenders: seen. */
+        unsigned k = 0;
+        bh_json_each(r, bh_json_get(e, "managedResources")) {
+            const char *name = bh_json_get_text(r, "name");
+            const char *at =
+                bh_arena_printf(errs->a, "extenders[%u].managedResources[%u].name", i, k++);
+            if (!bh_field_qualified_name(errs, at, name) && !bh_resource_is_extended(name))
+                bh_field_error(errs,
+                               "%s: Invalid value: \"%s\": is an invalid extended resource name",
+                               at, name);
+            if (bh_map_put(&seen, name, strlen(name), r))
+                bh_field_error(
+                    errs, "%s: Invalid value: \"%s\": duplicate extender managed resource name", at,
+                    name);
+        }
         i++;
     }
     bh_map_fini(&seen);
@@ -129,26 +106,12 @@ static int check_tls(const struct bh_extender_config *e, struct bh_err *err)
     return rc < 0 ? rc : check_readable(t->key_file, &t->key_data, err);
 }
 
-static void read_tls(struct bh_arena *a, const struct bh_json *v, struct bh_extender_tls *ret)
-{
-    *ret = (struct bh_extender_tls){
-        .present = v && v->type == BH_JSON_OBJECT,
-        .insecure = bh_json_get_bool(v, "insecure", false),
-        .server_name = bh_json_get_text(v, "serverName"),
-        .cert_file = bh_json_get_text(v, "certFile"),
-        .key_file = bh_json_get_text(v, "keyFile"),
-        .ca_file = bh_json_get_text(v, "caFile"),
-        .cert_data = bytes_of(a, v, "certData"),
-        .key_data = bytes_of(a, v, "keyData"),
-        .ca_data = bytes_of(a, v, "caData"),
-    };
-}
-
 static void read_extender(struct bh_arena *a, const struct bh_json *v,
                           struct bh_extender_config *ret)
 {
     const struct bh_json *managed = bh_json_get(v, "managedResources");
     const char *timeout = bh_json_get_text(v, "httpTimeout");
+    const struct bh_json *tls = bh_json_get(v, "tlsConfig");
     int64_t ns = 0;
 
     if (bh_parse_duration_ns(timeout, &ns) < 0 || ns == 0)
@@ -165,13 +128,21 @@ static void read_extender(struct bh_arena *a, const struct bh_json *v,
         .node_cache_capable = bh_json_get_bool(v, "nodeCacheCapable", false),
         .ignorable = bh_json_get_bool(v, "ignorable", false),
         .managed = bh_arena_new_array(a, struct bh_managed_resource, bh_config_len(managed) + 1),
+        .tls = {.present = tls && tls->type == BH_JSON_OBJECT,
+                .insecure = bh_json_get_bool(tls, "insecure", false),
+                .server_name = bh_json_get_text(tls, "serverName"),
+                .cert_file = bh_json_get_text(tls, "certFile"),
+                .key_file = bh_json_get_text(tls, "keyFile"),
+                .ca_file = bh_json_get_text(tls, "caFile"),
+                .cert_data = bytes_of(a, tls, "certData"),
+                .key_data = bytes_of(a, tls, "keyData"),
+                .ca_data = bytes_of(a, tls, "caData")},
     };
     bh_json_each(m, managed) {
         ret->managed[ret->n_managed++] = (struct bh_managed_resource){
             .name = bh_json_get_text(m, "name"),
             .ignored_by_scheduler = bh_json_get_bool(m, "ignoredByScheduler", false)};
     }
-    read_tls(a, bh_json_get(v, "tlsConfig"), &ret->tls);
 }
 
 int bh_extenders_build(struct bh_config_ctx *x, struct bh_sched_config *c,
@@ -208,10 +179,8 @@ int bh_extenders_ignore(struct bh_config_ctx *x, const struct bh_sched_config *c
     if (!names->c.n)
         return 0;
     bh_json_each(p, profiles) {
-        struct bh_json *args = NULL;
-        bh_json_each(e, bh_json_get(p, "pluginConfig"))
-            if (!args && bh_streq(bh_json_get_text(e, "name"), "NodeResourcesFit"))
-                args = bh_json_get(e, "args");
+        const struct bh_json *list = bh_json_get(p, "pluginConfig");
+        struct bh_json *args = bh_json_get(bh_config_named(list, "NodeResourcesFit"), "args");
         if (!args)
             return bh_config_fail(
                 x, p, "couldn't build extenders: can't find NodeResourcesFitArgs in plugin config");

@@ -10,32 +10,10 @@
 #include "common/k8s/syntax.h"
 #include "scheduler/config/field.h"
 
-static bool known(const struct bh_field_errors *e, const char *text)
-{
-    for (uint32_t i = 0; i < e->n; i++)
-        if (bh_streq(e->v[i], text))
-            return true;
-    return false;
-}
-
-static void grow(struct bh_field_errors *e)
-{
-    uint32_t cap = e->cap ? 2 * e->cap : 8;
-    const char **v = bh_arena_new_array(e->a, const char *, cap);
-    uint32_t *lines = bh_arena_new_array(e->a, uint32_t, cap);
-
-    if (e->n) {
-        memcpy(v, e->v, e->n * sizeof *v);
-        memcpy(lines, e->lines, e->n * sizeof *lines);
-    }
-    e->v = v;
-    e->lines = lines;
-    e->cap = cap;
-}
-
 void bh_field_error(struct bh_field_errors *e, const char *fmt, ...)
 {
     struct bh_buf b = {0};
+    bool known = false;
     va_list ap;
 
     if (e->n == BH_FIELD_ERRORS_MAX) {
@@ -45,9 +23,12 @@ void bh_field_error(struct bh_field_errors *e, const char *fmt, ...)
     va_start(ap, fmt);
     bh_buf_vaddf(&b, fmt, ap);
     va_end(ap);
-    if (!known(e, bh_buf_str(&b))) {
-        if (e->n == e->cap)
-            grow(e);
+    for (uint32_t i = 0; i < e->n && !known; i++)
+        known = bh_streq(e->v[i], bh_buf_str(&b));
+    if (!known) {
+        uint32_t cap = e->cap;
+        BH_ARENA_GROW(e->a, e->v, e->n, cap);
+        BH_ARENA_GROW(e->a, e->lines, e->n, e->cap);
         e->lines[e->n] = e->line;
         e->v[e->n++] = bh_arena_strndup(e->a, bh_buf_str(&b), b.n);
     }
@@ -82,11 +63,6 @@ const char *bh_field_errors_text(const struct bh_field_errors *e)
 const char *bh_field_errors_list(const struct bh_field_errors *e)
 {
     return join(e, false);
-}
-
-void bh_field_errors_join(const struct bh_field_errors *e, struct bh_err *err)
-{
-    bh_err_set(err, 0, "%s", bh_field_errors_text(e));
 }
 
 const char *bh_field_value(struct bh_arena *a, const struct bh_json *v)

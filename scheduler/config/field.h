@@ -24,9 +24,8 @@ struct bh_field_errors {
 };
 /* Texts that are already there are not added again. */
 void bh_field_error(struct bh_field_errors *e, const char *fmt, ...) BH_PRINTF(2, 3);
-/* One alone, or "[a, b]"; in err, which may cut it. */
-void bh_field_errors_join(const struct bh_field_errors *e, struct bh_err *err);
-const char *bh_field_errors_text(const struct bh_field_errors *e); /* all of it, in the arena */
+/* One alone, or "[a, b]", in the arena. */
+const char *bh_field_errors_text(const struct bh_field_errors *e);
 const char *bh_field_errors_list(const struct bh_field_errors *e); /* "a, b", without brackets */
 
 enum bh_field_type {

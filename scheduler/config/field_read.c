@@ -30,21 +30,11 @@ struct place {
 
 const char *bh_field_json_type(const struct bh_json *v)
 {
-    switch (v->type) {
-    case BH_JSON_NULL:
-        return "null";
-    case BH_JSON_BOOL:
-        return "bool";
-    case BH_JSON_NUMBER:
-        return "number";
-    case BH_JSON_STRING:
-        return "string";
-    case BH_JSON_ARRAY:
-        return "array";
-    case BH_JSON_OBJECT:
-        break;
-    }
-    return "object";
+    static const char *const names[] = {
+        [BH_JSON_NULL] = "null",     [BH_JSON_BOOL] = "bool",   [BH_JSON_NUMBER] = "number",
+        [BH_JSON_STRING] = "string", [BH_JSON_ARRAY] = "array", [BH_JSON_OBJECT] = "object"};
+
+    return names[v->type];
 }
 
 /* The struct's name without its package. */
@@ -64,34 +54,24 @@ static const char *full_type(struct bh_field_reader *r, const char *go_type, con
 
 static const char *type_of(struct bh_field_reader *r, const struct bh_field *f)
 {
-    switch (f->type) {
-    case BH_FIELD_BOOL:
-        return "bool";
-    case BH_FIELD_INT32:
-        return "int32";
-    case BH_FIELD_INT64:
-        return "int64";
-    case BH_FIELD_FLOAT:
-        return "float32";
-    case BH_FIELD_STRINGS:
-        return "[]string";
-    case BH_FIELD_BYTES:
-        return "[]uint8";
-    case BH_FIELD_OBJECT:
-        return full_type(r, f->go_type, "");
-    case BH_FIELD_OBJECTS:
-        return full_type(r, f->go_type, "[]");
-    case BH_FIELD_STRING:
-    case BH_FIELD_DURATION:
-    case BH_FIELD_RAW:
-        break;
-    }
-    return "string";
+    static const char *const names[] = {
+        [BH_FIELD_STRING] = "string", [BH_FIELD_BOOL] = "bool",
+        [BH_FIELD_INT32] = "int32",   [BH_FIELD_INT64] = "int64",
+        [BH_FIELD_FLOAT] = "float32", [BH_FIELD_DURATION] = "string",
+        [BH_FIELD_BYTES] = "[]uint8", [BH_FIELD_STRINGS] = "[]string"};
+
+    if (f->type == BH_FIELD_OBJECT || f->type == BH_FIELD_OBJECTS)
+        return full_type(r, f->go_type, f->type == BH_FIELD_OBJECTS ? "[]" : "");
+    return names[f->type];
 }
 
-static int bad(struct bh_field_reader *r, const struct bh_json *v, const char *text)
+static int bad(struct bh_field_reader *r, const struct bh_json *v, const char *fmt, ...)
 {
-    r->error = text;
+    va_list ap;
+
+    va_start(ap, fmt);
+    r->error = bh_arena_vprintf(r->strict->a, fmt, ap);
+    va_end(ap);
     r->error_line = v->line;
     return -EINVAL;
 }
@@ -101,18 +81,13 @@ static int wrong_type(struct bh_field_reader *r, const struct bh_json *v, const 
 {
     const char *number = v->type == BH_JSON_NUMBER && show_number ? v->s.p : "";
 
-    return bad(r, v,
-               bh_arena_printf(r->strict->a,
-                               "json: cannot unmarshal %s%s%s into Go struct field %s.%s of type "
-                               "%s",
-                               bh_field_json_type(v), *number ? " " : "", number, at->go_struct,
-                               at->go_path, type));
+    return bad(r, v, "json: cannot unmarshal %s%s%s into Go struct field %s.%s of type %s",
+               bh_field_json_type(v), *number ? " " : "", number, at->go_struct, at->go_path, type);
 }
 
 static int check_duration(struct bh_field_reader *r, const struct bh_json *v)
 {
     static const char *const units[] = {"ns", "us", "\xc2\xb5s", "\xce\xbcs", "ms", "s", "m", "h"};
-    struct bh_arena *a = r->strict->a;
     const char *s = v->s.p;
     bool known = false;
     int64_t ns;
@@ -124,32 +99,11 @@ static int check_duration(struct bh_field_reader *r, const struct bh_json *v)
     for (unsigned i = 0; i < BH_ARRAY_LEN(units); i++)
         known |= strlen(units[i]) == unit && memcmp(units[i], p, unit) == 0;
     if (p != s && unit && !known)
-        return bad(
-            r, v,
-            bh_arena_printf(a, "time: unknown unit \"%.*s\" in duration \"%s\"", (int)unit, p, s));
-    if (p != s && !unit)
-        return bad(r, v, bh_arena_printf(a, "time: missing unit in duration \"%s\"", s));
-    return bad(r, v, bh_arena_printf(a, "time: invalid duration \"%s\"", s));
-}
-
-static int check_bytes(struct bh_field_reader *r, const struct bh_json *v)
-{
-    struct bh_str bytes;
-    int64_t at = bh_field_base64(r->strict->a, v->s.p, &bytes);
-
-    return at < 0 ? 0
-                  : bad(r, v,
-                        bh_arena_printf(r->strict->a, "illegal base64 data at input byte %" PRId64,
-                                        at));
-}
-
-static int check_text(struct bh_field_reader *r, const struct bh_json *v, const struct place *at)
-{
-    if (!memchr(v->s.p, 0, v->s.n))
-        return 0;
-    return bad(
-        r, v,
-        bh_arena_printf(r->strict->a, "%s: Invalid value: must not contain a NUL byte", at->path));
+        return bad(r, v, "time: unknown unit \"%.*s\" in duration \"%s\"", (int)unit, p, s);
+    return bad(r, v,
+               p != s && !unit ? "time: missing unit in duration \"%s\""
+                               : "time: invalid duration \"%s\"",
+               s);
 }
 
 static bool scalar_ok(const struct bh_json *v, enum bh_field_type t)
@@ -180,12 +134,15 @@ static int check_scalar(struct bh_field_reader *r, const struct bh_json *v,
 
     if (!scalar_ok(v, f->type))
         return wrong_type(r, v, type_of(r, f), at, number);
-    int rc = v->type == BH_JSON_STRING ? check_text(r, v, at) : 0;
-    if (rc == 0 && f->type == BH_FIELD_DURATION)
-        rc = check_duration(r, v);
-    if (rc == 0 && f->type == BH_FIELD_BYTES)
-        rc = check_bytes(r, v);
-    return rc;
+    if (v->type == BH_JSON_STRING && memchr(v->s.p, 0, v->s.n))
+        return bad(r, v, "%s: Invalid value: must not contain a NUL byte", at->path);
+    if (f->type == BH_FIELD_DURATION)
+        return check_duration(r, v);
+    if (f->type != BH_FIELD_BYTES)
+        return 0;
+    struct bh_str bytes;
+    int64_t wrong = bh_field_base64(r->strict->a, v->s.p, &bytes);
+    return wrong < 0 ? 0 : bad(r, v, "illegal base64 data at input byte %" PRId64, wrong);
 }
 
 static int check_object(struct bh_field_reader *r, const struct bh_json *v,
@@ -287,9 +244,7 @@ int bh_fields_check(struct bh_field_reader *r, const struct bh_json *v,
     const struct place at = {.go_struct = bare_type(go_type), .path = "", .go_path = ""};
 
     if (v->type != BH_JSON_OBJECT)
-        return bad(r, v,
-                   bh_arena_printf(r->strict->a,
-                                   "json: cannot unmarshal %s into Go value of type %s",
-                                   bh_field_json_type(v), full_type(r, go_type, "")));
+        return bad(r, v, "json: cannot unmarshal %s into Go value of type %s",
+                   bh_field_json_type(v), full_type(r, go_type, ""));
     return check_object(r, v, table, &at);
 }

@@ -35,29 +35,6 @@ static void put_duration(struct bh_arena *a, struct bh_json *o, const char *key,
     bh_json_set_str(a, o, key, text);
 }
 
-static void show(struct bh_sched_config *c)
-{
-    struct bh_json *tree = (struct bh_json *)c->tree;
-    struct bh_json *l = bh_json_get(tree, "leaderElection");
-    struct bh_json *k = bh_json_get(tree, "clientConnection");
-    struct bh_arena *a = &c->arena;
-
-    bh_json_set_bool(a, tree, "enableProfiling", c->enable_profiling);
-    bh_json_set_bool(a, tree, "enableContentionProfiling", c->enable_contention_profiling);
-    bh_json_set_bool(a, l, "leaderElect", c->leader_election.leader_elect);
-    put_duration(a, l, "leaseDuration", c->leader_election.lease_duration_ns);
-    put_duration(a, l, "renewDeadline", c->leader_election.renew_deadline_ns);
-    put_duration(a, l, "retryPeriod", c->leader_election.retry_period_ns);
-    bh_json_set_str(a, l, "resourceLock", c->leader_election.resource_lock);
-    bh_json_set_str(a, l, "resourceName", c->leader_election.resource_name);
-    bh_json_set_str(a, l, "resourceNamespace", c->leader_election.resource_namespace);
-    bh_json_set_str(a, k, "kubeconfig", c->client_connection.kubeconfig);
-    bh_json_set_str(a, k, "contentType", c->client_connection.content_type);
-    put_number(a, k, "qps", c->client_connection.qps);
-    put_number(a, k, "burst", c->client_connection.burst);
-    bh_config_sort(tree);
-}
-
 /* ---- plugins that belong to a gate ----------------------------------------------------------- */
 
 static void drop_plugin(struct bh_sched_config *c, const char *name)
@@ -86,7 +63,24 @@ void bh_sched_config_apply_flags(struct bh_sched_config *c, const struct bh_kube
         c->enable_profiling = f->profiling;
     if (!*f->config && bh_kube_flags_given(f, "contention-profiling"))
         c->enable_contention_profiling = f->contention_profiling;
-    show(c);
+    struct bh_json *tree = (struct bh_json *)c->tree;
+    struct bh_json *l = bh_json_get(tree, "leaderElection");
+    struct bh_json *k = bh_json_get(tree, "clientConnection");
+    struct bh_arena *a = &c->arena;
+    bh_json_set_bool(a, tree, "enableProfiling", c->enable_profiling);
+    bh_json_set_bool(a, tree, "enableContentionProfiling", c->enable_contention_profiling);
+    bh_json_set_bool(a, l, "leaderElect", c->leader_election.leader_elect);
+    put_duration(a, l, "leaseDuration", c->leader_election.lease_duration_ns);
+    put_duration(a, l, "renewDeadline", c->leader_election.renew_deadline_ns);
+    put_duration(a, l, "retryPeriod", c->leader_election.retry_period_ns);
+    bh_json_set_str(a, l, "resourceLock", c->leader_election.resource_lock);
+    bh_json_set_str(a, l, "resourceName", c->leader_election.resource_name);
+    bh_json_set_str(a, l, "resourceNamespace", c->leader_election.resource_namespace);
+    bh_json_set_str(a, k, "kubeconfig", c->client_connection.kubeconfig);
+    bh_json_set_str(a, k, "contentType", c->client_connection.content_type);
+    put_number(a, k, "qps", c->client_connection.qps);
+    put_number(a, k, "burst", c->client_connection.burst);
+    bh_config_sort(tree);
     c->gates = &f->gates;
     if (!bh_kube_flags_gate(f, "NodeDeclaredFeatures"))
         drop_plugin(c, "NodeDeclaredFeatures");
@@ -94,8 +88,8 @@ void bh_sched_config_apply_flags(struct bh_sched_config *c, const struct bh_kube
         drop_plugin(c, "DynamicResources");
 }
 
-static struct bh_feature_gates
-    default_gates; /* of every engine of the process; constant once made */
+/* Of every engine of the process; constant once made. */
+static struct bh_feature_gates default_gates;
 
 static void make_default_gates(void)
 {
@@ -114,56 +108,32 @@ bool bh_sched_config_gate(const struct bh_sched_config *c, const char *name)
 
 /* ---- gates that Berth cannot switch ---------------------------------------------------------- */
 
-#define SAME "Berth decides the same either way"
-static const struct {
-    const char *name, *instead; /* when its value is not the default of v1.36 */
-} fixed[] = {
-    {"CoordinatedLeaderElection", "the lease is acquired in the classic way"},
-    {"DRAAdminAccess", "claims with adminAccess are always allocated"},
-    {"DRAConsumableCapacity", "devices that allow multiple allocations are always shared"},
-    {"DRADeviceBindingConditions", "devices with binding conditions are allocated and waited for"},
-    {"DRADeviceTaintRules", "only taints in ResourceSlices count, not DeviceTaintRules"},
-    {"DRAExtendedResource", "extended resources of device classes are always allocated"},
-    {"DRAListTypeAttributes", "attributes with lists match no selector and no constraint"},
-    {"DRANodeAllocatableResources", "devices do not count as node-allocatable resources"},
-    {"DRAPartitionableDevices", "devices with counters are always allocated"},
-    {"DRAResourceClaimDeviceStatus", "the status of allocated devices is always looked at"},
-    {"DRAWorkloadResourceClaims", "claims belong to pods, not to workloads"},
-    {"GangScheduling", "pods are scheduled one by one"},
-    {"GenericWorkload", "Workload objects are not looked at"},
-    {"InPlacePodLevelResourcesVerticalScaling", "resized pod-level resources always count"},
-    {"InPlacePodVerticalScaling", "resized requests always count"},
-    {"MatchLabelKeysInPodAffinity", "the API server's merged selectors are used as they are"},
-    {"MatchLabelKeysInPodTopologySpread", "matchLabelKeys always counts"},
-    {"NativeHistograms", "only classic histograms are exported"},
-    {"NodeInclusionPolicyInPodTopologySpread", "the policies always count"},
-    {"OpportunisticBatching", SAME},
-    {"PodLevelResources", "pod-level requests always count"},
-    {"SchedulerAsyncAPICalls", "binders write everything, and the scheduler waits for none of it"},
-    {"SchedulerAsyncPreemption", "binders delete victims while other pods are scheduled"},
-    {"SchedulerQueueingHints", "the queue always asks the plugins"},
-    {"SidecarContainers", "restartable init containers always count as such"},
-    {"StorageCapacityScoring", "storage classes are not scored"},
-    {"TaintTolerationComparisonOperators", "tolerations with Gt and Lt tolerate nothing"},
-    {"TopologyAwareWorkloadScheduling", "pods are scheduled one by one"},
-    {"VolumeAttributesClass", "the classes of claims always count"},
-    {"VolumeLimitScaling", "limits come from CSINode objects alone"},
-    {"WorkloadAwarePreemption", "victims are chosen pod by pod"},
-};
+static char gate_lines[] =
+#include "scheduler/config/gates.data.h"
+    ;
+
+static void end_gate_lines(void)
+{
+    for (char *p = gate_lines; (p = strchr(p, '\n'));)
+        *p++ = '\0';
+}
 
 const char *bh_sched_gate_instead(const char *name)
 {
-    for (size_t i = 0; i < BH_ARRAY_LEN(fixed); i++)
-        if (bh_streq(fixed[i].name, name))
-            return fixed[i].instead;
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    const size_t n = strlen(name);
+
+    pthread_once(&once, end_gate_lines);
+    for (const char *p = gate_lines; *p; p += strlen(p) + 1)
+        if (strncmp(p, name, n) == 0 && p[n] == ' ')
+            return p + n + 1;
     return NULL;
 }
 
-static void warn(void *arg, const struct bh_feature_state *s)
+static void warn(void *arg BH_UNUSED, const struct bh_feature_state *s)
 {
     const char *instead = s->differs ? bh_sched_gate_instead(s->name) : NULL;
 
-    (void)arg;
     if (instead)
         bh_log_warn("Feature gate has no effect", bh_kv_s("featureGate", s->name),
                     bh_kv_s("value", s->enabled ? "true" : "false"), bh_kv_s("instead", instead));

@@ -14,23 +14,19 @@
 
 #include "common/base/opt.h"
 #include "scheduler/config/config_int.h"
-#include "scheduler/config/policy_tables.h"
 #include "scheduler/framework/plugin.h"
 
-#define WEIGHT_MAX (INT64_MAX / 100) /* the highest total score, by the highest score */
+#define RATIO         "RequestedToCapacityRatio" /* a strategy */
+#define SYSTEM_SPREAD "SelectorSpreadPriority"
+#define WEIGHT_MAX    (INT64_MAX / 100) /* the highest total score, by the highest score */
 
-struct point_list {
-    struct bh_plugin_ref v[40];
-    unsigned n;
-};
 struct policy {
     struct bh_config_ctx *x;
     struct bh_arena *a;
     struct bh_field_errors errs;
-    struct point_list points[BH_POINT_KEYS];
-    const struct bh_json *predicates[BH_PREDICATES]; /* the entry that names it, or any non-NULL */
-    const struct bh_json *priorities[BH_PRIORITIES];
-    int64_t weights[BH_PRIORITIES];
+    struct bh_json *plugins;                       /* of the profile */
+    const struct bh_json *predicates, *priorities; /* of defaults.data */
+    struct bh_json *used, *weights; /* of those that count: predicate, priority -> its weight */
     struct bh_json *presence;       /* expressions of LabelsPresence */
     const struct bh_json *strategy; /* the priority that decided NodeResourcesFit's strategy */
     struct bh_json *fit, *spread, *affinity; /* args, NULL: none */
@@ -43,18 +39,15 @@ static const struct bh_json by_default = {.type = BH_JSON_NULL};
 static void add_at(struct policy *p, unsigned point, const char *name, int32_t weight)
 {
     const struct bh_plugin *pl = bh_plugin_find(name);
-    struct point_list *l = &p->points[point];
 
     if (!pl || !(bh_plugin_points(pl) & BH_POINT_BIT(point)))
         return;
-    for (unsigned i = 0; i < l->n; i++) {
-        if (bh_streq(l->v[i].name, name)) {
-            l->v[i].weight = BH_MAX(l->v[i].weight, weight);
-            return;
-        }
-    }
-    if (l->n < BH_ARRAY_LEN(l->v))
-        l->v[l->n++] = (struct bh_plugin_ref){.name = pl->name, .weight = weight};
+    struct bh_json *set = bh_json_obj_at(p->a, p->plugins, bh_point_names[point]);
+    struct bh_json *there = bh_config_named(bh_json_get(set, "enabled"), name);
+    if (!there)
+        bh_config_push_plugin(p->a, set, "enabled", pl->name, weight, 0);
+    else if (bh_json_get_i64(there, "weight", 0) < weight)
+        bh_json_set_i64(p->a, there, "weight", weight);
 }
 
 /* With the points at which the plugin prepares for it, or follows it up. */
@@ -74,16 +67,6 @@ static void add_score(struct policy *p, const char *name, int64_t weight)
 
 /* ---- predicates ------------------------------------------------------------------------------ */
 
-static const struct bh_predicate *find_predicate(const char *name)
-{
-    if (bh_streq(name, "PodFitsPorts"))
-        name = "PodFitsHostPorts";
-    for (unsigned i = 0; i < BH_PREDICATES; i++)
-        if (bh_streq(bh_predicates[i].name, name))
-            return &bh_predicates[i];
-    return NULL;
-}
-
 static unsigned count_arguments(const struct bh_json *argument, const char *const *names,
                                 unsigned n)
 {
@@ -102,11 +85,9 @@ static void add_presence(struct policy *p, const struct bh_json *entry, const st
     if (!p->presence)
         p->presence = bh_json_new(p->a, BH_JSON_ARRAY);
     bh_json_each(label, bh_json_get(arg, "labels")) {
-        struct bh_json *e = bh_json_new(p->a, BH_JSON_OBJECT);
+        struct bh_json *e = bh_json_append(p->a, p->presence, "key: %s, operator: %s", label->s.p,
+                                           presence ? "Exists" : "DoesNotExist");
         e->line = label->line;
-        bh_json_set_str(p->a, e, "key", label->s.p);
-        bh_json_set_str(p->a, e, "operator", presence ? "Exists" : "DoesNotExist");
-        bh_json_push(p->presence, e);
     }
     bh_config_note(p->x, entry,
                    "predicate %s (LabelsPresence) became NodeAffinity's addedAffinity, which "
@@ -114,12 +95,20 @@ static void add_presence(struct policy *p, const struct bh_json *entry, const st
                    bh_json_get_text(entry, "name"), presence ? "there" : "absent");
 }
 
+/* What a predicate or priority became, for people. */
+static const char *became(const struct bh_json *it, const char *plugins)
+{
+    const char *s = bh_json_get_text(it, "became");
+    return *s ? s : bh_json_get_text(it, plugins);
+}
+
 static void read_predicate(struct policy *p, const struct bh_json *entry)
 {
     static const char *const names[] = {"serviceAffinity", "labelsPresence"};
     const char *name = bh_json_get_text(entry, "name");
     const struct bh_json *arg = bh_config_present(entry, "argument");
-    const struct bh_predicate *pred = find_predicate(name);
+    const struct bh_json *pred =
+        bh_json_get(p->predicates, bh_streq(name, "PodFitsPorts") ? "PodFitsHostPorts" : name);
     unsigned n_args = count_arguments(arg, names, BH_ARRAY_LEN(names));
 
     p->errs.line = entry->line;
@@ -131,7 +120,7 @@ static void read_predicate(struct policy *p, const struct bh_json *entry)
     }
     if (arg && bh_config_present(arg, "labelsPresence")) {
         add_presence(p, entry, bh_json_get(arg, "labelsPresence"));
-    } else if (arg || (pred && pred->gone)) {
+    } else if (arg || (pred && !pred->c.n)) {
         bh_config_warn(p->x, entry,
                        "predicate %s is no longer there and nothing takes its place: it is left "
                        "out. %s",
@@ -140,40 +129,12 @@ static void read_predicate(struct policy *p, const struct bh_json *entry)
     } else if (!pred) {
         bh_field_error(&p->errs, "Invalid configuration: Predicate type not found for %s", name);
     } else {
-        p->predicates[pred - bh_predicates] = entry;
-        bh_config_note(p->x, entry, "predicate %s became %s", name, pred->became);
-    }
-}
-
-static void read_predicates(struct policy *p, const struct bh_json *list)
-{
-    if (!list)
-        bh_config_note(p->x, NULL,
-                       "there is no list of predicates: the defaults of Kubernetes 1.22 stand for "
-                       "it");
-    bh_json_each(e, list)
-        read_predicate(p, e);
-    for (unsigned i = 0; i < BH_PREDICATES; i++) {
-        const struct bh_predicate *pred = &bh_predicates[i];
-        if (list && pred->mandatory && !p->predicates[i])
-            bh_config_note(p->x, NULL, "predicate %s was mandatory and is added as %s", pred->name,
-                           pred->became);
-        if ((!list && pred->is_default) || pred->mandatory)
-            p->predicates[i] = p->predicates[i] ? p->predicates[i] : &by_default;
+        bh_json_set_bool(p->a, p->used, pred->key.p, true);
+        bh_config_note(p->x, entry, "predicate %s became %s", name, became(pred, "plugins"));
     }
 }
 
 /* ---- priorities ------------------------------------------------------------------------------ */
-
-static const struct bh_priority *find_priority(const char *name)
-{
-    if (bh_streq(name, "ServiceSpreadingPriority"))
-        name = "SelectorSpreadPriority";
-    for (unsigned i = 0; i < BH_PRIORITIES; i++)
-        if (bh_streq(bh_priorities[i].name, name))
-            return &bh_priorities[i];
-    return NULL;
-}
 
 /* NodeResourcesFit has one strategy only. */
 static bool claim_strategy(struct policy *p, const struct bh_json *entry, const char *type)
@@ -186,49 +147,30 @@ static bool claim_strategy(struct policy *p, const struct bh_json *entry, const 
         return false;
     }
     p->strategy = entry;
-    p->fit = bh_json_new(p->a, BH_JSON_OBJECT);
+    p->fit = bh_json_make(p->a, "scoringStrategy: {type: %s}", type);
     p->fit->line = entry->line;
-    bh_json_set_str(p->a, bh_json_obj_at(p->a, p->fit, "scoringStrategy"), "type", type);
     return true;
 }
 
-static void read_ratio(struct policy *p, const struct bh_json *entry, const struct bh_json *arg)
+static void use_priority(struct policy *p, const struct bh_json *prio, const struct bh_json *entry,
+                         int64_t weight)
 {
-    if (!claim_strategy(p, entry, "RequestedToCapacityRatio"))
-        return;
-    struct bh_json *s = bh_json_get(p->fit, "scoringStrategy");
-    const struct bh_json *shape = bh_config_present(arg, "shape");
-    const struct bh_json *resources = bh_config_present(arg, "resources");
-    struct bh_json *ratio = bh_json_obj_at(p->a, s, "requestedToCapacityRatio");
+    const char *strategy = bh_json_get_text(prio, "strategy");
 
-    if (shape)
-        bh_json_set(p->a, ratio, "shape", bh_json_clone(p->a, shape));
-    if (resources)
-        bh_json_set(p->a, s, "resources", bh_json_clone(p->a, resources));
-}
-
-static void use_priority(struct policy *p, const struct bh_priority *prio,
-                         const struct bh_json *entry, int64_t weight)
-{
-    unsigned i = (unsigned)(prio - bh_priorities);
-
-    if (prio->strategy && !bh_streq(prio->strategy, "RequestedToCapacityRatio"))
-        (void)claim_strategy(p, entry, prio->strategy);
-    p->priorities[i] = entry;
-    p->weights[i] = weight;
+    if (*strategy && !bh_streq(strategy, RATIO))
+        (void)claim_strategy(p, entry, strategy);
+    bh_json_set_i64(p->a, p->weights, prio->key.p, weight);
     if (entry != &by_default)
-        bh_config_note(p->x, entry, "priority %s became %s, weight %" PRId64,
-                       bh_json_get_text(entry, "name"), prio->became, weight);
+        bh_config_note(p->x, entry, "priority %s became %s%s, weight %" PRId64,
+                       bh_json_get_text(entry, "name"),
+                       *strategy ? "NodeResourcesFit with the strategy " : "",
+                       *strategy ? strategy : became(prio, "plugin"), weight);
 }
 
-static bool check_weight(struct policy *p, const char *name, int64_t weight)
+static struct bh_json *copy_of(struct policy *p, const struct bh_json *o, const char *key)
 {
-    if (weight > 0 && weight < WEIGHT_MAX && weight <= INT32_MAX)
-        return true;
-    bh_field_error(&p->errs,
-                   "priority %s should have a positive weight applied to it or it has overflown",
-                   name);
-    return false;
+    const struct bh_json *v = bh_config_present(o, key);
+    return v ? bh_json_clone(p->a, v) : NULL;
 }
 
 static void read_priority(struct policy *p, const struct bh_json *entry)
@@ -238,30 +180,35 @@ static void read_priority(struct policy *p, const struct bh_json *entry)
     const char *name = bh_json_get_text(entry, "name");
     const struct bh_json *arg = bh_config_present(entry, "argument");
     const struct bh_json *ratio = bh_config_present(arg, names[2]);
-    const struct bh_priority *prio =
-        find_priority(ratio ? "RequestedToCapacityRatioPriority" : name);
+    const struct bh_json *prio =
+        bh_json_get(p->priorities, ratio                                        ? RATIO "Priority"
+                                   : bh_streq(name, "ServiceSpreadingPriority") ? SYSTEM_SPREAD
+                                                                                : name);
     unsigned n_args = count_arguments(arg, names, BH_ARRAY_LEN(names));
     int64_t weight = bh_json_get_i64(entry, "weight", 0);
 
     p->errs.line = entry->line;
-    if (!check_weight(p, name, weight))
-        return;
-    if (arg && n_args != 1) {
+    if (weight <= 0 || weight >= WEIGHT_MAX || weight > INT32_MAX) {
+        bh_field_error(
+            &p->errs, "priority %s should have a positive weight applied to it or it has overflown",
+            name);
+    } else if (arg && n_args != 1) {
         bh_field_error(&p->errs,
                        "exactly 1 priority argument is required, numArgs: %u, priority: %s", n_args,
                        name);
     } else if (bh_streq(name, "EqualPriority")) {
         bh_config_note(p->x, entry, "priority EqualPriority gave every node the same: left out");
-    } else if ((arg && !ratio) || (prio && !prio->became)) {
+    } else if ((arg && !ratio) || (prio && !prio->c.n)) {
         bh_config_warn(p->x, entry,
                        "priority %s is no longer there and nothing takes its place: it is left out",
                        name);
-    } else if (!prio ||
-               (prio->strategy && !ratio && bh_streq(prio->strategy, "RequestedToCapacityRatio"))) {
+    } else if (!prio || (!ratio && bh_streq(bh_json_get_text(prio, "strategy"), RATIO))) {
         bh_field_error(&p->errs, "Invalid configuration: Priority type not found for %s", name);
     } else {
-        if (ratio)
-            read_ratio(p, entry, ratio);
+        if (ratio && claim_strategy(p, entry, RATIO))
+            bh_json_add(p->a, p->fit,
+                        "scoringStrategy: {requestedToCapacityRatio: {shape?: %p}, resources?: %p}",
+                        copy_of(p, ratio, "shape"), copy_of(p, ratio, "resources"));
         use_priority(p, prio, entry, weight);
     }
 }
@@ -274,34 +221,36 @@ static void read_priorities(struct policy *p, const struct bh_json *list)
                        "it");
     bh_json_each(e, list)
         read_priority(p, e);
-    for (unsigned i = 0; i < BH_PRIORITIES && !list; i++)
-        if (bh_priorities[i].default_weight)
-            use_priority(p, &bh_priorities[i], &by_default, bh_priorities[i].default_weight);
+    bh_json_each(prio, list ? NULL : p->priorities) {
+        int64_t weight = bh_json_get_i64(prio, "weight", 0);
+        if (weight)
+            use_priority(p, prio, &by_default, weight);
+    }
 }
 
 /* ---- the tree -------------------------------------------------------------------------------- */
 
 static void collect_points(struct policy *p)
 {
-    bool system = false, even = false;
+    bool system = bh_json_get(p->weights, SYSTEM_SPREAD);
+    bool even = bh_json_get(p->weights, "EvenPodsSpreadPriority");
 
     add_at(p, BH_POINT_QUEUE_SORT, "PrioritySort", 0);
-    for (unsigned i = 0; i < BH_PREDICATES; i++)
-        for (unsigned k = 0; p->predicates[i] && bh_predicates[i].plugins[k]; k++)
-            add_filter(p, bh_predicates[i].plugins[k]);
+    bh_json_each(pred, p->predicates) {
+        char *names = bh_arena_strdup(p->a, bh_json_get_text(pred, "plugins")), *save;
+        if (bh_json_get(p->used, pred->key.p))
+            for (char *s = strtok_r(names, " ", &save); s; s = strtok_r(NULL, " ", &save))
+                add_filter(p, s);
+    }
     if (p->presence)
         add_filter(p, "NodeAffinity");
-    for (unsigned i = 0; i < BH_PRIORITIES; i++) {
-        if (!p->priorities[i])
-            continue;
-        add_score(p, bh_priorities[i].plugin, p->weights[i]);
-        system |= bh_streq(bh_priorities[i].name, "SelectorSpreadPriority");
-        even |= bh_streq(bh_priorities[i].plugin, "PodTopologySpread");
+    bh_json_each(prio, p->priorities) {
+        int64_t weight = bh_json_get_i64(p->weights, prio->key.p, 0);
+        if (weight)
+            add_score(p, bh_json_get_text(prio, "plugin"), weight);
     }
-    if (even && !system) {
-        p->spread = bh_json_new(p->a, BH_JSON_OBJECT);
-        bh_json_set_str(p->a, p->spread, "defaultingType", "List");
-    }
+    if (even && !system)
+        p->spread = bh_json_make(p->a, "defaultingType: List");
     /* What did not exist then and pods need today. */
     add_at(p, BH_POINT_PRE_ENQUEUE, "SchedulingGates", 0);
     add_at(p, BH_POINT_PRE_ENQUEUE, "DynamicResources", 0);
@@ -317,32 +266,10 @@ static void collect_points(struct policy *p)
 static void put_args(struct policy *p, struct bh_json *profile, const char *plugin,
                      struct bh_json *args)
 {
-    struct bh_json *list = bh_json_get(profile, "pluginConfig"), *e;
-
     if (!args)
         return;
-    if (!list)
-        list = bh_json_set(p->a, profile, "pluginConfig", bh_json_new(p->a, BH_JSON_ARRAY));
-    e = bh_json_new(p->a, BH_JSON_OBJECT);
-    e->line = args->line;
-    bh_json_set_str(p->a, e, "name", plugin);
-    bh_json_set(p->a, e, "args", args);
-    bh_json_push(list, e);
-}
-
-static struct bh_json *added_affinity(struct policy *p)
-{
-    struct bh_arena *a = p->a;
-
-    if (!p->presence)
-        return NULL;
-    struct bh_json *args = bh_json_new(a, BH_JSON_OBJECT), *term = bh_json_new(a, BH_JSON_OBJECT);
-    struct bh_json *required = bh_json_obj_at(a, bh_json_obj_at(a, args, "addedAffinity"),
-                                              "requiredDuringSchedulingIgnoredDuringExecution");
-    bh_json_set(a, term, "matchExpressions", p->presence);
-    bh_json_push(bh_json_set(a, required, "nodeSelectorTerms", bh_json_new(a, BH_JSON_ARRAY)),
-                 term);
-    return args;
+    struct bh_json *list = bh_json_list_at(p->a, profile, "pluginConfig");
+    bh_json_append(p->a, list, "name: %s, args: %p", plugin, args)->line = args->line;
 }
 
 /* Extenders had another spelling of one field and took the timeout in nanoseconds. */
@@ -372,19 +299,17 @@ static struct bh_json *make_tree(struct policy *p, const struct bh_json *policy)
 {
     const struct bh_json *extenders = bh_config_present(policy, "extenders");
     struct bh_arena *a = p->a;
-    struct bh_json *tree = bh_json_new(a, BH_JSON_OBJECT), *profile;
+    struct bh_json *tree = bh_json_make(a, "profiles: [{plugins: %p}]", p->plugins);
+    struct bh_json *profile = bh_json_get(tree, "profiles")->c.first;
 
     tree->line = policy->line;
-    profile = bh_json_new(a, BH_JSON_OBJECT);
-    bh_json_push(bh_json_set(a, tree, "profiles", bh_json_new(a, BH_JSON_ARRAY)), profile);
-    struct bh_json *plugins = bh_json_obj_at(a, profile, "plugins");
-    bh_config_push_plugin(a, bh_json_obj_at(a, plugins, "multiPoint"), "disabled", "*", 0, 0);
-    for (unsigned pt = 0; pt < BH_POINT_COUNT; pt++)
-        for (unsigned i = 0; i < p->points[pt].n; i++)
-            bh_config_push_plugin(a, bh_json_obj_at(a, plugins, bh_point_names[pt].key), "enabled",
-                                  p->points[pt].v[i].name, p->points[pt].v[i].weight, 0);
     put_args(p, profile, "InterPodAffinity", p->affinity);
-    put_args(p, profile, "NodeAffinity", added_affinity(p));
+    if (p->presence)
+        put_args(p, profile, "NodeAffinity",
+                 bh_json_make(a,
+                              "addedAffinity: {requiredDuringSchedulingIgnoredDuringExecution: "
+                              "{nodeSelectorTerms: [{matchExpressions: %p}]}}",
+                              p->presence));
     put_args(p, profile, "NodeResourcesFit", p->fit);
     put_args(p, profile, "PodTopologySpread", p->spread);
     if (extenders)
@@ -406,9 +331,8 @@ static void read_rest(struct policy *p, const struct bh_json *policy)
                        ": not in valid range [0-100]",
                        weight);
     } else if (weight) {
-        p->affinity = bh_json_new(p->a, BH_JSON_OBJECT);
+        p->affinity = bh_json_make(p->a, "hardPodAffinityWeight: %ld", weight);
         p->affinity->line = hard->line;
-        bh_json_set_i64(p->a, p->affinity, "hardPodAffinityWeight", weight);
         bh_config_note(p->x, hard,
                        "hardPodAffinitySymmetricWeight became hardPodAffinityWeight of "
                        "InterPodAffinity");
@@ -425,7 +349,7 @@ static int check_types(struct bh_config_ctx *x, const struct bh_json *policy)
     struct bh_field_reader r = {.strict = &x->strict, .package = "v1", .repeats = x->json};
     struct bh_json at = {0};
 
-    if (bh_fields_check(&r, policy, bh_policy_schema, "Policy") < 0) {
+    if (bh_fields_check(&r, policy, bh_config_schema(x->a, x->version, "Policy"), "Policy") < 0) {
         at.line = r.error_line;
         return bh_config_fail(x, &at, "%s", r.error);
     }
@@ -451,13 +375,34 @@ int bh_config_policy(struct bh_config_ctx *x, const struct bh_json *policy, stru
     if (rc < 0)
         return rc;
     struct policy *p = bh_arena_new(x->a, struct policy);
-    p->x = x;
-    p->a = x->a;
-    p->errs.a = x->a;
+    *p = (struct policy){
+        .x = x,
+        .a = x->a,
+        .errs = {.a = x->a},
+        .predicates = bh_json_get(x->defaults, "predicates"),
+        .priorities = bh_json_get(x->defaults, "priorities"),
+        .plugins = bh_json_make(x->a, "multiPoint: {disabled: [{name: '*', weight: 0}]}"),
+        .used = bh_json_new(x->a, BH_JSON_OBJECT),
+        .weights = bh_json_new(x->a, BH_JSON_OBJECT),
+    };
     bh_config_warn(x, bh_json_get(policy, "kind"),
                    "Policy files were removed from kube-scheduler in 1.23; this is what it became. "
                    "`berth config show -o yaml` prints it as v1");
-    read_predicates(p, bh_config_present(policy, "predicates"));
+    const struct bh_json *list = bh_config_present(policy, "predicates");
+    if (!list)
+        bh_config_note(p->x, NULL,
+                       "there is no list of predicates: the defaults of Kubernetes 1.22 stand for "
+                       "it");
+    bh_json_each(e, list)
+        read_predicate(p, e);
+    bh_json_each(pred, p->predicates) {
+        bool mandatory = bh_json_get_bool(pred, "mandatory", false);
+        if (list && mandatory && !bh_json_get(p->used, pred->key.p))
+            bh_config_note(p->x, NULL, "predicate %s was mandatory and is added as %s", pred->key.p,
+                           became(pred, "plugins"));
+        if (mandatory || (!list && bh_json_get_bool(pred, "default", false)))
+            bh_json_set_bool(p->a, p->used, pred->key.p, true);
+    }
     read_priorities(p, bh_config_present(policy, "priorities"));
     read_rest(p, policy);
     if (p->errs.n)

@@ -12,14 +12,7 @@ static uint32_t line_of(const struct bh_json *root, const char *path);
 
 static void add(struct bh_arena *a, struct bh_config_findings *f, uint32_t line, const char *text)
 {
-    if (f->n == f->cap) {
-        uint32_t cap = f->cap ? 2 * f->cap : 8;
-        struct bh_config_finding *v = bh_arena_new_array(a, struct bh_config_finding, cap);
-        if (f->n)
-            memcpy(v, f->v, f->n * sizeof *v);
-        f->v = v;
-        f->cap = cap;
-    }
+    BH_ARENA_GROW(a, f->v, f->n, f->cap);
     f->v[f->n++] = (struct bh_config_finding){.line = line, .text = text};
 }
 
@@ -123,10 +116,8 @@ const char *bh_config_report_line(struct bh_config_report *r, const char *file)
 
     for (uint32_t i = 0; i < r->errors.n && n < 10; i++) {
         uint32_t line = r->errors.v[i].line;
-        if (line == 0)
-            continue;
-        lines = bh_arena_printf(a, "%s%s%u", lines, n ? ", " : "", line);
-        n++;
+        if (line)
+            lines = bh_arena_printf(a, "%s%s%u", lines, n++ ? ", " : "", line);
     }
     if (!n || !file)
         return r->summary;

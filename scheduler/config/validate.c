@@ -65,23 +65,6 @@ static void check_percentage(const struct bh_json *obj, const char *path,
     "was invalid in version \"v1\" (KubeSchedulerConfiguration is version "                        \
     "\"" BH_CONFIG_GROUP "/v1\")"
 
-static void check_plugins(const struct bh_json *plugins, unsigned i, struct bh_field_errors *errs)
-{
-    for (unsigned pt = 0; pt < BH_POINT_COUNT; pt++) {
-        const struct bh_json *set = bh_json_get(plugins, bh_point_names[pt].key);
-        unsigned k = 0;
-        bh_json_each(e, bh_json_get(set, "enabled")) {
-            const char *name = bh_json_get_text(e, "name");
-            if (bh_config_is_legacy(name))
-                bh_field_error(
-                    errs,
-                    "profiles[%u].plugins.%s.enabled[%u]: Invalid value: \"%s\": " WAS_INVALID, i,
-                    bh_point_names[pt].key, k, name);
-            k++;
-        }
-    }
-}
-
 static void check_args(const struct bh_config_ctx *x, const struct bh_json *list, unsigned i,
                        struct bh_field_errors *errs)
 {
@@ -108,48 +91,27 @@ static void check_args(const struct bh_config_ctx *x, const struct bh_json *list
 
 /* ---- one queue serves all profiles ----------------------------------------------------------- */
 
-static void add_list(struct bh_buf *b, const struct bh_json *list)
+static struct bh_json *go_list(struct bh_arena *a, const struct bh_json *list)
 {
-    if (!bh_config_len(list)) {
-        bh_buf_adds(b, "null");
-        return;
-    }
-    bh_buf_addc(b, '[');
-    bh_json_each(p, list) {
-        const char *name = bh_json_get_text(p, "name");
-        bh_buf_adds(b, p == list->c.first ? "{\"Name\":" : ",{\"Name\":");
-        bh_buf_add_json_str(b, name, strlen(name));
-        bh_buf_addf(b, ",\"Weight\":%" PRId64 "}", bh_json_get_i64(p, "weight", 0));
-    }
-    bh_buf_addc(b, ']');
+    struct bh_json *out = bh_config_len(list) ? bh_json_new(a, BH_JSON_ARRAY) : NULL;
+
+    bh_json_each(p, list)
+        bh_json_append(a, out, "Name: %s, Weight: %ld", bh_json_get_text(p, "name"),
+                       bh_json_get_i64(p, "weight", 0));
+    return out;
 }
 
 /* JSON of the Go struct. */
 static const char *set_text(struct bh_arena *a, const struct bh_json *set)
 {
-    struct bh_buf b = {0};
-
-    bh_buf_adds(&b, "{\"Enabled\":");
-    add_list(&b, bh_json_get(set, "enabled"));
-    bh_buf_adds(&b, ",\"Disabled\":");
-    add_list(&b, bh_json_get(set, "disabled"));
-    bh_buf_addc(&b, '}');
-    const char *text = bh_arena_strndup(a, bh_buf_str(&b), b.n);
-    bh_buf_fini(&b);
-    return text;
+    return bh_field_value(a, bh_json_make(a, "Enabled: %p, Disabled: %p",
+                                          go_list(a, bh_json_get(set, "enabled")),
+                                          go_list(a, bh_json_get(set, "disabled"))));
 }
 
 static const struct bh_json *args_of(const struct bh_json *profile, const char *plugin)
 {
-    bh_json_each(e, bh_json_get(profile, "pluginConfig"))
-        if (bh_streq(bh_json_get_text(e, "name"), plugin))
-            return bh_json_get(e, "args");
-    return NULL;
-}
-
-static bool same_args(const struct bh_json *a, const struct bh_json *b)
-{
-    return a && b ? bh_json_equal(a, b) : !a && !b;
+    return bh_json_get(bh_config_named(bh_json_get(profile, "pluginConfig"), plugin), "args");
 }
 
 static void check_queue_sort(const struct bh_json *profiles, struct bh_field_errors *errs)
@@ -175,7 +137,8 @@ static void check_queue_sort(const struct bh_json *profiles, struct bh_field_err
                            "profiles[%u].plugins.queueSort: Invalid value: %s: must be the same "
                            "for all profiles",
                            i, mine);
-        if (*name && args && !same_args(args, args_of(first, name)))
+        const struct bh_json *others = args_of(first, name);
+        if (*name && args && (!others || !bh_json_equal(args, others)))
             bh_field_error(errs,
                            "profiles[%u].pluginConfig.args: Invalid value: %s: queueSort must be "
                            "the same for all profiles",
@@ -203,8 +166,17 @@ static void check_profiles(const struct bh_config_ctx *x, const struct bh_json *
         if (!*name)
             bh_field_error(errs, "%sschedulerName: Required value", at);
         check_percentage(p, at, errs);
-        if (x->version == BH_CONFIG_V1)
-            check_plugins(bh_json_get(p, "plugins"), i, errs);
+        for (unsigned pt = 0; pt < BH_POINT_COUNT && x->version == BH_CONFIG_V1; pt++) {
+            unsigned k = 0;
+            bh_json_each(e, bh_config_enabled(bh_json_get(p, "plugins"), pt)) {
+                const char *plugin = bh_json_get_text(e, "name");
+                if (bh_config_is_legacy(plugin))
+                    bh_field_error(errs,
+                                   "%splugins.%s.enabled[%u]: Invalid value: \"%s\": " WAS_INVALID,
+                                   at, bh_point_names[pt], k, plugin);
+                k++;
+            }
+        }
         check_args(x, bh_json_get(p, "pluginConfig"), i, errs);
         if (bh_map_put(&names, name, strlen(name), p)) /* the value prints as {} upstream */
             bh_field_error(errs, "%sschedulerName: Duplicate value: {}", at);
@@ -212,20 +184,6 @@ static void check_profiles(const struct bh_config_ctx *x, const struct bh_json *
     }
     bh_map_fini(&names);
     check_queue_sort(profiles, errs);
-}
-
-/* v1beta2 still had the fields of the insecure ports that were gone: "" or port 0. */
-static void check_insecure_ports(const struct bh_json *source, struct bh_field_errors *errs)
-{
-    static const char *const fields[] = {"healthzBindAddress", "metricsBindAddress"};
-
-    for (unsigned i = 0; i < BH_ARRAY_LEN(fields); i++) {
-        const char *s = bh_json_get_text(source, fields[i]), *colon = strrchr(s, ':');
-        if (*s && !(colon && bh_streq(colon, ":0")))
-            bh_field_error(errs,
-                           "%s: Invalid value: \"%s\": must be empty or with an explicit 0 port",
-                           fields[i], s);
-    }
 }
 
 void bh_config_validate(struct bh_config_ctx *x, const struct bh_json *tree,
@@ -247,8 +205,17 @@ void bh_config_validate(struct bh_config_ctx *x, const struct bh_json *tree,
                        ": should be an integer value greater than zero",
                        parallelism);
     check_profiles(x, bh_json_get(tree, "profiles"), errs);
-    if (x->version == BH_CONFIG_V1BETA2)
-        check_insecure_ports(source, errs);
+    if (x->version == BH_CONFIG_V1BETA2) {
+        /* v1beta2 still had the fields of the insecure ports that were gone: "" or port 0. */
+        static const char *const fields[] = {"healthzBindAddress", "metricsBindAddress"};
+        for (unsigned i = 0; i < BH_ARRAY_LEN(fields); i++) {
+            const char *s = bh_json_get_text(source, fields[i]), *colon = strrchr(s, ':');
+            if (*s && !(colon && bh_streq(colon, ":0")))
+                bh_field_error(
+                    errs, "%s: Invalid value: \"%s\": must be empty or with an explicit 0 port",
+                    fields[i], s);
+        }
+    }
     check_percentage(tree, "", errs);
     if (initial <= 0)
         bh_field_error(

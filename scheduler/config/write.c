@@ -14,15 +14,6 @@
  * goes there, in the order of the filters, and points that differ say how.
  */
 
-static bool names_legacy(const struct bh_json *plugins)
-{
-    for (unsigned pt = 0; pt < BH_POINT_COUNT; pt++)
-        bh_json_each(p, bh_json_get(bh_json_get(plugins, bh_point_names[pt].key), "enabled"))
-            if (bh_config_is_legacy(bh_json_get_text(p, "name")))
-                return true;
-    return false;
-}
-
 struct multi { /* every plugin of the profile once */
     const struct bh_plugin *v[64];
     int32_t weight[64];
@@ -73,13 +64,13 @@ static struct bh_json *by_multi_point(struct bh_arena *a, const struct bh_profil
     for (unsigned pt = 0; pt < BH_POINT_COUNT; pt++)
         add_point(&m, p, pt);
     for (unsigned pt = 0; pt < BH_POINT_KEYS; pt++)
-        bh_json_set(a, out, bh_point_names[pt].key, bh_json_new(a, BH_JSON_OBJECT));
-    struct bh_json *multi = bh_json_get(out, bh_point_names[BH_POINT_MULTI].key);
+        bh_json_set(a, out, bh_point_names[pt], bh_json_new(a, BH_JSON_OBJECT));
+    struct bh_json *multi = bh_json_get(out, bh_point_names[BH_POINT_MULTI]);
     bh_config_push_plugin(a, multi, "disabled", "*", 0, 0);
     for (unsigned i = 0; i < m.n; i++)
         bh_config_push_plugin(a, multi, "enabled", m.v[i]->name, m.weight[i], 0);
     for (unsigned pt = 0; pt < BH_POINT_COUNT; pt++) {
-        struct bh_json *set = bh_json_get(out, bh_point_names[pt].key);
+        struct bh_json *set = bh_json_get(out, bh_point_names[pt]);
         for (unsigned i = 0; i < m.n; i++)
             if (bh_plugin_points(m.v[i]) & BH_POINT_BIT(pt) && !runs_at(p, pt, m.v[i]->name))
                 bh_config_push_plugin(a, set, "disabled", m.v[i]->name, 0, 0);
@@ -129,7 +120,11 @@ void bh_config_in_force(struct bh_config_ctx *x, const struct bh_sched_config *c
             bh_json_set(x->a, p, "pluginConfig", args);
         else
             bh_json_unset(p, "pluginConfig");
-        if (names_legacy(plugins))
+        bool legacy = false;
+        for (unsigned pt = 0; pt < BH_POINT_COUNT; pt++)
+            bh_json_each(e, bh_config_enabled(plugins, pt))
+                legacy |= bh_config_is_legacy(bh_json_get_text(e, "name"));
+        if (legacy)
             bh_json_set(x->a, p, "plugins", by_multi_point(x->a, &c->profiles[i]));
         i++;
     }
@@ -138,25 +133,15 @@ void bh_config_in_force(struct bh_config_ctx *x, const struct bh_sched_config *c
 
 /* ---- text ------------------------------------------------------------------------------------ */
 
-/* Without what must stay secret. */
-static struct bh_json *publishable(struct bh_arena *a, const struct bh_json *tree)
-{
-    static const char *const secret[] = {"certData", "keyData"};
-    struct bh_json *out = bh_json_clone(a, tree);
-
-    bh_json_each(e, bh_json_get(out, "extenders"))
-        for (unsigned i = 0; i < BH_ARRAY_LEN(secret); i++)
-            (void)bh_json_unset(bh_json_get(e, "tlsConfig"), secret[i]);
-    return out;
-}
-
 void bh_sched_config_write(const struct bh_sched_config *c, enum bh_sched_config_form form,
                            bool secrets, struct bh_buf *b)
 {
     struct bh_arena a;
 
     bh_arena_init(&a, 0);
-    const struct bh_json *tree = secrets ? c->tree : publishable(&a, c->tree);
+    struct bh_json *tree = bh_json_clone(&a, c->tree);
+    bh_json_each(e, secrets ? NULL : bh_json_get(tree, "extenders"))
+        bh_json_drop(bh_json_get(e, "tlsConfig"), "certData keyData");
     if (form == BH_SCHED_CONFIG_YAML)
         bh_yaml_write(b, tree);
     else if (form == BH_SCHED_CONFIG_JSON)

@@ -22,17 +22,6 @@ const struct bh_plugin *const bh_plugins[] = {
     &bh_plugin_selector_spread,     NULL,
 };
 
-static const struct bh_plugin *find_plugin(const char *name)
-{
-    for (unsigned i = 0; bh_plugins_extra && bh_plugins_extra[i]; i++)
-        if (bh_streq(bh_plugins_extra[i]->name, name))
-            return bh_plugins_extra[i];
-    for (unsigned i = 0; bh_plugins[i]; i++)
-        if (bh_streq(bh_plugins[i]->name, name))
-            return bh_plugins[i];
-    return NULL;
-}
-
 #define MEMO 8u
 
 /* Every waiting pod is asked for by the names of the few that rejected it: these are looked at
@@ -49,12 +38,15 @@ const struct bh_plugin *bh_plugin_find(const char *name)
             return memo[k];
         }
     }
-    const struct bh_plugin *p = find_plugin(name);
-    if (p) {
-        at = (at + MEMO - 1) % MEMO;
-        memo[at] = p;
-    }
-    return p;
+    const struct bh_plugin *const *lists[] = {bh_plugins_extra, bh_plugins};
+    for (unsigned i = 0; i < BH_ARRAY_LEN(lists); i++)
+        for (const struct bh_plugin *const *p = lists[i]; p && *p; p++)
+            if (bh_streq((*p)->name, name)) {
+                at = (at + MEMO - 1) % MEMO;
+                memo[at] = *p;
+                return *p;
+            }
+    return NULL;
 }
 
 uint32_t bh_plugin_points(const struct bh_plugin *p)
